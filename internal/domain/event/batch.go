@@ -1,0 +1,35 @@
+package event
+
+import "agentbox/internal/domain/id"
+
+// Batch is a set of events of one workspace that are recorded together or not at all.
+type Batch struct {
+	Workspace id.Workspace
+	Drafts    []Draft
+	Streams   []StreamVersion   // heads that must be as expected
+	Documents []DocumentVersion // projected documents that must be as expected
+
+	// Key makes the batch idempotent within its workspace: the first batch with this key is recorded, a later one with the same Digest is
+	// answered with the events of the first, and one with another Digest is refused as a conflict. A batch that is refused does not use up its key.
+	Key    string
+	Digest Digest // of the command behind the batch
+}
+
+// StreamVersion expects a stream's head: the place of its last event, 0 for a stream without events.
+type StreamVersion struct {
+	Stream  Stream
+	Version uint64
+}
+
+// DocumentVersion expects a document's version: how many events were folded into it, 0 for one that does not exist.
+type DocumentVersion struct {
+	Projection string
+	Key        string
+	Version    uint64
+}
+
+// Receipt is the answer to a batch.
+type Receipt struct {
+	Events   []Event
+	Replayed bool // the key was known; these are the events of the first batch
+}

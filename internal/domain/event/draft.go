@@ -1,0 +1,46 @@
+package event
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"agentbox/internal/domain/id"
+)
+
+// New drafts an event of a workspace's room (or of the workspace itself, where room is empty). The data is marshalled here, once; what
+// cannot be marshalled panics, for the types of data are the program's own. The log stamps ID and OccurredAt where they are left empty.
+func New(typ string, origin Origin, ws id.Workspace, room id.Room, data any) Draft {
+	body, err := json.Marshal(data)
+	if err != nil {
+		panic(fmt.Sprintf("event: marshal the data of %s: %v", typ, err))
+	}
+	return Draft{
+		Header: Header{
+			Type: typ, Version: 1, Workspace: ws, Room: room, Stream: RoomStream(ws, room),
+			Actor: Actor{Type: origin.Principal.Kind(), ID: string(origin.Principal)}, Principal: origin.Principal,
+			Zone: Supervised, Correlation: origin.Correlation, Causation: origin.Causation, Redaction: RedactNone,
+		},
+		Data: body,
+	}
+}
+
+// About returns a copy that names what the event is about.
+func (d Draft) About(entityType, entityID string) Draft {
+	d.EntityType, d.EntityID = entityType, entityID
+	return d
+}
+
+// In returns a copy that belongs to a run and, where step is not empty, to one of its steps.
+func (d Draft) In(run id.Run, step id.Step) Draft {
+	d.Run, d.Step = run, step
+	return d
+}
+
+// Decode reads the event's data into a value of its type. Unknown fields are kept out of the way: a newer writer may have added them.
+func Decode[T any](e Event) (T, error) {
+	var v T
+	if err := json.Unmarshal(e.Data, &v); err != nil {
+		return v, fmt.Errorf("read the data of %s %s: %w", e.Type, e.ID, err)
+	}
+	return v, nil
+}

@@ -1,0 +1,135 @@
+// Package event is the envelope of the log: what every entry says about itself, whatever happened.
+package event
+
+import (
+	"encoding/json"
+	"time"
+
+	"agentbox/internal/domain/id"
+)
+
+// Stream names an ordered sequence of events. Every event belongs to exactly one: that of its room, else that of its workspace.
+type Stream struct {
+	Type string `json:"stream_type"` // one of the StreamX constants
+	ID   string `json:"stream_id"`
+}
+
+// The stream types.
+const (
+	StreamWorkspace = "workspace"
+	StreamRoom      = "room"
+)
+
+// RoomStream is the stream of a room, and the workspace's own where there is none.
+func RoomStream(ws id.Workspace, room id.Room) Stream {
+	if room == "" {
+		return WorkspaceStream(ws)
+	}
+	return Stream{Type: StreamRoom, ID: string(room)}
+}
+
+// WorkspaceStream is the stream of what belongs to no room.
+func WorkspaceStream(ws id.Workspace) Stream {
+	return Stream{Type: StreamWorkspace, ID: string(ws)}
+}
+
+// Actor says who acted, in the envelope's two fields.
+type Actor struct {
+	Type id.PrincipalKind `json:"actor_type"`
+	ID   string           `json:"actor_id"`
+}
+
+// Zone is the posture under which something was done; Supervised where nothing else is said.
+type Zone string
+
+// The zones, from the freest to the strictest.
+const (
+	Sandbox    Zone = "sandbox"
+	Supervised Zone = "supervised"
+	HighStakes Zone = "high_stakes"
+)
+
+// Redaction says how much of an event's data was taken out before it was stored.
+type Redaction string
+
+// The redaction levels.
+const (
+	RedactNone    Redaction = "none"
+	RedactPartial Redaction = "partial"
+	RedactFull    Redaction = "full"
+)
+
+// Origin is who causes events and why; it travels as an explicit argument through every use case.
+type Origin struct {
+	Principal   id.Principal
+	Correlation id.Correlation // one per outside cause, kept through everything that follows from it
+	Causation   id.Event       // the event that led to this one, if any
+}
+
+// Header is what the author of an event says about it. Empty strings mean "does not apply".
+type Header struct {
+	ID         id.Event     `json:"event_id"`
+	Type       string       `json:"event_type"`    // noun.verb, a past participle: run.claimed
+	Version    int          `json:"event_version"` // rises only when a change breaks readers; 1 at first
+	OccurredAt time.Time    `json:"occurred_at"`   // UTC
+	Workspace  id.Workspace `json:"workspace_id"`
+	Actor      Actor        `json:"actor"`
+	Principal  id.Principal `json:"actor_principal_id,omitempty"`
+	Zone       Zone         `json:"zone"`
+	Stream     Stream       `json:"stream"`
+
+	Mission string    `json:"mission_id,omitempty"`
+	Room    id.Room   `json:"room_id,omitempty"`
+	Thread  id.Thread `json:"thread_id,omitempty"`
+	Run     id.Run    `json:"run_id,omitempty"`
+	Step    id.Step   `json:"step_id,omitempty"`
+
+	EntityType string `json:"entity_type,omitempty"` // what the event is about, when the ids above do not say
+	EntityID   string `json:"entity_id,omitempty"`
+
+	Correlation id.Correlation `json:"correlation_id"`
+	Causation   id.Event       `json:"causation_id,omitempty"`
+
+	PolicyContext json.RawMessage `json:"policy_context,omitempty"`
+	ModelContext  json.RawMessage `json:"model_context,omitempty"`
+	Display       json.RawMessage `json:"display,omitempty"`
+
+	Redaction       Redaction `json:"redaction_level"`
+	ContainsSecrets bool      `json:"contains_secrets"`
+	IdempotencyKey  string    `json:"idempotency_key,omitempty"` // unique within the stream's workspace
+}
+
+// Draft is an event that is not yet in the log. Data is a JSON object; its bytes are stored and committed to as they are.
+type Draft struct {
+	Header
+	Data json.RawMessage
+}
+
+// Event is an entry of the log.
+type Event struct {
+	Header
+	Seq        uint64    `json:"seq"`         // place in the workspace, from 1, without gaps
+	StreamSeq  uint64    `json:"stream_seq"`  // place in the stream, from 1, without gaps
+	RecordedAt time.Time `json:"recorded_at"` // when the log took it; outside the hash
+	Chain      Chain     `json:"chain"`
+
+	Data json.RawMessage `json:"data"`
+}
+
+// Chain ties an event to the one before it in its stream. The hash covers the header, the places and the commitment, never the data
+// itself, so that data can be destroyed while the chain stays valid.
+type Chain struct {
+	HashVersion int    `json:"hash_version"`    // 2: salted commitment
+	Salt        []byte `json:"salt,omitempty"`  // 16 random bytes; destroyed together with the data
+	Commitment  Digest `json:"data_commitment"` // SHA-256 of salt and data
+	Prev        Digest `json:"prev_event_hash"` // zero for the first event of a stream
+	Hash        Digest `json:"event_hash"`
+}
+
+// Clock tells the time and wakes; it is made once, in app, and handed down.
+type Clock interface {
+	// Now returns the present time.
+	Now() time.Time
+	// NewTimer returns a channel that receives once after d, and a function that releases the timer early.
+	NewTimer(d time.Duration) (c <-chan time.Time, stop func())
+}

@@ -1,0 +1,98 @@
+// Package policy is the language of permission: actions, decisions, approvals and permits. It decides nothing by itself; the gate does.
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/gowebpki/jcs"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+)
+
+// Action is everything that decides what an effect will do. Its canonical bytes are hashed, shown, approved, stored and finally
+// executed: a driver takes what it does from the action inside its permit and from nowhere else. Every field is covered by the hash;
+// empty fields mean "does not apply". Integers stay within ±(2^53-1), for canonical JSON folds larger ones.
+type Action struct {
+	Type      string       `json:"type"` // a name of the Registry, for example shell.exec
+	Workspace id.Workspace `json:"workspace_id"`
+	Room      id.Room      `json:"room_id,omitempty"`
+	Principal id.Principal `json:"principal_id"` // who acts
+	Token     id.Token     `json:"capability_token_id,omitempty"`
+
+	Space     id.Space `json:"space_id,omitempty"`
+	Run       id.Run   `json:"run_id,omitempty"`
+	Step      id.Step  `json:"step_id,omitempty"`
+	Operation string   `json:"operation_id,omitempty"` // of the protocol; unique in its run
+	Fence     uint64   `json:"fence,omitempty"`        // of the claim under which the run is executed
+
+	Path      string       `json:"path,omitempty"`          // relative to the space's files, cleaned, with slashes
+	Content   event.Digest `json:"content_sha256,omitzero"` // of what is written, sent or edited in
+	Size      int64        `json:"size_bytes,omitempty"`    // of that content, in bytes after decoding
+	Overwrite bool         `json:"overwrite,omitempty"`
+	MaxBytes  int64        `json:"max_bytes,omitempty"` // the most that may be read or written
+
+	Command   string            `json:"command,omitempty"` // as the agent wrote it; Argv is what runs
+	Argv      []string          `json:"argv,omitempty"`
+	Cwd       string            `json:"cwd,omitempty"` // relative to the space's files
+	Env       map[string]string `json:"env,omitempty"`
+	Stdin     event.Digest      `json:"stdin_sha256,omitzero"`
+	TimeoutMS int64             `json:"timeout_ms,omitempty"`
+
+	Tool     string          `json:"tool,omitempty"`
+	ToolHash event.Digest    `json:"tool_sha256,omitzero"`
+	Method   string          `json:"method,omitempty"`
+	Target   string          `json:"target,omitempty"`       // host, recipient or channel
+	Limits   json.RawMessage `json:"limits,omitempty"`       // bounds of a space, as an object
+	Bundle   event.Digest    `json:"policy_bundle,omitzero"` // the bundle under which it was decided
+}
+
+// maxExact is the largest integer that canonical JSON, whose numbers are float64, keeps apart from its neighbours.
+const maxExact = 1<<53 - 1
+
+// ErrInexact refuses an integer that canonical JSON would fold into a neighbour.
+var ErrInexact = fault.New(fault.Invalid, "number_not_exact", "an integer lies beyond ±(2^53-1); send it as a string")
+
+// Canonical returns the action as RFC 8785 canonical JSON.
+func (a Action) Canonical() ([]byte, error) {
+	for _, n := range []int64{int64(a.Fence), a.Size, a.MaxBytes, a.TimeoutMS} {
+		if n > maxExact || n < -maxExact {
+			return nil, ErrInexact
+		}
+	}
+	raw, err := json.Marshal(a)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Invalid, "action_invalid", "the action cannot be written as JSON")
+	}
+	return Canonicalize(raw)
+}
+
+// Canonicalize rewrites JSON by RFC 8785 and refuses integers that it would fold.
+func Canonicalize(raw []byte) ([]byte, error) {
+	if err := exact(raw); err != nil {
+		return nil, err
+	}
+	canonical, err := jcs.Transform(raw)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Invalid, "not_canonical", "the value has no canonical JSON form")
+	}
+	return canonical, nil
+}
+
+// ParseAction reads canonical bytes back and refuses bytes that are not the canonical form of what they say.
+func ParseAction(canonical []byte) (Action, error) {
+	var a Action
+	if err := json.Unmarshal(canonical, &a); err != nil {
+		return Action{}, fault.Wrap(err, fault.Invalid, "action_invalid", "the stored action cannot be read")
+	}
+	again, err := a.Canonical()
+	if err != nil {
+		return Action{}, err
+	}
+	if string(again) != string(canonical) {
+		return Action{}, fmt.Errorf("stored action is not in canonical form")
+	}
+	return a, nil
+}

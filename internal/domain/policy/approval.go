@@ -1,0 +1,71 @@
+package policy
+
+import (
+	"encoding/json"
+	"time"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+)
+
+// ApprovalStatus is where a question to a person stands.
+type ApprovalStatus string
+
+// The states of an approval. Approved, Denied and Expired are final.
+const (
+	Pending  ApprovalStatus = "pending"
+	Held     ApprovalStatus = "held" // somebody looks into it; a final decision follows
+	Approved ApprovalStatus = "approved"
+	Denied   ApprovalStatus = "denied"
+	Expired  ApprovalStatus = "expired"
+)
+
+// Scope says what an answer covers beyond the one action that was asked about.
+type Scope string
+
+// The scopes. Every one but Once makes a standing approval.
+const (
+	ScopeOnce      Scope = "once"
+	ScopeRun       Scope = "run"
+	ScopeRoom      Scope = "room"
+	ScopeWorkspace Scope = "workspace"
+	ScopeTemplate  Scope = "template"
+)
+
+// Question is what a person reads. The daemon renders What, Why and Impact from the action; AgentWords are the agent's own and are shown apart.
+type Question struct {
+	What       string   `json:"what"`   // the action in full, injectively rendered
+	Why        string   `json:"why"`    // the rule that asks
+	Impact     string   `json:"impact"` // what it can change and whether that can be undone
+	Unsealed   []string `json:"unsealed,omitempty"`
+	AgentWords string   `json:"agent_words,omitempty"`
+}
+
+// Approval is the document of one question and its answer.
+type Approval struct {
+	ID        id.Approval  `json:"approval_id"`
+	Workspace id.Workspace `json:"workspace_id"`
+	Room      id.Room      `json:"room_id,omitempty"`
+	Space     id.Space     `json:"space_id,omitempty"`
+	Run       id.Run       `json:"run_id,omitempty"`
+	Step      id.Step      `json:"step_id,omitempty"`
+	Operation string       `json:"operation_id,omitempty"`
+
+	Action     string          `json:"action"`        // its type
+	Title      string          `json:"title"`         // one line
+	Request    json.RawMessage `json:"request"`       // the action's canonical bytes
+	ActionHash event.Digest    `json:"action_sha256"` // of Request
+	Bundle     event.Digest    `json:"policy_bundle,omitzero"`
+	Question   Question        `json:"question"`
+
+	RequestedBy id.Principal   `json:"requested_by"`
+	RequestedAt time.Time      `json:"requested_at"`
+	ExpiresAt   time.Time      `json:"expires_at"`
+	Status      ApprovalStatus `json:"status"`
+	Scope       Scope          `json:"scope"`
+	Reason      string         `json:"reason,omitempty"` // of the decision
+	DecidedBy   id.Principal   `json:"decided_by,omitempty"`
+	DecidedAt   time.Time      `json:"decided_at,omitzero"`
+	Standing    id.Standing    `json:"standing_id,omitempty"` // the standing approval that the answer made
+	Used        bool           `json:"used"`                  // its one use is spent
+}

@@ -1,0 +1,38 @@
+package policy
+
+import (
+	"context"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+)
+
+// Ruling is an action together with the decision on it. The gate made it; passing it back is how a caller says what it wants done.
+type Ruling struct {
+	Action    Action // with Bundle filled in
+	Canonical []byte // its canonical bytes, which Decision.Action hashes
+	Decision  Decision
+	Standing  id.Standing // the standing approval that allowed it, if one did; Begin counts the use
+}
+
+// Gate is the one way to a permit. Every method is safe for concurrent use.
+type Gate interface {
+	// Judge decides an action. It records nothing and changes nothing, so it also explains. The error is for what kept the gate from
+	// deciding; callers treat it as a refusal.
+	Judge(ctx context.Context, a Action) (Ruling, error)
+	// Glance returns the permit of an allowed action that is pure or only reads. Such actions record one event, after the fact.
+	Glance(r Ruling) (Permit, error)
+	// Begin records the intent of an allowed action and returns its permit. The batch holds the caller's own events, such as
+	// tool.invoked; the use of an approval, if one is named, is recorded in the same commit, so that it is used at most once. An approval
+	// must be approved, unexpired, unused and for exactly these canonical bytes.
+	Begin(ctx context.Context, r Ruling, approval id.Approval, intent event.Batch) (Permit, event.Receipt, error)
+	// Ask records the question that a ruling of RequireApproval raises, together with the caller's own events.
+	Ask(ctx context.Context, origin event.Origin, r Ruling, q Ask, with event.Batch) (Approval, error)
+}
+
+// Ask is what the asking side adds to a question.
+type Ask struct {
+	Approval   id.Approval // the new approval's id, made by the caller so that its own events can name it
+	AgentWords string      // what the agent says about it, shown apart and marked
+	Unsealed   []string    // what cannot be sealed, beyond what the decision names
+}

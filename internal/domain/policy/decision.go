@@ -1,0 +1,75 @@
+package policy
+
+import (
+	"agentbox/internal/domain/event"
+)
+
+// Outcome is what the gate says to an action. The zero value denies.
+type Outcome int
+
+// The outcomes.
+const (
+	Deny Outcome = iota
+	RequireApproval
+	Allow
+)
+
+// String returns the wire form: allow, deny or require_approval.
+func (o Outcome) String() string {
+	switch o {
+	case Allow:
+		return "allow"
+	case RequireApproval:
+		return "require_approval"
+	}
+	return "deny"
+}
+
+// MarshalText returns the wire form.
+func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
+
+// UnmarshalText reads the wire form; anything unknown denies.
+func (o *Outcome) UnmarshalText(text []byte) error {
+	switch string(text) {
+	case "allow":
+		*o = Allow
+	case "require_approval":
+		*o = RequireApproval
+	default:
+		*o = Deny
+	}
+	return nil
+}
+
+// Decision is the gate's answer to one action, complete enough to be shown, stored and evaluated again.
+type Decision struct {
+	Outcome    Outcome      `json:"decision"`
+	ReasonCode string       `json:"reason_code"`          // one of the ReasonX constants or a bundle's own
+	Reason     string       `json:"reason"`               // a sentence for people
+	Suggestion string       `json:"suggestion,omitempty"` // how to proceed after a refusal
+	Policies   []string     `json:"policies,omitempty"`   // ids of the policies that decided
+	Action     event.Digest `json:"action_sha256"`        // of the action's canonical bytes
+	Bundle     event.Digest `json:"policy_bundle,omitzero"`
+	Shadow     bool         `json:"shadow,omitempty"`   // mode shadow let it pass; Outcome says what enforce would have said
+	Unsealed   []string     `json:"unsealed,omitempty"` // what an approval cannot seal, for example a script that is read later
+}
+
+// Reason codes of the gate itself; the set is open.
+const (
+	ReasonDefaultAllow      = "default_allow"
+	ReasonNoPolicy          = "no_policy_allows"
+	ReasonPolicyForbids     = "policy_forbids"
+	ReasonPolicyAsks        = "policy_requires_approval"
+	ReasonApprovalAllows    = "approval_allows_action"
+	ReasonStandingAllows    = "standing_approval_allows_action"
+	ReasonKillSwitch        = "kill_switch_active"
+	ReasonUnknownAction     = "unknown_action"
+	ReasonPrincipalNotFound = "agent_principal_not_found"
+	ReasonAgentQuarantined  = "agent_quarantined"
+	ReasonQuotaExceeded     = "quota_exceeded"
+	ReasonLimitExceeded     = "limit_exceeded"
+	ReasonPolicyUnavailable = "policy_unavailable"
+	ReasonApprovalDenied    = "approval_denied"
+	ReasonApprovalExpired   = "approval_expired"
+	ReasonApprovalMismatch  = "approval_mismatch"
+)

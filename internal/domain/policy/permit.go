@@ -1,0 +1,70 @@
+package policy
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+)
+
+// Permit is the right to do one action once. Only the gate makes one (arch_test.go proves it); the zero value permits nothing. A driver
+// that touches the world takes a permit, redeems it, and does what the redeemed action says.
+type Permit struct{ grant *grant }
+
+type grant struct {
+	canonical []byte
+	digest    event.Digest
+	revoked   func() error // asked at redemption; the kill switch may have been thrown since
+	spent     atomic.Bool
+}
+
+// The refusals of a permit.
+var (
+	// ErrNoPermit refuses the zero Permit.
+	ErrNoPermit = fault.New(fault.Denied, "permit_missing", "no permit: the gate was not asked")
+	// ErrPermitSpent refuses a permit's second use.
+	ErrPermitSpent = fault.New(fault.Denied, "permit_spent", "the permit was used before; ask the gate again")
+	// ErrPermitMismatch refuses a permit for another action, or whose content differs from what was decided.
+	ErrPermitMismatch = fault.New(fault.Denied, "approval_mismatch", "what is to be done is not what was decided; ask again")
+)
+
+// Issue makes a permit for an action's canonical bytes. Only the gate calls it. The function revoked, if not nil, is asked at redemption
+// and may still refuse.
+func Issue(canonical []byte, revoked func() error) Permit {
+	return Permit{&grant{canonical: canonical, digest: event.DigestOf(canonical), revoked: revoked}}
+}
+
+// Redeem spends the permit for an action of one of the given types and returns that action, read from the bytes that were decided on.
+func (p Permit) Redeem(types ...string) (Action, error) {
+	if p.grant == nil {
+		return Action{}, ErrNoPermit
+	}
+	if p.grant.digest != event.DigestOf(p.grant.canonical) {
+		return Action{}, ErrPermitMismatch
+	}
+	action, err := ParseAction(p.grant.canonical)
+	if err != nil {
+		return Action{}, err
+	}
+	if !slices.Contains(types, action.Type) {
+		return Action{}, ErrPermitMismatch
+	}
+	if p.grant.revoked != nil {
+		if err := p.grant.revoked(); err != nil {
+			return Action{}, err
+		}
+	}
+	if p.grant.spent.Swap(true) {
+		return Action{}, ErrPermitSpent
+	}
+	return action, nil
+}
+
+// Digest names the action that the permit is for; zero for the zero Permit.
+func (p Permit) Digest() event.Digest {
+	if p.grant == nil {
+		return event.Digest{}
+	}
+	return p.grant.digest
+}

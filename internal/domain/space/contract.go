@@ -1,0 +1,154 @@
+package space
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+)
+
+// Tier makes spaces at one level of isolation. A driver implements it; the conformance suite is package spacetest.
+type Tier interface {
+	// Name returns the tier's word of the glossary: namespace.
+	Name() string
+	// Probe starts a real space, tries what the tier promises and says what the host lacks and how to mend it. It caches nothing.
+	Probe(ctx context.Context) Report
+	// Create starts a space. The permit is for space.create of this space with these limits. A bound that cannot be enforced fails the
+	// creation with fault code bound_not_enforceable unless spec.BestEffort; then Instance.Unenforced names it.
+	Create(ctx context.Context, p policy.Permit, spec Spec) (Instance, error)
+	// Reap ends whatever an earlier daemon left of spaces that are not in keep: processes, control groups, mounts. Stopping needs no permit.
+	Reap(ctx context.Context, keep []id.Space) error
+}
+
+// Spec is what a tier needs to start a space.
+type Spec struct {
+	ID         id.Space
+	Dir        string // host directory of the space's files; exists, is owned by UID
+	UID        int    // unprivileged host uid and gid of the space's own; 0 means the daemon's, where the daemon is not root
+	Env        map[string]string
+	Limits     Limits
+	BestEffort bool // accept a host that cannot enforce every bound
+}
+
+// Limits bound a space. All are positive.
+type Limits struct {
+	MemoryBytes int64 `json:"memory_bytes"` // of all its processes together
+	CPUMillis   int64 `json:"cpu_millis"`   // thousandths of one core
+	Pids        int64 `json:"pids"`         // processes and threads at once
+	DiskBytes   int64 `json:"disk_bytes"`   // of its files; a watcher may overshoot, by how much the tier says
+	FileBytes   int64 `json:"file_bytes"`   // of one file
+	OutputBytes int64 `json:"output_bytes"` // of one command's stdout and stderr together; more kills it
+	OpenFiles   int64 `json:"open_files"`   // per process
+	TmpBytes    int64 `json:"tmp_bytes"`    // of its private /tmp
+}
+
+// DefaultLimits are those of a space that asks for no others.
+func DefaultLimits() Limits {
+	return Limits{
+		MemoryBytes: 512 << 20, CPUMillis: 1000, Pids: 128, DiskBytes: 1 << 30, FileBytes: 256 << 20,
+		OutputBytes: 10 << 20, OpenFiles: 1024, TmpBytes: 64 << 20,
+	}
+}
+
+// Instance is a living space. Every method is safe for concurrent use; commands of one space may run side by side.
+type Instance interface {
+	// Exec runs the command of a shell.exec permit: its Argv, Env (over the space's own), Cwd, TimeoutMS and, if its hash is set, stdin.
+	// Output goes to out as it comes, in order per channel. When Exec returns, no process of the command is left. Ending ctx kills the
+	// command. The error is for what kept the command from running; a command that fails is an Exit.
+	Exec(ctx context.Context, p policy.Permit, stdin []byte, out Output) (Exit, error)
+	// Usage returns what the space uses now.
+	Usage(ctx context.Context) (Usage, error)
+	// Unenforced names the bounds that this host does not enforce, empty unless the space was made with BestEffort.
+	Unenforced() []string
+	// Done is closed when the space has ended, by Close or by itself.
+	Done() <-chan struct{}
+	// Close kills every process of the space and releases what the host gave it, except its files. It needs no permit and never waits for one.
+	Close() error
+}
+
+// Output receives a command's output; channel is "stdout" or "stderr". The slice is valid only during the call. An error kills the command.
+type Output func(channel string, data []byte) error
+
+// Exit is how a command ended.
+type Exit struct {
+	Code     int           // 0 to 255; 128 + signal number for a killed process, 124 for a timeout
+	Signal   string        // name of the signal that ended it, if any
+	TimedOut bool          // its time ran out
+	Canceled bool          // ctx ended
+	Limit    string        // the bound that it hit, if one is known: memory_bytes, output_bytes, disk_bytes, pids
+	Duration time.Duration // wall time
+}
+
+// Usage is what a space uses; -1 where the host does not tell.
+type Usage struct {
+	MemoryBytes int64 `json:"memory_bytes"`
+	Pids        int64 `json:"pids"`
+	DiskBytes   int64 `json:"disk_bytes"`
+	CPUMicros   int64 `json:"cpu_micros"` // since its start
+}
+
+// Report is what a tier found out about its host.
+type Report struct {
+	Tier    string        `json:"tier"`
+	OK      bool          `json:"ok"`       // spaces can be made, with every bound enforced
+	Limited bool          `json:"limited"`  // spaces can be made with best_effort only
+	Start   time.Duration `json:"start_ns"` // of the probe's space, to its first byte of output
+	Checks  []Check       `json:"checks"`
+}
+
+// Check is one thing that was tried.
+type Check struct {
+	Name   string `json:"name"`
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail"`          // what was seen
+	Mend   string `json:"mend,omitempty"`  // how to mend it, a command where there is one
+	Bound  string `json:"bound,omitempty"` // the limit that cannot be enforced without it
+}
+
+// Entry describes a file or folder of a space.
+type Entry struct {
+	Path     string    `json:"path"` // relative, with slashes
+	Type     string    `json:"type"` // file, directory, symlink or other
+	Size     int64     `json:"size_bytes"`
+	Mode     string    `json:"mode"` // octal permission bits: 0644
+	Modified time.Time `json:"modified_at"`
+	Target   string    `json:"target,omitempty"` // of a symlink, as it stands there
+}
+
+// Edit replaces the first occurrence of one text by another.
+type Edit struct {
+	Old string `json:"oldContent"`
+	New string `json:"newContent"`
+}
+
+// Files are the files of one space, seen from outside. No path leaves the space's directory: not by `..`, by a symbolic or hard link, by
+// a device, or by a race with the code that runs inside. What is done is in the permit; content is checked against its hash.
+type Files interface {
+	// Read opens the file of a file.read permit for reading; at most MaxBytes of the action, if set, else a fault file_too_large.
+	Read(ctx context.Context, p policy.Permit) (File, error)
+	// List returns the entries of the directory of a file.list permit in order of their paths, at most limit of them, recursively if asked.
+	List(ctx context.Context, p policy.Permit, recursive bool, limit int) ([]Entry, error)
+	// Write makes the file of a file.create permit with its content, atomically, and its parent folders. Without Overwrite an existing
+	// file is a fault file_exists.
+	Write(ctx context.Context, p policy.Permit, content io.Reader) (Entry, error)
+	// Edit applies the edits of a file.edit permit, whose Content is the digest of their canonical JSON, in order: all or none.
+	Edit(ctx context.Context, p policy.Permit, edits []Edit) (Entry, error)
+	// Delete removes the file of a file.delete permit; a directory is a fault not_a_file.
+	Delete(ctx context.Context, p policy.Permit) error
+	// Archive writes the folder of a file.archive permit as a zip file to w.
+	Archive(ctx context.Context, p policy.Permit, w io.Writer) error
+}
+
+// File is an open file of a space.
+type File interface {
+	io.ReadSeekCloser
+	Entry() Entry
+}
+
+// EditsDigest is the Content of a file.edit action.
+func EditsDigest(edits []Edit) (event.Digest, error) {
+	return digestJSON(edits)
+}

@@ -1,0 +1,59 @@
+// Package space is an isolated place where code runs: what it is, what happens to it, and what its drivers promise.
+package space
+
+import (
+	"encoding/json"
+	"time"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+)
+
+// Status is where a space stands in its life.
+type Status string
+
+// The states of a space. Destroyed is final.
+const (
+	Creating  Status = "creating"
+	Ready     Status = "ready"
+	Running   Status = "running" // a run is under way
+	Paused    Status = "paused"  // a run waits for a person
+	Destroyed Status = "destroyed"
+)
+
+// Space is the document of a space.
+type Space struct {
+	ID          id.Space          `json:"id"`
+	Workspace   id.Workspace      `json:"workspace_id"`
+	Room        id.Room           `json:"room_id"`
+	Name        string            `json:"name"`
+	Description string            `json:"description,omitempty"`
+	Status      Status            `json:"status"`
+	Tier        string            `json:"tier"`
+	Policy      string            `json:"policy"`        // the preset's name
+	Bundle      event.Digest      `json:"policy_bundle"` // pinned content hash
+	Env         map[string]string `json:"env,omitempty"`
+	Metadata    map[string]string `json:"metadata,omitempty"`
+	Limits      Limits            `json:"limits"`
+	BestEffort  bool              `json:"best_effort,omitempty"`
+	Unenforced  []string          `json:"unenforced,omitempty"`
+	UID         int               `json:"host_uid,omitempty"`
+	CreatedBy   id.Principal      `json:"created_by"`
+	CreatedAt   time.Time         `json:"created_at"`
+	UpdatedAt   time.Time         `json:"updated_at"`
+	ExpiresAt   time.Time         `json:"expires_at"`
+	Reason      string            `json:"reason,omitempty"` // why it was destroyed: requested, expired, failed
+}
+
+func digestJSON(v any) (event.Digest, error) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return event.Digest{}, err
+	}
+	canonical, err := policy.Canonicalize(raw)
+	if err != nil {
+		return event.Digest{}, err
+	}
+	return event.DigestOf(canonical), nil
+}

@@ -1,0 +1,60 @@
+// Package journal is the contract of the append-only log: batches in, events out, a hash chain between them.
+package journal
+
+import (
+	"context"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+)
+
+// Limits of one batch, of one event's data and of one read.
+const (
+	MaxBatch     = 1_000    // drafts
+	MaxDataBytes = 16 << 20 // bytes of one event's data; larger content belongs into a blob
+	MaxRead      = 1_000    // events per Read
+)
+
+// The refusals of a journal.
+var (
+	// ErrConflict means that a stream or a document has moved on since the caller looked.
+	ErrConflict = fault.New(fault.Conflict, "version_conflict", "it has changed in the meantime; look again, then retry")
+	// ErrKeyConflict means that an idempotency key was used for another batch.
+	ErrKeyConflict = fault.New(fault.Conflict, "idempotency_conflict", "this idempotency key was used for something else; choose a new key")
+	// ErrClosed means that the journal is shut, or was shut by a write error; nothing more is accepted.
+	ErrClosed = fault.New(fault.Unavailable, "log_unavailable", "the log cannot be written; nothing is done without it")
+)
+
+// Query selects events of one workspace, in ascending order of their place. Zero fields do not select; every other one is served by an index.
+type Query struct {
+	Workspace   id.Workspace
+	From        uint64 // the lowest place, inclusive; of the stream if one is named, else of the workspace
+	Before      uint64 // the place at which to stop, exclusive; 0 for the end
+	Stream      event.Stream
+	Run         id.Run
+	Correlation id.Correlation
+	EntityType  string // with EntityID
+	EntityID    string
+	Types       []string // at most 20; filters what the other fields select
+	Last        bool     // the last Limit of them instead of the first; still ascending
+	Limit       int      // 1 to MaxRead; 0 means 100
+}
+
+// Journal is the log. Every method is safe for concurrent use. The conformance suite is package journaltest.
+type Journal interface {
+	// Append records the batch durably, folds it into every document that it changes in the same transaction, and returns its events.
+	Append(ctx context.Context, b event.Batch) (event.Receipt, error)
+	// Get returns one event of the workspace.
+	Get(ctx context.Context, ws id.Workspace, e id.Event) (event.Event, error)
+	// Read returns the events that the query selects, and no more than its limit.
+	Read(ctx context.Context, q Query) ([]event.Event, error)
+	// Head returns the place of the workspace's last event, 0 if it has none.
+	Head(ctx context.Context, ws id.Workspace) (uint64, error)
+	// Wait returns when the workspace's head lies beyond after, when ctx ends, or with ErrClosed.
+	Wait(ctx context.Context, ws id.Workspace, after uint64) error
+	// Streams returns every stream of the workspace with its head, for the verification of the chains.
+	Streams(ctx context.Context, ws id.Workspace) ([]event.StreamVersion, error)
+	// Workspaces returns every workspace that has an event, in order.
+	Workspaces(ctx context.Context) ([]id.Workspace, error)
+}

@@ -1,0 +1,45 @@
+// Package livestream is the contract of a run's output while it comes: numbered frames that a reader can resume from any number.
+//
+// Frames are not events: they carry what a command prints, in pieces as they arrive. The result event of the operation holds the whole
+// output; frames exist so that people can watch, and they survive a restart of the daemon like everything else.
+package livestream
+
+import (
+	"context"
+	"time"
+
+	"agentbox/internal/domain/id"
+)
+
+// MaxFrameBytes is the most that one frame carries.
+const MaxFrameBytes = 32 << 10
+
+// The kinds of frame; they are the SSE event names of a run's stream.
+const (
+	Operation = "operation" // an operation begins; Data is its JSON
+	Result    = "event"     // its result event; Data is its JSON
+	Stdout    = "stdout"
+	Stderr    = "stderr"
+	Complete  = "complete" // the run ended; Data is its events message without the events. Always the last
+)
+
+// Frame is a piece of a run's output.
+type Frame struct {
+	N         uint64    `json:"n"` // from 1, without gaps; stamped by the store
+	At        time.Time `json:"at"`
+	Kind      string    `json:"kind"`
+	Operation string    `json:"operation_id,omitempty"`
+	Data      []byte    `json:"data"`
+}
+
+// Store keeps the frames of runs. The conformance suite is package livestreamtest.
+type Store interface {
+	// Append adds a frame and returns its number.
+	Append(ctx context.Context, run id.Run, f Frame) (uint64, error)
+	// Read returns up to limit frames from number from on, in order.
+	Read(ctx context.Context, run id.Run, from uint64, limit int) ([]Frame, error)
+	// Wait returns when there is a frame beyond number after, or when ctx ends.
+	Wait(ctx context.Context, run id.Run, after uint64) error
+	// Sync makes all frames of the run durable; the executor calls it before it records a result.
+	Sync(ctx context.Context, run id.Run) error
+}

@@ -1,0 +1,160 @@
+// Package projection is the contract of documents that are folded from events.
+//
+// A document is a JSON object with a key, an owner (its workspace) and a version, the number of events that were folded into it. Documents
+// are written in the transaction of the events that change them, and can be dropped and rebuilt from the log at any time, byte for byte.
+package projection
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+)
+
+// ErrNotFound means that the workspace has no such document.
+var ErrNotFound = fault.New(fault.NotFound, "not_found", "there is no such thing in this workspace")
+
+// Index is one entry under which a document can be found: a name that its Definition declares, and a value.
+type Index struct{ Name, Value string }
+
+// Definition says how one kind of document is folded. Make it with Define.
+type Definition struct {
+	Name    string // snake_case, plural: runs
+	Version int    // a new version is rebuilt from the log when the store is opened
+
+	keys    func(event.Event) []string
+	empty   func() any
+	decode  func([]byte) (any, error)
+	fold    func(doc any, key string, e event.Event) (any, error)
+	indexes func(any) []Index
+}
+
+// Define makes a definition for documents of type T. Keys returns the keys of the documents that an event changes, usually none or one.
+// Fold returns the document after the event; it must be pure. Indexes, which may be nil, returns the entries under which it can be found.
+func Define[T any](name string, version int, keys func(event.Event) []string, fold func(doc T, key string, e event.Event) (T, error), indexes func(T) []Index) Definition {
+	return Definition{
+		Name: name, Version: version, keys: keys,
+		empty: func() any { var zero T; return zero },
+		decode: func(body []byte) (any, error) {
+			var doc T
+			err := json.Unmarshal(body, &doc)
+			return doc, err
+		},
+		fold: func(doc any, key string, e event.Event) (any, error) {
+			return fold(doc.(T), key, e)
+		},
+		indexes: func(doc any) []Index {
+			if indexes == nil {
+				return nil
+			}
+			return indexes(doc.(T))
+		},
+	}
+}
+
+// Keys returns the keys of the documents that the event changes.
+func (d Definition) Keys(e event.Event) []string { return d.keys(e) }
+
+// State is a document in memory while events are folded into it.
+type State struct {
+	def     Definition
+	key     string
+	doc     any
+	Version uint64 // events folded so far
+	Seq     uint64 // place of the last of them
+}
+
+// Restore reads a stored document; a nil body is the empty document.
+func (d Definition) Restore(key string, body []byte, version, seq uint64) (State, error) {
+	s := State{def: d, key: key, Version: version, Seq: seq}
+	if body == nil {
+		s.doc = d.empty()
+		return s, nil
+	}
+	doc, err := d.decode(body)
+	if err != nil {
+		return State{}, fmt.Errorf("read document %s %s: %w", d.Name, key, err)
+	}
+	s.doc = doc
+	return s, nil
+}
+
+// Fold returns the state after the event.
+func (s State) Fold(e event.Event) (State, error) {
+	doc, err := s.def.fold(s.doc, s.key, e)
+	if err != nil {
+		return State{}, fmt.Errorf("fold %s into %s %s: %w", e.Type, s.def.Name, s.key, err)
+	}
+	s.doc, s.Version, s.Seq = doc, s.Version+1, e.Seq
+	return s, nil
+}
+
+// Encode returns the document's bytes and the entries under which it is found.
+func (s State) Encode() ([]byte, []Index, error) {
+	body, err := json.Marshal(s.doc)
+	return body, s.def.indexes(s.doc), err
+}
+
+// Document is a stored document.
+type Document struct {
+	Key     string
+	Version uint64 // events folded into it
+	Seq     uint64 // place in the workspace of the last of them
+	Body    []byte // JSON
+}
+
+// Query lists documents of one projection in the order of their keys.
+type Query struct {
+	Workspace id.Workspace
+	Name      string
+	Index     Index  // the zero Index selects all
+	After     string // the key after which to go on, exclusive
+	Newest    bool   // from the last key downwards
+	Limit     int    // 1 to 1000; 0 means 100
+}
+
+// Reader reads documents. A document is never older than the last acknowledged append.
+type Reader interface {
+	// Document returns one document, or ErrNotFound.
+	Document(ctx context.Context, ws id.Workspace, name, key string) (Document, error)
+	// Documents returns those that the query selects, at most its limit.
+	Documents(ctx context.Context, q Query) ([]Document, error)
+}
+
+// Store is a Reader that can rebuild what it holds.
+type Store interface {
+	Reader
+	// Rebuild folds every document of one projection anew from the log and swaps the result in.
+	Rebuild(ctx context.Context, name string) error
+}
+
+// Load reads one document into its type, with its version.
+func Load[T any](ctx context.Context, r Reader, ws id.Workspace, name, key string) (T, uint64, error) {
+	var doc T
+	d, err := r.Document(ctx, ws, name, key)
+	if err != nil {
+		return doc, 0, err
+	}
+	if err := json.Unmarshal(d.Body, &doc); err != nil {
+		return doc, 0, fmt.Errorf("read document %s %s: %w", name, key, err)
+	}
+	return doc, d.Version, nil
+}
+
+// List reads the documents that a query selects into their type.
+func List[T any](ctx context.Context, r Reader, q Query) ([]T, error) {
+	found, err := r.Documents(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	docs := make([]T, len(found))
+	for i, d := range found {
+		if err := json.Unmarshal(d.Body, &docs[i]); err != nil {
+			return nil, fmt.Errorf("read document %s %s: %w", q.Name, d.Key, err)
+		}
+	}
+	return docs, nil
+}
