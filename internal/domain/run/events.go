@@ -1,0 +1,101 @@
+package run
+
+import (
+	"encoding/json"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+)
+
+// The events of a run. Every one of them is about its space.
+const (
+	EventCreated   = "run.created"
+	EventStarted   = "run.started"
+	EventSuspended = "run.suspended" // an operation waits for a person
+	EventResumed   = "run.resumed"   // the person has answered
+	EventCompleted = "run.completed"
+	EventFailed    = "run.failed"
+	EventCancelled = "run.cancelled"
+
+	EventInvoked   = "tool.invoked"   // an operation's intent, recorded before its effect
+	EventSucceeded = "tool.succeeded" // its result
+	EventErred     = "tool.failed"    // its result too
+	EventUnknown   = "tool.unknown"   // its result, when a crash hid the outcome
+)
+
+// Created is the data of run.created.
+type Created struct {
+	Run        id.Run       `json:"run_id"`
+	Space      id.Space     `json:"space_id"`
+	Agent      id.Principal `json:"agent_id"`
+	Title      string       `json:"title,omitempty"`
+	Input      Input        `json:"input"`
+	Operations []Outline    `json:"operations"`
+}
+
+// Outline is an operation as the log shows it before it runs.
+type Outline struct {
+	ID      string `json:"operation_id"`
+	Type    string `json:"type"`
+	Summary string `json:"summary"`
+	Context bool   `json:"context,omitempty"`
+}
+
+// Started is the data of run.started.
+type Started struct {
+	Run id.Run `json:"run_id"`
+}
+
+// Invoked is the data of tool.invoked.
+type Invoked struct {
+	Run       id.Run          `json:"run_id"`
+	Operation string          `json:"operation_id"`
+	Index     int             `json:"index"`
+	Tool      string          `json:"tool_name"` // the operation's type
+	Title     string          `json:"title"`
+	Input     json.RawMessage `json:"input"` // the action's canonical bytes
+	Action    event.Digest    `json:"action_sha256"`
+	Decision  string          `json:"decision"`
+	Reason    string          `json:"reason_code"`
+	Approval  id.Approval     `json:"approval_id,omitempty"`
+}
+
+// Ended is the data of tool.succeeded, tool.failed and tool.unknown: the result event, in place or, when it is large, as stored content.
+type Ended struct {
+	Run        id.Run       `json:"run_id"`
+	Operation  string       `json:"operation_id"`
+	Index      int          `json:"index"`
+	Tool       string       `json:"tool_name"`
+	Kind       string       `json:"result_type"`
+	Decision   string       `json:"decision,omitempty"`
+	Reason     string       `json:"reason_code,omitempty"`
+	Action     event.Digest `json:"action_sha256,omitzero"`
+	DurationMS int64        `json:"duration_ms"`
+	Result     *Result      `json:"result,omitempty"`
+	Stored     *Input       `json:"result_ref,omitempty"`
+}
+
+// Suspended is the data of run.suspended.
+type Suspended struct {
+	Run       id.Run      `json:"run_id"`
+	Operation string      `json:"operation_id"`
+	Index     int         `json:"index"`
+	Approval  id.Approval `json:"approval_id"`
+	Reason    string      `json:"reason_code"`
+}
+
+// Resumed is the data of run.resumed.
+type Resumed struct {
+	Run       id.Run      `json:"run_id"`
+	Operation string      `json:"operation_id"`
+	Index     int         `json:"index"`
+	Approval  id.Approval `json:"approval_id"`
+	Answer    string      `json:"answer"` // approved, denied or expired
+}
+
+// Finished is the data of run.completed, run.failed and run.cancelled.
+type Finished struct {
+	Run     id.Run `json:"run_id"`
+	Summary string `json:"summary,omitempty"`
+	Error   string `json:"error,omitempty"`
+}

@@ -1,0 +1,144 @@
+package run
+
+import (
+	"fmt"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+)
+
+// Touches reports whether the event changes the document of its run.
+func Touches(e event.Event) bool {
+	switch e.Type {
+	case EventCreated, EventStarted, EventSuspended, EventResumed, EventCompleted, EventFailed, EventCancelled,
+		EventInvoked, EventSucceeded, EventErred, EventUnknown:
+		return e.Run != ""
+	}
+	return false
+}
+
+// Evolve returns the run after the event. It is pure.
+func Evolve(r Run, e event.Event) (Run, error) {
+	switch e.Type {
+	case EventCreated:
+		return created(e)
+	case EventStarted:
+		r.Status, r.StartedAt = Running, e.OccurredAt
+	case EventInvoked:
+		d, err := event.Decode[Invoked](e)
+		if err != nil {
+			return r, err
+		}
+		return r.with(d.Index, func(p *Progress) {
+			p.State, p.Step, p.BegunAt, p.Decision, p.Reason = Begun, e.Step, e.OccurredAt, d.Decision, d.Reason
+		})
+	case EventSucceeded, EventErred, EventUnknown:
+		return r.ended(e)
+	case EventSuspended:
+		d, err := event.Decode[Suspended](e)
+		if err != nil {
+			return r, err
+		}
+		r.Status = AwaitingApproval
+		return r.asks(d, e.Step)
+	case EventResumed:
+		d, err := event.Decode[Resumed](e)
+		if err != nil {
+			return r, err
+		}
+		r.Status = Running
+		return r.answered(d)
+	case EventCompleted, EventFailed, EventCancelled:
+		d, err := event.Decode[Finished](e)
+		if err != nil {
+			return r, err
+		}
+		r.Status, r.EndedAt, r.Error = finalStatus[e.Type], e.OccurredAt, d.Error
+	}
+	return r, nil
+}
+
+var finalStatus = map[string]Status{EventCompleted: Succeeded, EventFailed: Failed, EventCancelled: Cancelled}
+
+func created(e event.Event) (Run, error) {
+	d, err := event.Decode[Created](e)
+	if err != nil {
+		return Run{}, err
+	}
+	r := Run{
+		ID: d.Run, Workspace: e.Workspace, Room: e.Room, Space: d.Space, Agent: d.Agent, CreatedBy: e.Principal, Title: d.Title,
+		Status: Queued, Input: d.Input, CreatedAt: e.OccurredAt, Correlation: e.Correlation, Operations: make([]Progress, len(d.Operations)),
+	}
+	for i, o := range d.Operations {
+		r.Operations[i] = Progress{ID: o.ID, Type: o.Type, Summary: o.Summary, Context: o.Context, State: Waiting}
+	}
+	return r, nil
+}
+
+func (r Run) ended(e event.Event) (Run, error) {
+	d, err := event.Decode[Ended](e)
+	if err != nil {
+		return r, err
+	}
+	if d.Index >= r.Next {
+		r.Next = d.Index + 1
+	}
+	return r.with(d.Index, func(p *Progress) {
+		if p.BegunAt.IsZero() {
+			p.BegunAt = e.OccurredAt
+		}
+		p.State, p.EndedAt, p.Event, p.Kind, p.OK = Done, e.OccurredAt, e.ID, d.Kind, e.Type == EventSucceeded
+		if e.Step != "" {
+			p.Step = e.Step
+		}
+		if d.Decision != "" {
+			p.Decision, p.Reason = d.Decision, d.Reason
+		}
+	})
+}
+
+// asks marks the operation that a person has to decide on. After an interrupted operation the question is about going on at all: that
+// operation has its result, and stays done.
+func (r Run) asks(d Suspended, step id.Step) (Run, error) {
+	return r.with(d.Index, func(p *Progress) {
+		p.Approval = d.Approval
+		if p.State == Done {
+			return
+		}
+		p.State, p.Step, p.Decision, p.Reason, p.Answer = Asking, step, "require_approval", d.Reason, ""
+	})
+}
+
+func (r Run) answered(d Resumed) (Run, error) {
+	return r.with(d.Index, func(p *Progress) {
+		p.Answer = d.Answer
+		if p.State == Asking {
+			p.State = Answered
+		}
+	})
+}
+
+// with returns a copy in which one operation is changed; the receiver's slice is never written to.
+func (r Run) with(index int, change func(*Progress)) (Run, error) {
+	if index < 0 || index >= len(r.Operations) {
+		return r, fmt.Errorf("run %s has no operation %d", r.ID, index)
+	}
+	ops := make([]Progress, len(r.Operations))
+	copy(ops, r.Operations)
+	change(&ops[index])
+	r.Operations = ops
+	return r, nil
+}
+
+// Pending returns the index of the operation that a person has to decide on, and its approval; -1 where there is none.
+func (r Run) Pending() (int, id.Approval) {
+	if r.Status != AwaitingApproval {
+		return -1, ""
+	}
+	for i := len(r.Operations) - 1; i >= 0; i-- {
+		if p := r.Operations[i]; p.Approval != "" && p.Answer == "" {
+			return i, p.Approval
+		}
+	}
+	return -1, ""
+}

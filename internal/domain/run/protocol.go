@@ -1,0 +1,211 @@
+package run
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"agentbox/internal/domain/fault"
+)
+
+// Protocol is the version of the operations and events protocol that is spoken here.
+const Protocol = "1.0"
+
+// Limits of one operations message.
+const (
+	MaxOperations    = 1_000
+	MaxMessageRunes  = 100_000  // characters of a message operation
+	MaxContentBytes  = 10 << 20 // of a created file, after decoding
+	MaxCommandRunes  = 4_096    // characters of a shell command
+	MaxEdits         = 1_000    // of one editFile
+	MinTimeoutMS     = 1_000    // of a shell command
+	MaxTimeoutMS     = 3_600_000
+	DefaultTimeoutMS = 30_000
+	MaxOperationID   = 128      // bytes
+	MaxEnv           = 100      // variables of one command
+	MaxEnvBytes      = 32 << 10 // names and values of one command together
+	MaxContextFiles  = 100
+)
+
+// The six operation types.
+const (
+	OpMessage    = "message"
+	OpCreateFile = "createFile"
+	OpReadFile   = "readFile"
+	OpEditFile   = "editFile"
+	OpDeleteFile = "deleteFile"
+	OpShell      = "shell"
+)
+
+// Message is an operations message.
+type Message struct {
+	ProtocolVersion string      `json:"protocolVersion"`
+	Operations      []Operation `json:"operations"`
+}
+
+// Operation is one of the six; Type says which of the other fields apply.
+type Operation struct {
+	Type string `json:"type"`
+	ID   string `json:"id,omitempty"` // the agent's own name for it; made up where it gave none
+
+	Content   string            `json:"content,omitempty"`
+	Path      string            `json:"path,omitempty"`
+	Encoding  string            `json:"encoding,omitempty"` // utf-8 or base64
+	Overwrite bool              `json:"overwrite,omitempty"`
+	Edits     []Edit            `json:"edits,omitempty"`
+	Command   string            `json:"command,omitempty"`
+	Cwd       string            `json:"cwd,omitempty"`
+	TimeoutMS *int64            `json:"timeout,omitempty"` // milliseconds
+	Env       map[string]string `json:"env,omitempty"`
+
+	// Context marks an operation that nobody sent: the reading of a context file at the start of a run. Its result carries no id.
+	Context bool `json:"context,omitempty"`
+}
+
+// Edit replaces the first occurrence of one text by another.
+type Edit struct {
+	Old string `json:"oldContent"`
+	New string `json:"newContent"`
+}
+
+// fields are the JSON fields of each operation type besides type and id.
+var fields = map[string][]string{
+	OpMessage:    {"content"},
+	OpCreateFile: {"path", "content", "encoding", "overwrite"},
+	OpReadFile:   {"path", "encoding"},
+	OpEditFile:   {"path", "edits"},
+	OpDeleteFile: {"path"},
+	OpShell:      {"command", "cwd", "timeout", "env"},
+}
+
+// required are the fields without which an operation of a type is no operation.
+var required = map[string][]string{
+	OpMessage:    {"content"},
+	OpCreateFile: {"path", "content"},
+	OpReadFile:   {"path"},
+	OpEditFile:   {"path", "edits"},
+	OpDeleteFile: {"path"},
+	OpShell:      {"command"},
+}
+
+func invalid(format string, args ...any) error {
+	return fault.New(fault.Invalid, "operation_invalid", format, args...)
+}
+
+// ParseMessage reads an operations message. What has the wrong shape (no JSON, another version, unknown types or fields, a repeated id) is
+// refused as a whole; an operation whose values break a limit is not: it gets its own error event when its turn comes, see Operation.Check.
+func ParseMessage(raw []byte) (Message, error) {
+	var outer struct {
+		ProtocolVersion *string           `json:"protocolVersion"`
+		Operations      []json.RawMessage `json:"operations"`
+	}
+	if err := strict(raw, &outer); err != nil {
+		return Message{}, invalid("the message is not an operations message: %s", plain(err))
+	}
+	switch {
+	case outer.ProtocolVersion == nil:
+		return Message{}, invalid("protocolVersion is missing; send %q", Protocol)
+	case *outer.ProtocolVersion != Protocol:
+		return Message{}, fault.New(fault.Invalid, "unsupported_version", "protocolVersion %.32q is not spoken here; send %q", *outer.ProtocolVersion, Protocol)
+	case len(outer.Operations) == 0:
+		return Message{}, invalid("operations is empty; send at least one")
+	case len(outer.Operations) > MaxOperations:
+		return Message{}, invalid("%d operations are more than the %d that one run may hold; send several runs", len(outer.Operations), MaxOperations)
+	}
+	m := Message{ProtocolVersion: Protocol, Operations: make([]Operation, len(outer.Operations))}
+	seen := map[string]int{}
+	for i, raw := range outer.Operations {
+		op, err := parseOperation(raw)
+		if err != nil {
+			return Message{}, invalid("operations[%d]: %s", i, plain(err))
+		}
+		if first, twice := seen[op.ID]; twice && op.ID != "" {
+			return Message{}, invalid("operations[%d]: id %.64q was used by operations[%d]; ids are unique within a run", i, op.ID, first)
+		}
+		seen[op.ID] = i
+		m.Operations[i] = op
+	}
+	m.nameAll()
+	return m, nil
+}
+
+// nameAll gives every operation that came without an id one that no other has.
+func (m Message) nameAll() {
+	taken := map[string]bool{}
+	for _, op := range m.Operations {
+		taken[op.ID] = true
+	}
+	for i := range m.Operations {
+		if m.Operations[i].ID != "" {
+			continue
+		}
+		name := fmt.Sprintf("op-%d", i+1)
+		for n := 2; taken[name]; n++ {
+			name = fmt.Sprintf("op-%d.%d", i+1, n)
+		}
+		taken[name], m.Operations[i].ID = true, name
+	}
+}
+
+func parseOperation(raw json.RawMessage) (Operation, error) {
+	var present map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &present); err != nil || present == nil {
+		return Operation{}, fmt.Errorf("an operation is a JSON object")
+	}
+	var typ string
+	if err := json.Unmarshal(present["type"], &typ); err != nil {
+		return Operation{}, fmt.Errorf("type is missing or not a string; it is one of %s", strings.Join(types(), ", "))
+	}
+	known, ok := fields[typ]
+	if !ok {
+		return Operation{}, fmt.Errorf("type %.64q is unknown; it is one of %s", typ, strings.Join(types(), ", "))
+	}
+	for name := range present {
+		if name != "type" && name != "id" && !oneOf(known, name) {
+			return Operation{}, fmt.Errorf("%s has no field %.64q; its fields are id, %s", typ, name, strings.Join(known, ", "))
+		}
+	}
+	for _, name := range required[typ] {
+		if _, ok := present[name]; !ok {
+			return Operation{}, fmt.Errorf("%s needs the field %q", typ, name)
+		}
+	}
+	var op Operation
+	if err := strict(raw, &op); err != nil {
+		return Operation{}, err
+	}
+	if len(op.ID) > MaxOperationID {
+		return Operation{}, fmt.Errorf("id has %d bytes; at most %d are allowed", len(op.ID), MaxOperationID)
+	}
+	return op, nil
+}
+
+func types() []string {
+	return []string{OpMessage, OpCreateFile, OpReadFile, OpEditFile, OpDeleteFile, OpShell}
+}
+
+func oneOf(list []string, s string) bool {
+	for _, t := range list {
+		if t == s {
+			return true
+		}
+	}
+	return false
+}
+
+// strict decodes one JSON value without unknown fields and without anything behind it.
+func strict(raw []byte, into any) error {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(into); err != nil {
+		return err
+	}
+	if dec.More() {
+		return fmt.Errorf("there is more behind the JSON value")
+	}
+	return nil
+}
+
+// plain returns an error's text without the decoder's own prefix.
+func plain(err error) string { return strings.TrimPrefix(err.Error(), "json: ") }

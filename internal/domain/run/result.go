@@ -1,0 +1,67 @@
+package run
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// The types of result event beside those of the six operations.
+const (
+	ResApprovalRequired = "approvalRequired"
+	ResPolicyDenied     = "policyDenied"
+	ResError            = "error"
+	ResUnknown          = "unknown" // a crash hid the outcome
+)
+
+// The categories of an error result.
+const (
+	CategoryValidation = "validation"
+	CategoryPolicy     = "policy"
+	CategoryExecution  = "execution"
+	CategoryTimeout    = "timeout"
+	CategorySystem     = "system"
+)
+
+// Result is a result event of the protocol; Type says which fields apply. Every operation has exactly one.
+type Result struct {
+	Type        string    `json:"type"`
+	OperationID string    `json:"operationId,omitempty"`
+	Timestamp   time.Time `json:"timestamp"`
+
+	Success      *bool   `json:"success,omitempty"`
+	Path         string  `json:"path,omitempty"`
+	BytesWritten *int64  `json:"bytesWritten,omitempty"`
+	Content      *string `json:"content,omitempty"`
+	Encoding     string  `json:"encoding,omitempty"`
+	Size         *int64  `json:"size,omitempty"`
+	EditsApplied *int    `json:"editsApplied,omitempty"`
+
+	Command    string  `json:"command,omitempty"`
+	ExitCode   *int    `json:"exitCode,omitempty"`
+	Stdout     *string `json:"stdout,omitempty"`
+	Stderr     *string `json:"stderr,omitempty"`
+	DurationMS *int64  `json:"durationMs,omitempty"`
+	TimedOut   *bool   `json:"timedOut,omitempty"`
+	Limit      string  `json:"limit,omitempty"` // the bound that ended the command
+	Error      string  `json:"error,omitempty"`
+
+	OperationType string           `json:"operationType,omitempty"`
+	ApprovalID    string           `json:"approvalId,omitempty"`
+	Reason        string           `json:"reason,omitempty"`
+	ReasonCode    string           `json:"reasonCode,omitempty"`
+	Suggestion    string           `json:"suggestion,omitempty"`
+	Category      string           `json:"category,omitempty"`
+	Message       string           `json:"message,omitempty"`
+	Details       *json.RawMessage `json:"details,omitempty"`
+}
+
+// OK reports whether the operation did what it was asked.
+func (r Result) OK() bool { return r.Success != nil && *r.Success }
+
+// Events is an events message.
+type Events struct {
+	ProtocolVersion string   `json:"protocolVersion"`
+	RunID           string   `json:"runId"`
+	Events          []Result `json:"events"`
+	Status          string   `json:"status"`
+}

@@ -1,0 +1,99 @@
+// Package run is one execution of a list of operations: the protocol it is written in, and what happens to it.
+package run
+
+import (
+	"time"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+)
+
+// Status is where a run stands.
+type Status string
+
+// The states of a run. Succeeded, Failed and Cancelled are final.
+const (
+	Queued           Status = "queued"
+	Running          Status = "running"
+	AwaitingApproval Status = "awaiting_approval"
+	Succeeded        Status = "succeeded"
+	Failed           Status = "failed"
+	Cancelled        Status = "cancelled"
+)
+
+// Ended reports whether the state is final.
+func (s Status) Ended() bool { return s == Succeeded || s == Failed || s == Cancelled }
+
+// Protocol returns the word of protocol 1.0 for the state.
+func (s Status) Protocol() string {
+	switch s {
+	case Succeeded:
+		return "completed"
+	case Failed:
+		return "error"
+	case AwaitingApproval:
+		return "awaiting_approval"
+	case Cancelled:
+		return "cancelled"
+	}
+	return "running"
+}
+
+// Run is the document of a run.
+type Run struct {
+	ID         id.Run       `json:"run_id"`
+	Workspace  id.Workspace `json:"workspace_id"`
+	Room       id.Room      `json:"room_id"`
+	Space      id.Space     `json:"space_id"`
+	Agent      id.Principal `json:"agent_id"`     // who acts
+	CreatedBy  id.Principal `json:"requested_by"` // who asked for it
+	Title      string       `json:"title,omitempty"`
+	Status     Status       `json:"status"`
+	Error      string       `json:"error,omitempty"` // why it failed or was cancelled
+	Input      Input        `json:"input"`
+	Operations []Progress   `json:"operations"`
+	Next       int          `json:"next"` // index of the first operation without a result
+
+	CreatedAt   time.Time      `json:"created_at"`
+	StartedAt   time.Time      `json:"started_at,omitzero"`
+	EndedAt     time.Time      `json:"ended_at,omitzero"`
+	Correlation id.Correlation `json:"correlation_id"`
+}
+
+// Input names the operations message as it is stored: the canonical bytes of a Message under their hash.
+type Input struct {
+	Digest event.Digest `json:"sha256"`
+	Size   int64        `json:"size_bytes"`
+}
+
+// State is where one operation stands.
+type State string
+
+// The states of an operation. Done is final: it has its result event.
+const (
+	Waiting  State = "waiting"  // its turn has not come
+	Begun    State = "begun"    // its intent is recorded, its outcome is not
+	Asking   State = "asking"   // a person has to decide
+	Answered State = "answered" // a person has decided
+	Done     State = "done"
+)
+
+// Progress is one operation of a run.
+type Progress struct {
+	ID      string `json:"operation_id"`
+	Type    string `json:"type"`
+	Summary string `json:"summary"`
+	Context bool   `json:"context,omitempty"`
+	State   State  `json:"state"`
+
+	Step     id.Step     `json:"step_id,omitempty"`
+	Approval id.Approval `json:"approval_id,omitempty"`
+	Decision string      `json:"decision,omitempty"` // allow, deny or require_approval
+	Reason   string      `json:"reason_code,omitempty"`
+	Answer   string      `json:"answer,omitempty"`   // of the person: approved, denied, expired
+	Event    id.Event    `json:"event_id,omitempty"` // of the entry that holds the result
+	OK       bool        `json:"ok"`
+	Kind     string      `json:"result_type,omitempty"`
+	BegunAt  time.Time   `json:"begun_at,omitzero"`
+	EndedAt  time.Time   `json:"ended_at,omitzero"`
+}

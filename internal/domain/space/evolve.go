@@ -1,0 +1,84 @@
+package space
+
+import (
+	"agentbox/internal/domain/event"
+)
+
+// EntityType is the entity_type of every event that is about a space.
+const EntityType = "space"
+
+// Touches reports whether the event changes the document of the space that it is about.
+func Touches(e event.Event) bool {
+	if e.EntityType != EntityType {
+		return false
+	}
+	switch e.Type {
+	case EventCreated, EventReady, EventUpdated, EventExtended, EventDestroyed:
+		return true
+	}
+	_, ok := activity[e.Type]
+	return ok
+}
+
+// activity says what the events of a run make of its space's status.
+var activity = map[string]Status{
+	"run.started": Running, "run.resumed": Running, "run.suspended": Paused,
+	"run.completed": Ready, "run.failed": Ready, "run.cancelled": Ready,
+}
+
+// Evolve returns the space after the event. It is pure.
+func Evolve(s Space, e event.Event) (Space, error) {
+	if status, ok := activity[e.Type]; ok {
+		if s.Status != Destroyed {
+			s.Status = status
+		}
+		return s, nil
+	}
+	s.UpdatedAt = e.OccurredAt
+	switch e.Type {
+	case EventCreated:
+		d, err := event.Decode[Created](e)
+		if err != nil {
+			return s, err
+		}
+		return Space{
+			ID: d.Space, Workspace: e.Workspace, Room: e.Room, Name: d.Name, Description: d.Description, Status: Creating, Tier: d.Tier,
+			Policy: d.Policy, Bundle: d.Bundle, Env: d.Env, Metadata: d.Metadata, Limits: d.Limits, BestEffort: d.BestEffort, UID: d.UID,
+			CreatedBy: e.Principal, CreatedAt: e.OccurredAt, UpdatedAt: e.OccurredAt, ExpiresAt: d.ExpiresAt,
+		}, nil
+	case EventReady:
+		d, err := event.Decode[Started](e)
+		if err != nil {
+			return s, err
+		}
+		s.Status, s.Unenforced = Ready, d.Unenforced
+	case EventUpdated:
+		d, err := event.Decode[Updated](e)
+		if err != nil {
+			return s, err
+		}
+		set(&s.Name, d.Name)
+		set(&s.Description, d.Description)
+		set(&s.Env, d.Env)
+		set(&s.Metadata, d.Metadata)
+	case EventExtended:
+		d, err := event.Decode[Extended](e)
+		if err != nil {
+			return s, err
+		}
+		s.ExpiresAt = d.ExpiresAt
+	case EventDestroyed:
+		d, err := event.Decode[Ended](e)
+		if err != nil {
+			return s, err
+		}
+		s.Status, s.Reason = Destroyed, d.Reason
+	}
+	return s, nil
+}
+
+func set[T any](field *T, value *T) {
+	if value != nil {
+		*field = *value
+	}
+}
