@@ -36,3 +36,9 @@ type Ask struct {
 	AgentWords string      // what the agent says about it, shown apart and marked
 	Unsealed   []string    // what cannot be sealed, beyond what the decision names
 }
+
+// Agents knows the agents of a workspace by their names.
+type Agents interface {
+	// Agent returns the agent of that name and makes it, on behalf of origin, where there is none. A quarantined agent is returned as it is.
+	Agent(ctx context.Context, origin event.Origin, ws id.Workspace, name string) (id.Principal, error)
+}

@@ -52,6 +52,7 @@ type Result struct {
 	Suggestion    string           `json:"suggestion,omitempty"`
 	Category      string           `json:"category,omitempty"`
 	Message       string           `json:"message,omitempty"`
+	Omitted       []string         `json:"omitted,omitempty"` // fields left out of a live frame because they are long
 	Details       *json.RawMessage `json:"details,omitempty"`
 }
 

@@ -8,6 +8,9 @@ import (
 	"agentbox/internal/domain/id"
 )
 
+// Projection is the name of the documents of runs.
+const Projection = "runs"
+
 // Status is where a run stands.
 type Status string
 

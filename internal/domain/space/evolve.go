@@ -29,10 +29,7 @@ var activity = map[string]Status{
 // Evolve returns the space after the event. It is pure.
 func Evolve(s Space, e event.Event) (Space, error) {
 	if status, ok := activity[e.Type]; ok {
-		if s.Status != Destroyed {
-			s.Status = status
-		}
-		return s, nil
+		return s.during(e, status), nil
 	}
 	s.UpdatedAt = e.OccurredAt
 	switch e.Type {
@@ -75,6 +72,18 @@ func Evolve(s Space, e event.Event) (Space, error) {
 		s.Status, s.Reason = Destroyed, d.Reason
 	}
 	return s, nil
+}
+
+// during returns the space after an event of a run. The end of a run that was never under way changes nothing.
+func (s Space) during(e event.Event, status Status) Space {
+	switch {
+	case s.Status == Destroyed:
+	case status != Ready:
+		s.Status, s.ActiveRun = status, e.Run
+	case s.ActiveRun == e.Run:
+		s.Status, s.ActiveRun = Ready, ""
+	}
+	return s
 }
 
 func set[T any](field *T, value *T) {

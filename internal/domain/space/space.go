@@ -10,6 +10,9 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
+// Projection is the name of the documents of spaces.
+const Projection = "spaces"
+
 // Status is where a space stands in its life.
 type Status string
 
@@ -43,7 +46,8 @@ type Space struct {
 	CreatedAt   time.Time         `json:"created_at"`
 	UpdatedAt   time.Time         `json:"updated_at"`
 	ExpiresAt   time.Time         `json:"expires_at"`
-	Reason      string            `json:"reason,omitempty"` // why it was destroyed: requested, expired, failed
+	ActiveRun   id.Run            `json:"active_run_id,omitempty"` // the run that is under way or waits for a person
+	Reason      string            `json:"reason,omitempty"`        // why it was destroyed: requested, expired, failed
 }
 
 func digestJSON(v any) (event.Digest, error) {

@@ -1,0 +1,94 @@
+package executor
+
+import (
+	"maps"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/space"
+)
+
+const entitySpace = space.EntityType
+
+// task is one operation on its way.
+type task struct {
+	index    int
+	op       run.Operation
+	progress run.Progress
+
+	action  policy.Action
+	ruling  policy.Ruling
+	content []byte       // of createFile, decoded
+	edits   []space.Edit // of editFile
+}
+
+// prepare makes the action of an operation. Its error is the operation's validation error.
+func (r *ride) prepare(t *task, s space.Space) error {
+	if err := t.op.Check(); err != nil {
+		return err
+	}
+	step := t.progress.Step
+	if step == "" {
+		step = id.New[id.Step](r.x.IDs)
+	}
+	a := policy.Action{
+		Workspace: r.doc.Workspace, Room: r.doc.Room, Principal: r.doc.Agent, Space: r.doc.Space, Run: r.doc.ID, Step: step,
+		Operation: t.op.ID, Bundle: s.Bundle,
+	}
+	var err error
+	switch t.op.Type {
+	case run.OpMessage:
+		a.Type, a.Content, a.Size = policy.MessageSend, event.DigestOf([]byte(t.op.Content)), int64(len(t.op.Content))
+	case run.OpCreateFile:
+		a.Type, a.Overwrite = policy.FileCreate, t.op.Overwrite
+		if t.content, err = space.DecodeContent(t.op.Content, t.op.Encoding); err != nil {
+			return err
+		}
+		if len(t.content) > run.MaxContentBytes {
+			return fault.New(fault.Invalid, "operation_invalid", "content has %d bytes; a file may be created with %d", len(t.content), run.MaxContentBytes)
+		}
+		a.Content, a.Size = event.DigestOf(t.content), int64(len(t.content))
+		a.Path, err = space.CleanPath(t.op.Path)
+	case run.OpReadFile:
+		a.Type, a.MaxBytes = policy.FileRead, run.MaxContentBytes
+		a.Path, err = space.CleanPath(t.op.Path)
+	case run.OpEditFile:
+		a.Type, a.MaxBytes = policy.FileEdit, run.MaxContentBytes
+		for _, e := range t.op.Edits {
+			t.edits = append(t.edits, space.Edit(e))
+			a.Size += int64(len(e.New))
+		}
+		if a.Content, err = space.EditsDigest(t.edits); err != nil {
+			return err
+		}
+		a.Path, err = space.CleanPath(t.op.Path)
+	case run.OpDeleteFile:
+		a.Type = policy.FileDelete
+		a.Path, err = space.CleanPath(t.op.Path)
+	case run.OpShell:
+		err = shell(&a, t.op, s)
+	}
+	t.action = a
+	return err
+}
+
+// shell makes the action of a command: what runs is bash with the command's text, under the space's environment and the operation's over it.
+func shell(a *policy.Action, op run.Operation, s space.Space) error {
+	a.Type, a.Command, a.Argv = policy.ShellExec, op.Command, []string{"/bin/bash", "-c", op.Command}
+	a.TimeoutMS = run.DefaultTimeoutMS
+	if op.TimeoutMS != nil {
+		a.TimeoutMS = *op.TimeoutMS
+	}
+	a.Env = map[string]string{}
+	maps.Copy(a.Env, s.Env)
+	maps.Copy(a.Env, op.Env)
+	if op.Cwd == "" || op.Cwd == "." {
+		return nil
+	}
+	cwd, err := space.CleanPath(op.Cwd)
+	a.Cwd = cwd
+	return err
+}

@@ -1,0 +1,113 @@
+package executor
+
+import (
+	"context"
+	"slices"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/kernel/projection"
+)
+
+// ErrEnded refuses what only a run that goes on can take.
+var ErrEnded = fault.New(fault.Conflict, "run_already_ended", "the run has ended")
+
+// Cancel ends a run: an effect under way is ended at once, with every process of it, and what has not begun never begins. It is done
+// first and recorded after.
+func (x *Executor) Cancel(ctx context.Context, origin event.Origin, ws id.Workspace, runID id.Run, reason string) error {
+	doc, err := x.Find(ctx, ws, runID)
+	if err != nil {
+		return err
+	}
+	if doc.Status.Ended() {
+		return ErrEnded
+	}
+	if reason == "" {
+		reason = "cancelled on request"
+	}
+	x.mark(func(e *entry) bool { return e.run == runID && e.workspace == ws }, origin, reason)
+	return nil
+}
+
+// CancelSpace cancels every run of a space and returns when none is left, or when ctx ends.
+func (x *Executor) CancelSpace(ctx context.Context, origin event.Origin, s id.Space, reason string) error {
+	x.mu.Lock()
+	q := x.queues[s]
+	x.mu.Unlock()
+	if q == nil {
+		return nil
+	}
+	x.mark(func(e *entry) bool { return slices.Contains(q.runs, e) }, origin, reason)
+	select {
+	case <-q.gone:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// mark cancels the queued runs that match, ends their effects and wakes their workers.
+func (x *Executor) mark(match func(*entry) bool, origin event.Origin, reason string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, q := range x.queues {
+		for _, e := range q.runs {
+			if !match(e) {
+				continue
+			}
+			if e.cancel == nil {
+				e.cancel = &cancellation{origin: origin, reason: reason}
+			}
+			if end := x.effects[e.run]; end != nil {
+				end(errCancelled)
+			}
+			select {
+			case q.wake <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+func (x *Executor) cancelled(e *entry) *cancellation {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return e.cancel
+}
+
+// recover puts every run that has not ended into its queue, in the order in which they were asked for.
+func (x *Executor) recover(ctx context.Context) error {
+	workspaces, err := x.Log.Workspaces(ctx)
+	if err != nil {
+		return err
+	}
+	for _, ws := range workspaces {
+		for _, status := range []run.Status{run.Running, run.AwaitingApproval, run.Queued} {
+			if err := x.recoverStatus(ctx, ws, status); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (x *Executor) recoverStatus(ctx context.Context, ws id.Workspace, status run.Status) error {
+	q := projection.Query{Workspace: ws, Name: run.Projection, Index: projection.Index{Name: "status", Value: string(status)}, Limit: 1000}
+	for {
+		docs, err := projection.List[run.Run](ctx, x.Docs, q)
+		if err != nil {
+			return err
+		}
+		for _, doc := range docs {
+			if err := x.enqueue(ctx, ws, doc.Space, doc.ID); err != nil {
+				return err
+			}
+			q.After = string(doc.ID)
+		}
+		if len(docs) < q.Limit {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,224 @@
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/kernel/projection"
+)
+
+// ride is one run while a worker drives it.
+type ride struct {
+	x       *Executor
+	doc     run.Run
+	version uint64 // of doc
+	ops     []run.Operation
+	origin  event.Origin // of the agent
+}
+
+// drive executes operations until the run ends, waits for a person, or ctx ends. The error is for what kept the log from being written or
+// read; whatever else goes wrong is a result.
+func (x *Executor) drive(ctx context.Context, e *entry) (run.Status, error) {
+	r, err := x.board(ctx, e.workspace, e.run)
+	if err != nil {
+		return "", err
+	}
+	for !r.doc.Status.Ended() {
+		if ctx.Err() != nil {
+			return r.doc.Status, ctx.Err()
+		}
+		if c := x.cancelled(e); c != nil {
+			err = r.finish(ctx, run.EventCancelled, c.origin, c.reason)
+		} else {
+			err = r.next(ctx)
+		}
+		if err != nil {
+			return r.doc.Status, err
+		}
+		if r.doc.Status == run.AwaitingApproval {
+			answered, err := r.answer(ctx)
+			if err != nil || !answered {
+				return r.doc.Status, err
+			}
+		}
+	}
+	return r.doc.Status, nil
+}
+
+// board reads a run and its operations.
+func (x *Executor) board(ctx context.Context, ws id.Workspace, runID id.Run) (*ride, error) {
+	doc, version, err := projection.Load[run.Run](ctx, x.Docs, ws, run.Projection, string(runID))
+	if err != nil {
+		return nil, err
+	}
+	ops, err := x.operations(ctx, doc)
+	if err != nil {
+		return nil, err
+	}
+	return &ride{x: x, doc: doc, version: version, ops: ops, origin: event.Origin{Principal: doc.Agent, Correlation: doc.Correlation}}, nil
+}
+
+func (x *Executor) operations(ctx context.Context, doc run.Run) ([]run.Operation, error) {
+	content, err := x.Blobs.Open(ctx, doc.Input.Digest)
+	if err != nil {
+		return nil, err
+	}
+	defer content.Close()
+	raw, err := io.ReadAll(io.LimitReader(content, MaxInputBytes+1))
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Unavailable, "content_unreadable", "the operations of the run cannot be read")
+	}
+	var m run.Message
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return nil, fault.Wrap(err, fault.Internal, "content_unreadable", "the operations of the run cannot be read")
+	}
+	if len(m.Operations) != len(doc.Operations) {
+		return nil, fault.New(fault.Internal, "content_unreadable", "the stored operations are not those of the run")
+	}
+	return m.Operations, nil
+}
+
+// next does the one thing that is next: start the run, execute an operation, ask about it, or end the run.
+func (r *ride) next(ctx context.Context) error {
+	switch {
+	case r.doc.Status == run.Queued:
+		return r.append(ctx, r.event(run.EventStarted, "", run.Started{Run: r.doc.ID}))
+	case r.doc.Status == run.AwaitingApproval:
+		return nil
+	case r.doc.Next >= len(r.ops):
+		return r.finish(ctx, run.EventCompleted, r.origin, "")
+	}
+	index := r.doc.Next
+	if r.doc.Operations[index].State == run.Begun {
+		return r.interrupted(ctx, index)
+	}
+	return r.operate(ctx, index)
+}
+
+// operate takes one operation through the gate and, if it may, into the world.
+func (r *ride) operate(ctx context.Context, index int) error {
+	t := task{index: index, op: r.ops[index], progress: r.doc.Operations[index]}
+	if t.progress.State == run.Waiting {
+		r.announce(ctx, t)
+	}
+	s, err := r.x.Spaces.Space(ctx, r.doc.Workspace, r.doc.Space)
+	if err != nil {
+		return r.conclude(ctx, t, failure(run.CategorySystem, err))
+	}
+	if s.Status == space.Destroyed {
+		return r.finish(ctx, run.EventFailed, r.origin, "the space was destroyed")
+	}
+	if err := r.prepare(&t, s); err != nil {
+		return r.conclude(ctx, t, failure(run.CategoryValidation, err))
+	}
+	if t.progress.State == run.Answered {
+		return r.approved(ctx, t)
+	}
+	t.ruling, err = r.x.Gate.Judge(ctx, t.action)
+	if err != nil {
+		return r.refuse(ctx, t, err)
+	}
+	switch t.ruling.Decision.Outcome {
+	case policy.Allow:
+		return r.perform(ctx, t, "")
+	case policy.RequireApproval:
+		return r.ask(ctx, t)
+	default:
+		return r.conclude(ctx, t, denial(t))
+	}
+}
+
+// approved goes on with an operation after a person has answered: with exactly the bytes that were asked about.
+func (r *ride) approved(ctx context.Context, t task) error {
+	question, _, err := projection.Load[policy.Approval](ctx, r.x.Docs, r.doc.Workspace, policy.ApprovalProjection, string(t.progress.Approval))
+	if err != nil {
+		return err
+	}
+	asked, err := policy.ParseAction(question.Request)
+	if err != nil {
+		return r.conclude(ctx, t, failure(run.CategoryPolicy, err))
+	}
+	t.action = asked
+	if question.Status != policy.Approved {
+		t.ruling = policy.Ruling{Action: asked, Canonical: question.Request}
+		t.ruling.Decision = answerDecision(question)
+		return r.conclude(ctx, t, denial(t))
+	}
+	t.ruling, err = r.x.Gate.Judge(ctx, asked)
+	if err != nil {
+		return r.refuse(ctx, t, err)
+	}
+	if t.ruling.Decision.Outcome == policy.Deny {
+		return r.conclude(ctx, t, denial(t))
+	}
+	return r.perform(ctx, t, question.ID)
+}
+
+// answerDecision is the decision that a person's refusal, or silence, amounts to.
+func answerDecision(a policy.Approval) policy.Decision {
+	d := policy.Decision{Outcome: policy.Deny, Action: a.ActionHash, Bundle: a.Bundle, ReasonCode: policy.ReasonApprovalDenied, Reason: "a person refused it"}
+	if a.Reason != "" {
+		d.Reason = "a person refused it: " + a.Reason
+	}
+	d.Suggestion = "go on without it, or ask for something that changes less"
+	if a.Status == policy.Expired {
+		d.ReasonCode, d.Reason = policy.ReasonApprovalExpired, "nobody answered before the question expired"
+		d.Suggestion = "ask again when somebody is there to answer"
+	}
+	return d
+}
+
+// perform obtains the permit, recording the intent of what changes anything, causes the effect and records its result.
+func (r *ride) perform(ctx context.Context, t task, approval id.Approval) error {
+	kind, _ := policy.KindOf(t.action.Type)
+	var permit policy.Permit
+	var err error
+	if kind.SideEffect == policy.Pure || kind.SideEffect == policy.Read {
+		if approval == "" {
+			permit, err = r.x.Gate.Glance(t.ruling)
+		} else {
+			permit, _, err = r.x.Gate.Begin(ctx, t.ruling, approval, event.Batch{Workspace: r.doc.Workspace})
+		}
+	} else {
+		permit, err = r.begin(ctx, t, approval)
+	}
+	if err != nil {
+		return r.refuse(ctx, t, err)
+	}
+	effect, release := r.x.effect(ctx, r.doc.ID)
+	result := r.affect(effect, t, permit)
+	release()
+	return r.conclude(ctx, t, result)
+}
+
+// begin records tool.invoked and returns the permit.
+func (r *ride) begin(ctx context.Context, t task, approval id.Approval) (policy.Permit, error) {
+	d := t.ruling.Decision
+	intent := r.event(run.EventInvoked, t.action.Step, run.Invoked{
+		Run: r.doc.ID, Operation: t.op.ID, Index: t.index, Tool: t.op.Type, Title: t.op.Summary(), Input: t.ruling.Canonical,
+		Action: d.Action, Decision: d.Outcome.String(), Reason: d.ReasonCode, Approval: approval,
+	})
+	permit, receipt, err := r.x.Gate.Begin(ctx, t.ruling, approval, r.batch(intent))
+	if err != nil {
+		return policy.Permit{}, err
+	}
+	return permit, r.fold(receipt)
+}
+
+// refuse turns what the gate failed with into the operation's result: it was not allowed, so it does not happen. Only a log that cannot
+// be written stops the run where it is.
+func (r *ride) refuse(ctx context.Context, t task, err error) error {
+	switch fault.KindOf(err) {
+	case fault.Denied, fault.Waiting, fault.Invalid, fault.Exhausted:
+		t.ruling.Decision = policy.Decision{Outcome: policy.Deny, ReasonCode: fault.CodeOf(err), Reason: message(err), Suggestion: suggestion(err)}
+		return r.conclude(ctx, t, denial(t))
+	}
+	return err
+}

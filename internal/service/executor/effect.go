@@ -1,0 +1,173 @@
+package executor
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/kernel/livestream"
+)
+
+// affect does what the permit permits and returns the operation's result event. It never fails: what goes wrong is the result.
+func (r *ride) affect(ctx context.Context, t task, p policy.Permit) run.Result {
+	if t.op.Type == run.OpMessage {
+		if _, err := p.Redeem(policy.MessageSend); err != nil {
+			return r.failed(ctx, t, run.Result{Type: run.OpMessage}, err)
+		}
+		return run.Result{Type: run.OpMessage, Success: ptr(true)}
+	}
+	if t.op.Type == run.OpShell {
+		return r.exec(ctx, t, p)
+	}
+	result := run.Result{Type: t.op.Type, Path: t.action.Path}
+	files, err := r.x.Spaces.Files(ctx, r.doc.Workspace, r.doc.Space)
+	if err != nil {
+		return r.failed(ctx, t, result, err)
+	}
+	switch t.op.Type {
+	case run.OpCreateFile:
+		var made space.Entry
+		made, err = files.Write(ctx, p, bytes.NewReader(t.content))
+		result.BytesWritten = ptr(made.Size)
+	case run.OpReadFile:
+		err = read(ctx, files, p, t.op.Encoding, &result)
+	case run.OpEditFile:
+		_, err = files.Edit(ctx, p, t.edits)
+		result.EditsApplied = ptr(len(t.edits))
+	case run.OpDeleteFile:
+		err = files.Delete(ctx, p)
+	}
+	if err != nil {
+		return r.failed(ctx, t, run.Result{Type: t.op.Type, Path: t.action.Path}, err)
+	}
+	result.Success = ptr(true)
+	return result
+}
+
+// read fills a readFile result.
+func read(ctx context.Context, files space.Files, p policy.Permit, encoding string, result *run.Result) error {
+	file, err := files.Read(ctx, p)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	content, err := io.ReadAll(io.LimitReader(file, run.MaxContentBytes+1))
+	if err != nil {
+		return err
+	}
+	if len(content) > run.MaxContentBytes { // it grew while it was read
+		return fault.New(fault.Exhausted, "file_too_large", "the file has more than %d bytes, the most that one operation reads", run.MaxContentBytes)
+	}
+	text := string(content)
+	result.Encoding = "utf-8"
+	switch {
+	case encoding == "base64":
+		result.Encoding, text = "base64", base64.StdEncoding.EncodeToString(content)
+	case !utf8.Valid(content):
+		return fault.New(fault.Invalid, "not_utf8", "the file is not UTF-8 text; read it with encoding base64")
+	}
+	result.Content, result.Size = &text, ptr(int64(len(content)))
+	return nil
+}
+
+// exec runs a command and streams what it prints.
+func (r *ride) exec(ctx context.Context, t task, p policy.Permit) run.Result {
+	result := run.Result{Type: run.OpShell, Command: t.op.Command}
+	instance, err := r.x.Spaces.Instance(ctx, r.doc.Workspace, r.doc.Space)
+	if err != nil {
+		return r.failed(ctx, t, result, err)
+	}
+	var stdout, stderr bytes.Buffer
+	exit, err := instance.Exec(ctx, p, nil, func(channel string, data []byte) error {
+		kind, buffer := livestream.Stdout, &stdout
+		if channel == "stderr" {
+			kind, buffer = livestream.Stderr, &stderr
+		}
+		buffer.Write(data)
+		for len(data) > 0 {
+			n := min(len(data), livestream.MaxFrameBytes)
+			r.output(ctx, kind, t.op.ID, data[:n])
+			data = data[n:]
+		}
+		return nil
+	})
+	result.Stdout, result.Stderr = ptr(valid(stdout.Bytes())), ptr(valid(stderr.Bytes()))
+	if err != nil {
+		return r.failed(ctx, t, result, err)
+	}
+	result.ExitCode, result.DurationMS, result.TimedOut = ptr(exit.Code), ptr(exit.Duration.Milliseconds()), ptr(exit.TimedOut)
+	result.Success, result.Limit = ptr(exit.Code == 0 && exit.Limit == "" && !exit.TimedOut && !exit.Canceled), exit.Limit
+	switch {
+	case exit.Canceled:
+		cause := context.Cause(ctx)
+		result.Error, result.ReasonCode = message(cause), fault.CodeOf(cause)
+		if errors.Is(cause, context.Canceled) {
+			result.Error, result.ReasonCode = errShutdown.Msg, errShutdown.Code
+		}
+	case exit.TimedOut:
+		result.Limit = "timeout_ms"
+		result.Error = "the command did not end within " + milliseconds(t.ruling.Action.TimeoutMS) + "; it and its children were killed"
+	case exit.Limit != "":
+		result.Error = limitError(exit.Limit, r.x.limitsOf(ctx, r))
+	}
+	return result
+}
+
+// failed completes a result with an error. A permit that was refused at the last moment is a denial; an error that carries no words for
+// the agent is the system's, and its cause goes to the daemon's own log.
+func (r *ride) failed(ctx context.Context, t task, result run.Result, err error) run.Result {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+		err = cause
+	} else if cause != nil {
+		err = errShutdown
+	}
+	f, ok := errors.AsType[*fault.Error](err)
+	switch {
+	case !ok || f.Kind == fault.Internal:
+		r.x.Logger.Error("operation failed", "run", r.doc.ID, "operation", t.op.ID, "error", err)
+		return failure(run.CategorySystem, err)
+	case f.Kind == fault.Denied:
+		t.ruling.Decision = policy.Decision{Outcome: policy.Deny, ReasonCode: f.Code, Reason: f.Msg, Suggestion: f.Suggestion}
+		return denial(t)
+	}
+	result.Success, result.Error, result.ReasonCode, result.Suggestion = ptr(false), f.Msg, f.Code, f.Suggestion
+	return result
+}
+
+// failure is the result of an operation that could not be tried.
+func failure(category string, err error) run.Result {
+	return run.Result{Type: run.ResError, Category: category, Message: message(err), ReasonCode: fault.CodeOf(err), Suggestion: suggestion(err)}
+}
+
+// denial is the result of an operation that the gate, or a person, refused.
+func denial(t task) run.Result {
+	d := t.ruling.Decision
+	return run.Result{Type: run.ResPolicyDenied, OperationType: t.op.Type, Reason: d.Reason, ReasonCode: d.ReasonCode, Suggestion: d.Suggestion}
+}
+
+func message(err error) string {
+	if f, ok := errors.AsType[*fault.Error](err); ok && f.Kind != fault.Internal {
+		return f.Msg
+	}
+	return "the daemon could not do it; its own log says why"
+}
+
+func suggestion(err error) string {
+	if f, ok := errors.AsType[*fault.Error](err); ok {
+		return f.Suggestion
+	}
+	return ""
+}
+
+// valid returns bytes as text; what is not UTF-8 is replaced by U+FFFD.
+func valid(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }
+
+func ptr[T any](v T) *T { return &v }

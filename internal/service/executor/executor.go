@@ -1,0 +1,111 @@
+// Package executor executes the operations of runs: in order, each through the gate, each with exactly one result event.
+//
+// Runs of one space stand in a queue of their own and are driven by one worker, which is the only writer of their documents once they are
+// created; spaces go side by side. What the worker does next it reads from the run's document, so a restart goes on where the log ends.
+package executor
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/kernel/blob"
+	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/livestream"
+	"agentbox/internal/kernel/projection"
+)
+
+// Limits of the executor.
+const (
+	MaxInputBytes  = 64 << 20 // of one run's operations message
+	MaxQueued      = 100      // runs that wait in one space
+	maxInlineBytes = 64 << 10 // a longer result lies in the blob store
+)
+
+// Parts are what an executor is made of.
+type Parts struct {
+	Log    journal.Journal
+	Docs   projection.Reader
+	Blobs  blob.Store
+	Live   livestream.Store
+	Gate   policy.Gate
+	Agents policy.Agents
+	Spaces space.Keeping
+	Clock  event.Clock
+	IDs    *id.Source
+	Logger *slog.Logger
+}
+
+// Executor executes runs. Make it with New, then Run it; every other method may be called from any goroutine while it runs.
+type Executor struct {
+	Parts
+
+	mu      sync.Mutex
+	base    context.Context // ends when Run's context ends; nil before Run
+	queues  map[id.Space]*queue
+	follows map[id.Workspace]bool
+	effects map[id.Run]context.CancelCauseFunc // the effect under way of each run
+	workers sync.WaitGroup
+}
+
+// The causes for which an effect under way is ended; each becomes the error of its result.
+var (
+	errCancelled = fault.New(fault.Conflict, "run_cancelled", "the run was cancelled while the operation ran")
+	errShutdown  = fault.New(fault.Unavailable, "daemon_stopped", "the daemon was stopped while the operation ran; its processes were ended")
+)
+
+// New returns an executor of the given parts.
+func New(parts Parts) *Executor {
+	return &Executor{
+		Parts: parts, queues: map[id.Space]*queue{}, follows: map[id.Workspace]bool{}, effects: map[id.Run]context.CancelCauseFunc{},
+	}
+}
+
+// Run takes up every run that has not ended, then drives runs until ctx ends; it returns when no worker is left.
+func (x *Executor) Run(ctx context.Context) error {
+	x.mu.Lock()
+	x.base = ctx
+	x.mu.Unlock()
+	err := x.recover(ctx)
+	if err == nil {
+		<-ctx.Done()
+	}
+	x.mu.Lock()
+	x.base = nil
+	x.mu.Unlock()
+	x.workers.Wait()
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// Halt ends every effect under way, without waiting and without asking; cause becomes the error of their results. The runs go on, and the
+// gate decides about their next operations.
+func (x *Executor) Halt(cause error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, end := range x.effects {
+		end(cause)
+	}
+}
+
+// effect returns a context for one effect of a run that Halt, Cancel and the end of the daemon end, and a function that releases it.
+func (x *Executor) effect(ctx context.Context, run id.Run) (context.Context, func()) {
+	ctx, end := context.WithCancelCause(ctx)
+	x.mu.Lock()
+	x.effects[run] = end
+	x.mu.Unlock()
+	return ctx, func() {
+		x.mu.Lock()
+		delete(x.effects, run)
+		x.mu.Unlock()
+		end(nil)
+	}
+}

@@ -1,0 +1,144 @@
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/projection"
+)
+
+// Find returns a run of the workspace.
+func (x *Executor) Find(ctx context.Context, ws id.Workspace, runID id.Run) (run.Run, error) {
+	doc, _, err := projection.Load[run.Run](ctx, x.Docs, ws, run.Projection, string(runID))
+	if fault.KindOf(err) == fault.NotFound {
+		return doc, fault.New(fault.NotFound, "run_not_found", "there is no run %.64s in this workspace", runID)
+	}
+	return doc, err
+}
+
+// Events returns the events message of a run: one result for every operation that has one, in order, and behind them, while the run waits
+// for a person, the question.
+func (x *Executor) Events(ctx context.Context, doc run.Run) (run.Events, error) {
+	m := run.Events{ProtocolVersion: run.Protocol, RunID: string(doc.ID), Status: doc.Status.Protocol(), Events: []run.Result{}}
+	for _, p := range doc.Operations {
+		if p.State != run.Done {
+			continue
+		}
+		result, err := x.result(ctx, doc, p)
+		if err != nil {
+			return m, err
+		}
+		m.Events = append(m.Events, result)
+	}
+	index, approval := doc.Pending()
+	if index < 0 {
+		return m, nil
+	}
+	question, _, err := projection.Load[policy.Approval](ctx, x.Docs, doc.Workspace, policy.ApprovalProjection, string(approval))
+	if err != nil {
+		return m, err
+	}
+	p := doc.Operations[index]
+	m.Events = append(m.Events, x.required(run.Operation{ID: p.ID, Type: p.Type}, question))
+	return m, nil
+}
+
+// result returns the result event of an operation that is done.
+func (x *Executor) result(ctx context.Context, doc run.Run, p run.Progress) (run.Result, error) {
+	e, err := x.Log.Get(ctx, doc.Workspace, p.Event)
+	if err != nil {
+		return run.Result{}, err
+	}
+	ended, err := event.Decode[run.Ended](e)
+	if err != nil {
+		return run.Result{}, err
+	}
+	if ended.Result != nil {
+		return *ended.Result, nil
+	}
+	if ended.Stored == nil {
+		return run.Result{}, fault.New(fault.Internal, "result_missing", "the log holds no result for operation %s", p.ID)
+	}
+	content, err := x.Blobs.Open(ctx, ended.Stored.Digest)
+	if err != nil {
+		return run.Result{}, err
+	}
+	defer content.Close()
+	raw, err := io.ReadAll(io.LimitReader(content, ended.Stored.Size))
+	if err != nil {
+		return run.Result{}, err
+	}
+	var result run.Result
+	if err := json.Unmarshal(raw, &result); err != nil {
+		return run.Result{}, fmt.Errorf("read a stored result: %w", err)
+	}
+	return result, nil
+}
+
+// Wait returns the run when it has ended or waits for a person, or as it stands when ctx ends.
+func (x *Executor) Wait(ctx context.Context, ws id.Workspace, runID id.Run) (run.Run, error) {
+	doc, err := x.Find(ctx, ws, runID)
+	if err != nil {
+		return doc, err
+	}
+	head, err := x.Log.Head(ctx, ws)
+	if err != nil {
+		return doc, err
+	}
+	if doc, err = x.Find(ctx, ws, runID); err != nil || doc.Status.Ended() || doc.Status == run.AwaitingApproval {
+		return doc, err
+	}
+	for e, err := range journal.Tail(ctx, x.Log, journal.Query{Workspace: ws, From: head + 1, Run: runID}) {
+		if err != nil {
+			if ctx.Err() != nil {
+				return x.Find(context.WithoutCancel(ctx), ws, runID)
+			}
+			return doc, err
+		}
+		if e.Run != runID {
+			continue
+		}
+		if doc, err = x.Find(ctx, ws, runID); err != nil || doc.Status.Ended() || doc.Status == run.AwaitingApproval {
+			return doc, err
+		}
+	}
+	return x.Find(context.WithoutCancel(ctx), ws, runID)
+}
+
+// limitsOf returns the bounds of a run's space, for the words of an error.
+func (x *Executor) limitsOf(ctx context.Context, r *ride) space.Limits {
+	s, err := x.Spaces.Space(context.WithoutCancel(ctx), r.doc.Workspace, r.doc.Space)
+	if err != nil {
+		return space.Limits{}
+	}
+	return s.Limits
+}
+
+// limitError says which bound ended a command, with its number.
+func limitError(limit string, l space.Limits) string {
+	switch limit {
+	case "memory_bytes":
+		return fmt.Sprintf("the command used more than the %d bytes of memory that the space has; processes were killed", l.MemoryBytes)
+	case "output_bytes":
+		return fmt.Sprintf("the command printed more than %d bytes and was killed; write long output to a file", l.OutputBytes)
+	case "disk_bytes":
+		return fmt.Sprintf("the space's files grew beyond %d bytes and the command was killed; delete some", l.DiskBytes)
+	case "pids":
+		return fmt.Sprintf("the command wanted more than %d processes at once", l.Pids)
+	case "file_bytes":
+		return fmt.Sprintf("the command wrote more than %d bytes to one file", l.FileBytes)
+	}
+	return "the command hit the limit " + limit
+}
+
+func milliseconds(n int64) string { return strconv.FormatInt(n, 10) + " ms" }

@@ -1,0 +1,144 @@
+package executor
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/kernel/livestream"
+	"agentbox/internal/kernel/projection"
+)
+
+const livestreamResult = livestream.Result
+
+// event drafts an event of the run, caused by its agent.
+func (r *ride) event(typ string, step id.Step, data any) event.Draft {
+	return event.New(typ, r.origin, r.doc.Workspace, r.doc.Room, data).About(space.EntityType, string(r.doc.Space)).In(r.doc.ID, step)
+}
+
+// batch puts drafts together that are recorded only if nobody else has changed the run.
+func (r *ride) batch(drafts ...event.Draft) event.Batch {
+	return event.Batch{
+		Workspace: r.doc.Workspace, Drafts: drafts,
+		Documents: []event.DocumentVersion{{Projection: run.Projection, Key: string(r.doc.ID), Version: r.version}},
+	}
+}
+
+// append records drafts and folds them into the ride's copy of the document. Once something has happened it is recorded even while the
+// daemon stops, so the context's end is ignored.
+func (r *ride) append(ctx context.Context, drafts ...event.Draft) error {
+	receipt, err := r.x.Log.Append(context.WithoutCancel(ctx), r.batch(drafts...))
+	if err != nil {
+		return err
+	}
+	return r.fold(receipt)
+}
+
+func (r *ride) fold(receipt event.Receipt) error {
+	for _, e := range receipt.Events {
+		if e.Run != r.doc.ID || !run.Touches(e) {
+			continue
+		}
+		doc, err := run.Evolve(r.doc, e)
+		if err != nil {
+			return err
+		}
+		r.doc, r.version = doc, r.version+1
+	}
+	return nil
+}
+
+func (r *ride) reload(ctx context.Context) error {
+	doc, version, err := projection.Load[run.Run](context.WithoutCancel(ctx), r.x.Docs, r.doc.Workspace, run.Projection, string(r.doc.ID))
+	if err == nil {
+		r.doc, r.version = doc, version
+	}
+	return err
+}
+
+// conclude records the one result event of an operation and shows it to whoever watches.
+func (r *ride) conclude(ctx context.Context, t task, result run.Result) error {
+	typ := run.EventErred
+	if result.OK() {
+		typ = run.EventSucceeded
+	}
+	if err := r.x.Live.Sync(context.WithoutCancel(ctx), r.doc.ID); err != nil {
+		return err
+	}
+	draft, err := r.outcome(ctx, t, typ, &result)
+	if err != nil {
+		return err
+	}
+	drafts := []event.Draft{draft}
+	if result.Type == run.ResPolicyDenied {
+		drafts = append(drafts, policy.DeniedEvent(r.origin, t.ruling))
+	}
+	if err := r.append(ctx, drafts...); err != nil {
+		return err
+	}
+	r.frame(ctx, livestream.Result, t.op.ID, result)
+	return nil
+}
+
+// outcome drafts the event of a result; a long result is stored apart first.
+func (r *ride) outcome(ctx context.Context, t task, typ string, result *run.Result) (event.Draft, error) {
+	now := r.x.Clock.Now().UTC()
+	result.Timestamp = now
+	if !t.op.Context {
+		result.OperationID = t.op.ID
+	}
+	d := t.ruling.Decision
+	ended := run.Ended{
+		Run: r.doc.ID, Operation: t.op.ID, Index: t.index, Tool: t.op.Type, Kind: result.Type, Action: d.Action, Result: result,
+	}
+	if d.ReasonCode != "" {
+		ended.Decision, ended.Reason = d.Outcome.String(), d.ReasonCode
+	}
+	if begun := r.doc.Operations[t.index].BegunAt; !begun.IsZero() {
+		ended.DurationMS = now.Sub(begun).Milliseconds()
+	}
+	raw, err := json.Marshal(result)
+	if err != nil {
+		return event.Draft{}, fmt.Errorf("write a result: %w", err)
+	}
+	if len(raw) > maxInlineBytes {
+		stored, err := r.x.Blobs.Put(context.WithoutCancel(ctx), bytes.NewReader(raw), int64(len(raw)))
+		if err != nil {
+			return event.Draft{}, err
+		}
+		ended.Result, ended.Stored = nil, &run.Input{Digest: stored.Digest, Size: stored.Size}
+	}
+	step := t.action.Step
+	if step == "" {
+		step = t.progress.Step
+	}
+	draft := r.event(typ, step, ended)
+	draft.OccurredAt = now
+	return draft, nil
+}
+
+// finish ends the run.
+func (r *ride) finish(ctx context.Context, typ string, origin event.Origin, why string) error {
+	if origin.Correlation == "" {
+		origin.Correlation = r.doc.Correlation
+	}
+	done := 0
+	for _, p := range r.doc.Operations {
+		if p.OK {
+			done++
+		}
+	}
+	d := run.Finished{Run: r.doc.ID, Summary: fmt.Sprintf("%d of %d operations succeeded", done, len(r.doc.Operations)), Error: why}
+	draft := event.New(typ, origin, r.doc.Workspace, r.doc.Room, d).About(space.EntityType, string(r.doc.Space)).In(r.doc.ID, "")
+	if err := r.append(ctx, draft); err != nil {
+		return err
+	}
+	r.x.completeFrames(context.WithoutCancel(ctx), r.doc)
+	return nil
+}

@@ -1,0 +1,153 @@
+package executor
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/kernel/projection"
+)
+
+// Request asks for a run.
+type Request struct {
+	Workspace id.Workspace
+	Space     id.Space
+	Agent     string // name of the agent that acts; made if new; "" is the space's own agent
+	Title     string // at most 200 characters
+	Message   run.Message
+	Context   []string // files whose content opens the run's events
+	Key       string   // idempotency key; "" for none
+}
+
+// The refusals of a start.
+var (
+	ErrSpaceNotReady = fault.New(fault.Conflict, "space_not_ready", "the space cannot take runs now; it was destroyed or is not made yet")
+	ErrQueueFull     = fault.New(fault.Exhausted, "quota_exceeded", "%d runs wait in this space already; wait for one to end")
+)
+
+// Start records a run and puts it into its space's queue. The same key with the same request returns the first run again.
+func (x *Executor) Start(ctx context.Context, origin event.Origin, q Request) (run.Run, error) {
+	s, err := x.Spaces.Space(ctx, q.Workspace, q.Space)
+	if err != nil {
+		return run.Run{}, err
+	}
+	if utf8.RuneCountInString(q.Title) > 200 {
+		return run.Run{}, fault.New(fault.Invalid, "validation_failed", "title has more than 200 characters")
+	}
+	if len(q.Context) > run.MaxContextFiles {
+		return run.Run{}, fault.New(fault.Invalid, "validation_failed", "context holds %d files; at most %d are allowed", len(q.Context), run.MaxContextFiles)
+	}
+	message := withContext(q.Message, q.Context)
+	input, err := json.Marshal(message)
+	if err != nil {
+		return run.Run{}, err
+	}
+	if s.Status == space.Destroyed || s.Status == space.Creating {
+		return run.Run{}, ErrSpaceNotReady
+	}
+	if n := x.queued(q.Space); n >= MaxQueued {
+		return run.Run{}, fault.New(ErrQueueFull.Kind, ErrQueueFull.Code, ErrQueueFull.Msg, n)
+	}
+	agent, err := x.Agents.Agent(ctx, origin, q.Workspace, agentName(q, s))
+	if err != nil {
+		return run.Run{}, err
+	}
+	stored, err := x.Blobs.Put(ctx, bytes.NewReader(input), MaxInputBytes)
+	if err != nil {
+		return run.Run{}, err
+	}
+	doc, err := x.record(ctx, origin, s, q, agent, message, run.Input{Digest: stored.Digest, Size: stored.Size})
+	if err != nil {
+		return run.Run{}, err
+	}
+	return doc, x.enqueue(context.WithoutCancel(ctx), doc.Workspace, doc.Space, doc.ID)
+}
+
+// record puts run.created into the log, with the permission of the principal who asks.
+func (x *Executor) record(ctx context.Context, origin event.Origin, s space.Space, q Request, agent id.Principal, m run.Message, input run.Input) (run.Run, error) {
+	r := id.New[id.Run](x.IDs)
+	ruling, err := x.Gate.Judge(ctx, policy.Action{
+		Type: policy.RunStart, Workspace: s.Workspace, Room: s.Room, Principal: origin.Principal, Space: s.ID, Run: r,
+		Content: input.Digest, Size: input.Size, Bundle: s.Bundle,
+	})
+	if err != nil {
+		return run.Run{}, err
+	}
+	if ruling.Decision.Outcome != policy.Allow {
+		return run.Run{}, refusal(ruling.Decision)
+	}
+	if origin.Correlation == "" {
+		origin.Correlation = id.New[id.Correlation](x.IDs)
+	}
+	outline := make([]run.Outline, len(m.Operations))
+	for i, op := range m.Operations {
+		outline[i] = run.Outline{ID: op.ID, Type: op.Type, Summary: op.Summary(), Context: op.Context}
+	}
+	created := event.New(run.EventCreated, origin, s.Workspace, s.Room, run.Created{
+		Run: r, Space: s.ID, Agent: agent, Title: q.Title, Input: input, Operations: outline,
+	}).About(space.EntityType, string(s.ID)).In(r, "")
+	batch := event.Batch{
+		Workspace: s.Workspace, Drafts: []event.Draft{created}, Documents: []event.DocumentVersion{{Projection: run.Projection, Key: string(r)}},
+	}
+	if q.Key != "" {
+		batch.Key, batch.Digest = startKey(q), startDigest(q, input.Digest)
+	}
+	_, receipt, err := x.Gate.Begin(ctx, ruling, "", batch)
+	if err != nil {
+		return run.Run{}, err
+	}
+	first := receipt.Events[slices.IndexFunc(receipt.Events, func(e event.Event) bool { return e.Type == run.EventCreated })]
+	doc, _, err := projection.Load[run.Run](ctx, x.Docs, s.Workspace, run.Projection, string(first.Run))
+	return doc, err
+}
+
+func startKey(q Request) string { return "run:" + string(q.Space) + ":" + q.Key }
+
+func startDigest(q Request, input event.Digest) event.Digest {
+	raw, _ := json.Marshal([]string{string(q.Space), q.Agent, q.Title, input.String()})
+	return event.DigestOf(raw)
+}
+
+func agentName(q Request, s space.Space) string {
+	if q.Agent != "" {
+		return q.Agent
+	}
+	return "agent-of-" + string(s.ID)
+}
+
+// withContext puts the reading of the context files before the operations.
+func withContext(m run.Message, files []string) run.Message {
+	ops := make([]run.Operation, 0, len(files)+len(m.Operations))
+	for i, path := range files {
+		ops = append(ops, run.Operation{Type: run.OpReadFile, ID: contextID(m, i), Path: path, Context: true})
+	}
+	m.Operations = append(ops, m.Operations...)
+	return m
+}
+
+// contextID names the reading of a context file so that no operation of the message has that name.
+func contextID(m run.Message, i int) string {
+	name := "context-" + strconv.Itoa(i+1)
+	for slices.ContainsFunc(m.Operations, func(op run.Operation) bool { return op.ID == name }) {
+		name = "~" + name
+	}
+	return name
+}
+
+// refusal turns a decision that is no allowance into an error for the caller of an API.
+func refusal(d policy.Decision) error {
+	kind := fault.Denied
+	if d.Outcome == policy.RequireApproval {
+		kind = fault.Waiting
+	}
+	return fault.New(kind, d.ReasonCode, "%s", d.Reason).With(d.Suggestion)
+}
