@@ -22,6 +22,8 @@ var (
 	ErrConflict = fault.New(fault.Conflict, "version_conflict", "it has changed in the meantime; look again, then retry")
 	// ErrKeyConflict means that an idempotency key was used for another batch.
 	ErrKeyConflict = fault.New(fault.Conflict, "idempotency_conflict", "this idempotency key was used for something else; choose a new key")
+	// ErrNotFound means that the workspace has no such event.
+	ErrNotFound = fault.New(fault.NotFound, "not_found", "there is no such event in this workspace")
 	// ErrClosed means that the journal is shut, or was shut by a write error; nothing more is accepted.
 	ErrClosed = fault.New(fault.Unavailable, "log_unavailable", "the log cannot be written; nothing is done without it")
 )

@@ -5,9 +5,12 @@
 package projection
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -92,10 +95,32 @@ func (s State) Fold(e event.Event) (State, error) {
 	return s, nil
 }
 
-// Encode returns the document's bytes and the entries under which it is found.
+// Encode returns the document's bytes and the entries under which it is found, in order and each once.
 func (s State) Encode() ([]byte, []Index, error) {
 	body, err := json.Marshal(s.doc)
-	return body, s.def.indexes(s.doc), err
+	if err != nil {
+		return nil, nil, fmt.Errorf("write document %s %s: %w", s.def.Name, s.key, err)
+	}
+	if len(body) > MaxBodyBytes {
+		return nil, nil, fault.New(fault.Exhausted, "document_too_large", "a document has at most %d bytes; that of %s would have %d", MaxBodyBytes, s.def.Name, len(body))
+	}
+	if body[0] != '{' {
+		return nil, nil, fmt.Errorf("write document %s %s: it is no JSON object", s.def.Name, s.key)
+	}
+	indexes := slices.Clone(s.def.indexes(s.doc))
+	slices.SortFunc(indexes, func(a, b Index) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Value, b.Value))
+	})
+	indexes = slices.Compact(indexes)
+	if len(indexes) > MaxIndexes {
+		return nil, nil, fault.New(fault.Exhausted, "document_too_large", "a document is found under at most %d entries; one of %s would have %d", MaxIndexes, s.def.Name, len(indexes))
+	}
+	for _, i := range indexes {
+		if i.Name == "" || len(i.Name)+len(i.Value) > MaxKeyBytes {
+			return nil, nil, fault.New(fault.Exhausted, "document_too_large", "an index entry has a name and with its value at most %d bytes; one of %s has %d", MaxKeyBytes, s.def.Name, len(i.Name)+len(i.Value))
+		}
+	}
+	return body, indexes, nil
 }
 
 // Document is a stored document.

@@ -1,0 +1,93 @@
+# Everything that a developer or CI does here is a target of this file; `make` alone lists them.
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+GO    ?= go
+CACHE ?= $(or $(AGENTBOX_CACHE),$(HOME)/.cache/agentbox)
+BIN   := bin
+LINT  := $(BIN)/golangci-lint
+GUEST := internal/driver/namespace/guest/agentbox-init
+
+# Trees that hold files made by `make generate`.
+GENERATED := api docs
+
+# The guest is one static program that is PID 1 of every space; the daemon embeds it.
+GUEST_FLAGS := -trimpath -buildvcs=false -ldflags "-s -w"
+BUILD_FLAGS := -trimpath -buildvcs=auto -ldflags "-s -w"
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-10s %s\n", $$1, $$2}'
+
+.PHONY: demo
+demo: build rootfs dataset ## the main job from beginning to end, with a real data set (make demo ASK=1 asks you)
+	@$(BIN)/agentbox demo $(if $(ASK),--ask)
+
+.PHONY: test
+test: guest ## every test
+	cd bench && $(GO) test -run '^$$' ./...
+	$(GO) test -timeout 20m ./...
+
+.PHONY: build
+build: guest ## bin/agentbox
+	$(GO) build $(BUILD_FLAGS) -o $(BIN)/agentbox ./cmd/agentbox
+
+.PHONY: guest
+guest:
+	CGO_ENABLED=0 $(GO) build $(GUEST_FLAGS) -o $(GUEST) ./cmd/agentbox-init
+
+.PHONY: rootfs
+rootfs: ## the read-only root of the spaces: bash, python, node and bun
+	@scripts/rootfs
+
+.PHONY: dataset
+dataset: ## the data set of the demo
+	@scripts/fetch-dataset >/dev/null
+
+.PHONY: check
+check: fmt-check lint generated test ## everything that CI runs
+
+.PHONY: fmt
+fmt: ## format the Go code
+	gofmt -w $$(git ls-files '*.go')
+
+.PHONY: fmt-check
+fmt-check:
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \
+	if [ -n "$$unformatted" ]; then printf 'not formatted, run make fmt:\n%s\n' "$$unformatted"; exit 1; fi
+
+.PHONY: lint
+lint: guest $(LINT) ## go vet and golangci-lint
+	$(GO) vet ./...
+	cd bench && $(GO) vet ./...
+	$(LINT) run ./...
+
+$(LINT): tools/go.mod tools/go.sum
+	cd tools && $(GO) build -o ../$(LINT) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+.PHONY: generate
+generate: guest ## the committed files that are made from code: the API's documents and the picture of the imports
+	$(GO) generate ./...
+
+.PHONY: generated
+generated: guest
+	@before=$$(mktemp -d); trap 'rm -rf "$$before"' EXIT; \
+	for tree in $(GENERATED); do if [ -e $$tree ]; then cp -r $$tree "$$before/"; fi; done; \
+	$(MAKE) --no-print-directory generate; \
+	for tree in $(GENERATED); do \
+		if [ -e $$tree ] && ! diff -r "$$before/$$(basename $$tree)" $$tree; then echo "$$tree was stale; it is made anew: commit it"; exit 1; fi; \
+	done
+
+.PHONY: race
+race: guest ## every test under the race detector
+	$(GO) test -race -timeout 60m ./...
+
+.PHONY: bench
+bench: guest ## measure, each figure beside its yardstick; writes bench.json and fails nothing
+	@cd bench && { $(GO) test -run '^$$' -bench . -benchmem -timeout 30m ./... || true; } | $(GO) run ./report -goals goals.json -out ../bench.json
+
+.PHONY: clean
+clean: ## remove what was built; the cache in $(CACHE) stays
+	rm -rf $(BIN) bench.json $(GUEST)

@@ -1,0 +1,9 @@
+// Package bench measures Agentbox beside the raw limit or the peer of each thing, in a module of its own so that no peer becomes a dependency.
+//
+// A benchmark that is compared has two sub-benchmarks, `ours` and `yardstick`, below any others:
+//
+//	BenchmarkAppend/writers=64/ours
+//	BenchmarkAppend/writers=64/yardstick
+//
+// The program report pairs them and prints the table. What is expected of a pair stands in goals.json.
+package bench

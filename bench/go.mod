@@ -1,0 +1,5 @@
+module agentbox/bench
+
+go 1.26.8
+
+replace agentbox => ../

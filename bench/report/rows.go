@@ -1,0 +1,158 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+)
+
+// goal is what is expected of one pair in one unit; fields that are zero expect nothing.
+type goal struct {
+	Name         string  `json:"name"` // of the row, for people
+	Pair         string  `json:"pair"` // the benchmark's name without Benchmark, /ours and /yardstick
+	Unit         string  `json:"unit"`
+	RatioAtLeast float64 `json:"ratio_at_least"`
+	RatioAtMost  float64 `json:"ratio_at_most"`
+	OursAtMost   float64 `json:"ours_at_most"`
+}
+
+// row is a line of the table. A figure that was not measured is null.
+type row struct {
+	Name      string   `json:"name"`
+	Ours      *float64 `json:"ours"`
+	Yardstick *float64 `json:"yardstick"`
+	Unit      string   `json:"unit"`
+	Ratio     *float64 `json:"ratio"` // ours divided by the yardstick
+	Goal      string   `json:"goal"`
+	Met       *bool    `json:"met"` // null where there is no goal; a goal whose figures are missing is not met
+}
+
+// sample is one figure: the benchmark's full name and a unit.
+type sample struct{ name, unit string }
+
+// figures are the medians of what a run measured, in the order in which it did.
+type figures struct {
+	order  []sample
+	values map[sample][]float64
+}
+
+// processors is the -N that go test appends to names where GOMAXPROCS is not 1.
+var processors = regexp.MustCompile(`-\d+$`)
+
+// add takes one line of go test's output; lines that are not results are passed over.
+func (f *figures) add(line string) {
+	fields := strings.Fields(line)
+	if len(fields) < 4 || !strings.HasPrefix(fields[0], "Benchmark") {
+		return
+	}
+	if _, err := strconv.ParseInt(fields[1], 10, 64); err != nil {
+		return
+	}
+	name := processors.ReplaceAllString(strings.TrimPrefix(fields[0], "Benchmark"), "")
+	for i := 2; i+1 < len(fields); i += 2 {
+		value, err := strconv.ParseFloat(fields[i], 64)
+		if err != nil {
+			return
+		}
+		s := sample{name, fields[i+1]}
+		if f.values == nil {
+			f.values = map[sample][]float64{}
+		}
+		if f.values[s] == nil {
+			f.order = append(f.order, s)
+		}
+		f.values[s] = append(f.values[s], value)
+	}
+}
+
+// median returns the middle of what was measured under a name in a unit, or nil.
+func (f *figures) median(name, unit string) *float64 {
+	values := slices.Sorted(slices.Values(f.values[sample{name, unit}]))
+	if len(values) == 0 {
+		return nil
+	}
+	middle := (values[(len(values)-1)/2] + values[len(values)/2]) / 2
+	return &middle
+}
+
+// rows returns one row for each goal, then one for each other pair and for each benchmark that stands alone, in ns/op and in the units
+// that it reports itself.
+func (f *figures) rows(goals []goal) []row {
+	rows := make([]row, 0, len(goals))
+	told := map[sample]bool{}
+	for _, g := range goals {
+		rows = append(rows, f.row(g))
+		told[sample{g.Pair, g.Unit}] = true
+	}
+	for _, s := range f.order {
+		pair := strings.TrimSuffix(strings.TrimSuffix(s.name, "/ours"), "/yardstick")
+		if told[sample{pair, s.unit}] {
+			continue
+		}
+		told[sample{pair, s.unit}] = true
+		rows = append(rows, f.row(goal{Name: pair, Pair: pair, Unit: s.unit}))
+	}
+	return rows
+}
+
+func (f *figures) row(g goal) row {
+	r := row{Name: g.Name, Unit: g.Unit, Ours: f.median(g.Pair+"/ours", g.Unit), Yardstick: f.median(g.Pair+"/yardstick", g.Unit)}
+	if r.Ours == nil {
+		r.Ours = f.median(g.Pair, g.Unit)
+	}
+	if r.Ours != nil && r.Yardstick != nil && *r.Yardstick != 0 {
+		ratio := *r.Ours / *r.Yardstick
+		r.Ratio = &ratio
+	}
+	var parts []string
+	met := true
+	expect := func(limit float64, text string, value *float64, ok func(float64) bool) {
+		if limit == 0 {
+			return
+		}
+		parts = append(parts, text)
+		met = met && value != nil && ok(*value)
+	}
+	expect(g.RatioAtLeast, fmt.Sprintf("ratio >= %g", g.RatioAtLeast), r.Ratio, func(v float64) bool { return v >= g.RatioAtLeast })
+	expect(g.RatioAtMost, fmt.Sprintf("ratio <= %g", g.RatioAtMost), r.Ratio, func(v float64) bool { return v <= g.RatioAtMost })
+	expect(g.OursAtMost, fmt.Sprintf("ours <= %g", g.OursAtMost), r.Ours, func(v float64) bool { return v <= g.OursAtMost })
+	if len(parts) > 0 {
+		r.Goal, r.Met = strings.Join(parts, ", "), &met
+	}
+	return r
+}
+
+// print writes the table, the last thing of a run.
+func print(w io.Writer, rows []row) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "\nname\tours\tyardstick\tunit\tratio\tgoal\t")
+	for _, r := range rows {
+		goal := r.Goal
+		switch {
+		case goal == "":
+			goal = "-"
+		case *r.Met:
+			goal += "  met"
+		default:
+			goal += "  MISSED"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t\n", r.Name, number(r.Ours), number(r.Yardstick), r.Unit, number(r.Ratio), goal)
+	}
+	return t.Flush()
+}
+
+// number writes a figure with three or more digits that mean something.
+func number(v *float64) string {
+	switch {
+	case v == nil:
+		return "-"
+	case math.Abs(*v) >= 100:
+		return strconv.FormatFloat(*v, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(*v, 'g', 3, 64)
+}

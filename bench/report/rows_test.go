@@ -1,0 +1,74 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const output = `goos: linux
+BenchmarkAppend/writers=64/ours-2         	     100	  20000 ns/op	   900 events/s	  1.5 p50-ms
+BenchmarkAppend/writers=64/ours-2         	     100	  40000 ns/op	  1100 events/s	  2.5 p50-ms
+BenchmarkAppend/writers=64/yardstick-2    	     100	  10000 ns/op	  2000 events/s	  1.0 p50-ms
+BenchmarkGate-2                           	    5000	    250 ns/op	     3 allocs/op
+--- BENCH: BenchmarkGate-2
+    gate_test.go:1: a note
+PASS
+ok  	agentbox/bench	1.2s
+`
+
+// TestTheTable pairs, takes medians, judges goals and keeps figures that stand alone.
+func TestTheTable(t *testing.T) {
+	dir := t.TempDir()
+	goals := filepath.Join(dir, "goals.json")
+	if err := os.WriteFile(goals, []byte(`[
+		{"name": "append", "pair": "Append/writers=64", "unit": "events/s", "ratio_at_least": 0.5},
+		{"name": "append p50", "pair": "Append/writers=64", "unit": "p50-ms", "ours_at_most": 1.99},
+		{"name": "space", "pair": "Space", "unit": "ns/op", "ratio_at_most": 1.5}
+	]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var table strings.Builder
+	out := filepath.Join(dir, "bench.json")
+	if err := run(strings.NewReader(output), &table, io.Discard, goals, out); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for line := range strings.Lines(table.String()) {
+		got = append(got, strings.Join(strings.Fields(line), " "))
+	}
+	want := []string{
+		"",
+		"name ours yardstick unit ratio goal",
+		"append 1000 2000 events/s 0.5 ratio >= 0.5 met",
+		"append p50 2 1 p50-ms 2 ours <= 1.99 MISSED",
+		"space - - ns/op - ratio <= 1.5 MISSED",
+		"Append/writers=64 30000 10000 ns/op 3 -",
+		"Gate 250 - ns/op - -",
+		"Gate 3 - allocs/op - -",
+	}
+	if g, w := strings.Join(got, "\n"), strings.Join(want, "\n"); g != w {
+		t.Errorf("got\n%s\nwant\n%s", g, w)
+	}
+	body, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []row
+	if err := json.Unmarshal(body, &rows); err != nil {
+		t.Fatal(err)
+	}
+	if len(rows) != 6 || rows[2].Ours != nil || *rows[2].Met || rows[3].Met != nil || !*rows[0].Met {
+		t.Errorf("got %s", body)
+	}
+}
+
+// TestTheGoalsCanBeRead keeps goals.json in the form that report reads.
+func TestTheGoalsCanBeRead(t *testing.T) {
+	if err := run(strings.NewReader(""), io.Discard, io.Discard, filepath.Join("..", "goals.json"), filepath.Join(t.TempDir(), "o")); err != nil {
+		t.Error(err)
+	}
+}

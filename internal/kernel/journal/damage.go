@@ -1,0 +1,29 @@
+package journal
+
+import (
+	"fmt"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+)
+
+// Damage is the error of a Read that came upon an entry that cannot be what was recorded. It names the entry as far as it can be told.
+type Damage struct {
+	Workspace id.Workspace
+	Seq       uint64 // 0 if it cannot be told
+	Stream    event.Stream
+	StreamSeq uint64
+	ID        id.Event
+	Detail    string
+}
+
+// Error says which entry is damaged and how.
+func (d *Damage) Error() string {
+	return fmt.Sprintf("entry %d of workspace %s is damaged: %s", d.Seq, d.Workspace, d.Detail)
+}
+
+// Unwrap returns the fault that a caller is shown.
+func (d *Damage) Unwrap() error {
+	return fault.New(fault.Internal, "log_damaged", "entry %d of workspace %s is damaged; run agentbox audit verify and restore a backup", d.Seq, d.Workspace)
+}
