@@ -42,3 +42,11 @@ type Agents interface {
 	// Agent returns the agent of that name and makes it, on behalf of origin, where there is none. A quarantined agent is returned as it is.
 	Agent(ctx context.Context, origin event.Origin, ws id.Workspace, name string) (id.Principal, error)
 }
+
+// Library keeps the bundles of a workspace.
+type Library interface {
+	// Pin resolves a preset's name and overrides, a JSON object or nil, to a bundle and records it, so that its hash will always find it.
+	Pin(ctx context.Context, origin event.Origin, ws id.Workspace, preset string, overrides []byte) (Bundle, error)
+	// Bundle returns a bundle that was pinned.
+	Bundle(ctx context.Context, ws id.Workspace, hash event.Digest) (Bundle, error)
+}

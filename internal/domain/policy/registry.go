@@ -37,6 +37,7 @@ const (
 	FileDelete    = "file.delete"
 	ShellExec     = "shell.exec"
 	SpaceCreate   = "space.create"
+	SpaceStart    = "space.start" // start the processes of a space, at first or again
 	SpaceUpdate   = "space.update"
 	SpaceDestroy  = "space.destroy"
 	RunStart      = "run.start"
@@ -55,6 +56,7 @@ var kinds = map[string]Kind{
 	FileDelete:    {FileDelete, Filesystem, event.Supervised, false, false, false, "delete a file"},
 	ShellExec:     {ShellExec, Process, event.Supervised, false, false, false, "run a command"},
 	SpaceCreate:   {SpaceCreate, Control, event.Supervised, true, false, false, "make a space"},
+	SpaceStart:    {SpaceStart, Control, event.Supervised, true, true, false, "start a space"},
 	SpaceUpdate:   {SpaceUpdate, Control, event.Supervised, true, true, false, "change a space"},
 	SpaceDestroy:  {SpaceDestroy, Control, event.Supervised, false, true, false, "destroy a space"},
 	RunStart:      {RunStart, Control, event.Supervised, true, false, false, "start a run"},

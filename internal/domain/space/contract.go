@@ -16,7 +16,7 @@ type Tier interface {
 	Name() string
 	// Probe starts a real space, tries what the tier promises and says what the host lacks and how to mend it. It caches nothing.
 	Probe(ctx context.Context) Report
-	// Create starts a space. The permit is for space.create of this space with these limits. A bound that cannot be enforced fails the
+	// Create starts a space. The permit is for space.start of this space with these limits. A bound that cannot be enforced fails the
 	// creation with fault code bound_not_enforceable unless spec.BestEffort; then Instance.Unenforced names it.
 	Create(ctx context.Context, p policy.Permit, spec Spec) (Instance, error)
 	// Reap ends whatever an earlier daemon left of spaces that are not in keep: processes, control groups, mounts. Stopping needs no permit.

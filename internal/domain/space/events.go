@@ -10,7 +10,8 @@ import (
 // The events of a space.
 const (
 	EventCreated   = "space.created"
-	EventReady     = "space.ready"
+	EventStarted   = "space.started" // its processes are about to be started, at first or again
+	EventReady     = "space.ready"   // it was made, with its files, and started for the first time
 	EventUpdated   = "space.updated"
 	EventExtended  = "space.extended"
 	EventDestroyed = "space.destroyed"
@@ -32,8 +33,14 @@ type Created struct {
 	ExpiresAt   time.Time         `json:"expires_at"`
 }
 
-// Started is the data of space.ready.
+// Started is the data of space.started.
 type Started struct {
+	Space id.Space `json:"space_id"`
+	Tier  string   `json:"tier"`
+}
+
+// Made is the data of space.ready.
+type Made struct {
 	Space      id.Space `json:"space_id"`
 	Unenforced []string `json:"unenforced,omitempty"`
 	Seeded     int      `json:"seeded_files,omitempty"`

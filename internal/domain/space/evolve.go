@@ -44,7 +44,7 @@ func Evolve(s Space, e event.Event) (Space, error) {
 			CreatedBy: e.Principal, CreatedAt: e.OccurredAt, UpdatedAt: e.OccurredAt, ExpiresAt: d.ExpiresAt,
 		}, nil
 	case EventReady:
-		d, err := event.Decode[Started](e)
+		d, err := event.Decode[Made](e)
 		if err != nil {
 			return s, err
 		}

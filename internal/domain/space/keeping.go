@@ -1,9 +1,13 @@
 package space
 
 import (
+	"io"
+
 	"context"
 
+	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
 )
 
 // Keeping is what an executor needs of the service that keeps spaces.
@@ -14,4 +18,29 @@ type Keeping interface {
 	Files(ctx context.Context, ws id.Workspace, s id.Space) (Files, error)
 	// Instance returns the running instance of a space and starts it again if the daemon or the space has ended since.
 	Instance(ctx context.Context, ws id.Workspace, s id.Space) (Instance, error)
+}
+
+// Store keeps the files of spaces, each space's in a directory of its own. The conformance suite is package filestest.
+type Store interface {
+	// Create makes the directory of a space.create permit's space, owned by the host uid, and fills it from the seed, within the limits.
+	// It returns how many files the seed held. What goes wrong leaves nothing behind.
+	Create(ctx context.Context, p policy.Permit, uid int, limits Limits, seed Seed) (files int, err error)
+	// Open returns the files of a space that was created, and their host directory for its tier.
+	Open(s id.Space, uid int, limits Limits) (files Files, dir string, err error)
+	// Remove deletes the directory of a space, however its code has left it. Cleaning up needs no permit.
+	Remove(ctx context.Context, s id.Space) error
+	// List returns every space that has a directory.
+	List(ctx context.Context) ([]id.Space, error)
+}
+
+// Seed is what a new space's files begin with; the zero Seed is nothing.
+type Seed struct {
+	Folder  string        // a folder of the host, below one that the operator's configuration allows
+	Archive io.ReadSeeker // a zip, tar or tar.gz file
+}
+
+// Occupants are the runs of spaces.
+type Occupants interface {
+	// CancelSpace ends every run of a space and returns when none is left, or when ctx ends.
+	CancelSpace(ctx context.Context, origin event.Origin, s id.Space, reason string) error
 }

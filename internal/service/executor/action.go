@@ -44,17 +44,14 @@ func (r *ride) prepare(t *task, s space.Space) error {
 		a.Type, a.Content, a.Size = policy.MessageSend, event.DigestOf([]byte(t.op.Content)), int64(len(t.op.Content))
 	case run.OpCreateFile:
 		a.Type, a.Overwrite = policy.FileCreate, t.op.Overwrite
-		if t.content, err = space.DecodeContent(t.op.Content, t.op.Encoding); err != nil {
+		if t.content, err = space.DecodeContent(t.op.Content, t.op.Encoding, run.MaxContentBytes); err != nil {
 			return err
 		}
-		if len(t.content) > run.MaxContentBytes {
-			return fault.New(fault.Invalid, "operation_invalid", "content has %d bytes; a file may be created with %d", len(t.content), run.MaxContentBytes)
-		}
 		a.Content, a.Size = event.DigestOf(t.content), int64(len(t.content))
-		a.Path, err = space.CleanPath(t.op.Path)
+		a.Path, err = space.CleanFilePath(t.op.Path)
 	case run.OpReadFile:
 		a.Type, a.MaxBytes = policy.FileRead, run.MaxContentBytes
-		a.Path, err = space.CleanPath(t.op.Path)
+		a.Path, err = space.CleanFilePath(t.op.Path)
 	case run.OpEditFile:
 		a.Type, a.MaxBytes = policy.FileEdit, run.MaxContentBytes
 		for _, e := range t.op.Edits {
@@ -64,10 +61,10 @@ func (r *ride) prepare(t *task, s space.Space) error {
 		if a.Content, err = space.EditsDigest(t.edits); err != nil {
 			return err
 		}
-		a.Path, err = space.CleanPath(t.op.Path)
+		a.Path, err = space.CleanFilePath(t.op.Path)
 	case run.OpDeleteFile:
 		a.Type = policy.FileDelete
-		a.Path, err = space.CleanPath(t.op.Path)
+		a.Path, err = space.CleanFilePath(t.op.Path)
 	case run.OpShell:
 		err = shell(&a, t.op, s)
 	}

@@ -142,3 +142,17 @@ func limitError(limit string, l space.Limits) string {
 }
 
 func milliseconds(n int64) string { return strconv.FormatInt(n, 10) + " ms" }
+
+// Definition folds the documents of runs.
+func Definition() projection.Definition {
+	keys := func(e event.Event) []string {
+		if !run.Touches(e) {
+			return nil
+		}
+		return []string{string(e.Run)}
+	}
+	fold := func(r run.Run, _ string, e event.Event) (run.Run, error) { return run.Evolve(r, e) }
+	return projection.Define(run.Projection, 1, keys, fold, func(r run.Run) []projection.Index {
+		return []projection.Index{{Name: "status", Value: string(r.Status)}, {Name: "space", Value: string(r.Space)}}
+	})
+}

@@ -1,0 +1,315 @@
+package keeper
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/kernel/projection"
+)
+
+// Request asks for a space. Zero fields take the defaults.
+type Request struct {
+	Workspace   id.Workspace
+	Room        id.Room
+	Name        string
+	Description string
+	Preset      string // restrictive, standard or permissive; standard by default
+	Overrides   json.RawMessage
+	Tier        string
+	Env         map[string]string
+	Metadata    map[string]string
+	TTL         time.Duration
+	Limits      space.Limits // a zero bound takes the default
+	BestEffort  bool
+	Folder      string
+	Archive     io.ReadSeeker // read once
+	ArchiveHash event.Digest
+	Key         string // idempotency key; "" for none
+}
+
+// Create makes a space, fills and starts it. What goes wrong after its creation was recorded destroys it again.
+func (k *Keeper) Create(ctx context.Context, origin event.Origin, q Request) (space.Space, error) {
+	if err := k.complete(&q); err != nil {
+		return space.Space{}, err
+	}
+	tier, err := k.tier(q.Tier)
+	if err != nil {
+		return space.Space{}, err
+	}
+	bundle, err := k.Library.Pin(ctx, origin, q.Workspace, q.Preset, q.Overrides)
+	if err != nil {
+		return space.Space{}, err
+	}
+	s := id.New[id.Space](k.IDs)
+	uid, err := k.takeUID(ctx, s)
+	if err != nil {
+		return space.Space{}, err
+	}
+	doc := space.Space{
+		ID: s, Workspace: q.Workspace, Room: q.Room, Name: q.Name, Tier: tier.Name(), Bundle: bundle.Hash, Limits: q.Limits, UID: uid,
+		CreatedBy: origin.Principal,
+	}
+	if doc.Name == "" {
+		doc.Name = string(s)
+	}
+	k.creating.Lock() // from counting to recording, so that two requests cannot both be the last
+	err = k.room(ctx, q.Workspace)
+	var permit policy.Permit
+	var first id.Space
+	var replayed bool
+	if err == nil {
+		permit, first, replayed, err = k.record(ctx, origin, q, doc)
+	}
+	k.creating.Unlock()
+	if err != nil || replayed {
+		k.giveUID(uid)
+		if err != nil {
+			return space.Space{}, err
+		}
+		return k.Space(ctx, q.Workspace, first)
+	}
+	if err := k.make(ctx, origin, q, doc, permit); err != nil {
+		k.Logger.Warn("space could not be made", "space", s, "error", err)
+		return space.Space{}, k.fail(context.WithoutCancel(ctx), origin, doc, err)
+	}
+	return k.Space(ctx, q.Workspace, s)
+}
+
+// record puts space.created into the log and returns the permit to make it. A repeat of an earlier request returns the space of that one.
+func (k *Keeper) record(ctx context.Context, origin event.Origin, q Request, doc space.Space) (permit policy.Permit, made id.Space, replayed bool, err error) {
+	action := k.action(policy.SpaceCreate, origin, doc)
+	action.Content, action.Target = q.ArchiveHash, q.Folder
+	ruling, err := k.Gate.Judge(ctx, action)
+	if err != nil {
+		return permit, "", false, err
+	}
+	if d := ruling.Decision; !d.Allowed() {
+		return permit, "", false, fault.New(fault.Denied, d.ReasonCode, "%s", d.Reason).With(d.Suggestion)
+	}
+	now := k.Clock.Now().UTC()
+	batch := event.Batch{Workspace: q.Workspace, Drafts: []event.Draft{k.event(space.EventCreated, origin, doc, space.Created{
+		Space: doc.ID, Name: doc.Name, Description: q.Description, Tier: doc.Tier, Policy: q.Preset, Bundle: doc.Bundle, Env: q.Env,
+		Metadata: q.Metadata, Limits: doc.Limits, BestEffort: q.BestEffort, UID: doc.UID, ExpiresAt: now.Add(q.TTL),
+	})}}
+	if q.Key != "" {
+		batch.Key, batch.Digest = "space:"+q.Key, q.digest()
+	}
+	permit, receipt, err := k.Gate.Begin(ctx, ruling, "", batch)
+	if err != nil {
+		return permit, "", false, err
+	}
+	i := slices.IndexFunc(receipt.Events, func(e event.Event) bool { return e.Type == space.EventCreated })
+	if i < 0 {
+		return permit, "", false, fault.New(fault.Internal, "event_missing", "the log did not return the space's creation")
+	}
+	return permit, id.Space(receipt.Events[i].EntityID), receipt.Replayed, nil
+}
+
+// make causes what space.created announced: the files, then the processes.
+func (k *Keeper) make(ctx context.Context, origin event.Origin, q Request, doc space.Space, permit policy.Permit) error {
+	seeded, err := k.Store.Create(ctx, permit, doc.UID, doc.Limits, space.Seed{Folder: q.Folder, Archive: q.Archive})
+	if err != nil {
+		return err
+	}
+	instance, err := k.Instance(ctx, q.Workspace, doc.ID)
+	if err != nil {
+		return err
+	}
+	_, err = k.Log.Append(ctx, event.Batch{Workspace: q.Workspace, Drafts: []event.Draft{
+		k.event(space.EventReady, origin, doc, space.Made{Space: doc.ID, Unenforced: instance.Unenforced(), Seeded: seeded}),
+	}})
+	return err
+}
+
+// fail destroys a space that could not be made and returns why, for the one who asked.
+func (k *Keeper) fail(ctx context.Context, origin event.Origin, doc space.Space, cause error) error {
+	if err := k.end(ctx, origin, doc, "failed"); err != nil {
+		k.Logger.Error("remove a space that could not be made", "space", doc.ID, "error", err)
+	}
+	return cause
+}
+
+// action is the action on a space; its bounds are part of what is decided.
+func (k *Keeper) action(typ string, origin event.Origin, doc space.Space) policy.Action {
+	limits, _ := json.Marshal(doc.Limits)
+	return policy.Action{
+		Type: typ, Workspace: doc.Workspace, Room: doc.Room, Principal: origin.Principal, Space: doc.ID, Limits: limits, Bundle: doc.Bundle,
+	}
+}
+
+// room refuses a space more than the workspace may have.
+func (k *Keeper) room(ctx context.Context, ws id.Workspace) error {
+	found, err := k.List(ctx, ws, "", "", min(k.MaxSpaces, 1000))
+	if err == nil && len(found) >= k.MaxSpaces {
+		err = fault.New(fault.Exhausted, "quota_exceeded", "the workspace has %d spaces, the most it may have; remove one", len(found))
+	}
+	return err
+}
+
+// complete fills in defaults and refuses what is beyond the limits.
+func (k *Keeper) complete(q *Request) error {
+	if q.Preset == "" {
+		q.Preset = "standard"
+	}
+	if q.Room == "" {
+		q.Room = DefaultRoom
+	}
+	if q.TTL == 0 {
+		q.TTL = DefaultTTL
+	}
+	if err := checkTTL(q.TTL); err != nil {
+		return err
+	}
+	if q.Folder != "" && q.Archive != nil {
+		return invalid("a space begins with a folder or with an archive, not with both")
+	}
+	if err := checkWords(q.Name, q.Description); err != nil {
+		return err
+	}
+	if err := checkMaps(q.Env, q.Metadata); err != nil {
+		return err
+	}
+	return k.bound(&q.Limits)
+}
+
+// DefaultRoom is the room of spaces that were put into no other.
+const DefaultRoom id.Room = "room_00000000000000000000000000"
+
+func (k *Keeper) bound(l *space.Limits) error {
+	d, most := space.DefaultLimits(), k.MaxLimits
+	for _, b := range []struct {
+		name              string
+		value             *int64
+		standard, highest int64
+	}{
+		{"memory_bytes", &l.MemoryBytes, d.MemoryBytes, most.MemoryBytes}, {"cpu_millis", &l.CPUMillis, d.CPUMillis, most.CPUMillis},
+		{"pids", &l.Pids, d.Pids, most.Pids}, {"disk_bytes", &l.DiskBytes, d.DiskBytes, most.DiskBytes},
+		{"file_bytes", &l.FileBytes, d.FileBytes, most.FileBytes}, {"output_bytes", &l.OutputBytes, d.OutputBytes, most.OutputBytes},
+		{"open_files", &l.OpenFiles, d.OpenFiles, most.OpenFiles}, {"tmp_bytes", &l.TmpBytes, d.TmpBytes, most.TmpBytes},
+	} {
+		if *b.value == 0 {
+			*b.value = min(b.standard, b.highest)
+		}
+		if *b.value < 1 || *b.value > b.highest {
+			return invalid("limits.%s is %d; it may be 1 to %d", b.name, *b.value, b.highest)
+		}
+	}
+	return nil
+}
+
+func checkTTL(ttl time.Duration) error {
+	if ttl < MinTTL || ttl > MaxTTL {
+		return invalid("a space lives %d to %d seconds; %d were asked for", int64(MinTTL.Seconds()), int64(MaxTTL.Seconds()), int64(ttl.Seconds()))
+	}
+	return nil
+}
+
+func checkWords(name, description string) error {
+	if n := utf8.RuneCountInString(name); n > MaxName {
+		return invalid("name has %d characters; at most %d are allowed", n, MaxName)
+	}
+	if n := utf8.RuneCountInString(description); n > MaxDescription {
+		return invalid("description has %d characters; at most %d are allowed", n, MaxDescription)
+	}
+	return nil
+}
+
+func checkMaps(env, metadata map[string]string) error {
+	if err := checkMap("env", env, MaxEnv, MaxEnvBytes); err != nil {
+		return err
+	}
+	for name := range env {
+		if strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") != "" || name == "" || name[0] >= '0' && name[0] <= '9' {
+			return invalid("env has a variable %.64q; names are letters, digits and _, and do not begin with a digit", name)
+		}
+	}
+	return checkMap("metadata", metadata, MaxMetadata, MaxMetaBytes)
+}
+
+func checkMap(what string, m map[string]string, entries, size int) error {
+	if len(m) > entries {
+		return invalid("%s has %d entries; at most %d are allowed", what, len(m), entries)
+	}
+	total := 0
+	for name, value := range m {
+		if strings.ContainsRune(name+value, 0) || !utf8.ValidString(name+value) {
+			return invalid("%s has an entry %.64q that is not text", what, name)
+		}
+		total += len(name) + len(value)
+	}
+	if total > size {
+		return invalid("%s holds %d bytes; at most %d are allowed", what, total, size)
+	}
+	return nil
+}
+
+func invalid(format string, args ...any) error {
+	return fault.New(fault.Invalid, "validation_failed", format, args...)
+}
+
+// digest names the request for its idempotency key.
+func (q Request) digest() event.Digest {
+	raw, _ := json.Marshal(struct {
+		Room, Name, Description, Preset, Tier, Folder string
+		Overrides                                     json.RawMessage
+		Env, Metadata                                 map[string]string
+		TTL                                           time.Duration
+		Limits                                        space.Limits
+		BestEffort                                    bool
+		Archive                                       event.Digest
+	}{string(q.Room), q.Name, q.Description, q.Preset, q.Tier, q.Folder, q.Overrides, q.Env, q.Metadata, q.TTL, q.Limits, q.BestEffort, q.ArchiveHash})
+	return event.DigestOf(raw)
+}
+
+// takeUID finds a host uid that no living space has.
+func (k *Keeper) takeUID(ctx context.Context, s id.Space) (int, error) {
+	if k.FirstUID == 0 {
+		return 0, nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for uid := k.FirstUID; uid < k.FirstUID+uidRange; uid++ {
+		if k.uids[uid] == "" {
+			k.uids[uid] = s
+			return uid, ctx.Err()
+		}
+	}
+	return 0, fault.New(fault.Exhausted, "quota_exceeded", "the daemon has no host uid left for a space; %d are in use", uidRange)
+}
+
+func (k *Keeper) giveUID(uid int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.uids, uid)
+}
+
+// uidRange is how many host uids a daemon uses for spaces.
+const uidRange = 10_000
+
+// Definition folds the documents of spaces.
+func Definition() projection.Definition {
+	keys := func(e event.Event) []string {
+		if !space.Touches(e) {
+			return nil
+		}
+		return []string{e.EntityID}
+	}
+	fold := func(s space.Space, _ string, e event.Event) (space.Space, error) { return space.Evolve(s, e) }
+	return projection.Define(space.Projection, 1, keys, fold, func(s space.Space) []projection.Index {
+		found := []projection.Index{{Name: "status", Value: string(s.Status)}}
+		if s.Status != space.Destroyed {
+			found = append(found, projection.Index{Name: "living", Value: "true"})
+		}
+		return found
+	})
+}

@@ -1,0 +1,189 @@
+package keeper
+
+import (
+	"context"
+	"time"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/kernel/projection"
+)
+
+// Change asks for a change of a space; nil means unchanged.
+type Change struct {
+	Name        *string
+	Description *string
+	Env         *map[string]string
+	Metadata    *map[string]string
+}
+
+// Update changes what a space says about itself, and the environment of the commands that begin from now on.
+func (k *Keeper) Update(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, c Change) (space.Space, error) {
+	doc, err := k.alive(ctx, ws, s)
+	if err != nil {
+		return doc, err
+	}
+	if err := checkWords(value(c.Name), value(c.Description)); err != nil {
+		return doc, err
+	}
+	if err := checkMaps(value(c.Env), value(c.Metadata)); err != nil {
+		return doc, err
+	}
+	_, err = k.permit(ctx, k.action(policy.SpaceUpdate, origin, doc), event.Batch{Workspace: ws, Drafts: []event.Draft{
+		k.event(space.EventUpdated, origin, doc, space.Updated{Space: s, Name: c.Name, Description: c.Description, Env: c.Env, Metadata: c.Metadata}),
+	}})
+	if err != nil {
+		return doc, err
+	}
+	return k.Space(ctx, ws, s)
+}
+
+func value[T any](p *T) T {
+	if p == nil {
+		var none T
+		return none
+	}
+	return *p
+}
+
+// Extend sets the end of a space's life to the given time from now.
+func (k *Keeper) Extend(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, by time.Duration) (space.Space, error) {
+	doc, err := k.alive(ctx, ws, s)
+	if err != nil {
+		return doc, err
+	}
+	if err := checkTTL(by); err != nil {
+		return doc, err
+	}
+	ends := k.Clock.Now().UTC().Add(by)
+	_, err = k.permit(ctx, k.action(policy.SpaceUpdate, origin, doc), event.Batch{Workspace: ws, Drafts: []event.Draft{
+		k.event(space.EventExtended, origin, doc, space.Extended{Space: s, ExpiresAt: ends}),
+	}})
+	if err != nil {
+		return doc, err
+	}
+	return k.Space(ctx, ws, s)
+}
+
+// Destroy ends a space for good: its runs, its processes, its files. What is destroyed already stays so.
+func (k *Keeper) Destroy(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space) (space.Space, error) {
+	doc, err := k.Space(ctx, ws, s)
+	if err != nil || doc.Status == space.Destroyed {
+		return doc, err
+	}
+	if _, err := k.permit(ctx, k.action(policy.SpaceDestroy, origin, doc), event.Batch{Workspace: ws}); err != nil {
+		return doc, err
+	}
+	if err := k.end(ctx, origin, doc, "requested"); err != nil {
+		return doc, err
+	}
+	return k.Space(ctx, ws, s)
+}
+
+// end stops everything of a space first, then records it, then removes its files; a crash in between is made up for by Recover.
+func (k *Keeper) end(ctx context.Context, origin event.Origin, doc space.Space, reason string) error {
+	if k.occupants != nil {
+		if err := k.occupants.CancelSpace(ctx, origin, doc.ID, "the space was destroyed"); err != nil {
+			return err
+		}
+	}
+	l := k.of(doc.ID)
+	if err := l.close(); err != nil {
+		k.Logger.Warn("close a space", "space", doc.ID, "error", err)
+	}
+	_, err := k.Log.Append(ctx, event.Batch{Workspace: doc.Workspace, Drafts: []event.Draft{
+		k.event(space.EventDestroyed, origin, doc, space.Ended{Space: doc.ID, Reason: reason}),
+	}})
+	if err != nil {
+		return err
+	}
+	if err := l.close(); err != nil { // started again between the two
+		k.Logger.Warn("close a space", "space", doc.ID, "error", err)
+	}
+	if err := k.Store.Remove(ctx, doc.ID); err != nil {
+		return err
+	}
+	k.mu.Lock()
+	delete(k.living, doc.ID)
+	k.mu.Unlock()
+	k.giveUID(doc.UID)
+	return nil
+}
+
+// Step destroys the spaces whose time is over at now.
+func (k *Keeper) Step(ctx context.Context, now time.Time) error {
+	return k.each(ctx, func(doc space.Space) error {
+		if doc.ExpiresAt.After(now) {
+			return nil
+		}
+		k.Logger.Info("space expired", "space", doc.ID)
+		return k.end(ctx, event.Origin{Principal: k.System}, doc, "expired")
+	})
+}
+
+// Recover puts in order what an earlier daemon left: processes without a daemon end, spaces that were never finished are destroyed, and
+// directories without a living space are removed. It is called once, before spaces are used.
+func (k *Keeper) Recover(ctx context.Context) error {
+	for _, t := range k.Tiers {
+		if err := t.Reap(ctx, nil); err != nil {
+			return err
+		}
+	}
+	alive := map[id.Space]bool{}
+	err := k.each(ctx, func(doc space.Space) error {
+		if doc.Status == space.Creating {
+			return k.end(ctx, event.Origin{Principal: k.System}, doc, "failed")
+		}
+		alive[doc.ID] = true
+		if doc.UID != 0 {
+			k.mu.Lock()
+			k.uids[doc.UID] = doc.ID
+			k.mu.Unlock()
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	kept, err := k.Store.List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range kept {
+		if !alive[s] {
+			if err := k.Store.Remove(ctx, s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// each calls f for every space of every workspace that is not destroyed.
+func (k *Keeper) each(ctx context.Context, f func(space.Space) error) error {
+	workspaces, err := k.Log.Workspaces(ctx)
+	if err != nil {
+		return err
+	}
+	for _, ws := range workspaces {
+		q := projection.Query{Workspace: ws, Name: space.Projection, Index: projection.Index{Name: "living", Value: "true"}, Limit: 1000}
+		for {
+			docs, err := projection.List[space.Space](ctx, k.Docs, q)
+			if err != nil {
+				return err
+			}
+			for _, doc := range docs {
+				if err := f(doc); err != nil {
+					return err
+				}
+				q.After = string(doc.ID)
+			}
+			if len(docs) < q.Limit {
+				break
+			}
+		}
+	}
+	return nil
+}
