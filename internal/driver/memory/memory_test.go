@@ -1,0 +1,20 @@
+package memory_test
+
+import (
+	"testing"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/driver/memory"
+	"agentbox/internal/kernel/blob"
+	"agentbox/internal/kernel/blob/blobtest"
+	"agentbox/internal/kernel/livestream"
+	"agentbox/internal/kernel/livestream/livestreamtest"
+)
+
+func TestBlobs(t *testing.T) {
+	blobtest.Run(t, func(*testing.T) blob.Store { return memory.NewBlobs() }, nil)
+}
+
+func TestLivestreams(t *testing.T) {
+	livestreamtest.Run(t, func(_ *testing.T, c event.Clock) livestream.Store { return memory.NewLivestreams(c) }, nil)
+}
