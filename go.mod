@@ -3,3 +3,5 @@ module agentbox
 go 1.26.8
 
 require github.com/gowebpki/jcs v1.0.2
+
+require golang.org/x/sys v0.49.0
