@@ -1,0 +1,54 @@
+package space
+
+import (
+	"strconv"
+
+	"agentbox/internal/domain/fault"
+)
+
+// The refusals of a space's files. A driver answers with a fault of the same code whose message names the path and the numbers, so
+// errors.Is finds it.
+var (
+	// ErrInvalidPath refuses a path that CleanPath does not take.
+	ErrInvalidPath = fault.New(fault.Invalid, "invalid_path", "the path is not one inside a space")
+	// ErrFileNotFound means that the path names nothing.
+	ErrFileNotFound = fault.New(fault.NotFound, "file_not_found", "there is no such file")
+	// ErrFileExists refuses to make a file that is there already, without Overwrite.
+	ErrFileExists = fault.New(fault.Conflict, "file_exists", "the file exists; set overwrite to replace it")
+	// ErrNotAFile refuses a directory, pipe, socket or device where a file is wanted.
+	ErrNotAFile = fault.New(fault.Conflict, "not_a_file", "the path does not name a file")
+	// ErrNotADirectory refuses a path that goes through, or ends at, something that is no directory where one is wanted.
+	ErrNotADirectory = fault.New(fault.Conflict, "not_a_directory", "the path does not name a directory")
+	// ErrLink refuses a path that is a symbolic link or goes through one: from outside, links made inside are not followed.
+	ErrLink = fault.New(fault.Denied, "link_refused", "the path goes through a symbolic link")
+	// ErrMount refuses a path that goes through a mount point, another file system or a kernel link.
+	ErrMount = fault.New(fault.Denied, "mount_refused", "the path leaves the space's file system")
+	// ErrFileTooLarge refuses content beyond what the action permits.
+	ErrFileTooLarge = fault.New(fault.Exhausted, "file_too_large", "the file is larger than permitted")
+	// ErrQuota refuses a write that would take the space beyond its disk limit.
+	ErrQuota = fault.New(fault.Exhausted, "quota_exceeded", "the space's disk limit is reached")
+	// ErrTreeTooDeep refuses a tree of folders that is too deep to be measured.
+	ErrTreeTooDeep = fault.New(fault.Exhausted, "tree_too_deep", "the folders are nested too deeply")
+	// ErrArchiveTooLarge refuses an archive with too many entries or bytes, or that unpacks to far more than it is.
+	ErrArchiveTooLarge = fault.New(fault.Exhausted, "archive_too_large", "the archive is too large")
+	// ErrArchiveInvalid refuses an archive that cannot be read or holds what does not belong into a space.
+	ErrArchiveInvalid = fault.New(fault.Invalid, "archive_invalid", "the archive cannot be taken")
+	// ErrEditNotFound means that the text which an edit replaces is not in the file.
+	ErrEditNotFound = fault.New(fault.Conflict, "edit_not_found", "the text to replace is not in the file")
+	// ErrNotText refuses to treat as text what is not UTF-8.
+	ErrNotText = fault.New(fault.Conflict, "not_text", "the file is not UTF-8 text")
+	// ErrFileChanged means that code in the space changed the file during the call.
+	ErrFileChanged = fault.New(fault.Conflict, "file_changed", "the file changed during the call; try again")
+	// ErrFileBusy means that a program in the space holds the file in a way that would keep the caller waiting.
+	ErrFileBusy = fault.New(fault.Conflict, "file_busy", "a program in the space holds the file; try again when it has ended")
+	// ErrDiskFull means that the host's disk is full.
+	ErrDiskFull = fault.New(fault.Unavailable, "disk_full", "the host's disk is full")
+)
+
+// shown quotes a path for an error so that nothing in it can pretend to be more text.
+func shown(p string) string {
+	if r := []rune(p); len(r) > maxShownPathRune {
+		p = string(r[:maxShownPathRune]) + "..."
+	}
+	return strconv.QuoteToASCII(p)
+}

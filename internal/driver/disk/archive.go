@@ -1,0 +1,196 @@
+package disk
+
+import (
+	"archive/zip"
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/space"
+)
+
+// The bounds of an archive that is made.
+const (
+	MaxArchiveEntries = 100_000
+	MaxArchiveBytes   = 1 << 30 // of content, where the action names no smaller bound
+)
+
+// Archive writes a folder as a zip file, in the order of the paths. A symbolic link is stored as a link if it points to a place inside
+// the folder; other links, what is neither file nor folder nor link, and names that another system could read as a path (with a backslash,
+// a control character, or not UTF-8) are left out, and the archive's comment says how many. Bounds are judged before the first byte is
+// written; should code in the space make more of it during the call, the archive ends without its directory, so that no reader takes it
+// for whole. Files that change meanwhile are stored as they were read.
+func (f *Files) Archive(ctx context.Context, p policy.Permit, w io.Writer) error {
+	a, root, err := f.begin(ctx, p, policy.FileArchive)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	z := &zipper{ctx: ctx, folder: a.Path, bytes: MaxArchiveBytes}
+	if a.MaxBytes > 0 {
+		z.bytes = min(z.bytes, a.MaxBytes)
+	}
+	if err := z.walk(root, z.count); err != nil {
+		return refusal(err, a.Path)
+	}
+	if z.used > z.bytes {
+		return fault.New(fault.Exhausted, space.ErrArchiveTooLarge.Code, "%+q holds %d bytes; an archive takes at most %d", a.Path, z.used, z.bytes)
+	}
+	z.used, z.entries, z.left = 0, 0, 0
+	z.zip = zip.NewWriter(w)
+	if err := z.walk(root, z.add); err != nil {
+		return refusal(err, a.Path)
+	}
+	if z.left > 0 {
+		if err := z.zip.SetComment(fmt.Sprintf("left out: %d links that point outside, special files or unportable names", z.left)); err != nil {
+			return refusal(err, a.Path)
+		}
+	}
+	if err := z.zip.Close(); err != nil {
+		return fault.Wrap(err, fault.Unavailable, "archive_not_sent", "the archive could not be sent to its end")
+	}
+	return nil
+}
+
+// zipper is an archive while it is made.
+type zipper struct {
+	ctx     context.Context
+	folder  string
+	zip     *zip.Writer
+	bytes   int64 // the most
+	used    int64
+	entries int
+	left    int // left out
+}
+
+func (z *zipper) walk(root *os.File, see visit) error {
+	return walk(z.ctx, root, z.folder, MaxDepth, MaxArchiveEntries+1, see)
+}
+
+// count is the visit that judges the bounds.
+func (z *zipper) count(_ *os.File, _, _ string, st unix.Stat_t) error {
+	if st.Mode&unix.S_IFMT == unix.S_IFREG {
+		z.used += st.Size
+	}
+	return z.enter()
+}
+
+// enter counts an entry.
+func (z *zipper) enter() error {
+	if err := z.ctx.Err(); err != nil {
+		return err
+	}
+	if z.entries++; z.entries > MaxArchiveEntries {
+		return fault.New(fault.Exhausted, space.ErrArchiveTooLarge.Code, "%+q holds more than %d entries, the most that an archive takes", z.folder, MaxArchiveEntries)
+	}
+	return nil
+}
+
+// add is the visit that writes an entry.
+func (z *zipper) add(dir *os.File, rel, name string, st unix.Stat_t) error {
+	if err := z.enter(); err != nil {
+		return err
+	}
+	inside := rel
+	if z.folder != "." {
+		inside = strings.TrimPrefix(rel, z.folder+"/")
+	}
+	header := &zip.FileHeader{Name: inside, Modified: time.Unix(int64(st.Mtim.Sec), 0).UTC()}
+	if !portable(inside) {
+		z.left++
+		return nil
+	}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFDIR:
+		header.Name += "/"
+		header.SetMode(fs.ModeDir | fs.FileMode(st.Mode&0o777))
+		_, err := z.zip.CreateHeader(header)
+		return err
+	case unix.S_IFLNK:
+		target, err := readlink(dir, name)
+		if err != nil || !staysInside(inside, target) {
+			z.left++
+			return nil
+		}
+		header.SetMode(fs.ModeSymlink | 0o777)
+		w, err := z.zip.CreateHeader(header)
+		if err == nil {
+			_, err = io.WriteString(w, target)
+		}
+		return err
+	case unix.S_IFREG:
+		return z.file(dir, name, header)
+	}
+	z.left++
+	return nil
+}
+
+func (z *zipper) file(dir *os.File, name string, header *zip.FileHeader) error {
+	file, st, err := openRegular(dir, name)
+	if err != nil {
+		z.left++ // it went away, or became something else, or may not be read
+		return nil
+	}
+	defer file.Close()
+	header.Method = zip.Deflate
+	header.SetMode(fs.FileMode(st.Mode & 0o777))
+	w, err := z.zip.CreateHeader(header)
+	if err != nil {
+		return err
+	}
+	n, err := io.Copy(w, io.LimitReader(contextReader{z.ctx, file}, z.bytes-z.used+1))
+	if z.used += n; err == nil && z.used > z.bytes {
+		err = fault.New(fault.Exhausted, space.ErrArchiveTooLarge.Code, "%+q grew beyond %d bytes while it was archived", z.folder, z.bytes)
+	}
+	return err
+}
+
+// portable reports whether a path means the same on every system that may unpack it.
+func portable(p string) bool {
+	return utf8.ValidString(p) && !strings.Contains(p, `\`) && !strings.ContainsFunc(p, unicode.IsControl)
+}
+
+// staysInside reports whether a symbolic link at the path p, relative to a folder, points to a place in that folder, whatever other links
+// of that kind it leads through. For that, a target may go up at its beginning only: after another link, going up starts elsewhere.
+func staysInside(p, target string) bool {
+	if target == "" || target[0] == '/' || !portable(target) {
+		return false
+	}
+	depth, down := strings.Count(p, "/"), false
+	for name := range strings.SplitSeq(target, "/") {
+		switch name {
+		case "", ".":
+		case "..":
+			if depth--; depth < 0 || down {
+				return false
+			}
+		default:
+			down = true
+		}
+	}
+	return true
+}
+
+// contextReader stops reading when its context ends.
+type contextReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+// Read reads unless the context has ended.
+func (c contextReader) Read(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.r.Read(p)
+}

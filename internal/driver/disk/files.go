@@ -1,0 +1,170 @@
+package disk
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/space"
+)
+
+// Files are the files of one space, seen from outside while code runs inside. They hold nothing open between calls. Symbolic links are
+// never followed, in no part of a path: whoever made them, what a decision names is what is touched. A hard link is a file like any other:
+// code inside sees its files as a mount of its own and so cannot make one to anything outside; what replaces a file makes a new one, so
+// even a link that the host's owner made is never written through.
+type Files struct {
+	space   id.Space
+	dir     string // of the files; nothing in the way to it is under the space's control
+	staging string // on the same file system, out of the space's sight
+	uid     int    // owner of what is made; 0 leaves it to the daemon's user
+	quota   int64  // bytes on disk; 0 is no limit
+	entropy io.Reader
+
+	mu      sync.Mutex // guards what follows
+	used    Usage      // as last measured, and what was written since
+	known   bool       // used was measured
+	stale   int64      // writes since then
+	fresh   int64      // bytes of those writes
+	pending int64      // bytes of writes that are under way
+}
+
+// Read opens the file of a file.read permit. What is read is the file's content up to its size at this moment, however it grows.
+func (f *Files) Read(ctx context.Context, p policy.Permit) (space.File, error) {
+	a, root, err := f.begin(ctx, p, policy.FileRead)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	file, st, err := openRegular(root, a.Path)
+	if err != nil {
+		return nil, refusal(err, a.Path)
+	}
+	if a.MaxBytes > 0 && st.Size > a.MaxBytes {
+		return nil, closed(file, fault.New(fault.Exhausted, space.ErrFileTooLarge.Code,
+			"%+q has %d bytes; at most %d may be read", a.Path, st.Size, a.MaxBytes))
+	}
+	return &reader{SectionReader: io.NewSectionReader(file, 0, st.Size), file: file, entry: entryOf(a.Path, st)}, nil
+}
+
+// Delete removes the file or symbolic link of a file.delete permit, durably.
+func (f *Files) Delete(ctx context.Context, p policy.Permit) error {
+	a, root, err := f.begin(ctx, p, policy.FileDelete)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	folder, name := split(a.Path)
+	dir, err := openDir(root, folder)
+	if err != nil {
+		return refusal(err, a.Path)
+	}
+	defer dir.Close()
+	st, err := lstat(dir, name)
+	if err != nil {
+		return refusal(err, a.Path)
+	}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFREG, unix.S_IFLNK:
+	case unix.S_IFDIR:
+		return refusal(unix.EISDIR, a.Path)
+	default:
+		return refusal(space.ErrNotAFile, a.Path)
+	}
+	// Without AT_REMOVEDIR the kernel removes no directory, should one have taken the name meanwhile.
+	if err := unix.Unlinkat(int(dir.Fd()), name, 0); err != nil {
+		return refusal(err, a.Path)
+	}
+	f.forget()
+	return syncDir(dir)
+}
+
+// begin redeems a permit for one of the space's files and opens the folder that they lie in.
+func (f *Files) begin(ctx context.Context, p policy.Permit, kind string) (policy.Action, *os.File, error) {
+	if err := ctx.Err(); err != nil {
+		return policy.Action{}, nil, err
+	}
+	a, err := p.Redeem(kind)
+	if err != nil {
+		return policy.Action{}, nil, err
+	}
+	if a.Space != f.space {
+		return policy.Action{}, nil, policy.ErrPermitMismatch
+	}
+	clean := space.CleanFilePath
+	if kind == policy.FileList || kind == policy.FileArchive {
+		clean = space.CleanPath
+	}
+	// Only the clean form is taken: what was decided on, shown and recorded is what is touched.
+	if path, err := clean(a.Path); err != nil {
+		return policy.Action{}, nil, err
+	} else if path != a.Path {
+		return policy.Action{}, nil, fault.New(fault.Invalid, space.ErrInvalidPath.Code, "the path %+q is not in its clean form %+q", a.Path, path)
+	}
+	root, err := openRoot(f.dir)
+	return a, root, err
+}
+
+// openRoot opens a folder by its path on the host, which the daemon alone controls.
+func openRoot(dir string) (*os.File, error) {
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.NotFound, "space_files_missing", "the space's files are not on this host")
+	}
+	return os.NewFile(uintptr(fd), dir), nil
+}
+
+// entryOf describes a file by what the kernel says about it.
+func entryOf(path string, st unix.Stat_t) space.Entry {
+	e := space.Entry{
+		Path: path, Type: "other", Size: st.Size, Mode: fmt.Sprintf("%04o", st.Mode&0o7777),
+		Modified: time.Unix(int64(st.Mtim.Sec), int64(st.Mtim.Nsec)).UTC(),
+	}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		e.Type = "file"
+	case unix.S_IFDIR:
+		e.Type, e.Size = "directory", 0
+	case unix.S_IFLNK:
+		e.Type = "symlink"
+	}
+	return e
+}
+
+// closed closes what is no longer wanted because of err.
+func closed(c io.Closer, err error) error {
+	c.Close()
+	return err
+}
+
+// reader is an open file, cut off at the size it had when it was opened.
+type reader struct {
+	*io.SectionReader
+	file  *os.File
+	entry space.Entry
+}
+
+// Read reads on. A file that became shorter meanwhile is a fault, not an early end.
+func (r *reader) Read(p []byte) (int, error) {
+	n, err := r.SectionReader.Read(p)
+	if err != nil {
+		at, _ := r.Seek(0, io.SeekCurrent)
+		if at < r.entry.Size {
+			return n, fault.Wrap(err, fault.Conflict, space.ErrFileChanged.Code, "%+q became shorter while it was read; read it again", r.entry.Path)
+		}
+	}
+	return n, err
+}
+
+// Entry describes the file as it was when it was opened.
+func (r *reader) Entry() space.Entry { return r.entry }
+
+// Close releases the file.
+func (r *reader) Close() error { return r.file.Close() }

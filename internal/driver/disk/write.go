@@ -1,0 +1,307 @@
+package disk
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/space"
+)
+
+// Bounds of a write.
+const (
+	// MaxEditBytes is the largest file that is edited, before and after, where the action names no smaller bound.
+	MaxEditBytes = 100 << 20
+	// attempts is how often something is tried again that code in the space keeps changing under our hands.
+	attempts = 8
+
+	fileMode   = 0o644
+	folderMode = 0o755
+	execBits   = 0o111
+)
+
+// Write makes the file of a file.create permit. Its content goes to a file in the staging folder first, which the space does not see, is
+// checked against the size and the hash that were decided on, made durable, and takes its name in one step. A file that is replaced
+// leaves its executable bits to the new one.
+func (f *Files) Write(ctx context.Context, p policy.Permit, content io.Reader) (space.Entry, error) {
+	a, root, err := f.begin(ctx, p, policy.FileCreate)
+	if err != nil {
+		return space.Entry{}, err
+	}
+	defer root.Close()
+	if a.MaxBytes > 0 && a.Size > a.MaxBytes {
+		return space.Entry{}, fault.New(fault.Exhausted, space.ErrFileTooLarge.Code, "the content for %+q has %d bytes; at most %d may be written", a.Path, a.Size, a.MaxBytes)
+	}
+	mode, err := f.replaces(root, a.Path, a.Overwrite)
+	if err != nil {
+		return space.Entry{}, refusal(err, a.Path)
+	}
+	staging, err := openRoot(f.staging)
+	if err != nil {
+		return space.Entry{}, err
+	}
+	defer staging.Close()
+	done, err := f.reserve(ctx, a.Size)
+	if err != nil {
+		return space.Entry{}, err
+	}
+	defer done()
+	s, err := f.stage(ctx, staging, content, a.Size, a.Content, mode)
+	if err != nil {
+		return space.Entry{}, refusal(err, a.Path)
+	}
+	defer s.discard()
+	return f.place(ctx, root, s, a.Path, a.Overwrite)
+}
+
+// Edit applies the edits of a file.edit permit. A file that code in the space changes at the same moment is read again; one that it
+// keeps changing is a fault file_changed. The permission bits stay.
+func (f *Files) Edit(ctx context.Context, p policy.Permit, edits []space.Edit) (space.Entry, error) {
+	a, root, err := f.begin(ctx, p, policy.FileEdit)
+	if err != nil {
+		return space.Entry{}, err
+	}
+	defer root.Close()
+	if digest, err := space.EditsDigest(edits); err != nil {
+		return space.Entry{}, err
+	} else if digest != a.Content {
+		return space.Entry{}, policy.ErrPermitMismatch
+	}
+	staging, err := openRoot(f.staging)
+	if err != nil {
+		return space.Entry{}, err
+	}
+	defer staging.Close()
+	for range attempts {
+		entry, err := f.edit(ctx, root, staging, a, edits)
+		if !errors.Is(err, space.ErrFileChanged) {
+			return entry, err
+		}
+	}
+	return space.Entry{}, fault.New(fault.Conflict, space.ErrFileChanged.Code, "%+q keeps changing while it is edited; try again when the program that writes it has ended", a.Path)
+}
+
+func (f *Files) edit(ctx context.Context, root, staging *os.File, a policy.Action, edits []space.Edit) (space.Entry, error) {
+	file, before, err := openRegular(root, a.Path)
+	if err != nil {
+		return space.Entry{}, refusal(err, a.Path)
+	}
+	defer file.Close()
+	limit := int64(MaxEditBytes)
+	if a.MaxBytes > 0 {
+		limit = min(limit, a.MaxBytes)
+	}
+	tooLarge := func(size int64) error {
+		return fault.New(fault.Exhausted, space.ErrFileTooLarge.Code, "%+q has %d bytes; at most %d may be edited", a.Path, size, limit)
+	}
+	if before.Size > limit {
+		return space.Entry{}, tooLarge(before.Size)
+	}
+	raw := make([]byte, before.Size)
+	if _, err := io.ReadFull(file, raw); err != nil {
+		return space.Entry{}, fault.Wrap(err, fault.Conflict, space.ErrFileChanged.Code, "%+q became shorter while it was read", a.Path)
+	}
+	text, err := space.ApplyEdits(a.Path, string(raw), edits, limit)
+	if err != nil {
+		return space.Entry{}, err
+	}
+	done, err := f.reserve(ctx, int64(len(text))-before.Blocks*512)
+	if err != nil {
+		return space.Entry{}, err
+	}
+	defer done()
+	s, err := f.stage(ctx, staging, strings.NewReader(text), int64(len(text)), event.DigestOf([]byte(text)), before.Mode&0o777)
+	if err != nil {
+		return space.Entry{}, refusal(err, a.Path)
+	}
+	defer s.discard()
+	s.expect = &before
+	return f.place(ctx, root, s, a.Path, true)
+}
+
+// replaces returns the mode for a new file at the path, after a look at what is there. What is there may change later; then the last
+// step finds out.
+func (f *Files) replaces(root *os.File, p string, overwrite bool) (uint32, error) {
+	folder, name := split(p)
+	dir, err := openDir(root, folder)
+	if errors.Is(err, unix.ENOENT) {
+		return fileMode, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer dir.Close()
+	st, err := lstat(dir, name)
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return fileMode, nil
+	case err != nil:
+		return 0, err
+	case st.Mode&unix.S_IFMT == unix.S_IFDIR:
+		return 0, unix.EISDIR
+	case !overwrite:
+		return 0, unix.EEXIST
+	case st.Mode&unix.S_IFMT == unix.S_IFLNK:
+		return 0, unix.ELOOP
+	case st.Mode&unix.S_IFMT != unix.S_IFREG:
+		return 0, space.ErrNotAFile
+	}
+	return fileMode | st.Mode&execBits, nil
+}
+
+// staged is a finished file that has no name in the space yet.
+type staged struct {
+	dir    *os.File
+	file   *os.File
+	name   string       // in dir; empty once it has been moved away
+	expect *unix.Stat_t // what it must replace, if that matters
+}
+
+// discard closes the file and, unless it was placed, removes it.
+func (s *staged) discard() {
+	s.file.Close()
+	if s.name != "" {
+		unix.Unlinkat(int(s.dir.Fd()), s.name, 0)
+	}
+}
+
+// stage writes content to a file in the staging folder, checks it, gives it its mode and owner, and makes it durable.
+func (f *Files) stage(ctx context.Context, staging *os.File, content io.Reader, size int64, want event.Digest, mode uint32) (*staged, error) {
+	file, name, err := createTemp(staging, f.entropy)
+	if err != nil {
+		return nil, err
+	}
+	s := &staged{dir: staging, file: file, name: name}
+	n, got, err := copyHashed(ctx, file, content, size)
+	if err == nil && (n != size || got != want) {
+		err = policy.ErrPermitMismatch
+	}
+	fd := int(file.Fd())
+	if err == nil {
+		err = f.own(fd)
+	}
+	if err == nil {
+		err = unix.Fchmod(fd, mode)
+	}
+	if err == nil {
+		err = file.Sync()
+	}
+	if err != nil {
+		s.discard()
+		return nil, err
+	}
+	return s, nil
+}
+
+// place moves a staged file to its path and makes the name durable. Folders that are missing on the way are made.
+func (f *Files) place(ctx context.Context, root *os.File, s *staged, p string, overwrite bool) (space.Entry, error) {
+	var err error
+	for range attempts {
+		if err = ctx.Err(); err != nil {
+			return space.Entry{}, err
+		}
+		if err = f.placeOnce(root, s, p, overwrite); !errors.Is(err, unix.ENOENT) {
+			break // else a folder was removed between two steps; make it again
+		}
+	}
+	if err != nil {
+		return space.Entry{}, refusal(err, p)
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(int(s.file.Fd()), &st); err != nil {
+		return space.Entry{}, refusal(err, p)
+	}
+	return entryOf(p, st), nil
+}
+
+func (f *Files) placeOnce(root *os.File, s *staged, p string, overwrite bool) error {
+	folder, name := split(p)
+	dir, err := f.makeFolders(root, s.dir, folder)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if s.expect != nil {
+		now, err := lstat(dir, name)
+		if err != nil {
+			return err
+		}
+		if now.Ino != s.expect.Ino || now.Size != s.expect.Size || now.Mtim != s.expect.Mtim || now.Ctim != s.expect.Ctim {
+			return space.ErrFileChanged
+		}
+	}
+	if overwrite {
+		err = unix.Renameat(int(s.dir.Fd()), s.name, int(dir.Fd()), name)
+	} else {
+		err = renameNew(s.dir, s.name, dir, name)
+	}
+	if err != nil {
+		return err
+	}
+	s.name = ""
+	return syncDir(dir)
+}
+
+// makeFolders opens the folder p below root and makes what is missing of it.
+func (f *Files) makeFolders(root, staging *os.File, p string) (*os.File, error) {
+	dir, err := openDir(root, p)
+	if !errors.Is(err, unix.ENOENT) {
+		return dir, err
+	}
+	parent, err := f.makeFolders(root, staging, path.Dir(p))
+	if err != nil {
+		return nil, err
+	}
+	defer parent.Close()
+	if err := f.makeFolder(staging, parent, path.Base(p)); err != nil {
+		return nil, err
+	}
+	return openDir(parent, path.Base(p))
+}
+
+// makeFolder makes one folder. It gets its owner and mode in the staging folder and is moved into place complete, so that nothing which
+// code in the space can reach is ever given to another owner.
+func (f *Files) makeFolder(staging, parent *os.File, name string) error {
+	temp, err := randomName(f.entropy)
+	if err != nil {
+		return err
+	}
+	if err := unix.Mkdirat(int(staging.Fd()), temp, 0o700); err != nil {
+		return err
+	}
+	made, err := openDir(staging, temp)
+	if err == nil {
+		err = f.own(int(made.Fd()))
+		if err == nil {
+			err = unix.Fchmod(int(made.Fd()), folderMode)
+		}
+		made.Close()
+	}
+	if err == nil {
+		err = unix.Renameat2(int(staging.Fd()), temp, int(parent.Fd()), name, unix.RENAME_NOREPLACE)
+	}
+	if err != nil {
+		unix.Unlinkat(int(staging.Fd()), temp, unix.AT_REMOVEDIR)
+		if errors.Is(err, unix.EEXIST) {
+			return nil // code in the space was faster
+		}
+		return err
+	}
+	return syncDir(parent)
+}
+
+// own gives an open file or folder to the space's user.
+func (f *Files) own(fd int) error {
+	if f.uid == 0 {
+		return nil
+	}
+	return unix.Fchown(fd, f.uid, f.uid)
+}
