@@ -1,4 +1,6 @@
-// Package policy is the language of permission: actions, decisions, approvals and permits. It decides nothing by itself; the gate does.
+// Package policy is the language of permission: actions, decisions, approvals and permits.
+//
+// It decides nothing by itself; the gate does.
 package policy
 
 import (

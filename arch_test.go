@@ -1,0 +1,190 @@
+package agentbox_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"agentbox/internal/testkit/arch"
+)
+
+var update = flag.Bool("update", false, "write the generated files")
+
+// outside are the packages of the standard library that reach out of the program.
+var outside = []string{"os", "os/**", "net", "net/http", "net/http/**", "net/rpc", "net/smtp", "syscall", "plugin", "unsafe", "database/**", "log"}
+
+// chance are the sources of it.
+var chance = []string{"math/rand", "math/rand/**", "crypto/rand"}
+
+// floors is the table of allowed imports, one floor down or to the ground. A package belongs to the first row that fits. Suites, whose
+// folders are named xtest, are bound like the package that they test.
+var floors = []arch.Floor{
+	{Name: "the root", Packages: []string{"."}},
+	{Name: "id or fault", Packages: []string{"internal/domain/id", "internal/domain/fault"}, Refused: outside},
+	{Name: "event", Packages: []string{"internal/domain/event"}, Imports: []string{"internal/domain/id"}, Refused: outside},
+	{
+		Name: "policy", Packages: []string{"internal/domain/policy"}, Refused: outside,
+		Imports:    []string{"internal/domain/id", "internal/domain/fault", "internal/domain/event"},
+		ThirdParty: []string{"github.com/gowebpki/jcs"},
+	},
+	{Name: "a domain package", Packages: []string{"internal/domain/*"}, Imports: cornerstones, Refused: outside},
+	{
+		Name: "a suite of a domain package", Packages: []string{"internal/domain/*/*"}, Imports: cornerstones, Own: true, Depth: 3,
+		ThirdParty: forTests,
+	},
+	{
+		Name: "kernel", Packages: []string{"internal/kernel/*"}, Imports: []string{"internal/domain/*"}, Own: true, Depth: 3, Refused: outside,
+		ThirdParty: []string{"golang.org/x/mod/sumdb/**"},
+	},
+	{
+		Name: "a suite of the kernel", Packages: []string{"internal/kernel/*/*"}, Imports: []string{"internal/domain/*", "internal/kernel/*"},
+		Own: true, Depth: 3, ThirdParty: forTests,
+	},
+	{
+		Name: "a service", Packages: []string{"internal/service/**"}, Imports: []string{"internal/domain/*", "internal/kernel/*"}, Own: true, Depth: 3,
+		ThirdParty: []string{"mvdan.cc/sh/v3/**", "golang.org/x/mod/sumdb/**", "go.opentelemetry.io/**"},
+		Refused:    []string{"os", "os/**", "net", "net/http", "net/http/**", "syscall", "plugin", "unsafe", "database/**", "log"},
+	},
+	{
+		Name: "a driver", Packages: []string{"internal/driver/**"}, Own: true, Depth: 3, ThirdParty: []string{"**"},
+		Imports: []string{"internal/domain/*", "internal/kernel/*", "internal/spaceinit/**"},
+	},
+	{Name: "spaceinit", Packages: []string{"internal/spaceinit/**"}, Imports: cornerstones, Own: true, Depth: 2, ThirdParty: []string{"golang.org/x/sys/**"}},
+	{Name: "client", Packages: []string{"internal/client"}, Imports: []string{"internal/domain/*"}},
+	{
+		Name: "httpapi", Packages: []string{"internal/surface/httpapi/**"}, Own: true, Depth: 3,
+		Imports:    []string{"internal/service/*", "internal/domain/*", "internal/kernel/*", "web"},
+		ThirdParty: []string{"github.com/danielgtaylor/huma/v2/**", "golang.org/x/time/rate"},
+	},
+	{
+		Name: "cli or tui", Packages: []string{"internal/surface/cli/**", "internal/surface/tui/**"}, Own: true, Depth: 3,
+		Imports: []string{"internal/client", "internal/domain/*"}, ThirdParty: []string{"**"},
+	},
+	{Name: "app", Packages: []string{"internal/app/**"}, Imports: []string{"internal/**", "web", "api", "examples/**"}, ThirdParty: []string{"**"}},
+	{Name: "testkit", Packages: []string{"internal/testkit/**"}, Imports: []string{"internal/**"}, ThirdParty: []string{"**"}},
+	{Name: "the guest", Packages: []string{"cmd/agentbox-init"}, Imports: []string{"internal/spaceinit/**"}, ThirdParty: []string{"golang.org/x/sys/**", "github.com/elastic/go-seccomp-bpf/**", "github.com/landlock-lsm/go-landlock/**"}},
+	{
+		Name: "a command", Packages: []string{"cmd/*"}, ThirdParty: []string{"github.com/spf13/cobra"},
+		Imports: []string{"internal/app", "internal/client", "internal/surface/cli", "internal/surface/tui"},
+	},
+	{Name: "an embedded tree", Packages: []string{"web", "api", "examples/**"}},
+}
+
+var (
+	cornerstones = []string{"internal/domain/id", "internal/domain/fault", "internal/domain/event", "internal/domain/policy"}
+	forTests     = []string{"github.com/google/go-cmp/**", "pgregory.net/rapid", "go.uber.org/goleak"}
+)
+
+// uses is what only some packages may mention.
+var uses = []arch.Use{
+	{
+		Rule: "clock", Why: "time is an argument below the roof: take an event.Clock",
+		Names: []string{"time.Now", "time.Since", "time.Until"},
+		Allowed: []string{
+			"internal/app/**", "cmd/**", "internal/testkit/**",
+			"internal/driver/namespace/**", "internal/spaceinit/**", // they measure how long a process ran, on the monotonic clock
+		},
+	},
+	{
+		Rule: "clock", Why: "no timers but those of real I/O: take an event.Clock",
+		Names:   []string{"time.After", "time.AfterFunc", "time.NewTimer", "time.NewTicker", "time.Tick", "context.WithTimeout", "context.WithDeadline"},
+		Allowed: []string{"internal/app/**", "cmd/**", "internal/testkit/**", "internal/driver/**", "internal/spaceinit/**", "internal/client"},
+	},
+	{Rule: "clock", Why: "nothing waits by sleeping", Names: []string{"time.Sleep"}, Allowed: []string{"internal/testkit/**"}},
+	{
+		Rule: "chance", Why: "randomness is an argument below the roof: take an id.Source or an io.Reader",
+		Names:   []string{"crypto/rand.*", "math/rand.*", "math/rand/v2.*"},
+		Allowed: []string{"internal/app/**", "cmd/**", "internal/testkit/**"},
+	},
+	{
+		Rule: "issue", Why: "only the gate makes permits", Names: []string{"internal/domain/policy.Issue"},
+		Allowed: []string{"internal/service/gate"},
+	},
+}
+
+// banned are words that say nothing, or that have another name here.
+var banned = map[string]string{
+	"manager": "say what it does",
+	"helper":  "say what it does",
+	"util":    "say what it does",
+	"utils":   "say what it does",
+	"common":  "say what it has in common",
+	"base":    "say what it is",
+	"impl":    "name it by what it wraps",
+	"lease":   "the word is claim",
+}
+
+// compiled are constructors of what never changes afterwards.
+var compiled = []string{"regexp.MustCompile", "strings.NewReplacer", "html/template.Must", "text/template.Must"}
+
+// TestArchitecture holds the module to the shape that docs/ARCHITECTURE.md draws.
+func TestArchitecture(t *testing.T) {
+	module := load(t)
+	sizes, err := arch.Sizes(module, 600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sleeps, err := arch.Sleeps(module)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, found := range map[string][]arch.Finding{
+		"imports":    arch.Imports(module, floors),
+		"sizes":      sizes,
+		"sleeps":     sleeps,
+		"comments":   arch.Comments(module),
+		"globals":    arch.Globals(module, compiled),
+		"names":      arch.Names(module, banned),
+		"uses":       arch.Uses(module, uses),
+		"goroutines": arch.Goroutines(module, []string{"internal/domain/**"}),
+	} {
+		t.Run(name, func(t *testing.T) { report(t, found) })
+	}
+}
+
+// TestNoEffectWithoutAPermit proves that services and surfaces have no way to the world but through a driver that redeems a permit.
+func TestNoEffectWithoutAPermit(t *testing.T) {
+	report(t, effects.Check(load(t)))
+}
+
+func load(t *testing.T) *arch.Module {
+	t.Helper()
+	module, err := arch.Load(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return module
+}
+
+func report(t *testing.T, found []arch.Finding) {
+	t.Helper()
+	for _, f := range found {
+		t.Error(f)
+	}
+}
+
+// TestPictureOfTheImports compares docs/ARCHITECTURE.md with the imports that it draws; -update draws them anew.
+func TestPictureOfTheImports(t *testing.T) {
+	const file, begin, end = "docs/ARCHITECTURE.md", "<!-- generated by make generate: begin -->\n", "<!-- end -->\n"
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, opened := strings.Cut(string(text), begin)
+	_, after, closed := strings.Cut(rest, end)
+	if !opened || !closed {
+		t.Fatalf("%s has no place for the picture: it stands between the lines %q and %q", file, begin, end)
+	}
+	want := fmt.Sprintf("%s%s%s%s%s", before, begin, arch.Picture(load(t), floors), end, after)
+	if *update {
+		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if string(text) != want {
+		t.Errorf("%s draws other imports than there are; run make generate", file)
+	}
+}

@@ -1,0 +1,33 @@
+package agentbox_test
+
+import "agentbox/internal/testkit/arch"
+
+// effects is what TestNoEffectWithoutAPermit proves: the functions that touch the world, and the few that need no permit for it.
+var effects = arch.Effects{
+	Permit:  "internal/domain/policy.Permit",
+	From:    []string{"internal/domain/**", "internal/kernel/**", "internal/service/**", "internal/surface/httpapi/**"},
+	Drivers: []string{"internal/driver/**", "internal/spaceinit/**"},
+
+	Sinks: []string{
+		"os.*", "os/exec.*", "os/signal.*", "syscall.*", "net.*", "plugin.*", "database/sql.*", "io/ioutil.*",
+		"(net/http.Client).*", "(net/http.Transport).*", "(net/http.Server).*",
+		"net/http.Get", "net/http.Head", "net/http.Post", "net/http.PostForm", "net/http.ListenAndServe", "net/http.ListenAndServeTLS",
+		"net/http.Serve", "net/http.ServeTLS", "net/http.ServeFile", "net/http.NewFileTransport", "(net/http.Dir).*",
+		"path/filepath.Walk", "path/filepath.WalkDir", "path/filepath.Glob", "path/filepath.EvalSymlinks", "path/filepath.Abs",
+	},
+	Harmless: []string{
+		"os.Getpid", "os.Getuid", "os.Geteuid", "os.Getgid", "os.Getegid", "os.Getpagesize", "os.IsNotExist", "os.IsExist", "os.IsPermission",
+		"(os.PathError).*", "(os.SyscallError).*", "(os.LinkError).*", "os.NewSyscallError", "(os.File).Name", "(os.File).Fd",
+		"(os/exec.ExitError).*", "(os.ProcessState).*", "(syscall.Errno).*", "(syscall.Signal).*", "(syscall.WaitStatus).*",
+		"net.ParseIP", "net.ParseCIDR", "net.SplitHostPort", "net.JoinHostPort", "(net.IP).*", "(net.IPNet).*", "(net.TCPAddr).*", "(net.OpError).*",
+		"golang.org/x/sys/unix.ByteSliceToString", "golang.org/x/sys/unix.SignalName", "(golang.org/x/sys/unix.WaitStatus).*",
+	},
+	Pure: []string{
+		"github.com/gowebpki/jcs", "github.com/cedar-policy/cedar-go/**", "mvdan.cc/sh/v3/syntax/**", "golang.org/x/mod/sumdb/note",
+		"golang.org/x/mod/sumdb/tlog", "golang.org/x/time/rate", "github.com/danielgtaylor/huma/v2/**", "go.yaml.in/yaml/**",
+		"github.com/google/go-cmp/**", "pgregory.net/rapid", "go.uber.org/goleak", "github.com/bmatcuk/doublestar/**",
+	},
+
+	// Persistence is what a permit itself rests on: without the log there is none. Stopping never waits for one.
+	Allowed: map[string]string{},
+}

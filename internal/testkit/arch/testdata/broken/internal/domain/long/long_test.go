@@ -1,0 +1,8 @@
+package long
+
+import (
+	"testing"
+	"time"
+)
+
+func TestSleepy(*testing.T) { time.Sleep(1) }

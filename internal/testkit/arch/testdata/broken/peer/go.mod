@@ -1,0 +1,3 @@
+module example.org/peer
+
+go 1.26
