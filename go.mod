@@ -5,10 +5,11 @@ go 1.26.8
 require github.com/gowebpki/jcs v1.0.2
 
 require pgregory.net/rapid v1.3.0
+
 require golang.org/x/sys v0.49.0
+
 require (
 	github.com/google/go-cmp v0.7.0
-	github.com/gowebpki/jcs v1.0.2
 	golang.org/x/tools v0.52.0
 )
 

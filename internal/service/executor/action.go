@@ -4,7 +4,6 @@ import (
 	"maps"
 
 	"agentbox/internal/domain/event"
-	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"

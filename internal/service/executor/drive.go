@@ -125,10 +125,10 @@ func (r *ride) operate(ctx context.Context, index int) error {
 	if err != nil {
 		return r.refuse(ctx, t, err)
 	}
-	switch t.ruling.Decision.Outcome {
-	case policy.Allow:
+	switch d := t.ruling.Decision; {
+	case d.Outcome == policy.Allow || d.Shadow:
 		return r.perform(ctx, t, "")
-	case policy.RequireApproval:
+	case d.Outcome == policy.RequireApproval:
 		return r.ask(ctx, t)
 	default:
 		return r.conclude(ctx, t, denial(t))
@@ -155,7 +155,7 @@ func (r *ride) approved(ctx context.Context, t task) error {
 	if err != nil {
 		return r.refuse(ctx, t, err)
 	}
-	if t.ruling.Decision.Outcome == policy.Deny {
+	if d := t.ruling.Decision; d.Outcome == policy.Deny && !d.Shadow {
 		return r.conclude(ctx, t, denial(t))
 	}
 	return r.perform(ctx, t, question.ID)

@@ -8,7 +8,6 @@ import (
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
-	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/kernel/livestream"
@@ -77,7 +76,7 @@ func (r *ride) conclude(ctx context.Context, t task, result run.Result) error {
 	}
 	drafts := []event.Draft{draft}
 	if result.Type == run.ResPolicyDenied {
-		drafts = append(drafts, policy.DeniedEvent(r.origin, t.ruling))
+		drafts = append(drafts, r.event("policy.denied", t.action.Step, t.ruling.Decision))
 	}
 	if err := r.append(ctx, drafts...); err != nil {
 		return err

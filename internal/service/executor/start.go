@@ -28,11 +28,8 @@ type Request struct {
 	Key       string   // idempotency key; "" for none
 }
 
-// The refusals of a start.
-var (
-	ErrSpaceNotReady = fault.New(fault.Conflict, "space_not_ready", "the space cannot take runs now; it was destroyed or is not made yet")
-	ErrQueueFull     = fault.New(fault.Exhausted, "quota_exceeded", "%d runs wait in this space already; wait for one to end")
-)
+// ErrSpaceNotReady refuses a run in a space that is not there.
+var ErrSpaceNotReady = fault.New(fault.Conflict, "space_not_ready", "the space cannot take runs now; it was destroyed or is not made yet")
 
 // Start records a run and puts it into its space's queue. The same key with the same request returns the first run again.
 func (x *Executor) Start(ctx context.Context, origin event.Origin, q Request) (run.Run, error) {
@@ -55,7 +52,7 @@ func (x *Executor) Start(ctx context.Context, origin event.Origin, q Request) (r
 		return run.Run{}, ErrSpaceNotReady
 	}
 	if n := x.queued(q.Space); n >= MaxQueued {
-		return run.Run{}, fault.New(ErrQueueFull.Kind, ErrQueueFull.Code, ErrQueueFull.Msg, n)
+		return run.Run{}, fault.New(fault.Exhausted, "quota_exceeded", "%d runs wait in this space already; wait for one to end", n)
 	}
 	agent, err := x.Agents.Agent(ctx, origin, q.Workspace, agentName(q, s))
 	if err != nil {

@@ -93,7 +93,7 @@ func (k *Keeper) record(ctx context.Context, origin event.Origin, q Request, doc
 	if err != nil {
 		return permit, "", false, err
 	}
-	if d := ruling.Decision; !d.Allowed() {
+	if d := ruling.Decision; d.Outcome != policy.Allow && !d.Shadow {
 		return permit, "", false, fault.New(fault.Denied, d.ReasonCode, "%s", d.Reason).With(d.Suggestion)
 	}
 	now := k.Clock.Now().UTC()

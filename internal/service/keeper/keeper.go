@@ -190,7 +190,7 @@ func (k *Keeper) permit(ctx context.Context, a policy.Action, intent event.Batch
 	if err != nil {
 		return policy.Permit{}, err
 	}
-	if d := ruling.Decision; !d.Allowed() {
+	if d := ruling.Decision; d.Outcome != policy.Allow && !d.Shadow {
 		kind := fault.Denied
 		if d.Outcome == policy.RequireApproval {
 			kind = fault.Waiting

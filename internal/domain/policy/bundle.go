@@ -1,0 +1,65 @@
+package policy
+
+import (
+	"encoding/json"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+)
+
+// MaxBundleBytes is the most Cedar text that one bundle holds; the largest preset has about a tenth of it.
+const MaxBundleBytes = 256 << 10
+
+// Bundle is a policy as a whole: Cedar rules, and the numbers that executors need before they ask. Spaces and runs pin it by its hash.
+type Bundle struct {
+	Name   string       `json:"name"`   // of the preset or the file that it came from
+	Cedar  string       `json:"cedar"`  // policies with the annotations @id, @reason, @suggestion and, to ask, @decision("require_approval")
+	Limits Limits       `json:"limits"` // bounds that the rules repeat, for those who must clamp before they ask
+	Hash   event.Digest `json:"sha256"` // of everything above, in canonical form
+}
+
+// Limits are the numbers of a bundle. All are positive.
+type Limits struct {
+	FileBytes int64    `json:"file_bytes"`        // of one file that is read or written
+	CommandMS int64    `json:"command_ms"`        // wall time of one command; a requested timeout may only be lower
+	Blocked   []string `json:"blocked,omitempty"` // globs of paths that are refused at any depth; for display, the rules hold them too
+}
+
+// NewBundle makes a bundle and its hash.
+func NewBundle(name, cedar string, limits Limits) (Bundle, error) {
+	if len(cedar) > MaxBundleBytes {
+		return Bundle{}, fault.New(fault.Invalid, "policy_too_large", "the policy has %d bytes; the limit is %d", len(cedar), MaxBundleBytes)
+	}
+	if limits.FileBytes <= 0 || limits.CommandMS <= 0 {
+		return Bundle{}, fault.New(fault.Invalid, "policy_invalid", "a policy's limits must be positive")
+	}
+	b := Bundle{Name: name, Cedar: cedar, Limits: limits}
+	hash, err := b.digest()
+	b.Hash = hash
+	return b, err
+}
+
+// Verify reports whether the bundle still is what its hash says.
+func (b Bundle) Verify() error {
+	hash, err := b.digest()
+	if err != nil {
+		return err
+	}
+	if hash != b.Hash || b.Hash.IsZero() {
+		return fault.New(fault.Denied, ReasonPolicyUnavailable, "the policy bundle is not what its hash says; nothing is permitted under it")
+	}
+	return nil
+}
+
+func (b Bundle) digest() (event.Digest, error) {
+	b.Hash = event.Digest{}
+	raw, err := json.Marshal(b)
+	if err != nil {
+		return event.Digest{}, fault.Wrap(err, fault.Invalid, "policy_invalid", "the policy cannot be written as JSON")
+	}
+	canonical, err := Canonicalize(raw)
+	if err != nil {
+		return event.Digest{}, err
+	}
+	return event.DigestOf(canonical), nil
+}
