@@ -26,6 +26,20 @@ func (x *Executor) Find(ctx context.Context, ws id.Workspace, runID id.Run) (run
 	return doc, err
 }
 
+// List returns runs of the workspace, newest first: those of a space, of a status, or all. After is the run behind which to go on.
+func (x *Executor) List(ctx context.Context, ws id.Workspace, s id.Space, status run.Status, after id.Run, limit int) ([]run.Run, error) {
+	q := projection.Query{Workspace: ws, Name: run.Projection, After: string(after), Newest: true, Limit: limit}
+	switch {
+	case s != "" && status != "":
+		q.Index = projection.Index{Name: "space_status", Value: string(s) + " " + string(status)}
+	case s != "":
+		q.Index = projection.Index{Name: "space", Value: string(s)}
+	case status != "":
+		q.Index = projection.Index{Name: "status", Value: string(status)}
+	}
+	return projection.List[run.Run](ctx, x.Docs, q)
+}
+
 // Events returns the events message of a run: one result for every operation that has one, in order, and behind them, while the run waits
 // for a person, the question.
 func (x *Executor) Events(ctx context.Context, doc run.Run) (run.Events, error) {
@@ -153,6 +167,6 @@ func Definition() projection.Definition {
 	}
 	fold := func(r run.Run, _ string, e event.Event) (run.Run, error) { return run.Evolve(r, e) }
 	return projection.Define(run.Projection, 1, keys, fold, func(r run.Run) []projection.Index {
-		return []projection.Index{{Name: "status", Value: string(r.Status)}, {Name: "space", Value: string(r.Space)}}
+		return []projection.Index{{Name: "status", Value: string(r.Status)}, {Name: "space", Value: string(r.Space)}, {Name: "space_status", Value: string(r.Space) + " " + string(r.Status)}}
 	})
 }

@@ -93,8 +93,8 @@ func (k *Keeper) record(ctx context.Context, origin event.Origin, q Request, doc
 	if err != nil {
 		return permit, "", false, err
 	}
-	if d := ruling.Decision; d.Outcome != policy.Allow && !d.Shadow {
-		return permit, "", false, fault.New(fault.Denied, d.ReasonCode, "%s", d.Reason).With(d.Suggestion)
+	if err := refusal(ruling.Decision); err != nil {
+		return permit, "", false, err
 	}
 	now := k.Clock.Now().UTC()
 	batch := event.Batch{Workspace: q.Workspace, Drafts: []event.Draft{k.event(space.EventCreated, origin, doc, space.Created{

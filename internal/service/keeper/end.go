@@ -147,6 +147,15 @@ func (k *Keeper) Recover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	workspaces, err := k.Log.Workspaces(ctx)
+	if err != nil {
+		return err
+	}
+	for _, ws := range workspaces {
+		if err := k.closeChanges(ctx, ws); err != nil {
+			return err
+		}
+	}
 	kept, err := k.Store.List(ctx)
 	if err != nil {
 		return err

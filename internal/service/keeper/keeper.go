@@ -190,12 +190,8 @@ func (k *Keeper) permit(ctx context.Context, a policy.Action, intent event.Batch
 	if err != nil {
 		return policy.Permit{}, err
 	}
-	if d := ruling.Decision; d.Outcome != policy.Allow && !d.Shadow {
-		kind := fault.Denied
-		if d.Outcome == policy.RequireApproval {
-			kind = fault.Waiting
-		}
-		return policy.Permit{}, fault.New(kind, d.ReasonCode, "%s", d.Reason).With(d.Suggestion)
+	if err := refusal(ruling.Decision); err != nil {
+		return policy.Permit{}, err
 	}
 	permit, _, err := k.Gate.Begin(ctx, ruling, "", intent)
 	return permit, err

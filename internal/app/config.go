@@ -1,0 +1,60 @@
+package app
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+
+	"agentbox/internal/domain/space"
+)
+
+// Config is what an operator decides about a daemon. Default fills it in; the zero Config is refused.
+type Config struct {
+	DataDir string   // where everything is kept; made with mode 0700
+	Listen  string   // host:port; loopback unless a key is demanded of everybody, which it always is; port 0 takes a free one
+	RootFS  string   // read-only root of the spaces; "" finds the one that `make rootfs` made, else the host's own programs
+	Sources []string // folders of the host from which spaces may be filled; absolute
+	Shadow  bool     // record what policy would refuse, and let it pass
+
+	MaxSpaces int          // living spaces of one workspace
+	MaxLimits space.Limits // the most that one space may ask for
+}
+
+// DefaultListen is where a daemon listens that was not told otherwise.
+const DefaultListen = "127.0.0.1:7433"
+
+// Default returns the configuration of a daemon with the given data directory.
+func Default(dataDir string) Config {
+	most := space.DefaultLimits()
+	most.MemoryBytes, most.CPUMillis, most.Pids, most.DiskBytes = 8<<30, 8000, 2048, 32<<30
+	most.FileBytes, most.OutputBytes, most.OpenFiles, most.TmpBytes = 8<<30, 64<<20, 16<<10, 4<<30
+	return Config{DataDir: dataDir, Listen: DefaultListen, MaxSpaces: 200, MaxLimits: most}
+}
+
+// Home returns the data directory of a user who named none: AGENTBOX_HOME, else ~/.agentbox.
+func Home() (string, error) {
+	if dir := os.Getenv("AGENTBOX_HOME"); dir != "" {
+		return filepath.Abs(dir)
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("find the home directory; set AGENTBOX_HOME: %w", err)
+	}
+	return filepath.Join(home, ".agentbox"), nil
+}
+
+// check refuses a configuration that cannot be served safely.
+func (c Config) check() error {
+	if c.DataDir == "" || !filepath.IsAbs(c.DataDir) {
+		return fmt.Errorf("the data directory must be an absolute path")
+	}
+	host, _, err := net.SplitHostPort(c.Listen)
+	if err != nil {
+		return fmt.Errorf("the listen address is host:port: %w", err)
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return fmt.Errorf("listening on %s would send keys over the network in clear text; listen on 127.0.0.1 and put a TLS proxy in front", host)
+	}
+	return nil
+}

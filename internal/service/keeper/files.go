@@ -1,0 +1,198 @@
+package keeper
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/kernel/projection"
+)
+
+// MaxUpload is the most that one file may have that is written over the API; policy may say less.
+const MaxUpload = 1 << 30
+
+// ListEntries is the most entries of one listing.
+const ListEntries = 10_000
+
+// ReadFile opens a file of a space for reading.
+func (k *Keeper) ReadFile(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string) (space.File, error) {
+	var file space.File
+	err := k.look(ctx, origin, ws, s, policy.FileRead, path, func(files space.Files, p policy.Permit) (err error) {
+		file, err = files.Read(ctx, p)
+		return err
+	})
+	return file, err
+}
+
+// ListFiles returns the entries of a folder of a space; "." is its top.
+func (k *Keeper) ListFiles(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, recursive bool) ([]space.Entry, error) {
+	var entries []space.Entry
+	err := k.look(ctx, origin, ws, s, policy.FileList, path, func(files space.Files, p policy.Permit) (err error) {
+		entries, err = files.List(ctx, p, recursive, ListEntries)
+		return err
+	})
+	return entries, err
+}
+
+// ArchiveFiles returns a function that writes a folder of a space as a zip file, once.
+func (k *Keeper) ArchiveFiles(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string) (func(io.Writer) error, error) {
+	var write func(io.Writer) error
+	err := k.look(ctx, origin, ws, s, policy.FileArchive, path, func(files space.Files, p policy.Permit) error {
+		write = func(w io.Writer) error { return files.Archive(ctx, p, w) }
+		return nil
+	})
+	return write, err
+}
+
+// look takes a reading action through the gate, does it and records it.
+func (k *Keeper) look(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, typ, path string, do func(space.Files, policy.Permit) error) error {
+	doc, files, action, err := k.reach(ctx, origin, ws, s, typ, path)
+	if err != nil {
+		return err
+	}
+	ruling, err := k.Gate.Judge(ctx, action)
+	if err != nil {
+		return err
+	}
+	if err := refusal(ruling.Decision); err != nil {
+		return err
+	}
+	permit, err := k.Gate.Glance(ruling)
+	if err != nil {
+		return err
+	}
+	if err := do(files, permit); err != nil {
+		return err
+	}
+	_, err = k.Log.Append(ctx, event.Batch{Workspace: ws, Drafts: []event.Draft{
+		k.event(space.EventFileRead, origin, doc, space.FileRead{Space: s, Action: typ, Path: action.Path, Hash: ruling.Decision.Action}),
+	}})
+	return err
+}
+
+// WriteFile makes a file of a space from content whose hash and size are known.
+func (k *Keeper) WriteFile(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, overwrite bool, hash event.Digest, size int64, content io.Reader) (space.Entry, error) {
+	var entry space.Entry
+	err := k.change(ctx, origin, ws, s, policy.FileCreate, path, func(a *policy.Action) {
+		a.Content, a.Size, a.Overwrite = hash, size, overwrite
+	}, func(files space.Files, p policy.Permit) (err error) {
+		entry, err = files.Write(ctx, p, content)
+		return err
+	})
+	return entry, err
+}
+
+// DeleteFile removes a file of a space.
+func (k *Keeper) DeleteFile(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string) error {
+	return k.change(ctx, origin, ws, s, policy.FileDelete, path, func(*policy.Action) {}, func(files space.Files, p policy.Permit) error {
+		return files.Delete(ctx, p)
+	})
+}
+
+// change takes a changing action through the gate, records its intent, does it and records how it went.
+func (k *Keeper) change(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, typ, path string, fill func(*policy.Action), do func(space.Files, policy.Permit) error) error {
+	doc, files, action, err := k.reach(ctx, origin, ws, s, typ, path)
+	if err != nil {
+		return err
+	}
+	fill(&action)
+	ruling, err := k.Gate.Judge(ctx, action)
+	if err != nil {
+		return err
+	}
+	if err := refusal(ruling.Decision); err != nil {
+		return err
+	}
+	begun := space.FileBegun{Space: s, Action: typ, Path: action.Path, Content: action.Content, Size: action.Size, Hash: ruling.Decision.Action}
+	permit, receipt, err := k.Gate.Begin(ctx, ruling, "", event.Batch{Workspace: ws, Drafts: []event.Draft{k.event(space.EventFileBegun, origin, doc, begun)}})
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(receipt.Events, func(e event.Event) bool { return e.Type == space.EventFileBegun })
+	if i < 0 {
+		return fault.New(fault.Internal, "event_missing", "the log did not return the change's intent")
+	}
+	failed := do(files, permit)
+	ended := space.FileEnded{Space: s, Change: receipt.Events[i].ID, OK: failed == nil, Error: fault.CodeOf(failed)}
+	_, err = k.Log.Append(context.WithoutCancel(ctx), event.Batch{Workspace: ws, Drafts: []event.Draft{k.event(space.EventFileEnded, origin, doc, ended)}})
+	return errors.Join(failed, err)
+}
+
+// reach returns a living space, its files, and the action on one of their paths.
+func (k *Keeper) reach(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, typ, path string) (space.Space, space.Files, policy.Action, error) {
+	clean := space.CleanFilePath
+	if typ == policy.FileList || typ == policy.FileArchive {
+		clean = space.CleanPath
+	}
+	path, err := clean(path)
+	if err != nil {
+		return space.Space{}, nil, policy.Action{}, err
+	}
+	doc, err := k.alive(ctx, ws, s)
+	if err != nil {
+		return doc, nil, policy.Action{}, err
+	}
+	files, _, err := k.Store.Open(doc.ID, doc.UID, doc.Limits)
+	action := policy.Action{
+		Type: typ, Workspace: ws, Room: doc.Room, Principal: origin.Principal, Space: s, Path: path, Bundle: doc.Bundle,
+	}
+	return doc, files, action, err
+}
+
+// refusal turns a decision that does not allow into an error.
+func refusal(d policy.Decision) error {
+	if d.Outcome == policy.Allow || d.Shadow {
+		return nil
+	}
+	kind := fault.Denied
+	if d.Outcome == policy.RequireApproval {
+		kind = fault.Waiting
+	}
+	return fault.New(kind, d.ReasonCode, "%s", d.Reason).With(d.Suggestion)
+}
+
+// closeChanges ends the changes that an earlier daemon began and did not finish: whether they took effect is not known.
+func (k *Keeper) closeChanges(ctx context.Context, ws id.Workspace) error {
+	for {
+		open, err := k.Docs.Documents(ctx, projection.Query{
+			Workspace: ws, Name: space.ChangeProjection, Index: projection.Index{Name: "open", Value: "true"}, Limit: 100,
+		})
+		if err != nil || len(open) == 0 {
+			return err
+		}
+		for _, d := range open {
+			c, _, err := projection.Load[space.Change](ctx, k.Docs, ws, space.ChangeProjection, d.Key)
+			if err != nil {
+				return err
+			}
+			ended := space.FileEnded{Space: c.Space, Change: id.Event(d.Key), Unknown: true, Error: "daemon_stopped"}
+			draft := event.New(space.EventFileEnded, event.Origin{Principal: k.System}, ws, c.Room, ended).About(space.EntityType, string(c.Space))
+			if _, err := k.Log.Append(ctx, event.Batch{Workspace: ws, Drafts: []event.Draft{draft}}); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// ChangeDefinition folds the documents of file changes.
+func ChangeDefinition() projection.Definition {
+	keys := func(e event.Event) []string {
+		if key, err := space.ChangeOf(e); err == nil && key != "" {
+			return []string{string(key)}
+		}
+		return nil
+	}
+	fold := func(c space.Change, _ string, e event.Event) (space.Change, error) { return space.EvolveChange(c, e) }
+	return projection.Define(space.ChangeProjection, 1, keys, fold, func(c space.Change) []projection.Index {
+		if !c.Open {
+			return nil
+		}
+		return []projection.Index{{Name: "open", Value: "true"}}
+	})
+}
