@@ -15,9 +15,6 @@ var update = flag.Bool("update", false, "write the generated files")
 // outside are the packages of the standard library that reach out of the program.
 var outside = []string{"os", "os/**", "net", "net/http", "net/http/**", "net/rpc", "net/smtp", "syscall", "plugin", "unsafe", "database/**", "log"}
 
-// chance are the sources of it.
-var chance = []string{"math/rand", "math/rand/**", "crypto/rand"}
-
 // floors is the table of allowed imports, one floor down or to the ground. A package belongs to the first row that fits. Suites, whose
 // folders are named xtest, are bound like the package that they test.
 var floors = []arch.Floor{
