@@ -1,3 +1,4 @@
+// Package app is the roof: configuration, the tables of drivers, wiring, the clock, start and stop.
 package app
 
 import (

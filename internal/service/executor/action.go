@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"context"
 	"maps"
 
 	"agentbox/internal/domain/event"
@@ -25,7 +26,7 @@ type task struct {
 }
 
 // prepare makes the action of an operation. Its error is the operation's validation error.
-func (r *ride) prepare(t *task, s space.Space) error {
+func (r *ride) prepare(ctx context.Context, t *task, s space.Space) error {
 	if err := t.op.Check(); err != nil {
 		return err
 	}
@@ -37,7 +38,11 @@ func (r *ride) prepare(t *task, s space.Space) error {
 		Workspace: r.doc.Workspace, Room: r.doc.Room, Principal: r.doc.Agent, Space: r.doc.Space, Run: r.doc.ID, Step: step,
 		Operation: t.op.ID, Bundle: s.Bundle,
 	}
-	var err error
+	bundle, err := r.x.Bundles.Bundle(ctx, r.doc.Workspace, s.Bundle)
+	if err != nil {
+		return err
+	}
+	most := min(run.MaxContentBytes, bundle.Limits.FileBytes) // an agent that names no bound is held to the policy's, not refused
 	switch t.op.Type {
 	case run.OpMessage:
 		a.Type, a.Content, a.Size = policy.MessageSend, event.DigestOf([]byte(t.op.Content)), int64(len(t.op.Content))
@@ -49,10 +54,10 @@ func (r *ride) prepare(t *task, s space.Space) error {
 		a.Content, a.Size = event.DigestOf(t.content), int64(len(t.content))
 		a.Path, err = space.CleanFilePath(t.op.Path)
 	case run.OpReadFile:
-		a.Type, a.MaxBytes = policy.FileRead, run.MaxContentBytes
+		a.Type, a.MaxBytes = policy.FileRead, most
 		a.Path, err = space.CleanFilePath(t.op.Path)
 	case run.OpEditFile:
-		a.Type, a.MaxBytes = policy.FileEdit, run.MaxContentBytes
+		a.Type, a.MaxBytes = policy.FileEdit, most
 		for _, e := range t.op.Edits {
 			t.edits = append(t.edits, space.Edit(e))
 			a.Size += int64(len(e.New))
@@ -65,18 +70,19 @@ func (r *ride) prepare(t *task, s space.Space) error {
 		a.Type = policy.FileDelete
 		a.Path, err = space.CleanFilePath(t.op.Path)
 	case run.OpShell:
-		err = shell(&a, t.op, s)
+		err = shell(&a, t.op, s, bundle.Limits.CommandMS)
 	}
 	t.action = a
 	return err
 }
 
-// shell makes the action of a command: what runs is bash with the command's text, under the space's environment and the operation's over it.
-func shell(a *policy.Action, op run.Operation, s space.Space) error {
+// shell makes the action of a command: what runs is bash with the command's text, under the space's environment and the operation's over
+// it. The time that was asked for may only lower the policy's.
+func shell(a *policy.Action, op run.Operation, s space.Space, mostMS int64) error {
 	a.Type, a.Command, a.Argv = policy.ShellExec, op.Command, []string{"/bin/bash", "-c", op.Command}
-	a.TimeoutMS = run.DefaultTimeoutMS
+	a.TimeoutMS = min(run.DefaultTimeoutMS, mostMS)
 	if op.TimeoutMS != nil {
-		a.TimeoutMS = *op.TimeoutMS
+		a.TimeoutMS = min(*op.TimeoutMS, mostMS)
 	}
 	a.Env = map[string]string{}
 	maps.Copy(a.Env, s.Env)

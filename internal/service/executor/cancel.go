@@ -28,6 +28,28 @@ func (x *Executor) Cancel(ctx context.Context, origin event.Origin, ws id.Worksp
 		reason = "cancelled on request"
 	}
 	x.mark(func(e *entry) bool { return e.run == runID && e.workspace == ws }, origin, reason)
+	if e := x.takeWaiting(runID); e != nil {
+		r, err := x.board(ctx, ws, runID)
+		if err != nil {
+			return err
+		}
+		return r.finish(ctx, run.EventCancelled, origin, reason)
+	}
+	return nil
+}
+
+// takeWaiting takes a run out of its queue if no worker has looked at it yet.
+func (x *Executor) takeWaiting(runID id.Run) *entry {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, q := range x.queues {
+		for i, e := range q.runs {
+			if i > 0 && e.run == runID {
+				q.runs = slices.Delete(q.runs, i, i+1)
+				return e
+			}
+		}
+	}
 	return nil
 }
 

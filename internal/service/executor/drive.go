@@ -115,7 +115,7 @@ func (r *ride) operate(ctx context.Context, index int) error {
 	if s.Status == space.Destroyed {
 		return r.finish(ctx, run.EventFailed, r.origin, "the space was destroyed")
 	}
-	if err := r.prepare(&t, s); err != nil {
+	if err := r.prepare(ctx, &t, s); err != nil {
 		return r.conclude(ctx, t, failure(run.CategoryValidation, err))
 	}
 	if t.progress.State == run.Answered {

@@ -30,21 +30,24 @@ const (
 
 // Parts are what an executor is made of.
 type Parts struct {
-	Log    journal.Journal
-	Docs   projection.Reader
-	Blobs  blob.Store
-	Live   livestream.Store
-	Gate   policy.Gate
-	Agents policy.Agents
-	Spaces space.Keeping
-	Clock  event.Clock
-	IDs    *id.Source
-	Logger *slog.Logger
+	Log     journal.Journal
+	Docs    projection.Reader
+	Blobs   blob.Store
+	Live    livestream.Store
+	Gate    policy.Gate
+	Agents  policy.Agents
+	Spaces  space.Keeping
+	Bundles policy.Library
+	Clock   event.Clock
+	IDs     *id.Source
+	Logger  *slog.Logger
 }
 
 // Executor executes runs. Make it with New, then Run it; every other method may be called from any goroutine while it runs.
 type Executor struct {
 	Parts
+
+	frames sync.Mutex // held while the frames of an ended run are completed
 
 	mu      sync.Mutex
 	base    context.Context // ends when Run's context ends; nil before Run

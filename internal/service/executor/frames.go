@@ -63,8 +63,8 @@ func brief(result run.Result) run.Result {
 // completeFrames brings the frames of an ended run up to its end: the results that are missing, and the complete frame. It may be called
 // any number of times.
 func (x *Executor) completeFrames(ctx context.Context, doc run.Run) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
+	x.frames.Lock()
+	defer x.frames.Unlock()
 	seen := map[string]bool{}
 	for from := uint64(1); ; {
 		frames, err := x.Live.Read(ctx, doc.ID, from, 1000)

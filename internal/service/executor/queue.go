@@ -7,6 +7,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/run"
+	"agentbox/internal/kernel/projection"
 )
 
 // queue holds the runs of one space that have not ended, the one under way first. The executor's mutex guards it.
@@ -83,8 +84,7 @@ func (x *Executor) work(ctx context.Context, q *queue) {
 		status, err := x.drive(ctx, head)
 		switch {
 		case err != nil && ctx.Err() == nil:
-			// The log or the store is broken: the run stays where the log left it, and the next start takes it up.
-			x.Logger.Error("run stopped", "run", head.run, "error", err)
+			x.abandon(ctx, head, err)
 			x.pop(q)
 		case status.Ended():
 			x.pop(q)
@@ -94,6 +94,20 @@ func (x *Executor) work(ctx context.Context, q *queue) {
 			case <-ctx.Done():
 			}
 		}
+	}
+}
+
+// abandon ends a run that cannot go on, for example because its operations cannot be read. When the log cannot be written either, the run
+// stays where the log left it, and the next start takes it up.
+func (x *Executor) abandon(ctx context.Context, e *entry, cause error) {
+	x.Logger.Error("run cannot go on", "run", e.run, "error", cause)
+	doc, version, err := projection.Load[run.Run](ctx, x.Docs, e.workspace, run.Projection, string(e.run))
+	if err == nil && !doc.Status.Ended() {
+		r := &ride{x: x, doc: doc, version: version, origin: event.Origin{Principal: doc.Agent, Correlation: doc.Correlation}}
+		err = r.finish(ctx, run.EventFailed, r.origin, message(cause))
+	}
+	if err != nil {
+		x.Logger.Error("the end of a run cannot be recorded", "run", e.run, "error", err)
 	}
 }
 
