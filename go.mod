@@ -17,3 +17,9 @@ require (
 	golang.org/x/mod v0.42.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
 )
+require (
+	github.com/gowebpki/jcs v1.0.2
+	mvdan.cc/sh/v3 v3.14.1
+)
+
+require go.yaml.in/yaml/v3 v3.0.6 // indirect

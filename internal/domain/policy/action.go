@@ -6,6 +6,7 @@ package policy
 import (
 	"encoding/json"
 	"fmt"
+	"unicode/utf8"
 
 	"github.com/gowebpki/jcs"
 
@@ -57,12 +58,41 @@ const maxExact = 1<<53 - 1
 // ErrInexact refuses an integer that canonical JSON would fold into a neighbour.
 var ErrInexact = fault.New(fault.Invalid, "number_not_exact", "an integer lies beyond ±(2^53-1); send it as a string")
 
+// ErrNotText refuses bytes that are not UTF-8: JSON would fold every such byte into the same replacement character.
+var ErrNotText = fault.New(fault.Invalid, "text_not_utf8", "a text of the action is not UTF-8; send it base64 encoded in a file instead")
+
+// isText reports whether every text of the action is UTF-8.
+func (a Action) isText() bool {
+	for _, text := range []string{
+		a.Type, string(a.Workspace), string(a.Room), string(a.Principal), string(a.Token), string(a.Space), string(a.Run), string(a.Step),
+		a.Operation, a.Path, a.Command, a.Cwd, a.Tool, a.Method, a.Target, string(a.Limits),
+	} {
+		if !utf8.ValidString(text) {
+			return false
+		}
+	}
+	for _, arg := range a.Argv {
+		if !utf8.ValidString(arg) {
+			return false
+		}
+	}
+	for name, value := range a.Env {
+		if !utf8.ValidString(name) || !utf8.ValidString(value) {
+			return false
+		}
+	}
+	return true
+}
+
 // Canonical returns the action as RFC 8785 canonical JSON.
 func (a Action) Canonical() ([]byte, error) {
 	for _, n := range []int64{int64(a.Fence), a.Size, a.MaxBytes, a.TimeoutMS} {
 		if n > maxExact || n < -maxExact {
 			return nil, ErrInexact
 		}
+	}
+	if !a.isText() {
+		return nil, ErrNotText
 	}
 	raw, err := json.Marshal(a)
 	if err != nil {

@@ -32,13 +32,14 @@ const (
 	ScopeTemplate  Scope = "template"
 )
 
-// Question is what a person reads. The daemon renders What, Why and Impact from the action; AgentWords are the agent's own and are shown apart.
+// Question is what a person reads. The daemon renders What, Why and Impact from the action; AgentWords are the agent's own, escaped, and
+// are shown apart and marked as such.
 type Question struct {
-	What       string   `json:"what"`   // the action in full, injectively rendered
-	Why        string   `json:"why"`    // the rule that asks
-	Impact     string   `json:"impact"` // what it can change and whether that can be undone
-	Unsealed   []string `json:"unsealed,omitempty"`
-	AgentWords string   `json:"agent_words,omitempty"`
+	What       string   `json:"what"`                  // the action in full, as Render writes it
+	Why        string   `json:"why"`                   // the rule that asks
+	Impact     string   `json:"impact"`                // what it can change and whether that can be undone
+	Unsealed   []string `json:"unsealed,omitempty"`    // escaped names of what the approval cannot seal
+	AgentWords string   `json:"agent_words,omitempty"` // escaped
 }
 
 // Approval is the document of one question and its answer.

@@ -13,6 +13,8 @@ type Ruling struct {
 	Canonical []byte // its canonical bytes, which Decision.Action hashes
 	Decision  Decision
 	Standing  id.Standing // the standing approval that allowed it, if one did; Begin counts the use
+	Limits    Limits      // of the bundle that decided, for those who clamp before they ask again
+	Seal      [32]byte    // the gate's mark on all this; a ruling without it is refused
 }
 
 // Gate is the one way to a permit. Every method is safe for concurrent use.

@@ -54,6 +54,9 @@ type Decision struct {
 	Unsealed   []string     `json:"unsealed,omitempty"` // what an approval cannot seal, for example a script that is read later
 }
 
+// Allowed reports whether the action may be done now without asking anybody: it is allowed, or mode shadow lets it pass.
+func (d Decision) Allowed() bool { return d.Outcome == Allow || d.Shadow }
+
 // Reason codes of the gate itself; the set is open.
 const (
 	ReasonDefaultAllow      = "default_allow"
@@ -69,6 +72,13 @@ const (
 	ReasonQuotaExceeded     = "quota_exceeded"
 	ReasonLimitExceeded     = "limit_exceeded"
 	ReasonPolicyUnavailable = "policy_unavailable"
+	ReasonPreApproval       = "action_pre_approval_required"
+	ReasonTokenNotFound     = "capability_token_not_found"
+	ReasonRoleTooLow        = "role_not_permitted"
+	ReasonUnresolved        = "command_unresolved"
+	ReasonCommandInvalid    = "command_invalid"
+	ReasonActionInvalid     = "action_invalid"
+	ReasonTooLongToShow     = "action_too_long_to_show"
 	ReasonApprovalDenied    = "approval_denied"
 	ReasonApprovalExpired   = "approval_expired"
 	ReasonApprovalMismatch  = "approval_mismatch"

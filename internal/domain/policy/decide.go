@@ -1,0 +1,141 @@
+package policy
+
+import (
+	"time"
+	"unicode/utf8"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+)
+
+// DecisionWord is what a person answers.
+type DecisionWord string
+
+// The answers. Hold is not final.
+const (
+	Approve DecisionWord = "approve"
+	Refuse  DecisionWord = "deny"
+	Hold    DecisionWord = "hold"
+)
+
+// Bounds of a question and its answer.
+const (
+	DefaultQuestionTime = 24 * time.Hour     // how long a question stays open
+	MaxQuestionTime     = 7 * 24 * time.Hour // the most that an answer may be put off
+	UseTime             = 15 * time.Minute   // an answer can be used at least this long, however late it came
+	MaxReasonBytes      = 2_000
+	MaxAgentWords       = 4_000 // bytes
+)
+
+// The refusals of an approval.
+var (
+	// ErrInvalidDecision refuses an answer that is none of approve, deny and hold.
+	ErrInvalidDecision = fault.New(fault.Invalid, "invalid_decision", "the decision must be approve, deny or hold")
+	// ErrAlreadyDecided refuses a second final answer.
+	ErrAlreadyDecided = fault.New(fault.Conflict, "approval_already_decided", "this approval was decided before; look at it again")
+	// ErrApprovalExpired refuses to decide or to use an approval after its time.
+	ErrApprovalExpired = fault.New(fault.Conflict, ReasonApprovalExpired, "this approval has expired; what it was for must be asked again")
+	// ErrApprovalUsed refuses the second use of an approval.
+	ErrApprovalUsed = fault.New(fault.Conflict, "approval_used", "this approval was used before; it holds for one start only")
+	// ErrApprovalPending refuses the use of an approval that nobody has decided.
+	ErrApprovalPending = fault.New(fault.Waiting, "approval_pending", "nobody has decided this approval yet")
+	// ErrApprovalDenied refuses the use of an approval that was denied.
+	ErrApprovalDenied = fault.New(fault.Denied, ReasonApprovalDenied, "this approval was denied")
+	// ErrApprovalMismatch refuses an approval for other bytes than were asked about, or for another principal or policy.
+	ErrApprovalMismatch = fault.New(fault.Denied, ReasonApprovalMismatch, "what is to be done is not what was approved; ask again")
+	// ErrReasonTooLong refuses a reason of more than MaxReasonBytes.
+	ErrReasonTooLong = fault.New(fault.Invalid, "reason_too_long", "the reason may have at most %d bytes of UTF-8", MaxReasonBytes)
+)
+
+// Answer is the command that decides an approval.
+type Answer struct {
+	Decision  DecisionWord
+	Reason    string
+	Scope     Scope       // empty means once
+	ExpiresAt time.Time   // until when an approval can be used, or its standing approval holds; zero for the default
+	Uses      int         // of a standing approval
+	Standing  id.Standing // the id of the standing approval that the answer makes, if any
+}
+
+// Decide answers the question and returns the event's data. It does not judge who answers; the gate does.
+func (a Approval) Decide(cmd Answer, now time.Time) (ApprovalDecided, error) {
+	if len(cmd.Reason) > MaxReasonBytes || !utf8.ValidString(cmd.Reason) {
+		return ApprovalDecided{}, ErrReasonTooLong
+	}
+	d := ApprovalDecided{Approval: a.ID, Decision: cmd.Decision, Reason: cmd.Reason, Scope: ScopeOnce, ExpiresAt: a.ExpiresAt}
+	switch cmd.Decision {
+	case Approve:
+		d.Status = Approved
+	case Refuse:
+		d.Status = Denied
+	case Hold:
+		d.Status = Held
+	default:
+		return ApprovalDecided{}, ErrInvalidDecision
+	}
+	switch {
+	case a.Status == Expired:
+		return ApprovalDecided{}, ErrApprovalExpired
+	case a.Status != Pending && a.Status != Held:
+		return ApprovalDecided{}, ErrAlreadyDecided
+	case !now.Before(a.ExpiresAt):
+		return ApprovalDecided{}, ErrApprovalExpired
+	}
+	if d.Status != Approved {
+		return d, nil
+	}
+	if cmd.Scope != "" {
+		d.Scope = cmd.Scope
+	}
+	if d.Scope != ScopeOnce {
+		d.Standing = cmd.Standing
+	}
+	if least := now.Add(UseTime); d.ExpiresAt.Before(least) {
+		d.ExpiresAt = least
+	}
+	if d.Scope == ScopeOnce && !cmd.ExpiresAt.IsZero() {
+		if !cmd.ExpiresAt.After(now) || cmd.ExpiresAt.After(now.Add(MaxQuestionTime)) {
+			return ApprovalDecided{}, fault.New(fault.Invalid, "invalid_expires_at", "expires_at must lie between now and %s from now", MaxQuestionTime)
+		}
+		d.ExpiresAt = cmd.ExpiresAt
+	}
+	return d, nil
+}
+
+// Use checks that the approval permits these canonical bytes now, once, and returns the event's data.
+func (a Approval) Use(canonical []byte, action Action, now time.Time) (ApprovalUsed, error) {
+	switch a.Status {
+	case Approved:
+	case Denied:
+		return ApprovalUsed{}, ErrApprovalDenied
+	case Expired:
+		return ApprovalUsed{}, ErrApprovalExpired
+	case Pending, Held:
+		return ApprovalUsed{}, ErrApprovalPending
+	default:
+		return ApprovalUsed{}, ErrApprovalMismatch
+	}
+	if a.Used {
+		return ApprovalUsed{}, ErrApprovalUsed
+	}
+	if !now.Before(a.ExpiresAt) {
+		return ApprovalUsed{}, ErrApprovalExpired
+	}
+	stored, err := Canonicalize(a.Request)
+	if err != nil {
+		return ApprovalUsed{}, err
+	}
+	digest := event.DigestOf(canonical)
+	if digest != a.ActionHash || string(stored) != string(canonical) ||
+		a.Bundle != action.Bundle || a.RequestedBy != action.Principal || a.Workspace != action.Workspace {
+		return ApprovalUsed{}, ErrApprovalMismatch
+	}
+	return ApprovalUsed{Approval: a.ID, ActionHash: digest}, nil
+}
+
+// Expire ends a question that nobody decided in time; false where it is not yet time or was decided.
+func (a Approval) Expire(now time.Time) (ApprovalExpired, bool) {
+	open := a.Status == Pending || a.Status == Held
+	return ApprovalExpired{Approval: a.ID}, open && !now.Before(a.ExpiresAt)
+}

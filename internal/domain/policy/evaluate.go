@@ -1,0 +1,73 @@
+package policy
+
+import "agentbox/internal/domain/id"
+
+// Facts are what a policy may look at. One action yields one or, for a command line, several: each simple command and each file that the
+// shell opens is judged by itself. In Cedar, Principal is `principal` (User, Agent or Service), Action is `action`, the space, else the
+// workspace, is `resource`, and the rest stands in `context` under the names given here; text that does not apply is "", a number 0.
+type Facts struct {
+	Principal id.Principal
+	Workspace id.Workspace
+	Space     id.Space
+	Action    string // Action::"shell.exec"
+
+	Role      string   // context.role: of the principal; "" for agents
+	Path      string   // context.path: relative to the space's files; absolute where it lies outside of them
+	Size      int64    // context.size_bytes
+	MaxBytes  int64    // context.max_bytes
+	Overwrite bool     // context.overwrite
+	Command   string   // context.command: the simple command's name without its folder
+	Args      []string // context.args: a set of its arguments, as far as they are known
+	Line      string   // context.line: name and arguments, joined by spaces
+	Traits    []string // context.traits: a set of what the analysis found out; the TraitX constants
+	TimeoutMS int64    // context.timeout_ms
+	Tool      string   // context.tool
+	Method    string   // context.method
+	Target    string   // context.target: host, recipient or channel
+}
+
+// The traits of a simple command. Policies are written over them instead of over its text.
+const (
+	TraitDeletesTree    = "deletes_tree"         // removes a folder, or files whose number is not known
+	TraitInstalls       = "installs_packages"    // fetches code of others and may run it
+	TraitRunsFile       = "runs_file"            // runs a file that an approval cannot seal
+	TraitUnresolved     = "unresolved"           // what will run is only known when it runs: eval, $cmd
+	TraitPoisons        = "poisons_environment"  // changes what later commands mean: PATH=, LD_PRELOAD=, alias
+	TraitRecursive      = "recursive"            // works on a whole tree: chmod -R
+	TraitOutside        = "outside"              // opens a file outside the space's files
+	TraitByPath         = "by_path"              // was named by a path instead of by its bare name
+	TraitOwnProgram     = "own_program"          // is a file that somebody made: named by a path outside the system folders
+	TraitFunction       = "function"             // is a function that the same command line defines
+	TraitInlineCode     = "inline_code"          // python3 -c, node -e: code of another language in an argument
+	TraitNetwork        = "network"              // exists to talk to a network
+	TraitPrivilege      = "privilege"            // exists to gain rights, or to reach another machine or the kernel
+	TraitInterpreter    = "interpreter"          // can run anything that it is given
+	TraitUnknownOptions = "unresolved_arguments" // its options are only known when it runs
+)
+
+// Rule is a policy that took part in a decision, with what its annotations say.
+type Rule struct {
+	ID         string
+	Code       string // the annotation @code: a reason code of the bundle's own
+	Reason     string
+	Suggestion string
+}
+
+// Verdict is what a bundle says about facts. The zero value denies, and names no rule: nothing matched.
+type Verdict struct {
+	Outcome Outcome
+	Rules   []Rule // those that decided, in the order of the bundle
+}
+
+// Matched reports whether any rule decided; a refusal without one means that nothing permits it.
+func (v Verdict) Matched() bool { return len(v.Rules) > 0 }
+
+// Evaluator evaluates bundles. A rule that forbids wins; a rule that permits with require_approval wins over one that merely permits;
+// where nothing matches, or a rule cannot be evaluated, the answer is no. Every method is safe for concurrent use and depends on nothing
+// but its arguments.
+type Evaluator interface {
+	// Evaluate decides. An error means that the bundle could not be evaluated; callers treat it as a refusal.
+	Evaluate(b Bundle, f Facts) (Verdict, error)
+	// Validate says what is wrong with a bundle's text, with line and column.
+	Validate(b Bundle) error
+}

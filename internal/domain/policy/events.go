@@ -1,0 +1,129 @@
+package policy
+
+import (
+	"encoding/json"
+	"time"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+)
+
+// The event types of permission.
+const (
+	ApprovalRequestedType = "approval.requested"
+	ApprovalDecidedType   = "approval.decided"
+	ApprovalUsedType      = "approval.used"
+	ApprovalExpiredType   = "approval.expired"
+	StandingGrantedType   = "standing.granted"
+	StandingUsedType      = "standing.used"
+	StandingRevokedType   = "standing.revoked"
+	KillSwitchThrownType  = "kill_switch.thrown"
+	KillSwitchLiftedType  = "kill_switch.lifted"
+	BundlePinnedType      = "bundle.pinned"
+	DeniedType            = "policy.denied"
+	RequiresApprovalType  = "policy.requires_approval"
+)
+
+// The entity types under which these events are found.
+const (
+	ApprovalEntity   = "approval"
+	StandingEntity   = "standing"
+	KillSwitchEntity = "kill_switch"
+	BundleEntity     = "bundle"
+	ActionEntity     = "action"
+)
+
+// ApprovalRequested is the data of approval.requested.
+type ApprovalRequested struct {
+	Approval   id.Approval     `json:"approval_id"`
+	Space      id.Space        `json:"space_id,omitempty"`
+	Operation  string          `json:"operation_id,omitempty"`
+	Action     string          `json:"action"`
+	Title      string          `json:"title"`
+	Request    json.RawMessage `json:"request"` // the action; its canonical form hashes to ActionHash
+	ActionHash event.Digest    `json:"action_sha256"`
+	Bundle     event.Digest    `json:"policy_bundle,omitzero"`
+	Question   Question        `json:"question"`
+	Scope      Scope           `json:"scope"`
+	ExpiresAt  time.Time       `json:"expires_at"`
+}
+
+// ApprovalDecided is the data of approval.decided.
+type ApprovalDecided struct {
+	Approval  id.Approval    `json:"approval_id"`
+	Decision  DecisionWord   `json:"decision"`
+	Status    ApprovalStatus `json:"status"` // held, approved or denied
+	Reason    string         `json:"reason,omitempty"`
+	Scope     Scope          `json:"scope"`
+	ExpiresAt time.Time      `json:"expires_at"` // until when the answer can be used
+	Standing  id.Standing    `json:"standing_id,omitempty"`
+}
+
+// ApprovalUsed is the data of approval.used.
+type ApprovalUsed struct {
+	Approval   id.Approval  `json:"approval_id"`
+	ActionHash event.Digest `json:"action_sha256"`
+}
+
+// ApprovalExpired is the data of approval.expired.
+type ApprovalExpired struct {
+	Approval id.Approval `json:"approval_id"`
+}
+
+// StandingGranted is the data of standing.granted.
+type StandingGranted struct {
+	Standing id.Standing `json:"standing_id"`
+	Approval id.Approval `json:"approval_id"` // the question whose answer it is
+	Cover    Cover       `json:"cover"`
+	EndsAt   time.Time   `json:"ends_at"`
+	Uses     int         `json:"uses"`
+}
+
+// StandingUsed is the data of standing.used.
+type StandingUsed struct {
+	Standing   id.Standing  `json:"standing_id"`
+	ActionHash event.Digest `json:"action_sha256"`
+}
+
+// StandingRevoked is the data of standing.revoked.
+type StandingRevoked struct {
+	Standing id.Standing `json:"standing_id"`
+	Reason   string      `json:"reason,omitempty"`
+}
+
+// KillSwitchThrown is the data of kill_switch.thrown.
+type KillSwitchThrown struct {
+	Reason string `json:"reason,omitempty"`
+}
+
+// KillSwitchLifted is the data of kill_switch.lifted.
+type KillSwitchLifted struct {
+	Reason string `json:"reason,omitempty"`
+}
+
+// BundlePinned is the data of bundle.pinned: from now on the bundle can be found by its hash, whatever later presets say.
+type BundlePinned struct {
+	Bundle Bundle `json:"bundle"`
+}
+
+// Refused is the data of policy.denied and policy.requires_approval.
+type Refused struct {
+	Action    string       `json:"action"`
+	Title     string       `json:"title"`
+	Space     id.Space     `json:"space_id,omitempty"`
+	Operation string       `json:"operation_id,omitempty"`
+	Decision  Decision     `json:"decision"`
+	Bundle    event.Digest `json:"policy_bundle,omitzero"`
+}
+
+// RefusedDraft drafts the event of a decision that is not allow.
+func RefusedDraft(origin event.Origin, r Ruling) event.Draft {
+	typ := DeniedType
+	if r.Decision.Outcome == RequireApproval {
+		typ = RequiresApprovalType
+	}
+	a := r.Action
+	return event.New(typ, origin, a.Workspace, a.Room, Refused{
+		Action: a.Type, Title: Title(a), Space: a.Space, Operation: a.Operation, Decision: r.Decision, Bundle: a.Bundle,
+	}).In(a.Run, a.Step).About(ActionEntity, r.Decision.Action.String())
+}

@@ -1,0 +1,84 @@
+package policy
+
+import "agentbox/internal/domain/event"
+
+// Evolve returns the approval after an event about it.
+func (a Approval) Evolve(e event.Event) (Approval, error) {
+	switch e.Type {
+	case ApprovalRequestedType:
+		d, err := event.Decode[ApprovalRequested](e)
+		if err != nil {
+			return a, err
+		}
+		return Approval{
+			ID: d.Approval, Workspace: e.Workspace, Room: e.Room, Space: d.Space, Run: e.Run, Step: e.Step, Operation: d.Operation,
+			Action: d.Action, Title: d.Title, Request: d.Request, ActionHash: d.ActionHash, Bundle: d.Bundle, Question: d.Question,
+			RequestedBy: e.Principal, RequestedAt: e.OccurredAt, ExpiresAt: d.ExpiresAt, Status: Pending, Scope: d.Scope,
+		}, nil
+	case ApprovalDecidedType:
+		d, err := event.Decode[ApprovalDecided](e)
+		if err != nil {
+			return a, err
+		}
+		a.Status, a.Reason, a.Scope, a.ExpiresAt, a.Standing = d.Status, d.Reason, d.Scope, d.ExpiresAt, d.Standing
+		a.DecidedBy, a.DecidedAt = e.Principal, e.OccurredAt
+	case ApprovalUsedType:
+		a.Used = true
+	case ApprovalExpiredType:
+		a.Status = Expired
+	}
+	return a, nil
+}
+
+// Evolve returns the standing approval after an event about it.
+func (s Standing) Evolve(e event.Event) (Standing, error) {
+	switch e.Type {
+	case StandingGrantedType:
+		d, err := event.Decode[StandingGranted](e)
+		if err != nil {
+			return s, err
+		}
+		return Standing{
+			ID: d.Standing, Workspace: e.Workspace, Approval: d.Approval, Cover: d.Cover, EndsAt: d.EndsAt, Uses: d.Uses,
+			GrantedBy: e.Principal, GrantedAt: e.OccurredAt,
+		}, nil
+	case StandingUsedType:
+		s.Used++
+	case StandingRevokedType:
+		s.RevokedAt, s.RevokedBy = e.OccurredAt, e.Principal
+	}
+	return s, nil
+}
+
+// Evolve returns the switch after an event about it.
+func (k KillSwitch) Evolve(e event.Event) (KillSwitch, error) {
+	var reason string
+	switch e.Type {
+	case KillSwitchThrownType:
+		d, err := event.Decode[KillSwitchThrown](e)
+		if err != nil {
+			return k, err
+		}
+		reason = d.Reason
+	case KillSwitchLiftedType:
+		d, err := event.Decode[KillSwitchLifted](e)
+		if err != nil {
+			return k, err
+		}
+		reason = d.Reason
+	default:
+		return k, nil
+	}
+	return KillSwitch{
+		Workspace: e.Workspace, On: e.Type == KillSwitchThrownType, Reason: reason, By: e.Principal, At: e.OccurredAt,
+	}, nil
+}
+
+// EvolveBundle returns the pinned bundle after an event about it.
+func EvolveBundle(b Bundle, e event.Event) (Bundle, error) {
+	if e.Type != BundlePinnedType {
+		return b, nil
+	}
+	d, err := event.Decode[BundlePinned](e)
+	return d.Bundle, err
+}

@@ -1,0 +1,232 @@
+package policy
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+)
+
+// Bounds of what a person is asked to read. What does not fit is refused, never cut: a cut text shows less than what runs.
+const (
+	MaxQuestionBytes = 64 << 10
+	MaxQuestionLines = 1_000
+)
+
+// maxTitle is the length of a title in bytes; a title is a heading and binds nothing.
+const maxTitle = 120
+
+// ErrTooLongToShow refuses to ask about an action that no person could read.
+var ErrTooLongToShow = fault.New(fault.Denied, "action_too_long_to_show", "the action is too long to be shown in full, so nobody can approve it").
+	With("Put the long part into a file of the space and run that file.")
+
+// first are the fields that are shown before the others, in this order.
+var first = []string{"type", "command", "path", "target", "method", "tool", "argv", "cwd", "env", "timeout_ms", "space_id", "principal_id"}
+
+// Render shows an action's canonical bytes in full, one field per line. It is injective: two different actions never look the same, for
+// every value is quoted and everything but printable ASCII and the accented letters of Latin-1 is written as an escape. A text of several
+// lines stands line by line behind a bar.
+func Render(canonical []byte) (string, error) {
+	dec := json.NewDecoder(bytes.NewReader(canonical))
+	dec.UseNumber()
+	var fields map[string]any
+	if err := dec.Decode(&fields); err != nil {
+		return "", fault.Wrap(err, fault.Invalid, "action_invalid", "the action cannot be shown")
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "%d bytes, %s\n", len(canonical), event.DigestOf(canonical))
+	for _, key := range order(fields) {
+		render(&out, name(key), fields[key])
+		if out.Len() > MaxQuestionBytes {
+			return "", ErrTooLongToShow
+		}
+	}
+	text := out.String()
+	if len(text) > MaxQuestionBytes || strings.Count(text, "\n") > MaxQuestionLines {
+		return "", ErrTooLongToShow
+	}
+	return text, nil
+}
+
+// order returns the keys: those of first, then the others by name.
+func order(fields map[string]any) []string {
+	rank := func(key string) int {
+		for i, f := range first {
+			if f == key {
+				return i
+			}
+		}
+		return len(first)
+	}
+	keys := make([]string, 0, len(fields))
+	for key := range fields {
+		keys = append(keys, key)
+	}
+	sort.Slice(keys, func(i, j int) bool {
+		ri, rj := rank(keys[i]), rank(keys[j])
+		if ri != rj {
+			return ri < rj
+		}
+		return keys[i] < keys[j]
+	})
+	return keys
+}
+
+func render(out *strings.Builder, path string, value any) {
+	switch v := value.(type) {
+	case string:
+		if !strings.Contains(v, "\n") {
+			fmt.Fprintf(out, "%s: \"%s\"\n", path, Escape(v))
+			return
+		}
+		fmt.Fprintf(out, "%s:\n", path)
+		for line := range strings.SplitSeq(v, "\n") {
+			fmt.Fprintf(out, "  | %s\n", escapeLine(line))
+		}
+	case []any:
+		if len(v) == 0 {
+			fmt.Fprintf(out, "%s: []\n", path)
+		}
+		for i, element := range v {
+			render(out, path+"["+strconv.Itoa(i)+"]", element)
+		}
+	case map[string]any:
+		if len(v) == 0 {
+			fmt.Fprintf(out, "%s: {}\n", path)
+		}
+		for _, key := range order(v) {
+			render(out, path+"."+name(key), v[key])
+		}
+	case nil:
+		fmt.Fprintf(out, "%s: null\n", path)
+	default: // a number or a truth value, whose canonical text needs no quotes
+		fmt.Fprintf(out, "%s: %v\n", path, v)
+	}
+}
+
+// name writes a key: plain if it is a word, else quoted.
+func name(key string) string {
+	if key != "" && strings.Trim(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == "" {
+		return key
+	}
+	return `"` + Escape(key) + `"`
+}
+
+// maxBlank is the longest run of spaces that is shown as spaces; longer ones could push text out of sight.
+const maxBlank = 16
+
+// Escape writes text so that it can only be read one way and cannot steer a terminal: printable ASCII but `"` and `\`, and the accented
+// letters of Latin-1, stand for themselves; everything else becomes \n, \r, \t, \", \\ or \u{code point}. Bytes that are no UTF-8 become
+// \x and two digits.
+func Escape(text string) string {
+	plain := true
+	for i := range len(text) {
+		if c := text[i]; c < 0x20 || c > 0x7e || c == '"' || c == '\\' {
+			plain = false
+			break
+		}
+	}
+	if plain && !strings.Contains(text, strings.Repeat(" ", maxBlank+1)) {
+		return text
+	}
+	var out strings.Builder
+	for i := 0; i < len(text); {
+		if text[i] == ' ' {
+			run := len(text[i:]) - len(strings.TrimLeft(text[i:], " "))
+			if run > maxBlank {
+				out.WriteString(strings.Repeat(`\u{20}`, run))
+			} else {
+				out.WriteString(text[i : i+run])
+			}
+			i += run
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(text[i:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			fmt.Fprintf(&out, `\x%02x`, text[i])
+		case r == '\n':
+			out.WriteString(`\n`)
+		case r == '\r':
+			out.WriteString(`\r`)
+		case r == '\t':
+			out.WriteString(`\t`)
+		case r == '"' || r == '\\':
+			out.WriteByte('\\')
+			out.WriteRune(r)
+		case r > 0x20 && r < 0x7f, r >= 0xc0 && r <= 0xff && r != 0xd7 && r != 0xf7:
+			out.WriteRune(r)
+		default:
+			fmt.Fprintf(&out, `\u{%x}`, r)
+		}
+		i += size
+	}
+	return out.String()
+}
+
+// escapeLine escapes a line of a block and makes blanks at its end visible.
+func escapeLine(line string) string {
+	body := strings.TrimRight(line, " ")
+	return Escape(body) + strings.Repeat(`\u{20}`, len(line)-len(body))
+}
+
+// Title returns one short line about an action, for lists. It is cut where it is long and binds nothing.
+func Title(a Action) string {
+	title := a.Type
+	if kind, ok := KindOf(a.Type); ok {
+		title = kind.Title
+	}
+	for _, object := range []string{a.Command, a.Path, a.Target, a.Tool, strings.Join(a.Argv, " ")} {
+		if object != "" {
+			title += ": " + Escape(object)
+			break
+		}
+	}
+	if len(title) > maxTitle {
+		cut := maxTitle - len("...")
+		for !utf8.RuneStart(title[cut]) {
+			cut--
+		}
+		title = title[:cut] + "..."
+	}
+	return title
+}
+
+// Impact says in sentences what an action can change and whether that can be undone.
+func Impact(a Action, unsealed []string) string {
+	kind, _ := KindOf(a.Type)
+	var text string
+	switch kind.SideEffect {
+	case Pure:
+		text = "Changes nothing."
+	case Read:
+		text = "Reads from the workspace and changes nothing."
+	case Filesystem:
+		text = "Changes files of the space."
+	case Process:
+		text = "Runs code in the space; it can change every file of the space."
+	case Network:
+		text = "Reaches out of this machine."
+	case Control:
+		text = "Changes spaces, runs or policy."
+	default:
+		text = "Its effect is not known."
+	}
+	if kind.SideEffect != Pure && kind.SideEffect != Read {
+		if kind.Reversible {
+			text += " Can be undone."
+		} else {
+			text += " Cannot be undone."
+		}
+	}
+	if len(unsealed) > 0 {
+		text += fmt.Sprintf(" Depends on %d file(s) that this approval cannot seal: they can change before it runs.", len(unsealed))
+	}
+	return text
+}

@@ -1,0 +1,144 @@
+package policy
+
+import (
+	"encoding/json"
+	"time"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+)
+
+// Bounds of a standing approval. Both are mandatory when one is granted.
+const (
+	MaxStandingTime = 30 * 24 * time.Hour
+	MaxStandingUses = 100
+)
+
+// ErrStandingImpossible refuses a standing approval for what could turn into anything: a shell, an interpreter, a wrapper, a pattern.
+var ErrStandingImpossible = fault.New(fault.Invalid, "standing_not_possible", "this can only be approved once").
+	With("Approve it with scope once. A standing approval is possible for one exact command that runs nothing else, for a host, a recipient, or a skill.")
+
+// CoverKind is what a standing approval is typed by.
+type CoverKind string
+
+// The kinds of cover.
+const (
+	CoverCommand   CoverKind = "command"   // one exact command line, environment and folder
+	CoverHost      CoverKind = "host"      // one method to one host
+	CoverRecipient CoverKind = "recipient" // one recipient of one action type
+	CoverSkill     CoverKind = "skill"     // one tool, pinned by hash
+)
+
+// Cover says what a standing approval covers: its kind, the scope, and the digest of what must be equal. Nothing in it is a pattern.
+type Cover struct {
+	Kind   CoverKind    `json:"kind"`
+	Scope  Scope        `json:"scope"`
+	Action string       `json:"action"`
+	Match  event.Digest `json:"match_sha256"`
+	Text   string       `json:"text"` // rendered for people; decides nothing
+}
+
+// Standing is the document of a standing approval.
+type Standing struct {
+	ID        id.Standing  `json:"standing_id"`
+	Workspace id.Workspace `json:"workspace_id"`
+	Approval  id.Approval  `json:"approval_id"`
+	Cover     Cover        `json:"cover"`
+	EndsAt    time.Time    `json:"ends_at"`
+	Uses      int          `json:"uses"` // permitted
+	Used      int          `json:"used"`
+	GrantedBy id.Principal `json:"granted_by"`
+	GrantedAt time.Time    `json:"granted_at"`
+	RevokedAt time.Time    `json:"revoked_at,omitzero"`
+	RevokedBy id.Principal `json:"revoked_by,omitempty"`
+}
+
+// Holds reports whether the standing approval can be used now.
+func (s Standing) Holds(now time.Time) bool {
+	return s.ID != "" && s.RevokedAt.IsZero() && now.Before(s.EndsAt) && s.Used < s.Uses
+}
+
+// CoverOf returns what a standing approval of the action would cover within a scope. Exact says whether the action is one command
+// whose every word is known and that runs nothing else; for commands it is a condition.
+func CoverOf(a Action, scope Scope, exact bool) (Cover, error) {
+	c := Cover{Scope: scope, Action: a.Type}
+	kind, known := KindOf(a.Type)
+	switch {
+	case !known:
+		return Cover{}, ErrStandingImpossible
+	case a.Type == ShellExec && exact && len(a.Argv) > 0:
+		c.Kind = CoverCommand
+	case a.Tool != "" && !a.ToolHash.IsZero():
+		c.Kind = CoverSkill
+	case kind.SideEffect == Network && a.Target != "" && a.Method != "":
+		c.Kind = CoverHost
+	case kind.SideEffect == Network && a.Target != "":
+		c.Kind = CoverRecipient
+	default:
+		return Cover{}, ErrStandingImpossible
+	}
+	switch scope {
+	case ScopeRun:
+		if a.Run == "" {
+			return Cover{}, ErrStandingImpossible
+		}
+	case ScopeRoom:
+		if a.Room == "" {
+			return Cover{}, ErrStandingImpossible
+		}
+	case ScopeWorkspace:
+	default:
+		return Cover{}, ErrStandingImpossible
+	}
+	covered := a.within(scope)
+	if c.Kind != CoverCommand {
+		// What is sent may differ from call to call; where it goes, how and by what may not.
+		covered.Content, covered.Size, covered.Stdin = event.Digest{}, 0, event.Digest{}
+	}
+	canonical, err := covered.Canonical()
+	if err != nil {
+		return Cover{}, err
+	}
+	tagged, err := json.Marshal([]any{c.Kind, scope, string(canonical)})
+	if err != nil {
+		return Cover{}, ErrStandingImpossible
+	}
+	c.Match = event.DigestOf(tagged)
+	c.Text = Title(covered)
+	return c, nil
+}
+
+// within clears what differs between two actions that one scope covers. A run's scope keeps the run and who acts in it; a room's and
+// the workspace's cover everyone who acts there.
+func (a Action) within(scope Scope) Action {
+	a.Step, a.Operation, a.Fence, a.Token = "", "", 0, ""
+	if scope == ScopeRun {
+		return a
+	}
+	a.Run, a.Principal, a.Space = "", "", ""
+	if scope == ScopeWorkspace {
+		a.Room = ""
+	}
+	return a
+}
+
+// Grant checks the bounds of a new standing approval and returns the event's data.
+func Grant(s id.Standing, approval id.Approval, cover Cover, endsAt time.Time, uses int, now time.Time) (StandingGranted, error) {
+	if !endsAt.After(now) || endsAt.After(now.Add(MaxStandingTime)) {
+		return StandingGranted{}, fault.New(fault.Invalid, "invalid_expires_at", "a standing approval needs expires_at, at most %d days from now", int(MaxStandingTime.Hours()/24))
+	}
+	if uses < 1 || uses > MaxStandingUses {
+		return StandingGranted{}, fault.New(fault.Invalid, "invalid_uses", "a standing approval needs uses, from 1 to %d", MaxStandingUses)
+	}
+	return StandingGranted{Standing: s, Approval: approval, Cover: cover, EndsAt: endsAt, Uses: uses}, nil
+}
+
+// KillSwitch is the document of a workspace's kill switch.
+type KillSwitch struct {
+	Workspace id.Workspace `json:"workspace_id"`
+	On        bool         `json:"on"`
+	Reason    string       `json:"reason,omitempty"`
+	By        id.Principal `json:"by,omitempty"`
+	At        time.Time    `json:"at,omitzero"`
+}

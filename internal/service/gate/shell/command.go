@@ -1,0 +1,379 @@
+package shell
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"agentbox/internal/domain/policy"
+)
+
+// stdin is what a command reads, where the command line says so.
+type stdin struct {
+	set    bool
+	script arg // of a here-document or a here-string
+	file   arg // of a redirection
+}
+
+// call reads a simple command of a script.
+func (r *reader) call(c *syntax.CallExpr, redirs []*syntax.Redirect, depth int) error {
+	if len(c.Args) == 0 {
+		return nil // assignments only
+	}
+	args, err := r.words(c.Args)
+	if err != nil {
+		return err
+	}
+	var in stdin
+	for _, d := range redirs {
+		if d.N != nil && d.N.Value != "0" {
+			continue
+		}
+		switch d.Op {
+		case syntax.Hdoc, syntax.DashHdoc:
+			in = stdin{set: true, script: document(d)}
+		case syntax.WordHdoc:
+			in = stdin{set: true, script: literal(d.Word)}
+		case syntax.RdrIn:
+			in = stdin{set: true, file: literal(d.Word)}
+		}
+	}
+	return r.command(args, &in, depth, true)
+}
+
+// document reads the body of a here-document.
+func document(d *syntax.Redirect) arg {
+	a := arg{known: true}
+	if d.Hdoc == nil {
+		return a
+	}
+	if d.Word.Lit() == "" || strings.Contains(d.Word.Lit(), `\`) { // the delimiter is quoted, so the body is literal
+		a.text = d.Hdoc.Lit()
+		return a
+	}
+	var text strings.Builder
+	quoted(d.Hdoc.Parts, &text, &a)
+	a.text = text.String()
+	return a
+}
+
+// command reads one simple command and the commands that it runs in turn. Lookup says that the shell looks its name up, so that it may be
+// a function.
+func (r *reader) command(args []arg, in *stdin, depth int, lookup bool) error {
+	if in == nil {
+		in = &stdin{}
+	}
+	if depth > maxDepth {
+		return &Error{Msg: fmt.Sprintf("commands are nested more than %d deep", maxDepth)}
+	}
+	word, rest := args[0], args[1:]
+	if !word.known || word.glob || word.text == "" {
+		r.doubt(policy.TraitUnresolved, "a command whose name is only known when it runs")
+		return r.emit(Command{Args: known(rest), Traits: []string{policy.TraitUnresolved}})
+	}
+	c := Command{Name: path.Base(word.text), Args: known(rest)}
+	if strings.Contains(word.text, "/") {
+		c.Traits = append(c.Traits, policy.TraitByPath)
+		if !system[path.Dir(path.Clean(word.text))] {
+			c.Traits = append(c.Traits, policy.TraitOwnProgram)
+			r.unseal(word)
+		}
+	} else if lookup && r.functions[c.Name] {
+		c.Traits = append(c.Traits, policy.TraitFunction)
+	}
+	for trait, names := range byTrait {
+		if names[c.Name] {
+			c.Traits = append(c.Traits, trait)
+		}
+	}
+	inner, err := r.effects(&c, rest, in, depth)
+	if err != nil {
+		return err
+	}
+	if err := r.emit(c); err != nil {
+		return err
+	}
+	for _, run := range inner {
+		if len(run) == 0 {
+			continue
+		}
+		if err := r.command(run, in, depth+1, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unseal notes a file whose content decides what runs.
+func (r *reader) unseal(a arg) {
+	name := a.text
+	if !a.known {
+		name = "a file that is only known when it runs"
+	} else {
+		name = resolve(r.cwd, name)
+	}
+	r.out.Unsealed = append(r.out.Unsealed, name)
+}
+
+// unknown marks a command whose arguments decide what runs and are not known.
+func (r *reader) unknown(c *Command) {
+	c.Traits = append(c.Traits, policy.TraitUnresolved)
+	r.doubt(policy.TraitUnresolved, "what "+c.Name+" runs is only known when it runs")
+}
+
+// effects finds out what a command does with its arguments: the traits that follow, and the commands that it runs.
+func (r *reader) effects(c *Command, rest []arg, in *stdin, depth int) (inner [][]arg, err error) {
+	switch c.Name {
+	case "sh", "bash", "dash", "ash", "rbash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh":
+		return nil, r.shell(c, rest, in, depth)
+	case "eval":
+		r.unknown(c)
+		return nil, r.joined(rest, depth)
+	case "source", ".":
+		r.doubt(policy.TraitPoisons, c.Name)
+		c.Traits = append(c.Traits, policy.TraitPoisons, policy.TraitRunsFile)
+		if len(rest) > 0 {
+			r.unseal(rest[0])
+		}
+	case "alias", "unalias", "enable", "hash":
+		if len(rest) > 0 {
+			r.doubt(policy.TraitPoisons, c.Name)
+			c.Traits = append(c.Traits, policy.TraitPoisons)
+		}
+	case "unset", "read", "mapfile", "readarray", "getopts", "printf", "export", "declare", "typeset", "local", "readonly", "complete", "compgen", "bind":
+		r.variables(c, rest)
+	case "trap":
+		if len(rest) > 0 && rest[0].text != "-" {
+			if !rest[0].known {
+				r.unknown(c)
+				return nil, nil
+			}
+			return nil, r.script(rest[0].text, Bash, depth+1)
+		}
+	case "cd", "pushd":
+		for _, a := range rest {
+			if a.known && !strings.HasPrefix(a.text, "-") {
+				if err := r.open(a, false, true); err != nil {
+					return nil, err
+				}
+				r.dirs = append(r.dirs, strings.TrimPrefix(path.Join("/", r.cwd, a.text), "/"))
+			}
+		}
+	case "rm", "unlink", "shred":
+		r.removes(c, rest)
+	case "find":
+		return r.find(c, rest)
+	case "python", "python2", "python3", "node", "nodejs", "deno", "perl", "ruby", "php", "lua", "bun", "tsx", "ts-node":
+		r.interpreter(c, rest, in)
+	case "npm", "pnpm", "yarn", "pip", "pip3", "uv", "poetry", "cargo", "go", "gem":
+		r.packages(c, rest)
+	default:
+		if wrappers[c.Name].known {
+			return r.wrapper(c, rest, depth)
+		}
+		r.options(c, rest)
+	}
+	if skip, ok := fileTools[c.Name]; ok {
+		return nil, r.operands(c, rest, skip)
+	}
+	return nil, nil
+}
+
+// joined reads arguments as the command line that they are joined to.
+func (r *reader) joined(rest []arg, depth int) error {
+	var words []string
+	for _, a := range rest {
+		if !a.known {
+			return nil // already marked as unknown
+		}
+		words = append(words, a.text)
+	}
+	return r.script(strings.Join(words, " "), Bash, depth+1)
+}
+
+// shell reads what a shell is told to run.
+func (r *reader) shell(c *Command, rest []arg, in *stdin, depth int) error {
+	dialect := Bash
+	switch c.Name {
+	case "sh", "dash", "ash":
+		dialect = POSIX
+	case "bash", "rbash":
+	default:
+		r.unknown(c) // another language
+	}
+	script, fromStdin := false, false
+	i := 0
+	for ; i < len(rest); i++ {
+		a := rest[i]
+		if !a.known {
+			r.unknown(c)
+			return nil
+		}
+		if a.text == "--" || a.text == "-" {
+			i++
+			break
+		}
+		if len(a.text) < 2 || a.text[0] != '-' && a.text[0] != '+' {
+			break
+		}
+		if strings.HasPrefix(a.text, "--") {
+			if a.text == "--rcfile" || a.text == "--init-file" {
+				i++
+				if i < len(rest) {
+					r.unseal(rest[i])
+				}
+			}
+			continue
+		}
+		for j, letter := range a.text[1:] {
+			switch letter {
+			case 'c':
+				script = true
+			case 's':
+				fromStdin = true
+			case 'i', 'l':
+				r.out.Unsealed = append(r.out.Unsealed, "the start files of "+c.Name)
+			case 'o', 'O':
+				if j == len(a.text)-2 {
+					i++ // the option's name
+				}
+			}
+		}
+	}
+	switch {
+	case script && i < len(rest):
+		c.Traits = append(c.Traits, policy.TraitInlineCode)
+		if !rest[i].known {
+			r.unknown(c)
+			return nil
+		}
+		return r.script(rest[i].text, dialect, depth+1)
+	case script:
+		return nil // a usage error
+	case i < len(rest) && !fromStdin:
+		c.Traits = append(c.Traits, policy.TraitRunsFile)
+		r.unseal(rest[i])
+		return nil
+	case in.set && in.file.known && in.file.text != "":
+		c.Traits = append(c.Traits, policy.TraitRunsFile)
+		r.unseal(in.file)
+		return nil
+	case in.set && in.script.known:
+		return r.script(in.script.text, dialect, depth+1)
+	}
+	if len(rest) == 1 && (rest[0].text == "--version" || rest[0].text == "--help") {
+		return nil
+	}
+	r.unknown(c) // it reads commands from a pipe
+	return nil
+}
+
+// wrapper finds the command within the arguments of one that runs another.
+func (r *reader) wrapper(c *Command, rest []arg, depth int) ([][]arg, error) {
+	w := wrappers[c.Name]
+	if w.opaque {
+		r.unknown(c)
+		return nil, nil
+	}
+	i, ok := skip(rest, w.short, w.long)
+	if c.Name == "busybox" || c.Name == "toybox" {
+		i, ok = 0, true
+	}
+	if !ok {
+		r.unknown(c)
+		return nil, nil
+	}
+	for _, a := range rest[:i] {
+		for _, f := range w.refuse {
+			if a.text == f || strings.HasPrefix(a.text, f) && (len(f) == 2 || strings.HasPrefix(a.text, f+"=")) {
+				r.unknown(c)
+			}
+		}
+		if c.Name == "command" && (strings.HasPrefix(a.text, "-v") || strings.HasPrefix(a.text, "-V")) {
+			return nil, nil // only looks the name up
+		}
+	}
+	if w.assigns {
+		for i < len(rest) {
+			name, _, isAssign := strings.Cut(rest[i].text, "=")
+			if !rest[i].known && !isAssign {
+				r.unknown(c)
+				return nil, nil
+			}
+			if !isAssign {
+				break
+			}
+			r.assigned(name)
+			i++
+		}
+	}
+	i += w.operands
+	if i >= len(rest) {
+		return nil, nil
+	}
+	run := append([]arg(nil), rest[i:]...)
+	if c.Name == "xargs" {
+		for j := range run {
+			if j > 0 && strings.Contains(run[j].text, "{}") || hasReplace(rest[:i], run[j].text) {
+				run[j].known, run[j].one = false, true
+			}
+		}
+		run = append(run, arg{})
+	}
+	if c.Name == "flock" && len(run) > 1 && (run[0].text == "-c" || run[0].text == "--command") {
+		return nil, r.joined(run[1:], depth)
+	}
+	return [][]arg{run}, nil
+}
+
+// hasReplace reports whether xargs' options name a text to replace that stands in word.
+func hasReplace(options []arg, word string) bool {
+	for i, o := range options {
+		text, ok := strings.CutPrefix(o.text, "-I")
+		if ok && text == "" && i+1 < len(options) {
+			text = options[i+1].text
+		}
+		if ok && text != "" && strings.Contains(word, text) {
+			return true
+		}
+	}
+	return false
+}
+
+// skip returns the place of the first operand behind the options; false where an option is not known. Short and long name the options
+// that take the next argument.
+func skip(rest []arg, short string, long []string) (int, bool) {
+	for i := 0; i < len(rest); i++ {
+		a := rest[i]
+		switch {
+		case !a.known:
+			return i, false
+		case a.text == "--":
+			return i + 1, true
+		case len(a.text) < 2 || a.text[0] != '-':
+			return i, true
+		case strings.HasPrefix(a.text, "--"):
+			if strings.Contains(a.text, "=") {
+				continue
+			}
+			for _, l := range long {
+				if strings.HasPrefix(l, a.text) { // GNU programs take any unique beginning of an option
+					i++
+					break
+				}
+			}
+		default:
+			for j, letter := range a.text[1:] {
+				if strings.ContainsRune(short, letter) {
+					if j == len(a.text)-2 {
+						i++
+					}
+					break
+				}
+			}
+		}
+	}
+	return len(rest), true
+}

@@ -1,0 +1,329 @@
+package shell
+
+import (
+	"slices"
+	"strings"
+
+	"agentbox/internal/domain/policy"
+)
+
+// add adds a trait and keeps the order.
+func add(traits []string, trait string) []string {
+	traits = append(slices.Clone(traits), trait)
+	slices.Sort(traits)
+	return slices.Compact(traits)
+}
+
+// variables reads the builtins that set variables whose names are arguments, or that are given code to run later.
+func (r *reader) variables(c *Command, rest []arg) {
+	if c.Name == "printf" && (len(rest) == 0 || rest[0].known && rest[0].text != "-v") {
+		return
+	}
+	if c.Name == "compgen" || c.Name == "complete" || c.Name == "bind" {
+		if len(rest) > 0 {
+			r.unknown(c)
+		}
+		return
+	}
+	for _, a := range rest {
+		name, _, _ := strings.Cut(a.text, "=")
+		switch {
+		case !a.known && name == a.text:
+			c.Traits = append(c.Traits, policy.TraitUnknownOptions)
+			r.doubt(policy.TraitUnresolved, c.Name+" of a variable that is only known when it runs")
+		case poisonous(name):
+			r.assigned(name)
+			c.Traits = append(c.Traits, policy.TraitPoisons)
+		case strings.HasPrefix(a.text, "-C") && (c.Name == "mapfile" || c.Name == "readarray"):
+			r.unknown(c)
+		case c.Name == "unset" && strings.HasPrefix(a.text, "-") && strings.Contains(a.text, "f"):
+			r.doubt(policy.TraitPoisons, "unset -f")
+		}
+		if strings.Contains(name, "[") {
+			r.arith = true
+			r.text(name)
+		}
+	}
+}
+
+// removes reads what rm and its like are told to remove.
+func (r *reader) removes(c *Command, rest []arg) {
+	options := true
+	for _, a := range rest {
+		switch {
+		case !a.known || a.glob:
+			c.Traits = append(c.Traits, policy.TraitDeletesTree)
+		case options && a.text == "--":
+			options = false
+		case options && strings.HasPrefix(a.text, "--"):
+			if strings.HasPrefix("--recursive", a.text) || strings.HasPrefix("--dir", a.text) {
+				c.Traits = append(c.Traits, policy.TraitDeletesTree, policy.TraitRecursive)
+			}
+		case options && len(a.text) > 1 && a.text[0] == '-':
+			if strings.ContainsAny(a.text, "rRd") {
+				c.Traits = append(c.Traits, policy.TraitDeletesTree, policy.TraitRecursive)
+			}
+		default:
+			r.deletes++
+		}
+	}
+}
+
+// findTakes are the tests of find that take an argument, so that a quoted unknown behind them is harmless.
+var findTakes = names(`-name -iname -path -ipath -wholename -regex -iregex -type -xtype -newer -anewer -cnewer -size -mtime -mmin -atime
+	-amin -ctime -cmin -user -group -perm -maxdepth -mindepth -printf -samefile -lname -ilname -fstype -inum -links -uid -gid -newermt`)
+
+// find reads find's expression: it deletes, it writes files and it runs commands.
+func (r *reader) find(c *Command, rest []arg) ([][]arg, error) {
+	var inner [][]arg
+	expression := false
+	for i := 0; i < len(rest); i++ {
+		a := rest[i]
+		if !a.known {
+			if !a.one || i == 0 || !findTakes[rest[i-1].text] {
+				r.unknown(c)
+			}
+			continue
+		}
+		switch a.text {
+		case "-delete":
+			c.Traits = append(c.Traits, policy.TraitDeletesTree)
+		case "-exec", "-execdir", "-ok", "-okdir":
+			var run []arg
+			for i++; i < len(rest) && rest[i].text != ";" && (rest[i].text != "+" || len(run) == 0 || run[len(run)-1].known); i++ {
+				if strings.Contains(rest[i].text, "{}") {
+					run = append(run, arg{text: rest[i].text, one: true})
+				} else {
+					run = append(run, rest[i])
+				}
+			}
+			inner = append(inner, run)
+		case "-fprint", "-fprint0", "-fls", "-fprintf":
+			if i++; i < len(rest) {
+				if err := r.open(rest[i], true, false); err != nil {
+					return nil, err
+				}
+			}
+		case "-files0-from":
+			r.unknown(c)
+		default:
+			if strings.HasPrefix(a.text, "-") || a.text == "(" || a.text == "!" {
+				expression = true
+			} else if !expression {
+				if err := r.open(a, false, true); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	return inner, nil
+}
+
+// interpreter reads what an interpreter of another language is told to run.
+func (r *reader) interpreter(c *Command, rest []arg, in *stdin) {
+	if c.Name == "bun" {
+		if len(rest) > 0 && rest[0].known && bunVerbs[rest[0].text] != "" {
+			switch bunVerbs[rest[0].text] {
+			case "install":
+				c.Traits = append(c.Traits, policy.TraitInstalls)
+			case "script":
+				c.Traits = append(c.Traits, policy.TraitRunsFile)
+				if len(rest) > 1 && rest[1].known && strings.ContainsAny(rest[1].text, "./") {
+					r.unseal(rest[1])
+				} else {
+					r.out.Unsealed = append(r.out.Unsealed, resolve(r.cwd, "package.json"))
+				}
+			}
+			return
+		}
+	}
+	takes := "" // letters of options that take the next argument
+	switch c.Name {
+	case "python", "python2", "python3":
+		takes = "WX"
+	case "node", "nodejs", "bun", "tsx", "ts-node":
+		takes = "rC"
+	case "perl", "ruby", "php", "lua":
+		takes = "IlM"
+	}
+	for i := 0; i < len(rest); i++ {
+		a := rest[i]
+		switch {
+		case !a.known && !a.one, !a.known && i == 0 && strings.HasPrefix(c.Name, "python"):
+			r.unknown(c)
+			return
+		case !a.known:
+			c.Traits = append(c.Traits, policy.TraitRunsFile)
+			r.unseal(a)
+			return
+		case a.text == "-" || a.text == "--":
+			continue
+		case strings.HasPrefix(c.Name, "python") && strings.HasPrefix(a.text, "-") && !strings.HasPrefix(a.text, "--") && strings.Contains(a.text, "m"):
+			r.module(c, a.text, rest[i+1:])
+			return
+		case inline(c.Name, a.text):
+			c.Traits = append(c.Traits, policy.TraitInlineCode)
+			return
+		case a.text == "--require" || a.text == "--import" || a.text == "--loader" || a.text == "--env-file":
+			i++
+			if i < len(rest) {
+				r.unseal(rest[i])
+			}
+		case strings.HasPrefix(a.text, "-"):
+			if len(a.text) == 2 && strings.Contains(takes, a.text[1:]) {
+				i++
+			}
+		default:
+			c.Traits = append(c.Traits, policy.TraitRunsFile)
+			r.unseal(a)
+			return
+		}
+	}
+	switch {
+	case in.set && in.file.known && in.file.text != "":
+		c.Traits = append(c.Traits, policy.TraitRunsFile)
+		r.unseal(in.file)
+	case in.set && in.script.known:
+		c.Traits = append(c.Traits, policy.TraitInlineCode)
+	case len(rest) == 0 || rest[len(rest)-1].text == "-":
+		c.Traits = append(c.Traits, policy.TraitRunsFile)
+		r.out.Unsealed = append(r.out.Unsealed, "the standard input of "+c.Name)
+	}
+}
+
+// inline reports whether an option is followed by code.
+func inline(name, option string) bool {
+	switch name {
+	case "python", "python2", "python3":
+		return strings.HasPrefix(option, "-") && !strings.HasPrefix(option, "--") && strings.Contains(option, "c")
+	case "node", "nodejs", "bun", "tsx", "ts-node", "deno":
+		return option == "-e" || option == "-p" || option == "-pe" || strings.HasPrefix(option, "--eval") || strings.HasPrefix(option, "--print")
+	case "php":
+		return option == "-r"
+	}
+	return strings.HasPrefix(option, "-") && !strings.HasPrefix(option, "--") && strings.ContainsAny(option, "eE")
+}
+
+// module reads python -m.
+func (r *reader) module(c *Command, option string, rest []arg) {
+	_, name, _ := strings.Cut(option, "m")
+	if name == "" {
+		if len(rest) == 0 {
+			return
+		}
+		if !rest[0].known {
+			r.unknown(c)
+			return
+		}
+		name, rest = rest[0].text, rest[1:]
+	}
+	top, _, _ := strings.Cut(name, ".")
+	switch top {
+	case "pip", "ensurepip", "easy_install", "pipx", "uv", "conda":
+		r.packages(&Command{Name: "pip"}, rest)
+		if verb(rest, "") == "" || !harmless["pip"][verb(rest, "")] {
+			c.Traits = append(c.Traits, policy.TraitInstalls)
+		}
+	default:
+		c.Traits = append(c.Traits, policy.TraitRunsFile)
+		r.out.Unsealed = append(r.out.Unsealed, "the Python module "+name)
+	}
+}
+
+// packages reads the verbs of package tools: few are harmless, some run a script of the space, the rest fetch code of others.
+func (r *reader) packages(c *Command, rest []arg) {
+	for _, a := range rest {
+		if !a.known && !a.one {
+			r.unknown(c)
+			return
+		}
+	}
+	v := verb(rest, "")
+	switch {
+	case v == "" && !slices.ContainsFunc(rest, func(a arg) bool { return !a.known }) && c.Name != "yarn":
+		return // prints its help or version
+	case harmless[c.Name][v]:
+		return
+	case scripts[c.Name][v]:
+		c.Traits = append(c.Traits, policy.TraitRunsFile)
+		r.out.Unsealed = append(r.out.Unsealed, resolve(r.cwd, manifests[c.Name]))
+		return
+	}
+	c.Traits = append(c.Traits, policy.TraitInstalls)
+}
+
+// verb returns the first argument that is not an option, "" where there is none or it is not known.
+func verb(rest []arg, none string) string {
+	for _, a := range rest {
+		if !a.known {
+			return none
+		}
+		if !strings.HasPrefix(a.text, "-") {
+			return a.text
+		}
+	}
+	return none
+}
+
+// options marks the programs that are harmless but for an option that runs a command.
+func (r *reader) options(c *Command, rest []arg) {
+	if c.Name == "chmod" || c.Name == "chown" || c.Name == "chgrp" || c.Name == "cp" {
+		for _, a := range rest {
+			if a.known && strings.HasPrefix(a.text, "-") && (strings.Contains(a.text, "R") || strings.HasPrefix(a.text, "--r")) {
+				c.Traits = append(c.Traits, policy.TraitRecursive)
+			}
+		}
+	}
+	running := runsByOption[c.Name]
+	if len(running) == 0 {
+		return
+	}
+	for _, a := range rest {
+		if !a.known {
+			if !a.one {
+				r.unknown(c)
+				return
+			}
+			continue
+		}
+		option, _, _ := strings.Cut(a.text, "=")
+		for _, o := range running {
+			short := len(o) == 2 && strings.HasPrefix(option, "-") && !strings.HasPrefix(option, "--") && strings.Contains(option, o[1:])
+			long := len(option) > 3 && strings.HasPrefix(option, "--") && strings.HasPrefix(o, option)
+			if short || long || option == o {
+				r.unknown(c)
+				return
+			}
+		}
+	}
+}
+
+// operands notes the files that a command is given. The first skip operands are not files: patterns, programs, modes.
+func (r *reader) operands(c *Command, rest []arg, skip int) error {
+	options := true
+	write := writers[c.Name]
+	for _, a := range rest {
+		if !a.known {
+			continue
+		}
+		text := a.text
+		if options && text == "--" {
+			options = false
+			continue
+		}
+		if options && strings.HasPrefix(text, "-") && len(text) > 1 || c.Name == "dd" {
+			_, value, ok := strings.Cut(text, "=")
+			if !ok || value == "" {
+				continue
+			}
+			text = value
+		} else if skip > 0 {
+			skip--
+			continue
+		}
+		if err := r.open(arg{text: text, known: true, glob: a.glob}, write || c.Name == "dd" && strings.HasPrefix(a.text, "of="), true); err != nil {
+			return err
+		}
+	}
+	return nil
+}

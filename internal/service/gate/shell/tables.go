@@ -1,0 +1,200 @@
+package shell
+
+import (
+	"slices"
+	"strings"
+
+	"agentbox/internal/domain/policy"
+)
+
+// names makes a set of words.
+func names(text string) map[string]bool {
+	set := map[string]bool{}
+	for _, word := range strings.Fields(text) {
+		set[word] = true
+	}
+	return set
+}
+
+// Builtins returns the commands of a shell that change nothing but the shell itself, and print. Policies that permit any command at all
+// permit them too, for no script does without.
+func Builtins() []string {
+	var list []string
+	for name := range builtins {
+		list = append(list, name)
+	}
+	slices.Sort(list)
+	return list
+}
+
+var builtins = names(`: true false cd pushd popd dirs pwd export declare local readonly typeset nameref set shift return exit break continue
+	wait read mapfile readarray test [ [[ let unset getopts umask ulimit jobs times echo printf type trap shopt command builtin exec eval
+	source . alias unalias enable hash`)
+
+// system are the folders of the read-only root. A program in any other folder is a file that somebody made.
+var system = names("/bin /usr/bin /usr/local/bin /sbin /usr/sbin /usr/local/sbin")
+
+// devices are not files.
+var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/random", "/dev/urandom", "/dev/tty"}
+
+// byTrait gives traits by name alone.
+var byTrait = map[string]map[string]bool{
+	policy.TraitPrivilege: names(`sudo su doas pkexec runuser setpriv chroot nsenter unshare mount umount fusermount fusermount3 losetup
+		modprobe insmod rmmod kexec sysctl ip6tables iptables nft setcap capsh ssh scp sftp sshd ssh-add ssh-agent ssh-copy-id ssh-keygen
+		sshfs mosh systemctl systemd-run service init shutdown reboot halt poweroff passwd chpasswd useradd usermod userdel groupadd
+		visudo crontab at batch docker podman buildah nerdctl ctr runc crun bwrap firejail lxc kubectl mknod pivot_root swapon swapoff
+		debugfs dmsetup mkfs fdisk parted gdb strace ltrace bpftrace perf`),
+	policy.TraitNetwork: names(`curl wget nc ncat netcat socat telnet ftp lftp tftp rsync aria2c axel httpie http https xh dig nslookup host
+		whois ping ping6 traceroute tracepath mtr nmap masscan tcpdump tshark openvpn wg wg-quick ip ifconfig route arp iwconfig
+		w3m lynx links elinks smbclient mail mailx sendmail mutt msmtp swaks git svn hg gh glab aws gcloud az rclone s3cmd
+		ngrok cloudflared tor torsocks proxychains irssi websocat grpcurl psql mysql mongo redis-cli`),
+	policy.TraitInstalls: names(`npx bunx pnpx pipx apt apt-get aptitude dpkg dnf yum rpm apk pacman brew snap flatpak conda mamba
+		easy_install corepack nix nix-env nix-shell guix`),
+	policy.TraitInterpreter: names(`sh bash dash ash rbash zsh ksh mksh fish csh tcsh python python2 python3 node nodejs deno bun tsx ts-node
+		perl ruby php lua tclsh wish expect awk gawk mawk nawk sed ed ex vi vim nvim emacs nano less more man make gmake cmake
+		irb ghci julia R Rscript octave scala groovy java jjs jshell go cargo rustc gcc cc tcc`),
+}
+
+// deleters count together towards the number of files that a command line deletes.
+var deleters = names("rm unlink shred")
+
+// named are names that a function must not take without being asked about.
+var named = names(`sh bash dash python python3 node bun npm npx cat ls rm cp mv mkdir rmdir touch ln grep egrep fgrep sed awk gawk mawk find sort
+	uniq head tail wc cut tr tee xargs env timeout nice nohup time tar gzip gunzip zip unzip chmod chown curl wget ssh sudo git jq diff
+	date sleep basename dirname realpath readlink stat file du df seq id whoami uname hostname kill test`)
+
+// poisonous reports whether a variable changes what later commands mean.
+func poisonous(name string) bool {
+	name, _, _ = strings.Cut(strings.TrimSuffix(name, "+"), "[")
+	if poisons[name] {
+		return true
+	}
+	for _, prefix := range []string{"LD_", "BASH_FUNC_", "GIT_", "npm_config_", "NPM_CONFIG_", "DYLD_", "MALLOC_", "GLIBC_"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// Poisonous reports whether an environment variable changes what the commands that inherit it mean.
+func Poisonous(name string) bool { return poisonous(name) }
+
+var poisons = names(`PATH BASH_ENV ENV SHELLOPTS BASHOPTS PS4 PROMPT_COMMAND SHELL GCONV_PATH LESSOPEN LESSCLOSE PAGER MANPAGER EDITOR VISUAL
+	TAR_OPTIONS NODE_OPTIONS BUN_OPTIONS PYTHONSTARTUP PYTHONHOME PYTHONBREAKPOINT PYTHONINSPECT PERL5OPT PERL5LIB PERL5DB RUBYOPT RUBYLIB
+	BROWSER LOCPATH NLSPATH HOSTALIASES TERMCAP TERMINFO XARGS_OPTIONS CDPATH BASH_LOADABLES_PATH BASH_XTRACEFD GREP_OPTIONS
+	JAVA_TOOL_OPTIONS _JAVA_OPTIONS LUA_INIT PHPRC AWKPATH AWKLIBPATH FPATH ZDOTDIR POSIXLY_CORRECT EXECIGNORE`)
+
+// wrap says how to find the command within the arguments of one that runs another.
+type wrap struct {
+	known    bool
+	opaque   bool     // its grammar is not read: it always asks
+	short    string   // letters of options that take the next argument
+	long     []string // long options that take the next argument
+	refuse   []string // options behind which nothing is known
+	assigns  bool     // NAME=value may stand before the command
+	operands int      // operands of its own before the command
+}
+
+var wrappers = map[string]wrap{
+	"env":      {known: true, short: "uCSa", long: []string{"--unset", "--chdir", "--split-string", "--argv0"}, refuse: []string{"-S", "--split-string", "--s", "--sp", "--spl", "--spli", "--split"}, assigns: true},
+	"xargs":    {known: true, short: "adEILnPs", long: []string{"--arg-file", "--delimiter", "--max-lines", "--max-args", "--max-procs", "--max-chars", "--process-slot-var", "--replace"}},
+	"timeout":  {known: true, short: "ks", long: []string{"--kill-after", "--signal"}, operands: 1},
+	"nice":     {known: true, short: "n", long: []string{"--adjustment"}},
+	"ionice":   {known: true, short: "cnpPu", long: []string{"--class", "--classdata"}},
+	"nohup":    {known: true},
+	"setsid":   {known: true},
+	"stdbuf":   {known: true, short: "ioe", long: []string{"--input", "--output", "--error"}},
+	"time":     {known: true, short: "fo", long: []string{"--format", "--output"}},
+	"command":  {known: true},
+	"builtin":  {known: true},
+	"exec":     {known: true, short: "a"},
+	"busybox":  {known: true},
+	"toybox":   {known: true},
+	"flock":    {known: true, short: "wE", long: []string{"--timeout", "--conflict-exit-code"}, operands: 1},
+	"taskset":  {known: true, short: "p", operands: 1},
+	"chrt":     {known: true, short: "TPDp", operands: 1},
+	"prlimit":  {known: true, short: "p"},
+	"sudo":     {known: true, short: "ugpCrtTDRUh", long: []string{"--user", "--group", "--prompt", "--chdir", "--host", "--role", "--type"}, assigns: true},
+	"doas":     {known: true, short: "uC"},
+	"coproc":   {known: true, opaque: true},
+	"parallel": {known: true, opaque: true}, "watch": {known: true, opaque: true}, "script": {known: true, opaque: true},
+	"expect": {known: true, opaque: true}, "strace": {known: true, opaque: true}, "ltrace": {known: true, opaque: true},
+	"gdb": {known: true, opaque: true}, "unshare": {known: true, opaque: true}, "nsenter": {known: true, opaque: true},
+	"chroot": {known: true, opaque: true}, "setpriv": {known: true, opaque: true}, "runuser": {known: true, opaque: true},
+	"su": {known: true, opaque: true}, "pkexec": {known: true, opaque: true}, "systemd-run": {known: true, opaque: true},
+	"at": {known: true, opaque: true}, "batch": {known: true, opaque: true}, "crontab": {known: true, opaque: true},
+	"run-parts": {known: true, opaque: true}, "start-stop-daemon": {known: true, opaque: true}, "ssh": {known: true, opaque: true},
+	"entr": {known: true, opaque: true}, "unbuffer": {known: true, opaque: true}, "rlwrap": {known: true, opaque: true},
+	"vi": {known: true, opaque: true}, "vim": {known: true, opaque: true}, "nvim": {known: true, opaque: true}, "ex": {known: true, opaque: true},
+	"ed": {known: true, opaque: true}, "emacs": {known: true, opaque: true}, "make": {known: true, opaque: true}, "gmake": {known: true, opaque: true},
+	"fc": {known: true, opaque: true}, "history": {known: true, opaque: true}, "dpkg": {known: true, opaque: true},
+}
+
+// runsByOption are programs that are harmless but for these options.
+var runsByOption = map[string][]string{
+	"tar":   {"--checkpoint-action", "--to-command", "--use-compress-program", "-I", "--rsh-command", "-F", "--info-script", "--new-volume-script"},
+	"sort":  {"--compress-program"},
+	"split": {"--filter"},
+	"zip":   {"-T", "--unzip-command"},
+	"rsync": {"-e", "--rsh", "--rsync-path"},
+	"rg":    {"--pre"},
+	"fd":    {"-x", "-X", "--exec", "--exec-batch"},
+	"ssh":   {"-o"},
+	"diff":  {},
+	"cpio":  {"--rsh-command"},
+	"awk":   {"-f", "--file"}, "gawk": {"-f", "--file", "-l", "--load", "-i", "--include"}, "mawk": {"-f", "--file"},
+}
+
+// fileTools are the commands whose operands are files, and how many operands before them are not.
+var fileTools = map[string]int{
+	"cat": 0, "tac": 0, "nl": 0, "head": 0, "tail": 0, "less": 0, "more": 0, "wc": 0, "sort": 0, "uniq": 0, "cut": 0, "paste": 0, "join": 0, "comm": 0,
+	"cp": 0, "mv": 0, "ln": 0, "install": 0, "tee": 0, "touch": 0, "truncate": 0, "rm": 0, "unlink": 0, "shred": 0, "dd": 0, "split": 0, "csplit": 0,
+	"diff": 0, "cmp": 0, "od": 0, "xxd": 0, "hexdump": 0, "strings": 0, "base64": 0, "base32": 0, "md5sum": 0, "sha1sum": 0, "sha256sum": 0, "sha512sum": 0,
+	"gzip": 0, "gunzip": 0, "zcat": 0, "bzip2": 0, "xz": 0, "zip": 0, "unzip": 0, "tar": 0, "rev": 0, "fold": 0, "fmt": 0, "expand": 0, "column": 0, "file": 0,
+	"chmod": 1, "chown": 1, "grep": 1, "egrep": 1, "fgrep": 1, "sed": 1, "awk": 1, "gawk": 1, "mawk": 1, "jq": 1, "rg": 1,
+}
+
+// writers are those that change the files that they are given.
+var writers = names("cp mv ln install tee touch truncate rm unlink shred split csplit chmod chown gzip gunzip bzip2 xz")
+
+// bunVerbs sorts bun's verbs; anything else is a file that it runs.
+var bunVerbs = map[string]string{
+	"add": "install", "a": "install", "install": "install", "i": "install", "update": "install", "upgrade": "install", "x": "install",
+	"create": "install", "c": "install", "init": "install", "link": "install", "unlink": "install", "remove": "install", "rm": "install",
+	"patch": "install", "publish": "install", "outdated": "install", "audit": "install", "pm": "install", "info": "install", "exec": "install",
+	"run": "script", "test": "script", "build": "script", "dev": "script", "start": "script",
+}
+
+// harmless are the verbs that neither fetch nor run code.
+var harmless = map[string]map[string]bool{
+	"npm":    names("ls list ll la root prefix bin help explain why pkg version"),
+	"pnpm":   names("ls list ll la root bin help why"),
+	"yarn":   names("list why help"),
+	"pip":    names("list show freeze check help inspect cache debug"),
+	"pip3":   names("list show freeze check help inspect cache debug"),
+	"uv":     names("version help tree"),
+	"poetry": names("show check version about"),
+	"cargo":  names("version help tree metadata fmt"),
+	"go":     names("version help env fmt vet doc list"),
+	"gem":    names("list help environment"),
+}
+
+// scripts are the verbs that run what a file of the space says.
+var scripts = map[string]map[string]bool{
+	"npm":    names("run run-script rum urn test t tst start stop restart"),
+	"pnpm":   names("run test t start"),
+	"yarn":   names("run test start"),
+	"uv":     names(""),
+	"poetry": names(""),
+	"cargo":  names("run test build check bench r t b c"),
+	"go":     names("run test build generate"),
+}
+
+// manifests are the files that those verbs read.
+var manifests = map[string]string{"npm": "package.json", "pnpm": "package.json", "yarn": "package.json", "cargo": "Cargo.toml", "go": "go.mod"}
+
+// grantable are the commands for which one exact command line can get a standing approval: they run nothing but themselves. A list of what
+// is allowed, not of what is dangerous, so that what nobody thought of is refused.
+var grantable = names(`rm rmdir unlink mkdir touch cp mv ln chmod chown chgrp cat head tail wc ls stat du df file md5sum sha1sum sha256sum sha512sum
+	cmp diff basename dirname realpath readlink date id whoami uname hostname truncate gzip gunzip`)

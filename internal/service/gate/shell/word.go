@@ -1,0 +1,155 @@
+package shell
+
+import (
+	"fmt"
+	"strings"
+
+	"mvdan.cc/sh/v3/expand"
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// arg is a word of a simple command after quotes are taken away.
+type arg struct {
+	text  string // as far as it is known
+	known bool   // text is what the command gets, but for glob
+	one   bool   // where not known: it is one argument all the same, for it stands in double quotes
+	glob  bool   // the shell will replace it by the names of files
+}
+
+// words expands the braces of words and takes their quotes away.
+func (r *reader) words(ws []*syntax.Word) ([]arg, error) {
+	args := make([]arg, 0, len(ws))
+	for _, w := range ws {
+		if !hasBrace(w) {
+			args = append(args, literal(w))
+			continue
+		}
+		split := &syntax.Word{Parts: append([]syntax.WordPart(nil), w.Parts...)}
+		syntax.SplitBraces(split)
+		for expanded, err := range expand.BracesSeq(nil, split) {
+			if err != nil || len(args) > maxWords {
+				return nil, &Error{Line: w.Pos().Line(), Col: w.Pos().Col(), Msg: fmt.Sprintf("the braces expand to more than %d words", maxWords)}
+			}
+			args = append(args, literal(expanded))
+		}
+	}
+	if len(args) > maxWords {
+		return nil, &Error{Msg: fmt.Sprintf("a command has more than %d words", maxWords)}
+	}
+	return args, nil
+}
+
+func hasBrace(w *syntax.Word) bool {
+	for _, part := range w.Parts {
+		if lit, ok := part.(*syntax.Lit); ok && strings.Contains(lit.Value, "{") {
+			return true
+		}
+	}
+	return false
+}
+
+// literal takes the quotes of a word away.
+func literal(w *syntax.Word) arg {
+	a := arg{known: true, one: true}
+	var text strings.Builder
+	for i, part := range w.Parts {
+		switch p := part.(type) {
+		case *syntax.Lit:
+			if i == 0 && strings.HasPrefix(p.Value, "~") && p.Value != "~" && !strings.HasPrefix(p.Value, "~/") {
+				a.known = false // another user's home, or a folder of the stack
+			}
+			text.WriteString(unescape(p.Value, &a))
+		case *syntax.SglQuoted:
+			value := p.Value
+			if p.Dollar {
+				value, _, _ = expand.Format(nil, value, nil)
+				value, _, _ = strings.Cut(value, "\x00")
+			}
+			text.WriteString(value)
+		case *syntax.DblQuoted:
+			quoted(p.Parts, &text, &a)
+		case *syntax.ProcSubst:
+			a.known = false
+		case *syntax.ExtGlob:
+			a.known, a.one = false, false
+		default:
+			a.known, a.one = false, false
+		}
+	}
+	a.text = text.String()
+	return a
+}
+
+// quoted reads what stands between double quotes.
+func quoted(parts []syntax.WordPart, text *strings.Builder, a *arg) {
+	for _, part := range parts {
+		switch p := part.(type) {
+		case *syntax.Lit:
+			text.WriteString(unescapeQuoted(p.Value))
+		case *syntax.ParamExp:
+			a.known = false
+			if p.Param == nil || p.Param.Value == "@" || p.Index != nil || p.Names != 0 || p.Excl {
+				a.one = false
+			}
+		default:
+			a.known = false
+		}
+	}
+}
+
+// unescape removes the backslashes of unquoted text and notes unescaped glob characters.
+func unescape(text string, a *arg) string {
+	if !strings.ContainsAny(text, "\\*?[") {
+		return text
+	}
+	var out strings.Builder
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			if i+1 < len(text) {
+				i++
+				if text[i] != '\n' {
+					out.WriteByte(text[i])
+				}
+			}
+		case '*', '?':
+			a.glob = true
+			out.WriteByte(text[i])
+		case '[':
+			a.glob = a.glob || strings.Contains(text[i:], "]")
+			out.WriteByte(text[i])
+		default:
+			out.WriteByte(text[i])
+		}
+	}
+	return out.String()
+}
+
+// unescapeQuoted removes those backslashes that have a meaning between double quotes.
+func unescapeQuoted(text string) string {
+	if !strings.Contains(text, `\`) {
+		return text
+	}
+	var out strings.Builder
+	for i := 0; i < len(text); i++ {
+		if text[i] == '\\' && i+1 < len(text) && strings.IndexByte("$`\"\\\n", text[i+1]) >= 0 {
+			i++
+			if text[i] == '\n' {
+				continue
+			}
+		}
+		out.WriteByte(text[i])
+	}
+	return out.String()
+}
+
+// known returns the texts of the arguments that are known.
+func known(args []arg) []string {
+	var texts []string
+	for _, a := range args {
+		if a.known {
+			texts = append(texts, a.text)
+		}
+	}
+	return texts
+}
