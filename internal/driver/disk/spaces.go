@@ -57,11 +57,11 @@ func OpenSpaces(ctx context.Context, dir string, entropy io.Reader, sources ...s
 		return nil, err
 	}
 	for _, sp := range found {
-		if err := s.clearStaging(ctx, sp); err != nil {
+		if err := emptyPath(ctx, filepath.Join(dir, string(sp), stagingFolder), entropy); err != nil {
 			return nil, err
 		}
 	}
-	return s, s.emptyTrash(ctx)
+	return s, emptyPath(ctx, filepath.Join(dir, trashFolder), entropy)
 }
 
 // Create makes the folders of a space, with files that belong to uid (0: the daemon's user), durably. A space that has folders already
@@ -101,7 +101,7 @@ func (s *Spaces) Dir(sp id.Space) (string, error) {
 }
 
 // Files returns the files of a space. What is made belongs to uid (0: the daemon's user); quota bounds the bytes on disk (0: no bound).
-// For one space it returns the same Files each time, with the latest uid and quota.
+// As long as these stay the same, a space's Files are the same each time, so that all its writers share one account of the quota.
 func (s *Spaces) Files(sp id.Space, uid int, quota int64) (*Files, error) {
 	home, err := s.home(sp)
 	if err != nil {
@@ -161,7 +161,8 @@ func (s *Spaces) Remove(ctx context.Context, sp id.Space) error {
 	if err != nil {
 		return err
 	}
-	if err := os.Rename(home, filepath.Join(s.dir, trashFolder, name)); err != nil {
+	gone := filepath.Join(s.dir, trashFolder, name)
+	if err := os.Rename(home, gone); err != nil {
 		if errors.Is(err, os.ErrNotExist) {
 			return nil
 		}
@@ -170,7 +171,10 @@ func (s *Spaces) Remove(ctx context.Context, sp id.Space) error {
 	if err := errors.Join(syncPath(s.dir), syncPath(filepath.Join(s.dir, trashFolder))); err != nil {
 		return err
 	}
-	return s.emptyTrash(ctx)
+	if err := emptyPath(ctx, gone, s.entropy); err != nil {
+		return err
+	}
+	return os.Remove(gone)
 }
 
 // home returns the folder of a space. Only a well-formed identifier becomes part of a path.
@@ -181,23 +185,14 @@ func (s *Spaces) home(sp id.Space) (string, error) {
 	return filepath.Join(s.dir, string(sp)), nil
 }
 
-// clearStaging removes what an earlier daemon was writing when it ended.
-func (s *Spaces) clearStaging(ctx context.Context, sp id.Space) error {
-	staging, err := openRoot(filepath.Join(s.dir, string(sp), stagingFolder))
+// emptyPath removes everything in a folder of the daemon's own; one that is not there is empty.
+func emptyPath(ctx context.Context, path string, entropy io.Reader) error {
+	top, err := os.Open(path)
 	if err != nil {
-		return nil // a half-made space; it is removed as a whole
+		return ignoring(err, os.ErrNotExist)
 	}
-	defer staging.Close()
-	return empty(ctx, staging, s.entropy)
-}
-
-func (s *Spaces) emptyTrash(ctx context.Context) error {
-	trash, err := openRoot(filepath.Join(s.dir, trashFolder))
-	if err != nil {
-		return err
-	}
-	defer trash.Close()
-	return empty(ctx, trash, s.entropy)
+	defer top.Close()
+	return empty(ctx, top, entropy)
 }
 
 // empty removes everything in a folder, however deep and wide it is, in constant memory and with three descriptors: a folder in a folder
