@@ -20,13 +20,16 @@ const beneath = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_N
 
 // openFlags are those of every descriptor made here: nothing is inherited by a child, and nothing waits for a pipe's other end or for a
 // lease to be given back.
-const openFlags = unix.O_CLOEXEC | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY
+const openFlags = unix.O_CLOEXEC | unix.O_NONBLOCK | unix.O_NOCTTY
 
 // openBeneath opens rel below dir.
 func openBeneath(dir *os.File, rel string, flags int) (*os.File, error) {
 	how := unix.OpenHow{Flags: uint64(flags | openFlags), Resolve: beneath}
 	if flags&unix.O_PATH != 0 {
 		how.Flags &^= unix.O_NONBLOCK | unix.O_NOCTTY // openat2 refuses what O_PATH ignores
+	}
+	if flags&unix.O_CREAT != 0 {
+		how.Mode = 0o600
 	}
 	for {
 		fd, err := unix.Openat2(int(dir.Fd()), rel, &how)
@@ -59,8 +62,6 @@ func openRegular(dir *os.File, rel string) (*os.File, unix.Stat_t, error) {
 	}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
-	case unix.S_IFLNK:
-		return nil, st, unix.ELOOP
 	case unix.S_IFDIR:
 		return nil, st, unix.EISDIR
 	default:

@@ -25,7 +25,7 @@ type Files struct {
 	dir     string // of the files; nothing in the way to it is under the space's control
 	staging string // on the same file system, out of the space's sight
 	uid     int    // owner of what is made; 0 leaves it to the daemon's user
-	quota   int64  // bytes on disk; 0 is no limit
+	limits  space.Limits
 	entropy io.Reader
 
 	mu      sync.Mutex // guards what follows

@@ -11,8 +11,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/space"
 )
 
 // The folders of one space.
@@ -33,6 +36,8 @@ type Spaces struct {
 	open map[id.Space]*Files
 }
 
+var _ space.Store = (*Spaces)(nil)
+
 // OpenSpaces opens the folder of all spaces, makes it if needed, and removes what an earlier daemon left half removed or half written.
 // Names of temporary files are drawn from entropy, which must be safe for concurrent use. Spaces may be seeded from host folders only
 // below one of sources, absolute paths that the operator chose.
@@ -52,88 +57,107 @@ func OpenSpaces(ctx context.Context, dir string, entropy io.Reader, sources ...s
 		return nil, fmt.Errorf("close the folder of the spaces to others: %w", err)
 	}
 	s := &Spaces{dir: dir, entropy: entropy, sources: sources, open: map[id.Space]*Files{}}
-	found, err := s.Known()
+	found, err := s.List(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, sp := range found {
-		if err := s.clearStaging(ctx, sp); err != nil {
+		if err := emptyPath(ctx, filepath.Join(dir, string(sp), stagingFolder), entropy); err != nil {
 			return nil, err
 		}
 	}
-	return s, s.emptyTrash(ctx)
+	return s, emptyPath(ctx, filepath.Join(dir, trashFolder), entropy)
 }
 
-// Create makes the folders of a space, with files that belong to uid (0: the daemon's user), durably. A space that has folders already
-// is a fault space_exists.
-func (s *Spaces) Create(sp id.Space, uid int) error {
-	home, err := s.home(sp)
+// Create makes the folders of a space.create permit's space, durably, and fills the files from the seed: what the permit names, a folder
+// as its target and an archive by its hash, and nothing else. All of it belongs to uid (0: the daemon's user). A space that has folders
+// already is a fault space_exists.
+func (s *Spaces) Create(ctx context.Context, p policy.Permit, uid int, limits space.Limits, seed space.Seed) (int, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	a, err := p.Redeem(policy.SpaceCreate)
 	if err != nil {
-		return err
+		return 0, err
+	}
+	if a.Target != seed.Folder || a.Content.IsZero() != (seed.Archive == nil) {
+		return 0, policy.ErrPermitMismatch
+	}
+	home, err := s.home(a.Space)
+	if err != nil {
+		return 0, err
 	}
 	if err := os.Mkdir(home, 0o700); err != nil {
 		if errors.Is(err, os.ErrExist) {
-			return fault.New(fault.Conflict, "space_exists", "the space %s has files already", sp)
+			return 0, fault.New(fault.Conflict, "space_exists", "the space %s has files already", a.Space)
 		}
-		return refusal(err, string(sp))
+		return 0, refusal(err, string(a.Space))
 	}
-	for _, folder := range [...]struct {
-		name string
-		mode os.FileMode
-	}{{stagingFolder, 0o700}, {filesFolder, folderMode}} {
-		path := filepath.Join(home, folder.name)
-		err = errors.Join(err, os.Mkdir(path, 0o700), os.Chmod(path, folder.mode))
-	}
-	if uid != 0 {
-		err = errors.Join(err, os.Lchown(filepath.Join(home, filesFolder), uid, uid))
-	}
-	err = errors.Join(err, syncPath(home), syncPath(s.dir))
+	files, err := s.fill(ctx, home, uid, limits, seed, a.Content)
 	if err != nil {
-		return refusal(errors.Join(err, os.RemoveAll(home)), string(sp))
+		// Not with ctx: its end may be why.
+		return 0, errors.Join(err, s.Remove(context.WithoutCancel(ctx), a.Space))
 	}
-	return nil
+	return files, nil
 }
 
-// Dir returns the host folder of a space's files, for the tier that mounts it.
-func (s *Spaces) Dir(sp id.Space) (string, error) {
-	home, err := s.home(sp)
-	return filepath.Join(home, filesFolder), err
+func (s *Spaces) fill(ctx context.Context, home string, uid int, limits space.Limits, seed space.Seed, archive event.Digest) (int, error) {
+	files := filepath.Join(home, filesFolder)
+	err := errors.Join(os.Mkdir(filepath.Join(home, stagingFolder), 0o700), os.Mkdir(files, 0o700), os.Chmod(files, folderMode))
+	if err == nil && uid != 0 {
+		err = os.Lchown(files, uid, uid)
+	}
+	if err = errors.Join(err, syncPath(home), syncPath(s.dir)); err != nil {
+		return 0, refusal(err, ".")
+	}
+	if seed == (space.Seed{}) {
+		return 0, nil
+	}
+	root, err := openRoot(files)
+	if err != nil {
+		return 0, err
+	}
+	defer root.Close()
+	sow := &sower{ctx: ctx, root: root, uid: uid, limits: limits}
+	if seed.Archive != nil {
+		if err := sow.archive(seed.Archive, archive); err != nil {
+			return 0, err
+		}
+	}
+	if seed.Folder != "" {
+		if err := sow.folder(seed.Folder, s.sources); err != nil {
+			return 0, err
+		}
+	}
+	return sow.files, refusal(unix.Syncfs(int(root.Fd())), ".")
 }
 
-// Files returns the files of a space. What is made belongs to uid (0: the daemon's user); quota bounds the bytes on disk (0: no bound).
-// For one space it returns the same Files each time, with the latest uid and quota.
-func (s *Spaces) Files(sp id.Space, uid int, quota int64) (*Files, error) {
+// Open returns the files of a space and their folder, for the tier that mounts it. What is made belongs to uid (0: the daemon's user). As
+// long as these arguments stay the same, a space's Files are the same each time, so that all its writers share one account of its disk.
+func (s *Spaces) Open(sp id.Space, uid int, limits space.Limits) (space.Files, string, error) {
 	home, err := s.home(sp)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	if _, err := os.Lstat(filepath.Join(home, filesFolder)); err != nil {
-		return nil, fault.Wrap(err, fault.NotFound, "space_files_missing", "the files of %s are not on this host", sp)
+	dir := filepath.Join(home, filesFolder)
+	if _, err := os.Lstat(dir); err != nil {
+		return nil, "", fault.Wrap(err, fault.NotFound, "space_files_missing", "the files of %s are not on this host", sp)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.open[sp]
-	if f == nil || f.uid != uid || f.quota != quota {
-		f = &Files{
-			space: sp, dir: filepath.Join(home, filesFolder), staging: filepath.Join(home, stagingFolder),
-			uid: uid, quota: quota, entropy: s.entropy,
-		}
+	if f == nil || f.uid != uid || f.limits != limits {
+		f = &Files{space: sp, dir: dir, staging: filepath.Join(home, stagingFolder), uid: uid, limits: limits, entropy: s.entropy}
 		s.open[sp] = f
 	}
-	return f, nil
+	return f, dir, nil
 }
 
-// Measure returns what the files of a space occupy.
-func (s *Spaces) Measure(ctx context.Context, sp id.Space) (Usage, error) {
-	dir, err := s.Dir(sp)
-	if err != nil {
-		return Usage{}, err
+// List returns the spaces that have folders here, so that those which nobody keeps any more can be removed.
+func (s *Spaces) List(ctx context.Context) ([]id.Space, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
-	return Measure(ctx, dir)
-}
-
-// Known returns the spaces that have folders here, so that those which nobody keeps any more can be removed.
-func (s *Spaces) Known() ([]id.Space, error) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		return nil, fmt.Errorf("read the folder of the spaces: %w", err)
@@ -161,7 +185,8 @@ func (s *Spaces) Remove(ctx context.Context, sp id.Space) error {
 	if err != nil {
 		return err
 	}
-	if err := os.Rename(home, filepath.Join(s.dir, trashFolder, name)); err != nil {
+	gone := filepath.Join(s.dir, trashFolder, name)
+	if err := os.Rename(home, gone); err != nil {
 		if errors.Is(err, os.ErrNotExist) {
 			return nil
 		}
@@ -170,7 +195,10 @@ func (s *Spaces) Remove(ctx context.Context, sp id.Space) error {
 	if err := errors.Join(syncPath(s.dir), syncPath(filepath.Join(s.dir, trashFolder))); err != nil {
 		return err
 	}
-	return s.emptyTrash(ctx)
+	if err := emptyPath(ctx, gone, s.entropy); err != nil {
+		return err
+	}
+	return os.Remove(gone)
 }
 
 // home returns the folder of a space. Only a well-formed identifier becomes part of a path.
@@ -179,125 +207,6 @@ func (s *Spaces) home(sp id.Space) (string, error) {
 		return "", fault.Wrap(err, fault.Invalid, "invalid_id", "that is not a space")
 	}
 	return filepath.Join(s.dir, string(sp)), nil
-}
-
-// clearStaging removes what an earlier daemon was writing when it ended.
-func (s *Spaces) clearStaging(ctx context.Context, sp id.Space) error {
-	staging, err := openRoot(filepath.Join(s.dir, string(sp), stagingFolder))
-	if err != nil {
-		return nil // a half-made space; it is removed as a whole
-	}
-	defer staging.Close()
-	return empty(ctx, staging, s.entropy)
-}
-
-func (s *Spaces) emptyTrash(ctx context.Context) error {
-	trash, err := openRoot(filepath.Join(s.dir, trashFolder))
-	if err != nil {
-		return err
-	}
-	defer trash.Close()
-	return empty(ctx, trash, s.entropy)
-}
-
-// empty removes everything in a folder, however deep and wide it is, in constant memory and with three descriptors: a folder in a folder
-// is first moved up to the top under a random name, so that there is never a second level to go down to. It follows no link, crosses no
-// mount, and changes nothing but what it removes.
-func empty(ctx context.Context, top *os.File, entropy io.Reader) error {
-	for {
-		names, err := someNames(top)
-		if err != nil || len(names) == 0 {
-			return err
-		}
-		for _, name := range names {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			if err := emptyOne(ctx, top, name, entropy); err != nil {
-				return fmt.Errorf("remove the files of a space: %w", err)
-			}
-		}
-	}
-}
-
-// emptyOne removes one entry of top after moving the folders in it up.
-func emptyOne(ctx context.Context, top *os.File, name string, entropy io.Reader) error {
-	err := unix.Unlinkat(int(top.Fd()), name, 0)
-	if !errors.Is(err, unix.EISDIR) && !errors.Is(err, unix.EPERM) {
-		return ignoring(err, unix.ENOENT)
-	}
-	dir, err := openForRemoval(top, name)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	for {
-		names, err := someNames(dir)
-		if err != nil {
-			return err
-		}
-		if len(names) == 0 {
-			return unix.Unlinkat(int(top.Fd()), name, unix.AT_REMOVEDIR)
-		}
-		for _, inner := range names {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			err := unix.Unlinkat(int(dir.Fd()), inner, 0)
-			if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EPERM) {
-				err = moveUp(dir, inner, top, entropy)
-			}
-			if err := ignoring(err, unix.ENOENT); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-// openForRemoval opens a folder, also one whose permission bits keep its owner out.
-func openForRemoval(in *os.File, name string) (*os.File, error) {
-	path, err := openBeneath(in, name, unix.O_PATH|unix.O_DIRECTORY)
-	if err != nil {
-		return nil, err
-	}
-	defer path.Close()
-	if err := unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", path.Fd()), 0o700); err != nil {
-		return nil, err
-	}
-	return openDir(in, name)
-}
-
-// moveUp moves a folder to the top. Who is not root must be allowed to write into a folder to give it another parent.
-func moveUp(dir *os.File, name string, top *os.File, entropy io.Reader) error {
-	opened, err := openForRemoval(dir, name)
-	if err != nil {
-		return err
-	}
-	opened.Close()
-	unique, err := randomName(entropy)
-	if err != nil {
-		return err
-	}
-	return unix.Renameat2(int(dir.Fd()), name, int(top.Fd()), unique, unix.RENAME_NOREPLACE)
-}
-
-// someNames returns up to batch names from the beginning of a folder.
-func someNames(dir *os.File) ([]string, error) {
-	if _, err := dir.Seek(0, io.SeekStart); err != nil {
-		return nil, err
-	}
-	names, err := dir.Readdirnames(batch)
-	if errors.Is(err, io.EOF) {
-		err = nil
-	}
-	return names, err
-}
-
-func ignoring(err, harmless error) error {
-	if errors.Is(err, harmless) {
-		return nil
-	}
-	return err
 }
 
 // syncPath makes the names in a folder durable.

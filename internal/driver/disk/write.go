@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"os"
 	"path"
 	"strings"
@@ -37,8 +38,8 @@ func (f *Files) Write(ctx context.Context, p policy.Permit, content io.Reader) (
 		return space.Entry{}, err
 	}
 	defer root.Close()
-	if a.MaxBytes > 0 && a.Size > a.MaxBytes {
-		return space.Entry{}, fault.New(fault.Exhausted, space.ErrFileTooLarge.Code, "the content for %+q has %d bytes; at most %d may be written", a.Path, a.Size, a.MaxBytes)
+	if max := f.largest(a.MaxBytes, math.MaxInt64-1); a.Size < 0 || a.Size > max {
+		return space.Entry{}, fault.New(fault.Exhausted, space.ErrFileTooLarge.Code, "the content for %+q has %d bytes; at most %d may be written", a.Path, a.Size, max)
 	}
 	mode, err := f.replaces(root, a.Path, a.Overwrite)
 	if err != nil {
@@ -95,10 +96,7 @@ func (f *Files) edit(ctx context.Context, root, staging *os.File, a policy.Actio
 		return space.Entry{}, refusal(err, a.Path)
 	}
 	defer file.Close()
-	limit := int64(MaxEditBytes)
-	if a.MaxBytes > 0 {
-		limit = min(limit, a.MaxBytes)
-	}
+	limit := f.largest(a.MaxBytes, MaxEditBytes)
 	tooLarge := func(size int64) error {
 		return fault.New(fault.Exhausted, space.ErrFileTooLarge.Code, "%+q has %d bytes; at most %d may be edited", a.Path, size, limit)
 	}
@@ -125,6 +123,16 @@ func (f *Files) edit(ctx context.Context, root, staging *os.File, a policy.Actio
 	defer s.discard()
 	s.expect = &before
 	return f.place(ctx, root, s, a.Path, true)
+}
+
+// largest returns the most bytes that a file may have: by the action and by the space's limits, where they say so, and never more than max.
+func (f *Files) largest(permitted, max int64) int64 {
+	for _, bound := range [...]int64{permitted, f.limits.FileBytes} {
+		if bound > 0 {
+			max = min(max, bound)
+		}
+	}
+	return max
 }
 
 // replaces returns the mode for a new file at the path, after a look at what is there. What is there may change later; then the last

@@ -20,6 +20,7 @@ const (
 	Result    = "event"     // its result event; Data is its JSON
 	Stdout    = "stdout"
 	Stderr    = "stderr"
+	Cut       = "cut"      // no more stdout and stderr is kept; Data is JSON that names the limit. Made by a store, never appended
 	Complete  = "complete" // the run ended; Data is its events message without the events. Always the last
 )
 

@@ -1,0 +1,150 @@
+package disk
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/kernel/blob"
+)
+
+// smallBlob is the size up to which content is verified and served from memory.
+const smallBlob = 1 << 20
+
+// Blobs is a blob.Store in a folder: `<dir>/ab/cdef...` by the digits of the hash.
+type Blobs struct {
+	dir     string
+	entropy io.Reader
+}
+
+var _ blob.Store = (*Blobs)(nil)
+
+// OpenBlobs opens the folder, makes it if needed, and removes what an earlier daemon left half written. Names of temporary files are drawn
+// from entropy, which must be safe for concurrent use.
+func OpenBlobs(ctx context.Context, dir string, entropy io.Reader) (*Blobs, error) {
+	if err := os.MkdirAll(filepath.Join(dir, stagingFolder), 0o700); err != nil {
+		return nil, fmt.Errorf("make the folder of stored content: %w", err)
+	}
+	if err := emptyPath(ctx, filepath.Join(dir, stagingFolder), entropy); err != nil {
+		return nil, err
+	}
+	return &Blobs{dir: dir, entropy: entropy}, nil
+}
+
+// Put stores content. Content that is there already is written again, which mends it should the disk have changed it.
+func (b *Blobs) Put(ctx context.Context, r io.Reader, max int64) (blob.Ref, error) {
+	staging, err := os.Open(filepath.Join(b.dir, stagingFolder))
+	if err != nil {
+		return blob.Ref{}, stored(err)
+	}
+	defer staging.Close()
+	file, name, err := createTemp(staging, b.entropy)
+	if err != nil {
+		return blob.Ref{}, stored(err)
+	}
+	n, digest, err := copyHashed(ctx, file, r, max)
+	if err == nil && n > max {
+		err = fault.New(fault.Exhausted, blob.ErrTooLarge.Code, "the content has more than the %d bytes that are permitted", max)
+	}
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = b.place(staging, name, digest)
+	}
+	if err != nil {
+		unix.Unlinkat(int(staging.Fd()), name, 0)
+		return blob.Ref{}, stored(err)
+	}
+	return blob.Ref{Digest: digest, Size: n}, nil
+}
+
+// place gives finished content the name of its hash, durably.
+func (b *Blobs) place(staging *os.File, name string, d event.Digest) error {
+	folder, last := b.path(d)
+	switch err := os.Mkdir(folder, 0o700); {
+	case err == nil:
+		if err := syncPath(b.dir); err != nil {
+			return err
+		}
+	case !errors.Is(err, os.ErrExist):
+		return err
+	}
+	dir, err := os.Open(folder)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := unix.Renameat(int(staging.Fd()), name, int(dir.Fd()), last); err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
+// Open returns content after it was read once and found to be what its hash says; anything else is a fault content_corrupt, so that no
+// reader, wherever he starts, gets a byte that was not stored.
+func (b *Blobs) Open(ctx context.Context, d event.Digest) (io.ReadSeekCloser, error) {
+	folder, name := b.path(d)
+	file, err := os.OpenFile(filepath.Join(folder, name), os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, blob.ErrNotFound
+	}
+	if err != nil {
+		return nil, stored(err)
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return nil, closed(file, stored(err))
+	}
+	var copied bytes.Buffer
+	var to io.Writer = io.Discard
+	if info.Size() <= smallBlob {
+		copied.Grow(int(info.Size()))
+		to = &copied
+	}
+	n, got, err := copyHashed(ctx, to, file, info.Size())
+	if err != nil {
+		return nil, closed(file, stored(err))
+	}
+	if got != d || n != info.Size() {
+		return nil, closed(file, fault.New(fault.Internal, "content_corrupt", "the stored content %s is not what was stored; the disk changed it", d))
+	}
+	if to == &copied {
+		return contentReader{bytes.NewReader(copied.Bytes())}, file.Close()
+	}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return nil, closed(file, stored(err))
+	}
+	return file, nil
+}
+
+// path returns where content of a hash lies: its folder and its name there.
+func (b *Blobs) path(d event.Digest) (folder, name string) {
+	digits := d.Hex()
+	return filepath.Join(b.dir, digits[:2]), digits[2:]
+}
+
+// stored turns a file system's error into a fault.
+func stored(err error) error {
+	if _, ok := errors.AsType[*fault.Error](err); ok || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		return fault.Wrap(err, fault.Unavailable, "disk_full", "the host's disk is full")
+	}
+	return fault.Wrap(err, fault.Internal, "content_error", "the stored content cannot be accessed")
+}
+
+// contentReader is content in memory.
+type contentReader struct{ *bytes.Reader }
+
+// Close does nothing.
+func (contentReader) Close() error { return nil }

@@ -1,0 +1,389 @@
+package disk
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/kernel/livestream"
+)
+
+// Bounds of what is kept of the runs' output.
+const (
+	// MaxRunBytes is how much of one run's stdout and stderr is kept, where OpenFrames is told no other number. A frame of kind
+	// livestream.Cut stands where it ends; operations, results and the last frame are kept beyond it.
+	MaxRunBytes = 64 << 20
+	// openRuns is how many runs' files are held open while nobody uses them.
+	openRuns = 64
+	// indexEvery is how many frames lie between two whose places are held in memory.
+	indexEvery = 64
+)
+
+// Frames is a livestream.Store in a folder: `<dir>/<run>/frames`. Memory holds the place of every 64th frame of the runs in use.
+type Frames struct {
+	dir   string
+	clock event.Clock
+	max   int64
+
+	mu   sync.Mutex // guards runs, turn, and users and last of each run
+	runs map[id.Run]*frames
+	turn uint64
+}
+
+var _ livestream.Store = (*Frames)(nil)
+
+// OpenFrames opens the folder of the runs' output and makes it if needed. It keeps at most max bytes of a run's stdout and stderr, or
+// MaxRunBytes if max is 0.
+func OpenFrames(dir string, clock event.Clock, max int64) (*Frames, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the folder of the runs' output: %w", err)
+	}
+	if max == 0 {
+		max = MaxRunBytes
+	}
+	return &Frames{dir: dir, clock: clock, max: max, runs: map[id.Run]*frames{}}, nil
+}
+
+// frames is the output of one run.
+type frames struct {
+	users int    // who is in a method now
+	last  uint64 // turn of the last use
+
+	mu       sync.Mutex // guards what follows
+	path     string
+	file     *os.File // nil before the first frame
+	size     int64    // of its whole frames
+	head     uint64   // number of the last frame
+	index    []int64  // where frames 1, 65, 129... begin
+	output   int64    // bytes of stdout and stderr kept
+	cut      uint64   // number of the frame that says so, once they are too many
+	complete bool
+	dirty    bool          // written since the last Sync
+	grown    chan struct{} // closed and replaced when a frame is added
+	failed   error         // a write failed; what the file holds beyond size is unknown until it is opened again
+}
+
+// Append implements livestream.Store. Output beyond the bound is not kept; it gets the number of the frame that says so.
+func (s *Frames) Append(ctx context.Context, run id.Run, f livestream.Frame) (uint64, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	f, err := livestream.Check(run, f)
+	if err != nil {
+		return 0, err
+	}
+	r, release, err := s.use(run)
+	if err != nil {
+		return 0, err
+	}
+	defer release()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if f.At.IsZero() {
+		f.At = s.clock.Now()
+	}
+	f.At = livestream.Stamp(f.At)
+	switch {
+	case r.failed != nil:
+		return 0, r.failed
+	case r.complete:
+		return 0, livestream.ErrComplete
+	case f.Kind == livestream.Stdout || f.Kind == livestream.Stderr:
+		if r.cut != 0 {
+			return r.cut, nil
+		}
+		if r.output+int64(len(f.Data)) > s.max {
+			f.Kind, f.Data = livestream.Cut, fmt.Appendf(nil, `{"limit":"output_bytes","kept_bytes":%d,"max_bytes":%d}`, r.output, s.max)
+		}
+	}
+	if err := r.add(f); err != nil {
+		return 0, output(err)
+	}
+	return r.head, nil
+}
+
+// Read implements livestream.Store.
+func (s *Frames) Read(ctx context.Context, run id.Run, from uint64, limit int) ([]livestream.Frame, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := livestream.CheckRead(limit); err != nil {
+		return nil, err
+	}
+	r, release, err := s.use(run)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	r.mu.Lock()
+	file, size, head := r.file, r.size, r.head
+	from = max(from, 1)
+	var at int64
+	slot := (from - 1) / indexEvery
+	if from <= head {
+		at = r.index[slot]
+	}
+	r.mu.Unlock()
+	found := []livestream.Frame{}
+	if from > head {
+		return found, nil
+	}
+	// Whole frames never change, so no lock is needed to read them.
+	in := bufio.NewReaderSize(io.NewSectionReader(file, at, size-at), 64<<10)
+	var bytes int
+	for n := slot*indexEvery + 1; n <= head && len(found) < limit && bytes <= livestream.MaxJSONBytes; n++ {
+		f, length, err := readFrame(in, size-at, n)
+		if err != nil {
+			return nil, output(fmt.Errorf("read frame %d: %w", n, err))
+		}
+		if at += length; n >= from {
+			found = append(found, f)
+			bytes += len(f.Data)
+		}
+	}
+	return found, nil
+}
+
+// Wait implements livestream.Store.
+func (s *Frames) Wait(ctx context.Context, run id.Run, after uint64) error {
+	r, release, err := s.use(run)
+	if err != nil {
+		return err
+	}
+	defer release()
+	for {
+		r.mu.Lock()
+		head, grown := r.head, r.grown
+		r.mu.Unlock()
+		if head > after {
+			return nil
+		}
+		select {
+		case <-grown:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Sync implements livestream.Store.
+func (s *Frames) Sync(ctx context.Context, run id.Run) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	r, release, err := s.use(run)
+	if err != nil {
+		return err
+	}
+	defer release()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.failed != nil {
+		return r.failed
+	}
+	if !r.dirty {
+		return nil
+	}
+	if err := unix.Fdatasync(int(r.file.Fd())); err != nil {
+		r.failed = output(fmt.Errorf("make the output durable: %w", err))
+		return r.failed
+	}
+	r.dirty = false
+	return nil
+}
+
+// Close closes every file. Nobody may be in another method.
+func (s *Frames) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for run, r := range s.runs {
+		errs = append(errs, r.close())
+		delete(s.runs, run)
+	}
+	return errors.Join(errs...)
+}
+
+// use returns a run's frames, opened if they are not, and a function that lets them go.
+func (s *Frames) use(run id.Run) (*frames, func(), error) {
+	if _, err := id.Parse[id.Run](string(run)); err != nil {
+		return nil, nil, fault.Wrap(err, fault.Invalid, "frame_invalid", "that is not a run")
+	}
+	s.mu.Lock()
+	s.turn++
+	r := s.runs[run]
+	if r == nil {
+		r = &frames{path: filepath.Join(s.dir, string(run), "frames"), grown: make(chan struct{})}
+		r.mu.Lock() // held until the file was read, so that who comes second waits for that
+		defer r.mu.Unlock()
+		s.runs[run] = r
+		s.closeIdle()
+		r.users++
+		r.last = s.turn
+		s.mu.Unlock()
+		if err := r.open(); err != nil {
+			r.failed = output(err)
+		}
+	} else {
+		r.users++
+		r.last = s.turn
+		s.mu.Unlock()
+	}
+	return r, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if r.users--; r.users > 0 {
+			return
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.failed != nil && s.runs[run] == r {
+			delete(s.runs, run) // who comes next has it read again
+			_ = r.close()
+		}
+	}, nil
+}
+
+// closeIdle closes the runs that were not used for longest, down to openRuns; whoever asks for one again has it read again.
+func (s *Frames) closeIdle() {
+	for len(s.runs) > openRuns {
+		var oldest id.Run
+		for run, r := range s.runs {
+			if r.users == 0 && r != s.runs[oldest] && (oldest == "" || r.last < s.runs[oldest].last) {
+				oldest = run
+			}
+		}
+		if oldest == "" {
+			return
+		}
+		r := s.runs[oldest]
+		delete(s.runs, oldest)
+		_ = r.close() // what was promised to be durable has been synced
+	}
+}
+
+// open reads the file, if there is one, and cuts off what is not a whole frame at its end: it was being written when an earlier daemon
+// ended.
+func (r *frames) open() error {
+	file, err := os.OpenFile(r.path, os.O_RDWR, 0)
+	if err != nil {
+		return ignoring(err, os.ErrNotExist)
+	}
+	r.file = file
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	in := bufio.NewReaderSize(io.NewSectionReader(file, 0, info.Size()), 256<<10)
+	magic := make([]byte, len(frameMagic))
+	if _, err := io.ReadFull(in, magic); err != nil && !errors.Is(torn(err), errTorn) {
+		return err
+	}
+	if string(magic) != frameMagic {
+		return r.begin()
+	}
+	r.size = int64(len(frameMagic))
+	for {
+		f, length, err := readFrame(in, info.Size()-r.size, r.head+1)
+		if errors.Is(err, errTorn) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		r.took(f, length)
+	}
+	if r.size == info.Size() {
+		return nil
+	}
+	return errors.Join(file.Truncate(r.size), file.Sync())
+}
+
+// begin makes the file empty but for its first line.
+func (r *frames) begin() error {
+	if err := r.file.Truncate(0); err != nil {
+		return err
+	}
+	_, err := r.file.WriteAt([]byte(frameMagic), 0)
+	r.size = int64(len(frameMagic))
+	return err
+}
+
+// make makes the file, with its names durable.
+func (r *frames) make() error {
+	folder := filepath.Dir(r.path)
+	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	file, err := os.OpenFile(r.path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	r.file = file
+	return errors.Join(r.begin(), syncPath(folder), syncPath(filepath.Dir(folder)))
+}
+
+// add writes a frame with the next number.
+func (r *frames) add(f livestream.Frame) error {
+	if r.file == nil {
+		if err := r.make(); err != nil {
+			r.failed = output(err)
+			return err
+		}
+	}
+	f.N = r.head + 1
+	raw := appendFrame(nil, f)
+	if _, err := r.file.WriteAt(raw, r.size); err != nil {
+		if cut := r.file.Truncate(r.size); cut != nil {
+			r.failed = output(errors.Join(err, cut))
+		}
+		return err
+	}
+	r.took(f, int64(len(raw)))
+	r.dirty = true
+	close(r.grown)
+	r.grown = make(chan struct{})
+	return nil
+}
+
+// took notes a frame that lies at the end of the file.
+func (r *frames) took(f livestream.Frame, length int64) {
+	if r.head%indexEvery == 0 {
+		r.index = append(r.index, r.size)
+	}
+	r.head++
+	r.size += length
+	switch f.Kind {
+	case livestream.Stdout, livestream.Stderr:
+		r.output += int64(len(f.Data))
+	case livestream.Cut:
+		r.cut = r.head
+	case livestream.Complete:
+		r.complete = true
+	}
+}
+
+func (r *frames) close() error {
+	if r.file == nil {
+		return nil
+	}
+	return r.file.Close()
+}
+
+// output turns a file system's error into a fault.
+func output(err error) error {
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		return fault.Wrap(err, fault.Unavailable, "disk_full", "the host's disk is full; the run's output cannot be kept")
+	}
+	return fault.Wrap(err, fault.Internal, "stream_error", "the run's output cannot be accessed")
+}

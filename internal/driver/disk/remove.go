@@ -1,0 +1,121 @@
+package disk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// emptyPath removes everything in a folder of the daemon's own; one that is not there is empty.
+func emptyPath(ctx context.Context, path string, entropy io.Reader) error {
+	top, err := os.Open(path)
+	if err != nil {
+		return ignoring(err, os.ErrNotExist)
+	}
+	defer top.Close()
+	return empty(ctx, top, entropy)
+}
+
+// empty removes everything in a folder, however deep and wide it is, in constant memory and with three descriptors: a folder in a folder
+// is first moved up to the top under a random name, so that there is never a second level to go down to. It follows no link, crosses no
+// mount, and changes nothing but what it removes.
+func empty(ctx context.Context, top *os.File, entropy io.Reader) error {
+	for {
+		names, err := someNames(top)
+		if err != nil || len(names) == 0 {
+			return err
+		}
+		for _, name := range names {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := emptyOne(ctx, top, name, entropy); err != nil {
+				return fmt.Errorf("remove the files of a space: %w", err)
+			}
+		}
+	}
+}
+
+// emptyOne removes one entry of top after moving the folders in it up.
+func emptyOne(ctx context.Context, top *os.File, name string, entropy io.Reader) error {
+	err := unix.Unlinkat(int(top.Fd()), name, 0)
+	if !errors.Is(err, unix.EISDIR) && !errors.Is(err, unix.EPERM) {
+		return ignoring(err, unix.ENOENT)
+	}
+	dir, err := openForRemoval(top, name)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	for {
+		names, err := someNames(dir)
+		if err != nil {
+			return err
+		}
+		if len(names) == 0 {
+			return unix.Unlinkat(int(top.Fd()), name, unix.AT_REMOVEDIR)
+		}
+		for _, inner := range names {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			err := unix.Unlinkat(int(dir.Fd()), inner, 0)
+			if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EPERM) {
+				err = moveUp(dir, inner, top, entropy)
+			}
+			if err := ignoring(err, unix.ENOENT); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// openForRemoval opens a folder, also one whose permission bits keep its owner out.
+func openForRemoval(in *os.File, name string) (*os.File, error) {
+	path, err := openBeneath(in, name, unix.O_PATH|unix.O_DIRECTORY)
+	if err != nil {
+		return nil, err
+	}
+	defer path.Close()
+	if err := unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", path.Fd()), 0o700); err != nil {
+		return nil, err
+	}
+	return openDir(in, name)
+}
+
+// moveUp moves a folder to the top. Who is not root must be allowed to write into a folder to give it another parent.
+func moveUp(dir *os.File, name string, top *os.File, entropy io.Reader) error {
+	opened, err := openForRemoval(dir, name)
+	if err != nil {
+		return err
+	}
+	opened.Close()
+	unique, err := randomName(entropy)
+	if err != nil {
+		return err
+	}
+	return unix.Renameat2(int(dir.Fd()), name, int(top.Fd()), unique, unix.RENAME_NOREPLACE)
+}
+
+// someNames returns up to batch names from the beginning of a folder.
+func someNames(dir *os.File) ([]string, error) {
+	if _, err := dir.Seek(0, io.SeekStart); err != nil {
+		return nil, err
+	}
+	names, err := dir.Readdirnames(batch)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return names, err
+}
+
+func ignoring(err, harmless error) error {
+	if errors.Is(err, harmless) {
+		return nil
+	}
+	return err
+}

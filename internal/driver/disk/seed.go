@@ -1,0 +1,259 @@
+package disk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/space"
+)
+
+// The bounds of what a space may start from, besides its own limits.
+const (
+	MaxSeedEntries  = 50_000 // files, folders and links, those included that only their contents imply
+	MaxSeedRatio    = 200    // bytes that come out of an archive for one that is in it, beyond
+	FreeSeedBytes   = 8 << 20
+	maxSeedPath     = 4095
+	maxSeedNesting  = 128
+	maxSeedIndex    = 8 << 20 // bytes of a zip file's directory
+	maxSeedLinkText = 4095
+)
+
+// sower fills the folder of a new space, in which no code runs yet.
+type sower struct {
+	ctx    context.Context
+	root   *os.File
+	uid    int
+	limits space.Limits
+
+	entries int
+	files   int
+	bytes   int64
+	source  func() int64 // bytes of the archive that were read so far; nil where there is none
+}
+
+// folder copies a folder of the host that lies below one of the permitted ones, no link followed on the way. Relative links that stay
+// inside it are copied as links; other links, special files, and what other file systems are mounted in it are left out.
+func (s *sower) folder(path string, permitted []string) error {
+	clean := filepath.Clean(path)
+	for _, p := range permitted {
+		rel, err := filepath.Rel(filepath.Clean(p), clean)
+		if err != nil || rel == ".." || strings.HasPrefix(rel, "../") || !filepath.IsAbs(path) {
+			continue
+		}
+		top, err := os.Open(p) // the operator's own word: links in it are his
+		if err != nil {
+			return fault.Wrap(err, fault.NotFound, "seed_not_found", "the folder %+q cannot be opened", path)
+		}
+		defer top.Close()
+		from, err := openDir(top, rel)
+		if err != nil {
+			return fault.Wrap(err, fault.NotFound, "seed_not_found", "the folder %+q cannot be opened; it must be a folder, reached through no link", path)
+		}
+		defer from.Close()
+		return s.taken(walk(s.ctx, from, ".", MaxDepth, MaxSeedEntries+1, s.copy))
+	}
+	return fault.New(fault.Denied, "seed_not_permitted", "spaces may not start from %+q", path).
+		With("start from an archive, or have the operator permit the folder in the configuration")
+}
+
+// copy is the visit that copies an entry of a host folder.
+func (s *sower) copy(dir *os.File, rel, name string, st unix.Stat_t) error {
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFDIR:
+		return s.mkdir(rel)
+	case unix.S_IFLNK:
+		target, err := readlink(dir, name)
+		if err != nil || !staysInside(rel, target) {
+			return nil
+		}
+		return s.symlink(rel, target)
+	case unix.S_IFREG:
+		file, st, err := openRegular(dir, name)
+		if vanished(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		return s.file(rel, st.Mode&execBits != 0, st.Size, file)
+	}
+	return nil
+}
+
+// taken turns the error of filling a folder into a fault.
+func (s *sower) taken(err error) error {
+	if err == nil || s.ctx.Err() != nil {
+		return errors.Join(err, s.ctx.Err())
+	}
+	return refusal(err, ".")
+}
+
+// enter counts an entry.
+func (s *sower) enter() error {
+	if err := s.ctx.Err(); err != nil {
+		return err
+	}
+	if s.entries++; s.entries > MaxSeedEntries {
+		return tooLarge("it holds more than %d files, folders and links", MaxSeedEntries)
+	}
+	return nil
+}
+
+// mkdir makes a folder, and those on the way to it.
+func (s *sower) mkdir(path string) error {
+	dir, err := s.dir(path)
+	if err != nil {
+		return err
+	}
+	return dir.Close()
+}
+
+// dir opens a folder and makes what is missing of it.
+func (s *sower) dir(path string) (*os.File, error) {
+	dir, err := openDir(s.root, path)
+	if !errors.Is(err, unix.ENOENT) {
+		return dir, err
+	}
+	folder, name := split(path)
+	parent, err := s.dir(folder)
+	if err != nil {
+		return nil, err
+	}
+	defer parent.Close()
+	if err := s.enter(); err != nil {
+		return nil, err
+	}
+	if err := unix.Mkdirat(int(parent.Fd()), name, folderMode); err != nil {
+		return nil, err
+	}
+	if dir, err = openDir(parent, name); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(unix.Fchmod(int(dir.Fd()), folderMode), s.own(int(dir.Fd()))); err != nil {
+		return nil, closed(dir, err)
+	}
+	return dir, nil
+}
+
+// file makes a file of size bytes; a reader that yields more or fewer is refused.
+func (s *sower) file(path string, executable bool, size int64, content io.Reader) error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	if size < 0 || s.limits.FileBytes > 0 && size > s.limits.FileBytes {
+		return tooLarge("%+q has %d bytes; a file of the space takes at most %d", path, size, s.limits.FileBytes)
+	}
+	if err := s.room(size); err != nil {
+		return err
+	}
+	folder, name := split(path)
+	dir, err := s.dir(folder)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	file, err := openBeneath(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	n, err := io.Copy(meter{s, file}, io.LimitReader(contextReader{s.ctx, content}, size+1))
+	if err != nil {
+		return err
+	}
+	if n != size {
+		return fault.New(fault.Invalid, space.ErrArchiveInvalid.Code, "%+q does not hold the %d bytes that it claims", path, size)
+	}
+	mode := uint32(fileMode)
+	if executable {
+		mode |= execBits
+	}
+	s.files++
+	return errors.Join(s.own(int(file.Fd())), unix.Fchmod(int(file.Fd()), mode))
+}
+
+// symlink makes a symbolic link.
+func (s *sower) symlink(path, target string) error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	folder, name := split(path)
+	dir, err := s.dir(folder)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := unix.Symlinkat(target, int(dir.Fd()), name); err != nil {
+		return err
+	}
+	if s.uid == 0 {
+		return nil
+	}
+	return unix.Fchownat(int(dir.Fd()), name, s.uid, s.uid, unix.AT_SYMLINK_NOFOLLOW)
+}
+
+// link gives a file that was made before a second name.
+func (s *sower) link(path, target string) error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	file, err := openBeneath(s.root, target, unix.O_PATH)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	folder, name := split(path)
+	dir, err := s.dir(folder)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", file.Fd()), int(dir.Fd()), name, unix.AT_SYMLINK_FOLLOW)
+}
+
+func (s *sower) own(fd int) error {
+	if s.uid == 0 {
+		return nil
+	}
+	return unix.Fchown(fd, s.uid, s.uid)
+}
+
+// room refuses size more bytes beyond the space's disk limit.
+func (s *sower) room(size int64) error {
+	if s.limits.DiskBytes > 0 && s.bytes+size > s.limits.DiskBytes {
+		return tooLarge("it holds at least %d bytes; the space's disk limit is %d", s.bytes+size, s.limits.DiskBytes)
+	}
+	return nil
+}
+
+// meter writes and counts. It refuses to go on when far more has come out of an archive than was in it.
+type meter struct {
+	s *sower
+	w io.Writer
+}
+
+// Write writes what still has room.
+func (m meter) Write(p []byte) (int, error) {
+	s := m.s
+	if err := s.room(int64(len(p))); err != nil {
+		return 0, err
+	}
+	s.bytes += int64(len(p))
+	if s.source != nil && s.bytes > FreeSeedBytes && s.bytes/MaxSeedRatio > s.source() {
+		return 0, tooLarge("it unpacks to more than %d times its size", MaxSeedRatio)
+	}
+	return m.w.Write(p)
+}
+
+func tooLarge(format string, args ...any) error {
+	return fault.New(fault.Exhausted, space.ErrArchiveTooLarge.Code, "the space cannot start from this: "+format, args...)
+}
