@@ -29,5 +29,15 @@ var effects = arch.Effects{
 	},
 
 	// Persistence is what a permit itself rests on: without the log there is none. Stopping never waits for one.
-	Allowed: map[string]string{},
+	Allowed: map[string]string{
+		"internal/driver/disk.OpenSpaces":           "makes the daemon's own folder when it starts, and removes what an earlier one left half done",
+		"(*internal/driver/disk.Spaces).Create":     "makes the empty folder of a space; the permit is redeemed by the tier that starts the space in it",
+		"(*internal/driver/disk.Spaces).Files":      "looks whether the folder is there; what it returns redeems a permit for each use",
+		"(*internal/driver/disk.Spaces).Measure":    "counts bytes for a limit",
+		"internal/driver/disk.Measure":              "counts bytes for a limit",
+		"(*internal/driver/disk.Spaces).Known":      "lists folders so that those which nobody keeps are removed",
+		"(*internal/driver/disk.Spaces).Remove":     "ends a space; stopping never waits for a permit",
+		"(*internal/driver/disk.reader).Close":      "closes what a permit opened",
+		"(internal/driver/disk.contextReader).Read": "goes on reading what a permit opened",
+	},
 }
