@@ -17,3 +17,10 @@ require (
 	golang.org/x/mod v0.42.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
 )
+require (
+	github.com/danielgtaylor/huma/v2 v2.37.2
+	golang.org/x/time v0.16.0
+	pgregory.net/rapid v1.3.0
+)
+
+require go.uber.org/goleak v1.3.0
