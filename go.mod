@@ -23,3 +23,9 @@ require (
 )
 
 require go.yaml.in/yaml/v3 v3.0.6 // indirect
+	github.com/danielgtaylor/huma/v2 v2.37.2
+	golang.org/x/time v0.16.0
+	pgregory.net/rapid v1.3.0
+)
+
+require go.uber.org/goleak v1.3.0

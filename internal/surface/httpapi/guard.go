@@ -1,0 +1,228 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/surface/httpapi/strictjson"
+)
+
+// call is who asks for what and why; handlers get it as an argument.
+type call struct {
+	caller      Caller
+	route       *route
+	request     id.Request
+	correlation id.Correlation
+	key         string       // Idempotency-Key, "" where none was sent
+	body        []byte       // of a JSON operation
+	digest      event.Digest // of the operation and its body: what a repeated key must agree with
+	begun       time.Time
+}
+
+// callKey is the context key of the call: the only way from the outer handler, which admits a caller, through the router to an operation.
+type callKey struct{}
+
+func callOf(ctx context.Context) call {
+	c, _ := ctx.Value(callKey{}).(call)
+	return c
+}
+
+// origin is who causes events, and why.
+func (c call) origin() event.Origin {
+	return event.Origin{Principal: c.caller.Principal, Correlation: c.correlation}
+}
+
+func (s *Server) requestID(r *http.Request) id.Request {
+	if sent := r.Header.Get("X-Request-Id"); wellFormed(sent) {
+		return id.Request(sent)
+	}
+	return id.New[id.Request](s.IDs)
+}
+
+func (s *Server) correlationID(r *http.Request) id.Correlation {
+	if sent := r.Header.Get("X-Correlation-Id"); wellFormed(sent) {
+		return id.Correlation(sent)
+	}
+	return id.New[id.Correlation](s.IDs)
+}
+
+// wellFormed reports whether an identifier from outside may be repeated in headers, events and logs: 1 to 128 letters, digits and ._:-
+func wellFormed(sent string) bool {
+	return sent != "" && len(sent) <= 128 && strings.Trim(sent, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:-") == ""
+}
+
+// present sets the headers that every answer has.
+func (s *Server) present(h http.Header, c call) {
+	h.Set("X-Request-Id", string(c.request))
+	h.Set("X-Correlation-Id", string(c.correlation))
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cache-Control", "no-store")
+}
+
+// checkHost refuses requests that a web page of somebody else could make a browser send: a name that was made to point here (DNS
+// rebinding), or an origin that is not this server.
+func (s *Server) checkHost(r *http.Request) error {
+	if !s.ownHost(r.Host) {
+		return fault.New(fault.Denied, "misdirected_request", "this daemon does not answer under that host name; use the address that `agentbox up` printed")
+	}
+	if origin := r.Header.Get("Origin"); origin != "" {
+		u, err := url.Parse(origin)
+		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || !strings.EqualFold(u.Host, r.Host) {
+			return fault.New(fault.Denied, "origin_not_allowed", "requests of pages from other origins are refused")
+		}
+	}
+	if r.Header.Get("Sec-Fetch-Site") == "cross-site" {
+		return fault.New(fault.Denied, "origin_not_allowed", "requests of pages from other sites are refused")
+	}
+	return nil
+}
+
+func (s *Server) ownHost(host string) bool {
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		name = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	}
+	if addr, err := netip.ParseAddr(name); err == nil && addr.IsLoopback() && addr.Zone() == "" {
+		return true
+	}
+	return strings.EqualFold(name, "localhost") || slices.ContainsFunc(s.Hosts, func(own string) bool { return strings.EqualFold(own, name) })
+}
+
+// match finds the operation. A path that is not written in the one way there is, is not repaired by a redirect, which would lose the body.
+func (s *Server) match(w http.ResponseWriter, r *http.Request) (*route, error) {
+	escaped := r.URL.EscapedPath()
+	for part := range strings.SplitSeq(strings.TrimPrefix(escaped, "/"), "/") {
+		if part == "." || part == ".." || part == "" && escaped != "/" {
+			return nil, fault.New(fault.NotFound, "route_not_found", "the path has an empty part, a . or a ..; there is nothing under such a path").
+				With("the operations are listed at /v1/docs")
+		}
+	}
+	h, pattern := s.mux.Handler(r)
+	if rt := s.routes[pattern]; rt != nil {
+		return rt, nil
+	}
+	probe := &answer{ResponseWriter: discard{http.Header{}}}
+	h.ServeHTTP(probe, r)
+	if allow := probe.Header().Get("Allow"); allow != "" {
+		w.Header().Set("Allow", allow)
+		return nil, fault.New(fault.Invalid, "method_not_allowed", "%.16q is not possible here; %s is", r.Method, allow)
+	}
+	return nil, fault.New(fault.NotFound, "route_not_found", "there is no such operation").With("the operations are listed at /v1/docs")
+}
+
+// discard takes an answer that nobody gets.
+type discard struct{ header http.Header }
+
+func (d discard) Header() http.Header         { return d.header }
+func (d discard) Write(p []byte) (int, error) { return len(p), nil }
+func (d discard) WriteHeader(int)             {}
+
+var errUnauthenticated = fault.New(fault.Denied, "unauthenticated", "no valid key; send the header `Authorization: Bearer KEY`").
+	With("`agentbox up` says where the owner's key lies")
+
+// admit authenticates the caller and counts the request. Failures count against the address; a valid key is never locked out by them.
+func (s *Server) admit(w http.ResponseWriter, r *http.Request, c *call) error {
+	caller, err := s.authenticate(r)
+	if err != nil {
+		if StatusOf(fault.KindOf(err), fault.CodeOf(err)) != http.StatusUnauthorized {
+			return err
+		}
+		if tooMany := s.limiter.allow(http.Header{}, address(r.RemoteAddr), rateFailures); tooMany != nil {
+			return tooMany
+		}
+		return err
+	}
+	c.caller = caller
+	w.Header().Set("X-Workspace-Id", string(caller.Workspace))
+	return s.limiter.allow(w.Header(), string(caller.Principal), c.route.rate)
+}
+
+func (s *Server) authenticate(r *http.Request) (Caller, error) {
+	sent := r.Header.Values("Authorization")
+	if len(sent) != 1 {
+		return Caller{}, errUnauthenticated
+	}
+	scheme, bearer, _ := strings.Cut(sent[0], " ")
+	if !strings.EqualFold(scheme, "bearer") || bearer == "" || len(bearer) > 512 {
+		return Caller{}, errUnauthenticated
+	}
+	caller, err := s.Services.Gate.Authenticate(r.Context(), bearer)
+	if err != nil && (fault.KindOf(err) == fault.Denied || fault.KindOf(err) == fault.NotFound) {
+		return Caller{}, errUnauthenticated // which of the reasons it was is nobody's business
+	}
+	return caller, err
+}
+
+// prepare reads what every operation of a kind has: the idempotency key of a POST, and the body of a JSON operation.
+func (s *Server) prepare(w http.ResponseWriter, r *http.Request, c *call) error {
+	if r.Method == http.MethodPost {
+		if c.key = r.Header.Get("Idempotency-Key"); !validKey(c.key) {
+			return fault.New(fault.Invalid, "invalid_idempotency_key", "Idempotency-Key has at most 200 printable ASCII characters")
+		}
+	}
+	if !c.route.json {
+		return nil
+	}
+	body, err := s.readBody(w, r, c.route)
+	if err != nil {
+		return err
+	}
+	r.Body, r.ContentLength, c.body = io.NopCloser(bytes.NewReader(body)), int64(len(body)), body
+	c.digest = event.DigestOf(append([]byte(r.Method+" "+r.URL.EscapedPath()+"\n"), body...))
+	return nil
+}
+
+func validKey(key string) bool {
+	return len(key) <= 200 && !strings.ContainsFunc(key, func(c rune) bool { return c < 0x21 || c > 0x7e })
+}
+
+// readBody reads a JSON body within its limits and refuses what is not exactly one value of the operation's shape.
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request, rt *route) ([]byte, error) {
+	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
+		return nil, fault.New(fault.Invalid, "content_encoding_not_supported", "compressed requests are not read; send the body as it is")
+	}
+	tooLarge := fault.New(fault.Exhausted, "body_too_large", "the body may have %d bytes", rt.maxBody)
+	if r.ContentLength > rt.maxBody {
+		return nil, tooLarge
+	}
+	deadline := http.NewResponseController(w)
+	_ = deadline.SetReadDeadline(s.Clock.Now().Add(bodyTimeout)) // a writer without deadlines has no slow sender
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, rt.maxBody))
+	if err != nil {
+		switch _, large := errors.AsType[*http.MaxBytesError](err); {
+		case large:
+			return nil, tooLarge
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return nil, fault.New(fault.Invalid, "request_timeout", "the body did not arrive within %s", bodyTimeout)
+		}
+		return nil, fault.Wrap(err, fault.Invalid, "body_unreadable", "the body ended before its time")
+	}
+	_ = deadline.SetReadDeadline(time.Time{})
+	if len(body) == 0 {
+		if rt.needsBody {
+			return nil, fault.New(fault.Invalid, "missing_body", "the operation needs a JSON body")
+		}
+		return body, nil
+	}
+	if media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" ||
+		params["charset"] != "" && !strings.EqualFold(params["charset"], "utf-8") {
+		return nil, fault.New(fault.Invalid, "unsupported_media_type", "the body is read as JSON in UTF-8 only; send `Content-Type: application/json`")
+	}
+	return body, strictjson.Check(body, rt.shape)
+}

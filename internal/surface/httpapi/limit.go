@@ -1,0 +1,148 @@
+package httpapi
+
+import (
+	"math"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+)
+
+// Rates are how many requests a principal may make in a minute, by what they do; each may come at once.
+type Rates struct {
+	Spaces   int // spaces made
+	Runs     int // runs made
+	Files    int // files read and written
+	General  int // everything else
+	Failures int // unauthenticated attempts of one address
+	Streams  int // event streams of one principal open at once; not per minute
+}
+
+// DefaultRates are those of a daemon that was told of no others.
+func DefaultRates() Rates {
+	return Rates{Spaces: 10, Runs: 60, Files: 300, General: 1000, Failures: 60, Streams: 32}
+}
+
+// rateClass says which of the Rates an operation counts against.
+type rateClass string
+
+const (
+	rateGeneral  rateClass = "general"
+	rateSpaces   rateClass = "spaces"
+	rateRuns     rateClass = "runs"
+	rateFiles    rateClass = "files"
+	rateFailures rateClass = "failures"
+)
+
+func (r Rates) of(class rateClass) int {
+	switch class {
+	case rateSpaces:
+		return r.Spaces
+	case rateRuns:
+		return r.Runs
+	case rateFiles:
+		return r.Files
+	case rateFailures:
+		return r.Failures
+	}
+	return r.General
+}
+
+// maxBuckets bounds the memory of a limiter. Beyond it those that are full again are forgotten, which changes nothing for whom they
+// counted; where none is, newcomers share one.
+const maxBuckets = 10_000
+
+type bucketKey struct {
+	who   string
+	class rateClass
+}
+
+// limiter counts requests in memory; a restart of the daemon forgives.
+type limiter struct {
+	rates Rates
+	clock event.Clock
+
+	mu      sync.Mutex
+	buckets map[bucketKey]*rate.Limiter
+	streams map[string]int
+}
+
+func newLimiter(rates Rates, clock event.Clock) *limiter {
+	return &limiter{rates: rates, clock: clock, buckets: map[bucketKey]*rate.Limiter{}, streams: map[string]int{}}
+}
+
+// allow counts one request, tells the caller where he stands, and refuses it when the minute is used up.
+func (l *limiter) allow(h http.Header, who string, class rateClass) error {
+	limit := l.rates.of(class)
+	now := l.clock.Now()
+	l.mu.Lock()
+	b := l.bucket(bucketKey{who, class}, limit, now)
+	ok := b.AllowN(now, 1)
+	left := b.TokensAt(now)
+	l.mu.Unlock()
+
+	h.Set("X-RateLimit-Limit", strconv.Itoa(limit))
+	h.Set("X-RateLimit-Remaining", strconv.Itoa(max(0, int(left))))
+	h.Set("X-RateLimit-Reset", strconv.Itoa(int(math.Ceil((float64(limit)-left)*60/float64(limit)))))
+	if ok {
+		return nil
+	}
+	after := time.Duration((1 - left) * float64(time.Minute) / float64(limit))
+	return limited{fault.New(fault.Exhausted, "rate_limited", "%d requests a minute (%s) are used up; the next one is free in %d seconds",
+		limit, class, int(math.Ceil(after.Seconds()))), after}
+}
+
+func (l *limiter) bucket(key bucketKey, limit int, now time.Time) *rate.Limiter {
+	if b := l.buckets[key]; b != nil {
+		return b
+	}
+	if len(l.buckets) >= maxBuckets {
+		for k, b := range l.buckets {
+			if b.TokensAt(now) >= float64(b.Burst()) {
+				delete(l.buckets, k)
+			}
+		}
+	}
+	if overflow := (bucketKey{class: key.class}); len(l.buckets) >= maxBuckets && key != overflow {
+		return l.bucket(overflow, limit, now)
+	}
+	b := rate.NewLimiter(rate.Limit(float64(limit)/60), limit)
+	l.buckets[key] = b
+	return b
+}
+
+// open counts an event stream of a caller until it is released.
+func (l *limiter) open(who string) (release func(), err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.streams[who] >= l.rates.Streams {
+		return nil, fault.New(fault.Exhausted, "too_many_streams", "%d event streams are open; close one first", l.rates.Streams)
+	}
+	l.streams[who]++
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.streams[who]--; l.streams[who] == 0 {
+			delete(l.streams, who)
+		}
+	}, nil
+}
+
+// address is who an unauthenticated request counts against: the address, of IPv6 the network of 64 bits.
+func address(remote string) string {
+	ap, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		return "unknown"
+	}
+	addr := ap.Addr().Unmap().WithZone("")
+	if addr.Is6() {
+		return netip.PrefixFrom(addr, 64).Masked().String()
+	}
+	return addr.String()
+}

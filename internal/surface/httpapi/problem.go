@@ -1,0 +1,135 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+)
+
+// Problem is the answer to a request that was not done: a problem document of RFC 9457 whose Code is stable.
+type Problem struct {
+	Title      string     `json:"title" doc:"The HTTP status in words"`
+	Status     int        `json:"status" doc:"The HTTP status"`
+	Code       string     `json:"error" doc:"What went wrong, as a stable word; errors.json lists them"`
+	Detail     string     `json:"detail" doc:"What went wrong, as a sentence that says what to do"`
+	Suggestion string     `json:"suggestion,omitempty" doc:"How to proceed, where the detail alone does not say"`
+	RequestID  id.Request `json:"request_id" doc:"Names this request in the daemon's log"`
+	RetryAfter int64      `json:"retry_after,omitempty" doc:"Seconds after which it may work"`
+}
+
+// Error returns the detail.
+func (p *Problem) Error() string { return p.Detail }
+
+// GetStatus returns the HTTP status.
+func (p *Problem) GetStatus() int { return p.Status }
+
+// ContentType returns the media type of a problem document.
+func (p *Problem) ContentType(string) string { return problemType }
+
+const problemType = "application/problem+json"
+
+// statusOfCode is the status of the codes whose kind alone does not tell it.
+var statusOfCode = map[string]int{
+	"unauthenticated":                http.StatusUnauthorized,
+	"method_not_allowed":             http.StatusMethodNotAllowed,
+	"request_timeout":                http.StatusRequestTimeout,
+	"unsupported_media_type":         http.StatusUnsupportedMediaType,
+	"content_encoding_not_supported": http.StatusUnsupportedMediaType,
+	"range_not_satisfiable":          http.StatusRequestedRangeNotSatisfiable,
+	"misdirected_request":            http.StatusMisdirectedRequest,
+}
+
+var statusOfKind = map[fault.Kind]int{
+	fault.Internal:    http.StatusInternalServerError,
+	fault.Invalid:     http.StatusBadRequest,
+	fault.Denied:      http.StatusForbidden,
+	fault.Waiting:     http.StatusConflict,
+	fault.NotFound:    http.StatusNotFound,
+	fault.Conflict:    http.StatusConflict,
+	fault.Exhausted:   http.StatusTooManyRequests,
+	fault.Unavailable: http.StatusServiceUnavailable,
+}
+
+// StatusOf is the one table from faults to HTTP: the status of a kind of fault with a code.
+func StatusOf(kind fault.Kind, code string) int {
+	if status, ok := statusOfCode[code]; ok {
+		return status
+	}
+	if kind == fault.Exhausted && strings.HasSuffix(code, "_too_large") {
+		return http.StatusRequestEntityTooLarge
+	}
+	return statusOfKind[kind]
+}
+
+// limited is a fault after which waiting helps, and how long.
+type limited struct {
+	fault *fault.Error
+	after time.Duration
+}
+
+// Error returns the fault's message.
+func (l limited) Error() string { return l.fault.Error() }
+
+// Unwrap returns the fault itself, so that its kind and code are found.
+func (l limited) Unwrap() error { return l.fault }
+
+// problemOf says an error to the caller. What is not a fault, and every fault of kind Internal, is said without its cause.
+func problemOf(err error, request id.Request) *Problem {
+	p := &Problem{
+		Status: http.StatusInternalServerError, Code: "internal_error", RequestID: request,
+		Detail: "something broke inside the daemon; its log tells more under the request id",
+	}
+	if f, ok := errors.AsType[*fault.Error](err); ok {
+		p.Status, p.Code, p.Suggestion = StatusOf(f.Kind, f.Code), f.Code, f.Suggestion
+		if f.Kind != fault.Internal {
+			p.Detail = f.Msg
+		}
+	}
+	p.Title = http.StatusText(p.Status)
+	if l, ok := errors.AsType[limited](err); ok {
+		p.RetryAfter = int64((l.after + time.Second - 1) / time.Second)
+	} else if p.Status == http.StatusServiceUnavailable {
+		p.RetryAfter = 1
+	}
+	return p
+}
+
+// write sends the problem, unless the answer has begun: then nothing true can be said any more and the connection is cut.
+func (p *Problem) write(w http.ResponseWriter) {
+	if a, ok := w.(*answer); ok && a.status != 0 {
+		panic(http.ErrAbortHandler)
+	}
+	h := w.Header()
+	for _, name := range []string{"Content-Length", "Content-Encoding", "Content-Disposition", "ETag", "Last-Modified", "Accept-Ranges"} {
+		h.Del(name)
+	}
+	h.Set("Content-Type", problemType)
+	h.Set("Cache-Control", "no-store")
+	p.headers(h)
+	w.WriteHeader(p.Status)
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(p) // the caller has gone; there is nobody left to tell
+}
+
+func (p *Problem) headers(h http.Header) {
+	if p.Status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", `Bearer realm="agentbox"`)
+	}
+	if p.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.FormatInt(p.RetryAfter, 10))
+	}
+}
+
+// GetHeaders returns the headers that belong to the problem.
+func (p *Problem) GetHeaders() http.Header {
+	h := http.Header{}
+	p.headers(h)
+	return h
+}

@@ -1,0 +1,219 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/surface/httpapi/strictjson"
+)
+
+// route is what the outer handler has to know of an operation before it runs.
+type route struct {
+	pattern   string // of the mux
+	public    bool   // needs no key
+	rate      rateClass
+	json      bool // the body, if any, is JSON
+	needsBody bool
+	shape     reflect.Type // of the JSON body
+	maxBody   int64
+}
+
+// operation is a line of the table of operations: what the API document says about it, and how it is guarded.
+type operation struct {
+	id, method, path string // path as documented; {path} in last place of a files path matches slashes too
+	tag              string
+	summary          string
+	detail           string
+	status           int // of success; 0 means 200
+	public           bool
+	rate             rateClass
+	maxBody          int64
+	also             map[int]string // further answers than success, and what they say
+	raw              []string       // media types of an answer that is not JSON
+	responses        map[string]*huma.Response
+}
+
+func (op operation) document() huma.Operation {
+	d := huma.Operation{
+		OperationID: op.id, Method: op.method, Path: op.path, Tags: []string{op.tag}, Summary: op.summary, Description: op.detail,
+		DefaultStatus: op.status, MaxBodyBytes: -1, BodyReadTimeout: -1, Responses: op.responses, Security: []map[string][]string{{"key": {}}},
+	}
+	if op.public {
+		d.Security = []map[string][]string{}
+	}
+	return d
+}
+
+// adapter puts huma's operations into the server's mux.
+type adapter struct{ s *Server }
+
+func (a adapter) Handle(op *huma.Operation, handler func(huma.Context)) {
+	a.s.mux.HandleFunc(pattern(op.Method, op.Path), func(w http.ResponseWriter, r *http.Request) {
+		handler(request{humago.NewContext(op, r, w)})
+	})
+}
+
+func (a adapter) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.s.ServeHTTP(w, r) }
+
+// humaContext is named so because an embedded Context would hide the method of that name.
+type humaContext huma.Context
+
+// request is huma's view of a request. It answers what huma found wrong with 400 instead of 422, as the rest of the API does.
+type request struct{ humaContext }
+
+// SetStatus sends the status.
+func (c request) SetStatus(status int) {
+	if status == http.StatusUnprocessableEntity {
+		status = http.StatusBadRequest
+	}
+	c.humaContext.SetStatus(status)
+}
+
+func pattern(method, path string) string {
+	return method + " " + strings.Replace(path, "/files/{path}", "/files/{path...}", 1)
+}
+
+func (s *Server) admitRoute(op operation, input reflect.Type) {
+	rt := &route{pattern: pattern(op.method, op.path), public: op.public, rate: op.rate, maxBody: op.maxBody}
+	if rt.rate == "" {
+		rt.rate = rateGeneral
+	}
+	if rt.maxBody == 0 {
+		rt.maxBody = maxBody
+	}
+	if input != nil {
+		rt.json = op.method == http.MethodPost || op.method == http.MethodPut || op.method == http.MethodPatch
+		rt.shape = reflect.TypeFor[struct{}]()
+		if body, ok := input.FieldByName("Body"); ok {
+			rt.shape = body.Type
+			rt.needsBody = body.Type.Kind() != reflect.Pointer
+		}
+	}
+	s.routes[rt.pattern] = rt
+}
+
+// handle adds an operation whose request and answer are described by types: fields with path, query and header tags, and Body.
+func handle[I, O any](s *Server, op operation, do func(ctx context.Context, c call, in *I) (*O, error)) {
+	s.admitRoute(op, reflect.TypeFor[I]())
+	huma.Register(s.api, op.document(), func(ctx context.Context, in *I) (*O, error) {
+		c := callOf(ctx)
+		out, err := do(ctx, c, in)
+		if err != nil {
+			p := problemOf(err, c.request)
+			s.note(c, p, err)
+			return nil, p
+		}
+		return out, nil
+	})
+}
+
+// stream adds an operation that reads or writes the connection itself. The input type only documents its parameters and body.
+func stream[I any](s *Server, op operation, do func(w http.ResponseWriter, r *http.Request, c call) error) {
+	s.admitRoute(op, nil)
+	document := op.document()
+	described[I](s, &document)
+	s.mux.HandleFunc(pattern(op.method, op.path), func(w http.ResponseWriter, r *http.Request) {
+		c := callOf(r.Context())
+		if err := do(w, r, c); err != nil {
+			s.refuse(w, c, err)
+		}
+	})
+}
+
+// described adds an operation to the document by way of a throw-away API that shares the schemas.
+func described[I any](s *Server, op *huma.Operation) {
+	open := s.api.OpenAPI()
+	shadow := huma.NewAPI(huma.Config{OpenAPI: &huma.OpenAPI{Components: open.Components}}, nowhere{})
+	huma.Register(shadow, *op, func(context.Context, *I) (*struct{}, error) { return nil, nil })
+	item := shadow.OpenAPI().Paths[op.Path]
+	for _, method := range []*huma.Operation{item.Get, item.Put, item.Post, item.Delete, item.Patch} {
+		if method != nil {
+			open.AddOperation(method)
+		}
+	}
+}
+
+// nowhere is a router for operations that are only described.
+type nowhere struct{}
+
+func (nowhere) Handle(*huma.Operation, func(huma.Context))   {}
+func (nowhere) ServeHTTP(http.ResponseWriter, *http.Request) {}
+
+// apiConfig is how huma is set up: JSON only, no links into answers, and nothing served by itself.
+func apiConfig(version string) huma.Config {
+	return huma.Config{
+		OpenAPI: &huma.OpenAPI{
+			OpenAPI: "3.1.0",
+			Info: &huma.Info{
+				Title: "Agentbox", Version: version, License: &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"},
+				Description: "Runs AI agents that do real work without having to be trusted. Errors are problem documents (RFC 9457) with a stable `error`.",
+			},
+			Components: &huma.Components{
+				Schemas:         huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer),
+				SecuritySchemes: map[string]*huma.SecurityScheme{"key": {Type: "http", Scheme: "bearer", Description: "An API key"}},
+			},
+		},
+		Formats:                      map[string]huma.Format{"application/json": huma.DefaultJSONFormat, "json": huma.DefaultJSONFormat},
+		DefaultFormat:                "application/json",
+		RejectUnknownQueryParameters: true,
+		Transformers:                 []huma.Transformer{sayProblem},
+	}
+}
+
+// sayProblem turns what huma found wrong with a request into a problem document.
+func sayProblem(ctx huma.Context, _ string, v any) (any, error) {
+	model, ok := v.(*huma.ErrorModel)
+	if !ok {
+		return v, nil
+	}
+	c := callOf(ctx.Context())
+	if model.Status != http.StatusUnprocessableEntity && model.Status != http.StatusBadRequest || len(model.Errors) == 0 {
+		return problemOf(errors500(model), c.request), nil
+	}
+	return problemOf(wrongField(ctx.Operation(), model.Errors[0]), c.request), nil
+}
+
+func errors500(model *huma.ErrorModel) error {
+	return fault.New(fault.Internal, "internal_error", "unexpected answer of the router: %s", model.Detail)
+}
+
+// wrongField says what is wrong with the value of one field or parameter.
+func wrongField(op *huma.Operation, d *huma.ErrorDetail) error {
+	where, name, _ := strings.Cut(d.Location, ".")
+	switch {
+	case where == "body" && strings.HasPrefix(d.Message, "expected required property "):
+		missing, _, _ := strings.Cut(strings.TrimPrefix(d.Message, "expected required property "), " ")
+		return fault.New(fault.Invalid, "missing_field", "the field %q is missing", join(name, missing))
+	case where == "body":
+		return fault.New(fault.Invalid, strictjson.CodeType, "the field %q is not accepted: %s", name, d.Message)
+	case d.Message == "unknown query parameter":
+		e := fault.New(fault.Invalid, "unknown_parameter", "there is no parameter %.64q", name)
+		var known []string
+		for _, p := range op.Parameters {
+			if p.In == "query" {
+				known = append(known, p.Name)
+			}
+		}
+		if near := strictjson.Nearest(name, known); near != "" {
+			return e.With("did you mean " + near + "?")
+		}
+		if len(known) > 0 {
+			return e.With("the parameters are " + strings.Join(known, ", "))
+		}
+		return e
+	}
+	return fault.New(fault.Invalid, "invalid_parameter", "the %s parameter %.64q is not accepted: %s", where, name, d.Message)
+}
+
+func join(prefix, name string) string {
+	if prefix == "" {
+		return name
+	}
+	return prefix + "." + name
+}

@@ -1,0 +1,193 @@
+// Package httpapi is the HTTP API: a table of operations, each of which reads a request, calls one service and writes its answer.
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+)
+
+// Limits of a connection. A request that breaks one is answered and its connection closed.
+const (
+	headerTimeout  = 10 * time.Second // to send the headers
+	idleTimeout    = 2 * time.Minute  // between two requests of a connection
+	maxHeaderBytes = 32 << 10
+	bodyTimeout    = 30 * time.Second // to send a JSON body; each piece of an upload gets as long
+	writeTimeout   = 30 * time.Second // for each piece of an answer to be taken
+	maxBody        = 1 << 20          // bytes of a JSON body where the operation says nothing else
+	stopTimeout    = 5 * time.Second  // for answers under way, when the daemon stops
+)
+
+// Config is what a server is made of.
+type Config struct {
+	Services Services
+	Clock    event.Clock
+	IDs      *id.Source
+	Log      *slog.Logger
+	Version  string   // of the daemon
+	Hosts    []string // host names besides loopback's by which clients may reach the server; a wrong Host is refused
+	Rates    Rates    // the zero value means DefaultRates
+}
+
+// Server answers the HTTP API.
+type Server struct {
+	Config
+	api     huma.API
+	mux     *http.ServeMux
+	routes  map[string]*route // by the mux's pattern
+	limiter *limiter
+	done    chan struct{} // closed when the server stops; event streams end with it
+}
+
+// New makes a server; it listens nowhere yet.
+func New(c Config) *Server {
+	if c.Rates == (Rates{}) {
+		c.Rates = DefaultRates()
+	}
+	s := &Server{
+		Config: c, mux: http.NewServeMux(), routes: map[string]*route{},
+		limiter: newLimiter(c.Rates, c.Clock), done: make(chan struct{}),
+	}
+	s.api = huma.NewAPI(apiConfig(c.Version), adapter{s})
+	s.register()
+	return s
+}
+
+// Run serves on the listener until ctx ends; then answers under way get a moment, and event streams end at once, without a `complete`.
+func (s *Server) Run(ctx context.Context, l net.Listener) error {
+	hs := &http.Server{
+		Handler: s, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
+	}
+	served := make(chan error, 1)
+	go func() { served <- hs.Serve(l) }()
+	select {
+	case err := <-served:
+		s.stop()
+		return err
+	case <-ctx.Done():
+	}
+	s.stop()
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	err := hs.Shutdown(grace)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = hs.Close()
+	}
+	if served := <-served; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
+	return err
+}
+
+// stop ends the event streams.
+func (s *Server) stop() { close(s.done) }
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := call{begun: s.Clock.Now(), request: s.requestID(r), correlation: s.correlationID(r)}
+	a := &answer{ResponseWriter: w}
+	s.present(a.Header(), c)
+	defer s.finish(a, r, &c)
+	if err := s.serve(a, r, &c); err != nil {
+		s.refuse(a, c, err)
+	}
+}
+
+// serve finds the operation, admits the caller and hands over.
+func (s *Server) serve(w *answer, r *http.Request, c *call) error {
+	if err := s.checkHost(r); err != nil {
+		return err
+	}
+	rt, err := s.match(w, r)
+	if err != nil {
+		return err
+	}
+	c.route = rt
+	if !rt.public {
+		if err := s.admit(w, r, c); err != nil {
+			return err
+		}
+	}
+	if err := s.prepare(w, r, c); err != nil {
+		return err
+	}
+	s.mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callKey{}, *c)))
+	return nil
+}
+
+// refuse answers with the problem and keeps the cause for the log.
+func (s *Server) refuse(w http.ResponseWriter, c call, err error) {
+	p := problemOf(err, c.request)
+	s.note(c, p, err)
+	p.write(w)
+}
+
+// note logs the cause of an answer that does not tell it.
+func (s *Server) note(c call, p *Problem, err error) {
+	if p.Status >= http.StatusInternalServerError {
+		s.Log.Error("request failed", slog.String("request_id", string(c.request)), slog.String("error", p.Code), slog.String("cause", err.Error()))
+	}
+}
+
+// answer remembers what was answered.
+type answer struct {
+	http.ResponseWriter
+	status int
+	bytes  int64
+}
+
+// WriteHeader sends the status.
+func (a *answer) WriteHeader(status int) {
+	if a.status == 0 && status >= 200 {
+		a.status = status
+	}
+	a.ResponseWriter.WriteHeader(status)
+}
+
+// Write sends a piece of the body.
+func (a *answer) Write(p []byte) (int, error) {
+	if a.status == 0 {
+		a.status = http.StatusOK
+	}
+	n, err := a.ResponseWriter.Write(p)
+	a.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap returns the writer underneath, for http.ResponseController.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// finish logs the request and turns a panic into an answer.
+func (s *Server) finish(w *answer, r *http.Request, c *call) {
+	broken := recover()
+	if broken != nil && broken != http.ErrAbortHandler {
+		s.Log.Error("request panicked", slog.String("request_id", string(c.request)), slog.Any("cause", broken))
+		if w.status == 0 {
+			problemOf(errPanicked, c.request).write(w)
+			broken = nil
+		} else {
+			broken = http.ErrAbortHandler
+		}
+	}
+	pattern := "none"
+	if c.route != nil {
+		pattern = c.route.pattern
+	}
+	s.Log.LogAttrs(r.Context(), slog.LevelInfo, "request", slog.String("request_id", string(c.request)), slog.String("route", pattern),
+		slog.Int("status", w.status), slog.Int64("bytes", w.bytes), slog.String("principal", string(c.caller.Principal)),
+		slog.Duration("took", s.Clock.Now().Sub(c.begun)), slog.Bool("cut_off", broken != nil))
+	if broken != nil {
+		panic(broken)
+	}
+}
+
+var errPanicked = errors.New("panic")

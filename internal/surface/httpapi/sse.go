@@ -1,0 +1,176 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"iter"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"time"
+
+	"agentbox/internal/domain/fault"
+)
+
+// heartbeat is how often an event stream without news says that it lives.
+const heartbeat = 15 * time.Second
+
+// message is one event of an event stream.
+type message struct {
+	id   uint64 // the cursor: what a client sends as Last-Event-ID
+	name string // of the event; "" for the default
+	data []byte
+	last bool // the stream is complete with it
+}
+
+// feed sends an event stream until the source ends, the client goes, is too slow, or the server stops. The source is read no further than
+// the client takes it, and every message has a cursor, so a client that was cut off goes on where it was, and slows nobody down meanwhile.
+func (s *Server) feed(w http.ResponseWriter, r *http.Request, c call, source func(ctx context.Context) iter.Seq2[message, error]) error {
+	release, err := s.limiter.open(string(c.caller.Principal))
+	if err != nil {
+		return err
+	}
+	defer release()
+
+	ctx, cancel := context.WithCancel(r.Context())
+	next := make(chan message)
+	failed := make(chan error, 1)
+	go func() {
+		defer close(next)
+		for m, err := range source(ctx) {
+			if err != nil {
+				failed <- err
+				return
+			}
+			select {
+			case next <- m:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	defer func() {
+		cancel()
+		for range next { // until the reader has ended
+		}
+	}()
+
+	// Nothing is answered before the source has said something or has had a moment to fail, so that a refusal is still a problem document.
+	pipe := &eventPipe{w: w, control: http.NewResponseController(w), now: s.Clock.Now}
+	for {
+		beat, stop := s.Clock.NewTimer(pipe.patience())
+		var err error
+		select {
+		case m, ok := <-next:
+			if !ok {
+				stop()
+				return s.broken(c, pipe, failed)
+			}
+			if err = pipe.send(m); err == nil && m.last {
+				stop()
+				return nil
+			}
+		case <-beat:
+			err = pipe.comment()
+		case <-r.Context().Done():
+			err = r.Context().Err()
+		case <-s.done:
+			err = http.ErrServerClosed
+		}
+		stop()
+		if err != nil {
+			return nil // the client went, was too slow, or is to come back: it has its cursor
+		}
+	}
+}
+
+// broken ends a stream whose source has ended before the stream was complete: with a problem where nothing was sent yet, else by cutting
+// the connection, which no client takes for an end.
+func (s *Server) broken(c call, pipe *eventPipe, failed <-chan error) error {
+	select {
+	case err := <-failed:
+		if !pipe.open {
+			return err
+		}
+		s.Log.Error("event stream broke", slog.String("request_id", string(c.request)), slog.String("cause", err.Error()))
+		panic(http.ErrAbortHandler)
+	default:
+		if !pipe.open {
+			return pipe.comment()
+		}
+		return nil
+	}
+}
+
+// eventPipe writes the format of event streams. Each write has a deadline of its own.
+type eventPipe struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	now     func() time.Time
+	open    bool
+	buf     bytes.Buffer
+}
+
+// patience is how long to wait for the source before saying something: at first only a moment, so that the headers go out.
+func (p *eventPipe) patience() time.Duration {
+	if p.open {
+		return heartbeat
+	}
+	return 20 * time.Millisecond
+}
+
+func (p *eventPipe) send(m message) error {
+	p.buf.Reset()
+	p.buf.WriteString("id: " + strconv.FormatUint(m.id, 10) + "\n")
+	if m.name != "" {
+		p.buf.WriteString("event: " + m.name + "\n")
+	}
+	for line := range bytes.Lines(m.data) {
+		p.buf.WriteString("data: ")
+		p.buf.Write(bytes.TrimRight(line, "\r\n"))
+		p.buf.WriteByte('\n')
+	}
+	p.buf.WriteByte('\n')
+	return p.flush()
+}
+
+func (p *eventPipe) comment() error {
+	p.buf.Reset()
+	p.buf.WriteString(": still here\n\n")
+	return p.flush()
+}
+
+func (p *eventPipe) flush() error {
+	if !p.open {
+		p.open = true
+		h := p.w.Header()
+		h.Set("Content-Type", "text/event-stream")
+		h.Set("X-Accel-Buffering", "no")
+		p.w.WriteHeader(http.StatusOK)
+	}
+	_ = p.control.SetWriteDeadline(p.now().Add(writeTimeout)) // a writer without deadlines is not slow
+	if _, err := p.w.Write(p.buf.Bytes()); err != nil {
+		return err
+	}
+	return p.control.Flush()
+}
+
+// cursor is the first place that a stream is to send: after Last-Event-ID, which a client repeats by itself, else the parameter; ok is
+// false where neither was sent.
+func cursor(r *http.Request, parameter string) (from uint64, ok bool, err error) {
+	if last := r.Header.Get("Last-Event-ID"); last != "" {
+		n, err := strconv.ParseUint(last, 10, 63)
+		if err != nil {
+			return 0, false, fault.New(fault.Invalid, "invalid_parameter", "Last-Event-ID %.32q is not a cursor of this stream", last)
+		}
+		return n + 1, true, nil
+	}
+	if sent := r.URL.Query().Get(parameter); sent != "" {
+		n, err := strconv.ParseUint(sent, 10, 63)
+		if err != nil {
+			return 0, false, fault.New(fault.Invalid, "invalid_parameter", "%s %.32q is not a number", parameter, sent)
+		}
+		return max(n, 1), true, nil
+	}
+	return 0, false, nil
+}
