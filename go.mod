@@ -2,30 +2,20 @@ module agentbox
 
 go 1.26.8
 
-require github.com/gowebpki/jcs v1.0.2
-
-require pgregory.net/rapid v1.3.0
-
-require golang.org/x/sys v0.49.0
-
 require (
-	github.com/google/go-cmp v0.7.0
-	golang.org/x/tools v0.52.0
-)
-
-require (
-	golang.org/x/mod v0.42.0 // indirect
-	golang.org/x/sync v0.24.0 // indirect
-)
-require (
-	github.com/gowebpki/jcs v1.0.2
-	mvdan.cc/sh/v3 v3.14.1
-)
-
-require go.yaml.in/yaml/v3 v3.0.6 // indirect
 	github.com/danielgtaylor/huma/v2 v2.37.2
+	github.com/google/go-cmp v0.7.0
+	github.com/gowebpki/jcs v1.0.2
+	go.uber.org/goleak v1.3.0
+	golang.org/x/sys v0.49.0
 	golang.org/x/time v0.16.0
+	golang.org/x/tools v0.52.0
+	mvdan.cc/sh/v3 v3.14.1
 	pgregory.net/rapid v1.3.0
 )
 
-require go.uber.org/goleak v1.3.0
+require (
+	go.yaml.in/yaml/v3 v3.0.6 // indirect
+	golang.org/x/mod v0.42.0 // indirect
+	golang.org/x/sync v0.24.0 // indirect
+)
