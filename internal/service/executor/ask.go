@@ -115,7 +115,7 @@ func (r *ride) goOn(ctx context.Context, question policy.Approval, resumed event
 		}
 		return r.finish(ctx, run.EventCancelled, r.origin, "an operation was interrupted, and nobody let the run go on")
 	}
-	action, err := policy.ParseAction(question.Request)
+	action, err := askedAbout(question)
 	if err != nil {
 		return err
 	}

@@ -141,13 +141,13 @@ func (r *ride) approved(ctx context.Context, t task) error {
 	if err != nil {
 		return err
 	}
-	asked, err := policy.ParseAction(question.Request)
+	asked, err := askedAbout(question)
 	if err != nil {
 		return r.conclude(ctx, t, failure(run.CategoryPolicy, err))
 	}
 	t.action = asked
 	if question.Status != policy.Approved {
-		t.ruling = policy.Ruling{Action: asked, Canonical: question.Request}
+		t.ruling = policy.Ruling{Action: asked}
 		t.ruling.Decision = answerDecision(question)
 		return r.conclude(ctx, t, denial(t))
 	}
@@ -159,6 +159,18 @@ func (r *ride) approved(ctx context.Context, t task) error {
 		return r.conclude(ctx, t, denial(t))
 	}
 	return r.perform(ctx, t, question.ID)
+}
+
+// askedAbout returns the action of a question. The document may have been written with other escapes; what counts is the canonical form.
+func askedAbout(question policy.Approval) (policy.Action, error) {
+	canonical, err := policy.Canonicalize(question.Request)
+	if err != nil {
+		return policy.Action{}, err
+	}
+	if event.DigestOf(canonical) != question.ActionHash {
+		return policy.Action{}, policy.ErrPermitMismatch
+	}
+	return policy.ParseAction(canonical)
 }
 
 // answerDecision is the decision that a person's refusal, or silence, amounts to.
