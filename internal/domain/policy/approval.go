@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"encoding/json"
 	"time"
 
 	"agentbox/internal/domain/event"
@@ -32,6 +31,28 @@ const (
 	ScopeTemplate  Scope = "template"
 )
 
+// Stored is JSON that is canonical again whenever it was read: encoding/json rewrites what it embeds, and an approval is for exact bytes.
+type Stored []byte
+
+// MarshalJSON returns the bytes.
+func (s Stored) MarshalJSON() ([]byte, error) {
+	if s == nil {
+		return []byte("null"), nil
+	}
+	return s, nil
+}
+
+// UnmarshalJSON makes the bytes canonical.
+func (s *Stored) UnmarshalJSON(raw []byte) error {
+	if string(raw) == "null" {
+		*s = nil
+		return nil
+	}
+	canonical, err := Canonicalize(raw)
+	*s = canonical
+	return err
+}
+
 // Question is what a person reads. The daemon renders What, Why and Impact from the action; AgentWords are the agent's own, escaped, and
 // are shown apart and marked as such.
 type Question struct {
@@ -52,12 +73,12 @@ type Approval struct {
 	Step      id.Step      `json:"step_id,omitempty"`
 	Operation string       `json:"operation_id,omitempty"`
 
-	Action     string          `json:"action"`        // its type
-	Title      string          `json:"title"`         // one line
-	Request    json.RawMessage `json:"request"`       // the action's canonical bytes
-	ActionHash event.Digest    `json:"action_sha256"` // of Request
-	Bundle     event.Digest    `json:"policy_bundle,omitzero"`
-	Question   Question        `json:"question"`
+	Action     string       `json:"action"`        // its type
+	Title      string       `json:"title"`         // one line
+	Request    Stored       `json:"request"`       // the action's canonical bytes
+	ActionHash event.Digest `json:"action_sha256"` // of Request
+	Bundle     event.Digest `json:"policy_bundle,omitzero"`
+	Question   Question     `json:"question"`
 
 	RequestedBy id.Principal   `json:"requested_by"`
 	RequestedAt time.Time      `json:"requested_at"`

@@ -122,12 +122,8 @@ func (a Approval) Use(canonical []byte, action Action, now time.Time) (ApprovalU
 	if !now.Before(a.ExpiresAt) {
 		return ApprovalUsed{}, ErrApprovalExpired
 	}
-	stored, err := Canonicalize(a.Request)
-	if err != nil {
-		return ApprovalUsed{}, err
-	}
 	digest := event.DigestOf(canonical)
-	if digest != a.ActionHash || string(stored) != string(canonical) ||
+	if digest != a.ActionHash || string(a.Request) != string(canonical) ||
 		a.Bundle != action.Bundle || a.RequestedBy != action.Principal || a.Workspace != action.Workspace {
 		return ApprovalUsed{}, ErrApprovalMismatch
 	}

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"encoding/json"
 	"time"
 
 	"agentbox/internal/domain/event"
@@ -24,6 +23,13 @@ const (
 	RequiresApprovalType  = "policy.requires_approval"
 )
 
+// The names of the documents of permission, beside ApprovalProjection.
+const (
+	StandingProjection   = "standing_approvals"
+	KillSwitchProjection = "kill_switches"
+	BundleProjection     = "policy_bundles"
+)
+
 // The entity types under which these events are found.
 const (
 	ApprovalEntity   = "approval"
@@ -35,17 +41,17 @@ const (
 
 // ApprovalRequested is the data of approval.requested.
 type ApprovalRequested struct {
-	Approval   id.Approval     `json:"approval_id"`
-	Space      id.Space        `json:"space_id,omitempty"`
-	Operation  string          `json:"operation_id,omitempty"`
-	Action     string          `json:"action"`
-	Title      string          `json:"title"`
-	Request    json.RawMessage `json:"request"` // the action; its canonical form hashes to ActionHash
-	ActionHash event.Digest    `json:"action_sha256"`
-	Bundle     event.Digest    `json:"policy_bundle,omitzero"`
-	Question   Question        `json:"question"`
-	Scope      Scope           `json:"scope"`
-	ExpiresAt  time.Time       `json:"expires_at"`
+	Approval   id.Approval  `json:"approval_id"`
+	Space      id.Space     `json:"space_id,omitempty"`
+	Operation  string       `json:"operation_id,omitempty"`
+	Action     string       `json:"action"`
+	Title      string       `json:"title"`
+	Request    Stored       `json:"request"` // the action's canonical bytes
+	ActionHash event.Digest `json:"action_sha256"`
+	Bundle     event.Digest `json:"policy_bundle,omitzero"`
+	Question   Question     `json:"question"`
+	Scope      Scope        `json:"scope"`
+	ExpiresAt  time.Time    `json:"expires_at"`
 }
 
 // ApprovalDecided is the data of approval.decided.

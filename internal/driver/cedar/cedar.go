@@ -1,0 +1,230 @@
+// Package cedar evaluates policy bundles with the Cedar policy language.
+package cedar
+
+import (
+	"fmt"
+	"iter"
+	"strings"
+	"sync"
+
+	cedar "github.com/cedar-policy/cedar-go"
+	"github.com/cedar-policy/cedar-go/types"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/policy"
+)
+
+// maxCompiled is how many bundles are kept compiled; each takes some hundred KiB at most.
+const maxCompiled = 256
+
+// Evaluator implements policy.Evaluator. Make it with New.
+type Evaluator struct {
+	mu       sync.RWMutex
+	compiled map[event.Digest]*compiled
+}
+
+var _ policy.Evaluator = (*Evaluator)(nil)
+
+// New returns an evaluator without compiled bundles.
+func New() *Evaluator { return &Evaluator{compiled: map[event.Digest]*compiled{}} }
+
+// compiled is a bundle ready to be evaluated; its rules stand in the order of the text.
+type compiled struct {
+	policies []*cedar.Policy
+	ids      []cedar.PolicyID
+	rules    map[cedar.PolicyID]rule
+}
+
+type rule struct {
+	policy.Rule
+	place int
+	asks  bool
+}
+
+// All yields the policies in the order of the text, so that answers do not depend on the order of a map.
+func (c *compiled) All() iter.Seq2[cedar.PolicyID, *cedar.Policy] {
+	return func(yield func(cedar.PolicyID, *cedar.Policy) bool) {
+		for i, p := range c.policies {
+			if !yield(c.ids[i], p) {
+				return
+			}
+		}
+	}
+}
+
+// Validate implements policy.Evaluator.
+func (e *Evaluator) Validate(b policy.Bundle) error {
+	_, err := compile(b)
+	return err
+}
+
+// Evaluate implements policy.Evaluator.
+func (e *Evaluator) Evaluate(b policy.Bundle, f policy.Facts) (policy.Verdict, error) {
+	c, err := e.bundle(b)
+	if err != nil {
+		return policy.Verdict{}, err
+	}
+	decision, diagnostic := cedar.Authorize(c, nobody{}, request(f))
+	if len(diagnostic.Errors) > 0 {
+		first := diagnostic.Errors[0]
+		return policy.Verdict{Rules: []policy.Rule{{
+			ID: string(first.PolicyID), Code: policy.ReasonPolicyUnavailable,
+			Reason: "the policy " + string(first.PolicyID) + " cannot be evaluated: " + first.Message,
+		}}}, nil
+	}
+	verdict := policy.Verdict{Rules: make([]policy.Rule, 0, len(diagnostic.Reasons))}
+	asks := false
+	for _, reason := range diagnostic.Reasons {
+		asks = asks || c.rules[reason.PolicyID].asks
+	}
+	for _, reason := range diagnostic.Reasons {
+		r := c.rules[reason.PolicyID]
+		if decision == cedar.Allow && asks && !r.asks {
+			continue // it permits, but another one that permits asks
+		}
+		verdict.Rules = append(verdict.Rules, r.Rule)
+	}
+	switch {
+	case decision != cedar.Allow || len(diagnostic.Reasons) == 0:
+		verdict.Outcome = policy.Deny
+	case asks:
+		verdict.Outcome = policy.RequireApproval
+	default:
+		verdict.Outcome = policy.Allow
+	}
+	return verdict, nil
+}
+
+// bundle returns a bundle compiled, and compiles it if it was not seen before. What is kept is found by a hash that was checked, never by
+// a name.
+func (e *Evaluator) bundle(b policy.Bundle) (*compiled, error) {
+	e.mu.RLock()
+	c := e.compiled[b.Hash]
+	e.mu.RUnlock()
+	if c != nil {
+		return c, nil
+	}
+	if err := b.Verify(); err != nil {
+		return nil, err
+	}
+	c, err := compile(b)
+	if err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.compiled) >= maxCompiled {
+		clear(e.compiled)
+	}
+	e.compiled[b.Hash] = c
+	return c, nil
+}
+
+// compile parses a bundle and checks its annotations.
+func compile(b policy.Bundle) (*compiled, error) {
+	if len(b.Cedar) > policy.MaxBundleBytes {
+		return nil, fault.New(fault.Invalid, "policy_too_large", "the policy has %d bytes; the limit is %d", len(b.Cedar), policy.MaxBundleBytes)
+	}
+	list, err := cedar.NewPolicyListFromBytes(b.Name, []byte(b.Cedar))
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Invalid, "policy_invalid", "the policy cannot be read: %.300s", strings.TrimPrefix(err.Error(), "parser error: "))
+	}
+	c := &compiled{rules: make(map[cedar.PolicyID]rule, len(list))}
+	for i, p := range list {
+		r, err := annotated(p, i)
+		if err != nil {
+			return nil, err
+		}
+		id := cedar.PolicyID(r.ID)
+		if _, twice := c.rules[id]; twice {
+			return nil, at(p, "the @id %q stands on two policies", r.ID)
+		}
+		c.rules[id] = r
+		c.ids = append(c.ids, id)
+		c.policies = append(c.policies, p)
+	}
+	return c, nil
+}
+
+// annotated reads the annotations of a policy.
+func annotated(p *cedar.Policy, place int) (rule, error) {
+	notes := p.Annotations()
+	r := rule{place: place, Rule: policy.Rule{
+		ID: string(notes["id"]), Code: string(notes["code"]), Reason: string(notes["reason"]), Suggestion: string(notes["suggestion"]),
+	}}
+	if r.ID == "" {
+		r.ID = fmt.Sprintf("policy%d", place)
+	}
+	switch decision, ok := notes["decision"]; {
+	case !ok:
+	case decision == "require_approval" && p.Effect() == cedar.Permit:
+		r.asks = true
+	default:
+		return rule{}, at(p, `@decision is %q; it may only be "require_approval", on a permit`, string(decision))
+	}
+	for name := range notes {
+		switch name {
+		case "id", "code", "reason", "suggestion", "decision":
+		default:
+			return rule{}, at(p, "the annotation @%s is not known; use @id, @code, @reason, @suggestion and @decision", name)
+		}
+	}
+	return r, nil
+}
+
+func at(p *cedar.Policy, format string, args ...any) error {
+	pos := p.Position()
+	return fault.New(fault.Invalid, "policy_invalid", "line %d, column %d: %s", pos.Line, pos.Column, fmt.Sprintf(format, args...))
+}
+
+// nobody is a store of entities without any: policies decide by the request alone, so that a decision can be made again from the log.
+type nobody struct{}
+
+func (nobody) Get(types.EntityUID) (types.Entity, bool) { return types.Entity{}, false }
+
+// kinds are the entity types of principals.
+var kinds = map[string]cedar.EntityType{"usr_": "User", "agt_": "Agent", "svc_": "Service"}
+
+// request writes facts as a Cedar request.
+func request(f policy.Facts) cedar.Request {
+	kind := cedar.EntityType("Nobody")
+	if len(f.Principal) > 4 {
+		if k, ok := kinds[string(f.Principal[:4])]; ok {
+			kind = k
+		}
+	}
+	resource := types.NewEntityUID("Workspace", types.String(f.Workspace))
+	if f.Space != "" {
+		resource = types.NewEntityUID("Space", types.String(f.Space))
+	}
+	return cedar.Request{
+		Principal: types.NewEntityUID(kind, types.String(f.Principal)),
+		Action:    types.NewEntityUID("Action", types.String(f.Action)),
+		Resource:  resource,
+		Context: types.NewRecord(types.RecordMap{
+			"workspace":  types.String(f.Workspace),
+			"role":       types.String(f.Role),
+			"path":       types.String(f.Path),
+			"size_bytes": types.Long(f.Size),
+			"max_bytes":  types.Long(f.MaxBytes),
+			"overwrite":  types.Boolean(f.Overwrite),
+			"command":    types.String(f.Command),
+			"args":       texts(f.Args),
+			"line":       types.String(f.Line),
+			"traits":     texts(f.Traits),
+			"timeout_ms": types.Long(f.TimeoutMS),
+			"tool":       types.String(f.Tool),
+			"method":     types.String(f.Method),
+			"target":     types.String(f.Target),
+		}),
+	}
+}
+
+func texts(list []string) types.Set {
+	values := make([]types.Value, len(list))
+	for i, text := range list {
+		values[i] = types.String(text)
+	}
+	return types.NewSet(values...)
+}

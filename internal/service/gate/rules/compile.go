@@ -1,0 +1,339 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/service/gate/shell"
+)
+
+// text is what people read about a rule.
+type text struct{ reason, suggestion string }
+
+// traitTexts explain the traits; their keys are the traits that the short form knows.
+var traitTexts = map[string]text{
+	policy.TraitDeletesTree:    {"it deletes a folder, or files whose number is not known", "Delete single files by name, with deleteFile or rm."},
+	policy.TraitInstalls:       {"it installs packages: code of others that may run at once", "Do without the package, or ask for approval."},
+	policy.TraitRunsFile:       {"it runs a file", "Put the code into the command itself."},
+	policy.TraitUnresolved:     {"what it runs is only known when it runs", "Write the command out, without eval and without variables in its place."},
+	policy.TraitUnknownOptions: {"its arguments are only known when it runs", "Write the arguments out."},
+	policy.TraitPoisons:        {"it changes what later commands mean", "Set the variable for a single program only, or call the program by its full path."},
+	policy.TraitRecursive:      {"it works on a whole tree", "Name the files."},
+	policy.TraitOutside:        {"it opens a file outside the space", "Use the files of the space."},
+	policy.TraitByPath:         {"it is named by a path", "Call it by its name."},
+	policy.TraitOwnProgram:     {"it is a program that somebody put into the space", "Run it through its interpreter."},
+	policy.TraitFunction:       {"it is a function of the command line", "Write the commands out."},
+	policy.TraitInlineCode:     {"it runs code that stands in its arguments", "Put the code into a file."},
+	policy.TraitNetwork:        {"a space has no network", "Put the data into the space as files: createFile, an upload, or a folder given when the space is made."},
+	policy.TraitPrivilege:      {"it exists to gain rights, or to reach another machine or the kernel", "Work as the space's own user on the space's own files; nothing here needs more rights."},
+	policy.TraitInterpreter:    {"it can run anything that it is given", "Use a program that does one thing."},
+}
+
+// Traits returns the traits that the short form knows, in order.
+func Traits() []string {
+	var list []string
+	for trait := range traitTexts {
+		list = append(list, trait)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// entry says what is wrong with an entry of a list.
+func entry(key, value string) error {
+	if len(value) > maxEntry || !utf8.ValidString(value) || strings.ContainsFunc(value, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
+		return fmt.Errorf("an entry of %s has control characters or more than %d bytes", key, maxEntry)
+	}
+	switch key {
+	case "commands":
+		name, _, _ := strings.Cut(value, " ")
+		if strings.Contains(name, "/") || strings.Contains(name, "*") && value != "*" || name == "" {
+			return fmt.Errorf("%q is not a command: a name without a folder, the words that must follow it, or *", value)
+		}
+	case "paths":
+		if strings.HasPrefix(value, "/") || strings.ContainsAny(value, "?[]{}\\") || strings.Contains("/"+value+"/", "/../") {
+			return fmt.Errorf("%q is not a path glob: relative, with * for anything", value)
+		}
+	case "domains":
+		rest := strings.TrimPrefix(value, "*.")
+		if value != "*" && (rest == "" || strings.Trim(rest, "abcdefghijklmnopqrstuvwxyz0123456789.-_:") != "") {
+			return fmt.Errorf("%q is not a domain: a host in small letters, *.host, or *", value)
+		}
+	case "traits":
+		if _, ok := traitTexts[value]; !ok {
+			return fmt.Errorf("%q is not a trait; did you mean %s?", value, nearest(value, Traits()))
+		}
+	}
+	return nil
+}
+
+// The actions of the rules.
+const (
+	reads    = `[Action::"file.read", Action::"file.list", Action::"file.archive"]`
+	writes   = `[Action::"file.create", Action::"file.edit", Action::"file.delete"]`
+	files    = `[Action::"file.read", Action::"file.list", Action::"file.archive", Action::"file.create", Action::"file.edit", Action::"file.delete"]`
+	control  = `[Action::"space.create", Action::"space.start", Action::"space.update", Action::"space.destroy", Action::"run.start"]`
+	effects  = `[Action::"file.create", Action::"file.edit", Action::"file.delete", Action::"shell.exec", Action::"space.create", Action::"space.start", Action::"space.update", Action::"space.destroy", Action::"run.start", Action::"run.continue", Action::"external.write"]`
+	anything = `principal, action, resource`
+)
+
+// writer writes Cedar.
+type writer struct{ strings.Builder }
+
+// rule writes one policy. The answer is allow, ask or deny; an empty condition always holds.
+func (w *writer) rule(answer, id, code string, t text, scope, when string) {
+	fmt.Fprintf(w, "@id(%s)\n", quote(id))
+	effect := "permit"
+	switch answer {
+	case "ask":
+		fmt.Fprintf(w, "@decision(\"require_approval\")\n")
+	case "deny":
+		effect = "forbid"
+	}
+	if code != "" {
+		fmt.Fprintf(w, "@code(%s)\n", quote(code))
+	}
+	if t.reason != "" {
+		fmt.Fprintf(w, "@reason(%s)\n", quote(t.reason))
+	}
+	if t.suggestion != "" {
+		fmt.Fprintf(w, "@suggestion(%s)\n", quote(t.suggestion))
+	}
+	fmt.Fprintf(w, "%s (%s)", effect, scope)
+	if when != "" {
+		fmt.Fprintf(w, "\nwhen { %s }", when)
+	}
+	w.WriteString(";\n\n")
+}
+
+// Compile writes a spec as Cedar and returns its bundle.
+func Compile(s Spec) (policy.Bundle, error) {
+	if s.FileBytes == 0 {
+		s.FileBytes = 10 << 20
+	}
+	if s.CommandMS == 0 {
+		s.CommandMS = 30_000
+	}
+	if s.Name == "" {
+		s.Name = "custom"
+	}
+	w := &writer{}
+	w.rule("allow", "message.send", "", text{}, `principal, action == Action::"message.send", resource`, "")
+	w.rule("allow", "control.users", "", text{"people may keep spaces and start runs", ""}, `principal is User, action in `+control+`, resource`, "")
+	w.rule("ask", "run.continue", "", text{"an operation was interrupted and its outcome is not known", ""}, `principal, action == Action::"run.continue", resource`, "")
+	w.rule("deny", "viewers", policy.ReasonRoleTooLow, text{"a viewer only reads", "Ask an owner for the role member."}, `principal, action in `+effects+`, resource`, `context.role == "viewer"`)
+	s.files(w)
+	s.commands(w)
+	s.domains(w)
+	s.tools(w)
+	return policy.NewBundle(s.Name, w.String(), policy.Limits{FileBytes: s.FileBytes, CommandMS: s.CommandMS, Blocked: s.Deny.Paths})
+}
+
+func (s Spec) files(w *writer) {
+	if s.Read {
+		w.rule("allow", "files.read", "", text{}, `principal, action in `+reads+`, resource`, "")
+	}
+	if s.Write {
+		w.rule("allow", "files.write", "", text{}, `principal, action in `+writes+`, resource`, "")
+	}
+	scope := `principal, action in ` + files + `, resource`
+	if when := globs(s.Allow.Paths); when != "" {
+		w.rule("allow", "paths.allowed", "", text{}, scope, when)
+	}
+	if when := globs(s.Ask.Paths); when != "" {
+		w.rule("ask", "paths.ask", "", text{"the policy asks for " + list(s.Ask.Paths), ""}, scope, when)
+	}
+	if when := globs(s.Deny.Paths); when != "" {
+		w.rule("deny", "paths.refused", "", text{"the policy refuses " + list(s.Deny.Paths), "Use a file of another name."}, scope, when)
+	}
+	w.rule("deny", "files.outside", "", text{"it would write outside the space's files", "Write to a relative path, or below /tmp."},
+		`principal, action in `+writes+`, resource`, `context.path like "/*" && !(context.path like "/tmp/*")`)
+	w.rule("deny", "files.size", policy.ReasonLimitExceeded, text{fmt.Sprintf("a file may have at most %d bytes", s.FileBytes), "Write several smaller files."},
+		`principal, action in `+writes+`, resource`, fmt.Sprintf("context.size_bytes > %d", s.FileBytes))
+}
+
+const execScope = `principal, action == Action::"shell.exec", resource`
+
+func (s Spec) commands(w *writer) {
+	named, lines, all := split(s.Allow.Commands)
+	if len(s.Allow.Commands) > 0 {
+		w.rule("allow", "commands.builtins", "", text{}, execScope, set(shell.Builtins())+`.contains(context.command) && !context.traits.contains("by_path")`)
+	}
+	if all {
+		w.rule("allow", "commands.any", "", text{}, execScope, `context.command != ""`)
+	}
+	if len(named) > 0 {
+		w.rule("allow", "commands.allowed", "", text{}, execScope, set(named)+`.contains(context.command) && !context.traits.contains("own_program")`)
+	}
+	if when := starting(lines); when != "" {
+		w.rule("allow", "commands.allowed_lines", "", text{}, execScope, when+` && !context.traits.contains("own_program")`)
+	}
+	for _, trait := range s.Allow.Traits {
+		w.rule("allow", "commands."+trait+".allowed", "", text{}, execScope, has(trait))
+	}
+	for _, answer := range []string{"ask", "deny"} {
+		l, verb, word := s.Ask, "asks before", "ask"
+		if answer == "deny" {
+			l, verb, word = s.Deny, "refuses", "refused"
+		}
+		named, lines, all := split(l.Commands)
+		if all {
+			w.rule(answer, "commands.all."+word, "", text{"the policy " + verb + " every command", ""}, execScope, "")
+		}
+		if len(named) > 0 {
+			w.rule(answer, "commands."+word, "", text{"the policy " + verb + " " + list(named), suggestion(answer)}, execScope, set(named)+`.contains(context.command)`)
+		}
+		if when := starting(lines); when != "" {
+			w.rule(answer, "commands."+word+"_lines", "", text{"the policy " + verb + " " + list(lines), suggestion(answer)}, execScope, when)
+		}
+		for _, trait := range l.Traits {
+			w.rule(answer, "commands."+trait+"."+word, "", traitTexts[trait], execScope, has(trait))
+		}
+	}
+	w.rule("deny", "commands.time", policy.ReasonLimitExceeded, text{fmt.Sprintf("a command may take at most %d ms", s.CommandMS), "Ask for less time, or split the work."},
+		execScope, fmt.Sprintf("context.timeout_ms > %d", s.CommandMS))
+}
+
+func suggestion(answer string) string {
+	if answer == "deny" {
+		return "Do it another way: run a script through its interpreter, or use the file operations."
+	}
+	return ""
+}
+
+func (s Spec) domains(w *writer) {
+	for _, a := range []struct {
+		answer, id string
+		list       []string
+		t          text
+	}{
+		{"allow", "domains.allowed", s.Allow.Domains, text{}},
+		{"ask", "domains.ask", s.Ask.Domains, text{"the policy asks for each host", ""}},
+		{"deny", "domains.refused", s.Deny.Domains, text{"the policy refuses this host", ""}},
+	} {
+		var when []string
+		for _, d := range a.list {
+			switch rest, sub := strings.CutPrefix(d, "*."); {
+			case d == "*":
+				when = append(when, `context.target != ""`)
+			case sub:
+				when = append(when, "context.target == "+quote(rest), "context.target like "+pattern("*", "."+rest, ""))
+			default:
+				when = append(when, "context.target == "+quote(d))
+			}
+		}
+		if len(when) > 0 {
+			w.rule(a.answer, a.id, "", a.t, `principal, action == Action::"external.write", resource`, strings.Join(when, " || "))
+		}
+	}
+}
+
+func (s Spec) tools(w *writer) {
+	if len(s.Allow.Tools) > 0 {
+		w.rule("allow", "tools.allowed", "", text{}, anything, set(s.Allow.Tools)+".contains(context.tool)")
+	}
+	if len(s.Ask.Tools) > 0 {
+		w.rule("ask", "tools.ask", "", text{"the policy asks before " + list(s.Ask.Tools), ""}, anything, set(s.Ask.Tools)+".contains(context.tool)")
+	}
+	if len(s.Deny.Tools) > 0 {
+		w.rule("deny", "tools.refused", "", text{"the policy refuses " + list(s.Deny.Tools), ""}, anything, set(s.Deny.Tools)+".contains(context.tool)")
+	}
+}
+
+// split sorts the entries of a list of commands: names, names with words behind them, and whether * is among them.
+func split(commands []string) (named, lines []string, all bool) {
+	for _, c := range commands {
+		switch {
+		case c == "*":
+			all = true
+		case strings.Contains(c, " "):
+			lines = append(lines, strings.Join(strings.Fields(c), " "))
+		default:
+			named = append(named, c)
+		}
+	}
+	return named, lines, all
+}
+
+// starting is the condition that a command line begins with one of the lines.
+func starting(lines []string) string {
+	var when []string
+	for _, l := range lines {
+		when = append(when, "context.line == "+quote(l), "context.line like "+pattern("", l+" ", "*"))
+	}
+	if len(when) == 0 {
+		return ""
+	}
+	return "(" + strings.Join(when, " || ") + ")"
+}
+
+// globs is the condition that a path fits one of the globs at any depth, or lies below what fits.
+func globs(list []string) string {
+	var when []string
+	for _, g := range list {
+		g = strings.TrimSuffix(strings.TrimSuffix(strings.TrimPrefix(g, "**/"), "/**"), "/")
+		if g == "*" || g == "**" || g == "" {
+			return "true"
+		}
+		for _, p := range []string{g, "*/" + g, g + "/*", "*/" + g + "/*"} {
+			when = append(when, "context.path like "+globPattern(p))
+		}
+	}
+	if len(when) == 0 {
+		return ""
+	}
+	return `context.path != "." && (` + strings.Join(when, " || ") + ")"
+}
+
+// globPattern writes a glob as a Cedar pattern; both know only the star.
+func globPattern(glob string) string {
+	for strings.Contains(glob, "**") {
+		glob = strings.ReplaceAll(glob, "**", "*")
+	}
+	return quote(glob)
+}
+
+// pattern writes a Cedar pattern: a text in which every star is itself, between two parts that stand for what they are.
+func pattern(before, literal, after string) string {
+	quoted := quote(literal)
+	return `"` + before + strings.ReplaceAll(quoted[1:len(quoted)-1], "*", `\*`) + after + `"`
+}
+
+func has(trait string) string { return "context.traits.contains(" + quote(trait) + ")" }
+
+func set(names []string) string {
+	quoted := make([]string, len(names))
+	for i, n := range names {
+		quoted[i] = quote(n)
+	}
+	return "[" + strings.Join(quoted, ", ") + "]"
+}
+
+func list(names []string) string {
+	if len(names) > 8 {
+		return strings.Join(names[:8], ", ") + " and others"
+	}
+	return strings.Join(names, ", ")
+}
+
+// quote writes a Cedar string.
+func quote(s string) string {
+	var out strings.Builder
+	out.WriteByte('"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			out.WriteByte('\\')
+			out.WriteRune(r)
+		case r >= 0x20 && r < 0x7f:
+			out.WriteRune(r)
+		default:
+			fmt.Fprintf(&out, `\u{%x}`, r)
+		}
+	}
+	out.WriteByte('"')
+	return out.String()
+}
