@@ -101,28 +101,31 @@ func (x *Executor) result(ctx context.Context, doc run.Run, p run.Progress) (run
 
 // Wait returns the run when it has ended or waits for a person, or as it stands when ctx ends.
 func (x *Executor) Wait(ctx context.Context, ws id.Workspace, runID id.Run) (run.Run, error) {
-	doc, err := x.Find(ctx, ws, runID)
-	if err != nil {
-		return doc, err
+	return x.WaitPast(ctx, ws, runID, "")
+}
+
+// WaitPast is Wait for one who has just answered a question of the run: that it still stands there waiting for this answer is not enough.
+func (x *Executor) WaitPast(ctx context.Context, ws id.Workspace, runID id.Run, answered id.Approval) (run.Run, error) {
+	rest := func(doc run.Run) bool {
+		_, asked := doc.Pending()
+		return doc.Status.Ended() || doc.Status == run.AwaitingApproval && (answered == "" || asked != answered)
 	}
 	head, err := x.Log.Head(ctx, ws)
 	if err != nil {
+		return run.Run{}, err
+	}
+	doc, err := x.Find(ctx, ws, runID)
+	if err != nil || rest(doc) {
 		return doc, err
 	}
-	if doc, err = x.Find(ctx, ws, runID); err != nil || doc.Status.Ended() || doc.Status == run.AwaitingApproval {
-		return doc, err
-	}
-	for e, err := range journal.Tail(ctx, x.Log, journal.Query{Workspace: ws, From: head + 1, Run: runID}) {
+	for _, err := range journal.Tail(ctx, x.Log, journal.Query{Workspace: ws, From: head + 1, Run: runID}) {
 		if err != nil {
 			if ctx.Err() != nil {
 				return x.Find(context.WithoutCancel(ctx), ws, runID)
 			}
 			return doc, err
 		}
-		if e.Run != runID {
-			continue
-		}
-		if doc, err = x.Find(ctx, ws, runID); err != nil || doc.Status.Ended() || doc.Status == run.AwaitingApproval {
+		if doc, err = x.Find(ctx, ws, runID); err != nil || rest(doc) {
 			return doc, err
 		}
 	}
