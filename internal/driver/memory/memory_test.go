@@ -7,9 +7,21 @@ import (
 	"agentbox/internal/driver/memory"
 	"agentbox/internal/kernel/blob"
 	"agentbox/internal/kernel/blob/blobtest"
+	"agentbox/internal/kernel/journal/journaltest"
 	"agentbox/internal/kernel/livestream"
 	"agentbox/internal/kernel/livestream/livestreamtest"
 )
+
+func TestJournal(t *testing.T) {
+	journaltest.Run(t, journaltest.Driver{Open: func(t *testing.T, s journaltest.Setup) journaltest.Log {
+		t.Helper()
+		j, err := memory.NewJournal(s.Definitions, s.Clock, s.IDs, s.Entropy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return j
+	}})
+}
 
 func TestBlobs(t *testing.T) {
 	blobtest.Run(t, func(*testing.T) blob.Store { return memory.NewBlobs() }, nil)

@@ -1,0 +1,249 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/projection"
+)
+
+var _ projection.Store = (*Journal)(nil)
+
+// foldedAtOnce is how many events a rebuild folds before it writes the documents down.
+const foldedAtOnce = journal.MaxRead
+
+// Document implements projection.Reader.
+func (j *Journal) Document(ctx context.Context, ws id.Workspace, name, key string) (projection.Document, error) {
+	if _, err := j.set.Lookup(name); err != nil {
+		return projection.Document{}, err
+	}
+	var d projection.Document
+	no, _ := j.watch.get(ws)
+	err := j.reading(ctx, func(r *writer) error {
+		found, err := r.one(func(s *sqlite3.Stmt) { d = scanDocument(s) },
+			`SELECT d.key, d.version, d.seq, d.body FROM projections p JOIN documents d ON d.projection = p.no AND d.workspace = ? AND d.key = ? WHERE p.name = ?`, no, key, name)
+		if err == nil && !found {
+			return projection.ErrNotFound
+		}
+		return err
+	})
+	return d, err
+}
+
+// Documents implements projection.Reader.
+func (j *Journal) Documents(ctx context.Context, q projection.Query) ([]projection.Document, error) {
+	q, err := q.Check()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := j.set.Lookup(q.Name); err != nil {
+		return nil, err
+	}
+	docs := []projection.Document{}
+	no, _ := j.watch.get(q.Workspace)
+	sql, args := listing(q, no)
+	err = j.reading(ctx, func(r *writer) error {
+		rows, err := r.rows(sql, args...)
+		if err != nil {
+			return err
+		}
+		for rows.Step() {
+			docs = append(docs, scanDocument(rows))
+		}
+		return errors.Join(rows.Err(), rows.Reset())
+	})
+	return docs, err
+}
+
+// listing writes a query in SQL; the index of the keys, or that of the entries, gives both the selection and the order.
+func listing(q projection.Query, no int64) (string, []any) {
+	table, key := `documents d INDEXED BY sqlite_autoindex_documents_1`, `d.key`
+	where, args := `d.projection = (SELECT no FROM projections WHERE name = ?) AND d.workspace = ?`, []any{q.Name, no}
+	if q.Index != (projection.Index{}) {
+		table, key = `entries n CROSS JOIN documents d INDEXED BY sqlite_autoindex_documents_1 ON d.projection = n.projection AND d.workspace = n.workspace AND d.key = n.key`, `n.key`
+		where = `n.projection = (SELECT no FROM projections WHERE name = ?) AND n.workspace = ? AND n.name = ? AND n.value = ?`
+		args = append(args, q.Index.Name, q.Index.Value)
+	}
+	compare, order := ` > ?`, ``
+	if q.Newest {
+		compare, order = ` < ?`, ` DESC`
+	}
+	if q.After != "" {
+		where += ` AND ` + key + compare
+		args = append(args, q.After)
+	}
+	args = append(args, int64(q.Limit))
+	return `SELECT d.key, d.version, d.seq, d.body FROM ` + table + ` WHERE ` + where + ` ORDER BY ` + key + order + ` LIMIT ?`, args
+}
+
+func scanDocument(row *sqlite3.Stmt) projection.Document {
+	return projection.Document{
+		Key: row.ColumnText(0), Version: uint64(row.ColumnInt64(1)), Seq: uint64(row.ColumnInt64(2)), Body: row.ColumnBlob(3, nil),
+	}
+}
+
+// Rebuild implements projection.Store. Appends wait until it is done.
+func (j *Journal) Rebuild(ctx context.Context, name string) error {
+	def, err := j.set.Lookup(name)
+	if err != nil {
+		return err
+	}
+	_, err = j.do(&request{ctx: ctx, task: func(ctx context.Context) error {
+		if err := j.rebuild(ctx, []projection.Definition{def}, nil); err != nil {
+			return err
+		}
+		return j.ledger.load(ctx, j.w)
+	}})
+	return err
+}
+
+// openProjections makes the documents agree with the definitions: it rebuilds what has a new version and drops what nobody defines any more.
+func (j *Journal) openProjections(ctx context.Context) error {
+	live := map[string]int64{}
+	rows, err := j.w.rows(`SELECT name, version FROM projections`)
+	if err != nil {
+		return err
+	}
+	for rows.Step() {
+		live[rows.ColumnText(0)] = rows.ColumnInt64(1)
+	}
+	if err := errors.Join(rows.Err(), rows.Reset()); err != nil {
+		return fmt.Errorf("read the projections: %w", err)
+	}
+	var changed []projection.Definition
+	for _, def := range j.set.Definitions() {
+		if live[def.Name] != int64(def.Version) {
+			changed = append(changed, def)
+		}
+		delete(live, def.Name)
+	}
+	if len(changed)+len(live) == 0 {
+		return nil
+	}
+	var dropped []string
+	for name := range live {
+		dropped = append(dropped, name)
+	}
+	if err := j.rebuild(ctx, changed, dropped); err != nil {
+		return err
+	}
+	return j.ledger.load(ctx, j.w)
+}
+
+// rebuild folds the projections anew beside the live ones, swaps them in, and drops the live ones and those named, all in one transaction.
+func (j *Journal) rebuild(ctx context.Context, defs []projection.Definition, dropped []string) (err error) {
+	if err := j.w.exec(`BEGIN IMMEDIATE`); err != nil {
+		return err
+	}
+	defer func() {
+		if err == nil {
+			if err = j.w.exec(`COMMIT`); err != nil {
+				err = j.fail(err)
+			}
+			return
+		}
+		if undo := j.w.exec(`ROLLBACK`); undo != nil {
+			err = errors.Join(err, j.fail(undo))
+		}
+	}()
+	beside := ledger{}
+	if beside.set, err = projection.NewSet(defs); err != nil {
+		return err
+	}
+	if err := beside.load(ctx, j.w); err != nil {
+		return err
+	}
+	old := beside.projections
+	if err := beside.begin(defs); err != nil {
+		return err
+	}
+	for ws, t := range beside.tenants {
+		if err := beside.foldAll(ctx, ws, t); err != nil {
+			return err
+		}
+	}
+	for _, def := range defs {
+		dropped = append(dropped, def.Name)
+	}
+	for _, name := range dropped {
+		if old[name] == 0 {
+			continue
+		}
+		for _, sql := range []string{`DELETE FROM projections WHERE no = ?`, `DELETE FROM entries WHERE projection = ?`, `DELETE FROM documents WHERE projection = ?`} {
+			if err := j.w.exec(sql, old[name]); err != nil {
+				return err
+			}
+		}
+	}
+	for _, def := range defs {
+		if err := j.w.exec(`INSERT INTO projections (no, name, version) VALUES (?, ?, ?)`, beside.projections[def.Name], def.Name, int64(def.Version)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// begin gives each definition a new number, beyond all that were ever given to rows that may still be there.
+func (l *ledger) begin(defs []projection.Definition) error {
+	next := int64(0)
+	if _, err := l.w.one(func(s *sqlite3.Stmt) { next = s.ColumnInt64(0) }, `SELECT max(no) FROM projections`); err != nil {
+		return err
+	}
+	l.projections = map[string]int64{}
+	for _, def := range defs {
+		next++
+		l.projections[def.Name] = next
+	}
+	return nil
+}
+
+// foldAll folds a workspace's whole log.
+func (l *ledger) foldAll(ctx context.Context, ws id.Workspace, t *tenant) error {
+	for from := uint64(1); from <= t.head; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		sql, args := selection(journal.Query{Workspace: ws, From: from, Limit: foldedAtOnce}, t.no)
+		rows, err := l.w.rows(sql, args...)
+		if err != nil {
+			return err
+		}
+		events := make([]event.Event, 0, foldedAtOnce)
+		for rows.Step() {
+			var e event.Event
+			if err := scanEvent(rows, ws, &e); err != nil {
+				return errors.Join(err, rows.Reset())
+			}
+			events = append(events, e)
+		}
+		if err := errors.Join(rows.Err(), rows.Reset()); err != nil {
+			return fmt.Errorf("read the log: %w", err)
+		}
+		if len(events) == 0 {
+			return fault.New(fault.Internal, "log_damaged", "workspace %s has %d events and none from %d on; run agentbox audit verify", ws, t.head, from)
+		}
+		from = events[len(events)-1].Seq + 1
+		if err := l.fold(events); err != nil {
+			return err
+		}
+		docs, err := l.encode()
+		if err != nil {
+			return err
+		}
+		for _, d := range docs {
+			if err := l.writeDocument(d, l.projections[d.ref.Name]); err != nil {
+				return err
+			}
+			d.folio.dirty = false
+		}
+		l.settle()
+	}
+	return nil
+}

@@ -1,0 +1,309 @@
+package sqlite
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/projection"
+)
+
+// What marks a database file as a log of Agentbox, and the form of its tables.
+const (
+	applicationID = 0x41676278 // "Agbx"
+	schemaVersion = 1
+)
+
+// oldestSQLite is the first release without the WAL-reset bug, which could lose committed transactions.
+const oldestSQLite = "3.51.3"
+
+// busyTimeout is how long a commit waits for another program that has the file locked, such as a shell of SQLite.
+const busyTimeout = 5 * time.Second
+
+const (
+	readers        = 4        // connections that read at the same time
+	writerCachePgs = 16 << 10 // KiB of pages that the committer keeps
+	readerCachePgs = 4 << 10  // KiB of pages that each reader keeps
+)
+
+// The refusals of Open.
+var (
+	// ErrInUse means that another process has the log open.
+	ErrInUse = fault.New(fault.Conflict, "log_in_use", "another daemon has this data directory open; stop it first, or use another one")
+	// ErrNewer means that a newer Agentbox wrote the log.
+	ErrNewer = fault.New(fault.Conflict, "log_too_new", "a newer version of Agentbox wrote this log; use that version, or restore a backup made with this one")
+	// ErrForeign means that the file is some other program's database.
+	ErrForeign = fault.New(fault.Invalid, "log_foreign", "the file is no log of Agentbox")
+)
+
+//go:embed schema.sql
+var schema string
+
+// Options say what to open.
+type Options struct {
+	Path        string                  // of the database file; others of the same name and a suffix lie beside it
+	Definitions []projection.Definition // of the documents
+	Clock       event.Clock
+	IDs         *id.Source
+	Entropy     io.Reader // of the salts
+	VFS         string    // name of a registered SQLite VFS; empty for the operating system's files
+}
+
+// Open opens the log for writing, makes it where there is none, rebuilds the documents whose definition has a new version, and takes the
+// lock that keeps a second daemon out.
+func Open(ctx context.Context, o Options) (*Journal, error) {
+	set, err := projection.NewSet(o.Definitions)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := lockFile(o.Path + ".lock")
+	if err != nil {
+		return nil, err
+	}
+	j := newJournal(o, set)
+	j.lock = lock
+	if err := j.open(ctx); err != nil {
+		return nil, errors.Join(err, j.release())
+	}
+	j.working.Go(j.run)
+	return j, nil
+}
+
+// OpenReadOnly opens a log to look at, beside a daemon or without one. It appends nothing, waits for nothing, and leaves the database as it is.
+func OpenReadOnly(ctx context.Context, o Options) (*Journal, error) {
+	set, err := projection.NewSet(o.Definitions)
+	if err != nil {
+		return nil, err
+	}
+	j := newJournal(o, set)
+	j.readOnly = true
+	if err := j.openReadOnly(ctx); err != nil {
+		return nil, errors.Join(err, j.release())
+	}
+	return j, nil
+}
+
+func (j *Journal) open(ctx context.Context) error {
+	conn, err := j.connect(sqlite3.OPEN_READWRITE | sqlite3.OPEN_CREATE)
+	if err != nil {
+		return err
+	}
+	w := newWriter(conn)
+	j.w = w
+	if err := newEnough(conn); err != nil {
+		return err
+	}
+	if err := settle(conn); err != nil {
+		return err
+	}
+	if err := migrate(conn); err != nil {
+		return err
+	}
+	j.wal.hook(conn)
+	if err := conn.BusyTimeout(busyTimeout); err != nil {
+		return fmt.Errorf("set the time to wait for a lock: %w", err)
+	}
+	if err := j.ledger.load(ctx, w); err != nil {
+		return err
+	}
+	if err := j.openProjections(ctx); err != nil {
+		return err
+	}
+	j.watch.load(j.ledger.tenants)
+	return nil
+}
+
+func (j *Journal) openReadOnly(ctx context.Context) error {
+	conn, err := j.connect(sqlite3.OPEN_READWRITE)
+	if err != nil {
+		return err
+	}
+	j.w = newWriter(conn)
+	if _, err := conn.Config(sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE, true); err != nil {
+		return fmt.Errorf("keep the log as it is: %w", err)
+	}
+	if err := conn.Exec(`PRAGMA query_only = ON`); err != nil {
+		return fmt.Errorf("open the log for reading: %w", err)
+	}
+	version, err := schemaOf(conn)
+	if err != nil {
+		return err
+	}
+	if version == 0 {
+		return ErrForeign
+	}
+	// Everything is read from one snapshot, so that a daemon that goes on writing does not make the log look torn.
+	if err := conn.Exec(`BEGIN; SELECT count(*) FROM workspaces`); err != nil {
+		return fmt.Errorf("open the log for reading: %w", err)
+	}
+	if err := j.ledger.load(ctx, j.w); err != nil {
+		return err
+	}
+	j.watch.load(j.ledger.tenants)
+	j.pool = make(chan *writer, 1)
+	j.pool <- j.w
+	return nil
+}
+
+// connect opens one connection to the log.
+func (j *Journal) connect(flags sqlite3.OpenFlag) (*sqlite3.Conn, error) {
+	name := "file:" + (&url.URL{Path: j.options.Path}).EscapedPath()
+	if j.options.VFS != "" {
+		name += "?vfs=" + url.QueryEscape(j.options.VFS)
+	}
+	conn, err := sqlite3.OpenFlags(name, flags|sqlite3.OPEN_URI|sqlite3.OPEN_EXRESCODE)
+	if err != nil {
+		return nil, fmt.Errorf("open the log: %w", err)
+	}
+	return conn, nil
+}
+
+// lockFile holds a lock in a file of its own until it is closed; the operating system lets go of it when the process ends, however it does.
+func lockFile(path string) (*sqlite3.Conn, error) {
+	lock, err := sqlite3.OpenFlags("file:"+(&url.URL{Path: path}).EscapedPath(), sqlite3.OPEN_READWRITE|sqlite3.OPEN_CREATE|sqlite3.OPEN_URI)
+	if err != nil {
+		return nil, fmt.Errorf("open the lock of the log: %w", err)
+	}
+	err = lock.Exec(`PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE`)
+	if err == nil {
+		return lock, nil
+	}
+	if errors.Is(err, sqlite3.BUSY) {
+		err = ErrInUse
+	} else {
+		err = fmt.Errorf("lock the log: %w", err)
+	}
+	return nil, errors.Join(err, lock.Close())
+}
+
+// newEnough refuses a SQLite that is known to lose transactions.
+func newEnough(conn *sqlite3.Conn) error {
+	version, err := pragma(conn, `SELECT sqlite_version()`)
+	if err != nil {
+		return err
+	}
+	if older(version, oldestSQLite) {
+		return fault.New(fault.Internal, "sqlite_too_old", "SQLite %s can lose committed data; %s or newer is needed", version, oldestSQLite)
+	}
+	return nil
+}
+
+// older compares two versions of numbers with dots between.
+func older(a, b string) bool {
+	as, bs := strings.Split(a, "."), strings.Split(b, ".")
+	for i := range max(len(as), len(bs)) {
+		var x, y int
+		if i < len(as) {
+			x, _ = strconv.Atoi(as[i])
+		}
+		if i < len(bs) {
+			y, _ = strconv.Atoi(bs[i])
+		}
+		if x != y {
+			return x < y
+		}
+	}
+	return false
+}
+
+// settle sets what durability rests on and reads it back, for SQLite ignores a pragma that it cannot fulfil.
+func settle(conn *sqlite3.Conn) error {
+	for _, p := range []struct{ name, set, want string }{
+		{"journal_mode", "WAL", "wal"},
+		{"synchronous", "FULL", "2"},
+		{"mmap_size", "0", "0"},
+		{"wal_autocheckpoint", "0", "0"},
+		{"recursive_triggers", "ON", "1"}, // else REPLACE deletes rows without asking the triggers
+		{"trusted_schema", "OFF", "0"},
+		{"cache_size", "-" + strconv.Itoa(writerCachePgs), "-" + strconv.Itoa(writerCachePgs)},
+		{"journal_size_limit", strconv.Itoa(walCap), strconv.Itoa(walCap)},
+	} {
+		if err := conn.Exec("PRAGMA " + p.name + " = " + p.set); err != nil {
+			return fmt.Errorf("set %s: %w", p.name, err)
+		}
+		got, err := pragma(conn, "PRAGMA "+p.name)
+		if err != nil {
+			return err
+		}
+		if got != p.want && !(p.name == "mmap_size" && got == "") {
+			return fault.New(fault.Internal, "log_not_durable", "the log cannot be kept safely here: %s is %s and has to be %s", p.name, got, p.want)
+		}
+	}
+	return nil
+}
+
+// migrate brings the tables to this program's version, in one transaction each.
+func migrate(conn *sqlite3.Conn) error {
+	version, err := schemaOf(conn)
+	if err != nil {
+		return err
+	}
+	if version == schemaVersion {
+		return nil
+	}
+	// There is one version so far; from 0, which is an empty file, everything is made.
+	script := fmt.Sprintf("BEGIN IMMEDIATE;\n%s\nPRAGMA application_id = %d;\nPRAGMA user_version = %d;\nCOMMIT;", schema, applicationID, schemaVersion)
+	if err := conn.Exec(script); err != nil {
+		return fmt.Errorf("make the tables of the log: %w", err)
+	}
+	return nil
+}
+
+// schemaOf returns the version of the tables, 0 for an empty file, and refuses what is not ours or newer than this program.
+func schemaOf(conn *sqlite3.Conn) (int, error) {
+	var found [3]int
+	for i, sql := range []string{`PRAGMA application_id`, `PRAGMA user_version`, `SELECT count(*) FROM sqlite_schema`} {
+		text, err := pragma(conn, sql)
+		if err != nil {
+			return 0, err
+		}
+		if found[i], err = strconv.Atoi(text); err != nil {
+			return 0, fmt.Errorf("%s: %w", sql, err)
+		}
+	}
+	app, version, tables := found[0], found[1], found[2]
+	switch {
+	case app == 0 && version == 0 && tables == 0:
+		return 0, nil
+	case app != applicationID || version < 1:
+		return 0, ErrForeign
+	case version > schemaVersion:
+		return 0, ErrNewer
+	}
+	return version, nil
+}
+
+// pragma returns the first column of the first row as text, "" where there is no row.
+func pragma(conn *sqlite3.Conn, sql string) (text string, err error) {
+	stmt, _, err := conn.Prepare(sql)
+	if err != nil {
+		if errors.Is(err, sqlite3.NOTADB) {
+			return "", ErrForeign
+		}
+		return "", fmt.Errorf("%s: %w", sql, err)
+	}
+	if stmt.Step() {
+		text = stmt.ColumnText(0)
+	}
+	if err := errors.Join(stmt.Err(), stmt.Close()); err != nil {
+		if errors.Is(err, sqlite3.NOTADB) {
+			return "", ErrForeign
+		}
+		return "", fmt.Errorf("%s: %w", sql, err)
+	}
+	return text, nil
+}
+
+var _ journal.Journal = (*Journal)(nil)

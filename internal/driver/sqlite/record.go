@@ -1,0 +1,281 @@
+package sqlite
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/kernel/journal"
+)
+
+// A record is what of an event has no column of its own, in a form that is read back in a microsecond:
+//
+//	byte      1, the form's version
+//	uvarint   mask of what follows and of the two flags
+//	uvarint   event_version, hash_version, occurred_at in microseconds since 1970
+//	byte      zone, redaction level (4 bits each)
+//	texts     uvarint length and bytes each, in the order of the mask
+//	digests   commitment, previous hash, hash, 32 bytes each
+//	seal      8 bytes of the SHA-256 of the hash and of what the hash does not cover: recorded_at and the entity
+//
+// The stream is not in it where it follows from the room, nor the actor's id where it is the principal.
+const recordVersion = 1
+
+const (
+	hasSecrets = 1 << iota
+	actorIsPrincipal
+	hasStream
+	hasActor
+	hasPrincipal
+	hasRoom
+	hasThread
+	hasStep
+	hasMission
+	hasCausation
+	hasPolicy
+	hasModel
+	hasDisplay
+	hasKey
+	allBits = 1<<iota - 1
+)
+
+const sealBytes = 8
+
+var (
+	zones      = []event.Zone{event.Sandbox, event.Supervised, event.HighStakes}
+	redactions = []event.Redaction{event.RedactNone, event.RedactPartial, event.RedactFull}
+	actorTypes = []id.PrincipalKind{id.User, id.Agent, id.Service}
+)
+
+var errRecord = errors.New("the record cannot be read")
+
+// entitySeparator cannot be part of a text of an event, for it is a control character.
+const entitySeparator = "\x1f"
+
+func entityOf(e *event.Event) string {
+	if e.EntityID == "" {
+		return ""
+	}
+	return e.EntityType + entitySeparator + e.EntityID
+}
+
+func appendRecord(dst []byte, e *event.Event) []byte {
+	mask := uint64(0)
+	set := func(bit uint64, is bool) {
+		if is {
+			mask |= bit
+		}
+	}
+	set(hasSecrets, e.ContainsSecrets)
+	set(actorIsPrincipal, e.Actor.ID == string(e.Principal))
+	set(hasStream, e.Stream != event.RoomStream(e.Workspace, e.Room))
+	set(hasActor, e.Actor.ID != string(e.Principal))
+	set(hasPrincipal, e.Principal != "")
+	set(hasRoom, e.Room != "")
+	set(hasThread, e.Thread != "")
+	set(hasStep, e.Step != "")
+	set(hasMission, e.Mission != "")
+	set(hasCausation, e.Causation != "")
+	set(hasPolicy, len(e.PolicyContext) > 0)
+	set(hasModel, len(e.ModelContext) > 0)
+	set(hasDisplay, len(e.Display) > 0)
+	set(hasKey, e.IdempotencyKey != "")
+
+	dst = append(dst, recordVersion)
+	dst = binary.AppendUvarint(dst, mask)
+	dst = binary.AppendUvarint(dst, uint64(e.Version))
+	dst = binary.AppendUvarint(dst, uint64(e.Chain.HashVersion))
+	dst = binary.AppendUvarint(dst, uint64(e.OccurredAt.UnixMicro()))
+	dst = append(dst, byte(slices.Index(zones, e.Zone)<<4|slices.Index(redactions, e.Redaction)), byte(slices.Index(actorTypes, e.Actor.Type)))
+	if mask&hasStream != 0 {
+		dst = appendField(dst, e.Stream.Type)
+		dst = appendField(dst, e.Stream.ID)
+	}
+	if mask&hasActor != 0 {
+		dst = appendField(dst, e.Actor.ID)
+	}
+	for _, text := range []string{string(e.Principal), string(e.Room), string(e.Thread), string(e.Step), e.Mission, string(e.Causation)} {
+		if text != "" {
+			dst = appendField(dst, text)
+		}
+	}
+	for _, raw := range [][]byte{e.PolicyContext, e.ModelContext, e.Display} {
+		if len(raw) > 0 {
+			dst = binary.AppendUvarint(dst, uint64(len(raw)))
+			dst = append(dst, raw...)
+		}
+	}
+	if e.IdempotencyKey != "" {
+		dst = appendField(dst, e.IdempotencyKey)
+	}
+	dst = append(dst, e.Chain.Commitment[:]...)
+	dst = append(dst, e.Chain.Prev[:]...)
+	dst = append(dst, e.Chain.Hash[:]...)
+	seal := sealOf(e)
+	return append(dst, seal[:]...)
+}
+
+func appendField(dst []byte, text string) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(text)))
+	return append(dst, text...)
+}
+
+// sealOf is 8 bytes that change when anything does that the event's own hash does not cover.
+func sealOf(e *event.Event) [sealBytes]byte {
+	var room [256]byte
+	b := append(room[:0], e.Chain.Hash[:]...)
+	b = binary.BigEndian.AppendUint64(b, uint64(e.RecordedAt.UnixMicro()))
+	b = append(b, entityOf(e)...)
+	sum := event.DigestOf(b)
+	return [sealBytes]byte(sum[:sealBytes])
+}
+
+// decodeRecord fills in what a record holds. Of e the columns must be there already: the workspace, the entity and recorded_at.
+func decodeRecord(record []byte, e *event.Event) error {
+	r := recordReader{rest: string(record)} // one allocation for all texts
+	if r.byte() != recordVersion {
+		return errRecord
+	}
+	mask := r.uvarint()
+	if mask&^allBits != 0 || mask&hasActor != 0 == (mask&actorIsPrincipal != 0) {
+		return errRecord
+	}
+	e.Version, e.Chain.HashVersion = r.int(), r.int()
+	e.OccurredAt = time.UnixMicro(int64(r.uvarint())).UTC()
+	levels, actor := r.byte(), r.byte()
+	if int(levels>>4) >= len(zones) || int(levels&15) >= len(redactions) || int(actor) >= len(actorTypes) {
+		return errRecord
+	}
+	e.Zone, e.Redaction, e.Actor.Type = zones[levels>>4], redactions[levels&15], actorTypes[actor]
+	e.ContainsSecrets = mask&hasSecrets != 0
+	text := func(bit uint64) string {
+		if mask&bit == 0 {
+			return ""
+		}
+		return r.text()
+	}
+	stream := event.Stream{Type: text(hasStream)}
+	stream.ID = text(hasStream)
+	e.Actor.ID = text(hasActor)
+	e.Principal, e.Room, e.Thread, e.Step = id.Principal(text(hasPrincipal)), id.Room(text(hasRoom)), id.Thread(text(hasThread)), id.Step(text(hasStep))
+	e.Mission, e.Causation = text(hasMission), id.Event(text(hasCausation))
+	e.PolicyContext, e.ModelContext, e.Display = raw(text(hasPolicy)), raw(text(hasModel)), raw(text(hasDisplay))
+	e.IdempotencyKey = text(hasKey)
+	if mask&actorIsPrincipal != 0 {
+		e.Actor.ID = string(e.Principal)
+	}
+	e.Stream = stream
+	if mask&hasStream == 0 {
+		e.Stream = event.RoomStream(e.Workspace, e.Room)
+	}
+	r.digest(&e.Chain.Commitment)
+	r.digest(&e.Chain.Prev)
+	r.digest(&e.Chain.Hash)
+	seal := sealOf(e)
+	if r.bad || r.rest != string(seal[:]) {
+		return errRecord
+	}
+	return nil
+}
+
+func raw(text string) []byte {
+	if text == "" {
+		return nil
+	}
+	return []byte(text)
+}
+
+// recordReader takes a record apart; after the first thing that is not there, bad is set and everything else is empty.
+type recordReader struct {
+	rest string
+	bad  bool
+}
+
+func (r *recordReader) take(n uint64) string {
+	if n > uint64(len(r.rest)) {
+		r.bad, r.rest = true, ""
+		return ""
+	}
+	taken := r.rest[:n]
+	r.rest = r.rest[n:]
+	return taken
+}
+
+func (r *recordReader) byte() byte {
+	if b := r.take(1); b != "" {
+		return b[0]
+	}
+	return 0
+}
+
+func (r *recordReader) uvarint() uint64 {
+	var n uint64
+	for shift := 0; shift < 64; shift += 7 {
+		b := r.byte()
+		n |= uint64(b&0x7f) << shift
+		if b < 0x80 {
+			return n
+		}
+	}
+	r.bad = true
+	return 0
+}
+
+func (r *recordReader) int() int {
+	n := r.uvarint()
+	if n > 1<<31-1 {
+		r.bad = true
+	}
+	return int(n)
+}
+
+func (r *recordReader) text() string { return r.take(r.uvarint()) }
+
+func (r *recordReader) digest(d *event.Digest) { copy(d[:], r.take(uint64(len(d)))) }
+
+// bodyOf is the row of bodies: the salt, then the data.
+func bodyOf(dst []byte, e *event.Event) []byte {
+	return append(append(dst, e.Chain.Salt...), e.Data...)
+}
+
+func splitBody(body []byte) (salt, data []byte, ok bool) {
+	if len(body) < journal.SaltBytes {
+		return nil, nil, false
+	}
+	return body[:journal.SaltBytes:journal.SaltBytes], body[journal.SaltBytes:], true
+}
+
+// uuidBytes are the 16 bytes of an event's id; false for a text that is no UUID in lower case.
+func uuidBytes(e id.Event) (b [16]byte, ok bool) {
+	text := string(e)
+	if len(text) != 36 || strings.ToLower(text) != text {
+		return b, false
+	}
+	var digits [32]byte
+	copy(digits[0:], text[0:8])
+	copy(digits[8:], text[9:13])
+	copy(digits[12:], text[14:18])
+	copy(digits[16:], text[19:23])
+	copy(digits[20:], text[24:36])
+	_, err := hex.Decode(b[:], digits[:])
+	return b, err == nil && text[8] == '-' && text[13] == '-' && text[18] == '-' && text[23] == '-'
+}
+
+func uuidText(b []byte) (id.Event, bool) {
+	if len(b) != 16 {
+		return "", false
+	}
+	var text [36]byte
+	hex.Encode(text[0:8], b[0:4])
+	hex.Encode(text[9:13], b[4:6])
+	hex.Encode(text[14:18], b[6:8])
+	hex.Encode(text[19:23], b[8:10])
+	hex.Encode(text[24:36], b[10:16])
+	text[8], text[13], text[18], text[23] = '-', '-', '-', '-'
+	return id.Event(text[:]), true
+}

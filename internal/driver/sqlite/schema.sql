@@ -1,0 +1,97 @@
+-- The log of Agentbox, version 1. A place is the number of the workspace times 2^40 plus seq, so that rows lie in the order of their
+-- workspace and the primary key is the place in it.
+
+CREATE TABLE workspaces (
+  no   INTEGER PRIMARY KEY,
+  name TEXT NOT NULL UNIQUE,
+  head INTEGER NOT NULL -- seq of its last event
+) STRICT;
+
+-- The end of every stream is kept apart from the events, so that a missing end is seen.
+CREATE TABLE streams (
+  no        INTEGER PRIMARY KEY,
+  workspace INTEGER NOT NULL,
+  type      TEXT NOT NULL,
+  id        TEXT NOT NULL,
+  head      INTEGER NOT NULL, -- stream_seq of its last event
+  hash      BLOB NOT NULL,    -- and its event_hash
+  UNIQUE (workspace, type, id)
+) STRICT;
+
+CREATE TABLE types (
+  no   INTEGER PRIMARY KEY,
+  name TEXT NOT NULL UNIQUE
+) STRICT;
+
+CREATE TABLE events (
+  place       INTEGER PRIMARY KEY,
+  stream      INTEGER NOT NULL,
+  stream_seq  INTEGER NOT NULL,
+  type        INTEGER NOT NULL,
+  id          BLOB NOT NULL,    -- the 16 bytes of the UUID
+  recorded_at INTEGER NOT NULL, -- microseconds since 1970
+  correlation TEXT NOT NULL,
+  run         TEXT,
+  entity      TEXT,             -- entity_type, 0x1f, entity_id
+  record      BLOB NOT NULL     -- the rest of the envelope and the chain; see record.go
+) STRICT;
+CREATE UNIQUE INDEX events_stream ON events (stream, stream_seq);
+CREATE UNIQUE INDEX events_id ON events (id);
+CREATE INDEX events_correlation ON events (correlation);
+CREATE INDEX events_run ON events (run) WHERE run IS NOT NULL;
+CREATE INDEX events_entity ON events (entity) WHERE entity IS NOT NULL;
+
+-- Salt (16 bytes) and data lie apart from the envelope: to redact an event is to destroy this row and no other.
+CREATE TABLE bodies (
+  place INTEGER PRIMARY KEY,
+  body  BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE batches (
+  workspace INTEGER NOT NULL,
+  key       TEXT NOT NULL,
+  digest    BLOB NOT NULL,
+  first     INTEGER NOT NULL, -- seq of the batch's first event
+  count     INTEGER NOT NULL,
+  PRIMARY KEY (workspace, key)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE event_keys (
+  workspace INTEGER NOT NULL,
+  key       TEXT NOT NULL,
+  seq       INTEGER NOT NULL,
+  PRIMARY KEY (workspace, key)
+) STRICT, WITHOUT ROWID;
+
+-- One row per projection; a rebuild makes documents under a new number and swaps it in.
+CREATE TABLE projections (
+  no      INTEGER PRIMARY KEY,
+  name    TEXT NOT NULL UNIQUE,
+  version INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE documents (
+  no         INTEGER PRIMARY KEY,
+  projection INTEGER NOT NULL,
+  workspace  INTEGER NOT NULL,
+  key        TEXT NOT NULL,
+  version    INTEGER NOT NULL,
+  seq        INTEGER NOT NULL,
+  body       BLOB NOT NULL,
+  UNIQUE (projection, workspace, key)
+) STRICT;
+
+CREATE TABLE entries (
+  projection INTEGER NOT NULL,
+  workspace  INTEGER NOT NULL,
+  name       TEXT NOT NULL,
+  value      TEXT NOT NULL,
+  key        TEXT NOT NULL, -- of the document
+  PRIMARY KEY (projection, workspace, name, value, key)
+) STRICT, WITHOUT ROWID;
+
+-- The log is append-only: not by convention, but for whoever opens this file.
+CREATE TRIGGER events_no_update BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
+CREATE TRIGGER events_no_delete BEFORE DELETE ON events BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
+CREATE TRIGGER bodies_no_update BEFORE UPDATE ON bodies BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
+CREATE TRIGGER bodies_no_delete BEFORE DELETE ON bodies BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
