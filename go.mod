@@ -18,15 +18,13 @@ require (
 
 require (
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3 // indirect
+	github.com/ncruces/go-sqlite3 v0.35.6
 	golang.org/x/exp v0.0.0-20220921023135-46d9e7742f1e // indirect
 	golang.org/x/mod v0.42.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
-	github.com/ncruces/go-sqlite3 v0.35.6
-	pgregory.net/rapid v1.3.0
 )
 
 require (
 	github.com/ncruces/go-sqlite3-wasm/v6 v6.3.35304 // indirect
 	github.com/ncruces/julianday v1.0.0 // indirect
-	golang.org/x/sys v0.48.0 // indirect
 )
