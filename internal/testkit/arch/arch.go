@@ -62,7 +62,7 @@ func Load(dir string) (*Module, error) {
 		return nil, fmt.Errorf("load %s: %w", dir, err)
 	}
 	if m.Path == "" {
-		return nil, fmt.Errorf("load %s: no package of a module", dir)
+		return nil, fmt.Errorf("load %s: no package of a module; does go list ./... work there", dir)
 	}
 	slices.SortFunc(m.Packages, func(a, b *packages.Package) int { return strings.Compare(a.PkgPath, b.PkgPath) })
 	return m, nil

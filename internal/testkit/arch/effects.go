@@ -29,7 +29,7 @@ type Effects struct {
 	Permit   string            // the type, relative to the module: internal/domain/policy.Permit
 	From     []string          // patterns of packages
 	Drivers  []string          // patterns of packages
-	Allowed  map[string]string // functions, relative to the module, or "pkg.*", and why they need no permit
+	Allowed  map[string]string // functions, relative to the module, "(*pkg.T).*" or "pkg.*", and why they need no permit
 }
 
 // Check reports the places where the proof fails, and entries of Allowed that nothing needs.
@@ -195,7 +195,9 @@ func (p *proof) permit(t types.Type) bool {
 
 // allowed reports whether the list lets a function do without a permit.
 func (p *proof) allowed(f *ssa.Function) bool {
-	for _, entry := range []string{p.name(f), p.module.Rel(packageOf(f)) + ".*"} {
+	name := p.name(f)
+	receiver, _, _ := strings.Cut(name, ").")
+	for _, entry := range []string{name, receiver + ").*", p.module.Rel(packageOf(f)) + ".*"} {
 		if _, ok := p.Allowed[entry]; ok {
 			p.used[entry] = true
 			return true

@@ -160,9 +160,20 @@ func constant(info *types.Info, value ast.Expr, compiled []string) bool {
 			return true
 		}
 		f, ok := callee(info, v).(*types.Func)
-		return ok && slices.Contains(compiled, f.FullName())
+		return ok && (slices.Contains(compiled, f.FullName()) || table(info, f, v))
 	}
 	return false
+}
+
+// table reports whether a call makes a map or slice out of constants by a function of the same package.
+func table(info *types.Info, f *types.Func, call *ast.CallExpr) bool {
+	switch info.TypeOf(call).Underlying().(type) {
+	case *types.Map, *types.Slice:
+	default:
+		return false
+	}
+	name, local := ast.Unparen(call.Fun).(*ast.Ident)
+	return local && info.Uses[name] == f && !slices.ContainsFunc(call.Args, func(a ast.Expr) bool { return info.Types[a].Value == nil })
 }
 
 func implementsError(t types.Type) bool {
