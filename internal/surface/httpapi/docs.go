@@ -40,6 +40,9 @@ func (s *Server) openDocument() []byte {
 func (s *Server) OpenAPI() []byte { return s.openDocument() }
 
 func (s *Server) registerDocs() {
+	for _, unused := range []string{"ErrorModel", "ErrorDetail"} { // huma's own form of errors
+		delete(s.schemas().Map(), unused)
+	}
 	document := s.openDocument()
 	for _, op := range []operation{
 		{id: "get-openapi", method: http.MethodGet, path: "/v1/openapi.json", public: true},

@@ -117,7 +117,7 @@ func (s *Server) match(w http.ResponseWriter, r *http.Request) (*route, error) {
 	if rt := s.routes[pattern]; rt != nil {
 		return rt, nil
 	}
-	probe := &answer{ResponseWriter: discard{http.Header{}}}
+	probe := discard{http.Header{}}
 	h.ServeHTTP(probe, r)
 	if allow := probe.Header().Get("Allow"); allow != "" {
 		w.Header().Set("Allow", allow)

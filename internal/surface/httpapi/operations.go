@@ -1,15 +1,26 @@
 package httpapi
 
 import (
-	"agentbox/internal/domain/id"
 	"context"
+
+	"agentbox/internal/domain/id"
+	"agentbox/internal/service/executor"
+	"agentbox/internal/service/keeper"
+	"agentbox/internal/service/reader"
 )
 
+// apiVersion is the version of the API, not of the daemon.
 const apiVersion = "1.0"
 
-var tags = []string{"service", "auth"}
-
-type Services struct{ Gate Authenticator }
+// Services are what the operations call.
+type Services struct {
+	Gate     Gatekeeper
+	Keeper   *keeper.Keeper
+	Executor *executor.Executor
+	Reader   *reader.Reader
+	Spool    Spool
+	Checks   []Check // of readiness
+}
 
 // Caller is who a key belongs to.
 type Caller struct {
@@ -18,23 +29,19 @@ type Caller struct {
 	Role      string
 }
 
-type Authenticator interface {
+// Gatekeeper is what the API needs of the gate.
+type Gatekeeper interface {
 	Authenticate(ctx context.Context, bearer string) (Caller, error)
 }
 
+// tags are the groups of operations, in the order of the docs.
+var tags = []string{"service", "auth", "spaces", "runs", "files", "approvals", "policies", "events", "audit"}
+
 func (s *Server) register() {
-	type session struct {
-		Body struct {
-			Principal id.Principal `json:"principal_id"`
-			Workspace id.Workspace `json:"workspace_id"`
-			Role      string       `json:"role"`
-		}
-	}
-	handle(s, operation{id: "get-session", method: "GET", path: "/v1/auth/session", tag: "auth", summary: "Who am I"},
-		func(ctx context.Context, c call, in *struct{}) (*session, error) {
-			var out session
-			out.Body.Principal, out.Body.Workspace, out.Body.Role = c.caller.Principal, c.caller.Workspace, c.caller.Role
-			return &out, nil
-		})
+	s.registerHealth()
+	s.registerSpaces()
+	s.registerRuns()
+	s.registerFiles()
+	s.registerEvents()
 	s.registerDocs()
 }

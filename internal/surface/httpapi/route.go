@@ -2,8 +2,12 @@ package httpapi
 
 import (
 	"context"
+	"maps"
 	"net/http"
+	"net/url"
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -34,18 +38,31 @@ type operation struct {
 	public           bool
 	rate             rateClass
 	maxBody          int64
-	also             map[int]string // further answers than success, and what they say
-	raw              []string       // media types of an answer that is not JSON
-	responses        map[string]*huma.Response
+	media            string       // of an answer that is not JSON
+	answers          map[int]any  // types of the answers of a stream operation
+	reads            reflect.Type // the shape of the JSON body of a stream operation
 }
 
-func (op operation) document() huma.Operation {
+func (op operation) document(schemas huma.Registry) huma.Operation {
 	d := huma.Operation{
 		OperationID: op.id, Method: op.method, Path: op.path, Tags: []string{op.tag}, Summary: op.summary, Description: op.detail,
-		DefaultStatus: op.status, MaxBodyBytes: -1, BodyReadTimeout: -1, Responses: op.responses, Security: []map[string][]string{{"key": {}}},
+		DefaultStatus: op.status, MaxBodyBytes: -1, BodyReadTimeout: -1, Security: []map[string][]string{{"key": {}}},
+		Responses: map[string]*huma.Response{"default": {
+			Description: "A problem document; `error` says which",
+			Content:     map[string]*huma.MediaType{problemType: {Schema: schemas.Schema(reflect.TypeFor[Problem](), true, "")}},
+		}},
 	}
 	if op.public {
 		d.Security = []map[string][]string{}
+	}
+	if op.media != "" {
+		d.Responses["200"] = &huma.Response{Description: "OK", Content: map[string]*huma.MediaType{op.media: {Schema: &huma.Schema{Type: "string"}}}}
+	}
+	for status, v := range op.answers {
+		d.Responses[strconv.Itoa(status)] = &huma.Response{
+			Description: http.StatusText(status),
+			Content:     map[string]*huma.MediaType{"application/json": {Schema: schemas.Schema(reflect.TypeOf(v), true, "")}},
+		}
 	}
 	return d
 }
@@ -87,6 +104,9 @@ func (s *Server) admitRoute(op operation, input reflect.Type) {
 	if rt.maxBody == 0 {
 		rt.maxBody = maxBody
 	}
+	if op.reads != nil {
+		rt.json, rt.needsBody, rt.shape = true, true, op.reads
+	}
 	if input != nil {
 		rt.json = op.method == http.MethodPost || op.method == http.MethodPut || op.method == http.MethodPatch
 		rt.shape = reflect.TypeFor[struct{}]()
@@ -101,7 +121,7 @@ func (s *Server) admitRoute(op operation, input reflect.Type) {
 // handle adds an operation whose request and answer are described by types: fields with path, query and header tags, and Body.
 func handle[I, O any](s *Server, op operation, do func(ctx context.Context, c call, in *I) (*O, error)) {
 	s.admitRoute(op, reflect.TypeFor[I]())
-	huma.Register(s.api, op.document(), func(ctx context.Context, in *I) (*O, error) {
+	huma.Register(s.api, op.document(s.schemas()), func(ctx context.Context, in *I) (*O, error) {
 		c := callOf(ctx)
 		out, err := do(ctx, c, in)
 		if err != nil {
@@ -116,27 +136,53 @@ func handle[I, O any](s *Server, op operation, do func(ctx context.Context, c ca
 // stream adds an operation that reads or writes the connection itself. The input type only documents its parameters and body.
 func stream[I any](s *Server, op operation, do func(w http.ResponseWriter, r *http.Request, c call) error) {
 	s.admitRoute(op, nil)
-	document := op.document()
-	described[I](s, &document)
+	document := described[I](s, op.document(s.schemas()))
 	s.mux.HandleFunc(pattern(op.method, op.path), func(w http.ResponseWriter, r *http.Request) {
 		c := callOf(r.Context())
-		if err := do(w, r, c); err != nil {
+		err := knownParameters(document, r)
+		if err == nil {
+			err = do(w, r, c)
+		}
+		if err != nil {
 			s.refuse(w, c, err)
 		}
 	})
 }
 
-// described adds an operation to the document by way of a throw-away API that shares the schemas.
-func described[I any](s *Server, op *huma.Operation) {
-	open := s.api.OpenAPI()
-	shadow := huma.NewAPI(huma.Config{OpenAPI: &huma.OpenAPI{Components: open.Components}}, nowhere{})
-	huma.Register(shadow, *op, func(context.Context, *I) (*struct{}, error) { return nil, nil })
-	item := shadow.OpenAPI().Paths[op.Path]
-	for _, method := range []*huma.Operation{item.Get, item.Put, item.Post, item.Delete, item.Patch} {
-		if method != nil {
-			open.AddOperation(method)
+func (s *Server) schemas() huma.Registry { return s.api.OpenAPI().Components.Schemas }
+
+// knownParameters refuses a query parameter that the operation does not have, or that was sent twice.
+func knownParameters(op *huma.Operation, r *http.Request) error {
+	sent, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return fault.New(fault.Invalid, "invalid_parameter", "the query cannot be read")
+	}
+	for name, values := range sent {
+		if !slices.Contains(queryNames(op), name) {
+			return unknownParameter(op, name)
+		}
+		if len(values) > 1 {
+			return fault.New(fault.Invalid, "invalid_parameter", "the parameter %.64q stands twice", name)
 		}
 	}
+	return nil
+}
+
+// described adds an operation to the document by way of a throw-away API that shares the schemas.
+func described[I any](s *Server, op huma.Operation) *huma.Operation {
+	open := s.api.OpenAPI()
+	shadow := huma.NewAPI(huma.Config{OpenAPI: &huma.OpenAPI{Components: open.Components}}, nowhere{})
+	responses := maps.Clone(op.Responses)
+	huma.Register(shadow, op, func(context.Context, *I) (*struct{}, error) { return nil, nil })
+	item := shadow.OpenAPI().Paths[op.Path]
+	for _, known := range []*huma.Operation{item.Get, item.Put, item.Post, item.Delete, item.Patch} {
+		if known != nil {
+			known.Responses = responses
+			open.AddOperation(known)
+			return known
+		}
+	}
+	panic("httpapi: an operation has another method than GET, PUT, POST, DELETE and PATCH")
 }
 
 // nowhere is a router for operations that are only described.
@@ -193,22 +239,31 @@ func wrongField(op *huma.Operation, d *huma.ErrorDetail) error {
 	case where == "body":
 		return fault.New(fault.Invalid, strictjson.CodeType, "the field %q is not accepted: %s", name, d.Message)
 	case d.Message == "unknown query parameter":
-		e := fault.New(fault.Invalid, "unknown_parameter", "there is no parameter %.64q", name)
-		var known []string
-		for _, p := range op.Parameters {
-			if p.In == "query" {
-				known = append(known, p.Name)
-			}
-		}
-		if near := strictjson.Nearest(name, known); near != "" {
-			return e.With("did you mean " + near + "?")
-		}
-		if len(known) > 0 {
-			return e.With("the parameters are " + strings.Join(known, ", "))
-		}
-		return e
+		return unknownParameter(op, name)
 	}
 	return fault.New(fault.Invalid, "invalid_parameter", "the %s parameter %.64q is not accepted: %s", where, name, d.Message)
+}
+
+func unknownParameter(op *huma.Operation, name string) error {
+	e := fault.New(fault.Invalid, "unknown_parameter", "there is no parameter %.64q", name)
+	known := queryNames(op)
+	if near := strictjson.Nearest(name, known); near != "" {
+		return e.With("did you mean " + near + "?")
+	}
+	if len(known) > 0 {
+		return e.With("the parameters are " + strings.Join(known, ", "))
+	}
+	return e
+}
+
+func queryNames(op *huma.Operation) []string {
+	var names []string
+	for _, p := range op.Parameters {
+		if p.In == "query" {
+			names = append(names, p.Name)
+		}
+	}
+	return names
 }
 
 func join(prefix, name string) string {

@@ -44,6 +44,7 @@ type Server struct {
 	mux     *http.ServeMux
 	routes  map[string]*route // by the mux's pattern
 	limiter *limiter
+	prober  prober
 	done    chan struct{} // closed when the server stops; event streams end with it
 }
 
@@ -76,10 +77,10 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	case <-ctx.Done():
 	}
 	s.stop()
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	grace, cancel := s.within(context.WithoutCancel(ctx), stopTimeout, nil)
 	defer cancel()
 	err := hs.Shutdown(grace)
-	if errors.Is(err, context.DeadlineExceeded) {
+	if grace.Err() != nil {
 		err = hs.Close()
 	}
 	if served := <-served; !errors.Is(served, http.ErrServerClosed) {
@@ -94,7 +95,7 @@ func (s *Server) stop() { close(s.done) }
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := call{begun: s.Clock.Now(), request: s.requestID(r), correlation: s.correlationID(r)}
-	a := &answer{ResponseWriter: w}
+	a := &answer{ResponseWriter: w, control: http.NewResponseController(w), now: s.Clock.Now}
 	s.present(a.Header(), c)
 	defer s.finish(a, r, &c)
 	if err := s.serve(a, r, &c); err != nil {
@@ -138,11 +139,13 @@ func (s *Server) note(c call, p *Problem, err error) {
 	}
 }
 
-// answer remembers what was answered.
+// answer remembers what was answered, and gives each piece of it its own time to be taken.
 type answer struct {
 	http.ResponseWriter
-	status int
-	bytes  int64
+	control *http.ResponseController
+	now     func() time.Time
+	status  int
+	bytes   int64
 }
 
 // WriteHeader sends the status.
@@ -150,6 +153,7 @@ func (a *answer) WriteHeader(status int) {
 	if a.status == 0 && status >= 200 {
 		a.status = status
 	}
+	a.patience()
 	a.ResponseWriter.WriteHeader(status)
 }
 
@@ -158,9 +162,14 @@ func (a *answer) Write(p []byte) (int, error) {
 	if a.status == 0 {
 		a.status = http.StatusOK
 	}
+	a.patience()
 	n, err := a.ResponseWriter.Write(p)
 	a.bytes += int64(n)
 	return n, err
+}
+
+func (a *answer) patience() {
+	_ = a.control.SetWriteDeadline(a.now().Add(writeTimeout)) // a writer without deadlines is not slow
 }
 
 // Unwrap returns the writer underneath, for http.ResponseController.
@@ -191,3 +200,20 @@ func (s *Server) finish(w *answer, r *http.Request, c *call) {
 }
 
 var errPanicked = errors.New("panic")
+
+// within returns a context that ends after d of the server's clock, or when done is closed.
+func (s *Server) within(ctx context.Context, d time.Duration, done <-chan struct{}) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	over, stop := s.Clock.NewTimer(d)
+	go func() {
+		defer stop()
+		select {
+		case <-over:
+			cancel()
+		case <-done:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}

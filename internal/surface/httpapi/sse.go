@@ -56,7 +56,7 @@ func (s *Server) feed(w http.ResponseWriter, r *http.Request, c call, source fun
 	}()
 
 	// Nothing is answered before the source has said something or has had a moment to fail, so that a refusal is still a problem document.
-	pipe := &eventPipe{w: w, control: http.NewResponseController(w), now: s.Clock.Now}
+	pipe := &eventPipe{w: w, control: http.NewResponseController(w)}
 	for {
 		beat, stop := s.Clock.NewTimer(pipe.patience())
 		var err error
@@ -102,11 +102,10 @@ func (s *Server) broken(c call, pipe *eventPipe, failed <-chan error) error {
 	}
 }
 
-// eventPipe writes the format of event streams. Each write has a deadline of its own.
+// eventPipe writes the format of event streams.
 type eventPipe struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
-	now     func() time.Time
 	open    bool
 	buf     bytes.Buffer
 }
@@ -148,7 +147,6 @@ func (p *eventPipe) flush() error {
 		h.Set("X-Accel-Buffering", "no")
 		p.w.WriteHeader(http.StatusOK)
 	}
-	_ = p.control.SetWriteDeadline(p.now().Add(writeTimeout)) // a writer without deadlines is not slow
 	if _, err := p.w.Write(p.buf.Bytes()); err != nil {
 		return err
 	}

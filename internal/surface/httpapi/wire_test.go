@@ -85,13 +85,18 @@ func newWire(t *testing.T, change func(*Config)) wire {
 		}) (*struct{ Body thing }, error) {
 			return &struct{ Body thing }{thing{Name: in.Name, Count: in.Limit}}, nil
 		})
-	stream[struct{}](s, operation{id: "count", method: "GET", path: "/v1/test/count", tag: "test"},
+	stream[struct {
+		From  uint64 `query:"from"`
+		Break string `query:"break"`
+	}](s, operation{id: "count", method: "GET", path: "/v1/test/count", tag: "test"},
 		func(w http.ResponseWriter, r *http.Request, c call) error {
 			from, _, err := cursor(r, "from")
 			if err != nil {
 				return err
 			}
-			return s.feed(w, r, c, func(ctx context.Context) iter.Seq2[message, error] { return countTo(ctx, from, r.URL.Query().Get("break")) })
+			return s.feed(w, r, c, func(ctx context.Context) iter.Seq2[message, error] {
+				return countTo(ctx, from, r.URL.Query().Get("break"))
+			})
 		})
 	hs := httptest.NewServer(s)
 	t.Cleanup(hs.Close)

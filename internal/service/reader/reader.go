@@ -1,0 +1,99 @@
+// Package reader answers questions about the log.
+package reader
+
+import (
+	"context"
+	"iter"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/kernel/journal"
+)
+
+// Limits of one answer.
+const (
+	MaxEvents     = 200
+	DefaultEvents = 100
+	MaxTypes      = 20
+)
+
+// Query selects events of a workspace. Zero fields do not select.
+type Query struct {
+	Stream      event.Stream // both of its parts or none
+	From        uint64       // the lowest place, inclusive; of the stream if one is named, else of the workspace
+	Before      uint64       // the place at which to stop, exclusive
+	Run         id.Run
+	Correlation id.Correlation
+	Space       id.Space
+	Types       []string
+	Last        bool // the last Limit of them instead of the first; still ascending
+	Limit       int  // 1 to MaxEvents; 0 means DefaultEvents
+}
+
+// Place returns an event's place in what the query reads: its stream, else the workspace.
+func (q Query) Place(e event.Event) uint64 {
+	if q.Stream != (event.Stream{}) {
+		return e.StreamSeq
+	}
+	return e.Seq
+}
+
+// Reader reads the log.
+type Reader struct{ log journal.Journal }
+
+// New returns a reader of a log.
+func New(log journal.Journal) *Reader { return &Reader{log} }
+
+// Events returns the events that a query selects, in ascending order.
+func (r *Reader) Events(ctx context.Context, ws id.Workspace, q Query) ([]event.Event, error) {
+	jq, err := q.read(ws)
+	if err != nil {
+		return nil, err
+	}
+	if q.Limit == 0 {
+		jq.Limit = DefaultEvents
+	}
+	return r.log.Read(ctx, jq)
+}
+
+// Event returns one event of the workspace.
+func (r *Reader) Event(ctx context.Context, ws id.Workspace, e id.Event) (event.Event, error) {
+	found, err := r.log.Get(ctx, ws, e)
+	if fault.KindOf(err) == fault.NotFound {
+		err = fault.New(fault.NotFound, "event_not_found", "there is no event %.64q in this workspace", e)
+	}
+	return found, err
+}
+
+// Head returns the place of the workspace's last event.
+func (r *Reader) Head(ctx context.Context, ws id.Workspace) (uint64, error) { return r.log.Head(ctx, ws) }
+
+// Follow yields the events that a query selects, those that are recorded and those that come, each once and in order, until ctx ends.
+func (r *Reader) Follow(ctx context.Context, ws id.Workspace, q Query) iter.Seq2[event.Event, error] {
+	jq, err := q.read(ws)
+	if err != nil {
+		return func(yield func(event.Event, error) bool) { yield(event.Event{}, err) }
+	}
+	return journal.Tail(ctx, r.log, jq)
+}
+
+func (q Query) read(ws id.Workspace) (journal.Query, error) {
+	if (q.Stream.Type == "") != (q.Stream.ID == "") {
+		return journal.Query{}, fault.New(fault.Invalid, "stream_type_and_stream_id_required_together", "stream_type and stream_id name a stream together; send both or none")
+	}
+	if len(q.Types) > MaxTypes {
+		return journal.Query{}, fault.New(fault.Invalid, "query_invalid", "%d event types were named; at most %d are taken", len(q.Types), MaxTypes)
+	}
+	if q.Limit < 0 || q.Limit > MaxEvents {
+		return journal.Query{}, fault.New(fault.Invalid, "query_invalid", "limit is %d; it may be 1 to %d", q.Limit, MaxEvents)
+	}
+	jq := journal.Query{
+		Workspace: ws, From: q.From, Before: q.Before, Stream: q.Stream, Run: q.Run, Correlation: q.Correlation, Types: q.Types,
+		Last: q.Last, Limit: q.Limit,
+	}
+	if q.Space != "" {
+		jq.EntityType, jq.EntityID = "space", string(q.Space)
+	}
+	return jq, nil
+}

@@ -1,0 +1,328 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/service/keeper"
+)
+
+// Limits of files over the API.
+const (
+	maxUploadFiles = 100
+	maxTagBytes    = 64 << 20 // a larger file's ETag is made of its size and time instead of its content
+)
+
+// Spool takes content whose hash and size are not known yet, at most max bytes of it, and gives it back with both. The caller closes it.
+type Spool func(ctx context.Context, content io.Reader, max int64) (io.ReadSeekCloser, event.Digest, int64, error)
+
+// FilePath names a file of a space.
+type FilePath struct {
+	Space string `path:"space_id" doc:"The space"`
+	Path  string `path:"path" doc:"Relative to the space's files; may hold slashes"`
+}
+
+type listing struct {
+	Path      string        `json:"path"`
+	Entries   []space.Entry `json:"entries" nullable:"false"`
+	Truncated bool          `json:"truncated" doc:"There are more entries than one listing holds; list the folders one by one"`
+}
+
+func (s *Server) registerFiles() {
+	handle(s, operation{id: "list-files", method: http.MethodGet, path: "/v1/spaces/{space_id}/files", tag: "files", summary: "List files", rate: rateFiles}, s.listFiles)
+	stream[struct {
+		SpacePath
+		Path      string         `query:"path" doc:"The folder into which the files go; the top by default"`
+		Overwrite bool           `query:"overwrite" doc:"Replace files that exist"`
+		RawBody   multipart.Form `contentType:"multipart/form-data"`
+	}](s, operation{
+		id: "upload-files", method: http.MethodPost, path: "/v1/spaces/{space_id}/files", tag: "files", summary: "Upload files", rate: rateFiles,
+		answers: map[int]any{http.StatusCreated: uploaded{}, http.StatusOK: uploaded{}},
+		detail: "One part per file; its filename is the file's path below `path`. Each file is taken or refused by itself: 201 when all were taken, 200 when some were not. " +
+			"At most 100 files.",
+	}, s.uploadFiles)
+	stream[struct {
+		SpacePath
+		Path string `query:"path" doc:"The folder; the top by default"`
+	}](s, operation{
+		id: "archive-files", method: http.MethodGet, path: "/v1/spaces/{space_id}/files/archive", tag: "files", summary: "Download a folder as a zip file",
+		rate: rateFiles, media: "application/zip",
+		detail: "Symbolic links are not followed. A file named archive at the top is read under the path %2e/archive.",
+	}, s.archiveFiles)
+	stream[FilePath](s, operation{
+		id: "read-file", method: http.MethodGet, path: "/v1/spaces/{space_id}/files/{path}", tag: "files", summary: "Read a file", rate: rateFiles,
+		media: "application/octet-stream", detail: "Takes Range, If-None-Match and If-Range. The ETag is the content's SHA-256.",
+	}, s.readFile)
+	stream[struct {
+		FilePath
+		Overwrite bool   `query:"overwrite" default:"true" doc:"Replace a file that exists"`
+		NoneMatch string `header:"If-None-Match" enum:"*" doc:"With * an existing file is not replaced"`
+		RawBody   []byte `contentType:"application/octet-stream"`
+	}](s, operation{
+		id: "write-file", method: http.MethodPut, path: "/v1/spaces/{space_id}/files/{path}", tag: "files", summary: "Write a file", rate: rateFiles,
+		answers: map[int]any{http.StatusOK: space.Entry{}}, detail: "The file appears as a whole or not at all; folders are made.",
+	}, s.writeFile)
+	handle(s, operation{
+		id: "delete-file", method: http.MethodDelete, path: "/v1/spaces/{space_id}/files/{path}", tag: "files", summary: "Delete a file", rate: rateFiles,
+		status: http.StatusNoContent,
+	}, func(ctx context.Context, c call, in *FilePath) (*struct{}, error) {
+		err := s.Services.Keeper.DeleteFile(context.WithoutCancel(ctx), c.origin(), c.caller.Workspace, id.Space(in.Space), in.Path)
+		return nil, err
+	})
+}
+
+func (s *Server) listFiles(ctx context.Context, c call, in *struct {
+	SpacePath
+	Path      string `query:"path" doc:"The folder; the top by default"`
+	Recursive bool   `query:"recursive" doc:"Also what is in its folders"`
+}) (*struct{ Body listing }, error) {
+	folder := in.Path
+	if folder == "" {
+		folder = "."
+	}
+	entries, err := s.Services.Keeper.ListFiles(ctx, c.origin(), c.caller.Workspace, id.Space(in.Space), folder, in.Recursive)
+	if entries == nil {
+		entries = []space.Entry{}
+	}
+	return &struct{ Body listing }{listing{folder, entries, len(entries) >= keeper.ListEntries}}, err
+}
+
+func (s *Server) readFile(w http.ResponseWriter, r *http.Request, c call) error {
+	file, err := s.Services.Keeper.ReadFile(r.Context(), c.origin(), c.caller.Workspace, id.Space(r.PathValue("space_id")), r.PathValue("path"))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	entry := file.Entry()
+	tag, err := entityTag(file, entry)
+	if err != nil {
+		return err
+	}
+	h := w.Header()
+	h.Set("ETag", tag)
+	h.Set("Content-Type", "application/octet-stream")
+	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": path.Base(entry.Path)}))
+	ranged := &rangeWriter{ResponseWriter: w}
+	http.ServeContent(ranged, r, "", entry.Modified, file)
+	if ranged.refused {
+		return fault.New(fault.Invalid, "range_not_satisfiable", "the file has %d bytes; the range %.64q lies beyond them", entry.Size, r.Header.Get("Range"))
+	}
+	return nil
+}
+
+// entityTag names the content of a file.
+func entityTag(file io.ReadSeeker, entry space.Entry) (string, error) {
+	if entry.Size > maxTagBytes {
+		return `W/"` + strconv.FormatInt(entry.Size, 16) + "-" + strconv.FormatInt(entry.Modified.UnixNano(), 16) + `"`, nil
+	}
+	hash := sha256.New()
+	if _, err := io.Copy(hash, io.LimitReader(file, maxTagBytes+1)); err != nil {
+		return "", err
+	}
+	_, err := file.Seek(0, io.SeekStart)
+	return `"` + event.Digest(hash.Sum(nil)).String() + `"`, err
+}
+
+// rangeWriter holds back the plain text with which http.ServeContent refuses a range.
+type rangeWriter struct {
+	http.ResponseWriter
+	refused bool
+}
+
+func (w *rangeWriter) WriteHeader(status int) {
+	if w.refused = status == http.StatusRequestedRangeNotSatisfiable; !w.refused {
+		w.ResponseWriter.WriteHeader(status)
+	}
+}
+
+func (w *rangeWriter) Write(p []byte) (int, error) {
+	if w.refused {
+		return len(p), nil
+	}
+	return w.ResponseWriter.Write(p)
+}
+
+func (s *Server) writeFile(w http.ResponseWriter, r *http.Request, c call) error {
+	overwrite, err := boolean(r, "overwrite", true)
+	if err != nil {
+		return err
+	}
+	if r.Header.Get("If-Match") != "" {
+		return fault.New(fault.Invalid, "precondition_not_supported", "If-Match is not supported; use If-None-Match: * to make a new file only")
+	}
+	switch r.Header.Get("If-None-Match") {
+	case "":
+	case "*":
+		overwrite = false
+	default:
+		return fault.New(fault.Invalid, "precondition_not_supported", "of If-None-Match only * is supported here")
+	}
+	if r.ContentLength > keeper.MaxUpload {
+		return fault.New(fault.Exhausted, "file_too_large", "a file may have %d bytes over the API", int64(keeper.MaxUpload))
+	}
+	entry, tag, err := s.put(r.Context(), c, id.Space(r.PathValue("space_id")), r.PathValue("path"), overwrite, s.patient(w, r))
+	if err != nil {
+		return err
+	}
+	w.Header().Set("ETag", `"`+tag.String()+`"`)
+	return answerJSON(w, http.StatusOK, entry)
+}
+
+// put writes one file: judged cheaply first, so that nobody spools what will be refused anyway.
+func (s *Server) put(ctx context.Context, c call, sp id.Space, to string, overwrite bool, content io.Reader) (space.Entry, event.Digest, error) {
+	if _, err := space.CleanFilePath(to); err != nil {
+		return space.Entry{}, event.Digest{}, err
+	}
+	if _, err := s.Services.Keeper.Space(ctx, c.caller.Workspace, sp); err != nil {
+		return space.Entry{}, event.Digest{}, err
+	}
+	spooled, hash, size, err := s.Services.Spool(ctx, content, keeper.MaxUpload)
+	if err != nil {
+		return space.Entry{}, event.Digest{}, err
+	}
+	defer spooled.Close()
+	entry, err := s.Services.Keeper.WriteFile(context.WithoutCancel(ctx), c.origin(), c.caller.Workspace, sp, to, overwrite, hash, size, spooled)
+	return entry, hash, err
+}
+
+type uploaded struct {
+	Files []uploadedFile `json:"files" nullable:"false"`
+}
+
+type uploadedFile struct {
+	Path  string       `json:"path"`
+	OK    bool         `json:"ok"`
+	Entry *space.Entry `json:"entry,omitempty"`
+	Error *Problem     `json:"error,omitempty"`
+}
+
+func (s *Server) uploadFiles(w http.ResponseWriter, r *http.Request, c call) error {
+	overwrite, err := boolean(r, "overwrite", false)
+	if err != nil {
+		return err
+	}
+	r.Body = http.MaxBytesReader(w, struct {
+		io.Reader
+		io.Closer
+	}{s.patient(w, r), r.Body}, keeper.MaxUpload)
+	parts, err := r.MultipartReader()
+	if err != nil {
+		return fault.New(fault.Invalid, "unsupported_media_type", "files are uploaded as multipart/form-data")
+	}
+	out, status := uploaded{Files: []uploadedFile{}}, http.StatusCreated
+	for {
+		part, err := parts.NextRawPart()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return unreadable(err)
+		}
+		if len(out.Files) == maxUploadFiles {
+			return fault.New(fault.Exhausted, "too_many_files", "one upload may hold %d files; the first %d were taken", maxUploadFiles, maxUploadFiles)
+		}
+		_, params, err := mime.ParseMediaType(part.Header.Get("Content-Disposition"))
+		name := params["filename"]
+		if err != nil || name == "" {
+			return fault.New(fault.Invalid, "invalid_part", "each part is a file and has a filename, the path to which it is written")
+		}
+		if folder := r.URL.Query().Get("path"); folder != "" && folder != "." {
+			name = strings.TrimSuffix(folder, "/") + "/" + name
+		}
+		one := uploadedFile{Path: name}
+		entry, _, err := s.put(r.Context(), c, id.Space(r.PathValue("space_id")), name, overwrite, part)
+		if err == nil {
+			one.OK, one.Entry = true, &entry
+		} else if broken := unreadable(err); broken != err {
+			return broken
+		} else {
+			one.Error, status = problemOf(err, c.request), http.StatusOK
+			s.note(c, one.Error, err)
+		}
+		out.Files = append(out.Files, one)
+	}
+	return answerJSON(w, status, out)
+}
+
+// unreadable says what was wrong with a body that could not be read to its end; other errors it returns as they are.
+func unreadable(err error) error {
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return fault.New(fault.Exhausted, "body_too_large", "one upload may have %d bytes", int64(keeper.MaxUpload))
+	}
+	if _, ok := errors.AsType[*fault.Error](err); ok {
+		return err
+	}
+	return fault.Wrap(err, fault.Invalid, "body_unreadable", "the body is not well-formed, or ended before its time")
+}
+
+func (s *Server) archiveFiles(w http.ResponseWriter, r *http.Request, c call) error {
+	folder := r.URL.Query().Get("path")
+	if folder == "" {
+		folder = "."
+	}
+	write, err := s.Services.Keeper.ArchiveFiles(r.Context(), c.origin(), c.caller.Workspace, id.Space(r.PathValue("space_id")), folder)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/zip")
+	w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": "files.zip"}))
+	return write(w)
+}
+
+// patient reads a body of any length; only the sender's silence has a limit.
+func (s *Server) patient(w http.ResponseWriter, r *http.Request) io.Reader {
+	return &patientReader{r.Body, http.NewResponseController(w), s.Clock.Now}
+}
+
+type patientReader struct {
+	body    io.Reader
+	control *http.ResponseController
+	now     func() time.Time
+}
+
+func (p *patientReader) Read(b []byte) (int, error) {
+	_ = p.control.SetReadDeadline(p.now().Add(bodyTimeout)) // a writer without deadlines has no slow sender
+	return p.body.Read(b)
+}
+
+// boolean reads a parameter that is true or false.
+func boolean(r *http.Request, name string, standard bool) (bool, error) {
+	sent := r.URL.Query().Get(name)
+	if sent == "" {
+		return standard, nil
+	}
+	v, err := strconv.ParseBool(sent)
+	if err != nil {
+		return false, fault.New(fault.Invalid, "invalid_parameter", "%s is true or false, not %.32q", name, sent)
+	}
+	return v, nil
+}
+
+// answerJSON sends a value.
+func answerJSON(w http.ResponseWriter, status int, v any) error {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(raw, '\n')) // the caller has gone
+	return nil
+}
+
+func base64Of(data []byte) string { return base64.StdEncoding.EncodeToString(data) }

@@ -1,0 +1,310 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"net/http"
+	"reflect"
+	"time"
+	"unicode/utf8"
+
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/service/executor"
+	"agentbox/internal/surface/httpapi/strictjson"
+)
+
+// maxRunBody is the most that an operations message may have: six files of the largest size, in base64.
+const maxRunBody = executor.MaxInputBytes
+
+// runRequest asks for a run: an operations message of protocol 1.0, and how to run it.
+type runRequest struct {
+	ProtocolVersion string          `json:"protocolVersion" enum:"1.0"`
+	Operations      []run.Operation `json:"operations" minItems:"1" maxItems:"1000" doc:"The operations, in order"`
+	Context         *runContext     `json:"context,omitempty" doc:"What the agent is to see first"`
+	Agent           *runAgent       `json:"agent,omitempty" doc:"Who acts; the space's own agent unless named"`
+	Title           string          `json:"title,omitempty" maxLength:"200"`
+	Wait            *int64          `json:"wait,omitempty" minimum:"0" maximum:"300" doc:"Seconds to wait for the run to end or pause; 30 by default"`
+}
+
+// runSent is a runRequest as it is read: the operations stay as they were sent until the protocol's own reader has judged them.
+type runSent struct {
+	ProtocolVersion json.RawMessage   `json:"protocolVersion"`
+	Operations      []json.RawMessage `json:"operations"`
+	Context         *runContext       `json:"context"`
+	Agent           *runAgent         `json:"agent"`
+	Title           string            `json:"title"`
+	Wait            *int64            `json:"wait"`
+}
+
+type runContext struct {
+	Files []string `json:"files,omitempty" maxItems:"100" doc:"Files whose content opens the events, as results of readFile"`
+}
+
+type runAgent struct {
+	Name string `json:"name" minLength:"1" maxLength:"100" doc:"The agent's name in the workspace; made if it is new"`
+}
+
+// eventsAnswer is an events message: 201 for a run that has ended, 200 for one that waits for a person, 202 for one that goes on.
+type eventsAnswer struct {
+	Status   int
+	Location string `header:"Location"`
+	Body     run.Events
+}
+
+type cancelRequest struct {
+	Reason string `json:"reason,omitempty" maxLength:"2000"`
+}
+
+// RunPath names a run under its space.
+type RunPath struct {
+	Space string `path:"space_id" doc:"The space"`
+	Run   string `path:"run_id" doc:"The run"`
+}
+
+const (
+	defaultWait = 30  // seconds
+	maxWait     = 300 // seconds
+)
+
+func (s *Server) registerRuns() {
+	message := run.Events{}
+	stream[struct {
+		SpacePath
+		Body runRequest
+	}](s, operation{
+		id: "create-run", method: http.MethodPost, path: "/v1/spaces/{space_id}/runs", tag: "runs", summary: "Run operations in a space",
+		rate: rateRuns, maxBody: maxRunBody, reads: reflect.TypeFor[runSent](),
+		answers: map[int]any{http.StatusCreated: message, http.StatusOK: message, http.StatusAccepted: message},
+		detail: "Answers with the events message when the run has ended (201), waits for a person (200) or still goes on after `wait` seconds (202). " +
+			"An operation that policy refuses is a result in it, not an error.",
+	}, s.createRun)
+	for _, where := range []struct{ id, path string }{{"list-space-runs", "/v1/spaces/{space_id}/runs"}, {"list-runs", "/v1/runs"}} {
+		op := operation{id: where.id, method: http.MethodGet, path: where.path, tag: "runs", summary: "List runs, the newest first"}
+		if where.id == "list-runs" {
+			op.summary += ", of the whole workspace"
+			handle(s, op, func(ctx context.Context, c call, in *struct {
+				Space string `query:"space_id" doc:"Only runs of this space"`
+				RunFilter
+			}) (*struct{ Body runList }, error) {
+				return s.listRuns(ctx, c, in.Space, in.RunFilter)
+			})
+			continue
+		}
+		handle(s, op, func(ctx context.Context, c call, in *struct {
+			SpacePath
+			RunFilter
+		}) (*struct{ Body runList }, error) {
+			if _, err := s.Services.Keeper.Space(ctx, c.caller.Workspace, id.Space(in.Space)); err != nil {
+				return nil, err
+			}
+			return s.listRuns(ctx, c, in.Space, in.RunFilter)
+		})
+	}
+	handle(s, operation{id: "get-space-run", method: http.MethodGet, path: "/v1/spaces/{space_id}/runs/{run_id}", tag: "runs", summary: "Show a run with its result events"}, s.getRun)
+	handle(s, operation{id: "get-run", method: http.MethodGet, path: "/v1/runs/{run_id}", tag: "runs", summary: "Show a run with its result events, whatever its space"},
+		func(ctx context.Context, c call, in *struct {
+			Run string `path:"run_id" doc:"The run"`
+		}) (*struct{ Body runShown }, error) {
+			return s.getRun(ctx, c, &RunPath{Run: in.Run})
+		})
+	handle(s, operation{
+		id: "cancel-run", method: http.MethodPost, path: "/v1/spaces/{space_id}/runs/{run_id}/cancel", tag: "runs", summary: "End a run and every process of it",
+		status: http.StatusAccepted,
+	}, s.cancelRun)
+	stream[struct {
+		RunPath
+		From uint64 `query:"from" doc:"The number of the first frame; 1 by default"`
+		Last uint64 `header:"Last-Event-ID" doc:"The last frame that was received; wins over from"`
+	}](s, operation{
+		id: "stream-run", method: http.MethodGet, path: "/v1/spaces/{space_id}/runs/{run_id}/stream", tag: "runs", summary: "Watch a run", media: "text/event-stream",
+		detail: "Server-sent events named operation, event, stdout, stderr and complete; id is the frame's number. The stream ends with complete if and only if the run " +
+			"has ended; a stream that ends otherwise is resumed with Last-Event-ID.",
+	}, s.streamRun)
+}
+
+func (s *Server) createRun(w http.ResponseWriter, r *http.Request, c call) error {
+	out, err := s.startRun(r.Context(), c, id.Space(r.PathValue("space_id")))
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Location", out.Location)
+	return answerJSON(w, out.Status, out.Body)
+}
+
+func (s *Server) startRun(ctx context.Context, c call, sp id.Space) (*eventsAnswer, error) {
+	var sent runSent
+	if err := strictjson.Decode(c.body, &sent); err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(struct {
+		ProtocolVersion json.RawMessage   `json:"protocolVersion,omitempty"`
+		Operations      []json.RawMessage `json:"operations"`
+	}{sent.ProtocolVersion, sent.Operations})
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Invalid, "operation_invalid", "the operations cannot be read")
+	}
+	message, err := run.ParseMessage(raw)
+	if err != nil {
+		return nil, err
+	}
+	wait, err := seconds(sent.Wait)
+	if err != nil {
+		return nil, err
+	}
+	q := executor.Request{Workspace: c.caller.Workspace, Space: sp, Title: sent.Title, Message: message, Key: c.serviceKey()}
+	if sent.Context != nil {
+		q.Context = sent.Context.Files
+	}
+	if sent.Agent != nil {
+		if q.Agent = sent.Agent.Name; q.Agent == "" || utf8.RuneCountInString(q.Agent) > 100 {
+			return nil, fault.New(fault.Invalid, "invalid_field", "agent.name has 1 to 100 characters")
+		}
+	}
+	doc, err := s.Services.Executor.Start(context.WithoutCancel(ctx), c.origin(), q)
+	if err != nil {
+		return nil, err
+	}
+	return s.waited(ctx, c, doc, "", wait)
+}
+
+// seconds reads a wait parameter.
+func seconds(sent *int64) (time.Duration, error) {
+	if sent == nil {
+		return defaultWait * time.Second, nil
+	}
+	if *sent < 0 || *sent > maxWait {
+		return 0, fault.New(fault.Invalid, "invalid_field", "wait is %d seconds; it may be 0 to %d", *sent, maxWait)
+	}
+	return time.Duration(*sent) * time.Second, nil
+}
+
+// waited answers with the events message of a run when it has ended, waits for a person (about another question than the one that was just
+// answered), or the time is over.
+func (s *Server) waited(ctx context.Context, c call, doc run.Run, answered id.Approval, wait time.Duration) (*eventsAnswer, error) {
+	if wait > 0 {
+		limited, cancel := s.within(ctx, wait, s.done)
+		defer cancel()
+		var err error
+		if doc, err = s.Services.Executor.WaitPast(limited, doc.Workspace, doc.ID, answered); err != nil {
+			return nil, err
+		}
+	}
+	events, err := s.Services.Executor.Events(ctx, doc)
+	if err != nil {
+		return nil, err
+	}
+	out := &eventsAnswer{Status: http.StatusAccepted, Location: "/v1/spaces/" + string(doc.Space) + "/runs/" + string(doc.ID), Body: events}
+	switch {
+	case doc.Status.Ended():
+		out.Status = http.StatusCreated
+	case doc.Status == run.AwaitingApproval:
+		out.Status = http.StatusOK
+	}
+	return out, nil
+}
+
+// RunFilter are the parameters that select runs.
+type RunFilter struct {
+	Status string `query:"status" enum:"queued,running,awaiting_approval,succeeded,failed,cancelled" doc:"Only runs in this state"`
+	Page
+}
+
+type runList struct {
+	Runs []run.Run `json:"runs" nullable:"false"`
+	Next string    `json:"next_cursor,omitempty" doc:"Where the list goes on; absent at its end"`
+}
+
+func (s *Server) listRuns(ctx context.Context, c call, in string, f RunFilter) (*struct{ Body runList }, error) {
+	found, err := s.Services.Executor.List(ctx, c.caller.Workspace, id.Space(in), run.Status(f.Status), id.Run(f.Cursor), f.Limit+1)
+	if err != nil {
+		return nil, err
+	}
+	out := runList{}
+	out.Runs, out.Next = cut(found, f.Limit, func(r run.Run) string { return string(r.ID) })
+	return &struct{ Body runList }{out}, nil
+}
+
+type runShown struct {
+	run.Run
+	Result run.Events `json:"result" doc:"The run's events message"`
+}
+
+// find returns a run of the caller's workspace and, where one is named, of the space: a run under another space is not found.
+func (s *Server) find(ctx context.Context, c call, p RunPath) (run.Run, error) {
+	doc, err := s.Services.Executor.Find(ctx, c.caller.Workspace, id.Run(p.Run))
+	if err == nil && p.Space != "" && doc.Space != id.Space(p.Space) {
+		err = fault.New(fault.NotFound, "run_not_found", "there is no run %.64q in this space", p.Run)
+	}
+	return doc, err
+}
+
+func (s *Server) getRun(ctx context.Context, c call, in *RunPath) (*struct{ Body runShown }, error) {
+	doc, err := s.find(ctx, c, *in)
+	if err != nil {
+		return nil, err
+	}
+	events, err := s.Services.Executor.Events(ctx, doc)
+	return &struct{ Body runShown }{runShown{doc, events}}, err
+}
+
+func (s *Server) cancelRun(ctx context.Context, c call, in *struct {
+	RunPath
+	Body *cancelRequest
+}) (*struct{ Body run.Run }, error) {
+	doc, err := s.find(ctx, c, in.RunPath)
+	if err != nil {
+		return nil, err
+	}
+	reason := ""
+	if in.Body != nil {
+		reason = in.Body.Reason
+	}
+	if err := s.Services.Executor.Cancel(context.WithoutCancel(ctx), c.origin(), doc.Workspace, doc.ID, reason); err != nil {
+		return nil, err
+	}
+	doc, err = s.find(ctx, c, in.RunPath)
+	return &struct{ Body run.Run }{doc}, err
+}
+
+// output is the data of a stdout or stderr frame.
+type output struct {
+	Operation string `json:"operationId"`
+	Data      string `json:"data"`
+	Encoding  string `json:"encoding"` // utf-8, or base64 where the bytes are no text
+	Time      string `json:"timestamp"`
+}
+
+func (s *Server) streamRun(w http.ResponseWriter, r *http.Request, c call) error {
+	doc, err := s.find(r.Context(), c, RunPath{r.PathValue("space_id"), r.PathValue("run_id")})
+	if err != nil {
+		return err
+	}
+	from, _, err := cursor(r, "from")
+	if err != nil {
+		return err
+	}
+	return s.feed(w, r, c, func(ctx context.Context) iter.Seq2[message, error] {
+		return func(yield func(message, error) bool) {
+			for f, err := range s.Services.Executor.Follow(ctx, doc.Workspace, doc.ID, from) {
+				if !yield(message{id: f.N, name: f.Kind, data: frameData(f.Kind, f.Operation, f.Data, f.At), last: f.Kind == "complete"}, err) {
+					return
+				}
+			}
+		}
+	})
+}
+
+func frameData(kind, operation string, data []byte, at time.Time) []byte {
+	if kind != "stdout" && kind != "stderr" {
+		return data
+	}
+	o := output{Operation: operation, Data: string(data), Encoding: "utf-8", Time: at.UTC().Format(time.RFC3339Nano)}
+	if !utf8.Valid(data) {
+		o.Data, o.Encoding = base64Of(data), "base64"
+	}
+	raw, _ := json.Marshal(o) // strings only
+	return raw
+}

@@ -1,0 +1,191 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/service/keeper"
+)
+
+// maxSpaceBody is the most that a request for a space may have; most of it is the archive from which it starts.
+const maxSpaceBody = 32 << 20
+
+// spaceRequest asks for a space. What is left out takes its default.
+type spaceRequest struct {
+	Name        string            `json:"name,omitempty" maxLength:"100"`
+	Description string            `json:"description,omitempty" maxLength:"1000"`
+	Policy      string            `json:"policy,omitempty" enum:"restrictive,standard,permissive" doc:"Policy preset; standard by default"`
+	Overrides   json.RawMessage   `json:"policy_overrides,omitempty" doc:"Sections that replace those of the preset"`
+	Tier        string            `json:"tier,omitempty" doc:"How strongly it is isolated; auto, the strongest that fits, by default"`
+	Room        id.Room           `json:"room_id,omitempty" doc:"The room to which it belongs; the workspace's default one unless named"`
+	Env         map[string]string `json:"env,omitempty" doc:"Environment of every command"`
+	Metadata    map[string]string `json:"metadata,omitempty" doc:"The client's own notes"`
+	TTL         int64             `json:"ttl_seconds,omitempty" minimum:"10" maximum:"2592000" doc:"How long it lives; 12 hours by default"`
+	Limits      *spaceBounds      `json:"limits,omitempty" doc:"Its bounds"`
+	BestEffort  bool              `json:"best_effort,omitempty" doc:"Accept a host that cannot enforce every bound"`
+	From        *spaceSeed        `json:"from,omitempty" doc:"What its files begin with"`
+}
+
+// spaceBounds are the bounds of a space; one that is left out takes its default.
+type spaceBounds struct {
+	MemoryBytes int64 `json:"memory_bytes,omitempty" minimum:"1" doc:"Of all its processes together"`
+	CPUMillis   int64 `json:"cpu_millis,omitempty" minimum:"1" doc:"Thousandths of one core"`
+	Pids        int64 `json:"pids,omitempty" minimum:"1" doc:"Processes and threads at once"`
+	DiskBytes   int64 `json:"disk_bytes,omitempty" minimum:"1" doc:"Of its files"`
+	FileBytes   int64 `json:"file_bytes,omitempty" minimum:"1" doc:"Of one file"`
+	OutputBytes int64 `json:"output_bytes,omitempty" minimum:"1" doc:"Of what one command prints"`
+	OpenFiles   int64 `json:"open_files,omitempty" minimum:"1" doc:"Per process"`
+	TmpBytes    int64 `json:"tmp_bytes,omitempty" minimum:"1" doc:"Of its private /tmp"`
+}
+
+type spaceSeed struct {
+	Path    string `json:"path,omitempty" doc:"A folder of the daemon's host, below one that its configuration allows"`
+	Archive []byte `json:"archive,omitempty" doc:"A zip, tar or tar.gz file, in base64"`
+}
+
+// spaceChange changes a space; what is left out stays.
+type spaceChange struct {
+	Name        *string            `json:"name,omitempty" minLength:"1" maxLength:"100"`
+	Description *string            `json:"description,omitempty" maxLength:"1000"`
+	Env         *map[string]string `json:"env,omitempty" doc:"Replaces the environment as a whole"`
+	Metadata    *map[string]string `json:"metadata,omitempty" doc:"Replaces the notes as a whole"`
+}
+
+type spaceExtension struct {
+	Duration int64 `json:"duration_seconds" minimum:"10" maximum:"2592000" doc:"From now"`
+}
+
+type spaceAnswer struct {
+	Location string `header:"Location"`
+	Body     space.Space
+}
+
+// SpacePath names a space.
+type SpacePath struct {
+	Space string `path:"space_id" doc:"The space"`
+}
+
+func (s *Server) registerSpaces() {
+	handle(s, operation{
+		id: "create-space", method: http.MethodPost, path: "/v1/spaces", tag: "spaces", summary: "Make a space", status: http.StatusCreated,
+		rate: rateSpaces, maxBody: maxSpaceBody,
+		detail: "Creation fails rather than downgrades: where the host cannot enforce a bound, the answer is bound_not_enforceable unless best_effort is set.",
+	}, s.createSpace)
+	handle(s, operation{id: "list-spaces", method: http.MethodGet, path: "/v1/spaces", tag: "spaces", summary: "List spaces, the newest first"}, s.listSpaces)
+	handle(s, operation{id: "get-space", method: http.MethodGet, path: "/v1/spaces/{space_id}", tag: "spaces", summary: "Show a space"}, s.getSpace)
+	handle(s, operation{
+		id: "update-space", method: http.MethodPatch, path: "/v1/spaces/{space_id}", tag: "spaces", summary: "Change a space",
+		detail: "A field that is left out stays; env and metadata are replaced as a whole. Commands that begin from now on see the new environment.",
+	}, s.updateSpace)
+	handle(s, operation{
+		id: "delete-space", method: http.MethodDelete, path: "/v1/spaces/{space_id}", tag: "spaces", summary: "Destroy a space",
+		detail: "Ends its runs and processes and removes its files. What happened in it stays in the log.",
+	}, s.destroySpace)
+	handle(s, operation{
+		id: "extend-space", method: http.MethodPost, path: "/v1/spaces/{space_id}/extend", tag: "spaces", summary: "Set how long a space lives, from now on",
+	}, s.extendSpace)
+}
+
+func (s *Server) createSpace(ctx context.Context, c call, in *struct{ Body spaceRequest }) (*spaceAnswer, error) {
+	b := in.Body
+	if b.Room != "" {
+		if _, err := id.Parse[id.Room](string(b.Room)); err != nil {
+			return nil, fault.New(fault.Invalid, "invalid_field", "room_id: %v", err)
+		}
+	}
+	q := keeper.Request{
+		Workspace: c.caller.Workspace, Room: b.Room, Name: b.Name, Description: b.Description, Preset: b.Policy, Overrides: b.Overrides,
+		Tier: b.Tier, Env: b.Env, Metadata: b.Metadata, TTL: time.Duration(b.TTL) * time.Second, BestEffort: b.BestEffort, Key: c.serviceKey(),
+	}
+	if b.Limits != nil {
+		q.Limits = space.Limits(*b.Limits)
+	}
+	if b.From != nil {
+		q.Folder = b.From.Path
+		if len(b.From.Archive) > 0 {
+			q.Archive, q.ArchiveHash = bytes.NewReader(b.From.Archive), event.DigestOf(b.From.Archive)
+		}
+	}
+	made, err := s.Services.Keeper.Create(context.WithoutCancel(ctx), c.origin(), q)
+	if err != nil {
+		return nil, err
+	}
+	return &spaceAnswer{Location: "/v1/spaces/" + string(made.ID), Body: made}, nil
+}
+
+func (s *Server) listSpaces(ctx context.Context, c call, in *struct {
+	Status string `query:"status" enum:"creating,ready,running,paused,destroyed" doc:"Only those; without it, all that are not destroyed"`
+	Page
+}) (*struct{ Body spaceList }, error) {
+	found, err := s.Services.Keeper.List(ctx, c.caller.Workspace, space.Status(in.Status), id.Space(in.Cursor), in.Limit+1)
+	if err != nil {
+		return nil, err
+	}
+	out := spaceList{}
+	out.Spaces, out.Next = cut(found, in.Limit, func(sp space.Space) string { return string(sp.ID) })
+	return &struct{ Body spaceList }{out}, nil
+}
+
+type spaceList struct {
+	Spaces []space.Space `json:"spaces" nullable:"false"`
+	Next   string        `json:"next_cursor,omitempty" doc:"Where the list goes on; absent at its end"`
+}
+
+func (s *Server) getSpace(ctx context.Context, c call, in *SpacePath) (*spaceAnswer, error) {
+	found, err := s.Services.Keeper.Space(ctx, c.caller.Workspace, id.Space(in.Space))
+	return &spaceAnswer{Body: found}, err
+}
+
+func (s *Server) updateSpace(ctx context.Context, c call, in *struct {
+	SpacePath
+	Body spaceChange
+}) (*spaceAnswer, error) {
+	changed, err := s.Services.Keeper.Update(context.WithoutCancel(ctx), c.origin(), c.caller.Workspace, id.Space(in.Space), keeper.Change(in.Body))
+	return &spaceAnswer{Body: changed}, err
+}
+
+func (s *Server) destroySpace(ctx context.Context, c call, in *SpacePath) (*spaceAnswer, error) {
+	gone, err := s.Services.Keeper.Destroy(context.WithoutCancel(ctx), c.origin(), c.caller.Workspace, id.Space(in.Space))
+	return &spaceAnswer{Body: gone}, err
+}
+
+func (s *Server) extendSpace(ctx context.Context, c call, in *struct {
+	SpacePath
+	Body spaceExtension
+}) (*spaceAnswer, error) {
+	by := time.Duration(in.Body.Duration) * time.Second
+	longer, err := s.Services.Keeper.Extend(context.WithoutCancel(ctx), c.origin(), c.caller.Workspace, id.Space(in.Space), by)
+	return &spaceAnswer{Body: longer}, err
+}
+
+// Page are the parameters of a list.
+type Page struct {
+	Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"20" doc:"How many at most"`
+	Cursor string `query:"cursor" maxLength:"100" doc:"The next_cursor of the page before"`
+}
+
+// cut makes a page of a list that was read one entry further than the page has, and says where it goes on.
+func cut[T any](found []T, limit int, key func(T) string) (here []T, next string) {
+	if len(found) <= limit {
+		if found == nil {
+			found = []T{}
+		}
+		return found, ""
+	}
+	return found[:limit], key(found[limit-1])
+}
+
+// serviceKey is the idempotency key as the log sees it: short, and nobody's meets another principal's.
+func (c call) serviceKey() string {
+	if c.key == "" {
+		return ""
+	}
+	return event.DigestOf([]byte(string(c.caller.Principal) + "\n" + c.key)).Hex()
+}
