@@ -58,3 +58,86 @@ type App struct {
 func Definitions() []projection.Definition {
 	return append(gate.Definitions(), keeper.Definition(), keeper.ChangeDefinition(), executor.Definition())
 }
+
+// System is the daemon itself, as the one who ends what has expired.
+const System id.Principal = "svc_00000000000000000000000000"
+
+// Open takes the data directory, opens everything in it, and puts in order what an earlier daemon left. Close it when it is not run.
+func Open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger) (a *App, err error) {
+	if err := c.check(); err != nil {
+		return nil, fault.Wrap(err, fault.Invalid, "config_invalid", "the configuration cannot be used")
+	}
+	a = &App{Config: c, clock: clock, logger: logger}
+	if a.lock, err = lock(c.DataDir); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, a.Close())
+		}
+	}()
+	ids := id.NewSource(clock.Now, rand.Reader)
+	a.Log, err = sqlite.Open(ctx, sqlite.Options{
+		Path: a.path(logFile), Definitions: Definitions(), Clock: clock, IDs: ids, Entropy: rand.Reader,
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.Gate, err = gate.New(gate.Parts{
+		Log: a.Log, Docs: a.Log, Evaluator: cedar.New(), Clock: clock, IDs: ids, Entropy: rand.Reader, Shadow: c.Shadow,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := a.wire(ctx, ids); err != nil {
+		return nil, err
+	}
+	if err := a.owner(ctx); err != nil {
+		return nil, err
+	}
+	return a, a.Keeper.Recover(ctx)
+}
+
+// wire makes the services and the drivers that they use.
+func (a *App) wire(ctx context.Context, ids *id.Source) error {
+	blobs, err := disk.OpenBlobs(ctx, a.path(blobsDir), rand.Reader)
+	if err != nil {
+		return err
+	}
+	frames, err := disk.OpenFrames(a.path(framesDir), a.clock, maxFrameBytes)
+	if err != nil {
+		return err
+	}
+	spaces, err := disk.OpenSpaces(ctx, a.path(spacesDir), rand.Reader, a.Config.Sources...)
+	if err != nil {
+		return err
+	}
+	tiers, err := a.tiers()
+	if err != nil {
+		return err
+	}
+	a.Keeper = keeper.New(keeper.Parts{
+		Log: a.Log, Docs: a.Log, Gate: a.Gate, Library: a.Gate, Store: spaces, Tiers: tiers, Clock: a.clock, IDs: ids, Logger: a.logger,
+		MaxSpaces: a.Config.MaxSpaces, MaxLimits: a.Config.MaxLimits, FirstUID: firstUID(), System: System,
+	})
+	a.Runs = executor.New(executor.Parts{
+		Log: a.Log, Docs: a.Log, Blobs: blobs, Live: frames, Gate: a.Gate, Agents: a.Gate, Spaces: a.Keeper, Bundles: a.Gate,
+		Clock: a.clock, IDs: ids, Logger: a.logger,
+	})
+	a.Keeper.SetOccupants(a.Runs)
+	a.Gate.OnHalt(a.Runs.Halt)
+	return a.serve(ids, blobs)
+}
+
+// maxFrameBytes is what the live output of one run may have; more is cut, and its last frame says so.
+const maxFrameBytes = 64 << 20
+
+// firstUID begins the range of host uids for spaces, far above the users of a host and the ranges that container engines are given.
+func firstUID() int {
+	if os.Geteuid() == 0 {
+		return 1_879_048_192
+	}
+	return 0
+}
+
+func (a *App) path(name string) string { return filepath.Join(a.Config.DataDir, name) }

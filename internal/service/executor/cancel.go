@@ -82,8 +82,8 @@ func (x *Executor) mark(match func(*entry) bool, origin event.Origin, reason str
 			if e.cancel == nil {
 				e.cancel = &cancellation{origin: origin, reason: reason}
 			}
-			if end := x.effects[e.run]; end != nil {
-				end(errCancelled)
+			if u, ok := x.effects[e.run]; ok {
+				u.end(errCancelled)
 			}
 			select {
 			case q.wake <- struct{}{}:

@@ -204,7 +204,7 @@ func (r *ride) perform(ctx context.Context, t task, approval id.Approval) error 
 	if err != nil {
 		return r.refuse(ctx, t, err)
 	}
-	effect, release := r.x.effect(ctx, r.doc.ID)
+	effect, release := r.x.effect(ctx, r.doc.Workspace, r.doc.ID)
 	result := r.affect(effect, t, permit)
 	release()
 	return r.conclude(ctx, t, result)

@@ -53,8 +53,14 @@ type Executor struct {
 	base    context.Context // ends when Run's context ends; nil before Run
 	queues  map[id.Space]*queue
 	follows map[id.Workspace]bool
-	effects map[id.Run]context.CancelCauseFunc // the effect under way of each run
+	effects map[id.Run]underway // the effect under way of each run
 	workers sync.WaitGroup
+}
+
+// underway is an effect that can be ended.
+type underway struct {
+	workspace id.Workspace
+	end       context.CancelCauseFunc
 }
 
 // The causes for which an effect under way is ended; each becomes the error of its result.
@@ -66,7 +72,7 @@ var (
 // New returns an executor of the given parts.
 func New(parts Parts) *Executor {
 	return &Executor{
-		Parts: parts, queues: map[id.Space]*queue{}, follows: map[id.Workspace]bool{}, effects: map[id.Run]context.CancelCauseFunc{},
+		Parts: parts, queues: map[id.Space]*queue{}, follows: map[id.Workspace]bool{}, effects: map[id.Run]underway{},
 	}
 }
 
@@ -89,21 +95,23 @@ func (x *Executor) Run(ctx context.Context) error {
 	return err
 }
 
-// Halt ends every effect under way, without waiting and without asking; cause becomes the error of their results. The runs go on, and the
-// gate decides about their next operations.
-func (x *Executor) Halt(cause error) {
+// Halt ends every effect under way in a workspace, without waiting and without asking; cause becomes the error of their results. The runs
+// go on, and the gate decides about their next operations.
+func (x *Executor) Halt(ws id.Workspace, cause error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for _, end := range x.effects {
-		end(cause)
+	for _, u := range x.effects {
+		if u.workspace == ws {
+			u.end(cause)
+		}
 	}
 }
 
 // effect returns a context for one effect of a run that Halt, Cancel and the end of the daemon end, and a function that releases it.
-func (x *Executor) effect(ctx context.Context, run id.Run) (context.Context, func()) {
+func (x *Executor) effect(ctx context.Context, ws id.Workspace, run id.Run) (context.Context, func()) {
 	ctx, end := context.WithCancelCause(ctx)
 	x.mu.Lock()
-	x.effects[run] = end
+	x.effects[run] = underway{ws, end}
 	x.mu.Unlock()
 	return ctx, func() {
 		x.mu.Lock()
