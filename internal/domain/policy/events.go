@@ -21,6 +21,7 @@ const (
 	BundlePinnedType      = "bundle.pinned"
 	DeniedType            = "policy.denied"
 	RequiresApprovalType  = "policy.requires_approval"
+	BegunType             = "action.begun"
 )
 
 // The names of the documents of permission, beside ApprovalProjection.
@@ -131,5 +132,22 @@ func RefusedDraft(origin event.Origin, r Ruling) event.Draft {
 	a := r.Action
 	return event.New(typ, origin, a.Workspace, a.Room, Refused{
 		Action: a.Type, Title: Title(a), Space: a.Space, Operation: a.Operation, Decision: r.Decision, Bundle: a.Bundle,
+	}).In(a.Run, a.Step).About(ActionEntity, r.Decision.Action.String())
+}
+
+// Begun is the data of action.begun, which the gate records where the caller has no intent of its own to record.
+type Begun struct {
+	Action    string   `json:"action"`
+	Title     string   `json:"title"`
+	Space     id.Space `json:"space_id,omitempty"`
+	Operation string   `json:"operation_id,omitempty"`
+	Decision  Decision `json:"decision"`
+}
+
+// BegunDraft drafts action.begun.
+func BegunDraft(r Ruling) event.Draft {
+	a := r.Action
+	return event.New(BegunType, event.Origin{Principal: a.Principal}, a.Workspace, a.Room, Begun{
+		Action: a.Type, Title: Title(a), Space: a.Space, Operation: a.Operation, Decision: r.Decision,
 	}).In(a.Run, a.Step).About(ActionEntity, r.Decision.Action.String())
 }

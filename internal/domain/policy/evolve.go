@@ -1,6 +1,17 @@
 package policy
 
-import "agentbox/internal/domain/event"
+import (
+	"errors"
+	"fmt"
+
+	"agentbox/internal/domain/event"
+)
+
+// misplaced is the error of an event that says in its data that it is about something else than its envelope says. The envelope's entity is
+// outside the chain's hash, so the data decides.
+func misplaced(e event.Event, err error) error {
+	return errors.Join(err, fmt.Errorf("%s %s is about something else than %s", e.Type, e.ID, e.EntityID))
+}
 
 // Evolve returns the approval after an event about it.
 func (a Approval) Evolve(e event.Event) (Approval, error) {
@@ -17,14 +28,22 @@ func (a Approval) Evolve(e event.Event) (Approval, error) {
 		}, nil
 	case ApprovalDecidedType:
 		d, err := event.Decode[ApprovalDecided](e)
-		if err != nil {
-			return a, err
+		if err != nil || d.Approval != a.ID {
+			return a, misplaced(e, err)
 		}
 		a.Status, a.Reason, a.Scope, a.ExpiresAt, a.Standing = d.Status, d.Reason, d.Scope, d.ExpiresAt, d.Standing
 		a.DecidedBy, a.DecidedAt = e.Principal, e.OccurredAt
 	case ApprovalUsedType:
+		d, err := event.Decode[ApprovalUsed](e)
+		if err != nil || d.Approval != a.ID {
+			return a, misplaced(e, err)
+		}
 		a.Used = true
 	case ApprovalExpiredType:
+		d, err := event.Decode[ApprovalExpired](e)
+		if err != nil || d.Approval != a.ID {
+			return a, misplaced(e, err)
+		}
 		a.Status = Expired
 	}
 	return a, nil
@@ -43,8 +62,16 @@ func (s Standing) Evolve(e event.Event) (Standing, error) {
 			GrantedBy: e.Principal, GrantedAt: e.OccurredAt,
 		}, nil
 	case StandingUsedType:
+		d, err := event.Decode[StandingUsed](e)
+		if err != nil || d.Standing != s.ID {
+			return s, misplaced(e, err)
+		}
 		s.Used++
 	case StandingRevokedType:
+		d, err := event.Decode[StandingRevoked](e)
+		if err != nil || d.Standing != s.ID {
+			return s, misplaced(e, err)
+		}
 		s.RevokedAt, s.RevokedBy = e.OccurredAt, e.Principal
 	}
 	return s, nil

@@ -113,3 +113,15 @@ func (k Key) Opens(bearer string) bool {
 	hash := HashBearer(bearer)
 	return subtle.ConstantTimeCompare(hash[:], k.Hash[:]) == 1 && k.ID != "" && k.RevokedAt.IsZero()
 }
+
+// Caller is who a request comes from, as its key says.
+type Caller struct {
+	Principal id.Principal
+	Workspace id.Workspace
+	Role      Role
+	Key       id.Key
+}
+
+// ErrUnauthenticated refuses a request without a key that opens anything. It says the same whatever was wrong with the key.
+var ErrUnauthenticated = fault.New(fault.Denied, "unauthenticated", "this needs a valid API key").
+	With("Send the header Authorization: Bearer KEY. On the daemon's own machine the key lies in owner.key in its data directory.")

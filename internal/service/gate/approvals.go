@@ -1,0 +1,276 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/principal"
+	"agentbox/internal/kernel/projection"
+)
+
+// The refusals of whoever answers.
+var (
+	// ErrApprovalNotFound means that the workspace has no such approval.
+	ErrApprovalNotFound = fault.New(fault.NotFound, "approval_not_found", "there is no such approval in this workspace")
+	// ErrStandingNotFound means that the workspace has no such standing approval.
+	ErrStandingNotFound = fault.New(fault.NotFound, "standing_not_found", "there is no such standing approval in this workspace")
+	// ErrNotDecider refuses an answer from somebody whose role does not reach.
+	ErrNotDecider = fault.New(fault.Denied, policy.ReasonRoleTooLow, "your role may not decide this").
+			With("An operator decides what happens once inside; an admin or the owner decides what leaves the machine, and standing approvals.")
+	// ErrOwnRequest refuses an answer from whoever asked.
+	ErrOwnRequest = fault.New(fault.Denied, "approval_own_request", "nobody approves what he himself requested; somebody else has to decide")
+)
+
+// Filter selects approvals. Zero fields do not select.
+type Filter struct {
+	Status policy.ApprovalStatus
+	Run    id.Run
+	Space  id.Space
+	After  id.Approval // the last one of the page before
+	Limit  int         // 1 to 1000; 0 means 100
+}
+
+// Approvals returns the approvals of a workspace that the filter selects, newest first.
+func (g *Gate) Approvals(ctx context.Context, ws id.Workspace, f Filter) ([]policy.Approval, error) {
+	q := projection.Query{Workspace: ws, Name: policy.ApprovalProjection, After: string(f.After), Newest: true, Limit: f.Limit}
+	switch {
+	case f.Run != "" && f.Status != "":
+		q.Index = projection.Index{Name: "run_status", Value: string(f.Run) + " " + string(f.Status)}
+	case f.Run != "":
+		q.Index = projection.Index{Name: "run", Value: string(f.Run)}
+	case f.Space != "" && f.Status != "":
+		q.Index = projection.Index{Name: "space_status", Value: string(f.Space) + " " + string(f.Status)}
+	case f.Space != "":
+		q.Index = projection.Index{Name: "space", Value: string(f.Space)}
+	case f.Status != "":
+		q.Index = projection.Index{Name: "status", Value: string(f.Status)}
+	}
+	return projection.List[policy.Approval](ctx, g.Docs, q)
+}
+
+// Approval returns one approval of the workspace.
+func (g *Gate) Approval(ctx context.Context, ws id.Workspace, approval id.Approval) (policy.Approval, error) {
+	doc, _, err := g.approval(ctx, ws, approval)
+	return doc, err
+}
+
+func (g *Gate) approval(ctx context.Context, ws id.Workspace, approval id.Approval) (policy.Approval, uint64, error) {
+	doc, version, err := projection.Load[policy.Approval](ctx, g.Docs, ws, policy.ApprovalProjection, string(approval))
+	if errors.Is(err, projection.ErrNotFound) {
+		err = ErrApprovalNotFound
+	}
+	return doc, version, err
+}
+
+// Decide answers an approval on behalf of origin's principal and returns it. A scope beyond once makes a standing approval in the same
+// commit; then the answer needs an end and a number of uses.
+func (g *Gate) Decide(ctx context.Context, origin event.Origin, ws id.Workspace, approval id.Approval, answer policy.Answer) (policy.Approval, error) {
+	err := conflicting(func() error { return g.decide(ctx, origin, ws, approval, answer) })
+	if err != nil {
+		return policy.Approval{}, err
+	}
+	return g.Approval(ctx, ws, approval)
+}
+
+func (g *Gate) decide(ctx context.Context, origin event.Origin, ws id.Workspace, approval id.Approval, answer policy.Answer) error {
+	doc, version, err := g.approval(ctx, ws, approval)
+	if err != nil {
+		return err
+	}
+	standing := answer.Decision == policy.Approve && answer.Scope != "" && answer.Scope != policy.ScopeOnce
+	if err := g.mayDecide(ctx, origin.Principal, doc, standing); err != nil {
+		return err
+	}
+	now := g.Clock.Now().UTC()
+	if standing {
+		answer.Standing = id.New[id.Standing](g.IDs)
+	}
+	decided, err := doc.Decide(answer, now)
+	if err != nil {
+		return err
+	}
+	draft := event.New(policy.ApprovalDecidedType, origin, ws, doc.Room, decided).In(doc.Run, doc.Step).About(policy.ApprovalEntity, string(doc.ID))
+	draft.OccurredAt = now
+	batch := event.Batch{
+		Workspace: ws, Drafts: []event.Draft{draft},
+		Documents: []event.DocumentVersion{{Projection: policy.ApprovalProjection, Key: string(doc.ID), Version: version}},
+	}
+	if standing {
+		granted, err := g.grant(doc, answer, now)
+		if err != nil {
+			return err
+		}
+		grant := event.New(policy.StandingGrantedType, origin, ws, doc.Room, granted).In(doc.Run, doc.Step).About(policy.StandingEntity, string(granted.Standing))
+		grant.OccurredAt = now
+		batch.Drafts = append(batch.Drafts, grant)
+		batch.Documents = append(batch.Documents, event.DocumentVersion{Projection: policy.StandingProjection, Key: string(granted.Standing)})
+	}
+	_, err = g.Log.Append(ctx, batch)
+	return err
+}
+
+// grant checks what a standing approval would cover: never more than the action that was asked about, typed, bounded in time and number.
+func (g *Gate) grant(doc policy.Approval, answer policy.Answer, now time.Time) (policy.StandingGranted, error) {
+	a, err := policy.ParseAction(doc.Request)
+	if err != nil {
+		return policy.StandingGranted{}, err
+	}
+	exact := false
+	if a.Type == policy.ShellExec {
+		reading, err := read(a)
+		exact = err == nil && reading.Exact
+	}
+	cover, err := policy.CoverOf(a, answer.Scope, exact)
+	if err != nil {
+		return policy.StandingGranted{}, err
+	}
+	return policy.Grant(answer.Standing, doc.ID, cover, answer.ExpiresAt.UTC(), answer.Uses, now)
+}
+
+// mayDecide checks who answers: a person whose role reaches, and not whoever asked.
+func (g *Gate) mayDecide(ctx context.Context, p id.Principal, doc policy.Approval, standing bool) error {
+	who, err := g.who(ctx, doc.Workspace, p)
+	if err != nil {
+		return err
+	}
+	least := principal.Operator
+	if kind, ok := policy.KindOf(doc.Action); standing || !ok || kind.Zone == event.HighStakes {
+		least = principal.Admin
+	}
+	if who.Kind != id.User || who.Quarantined || !who.Role.AtLeast(least) {
+		return ErrNotDecider
+	}
+	if p != doc.RequestedBy {
+		return nil
+	}
+	alone, err := g.alone(ctx, doc.Workspace, p, least)
+	if err != nil {
+		return err
+	}
+	if !alone || who.Role != principal.Overlord {
+		return ErrOwnRequest
+	}
+	return nil // a single owner is never locked out
+}
+
+// alone reports whether no other person could decide.
+func (g *Gate) alone(ctx context.Context, ws id.Workspace, p id.Principal, least principal.Role) (bool, error) {
+	q := projection.Query{Workspace: ws, Name: principal.Projection, Index: projection.Index{Name: "kind", Value: string(id.User)}, Limit: 1000}
+	for {
+		people, err := projection.List[principal.Principal](ctx, g.Docs, q)
+		if err != nil {
+			return false, err
+		}
+		for _, other := range people {
+			if other.ID != p && !other.Quarantined && other.Role.AtLeast(least) {
+				return false, nil
+			}
+			q.After = string(other.ID)
+		}
+		if len(people) < q.Limit {
+			return true, nil
+		}
+	}
+}
+
+// Standings returns the standing approvals of a workspace, newest first, after the given one.
+func (g *Gate) Standings(ctx context.Context, ws id.Workspace, after id.Standing, limit int) ([]policy.Standing, error) {
+	return projection.List[policy.Standing](ctx, g.Docs, projection.Query{
+		Workspace: ws, Name: policy.StandingProjection, After: string(after), Newest: true, Limit: limit,
+	})
+}
+
+// Revoke ends a standing approval. Who may decide may revoke, and it never waits for anything but the log.
+func (g *Gate) Revoke(ctx context.Context, origin event.Origin, ws id.Workspace, standing id.Standing, reason string) error {
+	who, err := g.who(ctx, ws, origin.Principal)
+	if err != nil {
+		return err
+	}
+	if who.Kind != id.User || !who.Role.AtLeast(principal.Operator) {
+		return ErrNotDecider
+	}
+	if len(reason) > policy.MaxReasonBytes {
+		return policy.ErrReasonTooLong
+	}
+	return conflicting(func() error {
+		doc, version, err := projection.Load[policy.Standing](ctx, g.Docs, ws, policy.StandingProjection, string(standing))
+		if errors.Is(err, projection.ErrNotFound) {
+			return ErrStandingNotFound
+		}
+		if err != nil || !doc.RevokedAt.IsZero() {
+			return err
+		}
+		draft := event.New(policy.StandingRevokedType, origin, ws, "", policy.StandingRevoked{Standing: standing, Reason: reason}).About(policy.StandingEntity, string(standing))
+		draft.OccurredAt = g.Clock.Now().UTC()
+		_, err = g.Log.Append(ctx, event.Batch{
+			Workspace: ws, Drafts: []event.Draft{draft},
+			Documents: []event.DocumentVersion{{Projection: policy.StandingProjection, Key: string(standing), Version: version}},
+		})
+		return err
+	})
+}
+
+// Step records the end of every question whose time is over at now.
+func (g *Gate) Step(ctx context.Context, now time.Time) error {
+	workspaces, err := g.Log.Workspaces(ctx)
+	if err != nil {
+		return err
+	}
+	for _, ws := range workspaces {
+		for _, status := range []policy.ApprovalStatus{policy.Pending, policy.Held} {
+			if err := g.expire(ctx, ws, status, now); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (g *Gate) expire(ctx context.Context, ws id.Workspace, status policy.ApprovalStatus, now time.Time) error {
+	q := projection.Query{Workspace: ws, Name: policy.ApprovalProjection, Index: projection.Index{Name: "status", Value: string(status)}, Limit: 100}
+	for {
+		open, err := projection.List[policy.Approval](ctx, g.Docs, q)
+		if err != nil {
+			return err
+		}
+		for _, doc := range open {
+			q.After = string(doc.ID)
+			if _, over := doc.Expire(now); !over {
+				continue
+			}
+			if err := conflicting(func() error { return g.end(ctx, ws, doc.ID, now) }); err != nil {
+				return err
+			}
+		}
+		if len(open) < q.Limit {
+			return nil
+		}
+	}
+}
+
+func (g *Gate) end(ctx context.Context, ws id.Workspace, approval id.Approval, now time.Time) error {
+	doc, version, err := g.approval(ctx, ws, approval)
+	if err != nil {
+		return err
+	}
+	expired, over := doc.Expire(now)
+	if !over {
+		return nil // somebody decided it a moment ago
+	}
+	origin := event.Origin{Principal: g.System}
+	if origin.Principal == "" {
+		origin.Principal = doc.RequestedBy
+	}
+	draft := event.New(policy.ApprovalExpiredType, origin, ws, doc.Room, expired).In(doc.Run, doc.Step).About(policy.ApprovalEntity, string(doc.ID))
+	draft.OccurredAt = now.UTC()
+	_, err = g.Log.Append(ctx, event.Batch{
+		Workspace: ws, Drafts: []event.Draft{draft},
+		Documents: []event.DocumentVersion{{Projection: policy.ApprovalProjection, Key: string(doc.ID), Version: version}},
+	})
+	return err
+}

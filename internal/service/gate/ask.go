@@ -1,0 +1,106 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/projection"
+)
+
+// MaxOpen is how many questions of one principal may be open at once; more would bury whoever answers.
+const MaxOpen = 100
+
+// Ask implements policy.Gate.
+func (g *Gate) Ask(ctx context.Context, origin event.Origin, r policy.Ruling, q policy.Ask, with event.Batch) (policy.Approval, error) {
+	if err := g.own(r); err != nil {
+		return policy.Approval{}, err
+	}
+	a := r.Action
+	if err := belongs(with, a.Workspace); err != nil {
+		return policy.Approval{}, err
+	}
+	if origin.Principal != a.Principal {
+		return policy.Approval{}, fault.New(fault.Internal, "principal_mismatch", "only who acts can ask for approval of the act")
+	}
+	now, err := g.judge(ctx, a, nil)
+	if err != nil {
+		return policy.Approval{}, err
+	}
+	if now.ruling.Decision.Outcome != policy.RequireApproval {
+		return policy.Approval{}, fault.New(fault.Conflict, "decision_changed", "the decision on this action has changed; judge it again")
+	}
+	if err := g.open(ctx, a.Workspace, a.Principal); err != nil {
+		return policy.Approval{}, err
+	}
+	draft, err := g.question(origin, now.ruling, q)
+	if err != nil {
+		return policy.Approval{}, err
+	}
+	batch := with
+	batch.Drafts = append(slices.Clone(with.Drafts), draft)
+	batch.Documents = append(slices.Clone(with.Documents), event.DocumentVersion{Projection: policy.ApprovalProjection, Key: draft.EntityID})
+	if _, err := g.Log.Append(ctx, batch); err != nil {
+		return policy.Approval{}, err
+	}
+	doc, _, err := projection.Load[policy.Approval](ctx, g.Docs, a.Workspace, policy.ApprovalProjection, draft.EntityID)
+	return doc, err
+}
+
+// question drafts approval.requested.
+func (g *Gate) question(origin event.Origin, r policy.Ruling, q policy.Ask) (event.Draft, error) {
+	a := r.Action
+	what, err := policy.Render(r.Canonical)
+	if err != nil {
+		return event.Draft{}, err
+	}
+	if q.Approval == "" {
+		q.Approval = id.New[id.Approval](g.IDs)
+	}
+	unsealed := append(slices.Clone(r.Decision.Unsealed), escapeAll(q.Unsealed)...)
+	words := q.AgentWords
+	if len(words) > policy.MaxAgentWords {
+		words = strings.ToValidUTF8(words[:policy.MaxAgentWords], "") + "..."
+	}
+	why := r.Decision.Reason
+	if len(r.Decision.Policies) > 0 {
+		why += fmt.Sprintf(" (rules: %s)", policy.Escape(strings.Join(r.Decision.Policies, ", ")))
+	}
+	now := g.Clock.Now().UTC()
+	draft := event.New(policy.ApprovalRequestedType, origin, a.Workspace, a.Room, policy.ApprovalRequested{
+		Approval: q.Approval, Space: a.Space, Operation: a.Operation, Action: a.Type, Title: policy.Title(a), Request: r.Canonical,
+		ActionHash: r.Decision.Action, Bundle: a.Bundle, Scope: policy.ScopeOnce, ExpiresAt: now.Add(g.QuestionTime),
+		Question: policy.Question{
+			What: what, Why: why, Impact: policy.Impact(a, unsealed), Unsealed: unsealed, AgentWords: policy.Escape(words),
+		},
+	}).In(a.Run, a.Step).About(policy.ApprovalEntity, string(q.Approval))
+	draft.OccurredAt = now
+	return draft, nil
+}
+
+// open refuses a question more than a principal may have open.
+func (g *Gate) open(ctx context.Context, ws id.Workspace, p id.Principal) error {
+	found, err := g.Docs.Documents(ctx, projection.Query{
+		Workspace: ws, Name: policy.ApprovalProjection, Index: projection.Index{Name: "open_by", Value: string(p)}, Limit: MaxOpen,
+	})
+	if err == nil && len(found) >= MaxOpen {
+		err = fault.New(fault.Exhausted, policy.ReasonQuotaExceeded, "%d questions of this agent are open already, the most that are allowed; wait for an answer", MaxOpen)
+	}
+	return err
+}
+
+// conflicting runs a change of a document again while somebody else was first; the change looks at the document anew each time.
+func conflicting(change func() error) error {
+	for try := 1; ; try++ {
+		if err := change(); err == nil || !errors.Is(err, journal.ErrConflict) || try == tries {
+			return err
+		}
+	}
+}

@@ -1,0 +1,229 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/projection"
+)
+
+// Glance implements policy.Gate.
+func (g *Gate) Glance(r policy.Ruling) (policy.Permit, error) {
+	if err := g.own(r); err != nil {
+		return policy.Permit{}, err
+	}
+	kind, ok := policy.KindOf(r.Action.Type)
+	if !ok || kind.SideEffect != policy.Pure && kind.SideEffect != policy.Read {
+		return policy.Permit{}, fault.New(fault.Denied, "intent_missing", "what changes anything must be recorded before it is done")
+	}
+	if !r.Decision.Allowed() {
+		return policy.Permit{}, refusal(r.Decision)
+	}
+	return policy.Issue(r.Canonical, nil), nil
+}
+
+// tries bounds how often a use is counted anew because somebody else was first.
+const tries = 16
+
+// Begin implements policy.Gate. It judges again, for a ruling is no right: the kill switch may have been thrown since, the principal
+// quarantined, the standing approval used up.
+func (g *Gate) Begin(ctx context.Context, r policy.Ruling, approval id.Approval, intent event.Batch) (policy.Permit, event.Receipt, error) {
+	if err := g.own(r); err != nil {
+		return policy.Permit{}, event.Receipt{}, err
+	}
+	if err := belongs(intent, r.Action.Workspace); err != nil {
+		return policy.Permit{}, event.Receipt{}, err
+	}
+	for try := 1; ; try++ {
+		permit, receipt, err := g.begin(ctx, r, approval, intent)
+		if err == nil || !errors.Is(err, journal.ErrConflict) || try == tries {
+			return permit, receipt, err
+		}
+		if again, lookErr := g.stale(ctx, intent); lookErr != nil || again {
+			return policy.Permit{}, event.Receipt{}, err // the caller's own expectation failed: another try cannot help
+		}
+	}
+}
+
+// belongs refuses events of another workspace than the action's.
+func belongs(b event.Batch, ws id.Workspace) error {
+	if b.Workspace != ws || slices.ContainsFunc(b.Drafts, func(d event.Draft) bool { return d.Workspace != ws }) {
+		return fault.New(fault.Internal, "workspace_mismatch", "the events belong to another workspace than the action")
+	}
+	return nil
+}
+
+// stale reports whether a document that the caller expects has changed.
+func (g *Gate) stale(ctx context.Context, b event.Batch) (bool, error) {
+	if len(b.Streams) > 0 {
+		return true, nil
+	}
+	for _, want := range b.Documents {
+		doc, err := g.Docs.Document(ctx, b.Workspace, want.Projection, want.Key)
+		if err != nil && !errors.Is(err, projection.ErrNotFound) {
+			return false, err
+		}
+		if doc.Version != want.Version {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func (g *Gate) begin(ctx context.Context, r policy.Ruling, approval id.Approval, intent event.Batch) (policy.Permit, event.Receipt, error) {
+	var none policy.Permit
+	now, err := g.judge(ctx, r.Action, nil)
+	if err != nil {
+		return none, event.Receipt{}, err
+	}
+	ruling := now.ruling
+	if string(ruling.Canonical) != string(r.Canonical) {
+		return none, event.Receipt{}, policy.ErrPermitMismatch
+	}
+	batch := intent
+	batch.Drafts, batch.Documents = slices.Clone(intent.Drafts), slices.Clone(intent.Documents)
+	d := ruling.Decision
+	switch {
+	case d.Outcome == policy.Deny && !d.Shadow:
+		return none, event.Receipt{}, refusal(d)
+	case approval != "":
+		if err := g.use(ctx, &batch, ruling, approval); err != nil {
+			return none, event.Receipt{}, err
+		}
+	case d.Outcome == policy.RequireApproval && !d.Shadow:
+		return none, event.Receipt{}, refusal(d)
+	case ruling.Standing != "":
+		if err := g.count(ctx, &batch, ruling); err != nil {
+			return none, event.Receipt{}, err
+		}
+	}
+	if d.Shadow && approval == "" {
+		batch.Drafts = append(batch.Drafts, policy.RefusedDraft(event.Origin{Principal: r.Action.Principal, Correlation: correlation(intent)}, ruling))
+	}
+	if len(batch.Drafts) == 0 {
+		batch.Drafts = append(batch.Drafts, policy.BegunDraft(ruling))
+	}
+	effect := now.kind.SideEffect != policy.Pure && now.kind.SideEffect != policy.Read
+	if effect && !g.quota.take(r.Action.Principal, g.Clock.Now()) {
+		return none, event.Receipt{}, fault.New(fault.Exhausted, policy.ReasonQuotaExceeded, "%d effects were caused within an hour, the most that are allowed", g.EffectsPerHour)
+	}
+	receipt, err := g.Log.Append(ctx, batch)
+	if err != nil || receipt.Replayed {
+		if effect {
+			g.quota.giveBack(r.Action.Principal)
+		}
+		return none, receipt, err // a batch that was known began before: it is not begun twice
+	}
+	var revoked func() error
+	if effect {
+		ws := r.Action.Workspace
+		revoked = func() error { return g.switches.check(ws) }
+	}
+	return policy.Issue(ruling.Canonical, revoked), receipt, nil
+}
+
+func correlation(b event.Batch) id.Correlation {
+	if len(b.Drafts) > 0 {
+		return b.Drafts[0].Correlation
+	}
+	return ""
+}
+
+// use adds the use of an approval to a batch, which fails if anybody else has used it or the document has changed.
+func (g *Gate) use(ctx context.Context, batch *event.Batch, r policy.Ruling, approval id.Approval) error {
+	doc, version, err := projection.Load[policy.Approval](ctx, g.Docs, r.Action.Workspace, policy.ApprovalProjection, string(approval))
+	if errors.Is(err, projection.ErrNotFound) {
+		return ErrApprovalNotFound
+	}
+	if err != nil {
+		return err
+	}
+	used, err := doc.Use(r.Canonical, r.Action, g.Clock.Now())
+	if err != nil {
+		return err
+	}
+	origin := event.Origin{Principal: r.Action.Principal, Correlation: correlation(*batch)}
+	draft := event.New(policy.ApprovalUsedType, origin, r.Action.Workspace, doc.Room, used)
+	batch.Drafts = append(batch.Drafts, draft.In(doc.Run, doc.Step).About(policy.ApprovalEntity, string(doc.ID)))
+	batch.Documents = append(batch.Documents, event.DocumentVersion{Projection: policy.ApprovalProjection, Key: string(approval), Version: version})
+	return nil
+}
+
+// count adds the use of a standing approval to a batch.
+func (g *Gate) count(ctx context.Context, batch *event.Batch, r policy.Ruling) error {
+	doc, version, err := projection.Load[policy.Standing](ctx, g.Docs, r.Action.Workspace, policy.StandingProjection, string(r.Standing))
+	if err != nil {
+		return err
+	}
+	if !doc.Holds(g.Clock.Now()) {
+		return journal.ErrConflict // it was used up or revoked a moment ago: judge again
+	}
+	origin := event.Origin{Principal: r.Action.Principal, Correlation: correlation(*batch)}
+	draft := event.New(policy.StandingUsedType, origin, r.Action.Workspace, r.Action.Room, policy.StandingUsed{Standing: doc.ID, ActionHash: r.Decision.Action})
+	batch.Drafts = append(batch.Drafts, draft.In(r.Action.Run, r.Action.Step).About(policy.StandingEntity, string(doc.ID)))
+	batch.Documents = append(batch.Documents, event.DocumentVersion{Projection: policy.StandingProjection, Key: string(doc.ID), Version: version})
+	return nil
+}
+
+// quota counts effects per principal in windows of an hour, since the daemon's start.
+type quota struct {
+	most int
+
+	mu      sync.Mutex
+	windows map[id.Principal]window
+}
+
+type window struct {
+	start time.Time
+	used  int
+}
+
+func (q *quota) room(p id.Principal, now time.Time) bool {
+	if q.most <= 0 {
+		return true
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	w := q.windows[p]
+	return w.used < q.most || now.Sub(w.start) >= time.Hour
+}
+
+// take counts one effect; looking and counting are one step, so that two at once cannot both be the last.
+func (q *quota) take(p id.Principal, now time.Time) bool {
+	if q.most <= 0 {
+		return true
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.windows == nil {
+		q.windows = map[id.Principal]window{}
+	}
+	w := q.windows[p]
+	if now.Sub(w.start) >= time.Hour {
+		w = window{start: now}
+	}
+	if w.used >= q.most {
+		return false
+	}
+	w.used++
+	q.windows[p] = w
+	return true
+}
+
+// giveBack takes back an effect that was not recorded.
+func (q *quota) giveBack(p id.Principal) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if w, ok := q.windows[p]; ok && w.used > 0 {
+		w.used--
+		q.windows[p] = w
+	}
+}

@@ -1,0 +1,221 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/kernel/projection"
+	"agentbox/internal/service/gate/shell"
+)
+
+// consult asks the bundle about the action; of a command line it asks about every part, and the strictest answer wins.
+func (g *Gate) consult(ctx context.Context, c *consideration) error {
+	a := c.ruling.Action
+	facts := policy.Facts{
+		Principal: a.Principal, Workspace: a.Workspace, Space: a.Space, Action: a.Type, Role: string(c.who.Role), Path: a.Path, Size: a.Size,
+		MaxBytes: a.MaxBytes, Overwrite: a.Overwrite, TimeoutMS: a.TimeoutMS, Tool: a.Tool, Method: a.Method, Target: a.Target,
+	}
+	if a.Type != policy.ShellExec {
+		if strings.HasPrefix(a.Type, "file.") && facts.Path == "" {
+			facts.Path = "."
+		}
+		c.ask(g.Evaluator, facts, policy.Title(a), false)
+		return nil
+	}
+	reading, err := read(a)
+	if err != nil {
+		refused := &shell.Error{}
+		if !errors.As(err, &refused) {
+			return err
+		}
+		c.soft = false
+		c.deny(policy.ReasonCommandInvalid, "the command is refused: "+policy.Escape(cut(refused.Error())), "Correct the command, or put it into a script file and run that.")
+		return nil
+	}
+	if err := g.environment(ctx, a, &reading); err != nil {
+		return err
+	}
+	c.exact = reading.Exact
+	c.commands(g.Evaluator, facts, reading)
+	c.files(g.Evaluator, facts, reading)
+	c.doubts(reading)
+	c.ruling.Decision.Unsealed = escapeAll(reading.Unsealed)
+	return nil
+}
+
+func read(a policy.Action) (shell.Reading, error) {
+	if len(a.Argv) == 0 {
+		return shell.ReadScript(a.Command, shell.Bash, a.Cwd)
+	}
+	return shell.ReadArgv(a.Argv, a.Cwd)
+}
+
+// environment doubts variables of the action that change what commands mean, unless the space itself has them: then its owner chose so.
+func (g *Gate) environment(ctx context.Context, a policy.Action, r *shell.Reading) error {
+	var owners map[string]string
+	for _, name := range slices.Sorted(maps.Keys(a.Env)) {
+		if !shell.Poisonous(name) {
+			continue
+		}
+		if owners == nil && a.Space != "" {
+			doc, _, err := projection.Load[space.Space](ctx, g.Docs, a.Workspace, space.Projection, string(a.Space))
+			if err != nil && !errors.Is(err, projection.ErrNotFound) {
+				return err
+			}
+			owners = doc.Env
+		}
+		if value, ok := owners[name]; ok && value == a.Env[name] {
+			continue
+		}
+		r.Doubts = append(r.Doubts, shell.Doubt{Trait: policy.TraitPoisons, What: "the environment variable " + name})
+		r.Exact = false
+	}
+	return nil
+}
+
+// commands judges every simple command; a line without any is judged as the command that does nothing.
+func (c *consideration) commands(e policy.Evaluator, facts policy.Facts, r shell.Reading) {
+	list := r.Commands
+	if len(list) == 0 {
+		list = []shell.Command{{Name: ":"}}
+	}
+	for _, command := range list {
+		facts.Command, facts.Args, facts.Line, facts.Traits = command.Name, command.Args, command.Line(), command.Traits
+		what := command.Line()
+		if command.Name == "" {
+			what = "a command that is only known when it runs"
+		}
+		c.ask(e, facts, what, false)
+	}
+}
+
+// files judges the files that the shell opens like file operations, and refuses arguments that the bundle names.
+func (c *consideration) files(e policy.Evaluator, facts policy.Facts, r shell.Reading) {
+	facts.Size, facts.MaxBytes = 0, 0
+	for _, f := range r.Files {
+		facts.Action, facts.Path = policy.FileRead, f.Path
+		if f.Write {
+			facts.Action = policy.FileCreate
+		}
+		if f.Pattern && catches(f.Path, c.bundle.Limits.Blocked) {
+			c.part(f.Path, nil, verdict{policy.RequireApproval, policy.ReasonUnresolved, "the pattern may stand for files that the policy refuses", "Name the files."}, nil)
+		}
+		c.ask(e, facts, f.Path, f.Argument)
+	}
+}
+
+// catches reports whether a shell pattern names, beyond a mere star, files that fit one of the blocked globs.
+func catches(pattern string, blocked []string) bool {
+	if strings.Trim(path.Base(pattern), "*") == "" {
+		return false
+	}
+	for _, glob := range blocked {
+		glob = strings.TrimSuffix(glob, "/**")
+		for _, sample := range []string{strings.ReplaceAll(glob, "*", ""), strings.ReplaceAll(glob, "*", "a")} {
+			base := path.Base(pattern)
+			if strings.HasPrefix(sample, ".") && !strings.HasPrefix(base, ".") {
+				continue // the shell's stars do not begin with a dot
+			}
+			if ok, err := path.Match(base, sample); ok || err != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// doubts raises the answer to a question where the command line cannot be read to the end.
+func (c *consideration) doubts(r shell.Reading) {
+	for _, d := range r.Doubts {
+		code, reason, suggestion := policy.ReasonUnresolved, "what runs is only known when it runs: ", "Write the command out."
+		if d.Trait == policy.TraitPoisons {
+			reason, suggestion = "it changes what later commands mean: ", "Leave it out, or set it for one program only."
+		}
+		c.part(d.What, []string{d.Trait}, verdict{policy.RequireApproval, code, reason + policy.Escape(cut(d.What)), suggestion}, nil)
+	}
+}
+
+// verdict is an answer with its words.
+type verdict struct {
+	outcome                  policy.Outcome
+	code, reason, suggestion string
+}
+
+// ask puts one question to the bundle. Where lenient, only a rule that matches counts: that nothing permits a file to be read does not
+// keep a permitted command from getting it as an argument.
+func (c *consideration) ask(e policy.Evaluator, facts policy.Facts, what string, lenient bool) {
+	answer, err := e.Evaluate(c.bundle, facts)
+	if err != nil {
+		c.part(what, facts.Traits, verdict{policy.Deny, policy.ReasonPolicyUnavailable, "the policy cannot be evaluated: " + message(err), ""}, nil)
+		return
+	}
+	if !answer.Matched() {
+		if lenient {
+			return
+		}
+		answer.Outcome = policy.Deny
+	}
+	v := verdict{outcome: answer.Outcome}
+	shown := policy.Escape(cut(what))
+	switch {
+	case answer.Outcome == policy.Allow:
+		v.code, v.reason = policy.ReasonDefaultAllow, "the policy "+c.bundle.Name+" permits it"
+	case !answer.Matched():
+		v.code, v.reason = policy.ReasonNoPolicy, fmt.Sprintf("nothing in the policy %s permits %s", c.bundle.Name, shown)
+		v.suggestion = "Use another command or operation; `agentbox policy explain` shows what the policy permits."
+	default:
+		v.code = policy.ReasonPolicyForbids
+		if answer.Outcome == policy.RequireApproval {
+			v.code = policy.ReasonPolicyAsks
+		}
+		rule := answer.Rules[0]
+		if rule.Code != "" {
+			v.code = rule.Code
+		}
+		v.reason, v.suggestion = fmt.Sprintf("%s: %s", shown, rule.Reason), rule.Suggestion
+		if rule.Reason == "" {
+			v.reason = fmt.Sprintf("%s: the rule %s of the policy %s decides", shown, rule.ID, c.bundle.Name)
+		}
+	}
+	c.part(what, facts.Traits, v, answer.Rules)
+}
+
+// part adds the judgement of one part to the decision: the strictest answer wins, the first of its strictness gives the words.
+func (c *consideration) part(what string, traits []string, v verdict, by []policy.Rule) {
+	p := policy.Part{What: policy.Escape(cut(what)), Outcome: v.outcome, Reason: v.reason, Traits: traits}
+	for _, r := range by {
+		p.Policies = append(p.Policies, r.ID)
+	}
+	c.parts = append(c.parts, p)
+	d := &c.ruling.Decision
+	first := len(c.parts) == 1
+	if !first && v.outcome > d.Outcome {
+		return
+	}
+	if first || v.outcome < d.Outcome {
+		*d = policy.Decision{Outcome: v.outcome, ReasonCode: v.code, Reason: v.reason, Suggestion: v.suggestion}
+	}
+	for _, name := range p.Policies {
+		if !slices.Contains(d.Policies, name) {
+			d.Policies = append(d.Policies, name)
+		}
+	}
+}
+
+func escapeAll(list []string) []string {
+	escaped := make([]string, len(list))
+	for i, text := range list {
+		escaped[i] = policy.Escape(text)
+	}
+	if len(escaped) == 0 {
+		return nil
+	}
+	return escaped
+}

@@ -1,0 +1,247 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/principal"
+	"agentbox/internal/kernel/projection"
+)
+
+// consideration is a decision on its way.
+type consideration struct {
+	ruling policy.Ruling
+	kind   policy.Kind
+	who    principal.Principal
+	bundle policy.Bundle
+	parts  []policy.Part
+	exact  bool // one command that a standing approval may cover
+	soft   bool // a policy decided: mode shadow lets it pass
+}
+
+// judge decides, in this order: the action itself, the principal, the kill switch, the capability token, the registry, the bundle,
+// standing approvals, the quota.
+func (g *Gate) judge(ctx context.Context, a policy.Action, trial *policy.Bundle) (consideration, error) {
+	c := consideration{ruling: policy.Ruling{Action: a}}
+	if err := g.weigh(ctx, &c, trial); err != nil {
+		return consideration{}, err
+	}
+	d := &c.ruling.Decision
+	if g.Shadow && c.soft && d.Outcome != policy.Allow {
+		d.Shadow = true
+	}
+	d.Bundle = c.ruling.Action.Bundle
+	if c.ruling.Canonical != nil {
+		d.Action = event.DigestOf(c.ruling.Canonical)
+	}
+	c.ruling.Seal = g.seal(c.ruling)
+	return c, nil
+}
+
+func (c *consideration) deny(code, reason, suggestion string) {
+	c.ruling.Decision = policy.Decision{Outcome: policy.Deny, ReasonCode: code, Reason: reason, Suggestion: suggestion}
+}
+
+func (g *Gate) weigh(ctx context.Context, c *consideration, trial *policy.Bundle) error {
+	var known bool
+	c.kind, known = policy.KindOf(c.ruling.Action.Type)
+	missing := g.under(ctx, c, trial)
+	if missing != nil && fault.KindOf(missing) != fault.Denied && fault.KindOf(missing) != fault.NotFound {
+		return missing
+	}
+	canonical, err := c.ruling.Action.Canonical()
+	if err != nil {
+		c.deny(fault.CodeOf(err), message(err), "")
+		return nil
+	}
+	c.ruling.Canonical = canonical
+	if reason := malformed(c.ruling.Action); reason != "" {
+		c.deny(policy.ReasonActionInvalid, reason, "")
+		return nil
+	}
+	if done, err := g.principal(ctx, c); done || err != nil {
+		return err
+	}
+	if !known || c.kind.SideEffect != policy.Pure && c.kind.SideEffect != policy.Read {
+		on, err := g.switches.on(ctx, c.ruling.Action.Workspace)
+		if err != nil {
+			return err
+		}
+		if on {
+			c.deny(policy.ReasonKillSwitch, ErrKillSwitch.Msg, ErrKillSwitch.Suggestion)
+			return nil
+		}
+	}
+	switch {
+	case c.ruling.Action.Token != "":
+		c.deny(policy.ReasonTokenNotFound, "there is no such capability token", "Act without one.")
+	case !known:
+		c.deny(policy.ReasonUnknownAction, fmt.Sprintf("there is no action %s", policy.Escape(c.ruling.Action.Type)), "")
+	case missing != nil:
+		c.deny(policy.ReasonPolicyUnavailable, message(missing), "Make a new space, or ask an owner to pin the policy again.")
+	default:
+		return g.policy(ctx, c)
+	}
+	return nil
+}
+
+// principal checks who acts.
+func (g *Gate) principal(ctx context.Context, c *consideration) (done bool, err error) {
+	a := c.ruling.Action
+	c.who, err = g.who(ctx, a.Workspace, a.Principal)
+	switch {
+	case errors.Is(err, errNobody):
+		c.deny(policy.ReasonPrincipalNotFound, "whoever asks is not known in this workspace", "Register first.")
+		return true, nil
+	case err != nil:
+		return true, err
+	case c.who.Quarantined:
+		c.deny(policy.ReasonAgentQuarantined, policy.Escape(c.who.Name)+" is quarantined and may do nothing", "Ask an owner to end the quarantine.")
+		return true, nil
+	}
+	return false, nil
+}
+
+var errNobody = fault.New(fault.Denied, policy.ReasonPrincipalNotFound, "there is no such principal in this workspace")
+
+// who returns the principal's document, read anew each time: authority is never remembered.
+func (g *Gate) who(ctx context.Context, ws id.Workspace, p id.Principal) (principal.Principal, error) {
+	doc, _, err := projection.Load[principal.Principal](ctx, g.Docs, ws, principal.Projection, string(p))
+	if errors.Is(err, projection.ErrNotFound) || err == nil && doc.ID != p {
+		return principal.Principal{}, errNobody
+	}
+	return doc, err
+}
+
+// under finds the bundle under which the action is judged, fills it in and clamps the action to its limits.
+func (g *Gate) under(ctx context.Context, c *consideration, trial *policy.Bundle) error {
+	a := &c.ruling.Action
+	switch {
+	case trial != nil:
+		if err := trial.Verify(); err != nil {
+			return err
+		}
+		c.bundle = *trial
+	case a.Bundle.IsZero() || a.Bundle == g.standard.Hash:
+		c.bundle = g.standard
+	default:
+		bundle, err := g.Bundle(ctx, a.Workspace, a.Bundle)
+		if err != nil {
+			return err
+		}
+		c.bundle = bundle
+	}
+	a.Bundle, c.ruling.Limits = c.bundle.Hash, c.bundle.Limits
+	switch a.Type {
+	case policy.ShellExec:
+		if a.TimeoutMS <= 0 || a.TimeoutMS > c.bundle.Limits.CommandMS {
+			a.TimeoutMS = c.bundle.Limits.CommandMS
+		}
+	case policy.FileRead, policy.FileEdit:
+		if a.MaxBytes <= 0 || a.MaxBytes > c.bundle.Limits.FileBytes {
+			a.MaxBytes = c.bundle.Limits.FileBytes
+		}
+	}
+	return nil
+}
+
+// malformed says what keeps an action from being judged at all.
+func malformed(a policy.Action) string {
+	if a.Size < 0 || a.MaxBytes < 0 || a.TimeoutMS < 0 {
+		return "a number of the action is negative"
+	}
+	for _, p := range []string{a.Path, a.Cwd} {
+		if p != "" && (path.Clean(p) != p || strings.HasPrefix(p, "/") || p == ".." || strings.HasPrefix(p, "../") || strings.ContainsRune(p, 0)) {
+			return "the path " + policy.Escape(cut(p)) + " is not a clean relative path"
+		}
+	}
+	if a.Type == policy.ShellExec && a.Command != "" && len(a.Argv) > 0 && (len(a.Argv) != 3 || a.Argv[1] != "-c" || a.Argv[2] != a.Command) {
+		return "the command that is shown is not the one that would run"
+	}
+	return ""
+}
+
+// policy asks the bundle, then standing approvals, then the quota.
+func (g *Gate) policy(ctx context.Context, c *consideration) error {
+	c.soft = true
+	if err := g.consult(ctx, c); err != nil {
+		return err
+	}
+	d := &c.ruling.Decision
+	if c.kind.PreApproval && d.Outcome == policy.Allow {
+		c.soft = false
+		*d = policy.Decision{
+			Outcome: policy.RequireApproval, ReasonCode: policy.ReasonPreApproval, Policies: d.Policies,
+			Reason: "to " + c.kind.Title + " always needs a person's approval",
+		}
+	}
+	if d.Outcome == policy.RequireApproval {
+		if err := g.standing(ctx, c); err != nil {
+			return err
+		}
+	}
+	if d.Outcome == policy.RequireApproval {
+		if _, err := policy.Render(c.ruling.Canonical); err != nil {
+			c.soft = false
+			c.deny(fault.CodeOf(err), message(err), policy.ErrTooLongToShow.Suggestion)
+		}
+	}
+	effect := c.kind.SideEffect != policy.Pure && c.kind.SideEffect != policy.Read
+	if d.Outcome == policy.Allow && effect && !g.quota.room(c.ruling.Action.Principal, g.Clock.Now()) {
+		c.ruling.Standing = ""
+		c.deny(policy.ReasonQuotaExceeded, fmt.Sprintf("%d effects were caused within an hour, the most that are allowed", g.EffectsPerHour), "Wait, then go on.")
+	}
+	return nil
+}
+
+// standing looks for a standing approval that covers the action.
+func (g *Gate) standing(ctx context.Context, c *consideration) error {
+	a := c.ruling.Action
+	for _, scope := range []policy.Scope{policy.ScopeRun, policy.ScopeRoom, policy.ScopeWorkspace} {
+		cover, err := policy.CoverOf(a, scope, c.exact)
+		if err != nil {
+			continue // nothing of this scope can cover it
+		}
+		found, err := projection.List[policy.Standing](ctx, g.Docs, projection.Query{
+			Workspace: a.Workspace, Name: policy.StandingProjection, Index: projection.Index{Name: "match", Value: cover.Match.String()}, Newest: true, Limit: 20,
+		})
+		if err != nil {
+			return err
+		}
+		for _, s := range found {
+			if s.Cover == cover && s.Holds(g.Clock.Now()) {
+				c.ruling.Standing = s.ID
+				c.ruling.Decision = policy.Decision{
+					Outcome: policy.Allow, ReasonCode: policy.ReasonStandingAllows, Policies: c.ruling.Decision.Policies,
+					Reason: fmt.Sprintf("a standing approval covers it: use %d of %d", s.Used+1, s.Uses),
+				}
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// message returns the words of an error that are for people.
+func message(err error) string {
+	if f, ok := errors.AsType[*fault.Error](err); ok {
+		return f.Msg
+	}
+	return "it could not be judged"
+}
+
+// cut shortens a text that is shown in a sentence.
+func cut(text string) string {
+	const most = 120
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "..."
+}

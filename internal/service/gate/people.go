@@ -1,0 +1,228 @@
+package gate
+
+import (
+	"context"
+	"errors"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/principal"
+	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/projection"
+)
+
+// Authenticate returns whose key a bearer is. Key, principal and role are read anew each time, so that what was revoked opens nothing.
+func (g *Gate) Authenticate(ctx context.Context, bearer string) (principal.Caller, error) {
+	ws, key, ok := principal.ParseBearer(bearer)
+	if !ok {
+		return principal.Caller{}, principal.ErrUnauthenticated
+	}
+	doc, _, err := projection.Load[principal.Key](ctx, g.Docs, ws, principal.KeyProjection, string(key))
+	if err != nil && !errors.Is(err, projection.ErrNotFound) {
+		return principal.Caller{}, err
+	}
+	// A key that is not there is compared like one that is, so that the time does not tell.
+	if !doc.Opens(bearer) || doc.ID != key || doc.Workspace != ws {
+		return principal.Caller{}, principal.ErrUnauthenticated
+	}
+	who, err := g.who(ctx, ws, doc.Principal)
+	if errors.Is(err, errNobody) {
+		return principal.Caller{}, principal.ErrUnauthenticated
+	}
+	if err != nil {
+		return principal.Caller{}, err
+	}
+	if who.Quarantined {
+		return principal.Caller{}, fault.New(fault.Denied, policy.ReasonAgentQuarantined, "this principal is quarantined and may do nothing")
+	}
+	return principal.Caller{Principal: who.ID, Workspace: ws, Role: who.Role, Key: key}, nil
+}
+
+// Owner returns the owner of a workspace and makes one, with the given name, where there is none.
+func (g *Gate) Owner(ctx context.Context, ws id.Workspace, name string) (id.Principal, error) {
+	for range tries {
+		found, err := projection.List[principal.Principal](ctx, g.Docs, projection.Query{
+			Workspace: ws, Name: principal.Projection, Index: projection.Index{Name: "role", Value: string(principal.Overlord)}, Limit: 1,
+		})
+		if err != nil {
+			return "", err
+		}
+		if len(found) > 0 {
+			return found[0].ID, nil
+		}
+		owner := id.NewPrincipal(g.IDs, id.User)
+		err = g.register(ctx, event.Origin{Principal: owner}, ws, principal.Registered{Principal: owner, Kind: id.User, Role: principal.Overlord, Name: name}, "owner")
+		if !lost(err) {
+			return owner, err
+		}
+	}
+	return "", journal.ErrConflict
+}
+
+// lost reports whether somebody else was first.
+func lost(err error) bool {
+	return errors.Is(err, journal.ErrConflict) || errors.Is(err, journal.ErrKeyConflict)
+}
+
+// register records a principal; unique is what no other may be registered as.
+func (g *Gate) register(ctx context.Context, origin event.Origin, ws id.Workspace, r principal.Registered, unique string) error {
+	if err := principal.CheckName(r.Name); err != nil {
+		return err
+	}
+	draft := event.New(principal.RegisteredType, origin, ws, "", r).About(principal.Entity, string(r.Principal))
+	draft.OccurredAt, draft.IdempotencyKey = g.Clock.Now().UTC(), "principal:"+unique
+	_, err := g.Log.Append(ctx, event.Batch{
+		Workspace: ws, Drafts: []event.Draft{draft},
+		Documents: []event.DocumentVersion{{Projection: principal.Projection, Key: string(r.Principal)}},
+	})
+	return err
+}
+
+// AddPerson registers a person with a role, which may not be mightier than that of whoever adds it.
+func (g *Gate) AddPerson(ctx context.Context, origin event.Origin, ws id.Workspace, name string, role principal.Role) (id.Principal, error) {
+	if err := g.mayGive(ctx, origin.Principal, ws, role); err != nil {
+		return "", err
+	}
+	p := id.NewPrincipal(g.IDs, id.User)
+	return p, g.register(ctx, origin, ws, principal.Registered{Principal: p, Kind: id.User, Role: role, Name: name}, string(p))
+}
+
+// mayGive checks that whoever gives a role has it himself and keeps people.
+func (g *Gate) mayGive(ctx context.Context, p id.Principal, ws id.Workspace, role principal.Role) error {
+	who, err := g.who(ctx, ws, p)
+	if err != nil {
+		return err
+	}
+	if !role.AtLeast(principal.Viewer) {
+		return fault.New(fault.Invalid, "invalid_role", "the role must be overlord, admin, operator, member or viewer")
+	}
+	if who.Kind != id.User || who.Quarantined || !who.Role.AtLeast(principal.Admin) || !who.Role.AtLeast(role) {
+		return ErrNotDecider
+	}
+	return nil
+}
+
+// Agent implements policy.Agents.
+func (g *Gate) Agent(ctx context.Context, origin event.Origin, ws id.Workspace, name string) (id.Principal, error) {
+	for range tries {
+		found, err := projection.List[principal.Principal](ctx, g.Docs, projection.Query{
+			Workspace: ws, Name: principal.Projection, Index: projection.Index{Name: "agent", Value: name}, Limit: 1,
+		})
+		if err != nil {
+			return "", err
+		}
+		if len(found) > 0 {
+			return found[0].ID, nil
+		}
+		who, err := g.who(ctx, ws, origin.Principal)
+		if err != nil {
+			return "", err
+		}
+		if who.Kind == id.User && !who.Role.AtLeast(principal.Member) {
+			return "", ErrNotDecider
+		}
+		agent := id.NewPrincipal(g.IDs, id.Agent)
+		err = g.register(ctx, origin, ws, principal.Registered{Principal: agent, Kind: id.Agent, Name: name}, "agent:"+name)
+		if !lost(err) {
+			return agent, err
+		}
+	}
+	return "", journal.ErrConflict
+}
+
+// Principal returns a principal of the workspace.
+func (g *Gate) Principal(ctx context.Context, ws id.Workspace, p id.Principal) (principal.Principal, error) {
+	doc, err := g.who(ctx, ws, p)
+	if errors.Is(err, errNobody) {
+		err = fault.New(fault.NotFound, "principal_not_found", "there is no such principal in this workspace")
+	}
+	return doc, err
+}
+
+// Quarantine stops a principal from doing anything, or ends that.
+func (g *Gate) Quarantine(ctx context.Context, origin event.Origin, ws id.Workspace, p id.Principal, on bool, reason string) error {
+	if err := g.mayGive(ctx, origin.Principal, ws, principal.Viewer); err != nil {
+		return err
+	}
+	if len(reason) > policy.MaxReasonBytes {
+		return policy.ErrReasonTooLong
+	}
+	doc, err := g.Principal(ctx, ws, p)
+	if err != nil || doc.Quarantined == on {
+		return err
+	}
+	if doc.Role == principal.Overlord {
+		return fault.New(fault.Denied, policy.ReasonRoleTooLow, "an owner cannot be quarantined")
+	}
+	typ := principal.UnquarantinedType
+	if on {
+		typ = principal.QuarantinedType
+	}
+	draft := event.New(typ, origin, ws, "", principal.Quarantined{Principal: p, Reason: reason}).About(principal.Entity, string(p))
+	draft.OccurredAt = g.Clock.Now().UTC()
+	_, err = g.Log.Append(ctx, event.Batch{Workspace: ws, Drafts: []event.Draft{draft}})
+	return err
+}
+
+// IssueKey makes an API key for a principal and returns its text, which is stored nowhere. People make keys for themselves; for others
+// only who keeps people does, and never for a role mightier than his own.
+func (g *Gate) IssueKey(ctx context.Context, origin event.Origin, ws id.Workspace, p id.Principal, name string) (string, principal.Key, error) {
+	target, err := g.Principal(ctx, ws, p)
+	if err != nil {
+		return "", principal.Key{}, err
+	}
+	if origin.Principal != p {
+		role := target.Role
+		if target.Kind != id.User {
+			role = principal.Viewer
+		}
+		if err := g.mayGive(ctx, origin.Principal, ws, role); err != nil {
+			return "", principal.Key{}, err
+		}
+	}
+	if err := principal.CheckName(name); err != nil {
+		return "", principal.Key{}, err
+	}
+	key := id.New[id.Key](g.IDs)
+	bearer, err := principal.NewBearer(ws, key, g.Entropy)
+	if err != nil {
+		return "", principal.Key{}, err
+	}
+	draft := event.New(principal.KeyIssuedType, origin, ws, "", principal.KeyIssued{
+		Key: key, Principal: p, Hash: principal.HashBearer(bearer), Name: name,
+	}).About(principal.KeyEntity, string(key))
+	draft.OccurredAt = g.Clock.Now().UTC()
+	_, err = g.Log.Append(ctx, event.Batch{
+		Workspace: ws, Drafts: []event.Draft{draft}, Documents: []event.DocumentVersion{{Projection: principal.KeyProjection, Key: string(key)}},
+	})
+	if err != nil {
+		return "", principal.Key{}, err
+	}
+	doc, _, err := projection.Load[principal.Key](ctx, g.Docs, ws, principal.KeyProjection, string(key))
+	return bearer, doc, err
+}
+
+// RevokeKey ends a key at once. Its principal may, and who keeps people.
+func (g *Gate) RevokeKey(ctx context.Context, origin event.Origin, ws id.Workspace, key id.Key, reason string) error {
+	doc, _, err := projection.Load[principal.Key](ctx, g.Docs, ws, principal.KeyProjection, string(key))
+	if errors.Is(err, projection.ErrNotFound) {
+		return fault.New(fault.NotFound, "key_not_found", "there is no such key in this workspace")
+	}
+	if err != nil {
+		return err
+	}
+	if doc.Principal != origin.Principal {
+		if err := g.mayGive(ctx, origin.Principal, ws, principal.Viewer); err != nil {
+			return err
+		}
+	}
+	if !doc.RevokedAt.IsZero() {
+		return nil
+	}
+	draft := event.New(principal.KeyRevokedType, origin, ws, "", principal.KeyRevoked{Key: key, Reason: reason}).About(principal.KeyEntity, string(key))
+	draft.OccurredAt = g.Clock.Now().UTC()
+	_, err = g.Log.Append(ctx, event.Batch{Workspace: ws, Drafts: []event.Draft{draft}})
+	return err
+}

@@ -1,0 +1,74 @@
+package gate
+
+import (
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/principal"
+	"agentbox/internal/kernel/projection"
+)
+
+// Definitions fold the documents that the gate reads: approvals, standing approvals, kill switches, bundles, principals and keys.
+func Definitions() []projection.Definition {
+	return []projection.Definition{
+		projection.Define(policy.ApprovalProjection, 1, about(policy.ApprovalEntity), func(a policy.Approval, _ string, e event.Event) (policy.Approval, error) {
+			return a.Evolve(e)
+		}, approvalIndexes),
+		projection.Define(policy.StandingProjection, 1, about(policy.StandingEntity), func(s policy.Standing, _ string, e event.Event) (policy.Standing, error) {
+			return s.Evolve(e)
+		}, func(s policy.Standing) []projection.Index {
+			if !s.RevokedAt.IsZero() || s.Used >= s.Uses {
+				return nil
+			}
+			return []projection.Index{{Name: "match", Value: s.Cover.Match.String()}}
+		}),
+		projection.Define(policy.KillSwitchProjection, 1, about(policy.KillSwitchEntity), func(k policy.KillSwitch, _ string, e event.Event) (policy.KillSwitch, error) {
+			return k.Evolve(e)
+		}, nil),
+		projection.Define(policy.BundleProjection, 1, about(policy.BundleEntity), func(b policy.Bundle, _ string, e event.Event) (policy.Bundle, error) {
+			return policy.EvolveBundle(b, e)
+		}, nil),
+		projection.Define(principal.Projection, 1, about(principal.Entity), func(p principal.Principal, _ string, e event.Event) (principal.Principal, error) {
+			return p.Evolve(e)
+		}, principalIndexes),
+		projection.Define(principal.KeyProjection, 1, about(principal.KeyEntity), func(k principal.Key, _ string, e event.Event) (principal.Key, error) {
+			return k.Evolve(e)
+		}, func(k principal.Key) []projection.Index {
+			return []projection.Index{{Name: "principal", Value: string(k.Principal)}}
+		}),
+	}
+}
+
+// about selects the events about an entity type; its id is the document's key.
+func about(entity string) func(event.Event) []string {
+	return func(e event.Event) []string {
+		if e.EntityType != entity || e.EntityID == "" {
+			return nil
+		}
+		return []string{e.EntityID}
+	}
+}
+
+func approvalIndexes(a policy.Approval) []projection.Index {
+	found := []projection.Index{{Name: "status", Value: string(a.Status)}}
+	if a.Run != "" {
+		found = append(found, projection.Index{Name: "run", Value: string(a.Run)}, projection.Index{Name: "run_status", Value: string(a.Run) + " " + string(a.Status)})
+	}
+	if a.Space != "" {
+		found = append(found, projection.Index{Name: "space", Value: string(a.Space)}, projection.Index{Name: "space_status", Value: string(a.Space) + " " + string(a.Status)})
+	}
+	if a.Status == policy.Pending || a.Status == policy.Held {
+		found = append(found, projection.Index{Name: "open_by", Value: string(a.RequestedBy)})
+	}
+	return found
+}
+
+func principalIndexes(p principal.Principal) []projection.Index {
+	found := []projection.Index{{Name: "kind", Value: string(p.Kind)}}
+	if p.Role != "" {
+		found = append(found, projection.Index{Name: "role", Value: string(p.Role)})
+	}
+	if p.Kind == "agent" {
+		found = append(found, projection.Index{Name: "agent", Value: p.Name})
+	}
+	return found
+}
