@@ -8,6 +8,7 @@ import (
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/kernel/livestream"
@@ -70,13 +71,17 @@ func (r *ride) conclude(ctx context.Context, t task, result run.Result) error {
 	if err := r.x.Live.Sync(context.WithoutCancel(ctx), r.doc.ID); err != nil {
 		return err
 	}
+	if result.Type == run.ResPolicyDenied && t.ruling.Decision.Outcome != policy.Deny { // it was allowed, and refused at the last moment
+		d := &t.ruling.Decision
+		d.Outcome, d.ReasonCode, d.Reason, d.Suggestion = policy.Deny, result.ReasonCode, result.Reason, result.Suggestion
+	}
 	draft, err := r.outcome(ctx, t, typ, &result)
 	if err != nil {
 		return err
 	}
 	drafts := []event.Draft{draft}
 	if result.Type == run.ResPolicyDenied {
-		drafts = append(drafts, r.event("policy.denied", t.action.Step, t.ruling.Decision))
+		drafts = append(drafts, policy.RefusedDraft(r.origin, t.ruling))
 	}
 	if err := r.append(ctx, drafts...); err != nil {
 		return err

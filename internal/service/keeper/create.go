@@ -93,7 +93,7 @@ func (k *Keeper) record(ctx context.Context, origin event.Origin, q Request, doc
 	if err != nil {
 		return permit, "", false, err
 	}
-	if err := refusal(ruling.Decision); err != nil {
+	if err := k.refusal(ctx, origin, ruling); err != nil {
 		return permit, "", false, err
 	}
 	now := k.Clock.Now().UTC()

@@ -31,7 +31,7 @@ func (k *Keeper) Update(ctx context.Context, origin event.Origin, ws id.Workspac
 	if err := checkMaps(value(c.Env), value(c.Metadata)); err != nil {
 		return doc, err
 	}
-	_, err = k.permit(ctx, k.action(policy.SpaceUpdate, origin, doc), event.Batch{Workspace: ws, Drafts: []event.Draft{
+	_, err = k.permit(ctx, origin, k.action(policy.SpaceUpdate, origin, doc), event.Batch{Workspace: ws, Drafts: []event.Draft{
 		k.event(space.EventUpdated, origin, doc, space.Updated{Space: s, Name: c.Name, Description: c.Description, Env: c.Env, Metadata: c.Metadata}),
 	}})
 	if err != nil {
@@ -58,7 +58,7 @@ func (k *Keeper) Extend(ctx context.Context, origin event.Origin, ws id.Workspac
 		return doc, err
 	}
 	ends := k.Clock.Now().UTC().Add(by)
-	_, err = k.permit(ctx, k.action(policy.SpaceUpdate, origin, doc), event.Batch{Workspace: ws, Drafts: []event.Draft{
+	_, err = k.permit(ctx, origin, k.action(policy.SpaceUpdate, origin, doc), event.Batch{Workspace: ws, Drafts: []event.Draft{
 		k.event(space.EventExtended, origin, doc, space.Extended{Space: s, ExpiresAt: ends}),
 	}})
 	if err != nil {
@@ -73,7 +73,7 @@ func (k *Keeper) Destroy(ctx context.Context, origin event.Origin, ws id.Workspa
 	if err != nil || doc.Status == space.Destroyed {
 		return doc, err
 	}
-	if _, err := k.permit(ctx, k.action(policy.SpaceDestroy, origin, doc), event.Batch{Workspace: ws}); err != nil {
+	if _, err := k.permit(ctx, origin, k.action(policy.SpaceDestroy, origin, doc), event.Batch{Workspace: ws}); err != nil {
 		return doc, err
 	}
 	if err := k.end(ctx, origin, doc, "requested"); err != nil {

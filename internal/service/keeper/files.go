@@ -60,7 +60,7 @@ func (k *Keeper) look(ctx context.Context, origin event.Origin, ws id.Workspace,
 	if err != nil {
 		return err
 	}
-	if err := refusal(ruling.Decision); err != nil {
+	if err := k.refusal(ctx, origin, ruling); err != nil {
 		return err
 	}
 	permit, err := k.Gate.Glance(ruling)
@@ -106,7 +106,7 @@ func (k *Keeper) change(ctx context.Context, origin event.Origin, ws id.Workspac
 	if err != nil {
 		return err
 	}
-	if err := refusal(ruling.Decision); err != nil {
+	if err := k.refusal(ctx, origin, ruling); err != nil {
 		return err
 	}
 	begun := space.FileBegun{Space: s, Action: typ, Path: action.Path, Content: action.Content, Size: action.Size, Hash: ruling.Decision.Action}
@@ -145,10 +145,15 @@ func (k *Keeper) reach(ctx context.Context, origin event.Origin, ws id.Workspace
 	return doc, files, action, err
 }
 
-// refusal turns a decision that does not allow into an error.
-func refusal(d policy.Decision) error {
-	if d.Outcome == policy.Allow || d.Shadow {
+// refusal turns a ruling that does not allow into an error, and records it.
+func (k *Keeper) refusal(ctx context.Context, origin event.Origin, r policy.Ruling) error {
+	d := r.Decision
+	if d.Allowed() {
 		return nil
+	}
+	_, err := k.Log.Append(ctx, event.Batch{Workspace: r.Action.Workspace, Drafts: []event.Draft{policy.RefusedDraft(origin, r)}})
+	if err != nil {
+		return err
 	}
 	kind := fault.Denied
 	if d.Outcome == policy.RequireApproval {

@@ -173,7 +173,7 @@ func (k *Keeper) start(ctx context.Context, doc space.Space) (space.Instance, er
 	}
 	origin := event.Origin{Principal: doc.CreatedBy}
 	action := k.action(policy.SpaceStart, origin, doc)
-	permit, err := k.permit(ctx, action, event.Batch{Workspace: doc.Workspace, Drafts: []event.Draft{
+	permit, err := k.permit(ctx, origin, action, event.Batch{Workspace: doc.Workspace, Drafts: []event.Draft{
 		k.event(space.EventStarted, origin, doc, space.Started{Space: doc.ID, Tier: doc.Tier}),
 	}})
 	if err != nil {
@@ -185,12 +185,12 @@ func (k *Keeper) start(ctx context.Context, doc space.Space) (space.Instance, er
 }
 
 // permit takes an action through the gate; only allow is good enough, for nobody waits here for a person.
-func (k *Keeper) permit(ctx context.Context, a policy.Action, intent event.Batch) (policy.Permit, error) {
+func (k *Keeper) permit(ctx context.Context, origin event.Origin, a policy.Action, intent event.Batch) (policy.Permit, error) {
 	ruling, err := k.Gate.Judge(ctx, a)
 	if err != nil {
 		return policy.Permit{}, err
 	}
-	if err := refusal(ruling.Decision); err != nil {
+	if err := k.refusal(ctx, origin, ruling); err != nil {
 		return policy.Permit{}, err
 	}
 	permit, _, err := k.Gate.Begin(ctx, ruling, "", intent)
