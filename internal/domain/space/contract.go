@@ -45,6 +45,20 @@ type Limits struct {
 	TmpBytes    int64 `json:"tmp_bytes"`    // of its private /tmp
 }
 
+// Bound is one limit by its name in JSON.
+type Bound struct {
+	Name  string
+	Value int64
+}
+
+// Bounds returns all limits in the order of their fields.
+func (l Limits) Bounds() []Bound {
+	return []Bound{
+		{"memory_bytes", l.MemoryBytes}, {"cpu_millis", l.CPUMillis}, {"pids", l.Pids}, {"disk_bytes", l.DiskBytes},
+		{"file_bytes", l.FileBytes}, {"output_bytes", l.OutputBytes}, {"open_files", l.OpenFiles}, {"tmp_bytes", l.TmpBytes},
+	}
+}
+
 // DefaultLimits are those of a space that asks for no others.
 func DefaultLimits() Limits {
 	return Limits{
@@ -78,7 +92,7 @@ type Exit struct {
 	Signal   string        // name of the signal that ended it, if any
 	TimedOut bool          // its time ran out
 	Canceled bool          // ctx ended
-	Limit    string        // the bound that it hit, if one is known: memory_bytes, output_bytes, disk_bytes, pids
+	Limit    string        // the bound that it hit, if one is known: memory_bytes, output_bytes, disk_bytes (bytes or number of files), file_bytes, pids
 	Duration time.Duration // wall time
 }
 
