@@ -1,0 +1,394 @@
+package spaceinit
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// Grace is how long a command has between SIGTERM and SIGKILL when its time has run out.
+const Grace = 2 * time.Second
+
+// The ways in which a command is kept from running.
+var (
+	// ErrEnded says that the space has ended: its init died or closed the connection.
+	ErrEnded = errors.New("the space has ended")
+	// ErrRefused is wrapped by the errors of commands that the init could not start.
+	ErrRefused = errors.New("the command could not be started")
+	// ErrBusy says that MaxCommands are under way.
+	ErrBusy = fmt.Errorf("%w: %d commands of this space are under way", ErrRefused, MaxCommands)
+)
+
+// Output takes a piece of a command's output; the slice is valid during the call. An error kills the command and is returned by Run.
+type Output func(c Channel, piece []byte) error
+
+// Client is the daemon's side of the connection to one init. Every frame that it gets is treated as hostile: a frame that breaks the
+// protocol ends the connection, and with it the space.
+type Client struct {
+	conn  io.ReadWriteCloser
+	w     *Writer
+	ended chan struct{} // closed when the reader has ended
+
+	mu    sync.Mutex
+	calls map[uint32]*call
+	next  uint32
+	pings []chan struct{} // waiting for an answer, oldest first
+	err   error           // why it ended
+}
+
+// call is a command under way. The reader fills it; the goroutine of Run empties it.
+type call struct {
+	wake chan struct{} // holds at most one token: something changed
+
+	mu      sync.Mutex
+	pieces  []piece
+	waiting int // bytes in pieces
+	credit  int // bytes of input that may be sent
+	exit    *Exit
+	refused error
+}
+
+type piece struct {
+	channel Channel
+	bytes   []byte
+}
+
+// Connect sends the setup and waits until the init says that the space stands. It owns conn from here on, also when it fails. Ending ctx
+// closes the connection.
+func Connect(ctx context.Context, conn io.ReadWriteCloser, setup *Setup) (*Client, Ready, error) {
+	c := &Client{conn: conn, w: NewWriter(conn), ended: make(chan struct{}), calls: map[uint32]*call{}}
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	ready, frames, err := c.greet(setup)
+	if !stop() && err == nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		return nil, Ready{}, errors.Join(err, conn.Close())
+	}
+	go c.read(frames)
+	return c, ready, nil
+}
+
+func (c *Client) greet(setup *Setup) (Ready, *Reader, error) {
+	if err := c.w.Write(KindSetup, 0, setup.Encode()); err != nil {
+		return Ready{}, nil, fmt.Errorf("send the setup: %w", err)
+	}
+	frames := NewReader(bufio.NewReaderSize(c.conn, 2*MaxReply), MaxReply)
+	f, err := frames.Next()
+	if err != nil {
+		return Ready{}, nil, fmt.Errorf("wait for the init: %w", err)
+	}
+	switch f.Kind {
+	case KindFailed:
+		return Ready{}, nil, fmt.Errorf("the init could not set the space up: %s", printable(f.Body))
+	case KindReady:
+		ready, err := DecodeReady(f.Body)
+		if err == nil && ready.Version != Version {
+			err = fmt.Errorf("%w: it speaks version %d, not %d; build it again", ErrProtocol, ready.Version, Version)
+		}
+		return ready, frames, err
+	default:
+		return Ready{}, nil, fmt.Errorf("%w: frame %d before the greeting", ErrProtocol, f.Kind)
+	}
+}
+
+// Ended is closed when the connection has ended and every Run is about to return.
+func (c *Client) Ended() <-chan struct{} { return c.ended }
+
+// Close ends the connection, and with it the space, and waits for the reader. It may be called again.
+func (c *Client) Close() {
+	_ = c.conn.Close() // the reader may have closed it before
+	<-c.ended
+}
+
+// Run starts a command, sends its input, passes its output on as it comes and returns how it ended. When it returns without an error, no
+// process of the command is left. Ending ctx kills the command at once; a value or the closing of expire gives it Grace first. Both let
+// Run wait for the end of the command, whose Exit then says Killed.
+func (c *Client) Run(ctx context.Context, x Exec, stdin []byte, expire <-chan time.Time, out Output) (Exit, error) {
+	x.Stdin = len(stdin) > 0
+	id, call, err := c.start(x)
+	if err != nil {
+		return Exit{}, err
+	}
+	defer c.forget(id)
+	done := ctx.Done()
+	var fault error // of out; the command is being killed for it
+	ended := false
+	for {
+		p, exit, err := call.next()
+		switch {
+		case err != nil:
+			return Exit{}, err
+		case p.bytes != nil:
+			if fault == nil {
+				if fault = out(p.channel, p.bytes); fault != nil {
+					done, expire = nil, nil
+					if err := c.w.Write(KindKill, id, EncodeKill(0)); err != nil {
+						return Exit{}, c.gone(err)
+					}
+				}
+			}
+			if err := c.w.Write(KindCredit, id, EncodeCredit(p.channel, len(p.bytes))); err != nil {
+				return Exit{}, c.gone(err)
+			}
+			continue
+		case exit != nil:
+			return *exit, fault
+		case ended:
+			return Exit{}, c.gone(nil)
+		}
+		if x.Stdin {
+			if stdin, err = c.feed(id, call, stdin); err != nil {
+				return Exit{}, c.gone(err)
+			}
+			x.Stdin = stdin != nil
+		}
+		select {
+		case <-call.wake:
+		case <-done:
+			done, expire = nil, nil
+			if err := c.w.Write(KindKill, id, EncodeKill(0)); err != nil {
+				return Exit{}, c.gone(err)
+			}
+		case <-expire:
+			expire = nil
+			if err := c.w.Write(KindKill, id, EncodeKill(Grace)); err != nil {
+				return Exit{}, c.gone(err)
+			}
+		case <-c.ended:
+			ended = true // what came before the end still counts
+		}
+	}
+}
+
+// Ping waits until the init answers, ctx ends or the connection does.
+func (c *Client) Ping(ctx context.Context) error {
+	answer := make(chan struct{})
+	c.mu.Lock()
+	if len(c.pings) >= MaxCommands {
+		c.mu.Unlock()
+		return ErrBusy
+	}
+	c.pings = append(c.pings, answer)
+	c.mu.Unlock()
+	if err := c.w.Write(KindPing, 0); err != nil {
+		return c.gone(err)
+	}
+	select {
+	case <-answer:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-c.ended:
+		return c.gone(nil)
+	}
+}
+
+// pong hands an answer to the oldest waiting Ping.
+func (c *Client) pong() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.pings) == 0 {
+		return fmt.Errorf("%w: an answer to no question", ErrProtocol)
+	}
+	close(c.pings[0])
+	c.pings = c.pings[1:]
+	return nil
+}
+
+// start registers a call and sends its frame.
+func (c *Client) start(x Exec) (uint32, *call, error) {
+	body := x.Encode()
+	if len(body) > MaxRequest {
+		return 0, nil, fmt.Errorf("%w: arguments and environment take %d bytes, more than %d", ErrRefused, len(body), MaxRequest)
+	}
+	call := &call{wake: make(chan struct{}, 1), credit: Window}
+	c.mu.Lock()
+	if c.err != nil {
+		c.mu.Unlock()
+		return 0, nil, c.err
+	}
+	if len(c.calls) >= MaxCommands {
+		c.mu.Unlock()
+		return 0, nil, ErrBusy
+	}
+	c.next++
+	id := c.next
+	c.calls[id] = call
+	c.mu.Unlock()
+	if err := c.w.Write(KindExec, id, body); err != nil {
+		c.forget(id)
+		return 0, nil, c.gone(err)
+	}
+	return id, call, nil
+}
+
+func (c *Client) forget(id uint32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.calls, id)
+}
+
+// gone returns why the connection ended, or the error of a write that met its end first.
+func (c *Client) gone(err error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.err != nil:
+		return c.err
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrEnded, err)
+	default:
+		return ErrEnded
+	}
+}
+
+// feed sends as much input as there is credit for, and the end of it; it returns what is left, nil when the end was sent.
+func (c *Client) feed(id uint32, call *call, stdin []byte) ([]byte, error) {
+	for {
+		n := call.spend(min(len(stdin), MaxData))
+		if n == 0 && len(stdin) > 0 {
+			return stdin, nil
+		}
+		if err := c.w.Write(KindData, id, []byte{byte(Stdin)}, stdin[:n]); err != nil {
+			return nil, err
+		}
+		if n == 0 {
+			return nil, nil
+		}
+		stdin = stdin[n:]
+	}
+}
+
+func (c *Client) read(frames *Reader) {
+	err := c.readAll(frames)
+	if errors.Is(err, ErrProtocol) {
+		err = fmt.Errorf("%w: %w", ErrEnded, err)
+	} else {
+		err = ErrEnded
+	}
+	c.mu.Lock()
+	c.err = err
+	c.mu.Unlock()
+	_ = c.conn.Close() // the init sees it and ends, if it has not
+	close(c.ended)
+}
+
+// readAll takes frames until the connection ends or the init breaks the protocol.
+func (c *Client) readAll(frames *Reader) error {
+	for {
+		f, err := frames.Next()
+		if err != nil {
+			return err
+		}
+		if f.Kind == KindPong && f.ID == 0 {
+			if err := c.pong(); err != nil {
+				return err
+			}
+			continue
+		}
+		c.mu.Lock()
+		call := c.calls[f.ID]
+		known := call != nil || f.ID != 0 && f.ID <= c.next
+		c.mu.Unlock()
+		if !known {
+			return fmt.Errorf("%w: frame %d for a command that was never started", ErrProtocol, f.Kind)
+		}
+		if call == nil {
+			continue // Run has given it up
+		}
+		if err := call.take(f); err != nil {
+			return err
+		}
+	}
+}
+
+// take adds what a frame says to the call.
+func (k *call) take(f Frame) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.exit != nil || k.refused != nil {
+		return fmt.Errorf("%w: frame %d after the end of its command", ErrProtocol, f.Kind)
+	}
+	switch f.Kind {
+	case KindStarted:
+		return nil
+	case KindData:
+		channel, data, err := DecodeData(f.Body)
+		if err != nil {
+			return err
+		}
+		if channel == Stdin || len(data) == 0 {
+			return fmt.Errorf("%w: data on channel %d, %d bytes", ErrProtocol, channel, len(data))
+		}
+		// Each of the two output channels has a window of its own.
+		if k.waiting += len(data); k.waiting > 2*Window {
+			return fmt.Errorf("%w: more output than was asked for", ErrProtocol)
+		}
+		k.pieces = append(k.pieces, piece{channel, bytes.Clone(data)})
+	case KindCredit:
+		channel, n, err := DecodeCredit(f.Body)
+		if err != nil {
+			return err
+		}
+		if k.credit += n; channel != Stdin || k.credit > Window {
+			return fmt.Errorf("%w: credit for what was not sent", ErrProtocol)
+		}
+	case KindExit:
+		exit, err := DecodeExit(f.Body)
+		if err != nil {
+			return err
+		}
+		k.exit = &exit
+	case KindRefused:
+		k.refused = fmt.Errorf("%w: %s", ErrRefused, printable(f.Body))
+	default:
+		return fmt.Errorf("%w: frame %d is not for the daemon", ErrProtocol, f.Kind)
+	}
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// next returns the next piece of output, or, when there is none left, how the command ended, if it has.
+func (k *call) next() (piece, *Exit, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.pieces) > 0 {
+		p := k.pieces[0]
+		k.pieces = k.pieces[1:]
+		k.waiting -= len(p.bytes)
+		return p, nil, nil
+	}
+	return piece{}, k.exit, k.refused
+}
+
+// spend takes up to n bytes of credit.
+func (k *call) spend(n int) int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	n = min(n, k.credit)
+	k.credit -= n
+	return n
+}
+
+// printable is a short text of the init, made safe to show.
+func printable(text []byte) string {
+	const most = 300
+	if len(text) > most {
+		text = text[:most]
+	}
+	return string(bytes.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r == 0xfffd {
+			return '?'
+		}
+		return r
+	}, text))
+}

@@ -1,0 +1,30 @@
+// Package inittest builds the init's program for tests, so that they need no build before them.
+package inittest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// Build builds the init and returns its program. The go command caches the work.
+func Build() ([]byte, error) {
+	return BuildPackage("agentbox/cmd/agentbox-init")
+}
+
+// BuildPackage builds a static program of this module.
+func BuildPackage(pkg string) ([]byte, error) {
+	dir, err := os.MkdirTemp("", "agentbox-build-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	file := filepath.Join(dir, "program")
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", file, pkg)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("build %s: %w\n%s", pkg, err, out)
+	}
+	return os.ReadFile(file)
+}
