@@ -1,0 +1,154 @@
+//go:build linux
+
+package namespace
+
+import (
+	"context"
+	"errors"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/spaceinit"
+)
+
+// stubborn is how long an init may take to end a command that it was told to kill, beyond the command's grace. Then the space ends.
+const stubborn = 10 * time.Second
+
+// timedOut is the exit code of a command whose time ran out.
+const timedOut = 124
+
+// overrun ends a command that has hit one of the bounds which the daemon itself watches.
+type overrun struct{ bound string }
+
+func (o overrun) Error() string { return "the command hit the bound " + o.bound }
+
+// Exec runs the command of a shell.exec permit.
+func (s *instance) Exec(ctx context.Context, p policy.Permit, stdin []byte, out space.Output) (space.Exit, error) {
+	action, err := p.Redeem(policy.ShellExec)
+	if err != nil {
+		return space.Exit{}, err
+	}
+	var input event.Digest
+	if len(stdin) > 0 {
+		input = event.DigestOf(stdin)
+	}
+	empty := event.DigestOf(nil)
+	if action.Space != s.spec.ID || action.Stdin != input && !(action.Stdin == empty && len(stdin) == 0) {
+		return space.Exit{}, policy.ErrPermitMismatch
+	}
+	x, err := s.command(action)
+	if err != nil {
+		return space.Exit{}, err
+	}
+	return s.run(ctx, x, time.Duration(action.TimeoutMS)*time.Millisecond, stdin, out)
+}
+
+// command turns an action into what the init takes.
+func (s *instance) command(a policy.Action) (spaceinit.Exec, error) {
+	if len(a.Argv) == 0 || a.Argv[0] == "" {
+		return spaceinit.Exec{}, fault.New(fault.Invalid, "command_empty", "there is no command to run")
+	}
+	if path.IsAbs(a.Cwd) || slices.Contains(strings.Split(a.Cwd, "/"), "..") || strings.ContainsRune(a.Cwd, 0) {
+		return spaceinit.Exec{}, fault.New(fault.Invalid, "invalid_cwd", "the working folder must be a path below the space's files")
+	}
+	for name := range a.Env {
+		if name == "" || strings.ContainsAny(name, "=\x00") {
+			return spaceinit.Exec{}, fault.New(fault.Invalid, "invalid_env", "a variable's name may not be empty or hold = or NUL")
+		}
+	}
+	return spaceinit.Exec{Argv: a.Argv, Env: environment(s.spec.Env, a.Env), Cwd: path.Join(workdir, a.Cwd)}, nil
+}
+
+// run runs a command within its bounds and says how it ended.
+func (s *instance) run(ctx context.Context, x spaceinit.Exec, limit time.Duration, stdin []byte, out space.Output) (space.Exit, error) {
+	began, before := s.tier.clock.Now(), s.group.read()
+	within, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	defer s.watch.join(func() { end(overrun{"disk_bytes"}) })()
+	// An init that does not end what it was told to end loses its space.
+	defer context.AfterFunc(within, func() { s.abandon(stubborn) })()
+	var expire <-chan time.Time
+	if limit > 0 {
+		timer, stop := s.tier.clock.NewTimer(limit)
+		defer stop()
+		expire = timer
+		defer s.abandon(limit + spaceinit.Grace + stubborn)()
+	}
+	room := s.spec.Limits.OutputBytes
+	exit, err := s.client.Run(within, x, stdin, expire, func(c spaceinit.Channel, piece []byte) error {
+		fits := piece[:min(int64(len(piece)), room)]
+		room -= int64(len(fits))
+		if len(fits) > 0 {
+			if err := out(channelNames[c], fits); err != nil {
+				return err
+			}
+		}
+		if len(fits) < len(piece) {
+			return overrun{"output_bytes"}
+		}
+		return nil
+	})
+	result := space.Exit{Code: int(exit.Code), Duration: s.tier.clock.Now().Sub(began)}
+	if exit.Signal != 0 {
+		result.Signal = unix.SignalName(unix.Signal(exit.Signal))
+	}
+	after := s.group.read()
+	starved := before.oomKills >= 0 && after.oomKills > before.oomKills
+	hit, isBound := errors.AsType[overrun](errors.Join(err, context.Cause(within)))
+	switch {
+	case isBound && (err == nil || errors.Is(err, error(hit))):
+		result.Limit = hit.bound
+		return result, nil
+	case errors.Is(err, spaceinit.ErrEnded):
+		return s.lost(ctx, result, starved)
+	case errors.Is(err, spaceinit.ErrRefused):
+		return space.Exit{}, fault.Wrap(err, fault.Invalid, "command_not_started", "the command could not be started")
+	case err != nil:
+		return result, err
+	}
+	switch {
+	case exit.Killed && ctx.Err() != nil:
+		result.Canceled = true
+	case exit.Killed:
+		result.TimedOut, result.Code = true, timedOut
+	case result.Code != 0 && starved:
+		result.Limit = "memory_bytes"
+	case exit.Signal == uint8(unix.SIGXFSZ):
+		result.Limit = "file_bytes"
+	case result.Code != 0 && before.pidsRefused >= 0 && after.pidsRefused > before.pidsRefused:
+		result.Limit = "pids"
+	}
+	return result, nil
+}
+
+// lost says what became of a command whose space ended under it.
+func (s *instance) lost(ctx context.Context, result space.Exit, starved bool) (space.Exit, error) {
+	result.Code, result.Signal = 128+int(unix.SIGKILL), unix.SignalName(unix.SIGKILL)
+	switch {
+	case ctx.Err() != nil:
+		result.Canceled = true
+		return result, nil
+	case starved:
+		// The kernel chose the init when memory ran out: the smallest process of a space full of smaller ones.
+		result.Limit = "memory_bytes"
+		return result, nil
+	default:
+		return space.Exit{}, errEnded()
+	}
+}
+
+// abandon ends the space after d, unless the returned function is called first.
+func (s *instance) abandon(d time.Duration) (stop func()) {
+	timer := time.AfterFunc(d, s.kill)
+	return func() { timer.Stop() }
+}
+
+var channelNames = map[spaceinit.Channel]string{spaceinit.Stdout: "stdout", spaceinit.Stderr: "stderr"}

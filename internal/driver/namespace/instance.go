@@ -1,0 +1,194 @@
+//go:build linux
+
+package namespace
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/spaceinit"
+)
+
+// initName is what an init is called in the host's list of processes.
+const initName = "agentbox-init"
+
+// The descriptors of an init, after its three standard ones.
+const (
+	connection = 3
+	firstMount = 4
+)
+
+// instance is one living space.
+type instance struct {
+	tier       *Tier
+	spec       space.Spec
+	group      *group
+	process    *os.Process
+	client     *spaceinit.Client
+	watch      *watcher
+	ready      spaceinit.Ready
+	unenforced []string
+	done       chan struct{} // closed when nothing of the space is left but its files
+
+	stop     sync.Once
+	released error // set before done is closed
+}
+
+var _ space.Instance = (*instance)(nil)
+
+// start starts the init and waits until the space stands. On an error nothing is left.
+func (s *instance) start(ctx context.Context) error {
+	t := s.tier
+	var failed map[string]error
+	s.group, failed = t.groups.create(t.groupName(s.spec.ID), s.spec.Limits)
+	delete(failed, "pids") // the resource limit on processes does it too
+	for bound, err := range failed {
+		if !s.spec.BestEffort {
+			return errors.Join(fault.Wrap(err, fault.Unavailable, "bound_not_enforceable",
+				"this host cannot enforce %s: it needs control groups that the daemon may write", bound).With(
+				"run the daemon as root or in a delegated control group, or allow best_effort for this space"), s.group.remove())
+		}
+		s.unenforced = append(s.unenforced, bound)
+	}
+	slices.Sort(s.unenforced)
+	if err := s.launch(ctx); err != nil {
+		return errors.Join(fault.Wrap(err, fault.Unavailable, "space_not_started", "the space could not be started; `agentbox doctor` says what the host lacks"),
+			s.group.remove())
+	}
+	s.watch = newWatcher(s.spec.Dir, s.spec.Limits.DiskBytes)
+	go s.wait()
+	return nil
+}
+
+// launch starts the process and talks it through the setup.
+func (s *instance) launch(ctx context.Context) error {
+	setup, mounts, err := s.tier.layout(s.spec)
+	if err != nil {
+		return err
+	}
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return errors.Join(err, closeAll(mounts))
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return errors.Join(err, closeAll(mounts), theirs.Close(), ours.Close())
+	}
+	files := append([]*os.File{null, null, null, theirs}, mounts...)
+	s.process, err = s.tier.starter.start(
+		"/proc/self/fd/"+strconv.Itoa(int(s.tier.program.Fd())), []string{initName, s.tier.owner, string(s.spec.ID)},
+		&os.ProcAttr{Dir: "/", Env: []string{}, Files: files, Sys: s.tier.attributes(s.spec.UID)}, s.group)
+	err = errors.Join(err, closeAll(files[2:])) // null once
+	if err != nil {
+		if s.process != nil {
+			err = errors.Join(err, s.process.Kill())
+			_, _ = s.process.Wait()
+		}
+		return errors.Join(err, ours.Close())
+	}
+	if s.client, s.ready, err = spaceinit.Connect(ctx, ours, setup); err != nil {
+		err = errors.Join(err, s.process.Kill())
+		_, _ = s.process.Wait()
+		return err
+	}
+	return nil
+}
+
+// attributes are what the init's process is started with: namespaces of its own, one user, the privileges over itself that it needs to
+// build the space, and death with the daemon.
+func (t *Tier) attributes(uid int) *syscall.SysProcAttr {
+	one := []syscall.SysProcIDMap{{ContainerID: insider, HostID: uid, Size: 1}}
+	gid := one
+	if !t.privileged {
+		gid = []syscall.SysProcIDMap{{ContainerID: insider, HostID: os.Getegid(), Size: 1}}
+	}
+	return &syscall.SysProcAttr{
+		Cloneflags: isolation, UidMappings: one, GidMappings: gid, GidMappingsEnableSetgroups: t.privileged,
+		Credential:  &syscall.Credential{Uid: insider, Gid: insider, NoSetGroups: !t.privileged},
+		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP, unix.CAP_SYS_RESOURCE},
+		Pdeathsig:   syscall.SIGKILL,
+		Setsid:      true,
+	}
+}
+
+// socketPair returns the daemon's end, on the runtime's poller, and the init's.
+func socketPair() (net.Conn, *os.File, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	ours, theirs := os.NewFile(uintptr(fds[0]), "space"), os.NewFile(uintptr(fds[1]), "init")
+	conn, err := net.FileConn(ours) // a copy of it
+	if err = errors.Join(err, ours.Close()); err != nil {
+		return nil, nil, errors.Join(err, theirs.Close())
+	}
+	return conn, theirs, nil
+}
+
+func closeAll(files []*os.File) error {
+	var all error
+	for _, f := range files {
+		all = errors.Join(all, f.Close())
+	}
+	return all
+}
+
+// wait sees the space to its end and releases what the host gave it.
+func (s *instance) wait() {
+	// The end of the connection is the end of the init and the other way round; whichever comes first brings the other.
+	go func() {
+		<-s.client.Ended()
+		_ = s.process.Kill()
+	}()
+	_, err := s.process.Wait() // returns after every process of the space has ended
+	s.client.Close()
+	s.released = errors.Join(err, s.group.remove())
+	s.tier.forget(s)
+	close(s.done)
+}
+
+// kill ends the space without waiting for it.
+func (s *instance) kill() { _ = s.process.Kill() }
+
+// Unenforced names the bounds that this host does not enforce.
+func (s *instance) Unenforced() []string { return slices.Clone(s.unenforced) }
+
+// Done is closed when the space has ended.
+func (s *instance) Done() <-chan struct{} { return s.done }
+
+// Close ends the space and waits until nothing of it is left but its files.
+func (s *instance) Close() error {
+	s.kill()
+	<-s.done
+	return s.released
+}
+
+// Usage returns what the space uses now.
+func (s *instance) Usage(ctx context.Context) (space.Usage, error) {
+	select {
+	case <-s.done:
+		return space.Usage{}, errEnded()
+	default:
+	}
+	c := s.group.read()
+	bytes, _, err := measure(ctx, s.spec.Dir)
+	if err != nil {
+		return space.Usage{}, fault.Wrap(err, fault.Internal, "usage_unknown", "the space's files could not be measured")
+	}
+	u := space.Usage{MemoryBytes: c.memory, Pids: c.pids, DiskBytes: bytes, CPUMicros: c.cpuMicros}
+	return u, nil
+}
+
+func errEnded() error {
+	return fault.New(fault.Unavailable, "space_ended", "the space has ended; it is started again by the next operation")
+}

@@ -1,0 +1,130 @@
+//go:build linux
+
+package namespace
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"agentbox/internal/domain/id"
+)
+
+// Reap ends what an earlier daemon left of its spaces, but those in keep and those of this tier that live: the init of each, with which
+// every process of the space ends, and its control groups.
+func (t *Tier) Reap(ctx context.Context, keep []id.Space) error {
+	mine := func(s id.Space) bool {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		return t.living[s] != nil || slices.Contains(keep, s)
+	}
+	var all error
+	processes, err := os.ReadDir("/proc")
+	if err != nil {
+		return err
+	}
+	for _, p := range processes {
+		if pid, err := strconv.Atoi(p.Name()); err == nil {
+			all = errors.Join(all, t.reapInit(ctx, pid, mine))
+		}
+	}
+	for _, dir := range t.leftGroups() {
+		s := id.Space(strings.TrimPrefix(filepath.Base(dir), t.groupName("")))
+		if !mine(s) {
+			all = errors.Join(all, emptyGroup(ctx, dir))
+		}
+	}
+	return all
+}
+
+// reapInit ends a process if it is the init of a space of this owner that is not wanted. The descriptor that is opened first keeps the
+// number from meaning another process by the time of the kill.
+func (t *Tier) reapInit(ctx context.Context, pid int, mine func(id.Space) bool) error {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return nil //nolint:nilerr // it has ended meanwhile
+	}
+	defer func() { _ = unix.Close(fd) }()
+	line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+	if err != nil {
+		return nil //nolint:nilerr // it has ended meanwhile
+	}
+	args := strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")
+	if len(args) != 3 || args[0] != initName || args[1] != t.owner || mine(id.Space(args[2])) {
+		return nil
+	}
+	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && err != unix.ESRCH && err != unix.EPERM {
+		return err
+	}
+	return await(ctx, func() error {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+		if n == 1 || err != nil && err != unix.EINTR {
+			return nil
+		}
+		return errors.New("the init of an earlier space does not end")
+	})
+}
+
+// leftGroups returns the control groups with this owner's names, wherever the daemon that made them stood in the tree.
+func (t *Tier) leftGroups() []string {
+	var found []string
+	for _, top := range t.groups.tops {
+		_ = filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !d.IsDir() {
+				return nil //nolint:nilerr // groups come and go during the walk
+			}
+			if strings.HasPrefix(d.Name(), t.groupName("")) {
+				found = append(found, path)
+				return fs.SkipDir
+			}
+			return nil
+		})
+	}
+	return found
+}
+
+// emptyGroup ends what is in a group and removes it.
+func emptyGroup(ctx context.Context, dir string) error {
+	return await(ctx, func() error {
+		procs, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		for _, text := range strings.Fields(string(procs)) {
+			if pid, err := strconv.Atoi(text); err == nil && pid > 1 {
+				_ = unix.Kill(pid, unix.SIGKILL)
+			}
+		}
+		if err := unix.Rmdir(dir); err != nil && err != unix.ENOENT {
+			return &fs.PathError{Op: "remove", Path: dir, Err: err}
+		}
+		return nil
+	})
+}
+
+// await tries until it succeeds, ctx ends or five seconds have passed.
+func await(ctx context.Context, try func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		err := try()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return err
+		}
+	}
+}

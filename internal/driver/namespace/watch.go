@@ -1,0 +1,204 @@
+//go:build linux
+
+package namespace
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The disk watcher. No file system that is found everywhere bounds a folder, so while commands run the free space of the whole file system
+// is looked at every tick, which costs a microsecond, and the folder is walked when so much has gone that the space may be over its
+// bound, and from time to time in any case. A command may overshoot by what it writes in a tick and one walk.
+const (
+	tick     = 10 * time.Millisecond
+	audit    = time.Second // a walk is due after so long whatever the free space says
+	breather = 8           // a walk is followed by so many times its own duration without one
+)
+
+// watcher watches the files of one space while commands run.
+type watcher struct {
+	dir   string
+	bytes int64 // the bounds
+	files int64
+
+	mu      sync.Mutex
+	next    int
+	running map[int]func() // what to do to each command when a bound is hit
+	cancel  context.CancelFunc
+	stopped chan struct{}
+
+	seen census // of the goroutine that watches; there is one at a time
+}
+
+// census is what the last walk found, and what the file system had left then.
+type census struct {
+	bytes, files         int64
+	freeBytes, freeFiles int64
+	due, rest            time.Time // when the next walk is needed in any case, and when it is allowed
+}
+
+func newWatcher(dir string, bytes int64) *watcher {
+	return &watcher{dir: dir, bytes: bytes, files: max(bytes/bytesPerFile, leastFiles), running: map[int]func(){}}
+}
+
+// join watches on behalf of one command until the returned function is called.
+func (w *watcher) join(overrun func()) (leave func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.next++
+	key := w.next
+	w.running[key] = overrun
+	if len(w.running) == 1 {
+		before := w.stopped
+		var ctx context.Context
+		ctx, w.cancel = context.WithCancel(context.Background())
+		w.stopped = make(chan struct{})
+		go w.run(ctx, before, w.stopped)
+	}
+	return func() { w.leave(key) }
+}
+
+func (w *watcher) leave(key int) {
+	w.mu.Lock()
+	delete(w.running, key)
+	idle := len(w.running) == 0
+	stopped := w.stopped
+	if idle {
+		w.cancel()
+	}
+	w.mu.Unlock()
+	if idle {
+		<-stopped
+	}
+}
+
+// run looks at every tick. A space that is over its bounds already may go on, so that it can delete something, but may not grow.
+func (w *watcher) run(ctx context.Context, before <-chan struct{}, stopped chan<- struct{}) {
+	defer close(stopped)
+	if before != nil {
+		<-before
+	}
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	if time.Now().After(w.seen.due) {
+		if err := w.walk(ctx, time.Now()); err != nil {
+			return
+		}
+	}
+	bytes, files := max(w.bytes, w.seen.bytes), max(w.files, w.seen.files)
+	for {
+		freeBytes, freeFiles := free(w.dir)
+		s, now := &w.seen, time.Now()
+		grown := s.bytes+s.freeBytes-freeBytes > bytes || s.files+s.freeFiles-freeFiles > files
+		if now.After(s.due) || grown && now.After(s.rest) {
+			if err := w.walk(ctx, now); err != nil {
+				return
+			}
+			if s.bytes > bytes || s.files > files {
+				w.overrun()
+			}
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// walk takes a census. What cannot be measured, a tree of hostile depth, is over every bound.
+func (w *watcher) walk(ctx context.Context, now time.Time) error {
+	s := &w.seen
+	s.freeBytes, s.freeFiles = free(w.dir)
+	var err error
+	if s.bytes, s.files, err = measure(ctx, w.dir); err != nil {
+		if ctx.Err() == nil {
+			w.overrun()
+		}
+		s.due = time.Time{}
+		return err
+	}
+	took := time.Since(now)
+	s.rest, s.due = now.Add(breather*took), now.Add(max(audit, 2*breather*took))
+	return nil
+}
+
+// overrun ends every command that runs.
+func (w *watcher) overrun() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, f := range w.running {
+		f()
+	}
+}
+
+// free returns what the file system of dir has left.
+func free(dir string) (bytes, files int64) {
+	var st unix.Statfs_t
+	if unix.Statfs(dir, &st) != nil {
+		return 0, 0
+	}
+	return int64(st.Bfree) * st.Frsize, int64(st.Ffree)
+}
+
+// measure adds up what the files below dir take on disk and how many they are. What runs in the space changes them meanwhile and may be
+// hostile: folders are opened one below the other, links are not followed, and nothing but their sizes is read.
+func measure(ctx context.Context, dir string) (bytes, files int64, err error) {
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return 0, 0, err
+	}
+	buf := make([]byte, 32<<10)
+	var walk func(fd, depth int) error
+	walk = func(fd, depth int) error {
+		defer func() { _ = unix.Close(fd) }()
+		var folders []string
+		for {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			n, err := unix.ReadDirent(fd, buf)
+			if err != nil || n == 0 {
+				break // gone meanwhile, or all read
+			}
+			var names []string
+			_, _, names = unix.ParseDirent(buf[:n], -1, nil)
+			for _, name := range names {
+				var st unix.Stat_t
+				if unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+					continue
+				}
+				files++
+				bytes += st.Blocks * 512
+				if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+					folders = append(folders, name)
+				}
+			}
+		}
+		if depth >= deepest {
+			return errTooDeep
+		}
+		for _, name := range folders {
+			below, err := unix.Openat(fd, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+			if err != nil {
+				continue
+			}
+			if err := walk(below, depth+1); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	err = walk(fd, 0)
+	return bytes, files, err
+}
+
+// deepest is how many folders below one another are measured; each takes a descriptor.
+const deepest = 256
+
+var errTooDeep = errors.New("folders are nested too deep to be measured")
