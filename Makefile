@@ -8,7 +8,7 @@ GO    ?= go
 CACHE ?= $(or $(AGENTBOX_CACHE),$(HOME)/.cache/agentbox)
 BIN   := bin
 LINT  := $(BIN)/golangci-lint
-GUEST := internal/driver/namespace/guest/agentbox-init
+GUEST := internal/spaceinit/embedded/program/agentbox-init
 
 # Trees that hold files made by `make generate`.
 GENERATED := api docs
