@@ -31,7 +31,7 @@ var effects = arch.Effects{
 
 	// Persistence is what a permit itself rests on: without the log there is none. Stopping never waits for one.
 	Allowed: map[string]string{
-		"(*internal/surface/httpapi.Server).Run": "serves on the listener that the roof gave it, and stops",
+		"(*internal/surface/httpapi/wire.Server).Run": "serves on the listener that the roof gave it, and stops",
 
 		"internal/driver/disk.OpenBlobs":   "opens the daemon's own folder when it starts",
 		"(*internal/driver/disk.Blobs).*":  "content of the log",

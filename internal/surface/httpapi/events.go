@@ -10,6 +10,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/service/reader"
+	"agentbox/internal/surface/httpapi/wire"
 )
 
 // EventFilter are the parameters that select events.
@@ -42,24 +43,24 @@ type StreamParameters struct {
 }
 
 func (s *Server) registerEvents() {
-	handle(s, operation{
-		id: "list-events", method: http.MethodGet, path: "/v1/events", tag: "events", summary: "Read the log",
-		detail: "From a place on with from_seq, else the last events, or the last before a place.",
+	wire.Handle(s.Server, wire.Operation{
+		ID: "list-events", Method: http.MethodGet, Path: "/v1/events", Tag: "events", Summary: "Read the log",
+		Detail: "From a place on with from_seq, else the last events, or the last before a place.",
 	}, s.listEvents)
-	handle(s, operation{id: "get-event", method: http.MethodGet, path: "/v1/events/{event_id}", tag: "events", summary: "Show an event"},
-		func(ctx context.Context, c call, in *struct {
+	wire.Handle(s.Server, wire.Operation{ID: "get-event", Method: http.MethodGet, Path: "/v1/events/{event_id}", Tag: "events", Summary: "Show an event"},
+		func(ctx context.Context, c wire.Call, in *struct {
 			Event string `path:"event_id" doc:"The event"`
 		}) (*struct{ Body event.Event }, error) {
-			e, err := s.Services.Reader.Event(ctx, c.caller.Workspace, id.Event(in.Event))
+			e, err := s.services.Reader.Event(ctx, c.Caller.Workspace, id.Event(in.Event))
 			return &struct{ Body event.Event }{e}, err
 		})
 	const detail = "Server-sent events; data is the event, id its place. A client that sends the last id back as Last-Event-ID misses nothing and gets nothing twice."
-	stream[struct {
+	wire.Stream[struct {
 		EventFilter
 		StreamParameters
-	}](s, operation{
-		id: "stream-events", method: http.MethodGet, path: "/v1/events/stream", tag: "events", summary: "Follow the log", media: "text/event-stream", detail: detail,
-	}, func(w http.ResponseWriter, r *http.Request, c call) error {
+	}](s.Server, wire.Operation{
+		ID: "stream-events", Method: http.MethodGet, Path: "/v1/events/stream", Tag: "events", Summary: "Follow the log", Media: "text/event-stream", Detail: detail,
+	}, func(w http.ResponseWriter, r *http.Request, c wire.Call) error {
 		p := r.URL.Query()
 		f := EventFilter{
 			StreamType: p.Get("stream_type"), StreamID: p.Get("stream_id"), Run: p.Get("run_id"), Correlation: p.Get("correlation_id"), Space: p.Get("space_id"),
@@ -69,17 +70,17 @@ func (s *Server) registerEvents() {
 		}
 		return s.followEvents(w, r, c, f.query())
 	})
-	stream[struct {
+	wire.Stream[struct {
 		Room string `path:"room_id" doc:"The room"`
 		StreamParameters
-	}](s, operation{
-		id: "stream-room", method: http.MethodGet, path: "/v1/streams/rooms/{room_id}", tag: "events", summary: "Follow a room", media: "text/event-stream", detail: detail,
-	}, func(w http.ResponseWriter, r *http.Request, c call) error {
-		return s.followEvents(w, r, c, reader.Query{Stream: event.RoomStream(c.caller.Workspace, id.Room(r.PathValue("room_id")))})
+	}](s.Server, wire.Operation{
+		ID: "stream-room", Method: http.MethodGet, Path: "/v1/streams/rooms/{room_id}", Tag: "events", Summary: "Follow a room", Media: "text/event-stream", Detail: detail,
+	}, func(w http.ResponseWriter, r *http.Request, c wire.Call) error {
+		return s.followEvents(w, r, c, reader.Query{Stream: event.RoomStream(c.Caller.Workspace, id.Room(r.PathValue("room_id")))})
 	})
 }
 
-func (s *Server) listEvents(ctx context.Context, c call, in *struct {
+func (s *Server) listEvents(ctx context.Context, c wire.Call, in *struct {
 	EventFilter
 	From   uint64 `query:"from_seq" doc:"The place of the first event"`
 	Before uint64 `query:"before" doc:"Only events in front of this place"`
@@ -87,7 +88,7 @@ func (s *Server) listEvents(ctx context.Context, c call, in *struct {
 }) (*struct{ Body eventList }, error) {
 	q := in.query()
 	q.From, q.Before, q.Limit, q.Last = in.From, in.Before, in.Limit, in.From == 0
-	found, err := s.Services.Reader.Events(ctx, c.caller.Workspace, q)
+	found, err := s.services.Reader.Events(ctx, c.Caller.Workspace, q)
 	if err != nil {
 		return nil, err
 	}
@@ -103,8 +104,8 @@ func (s *Server) listEvents(ctx context.Context, c call, in *struct {
 	return &struct{ Body eventList }{out}, nil
 }
 
-func (s *Server) followEvents(w http.ResponseWriter, r *http.Request, c call, q reader.Query) error {
-	from, given, err := cursor(r, "from_seq")
+func (s *Server) followEvents(w http.ResponseWriter, r *http.Request, c wire.Call, q reader.Query) error {
+	from, given, err := wire.Cursor(r, "from_seq")
 	if err != nil {
 		return err
 	}
@@ -114,14 +115,14 @@ func (s *Server) followEvents(w http.ResponseWriter, r *http.Request, c call, q 
 			return err
 		}
 	}
-	return s.feed(w, r, c, func(ctx context.Context) iter.Seq2[message, error] {
-		return func(yield func(message, error) bool) {
-			for e, err := range s.Services.Reader.Follow(ctx, c.caller.Workspace, q) {
+	return s.Feed(w, r, c, func(ctx context.Context) iter.Seq2[wire.Message, error] {
+		return func(yield func(wire.Message, error) bool) {
+			for e, err := range s.services.Reader.Follow(ctx, c.Caller.Workspace, q) {
 				var data []byte
 				if err == nil {
 					data, err = json.Marshal(e)
 				}
-				if !yield(message{id: q.Place(e), data: data}, err) {
+				if !yield(wire.Message{ID: q.Place(e), Data: data}, err) {
 					return
 				}
 			}
@@ -130,12 +131,12 @@ func (s *Server) followEvents(w http.ResponseWriter, r *http.Request, c call, q 
 }
 
 // placeAfterHead is the place of the next event of what a query reads.
-func (s *Server) placeAfterHead(ctx context.Context, c call, q reader.Query) (uint64, error) {
+func (s *Server) placeAfterHead(ctx context.Context, c wire.Call, q reader.Query) (uint64, error) {
 	if q.Stream == (event.Stream{}) {
-		head, err := s.Services.Reader.Head(ctx, c.caller.Workspace)
+		head, err := s.services.Reader.Head(ctx, c.Caller.Workspace)
 		return head + 1, err
 	}
-	last, err := s.Services.Reader.Events(ctx, c.caller.Workspace, reader.Query{Stream: q.Stream, Last: true, Limit: 1})
+	last, err := s.services.Reader.Events(ctx, c.Caller.Workspace, reader.Query{Stream: q.Stream, Last: true, Limit: 1})
 	if err != nil || len(last) == 0 {
 		return 1, err
 	}

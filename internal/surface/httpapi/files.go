@@ -3,8 +3,6 @@ package httpapi
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"io"
 	"mime"
@@ -13,13 +11,13 @@ import (
 	"path"
 	"strconv"
 	"strings"
-	"time"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/service/keeper"
+	"agentbox/internal/surface/httpapi/wire"
 )
 
 // Limits of files over the API.
@@ -44,49 +42,49 @@ type listing struct {
 }
 
 func (s *Server) registerFiles() {
-	handle(s, operation{id: "list-files", method: http.MethodGet, path: "/v1/spaces/{space_id}/files", tag: "files", summary: "List files", rate: rateFiles}, s.listFiles)
-	stream[struct {
+	wire.Handle(s.Server, wire.Operation{ID: "list-files", Method: http.MethodGet, Path: "/v1/spaces/{space_id}/files", Tag: "files", Summary: "List files", Rate: wire.RateFiles}, s.listFiles)
+	wire.Stream[struct {
 		SpacePath
 		Path      string         `query:"path" doc:"The folder into which the files go; the top by default"`
 		Overwrite bool           `query:"overwrite" doc:"Replace files that exist"`
 		RawBody   multipart.Form `contentType:"multipart/form-data"`
-	}](s, operation{
-		id: "upload-files", method: http.MethodPost, path: "/v1/spaces/{space_id}/files", tag: "files", summary: "Upload files", rate: rateFiles,
-		answers: map[int]any{http.StatusCreated: uploaded{}, http.StatusOK: uploaded{}},
-		detail: "One part per file; its filename is the file's path below `path`. Each file is taken or refused by itself: 201 when all were taken, 200 when some were not. " +
+	}](s.Server, wire.Operation{
+		ID: "upload-files", Method: http.MethodPost, Path: "/v1/spaces/{space_id}/files", Tag: "files", Summary: "Upload files", Rate: wire.RateFiles,
+		Answers: map[int]any{http.StatusCreated: uploaded{}, http.StatusOK: uploaded{}},
+		Detail: "One part per file; its filename is the file's path below `path`. Each file is taken or refused by itself: 201 when all were taken, 200 when some were not. " +
 			"At most 100 files.",
 	}, s.uploadFiles)
-	stream[struct {
+	wire.Stream[struct {
 		SpacePath
 		Path string `query:"path" doc:"The folder; the top by default"`
-	}](s, operation{
-		id: "archive-files", method: http.MethodGet, path: "/v1/spaces/{space_id}/files/archive", tag: "files", summary: "Download a folder as a zip file",
-		rate: rateFiles, media: "application/zip",
-		detail: "Symbolic links are not followed. A file named archive at the top is read under the path %2e/archive.",
+	}](s.Server, wire.Operation{
+		ID: "archive-files", Method: http.MethodGet, Path: "/v1/spaces/{space_id}/files/archive", Tag: "files", Summary: "Download a folder as a zip file",
+		Rate: wire.RateFiles, Media: "application/zip",
+		Detail: "Symbolic links are not followed. A file named archive at the top is read under the path %2e/archive.",
 	}, s.archiveFiles)
-	stream[FilePath](s, operation{
-		id: "read-file", method: http.MethodGet, path: "/v1/spaces/{space_id}/files/{path}", tag: "files", summary: "Read a file", rate: rateFiles,
-		media: "application/octet-stream", detail: "Takes Range, If-None-Match and If-Range. The ETag is the content's SHA-256.",
+	wire.Stream[FilePath](s.Server, wire.Operation{
+		ID: "read-file", Method: http.MethodGet, Path: "/v1/spaces/{space_id}/files/{path}", Tag: "files", Summary: "Read a file", Rate: wire.RateFiles,
+		Media: "application/octet-stream", Detail: "Takes Range, If-None-Match and If-Range. The ETag is the content's SHA-256.",
 	}, s.readFile)
-	stream[struct {
+	wire.Stream[struct {
 		FilePath
 		Overwrite bool   `query:"overwrite" default:"true" doc:"Replace a file that exists"`
 		NoneMatch string `header:"If-None-Match" enum:"*" doc:"With * an existing file is not replaced"`
 		RawBody   []byte `contentType:"application/octet-stream"`
-	}](s, operation{
-		id: "write-file", method: http.MethodPut, path: "/v1/spaces/{space_id}/files/{path}", tag: "files", summary: "Write a file", rate: rateFiles,
-		answers: map[int]any{http.StatusOK: space.Entry{}}, detail: "The file appears as a whole or not at all; folders are made.",
+	}](s.Server, wire.Operation{
+		ID: "write-file", Method: http.MethodPut, Path: "/v1/spaces/{space_id}/files/{path}", Tag: "files", Summary: "Write a file", Rate: wire.RateFiles,
+		Answers: map[int]any{http.StatusOK: space.Entry{}}, Detail: "The file appears as a whole or not at all; folders are made.",
 	}, s.writeFile)
-	handle(s, operation{
-		id: "delete-file", method: http.MethodDelete, path: "/v1/spaces/{space_id}/files/{path}", tag: "files", summary: "Delete a file", rate: rateFiles,
-		status: http.StatusNoContent,
-	}, func(ctx context.Context, c call, in *FilePath) (*struct{}, error) {
-		err := s.Services.Keeper.DeleteFile(context.WithoutCancel(ctx), c.origin(), c.caller.Workspace, id.Space(in.Space), in.Path)
+	wire.Handle(s.Server, wire.Operation{
+		ID: "delete-file", Method: http.MethodDelete, Path: "/v1/spaces/{space_id}/files/{path}", Tag: "files", Summary: "Delete a file", Rate: wire.RateFiles,
+		Status: http.StatusNoContent,
+	}, func(ctx context.Context, c wire.Call, in *FilePath) (*struct{}, error) {
+		err := s.services.Keeper.DeleteFile(context.WithoutCancel(ctx), c.Origin(), c.Caller.Workspace, id.Space(in.Space), in.Path)
 		return nil, err
 	})
 }
 
-func (s *Server) listFiles(ctx context.Context, c call, in *struct {
+func (s *Server) listFiles(ctx context.Context, c wire.Call, in *struct {
 	SpacePath
 	Path      string `query:"path" doc:"The folder; the top by default"`
 	Recursive bool   `query:"recursive" doc:"Also what is in its folders"`
@@ -95,15 +93,15 @@ func (s *Server) listFiles(ctx context.Context, c call, in *struct {
 	if folder == "" {
 		folder = "."
 	}
-	entries, err := s.Services.Keeper.ListFiles(ctx, c.origin(), c.caller.Workspace, id.Space(in.Space), folder, in.Recursive)
+	entries, err := s.services.Keeper.ListFiles(ctx, c.Origin(), c.Caller.Workspace, id.Space(in.Space), folder, in.Recursive)
 	if entries == nil {
 		entries = []space.Entry{}
 	}
 	return &struct{ Body listing }{listing{folder, entries, len(entries) >= keeper.ListEntries}}, err
 }
 
-func (s *Server) readFile(w http.ResponseWriter, r *http.Request, c call) error {
-	file, err := s.Services.Keeper.ReadFile(r.Context(), c.origin(), c.caller.Workspace, id.Space(r.PathValue("space_id")), r.PathValue("path"))
+func (s *Server) readFile(w http.ResponseWriter, r *http.Request, c wire.Call) error {
+	file, err := s.services.Keeper.ReadFile(r.Context(), c.Origin(), c.Caller.Workspace, id.Space(r.PathValue("space_id")), r.PathValue("path"))
 	if err != nil {
 		return err
 	}
@@ -157,8 +155,8 @@ func (w *rangeWriter) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-func (s *Server) writeFile(w http.ResponseWriter, r *http.Request, c call) error {
-	overwrite, err := boolean(r, "overwrite", true)
+func (s *Server) writeFile(w http.ResponseWriter, r *http.Request, c wire.Call) error {
+	overwrite, err := wire.Boolean(r, "overwrite", true)
 	if err != nil {
 		return err
 	}
@@ -175,28 +173,28 @@ func (s *Server) writeFile(w http.ResponseWriter, r *http.Request, c call) error
 	if r.ContentLength > keeper.MaxUpload {
 		return fault.New(fault.Exhausted, "file_too_large", "a file may have %d bytes over the API", int64(keeper.MaxUpload))
 	}
-	entry, tag, err := s.put(r.Context(), c, id.Space(r.PathValue("space_id")), r.PathValue("path"), overwrite, s.patient(w, r))
+	entry, tag, err := s.put(r.Context(), c, id.Space(r.PathValue("space_id")), r.PathValue("path"), overwrite, s.Patient(w, r))
 	if err != nil {
 		return err
 	}
 	w.Header().Set("ETag", `"`+tag.String()+`"`)
-	return answerJSON(w, http.StatusOK, entry)
+	return wire.AnswerJSON(w, http.StatusOK, entry)
 }
 
 // put writes one file: judged cheaply first, so that nobody spools what will be refused anyway.
-func (s *Server) put(ctx context.Context, c call, sp id.Space, to string, overwrite bool, content io.Reader) (space.Entry, event.Digest, error) {
+func (s *Server) put(ctx context.Context, c wire.Call, sp id.Space, to string, overwrite bool, content io.Reader) (space.Entry, event.Digest, error) {
 	if _, err := space.CleanFilePath(to); err != nil {
 		return space.Entry{}, event.Digest{}, err
 	}
-	if _, err := s.Services.Keeper.Space(ctx, c.caller.Workspace, sp); err != nil {
+	if _, err := s.services.Keeper.Space(ctx, c.Caller.Workspace, sp); err != nil {
 		return space.Entry{}, event.Digest{}, err
 	}
-	spooled, hash, size, err := s.Services.Spool(ctx, content, keeper.MaxUpload)
+	spooled, hash, size, err := s.services.Spool(ctx, content, keeper.MaxUpload)
 	if err != nil {
 		return space.Entry{}, event.Digest{}, err
 	}
 	defer spooled.Close()
-	entry, err := s.Services.Keeper.WriteFile(context.WithoutCancel(ctx), c.origin(), c.caller.Workspace, sp, to, overwrite, hash, size, spooled)
+	entry, err := s.services.Keeper.WriteFile(context.WithoutCancel(ctx), c.Origin(), c.Caller.Workspace, sp, to, overwrite, hash, size, spooled)
 	return entry, hash, err
 }
 
@@ -205,21 +203,21 @@ type uploaded struct {
 }
 
 type uploadedFile struct {
-	Path  string       `json:"path"`
-	OK    bool         `json:"ok"`
-	Entry *space.Entry `json:"entry,omitempty"`
-	Error *Problem     `json:"error,omitempty"`
+	Path  string        `json:"path"`
+	OK    bool          `json:"ok"`
+	Entry *space.Entry  `json:"entry,omitempty"`
+	Error *wire.Problem `json:"error,omitempty"`
 }
 
-func (s *Server) uploadFiles(w http.ResponseWriter, r *http.Request, c call) error {
-	overwrite, err := boolean(r, "overwrite", false)
+func (s *Server) uploadFiles(w http.ResponseWriter, r *http.Request, c wire.Call) error {
+	overwrite, err := wire.Boolean(r, "overwrite", false)
 	if err != nil {
 		return err
 	}
 	r.Body = http.MaxBytesReader(w, struct {
 		io.Reader
 		io.Closer
-	}{s.patient(w, r), r.Body}, keeper.MaxUpload)
+	}{s.Patient(w, r), r.Body}, keeper.MaxUpload)
 	parts, err := r.MultipartReader()
 	if err != nil {
 		return fault.New(fault.Invalid, "unsupported_media_type", "files are uploaded as multipart/form-data")
@@ -251,12 +249,12 @@ func (s *Server) uploadFiles(w http.ResponseWriter, r *http.Request, c call) err
 		} else if broken := unreadable(err); broken != err {
 			return broken
 		} else {
-			one.Error, status = problemOf(err, c.request), http.StatusOK
-			s.note(c, one.Error, err)
+			one.Error, status = wire.ProblemOf(err, c.Request), http.StatusOK
+			s.Note(c, one.Error, err)
 		}
 		out.Files = append(out.Files, one)
 	}
-	return answerJSON(w, status, out)
+	return wire.AnswerJSON(w, status, out)
 }
 
 // unreadable says what was wrong with a body that could not be read to its end; other errors it returns as they are.
@@ -270,12 +268,12 @@ func unreadable(err error) error {
 	return fault.Wrap(err, fault.Invalid, "body_unreadable", "the body is not well-formed, or ended before its time")
 }
 
-func (s *Server) archiveFiles(w http.ResponseWriter, r *http.Request, c call) error {
+func (s *Server) archiveFiles(w http.ResponseWriter, r *http.Request, c wire.Call) error {
 	folder := r.URL.Query().Get("path")
 	if folder == "" {
 		folder = "."
 	}
-	write, err := s.Services.Keeper.ArchiveFiles(r.Context(), c.origin(), c.caller.Workspace, id.Space(r.PathValue("space_id")), folder)
+	write, err := s.services.Keeper.ArchiveFiles(r.Context(), c.Origin(), c.Caller.Workspace, id.Space(r.PathValue("space_id")), folder)
 	if err != nil {
 		return err
 	}
@@ -283,46 +281,3 @@ func (s *Server) archiveFiles(w http.ResponseWriter, r *http.Request, c call) er
 	w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": "files.zip"}))
 	return write(w)
 }
-
-// patient reads a body of any length; only the sender's silence has a limit.
-func (s *Server) patient(w http.ResponseWriter, r *http.Request) io.Reader {
-	return &patientReader{r.Body, http.NewResponseController(w), s.Clock.Now}
-}
-
-type patientReader struct {
-	body    io.Reader
-	control *http.ResponseController
-	now     func() time.Time
-}
-
-func (p *patientReader) Read(b []byte) (int, error) {
-	_ = p.control.SetReadDeadline(p.now().Add(bodyTimeout)) // a writer without deadlines has no slow sender
-	return p.body.Read(b)
-}
-
-// boolean reads a parameter that is true or false.
-func boolean(r *http.Request, name string, standard bool) (bool, error) {
-	sent := r.URL.Query().Get(name)
-	if sent == "" {
-		return standard, nil
-	}
-	v, err := strconv.ParseBool(sent)
-	if err != nil {
-		return false, fault.New(fault.Invalid, "invalid_parameter", "%s is true or false, not %.32q", name, sent)
-	}
-	return v, nil
-}
-
-// answerJSON sends a value.
-func answerJSON(w http.ResponseWriter, status int, v any) error {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(append(raw, '\n')) // the caller has gone
-	return nil
-}
-
-func base64Of(data []byte) string { return base64.StdEncoding.EncodeToString(data) }

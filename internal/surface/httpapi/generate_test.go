@@ -3,21 +3,48 @@ package httpapi
 import (
 	"bytes"
 	"cmp"
+	"context"
+	"crypto/rand"
 	"encoding/json"
 	"flag"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"log/slog"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/surface/httpapi/wire"
 )
+
+// testConfig is a server's configuration with real time and one key that nobody knows.
+func testConfig() wire.Config {
+	return wire.Config{
+		Authenticate: func(context.Context, string) (wire.Caller, error) {
+			return wire.Caller{}, fault.New(fault.Denied, "key_unknown", "there is no such key")
+		},
+		Clock: realClock{}, IDs: id.NewSource(time.Now, rand.Reader), Log: slog.New(slog.DiscardHandler),
+	}
+}
+
+// realClock tells the real time; the deadlines of a server are those of real connections.
+type realClock struct{}
+
+func (realClock) Now() time.Time { return time.Now() }
+
+func (realClock) NewTimer(d time.Duration) (<-chan time.Time, func()) {
+	t := time.NewTimer(d)
+	return t.C, func() { t.Stop() }
+}
 
 var update = flag.Bool("update", false, "write the generated files under api/ anew")
 
@@ -25,9 +52,9 @@ const root = "../../.."
 
 // TestOpenAPIIsTheCommittedOne keeps api/openapi.json what the operations are; `make generate` rewrites it.
 func TestOpenAPIIsTheCommittedOne(t *testing.T) {
-	s := New(Config{Clock: realClock{}})
+	s := New(wire.Config{}, Services{}, "")
 	same(t, "openapi.json", s.OpenAPI())
-	if again := New(Config{Clock: realClock{}}).OpenAPI(); !bytes.Equal(again, s.OpenAPI()) {
+	if again := New(wire.Config{}, Services{}, "").OpenAPI(); !bytes.Equal(again, s.OpenAPI()) {
 		t.Error("two servers of the same operations write different documents")
 	}
 }
@@ -46,7 +73,7 @@ func TestErrorsAreTheCommittedOnes(t *testing.T) {
 		key := f.code + " " + f.kind.String()
 		if !seen[key] {
 			seen[key] = true
-			found = append(found, entry{f.code, f.kind.String(), StatusOf(f.kind, f.code), f.msg})
+			found = append(found, entry{f.code, f.kind.String(), wire.StatusOf(f.kind, f.code), f.msg})
 		}
 	}
 	slices.SortFunc(found, func(a, b entry) int { return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Kind, b.Kind)) })
@@ -206,7 +233,10 @@ func snake(word string) string {
 
 // TestTheDocsLoadNothing keeps the docs one self-contained page.
 func TestTheDocsLoadNothing(t *testing.T) {
-	page := string(New(Config{Clock: realClock{}}).docs())
+	resp := httptest.NewRecorder()
+	r := httptest.NewRequest("GET", "http://localhost/v1/docs", nil)
+	New(testConfig(), Services{}, "").ServeHTTP(resp, r)
+	page := resp.Body.String()
 	for _, word := range []string{"http://", "https://", "src=", "<script", "<link", "@import", "url("} {
 		if strings.Contains(page, word) {
 			t.Errorf("the page holds %q", word)
@@ -221,13 +251,16 @@ func TestTheDocsLoadNothing(t *testing.T) {
 
 // TestEveryOperationRefusesAStranger asks every documented operation without a key.
 func TestEveryOperationRefusesAStranger(t *testing.T) {
-	w := newWire(t, func(c *Config) { c.Rates = DefaultRates(); c.Rates.Failures = 1000 })
+	config := testConfig()
+	config.Rates = wire.DefaultRates()
+	config.Rates.Failures = 1000
+	s := New(config, Services{}, "")
 	var document struct {
 		Paths map[string]map[string]struct {
 			Security []map[string][]string `json:"security"`
 		} `json:"paths"`
 	}
-	if err := json.Unmarshal(w.s.OpenAPI(), &document); err != nil {
+	if err := json.Unmarshal(s.OpenAPI(), &document); err != nil {
 		t.Fatal(err)
 	}
 	asked := 0
@@ -239,10 +272,13 @@ func TestEveryOperationRefusesAStranger(t *testing.T) {
 				}
 				continue
 			}
-			for _, header := range []string{"Authorization: ", "Authorization: Bearer wrong", "Authorization: Basic good"} {
-				resp, got := w.ask(strings.ToUpper(method), strings.NewReplacer("{", "", "}", "").Replace(path), `{}`, header)
-				if resp.StatusCode != 401 || !strings.Contains(got, `"error":"unauthenticated"`) {
-					t.Errorf("%s %s with %q: %d %s", method, path, header, resp.StatusCode, got)
+			for _, key := range []string{"", "Bearer wrong", "Basic good"} {
+				resp := httptest.NewRecorder()
+				r := httptest.NewRequest(strings.ToUpper(method), "http://localhost"+strings.NewReplacer("{", "", "}", "").Replace(path), strings.NewReader(`{}`))
+				r.Header.Set("Authorization", key)
+				s.ServeHTTP(resp, r)
+				if got := resp.Body.String(); resp.Code != 401 || !strings.Contains(got, `"error":"unauthenticated"`) {
+					t.Errorf("%s %s with %q: %d %s", method, path, key, resp.Code, got)
 				}
 				asked++
 			}

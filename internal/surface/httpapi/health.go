@@ -10,6 +10,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/surface/httpapi/wire"
 )
 
 // Check is something that must work for the daemon to be ready.
@@ -46,28 +47,28 @@ type prober struct {
 }
 
 func (s *Server) registerHealth() {
-	handle(s, operation{id: "healthz", method: http.MethodGet, path: "/healthz", tag: "service", summary: "Is the daemon alive", public: true},
-		func(context.Context, call, *struct{}) (*struct{ Body Health }, error) {
-			return &struct{ Body Health }{Health{"ok", s.Version}}, nil
+	wire.Handle(s.Server, wire.Operation{ID: "healthz", Method: http.MethodGet, Path: "/healthz", Tag: "service", Summary: "Is the daemon alive", Public: true},
+		func(context.Context, wire.Call, *struct{}) (*struct{ Body Health }, error) {
+			return &struct{ Body Health }{Health{"ok", s.version}}, nil
 		})
-	handle(s, operation{
-		id: "readyz", method: http.MethodGet, path: "/readyz", tag: "service", summary: "Can the daemon do its work", public: true,
-		answers: map[int]any{http.StatusServiceUnavailable: readiness{}}, detail: "503 while the log cannot be written or no tier works.",
+	wire.Handle(s.Server, wire.Operation{
+		ID: "readyz", Method: http.MethodGet, Path: "/readyz", Tag: "service", Summary: "Can the daemon do its work", Public: true,
+		Answers: map[int]any{http.StatusServiceUnavailable: readiness{}}, Detail: "503 while the log cannot be written or no tier works.",
 	}, s.ready)
-	handle(s, operation{
-		id: "get-doctor", method: http.MethodGet, path: "/v1/doctor", tag: "service", summary: "What the host supports, and how to mend what it does not",
-		detail: "Starts a real space of every tier and tries what the tier promises.",
-	}, func(ctx context.Context, c call, _ *struct{}) (*struct{ Body doctor }, error) {
-		reports := s.Services.Keeper.Probe(ctx)
-		out := doctor{Version: s.Version, Tiers: reports}
+	wire.Handle(s.Server, wire.Operation{
+		ID: "get-doctor", Method: http.MethodGet, Path: "/v1/doctor", Tag: "service", Summary: "What the host supports, and how to mend what it does not",
+		Detail: "Starts a real space of every tier and tries what the tier promises.",
+	}, func(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ Body doctor }, error) {
+		reports := s.services.Keeper.Probe(ctx)
+		out := doctor{Version: s.version, Tiers: reports}
 		for _, r := range reports {
 			out.OK = out.OK || r.OK || r.Limited
 		}
 		return &struct{ Body doctor }{out}, nil
 	})
-	handle(s, operation{id: "get-session", method: http.MethodGet, path: "/v1/auth/session", tag: "auth", summary: "Who am I"},
-		func(_ context.Context, c call, _ *struct{}) (*struct{ Body session }, error) {
-			return &struct{ Body session }{session{c.caller.Principal, c.caller.Workspace, c.caller.Role}}, nil
+	wire.Handle(s.Server, wire.Operation{ID: "get-session", Method: http.MethodGet, Path: "/v1/auth/session", Tag: "auth", Summary: "Who am I"},
+		func(_ context.Context, c wire.Call, _ *struct{}) (*struct{ Body session }, error) {
+			return &struct{ Body session }{session{c.Caller.Principal, c.Caller.Workspace, c.Caller.Role}}, nil
 		})
 }
 
@@ -83,7 +84,7 @@ type session struct {
 	Role      string       `json:"role"`
 }
 
-func (s *Server) ready(ctx context.Context, _ call, _ *struct{}) (*struct {
+func (s *Server) ready(ctx context.Context, _ wire.Call, _ *struct{}) (*struct {
 	Status int
 	Body   readiness
 }, error) {
@@ -91,7 +92,7 @@ func (s *Server) ready(ctx context.Context, _ call, _ *struct{}) (*struct {
 	defer s.prober.mu.Unlock()
 	if now := s.Clock.Now(); s.prober.at.IsZero() || now.Sub(s.prober.at) >= checkAge {
 		s.prober.at, s.prober.last = now, []checked{}
-		for _, check := range s.Services.Checks {
+		for _, check := range s.services.Checks {
 			err := check.Try(context.WithoutCancel(ctx))
 			one := checked{Name: check.Name, OK: err == nil}
 			if f, ok := errors.AsType[*fault.Error](err); ok && f.Kind != fault.Internal {
@@ -105,7 +106,7 @@ func (s *Server) ready(ctx context.Context, _ call, _ *struct{}) (*struct {
 	out := &struct {
 		Status int
 		Body   readiness
-	}{http.StatusOK, readiness{Health{"ok", s.Version}, s.prober.last}}
+	}{http.StatusOK, readiness{Health{"ok", s.version}, s.prober.last}}
 	for _, one := range s.prober.last {
 		if !one.OK {
 			out.Status, out.Body.Status = http.StatusServiceUnavailable, "not_ready"

@@ -1,20 +1,15 @@
+// Package httpapi is the HTTP API: a table of operations, each of which reads a request, calls one service and writes its answer.
 package httpapi
 
 import (
-	"context"
-
-	"agentbox/internal/domain/id"
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/keeper"
 	"agentbox/internal/service/reader"
+	"agentbox/internal/surface/httpapi/wire"
 )
-
-// apiVersion is the version of the API, not of the daemon.
-const apiVersion = "1.0"
 
 // Services are what the operations call.
 type Services struct {
-	Gate     Gatekeeper
 	Keeper   *keeper.Keeper
 	Executor *executor.Executor
 	Reader   *reader.Reader
@@ -22,26 +17,23 @@ type Services struct {
 	Checks   []Check // of readiness
 }
 
-// Caller is who a key belongs to.
-type Caller struct {
-	Principal id.Principal
-	Workspace id.Workspace
-	Role      string
+// Server answers the HTTP API. Make it with New, then Run it.
+type Server struct {
+	*wire.Server
+	services Services
+	version  string
+	prober   prober
 }
 
-// Gatekeeper is what the API needs of the gate.
-type Gatekeeper interface {
-	Authenticate(ctx context.Context, bearer string) (Caller, error)
-}
-
-// tags are the groups of operations, in the order of the docs.
-var tags = []string{"service", "auth", "spaces", "runs", "files", "approvals", "policies", "events", "audit"}
-
-func (s *Server) register() {
+// New makes a server of the daemon's version; it listens nowhere yet.
+func New(c wire.Config, services Services, version string) *Server {
+	c.Tags = []string{"service", "auth", "spaces", "runs", "files", "approvals", "policies", "events", "audit"}
+	s := &Server{Server: wire.New(c), services: services, version: version}
 	s.registerHealth()
 	s.registerSpaces()
 	s.registerRuns()
 	s.registerFiles()
 	s.registerEvents()
-	s.registerDocs()
+	s.Finish()
+	return s
 }

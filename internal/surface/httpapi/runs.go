@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"iter"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"agentbox/internal/domain/run"
 	"agentbox/internal/service/executor"
 	"agentbox/internal/surface/httpapi/strictjson"
+	"agentbox/internal/surface/httpapi/wire"
 )
 
 // maxRunBody is the most that an operations message may have: six files of the largest size, in base64.
@@ -71,21 +73,21 @@ const (
 
 func (s *Server) registerRuns() {
 	message := run.Events{}
-	stream[struct {
+	wire.Stream[struct {
 		SpacePath
 		Body runRequest
-	}](s, operation{
-		id: "create-run", method: http.MethodPost, path: "/v1/spaces/{space_id}/runs", tag: "runs", summary: "Run operations in a space",
-		rate: rateRuns, maxBody: maxRunBody, reads: reflect.TypeFor[runSent](),
-		answers: map[int]any{http.StatusCreated: message, http.StatusOK: message, http.StatusAccepted: message},
-		detail: "Answers with the events message when the run has ended (201), waits for a person (200) or still goes on after `wait` seconds (202). " +
+	}](s.Server, wire.Operation{
+		ID: "create-run", Method: http.MethodPost, Path: "/v1/spaces/{space_id}/runs", Tag: "runs", Summary: "Run operations in a space",
+		Rate: wire.RateRuns, MaxBody: maxRunBody, Reads: reflect.TypeFor[runSent](),
+		Answers: map[int]any{http.StatusCreated: message, http.StatusOK: message, http.StatusAccepted: message},
+		Detail: "Answers with the events message when the run has ended (201), waits for a person (200) or still goes on after `wait` seconds (202). " +
 			"An operation that policy refuses is a result in it, not an error.",
 	}, s.createRun)
 	for _, where := range []struct{ id, path string }{{"list-space-runs", "/v1/spaces/{space_id}/runs"}, {"list-runs", "/v1/runs"}} {
-		op := operation{id: where.id, method: http.MethodGet, path: where.path, tag: "runs", summary: "List runs, the newest first"}
+		op := wire.Operation{ID: where.id, Method: http.MethodGet, Path: where.path, Tag: "runs", Summary: "List runs, the newest first"}
 		if where.id == "list-runs" {
-			op.summary += ", of the whole workspace"
-			handle(s, op, func(ctx context.Context, c call, in *struct {
+			op.Summary += ", of the whole workspace"
+			wire.Handle(s.Server, op, func(ctx context.Context, c wire.Call, in *struct {
 				Space string `query:"space_id" doc:"Only runs of this space"`
 				RunFilter
 			}) (*struct{ Body runList }, error) {
@@ -93,50 +95,50 @@ func (s *Server) registerRuns() {
 			})
 			continue
 		}
-		handle(s, op, func(ctx context.Context, c call, in *struct {
+		wire.Handle(s.Server, op, func(ctx context.Context, c wire.Call, in *struct {
 			SpacePath
 			RunFilter
 		}) (*struct{ Body runList }, error) {
-			if _, err := s.Services.Keeper.Space(ctx, c.caller.Workspace, id.Space(in.Space)); err != nil {
+			if _, err := s.services.Keeper.Space(ctx, c.Caller.Workspace, id.Space(in.Space)); err != nil {
 				return nil, err
 			}
 			return s.listRuns(ctx, c, in.Space, in.RunFilter)
 		})
 	}
-	handle(s, operation{id: "get-space-run", method: http.MethodGet, path: "/v1/spaces/{space_id}/runs/{run_id}", tag: "runs", summary: "Show a run with its result events"}, s.getRun)
-	handle(s, operation{id: "get-run", method: http.MethodGet, path: "/v1/runs/{run_id}", tag: "runs", summary: "Show a run with its result events, whatever its space"},
-		func(ctx context.Context, c call, in *struct {
+	wire.Handle(s.Server, wire.Operation{ID: "get-space-run", Method: http.MethodGet, Path: "/v1/spaces/{space_id}/runs/{run_id}", Tag: "runs", Summary: "Show a run with its result events"}, s.getRun)
+	wire.Handle(s.Server, wire.Operation{ID: "get-run", Method: http.MethodGet, Path: "/v1/runs/{run_id}", Tag: "runs", Summary: "Show a run with its result events, whatever its space"},
+		func(ctx context.Context, c wire.Call, in *struct {
 			Run string `path:"run_id" doc:"The run"`
 		}) (*struct{ Body runShown }, error) {
 			return s.getRun(ctx, c, &RunPath{Run: in.Run})
 		})
-	handle(s, operation{
-		id: "cancel-run", method: http.MethodPost, path: "/v1/spaces/{space_id}/runs/{run_id}/cancel", tag: "runs", summary: "End a run and every process of it",
-		status: http.StatusAccepted,
+	wire.Handle(s.Server, wire.Operation{
+		ID: "cancel-run", Method: http.MethodPost, Path: "/v1/spaces/{space_id}/runs/{run_id}/cancel", Tag: "runs", Summary: "End a run and every process of it",
+		Status: http.StatusAccepted,
 	}, s.cancelRun)
-	stream[struct {
+	wire.Stream[struct {
 		RunPath
 		From uint64 `query:"from" doc:"The number of the first frame; 1 by default"`
 		Last uint64 `header:"Last-Event-ID" doc:"The last frame that was received; wins over from"`
-	}](s, operation{
-		id: "stream-run", method: http.MethodGet, path: "/v1/spaces/{space_id}/runs/{run_id}/stream", tag: "runs", summary: "Watch a run", media: "text/event-stream",
-		detail: "Server-sent events named operation, event, stdout, stderr and complete; id is the frame's number. The stream ends with complete if and only if the run " +
+	}](s.Server, wire.Operation{
+		ID: "stream-run", Method: http.MethodGet, Path: "/v1/spaces/{space_id}/runs/{run_id}/stream", Tag: "runs", Summary: "Watch a run", Media: "text/event-stream",
+		Detail: "Server-sent events named operation, event, stdout, stderr and complete; id is the frame's number. The stream ends with complete if and only if the run " +
 			"has ended; a stream that ends otherwise is resumed with Last-Event-ID.",
 	}, s.streamRun)
 }
 
-func (s *Server) createRun(w http.ResponseWriter, r *http.Request, c call) error {
+func (s *Server) createRun(w http.ResponseWriter, r *http.Request, c wire.Call) error {
 	out, err := s.startRun(r.Context(), c, id.Space(r.PathValue("space_id")))
 	if err != nil {
 		return err
 	}
 	w.Header().Set("Location", out.Location)
-	return answerJSON(w, out.Status, out.Body)
+	return wire.AnswerJSON(w, out.Status, out.Body)
 }
 
-func (s *Server) startRun(ctx context.Context, c call, sp id.Space) (*eventsAnswer, error) {
+func (s *Server) startRun(ctx context.Context, c wire.Call, sp id.Space) (*eventsAnswer, error) {
 	var sent runSent
-	if err := strictjson.Decode(c.body, &sent); err != nil {
+	if err := strictjson.Decode(c.Body, &sent); err != nil {
 		return nil, err
 	}
 	raw, err := json.Marshal(struct {
@@ -154,7 +156,7 @@ func (s *Server) startRun(ctx context.Context, c call, sp id.Space) (*eventsAnsw
 	if err != nil {
 		return nil, err
 	}
-	q := executor.Request{Workspace: c.caller.Workspace, Space: sp, Title: sent.Title, Message: message, Key: c.serviceKey()}
+	q := executor.Request{Workspace: c.Caller.Workspace, Space: sp, Title: sent.Title, Message: message, Key: c.ServiceKey()}
 	if sent.Context != nil {
 		q.Context = sent.Context.Files
 	}
@@ -163,7 +165,7 @@ func (s *Server) startRun(ctx context.Context, c call, sp id.Space) (*eventsAnsw
 			return nil, fault.New(fault.Invalid, "invalid_field", "agent.name has 1 to 100 characters")
 		}
 	}
-	doc, err := s.Services.Executor.Start(context.WithoutCancel(ctx), c.origin(), q)
+	doc, err := s.services.Executor.Start(context.WithoutCancel(ctx), c.Origin(), q)
 	if err != nil {
 		return nil, err
 	}
@@ -183,16 +185,16 @@ func seconds(sent *int64) (time.Duration, error) {
 
 // waited answers with the events message of a run when it has ended, waits for a person (about another question than the one that was just
 // answered), or the time is over.
-func (s *Server) waited(ctx context.Context, c call, doc run.Run, answered id.Approval, wait time.Duration) (*eventsAnswer, error) {
+func (s *Server) waited(ctx context.Context, c wire.Call, doc run.Run, answered id.Approval, wait time.Duration) (*eventsAnswer, error) {
 	if wait > 0 {
-		limited, cancel := s.within(ctx, wait, s.done)
+		limited, cancel := s.Within(ctx, wait, s.Stopping())
 		defer cancel()
 		var err error
-		if doc, err = s.Services.Executor.WaitPast(limited, doc.Workspace, doc.ID, answered); err != nil {
+		if doc, err = s.services.Executor.WaitPast(limited, doc.Workspace, doc.ID, answered); err != nil {
 			return nil, err
 		}
 	}
-	events, err := s.Services.Executor.Events(ctx, doc)
+	events, err := s.services.Executor.Events(ctx, doc)
 	if err != nil {
 		return nil, err
 	}
@@ -217,8 +219,8 @@ type runList struct {
 	Next string    `json:"next_cursor,omitempty" doc:"Where the list goes on; absent at its end"`
 }
 
-func (s *Server) listRuns(ctx context.Context, c call, in string, f RunFilter) (*struct{ Body runList }, error) {
-	found, err := s.Services.Executor.List(ctx, c.caller.Workspace, id.Space(in), run.Status(f.Status), id.Run(f.Cursor), f.Limit+1)
+func (s *Server) listRuns(ctx context.Context, c wire.Call, in string, f RunFilter) (*struct{ Body runList }, error) {
+	found, err := s.services.Executor.List(ctx, c.Caller.Workspace, id.Space(in), run.Status(f.Status), id.Run(f.Cursor), f.Limit+1)
 	if err != nil {
 		return nil, err
 	}
@@ -233,24 +235,24 @@ type runShown struct {
 }
 
 // find returns a run of the caller's workspace and, where one is named, of the space: a run under another space is not found.
-func (s *Server) find(ctx context.Context, c call, p RunPath) (run.Run, error) {
-	doc, err := s.Services.Executor.Find(ctx, c.caller.Workspace, id.Run(p.Run))
+func (s *Server) find(ctx context.Context, c wire.Call, p RunPath) (run.Run, error) {
+	doc, err := s.services.Executor.Find(ctx, c.Caller.Workspace, id.Run(p.Run))
 	if err == nil && p.Space != "" && doc.Space != id.Space(p.Space) {
 		err = fault.New(fault.NotFound, "run_not_found", "there is no run %.64q in this space", p.Run)
 	}
 	return doc, err
 }
 
-func (s *Server) getRun(ctx context.Context, c call, in *RunPath) (*struct{ Body runShown }, error) {
+func (s *Server) getRun(ctx context.Context, c wire.Call, in *RunPath) (*struct{ Body runShown }, error) {
 	doc, err := s.find(ctx, c, *in)
 	if err != nil {
 		return nil, err
 	}
-	events, err := s.Services.Executor.Events(ctx, doc)
+	events, err := s.services.Executor.Events(ctx, doc)
 	return &struct{ Body runShown }{runShown{doc, events}}, err
 }
 
-func (s *Server) cancelRun(ctx context.Context, c call, in *struct {
+func (s *Server) cancelRun(ctx context.Context, c wire.Call, in *struct {
 	RunPath
 	Body *cancelRequest
 }) (*struct{ Body run.Run }, error) {
@@ -262,7 +264,7 @@ func (s *Server) cancelRun(ctx context.Context, c call, in *struct {
 	if in.Body != nil {
 		reason = in.Body.Reason
 	}
-	if err := s.Services.Executor.Cancel(context.WithoutCancel(ctx), c.origin(), doc.Workspace, doc.ID, reason); err != nil {
+	if err := s.services.Executor.Cancel(context.WithoutCancel(ctx), c.Origin(), doc.Workspace, doc.ID, reason); err != nil {
 		return nil, err
 	}
 	doc, err = s.find(ctx, c, in.RunPath)
@@ -277,19 +279,19 @@ type output struct {
 	Time      string `json:"timestamp"`
 }
 
-func (s *Server) streamRun(w http.ResponseWriter, r *http.Request, c call) error {
+func (s *Server) streamRun(w http.ResponseWriter, r *http.Request, c wire.Call) error {
 	doc, err := s.find(r.Context(), c, RunPath{r.PathValue("space_id"), r.PathValue("run_id")})
 	if err != nil {
 		return err
 	}
-	from, _, err := cursor(r, "from")
+	from, _, err := wire.Cursor(r, "from")
 	if err != nil {
 		return err
 	}
-	return s.feed(w, r, c, func(ctx context.Context) iter.Seq2[message, error] {
-		return func(yield func(message, error) bool) {
-			for f, err := range s.Services.Executor.Follow(ctx, doc.Workspace, doc.ID, from) {
-				if !yield(message{id: f.N, name: f.Kind, data: frameData(f.Kind, f.Operation, f.Data, f.At), last: f.Kind == "complete"}, err) {
+	return s.Feed(w, r, c, func(ctx context.Context) iter.Seq2[wire.Message, error] {
+		return func(yield func(wire.Message, error) bool) {
+			for f, err := range s.services.Executor.Follow(ctx, doc.Workspace, doc.ID, from) {
+				if !yield(wire.Message{ID: f.N, Name: f.Kind, Data: frameData(f.Kind, f.Operation, f.Data, f.At), Last: f.Kind == "complete"}, err) {
 					return
 				}
 			}
@@ -303,7 +305,7 @@ func frameData(kind, operation string, data []byte, at time.Time) []byte {
 	}
 	o := output{Operation: operation, Data: string(data), Encoding: "utf-8", Time: at.UTC().Format(time.RFC3339Nano)}
 	if !utf8.Valid(data) {
-		o.Data, o.Encoding = base64Of(data), "base64"
+		o.Data, o.Encoding = base64.StdEncoding.EncodeToString(data), "base64"
 	}
 	raw, _ := json.Marshal(o) // strings only
 	return raw

@@ -12,6 +12,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/service/keeper"
+	"agentbox/internal/surface/httpapi/wire"
 )
 
 // maxSpaceBody is the most that a request for a space may have; most of it is the archive from which it starts.
@@ -73,27 +74,27 @@ type SpacePath struct {
 }
 
 func (s *Server) registerSpaces() {
-	handle(s, operation{
-		id: "create-space", method: http.MethodPost, path: "/v1/spaces", tag: "spaces", summary: "Make a space", status: http.StatusCreated,
-		rate: rateSpaces, maxBody: maxSpaceBody,
-		detail: "Creation fails rather than downgrades: where the host cannot enforce a bound, the answer is bound_not_enforceable unless best_effort is set.",
+	wire.Handle(s.Server, wire.Operation{
+		ID: "create-space", Method: http.MethodPost, Path: "/v1/spaces", Tag: "spaces", Summary: "Make a space", Status: http.StatusCreated,
+		Rate: wire.RateSpaces, MaxBody: maxSpaceBody,
+		Detail: "Creation fails rather than downgrades: where the host cannot enforce a bound, the answer is bound_not_enforceable unless best_effort is set.",
 	}, s.createSpace)
-	handle(s, operation{id: "list-spaces", method: http.MethodGet, path: "/v1/spaces", tag: "spaces", summary: "List spaces, the newest first"}, s.listSpaces)
-	handle(s, operation{id: "get-space", method: http.MethodGet, path: "/v1/spaces/{space_id}", tag: "spaces", summary: "Show a space"}, s.getSpace)
-	handle(s, operation{
-		id: "update-space", method: http.MethodPatch, path: "/v1/spaces/{space_id}", tag: "spaces", summary: "Change a space",
-		detail: "A field that is left out stays; env and metadata are replaced as a whole. Commands that begin from now on see the new environment.",
+	wire.Handle(s.Server, wire.Operation{ID: "list-spaces", Method: http.MethodGet, Path: "/v1/spaces", Tag: "spaces", Summary: "List spaces, the newest first"}, s.listSpaces)
+	wire.Handle(s.Server, wire.Operation{ID: "get-space", Method: http.MethodGet, Path: "/v1/spaces/{space_id}", Tag: "spaces", Summary: "Show a space"}, s.getSpace)
+	wire.Handle(s.Server, wire.Operation{
+		ID: "update-space", Method: http.MethodPatch, Path: "/v1/spaces/{space_id}", Tag: "spaces", Summary: "Change a space",
+		Detail: "A field that is left out stays; env and metadata are replaced as a whole. Commands that begin from now on see the new environment.",
 	}, s.updateSpace)
-	handle(s, operation{
-		id: "delete-space", method: http.MethodDelete, path: "/v1/spaces/{space_id}", tag: "spaces", summary: "Destroy a space",
-		detail: "Ends its runs and processes and removes its files. What happened in it stays in the log.",
+	wire.Handle(s.Server, wire.Operation{
+		ID: "delete-space", Method: http.MethodDelete, Path: "/v1/spaces/{space_id}", Tag: "spaces", Summary: "Destroy a space",
+		Detail: "Ends its runs and processes and removes its files. What happened in it stays in the log.",
 	}, s.destroySpace)
-	handle(s, operation{
-		id: "extend-space", method: http.MethodPost, path: "/v1/spaces/{space_id}/extend", tag: "spaces", summary: "Set how long a space lives, from now on",
+	wire.Handle(s.Server, wire.Operation{
+		ID: "extend-space", Method: http.MethodPost, Path: "/v1/spaces/{space_id}/extend", Tag: "spaces", Summary: "Set how long a space lives, from now on",
 	}, s.extendSpace)
 }
 
-func (s *Server) createSpace(ctx context.Context, c call, in *struct{ Body spaceRequest }) (*spaceAnswer, error) {
+func (s *Server) createSpace(ctx context.Context, c wire.Call, in *struct{ Body spaceRequest }) (*spaceAnswer, error) {
 	b := in.Body
 	if b.Room != "" {
 		if _, err := id.Parse[id.Room](string(b.Room)); err != nil {
@@ -101,8 +102,8 @@ func (s *Server) createSpace(ctx context.Context, c call, in *struct{ Body space
 		}
 	}
 	q := keeper.Request{
-		Workspace: c.caller.Workspace, Room: b.Room, Name: b.Name, Description: b.Description, Preset: b.Policy, Overrides: b.Overrides,
-		Tier: b.Tier, Env: b.Env, Metadata: b.Metadata, TTL: time.Duration(b.TTL) * time.Second, BestEffort: b.BestEffort, Key: c.serviceKey(),
+		Workspace: c.Caller.Workspace, Room: b.Room, Name: b.Name, Description: b.Description, Preset: b.Policy, Overrides: b.Overrides,
+		Tier: b.Tier, Env: b.Env, Metadata: b.Metadata, TTL: time.Duration(b.TTL) * time.Second, BestEffort: b.BestEffort, Key: c.ServiceKey(),
 	}
 	if b.Limits != nil {
 		q.Limits = space.Limits(*b.Limits)
@@ -113,18 +114,18 @@ func (s *Server) createSpace(ctx context.Context, c call, in *struct{ Body space
 			q.Archive, q.ArchiveHash = bytes.NewReader(b.From.Archive), event.DigestOf(b.From.Archive)
 		}
 	}
-	made, err := s.Services.Keeper.Create(context.WithoutCancel(ctx), c.origin(), q)
+	made, err := s.services.Keeper.Create(context.WithoutCancel(ctx), c.Origin(), q)
 	if err != nil {
 		return nil, err
 	}
 	return &spaceAnswer{Location: "/v1/spaces/" + string(made.ID), Body: made}, nil
 }
 
-func (s *Server) listSpaces(ctx context.Context, c call, in *struct {
+func (s *Server) listSpaces(ctx context.Context, c wire.Call, in *struct {
 	Status string `query:"status" enum:"creating,ready,running,paused,destroyed" doc:"Only those; without it, all that are not destroyed"`
 	Page
 }) (*struct{ Body spaceList }, error) {
-	found, err := s.Services.Keeper.List(ctx, c.caller.Workspace, space.Status(in.Status), id.Space(in.Cursor), in.Limit+1)
+	found, err := s.services.Keeper.List(ctx, c.Caller.Workspace, space.Status(in.Status), id.Space(in.Cursor), in.Limit+1)
 	if err != nil {
 		return nil, err
 	}
@@ -138,30 +139,30 @@ type spaceList struct {
 	Next   string        `json:"next_cursor,omitempty" doc:"Where the list goes on; absent at its end"`
 }
 
-func (s *Server) getSpace(ctx context.Context, c call, in *SpacePath) (*spaceAnswer, error) {
-	found, err := s.Services.Keeper.Space(ctx, c.caller.Workspace, id.Space(in.Space))
+func (s *Server) getSpace(ctx context.Context, c wire.Call, in *SpacePath) (*spaceAnswer, error) {
+	found, err := s.services.Keeper.Space(ctx, c.Caller.Workspace, id.Space(in.Space))
 	return &spaceAnswer{Body: found}, err
 }
 
-func (s *Server) updateSpace(ctx context.Context, c call, in *struct {
+func (s *Server) updateSpace(ctx context.Context, c wire.Call, in *struct {
 	SpacePath
 	Body spaceChange
 }) (*spaceAnswer, error) {
-	changed, err := s.Services.Keeper.Update(context.WithoutCancel(ctx), c.origin(), c.caller.Workspace, id.Space(in.Space), keeper.Change(in.Body))
+	changed, err := s.services.Keeper.Update(context.WithoutCancel(ctx), c.Origin(), c.Caller.Workspace, id.Space(in.Space), keeper.Change(in.Body))
 	return &spaceAnswer{Body: changed}, err
 }
 
-func (s *Server) destroySpace(ctx context.Context, c call, in *SpacePath) (*spaceAnswer, error) {
-	gone, err := s.Services.Keeper.Destroy(context.WithoutCancel(ctx), c.origin(), c.caller.Workspace, id.Space(in.Space))
+func (s *Server) destroySpace(ctx context.Context, c wire.Call, in *SpacePath) (*spaceAnswer, error) {
+	gone, err := s.services.Keeper.Destroy(context.WithoutCancel(ctx), c.Origin(), c.Caller.Workspace, id.Space(in.Space))
 	return &spaceAnswer{Body: gone}, err
 }
 
-func (s *Server) extendSpace(ctx context.Context, c call, in *struct {
+func (s *Server) extendSpace(ctx context.Context, c wire.Call, in *struct {
 	SpacePath
 	Body spaceExtension
 }) (*spaceAnswer, error) {
 	by := time.Duration(in.Body.Duration) * time.Second
-	longer, err := s.Services.Keeper.Extend(context.WithoutCancel(ctx), c.origin(), c.caller.Workspace, id.Space(in.Space), by)
+	longer, err := s.services.Keeper.Extend(context.WithoutCancel(ctx), c.Origin(), c.Caller.Workspace, id.Space(in.Space), by)
 	return &spaceAnswer{Body: longer}, err
 }
 
@@ -180,12 +181,4 @@ func cut[T any](found []T, limit int, key func(T) string) (here []T, next string
 		return found, ""
 	}
 	return found[:limit], key(found[limit-1])
-}
-
-// serviceKey is the idempotency key as the log sees it: short, and nobody's meets another principal's.
-func (c call) serviceKey() string {
-	if c.key == "" {
-		return ""
-	}
-	return event.DigestOf([]byte(string(c.caller.Principal) + "\n" + c.key)).Hex()
 }

@@ -1,4 +1,4 @@
-package httpapi
+package wire
 
 import (
 	"context"
@@ -21,44 +21,44 @@ import (
 type route struct {
 	pattern   string // of the mux
 	public    bool   // needs no key
-	rate      rateClass
+	rate      RateClass
 	json      bool // the body, if any, is JSON
 	needsBody bool
 	shape     reflect.Type // of the JSON body
 	maxBody   int64
 }
 
-// operation is a line of the table of operations: what the API document says about it, and how it is guarded.
-type operation struct {
-	id, method, path string // path as documented; {path} in last place of a files path matches slashes too
-	tag              string
-	summary          string
-	detail           string
-	status           int // of success; 0 means 200
-	public           bool
-	rate             rateClass
-	maxBody          int64
-	media            string       // of an answer that is not JSON
-	answers          map[int]any  // types of the answers of a stream operation
-	reads            reflect.Type // the shape of the JSON body of a stream operation
+// Operation is a line of the table of operations: what the API document says about it, and how it is guarded.
+type Operation struct {
+	ID, Method, Path string // the path as documented; {path} behind /files/ matches slashes too
+	Tag              string
+	Summary          string
+	Detail           string
+	Status           int // of success; 0 means 200
+	Public           bool
+	Rate             RateClass    // "" means RateGeneral
+	MaxBody          int64        // bytes of a JSON body; 0 means 1 MiB
+	Media            string       // of an answer that is not JSON
+	Answers          map[int]any  // values of the types of further answers
+	Reads            reflect.Type // the shape of the JSON body of a Stream operation, which finds it in Call.Body
 }
 
-func (op operation) document(schemas huma.Registry) huma.Operation {
+func (op Operation) document(schemas huma.Registry) huma.Operation {
 	d := huma.Operation{
-		OperationID: op.id, Method: op.method, Path: op.path, Tags: []string{op.tag}, Summary: op.summary, Description: op.detail,
-		DefaultStatus: op.status, MaxBodyBytes: -1, BodyReadTimeout: -1, Security: []map[string][]string{{"key": {}}},
+		OperationID: op.ID, Method: op.Method, Path: op.Path, Tags: []string{op.Tag}, Summary: op.Summary, Description: op.Detail,
+		DefaultStatus: op.Status, MaxBodyBytes: -1, BodyReadTimeout: -1, Security: []map[string][]string{{"key": {}}},
 		Responses: map[string]*huma.Response{"default": {
 			Description: "A problem document; `error` says which",
 			Content:     map[string]*huma.MediaType{problemType: {Schema: schemas.Schema(reflect.TypeFor[Problem](), true, "")}},
 		}},
 	}
-	if op.public {
+	if op.Public {
 		d.Security = []map[string][]string{}
 	}
-	if op.media != "" {
-		d.Responses["200"] = &huma.Response{Description: "OK", Content: map[string]*huma.MediaType{op.media: {Schema: &huma.Schema{Type: "string"}}}}
+	if op.Media != "" {
+		d.Responses["200"] = &huma.Response{Description: "OK", Content: map[string]*huma.MediaType{op.Media: {Schema: &huma.Schema{Type: "string"}}}}
 	}
-	for status, v := range op.answers {
+	for status, v := range op.Answers {
 		d.Responses[strconv.Itoa(status)] = &huma.Response{
 			Description: http.StatusText(status),
 			Content:     map[string]*huma.MediaType{"application/json": {Schema: schemas.Schema(reflect.TypeOf(v), true, "")}},
@@ -96,19 +96,19 @@ func pattern(method, path string) string {
 	return method + " " + strings.Replace(path, "/files/{path}", "/files/{path...}", 1)
 }
 
-func (s *Server) admitRoute(op operation, input reflect.Type) {
-	rt := &route{pattern: pattern(op.method, op.path), public: op.public, rate: op.rate, maxBody: op.maxBody}
+func (s *Server) admitRoute(op Operation, input reflect.Type) {
+	rt := &route{pattern: pattern(op.Method, op.Path), public: op.Public, rate: op.Rate, maxBody: op.MaxBody}
 	if rt.rate == "" {
-		rt.rate = rateGeneral
+		rt.rate = RateGeneral
 	}
 	if rt.maxBody == 0 {
 		rt.maxBody = maxBody
 	}
-	if op.reads != nil {
-		rt.json, rt.needsBody, rt.shape = true, true, op.reads
+	if op.Reads != nil {
+		rt.json, rt.needsBody, rt.shape = true, true, op.Reads
 	}
 	if input != nil {
-		rt.json = op.method == http.MethodPost || op.method == http.MethodPut || op.method == http.MethodPatch
+		rt.json = op.Method == http.MethodPost || op.Method == http.MethodPut || op.Method == http.MethodPatch
 		rt.shape = reflect.TypeFor[struct{}]()
 		if body, ok := input.FieldByName("Body"); ok {
 			rt.shape = body.Type
@@ -118,26 +118,26 @@ func (s *Server) admitRoute(op operation, input reflect.Type) {
 	s.routes[rt.pattern] = rt
 }
 
-// handle adds an operation whose request and answer are described by types: fields with path, query and header tags, and Body.
-func handle[I, O any](s *Server, op operation, do func(ctx context.Context, c call, in *I) (*O, error)) {
+// Handle adds an operation whose request and answer are described by types: fields with path, query and header tags, and Body.
+func Handle[I, O any](s *Server, op Operation, do func(ctx context.Context, c Call, in *I) (*O, error)) {
 	s.admitRoute(op, reflect.TypeFor[I]())
 	huma.Register(s.api, op.document(s.schemas()), func(ctx context.Context, in *I) (*O, error) {
 		c := callOf(ctx)
 		out, err := do(ctx, c, in)
 		if err != nil {
-			p := problemOf(err, c.request)
-			s.note(c, p, err)
+			p := ProblemOf(err, c.Request)
+			s.Note(c, p, err)
 			return nil, p
 		}
 		return out, nil
 	})
 }
 
-// stream adds an operation that reads or writes the connection itself. The input type only documents its parameters and body.
-func stream[I any](s *Server, op operation, do func(w http.ResponseWriter, r *http.Request, c call) error) {
+// Stream adds an operation that reads or writes the connection itself. The input type only documents its parameters and body.
+func Stream[I any](s *Server, op Operation, do func(w http.ResponseWriter, r *http.Request, c Call) error) {
 	s.admitRoute(op, nil)
 	document := described[I](s, op.document(s.schemas()))
-	s.mux.HandleFunc(pattern(op.method, op.path), func(w http.ResponseWriter, r *http.Request) {
+	s.mux.HandleFunc(pattern(op.Method, op.Path), func(w http.ResponseWriter, r *http.Request) {
 		c := callOf(r.Context())
 		err := knownParameters(document, r)
 		if err == nil {
@@ -192,12 +192,12 @@ func (nowhere) Handle(*huma.Operation, func(huma.Context))   {}
 func (nowhere) ServeHTTP(http.ResponseWriter, *http.Request) {}
 
 // apiConfig is how huma is set up: JSON only, no links into answers, and nothing served by itself.
-func apiConfig(version string) huma.Config {
+func apiConfig() huma.Config {
 	return huma.Config{
 		OpenAPI: &huma.OpenAPI{
 			OpenAPI: "3.1.0",
 			Info: &huma.Info{
-				Title: "Agentbox", Version: version, License: &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"},
+				Title: "Agentbox", Version: apiVersion, License: &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"},
 				Description: "Runs AI agents that do real work without having to be trusted. Errors are problem documents (RFC 9457) with a stable `error`.",
 			},
 			Components: &huma.Components{
@@ -220,9 +220,9 @@ func sayProblem(ctx huma.Context, _ string, v any) (any, error) {
 	}
 	c := callOf(ctx.Context())
 	if model.Status != http.StatusUnprocessableEntity && model.Status != http.StatusBadRequest || len(model.Errors) == 0 {
-		return problemOf(errors500(model), c.request), nil
+		return ProblemOf(errors500(model), c.Request), nil
 	}
-	return problemOf(wrongField(ctx.Operation(), model.Errors[0]), c.request), nil
+	return ProblemOf(wrongField(ctx.Operation(), model.Errors[0]), c.Request), nil
 }
 
 func errors500(model *huma.ErrorModel) error {

@@ -1,4 +1,4 @@
-package httpapi
+package wire
 
 import (
 	"bytes"
@@ -22,6 +22,9 @@ var docsPage string
 //go:embed docs.css
 var docsStyle string
 
+// apiVersion is the version of the API, not of the daemon.
+const apiVersion = "1.0"
+
 // openDocument is the API document as served and as committed under api/: the same bytes for the same operations.
 func (s *Server) openDocument() []byte {
 	raw, err := json.Marshal(s.api.OpenAPI())
@@ -39,26 +42,27 @@ func (s *Server) openDocument() []byte {
 // OpenAPI returns the API document.
 func (s *Server) OpenAPI() []byte { return s.openDocument() }
 
-func (s *Server) registerDocs() {
+// Finish adds the API document and its page, which tell about every operation that was added before.
+func (s *Server) Finish() {
 	for _, unused := range []string{"ErrorModel", "ErrorDetail"} { // huma's own form of errors
 		delete(s.schemas().Map(), unused)
 	}
 	document := s.openDocument()
-	for _, op := range []operation{
-		{id: "get-openapi", method: http.MethodGet, path: "/v1/openapi.json", public: true},
-		{id: "get-openapi-root", method: http.MethodGet, path: "/openapi.json", public: true},
+	for _, op := range []Operation{
+		{ID: "get-openapi", Method: http.MethodGet, Path: "/v1/openapi.json", Public: true},
+		{ID: "get-openapi-root", Method: http.MethodGet, Path: "/openapi.json", Public: true},
 	} {
 		s.plain(op, "application/json", "", document)
 	}
 	style := sha256.Sum256([]byte(docsStyle))
 	csp := "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(style[:]) + "'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
-	s.plain(operation{id: "get-docs", method: http.MethodGet, path: "/v1/docs", public: true}, "text/html; charset=utf-8", csp, s.docs())
+	s.plain(Operation{ID: "get-docs", Method: http.MethodGet, Path: "/v1/docs", Public: true}, "text/html; charset=utf-8", csp, s.docs())
 }
 
 // plain serves bytes that never change and that the API document does not list.
-func (s *Server) plain(op operation, contentType, csp string, body []byte) {
+func (s *Server) plain(op Operation, contentType, csp string, body []byte) {
 	s.admitRoute(op, nil)
-	s.mux.HandleFunc(pattern(op.method, op.path), func(w http.ResponseWriter, r *http.Request) {
+	s.mux.HandleFunc(pattern(op.Method, op.Path), func(w http.ResponseWriter, r *http.Request) {
 		if csp != "" {
 			w.Header().Set("Content-Security-Policy", csp)
 		}
@@ -82,7 +86,7 @@ func (s *Server) docs() []byte {
 		Ops  []section
 	}
 	var groups []group
-	for _, tag := range tags {
+	for _, tag := range s.Tags {
 		g := group{Name: tag}
 		for path, item := range open.Paths {
 			for method, op := range map[string]*huma.Operation{"GET": item.Get, "POST": item.Post, "PUT": item.Put, "PATCH": item.Patch, "DELETE": item.Delete} {

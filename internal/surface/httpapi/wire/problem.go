@@ -1,4 +1,4 @@
-package httpapi
+package wire
 
 import (
 	"encoding/json"
@@ -79,8 +79,8 @@ func (l limited) Error() string { return l.fault.Error() }
 // Unwrap returns the fault itself, so that its kind and code are found.
 func (l limited) Unwrap() error { return l.fault }
 
-// problemOf says an error to the caller. What is not a fault, and every fault of kind Internal, is said without its cause.
-func problemOf(err error, request id.Request) *Problem {
+// ProblemOf says an error to the caller. What is not a fault, and every fault of kind Internal, is said without its cause.
+func ProblemOf(err error, request id.Request) *Problem {
 	p := &Problem{
 		Status: http.StatusInternalServerError, Code: "internal_error", RequestID: request,
 		Detail: "something broke inside the daemon; its log tells more under the request id",

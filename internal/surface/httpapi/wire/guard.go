@@ -1,4 +1,4 @@
-package httpapi
+package wire
 
 import (
 	"bytes"
@@ -21,29 +21,37 @@ import (
 	"agentbox/internal/surface/httpapi/strictjson"
 )
 
-// call is who asks for what and why; handlers get it as an argument.
-type call struct {
-	caller      Caller
-	route       *route
-	request     id.Request
-	correlation id.Correlation
-	key         string       // Idempotency-Key, "" where none was sent
-	body        []byte       // of a JSON operation
-	digest      event.Digest // of the operation and its body: what a repeated key must agree with
-	begun       time.Time
+// Call is who asks for what and why; handlers get it as an argument.
+type Call struct {
+	Caller      Caller
+	Request     id.Request
+	Correlation id.Correlation
+	Key         string // Idempotency-Key, "" where none was sent
+	Body        []byte // of a JSON operation
+
+	route *route
+	begun time.Time
 }
 
 // callKey is the context key of the call: the only way from the outer handler, which admits a caller, through the router to an operation.
 type callKey struct{}
 
-func callOf(ctx context.Context) call {
-	c, _ := ctx.Value(callKey{}).(call)
+func callOf(ctx context.Context) Call {
+	c, _ := ctx.Value(callKey{}).(Call)
 	return c
 }
 
-// origin is who causes events, and why.
-func (c call) origin() event.Origin {
-	return event.Origin{Principal: c.caller.Principal, Correlation: c.correlation}
+// ServiceKey is the idempotency key as the log sees it: short, and nobody's meets another principal's.
+func (c Call) ServiceKey() string {
+	if c.Key == "" {
+		return ""
+	}
+	return event.DigestOf([]byte(string(c.Caller.Principal) + "\n" + c.Key)).Hex()
+}
+
+// Origin is who causes events, and why.
+func (c Call) Origin() event.Origin {
+	return event.Origin{Principal: c.Caller.Principal, Correlation: c.Correlation}
 }
 
 func (s *Server) requestID(r *http.Request) id.Request {
@@ -66,9 +74,9 @@ func wellFormed(sent string) bool {
 }
 
 // present sets the headers that every answer has.
-func (s *Server) present(h http.Header, c call) {
-	h.Set("X-Request-Id", string(c.request))
-	h.Set("X-Correlation-Id", string(c.correlation))
+func (s *Server) present(h http.Header, c Call) {
+	h.Set("X-Request-Id", string(c.Request))
+	h.Set("X-Correlation-Id", string(c.Correlation))
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox")
 	h.Set("Referrer-Policy", "no-referrer")
@@ -137,7 +145,7 @@ var errUnauthenticated = fault.New(fault.Denied, "unauthenticated", "no valid ke
 	With("`agentbox up` says where the owner's key lies")
 
 // admit authenticates the caller and counts the request. Failures count against the address; a valid key is never locked out by them.
-func (s *Server) admit(w http.ResponseWriter, r *http.Request, c *call) error {
+func (s *Server) admit(w http.ResponseWriter, r *http.Request, c *Call) error {
 	caller, err := s.authenticate(r)
 	if err != nil {
 		if StatusOf(fault.KindOf(err), fault.CodeOf(err)) != http.StatusUnauthorized {
@@ -148,7 +156,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, c *call) error {
 		}
 		return err
 	}
-	c.caller = caller
+	c.Caller = caller
 	w.Header().Set("X-Workspace-Id", string(caller.Workspace))
 	return s.limiter.allow(w.Header(), string(caller.Principal), c.route.rate)
 }
@@ -162,7 +170,7 @@ func (s *Server) authenticate(r *http.Request) (Caller, error) {
 	if !strings.EqualFold(scheme, "bearer") || bearer == "" || len(bearer) > 512 {
 		return Caller{}, errUnauthenticated
 	}
-	caller, err := s.Services.Gate.Authenticate(r.Context(), bearer)
+	caller, err := s.Authenticate(r.Context(), bearer)
 	if err != nil && (fault.KindOf(err) == fault.Denied || fault.KindOf(err) == fault.NotFound) {
 		return Caller{}, errUnauthenticated // which of the reasons it was is nobody's business
 	}
@@ -170,9 +178,9 @@ func (s *Server) authenticate(r *http.Request) (Caller, error) {
 }
 
 // prepare reads what every operation of a kind has: the idempotency key of a POST, and the body of a JSON operation.
-func (s *Server) prepare(w http.ResponseWriter, r *http.Request, c *call) error {
+func (s *Server) prepare(w http.ResponseWriter, r *http.Request, c *Call) error {
 	if r.Method == http.MethodPost {
-		if c.key = r.Header.Get("Idempotency-Key"); !validKey(c.key) {
+		if c.Key = r.Header.Get("Idempotency-Key"); !validKey(c.Key) {
 			return fault.New(fault.Invalid, "invalid_idempotency_key", "Idempotency-Key has at most 200 printable ASCII characters")
 		}
 	}
@@ -183,8 +191,7 @@ func (s *Server) prepare(w http.ResponseWriter, r *http.Request, c *call) error 
 	if err != nil {
 		return err
 	}
-	r.Body, r.ContentLength, c.body = io.NopCloser(bytes.NewReader(body)), int64(len(body)), body
-	c.digest = event.DigestOf(append([]byte(r.Method+" "+r.URL.EscapedPath()+"\n"), body...))
+	r.Body, r.ContentLength, c.Body = io.NopCloser(bytes.NewReader(body)), int64(len(body)), body
 	return nil
 }
 

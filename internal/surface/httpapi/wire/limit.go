@@ -1,4 +1,4 @@
-package httpapi
+package wire
 
 import (
 	"math"
@@ -29,24 +29,25 @@ func DefaultRates() Rates {
 	return Rates{Spaces: 10, Runs: 60, Files: 300, General: 1000, Failures: 60, Streams: 32}
 }
 
-// rateClass says which of the Rates an operation counts against.
-type rateClass string
+// RateClass says which of the Rates an operation counts against.
+type RateClass string
 
+// The rate classes.
 const (
-	rateGeneral  rateClass = "general"
-	rateSpaces   rateClass = "spaces"
-	rateRuns     rateClass = "runs"
-	rateFiles    rateClass = "files"
-	rateFailures rateClass = "failures"
+	RateGeneral  RateClass = "general"
+	RateSpaces   RateClass = "spaces"
+	RateRuns     RateClass = "runs"
+	RateFiles    RateClass = "files"
+	rateFailures RateClass = "failures"
 )
 
-func (r Rates) of(class rateClass) int {
+func (r Rates) of(class RateClass) int {
 	switch class {
-	case rateSpaces:
+	case RateSpaces:
 		return r.Spaces
-	case rateRuns:
+	case RateRuns:
 		return r.Runs
-	case rateFiles:
+	case RateFiles:
 		return r.Files
 	case rateFailures:
 		return r.Failures
@@ -60,7 +61,7 @@ const maxBuckets = 10_000
 
 type bucketKey struct {
 	who   string
-	class rateClass
+	class RateClass
 }
 
 // limiter counts requests in memory; a restart of the daemon forgives.
@@ -78,7 +79,7 @@ func newLimiter(rates Rates, clock event.Clock) *limiter {
 }
 
 // allow counts one request, tells the caller where he stands, and refuses it when the minute is used up.
-func (l *limiter) allow(h http.Header, who string, class rateClass) error {
+func (l *limiter) allow(h http.Header, who string, class RateClass) error {
 	limit := l.rates.of(class)
 	now := l.clock.Now()
 	l.mu.Lock()

@@ -1,4 +1,4 @@
-package httpapi
+package wire
 
 import (
 	"bytes"
@@ -15,25 +15,25 @@ import (
 // heartbeat is how often an event stream without news says that it lives.
 const heartbeat = 15 * time.Second
 
-// message is one event of an event stream.
-type message struct {
-	id   uint64 // the cursor: what a client sends as Last-Event-ID
-	name string // of the event; "" for the default
-	data []byte
-	last bool // the stream is complete with it
+// Message is one event of an event stream.
+type Message struct {
+	ID   uint64 // the cursor: what a client sends as Last-Event-ID
+	Name string // of the event; "" for the default
+	Data []byte
+	Last bool // the stream is complete with it
 }
 
-// feed sends an event stream until the source ends, the client goes, is too slow, or the server stops. The source is read no further than
+// Feed sends an event stream until the source ends, the client goes, is too slow, or the server stops. The source is read no further than
 // the client takes it, and every message has a cursor, so a client that was cut off goes on where it was, and slows nobody down meanwhile.
-func (s *Server) feed(w http.ResponseWriter, r *http.Request, c call, source func(ctx context.Context) iter.Seq2[message, error]) error {
-	release, err := s.limiter.open(string(c.caller.Principal))
+func (s *Server) Feed(w http.ResponseWriter, r *http.Request, c Call, source func(ctx context.Context) iter.Seq2[Message, error]) error {
+	release, err := s.limiter.open(string(c.Caller.Principal))
 	if err != nil {
 		return err
 	}
 	defer release()
 
 	ctx, cancel := context.WithCancel(r.Context())
-	next := make(chan message)
+	next := make(chan Message)
 	failed := make(chan error, 1)
 	go func() {
 		defer close(next)
@@ -66,7 +66,7 @@ func (s *Server) feed(w http.ResponseWriter, r *http.Request, c call, source fun
 				stop()
 				return s.broken(c, pipe, failed)
 			}
-			if err = pipe.send(m); err == nil && m.last {
+			if err = pipe.send(m); err == nil && m.Last {
 				stop()
 				return nil
 			}
@@ -86,13 +86,13 @@ func (s *Server) feed(w http.ResponseWriter, r *http.Request, c call, source fun
 
 // broken ends a stream whose source has ended before the stream was complete: with a problem where nothing was sent yet, else by cutting
 // the connection, which no client takes for an end.
-func (s *Server) broken(c call, pipe *eventPipe, failed <-chan error) error {
+func (s *Server) broken(c Call, pipe *eventPipe, failed <-chan error) error {
 	select {
 	case err := <-failed:
 		if !pipe.open {
 			return err
 		}
-		s.Log.Error("event stream broke", slog.String("request_id", string(c.request)), slog.String("cause", err.Error()))
+		s.Log.Error("event stream broke", slog.String("request_id", string(c.Request)), slog.String("cause", err.Error()))
 		panic(http.ErrAbortHandler)
 	default:
 		if !pipe.open {
@@ -118,13 +118,13 @@ func (p *eventPipe) patience() time.Duration {
 	return 20 * time.Millisecond
 }
 
-func (p *eventPipe) send(m message) error {
+func (p *eventPipe) send(m Message) error {
 	p.buf.Reset()
-	p.buf.WriteString("id: " + strconv.FormatUint(m.id, 10) + "\n")
-	if m.name != "" {
-		p.buf.WriteString("event: " + m.name + "\n")
+	p.buf.WriteString("id: " + strconv.FormatUint(m.ID, 10) + "\n")
+	if m.Name != "" {
+		p.buf.WriteString("event: " + m.Name + "\n")
 	}
-	for line := range bytes.Lines(m.data) {
+	for line := range bytes.Lines(m.Data) {
 		p.buf.WriteString("data: ")
 		p.buf.Write(bytes.TrimRight(line, "\r\n"))
 		p.buf.WriteByte('\n')
@@ -153,9 +153,9 @@ func (p *eventPipe) flush() error {
 	return p.control.Flush()
 }
 
-// cursor is the first place that a stream is to send: after Last-Event-ID, which a client repeats by itself, else the parameter; ok is
+// Cursor is the first place that a stream is to send: after Last-Event-ID, which a client repeats by itself, else the parameter; ok is
 // false where neither was sent.
-func cursor(r *http.Request, parameter string) (from uint64, ok bool, err error) {
+func Cursor(r *http.Request, parameter string) (from uint64, ok bool, err error) {
 	if last := r.Header.Get("Last-Event-ID"); last != "" {
 		n, err := strconv.ParseUint(last, 10, 63)
 		if err != nil {

@@ -1,4 +1,4 @@
-package httpapi
+package wire
 
 import (
 	"context"
@@ -53,15 +53,15 @@ type wire struct {
 func newWire(t *testing.T, change func(*Config)) wire {
 	var log strings.Builder
 	c := Config{
-		Services: Services{Gate: keyTable{"good": {Workspace: "ws_dev", Principal: "usr_01ARZ3NDEKTSV4RRFFQ69G5FAV"}}},
-		Clock:    realClock{}, IDs: id.NewSource(time.Now, rand.Reader), Log: slog.New(slog.NewJSONHandler(&log, nil)), Version: "test",
+		Authenticate: keyTable{"good": {Workspace: "ws_dev", Principal: "usr_01ARZ3NDEKTSV4RRFFQ69G5FAV"}}.find,
+		Clock:        realClock{}, IDs: id.NewSource(time.Now, rand.Reader), Log: slog.New(slog.NewJSONHandler(&log, nil)), Tags: []string{"test"},
 	}
 	if change != nil {
 		change(&c)
 	}
 	s := New(c)
-	handle(s, operation{id: "make-thing", method: "POST", path: "/v1/test/things", tag: "test", status: 201, maxBody: 200},
-		func(_ context.Context, c call, in *struct {
+	Handle(s, Operation{ID: "make-thing", Method: "POST", Path: "/v1/test/things", Tag: "test", Status: 201, MaxBody: 200},
+		func(_ context.Context, c Call, in *struct {
 			Dry  bool `query:"dry"`
 			Body thing
 		}) (*struct{ Body thing }, error) {
@@ -78,45 +78,46 @@ func newWire(t *testing.T, change func(*Config)) wire {
 			in.Body.Created = true
 			return &struct{ Body thing }{in.Body}, nil
 		})
-	handle(s, operation{id: "get-thing", method: "GET", path: "/v1/test/things/{name}", tag: "test"},
-		func(_ context.Context, c call, in *struct {
+	Handle(s, Operation{ID: "get-thing", Method: "GET", Path: "/v1/test/things/{name}", Tag: "test"},
+		func(_ context.Context, c Call, in *struct {
 			Name  string `path:"name"`
 			Limit int    `query:"limit" minimum:"1" maximum:"100" default:"20"`
 		}) (*struct{ Body thing }, error) {
 			return &struct{ Body thing }{thing{Name: in.Name, Count: in.Limit}}, nil
 		})
-	stream[struct {
+	Stream[struct {
 		From  uint64 `query:"from"`
 		Break string `query:"break"`
-	}](s, operation{id: "count", method: "GET", path: "/v1/test/count", tag: "test"},
-		func(w http.ResponseWriter, r *http.Request, c call) error {
-			from, _, err := cursor(r, "from")
+	}](s, Operation{ID: "count", Method: "GET", Path: "/v1/test/count", Tag: "test"},
+		func(w http.ResponseWriter, r *http.Request, c Call) error {
+			from, _, err := Cursor(r, "from")
 			if err != nil {
 				return err
 			}
-			return s.feed(w, r, c, func(ctx context.Context) iter.Seq2[message, error] {
+			return s.Feed(w, r, c, func(ctx context.Context) iter.Seq2[Message, error] {
 				return countTo(ctx, from, r.URL.Query().Get("break"))
 			})
 		})
+	s.Finish()
 	hs := httptest.NewServer(s)
 	t.Cleanup(hs.Close)
 	return wire{t, s, hs.URL, &log}
 }
 
 // countTo yields the numbers up to 10 and then ends; where broken is set it fails after 5, and with "never" it waits after 3.
-func countTo(ctx context.Context, from uint64, broken string) iter.Seq2[message, error] {
-	return func(yield func(message, error) bool) {
+func countTo(ctx context.Context, from uint64, broken string) iter.Seq2[Message, error] {
+	return func(yield func(Message, error) bool) {
 		for n := max(from, 1); n <= 10; n++ {
 			if broken == "yes" && n == 6 || broken == "first" {
-				yield(message{}, fault.New(fault.NotFound, "thing_not_found", "no such thing"))
+				yield(Message{}, fault.New(fault.NotFound, "thing_not_found", "no such thing"))
 				return
 			}
 			if broken == "never" && n == 4 {
 				<-ctx.Done()
-				yield(message{}, ctx.Err())
+				yield(Message{}, ctx.Err())
 				return
 			}
-			if !yield(message{id: n, name: "number", data: fmt.Appendf(nil, `{"n":%d}`, n), last: n == 10}, nil) {
+			if !yield(Message{ID: n, Name: "number", Data: fmt.Appendf(nil, `{"n":%d}`, n), Last: n == 10}, nil) {
 				return
 			}
 		}
@@ -126,7 +127,7 @@ func countTo(ctx context.Context, from uint64, broken string) iter.Seq2[message,
 // keyTable authenticates by a fixed table.
 type keyTable map[string]Caller
 
-func (k keyTable) Authenticate(_ context.Context, bearer string) (Caller, error) {
+func (k keyTable) find(_ context.Context, bearer string) (Caller, error) {
 	if c, ok := k[bearer]; ok {
 		return c, nil
 	}
@@ -365,17 +366,17 @@ func TestAValidKeyIsNotLockedOutByTheFailuresOfItsNeighbours(t *testing.T) {
 func TestALimiterForgetsOnlyWhatIsFullAgain(t *testing.T) {
 	l := newLimiter(Rates{General: 1}, realClock{})
 	for i := range maxBuckets {
-		if err := l.allow(http.Header{}, fmt.Sprint(i), rateGeneral); err != nil {
+		if err := l.allow(http.Header{}, fmt.Sprint(i), RateGeneral); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := l.allow(http.Header{}, "newcomer", rateGeneral); err != nil {
+	if err := l.allow(http.Header{}, "newcomer", RateGeneral); err != nil {
 		t.Errorf("the first newcomer got %v", err)
 	}
-	if err := l.allow(http.Header{}, "another", rateGeneral); fault.CodeOf(err) != "rate_limited" {
+	if err := l.allow(http.Header{}, "another", RateGeneral); fault.CodeOf(err) != "rate_limited" {
 		t.Errorf("got %v: with the table full of callers, newcomers have one bucket together", err)
 	}
-	if err := l.allow(http.Header{}, "7", rateGeneral); fault.CodeOf(err) != "rate_limited" {
+	if err := l.allow(http.Header{}, "7", RateGeneral); fault.CodeOf(err) != "rate_limited" {
 		t.Errorf("got %v, want the known caller still counted", err)
 	}
 }

@@ -1,5 +1,5 @@
-// Package httpapi is the HTTP API: a table of operations, each of which reads a request, calls one service and writes its answer.
-package httpapi
+// Package wire is the way of every request: who asks, what may be sent, how it is refused, and how the API document is written.
+package wire
 
 import (
 	"context"
@@ -26,29 +26,38 @@ const (
 	stopTimeout    = 5 * time.Second  // for answers under way, when the daemon stops
 )
 
-// Config is what a server is made of.
-type Config struct {
-	Services Services
-	Clock    event.Clock
-	IDs      *id.Source
-	Log      *slog.Logger
-	Version  string   // of the daemon
-	Hosts    []string // host names besides loopback's by which clients may reach the server; a wrong Host is refused
-	Rates    Rates    // the zero value means DefaultRates
+// Caller is who a key belongs to.
+type Caller struct {
+	Principal id.Principal
+	Workspace id.Workspace
+	Role      string
 }
 
-// Server answers the HTTP API.
+// Authenticate finds out to whom a key belongs. A key that belongs to nobody is a fault of the kind Denied.
+type Authenticate func(ctx context.Context, bearer string) (Caller, error)
+
+// Config is what a server is made of.
+type Config struct {
+	Authenticate Authenticate
+	Clock        event.Clock
+	IDs          *id.Source
+	Log          *slog.Logger
+	Hosts        []string // host names besides loopback's by which clients may reach the server; a wrong Host is refused
+	Rates        Rates    // the zero value means DefaultRates
+	Tags         []string // the groups of operations, in the order of the docs
+}
+
+// Server answers requests. Operations are added with Handle and Stream, then Finish is called once.
 type Server struct {
 	Config
 	api     huma.API
 	mux     *http.ServeMux
 	routes  map[string]*route // by the mux's pattern
 	limiter *limiter
-	prober  prober
 	done    chan struct{} // closed when the server stops; event streams end with it
 }
 
-// New makes a server; it listens nowhere yet.
+// New makes a server without operations; it listens nowhere yet.
 func New(c Config) *Server {
 	if c.Rates == (Rates{}) {
 		c.Rates = DefaultRates()
@@ -57,8 +66,7 @@ func New(c Config) *Server {
 		Config: c, mux: http.NewServeMux(), routes: map[string]*route{},
 		limiter: newLimiter(c.Rates, c.Clock), done: make(chan struct{}),
 	}
-	s.api = huma.NewAPI(apiConfig(c.Version), adapter{s})
-	s.register()
+	s.api = huma.NewAPI(apiConfig(), adapter{s})
 	return s
 }
 
@@ -77,7 +85,7 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	case <-ctx.Done():
 	}
 	s.stop()
-	grace, cancel := s.within(context.WithoutCancel(ctx), stopTimeout, nil)
+	grace, cancel := s.Within(context.WithoutCancel(ctx), stopTimeout, nil)
 	defer cancel()
 	err := hs.Shutdown(grace)
 	if grace.Err() != nil {
@@ -94,7 +102,7 @@ func (s *Server) stop() { close(s.done) }
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := call{begun: s.Clock.Now(), request: s.requestID(r), correlation: s.correlationID(r)}
+	c := Call{begun: s.Clock.Now(), Request: s.requestID(r), Correlation: s.correlationID(r)}
 	a := &answer{ResponseWriter: w, control: http.NewResponseController(w), now: s.Clock.Now}
 	s.present(a.Header(), c)
 	defer s.finish(a, r, &c)
@@ -104,7 +112,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // serve finds the operation, admits the caller and hands over.
-func (s *Server) serve(w *answer, r *http.Request, c *call) error {
+func (s *Server) serve(w *answer, r *http.Request, c *Call) error {
 	if err := s.checkHost(r); err != nil {
 		return err
 	}
@@ -126,16 +134,16 @@ func (s *Server) serve(w *answer, r *http.Request, c *call) error {
 }
 
 // refuse answers with the problem and keeps the cause for the log.
-func (s *Server) refuse(w http.ResponseWriter, c call, err error) {
-	p := problemOf(err, c.request)
-	s.note(c, p, err)
+func (s *Server) refuse(w http.ResponseWriter, c Call, err error) {
+	p := ProblemOf(err, c.Request)
+	s.Note(c, p, err)
 	p.write(w)
 }
 
-// note logs the cause of an answer that does not tell it.
-func (s *Server) note(c call, p *Problem, err error) {
+// Note logs the cause of an answer that does not tell it.
+func (s *Server) Note(c Call, p *Problem, err error) {
 	if p.Status >= http.StatusInternalServerError {
-		s.Log.Error("request failed", slog.String("request_id", string(c.request)), slog.String("error", p.Code), slog.String("cause", err.Error()))
+		s.Log.Error("request failed", slog.String("request_id", string(c.Request)), slog.String("error", p.Code), slog.String("cause", err.Error()))
 	}
 }
 
@@ -176,12 +184,12 @@ func (a *answer) patience() {
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // finish logs the request and turns a panic into an answer.
-func (s *Server) finish(w *answer, r *http.Request, c *call) {
+func (s *Server) finish(w *answer, r *http.Request, c *Call) {
 	broken := recover()
 	if broken != nil && broken != http.ErrAbortHandler {
-		s.Log.Error("request panicked", slog.String("request_id", string(c.request)), slog.Any("cause", broken))
+		s.Log.Error("request panicked", slog.String("request_id", string(c.Request)), slog.Any("cause", broken))
 		if w.status == 0 {
-			problemOf(errPanicked, c.request).write(w)
+			ProblemOf(errPanicked, c.Request).write(w)
 			broken = nil
 		} else {
 			broken = http.ErrAbortHandler
@@ -191,8 +199,8 @@ func (s *Server) finish(w *answer, r *http.Request, c *call) {
 	if c.route != nil {
 		pattern = c.route.pattern
 	}
-	s.Log.LogAttrs(r.Context(), slog.LevelInfo, "request", slog.String("request_id", string(c.request)), slog.String("route", pattern),
-		slog.Int("status", w.status), slog.Int64("bytes", w.bytes), slog.String("principal", string(c.caller.Principal)),
+	s.Log.LogAttrs(r.Context(), slog.LevelInfo, "request", slog.String("request_id", string(c.Request)), slog.String("route", pattern),
+		slog.Int("status", w.status), slog.Int64("bytes", w.bytes), slog.String("principal", string(c.Caller.Principal)),
 		slog.Duration("took", s.Clock.Now().Sub(c.begun)), slog.Bool("cut_off", broken != nil))
 	if broken != nil {
 		panic(broken)
@@ -201,8 +209,8 @@ func (s *Server) finish(w *answer, r *http.Request, c *call) {
 
 var errPanicked = errors.New("panic")
 
-// within returns a context that ends after d of the server's clock, or when done is closed.
-func (s *Server) within(ctx context.Context, d time.Duration, done <-chan struct{}) (context.Context, context.CancelFunc) {
+// Within returns a context that ends after d of the server's clock, or when done is closed.
+func (s *Server) Within(ctx context.Context, d time.Duration, done <-chan struct{}) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	over, stop := s.Clock.NewTimer(d)
 	go func() {
@@ -217,3 +225,6 @@ func (s *Server) within(ctx context.Context, d time.Duration, done <-chan struct
 	}()
 	return ctx, cancel
 }
+
+// Stopping is closed when the server stops.
+func (s *Server) Stopping() <-chan struct{} { return s.done }
