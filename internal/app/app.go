@@ -3,23 +3,18 @@ package app
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
-	"agentbox/internal/domain/policy"
-	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/cedar"
 	"agentbox/internal/driver/disk"
-	"agentbox/internal/driver/namespace"
 	"agentbox/internal/driver/sqlite"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/executor"
@@ -52,6 +47,10 @@ type App struct {
 	logger *slog.Logger
 	lock   *os.File
 	server *httpapi.Server
+
+	closers []func() error // of drivers
+	closing sync.Once
+	closed  error
 }
 
 // Definitions are the documents that the daemon keeps, for whoever opens its log.
