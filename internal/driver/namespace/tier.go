@@ -110,7 +110,7 @@ func (t *Tier) Name() string { return Name }
 
 // Create starts a space for a space.create permit.
 func (t *Tier) Create(ctx context.Context, p policy.Permit, spec space.Spec) (space.Instance, error) {
-	action, err := p.Redeem(policy.SpaceCreate)
+	action, err := p.Redeem(policy.SpaceStart)
 	if err != nil {
 		return nil, err
 	}

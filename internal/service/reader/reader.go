@@ -67,7 +67,9 @@ func (r *Reader) Event(ctx context.Context, ws id.Workspace, e id.Event) (event.
 }
 
 // Head returns the place of the workspace's last event.
-func (r *Reader) Head(ctx context.Context, ws id.Workspace) (uint64, error) { return r.log.Head(ctx, ws) }
+func (r *Reader) Head(ctx context.Context, ws id.Workspace) (uint64, error) {
+	return r.log.Head(ctx, ws)
+}
 
 // Follow yields the events that a query selects, those that are recorded and those that come, each once and in order, until ctx ends.
 func (r *Reader) Follow(ctx context.Context, ws id.Workspace, q Query) iter.Seq2[event.Event, error] {

@@ -1,0 +1,75 @@
+package app
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/driver/namespace"
+	"agentbox/internal/spaceinit/embedded"
+)
+
+// tiers returns the tiers that this build knows, from the weakest to the strongest. One that cannot be prepared on this host is left out;
+// doctor says why.
+func (a *App) tiers() ([]space.Tier, error) {
+	tier, err := openNamespace(a.Config, a.clock)
+	if err != nil {
+		a.logger.Warn("no spaces on this host", "tier", namespace.Name, "error", err)
+		return nil, nil
+	}
+	a.closers = append(a.closers, tier.Close)
+	return []space.Tier{tier}, nil
+}
+
+func openNamespace(c Config, clock event.Clock) (*namespace.Tier, error) {
+	program, err := embedded.Program()
+	if err != nil {
+		return nil, err
+	}
+	digest := event.DigestOf([]byte(c.DataDir))
+	return namespace.New(namespace.Options{Program: program, Root: rootFS(c), Owner: "d" + digest.Hex()[:12], Clock: clock})
+}
+
+// rootFS finds the root of the spaces: the one that is configured, else the newest that `make rootfs` made, else the host's own programs.
+func rootFS(c Config) string {
+	if c.RootFS != "" {
+		return c.RootFS
+	}
+	cache := os.Getenv("AGENTBOX_CACHE")
+	if cache == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return namespace.HostRoot
+		}
+		cache = filepath.Join(home, ".cache", "agentbox")
+	}
+	found, _ := filepath.Glob(filepath.Join(cache, "rootfs-*"))
+	made := map[string]int64{}
+	var roots []string
+	for _, dir := range found {
+		mark, err := os.Stat(filepath.Join(dir, "agentbox-rootfs"))
+		if err == nil && !strings.HasSuffix(dir, ".new") {
+			made[dir] = mark.ModTime().UnixNano()
+			roots = append(roots, dir)
+		}
+	}
+	if len(roots) == 0 {
+		return namespace.HostRoot
+	}
+	sort.Slice(roots, func(i, j int) bool { return made[roots[i]] > made[roots[j]] })
+	return roots[0]
+}
+
+// Doctor tries on this host what the tiers promise. It needs no daemon and disturbs none.
+func Doctor(ctx context.Context, c Config) []space.Report {
+	tier, err := openNamespace(c, Clock{})
+	if err != nil {
+		return []space.Report{{Tier: namespace.Name, Checks: []space.Check{{Name: "prepare", Detail: err.Error()}}}}
+	}
+	defer func() { _ = tier.Close() }()
+	return []space.Report{tier.Probe(ctx)}
+}
