@@ -38,6 +38,24 @@ var effects = arch.Effects{
 		"internal/driver/disk.OpenFrames":  "opens the daemon's own folder when it starts",
 		"(*internal/driver/disk.Frames).*": "output of runs, kept beside the log",
 
+		"internal/driver/sqlite.Open":         "opens the log when the daemon starts",
+		"internal/driver/sqlite.OpenReadOnly": "opens the log to verify it",
+		"(*internal/driver/sqlite.Journal).*": "the log itself and the documents folded from it",
+		"(*internal/driver/sqlite.ledger).*":  "the log as a batch sees it before it is recorded",
+		"(*internal/driver/memory.Journal).*": "the log in memory, which plans a batch through the same contract as the one on disk",
+
+		"internal/driver/namespace.New":               "looks at the host when the daemon starts",
+		"(*internal/driver/namespace.Tier).Reap":      "ends what an earlier daemon left; stopping never waits for a permit",
+		"(*internal/driver/namespace.Tier).Close":     "ends every space; stopping never waits for a permit",
+		"(*internal/driver/namespace.instance).Close": "ends a space; stopping never waits for a permit",
+		"(*internal/driver/namespace.instance).Usage": "reads what a space uses",
+		"internal/spaceinit.Connect":                  "speaks over the stream of an init that a permit started",
+		"(*internal/spaceinit.Client).*":              "speaks over the stream of an init that a permit started",
+		"(*internal/spaceinit.Writer).Write":          "speaks over the stream of an init that a permit started",
+
+		"internal/spaceinit/inittest.*": "builds the init for tests",
+		"cmd/agentbox-init.*":           "runs inside the space, as what a permit started",
+
 		"internal/driver/disk.OpenSpaces":           "makes the daemon's own folder when it starts, and removes what an earlier one left half done",
 		"(*internal/driver/disk.Spaces).Open":       "looks whether the folder is there; what it returns redeems a permit for each use",
 		"(*internal/driver/disk.Spaces).List":       "lists folders so that those which nobody keeps are removed",
