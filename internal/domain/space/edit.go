@@ -7,6 +7,9 @@ import (
 	"agentbox/internal/domain/fault"
 )
 
+// MaxEditWork bounds the bytes that the edits of one file look through, all together: 40 edits of 100 MiB, or 1,000 of 4 MiB.
+const MaxEditWork = 4 << 30
+
 // ApplyEdits returns the text after the edits, done in order: each replaces the first occurrence of its old text in what the ones before
 // it have left. The first edit that finds nothing refuses them all; so does text, old or new, that is not UTF-8, and a text that would
 // have more than max bytes at the end. The path is for the errors only.
@@ -17,7 +20,12 @@ func ApplyEdits(path, text string, edits []Edit, max int64) (string, error) {
 	if !utf8.ValidString(text) {
 		return "", fault.New(fault.Conflict, ErrNotText.Code, "%+q is not UTF-8 text and cannot be edited", path).With("write the whole file instead")
 	}
+	var work int64
 	for i, e := range edits {
+		if work += int64(len(text)); work > MaxEditWork {
+			return "", fault.New(fault.Exhausted, "edit_too_large", "%d edits of %d bytes are more than the %d bytes that one editing looks through", len(edits), len(text), int64(MaxEditWork)).
+				With("make the edits in several operations, or write the whole file instead")
+		}
 		if e.Old == "" {
 			return "", fault.New(fault.Invalid, "invalid_edit", "edit %d of %d has no oldContent; name the text to replace", i+1, len(edits))
 		}

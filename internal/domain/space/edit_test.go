@@ -41,6 +41,16 @@ func TestApplyEdits(t *testing.T) {
 			t.Errorf("%q with %q: got %q, %v, want %q, %q", c.text, c.edits, got, err, c.want, c.code)
 		}
 	}
+	many := edit("x", "x")
+	for len(many) < 1000 {
+		many = append(many, many[0])
+	}
+	for size, code := range map[int]string{space.MaxEditWork / 1000: "", space.MaxEditWork/1000 + 1: "edit_too_large"} {
+		text := "x" + strings.Repeat("-", size-1)
+		if _, err := space.ApplyEdits("f", text, many, 1<<30); fault.CodeOf(err) != code {
+			t.Errorf("1000 edits of %d bytes: %v, want %q", size, err, code)
+		}
+	}
 	_, err := space.ApplyEdits("f", "a", edit("a", "b", "none", "c"), 10)
 	if err == nil || !strings.Contains(err.Error(), "edit 2 of 2 (index 1)") {
 		t.Errorf("the missing text: %v does not name its edit", err)

@@ -37,7 +37,12 @@ func issue(t testing.TB) func(policy.Action) policy.Permit {
 
 func openSpaces(t testing.TB, sources ...string) filestest.Subject {
 	t.Helper()
-	s, err := disk.OpenSpaces(t.Context(), t.TempDir(), rand.Reader, sources...)
+	return openSpacesIn(t, t.TempDir(), sources...)
+}
+
+func openSpacesIn(t testing.TB, dir string, sources ...string) filestest.Subject {
+	t.Helper()
+	s, err := disk.OpenSpaces(t.Context(), dir, rand.Reader, sources...)
 	if err != nil {
 		t.Fatal(err)
 	}
