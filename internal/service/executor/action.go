@@ -30,6 +30,27 @@ func (r *ride) prepare(ctx context.Context, t *task, s space.Space) error {
 	if err := t.op.Check(); err != nil {
 		return err
 	}
+	bundle, err := r.x.Bundles.Bundle(ctx, r.doc.Workspace, s.Bundle)
+	if err != nil {
+		return err
+	}
+	return r.fill(t, s, bundle)
+}
+
+// Preview returns the action that an operation of the principal would be in a space under a bundle. Nothing is done with it.
+func (x *Executor) Preview(s space.Space, p id.Principal, bundle policy.Bundle, op run.Operation) (policy.Action, error) {
+	if err := op.Check(); err != nil {
+		return policy.Action{}, err
+	}
+	s.Bundle = bundle.Hash
+	t := task{op: op}
+	r := ride{x: x, doc: run.Run{Workspace: s.Workspace, Room: s.Room, Space: s.ID, Agent: p}}
+	err := r.fill(&t, s, bundle)
+	return t.action, err
+}
+
+// fill makes the action of an operation that is well-formed in itself.
+func (r *ride) fill(t *task, s space.Space, bundle policy.Bundle) error {
 	step := t.progress.Step
 	if step == "" {
 		step = id.New[id.Step](r.x.IDs)
@@ -38,10 +59,7 @@ func (r *ride) prepare(ctx context.Context, t *task, s space.Space) error {
 		Workspace: r.doc.Workspace, Room: r.doc.Room, Principal: r.doc.Agent, Space: r.doc.Space, Run: r.doc.ID, Step: step,
 		Operation: t.op.ID, Bundle: s.Bundle,
 	}
-	bundle, err := r.x.Bundles.Bundle(ctx, r.doc.Workspace, s.Bundle)
-	if err != nil {
-		return err
-	}
+	var err error
 	most := min(run.MaxContentBytes, bundle.Limits.FileBytes) // an agent that names no bound is held to the policy's, not refused
 	switch t.op.Type {
 	case run.OpMessage:

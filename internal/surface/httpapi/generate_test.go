@@ -23,14 +23,15 @@ import (
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/principal"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
 // testConfig is a server's configuration with real time and one key that nobody knows.
 func testConfig() wire.Config {
 	return wire.Config{
-		Authenticate: func(context.Context, string) (wire.Caller, error) {
-			return wire.Caller{}, fault.New(fault.Denied, "key_unknown", "there is no such key")
+		Authenticate: func(context.Context, string) (principal.Caller, error) {
+			return principal.Caller{}, fault.New(fault.Denied, "key_unknown", "there is no such key")
 		},
 		Clock: realClock{}, IDs: id.NewSource(time.Now, rand.Reader), Log: slog.New(slog.DiscardHandler),
 	}

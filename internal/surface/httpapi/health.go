@@ -68,7 +68,7 @@ func (s *Server) registerHealth() {
 	})
 	wire.Handle(s.Server, wire.Operation{ID: "get-session", Method: http.MethodGet, Path: "/v1/auth/session", Tag: "auth", Summary: "Who am I"},
 		func(_ context.Context, c wire.Call, _ *struct{}) (*struct{ Body session }, error) {
-			return &struct{ Body session }{session{c.Caller.Principal, c.Caller.Workspace, c.Caller.Role}}, nil
+			return &struct{ Body session }{session{c.Caller.Principal, c.Caller.Workspace, string(c.Caller.Role)}}, nil
 		})
 }
 

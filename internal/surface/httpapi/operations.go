@@ -3,6 +3,7 @@ package httpapi
 
 import (
 	"agentbox/internal/service/executor"
+	"agentbox/internal/service/gate"
 	"agentbox/internal/service/keeper"
 	"agentbox/internal/service/reader"
 	"agentbox/internal/surface/httpapi/wire"
@@ -10,6 +11,7 @@ import (
 
 // Services are what the operations call.
 type Services struct {
+	Gate     *gate.Gate
 	Keeper   *keeper.Keeper
 	Executor *executor.Executor
 	Reader   *reader.Reader
@@ -33,7 +35,11 @@ func New(c wire.Config, services Services, version string) *Server {
 	s.registerSpaces()
 	s.registerRuns()
 	s.registerFiles()
+	s.registerApprovals()
+	s.registerPolicies()
 	s.registerEvents()
+	s.Object("PolicyApproval", "request")
+	s.Object("PolicyExplanation", "request")
 	s.Finish()
 	return s
 }

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"net/http"
 	"reflect"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -54,6 +55,18 @@ type eventsAnswer struct {
 	Status   int
 	Location string `header:"Location"`
 	Body     run.Events
+}
+
+// resumeRequest answers the question that a run waits for.
+type resumeRequest struct {
+	Approval resumeAnswer `json:"approval"`
+	Wait     *int64       `json:"wait,omitempty" minimum:"0" maximum:"300" doc:"Seconds to wait for the run to end or pause again; 30 by default"`
+}
+
+type resumeAnswer struct {
+	Operation string `json:"operationId" minLength:"1" maxLength:"128" doc:"The operation that the question is about"`
+	Decision  string `json:"decision" enum:"approved,denied"`
+	Reason    string `json:"reason,omitempty" maxLength:"2000"`
 }
 
 type cancelRequest struct {
@@ -113,7 +126,11 @@ func (s *Server) registerRuns() {
 			return s.getRun(ctx, c, &RunPath{Run: in.Run})
 		})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "cancel-run", Method: http.MethodPost, Path: "/v1/spaces/{space_id}/runs/{run_id}/cancel", Tag: "runs", Summary: "End a run and every process of it",
+		ID: "resume-run", Method: http.MethodPost, Path: "/v1/spaces/{space_id}/runs/{run_id}/resume", Tag: "runs", Replay: true, Summary: "Answer the question a run waits for, and wait for the run",
+		Detail: "Approved means that exactly what was shown is done and the run goes on; denied means that the run goes on with the next operation.",
+	}, s.resumeRun)
+	wire.Handle(s.Server, wire.Operation{
+		ID: "cancel-run", Method: http.MethodPost, Path: "/v1/spaces/{space_id}/runs/{run_id}/cancel", Tag: "runs", Summary: "End a run and every process of it", Replay: true,
 		Status: http.StatusAccepted,
 	}, s.cancelRun)
 	wire.Stream[struct {
@@ -250,6 +267,34 @@ func (s *Server) getRun(ctx context.Context, c wire.Call, in *RunPath) (*struct{
 	}
 	events, err := s.services.Executor.Events(ctx, doc)
 	return &struct{ Body runShown }{runShown{doc, events}}, err
+}
+
+func (s *Server) resumeRun(ctx context.Context, c wire.Call, in *struct {
+	RunPath
+	Body resumeRequest
+}) (*eventsAnswer, error) {
+	doc, err := s.find(ctx, c, in.RunPath)
+	if err != nil {
+		return nil, err
+	}
+	wait, err := seconds(in.Body.Wait)
+	if err != nil {
+		return nil, err
+	}
+	about := in.Body.Approval.Operation
+	i := slices.IndexFunc(doc.Operations, func(p run.Progress) bool { return p.ID == about })
+	if i < 0 {
+		return nil, fault.New(fault.NotFound, "operation_not_found", "the run has no operation %.128q", about)
+	}
+	approval := doc.Operations[i].Approval
+	if approval == "" {
+		return nil, fault.New(fault.Conflict, "operation_not_waiting", "operation %.128q does not wait for a person", about)
+	}
+	decision := map[string]string{"approved": "approve", "denied": "deny"}[in.Body.Approval.Decision]
+	if _, err := s.decide(ctx, c, approval, answerRequest{Decision: decision, Reason: in.Body.Approval.Reason}); err != nil {
+		return nil, err
+	}
+	return s.waited(ctx, c, doc, approval, wait)
 }
 
 func (s *Server) cancelRun(ctx context.Context, c wire.Call, in *struct {

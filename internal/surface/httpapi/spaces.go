@@ -90,7 +90,7 @@ func (s *Server) registerSpaces() {
 		Detail: "Ends its runs and processes and removes its files. What happened in it stays in the log.",
 	}, s.destroySpace)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "extend-space", Method: http.MethodPost, Path: "/v1/spaces/{space_id}/extend", Tag: "spaces", Summary: "Set how long a space lives, from now on",
+		ID: "extend-space", Method: http.MethodPost, Path: "/v1/spaces/{space_id}/extend", Tag: "spaces", Summary: "Set how long a space lives, from now on", Replay: true,
 	}, s.extendSpace)
 }
 

@@ -18,12 +18,13 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/principal"
 	"agentbox/internal/surface/httpapi/strictjson"
 )
 
 // Call is who asks for what and why; handlers get it as an argument.
 type Call struct {
-	Caller      Caller
+	Caller      principal.Caller
 	Request     id.Request
 	Correlation id.Correlation
 	Key         string // Idempotency-Key, "" where none was sent
@@ -161,18 +162,18 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, c *Call) error {
 	return s.limiter.allow(w.Header(), string(caller.Principal), c.route.rate)
 }
 
-func (s *Server) authenticate(r *http.Request) (Caller, error) {
+func (s *Server) authenticate(r *http.Request) (principal.Caller, error) {
 	sent := r.Header.Values("Authorization")
 	if len(sent) != 1 {
-		return Caller{}, errUnauthenticated
+		return principal.Caller{}, errUnauthenticated
 	}
 	scheme, bearer, _ := strings.Cut(sent[0], " ")
 	if !strings.EqualFold(scheme, "bearer") || bearer == "" || len(bearer) > 512 {
-		return Caller{}, errUnauthenticated
+		return principal.Caller{}, errUnauthenticated
 	}
 	caller, err := s.Authenticate(r.Context(), bearer)
 	if err != nil && (fault.KindOf(err) == fault.Denied || fault.KindOf(err) == fault.NotFound) {
-		return Caller{}, errUnauthenticated // which of the reasons it was is nobody's business
+		return principal.Caller{}, errUnauthenticated // which of the reasons it was is nobody's business
 	}
 	return caller, err
 }

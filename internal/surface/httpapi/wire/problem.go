@@ -102,7 +102,7 @@ func ProblemOf(err error, request id.Request) *Problem {
 
 // write sends the problem, unless the answer has begun: then nothing true can be said any more and the connection is cut.
 func (p *Problem) write(w http.ResponseWriter) {
-	if a, ok := w.(*answer); ok && a.status != 0 {
+	if a, ok := w.(interface{ begun() bool }); ok && a.begun() {
 		panic(http.ErrAbortHandler)
 	}
 	h := w.Header()

@@ -22,6 +22,7 @@ type route struct {
 	pattern   string // of the mux
 	public    bool   // needs no key
 	rate      RateClass
+	replay    bool
 	json      bool // the body, if any, is JSON
 	needsBody bool
 	shape     reflect.Type // of the JSON body
@@ -38,6 +39,7 @@ type Operation struct {
 	Public           bool
 	Rate             RateClass    // "" means RateGeneral
 	MaxBody          int64        // bytes of a JSON body; 0 means 1 MiB
+	Replay           bool         // a repeated Idempotency-Key gets the answer again; else the service knows repeats itself
 	Media            string       // of an answer that is not JSON
 	Answers          map[int]any  // values of the types of further answers
 	Reads            reflect.Type // the shape of the JSON body of a Stream operation, which finds it in Call.Body
@@ -97,7 +99,7 @@ func pattern(method, path string) string {
 }
 
 func (s *Server) admitRoute(op Operation, input reflect.Type) {
-	rt := &route{pattern: pattern(op.Method, op.Path), public: op.Public, rate: op.Rate, maxBody: op.MaxBody}
+	rt := &route{pattern: pattern(op.Method, op.Path), public: op.Public, rate: op.Rate, replay: op.Replay, maxBody: op.MaxBody}
 	if rt.rate == "" {
 		rt.rate = RateGeneral
 	}
@@ -201,7 +203,7 @@ func apiConfig() huma.Config {
 				Description: "Runs AI agents that do real work without having to be trusted. Errors are problem documents (RFC 9457) with a stable `error`.",
 			},
 			Components: &huma.Components{
-				Schemas:         huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer),
+				Schemas:         huma.NewMapRegistry("#/components/schemas/", schemaName),
 				SecuritySchemes: map[string]*huma.SecurityScheme{"key": {Type: "http", Scheme: "bearer", Description: "An API key"}},
 			},
 		},
@@ -210,6 +212,21 @@ func apiConfig() huma.Config {
 		RejectUnknownQueryParameters: true,
 		Transformers:                 []huma.Transformer{sayProblem},
 	}
+}
+
+// schemaName is the name of a type in the document: that of the glossary, with the noun it belongs to where the type itself is no noun of
+// the domain. So space.Space is Space, and run.Operation RunOperation.
+func schemaName(t reflect.Type, hint string) string {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	name := huma.DefaultSchemaNamer(t, hint)
+	noun, ok := strings.CutPrefix(t.PkgPath(), "agentbox/internal/domain/")
+	if !ok || t.Name() == "" {
+		return name
+	}
+	noun = strings.ToUpper(noun[:1]) + noun[1:]
+	return noun + strings.TrimPrefix(name, noun)
 }
 
 // sayProblem turns what huma found wrong with a request into a problem document.

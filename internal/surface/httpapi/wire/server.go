@@ -13,6 +13,7 @@ import (
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/principal"
 )
 
 // Limits of a connection. A request that breaks one is answered and its connection closed.
@@ -26,15 +27,8 @@ const (
 	stopTimeout    = 5 * time.Second  // for answers under way, when the daemon stops
 )
 
-// Caller is who a key belongs to.
-type Caller struct {
-	Principal id.Principal
-	Workspace id.Workspace
-	Role      string
-}
-
 // Authenticate finds out to whom a key belongs. A key that belongs to nobody is a fault of the kind Denied.
-type Authenticate func(ctx context.Context, bearer string) (Caller, error)
+type Authenticate func(ctx context.Context, bearer string) (principal.Caller, error)
 
 // Config is what a server is made of.
 type Config struct {
@@ -54,6 +48,7 @@ type Server struct {
 	mux     *http.ServeMux
 	routes  map[string]*route // by the mux's pattern
 	limiter *limiter
+	replays replays
 	done    chan struct{} // closed when the server stops; event streams end with it
 }
 
@@ -129,7 +124,11 @@ func (s *Server) serve(w *answer, r *http.Request, c *Call) error {
 	if err := s.prepare(w, r, c); err != nil {
 		return err
 	}
-	s.mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callKey{}, *c)))
+	r = r.WithContext(context.WithValue(r.Context(), callKey{}, *c))
+	if rt.replay && c.Key != "" {
+		return s.replay(w, r, c, func(w http.ResponseWriter) { s.mux.ServeHTTP(w, r) })
+	}
+	s.mux.ServeHTTP(w, r)
 	return nil
 }
 
@@ -155,6 +154,8 @@ type answer struct {
 	status  int
 	bytes   int64
 }
+
+func (a *answer) begun() bool { return a.status != 0 }
 
 // WriteHeader sends the status.
 func (a *answer) WriteHeader(status int) {

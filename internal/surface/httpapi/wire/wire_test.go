@@ -20,6 +20,7 @@ import (
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/principal"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -125,13 +126,13 @@ func countTo(ctx context.Context, from uint64, broken string) iter.Seq2[Message,
 }
 
 // keyTable authenticates by a fixed table.
-type keyTable map[string]Caller
+type keyTable map[string]principal.Caller
 
-func (k keyTable) find(_ context.Context, bearer string) (Caller, error) {
+func (k keyTable) find(_ context.Context, bearer string) (principal.Caller, error) {
 	if c, ok := k[bearer]; ok {
 		return c, nil
 	}
-	return Caller{}, fault.New(fault.Denied, "key_unknown", "there is no such key")
+	return principal.Caller{}, fault.New(fault.Denied, "key_unknown", "there is no such key")
 }
 
 // ask sends a request; headers are "Name: value" lines that replace the usual ones.

@@ -1,0 +1,103 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/service/gate"
+	"agentbox/internal/surface/httpapi/wire"
+)
+
+// answerRequest answers a question.
+type answerRequest struct {
+	Decision  string    `json:"decision" enum:"approve,deny,hold" doc:"Hold says that somebody looks into it; a final answer follows"`
+	Reason    string    `json:"reason,omitempty" maxLength:"2000"`
+	Scope     string    `json:"scope,omitempty" enum:"once,run,room,workspace,template" doc:"once by default; every other scope makes a standing approval and needs expires_at and uses"`
+	ExpiresAt time.Time `json:"expires_at,omitzero" doc:"Until when the answer, or the standing approval, holds"`
+	Uses      int       `json:"uses,omitempty" minimum:"1" doc:"How often the standing approval may be used"`
+}
+
+type approvalList struct {
+	Approvals []policy.Approval `json:"approvals" nullable:"false"`
+	Next      string            `json:"next_cursor,omitempty" doc:"Where the list goes on; absent at its end"`
+}
+
+type standingList struct {
+	Standing []policy.Standing `json:"standing_approvals" nullable:"false"`
+	Next     string            `json:"next_cursor,omitempty" doc:"Where the list goes on; absent at its end"`
+}
+
+type approvalAnswer struct{ Body policy.Approval }
+
+// ApprovalPath names an approval.
+type ApprovalPath struct {
+	Approval string `path:"approval_id" doc:"The approval"`
+}
+
+func (s *Server) registerApprovals() {
+	wire.Handle(s.Server, wire.Operation{ID: "list-approvals", Method: http.MethodGet, Path: "/v1/approvals", Tag: "approvals", Summary: "List approvals, the newest first"}, s.listApprovals)
+	wire.Handle(s.Server, wire.Operation{
+		ID: "get-approval", Method: http.MethodGet, Path: "/v1/approvals/{approval_id}", Tag: "approvals", Summary: "Show an approval",
+		Detail: "`question` is what the daemon wrote about the action: what, why and impact. `agent_words` are the agent's own.",
+	}, func(ctx context.Context, c wire.Call, in *ApprovalPath) (*approvalAnswer, error) {
+		found, err := s.services.Gate.Approval(ctx, c.Caller.Workspace, id.Approval(in.Approval))
+		return &approvalAnswer{found}, err
+	})
+	wire.Handle(s.Server, wire.Operation{
+		ID: "decide-approval", Method: http.MethodPost, Path: "/v1/approvals/{approval_id}/decide", Tag: "approvals", Summary: "Answer a question", Replay: true,
+		Detail: "Decided once: approve and deny are final. Nobody approves what he himself requested.",
+	}, func(ctx context.Context, c wire.Call, in *struct {
+		ApprovalPath
+		Body answerRequest
+	}) (*approvalAnswer, error) {
+		decided, err := s.decide(ctx, c, id.Approval(in.Approval), in.Body)
+		return &approvalAnswer{decided}, err
+	})
+	wire.Handle(s.Server, wire.Operation{
+		ID: "list-standing-approvals", Method: http.MethodGet, Path: "/v1/standing-approvals", Tag: "approvals", Summary: "List standing approvals, the newest first",
+	}, func(ctx context.Context, c wire.Call, in *Page) (*struct{ Body standingList }, error) {
+		found, err := s.services.Gate.Standings(ctx, c.Caller.Workspace, id.Standing(in.Cursor), in.Limit+1)
+		if err != nil {
+			return nil, err
+		}
+		out := standingList{}
+		out.Standing, out.Next = cut(found, in.Limit, func(a policy.Standing) string { return string(a.ID) })
+		return &struct{ Body standingList }{out}, nil
+	})
+	wire.Handle(s.Server, wire.Operation{
+		ID: "revoke-standing-approval", Method: http.MethodDelete, Path: "/v1/standing-approvals/{standing_id}", Tag: "approvals", Summary: "End a standing approval",
+		Status: http.StatusNoContent,
+	}, func(ctx context.Context, c wire.Call, in *struct {
+		Standing string `path:"standing_id" doc:"The standing approval"`
+		Reason   string `query:"reason" maxLength:"2000"`
+	}) (*struct{}, error) {
+		return nil, s.services.Gate.Revoke(context.WithoutCancel(ctx), c.Origin(), c.Caller.Workspace, id.Standing(in.Standing), in.Reason)
+	})
+}
+
+func (s *Server) listApprovals(ctx context.Context, c wire.Call, in *struct {
+	Status string `query:"status" enum:"pending,held,approved,denied,expired" doc:"Only approvals in this state"`
+	Run    string `query:"run_id" maxLength:"100"`
+	Space  string `query:"space_id" maxLength:"100"`
+	Page
+}) (*struct{ Body approvalList }, error) {
+	found, err := s.services.Gate.Approvals(ctx, c.Caller.Workspace, gate.Filter{
+		Status: policy.ApprovalStatus(in.Status), Run: id.Run(in.Run), Space: id.Space(in.Space), After: id.Approval(in.Cursor), Limit: in.Limit + 1,
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := approvalList{}
+	out.Approvals, out.Next = cut(found, in.Limit, func(a policy.Approval) string { return string(a.ID) })
+	return &struct{ Body approvalList }{out}, nil
+}
+
+// decide answers an approval on behalf of the caller.
+func (s *Server) decide(ctx context.Context, c wire.Call, approval id.Approval, a answerRequest) (policy.Approval, error) {
+	return s.services.Gate.Decide(context.WithoutCancel(ctx), c.Origin(), c.Caller.Workspace, approval, policy.Answer{
+		Decision: policy.DecisionWord(a.Decision), Reason: a.Reason, Scope: policy.Scope(a.Scope), ExpiresAt: a.ExpiresAt, Uses: a.Uses,
+	})
+}

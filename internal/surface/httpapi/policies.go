@@ -1,0 +1,160 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/surface/httpapi/wire"
+)
+
+// PolicyChoice names a policy: a preset with overrides, or a text of one's own.
+type PolicyChoice struct {
+	Policy    string          `json:"policy,omitempty" enum:"restrictive,standard,permissive" doc:"Preset; standard by default"`
+	Overrides json.RawMessage `json:"policy_overrides,omitempty" doc:"Sections that replace those of the preset"`
+	YAML      string          `json:"yaml,omitempty" doc:"A policy in the short form, instead of a preset"`
+	Cedar     string          `json:"cedar,omitempty" doc:"A policy in Cedar, instead of a preset"`
+}
+
+// validateRequest asks whether a policy is well-formed and, where an operation is named, what it would decide.
+type validateRequest struct {
+	PolicyChoice
+	Operation json.RawMessage `json:"operation,omitempty" doc:"An operation of protocol 1.0"`
+}
+
+// explainRequest asks what would be decided about an operation, under the policy of a space or one that is named.
+type explainRequest struct {
+	PolicyChoice
+	Space     id.Space        `json:"space_id,omitempty" doc:"Decide under this space's policy instead"`
+	Operation json.RawMessage `json:"operation" doc:"An operation of protocol 1.0"`
+}
+
+type validated struct {
+	Valid    bool           `json:"valid"`
+	Bundle   policy.Bundle  `json:"bundle"`
+	Decision policy.Outcome `json:"decision,omitempty" doc:"About the operation, where one was named"`
+	Allowed  *bool          `json:"allowed,omitempty" doc:"Whether it may be done without asking anybody"`
+	Reason   string         `json:"reason,omitempty"`
+	Code     string         `json:"reason_code,omitempty"`
+	Hint     string         `json:"suggestion,omitempty"`
+}
+
+type presetList struct {
+	Presets []policy.Bundle `json:"presets" nullable:"false"`
+}
+
+type switchRequest struct {
+	On     bool   `json:"on" doc:"Thrown: nothing but reading is permitted, and effects under way end"`
+	Reason string `json:"reason,omitempty" maxLength:"2000"`
+}
+
+type switchAnswer struct{ Body policy.KillSwitch }
+
+func (s *Server) registerPolicies() {
+	wire.Handle(s.Server, wire.Operation{ID: "list-presets", Method: http.MethodGet, Path: "/v1/policies/presets", Tag: "policies", Summary: "List the policy presets, the strictest first"},
+		func(context.Context, wire.Call, *struct{}) (*struct{ Body presetList }, error) {
+			found, err := s.services.Gate.Presets()
+			return &struct{ Body presetList }{presetList{found}}, err
+		})
+	wire.Handle(s.Server, wire.Operation{
+		ID: "validate-policy", Method: http.MethodPost, Path: "/v1/policies/validate", Tag: "policies", Summary: "Check a policy, and what it decides about an operation",
+		Detail: "A policy that cannot be used is a problem document that names the place.",
+	}, s.validate)
+	wire.Handle(s.Server, wire.Operation{
+		ID: "explain-policy", Method: http.MethodPost, Path: "/v1/policies/explain", Tag: "policies", Summary: "Explain in every detail what would be decided about an operation",
+		Detail: "Takes the same way as a real operation and does nothing.",
+	}, s.explain)
+	wire.Handle(s.Server, wire.Operation{ID: "get-kill-switch", Method: http.MethodGet, Path: "/v1/kill-switch", Tag: "policies", Summary: "Show the kill switch"},
+		func(ctx context.Context, c wire.Call, _ *struct{}) (*switchAnswer, error) {
+			found, err := s.services.Gate.KillSwitch(ctx, c.Caller.Workspace)
+			return &switchAnswer{found}, err
+		})
+	wire.Handle(s.Server, wire.Operation{
+		ID: "put-kill-switch", Method: http.MethodPut, Path: "/v1/kill-switch", Tag: "policies", Summary: "Throw or lift the kill switch",
+		Detail: "It beats every policy and approval, reaches what is under way, and holds over a restart.",
+	}, func(ctx context.Context, c wire.Call, in *struct{ Body switchRequest }) (*switchAnswer, error) {
+		turn := s.services.Gate.LiftKillSwitch
+		if in.Body.On {
+			turn = s.services.Gate.ThrowKillSwitch
+		}
+		now, err := turn(context.WithoutCancel(ctx), c.Origin(), c.Caller.Workspace, in.Body.Reason)
+		return &switchAnswer{now}, err
+	})
+}
+
+// bundle returns the policy that was named.
+func (s *Server) bundle(p PolicyChoice) (policy.Bundle, error) {
+	switch {
+	case p.YAML != "" && p.Cedar != "" || (p.YAML != "" || p.Cedar != "") && (p.Policy != "" || p.Overrides != nil):
+		return policy.Bundle{}, fault.New(fault.Invalid, "policy_ambiguous", "name one policy: a preset with overrides, yaml, or cedar")
+	case p.YAML != "":
+		return s.services.Gate.ReadPolicy([]byte(p.YAML), false)
+	case p.Cedar != "":
+		return s.services.Gate.ReadPolicy([]byte(p.Cedar), true)
+	}
+	return s.services.Gate.Resolve(p.Policy, p.Overrides)
+}
+
+func (s *Server) validate(ctx context.Context, c wire.Call, in *struct{ Body validateRequest }) (*struct{ Body validated }, error) {
+	b, err := s.bundle(in.Body.PolicyChoice)
+	if err != nil {
+		return nil, err
+	}
+	out := validated{Valid: true, Bundle: b}
+	if in.Body.Operation != nil {
+		e, err := s.preview(ctx, c, space.Space{Workspace: c.Caller.Workspace}, b, in.Body.Operation)
+		if err != nil {
+			return nil, err
+		}
+		d, allowed := e.Decision, e.Decision.Allowed()
+		out.Decision, out.Allowed, out.Reason, out.Code, out.Hint = d.Outcome, &allowed, d.Reason, d.ReasonCode, d.Suggestion
+	}
+	return &struct{ Body validated }{out}, nil
+}
+
+func (s *Server) explain(ctx context.Context, c wire.Call, in *struct{ Body explainRequest }) (*struct{ Body policy.Explanation }, error) {
+	choice := in.Body.PolicyChoice
+	sp := space.Space{Workspace: c.Caller.Workspace}
+	var b policy.Bundle
+	var err error
+	if in.Body.Space == "" {
+		b, err = s.bundle(choice)
+	} else {
+		if choice.Policy != "" || choice.Overrides != nil || choice.YAML != "" || choice.Cedar != "" {
+			return nil, fault.New(fault.Invalid, "policy_ambiguous", "name a space or a policy, not both")
+		}
+		if sp, err = s.services.Keeper.Space(ctx, c.Caller.Workspace, in.Body.Space); err == nil {
+			b, err = s.services.Gate.Bundle(ctx, c.Caller.Workspace, sp.Bundle)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	e, err := s.preview(ctx, c, sp, b, in.Body.Operation)
+	return &struct{ Body policy.Explanation }{e}, err
+}
+
+// preview explains what would be decided if the caller's agent sent the operation.
+func (s *Server) preview(ctx context.Context, c wire.Call, sp space.Space, b policy.Bundle, raw json.RawMessage) (policy.Explanation, error) {
+	sent, err := json.Marshal(struct {
+		ProtocolVersion string            `json:"protocolVersion"`
+		Operations      []json.RawMessage `json:"operations"`
+	}{run.Protocol, []json.RawMessage{raw}})
+	if err != nil {
+		return policy.Explanation{}, fault.Wrap(err, fault.Invalid, "operation_invalid", "the operation cannot be read")
+	}
+	m, err := run.ParseMessage(sent)
+	if err != nil {
+		return policy.Explanation{}, err
+	}
+	action, err := s.services.Executor.Preview(sp, c.Caller.Principal, b, m.Operations[0])
+	if err != nil {
+		return policy.Explanation{}, err
+	}
+	return s.services.Gate.Explain(ctx, action, &b)
+}

@@ -1,0 +1,67 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"agentbox/internal/surface/httpapi/apidoc"
+)
+
+// apiVersion is the version of the API, not of the daemon.
+const apiVersion = "1.0"
+
+// openDocument is the API document as served and as committed under api/: the same bytes for the same operations.
+func (s *Server) openDocument() []byte {
+	raw, err := json.Marshal(s.api.OpenAPI())
+	if err != nil {
+		panic(fmt.Sprintf("httpapi: write the API document: %v", err)) // it is made of the program's own types
+	}
+	var out bytes.Buffer
+	if err := json.Indent(&out, raw, "", "  "); err != nil {
+		panic(fmt.Sprintf("httpapi: write the API document: %v", err))
+	}
+	out.WriteByte('\n')
+	return out.Bytes()
+}
+
+// Object documents a field as a JSON object, where its Go type only knows that it holds JSON.
+func (s *Server) Object(schema, field string) {
+	s.schemas().Map()[schema].Properties[field] = &huma.Schema{Type: "object", AdditionalProperties: true}
+}
+
+// OpenAPI returns the API document.
+func (s *Server) OpenAPI() []byte { return s.openDocument() }
+
+// Finish adds the API document and its page, which tell about every operation that was added before.
+func (s *Server) Finish() {
+	for _, unused := range []string{"ErrorModel", "ErrorDetail"} { // huma's own form of errors
+		delete(s.schemas().Map(), unused)
+	}
+	document := s.openDocument()
+	for _, op := range []Operation{
+		{ID: "get-openapi", Method: http.MethodGet, Path: "/v1/openapi.json", Public: true},
+		{ID: "get-openapi-root", Method: http.MethodGet, Path: "/openapi.json", Public: true},
+	} {
+		s.plain(op, "application/json", "", document)
+	}
+	page, csp := apidoc.Page(s.api.OpenAPI(), s.Tags)
+	s.plain(Operation{ID: "get-docs", Method: http.MethodGet, Path: "/v1/docs", Public: true}, "text/html; charset=utf-8", csp, page)
+}
+
+// plain serves bytes that never change and that the API document does not list.
+func (s *Server) plain(op Operation, contentType, csp string, body []byte) {
+	s.admitRoute(op, nil)
+	s.mux.HandleFunc(pattern(op.Method, op.Path), func(w http.ResponseWriter, r *http.Request) {
+		if csp != "" {
+			w.Header().Set("Content-Security-Policy", csp)
+		}
+		w.Header().Set("Content-Type", contentType)
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		_, _ = w.Write(body) // the reader has gone
+	})
+}
