@@ -1,0 +1,161 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"net/http"
+	"strconv"
+
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/run"
+)
+
+// RunRequest asks for a run.
+type RunRequest struct {
+	Message // as the agent wrote it; the daemon judges it
+
+	Context     *RunContext `json:"context,omitempty"`
+	Agent       *RunAgent   `json:"agent,omitempty"`
+	Title       string      `json:"title,omitempty"`
+	WaitSeconds int64       `json:"wait"` // 0 answers at once
+
+	IdempotencyKey string `json:"-"`
+}
+
+// Message is an operations message whose operations are not read here.
+type Message struct {
+	ProtocolVersion json.RawMessage `json:"protocolVersion,omitempty"`
+	Operations      json.RawMessage `json:"operations,omitempty"`
+}
+
+// ParseMessage reads an operations message and refuses fields that it does not have.
+func ParseMessage(raw []byte) (Message, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return Message{}, fault.Wrap(err, fault.Invalid, "operation_invalid", "an operations message is a JSON object")
+	}
+	m := Message{ProtocolVersion: fields["protocolVersion"], Operations: fields["operations"]}
+	for name := range fields {
+		if name != "protocolVersion" && name != "operations" {
+			return Message{}, fault.New(fault.Invalid, "operation_invalid", "an operations message has the fields protocolVersion and operations, and no %.64q", name)
+		}
+	}
+	return m, nil
+}
+
+// RunContext is what the agent sees first.
+type RunContext struct {
+	Files []string `json:"files,omitempty"`
+}
+
+// RunAgent says who acts.
+type RunAgent struct {
+	Name string `json:"name"`
+}
+
+// RunFilter selects runs.
+type RunFilter struct {
+	Space  id.Space
+	Status string
+	Page
+}
+
+// RunList is a page of runs, the newest first.
+type RunList struct {
+	Runs []run.Run `json:"runs"`
+	Next string    `json:"next_cursor"` // empty at the end
+}
+
+// RunShown is a run with its events message.
+type RunShown struct {
+	run.Run
+	Result run.Events `json:"result"`
+}
+
+// CreateRun starts a run and returns its events message as it is when the run ends, pauses, or the wait is over.
+func (c *Client) CreateRun(ctx context.Context, s id.Space, q RunRequest) (run.Events, error) {
+	var e run.Events
+	err := c.call(ctx, http.MethodPost, spacePath(s)+"/runs", nil, q, &e, idempotent(q.IdempotencyKey))
+	return e, err
+}
+
+// Runs lists runs.
+func (c *Client) Runs(ctx context.Context, f RunFilter) (RunList, error) {
+	var l RunList
+	err := c.get(ctx, "/v1/runs", f.values("space_id", string(f.Space), "status", f.Status), &l)
+	return l, err
+}
+
+// Run returns a run with its result events.
+func (c *Client) Run(ctx context.Context, r id.Run) (RunShown, error) {
+	var found RunShown
+	err := c.get(ctx, join("/v1/runs/", escape(string(r))), nil, &found)
+	return found, err
+}
+
+// CancelRun ends a run and every process of it.
+func (c *Client) CancelRun(ctx context.Context, r id.Run, reason string) (run.Run, error) {
+	found, err := c.Run(ctx, r)
+	if err != nil {
+		return run.Run{}, err
+	}
+	var cancelled run.Run
+	body := map[string]string{}
+	if reason != "" {
+		body["reason"] = reason
+	}
+	err = c.post(ctx, join(spacePath(found.Space), "/runs/", escape(string(r)), "/cancel"), body, &cancelled)
+	return cancelled, err
+}
+
+// The kinds of frame.
+const (
+	FrameOperation = "operation" // an operation begins; Data is a run.Operation
+	FrameResult    = "event"     // its result event; Data is a run.Result
+	FrameStdout    = "stdout"    // Data is an Output
+	FrameStderr    = "stderr"
+	FrameComplete  = "complete" // the run has ended; always the last
+)
+
+// Frame is a piece of a run while it comes.
+type Frame struct {
+	N    uint64          `json:"n"` // from 1, without gaps
+	Kind string          `json:"kind"`
+	Data json.RawMessage `json:"data"`
+}
+
+// Output is a piece of what a command prints.
+type Output struct {
+	Operation string `json:"operationId"`
+	Data      string `json:"data"`
+	Encoding  string `json:"encoding"` // utf-8 or base64
+}
+
+// FollowRun yields the frames of a run from a number on (0 for the first), as they come. It ends after FrameComplete and not before, unless
+// it yields an error or ctx ends: a connection that breaks is taken up again behind the last frame.
+func (c *Client) FollowRun(ctx context.Context, s id.Space, r id.Run, from uint64) iter.Seq2[Frame, error] {
+	return func(yield func(Frame, error) bool) {
+		path := join(spacePath(s), "/runs/", escape(string(r)), "/stream")
+		next := max(from, 1)
+		for m, err := range c.follow(ctx, path, nil, func() (string, string) { return "from", strconv.FormatUint(next, 10) }) {
+			if err != nil {
+				yield(Frame{}, err)
+				return
+			}
+			f := Frame{Kind: m.name, Data: json.RawMessage(m.data)}
+			if f.N, err = strconv.ParseUint(m.id, 10, 64); err != nil || f.N != next || !json.Valid(f.Data) {
+				yield(Frame{}, fault.New(fault.Internal, "stream_broken", "frame %.20q follows %d, or cannot be read", m.id, next-1))
+				return
+			}
+			next = f.N + 1
+			if !yield(f, nil) || f.Kind == FrameComplete {
+				return
+			}
+		}
+		if ctx.Err() != nil {
+			yield(Frame{}, fault.Wrap(ctx.Err(), fault.Unavailable, "interrupted", "the stream was given up"))
+		}
+	}
+}

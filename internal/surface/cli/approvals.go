@@ -1,0 +1,217 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"agentbox/internal/client"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+)
+
+// approvals are the commands about what waits for a person.
+func approvals(i *invocation) *cobra.Command {
+	list := approvalList(i)
+	c := &cobra.Command{
+		Use: "approvals", Aliases: []string{"approval"}, Short: "List and answer what waits for a person", Args: cobra.NoArgs,
+		Example: "  agentbox approvals\n  agentbox approvals show appr_...\n  agentbox approvals approve appr_...\n  agentbox approvals deny appr_... --reason 'use the staging copy'",
+		RunE:    list.RunE,
+	}
+	c.Flags().AddFlagSet(list.Flags())
+	c.AddCommand(list, approvalShow(i), decide(i, "approve", "Allow exactly what is asked, once"), decide(i, "deny", "Refuse it; the run goes on with the next operation"),
+		decide(i, "hold", "Say that somebody looks into it; a final answer follows"))
+	return c
+}
+
+func approvalList(i *invocation) *cobra.Command {
+	var status string
+	c := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List what waits for a person", Args: cobra.NoArgs}
+	c.Flags().StringVar(&status, "status", "", "only those: pending, held, approved, denied or expired (default: pending and held)")
+	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		api, err := i.connect()
+		if err != nil {
+			return err
+		}
+		found, err := open(cmd.Context(), api, status)
+		if err != nil {
+			return err
+		}
+		return i.show(found, func(p *printer) {
+			now := i.Clock.Now()
+			rows := make([][]cell, len(found))
+			for n, a := range found {
+				colour := ""
+				if waits(a) {
+					colour = yellow
+				}
+				rows[n] = []cell{text(string(a.ID)), {plain(string(a.Status)), colour}, {ago(now, a.RequestedAt), faint}, {ahead(now, a.ExpiresAt), faint}, text(a.Title)}
+			}
+			p.table("Nothing waits for a person.", []string{"approval", "status", "asked", "expires", "what"}, rows)
+			if len(rows) > 0 && status == "" {
+				p.line("%s", p.paint(faint, "\nagentbox approvals show|approve|deny|hold APPROVAL"))
+			}
+		})
+	}
+	return c
+}
+
+// open returns the approvals in a state; without one, those that wait.
+func open(ctx context.Context, api *client.Client, status string) ([]policy.Approval, error) {
+	states := []string{status}
+	if status == "" {
+		states = []string{string(policy.Pending), string(policy.Held)}
+	}
+	found := []policy.Approval{}
+	for _, state := range states {
+		part, err := all(func(cursor string) ([]policy.Approval, string, error) {
+			page, err := api.Approvals(ctx, client.ApprovalFilter{Status: state, Page: client.Page{Cursor: cursor, Limit: 100}})
+			return page.Approvals, page.Next, err
+		})
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, part...)
+	}
+	return found, nil
+}
+
+// waits reports whether an approval has no final answer yet.
+func waits(a policy.Approval) bool { return a.Status == policy.Pending || a.Status == policy.Held }
+
+func approvalShow(i *invocation) *cobra.Command {
+	return &cobra.Command{
+		Use: "show APPROVAL", Short: "Show what is asked, why, and what it can change", Args: cobra.ExactArgs(1), ValidArgsFunction: i.completeApprovals,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			api, err := i.connect()
+			if err != nil {
+				return err
+			}
+			a, err := api.Approval(cmd.Context(), id.Approval(args[0]))
+			if err != nil {
+				return err
+			}
+			return i.show(a, func(p *printer) { p.approval(i, a) })
+		},
+	}
+}
+
+func (p *printer) approval(i *invocation, a policy.Approval) {
+	now := i.Clock.Now()
+	p.question(a)
+	p.fields("status", string(a.Status), "asked", ago(now, a.RequestedAt)+" by "+string(a.RequestedBy), "expires", ahead(now, a.ExpiresAt),
+		"run", string(a.Run), "operation", a.Operation, "action", a.ActionHash.String(), "policy", a.Bundle.String(),
+		"decided by", string(a.DecidedBy), "reason", a.Reason, "standing", string(a.Standing))
+}
+
+// question writes what a person is asked. What the agent says about it stands apart and is marked.
+func (p *printer) question(a policy.Approval) {
+	p.line("%s  %s", p.paint(bold, oneLine(a.Title, 0)), p.paint(faint, string(a.ID)))
+	p.fields("what", a.Question.What, "why", a.Question.Why, "impact", a.Question.Impact, "not sealed", strings.Join(a.Question.Unsealed, "; "))
+	if a.Question.AgentWords != "" {
+		p.line("%s", p.paint(faint, "the agent's own words, not checked: "+oneLine(a.Question.AgentWords, 400)))
+	}
+}
+
+func decide(i *invocation, verb, short string) *cobra.Command {
+	var reason, scope, expires string
+	c := &cobra.Command{Use: verb + " APPROVAL", Short: short, Args: cobra.ExactArgs(1), ValidArgsFunction: i.completeApprovals}
+	c.Flags().StringVar(&reason, "reason", "", "why; the agent reads it")
+	if verb == "approve" {
+		c.Flags().StringVar(&scope, "scope", "", "what else it covers: once, run, room, workspace or template (default once)")
+		c.Flags().StringVar(&expires, "for", "", "how long a standing approval lasts, for example 8h")
+	}
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		answer := client.Answer{Decision: verb, Reason: reason, Scope: policy.Scope(scope)}
+		if expires != "" {
+			d, err := parseSpan(expires)
+			if err != nil {
+				return err
+			}
+			answer.ExpiresAt = i.Clock.Now().Add(d)
+		}
+		api, err := i.connect()
+		if err != nil {
+			return err
+		}
+		a, err := api.Decide(cmd.Context(), id.Approval(args[0]), answer)
+		if err != nil {
+			return err
+		}
+		return i.show(a, func(p *printer) { p.line("%s is %s", a.ID, a.Status) })
+	}
+	return c
+}
+
+// answer asks the person at the terminal and sends the answer; false means that there was none.
+func (i *invocation) answer(ctx context.Context, api *client.Client, approval id.Approval) (bool, error) {
+	a, err := api.Approval(ctx, approval)
+	if err != nil || !waits(a) {
+		return err == nil, err
+	}
+	p := i.printer(i.Err)
+	p.json = false
+	p.line("")
+	p.question(a)
+	for {
+		fmt.Fprint(i.Err, p.paint(bold, "Allow it? [y]es, [n]o, or [l]ater: "))
+		line, err := i.readLine()
+		if errors.Is(err, io.EOF) {
+			fmt.Fprintln(i.Err)
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		var decision string
+		switch word, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(line)), " "); word {
+		case "y", "yes":
+			decision = "approve"
+		case "n", "no":
+			decision = "deny"
+		case "l", "later":
+			return false, nil
+		default:
+			continue
+		}
+		_, err = api.Decide(ctx, approval, client.Answer{Decision: decision})
+		return err == nil, err
+	}
+}
+
+// readLine reads one line of the person's input.
+func (i *invocation) readLine() (string, error) {
+	if i.lines == nil {
+		i.lines = bufio.NewReader(i.In)
+	}
+	line, err := i.lines.ReadString('\n')
+	if line != "" && errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return line, err
+}
+
+// completeApprovals offers what waits for a person.
+func (i *invocation) completeApprovals(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	api, err := i.connect()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	waiting, err := open(cmd.Context(), api, "")
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var found []string
+	for _, a := range waiting {
+		found = append(found, string(a.ID)+"\t"+oneLine(a.Title, 60))
+	}
+	return found, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,255 @@
+// Package cli is the command line: a client of the HTTP API for a person at a terminal or a script.
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"agentbox/internal/client"
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/space"
+)
+
+// Host is what the roof gives the command line: the surroundings of the process, and what can be done without the API.
+type Host struct {
+	In       io.Reader
+	Out, Err io.Writer
+	Getenv   func(string) string
+	Terminal bool // Out is a terminal
+	Asks     bool // In is a terminal
+	Width    int  // characters of a line of Out; 0 where nobody reads it
+	Clock    event.Clock
+	Version  string
+
+	Example []byte // the operations of the demo
+
+	// Up runs a daemon until ctx ends, and says once where it serves.
+	Up func(ctx context.Context, d Daemon, ready func(addr string)) error
+	// Doctor probes what the host can isolate.
+	Doctor func(ctx context.Context, d Daemon) ([]space.Report, error)
+}
+
+// Daemon is what an operator decides about a daemon on the command line. Empty fields mean the defaults.
+type Daemon struct {
+	DataDir string
+	Listen  string   // host:port; port 0 takes a free one
+	RootFS  string   // read-only root of the spaces
+	Sources []string // folders of the host from which spaces may be filled
+	Shadow  bool
+	Verbose bool
+}
+
+// commands are all commands, in the order in which help lists them.
+var commands = []func(*invocation) *cobra.Command{
+	up, doctor, demo,
+	spaces, execute, runs, approvals, files,
+	events, audit, policies, killSwitch,
+	version,
+}
+
+// Run executes the command line and returns the exit code.
+func Run(ctx context.Context, host Host, args []string) int {
+	i := &invocation{Host: host}
+	root := i.root()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if _, silent := errors.AsType[*ended](err); err != nil && !silent {
+		i.json = i.json || asksForJSON(args) // a wrong flag may keep the rest from being read
+		complain(host.Err, i.printer(host.Err), err)
+	}
+	return exitCode(err)
+}
+
+func asksForJSON(args []string) bool {
+	for _, a := range args {
+		if a == "--json" {
+			return true
+		}
+	}
+	return false
+}
+
+// invocation is one command line with its global flags.
+type invocation struct {
+	Host
+	data, url, key string
+	json           bool
+	lines          *bufio.Reader // of In, once something was read
+}
+
+// root makes the command tree.
+func (i *invocation) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "agentbox",
+		Short: "Run AI agents that do real work without having to be trusted",
+		Long: "Agentbox runs what agents ask for in isolated spaces, decides on each step by policy, asks people where policy says so,\n" +
+			"and records everything in a log that proves itself. Begin with `agentbox up`, or see it all with `agentbox demo`.",
+		SilenceErrors: true, SilenceUsage: true,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(i.In)
+	root.SetOut(i.Out)
+	root.SetErr(i.Err)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fault.Wrap(err, fault.Invalid, "usage", "%s", cmd.CommandPath()).With("see: " + cmd.CommandPath() + " --help")
+	})
+	flags := root.PersistentFlags()
+	flags.BoolVar(&i.json, "json", false, "answer in JSON")
+	flags.StringVar(&i.data, "data", "", "data directory of the local daemon (AGENTBOX_HOME; default ~/.agentbox)")
+	flags.StringVar(&i.url, "url", "", "address of a daemon (AGENTBOX_URL; default: the local one's)")
+	flags.StringVar(&i.key, "key-file", "", "file that holds the API key (AGENTBOX_KEY holds a key itself; default: the local owner's)")
+	for _, make := range commands {
+		root.AddCommand(make(i))
+	}
+	wrapArgs(root)
+	return root
+}
+
+// wrapArgs turns what cobra finds wrong with arguments into faults.
+func wrapArgs(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if err := check(cmd, args); err != nil {
+				return fault.Wrap(err, fault.Invalid, "usage", "%s", cmd.CommandPath()).With("usage: " + cmd.UseLine())
+			}
+			return nil
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		wrapArgs(sub)
+	}
+}
+
+// group makes a command that only has others below it.
+func group(use, short string, subs ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	c.AddCommand(subs...)
+	return c
+}
+
+// printer returns a printer for one of the process's streams.
+func (i *invocation) printer(out io.Writer) *printer {
+	return &printer{out: out, json: i.json, colour: i.Terminal && i.Getenv("NO_COLOR") == "" && i.Getenv("TERM") != "dumb", width: i.Width}
+}
+
+// show writes a value as JSON, or for people.
+func (i *invocation) show(v any, people func(*printer)) error {
+	p := i.printer(i.Out)
+	if i.json {
+		return p.object(v)
+	}
+	people(p)
+	return nil
+}
+
+// dataDir returns the data directory of the local daemon.
+func (i *invocation) dataDir() (string, error) {
+	if i.data != "" {
+		return absolute(i.data)
+	}
+	if dir := i.Getenv("AGENTBOX_HOME"); dir != "" {
+		return absolute(dir)
+	}
+	home := i.Getenv("HOME")
+	if home == "" {
+		return "", usage("the home directory is not known; name the data directory with --data")
+	}
+	return absolute(home + "/.agentbox")
+}
+
+// connect returns a client of the daemon that was named, else of the local one.
+func (i *invocation) connect() (*client.Client, error) {
+	address, key := first(i.url, i.Getenv("AGENTBOX_URL")), i.Getenv("AGENTBOX_KEY")
+	if i.key != "" {
+		text, err := os.ReadFile(i.key)
+		if err != nil {
+			return nil, fault.Wrap(err, fault.Invalid, "key_file_unreadable", "the key file cannot be read")
+		}
+		key = strings.TrimSpace(string(text))
+	}
+	if address == "" || key == "" {
+		dir, err := i.dataDir()
+		if err != nil {
+			return nil, err
+		}
+		if address == "" {
+			found, err := locate(dir)
+			if err != nil {
+				return nil, err
+			}
+			address = found.URL()
+		} else if err := i.localOnly(address, dir); err != nil {
+			return nil, err
+		}
+		if key == "" {
+			if key, err = ownerKey(dir); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return client.New(address, key), nil
+}
+
+// localOnly keeps the local owner's key from being sent to another daemon than the local one.
+func (i *invocation) localOnly(address, dir string) error {
+	if i.key != "" || i.Getenv("AGENTBOX_KEY") != "" {
+		return nil
+	}
+	found, err := locate(dir)
+	if err != nil {
+		return err
+	}
+	want, errA := url.Parse(address)
+	have, errB := url.Parse(found.URL())
+	if errA != nil || errB != nil || want.Host != have.Host {
+		return fault.New(fault.Denied, "key_missing", "no key for %s", oneLine(address, 80)).With("set AGENTBOX_KEY or name a file with --key-file")
+	}
+	return nil
+}
+
+func first(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+func asFault(err error) (*fault.Error, bool) { return errors.AsType[*fault.Error](err) }
+
+// pairs reads NAME=VALUE arguments.
+func pairs(flag string, values []string) (map[string]string, error) {
+	if len(values) == 0 {
+		return nil, nil
+	}
+	out := map[string]string{}
+	for _, v := range values {
+		name, value, ok := strings.Cut(v, "=")
+		if !ok || name == "" {
+			return nil, usage("--%s %s: write NAME=VALUE", flag, oneLine(v, 60))
+		}
+		out[name] = value
+	}
+	return out, nil
+}
+
+// version says which program this is.
+func version(i *invocation) *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Say which version this is", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return i.show(map[string]string{"version": i.Version}, func(p *printer) { fmt.Fprintf(p.out, "agentbox %s\n", i.Version) })
+		},
+	}
+}

@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/space"
+)
+
+// up runs a daemon in the foreground.
+func up(i *invocation) *cobra.Command {
+	var d Daemon
+	c := &cobra.Command{
+		Use: "up", Short: "Run the daemon, in the foreground, until it is interrupted", Args: cobra.NoArgs,
+		Long: "Up serves the HTTP API on a loopback address. The data directory, made on the first start, holds the log, the files of the spaces and\n" +
+			"owner.key, with which the other commands find and use the daemon by themselves. After a crash it goes on where it was.",
+		Example: "  agentbox up\n  agentbox up --data ./state --listen 127.0.0.1:0",
+	}
+	d.flags(c)
+	c.Flags().StringVar(&d.Listen, "listen", "", "host:port on a loopback address; port 0 takes a free one (default 127.0.0.1:7433)")
+	c.Flags().StringArrayVar(&d.Sources, "allow-from", nil, "folder of this machine from which spaces may be filled; repeatable")
+	c.Flags().BoolVar(&d.Shadow, "shadow", false, "record what policy would refuse, and let it pass")
+	c.Flags().BoolVarP(&d.Verbose, "verbose", "v", false, "log every request")
+	c.RunE = func(cmd *cobra.Command, _ []string) (err error) {
+		if d.DataDir, err = i.dataDir(); err != nil {
+			return err
+		}
+		for n, folder := range d.Sources {
+			if d.Sources[n], err = absolute(folder); err != nil {
+				return err
+			}
+		}
+		return i.Up(cmd.Context(), d, func(addr string) {
+			_ = i.show(map[string]any{"url": "http://" + addr, "data": d.DataDir, "shadow": d.Shadow}, func(p *printer) {
+				p.line("%s serves on %s", p.paint(bold, "agentbox "+i.Version), p.paint(cyan, "http://"+addr))
+				p.fields("data", d.DataDir, "key", d.DataDir+"/owner.key (the other commands find it by themselves)", "API", "http://"+addr+"/v1/docs")
+				if d.Shadow {
+					p.line("%s", p.paint(yellow, "shadow mode: what policy would refuse is recorded and done all the same"))
+				}
+				p.line("%s", p.paint(faint, "next, in another terminal: agentbox space create; end the daemon with Ctrl-C"))
+			})
+		})
+	}
+	return c
+}
+
+func (d *Daemon) flags(c *cobra.Command) {
+	c.Flags().StringVar(&d.RootFS, "rootfs", "", "read-only root of the spaces (default: the one made by make rootfs, else this machine's own programs)")
+}
+
+// doctor says what the host can isolate.
+func doctor(i *invocation) *cobra.Command {
+	var d Daemon
+	c := &cobra.Command{
+		Use: "doctor", Short: "Try what this machine can isolate, and say how to mend what it cannot", Args: cobra.NoArgs,
+		Long: "Doctor starts a real space of every tier and tries each of its promises. It needs no daemon. It exits with 8 when no space can be made.",
+	}
+	d.flags(c)
+	c.RunE = func(cmd *cobra.Command, _ []string) (err error) {
+		if d.DataDir, err = i.dataDir(); err != nil {
+			return err
+		}
+		reports, err := i.Doctor(cmd.Context(), d)
+		if err != nil {
+			return err
+		}
+		if err := i.show(reports, func(p *printer) {
+			for _, r := range reports {
+				p.report(r)
+			}
+		}); err != nil {
+			return err
+		}
+		for _, r := range reports {
+			if r.OK || r.Limited {
+				return nil
+			}
+		}
+		return &ended{ExitUnavailable}
+	}
+	return c
+}
+
+// report writes what a tier found out about the host.
+func (p *printer) report(r space.Report) {
+	status, colour := "no space can be made", red
+	switch {
+	case r.OK:
+		status, colour = "works, with every limit enforced", green
+	case r.Limited:
+		status, colour = "works with --best-effort only: not every limit can be enforced", yellow
+	}
+	p.line("tier %s: %s", p.paint(bold, plain(r.Tier)), p.paint(colour, status))
+	if r.Start > 0 {
+		p.line("  a space starts in %s", duration(r.Start))
+	}
+	for _, c := range r.Checks {
+		mark := p.paint(green, "✓")
+		if !c.OK {
+			mark = p.paint(red, "✗")
+		}
+		p.line("  %s %s  %s", mark, padRight(oneLine(c.Name, 0), 24), p.paint(faint, oneLine(c.Detail, 0)))
+		if !c.OK && c.Mend != "" {
+			p.line("      mend: %s", plain(c.Mend))
+		}
+	}
+}
+
+// notRunning reports whether an error says that no daemon could be found.
+func notRunning(err error) bool { return fault.CodeOf(err) == "daemon_not_running" }

@@ -1,0 +1,234 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"agentbox/internal/client"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/space"
+)
+
+// demo does the main job from beginning to end, with a daemon of its own.
+func demo(i *invocation) *cobra.Command {
+	var (
+		d showcase
+	)
+	c := &cobra.Command{
+		Use: "demo", Short: "Do the main job from beginning to end, with a daemon of its own", Args: cobra.NoArgs,
+		Long: "Demo starts a daemon with a fresh data directory, makes a space, puts a real data set into it and runs the operations of\n" +
+			"examples/weather-report: two programs that work, a command that policy refuses, one that a person is asked about. It ends with the\n" +
+			"timeline, the artifacts and the proof that the log is intact.",
+	}
+	d.daemon.flags(c)
+	c.Flags().BoolVar(&d.ask, "ask", false, "ask here what a person has to decide; without it the demo answers yes")
+	c.Flags().BoolVar(&d.keep, "keep", false, "keep the data directory")
+	c.Flags().StringVar(&d.dataset, "dataset", "", "seattle-weather.csv (default: where scripts/fetch-dataset puts it)")
+	c.Flags().StringVar(&d.out, "out", "agentbox-demo", "folder for the artifacts")
+	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		d.i, d.p = i, i.printer(i.Out)
+		return d.run(cmd.Context())
+	}
+	return c
+}
+
+// showcase is one run of the demo.
+type showcase struct {
+	i            *invocation
+	p            *printer
+	daemon       Daemon
+	ask, keep    bool
+	dataset, out string
+	space        space.Space
+	files        []string
+	shown        client.RunShown
+	report       client.AuditReport
+}
+
+// showcased is the demo's answer in JSON.
+type showcased struct {
+	Space     id.Space           `json:"space_id"`
+	Run       client.RunShown    `json:"run"`
+	Artifacts []string           `json:"artifacts"`
+	Audit     client.AuditReport `json:"audit"`
+	Data      string             `json:"data,omitempty"`
+}
+
+func (d *showcase) run(ctx context.Context) (err error) {
+	if d.dataset == "" {
+		d.dataset = filepath.Join(first(d.i.Getenv("AGENTBOX_CACHE"), filepath.Join(d.i.Getenv("HOME"), ".cache", "agentbox")), "datasets", "seattle-weather.csv")
+	}
+	if _, err := os.Stat(d.dataset); err != nil {
+		return unreadable(err, d.dataset).(*fault.Error).With("fetch it with scripts/fetch-dataset, or name it with --dataset")
+	}
+	if d.daemon.DataDir, err = os.MkdirTemp("", "agentbox-demo-"); err != nil {
+		return fault.Wrap(err, fault.Unavailable, "no_data_directory", "a fresh data directory cannot be made")
+	}
+	if !d.keep {
+		defer func() { err = errors.Join(err, os.RemoveAll(d.daemon.DataDir)) }()
+	}
+	d.daemon.Listen = "127.0.0.1:0"
+
+	serving, stop := context.WithCancel(ctx)
+	ready, stopped := make(chan string, 1), make(chan error, 1)
+	go func() { stopped <- d.i.Up(serving, d.daemon, func(addr string) { ready <- addr }) }()
+	defer func() {
+		stop()
+		if ended := <-stopped; err == nil {
+			err = ended
+		}
+	}()
+	select {
+	case addr := <-ready:
+		return d.play(ctx, addr)
+	case err := <-stopped:
+		stopped <- nil
+		return err
+	}
+}
+
+// play does the job as a client of the daemon that serves on addr.
+func (d *showcase) play(ctx context.Context, addr string) error {
+	begun := d.i.Clock.Now()
+	key, err := ownerKey(d.daemon.DataDir)
+	if err != nil {
+		return err
+	}
+	api := client.New("http://"+addr, key)
+	d.chapter("A daemon serves on http://" + addr + ", its data in " + d.daemon.DataDir)
+	if err := d.prepare(ctx, api); err != nil {
+		return err
+	}
+	d.chapter("The agent's operations")
+	if err := d.operate(ctx, api); err != nil {
+		return err
+	}
+	d.chapter("The timeline")
+	if !d.p.json {
+		d.p.run(d.i, d.shown)
+	}
+	if err := d.collect(ctx, api); err != nil {
+		return err
+	}
+	if d.report, err = api.VerifyAudit(ctx); err != nil {
+		return err
+	}
+	d.chapter("The proof")
+	if !d.p.json {
+		d.p.audit(d.report)
+	}
+	if d.keep {
+		d.p.line("\nthe data directory stays: agentbox up --data %s", d.daemon.DataDir)
+	}
+	d.p.line("%s", d.p.paint(faint, "\ndone in "+duration(d.i.Clock.Now().Sub(begun))))
+	if d.p.json {
+		answer := showcased{Space: d.space.ID, Run: d.shown, Artifacts: d.files, Audit: d.report}
+		if d.keep {
+			answer.Data = d.daemon.DataDir
+		}
+		if err := d.p.object(answer); err != nil {
+			return err
+		}
+	}
+	if !d.report.Valid {
+		return &ended{ExitInternal}
+	}
+	return verdict(d.shown, false)
+}
+
+func (d *showcase) chapter(title string) { d.p.line("\n%s", d.p.paint(bold, title)) }
+
+// prepare makes the space and puts the data set into it.
+func (d *showcase) prepare(ctx context.Context, api *client.Client) error {
+	q := client.SpaceRequest{Name: "weather", Policy: "standard", TTLSeconds: int64(time.Hour / time.Second)}
+	made, err := api.CreateSpace(ctx, q)
+	if fault.CodeOf(err) == "bound_not_enforceable" {
+		q.BestEffort = true
+		made, err = api.CreateSpace(ctx, q)
+	}
+	if err != nil {
+		return err
+	}
+	d.space = made
+	d.p.line("space %s: tier %s, policy %s, no network", made.ID, made.Tier, made.Policy)
+	if len(made.Unenforced) > 0 {
+		d.p.line("%s", d.p.paint(yellow, "this machine cannot enforce "+strings.Join(made.Unenforced, ", ")+"; the demo goes on. See: agentbox doctor"))
+	}
+	content, err := os.ReadFile(d.dataset)
+	if err != nil {
+		return unreadable(err, d.dataset)
+	}
+	entry, err := api.WriteFile(ctx, made.ID, "data/seattle-weather.csv", bytes.NewReader(content), int64(len(content)), true)
+	if err != nil {
+		return err
+	}
+	d.p.line("%s: %s, %d days of weather", entry.Path, bytesize(entry.Size), bytes.Count(content, []byte("\n"))-1)
+	return nil
+}
+
+// operate runs the example.
+func (d *showcase) operate(ctx context.Context, api *client.Client) error {
+	m, err := client.ParseMessage(d.i.Example)
+	if err != nil {
+		return err
+	}
+	q := client.RunRequest{Message: m, Title: "weather report"}
+	e := execution{stream: !d.p.json, answer: d.i.answer}
+	if !d.ask {
+		e.answer = func(ctx context.Context, api *client.Client, approval id.Approval) (bool, error) {
+			a, err := api.Approval(ctx, approval)
+			if err != nil {
+				return false, err
+			}
+			if !d.p.json {
+				d.p.line("")
+				d.p.question(a)
+				d.p.line("%s\n", d.p.paint(yellow, "the demo answers yes, through the API; --ask lets you answer"))
+			}
+			_, err = api.Decide(ctx, approval, client.Answer{Decision: "approve", Reason: "the demo's own answer"})
+			return err == nil, err
+		}
+	}
+	d.shown, err = d.i.execute(ctx, api, d.space.ID, q, e)
+	return err
+}
+
+// collect copies what the run made out of the space.
+func (d *showcase) collect(ctx context.Context, api *client.Client) error {
+	d.chapter("The artifacts")
+	if d.shown.Status != run.Succeeded {
+		d.p.line("the run is %s; its files are not collected", d.shown.Status)
+		return nil
+	}
+	for _, name := range []string{"report.md", "out/weather.svg", "out/summary.json"} {
+		target := filepath.Join(d.out, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+			return fault.Wrap(err, fault.Invalid, "file_unwritable", "%s cannot be written", target)
+		}
+		content, err := api.ReadFile(ctx, d.space.ID, name)
+		if err != nil {
+			return err
+		}
+		size, err := save(target, content, true)
+		_ = content.Close()
+		if err != nil {
+			return err
+		}
+		abs, err := absolute(target)
+		if err != nil {
+			return err
+		}
+		d.files = append(d.files, abs)
+		d.p.line("%s  %s", abs, d.p.paint(faint, bytesize(size)))
+	}
+	return nil
+}

@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"agentbox/internal/client"
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+)
+
+// events is the command that reads the log.
+func events(i *invocation) *cobra.Command {
+	var (
+		q             client.EventFilter
+		run, space    string
+		follow        bool
+		most          int
+		since, before uint64
+	)
+	c := &cobra.Command{
+		Use: "events", Short: "Read the log, or follow it", Args: cobra.NoArgs,
+		Long:    "Events prints entries of the log in order: the last ones, or those from a place on. With --json each is one line, complete.",
+		Example: "  agentbox events --follow\n  agentbox events --run run_... --json | jq .event_type\n  agentbox events --type tool.invoked,approval.requested --limit 50",
+	}
+	f := c.Flags()
+	f.BoolVarP(&follow, "follow", "f", false, "go on with what happens from now on")
+	f.StringVar(&run, "run", "", "only events of this run")
+	f.StringVar(&space, "space", "", "only events of this space")
+	f.StringSliceVar(&q.Types, "type", nil, "only these types, at most 20, separated by commas")
+	f.Uint64Var(&since, "from", 0, "from this place in the workspace on")
+	f.Uint64Var(&before, "before", 0, "only events in front of this place")
+	f.IntVar(&most, "limit", 50, "how many at most, 1 to 200; of those that are already there when following")
+	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		q.Run, q.Space, q.From, q.Before, q.Limit = id.Run(run), id.Space(space), since, before, most
+		api, err := i.connect()
+		if err != nil {
+			return err
+		}
+		p := i.printer(i.Out)
+		page, err := api.Events(cmd.Context(), q)
+		if err != nil {
+			return err
+		}
+		for _, e := range page.Events {
+			if err := p.event(e); err != nil {
+				return err
+			}
+		}
+		if !follow {
+			return nil
+		}
+		if before != 0 {
+			return usage("--follow goes forward and --before backward; use one of them")
+		}
+		q.From, q.Limit = page.Next, 0
+		return i.follow(cmd.Context(), api, q, p)
+	}
+	return c
+}
+
+// follow prints events until ctx ends. A stream that breaks is taken up again behind the last event.
+func (i *invocation) follow(ctx context.Context, api *client.Client, q client.EventFilter, p *printer) error {
+	for e, err := range api.FollowEvents(ctx, q) {
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := p.event(e); err != nil {
+			return err
+		}
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return fault.New(fault.Unavailable, "stream_ended", "the daemon ended the stream of events").With("go on with: agentbox events --follow")
+}
+
+// event writes one entry of the log.
+func (p *printer) event(e event.Event) error {
+	if p.json {
+		return p.record(e)
+	}
+	var data struct {
+		Title    string `json:"title"`
+		Summary  string `json:"summary"`
+		Name     string `json:"name"`
+		Tool     string `json:"tool_name"`
+		Kind     string `json:"result_type"`
+		Decision string `json:"decision"`
+		Reason   string `json:"reason_code"`
+		Answer   string `json:"answer"`
+		Error    string `json:"error"`
+	}
+	_ = json.Unmarshal(e.Data, &data) // what does not fit is not shown
+	var words []string
+	for _, w := range []string{data.Tool, data.Name, first(data.Title, data.Summary), data.Kind, data.Decision, data.Answer, data.Reason, data.Error} {
+		if w != "" {
+			words = append(words, w)
+		}
+	}
+	colour := ""
+	switch {
+	case strings.HasSuffix(e.Type, ".failed"), strings.HasSuffix(e.Type, ".denied"), strings.HasSuffix(e.Type, ".unknown"), data.Decision == "deny":
+		colour = red
+	case strings.HasPrefix(e.Type, "approval."), data.Decision == "require_approval":
+		colour = yellow
+	}
+	rest := 0
+	if p.width > 0 {
+		rest = max(20, p.width-48)
+	}
+	p.line("%s  %s  %s  %s", p.paint(faint, pad(trimmed(float64(e.Seq)), 6)), p.paint(faint, e.OccurredAt.Local().Format("15:04:05.000")),
+		p.paint(colour, padRight(oneLine(e.Type, 24), 20)), oneLine(strings.Join(words, " · "), rest))
+	return nil
+}
+
+func pad(s string, width int) string { return strings.Repeat(" ", max(0, width-len(s))) + s }
+
+func padRight(s string, width int) string { return s + strings.Repeat(" ", max(0, width-len(s))) }

@@ -1,0 +1,199 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"agentbox/internal/client"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/run"
+)
+
+// execute is the command that runs operations in a space.
+func execute(i *invocation) *cobra.Command {
+	var (
+		e     execution
+		agent string
+	)
+	c := &cobra.Command{
+		Use: "run SPACE OPERATIONS.json", Short: "Run operations in a space", Args: cobra.ExactArgs(2), ValidArgsFunction: i.completeSpaces,
+		Long: "Run sends an operations message of protocol 1.0 (- reads it from standard input), waits for the run, and shows its timeline.\n" +
+			"It exits with 0 when the run is completed, 7 when it waits for a person, 1 when it failed; see also --strict.",
+		Example: "  agentbox run spc_... operations.json --stream\n  agentbox run spc_... operations.json --ask\n  generate | agentbox run spc_... - --json",
+	}
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		message, err := i.operations(args[1])
+		if err != nil {
+			return err
+		}
+		if agent != "" {
+			message.Agent = &client.RunAgent{Name: agent}
+		}
+		if len(e.context) > 0 {
+			message.Context = &client.RunContext{Files: e.context}
+		}
+		message.Title, message.IdempotencyKey = e.title, e.key
+		if e.ask {
+			e.answer = i.answer
+		}
+		api, err := i.connect()
+		if err != nil {
+			return err
+		}
+		shown, err := i.execute(cmd.Context(), api, id.Space(args[0]), message, e)
+		if err != nil {
+			return err
+		}
+		if !e.stream || !i.json {
+			if err := i.show(shown, func(p *printer) {
+				p.line("")
+				p.run(i, shown)
+			}); err != nil {
+				return err
+			}
+		}
+		return verdict(shown, e.strict)
+	}
+	f := c.Flags()
+	f.BoolVar(&e.stream, "stream", false, "show operations and output as they come; with --json one frame per line")
+	f.BoolVar(&e.ask, "ask", false, "ask here what a person has to decide, and go on")
+	f.BoolVar(&e.strict, "strict", false, "exit with 6 when an operation was refused and with 1 when one failed")
+	f.StringVar(&agent, "agent", "", "name of the agent that acts (default: the space's own)")
+	f.StringArrayVar(&e.context, "context", nil, "file of the space whose content opens the events; repeatable")
+	f.StringVar(&e.title, "title", "", "what the run is about")
+	f.StringVar(&e.key, "idempotency-key", "", "the same key and operations run once, however often they are sent")
+	return c
+}
+
+// execution is how a run is watched.
+type execution struct {
+	stream, ask, strict bool
+	answer              func(ctx context.Context, api *client.Client, approval id.Approval) (bool, error) // nil: nobody is asked here
+	context             []string
+	title, key          string
+}
+
+// operations reads an operations message as it is; the daemon judges it.
+func (i *invocation) operations(name string) (client.RunRequest, error) {
+	var (
+		raw []byte
+		err error
+	)
+	if name == "-" {
+		raw, err = io.ReadAll(i.In)
+	} else {
+		raw, err = os.ReadFile(name)
+	}
+	if err != nil {
+		return client.RunRequest{}, unreadable(err, name)
+	}
+	m, err := client.ParseMessage(raw)
+	if err != nil {
+		return client.RunRequest{}, err.(*fault.Error).With(`it looks like {"protocolVersion": "1.0", "operations": [{"type": "message", "content": "hello"}]}`)
+	}
+	return client.RunRequest{Message: m}, nil
+}
+
+// execute starts a run and follows it until it ends, or waits for a person whom nobody asks here.
+func (i *invocation) execute(ctx context.Context, api *client.Client, s id.Space, q client.RunRequest, e execution) (client.RunShown, error) {
+	begun, err := api.CreateRun(ctx, s, q)
+	if err != nil {
+		return client.RunShown{}, err
+	}
+	r := id.Run(begun.RunID)
+	w := &watch{i: i, p: i.printer(i.Out), quiet: !e.stream}
+	for {
+		pending, err := w.follow(ctx, api, s, r)
+		if ctx.Err() != nil {
+			return client.RunShown{}, fault.Wrap(context.Canceled, fault.Unavailable, "interrupted", "the run %s goes on", r).
+				With("watch it with: agentbox runs show " + string(r) + "; end it with: agentbox runs cancel " + string(r))
+		}
+		if err != nil {
+			return client.RunShown{}, err
+		}
+		if pending == "" || e.answer == nil {
+			break
+		}
+		answered, err := e.answer(ctx, api, pending)
+		if err != nil {
+			return client.RunShown{}, err
+		}
+		if !answered {
+			break
+		}
+	}
+	return api.Run(ctx, r)
+}
+
+// verdict turns how a run ended into how the command ends.
+func verdict(r client.RunShown, strict bool) error {
+	switch r.Status {
+	case run.AwaitingApproval:
+		return &ended{ExitWaiting}
+	case run.Failed, run.Cancelled:
+		return &ended{ExitInternal}
+	case run.Succeeded:
+	default:
+		return &ended{ExitUnavailable}
+	}
+	if !strict {
+		return nil
+	}
+	code := ExitOK
+	for _, e := range r.Result.Events {
+		switch {
+		case e.Type == run.ResPolicyDenied:
+			return &ended{ExitRefused}
+		case e.Type == run.ResApprovalRequired || e.OperationID == "":
+		case !e.OK():
+			code = ExitInternal
+		}
+	}
+	if code != ExitOK {
+		return &ended{code}
+	}
+	return nil
+}
+
+// watch shows the frames of a run.
+type watch struct {
+	i     *invocation
+	p     *printer
+	quiet bool
+	next  uint64 // number of the next frame; 0 for the first
+	rest  []byte // of a character that came in two pieces
+	open  bool   // the last line of output has no end yet
+}
+
+// follow shows frames until the run ends or waits for a person; then it returns the approval.
+func (w *watch) follow(ctx context.Context, api *client.Client, s id.Space, r id.Run) (id.Approval, error) {
+	for {
+		var pending id.Approval
+		done := false
+		for f, err := range api.FollowRun(ctx, s, r, w.next) {
+			if err != nil {
+				return "", err
+			}
+			w.next = f.N + 1
+			if done, pending, err = w.frame(f); err != nil {
+				return "", err
+			}
+			if done || pending != "" {
+				break
+			}
+		}
+		if done || ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+		if pending == "" {
+			continue
+		}
+		if a, err := api.Approval(ctx, pending); err != nil || waits(a) {
+			return pending, err
+		}
+	}
+}

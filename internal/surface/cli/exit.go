@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"agentbox/internal/domain/fault"
+)
+
+// The exit codes. Kinds says which fault ends a command with which.
+const (
+	ExitOK          = 0
+	ExitInternal    = 1 // a defect, a broken host, or a run that ended with an error
+	ExitInvalid     = 2 // wrong usage or a malformed request
+	ExitConflict    = 3 // it clashes with the present state
+	ExitDenied      = 4 // not authenticated, or not for this principal
+	ExitNotFound    = 5
+	ExitRefused     = 6 // policy refused it
+	ExitWaiting     = 7 // a person has to decide first
+	ExitUnavailable = 8 // the daemon cannot be reached, or not now
+	ExitExhausted   = 9 // a limit, a quota or a rate is used up
+)
+
+// kinds maps every kind of fault to its exit code.
+var kinds = map[fault.Kind]int{
+	fault.Internal:    ExitInternal,
+	fault.Invalid:     ExitInvalid,
+	fault.Denied:      ExitDenied,
+	fault.Waiting:     ExitWaiting,
+	fault.NotFound:    ExitNotFound,
+	fault.Conflict:    ExitConflict,
+	fault.Exhausted:   ExitExhausted,
+	fault.Unavailable: ExitUnavailable,
+}
+
+// refusals are the codes of faults by which the gate, not the door, said no.
+var refusals = map[string]bool{
+	"policy_denied":      true,
+	"policy_forbids":     true,
+	"no_policy_allows":   true,
+	"kill_switch_active": true,
+	"limit_exceeded":     true,
+	"unknown_action":     true,
+	"approval_denied":    true,
+}
+
+// exitCode returns the code for an error that ends a command.
+func exitCode(err error) int {
+	if quiet, ok := errors.AsType[*ended](err); ok {
+		return quiet.code
+	}
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.Is(err, context.Canceled):
+		return 130 // as a shell says it of an interrupt
+	case refusals[fault.CodeOf(err)]:
+		return ExitRefused
+	}
+	return kinds[fault.KindOf(err)]
+}
+
+// ended is how a command ends that has said everything already and whose exit code still tells something.
+type ended struct{ code int }
+
+// Error is never shown.
+func (e *ended) Error() string { return "ended" }
+
+// usage makes the fault of a command that was called wrongly.
+func usage(format string, args ...any) error {
+	return fault.New(fault.Invalid, "usage", format, args...)
+}

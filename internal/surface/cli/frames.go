@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"agentbox/internal/client"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/run"
+)
+
+// frame shows one frame. It says whether the run has ended, or which approval it waits for.
+func (w *watch) frame(f client.Frame) (done bool, pending id.Approval, err error) {
+	var result run.Result
+	if f.Kind == "event" {
+		if err := json.Unmarshal(f.Data, &result); err != nil {
+			return false, "", fault.Wrap(err, fault.Internal, "frame_unreadable", "frame %d of the run cannot be read", f.N)
+		}
+		if result.Type == run.ResApprovalRequired {
+			pending = id.Approval(result.ApprovalID)
+		}
+	}
+	switch {
+	case w.quiet:
+	case w.p.json:
+		if err := w.p.record(f); err != nil {
+			return false, "", err
+		}
+	default:
+		if err := w.show(f, result); err != nil {
+			return false, "", err
+		}
+	}
+	return f.Kind == "complete", pending, nil
+}
+
+// show writes a frame for people.
+func (w *watch) show(f client.Frame, result run.Result) error {
+	switch f.Kind {
+	case "operation":
+		var op run.Operation
+		if err := json.Unmarshal(f.Data, &op); err != nil {
+			return fault.Wrap(err, fault.Internal, "frame_unreadable", "frame %d of the run cannot be read", f.N)
+		}
+		w.p.line("%s %s  %s", w.p.paint(cyan, "▸"), w.p.paint(bold, plain(op.Type)), oneLine(op.Summary(), max(20, w.p.width-16)))
+	case "stdout", "stderr":
+		var out struct {
+			Data     string `json:"data"`
+			Encoding string `json:"encoding"`
+		}
+		if err := json.Unmarshal(f.Data, &out); err != nil {
+			return fault.Wrap(err, fault.Internal, "frame_unreadable", "frame %d of the run cannot be read", f.N)
+		}
+		data := []byte(out.Data)
+		if out.Encoding == "base64" {
+			var err error
+			if data, err = base64.StdEncoding.DecodeString(out.Data); err != nil {
+				return fault.Wrap(err, fault.Internal, "frame_unreadable", "frame %d of the run cannot be read", f.N)
+			}
+		}
+		w.output(data, map[string]string{"stderr": yellow}[f.Kind])
+	case "event":
+		w.flush()
+		words, colour := said(result)
+		mark := map[string]string{green: "✓", red: "✗", yellow: "?"}[colour]
+		w.p.line("  %s %s", w.p.paint(colour, mark), w.p.paint(colour, oneLine(words, 0)))
+		if result.Suggestion != "" {
+			w.p.line("  %s", oneLine(result.Suggestion, 0))
+		}
+	}
+	return nil
+}
+
+// output writes what a command prints, line by line, behind a bar. A character that comes in two pieces is put together first.
+func (w *watch) output(data []byte, colour string) {
+	data = append(w.rest, data...)
+	whole := len(data)
+	for back := 1; back <= min(utf8.UTFMax-1, len(data)); back++ {
+		if utf8.RuneStart(data[len(data)-back]) {
+			if !utf8.FullRune(data[len(data)-back:]) {
+				whole = len(data) - back
+			}
+			break
+		}
+	}
+	text := string(data[:whole])
+	w.rest = append([]byte(nil), data[whole:]...)
+	text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
+	for part := range strings.Lines(text) {
+		if !w.open {
+			fmt.Fprint(w.p.out, w.p.paint(faint, "  │ "))
+		}
+		line, ends := strings.CutSuffix(part, "\n")
+		fmt.Fprint(w.p.out, w.p.paint(colour, plain(line)))
+		if w.open = !ends; ends {
+			fmt.Fprintln(w.p.out)
+		}
+	}
+}
+
+// flush ends a line of output that the command left open.
+func (w *watch) flush() {
+	if len(w.rest) > 0 {
+		rest := w.rest
+		w.rest = nil
+		fmt.Fprint(w.p.out, plain(string(rest)))
+		w.open = true
+	}
+	if w.open {
+		fmt.Fprintln(w.p.out)
+		w.open = false
+	}
+}

@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"agentbox/internal/domain/fault"
+)
+
+// located is what a daemon writes into its data directory while it serves.
+type located struct {
+	Addr string `json:"addr"` // host:port
+	PID  int    `json:"pid"`
+}
+
+// URL returns the address of the API.
+func (l located) URL() string { return "http://" + l.Addr }
+
+const advice = "start one with: agentbox up"
+
+// locate finds the daemon of a data directory and makes sure that it lives.
+func locate(dir string) (located, error) {
+	text, err := os.ReadFile(filepath.Join(dir, "daemon.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return located{}, fault.New(fault.Unavailable, "daemon_not_running", "no daemon runs on %s", dir).With(advice)
+	}
+	if err != nil {
+		return located{}, fault.Wrap(err, fault.Unavailable, "daemon_not_running", "the daemon's address cannot be read from %s", dir).With(advice)
+	}
+	var l located
+	if err := json.Unmarshal(text, &l); err != nil || l.Addr == "" || l.PID <= 0 {
+		return located{}, fault.New(fault.Unavailable, "daemon_not_running", "daemon.json in %s does not say where a daemon serves", dir).With(advice)
+	}
+	if err := unix.Kill(l.PID, 0); errors.Is(err, unix.ESRCH) {
+		return located{}, fault.New(fault.Unavailable, "daemon_not_running", "the daemon of %s (process %d) has ended without saying so", dir, l.PID).With(advice)
+	}
+	return l, nil
+}
+
+// ownerKey reads the key that the daemon made for its owner, and refuses one that others can read.
+func ownerKey(dir string) (string, error) {
+	path := filepath.Join(dir, "owner.key")
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", fault.Wrap(err, fault.Denied, "key_missing", "the owner's key cannot be read from %s", dir).
+			With("run this as the user who runs the daemon, or set AGENTBOX_KEY")
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return "", fault.New(fault.Denied, "key_exposed", "%s can be read by other users (mode %04o)", path, info.Mode().Perm()).With("mend it with: chmod 600 " + path)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", fault.Wrap(err, fault.Denied, "key_missing", "the owner's key cannot be read from %s", dir)
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+func absolute(path string) (string, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", fault.Wrap(err, fault.Invalid, "usage", "%s is not a path", oneLine(path, 80))
+	}
+	return abs, nil
+}

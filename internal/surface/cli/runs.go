@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"agentbox/internal/client"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/run"
+)
+
+// runs are the commands about runs.
+func runs(i *invocation) *cobra.Command {
+	return group("runs", "List, show and cancel runs", runList(i), runShow(i), runCancel(i))
+}
+
+func runList(i *invocation) *cobra.Command {
+	var (
+		in, status string
+		most       int
+	)
+	c := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List runs, the newest first", Args: cobra.NoArgs}
+	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		api, err := i.connect()
+		if err != nil {
+			return err
+		}
+		page, err := api.Runs(cmd.Context(), client.RunFilter{Space: id.Space(in), Status: status, Page: client.Page{Limit: most}})
+		if err != nil {
+			return err
+		}
+		return i.show(page.Runs, func(p *printer) {
+			now := i.Clock.Now()
+			rows := make([][]cell, len(page.Runs))
+			for n, r := range page.Runs {
+				rows[n] = []cell{text(string(r.ID)), state(r.Status), {progress(r), ""}, {ago(now, r.CreatedAt), faint}, text(string(r.Space)), text(r.Title)}
+			}
+			p.table("There are no runs; start one with: agentbox run SPACE OPERATIONS.json", []string{"run", "status", "done", "asked for", "space", "title"}, rows)
+		})
+	}
+	c.Flags().StringVar(&in, "space", "", "only runs of this space")
+	c.Flags().StringVar(&status, "status", "", "only those: queued, running, awaiting_approval, succeeded, failed or cancelled")
+	c.Flags().IntVar(&most, "limit", 20, "how many at most, 1 to 100")
+	return c
+}
+
+func progress(r run.Run) string {
+	done := 0
+	for _, o := range r.Operations {
+		if o.State == run.Done {
+			done++
+		}
+	}
+	return fmt.Sprintf("%d/%d", done, len(r.Operations))
+}
+
+// state is a run's status in its colour.
+func state(s run.Status) cell {
+	colour := map[run.Status]string{run.Succeeded: green, run.Failed: red, run.Cancelled: red, run.AwaitingApproval: yellow, run.Running: cyan}[s]
+	return cell{oneLine(string(s), 40), colour}
+}
+
+func runShow(i *invocation) *cobra.Command {
+	return &cobra.Command{
+		Use: "show RUN", Short: "Show a run's timeline", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			api, err := i.connect()
+			if err != nil {
+				return err
+			}
+			r, err := api.Run(cmd.Context(), id.Run(args[0]))
+			if err != nil {
+				return err
+			}
+			return i.show(r, func(p *printer) { p.run(i, r) })
+		},
+	}
+}
+
+// run writes a run: its timeline, then where it stands and what to do next.
+func (p *printer) run(i *invocation, r client.RunShown) {
+	p.timeline(r.Run, r.Result.Events)
+	status := state(r.Status)
+	took := ""
+	if !r.EndedAt.IsZero() && !r.StartedAt.IsZero() {
+		took = " in " + duration(r.EndedAt.Sub(r.StartedAt))
+	}
+	p.line("\nrun %s is %s%s", p.paint(bold, string(r.ID)), p.paint(status.colour, status.text), took)
+	if r.Error != "" {
+		p.line("%s", p.paint(red, plain(r.Error)))
+	}
+	if _, approval := r.Pending(); approval != "" {
+		p.line("it waits for a person: agentbox approvals show|approve|deny %s", approval)
+	}
+}
+
+func runCancel(i *invocation) *cobra.Command {
+	var reason string
+	c := &cobra.Command{Use: "cancel RUN", Short: "End a run and every process of it", Args: cobra.ExactArgs(1)}
+	c.Flags().StringVar(&reason, "reason", "", "why; it stands in the log")
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		api, err := i.connect()
+		if err != nil {
+			return err
+		}
+		r, err := api.CancelRun(cmd.Context(), id.Run(args[0]), reason)
+		if err != nil {
+			return err
+		}
+		return i.show(r, func(p *printer) { p.line("%s is %s", r.ID, r.Status) })
+	}
+	return c
+}

@@ -1,0 +1,316 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"agentbox/internal/client"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/space"
+)
+
+// spaces are the commands about spaces.
+func spaces(i *invocation) *cobra.Command {
+	c := group("space", "Make, list and end spaces, the isolated places where code runs",
+		spaceCreate(i), spaceList(i), spaceShow(i), spaceExtend(i), spaceSet(i), spaceRemove(i))
+	c.Aliases = []string{"spaces"}
+	return c
+}
+
+func spaceCreate(i *invocation) *cobra.Command {
+	var (
+		q                            client.SpaceRequest
+		env, metadata                []string
+		ttl, overrides, from         string
+		memory, disk, file, out, tmp string
+		cpu                          float64
+		pids, openFiles              int64
+	)
+	c := &cobra.Command{
+		Use: "create [NAME]", Short: "Make a space", Args: cobra.MaximumNArgs(1),
+		Example: "  agentbox space create weather\n  agentbox space create tests --policy restrictive --memory 256MiB --ttl 1h --env CI=true --from ./src.tar.gz",
+	}
+	c.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		if len(args) > 0 {
+			q.Name = args[0]
+		}
+		if q.Env, err = pairs("env", env); err != nil {
+			return err
+		}
+		if q.Metadata, err = pairs("metadata", metadata); err != nil {
+			return err
+		}
+		if ttl != "" {
+			d, err := parseSpan(ttl)
+			if err != nil {
+				return err
+			}
+			q.TTLSeconds = int64(d.Seconds())
+		}
+		limits := client.SpaceLimits{CPUMillis: int64(cpu * 1000), Pids: pids, OpenFiles: openFiles}
+		for _, b := range []struct {
+			text string
+			into *int64
+		}{{memory, &limits.MemoryBytes}, {disk, &limits.DiskBytes}, {file, &limits.FileBytes}, {out, &limits.OutputBytes}, {tmp, &limits.TmpBytes}} {
+			if b.text == "" {
+				continue
+			}
+			if *b.into, err = parseSize(b.text); err != nil {
+				return err
+			}
+		}
+		if limits != (client.SpaceLimits{}) {
+			q.Limits = &limits
+		}
+		if overrides != "" {
+			if q.PolicyOverrides, err = os.ReadFile(overrides); err != nil {
+				return unreadable(err, overrides)
+			}
+			if !json.Valid(q.PolicyOverrides) {
+				return usage("%s is not JSON", overrides)
+			}
+		}
+		if q.From, err = seed(from); err != nil {
+			return err
+		}
+		api, err := i.connect()
+		if err != nil {
+			return err
+		}
+		made, err := api.CreateSpace(cmd.Context(), q)
+		if err != nil {
+			return err
+		}
+		return i.show(made, func(p *printer) {
+			p.line("%s", made.ID)
+			for _, bound := range made.Unenforced {
+				complain(i.Err, i.printer(i.Err), fault.New(fault.Unavailable, "not_enforced", "this host does not enforce %s", bound))
+			}
+		})
+	}
+	f := c.Flags()
+	f.StringVar(&q.Policy, "policy", "", "policy preset: restrictive, standard or permissive (default standard)")
+	f.StringVar(&overrides, "overrides", "", "file with sections, as JSON, that replace those of the preset")
+	f.StringVar(&q.Description, "description", "", "what it is for")
+	f.StringVar(&q.Tier, "tier", "", "how strongly it is isolated (default auto)")
+	f.StringVar(&ttl, "ttl", "", "how long it lives, for example 90m or 7d (default 12h)")
+	f.StringArrayVar(&env, "env", nil, "NAME=VALUE in the environment of every command; repeatable")
+	f.StringArrayVar(&metadata, "metadata", nil, "NAME=VALUE for your own notes; repeatable")
+	f.StringVar(&from, "from", "", "what its files begin with: a zip, tar or tar.gz file, or a folder that the daemon's configuration allows")
+	f.StringVar(&memory, "memory", "", "memory of all its processes, for example 512MiB")
+	f.Float64Var(&cpu, "cpus", 0, "cores, for example 1.5")
+	f.Int64Var(&pids, "pids", 0, "processes and threads at once")
+	f.StringVar(&disk, "disk", "", "bytes of its files")
+	f.StringVar(&file, "file-size", "", "bytes of one file")
+	f.StringVar(&out, "output", "", "bytes that one command may print")
+	f.StringVar(&tmp, "tmp", "", "bytes of its private /tmp")
+	f.Int64Var(&openFiles, "open-files", 0, "open files of one process")
+	f.BoolVar(&q.BestEffort, "best-effort", false, "accept a host that cannot enforce every limit")
+	return c
+}
+
+// maxArchive is the largest archive that a space can start from over the API.
+const maxArchive = 20 << 20
+
+// seed reads what a space starts from: an archive is sent, a folder is named to the daemon.
+func seed(from string) (*client.SpaceSeed, error) {
+	if from == "" {
+		return nil, nil
+	}
+	info, err := os.Stat(from)
+	if err != nil {
+		return nil, unreadable(err, from)
+	}
+	if info.IsDir() {
+		abs, err := absolute(from)
+		return &client.SpaceSeed{Path: abs}, err
+	}
+	if info.Size() > maxArchive {
+		return nil, fault.New(fault.Exhausted, "archive_too_large", "%s has %s; an archive may have %s", from, bytesize(info.Size()), bytesize(maxArchive)).
+			With("make the space first, then use: agentbox files put")
+	}
+	archive, err := os.ReadFile(from)
+	if err != nil {
+		return nil, unreadable(err, from)
+	}
+	return &client.SpaceSeed{Archive: archive}, nil
+}
+
+func unreadable(err error, path string) error {
+	return fault.Wrap(err, fault.Invalid, "file_unreadable", "%s cannot be read", oneLine(path, 200))
+}
+
+func spaceList(i *invocation) *cobra.Command {
+	var status string
+	c := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List the spaces that live, the newest first", Args: cobra.NoArgs}
+	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		api, err := i.connect()
+		if err != nil {
+			return err
+		}
+		found, err := all(func(cursor string) ([]space.Space, string, error) {
+			page, err := api.Spaces(cmd.Context(), client.SpaceFilter{Status: status, Page: client.Page{Cursor: cursor, Limit: 100}})
+			return page.Spaces, page.Next, err
+		})
+		if err != nil {
+			return err
+		}
+		return i.show(found, func(p *printer) {
+			now := i.Clock.Now()
+			rows := make([][]cell, len(found))
+			for n, s := range found {
+				rows[n] = []cell{text(string(s.ID)), text(string(s.Status)), text(s.Tier), text(s.Policy), {ahead(now, s.ExpiresAt), faint}, text(s.Name)}
+			}
+			p.table("There are no spaces; make one with: agentbox space create", []string{"space", "status", "tier", "policy", "expires", "name"}, rows)
+		})
+	}
+	c.Flags().StringVar(&status, "status", "", "only those: creating, ready, running, paused or destroyed")
+	return c
+}
+
+// all reads every page of a list.
+func all[T any](next func(cursor string) ([]T, string, error)) ([]T, error) {
+	found := []T{}
+	for cursor := ""; ; {
+		page, following, err := next(cursor)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, page...)
+		if following == "" || following == cursor {
+			return found, nil
+		}
+		cursor = following
+	}
+}
+
+// onSpace makes a command about one space that shows it afterwards.
+func onSpace(i *invocation, use, short string, do func(ctx context.Context, api *client.Client, s id.Space) (space.Space, error)) *cobra.Command {
+	return &cobra.Command{
+		Use: use + " SPACE", Short: short, Args: cobra.ExactArgs(1), ValidArgsFunction: i.completeSpaces,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			api, err := i.connect()
+			if err != nil {
+				return err
+			}
+			s, err := do(cmd.Context(), api, id.Space(args[0]))
+			if err != nil {
+				return err
+			}
+			return i.show(s, func(p *printer) { p.space(i, s) })
+		},
+	}
+}
+
+func (p *printer) space(i *invocation, s space.Space) {
+	now := i.Clock.Now()
+	l := s.Limits
+	p.fields(
+		"space", string(s.ID), "name", s.Name, "description", s.Description, "status", string(s.Status), "reason", s.Reason,
+		"tier", s.Tier, "policy", s.Policy, "bundle", s.Bundle.String(), "room", string(s.Room),
+		"made", ago(now, s.CreatedAt)+" by "+string(s.CreatedBy), "expires", ahead(now, s.ExpiresAt),
+		"limits", strings.Join([]string{
+			bytesize(l.MemoryBytes) + " memory", trimmed(float64(l.CPUMillis)/1000) + " cores", trimmed(float64(l.Pids)) + " processes",
+			bytesize(l.DiskBytes) + " files", bytesize(l.FileBytes) + " a file", bytesize(l.OutputBytes) + " output",
+		}, ", "),
+		"not enforced", strings.Join(s.Unenforced, ", "), "environment", assignments(s.Env), "metadata", assignments(s.Metadata),
+	)
+}
+
+func spaceShow(i *invocation) *cobra.Command {
+	return onSpace(i, "show", "Show a space", func(ctx context.Context, api *client.Client, s id.Space) (space.Space, error) {
+		return api.Space(ctx, s)
+	})
+}
+
+func spaceExtend(i *invocation) *cobra.Command {
+	var by string
+	c := onSpace(i, "extend", "Set how long a space lives, from now on", func(ctx context.Context, api *client.Client, s id.Space) (space.Space, error) {
+		d, err := parseSpan(by)
+		if err != nil {
+			return space.Space{}, err
+		}
+		return api.ExtendSpace(ctx, s, d)
+	})
+	c.Flags().StringVar(&by, "for", "12h", "how long from now, for example 90m or 7d")
+	return c
+}
+
+func spaceSet(i *invocation) *cobra.Command {
+	var (
+		name, description string
+		env, metadata     []string
+	)
+	var c *cobra.Command
+	c = onSpace(i, "set", "Change a space's name, description, environment or metadata", func(ctx context.Context, api *client.Client, s id.Space) (space.Space, error) {
+		var change client.SpaceChange
+		var err error
+		if c.Flags().Changed("name") {
+			change.Name = &name
+		}
+		if c.Flags().Changed("description") {
+			change.Description = &description
+		}
+		if change.Env, err = replaced(c, "env", env); err != nil {
+			return space.Space{}, err
+		}
+		if change.Metadata, err = replaced(c, "metadata", metadata); err != nil {
+			return space.Space{}, err
+		}
+		if change == (client.SpaceChange{}) {
+			return space.Space{}, usage("nothing to change; name a flag: --name, --description, --env or --metadata")
+		}
+		return api.UpdateSpace(ctx, s, change)
+	})
+	f := c.Flags()
+	f.StringVar(&name, "name", "", "its name")
+	f.StringVar(&description, "description", "", "what it is for")
+	f.StringArrayVar(&env, "env", nil, "NAME=VALUE, replaces the whole environment; repeatable; an empty one removes it")
+	f.StringArrayVar(&metadata, "metadata", nil, "NAME=VALUE, replaces all metadata; repeatable; an empty one removes it")
+	return c
+}
+
+// replaced reads a map that replaces another as a whole; a single empty value empties it.
+func replaced(c *cobra.Command, flag string, values []string) (*map[string]string, error) {
+	if !c.Flags().Changed(flag) {
+		return nil, nil
+	}
+	if len(values) == 1 && values[0] == "" {
+		return &map[string]string{}, nil
+	}
+	m, err := pairs(flag, values)
+	return &m, err
+}
+
+func spaceRemove(i *invocation) *cobra.Command {
+	c := onSpace(i, "rm", "Destroy a space: its runs end, its files go, its history stays", func(ctx context.Context, api *client.Client, s id.Space) (space.Space, error) {
+		return api.DestroySpace(ctx, s)
+	})
+	c.Aliases = []string{"destroy", "delete"}
+	return c
+}
+
+// completeSpaces offers the spaces that live.
+func (i *invocation) completeSpaces(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	api, err := i.connect()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	page, err := api.Spaces(cmd.Context(), client.SpaceFilter{Page: client.Page{Limit: 100}})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var found []string
+	for _, s := range page.Spaces {
+		found = append(found, string(s.ID)+"\t"+oneLine(s.Name, 60))
+	}
+	return found, cobra.ShellCompDirectiveNoFileComp
+}

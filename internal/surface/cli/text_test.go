@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"agentbox/internal/domain/fault"
+)
+
+// TestPlainShowsWhatATerminalWouldObey escapes what moves the cursor, changes what follows or cannot be seen, and leaves the rest alone.
+func TestPlainShowsWhatATerminalWouldObey(t *testing.T) {
+	for _, c := range []struct{ name, in, want string }{
+		{"words", "naïve 日本 ✓\n\tend", "naïve 日本 ✓\n\tend"},
+		{"colour", "\x1b[31mred", `\x1b[31mred`},
+		{"carriage return", "safe\rrm -rf /", `safe\x0drm -rf /`},
+		{"backspace", "a\b", `a\x08`},
+		{"C1 control sequence introducer", "\u009b31m", `\x9b31m`},
+		{"operating system command", "\x1b]0;title\a", `\x1b]0;title\x07`},
+		{"right-to-left override", "gpj.\u202exe", `gpj.\u202exe`},
+		{"isolate", "\u2066a\u2069", `\u2066a\u2069`},
+		{"zero width", "a\u200bb", `a\u200bb`},
+		{"tag characters", "a\U000e0041", `a\U000e0041`},
+		{"byte order mark", "\ufeffa", `\ufeffa`},
+		{"invalid byte", "a\xffb", `a\xffb`},
+		{"replacement character", "a\ufffdb", "a\ufffdb"},
+		{"delete", "a\x7f", `a\x7f`},
+	} {
+		if got := plain(c.in); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// TestJSONIsHarmlessAndStillSaysTheSame reads back what was escaped.
+func TestJSONIsHarmlessAndStillSaysTheSame(t *testing.T) {
+	want := "\x1b[0m \u009b \u202e \U000e0041 <&> ok\n"
+	var out bytes.Buffer
+	if err := (&printer{out: &out}).record(map[string]string{"text": want}); err != nil {
+		t.Fatal(err)
+	}
+	if line := out.String(); !harmless(line) {
+		t.Errorf("got %q, which a terminal would obey", line)
+	}
+	var got map[string]string
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got["text"] != want {
+		t.Errorf("got %q, want %q", got["text"], want)
+	}
+}
+
+// TestOneLine cuts at a number of characters, not of bytes.
+func TestOneLine(t *testing.T) {
+	for _, c := range []struct {
+		in    string
+		width int
+		want  string
+	}{
+		{"äöü", 3, "äöü"},
+		{"äöüß", 3, "äö…"},
+		{"a\nb", 0, `a\nb`},
+		{"abc", 1, "…"},
+	} {
+		if got := oneLine(c.in, c.width); got != c.want {
+			t.Errorf("oneLine(%q, %d): got %q, want %q", c.in, c.width, got, c.want)
+		}
+	}
+}
+
+// TestSizes reads sizes back and refuses what is none.
+func TestSizes(t *testing.T) {
+	for in, want := range map[string]int64{
+		"0": 0, "512": 512, "64KiB": 64 << 10, "64k": 64 << 10, "1.5G": 3 << 29, "2 GB": 2 << 30, "1T": 1 << 40, "4096MiB": 4 << 30,
+	} {
+		if got, err := parseSize(in); err != nil || got != want {
+			t.Errorf("parseSize(%q): got %d, %v, want %d", in, got, err, want)
+		}
+	}
+	for _, in := range []string{"", "G", "-1", "1X", "1 K K", "NaN", "Inf", "1e30", "12q"} {
+		if got, err := parseSize(in); fault.KindOf(err) != fault.Invalid || err == nil {
+			t.Errorf("parseSize(%q): got %d, %v, want a refusal", in, got, err)
+		}
+	}
+}
+
+// TestSpans reads time spans and refuses what is none.
+func TestSpans(t *testing.T) {
+	for in, want := range map[string]time.Duration{"90s": 90 * time.Second, "15m": 15 * time.Minute, "7d": 168 * time.Hour, "0.5d": 12 * time.Hour} {
+		if got, err := parseSpan(in); err != nil || got != want {
+			t.Errorf("parseSpan(%q): got %v, %v, want %v", in, got, err, want)
+		}
+	}
+	for _, in := range []string{"", "0s", "-1m", "5", "d", "1w", "99999d"} {
+		if got, err := parseSpan(in); err == nil {
+			t.Errorf("parseSpan(%q): got %v, want a refusal", in, got)
+		}
+	}
+}
+
+// TestDurations writes spans the way people say them.
+func TestDurations(t *testing.T) {
+	for in, want := range map[time.Duration]string{
+		999 * time.Microsecond: "0 ms", 42 * time.Millisecond: "42 ms", 1500 * time.Millisecond: "1.5 s", 61 * time.Second: "1 min 01 s",
+		90 * time.Minute: "1 h 30 min", 47*time.Hour + 59*time.Minute: "47 h 59 min", 72 * time.Hour: "3 days", -time.Second: "-1.0 s",
+	} {
+		if got := duration(in); got != want {
+			t.Errorf("duration(%v): got %q, want %q", in, got, want)
+		}
+	}
+}
+
+// TestExitCodes gives every kind of fault its own code, and tells a refusal by policy from one at the door.
+func TestExitCodes(t *testing.T) {
+	for kind, want := range kinds {
+		if got := exitCode(fault.New(kind, "x", "x")); got != want {
+			t.Errorf("exitCode(%v): got %d, want %d", kind, got, want)
+		}
+	}
+	for kind := fault.Internal; kind <= fault.Unavailable; kind++ {
+		if _, ok := kinds[kind]; !ok {
+			t.Errorf("%v has no exit code", kind)
+		}
+	}
+	if got := exitCode(fault.New(fault.Denied, "kill_switch_active", "x")); got != ExitRefused {
+		t.Errorf("got %d, want %d", got, ExitRefused)
+	}
+}
