@@ -21,7 +21,7 @@ import (
 
 // State is what daemon.json says about the running daemon.
 type State struct {
-	Address string    `json:"addr"` // http://127.0.0.1:7433
+	Address string    `json:"addr"` // host:port
 	PID     int       `json:"pid"`
 	Started time.Time `json:"started_at"`
 	Version string    `json:"version"`
@@ -30,7 +30,7 @@ type State struct {
 // serve makes the HTTP server; it listens nowhere yet.
 func (a *App) serve(ids *id.Source, blobs blob.Store) error {
 	services := httpapi.Services{
-		Keeper: a.Keeper, Executor: a.Runs, Reader: reader.New(a.Log), Spool: spool(blobs),
+		Gate: a.Gate, Keeper: a.Keeper, Executor: a.Runs, Reader: reader.New(a.Log), Spool: spool(blobs),
 		Checks: []httpapi.Check{{Name: "log", Try: func(ctx context.Context) error {
 			_, err := a.Log.Head(ctx, id.DefaultWorkspace)
 			return err
@@ -38,10 +38,7 @@ func (a *App) serve(ids *id.Source, blobs blob.Store) error {
 	}
 	a.server = httpapi.New(wire.Config{
 		Clock: a.clock, IDs: ids, Log: a.logger,
-		Authenticate: func(ctx context.Context, bearer string) (wire.Caller, error) {
-			who, err := a.Gate.Authenticate(ctx, bearer)
-			return wire.Caller{Principal: who.Principal, Workspace: who.Workspace, Role: string(who.Role)}, err
-		},
+		Authenticate: a.Gate.Authenticate,
 	}, services, Version)
 	return nil
 }
@@ -79,7 +76,7 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 	part("execute runs", a.Runs.Run)
 	part("serve the api", func(ctx context.Context) error { return a.server.Run(ctx, listener) })
 	part("look at the clock", a.tick)
-	state := State{Address: "http://" + listener.Addr().String(), PID: os.Getpid(), Started: a.clock.Now().UTC(), Version: Version}
+	state := State{Address: listener.Addr().String(), PID: os.Getpid(), Started: a.clock.Now().UTC(), Version: Version}
 	if err := a.writeState(state); err != nil {
 		stop(err)
 	} else if ready != nil {

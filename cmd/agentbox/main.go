@@ -1,0 +1,67 @@
+// Command agentbox is the daemon and every tool to steer it, in one binary.
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	weather "agentbox/examples/weather-report"
+	"agentbox/internal/app"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/surface/cli"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := cli.Run(ctx, host(), os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+// host is this process as the command line sees it.
+func host() cli.Host {
+	width, outIsTerminal := terminal(os.Stdout)
+	_, inIsTerminal := terminal(os.Stdin)
+	return cli.Host{
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Terminal: outIsTerminal, Asks: inIsTerminal, Width: width,
+		Clock: app.Clock{}, Version: app.Version, Example: weather.Operations, Up: up,
+		Doctor: func(ctx context.Context, d cli.Daemon) ([]space.Report, error) { return app.Doctor(ctx, config(d)), nil },
+	}
+}
+
+func config(d cli.Daemon) app.Config {
+	c := app.Default(d.DataDir)
+	if d.Listen != "" {
+		c.Listen = d.Listen
+	}
+	c.RootFS, c.Sources, c.Shadow = d.RootFS, d.Sources, d.Shadow
+	return c
+}
+
+// up runs a daemon until ctx ends.
+func up(ctx context.Context, d cli.Daemon, ready func(addr string)) error {
+	level := slog.LevelWarn
+	if d.Verbose {
+		level = slog.LevelDebug
+	}
+	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	a, err := app.Open(ctx, config(d), app.Clock{}, logger)
+	if err != nil {
+		return err
+	}
+	return a.Run(ctx, func(s app.State) { ready(s.Address) })
+}
+
+// terminal returns the width of a terminal's lines, and whether the file is one.
+func terminal(f *os.File) (int, bool) {
+	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return 0, false
+	}
+	return int(size.Col), true
+}
