@@ -3,11 +3,9 @@ package sqlite
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/ncruces/go-sqlite3"
 
-	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/kernel/journal"
@@ -26,7 +24,7 @@ func (j *Journal) Document(ctx context.Context, ws id.Workspace, name, key strin
 	}
 	var d projection.Document
 	no, _ := j.watch.get(ws)
-	err := j.reading(ctx, func(r *writer) error {
+	err := j.reading(ctx, func(r *connection) error {
 		found, err := r.one(func(s *sqlite3.Stmt) { d = scanDocument(s) },
 			`SELECT d.key, d.version, d.seq, d.body FROM projections p JOIN documents d ON d.projection = p.no AND d.workspace = ? AND d.key = ? WHERE p.name = ?`, no, key, name)
 		if err == nil && !found {
@@ -49,7 +47,7 @@ func (j *Journal) Documents(ctx context.Context, q projection.Query) ([]projecti
 	docs := []projection.Document{}
 	no, _ := j.watch.get(q.Workspace)
 	sql, args := listing(q, no)
-	err = j.reading(ctx, func(r *writer) error {
+	err = j.reading(ctx, func(r *connection) error {
 		rows, err := r.rows(sql, args...)
 		if err != nil {
 			return err
@@ -57,7 +55,7 @@ func (j *Journal) Documents(ctx context.Context, q projection.Query) ([]projecti
 		for rows.Step() {
 			docs = append(docs, scanDocument(rows))
 		}
-		return errors.Join(rows.Err(), rows.Reset())
+		return finish(rows)
 	})
 	return docs, err
 }
@@ -95,13 +93,15 @@ func (j *Journal) Rebuild(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	_, err = j.do(&request{ctx: ctx, task: func(ctx context.Context) error {
+	return j.do(&request{ctx: ctx, task: func(ctx context.Context) error {
 		if err := j.rebuild(ctx, []projection.Definition{def}, nil); err != nil {
 			return err
 		}
-		return j.ledger.load(ctx, j.w)
+		if err := j.ledger.load(context.WithoutCancel(ctx), j.ledger.r); err != nil {
+			return j.fail(err)
+		}
+		return nil
 	}})
-	return err
 }
 
 // openProjections makes the documents agree with the definitions: it rebuilds what has a new version and drops what nobody defines any more.
@@ -114,8 +114,8 @@ func (j *Journal) openProjections(ctx context.Context) error {
 	for rows.Step() {
 		live[rows.ColumnText(0)] = rows.ColumnInt64(1)
 	}
-	if err := errors.Join(rows.Err(), rows.Reset()); err != nil {
-		return fmt.Errorf("read the projections: %w", err)
+	if err := finish(rows); err != nil {
+		return err
 	}
 	var changed []projection.Definition
 	for _, def := range j.set.Definitions() {
@@ -131,10 +131,7 @@ func (j *Journal) openProjections(ctx context.Context) error {
 	for name := range live {
 		dropped = append(dropped, name)
 	}
-	if err := j.rebuild(ctx, changed, dropped); err != nil {
-		return err
-	}
-	return j.ledger.load(ctx, j.w)
+	return j.rebuild(ctx, changed, dropped)
 }
 
 // rebuild folds the projections anew beside the live ones, swaps them in, and drops the live ones and those named, all in one transaction.
@@ -161,7 +158,7 @@ func (j *Journal) rebuild(ctx context.Context, defs []projection.Definition, dro
 		return err
 	}
 	old := beside.projections
-	if err := beside.begin(defs); err != nil {
+	if err := beside.number(defs); err != nil {
 		return err
 	}
 	for ws, t := range beside.tenants {
@@ -190,10 +187,10 @@ func (j *Journal) rebuild(ctx context.Context, defs []projection.Definition, dro
 	return nil
 }
 
-// begin gives each definition a new number, beyond all that were ever given to rows that may still be there.
-func (l *ledger) begin(defs []projection.Definition) error {
+// number gives each definition a new number, beyond all that were ever given to rows that may still be there.
+func (l *ledger) number(defs []projection.Definition) error {
 	next := int64(0)
-	if _, err := l.w.one(func(s *sqlite3.Stmt) { next = s.ColumnInt64(0) }, `SELECT max(no) FROM projections`); err != nil {
+	if _, err := l.r.one(func(s *sqlite3.Stmt) { next = s.ColumnInt64(0) }, `SELECT max(no) FROM projections`); err != nil {
 		return err
 	}
 	l.projections = map[string]int64{}
@@ -210,21 +207,10 @@ func (l *ledger) foldAll(ctx context.Context, ws id.Workspace, t *tenant) error 
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		sql, args := selection(journal.Query{Workspace: ws, From: from, Limit: foldedAtOnce}, t.no)
-		rows, err := l.w.rows(sql, args...)
+		l.begin()
+		events, err := l.r.read(journal.Query{Workspace: ws, From: from, Limit: foldedAtOnce}, t.no)
 		if err != nil {
 			return err
-		}
-		events := make([]event.Event, 0, foldedAtOnce)
-		for rows.Step() {
-			var e event.Event
-			if err := scanEvent(rows, ws, &e); err != nil {
-				return errors.Join(err, rows.Reset())
-			}
-			events = append(events, e)
-		}
-		if err := errors.Join(rows.Err(), rows.Reset()); err != nil {
-			return fmt.Errorf("read the log: %w", err)
 		}
 		if len(events) == 0 {
 			return fault.New(fault.Internal, "log_damaged", "workspace %s has %d events and none from %d on; run agentbox audit verify", ws, t.head, from)
@@ -233,17 +219,15 @@ func (l *ledger) foldAll(ctx context.Context, ws id.Workspace, t *tenant) error 
 		if err := l.fold(events); err != nil {
 			return err
 		}
-		docs, err := l.encode()
-		if err != nil {
+		g := &group{}
+		if err := l.finish(g); err != nil {
 			return err
 		}
-		for _, d := range docs {
-			if err := l.writeDocument(d, l.projections[d.ref.Name]); err != nil {
+		for i := range g.docs {
+			if err := l.r.writeDocument(&g.docs[i]); err != nil {
 				return err
 			}
-			d.folio.dirty = false
 		}
-		l.settle()
 	}
 	return nil
 }

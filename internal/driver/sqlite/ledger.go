@@ -2,7 +2,7 @@ package sqlite
 
 import (
 	"context"
-	"fmt"
+	"slices"
 
 	"github.com/ncruces/go-sqlite3"
 
@@ -22,19 +22,57 @@ const (
 	maxSeq        = 1<<seqBits - 1
 )
 
-// tenant is a workspace in the ledger.
+// ledger is the log as the planner sees it: what is in the file, what the committer is writing, and what the present group adds. While
+// group n is planned, group n-1 may be on its way to the file and all before it are there; so what the two last groups changed is never
+// forgotten, and everything else can be read.
+type ledger struct {
+	r   *connection
+	set *projection.Set
+
+	group       uint64 // number of the present group
+	tenants     map[id.Workspace]*tenant
+	types       map[string]int64
+	projections map[string]int64
+	nextTenant  int64
+	nextStream  int64
+	nextFolio   int64
+
+	streams map[streamRef]*line
+	folios  map[projection.Ref]*folio
+	kept    int           // bytes of folios
+	added   [2]*additions // by the present group and by the one before
+
+	// What the present group changes, in the order in which it does.
+	dirtyTenants []id.Workspace
+	dirtyStreams []streamRef
+	dirtyFolios  []projection.Ref
+	newTypes     []plannedType
+
+	broken error // the file could not be read; nothing that was planned since may be recorded
+}
+
 type tenant struct {
 	no    int64
 	head  uint64
-	dirty bool // differs from its row
+	made  bool // has a row, or will have
+	dirty bool // is among what the present group changes
 }
 
-// line is a stream in the ledger.
 type line struct {
 	no    int64
 	tip   journal.Tip
+	group uint64 // that changed it last
+	made  bool
 	dirty bool
-	made  bool // has a row
+}
+
+type folio struct {
+	no      int64 // 0 where it has no row
+	state   projection.State
+	indexes []projection.Index // of the row
+	size    int
+	group   uint64
+	dirty   bool
 }
 
 type streamRef struct {
@@ -47,111 +85,90 @@ type keyRef struct {
 	key       string
 }
 
-// folio is a document in the ledger: its state, and what of it is in the file.
-type folio struct {
-	no      int64 // of its row, 0 where it has none yet
-	state   projection.State
-	indexes []projection.Index // of the row
-	size    int
-	dirty   bool
+type additions struct {
+	uses  map[keyRef]journal.Use
+	taken map[keyRef]bool
+	ids   map[id.Event]bool
 }
 
-// ledger is the log as the committer sees it: what is in the file, and over it what the present group adds. It belongs to the committer.
-type ledger struct {
-	w   *writer
-	set *projection.Set
-
-	// A group's changes, in the order in which they came.
-	dirtyTenants []id.Workspace
-	dirtyStreams []streamRef
-	dirtyFolios  []projection.Ref
-	newTypes     []string
-
-	tenants     map[id.Workspace]*tenant
-	types       map[string]int64
-	projections map[string]int64
-	nextTenant  int64
-	nextStream  int64
-	nextFolio   int64
-
-	streams map[streamRef]*line
-	folios  map[projection.Ref]*folio
-	kept    int // bytes of folios
-	uses    map[keyRef]journal.Use
-	taken   map[keyRef]uint64
-	ids     map[id.Event]bool
-
-	broken error // the file could not be read; nothing that was planned since may be recorded
+func newAdditions() *additions {
+	return &additions{uses: map[keyRef]journal.Use{}, taken: map[keyRef]bool{}, ids: map[id.Event]bool{}}
 }
 
-// load reads what the ledger always keeps, and drops the rest, with whatever a group that was not recorded has added.
-func (l *ledger) load(ctx context.Context, w *writer) error {
-	l.w = w
-	l.uses, l.taken, l.ids = map[keyRef]journal.Use{}, map[keyRef]uint64{}, map[id.Event]bool{}
-	l.nextTenant, l.nextStream, l.nextFolio = 0, 0, 0
-	l.tenants, l.types, l.projections = map[id.Workspace]*tenant{}, map[string]int64{}, map[string]int64{}
-	for sql, row := range map[string]func(s *sqlite3.Stmt){
-		`SELECT no, name, head FROM workspaces`: func(s *sqlite3.Stmt) {
-			t := &tenant{no: s.ColumnInt64(0), head: uint64(s.ColumnInt64(2))}
+// load reads what the ledger always keeps, and forgets the rest. Nothing may be on its way to the file.
+func (l *ledger) load(ctx context.Context, r *connection) error {
+	*l = ledger{
+		r: r, set: l.set, tenants: map[id.Workspace]*tenant{}, types: map[string]int64{}, projections: map[string]int64{},
+		streams: map[streamRef]*line{}, folios: map[projection.Ref]*folio{}, added: [2]*additions{newAdditions(), newAdditions()},
+	}
+	for _, q := range []struct {
+		sql string
+		row func(s *sqlite3.Stmt)
+	}{
+		{`SELECT no, name, head FROM workspaces`, func(s *sqlite3.Stmt) {
+			t := &tenant{no: s.ColumnInt64(0), head: uint64(s.ColumnInt64(2)), made: true}
 			l.tenants[id.Workspace(s.ColumnText(1))] = t
 			l.nextTenant = max(l.nextTenant, t.no)
-		},
-		`SELECT no, name FROM projections`: func(s *sqlite3.Stmt) { l.projections[s.ColumnText(1)] = s.ColumnInt64(0) },
-		`SELECT no, name FROM types`:       func(s *sqlite3.Stmt) { l.types[s.ColumnText(1)] = s.ColumnInt64(0) },
-		`SELECT max(no) FROM streams`:      func(s *sqlite3.Stmt) { l.nextStream = s.ColumnInt64(0) },
-		`SELECT max(no) FROM documents`:    func(s *sqlite3.Stmt) { l.nextFolio = s.ColumnInt64(0) },
+		}},
+		{`SELECT no, name FROM projections`, func(s *sqlite3.Stmt) { l.projections[s.ColumnText(1)] = s.ColumnInt64(0) }},
+		{`SELECT no, name FROM types`, func(s *sqlite3.Stmt) { l.types[s.ColumnText(1)] = s.ColumnInt64(0) }},
+		{`SELECT max(no) FROM streams`, func(s *sqlite3.Stmt) { l.nextStream = s.ColumnInt64(0) }},
+		{`SELECT max(no) FROM documents`, func(s *sqlite3.Stmt) { l.nextFolio = s.ColumnInt64(0) }},
 	} {
-		s, err := w.rows(sql)
+		s, err := r.rows(q.sql)
 		if err != nil {
 			return err
 		}
 		for s.Step() {
-			row(s)
+			q.row(s)
 		}
-		if err := s.Err(); err != nil {
-			return fmt.Errorf("%s: %w", sql, err)
-		}
-		if err := s.Reset(); err != nil {
-			return fmt.Errorf("%s: %w", sql, err)
+		if err := finish(s); err != nil {
+			return err
 		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 	}
-	l.streams, l.folios, l.kept = map[streamRef]*line{}, map[projection.Ref]*folio{}, 0
-	l.settle()
 	return nil
 }
 
-// settle ends a group: what it added is in the file now.
-func (l *ledger) settle() {
-	clear(l.uses)
-	clear(l.taken)
-	clear(l.ids)
-	l.dirtyTenants, l.dirtyStreams, l.dirtyFolios, l.newTypes, l.broken = l.dirtyTenants[:0], l.dirtyStreams[:0], l.dirtyFolios[:0], l.newTypes[:0], nil
+// begin starts a group. The one before has been handed to the committer, and with it all before that one are in the file.
+func (l *ledger) begin() {
+	l.group++
+	l.added[0], l.added[1] = l.added[1], l.added[0]
+	clear(l.added[0].uses)
+	clear(l.added[0].taken)
+	clear(l.added[0].ids)
+	l.dirtyTenants, l.dirtyStreams, l.dirtyFolios, l.newTypes = l.dirtyTenants[:0], l.dirtyStreams[:0], l.dirtyFolios[:0], nil
 	if len(l.streams) > keptStreams {
-		l.streams = map[streamRef]*line{}
+		for ref, at := range l.streams {
+			if at.group+1 < l.group {
+				delete(l.streams, ref)
+			}
+		}
 	}
 	if len(l.folios) > keptDocuments || l.kept > keptBytes {
-		l.folios, l.kept = map[projection.Ref]*folio{}, 0
+		for ref, f := range l.folios {
+			if f.group+1 < l.group {
+				delete(l.folios, ref)
+				l.kept -= f.size
+			}
+		}
 	}
 }
 
 // read runs a query that returns at most one row. What it cannot read breaks the group.
 func (l *ledger) read(scan func(*sqlite3.Stmt), sql string, args ...any) (bool, error) {
-	found, err := l.w.one(scan, sql, args...)
+	found, err := l.r.one(scan, sql, args...)
 	if err != nil {
 		l.broken = err
 	}
 	return found, err
 }
 
-// tenant returns a workspace, nil if there is none yet.
-func (l *ledger) tenant(ws id.Workspace) *tenant { return l.tenants[ws] }
-
 // Head implements journal.Ledger.
 func (l *ledger) Head(ws id.Workspace) (uint64, error) {
-	if t := l.tenant(ws); t != nil {
+	if t := l.tenants[ws]; t != nil {
 		return t.head, nil
 	}
 	return 0, nil
@@ -159,23 +176,24 @@ func (l *ledger) Head(ws id.Workspace) (uint64, error) {
 
 // Tip implements journal.Ledger.
 func (l *ledger) Tip(ws id.Workspace, s event.Stream) (journal.Tip, error) {
-	line, err := l.line(ws, s)
-	if line == nil || err != nil {
+	at, err := l.line(ws, s)
+	if at == nil || err != nil {
 		return journal.Tip{}, err
 	}
-	return line.tip, nil
+	return at.tip, nil
 }
 
+// line returns a stream, nil if there is none.
 func (l *ledger) line(ws id.Workspace, s event.Stream) (*line, error) {
 	ref := streamRef{ws, s}
 	if known := l.streams[ref]; known != nil {
 		return known, nil
 	}
-	t := l.tenant(ws)
+	t := l.tenants[ws]
 	if t == nil {
 		return nil, nil
 	}
-	var found line
+	found := &line{made: true}
 	ok, err := l.read(func(row *sqlite3.Stmt) {
 		found.no, found.tip.Seq = row.ColumnInt64(0), uint64(row.ColumnInt64(1))
 		copy(found.tip.Hash[:], row.ColumnRawBlob(2))
@@ -183,17 +201,18 @@ func (l *ledger) line(ws id.Workspace, s event.Stream) (*line, error) {
 	if !ok || err != nil {
 		return nil, err
 	}
-	found.made = true
-	l.streams[ref] = &found
-	return &found, nil
+	l.streams[ref] = found
+	return found, nil
 }
 
 // Used implements journal.Ledger.
 func (l *ledger) Used(ws id.Workspace, key string) (journal.Use, bool, error) {
-	if use, ok := l.uses[keyRef{ws, key}]; ok {
-		return use, true, nil
+	for _, a := range l.added {
+		if use, ok := a.uses[keyRef{ws, key}]; ok {
+			return use, true, nil
+		}
 	}
-	t := l.tenant(ws)
+	t := l.tenants[ws]
 	if t == nil {
 		return journal.Use{}, false, nil
 	}
@@ -207,10 +226,10 @@ func (l *ledger) Used(ws id.Workspace, key string) (journal.Use, bool, error) {
 
 // Taken implements journal.Ledger.
 func (l *ledger) Taken(ws id.Workspace, key string) (bool, error) {
-	if _, ok := l.taken[keyRef{ws, key}]; ok {
+	if ref := (keyRef{ws, key}); l.added[0].taken[ref] || l.added[1].taken[ref] {
 		return true, nil
 	}
-	t := l.tenant(ws)
+	t := l.tenants[ws]
 	if t == nil {
 		return false, nil
 	}
@@ -219,7 +238,7 @@ func (l *ledger) Taken(ws id.Workspace, key string) (bool, error) {
 
 // Holds implements journal.Ledger.
 func (l *ledger) Holds(e id.Event) (bool, error) {
-	if l.ids[e] {
+	if l.added[0].ids[e] || l.added[1].ids[e] {
 		return true, nil
 	}
 	uuid, ok := uuidBytes(e)
@@ -247,10 +266,10 @@ func (l *ledger) folio(ref projection.Ref) (*folio, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &folio{}
+	f := &folio{group: l.group}
 	var body []byte
 	var version, seq uint64
-	if t := l.tenant(ref.Workspace); t != nil {
+	if t := l.tenants[ref.Workspace]; t != nil {
 		_, err = l.read(func(row *sqlite3.Stmt) {
 			f.no, version, seq = row.ColumnInt64(0), uint64(row.ColumnInt64(1)), uint64(row.ColumnInt64(2))
 			body = row.ColumnBlob(3, nil)
@@ -273,6 +292,56 @@ func (l *ledger) folio(ref projection.Ref) (*folio, error) {
 	return f, nil
 }
 
+// take adds a planned batch to what the ledger knows.
+func (l *ledger) take(b event.Batch, events []event.Event) (plannedBatch, error) {
+	t := l.tenants[b.Workspace]
+	if t == nil {
+		l.nextTenant++
+		t = &tenant{no: l.nextTenant}
+		l.tenants[b.Workspace] = t
+	}
+	planned := plannedBatch{tenantNo: t.no, key: b.Key, digest: b.Digest, events: events, streams: make([]int64, len(events)), types: make([]int64, len(events))}
+	if t.head+uint64(len(events)) > maxSeq {
+		return planned, fault.New(fault.Exhausted, "log_full", "a workspace holds at most %d events", uint64(maxSeq))
+	}
+	for i := range events {
+		e := &events[i]
+		ref := streamRef{b.Workspace, e.Stream}
+		at, err := l.line(b.Workspace, e.Stream)
+		if err != nil {
+			return planned, err
+		}
+		if at == nil {
+			l.nextStream++
+			at = &line{no: l.nextStream}
+			l.streams[ref] = at
+		}
+		if !at.dirty {
+			l.dirtyStreams = append(l.dirtyStreams, ref)
+		}
+		at.tip, at.dirty, at.group = journal.Tip{Seq: e.StreamSeq, Hash: e.Chain.Hash}, true, l.group
+		if l.types[e.Type] == 0 {
+			l.types[e.Type] = int64(len(l.types)) + 1
+			l.newTypes = append(l.newTypes, plannedType{l.types[e.Type], e.Type})
+		}
+		planned.streams[i], planned.types[i] = at.no, l.types[e.Type]
+		if e.IdempotencyKey != "" {
+			l.added[0].taken[keyRef{b.Workspace, e.IdempotencyKey}] = true
+		}
+		if b.Drafts[i].ID != "" {
+			l.added[0].ids[e.ID] = true
+		}
+	}
+	if b.Key != "" {
+		l.added[0].uses[keyRef{b.Workspace, b.Key}] = journal.Use{Digest: b.Digest, First: events[0].Seq, Count: len(events)}
+	}
+	if !t.dirty {
+		l.dirtyTenants = append(l.dirtyTenants, b.Workspace)
+	}
+	t.head, t.dirty = events[len(events)-1].Seq, true
+	return planned, nil
+}
+
 // fold folds planned events into the documents that they change.
 func (l *ledger) fold(events []event.Event) error {
 	load := func(ref projection.Ref) (projection.State, error) {
@@ -287,7 +356,7 @@ func (l *ledger) fold(events []event.Event) error {
 		if !f.dirty {
 			l.dirtyFolios = append(l.dirtyFolios, ref)
 		}
-		f.state, f.dirty = s, true
+		f.state, f.dirty, f.group = s, true, l.group
 	}
 	for i := range events {
 		if err := l.set.Fold(events[i], load, save); err != nil {
@@ -297,51 +366,53 @@ func (l *ledger) fold(events []event.Event) error {
 	return nil
 }
 
-// take adds a planned batch to what the ledger knows.
-func (l *ledger) take(b event.Batch, events []event.Event) error {
-	t := l.tenants[b.Workspace]
-	if t == nil {
-		l.nextTenant++
-		t = &tenant{no: l.nextTenant}
-		l.tenants[b.Workspace] = t
-	}
-	if t.head+uint64(len(events)) > maxSeq {
-		return fault.New(fault.Exhausted, "log_full", "a workspace holds at most %d events", uint64(maxSeq))
-	}
-	for i := range events {
-		e := &events[i]
-		at, err := l.line(b.Workspace, e.Stream)
+// finish adds to the group what its batches change, each document encoded once however many of its events changed it.
+func (l *ledger) finish(g *group) error {
+	g.docs = make([]plannedDocument, len(l.dirtyFolios))
+	for i, ref := range l.dirtyFolios {
+		f := l.folios[ref]
+		body, indexes, err := f.state.Encode()
 		if err != nil {
 			return err
 		}
-		if at == nil {
-			l.nextStream++
-			at = &line{no: l.nextStream}
-			l.streams[streamRef{b.Workspace, e.Stream}] = at
+		fresh := f.no == 0
+		if fresh {
+			l.nextFolio++
+			f.no = l.nextFolio
 		}
-		if !at.dirty {
-			l.dirtyStreams = append(l.dirtyStreams, streamRef{b.Workspace, e.Stream})
+		g.docs[i] = plannedDocument{
+			no: f.no, projection: l.projections[ref.Name], tenantNo: l.tenants[ref.Workspace].no, key: ref.Key, version: f.state.Version,
+			seq: f.state.Seq, body: body, fresh: fresh, added: without(indexes, f.indexes), removed: without(f.indexes, indexes),
 		}
-		at.tip, at.dirty = journal.Tip{Seq: e.StreamSeq, Hash: e.Chain.Hash}, true
-		if e.IdempotencyKey != "" {
-			l.taken[keyRef{b.Workspace, e.IdempotencyKey}] = e.Seq
-		}
-		if b.Drafts[i].ID != "" {
-			l.ids[e.ID] = true
-		}
-		if l.types[e.Type] == 0 {
-			l.types[e.Type] = int64(len(l.types)) + 1
-			l.newTypes = append(l.newTypes, e.Type)
-		}
+		l.kept += len(body) - f.size
+		f.indexes, f.size, f.dirty = indexes, len(body), false
 	}
-	if b.Key != "" {
-		l.uses[keyRef{b.Workspace, b.Key}] = journal.Use{Digest: b.Digest, First: events[0].Seq, Count: len(events)}
+	for _, ref := range l.dirtyStreams {
+		at := l.streams[ref]
+		g.streams = append(g.streams, plannedStream{at.no, l.tenants[ref.workspace].no, ref.stream, at.tip, !at.made})
+		at.made, at.dirty = true, false
 	}
-	if !t.dirty {
-		l.dirtyTenants = append(l.dirtyTenants, b.Workspace)
+	for _, ws := range l.dirtyTenants {
+		t := l.tenants[ws]
+		g.tenants = append(g.tenants, plannedTenant{t.no, ws, t.head, !t.made})
+		t.made, t.dirty = true, false
 	}
-	t.head, t.dirty = events[len(events)-1].Seq, true
+	g.types = l.newTypes
 	return nil
+}
+
+// without returns what of a is not in b.
+func without(a, b []projection.Index) []projection.Index {
+	if slices.Equal(a, b) {
+		return nil
+	}
+	var rest []projection.Index
+	for _, index := range a {
+		if !slices.Contains(b, index) {
+			rest = append(rest, index)
+		}
+	}
+	return rest
 }
 
 var _ journal.Ledger = (*ledger)(nil)

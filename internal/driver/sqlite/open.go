@@ -33,7 +33,7 @@ const oldestSQLite = "3.51.3"
 const busyTimeout = 5 * time.Second
 
 const (
-	readers        = 4        // connections that read at the same time
+	readers        = 4        // connections that read at the same time, beside the planner's
 	writerCachePgs = 16 << 10 // KiB of pages that the committer keeps
 	readerCachePgs = 4 << 10  // KiB of pages that each reader keeps
 )
@@ -77,7 +77,8 @@ func Open(ctx context.Context, o Options) (*Journal, error) {
 	if err := j.open(ctx); err != nil {
 		return nil, errors.Join(err, j.release())
 	}
-	j.working.Go(j.run)
+	j.working.Go(j.plan)
+	j.working.Go(j.commit)
 	return j, nil
 }
 
@@ -100,8 +101,7 @@ func (j *Journal) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w := newWriter(conn)
-	j.w = w
+	j.w = newConnection(conn)
 	if err := newEnough(conn); err != nil {
 		return err
 	}
@@ -115,11 +115,18 @@ func (j *Journal) open(ctx context.Context) error {
 	if err := conn.BusyTimeout(busyTimeout); err != nil {
 		return fmt.Errorf("set the time to wait for a lock: %w", err)
 	}
-	if err := j.ledger.load(ctx, w); err != nil {
+	if _, err := j.w.one(func(s *sqlite3.Stmt) { j.unindexed = s.ColumnInt(0) }, `SELECT sum(head - indexed) FROM workspaces`); err != nil {
 		return err
 	}
 	if err := j.openProjections(ctx); err != nil {
 		return err
+	}
+	reader, err := j.connectReader()
+	if err != nil {
+		return err
+	}
+	if err := j.ledger.load(ctx, reader); err != nil {
+		return errors.Join(err, reader.close())
 	}
 	j.watch.load(j.ledger.tenants)
 	return nil
@@ -130,7 +137,7 @@ func (j *Journal) openReadOnly(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	j.w = newWriter(conn)
+	j.w = newConnection(conn)
 	if _, err := conn.Config(sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE, true); err != nil {
 		return fmt.Errorf("keep the log as it is: %w", err)
 	}
@@ -152,7 +159,7 @@ func (j *Journal) openReadOnly(ctx context.Context) error {
 		return err
 	}
 	j.watch.load(j.ledger.tenants)
-	j.pool = make(chan *writer, 1)
+	j.pool = make(chan *connection, 1)
 	j.pool <- j.w
 	return nil
 }
@@ -168,6 +175,18 @@ func (j *Journal) connect(flags sqlite3.OpenFlag) (*sqlite3.Conn, error) {
 		return nil, fmt.Errorf("open the log: %w", err)
 	}
 	return conn, nil
+}
+
+// connectReader opens a connection that cannot write.
+func (j *Journal) connectReader() (*connection, error) {
+	conn, err := j.connect(sqlite3.OPEN_READONLY)
+	if err != nil {
+		return nil, err
+	}
+	if err := conn.Exec(`PRAGMA query_only = ON; PRAGMA mmap_size = 0; PRAGMA trusted_schema = OFF; PRAGMA cache_size = -` + strconv.Itoa(readerCachePgs)); err != nil {
+		return nil, errors.Join(fmt.Errorf("open the log for reading: %w", err), conn.Close())
+	}
+	return newConnection(conn), nil
 }
 
 // lockFile holds a lock in a file of its own until it is closed; the operating system lets go of it when the process ends, however it does.

@@ -3,9 +3,7 @@ package sqlite
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -16,16 +14,12 @@ import (
 	"agentbox/internal/kernel/journal"
 )
 
-const eventColumns = `e.place, y.name, e.id, e.recorded_at, e.correlation, e.run, e.entity, e.record, b.body, e.stream_seq`
-
-const eventTables = ` LEFT JOIN types y ON y.no = e.type LEFT JOIN bodies b ON b.place = e.place`
-
 // reading lends a connection to fn, within which it sees what was committed before.
-func (j *Journal) reading(ctx context.Context, fn func(*writer) error) error {
+func (j *Journal) reading(ctx context.Context, fn func(*connection) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	var r *writer
+	var r *connection
 	select {
 	case <-j.done:
 		return journal.ErrClosed
@@ -40,14 +34,11 @@ func (j *Journal) reading(ctx context.Context, fn func(*writer) error) error {
 	}
 	defer func() { j.pool <- r }()
 	if r == nil {
-		conn, err := j.connect(sqlite3.OPEN_READONLY)
+		opened, err := j.connectReader()
 		if err != nil {
 			return err
 		}
-		if err := conn.Exec(`PRAGMA query_only = ON; PRAGMA mmap_size = 0; PRAGMA trusted_schema = OFF; PRAGMA cache_size = -` + strconv.Itoa(readerCachePgs)); err != nil {
-			return errors.Join(fmt.Errorf("open the log for reading: %w", err), conn.Close())
-		}
-		r = newWriter(conn)
+		r = opened
 	}
 	j.reads.RLock()
 	defer j.reads.RUnlock()
@@ -68,10 +59,10 @@ func (j *Journal) Get(ctx context.Context, ws id.Workspace, e id.Event) (event.E
 		return event.Event{}, errors.Join(ctx.Err(), journal.ErrNotFound)
 	}
 	found := event.Event{}
-	err := j.reading(ctx, func(r *writer) error {
+	err := j.reading(ctx, func(r *connection) error {
 		var bad error
 		ok, err := r.one(func(s *sqlite3.Stmt) { bad = scanEvent(s, ws, &found) },
-			`SELECT `+eventColumns+` FROM events e INDEXED BY events_id`+eventTables+` WHERE e.id = ? AND e.place BETWEEN ? AND ?`,
+			`SELECT `+eventColumns+` FROM (SELECT place FROM events INDEXED BY events_id WHERE id = ?) i`+eventTables+` WHERE i.place BETWEEN ? AND ?`,
 			uuid[:], placeOf(no, 1), placeOf(no, maxSeq))
 		if err == nil && !ok {
 			return journal.ErrNotFound
@@ -87,90 +78,51 @@ func (j *Journal) Read(ctx context.Context, q journal.Query) ([]event.Event, err
 	if err != nil {
 		return nil, err
 	}
-	events := []event.Event{}
 	no, _ := j.watch.get(q.Workspace)
 	if no == 0 {
-		return events, ctx.Err()
+		return []event.Event{}, ctx.Err()
 	}
-	sql, args := selection(q, no)
-	err = j.reading(ctx, func(r *writer) error {
-		rows, err := r.rows(sql, args...)
+	var events []event.Event
+	err = j.reading(ctx, func(r *connection) error {
+		events, err = r.read(q, no)
+		return err
+	})
+	return events, err
+}
+
+// read returns what a checked query selects, from one snapshot.
+func (c *connection) read(q journal.Query, no int64) (events []event.Event, err error) {
+	parts := selection(q, no)
+	if len(parts) > 1 && c.conn.GetAutocommit() {
+		// Between the parts nothing may move from one to the other.
+		if err := c.exec(`BEGIN`); err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, c.exec(`COMMIT`)) }()
+	}
+	events = []event.Event{}
+	for _, part := range parts {
+		rows, err := c.rows(part.sql, append(part.args, int64(q.Limit-len(events)))...)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for rows.Step() {
 			events = append(events, event.Event{})
 			if err := scanEvent(rows, q.Workspace, &events[len(events)-1]); err != nil {
-				return errors.Join(err, rows.Reset())
+				return nil, errors.Join(err, rows.Reset())
 			}
 		}
-		return errors.Join(rows.Err(), rows.Reset())
-	})
-	if err != nil {
-		return nil, err
+		if err := finish(rows); err != nil {
+			return nil, err
+		}
+		if len(events) == q.Limit {
+			break
+		}
 	}
 	if q.Last {
 		slices.Reverse(events)
 	}
 	return events, nil
-}
-
-// selection writes a query in SQL. Which index serves it is said there, so that no statistics and no version of SQLite decide otherwise;
-// what is not the most selective field filters what that index finds.
-func selection(q journal.Query, no int64) (string, []any) {
-	index, order := `NOT INDEXED`, `e.place`
-	var where []string
-	var args []any
-	cond := func(sql string, with ...any) {
-		where = append(where, sql)
-		args = append(args, with...)
-	}
-	if q.Correlation != "" {
-		index = `INDEXED BY events_correlation`
-		cond(`e.correlation = ?`, string(q.Correlation))
-	}
-	if q.EntityID != "" {
-		index = `INDEXED BY events_entity`
-		cond(`e.entity = ?`, q.EntityType+entitySeparator+q.EntityID)
-	}
-	if q.Run != "" {
-		index = `INDEXED BY events_run`
-		cond(`e.run = ?`, string(q.Run))
-	}
-	lowest, highest := placeOf(no, max(q.From, 1)), placeOf(no, maxSeq)
-	if q.Before != 0 {
-		highest = placeOf(no, min(q.Before-1, maxSeq))
-	}
-	if q.From > maxSeq {
-		lowest = highest + 1
-	}
-	if q.Stream != (event.Stream{}) {
-		if len(where) == 0 {
-			index, order = `INDEXED BY events_stream`, `e.stream_seq`
-		}
-		before := uint64(maxSeq)
-		if q.Before != 0 {
-			before = min(q.Before-1, maxSeq)
-		}
-		cond(`e.stream = (SELECT no FROM streams WHERE workspace = ? AND type = ? AND id = ?)`, no, q.Stream.Type, q.Stream.ID)
-		cond(`e.stream_seq BETWEEN ? AND ?`, min(q.From, maxSeq+1), before)
-		lowest, highest = placeOf(no, 1), placeOf(no, maxSeq)
-	}
-	if order == `e.place` {
-		cond(`e.place BETWEEN ? AND ?`, lowest, highest)
-	}
-	if len(q.Types) > 0 {
-		marks := strings.TrimSuffix(strings.Repeat(`?, `, len(q.Types)), `, `)
-		cond(`e.type IN (SELECT no FROM types WHERE name IN (` + marks + `))`)
-		for _, t := range q.Types {
-			args = append(args, t)
-		}
-	}
-	if q.Last {
-		order += ` DESC`
-	}
-	args = append(args, int64(q.Limit))
-	return `SELECT ` + eventColumns + ` FROM events e ` + index + eventTables + ` WHERE ` + strings.Join(where, ` AND `) + ` ORDER BY ` + order + ` LIMIT ?`, args
 }
 
 // scanEvent reads a row of eventColumns. What cannot be what was written is a journal.Damage.
@@ -228,7 +180,7 @@ func (j *Journal) Streams(ctx context.Context, ws id.Workspace) ([]event.StreamV
 	if no == 0 {
 		return streams, ctx.Err()
 	}
-	err := j.reading(ctx, func(r *writer) error {
+	err := j.reading(ctx, func(r *connection) error {
 		rows, err := r.rows(`SELECT type, id, head FROM streams WHERE workspace = ? ORDER BY type, id`, no)
 		if err != nil {
 			return err

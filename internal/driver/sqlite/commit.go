@@ -1,0 +1,148 @@
+package sqlite
+
+import (
+	"time"
+)
+
+// indexedAtOnce is how many events lie behind what the tables by_... know before these are filled.
+const indexedAtOnce = 1_024
+
+// commit is the committer's loop. While nothing comes it tidies up.
+func (j *Journal) commit() {
+	for {
+		g, ok := j.nextGroup()
+		if !ok {
+			return
+		}
+		if g.idle != nil {
+			close(g.idle)
+			continue
+		}
+		var err error
+		if failed := j.failed.Load(); failed != nil {
+			err = failed
+		} else if len(g.batches) > 0 {
+			if err = j.write(g); err != nil {
+				err = j.fail(err)
+				if !j.w.conn.GetAutocommit() {
+					_ = j.w.exec(`ROLLBACK`) // the transaction is lost either way
+				}
+			} else {
+				for _, t := range g.tenants {
+					j.watch.set(t.name, t.no, t.head)
+				}
+			}
+		}
+		answer(g.requests, err)
+		j.wal.afterGroup(j)
+	}
+}
+
+func (j *Journal) nextGroup() (*group, bool) {
+	for {
+		select {
+		case g, ok := <-j.groups:
+			return g, ok
+		default:
+		}
+		var quiet <-chan time.Time
+		release := func() {}
+		if j.wal.pages >= walTidy {
+			quiet, release = j.options.Clock.NewTimer(walQuiet)
+		}
+		select {
+		case g, ok := <-j.groups:
+			release()
+			return g, ok
+		case <-quiet:
+			j.wal.checkpoint(j, false)
+		}
+	}
+}
+
+// write records a group in one transaction.
+func (j *Journal) write(g *group) error {
+	w := j.w
+	if err := w.exec(`BEGIN IMMEDIATE`); err != nil {
+		return err
+	}
+	for _, t := range g.types {
+		if err := w.exec(`INSERT INTO types (no, name) VALUES (?, ?)`, t.no, t.name); err != nil {
+			return err
+		}
+	}
+	for i := range g.batches {
+		if err := w.insertBatch(&g.batches[i]); err != nil {
+			return err
+		}
+	}
+	for i := range g.streams {
+		s := &g.streams[i]
+		sql := `UPDATE streams SET head = ?, hash = ? WHERE no = ?`
+		args := []any{s.tip.Seq, s.tip.Hash[:], s.no}
+		if s.fresh {
+			sql = `INSERT INTO streams (head, hash, no, workspace, type, id) VALUES (?, ?, ?, ?, ?, ?)`
+			args = append(args, s.tenantNo, s.stream.Type, s.stream.ID)
+		}
+		if err := w.exec(sql, args...); err != nil {
+			return err
+		}
+	}
+	for _, t := range g.tenants {
+		sql, args := `UPDATE workspaces SET head = ? WHERE no = ?`, []any{t.head, t.no}
+		if t.fresh {
+			sql, args = `INSERT INTO workspaces (head, no, name, indexed) VALUES (?, ?, ?, 0)`, append(args, string(t.name))
+		}
+		if err := w.exec(sql, args...); err != nil {
+			return err
+		}
+	}
+	for i := range g.docs {
+		if err := w.writeDocument(&g.docs[i]); err != nil {
+			return err
+		}
+	}
+	for _, b := range g.batches {
+		j.unindexed += len(b.events)
+	}
+	if j.unindexed >= indexedAtOnce {
+		if err := j.index(); err != nil {
+			return err
+		}
+	}
+	return w.exec(`COMMIT`)
+}
+
+// index fills the tables by_... up to the last event of every workspace.
+func (j *Journal) index() error {
+	type tail struct{ no, first, last int64 }
+	var tails []tail
+	rows, err := j.w.rows(`SELECT no, indexed, head FROM workspaces WHERE indexed < head`)
+	if err != nil {
+		return err
+	}
+	for rows.Step() {
+		no := rows.ColumnInt64(0)
+		tails = append(tails, tail{no, placeOf(no, uint64(rows.ColumnInt64(1))+1), placeOf(no, uint64(rows.ColumnInt64(2)))})
+	}
+	if err := finish(rows); err != nil {
+		return err
+	}
+	for _, t := range tails {
+		for _, sql := range []string{
+			`INSERT INTO by_stream (stream, stream_seq, place) SELECT stream, stream_seq, place FROM events WHERE place BETWEEN ? AND ? ORDER BY stream, stream_seq`,
+			`INSERT INTO by_run (run, place) SELECT run, place FROM events WHERE place BETWEEN ? AND ? AND run IS NOT NULL ORDER BY run, place`,
+			`INSERT INTO by_correlation (correlation, place) SELECT correlation, place FROM events WHERE place BETWEEN ? AND ? ORDER BY correlation, place`,
+			`INSERT INTO by_entity (entity, place) SELECT entity, place FROM events WHERE place BETWEEN ? AND ? AND entity IS NOT NULL ORDER BY entity, place`,
+		} {
+			if err := j.w.exec(sql, t.first, t.last); err != nil {
+				return err
+			}
+		}
+		if err := j.w.exec(`UPDATE workspaces SET indexed = head WHERE no = ?`, t.no); err != nil {
+			return err
+		}
+	}
+	j.unindexed = 0
+	return nil
+}

@@ -1,0 +1,171 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"agentbox/internal/domain/event"
+)
+
+// connection is a connection with its prepared statements. It is used by one goroutine at a time.
+type connection struct {
+	conn  *sqlite3.Conn
+	stmts map[string]*sqlite3.Stmt
+	buf   []byte
+}
+
+func newConnection(conn *sqlite3.Conn) *connection {
+	return &connection{conn: conn, stmts: map[string]*sqlite3.Stmt{}}
+}
+
+func (c *connection) close() error {
+	var errs []error
+	for _, s := range c.stmts {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(append(errs, c.conn.Close())...)
+}
+
+// rows prepares a statement, once, and binds its parameters: int64, uint64, string and []byte.
+func (c *connection) rows(sql string, args ...any) (*sqlite3.Stmt, error) {
+	s := c.stmts[sql]
+	if s == nil {
+		var err error
+		if s, _, err = c.conn.PrepareFlags(sql, sqlite3.PREPARE_PERSISTENT); err != nil {
+			return nil, fmt.Errorf("prepare %s: %w", sql, err)
+		}
+		c.stmts[sql] = s
+	}
+	for i, arg := range args {
+		var err error
+		switch a := arg.(type) {
+		case int64:
+			err = s.BindInt64(i+1, a)
+		case uint64:
+			err = s.BindInt64(i+1, int64(a))
+		case string:
+			err = s.BindText(i+1, a)
+		case []byte:
+			err = s.BindBlob(i+1, a)
+		default:
+			err = fmt.Errorf("a parameter of type %T", arg)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("bind parameter %d of %s: %w", i+1, sql, err)
+		}
+	}
+	return s, nil
+}
+
+// finish ends a query whose rows have been stepped through, or not.
+func finish(s *sqlite3.Stmt) error {
+	if err := errors.Join(s.Err(), s.Reset()); err != nil {
+		return fmt.Errorf("%s: %w", s.SQL(), err)
+	}
+	return nil
+}
+
+// exec runs a statement that returns no rows.
+func (c *connection) exec(sql string, args ...any) error {
+	s, err := c.rows(sql, args...)
+	if err != nil {
+		return err
+	}
+	if err := s.Exec(); err != nil {
+		return fmt.Errorf("%s: %w", sql, err)
+	}
+	return nil
+}
+
+// one runs a statement that returns at most one row and lets scan read it; false where there is none.
+func (c *connection) one(scan func(*sqlite3.Stmt), sql string, args ...any) (bool, error) {
+	s, err := c.rows(sql, args...)
+	if err != nil {
+		return false, err
+	}
+	found := s.Step()
+	if found {
+		scan(s)
+	}
+	return found, finish(s)
+}
+
+func (c *connection) insertBatch(b *plannedBatch) error {
+	for i := range b.events {
+		e := &b.events[i]
+		if err := c.insertEvent(e, placeOf(b.tenantNo, e.Seq), b.streams[i], b.types[i]); err != nil {
+			return err
+		}
+		if e.IdempotencyKey == "" {
+			continue
+		}
+		if err := c.exec(`INSERT INTO event_keys (workspace, key, seq) VALUES (?, ?, ?)`, b.tenantNo, e.IdempotencyKey, e.Seq); err != nil {
+			return err
+		}
+	}
+	if b.key == "" {
+		return nil
+	}
+	return c.exec(`INSERT INTO batches (workspace, key, digest, first, count) VALUES (?, ?, ?, ?, ?)`,
+		b.tenantNo, b.key, b.digest[:], b.events[0].Seq, int64(len(b.events)))
+}
+
+func (c *connection) insertEvent(e *event.Event, place, stream, typ int64) error {
+	s, err := c.rows(`INSERT INTO events (place, stream, stream_seq, type, id, recorded_at, correlation, run, entity, record) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+	if err != nil {
+		return err
+	}
+	uuid, ok := uuidBytes(e.ID)
+	if !ok {
+		return fmt.Errorf("event %.64q has no UUID for an id", e.ID)
+	}
+	c.buf = appendRecord(c.buf[:0], e)
+	for _, err := range [...]error{
+		s.BindInt64(1, place), s.BindInt64(2, stream), s.BindInt64(3, int64(e.StreamSeq)), s.BindInt64(4, typ), s.BindBlob(5, uuid[:]),
+		s.BindInt64(6, e.RecordedAt.UnixMicro()), s.BindText(7, string(e.Correlation)), bindOptional(s, 8, string(e.Run)),
+		bindOptional(s, 9, entityOf(e)), s.BindBlob(10, c.buf),
+	} {
+		if err != nil {
+			return fmt.Errorf("bind an event: %w", err)
+		}
+	}
+	if err := s.Exec(); err != nil {
+		return fmt.Errorf("write an event: %w", err)
+	}
+	c.buf = bodyOf(c.buf[:0], e)
+	return c.exec(`INSERT INTO bodies (place, body) VALUES (?, ?)`, place, c.buf)
+}
+
+func bindOptional(s *sqlite3.Stmt, param int, text string) error {
+	if text == "" {
+		return s.BindNull(param)
+	}
+	return s.BindText(param, text)
+}
+
+// writeDocument writes a document and what of its index entries has changed.
+func (c *connection) writeDocument(d *plannedDocument) error {
+	sql, args := `UPDATE documents SET version = ?, seq = ?, body = ? WHERE no = ?`, []any{d.version, d.seq, d.body, d.no}
+	if d.fresh {
+		sql = `INSERT INTO documents (version, seq, body, no, projection, workspace, key) VALUES (?, ?, ?, ?, ?, ?, ?)`
+		args = append(args, d.projection, d.tenantNo, d.key)
+	}
+	if err := c.exec(sql, args...); err != nil {
+		return err
+	}
+	for _, old := range d.removed {
+		if err := c.exec(`DELETE FROM entries WHERE projection = ? AND workspace = ? AND name = ? AND value = ? AND key = ?`, d.projection, d.tenantNo, old.Name, old.Value, d.key); err != nil {
+			return err
+		}
+	}
+	for _, added := range d.added {
+		if err := c.exec(`INSERT INTO entries (projection, workspace, name, value, key) VALUES (?, ?, ?, ?, ?)`, d.projection, d.tenantNo, added.Name, added.Value, d.key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func placeOf(tenantNo int64, seq uint64) int64 { return tenantNo<<seqBits | int64(seq) }

@@ -1,0 +1,225 @@
+// Package auditor proves that the log is what was recorded and that the documents are what the log says.
+//
+// What it can find: an event that was changed, dropped, put elsewhere or added, and an end of the log that is missing while the heads that
+// are kept apart still name it. What it cannot find: a log whose end, with every head that names it, was taken away or replaced by one that
+// is whole in itself. For that a signed head has to be kept where whoever changes this log cannot reach it.
+package auditor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/kernel/journal"
+)
+
+// MaxFindings is how many findings a report lists; it counts all.
+const MaxFindings = 100
+
+// The kinds of finding.
+const (
+	PrevHashMismatch   = "prev_hash_mismatch"  // an event does not continue the one before it in its stream
+	EventHashMismatch  = "event_hash_mismatch" // an event's envelope is not the one that was hashed
+	EventHashMissing   = "event_hash_missing"  // an event has no hash
+	CommitmentMismatch = "commitment_mismatch" // an event's data are not those that were committed to
+	SeqGap             = "seq_gap"             // a place is empty, in the workspace or in a stream
+	Truncated          = "truncated"           // the last events of a stream or of the workspace are missing
+	RecordDamaged      = "record_damaged"      // an entry cannot be read
+	HeadMismatch       = "head_mismatch"       // a stream has events beyond its recorded head
+	DocumentMismatch   = "document_mismatch"   // a document is not what the log folds to
+	DocumentMissing    = "document_missing"    // the log folds to a document that is not there
+	DocumentUnfounded  = "document_unfounded"  // a document is there that no event made
+)
+
+// Finding is one thing that is wrong, as exactly as it can be told.
+type Finding struct {
+	Kind      string       `json:"kind"`
+	Seq       uint64       `json:"seq,omitempty"` // place in the workspace
+	Stream    event.Stream `json:"stream,omitzero"`
+	StreamSeq uint64       `json:"stream_seq,omitempty"`
+	Event     id.Event     `json:"event_id,omitempty"`
+	Document  string       `json:"document,omitempty"` // projection/key
+	Detail    string       `json:"detail"`             // a sentence for people
+}
+
+// StreamReport is one stream as it was verified.
+type StreamReport struct {
+	Stream   event.Stream `json:"stream"`
+	Events   int          `json:"events"`
+	LastSeq  uint64       `json:"last_stream_seq"`
+	LastHash event.Digest `json:"last_event_hash"`
+}
+
+// Report is what came out of the verification of a workspace.
+type Report struct {
+	Workspace id.Workspace   `json:"workspace_id"`
+	OK        bool           `json:"ok"`
+	Checked   int            `json:"checked"` // events that were read and held against their hashes
+	Head      uint64         `json:"head"`    // place up to which was verified
+	Streams   []StreamReport `json:"streams"` // in order of type and id
+	Count     int            `json:"findings_count"`
+	Findings  []Finding      `json:"findings"` // the first MaxFindings, in the order of the log; the first is where to look
+}
+
+func (r *Report) found(f Finding) {
+	r.Count++
+	r.OK = false
+	if len(r.Findings) < MaxFindings {
+		r.Findings = append(r.Findings, f)
+	}
+}
+
+// Verify walks every event of a workspace, holds each against its commitment, its hash and the chain of its stream, and the ends of the
+// streams against their recorded heads. Others may append meanwhile. The error is for a log that cannot be read at all.
+func Verify(ctx context.Context, log journal.Journal, ws id.Workspace) (Report, error) {
+	w := walk{log: log, report: Report{Workspace: ws, OK: true, Findings: []Finding{}, Streams: []StreamReport{}}, streams: map[event.Stream]*StreamReport{}}
+	head, err := log.Head(ctx, ws)
+	if err != nil {
+		return Report{}, err
+	}
+	if err := w.upTo(ctx, head); err != nil {
+		return Report{}, err
+	}
+	// Whatever is appended from here on lies beyond these heads, and those that follow lie beyond what is walked now.
+	before, err := log.Streams(ctx, ws)
+	if err != nil {
+		return Report{}, err
+	}
+	if head, err = log.Head(ctx, ws); err != nil {
+		return Report{}, err
+	}
+	if err := w.upTo(ctx, head); err != nil {
+		return Report{}, err
+	}
+	after, err := log.Streams(ctx, ws)
+	if err != nil {
+		return Report{}, err
+	}
+	w.heads(before, after)
+	for _, s := range w.streams {
+		w.report.Streams = append(w.report.Streams, *s)
+	}
+	slices.SortFunc(w.report.Streams, func(a, b StreamReport) int {
+		return strings.Compare(a.Stream.Type+" "+a.Stream.ID, b.Stream.Type+" "+b.Stream.ID)
+	})
+	return w.report, nil
+}
+
+// walk is a verification under way.
+type walk struct {
+	log     journal.Journal
+	report  Report
+	streams map[event.Stream]*StreamReport
+}
+
+// upTo verifies from where the walk stands to a place, inclusive.
+func (w *walk) upTo(ctx context.Context, head uint64) error {
+	for w.report.Head < head {
+		q := journal.Query{Workspace: w.report.Workspace, From: w.report.Head + 1, Before: head + 1, Limit: journal.MaxRead}
+		events, err := w.log.Read(ctx, q)
+		if damage, ok := errors.AsType[*journal.Damage](err); ok && damage.Seq >= q.From {
+			if err := w.around(ctx, q, damage); err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for i := range events {
+			w.check(&events[i])
+		}
+		if len(events) < q.Limit {
+			w.missing(head + 1)
+		}
+	}
+	return nil
+}
+
+// around verifies what lies before a damaged entry, reports it, and goes on behind it.
+func (w *walk) around(ctx context.Context, q journal.Query, damage *journal.Damage) error {
+	for w.report.Head+1 < damage.Seq {
+		q.From, q.Before = w.report.Head+1, damage.Seq
+		events, err := w.log.Read(ctx, q)
+		if err != nil {
+			return err
+		}
+		for i := range events {
+			w.check(&events[i])
+		}
+		if len(events) < q.Limit {
+			w.missing(damage.Seq)
+		}
+	}
+	w.report.found(Finding{Kind: RecordDamaged, Seq: damage.Seq, Stream: damage.Stream, StreamSeq: damage.StreamSeq, Event: damage.ID, Detail: damage.Detail})
+	w.report.Head = damage.Seq
+	return nil
+}
+
+// missing reports the places from where the walk stands up to before, exclusive, if there are any.
+func (w *walk) missing(before uint64) {
+	first := w.report.Head + 1
+	if first >= before {
+		return
+	}
+	w.report.found(Finding{Kind: SeqGap, Seq: first, Detail: fmt.Sprintf("%d events are missing, from place %d on", before-first, first)})
+	w.report.Head = before - 1
+}
+
+func (w *walk) check(e *event.Event) {
+	w.missing(e.Seq)
+	w.report.Head = e.Seq
+	w.report.Checked++
+	s := w.streams[e.Stream]
+	if s == nil {
+		s = &StreamReport{Stream: e.Stream}
+		w.streams[e.Stream] = s
+	}
+	finding := func(kind, detail string, args ...any) {
+		w.report.found(Finding{Kind: kind, Seq: e.Seq, Stream: e.Stream, StreamSeq: e.StreamSeq, Event: e.ID, Detail: fmt.Sprintf(detail, args...)})
+	}
+	switch {
+	case e.Chain.Hash.IsZero():
+		finding(EventHashMissing, "the event has no hash")
+	case e.Chain.HashVersion != journal.HashVersion:
+		finding(EventHashMismatch, "the event says that its hash is of version %d, which is not known", e.Chain.HashVersion)
+	case e.Chain.Hash != journal.HashOf(e):
+		finding(EventHashMismatch, "the event's envelope has been changed since it was recorded, or it was recorded at another place")
+	}
+	if e.Chain.Commitment != journal.Commit(e.Chain.Salt, e.Data) {
+		finding(CommitmentMismatch, "the event's data have been changed since it was recorded")
+	}
+	switch {
+	case e.StreamSeq != s.LastSeq+1:
+		finding(SeqGap, "the event is number %d of its stream and follows number %d", e.StreamSeq, s.LastSeq)
+	case e.Chain.Prev != s.LastHash:
+		finding(PrevHashMismatch, "the event does not continue the one before it in its stream")
+	}
+	s.Events, s.LastSeq, s.LastHash = s.Events+1, e.StreamSeq, e.Chain.Hash
+}
+
+// heads holds the ends of the streams against their heads, as they were recorded before and after the last events were walked.
+func (w *walk) heads(before, after []event.StreamVersion) {
+	latest := map[event.Stream]uint64{}
+	for _, head := range after {
+		latest[head.Stream] = head.Version
+	}
+	for _, head := range before {
+		last := uint64(0)
+		if s := w.streams[head.Stream]; s != nil {
+			last = s.LastSeq
+		}
+		if last < head.Version {
+			w.report.found(Finding{Kind: Truncated, Stream: head.Stream, StreamSeq: last + 1, Detail: fmt.Sprintf("the stream ends at number %d and its head says %d: the last events are missing", last, head.Version)})
+		}
+	}
+	for stream, s := range w.streams {
+		if s.LastSeq > latest[stream] {
+			w.report.found(Finding{Kind: HeadMismatch, Stream: stream, StreamSeq: s.LastSeq, Detail: fmt.Sprintf("the stream has an event number %d and its head says %d", s.LastSeq, latest[stream])})
+		}
+	}
+}

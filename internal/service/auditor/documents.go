@@ -1,0 +1,164 @@
+package auditor
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"agentbox/internal/domain/id"
+	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/projection"
+)
+
+// DocumentsReport is what came out of the verification of a workspace's documents.
+type DocumentsReport struct {
+	Workspace id.Workspace `json:"workspace_id"`
+	OK        bool         `json:"ok"`
+	Events    int          `json:"events"`    // that were folded
+	Documents int          `json:"documents"` // that were compared
+	Count     int          `json:"findings_count"`
+	Findings  []Finding    `json:"findings"` // the first MaxFindings, in order of projection and key
+}
+
+// VerifyProjections folds a workspace's whole log in memory and compares every document with the stored one, byte for byte. Others may
+// append meanwhile: a document that has moved on is folded to where it is and compared there.
+func VerifyProjections(ctx context.Context, log journal.Journal, docs projection.Reader, defs []projection.Definition, ws id.Workspace) (DocumentsReport, error) {
+	set, err := projection.NewSet(defs)
+	if err != nil {
+		return DocumentsReport{}, err
+	}
+	c := comparison{log: log, docs: docs, set: set, report: DocumentsReport{Workspace: ws, OK: true, Findings: []Finding{}}, states: map[projection.Ref]projection.State{}}
+	head, err := log.Head(ctx, ws)
+	if err != nil {
+		return DocumentsReport{}, err
+	}
+	if err := c.foldTo(ctx, head); err != nil {
+		return DocumentsReport{}, err
+	}
+	seen := map[projection.Ref]bool{}
+	for _, def := range defs {
+		if err := c.compareAll(ctx, def.Name, seen); err != nil {
+			return DocumentsReport{}, err
+		}
+	}
+	refs := slices.SortedFunc(maps.Keys(c.states), func(a, b projection.Ref) int {
+		return strings.Compare(a.Name+" "+a.Key, b.Name+" "+b.Key)
+	})
+	for _, ref := range refs {
+		if seen[ref] {
+			continue
+		}
+		// It may have been made after its list was read.
+		if _, err := docs.Document(ctx, ws, ref.Name, ref.Key); errors.Is(err, projection.ErrNotFound) {
+			c.found(DocumentMissing, ref, "the log folds to a document that is not there")
+		} else if err != nil {
+			return DocumentsReport{}, err
+		}
+	}
+	return c.report, nil
+}
+
+type comparison struct {
+	log    journal.Journal
+	docs   projection.Reader
+	set    *projection.Set
+	report DocumentsReport
+	folded uint64 // place of the last event
+	states map[projection.Ref]projection.State
+}
+
+func (c *comparison) found(kind string, ref projection.Ref, detail string) {
+	c.report.OK = false
+	c.report.Count++
+	if len(c.report.Findings) < MaxFindings {
+		c.report.Findings = append(c.report.Findings, Finding{Kind: kind, Seq: c.states[ref].Seq, Document: ref.Name + "/" + ref.Key, Detail: detail})
+	}
+}
+
+func (c *comparison) foldTo(ctx context.Context, head uint64) error {
+	load := func(ref projection.Ref) (projection.State, error) {
+		if s, ok := c.states[ref]; ok {
+			return s, nil
+		}
+		def, err := c.set.Lookup(ref.Name)
+		if err != nil {
+			return projection.State{}, err
+		}
+		return def.Restore(ref.Key, nil, 0, 0)
+	}
+	for c.folded < head {
+		events, err := c.log.Read(ctx, journal.Query{Workspace: c.report.Workspace, From: c.folded + 1, Before: head + 1, Limit: journal.MaxRead})
+		if err != nil {
+			return err
+		}
+		if len(events) == 0 {
+			return fmt.Errorf("the log of %s has no events from %d on and ends at %d: verify it first", c.report.Workspace, c.folded+1, head)
+		}
+		for _, e := range events {
+			if err := c.set.Fold(e, load, func(ref projection.Ref, s projection.State) { c.states[ref] = s }); err != nil {
+				return err
+			}
+			c.report.Events++
+		}
+		c.folded = events[len(events)-1].Seq
+	}
+	return nil
+}
+
+// compareAll compares every stored document of a projection.
+func (c *comparison) compareAll(ctx context.Context, name string, seen map[projection.Ref]bool) error {
+	q := projection.Query{Workspace: c.report.Workspace, Name: name, Limit: projection.MaxDocuments}
+	for {
+		docs, err := c.docs.Documents(ctx, q)
+		if err != nil {
+			return err
+		}
+		for _, doc := range docs {
+			ref := projection.Ref{Workspace: c.report.Workspace, Name: name, Key: doc.Key}
+			seen[ref] = true
+			if err := c.compare(ctx, ref, doc); err != nil {
+				return err
+			}
+		}
+		if len(docs) < q.Limit {
+			return nil
+		}
+		q.After = docs[len(docs)-1].Key
+	}
+}
+
+func (c *comparison) compare(ctx context.Context, ref projection.Ref, doc projection.Document) error {
+	c.report.Documents++
+	if doc.Seq != c.states[ref].Seq {
+		// One of them is older than the other. A document that is read now holds every event folded so far, and perhaps later ones.
+		var err error
+		if doc, err = c.docs.Document(ctx, ref.Workspace, ref.Name, ref.Key); err != nil {
+			return err
+		}
+		head, err := c.log.Head(ctx, ref.Workspace)
+		if err != nil {
+			return err
+		}
+		if err := c.foldTo(ctx, min(doc.Seq, head)); err != nil {
+			return err
+		}
+	}
+	state, ok := c.states[ref]
+	if !ok {
+		c.found(DocumentUnfounded, ref, "a document is there that no event made")
+		return nil
+	}
+	body, _, err := state.Encode()
+	if err != nil {
+		return err
+	}
+	if doc.Version != state.Version || doc.Seq != state.Seq || !bytes.Equal(doc.Body, body) {
+		c.found(DocumentMismatch, ref, fmt.Sprintf("the stored document (version %d, event %d, %d bytes) is not what the log folds to (version %d, event %d, %d bytes)",
+			doc.Version, doc.Seq, len(doc.Body), state.Version, state.Seq, len(body)))
+	}
+	return nil
+}
