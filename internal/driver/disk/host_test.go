@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -54,4 +55,13 @@ func quickDir(t testing.TB) string {
 		}
 	})
 	return dir
+}
+
+// owner returns the uid that a file belongs to.
+func owner(info os.FileInfo) int {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return -1
+	}
+	return int(st.Uid)
 }

@@ -74,31 +74,42 @@ func emptyOne(ctx context.Context, top *os.File, name string, entropy io.Reader)
 	}
 }
 
-// openForRemoval opens a folder, also one whose permission bits keep its owner out.
+// openForRemoval opens a folder of which everything is to be removed. Root needs no permission for that, others need the owner's bits.
 func openForRemoval(in *os.File, name string) (*os.File, error) {
-	path, err := openBeneath(in, name, unix.O_PATH|unix.O_DIRECTORY)
-	if err != nil {
-		return nil, err
-	}
-	defer path.Close()
-	if err := unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", path.Fd()), 0o700); err != nil {
-		return nil, err
+	if os.Geteuid() != 0 {
+		if err := permit(in, name); err != nil {
+			return nil, err
+		}
 	}
 	return openDir(in, name)
 }
 
-// moveUp moves a folder to the top. Who is not root must be allowed to write into a folder to give it another parent.
-func moveUp(dir *os.File, name string, top *os.File, entropy io.Reader) error {
-	opened, err := openForRemoval(dir, name)
+// permit gives a folder permission bits with which its owner may do everything.
+func permit(in *os.File, name string) error {
+	path, err := openBeneath(in, name, unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}
-	opened.Close()
+	defer path.Close()
+	return unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", path.Fd()), 0o700)
+}
+
+// moveUp moves a folder to the top. Who is not root must be allowed to write into a folder to give it another parent.
+func moveUp(dir *os.File, name string, top *os.File, entropy io.Reader) error {
 	unique, err := randomName(entropy)
 	if err != nil {
 		return err
 	}
-	return unix.Renameat2(int(dir.Fd()), name, int(top.Fd()), unique, unix.RENAME_NOREPLACE)
+	move := func() error {
+		return unix.Renameat2(int(dir.Fd()), name, int(top.Fd()), unique, unix.RENAME_NOREPLACE)
+	}
+	if err := move(); !errors.Is(err, unix.EACCES) {
+		return err
+	}
+	if err := permit(dir, name); err != nil {
+		return err
+	}
+	return move()
 }
 
 // someNames returns up to batch names from the beginning of a folder.

@@ -123,19 +123,33 @@ func (s *sower) dir(path string) (*os.File, error) {
 	if !errors.Is(err, unix.ENOENT) {
 		return dir, err
 	}
-	folder, name := split(path)
-	parent, err := s.dir(folder)
-	if err != nil {
+	if dir, err = openDir(s.root, "."); err != nil {
 		return nil, err
 	}
-	defer parent.Close()
+	for name := range strings.SplitSeq(path, "/") {
+		inner, err := openDir(dir, name)
+		if errors.Is(err, unix.ENOENT) {
+			inner, err = s.makeDir(dir, name)
+		}
+		dir.Close()
+		if err != nil {
+			return nil, err
+		}
+		dir = inner
+	}
+	return dir, nil
+}
+
+// makeDir makes one folder and opens it.
+func (s *sower) makeDir(parent *os.File, name string) (*os.File, error) {
 	if err := s.enter(); err != nil {
 		return nil, err
 	}
-	if err := unix.Mkdirat(int(parent.Fd()), name, folderMode); err != nil {
+	if err := unix.Mkdirat(int(parent.Fd()), name, 0o700); err != nil {
 		return nil, err
 	}
-	if dir, err = openDir(parent, name); err != nil {
+	dir, err := openDir(parent, name)
+	if err != nil {
 		return nil, err
 	}
 	if err := errors.Join(unix.Fchmod(int(dir.Fd()), folderMode), s.own(int(dir.Fd()))); err != nil {

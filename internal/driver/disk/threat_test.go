@@ -466,4 +466,3 @@ func wantIs(t testing.TB, what string, err, want error) {
 		t.Errorf("%s: %v, want %v", what, err, want)
 	}
 }
-
