@@ -29,6 +29,7 @@ type Answer struct {
 	Reason    string       `json:"reason,omitempty"`
 	Scope     policy.Scope `json:"scope,omitempty"`     // empty means once
 	ExpiresAt time.Time    `json:"expires_at,omitzero"` // of a standing approval
+	Uses      int          `json:"uses,omitempty"`      // of a standing approval
 }
 
 // Approvals lists approvals.

@@ -119,15 +119,19 @@ func (p *printer) question(a policy.Approval) {
 }
 
 func decide(i *invocation, verb, short string) *cobra.Command {
-	var reason, scope, expires string
+	var (
+		reason, scope, expires string
+		uses                   int
+	)
 	c := &cobra.Command{Use: verb + " APPROVAL", Short: short, Args: cobra.ExactArgs(1), ValidArgsFunction: i.completeApprovals}
 	c.Flags().StringVar(&reason, "reason", "", "why; the agent reads it")
 	if verb == "approve" {
 		c.Flags().StringVar(&scope, "scope", "", "what else it covers: once, run, room, workspace or template (default once)")
 		c.Flags().StringVar(&expires, "for", "", "how long a standing approval lasts, for example 8h")
+		c.Flags().IntVar(&uses, "uses", 0, "how often a standing approval may be used")
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		answer := client.Answer{Decision: verb, Reason: reason, Scope: policy.Scope(scope)}
+		answer := client.Answer{Decision: verb, Reason: reason, Scope: policy.Scope(scope), Uses: uses}
 		if expires != "" {
 			d, err := parseSpan(expires)
 			if err != nil {

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -101,7 +102,7 @@ func (p *printer) event(e event.Event) error {
 	_ = json.Unmarshal(e.Data, &data) // what does not fit is not shown
 	var words []string
 	for _, w := range []string{data.Tool, data.Name, first(data.Title, data.Summary), data.Kind, data.Decision, data.Answer, data.Reason, data.Error} {
-		if w != "" {
+		if w != "" && !slices.Contains(words, w) {
 			words = append(words, w)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 // frame shows one frame. It says whether the run has ended, or which approval it waits for.
 func (w *watch) frame(f client.Frame) (done bool, pending id.Approval, err error) {
 	var result run.Result
-	if f.Kind == "event" {
+	if f.Kind == client.FrameResult {
 		if err := json.Unmarshal(f.Data, &result); err != nil {
 			return false, "", fault.Wrap(err, fault.Internal, "frame_unreadable", "frame %d of the run cannot be read", f.N)
 		}
@@ -35,23 +35,20 @@ func (w *watch) frame(f client.Frame) (done bool, pending id.Approval, err error
 			return false, "", err
 		}
 	}
-	return f.Kind == "complete", pending, nil
+	return f.Kind == client.FrameComplete, pending, nil
 }
 
 // show writes a frame for people.
 func (w *watch) show(f client.Frame, result run.Result) error {
 	switch f.Kind {
-	case "operation":
-		var op run.Operation
+	case client.FrameOperation:
+		var op run.Outline
 		if err := json.Unmarshal(f.Data, &op); err != nil {
 			return fault.Wrap(err, fault.Internal, "frame_unreadable", "frame %d of the run cannot be read", f.N)
 		}
-		w.p.line("%s %s  %s", w.p.paint(cyan, "▸"), w.p.paint(bold, plain(op.Type)), oneLine(op.Summary(), max(20, w.p.width-16)))
-	case "stdout", "stderr":
-		var out struct {
-			Data     string `json:"data"`
-			Encoding string `json:"encoding"`
-		}
+		w.p.line("%s %s  %s", w.p.paint(cyan, "▸"), w.p.paint(bold, plain(op.Type)), oneLine(op.Summary, w.room(16)))
+	case client.FrameStdout, client.FrameStderr:
+		var out client.Output
 		if err := json.Unmarshal(f.Data, &out); err != nil {
 			return fault.Wrap(err, fault.Internal, "frame_unreadable", "frame %d of the run cannot be read", f.N)
 		}
@@ -62,8 +59,8 @@ func (w *watch) show(f client.Frame, result run.Result) error {
 				return fault.Wrap(err, fault.Internal, "frame_unreadable", "frame %d of the run cannot be read", f.N)
 			}
 		}
-		w.output(data, map[string]string{"stderr": yellow}[f.Kind])
-	case "event":
+		w.output(data, map[string]string{client.FrameStderr: yellow}[f.Kind])
+	case client.FrameResult:
 		w.flush()
 		words, colour := said(result)
 		mark := map[string]string{green: "✓", red: "✗", yellow: "?"}[colour]
@@ -73,6 +70,14 @@ func (w *watch) show(f client.Frame, result run.Result) error {
 		}
 	}
 	return nil
+}
+
+// room is what a line has left beside so many characters; 0 where nobody counts.
+func (w *watch) room(taken int) int {
+	if w.p.width == 0 {
+		return 0
+	}
+	return max(20, w.p.width-taken)
 }
 
 // output writes what a command prints, line by line, behind a bar. A character that comes in two pieces is put together first.

@@ -132,7 +132,8 @@ func (p *printer) table(none string, heads []string, rows [][]cell) {
 	}
 }
 
-// fields writes names and values below each other, aligned; pairs without a value are left out.
+// fields writes names and values below each other, aligned; pairs without a value are left out, and
+// further lines of a value stand below its first.
 func (p *printer) fields(pairs ...string) {
 	width := 0
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -142,7 +143,8 @@ func (p *printer) fields(pairs ...string) {
 	}
 	for i := 0; i+1 < len(pairs); i += 2 {
 		if pairs[i+1] != "" {
-			fmt.Fprintf(p.out, "%s  %s\n", p.paint(faint, fmt.Sprintf("%-*s", width, pairs[i])), plain(pairs[i+1]))
+			value := strings.ReplaceAll(strings.TrimRight(plain(pairs[i+1]), "\n"), "\n", "\n"+strings.Repeat(" ", width+2))
+			fmt.Fprintf(p.out, "%s  %s\n", p.paint(faint, fmt.Sprintf("%-*s", width, pairs[i])), value)
 		}
 	}
 }

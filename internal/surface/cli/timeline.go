@@ -76,7 +76,8 @@ func outcome(o run.Progress, e run.Result) (string, string) {
 	if e.Type == "" {
 		return first(o.Kind, "failed"), red
 	}
-	return said(e)
+	words, colour := said(e)
+	return strings.TrimPrefix(words, o.Summary+": "), colour // the reason of a refusal repeats the command
 }
 
 // said puts a result event into a few words, with the colour that suits it.
