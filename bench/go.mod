@@ -2,6 +2,8 @@ module agentbox/bench
 
 go 1.26.8
 
+replace agentbox => ../
+
 require (
 	agentbox v0.0.0
 	github.com/ncruces/go-sqlite3 v0.35.6
@@ -13,5 +15,3 @@ require (
 	github.com/ncruces/julianday v1.0.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 )
-
-replace agentbox => ../

@@ -1,0 +1,399 @@
+package main_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// kills is how often the daemon is killed.
+const kills = 50
+
+// TestTheDaemonIsKilledAtRandomMoments runs operations against the real daemon and kills it with SIGKILL, again and again. Nothing that was
+// acknowledged is lost, no operation runs twice, each that was interrupted has exactly one result and asks, no process of a space is left,
+// and the log verifies each time. It speaks plain HTTP, as a stranger's client would.
+func TestTheDaemonIsKilledAtRandomMoments(t *testing.T) {
+	c := &crash{t: t, bin: build(t), dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}, chance: rand.New(rand.NewPCG(1, 2))}
+	c.start()
+	c.space = c.post("/v1/spaces", `{"name":"crash","ttl_seconds":3600}`)["id"].(string)
+	for round := range kills {
+		c.round = round
+		stop := c.work(3)
+		select {
+		case <-time.After(time.Duration(c.chance.IntN(400)) * time.Millisecond): // the moment of the kill
+		case <-t.Context().Done():
+		}
+		c.kill()
+		stop()
+		c.nothingIsLeft()
+		c.verify()
+		c.start()
+	}
+	c.settle()
+	c.everyOperationHasOneResult()
+	c.end()
+	c.verify()
+	t.Logf("%d kills, %d runs acknowledged, %d operations interrupted", kills, len(c.runs), c.unknown)
+}
+
+// crash is the test's view of the daemon.
+type crash struct {
+	t       *testing.T
+	bin     string
+	dir     string
+	space   string
+	round   int
+	chance  *rand.Rand
+	daemon  *exec.Cmd
+	output  bytes.Buffer
+	url     string
+	key     string
+	unknown int
+
+	mu   sync.Mutex
+	runs []string          // acknowledged
+	seen map[string]string // results that a client has seen, by run and operation
+}
+
+// build makes the program the way a user does.
+func build(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	cmd := exec.Command("make", "-s", "-C", "../..", "build", "BIN="+dir)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("make build: %v\n%s", err, out)
+	}
+	return filepath.Join(dir, "agentbox")
+}
+
+// start starts the daemon and waits until it is ready.
+func (c *crash) start() {
+	c.t.Helper()
+	_ = os.Remove(filepath.Join(c.dir, "daemon.json"))
+	c.output.Reset()
+	c.daemon = exec.Command(c.bin, "up", "--data", c.dir, "--listen", "127.0.0.1:0")
+	c.daemon.Stdout, c.daemon.Stderr = &c.output, &c.output
+	c.daemon.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := c.daemon.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() { _ = c.daemon.Process.Kill() })
+	within(c.t, 30*time.Second, "the daemon to be ready", func() bool {
+		raw, err := os.ReadFile(filepath.Join(c.dir, "daemon.json"))
+		var state struct{ Addr string }
+		if err != nil || json.Unmarshal(raw, &state) != nil {
+			return false
+		}
+		key, err := os.ReadFile(filepath.Join(c.dir, "owner.key"))
+		if err != nil {
+			return false
+		}
+		c.url, c.key = "http://"+state.Addr, strings.TrimSpace(string(key))
+		resp, err := http.Get(c.url + "/readyz")
+		if err != nil {
+			return false
+		}
+		_ = resp.Body.Close()
+		return resp.StatusCode == 200
+	})
+}
+
+func (c *crash) kill() {
+	_ = c.daemon.Process.Kill()
+	_ = c.daemon.Wait()
+}
+
+// end stops the daemon as a person does.
+func (c *crash) end() {
+	c.t.Helper()
+	_ = c.daemon.Process.Signal(syscall.SIGTERM)
+	if err := c.daemon.Wait(); err != nil {
+		c.t.Errorf("the daemon ended with %v\n%s", err, c.output.String())
+	}
+}
+
+// within polls until done, for what another process does in its own time.
+func within(t *testing.T, d time.Duration, what string, done func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(d); !done(); <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited %s for %s", d, what)
+		}
+	}
+}
+
+// call asks the API; ok is false where the daemon died under it.
+func (c *crash) call(method, path, body string, header ...string) (int, map[string]any, bool) {
+	req, err := http.NewRequestWithContext(context.Background(), method, c.url+path, strings.NewReader(body))
+	if err != nil {
+		c.t.Error(err)
+		return 0, nil, false
+	}
+	req.Header.Set("Authorization", "Bearer "+c.key)
+	req.Header.Set("Content-Type", "application/json")
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, nil, false
+	}
+	defer func() { _ = resp.Body.Close() }()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, nil, false
+	}
+	answer := map[string]any{}
+	if err := json.Unmarshal(raw, &answer); err != nil {
+		return 0, nil, false
+	}
+	return resp.StatusCode, answer, true
+}
+
+func (c *crash) post(path, body string) map[string]any {
+	c.t.Helper()
+	status, answer, ok := c.call("POST", path, body)
+	if !ok || status >= 300 {
+		c.t.Fatalf("POST %s: %d %v\n%s", path, status, answer, c.output.String())
+	}
+	return answer
+}
+
+// work sends runs from n clients until the daemon dies, and returns a function that waits for the clients.
+func (c *crash) work(n int) (wait func()) {
+	var clients sync.WaitGroup
+	for client := range n {
+		clients.Go(func() {
+			for i := 0; ; i++ {
+				name := fmt.Sprintf("r%d-c%d-%d", c.round, client, i)
+				if !c.send(name) {
+					return
+				}
+			}
+		})
+	}
+	return clients.Wait
+}
+
+// send asks for one run whose commands write what they do into a ledger, and looks at it once.
+func (c *crash) send(name string) bool {
+	ops := []map[string]any{
+		{"type": "message", "id": "say", "content": name},
+		{"type": "createFile", "id": "make", "path": "f-" + name, "content": name},
+		{"type": "shell", "id": "one", "command": "echo " + name + ".one >> ledger; sleep 0.02; echo " + name + ".one.end >> ledger"},
+		{"type": "editFile", "id": "edit", "path": "f-" + name, "edits": []map[string]any{{"oldContent": name, "newContent": "edited"}}},
+		{"type": "shell", "id": "two", "command": "echo " + name + ".two >> ledger"},
+		{"type": "deleteFile", "id": "drop", "path": "f-" + name},
+	}
+	body, _ := json.Marshal(map[string]any{"protocolVersion": "1.0", "operations": ops, "wait": 1, "title": name})
+	status, answer, ok := c.call("POST", "/v1/spaces/"+c.space+"/runs", string(body), "Idempotency-Key", name)
+	if !ok {
+		return false
+	}
+	if status == http.StatusTooManyRequests || status == http.StatusConflict {
+		return true
+	}
+	if status >= 300 {
+		c.t.Errorf("run %s: %d %v", name, status, answer)
+		return false
+	}
+	run := answer["runId"].(string)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.runs = append(c.runs, run)
+	c.remember(run, answer)
+	return true
+}
+
+// remember keeps the results that were acknowledged; one that was seen before must not change.
+func (c *crash) remember(run string, message map[string]any) {
+	for _, raw := range message["events"].([]any) {
+		e := raw.(map[string]any)
+		if e["type"] == "approvalRequired" {
+			continue
+		}
+		key := run + " " + fmt.Sprint(e["operationId"])
+		text, _ := json.Marshal(e)
+		if before, ok := c.seen[key]; ok && before != string(text) {
+			c.t.Errorf("%s: a result changed\nbefore %s\nnow    %s", key, before, text)
+		}
+		c.seen[key] = string(text)
+	}
+}
+
+// nothingIsLeft finds no process of a space on the host.
+func (c *crash) nothingIsLeft() {
+	c.t.Helper()
+	within(c.t, 10*time.Second, "every process of the space to end", func() bool { return len(c.orphans()) == 0 })
+}
+
+// orphans are the processes whose working directory or root lies in a space: they are found by their user where the daemon is root, and
+// else by the marks of this test in their command lines.
+func (c *crash) orphans() []string {
+	found := []string{}
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		if _, err := strconv.Atoi(e.Name()); err != nil {
+			continue
+		}
+		status, err := os.ReadFile(filepath.Join("/proc", e.Name(), "status"))
+		if err != nil {
+			continue
+		}
+		line, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
+		if spaceUser(string(status)) || bytes.Contains(line, []byte(">> ledger")) {
+			found = append(found, e.Name()+" "+string(line))
+		}
+	}
+	return found
+}
+
+func spaceUser(status string) bool {
+	for line := range strings.Lines(status) {
+		if rest, ok := strings.CutPrefix(line, "Uid:"); ok {
+			uid, _ := strconv.Atoi(strings.Fields(rest)[0])
+			return uid >= 1_879_048_192 && uid < 1_879_058_192
+		}
+	}
+	return false
+}
+
+// verify checks the log offline, with nothing but the data directory.
+func (c *crash) verify() {
+	c.t.Helper()
+	out, err := exec.Command(c.bin, "audit", "verify", "--offline", "--data", c.dir, "--json").CombinedOutput()
+	if err != nil {
+		c.t.Fatalf("round %d: audit verify: %v\n%s", c.round, err, out)
+	}
+}
+
+// settle lets every interrupted run go on and waits until all have ended.
+func (c *crash) settle() {
+	c.t.Helper()
+	within(c.t, 5*time.Minute, "every run to end", func() bool {
+		for _, a := range c.list("/v1/approvals?status=pending&limit=100", "approvals") {
+			if a["action"] != "run.continue" {
+				c.t.Fatalf("something else asks: %v", a)
+			}
+			c.post(fmt.Sprintf("/v1/approvals/%s/decide", a["approval_id"]), `{"decision":"approve"}`)
+		}
+		for _, status := range []string{"queued", "running", "awaiting_approval"} {
+			if len(c.list("/v1/runs?limit=1&status="+status, "runs")) > 0 {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func (c *crash) list(path, field string) []map[string]any {
+	c.t.Helper()
+	status, answer, ok := c.call("GET", path, "")
+	if status == http.StatusTooManyRequests {
+		return []map[string]any{{"action": "run.continue", "approval_id": "none"}}[:0]
+	}
+	if !ok || status != 200 {
+		c.t.Fatalf("GET %s: %d %v", path, status, answer)
+	}
+	items := []map[string]any{}
+	for _, raw := range answer[field].([]any) {
+		items = append(items, raw.(map[string]any))
+	}
+	return items
+}
+
+// everyOperationHasOneResult compares what the clients saw, what the log says and what the commands did.
+func (c *crash) everyOperationHasOneResult() {
+	c.t.Helper()
+	done, names := map[string]map[string]any{}, map[string]string{}
+	for _, run := range c.runs {
+		status, answer, ok := c.call("GET", "/v1/runs/"+run, "")
+		if !ok || status != 200 {
+			c.t.Fatalf("run %s was acknowledged and is %d %v", run, status, answer)
+		}
+		names[run] = answer["title"].(string)
+		message := answer["result"].(map[string]any)
+		if message["status"] != "completed" || len(message["events"].([]any)) != 6 {
+			c.t.Errorf("run %s is %v with %d results", run, message["status"], len(message["events"].([]any)))
+		}
+		c.remember(run, message)
+		for _, raw := range message["events"].([]any) {
+			e := raw.(map[string]any)
+			done[names[run]+"."+fmt.Sprint(e["operationId"])] = e
+			if e["type"] == "unknown" {
+				c.unknown++
+			}
+		}
+	}
+	c.resultsInTheLog()
+	c.ledger(done)
+}
+
+// resultsInTheLog counts the result events of each operation.
+func (c *crash) resultsInTheLog() {
+	c.t.Helper()
+	results := map[string]int{}
+	for from := 1.0; ; {
+		status, answer, ok := c.call("GET", fmt.Sprintf("/v1/events?limit=200&from_seq=%d&event_types=tool.succeeded,tool.failed,tool.unknown", int(from)), "")
+		if status == http.StatusTooManyRequests {
+			continue
+		}
+		if !ok || status != 200 {
+			c.t.Fatalf("events: %d %v", status, answer)
+		}
+		for _, raw := range answer["events"].([]any) {
+			e := raw.(map[string]any)
+			results[fmt.Sprint(e["run_id"], " ", e["data"].(map[string]any)["operation_id"])]++
+		}
+		if len(answer["events"].([]any)) == 0 {
+			break
+		}
+		from = answer["next_from_seq"].(float64)
+	}
+	for op, n := range results {
+		if n != 1 {
+			c.t.Errorf("%s has %d result events", op, n)
+		}
+	}
+	if len(results) < 6*len(c.runs) {
+		c.t.Errorf("%d results for %d acknowledged runs of 6 operations", len(results), len(c.runs))
+	}
+}
+
+// ledger checks what the commands wrote: what succeeded was done once, and nothing was done twice.
+func (c *crash) ledger(done map[string]map[string]any) {
+	c.t.Helper()
+	raw, err := os.ReadFile(filepath.Join(c.dir, "spaces", c.space, "files", "ledger"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	lines := map[string]int{}
+	for line := range strings.Lines(string(raw)) {
+		lines[strings.TrimSpace(line)]++
+	}
+	for line, n := range lines {
+		if n != 1 {
+			c.t.Errorf("%s was done %d times", line, n)
+		}
+	}
+	for name, e := range done {
+		if e["type"] == "shell" && e["success"] == true && lines[name] != 1 {
+			c.t.Errorf("%s succeeded and was done %d times", name, lines[name])
+		}
+	}
+}
