@@ -30,8 +30,27 @@ func host() cli.Host {
 	return cli.Host{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Terminal: outIsTerminal, Asks: inIsTerminal, Width: width,
 		Clock: app.Clock{}, Version: app.Version, Example: weather.Operations, Up: up,
-		Doctor: func(ctx context.Context, d cli.Daemon) ([]space.Report, error) { return app.Doctor(ctx, config(d)), nil },
+		Doctor: func(ctx context.Context, d cli.Daemon) ([]space.Report, error) {
+			return app.Doctor(ctx, config(d)), nil
+		},
+		Verify: verify,
 	}
+}
+
+// verify proves the log of a data directory.
+func verify(ctx context.Context, d cli.Daemon) ([]cli.Proof, error) {
+	audits, err := app.Verify(ctx, config(d))
+	var proofs []cli.Proof
+	for _, a := range audits {
+		p := cli.Proof{Workspace: a.Log.Workspace, Valid: a.Log.OK && a.Documents.OK, Checked: a.Log.Checked, Streams: len(a.Log.Streams), Documents: a.Documents.Documents, Flaws: []cli.Flaw{}}
+		for _, f := range append(a.Log.Findings, a.Documents.Findings...) {
+			p.Flaws = append(p.Flaws, cli.Flaw{
+				Kind: f.Kind, Seq: f.Seq, Stream: f.Stream.ID, Place: f.StreamSeq, Event: f.Event, Document: f.Document, Detail: f.Detail,
+			})
+		}
+		proofs = append(proofs, p)
+	}
+	return proofs, err
 }
 
 func config(d cli.Daemon) app.Config {

@@ -36,6 +36,8 @@ type Host struct {
 	Up func(ctx context.Context, d Daemon, ready func(addr string)) error
 	// Doctor probes what the host can isolate.
 	Doctor func(ctx context.Context, d Daemon) ([]space.Report, error)
+	// Verify proves the log of a data directory, workspace by workspace, whether or not a daemon runs on it.
+	Verify func(ctx context.Context, d Daemon) ([]Proof, error)
 }
 
 // Daemon is what an operator decides about a daemon on the command line. Empty fields mean the defaults.

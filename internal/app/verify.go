@@ -1,0 +1,53 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/driver/sqlite"
+	"agentbox/internal/service/auditor"
+)
+
+// Audit is the verification of one workspace.
+type Audit struct {
+	Log       auditor.Report
+	Documents auditor.DocumentsReport
+}
+
+// Verify proves the log of a data directory with nothing but its files. It writes nothing, and a daemon may run on it meanwhile.
+func Verify(ctx context.Context, c Config) (audits []Audit, err error) {
+	path := filepath.Join(c.DataDir, logFile)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, fault.New(fault.NotFound, "log_not_found", "there is no log in %s; name the data directory with --data", c.DataDir)
+	}
+	log, err := sqlite.OpenReadOnly(ctx, sqlite.Options{
+		Path: path, Definitions: Definitions(), Clock: Clock{}, IDs: id.NewSource(Clock{}.Now, rand.Reader), Entropy: rand.Reader,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open the log: %w", err)
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	workspaces, err := log.Workspaces(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, ws := range workspaces {
+		report, err := auditor.Verify(ctx, log, ws)
+		if err != nil {
+			return audits, err
+		}
+		documents, err := auditor.VerifyProjections(ctx, log, log, Definitions(), ws)
+		if err != nil {
+			return audits, err
+		}
+		audits = append(audits, Audit{Log: report, Documents: documents})
+	}
+	return audits, nil
+}
