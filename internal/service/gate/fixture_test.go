@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"agentbox/internal/driver/cedar"
 	"agentbox/internal/driver/memory"
 	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/gate"
 )
 
@@ -213,4 +216,18 @@ func (h *house) events() []event.Event {
 			return all
 		}
 	}
+}
+
+// dump writes every document of a projection.
+func (h *house) dump(name string) string {
+	h.t.Helper()
+	docs, err := h.log.Documents(context.Background(), projection.Query{Workspace: ws, Name: name, Limit: 1000})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	var out strings.Builder
+	for _, d := range docs {
+		fmt.Fprintf(&out, "%s %d %d %s\n", d.Key, d.Version, d.Seq, d.Body)
+	}
+	return out.String()
 }
