@@ -46,7 +46,7 @@ var byTrait = map[string]map[string]bool{
 		debugfs dmsetup mkfs fdisk parted gdb strace ltrace bpftrace perf`),
 	policy.TraitNetwork: names(`curl wget nc ncat netcat socat telnet ftp lftp tftp rsync aria2c axel httpie http https xh dig nslookup host
 		whois ping ping6 traceroute tracepath mtr nmap masscan tcpdump tshark openvpn wg wg-quick ip ifconfig route arp iwconfig
-		w3m lynx links elinks smbclient mail mailx sendmail mutt msmtp swaks git svn hg gh glab aws gcloud az rclone s3cmd
+		w3m lynx links elinks smbclient mail mailx sendmail mutt msmtp swaks gh glab aws gcloud az rclone s3cmd
 		ngrok cloudflared tor torsocks proxychains irssi websocat grpcurl psql mysql mongo redis-cli`),
 	policy.TraitInstalls: names(`npx bunx pnpx pipx apt apt-get aptitude dpkg dnf yum rpm apk pacman brew snap flatpak conda mamba
 		easy_install corepack nix nix-env nix-shell guix`),
