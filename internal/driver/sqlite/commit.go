@@ -14,8 +14,9 @@ func (j *Journal) commit() {
 		if !ok {
 			return
 		}
-		if g.idle != nil {
-			close(g.idle)
+		if g.task != nil {
+			g.task()
+			close(g.done)
 			continue
 		}
 		var err error

@@ -18,7 +18,8 @@ type group struct {
 	streams  []plannedStream
 	tenants  []plannedTenant
 	docs     []plannedDocument
-	idle     chan struct{} // closed instead, for a group that only asks whether the committer is idle
+	task     func()        // run instead, by the committer, while the planner waits
+	done     chan struct{} // closed when the task has been run
 }
 
 type plannedBatch struct {
@@ -104,22 +105,23 @@ func (j *Journal) serve(requests []*request) {
 	}
 }
 
-// perform runs a task while the committer is idle.
+// perform runs a task in the committer's place.
 func (j *Journal) perform(r *request) {
-	j.settle()
-	if failed := j.failed.Load(); failed != nil {
-		r.err = failed
-	} else {
-		r.err = r.task(r.ctx)
-	}
+	j.between(func() {
+		if failed := j.failed.Load(); failed != nil {
+			r.err = failed
+		} else {
+			r.err = r.task(r.ctx)
+		}
+	})
 	close(r.answer)
 }
 
-// settle waits until the committer has written everything that it was handed.
-func (j *Journal) settle() {
-	g := &group{idle: make(chan struct{})}
+// between runs a task when everything that the committer was handed is written, and before anything else is.
+func (j *Journal) between(task func()) {
+	g := &group{task: task, done: make(chan struct{})}
 	j.groups <- g
-	<-g.idle
+	<-g.done
 }
 
 // together plans requests as one group. Where one of them cannot be folded, all are planned anew, each alone, for a fold may have spoilt
@@ -130,11 +132,12 @@ func (j *Journal) together(requests []*request) {
 		j.groups <- g
 		return
 	}
-	j.settle()
 	if j.ledger.broken == nil {
-		if failed := j.ledger.load(context.Background(), j.ledger.r); failed != nil {
-			j.ledger.broken = failed
-		}
+		j.between(func() {
+			if failed := j.ledger.load(context.Background(), j.ledger.r); failed != nil {
+				j.ledger.broken = failed
+			}
+		})
 	}
 	if j.ledger.broken != nil {
 		err = j.fail(j.ledger.broken)
