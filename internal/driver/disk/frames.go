@@ -222,22 +222,21 @@ func (s *Frames) use(run id.Run) (*frames, func(), error) {
 	s.mu.Lock()
 	s.turn++
 	r := s.runs[run]
-	if r == nil {
+	known := r != nil
+	if !known {
 		r = &frames{path: filepath.Join(s.dir, string(run), "frames"), grown: make(chan struct{})}
-		r.mu.Lock() // held until the file was read, so that who comes second waits for that
-		defer r.mu.Unlock()
+		r.mu.Lock() // until the file was read; who comes second waits for that
 		s.runs[run] = r
-		s.closeIdle()
-		r.users++
-		r.last = s.turn
-		s.mu.Unlock()
+	}
+	r.users++
+	r.last = s.turn
+	s.closeIdle()
+	s.mu.Unlock()
+	if !known {
 		if err := r.open(); err != nil {
 			r.failed = output(err)
 		}
-	} else {
-		r.users++
-		r.last = s.turn
-		s.mu.Unlock()
+		r.mu.Unlock()
 	}
 	return r, func() {
 		s.mu.Lock()

@@ -30,9 +30,14 @@ type fence struct {
 	outside string // folder on the same file system
 }
 
+func houseIn(t testing.TB, dir string) *filestest.House {
+	t.Helper()
+	return filestest.NewHouse(t, openSpacesIn(t, dir))
+}
+
 func newFence(t testing.TB) fence {
 	t.Helper()
-	f := fence{filestest.NewHouse(t, openSpacesIn(t, quickDir(t))), quickDir(t)}
+	f := fence{houseIn(t, quickDir(t)), quickDir(t)}
 	for _, name := range []string{"secret", "dir/secret", "dir/only-outside"} {
 		path := filepath.Join(f.outside, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(canary), 0o644)); err != nil {

@@ -1,0 +1,105 @@
+package disk_test
+
+import (
+	"bytes"
+	"crypto/rand"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/driver/disk"
+	"agentbox/internal/kernel/blob"
+)
+
+func TestBlobsFlipped(t *testing.T) {
+	dir := t.TempDir()
+	s, err := disk.OpenBlobs(t.Context(), dir, rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int{1, 1000, 1 << 20, 1<<20 + 1, 3 << 20} { // both sides of what is served from memory
+		content := bytes.Repeat([]byte("x"), size)
+		ref, err := s.Put(t.Context(), bytes.NewReader(content), 1<<30)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, ref.Digest.Hex()[:2], ref.Digest.Hex()[2:])
+		for name, damage := range map[string]func() error{
+			"a flipped bit":  func() error { content[size/2] ^= 1; return os.WriteFile(path, content, 0o600) },
+			"a missing byte": func() error { return os.Truncate(path, int64(size-1)) },
+			"a byte more":    func() error { return os.Truncate(path, int64(size+1)) },
+		} {
+			if err := damage(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Open(t.Context(), ref.Digest); fault.CodeOf(err) != "content_corrupt" {
+				t.Errorf("%d bytes with %s: %v, want content_corrupt", size, name, err)
+			}
+			content = bytes.Repeat([]byte("x"), size)
+			if _, err := s.Put(t.Context(), bytes.NewReader(content), 1<<30); err != nil {
+				t.Fatal(err)
+			}
+			f, err := s.Open(t.Context(), ref.Digest)
+			if err != nil {
+				t.Fatalf("%d bytes put again after %s: %v", size, name, err)
+			}
+			if got, err := io.ReadAll(f); err != nil || !bytes.Equal(got, content) {
+				t.Errorf("read %d bytes, %v, want %d", len(got), err, size)
+			}
+			if err := f.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+func TestBlobsLeaveNothingHalfWritten(t *testing.T) {
+	dir := t.TempDir()
+	half := filepath.Join(dir, "staging", "half")
+	if err := os.MkdirAll(half, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s, err := disk.OpenBlobs(t.Context(), dir, rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Put(t.Context(), strings.NewReader("too large"), 3); fault.CodeOf(err) != blob.ErrTooLarge.Code {
+		t.Errorf("9 bytes where 3 are taken: %v", err)
+	}
+	if left, err := os.ReadDir(filepath.Join(dir, "staging")); err != nil || len(left) != 0 {
+		t.Errorf("left are %v, %v", left, err)
+	}
+}
+
+func TestFullDisk(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("mounting takes root")
+	}
+	dir := t.TempDir()
+	inMountNamespace(t, func() error {
+		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=256k"); err != nil {
+			return err
+		}
+		s, err := disk.OpenBlobs(t.Context(), filepath.Join(dir, "blobs"), rand.Reader)
+		if err != nil {
+			return err
+		}
+		if _, err := s.Put(t.Context(), bytes.NewReader(make([]byte, 1<<20)), 1<<20); fault.CodeOf(err) != "disk_full" {
+			t.Errorf("1 MiB of content on 256 KiB: %v, want disk_full", err)
+		}
+		f := fence{houseIn(t, filepath.Join(dir, "spaces")), t.TempDir()}
+		_, err = f.Write(t, "a/f", strings.Repeat("x", 1<<20), false)
+		if fault.CodeOf(err) != "disk_full" || strings.Contains(err.(*fault.Error).Msg, dir) {
+			t.Errorf("a file of 1 MiB on 256 KiB: %v, want disk_full without the host's path", err)
+		}
+		if _, err := f.Write(t, "a/f", "fits", false); err != nil {
+			t.Errorf("a small file afterwards: %v", err)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,299 @@
+package disk_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"agentbox/internal/domain/id"
+	"agentbox/internal/driver/disk"
+	"agentbox/internal/kernel/livestream"
+)
+
+const aRun id.Run = "run_01ARZ3NDEKTSV4RRFFQ69G5FAV"
+
+func runID(i int) id.Run { return id.Run(fmt.Sprintf("run_01ARZ3NDEKTSV4RRFFQ6%06d", i)) }
+
+func say(t testing.TB, s *disk.Frames, run id.Run, text string) uint64 {
+	t.Helper()
+	n, err := s.Append(t.Context(), run, livestream.Frame{Kind: livestream.Stdout, Operation: "op", Data: []byte(text)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func heard(t testing.TB, s *disk.Frames, run id.Run, from uint64) []livestream.Frame {
+	t.Helper()
+	var all []livestream.Frame
+	for {
+		frames, err := s.Read(t.Context(), run, from, livestream.MaxRead)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(frames) == 0 {
+			return all
+		}
+		all = append(all, frames...)
+		from = frames[len(frames)-1].N + 1
+	}
+}
+
+func framesFile(dir string, run id.Run) string { return filepath.Join(dir, string(run), "frames") }
+
+// TestFramesAfterACrash cuts the file at every byte, as a crash may: what was whole is there, the rest is gone, and numbers go on.
+func TestFramesAfterACrash(t *testing.T) {
+	dir := quickDir(t)
+	s := openFrames(t, dir, clock{}, 0)
+	var ends []int64
+	for i := range 4 {
+		say(t, s, aRun, strings.Repeat("x", 10*i))
+		info, err := os.Stat(framesFile(dir, aRun))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends = append(ends, info.Size())
+	}
+	whole, err := os.ReadFile(framesFile(dir, aRun))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cut := range len(whole) {
+		for _, tail := range [][]byte{nil, {0}, bytes.Repeat([]byte{0xff}, 100)} {
+			torn := quickDir(t)
+			if err := errors.Join(os.Mkdir(filepath.Dir(framesFile(torn, aRun)), 0o700), os.WriteFile(framesFile(torn, aRun), append(whole[:cut:cut], tail...), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			want := 0
+			for _, end := range ends {
+				if int64(cut) >= end {
+					want++
+				}
+			}
+			s, err := disk.OpenFrames(torn, clock{}, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := heard(t, s, aRun, 1); len(got) != want {
+				t.Fatalf("cut at %d: %d frames, want %d", cut, len(got), want)
+			}
+			if n := say(t, s, aRun, "after"); n != uint64(want)+1 {
+				t.Fatalf("cut at %d: the next frame has number %d, want %d", cut, n, want+1)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if s, err = disk.OpenFrames(torn, clock{}, 0); err != nil {
+				t.Fatal(err)
+			}
+			if got := heard(t, s, aRun, uint64(want)+1); len(got) != 1 || string(got[0].Data) != "after" {
+				t.Fatalf("cut at %d: then %+v", cut, got)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestFramesFlipped flips each bit of a file: no frame is ever read that was not written.
+func TestFramesFlipped(t *testing.T) {
+	dir := quickDir(t)
+	s := openFrames(t, dir, clock{}, 0)
+	for i := range 3 {
+		say(t, s, aRun, fmt.Sprint("text ", i))
+	}
+	whole, err := os.ReadFile(framesFile(dir, aRun))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for bit := range 8 * len(whole) {
+		changed := bytes.Clone(whole)
+		changed[bit/8] ^= 1 << (bit % 8)
+		if err := os.WriteFile(framesFile(dir, aRun), changed, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := disk.OpenFrames(dir, clock{}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, f := range heard(t, s, aRun, 1) {
+			if f.N != uint64(i)+1 || string(f.Data) != fmt.Sprint("text ", i) || f.Kind != livestream.Stdout || f.Operation != "op" || !f.At.Equal(livestream.Stamp(time.Time{})) {
+				t.Fatalf("bit %d: read %+v", bit, f)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestFramesAreCutAtTheirBound(t *testing.T) {
+	dir := t.TempDir()
+	s := openFrames(t, dir, clock{}, 100)
+	say(t, s, aRun, strings.Repeat("x", 60))
+	say(t, s, aRun, strings.Repeat("x", 40))
+	for range 2 { // the frame that says so comes once
+		if n := say(t, s, aRun, "x"); n != 3 {
+			t.Errorf("output beyond the bound got number %d, want 3", n)
+		}
+	}
+	if n, err := s.Append(t.Context(), aRun, livestream.Frame{Kind: livestream.Result, Data: make([]byte, 1000)}); n != 4 || err != nil {
+		t.Errorf("a result beyond the bound: %d, %v", n, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = openFrames(t, dir, clock{}, 100)
+	if n := say(t, s, aRun, "x"); n != 3 {
+		t.Errorf("output after a restart got number %d, want 3", n)
+	}
+	if n, err := s.Append(t.Context(), aRun, livestream.Frame{Kind: livestream.Complete}); n != 5 || err != nil {
+		t.Errorf("the last frame: %d, %v", n, err)
+	}
+	got := heard(t, s, aRun, 1)
+	if len(got) != 5 || got[2].Kind != livestream.Cut || !strings.Contains(string(got[2].Data), `"max_bytes":100`) || got[2].Operation != "op" {
+		t.Errorf("the frames are %+v", got)
+	}
+}
+
+// TestFramesOfManyRuns uses more runs than are held open, with readers waiting in some of them.
+func TestFramesOfManyRuns(t *testing.T) {
+	s := openFrames(t, quickDir(t), clock{}, 0)
+	const runs = 300
+	before := descriptors(t)
+	var readers sync.WaitGroup
+	for i := range 10 {
+		readers.Go(func() {
+			if err := s.Wait(t.Context(), runID(i), 2); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for round := range 3 {
+		for i := range runs {
+			if n := say(t, s, runID(i), fmt.Sprint(i, round)); n != uint64(round)+1 {
+				t.Fatalf("run %d: frame %d, want %d", i, n, round+1)
+			}
+			if err := s.Sync(t.Context(), runID(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	readers.Wait()
+	if n := descriptors(t) - before; n > 64 {
+		t.Errorf("%d files are held open, want at most 64", n)
+	}
+	for i := range runs {
+		if got := heard(t, s, runID(i), 3); len(got) != 1 || string(got[0].Data) != fmt.Sprint(i, 2) {
+			t.Fatalf("run %d: %+v", i, got)
+		}
+	}
+}
+
+func TestFramesResumeInALongRun(t *testing.T) {
+	s := openFrames(t, quickDir(t), clock{}, 0)
+	const n = 1000
+	for i := range n {
+		say(t, s, aRun, fmt.Sprint(i+1))
+	}
+	for _, from := range []uint64{1, 2, 63, 64, 65, 66, 127, 128, 129, 500, 999, 1000} {
+		frames, err := s.Read(t.Context(), aRun, from, 3)
+		if err != nil || len(frames) != int(min(3, n+1-from)) || frames[0].N != from || string(frames[0].Data) != fmt.Sprint(from) {
+			t.Errorf("from %d: %+v, %v", from, frames, err)
+		}
+	}
+}
+
+func TestFramesNameARun(t *testing.T) {
+	s := openFrames(t, t.TempDir(), clock{}, 0)
+	for _, run := range []id.Run{"", "..", "../x", "run_", "run_/etc"} {
+		if _, err := s.Append(t.Context(), run, livestream.Frame{Kind: livestream.Stdout}); err == nil {
+			t.Errorf("run %q was taken", run)
+		}
+		if _, err := s.Read(t.Context(), run, 1, 1); err == nil {
+			t.Errorf("run %q was read", run)
+		}
+	}
+}
+
+// TestFramesOnAFullDisk: what could not be written whole is not there, and the run goes on when there is room again.
+func TestFramesOnAFullDisk(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("mounting takes root")
+	}
+	dir := t.TempDir()
+	inMountNamespace(t, func() error {
+		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
+			return err
+		}
+		s := openFrames(t, dir, clock{}, 0)
+		var n uint64
+		var err error
+		for err == nil {
+			var got uint64
+			if got, err = s.Append(t.Context(), aRun, livestream.Frame{Kind: livestream.Stdout, Data: make([]byte, 5000)}); err == nil {
+				n = got
+			}
+		}
+		if !strings.Contains(err.Error(), "disk is full") || n < 5 {
+			t.Errorf("after %d frames: %v", n, err)
+		}
+		if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT, "size=1m"); err != nil {
+			return err
+		}
+		if next := say(t, s, aRun, "on"); next != n+1 {
+			t.Errorf("the next frame has number %d, want %d", next, n+1)
+		}
+		if got := heard(t, s, aRun, n+1); len(got) != 1 || string(got[0].Data) != "on" {
+			t.Errorf("read %+v", got)
+		}
+		return s.Close()
+	})
+}
+
+// FuzzFrames opens a file of any bytes. Whatever they are, what is appended afterwards can be read.
+func FuzzFrames(f *testing.F) {
+	dir := f.TempDir()
+	s := openFrames(f, dir, clock{}, 0)
+	say(f, s, aRun, "one")
+	say(f, s, aRun, "two")
+	whole, err := os.ReadFile(framesFile(dir, aRun))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(whole)
+	f.Add(whole[:len(whole)-1])
+	f.Add([]byte{})
+	f.Add(append(bytes.Clone(whole), 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		dir := quickDir(t)
+		if err := errors.Join(os.Mkdir(filepath.Dir(framesFile(dir, aRun)), 0o700), os.WriteFile(framesFile(dir, aRun), raw, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		s, err := disk.OpenFrames(dir, clock{}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		n := len(heard(t, s, aRun, 1))
+		got, err := s.Append(t.Context(), aRun, livestream.Frame{Kind: livestream.Result, Data: []byte("{}")})
+		if errors.Is(err, livestream.ErrComplete) {
+			return
+		}
+		if err != nil || got != uint64(n)+1 {
+			t.Fatalf("after %d frames: number %d, %v", n, got, err)
+		}
+		if after := heard(t, s, aRun, got); len(after) != 1 || string(after[0].Data) != "{}" {
+			t.Fatalf("read %+v", after)
+		}
+	})
+}
