@@ -51,7 +51,8 @@ func (s *instance) start(ctx context.Context) error {
 	t := s.tier
 	var failed map[string]error
 	s.group, failed = t.groups.create(t.groupName(s.spec.ID), s.spec.Limits)
-	delete(failed, "pids") // the resource limit on processes does it too
+	_, countProcesses := failed["pids"]
+	delete(failed, "pids") // a resource limit does it too
 	for bound, err := range failed {
 		if !s.spec.BestEffort {
 			return errors.Join(fault.Wrap(err, fault.Unavailable, "bound_not_enforceable",
@@ -61,7 +62,7 @@ func (s *instance) start(ctx context.Context) error {
 		s.unenforced = append(s.unenforced, bound)
 	}
 	slices.Sort(s.unenforced)
-	if err := s.launch(ctx); err != nil {
+	if err := s.launch(ctx, countProcesses); err != nil {
 		return errors.Join(fault.Wrap(err, fault.Unavailable, "space_not_started", "the space could not be started; `agentbox doctor` says what the host lacks"),
 			s.group.remove())
 	}
@@ -71,8 +72,8 @@ func (s *instance) start(ctx context.Context) error {
 }
 
 // launch starts the process and talks it through the setup.
-func (s *instance) launch(ctx context.Context) error {
-	setup, mounts, err := s.tier.layout(s.spec)
+func (s *instance) launch(ctx context.Context, countProcesses bool) error {
+	setup, mounts, err := s.tier.layout(s.spec, countProcesses)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ const (
 	tick     = 10 * time.Millisecond
 	audit    = time.Second // a walk is due after so long whatever the free space says
 	breather = 8           // a walk is followed by so many times its own duration without one
+	slack    = 1 << 20     // what a space that is over its bound already may still grow by: file systems settle their accounts late
 )
 
 // watcher watches the files of one space while commands run.
@@ -85,17 +86,18 @@ func (w *watcher) run(ctx context.Context, before <-chan struct{}, stopped chan<
 	}
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
-	if time.Now().After(w.seen.due) {
-		if err := w.walk(ctx, time.Now()); err != nil {
+	s := &w.seen
+	if now := time.Now(); now.After(s.due) || s.grown(w.dir, w.bytes, w.files) {
+		if err := w.walk(ctx, now); err != nil {
 			return
 		}
 	}
-	bytes, files := max(w.bytes, w.seen.bytes), max(w.files, w.seen.files)
+	bytes, files := w.bytes, w.files
+	if s.bytes > bytes || s.files > files {
+		bytes, files = max(bytes, s.bytes+slack), max(files, s.files)
+	}
 	for {
-		freeBytes, freeFiles := free(w.dir)
-		s, now := &w.seen, time.Now()
-		grown := s.bytes+s.freeBytes-freeBytes > bytes || s.files+s.freeFiles-freeFiles > files
-		if now.After(s.due) || grown && now.After(s.rest) {
+		if now := time.Now(); now.After(s.due) || now.After(s.rest) && s.grown(w.dir, bytes, files) {
 			if err := w.walk(ctx, now); err != nil {
 				return
 			}
@@ -109,6 +111,12 @@ func (w *watcher) run(ctx context.Context, before <-chan struct{}, stopped chan<
 			return
 		}
 	}
+}
+
+// grown reports whether so much of the file system has gone since the census that the space may be over these bounds.
+func (s *census) grown(dir string, bytes, files int64) bool {
+	freeBytes, freeFiles := free(dir)
+	return s.bytes+s.freeBytes-freeBytes > bytes || s.files+s.freeFiles-freeFiles > files
 }
 
 // walk takes a census. What cannot be measured, a tree of hostile depth, is over every bound.

@@ -1,0 +1,125 @@
+//go:build linux
+
+package namespace
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/domain/space/spacetest"
+)
+
+// daemonRole makes this test's own program play a daemon that is killed. Its value is the folder of a space, the user, and the owner.
+const daemonRole = "AGENTBOX_TEST_DAEMON"
+
+// daemon makes a space, starts a command that never ends in it, prints what the command prints and waits.
+func daemon() {
+	f := strings.Split(os.Getenv(daemonRole), "|")
+	uid, _ := strconv.Atoi(f[1])
+	fail := func(err error) {
+		if err != nil {
+			fmt.Println("failed:", err)
+			os.Exit(1)
+		}
+	}
+	code, err := os.ReadFile(f[3])
+	fail(err)
+	tier, err := New(Options{Program: code, Root: testRoot(), Owner: f[2], Clock: wall{}})
+	fail(err)
+	spec := space.Spec{ID: leftSpace, Dir: f[0], UID: uid, Limits: space.DefaultLimits(), BestEffort: true}
+	raw, err := json.Marshal(spec.Limits)
+	fail(err)
+	ctx := context.Background()
+	s, err := tier.Create(ctx, issue(policy.Action{Type: policy.SpaceCreate, Workspace: id.DefaultWorkspace, Space: spec.ID, Limits: raw}), spec)
+	fail(err)
+	c := spacetest.Shell(spec.ID, "trap '' TERM HUP; (setsid sleep 4242 &); sleep 4243 & echo up; wait; sleep 4244")
+	_, err = s.Exec(ctx, issue(c.Action()), nil, func(_ string, data []byte) error {
+		_, err := os.Stdout.Write(data)
+		return err
+	})
+	fail(err)
+}
+
+const leftSpace = id.Space("spc_0000000000000000000000DEAD")
+
+// TestDaemonKilled kills a daemon with SIGKILL while a command runs: every process of the space ends with it, and the next daemon finds
+// and removes what else is left.
+func TestDaemonKilled(t *testing.T) {
+	dir, uid := place(t)
+	file := filepath.Join(t.TempDir(), "init")
+	if err := os.WriteFile(file, program, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	owner := fmt.Sprintf("left%d", os.Getpid())
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s|%d|%s|%s", daemonRole, dir, uid, owner, file))
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil || line != "up\n" {
+		t.Fatalf("the daemon said %q, %v", line, err)
+	}
+	before := ofSpace(t)
+	if len(before) < 4 {
+		t.Fatalf("before the kill: got %q, want an init, a shell and two programs", before)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	tier, err := New(Options{Program: program, Root: testRoot(), Owner: owner, Clock: wall{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := tier.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := tier.Reap(t.Context(), nil); err != nil {
+		t.Errorf("reap: %v", err)
+	}
+	if after := ofSpace(t); len(after) != 0 {
+		t.Errorf("after the kill and a reap: got %q, want none", after)
+	}
+	if groups := tier.leftGroups(); len(groups) != 0 {
+		t.Errorf("control groups left: %q", groups)
+	}
+}
+
+// ofSpace lists the host's processes that belong to the space of the killed daemon, by their command lines.
+func ofSpace(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			continue
+		}
+		line := strings.ReplaceAll(string(b), "\x00", " ")
+		if strings.Contains(line, string(leftSpace)) || strings.Contains(line, "sleep 424") {
+			found = append(found, line)
+		}
+	}
+	return found
+}

@@ -1,0 +1,122 @@
+//go:build linux
+
+package namespace
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/space/spacetest"
+	"agentbox/internal/spaceinit/inittest"
+)
+
+// program is the init, built once for all tests of this package.
+var program []byte
+
+func TestMain(m *testing.M) {
+	if os.Getenv(daemonRole) != "" {
+		daemon()
+		return
+	}
+	var err error
+	if program, err = inittest.Build(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	if code == 0 {
+		if err := goleak.Find(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// wall is the real clock.
+type wall struct{}
+
+func (wall) Now() time.Time { return time.Now() }
+
+func (wall) NewTimer(d time.Duration) (<-chan time.Time, func()) {
+	t := time.NewTimer(d)
+	return t.C, func() { t.Stop() }
+}
+
+// testRoot is the root file system of the tests: the one in AGENTBOX_TEST_ROOT, or the host's own programs, which need no preparation.
+func testRoot() string {
+	if dir := os.Getenv("AGENTBOX_TEST_ROOT"); dir != "" {
+		return dir
+	}
+	return HostRoot
+}
+
+// openTier makes a tier and closes it after the test.
+func openTier(t *testing.T) *Tier {
+	t.Helper()
+	tier, err := New(Options{Program: program, Root: testRoot(), Owner: fmt.Sprintf("test%d", os.Getpid()), Clock: wall{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := tier.Close(); err != nil {
+			t.Errorf("close the tier: %v", err)
+		}
+	})
+	return tier
+}
+
+var nextUID atomic.Int64
+
+// place makes a folder for a space that nobody but its user and the daemon can reach.
+func place(t *testing.T) (dir string, uid int) {
+	t.Helper()
+	closed := filepath.Join(t.TempDir(), "closed")
+	dir = filepath.Join(closed, "files")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if os.Geteuid() != 0 {
+		return dir, 0
+	}
+	uid = 700_000 + int(nextUID.Add(1))
+	if err := os.Chown(dir, uid, uid); err != nil {
+		t.Fatal(err)
+	}
+	return dir, uid
+}
+
+func issue(a policy.Action) policy.Permit {
+	canonical, err := a.Canonical()
+	if err != nil {
+		panic(err)
+	}
+	return policy.Issue(canonical, nil)
+}
+
+// host is the tier under test as the suite wants it.
+func host(t *testing.T) spacetest.Host {
+	t.Helper()
+	tier := openTier(t)
+	h := spacetest.Host{Tier: tier, Permit: issue, Place: place}
+	// What this host cannot enforce is found out as the tier does it.
+	g, failed := tier.groups.create(tier.groupName("probe"), spacetest.Host{Place: place}.Spec(t).Limits)
+	for bound := range failed {
+		if bound != "pids" {
+			h.Unenforced = append(h.Unenforced, bound)
+		}
+	}
+	if err := g.remove(); err != nil {
+		t.Error(err)
+	}
+	return h
+}
+
+func TestConformance(t *testing.T) { spacetest.Run(t, host(t)) }
