@@ -30,7 +30,9 @@ func host() cli.Host {
 	return cli.Host{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Terminal: outIsTerminal, Asks: inIsTerminal, Width: width,
 		Clock: app.Clock{}, Version: app.Version, Example: weather.Operations, Up: up,
-		Doctor: func(ctx context.Context, d cli.Daemon) ([]space.Report, error) { return app.Doctor(ctx, config(d)), nil },
+		Doctor: func(ctx context.Context, d cli.Daemon) ([]space.Report, error) {
+			return app.Doctor(ctx, config(d)), nil
+		},
 	}
 }
 
