@@ -63,8 +63,8 @@ var floors = []arch.Floor{
 	{Name: "testkit", Packages: []string{"internal/testkit/**"}, Imports: []string{"internal/**"}, ThirdParty: []string{"**"}},
 	{Name: "the guest", Packages: []string{"cmd/agentbox-init"}, Imports: []string{"internal/spaceinit/**"}, ThirdParty: []string{"golang.org/x/sys/**", "github.com/elastic/go-seccomp-bpf/**", "github.com/landlock-lsm/go-landlock/**"}},
 	{
-		Name: "a command", Packages: []string{"cmd/*"}, ThirdParty: []string{"github.com/spf13/cobra"},
-		Imports: []string{"internal/app", "internal/client", "internal/surface/cli", "internal/surface/tui"},
+		Name: "a command", Packages: []string{"cmd/*"}, ThirdParty: []string{"golang.org/x/sys/unix"},
+		Imports: []string{"internal/app", "internal/client", "internal/surface/cli", "internal/surface/tui", "internal/domain/*", "examples/*"},
 	},
 	{Name: "an embedded tree", Packages: []string{"web", "api", "examples/**"}},
 }

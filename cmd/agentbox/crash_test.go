@@ -26,7 +26,7 @@ const kills = 50
 // acknowledged is lost, no operation runs twice, each that was interrupted has exactly one result and asks, no process of a space is left,
 // and the log verifies each time. It speaks plain HTTP, as a stranger's client would.
 func TestTheDaemonIsKilledAtRandomMoments(t *testing.T) {
-	c := &crash{t: t, bin: build(t), dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}, chance: rand.New(rand.NewPCG(1, 2))}
+	c := &crash{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}, chance: rand.New(rand.NewPCG(1, 2))}
 	c.start()
 	c.space = c.post("/v1/spaces", `{"name":"crash","ttl_seconds":3600}`)["id"].(string)
 	for round := range kills {
@@ -67,17 +67,6 @@ type crash struct {
 	mu   sync.Mutex
 	runs []string          // acknowledged
 	seen map[string]string // results that a client has seen, by run and operation
-}
-
-// build makes the program the way a user does.
-func build(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	cmd := exec.Command("make", "-s", "-C", "../..", "build", "BIN="+dir)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("make build: %v\n%s", err, out)
-	}
-	return filepath.Join(dir, "agentbox")
 }
 
 // start starts the daemon and waits until it is ready.

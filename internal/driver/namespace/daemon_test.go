@@ -41,7 +41,7 @@ func daemon() {
 	raw, err := json.Marshal(spec.Limits)
 	fail(err)
 	ctx := context.Background()
-	s, err := tier.Create(ctx, issue(policy.Action{Type: policy.SpaceCreate, Workspace: id.DefaultWorkspace, Space: spec.ID, Limits: raw}), spec)
+	s, err := tier.Create(ctx, issue(policy.Action{Type: policy.SpaceStart, Workspace: id.DefaultWorkspace, Space: spec.ID, Limits: raw}), spec)
 	fail(err)
 	c := spacetest.Shell(spec.ID, "trap '' TERM HUP; (setsid sleep 4242 &); sleep 4243 & echo up; wait; sleep 4244")
 	_, err = s.Exec(ctx, issue(c.Action()), nil, func(_ string, data []byte) error {

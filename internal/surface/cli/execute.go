@@ -48,15 +48,7 @@ func execute(i *invocation) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if !e.stream || !i.json {
-			if err := i.show(shown, func(p *printer) {
-				p.line("")
-				p.run(i, shown)
-			}); err != nil {
-				return err
-			}
-		}
-		return verdict(shown, e.strict)
+		return i.conclude(shown, e)
 	}
 	f := c.Flags()
 	f.BoolVar(&e.stream, "stream", false, "show operations and output as they come; with --json one frame per line")
@@ -98,19 +90,23 @@ func (i *invocation) operations(name string) (client.RunRequest, error) {
 	return client.RunRequest{Message: m}, nil
 }
 
-// execute starts a run and follows it until it ends, or waits for a person whom nobody asks here.
+// execute starts a run and attends it.
 func (i *invocation) execute(ctx context.Context, api *client.Client, s id.Space, q client.RunRequest, e execution) (client.RunShown, error) {
 	begun, err := api.CreateRun(ctx, s, q)
 	if err != nil {
 		return client.RunShown{}, err
 	}
-	r := id.Run(begun.RunID)
+	return i.attend(ctx, api, s, id.Run(begun.RunID), e)
+}
+
+// attend follows a run until it ends, or waits for a person whom nobody asks here.
+func (i *invocation) attend(ctx context.Context, api *client.Client, s id.Space, r id.Run, e execution) (client.RunShown, error) {
 	w := &watch{i: i, p: i.printer(i.Out), quiet: !e.stream}
 	for {
 		pending, err := w.follow(ctx, api, s, r)
 		if ctx.Err() != nil {
 			return client.RunShown{}, fault.Wrap(context.Canceled, fault.Unavailable, "interrupted", "the run %s goes on", r).
-				With("watch it with: agentbox runs show " + string(r) + "; end it with: agentbox runs cancel " + string(r))
+				With("watch it with: agentbox runs watch " + string(r) + "; end it with: agentbox runs cancel " + string(r))
 		}
 		if err != nil {
 			return client.RunShown{}, err
@@ -127,6 +123,19 @@ func (i *invocation) execute(ctx context.Context, api *client.Client, s id.Space
 		}
 	}
 	return api.Run(ctx, r)
+}
+
+// conclude shows a run that was attended and turns how it ended into how the command ends.
+func (i *invocation) conclude(shown client.RunShown, e execution) error {
+	if !e.stream || !i.json {
+		if err := i.show(shown, func(p *printer) {
+			p.line("")
+			p.run(i, shown)
+		}); err != nil {
+			return err
+		}
+	}
+	return verdict(shown, e.strict)
 }
 
 // verdict turns how a run ended into how the command ends.

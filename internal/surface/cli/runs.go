@@ -12,7 +12,7 @@ import (
 
 // runs are the commands about runs.
 func runs(i *invocation) *cobra.Command {
-	return group("runs", "List, show and cancel runs", runList(i), runShow(i), runCancel(i))
+	return group("runs", "List, show, watch and cancel runs", runList(i), runShow(i), runWatch(i), runCancel(i))
 }
 
 func runList(i *invocation) *cobra.Command {
@@ -93,6 +93,35 @@ func (p *printer) run(i *invocation, r client.RunShown) {
 	if _, approval := r.Pending(); approval != "" {
 		p.line("it waits for a person: agentbox approvals show|approve|deny %s", approval)
 	}
+}
+
+func runWatch(i *invocation) *cobra.Command {
+	e := execution{stream: true}
+	c := &cobra.Command{
+		Use: "watch RUN", Short: "Show a run from its beginning and on, until it ends or waits for a person", Args: cobra.ExactArgs(1),
+		Long: "Watch shows what a run did and does, as agentbox run --stream does, and exits as that does.",
+	}
+	c.Flags().BoolVar(&e.ask, "ask", false, "ask here what a person has to decide, and go on")
+	c.Flags().BoolVar(&e.strict, "strict", false, "exit with 6 when an operation was refused and with 1 when one failed")
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		if e.ask {
+			e.answer = i.answer
+		}
+		api, err := i.connect()
+		if err != nil {
+			return err
+		}
+		r, err := api.Run(cmd.Context(), id.Run(args[0]))
+		if err != nil {
+			return err
+		}
+		shown, err := i.attend(cmd.Context(), api, r.Space, r.ID, e)
+		if err != nil {
+			return err
+		}
+		return i.conclude(shown, e)
+	}
+	return c
 }
 
 func runCancel(i *invocation) *cobra.Command {

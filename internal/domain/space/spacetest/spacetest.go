@@ -71,7 +71,7 @@ func (h Host) CreatePermit(t *testing.T, spec space.Spec) policy.Permit {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return h.Permit(policy.Action{Type: policy.SpaceCreate, Workspace: workspace, Space: spec.ID, Limits: raw})
+	return h.Permit(policy.Action{Type: policy.SpaceStart, Workspace: workspace, Space: spec.ID, Limits: raw})
 }
 
 // Create makes a space and ends it after the test.
