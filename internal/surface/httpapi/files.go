@@ -218,6 +218,9 @@ func (s *Server) uploadFiles(w http.ResponseWriter, r *http.Request, c wire.Call
 		io.Reader
 		io.Closer
 	}{s.Patient(w, r), r.Body}, keeper.MaxUpload)
+	if _, err := s.services.Keeper.Space(r.Context(), c.Caller.Workspace, id.Space(r.PathValue("space_id"))); err != nil {
+		return err
+	}
 	parts, err := r.MultipartReader()
 	if err != nil {
 		return fault.New(fault.Invalid, "unsupported_media_type", "files are uploaded as multipart/form-data")

@@ -1,4 +1,4 @@
-package httpapi
+package httpapi_test
 
 import (
 	"bytes"
@@ -24,6 +24,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/principal"
+	"agentbox/internal/surface/httpapi"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -53,9 +54,9 @@ const root = "../../.."
 
 // TestOpenAPIIsTheCommittedOne keeps api/openapi.json what the operations are; `make generate` rewrites it.
 func TestOpenAPIIsTheCommittedOne(t *testing.T) {
-	s := New(wire.Config{}, Services{}, "")
+	s := httpapi.New(wire.Config{}, httpapi.Services{}, "")
 	same(t, "openapi.json", s.OpenAPI())
-	if again := New(wire.Config{}, Services{}, "").OpenAPI(); !bytes.Equal(again, s.OpenAPI()) {
+	if again := httpapi.New(wire.Config{}, httpapi.Services{}, "").OpenAPI(); !bytes.Equal(again, s.OpenAPI()) {
 		t.Error("two servers of the same operations write different documents")
 	}
 }
@@ -236,7 +237,7 @@ func snake(word string) string {
 func TestTheDocsLoadNothing(t *testing.T) {
 	resp := httptest.NewRecorder()
 	r := httptest.NewRequest("GET", "http://localhost/v1/docs", nil)
-	New(testConfig(), Services{}, "").ServeHTTP(resp, r)
+	httpapi.New(testConfig(), httpapi.Services{}, "").ServeHTTP(resp, r)
 	page := resp.Body.String()
 	for _, word := range []string{"http://", "https://", "src=", "<script", "<link", "@import", "url("} {
 		if strings.Contains(page, word) {
@@ -255,7 +256,7 @@ func TestEveryOperationRefusesAStranger(t *testing.T) {
 	config := testConfig()
 	config.Rates = wire.DefaultRates()
 	config.Rates.Failures = 1000
-	s := New(config, Services{}, "")
+	s := httpapi.New(config, httpapi.Services{}, "")
 	var document struct {
 		Paths map[string]map[string]struct {
 			Security []map[string][]string `json:"security"`

@@ -130,7 +130,7 @@ func (s *Server) match(w http.ResponseWriter, r *http.Request) (*route, error) {
 	h.ServeHTTP(probe, r)
 	if allow := probe.Header().Get("Allow"); allow != "" {
 		w.Header().Set("Allow", allow)
-		return nil, fault.New(fault.Invalid, "method_not_allowed", "%.16q is not possible here; %s is", r.Method, allow)
+		return nil, fault.New(fault.Invalid, "method_not_allowed", "%.16q is not possible here; use %s", r.Method, allow)
 	}
 	return nil, fault.New(fault.NotFound, "route_not_found", "there is no such operation").With("the operations are listed at /v1/docs")
 }

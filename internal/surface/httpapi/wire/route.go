@@ -249,16 +249,35 @@ func errors500(model *huma.ErrorModel) error {
 // wrongField says what is wrong with the value of one field or parameter.
 func wrongField(op *huma.Operation, d *huma.ErrorDetail) error {
 	where, name, _ := strings.Cut(d.Location, ".")
+	says := plainNumber(d.Message)
+	if strings.HasPrefix(says, "expected value to be one of ") {
+		switch name {
+		case "decision":
+			return fault.New(fault.Invalid, "invalid_decision", "the decision is not accepted: %s", says)
+		case "status":
+			return fault.New(fault.Invalid, "invalid_status", "the status is not accepted: %s", says)
+		}
+	}
 	switch {
 	case where == "body" && strings.HasPrefix(d.Message, "expected required property "):
 		missing, _, _ := strings.Cut(strings.TrimPrefix(d.Message, "expected required property "), " ")
 		return fault.New(fault.Invalid, "missing_field", "the field %q is missing", join(name, missing))
 	case where == "body":
-		return fault.New(fault.Invalid, strictjson.CodeType, "the field %q is not accepted: %s", name, d.Message)
+		return fault.New(fault.Invalid, strictjson.CodeType, "the field %q is not accepted: %s", name, says)
 	case d.Message == "unknown query parameter":
 		return unknownParameter(op, name)
 	}
-	return fault.New(fault.Invalid, "invalid_parameter", "the %s parameter %.64q is not accepted: %s", where, name, d.Message)
+	return fault.New(fault.Invalid, "invalid_parameter", "the %s parameter %.64q is not accepted: %s", where, name, says)
+}
+
+// plainNumber writes the number at the end of a message without an exponent.
+func plainNumber(message string) string {
+	at := strings.LastIndexByte(message, ' ') + 1
+	n, err := strconv.ParseFloat(message[at:], 64)
+	if err != nil || !strings.ContainsRune(message[at:], 'e') {
+		return message
+	}
+	return message[:at] + strconv.FormatFloat(n, 'f', -1, 64)
 }
 
 func unknownParameter(op *huma.Operation, name string) error {
