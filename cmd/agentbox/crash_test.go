@@ -26,7 +26,7 @@ const kills = 50
 // acknowledged is lost, no operation runs twice, each that was interrupted has exactly one result and asks, no process of a space is left,
 // and the log verifies each time. It speaks plain HTTP, as a stranger's client would.
 func TestTheDaemonIsKilledAtRandomMoments(t *testing.T) {
-	c := &crash{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}, chance: rand.New(rand.NewPCG(1, 2))}
+	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}, chance: rand.New(rand.NewPCG(1, 2))}
 	c.start()
 	c.space = c.post("/v1/spaces", `{"name":"crash","ttl_seconds":3600}`)["id"].(string)
 	for round := range kills {
@@ -50,8 +50,8 @@ func TestTheDaemonIsKilledAtRandomMoments(t *testing.T) {
 	t.Logf("%d kills, %d runs acknowledged, %d operations interrupted", kills, len(c.runs), c.unknown)
 }
 
-// crash is the test's view of the daemon.
-type crash struct {
+// victim is the test's view of the daemon.
+type victim struct {
 	t       *testing.T
 	bin     string
 	dir     string
@@ -70,7 +70,7 @@ type crash struct {
 }
 
 // start starts the daemon and waits until it is ready.
-func (c *crash) start() {
+func (c *victim) start() {
 	c.t.Helper()
 	_ = os.Remove(filepath.Join(c.dir, "daemon.json"))
 	c.output.Reset()
@@ -101,13 +101,13 @@ func (c *crash) start() {
 	})
 }
 
-func (c *crash) kill() {
+func (c *victim) kill() {
 	_ = c.daemon.Process.Kill()
 	_ = c.daemon.Wait()
 }
 
 // end stops the daemon as a person does.
-func (c *crash) end() {
+func (c *victim) end() {
 	c.t.Helper()
 	_ = c.daemon.Process.Signal(syscall.SIGTERM)
 	if err := c.daemon.Wait(); err != nil {
@@ -128,7 +128,7 @@ func within(t *testing.T, d time.Duration, what string, done func() bool) {
 }
 
 // call asks the API, later again where the rate is used up; ok is false where the daemon died under it.
-func (c *crash) call(method, path, body string, header ...string) (int, map[string]any, bool) {
+func (c *victim) call(method, path, body string, header ...string) (int, map[string]any, bool) {
 	for {
 		status, answer, ok := c.once(method, path, body, header...)
 		if status != http.StatusTooManyRequests || answer["error"] != "rate_limited" {
@@ -138,7 +138,7 @@ func (c *crash) call(method, path, body string, header ...string) (int, map[stri
 	}
 }
 
-func (c *crash) once(method, path, body string, header ...string) (int, map[string]any, bool) {
+func (c *victim) once(method, path, body string, header ...string) (int, map[string]any, bool) {
 	req, err := http.NewRequestWithContext(context.Background(), method, c.url+path, strings.NewReader(body))
 	if err != nil {
 		c.t.Error(err)
@@ -165,7 +165,7 @@ func (c *crash) once(method, path, body string, header ...string) (int, map[stri
 	return resp.StatusCode, answer, true
 }
 
-func (c *crash) post(path, body string) map[string]any {
+func (c *victim) post(path, body string) map[string]any {
 	c.t.Helper()
 	status, answer, ok := c.call("POST", path, body)
 	if !ok || status >= 300 {
@@ -175,7 +175,7 @@ func (c *crash) post(path, body string) map[string]any {
 }
 
 // work sends runs from n clients until the daemon dies, and returns a function that waits for the clients.
-func (c *crash) work(n int) (wait func()) {
+func (c *victim) work(n int) (wait func()) {
 	var clients sync.WaitGroup
 	for client := range n {
 		clients.Go(func() {
@@ -191,7 +191,7 @@ func (c *crash) work(n int) (wait func()) {
 }
 
 // send asks for one run whose commands write what they do into a ledger, and looks at it once.
-func (c *crash) send(name string) bool {
+func (c *victim) send(name string) bool {
 	ops := []map[string]any{
 		{"type": "message", "id": "say", "content": name},
 		{"type": "createFile", "id": "make", "path": "f-" + name, "content": name},
@@ -234,7 +234,7 @@ func (c *crash) send(name string) bool {
 }
 
 // remember keeps the results that were acknowledged; one that was seen before must not change.
-func (c *crash) remember(run string, message map[string]any) {
+func (c *victim) remember(run string, message map[string]any) {
 	for _, raw := range message["events"].([]any) {
 		e := raw.(map[string]any)
 		if e["type"] == "approvalRequired" {
@@ -250,14 +250,14 @@ func (c *crash) remember(run string, message map[string]any) {
 }
 
 // nothingIsLeft finds no process of a space on the host.
-func (c *crash) nothingIsLeft() {
+func (c *victim) nothingIsLeft() {
 	c.t.Helper()
 	within(c.t, 10*time.Second, "every process of the space to end", func() bool { return len(c.orphans()) == 0 })
 }
 
 // orphans are the processes whose working directory or root lies in a space: they are found by their user where the daemon is root, and
 // else by the marks of this test in their command lines.
-func (c *crash) orphans() []string {
+func (c *victim) orphans() []string {
 	found := []string{}
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
@@ -287,7 +287,7 @@ func spaceUser(status string) bool {
 }
 
 // verify checks the log offline, with nothing but the data directory.
-func (c *crash) verify() {
+func (c *victim) verify() {
 	c.t.Helper()
 	out, err := exec.Command(c.bin, "audit", "verify", "--data", c.dir, "--json").CombinedOutput()
 	if err != nil {
@@ -296,7 +296,7 @@ func (c *crash) verify() {
 }
 
 // answer lets the runs go on that ask after an interrupted operation.
-func (c *crash) answer() {
+func (c *victim) answer() {
 	c.t.Helper()
 	for _, a := range c.list("/v1/approvals?status=pending&limit=100", "approvals") {
 		if a["action"] != "run.continue" {
@@ -307,7 +307,7 @@ func (c *crash) answer() {
 }
 
 // settle lets every interrupted run go on and waits until all have ended.
-func (c *crash) settle() {
+func (c *victim) settle() {
 	c.t.Helper()
 	within(c.t, 5*time.Minute, "every run to end", func() bool {
 		c.answer()
@@ -320,7 +320,7 @@ func (c *crash) settle() {
 	})
 }
 
-func (c *crash) list(path, field string) []map[string]any {
+func (c *victim) list(path, field string) []map[string]any {
 	c.t.Helper()
 	status, answer, ok := c.call("GET", path, "")
 	if !ok || status != 200 {
@@ -334,7 +334,7 @@ func (c *crash) list(path, field string) []map[string]any {
 }
 
 // everyOperationHasOneResult compares what the clients saw, what the log says and what the commands did.
-func (c *crash) everyOperationHasOneResult() {
+func (c *victim) everyOperationHasOneResult() {
 	c.t.Helper()
 	done, names := map[string]map[string]any{}, map[string]string{}
 	for _, run := range c.runs {
@@ -361,7 +361,7 @@ func (c *crash) everyOperationHasOneResult() {
 }
 
 // resultsInTheLog counts the result events of each operation.
-func (c *crash) resultsInTheLog() {
+func (c *victim) resultsInTheLog() {
 	c.t.Helper()
 	results := map[string]int{}
 	for from := 1.0; ; {
@@ -389,7 +389,7 @@ func (c *crash) resultsInTheLog() {
 }
 
 // ledger checks what the commands wrote: what succeeded was done once, and nothing was done twice.
-func (c *crash) ledger(done map[string]map[string]any) {
+func (c *victim) ledger(done map[string]map[string]any) {
 	c.t.Helper()
 	raw, err := os.ReadFile(filepath.Join(c.dir, "spaces", c.space, "files", "ledger"))
 	if err != nil {

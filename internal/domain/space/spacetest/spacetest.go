@@ -4,11 +4,13 @@ package spacetest
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
@@ -39,22 +41,9 @@ func limits() space.Limits {
 	}
 }
 
-var counter struct {
-	sync.Mutex
-	n int
-}
-
-// newID returns a space's id that no other space of this process has.
+// newID returns a space's id that no other space has.
 func newID() id.Space {
-	const digits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-	counter.Lock()
-	defer counter.Unlock()
-	counter.n++
-	tail := make([]byte, 26)
-	for i, n := len(tail)-1, counter.n; i >= 0; i, n = i-1, n/32 {
-		tail[i] = digits[n%32]
-	}
-	return id.Space("spc_" + string(tail))
+	return id.New[id.Space](id.NewSource(func() time.Time { return time.Unix(1_800_000_000, 0) }, rand.Reader))
 }
 
 // Spec returns the specification of a new space with the suite's limits.

@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"html/template"
+	"maps"
 	"slices"
 	"strings"
 
@@ -47,13 +48,7 @@ func Page(open *huma.OpenAPI, tags []string) (html []byte, csp string) {
 				if op.RequestBody != nil {
 					for _, media := range op.RequestBody.Content {
 						fields := resolve(open, media.Schema)
-						for _, name := range slices.Sorted(func(yield func(string) bool) {
-							for name := range fields.Properties {
-								if !yield(name) {
-									return
-								}
-							}
-						}) {
+						for _, name := range slices.Sorted(maps.Keys(fields.Properties)) {
 							f := fields.Properties[name]
 							sec.Body = append(sec.Body, line{name, "body", typeName(f), f.Description, required(slices.Contains(fields.Required, name))})
 						}
