@@ -31,7 +31,7 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	if err := build(dir); err != nil {
+	if err := compile(dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -39,8 +39,8 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// build puts the program into a folder. The init goes in through an overlay, so that nothing is written into the source tree.
-func build(dir string) error {
+// compile puts the program into a folder. The init goes in through an overlay, so that nothing is written into the source tree.
+func compile(dir string) error {
 	guest, err := inittest.Build()
 	if err != nil {
 		return err
@@ -83,11 +83,11 @@ func TestCommands(t *testing.T) {
 			e.Setenv("AGENTBOX_HOME", filepath.Join(e.WorkDir, "data"))
 			e.Setenv("AGENTBOX_CACHE", cache())
 			e.Setenv("TMPDIR", e.WorkDir)
-			e.Values[daemonKey] = &daemon{}
+			e.Values[daemonKey] = &scripted{}
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"daemon": startDaemon, "crash": crash, "exits": exits, "capture": capture, "pick": pick,
+			"daemon": startDaemon, "crash": crashDaemon, "exits": exits, "capture": capture, "pick": pick,
 		},
 		RequireExplicitExec: true,
 	})
@@ -103,8 +103,8 @@ func cache() string {
 
 const daemonKey = "daemon"
 
-// daemon is the daemon of one script.
-type daemon struct {
+// scripted is the daemon of one script.
+type scripted struct {
 	cmd *exec.Cmd // nil before the first start and after a crash
 	log *os.File
 }
@@ -123,7 +123,7 @@ func startDaemon(ts *testscript.TestScript, neg bool, args []string) {
 	out, err := cmd.StdoutPipe()
 	ts.Check(err)
 	ts.Check(cmd.Start())
-	d := ts.Value(daemonKey).(*daemon)
+	d := ts.Value(daemonKey).(*scripted)
 	d.cmd, d.log = cmd, log
 	ts.Defer(func() { d.end(ts) })
 	lines := bufio.NewScanner(out)
@@ -134,9 +134,9 @@ func startDaemon(ts *testscript.TestScript, neg bool, args []string) {
 	go func() { _, _ = io.Copy(io.Discard, out) }()
 }
 
-// crash ends the daemon as a power cut would, as far as a process can.
-func crash(ts *testscript.TestScript, neg bool, args []string) {
-	d := ts.Value(daemonKey).(*daemon)
+// crashDaemon ends the daemon as a power cut would, as far as a process can.
+func crashDaemon(ts *testscript.TestScript, neg bool, args []string) {
+	d := ts.Value(daemonKey).(*scripted)
 	if neg || len(args) > 0 || d.cmd == nil {
 		ts.Fatalf("usage: crash, while a daemon runs")
 	}
@@ -147,7 +147,7 @@ func crash(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // end interrupts the daemon as a person would, and waits for it.
-func (d *daemon) end(ts *testscript.TestScript) {
+func (d *scripted) end(ts *testscript.TestScript) {
 	if d.cmd == nil {
 		return
 	}

@@ -241,16 +241,21 @@ func (c *Client) Ready(ctx context.Context) error {
 // escape makes one element of a path.
 func escape(part string) string { return url.PathEscape(part) }
 
-// escapePath keeps the slashes between the elements of a file's path.
+// escapePath keeps the slashes between the elements of a file's path. What a router on the way would clean or refuse is escaped, so that
+// the daemon judges it.
 func escapePath(path string) string {
 	parts := strings.Split(path, "/")
 	for i, part := range parts {
 		parts[i] = url.PathEscape(part)
 		if part == "." || part == ".." {
-			parts[i] = strings.ReplaceAll(part, ".", "%2E") // as it is, so that the daemon judges it and no router on the way cleans it
+			parts[i] = strings.ReplaceAll(part, ".", "%2E")
 		}
 	}
-	return strings.Join(parts, "/")
+	escaped := strings.Join(parts, "/")
+	if rest, absolute := strings.CutPrefix(escaped, "/"); absolute {
+		return "%2F" + rest
+	}
+	return strings.ReplaceAll(escaped, "//", "%2F%2F")
 }
 
 func join(parts ...any) string { return fmt.Sprint(parts...) }
