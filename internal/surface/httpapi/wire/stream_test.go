@@ -1,0 +1,302 @@
+package wire
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// earlyClock is the real clock set back, so that a deadline of the server's lies only a moment ahead.
+type earlyClock struct {
+	realClock
+	back time.Duration
+}
+
+func (c earlyClock) Now() time.Time { return time.Now().Add(-c.back) }
+
+// handClock is the real clock whose long timers go off by hand.
+type handClock struct {
+	realClock
+	beat chan time.Time
+}
+
+func (c handClock) NewTimer(d time.Duration) (<-chan time.Time, func()) {
+	if d == heartbeat {
+		return c.beat, func() {}
+	}
+	return c.realClock.NewTimer(d)
+}
+
+// endless adds a stream of numbers without end, each with 64 KiB of data; sent counts how far it was read.
+func endless(s *Server, sent *atomic.Uint64) {
+	data := strings.Repeat("x", 64<<10)
+	Stream[struct {
+		From uint64 `query:"from"`
+	}](s, Operation{ID: "endless", Method: "GET", Path: "/v1/test/endless", Tag: "test"}, func(w http.ResponseWriter, r *http.Request, c Call) error {
+		from, _, err := Cursor(r, "from")
+		if err != nil {
+			return err
+		}
+		return s.Feed(w, r, c, func(ctx context.Context) iter.Seq2[Message, error] {
+			return func(yield func(Message, error) bool) {
+				for n := max(from, 1); ; n++ {
+					if !yield(Message{ID: n, Data: []byte(data)}, nil) {
+						return
+					}
+					sent.Store(n)
+				}
+			}
+		})
+	})
+}
+
+// open begins to read an event stream.
+func (w wire) open(path string, headers ...string) (*http.Response, func()) {
+	w.Helper()
+	ctx, cancel := context.WithCancel(w.Context())
+	r, err := http.NewRequestWithContext(ctx, "GET", w.url+path, nil)
+	if err != nil {
+		w.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer good")
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		r.Header.Set(name, value)
+	}
+	transport := &http.Transport{DisableKeepAlives: true}
+	resp, err := transport.RoundTrip(r)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return resp, func() {
+		cancel()
+		_ = resp.Body.Close()
+		transport.CloseIdleConnections()
+	}
+}
+
+// Row 32: a client that does not read is cut off; it holds up nobody, and goes on where it was.
+func TestThreat32ASlowReaderIsCutOffAndGoesOnWhereItWas(t *testing.T) {
+	var sent atomic.Uint64
+	w := newWire(t, func(c *Config) { c.Clock = earlyClock{back: writeTimeout - 300*time.Millisecond} })
+	endless(w.s, &sent)
+	resp, leave := w.open("/v1/test/endless")
+	defer leave()
+	lines := bufio.NewReader(resp.Body)
+	first, err := lines.ReadString('\n')
+	if err != nil || first != "id: 1\n" {
+		t.Fatalf("got %q, %v", first, err)
+	}
+	// Nothing is read any more. Others are served meanwhile, and the server gives this one up.
+	if resp, got := w.ask("GET", "/v1/test/count", ""); resp.StatusCode != 200 || !strings.Contains(got, "id: 10\n") {
+		t.Errorf("another stream got %d %q", resp.StatusCode, got)
+	}
+	waitFor(t, "the slow reader to be cut off", func() bool {
+		w.s.limiter.mu.Lock()
+		defer w.s.limiter.mu.Unlock()
+		return len(w.s.limiter.streams) == 0
+	})
+	last := uint64(1)
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			break // cut off
+		}
+		if n := uint64(0); strings.HasPrefix(line, "id: ") {
+			if _, err := fmt.Sscanf(line, "id: %d", &n); err != nil || n != last+1 {
+				t.Fatalf("after %d came %q", last, line)
+			}
+			last = n
+		}
+	}
+	if read := sent.Load(); read > last+2 {
+		t.Errorf("the source was read up to %d, and the client had %d: something kept more than the message under way", read, last)
+	}
+	again, leaveAgain := w.open("/v1/test/endless", fmt.Sprintf("Last-Event-ID: %d", last-1))
+	defer leaveAgain()
+	if line, err := bufio.NewReader(again.Body).ReadString('\n'); err != nil || line != fmt.Sprintf("id: %d\n", last) {
+		t.Errorf("after the cut came %q, %v, want %d", line, err, last)
+	}
+}
+
+func waitFor(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for range 2000 {
+		if is() {
+			return
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+	t.Fatalf("waited for %s", what)
+}
+
+func TestAStreamWithoutNewsSaysThatItLives(t *testing.T) {
+	clock := handClock{beat: make(chan time.Time)}
+	w := newWire(t, func(c *Config) { c.Clock = clock })
+	resp, leave := w.open("/v1/test/count?break=never")
+	defer leave()
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() && lines.Text() != `data: {"n":3}` {
+	}
+	clock.beat <- time.Time{}
+	lines.Scan() // the empty line behind the data
+	if lines.Scan(); lines.Text() != ": still here" {
+		t.Errorf("got %q, want a comment", lines.Text())
+	}
+}
+
+func TestAPrincipalHasSoManyStreams(t *testing.T) {
+	w := newWire(t, func(c *Config) { c.Rates = DefaultRates(); c.Rates.Streams = 2 })
+	_, leave1 := w.open("/v1/test/count?break=never")
+	defer leave1()
+	_, leave2 := w.open("/v1/test/count?break=never")
+	if resp, got := w.ask("GET", "/v1/test/count", ""); resp.StatusCode != 429 || !strings.Contains(got, "too_many_streams") {
+		t.Errorf("the third stream got %d %s", resp.StatusCode, got)
+	}
+	leave2()
+	waitFor(t, "the place of the second stream", func() bool {
+		resp, _ := w.ask("GET", "/v1/test/count", "")
+		return resp.StatusCode == 200
+	})
+}
+
+func TestStoppingEndsStreamsWithoutAnEndAndAnswersWhatIsUnderWay(t *testing.T) {
+	w := newWire(t, nil)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.s.Run(ctx, l) }()
+	w.url = "http://" + l.Addr().String()
+	resp, leave := w.open("/v1/test/count?break=never")
+	defer leave()
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() && lines.Text() != `data: {"n":3}` {
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Errorf("stopped with %v", err)
+	}
+	rest, _ := io.ReadAll(resp.Body)
+	if strings.Contains(string(rest), "id:") {
+		t.Errorf("after the stop came %q", rest)
+	}
+}
+
+func TestASenderThatStopsSendingIsNotWaitedFor(t *testing.T) {
+	w := newWire(t, func(c *Config) { c.Clock = earlyClock{back: bodyTimeout - 200*time.Millisecond} })
+	conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprint(conn, "POST /v1/test/things HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer good\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{\"name\":")
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	got, _ := io.ReadAll(resp.Body)
+	if resp.StatusCode != 408 || !strings.Contains(string(got), `"error":"request_timeout"`) {
+		t.Errorf("got %d %s", resp.StatusCode, got)
+	}
+}
+
+func TestARepeatedKeyGetsTheFirstAnswerAgain(t *testing.T) {
+	w := newWire(t, nil)
+	made := 0
+	under := make(chan struct{})
+	release := make(chan struct{})
+	Handle(w.s, Operation{ID: "count-things", Method: "POST", Path: "/v1/test/counted", Tag: "test", Replay: true},
+		func(_ context.Context, _ Call, in *struct{ Body thing }) (*struct{ Body thing }, error) {
+			switch in.Body.Name {
+			case "wrong":
+				return nil, ErrKeyConflict
+			case "slow":
+				under <- struct{}{}
+				<-release
+			case "panic":
+				panic("the handler broke")
+			}
+			made++
+			return &struct{ Body thing }{thing{Name: in.Body.Name, Count: made}}, nil
+		})
+	post := func(key, body string) (*http.Response, string) {
+		return w.ask("POST", "/v1/test/counted", body, "Idempotency-Key: "+key)
+	}
+	for _, c := range []struct {
+		name, key, body string
+		status          int
+		says            string
+		replayed        bool
+	}{
+		{"a refusal", "k", `{"name":"wrong"}`, 409, "idempotency_conflict", false},
+		{"uses up no key", "k", `{"name":"a"}`, 200, `"count":1`, false},
+		{"again", "k", `{"name":"a"}`, 200, `"count":1`, true},
+		{"the key for something else", "k", `{"name":"b"}`, 409, "idempotency_conflict", false},
+		{"another key", "l", `{"name":"a"}`, 200, `"count":2`, false},
+		{"a panic", "p", `{"name":"panic"}`, 500, "internal_error", false},
+		{"uses up no key either", "p", `{"name":"a"}`, 200, `"count":3`, false},
+	} {
+		resp, got := post(c.key, c.body)
+		if resp.StatusCode != c.status || !strings.Contains(got, c.says) || (resp.Header.Get("Idempotency-Replayed") == "true") != c.replayed {
+			t.Errorf("%s: %d replayed %q: %s", c.name, resp.StatusCode, resp.Header.Get("Idempotency-Replayed"), got)
+		}
+	}
+	done := make(chan struct{})
+	go func() { defer close(done); post("s", `{"name":"slow"}`) }()
+	<-under
+	if resp, got := post("s", `{"name":"slow"}`); resp.StatusCode != 409 || !strings.Contains(got, "idempotency_in_progress") {
+		t.Errorf("while the first is under way: %d %s", resp.StatusCode, got)
+	}
+	close(release)
+	<-done
+}
+
+func TestReplaysForgetTheOldest(t *testing.T) {
+	var r replays
+	for i := range maxReplays + 1 {
+		_, end, err := r.begin(fmt.Sprint(i), [32]byte{1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		end(&kept{status: 200})
+	}
+	if len(r.kept) != maxReplays || r.kept["0"] != nil || r.kept["1"] == nil {
+		t.Errorf("%d are kept, the first of them %v", len(r.kept), r.kept["0"])
+	}
+}
+
+// Row 33: what is too much is refused before it is read into anything.
+func TestThreat33TooMuchIsRefusedBeforeItIsParsed(t *testing.T) {
+	w := newWire(t, nil)
+	big := `{"name":"` + strings.Repeat("a", 64<<20) + `"}`
+	before := allocated()
+	for name, body := range map[string]string{"length": big, "chunked": big} {
+		r := httptest.NewRequest("POST", "http://localhost/v1/test/things", strings.NewReader(body))
+		r.Header.Set("Authorization", "Bearer good")
+		r.Header.Set("Content-Type", "application/json")
+		if name == "chunked" {
+			r.ContentLength = -1
+		}
+		resp := httptest.NewRecorder()
+		w.s.ServeHTTP(resp, r)
+		if resp.Code != 413 {
+			t.Errorf("%s: %d %s", name, resp.Code, resp.Body)
+		}
+	}
+	if used := allocated() - before; used > 8<<20 {
+		t.Errorf("refusing two bodies of 64 MiB took %d bytes", used)
+	}
+}
