@@ -2,3 +2,4 @@
 package agentbox
 
 //go:generate go test -count=1 -run ^TestPictureOfTheImports$ . -update
+//go:generate go test -count=1 -run Committed ./internal/surface/httpapi -update

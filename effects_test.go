@@ -54,7 +54,6 @@ var effects = arch.Effects{
 		"(*internal/spaceinit.Writer).Write":          "speaks over the stream of an init that a permit started",
 
 		"internal/spaceinit/inittest.*": "builds the init for tests",
-		"cmd/agentbox-init.*":           "runs inside the space, as what a permit started",
 
 		"internal/driver/disk.OpenSpaces":           "makes the daemon's own folder when it starts, and removes what an earlier one left half done",
 		"(*internal/driver/disk.Spaces).Open":       "looks whether the folder is there; what it returns redeems a permit for each use",

@@ -4,7 +4,6 @@ package spacetest
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -41,16 +40,17 @@ func limits() space.Limits {
 	}
 }
 
-// newID returns a space's id that no other space has.
-func newID() id.Space {
-	return id.New[id.Space](id.NewSource(func() time.Time { return time.Unix(1_800_000_000, 0) }, rand.Reader))
+// idOf returns the space's id that belongs to a folder, which no other space has.
+func idOf(dir string) id.Space {
+	chance := event.DigestOf([]byte(dir))
+	return id.New[id.Space](id.NewSource(func() time.Time { return time.Unix(1_800_000_000, 0) }, bytes.NewReader(chance[:])))
 }
 
 // Spec returns the specification of a new space with the suite's limits.
 func (h Host) Spec(t *testing.T) space.Spec {
 	t.Helper()
 	dir, uid := h.Place(t)
-	return space.Spec{ID: newID(), Dir: dir, UID: uid, Env: map[string]string{"OWN": "space"}, Limits: limits(), BestEffort: len(h.Unenforced) > 0}
+	return space.Spec{ID: idOf(dir), Dir: dir, UID: uid, Env: map[string]string{"OWN": "space"}, Limits: limits(), BestEffort: len(h.Unenforced) > 0}
 }
 
 // CreatePermit is the permit that a specification needs.
