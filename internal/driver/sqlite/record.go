@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -176,8 +177,12 @@ func decodeRecord(record []byte, e *event.Event) error {
 	r.digest(&e.Chain.Commitment)
 	r.digest(&e.Chain.Prev)
 	r.digest(&e.Chain.Hash)
-	seal := sealOf(e)
-	if r.bad || r.rest != string(seal[:]) {
+	if r.bad {
+		return errRecord
+	}
+	// What is written back in the same bytes was read right, seal and all; there is no second way to write the same event.
+	var room [1024]byte
+	if !bytes.Equal(appendRecord(room[:0], e), record) {
 		return errRecord
 	}
 	return nil

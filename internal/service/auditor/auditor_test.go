@@ -1,0 +1,328 @@
+package auditor_test
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/driver/memory"
+	"agentbox/internal/driver/sqlite"
+	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/journal/journaltest"
+	"agentbox/internal/kernel/projection"
+	"agentbox/internal/service/auditor"
+)
+
+const ws = journaltest.Workspace
+
+var definitions = []projection.Definition{journaltest.Notes(1), journaltest.Rooms(1)}
+
+func options(path string) sqlite.Options {
+	setup := journaltest.NewSetup()
+	return sqlite.Options{Path: path, Definitions: definitions, Clock: setup.Clock, IDs: id.NewSource(time.Now, rand.Reader), Entropy: rand.Reader}
+}
+
+func open(t *testing.T, path string) *sqlite.Journal {
+	t.Helper()
+	log, err := sqlite.Open(t.Context(), options(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return log
+}
+
+// fill appends 30 events to three streams, so that event n lies in room n%3, or in the workspace's stream for 0, at number n/3+1 or so.
+func fill(t *testing.T, log journal.Journal) {
+	t.Helper()
+	for n := 1; n <= 30; n++ {
+		draft := journaltest.Draft(fmt.Sprint("text ", n))
+		if n%3 > 0 {
+			draft = journaltest.InRoom(id.Room(fmt.Sprint("room_", n%3)), fmt.Sprint("text ", n))
+		}
+		if _, err := log.Append(t.Context(), journaltest.Batch(draft.About("note", fmt.Sprint("n", n%4)))); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func tampered(t *testing.T, sql string) *sqlite.Journal {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "log.db")
+	log := open(t, path)
+	fill(t, log)
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := sqlite3.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const untie = `DROP TRIGGER events_no_update; DROP TRIGGER events_no_delete; DROP TRIGGER bodies_no_update; DROP TRIGGER bodies_no_delete; `
+	if err := conn.Exec(untie + sql); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	look, err := sqlite.OpenReadOnly(t.Context(), options(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := look.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return look
+}
+
+func TestWholeLog(t *testing.T) {
+	for name, log := range map[string]journaltest.Log{"memory": inMemory(t), "sqlite": open(t, filepath.Join(t.TempDir(), "log.db"))} {
+		t.Run(name, func(t *testing.T) {
+			fill(t, log)
+			report, err := auditor.Verify(t.Context(), log, ws)
+			if err != nil || !report.OK || report.Checked != 30 || report.Head != 30 || report.Count != 0 {
+				t.Errorf("report %+v, %v", report, err)
+			}
+			if len(report.Streams) != 3 {
+				t.Fatalf("%d streams, want 3", len(report.Streams))
+			}
+			for _, s := range report.Streams {
+				last, err := log.Read(t.Context(), journal.Query{Workspace: ws, Stream: s.Stream, Last: true, Limit: 1})
+				if err != nil || s.Events != 10 || s.LastSeq != 10 || s.LastHash != last[0].Chain.Hash {
+					t.Errorf("stream %+v, %v", s, err)
+				}
+			}
+			docs, err := auditor.VerifyProjections(t.Context(), log, log, definitions, ws)
+			if err != nil || !docs.OK || docs.Events != 30 || docs.Documents != 4+3 {
+				t.Errorf("documents %+v, %v", docs, err)
+			}
+			empty, err := auditor.Verify(t.Context(), log, "ws_none")
+			if err != nil || !empty.OK || empty.Checked != 0 {
+				t.Errorf("a workspace without events: %+v, %v", empty, err)
+			}
+			if err := log.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func inMemory(t *testing.T) journaltest.Log {
+	t.Helper()
+	setup := journaltest.NewSetup(definitions...)
+	log, err := memory.NewJournal(setup.Definitions, setup.Clock, setup.IDs, setup.Entropy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return log
+}
+
+// place is the WHERE clause for the event at place n of the first workspace.
+func place(n int) string { return fmt.Sprintf(" WHERE place = (1 << 40) + %d; ", n) }
+
+// Each way to change what was recorded is found, and the first finding names the event.
+func TestTampering(t *testing.T) {
+	room1 := event.RoomStream(ws, "room_1")
+	for _, c := range []struct {
+		name, sql string
+		want      auditor.Finding
+	}{
+		{"one byte of the data", `UPDATE bodies SET body = CAST(replace(body, CAST('text 13' AS BLOB), CAST('text 14' AS BLOB)) AS BLOB)` + place(13),
+			auditor.Finding{Kind: auditor.CommitmentMismatch, Seq: 13, Stream: room1, StreamSeq: 5}},
+		{"one byte of the salt", `UPDATE bodies SET body = CAST(x'00' || substr(body, 2) AS BLOB)` + place(13),
+			auditor.Finding{Kind: auditor.CommitmentMismatch, Seq: 13, Stream: room1, StreamSeq: 5}},
+		{"the correlation", `UPDATE events SET correlation = 'another'` + place(13), auditor.Finding{Kind: auditor.EventHashMismatch, Seq: 13, Stream: room1, StreamSeq: 5}},
+		{"the run", `UPDATE events SET run = 'run_x'` + place(13), auditor.Finding{Kind: auditor.EventHashMismatch, Seq: 13, Stream: room1, StreamSeq: 5}},
+		{"the id", `UPDATE events SET id = x'01890a5dac96774bbcceb302099a8057'` + place(13), auditor.Finding{Kind: auditor.EventHashMismatch, Seq: 13, Stream: room1, StreamSeq: 5}},
+		{"the type", `INSERT INTO types VALUES (2, 'note.forged'); UPDATE events SET type = 2` + place(13), auditor.Finding{Kind: auditor.EventHashMismatch, Seq: 13, Stream: room1, StreamSeq: 5}},
+		{"the number in the stream", `UPDATE events SET stream_seq = 99` + place(13), auditor.Finding{Kind: auditor.EventHashMismatch, Seq: 13, Stream: room1, StreamSeq: 99}},
+		{"the entity, which the hash does not cover", `UPDATE events SET entity = 'note' || char(31) || 'n9'` + place(13), auditor.Finding{Kind: auditor.RecordDamaged, Seq: 13}},
+		{"the time of recording, which the hash does not cover", `UPDATE events SET recorded_at = 7` + place(13), auditor.Finding{Kind: auditor.RecordDamaged, Seq: 13}},
+		{"an event is dropped", `DELETE FROM events` + place(13), auditor.Finding{Kind: auditor.SeqGap, Seq: 13}},
+		{"an event and its body are dropped", `DELETE FROM bodies` + place(13) + `DELETE FROM events` + place(13), auditor.Finding{Kind: auditor.SeqGap, Seq: 13}},
+		{"a body is dropped", `DELETE FROM bodies` + place(13), auditor.Finding{Kind: auditor.RecordDamaged, Seq: 13}},
+		{"two events of a stream change places", swap(13, 16), auditor.Finding{Kind: auditor.EventHashMismatch, Seq: 13, Stream: room1, StreamSeq: 6}},
+		{"two events of different streams change places", swap(13, 14), auditor.Finding{Kind: auditor.EventHashMismatch, Seq: 13, Stream: event.RoomStream(ws, "room_2"), StreamSeq: 5}},
+		{"two bodies change places", `UPDATE bodies SET place = -1` + place(13) + `UPDATE bodies SET place = (1 << 40) + 13` + place(14) + `UPDATE bodies SET place = (1 << 40) + 14 WHERE place = -1`,
+			auditor.Finding{Kind: auditor.CommitmentMismatch, Seq: 13, Stream: room1, StreamSeq: 5}},
+		{"the last event is dropped", `DELETE FROM events` + place(30), auditor.Finding{Kind: auditor.SeqGap, Seq: 30}},
+		{"the last event and the workspace's head are dropped", `DELETE FROM events` + place(30) + `UPDATE workspaces SET head = 29`,
+			auditor.Finding{Kind: auditor.Truncated, Stream: event.WorkspaceStream(ws), StreamSeq: 10}},
+		{"the last event of a stream and its head are dropped", `DELETE FROM events` + place(28) + `UPDATE streams SET head = 9 WHERE id = 'room_1'`, auditor.Finding{Kind: auditor.SeqGap, Seq: 28}},
+		{"a whole stream is dropped", `DELETE FROM events WHERE stream = 1`, auditor.Finding{Kind: auditor.SeqGap, Seq: 1}},
+		{"only the head of a stream is set back", `UPDATE streams SET head = 9 WHERE id = 'room_1'`, auditor.Finding{Kind: auditor.HeadMismatch, Stream: room1, StreamSeq: 10}},
+		{"only the head of a stream is dropped", `DELETE FROM streams WHERE id = 'room_1'`, auditor.Finding{Kind: auditor.HeadMismatch, Stream: room1, StreamSeq: 10}},
+		{"an event is added", `INSERT INTO events SELECT (1 << 40) + 31, stream, 11, type, randomblob(16), recorded_at, correlation, run, entity, record FROM events` + place(28) +
+			`INSERT INTO bodies SELECT (1 << 40) + 31, body FROM bodies` + place(28) + `UPDATE workspaces SET head = 31; UPDATE streams SET head = 11 WHERE id = 'room_1'`,
+			auditor.Finding{Kind: auditor.EventHashMismatch, Seq: 31, Stream: room1, StreamSeq: 11}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			log := tampered(t, c.sql)
+			report, err := auditor.Verify(t.Context(), log, ws)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if report.OK || report.Count == 0 {
+				t.Fatalf("nothing was found: %+v", report)
+			}
+			got := report.Findings[0]
+			if got.Kind != c.want.Kind || got.Seq != c.want.Seq || c.want.StreamSeq != 0 && (got.Stream != c.want.Stream || got.StreamSeq != c.want.StreamSeq) {
+				t.Errorf("first finding\n got %+v\nwant %+v", got, c.want)
+			}
+			if got.Seq == 13 && got.Kind != auditor.SeqGap && got.Event == "" {
+				t.Errorf("the finding does not name the event: %+v", got)
+			}
+		})
+	}
+}
+
+func swap(a, b int) string {
+	sql := ""
+	for _, table := range []string{"events", "bodies"} {
+		sql += fmt.Sprintf("UPDATE %s SET place = -1%sUPDATE %s SET place = (1 << 40) + %d%sUPDATE %s SET place = (1 << 40) + %d WHERE place = -1; ", table, place(a), table, a, place(b), table, b)
+	}
+	return sql
+}
+
+// Whichever single bit of a record or a body is turned, the event is named. Every seventh is tried, so that each byte and each position is.
+func TestAnyBit(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log.db")
+	log := open(t, path)
+	fill(t, log)
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := sqlite3.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := conn.Exec(`DROP TRIGGER events_no_update; DROP TRIGGER bodies_no_update`); err != nil {
+		t.Fatal(err)
+	}
+	for table, column := range map[string]string{"events": "record", "bodies": "body"} {
+		bytes := column1(t, conn, "SELECT "+column+" FROM "+table+place(13))
+		for bit := 0; bit < 8*len(bytes); bit += 7 {
+			turned := slices.Clone(bytes)
+			turned[bit/8] ^= 1 << (bit % 8)
+			if err := conn.Exec(fmt.Sprintf("UPDATE %s SET %s = x'%x'%s", table, column, turned, place(13))); err != nil {
+				t.Fatal(err)
+			}
+			look, err := sqlite.OpenReadOnly(t.Context(), options(path))
+			if err != nil {
+				t.Fatal(err)
+			}
+			report, err := auditor.Verify(t.Context(), look, ws)
+			if err != nil || report.OK || report.Findings[0].Seq != 13 {
+				t.Errorf("bit %d of the %s: %+v, %v", bit, column, report.Findings, err)
+			}
+			if err := look.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := conn.Exec(fmt.Sprintf("UPDATE %s SET %s = x'%x'%s", table, column, bytes, place(13))); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func column1(t *testing.T, conn *sqlite3.Conn, sql string) []byte {
+	t.Helper()
+	stmt, _, err := conn.Prepare(sql)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stmt.Close()
+	if !stmt.Step() {
+		t.Fatal("no row", stmt.Err())
+	}
+	return stmt.ColumnBlob(0, nil)
+}
+
+func TestTamperedDocuments(t *testing.T) {
+	for _, c := range []struct{ name, sql, kind, document string }{
+		{"a body", `UPDATE documents SET body = CAST(replace(body, CAST('"sum":0' AS BLOB), CAST('"sum":1' AS BLOB)) AS BLOB) WHERE key = 'n2'`, auditor.DocumentMismatch, "notes/n2"},
+		{"a version", `UPDATE documents SET version = 99 WHERE key = 'n2'`, auditor.DocumentMismatch, "notes/n2"},
+		{"a place", `UPDATE documents SET seq = 1 WHERE key = 'n2'`, auditor.DocumentMismatch, "notes/n2"},
+		{"one is dropped", `DELETE FROM documents WHERE key = 'all'`, auditor.DocumentMissing, "rooms/all"},
+		{"one is added", `INSERT INTO documents SELECT 99, projection, workspace, 'forged', version, seq, body FROM documents WHERE key = 'n2'`, auditor.DocumentUnfounded, "notes/forged"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			log := tampered(t, c.sql)
+			report, err := auditor.VerifyProjections(t.Context(), log, log, definitions, ws)
+			if err != nil || report.OK || report.Count != 1 || report.Findings[0].Kind != c.kind || report.Findings[0].Document != c.document {
+				t.Errorf("%+v, %v, want %s of %s", report, err, c.kind, c.document)
+			}
+		})
+	}
+}
+
+// A log is verified while others append to it, and nothing is found that is not there.
+func TestVerifyWhileOthersAppend(t *testing.T) {
+	log := open(t, filepath.Join(t.TempDir(), "log.db"))
+	var wg sync.WaitGroup
+	stop := make(chan struct{})
+	for range 4 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					fill(t, log)
+				}
+			}
+		})
+	}
+	for range 20 {
+		report, err := auditor.Verify(t.Context(), log, ws)
+		if err != nil || !report.OK {
+			t.Errorf("%+v, %v", report, err)
+		}
+		docs, err := auditor.VerifyProjections(t.Context(), log, log, definitions, ws)
+		if err != nil || !docs.OK {
+			t.Errorf("%+v, %v", docs, err)
+		}
+	}
+	close(stop)
+	wg.Wait()
+	if err := log.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A log with more to find than a report lists counts all of it.
+func TestManyFindings(t *testing.T) {
+	log := inMemory(t)
+	fill(t, log)
+	fill(t, log)
+	report, err := auditor.Verify(t.Context(), forgetful{log}, ws)
+	if err != nil || report.OK || report.Count != 120 || len(report.Findings) != auditor.MaxFindings {
+		t.Errorf("%d findings, %d listed, %v, want 120 and %d", report.Count, len(report.Findings), err, auditor.MaxFindings)
+	}
+}
+
+// forgetful is a log that has lost every hash and whatever was hashed.
+type forgetful struct{ journal.Journal }
+
+func (f forgetful) Read(ctx context.Context, q journal.Query) ([]event.Event, error) {
+	events, err := f.Journal.Read(ctx, q)
+	for i := range events {
+		events[i].Chain = event.Chain{}
+	}
+	return events, err
+}
