@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space"
@@ -77,12 +79,32 @@ func TestDaemonKilled(t *testing.T) {
 	}
 	before := ofSpace(t)
 	if len(before) < 4 {
-		t.Fatalf("before the kill: got %q, want an init, a shell and two programs", before)
+		t.Fatalf("before the kill: got %v, want an init, a shell and two programs", before)
+	}
+	var ended int
+	for pid, line := range before {
+		if strings.HasPrefix(line, initName) {
+			if ended, err = unix.PidfdOpen(pid, 0); err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = unix.Close(ended) }()
+		}
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
+	// The init dies of the daemon's death, and the descriptor says when.
+	for {
+		if n, err := unix.Poll([]unix.PollFd{{Fd: int32(ended), Events: unix.POLLIN}}, -1); n == 1 {
+			break
+		} else if err != unix.EINTR {
+			t.Fatal(err)
+		}
+	}
+	if after := ofSpace(t); len(after) != 0 {
+		t.Errorf("after the kill: got %v, want none", after)
+	}
 	tier, err := New(Options{Program: program, Root: testRoot(), Owner: owner, Clock: wall{}})
 	if err != nil {
 		t.Fatal(err)
@@ -95,30 +117,71 @@ func TestDaemonKilled(t *testing.T) {
 	if err := tier.Reap(t.Context(), nil); err != nil {
 		t.Errorf("reap: %v", err)
 	}
-	if after := ofSpace(t); len(after) != 0 {
-		t.Errorf("after the kill and a reap: got %q, want none", after)
-	}
 	if groups := tier.leftGroups(); len(groups) != 0 {
 		t.Errorf("control groups left: %q", groups)
 	}
 }
 
+// TestReapLeftovers lets a daemon live on beside the next one, as a hung one would: the next one ends its spaces.
+func TestReapLeftovers(t *testing.T) {
+	first := host(t)
+	spec := first.Spec(t)
+	s := first.Create(t, spec)
+	second, err := New(Options{Program: program, Root: testRoot(), Owner: fmt.Sprintf("test%d", os.Getpid()), Clock: wall{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := second.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := second.Reap(t.Context(), []id.Space{spec.ID}); err != nil {
+		t.Fatal(err)
+	}
+	if r := first.Exec(t, s, spacetest.Shell(spec.ID, "echo kept")); r.Stdout != "kept\n" {
+		t.Errorf("a space that was to be kept: got %+v", r)
+	}
+	stranger, err := New(Options{Program: program, Root: testRoot(), Owner: "stranger", Clock: wall{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := stranger.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := stranger.Reap(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if r := first.Exec(t, s, spacetest.Shell(spec.ID, "echo kept")); r.Stdout != "kept\n" {
+		t.Errorf("a space of another owner: got %+v", r)
+	}
+	if err := second.Reap(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	<-s.Done()
+	if groups := second.leftGroups(); len(groups) != 0 {
+		t.Errorf("control groups left: %q", groups)
+	}
+}
+
 // ofSpace lists the host's processes that belong to the space of the killed daemon, by their command lines.
-func ofSpace(t *testing.T) []string {
+func ofSpace(t *testing.T) map[int]string {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var found []string
+	found := map[int]string{}
 	for _, f := range files {
 		b, err := os.ReadFile(f)
 		if err != nil {
 			continue
 		}
 		line := strings.ReplaceAll(string(b), "\x00", " ")
-		if strings.Contains(line, string(leftSpace)) || strings.Contains(line, "sleep 424") {
-			found = append(found, line)
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(f))); err == nil && (strings.Contains(line, string(leftSpace)) || strings.Contains(line, "sleep 424")) {
+			found[pid] = line
 		}
 	}
 	return found
