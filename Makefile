@@ -23,7 +23,7 @@ help: ## list the targets
 
 .PHONY: demo
 demo: build rootfs dataset ## the main job from beginning to end, with a real data set (make demo ASK=1 asks you)
-	@$(BIN)/agentbox demo $(if $(ASK),--ask)
+	@$(BIN)/agentbox demo --out dist/demo $(if $(ASK),--ask)
 
 .PHONY: test
 test: guest ## every test

@@ -89,6 +89,13 @@ func TestCommands(t *testing.T) {
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"daemon": startDaemon, "crash": crashDaemon, "exits": exits, "capture": capture, "pick": pick,
 		},
+		Condition: func(name string) (bool, error) {
+			if name != "rootfs" {
+				return false, fmt.Errorf("unknown condition %s", name)
+			}
+			roots, err := filepath.Glob(filepath.Join(cache(), "rootfs-*"))
+			return len(roots) > 0, err
+		},
 		RequireExplicitExec: true,
 	})
 }

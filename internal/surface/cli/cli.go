@@ -1,6 +1,8 @@
 // Package cli is the command line: a client of the HTTP API for a person at a terminal or a script.
 package cli
 
+//go:generate go test -count=1 -run ^TestTheReferenceIsCurrent$ . -update
+
 import (
 	"bufio"
 	"context"

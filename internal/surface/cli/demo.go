@@ -51,16 +51,16 @@ type showcase struct {
 	space        space.Space
 	files        []string
 	shown        client.RunShown
-	report       client.AuditReport
+	proofs       []Proof
 }
 
 // showcased is the demo's answer in JSON.
 type showcased struct {
-	Space     id.Space           `json:"space_id"`
-	Run       client.RunShown    `json:"run"`
-	Artifacts []string           `json:"artifacts"`
-	Audit     client.AuditReport `json:"audit"`
-	Data      string             `json:"data,omitempty"`
+	Space     id.Space        `json:"space_id"`
+	Run       client.RunShown `json:"run"`
+	Artifacts []string        `json:"artifacts"`
+	Audit     []Proof         `json:"audit"`
+	Data      string          `json:"data,omitempty"`
 }
 
 func (d *showcase) run(ctx context.Context) (err error) {
@@ -119,19 +119,23 @@ func (d *showcase) play(ctx context.Context, addr string) error {
 	if err := d.collect(ctx, api); err != nil {
 		return err
 	}
-	if d.report, err = api.VerifyAudit(ctx); err != nil {
+	if d.proofs, err = d.i.Verify(ctx, d.daemon); err != nil {
 		return err
 	}
 	d.chapter("The proof")
-	if !d.p.json {
-		d.p.audit(d.report)
+	valid := len(d.proofs) > 0
+	for _, proof := range d.proofs {
+		valid = valid && proof.Valid
+		if !d.p.json {
+			d.p.proof(proof)
+		}
 	}
 	if d.keep {
 		d.p.line("\nthe data directory stays: agentbox up --data %s", d.daemon.DataDir)
 	}
 	d.p.line("%s", d.p.paint(faint, "\ndone in "+duration(d.i.Clock.Now().Sub(begun))))
 	if d.p.json {
-		answer := showcased{Space: d.space.ID, Run: d.shown, Artifacts: d.files, Audit: d.report}
+		answer := showcased{Space: d.space.ID, Run: d.shown, Artifacts: d.files, Audit: d.proofs}
 		if d.keep {
 			answer.Data = d.daemon.DataDir
 		}
@@ -139,7 +143,7 @@ func (d *showcase) play(ctx context.Context, addr string) error {
 			return err
 		}
 	}
-	if !d.report.Valid {
+	if !valid {
 		return &ended{ExitInternal}
 	}
 	return verdict(d.shown, false)

@@ -19,6 +19,7 @@ const (
 	ExitWaiting     = 7 // a person has to decide first
 	ExitUnavailable = 8 // the daemon cannot be reached, or not now
 	ExitExhausted   = 9 // a limit, a quota or a rate is used up
+	ExitInterrupted = 130
 )
 
 // kinds maps every kind of fault to its exit code.
@@ -53,7 +54,7 @@ func exitCode(err error) int {
 	case err == nil:
 		return ExitOK
 	case errors.Is(err, context.Canceled):
-		return 130 // as a shell says it of an interrupt
+		return ExitInterrupted // as a shell says it
 	case refusals[fault.CodeOf(err)]:
 		return ExitRefused
 	}
