@@ -10,13 +10,14 @@ import (
 // ApprovalStatus is where a question to a person stands.
 type ApprovalStatus string
 
-// The states of an approval. Approved, Denied and Expired are final.
+// The states of an approval. All but Pending and Held are final.
 const (
-	Pending  ApprovalStatus = "pending"
-	Held     ApprovalStatus = "held" // somebody looks into it; a final decision follows
-	Approved ApprovalStatus = "approved"
-	Denied   ApprovalStatus = "denied"
-	Expired  ApprovalStatus = "expired"
+	Pending   ApprovalStatus = "pending"
+	Held      ApprovalStatus = "held" // somebody looks into it; a final decision follows
+	Approved  ApprovalStatus = "approved"
+	Denied    ApprovalStatus = "denied"
+	Expired   ApprovalStatus = "expired"
+	Withdrawn ApprovalStatus = "withdrawn" // what asked has ended, so nobody needs an answer
 )
 
 // Scope says what an answer covers beyond the one action that was asked about.

@@ -30,6 +30,9 @@ type Gate interface {
 	Begin(ctx context.Context, r Ruling, approval id.Approval, intent event.Batch) (Permit, event.Receipt, error)
 	// Ask records the question that a ruling of RequireApproval raises, together with the caller's own events.
 	Ask(ctx context.Context, origin event.Origin, r Ruling, q Ask, with event.Batch) (Approval, error)
+	// Withdraw ends a question that nobody needs any more and records the caller's own events in the same commit. A question that has its
+	// answer keeps it; then only the caller's events are recorded. Stopping needs no permission.
+	Withdraw(ctx context.Context, origin event.Origin, approval id.Approval, reason string, with event.Batch) (event.Receipt, error)
 }
 
 // Ask is what the asking side adds to a question.

@@ -36,6 +36,8 @@ var (
 	ErrAlreadyDecided = fault.New(fault.Conflict, "approval_already_decided", "this approval was decided before; look at it again")
 	// ErrApprovalExpired refuses to decide or to use an approval after its time.
 	ErrApprovalExpired = fault.New(fault.Conflict, ReasonApprovalExpired, "this approval has expired; what it was for must be asked again")
+	// ErrApprovalWithdrawn refuses to decide or to use an approval that nobody needs any more.
+	ErrApprovalWithdrawn = fault.New(fault.Conflict, "approval_withdrawn", "this approval was withdrawn; what asked for it has ended")
 	// ErrApprovalUsed refuses the second use of an approval.
 	ErrApprovalUsed = fault.New(fault.Conflict, "approval_used", "this approval was used before; it holds for one start only")
 	// ErrApprovalPending refuses the use of an approval that nobody has decided.
@@ -77,6 +79,8 @@ func (a Approval) Decide(cmd Answer, now time.Time) (ApprovalDecided, error) {
 	switch {
 	case a.Status == Expired:
 		return ApprovalDecided{}, ErrApprovalExpired
+	case a.Status == Withdrawn:
+		return ApprovalDecided{}, ErrApprovalWithdrawn
 	case a.Status != Pending && a.Status != Held:
 		return ApprovalDecided{}, ErrAlreadyDecided
 	case !now.Before(a.ExpiresAt):
@@ -111,6 +115,8 @@ func (a Approval) Use(canonical []byte, action Action, now time.Time) (ApprovalU
 		return ApprovalUsed{}, ErrApprovalDenied
 	case Expired:
 		return ApprovalUsed{}, ErrApprovalExpired
+	case Withdrawn:
+		return ApprovalUsed{}, ErrApprovalWithdrawn
 	case Pending, Held:
 		return ApprovalUsed{}, ErrApprovalPending
 	default:
@@ -128,6 +134,11 @@ func (a Approval) Use(canonical []byte, action Action, now time.Time) (ApprovalU
 		return ApprovalUsed{}, ErrApprovalMismatch
 	}
 	return ApprovalUsed{Approval: a.ID, ActionHash: digest}, nil
+}
+
+// Withdraw ends a question because nobody needs its answer any more; false where it has its answer.
+func (a Approval) Withdraw(reason string) (ApprovalWithdrawn, bool) {
+	return ApprovalWithdrawn{Approval: a.ID, Reason: reason}, a.Status == Pending || a.Status == Held
 }
 
 // Expire ends a question that nobody decided in time; false where it is not yet time or was decided.

@@ -13,6 +13,7 @@ const (
 	ApprovalDecidedType   = "approval.decided"
 	ApprovalUsedType      = "approval.used"
 	ApprovalExpiredType   = "approval.expired"
+	ApprovalWithdrawnType = "approval.withdrawn"
 	StandingGrantedType   = "standing.granted"
 	StandingUsedType      = "standing.used"
 	StandingRevokedType   = "standing.revoked"
@@ -75,6 +76,12 @@ type ApprovalUsed struct {
 // ApprovalExpired is the data of approval.expired.
 type ApprovalExpired struct {
 	Approval id.Approval `json:"approval_id"`
+}
+
+// ApprovalWithdrawn is the data of approval.withdrawn.
+type ApprovalWithdrawn struct {
+	Approval id.Approval `json:"approval_id"`
+	Reason   string      `json:"reason"`
 }
 
 // StandingGranted is the data of standing.granted.

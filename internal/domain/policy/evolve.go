@@ -45,6 +45,12 @@ func (a Approval) Evolve(e event.Event) (Approval, error) {
 			return a, misplaced(e, err)
 		}
 		a.Status = Expired
+	case ApprovalWithdrawnType:
+		d, err := event.Decode[ApprovalWithdrawn](e)
+		if err != nil || d.Approval != a.ID {
+			return a, misplaced(e, err)
+		}
+		a.Status, a.Reason = Withdrawn, d.Reason
 	}
 	return a, nil
 }

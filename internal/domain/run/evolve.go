@@ -130,6 +130,15 @@ func (r Run) with(index int, change func(*Progress)) (Run, error) {
 	return r, nil
 }
 
+// Interrupted returns the index of an operation whose intent is recorded and whose outcome is not; -1 where there is none. While its effect
+// is under way that is the operation at Next; after a crash it is one whose outcome nobody knows.
+func (r Run) Interrupted() int {
+	if r.Next < len(r.Operations) && r.Operations[r.Next].State == Begun {
+		return r.Next
+	}
+	return -1
+}
+
 // Pending returns the index of the operation that a person has to decide on, and its approval; -1 where there is none.
 func (r Run) Pending() (int, id.Approval) {
 	if r.Status != AwaitingApproval {

@@ -31,6 +31,7 @@ type Created struct {
 	BestEffort  bool              `json:"best_effort,omitempty"`
 	UID         int               `json:"host_uid,omitempty"`
 	ExpiresAt   time.Time         `json:"expires_at"`
+	Key         string            `json:"request_key,omitempty"` // idempotency key of the request
 }
 
 // Started is the data of space.started.

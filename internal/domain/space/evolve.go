@@ -41,7 +41,7 @@ func Evolve(s Space, e event.Event) (Space, error) {
 		return Space{
 			ID: d.Space, Workspace: e.Workspace, Room: e.Room, Name: d.Name, Description: d.Description, Status: Creating, Tier: d.Tier,
 			Policy: d.Policy, Bundle: d.Bundle, Env: d.Env, Metadata: d.Metadata, Limits: d.Limits, BestEffort: d.BestEffort, UID: d.UID,
-			CreatedBy: e.Principal, CreatedAt: e.OccurredAt, UpdatedAt: e.OccurredAt, ExpiresAt: d.ExpiresAt,
+			CreatedBy: e.Principal, CreatedAt: e.OccurredAt, UpdatedAt: e.OccurredAt, ExpiresAt: d.ExpiresAt, Key: d.Key,
 		}, nil
 	case EventReady:
 		d, err := event.Decode[Made](e)

@@ -48,6 +48,7 @@ type Space struct {
 	ExpiresAt   time.Time         `json:"expires_at"`
 	ActiveRun   id.Run            `json:"active_run_id,omitempty"` // the run that is under way or waits for a person
 	Reason      string            `json:"reason,omitempty"`        // why it was destroyed: requested, expired, failed
+	Key         string            `json:"request_key,omitempty"`   // idempotency key of the request that made it
 }
 
 func digestJSON(v any) (event.Digest, error) {

@@ -2,12 +2,17 @@ package executor
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/space"
 	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/livestream"
 	"agentbox/internal/kernel/projection"
 )
 
@@ -19,15 +24,21 @@ func (r *ride) ask(ctx context.Context, t task) error {
 		Run: r.doc.ID, Operation: t.op.ID, Index: t.index, Approval: approval, Reason: d.ReasonCode,
 	})
 	question, err := r.x.Gate.Ask(ctx, r.origin, t.ruling, policy.Ask{Approval: approval, AgentWords: r.lastWords(t.index)}, r.batch(suspended))
+	if fault.CodeOf(err) == decisionChanged {
+		return nil // it is judged again
+	}
 	if err != nil {
 		return r.refuse(ctx, t, err)
 	}
 	if err := r.reload(ctx); err != nil {
 		return err
 	}
-	r.frame(ctx, livestreamResult, t.op.ID, r.x.required(t.op, question))
+	r.frame(ctx, livestream.Result, t.op.ID, r.x.required(t.op, question))
 	return nil
 }
+
+// decisionChanged is the code of a question that was not asked because the decision is another by now.
+const decisionChanged = "decision_changed"
 
 // lastWords are what the agent said right before the operation: its own account of it.
 func (r *ride) lastWords(index int) string {
@@ -66,21 +77,8 @@ func (r *ride) answer(ctx context.Context) (bool, error) {
 }
 
 // interrupted ends an operation whose outcome a crash hid, and asks a person whether the run goes on; both in one commit.
-func (r *ride) interrupted(ctx context.Context, index int) error {
-	t := task{index: index, op: r.ops[index], progress: r.doc.Operations[index]}
-	unknown := run.Result{
-		Type: run.ResUnknown, OperationType: t.op.Type,
-		Reason:     "the daemon stopped while the operation ran; whether it took effect is not known",
-		Suggestion: "look at the space's files before you go on; the operation is not repeated",
-	}
-	result, err := r.outcome(ctx, t, run.EventUnknown, &unknown)
-	if err != nil {
-		return err
-	}
-	s, err := r.x.Spaces.Space(ctx, r.doc.Workspace, r.doc.Space)
-	if err != nil {
-		return err
-	}
+func (r *ride) interrupted(ctx context.Context, index int, s space.Space) error {
+	t := r.unfinished(index)
 	ruling, err := r.x.Gate.Judge(ctx, policy.Action{
 		Type: policy.RunContinue, Workspace: r.doc.Workspace, Room: r.doc.Room, Principal: r.doc.Agent, Space: r.doc.Space, Run: r.doc.ID,
 		Step: t.progress.Step, Operation: t.op.ID, Bundle: s.Bundle,
@@ -88,22 +86,28 @@ func (r *ride) interrupted(ctx context.Context, index int) error {
 	if err != nil {
 		return err
 	}
-	if ruling.Decision.Outcome != policy.RequireApproval {
-		if err := r.append(ctx, result); err != nil {
-			return err
-		}
-		r.frame(ctx, livestreamResult, t.op.ID, unknown)
-		return r.finish(ctx, run.EventFailed, r.origin, "an operation was interrupted, and going on was refused: "+ruling.Decision.Reason)
+	if d := ruling.Decision; d.Outcome != policy.RequireApproval {
+		return r.finish(ctx, run.EventFailed, r.origin, "an operation was interrupted, and going on was refused: "+d.Reason)
+	}
+	unknown := unknownResult(t.progress)
+	result, err := r.outcome(ctx, t, run.EventUnknown, unknown)
+	if err != nil {
+		return err
 	}
 	approval := id.New[id.Approval](r.x.IDs)
 	suspended := r.event(run.EventSuspended, t.progress.Step, run.Suspended{
 		Run: r.doc.ID, Operation: t.op.ID, Index: index, Approval: approval, Reason: ruling.Decision.ReasonCode,
 	})
 	ask := policy.Ask{Approval: approval, Unsealed: []string{"the outcome of " + t.op.Type + " " + t.op.ID + " is not known"}}
-	if _, err := r.x.Gate.Ask(ctx, r.origin, ruling, ask, r.batch(result, suspended)); err != nil {
+	question, err := r.x.Gate.Ask(ctx, r.origin, ruling, ask, r.batch(result, suspended))
+	if fault.CodeOf(err) == decisionChanged {
+		return nil // it is judged again
+	}
+	if err != nil {
 		return err
 	}
-	r.frame(ctx, livestreamResult, t.op.ID, unknown)
+	r.frame(ctx, livestream.Result, t.op.ID, *unknown)
+	r.frame(ctx, livestream.Result, t.op.ID, r.x.required(t.op, question))
 	return r.reload(ctx)
 }
 
@@ -130,17 +134,30 @@ func (r *ride) goOn(ctx context.Context, question policy.Approval, resumed event
 	return r.fold(receipt)
 }
 
-// follow wakes the workers of a workspace's runs when their questions are answered, from a place on, until ctx ends.
+// follow wakes the workers of a workspace's runs when their questions are answered, from a place on, until ctx ends or the log is shut.
 func (x *Executor) follow(ctx context.Context, ws id.Workspace, head uint64) {
-	for e, err := range journal.Tail(ctx, x.Log, journal.Query{Workspace: ws, From: head + 1, Types: policy.AnswerEvents}) {
-		if err != nil {
-			if ctx.Err() == nil {
-				x.Logger.Error("follow answers", "workspace", ws, "error", err)
+	for ctx.Err() == nil {
+		for e, err := range journal.Tail(ctx, x.Log, journal.Query{Workspace: ws, From: head + 1, Types: policy.AnswerEvents}) {
+			if ctx.Err() != nil || errors.Is(err, journal.ErrClosed) {
+				return
 			}
-			return
+			if err != nil {
+				x.Logger.Error("follow answers", "workspace", ws, "error", err)
+				break
+			}
+			head = e.Seq
+			if e.Run != "" {
+				x.poke(e.Run)
+			}
 		}
-		if e.Run != "" {
-			x.poke(e.Run)
+		again, stop := x.Clock.NewTimer(followAgain)
+		select {
+		case <-again:
+		case <-ctx.Done():
 		}
+		stop()
 	}
 }
+
+// followAgain is how long after a read error the answers are followed again.
+const followAgain = time.Second

@@ -2,12 +2,14 @@ package executor
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/run"
+	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 )
 
@@ -27,41 +29,54 @@ func (x *Executor) Cancel(ctx context.Context, origin event.Origin, ws id.Worksp
 	if reason == "" {
 		reason = "cancelled on request"
 	}
-	x.mark(func(e *entry) bool { return e.run == runID && e.workspace == ws }, origin, reason)
-	if e := x.takeWaiting(runID); e != nil {
-		r, err := x.board(ctx, ws, runID)
-		if err != nil {
+	found := x.mark(func(e *entry) bool { return e.run == runID && e.workspace == ws }, origin, reason)
+	if found && !x.takeWaiting(runID) {
+		return nil // its worker ends it
+	}
+	return x.end(context.WithoutCancel(ctx), ws, runID, origin, reason)
+}
+
+// end records the end of a run that no worker has.
+func (x *Executor) end(ctx context.Context, ws id.Workspace, runID id.Run, origin event.Origin, reason string) error {
+	for {
+		doc, version, err := projection.Load[run.Run](ctx, x.Docs, ws, run.Projection, string(runID))
+		if err != nil || doc.Status.Ended() {
 			return err
 		}
-		return r.finish(ctx, run.EventCancelled, origin, reason)
+		r := &ride{x: x, doc: doc, version: version, origin: event.Origin{Principal: doc.Agent, Correlation: doc.Correlation}}
+		if err := r.finish(ctx, run.EventCancelled, origin, reason); !errors.Is(err, journal.ErrConflict) {
+			return err
+		}
 	}
-	return nil
 }
 
 // takeWaiting takes a run out of its queue if no worker has looked at it yet.
-func (x *Executor) takeWaiting(runID id.Run) *entry {
+func (x *Executor) takeWaiting(runID id.Run) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, q := range x.queues {
 		for i, e := range q.runs {
 			if i > 0 && e.run == runID {
 				q.runs = slices.Delete(q.runs, i, i+1)
-				return e
+				return true
 			}
 		}
 	}
-	return nil
+	return false
 }
 
-// CancelSpace cancels every run of a space and returns when none is left, or when ctx ends.
+// CancelSpace cancels every run of a space, also those that come meanwhile, and returns when none is left, or when ctx ends.
 func (x *Executor) CancelSpace(ctx context.Context, origin event.Origin, s id.Space, reason string) error {
 	x.mu.Lock()
 	q := x.queues[s]
+	if q != nil {
+		q.cancel = &cancellation{origin: origin, reason: reason}
+	}
 	x.mu.Unlock()
 	if q == nil {
 		return nil
 	}
-	x.mark(func(e *entry) bool { return slices.Contains(q.runs, e) }, origin, reason)
+	x.mark(func(e *entry) bool { return e.space == s }, origin, reason)
 	select {
 	case <-q.gone:
 		return nil
@@ -70,8 +85,8 @@ func (x *Executor) CancelSpace(ctx context.Context, origin event.Origin, s id.Sp
 	}
 }
 
-// mark cancels the queued runs that match, ends their effects and wakes their workers.
-func (x *Executor) mark(match func(*entry) bool, origin event.Origin, reason string) {
+// mark cancels the queued runs that match, ends their effects and wakes their workers. It reports whether there was any.
+func (x *Executor) mark(match func(*entry) bool, origin event.Origin, reason string) (found bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, q := range x.queues {
@@ -79,6 +94,7 @@ func (x *Executor) mark(match func(*entry) bool, origin event.Origin, reason str
 			if !match(e) {
 				continue
 			}
+			found = true
 			if e.cancel == nil {
 				e.cancel = &cancellation{origin: origin, reason: reason}
 			}
@@ -91,6 +107,7 @@ func (x *Executor) mark(match func(*entry) bool, origin event.Origin, reason str
 			}
 		}
 	}
+	return found
 }
 
 func (x *Executor) cancelled(e *entry) *cancellation {
@@ -112,7 +129,7 @@ func (x *Executor) recover(ctx context.Context) error {
 			}
 		}
 	}
-	return nil
+	return x.opened(ctx)
 }
 
 func (x *Executor) recoverStatus(ctx context.Context, ws id.Workspace, status run.Status) error {
@@ -123,7 +140,7 @@ func (x *Executor) recoverStatus(ctx context.Context, ws id.Workspace, status ru
 			return err
 		}
 		for _, doc := range docs {
-			if err := x.enqueue(ctx, ws, doc.Space, doc.ID); err != nil {
+			if err := x.enqueue(ctx, &entry{workspace: ws, space: doc.Space, run: doc.ID, recovered: true}); err != nil {
 				return err
 			}
 			q.After = string(doc.ID)

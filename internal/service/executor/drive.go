@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 
 	"agentbox/internal/domain/event"
@@ -11,6 +12,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 )
 
@@ -21,6 +23,7 @@ type ride struct {
 	version uint64 // of doc
 	ops     []run.Operation
 	origin  event.Origin // of the agent
+	entry   *entry
 }
 
 // drive executes operations until the run ends, waits for a person, or ctx ends. The error is for what kept the log from being written or
@@ -30,14 +33,27 @@ func (x *Executor) drive(ctx context.Context, e *entry) (run.Status, error) {
 	if err != nil {
 		return "", err
 	}
+	r.entry = e
+	if e.recovered {
+		e.recovered = false
+		if err := x.makeUp(ctx, r.doc); err != nil {
+			x.Logger.Warn("make up for lost live output", "run", e.run, "error", err)
+		}
+	}
 	for !r.doc.Status.Ended() {
 		if ctx.Err() != nil {
 			return r.doc.Status, ctx.Err()
 		}
+		s, err := x.Spaces.Space(ctx, e.workspace, r.doc.Space)
+		if err != nil {
+			return r.doc.Status, err
+		}
 		if c := x.cancelled(e); c != nil {
 			err = r.finish(ctx, run.EventCancelled, c.origin, c.reason)
+		} else if s.Status == space.Destroyed {
+			err = r.finish(ctx, run.EventFailed, r.origin, "the space was destroyed")
 		} else {
-			err = r.next(ctx)
+			err = r.next(ctx, s)
 		}
 		if err != nil {
 			return r.doc.Status, err
@@ -86,7 +102,7 @@ func (x *Executor) operations(ctx context.Context, doc run.Run) ([]run.Operation
 }
 
 // next does the one thing that is next: start the run, execute an operation, ask about it, or end the run.
-func (r *ride) next(ctx context.Context) error {
+func (r *ride) next(ctx context.Context, s space.Space) error {
 	switch {
 	case r.doc.Status == run.Queued:
 		return r.append(ctx, r.event(run.EventStarted, "", run.Started{Run: r.doc.ID}))
@@ -95,25 +111,17 @@ func (r *ride) next(ctx context.Context) error {
 	case r.doc.Next >= len(r.ops):
 		return r.finish(ctx, run.EventCompleted, r.origin, "")
 	}
-	index := r.doc.Next
-	if r.doc.Operations[index].State == run.Begun {
-		return r.interrupted(ctx, index)
+	if index := r.doc.Interrupted(); index >= 0 {
+		return r.interrupted(ctx, index, s)
 	}
-	return r.operate(ctx, index)
+	return r.operate(ctx, r.doc.Next, s)
 }
 
 // operate takes one operation through the gate and, if it may, into the world.
-func (r *ride) operate(ctx context.Context, index int) error {
+func (r *ride) operate(ctx context.Context, index int, s space.Space) error {
 	t := task{index: index, op: r.ops[index], progress: r.doc.Operations[index]}
 	if t.progress.State == run.Waiting {
 		r.announce(ctx, t)
-	}
-	s, err := r.x.Spaces.Space(ctx, r.doc.Workspace, r.doc.Space)
-	if err != nil {
-		return r.conclude(ctx, t, failure(run.CategorySystem, err))
-	}
-	if s.Status == space.Destroyed {
-		return r.finish(ctx, run.EventFailed, r.origin, "the space was destroyed")
 	}
 	if err := r.prepare(ctx, &t, s); err != nil {
 		return r.conclude(ctx, t, failure(run.CategoryValidation, err))
@@ -121,6 +129,7 @@ func (r *ride) operate(ctx context.Context, index int) error {
 	if t.progress.State == run.Answered {
 		return r.approved(ctx, t)
 	}
+	var err error
 	t.ruling, err = r.x.Gate.Judge(ctx, t.action)
 	if err != nil {
 		return r.refuse(ctx, t, err)
@@ -187,24 +196,20 @@ func answerDecision(a policy.Approval) policy.Decision {
 	return d
 }
 
-// perform obtains the permit, recording the intent of what changes anything, causes the effect and records its result.
+// perform obtains the permit, recording the intent of what changes anything or uses up an approval, causes the effect and records its result.
 func (r *ride) perform(ctx context.Context, t task, approval id.Approval) error {
 	kind, _ := policy.KindOf(t.action.Type)
 	var permit policy.Permit
 	var err error
-	if kind.SideEffect == policy.Pure || kind.SideEffect == policy.Read {
-		if approval == "" {
-			permit, err = r.x.Gate.Glance(t.ruling)
-		} else {
-			permit, _, err = r.x.Gate.Begin(ctx, t.ruling, approval, event.Batch{Workspace: r.doc.Workspace})
-		}
+	if approval == "" && (kind.SideEffect == policy.Pure || kind.SideEffect == policy.Read) {
+		permit, err = r.x.Gate.Glance(t.ruling)
 	} else {
 		permit, err = r.begin(ctx, t, approval)
 	}
 	if err != nil {
 		return r.refuse(ctx, t, err)
 	}
-	effect, release := r.x.effect(ctx, r.doc.Workspace, r.doc.ID)
+	effect, release := r.x.effect(ctx, r.entry)
 	result := r.affect(effect, t, permit)
 	release()
 	return r.conclude(ctx, t, result)
@@ -227,8 +232,12 @@ func (r *ride) begin(ctx context.Context, t task, approval id.Approval) (policy.
 // refuse turns what the gate failed with into the operation's result: it was not allowed, so it does not happen. Only a log that cannot
 // be written stops the run where it is.
 func (r *ride) refuse(ctx context.Context, t task, err error) error {
+	if errors.Is(err, journal.ErrConflict) {
+		return err
+	}
 	switch fault.KindOf(err) {
-	case fault.Denied, fault.Waiting, fault.Invalid, fault.Exhausted:
+	case fault.Denied, fault.Waiting, fault.Invalid, fault.NotFound, fault.Conflict, fault.Exhausted:
+		t.ruling.Action = t.action
 		t.ruling.Decision = policy.Decision{Outcome: policy.Deny, ReasonCode: fault.CodeOf(err), Reason: message(err), Suggestion: suggestion(err)}
 		return r.conclude(ctx, t, denial(t))
 	}

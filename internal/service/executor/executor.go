@@ -51,7 +51,10 @@ type Executor struct {
 
 	mu      sync.Mutex
 	base    context.Context // ends when Run's context ends; nil before Run
+	opening bool            // the runs of an earlier daemon are being taken up
+	late    []*entry        // runs that were started meanwhile
 	queues  map[id.Space]*queue
+	coming  map[id.Space]int // runs that have their place in a queue and are not recorded yet
 	follows map[id.Workspace]bool
 	effects map[id.Run]underway // the effect under way of each run
 	workers sync.WaitGroup
@@ -72,14 +75,14 @@ var (
 // New returns an executor of the given parts.
 func New(parts Parts) *Executor {
 	return &Executor{
-		Parts: parts, queues: map[id.Space]*queue{}, follows: map[id.Workspace]bool{}, effects: map[id.Run]underway{},
+		Parts: parts, queues: map[id.Space]*queue{}, coming: map[id.Space]int{}, follows: map[id.Workspace]bool{}, effects: map[id.Run]underway{},
 	}
 }
 
 // Run takes up every run that has not ended, then drives runs until ctx ends; it returns when no worker is left.
 func (x *Executor) Run(ctx context.Context) error {
 	x.mu.Lock()
-	x.base = ctx
+	x.base, x.opening = ctx, true
 	x.mu.Unlock()
 	err := x.recover(ctx)
 	if err == nil {
@@ -107,15 +110,19 @@ func (x *Executor) Halt(ws id.Workspace, cause error) {
 	}
 }
 
-// effect returns a context for one effect of a run that Halt, Cancel and the end of the daemon end, and a function that releases it.
-func (x *Executor) effect(ctx context.Context, ws id.Workspace, run id.Run) (context.Context, func()) {
+// effect returns a context for one effect of a run that Halt, Cancel and the end of the daemon end, and a function that releases it. An
+// effect of a run that was cancelled a moment ago is ended from the beginning.
+func (x *Executor) effect(ctx context.Context, e *entry) (context.Context, func()) {
 	ctx, end := context.WithCancelCause(ctx)
 	x.mu.Lock()
-	x.effects[run] = underway{ws, end}
-	x.mu.Unlock()
+	defer x.mu.Unlock()
+	x.effects[e.run] = underway{e.workspace, end}
+	if e.cancel != nil {
+		end(errCancelled)
+	}
 	return ctx, func() {
 		x.mu.Lock()
-		delete(x.effects, run)
+		delete(x.effects, e.run)
 		x.mu.Unlock()
 		end(nil)
 	}

@@ -3,13 +3,13 @@ package executor
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"iter"
 
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/kernel/livestream"
-	"agentbox/internal/kernel/projection"
 )
 
 // announce shows that an operation begins.
@@ -51,59 +51,122 @@ func brief(result run.Result) run.Result {
 	if raw, err := json.Marshal(result); err == nil && len(raw) <= livestream.MaxFrameBytes {
 		return result
 	}
-	for name, field := range map[string]**string{"content": &result.Content, "stdout": &result.Stdout, "stderr": &result.Stderr} {
-		if *field != nil && len(**field) > 1<<10 {
-			*field = nil
-			result.Omitted = append(result.Omitted, name)
+	shortened(&result)
+	return result
+}
+
+// shortened leaves the long texts of a result out, by name.
+func shortened(result *run.Result) {
+	for _, field := range []struct {
+		name string
+		text **string
+	}{{"content", &result.Content}, {"stdout", &result.Stdout}, {"stderr", &result.Stderr}} {
+		if *field.text != nil && len(**field.text) > 1<<10 {
+			*field.text = nil
+			result.Omitted = append(result.Omitted, field.name)
 		}
 	}
-	return result
+}
+
+// shown is what the frames of a run have shown already.
+type shown struct {
+	results   map[string]bool // by operation
+	questions map[string]bool // by approval
+	complete  bool
+}
+
+// shown reads the frames of a run.
+func (x *Executor) shown(ctx context.Context, r id.Run) (shown, error) {
+	s := shown{results: map[string]bool{}, questions: map[string]bool{}}
+	for from := uint64(1); ; {
+		frames, err := x.Live.Read(ctx, r, from, 1000)
+		if err != nil || len(frames) == 0 {
+			return s, err
+		}
+		for _, f := range frames {
+			from = f.N + 1
+			switch f.Kind {
+			case livestream.Complete:
+				s.complete = true
+			case livestream.Result:
+				var result run.Result
+				if err := json.Unmarshal(f.Data, &result); err != nil {
+					return s, fmt.Errorf("read a frame: %w", err)
+				}
+				if result.Type == run.ResApprovalRequired {
+					s.questions[result.ApprovalID] = true
+				} else {
+					s.results[f.Operation] = true
+				}
+			}
+		}
+	}
+}
+
+// makeUp shows what the log holds and the frames do not, because the daemon ended in between: results, and the question that is open.
+func (x *Executor) makeUp(ctx context.Context, doc run.Run) error {
+	x.frames.Lock()
+	defer x.frames.Unlock()
+	s, err := x.shown(ctx, doc.ID)
+	if err != nil || s.complete {
+		return err
+	}
+	return x.showRest(ctx, doc, s)
+}
+
+func (x *Executor) showRest(ctx context.Context, doc run.Run, s shown) error {
+	r := &ride{x: x, doc: doc}
+	for _, p := range doc.Operations {
+		if p.State != run.Done || s.results[p.ID] {
+			continue
+		}
+		result, err := x.result(ctx, doc, p)
+		if err != nil {
+			return err
+		}
+		r.frame(ctx, livestream.Result, p.ID, result)
+	}
+	index, approval := doc.Pending()
+	if index < 0 || s.questions[string(approval)] {
+		return nil
+	}
+	question, err := x.question(ctx, doc, index, approval)
+	if err == nil {
+		r.frame(ctx, livestream.Result, question.OperationID, question)
+	}
+	return err
 }
 
 // completeFrames brings the frames of an ended run up to its end: the results that are missing, and the complete frame. It may be called
 // any number of times.
-func (x *Executor) completeFrames(ctx context.Context, doc run.Run) {
+func (x *Executor) completeFrames(ctx context.Context, doc run.Run) error {
 	x.frames.Lock()
 	defer x.frames.Unlock()
-	seen := map[string]bool{}
-	for from := uint64(1); ; {
-		frames, err := x.Live.Read(ctx, doc.ID, from, 1000)
-		if err != nil {
-			x.Logger.Warn("read live output", "run", doc.ID, "error", err)
-			return
-		}
-		for _, f := range frames {
-			if f.Kind == livestream.Complete {
-				return
-			}
-			if f.Kind == livestream.Result {
-				seen[f.Operation] = true
-			}
-			from = f.N + 1
-		}
-		if len(frames) == 0 {
-			break
-		}
+	s, err := x.shown(ctx, doc.ID)
+	if err != nil || s.complete {
+		return err
 	}
-	r := &ride{x: x, doc: doc}
-	for _, p := range doc.Operations {
-		if p.State == run.Done && !seen[p.ID] {
-			if result, err := x.result(ctx, doc, p); err == nil {
-				r.frame(ctx, livestream.Result, p.ID, result)
-			}
-		}
+	if err := x.showRest(ctx, doc, s); err != nil {
+		return err
 	}
-	r.frame(ctx, livestream.Complete, "", run.Events{ProtocolVersion: run.Protocol, RunID: string(doc.ID), Status: doc.Status.Protocol(), Events: []run.Result{}})
+	data, err := json.Marshal(run.Events{ProtocolVersion: run.Protocol, RunID: string(doc.ID), Status: doc.Status.Protocol(), Events: []run.Result{}})
+	if err != nil {
+		return err
+	}
+	_, err = x.Live.Append(ctx, doc.ID, livestream.Frame{At: x.Clock.Now().UTC(), Kind: livestream.Complete, Data: data})
+	return err
 }
 
 // Follow yields the frames of a run from a number on, waits for more, and ends after the complete frame. It ends with an error when ctx
-// does, so a caller never takes a broken stream for a run that ended.
+// does, so a caller never takes a broken stream for a run that ended. From a number behind the complete frame there is nothing to yield.
 func (x *Executor) Follow(ctx context.Context, ws id.Workspace, runID id.Run, from uint64) iter.Seq2[livestream.Frame, error] {
 	return func(yield func(livestream.Frame, error) bool) {
-		if from == 0 {
-			from = 1
+		if _, err := x.Find(ctx, ws, runID); err != nil {
+			yield(livestream.Frame{}, err)
+			return
 		}
-		for {
+		from = max(from, 1)
+		for completed := false; ; {
 			frames, err := x.Live.Read(ctx, runID, from, 256)
 			if err != nil {
 				yield(livestream.Frame{}, err)
@@ -118,13 +181,21 @@ func (x *Executor) Follow(ctx context.Context, ws id.Workspace, runID id.Run, fr
 			if len(frames) > 0 {
 				continue
 			}
-			doc, _, err := projection.Load[run.Run](ctx, x.Docs, ws, run.Projection, string(runID))
+			if completed {
+				return // the reader has seen the complete frame before
+			}
+			doc, err := x.Find(ctx, ws, runID)
 			if err != nil {
 				yield(livestream.Frame{}, err)
 				return
 			}
 			if doc.Status.Ended() {
-				x.completeFrames(ctx, doc)
+				if err := x.completeFrames(ctx, doc); err != nil {
+					yield(livestream.Frame{}, err)
+					return
+				}
+				completed = true
+				continue
 			}
 			if err := x.Live.Wait(ctx, runID, from-1); err != nil {
 				yield(livestream.Frame{}, err)

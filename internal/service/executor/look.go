@@ -58,13 +58,22 @@ func (x *Executor) Events(ctx context.Context, doc run.Run) (run.Events, error) 
 	if index < 0 {
 		return m, nil
 	}
-	question, _, err := projection.Load[policy.Approval](ctx, x.Docs, doc.Workspace, policy.ApprovalProjection, string(approval))
+	question, err := x.question(ctx, doc, index, approval)
 	if err != nil {
 		return m, err
 	}
-	p := doc.Operations[index]
-	m.Events = append(m.Events, x.required(run.Operation{ID: p.ID, Type: p.Type}, question))
+	m.Events = append(m.Events, question)
 	return m, nil
+}
+
+// question is the approvalRequired event of the question that a run waits for.
+func (x *Executor) question(ctx context.Context, doc run.Run, index int, approval id.Approval) (run.Result, error) {
+	question, _, err := projection.Load[policy.Approval](ctx, x.Docs, doc.Workspace, policy.ApprovalProjection, string(approval))
+	if err != nil {
+		return run.Result{}, err
+	}
+	p := doc.Operations[index]
+	return x.required(run.Operation{ID: p.ID, Type: p.Type}, question), nil
 }
 
 // result returns the result event of an operation that is done.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/kernel/projection"
@@ -12,16 +13,19 @@ import (
 
 // queue holds the runs of one space that have not ended, the one under way first. The executor's mutex guards it.
 type queue struct {
-	space id.Space
-	runs  []*entry
-	wake  chan struct{} // holds at most one token: look again
-	gone  chan struct{} // closed when its worker has ended
+	space  id.Space
+	runs   []*entry
+	cancel *cancellation // set when the space ends: what comes is cancelled too
+	wake   chan struct{} // holds at most one token: look again
+	gone   chan struct{} // closed when its worker has ended
 }
 
 // entry is a run in its queue.
 type entry struct {
 	workspace id.Workspace
+	space     id.Space
 	run       id.Run
+	recovered bool          // an earlier daemon may have begun it; of the worker alone
 	cancel    *cancellation // set when somebody cancelled it
 }
 
@@ -31,41 +35,81 @@ type cancellation struct {
 }
 
 // enqueue puts a run behind the others of its space and makes sure that a worker is there, and somebody who wakes it when a question is
-// answered. The follower's place is read before the worker starts, so that no answer falls between the two.
-func (x *Executor) enqueue(ctx context.Context, ws id.Workspace, s id.Space, r id.Run) error {
-	head, err := x.Log.Head(ctx, ws)
+// answered. The follower's place is read before the worker starts, so that no answer falls between the two. What is started while the runs
+// of an earlier daemon are taken up comes after them.
+func (x *Executor) enqueue(ctx context.Context, e *entry) error {
+	head, err := x.Log.Head(ctx, e.workspace)
 	if err != nil {
 		return err
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.base == nil {
-		return nil // Run takes it up from the log
-	}
-	if !x.follows[ws] {
-		x.follows[ws] = true
-		x.workers.Go(func() { x.follow(x.base, ws, head) })
-	}
-	q := x.queues[s]
-	if q == nil {
-		q = &queue{space: s, wake: make(chan struct{}, 1), gone: make(chan struct{})}
-		x.queues[s] = q
-		x.workers.Go(func() { x.work(x.base, q) })
-	}
-	if !slices.ContainsFunc(q.runs, func(e *entry) bool { return e.run == r }) {
-		q.runs = append(q.runs, &entry{workspace: ws, run: r})
+	switch {
+	case x.base == nil: // Run takes it up from the log
+	case x.opening && !e.recovered:
+		x.late = append(x.late, e)
+	default:
+		x.line(e, head)
 	}
 	return nil
 }
 
-// queued returns how many runs of a space have not ended.
-func (x *Executor) queued(s id.Space) int {
+// line puts a run into its queue. The lock is held.
+func (x *Executor) line(e *entry, head uint64) {
+	base := x.base
+	if !x.follows[e.workspace] {
+		x.follows[e.workspace] = true
+		x.workers.Go(func() { x.follow(base, e.workspace, head) })
+	}
+	q := x.queues[e.space]
+	if q == nil {
+		q = &queue{space: e.space, wake: make(chan struct{}, 1), gone: make(chan struct{})}
+		x.queues[e.space] = q
+		x.workers.Go(func() { x.work(base, q) })
+	}
+	if !slices.ContainsFunc(q.runs, func(other *entry) bool { return other.run == e.run }) {
+		e.cancel = q.cancel
+		q.runs = append(q.runs, e)
+	}
+}
+
+// opened puts the runs that were started during recovery behind those that were taken up.
+func (x *Executor) opened(ctx context.Context) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if q := x.queues[s]; q != nil {
-		return len(q.runs)
+	x.opening = false
+	for _, e := range x.late {
+		// A run that was just started has asked nothing: no answer to it can lie in the log already.
+		head, err := x.Log.Head(ctx, e.workspace)
+		if err != nil {
+			return err
+		}
+		x.line(e, head)
 	}
-	return 0
+	x.late = nil
+	return nil
+}
+
+// reserve takes a place in the queue of a space for a run that is about to be recorded, or refuses. Looking and taking are one step, so
+// that two at once cannot both be the last. The place is given back once the run stands in the queue, or will never.
+func (x *Executor) reserve(s id.Space) (giveBack func(), err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	n := x.coming[s]
+	if q := x.queues[s]; q != nil {
+		n += len(q.runs)
+	}
+	if n >= MaxQueued {
+		return nil, fault.New(fault.Exhausted, "quota_exceeded", "%d runs of this space have not ended, the most that may be; wait for one to end", n)
+	}
+	x.coming[s]++
+	return func() {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		if x.coming[s]--; x.coming[s] == 0 {
+			delete(x.coming, s)
+		}
+	}, nil
 }
 
 // work drives the runs of one queue, one after the other, until none is left or ctx ends.

@@ -15,8 +15,6 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-const livestreamResult = livestream.Result
-
 // event drafts an event of the run, caused by its agent.
 func (r *ride) event(typ string, step id.Step, data any) event.Draft {
 	return event.New(typ, r.origin, r.doc.Workspace, r.doc.Room, data).About(space.EntityType, string(r.doc.Space)).In(r.doc.ID, step)
@@ -69,7 +67,7 @@ func (r *ride) conclude(ctx context.Context, t task, result run.Result) error {
 		typ = run.EventSucceeded
 	}
 	if err := r.x.Live.Sync(context.WithoutCancel(ctx), r.doc.ID); err != nil {
-		return err
+		r.x.Logger.Warn("live output may be lost", "run", r.doc.ID, "error", err) // the result below is what counts
 	}
 	if result.Type == run.ResPolicyDenied && t.ruling.Decision.Outcome != policy.Deny { // it was allowed, and refused at the last moment
 		d := &t.ruling.Decision
@@ -113,10 +111,12 @@ func (r *ride) outcome(ctx context.Context, t task, typ string, result *run.Resu
 	}
 	if len(raw) > maxInlineBytes {
 		stored, err := r.x.Blobs.Put(context.WithoutCancel(ctx), bytes.NewReader(raw), int64(len(raw)))
-		if err != nil {
-			return event.Draft{}, err
+		if err == nil {
+			ended.Result, ended.Stored = nil, &run.Input{Digest: stored.Digest, Size: stored.Size}
+		} else { // the effect has happened: its outcome is recorded, if need be without the long texts
+			r.x.Logger.Error("keep a long result", "run", r.doc.ID, "operation", t.op.ID, "error", err)
+			shortened(result)
 		}
-		ended.Result, ended.Stored = nil, &run.Input{Digest: stored.Digest, Size: stored.Size}
 	}
 	step := t.action.Step
 	if step == "" {
@@ -127,10 +127,23 @@ func (r *ride) outcome(ctx context.Context, t task, typ string, result *run.Resu
 	return draft, nil
 }
 
-// finish ends the run.
+// finish ends the run. An operation whose outcome nobody will learn any more gets its result, and a question that nobody has to answer
+// any more ends, in the same commit.
 func (r *ride) finish(ctx context.Context, typ string, origin event.Origin, why string) error {
+	ctx = context.WithoutCancel(ctx)
 	if origin.Correlation == "" {
 		origin.Correlation = r.doc.Correlation
+	}
+	var drafts []event.Draft
+	var unknown *run.Result
+	index := r.doc.Interrupted()
+	if index >= 0 {
+		unknown = unknownResult(r.doc.Operations[index])
+		draft, err := r.outcome(ctx, r.unfinished(index), run.EventUnknown, unknown)
+		if err != nil {
+			return err
+		}
+		drafts = append(drafts, draft)
 	}
 	done := 0
 	for _, p := range r.doc.Operations {
@@ -139,10 +152,43 @@ func (r *ride) finish(ctx context.Context, typ string, origin event.Origin, why 
 		}
 	}
 	d := run.Finished{Run: r.doc.ID, Summary: fmt.Sprintf("%d of %d operations succeeded", done, len(r.doc.Operations)), Error: why}
-	draft := event.New(typ, origin, r.doc.Workspace, r.doc.Room, d).About(space.EntityType, string(r.doc.Space)).In(r.doc.ID, "")
-	if err := r.append(ctx, draft); err != nil {
+	drafts = append(drafts, event.New(typ, origin, r.doc.Workspace, r.doc.Room, d).About(space.EntityType, string(r.doc.Space)).In(r.doc.ID, ""))
+	if err := r.close(ctx, origin, why, drafts); err != nil {
 		return err
 	}
-	r.x.completeFrames(context.WithoutCancel(ctx), r.doc)
+	if unknown != nil {
+		r.frame(ctx, livestream.Result, unknown.OperationID, *unknown)
+	}
+	if err := r.x.completeFrames(ctx, r.doc); err != nil {
+		r.x.Logger.Warn("complete the live output", "run", r.doc.ID, "error", err)
+	}
 	return nil
+}
+
+// close records the end of a run, and of its open question if it has one.
+func (r *ride) close(ctx context.Context, origin event.Origin, why string, drafts []event.Draft) error {
+	_, approval := r.doc.Pending()
+	if approval == "" {
+		return r.append(ctx, drafts...)
+	}
+	receipt, err := r.x.Gate.Withdraw(ctx, origin, approval, "the run ended: "+why, r.batch(drafts...))
+	if err != nil {
+		return err
+	}
+	return r.fold(receipt)
+}
+
+// unfinished is the task of an operation that has begun and has no result.
+func (r *ride) unfinished(index int) task {
+	p := r.doc.Operations[index]
+	return task{index: index, op: run.Operation{ID: p.ID, Type: p.Type, Context: p.Context}, progress: p}
+}
+
+// unknownResult is the result of an operation whose outcome nobody knows.
+func unknownResult(p run.Progress) *run.Result {
+	return &run.Result{
+		Type: run.ResUnknown, OperationType: p.Type,
+		Reason:     "the daemon stopped while the operation ran; whether it took effect is not known",
+		Suggestion: "look at the space's files before you go on; the operation is not repeated",
+	}
 }

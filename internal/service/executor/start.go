@@ -14,7 +14,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
-	"agentbox/internal/kernel/projection"
+	"agentbox/internal/kernel/journal"
 )
 
 // Request asks for a run.
@@ -49,11 +49,13 @@ func (x *Executor) Start(ctx context.Context, origin event.Origin, q Request) (r
 		return run.Run{}, err
 	}
 	if s.Status == space.Destroyed || s.Status == space.Creating {
-		return run.Run{}, ErrSpaceNotReady
+		return x.again(ctx, origin, q, input, ErrSpaceNotReady)
 	}
-	if n := x.queued(q.Space); n >= MaxQueued {
-		return run.Run{}, fault.New(fault.Exhausted, "quota_exceeded", "%d runs wait in this space already; wait for one to end", n)
+	giveBack, err := x.reserve(q.Space)
+	if err != nil {
+		return x.again(ctx, origin, q, input, err)
 	}
+	defer giveBack()
 	agent, err := x.Agents.Agent(ctx, origin, q.Workspace, agentName(q, s))
 	if err != nil {
 		return run.Run{}, err
@@ -63,10 +65,35 @@ func (x *Executor) Start(ctx context.Context, origin event.Origin, q Request) (r
 		return run.Run{}, err
 	}
 	doc, err := x.record(ctx, origin, s, q, agent, message, run.Input{Digest: stored.Digest, Size: stored.Size})
+	if err != nil || doc.Status.Ended() {
+		return doc, err
+	}
+	return doc, x.enqueue(context.WithoutCancel(ctx), &entry{workspace: doc.Workspace, space: doc.Space, run: doc.ID})
+}
+
+// again returns the run of an earlier request that this one repeats, and refuses with why if there is none.
+func (x *Executor) again(ctx context.Context, origin event.Origin, q Request, input []byte, why error) (run.Run, error) {
+	if q.Key == "" {
+		return run.Run{}, why
+	}
+	probe := event.New(run.EventCreated, origin, q.Workspace, "", struct{}{})
+	events, known, err := journal.Recall(ctx, x.Log, q.Workspace, startKey(q), startDigest(q, event.DigestOf(input)), probe)
 	if err != nil {
 		return run.Run{}, err
 	}
-	return doc, x.enqueue(context.WithoutCancel(ctx), doc.Workspace, doc.Space, doc.ID)
+	if !known {
+		return run.Run{}, why
+	}
+	return x.first(ctx, q.Workspace, events)
+}
+
+// first returns the run that the events of a request created.
+func (x *Executor) first(ctx context.Context, ws id.Workspace, events []event.Event) (run.Run, error) {
+	i := slices.IndexFunc(events, func(e event.Event) bool { return e.Type == run.EventCreated })
+	if i < 0 {
+		return run.Run{}, fault.New(fault.Internal, "event_missing", "the log did not return the run's creation")
+	}
+	return x.Find(ctx, ws, events[i].Run)
 }
 
 // record puts run.created into the log, with the permission of the principal who asks.
@@ -102,9 +129,7 @@ func (x *Executor) record(ctx context.Context, origin event.Origin, s space.Spac
 	if err != nil {
 		return run.Run{}, err
 	}
-	first := receipt.Events[slices.IndexFunc(receipt.Events, func(e event.Event) bool { return e.Type == run.EventCreated })]
-	doc, _, err := projection.Load[run.Run](ctx, x.Docs, s.Workspace, run.Projection, string(first.Run))
-	return doc, err
+	return x.first(ctx, s.Workspace, receipt.Events)
 }
 
 func startKey(q Request) string { return "run:" + string(q.Space) + ":" + q.Key }

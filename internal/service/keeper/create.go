@@ -3,6 +3,8 @@ package keeper
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -14,6 +16,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 )
 
@@ -62,17 +65,9 @@ func (k *Keeper) Create(ctx context.Context, origin event.Origin, q Request) (sp
 	if doc.Name == "" {
 		doc.Name = string(s)
 	}
-	k.creating.Lock() // from counting to recording, so that two requests cannot both be the last
-	err = k.room(ctx, q.Workspace)
-	var permit policy.Permit
-	var first id.Space
-	var replayed bool
-	if err == nil {
-		permit, first, replayed, err = k.record(ctx, origin, q, doc)
-	}
-	k.creating.Unlock()
+	permit, first, replayed, err := k.admit(ctx, origin, q, doc)
 	if err != nil || replayed {
-		k.giveUID(uid)
+		k.giveUID(uid, s)
 		if err != nil {
 			return space.Space{}, err
 		}
@@ -85,8 +80,54 @@ func (k *Keeper) Create(ctx context.Context, origin event.Origin, q Request) (sp
 	return k.Space(ctx, q.Workspace, s)
 }
 
+// admit counts the spaces of the workspace and records a new one, in one step, so that two requests cannot both be the last.
+func (k *Keeper) admit(ctx context.Context, origin event.Origin, q Request, doc space.Space) (permit policy.Permit, made id.Space, replayed bool, err error) {
+	k.creating.Lock()
+	defer k.creating.Unlock()
+	key, err := k.key(ctx, q)
+	if err != nil {
+		return permit, "", false, err
+	}
+	full := k.room(ctx, q.Workspace)
+	if full == nil {
+		return k.record(ctx, origin, q, doc, key)
+	}
+	if key == "" {
+		return permit, "", false, full
+	}
+	events, known, err := journal.Recall(ctx, k.Log, q.Workspace, key, q.digest(), k.event(space.EventCreated, origin, doc, struct{}{}))
+	if err != nil || !known {
+		return permit, "", false, errors.Join(err, full)
+	}
+	made, err = createdBy(events)
+	return permit, made, true, err
+}
+
+// key returns the batch key of a request. A request whose space could not be made has not used up its key: the next one counts anew.
+func (k *Keeper) key(ctx context.Context, q Request) (string, error) {
+	if q.Key == "" {
+		return "", nil
+	}
+	failed, err := k.Docs.Documents(ctx, projection.Query{
+		Workspace: q.Workspace, Name: space.Projection, Index: projection.Index{Name: "failed_key", Value: q.Key}, Limit: 1000,
+	})
+	if err != nil || len(failed) == 0 {
+		return "space:" + q.Key, err
+	}
+	return fmt.Sprintf("space:%s#%d", q.Key, len(failed)), nil
+}
+
+// createdBy returns the space that the events of a request created.
+func createdBy(events []event.Event) (id.Space, error) {
+	i := slices.IndexFunc(events, func(e event.Event) bool { return e.Type == space.EventCreated })
+	if i < 0 {
+		return "", fault.New(fault.Internal, "event_missing", "the log did not return the space's creation")
+	}
+	return id.Space(events[i].EntityID), nil
+}
+
 // record puts space.created into the log and returns the permit to make it. A repeat of an earlier request returns the space of that one.
-func (k *Keeper) record(ctx context.Context, origin event.Origin, q Request, doc space.Space) (permit policy.Permit, made id.Space, replayed bool, err error) {
+func (k *Keeper) record(ctx context.Context, origin event.Origin, q Request, doc space.Space, key string) (permit policy.Permit, made id.Space, replayed bool, err error) {
 	action := k.action(policy.SpaceCreate, origin, doc)
 	action.Content, action.Target = q.ArchiveHash, q.Folder
 	ruling, err := k.Gate.Judge(ctx, action)
@@ -99,20 +140,17 @@ func (k *Keeper) record(ctx context.Context, origin event.Origin, q Request, doc
 	now := k.Clock.Now().UTC()
 	batch := event.Batch{Workspace: q.Workspace, Drafts: []event.Draft{k.event(space.EventCreated, origin, doc, space.Created{
 		Space: doc.ID, Name: doc.Name, Description: q.Description, Tier: doc.Tier, Policy: q.Preset, Bundle: doc.Bundle, Env: q.Env,
-		Metadata: q.Metadata, Limits: doc.Limits, BestEffort: q.BestEffort, UID: doc.UID, ExpiresAt: now.Add(q.TTL),
+		Metadata: q.Metadata, Limits: doc.Limits, BestEffort: q.BestEffort, UID: doc.UID, ExpiresAt: now.Add(q.TTL), Key: q.Key,
 	})}}
-	if q.Key != "" {
-		batch.Key, batch.Digest = "space:"+q.Key, q.digest()
+	if key != "" {
+		batch.Key, batch.Digest = key, q.digest()
 	}
 	permit, receipt, err := k.Gate.Begin(ctx, ruling, "", batch)
 	if err != nil {
 		return permit, "", false, err
 	}
-	i := slices.IndexFunc(receipt.Events, func(e event.Event) bool { return e.Type == space.EventCreated })
-	if i < 0 {
-		return permit, "", false, fault.New(fault.Internal, "event_missing", "the log did not return the space's creation")
-	}
-	return permit, id.Space(receipt.Events[i].EntityID), receipt.Replayed, nil
+	made, err = createdBy(receipt.Events)
+	return permit, made, receipt.Replayed, err
 }
 
 // make causes what space.created announced: the files, then the processes.
@@ -149,11 +187,20 @@ func (k *Keeper) action(typ string, origin event.Origin, doc space.Space) policy
 
 // room refuses a space more than the workspace may have.
 func (k *Keeper) room(ctx context.Context, ws id.Workspace) error {
-	found, err := k.List(ctx, ws, "", "", min(k.MaxSpaces, 1000))
-	if err == nil && len(found) >= k.MaxSpaces {
-		err = fault.New(fault.Exhausted, "quota_exceeded", "the workspace has %d spaces, the most it may have; remove one", len(found))
+	q := projection.Query{Workspace: ws, Name: space.Projection, Index: projection.Index{Name: "living", Value: "true"}, Limit: 1000}
+	for n := 0; ; {
+		found, err := k.Docs.Documents(ctx, q)
+		if err != nil {
+			return err
+		}
+		if n += len(found); n >= k.MaxSpaces {
+			return fault.New(fault.Exhausted, "quota_exceeded", "the workspace has %d spaces, the most it may have; remove one", k.MaxSpaces)
+		}
+		if len(found) < q.Limit {
+			return nil
+		}
+		q.After = found[len(found)-1].Key
 	}
-	return err
 }
 
 // complete fills in defaults and refuses what is beyond the limits.
@@ -287,10 +334,13 @@ func (k *Keeper) takeUID(ctx context.Context, s id.Space) (int, error) {
 	return 0, fault.New(fault.Exhausted, "quota_exceeded", "the daemon has no host uid left for a space; %d are in use", uidRange)
 }
 
-func (k *Keeper) giveUID(uid int) {
+// giveUID gives back the host uid of a space, which by then may be another's.
+func (k *Keeper) giveUID(uid int, s id.Space) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	delete(k.uids, uid)
+	if k.uids[uid] == s {
+		delete(k.uids, uid)
+	}
 }
 
 // uidRange is how many host uids a daemon uses for spaces.
@@ -305,10 +355,12 @@ func Definition() projection.Definition {
 		return []string{e.EntityID}
 	}
 	fold := func(s space.Space, _ string, e event.Event) (space.Space, error) { return space.Evolve(s, e) }
-	return projection.Define(space.Projection, 1, keys, fold, func(s space.Space) []projection.Index {
+	return projection.Define(space.Projection, 2, keys, fold, func(s space.Space) []projection.Index {
 		found := []projection.Index{{Name: "status", Value: string(s.Status)}}
 		if s.Status != space.Destroyed {
 			found = append(found, projection.Index{Name: "living", Value: "true"})
+		} else if s.Reason == "failed" && s.Key != "" {
+			found = append(found, projection.Index{Name: "failed_key", Value: s.Key})
 		}
 		return found
 	})

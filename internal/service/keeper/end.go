@@ -2,6 +2,8 @@ package keeper
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"agentbox/internal/domain/event"
@@ -85,11 +87,20 @@ func (k *Keeper) Destroy(ctx context.Context, origin event.Origin, ws id.Workspa
 // end stops everything of a space first, then records it, then removes its files; a crash in between is made up for by Recover.
 func (k *Keeper) end(ctx context.Context, origin event.Origin, doc space.Space, reason string) error {
 	if k.occupants != nil {
-		if err := k.occupants.CancelSpace(ctx, origin, doc.ID, "the space was destroyed"); err != nil {
+		why := "the space was destroyed"
+		if reason == "expired" {
+			why = "the space's time was over"
+		}
+		if err := k.occupants.CancelSpace(ctx, origin, doc.ID, why); err != nil {
 			return err
 		}
 	}
 	l := k.of(doc.ID)
+	l.ending.Lock()
+	defer l.ending.Unlock()
+	if now, err := k.Space(ctx, doc.Workspace, doc.ID); err != nil || now.Status == space.Destroyed {
+		return err // somebody else was first
+	}
 	if err := l.close(); err != nil {
 		k.Logger.Warn("close a space", "space", doc.ID, "error", err)
 	}
@@ -103,24 +114,29 @@ func (k *Keeper) end(ctx context.Context, origin event.Origin, doc space.Space, 
 		k.Logger.Warn("close a space", "space", doc.ID, "error", err)
 	}
 	if err := k.Store.Remove(ctx, doc.ID); err != nil {
-		return err
+		return err // its host uid stays taken until the next start has removed them
 	}
 	k.mu.Lock()
 	delete(k.living, doc.ID)
 	k.mu.Unlock()
-	k.giveUID(doc.UID)
+	k.giveUID(doc.UID, doc.ID)
 	return nil
 }
 
-// Step destroys the spaces whose time is over at now.
+// Step destroys the spaces whose time is over at now. One that cannot be destroyed does not keep the others alive.
 func (k *Keeper) Step(ctx context.Context, now time.Time) error {
-	return k.each(ctx, func(doc space.Space) error {
+	var failed []error
+	err := k.each(ctx, func(doc space.Space) error {
 		if doc.ExpiresAt.After(now) {
 			return nil
 		}
 		k.Logger.Info("space expired", "space", doc.ID)
-		return k.end(ctx, event.Origin{Principal: k.System}, doc, "expired")
+		if err := k.end(ctx, event.Origin{Principal: k.System}, doc, "expired"); err != nil {
+			failed = append(failed, fmt.Errorf("end space %s: %w", doc.ID, err))
+		}
+		return ctx.Err()
 	})
+	return errors.Join(append(failed, err)...)
 }
 
 // Recover puts in order what an earlier daemon left: processes without a daemon end, spaces that were never finished are destroyed, and

@@ -62,6 +62,7 @@ type Keeper struct {
 
 // living is a space that runs on this daemon, or is being started.
 type living struct {
+	ending   sync.Mutex // held while it is destroyed
 	mu       sync.Mutex // held while it is started or closed
 	instance space.Instance
 }
@@ -179,9 +180,8 @@ func (k *Keeper) start(ctx context.Context, doc space.Space) (space.Instance, er
 	if err != nil {
 		return nil, err
 	}
-	return tier.Create(ctx, permit, space.Spec{
-		ID: doc.ID, Dir: dir, UID: doc.UID, Env: doc.Env, Limits: doc.Limits, BestEffort: doc.BestEffort,
-	})
+	// The space's environment is part of each command's action, as it is when the command begins: what was taken out of it is gone.
+	return tier.Create(ctx, permit, space.Spec{ID: doc.ID, Dir: dir, UID: doc.UID, Limits: doc.Limits, BestEffort: doc.BestEffort})
 }
 
 // permit takes an action through the gate; only allow is good enough, for nobody waits here for a person.

@@ -32,7 +32,7 @@ func approvals(i *invocation) *cobra.Command {
 func approvalList(i *invocation) *cobra.Command {
 	var status string
 	c := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List what waits for a person", Args: cobra.NoArgs}
-	c.Flags().StringVar(&status, "status", "", "only those: pending, held, approved, denied or expired (default: pending and held)")
+	c.Flags().StringVar(&status, "status", "", "only those: pending, held, approved, denied, expired or withdrawn (default: pending and held)")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		api, err := i.connect()
 		if err != nil {

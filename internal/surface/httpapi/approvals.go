@@ -79,7 +79,7 @@ func (s *Server) registerApprovals() {
 }
 
 func (s *Server) listApprovals(ctx context.Context, c wire.Call, in *struct {
-	Status string `query:"status" enum:"pending,held,approved,denied,expired" doc:"Only approvals in this state"`
+	Status string `query:"status" enum:"pending,held,approved,denied,expired,withdrawn" doc:"Only approvals in this state"`
 	Run    string `query:"run_id" maxLength:"100"`
 	Space  string `query:"space_id" maxLength:"100"`
 	Page
