@@ -30,7 +30,7 @@ type State struct {
 // serve makes the HTTP server; it listens nowhere yet.
 func (a *App) serve(ids *id.Source, blobs blob.Store) error {
 	services := httpapi.Services{
-		Gate: a.Gate, Keeper: a.Keeper, Executor: a.Runs, Reader: reader.New(a.Log), Spool: spool(blobs),
+		Gate: a.Gate, Keeper: a.Keeper, Executor: a.Runs, Reader: reader.New(a.Log), Log: a.Log, Spool: spool(blobs),
 		Checks: []httpapi.Check{{Name: "log", Try: func(ctx context.Context) error {
 			_, err := a.Log.Head(ctx, id.DefaultWorkspace)
 			return err

@@ -43,7 +43,9 @@ type Finding struct {
 	StreamSeq uint64       `json:"stream_seq,omitempty"`
 	Event     id.Event     `json:"event_id,omitempty"`
 	Document  string       `json:"document,omitempty"` // projection/key
-	Detail    string       `json:"detail"`             // a sentence for people
+	Expected  event.Digest `json:"expected,omitzero"`
+	Actual    event.Digest `json:"actual,omitzero"`
+	Detail    string       `json:"detail"` // a sentence for people
 }
 
 // StreamReport is one stream as it was verified.
@@ -109,6 +111,46 @@ func Verify(ctx context.Context, log journal.Journal, ws id.Workspace) (Report, 
 	return w.report, nil
 }
 
+// VerifyStream walks one stream of a workspace from its beginning and holds each of its first limit events against its commitment, its hash
+// and the one before it; where it reaches the end, it holds that against the stream's recorded head.
+func VerifyStream(ctx context.Context, log journal.Journal, ws id.Workspace, stream event.Stream, limit int) (Report, error) {
+	w := walk{log: log, report: Report{Workspace: ws, OK: true, Findings: []Finding{}, Streams: []StreamReport{}}, streams: map[event.Stream]*StreamReport{}}
+	heads, err := log.Streams(ctx, ws)
+	if err != nil {
+		return Report{}, err
+	}
+	for from := uint64(1); w.report.Checked < limit; {
+		events, err := log.Read(ctx, journal.Query{Workspace: ws, Stream: stream, From: from, Limit: min(journal.MaxRead, limit-w.report.Checked)})
+		if damage, ok := errors.AsType[*journal.Damage](err); ok {
+			w.report.found(Finding{Kind: RecordDamaged, Seq: damage.Seq, Stream: damage.Stream, StreamSeq: damage.StreamSeq, Event: damage.ID, Detail: damage.Detail})
+			break
+		}
+		if err != nil {
+			return Report{}, err
+		}
+		for i := range events {
+			w.hold(&events[i])
+			from = events[i].StreamSeq + 1
+		}
+		if len(events) == 0 {
+			heads = slices.DeleteFunc(heads, func(v event.StreamVersion) bool { return v.Stream != stream })
+			w.heads(heads, append(heads, event.StreamVersion{Stream: stream, Version: max(from-1, headOf(heads))}))
+			break
+		}
+	}
+	for _, s := range w.streams {
+		w.report.Streams = append(w.report.Streams, *s)
+	}
+	return w.report, nil
+}
+
+func headOf(heads []event.StreamVersion) uint64 {
+	if len(heads) == 0 {
+		return 0
+	}
+	return heads[0].Version
+}
+
 // walk is a verification under way.
 type walk struct {
 	log     journal.Journal
@@ -170,34 +212,43 @@ func (w *walk) missing(before uint64) {
 	w.report.Head = before - 1
 }
 
+// check holds an event against its place in the workspace, and against itself and its stream.
 func (w *walk) check(e *event.Event) {
 	w.missing(e.Seq)
 	w.report.Head = e.Seq
+	w.hold(e)
+}
+
+// hold holds an event against its own hashes and the one before it in its stream.
+func (w *walk) hold(e *event.Event) {
 	w.report.Checked++
 	s := w.streams[e.Stream]
 	if s == nil {
 		s = &StreamReport{Stream: e.Stream}
 		w.streams[e.Stream] = s
 	}
-	finding := func(kind, detail string, args ...any) {
-		w.report.found(Finding{Kind: kind, Seq: e.Seq, Stream: e.Stream, StreamSeq: e.StreamSeq, Event: e.ID, Detail: fmt.Sprintf(detail, args...)})
+	finding := func(kind string, expected, actual event.Digest, detail string, args ...any) {
+		w.report.found(Finding{
+			Kind: kind, Seq: e.Seq, Stream: e.Stream, StreamSeq: e.StreamSeq, Event: e.ID, Expected: expected, Actual: actual, Detail: fmt.Sprintf(detail, args...),
+		})
 	}
-	switch {
+	none := event.Digest{}
+	switch hash := journal.HashOf(e); {
 	case e.Chain.Hash.IsZero():
-		finding(EventHashMissing, "the event has no hash")
+		finding(EventHashMissing, hash, none, "the event has no hash")
 	case e.Chain.HashVersion != journal.HashVersion:
-		finding(EventHashMismatch, "the event says that its hash is of version %d, which is not known", e.Chain.HashVersion)
-	case e.Chain.Hash != journal.HashOf(e):
-		finding(EventHashMismatch, "the event's envelope has been changed since it was recorded, or it was recorded at another place")
+		finding(EventHashMismatch, hash, e.Chain.Hash, "the event says that its hash is of version %d, which is not known", e.Chain.HashVersion)
+	case e.Chain.Hash != hash:
+		finding(EventHashMismatch, hash, e.Chain.Hash, "the event's envelope has been changed since it was recorded, or it was recorded at another place")
 	}
-	if e.Chain.Commitment != journal.Commit(e.Chain.Salt, e.Data) {
-		finding(CommitmentMismatch, "the event's data have been changed since it was recorded")
+	if commitment := journal.Commit(e.Chain.Salt, e.Data); e.Chain.Commitment != commitment {
+		finding(CommitmentMismatch, commitment, e.Chain.Commitment, "the event's data have been changed since it was recorded")
 	}
 	switch {
 	case e.StreamSeq != s.LastSeq+1:
-		finding(SeqGap, "the event is number %d of its stream and follows number %d", e.StreamSeq, s.LastSeq)
+		finding(SeqGap, none, none, "the event is number %d of its stream and follows number %d", e.StreamSeq, s.LastSeq)
 	case e.Chain.Prev != s.LastHash:
-		finding(PrevHashMismatch, "the event does not continue the one before it in its stream")
+		finding(PrevHashMismatch, s.LastHash, e.Chain.Prev, "the event does not continue the one before it in its stream")
 	}
 	s.Events, s.LastSeq, s.LastHash = s.Events+1, e.StreamSeq, e.Chain.Hash
 }

@@ -2,6 +2,7 @@
 package httpapi
 
 import (
+	"agentbox/internal/kernel/journal"
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/keeper"
@@ -15,6 +16,7 @@ type Services struct {
 	Keeper   *keeper.Keeper
 	Executor *executor.Executor
 	Reader   *reader.Reader
+	Log      journal.Journal // which the audit verifies
 	Spool    Spool
 	Checks   []Check // of readiness
 }
@@ -38,6 +40,7 @@ func New(c wire.Config, services Services, version string) *Server {
 	s.registerApprovals()
 	s.registerPolicies()
 	s.registerEvents()
+	s.registerAudit()
 	s.Object("PolicyApproval", "request")
 	s.Object("PolicyExplanation", "request")
 	s.Finish()
