@@ -29,6 +29,7 @@ func TestTheDaemonIsKilledAtRandomMoments(t *testing.T) {
 	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}, chance: rand.New(rand.NewPCG(1, 2))}
 	c.start()
 	c.space = c.post("/v1/spaces", `{"name":"crash","ttl_seconds":3600}`)["id"].(string)
+	c.ledger = "ledger-" + c.space
 	for round := range kills {
 		c.round = round
 		stop := c.work(3)
@@ -56,6 +57,7 @@ type victim struct {
 	bin     string
 	dir     string
 	space   string
+	ledger  string // the file into which the commands write what they do; no other test has one of that name
 	round   int
 	chance  *rand.Rand
 	daemon  *exec.Cmd
@@ -195,9 +197,9 @@ func (c *victim) send(name string) bool {
 	ops := []map[string]any{
 		{"type": "message", "id": "say", "content": name},
 		{"type": "createFile", "id": "make", "path": "f-" + name, "content": name},
-		{"type": "shell", "id": "one", "command": "echo " + name + ".one >> ledger; sleep 0.02; echo " + name + ".one.end >> ledger"},
+		{"type": "shell", "id": "one", "command": "echo " + name + ".one >> " + c.ledger + "; sleep 0.02; echo " + name + ".one.end >> " + c.ledger},
 		{"type": "editFile", "id": "edit", "path": "f-" + name, "edits": []map[string]any{{"oldContent": name, "newContent": "edited"}}},
-		{"type": "shell", "id": "two", "command": "echo " + name + ".two >> ledger"},
+		{"type": "shell", "id": "two", "command": "echo " + name + ".two >> " + c.ledger},
 		{"type": "deleteFile", "id": "drop", "path": "f-" + name},
 	}
 	body, _ := json.Marshal(map[string]any{"protocolVersion": "1.0", "operations": ops, "wait": 0, "title": name})
@@ -255,8 +257,8 @@ func (c *victim) nothingIsLeft() {
 	within(c.t, 10*time.Second, "every process of the space to end", func() bool { return len(c.orphans()) == 0 })
 }
 
-// orphans are the processes whose working directory or root lies in a space: they are found by their user where the daemon is root, and
-// else by the marks of this test in their command lines.
+// orphans are the processes of this test's spaces: those in a control group of its daemon, where it can make some, and those whose command
+// line names its ledger. Other daemons may run on the host.
 func (c *victim) orphans() []string {
 	found := []string{}
 	entries, _ := os.ReadDir("/proc")
@@ -264,26 +266,16 @@ func (c *victim) orphans() []string {
 		if _, err := strconv.Atoi(e.Name()); err != nil {
 			continue
 		}
-		status, err := os.ReadFile(filepath.Join("/proc", e.Name(), "status"))
+		groups, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cgroup"))
 		if err != nil {
 			continue
 		}
 		line, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
-		if spaceUser(string(status)) || bytes.Contains(line, []byte(">> ledger")) {
+		if bytes.Contains(groups, []byte(c.space)) || bytes.Contains(line, []byte(c.ledger)) {
 			found = append(found, e.Name()+" "+string(line))
 		}
 	}
 	return found
-}
-
-func spaceUser(status string) bool {
-	for line := range strings.Lines(status) {
-		if rest, ok := strings.CutPrefix(line, "Uid:"); ok {
-			uid, _ := strconv.Atoi(strings.Fields(rest)[0])
-			return uid >= 1_879_048_192 && uid < 1_879_058_192
-		}
-	}
-	return false
 }
 
 // verify checks the log offline, with nothing but the data directory.
@@ -357,7 +349,7 @@ func (c *victim) everyOperationHasOneResult() {
 		}
 	}
 	c.resultsInTheLog()
-	c.ledger(done)
+	c.doings(done)
 }
 
 // resultsInTheLog counts the result events of each operation.
@@ -388,10 +380,10 @@ func (c *victim) resultsInTheLog() {
 	}
 }
 
-// ledger checks what the commands wrote: what succeeded was done once, and nothing was done twice.
-func (c *victim) ledger(done map[string]map[string]any) {
+// doings checks what the commands wrote: what succeeded was done once, and nothing was done twice.
+func (c *victim) doings(done map[string]map[string]any) {
 	c.t.Helper()
-	raw, err := os.ReadFile(filepath.Join(c.dir, "spaces", c.space, "files", "ledger"))
+	raw, err := os.ReadFile(filepath.Join(c.dir, "spaces", c.space, "files", c.ledger))
 	if err != nil {
 		c.t.Fatal(err)
 	}
