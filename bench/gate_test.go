@@ -18,6 +18,7 @@ import (
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/keeper"
 )
 
 // lines are command lines of growing size.
@@ -59,7 +60,7 @@ type store interface {
 
 func inMemory(b *testing.B) store {
 	b.Helper()
-	log, err := memory.NewJournal(gate.Definitions(), wall{}, ids, rand.Reader)
+	log, err := memory.NewJournal(append(gate.Definitions(), keeper.Definition()), wall{}, ids, rand.Reader)
 	must(b, err)
 	return log
 }
@@ -67,7 +68,7 @@ func inMemory(b *testing.B) store {
 func onDisk(b *testing.B) store {
 	b.Helper()
 	log, err := sqlite.Open(b.Context(), sqlite.Options{
-		Path: filepath.Join(b.TempDir(), "log.db"), Definitions: gate.Definitions(), Clock: wall{}, IDs: ids, Entropy: rand.Reader,
+		Path: filepath.Join(b.TempDir(), "log.db"), Definitions: append(gate.Definitions(), keeper.Definition()), Clock: wall{}, IDs: ids, Entropy: rand.Reader,
 	})
 	must(b, err)
 	b.Cleanup(func() { must(b, log.Close()) })

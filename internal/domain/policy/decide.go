@@ -34,10 +34,12 @@ var (
 	ErrInvalidDecision = fault.New(fault.Invalid, "invalid_decision", "the decision must be approve, deny or hold")
 	// ErrAlreadyDecided refuses a second final answer.
 	ErrAlreadyDecided = fault.New(fault.Conflict, "approval_already_decided", "this approval was decided before; look at it again")
-	// ErrApprovalExpired refuses to decide or to use an approval after its time.
+	// ErrApprovalExpired refuses to decide an approval after its time.
 	ErrApprovalExpired = fault.New(fault.Conflict, ReasonApprovalExpired, "this approval has expired; what it was for must be asked again")
+	// ErrApprovalLapsed refuses to use an approval after its time; to errors.Is it is ErrApprovalExpired.
+	ErrApprovalLapsed = fault.New(fault.Denied, ReasonApprovalExpired, "this approval has expired; what it was for must be asked again")
 	// ErrApprovalUsed refuses the second use of an approval.
-	ErrApprovalUsed = fault.New(fault.Conflict, "approval_used", "this approval was used before; it holds for one start only")
+	ErrApprovalUsed = fault.New(fault.Denied, "approval_used", "this approval was used before; it holds for one start only")
 	// ErrApprovalPending refuses the use of an approval that nobody has decided.
 	ErrApprovalPending = fault.New(fault.Waiting, "approval_pending", "nobody has decided this approval yet")
 	// ErrApprovalDenied refuses the use of an approval that was denied.
@@ -110,7 +112,7 @@ func (a Approval) Use(canonical []byte, action Action, now time.Time) (ApprovalU
 	case Denied:
 		return ApprovalUsed{}, ErrApprovalDenied
 	case Expired:
-		return ApprovalUsed{}, ErrApprovalExpired
+		return ApprovalUsed{}, ErrApprovalLapsed
 	case Pending, Held:
 		return ApprovalUsed{}, ErrApprovalPending
 	default:
@@ -120,7 +122,7 @@ func (a Approval) Use(canonical []byte, action Action, now time.Time) (ApprovalU
 		return ApprovalUsed{}, ErrApprovalUsed
 	}
 	if !now.Before(a.ExpiresAt) {
-		return ApprovalUsed{}, ErrApprovalExpired
+		return ApprovalUsed{}, ErrApprovalLapsed
 	}
 	digest := event.DigestOf(canonical)
 	if digest != a.ActionHash || string(a.Request) != string(canonical) ||

@@ -22,7 +22,6 @@ var traitTexts = map[string]text{
 	policy.TraitUnknownOptions: {"its arguments are only known when it runs", "Write the arguments out."},
 	policy.TraitPoisons:        {"it changes what later commands mean", "Set the variable for a single program only, or call the program by its full path."},
 	policy.TraitRecursive:      {"it works on a whole tree", "Name the files."},
-	policy.TraitOutside:        {"it opens a file outside the space", "Use the files of the space."},
 	policy.TraitByPath:         {"it is named by a path", "Call it by its name."},
 	policy.TraitOwnProgram:     {"it is a program that somebody put into the space", "Run it through its interpreter."},
 	policy.TraitFunction:       {"it is a function of the command line", "Write the commands out."},
