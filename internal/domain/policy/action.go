@@ -84,23 +84,6 @@ func (a Action) isText() bool {
 	return true
 }
 
-// Canonical returns the action as RFC 8785 canonical JSON.
-func (a Action) Canonical() ([]byte, error) {
-	for _, n := range []int64{int64(a.Fence), a.Size, a.MaxBytes, a.TimeoutMS} {
-		if n > maxExact || n < -maxExact {
-			return nil, ErrInexact
-		}
-	}
-	if !a.isText() {
-		return nil, ErrNotText
-	}
-	raw, err := json.Marshal(a)
-	if err != nil {
-		return nil, fault.Wrap(err, fault.Invalid, "action_invalid", "the action cannot be written as JSON")
-	}
-	return Canonicalize(raw)
-}
-
 // Canonicalize rewrites JSON by RFC 8785 and refuses integers that it would fold.
 func Canonicalize(raw []byte) ([]byte, error) {
 	if err := exact(raw); err != nil {

@@ -34,12 +34,14 @@ var (
 	ErrInvalidDecision = fault.New(fault.Invalid, "invalid_decision", "the decision must be approve, deny or hold")
 	// ErrAlreadyDecided refuses a second final answer.
 	ErrAlreadyDecided = fault.New(fault.Conflict, "approval_already_decided", "this approval was decided before; look at it again")
-	// ErrApprovalExpired refuses to decide or to use an approval after its time.
+	// ErrApprovalExpired refuses to decide an approval after its time.
 	ErrApprovalExpired = fault.New(fault.Conflict, ReasonApprovalExpired, "this approval has expired; what it was for must be asked again")
 	// ErrApprovalWithdrawn refuses to decide or to use an approval that nobody needs any more.
 	ErrApprovalWithdrawn = fault.New(fault.Conflict, "approval_withdrawn", "this approval was withdrawn; what asked for it has ended")
+	// ErrApprovalLapsed refuses to use an approval after its time; to errors.Is it is ErrApprovalExpired.
+	ErrApprovalLapsed = fault.New(fault.Denied, ReasonApprovalExpired, "this approval has expired; what it was for must be asked again")
 	// ErrApprovalUsed refuses the second use of an approval.
-	ErrApprovalUsed = fault.New(fault.Conflict, "approval_used", "this approval was used before; it holds for one start only")
+	ErrApprovalUsed = fault.New(fault.Denied, "approval_used", "this approval was used before; it holds for one start only")
 	// ErrApprovalPending refuses the use of an approval that nobody has decided.
 	ErrApprovalPending = fault.New(fault.Waiting, "approval_pending", "nobody has decided this approval yet")
 	// ErrApprovalDenied refuses the use of an approval that was denied.
@@ -117,6 +119,7 @@ func (a Approval) Use(canonical []byte, action Action, now time.Time) (ApprovalU
 		return ApprovalUsed{}, ErrApprovalExpired
 	case Withdrawn:
 		return ApprovalUsed{}, ErrApprovalWithdrawn
+		return ApprovalUsed{}, ErrApprovalLapsed
 	case Pending, Held:
 		return ApprovalUsed{}, ErrApprovalPending
 	default:
@@ -126,7 +129,7 @@ func (a Approval) Use(canonical []byte, action Action, now time.Time) (ApprovalU
 		return ApprovalUsed{}, ErrApprovalUsed
 	}
 	if !now.Before(a.ExpiresAt) {
-		return ApprovalUsed{}, ErrApprovalExpired
+		return ApprovalUsed{}, ErrApprovalLapsed
 	}
 	digest := event.DigestOf(canonical)
 	if digest != a.ActionHash || string(a.Request) != string(canonical) ||

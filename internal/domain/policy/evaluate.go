@@ -34,7 +34,6 @@ const (
 	TraitUnresolved     = "unresolved"           // what will run is only known when it runs: eval, $cmd
 	TraitPoisons        = "poisons_environment"  // changes what later commands mean: PATH=, LD_PRELOAD=, alias
 	TraitRecursive      = "recursive"            // works on a whole tree: chmod -R
-	TraitOutside        = "outside"              // opens a file outside the space's files
 	TraitByPath         = "by_path"              // was named by a path instead of by its bare name
 	TraitOwnProgram     = "own_program"          // is a file that somebody made: named by a path outside the system folders
 	TraitFunction       = "function"             // is a function that the same command line defines

@@ -30,17 +30,20 @@ func (g *Gate) Ask(ctx context.Context, origin event.Origin, r policy.Ruling, q 
 	if origin.Principal != a.Principal {
 		return policy.Approval{}, fault.New(fault.Internal, "principal_mismatch", "only who acts can ask for approval of the act")
 	}
+	if r.Decision.Outcome != policy.RequireApproval {
+		return policy.Approval{}, fault.New(fault.Internal, "nothing_to_ask", "only what needs approval can be asked about")
+	}
 	now, err := g.judge(ctx, a, nil)
 	if err != nil {
 		return policy.Approval{}, err
 	}
-	if now.ruling.Decision.Outcome != policy.RequireApproval {
-		return policy.Approval{}, fault.New(fault.Conflict, "decision_changed", "the decision on this action has changed; judge it again")
+	if now.ruling.Decision.Outcome == policy.Deny {
+		return policy.Approval{}, refusal(now.ruling.Decision) // it has become impossible since
 	}
 	if err := g.open(ctx, a.Workspace, a.Principal); err != nil {
 		return policy.Approval{}, err
 	}
-	draft, err := g.question(origin, now.ruling, q)
+	draft, err := g.question(origin, r, q)
 	if err != nil {
 		return policy.Approval{}, err
 	}

@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,13 +9,11 @@ import (
 	"strings"
 
 	"agentbox/internal/domain/policy"
-	"agentbox/internal/domain/space"
-	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/gate/shell"
 )
 
 // consult asks the bundle about the action; of a command line it asks about every part, and the strictest answer wins.
-func (g *Gate) consult(ctx context.Context, c *consideration) error {
+func (g *Gate) consult(c *consideration) error {
 	a := c.ruling.Action
 	facts := policy.Facts{
 		Principal: a.Principal, Workspace: a.Workspace, Space: a.Space, Action: a.Type, Role: string(c.who.Role), Path: a.Path, Size: a.Size,
@@ -39,9 +36,7 @@ func (g *Gate) consult(ctx context.Context, c *consideration) error {
 		c.deny(policy.ReasonCommandInvalid, "the command is refused: "+policy.Escape(cut(refused.Error())), "Correct the command, or put it into a script file and run that.")
 		return nil
 	}
-	if err := g.environment(ctx, a, &reading); err != nil {
-		return err
-	}
+	c.environment(&reading)
 	c.exact = reading.Exact
 	c.commands(g.Evaluator, facts, reading)
 	c.files(g.Evaluator, facts, reading)
@@ -58,26 +53,15 @@ func read(a policy.Action) (shell.Reading, error) {
 }
 
 // environment doubts variables of the action that change what commands mean, unless the space itself has them: then its owner chose so.
-func (g *Gate) environment(ctx context.Context, a policy.Action, r *shell.Reading) error {
-	var owners map[string]string
-	for _, name := range slices.Sorted(maps.Keys(a.Env)) {
-		if !shell.Poisonous(name) {
-			continue
-		}
-		if owners == nil && a.Space != "" {
-			doc, _, err := projection.Load[space.Space](ctx, g.Docs, a.Workspace, space.Projection, string(a.Space))
-			if err != nil && !errors.Is(err, projection.ErrNotFound) {
-				return err
-			}
-			owners = doc.Env
-		}
-		if value, ok := owners[name]; ok && value == a.Env[name] {
+func (c *consideration) environment(r *shell.Reading) {
+	env := c.ruling.Action.Env
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		if value, ok := c.space.Env[name]; !shell.Poisonous(name) || ok && value == env[name] {
 			continue
 		}
 		r.Doubts = append(r.Doubts, shell.Doubt{Trait: policy.TraitPoisons, What: "the environment variable " + name})
 		r.Exact = false
 	}
-	return nil
 }
 
 // commands judges every simple command; a line without any is judged as the command that does nothing.

@@ -12,6 +12,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
+	spaces "agentbox/internal/domain/space"
 	"agentbox/internal/service/gate"
 )
 
@@ -493,5 +494,57 @@ func TestGateReportsAStoreThatCannotBeRead(t *testing.T) {
 	cancel()
 	if r, err := h.Judge(ctx, h.shell("standard", "ls")); err == nil || r.Decision.Outcome == policy.Allow {
 		t.Errorf("got %+v, %v, want an error", r.Decision, err)
+	}
+}
+
+// pinned records a space under a policy.
+func (h *house) pinned(s id.Space, bundle event.Digest, env map[string]string) {
+	h.t.Helper()
+	draft := event.New(spaces.EventCreated, h.origin(h.owner), ws, room, spaces.Created{Space: s, Name: "a", Tier: "namespace", Bundle: bundle, Env: env})
+	if _, err := h.log.Append(context.Background(), event.Batch{Workspace: ws, Drafts: []event.Draft{draft.About(spaces.EntityType, string(s))}}); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func TestASpacePinsItsPolicy(t *testing.T) {
+	h := build(t, nil)
+	h.pinned(space, h.bundles["restrictive"].Hash, nil)
+	for preset, code := range map[string]string{
+		"permissive": policy.ReasonPolicyUnavailable, "standard": policy.ReasonPolicyUnavailable, "restrictive": policy.ReasonNoPolicy,
+	} {
+		if d := h.judge(h.shell(preset, "ls")).Decision; d.Outcome != policy.Deny || d.ReasonCode != code {
+			t.Errorf("named %s: got %s %s, want %s", preset, d.Outcome, d.ReasonCode, code)
+		}
+	}
+	a := h.shell("restrictive", "ls")
+	a.Bundle = event.Digest{}
+	if r := h.judge(a); r.Action.Bundle != h.bundles["restrictive"].Hash || r.Decision.Outcome != policy.Deny {
+		t.Errorf("named none: got %s under %s, want that of the space", r.Decision.Outcome, r.Action.Bundle)
+	}
+	a.Space = "spc_00000000000000000000000009"
+	if r := h.judge(a); r.Action.Bundle != h.bundles["standard"].Hash {
+		t.Errorf("named none, no space: got %s, want standard", r.Action.Bundle)
+	}
+}
+
+func TestOnlyTheSpaceMayChangeWhatCommandsMean(t *testing.T) {
+	h := build(t, nil)
+	h.pinned(space, h.bundles["standard"].Hash, map[string]string{"NODE_OPTIONS": "--max-old-space-size=256"})
+	for _, c := range []struct {
+		env  map[string]string
+		want policy.Outcome
+	}{
+		{nil, policy.Allow},
+		{map[string]string{"LANG": "C", "NODE_OPTIONS": "--max-old-space-size=256"}, policy.Allow},
+		{map[string]string{"NODE_OPTIONS": "--require ./x.js"}, policy.RequireApproval},
+		{map[string]string{"PATH": "/tmp"}, policy.RequireApproval},
+		{map[string]string{"LD_PRELOAD": "x"}, policy.RequireApproval},
+		{map[string]string{"BASH_FUNC_ls%%": "() { rm x; }"}, policy.RequireApproval},
+	} {
+		a := h.shell("standard", "ls")
+		a.Env = c.env
+		if d := h.judge(a).Decision; d.Outcome != c.want {
+			t.Errorf("%v: got %s (%s), want %s", c.env, d.Outcome, d.Reason, c.want)
+		}
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/keeper"
 )
 
 const ws = id.DefaultWorkspace
@@ -83,7 +84,7 @@ func build(t testing.TB, change func(*gate.Parts)) *house {
 	c := &clock{now: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)}
 	entropy := &chance{}
 	ids := id.NewSource(c.Now, entropy)
-	log, err := memory.NewJournal(gate.Definitions(), c, ids, entropy)
+	log, err := memory.NewJournal(append(gate.Definitions(), keeper.Definition()), c, ids, entropy)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ import (
 // Parts are what a gate is made of.
 type Parts struct {
 	Log       journal.Journal
-	Docs      projection.Reader
+	Docs      projection.Reader // of Definitions and of the spaces, whose policies and environments it looks up
 	Evaluator policy.Evaluator
 	Clock     event.Clock
 	IDs       *id.Source
@@ -107,7 +107,8 @@ func (g *Gate) Explain(ctx context.Context, a policy.Action, bundle *policy.Bund
 // seal marks a ruling as this gate's own.
 func (g *Gate) seal(r policy.Ruling) [32]byte {
 	h := hmac.New(sha256.New, g.key[:])
-	fmt.Fprintf(h, "%s %t %s %d\n", r.Decision.Outcome, r.Decision.Shadow, r.Standing, len(r.Canonical))
+	d := r.Decision
+	fmt.Fprintf(h, "%s %t %s %q %q %q %q %q %d\n", d.Outcome, d.Shadow, r.Standing, d.ReasonCode, d.Reason, d.Suggestion, d.Policies, d.Unsealed, len(r.Canonical))
 	h.Write(r.Canonical)
 	var mark [32]byte
 	h.Sum(mark[:0])

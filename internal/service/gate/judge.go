@@ -12,6 +12,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
+	"agentbox/internal/domain/space"
 	"agentbox/internal/kernel/projection"
 )
 
@@ -21,6 +22,7 @@ type consideration struct {
 	kind   policy.Kind
 	who    principal.Principal
 	bundle policy.Bundle
+	space  space.Space // its document, where it has one
 	parts  []policy.Part
 	exact  bool // one command that a standing approval may cover
 	soft   bool // a policy decided: mode shadow lets it pass
@@ -120,9 +122,25 @@ func (g *Gate) who(ctx context.Context, ws id.Workspace, p id.Principal) (princi
 	return doc, err
 }
 
+var errOtherBundle = fault.New(fault.Denied, policy.ReasonPolicyUnavailable, "the space pins another policy than the one that is named")
+
 // under finds the bundle under which the action is judged, fills it in and clamps the action to its limits.
 func (g *Gate) under(ctx context.Context, c *consideration, trial *policy.Bundle) error {
 	a := &c.ruling.Action
+	if a.Space != "" {
+		// A space pins its policy: whatever the caller says, nothing is judged in it under another one.
+		doc, _, err := projection.Load[space.Space](ctx, g.Docs, a.Workspace, space.Projection, string(a.Space))
+		switch {
+		case errors.Is(err, projection.ErrNotFound): // it is about to be made
+		case err != nil:
+			return err
+		case a.Bundle.IsZero() && trial == nil:
+			a.Bundle = doc.Bundle
+		case a.Bundle != doc.Bundle && trial == nil:
+			return errOtherBundle
+		}
+		c.space = doc
+	}
 	switch {
 	case trial != nil:
 		if err := trial.Verify(); err != nil {
@@ -171,7 +189,7 @@ func malformed(a policy.Action) string {
 // policy asks the bundle, then standing approvals, then the quota.
 func (g *Gate) policy(ctx context.Context, c *consideration) error {
 	c.soft = true
-	if err := g.consult(ctx, c); err != nil {
+	if err := g.consult(c); err != nil {
 		return err
 	}
 	d := &c.ruling.Decision

@@ -22,7 +22,6 @@ var traitTexts = map[string]text{
 	policy.TraitUnknownOptions: {"its arguments are only known when it runs", "Write the arguments out."},
 	policy.TraitPoisons:        {"it changes what later commands mean", "Set the variable for a single program only, or call the program by its full path."},
 	policy.TraitRecursive:      {"it works on a whole tree", "Name the files."},
-	policy.TraitOutside:        {"it opens a file outside the space", "Use the files of the space."},
 	policy.TraitByPath:         {"it is named by a path", "Call it by its name."},
 	policy.TraitOwnProgram:     {"it is a program that somebody put into the space", "Run it through its interpreter."},
 	policy.TraitFunction:       {"it is a function of the command line", "Write the commands out."},
@@ -70,13 +69,14 @@ func entry(key, value string) error {
 	return nil
 }
 
-// The actions of the rules.
+// The actions of the rules, as conditions: comparing one by one costs Cedar less than asking whether one is in a list.
 const (
-	reads    = `[Action::"file.read", Action::"file.list", Action::"file.archive"]`
-	writes   = `[Action::"file.create", Action::"file.edit", Action::"file.delete"]`
-	files    = `[Action::"file.read", Action::"file.list", Action::"file.archive", Action::"file.create", Action::"file.edit", Action::"file.delete"]`
-	control  = `[Action::"space.create", Action::"space.start", Action::"space.update", Action::"space.destroy", Action::"run.start"]`
-	effects  = `[Action::"file.create", Action::"file.edit", Action::"file.delete", Action::"shell.exec", Action::"space.create", Action::"space.start", Action::"space.update", Action::"space.destroy", Action::"run.start", Action::"run.continue", Action::"external.write"]`
+	reads   = `(action == Action::"file.read" || action == Action::"file.list" || action == Action::"file.archive")`
+	writes  = `(action == Action::"file.create" || action == Action::"file.edit" || action == Action::"file.delete")`
+	files   = `(` + reads + ` || ` + writes + `)`
+	control = `(action == Action::"space.create" || action == Action::"space.start" || action == Action::"space.update" || action == Action::"space.destroy" || action == Action::"run.start")`
+	effects = `(` + writes + ` || ` + control + ` || action == Action::"shell.exec" || action == Action::"run.continue" || action == Action::"external.write")`
+
 	anything = `principal, action, resource`
 )
 
@@ -122,9 +122,9 @@ func Compile(s Spec) (policy.Bundle, error) {
 	}
 	w := &writer{}
 	w.rule("allow", "message.send", "", text{}, `principal, action == Action::"message.send", resource`, "")
-	w.rule("allow", "control.users", "", text{"people may keep spaces and start runs", ""}, `principal is User, action in `+control+`, resource`, "")
+	w.rule("allow", "control.users", "", text{"people may keep spaces and start runs", ""}, `principal is User, action, resource`, control)
 	w.rule("ask", "run.continue", "", text{"an operation was interrupted and its outcome is not known", ""}, `principal, action == Action::"run.continue", resource`, "")
-	w.rule("deny", "viewers", policy.ReasonRoleTooLow, text{"a viewer only reads", "Ask an owner for the role member."}, `principal, action in `+effects+`, resource`, `context.role == "viewer"`)
+	w.rule("deny", "viewers", policy.ReasonRoleTooLow, text{"a viewer only reads", "Ask an owner for the role member."}, anything, `context.role == "viewer" && `+effects)
 	s.files(w)
 	s.commands(w)
 	s.domains(w)
@@ -134,25 +134,24 @@ func Compile(s Spec) (policy.Bundle, error) {
 
 func (s Spec) files(w *writer) {
 	if s.Read {
-		w.rule("allow", "files.read", "", text{}, `principal, action in `+reads+`, resource`, "")
+		w.rule("allow", "files.read", "", text{}, anything, reads)
 	}
 	if s.Write {
-		w.rule("allow", "files.write", "", text{}, `principal, action in `+writes+`, resource`, "")
+		w.rule("allow", "files.write", "", text{}, anything, writes)
 	}
-	scope := `principal, action in ` + files + `, resource`
 	if when := globs(s.Allow.Paths); when != "" {
-		w.rule("allow", "paths.allowed", "", text{}, scope, when)
+		w.rule("allow", "paths.allowed", "", text{}, anything, files+" && "+when)
 	}
 	if when := globs(s.Ask.Paths); when != "" {
-		w.rule("ask", "paths.ask", "", text{"the policy asks for " + list(s.Ask.Paths), ""}, scope, when)
+		w.rule("ask", "paths.ask", "", text{"the policy asks for " + list(s.Ask.Paths), ""}, anything, files+" && "+when)
 	}
 	if when := globs(s.Deny.Paths); when != "" {
-		w.rule("deny", "paths.refused", "", text{"the policy refuses " + list(s.Deny.Paths), "Use a file of another name."}, scope, when)
+		w.rule("deny", "paths.refused", "", text{"the policy refuses " + list(s.Deny.Paths), "Use a file of another name."}, anything, files+" && "+when)
 	}
 	w.rule("deny", "files.outside", "", text{"it would write outside the space's files", "Write to a relative path, or below /tmp."},
-		`principal, action in `+writes+`, resource`, `context.path like "/*" && !(context.path like "/tmp/*")`)
+		anything, writes+` && context.path like "/*" && !(context.path like "/tmp/*")`)
 	w.rule("deny", "files.size", policy.ReasonLimitExceeded, text{fmt.Sprintf("a file may have at most %d bytes", s.FileBytes), "Write several smaller files."},
-		`principal, action in `+writes+`, resource`, fmt.Sprintf("context.size_bytes > %d", s.FileBytes))
+		anything, fmt.Sprintf("context.size_bytes > %d && ", s.FileBytes)+writes)
 }
 
 const execScope = `principal, action == Action::"shell.exec", resource`
