@@ -1,11 +1,6 @@
 package sqlite
 
-import (
-	"time"
-)
-
-// indexedAtOnce is how many events lie behind what the tables by_... know before these are filled.
-const indexedAtOnce = 1_024
+import "time"
 
 // commit is the committer's loop. While nothing comes it tidies up.
 func (j *Journal) commit() {
@@ -112,38 +107,4 @@ func (j *Journal) write(g *group) error {
 		}
 	}
 	return w.exec(`COMMIT`)
-}
-
-// index fills the tables by_... up to the last event of every workspace.
-func (j *Journal) index() error {
-	type tail struct{ no, first, last int64 }
-	var tails []tail
-	rows, err := j.w.rows(`SELECT no, indexed, head FROM workspaces WHERE indexed < head`)
-	if err != nil {
-		return err
-	}
-	for rows.Step() {
-		no := rows.ColumnInt64(0)
-		tails = append(tails, tail{no, placeOf(no, uint64(rows.ColumnInt64(1))+1), placeOf(no, uint64(rows.ColumnInt64(2)))})
-	}
-	if err := finish(rows); err != nil {
-		return err
-	}
-	for _, t := range tails {
-		for _, sql := range []string{
-			`INSERT INTO by_stream (stream, stream_seq, place) SELECT stream, stream_seq, place FROM events WHERE place BETWEEN ? AND ? ORDER BY stream, stream_seq`,
-			`INSERT INTO by_run (run, place) SELECT run, place FROM events WHERE place BETWEEN ? AND ? AND run IS NOT NULL ORDER BY run, place`,
-			`INSERT INTO by_correlation (correlation, place) SELECT correlation, place FROM events WHERE place BETWEEN ? AND ? ORDER BY correlation, place`,
-			`INSERT INTO by_entity (entity, place) SELECT entity, place FROM events WHERE place BETWEEN ? AND ? AND entity IS NOT NULL ORDER BY entity, place`,
-		} {
-			if err := j.w.exec(sql, t.first, t.last); err != nil {
-				return err
-			}
-		}
-		if err := j.w.exec(`UPDATE workspaces SET indexed = head WHERE no = ?`, t.no); err != nil {
-			return err
-		}
-	}
-	j.unindexed = 0
-	return nil
 }

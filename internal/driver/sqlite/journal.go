@@ -40,7 +40,7 @@ type Journal struct {
 	reads  sync.RWMutex     // held for reading by readers, for writing by a checkpoint that must not meet any
 
 	queue     chan *request
-	unindexed int // events that the tables by_... do not know; the committer's
+	unindexed int // events that the postings do not know; the committer's
 
 	groups  chan *group // from the planner to the committer, one at a time
 	working sync.WaitGroup

@@ -167,9 +167,7 @@ func (j *Journal) openReadOnly(ctx context.Context) error {
 // connect opens one connection to the log.
 func (j *Journal) connect(flags sqlite3.OpenFlag) (*sqlite3.Conn, error) {
 	name := "file:" + (&url.URL{Path: j.options.Path}).EscapedPath()
-	if j.options.VFS != "" {
-		name += "?vfs=" + url.QueryEscape(j.options.VFS)
-	}
+	name += "?vfs=" + url.QueryEscape(layer(j.options.VFS))
 	conn, err := sqlite3.OpenFlags(name, flags|sqlite3.OPEN_URI|sqlite3.OPEN_EXRESCODE)
 	if err != nil {
 		return nil, fmt.Errorf("open the log: %w", err)

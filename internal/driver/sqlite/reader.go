@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
@@ -43,8 +42,12 @@ func (j *Journal) reading(ctx context.Context, fn func(*connection) error) error
 	j.reads.RLock()
 	defer j.reads.RUnlock()
 	r.conn.SetInterrupt(ctx)
-	defer r.conn.SetInterrupt(context.Background())
 	err := fn(r)
+	r.conn.SetInterrupt(context.Background())
+	if !j.readOnly && !r.conn.GetAutocommit() {
+		// The context ended before the snapshot was given back; whoever reads next must not get it.
+		err = errors.Join(err, r.exec(`ROLLBACK`))
+	}
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -62,7 +65,7 @@ func (j *Journal) Get(ctx context.Context, ws id.Workspace, e id.Event) (event.E
 	err := j.reading(ctx, func(r *connection) error {
 		var bad error
 		ok, err := r.one(func(s *sqlite3.Stmt) { bad = scanEvent(s, ws, &found) },
-			`SELECT `+eventColumns+` FROM (SELECT place FROM events INDEXED BY events_id WHERE id = ?) i`+eventTables+` WHERE i.place BETWEEN ? AND ?`,
+			`SELECT `+eventColumns+` FROM events e INDEXED BY events_id`+eventTables+` WHERE e.id = ? AND e.place BETWEEN ? AND ?`,
 			uuid[:], placeOf(no, 1), placeOf(no, maxSeq))
 		if err == nil && !ok {
 			return journal.ErrNotFound
@@ -88,41 +91,6 @@ func (j *Journal) Read(ctx context.Context, q journal.Query) ([]event.Event, err
 		return err
 	})
 	return events, err
-}
-
-// read returns what a checked query selects, from one snapshot.
-func (c *connection) read(q journal.Query, no int64) (events []event.Event, err error) {
-	parts := selection(q, no)
-	if len(parts) > 1 && c.conn.GetAutocommit() {
-		// Between the parts nothing may move from one to the other.
-		if err := c.exec(`BEGIN`); err != nil {
-			return nil, err
-		}
-		defer func() { err = errors.Join(err, c.exec(`COMMIT`)) }()
-	}
-	events = []event.Event{}
-	for _, part := range parts {
-		rows, err := c.rows(part.sql, append(part.args, int64(q.Limit-len(events)))...)
-		if err != nil {
-			return nil, err
-		}
-		for rows.Step() {
-			events = append(events, event.Event{})
-			if err := scanEvent(rows, q.Workspace, &events[len(events)-1]); err != nil {
-				return nil, errors.Join(err, rows.Reset())
-			}
-		}
-		if err := finish(rows); err != nil {
-			return nil, err
-		}
-		if len(events) == q.Limit {
-			break
-		}
-	}
-	if q.Last {
-		slices.Reverse(events)
-	}
-	return events, nil
 }
 
 // scanEvent reads a row of eventColumns. What cannot be what was written is a journal.Damage.

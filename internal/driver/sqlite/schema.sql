@@ -5,7 +5,7 @@ CREATE TABLE workspaces (
   no      INTEGER PRIMARY KEY,
   name    TEXT NOT NULL UNIQUE,
   head    INTEGER NOT NULL, -- seq of its last event
-  indexed INTEGER NOT NULL  -- seq of the last event that the tables by_... know
+  indexed INTEGER NOT NULL  -- seq of the last event that the postings know
 ) STRICT;
 
 -- The end of every stream is kept apart from the events, so that a missing end is seen.
@@ -38,29 +38,15 @@ CREATE TABLE events (
 ) STRICT;
 CREATE UNIQUE INDEX events_id ON events (id);
 
--- Where the events of a stream, a run, a correlation and an entity lie. Events that come one after another belong to many of them, so that
--- each would touch pages of its own; hence these tables are filled for a thousand events at a time, and who looks reads the few events
--- behind `indexed` themselves.
-CREATE TABLE by_stream (
-  stream     INTEGER NOT NULL,
-  stream_seq INTEGER NOT NULL,
-  place      INTEGER NOT NULL,
-  PRIMARY KEY (stream, stream_seq)
-) STRICT, WITHOUT ROWID;
-CREATE TABLE by_run (
-  run   TEXT NOT NULL,
-  place INTEGER NOT NULL,
-  PRIMARY KEY (run, place)
-) STRICT, WITHOUT ROWID;
-CREATE TABLE by_correlation (
-  correlation TEXT NOT NULL,
-  place       INTEGER NOT NULL,
-  PRIMARY KEY (correlation, place)
-) STRICT, WITHOUT ROWID;
-CREATE TABLE by_entity (
-  entity TEXT NOT NULL,
-  place  INTEGER NOT NULL,
-  PRIMARY KEY (entity, place)
+-- Where the events of a stream (kind 1), a run (2), a correlation (3) and an entity (4) lie: places, in pieces. Events that come one after
+-- another belong to many of them, so that each would touch pages of its own; hence the pieces are written for a thousand events at a time,
+-- and who looks reads the few events behind `indexed` themselves.
+CREATE TABLE postings (
+  kind   INTEGER NOT NULL,
+  key    TEXT NOT NULL,    -- the number of the stream, or the text itself
+  first  INTEGER NOT NULL, -- stream_seq of the first event for a stream, else its place
+  places BLOB NOT NULL,    -- uvarints: the first place, then the steps from each to the next
+  PRIMARY KEY (kind, key, first)
 ) STRICT, WITHOUT ROWID;
 
 -- Salt (16 bytes) and data lie apart from the envelope: to redact an event is to destroy this row and no other.

@@ -1,101 +1,165 @@
 package sqlite
 
 import (
+	"errors"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/ncruces/go-sqlite3"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/kernel/journal"
 )
 
-const eventColumns = `e.place, y.name, e.id, e.recorded_at, e.correlation, e.run, e.entity, e.record, b.body, e.stream_seq`
+const (
+	eventColumns = `e.place, y.name, e.id, e.recorded_at, e.correlation, e.run, e.entity, e.record, b.body, e.stream_seq`
+	eventTables  = ` LEFT JOIN types y ON y.no = e.type LEFT JOIN bodies b ON b.place = e.place`
+	streamNo     = `(SELECT no FROM streams WHERE workspace = ? AND type = ? AND id = ?)`
+)
 
-const eventTables = ` CROSS JOIN events e ON e.place = i.place LEFT JOIN types y ON y.no = e.type LEFT JOIN bodies b ON b.place = e.place`
-
-const indexedUpTo = `(SELECT no << 40 | indexed FROM workspaces WHERE no = ?)`
-
-// selected is one statement of a query; its last parameter, the limit, is missing.
-type selected struct {
-	sql  string
-	args []any
+// selection is a checked query, ready for SQL. The most selective of its fields selects, through the postings: run, entity, correlation,
+// stream; without any of them the place in the workspace does. All of them filter what that finds.
+type selection struct {
+	kind            int64 // of posting, 0 for none
+	key             string
+	from, to        int64 // numbers in the posting
+	lowest, highest int64 // places
+	last            bool
+	filter          string
+	args            []any // of filter
 }
 
-// selection writes a checked query in SQL, in the order in which the parts yield. The most selective of its fields selects, the others
-// filter: run, entity, correlation, stream, then the place in the workspace. Where a table by_... serves it, the first part looks there and the
-// second among the events that the table does not know yet.
-func selection(q journal.Query, no int64) []selected {
-	var filter []string
-	var filterArgs []any
+// selectionOf returns the selection of a query of the workspace with the given number; stream is the number of its stream, 0 for none.
+func selectionOf(q journal.Query, no, stream int64) selection {
+	s := selection{last: q.Last}
 	where := func(sql string, args ...any) {
-		filter = append(filter, sql)
-		filterArgs = append(filterArgs, args...)
+		s.filter += ` AND ` + sql
+		s.args = append(s.args, args...)
 	}
-	table, key, by := "", "", any(nil)
-	field := func(name string, value string) {
+	field := func(kind int64, column, value string) {
 		if value == "" {
 			return
 		}
-		where(`e.`+name+` = ?`, value)
-		if table == "" {
-			table, key, by = `by_`+name, name, value
+		where(column+` = ?`, value)
+		if s.kind == 0 {
+			s.kind, s.key = kind, value
 		}
 	}
-	entity := ""
+	field(postedRun, `e.run`, string(q.Run))
 	if q.EntityID != "" {
-		entity = q.EntityType + entitySeparator + q.EntityID
+		field(postedEntity, `e.entity`, q.EntityType+entitySeparator+q.EntityID)
 	}
-	field(`run`, string(q.Run))
-	field(`entity`, entity)
-	field(`correlation`, string(q.Correlation))
+	field(postedCorrelation, `e.correlation`, string(q.Correlation))
 
-	first, last := max(q.From, 1), uint64(maxSeq)
+	first, last := int64(min(max(q.From, 1), maxSeq+1)), int64(maxSeq)
 	if q.Before != 0 {
-		last = min(q.Before-1, maxSeq)
+		last = int64(min(q.Before-1, maxSeq))
 	}
-	lowest, highest := placeOf(no, min(first, maxSeq)), placeOf(no, last)
-	if first > maxSeq {
-		lowest = highest + 1
+	if q.Stream == (event.Stream{}) {
+		// Beyond the largest place of a workspace begins the next one's.
+		s.lowest, s.highest = no<<seqBits+first, no<<seqBits+last
+	} else {
+		where(`e.stream = ?`, stream)
+		where(`e.stream_seq BETWEEN ? AND ?`, first, last)
+		s.lowest, s.highest = placeOf(no, 1), placeOf(no, maxSeq)
 	}
-	streamArgs := []any{no, q.Stream.Type, q.Stream.ID}
-	const stream = `(SELECT no FROM streams WHERE workspace = ? AND type = ? AND id = ?)`
-	byStream := q.Stream != event.Stream{}
-	if byStream {
-		where(`e.stream = `+stream, streamArgs...)
-		where(`e.stream_seq BETWEEN ? AND ?`, min(first, maxSeq+1), last)
-		lowest, highest = placeOf(no, 1), placeOf(no, maxSeq)
+	s.from, s.to = s.lowest, s.highest
+	if s.kind == 0 && q.Stream != (event.Stream{}) {
+		s.kind, s.key, s.from, s.to = postedStream, strconv.FormatInt(stream, 10), first, last
 	}
 	if len(q.Types) > 0 {
-		marks := strings.TrimSuffix(strings.Repeat(`?, `, len(q.Types)), `, `)
 		args := make([]any, len(q.Types))
 		for i, t := range q.Types {
 			args[i] = t
 		}
-		where(`e.type IN (SELECT no FROM types WHERE name IN (`+marks+`))`, args...)
+		where(`e.type IN (SELECT no FROM types WHERE name IN (`+strings.TrimSuffix(strings.Repeat(`?, `, len(args)), `, `)+`))`, args...)
 	}
+	return s
+}
+
+// oneSQL reads the event at a place, if it is selected.
+func (s selection) oneSQL() string {
+	return `SELECT ` + eventColumns + ` FROM events e` + eventTables + ` WHERE e.place = ?` + s.filter
+}
+
+// rangeSQL reads what is selected between two places, at most a limit.
+func (s selection) rangeSQL() string {
 	direction := ``
-	if q.Last {
+	if s.last {
 		direction = ` DESC`
 	}
-	part := func(from string, args []any, order string) selected {
-		sql := `SELECT ` + eventColumns + ` FROM ` + from + eventTables
-		if len(filter) > 0 {
-			sql += ` WHERE ` + strings.Join(filter, ` AND `)
+	return `SELECT ` + eventColumns + ` FROM events e NOT INDEXED` + eventTables + ` WHERE e.place BETWEEN ? AND ?` + s.filter + ` ORDER BY e.place` + direction + ` LIMIT ?`
+}
+
+// read returns what a checked query selects, from one snapshot.
+func (c *connection) read(q journal.Query, no int64) (events []event.Event, err error) {
+	if c.conn.GetAutocommit() {
+		if err := c.exec(`BEGIN`); err != nil {
+			return nil, err
 		}
-		return selected{sql + ` ORDER BY ` + order + direction + ` LIMIT ?`, slices.Concat(args, filterArgs)}
+		defer func() { err = errors.Join(err, c.exec(`COMMIT`)) }()
 	}
-	tail := part(`(SELECT place FROM events NOT INDEXED WHERE place BETWEEN max(?, 1 + `+indexedUpTo+`) AND ?) i`, []any{lowest, no, highest}, `i.place`)
-	parts := []selected{{}, tail}
-	switch {
-	case table != "":
-		parts[0] = part(`(SELECT place FROM `+table+` WHERE `+key+` = ? AND place BETWEEN ? AND ?) i`, []any{by, lowest, highest}, `i.place`)
-	case byStream:
-		parts[0] = part(`(SELECT stream_seq, place FROM by_stream WHERE stream = `+stream+` AND stream_seq BETWEEN ? AND ?) i`,
-			append(slices.Clone(streamArgs), min(first, maxSeq+1), last), `i.stream_seq`)
-	default:
-		return []selected{part(`(SELECT place FROM events NOT INDEXED WHERE place BETWEEN ? AND ?) i`, []any{lowest, highest}, `i.place`)}
+	var stream, indexed int64
+	if q.Stream != (event.Stream{}) {
+		found, err := c.one(func(row *sqlite3.Stmt) { stream = row.ColumnInt64(0) }, `SELECT `+streamNo, no, q.Stream.Type, q.Stream.ID)
+		if err != nil || !found || stream == 0 {
+			return []event.Event{}, err
+		}
 	}
-	if q.Last {
+	if _, err := c.one(func(row *sqlite3.Stmt) { indexed = row.ColumnInt64(0) }, `SELECT indexed FROM workspaces WHERE no = ?`, no); err != nil {
+		return nil, err
+	}
+	s := selectionOf(q, no, stream)
+	events = []event.Event{}
+	between := func(lowest, highest int64) error {
+		rows, err := c.rows(s.rangeSQL(), slices.Concat([]any{lowest, highest}, s.args, []any{int64(q.Limit - len(events))})...)
+		if err != nil {
+			return err
+		}
+		for rows.Step() {
+			events = append(events, event.Event{})
+			if err := scanEvent(rows, q.Workspace, &events[len(events)-1]); err != nil {
+				return errors.Join(err, rows.Reset())
+			}
+		}
+		return finish(rows)
+	}
+	known := no<<seqBits + indexed
+	parts := []func() error{
+		func() error {
+			sql := s.oneSQL()
+			return c.posted(s.kind, s.key, s.from, s.to, s.last, func(place int64) (bool, error) {
+				var e event.Event
+				var bad error
+				found, err := c.one(func(row *sqlite3.Stmt) { bad = scanEvent(row, q.Workspace, &e) }, sql, slices.Concat([]any{place}, s.args)...)
+				if err := errors.Join(err, bad); err != nil {
+					return false, err
+				}
+				if found {
+					events = append(events, e)
+				}
+				return len(events) < q.Limit, nil
+			})
+		},
+		func() error { return between(max(s.lowest, known+1), s.highest) },
+	}
+	if s.kind == 0 {
+		parts = []func() error{func() error { return between(s.lowest, s.highest) }}
+	}
+	if s.last {
 		slices.Reverse(parts)
 	}
-	return parts
+	for _, part := range parts {
+		if err := part(); err != nil {
+			return nil, err
+		}
+		if len(events) == q.Limit {
+			break
+		}
+	}
+	if s.last {
+		slices.Reverse(events)
+	}
+	return events, nil
 }

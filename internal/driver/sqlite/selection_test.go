@@ -1,12 +1,17 @@
 package sqlite
 
 import (
+	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ncruces/go-sqlite3"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
@@ -60,30 +65,33 @@ func TestEveryQueryUsesAnIndex(t *testing.T) {
 	}
 	for mask := range 64 {
 		q := journal.Query{Workspace: journaltest.Workspace, From: 5, Before: 90, Limit: 10}
-		want := "SEARCH events USING INTEGER PRIMARY KEY"
+		kind := int64(0)
 		if mask&1 != 0 {
-			q.Stream, want = event.RoomStream(q.Workspace, "room_1"), "by_stream USING PRIMARY KEY (stream=? AND stream_seq>? AND stream_seq<?)"
+			q.Stream, kind = event.RoomStream(q.Workspace, "room_1"), postedStream
 		}
 		if mask&2 != 0 {
-			q.Correlation, want = "cor_1", "by_correlation USING PRIMARY KEY (correlation=? AND place>? AND place<?)"
+			q.Correlation, kind = "cor_1", postedCorrelation
 		}
 		if mask&4 != 0 {
-			q.EntityType, q.EntityID, want = "note", "n1", "by_entity USING PRIMARY KEY (entity=? AND place>? AND place<?)"
+			q.EntityType, q.EntityID, kind = "note", "n1", postedEntity
 		}
 		if mask&8 != 0 {
-			q.Run, want = "run_1", "by_run USING PRIMARY KEY (run=? AND place>? AND place<?)"
+			q.Run, kind = "run_1", postedRun
 		}
 		if mask&16 != 0 {
 			q.Types = []string{"note.written", "note.read"}
 		}
 		q.Last = mask&32 != 0
-		all := ""
-		for _, part := range selection(q, 1) {
-			plan := explain(part.sql, append(part.args, int64(q.Limit)))
-			check(fmt.Sprintf("%+v", q), plan)
-			all += plan
+		s := selectionOf(q, 1, 7)
+		if s.kind != kind {
+			t.Errorf("%+v is served by postings of kind %d, want %d", q, s.kind, kind)
 		}
-		check(fmt.Sprintf("%+v", q), all, want)
+		check(fmt.Sprintf("%+v", q), explain(s.rangeSQL(), slices.Concat([]any{s.lowest, s.highest}, s.args, []any{int64(1)})), "SEARCH e USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)")
+		check(fmt.Sprintf("%+v", q), explain(s.oneSQL(), slices.Concat([]any{s.lowest}, s.args)), "SEARCH e USING INTEGER PRIMARY KEY (rowid=?)")
+	}
+	for _, last := range []bool{false, true} {
+		check("postings", explain(postingsSQL(last), []any{int64(1), "7", int64(3), int64(9)}), "SEARCH postings USING PRIMARY KEY (kind=? AND key=? AND first>? AND first<?)",
+			"SEARCH postings USING PRIMARY KEY (kind=? AND key=? AND first<?)")
 	}
 	for mask := range 8 {
 		q := projection.Query{Workspace: journaltest.Workspace, Name: "notes", Newest: mask&1 != 0, Limit: 10}
@@ -99,7 +107,7 @@ func TestEveryQueryUsesAnIndex(t *testing.T) {
 	}
 }
 
-// What lies before and behind the place up to which the tables by_... are filled is found alike, and so is what lies on both sides.
+// What lies before and behind the place up to which the postings are written is found alike, and so is what lies on both sides.
 func TestQueriesAcrossTheIndex(t *testing.T) {
 	setup := journaltest.NewSetup(journaltest.Notes(1))
 	log, err := Open(t.Context(), Options{Path: filepath.Join(t.TempDir(), "log.db"), Definitions: setup.Definitions, Clock: setup.Clock, IDs: id.NewSource(time.Now, rand.Reader), Entropy: rand.Reader})
@@ -111,7 +119,7 @@ func TestQueriesAcrossTheIndex(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	// One event of interest in ten, in a batch whose last crosses the threshold, then some more; twice, so that two fills lie behind.
+	// One event of interest in ten, in a batch whose last crosses the threshold, then some more; twice, so that two lots are written.
 	var want []uint64
 	for n := uint64(0); n < 2*indexedAtOnce+50; n += 10 {
 		b := event.Batch{Workspace: journaltest.Workspace}
@@ -174,6 +182,49 @@ func TestQueriesAcrossTheIndex(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// A reader whose context ends in the middle leaves no old snapshot to whoever reads next.
+func TestInterruptedReader(t *testing.T) {
+	setup := journaltest.NewSetup(journaltest.Notes(1))
+	log, err := Open(t.Context(), Options{Path: filepath.Join(t.TempDir(), "log.db"), Definitions: setup.Definitions, Clock: setup.Clock, IDs: id.NewSource(time.Now, rand.Reader), Entropy: rand.Reader})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := log.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	appendOne := func() {
+		t.Helper()
+		if _, err := log.Append(t.Context(), journaltest.Batch(journaltest.Draft("x"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	appendOne()
+	for range readers {
+		ctx, cancel := context.WithCancel(t.Context())
+		err := log.reading(ctx, func(c *connection) error {
+			if err := c.exec(`BEGIN`); err != nil {
+				return err
+			}
+			if _, err := c.one(func(*sqlite3.Stmt) {}, `SELECT count(*) FROM events`); err != nil {
+				return err
+			}
+			cancel()
+			return c.exec(`COMMIT`)
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Fatalf("got %v, want %v", err, context.Canceled)
+		}
+	}
+	appendOne()
+	for range readers {
+		if events, err := log.Read(t.Context(), journal.Query{Workspace: journaltest.Workspace}); err != nil || len(events) != 2 {
+			t.Errorf("%d events, %v, want 2", len(events), err)
 		}
 	}
 }

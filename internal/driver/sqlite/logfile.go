@@ -1,0 +1,98 @@
+package sqlite
+
+import (
+	"github.com/ncruces/go-sqlite3/vfs"
+)
+
+// gatheredBytes is how much of the write-ahead log is held back at most before it is written.
+const gatheredBytes = 1 << 20
+
+// gathering is a file layer that writes the write-ahead log in few large pieces. SQLite writes it page by page, two calls each; nobody may
+// read what it writes before it has called Sync, which with synchronous=FULL it does before every commit shows. So what lies between is
+// held back and written at once. Other files, and everything else about this one, are those of the layer below.
+type gathering struct{ vfs.VFSFilename }
+
+// layer registers the file layer over another one, the operating system's where the name is empty, and returns its name.
+func layer(over string) string {
+	below, ok := vfs.Find(over).(vfs.VFSFilename)
+	if !ok {
+		return over
+	}
+	name := "agentbox-" + over
+	vfs.Register(name, gathering{below})
+	return name
+}
+
+// OpenFilename implements vfs.VFSFilename.
+func (g gathering) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, error) {
+	file, out, err := g.VFSFilename.OpenFilename(name, flags)
+	if err != nil || flags&vfs.OPEN_WAL == 0 {
+		return file, out, err
+	}
+	return &logFile{File: file}, out, nil
+}
+
+// logFile is a write-ahead log whose newest bytes, from at on, may still be held back.
+type logFile struct {
+	vfs.File
+	at   int64
+	held []byte
+}
+
+func (f *logFile) flush() error {
+	if len(f.held) == 0 {
+		return nil
+	}
+	_, err := f.File.WriteAt(f.held, f.at)
+	f.held = f.held[:0]
+	return err
+}
+
+// WriteAt implements io.WriterAt.
+func (f *logFile) WriteAt(p []byte, off int64) (int, error) {
+	if len(f.held) > 0 && (off != f.at+int64(len(f.held)) || len(f.held)+len(p) > gatheredBytes) {
+		if err := f.flush(); err != nil {
+			return 0, err
+		}
+	}
+	if len(f.held) == 0 {
+		f.at = off
+	}
+	f.held = append(f.held, p...)
+	return len(p), nil
+}
+
+// ReadAt implements io.ReaderAt.
+func (f *logFile) ReadAt(p []byte, off int64) (int, error) {
+	if err := f.flush(); err != nil {
+		return 0, err
+	}
+	return f.File.ReadAt(p, off)
+}
+
+// Sync implements vfs.File.
+func (f *logFile) Sync(flags vfs.SyncFlag) error {
+	if err := f.flush(); err != nil {
+		return err
+	}
+	return f.File.Sync(flags)
+}
+
+// Size implements vfs.File.
+func (f *logFile) Size() (int64, error) {
+	if err := f.flush(); err != nil {
+		return 0, err
+	}
+	return f.File.Size()
+}
+
+// Truncate implements vfs.File.
+func (f *logFile) Truncate(size int64) error {
+	if err := f.flush(); err != nil {
+		return err
+	}
+	return f.File.Truncate(size)
+}
+
+// Close implements io.Closer. What is held back now was never synced: it is part of a transaction that did not end.
+func (f *logFile) Close() error { return f.File.Close() }

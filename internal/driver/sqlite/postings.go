@@ -1,0 +1,178 @@
+package sqlite
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ncruces/go-sqlite3"
+)
+
+// indexedAtOnce is how many events lie behind what the postings know before more are written. Fewer cost more pages per event; more make
+// queries slower, for these read what lies behind one by one.
+const indexedAtOnce = 1_024
+
+// The kinds of posting.
+const (
+	postedStream = 1 + iota
+	postedRun
+	postedCorrelation
+	postedEntity
+)
+
+// posting is a piece of what lies where, while it is made.
+type posting struct {
+	kind   int64
+	key    string
+	first  int64
+	last   int64 // place
+	count  int64
+	places []byte
+}
+
+func (p *posting) add(place int64) {
+	p.places = binary.AppendUvarint(p.places, uint64(place-p.last))
+	p.last = place
+	p.count++
+}
+
+// index writes the postings up to the last event of every workspace.
+func (j *Journal) index() error {
+	type tail struct{ no, first, last int64 }
+	var tails []tail
+	rows, err := j.w.rows(`SELECT no, indexed, head FROM workspaces WHERE indexed < head`)
+	if err != nil {
+		return err
+	}
+	for rows.Step() {
+		no := rows.ColumnInt64(0)
+		tails = append(tails, tail{no, placeOf(no, uint64(rows.ColumnInt64(1))+1), placeOf(no, uint64(rows.ColumnInt64(2)))})
+	}
+	if err := finish(rows); err != nil {
+		return err
+	}
+	for _, t := range tails {
+		postings, err := j.w.gather(t.first, t.last)
+		if err != nil {
+			return err
+		}
+		for _, p := range postings {
+			if err := j.w.exec(`INSERT INTO postings (kind, key, first, places) VALUES (?, ?, ?, ?)`, p.kind, p.key, p.first, p.places); err != nil {
+				return err
+			}
+		}
+		if err := j.w.exec(`UPDATE workspaces SET indexed = head WHERE no = ?`, t.no); err != nil {
+			return err
+		}
+	}
+	j.unindexed = 0
+	return nil
+}
+
+// gather makes the postings of the events between two places, in the order of the table.
+func (c *connection) gather(first, last int64) ([]*posting, error) {
+	made := map[string]*posting{}
+	add := func(kind int64, key string, first, place int64) *posting {
+		at := string(rune('0'+kind)) + key
+		p := made[at]
+		if p == nil {
+			p = &posting{kind: kind, key: key, first: first}
+			made[at] = p
+		}
+		p.add(place)
+		return p
+	}
+	rows, err := c.rows(`SELECT place, stream, stream_seq, run, correlation, entity FROM events WHERE place BETWEEN ? AND ? ORDER BY place`, first, last)
+	if err != nil {
+		return nil, err
+	}
+	for rows.Step() {
+		place, seq := rows.ColumnInt64(0), rows.ColumnInt64(2)
+		if s := add(postedStream, strconv.FormatInt(rows.ColumnInt64(1), 10), seq, place); s.first+s.count-1 != seq {
+			return nil, fmt.Errorf("event %d has number %d in its stream, want %d", place, seq, s.first+s.count-1)
+		}
+		for i, kind := range []int64{postedRun, postedCorrelation, postedEntity} {
+			if key := rows.ColumnText(3 + i); key != "" {
+				add(kind, key, place, place)
+			}
+		}
+	}
+	if err := finish(rows); err != nil {
+		return nil, err
+	}
+	postings := make([]*posting, 0, len(made))
+	for _, p := range made {
+		postings = append(postings, p)
+	}
+	slices.SortFunc(postings, func(a, b *posting) int {
+		if a.kind != b.kind {
+			return int(a.kind - b.kind)
+		}
+		return strings.Compare(a.key, b.key)
+	})
+	return postings, nil
+}
+
+// postingsSQL lists the pieces that can hold what lies from one number to another: stream_seq for a stream, else places.
+func postingsSQL(last bool) string {
+	sql := `SELECT first, places FROM postings WHERE kind = ?1 AND key = ?2
+		AND first BETWEEN coalesce((SELECT max(first) FROM postings WHERE kind = ?1 AND key = ?2 AND first <= ?3), 0) AND ?4 ORDER BY first`
+	if last {
+		sql += ` DESC`
+	}
+	return sql
+}
+
+// posted calls yield with the places under a key, in order or, if last is set, in reverse, until yield returns false.
+func (c *connection) posted(kind int64, key string, from, to int64, last bool, yield func(place int64) (bool, error)) error {
+	rows, err := c.rows(postingsSQL(last), kind, key, from, to)
+	if err != nil {
+		return err
+	}
+	more := true
+	for more && rows.Step() {
+		places, err := unfold(rows, kind, from, to)
+		if err != nil {
+			_ = rows.Reset()
+			return err
+		}
+		if last {
+			slices.Reverse(places)
+		}
+		for _, place := range places {
+			if more, err = yield(place); err != nil {
+				_ = rows.Reset()
+				return err
+			}
+			if !more {
+				break
+			}
+		}
+	}
+	return finish(rows)
+}
+
+// unfold returns the places of a piece whose numbers lie from one to another.
+func unfold(row *sqlite3.Stmt, kind, from, to int64) ([]int64, error) {
+	first, rest := row.ColumnInt64(0), row.ColumnRawBlob(1)
+	var places []int64
+	place := int64(0)
+	for n := int64(0); len(rest) > 0; n++ {
+		step, size := binary.Uvarint(rest)
+		if size <= 0 {
+			return nil, fmt.Errorf("a piece of the postings cannot be read")
+		}
+		rest = rest[size:]
+		place += int64(step)
+		number := place
+		if kind == postedStream {
+			number = first + n
+		}
+		if number >= from && number <= to {
+			places = append(places, place)
+		}
+	}
+	return places, nil
+}
