@@ -1,80 +1,18 @@
-// Package disk keeps bytes on the host's file system: the files of spaces, content by its hash, and the output of runs.
+// Package disk keeps bytes on the host's file system: the files of spaces, and content by its hash.
 package disk
 
 import (
-	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
-	"fmt"
-	"io"
-	"os"
 
-	"golang.org/x/sys/unix"
-
-	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/space"
 )
 
-// copyChunk is how much is copied between two looks at the context.
-const copyChunk = 256 << 10
-
-// randomName returns a name of 32 hexadecimal digits that nobody can guess.
-func randomName(entropy io.Reader) (string, error) {
-	var raw [16]byte
-	if _, err := io.ReadFull(entropy, raw[:]); err != nil {
-		return "", fmt.Errorf("read random bytes: %w", err)
-	}
-	return hex.EncodeToString(raw[:]), nil
-}
-
-// createTemp makes a file with a random name in dir.
-func createTemp(dir *os.File, entropy io.Reader) (*os.File, string, error) {
-	name, err := randomName(entropy)
-	if err != nil {
-		return nil, "", err
-	}
-	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
-	if err != nil {
-		return nil, "", fmt.Errorf("make a temporary file: %w", err)
-	}
-	return os.NewFile(uintptr(fd), name), name, nil
-}
-
-// copyHashed copies r to w, no more than max bytes, and returns how many there were and their hash. One byte more than max is read, and
-// counted, to find out that there is one.
-func copyHashed(ctx context.Context, w io.Writer, r io.Reader, max int64) (int64, event.Digest, error) {
-	hash := sha256.New()
-	buf := make([]byte, min(copyChunk, max+1))
-	var n int64
-	for n <= max {
-		if err := ctx.Err(); err != nil {
-			return n, event.Digest{}, err
-		}
-		got, err := r.Read(buf[:min(int64(len(buf)), max+1-n)])
-		n += int64(got)
-		if n <= max && got > 0 {
-			hash.Write(buf[:got])
-			if _, err := w.Write(buf[:got]); err != nil {
-				return n, event.Digest{}, err
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return n, event.Digest{}, fmt.Errorf("read the content: %w", err)
-		}
-	}
-	return n, event.Digest(hash.Sum(nil)), nil
-}
-
-// syncDir makes the names in a folder durable.
-func syncDir(dir *os.File) error {
-	if err := dir.Sync(); err != nil {
-		return fmt.Errorf("make a folder durable: %w", err)
-	}
-	return nil
-}
-
 var _ space.Files = (*Files)(nil)
+
+// ignoring drops an error that does no harm.
+func ignoring(err, harmless error) error {
+	if errors.Is(err, harmless) {
+		return nil
+	}
+	return err
+}
