@@ -13,7 +13,7 @@ import (
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
-	"agentbox/internal/driver/disk/beneath"
+	"agentbox/internal/driver/disk/internal/beneath"
 	"agentbox/internal/kernel/blob"
 )
 

@@ -14,7 +14,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space"
-	"agentbox/internal/driver/disk/beneath"
+	"agentbox/internal/driver/disk/internal/beneath"
 )
 
 // Files are the files of one space, seen from outside while code runs inside. They hold nothing open between calls. Symbolic links are

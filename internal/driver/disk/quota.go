@@ -5,7 +5,7 @@ import (
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/space"
-	"agentbox/internal/driver/disk/beneath"
+	"agentbox/internal/driver/disk/internal/beneath"
 )
 
 // reserve sees to it that size more bytes fit into the quota, and returns a function to be called when they are written or given up.

@@ -14,8 +14,8 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space"
-	"agentbox/internal/driver/disk/beneath"
-	"agentbox/internal/driver/disk/seed"
+	"agentbox/internal/driver/disk/internal/beneath"
+	"agentbox/internal/driver/disk/internal/seed"
 )
 
 // The folders of one space.

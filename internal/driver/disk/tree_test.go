@@ -20,7 +20,7 @@ import (
 	"agentbox/internal/domain/space"
 	"agentbox/internal/domain/space/filestest"
 	"agentbox/internal/driver/disk"
-	"agentbox/internal/driver/disk/beneath"
+	"agentbox/internal/driver/disk/internal/beneath"
 )
 
 // deep makes folders within folders, deeper than any path can name, and a file in the last.

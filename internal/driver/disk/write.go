@@ -15,7 +15,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space"
-	"agentbox/internal/driver/disk/beneath"
+	"agentbox/internal/driver/disk/internal/beneath"
 )
 
 // Bounds of a write.

@@ -15,7 +15,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/space"
-	"agentbox/internal/driver/disk/beneath"
+	"agentbox/internal/driver/disk/internal/beneath"
 )
 
 // The bounds of what a space may start from, besides its own limits.

@@ -18,7 +18,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space"
-	"agentbox/internal/driver/disk/beneath"
+	"agentbox/internal/driver/disk/internal/beneath"
 )
 
 // archive unpacks a zip, tar or tar.gz file whose bytes have the given hash. It is read twice: what is unpacked is what was decided on.
