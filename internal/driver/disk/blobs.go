@@ -62,8 +62,7 @@ func (b *Blobs) Put(ctx context.Context, r io.Reader, max int64) (blob.Ref, erro
 		err = b.place(staging, name, digest)
 	}
 	if err != nil {
-		unix.Unlinkat(int(staging.Fd()), name, 0)
-		return blob.Ref{}, stored(err)
+		return blob.Ref{}, stored(errors.Join(err, unix.Unlinkat(int(staging.Fd()), name, 0)))
 	}
 	return blob.Ref{Digest: digest, Size: n}, nil
 }
@@ -105,9 +104,10 @@ func (b *Blobs) Open(ctx context.Context, d event.Digest) (io.ReadSeekCloser, er
 	if err != nil {
 		return nil, beneath.Closed(file, stored(err))
 	}
+	small := info.Size() <= smallBlob
 	var copied bytes.Buffer
-	var to io.Writer = io.Discard
-	if info.Size() <= smallBlob {
+	to := io.Discard
+	if small {
 		copied.Grow(int(info.Size()))
 		to = &copied
 	}
@@ -118,7 +118,7 @@ func (b *Blobs) Open(ctx context.Context, d event.Digest) (io.ReadSeekCloser, er
 	if got != d || n != info.Size() {
 		return nil, beneath.Closed(file, fault.New(fault.Internal, "content_corrupt", "the stored content %s is not what was stored; the disk changed it", d))
 	}
-	if to == &copied {
+	if small {
 		return contentReader{bytes.NewReader(copied.Bytes())}, file.Close()
 	}
 	if _, err := file.Seek(0, io.SeekStart); err != nil {

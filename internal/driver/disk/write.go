@@ -170,11 +170,11 @@ type staged struct {
 	expect *unix.Stat_t // what it must replace, if that matters
 }
 
-// discard closes the file and, unless it was placed, removes it.
+// discard closes the file and, unless it was placed, removes it. What cannot be removed now is removed when the daemon starts again.
 func (s *staged) discard() {
-	s.file.Close()
+	_ = s.file.Close()
 	if s.name != "" {
-		unix.Unlinkat(int(s.dir.Fd()), s.name, 0)
+		_ = unix.Unlinkat(int(s.dir.Fd()), s.name, 0)
 	}
 }
 
@@ -294,11 +294,10 @@ func (f *Files) makeFolder(staging, parent *os.File, name string) error {
 		err = unix.Renameat2(int(staging.Fd()), temp, int(parent.Fd()), name, unix.RENAME_NOREPLACE)
 	}
 	if err != nil {
-		unix.Unlinkat(int(staging.Fd()), temp, unix.AT_REMOVEDIR)
-		if errors.Is(err, unix.EEXIST) {
-			return nil // code in the space was faster
+		if gone := unix.Unlinkat(int(staging.Fd()), temp, unix.AT_REMOVEDIR); !errors.Is(err, unix.EEXIST) {
+			return errors.Join(err, gone)
 		}
-		return err
+		return nil // code in the space was faster
 	}
 	return beneath.SyncDir(parent)
 }

@@ -63,26 +63,35 @@ type sower struct {
 // folder copies a folder of the host that lies below one of the permitted ones, no link followed on the way. Relative links that stay
 // inside it are copied as links; other links, special files, and what other file systems are mounted in it are left out.
 func (s *sower) folder(path string, permitted []string) error {
-	clean := filepath.Clean(path)
-	for _, p := range permitted {
-		rel, err := filepath.Rel(filepath.Clean(p), clean)
-		if err != nil || rel == ".." || strings.HasPrefix(rel, "../") || !filepath.IsAbs(path) {
-			continue
-		}
-		top, err := os.Open(p) // the operator's own word: links in it are his
-		if err != nil {
-			return fault.Wrap(err, fault.NotFound, "seed_not_found", "the folder %+q cannot be opened", path)
-		}
-		defer top.Close()
-		from, err := beneath.Dir(top, rel)
-		if err != nil {
-			return fault.Wrap(err, fault.NotFound, "seed_not_found", "the folder %+q cannot be opened; it must be a folder, reached through no link", path)
-		}
-		defer from.Close()
-		return s.taken(beneath.Walk(s.ctx, from, ".", beneath.MaxDepth, MaxSeedEntries+1, s.copy))
+	source, rel, ok := below(path, permitted)
+	if !ok {
+		return fault.New(fault.Denied, "seed_not_permitted", "spaces may not start from %+q", path).
+			With("start from an archive, or have the operator permit the folder in the configuration")
 	}
-	return fault.New(fault.Denied, "seed_not_permitted", "spaces may not start from %+q", path).
-		With("start from an archive, or have the operator permit the folder in the configuration")
+	top, err := os.Open(source) // the operator's own word: links in it are his
+	if err != nil {
+		return fault.Wrap(err, fault.NotFound, "seed_not_found", "the folder %+q cannot be opened", path)
+	}
+	defer top.Close()
+	from, err := beneath.Dir(top, rel)
+	if err != nil {
+		return fault.Wrap(err, fault.NotFound, "seed_not_found", "the folder %+q cannot be opened; it must be a folder, reached through no link", path)
+	}
+	defer from.Close()
+	return s.taken(beneath.Walk(s.ctx, from, ".", beneath.MaxDepth, MaxSeedEntries+1, s.copy))
+}
+
+// below returns the permitted folder in which a path lies, and the way from there.
+func below(path string, permitted []string) (source, rel string, ok bool) {
+	if !filepath.IsAbs(path) {
+		return "", "", false
+	}
+	for _, source := range permitted {
+		if rel, err := filepath.Rel(source, path); err == nil && rel != ".." && !strings.HasPrefix(rel, "../") {
+			return source, rel, true
+		}
+	}
+	return "", "", false
 }
 
 // copy is the visit that copies an entry of a host folder.
