@@ -33,10 +33,10 @@ var effects = arch.Effects{
 	Allowed: map[string]string{
 		"(*internal/surface/httpapi/wire.Server).Run": "serves on the listener that the roof gave it, and stops",
 
-		"internal/driver/disk.OpenBlobs":   "opens the daemon's own folder when it starts",
-		"(*internal/driver/disk.Blobs).*":  "content of the log",
-		"internal/driver/disk.OpenFrames":  "opens the daemon's own folder when it starts",
-		"(*internal/driver/disk.Frames).*": "output of runs, kept beside the log",
+		"internal/driver/disk.OpenBlobs":         "opens the daemon's own folder when it starts",
+		"(*internal/driver/disk.Blobs).*":        "content of the log",
+		"internal/driver/disk/frames.Open":       "opens the daemon's own folder when it starts",
+		"(*internal/driver/disk/frames.Store).*": "output of runs, kept beside the log",
 
 		"internal/driver/sqlite.Open":         "opens the log when the daemon starts",
 		"internal/driver/sqlite.OpenReadOnly": "opens the log to verify it",
@@ -55,12 +55,14 @@ var effects = arch.Effects{
 
 		"internal/spaceinit/inittest.*": "builds the init for tests",
 
-		"internal/driver/disk.OpenSpaces":           "makes the daemon's own folder when it starts, and removes what an earlier one left half done",
-		"(*internal/driver/disk.Spaces).Open":       "looks whether the folder is there; what it returns redeems a permit for each use",
-		"(*internal/driver/disk.Spaces).List":       "lists folders so that those which nobody keeps are removed",
-		"(*internal/driver/disk.Spaces).Remove":     "ends a space; stopping never waits for a permit",
-		"internal/driver/disk.Measure":              "counts bytes for a limit",
-		"(internal/driver/disk.contextReader).Read": "goes on reading what a permit opened",
-		"(internal/driver/disk.meter).Write":        "goes on writing what a permit began",
+		"internal/driver/disk.OpenSpaces":       "makes the daemon's own folder when it starts, and removes what an earlier one left half done",
+		"(*internal/driver/disk.Spaces).Open":   "looks whether the folder is there; what it returns redeems a permit for each use",
+		"(*internal/driver/disk.Spaces).List":   "lists folders so that those which nobody keeps are removed",
+		"(*internal/driver/disk.Spaces).Remove": "ends a space; stopping never waits for a permit",
+		// Go lets no package but those of the disk driver import these, and each function there that is exported to others is judged itself.
+		"internal/driver/disk/internal/beneath.*":                    "the steps of what a permit began",
+		"(internal/driver/disk/internal/beneath.contextReader).Read": "goes on reading what a permit opened",
+		"internal/driver/disk/internal/seed.*":                       "fills a space whose making a permit began",
+		"(internal/driver/disk/internal/seed.meter).Write":           "goes on writing what a permit began",
 	},
 }

@@ -15,6 +15,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/driver/cedar"
 	"agentbox/internal/driver/disk"
+	"agentbox/internal/driver/disk/frames"
 	"agentbox/internal/driver/sqlite"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/executor"
@@ -103,7 +104,7 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 	if err != nil {
 		return err
 	}
-	frames, err := disk.OpenFrames(a.path(framesDir), a.clock, maxFrameBytes)
+	live, err := frames.Open(a.path(framesDir), a.clock, maxFrameBytes)
 	if err != nil {
 		return err
 	}
@@ -120,7 +121,7 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 		MaxSpaces: a.Config.MaxSpaces, MaxLimits: a.Config.MaxLimits, FirstUID: firstUID(), System: System,
 	})
 	a.Runs = executor.New(executor.Parts{
-		Log: a.Log, Docs: a.Log, Blobs: blobs, Live: frames, Gate: a.Gate, Agents: a.Gate, Spaces: a.Keeper, Bundles: a.Gate,
+		Log: a.Log, Docs: a.Log, Blobs: blobs, Live: live, Gate: a.Gate, Agents: a.Gate, Spaces: a.Keeper, Bundles: a.Gate,
 		Clock: a.clock, IDs: ids, Logger: a.logger,
 	})
 	a.Keeper.SetOccupants(a.Runs)

@@ -9,14 +9,13 @@ import (
 	"os"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/driver/disk/internal/beneath"
 )
 
 // The bounds of an archive that is made.
@@ -41,7 +40,7 @@ func (f *Files) Archive(ctx context.Context, p policy.Permit, w io.Writer) error
 		z.bytes = min(z.bytes, a.MaxBytes)
 	}
 	if err := z.walk(root, z.count); err != nil {
-		return refusal(err, a.Path)
+		return beneath.Refusal(err, a.Path)
 	}
 	if z.used > z.bytes {
 		return fault.New(fault.Exhausted, space.ErrArchiveTooLarge.Code, "%+q holds %d bytes; an archive takes at most %d", a.Path, z.used, z.bytes)
@@ -49,11 +48,11 @@ func (f *Files) Archive(ctx context.Context, p policy.Permit, w io.Writer) error
 	z.used, z.entries, z.left = 0, 0, 0
 	z.zip = zip.NewWriter(w)
 	if err := z.walk(root, z.add); err != nil {
-		return refusal(err, a.Path)
+		return beneath.Refusal(err, a.Path)
 	}
 	if z.left > 0 {
 		if err := z.zip.SetComment(fmt.Sprintf("left out: %d links that point outside, special files or unportable names", z.left)); err != nil {
-			return refusal(err, a.Path)
+			return beneath.Refusal(err, a.Path)
 		}
 	}
 	if err := z.zip.Close(); err != nil {
@@ -73,8 +72,8 @@ type zipper struct {
 	left    int // left out
 }
 
-func (z *zipper) walk(root *os.File, see visit) error {
-	return walk(z.ctx, root, z.folder, MaxDepth, MaxArchiveEntries+1, see)
+func (z *zipper) walk(root *os.File, see beneath.Visit) error {
+	return beneath.Walk(z.ctx, root, z.folder, beneath.MaxDepth, MaxArchiveEntries+1, see)
 }
 
 // count is the visit that judges the bounds.
@@ -106,7 +105,7 @@ func (z *zipper) add(dir *os.File, rel, name string, st unix.Stat_t) error {
 		inside = strings.TrimPrefix(rel, z.folder+"/")
 	}
 	header := &zip.FileHeader{Name: inside, Modified: time.Unix(int64(st.Mtim.Sec), 0).UTC()}
-	if !portable(inside) {
+	if !beneath.Portable(inside) {
 		z.left++
 		return nil
 	}
@@ -117,8 +116,8 @@ func (z *zipper) add(dir *os.File, rel, name string, st unix.Stat_t) error {
 		_, err := z.zip.CreateHeader(header)
 		return err
 	case unix.S_IFLNK:
-		target, err := readlink(dir, name)
-		if err != nil || !staysInside(inside, target) {
+		target, err := beneath.Readlink(dir, name)
+		if err != nil || !beneath.StaysInside(inside, target) {
 			z.left++
 			return nil
 		}
@@ -136,7 +135,7 @@ func (z *zipper) add(dir *os.File, rel, name string, st unix.Stat_t) error {
 }
 
 func (z *zipper) file(dir *os.File, name string, header *zip.FileHeader) error {
-	file, st, err := openRegular(dir, name)
+	file, st, err := beneath.Regular(dir, name)
 	if err != nil {
 		z.left++ // it went away, or became something else, or may not be read
 		return nil
@@ -148,49 +147,9 @@ func (z *zipper) file(dir *os.File, name string, header *zip.FileHeader) error {
 	if err != nil {
 		return err
 	}
-	n, err := io.Copy(w, io.LimitReader(contextReader{z.ctx, file}, z.bytes-z.used+1))
+	n, err := io.Copy(w, io.LimitReader(beneath.ContextReader(z.ctx, file), z.bytes-z.used+1))
 	if z.used += n; err == nil && z.used > z.bytes {
 		err = fault.New(fault.Exhausted, space.ErrArchiveTooLarge.Code, "%+q grew beyond %d bytes while it was archived", z.folder, z.bytes)
 	}
 	return err
-}
-
-// portable reports whether a path means the same on every system that may unpack it.
-func portable(p string) bool {
-	return utf8.ValidString(p) && !strings.Contains(p, `\`) && !strings.ContainsFunc(p, unicode.IsControl)
-}
-
-// staysInside reports whether a symbolic link at the path p, relative to a folder, points to a place in that folder, whatever other links
-// of that kind it leads through. For that, a target may go up at its beginning only: after another link, going up starts elsewhere.
-func staysInside(p, target string) bool {
-	if target == "" || target[0] == '/' || !portable(target) {
-		return false
-	}
-	depth, down := strings.Count(p, "/"), false
-	for name := range strings.SplitSeq(target, "/") {
-		switch name {
-		case "", ".":
-		case "..":
-			if depth--; depth < 0 || down {
-				return false
-			}
-		default:
-			down = true
-		}
-	}
-	return true
-}
-
-// contextReader stops reading when its context ends.
-type contextReader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-// Read reads unless the context has ended.
-func (c contextReader) Read(p []byte) (int, error) {
-	if err := c.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return c.r.Read(p)
 }

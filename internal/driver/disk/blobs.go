@@ -13,6 +13,7 @@ import (
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
+	"agentbox/internal/driver/disk/internal/beneath"
 	"agentbox/internal/kernel/blob"
 )
 
@@ -33,7 +34,7 @@ func OpenBlobs(ctx context.Context, dir string, entropy io.Reader) (*Blobs, erro
 	if err := os.MkdirAll(filepath.Join(dir, stagingFolder), 0o700); err != nil {
 		return nil, fmt.Errorf("make the folder of stored content: %w", err)
 	}
-	if err := emptyPath(ctx, filepath.Join(dir, stagingFolder), entropy); err != nil {
+	if err := beneath.Empty(ctx, filepath.Join(dir, stagingFolder), entropy); err != nil {
 		return nil, err
 	}
 	return &Blobs{dir: dir, entropy: entropy}, nil
@@ -46,11 +47,11 @@ func (b *Blobs) Put(ctx context.Context, r io.Reader, max int64) (blob.Ref, erro
 		return blob.Ref{}, stored(err)
 	}
 	defer staging.Close()
-	file, name, err := createTemp(staging, b.entropy)
+	file, name, err := beneath.CreateTemp(staging, b.entropy)
 	if err != nil {
 		return blob.Ref{}, stored(err)
 	}
-	n, digest, err := copyHashed(ctx, file, r, max)
+	n, digest, err := beneath.CopyHashed(ctx, file, r, max)
 	if err == nil && n > max {
 		err = fault.New(fault.Exhausted, blob.ErrTooLarge.Code, "the content has more than the %d bytes that are permitted", max)
 	}
@@ -61,8 +62,7 @@ func (b *Blobs) Put(ctx context.Context, r io.Reader, max int64) (blob.Ref, erro
 		err = b.place(staging, name, digest)
 	}
 	if err != nil {
-		unix.Unlinkat(int(staging.Fd()), name, 0)
-		return blob.Ref{}, stored(err)
+		return blob.Ref{}, stored(errors.Join(err, unix.Unlinkat(int(staging.Fd()), name, 0)))
 	}
 	return blob.Ref{Digest: digest, Size: n}, nil
 }
@@ -72,7 +72,7 @@ func (b *Blobs) place(staging *os.File, name string, d event.Digest) error {
 	folder, last := b.path(d)
 	switch err := os.Mkdir(folder, 0o700); {
 	case err == nil:
-		if err := syncPath(b.dir); err != nil {
+		if err := beneath.SyncPath(b.dir); err != nil {
 			return err
 		}
 	case !errors.Is(err, os.ErrExist):
@@ -86,7 +86,7 @@ func (b *Blobs) place(staging *os.File, name string, d event.Digest) error {
 	if err := unix.Renameat(int(staging.Fd()), name, int(dir.Fd()), last); err != nil {
 		return err
 	}
-	return syncDir(dir)
+	return beneath.SyncDir(dir)
 }
 
 // Open returns content after it was read once and found to be what its hash says; anything else is a fault content_corrupt, so that no
@@ -102,26 +102,27 @@ func (b *Blobs) Open(ctx context.Context, d event.Digest) (io.ReadSeekCloser, er
 	}
 	info, err := file.Stat()
 	if err != nil {
-		return nil, closed(file, stored(err))
+		return nil, beneath.Closed(file, stored(err))
 	}
+	small := info.Size() <= smallBlob
 	var copied bytes.Buffer
-	var to io.Writer = io.Discard
-	if info.Size() <= smallBlob {
+	to := io.Discard
+	if small {
 		copied.Grow(int(info.Size()))
 		to = &copied
 	}
-	n, got, err := copyHashed(ctx, to, file, info.Size())
+	n, got, err := beneath.CopyHashed(ctx, to, file, info.Size())
 	if err != nil {
-		return nil, closed(file, stored(err))
+		return nil, beneath.Closed(file, stored(err))
 	}
 	if got != d || n != info.Size() {
-		return nil, closed(file, fault.New(fault.Internal, "content_corrupt", "the stored content %s is not what was stored; the disk changed it", d))
+		return nil, beneath.Closed(file, fault.New(fault.Internal, "content_corrupt", "the stored content %s is not what was stored; the disk changed it", d))
 	}
-	if to == &copied {
+	if small {
 		return contentReader{bytes.NewReader(copied.Bytes())}, file.Close()
 	}
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
-		return nil, closed(file, stored(err))
+		return nil, beneath.Closed(file, stored(err))
 	}
 	return file, nil
 }

@@ -3,6 +3,7 @@ package disk_test
 import (
 	"bytes"
 	"crypto/rand"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -94,7 +95,7 @@ func TestFullDisk(t *testing.T) {
 		}
 		f := fence{houseIn(t, filepath.Join(dir, "spaces")), t.TempDir()}
 		_, err = f.Write(t, "a/f", strings.Repeat("x", 1<<20), false)
-		if fault.CodeOf(err) != "disk_full" || strings.Contains(err.(*fault.Error).Msg, dir) {
+		if full, ok := errors.AsType[*fault.Error](err); !ok || full.Code != "disk_full" || strings.Contains(full.Msg, dir) {
 			t.Errorf("a file of 1 MiB on 256 KiB: %v, want disk_full without the host's path", err)
 		}
 		if _, err := f.Write(t, "a/f", "fits", false); err != nil {

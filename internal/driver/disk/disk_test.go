@@ -10,6 +10,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space/filestest"
 	"agentbox/internal/driver/disk"
+	"agentbox/internal/driver/disk/frames"
 	"agentbox/internal/kernel/blob"
 	"agentbox/internal/kernel/blob/blobtest"
 	"agentbox/internal/kernel/livestream"
@@ -75,9 +76,9 @@ func (clock) NewTimer(time.Duration) (<-chan time.Time, func()) {
 	return make(chan time.Time), func() {}
 }
 
-func openFrames(t testing.TB, dir string, c event.Clock, max int64) *disk.Frames {
+func openFrames(t testing.TB, dir string, c event.Clock, max int64) *frames.Store {
 	t.Helper()
-	s, err := disk.OpenFrames(dir, c, max)
+	s, err := frames.Open(dir, c, max)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +104,7 @@ func TestFrames(t *testing.T) {
 	livestreamtest.Run(t,
 		func(t *testing.T, c event.Clock) livestream.Store { return open(t, made{t.TempDir(), c}) },
 		func(t *testing.T, s livestream.Store) livestream.Store {
-			if err := s.(*disk.Frames).Close(); err != nil {
+			if err := s.(*frames.Store).Close(); err != nil {
 				t.Fatal(err)
 			}
 			return open(t, by[s])

@@ -14,6 +14,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/driver/disk/internal/beneath"
 )
 
 // Files are the files of one space, seen from outside while code runs inside. They hold nothing open between calls. Symbolic links are
@@ -28,12 +29,12 @@ type Files struct {
 	limits  space.Limits
 	entropy io.Reader
 
-	mu      sync.Mutex // guards what follows
-	used    Usage      // as last measured, and what was written since
-	known   bool       // used was measured
-	stale   int64      // writes since then
-	fresh   int64      // bytes of those writes
-	pending int64      // bytes of writes that are under way
+	mu      sync.Mutex    // guards what follows
+	used    beneath.Usage // as last measured, and what was written since
+	known   bool          // used was measured
+	stale   int64         // writes since then
+	fresh   int64         // bytes of those writes
+	pending int64         // bytes of writes that are under way
 }
 
 // Read opens the file of a file.read permit. What is read is the file's content up to its size at this moment, however it grows.
@@ -43,12 +44,12 @@ func (f *Files) Read(ctx context.Context, p policy.Permit) (space.File, error) {
 		return nil, err
 	}
 	defer root.Close()
-	file, st, err := openRegular(root, a.Path)
+	file, st, err := beneath.Regular(root, a.Path)
 	if err != nil {
-		return nil, refusal(err, a.Path)
+		return nil, beneath.Refusal(err, a.Path)
 	}
 	if a.MaxBytes > 0 && st.Size > a.MaxBytes {
-		return nil, closed(file, fault.New(fault.Exhausted, space.ErrFileTooLarge.Code,
+		return nil, beneath.Closed(file, fault.New(fault.Exhausted, space.ErrFileTooLarge.Code,
 			"%+q has %d bytes; at most %d may be read", a.Path, st.Size, a.MaxBytes))
 	}
 	return &reader{SectionReader: io.NewSectionReader(file, 0, st.Size), file: file, entry: entryOf(a.Path, st)}, nil
@@ -61,29 +62,29 @@ func (f *Files) Delete(ctx context.Context, p policy.Permit) error {
 		return err
 	}
 	defer root.Close()
-	folder, name := split(a.Path)
-	dir, err := openDir(root, folder)
+	folder, name := beneath.Split(a.Path)
+	dir, err := beneath.Dir(root, folder)
 	if err != nil {
-		return refusal(err, a.Path)
+		return beneath.Refusal(err, a.Path)
 	}
 	defer dir.Close()
-	st, err := lstat(dir, name)
+	st, err := beneath.Lstat(dir, name)
 	if err != nil {
-		return refusal(err, a.Path)
+		return beneath.Refusal(err, a.Path)
 	}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFREG, unix.S_IFLNK:
 	case unix.S_IFDIR:
-		return refusal(unix.EISDIR, a.Path)
+		return beneath.Refusal(unix.EISDIR, a.Path)
 	default:
-		return refusal(space.ErrNotAFile, a.Path)
+		return beneath.Refusal(space.ErrNotAFile, a.Path)
 	}
 	// Without AT_REMOVEDIR the kernel removes no directory, should one have taken the name meanwhile.
 	if err := unix.Unlinkat(int(dir.Fd()), name, 0); err != nil {
-		return refusal(err, a.Path)
+		return beneath.Refusal(err, a.Path)
 	}
 	f.forget()
-	return syncDir(dir)
+	return beneath.SyncDir(dir)
 }
 
 // begin redeems a permit for one of the space's files and opens the folder that they lie in.
@@ -108,17 +109,8 @@ func (f *Files) begin(ctx context.Context, p policy.Permit, kind string) (policy
 	} else if path != a.Path {
 		return policy.Action{}, nil, fault.New(fault.Invalid, space.ErrInvalidPath.Code, "the path %+q is not in its clean form %+q", a.Path, path)
 	}
-	root, err := openRoot(f.dir)
+	root, err := beneath.Root(f.dir)
 	return a, root, err
-}
-
-// openRoot opens a folder by its path on the host, which the daemon alone controls.
-func openRoot(dir string) (*os.File, error) {
-	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, fault.Wrap(err, fault.NotFound, "space_files_missing", "the space's files are not on this host")
-	}
-	return os.NewFile(uintptr(fd), dir), nil
 }
 
 // entryOf describes a file by what the kernel says about it.
@@ -136,12 +128,6 @@ func entryOf(path string, st unix.Stat_t) space.Entry {
 		e.Type = "symlink"
 	}
 	return e
-}
-
-// closed closes what is no longer wanted because of err.
-func closed(c io.Closer, err error) error {
-	c.Close()
-	return err
 }
 
 // reader is an open file, cut off at the size it had when it was opened.

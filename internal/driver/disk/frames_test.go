@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"agentbox/internal/domain/id"
-	"agentbox/internal/driver/disk"
+	"agentbox/internal/driver/disk/frames"
 	"agentbox/internal/kernel/livestream"
 )
 
@@ -22,7 +22,7 @@ const aRun id.Run = "run_01ARZ3NDEKTSV4RRFFQ69G5FAV"
 
 func runID(i int) id.Run { return id.Run(fmt.Sprintf("run_01ARZ3NDEKTSV4RRFFQ6%06d", i)) }
 
-func say(t testing.TB, s *disk.Frames, run id.Run, text string) uint64 {
+func say(t testing.TB, s *frames.Store, run id.Run, text string) uint64 {
 	t.Helper()
 	n, err := s.Append(t.Context(), run, livestream.Frame{Kind: livestream.Stdout, Operation: "op", Data: []byte(text)})
 	if err != nil {
@@ -31,7 +31,7 @@ func say(t testing.TB, s *disk.Frames, run id.Run, text string) uint64 {
 	return n
 }
 
-func heard(t testing.TB, s *disk.Frames, run id.Run, from uint64) []livestream.Frame {
+func heard(t testing.TB, s *frames.Store, run id.Run, from uint64) []livestream.Frame {
 	t.Helper()
 	var all []livestream.Frame
 	for {
@@ -78,7 +78,7 @@ func TestFramesAfterACrash(t *testing.T) {
 					want++
 				}
 			}
-			s, err := disk.OpenFrames(torn, clock{}, 0)
+			s, err := frames.Open(torn, clock{}, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -91,7 +91,7 @@ func TestFramesAfterACrash(t *testing.T) {
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if s, err = disk.OpenFrames(torn, clock{}, 0); err != nil {
+			if s, err = frames.Open(torn, clock{}, 0); err != nil {
 				t.Fatal(err)
 			}
 			if got := heard(t, s, aRun, uint64(want)+1); len(got) != 1 || string(got[0].Data) != "after" {
@@ -121,7 +121,7 @@ func TestFramesFlipped(t *testing.T) {
 		if err := os.WriteFile(framesFile(dir, aRun), changed, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s, err := disk.OpenFrames(dir, clock{}, 0)
+		s, err := frames.Open(dir, clock{}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -279,7 +279,7 @@ func FuzzFrames(f *testing.F) {
 		if err := errors.Join(os.Mkdir(filepath.Dir(framesFile(dir, aRun)), 0o700), os.WriteFile(framesFile(dir, aRun), raw, 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		s, err := disk.OpenFrames(dir, clock{}, 0)
+		s, err := frames.Open(dir, clock{}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

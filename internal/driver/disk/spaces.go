@@ -9,13 +9,13 @@ import (
 	"path/filepath"
 	"sync"
 
-	"golang.org/x/sys/unix"
-
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/driver/disk/internal/beneath"
+	"agentbox/internal/driver/disk/internal/seed"
 )
 
 // The folders of one space.
@@ -62,17 +62,17 @@ func OpenSpaces(ctx context.Context, dir string, entropy io.Reader, sources ...s
 		return nil, err
 	}
 	for _, sp := range found {
-		if err := emptyPath(ctx, filepath.Join(dir, string(sp), stagingFolder), entropy); err != nil {
+		if err := beneath.Empty(ctx, filepath.Join(dir, string(sp), stagingFolder), entropy); err != nil {
 			return nil, err
 		}
 	}
-	return s, emptyPath(ctx, filepath.Join(dir, trashFolder), entropy)
+	return s, beneath.Empty(ctx, filepath.Join(dir, trashFolder), entropy)
 }
 
 // Create makes the folders of a space.create permit's space, durably, and fills the files from the seed: what the permit names, a folder
 // as its target and an archive by its hash, and nothing else. All of it belongs to uid (0: the daemon's user). A space that has folders
 // already is a fault space_exists.
-func (s *Spaces) Create(ctx context.Context, p policy.Permit, uid int, limits space.Limits, seed space.Seed) (int, error) {
+func (s *Spaces) Create(ctx context.Context, p policy.Permit, uid int, limits space.Limits, from space.Seed) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
@@ -80,7 +80,7 @@ func (s *Spaces) Create(ctx context.Context, p policy.Permit, uid int, limits sp
 	if err != nil {
 		return 0, err
 	}
-	if a.Target != seed.Folder || a.Content.IsZero() != (seed.Archive == nil) {
+	if a.Target != from.Folder || a.Content.IsZero() != (from.Archive == nil) {
 		return 0, policy.ErrPermitMismatch
 	}
 	home, err := s.home(a.Space)
@@ -91,9 +91,9 @@ func (s *Spaces) Create(ctx context.Context, p policy.Permit, uid int, limits sp
 		if errors.Is(err, os.ErrExist) {
 			return 0, fault.New(fault.Conflict, "space_exists", "the space %s has files already", a.Space)
 		}
-		return 0, refusal(err, string(a.Space))
+		return 0, beneath.Refusal(err, string(a.Space))
 	}
-	files, err := s.fill(ctx, home, uid, limits, seed, a.Content)
+	files, err := s.fill(ctx, home, uid, limits, from, a.Content)
 	if err != nil {
 		// Not with ctx: its end may be why.
 		return 0, errors.Join(err, s.Remove(context.WithoutCancel(ctx), a.Space))
@@ -101,35 +101,24 @@ func (s *Spaces) Create(ctx context.Context, p policy.Permit, uid int, limits sp
 	return files, nil
 }
 
-func (s *Spaces) fill(ctx context.Context, home string, uid int, limits space.Limits, seed space.Seed, archive event.Digest) (int, error) {
+func (s *Spaces) fill(ctx context.Context, home string, uid int, limits space.Limits, from space.Seed, archive event.Digest) (int, error) {
 	files := filepath.Join(home, filesFolder)
-	err := errors.Join(os.Mkdir(filepath.Join(home, stagingFolder), 0o700), os.Mkdir(files, 0o700), os.Chmod(files, folderMode))
+	err := errors.Join(os.Mkdir(filepath.Join(home, stagingFolder), 0o700), os.Mkdir(files, 0o700), os.Chmod(files, beneath.FolderMode))
 	if err == nil && uid != 0 {
 		err = os.Lchown(files, uid, uid)
 	}
-	if err = errors.Join(err, syncPath(home), syncPath(s.dir)); err != nil {
-		return 0, refusal(err, ".")
+	if err = errors.Join(err, beneath.SyncPath(home), beneath.SyncPath(s.dir)); err != nil {
+		return 0, beneath.Refusal(err, ".")
 	}
-	if seed == (space.Seed{}) {
+	if from == (space.Seed{}) {
 		return 0, nil
 	}
-	root, err := openRoot(files)
+	root, err := beneath.Root(files)
 	if err != nil {
 		return 0, err
 	}
 	defer root.Close()
-	sow := &sower{ctx: ctx, root: root, uid: uid, limits: limits}
-	if seed.Archive != nil {
-		if err := sow.archive(seed.Archive, archive); err != nil {
-			return 0, err
-		}
-	}
-	if seed.Folder != "" {
-		if err := sow.folder(seed.Folder, s.sources); err != nil {
-			return 0, err
-		}
-	}
-	return sow.files, refusal(unix.Syncfs(int(root.Fd())), ".")
+	return seed.Fill(ctx, root, uid, limits, from, archive, s.sources)
 }
 
 // Open returns the files of a space and their folder, for the tier that mounts it. What is made belongs to uid (0: the daemon's user). As
@@ -181,7 +170,7 @@ func (s *Spaces) Remove(ctx context.Context, sp id.Space) error {
 	s.mu.Lock()
 	delete(s.open, sp)
 	s.mu.Unlock()
-	name, err := randomName(s.entropy)
+	name, err := beneath.RandomName(s.entropy)
 	if err != nil {
 		return err
 	}
@@ -190,12 +179,12 @@ func (s *Spaces) Remove(ctx context.Context, sp id.Space) error {
 		if errors.Is(err, os.ErrNotExist) {
 			return nil
 		}
-		return refusal(err, string(sp))
+		return beneath.Refusal(err, string(sp))
 	}
-	if err := errors.Join(syncPath(s.dir), syncPath(filepath.Join(s.dir, trashFolder))); err != nil {
+	if err := errors.Join(beneath.SyncPath(s.dir), beneath.SyncPath(filepath.Join(s.dir, trashFolder))); err != nil {
 		return err
 	}
-	if err := emptyPath(ctx, gone, s.entropy); err != nil {
+	if err := beneath.Empty(ctx, gone, s.entropy); err != nil {
 		return err
 	}
 	return os.Remove(gone)
@@ -207,14 +196,4 @@ func (s *Spaces) home(sp id.Space) (string, error) {
 		return "", fault.Wrap(err, fault.Invalid, "invalid_id", "that is not a space")
 	}
 	return filepath.Join(s.dir, string(sp)), nil
-}
-
-// syncPath makes the names in a folder durable.
-func syncPath(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return syncDir(dir)
 }

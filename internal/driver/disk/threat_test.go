@@ -62,10 +62,10 @@ func (f fence) intact() error {
 		return err
 	})
 	want := fmt.Sprintf("dir/only-outside=%[1]s -rw-r--r--,dir/secret=%[1]s -rw-r--r--,secret=%[1]s -rw-r--r--", canary)
-	if got := strings.Join(found, ","); err != nil || got != want {
-		return fmt.Errorf("outside there is now %s (%v)", got, err)
+	if got := strings.Join(found, ","); got != want {
+		return errors.Join(err, fmt.Errorf("outside there is now %s, want %s", got, want))
 	}
-	return nil
+	return err
 }
 
 // tryAll does everything to a path and returns an error if the canary came out or changed.

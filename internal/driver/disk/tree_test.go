@@ -20,6 +20,7 @@ import (
 	"agentbox/internal/domain/space"
 	"agentbox/internal/domain/space/filestest"
 	"agentbox/internal/driver/disk"
+	"agentbox/internal/driver/disk/internal/beneath"
 )
 
 // deep makes folders within folders, deeper than any path can name, and a file in the last.
@@ -120,9 +121,9 @@ func TestOpenSpacesFinishesWhatWasLeft(t *testing.T) {
 
 func TestMeasure(t *testing.T) {
 	h := filestest.NewHouse(t, openSpaces(t))
-	measure := func() disk.Usage {
+	measure := func() beneath.Usage {
 		t.Helper()
-		u, err := disk.Measure(t.Context(), h.Dir)
+		u, err := beneath.Measure(t.Context(), h.Dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,17 +154,17 @@ func TestMeasure(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := disk.Measure(ended, h.Dir); !errors.Is(err, context.Canceled) {
+	if _, err := beneath.Measure(ended, h.Dir); !errors.Is(err, context.Canceled) {
 		t.Errorf("with an ended context: %v", err)
 	}
 }
 
 func TestMeasureAtTheEdgeOfDepth(t *testing.T) {
-	for depth, code := range map[int]string{disk.MaxDepth - 1: "", disk.MaxDepth + 1: "tree_too_deep"} {
+	for depth, code := range map[int]string{beneath.MaxDepth - 1: "", beneath.MaxDepth + 1: "tree_too_deep"} {
 		dir := quickDir(t)
 		deep(t, dir, strings.Repeat("n", 100), depth)
 		before := descriptors(t)
-		u, err := disk.Measure(t.Context(), dir)
+		u, err := beneath.Measure(t.Context(), dir)
 		if fault.CodeOf(err) != code || code == "" && u.Inodes != int64(depth)+2 {
 			t.Errorf("%d deep: %+v, %v, want %q", depth, u, err, code)
 		}

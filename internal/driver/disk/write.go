@@ -15,6 +15,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/driver/disk/internal/beneath"
 )
 
 // Bounds of a write.
@@ -23,10 +24,6 @@ const (
 	MaxEditBytes = 100 << 20
 	// attempts is how often something is tried again that code in the space keeps changing under our hands.
 	attempts = 8
-
-	fileMode   = 0o644
-	folderMode = 0o755
-	execBits   = 0o111
 )
 
 // Write makes the file of a file.create permit. Its content goes to a file in the staging folder first, which the space does not see, is
@@ -43,9 +40,9 @@ func (f *Files) Write(ctx context.Context, p policy.Permit, content io.Reader) (
 	}
 	mode, err := f.replaces(root, a.Path, a.Overwrite)
 	if err != nil {
-		return space.Entry{}, refusal(err, a.Path)
+		return space.Entry{}, beneath.Refusal(err, a.Path)
 	}
-	staging, err := openRoot(f.staging)
+	staging, err := beneath.Root(f.staging)
 	if err != nil {
 		return space.Entry{}, err
 	}
@@ -57,7 +54,7 @@ func (f *Files) Write(ctx context.Context, p policy.Permit, content io.Reader) (
 	defer done()
 	s, err := f.stage(ctx, staging, content, a.Size, a.Content, mode)
 	if err != nil {
-		return space.Entry{}, refusal(err, a.Path)
+		return space.Entry{}, beneath.Refusal(err, a.Path)
 	}
 	defer s.discard()
 	return f.place(ctx, root, s, a.Path, a.Overwrite)
@@ -76,7 +73,7 @@ func (f *Files) Edit(ctx context.Context, p policy.Permit, edits []space.Edit) (
 	} else if digest != a.Content {
 		return space.Entry{}, policy.ErrPermitMismatch
 	}
-	staging, err := openRoot(f.staging)
+	staging, err := beneath.Root(f.staging)
 	if err != nil {
 		return space.Entry{}, err
 	}
@@ -91,9 +88,9 @@ func (f *Files) Edit(ctx context.Context, p policy.Permit, edits []space.Edit) (
 }
 
 func (f *Files) edit(ctx context.Context, root, staging *os.File, a policy.Action, edits []space.Edit) (space.Entry, error) {
-	file, before, err := openRegular(root, a.Path)
+	file, before, err := beneath.Regular(root, a.Path)
 	if err != nil {
-		return space.Entry{}, refusal(err, a.Path)
+		return space.Entry{}, beneath.Refusal(err, a.Path)
 	}
 	defer file.Close()
 	limit := f.largest(a.MaxBytes, MaxEditBytes)
@@ -118,7 +115,7 @@ func (f *Files) edit(ctx context.Context, root, staging *os.File, a policy.Actio
 	defer done()
 	s, err := f.stage(ctx, staging, strings.NewReader(text), int64(len(text)), event.DigestOf([]byte(text)), before.Mode&0o777)
 	if err != nil {
-		return space.Entry{}, refusal(err, a.Path)
+		return space.Entry{}, beneath.Refusal(err, a.Path)
 	}
 	defer s.discard()
 	s.expect = &before
@@ -138,19 +135,19 @@ func (f *Files) largest(permitted, max int64) int64 {
 // replaces returns the mode for a new file at the path, after a look at what is there. What is there may change later; then the last
 // step finds out.
 func (f *Files) replaces(root *os.File, p string, overwrite bool) (uint32, error) {
-	folder, name := split(p)
-	dir, err := openDir(root, folder)
+	folder, name := beneath.Split(p)
+	dir, err := beneath.Dir(root, folder)
 	if errors.Is(err, unix.ENOENT) {
-		return fileMode, nil
+		return beneath.FileMode, nil
 	}
 	if err != nil {
 		return 0, err
 	}
 	defer dir.Close()
-	st, err := lstat(dir, name)
+	st, err := beneath.Lstat(dir, name)
 	switch {
 	case errors.Is(err, unix.ENOENT):
-		return fileMode, nil
+		return beneath.FileMode, nil
 	case err != nil:
 		return 0, err
 	case st.Mode&unix.S_IFMT == unix.S_IFDIR:
@@ -162,7 +159,7 @@ func (f *Files) replaces(root *os.File, p string, overwrite bool) (uint32, error
 	case st.Mode&unix.S_IFMT != unix.S_IFREG:
 		return 0, space.ErrNotAFile
 	}
-	return fileMode | st.Mode&execBits, nil
+	return beneath.FileMode | st.Mode&beneath.ExecBits, nil
 }
 
 // staged is a finished file that has no name in the space yet.
@@ -173,22 +170,22 @@ type staged struct {
 	expect *unix.Stat_t // what it must replace, if that matters
 }
 
-// discard closes the file and, unless it was placed, removes it.
+// discard closes the file and, unless it was placed, removes it. What cannot be removed now is removed when the daemon starts again.
 func (s *staged) discard() {
-	s.file.Close()
+	_ = s.file.Close()
 	if s.name != "" {
-		unix.Unlinkat(int(s.dir.Fd()), s.name, 0)
+		_ = unix.Unlinkat(int(s.dir.Fd()), s.name, 0)
 	}
 }
 
 // stage writes content to a file in the staging folder, checks it, gives it its mode and owner, and makes it durable.
 func (f *Files) stage(ctx context.Context, staging *os.File, content io.Reader, size int64, want event.Digest, mode uint32) (*staged, error) {
-	file, name, err := createTemp(staging, f.entropy)
+	file, name, err := beneath.CreateTemp(staging, f.entropy)
 	if err != nil {
 		return nil, err
 	}
 	s := &staged{dir: staging, file: file, name: name}
-	n, got, err := copyHashed(ctx, file, content, size)
+	n, got, err := beneath.CopyHashed(ctx, file, content, size)
 	if err == nil && (n != size || got != want) {
 		err = policy.ErrPermitMismatch
 	}
@@ -221,24 +218,24 @@ func (f *Files) place(ctx context.Context, root *os.File, s *staged, p string, o
 		}
 	}
 	if err != nil {
-		return space.Entry{}, refusal(err, p)
+		return space.Entry{}, beneath.Refusal(err, p)
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(int(s.file.Fd()), &st); err != nil {
-		return space.Entry{}, refusal(err, p)
+		return space.Entry{}, beneath.Refusal(err, p)
 	}
 	return entryOf(p, st), nil
 }
 
 func (f *Files) placeOnce(root *os.File, s *staged, p string, overwrite bool) error {
-	folder, name := split(p)
+	folder, name := beneath.Split(p)
 	dir, err := f.makeFolders(root, s.dir, folder)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
 	if s.expect != nil {
-		now, err := lstat(dir, name)
+		now, err := beneath.Lstat(dir, name)
 		if err != nil {
 			return err
 		}
@@ -249,18 +246,18 @@ func (f *Files) placeOnce(root *os.File, s *staged, p string, overwrite bool) er
 	if overwrite {
 		err = unix.Renameat(int(s.dir.Fd()), s.name, int(dir.Fd()), name)
 	} else {
-		err = renameNew(s.dir, s.name, dir, name)
+		err = beneath.RenameNew(s.dir, s.name, dir, name)
 	}
 	if err != nil {
 		return err
 	}
 	s.name = ""
-	return syncDir(dir)
+	return beneath.SyncDir(dir)
 }
 
 // makeFolders opens the folder p below root and makes what is missing of it.
 func (f *Files) makeFolders(root, staging *os.File, p string) (*os.File, error) {
-	dir, err := openDir(root, p)
+	dir, err := beneath.Dir(root, p)
 	if !errors.Is(err, unix.ENOENT) {
 		return dir, err
 	}
@@ -272,24 +269,24 @@ func (f *Files) makeFolders(root, staging *os.File, p string) (*os.File, error) 
 	if err := f.makeFolder(staging, parent, path.Base(p)); err != nil {
 		return nil, err
 	}
-	return openDir(parent, path.Base(p))
+	return beneath.Dir(parent, path.Base(p))
 }
 
 // makeFolder makes one folder. It gets its owner and mode in the staging folder and is moved into place complete, so that nothing which
 // code in the space can reach is ever given to another owner.
 func (f *Files) makeFolder(staging, parent *os.File, name string) error {
-	temp, err := randomName(f.entropy)
+	temp, err := beneath.RandomName(f.entropy)
 	if err != nil {
 		return err
 	}
 	if err := unix.Mkdirat(int(staging.Fd()), temp, 0o700); err != nil {
 		return err
 	}
-	made, err := openDir(staging, temp)
+	made, err := beneath.Dir(staging, temp)
 	if err == nil {
 		err = f.own(int(made.Fd()))
 		if err == nil {
-			err = unix.Fchmod(int(made.Fd()), folderMode)
+			err = unix.Fchmod(int(made.Fd()), beneath.FolderMode)
 		}
 		made.Close()
 	}
@@ -297,13 +294,12 @@ func (f *Files) makeFolder(staging, parent *os.File, name string) error {
 		err = unix.Renameat2(int(staging.Fd()), temp, int(parent.Fd()), name, unix.RENAME_NOREPLACE)
 	}
 	if err != nil {
-		unix.Unlinkat(int(staging.Fd()), temp, unix.AT_REMOVEDIR)
-		if errors.Is(err, unix.EEXIST) {
-			return nil // code in the space was faster
+		if gone := unix.Unlinkat(int(staging.Fd()), temp, unix.AT_REMOVEDIR); !errors.Is(err, unix.EEXIST) {
+			return errors.Join(err, gone)
 		}
-		return err
+		return nil // code in the space was faster
 	}
-	return syncDir(parent)
+	return beneath.SyncDir(parent)
 }
 
 // own gives an open file or folder to the space's user.

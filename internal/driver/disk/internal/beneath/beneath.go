@@ -1,4 +1,5 @@
-package disk
+// Package beneath reaches below a folder whose contents hostile code may change at any moment, and nowhere else.
+package beneath
 
 import (
 	"errors"
@@ -13,18 +14,25 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// beneath is how every path of a space is resolved: below the folder that is held open, without following a symbolic link (code inside
+// The permission bits of what is made below such a folder.
+const (
+	FileMode   = 0o644
+	FolderMode = 0o755
+	ExecBits   = 0o111 // kept where a file had any
+)
+
+// resolve is how every path of a space is resolved: below the folder that is held open, without following a symbolic link (code inside
 // made it, for reasons of its own), a kernel link such as those of /proc, or a mount point. The kernel checks it in the step that opens,
 // so there is nothing to race.
-const beneath = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV
+const resolve = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV
 
 // openFlags are those of every descriptor made here: nothing is inherited by a child, and nothing waits for a pipe's other end or for a
 // lease to be given back.
 const openFlags = unix.O_CLOEXEC | unix.O_NONBLOCK | unix.O_NOCTTY
 
-// openBeneath opens rel below dir.
-func openBeneath(dir *os.File, rel string, flags int) (*os.File, error) {
-	how := unix.OpenHow{Flags: uint64(flags | openFlags), Resolve: beneath}
+// Open opens rel below dir.
+func Open(dir *os.File, rel string, flags int) (*os.File, error) {
+	how := unix.OpenHow{Flags: uint64(flags | openFlags), Resolve: resolve}
 	if flags&unix.O_PATH != 0 {
 		how.Flags &^= unix.O_NONBLOCK | unix.O_NOCTTY // openat2 refuses what O_PATH ignores
 	}
@@ -43,16 +51,16 @@ func openBeneath(dir *os.File, rel string, flags int) (*os.File, error) {
 	}
 }
 
-// openDir opens the folder rel below dir for reading; "." is dir itself.
-func openDir(dir *os.File, rel string) (*os.File, error) {
-	return openBeneath(dir, rel, unix.O_RDONLY|unix.O_DIRECTORY)
+// Dir opens the folder rel below dir for reading; "." is dir itself.
+func Dir(dir *os.File, rel string) (*os.File, error) {
+	return Open(dir, rel, unix.O_RDONLY|unix.O_DIRECTORY)
 }
 
-// openRegular opens the regular file rel below dir for reading and returns what it is. It looks before it opens, through a descriptor
+// Regular opens the regular file rel below dir for reading and returns what it is. It looks before it opens, through a descriptor
 // that does nothing but name the file, so a device or a pipe is refused without ever having been opened.
-func openRegular(dir *os.File, rel string) (*os.File, unix.Stat_t, error) {
+func Regular(dir *os.File, rel string) (*os.File, unix.Stat_t, error) {
 	var st unix.Stat_t
-	name, err := openBeneath(dir, rel, unix.O_PATH)
+	name, err := Open(dir, rel, unix.O_PATH)
 	if err != nil {
 		return nil, st, err
 	}
@@ -80,15 +88,15 @@ func openRegular(dir *os.File, rel string) (*os.File, unix.Stat_t, error) {
 	}
 }
 
-// lstat describes name in dir without following it.
-func lstat(dir *os.File, name string) (unix.Stat_t, error) {
+// Lstat describes name in dir without following it.
+func Lstat(dir *os.File, name string) (unix.Stat_t, error) {
 	var st unix.Stat_t
 	err := unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT)
 	return st, err
 }
 
-// readlink returns the text of the symbolic link name in dir, at most 4,095 bytes of it.
-func readlink(dir *os.File, name string) (string, error) {
+// Readlink returns the text of the symbolic link name in dir, at most 4,095 bytes of it.
+func Readlink(dir *os.File, name string) (string, error) {
 	buf := make([]byte, unix.PathMax-1)
 	n, err := unix.Readlinkat(int(dir.Fd()), name, buf)
 	if err != nil {
@@ -97,8 +105,8 @@ func readlink(dir *os.File, name string) (string, error) {
 	return string(buf[:n]), nil
 }
 
-// renameNew moves a file or folder to a name that must be free: unix.EEXIST if it is not.
-func renameNew(from *os.File, old string, to *os.File, name string) error {
+// RenameNew moves a file or folder to a name that must be free: unix.EEXIST if it is not.
+func RenameNew(from *os.File, old string, to *os.File, name string) error {
 	err := unix.Renameat2(int(from.Fd()), old, int(to.Fd()), name, unix.RENAME_NOREPLACE)
 	if err != unix.EINVAL && err != unix.ENOSYS {
 		return err
@@ -110,8 +118,8 @@ func renameNew(from *os.File, old string, to *os.File, name string) error {
 	return unix.Unlinkat(int(from.Fd()), old, 0)
 }
 
-// split returns the folder and the last name of a cleaned path.
-func split(p string) (dir, name string) {
+// Split returns the folder and the last name of a cleaned path.
+func Split(p string) (dir, name string) {
 	dir, name = path.Split(p)
 	if dir = strings.TrimSuffix(dir, "/"); dir == "" {
 		dir = "."
@@ -119,8 +127,8 @@ func split(p string) (dir, name string) {
 	return dir, name
 }
 
-// refusal turns what the kernel said about a path of a space into a fault that says it to people.
-func refusal(err error, p string) error {
+// Refusal turns what the kernel said about a path of a space into a fault that says it to people.
+func Refusal(err error, p string) error {
 	if err == nil {
 		return nil
 	}
@@ -157,4 +165,13 @@ func refusal(err error, p string) error {
 		return fault.Wrap(err, fault.Unavailable, "kernel_too_old", "the host's kernel lacks openat2; Linux 5.6 or later is needed")
 	}
 	return fault.Wrap(err, fault.Internal, "file_error", "%s cannot be accessed", shown)
+}
+
+// Root opens a folder by its path on the host, which the daemon alone controls.
+func Root(dir string) (*os.File, error) {
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.NotFound, "space_files_missing", "the space's files are not on this host")
+	}
+	return os.NewFile(uintptr(fd), dir), nil
 }

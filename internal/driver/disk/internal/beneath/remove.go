@@ -1,4 +1,4 @@
-package disk
+package beneath
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// emptyPath removes everything in a folder of the daemon's own; one that is not there is empty.
-func emptyPath(ctx context.Context, path string, entropy io.Reader) error {
+// Empty removes everything in a folder of the daemon's own; one that is not there is empty.
+func Empty(ctx context.Context, path string, entropy io.Reader) error {
 	top, err := os.Open(path)
 	if err != nil {
 		return ignoring(err, os.ErrNotExist)
@@ -81,12 +81,12 @@ func openForRemoval(in *os.File, name string) (*os.File, error) {
 			return nil, err
 		}
 	}
-	return openDir(in, name)
+	return Dir(in, name)
 }
 
 // permit gives a folder permission bits with which its owner may do everything.
 func permit(in *os.File, name string) error {
-	path, err := openBeneath(in, name, unix.O_PATH|unix.O_DIRECTORY)
+	path, err := Open(in, name, unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func permit(in *os.File, name string) error {
 
 // moveUp moves a folder to the top. Who is not root must be allowed to write into a folder to give it another parent.
 func moveUp(dir *os.File, name string, top *os.File, entropy io.Reader) error {
-	unique, err := randomName(entropy)
+	unique, err := RandomName(entropy)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,5 @@
-package disk
+// Package frames keeps the output of runs in files of numbered, checksummed frames.
+package frames
 
 import (
 	"bufio"
@@ -15,12 +16,13 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/driver/disk/internal/beneath"
 	"agentbox/internal/kernel/livestream"
 )
 
 // Bounds of what is kept of the runs' output.
 const (
-	// MaxRunBytes is how much of one run's stdout and stderr is kept, where OpenFrames is told no other number. A frame of kind
+	// MaxRunBytes is how much of one run's stdout and stderr is kept, where Open is told no other number. A frame of kind
 	// livestream.Cut stands where it ends; operations, results and the last frame are kept beyond it.
 	MaxRunBytes = 64 << 20
 	// openRuns is how many runs' files are held open while nobody uses them.
@@ -29,33 +31,33 @@ const (
 	indexEvery = 64
 )
 
-// Frames is a livestream.Store in a folder: `<dir>/<run>/frames`. Memory holds the place of every 64th frame of the runs in use.
-type Frames struct {
+// Store is a livestream.Store in a folder: `<dir>/<run>/frames`. Memory holds the place of every 64th frame of the runs in use.
+type Store struct {
 	dir   string
 	clock event.Clock
 	max   int64
 
 	mu   sync.Mutex // guards runs, turn, and users and last of each run
-	runs map[id.Run]*frames
+	runs map[id.Run]*output
 	turn uint64
 }
 
-var _ livestream.Store = (*Frames)(nil)
+var _ livestream.Store = (*Store)(nil)
 
-// OpenFrames opens the folder of the runs' output and makes it if needed. It keeps at most max bytes of a run's stdout and stderr, or
+// Open opens the folder of the runs' output and makes it if needed. It keeps at most max bytes of a run's stdout and stderr, or
 // MaxRunBytes if max is 0.
-func OpenFrames(dir string, clock event.Clock, max int64) (*Frames, error) {
+func Open(dir string, clock event.Clock, max int64) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the folder of the runs' output: %w", err)
 	}
 	if max == 0 {
 		max = MaxRunBytes
 	}
-	return &Frames{dir: dir, clock: clock, max: max, runs: map[id.Run]*frames{}}, nil
+	return &Store{dir: dir, clock: clock, max: max, runs: map[id.Run]*output{}}, nil
 }
 
-// frames is the output of one run.
-type frames struct {
+// output is the output of one run.
+type output struct {
 	users int    // who is in a method now
 	last  uint64 // turn of the last use
 
@@ -65,7 +67,7 @@ type frames struct {
 	size     int64    // of its whole frames
 	head     uint64   // number of the last frame
 	index    []int64  // where frames 1, 65, 129... begin
-	output   int64    // bytes of stdout and stderr kept
+	kept     int64    // bytes of stdout and stderr kept
 	cut      uint64   // number of the frame that says so, once they are too many
 	complete bool
 	dirty    bool          // written since the last Sync
@@ -74,7 +76,7 @@ type frames struct {
 }
 
 // Append implements livestream.Store. Output beyond the bound is not kept; it gets the number of the frame that says so.
-func (s *Frames) Append(ctx context.Context, run id.Run, f livestream.Frame) (uint64, error) {
+func (s *Store) Append(ctx context.Context, run id.Run, f livestream.Frame) (uint64, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
@@ -102,18 +104,18 @@ func (s *Frames) Append(ctx context.Context, run id.Run, f livestream.Frame) (ui
 		if r.cut != 0 {
 			return r.cut, nil
 		}
-		if r.output+int64(len(f.Data)) > s.max {
-			f.Kind, f.Data = livestream.Cut, fmt.Appendf(nil, `{"limit":"output_bytes","kept_bytes":%d,"max_bytes":%d}`, r.output, s.max)
+		if r.kept+int64(len(f.Data)) > s.max {
+			f.Kind, f.Data = livestream.Cut, fmt.Appendf(nil, `{"limit":"output_bytes","kept_bytes":%d,"max_bytes":%d}`, r.kept, s.max)
 		}
 	}
 	if err := r.add(f); err != nil {
-		return 0, output(err)
+		return 0, broken(err)
 	}
 	return r.head, nil
 }
 
 // Read implements livestream.Store.
-func (s *Frames) Read(ctx context.Context, run id.Run, from uint64, limit int) ([]livestream.Frame, error) {
+func (s *Store) Read(ctx context.Context, run id.Run, from uint64, limit int) ([]livestream.Frame, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -144,7 +146,7 @@ func (s *Frames) Read(ctx context.Context, run id.Run, from uint64, limit int) (
 	for n := slot*indexEvery + 1; n <= head && len(found) < limit && bytes <= livestream.MaxJSONBytes; n++ {
 		f, length, err := readFrame(in, size-at, n)
 		if err != nil {
-			return nil, output(fmt.Errorf("read frame %d: %w", n, err))
+			return nil, broken(fmt.Errorf("read frame %d: %w", n, err))
 		}
 		if at += length; n >= from {
 			found = append(found, f)
@@ -155,7 +157,7 @@ func (s *Frames) Read(ctx context.Context, run id.Run, from uint64, limit int) (
 }
 
 // Wait implements livestream.Store.
-func (s *Frames) Wait(ctx context.Context, run id.Run, after uint64) error {
+func (s *Store) Wait(ctx context.Context, run id.Run, after uint64) error {
 	r, release, err := s.use(run)
 	if err != nil {
 		return err
@@ -177,7 +179,7 @@ func (s *Frames) Wait(ctx context.Context, run id.Run, after uint64) error {
 }
 
 // Sync implements livestream.Store.
-func (s *Frames) Sync(ctx context.Context, run id.Run) error {
+func (s *Store) Sync(ctx context.Context, run id.Run) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -195,7 +197,7 @@ func (s *Frames) Sync(ctx context.Context, run id.Run) error {
 		return nil
 	}
 	if err := unix.Fdatasync(int(r.file.Fd())); err != nil {
-		r.failed = output(fmt.Errorf("make the output durable: %w", err))
+		r.failed = broken(fmt.Errorf("make the output durable: %w", err))
 		return r.failed
 	}
 	r.dirty = false
@@ -203,7 +205,7 @@ func (s *Frames) Sync(ctx context.Context, run id.Run) error {
 }
 
 // Close closes every file. Nobody may be in another method.
-func (s *Frames) Close() error {
+func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var errs []error
@@ -215,7 +217,7 @@ func (s *Frames) Close() error {
 }
 
 // use returns a run's frames, opened if they are not, and a function that lets them go.
-func (s *Frames) use(run id.Run) (*frames, func(), error) {
+func (s *Store) use(run id.Run) (*output, func(), error) {
 	if _, err := id.Parse[id.Run](string(run)); err != nil {
 		return nil, nil, fault.Wrap(err, fault.Invalid, "frame_invalid", "that is not a run")
 	}
@@ -224,7 +226,7 @@ func (s *Frames) use(run id.Run) (*frames, func(), error) {
 	r := s.runs[run]
 	known := r != nil
 	if !known {
-		r = &frames{path: filepath.Join(s.dir, string(run), "frames"), grown: make(chan struct{})}
+		r = &output{path: filepath.Join(s.dir, string(run), "frames"), grown: make(chan struct{})}
 		r.mu.Lock() // until the file was read; who comes second waits for that
 		s.runs[run] = r
 	}
@@ -234,7 +236,7 @@ func (s *Frames) use(run id.Run) (*frames, func(), error) {
 	s.mu.Unlock()
 	if !known {
 		if err := r.open(); err != nil {
-			r.failed = output(err)
+			r.failed = broken(err)
 		}
 		r.mu.Unlock()
 	}
@@ -254,7 +256,7 @@ func (s *Frames) use(run id.Run) (*frames, func(), error) {
 }
 
 // closeIdle closes the runs that were not used for longest, down to openRuns; whoever asks for one again has it read again.
-func (s *Frames) closeIdle() {
+func (s *Store) closeIdle() {
 	for len(s.runs) > openRuns {
 		var oldest id.Run
 		for run, r := range s.runs {
@@ -273,10 +275,13 @@ func (s *Frames) closeIdle() {
 
 // open reads the file, if there is one, and cuts off what is not a whole frame at its end: it was being written when an earlier daemon
 // ended.
-func (r *frames) open() error {
+func (r *output) open() error {
 	file, err := os.OpenFile(r.path, os.O_RDWR, 0)
 	if err != nil {
-		return ignoring(err, os.ErrNotExist)
+		if errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		return err
 	}
 	r.file = file
 	info, err := file.Stat()
@@ -309,7 +314,7 @@ func (r *frames) open() error {
 }
 
 // begin makes the file empty but for its first line.
-func (r *frames) begin() error {
+func (r *output) begin() error {
 	if err := r.file.Truncate(0); err != nil {
 		return err
 	}
@@ -319,7 +324,7 @@ func (r *frames) begin() error {
 }
 
 // make makes the file, with its names durable.
-func (r *frames) make() error {
+func (r *output) make() error {
 	folder := filepath.Dir(r.path)
 	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
@@ -329,14 +334,14 @@ func (r *frames) make() error {
 		return err
 	}
 	r.file = file
-	return errors.Join(r.begin(), syncPath(folder), syncPath(filepath.Dir(folder)))
+	return errors.Join(r.begin(), beneath.SyncPath(folder), beneath.SyncPath(filepath.Dir(folder)))
 }
 
 // add writes a frame with the next number.
-func (r *frames) add(f livestream.Frame) error {
+func (r *output) add(f livestream.Frame) error {
 	if r.file == nil {
 		if err := r.make(); err != nil {
-			r.failed = output(err)
+			r.failed = broken(err)
 			return err
 		}
 	}
@@ -344,7 +349,7 @@ func (r *frames) add(f livestream.Frame) error {
 	raw := appendFrame(nil, f)
 	if _, err := r.file.WriteAt(raw, r.size); err != nil {
 		if cut := r.file.Truncate(r.size); cut != nil {
-			r.failed = output(errors.Join(err, cut))
+			r.failed = broken(errors.Join(err, cut))
 		}
 		return err
 	}
@@ -356,7 +361,7 @@ func (r *frames) add(f livestream.Frame) error {
 }
 
 // took notes a frame that lies at the end of the file.
-func (r *frames) took(f livestream.Frame, length int64) {
+func (r *output) took(f livestream.Frame, length int64) {
 	if r.head%indexEvery == 0 {
 		r.index = append(r.index, r.size)
 	}
@@ -364,7 +369,7 @@ func (r *frames) took(f livestream.Frame, length int64) {
 	r.size += length
 	switch f.Kind {
 	case livestream.Stdout, livestream.Stderr:
-		r.output += int64(len(f.Data))
+		r.kept += int64(len(f.Data))
 	case livestream.Cut:
 		r.cut = r.head
 	case livestream.Complete:
@@ -372,15 +377,15 @@ func (r *frames) took(f livestream.Frame, length int64) {
 	}
 }
 
-func (r *frames) close() error {
+func (r *output) close() error {
 	if r.file == nil {
 		return nil
 	}
 	return r.file.Close()
 }
 
-// output turns a file system's error into a fault.
-func output(err error) error {
+// broken turns a file system's error into a fault.
+func broken(err error) error {
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
 		return fault.Wrap(err, fault.Unavailable, "disk_full", "the host's disk is full; the run's output cannot be kept")
 	}

@@ -1,4 +1,4 @@
-package disk
+package frames
 
 import (
 	"encoding/binary"

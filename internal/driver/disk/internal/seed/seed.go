@@ -1,4 +1,5 @@
-package disk
+// Package seed fills the folder of a new space from an archive or from a folder of the host, within bounds.
+package seed
 
 import (
 	"context"
@@ -11,8 +12,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/driver/disk/internal/beneath"
 )
 
 // The bounds of what a space may start from, besides its own limits.
@@ -25,6 +28,24 @@ const (
 	maxSeedIndex    = 8 << 20 // bytes of a zip file's directory
 	maxSeedLinkText = 4095
 )
+
+// Fill fills the folder root of a new space, in which no code runs yet, with what a permit decided on: an archive by its hash, or a folder
+// below one of sources. All of it belongs to uid (0: the daemon's user). It returns how many files there were. After an error the folder
+// holds what was made before it.
+func Fill(ctx context.Context, root *os.File, uid int, limits space.Limits, from space.Seed, archive event.Digest, sources []string) (int, error) {
+	s := &sower{ctx: ctx, root: root, uid: uid, limits: limits}
+	if from.Archive != nil {
+		if err := s.archive(from.Archive, archive); err != nil {
+			return s.files, err
+		}
+	}
+	if from.Folder != "" {
+		if err := s.folder(from.Folder, sources); err != nil {
+			return s.files, err
+		}
+	}
+	return s.files, s.taken(unix.Syncfs(int(root.Fd())))
+}
 
 // sower fills the folder of a new space, in which no code runs yet.
 type sower struct {
@@ -42,26 +63,35 @@ type sower struct {
 // folder copies a folder of the host that lies below one of the permitted ones, no link followed on the way. Relative links that stay
 // inside it are copied as links; other links, special files, and what other file systems are mounted in it are left out.
 func (s *sower) folder(path string, permitted []string) error {
-	clean := filepath.Clean(path)
-	for _, p := range permitted {
-		rel, err := filepath.Rel(filepath.Clean(p), clean)
-		if err != nil || rel == ".." || strings.HasPrefix(rel, "../") || !filepath.IsAbs(path) {
-			continue
-		}
-		top, err := os.Open(p) // the operator's own word: links in it are his
-		if err != nil {
-			return fault.Wrap(err, fault.NotFound, "seed_not_found", "the folder %+q cannot be opened", path)
-		}
-		defer top.Close()
-		from, err := openDir(top, rel)
-		if err != nil {
-			return fault.Wrap(err, fault.NotFound, "seed_not_found", "the folder %+q cannot be opened; it must be a folder, reached through no link", path)
-		}
-		defer from.Close()
-		return s.taken(walk(s.ctx, from, ".", MaxDepth, MaxSeedEntries+1, s.copy))
+	source, rel, ok := below(path, permitted)
+	if !ok {
+		return fault.New(fault.Denied, "seed_not_permitted", "spaces may not start from %+q", path).
+			With("start from an archive, or have the operator permit the folder in the configuration")
 	}
-	return fault.New(fault.Denied, "seed_not_permitted", "spaces may not start from %+q", path).
-		With("start from an archive, or have the operator permit the folder in the configuration")
+	top, err := os.Open(source) // the operator's own word: links in it are his
+	if err != nil {
+		return fault.Wrap(err, fault.NotFound, "seed_not_found", "the folder %+q cannot be opened", path)
+	}
+	defer top.Close()
+	from, err := beneath.Dir(top, rel)
+	if err != nil {
+		return fault.Wrap(err, fault.NotFound, "seed_not_found", "the folder %+q cannot be opened; it must be a folder, reached through no link", path)
+	}
+	defer from.Close()
+	return s.taken(beneath.Walk(s.ctx, from, ".", beneath.MaxDepth, MaxSeedEntries+1, s.copy))
+}
+
+// below returns the permitted folder in which a path lies, and the way from there.
+func below(path string, permitted []string) (source, rel string, ok bool) {
+	if !filepath.IsAbs(path) {
+		return "", "", false
+	}
+	for _, source := range permitted {
+		if rel, err := filepath.Rel(source, path); err == nil && rel != ".." && !strings.HasPrefix(rel, "../") {
+			return source, rel, true
+		}
+	}
+	return "", "", false
 }
 
 // copy is the visit that copies an entry of a host folder.
@@ -70,21 +100,21 @@ func (s *sower) copy(dir *os.File, rel, name string, st unix.Stat_t) error {
 	case unix.S_IFDIR:
 		return s.mkdir(rel)
 	case unix.S_IFLNK:
-		target, err := readlink(dir, name)
-		if err != nil || !staysInside(rel, target) {
+		target, err := beneath.Readlink(dir, name)
+		if err != nil || !beneath.StaysInside(rel, target) {
 			return nil
 		}
 		return s.symlink(rel, target)
 	case unix.S_IFREG:
-		file, st, err := openRegular(dir, name)
-		if vanished(err) {
+		file, st, err := beneath.Regular(dir, name)
+		if beneath.Vanished(err) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
 		defer file.Close()
-		return s.file(rel, st.Mode&execBits != 0, st.Size, file)
+		return s.file(rel, st.Mode&beneath.ExecBits != 0, st.Size, file)
 	}
 	return nil
 }
@@ -94,7 +124,7 @@ func (s *sower) taken(err error) error {
 	if err == nil || s.ctx.Err() != nil {
 		return errors.Join(err, s.ctx.Err())
 	}
-	return refusal(err, ".")
+	return beneath.Refusal(err, ".")
 }
 
 // enter counts an entry.
@@ -119,15 +149,15 @@ func (s *sower) mkdir(path string) error {
 
 // dir opens a folder and makes what is missing of it.
 func (s *sower) dir(path string) (*os.File, error) {
-	dir, err := openDir(s.root, path)
+	dir, err := beneath.Dir(s.root, path)
 	if !errors.Is(err, unix.ENOENT) {
 		return dir, err
 	}
-	if dir, err = openDir(s.root, "."); err != nil {
+	if dir, err = beneath.Dir(s.root, "."); err != nil {
 		return nil, err
 	}
-	for name := range strings.SplitSeq(path, "/") {
-		inner, err := openDir(dir, name)
+	for _, name := range strings.Split(path, "/") {
+		inner, err := beneath.Dir(dir, name)
 		if errors.Is(err, unix.ENOENT) {
 			inner, err = s.makeDir(dir, name)
 		}
@@ -148,12 +178,12 @@ func (s *sower) makeDir(parent *os.File, name string) (*os.File, error) {
 	if err := unix.Mkdirat(int(parent.Fd()), name, 0o700); err != nil {
 		return nil, err
 	}
-	dir, err := openDir(parent, name)
+	dir, err := beneath.Dir(parent, name)
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(unix.Fchmod(int(dir.Fd()), folderMode), s.own(int(dir.Fd()))); err != nil {
-		return nil, closed(dir, err)
+	if err := errors.Join(unix.Fchmod(int(dir.Fd()), beneath.FolderMode), s.own(int(dir.Fd()))); err != nil {
+		return nil, beneath.Closed(dir, err)
 	}
 	return dir, nil
 }
@@ -169,27 +199,27 @@ func (s *sower) file(path string, executable bool, size int64, content io.Reader
 	if err := s.room(size); err != nil {
 		return err
 	}
-	folder, name := split(path)
+	folder, name := beneath.Split(path)
 	dir, err := s.dir(folder)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	file, err := openBeneath(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL)
+	file, err := beneath.Open(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	n, err := io.Copy(meter{s, file}, io.LimitReader(contextReader{s.ctx, content}, size+1))
+	n, err := io.Copy(meter{s, file}, io.LimitReader(beneath.ContextReader(s.ctx, content), size+1))
 	if err != nil {
 		return err
 	}
 	if n != size {
 		return fault.New(fault.Invalid, space.ErrArchiveInvalid.Code, "%+q does not hold the %d bytes that it claims", path, size)
 	}
-	mode := uint32(fileMode)
+	mode := uint32(beneath.FileMode)
 	if executable {
-		mode |= execBits
+		mode |= beneath.ExecBits
 	}
 	s.files++
 	return errors.Join(s.own(int(file.Fd())), unix.Fchmod(int(file.Fd()), mode))
@@ -200,7 +230,7 @@ func (s *sower) symlink(path, target string) error {
 	if err := s.enter(); err != nil {
 		return err
 	}
-	folder, name := split(path)
+	folder, name := beneath.Split(path)
 	dir, err := s.dir(folder)
 	if err != nil {
 		return err
@@ -220,12 +250,12 @@ func (s *sower) link(path, target string) error {
 	if err := s.enter(); err != nil {
 		return err
 	}
-	file, err := openBeneath(s.root, target, unix.O_PATH)
+	file, err := beneath.Open(s.root, target, unix.O_PATH)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	folder, name := split(path)
+	folder, name := beneath.Split(path)
 	dir, err := s.dir(folder)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package disk
+package seed
 
 import (
 	"archive/tar"
@@ -18,6 +18,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/driver/disk/internal/beneath"
 )
 
 // archive unpacks a zip, tar or tar.gz file whose bytes have the given hash. It is read twice: what is unpacked is what was decided on.
@@ -27,11 +28,11 @@ func (s *sower) archive(from io.ReadSeeker, want event.Digest) error {
 		_, err = from.Seek(0, io.SeekStart)
 	}
 	if err != nil {
-		return stored(err)
+		return fault.Wrap(err, fault.Internal, "content_error", "the archive cannot be read where it is kept")
 	}
-	n, got, err := copyHashed(s.ctx, io.Discard, from, size)
+	n, got, err := beneath.CopyHashed(s.ctx, io.Discard, from, size)
 	if err != nil {
-		return stored(err)
+		return fault.Wrap(err, fault.Internal, "content_error", "the archive cannot be read where it is kept")
 	}
 	if n != size || got != want {
 		return policy.ErrPermitMismatch
@@ -87,7 +88,7 @@ func (s *sower) tar(from io.Reader) error {
 		case tar.TypeDir:
 			err = s.mkdir(name)
 		case tar.TypeReg, tar.TypeGNUSparse:
-			err = s.file(name, h.Mode&execBits != 0, h.Size, archive)
+			err = s.file(name, h.Mode&beneath.ExecBits != 0, h.Size, archive)
 		case tar.TypeSymlink:
 			err = s.archiveLink(name, h.Linkname)
 		case tar.TypeLink:
@@ -161,12 +162,12 @@ func (s *sower) zipped(f *zip.File) error {
 		}
 		return s.archiveLink(name, string(target))
 	}
-	return s.file(name, mode&execBits != 0, int64(f.UncompressedSize64), content)
+	return s.file(name, mode&beneath.ExecBits != 0, int64(f.UncompressedSize64), content)
 }
 
 // archiveLink makes a symbolic link that an archive holds.
 func (s *sower) archiveLink(name, target string) error {
-	if len(target) > maxSeedLinkText || !staysInside(name, target) {
+	if len(target) > maxSeedLinkText || !beneath.StaysInside(name, target) {
 		return fault.New(fault.Invalid, space.ErrArchiveInvalid.Code, "the archive holds a link %+q that points outside, to %+.100q", name, target)
 	}
 	return s.symlink(name, target)
@@ -175,7 +176,7 @@ func (s *sower) archiveLink(name, target string) error {
 // entryPath judges the name of an archive's entry. It may be longer than the paths of operations are, but not otherwise freer.
 func entryPath(name string) (string, error) {
 	clean := path.Clean(name)
-	refused := name == "" || len(name) > maxSeedPath || !portable(name) || name[0] == '/' || strings.Count(clean, "/") >= maxSeedNesting
+	refused := name == "" || len(name) > maxSeedPath || !beneath.Portable(name) || name[0] == '/' || strings.Count(clean, "/") >= maxSeedNesting
 	for part := range strings.SplitSeq(name, "/") {
 		refused = refused || part == ".." || len(part) > space.MaxNameBytes
 	}

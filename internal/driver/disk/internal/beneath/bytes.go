@@ -1,0 +1,109 @@
+package beneath
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"agentbox/internal/domain/event"
+)
+
+// copyChunk is how much is copied between two looks at the context.
+const copyChunk = 256 << 10
+
+// RandomName returns a name of 32 hexadecimal digits that nobody can guess.
+func RandomName(entropy io.Reader) (string, error) {
+	var raw [16]byte
+	if _, err := io.ReadFull(entropy, raw[:]); err != nil {
+		return "", fmt.Errorf("read random bytes: %w", err)
+	}
+	return hex.EncodeToString(raw[:]), nil
+}
+
+// CreateTemp makes a file with a random name in dir.
+func CreateTemp(dir *os.File, entropy io.Reader) (*os.File, string, error) {
+	name, err := RandomName(entropy)
+	if err != nil {
+		return nil, "", err
+	}
+	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return nil, "", fmt.Errorf("make a temporary file: %w", err)
+	}
+	return os.NewFile(uintptr(fd), name), name, nil
+}
+
+// CopyHashed copies r to w, no more than max bytes, and returns how many there were and their hash. One byte more than max is read, and
+// counted, to find out that there is one.
+func CopyHashed(ctx context.Context, w io.Writer, r io.Reader, max int64) (int64, event.Digest, error) {
+	hash := sha256.New()
+	buf := make([]byte, min(copyChunk, max+1))
+	var n int64
+	for n <= max {
+		if err := ctx.Err(); err != nil {
+			return n, event.Digest{}, err
+		}
+		got, err := r.Read(buf[:min(int64(len(buf)), max+1-n)])
+		n += int64(got)
+		if n <= max && got > 0 {
+			hash.Write(buf[:got])
+			if _, err := w.Write(buf[:got]); err != nil {
+				return n, event.Digest{}, err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return n, event.Digest{}, fmt.Errorf("read the content: %w", err)
+		}
+	}
+	return n, event.Digest(hash.Sum(nil)), nil
+}
+
+// SyncDir makes the names in a folder durable.
+func SyncDir(dir *os.File) error {
+	if err := dir.Sync(); err != nil {
+		return fmt.Errorf("make a folder durable: %w", err)
+	}
+	return nil
+}
+
+// SyncPath makes the names in a folder durable.
+func SyncPath(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return SyncDir(dir)
+}
+
+// Closed closes what is no longer wanted because of err.
+func Closed(c io.Closer, err error) error {
+	c.Close()
+	return err
+}
+
+// ContextReader returns a reader that stops when the context ends.
+func ContextReader(ctx context.Context, r io.Reader) io.Reader { return contextReader{ctx, r} }
+
+// contextReader stops reading when its context ends.
+type contextReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+// Read reads unless the context has ended.
+func (c contextReader) Read(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.r.Read(p)
+}

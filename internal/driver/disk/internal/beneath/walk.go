@@ -1,0 +1,136 @@
+package beneath
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+)
+
+// Visit receives an entry of a walk: the open folder it lies in, its path from the walk's root, its name, and what it is.
+type Visit func(dir *os.File, rel, name string, st unix.Stat_t) error
+
+// Walk visits what lies below the folder rel in the order of the paths, byte by byte, down to depth folders, looking at no more than the
+// first limit names of each folder. It holds one folder open at a time and no more than limit names of each in memory. A folder that is
+// gone or changed when its turn comes is passed over, except the first.
+func Walk(ctx context.Context, root *os.File, rel string, depth, limit int, see Visit) error {
+	dir, err := Dir(root, rel)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	names, err := firstNames(ctx, dir, limit)
+	if err != nil {
+		return err
+	}
+	// The entry of a folder sorts by its name; what lies in it by the name with a slash. Other names may come between the two.
+	type turn struct{ key, name string }
+	turns := make([]turn, 0, len(names))
+	stats := make(map[string]unix.Stat_t, len(names))
+	for _, name := range names {
+		st, err := Lstat(dir, name)
+		if err != nil {
+			continue
+		}
+		stats[name] = st
+		turns = append(turns, turn{name, name})
+		if st.Mode&unix.S_IFMT == unix.S_IFDIR && depth > 1 {
+			turns = append(turns, turn{name + "/", name})
+		}
+	}
+	slices.SortFunc(turns, func(a, b turn) int { return strings.Compare(a.key, b.key) })
+	for _, t := range turns {
+		path := Join(rel, t.name)
+		if t.key == t.name {
+			if err := see(dir, path, t.name, stats[t.name]); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := Walk(ctx, root, path, depth-1, limit, see); err != nil && !Vanished(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// Vanished reports whether a folder went away, or became something else, after its name was read.
+func Vanished(err error) bool {
+	for _, e := range [...]error{unix.ENOENT, unix.ENOTDIR, unix.ELOOP, unix.EXDEV, unix.ESTALE, unix.ENAMETOOLONG} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// firstNames returns the limit smallest names in a folder, in no order, and holds no more than that in memory.
+func firstNames(ctx context.Context, dir *os.File, limit int) ([]string, error) {
+	var first names
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		got, err := dir.Readdirnames(batch)
+		for _, name := range got {
+			if len(first) < limit {
+				heap.Push(&first, name)
+			} else if name < first[0] {
+				first[0] = name
+				heap.Fix(&first, 0)
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return first, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// names is a heap with the largest on top.
+type names []string
+
+func (n names) Len() int           { return len(n) }
+func (n names) Less(i, j int) bool { return n[i] > n[j] }
+func (n names) Swap(i, j int)      { n[i], n[j] = n[j], n[i] }
+func (n *names) Push(x any)        { *n = append(*n, x.(string)) }
+func (n *names) Pop() any {
+	last := (*n)[len(*n)-1]
+	*n = (*n)[:len(*n)-1]
+	return last
+}
+
+// Portable reports whether a path means the same on every system that may unpack it.
+func Portable(p string) bool {
+	return utf8.ValidString(p) && !strings.Contains(p, `\`) && !strings.ContainsFunc(p, unicode.IsControl)
+}
+
+// StaysInside reports whether a symbolic link at the path p, relative to a folder, points to a place in that folder, whatever other links
+// of that kind it leads through. For that, a target may go up at its beginning only: after another link, going up starts elsewhere.
+func StaysInside(p, target string) bool {
+	if target == "" || target[0] == '/' || !Portable(target) {
+		return false
+	}
+	depth, down := strings.Count(p, "/"), false
+	for name := range strings.SplitSeq(target, "/") {
+		switch name {
+		case "", ".":
+		case "..":
+			if depth--; depth < 0 || down {
+				return false
+			}
+		default:
+			down = true
+		}
+	}
+	return true
+}

@@ -1,0 +1,49 @@
+package disk
+
+import (
+	"context"
+
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/driver/disk/internal/beneath"
+)
+
+// reserve sees to it that size more bytes fit into the quota, and returns a function to be called when they are written or given up.
+// A tree is measured anew when that costs little against what was written since: at once while it is small, and in any case after 16 MiB.
+// In between, what programs in the space write is not seen here; the watcher of their tier sees it.
+func (f *Files) reserve(ctx context.Context, size int64) (func(), error) {
+	if f.limits.DiskBytes <= 0 || size <= 0 {
+		return f.forget, nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.known || f.stale*64 >= f.used.Inodes || f.fresh+size > 16<<20 || f.used.Bytes+size > f.limits.DiskBytes {
+		used, err := beneath.Measure(ctx, f.dir)
+		if err != nil {
+			return nil, err
+		}
+		f.used, f.known, f.stale, f.fresh = used, true, 0, 0
+		f.used.Bytes += f.pending
+	}
+	if f.used.Bytes+size > f.limits.DiskBytes {
+		return nil, fault.New(fault.Exhausted, space.ErrQuota.Code, "the space's files occupy %d bytes; %d more would exceed its disk limit of %d", f.used.Bytes, size, f.limits.DiskBytes).
+			With("delete files that are no longer needed, or ask for a space with a larger disk_bytes")
+	}
+	f.used.Bytes += size
+	f.used.Inodes++
+	f.fresh += size
+	f.stale++
+	f.pending += size
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.pending -= size
+	}, nil
+}
+
+// forget has the tree measured anew before the next write.
+func (f *Files) forget() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.known = false
+}
