@@ -61,7 +61,7 @@ var floors = []arch.Floor{
 	},
 	{Name: "app", Packages: []string{"internal/app/**"}, Imports: []string{"internal/**", "web", "api", "examples/**"}, ThirdParty: []string{"**"}},
 	{Name: "testkit", Packages: []string{"internal/testkit/**"}, Imports: []string{"internal/**"}, ThirdParty: []string{"**"}},
-	{Name: "the guest", Packages: []string{"cmd/agentbox-init"}, Imports: []string{"internal/spaceinit/**"}, ThirdParty: []string{"golang.org/x/sys/**", "github.com/elastic/go-seccomp-bpf/**", "github.com/landlock-lsm/go-landlock/**"}},
+	{Name: "the guest", Packages: []string{"cmd/agentbox-init"}, Imports: []string{"internal/spaceinit/**"}, ThirdParty: []string{"golang.org/x/sys/**", "github.com/landlock-lsm/go-landlock/**"}},
 	{
 		Name: "a command", Packages: []string{"cmd/*"}, ThirdParty: []string{"golang.org/x/sys/unix"},
 		Imports: []string{"internal/app", "internal/client", "internal/surface/cli", "internal/surface/tui", "internal/domain/*", "examples/*"},

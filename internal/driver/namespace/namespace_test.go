@@ -3,6 +3,7 @@
 package namespace
 
 import (
+	"crypto/rand"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space/spacetest"
 	"agentbox/internal/spaceinit/inittest"
@@ -105,9 +107,9 @@ func issue(a policy.Action) policy.Permit {
 func host(t *testing.T) spacetest.Host {
 	t.Helper()
 	tier := openTier(t)
-	h := spacetest.Host{Tier: tier, Permit: issue, Place: place}
+	h := spacetest.Host{Tier: tier, Permit: issue, Place: place, IDs: id.NewSource(time.Now, rand.Reader)}
 	// What this host cannot enforce is found out as the tier does it.
-	g, failed := tier.groups.create(tier.groupName("probe"), spacetest.Host{Place: place}.Spec(t).Limits)
+	g, failed := tier.groups.create(tier.groupName("probe"), h.Spec(t).Limits)
 	for bound := range failed {
 		if bound != "pids" {
 			h.Unenforced = append(h.Unenforced, bound)

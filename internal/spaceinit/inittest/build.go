@@ -2,10 +2,12 @@
 package inittest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 )
 
 // Build builds the init and returns its program. The go command caches the work.
@@ -21,7 +23,12 @@ func BuildPackage(pkg string) ([]byte, error) {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	file := filepath.Join(dir, "program")
+	_, here, _, ok := runtime.Caller(0)
+	if !ok {
+		return nil, errors.New("this module's folder is not known")
+	}
 	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", file, pkg)
+	cmd.Dir = filepath.Dir(here) // so that it is this module also where another one's tests run
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build %s: %w\n%s", pkg, err, out)

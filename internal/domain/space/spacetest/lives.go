@@ -35,7 +35,7 @@ var permitCases = []testCase{
 			t.Errorf("with a permit for a command: got %v", err)
 		}
 		other := spec
-		other.ID = idOf(spec.Dir + "/other")
+		other.ID = id.New[id.Space](h.IDs)
 		if err := create(h.CreatePermit(t, other)); !errors.Is(err, policy.ErrPermitMismatch) {
 			t.Errorf("with a permit for another space: got %v", err)
 		}
@@ -71,7 +71,7 @@ var permitCases = []testCase{
 			t.Errorf("with a permit for a space: got %v", err)
 		}
 		elsewhere := touch
-		elsewhere.Space = idOf("elsewhere")
+		elsewhere.Space = id.New[id.Space](h.IDs)
 		if err := exec(h.Permit(elsewhere.Action()), ""); !errors.Is(err, policy.ErrPermitMismatch) {
 			t.Errorf("with a permit for another space: got %v", err)
 		}

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
@@ -25,6 +24,8 @@ type Host struct {
 	Permit func(policy.Action) policy.Permit
 	// Place makes a folder for the files of a new space and says whose it is; 0 means the daemon's own user.
 	Place func(t *testing.T) (dir string, uid int)
+	// IDs makes the ids of the suite's spaces.
+	IDs *id.Source
 	// Unenforced names the bounds that this host cannot enforce; what tests them is left out and named in the log.
 	Unenforced []string
 }
@@ -40,17 +41,11 @@ func limits() space.Limits {
 	}
 }
 
-// idOf returns the space's id that belongs to a folder, which no other space has.
-func idOf(dir string) id.Space {
-	chance := event.DigestOf([]byte(dir))
-	return id.New[id.Space](id.NewSource(func() time.Time { return time.Unix(1_800_000_000, 0) }, bytes.NewReader(chance[:])))
-}
-
 // Spec returns the specification of a new space with the suite's limits.
 func (h Host) Spec(t *testing.T) space.Spec {
 	t.Helper()
 	dir, uid := h.Place(t)
-	return space.Spec{ID: idOf(dir), Dir: dir, UID: uid, Env: map[string]string{"OWN": "space"}, Limits: limits(), BestEffort: len(h.Unenforced) > 0}
+	return space.Spec{ID: id.New[id.Space](h.IDs), Dir: dir, UID: uid, Env: map[string]string{"OWN": "space"}, Limits: limits(), BestEffort: len(h.Unenforced) > 0}
 }
 
 // CreatePermit is the permit that a specification needs.
