@@ -5,6 +5,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -42,11 +43,14 @@ func run(in io.Reader, table, progress io.Writer, goalsFile, outFile string) err
 		return err
 	}
 	rows := measured.rows(goals)
-	body, err := json.MarshalIndent(rows, "", "  ")
-	if err != nil {
+	var body bytes.Buffer
+	encoder := json.NewEncoder(&body)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(rows); err != nil {
 		return err
 	}
-	if err := os.WriteFile(outFile, append(body, '\n'), 0o644); err != nil {
+	if err := os.WriteFile(outFile, body.Bytes(), 0o644); err != nil {
 		return err
 	}
 	return print(table, rows)

@@ -80,8 +80,8 @@ func (f *figures) median(name, unit string) *float64 {
 	return &middle
 }
 
-// rows returns one row for each goal, then one for each other pair and for each benchmark that stands alone, in ns/op and in the units
-// that it reports itself.
+// rows returns one row for each goal, then one for each other pair and for each benchmark that stands alone, in every unit that it reports;
+// allocations only where they stand alone.
 func (f *figures) rows(goals []goal) []row {
 	rows := make([]row, 0, len(goals))
 	told := map[sample]bool{}
@@ -91,8 +91,8 @@ func (f *figures) rows(goals []goal) []row {
 	}
 	for _, s := range f.order {
 		pair := strings.TrimSuffix(strings.TrimSuffix(s.name, "/ours"), "/yardstick")
-		if told[sample{pair, s.unit}] {
-			continue
+		if told[sample{pair, s.unit}] || pair != s.name && (s.unit == "B/op" || s.unit == "allocs/op") {
+			continue // what a yardstick allocates says nothing
 		}
 		told[sample{pair, s.unit}] = true
 		rows = append(rows, f.row(goal{Name: pair, Pair: pair, Unit: s.unit}))

@@ -30,7 +30,7 @@ func main() {
 	}
 	conn := socket(connection)
 	w := spaceinit.NewWriter(conn)
-	if err := serve(conn, w); err != nil && !errors.Is(err, io.EOF) {
+	if err := serve(conn, w); !errors.Is(err, io.EOF) {
 		_ = w.Write(spaceinit.KindFailed, 0, []byte(err.Error()))
 		os.Exit(1)
 	}

@@ -84,6 +84,7 @@ func (c *Client) FollowEvents(ctx context.Context, f EventFilter) iter.Seq2[even
 
 // Mismatch is the first event that is not what its chain says.
 type Mismatch struct {
+	Seq        uint64   `json:"seq"` // place in the workspace; 0 where it is not known
 	StreamType string   `json:"stream_type"`
 	StreamID   string   `json:"stream_id"`
 	StreamSeq  uint64   `json:"stream_seq"`
@@ -91,6 +92,7 @@ type Mismatch struct {
 	Kind       string   `json:"kind"`
 	Expected   string   `json:"expected"`
 	Actual     string   `json:"actual"`
+	Detail     string   `json:"detail"` // a sentence for people
 }
 
 // AuditReport is what a verification of the log found.

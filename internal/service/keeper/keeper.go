@@ -126,8 +126,7 @@ var ErrDestroyed = fault.New(fault.Conflict, "space_destroyed", "the space was d
 // Instance returns the running instance of a space. Where there is none, because the daemon was restarted or the space ended by itself,
 // it is started again with the files that it had.
 func (k *Keeper) Instance(ctx context.Context, ws id.Workspace, s id.Space) (space.Instance, error) {
-	doc, err := k.alive(ctx, ws, s)
-	if err != nil {
+	if _, err := k.alive(ctx, ws, s); err != nil {
 		return nil, err
 	}
 	l := k.of(s)
@@ -144,7 +143,8 @@ func (k *Keeper) Instance(ctx context.Context, ws id.Workspace, s id.Space) (spa
 			return l.instance, nil
 		}
 	}
-	if doc, err = k.alive(ctx, ws, s); err != nil { // it may have been destroyed while the lock was awaited
+	doc, err := k.alive(ctx, ws, s) // it may have been destroyed while the lock was awaited
+	if err != nil {
 		return nil, err
 	}
 	l.instance, err = k.start(ctx, doc)

@@ -114,6 +114,6 @@ func (p *printer) audit(r client.AuditReport) {
 	p.line("%s the log was changed", p.paint(red, "✗"))
 	if m := r.Mismatch; m != nil {
 		p.fields("stream", m.StreamType+" "+m.StreamID, "place", fmt.Sprint(m.StreamSeq), "event", string(m.Event), "what", m.Kind,
-			"expected", m.Expected, "found", m.Actual)
+			"expected", m.Expected, "found", m.Actual, "detail", m.Detail)
 	}
 }

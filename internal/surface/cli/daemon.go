@@ -3,7 +3,6 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/space"
 )
 
@@ -105,6 +104,3 @@ func (p *printer) report(r space.Report) {
 		}
 	}
 }
-
-// notRunning reports whether an error says that no daemon could be found.
-func notRunning(err error) bool { return fault.CodeOf(err) == "daemon_not_running" }

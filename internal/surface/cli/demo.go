@@ -68,7 +68,7 @@ func (d *showcase) run(ctx context.Context) (err error) {
 		d.dataset = filepath.Join(first(d.i.Getenv("AGENTBOX_CACHE"), filepath.Join(d.i.Getenv("HOME"), ".cache", "agentbox")), "datasets", "seattle-weather.csv")
 	}
 	if _, err := os.Stat(d.dataset); err != nil {
-		return unreadable(err, d.dataset).(*fault.Error).With("fetch it with scripts/fetch-dataset, or name it with --dataset")
+		return unreadable(err, d.dataset).With("fetch it with scripts/fetch-dataset, or name it with --dataset")
 	}
 	if d.daemon.DataDir, err = os.MkdirTemp("", "agentbox-demo-"); err != nil {
 		return fault.Wrap(err, fault.Unavailable, "no_data_directory", "a fresh data directory cannot be made")

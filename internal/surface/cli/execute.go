@@ -85,7 +85,7 @@ func (i *invocation) operations(name string) (client.RunRequest, error) {
 	}
 	m, err := client.ParseMessage(raw)
 	if err != nil {
-		return client.RunRequest{}, err.(*fault.Error).With(`it looks like {"protocolVersion": "1.0", "operations": [{"type": "message", "content": "hello"}]}`)
+		return client.RunRequest{}, fault.Wrap(err, fault.Invalid, "operation_invalid", "%s cannot be run", oneLine(name, 80)).With(`it looks like {"protocolVersion": "1.0", "operations": [{"type": "message", "content": "hello"}]}`)
 	}
 	return client.RunRequest{Message: m}, nil
 }

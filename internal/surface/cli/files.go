@@ -200,7 +200,7 @@ func save(target string, content io.Reader, force bool) (int64, error) {
 	if err != nil {
 		return 0, fault.Wrap(err, fault.Invalid, "file_unwritable", "%s cannot be written", oneLine(target, 200))
 	}
-	defer os.Remove(f.Name())
+	defer func() { _ = os.Remove(f.Name()) }() // it has moved to its place, or is of no use
 	size, err := io.Copy(f, content)
 	if err != nil {
 		_ = f.Close()

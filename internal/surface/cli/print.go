@@ -35,7 +35,7 @@ type printer struct {
 
 // paint colours a text that is already plain.
 func (p *printer) paint(colour, text string) string {
-	if !p.colour || text == "" {
+	if !p.colour || colour == "" || text == "" {
 		return text
 	}
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"

@@ -141,7 +141,7 @@ func seed(from string) (*client.SpaceSeed, error) {
 	return &client.SpaceSeed{Archive: archive}, nil
 }
 
-func unreadable(err error, path string) error {
+func unreadable(err error, path string) *fault.Error {
 	return fault.Wrap(err, fault.Invalid, "file_unreadable", "%s cannot be read", oneLine(path, 200))
 }
 

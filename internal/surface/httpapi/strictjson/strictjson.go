@@ -4,6 +4,7 @@ package strictjson
 import (
 	"encoding"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -63,7 +64,7 @@ func Decode(data []byte, v any) error {
 
 // plain says a type error of encoding/json without the names of Go types.
 func plain(err error) string {
-	if t, ok := err.(*json.UnmarshalTypeError); ok {
+	if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return fmt.Sprintf("%q cannot be a JSON %s", t.Field, t.Value)
 	}
 	return strings.TrimPrefix(err.Error(), "json: ")
