@@ -26,7 +26,7 @@ demo: build rootfs dataset ## the main job from beginning to end, with a real da
 	@$(BIN)/agentbox demo --out dist/demo $(if $(ASK),--ask)
 
 .PHONY: test
-test: guest ## every test
+test: guest rootfs dataset ## every test
 	cd bench && $(GO) test -run '^$$' ./...
 	$(GO) test -timeout 20m ./...
 

@@ -60,7 +60,7 @@ func TestOperationsFromBeginningToEnd(t *testing.T) {
 		{"type":"shell","command":"curl https://example.com"},
 		{"type":"readFile","path":"a/b.txt"},
 		{"type":"editFile","path":"a/b.txt","edits":[{"oldContent":"two","newContent":"2"}]},
-		{"type":"shell","command":"rm -r a"},
+		{"type":"shell","command":"rm -r a && echo '<done>'"},
 		{"type":"deleteFile","path":"missing"},
 		{"type":"readFile","path":"../x"}
 	]}`))
