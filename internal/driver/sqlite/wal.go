@@ -10,7 +10,7 @@ import (
 const (
 	walTidy  = 64                    // pages from which on it is worth it, once nothing was appended for walQuiet
 	walQuiet = 50 * time.Millisecond //
-	walSoft  = 2_000                 // pages after which it does so although appends wait
+	walSoft  = 8_000                 // pages after which it does so although appends wait
 	walHard  = 16_384                // pages after which it first lets every reader finish, so that the log can begin anew
 	walCap   = 64 << 20              // bytes to which the file is cut when it begins anew
 )
