@@ -116,10 +116,9 @@ func (a Approval) Use(canonical []byte, action Action, now time.Time) (ApprovalU
 	case Denied:
 		return ApprovalUsed{}, ErrApprovalDenied
 	case Expired:
-		return ApprovalUsed{}, ErrApprovalExpired
+		return ApprovalUsed{}, ErrApprovalLapsed
 	case Withdrawn:
 		return ApprovalUsed{}, ErrApprovalWithdrawn
-		return ApprovalUsed{}, ErrApprovalLapsed
 	case Pending, Held:
 		return ApprovalUsed{}, ErrApprovalPending
 	default:
