@@ -9,7 +9,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -39,9 +38,7 @@ type instance struct {
 	ready      spaceinit.Ready
 	unenforced []string
 	done       chan struct{} // closed when nothing of the space is left but its files
-
-	stop     sync.Once
-	released error // set before done is closed
+	released   error         // set before done is closed
 }
 
 var _ space.Instance = (*instance)(nil)
