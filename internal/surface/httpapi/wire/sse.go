@@ -96,7 +96,7 @@ func (s *Server) broken(c Call, pipe *eventPipe, failed <-chan error) error {
 		panic(http.ErrAbortHandler)
 	default:
 		if !pipe.open {
-			return pipe.comment()
+			pipe.w.WriteHeader(http.StatusNoContent) // which tells a browser not to come back
 		}
 		return nil
 	}

@@ -1,0 +1,158 @@
+package httpapi_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/service/executor"
+	"agentbox/internal/service/keeper"
+)
+
+// frame is one message of an event stream.
+type frame struct{ id, name, data string }
+
+// take reads at most n messages of a stream behind a cursor and goes away, as a client does whose connection is cut.
+func (d *daemon) take(t *testing.T, path, last string, n int) []frame {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, d.address+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+d.keys[""])
+	if last != "" {
+		r.Header.Set("Last-Event-ID", last)
+	}
+	transport := &http.Transport{DisableKeepAlives: true}
+	resp, err := transport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusNoContent {
+		return nil
+	}
+	if resp.StatusCode != http.StatusOK {
+		raw, _ := io.ReadAll(resp.Body)
+		t.Fatalf("%s behind %q: %d %s", path, last, resp.StatusCode, raw)
+	}
+	var all []frame
+	var f frame
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, 16<<20)
+	for len(all) < n && lines.Scan() {
+		name, value, _ := strings.Cut(lines.Text(), ": ")
+		switch name {
+		case "id":
+			f.id = value
+		case "event":
+			f.name = value
+		case "data":
+			f.data = value
+		case "":
+			if f.id != "" && f.data != "" {
+				all = append(all, f)
+			}
+			f = frame{}
+		}
+	}
+	return all
+}
+
+// TestARunsStreamCutAtEveryFrame follows a run while it goes on with a connection that is cut after every frame, and takes it up again each
+// time: what comes together is what one unbroken stream shows, and its end is the run's.
+func TestARunsStreamCutAtEveryFrame(t *testing.T) {
+	d := startDaemon(t)
+	ctx := t.Context()
+	origin := event.Origin{Principal: d.app.Owner}
+	s, err := d.app.Keeper.Create(ctx, origin, keeper.Request{Workspace: id.DefaultWorkspace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := run.ParseMessage([]byte(`{"protocolVersion":"1.0","operations":[
+		{"type":"message","content":"counting"},
+		{"type":"shell","command":"for i in $(seq 8); do echo line $i; sleep 0.02; done; printf '\\377\\000' "},
+		{"type":"shell","command":"echo no >&2; exit 1"},
+		{"type":"message","content":"done"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := d.app.Runs.Start(ctx, origin, executor.Request{Workspace: id.DefaultWorkspace, Space: s.ID, Message: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := "/v1/spaces/" + string(s.ID) + "/runs/" + string(doc.ID) + "/stream"
+	var cut []frame
+	for last := ""; len(cut) == 0 || cut[len(cut)-1].name != "complete"; last = cut[len(cut)-1].id {
+		next := d.take(t, path, last, 1)
+		if len(next) != 1 {
+			t.Fatalf("behind %q the stream ended without complete", last)
+		}
+		cut = append(cut, next...)
+	}
+	whole := d.take(t, path, "", 1_000_000)
+	if len(cut) != len(whole) {
+		t.Fatalf("%d frames in pieces, %d in one", len(cut), len(whole))
+	}
+	for i := range whole {
+		if cut[i] != whole[i] || cut[i].id != fmt.Sprint(i+1) {
+			t.Errorf("frame %d: got %v, want %v", i+1, cut[i], whole[i])
+		}
+	}
+	if doc, err = d.app.Runs.Find(ctx, id.DefaultWorkspace, doc.ID); err != nil || doc.Status != run.Succeeded {
+		t.Errorf("complete was shown while the run is %s, %v", doc.Status, err)
+	}
+	if text := fmt.Sprint(whole); !strings.Contains(text, `"encoding":"base64"`) {
+		t.Errorf("bytes that are no text are not marked: %s", text)
+	}
+	if rest := d.take(t, path, whole[len(whole)-1].id, 1); len(rest) != 0 {
+		t.Errorf("behind complete came %v", rest)
+	}
+}
+
+// TestTheLogsStreamCutAtEveryEvent follows the log while events are appended, with a connection that is cut after every event.
+func TestTheLogsStreamCutAtEveryEvent(t *testing.T) {
+	d := startDaemon(t)
+	ctx := t.Context()
+	origin := event.Origin{Principal: d.app.Owner}
+	s, err := d.app.Keeper.Create(ctx, origin, keeper.Request{Workspace: id.DefaultWorkspace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, err := d.app.Log.Head(ctx, id.DefaultWorkspace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const events = 60
+	failed := make(chan error, 1)
+	go func() {
+		for i := range events {
+			name := fmt.Sprint("name ", i)
+			if _, err := d.app.Keeper.Update(ctx, origin, id.DefaultWorkspace, s.ID, keeper.Change{Name: &name}); err != nil {
+				failed <- err
+				return
+			}
+		}
+		failed <- nil
+	}()
+	last := fmt.Sprint(head)
+	for i := range events {
+		next := d.take(t, "/v1/events/stream", last, 1)
+		if len(next) != 1 || next[0].id != fmt.Sprint(head+uint64(i)+1) || !strings.Contains(next[0].data, fmt.Sprintf(`"name %d"`, i)) {
+			t.Fatalf("behind %s came %v", last, next)
+		}
+		last = next[0].id
+	}
+	if err := <-failed; err != nil {
+		t.Fatal(err)
+	}
+}
