@@ -101,11 +101,11 @@ func (r Run) ended(e event.Event) (Run, error) {
 // operation has its result, and stays done.
 func (r Run) asks(d Suspended, step id.Step) (Run, error) {
 	return r.with(d.Index, func(p *Progress) {
-		p.Approval = d.Approval
+		p.Approval, p.Answer = d.Approval, "" // an answer to an earlier question is none to this one
 		if p.State == Done {
 			return
 		}
-		p.State, p.Step, p.Decision, p.Reason, p.Answer = Asking, step, "require_approval", d.Reason, ""
+		p.State, p.Step, p.Decision, p.Reason = Asking, step, "require_approval", d.Reason
 	})
 }
 

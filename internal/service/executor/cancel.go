@@ -17,7 +17,7 @@ import (
 var ErrEnded = fault.New(fault.Conflict, "run_already_ended", "the run has ended")
 
 // Cancel ends a run: an effect under way is ended at once, with every process of it, and what has not begun never begins. It is done
-// first and recorded after.
+// first and recorded after. Cancel returns when the run has ended, or when ctx or the executor ends; then the run ends all the same.
 func (x *Executor) Cancel(ctx context.Context, origin event.Origin, ws id.Workspace, runID id.Run, reason string) error {
 	doc, err := x.Find(ctx, ws, runID)
 	if err != nil {
@@ -30,10 +30,26 @@ func (x *Executor) Cancel(ctx context.Context, origin event.Origin, ws id.Worksp
 		reason = "cancelled on request"
 	}
 	found := x.mark(func(e *entry) bool { return e.run == runID && e.workspace == ws }, origin, reason)
-	if found && !x.takeWaiting(runID) {
-		return nil // its worker ends it
+	if !found || x.takeWaiting(runID) {
+		return x.end(context.WithoutCancel(ctx), ws, runID, origin, reason)
 	}
-	return x.end(context.WithoutCancel(ctx), ws, runID, origin, reason)
+	ctx, release := x.within(ctx)
+	defer release()
+	_, err = x.await(ctx, ws, runID, func(doc run.Run) bool { return doc.Status.Ended() }) // its worker ends it
+	return err
+}
+
+// within returns a context that ends with the executor too.
+func (x *Executor) within(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	x.mu.Lock()
+	base := x.base
+	x.mu.Unlock()
+	if base == nil {
+		return ctx, cancel
+	}
+	release := context.AfterFunc(base, cancel)
+	return ctx, func() { release(); cancel() }
 }
 
 // end records the end of a run that no worker has.

@@ -237,8 +237,9 @@ func (r *ride) refuse(ctx context.Context, t task, err error) error {
 	}
 	switch fault.KindOf(err) {
 	case fault.Denied, fault.Waiting, fault.Invalid, fault.NotFound, fault.Conflict, fault.Exhausted:
+		d := &t.ruling.Decision
 		t.ruling.Action = t.action
-		t.ruling.Decision = policy.Decision{Outcome: policy.Deny, ReasonCode: fault.CodeOf(err), Reason: message(err), Suggestion: suggestion(err)}
+		d.Outcome, d.ReasonCode, d.Reason, d.Suggestion, d.Policies = policy.Deny, fault.CodeOf(err), message(err), suggestion(err), nil
 		return r.conclude(ctx, t, denial(t))
 	}
 	return err

@@ -115,30 +115,35 @@ func (x *Executor) Wait(ctx context.Context, ws id.Workspace, runID id.Run) (run
 
 // WaitPast is Wait for one who has just answered a question of the run: that it still stands there waiting for this answer is not enough.
 func (x *Executor) WaitPast(ctx context.Context, ws id.Workspace, runID id.Run, answered id.Approval) (run.Run, error) {
-	rest := func(doc run.Run) bool {
+	doc, err := x.await(ctx, ws, runID, func(doc run.Run) bool {
 		_, asked := doc.Pending()
 		return doc.Status.Ended() || doc.Status == run.AwaitingApproval && (answered == "" || asked != answered)
+	})
+	if err != nil && ctx.Err() != nil {
+		return x.Find(context.WithoutCancel(ctx), ws, runID)
 	}
+	return doc, err
+}
+
+// await returns the run when enough says so, or the error of ctx or of the log.
+func (x *Executor) await(ctx context.Context, ws id.Workspace, runID id.Run, enough func(run.Run) bool) (run.Run, error) {
 	head, err := x.Log.Head(ctx, ws)
 	if err != nil {
 		return run.Run{}, err
 	}
 	doc, err := x.Find(ctx, ws, runID)
-	if err != nil || rest(doc) {
+	if err != nil || enough(doc) {
 		return doc, err
 	}
 	for _, err := range journal.Tail(ctx, x.Log, journal.Query{Workspace: ws, From: head + 1, Run: runID}) {
 		if err != nil {
-			if ctx.Err() != nil {
-				return x.Find(context.WithoutCancel(ctx), ws, runID)
-			}
 			return doc, err
 		}
-		if doc, err = x.Find(ctx, ws, runID); err != nil || rest(doc) {
+		if doc, err = x.Find(ctx, ws, runID); err != nil || enough(doc) {
 			return doc, err
 		}
 	}
-	return x.Find(context.WithoutCancel(ctx), ws, runID)
+	return doc, ctx.Err()
 }
 
 // limitsOf returns the bounds of a run's space, for the words of an error.

@@ -117,9 +117,11 @@ func (x *Executor) work(ctx context.Context, q *queue) {
 	for {
 		x.mu.Lock()
 		if len(q.runs) == 0 || ctx.Err() != nil {
+			rest := q.runs
 			delete(x.queues, q.space)
-			close(q.gone)
 			x.mu.Unlock()
+			x.leave(ctx, rest)
+			close(q.gone)
 			return
 		}
 		head := q.runs[0]
@@ -137,6 +139,19 @@ func (x *Executor) work(ctx context.Context, q *queue) {
 			case <-q.wake:
 			case <-ctx.Done():
 			}
+		}
+	}
+}
+
+// leave records what was cancelled and not recorded before the executor ended. The other runs wait for the next start.
+func (x *Executor) leave(ctx context.Context, rest []*entry) {
+	for _, e := range rest {
+		c := x.cancelled(e)
+		if c == nil {
+			continue
+		}
+		if err := x.end(context.WithoutCancel(ctx), e.workspace, e.run, c.origin, c.reason); err != nil {
+			x.Logger.Error("the end of a cancelled run cannot be recorded", "run", e.run, "error", err)
 		}
 	}
 }

@@ -78,7 +78,7 @@ func (r *ride) conclude(ctx context.Context, t task, result run.Result) error {
 		return err
 	}
 	drafts := []event.Draft{draft}
-	if result.Type == run.ResPolicyDenied {
+	if result.Type == run.ResPolicyDenied && !t.ruling.Decision.Action.IsZero() { // what has no canonical form has no hash to be found by
 		drafts = append(drafts, policy.RefusedDraft(r.origin, t.ruling))
 	}
 	if err := r.append(ctx, drafts...); err != nil {

@@ -1,0 +1,77 @@
+package testkit
+
+import (
+	"context"
+	"sync"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/kernel/journal"
+)
+
+// Tap is a journal as one daemon has it: when the daemon is dead nothing of it reaches the log any more. It can be told to die after an
+// append, which is what a crash between two events is.
+type Tap struct {
+	journal.Journal
+
+	mu    sync.Mutex
+	dead  bool
+	death func(event.Receipt) Death // nil for a daemon that lives on
+	gone  chan struct{}             // closed at death
+}
+
+// Death says whether a daemon dies at an append.
+type Death int
+
+// The deaths. Survive is none.
+const (
+	Survive     Death = iota
+	Recorded          // the append is recorded, and its caller still learns of it
+	Unconfirmed       // the append is recorded, and its caller never learns of it
+)
+
+func newTap(log journal.Journal) *Tap { return &Tap{Journal: log, gone: make(chan struct{})} }
+
+// Append implements journal.Journal. Appends of one daemon come one after the other here, so that its death has a place among them.
+func (t *Tap) Append(ctx context.Context, b event.Batch) (event.Receipt, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.dead {
+		return event.Receipt{}, journal.ErrClosed
+	}
+	receipt, err := t.Journal.Append(ctx, b)
+	if err != nil || receipt.Replayed || t.death == nil {
+		return receipt, err
+	}
+	switch t.death(receipt) {
+	case Recorded:
+		t.kill()
+	case Unconfirmed:
+		t.kill()
+		return event.Receipt{}, journal.ErrClosed
+	}
+	return receipt, nil
+}
+
+// DieAt makes the daemon die at the append for which death says so.
+func (t *Tap) DieAt(death func(event.Receipt) Death) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.death = death
+}
+
+// Die makes the daemon die now.
+func (t *Tap) Die() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.kill()
+}
+
+// Gone is closed when the daemon is dead.
+func (t *Tap) Gone() <-chan struct{} { return t.gone }
+
+func (t *Tap) kill() {
+	if !t.dead {
+		t.dead = true
+		close(t.gone)
+	}
+}

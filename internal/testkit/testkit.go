@@ -1,0 +1,220 @@
+// Package testkit is a daemon's services for tests: real ones, over memory or real drivers, that can be restarted and can crash.
+package testkit
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"agentbox/internal/app"
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/driver/cedar"
+	"agentbox/internal/driver/disk"
+	"agentbox/internal/driver/memory"
+	"agentbox/internal/driver/namespace"
+	"agentbox/internal/driver/sqlite"
+	"agentbox/internal/kernel/blob"
+	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/livestream"
+	"agentbox/internal/kernel/projection"
+	"agentbox/internal/service/executor"
+	"agentbox/internal/service/gate"
+	"agentbox/internal/service/keeper"
+)
+
+// WS is the workspace of the tests.
+const WS = id.DefaultWorkspace
+
+// Options are what a stack is made of. The zero Options, but for Program, are a stack in memory.
+type Options struct {
+	Program   []byte       // the init's program; see package inittest
+	SQLite    bool         // the log, contents and frames on disk instead of in memory
+	MaxSpaces int          // 0 means 100
+	MaxLimits space.Limits // the zero value means four times the defaults
+	Sources   []string     // folders from which spaces may be filled
+	Idle      bool         // the executor is not run: who tests it does
+}
+
+// Stack is the services of one daemon after the other, over the same log and files.
+type Stack struct {
+	T       testing.TB
+	Options Options
+	Dir     string
+	Clock   *Clock
+	IDs     *id.Source
+	Owner   id.Principal
+	Origin  event.Origin // the owner's
+
+	Log    *Tap // of the daemon that lives
+	Docs   projection.Store
+	Blobs  blob.Store
+	Live   livestream.Store
+	Store  *disk.Spaces
+	Tier   *namespace.Tier
+	Gate   *gate.Gate
+	Keeper *keeper.Keeper
+	Runs   *executor.Executor
+
+	base  journal.Journal // below the tap
+	owner string          // of the tier
+	first int             // host uid
+	stop  func()          // ends the executor and waits for it
+}
+
+// Open opens a stack and closes it when the test ends.
+func Open(t testing.TB, o Options) *Stack {
+	t.Helper()
+	if o.MaxSpaces == 0 {
+		o.MaxSpaces = 100
+	}
+	if o.MaxLimits == (space.Limits{}) {
+		o.MaxLimits = most()
+	}
+	clock := &Clock{}
+	n := stacks.Add(1)
+	s := &Stack{
+		T: t, Options: o, Dir: t.TempDir(), Clock: clock, IDs: id.NewSource(clock.Now, rand.Reader),
+		owner: fmt.Sprintf("kit%dx%d", os.Getpid(), n),
+	}
+	if os.Geteuid() == 0 {
+		s.first = 500_000_000 + (os.Getpid()%10_000)*100_000 + int(n%10)*10_000
+	}
+	s.open()
+	t.Cleanup(s.Close)
+	return s
+}
+
+// stacks counts the stacks of a process, so that no two of them share a host uid or a control group.
+var stacks atomic.Int64
+
+func most() space.Limits {
+	l := space.DefaultLimits()
+	return space.Limits{
+		MemoryBytes: 4 * l.MemoryBytes, CPUMillis: 4 * l.CPUMillis, Pids: 4 * l.Pids, DiskBytes: 4 * l.DiskBytes,
+		FileBytes: 4 * l.FileBytes, OutputBytes: 4 * l.OutputBytes, OpenFiles: 4 * l.OpenFiles, TmpBytes: 4 * l.TmpBytes,
+	}
+}
+
+func (s *Stack) open() {
+	s.T.Helper()
+	ctx := context.Background()
+	logger := slog.New(slog.NewTextHandler(s.T.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	s.drivers(ctx)
+	s.Log = newTap(s.base)
+	var err error
+	s.Gate, err = gate.New(gate.Parts{
+		Log: s.Log, Docs: s.Docs, Evaluator: cedar.New(), Clock: s.Clock, IDs: s.IDs, Entropy: rand.Reader, System: app.System,
+	})
+	s.must(err)
+	s.Keeper = keeper.New(keeper.Parts{
+		Log: s.Log, Docs: s.Docs, Gate: s.Gate, Library: s.Gate, Store: s.Store, Tiers: []space.Tier{s.Tier}, Clock: s.Clock, IDs: s.IDs,
+		Logger: logger, MaxSpaces: s.Options.MaxSpaces, MaxLimits: s.Options.MaxLimits, FirstUID: s.first, System: app.System,
+	})
+	s.Runs = executor.New(executor.Parts{
+		Log: s.Log, Docs: s.Docs, Blobs: s.Blobs, Live: s.Live, Gate: s.Gate, Agents: s.Gate, Spaces: s.Keeper, Bundles: s.Gate,
+		Clock: s.Clock, IDs: s.IDs, Logger: logger,
+	})
+	s.Keeper.SetOccupants(s.Runs)
+	s.Gate.OnHalt(s.Runs.Halt)
+	s.Owner, err = s.Gate.Owner(ctx, WS, "owner")
+	s.must(err)
+	s.Origin = event.Origin{Principal: s.Owner}
+	s.must(s.Keeper.Recover(ctx))
+	if !s.Options.Idle {
+		s.Run()
+	}
+}
+
+// Run runs the executor until the daemon ends.
+func (s *Stack) Run() {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Runs.Run(ctx) }()
+	s.stop = func() {
+		cancel()
+		if err := <-ended; err != nil {
+			s.T.Errorf("the executor ended with %v", err)
+		}
+		s.stop = nil
+	}
+}
+
+// drivers opens what outlives a daemon: on disk anew, in memory once.
+func (s *Stack) drivers(ctx context.Context) {
+	s.T.Helper()
+	var err error
+	switch {
+	case s.Options.SQLite:
+		log, err := sqlite.Open(ctx, sqlite.Options{
+			Path: filepath.Join(s.Dir, "log.db"), Definitions: app.Definitions(), Clock: s.Clock, IDs: s.IDs, Entropy: rand.Reader,
+		})
+		s.must(err)
+		s.base, s.Docs = log, log
+		s.Blobs, err = disk.OpenBlobs(ctx, filepath.Join(s.Dir, "blobs"), rand.Reader)
+		s.must(err)
+		s.Live, err = disk.OpenFrames(filepath.Join(s.Dir, "live"), s.Clock, 64<<20)
+		s.must(err)
+	case s.base == nil:
+		log, err := memory.NewJournal(app.Definitions(), s.Clock, s.IDs, rand.Reader)
+		s.must(err)
+		s.base, s.Docs, s.Blobs, s.Live = log, log, memory.NewBlobs(), memory.NewLivestreams(s.Clock)
+	}
+	s.Store, err = disk.OpenSpaces(ctx, filepath.Join(s.Dir, "spaces"), rand.Reader, s.Options.Sources...)
+	s.must(err)
+	s.Tier, err = namespace.New(namespace.Options{Program: s.Options.Program, Root: namespace.HostRoot, Owner: s.owner, Clock: s.Clock})
+	s.must(err)
+}
+
+// Restart ends the daemon as a signal would, and starts the next one on the same log and files.
+func (s *Stack) Restart() {
+	s.T.Helper()
+	s.end()
+	s.open()
+}
+
+// Crash ends the daemon as a power failure would: nothing that it still tries reaches the log. Then it starts the next one.
+func (s *Stack) Crash() {
+	s.T.Helper()
+	s.Log.Die()
+	s.end()
+	s.open()
+}
+
+// Close ends the daemon.
+func (s *Stack) Close() {
+	s.T.Helper()
+	s.end()
+	if log, ok := s.base.(*memory.Journal); ok {
+		s.must(log.Close())
+	}
+}
+
+func (s *Stack) end() {
+	s.T.Helper()
+	if s.stop != nil {
+		s.stop()
+	}
+	if err := s.Keeper.Close(); err != nil {
+		s.T.Errorf("close the spaces: %v", err)
+	}
+	if err := s.Tier.Close(); err != nil {
+		s.T.Errorf("close the tier: %v", err)
+	}
+	if log, ok := s.base.(*sqlite.Journal); ok {
+		s.must(log.Close())
+	}
+}
+
+func (s *Stack) must(err error) {
+	s.T.Helper()
+	if err != nil {
+		s.T.Fatal(err)
+	}
+}

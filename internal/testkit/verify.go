@@ -1,0 +1,88 @@
+package testkit
+
+import (
+	"agentbox/internal/app"
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/kernel/journal"
+	"agentbox/internal/service/auditor"
+)
+
+// Verify checks what holds whatever happened: the log is intact, the documents are what it says, and every run obeys the rules of runs.
+func (s *Stack) Verify() {
+	s.T.Helper()
+	ctx := s.Context()
+	report, err := auditor.Verify(ctx, s.Log, WS)
+	s.must(err)
+	if !report.OK {
+		s.T.Errorf("the log is damaged: %+v", report.Findings)
+	}
+	documents, err := auditor.VerifyProjections(ctx, s.Log, s.Docs, app.Definitions(), WS)
+	s.must(err)
+	if !documents.OK {
+		s.T.Errorf("documents are not what the log says: %+v", documents.Findings)
+	}
+	for r, events := range byRun(s.Events(0)) {
+		s.verify(r, events)
+	}
+}
+
+// VerifyRun checks that a run obeys the rules of runs.
+func (s *Stack) VerifyRun(r id.Run) {
+	s.T.Helper()
+	events, err := s.Log.Read(s.Context(), journal.Query{Workspace: WS, Run: r, Limit: journal.MaxRead})
+	s.must(err)
+	s.verify(r, byRun(events)[r])
+}
+
+func byRun(all []event.Event) map[id.Run][]event.Event {
+	runs := map[id.Run][]event.Event{}
+	for _, e := range all {
+		if e.Run != "" && run.Touches(e) {
+			runs[e.Run] = append(runs[e.Run], e)
+		}
+	}
+	return runs
+}
+
+// verify holds the events of one run against the rules: one result for each operation, in order; one intent before each effect; nothing
+// behind the end; nothing left under way at the end.
+func (s *Stack) verify(r id.Run, events []event.Event) {
+	s.T.Helper()
+	next, begun, ended := 0, -1, ""
+	for _, e := range events {
+		if ended != "" {
+			s.T.Errorf("%s: %s comes behind %s", r, e.Type, ended)
+		}
+		switch e.Type {
+		case run.EventInvoked:
+			d, err := event.Decode[run.Invoked](e)
+			s.must(err)
+			if begun >= 0 || d.Index != next {
+				s.T.Errorf("%s: operation %d is begun; %d is next, %d under way", r, d.Index, next, begun)
+			}
+			begun = d.Index
+		case run.EventSucceeded, run.EventErred, run.EventUnknown:
+			d, err := event.Decode[run.Ended](e)
+			s.must(err)
+			effect := d.Tool != run.OpMessage && d.Tool != run.OpReadFile
+			if d.Index != next {
+				s.T.Errorf("%s: operation %d has a result; %d is next", r, d.Index, next)
+			}
+			if (e.Type == run.EventUnknown || effect && e.Type == run.EventSucceeded) && begun != d.Index {
+				s.T.Errorf("%s: operation %d has the result %s without an intent", r, d.Index, e.Type)
+			}
+			next, begun = d.Index+1, -1
+		case run.EventCompleted, run.EventFailed, run.EventCancelled:
+			ended = e.Type
+			if begun >= 0 {
+				s.T.Errorf("%s: %s leaves operation %d under way", r, e.Type, begun)
+			}
+		}
+	}
+	doc := s.Find(r)
+	if ended == run.EventCompleted && next != len(doc.Operations) {
+		s.T.Errorf("%s: completed after %d of %d operations", r, next, len(doc.Operations))
+	}
+}
