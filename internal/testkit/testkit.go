@@ -17,6 +17,7 @@ import (
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/cedar"
 	"agentbox/internal/driver/disk"
+	"agentbox/internal/driver/disk/frames"
 	"agentbox/internal/driver/memory"
 	"agentbox/internal/driver/namespace"
 	"agentbox/internal/driver/sqlite"
@@ -159,7 +160,7 @@ func (s *Stack) drivers(ctx context.Context) {
 		s.base, s.Docs = log, log
 		s.Blobs, err = disk.OpenBlobs(ctx, filepath.Join(s.Dir, "blobs"), rand.Reader)
 		s.must(err)
-		s.Live, err = disk.OpenFrames(filepath.Join(s.Dir, "live"), s.Clock, 64<<20)
+		s.Live, err = frames.Open(filepath.Join(s.Dir, "live"), s.Clock, 64<<20)
 		s.must(err)
 	case s.base == nil:
 		log, err := memory.NewJournal(app.Definitions(), s.Clock, s.IDs, rand.Reader)
