@@ -4,11 +4,10 @@ package testkit
 import (
 	"context"
 	"crypto/rand"
-	"fmt"
+	"encoding/binary"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"testing"
 
 	"agentbox/internal/app"
@@ -79,21 +78,18 @@ func Open(t testing.TB, o Options) *Stack {
 		o.MaxLimits = most()
 	}
 	clock := &Clock{}
-	n := stacks.Add(1)
+	dir := t.TempDir()
+	own := event.DigestOf([]byte(dir)) // no two stacks share a host uid or a control group
 	s := &Stack{
-		T: t, Options: o, Dir: t.TempDir(), Clock: clock, IDs: id.NewSource(clock.Now, rand.Reader),
-		owner: fmt.Sprintf("kit%dx%d", os.Getpid(), n),
+		T: t, Options: o, Dir: dir, Clock: clock, IDs: id.NewSource(clock.Now, rand.Reader), owner: "kit" + own.Hex()[:12],
 	}
 	if os.Geteuid() == 0 {
-		s.first = 500_000_000 + (os.Getpid()%10_000)*100_000 + int(n%10)*10_000
+		s.first = 500_000_000 + int(binary.BigEndian.Uint32(own[:])%100_000)*10_000
 	}
 	s.open()
 	t.Cleanup(s.Close)
 	return s
 }
-
-// stacks counts the stacks of a process, so that no two of them share a host uid or a control group.
-var stacks atomic.Int64
 
 func most() space.Limits {
 	l := space.DefaultLimits()
