@@ -294,6 +294,41 @@ func TestAnIntentIsAlwaysRecorded(t *testing.T) {
 	}
 }
 
+func TestWithdrawnQuestionsStayUnanswered(t *testing.T) {
+	ctx := context.Background()
+	h := build(t, nil)
+	r, q := h.asked(h.shell("standard", "rm -r scratch"))
+	if _, err := h.Withdraw(ctx, h.origin(h.owner), q.ID, "the run was cancelled", h.intent(r.Action)); err != nil {
+		t.Fatal(err)
+	}
+	if n := h.count("approval.withdrawn"); n != 1 {
+		t.Errorf("got %d, want the withdrawal in the log", n)
+	}
+	if _, err := h.Decide(ctx, h.origin(h.owner), ws, q.ID, policy.Answer{Decision: policy.Approve}); !errors.Is(err, policy.ErrApprovalWithdrawn) {
+		t.Errorf("decide: got %v", err)
+	}
+	if err := begin(h, r, q.ID); !errors.Is(err, policy.ErrApprovalWithdrawn) {
+		t.Errorf("begin: got %v", err)
+	}
+	_, answered := h.asked(h.shell("standard", "rm -r other"))
+	h.approve(answered, h.owner)
+	if _, err := h.Withdraw(ctx, h.origin(h.owner), answered.ID, "late", h.intent(r.Action)); err != nil {
+		t.Fatal(err)
+	}
+	if doc, err := h.Approval(ctx, ws, answered.ID); err != nil || doc.Status != policy.Approved {
+		t.Errorf("an answer was taken back: %s, %v", doc.Status, err)
+	}
+}
+
+func TestACommandWithoutArgumentsIsNotBegun(t *testing.T) {
+	h := build(t, nil)
+	a := h.shell("standard", "ls")
+	a.Argv = nil
+	if err := begin(h, h.judge(a), ""); fault.CodeOf(err) != policy.ReasonActionInvalid {
+		t.Errorf("got %v, want a refusal", err)
+	}
+}
+
 func TestOpenQuestionsAreBounded(t *testing.T) {
 	h := build(t, nil)
 	a := h.shell("standard", "rm -r scratch")

@@ -42,6 +42,9 @@ func (g *Gate) Begin(ctx context.Context, r policy.Ruling, approval id.Approval,
 	if err := belongs(intent, r.Action.Workspace); err != nil {
 		return policy.Permit{}, event.Receipt{}, err
 	}
+	if r.Action.Type == policy.ShellExec && len(r.Action.Argv) == 0 {
+		return policy.Permit{}, event.Receipt{}, fault.New(fault.Internal, policy.ReasonActionInvalid, "the action says no argument vector, so nothing could run")
+	}
 	for try := 1; ; try++ {
 		permit, receipt, err := g.begin(ctx, r, approval, intent)
 		if err == nil || !errors.Is(err, journal.ErrConflict) || try == tries {

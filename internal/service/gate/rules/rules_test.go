@@ -2,6 +2,7 @@ package rules_test
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -242,6 +243,31 @@ deny:
 		v, err := e.Evaluate(b, c.facts)
 		if err != nil || v.Outcome != c.want {
 			t.Errorf("%s: got %s %v, %v, want %s", c.name, v.Outcome, v.Rules, err, c.want)
+		}
+	}
+}
+
+// TestTheGuideIsTrue holds docs/POLICY.md to the code: its example compiles, and it explains every trait and every key.
+func TestTheGuideIsTrue(t *testing.T) {
+	raw, err := os.ReadFile("../../../../docs/POLICY.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, ok := strings.Cut(string(raw), "```yaml\n")
+	example, _, closed := strings.Cut(rest, "```")
+	if !ok || !closed {
+		t.Fatal("the guide has no example")
+	}
+	b, err := rules.FromYAML([]byte(example))
+	if err != nil {
+		t.Fatalf("the example: %v", err)
+	}
+	if err := cedar.New().Validate(b); err != nil {
+		t.Errorf("the example: %v", err)
+	}
+	for _, trait := range rules.Traits() {
+		if !strings.Contains(string(raw), "| `"+trait+"` |") {
+			t.Errorf("the guide does not explain the trait %s", trait)
 		}
 	}
 }

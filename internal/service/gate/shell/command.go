@@ -161,6 +161,8 @@ func (r *reader) effects(c *Command, rest []arg, in *stdin, depth int) (inner []
 				r.dirs = append(r.dirs, strings.TrimPrefix(path.Join("/", r.cwd, a.text), "/"))
 			}
 		}
+	case "test", "[":
+		r.arith = true
 	case "rm", "unlink", "shred":
 		r.removes(c, rest)
 	case "find":

@@ -100,7 +100,7 @@ func ReadScript(script string, dialect Dialect, cwd string) (Reading, error) {
 
 // ReadArgv reads an argument vector. Where it is a shell with -c it reads the script, else it is one simple command.
 func ReadArgv(argv []string, cwd string) (Reading, error) {
-	if len(argv) == 3 && argv[1] == "-c" {
+	if len(argv) == 3 && argv[1] == "-c" && (!strings.Contains(argv[0], "/") || system[path.Dir(argv[0])]) {
 		switch path.Base(argv[0]) {
 		case "bash":
 			return ReadScript(argv[2], Bash, cwd)
@@ -203,7 +203,9 @@ func (r *reader) script(script string, dialect Dialect, depth int) error {
 		if err != nil || sameShape(file, other) {
 			return nil //nolint:nilerr // what Bash cannot parse, Bash does not run
 		}
-		return r.file(other, depth)
+		err = r.file(other, depth)
+		r.exact = false // it means two things
+		return err
 	}
 	file, err := parse(script, syntax.LangBash)
 	if err != nil {

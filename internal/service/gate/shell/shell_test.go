@@ -109,6 +109,7 @@ func TestReading(t *testing.T) {
 		{"xargs $x", "xargs <unresolved> | doubt:what xargs runs is only known when it runs"},
 		{"find . $x", "find . <unresolved> | arg<. | doubt:what find runs is only known when it runs"},
 		{"x='a[$(id)]'; echo $((x))", "echo | doubt:arithmetic over text that holds a substitution"},
+		{"test -v 'a[$(id)]'", "test -v a[$(id)] | doubt:arithmetic over text that holds a substitution"},
 		{"echo ${x@P}", "echo | doubt:${...@...}"},
 		{"a > $x", "a | doubt:a redirection into a file that is not known"},
 
@@ -310,6 +311,7 @@ func TestArgumentVectors(t *testing.T) {
 		{[]string{"bash", "x.sh"}, "bash x.sh <interpreter,runs_file> | unsealed:x.sh"},
 		{[]string{"bash", "-x", "-c", "sudo a"}, "sudo a <privilege> | a | bash -x -c sudo a <inline_code,interpreter>"},
 		{[]string{"echo", "$(sudo)"}, "echo $(sudo)"},
+		{[]string{"./bash", "-c", "a"}, "a | bash -c a <by_path,inline_code,interpreter,own_program> | unsealed:bash"},
 	} {
 		r, err := shell.ReadArgv(c.argv, "")
 		if err != nil {
