@@ -35,7 +35,7 @@ func (j *Journal) commit() {
 }
 
 func (j *Journal) nextGroup() (*group, bool) {
-	for {
+	for tidied := false; ; tidied = true {
 		select {
 		case g, ok := <-j.groups:
 			return g, ok
@@ -43,7 +43,7 @@ func (j *Journal) nextGroup() (*group, bool) {
 		}
 		var quiet <-chan time.Time
 		release := func() {}
-		if j.wal.pages >= walTidy {
+		if !tidied && j.wal.waiting() >= walTidy {
 			quiet, release = j.options.Clock.NewTimer(walQuiet)
 		}
 		select {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -97,6 +98,14 @@ func OpenReadOnly(ctx context.Context, o Options) (*Journal, error) {
 }
 
 func (j *Journal) open(ctx context.Context) error {
+	// The write-ahead log gets the mode of this file; what events hold is nobody else's business.
+	file, err := os.OpenFile(j.options.Path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("open the log: %w", err)
+	}
+	if err := file.Close(); err != nil {
+		return fmt.Errorf("open the log: %w", err)
+	}
 	conn, err := j.connect(sqlite3.OPEN_READWRITE | sqlite3.OPEN_CREATE)
 	if err != nil {
 		return err
@@ -167,7 +176,7 @@ func (j *Journal) openReadOnly(ctx context.Context) error {
 // connect opens one connection to the log.
 func (j *Journal) connect(flags sqlite3.OpenFlag) (*sqlite3.Conn, error) {
 	name := "file:" + (&url.URL{Path: j.options.Path}).EscapedPath()
-	name += "?vfs=" + url.QueryEscape(layer(j.options.VFS))
+	name += "?modeof=" + url.QueryEscape(j.options.Path) + "&vfs=" + url.QueryEscape(layer(j.options.VFS))
 	conn, err := sqlite3.OpenFlags(name, flags|sqlite3.OPEN_URI|sqlite3.OPEN_EXRESCODE)
 	if err != nil {
 		return nil, fmt.Errorf("open the log: %w", err)

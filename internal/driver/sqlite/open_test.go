@@ -157,6 +157,62 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
+// Somebody outside who reads an old state for long stops nobody: the write-ahead log grows until he is gone, then begins anew.
+func TestReaderOutside(t *testing.T) {
+	path := filled(t)
+	log := open(t, path)
+	look, err := sqlite.OpenReadOnly(t.Context(), options(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	large := func(n int) {
+		t.Helper()
+		for range n {
+			if _, err := log.Append(t.Context(), journaltest.Batch(journaltest.Draft(strings.Repeat("x", 15<<20)))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	size := func() int64 {
+		t.Helper()
+		stat, err := os.Stat(path + "-wal")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return stat.Size()
+	}
+	large(7)
+	if n := size(); n < 100<<20 {
+		t.Errorf("the log has %d bytes, want more than 100 MiB: the reader holds it back", n)
+	}
+	if n, err := look.Head(t.Context(), journaltest.Workspace); n != 10 || err != nil {
+		t.Errorf("the reader sees %d events, %v, want 10", n, err)
+	}
+	if err := look.Close(); err != nil {
+		t.Fatal(err)
+	}
+	large(5)
+	if n := size(); n > 100<<20 {
+		t.Errorf("the log has %d bytes, want at most 100 MiB after it has begun anew", n)
+	}
+	if err := journaltest.CheckChains(t.Context(), log, journaltest.Workspace); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNobodyElseReadsTheFiles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log.db")
+	log := open(t, path)
+	if _, err := log.Append(t.Context(), journaltest.Batch(journaltest.Draft("x"))); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{path, path + "-wal"} {
+		if stat, err := os.Stat(name); err != nil || stat.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v, want mode 0600", filepath.Base(name), stat.Mode(), err)
+		}
+	}
+}
+
 // The log is append-only for whoever opens the file.
 func TestAppendOnly(t *testing.T) {
 	path := filled(t)

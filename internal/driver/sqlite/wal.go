@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"errors"
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
@@ -17,8 +18,8 @@ const (
 
 // walState is what the committer knows of the write-ahead log.
 type walState struct {
-	pages int // in the log, not yet all in the database
-	moved int // pages at the last checkpoint; fewer since means that the log began anew
+	pages int // in the log
+	moved int // of them into the database, by the last checkpoint
 }
 
 func (s *walState) hook(conn *sqlite3.Conn) {
@@ -28,37 +29,40 @@ func (s *walState) hook(conn *sqlite3.Conn) {
 	})
 }
 
+// waiting returns how many pages are not moved yet.
+func (s *walState) waiting() int {
+	if s.pages < s.moved {
+		s.moved = 0 // the log has begun anew since
+	}
+	return s.pages - s.moved
+}
+
 // afterGroup keeps the log short while appends come without a pause.
 func (s *walState) afterGroup(j *Journal) {
-	if s.pages < s.moved {
-		s.moved = 0
-	}
-	switch {
-	case s.pages >= walHard:
-		s.checkpoint(j, true)
-	case s.pages-s.moved >= walSoft:
-		s.checkpoint(j, false)
+	if s.waiting() >= walSoft {
+		s.checkpoint(j, s.pages >= walHard)
 	}
 }
 
-// checkpoint moves pages into the database. Wherever readers hold some back and readersOut is false, it moves what it can.
+// checkpoint moves pages into the database, those that no reader holds back. When all are moved the next commit begins the log anew, unless
+// somebody reads it then. A reader outside of this process is never waited for: the log grows until it is gone.
 func (s *walState) checkpoint(j *Journal, readersOut bool) {
 	if j.failed.Load() != nil {
 		return
 	}
-	mode := sqlite3.CHECKPOINT_PASSIVE
 	if readersOut {
 		j.reads.Lock()
 		defer j.reads.Unlock()
-		mode = sqlite3.CHECKPOINT_RESTART
 	}
-	logged, moved, err := j.w.conn.WALCheckpoint("main", mode)
+	_, moved, err := j.w.conn.WALCheckpoint("main", sqlite3.CHECKPOINT_PASSIVE)
+	if errors.Is(err, sqlite3.BUSY) {
+		// Somebody else moves pages, or holds some back. What is there is as durable as before; it is tried again after as many pages.
+		s.moved = s.pages
+		return
+	}
 	if err != nil {
 		_ = j.fail(err)
 		return
 	}
-	s.moved = moved
-	if moved == logged {
-		s.pages, s.moved = 0, 0 // the next commit begins the log anew
-	}
+	s.moved = max(moved, s.pages-walSoft/2) // what readers hold back is tried again soon, not after every commit
 }

@@ -224,8 +224,12 @@ func CheckChains(ctx context.Context, l journal.Journal, ws id.Workspace) error 
 			break
 		}
 	}
-	if n, err := l.Head(ctx, ws); err != nil || n != next-1 {
-		return fmt.Errorf("the head is %d (%v), want %d", n, err, next-1)
+	n, err := l.Head(ctx, ws)
+	if err != nil {
+		return err
+	}
+	if n != next-1 {
+		return fmt.Errorf("the head is %d, want %d", n, next-1)
 	}
 	streams, err := l.Streams(ctx, ws)
 	if err != nil {

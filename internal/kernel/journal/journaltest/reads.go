@@ -40,8 +40,8 @@ func queries(t *testing.T, d Driver) {
 				for _, entity := range [][2]string{{}, {"note", "e1"}, {"not", "ee1"}, {"notee1", "x"}} {
 					for _, types := range [][]string{nil, {"note.read"}, {"note.written", "note.shredded.badly"}, {"none.such"}} {
 						q := journal.Query{Workspace: Workspace, Stream: stream, Run: run, Correlation: cor, EntityType: entity[0], EntityID: entity[1], Types: types}
-						for _, bounds := range [][2]uint64{{0, 0}, {1, 0}, {7, 0}, {5, 16}, {9, 9}, {9, 10}, {61, 0}, {1 << 62, 0}, {0, 1 << 63}} {
-							for _, limit := range []int{1, 4, 1000} {
+						for _, bounds := range [][2]uint64{{0, 0}, {7, 0}, {5, 16}, {9, 9}, {61, 0}, {1 << 62, 1 << 63}} {
+							for _, limit := range []int{4, 1000} {
 								for _, last := range []bool{false, true} {
 									q.From, q.Before, q.Limit, q.Last = bounds[0], bounds[1], limit, last
 									compare(t, l, all, q)
