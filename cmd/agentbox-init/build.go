@@ -10,7 +10,6 @@ import (
 	"syscall"
 	"unsafe"
 
-	"github.com/landlock-lsm/go-landlock/landlock"
 	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 
@@ -22,8 +21,10 @@ import (
 func build(s *spaceinit.Setup) (spaceinit.Ready, error) {
 	ready := spaceinit.Ready{Version: spaceinit.Version}
 	unix.Umask(0)
-	for i := range s.Mounts {
-		unix.CloseOnExec(int(s.Mounts[i].FD))
+	for _, m := range s.Mounts {
+		if m.FD >= 0 {
+			unix.CloseOnExec(int(m.FD))
+		}
 	}
 	if s.Namespace {
 		// The limit belongs to this user namespace, not to the host: no process in it can make another one, whatever its flags.
@@ -52,7 +53,7 @@ func build(s *spaceinit.Setup) (spaceinit.Ready, error) {
 	if s.Landlock {
 		abi, err := ll.LandlockGetABIVersion()
 		if err == nil && abi > 1 { // version 1 cannot allow renaming between folders
-			if err := confine(s.Writable); err != nil {
+			if err := confine(s.Writable, abi); err != nil {
 				return ready, fmt.Errorf("apply Landlock: %w", err)
 			}
 			ready.Landlock = uint32(abi)
@@ -121,6 +122,12 @@ func plant(s *spaceinit.Setup) error {
 		if err := os.Mkdir(f, 0o700); err != nil {
 			return err
 		}
+	}
+	if err := unix.Mkdir(void, 0o555); err != nil {
+		return err
+	}
+	if err := unix.Mount("tmpfs", void, "tmpfs", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "size=4k,nr_inodes=1,mode=0555"); err != nil {
+		return err
 	}
 	for _, target := range s.Masks {
 		if err := mask(target); err != nil {
@@ -199,7 +206,10 @@ func makeTarget(m spaceinit.Mount) error {
 	return err
 }
 
-// mask hides a file behind the null device and a directory behind an empty one, where they exist.
+// void is an empty folder that nothing can be written to.
+const void = "void"
+
+// mask hides a file behind the null device and a folder behind the empty one, where they exist.
 func mask(target string) error {
 	var st unix.Stat_t
 	if err := unix.Lstat(target, &st); err != nil {
@@ -207,13 +217,9 @@ func mask(target string) error {
 	}
 	source := path.Join("dev", "null")
 	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
-		source = "void"
+		source = void
 	}
-	if err := unix.Mount(source, target, "", unix.MS_BIND, ""); err != nil {
-		return err
-	}
-	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOEXEC}
-	return unix.MountSetattr(unix.AT_FDCWD, target, 0, &attr)
+	return unix.Mount(source, target, "", unix.MS_BIND, "")
 }
 
 // loopbackUp brings lo up; a new network namespace has nothing else.
@@ -249,27 +255,56 @@ func dropPrivileges() error {
 	return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 }
 
-// confine lets this process and its children write only to what is named, and reach no abstract socket outside.
-func confine(writable []string) error {
-	rules := []landlock.Rule{landlock.RODirs("/")}
-	for _, w := range writable {
-		var st unix.Stat_t
-		if err := unix.Stat(w, &st); err != nil {
-			return fmt.Errorf("%s: %w", w, err)
-		}
-		if st.Mode&unix.S_IFMT == unix.S_IFDIR {
-			rules = append(rules, landlock.RWDirs(w).WithRefer())
-		} else {
-			rules = append(rules, landlock.RWFiles(w))
-		}
+// confine lets this thread, the one that forks commands, and so its children write only to what is named, and reach no abstract socket
+// outside. The other threads of the init open nothing that a command names.
+func confine(writable []string, abi int) error {
+	const (
+		files    = ll.AccessFSExecute | ll.AccessFSWriteFile | ll.AccessFSReadFile | ll.AccessFSTruncate
+		read     = ll.AccessFSExecute | ll.AccessFSReadFile | ll.AccessFSReadDir
+		version2 = ll.AccessFSRefer<<1 - 1
+		version3 = ll.AccessFSTruncate<<1 - 1
+		version5 = ll.AccessFSIoctlDev<<1 - 1
+	)
+	rules := ll.RulesetAttr{HandledAccessFS: version2}
+	if abi >= 3 {
+		rules.HandledAccessFS = version3
 	}
-	// Everything that version 6 knows but the network, which the empty namespace already closes: programs may serve on loopback.
-	// Nor signals: every thread gets a domain of its own, and this process signals from whichever runs; the process namespace bounds them.
-	config, err := landlock.NewConfig(landlock.AccessFSSet(1<<16-1), landlock.ScopedSet(ll.ScopeAbstractUnixSocket))
+	if abi >= 5 {
+		rules.HandledAccessFS = version5
+	}
+	if abi >= 6 {
+		// Not the network, which the empty namespace closes: programs may serve on loopback. Nor signals, which the process namespace bounds.
+		rules.Scoped = ll.ScopeAbstractUnixSocket
+	}
+	fd, err := ll.LandlockCreateRuleset(&rules, 0)
 	if err != nil {
 		return err
 	}
-	return config.BestEffort().Restrict(rules...)
+	defer func() { _ = unix.Close(fd) }()
+	grant := func(path string, rights uint64) error {
+		parent, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		defer func() { _ = unix.Close(parent) }()
+		var st unix.Stat_t
+		if err := unix.Fstat(parent, &st); err != nil {
+			return err
+		}
+		if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+			rights &= files
+		}
+		return ll.LandlockAddPathBeneathRule(fd, &ll.PathBeneathAttr{AllowedAccess: rights & rules.HandledAccessFS, ParentFd: parent}, 0)
+	}
+	if err := grant("/", read); err != nil {
+		return err
+	}
+	for _, w := range writable {
+		if err := grant(w, version3); err != nil {
+			return err
+		}
+	}
+	return ll.LandlockRestrictSelf(fd, 0)
 }
 
 // filter installs the program for all threads.

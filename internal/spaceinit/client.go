@@ -58,12 +58,17 @@ type piece struct {
 	bytes   []byte
 }
 
-// Connect sends the setup and waits until the init says that the space stands. It owns conn from here on, also when it fails. Ending ctx
-// closes the connection.
-func Connect(ctx context.Context, conn io.ReadWriteCloser, setup *Setup) (*Client, Ready, error) {
+// Send writes the setup. It fits into the buffer of a socket, so it may be sent before the init runs, which then need not wait for it.
+func Send(conn io.Writer, setup *Setup) error {
+	return NewWriter(conn).Write(KindSetup, 0, setup.Encode())
+}
+
+// Connect waits until the init, to which the setup was sent, says that the space stands. It owns conn from here on, also when it fails.
+// Ending ctx closes the connection.
+func Connect(ctx context.Context, conn io.ReadWriteCloser) (*Client, Ready, error) {
 	c := &Client{conn: conn, w: NewWriter(conn), ended: make(chan struct{}), calls: map[uint32]*call{}}
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	ready, frames, err := c.greet(setup)
+	ready, frames, err := c.greet()
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
 	}
@@ -74,10 +79,7 @@ func Connect(ctx context.Context, conn io.ReadWriteCloser, setup *Setup) (*Clien
 	return c, ready, nil
 }
 
-func (c *Client) greet(setup *Setup) (Ready, *Reader, error) {
-	if err := c.w.Write(KindSetup, 0, setup.Encode()); err != nil {
-		return Ready{}, nil, fmt.Errorf("send the setup: %w", err)
-	}
+func (c *Client) greet() (Ready, *Reader, error) {
 	frames := NewReader(bufio.NewReaderSize(c.conn, 2*MaxReply), MaxReply)
 	f, err := frames.Next()
 	if err != nil {

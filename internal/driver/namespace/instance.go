@@ -78,6 +78,9 @@ func (s *instance) launch(ctx context.Context, countProcesses bool) error {
 	if err != nil {
 		return errors.Join(err, closeAll(mounts))
 	}
+	if err := spaceinit.Send(ours, setup); err != nil {
+		return errors.Join(err, closeAll(mounts), theirs.Close(), ours.Close())
+	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return errors.Join(err, closeAll(mounts), theirs.Close(), ours.Close())
@@ -85,7 +88,7 @@ func (s *instance) launch(ctx context.Context, countProcesses bool) error {
 	files := append([]*os.File{null, null, null, theirs}, mounts...)
 	s.process, err = s.tier.starter.start(
 		"/proc/self/fd/"+strconv.Itoa(int(s.tier.program.Fd())), []string{initName, s.tier.owner, string(s.spec.ID)},
-		&os.ProcAttr{Dir: "/", Env: []string{}, Files: files, Sys: s.tier.attributes(s.spec.UID)}, s.group)
+		&os.ProcAttr{Dir: "/", Env: []string{"GOMAXPROCS=4"}, Files: files, Sys: s.tier.attributes(s.spec.UID)}, s.group)
 	err = errors.Join(err, closeAll(files[2:])) // null once
 	if err != nil {
 		if s.process != nil {
@@ -94,7 +97,7 @@ func (s *instance) launch(ctx context.Context, countProcesses bool) error {
 		}
 		return errors.Join(err, ours.Close())
 	}
-	if s.client, s.ready, err = spaceinit.Connect(ctx, ours, setup); err != nil {
+	if s.client, s.ready, err = spaceinit.Connect(ctx, ours); err != nil {
 		err = errors.Join(err, s.process.Kill())
 		_, _ = s.process.Wait()
 		return err

@@ -47,7 +47,7 @@ func (t *Tier) layout(spec space.Spec, countProcesses bool) (s *spaceinit.Setup,
 	const quiet = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
 	s = &spaceinit.Setup{
 		Hostname:  "space",
-		Dirs:      append([]string{"etc", "dev", "var", "void", "run"}, t.root.dirs...),
+		Dirs:      append([]string{"etc", "dev", "var", "run"}, t.root.dirs...),
 		Files:     etcFiles(),
 		Links:     append(t.root.links, t.links...),
 		Landlock:  true,
