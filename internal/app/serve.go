@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/kernel/blob"
+	"agentbox/internal/kernel/journal"
 	"agentbox/internal/service/reader"
 	"agentbox/internal/surface/httpapi"
 	"agentbox/internal/surface/httpapi/wire"
@@ -31,16 +33,37 @@ type State struct {
 func (a *App) serve(ids *id.Source, blobs blob.Store) error {
 	services := httpapi.Services{
 		Gate: a.Gate, Keeper: a.Keeper, Executor: a.Runs, Reader: reader.New(a.Log), Log: a.Log, Spool: spool(blobs),
-		Checks: []httpapi.Check{{Name: "log", Try: func(ctx context.Context) error {
-			_, err := a.Log.Head(ctx, id.DefaultWorkspace)
-			return err
-		}}},
+		Checks: []httpapi.Check{{Name: "log", Try: a.writable}, {Name: "tiers", Try: a.spacious}},
 	}
 	a.server = httpapi.New(wire.Config{
 		Clock: a.clock, IDs: ids, Log: a.logger,
 		Authenticate: a.Gate.Authenticate,
 	}, services, Version)
 	return nil
+}
+
+// writable reports whether the log takes events; one that a write error has shut does not.
+func (a *App) writable(ctx context.Context) error {
+	head, err := a.Log.Head(ctx, id.DefaultWorkspace)
+	if err != nil {
+		return err
+	}
+	ended, end := context.WithCancel(ctx)
+	end()
+	if err := a.Log.Wait(ended, id.DefaultWorkspace, head); errors.Is(err, journal.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+// spacious reports whether a tier can make a space.
+func (a *App) spacious(ctx context.Context) error {
+	for _, report := range a.Keeper.Probe(ctx) {
+		if report.OK || report.Limited {
+			return nil
+		}
+	}
+	return fault.New(fault.Unavailable, "tier_unavailable", "no tier can make spaces on this host; run agentbox doctor")
 }
 
 // spool keeps what is uploaded as content, which is what the log's hash of it refers to.

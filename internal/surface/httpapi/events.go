@@ -117,6 +117,10 @@ func (s *Server) followEvents(w http.ResponseWriter, r *http.Request, c wire.Cal
 	}
 	return s.Feed(w, r, c, func(ctx context.Context) iter.Seq2[wire.Message, error] {
 		return func(yield func(wire.Message, error) bool) {
+			// A stream that begins at the present says where that is, so that a client that is cut off before anything happens misses nothing.
+			if !given && !yield(wire.Message{ID: q.From - 1}, nil) {
+				return
+			}
 			for e, err := range s.services.Reader.Follow(ctx, c.Caller.Workspace, q) {
 				var data []byte
 				if err == nil {
