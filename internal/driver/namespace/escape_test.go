@@ -17,7 +17,6 @@ import (
 
 	"agentbox/internal/domain/space"
 	"agentbox/internal/domain/space/spacetest"
-	"agentbox/internal/spaceinit/inittest"
 )
 
 // prison is a space with a neighbour, on a host that has what an escape would be after.
@@ -111,10 +110,6 @@ type way struct {
 
 func imprison(t *testing.T) *prison {
 	t.Helper()
-	code, err := inittest.BuildPackage("agentbox/internal/driver/namespace/testdata/escape")
-	if err != nil {
-		t.Fatal(err)
-	}
 	p := &prison{Host: host(t)}
 	p.spec = p.Spec(t)
 	put := func(path, content string, mode os.FileMode) string {
@@ -123,7 +118,7 @@ func imprison(t *testing.T) *prison {
 		}
 		return path
 	}
-	put(filepath.Join(p.spec.Dir, "escape"), string(code), 0o755)
+	put(filepath.Join(p.spec.Dir, "escape"), string(attempts), 0o755)
 	neighbour := p.Spec(t)
 	p.Create(t, neighbour)
 	p.other = put(filepath.Join(neighbour.Dir, "theirs"), "theirs", 0o644)
@@ -142,7 +137,7 @@ func imprison(t *testing.T) *prison {
 		if err := os.Chmod(filepath.Join(p.spec.Dir, "disk"), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		p.setuid = put(filepath.Join(p.spec.Dir, "setuid"), string(code), 0o755)
+		p.setuid = put(filepath.Join(p.spec.Dir, "setuid"), string(attempts), 0o755)
 		if err := os.Chmod(p.setuid, 0o4755); err != nil {
 			t.Fatal(err)
 		}

@@ -6,8 +6,10 @@ import (
 	"crypto/rand"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -19,16 +21,32 @@ import (
 	"agentbox/internal/spaceinit/inittest"
 )
 
-// program is the init, built once for all tests of this package.
-var program []byte
+// builtEnv names a folder with the programs that the tests need, for a run by a user who cannot build them.
+const builtEnv = "AGENTBOX_TEST_BUILT"
+
+// program is the init, built once for all tests of this package; attempts is the program that tries to get out.
+var program, attempts []byte
+
+// build reads or builds what the tests need.
+func build() (err error) {
+	if dir := os.Getenv(builtEnv); dir != "" {
+		if program, err = os.ReadFile(filepath.Join(dir, "init")); err == nil {
+			attempts, err = os.ReadFile(filepath.Join(dir, "escape"))
+		}
+		return err
+	}
+	if program, err = inittest.Build(); err == nil {
+		attempts, err = inittest.BuildPackage("agentbox/internal/driver/namespace/testdata/escape")
+	}
+	return err
+}
 
 func TestMain(m *testing.M) {
 	if os.Getenv(daemonRole) != "" {
 		daemon()
 		return
 	}
-	var err error
-	if program, err = inittest.Build(); err != nil {
+	if err := build(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -111,7 +129,9 @@ func host(t *testing.T) spacetest.Host {
 	// What this host cannot enforce is found out as the tier does it.
 	g, failed := tier.groups.create(tier.groupName("probe"), h.Spec(t).Limits)
 	for bound := range failed {
-		if bound != "pids" {
+		if bound == "pids" {
+			h.Unnamed = append(h.Unnamed, bound)
+		} else {
 			h.Unenforced = append(h.Unenforced, bound)
 		}
 	}
@@ -122,3 +142,39 @@ func host(t *testing.T) spacetest.Host {
 }
 
 func TestConformance(t *testing.T) { spacetest.Run(t, host(t)) }
+
+// TestUnprivileged runs the tests again as a user without any privilege. What the host then cannot enforce is left out and named.
+func TestUnprivileged(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Log("this run is one")
+		return
+	}
+	const nobody = 65534
+	// Not below the folder of this test, which only root may enter.
+	dir, err := os.MkdirTemp("", "agentbox-unprivileged-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	for name, content := range map[string][]byte{"init": program, "escape": attempts} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chown(dir, nobody, nobody); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run", "^Test(Conformance|Escape|HostUser|DaemonKilled|ReapLeftovers|Probe)$", "-test.v")
+	cmd.Dir = dir
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, builtEnv + "=" + dir, "AGENTBOX_TEST_ROOT=" + HostRoot}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, Pdeathsig: syscall.SIGKILL}
+	out, err := cmd.CombinedOutput()
+	t.Logf("%s", out)
+	if err != nil {
+		t.Error(err)
+	}
+}

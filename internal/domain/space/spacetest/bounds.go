@@ -3,6 +3,7 @@ package spacetest
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -100,7 +101,7 @@ var boundCases = []testCase{
 		if r.Code == 0 {
 			t.Errorf("got %+v after 500 processes, want a failure", r)
 		}
-		if !h.lacks("pids") && r.Limit != "pids" {
+		if !slices.Contains(h.Unnamed, "pids") && r.Limit != "pids" {
 			t.Errorf("got %+v, want pids", r.Exit)
 		}
 		h.Exec(t, s, Shell(spec.ID, ": >go"))
@@ -235,11 +236,4 @@ var boundCases = []testCase{
 }
 
 // lacks reports whether the host cannot enforce a bound.
-func (h Host) lacks(bound string) bool {
-	for _, b := range h.Unenforced {
-		if b == bound {
-			return true
-		}
-	}
-	return false
-}
+func (h Host) lacks(bound string) bool { return slices.Contains(h.Unenforced, bound) }

@@ -28,6 +28,8 @@ type Host struct {
 	IDs *id.Source
 	// Unenforced names the bounds that this host cannot enforce; what tests them is left out and named in the log.
 	Unenforced []string
+	// Unnamed names the bounds that it enforces without being told when one is hit, so that Exit.Limit cannot name them.
+	Unnamed []string
 }
 
 // workspace is where the suite's spaces belong.

@@ -1,0 +1,37 @@
+//go:build linux
+
+package namespace
+
+import (
+	"slices"
+	"testing"
+
+	"agentbox/internal/domain/space"
+)
+
+func TestProbe(t *testing.T) {
+	h := host(t)
+	r := h.Tier.Probe(t.Context())
+	if r.Tier != Name || !r.Limited || r.OK != (len(h.Unenforced) == 0) || r.Start <= 0 {
+		t.Errorf("got %+v, want a space that starts, and every bound enforced unless it is among %v", r, h.Unenforced)
+	}
+	programs := []string{"bun", "node", "npm", "python3"} // the host need not have them
+	for _, c := range r.Checks {
+		t.Logf("%+v", c)
+		want := !slices.Contains(h.Unenforced, c.Bound)
+		if c.OK != want && !slices.Contains(programs, c.Name) {
+			t.Errorf("%s: got %+v", c.Name, c)
+		}
+		if !c.OK && c.Mend == "" {
+			t.Errorf("%s: it does not say how to mend it", c.Name)
+		}
+	}
+	for _, bound := range []string{"memory_bytes", "cpu_millis", "pids"} {
+		if !slices.ContainsFunc(r.Checks, func(c space.Check) bool { return c.OK || c.Bound == bound }) {
+			t.Errorf("no check of %s", bound)
+		}
+	}
+	if groups := h.Tier.(*Tier).leftGroups(); len(groups) != 0 {
+		t.Errorf("the probe left %q", groups)
+	}
+}
