@@ -49,7 +49,7 @@ var effects = arch.Effects{
 		"(*internal/driver/namespace.Tier).Close":     "ends every space; stopping never waits for a permit",
 		"(*internal/driver/namespace.instance).Close": "ends a space; stopping never waits for a permit",
 		"(*internal/driver/namespace.instance).Usage": "reads what a space uses",
-		"internal/spaceinit.Connect":                  "speaks over the stream of an init that a permit started",
+		"internal/spaceinit.Send":                     "speaks over the stream of an init that a permit started",
 		"(*internal/spaceinit.Client).*":              "speaks over the stream of an init that a permit started",
 		"(*internal/spaceinit.Writer).Write":          "speaks over the stream of an init that a permit started",
 
