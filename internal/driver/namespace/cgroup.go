@@ -85,15 +85,53 @@ func findHierarchy(root string) (*hierarchy, error) {
 			}
 		}
 	}
-	if h.v2 != "" {
-		controllers, err := os.ReadFile(filepath.Join(h.v2, "cgroup.controllers"))
-		if err == nil {
-			for _, c := range strings.Fields(string(controllers)) {
-				h.unified[c] = true
+	return h, lines.Err()
+}
+
+// daemonGroup is the group into which a daemon moves itself: a group of version 2 bounds its children only if it has no process of its own.
+const daemonGroup = "agentbox-daemon"
+
+// delegate makes the daemon's own group of version 2 hand its controllers to the groups of spaces, if the daemon may. What it may not stays
+// out of unified, and the bounds that need it are not enforceable.
+func (h *hierarchy) delegate(pid int) {
+	if h.v2 == "" {
+		return
+	}
+	h.v2 = strings.TrimSuffix(h.v2, "/"+daemonGroup) // an earlier start of this process has moved
+	offered := words(filepath.Join(h.v2, "cgroup.controllers"))
+	for _, c := range []string{memoryController, pidsController, cpuController} {
+		if h.v1[c] != "" || !slices.Contains(offered, c) {
+			continue
+		}
+		control := filepath.Join(h.v2, "cgroup.subtree_control")
+		if !slices.Contains(words(control), c) {
+			err := writeFile(control, "+"+c)
+			if errors.Is(err, unix.EBUSY) && h.moveOut(pid) == nil {
+				err = writeFile(control, "+"+c)
+			}
+			if err != nil {
+				continue
 			}
 		}
+		h.unified[c] = true
 	}
-	return h, lines.Err()
+}
+
+// moveOut moves the daemon into a group below its own.
+func (h *hierarchy) moveOut(pid int) error {
+	dir := filepath.Join(h.v2, daemonGroup)
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return writeFile(filepath.Join(dir, "cgroup.procs"), strconv.Itoa(pid))
+}
+
+func words(path string) []string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	return strings.Fields(string(b))
 }
 
 // group holds the control groups of one space.

@@ -67,6 +67,7 @@ func New(o Options) (*Tier, error) {
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Unavailable, "proc_missing", "the namespace tier needs a readable /proc")
 	}
+	groups.delegate(os.Getpid())
 	program, err := seal(o.Program)
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Unavailable, "memfd_refused", "this host does not let the daemon keep its init in memory")

@@ -188,7 +188,7 @@ func measure(ctx context.Context, dir string) (bytes, files int64, err error) {
 				}
 			}
 		}
-		if depth >= deepest {
+		if depth >= deepest && len(folders) > 0 {
 			return errTooDeep
 		}
 		for _, name := range folders {
