@@ -45,6 +45,7 @@ var effects = arch.Effects{
 		"(*internal/driver/memory.Journal).*": "the log in memory, which plans a batch through the same contract as the one on disk",
 
 		"internal/driver/namespace.New":               "looks at the host when the daemon starts",
+		"(*internal/driver/namespace.Tier).Probe":     "starts a space of its own with nobody's files, to see what the host can isolate",
 		"(*internal/driver/namespace.Tier).Reap":      "ends what an earlier daemon left; stopping never waits for a permit",
 		"(*internal/driver/namespace.Tier).Close":     "ends every space; stopping never waits for a permit",
 		"(*internal/driver/namespace.instance).Close": "ends a space; stopping never waits for a permit",
