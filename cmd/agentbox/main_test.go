@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -73,6 +74,8 @@ func compile(dir string) error {
 //	daemon [FLAG...]     starts `agentbox up` and goes on when it serves; it is ended with the script
 //	crash                ends the daemon with SIGKILL
 //	exits CODE COMMAND   runs a command and wants this exit code
+//	until CODE REGEXP COMMAND
+//	                     runs a command until a line of its output matches, then interrupts it and wants this exit code
 //	capture NAME         keeps the last output, without spaces around it, in a variable
 //	pick NAME PATH       keeps a value of the last output, which is JSON: run.operations.0.state
 func TestCommands(t *testing.T) {
@@ -87,7 +90,7 @@ func TestCommands(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"daemon": startDaemon, "crash": crashDaemon, "exits": exits, "capture": capture, "pick": pick,
+			"daemon": startDaemon, "crash": crashDaemon, "exits": exits, "until": until, "capture": capture, "pick": pick,
 		},
 		Condition: func(name string) (bool, error) {
 			if name != "rootfs" {
@@ -181,6 +184,37 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if fmt.Sprint(code) != args[0] {
 		ts.Fatalf("got exit code %d, want %s", code, args[0])
+	}
+}
+
+func until(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 {
+		ts.Fatalf("usage: until CODE REGEXP COMMAND [ARG...]")
+	}
+	pattern, err := regexp.Compile(args[1])
+	ts.Check(err)
+	program, err := exec.LookPath(args[2])
+	ts.Check(err)
+	cmd := exec.Command(program, args[3:]...)
+	cmd.Dir = ts.MkAbs(".")
+	cmd.Env = append(os.Environ(), "HOME="+ts.Getenv("HOME"), "AGENTBOX_HOME="+ts.Getenv("AGENTBOX_HOME"))
+	var complaints strings.Builder
+	cmd.Stderr = &complaints
+	out, err := cmd.StdoutPipe()
+	ts.Check(err)
+	ts.Check(cmd.Start())
+	found := false
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		ts.Logf("%s", lines.Text())
+		if !found && pattern.MatchString(lines.Text()) {
+			found = true
+			ts.Check(cmd.Process.Signal(unix.SIGINT))
+		}
+	}
+	_ = cmd.Wait() // its exit code is what is looked at
+	ts.Logf("%s", complaints.String())
+	if code := fmt.Sprint(cmd.ProcessState.ExitCode()); !found || code != args[0] {
+		ts.Fatalf("matched %v, got exit code %s, want %s", found, code, args[0])
 	}
 }
 

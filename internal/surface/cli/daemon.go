@@ -93,12 +93,16 @@ func (p *printer) report(r space.Report) {
 	if r.Start > 0 {
 		p.line("  a space starts in %s", duration(r.Start))
 	}
+	width := 0
+	for _, c := range r.Checks {
+		width = max(width, len([]rune(oneLine(c.Name, 0))))
+	}
 	for _, c := range r.Checks {
 		mark := p.paint(green, "✓")
 		if !c.OK {
 			mark = p.paint(red, "✗")
 		}
-		p.line("  %s %s  %s", mark, padRight(oneLine(c.Name, 0), 24), p.paint(faint, oneLine(c.Detail, 0)))
+		p.line("  %s %s  %s", mark, padRight(oneLine(c.Name, 0), width), p.paint(faint, oneLine(c.Detail, 0)))
 		if !c.OK && c.Mend != "" {
 			p.line("      mend: %s", plain(c.Mend))
 		}
