@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"agentbox/internal/domain/space"
+	"agentbox/internal/surface/httpapi/wire"
 )
 
 // Config is what an operator decides about a daemon. Default fills it in; the zero Config is refused.
@@ -20,6 +21,7 @@ type Config struct {
 
 	MaxSpaces int          // living spaces of one workspace
 	MaxLimits space.Limits // the most that one space may ask for
+	Rates     wire.Rates   // requests of one principal; the zero value means wire.DefaultRates
 }
 
 // DefaultListen is where a daemon listens that was not told otherwise.

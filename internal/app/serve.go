@@ -37,7 +37,7 @@ func (a *App) serve(ids *id.Source, blobs blob.Store) error {
 	}
 	a.server = httpapi.New(wire.Config{
 		Clock: a.clock, IDs: ids, Log: a.logger,
-		Authenticate: a.Gate.Authenticate,
+		Authenticate: a.Gate.Authenticate, Rates: a.Config.Rates,
 	}, services, Version)
 	return nil
 }

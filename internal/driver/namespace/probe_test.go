@@ -3,9 +3,15 @@
 package namespace
 
 import (
+	"crypto/rand"
+	"encoding/json"
+	"os"
 	"slices"
 	"testing"
+	"time"
 
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space"
 )
 
@@ -33,5 +39,26 @@ func TestProbe(t *testing.T) {
 	}
 	if groups := h.Tier.(*Tier).leftGroups(); len(groups) != 0 {
 		t.Errorf("the probe left %q", groups)
+	}
+}
+
+// TestASpaceThatCannotStartIsNone makes a space whose folder is not there: what comes back beside the error must be no space at all, for
+// whoever keeps it closes it later.
+func TestASpaceThatCannotStartIsNone(t *testing.T) {
+	tier := openTier(t)
+	dir, uid := place(t)
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	limits := space.DefaultLimits()
+	raw, err := json.Marshal(limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := id.New[id.Space](id.NewSource(time.Now, rand.Reader))
+	permit := issue(policy.Action{Type: policy.SpaceStart, Workspace: id.DefaultWorkspace, Space: s, Limits: raw})
+	made, err := tier.Create(t.Context(), permit, space.Spec{ID: s, Dir: dir, UID: uid, Limits: limits, BestEffort: true})
+	if err == nil || made != nil {
+		t.Errorf("got a space %v and the error %v, want no space and an error", made, err)
 	}
 }

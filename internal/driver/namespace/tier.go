@@ -118,7 +118,11 @@ func (t *Tier) Create(ctx context.Context, p policy.Permit, spec space.Spec) (sp
 	if err := t.check(action, &spec); err != nil {
 		return nil, err
 	}
-	return t.create(ctx, spec)
+	made, err := t.create(ctx, spec)
+	if err != nil {
+		return nil, err // a nil *instance would be an Instance that is there
+	}
+	return made, nil
 }
 
 // create starts a space.

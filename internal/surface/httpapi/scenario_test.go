@@ -44,10 +44,13 @@ type daemon struct {
 	names   names
 }
 
-func startDaemon(t *testing.T) *daemon {
+func startDaemon(t *testing.T, change ...func(*app.Config)) *daemon {
 	t.Helper()
 	c := app.Default(t.TempDir())
 	c.Listen = "127.0.0.1:0"
+	for _, f := range change {
+		f(&c)
+	}
 	a, err := app.Open(t.Context(), c, app.Clock{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

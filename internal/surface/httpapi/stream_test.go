@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"agentbox/internal/app"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/run"
@@ -154,5 +155,20 @@ func TestTheLogsStreamCutAtEveryEvent(t *testing.T) {
 	}
 	if err := <-failed; err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestADaemonThatCannotMakeSpacesSaysSoAndStops asks a daemon whose spaces have no root for a space, and ends it.
+func TestADaemonThatCannotMakeSpacesSaysSoAndStops(t *testing.T) {
+	d := startDaemon(t, func(c *app.Config) { c.RootFS = t.TempDir() })
+	got := d.exchange(t, []string{"> POST /v1/spaces", "", `{"name":"one"}`})
+	if !strings.HasPrefix(got, "< 503\n") {
+		t.Errorf("a space without a root: %s", got)
+	}
+	if got := d.exchange(t, []string{"> GET /readyz"}); !strings.HasPrefix(got, "< 503\n") || !strings.Contains(got, `"name": "tiers"`) {
+		t.Errorf("ready without a tier: %s", got)
+	}
+	if got := d.exchange(t, []string{"> GET /v1/doctor"}); !strings.HasPrefix(got, "< 200\n") || !strings.Contains(got, `"ok": false`) {
+		t.Errorf("the doctor says %s", got)
 	}
 }
