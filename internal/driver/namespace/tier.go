@@ -117,7 +117,11 @@ func (t *Tier) Create(ctx context.Context, p policy.Permit, spec space.Spec) (sp
 	if err := t.check(action, &spec); err != nil {
 		return nil, err
 	}
-	return t.create(ctx, spec)
+	s, err := t.create(ctx, spec)
+	if err != nil {
+		return nil, err // not s, which would be an instance to whoever compares it with nil
+	}
+	return s, nil
 }
 
 // create starts a space.
