@@ -147,8 +147,12 @@ func (k *Keeper) Instance(ctx context.Context, ws id.Workspace, s id.Space) (spa
 	if err != nil {
 		return nil, err
 	}
-	l.instance, err = k.start(ctx, doc)
-	return l.instance, err
+	instance, err := k.start(ctx, doc)
+	if err != nil {
+		return nil, err
+	}
+	l.instance = instance
+	return instance, nil
 }
 
 func (k *Keeper) of(s id.Space) *living {
