@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -85,25 +86,18 @@ func (s *Stack) rests(doc run.Run) bool {
 // RestOrDeath waits until a run rests or the daemon is dead; false for death.
 func (s *Stack) RestOrDeath(r id.Run) (run.Run, bool) {
 	s.T.Helper()
+	ctx := s.Context()
 	for {
-		ctx, cancel := context.WithCancel(s.Context())
 		head, err := s.Log.Head(ctx, WS)
 		s.must(err)
 		if doc := s.Find(r); s.rests(doc) {
-			cancel()
 			return doc, true
 		}
-		grown := make(chan error, 1)
-		go func() { grown <- s.Log.Wait(ctx, WS, head) }()
-		select {
-		case err := <-grown:
-			s.must(err)
-		case <-s.Log.Gone():
-			cancel()
-			<-grown
+		if err := s.Log.Wait(ctx, WS, head); errors.Is(err, journal.ErrClosed) {
 			return run.Run{}, false
+		} else if err != nil {
+			s.T.Fatalf("run %s stays %s: %v", r, s.Find(r).Status, err)
 		}
-		cancel()
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
 	"agentbox/internal/kernel/journal"
 )
 
@@ -16,7 +17,8 @@ type Tap struct {
 	mu    sync.Mutex
 	dead  bool
 	death func(event.Receipt) Death // nil for a daemon that lives on
-	gone  chan struct{}             // closed at death
+	alive context.Context           // ends at death
+	end   context.CancelFunc
 }
 
 // Death says whether a daemon dies at an append.
@@ -29,7 +31,10 @@ const (
 	Unconfirmed       // the append is recorded, and its caller never learns of it
 )
 
-func newTap(log journal.Journal) *Tap { return &Tap{Journal: log, gone: make(chan struct{})} }
+func newTap(log journal.Journal) *Tap {
+	alive, end := context.WithCancel(context.Background())
+	return &Tap{Journal: log, alive: alive, end: end}
+}
 
 // Append implements journal.Journal. Appends of one daemon come one after the other here, so that its death has a place among them.
 func (t *Tap) Append(ctx context.Context, b event.Batch) (event.Receipt, error) {
@@ -52,6 +57,19 @@ func (t *Tap) Append(ctx context.Context, b event.Batch) (event.Receipt, error) 
 	return receipt, nil
 }
 
+// Wait implements journal.Journal.
+func (t *Tap) Wait(ctx context.Context, ws id.Workspace, after uint64) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	release := context.AfterFunc(t.alive, cancel)
+	defer release()
+	err := t.Journal.Wait(ctx, ws, after)
+	if t.alive.Err() != nil {
+		return journal.ErrClosed
+	}
+	return err
+}
+
 // DieAt makes the daemon die at the append for which death says so.
 func (t *Tap) DieAt(death func(event.Receipt) Death) {
 	t.mu.Lock()
@@ -67,11 +85,9 @@ func (t *Tap) Die() {
 }
 
 // Gone is closed when the daemon is dead.
-func (t *Tap) Gone() <-chan struct{} { return t.gone }
+func (t *Tap) Gone() <-chan struct{} { return t.alive.Done() }
 
 func (t *Tap) kill() {
-	if !t.dead {
-		t.dead = true
-		close(t.gone)
-	}
+	t.dead = true
+	t.end()
 }

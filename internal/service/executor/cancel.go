@@ -17,7 +17,7 @@ import (
 var ErrEnded = fault.New(fault.Conflict, "run_already_ended", "the run has ended")
 
 // Cancel ends a run: an effect under way is ended at once, with every process of it, and what has not begun never begins. It is done
-// first and recorded after. Cancel returns when the run has ended, or when ctx or the executor ends; then the run ends all the same.
+// first and recorded after. Cancel returns when the run has ended, or when ctx ends; then the run ends all the same.
 func (x *Executor) Cancel(ctx context.Context, origin event.Origin, ws id.Workspace, runID id.Run, reason string) error {
 	doc, err := x.Find(ctx, ws, runID)
 	if err != nil {
@@ -29,27 +29,17 @@ func (x *Executor) Cancel(ctx context.Context, origin event.Origin, ws id.Worksp
 	if reason == "" {
 		reason = "cancelled on request"
 	}
-	found := x.mark(func(e *entry) bool { return e.run == runID && e.workspace == ws }, origin, reason)
-	if !found || x.takeWaiting(runID) {
-		return x.end(context.WithoutCancel(ctx), ws, runID, origin, reason)
+	for _, e := range x.mark(func(e *entry) bool { return e.run == runID && e.workspace == ws }, origin, reason) {
+		if x.takeWaiting(e) {
+			break
+		}
+		select {
+		case <-e.done: // its worker has ended it, if it could
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	ctx, release := x.within(ctx)
-	defer release()
-	_, err = x.await(ctx, ws, runID, func(doc run.Run) bool { return doc.Status.Ended() }) // its worker ends it
-	return err
-}
-
-// within returns a context that ends with the executor too.
-func (x *Executor) within(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	x.mu.Lock()
-	base := x.base
-	x.mu.Unlock()
-	if base == nil {
-		return ctx, cancel
-	}
-	release := context.AfterFunc(base, cancel)
-	return ctx, func() { release(); cancel() }
+	return x.end(context.WithoutCancel(ctx), ws, runID, origin, reason)
 }
 
 // end records the end of a run that no worker has.
@@ -67,18 +57,20 @@ func (x *Executor) end(ctx context.Context, ws id.Workspace, runID id.Run, origi
 }
 
 // takeWaiting takes a run out of its queue if no worker has looked at it yet.
-func (x *Executor) takeWaiting(runID id.Run) bool {
+func (x *Executor) takeWaiting(e *entry) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for _, q := range x.queues {
-		for i, e := range q.runs {
-			if i > 0 && e.run == runID {
-				q.runs = slices.Delete(q.runs, i, i+1)
-				return true
-			}
-		}
+	q := x.queues[e.space]
+	if q == nil {
+		return false
 	}
-	return false
+	i := slices.Index(q.runs, e)
+	if i < 1 {
+		return false
+	}
+	q.runs = slices.Delete(q.runs, i, i+1)
+	close(e.done)
+	return true
 }
 
 // CancelSpace cancels every run of a space, also those that come meanwhile, and returns when none is left, or when ctx ends.
@@ -101,8 +93,8 @@ func (x *Executor) CancelSpace(ctx context.Context, origin event.Origin, s id.Sp
 	}
 }
 
-// mark cancels the queued runs that match, ends their effects and wakes their workers. It reports whether there was any.
-func (x *Executor) mark(match func(*entry) bool, origin event.Origin, reason string) (found bool) {
+// mark cancels the queued runs that match, ends their effects, wakes their workers and returns them.
+func (x *Executor) mark(match func(*entry) bool, origin event.Origin, reason string) (found []*entry) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, q := range x.queues {
@@ -110,7 +102,7 @@ func (x *Executor) mark(match func(*entry) bool, origin event.Origin, reason str
 			if !match(e) {
 				continue
 			}
-			found = true
+			found = append(found, e)
 			if e.cancel == nil {
 				e.cancel = &cancellation{origin: origin, reason: reason}
 			}
@@ -156,7 +148,7 @@ func (x *Executor) recoverStatus(ctx context.Context, ws id.Workspace, status ru
 			return err
 		}
 		for _, doc := range docs {
-			if err := x.enqueue(ctx, &entry{workspace: ws, space: doc.Space, run: doc.ID, recovered: true}); err != nil {
+			if err := x.enqueue(ctx, newEntry(doc, true)); err != nil {
 				return err
 			}
 			q.After = string(doc.ID)

@@ -27,6 +27,11 @@ type entry struct {
 	run       id.Run
 	recovered bool          // an earlier daemon may have begun it; of the worker alone
 	cancel    *cancellation // set when somebody cancelled it
+	done      chan struct{} // closed when no worker has it any more
+}
+
+func newEntry(doc run.Run, recovered bool) *entry {
+	return &entry{workspace: doc.Workspace, space: doc.Space, run: doc.ID, recovered: recovered, done: make(chan struct{})}
 }
 
 type cancellation struct {
@@ -146,13 +151,12 @@ func (x *Executor) work(ctx context.Context, q *queue) {
 // leave records what was cancelled and not recorded before the executor ended. The other runs wait for the next start.
 func (x *Executor) leave(ctx context.Context, rest []*entry) {
 	for _, e := range rest {
-		c := x.cancelled(e)
-		if c == nil {
-			continue
+		if c := x.cancelled(e); c != nil {
+			if err := x.end(context.WithoutCancel(ctx), e.workspace, e.run, c.origin, c.reason); err != nil {
+				x.Logger.Error("the end of a cancelled run cannot be recorded", "run", e.run, "error", err)
+			}
 		}
-		if err := x.end(context.WithoutCancel(ctx), e.workspace, e.run, c.origin, c.reason); err != nil {
-			x.Logger.Error("the end of a cancelled run cannot be recorded", "run", e.run, "error", err)
-		}
+		close(e.done)
 	}
 }
 
@@ -173,6 +177,7 @@ func (x *Executor) abandon(ctx context.Context, e *entry, cause error) {
 func (x *Executor) pop(q *queue) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	close(q.runs[0].done)
 	q.runs = q.runs[1:]
 }
 

@@ -68,7 +68,7 @@ func (x *Executor) Start(ctx context.Context, origin event.Origin, q Request) (r
 	if err != nil || doc.Status.Ended() {
 		return doc, err
 	}
-	return doc, x.enqueue(context.WithoutCancel(ctx), &entry{workspace: doc.Workspace, space: doc.Space, run: doc.ID})
+	return doc, x.enqueue(context.WithoutCancel(ctx), newEntry(doc, false))
 }
 
 // again returns the run of an earlier request that this one repeats, and refuses with why if there is none.

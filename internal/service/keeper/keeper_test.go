@@ -1,0 +1,497 @@
+package keeper_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/service/keeper"
+	"agentbox/internal/spaceinit/inittest"
+	"agentbox/internal/testkit"
+)
+
+// program is the init, built once for all tests of this package.
+var program []byte
+
+func TestMain(m *testing.M) {
+	var err error
+	if program, err = inittest.Build(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	if code == 0 {
+		if err := goleak.Find(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+func open(t testing.TB) *testkit.Stack {
+	t.Helper()
+	return testkit.Open(t, testkit.Options{Program: program})
+}
+
+// texts returns a map of n entries that hold size bytes together.
+func texts(n, size int) map[string]string {
+	m := map[string]string{}
+	for i := range n {
+		name := fmt.Sprintf("V%03d", i)
+		m[name] = ""
+		size -= len(name)
+	}
+	m["V000"] = strings.Repeat("x", size)
+	return m
+}
+
+// Each limit of a request at its edge, and one beyond.
+func TestCreateLimits(t *testing.T) {
+	s := open(t)
+	most := s.Options.MaxLimits
+	for _, c := range []struct {
+		name string
+		q    keeper.Request
+		ok   bool
+	}{
+		{"ttl least", keeper.Request{TTL: keeper.MinTTL}, true},
+		{"ttl below", keeper.Request{TTL: keeper.MinTTL - 1}, false},
+		{"ttl negative", keeper.Request{TTL: -time.Hour}, false},
+		{"ttl most", keeper.Request{TTL: keeper.MaxTTL}, true},
+		{"ttl beyond", keeper.Request{TTL: keeper.MaxTTL + 1}, false},
+		{"name most", keeper.Request{Name: strings.Repeat("ä", keeper.MaxName)}, true},
+		{"name beyond", keeper.Request{Name: strings.Repeat("ä", keeper.MaxName+1)}, false},
+		{"description most", keeper.Request{Description: strings.Repeat("ä", keeper.MaxDescription)}, true},
+		{"description beyond", keeper.Request{Description: strings.Repeat("ä", keeper.MaxDescription+1)}, false},
+		{"env most", keeper.Request{Env: texts(keeper.MaxEnv, keeper.MaxEnvBytes)}, true},
+		{"env beyond in number", keeper.Request{Env: texts(keeper.MaxEnv+1, keeper.MaxEnvBytes)}, false},
+		{"env beyond in bytes", keeper.Request{Env: texts(keeper.MaxEnv, keeper.MaxEnvBytes+1)}, false},
+		{"env name", keeper.Request{Env: map[string]string{"1A": "x"}}, false},
+		{"env empty name", keeper.Request{Env: map[string]string{"": "x"}}, false},
+		{"env nul", keeper.Request{Env: map[string]string{"A": "x\x00"}}, false},
+		{"metadata most", keeper.Request{Metadata: texts(keeper.MaxMetadata, keeper.MaxMetaBytes)}, true},
+		{"metadata beyond in number", keeper.Request{Metadata: texts(keeper.MaxMetadata+1, keeper.MaxMetaBytes)}, false},
+		{"metadata beyond in bytes", keeper.Request{Metadata: texts(keeper.MaxMetadata, keeper.MaxMetaBytes+1)}, false},
+		{"metadata no text", keeper.Request{Metadata: map[string]string{"a": "\xff"}}, false},
+		{"memory beyond", keeper.Request{Limits: space.Limits{MemoryBytes: most.MemoryBytes + 1}}, false},
+		{"memory negative", keeper.Request{Limits: space.Limits{MemoryBytes: -1}}, false},
+		{"output most", keeper.Request{Limits: space.Limits{OutputBytes: most.OutputBytes}}, true},
+		{"output beyond", keeper.Request{Limits: space.Limits{OutputBytes: most.OutputBytes + 1}}, false},
+		{"tier", keeper.Request{Tier: "mainframe"}, false},
+		{"preset", keeper.Request{Preset: "generous"}, false},
+		{"overrides", keeper.Request{Overrides: json.RawMessage(`{"limits":{"file_bytes":0}}`)}, false},
+		{"two seeds", keeper.Request{Folder: "/x", Archive: bytes.NewReader(nil)}, false},
+		{"a folder that nobody allowed", keeper.Request{Folder: s.Dir}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.q.Workspace = testkit.WS
+			doc, err := s.Keeper.Create(s.Context(), s.Origin, c.q)
+			switch kind := fault.KindOf(err); {
+			case c.ok && err != nil:
+				t.Fatalf("it is refused: %v", err)
+			case c.ok:
+				if _, err := s.Keeper.Destroy(s.Context(), s.Origin, testkit.WS, doc.ID); err != nil {
+					t.Error(err)
+				}
+			case err == nil:
+				t.Error("it is taken")
+			case kind == fault.Internal || kind == fault.Unavailable:
+				t.Errorf("it is refused as %s: %v", kind, err)
+			}
+		})
+	}
+	left, err := s.Keeper.List(s.Context(), testkit.WS, "", "", 10)
+	if err != nil || len(left) > 0 {
+		t.Errorf("%d spaces are left, %v", len(left), err)
+	}
+	nothingLeft(t, s)
+}
+
+// nothingLeft checks that no destroyed space has a directory.
+func nothingLeft(t *testing.T, s *testkit.Stack) {
+	t.Helper()
+	kept, err := s.Store.List(s.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range kept {
+		doc, err := s.Keeper.Space(s.Context(), testkit.WS, one)
+		if err != nil || doc.Status == space.Destroyed {
+			t.Errorf("the directory of %s is left; %s %v", one, doc.Status, err)
+		}
+	}
+}
+
+func TestUpdateAndExtend(t *testing.T) {
+	s := open(t)
+	doc := s.SpaceOf(keeper.Request{Name: "one", Description: "d", Env: map[string]string{"A": "1"}, Metadata: map[string]string{"m": "1"}})
+	name, long := "two", strings.Repeat("x", keeper.MaxName+1)
+	got, err := s.Keeper.Update(s.Context(), s.Origin, testkit.WS, doc.ID, keeper.Change{Name: &name, Metadata: &map[string]string{"n": "2"}})
+	if err != nil || got.Name != "two" || got.Description != "d" || !maps.Equal(got.Env, doc.Env) || !maps.Equal(got.Metadata, map[string]string{"n": "2"}) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if _, err := s.Keeper.Update(s.Context(), s.Origin, testkit.WS, doc.ID, keeper.Change{Name: &long}); fault.KindOf(err) != fault.Invalid {
+		t.Errorf("a name that is too long: %v", err)
+	}
+	for _, by := range []time.Duration{keeper.MinTTL - 1, keeper.MaxTTL + 1, 0, -time.Hour} {
+		if _, err := s.Keeper.Extend(s.Context(), s.Origin, testkit.WS, doc.ID, by); fault.KindOf(err) != fault.Invalid {
+			t.Errorf("extended by %s: %v", by, err)
+		}
+	}
+	before := s.Clock.Now()
+	got, err = s.Keeper.Extend(s.Context(), s.Origin, testkit.WS, doc.ID, keeper.MaxTTL)
+	if err != nil || got.ExpiresAt.Before(before.Add(keeper.MaxTTL)) || got.ExpiresAt.After(s.Clock.Now().Add(keeper.MaxTTL)) {
+		t.Errorf("ends at %s, %v", got.ExpiresAt, err)
+	}
+	s.Tick(keeper.MaxTTL - time.Hour)
+	if doc, _ := s.Keeper.Space(s.Context(), testkit.WS, doc.ID); doc.Status != space.Ready {
+		t.Errorf("before its time is over it is %s", doc.Status)
+	}
+	s.Tick(2 * time.Hour)
+	doc, err = s.Keeper.Space(s.Context(), testkit.WS, doc.ID)
+	if err != nil || doc.Status != space.Destroyed || doc.Reason != "expired" {
+		t.Errorf("after its time it is %s (%s), %v", doc.Status, doc.Reason, err)
+	}
+	if _, err := s.Keeper.Update(s.Context(), s.Origin, testkit.WS, doc.ID, keeper.Change{Name: &name}); !errors.Is(err, keeper.ErrDestroyed) {
+		t.Errorf("update of what is gone: %v", err)
+	}
+	if _, err := s.Keeper.Extend(s.Context(), s.Origin, testkit.WS, doc.ID, time.Hour); !errors.Is(err, keeper.ErrDestroyed) {
+		t.Errorf("extension of what is gone: %v", err)
+	}
+	if _, err := s.Keeper.ReadFile(s.Context(), s.Origin, testkit.WS, doc.ID, "x"); !errors.Is(err, keeper.ErrDestroyed) {
+		t.Errorf("a file of what is gone: %v", err)
+	}
+	nothingLeft(t, s)
+}
+
+func TestSeeds(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "seed")
+	if err := os.MkdirAll(filepath.Join(folder, "sub"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "sub", "f"), []byte("from the folder"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s := testkit.Open(t, testkit.Options{Program: program, Sources: []string{filepath.Dir(folder)}})
+	doc := s.SpaceOf(keeper.Request{Folder: folder})
+	if got := s.File(doc.ID, "sub/f"); got != "from the folder" {
+		t.Errorf("got %q", got)
+	}
+	packed := archive(t, "a/b", "from the archive")
+	doc = s.SpaceOf(keeper.Request{Archive: bytes.NewReader(packed), ArchiveHash: event.DigestOf(packed)})
+	if got := s.File(doc.ID, "a/b"); got != "from the archive" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func archive(t *testing.T, name, content string) []byte {
+	t.Helper()
+	var packed bytes.Buffer
+	w := zip.NewWriter(&packed)
+	f, err := w.Create(name)
+	if err == nil {
+		_, err = f.Write([]byte(content))
+	}
+	if err = errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return packed.Bytes()
+}
+
+// A request that failed has not used up its key; one that succeeded has.
+func TestTrapIdempotencyKeyBurntByAFailure(t *testing.T) {
+	s := testkit.Open(t, testkit.Options{Program: program, MaxSpaces: 1})
+	create := func(packed []byte) (space.Space, error) {
+		return s.Keeper.Create(s.Context(), s.Origin, keeper.Request{
+			Workspace: testkit.WS, Archive: bytes.NewReader(packed), ArchiveHash: event.DigestOf(packed), Key: "k",
+		})
+	}
+	for _, bad := range []string{"no archive", "no archive", "none either"} {
+		if _, err := create([]byte(bad)); fault.CodeOf(err) != space.ErrArchiveInvalid.Code {
+			t.Fatalf("a bad archive: %v", err)
+		}
+	}
+	good := archive(t, "f", "x")
+	first, err := create(good)
+	if err != nil || first.Status != space.Ready {
+		t.Fatalf("the corrected request: %s, %v", first.Status, err)
+	}
+	again, err := create(good)
+	if err != nil || again.ID != first.ID {
+		t.Errorf("the repeated request, while the workspace is full: %s, %v; want %s", again.ID, err, first.ID)
+	}
+	if _, err := create(archive(t, "f", "y")); fault.CodeOf(err) != "idempotency_conflict" {
+		t.Errorf("another request with the same key: %v", err)
+	}
+	s.Restart()
+	if again, err = create(good); err != nil || again.ID != first.ID {
+		t.Errorf("after a restart: %s, %v; want %s", again.ID, err, first.ID)
+	}
+	nothingLeft(t, s)
+}
+
+// However many ask at once, no more spaces are made than may be.
+func TestTrapSpaceQuotaUnderConcurrency(t *testing.T) {
+	const may = 5
+	s := testkit.Open(t, testkit.Options{Program: program, MaxSpaces: may})
+	var wait sync.WaitGroup
+	var mu sync.Mutex
+	made, full := 0, 0
+	for range 50 {
+		wait.Go(func() {
+			_, err := s.Keeper.Create(s.Context(), s.Origin, keeper.Request{Workspace: testkit.WS})
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil:
+				made++
+			case fault.CodeOf(err) == "quota_exceeded":
+				full++
+			default:
+				t.Errorf("create: %v", err)
+			}
+		})
+	}
+	wait.Wait()
+	if made != may || full != 50-may {
+		t.Errorf("%d were made and %d refused; want %d and %d", made, full, may, 50-may)
+	}
+	distinct(t, s)
+}
+
+// distinct checks that no two living spaces share a host uid, and returns the uids.
+func distinct(t *testing.T, s *testkit.Stack) []int {
+	t.Helper()
+	living, err := s.Keeper.List(s.Context(), testkit.WS, "", "", 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var uids []int
+	for _, doc := range living {
+		if doc.UID != 0 {
+			uids = append(uids, doc.UID)
+		}
+	}
+	slices.Sort(uids)
+	if len(slices.Compact(slices.Clone(uids))) != len(uids) {
+		t.Errorf("living spaces share a host uid: %v", uids)
+	}
+	return uids
+}
+
+// A host uid is given to one living space at a time: not while spaces come and go, not when one is destroyed twice at once, not after a
+// restart or a crash.
+func TestHostUIDsAreNotShared(t *testing.T) {
+	s := open(t)
+	for round := range 4 {
+		var wait sync.WaitGroup
+		for range 4 {
+			wait.Go(func() {
+				if _, err := s.Keeper.Create(s.Context(), s.Origin, keeper.Request{Workspace: testkit.WS}); err != nil {
+					t.Errorf("create: %v", err)
+				}
+			})
+		}
+		living, err := s.Keeper.List(s.Context(), testkit.WS, space.Ready, "", 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, doc := range living[:len(living)/2] {
+			for range 3 { // at once
+				wait.Go(func() {
+					if _, err := s.Keeper.Destroy(s.Context(), s.Origin, testkit.WS, doc.ID); err != nil {
+						t.Errorf("destroy: %v", err)
+					}
+				})
+			}
+		}
+		wait.Wait()
+		distinct(t, s)
+		if round%2 == 0 {
+			s.Restart()
+		} else {
+			s.Crash()
+		}
+	}
+	distinct(t, s)
+	ended := map[id.Space]int{}
+	for _, e := range s.Events(0) {
+		if e.Type == space.EventDestroyed {
+			ended[id.Space(e.EntityID)]++
+		}
+	}
+	for one, n := range ended {
+		if n != 1 {
+			t.Errorf("%s was destroyed %d times", one, n)
+		}
+	}
+	s.Verify()
+}
+
+// A crash at each append of a creation leaves a space that is ready or nothing of it: no directory, no host uid, no place in the quota.
+func TestCrashInTheMiddleOfCreate(t *testing.T) {
+	for _, death := range []testkit.Death{testkit.Recorded, testkit.Unconfirmed} {
+		s := testkit.Open(t, testkit.Options{Program: program, MaxSpaces: 1})
+		ready, died := false, 0
+		for n := 1; !ready; n++ {
+			left := n
+			s.Log.DieAt(func(event.Receipt) testkit.Death {
+				if left--; left == 0 {
+					return death
+				}
+				return testkit.Survive
+			})
+			_, err := s.Keeper.Create(s.Context(), s.Origin, keeper.Request{Workspace: testkit.WS, Key: fmt.Sprint("k", n)})
+			select {
+			case <-s.Log.Gone():
+				died++
+				s.Crash()
+			default:
+				if err != nil {
+					t.Fatalf("create: %v", err)
+				}
+			}
+			living, err := s.Keeper.List(s.Context(), testkit.WS, "", "", 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			kept, err := s.Store.List(s.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(kept) != len(living) || len(living) > 0 && living[0].Status != space.Ready {
+				t.Errorf("after a crash at append %d there are %d directories, and the spaces %+v", n, len(kept), living)
+			}
+			if ready = len(living) > 0; ready && died < 2 {
+				t.Errorf("only %d crashes left no space", died)
+			}
+		}
+		for _, e := range s.Events(0) { // there is one place: each space had the host uid that the one before gave back
+			if e.Type != space.EventCreated {
+				continue
+			}
+			d, err := event.Decode[space.Created](e)
+			if uids := distinct(t, s); err != nil || len(uids) > 0 && d.UID != uids[0] {
+				t.Errorf("%s had the host uid %d, want %v; %v", d.Space, d.UID, uids, err)
+			}
+		}
+		s.Verify()
+	}
+}
+
+// A change of a file that a crash interrupted is closed as unknown at the next start.
+func TestCrashInTheMiddleOfAFileChange(t *testing.T) {
+	s := open(t)
+	doc := s.Space()
+	s.Log.DieAt(func(r event.Receipt) testkit.Death {
+		if r.Events[0].Type == space.EventFileBegun {
+			return testkit.Recorded
+		}
+		return testkit.Survive
+	})
+	content := []byte("x")
+	_, err := s.Keeper.WriteFile(s.Context(), s.Origin, testkit.WS, doc.ID, "f", false, event.DigestOf(content), 1, bytes.NewReader(content))
+	if fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("the write that could not be recorded: %v", err)
+	}
+	s.Crash()
+	var last space.FileEnded
+	for _, e := range s.Events(0) {
+		if e.Type == space.EventFileEnded {
+			if last, err = event.Decode[space.FileEnded](e); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if !last.Unknown || last.OK {
+		t.Errorf("the change ended as %+v, want unknown", last)
+	}
+	s.Verify()
+}
+
+// What comes over the API takes the gate's way like everything else.
+func TestTrapFilesSkipPolicy(t *testing.T) {
+	s := open(t)
+	doc := s.SpaceOf(keeper.Request{Preset: "restrictive"})
+	content := []byte("x")
+	_, err := s.Keeper.WriteFile(s.Context(), s.Origin, testkit.WS, doc.ID, "f", false, event.DigestOf(content), 1, bytes.NewReader(content))
+	if fault.KindOf(err) != fault.Denied {
+		t.Errorf("a write under the restrictive policy: %v", err)
+	}
+	standard := s.Space()
+	for _, path := range []string{"x.env", "a/b.key", ".git/config"} {
+		if _, err := s.Keeper.WriteFile(s.Context(), s.Origin, testkit.WS, standard.ID, path, false, event.DigestOf(content), 1, bytes.NewReader(content)); fault.KindOf(err) != fault.Denied {
+			t.Errorf("a write of %s: %v", path, err)
+		}
+	}
+	denied := 0
+	for _, e := range s.Events(0) {
+		if e.Type == policy.DeniedType {
+			denied++
+		}
+	}
+	if denied != 4 {
+		t.Errorf("%d refusals were recorded, want 4", denied)
+	}
+}
+
+// Spaces and their policy live in the log, not in the process: a restart changes nothing.
+func TestTrapSpacesAreLostAtRestart(t *testing.T) {
+	s := testkit.Open(t, testkit.Options{Program: program, SQLite: true})
+	doc := s.SpaceOf(keeper.Request{Name: "kept", Overrides: json.RawMessage(`{"limits":{"file_bytes":3}}`)})
+	first := s.Start(doc.ID, `[{"type":"createFile","path":"f","content":"abc"}]`)
+	if s.Ended(first.ID); !s.Results(first.ID)[0].OK() {
+		t.Fatalf("got %+v", s.Results(first.ID))
+	}
+	s.Restart()
+	if got := s.File(doc.ID, "f"); got != "abc" {
+		t.Errorf("the file holds %q", got)
+	}
+	again, err := s.Keeper.Space(s.Context(), testkit.WS, doc.ID)
+	if err != nil || again.Name != "kept" || again.Bundle != doc.Bundle {
+		t.Errorf("got %+v, %v", again, err)
+	}
+	second := s.Start(doc.ID, `[{"type":"createFile","path":"g","content":"abcd"}]`)
+	s.Ended(second.ID)
+	if r := s.Results(second.ID)[0]; r.Type != run.ResPolicyDenied {
+		t.Errorf("the policy was forgotten: %+v", r)
+	}
+}
+
+// A space of another workspace is not there.
+func TestTrapSpaceIsReachedAcrossWorkspaces(t *testing.T) {
+	s := open(t)
+	doc := s.Space()
+	const other = id.Workspace("ws_other")
+	if _, err := s.Keeper.Space(s.Context(), other, doc.ID); fault.CodeOf(err) != "space_not_found" {
+		t.Errorf("look: %v", err)
+	}
+	if _, err := s.Keeper.Destroy(s.Context(), s.Origin, other, doc.ID); fault.CodeOf(err) != "space_not_found" {
+		t.Errorf("destroy: %v", err)
+	}
+	if _, err := s.Keeper.ListFiles(s.Context(), s.Origin, other, doc.ID, ".", false); fault.CodeOf(err) != "space_not_found" {
+		t.Errorf("files: %v", err)
+	}
+	if _, err := s.Keeper.Instance(s.Context(), other, doc.ID); fault.CodeOf(err) != "space_not_found" {
+		t.Errorf("instance: %v", err)
+	}
+}
