@@ -118,19 +118,11 @@ func (t *Tier) Create(ctx context.Context, p policy.Permit, spec space.Spec) (sp
 	if err := t.check(action, &spec); err != nil {
 		return nil, err
 	}
-<<<<<<< HEAD
 	made, err := t.create(ctx, spec)
 	if err != nil {
 		return nil, err // a nil *instance would be an Instance that is there
 	}
 	return made, nil
-=======
-	s, err := t.create(ctx, spec)
-	if err != nil {
-		return nil, err // not s, which would be an instance to whoever compares it with nil
-	}
-	return s, nil
->>>>>>> stories
 }
 
 // create starts a space.
