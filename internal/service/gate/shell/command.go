@@ -130,6 +130,7 @@ func (r *reader) effects(c *Command, rest []arg, in *stdin, depth int) (inner []
 		return nil, r.shell(c, rest, in, depth)
 	case "eval":
 		r.unknown(c)
+		rest = operand(rest)
 		return nil, r.joined(rest, depth)
 	case "source", ".":
 		r.doubt(policy.TraitPoisons, c.Name)
@@ -145,7 +146,7 @@ func (r *reader) effects(c *Command, rest []arg, in *stdin, depth int) (inner []
 	case "unset", "read", "mapfile", "readarray", "getopts", "printf", "export", "declare", "typeset", "local", "readonly", "complete", "compgen", "bind":
 		r.variables(c, rest)
 	case "trap":
-		if len(rest) > 0 && rest[0].text != "-" {
+		if rest = operand(rest); len(rest) > 0 && rest[0].text != "-" {
 			if !rest[0].known {
 				r.unknown(c)
 				return nil, nil
@@ -181,6 +182,14 @@ func (r *reader) effects(c *Command, rest []arg, in *stdin, depth int) (inner []
 		return nil, r.operands(c, rest, skip)
 	}
 	return nil, nil
+}
+
+// operand returns the arguments behind a leading --.
+func operand(rest []arg) []arg {
+	if len(rest) > 0 && rest[0].known && rest[0].text == "--" {
+		return rest[1:]
+	}
+	return rest
 }
 
 // joined reads arguments as the command line that they are joined to.
@@ -288,10 +297,8 @@ func (r *reader) wrapper(c *Command, rest []arg, depth int) ([][]arg, error) {
 		return nil, nil
 	}
 	for _, a := range rest[:i] {
-		for _, f := range w.refuse {
-			if a.text == f || strings.HasPrefix(a.text, f) && (len(f) == 2 || strings.HasPrefix(a.text, f+"=")) {
-				r.unknown(c)
-			}
+		if hides(a.text, w.refuse) {
+			r.unknown(c)
 		}
 		if c.Name == "command" && (strings.HasPrefix(a.text, "-v") || strings.HasPrefix(a.text, "-V")) {
 			return nil, nil // only looks the name up
@@ -317,8 +324,9 @@ func (r *reader) wrapper(c *Command, rest []arg, depth int) ([][]arg, error) {
 	}
 	run := append([]arg(nil), rest[i:]...)
 	if c.Name == "xargs" {
+		text, replaces := replaced(rest[:i])
 		for j := range run {
-			if j > 0 && strings.Contains(run[j].text, "{}") || hasReplace(rest[:i], run[j].text) {
+			if replaces && (text == "" || strings.Contains(run[j].text, text)) {
 				run[j].known, run[j].one = false, true
 			}
 		}
@@ -330,18 +338,39 @@ func (r *reader) wrapper(c *Command, rest []arg, depth int) ([][]arg, error) {
 	return [][]arg{run}, nil
 }
 
-// hasReplace reports whether xargs' options name a text to replace that stands in word.
-func hasReplace(options []arg, word string) bool {
-	for i, o := range options {
-		text, ok := strings.CutPrefix(o.text, "-I")
-		if ok && text == "" && i+1 < len(options) {
-			text = options[i+1].text
-		}
-		if ok && text != "" && strings.Contains(word, text) {
-			return true
+// hides reports whether an option is, or has in its cluster, one of those behind which nothing is known.
+func hides(option string, refuse []string) bool {
+	for _, f := range refuse {
+		switch {
+		case len(f) == 2 && len(option) > 1 && option[0] == '-' && option[1] != '-':
+			if strings.Contains(option, f[1:]) {
+				return true
+			}
+		case len(f) > 2 && strings.HasPrefix(option, "--"):
+			name, _, _ := strings.Cut(option, "=")
+			if len(name) > 2 && strings.HasPrefix(f, name) {
+				return true
+			}
 		}
 	}
 	return false
+}
+
+// replaced returns the text that xargs replaces by what it reads, "" where it cannot be told, and whether it replaces any.
+func replaced(options []arg) (text string, replaces bool) {
+	for i, o := range options {
+		switch {
+		case o.text == "-I" && i+1 < len(options):
+			text, replaces = options[i+1].text, true
+		case strings.HasPrefix(o.text, "-I"):
+			text, replaces = o.text[2:], true
+		case strings.HasPrefix(o.text, "--r") && strings.HasPrefix("--replace", strings.SplitN(o.text, "=", 2)[0]):
+			text, replaces = "", true
+		case len(o.text) > 1 && o.text[0] == '-' && o.text[1] != '-' && strings.ContainsAny(o.text, "iI"):
+			text, replaces = "", true
+		}
+	}
+	return text, replaces
 }
 
 // skip returns the place of the first operand behind the options; false where an option is not known. Short and long name the options

@@ -16,7 +16,7 @@ func add(traits []string, trait string) []string {
 
 // variables reads the builtins that set variables whose names are arguments, or that are given code to run later.
 func (r *reader) variables(c *Command, rest []arg) {
-	if c.Name == "printf" && (len(rest) == 0 || rest[0].known && rest[0].text != "-v") {
+	if c.Name == "printf" && (len(rest) == 0 || rest[0].known && !strings.HasPrefix(rest[0].text, "-v")) {
 		return
 	}
 	if c.Name == "compgen" || c.Name == "complete" || c.Name == "bind" {
@@ -27,6 +27,9 @@ func (r *reader) variables(c *Command, rest []arg) {
 	}
 	for _, a := range rest {
 		name, _, _ := strings.Cut(a.text, "=")
+		if len(name) > 2 && name[0] == '-' {
+			name = name[2:] // the value of an option may stand right behind its letter
+		}
 		switch {
 		case !a.known && name == a.text:
 			c.Traits = append(c.Traits, policy.TraitUnknownOptions)
@@ -278,7 +281,7 @@ func (r *reader) options(c *Command, rest []arg) {
 	if len(running) == 0 {
 		return
 	}
-	for _, a := range rest {
+	for i, a := range rest {
 		if !a.known {
 			if !a.one {
 				r.unknown(c)
@@ -287,6 +290,9 @@ func (r *reader) options(c *Command, rest []arg) {
 			continue
 		}
 		option, _, _ := strings.Cut(a.text, "=")
+		if i == 0 && c.Name == "tar" && !strings.HasPrefix(option, "-") {
+			option = "-" + option // tar takes its first letters without a dash
+		}
 		for _, o := range running {
 			short := len(o) == 2 && strings.HasPrefix(option, "-") && !strings.HasPrefix(option, "--") && strings.Contains(option, o[1:])
 			long := len(option) > 3 && strings.HasPrefix(option, "--") && strings.HasPrefix(o, option)

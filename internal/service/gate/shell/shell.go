@@ -378,6 +378,9 @@ func (r *reader) declare(d *syntax.DeclClause, depth int) error {
 		if strings.HasPrefix(a.text, "-") && strings.Contains(a.text, "i") {
 			r.arith = true
 		}
+		if strings.HasPrefix(a.text, "-") && strings.Contains(a.text, "n") || d.Variant.Value == "nameref" {
+			r.doubt(policy.TraitPoisons, "a name that stands for another")
+		}
 	}
 	return r.emit(Command{Name: d.Variant.Value, Args: known(args)})
 }

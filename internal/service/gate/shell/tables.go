@@ -97,8 +97,8 @@ type wrap struct {
 }
 
 var wrappers = map[string]wrap{
-	"env":      {known: true, short: "uCSa", long: []string{"--unset", "--chdir", "--split-string", "--argv0"}, refuse: []string{"-S", "--split-string", "--s", "--sp", "--spl", "--spli", "--split"}, assigns: true},
-	"xargs":    {known: true, short: "adEILnPs", long: []string{"--arg-file", "--delimiter", "--max-lines", "--max-args", "--max-procs", "--max-chars", "--process-slot-var", "--replace"}},
+	"env":      {known: true, short: "uCSa", long: []string{"--unset", "--chdir", "--split-string", "--argv0"}, refuse: []string{"-S", "--split-string"}, assigns: true},
+	"xargs":    {known: true, short: "adEILnPs", long: []string{"--arg-file", "--delimiter", "--max-lines", "--max-args", "--max-procs", "--max-chars", "--process-slot-var", "--replace"}, refuse: []string{"-i", "-e", "-l"}},
 	"timeout":  {known: true, short: "ks", long: []string{"--kill-after", "--signal"}, operands: 1},
 	"nice":     {known: true, short: "n", long: []string{"--adjustment"}},
 	"ionice":   {known: true, short: "cnpPu", long: []string{"--class", "--classdata"}},
