@@ -18,7 +18,7 @@ import (
 
 // BenchmarkAppend measures durable appends, one event each, by writers that wait for their acknowledgement: ours with envelope, checks,
 // salted chain, indexes and two projections, beside the bare committer. What is written tells the life of runs: every writer is a run in
-// a room, whose document each event changes, and every event changes the document of a step, eight events long.
+// a room, whose document each event changes by its data, and every event changes the document of a step, eight events long, by its envelope.
 func BenchmarkAppend(b *testing.B) {
 	for _, writers := range []int{1, 8, 64, 256} {
 		b.Run(fmt.Sprintf("writers=%d/ours", writers), func(b *testing.B) {
@@ -86,12 +86,11 @@ func definitions() []projection.Definition {
 			}),
 		projection.Define("steps", 1, func(e event.Event) []string { return []string{string(e.Step)} },
 			func(doc stepDoc, _ string, e event.Event) (stepDoc, error) {
-				op, err := event.Decode[operation](e)
 				if doc.Events == 0 {
 					doc.Run, doc.Started = e.Run, e.OccurredAt
 				}
-				doc.Status, doc.Events, doc.Ended = op.Status, doc.Events+1, e.OccurredAt
-				return doc, err
+				doc.Status, doc.Events, doc.Ended = e.Type, doc.Events+1, e.OccurredAt
+				return doc, nil
 			},
 			func(doc stepDoc) []projection.Index { return []projection.Index{{Name: "run", Value: string(doc.Run)}} }),
 	}
