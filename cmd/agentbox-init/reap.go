@@ -85,7 +85,7 @@ func (t *table) killAll() bool {
 	return len(t.byPID) == 0 && unix.Kill(-1, unix.SIGKILL) == unix.ESRCH
 }
 
-// strays returns the living processes that are below no command's own process. It is not settled when a process ended during the count, so
+// strays returns the processes that are below no command's own process. It is not settled when a process ended during the count, so
 // that its children could not be placed; those are left alone.
 func (t *table) strays() (list []int, settled bool, err error) {
 	parents, err := processes()
@@ -130,7 +130,8 @@ func (t *table) signalTree(root int, sig unix.Signal) {
 	}
 }
 
-// processes returns the parent of every process of the space that is not a zombie.
+// processes returns the parent of every process of the space. Zombies count: some wait for reap only, but one whose first thread has ended
+// may have others that run.
 func processes() (map[int]int, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -153,7 +154,7 @@ func processes() (map[int]int, error) {
 		}
 		// After the name, which may hold anything and ends at the last parenthesis: state, parent.
 		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-		if len(fields) < 2 || fields[0][0] == 'Z' || fields[0][0] == 'X' {
+		if len(fields) < 2 {
 			continue
 		}
 		if parent, err := strconv.Atoi(string(fields[1])); err == nil {

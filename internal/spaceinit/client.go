@@ -47,7 +47,7 @@ type call struct {
 
 	mu      sync.Mutex
 	pieces  []piece
-	waiting int // bytes in pieces
+	waiting int // bytes of output that came and were not credited yet
 	credit  int // bytes of input that may be sent
 	exit    *Exit
 	refused error
@@ -135,6 +135,7 @@ func (c *Client) Run(ctx context.Context, x Exec, stdin []byte, expire <-chan ti
 					}
 				}
 			}
+			call.taken(len(p.bytes))
 			if err := c.w.Write(KindCredit, id, EncodeCredit(p.channel, len(p.bytes))); err != nil {
 				return Exit{}, c.gone(err)
 			}
@@ -366,10 +367,16 @@ func (k *call) next() (piece, *Exit, error) {
 	if len(k.pieces) > 0 {
 		p := k.pieces[0]
 		k.pieces = k.pieces[1:]
-		k.waiting -= len(p.bytes)
 		return p, nil, nil
 	}
 	return piece{}, k.exit, k.refused
+}
+
+// taken makes room for n bytes of output.
+func (k *call) taken(n int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.waiting -= n
 }
 
 // spend takes up to n bytes of credit.
