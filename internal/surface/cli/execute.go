@@ -16,8 +16,9 @@ import (
 // execute is the command that runs operations in a space.
 func execute(i *invocation) *cobra.Command {
 	var (
-		e     execution
-		agent string
+		e      execution
+		agent  string
+		detach bool
 	)
 	c := &cobra.Command{
 		Use: "run SPACE OPERATIONS.json", Short: "Run operations in a space", Args: cobra.ExactArgs(2), ValidArgsFunction: i.completeSpaces,
@@ -44,6 +45,13 @@ func execute(i *invocation) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if detach {
+			begun, err := api.CreateRun(cmd.Context(), id.Space(args[0]), message)
+			if err != nil {
+				return err
+			}
+			return i.show(begun, func(p *printer) { p.line("%s", begun.RunID) })
+		}
 		shown, err := i.execute(cmd.Context(), api, id.Space(args[0]), message, e)
 		if err != nil {
 			return err
@@ -52,6 +60,7 @@ func execute(i *invocation) *cobra.Command {
 	}
 	f := c.Flags()
 	f.BoolVar(&e.stream, "stream", false, "show operations and output as they come; with --json one frame per line")
+	f.BoolVar(&detach, "detach", false, "print the run's id and do not wait for it")
 	f.BoolVar(&e.ask, "ask", false, "ask here what a person has to decide, and go on")
 	f.BoolVar(&e.strict, "strict", false, "exit with 6 when an operation was refused and with 1 when one failed")
 	f.StringVar(&agent, "agent", "", "name of the agent that acts (default: the space's own)")

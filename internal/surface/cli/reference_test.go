@@ -48,6 +48,39 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 	})
 }
 
+// TestTheDocumentsNameRealCommands finds every command line of the documents in the command tree, its flags too.
+func TestTheDocumentsNameRealCommands(t *testing.T) {
+	found := 0
+	for _, file := range []string{"README.md", "CONTRIBUTING.md", "examples/weather-report/README.md", "docs/RATIONALE.md"} {
+		text, err := os.ReadFile("../../../" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			line, _, _ = strings.Cut(strings.TrimSpace(line), " #")
+			args, ok := strings.CutPrefix(line, "agentbox ")
+			if !ok {
+				continue
+			}
+			found++
+			c, rest, err := (&invocation{}).root().Find(strings.Fields(strings.TrimSuffix(args, "&")))
+			if err != nil || !c.HasParent() {
+				t.Errorf("%s: %s: no such command: %v", file, line, err)
+				continue
+			}
+			if err := c.ParseFlags(rest); err != nil {
+				t.Errorf("%s: %s: %v", file, line, err)
+			}
+			if err := c.ValidateArgs(c.Flags().Args()); err != nil {
+				t.Errorf("%s: %s: %v", file, line, err)
+			}
+		}
+	}
+	if found < 15 {
+		t.Errorf("got %d command lines in the documents, want at least 15", found)
+	}
+}
+
 func walk(c *cobra.Command, visit func(*cobra.Command)) {
 	visit(c)
 	for _, sub := range c.Commands() {

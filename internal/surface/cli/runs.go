@@ -137,7 +137,13 @@ func runCancel(i *invocation) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return i.show(r, func(p *printer) { p.line("%s is %s", r.ID, r.Status) })
+		return i.show(r, func(p *printer) {
+			if r.Status.Ended() {
+				p.line("%s is %s", r.ID, r.Status)
+			} else {
+				p.line("%s is being ended", r.ID)
+			}
+		})
 	}
 	return c
 }
