@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -170,5 +171,45 @@ func TestADaemonThatCannotMakeSpacesSaysSoAndStops(t *testing.T) {
 	}
 	if got := d.exchange(t, []string{"> GET /v1/doctor"}); !strings.HasPrefix(got, "< 200\n") || !strings.Contains(got, `"ok": false`) {
 		t.Errorf("the doctor says %s", got)
+	}
+}
+
+// Row 27: whatever a text holds, it is one event with the same text, in the list and on the stream.
+func TestThreat27AnyTextIsOneEventWithTheSameText(t *testing.T) {
+	d := startDaemon(t)
+	ctx := t.Context()
+	s, err := d.app.Keeper.Create(ctx, event.Origin{Principal: d.app.Owner}, keeper.Request{Workspace: id.DefaultWorkspace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{
+		"two\nlines", "carriage\rreturn", "id: 99\nevent: complete\ndata: {}\n\n", "\x1b[31mred\x1b[0m", `{"event_type":"run.completed"}`, "\u2028\u2029", "a\u202eb",
+		"\x7f\x01\x02", "\ufeff", "data: x\r\n\r\ndata: y", strings.Repeat("é", 100),
+	} {
+		head, err := d.app.Log.Head(ctx, id.DefaultWorkspace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := json.Marshal(map[string]string{"name": text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := d.exchange(t, []string{"> PATCH /v1/spaces/" + string(s.ID), "", string(body)}); !strings.HasPrefix(got, "< 200") {
+			t.Fatalf("%q: %s", text, got)
+		}
+		after, err := d.app.Log.Head(ctx, id.DefaultWorkspace)
+		if err != nil || after != head+1 {
+			t.Errorf("%q: %d events, %v, want one", text, after-head, err)
+		}
+		for _, f := range d.take(t, "/v1/events/stream", fmt.Sprint(head), 1) {
+			var e struct {
+				Data struct {
+					Name string `json:"name"`
+				} `json:"data"`
+			}
+			if err := json.Unmarshal([]byte(f.data), &e); err != nil || e.Data.Name != text || f.id != fmt.Sprint(after) {
+				t.Errorf("%q came as event %s %q, %v", text, f.id, e.Data.Name, err)
+			}
+		}
 	}
 }

@@ -99,6 +99,7 @@ func (s *Server) stop() { close(s.done) }
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := Call{begun: s.Clock.Now(), Request: s.requestID(r), Correlation: s.correlationID(r)}
 	a := &answer{ResponseWriter: w, control: http.NewResponseController(w), now: s.Clock.Now}
+	a.patience() // an earlier request of the connection left its deadline behind
 	s.present(a.Header(), c)
 	defer s.finish(a, r, &c)
 	if err := s.serve(a, r, &c); err != nil {
