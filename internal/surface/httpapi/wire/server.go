@@ -49,6 +49,7 @@ type Server struct {
 	routes  map[string]*route // by the mux's pattern
 	limiter *limiter
 	replays replays
+	bodies  bodies
 	done    chan struct{} // closed when the server stops; event streams end with it
 }
 
@@ -188,6 +189,7 @@ func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 // finish logs the request and turns a panic into an answer.
 func (s *Server) finish(w *answer, r *http.Request, c *Call) {
 	broken := recover()
+	s.bodies.give(c)
 	if broken != nil && broken != http.ErrAbortHandler {
 		s.Log.Error("request panicked", slog.String("request_id", string(c.Request)), slog.Any("cause", broken))
 		if w.status == 0 {
