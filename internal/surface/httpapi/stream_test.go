@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -212,4 +214,59 @@ func TestThreat27AnyTextIsOneEventWithTheSameText(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Row 33: a file that is too large for its space is refused before it is kept, whether its length is known or not.
+func TestThreat33AFileThatIsTooLargeIsNotKept(t *testing.T) {
+	d := startDaemon(t)
+	s, err := d.app.Keeper.Create(t.Context(), event.Origin{Principal: d.app.Owner}, keeper.Request{Workspace: id.DefaultWorkspace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const most = 10 << 20 // of the policy standard
+	for _, c := range []struct {
+		name   string
+		size   int64
+		length int64
+		status int
+	}{{"as large as permitted", most, most, 200}, {"larger", most + 1, most + 1, 413}, {"of a length that is not told", most + 1, -1, 413}} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, d.address+"/v1/spaces/"+string(s.ID)+"/files/zeros", io.LimitReader(zeros{}, c.size))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.ContentLength = c.length
+		r.Header.Set("Authorization", "Bearer "+d.keys[""])
+		resp, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, _ := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if resp.StatusCode != c.status || c.status == 413 && !strings.Contains(string(got), "10485760 bytes") {
+			t.Errorf("%s: %d %s", c.name, resp.StatusCode, got)
+		}
+	}
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	var kept int64
+	err = filepath.WalkDir(filepath.Join(d.app.Config.DataDir, "blobs"), func(_ string, e fs.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() {
+			info, err := e.Info()
+			if err != nil {
+				return err
+			}
+			kept += info.Size()
+		}
+		return err
+	})
+	if err != nil || kept > most {
+		t.Errorf("%d bytes are kept, %v, want those of one file", kept, err)
+	}
+}
+
+// zeros reads as zeros without end.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
 }
