@@ -159,7 +159,7 @@ func (k *Keeper) make(ctx context.Context, origin event.Origin, q Request, doc s
 	if err != nil {
 		return err
 	}
-	instance, err := k.Instance(ctx, q.Workspace, doc.ID)
+	instance, err := k.instance(ctx, origin.Correlation, q.Workspace, doc.ID)
 	if err != nil {
 		return err
 	}

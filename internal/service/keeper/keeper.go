@@ -126,6 +126,11 @@ var ErrDestroyed = fault.New(fault.Conflict, "space_destroyed", "the space was d
 // Instance returns the running instance of a space. Where there is none, because the daemon was restarted or the space ended by itself,
 // it is started again with the files that it had.
 func (k *Keeper) Instance(ctx context.Context, ws id.Workspace, s id.Space) (space.Instance, error) {
+	return k.instance(ctx, "", ws, s)
+}
+
+// instance is Instance with the cause to which a start is counted.
+func (k *Keeper) instance(ctx context.Context, cause id.Correlation, ws id.Workspace, s id.Space) (space.Instance, error) {
 	if _, err := k.alive(ctx, ws, s); err != nil {
 		return nil, err
 	}
@@ -147,7 +152,7 @@ func (k *Keeper) Instance(ctx context.Context, ws id.Workspace, s id.Space) (spa
 	if err != nil {
 		return nil, err
 	}
-	instance, err := k.start(ctx, doc)
+	instance, err := k.start(ctx, cause, doc)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +172,7 @@ func (k *Keeper) of(s id.Space) *living {
 }
 
 // start starts the processes of a space, through the gate, on behalf of whoever made it.
-func (k *Keeper) start(ctx context.Context, doc space.Space) (space.Instance, error) {
+func (k *Keeper) start(ctx context.Context, cause id.Correlation, doc space.Space) (space.Instance, error) {
 	tier, err := k.tier(doc.Tier)
 	if err != nil {
 		return nil, err
@@ -176,7 +181,7 @@ func (k *Keeper) start(ctx context.Context, doc space.Space) (space.Instance, er
 	if err != nil {
 		return nil, err
 	}
-	origin := event.Origin{Principal: doc.CreatedBy}
+	origin := event.Origin{Principal: doc.CreatedBy, Correlation: cause}
 	action := k.action(policy.SpaceStart, origin, doc)
 	permit, err := k.permit(ctx, origin, action, event.Batch{Workspace: doc.Workspace, Drafts: []event.Draft{
 		k.event(space.EventStarted, origin, doc, space.Started{Space: doc.ID, Tier: doc.Tier}),

@@ -170,10 +170,7 @@ func (s *Server) writeFile(w http.ResponseWriter, r *http.Request, c wire.Call) 
 	default:
 		return fault.New(fault.Invalid, "precondition_not_supported", "of If-None-Match only * is supported here")
 	}
-	if r.ContentLength > keeper.MaxUpload {
-		return fault.New(fault.Exhausted, "file_too_large", "a file may have %d bytes over the API", int64(keeper.MaxUpload))
-	}
-	entry, tag, err := s.put(r.Context(), c, id.Space(r.PathValue("space_id")), r.PathValue("path"), overwrite, s.Patient(w, r))
+	entry, tag, err := s.put(r.Context(), c, id.Space(r.PathValue("space_id")), r.PathValue("path"), overwrite, s.Patient(w, r), r.ContentLength)
 	if err != nil {
 		return err
 	}
@@ -181,21 +178,40 @@ func (s *Server) writeFile(w http.ResponseWriter, r *http.Request, c wire.Call) 
 	return wire.AnswerJSON(w, http.StatusOK, entry)
 }
 
-// put writes one file: judged cheaply first, so that nobody spools what will be refused anyway.
-func (s *Server) put(ctx context.Context, c wire.Call, sp id.Space, to string, overwrite bool, content io.Reader) (space.Entry, event.Digest, error) {
+// put writes one file of a length, which is -1 where it is not known. What will be refused anyway is not spooled: the gate judges by the
+// hash of the content, but paths and sizes are known before.
+func (s *Server) put(ctx context.Context, c wire.Call, sp id.Space, to string, overwrite bool, content io.Reader, length int64) (space.Entry, event.Digest, error) {
 	if _, err := space.CleanFilePath(to); err != nil {
 		return space.Entry{}, event.Digest{}, err
 	}
-	if _, err := s.services.Keeper.Space(ctx, c.Caller.Workspace, sp); err != nil {
+	most, err := s.largest(ctx, c, sp)
+	if err != nil {
 		return space.Entry{}, event.Digest{}, err
 	}
-	spooled, hash, size, err := s.services.Spool(ctx, content, keeper.MaxUpload)
+	tooLarge := fault.New(fault.Exhausted, space.ErrFileTooLarge.Code, "a file of this space may have %d bytes", most)
+	if length > most {
+		return space.Entry{}, event.Digest{}, tooLarge
+	}
+	spooled, hash, size, err := s.services.Spool(ctx, content, most)
+	if fault.CodeOf(err) == "content_too_large" {
+		err = tooLarge
+	}
 	if err != nil {
 		return space.Entry{}, event.Digest{}, err
 	}
 	defer spooled.Close()
 	entry, err := s.services.Keeper.WriteFile(context.WithoutCancel(ctx), c.Origin(), c.Caller.Workspace, sp, to, overwrite, hash, size, spooled)
 	return entry, hash, err
+}
+
+// largest is the most that a file of a space may have, by its policy and by its bounds.
+func (s *Server) largest(ctx context.Context, c wire.Call, sp id.Space) (int64, error) {
+	doc, err := s.services.Keeper.Space(ctx, c.Caller.Workspace, sp)
+	if err != nil {
+		return 0, err
+	}
+	bundle, err := s.services.Gate.Bundle(ctx, c.Caller.Workspace, doc.Bundle)
+	return min(keeper.MaxUpload, bundle.Limits.FileBytes, doc.Limits.FileBytes), err
 }
 
 type uploaded struct {
@@ -246,7 +262,7 @@ func (s *Server) uploadFiles(w http.ResponseWriter, r *http.Request, c wire.Call
 			name = strings.TrimSuffix(folder, "/") + "/" + name
 		}
 		one := uploadedFile{Path: name}
-		entry, _, err := s.put(r.Context(), c, id.Space(r.PathValue("space_id")), name, overwrite, part)
+		entry, _, err := s.put(r.Context(), c, id.Space(r.PathValue("space_id")), name, overwrite, part, -1)
 		if err == nil {
 			one.OK, one.Entry = true, &entry
 		} else if broken := unreadable(err); broken != err {

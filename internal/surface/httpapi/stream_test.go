@@ -3,9 +3,12 @@ package httpapi_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -171,4 +174,99 @@ func TestADaemonThatCannotMakeSpacesSaysSoAndStops(t *testing.T) {
 	if got := d.exchange(t, []string{"> GET /v1/doctor"}); !strings.HasPrefix(got, "< 200\n") || !strings.Contains(got, `"ok": false`) {
 		t.Errorf("the doctor says %s", got)
 	}
+}
+
+// Row 27: whatever a text holds, it is one event with the same text, in the list and on the stream.
+func TestThreat27AnyTextIsOneEventWithTheSameText(t *testing.T) {
+	d := startDaemon(t)
+	ctx := t.Context()
+	s, err := d.app.Keeper.Create(ctx, event.Origin{Principal: d.app.Owner}, keeper.Request{Workspace: id.DefaultWorkspace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{
+		"two\nlines", "carriage\rreturn", "id: 99\nevent: complete\ndata: {}\n\n", "\x1b[31mred\x1b[0m", `{"event_type":"run.completed"}`, "\u2028\u2029", "a\u202eb",
+		"\x7f\x01\x02", "\ufeff", "data: x\r\n\r\ndata: y", strings.Repeat("é", 100),
+	} {
+		head, err := d.app.Log.Head(ctx, id.DefaultWorkspace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := json.Marshal(map[string]string{"name": text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := d.exchange(t, []string{"> PATCH /v1/spaces/" + string(s.ID), "", string(body)}); !strings.HasPrefix(got, "< 200") {
+			t.Fatalf("%q: %s", text, got)
+		}
+		after, err := d.app.Log.Head(ctx, id.DefaultWorkspace)
+		if err != nil || after != head+1 {
+			t.Errorf("%q: %d events, %v, want one", text, after-head, err)
+		}
+		for _, f := range d.take(t, "/v1/events/stream", fmt.Sprint(head), 1) {
+			var e struct {
+				Data struct {
+					Name string `json:"name"`
+				} `json:"data"`
+			}
+			if err := json.Unmarshal([]byte(f.data), &e); err != nil || e.Data.Name != text || f.id != fmt.Sprint(after) {
+				t.Errorf("%q came as event %s %q, %v", text, f.id, e.Data.Name, err)
+			}
+		}
+	}
+}
+
+// Row 33: a file that is too large for its space is refused before it is kept, whether its length is known or not.
+func TestThreat33AFileThatIsTooLargeIsNotKept(t *testing.T) {
+	d := startDaemon(t)
+	s, err := d.app.Keeper.Create(t.Context(), event.Origin{Principal: d.app.Owner}, keeper.Request{Workspace: id.DefaultWorkspace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const most = 10 << 20 // of the policy standard
+	for _, c := range []struct {
+		name   string
+		size   int64
+		length int64
+		status int
+	}{{"as large as permitted", most, most, 200}, {"larger", most + 1, most + 1, 413}, {"of a length that is not told", most + 1, -1, 413}} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, d.address+"/v1/spaces/"+string(s.ID)+"/files/zeros", io.LimitReader(zeros{}, c.size))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.ContentLength = c.length
+		r.Header.Set("Authorization", "Bearer "+d.keys[""])
+		resp, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, _ := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if resp.StatusCode != c.status || c.status == 413 && !strings.Contains(string(got), "10485760 bytes") {
+			t.Errorf("%s: %d %s", c.name, resp.StatusCode, got)
+		}
+	}
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	var kept int64
+	err = filepath.WalkDir(filepath.Join(d.app.Config.DataDir, "blobs"), func(_ string, e fs.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() {
+			info, err := e.Info()
+			if err != nil {
+				return err
+			}
+			kept += info.Size()
+		}
+		return err
+	})
+	if err != nil || kept > most {
+		t.Errorf("%d bytes are kept, %v, want those of one file", kept, err)
+	}
+}
+
+// zeros reads as zeros without end.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
 }

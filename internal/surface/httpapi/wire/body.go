@@ -2,13 +2,76 @@ package wire
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
+	"mime"
 	"net/http"
+	"os"
 	"strconv"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"agentbox/internal/domain/fault"
+	"agentbox/internal/surface/httpapi/strictjson"
 )
+
+// maxBodies is how many bytes of JSON bodies are worked on at once; four of the largest fit. Each is held several times over on its way.
+const maxBodies = 256 << 20
+
+// bodies keeps the bodies that are worked on within maxBodies.
+type bodies struct{ held atomic.Int64 }
+
+// take makes room for the body of a call: for what it says to have, or for the most that its operation takes.
+func (b *bodies) take(c *Call, length int64) error {
+	if length < 0 || length > c.route.maxBody {
+		length = c.route.maxBody
+	}
+	if b.held.Add(length) > maxBodies {
+		b.held.Add(-length)
+		return fault.New(fault.Unavailable, "busy", "the daemon works on as many large requests as it can hold; send it again in a moment")
+	}
+	c.held = length
+	return nil
+}
+
+// give ends the room of a call.
+func (b *bodies) give(c *Call) { b.held.Add(-c.held) }
+
+// readBody reads a JSON body within its limits and refuses what is not exactly one value of the operation's shape.
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request, rt *route) ([]byte, error) {
+	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
+		return nil, fault.New(fault.Invalid, "content_encoding_not_supported", "compressed requests are not read; send the body as it is")
+	}
+	tooLarge := fault.New(fault.Exhausted, "body_too_large", "the body may have %d bytes", rt.maxBody)
+	if r.ContentLength > rt.maxBody {
+		return nil, tooLarge
+	}
+	deadline := http.NewResponseController(w)
+	_ = deadline.SetReadDeadline(s.Clock.Now().Add(bodyTimeout)) // a writer without deadlines has no slow sender
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, rt.maxBody))
+	if err != nil {
+		switch _, large := errors.AsType[*http.MaxBytesError](err); {
+		case large:
+			return nil, tooLarge
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return nil, fault.New(fault.Invalid, "request_timeout", "the body did not arrive within %s", bodyTimeout)
+		}
+		return nil, fault.Wrap(err, fault.Invalid, "body_unreadable", "the body ended before its time")
+	}
+	_ = deadline.SetReadDeadline(time.Time{})
+	if len(body) == 0 {
+		if rt.needsBody {
+			return nil, fault.New(fault.Invalid, "missing_body", "the operation needs a JSON body")
+		}
+		return body, nil
+	}
+	if media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" ||
+		params["charset"] != "" && !strings.EqualFold(params["charset"], "utf-8") {
+		return nil, fault.New(fault.Invalid, "unsupported_media_type", "the body is read as JSON in UTF-8 only; send `Content-Type: application/json`")
+	}
+	return body, strictjson.Check(body, rt.shape)
+}
 
 // Patient reads a body of any length; only the sender's silence has a limit.
 func (s *Server) Patient(w http.ResponseWriter, r *http.Request) io.Reader {

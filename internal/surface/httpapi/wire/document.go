@@ -15,8 +15,8 @@ import (
 // apiVersion is the version of the API, not of the daemon.
 const apiVersion = "1.0"
 
-// openDocument is the API document as served and as committed under api/: the same bytes for the same operations.
-func (s *Server) openDocument() []byte {
+// OpenAPI is the API document as served and as committed under api/: the same bytes for the same operations.
+func (s *Server) OpenAPI() []byte {
 	raw, err := json.Marshal(s.api.OpenAPI())
 	if err != nil {
 		panic(fmt.Sprintf("httpapi: write the API document: %v", err)) // it is made of the program's own types
@@ -34,15 +34,12 @@ func (s *Server) Object(schema, field string) {
 	s.schemas().Map()[schema].Properties[field] = &huma.Schema{Type: "object", AdditionalProperties: true}
 }
 
-// OpenAPI returns the API document.
-func (s *Server) OpenAPI() []byte { return s.openDocument() }
-
 // Finish adds the API document and its page, which tell about every operation that was added before.
 func (s *Server) Finish() {
 	for _, unused := range []string{"ErrorModel", "ErrorDetail"} { // huma's own form of errors
 		delete(s.schemas().Map(), unused)
 	}
-	document := s.openDocument()
+	document := s.OpenAPI()
 	for _, op := range []Operation{
 		{ID: "get-openapi", Method: http.MethodGet, Path: "/v1/openapi.json", Public: true},
 		{ID: "get-openapi-root", Method: http.MethodGet, Path: "/openapi.json", Public: true},

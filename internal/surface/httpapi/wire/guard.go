@@ -3,14 +3,11 @@ package wire
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
-	"mime"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -19,7 +16,6 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/principal"
-	"agentbox/internal/surface/httpapi/strictjson"
 )
 
 // Call is who asks for what and why; handlers get it as an argument.
@@ -32,6 +28,7 @@ type Call struct {
 
 	route *route
 	begun time.Time
+	held  int64 // bytes for which bodies has room
 }
 
 // callKey is the context key of the call: the only way from the outer handler, which admits a caller, through the router to an operation.
@@ -188,6 +185,9 @@ func (s *Server) prepare(w http.ResponseWriter, r *http.Request, c *Call) error 
 	if !c.route.json {
 		return nil
 	}
+	if err := s.bodies.take(c, r.ContentLength); err != nil {
+		return err
+	}
 	body, err := s.readBody(w, r, c.route)
 	if err != nil {
 		return err
@@ -198,39 +198,4 @@ func (s *Server) prepare(w http.ResponseWriter, r *http.Request, c *Call) error 
 
 func validKey(key string) bool {
 	return len(key) <= 200 && !strings.ContainsFunc(key, func(c rune) bool { return c < 0x21 || c > 0x7e })
-}
-
-// readBody reads a JSON body within its limits and refuses what is not exactly one value of the operation's shape.
-func (s *Server) readBody(w http.ResponseWriter, r *http.Request, rt *route) ([]byte, error) {
-	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
-		return nil, fault.New(fault.Invalid, "content_encoding_not_supported", "compressed requests are not read; send the body as it is")
-	}
-	tooLarge := fault.New(fault.Exhausted, "body_too_large", "the body may have %d bytes", rt.maxBody)
-	if r.ContentLength > rt.maxBody {
-		return nil, tooLarge
-	}
-	deadline := http.NewResponseController(w)
-	_ = deadline.SetReadDeadline(s.Clock.Now().Add(bodyTimeout)) // a writer without deadlines has no slow sender
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, rt.maxBody))
-	if err != nil {
-		switch _, large := errors.AsType[*http.MaxBytesError](err); {
-		case large:
-			return nil, tooLarge
-		case errors.Is(err, os.ErrDeadlineExceeded):
-			return nil, fault.New(fault.Invalid, "request_timeout", "the body did not arrive within %s", bodyTimeout)
-		}
-		return nil, fault.Wrap(err, fault.Invalid, "body_unreadable", "the body ended before its time")
-	}
-	_ = deadline.SetReadDeadline(time.Time{})
-	if len(body) == 0 {
-		if rt.needsBody {
-			return nil, fault.New(fault.Invalid, "missing_body", "the operation needs a JSON body")
-		}
-		return body, nil
-	}
-	if media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" ||
-		params["charset"] != "" && !strings.EqualFold(params["charset"], "utf-8") {
-		return nil, fault.New(fault.Invalid, "unsupported_media_type", "the body is read as JSON in UTF-8 only; send `Content-Type: application/json`")
-	}
-	return body, strictjson.Check(body, rt.shape)
 }

@@ -49,6 +49,7 @@ type Server struct {
 	routes  map[string]*route // by the mux's pattern
 	limiter *limiter
 	replays replays
+	bodies  bodies
 	done    chan struct{} // closed when the server stops; event streams end with it
 }
 
@@ -99,6 +100,7 @@ func (s *Server) stop() { close(s.done) }
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := Call{begun: s.Clock.Now(), Request: s.requestID(r), Correlation: s.correlationID(r)}
 	a := &answer{ResponseWriter: w, control: http.NewResponseController(w), now: s.Clock.Now}
+	a.patience() // an earlier request of the connection left its deadline behind
 	s.present(a.Header(), c)
 	defer s.finish(a, r, &c)
 	if err := s.serve(a, r, &c); err != nil {
@@ -187,6 +189,7 @@ func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 // finish logs the request and turns a panic into an answer.
 func (s *Server) finish(w *answer, r *http.Request, c *Call) {
 	broken := recover()
+	s.bodies.give(c)
 	if broken != nil && broken != http.ErrAbortHandler {
 		s.Log.Error("request panicked", slog.String("request_id", string(c.Request)), slog.Any("cause", broken))
 		if w.status == 0 {

@@ -300,3 +300,27 @@ func TestThreat33TooMuchIsRefusedBeforeItIsParsed(t *testing.T) {
 		t.Errorf("refusing two bodies of 64 MiB took %d bytes", used)
 	}
 }
+
+func TestLargeBodiesAreHeldWithinABound(t *testing.T) {
+	w := newWire(t, nil)
+	large := &Call{route: &route{maxBody: 64 << 20}}
+	for range 4 {
+		if err := w.s.bodies.take(large, -1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if resp, got := w.ask("POST", "/v1/test/things", `{"name":"a"}`); resp.StatusCode != 503 || resp.Header.Get("Retry-After") != "1" || !strings.Contains(got, `"error":"busy"`) {
+		t.Errorf("beyond the bound: %d %s", resp.StatusCode, got)
+	}
+	if resp, got := w.ask("GET", "/v1/test/things/a", ""); resp.StatusCode != 200 {
+		t.Errorf("a request without a body: %d %s", resp.StatusCode, got)
+	}
+	w.s.bodies.give(large)
+	for range 3 { // each gives back what it took, also when it is refused
+		w.ask("POST", "/v1/test/things", `{"name":"a"}`)
+		w.ask("POST", "/v1/test/things", `{`)
+	}
+	if held := w.s.bodies.held.Load(); held != 3*(64<<20) {
+		t.Errorf("%d bytes are held, want those of three", held)
+	}
+}
