@@ -128,12 +128,12 @@ func TestCancelBetweenPermitAndEffect(t *testing.T) {
 	in := s.SpaceOf(keeper.Request{TTL: time.Hour}).ID
 	for range 20 {
 		var cancels sync.WaitGroup
-		ctx := s.Context()
+		ctx, runs, origin := s.Context(), s.Runs, s.Origin
 		s.Log.DieAt(func(r event.Receipt) testkit.Death {
 			for _, e := range r.Events {
 				if e.Type == run.EventInvoked {
 					cancels.Go(func() {
-						if err := s.Runs.Cancel(ctx, s.Origin, testkit.WS, e.Run, "enough"); err != nil {
+						if err := runs.Cancel(ctx, origin, testkit.WS, e.Run, "enough"); err != nil {
 							t.Errorf("cancel: %v", err)
 						}
 					})
