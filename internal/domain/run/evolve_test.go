@@ -114,3 +114,23 @@ func TestAnEventAboutAnOperationThatIsNotThereIsAnError(t *testing.T) {
 		}
 	}
 }
+
+// An operation that a person allowed and a crash interrupted is asked about anew: the answer to the first question is none to the second.
+func TestAnAnsweredOperationThatIsInterruptedAsksAnew(t *testing.T) {
+	s := begin(t, run.Outline{ID: "a", Type: run.OpShell}).then(run.EventStarted, run.Started{})
+	if i := s.doc.Interrupted(); i != -1 {
+		t.Errorf("before anything has begun, operation %d is interrupted", i)
+	}
+	s.then(run.EventSuspended, run.Suspended{Approval: "appr_1"}).then(run.EventResumed, run.Resumed{Approval: "appr_1", Answer: "approved"})
+	s.then(run.EventInvoked, run.Invoked{}).shows("running >a=begun")
+	if i := s.doc.Interrupted(); i != 0 {
+		t.Errorf("got operation %d as the one under way, want 0", i)
+	}
+	s.then(run.EventUnknown, run.Ended{}).then(run.EventSuspended, run.Suspended{Approval: "appr_2"}).shows("awaiting_approval a=done")
+	if i, approval := s.doc.Pending(); i != 0 || approval != "appr_2" {
+		t.Errorf("got %d, %q, want the second question of operation 0", i, approval)
+	}
+	if i := s.doc.Interrupted(); i != -1 {
+		t.Errorf("with its result, operation %d is interrupted", i)
+	}
+}

@@ -129,8 +129,10 @@ func (s *instance) run(ctx context.Context, x spaceinit.Exec, limit time.Duratio
 	return result, nil
 }
 
-// lost says what became of a command whose space ended under it.
+// lost says what became of a command whose space ended under it, once no process of it is left and the space can be started again.
 func (s *instance) lost(ctx context.Context, result space.Exit, starved bool) (space.Exit, error) {
+	s.kill()
+	<-s.done
 	result.Code, result.Signal = 128+int(unix.SIGKILL), unix.SignalName(unix.SIGKILL)
 	switch {
 	case ctx.Err() != nil:

@@ -84,7 +84,7 @@ func crashAt(t *testing.T, s *testkit.Stack, n int, death testkit.Death, answer 
 			break
 		}
 	}
-	s.Log.DieAt(nil)
+	died = revive(s) || died // it may have died over the end of the run
 	checkStory(t, s, doc, fmt.Sprintf("crash at append %d", n), answer)
 	return died
 }

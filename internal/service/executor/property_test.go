@@ -55,13 +55,13 @@ func happens(rt *rapid.T, s *testkit.Stack) {
 	live := func() { // how the daemon that has just begun will end
 		dies, cancelled := rapid.IntRange(0, 12).Draw(rt, "dies"), rapid.IntRange(0, 40).Draw(rt, "cancelled")
 		death := rapid.SampledFrom([]testkit.Death{testkit.Recorded, testkit.Unconfirmed}).Draw(rt, "death")
-		runs, n := s.Runs, 0
+		runs, origin, n := s.Runs, s.Origin, 0
 		s.Log.DieAt(func(r event.Receipt) testkit.Death {
 			n++
 			if i := slices.IndexFunc(r.Events, func(e event.Event) bool { return e.Run != "" }); n == cancelled && i >= 0 {
 				id := r.Events[i].Run
 				ctx := s.Context()
-				cancels.Go(func() { _ = runs.Cancel(ctx, s.Origin, testkit.WS, id, "a person cancelled it") })
+				cancels.Go(func() { _ = runs.Cancel(ctx, origin, testkit.WS, id, "a person cancelled it") })
 			}
 			if n == dies {
 				return death
@@ -103,13 +103,15 @@ func happens(rt *rapid.T, s *testkit.Stack) {
 	}
 }
 
-// revive lets the daemon that lives go on living, and starts the next one if none lives.
-func revive(s *testkit.Stack) {
+// revive lets the daemon that lives go on living, and starts the next one if none lives; then it reports true.
+func revive(s *testkit.Stack) bool {
 	s.Log.DieAt(nil)
 	select {
 	case <-s.Log.Gone():
 		s.Crash()
+		return true
 	default:
+		return false
 	}
 }
 
