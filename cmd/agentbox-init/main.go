@@ -18,8 +18,11 @@ import (
 	"agentbox/internal/spaceinit"
 )
 
-// connection is the descriptor on which the daemon talks; the ones after it are detached mounts.
-const connection = 3
+// The descriptors that the daemon hands over; the ones after them are detached mounts.
+const (
+	connection = 3 // on which the daemon talks
+	started    = 4 // this program, as it was started; nobody needs it any more
+)
 
 func main() {
 	// Commands are forked by this thread only: a thread's own bounding set cannot be changed from outside it.
@@ -28,6 +31,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "agentbox-init is process 1 of a space; the daemon starts it")
 		os.Exit(2)
 	}
+	_ = unix.Close(started)
 	conn := socket(connection)
 	w := spaceinit.NewWriter(conn)
 	if err := serve(conn, w); !errors.Is(err, io.EOF) {

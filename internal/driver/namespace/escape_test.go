@@ -8,10 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -227,6 +229,19 @@ func TestEscape(t *testing.T) {
 	}
 }
 
+// named returns the processes of the host, as folders of /proc, whose command lines hold a text.
+func named(t *testing.T, text string) []string {
+	t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(all, func(f string) bool {
+		line, err := os.ReadFile(f + "/cmdline")
+		return err != nil || !strings.Contains(string(line), text)
+	})
+}
+
 // TestHostUser looks at a space from outside: no process of it is root or has a privilege on the host.
 func TestHostUser(t *testing.T) {
 	h := host(t)
@@ -236,25 +251,23 @@ func TestHostUser(t *testing.T) {
 	if want == 0 {
 		want = os.Geteuid()
 	}
+	command := spacetest.Command{Space: spec.ID, Argv: []string{"bash", "-c", "echo up; exec -a " + string(spec.ID) + " sleep 54321"}, MS: 60_000}
 	up := make(chan struct{})
 	go func() {
-		_, _ = s.Exec(t.Context(), issue(spacetest.Shell(spec.ID, "echo up; exec sleep 54321").Action()), nil, func(string, []byte) error {
+		_, _ = s.Exec(t.Context(), issue(command.Action()), nil, func(string, []byte) error {
 			close(up)
 			return nil
 		})
 	}()
 	<-up
-	seen := 0
-	files, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range files {
-		line, err := os.ReadFile(f + "/cmdline")
-		if err != nil || !strings.Contains(string(line), string(spec.ID)) && string(line) != "sleep\x0054321\x00" {
-			continue
+	var found []string
+	for start := time.Now(); len(found) < 2; found = named(t, string(spec.ID)) { // the command becomes what it is called in its own time
+		if time.Since(start) > 10*time.Second {
+			t.Fatalf("got processes %v of the space, want the init and the command", found)
 		}
-		seen++
+	}
+	for _, f := range found {
+		line, _ := os.ReadFile(f + "/cmdline")
 		status, err := os.ReadFile(f + "/status")
 		if err != nil {
 			t.Fatal(err)
@@ -269,8 +282,8 @@ func TestHostUser(t *testing.T) {
 			}
 		}
 	}
-	if seen != 2 {
-		t.Errorf("got %d processes of the space, want the init and the command", seen)
+	if len(found) != 2 {
+		t.Errorf("got processes %v of the space, want the init and the command", found)
 	}
 	if os.Geteuid() == 0 {
 		var st syscall.Stat_t

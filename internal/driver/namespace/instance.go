@@ -23,8 +23,9 @@ const initName = "agentbox-init"
 
 // The descriptors of an init, after its three standard ones.
 const (
-	connection = 3
-	firstMount = 4
+	connection  = 3
+	programFile = 4
+	firstMount  = 5
 )
 
 // instance is one living space.
@@ -85,11 +86,13 @@ func (s *instance) launch(ctx context.Context, countProcesses bool) error {
 	if err != nil {
 		return errors.Join(err, closeAll(mounts), theirs.Close(), ours.Close())
 	}
-	files := append([]*os.File{null, null, null, theirs}, mounts...)
+	// The program is among the files under a number of its own: os.StartProcess moves a pipe of its own to the number above the highest of
+	// them, which may be that of any other descriptor of the daemon.
+	files := append([]*os.File{null, null, null, theirs, s.tier.program}, mounts...)
 	s.process, err = s.tier.starter.start(
-		"/proc/self/fd/"+strconv.Itoa(int(s.tier.program.Fd())), []string{initName, s.tier.owner, string(s.spec.ID)},
+		"/proc/self/fd/"+strconv.Itoa(programFile), []string{initName, s.tier.owner, string(s.spec.ID)},
 		&os.ProcAttr{Dir: "/", Env: []string{"GOMAXPROCS=4"}, Files: files, Sys: s.tier.attributes(s.spec.UID)}, s.group)
-	err = errors.Join(err, closeAll(files[2:])) // null once
+	err = errors.Join(err, null.Close(), theirs.Close(), closeAll(mounts))
 	if err != nil {
 		if s.process != nil {
 			err = errors.Join(err, s.process.Kill())
