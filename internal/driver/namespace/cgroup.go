@@ -265,35 +265,53 @@ func (g *group) dirs() []string {
 	return dirs
 }
 
-// counters are what the kernel counted for a space; -1 where it does not tell.
-type counters struct {
-	memory, pids, cpuMicros int64 // now, now, since the start
-	oomKills, pidsRefused   int64 // since the start
-}
+// usage is what a space uses; -1 where the kernel does not tell.
+type usage struct{ memory, pids, cpuMicros int64 }
 
-// read reads the counters.
-func (g *group) read() counters {
-	c := counters{memory: -1, pids: -1, cpuMicros: -1, oomKills: -1, pidsRefused: -1}
+// usage reads what the space uses now, and its processor time since the start.
+func (g *group) usage() usage {
+	u := usage{memory: -1, pids: -1, cpuMicros: -1}
 	if dir, ok := g.v1[memoryController]; ok {
-		c.memory, c.oomKills = value(dir, "memory.usage_in_bytes", ""), value(dir, "memory.oom_control", "oom_kill")
+		u.memory = value(dir, "memory.usage_in_bytes", "")
 	} else if g.v2 != "" {
-		c.memory, c.oomKills = value(g.v2, "memory.current", ""), value(g.v2, "memory.events", "oom_kill")
+		u.memory = value(g.v2, "memory.current", "")
 	}
-	dir, ok := g.v1[pidsController]
-	if !ok {
-		dir = g.v2
-	}
-	if dir != "" {
-		c.pids, c.pidsRefused = value(dir, "pids.current", ""), value(dir, "pids.events", "max")
+	if dir := g.pids(); dir != "" {
+		u.pids = value(dir, "pids.current", "")
 	}
 	if dir, ok := g.v1[cpuacct]; ok {
 		if ns := value(dir, "cpuacct.usage", ""); ns >= 0 {
-			c.cpuMicros = ns / 1000
+			u.cpuMicros = ns / 1000
 		}
 	} else if g.v2 != "" {
-		c.cpuMicros = value(g.v2, "cpu.stat", "usage_usec")
+		u.cpuMicros = value(g.v2, "cpu.stat", "usage_usec")
 	}
-	return c
+	return u
+}
+
+// hits is how often bounds were hit since the start; -1 where the kernel does not tell.
+type hits struct{ oomKills, pidsRefused int64 }
+
+// hits reads how often the space hit the bounds that the kernel counts.
+func (g *group) hits() hits {
+	h := hits{oomKills: -1, pidsRefused: -1}
+	if dir, ok := g.v1[memoryController]; ok {
+		h.oomKills = value(dir, "memory.oom_control", "oom_kill")
+	} else if g.v2 != "" {
+		h.oomKills = value(g.v2, "memory.events", "oom_kill")
+	}
+	if dir := g.pids(); dir != "" {
+		h.pidsRefused = value(dir, "pids.events", "max")
+	}
+	return h
+}
+
+// pids returns the group that counts processes.
+func (g *group) pids() string {
+	if dir, ok := g.v1[pidsController]; ok {
+		return dir
+	}
+	return g.v2
 }
 
 // value reads a number: the whole file, or the line that starts with key.

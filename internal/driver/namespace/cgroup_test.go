@@ -95,8 +95,11 @@ func TestHierarchyTwo(t *testing.T) {
 			t.Errorf("%s: got %q, %v, want %s", name, b, err, want)
 		}
 	}
-	if got, want := g.read(), (counters{memory: 4096, pids: 5, cpuMicros: 1234, oomKills: 2, pidsRefused: 7}); got != want {
-		t.Errorf("counters: got %+v, want %+v", got, want)
+	if got, want := g.usage(), (usage{memory: 4096, pids: 5, cpuMicros: 1234}); got != want {
+		t.Errorf("usage: got %+v, want %+v", got, want)
+	}
+	if got, want := g.hits(), (hits{oomKills: 2, pidsRefused: 7}); got != want {
+		t.Errorf("hits: got %+v, want %+v", got, want)
 	}
 }
 
@@ -114,8 +117,11 @@ func TestHierarchyNone(t *testing.T) {
 			t.Errorf("%s is not among what failed: %v", bound, failed)
 		}
 	}
-	if got, want := g.read(), (counters{-1, -1, -1, -1, -1}); got != want {
-		t.Errorf("counters: got %+v, want %+v", got, want)
+	if got, want := g.usage(), (usage{-1, -1, -1}); got != want {
+		t.Errorf("usage: got %+v, want %+v", got, want)
+	}
+	if got, want := g.hits(), (hits{-1, -1}); got != want {
+		t.Errorf("hits: got %+v, want %+v", got, want)
 	}
 	if err := g.remove(); err != nil {
 		t.Error(err)

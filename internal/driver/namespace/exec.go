@@ -69,7 +69,7 @@ func (s *instance) command(a policy.Action) (spaceinit.Exec, error) {
 
 // run runs a command within its bounds and says how it ended.
 func (s *instance) run(ctx context.Context, x spaceinit.Exec, limit time.Duration, stdin []byte, out space.Output) (space.Exit, error) {
-	began, before := s.tier.clock.Now(), s.group.read()
+	began, before := s.tier.clock.Now(), s.group.hits()
 	within, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	defer s.watch.join(func() { end(overrun{"disk_bytes"}) })()
@@ -100,8 +100,11 @@ func (s *instance) run(ctx context.Context, x spaceinit.Exec, limit time.Duratio
 	if exit.Signal != 0 {
 		result.Signal = unix.SignalName(unix.Signal(exit.Signal))
 	}
-	after := s.group.read()
-	starved := before.oomKills >= 0 && after.oomKills > before.oomKills
+	after := before
+	if exit.Code != 0 || err != nil {
+		after = s.group.hits()
+	}
+	starved := after.oomKills > before.oomKills
 	hit, isBound := errors.AsType[overrun](errors.Join(err, context.Cause(within)))
 	switch {
 	case isBound && (err == nil || errors.Is(err, error(hit))):
@@ -123,7 +126,7 @@ func (s *instance) run(ctx context.Context, x spaceinit.Exec, limit time.Duratio
 		result.Limit = "memory_bytes"
 	case exit.Signal == uint8(unix.SIGXFSZ):
 		result.Limit = "file_bytes"
-	case result.Code != 0 && before.pidsRefused >= 0 && after.pidsRefused > before.pidsRefused:
+	case result.Code != 0 && after.pidsRefused > before.pidsRefused:
 		result.Limit = "pids"
 	}
 	return result, nil

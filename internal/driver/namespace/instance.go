@@ -184,7 +184,7 @@ func (s *instance) Usage(ctx context.Context) (space.Usage, error) {
 		return space.Usage{}, errEnded()
 	default:
 	}
-	c := s.group.read()
+	c := s.group.usage()
 	bytes, _, err := measure(ctx, s.spec.Dir)
 	if err != nil {
 		return space.Usage{}, fault.Wrap(err, fault.Internal, "usage_unknown", "the space's files could not be measured")

@@ -31,11 +31,11 @@ const (
 // devices are the nodes of /dev. There is no terminal and no disk.
 var devices = []string{"null", "zero", "full", "random", "urandom"}
 
-// masks are the parts of /proc that tell about the host and that no program needs.
+// masks are the parts of /proc that everybody may read, tell about the host, and serve no program; and those that would do harm in the
+// hands of root, which no process of a space is. All of /proc is read-only besides.
 var masks = []string{
-	"acpi", "asound", "bus", "cmdline", "config.gz", "driver", "fs", "interrupts", "iomem", "ioports", "irq", "kallsyms", "kcore",
-	"key-users", "keys", "kmsg", "latency_stats", "modules", "mtrr", "partitions", "sched_debug", "scsi", "softirqs", "sysrq-trigger",
-	"timer_list", "timer_stats", "vmallocinfo",
+	"acpi", "asound", "cmdline", "interrupts", "kallsyms", "kcore", "key-users", "keys", "kmsg", "latency_stats", "modules", "partitions",
+	"sched_debug", "scsi", "softirqs", "sysrq-trigger", "timer_list", "timer_stats",
 }
 
 // scratches are host folders of which one exists everywhere; the root is built over it in the space's own mount namespace.
