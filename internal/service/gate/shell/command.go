@@ -79,9 +79,15 @@ func (r *reader) command(args []arg, in *stdin, depth int, lookup bool) error {
 		if !system[path.Dir(path.Clean(word.text))] {
 			c.Traits = append(c.Traits, policy.TraitOwnProgram)
 			r.unseal(word)
+			if foreign(r.cwd, word.text) {
+				r.unknown(&c)
+			}
 		}
 	} else if lookup && r.functions[c.Name] {
 		c.Traits = append(c.Traits, policy.TraitFunction)
+	}
+	if loader(c.Name) {
+		r.unknown(&c)
 	}
 	for trait, names := range byTrait {
 		if names[c.Name] {
@@ -143,7 +149,7 @@ func (r *reader) effects(c *Command, rest []arg, in *stdin, depth int) (inner []
 			r.doubt(policy.TraitPoisons, c.Name)
 			c.Traits = append(c.Traits, policy.TraitPoisons)
 		}
-	case "unset", "read", "mapfile", "readarray", "getopts", "printf", "export", "declare", "typeset", "local", "readonly", "complete", "compgen", "bind":
+	case "unset", "read", "mapfile", "readarray", "getopts", "printf", "export", "declare", "typeset", "local", "readonly", "complete", "compgen", "bind", "wait":
 		r.variables(c, rest)
 	case "trap":
 		if rest = operand(rest); len(rest) > 0 && rest[0].text != "-" {
@@ -152,6 +158,12 @@ func (r *reader) effects(c *Command, rest []arg, in *stdin, depth int) (inner []
 				return nil, nil
 			}
 			return nil, r.script(rest[0].text, Bash, depth+1)
+		}
+	case "set":
+		for i, a := range rest {
+			if len(a.text) > 1 && a.text[0] == '-' && a.text[1] != '-' && strings.Contains(a.text, "k") || a.text == "keyword" && i > 0 {
+				r.doubt(policy.TraitPoisons, "set -k")
+			}
 		}
 	case "cd", "pushd":
 		for _, a := range rest {
@@ -168,6 +180,13 @@ func (r *reader) effects(c *Command, rest []arg, in *stdin, depth int) (inner []
 		r.removes(c, rest)
 	case "find":
 		return r.find(c, rest)
+	case "sed":
+		if err := r.streamEditor(c, rest); err != nil {
+			return nil, err
+		}
+	case "awk", "gawk", "mawk", "nawk":
+		r.awk(c, rest)
+		r.options(c, rest)
 	case "python", "python2", "python3", "node", "nodejs", "deno", "perl", "ruby", "php", "lua", "bun", "tsx", "ts-node":
 		r.interpreter(c, rest, in)
 	case "npm", "pnpm", "yarn", "pip", "pip3", "uv", "poetry", "cargo", "go", "gem":
@@ -263,7 +282,7 @@ func (r *reader) shell(c *Command, rest []arg, in *stdin, depth int) error {
 		return r.script(rest[i].text, dialect, depth+1)
 	case script:
 		return nil // a usage error
-	case i < len(rest) && !fromStdin:
+	case i < len(rest) && !fromStdin && !isStdin(resolve(r.cwd, rest[i].text)):
 		c.Traits = append(c.Traits, policy.TraitRunsFile)
 		r.unseal(rest[i])
 		return nil

@@ -37,7 +37,7 @@ func (r *reader) variables(c *Command, rest []arg) {
 		case poisonous(name):
 			r.assigned(name)
 			c.Traits = append(c.Traits, policy.TraitPoisons)
-		case strings.HasPrefix(a.text, "-C") && (c.Name == "mapfile" || c.Name == "readarray"):
+		case strings.HasPrefix(a.text, "-") && strings.Contains(a.text, "C") && (c.Name == "mapfile" || c.Name == "readarray"):
 			r.unknown(c)
 		case c.Name == "unset" && strings.HasPrefix(a.text, "-") && strings.Contains(a.text, "f"):
 			r.doubt(policy.TraitPoisons, "unset -f")
@@ -125,6 +125,9 @@ func (r *reader) find(c *Command, rest []arg) ([][]arg, error) {
 // interpreter reads what an interpreter of another language is told to run.
 func (r *reader) interpreter(c *Command, rest []arg, in *stdin) {
 	if c.Name == "bun" {
+		if bunInstalls(rest) {
+			c.Traits = append(c.Traits, policy.TraitInstalls)
+		}
 		if len(rest) > 0 && rest[0].known && bunVerbs[rest[0].text] != "" {
 			switch bunVerbs[rest[0].text] {
 			case "install":
@@ -167,6 +170,8 @@ func (r *reader) interpreter(c *Command, rest []arg, in *stdin) {
 		case inline(c.Name, a.text):
 			c.Traits = append(c.Traits, policy.TraitInlineCode)
 			return
+		case a.text == "--check-hash-based-pycs":
+			i++
 		case a.text == "--require" || a.text == "--import" || a.text == "--loader" || a.text == "--env-file":
 			i++
 			if i < len(rest) {
@@ -179,6 +184,9 @@ func (r *reader) interpreter(c *Command, rest []arg, in *stdin) {
 		default:
 			c.Traits = append(c.Traits, policy.TraitRunsFile)
 			r.unseal(a)
+			if installer(resolve(r.cwd, a.text)) {
+				c.Traits = append(c.Traits, policy.TraitInstalls)
+			}
 			return
 		}
 	}
@@ -222,9 +230,15 @@ func (r *reader) module(c *Command, option string, rest []arg) {
 	}
 	top, _, _ := strings.Cut(name, ".")
 	switch top {
+	case "runpy", "cProfile", "profile", "pdb", "trace", "timeit": // they run another module
+		if slices.ContainsFunc(rest, func(a arg) bool { return !a.known || installers[strings.TrimPrefix(a.text, "-m")] }) {
+			c.Traits = append(c.Traits, policy.TraitInstalls)
+		}
+		c.Traits = append(c.Traits, policy.TraitRunsFile)
+		r.out.Unsealed = append(r.out.Unsealed, "the Python module "+name)
 	case "pip", "ensurepip", "easy_install", "pipx", "uv", "conda":
 		r.packages(&Command{Name: "pip"}, rest)
-		if verb(rest, "") == "" || !harmless["pip"][verb(rest, "")] {
+		if v := verb("pip", rest); v == "" || !harmless["pip"][v] {
 			c.Traits = append(c.Traits, policy.TraitInstalls)
 		}
 	default:
@@ -241,7 +255,7 @@ func (r *reader) packages(c *Command, rest []arg) {
 			return
 		}
 	}
-	v := verb(rest, "")
+	v := verb(c.Name, rest)
 	switch {
 	case v == "" && !slices.ContainsFunc(rest, func(a arg) bool { return !a.known }) && c.Name != "yarn":
 		return // prints its help or version
@@ -255,19 +269,6 @@ func (r *reader) packages(c *Command, rest []arg) {
 	c.Traits = append(c.Traits, policy.TraitInstalls)
 }
 
-// verb returns the first argument that is not an option, "" where there is none or it is not known.
-func verb(rest []arg, none string) string {
-	for _, a := range rest {
-		if !a.known {
-			return none
-		}
-		if !strings.HasPrefix(a.text, "-") {
-			return a.text
-		}
-	}
-	return none
-}
-
 // options marks the programs that are harmless but for an option that runs a command.
 func (r *reader) options(c *Command, rest []arg) {
 	if c.Name == "chmod" || c.Name == "chown" || c.Name == "chgrp" || c.Name == "cp" {
@@ -277,6 +278,7 @@ func (r *reader) options(c *Command, rest []arg) {
 			}
 		}
 	}
+	r.deletesByOption(c, rest)
 	running := runsByOption[c.Name]
 	if len(running) == 0 {
 		return
@@ -319,7 +321,10 @@ func (r *reader) operands(c *Command, rest []arg, skip int) error {
 		}
 		if options && strings.HasPrefix(text, "-") && len(text) > 1 || c.Name == "dd" {
 			_, value, ok := strings.Cut(text, "=")
-			if !ok || value == "" {
+			if !ok && len(text) > 2 && text[:2] == attached[c.Name] {
+				value = text[2:]
+			}
+			if value == "" {
 				continue
 			}
 			text = value

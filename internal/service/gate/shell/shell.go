@@ -12,6 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
 
 	"agentbox/internal/domain/policy"
@@ -314,7 +315,11 @@ func (r *reader) node(n syntax.Node, certain map[*syntax.FuncDecl]bool, depth in
 	case *syntax.ParamExp:
 		r.param(n)
 	case *syntax.SglQuoted:
-		r.text(n.Value)
+		value := n.Value
+		if n.Dollar {
+			value, _, _ = expand.Format(nil, value, nil)
+		}
+		r.text(value)
 	case *syntax.Lit:
 		r.text(n.Value)
 	case *syntax.TestDecl:

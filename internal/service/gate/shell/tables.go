@@ -80,7 +80,7 @@ func poisonous(name string) bool {
 // Poisonous reports whether an environment variable changes what the commands that inherit it mean.
 func Poisonous(name string) bool { return poisonous(name) }
 
-var poisons = names(`PATH BASH_ENV ENV SHELLOPTS BASHOPTS PS4 PROMPT_COMMAND SHELL GCONV_PATH LESSOPEN LESSCLOSE PAGER MANPAGER EDITOR VISUAL
+var poisons = names(`PATH BASH_CMDS BASH_ALIASES BASH_ENV ENV SHELLOPTS BASHOPTS PS4 PROMPT_COMMAND SHELL GCONV_PATH LESSOPEN LESSCLOSE PAGER MANPAGER EDITOR VISUAL
 	TAR_OPTIONS NODE_OPTIONS BUN_OPTIONS PYTHONSTARTUP PYTHONHOME PYTHONBREAKPOINT PYTHONINSPECT PERL5OPT PERL5LIB PERL5DB RUBYOPT RUBYLIB
 	BROWSER LOCPATH NLSPATH HOSTALIASES TERMCAP TERMINFO XARGS_OPTIONS CDPATH BASH_LOADABLES_PATH BASH_XTRACEFD GREP_OPTIONS
 	JAVA_TOOL_OPTIONS _JAVA_OPTIONS LUA_INIT PHPRC AWKPATH AWKLIBPATH FPATH ZDOTDIR POSIXLY_CORRECT EXECIGNORE`)
@@ -152,16 +152,17 @@ var fileTools = map[string]int{
 	"cp": 0, "mv": 0, "ln": 0, "install": 0, "tee": 0, "touch": 0, "truncate": 0, "rm": 0, "unlink": 0, "shred": 0, "dd": 0, "split": 0, "csplit": 0,
 	"diff": 0, "cmp": 0, "od": 0, "xxd": 0, "hexdump": 0, "strings": 0, "base64": 0, "base32": 0, "md5sum": 0, "sha1sum": 0, "sha256sum": 0, "sha512sum": 0,
 	"gzip": 0, "gunzip": 0, "zcat": 0, "bzip2": 0, "xz": 0, "zip": 0, "unzip": 0, "tar": 0, "rev": 0, "fold": 0, "fmt": 0, "expand": 0, "column": 0, "file": 0,
+	"mkdir": 0, "rmdir": 0, "cksum": 0, "unexpand": 0,
 	"chmod": 1, "chown": 1, "grep": 1, "egrep": 1, "fgrep": 1, "sed": 1, "awk": 1, "gawk": 1, "mawk": 1, "jq": 1, "rg": 1,
 }
 
 // writers are those that change the files that they are given.
-var writers = names("cp mv ln install tee touch truncate rm unlink shred split csplit chmod chown gzip gunzip bzip2 xz")
+var writers = names("mkdir rmdir cp mv ln install tee touch truncate rm unlink shred split csplit chmod chown gzip gunzip bzip2 xz")
 
 // bunVerbs sorts bun's verbs; anything else is a file that it runs.
 var bunVerbs = map[string]string{
 	"add": "install", "a": "install", "install": "install", "i": "install", "update": "install", "upgrade": "install", "x": "install",
-	"create": "install", "c": "install", "init": "install", "link": "install", "unlink": "install", "remove": "install", "rm": "install",
+	"repl": "install", "create": "install", "c": "install", "init": "install", "link": "install", "unlink": "install", "remove": "install", "rm": "install",
 	"patch": "install", "publish": "install", "outdated": "install", "audit": "install", "pm": "install", "info": "install", "exec": "install",
 	"run": "script", "test": "script", "build": "script", "dev": "script", "start": "script",
 }
