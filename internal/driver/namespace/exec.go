@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -74,7 +75,7 @@ func (s *instance) run(ctx context.Context, x spaceinit.Exec, limit time.Duratio
 	defer end(nil)
 	defer s.watch.join(func() { end(overrun{"disk_bytes"}) })()
 	// An init that does not end what it was told to end loses its space.
-	defer context.AfterFunc(within, func() { s.abandon(stubborn) })()
+	defer after(within, stubborn, s.kill)()
 	var expire <-chan time.Time
 	if limit > 0 {
 		timer, stop := s.tier.clock.NewTimer(limit)
@@ -154,6 +155,28 @@ func (s *instance) lost(ctx context.Context, result space.Exit, starved bool) (s
 func (s *instance) abandon(d time.Duration) (stop func()) {
 	timer := time.AfterFunc(d, s.kill)
 	return func() { timer.Stop() }
+}
+
+// after calls do when ctx has ended and d has passed, unless the returned function is called first, be it within d.
+func after(ctx context.Context, d time.Duration, do func()) (stop func()) {
+	var mu sync.Mutex
+	var timer *time.Timer
+	stopped := false
+	unhook := context.AfterFunc(ctx, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if !stopped {
+			timer = time.AfterFunc(d, do)
+		}
+	})
+	return func() {
+		unhook()
+		mu.Lock()
+		defer mu.Unlock()
+		if stopped = true; timer != nil {
+			timer.Stop()
+		}
+	}
 }
 
 var channelNames = map[spaceinit.Channel]string{spaceinit.Stdout: "stdout", spaceinit.Stderr: "stderr"}
