@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"agentbox/internal/domain/space"
+	"agentbox/internal/driver/namespace"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -51,6 +52,9 @@ func Home() (string, error) {
 func (c Config) check() error {
 	if c.DataDir == "" || !filepath.IsAbs(c.DataDir) {
 		return fmt.Errorf("the data directory must be an absolute path")
+	}
+	if info, err := os.Stat(c.RootFS); c.RootFS != "" && c.RootFS != namespace.HostRoot && (err != nil || !info.IsDir()) {
+		return fmt.Errorf("the root of the spaces, %s, is not a folder", c.RootFS)
 	}
 	host, _, err := net.SplitHostPort(c.Listen)
 	if err != nil {

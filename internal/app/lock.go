@@ -1,6 +1,7 @@
 package app
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -24,7 +25,10 @@ func lock(dir string) (*os.File, error) {
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		_ = f.Close()
-		return nil, fault.Wrap(err, fault.Conflict, "data_in_use", "another daemon runs on this data directory; stop it, or name another directory with --data")
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, fmt.Errorf("lock the data directory: %w", err)
+		}
+		return nil, fault.New(fault.Conflict, "data_in_use", "another daemon runs on %s", dir).With("use it, stop it, or name another directory with --data")
 	}
 	return f, nil
 }

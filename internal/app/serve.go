@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
@@ -84,7 +86,11 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 	defer func() { err = errors.Join(err, a.Close()) }()
 	listener, err := net.Listen("tcp", a.Config.Listen)
 	if err != nil {
-		return fmt.Errorf("listen on %s: %w", a.Config.Listen, err)
+		if errors.Is(err, unix.EADDRINUSE) {
+			return fault.New(fault.Conflict, "address_in_use", "another program listens on %s", a.Config.Listen).
+				With("name another address with --listen; 127.0.0.1:0 takes a free port, and the other commands find it")
+		}
+		return fault.Wrap(err, fault.Invalid, "listen_invalid", "the daemon cannot listen on %s", a.Config.Listen)
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

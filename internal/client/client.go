@@ -103,12 +103,18 @@ func private(target *url.URL) error {
 	if target.Scheme == "https" || target.Scheme == "http" && (host == "localhost" || ip != nil && ip.IsLoopback()) {
 		return nil
 	}
+	if target.Host == "" {
+		return fault.New(fault.Invalid, "address_invalid", "%.200q is not the address of a daemon; it looks like http://127.0.0.1:7433", target.String())
+	}
 	return fault.New(fault.Denied, "address_insecure", "the key would go to %.200q in clear text; use https", target.Scheme+"://"+target.Host)
 }
 
 func unreachable(ctx context.Context, err error, address string) error {
 	if ctx.Err() != nil {
 		return fault.Wrap(ctx.Err(), fault.Unavailable, "interrupted", "the request was given up")
+	}
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		err = e.Err // the rest of it only repeats the request
 	}
 	return fault.Wrap(err, fault.Unavailable, "daemon_unreachable", "the daemon at %.200s does not answer", address).With("is it running? start one with: agentbox up")
 }

@@ -1,8 +1,10 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"iter"
 	"net/http"
 	"strconv"
@@ -34,7 +36,7 @@ type Message struct {
 func ParseMessage(raw []byte) (Message, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil {
-		return Message{}, fault.Wrap(err, fault.Invalid, "operation_invalid", "an operations message is a JSON object")
+		return Message{}, unreadable(raw, err)
 	}
 	m := Message{ProtocolVersion: fields["protocolVersion"], Operations: fields["operations"]}
 	for name := range fields {
@@ -43,6 +45,20 @@ func ParseMessage(raw []byte) (Message, error) {
 		}
 	}
 	return m, nil
+}
+
+// unreadable says what is wrong with an operations message that is no JSON object, and where.
+func unreadable(raw []byte, err error) error {
+	syntax, ok := errors.AsType[*json.SyntaxError](err)
+	if !ok {
+		return fault.New(fault.Invalid, "operation_invalid", "an operations message is a JSON object, and this is other JSON")
+	}
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return fault.New(fault.Invalid, "operation_invalid", "an operations message is a JSON object, and this is empty")
+	}
+	before := raw[:min(int64(len(raw)), max(0, syntax.Offset-1))]
+	line := bytes.Count(before, []byte("\n")) + 1
+	return fault.New(fault.Invalid, "operation_invalid", "an operations message is a JSON object; line %d, character %d: %s", line, len(before)-bytes.LastIndexByte(before, '\n'), syntax)
 }
 
 // RunContext is what the agent sees first.

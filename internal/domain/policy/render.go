@@ -200,6 +200,9 @@ func Title(a Action) string {
 
 // Impact says in sentences what an action can change and whether that can be undone.
 func Impact(a Action, unsealed []string) string {
+	if a.Type == RunContinue {
+		return "The run goes on with its next operation. The interrupted one is not repeated, and what it did is not known."
+	}
 	kind, _ := KindOf(a.Type)
 	var text string
 	switch kind.SideEffect {

@@ -98,7 +98,7 @@ func (r *ride) interrupted(ctx context.Context, index int, s space.Space) error 
 	suspended := r.event(run.EventSuspended, t.progress.Step, run.Suspended{
 		Run: r.doc.ID, Operation: t.op.ID, Index: index, Approval: approval, Reason: ruling.Decision.ReasonCode,
 	})
-	ask := policy.Ask{Approval: approval, Unsealed: []string{"the outcome of " + t.op.Type + " " + t.op.ID + " is not known"}}
+	ask := policy.Ask{Approval: approval, Unsealed: []string{"the outcome of " + t.op.Type + " " + t.op.ID + " is not known: " + policy.Escape(t.progress.Summary)}}
 	question, err := r.x.Gate.Ask(ctx, r.origin, ruling, ask, r.batch(result, suspended))
 	if fault.CodeOf(err) == decisionChanged {
 		return nil // it is judged again

@@ -232,23 +232,28 @@ func (k *Keeper) complete(q *Request) error {
 // DefaultRoom is the room of spaces that were put into no other.
 const DefaultRoom id.Room = "room_00000000000000000000000000"
 
+// leastLimits are what a space needs to start at all; one with less of anything would fail as if the host were at fault.
+func leastLimits() space.Limits {
+	return space.Limits{MemoryBytes: 16 << 20, CPUMillis: 1, Pids: 1, DiskBytes: 1, FileBytes: 1 << 10, OutputBytes: 1 << 10, OpenFiles: 16, TmpBytes: 1}
+}
+
 func (k *Keeper) bound(l *space.Limits) error {
-	d, most := space.DefaultLimits(), k.MaxLimits
+	d, most, least := space.DefaultLimits(), k.MaxLimits, leastLimits()
 	for _, b := range []struct {
-		name              string
-		value             *int64
-		standard, highest int64
+		name                      string
+		value                     *int64
+		standard, lowest, highest int64
 	}{
-		{"memory_bytes", &l.MemoryBytes, d.MemoryBytes, most.MemoryBytes}, {"cpu_millis", &l.CPUMillis, d.CPUMillis, most.CPUMillis},
-		{"pids", &l.Pids, d.Pids, most.Pids}, {"disk_bytes", &l.DiskBytes, d.DiskBytes, most.DiskBytes},
-		{"file_bytes", &l.FileBytes, d.FileBytes, most.FileBytes}, {"output_bytes", &l.OutputBytes, d.OutputBytes, most.OutputBytes},
-		{"open_files", &l.OpenFiles, d.OpenFiles, most.OpenFiles}, {"tmp_bytes", &l.TmpBytes, d.TmpBytes, most.TmpBytes},
+		{"memory_bytes", &l.MemoryBytes, d.MemoryBytes, least.MemoryBytes, most.MemoryBytes}, {"cpu_millis", &l.CPUMillis, d.CPUMillis, least.CPUMillis, most.CPUMillis},
+		{"pids", &l.Pids, d.Pids, least.Pids, most.Pids}, {"disk_bytes", &l.DiskBytes, d.DiskBytes, least.DiskBytes, most.DiskBytes},
+		{"file_bytes", &l.FileBytes, d.FileBytes, least.FileBytes, most.FileBytes}, {"output_bytes", &l.OutputBytes, d.OutputBytes, least.OutputBytes, most.OutputBytes},
+		{"open_files", &l.OpenFiles, d.OpenFiles, least.OpenFiles, most.OpenFiles}, {"tmp_bytes", &l.TmpBytes, d.TmpBytes, least.TmpBytes, most.TmpBytes},
 	} {
 		if *b.value == 0 {
 			*b.value = min(b.standard, b.highest)
 		}
-		if *b.value < 1 || *b.value > b.highest {
-			return invalid("limits.%s is %d; it may be 1 to %d", b.name, *b.value, b.highest)
+		if *b.value < b.lowest || *b.value > b.highest {
+			return invalid("limits.%s is %d; it may be %d to %d", b.name, *b.value, b.lowest, b.highest)
 		}
 	}
 	return nil

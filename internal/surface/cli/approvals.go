@@ -104,15 +104,20 @@ func approvalShow(i *invocation) *cobra.Command {
 func (p *printer) approval(i *invocation, a policy.Approval) {
 	now := i.Clock.Now()
 	p.question(a)
-	p.fields("status", string(a.Status), "asked", ago(now, a.RequestedAt)+" by "+string(a.RequestedBy), "expires", ahead(now, a.ExpiresAt),
+	expires := ""
+	if waits(a) {
+		expires = ahead(now, a.ExpiresAt)
+	}
+	p.fields("status", string(a.Status), "asked", ago(now, a.RequestedAt)+" by "+string(a.RequestedBy), "expires", expires,
 		"run", string(a.Run), "operation", a.Operation, "action", a.ActionHash.String(), "policy", a.Bundle.String(),
 		"decided by", string(a.DecidedBy), "reason", a.Reason, "standing", string(a.Standing))
 }
 
-// question writes what a person is asked. What the agent says about it stands apart and is marked.
+// question writes what a person is asked: why and what it can change first, then what exactly would run. What the agent says about it stands
+// apart and is marked.
 func (p *printer) question(a policy.Approval) {
 	p.line("%s  %s", p.paint(bold, oneLine(a.Title, 0)), p.paint(faint, string(a.ID)))
-	p.fields("what", a.Question.What, "why", a.Question.Why, "impact", a.Question.Impact, "not sealed", strings.Join(a.Question.Unsealed, "; "))
+	p.fields("why", a.Question.Why, "impact", a.Question.Impact, "not sealed", strings.Join(a.Question.Unsealed, "; "), "exactly", a.Question.What)
 	if a.Question.AgentWords != "" {
 		p.line("%s", p.paint(faint, "the agent's own words, not checked: "+oneLine(a.Question.AgentWords, 400)))
 	}

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -68,9 +69,18 @@ func Run(ctx context.Context, host Host, args []string) int {
 	err := root.ExecuteContext(ctx)
 	if _, silent := errors.AsType[*ended](err); err != nil && !silent {
 		i.json = i.json || asksForJSON(args) // a wrong flag may keep the rest from being read
-		complain(host.Err, i.printer(host.Err), err)
+		complain(host.Err, i.printer(host.Err), i.unknownKey(err))
 	}
 	return exitCode(err)
+}
+
+// unknownKey says where a key came from that the daemon refuses; the daemon cannot know.
+func (i *invocation) unknownKey(err error) error {
+	if f, ok := asFault(err); ok && f.Code == "unauthenticated" && i.keyFrom != "" {
+		return fault.New(f.Kind, f.Code, "the daemon does not know the key from %s", oneLine(i.keyFrom, 200)).
+			With("without AGENTBOX_KEY and --key-file the local owner's key is used")
+	}
+	return err
 }
 
 func asksForJSON(args []string) bool {
@@ -87,6 +97,7 @@ type invocation struct {
 	Host
 	data, url, key string
 	json           bool
+	keyFrom        string        // where the API key was found
 	lines          *bufio.Reader // of In, once something was read
 }
 
@@ -98,14 +109,14 @@ func (i *invocation) root() *cobra.Command {
 		Long: "Agentbox runs what agents ask for in isolated spaces, decides on each step by policy, asks people where policy says so,\n" +
 			"and records everything in a log that proves itself. Begin with `agentbox up`, or see it all with `agentbox demo`.",
 		SilenceErrors: true, SilenceUsage: true,
-		Args: cobra.NoArgs,
+		Args: onlyCommands,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetIn(i.In)
 	root.SetOut(i.Out)
 	root.SetErr(i.Err)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fault.Wrap(err, fault.Invalid, "usage", "%s", cmd.CommandPath()).With("see: " + cmd.CommandPath() + " --help")
+		return usage("%s: %s", within(cmd), err).With("see: " + cmd.CommandPath() + " --help")
 	})
 	flags := root.PersistentFlags()
 	flags.BoolVar(&i.json, "json", false, "answer in JSON")
@@ -119,14 +130,16 @@ func (i *invocation) root() *cobra.Command {
 	return root
 }
 
-// wrapArgs turns what cobra finds wrong with arguments into faults.
+// wrapArgs says what a command takes where cobra finds a wrong number of arguments.
 func wrapArgs(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
-			if err := check(cmd, args); err != nil {
-				return fault.Wrap(err, fault.Invalid, "usage", "%s", cmd.CommandPath()).With("usage: " + cmd.UseLine())
+			err := check(cmd, args)
+			if _, said := asFault(err); err == nil || said {
+				return err
 			}
-			return nil
+			_, takes, _ := strings.Cut(cmd.Use, " ")
+			return usage("%s takes %s, and %d arguments were given", within(cmd), first(takes, "no arguments"), len(args)).With("see: " + cmd.CommandPath() + " --help")
 		}
 	}
 	for _, sub := range cmd.Commands() {
@@ -136,9 +149,29 @@ func wrapArgs(cmd *cobra.Command) {
 
 // group makes a command that only has others below it.
 func group(use, short string, subs ...*cobra.Command) *cobra.Command {
-	c := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	c := &cobra.Command{Use: use, Short: short, Args: onlyCommands, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	c.AddCommand(subs...)
 	return c
+}
+
+// within names a command below the program, or the program.
+func within(cmd *cobra.Command) string { return strings.TrimPrefix(cmd.CommandPath(), "agentbox ") }
+
+// onlyCommands refuses a word that is no command, and names those that are near it.
+func onlyCommands(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	near := cmd.SuggestionsFor(args[0])
+	for n, name := range near {
+		near[n] = cmd.CommandPath() + " " + name
+	}
+	hint := "see: " + cmd.CommandPath() + " --help"
+	if len(near) > 0 {
+		hint = "did you mean: " + strings.Join(near, ", ")
+	}
+	return usage("there is no command %s %s", cmd.CommandPath(), oneLine(args[0], 60)).With(hint)
 }
 
 // printer returns a printer for one of the process's streams.
@@ -174,12 +207,13 @@ func (i *invocation) dataDir() (string, error) {
 // connect returns a client of the daemon that was named, else of the local one.
 func (i *invocation) connect() (*client.Client, error) {
 	address, key := first(i.url, i.Getenv("AGENTBOX_URL")), i.Getenv("AGENTBOX_KEY")
+	i.keyFrom = "AGENTBOX_KEY"
 	if i.key != "" {
 		text, err := os.ReadFile(i.key)
 		if err != nil {
 			return nil, fault.Wrap(err, fault.Invalid, "key_file_unreadable", "the key file cannot be read")
 		}
-		key = strings.TrimSpace(string(text))
+		key, i.keyFrom = strings.TrimSpace(string(text)), i.key
 	}
 	if address == "" || key == "" {
 		dir, err := i.dataDir()
@@ -199,6 +233,7 @@ func (i *invocation) connect() (*client.Client, error) {
 			if key, err = ownerKey(dir); err != nil {
 				return nil, err
 			}
+			i.keyFrom = filepath.Join(dir, "owner.key")
 		}
 	}
 	return client.New(address, key), nil
@@ -216,7 +251,8 @@ func (i *invocation) localOnly(address, dir string) error {
 	want, errA := url.Parse(address)
 	have, errB := url.Parse(found.URL())
 	if errA != nil || errB != nil || want.Host != have.Host {
-		return fault.New(fault.Denied, "key_missing", "no key for %s", oneLine(address, 80)).With("set AGENTBOX_KEY or name a file with --key-file")
+		return fault.New(fault.Denied, "key_missing", "no key for %s; the local owner's key goes to %s only", oneLine(address, 80), found.URL()).
+			With("set AGENTBOX_KEY or name a file with --key-file")
 	}
 	return nil
 }

@@ -24,6 +24,9 @@ func up(i *invocation) *cobra.Command {
 		if d.DataDir, err = i.dataDir(); err != nil {
 			return err
 		}
+		if err := d.root(); err != nil {
+			return err
+		}
 		for n, folder := range d.Sources {
 			if d.Sources[n], err = absolute(folder); err != nil {
 				return err
@@ -44,7 +47,15 @@ func up(i *invocation) *cobra.Command {
 }
 
 func (d *Daemon) flags(c *cobra.Command) {
-	c.Flags().StringVar(&d.RootFS, "rootfs", "", "read-only root of the spaces (default: the one made by make rootfs, else this machine's own programs)")
+	c.Flags().StringVar(&d.RootFS, "rootfs", "", "folder that is the read-only root of the spaces, or host for this machine's own programs (default: the one made by make rootfs, else host)")
+}
+
+// root makes the folder of the root absolute, unless it is the host's own.
+func (d *Daemon) root() (err error) {
+	if d.RootFS != "" && d.RootFS != "host" {
+		d.RootFS, err = absolute(d.RootFS)
+	}
+	return err
 }
 
 // doctor says what the host can isolate.
@@ -57,6 +68,9 @@ func doctor(i *invocation) *cobra.Command {
 	d.flags(c)
 	c.RunE = func(cmd *cobra.Command, _ []string) (err error) {
 		if d.DataDir, err = i.dataDir(); err != nil {
+			return err
+		}
+		if err := d.root(); err != nil {
 			return err
 		}
 		reports, err := i.Doctor(cmd.Context(), d)

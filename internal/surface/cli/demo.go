@@ -70,6 +70,9 @@ func (d *showcase) run(ctx context.Context) (err error) {
 	if _, err := os.Stat(d.dataset); err != nil {
 		return unreadable(err, d.dataset).With("fetch it with scripts/fetch-dataset, or name it with --dataset")
 	}
+	if err := d.daemon.root(); err != nil {
+		return err
+	}
 	if d.daemon.DataDir, err = os.MkdirTemp("", "agentbox-demo-"); err != nil {
 		return fault.Wrap(err, fault.Unavailable, "no_data_directory", "a fresh data directory cannot be made")
 	}

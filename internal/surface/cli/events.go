@@ -37,9 +37,12 @@ func events(i *invocation) *cobra.Command {
 	f.Uint64Var(&before, "before", 0, "only events in front of this place")
 	f.IntVar(&most, "limit", 50, "how many at most, 1 to 200; of those that are already there when following")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
-		q.Run, q.Space, q.From, q.Before, q.Limit = id.Run(run), id.Space(space), since, before, most
+		q.Run, q.From, q.Before, q.Limit = id.Run(run), since, before, most
 		api, err := i.connect()
 		if err != nil {
+			return err
+		}
+		if q.Space, err = i.named(cmd.Context(), api, space); err != nil {
 			return err
 		}
 		p := i.printer(i.Out)
@@ -53,6 +56,9 @@ func events(i *invocation) *cobra.Command {
 			}
 		}
 		if !follow {
+			if len(page.Events) == 0 {
+				i.printer(i.Err).line("No event matches.")
+			}
 			return nil
 		}
 		if before != 0 {

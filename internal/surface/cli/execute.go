@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 
@@ -23,6 +24,7 @@ func execute(i *invocation) *cobra.Command {
 	c := &cobra.Command{
 		Use: "run SPACE OPERATIONS.json", Short: "Run operations in a space", Args: cobra.ExactArgs(2), ValidArgsFunction: i.completeSpaces,
 		Long: "Run sends an operations message of protocol 1.0 (- reads it from standard input), waits for the run, and shows its timeline.\n" +
+			"SPACE is, here and everywhere, the id of a space, or its name where no other has it.\n" +
 			"It exits with 0 when the run is completed, 7 when it waits for a person, 1 when it failed; see also --strict.",
 		Example: "  agentbox run spc_... operations.json --stream\n  agentbox run spc_... operations.json --ask\n  generate | agentbox run spc_... - --json",
 	}
@@ -45,14 +47,18 @@ func execute(i *invocation) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		in, err := i.named(cmd.Context(), api, args[0])
+		if err != nil {
+			return err
+		}
 		if detach {
-			begun, err := api.CreateRun(cmd.Context(), id.Space(args[0]), message)
+			begun, err := api.CreateRun(cmd.Context(), in, message)
 			if err != nil {
 				return err
 			}
 			return i.show(begun, func(p *printer) { p.line("%s", begun.RunID) })
 		}
-		shown, err := i.execute(cmd.Context(), api, id.Space(args[0]), message, e)
+		shown, err := i.execute(cmd.Context(), api, in, message, e)
 		if err != nil {
 			return err
 		}
@@ -105,7 +111,26 @@ func (i *invocation) execute(ctx context.Context, api *client.Client, s id.Space
 	if err != nil {
 		return client.RunShown{}, err
 	}
+	i.queued(ctx, api, s, id.Run(begun.RunID))
 	return i.attend(ctx, api, s, id.Run(begun.RunID), e)
+}
+
+// queued says that a run waits for another one of its space, which may itself wait for a person; else nothing would be seen.
+func (i *invocation) queued(ctx context.Context, api *client.Client, s id.Space, r id.Run) {
+	p := i.printer(i.Out)
+	for _, status := range []run.Status{run.AwaitingApproval, run.Running} {
+		page, err := api.Runs(ctx, client.RunFilter{Space: s, Status: string(status), Page: client.Page{Limit: 1}})
+		if err != nil || len(page.Runs) == 0 || page.Runs[0].ID == r {
+			continue // what is wrong shows where the run is watched
+		}
+		ahead := page.Runs[0]
+		what := "is not finished"
+		if status == run.AwaitingApproval {
+			what = "waits for a person (agentbox approvals)"
+		}
+		p.line("%s", p.paint(yellow, fmt.Sprintf("the run %s is queued: %s of the same space %s", r, ahead.ID, what)))
+		return
+	}
 }
 
 // attend follows a run until it ends, or waits for a person whom nobody asks here.
@@ -114,8 +139,14 @@ func (i *invocation) attend(ctx context.Context, api *client.Client, s id.Space,
 	for {
 		pending, err := w.follow(ctx, api, s, r)
 		if ctx.Err() != nil {
-			return client.RunShown{}, fault.Wrap(context.Canceled, fault.Unavailable, "interrupted", "the run %s goes on", r).
-				With("watch it with: agentbox runs watch " + string(r) + "; end it with: agentbox runs cancel " + string(r))
+			w.flush()
+			return client.RunShown{}, fault.New(fault.Unavailable, codeInterrupted, "the run %s goes on", r).
+				With("watch it with: agentbox runs watch " + string(r) + "\nend it with: agentbox runs cancel " + string(r))
+		}
+		if fault.KindOf(err) == fault.Unavailable {
+			w.flush()
+			return client.RunShown{}, fault.New(fault.Unavailable, fault.CodeOf(err), "the daemon has gone away while the run %s was watched: %s", r, err).
+				With("it resumes what it can when it is started again: agentbox up\nthen watch the run with: agentbox runs watch " + string(r))
 		}
 		if err != nil {
 			return client.RunShown{}, err

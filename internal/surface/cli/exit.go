@@ -45,6 +45,9 @@ var refusals = map[string]bool{
 	"approval_denied":    true,
 }
 
+// codeInterrupted is the code of what ended because the person at the terminal wanted it.
+const codeInterrupted = "interrupted"
+
 // exitCode returns the code for an error that ends a command.
 func exitCode(err error) int {
 	if quiet, ok := errors.AsType[*ended](err); ok {
@@ -53,7 +56,7 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return ExitOK
-	case errors.Is(err, context.Canceled):
+	case errors.Is(err, context.Canceled), fault.CodeOf(err) == codeInterrupted:
 		return ExitInterrupted // as a shell says it
 	case refusals[fault.CodeOf(err)]:
 		return ExitRefused
@@ -68,6 +71,6 @@ type ended struct{ code int }
 func (e *ended) Error() string { return "ended" }
 
 // usage makes the fault of a command that was called wrongly.
-func usage(format string, args ...any) error {
+func usage(format string, args ...any) *fault.Error {
 	return fault.New(fault.Invalid, "usage", format, args...)
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentbox/internal/domain/fault"
-	"agentbox/internal/domain/id"
 )
 
 // files are the commands about the files of a space.
@@ -28,7 +27,11 @@ func fileList(i *invocation) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		found, err := api.Files(cmd.Context(), id.Space(args[0]), first(append(args[1:], ".")...), deep)
+		in, err := i.named(cmd.Context(), api, args[0])
+		if err != nil {
+			return err
+		}
+		found, err := api.Files(cmd.Context(), in, first(append(args[1:], ".")...), deep)
 		if err != nil {
 			return err
 		}
@@ -63,7 +66,11 @@ func fileCat(i *invocation) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			content, err := api.ReadFile(cmd.Context(), id.Space(args[0]), args[1])
+			in, err := i.named(cmd.Context(), api, args[0])
+			if err != nil {
+				return err
+			}
+			content, err := api.ReadFile(cmd.Context(), in, args[1])
 			if err != nil {
 				return err
 			}
@@ -106,8 +113,12 @@ func filePut(i *invocation) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		in, err := i.named(cmd.Context(), api, args[0])
+		if err != nil {
+			return err
+		}
 		write := func(content io.Reader, size int64, to string) error {
-			entry, err := api.WriteFile(cmd.Context(), id.Space(args[0]), to, content, size, !keep)
+			entry, err := api.WriteFile(cmd.Context(), in, to, content, size, !keep)
 			if err != nil {
 				return err
 			}
@@ -177,7 +188,11 @@ func fileGet(i *invocation) *cobra.Command {
 		if len(args) > 2 {
 			target = args[2]
 		}
-		content, err := api.ReadFile(cmd.Context(), id.Space(args[0]), args[1])
+		in, err := i.named(cmd.Context(), api, args[0])
+		if err != nil {
+			return err
+		}
+		content, err := api.ReadFile(cmd.Context(), in, args[1])
 		if err != nil {
 			return err
 		}
@@ -228,8 +243,12 @@ func fileRemove(i *invocation) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			in, err := i.named(cmd.Context(), api, args[0])
+			if err != nil {
+				return err
+			}
 			for _, name := range args[1:] {
-				if err := api.DeleteFile(cmd.Context(), id.Space(args[0]), name); err != nil {
+				if err := api.DeleteFile(cmd.Context(), in, name); err != nil {
 					return err
 				}
 			}

@@ -64,9 +64,9 @@ func (w *watch) show(f client.Frame, result run.Result) error {
 		w.flush()
 		words, colour := said(result)
 		mark := map[string]string{green: "✓", red: "✗", yellow: "?"}[colour]
-		w.p.line("  %s %s", w.p.paint(colour, mark), w.p.paint(colour, oneLine(words, 0)))
+		w.p.line("  %s %s", w.p.paint(colour, mark), w.p.paint(colour, wrapped(oneLine(words, 0), w.p.width, 4)))
 		if result.Suggestion != "" {
-			w.p.line("  %s", oneLine(result.Suggestion, 0))
+			w.p.line("    %s", wrapped(oneLine(result.Suggestion, 0), w.p.width, 4))
 		}
 	}
 	return nil

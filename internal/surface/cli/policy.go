@@ -113,6 +113,9 @@ func policyExplain(i *invocation) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if q.Space, err = i.named(cmd.Context(), api, string(q.Space)); err != nil {
+			return err
+		}
 		e, err := api.Explain(cmd.Context(), q)
 		if err != nil {
 			return err
@@ -183,6 +186,9 @@ func policyTest(i *invocation) *cobra.Command {
 		}
 		api, err := i.connect()
 		if err != nil {
+			return err
+		}
+		if q.Space, err = i.named(cmd.Context(), api, string(q.Space)); err != nil {
 			return err
 		}
 		results, failed := make([]tested, len(cases)), 0

@@ -143,7 +143,12 @@ func (p *printer) fields(pairs ...string) {
 	}
 	for i := 0; i+1 < len(pairs); i += 2 {
 		if pairs[i+1] != "" {
-			value := strings.ReplaceAll(strings.TrimRight(plain(pairs[i+1]), "\n"), "\n", "\n"+strings.Repeat(" ", width+2))
+			value := strings.TrimRight(plain(pairs[i+1]), "\n")
+			if strings.Contains(value, "\n") {
+				value = strings.ReplaceAll(value, "\n", "\n"+strings.Repeat(" ", width+2))
+			} else {
+				value = wrapped(value, p.width, width+2)
+			}
 			fmt.Fprintf(p.out, "%s  %s\n", p.paint(faint, fmt.Sprintf("%-*s", width, pairs[i])), value)
 		}
 	}
@@ -167,9 +172,11 @@ func complain(w io.Writer, p *printer, err error) {
 		_ = (&printer{out: w}).record(f) // there is nowhere left to say it
 		return
 	}
-	fmt.Fprintf(w, "%s %s\n", p.paint(red, "agentbox:"), plain(f.Detail))
+	fmt.Fprintf(w, "%s %s\n", p.paint(red, "agentbox:"), wrapped(plain(f.Detail), p.width, len("agentbox: ")))
 	if f.Suggestion != "" {
-		fmt.Fprintf(w, "          %s\n", plain(f.Suggestion))
+		for line := range strings.SplitSeq(plain(f.Suggestion), "\n") {
+			fmt.Fprintf(w, "          %s\n", wrapped(line, p.width, len("agentbox: ")))
+		}
 	}
 }
 

@@ -26,7 +26,11 @@ func runList(i *invocation) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		page, err := api.Runs(cmd.Context(), client.RunFilter{Space: id.Space(in), Status: status, Page: client.Page{Limit: most}})
+		named, err := i.named(cmd.Context(), api, in)
+		if err != nil {
+			return err
+		}
+		page, err := api.Runs(cmd.Context(), client.RunFilter{Space: named, Status: status, Page: client.Page{Limit: most}})
 		if err != nil {
 			return err
 		}
@@ -78,6 +82,23 @@ func runShow(i *invocation) *cobra.Command {
 	}
 }
 
+// failures says how many operations did not succeed, for a run that has succeeded may hold some.
+func failures(r client.RunShown) string {
+	failed := 0
+	for _, o := range r.Operations {
+		if o.State == run.Done && !o.OK {
+			failed++
+		}
+	}
+	switch failed {
+	case 0:
+		return ""
+	case 1:
+		return ", 1 operation did not succeed"
+	}
+	return fmt.Sprintf(", %d operations did not succeed", failed)
+}
+
 // run writes a run: its timeline, then where it stands and what to do next.
 func (p *printer) run(i *invocation, r client.RunShown) {
 	p.timeline(r.Run, r.Result.Events)
@@ -86,12 +107,12 @@ func (p *printer) run(i *invocation, r client.RunShown) {
 	if !r.EndedAt.IsZero() && !r.StartedAt.IsZero() {
 		took = " in " + duration(r.EndedAt.Sub(r.StartedAt))
 	}
-	p.line("\nrun %s is %s%s", p.paint(bold, string(r.ID)), p.paint(status.colour, status.text), took)
+	p.line("\nrun %s: %s%s%s", p.paint(bold, string(r.ID)), p.paint(status.colour, status.text), took, p.paint(red, failures(r)))
 	if r.Error != "" {
 		p.line("%s", p.paint(red, plain(r.Error)))
 	}
 	if _, approval := r.Pending(); approval != "" {
-		p.line("it waits for a person: agentbox approvals show|approve|deny %s", approval)
+		p.line("%s", wrapped("it waits for a person: agentbox approvals show|approve|deny "+string(approval), p.width, 2))
 	}
 }
 

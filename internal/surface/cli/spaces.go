@@ -189,6 +189,33 @@ func all[T any](next func(cursor string) ([]T, string, error)) ([]T, error) {
 	}
 }
 
+// named returns the id of a space that is named by its id or, where only one has it, by its name.
+func (i *invocation) named(ctx context.Context, api *client.Client, name string) (id.Space, error) {
+	if name == "" || strings.HasPrefix(name, "spc_") {
+		return id.Space(name), nil
+	}
+	living, err := all(func(cursor string) ([]space.Space, string, error) {
+		page, err := api.Spaces(ctx, client.SpaceFilter{Page: client.Page{Cursor: cursor, Limit: 100}})
+		return page.Spaces, page.Next, err
+	})
+	if err != nil {
+		return "", err
+	}
+	var found []string
+	for _, s := range living {
+		if s.Name == name {
+			found = append(found, string(s.ID))
+		}
+	}
+	switch len(found) {
+	case 1:
+		return id.Space(found[0]), nil
+	case 0:
+		return "", fault.New(fault.NotFound, "space_not_found", "no space has the id or name %q", oneLine(name, 60)).With("see: agentbox space list")
+	}
+	return "", fault.New(fault.Conflict, "name_ambiguous", "%d spaces have the name %q", len(found), oneLine(name, 60)).With("name one by its id: " + strings.Join(found, ", "))
+}
+
 // onSpace makes a command about one space that shows it afterwards.
 func onSpace(i *invocation, use, short string, do func(ctx context.Context, api *client.Client, s id.Space) (space.Space, error)) *cobra.Command {
 	return &cobra.Command{
@@ -198,7 +225,11 @@ func onSpace(i *invocation, use, short string, do func(ctx context.Context, api 
 			if err != nil {
 				return err
 			}
-			s, err := do(cmd.Context(), api, id.Space(args[0]))
+			named, err := i.named(cmd.Context(), api, args[0])
+			if err != nil {
+				return err
+			}
+			s, err := do(cmd.Context(), api, named)
 			if err != nil {
 				return err
 			}

@@ -102,7 +102,14 @@ func ago(now, then time.Time) string {
 	if then.IsZero() {
 		return "-"
 	}
-	return duration(max(0, now.Sub(then)).Round(time.Second)) + " ago"
+	d := now.Sub(then).Round(time.Second)
+	switch {
+	case d < time.Second:
+		return "just now"
+	case d < time.Minute:
+		return fmt.Sprintf("%d s ago", int(d.Seconds()))
+	}
+	return duration(d) + " ago"
 }
 
 // bytesize writes a number of bytes in the binary unit that suits it.
@@ -116,6 +123,31 @@ func bytesize(n int64) string {
 		value, unit = value/1024, unit+1
 	}
 	return fmt.Sprintf("%.1f %ciB", value, units[unit])
+}
+
+// wrapped breaks text between words so that its lines fit into a width, the further ones behind an indent. A word that is longer than that
+// stays whole, for it may be an id or a path to be copied. A width of 0 breaks nothing.
+func wrapped(text string, width, indent int) string {
+	if width <= indent || indent+utf8.RuneCountInString(text) <= width {
+		return text
+	}
+	var b strings.Builder
+	column := indent
+	for word := range strings.SplitSeq(text, " ") {
+		length := utf8.RuneCountInString(word)
+		switch {
+		case b.Len() == 0:
+		case column+1+length > width:
+			b.WriteString("\n" + strings.Repeat(" ", indent))
+			column = indent
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += length
+	}
+	return b.String()
 }
 
 // parseSize reads a number of bytes with an optional unit: 512, 64KiB, 1.5G. Units are binary, with or without iB.

@@ -10,6 +10,29 @@ import (
 )
 
 // TestPlainShowsWhatATerminalWouldObey escapes what moves the cursor, changes what follows or cannot be seen, and leaves the rest alone.
+// TestWrapped breaks between words only, and never loses one.
+func TestWrapped(t *testing.T) {
+	for _, c := range []struct {
+		text   string
+		width  int
+		indent int
+		want   string
+	}{
+		{"one two three", 0, 2, "one two three"},
+		{"one two three", 13, 0, "one two three"},
+		{"one two three", 12, 0, "one two\nthree"},
+		{"one two three", 9, 2, "one two\n  three"},
+		{"one two three", 8, 2, "one\n  two\n  three"},
+		{"äöü äöü", 7, 0, "äöü äöü"},
+		{"/a/path/that/is/long or not", 10, 1, "/a/path/that/is/long\n or not"},
+		{"x", 1, 2, "x"},
+	} {
+		if got := wrapped(c.text, c.width, c.indent); got != c.want {
+			t.Errorf("wrapped(%q, %d, %d): got %q, want %q", c.text, c.width, c.indent, got, c.want)
+		}
+	}
+}
+
 func TestPlainShowsWhatATerminalWouldObey(t *testing.T) {
 	for _, c := range []struct{ name, in, want string }{
 		{"words", "naïve 日本 ✓\n\tend", "naïve 日本 ✓\n\tend"},

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
@@ -17,20 +18,28 @@ func (p *printer) timeline(r run.Run, results []run.Result) {
 		}
 	}
 	var rows [][]cell
+	var cut []string // what the last column has no room for
+	summary := p.summaryWidth()
 	for i, o := range r.Operations {
 		ending, colour := outcome(o, byOperation[o.ID])
+		if room := p.width - 44 - summary; p.width > 0 && colour == red && utf8.RuneCountInString(ending) > max(9, room) {
+			cut = append(cut, p.paint(red, "✗")+" "+wrapped(plain(o.ID)+": "+oneLine(ending, 0), p.width, 2))
+		}
 		took := ""
 		if !o.BegunAt.IsZero() && !o.EndedAt.IsZero() {
 			took = duration(o.EndedAt.Sub(o.BegunAt))
 		}
 		rows = append(rows, []cell{
-			{fmt.Sprint(i + 1), faint}, text(o.Type), {oneLine(o.Summary, p.summaryWidth()), ""}, decided(o), {took, faint}, {oneLine(ending, 0), colour},
+			{fmt.Sprint(i + 1), faint}, text(o.Type), {oneLine(o.Summary, summary), ""}, decided(o), {took, faint}, {oneLine(ending, 0), colour},
 		})
 	}
 	p.table("The run has no operations.", []string{"", "operation", "what", "decision", "took", "result"}, rows)
+	for _, line := range cut {
+		p.line("%s", line)
+	}
 	for _, o := range r.Operations {
 		if e := byOperation[o.ID]; e.Suggestion != "" {
-			p.line("%s %s: %s", p.paint(yellow, "→"), plain(o.ID), plain(e.Suggestion))
+			p.line("%s %s", p.paint(yellow, "→"), wrapped(plain(o.ID)+": "+plain(e.Suggestion), p.width, 2))
 		}
 	}
 }
@@ -40,7 +49,7 @@ func (p *printer) summaryWidth() int {
 	if p.width == 0 {
 		return 60
 	}
-	return min(72, max(24, p.width-70))
+	return min(72, max(10, p.width-60))
 }
 
 // decided says how the gate, and then perhaps a person, decided.
