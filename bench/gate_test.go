@@ -9,10 +9,8 @@ import (
 	cedarlib "github.com/cedar-policy/cedar-go"
 	"github.com/cedar-policy/cedar-go/types"
 
-	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
-	"agentbox/internal/driver/cedar"
 	"agentbox/internal/driver/memory"
 	"agentbox/internal/driver/sqlite"
 	"agentbox/internal/kernel/journal"
@@ -77,16 +75,7 @@ func onDisk(b *testing.B) store {
 
 func openGate(b *testing.B, open func(*testing.B) store) (*gate.Gate, policy.Action) {
 	b.Helper()
-	log := open(b)
-	g, err := gate.New(gate.Parts{Log: log, Docs: log, Evaluator: cedar.New(), Clock: wall{}, IDs: ids, Entropy: rand.Reader})
-	must(b, err)
-	owner, err := g.Owner(b.Context(), workspace, "owner")
-	must(b, err)
-	origin := event.Origin{Principal: owner}
-	agent, err := g.Agent(b.Context(), origin, workspace, "worker")
-	must(b, err)
-	bundle, err := g.Pin(b.Context(), origin, workspace, "standard", nil)
-	must(b, err)
+	g, agent, bundle := openHouse(b, open(b))
 	return g, policy.Action{
 		Type: policy.ShellExec, Workspace: workspace, Principal: agent, Space: id.New[id.Space](ids), Run: id.New[id.Run](ids), Step: id.New[id.Step](ids),
 		Operation: "op-1", TimeoutMS: 30_000, Bundle: bundle.Hash,

@@ -8,6 +8,7 @@ require (
 	agentbox v0.0.0
 	github.com/cedar-policy/cedar-go v1.9.0
 	github.com/ncruces/go-sqlite3 v0.35.6
+	golang.org/x/sys v0.49.0
 )
 
 require (
@@ -18,7 +19,6 @@ require (
 	github.com/ncruces/julianday v1.0.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.6 // indirect
 	golang.org/x/exp v0.0.0-20220921023135-46d9e7742f1e // indirect
-	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/time v0.16.0 // indirect
 	mvdan.cc/sh/v3 v3.14.1 // indirect
 )

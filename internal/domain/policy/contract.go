@@ -14,7 +14,15 @@ type Ruling struct {
 	Decision  Decision
 	Standing  id.Standing // the standing approval that allowed it, if one did; Begin counts the use
 	Limits    Limits      // of the bundle that decided, for those who clamp before they ask again
+	Basis     Basis       // the documents that it rests on, as they were
 	Seal      [32]byte    // the gate's mark on all this; a ruling without it is refused
+}
+
+// Basis says which versions of its documents a decision rests on. Beside them it rests on the bundle, which never changes, and on what is
+// looked at again before anything is begun: the kill switch, approvals, the quota.
+type Basis struct {
+	Principal uint64 // version of who acts
+	Space     uint64 // version of the space, 0 where there is none or it is about to be made
 }
 
 // Gate is the one way to a permit. Every method is safe for concurrent use.

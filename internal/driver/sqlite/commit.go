@@ -18,12 +18,15 @@ func (j *Journal) commit() {
 		if failed := j.failed.Load(); failed != nil {
 			err = failed
 		} else if len(g.batches) > 0 {
+			j.shelf.take(g.docs)
 			if err = j.write(g); err != nil {
 				err = j.fail(err)
+				j.shelf.clear(false)
 				if !j.w.conn.GetAutocommit() {
 					_ = j.w.exec(`ROLLBACK`) // the transaction is lost either way
 				}
 			} else {
+				j.shelf.lay(g.docs)
 				for _, t := range g.tenants {
 					j.watch.set(t.name, t.no, t.head)
 				}

@@ -150,18 +150,18 @@ func (c *connection) writeDocument(d *plannedDocument) error {
 	sql, args := `UPDATE documents SET version = ?, seq = ?, body = ? WHERE no = ?`, []any{d.version, d.seq, d.body, d.no}
 	if d.fresh {
 		sql = `INSERT INTO documents (version, seq, body, no, projection, workspace, key) VALUES (?, ?, ?, ?, ?, ?, ?)`
-		args = append(args, d.projection, d.tenantNo, d.key)
+		args = append(args, d.projection, d.tenantNo, d.ref.Key)
 	}
 	if err := c.exec(sql, args...); err != nil {
 		return err
 	}
 	for _, old := range d.removed {
-		if err := c.exec(`DELETE FROM entries WHERE projection = ? AND workspace = ? AND name = ? AND value = ? AND key = ?`, d.projection, d.tenantNo, old.Name, old.Value, d.key); err != nil {
+		if err := c.exec(`DELETE FROM entries WHERE projection = ? AND workspace = ? AND name = ? AND value = ? AND key = ?`, d.projection, d.tenantNo, old.Name, old.Value, d.ref.Key); err != nil {
 			return err
 		}
 	}
 	for _, added := range d.added {
-		if err := c.exec(`INSERT INTO entries (projection, workspace, name, value, key) VALUES (?, ?, ?, ?, ?)`, d.projection, d.tenantNo, added.Name, added.Value, d.key); err != nil {
+		if err := c.exec(`INSERT INTO entries (projection, workspace, name, value, key) VALUES (?, ?, ?, ?, ?)`, d.projection, d.tenantNo, added.Name, added.Value, d.ref.Key); err != nil {
 			return err
 		}
 	}

@@ -22,7 +22,19 @@ func (j *Journal) Document(ctx context.Context, ws id.Workspace, name, key strin
 	if _, err := j.set.Lookup(name); err != nil {
 		return projection.Document{}, err
 	}
-	var d projection.Document
+	if err := ctx.Err(); err != nil {
+		return projection.Document{}, err
+	}
+	select {
+	case <-j.done:
+		return projection.Document{}, journal.ErrClosed
+	default:
+	}
+	ref := projection.Ref{Workspace: ws, Name: name, Key: key}
+	d, found, mine := j.shelf.find(ref)
+	if found {
+		return d, nil
+	}
 	no, _ := j.watch.get(ws)
 	err := j.reading(ctx, func(r *connection) error {
 		found, err := r.one(func(s *sqlite3.Stmt) { d = scanDocument(s) },
@@ -32,6 +44,7 @@ func (j *Journal) Document(ctx context.Context, ws id.Workspace, name, key strin
 		}
 		return err
 	})
+	j.shelf.fill(ref, mine, d, err == nil)
 	return d, err
 }
 
@@ -94,6 +107,8 @@ func (j *Journal) Rebuild(ctx context.Context, name string) error {
 		return err
 	}
 	return j.do(&request{ctx: ctx, task: func(ctx context.Context) error {
+		j.shelf.clear(false)
+		defer func() { j.shelf.clear(j.failed.Load() == nil) }()
 		if err := j.rebuild(ctx, []projection.Definition{def}, nil); err != nil {
 			return err
 		}

@@ -36,6 +36,7 @@ type Journal struct {
 	ledger ledger      // the planner's, with a connection to read
 	wal    walState    // the committer's
 	watch  watch
+	shelf  shelf
 	pool   chan *connection // idle readers; nil for one that is not open yet
 	reads  sync.RWMutex     // held for reading by readers, for writing by a checkpoint that must not meet any
 

@@ -381,7 +381,7 @@ func (l *ledger) finish(g *group) error {
 			f.no = l.nextFolio
 		}
 		g.docs[i] = plannedDocument{
-			no: f.no, projection: l.projections[ref.Name], tenantNo: l.tenants[ref.Workspace].no, key: ref.Key, version: f.state.Version,
+			no: f.no, projection: l.projections[ref.Name], tenantNo: l.tenants[ref.Workspace].no, ref: ref, version: f.state.Version,
 			seq: f.state.Seq, body: body, fresh: fresh, added: without(indexes, f.indexes), removed: without(f.indexes, indexes),
 		}
 		l.kept += len(body) - f.size

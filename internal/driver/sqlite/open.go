@@ -90,7 +90,7 @@ func OpenReadOnly(ctx context.Context, o Options) (*Journal, error) {
 		return nil, err
 	}
 	j := newJournal(o, set)
-	j.readOnly = true
+	j.readOnly, j.shelf.off = true, true // another process may write what would be kept
 	if err := j.openReadOnly(ctx); err != nil {
 		return nil, errors.Join(err, j.release())
 	}

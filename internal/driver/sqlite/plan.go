@@ -52,7 +52,7 @@ type plannedTenant struct {
 
 type plannedDocument struct {
 	no, projection, tenantNo int64
-	key                      string
+	ref                      projection.Ref
 	version, seq             uint64
 	body                     []byte
 	fresh                    bool

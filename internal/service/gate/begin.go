@@ -11,6 +11,8 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/principal"
+	"agentbox/internal/domain/space"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 )
@@ -33,8 +35,8 @@ func (g *Gate) Glance(r policy.Ruling) (policy.Permit, error) {
 // tries bounds how often a use is counted anew because somebody else was first.
 const tries = 16
 
-// Begin implements policy.Gate. It judges again, for a ruling is no right: the kill switch may have been thrown since, the principal
-// quarantined, the standing approval used up.
+// Begin implements policy.Gate. A ruling is no right: the kill switch may have been thrown since, the principal quarantined, the standing
+// approval used up. It judges again, unless nothing that the decision rests on has changed.
 func (g *Gate) Begin(ctx context.Context, r policy.Ruling, approval id.Approval, intent event.Batch) (policy.Permit, event.Receipt, error) {
 	if err := g.own(r); err != nil {
 		return policy.Permit{}, event.Receipt{}, err
@@ -83,11 +85,18 @@ func (g *Gate) stale(ctx context.Context, b event.Batch) (bool, error) {
 
 func (g *Gate) begin(ctx context.Context, r policy.Ruling, approval id.Approval, intent event.Batch) (policy.Permit, event.Receipt, error) {
 	var none policy.Permit
-	now, err := g.judge(ctx, r.Action, nil)
+	kind, _ := policy.KindOf(r.Action.Type)
+	effect := kind.SideEffect != policy.Pure && kind.SideEffect != policy.Read
+	ruling := r
+	same, err := g.holds(ctx, r, effect)
+	if err == nil && !same {
+		var now consideration
+		now, err = g.judge(ctx, r.Action, nil)
+		ruling = now.ruling
+	}
 	if err != nil {
 		return none, event.Receipt{}, err
 	}
-	ruling := now.ruling
 	if string(ruling.Canonical) != string(r.Canonical) {
 		return none, event.Receipt{}, policy.ErrPermitMismatch
 	}
@@ -114,7 +123,6 @@ func (g *Gate) begin(ctx context.Context, r policy.Ruling, approval id.Approval,
 	if len(batch.Drafts) == 0 {
 		batch.Drafts = append(batch.Drafts, policy.BegunDraft(ruling))
 	}
-	effect := now.kind.SideEffect != policy.Pure && now.kind.SideEffect != policy.Read
 	if effect && !g.quota.take(r.Action.Principal, g.Clock.Now()) {
 		return none, event.Receipt{}, fault.New(fault.Exhausted, policy.ReasonQuotaExceeded, "%d effects were caused within an hour, the most that are allowed", g.EffectsPerHour)
 	}
@@ -131,6 +139,40 @@ func (g *Gate) begin(ctx context.Context, r policy.Ruling, approval id.Approval,
 		revoked = func() error { return g.switches.check(ws) }
 	}
 	return policy.Issue(ruling.Canonical, revoked), receipt, nil
+}
+
+// holds reports whether judging again could only say again what the ruling, which is this gate's own, says: it allows without a standing
+// approval, the documents of the principal and the space are those that it rests on, the kill switch is open and the quota has room. The
+// bundle is named by its hash and cannot change; the rest is in the canonical bytes.
+func (g *Gate) holds(ctx context.Context, r policy.Ruling, effect bool) (bool, error) {
+	a := r.Action
+	if r.Decision.Outcome != policy.Allow || r.Standing != "" || r.Basis.Principal == 0 {
+		return false, nil
+	}
+	if effect {
+		if on, err := g.switches.on(ctx, a.Workspace); on || err != nil {
+			return false, err
+		}
+		if !g.quota.room(a.Principal, g.Clock.Now()) {
+			return false, nil
+		}
+	}
+	if same, err := g.unchanged(ctx, a.Workspace, principal.Projection, string(a.Principal), r.Basis.Principal); !same || err != nil {
+		return false, err
+	}
+	if a.Space == "" {
+		return true, nil
+	}
+	return g.unchanged(ctx, a.Workspace, space.Projection, string(a.Space), r.Basis.Space)
+}
+
+// unchanged reports whether a document still has that version, 0 meaning that there is none.
+func (g *Gate) unchanged(ctx context.Context, ws id.Workspace, name, key string, version uint64) (bool, error) {
+	doc, err := g.Docs.Document(ctx, ws, name, key)
+	if errors.Is(err, projection.ErrNotFound) {
+		return version == 0, nil
+	}
+	return err == nil && doc.Version == version, err
 }
 
 func correlation(b event.Batch) id.Correlation {

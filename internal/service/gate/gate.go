@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"sync"
@@ -14,6 +15,8 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/principal"
+	"agentbox/internal/domain/space"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/gate/rules"
@@ -43,6 +46,8 @@ type Gate struct {
 
 	switches switches
 	quota    quota
+	people   known[principal.Principal]
+	spaces   known[space.Space]
 
 	mu      sync.RWMutex
 	bundles map[pin]policy.Bundle // verified; a cache
@@ -108,11 +113,31 @@ func (g *Gate) Explain(ctx context.Context, a policy.Action, bundle *policy.Bund
 func (g *Gate) seal(r policy.Ruling) [32]byte {
 	h := hmac.New(sha256.New, g.key[:])
 	d := r.Decision
-	fmt.Fprintf(h, "%s %t %s %q %q %q %q %q %d\n", d.Outcome, d.Shadow, r.Standing, d.ReasonCode, d.Reason, d.Suggestion, d.Policies, d.Unsealed, len(r.Canonical))
-	h.Write(r.Canonical)
+	shadow := uint64(0)
+	if d.Shadow {
+		shadow = 1
+	}
+	b := make([]byte, 0, 512+len(r.Canonical))
+	for _, n := range []uint64{uint64(d.Outcome), shadow, r.Basis.Principal, r.Basis.Space, uint64(len(d.Policies)), uint64(len(d.Unsealed))} {
+		b = binary.BigEndian.AppendUint64(b, n)
+	}
+	for _, text := range []string{string(r.Standing), d.ReasonCode, d.Reason, d.Suggestion} {
+		b = appendText(b, text)
+	}
+	for _, list := range [][]string{d.Policies, d.Unsealed} {
+		for _, text := range list {
+			b = appendText(b, text)
+		}
+	}
+	h.Write(append(b, r.Canonical...))
 	var mark [32]byte
 	h.Sum(mark[:0])
 	return mark
+}
+
+// appendText appends a text and before it its length, so that no two lists of texts give the same bytes.
+func appendText(b []byte, text string) []byte {
+	return append(binary.BigEndian.AppendUint64(b, uint64(len(text))), text...)
 }
 
 // own refuses a ruling that this gate did not make, or that was changed since.

@@ -97,7 +97,7 @@ func (g *Gate) weigh(ctx context.Context, c *consideration, trial *policy.Bundle
 // principal checks who acts.
 func (g *Gate) principal(ctx context.Context, c *consideration) (done bool, err error) {
 	a := c.ruling.Action
-	c.who, err = g.who(ctx, a.Workspace, a.Principal)
+	c.who, c.ruling.Basis.Principal, err = g.person(ctx, a.Workspace, a.Principal)
 	switch {
 	case errors.Is(err, errNobody):
 		c.deny(policy.ReasonPrincipalNotFound, "whoever asks is not known in this workspace", "Register first.")
@@ -115,11 +115,17 @@ var errNobody = fault.New(fault.Denied, policy.ReasonPrincipalNotFound, "there i
 
 // who returns the principal's document, read anew each time: authority is never remembered.
 func (g *Gate) who(ctx context.Context, ws id.Workspace, p id.Principal) (principal.Principal, error) {
-	doc, _, err := projection.Load[principal.Principal](ctx, g.Docs, ws, principal.Projection, string(p))
-	if errors.Is(err, projection.ErrNotFound) || err == nil && doc.ID != p {
-		return principal.Principal{}, errNobody
-	}
+	doc, _, err := g.person(ctx, ws, p)
 	return doc, err
+}
+
+// person is who, with the version of the document.
+func (g *Gate) person(ctx context.Context, ws id.Workspace, p id.Principal) (principal.Principal, uint64, error) {
+	doc, version, err := g.people.load(ctx, g.Docs, ws, principal.Projection, string(p))
+	if errors.Is(err, projection.ErrNotFound) || err == nil && doc.ID != p {
+		return principal.Principal{}, 0, errNobody
+	}
+	return doc, version, err
 }
 
 var errOtherBundle = fault.New(fault.Denied, policy.ReasonPolicyUnavailable, "the space pins another policy than the one that is named")
@@ -129,7 +135,7 @@ func (g *Gate) under(ctx context.Context, c *consideration, trial *policy.Bundle
 	a := &c.ruling.Action
 	if a.Space != "" {
 		// A space pins its policy: whatever the caller says, nothing is judged in it under another one.
-		doc, _, err := projection.Load[space.Space](ctx, g.Docs, a.Workspace, space.Projection, string(a.Space))
+		doc, version, err := g.spaces.load(ctx, g.Docs, a.Workspace, space.Projection, string(a.Space))
 		switch {
 		case errors.Is(err, projection.ErrNotFound): // it is about to be made
 		case err != nil:
@@ -139,7 +145,7 @@ func (g *Gate) under(ctx context.Context, c *consideration, trial *policy.Bundle
 		case a.Bundle != doc.Bundle && trial == nil:
 			return errOtherBundle
 		}
-		c.space = doc
+		c.space, c.ruling.Basis.Space = doc, version
 	}
 	switch {
 	case trial != nil:
