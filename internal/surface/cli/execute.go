@@ -145,8 +145,7 @@ func (i *invocation) attend(ctx context.Context, api *client.Client, s id.Space,
 		}
 		if fault.KindOf(err) == fault.Unavailable {
 			w.flush()
-			return client.RunShown{}, fault.New(fault.Unavailable, fault.CodeOf(err), "the daemon has gone away while the run %s was watched: %s", r, err).
-				With("it resumes what it can when it is started again: agentbox up\nthen watch the run with: agentbox runs watch " + string(r))
+			return client.RunShown{}, away(r, err)
 		}
 		if err != nil {
 			return client.RunShown{}, err
@@ -162,7 +161,17 @@ func (i *invocation) attend(ctx context.Context, api *client.Client, s id.Space,
 			break
 		}
 	}
-	return api.Run(ctx, r)
+	shown, err := api.Run(ctx, r)
+	if fault.KindOf(err) == fault.Unavailable && ctx.Err() == nil {
+		err = away(r, err)
+	}
+	return shown, err
+}
+
+// away is the fault of a daemon that cannot be reached any more while a run is watched.
+func away(r id.Run, err error) error {
+	return fault.New(fault.Unavailable, fault.CodeOf(err), "the daemon has gone away while the run %s was watched: %s", r, err).
+		With("it resumes what it can when it is started again: agentbox up\nthen watch the run with: agentbox runs watch " + string(r))
 }
 
 // conclude shows a run that was attended and turns how it ended into how the command ends.
