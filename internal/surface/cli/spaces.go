@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -166,7 +167,14 @@ func spaceList(i *invocation) *cobra.Command {
 			for n, s := range found {
 				rows[n] = []cell{text(string(s.ID)), text(string(s.Status)), text(s.Tier), text(s.Policy), {ahead(now, s.ExpiresAt), faint}, text(s.Name)}
 			}
-			p.table("There are no spaces; make one with: agentbox space create", []string{"space", "status", "tier", "policy", "expires", "name"}, rows)
+			heads := []string{"space", "status", "tier", "policy", "expires", "name"}
+			if p.width > 0 && p.width < 100 { // the name is what a person looks for; the tier stands in space show
+				heads = slices.Delete(heads, 2, 3)
+				for n := range rows {
+					rows[n] = slices.Delete(rows[n], 2, 3)
+				}
+			}
+			p.table("There are no spaces; make one with: agentbox space create", heads, rows)
 		})
 	}
 	c.Flags().StringVar(&status, "status", "", "only those: creating, ready, running, paused or destroyed")
