@@ -190,8 +190,16 @@ func (c *Client) call(ctx context.Context, method, path string, query url.Values
 	return nil
 }
 
+// getTries is how often something is read whose answer is cut off: reading changes nothing, so it may be repeated at once.
+const getTries = 3
+
 func (c *Client) get(ctx context.Context, path string, query url.Values, out any) error {
-	return c.call(ctx, http.MethodGet, path, query, nil, out, nil)
+	for try := 1; ; try++ {
+		err := c.call(ctx, http.MethodGet, path, query, nil, out, nil)
+		if err == nil || try == getTries || ctx.Err() != nil || !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
+			return err
+		}
+	}
 }
 
 func (c *Client) post(ctx context.Context, path string, in, out any) error {

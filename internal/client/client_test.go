@@ -253,3 +253,27 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestAnAnswerThatIsCutOffIsAskedForAgain holds what is read, which may be repeated, against what is changed, which may not.
+func TestAnAnswerThatIsCutOffIsAskedForAgain(t *testing.T) {
+	cuts, asked := 0, 0
+	c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		if asked++; asked <= cuts {
+			w.Header().Set("Content-Length", "1000")
+			_, _ = io.WriteString(w, `{"principal`)
+			return // the connection is closed before the whole answer was sent
+		}
+		_, _ = io.WriteString(w, `{"principal_id":"usr_1"}`)
+	})
+	for _, try := range []struct{ cuts, asked int }{{0, 1}, {2, 3}, {3, 3}} {
+		cuts, asked = try.cuts, 0
+		s, err := c.Session(t.Context())
+		if want := try.cuts < getTries; (err == nil) != want || want && s.Principal != "usr_1" || asked != try.asked {
+			t.Errorf("cut off %d times: got %+v, %v after %d requests", try.cuts, s, err, asked)
+		}
+	}
+	cuts, asked = 1, 0
+	if err := c.post(t.Context(), "/v1/x", nil, &Session{}); err == nil || asked != 1 {
+		t.Errorf("a change that was cut off: got %v after %d requests, want an error after one", err, asked)
+	}
+}
