@@ -238,7 +238,7 @@ func TestHostUser(t *testing.T) {
 	}
 	up := make(chan struct{})
 	go func() {
-		_, _ = s.Exec(t.Context(), issue(spacetest.Shell(spec.ID, "echo up; exec sleep 54321").Action()), nil, func(string, []byte) error {
+		_, _ = s.Exec(t.Context(), issue(spacetest.Shell(spec.ID, "mkfifo p; echo up; read x <p # 54321").Action()), nil, func(string, []byte) error {
 			close(up)
 			return nil
 		})
@@ -251,7 +251,7 @@ func TestHostUser(t *testing.T) {
 	}
 	for _, f := range files {
 		line, err := os.ReadFile(f + "/cmdline")
-		if err != nil || !strings.Contains(string(line), string(spec.ID)) && string(line) != "sleep\x0054321\x00" {
+		if err != nil || !strings.Contains(string(line), string(spec.ID)) && !strings.Contains(string(line), "# 54321") {
 			continue
 		}
 		seen++
