@@ -7,6 +7,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,8 +20,19 @@ import (
 	"agentbox/internal/spaceinit/inittest"
 )
 
-// The spaces of these benchmarks run the host's own programs, as the yardstick does: bubblewrap with as many namespaces, the same system
-// read-only, a private /proc, /dev and /tmp, and a folder of files. It bounds nothing and filters no system call.
+// The spaces of these benchmarks have the root file system of `make rootfs`, where it is there, else the host's own programs. So has the
+// yardstick: bubblewrap with as many namespaces, the same system read-only, a private /proc, /dev and /tmp, and a folder of files. It bounds
+// nothing and filters no system call.
+
+// rootFS is the folder of the root file system, or the name of the host's.
+var rootFS = sync.OnceValue(func() string {
+	out, err := exec.Command("../scripts/rootfs", "--print").Output()
+	dir := strings.TrimSpace(string(out))
+	if _, missing := os.Stat(filepath.Join(dir, "agentbox-rootfs")); err != nil || missing != nil {
+		return namespace.HostRoot
+	}
+	return dir
+})
 
 func permit(tb testing.TB, a policy.Action) policy.Permit {
 	tb.Helper()
@@ -42,7 +56,7 @@ func openSpaces(b *testing.B) *spaces {
 	if err != nil {
 		b.Fatal(err)
 	}
-	tier, err := namespace.New(namespace.Options{Program: program, Root: namespace.HostRoot, Owner: "bench", Clock: clock{}})
+	tier, err := namespace.New(namespace.Options{Program: program, Root: rootFS(), Owner: "bench", Clock: clock{}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -82,8 +96,12 @@ func command(b *testing.B, s id.Space, argv ...string) policy.Permit {
 // wrapped is the yardstick's command.
 func wrapped(b *testing.B, argv ...string) *exec.Cmd {
 	b.Helper()
+	system := "/usr"
+	if root := rootFS(); root != namespace.HostRoot {
+		system = filepath.Join(root, "usr")
+	}
 	args := []string{
-		"--unshare-all", "--die-with-parent", "--new-session", "--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin",
+		"--unshare-all", "--die-with-parent", "--new-session", "--ro-bind", system, "/usr", "--symlink", "usr/bin", "/bin",
 		"--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp",
 		"--bind", b.TempDir(), "/workspace", "--chdir", "/workspace", "--clearenv", "--setenv", "PATH", "/usr/bin:/bin",
 	}

@@ -84,7 +84,7 @@ func plant(s *spaceinit.Setup) error {
 	trees := make([]int, len(s.Mounts))
 	for i, m := range s.Mounts {
 		trees[i] = int(m.FD)
-		if m.Source == "" {
+		if m.Source == "" || m.Attr == 0 {
 			continue
 		}
 		fd, err := openTree(m)
@@ -186,6 +186,9 @@ func openTree(m spaceinit.Mount) (int, error) {
 func attach(m spaceinit.Mount, tree int) error {
 	if err := makeTarget(m); err != nil {
 		return err
+	}
+	if m.Source != "" && m.Attr == 0 {
+		return unix.Mount(m.Source, m.Target, "", unix.MS_BIND, "")
 	}
 	if m.Type == "" {
 		defer func() { _ = unix.Close(tree) }()

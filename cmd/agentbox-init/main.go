@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"sync"
 	"syscall"
 	"unsafe"
 
@@ -68,6 +69,7 @@ func serve(conn socket, w *spaceinit.Writer) error {
 	if err := w.Write(spaceinit.KindReady, 0, ready.Encode()); err != nil {
 		return err
 	}
+	go makeThreads()
 	for {
 		f, err := frames.Next()
 		if err != nil {
@@ -77,6 +79,25 @@ func serve(conn socket, w *spaceinit.Writer) error {
 			return err
 		}
 	}
+}
+
+// makeThreads makes the threads that this program may need while there is room for them. The runtime keeps them; it ends the program when
+// it needs one more than a space full of commands' processes leaves.
+func makeThreads() {
+	const enough = 12 // the waiting ones, those that run, and one for each folder of /proc that is read at once
+	var made sync.WaitGroup
+	made.Add(enough)
+	free := make(chan struct{})
+	for range enough {
+		go func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread() // a goroutine that ends locked takes its thread with it
+			made.Done()
+			<-free
+		}()
+	}
+	made.Wait()
+	close(free)
 }
 
 // unhandle takes the runtime's handlers away from every signal that would end this process. The kernel drops what is sent to process 1

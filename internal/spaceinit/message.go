@@ -35,7 +35,7 @@ type Mount struct {
 	Type   string // proc or tmpfs
 	Target string
 	File   bool   // the target is a file, not a directory
-	Attr   uint64 // MOUNT_ATTR_ flags
+	Attr   uint64 // MOUNT_ATTR_ flags; a source without any is bound as it is
 	Option string // for tmpfs: size, inodes, mode
 }
 

@@ -46,35 +46,53 @@ var _ space.Instance = (*instance)(nil)
 
 // start starts the init and waits until the space stands. On an error nothing is left.
 func (s *instance) start(ctx context.Context) error {
-	t := s.tier
-	var failed map[string]error
-	s.group, failed = t.groups.create(t.groupName(s.spec.ID), s.spec.Limits)
-	_, countProcesses := failed["pids"]
-	delete(failed, "pids") // a resource limit does it too
-	for bound, err := range failed {
-		if !s.spec.BestEffort {
-			return errors.Join(fault.Wrap(err, fault.Unavailable, "bound_not_enforceable",
-				"this host cannot enforce %s: it needs control groups that the daemon may write", bound).With(
-				"run the daemon as root or in a delegated control group, or allow best_effort for this space"), s.group.remove())
-		}
-		s.unenforced = append(s.unenforced, bound)
+	grouped := make(chan map[string]error, 1)
+	go func() { // beside the layout: both are a series of small calls to the kernel
+		var failed map[string]error
+		s.group, failed = s.tier.groups.create(s.tier.groupName(s.spec.ID), s.spec.Limits)
+		grouped <- failed
+	}()
+	setup, mounts, err := s.tier.layout(s.spec)
+	failed := <-grouped
+	if err != nil {
+		return errors.Join(notStarted(err), s.group.remove())
 	}
-	slices.Sort(s.unenforced)
-	if err := s.launch(ctx, countProcesses); err != nil {
-		return errors.Join(fault.Wrap(err, fault.Unavailable, "space_not_started", "the space could not be started; `agentbox doctor` says what the host lacks"),
-			s.group.remove())
+	if err := s.accept(failed, setup); err != nil {
+		return errors.Join(err, closeAll(mounts), s.group.remove())
+	}
+	if err := s.launch(ctx, setup, mounts); err != nil {
+		return errors.Join(notStarted(err), s.group.remove())
 	}
 	s.watch = newWatcher(s.spec.Dir, s.spec.Limits.DiskBytes)
 	go s.wait()
 	return nil
 }
 
-// launch starts the process and talks it through the setup.
-func (s *instance) launch(ctx context.Context, countProcesses bool) error {
-	setup, mounts, err := s.tier.layout(s.spec, countProcesses)
-	if err != nil {
-		return err
+func notStarted(err error) error {
+	return fault.Wrap(err, fault.Unavailable, "space_not_started", "the space could not be started; `agentbox doctor` says what the host lacks")
+}
+
+// accept looks at the bounds that control groups could not take: one has another way, the others end the creation or are noted.
+func (s *instance) accept(failed map[string]error, setup *spaceinit.Setup) error {
+	if _, ok := failed["pids"]; ok {
+		// A resource limit bounds processes as well, though it does not tell when it was hit.
+		setup.Rlimits = append(setup.Rlimits, spaceinit.Rlimit{Resource: unix.RLIMIT_NPROC, Value: uint64(s.spec.Limits.Pids + initThreads)})
+		delete(failed, "pids")
 	}
+	for bound, err := range failed {
+		if !s.spec.BestEffort {
+			return fault.Wrap(err, fault.Unavailable, "bound_not_enforceable",
+				"this host cannot enforce %s: it needs control groups that the daemon may write", bound).With(
+				"run the daemon as root or in a delegated control group, or allow best_effort for this space")
+		}
+		s.unenforced = append(s.unenforced, bound)
+	}
+	slices.Sort(s.unenforced)
+	return nil
+}
+
+// launch starts the process and talks it through the setup. It closes the mounts.
+func (s *instance) launch(ctx context.Context, setup *spaceinit.Setup, mounts []*os.File) error {
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return errors.Join(err, closeAll(mounts))
@@ -82,17 +100,13 @@ func (s *instance) launch(ctx context.Context, countProcesses bool) error {
 	if err := spaceinit.Send(ours, setup); err != nil {
 		return errors.Join(err, closeAll(mounts), theirs.Close(), ours.Close())
 	}
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		return errors.Join(err, closeAll(mounts), theirs.Close(), ours.Close())
-	}
 	// The program is among the files under a number of its own: os.StartProcess moves a pipe of its own to the number above the highest of
 	// them, which may be that of any other descriptor of the daemon.
-	files := append([]*os.File{null, null, null, theirs, s.tier.program}, mounts...)
+	files := append([]*os.File{s.tier.null, s.tier.null, s.tier.null, theirs, s.tier.program}, mounts...)
 	s.process, err = s.tier.starter.start(
 		"/proc/self/fd/"+strconv.Itoa(programFile), []string{initName, s.tier.owner, string(s.spec.ID)},
 		&os.ProcAttr{Dir: "/", Env: []string{"GOMAXPROCS=4"}, Files: files, Sys: s.tier.attributes(s.spec.UID)}, s.group)
-	err = errors.Join(err, null.Close(), theirs.Close(), closeAll(mounts))
+	err = errors.Join(err, theirs.Close(), closeAll(mounts))
 	if err != nil {
 		if s.process != nil {
 			err = errors.Join(err, s.process.Kill())

@@ -83,7 +83,7 @@ func hostRoot(top string) (*root, error) {
 	if _, err := os.Stat(filepath.Join(top, "usr/local")); err == nil {
 		r.masks = append(r.masks, "usr/local")
 	}
-	for _, name := range []string{"etc/alternatives", "etc/ssl/certs", "etc/ld.so.cache", "etc/ld.so.conf", "etc/ld.so.conf.d"} {
+	for _, name := range []string{"etc/alternatives", "etc/ssl/certs", "etc/ld.so.cache"} {
 		path := filepath.Join(top, name)
 		if st, err := os.Stat(path); err == nil {
 			r.binds = append(r.binds, bind{source: path, target: name, file: !st.IsDir()})

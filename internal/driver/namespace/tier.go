@@ -41,6 +41,7 @@ type Tier struct {
 	links      []spaceinit.Link
 	filter     []byte
 	program    *os.File
+	null       *os.File // what inits have for their standard streams
 	owner      string
 	clock      event.Clock
 	groups     *hierarchy
@@ -72,8 +73,12 @@ func New(o Options) (*Tier, error) {
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Unavailable, "memfd_refused", "this host does not let the daemon keep its init in memory")
 	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, errors.Join(err, program.Close())
+	}
 	return &Tier{
-		root: root, links: etcLinks(), filter: filterProgram(), program: program, owner: o.Owner, clock: o.Clock, groups: groups,
+		null: null, root: root, links: etcLinks(), filter: filterProgram(), program: program, owner: o.Owner, clock: o.Clock, groups: groups,
 		privileged: os.Geteuid() == 0, starter: newStarter(), living: map[id.Space]*instance{},
 	}, nil
 }
@@ -197,5 +202,5 @@ func (t *Tier) Close() error {
 		all = errors.Join(all, s.Close())
 	}
 	t.starter.stop()
-	return errors.Join(all, t.program.Close())
+	return errors.Join(all, t.program.Close(), t.null.Close())
 }

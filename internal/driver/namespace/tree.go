@@ -41,9 +41,8 @@ var masks = []string{
 // scratches are host folders of which one exists everywhere; the root is built over it in the space's own mount namespace.
 var scratches = []string{"/tmp", "/mnt", "/run", "/var"}
 
-// layout says how the init shall build the space. With countProcesses a resource limit bounds the processes, which a control group does better:
-// it tells when it was hit. The mounts that only the daemon may make come as descriptors, which the caller closes.
-func (t *Tier) layout(spec space.Spec, countProcesses bool) (s *spaceinit.Setup, files []*os.File, err error) {
+// layout says how the init shall build the space. The mounts that only the daemon may make come as descriptors, which the caller closes.
+func (t *Tier) layout(spec space.Spec) (s *spaceinit.Setup, files []*os.File, err error) {
 	const quiet = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
 	s = &spaceinit.Setup{
 		Hostname:  "space",
@@ -81,7 +80,7 @@ func (t *Tier) layout(spec space.Spec, countProcesses bool) (s *spaceinit.Setup,
 	}
 	err = errors.Join(err, mount(spec.Dir, strings.TrimPrefix(workdir, "/"), false, quiet))
 	for _, d := range devices {
-		err = errors.Join(err, mount("/dev/"+d, "dev/"+d, true, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC))
+		err = errors.Join(err, mount("/dev/"+d, "dev/"+d, true, 0))
 		s.Writable = append(s.Writable, "/dev/"+d)
 	}
 	if err != nil {
@@ -101,14 +100,10 @@ func (t *Tier) layout(spec space.Spec, countProcesses bool) (s *spaceinit.Setup,
 	for _, m := range masks {
 		s.Masks = append(s.Masks, "proc/"+m)
 	}
-	limits := map[uint32]int64{
+	for resource, value := range map[uint32]int64{
 		unix.RLIMIT_CORE: 0, unix.RLIMIT_FSIZE: spec.Limits.FileBytes, unix.RLIMIT_NOFILE: spec.Limits.OpenFiles,
 		unix.RLIMIT_MEMLOCK: 64 << 10, unix.RLIMIT_MSGQUEUE: 64 << 10,
-	}
-	if countProcesses {
-		limits[unix.RLIMIT_NPROC] = spec.Limits.Pids + initThreads
-	}
-	for resource, value := range limits {
+	} {
 		s.Rlimits = append(s.Rlimits, spaceinit.Rlimit{Resource: resource, Value: uint64(value)})
 	}
 	return s, files, nil
