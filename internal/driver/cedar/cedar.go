@@ -222,6 +222,9 @@ func request(f policy.Facts) cedar.Request {
 }
 
 func texts(list []string) types.Set {
+	if len(list) == 0 {
+		return types.Set{}
+	}
 	values := make([]types.Value, len(list))
 	for i, text := range list {
 		values[i] = types.String(text)
