@@ -2,6 +2,7 @@ package policy
 
 import (
 	"cmp"
+	"encoding/hex"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -108,7 +109,8 @@ func (w *writer) number(name string, n int64) {
 func (w *writer) digest(name string, d event.Digest) {
 	if !d.IsZero() {
 		w.key(name)
-		w.quote(d.String())
+		w.b = append(w.b, `"sha256:`...)
+		w.b = append(hex.AppendEncode(w.b, d[:]), '"')
 	}
 }
 

@@ -34,6 +34,7 @@ type compiled struct {
 	policies []*cedar.Policy
 	ids      []cedar.PolicyID
 	rules    map[cedar.PolicyID]rule
+	looks    []string // the attributes of the context that the policies look at
 }
 
 type rule struct {
@@ -65,13 +66,18 @@ func (e *Evaluator) Evaluate(b policy.Bundle, f policy.Facts) (policy.Verdict, e
 	if err != nil {
 		return policy.Verdict{}, err
 	}
-	decision, diagnostic := cedar.Authorize(c, nobody{}, request(f))
+	return c.evaluate(f), nil
+}
+
+// evaluate asks every policy.
+func (c *compiled) evaluate(f policy.Facts) policy.Verdict {
+	decision, diagnostic := cedar.Authorize(c, nobody{}, c.request(&f))
 	if len(diagnostic.Errors) > 0 {
 		first := diagnostic.Errors[0]
 		return policy.Verdict{Rules: []policy.Rule{{
 			ID: string(first.PolicyID), Code: policy.ReasonPolicyUnavailable,
 			Reason: "the policy " + string(first.PolicyID) + " cannot be evaluated: " + first.Message,
-		}}}, nil
+		}}}
 	}
 	verdict := policy.Verdict{Rules: make([]policy.Rule, 0, len(diagnostic.Reasons))}
 	asks := false
@@ -93,7 +99,7 @@ func (e *Evaluator) Evaluate(b policy.Bundle, f policy.Facts) (policy.Verdict, e
 	default:
 		verdict.Outcome = policy.Allow
 	}
-	return verdict, nil
+	return verdict
 }
 
 // bundle returns a bundle compiled, and compiles it if it was not seen before. What is kept is found by a hash that was checked, never by
@@ -144,6 +150,7 @@ func compile(b policy.Bundle) (*compiled, error) {
 		c.ids = append(c.ids, id)
 		c.policies = append(c.policies, p)
 	}
+	c.looks = lookedAt(c.policies)
 	return c, nil
 }
 
@@ -185,46 +192,3 @@ func (nobody) Get(types.EntityUID) (types.Entity, bool) { return types.Entity{},
 
 // kinds are the entity types of principals.
 var kinds = map[string]cedar.EntityType{"usr_": "User", "agt_": "Agent", "svc_": "Service"}
-
-// request writes facts as a Cedar request.
-func request(f policy.Facts) cedar.Request {
-	kind := cedar.EntityType("Nobody")
-	if len(f.Principal) > 4 {
-		if k, ok := kinds[string(f.Principal[:4])]; ok {
-			kind = k
-		}
-	}
-	resource := types.NewEntityUID("Workspace", types.String(f.Workspace))
-	if f.Space != "" {
-		resource = types.NewEntityUID("Space", types.String(f.Space))
-	}
-	return cedar.Request{
-		Principal: types.NewEntityUID(kind, types.String(f.Principal)),
-		Action:    types.NewEntityUID("Action", types.String(f.Action)),
-		Resource:  resource,
-		Context: types.NewRecord(types.RecordMap{
-			"workspace":  types.String(f.Workspace),
-			"role":       types.String(f.Role),
-			"path":       types.String(f.Path),
-			"size_bytes": types.Long(f.Size),
-			"max_bytes":  types.Long(f.MaxBytes),
-			"overwrite":  types.Boolean(f.Overwrite),
-			"command":    types.String(f.Command),
-			"args":       texts(f.Args),
-			"line":       types.String(f.Line),
-			"traits":     texts(f.Traits),
-			"timeout_ms": types.Long(f.TimeoutMS),
-			"tool":       types.String(f.Tool),
-			"method":     types.String(f.Method),
-			"target":     types.String(f.Target),
-		}),
-	}
-}
-
-func texts(list []string) types.Set {
-	values := make([]types.Value, len(list))
-	for i, text := range list {
-		values[i] = types.String(text)
-	}
-	return types.NewSet(values...)
-}

@@ -101,7 +101,7 @@ func (g *Gate) begin(ctx context.Context, r policy.Ruling, approval id.Approval,
 		return none, event.Receipt{}, policy.ErrPermitMismatch
 	}
 	batch := intent
-	batch.Drafts, batch.Documents = slices.Clone(intent.Drafts), slices.Clone(intent.Documents)
+	batch.Drafts, batch.Documents = slices.Clip(intent.Drafts), slices.Clip(intent.Documents) // what is added goes into copies
 	d := ruling.Decision
 	switch {
 	case d.Outcome == policy.Deny && !d.Shadow:

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"hash"
 	"io"
 	"sync"
 	"time"
@@ -46,6 +47,7 @@ type Gate struct {
 
 	switches switches
 	quota    quota
+	sealers  sync.Pool // of *sealer
 	people   known[principal.Principal]
 	spaces   known[space.Space]
 
@@ -109,15 +111,26 @@ func (g *Gate) Explain(ctx context.Context, a policy.Action, bundle *policy.Bund
 	return e, nil
 }
 
-// seal marks a ruling as this gate's own.
+// sealer makes marks; it is kept for the next one, for making a keyed hash costs more than using it.
+type sealer struct {
+	mac  hash.Hash
+	text []byte
+}
+
+// seal marks a ruling as this gate's own. The canonical bytes are under the mark by the digest that the decision names; own holds the two
+// together.
 func (g *Gate) seal(r policy.Ruling) [32]byte {
-	h := hmac.New(sha256.New, g.key[:])
+	s, ok := g.sealers.Get().(*sealer)
+	if !ok {
+		s = &sealer{mac: hmac.New(sha256.New, g.key[:])}
+	}
+	defer g.sealers.Put(s)
 	d := r.Decision
 	shadow := uint64(0)
 	if d.Shadow {
 		shadow = 1
 	}
-	b := make([]byte, 0, 512+len(r.Canonical))
+	b := append(s.text[:0], d.Action[:]...)
 	for _, n := range []uint64{uint64(d.Outcome), shadow, r.Basis.Principal, r.Basis.Space, uint64(len(d.Policies)), uint64(len(d.Unsealed))} {
 		b = binary.BigEndian.AppendUint64(b, n)
 	}
@@ -129,10 +142,11 @@ func (g *Gate) seal(r policy.Ruling) [32]byte {
 			b = appendText(b, text)
 		}
 	}
-	h.Write(append(b, r.Canonical...))
-	var mark [32]byte
-	h.Sum(mark[:0])
-	return mark
+	s.text = b
+	s.mac.Reset()
+	s.mac.Write(b)
+	s.text = s.mac.Sum(b)
+	return [32]byte(s.text[len(b):])
 }
 
 // appendText appends a text and before it its length, so that no two lists of texts give the same bytes.
