@@ -26,20 +26,33 @@ const (
 )
 
 func main() {
-	// Commands are forked by this thread only: a thread's own bounding set cannot be changed from outside it.
+	// The first thread does nothing but wait. What is sent to process 1 is dropped by the kernel while the first thread takes signals; a
+	// thread that forks blocks them for that moment, and a signal that comes then to a process whose first thread blocks it ends it.
 	runtime.LockOSThread()
 	if os.Getpid() != 1 {
 		fmt.Fprintln(os.Stderr, "agentbox-init is process 1 of a space; the daemon starts it")
 		os.Exit(2)
 	}
 	_ = unix.Close(started)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		run()
+	}()
+	<-ended
+	// The end of process 1 is the end of every process of the space.
+}
+
+// run serves the daemon on a thread of its own. Commands are forked by this thread only: a thread's own bounding set cannot be changed
+// from outside it.
+func run() {
+	runtime.LockOSThread()
 	conn := socket(connection)
 	w := spaceinit.NewWriter(conn)
 	if err := serve(conn, w); !errors.Is(err, io.EOF) {
 		_ = w.Write(spaceinit.KindFailed, 0, []byte(err.Error()))
 		os.Exit(1)
 	}
-	// The end of process 1 is the end of every process of the space.
 }
 
 // serve sets the space up and takes requests until the daemon closes the connection.
