@@ -67,15 +67,20 @@ func Open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger)
 	if err := c.check(); err != nil {
 		return nil, fault.Wrap(err, fault.Invalid, "config_invalid", "the configuration cannot be used")
 	}
-	a = &App{Config: c, clock: clock, logger: logger}
+	opening := &App{Config: c, clock: clock, logger: logger}
+	a = opening
 	if a.lock, err = lock(c.DataDir); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, a.Close())
+			err = errors.Join(err, opening.Close())
+			a = nil
 		}
 	}()
+	if err := a.sameLog(); err != nil {
+		return nil, err
+	}
 	ids := id.NewSource(clock.Now, rand.Reader)
 	a.Log, err = sqlite.Open(ctx, sqlite.Options{
 		Path: a.path(logFile), Definitions: Definitions(), Clock: clock, IDs: ids, Entropy: rand.Reader,
@@ -96,6 +101,20 @@ func Open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger)
 		return nil, err
 	}
 	return a, a.Keeper.Recover(ctx)
+}
+
+// sameLog refuses to begin a new log where spaces lie whose log is gone: what no log knows is removed at the start, and that would be all of
+// them.
+func (a *App) sameLog() error {
+	if st, err := os.Stat(a.path(logFile)); err == nil && st.Size() > 0 {
+		return nil
+	}
+	left, err := filepath.Glob(filepath.Join(a.path(spacesDir), "spc_*"))
+	if err != nil || len(left) == 0 {
+		return err
+	}
+	return fault.New(fault.Unavailable, "log_missing", "%s is missing or empty, but %d spaces of it are there", a.path(logFile), len(left)).
+		With("put the log back, or name another data directory; to give the spaces up, remove " + a.path(spacesDir))
 }
 
 // wire makes the services and the drivers that they use.
