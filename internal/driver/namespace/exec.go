@@ -125,7 +125,7 @@ func (s *instance) run(ctx context.Context, x spaceinit.Exec, limit time.Duratio
 		result.TimedOut, result.Code = true, timedOut
 	case result.Code != 0 && starved:
 		result.Limit = "memory_bytes"
-	case exit.Signal == uint8(unix.SIGXFSZ):
+	case exit.Signal == uint8(unix.SIGXFSZ), result.Code == 128+int(unix.SIGXFSZ): // of the command, or of one that its shell started
 		result.Limit = "file_bytes"
 	case result.Code != 0 && after.pidsRefused > before.pidsRefused:
 		result.Limit = "pids"

@@ -25,7 +25,7 @@ var (
 	// ErrNotFound means that the workspace has no such event.
 	ErrNotFound = fault.New(fault.NotFound, "not_found", "there is no such event in this workspace")
 	// ErrClosed means that the journal is shut, or was shut by a write error; nothing more is accepted.
-	ErrClosed = fault.New(fault.Unavailable, "log_unavailable", "the log cannot be written; nothing is done without it")
+	ErrClosed = fault.New(fault.Unavailable, "log_unavailable", "the log cannot be written, and nothing is done without it; see that its disk is well and has room, then start the daemon again")
 )
 
 // Query selects events of one workspace, in ascending order of their place. Zero fields do not select; every other one is served by an index.

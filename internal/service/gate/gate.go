@@ -130,7 +130,8 @@ func (g *Gate) seal(r policy.Ruling) [32]byte {
 	if d.Shadow {
 		shadow = 1
 	}
-	b := append(s.text[:0], d.Action[:]...)
+	b := s.text[:0]
+	b = append(b, d.Action[:]...)
 	for _, n := range []uint64{uint64(d.Outcome), shadow, r.Basis.Principal, r.Basis.Space, uint64(len(d.Policies)), uint64(len(d.Unsealed))} {
 		b = binary.BigEndian.AppendUint64(b, n)
 	}

@@ -153,8 +153,10 @@ var boundCases = []testCase{
 		if r := h.Exec(t, s, Shell(spec.ID, "head -c 1048576 /dev/zero >fits && wc -c <fits")); strings.TrimSpace(r.Stdout) != "1048576" {
 			t.Errorf("at the bound: got %+v", r)
 		}
-		if r := h.Exec(t, s, Command{Space: spec.ID, Argv: []string{"sh", "-c", "exec head -c 1048577 /dev/zero >large"}, MS: 60_000}); r.Limit != "file_bytes" || r.Code == 0 {
-			t.Errorf("over the bound: got %+v, want file_bytes", r)
+		for _, script := range []string{"exec head -c 1048577 /dev/zero >large", "head -c 1048577 /dev/zero >larger; exit $?"} {
+			if r := h.Exec(t, s, Command{Space: spec.ID, Argv: []string{"sh", "-c", script}, MS: 60_000}); r.Limit != "file_bytes" || r.Code == 0 {
+				t.Errorf("over the bound by %q: got %+v, want file_bytes", script, r)
+			}
 		}
 		if r := h.Exec(t, s, Shell(spec.ID, "wc -c <large; truncate -s 2m sparse || echo no")); strings.Fields(r.Stdout)[0] != "1048576" {
 			t.Errorf("afterwards: got %+v", r)
