@@ -1,0 +1,14 @@
+package bench
+
+import (
+	"os"
+	"testing"
+
+	"agentbox/internal/app"
+)
+
+// TestMain measures under the daemon's own settings; the yardsticks run in the same process and have them too.
+func TestMain(m *testing.M) {
+	app.TuneMemory()
+	os.Exit(m.Run())
+}
