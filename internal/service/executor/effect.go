@@ -3,11 +3,9 @@ package executor
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"errors"
 	"io"
 	"strings"
-	"unicode/utf8"
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/policy"
@@ -66,13 +64,12 @@ func read(ctx context.Context, files space.Files, p policy.Permit, encoding stri
 	if len(content) > run.MaxContentBytes { // it grew while it was read
 		return fault.New(fault.Exhausted, "file_too_large", "the file has more than %d bytes, the most that one operation reads", run.MaxContentBytes)
 	}
-	text := string(content)
-	result.Encoding = "utf-8"
-	switch {
-	case encoding == "base64":
-		result.Encoding, text = "base64", base64.StdEncoding.EncodeToString(content)
-	case !utf8.Valid(content):
-		return fault.New(fault.Invalid, "not_utf8", "the file is not UTF-8 text; read it with encoding base64")
+	text, err := space.EncodeContent(content, encoding)
+	if err != nil {
+		return err
+	}
+	if result.Encoding = encoding; encoding == "" {
+		result.Encoding = space.UTF8
 	}
 	result.Content, result.Size = &text, ptr(int64(len(content)))
 	return nil
