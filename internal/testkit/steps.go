@@ -91,7 +91,7 @@ func (s *Stack) RestOrDeath(r id.Run) (run.Run, bool) {
 		head, err := s.Log.Head(ctx, WS)
 		s.must(err)
 		if doc := s.Find(r); s.rests(doc) {
-			return doc, true
+			return doc, !s.Log.Dead()
 		}
 		if err := s.Log.Wait(ctx, WS, head); errors.Is(err, journal.ErrClosed) {
 			return run.Run{}, false

@@ -84,6 +84,13 @@ func (t *Tap) Die() {
 	t.kill()
 }
 
+// Dead reports whether the daemon is dead. An append whose events can be read already has decided that by the time this returns.
+func (t *Tap) Dead() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.dead
+}
+
 // Gone is closed when the daemon is dead.
 func (t *Tap) Gone() <-chan struct{} { return t.alive.Done() }
 
