@@ -82,7 +82,10 @@ func serve(conn socket, w *spaceinit.Writer) error {
 	if err := w.Write(spaceinit.KindReady, 0, ready.Encode()); err != nil {
 		return err
 	}
-	go makeThreads()
+	go func() {
+		makeThreads()
+		close(t.manned)
+	}()
 	for {
 		f, err := frames.Next()
 		if err != nil {

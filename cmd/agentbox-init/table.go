@@ -22,6 +22,8 @@ type table struct {
 	w    *spaceinit.Writer
 	null uintptr // /dev/null, for commands without input
 
+	manned chan struct{} // closed when the init has the threads that it may need: no command starts before, for one could take their room
+
 	mu     sync.Mutex
 	byID   map[uint32]*command
 	byPID  map[int]*command
@@ -46,7 +48,7 @@ func newTable(w *spaceinit.Writer) (*table, error) {
 		return nil, err
 	}
 	return &table{
-		w: w, null: uintptr(null), byID: map[uint32]*command{}, byPID: map[int]*command{},
+		w: w, null: uintptr(null), manned: make(chan struct{}), byID: map[uint32]*command{}, byPID: map[int]*command{},
 		orphan: make(chan struct{}, 1), born: make(chan struct{}, 1),
 	}, nil
 }
@@ -137,6 +139,7 @@ func (t *table) start(id uint32, x spaceinit.Exec) (err error) {
 		}
 		theirs, p.files[i+1] = append(theirs, w), uintptr(w)
 	}
+	<-t.manned
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	pid, err := spawn(p)

@@ -94,13 +94,12 @@ func (t *Tier) leftGroups() []string {
 // emptyGroup ends what is in a group and removes it.
 func emptyGroup(ctx context.Context, dir string) error {
 	return await(ctx, func() error {
-		procs, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
-		if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
-		for _, text := range strings.Fields(string(procs)) {
-			if pid, err := strconv.Atoi(text); err == nil && pid > 1 {
-				_ = unix.Kill(pid, unix.SIGKILL)
+		for _, text := range words(filepath.Join(dir, "cgroup.procs")) {
+			if pid, err := strconv.Atoi(text); err == nil {
+				killIn(dir, pid)
 			}
 		}
 		if err := unix.Rmdir(dir); err != nil && err != unix.ENOENT {
@@ -108,6 +107,23 @@ func emptyGroup(ctx context.Context, dir string) error {
 		}
 		return nil
 	})
+}
+
+// killIn kills a process of a group, but never this one: on version 1 the list holds every process with a thread in the group, and a daemon
+// has one there while it starts a space. The descriptor that is opened first keeps the number from meaning another process by the time of
+// the kill.
+func killIn(dir string, pid int) {
+	if pid <= 1 || pid == os.Getpid() {
+		return
+	}
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return // it has ended meanwhile
+	}
+	defer func() { _ = unix.Close(fd) }()
+	if slices.Contains(words(filepath.Join(dir, "cgroup.procs")), strconv.Itoa(pid)) {
+		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+	}
 }
 
 // await tries until it succeeds, ctx ends or five seconds have passed.

@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"agentbox/internal/domain/fault"
 )
 
@@ -41,8 +43,16 @@ func newStarter() *starter {
 // run starts processes until stop. The thread ends with it, for it is never unlocked, and so does every
 // process that it started.
 func (s *starter) run() {
-	defer close(s.stopped)
 	runtime.LockOSThread()
+	if unix.Gettid() == unix.Getpid() {
+		// The first thread stands for the whole process: where it is, the kernel charges the daemon's memory, and /proc says that the
+		// daemon is there. It may never enter the group of a space; while it is held here, the next try gets another one.
+		defer runtime.UnlockOSThread()
+		go s.run()
+		<-s.stopped
+		return
+	}
+	defer close(s.stopped)
 	for {
 		select {
 		case o := <-s.orders:
