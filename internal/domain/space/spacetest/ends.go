@@ -83,7 +83,7 @@ var endCases = []testCase{
 		spec := h.Spec(t)
 		s := h.Create(t, spec)
 		c := Shell(spec.ID, "trap 'echo tidied; exit 0' TERM; sleep 1000 & wait")
-		c.MS = 200
+		c.MS = 1500
 		if r := h.Exec(t, s, c); r.Code != 124 || !r.TimedOut || r.Stdout != "tidied\n" {
 			t.Errorf("got %+v, want tidied, 124 and timed out", r)
 		}
