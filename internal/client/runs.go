@@ -5,9 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"iter"
 	"net/http"
+	"net/url"
 	"strconv"
+	"strings"
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
@@ -109,6 +112,23 @@ func (c *Client) Run(ctx context.Context, r id.Run) (RunShown, error) {
 	var found RunShown
 	err := c.get(ctx, join("/v1/runs/", escape(string(r))), nil, &found)
 	return found, err
+}
+
+// Transcript returns a run's transcript as it is sent, without the named classes of text; the caller closes it. Whether all of it came only
+// its reader can tell: see run.ReadTranscript.
+func (c *Client) Transcript(ctx context.Context, r id.Run, redact []string) (io.ReadCloser, error) {
+	out := "none"
+	if len(redact) > 0 {
+		out = strings.Join(redact, ",")
+	}
+	answer, err := c.send(ctx, request{
+		method: http.MethodGet, path: join("/v1/runs/", escape(string(r)), "/transcript"), query: url.Values{"redact": {out}},
+		header: map[string]string{"Accept": "application/x-ndjson"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return answer.Body, nil
 }
 
 // CancelRun ends a run and every process of it.

@@ -56,7 +56,7 @@ type Daemon struct {
 // commands are all commands, in the order in which help lists them.
 var commands = []func(*invocation) *cobra.Command{
 	up, doctor, demo,
-	spaces, execute, runs, approvals, files,
+	spaces, execute, runs, timelineCommand, approvals, files,
 	events, audit, policies, killSwitch,
 	version,
 }

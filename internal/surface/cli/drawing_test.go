@@ -84,12 +84,66 @@ func someRun() client.RunShown {
 	return r
 }
 
+// someTime is a run with a queue, work, and a person who took his time.
+func someTime() (client.RunShown, []run.Span) {
+	r := someRun()
+	r.Title = "weather <report> & \x1b[2J"
+	at := func(ms int) time.Time { return noon.Add(time.Duration(ms) * time.Millisecond) }
+	return r, []run.Span{
+		{Index: -1, Kind: run.SpanQueued, From: at(-500), To: at(0)},
+		{Index: 0, Kind: run.SpanWorking, From: at(0), To: at(0)},
+		{Index: 1, Kind: run.SpanWorking, From: at(0), To: at(12)},
+		{Index: 2, Kind: run.SpanWorking, From: at(12), To: at(1512)},
+		{Index: 4, Kind: run.SpanWaiting, From: at(2000), To: at(6000)},
+		{Index: 4, Kind: run.SpanWorking, From: at(6000), To: at(6200)},
+	}
+}
+
+// someTranscript is a transcript whose texts would like to be more than text.
+func someTranscript() run.Transcript {
+	yes, zero, stdout := true, 0, "```\n# owned\x1b[2J\n"
+	return run.Transcript{
+		Header: run.TranscriptHeader{
+			Version: 1, Exported: noon, Head: 9, Redacted: []string{"env"}, Place: run.Place{ID: "spc_1", Tier: "namespace", Policy: "standard"},
+			Run: run.Run{ID: "run_1", Title: "a | b `c`", Status: run.Succeeded, StartedAt: noon, EndedAt: noon.Add(time.Second), Agent: "agt_1", CreatedBy: "usr_1"},
+		},
+		Asked: []run.Asked{
+			{Index: 0, Operation: run.Operation{Type: run.OpEditFile, ID: "a", Path: "x.txt", Edits: []run.Edit{{Old: "one\ntwo", New: "three"}}}},
+			{Index: 1, Operation: run.Operation{Type: run.OpShell, ID: "b", Command: "cat x", Env: map[string]string{"K": ""}}, Removed: map[string]run.Removed{"env.K": {}}},
+			{Index: 2, Operation: run.Operation{Type: run.OpMessage, ID: "c", Content: "bye"}},
+		},
+		Outcomes: []run.Outcome{
+			{Index: 0, ID: "a", Decision: "allow", Result: run.Result{Type: run.OpEditFile, Success: &yes, EditsApplied: &zero}},
+			{Index: 1, ID: "b", Decision: "require_approval", Reason: "policy_requires_approval", Answer: "approved", BegunAt: noon, EndedAt: noon.Add(time.Second),
+				Result: run.Result{Type: run.OpShell, Success: &yes, ExitCode: &zero, Stdout: &stdout}},
+		},
+	}
+}
+
 // TestDrawings compares what a terminal shows with golden files; -update rewrites them.
 func TestDrawings(t *testing.T) {
 	i := &invocation{Host: Host{Clock: clock{}}}
 	digest := event.DigestOf([]byte("x"))
 	for name, draw := range map[string]func(*printer){
 		"timeline": func(p *printer) { p.run(i, someRun()) },
+		"waterfall": func(p *printer) {
+			r, spans := someTime()
+			p.waterfall(r, spans)
+		},
+		"picture": func(p *printer) {
+			r, spans := someTime()
+			p.line("%s", waterfall(r.Run, spans))
+		},
+		"markdown": func(p *printer) { p.line("%s", markdown(someTranscript())) },
+		"replay": func(p *printer) {
+			t := someTranscript()
+			p.replayed(replayed{Recorded: "run_1", Run: "run_2", Compared: 2, Same: true}, t, t)
+			at := int64(3)
+			p.replayed(replayed{
+				Recorded: "run_1", Run: "run_2", Compared: 2, Notes: []string{"another policy\x1b[2J"},
+				Divergence: &run.Divergence{Index: 1, Operation: "b", Field: "stdout", Offset: &at, Recorded: "one\n", Replayed: "on\x1b[2J"},
+			}, t, t)
+		},
 		"approval": func(p *printer) {
 			p.approval(i, policy.Approval{
 				ID: "appr_1", Title: "run a command: rm -r old", Status: policy.Pending, RequestedBy: "agt_1", RequestedAt: noon.Add(-time.Minute),

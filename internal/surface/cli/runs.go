@@ -12,7 +12,7 @@ import (
 
 // runs are the commands about runs.
 func runs(i *invocation) *cobra.Command {
-	return group("runs", "List, show, watch and cancel runs", runList(i), runShow(i), runWatch(i), runCancel(i))
+	return group("runs", "List, show, watch, cancel, export and replay runs", runList(i), runShow(i), runWatch(i), runCancel(i), runExport(i), runReplay(i))
 }
 
 func runList(i *invocation) *cobra.Command {

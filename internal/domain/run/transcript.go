@@ -1,0 +1,364 @@
+package run
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+)
+
+// TranscriptVersion is the version of transcripts that is written and read here.
+const TranscriptVersion = 1
+
+// MaxTranscriptLine is the most bytes that one line of a transcript may have: an operation that creates the largest file, in base64 and
+// with room for escapes.
+const MaxTranscriptLine = 64 << 20
+
+// The classes of what is taken out of a transcript. What is taken out leaves its hash and its size, so that a replay can still be held
+// against it.
+const (
+	RedactEnv     = "env"     // values of environment variables
+	RedactContent = "content" // what operations write: messages, files, edits
+	RedactOutput  = "output"  // what operations answer: output of commands, content of files
+)
+
+// Redactions are all classes.
+func Redactions() []string { return []string{RedactEnv, RedactContent, RedactOutput} }
+
+// TranscriptHeader is the first line of a transcript: which run it is of, and where that ran.
+type TranscriptHeader struct {
+	Version  int       `json:"transcript_version"`
+	Exported time.Time `json:"exported_at"`
+	Head     uint64    `json:"head"`     // place of the workspace's last event at that time
+	Redacted []string  `json:"redacted"` // the classes that were taken out
+	Run      Run       `json:"run"`
+	Place    Place     `json:"space"`
+}
+
+// Place is the space of a run as far as another one like it can be made.
+type Place struct {
+	ID     id.Space          `json:"id"`
+	Tier   string            `json:"tier"`
+	Policy string            `json:"policy"`
+	Bundle event.Digest      `json:"policy_bundle"`
+	Limits json.RawMessage   `json:"limits"`
+	Env    map[string]string `json:"env,omitempty"`
+
+	BestEffort bool `json:"best_effort,omitempty"`
+}
+
+// Removed stands for a text that was taken out. Both fields are zero where even they would tell too much.
+type Removed struct {
+	Digest event.Digest `json:"sha256,omitzero"`
+	Size   int64        `json:"size_bytes,omitempty"`
+}
+
+// Asked is one operation of a transcript. Removed names its fields whose text was taken out.
+type Asked struct {
+	Index     int                `json:"index"`
+	Operation Operation          `json:"operation"`
+	Removed   map[string]Removed `json:"removed,omitempty"`
+}
+
+// Outcome is what became of one operation: how it was decided, and its result event.
+type Outcome struct {
+	Index    int                `json:"index"`
+	ID       string             `json:"operation_id"`
+	Decision string             `json:"decision,omitempty"`
+	Reason   string             `json:"reason_code,omitempty"`
+	Answer   string             `json:"answer,omitempty"` // of a person: approved, denied, expired
+	BegunAt  time.Time          `json:"begun_at,omitzero"`
+	EndedAt  time.Time          `json:"ended_at,omitzero"`
+	Result   Result             `json:"result"`
+	Removed  map[string]Removed `json:"removed,omitempty"`
+}
+
+// TranscriptEnd is the last line: without it the rest is missing.
+type TranscriptEnd struct {
+	Lines  int          `json:"lines"`  // before this one
+	Digest event.Digest `json:"sha256"` // of all bytes before this line
+}
+
+// TranscriptLine is one line of a transcript, in JSON Lines: the header, the operations in order, the outcomes in order, the events of the
+// run in the order of the log, and the end. Exactly one field is set.
+type TranscriptLine struct {
+	Header  *TranscriptHeader `json:"header,omitempty"`
+	Asked   *Asked            `json:"operation,omitempty"`
+	Outcome *Outcome          `json:"outcome,omitempty"`
+	Event   *event.Event      `json:"event,omitempty"` // its data are left out of a transcript from which anything was taken out
+	End     *TranscriptEnd    `json:"end,omitempty"`
+}
+
+// TranscriptWriter writes a transcript line by line.
+type TranscriptWriter struct {
+	w      io.Writer
+	lines  int
+	sum    hash.Hash
+	redact []string
+}
+
+// NewTranscriptWriter returns a writer that takes the named classes out of what it writes.
+func NewTranscriptWriter(w io.Writer, redact []string) (*TranscriptWriter, error) {
+	for _, class := range redact {
+		if !slices.Contains(Redactions(), class) {
+			return nil, fault.New(fault.Invalid, "redaction_unknown", "%.32q is no class of text; the classes are %s", class, strings.Join(Redactions(), ", "))
+		}
+	}
+	return &TranscriptWriter{w: w, sum: sha256.New(), redact: slices.Compact(slices.Sorted(slices.Values(redact)))}, nil
+}
+
+// Header writes the first line. Version and Redacted are filled in.
+func (t *TranscriptWriter) Header(h TranscriptHeader) error {
+	h.Version, h.Redacted = TranscriptVersion, slices.Clone(t.redact)
+	if h.Redacted == nil {
+		h.Redacted = []string{}
+	}
+	if t.takes(RedactEnv) {
+		h.Place.Env = emptied(h.Place.Env)
+	}
+	if t.takes(RedactContent) {
+		h.Run.Operations = slices.Clone(h.Run.Operations)
+		for i := range h.Run.Operations {
+			if p := &h.Run.Operations[i]; p.Type == OpMessage {
+				p.Summary = ""
+			}
+		}
+	}
+	return t.line(TranscriptLine{Header: &h})
+}
+
+// Asked writes an operation.
+func (t *TranscriptWriter) Asked(index int, op Operation) error {
+	a := Asked{Index: index, Operation: op}
+	remove := remover(&a.Removed)
+	if t.takes(RedactEnv) && len(op.Env) > 0 {
+		a.Removed = map[string]Removed{}
+		for name := range op.Env {
+			a.Removed["env."+name] = Removed{} // not even its hash: a short secret is found by trying
+		}
+		a.Operation.Env = emptied(op.Env)
+	}
+	if t.takes(RedactContent) {
+		remove("content", &a.Operation.Content)
+		a.Operation.Edits = slices.Clone(op.Edits)
+		for i := range a.Operation.Edits {
+			remove(fmt.Sprintf("edits.%d.oldContent", i), &a.Operation.Edits[i].Old)
+			remove(fmt.Sprintf("edits.%d.newContent", i), &a.Operation.Edits[i].New)
+		}
+	}
+	return t.line(TranscriptLine{Asked: &a})
+}
+
+// Outcome writes what became of an operation.
+func (t *TranscriptWriter) Outcome(o Outcome) error {
+	if t.takes(RedactOutput) {
+		remove := remover(&o.Removed)
+		for name, text := range map[string]**string{"stdout": &o.Result.Stdout, "stderr": &o.Result.Stderr, "content": &o.Result.Content} {
+			if *text != nil {
+				kept := **text
+				remove(name, &kept)
+				*text = &kept
+			}
+		}
+		remove("error", &o.Result.Error) // it may quote the operation
+		remove("message", &o.Result.Message)
+	}
+	return t.line(TranscriptLine{Outcome: &o})
+}
+
+// Event writes an event of the run.
+func (t *TranscriptWriter) Event(e event.Event) error {
+	if len(t.redact) > 0 {
+		e.Data = nil
+	}
+	return t.line(TranscriptLine{Event: &e})
+}
+
+// End writes the last line.
+func (t *TranscriptWriter) End() error {
+	end := TranscriptEnd{Lines: t.lines}
+	copy(end.Digest[:], t.sum.Sum(nil))
+	return t.line(TranscriptLine{End: &end})
+}
+
+func (t *TranscriptWriter) takes(class string) bool { return slices.Contains(t.redact, class) }
+
+func (t *TranscriptWriter) line(l TranscriptLine) error {
+	raw, err := json.Marshal(l)
+	if err != nil {
+		return fmt.Errorf("write a line of a transcript: %w", err)
+	}
+	raw = append(raw, '\n')
+	t.lines++
+	t.sum.Write(raw)
+	_, err = t.w.Write(raw)
+	return err
+}
+
+// remover returns a function that takes a text out and notes in the map, made when needed, what it was.
+func remover(removed *map[string]Removed) func(name string, text *string) {
+	return func(name string, text *string) {
+		if *text == "" {
+			return
+		}
+		if *removed == nil {
+			*removed = map[string]Removed{}
+		}
+		(*removed)[name] = Removed{Digest: event.DigestOf([]byte(*text)), Size: int64(len(*text))}
+		*text = ""
+	}
+}
+
+func emptied(env map[string]string) map[string]string {
+	if env == nil {
+		return nil
+	}
+	names := make(map[string]string, len(env))
+	for name := range env {
+		names[name] = ""
+	}
+	return names
+}
+
+// Transcript is a run as a transcript tells it.
+type Transcript struct {
+	Header   TranscriptHeader
+	Asked    []Asked
+	Outcomes []Outcome
+	Events   []event.Event
+}
+
+func damaged(format string, args ...any) error {
+	return fault.New(fault.Invalid, "transcript_invalid", "the transcript cannot be used: "+format, args...).
+		With("export it again with: agentbox runs export RUN")
+}
+
+// ReadTranscript reads a transcript to its end and holds it against its own hash.
+func ReadTranscript(r io.Reader) (Transcript, error) {
+	var t Transcript
+	lines := bufio.NewReaderSize(r, 1<<16)
+	sum := sha256.New()
+	for n := 1; ; n++ {
+		raw, err := readLine(lines)
+		if errors.Is(err, io.EOF) {
+			return t, damaged("its end is missing after line %d", n-1)
+		}
+		if err != nil {
+			return t, err
+		}
+		l, err := parseLine(raw, n)
+		if err != nil {
+			return t, err
+		}
+		if l.End != nil {
+			if l.End.Lines != n-1 || !bytes.Equal(l.End.Digest[:], sum.Sum(nil)) {
+				return t, damaged("its lines are not those that were written (its hash differs)")
+			}
+			if _, err := lines.ReadByte(); !errors.Is(err, io.EOF) {
+				return t, damaged("there is more behind its end")
+			}
+			return t, t.whole()
+		}
+		sum.Write(raw)
+		switch {
+		case l.Header != nil:
+			t.Header = *l.Header
+		case l.Asked != nil:
+			t.Asked = append(t.Asked, *l.Asked)
+		case l.Outcome != nil:
+			t.Outcomes = append(t.Outcomes, *l.Outcome)
+		case l.Event != nil:
+			t.Events = append(t.Events, *l.Event)
+		}
+	}
+}
+
+// readLine returns one line with its end.
+func readLine(r *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		piece, err := r.ReadSlice('\n')
+		if len(line)+len(piece) > MaxTranscriptLine {
+			return nil, damaged("a line has more than %d bytes", MaxTranscriptLine)
+		}
+		line = append(line, piece...)
+		switch {
+		case err == nil:
+			return line, nil
+		case errors.Is(err, io.EOF) && len(line) > 0:
+			return nil, damaged("its last line is cut off")
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return nil, err
+		}
+	}
+}
+
+// parseLine reads line n. The first one says which version the rest has.
+func parseLine(raw []byte, n int) (TranscriptLine, error) {
+	var l TranscriptLine
+	if n == 1 {
+		var peek struct {
+			Header *struct {
+				Version int `json:"transcript_version"`
+			} `json:"header"`
+		}
+		if err := json.Unmarshal(raw, &peek); err != nil || peek.Header == nil {
+			return l, damaged("its first line is no header of a transcript")
+		}
+		if peek.Header.Version != TranscriptVersion {
+			return l, fault.New(fault.Invalid, "transcript_version", "the transcript has version %d, and version %d is read here", peek.Header.Version, TranscriptVersion).
+				With("read it with the version of agentbox that wrote it, or a newer one")
+		}
+	}
+	if err := json.Unmarshal(raw, &l); err != nil {
+		return l, damaged("line %d: %s", n, plain(err))
+	}
+	set := 0
+	for _, there := range []bool{l.Header != nil, l.Asked != nil, l.Outcome != nil, l.Event != nil, l.End != nil} {
+		if there {
+			set++
+		}
+	}
+	if set != 1 || (l.Header != nil) != (n == 1) {
+		return l, damaged("line %d is not one of header, operation, outcome, event and end in its place", n)
+	}
+	return l, nil
+}
+
+// whole checks that the parts of a transcript belong together.
+func (t Transcript) whole() error {
+	if len(t.Asked) == 0 || len(t.Asked) > MaxOperations+MaxContextFiles || len(t.Asked) != len(t.Header.Run.Operations) {
+		return damaged("it has %d operations, and its run %d", len(t.Asked), len(t.Header.Run.Operations))
+	}
+	for i, a := range t.Asked {
+		if a.Index != i {
+			return damaged("operation %d stands in the place of operation %d", a.Index, i)
+		}
+	}
+	last := -1
+	for _, o := range t.Outcomes {
+		if o.Index <= last || o.Index >= len(t.Asked) {
+			return damaged("the outcome of operation %d is out of place", o.Index)
+		}
+		last = o.Index
+	}
+	return nil
+}
+
+// OutcomeOf is the outcome of an operation that is done.
+func OutcomeOf(index int, p Progress, result Result) Outcome {
+	return Outcome{
+		Index: index, ID: p.ID, Decision: p.Decision, Reason: p.Reason, Answer: p.Answer, BegunAt: p.BegunAt, EndedAt: p.EndedAt, Result: result,
+	}
+}

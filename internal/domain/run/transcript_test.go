@@ -1,0 +1,244 @@
+package run
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+)
+
+// told is a run with everything that a transcript can hold; every text that a class takes out holds its own word.
+func told(t testing.TB, redact ...string) []byte {
+	t.Helper()
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	yes, zero, stdout, content := true, 0, "OUTPUT-one\n", "OUTPUT-two"
+	r := Run{ID: "run_1", Workspace: "ws_dev", Space: "spc_1", Status: Succeeded, CreatedAt: at, Operations: []Progress{
+		{ID: "say", Type: OpMessage, Summary: "CONTENT-hello", State: Done, OK: true},
+		{ID: "make", Type: OpShell, Summary: "make", State: Done, OK: true, Step: "stp_1", BegunAt: at, EndedAt: at.Add(time.Second)},
+		{ID: "look", Type: OpReadFile, Summary: "a", State: Done},
+		{ID: "mend", Type: OpEditFile, Summary: "a", State: Waiting},
+	}}
+	ops := []Operation{
+		{Type: OpMessage, ID: "say", Content: "CONTENT-hello"},
+		{Type: OpShell, ID: "make", Command: "make", Env: map[string]string{"TOKEN": "ENV-secret"}},
+		{Type: OpReadFile, ID: "look", Path: "a"},
+		{Type: OpEditFile, ID: "mend", Path: "a", Edits: []Edit{{Old: "CONTENT-old", New: "CONTENT-new"}}},
+	}
+	results := []Result{
+		{Type: OpMessage, OperationID: "say", Success: &yes},
+		{Type: OpShell, OperationID: "make", Success: &yes, ExitCode: &zero, Stdout: &stdout},
+		{Type: OpReadFile, OperationID: "look", Success: &yes, Content: &content},
+	}
+	var b bytes.Buffer
+	w, err := NewTranscriptWriter(&b, redact)
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(err)
+	check(w.Header(TranscriptHeader{Exported: at, Head: 9, Run: r, Place: Place{ID: "spc_1", Limits: json.RawMessage(`{}`), Env: map[string]string{"KEY": "ENV-key"}}}))
+	for i, op := range ops {
+		check(w.Asked(i, op))
+	}
+	for i, result := range results {
+		check(w.Outcome(OutcomeOf(i, r.Operations[i], result)))
+	}
+	check(w.Event(event.Event{Header: event.Header{Type: EventInvoked, Run: "run_1"}, Seq: 7, Data: json.RawMessage(`{"input":"ENV-secret CONTENT-x OUTPUT-y"}`)}))
+	check(w.End())
+	return b.Bytes()
+}
+
+// TestTranscriptIsReadAsItWasWritten writes, reads, and finds everything again.
+func TestTranscriptIsReadAsItWasWritten(t *testing.T) {
+	got, err := ReadTranscript(bytes.NewReader(told(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Header.Version != TranscriptVersion || len(got.Header.Redacted) != 0 || got.Header.Place.Env["KEY"] != "ENV-key" {
+		t.Errorf("header: %+v", got.Header)
+	}
+	if len(got.Asked) != 4 || got.Asked[1].Operation.Env["TOKEN"] != "ENV-secret" || got.Asked[3].Operation.Edits[0].New != "CONTENT-new" {
+		t.Errorf("operations: %+v", got.Asked)
+	}
+	if len(got.Outcomes) != 3 || *got.Outcomes[1].Result.Stdout != "OUTPUT-one\n" {
+		t.Errorf("outcomes: %+v", got.Outcomes)
+	}
+	if len(got.Events) != 1 || !strings.Contains(string(got.Events[0].Data), "ENV-secret") {
+		t.Errorf("events: %+v", got.Events)
+	}
+}
+
+// TestWhatIsRedactedIsNotThere takes each class out: its words are gone, the others stay, and the operations that lack a text say which.
+func TestWhatIsRedactedIsNotThere(t *testing.T) {
+	words := map[string]string{RedactEnv: "ENV-", RedactContent: "CONTENT-", RedactOutput: "OUTPUT-"}
+	for class, word := range words {
+		raw := string(told(t, class))
+		if strings.Contains(raw, word) {
+			t.Errorf("%s: %s is still there", class, word)
+		}
+		for other, kept := range words {
+			if other != class && !strings.Contains(raw, kept) {
+				t.Errorf("%s: %s is gone as well", class, kept)
+			}
+		}
+		got, err := ReadTranscript(strings.NewReader(raw))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var removed []string
+		for _, a := range got.Asked {
+			for name := range a.Removed {
+				removed = append(removed, a.Operation.ID+" "+name)
+			}
+		}
+		for _, o := range got.Outcomes {
+			for name, r := range o.Removed {
+				removed = append(removed, o.ID+" "+name)
+				if want := event.DigestOf([]byte("OUTPUT-one\n")); name == "stdout" && (r.Digest != want || r.Size != 11) {
+					t.Errorf("stdout: got %+v", r)
+				}
+			}
+		}
+		want := map[string]int{RedactEnv: 1, RedactContent: 3, RedactOutput: 2}[class]
+		if len(removed) != want {
+			t.Errorf("%s: got %q, want %d", class, removed, want)
+		}
+	}
+	if _, err := NewTranscriptWriter(nil, []string{"names"}); fault.CodeOf(err) != "redaction_unknown" {
+		t.Errorf("an unknown class: got %v", err)
+	}
+}
+
+// TestDamagedTranscripts cuts, changes, moves and adds: nothing of it is taken.
+func TestDamagedTranscripts(t *testing.T) {
+	whole := told(t)
+	lines := bytes.SplitAfter(whole, []byte("\n"))
+	lines = lines[:len(lines)-1]
+	join := func(l ...[]byte) []byte { return bytes.Join(l, nil) }
+	cases := map[string][]byte{
+		"empty": nil,
+		"more":  append(bytes.Clone(whole), '\n'),
+		"twice": join(whole, whole),
+	}
+	for n := range lines {
+		cases["cut before line "+strconv.Itoa(n)] = join(lines[:n]...)
+		cases["without line "+strconv.Itoa(n)] = join(join(lines[:n]...), join(lines[n+1:]...))
+		cases["half of line "+strconv.Itoa(n)] = join(join(lines[:n]...), lines[n][:len(lines[n])/2])
+		changed := bytes.Clone(lines[n])
+		at := bytes.IndexByte(changed, ':') + 2
+		changed[at] ^= 1
+		cases["changed line "+strconv.Itoa(n)] = join(join(lines[:n]...), changed, join(lines[n+1:]...))
+		if n > 0 {
+			cases["line moved up "+strconv.Itoa(n)] = join(join(lines[:n-1]...), lines[n], lines[n-1], join(lines[n+1:]...))
+		}
+	}
+	for name, raw := range cases {
+		if _, err := ReadTranscript(bytes.NewReader(raw)); fault.KindOf(err) != fault.Invalid {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	newer := bytes.Replace(whole, []byte(`"transcript_version":1`), []byte(`"transcript_version":2`), 1)
+	if _, err := ReadTranscript(bytes.NewReader(newer)); fault.CodeOf(err) != "transcript_version" {
+		t.Errorf("a newer one: got %v", err)
+	}
+}
+
+// TestALineHasABound reads a line of the largest size and refuses a longer one before it is kept.
+func TestALineHasABound(t *testing.T) {
+	for extra, want := range map[int]string{0: "its first line is no header", 1: "a line has more than"} {
+		line := bytes.Repeat([]byte{' '}, MaxTranscriptLine+extra)
+		line[len(line)-1] = '\n'
+		if _, err := ReadTranscript(bytes.NewReader(line)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%d more: got %v, want %q", extra, err, want)
+		}
+	}
+}
+
+// FuzzReadTranscript reads what it likes: a transcript that is taken is written and read again without a change.
+func FuzzReadTranscript(f *testing.F) {
+	f.Add(told(f))
+	f.Add(told(f, Redactions()...))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		got, err := ReadTranscript(bytes.NewReader(raw))
+		if err != nil {
+			return
+		}
+		if len(got.Asked) == 0 || len(got.Outcomes) > len(got.Asked) {
+			t.Errorf("%d operations, %d outcomes", len(got.Asked), len(got.Outcomes))
+		}
+	})
+}
+
+// TestCompare finds the first difference, and where it is.
+func TestCompare(t *testing.T) {
+	read := func(redact ...string) []Outcome {
+		got, err := ReadTranscript(bytes.NewReader(told(t, redact...)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got.Outcomes
+	}
+	text := func(s string) *string { return &s }
+	offset := func(n int64) *int64 { return &n }
+	one, no := 1, false
+	for _, c := range []struct {
+		name     string
+		recorded []Outcome
+		change   func(o []Outcome) []Outcome
+		want     *Divergence
+	}{
+		{"nothing", read(), func(o []Outcome) []Outcome { return o }, nil},
+		{"times", read(), func(o []Outcome) []Outcome {
+			o[1].EndedAt, o[1].Result.DurationMS, o[1].Result.Timestamp = time.Time{}, offset(4), time.Now()
+			return o
+		}, nil},
+		{"a decision", read(), func(o []Outcome) []Outcome { o[0].Decision = "deny"; return o },
+			&Divergence{Index: 0, Operation: "say", Field: "decision", Replayed: "deny"}},
+		{"an exit code", read(), func(o []Outcome) []Outcome { o[1].Result.ExitCode = &one; return o },
+			&Divergence{Index: 1, Operation: "make", Field: "exitCode", Recorded: "0", Replayed: "1"}},
+		{"before the text", read(), func(o []Outcome) []Outcome { o[1].Result.Success, o[1].Result.Stdout = &no, text(""); return o },
+			&Divergence{Index: 1, Operation: "make", Field: "success", Recorded: "true", Replayed: "false"}},
+		{"a byte", read(), func(o []Outcome) []Outcome { o[1].Result.Stdout = text("OUTPUT-two\n"); return o },
+			&Divergence{Index: 1, Operation: "make", Field: "stdout", Offset: offset(7), Recorded: "OUTPUT-one\n", Replayed: "OUTPUT-two\n"}},
+		{"an end", read(), func(o []Outcome) []Outcome { o[1].Result.Stdout = text("OUTPUT-one\nmore"); return o },
+			&Divergence{Index: 1, Operation: "make", Field: "stdout", Offset: offset(11), Recorded: "OUTPUT-one\n", Replayed: "OUTPUT-one\nmore"}},
+		{"what was redacted", read(RedactOutput), func([]Outcome) []Outcome { return read() }, nil},
+		{"what was redacted and differs", read(RedactOutput), func(o []Outcome) []Outcome { o[2].Result.Content = text("x"); return o },
+			&Divergence{Index: 2, Operation: "look", Field: "content", Recorded: event.DigestOf([]byte("OUTPUT-two")).String(), Replayed: event.DigestOf([]byte("x")).String()}},
+		{"fewer", read(), func(o []Outcome) []Outcome { return o[:2] }, &Divergence{Index: 2, Operation: "look", Field: "outcome", Recorded: OpReadFile, Replayed: "none"}},
+		{"more", read()[:2], func([]Outcome) []Outcome { return read() }, &Divergence{Index: 2, Operation: "look", Field: "outcome", Recorded: "none", Replayed: OpReadFile}},
+	} {
+		if diff := cmp.Diff(c.want, Compare(c.recorded, c.change(read()))); diff != "" {
+			t.Errorf("%s: -want +got\n%s", c.name, diff)
+		}
+	}
+}
+
+// TestSpans tells when a run was queued, worked and waited.
+func TestSpans(t *testing.T) {
+	at := func(s int) time.Time { return time.Date(2026, 3, 1, 12, 0, s, 0, time.UTC) }
+	r := Run{ID: "run_1", Operations: []Progress{{ID: "a", Step: "stp_a"}, {ID: "b", Step: "stp_b"}, {ID: "c", Step: "stp_c"}, {ID: "d"}}}
+	e := func(typ string, step id.Step, s int) event.Event {
+		return event.Event{Header: event.Header{Type: typ, Run: r.ID, Step: step, OccurredAt: at(s)}}
+	}
+	events := []event.Event{
+		e(EventCreated, "", 0), e(EventStarted, "", 2), e(EventInvoked, "stp_a", 3), e(EventSucceeded, "stp_a", 5),
+		e(EventErred, "stp_b", 6), e(EventSuspended, "stp_c", 7), e(EventResumed, "stp_c", 17), e(EventInvoked, "stp_c", 18),
+	}
+	want := []Span{
+		{-1, SpanQueued, at(0), at(2)}, {0, SpanWorking, at(3), at(5)}, {1, SpanWorking, at(6), at(6)}, {2, SpanWaiting, at(7), at(17)}, {2, SpanWorking, at(18), at(18)},
+	}
+	if diff := cmp.Diff(want, Spans(r, events)); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}

@@ -1,0 +1,261 @@
+package cli
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"agentbox/internal/client"
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/run"
+)
+
+// timelineCommand shows when a run did what.
+func timelineCommand(i *invocation) *cobra.Command {
+	var (
+		file  string
+		force bool
+	)
+	c := &cobra.Command{
+		Use: "timeline RUN", Short: "Show when a run did what, as a table or as an SVG picture", Args: cobra.ExactArgs(1),
+		Long: "Timeline shows the time of a run: when it was queued, when each operation worked, and when it waited for a person.\n" +
+			"With --svg it draws that as a picture that needs nothing but a browser.",
+		Example: "  agentbox timeline run_...\n  agentbox timeline run_... --svg run.svg",
+	}
+	c.Flags().StringVar(&file, "svg", "", "draw a picture into this file; - writes it to standard output")
+	c.Flags().BoolVarP(&force, "force", "f", false, "replace the file if it exists")
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		api, err := i.connect()
+		if err != nil {
+			return err
+		}
+		r, err := api.Run(cmd.Context(), id.Run(args[0]))
+		if err != nil {
+			return err
+		}
+		spans, err := spansOf(cmd, api, r.Run)
+		if err != nil {
+			return err
+		}
+		if file != "" {
+			return i.emit(file, force, func(w io.Writer) error {
+				_, err := io.WriteString(w, waterfall(r.Run, spans))
+				return err
+			})
+		}
+		return i.show(timelineShown{Run: r.ID, Status: r.Status, Spans: spans}, func(p *printer) { p.waterfall(r, spans) })
+	}
+	return c
+}
+
+// timelineShown is a timeline in JSON.
+type timelineShown struct {
+	Run    id.Run     `json:"run_id"`
+	Status run.Status `json:"status"`
+	Spans  []run.Span `json:"spans"`
+}
+
+// spansOf reads the events of a run and tells its time from them.
+func spansOf(cmd *cobra.Command, api *client.Client, r run.Run) ([]run.Span, error) {
+	var all []event.Event
+	q := client.EventFilter{Run: r.ID, From: 1, Limit: 200}
+	for {
+		page, err := api.Events(cmd.Context(), q)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page.Events...)
+		if len(page.Events) < q.Limit {
+			return run.Spans(r, all), nil
+		}
+		q.From = page.Next
+	}
+}
+
+// extent returns the first and the last moment of spans.
+func extent(spans []run.Span) (from, to time.Time) {
+	for _, s := range spans {
+		if from.IsZero() || s.From.Before(from) {
+			from = s.From
+		}
+		if s.To.After(to) {
+			to = s.To
+		}
+	}
+	return from, to
+}
+
+// waterfall writes a timeline for people: a line for each operation with a bar that shows when.
+func (p *printer) waterfall(r client.RunShown, spans []run.Span) {
+	from, to := extent(spans)
+	width := 40
+	if p.width > 0 {
+		width = min(60, max(12, p.width-74))
+	}
+	var rows [][]cell
+	for i := -1; i < len(r.Operations); i++ {
+		var took, waited time.Duration
+		var begun time.Time
+		bar := []rune(strings.Repeat(" ", width))
+		for _, s := range spans {
+			if s.Index != i {
+				continue
+			}
+			if begun.IsZero() {
+				begun = s.From
+			}
+			mark := '█'
+			if s.Kind == run.SpanWorking {
+				took += s.To.Sub(s.From)
+			} else {
+				mark = '░'
+				waited += s.To.Sub(s.From)
+			}
+			first, last := column(s.From, from, to, width), column(s.To, from, to, width)
+			for at := first; at <= last; at++ {
+				bar[at] = mark
+			}
+		}
+		if begun.IsZero() && i < 0 {
+			continue
+		}
+		row := []cell{{"", ""}, {"queued", faint}, {"", ""}, {after(begun, from), faint}, {duration(took), faint}, {pause(waited), yellow}, {string(bar), cyan}}
+		if i >= 0 {
+			o := r.Operations[i]
+			row[0], row[1], row[2] = cell{fmt.Sprint(i + 1), faint}, text(o.Type), cell{oneLine(o.Summary, 28), ""}
+			if o.State == run.Done && !o.OK {
+				row[6].colour = red
+			}
+		}
+		if i < 0 || begun.IsZero() {
+			row[4].text = ""
+		}
+		rows = append(rows, row)
+	}
+	p.table("The run has no operations.", []string{"", "operation", "what", "began", "worked", "waited", "when"}, rows)
+	status := state(r.Status)
+	p.line("\nrun %s: %s, %s in all", p.paint(bold, string(r.ID)), p.paint(status.colour, status.text), duration(to.Sub(from)))
+}
+
+// pause is a span of waiting, empty where there was none.
+func pause(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return duration(d)
+}
+
+func after(at, from time.Time) string {
+	if at.IsZero() {
+		return "-"
+	}
+	return "+" + duration(at.Sub(from))
+}
+
+// column is the place of a moment in a bar.
+func column(at, from, to time.Time, width int) int {
+	all := to.Sub(from)
+	if all <= 0 {
+		return 0
+	}
+	return min(width-1, int(float64(width)*float64(at.Sub(from))/float64(all)))
+}
+
+// The measures of the picture, in pixels.
+const (
+	pictureWidth = 1000
+	labelWidth   = 330
+	rowHeight    = 24
+	headHeight   = 64
+	footHeight   = 52
+	timeWidth    = 70
+)
+
+// waterfall draws a timeline as an SVG picture that loads nothing.
+func waterfall(r run.Run, spans []run.Span) string {
+	from, to := extent(spans)
+	all := max(to.Sub(from), time.Millisecond)
+	chart := float64(pictureWidth - labelWidth - timeWidth)
+	x := func(at time.Time) float64 { return labelWidth + chart*float64(at.Sub(from))/float64(all) }
+	rows := len(r.Operations) + 1
+	height := headHeight + rows*rowHeight + footHeight
+	var b strings.Builder
+	title := fmt.Sprintf("Run %s: %s, %s", r.ID, r.Status, duration(to.Sub(from)))
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" role="img" aria-label="%s">`+"\n",
+		pictureWidth, height, pictureWidth, height, escaped(title))
+	b.WriteString(pictureStyle)
+	fmt.Fprintf(&b, `<title>%s</title><rect class="ground" width="100%%" height="100%%"/>`+"\n", escaped(title))
+	fmt.Fprintf(&b, `<text class="head" x="16" y="26">%s</text>`+"\n", escaped(oneLine(headline(r), 100)))
+	fmt.Fprintf(&b, `<text class="quiet" x="16" y="46">%s</text>`+"\n", escaped(title))
+	bottom := headHeight + rows*rowHeight
+	for n := range 6 {
+		at := from.Add(all * time.Duration(n) / 5)
+		fmt.Fprintf(&b, `<line class="grid" x1="%.1f" x2="%.1f" y1="%d" y2="%d"/><text class="tick" x="%.1f" y="%d">%s</text>`+"\n",
+			x(at), x(at), headHeight-6, bottom, x(at), bottom+16, escaped(duration(at.Sub(from))))
+	}
+	for i := -1; i < len(r.Operations); i++ {
+		y := headHeight + (i+1)*rowHeight
+		label, class := "queued", ""
+		if i >= 0 {
+			o := r.Operations[i]
+			label = fmt.Sprintf("%d  %s  %s", i+1, o.Type, o.Summary)
+			if o.State == run.Done && !o.OK {
+				class = " bad"
+			}
+		}
+		fmt.Fprintf(&b, `<g><title>%s</title><text class="label" x="16" y="%d">%s</text>`, escaped(plain(label)), y+16, escaped(oneLine(label, 42)))
+		var took time.Duration
+		end := float64(labelWidth)
+		for _, s := range spans {
+			if s.Index != i {
+				continue
+			}
+			width := max(2, x(s.To)-x(s.From))
+			fmt.Fprintf(&b, `<rect class="%s%s" x="%.1f" y="%d" width="%.1f" height="14" rx="2"><title>%s %s</title></rect>`,
+				s.Kind, class, x(s.From), y+5, width, s.Kind, escaped(duration(s.To.Sub(s.From))))
+			took += s.To.Sub(s.From)
+			end = max(end, x(s.From)+width)
+		}
+		if end > labelWidth {
+			fmt.Fprintf(&b, `<text class="quiet" x="%.1f" y="%d">%s</text>`, end+6, y+16, escaped(duration(took)))
+		}
+		b.WriteString("</g>\n")
+	}
+	for n, key := range []struct{ class, words string }{{"queued", "queued"}, {"waiting", "waits for a person"}, {"working", "works"}, {"working bad", "did not succeed"}} {
+		at := 16 + n*160
+		fmt.Fprintf(&b, `<rect class="%s" x="%d" y="%d" width="12" height="12" rx="2"/><text class="quiet" x="%d" y="%d">%s</text>`+"\n",
+			key.class, at, height-18, at+18, height-8, key.words)
+	}
+	b.WriteString("</svg>\n")
+	return b.String()
+}
+
+// pictureStyle are the colours of the picture, on light and on dark ground.
+const pictureStyle = `<style>
+text{font:13px ui-sans-serif,system-ui,sans-serif;fill:#1f2328}
+.head{font-weight:600;font-size:15px}.quiet,.tick{fill:#59636e;font-size:12px}.tick{text-anchor:middle}
+.label{font-family:ui-monospace,monospace;font-size:12px}
+.ground{fill:#ffffff}.grid{stroke:#d1d9e0;stroke-width:1}
+.queued{fill:#afb8c1}.waiting{fill:#d4a72c}.working{fill:#1f883d}.bad{fill:#cf222e}
+@media (prefers-color-scheme:dark){text{fill:#f0f6fc}.quiet,.tick{fill:#9198a1}.ground{fill:#0d1117}.grid{stroke:#3d444d}.working{fill:#3fb950}.bad{fill:#f85149}}
+</style>
+`
+
+func headline(r run.Run) string {
+	if r.Title != "" {
+		return r.Title
+	}
+	return string(r.ID)
+}
+
+// escaped is a text for the inside of XML. What XML cannot hold was made visible before.
+func escaped(s string) string {
+	var b strings.Builder
+	_ = xml.EscapeText(&b, []byte(plain(s))) // a Builder takes everything
+	return b.String()
+}
