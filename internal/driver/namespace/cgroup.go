@@ -212,14 +212,27 @@ func write(dir string, values [][2]string) error {
 	return nil
 }
 
-// writeFile writes to a file that exists: control files are never made.
+// writeFile writes to a file that exists: control files are never made. A signal, as the runtime sends them to its own threads, may
+// interrupt a write that has to wait for a bound to be applied; then nothing was set, and it is tried again.
 func writeFile(path, value string) error {
-	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	fd, err := again(func() (int, error) { return unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0) })
 	if err != nil {
 		return &fs.PathError{Op: "open", Path: path, Err: err}
 	}
-	_, err = unix.Write(fd, []byte(value))
+	if _, err = again(func() (int, error) { return unix.Write(fd, []byte(value)) }); err != nil {
+		err = &fs.PathError{Op: "write", Path: path, Err: err}
+	}
 	return errors.Join(err, unix.Close(fd))
+}
+
+// again calls the kernel until no signal interrupts it.
+func again(call func() (int, error)) (int, error) {
+	for {
+		n, err := call()
+		if err != unix.EINTR {
+			return n, err
+		}
+	}
 }
 
 // enter moves the calling thread into the groups of version 1, so that the process that it starts is born there. A single thread moves
