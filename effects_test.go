@@ -40,6 +40,7 @@ var effects = arch.Effects{
 
 		"internal/driver/sqlite.Open":         "opens the log when the daemon starts",
 		"internal/driver/sqlite.OpenReadOnly": "opens the log to verify it",
+		"internal/driver/sqlite.Snapshot":     "copies the log for a backup, which an operator makes without a daemon",
 		"(*internal/driver/sqlite.Journal).*": "the log itself and the documents folded from it",
 		"(*internal/driver/sqlite.ledger).*":  "the log as a batch sees it before it is recorded",
 		"(*internal/driver/memory.Journal).*": "the log in memory, which plans a batch through the same contract as the one on disk",
@@ -56,10 +57,13 @@ var effects = arch.Effects{
 
 		"internal/spaceinit/inittest.*": "builds the init for tests",
 
-		"internal/driver/disk.OpenSpaces":       "makes the daemon's own folder when it starts, and removes what an earlier one left half done",
-		"(*internal/driver/disk.Spaces).Open":   "looks whether the folder is there; what it returns redeems a permit for each use",
-		"(*internal/driver/disk.Spaces).List":   "lists folders so that those which nobody keeps are removed",
-		"(*internal/driver/disk.Spaces).Remove": "ends a space; stopping never waits for a permit",
+		"internal/driver/disk.OpenSpaces":            "makes the daemon's own folder when it starts, and removes what an earlier one left half done",
+		"(*internal/driver/disk.Spaces).Open":        "looks whether the folder is there; what it returns redeems a permit for each use",
+		"(*internal/driver/disk.Spaces).List":        "lists folders so that those which nobody keeps are removed",
+		"(*internal/driver/disk.Spaces).Remove":      "ends a space; stopping never waits for a permit",
+		"internal/driver/disk/backup.*":              "an operator's own work on a data directory, which no service can reach",
+		"(internal/driver/disk/backup.reader).Read":  "goes on reading what a backup or a restore opened",
+		"(*internal/driver/disk/backup.source).Read": "goes on reading what a restore opened",
 		// Go lets no package but those of the disk driver import these, and each function there that is exported to others is judged itself.
 		"internal/driver/disk/internal/beneath.*":                    "the steps of what a permit began",
 		"(internal/driver/disk/internal/beneath.contextReader).Read": "goes on reading what a permit opened",

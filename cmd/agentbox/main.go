@@ -34,12 +34,30 @@ func host() cli.Host {
 			return app.Doctor(ctx, config(d)), nil
 		},
 		Verify: verify,
+		Backup: func(ctx context.Context, d cli.Daemon, file string, keys bool, progress func(int, int64)) (cli.Kept, error) {
+			sum, err := app.Backup(ctx, config(d), file, keys, func(s app.Kept) { progress(s.Files, s.Bytes) })
+			return kept(sum), err
+		},
+		Restore: func(ctx context.Context, d cli.Daemon, file string, progress func(int, int64)) (cli.Kept, []cli.Proof, error) {
+			sum, audits, err := app.Restore(ctx, config(d), file, func(s app.Kept) { progress(s.Files, s.Bytes) })
+			return kept(sum), proofs(audits), err
+		},
 	}
 }
 
 // verify proves the log of a data directory.
 func verify(ctx context.Context, d cli.Daemon) ([]cli.Proof, error) {
 	audits, err := app.Verify(ctx, config(d))
+	return proofs(audits), err
+}
+
+func kept(s app.Kept) cli.Kept {
+	return cli.Kept{
+		MadeAt: s.Made, Program: s.Program, Keys: s.Keys, Files: s.Files, Bytes: s.Bytes, Skipped: s.Skipped, Changed: s.Changed,
+	}
+}
+
+func proofs(audits []app.Audit) []cli.Proof {
 	var proofs []cli.Proof
 	for _, a := range audits {
 		p := cli.Proof{Workspace: a.Log.Workspace, Valid: a.Log.OK && a.Documents.OK, Checked: a.Log.Checked, Streams: len(a.Log.Streams), Documents: a.Documents.Documents, Flaws: []cli.Flaw{}}
@@ -50,7 +68,7 @@ func verify(ctx context.Context, d cli.Daemon) ([]cli.Proof, error) {
 		}
 		proofs = append(proofs, p)
 	}
-	return proofs, err
+	return proofs
 }
 
 func config(d cli.Daemon) app.Config {

@@ -11,6 +11,9 @@ import (
 	"agentbox/internal/domain/fault"
 )
 
+// lockName is the file that is locked.
+const lockName = "lock"
+
 // lock takes the data directory for this process alone, until the file is closed or the process ends.
 func lock(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -19,7 +22,7 @@ func lock(dir string) (*os.File, error) {
 	if err := os.Chmod(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("close the data directory to other users: %w", err)
 	}
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open the lock of the data directory: %w", err)
 	}

@@ -41,6 +41,10 @@ type Host struct {
 	Doctor func(ctx context.Context, d Daemon) ([]space.Report, error)
 	// Verify proves the log of a data directory, workspace by workspace, whether or not a daemon runs on it.
 	Verify func(ctx context.Context, d Daemon) ([]Proof, error)
+	// Backup keeps a data directory as one file, beside a daemon or without one.
+	Backup func(ctx context.Context, d Daemon, file string, keys bool, progress func(files int, bytes int64)) (Kept, error)
+	// Restore makes a data directory from a backup, and proves its log.
+	Restore func(ctx context.Context, d Daemon, file string, progress func(files int, bytes int64)) (Kept, []Proof, error)
 }
 
 // Daemon is what an operator decides about a daemon on the command line. Empty fields mean the defaults.
@@ -58,6 +62,7 @@ var commands = []func(*invocation) *cobra.Command{
 	up, doctor, demo,
 	spaces, execute, runs, timelineCommand, approvals, files,
 	events, audit, policies, killSwitch,
+	backups, restore,
 	version,
 }
 

@@ -1,0 +1,134 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/driver/disk/backup"
+	"agentbox/internal/driver/sqlite"
+)
+
+// Kept says what a backup holds.
+type Kept = backup.Summary
+
+// keyFiles are the files of a data directory that give power to whoever has them.
+var keyFiles = []string{keyFile}
+
+// Backup keeps a data directory as one file, which appears as a whole or not at all. A daemon may run on it meanwhile: the log is that of one
+// moment, and what it names was there before. Keys stay out of it unless withKeys says otherwise.
+func Backup(ctx context.Context, c Config, target string, withKeys bool, progress func(backup.Summary)) (sum backup.Summary, err error) {
+	source := filepath.Join(c.DataDir, logFile)
+	if _, err := os.Stat(source); errors.Is(err, fs.ErrNotExist) {
+		return sum, fault.New(fault.NotFound, "log_not_found", "there is no log in %s; name the data directory with --data", c.DataDir)
+	}
+	if _, err := os.Lstat(target); err == nil {
+		return sum, fault.New(fault.Conflict, "file_exists", "%s exists already", target).With("name another file")
+	}
+	scratch, err := os.MkdirTemp(filepath.Dir(target), ".agentbox-backup-*")
+	if err != nil {
+		return sum, fault.Wrap(err, fault.Unavailable, "file_unwritable", "%s cannot be written", target)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+	copied := filepath.Join(scratch, logFile)
+	if err := sqlite.Snapshot(ctx, logOptions(source), copied); err != nil {
+		return sum, err
+	}
+	out, err := os.OpenFile(filepath.Join(scratch, "backup"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return sum, err
+	}
+	within, inside := below(c.DataDir, scratch), below(c.DataDir, target)
+	sum, err = backup.Write(ctx, out, c.DataDir, backup.Options{
+		Header:  backup.Header{Made: Clock{}.Now().UTC(), Program: Version, Keys: withKeys},
+		Replace: map[string]string{logFile: copied},
+		Leave: func(name string) bool {
+			return name == within || name == inside || leave(name) || !withKeys && slices.Contains(keyFiles, name)
+		},
+		Progress: progress,
+	})
+	if err == nil {
+		err = out.Sync()
+	}
+	if err = errors.Join(err, out.Close()); err != nil {
+		return sum, err
+	}
+	if err := os.Link(out.Name(), target); err != nil { // fails where another has come first
+		return sum, fault.Wrap(err, fault.Conflict, "file_unwritable", "%s cannot be written", target)
+	}
+	return sum, nil
+}
+
+// leave reports whether a file is of the running daemon or of work that is not finished, and of no use elsewhere.
+func leave(name string) bool {
+	parts := strings.Split(name, "/")
+	switch first := parts[0]; {
+	case first == stateFile, first == lockName, strings.HasPrefix(first, logFile+"-"), strings.HasPrefix(first, logFile+".lock"), strings.HasSuffix(first, ".new"):
+		return true
+	}
+	last := len(parts) - 1
+	return (last == 2 || last == 3) && parts[last-1] == "staging" || last == 2 && parts[1] == ".trash"
+}
+
+// below returns the path of a file as it is named below a folder, or "" for one that is not below it.
+func below(dir, name string) string {
+	name, err := filepath.Abs(name)
+	if err != nil {
+		return ""
+	}
+	rel, err := filepath.Rel(dir, name)
+	if err != nil || !filepath.IsLocal(rel) {
+		return ""
+	}
+	return filepath.ToSlash(rel)
+}
+
+func logOptions(source string) sqlite.Options {
+	return sqlite.Options{Path: source, Definitions: Definitions(), Clock: Clock{}, IDs: id.NewSource(Clock{}.Now, rand.Reader), Entropy: rand.Reader}
+}
+
+// Restore makes a data directory from a backup, proves its log, and only then gives it its name. The directory must not be there yet, or be
+// empty.
+func Restore(ctx context.Context, c Config, source string, progress func(backup.Summary)) (sum backup.Summary, audits []Audit, err error) {
+	if left, err := os.ReadDir(c.DataDir); err == nil && len(left) > 0 {
+		return sum, nil, fault.New(fault.Conflict, "data_directory_in_use", "%s is not empty", c.DataDir).With("name another data directory with --data, or move this one away")
+	}
+	in, err := os.Open(source)
+	if err != nil {
+		return sum, nil, fault.Wrap(err, fault.NotFound, "file_unreadable", "%s cannot be read", source)
+	}
+	defer in.Close()
+	parent := filepath.Dir(c.DataDir)
+	if err := os.MkdirAll(parent, 0o700); err != nil {
+		return sum, nil, fault.Wrap(err, fault.Unavailable, "file_unwritable", "%s cannot be made", parent)
+	}
+	scratch, err := os.MkdirTemp(parent, ".agentbox-restore-*")
+	if err != nil {
+		return sum, nil, fault.Wrap(err, fault.Unavailable, "file_unwritable", "%s cannot be written", parent)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+	if sum, err = backup.Restore(ctx, in, scratch, progress); err != nil {
+		return sum, nil, err
+	}
+	proved := c
+	proved.DataDir = scratch
+	if audits, err = Verify(ctx, proved); err != nil {
+		return sum, audits, err
+	}
+	for _, a := range audits {
+		if !a.Log.OK || !a.Documents.OK {
+			return sum, audits, fault.New(fault.Invalid, "log_not_intact", "the log in the backup is not intact; nothing was restored").With("see what is wrong with: agentbox audit verify, on the directory that was backed up")
+		}
+	}
+	if err := os.Remove(c.DataDir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return sum, audits, fault.Wrap(err, fault.Unavailable, "file_unwritable", "%s cannot be replaced", c.DataDir)
+	}
+	return sum, audits, os.Rename(scratch, c.DataDir)
+}
