@@ -152,8 +152,9 @@ type Files interface {
 	Edit(ctx context.Context, p policy.Permit, edits []Edit) (Entry, error)
 	// Delete removes the file of a file.delete permit; a directory is a fault not_a_file.
 	Delete(ctx context.Context, p policy.Permit) error
-	// Archive writes the folder of a file.archive permit as a zip file to w.
-	Archive(ctx context.Context, p policy.Permit, w io.Writer) error
+	// Archive writes the folder of a file.archive permit as a zip file to w, without the entries for whose path, relative to the space's
+	// files, may says no; a nil may leaves none out.
+	Archive(ctx context.Context, p policy.Permit, w io.Writer, may func(path string) bool) error
 }
 
 // File is an open file of a space.

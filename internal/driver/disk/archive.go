@@ -28,14 +28,14 @@ const (
 // the folder; other links, what is neither file nor folder nor link, and names that another system could read as a path (with a backslash,
 // a control character, or not UTF-8) are left out, and the archive's comment says how many. Bounds are judged before the first byte is
 // written; should code in the space make more of it during the call, the archive ends without its directory, so that no reader takes it
-// for whole. Files that change meanwhile are stored as they were read.
-func (f *Files) Archive(ctx context.Context, p policy.Permit, w io.Writer) error {
+// for whole. What may refuses is left out like that, and counts towards the bounds. Files that change meanwhile are stored as they were read.
+func (f *Files) Archive(ctx context.Context, p policy.Permit, w io.Writer, may func(path string) bool) error {
 	a, root, err := f.begin(ctx, p, policy.FileArchive)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	z := &zipper{ctx: ctx, folder: a.Path, bytes: MaxArchiveBytes}
+	z := &zipper{ctx: ctx, folder: a.Path, bytes: MaxArchiveBytes, may: may}
 	if a.MaxBytes > 0 {
 		z.bytes = min(z.bytes, a.MaxBytes)
 	}
@@ -51,7 +51,7 @@ func (f *Files) Archive(ctx context.Context, p policy.Permit, w io.Writer) error
 		return beneath.Refusal(err, a.Path)
 	}
 	if z.left > 0 {
-		if err := z.zip.SetComment(fmt.Sprintf("left out: %d links that point outside, special files or unportable names", z.left)); err != nil {
+		if err := z.zip.SetComment(fmt.Sprintf("left out: %d links that point outside, special files, unportable names or files that policy keeps from being read", z.left)); err != nil {
 			return beneath.Refusal(err, a.Path)
 		}
 	}
@@ -66,6 +66,7 @@ type zipper struct {
 	ctx     context.Context
 	folder  string
 	zip     *zip.Writer
+	may     func(path string) bool
 	bytes   int64 // the most
 	used    int64
 	entries int
@@ -105,7 +106,7 @@ func (z *zipper) add(dir *os.File, rel, name string, st unix.Stat_t) error {
 		inside = strings.TrimPrefix(rel, z.folder+"/")
 	}
 	header := &zip.FileHeader{Name: inside, Modified: time.Unix(int64(st.Mtim.Sec), 0).UTC()}
-	if !beneath.Portable(inside) {
+	if !beneath.Portable(inside) || z.may != nil && !z.may(rel) {
 		z.left++
 		return nil
 	}

@@ -77,7 +77,7 @@ func (f fence) tryAll(t testing.TB, path string) error {
 	_, _ = f.Edit(t, path, space.Edit{Old: "outside", New: "changed"})
 	_, _ = f.Write(t, path, "written", true)
 	_, _ = f.Write(t, path+"/new", "written", true)
-	_ = f.Files.Archive(t.Context(), f.Issue(filestest.Action(policy.FileArchive, path)), &seen)
+	_ = f.Files.Archive(t.Context(), f.Issue(filestest.Action(policy.FileArchive, path)), &seen, nil)
 	entries, _ := f.Files.List(t.Context(), f.Issue(filestest.Action(policy.FileList, path)), true, 100)
 	for _, e := range entries {
 		seen.WriteString(filepath.Base(e.Path))
@@ -266,7 +266,7 @@ func TestThreat18PipesAndDevices(t *testing.T) {
 		wantIs(t, "delete "+path, f.Delete(t, path), space.ErrNotAFile)
 	}
 	var out bytes.Buffer
-	if err := f.Files.Archive(t.Context(), f.Issue(filestest.Action(policy.FileArchive, ".")), &out); err != nil {
+	if err := f.Files.Archive(t.Context(), f.Issue(filestest.Action(policy.FileArchive, ".")), &out, nil); err != nil {
 		t.Error(err)
 	}
 	entries, err := f.Files.List(t.Context(), f.Issue(filestest.Action(policy.FileList, ".")), true, 0)
@@ -337,7 +337,7 @@ func TestThreat18Mounts(t *testing.T) {
 			}
 		}
 		var out bytes.Buffer
-		if err := f.Files.Archive(t.Context(), f.Issue(filestest.Action(policy.FileArchive, ".")), &out); err != nil {
+		if err := f.Files.Archive(t.Context(), f.Issue(filestest.Action(policy.FileArchive, ".")), &out, nil); err != nil {
 			return err
 		}
 		if bytes.Contains(out.Bytes(), []byte("secret")) {

@@ -206,7 +206,7 @@ func TestThreat33HugeFolders(t *testing.T) {
 		t.Errorf("listed %d entries of the deep tree, %v", len(got), err)
 	}
 	archive := func(path string) error {
-		return f.Files.Archive(t.Context(), f.Issue(filestest.Action(policy.FileArchive, path)), io.Discard)
+		return f.Files.Archive(t.Context(), f.Issue(filestest.Action(policy.FileArchive, path)), io.Discard, nil)
 	}
 	if err := archive("wide"); err != nil {
 		t.Errorf("an archive of %d entries: %v", disk.MaxArchiveEntries, err)
@@ -232,7 +232,7 @@ func TestArchiveThatGrowsIsNotWhole(t *testing.T) {
 	a := filestest.Action(policy.FileArchive, ".")
 	a.MaxBytes = int64(len(noise)) + 10
 	out := &watched{first: func() { h.Host(t, "b", "larger than small") }}
-	wantIs(t, "an archive that grows", h.Files.Archive(t.Context(), h.Issue(a), out), space.ErrArchiveTooLarge)
+	wantIs(t, "an archive that grows", h.Files.Archive(t.Context(), h.Issue(a), out, nil), space.ErrArchiveTooLarge)
 	if _, err := zip.NewReader(bytes.NewReader(out.Bytes()), int64(out.Len())); err == nil || out.Len() == 0 {
 		t.Errorf("the %d bytes that were written pass for an archive: %v", out.Len(), err)
 	}

@@ -21,6 +21,7 @@ type task struct {
 
 	action  policy.Action
 	ruling  policy.Ruling
+	glanced bool         // permitted without an intent in the log
 	content []byte       // of createFile, decoded
 	edits   []space.Edit // of editFile
 }

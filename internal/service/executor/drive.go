@@ -202,6 +202,7 @@ func (r *ride) perform(ctx context.Context, t task, approval id.Approval) error 
 	var permit policy.Permit
 	var err error
 	if approval == "" && (kind.SideEffect == policy.Pure || kind.SideEffect == policy.Read) {
+		t.glanced = true
 		permit, err = r.x.Gate.Glance(t.ruling)
 	} else {
 		permit, err = r.begin(ctx, t, approval)

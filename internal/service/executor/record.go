@@ -78,7 +78,8 @@ func (r *ride) conclude(ctx context.Context, t task, result run.Result) error {
 		return err
 	}
 	drafts := []event.Draft{draft}
-	if result.Type == run.ResPolicyDenied && !t.ruling.Decision.Action.IsZero() { // what has no canonical form has no hash to be found by
+	refused := result.Type == run.ResPolicyDenied || t.glanced && t.ruling.Decision.Shadow // what else shadow let pass, the gate recorded
+	if refused && !t.ruling.Decision.Action.IsZero() {                                     // what has no canonical form has no hash to be found by
 		drafts = append(drafts, policy.RefusedDraft(r.origin, t.ruling))
 	}
 	if err := r.append(ctx, drafts...); err != nil {

@@ -56,6 +56,11 @@ func (x *Executor) Start(ctx context.Context, origin event.Origin, q Request) (r
 		return x.again(ctx, origin, q, input, err)
 	}
 	defer giveBack()
+	r := id.New[id.Run](x.IDs)
+	ruling, err := x.admit(ctx, origin, s, r, input) // before anything is kept of what may be refused
+	if err != nil {
+		return run.Run{}, err
+	}
 	agent, err := x.Agents.Agent(ctx, origin, q.Workspace, agentName(q, s))
 	if err != nil {
 		return run.Run{}, err
@@ -64,7 +69,7 @@ func (x *Executor) Start(ctx context.Context, origin event.Origin, q Request) (r
 	if err != nil {
 		return run.Run{}, err
 	}
-	doc, err := x.record(ctx, origin, s, q, agent, message, run.Input{Digest: stored.Digest, Size: stored.Size})
+	doc, err := x.record(ctx, origin, s, q, agent, message, run.Input{Digest: stored.Digest, Size: stored.Size}, ruling)
 	if err != nil || doc.Status.Ended() {
 		return doc, err
 	}
@@ -96,19 +101,21 @@ func (x *Executor) first(ctx context.Context, ws id.Workspace, events []event.Ev
 	return x.Find(ctx, ws, events[i].Run)
 }
 
-// record puts run.created into the log, with the permission of the principal who asks.
-func (x *Executor) record(ctx context.Context, origin event.Origin, s space.Space, q Request, agent id.Principal, m run.Message, input run.Input) (run.Run, error) {
-	r := id.New[id.Run](x.IDs)
+// admit asks whether the principal may start the run.
+func (x *Executor) admit(ctx context.Context, origin event.Origin, s space.Space, r id.Run, input []byte) (policy.Ruling, error) {
 	ruling, err := x.Gate.Judge(ctx, policy.Action{
 		Type: policy.RunStart, Workspace: s.Workspace, Room: s.Room, Principal: origin.Principal, Space: s.ID, Run: r,
-		Content: input.Digest, Size: input.Size, Bundle: s.Bundle,
+		Content: event.DigestOf(input), Size: int64(len(input)), Bundle: s.Bundle,
 	})
-	if err != nil {
-		return run.Run{}, err
+	if err == nil && ruling.Decision.Outcome != policy.Allow {
+		err = refusal(ruling.Decision)
 	}
-	if ruling.Decision.Outcome != policy.Allow {
-		return run.Run{}, refusal(ruling.Decision)
-	}
+	return ruling, err
+}
+
+// record puts run.created into the log, with the permission of the principal who asks.
+func (x *Executor) record(ctx context.Context, origin event.Origin, s space.Space, q Request, agent id.Principal, m run.Message, input run.Input, admitted policy.Ruling) (run.Run, error) {
+	r := admitted.Action.Run
 	if origin.Correlation == "" {
 		origin.Correlation = id.New[id.Correlation](x.IDs)
 	}
@@ -125,7 +132,7 @@ func (x *Executor) record(ctx context.Context, origin event.Origin, s space.Spac
 	if q.Key != "" {
 		batch.Key, batch.Digest = startKey(q), startDigest(q, input.Digest)
 	}
-	_, receipt, err := x.Gate.Begin(ctx, ruling, "", batch)
+	_, receipt, err := x.Gate.Begin(ctx, admitted, "", batch)
 	if err != nil {
 		return run.Run{}, err
 	}

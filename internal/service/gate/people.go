@@ -166,6 +166,20 @@ func (g *Gate) Quarantine(ctx context.Context, origin event.Origin, ws id.Worksp
 	return err
 }
 
+// ErrMayNotStop refuses to end a run for somebody who only reads, or for another agent than the run's own.
+var ErrMayNotStop = fault.New(fault.Denied, policy.ReasonRoleTooLow, "you may not end this run: a viewer only reads, and an agent ends its own runs only").
+	With("Ask an owner for the role member.")
+
+// MayStop reports whether a principal may end a run of an agent: every person but a viewer may, and the agent itself. Where the role cannot
+// be read, stopping goes before asking.
+func (g *Gate) MayStop(ctx context.Context, ws id.Workspace, p, agent id.Principal) error {
+	who, err := g.who(ctx, ws, p)
+	if err != nil && !errors.Is(err, errNobody) || p == agent || err == nil && who.Kind == id.User && who.Role.AtLeast(principal.Member) {
+		return nil
+	}
+	return ErrMayNotStop
+}
+
 // IssueKey makes an API key for a principal and returns its text, which is stored nowhere. People make keys for themselves; for others
 // only who keeps people does, and never for a role mightier than his own.
 func (g *Gate) IssueKey(ctx context.Context, origin event.Origin, ws id.Workspace, p id.Principal, name string) (string, principal.Key, error) {

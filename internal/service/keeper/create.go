@@ -49,6 +49,14 @@ func (k *Keeper) Create(ctx context.Context, origin event.Origin, q Request) (sp
 	if err != nil {
 		return space.Space{}, err
 	}
+	// Under whatever policy, who may make no space leaves no policy in the log either.
+	early, err := k.Gate.Judge(ctx, policy.Action{Type: policy.SpaceCreate, Workspace: q.Workspace, Room: q.Room, Principal: origin.Principal})
+	if err == nil && early.Decision.Outcome == policy.Deny {
+		err = k.refusal(ctx, origin, early)
+	}
+	if err != nil {
+		return space.Space{}, err
+	}
 	bundle, err := k.Library.Pin(ctx, origin, q.Workspace, q.Preset, q.Overrides)
 	if err != nil {
 		return space.Space{}, err

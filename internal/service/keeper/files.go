@@ -40,11 +40,16 @@ func (k *Keeper) ListFiles(ctx context.Context, origin event.Origin, ws id.Works
 	return entries, err
 }
 
-// ArchiveFiles returns a function that writes a folder of a space as a zip file, once.
+// ArchiveFiles returns a function that writes a folder of a space as a zip file, once. Files that the caller may not read one by one are
+// left out of it.
 func (k *Keeper) ArchiveFiles(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string) (func(io.Writer) error, error) {
 	var write func(io.Writer) error
 	err := k.look(ctx, origin, ws, s, policy.FileArchive, path, func(files space.Files, p policy.Permit) error {
-		write = func(w io.Writer) error { return files.Archive(ctx, p, w) }
+		may := func(path string) bool {
+			ruling, err := k.Gate.Judge(ctx, policy.Action{Type: policy.FileRead, Workspace: ws, Principal: origin.Principal, Space: s, Path: path})
+			return err == nil && ruling.Decision.Allowed()
+		}
+		write = func(w io.Writer) error { return files.Archive(ctx, p, w, may) }
 		return nil
 	})
 	return write, err
@@ -70,10 +75,29 @@ func (k *Keeper) look(ctx context.Context, origin event.Origin, ws id.Workspace,
 	if err := do(files, permit); err != nil {
 		return err
 	}
-	_, err = k.Log.Append(ctx, event.Batch{Workspace: ws, Drafts: []event.Draft{
+	drafts := []event.Draft{
 		k.event(space.EventFileRead, origin, doc, space.FileRead{Space: s, Action: typ, Path: action.Path, Hash: ruling.Decision.Action}),
-	}})
+	}
+	if ruling.Decision.Shadow {
+		drafts = append(drafts, policy.RefusedDraft(origin, ruling))
+	}
+	_, err = k.Log.Append(ctx, event.Batch{Workspace: ws, Drafts: drafts})
 	return err
+}
+
+// RefuseWrite returns the refusal of a file of which, whatever it will hold, is known already that it may not be written, so that nobody
+// has to take its content in first. The size is 0 where it is not known.
+func (k *Keeper) RefuseWrite(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, overwrite bool, size int64) error {
+	_, _, action, err := k.reach(ctx, origin, ws, s, policy.FileCreate, path)
+	if err != nil {
+		return err
+	}
+	action.Size, action.Overwrite = size, overwrite
+	ruling, err := k.Gate.Judge(ctx, action)
+	if err != nil || ruling.Decision.Outcome != policy.Deny {
+		return err
+	}
+	return k.refusal(ctx, origin, ruling)
 }
 
 // WriteFile makes a file of a space from content whose hash and size are known.

@@ -178,8 +178,20 @@ func (s *Server) writeFile(w http.ResponseWriter, r *http.Request, c wire.Call) 
 	return wire.AnswerJSON(w, http.StatusOK, entry)
 }
 
+// sent is content on its way from a caller: that it breaks off is his fault, not the store's.
+type sent struct{ io.Reader }
+
+// Read reads on.
+func (s sent) Read(p []byte) (int, error) {
+	n, err := s.Reader.Read(p)
+	if err != nil && err != io.EOF {
+		err = unreadable(err)
+	}
+	return n, err
+}
+
 // put writes one file of a length, which is -1 where it is not known. What will be refused anyway is not spooled: the gate judges by the
-// hash of the content, but paths and sizes are known before.
+// hash of the content, but who asks, the path and the size are known before.
 func (s *Server) put(ctx context.Context, c wire.Call, sp id.Space, to string, overwrite bool, content io.Reader, length int64) (space.Entry, event.Digest, error) {
 	if _, err := space.CleanFilePath(to); err != nil {
 		return space.Entry{}, event.Digest{}, err
@@ -192,7 +204,10 @@ func (s *Server) put(ctx context.Context, c wire.Call, sp id.Space, to string, o
 	if length > most {
 		return space.Entry{}, event.Digest{}, tooLarge
 	}
-	spooled, hash, size, err := s.services.Spool(ctx, content, most)
+	if err := s.services.Keeper.RefuseWrite(ctx, c.Origin(), c.Caller.Workspace, sp, to, overwrite, max(length, 0)); err != nil {
+		return space.Entry{}, event.Digest{}, err
+	}
+	spooled, hash, size, err := s.services.Spool(ctx, sent{content}, most)
 	if fault.CodeOf(err) == "content_too_large" {
 		err = tooLarge
 	}

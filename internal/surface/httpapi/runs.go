@@ -333,6 +333,9 @@ func (s *Server) cancelRun(ctx context.Context, c wire.Call, in *struct {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.services.Gate.MayStop(ctx, doc.Workspace, c.Caller.Principal, doc.Agent); err != nil {
+		return nil, err
+	}
 	reason := ""
 	if in.Body != nil {
 		reason = in.Body.Reason

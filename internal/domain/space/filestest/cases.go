@@ -318,7 +318,7 @@ var archiving = map[string]func(*testing.T, *House){
 		h.Link(t, "top/in", "a/f")
 		h.Link(t, "top/out", "../elsewhere")
 		var raw bytes.Buffer
-		if err := h.Files.Archive(t.Context(), h.Issue(Action(policy.FileArchive, "top")), &raw); err != nil {
+		if err := h.Files.Archive(t.Context(), h.Issue(Action(policy.FileArchive, "top")), &raw, nil); err != nil {
 			t.Fatal(err)
 		}
 		z, err := zip.NewReader(bytes.NewReader(raw.Bytes()), int64(raw.Len()))
@@ -350,13 +350,13 @@ var archiving = map[string]func(*testing.T, *House){
 		a := Action(policy.FileArchive, ".")
 		a.MaxBytes = 1000
 		var raw bytes.Buffer
-		err := h.Files.Archive(t.Context(), h.Issue(a), &raw)
+		err := h.Files.Archive(t.Context(), h.Issue(a), &raw, nil)
 		wantCode(t, "1001 bytes", err, "archive_too_large")
 		if raw.Len() != 0 {
 			t.Errorf("%d bytes were written", raw.Len())
 		}
 		a.MaxBytes = 1001
-		if err := h.Files.Archive(t.Context(), h.Issue(a), &raw); err != nil {
+		if err := h.Files.Archive(t.Context(), h.Issue(a), &raw, nil); err != nil {
 			t.Errorf("at the bound: %v", err)
 		}
 	},
