@@ -129,18 +129,21 @@ func (r *ride) operate(ctx context.Context, index int, s space.Space) error {
 	if t.progress.State == run.Answered {
 		return r.approved(ctx, t)
 	}
-	var err error
-	t.ruling, err = r.x.Gate.Judge(ctx, t.action)
-	if err != nil {
-		return r.refuse(ctx, t, err)
-	}
-	switch d := t.ruling.Decision; {
-	case d.Outcome == policy.Allow || d.Shadow:
-		return r.perform(ctx, t, "")
-	case d.Outcome == policy.RequireApproval:
-		return r.ask(ctx, t)
-	default:
-		return r.conclude(ctx, t, denial(t))
+	for {
+		var err error
+		if t.ruling, err = r.x.Gate.Judge(ctx, t.action); err != nil {
+			return r.refuse(ctx, t, err)
+		}
+		switch d := t.ruling.Decision; {
+		case d.Outcome == policy.Allow || d.Shadow:
+			if err := r.perform(ctx, t, ""); fault.KindOf(err) != fault.Waiting {
+				return err
+			} // the standing approval that covered it ended a moment ago: it is judged anew
+		case d.Outcome == policy.RequireApproval:
+			return r.ask(ctx, t)
+		default:
+			return r.conclude(ctx, t, denial(t))
+		}
 	}
 }
 
@@ -206,6 +209,9 @@ func (r *ride) perform(ctx context.Context, t task, approval id.Approval) error 
 		permit, err = r.x.Gate.Glance(t.ruling)
 	} else {
 		permit, err = r.begin(ctx, t, approval)
+	}
+	if approval == "" && fault.KindOf(err) == fault.Waiting {
+		return err
 	}
 	if err != nil {
 		return r.refuse(ctx, t, err)
