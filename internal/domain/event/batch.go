@@ -15,10 +15,12 @@ type Batch struct {
 	Digest Digest // of the command behind the batch
 }
 
-// StreamVersion expects a stream's head: the place of its last event, 0 for a stream without events.
+// StreamVersion expects a stream's head: the place of its last event, 0 for a stream without events. Where a log tells its heads, it says
+// the hash of that event too; an expectation leaves it out.
 type StreamVersion struct {
 	Stream  Stream
 	Version uint64
+	Hash    Digest
 }
 
 // DocumentVersion expects a document's version: how many events were folded into it, 0 for one that does not exist.

@@ -294,7 +294,7 @@ func (j *Journal) Streams(ctx context.Context, ws id.Workspace) ([]event.StreamV
 	streams := []event.StreamVersion{}
 	if t := j.workspaces[ws]; t != nil {
 		for s, tip := range t.tips {
-			streams = append(streams, event.StreamVersion{Stream: s, Version: tip.Seq})
+			streams = append(streams, event.StreamVersion{Stream: s, Version: tip.Seq, Hash: tip.Hash})
 		}
 	}
 	slices.SortFunc(streams, func(a, b event.StreamVersion) int {

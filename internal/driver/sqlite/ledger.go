@@ -129,7 +129,22 @@ func (l *ledger) load(ctx context.Context, r *connection) error {
 			return err
 		}
 	}
-	return nil
+	return l.orphans(r)
+}
+
+// errOrphans refuses a log of which a workspace was taken away: what is left of it would be hidden, and its place given to another.
+var errOrphans = fault.New(fault.Internal, "log_damaged", "the log holds events of a workspace that it does not name any more: a row of it was removed").
+	With("put the log back from a copy that agentbox audit verify finds intact")
+
+// orphans reports events or streams whose workspace is not there.
+func (l *ledger) orphans(r *connection) error {
+	found, err := r.one(func(*sqlite3.Stmt) {}, `SELECT 1 FROM streams WHERE workspace NOT IN (SELECT no FROM workspaces)
+		UNION ALL SELECT 1 FROM (SELECT min(place) AS place FROM events UNION ALL SELECT max(place) FROM events)
+		WHERE place IS NOT NULL AND place >> ? NOT IN (SELECT no FROM workspaces) LIMIT 1`, int64(seqBits))
+	if err == nil && found {
+		err = errOrphans
+	}
+	return err
 }
 
 // begin starts a group. The one before has been handed to the committer, and with it all before that one are in the file.

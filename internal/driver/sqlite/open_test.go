@@ -1,6 +1,7 @@
 package sqlite_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -263,3 +264,23 @@ func TestDamage(t *testing.T) {
 
 // untie takes the triggers away.
 const untie = `DROP TRIGGER events_no_update; DROP TRIGGER events_no_delete; DROP TRIGGER bodies_no_update; DROP TRIGGER bodies_no_delete; `
+
+// A log of which a whole workspace was taken away is refused, by who writes and by who verifies: its events would be hidden.
+func TestLogWithoutOneOfItsWorkspacesIsRefused(t *testing.T) {
+	for name, sql := range map[string]string{
+		"its row":                 `DELETE FROM workspaces`,
+		"its row and its streams": `DELETE FROM workspaces; DELETE FROM streams`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filled(t)
+			if err := raw(t, path, sql); err != nil {
+				t.Fatal(err)
+			}
+			for _, open := range []func(context.Context, sqlite.Options) (*sqlite.Journal, error){sqlite.Open, sqlite.OpenReadOnly} {
+				if _, err := open(t.Context(), options(path, journaltest.Notes(1), journaltest.Rooms(1))); fault.CodeOf(err) != "log_damaged" {
+					t.Errorf("got %v, want log_damaged", err)
+				}
+			}
+		})
+	}
+}

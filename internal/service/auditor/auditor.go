@@ -29,7 +29,7 @@ const (
 	SeqGap             = "seq_gap"             // a place is empty, in the workspace or in a stream
 	Truncated          = "truncated"           // the last events of a stream or of the workspace are missing
 	RecordDamaged      = "record_damaged"      // an entry cannot be read
-	HeadMismatch       = "head_mismatch"       // a stream has events beyond its recorded head
+	HeadMismatch       = "head_mismatch"       // a stream has events beyond its recorded head, or ends with another one than that names
 	DocumentMismatch   = "document_mismatch"   // a document is not what the log folds to
 	DocumentMissing    = "document_missing"    // the log folds to a document that is not there
 	DocumentUnfounded  = "document_unfounded"  // a document is there that no event made
@@ -260,9 +260,15 @@ func (w *walk) heads(before, after []event.StreamVersion) {
 		latest[head.Stream] = head.Version
 	}
 	for _, head := range before {
-		last := uint64(0)
+		last, hash := uint64(0), head.Hash
 		if s := w.streams[head.Stream]; s != nil {
-			last = s.LastSeq
+			last, hash = s.LastSeq, s.LastHash
+		}
+		if last == head.Version && hash != head.Hash {
+			w.report.found(Finding{
+				Kind: HeadMismatch, Stream: head.Stream, StreamSeq: last, Expected: hash, Actual: head.Hash,
+				Detail: "the head of the stream names another hash than that of its last event: the next event would not continue it",
+			})
 		}
 		if last < head.Version {
 			w.report.found(Finding{Kind: Truncated, Stream: head.Stream, StreamSeq: last + 1, Detail: fmt.Sprintf("the stream ends at number %d and its head says %d: the last events are missing", last, head.Version)})

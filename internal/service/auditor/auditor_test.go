@@ -161,6 +161,7 @@ func TestTampering(t *testing.T) {
 		{"the last event of a stream and its head are dropped", `DELETE FROM events` + place(28) + `UPDATE streams SET head = 9 WHERE id = 'room_1'`, auditor.Finding{Kind: auditor.SeqGap, Seq: 28}},
 		{"a whole stream is dropped", `DELETE FROM events WHERE stream = 1`, auditor.Finding{Kind: auditor.SeqGap, Seq: 1}},
 		{"only the head of a stream is set back", `UPDATE streams SET head = 9 WHERE id = 'room_1'`, auditor.Finding{Kind: auditor.HeadMismatch, Stream: room1, StreamSeq: 10}},
+		{"one bit of the hash in a stream's head", `UPDATE streams SET hash = CAST(substr(hash, 1, 31) || x'00' AS BLOB) WHERE id = 'room_1'`, auditor.Finding{Kind: auditor.HeadMismatch, Stream: room1, StreamSeq: 10}},
 		{"only the head of a stream is dropped", `DELETE FROM streams WHERE id = 'room_1'`, auditor.Finding{Kind: auditor.HeadMismatch, Stream: room1, StreamSeq: 10}},
 		{"an event is added", `INSERT INTO events SELECT (1 << 40) + 31, stream, 11, type, randomblob(16), recorded_at, correlation, run, entity, record FROM events` + place(28) +
 			`INSERT INTO bodies SELECT (1 << 40) + 31, body FROM bodies` + place(28) + `UPDATE workspaces SET head = 31; UPDATE streams SET head = 11 WHERE id = 'room_1'`,
@@ -311,8 +312,8 @@ func TestManyFindings(t *testing.T) {
 	fill(t, log)
 	fill(t, log)
 	report, err := auditor.Verify(t.Context(), forgetful{log}, ws)
-	if err != nil || report.OK || report.Count != 120 || len(report.Findings) != auditor.MaxFindings {
-		t.Errorf("%d findings, %d listed, %v, want 120 and %d", report.Count, len(report.Findings), err, auditor.MaxFindings)
+	if err != nil || report.OK || report.Count != 120+3 || len(report.Findings) != auditor.MaxFindings {
+		t.Errorf("%d findings, %d listed, %v, want 120 of events, 3 of heads, and %d", report.Count, len(report.Findings), err, auditor.MaxFindings)
 	}
 }
 

@@ -239,8 +239,8 @@ func CheckChains(ctx context.Context, l journal.Journal, ws id.Workspace) error 
 		return fmt.Errorf("%d streams, want %d", len(streams), len(tips))
 	}
 	for _, s := range streams {
-		if s.Version != tips[s.Stream].Seq {
-			return fmt.Errorf("stream %v ends at %d, want %d", s.Stream, s.Version, tips[s.Stream].Seq)
+		if tip := tips[s.Stream]; s.Version != tip.Seq || s.Hash != tip.Hash {
+			return fmt.Errorf("stream %v ends at %d with %s, want %d with %s", s.Stream, s.Version, s.Hash, tip.Seq, tip.Hash)
 		}
 	}
 	return nil
