@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/driver/disk/frames"
 	"agentbox/internal/kernel/livestream"
@@ -104,7 +105,19 @@ func TestFramesAfterACrash(t *testing.T) {
 	}
 }
 
-// TestFramesFlipped flips each bit of a file: no frame is ever read that was not written.
+// heardOrDamaged reads all frames, or those before what cannot be read.
+func heardOrDamaged(t testing.TB, s *frames.Store) (all []livestream.Frame, err error) {
+	t.Helper()
+	for {
+		some, err := s.Read(t.Context(), aRun, uint64(len(all))+1, livestream.MaxRead)
+		if all = append(all, some...); err != nil || len(some) == 0 {
+			return all, err
+		}
+	}
+}
+
+// TestFramesFlipped flips each bit of a file: no frame is ever read that was not written, and what lies behind the flipped one is not
+// thrown away: unless the length of a frame itself was changed, the output is refused and the file stays as it is.
 func TestFramesFlipped(t *testing.T) {
 	dir := quickDir(t)
 	s := openFrames(t, dir, clock{}, 0)
@@ -115,6 +128,7 @@ func TestFramesFlipped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	damaged := 0
 	for bit := range 8 * len(whole) {
 		changed := bytes.Clone(whole)
 		changed[bit/8] ^= 1 << (bit % 8)
@@ -125,7 +139,14 @@ func TestFramesFlipped(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, f := range heard(t, s, aRun, 1) {
+		all, err := heardOrDamaged(t, s)
+		if err != nil {
+			damaged++
+			if left, readErr := os.ReadFile(framesFile(dir, aRun)); fault.CodeOf(err) != "stream_damaged" || readErr != nil || !bytes.Equal(left, changed) {
+				t.Fatalf("bit %d: %v; the file is left as it was: %t, %v", bit, err, bytes.Equal(left, changed), readErr)
+			}
+		}
+		for i, f := range all {
 			if f.N != uint64(i)+1 || string(f.Data) != fmt.Sprint("text ", i) || f.Kind != livestream.Stdout || f.Operation != "op" || !f.At.Equal(livestream.Stamp(time.Time{})) {
 				t.Fatalf("bit %d: read %+v", bit, f)
 			}
@@ -133,6 +154,11 @@ func TestFramesFlipped(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+	first := len("agentbox frames 1\n")
+	frame := (len(whole) - first) / 3
+	if want := 8 * (first + 2*(frame-4)); damaged != want {
+		t.Errorf("%d bits were found, want %d: all of the first line, and all of two of the three frames but their lengths", damaged, want)
 	}
 }
 
@@ -284,7 +310,11 @@ func FuzzFrames(f *testing.F) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		n := len(heard(t, s, aRun, 1))
+		all, damage := heardOrDamaged(t, s)
+		if fault.CodeOf(damage) == "stream_damaged" {
+			return
+		}
+		n := len(all)
 		got, err := s.Append(t.Context(), aRun, livestream.Frame{Kind: livestream.Result, Data: []byte("{}")})
 		if errors.Is(err, livestream.ErrComplete) {
 			return

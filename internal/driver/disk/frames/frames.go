@@ -4,6 +4,7 @@ package frames
 import (
 	"bufio"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -128,7 +129,7 @@ func (s *Store) Read(ctx context.Context, run id.Run, from uint64, limit int) ([
 	}
 	defer release()
 	r.mu.Lock()
-	file, size, head := r.file, r.size, r.head
+	file, size, head, failed := r.file, r.size, r.head, r.failed
 	from = max(from, 1)
 	var at int64
 	slot := (from - 1) / indexEvery
@@ -138,6 +139,9 @@ func (s *Store) Read(ctx context.Context, run id.Run, from uint64, limit int) ([
 	r.mu.Unlock()
 	found := []livestream.Frame{}
 	if from > head {
+		if errors.Is(failed, errDamaged) {
+			return nil, failed // who reads has what lies before the damage, and takes it for no end
+		}
 		return found, nil
 	}
 	// Whole frames never change, so no lock is needed to read them.
@@ -273,8 +277,11 @@ func (s *Store) closeIdle() {
 	}
 }
 
+// errDamaged is about a file that the disk or somebody has changed. It is left as it is: what lies behind the damage may still be whole.
+var errDamaged = fault.New(fault.Internal, "stream_damaged", "the kept output of the run was changed on the disk; its results are in the log")
+
 // open reads the file, if there is one, and cuts off what is not a whole frame at its end: it was being written when an earlier daemon
-// ended.
+// ended. But what has the next whole frame behind it was whole once: that is errDamaged.
 func (r *output) open() error {
 	file, err := os.OpenFile(r.path, os.O_RDWR, 0)
 	if err != nil {
@@ -294,6 +301,9 @@ func (r *output) open() error {
 		return err
 	}
 	if string(magic) != frameMagic {
+		if r.whole(int64(len(frameMagic)), info.Size(), 1) {
+			return errDamaged
+		}
 		return r.begin()
 	}
 	r.size = int64(len(frameMagic))
@@ -310,7 +320,22 @@ func (r *output) open() error {
 	if r.size == info.Size() {
 		return nil
 	}
+	var head [frameHead]byte
+	if _, err := file.ReadAt(head[:], r.size); err == nil {
+		if next := r.size + frameHead + int64(binary.BigEndian.Uint32(head[:])); r.whole(next, info.Size(), r.head+2) {
+			return errDamaged
+		}
+	}
 	return errors.Join(file.Truncate(r.size), file.Sync())
+}
+
+// whole reports whether a whole frame of a number begins at a place of the file.
+func (r *output) whole(at, size int64, number uint64) bool {
+	if at > size {
+		return false
+	}
+	_, _, err := readFrame(io.NewSectionReader(r.file, at, size-at), size-at, number)
+	return err == nil
 }
 
 // begin makes the file empty but for its first line.
@@ -386,6 +411,9 @@ func (r *output) close() error {
 
 // broken turns a file system's error into a fault.
 func broken(err error) error {
+	if errors.Is(err, errDamaged) {
+		return err
+	}
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
 		return fault.Wrap(err, fault.Unavailable, "disk_full", "the host's disk is full; the run's output cannot be kept")
 	}
