@@ -15,6 +15,9 @@ import (
 // heartbeat is how often an event stream without news says that it lives.
 const heartbeat = 15 * time.Second
 
+// recheck is how often an event stream asks whether the key that opened it still opens anything.
+const recheck = 10 * time.Second
+
 // Message is one event of an event stream.
 type Message struct {
 	ID   uint64 // the cursor: what a client sends as Last-Event-ID
@@ -25,6 +28,7 @@ type Message struct {
 
 // Feed sends an event stream until the source ends, the client goes, is too slow, or the server stops. The source is read no further than
 // the client takes it, and every message has a cursor, so a client that was cut off goes on where it was, and slows nobody down meanwhile.
+// A stream whose key was revoked ends within recheck.
 func (s *Server) Feed(w http.ResponseWriter, r *http.Request, c Call, source func(ctx context.Context) iter.Seq2[Message, error]) error {
 	release, err := s.limiter.open(string(c.Caller.Principal))
 	if err != nil {
@@ -57,6 +61,8 @@ func (s *Server) Feed(w http.ResponseWriter, r *http.Request, c Call, source fun
 
 	// Nothing is answered before the source has said something or has had a moment to fail, so that a refusal is still a problem document.
 	pipe := &eventPipe{w: w, control: http.NewResponseController(w)}
+	look, enough := s.Clock.NewTimer(recheck)
+	defer func() { enough() }()
 	for {
 		beat, stop := s.Clock.NewTimer(pipe.patience())
 		var err error
@@ -72,6 +78,9 @@ func (s *Server) Feed(w http.ResponseWriter, r *http.Request, c Call, source fun
 			}
 		case <-beat:
 			err = pipe.comment()
+		case <-look:
+			look, enough = s.Clock.NewTimer(recheck)
+			_, err = s.authenticate(r)
 		case <-r.Context().Done():
 			err = r.Context().Err()
 		case <-s.done:
@@ -79,7 +88,7 @@ func (s *Server) Feed(w http.ResponseWriter, r *http.Request, c Call, source fun
 		}
 		stop()
 		if err != nil {
-			return nil // the client went, was too slow, or is to come back: it has its cursor
+			return nil // the client went, was too slow, lost its key, or is to come back: it has its cursor
 		}
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"agentbox/internal/domain/principal"
 )
 
 // earlyClock is the real clock set back, so that a deadline of the server's lies only a moment ahead.
@@ -26,12 +28,15 @@ func (c earlyClock) Now() time.Time { return time.Now().Add(-c.back) }
 // handClock is the real clock whose long timers go off by hand.
 type handClock struct {
 	realClock
-	beat chan time.Time
+	beat, look chan time.Time
 }
 
 func (c handClock) NewTimer(d time.Duration) (<-chan time.Time, func()) {
 	if d == heartbeat {
 		return c.beat, func() {}
+	}
+	if d == recheck && c.look != nil {
+		return c.look, func() {}
 	}
 	return c.realClock.NewTimer(d)
 }
@@ -151,6 +156,36 @@ func TestAStreamWithoutNewsSaysThatItLives(t *testing.T) {
 	lines.Scan() // the empty line behind the data
 	if lines.Scan(); lines.Text() != ": still here" {
 		t.Errorf("got %q, want a comment", lines.Text())
+	}
+}
+
+// What was revoked opens nothing, and what it had opened ends.
+func TestAStreamEndsWithItsKey(t *testing.T) {
+	clock := handClock{beat: make(chan time.Time), look: make(chan time.Time)}
+	var revoked atomic.Bool
+	w := newWire(t, func(c *Config) {
+		c.Clock = clock
+		find := c.Authenticate
+		c.Authenticate = func(ctx context.Context, bearer string) (principal.Caller, error) {
+			if revoked.Load() {
+				return principal.Caller{}, principal.ErrUnauthenticated
+			}
+			return find(ctx, bearer)
+		}
+	})
+	resp, leave := w.open("/v1/test/count?break=never")
+	defer leave()
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() && lines.Text() != `data: {"n":3}` {
+	}
+	clock.look <- time.Time{}
+	clock.beat <- time.Time{} // it was looked at, and goes on
+	revoked.Store(true)
+	clock.look <- time.Time{}
+	for lines.Scan() {
+		if line := lines.Text(); line != "" && line != ": still here" {
+			t.Errorf("after its key was revoked the stream says %q", line)
+		}
 	}
 }
 
