@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -60,8 +61,8 @@ func kept(s app.Kept) cli.Kept {
 func proofs(audits []app.Audit) []cli.Proof {
 	var proofs []cli.Proof
 	for _, a := range audits {
-		p := cli.Proof{Workspace: a.Log.Workspace, Valid: a.Log.OK && a.Documents.OK, Checked: a.Log.Checked, Streams: len(a.Log.Streams), Documents: a.Documents.Documents, Flaws: []cli.Flaw{}}
-		for _, f := range append(a.Log.Findings, a.Documents.Findings...) {
+		p := cli.Proof{Workspace: a.Log.Workspace, Valid: a.Log.OK && a.Documents.OK && a.Contents.OK, Checked: a.Log.Checked, Streams: len(a.Log.Streams), Documents: a.Documents.Documents, Flaws: []cli.Flaw{}}
+		for _, f := range slices.Concat(a.Log.Findings, a.Documents.Findings, a.Contents.Findings) {
 			p.Flaws = append(p.Flaws, cli.Flaw{
 				Kind: f.Kind, Seq: f.Seq, Stream: f.Stream.ID, Place: f.StreamSeq, Event: f.Event, Document: f.Document, Detail: f.Detail,
 			})

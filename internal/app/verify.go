@@ -11,6 +11,7 @@ import (
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/driver/disk"
 	"agentbox/internal/driver/sqlite"
 	"agentbox/internal/service/auditor"
 )
@@ -19,6 +20,7 @@ import (
 type Audit struct {
 	Log       auditor.Report
 	Documents auditor.DocumentsReport
+	Contents  auditor.ContentsReport
 }
 
 // Verify proves the log of a data directory with nothing but its files. It writes nothing, and a daemon may run on it meanwhile.
@@ -38,6 +40,7 @@ func Verify(ctx context.Context, c Config) (audits []Audit, err error) {
 	if err != nil {
 		return nil, err
 	}
+	blobs := disk.LookAtBlobs(filepath.Join(c.DataDir, blobsDir))
 	for _, ws := range workspaces {
 		report, err := auditor.Verify(ctx, log, ws)
 		if err != nil {
@@ -47,7 +50,11 @@ func Verify(ctx context.Context, c Config) (audits []Audit, err error) {
 		if err != nil && (report.OK || ctx.Err() != nil) {
 			return audits, err
 		} // where the log is broken its documents may not be told, and what broke it is in the report
-		audits = append(audits, Audit{Log: report, Documents: documents})
+		contents, err := auditor.VerifyContents(ctx, log, blobs, ws)
+		if err != nil && (report.OK || ctx.Err() != nil) {
+			return audits, err
+		}
+		audits = append(audits, Audit{Log: report, Documents: documents, Contents: contents})
 	}
 	return audits, nil
 }

@@ -40,6 +40,9 @@ func OpenBlobs(ctx context.Context, dir string, entropy io.Reader) (*Blobs, erro
 	return &Blobs{dir: dir, entropy: entropy}, nil
 }
 
+// LookAtBlobs returns the stored content of a folder for reading, beside a daemon or without one; nothing can be put into it.
+func LookAtBlobs(dir string) *Blobs { return &Blobs{dir: dir} }
+
 // Put stores content. Content that is there already is written again, which mends it should the disk have changed it.
 func (b *Blobs) Put(ctx context.Context, r io.Reader, max int64) (blob.Ref, error) {
 	staging, err := os.Open(filepath.Join(b.dir, stagingFolder))

@@ -39,7 +39,7 @@ func auditVerify(i *invocation) *cobra.Command {
 	c := &cobra.Command{
 		Use: "verify", Short: "Check every event against the chain of hashes, and every document against the log", Args: cobra.NoArgs,
 		Long: "Verify recomputes the hash of every event and its tie to the one before it, stream by stream, folds the log anew and compares every\n" +
-			"document. It names the first event that was changed, dropped or moved. It reads the data directory itself and needs no daemon; with\n" +
+			"document, and reads the contents that events name by their hash. It names the first event that was changed, dropped or moved. It reads the data directory itself and needs no daemon; with\n" +
 			"--url or AGENTBOX_URL it asks that daemon instead. It exits with 1 when the log is not intact.",
 	}
 	c.RunE = func(cmd *cobra.Command, _ []string) error {

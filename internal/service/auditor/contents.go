@@ -1,0 +1,90 @@
+package auditor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/kernel/blob"
+	"agentbox/internal/kernel/journal"
+)
+
+// The kinds of finding about contents that events name by their hash.
+const (
+	ContentMissing = "content_missing" // it is not there
+	ContentCorrupt = "content_corrupt" // it is not what was stored
+)
+
+// ContentsReport is what came out of the verification of the contents that a workspace's events name.
+type ContentsReport struct {
+	Workspace id.Workspace `json:"workspace_id"`
+	OK        bool         `json:"ok"`
+	Contents  int          `json:"contents"` // that were read and held against their hashes
+	Count     int          `json:"findings_count"`
+	Findings  []Finding    `json:"findings"` // the first MaxFindings, in the order of the log
+}
+
+// VerifyContents reads the operations of every run and every result that was too long for its event, and holds them against the hashes
+// that the log has of them. Others may append meanwhile.
+func VerifyContents(ctx context.Context, log journal.Journal, blobs blob.Store, ws id.Workspace) (ContentsReport, error) {
+	report := ContentsReport{Workspace: ws, OK: true, Findings: []Finding{}}
+	q := journal.Query{
+		Workspace: ws, From: 1, Limit: journal.MaxRead,
+		Types: []string{run.EventCreated, run.EventSucceeded, run.EventErred, run.EventUnknown},
+	}
+	for {
+		events, err := log.Read(ctx, q)
+		if err != nil {
+			return report, err
+		}
+		for i := range events {
+			if err := report.hold(ctx, blobs, &events[i]); err != nil {
+				return report, err
+			}
+			q.From = events[i].Seq + 1
+		}
+		if len(events) < q.Limit {
+			return report, nil
+		}
+	}
+}
+
+// hold holds the content that an event names, if it names one, against its hash.
+func (r *ContentsReport) hold(ctx context.Context, blobs blob.Store, e *event.Event) error {
+	named, err := contentOf(*e)
+	if err != nil || named == nil {
+		return err
+	}
+	r.Contents++
+	content, err := blobs.Open(ctx, named.Digest) // which reads it as a whole
+	f := Finding{Seq: e.Seq, Stream: e.Stream, StreamSeq: e.StreamSeq, Event: e.ID, Expected: named.Digest}
+	switch {
+	case err == nil:
+		return content.Close()
+	case errors.Is(err, blob.ErrNotFound):
+		f.Kind, f.Detail = ContentMissing, fmt.Sprintf("the %d bytes that the event names are not there", named.Size)
+	case fault.CodeOf(err) == ContentCorrupt:
+		f.Kind, f.Detail = ContentCorrupt, fmt.Sprintf("the %d bytes that the event names were changed since", named.Size)
+	default:
+		return err
+	}
+	r.OK = false
+	if r.Count++; len(r.Findings) < MaxFindings {
+		r.Findings = append(r.Findings, f)
+	}
+	return nil
+}
+
+// contentOf returns what an event names of contents, nil for nothing.
+func contentOf(e event.Event) (*run.Input, error) {
+	if e.Type == run.EventCreated {
+		d, err := event.Decode[run.Created](e)
+		return &d.Input, err
+	}
+	d, err := event.Decode[run.Ended](e)
+	return d.Stored, err
+}
