@@ -73,6 +73,26 @@ func (j *Journal) Documents(ctx context.Context, q projection.Query) ([]projecti
 	return docs, err
 }
 
+// Entries implements projection.Indexed.
+func (j *Journal) Entries(ctx context.Context, ws id.Workspace, name string) (entries []projection.Entry, still bool, err error) {
+	if !j.readOnly {
+		return nil, false, ctx.Err()
+	}
+	no, _ := j.watch.get(ws)
+	err = j.reading(ctx, func(r *connection) error {
+		rows, err := r.rows(`SELECT name, value, key FROM entries WHERE projection = (SELECT no FROM projections WHERE name = ?) AND workspace = ?`, name, no)
+		if err != nil {
+			return err
+		}
+		for rows.Step() {
+			index := projection.Index{Name: rows.ColumnText(0), Value: rows.ColumnText(1)}
+			entries = append(entries, projection.Entry{Index: index, Key: rows.ColumnText(2)})
+		}
+		return finish(rows)
+	})
+	return entries, true, err
+}
+
 // listing writes a query in SQL; the index of the keys, or that of the entries, gives both the selection and the order.
 func listing(q projection.Query, no int64) (string, []any) {
 	table, key := `documents d INDEXED BY sqlite_autoindex_documents_1`, `d.key`

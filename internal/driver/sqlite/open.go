@@ -332,4 +332,7 @@ func pragma(conn *sqlite3.Conn, sql string) (text string, err error) {
 	return text, nil
 }
 
-var _ journal.Journal = (*Journal)(nil)
+var (
+	_ journal.Journal    = (*Journal)(nil)
+	_ projection.Indexed = (*Journal)(nil)
+)

@@ -149,6 +149,19 @@ type Reader interface {
 	Documents(ctx context.Context, q Query) ([]Document, error)
 }
 
+// Entry is a document's key under one of the index entries by which it is found.
+type Entry struct {
+	Index
+	Key string
+}
+
+// Indexed is a Reader that keeps the entries apart from the documents and can tell them, so that they are held against each other.
+type Indexed interface {
+	// Entries returns every entry of one projection in a workspace, in no order. Where others may write meanwhile, still is false and
+	// nothing is returned, for entries carry no place in the log by which they could be compared.
+	Entries(ctx context.Context, ws id.Workspace, name string) (entries []Entry, still bool, err error)
+}
+
 // Store is a Reader that can rebuild what it holds.
 type Store interface {
 	Reader

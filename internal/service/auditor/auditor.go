@@ -33,6 +33,7 @@ const (
 	DocumentMismatch   = "document_mismatch"   // a document is not what the log folds to
 	DocumentMissing    = "document_missing"    // the log folds to a document that is not there
 	DocumentUnfounded  = "document_unfounded"  // a document is there that no event made
+	IndexMismatch      = "index_mismatch"      // a document is not found by what it holds, or is found by something else
 )
 
 // Finding is one thing that is wrong, as exactly as it can be told.

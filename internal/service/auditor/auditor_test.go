@@ -261,6 +261,8 @@ func TestTamperedDocuments(t *testing.T) {
 		{"a place", `UPDATE documents SET seq = 1 WHERE key = 'n2'`, auditor.DocumentMismatch, "notes/n2"},
 		{"one is dropped", `DELETE FROM documents WHERE key = 'all'`, auditor.DocumentMissing, "rooms/all"},
 		{"one is added", `INSERT INTO documents SELECT 99, projection, workspace, 'forged', version, seq, body FROM documents WHERE key = 'n2'`, auditor.DocumentUnfounded, "notes/forged"},
+		{"an entry is dropped", `DELETE FROM entries WHERE key = 'n2' AND name = 'sum'`, auditor.IndexMismatch, "notes/n2"},
+		{"an entry is added", `INSERT INTO entries SELECT projection, workspace, 'texts', '7', key FROM entries WHERE key = 'n2' AND name = 'sum'`, auditor.IndexMismatch, "notes/n2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			log := tampered(t, c.sql)

@@ -25,7 +25,8 @@ type DocumentsReport struct {
 }
 
 // VerifyProjections folds a workspace's whole log in memory and compares every document with the stored one, byte for byte. Others may
-// append meanwhile: a document that has moved on is folded to where it is and compared there.
+// append meanwhile: a document that has moved on is folded to where it is and compared there. Of a log that nobody writes to, the index is
+// compared too.
 func VerifyProjections(ctx context.Context, log journal.Journal, docs projection.Reader, defs []projection.Definition, ws id.Workspace) (DocumentsReport, error) {
 	set, err := projection.NewSet(defs)
 	if err != nil {
@@ -45,10 +46,7 @@ func VerifyProjections(ctx context.Context, log journal.Journal, docs projection
 			return DocumentsReport{}, err
 		}
 	}
-	refs := slices.SortedFunc(maps.Keys(c.states), func(a, b projection.Ref) int {
-		return strings.Compare(a.Name+" "+a.Key, b.Name+" "+b.Key)
-	})
-	for _, ref := range refs {
+	for _, ref := range sorted(c.states) {
 		if seen[ref] {
 			continue
 		}
@@ -59,7 +57,56 @@ func VerifyProjections(ctx context.Context, log journal.Journal, docs projection
 			return DocumentsReport{}, err
 		}
 	}
+	if indexed, ok := docs.(projection.Indexed); ok {
+		for _, def := range defs {
+			if err := c.compareEntries(ctx, indexed, def.Name); err != nil {
+				return DocumentsReport{}, err
+			}
+		}
+	}
 	return c.report, nil
+}
+
+// compareEntries compares the entries under which the documents of a projection are found, where they stand still.
+func (c *comparison) compareEntries(ctx context.Context, indexed projection.Indexed, name string) error {
+	entries, still, err := indexed.Entries(ctx, c.report.Workspace, name)
+	if !still || err != nil {
+		return err
+	}
+	stored := make(map[projection.Entry]bool, len(entries))
+	for _, e := range entries {
+		stored[e] = true
+	}
+	for _, ref := range sorted(c.states) {
+		if ref.Name != name {
+			continue
+		}
+		_, indexes, err := c.states[ref].Encode()
+		if err != nil {
+			return err
+		}
+		for _, i := range indexes {
+			if e := (projection.Entry{Index: i, Key: ref.Key}); !stored[e] {
+				c.found(IndexMismatch, ref, fmt.Sprintf("the document is not found by %s %s", i.Name, i.Value))
+			} else {
+				delete(stored, e)
+			}
+		}
+	}
+	for _, e := range entries { // what is left of them
+		if stored[e] {
+			ref := projection.Ref{Workspace: c.report.Workspace, Name: name, Key: e.Key}
+			c.found(IndexMismatch, ref, fmt.Sprintf("the document is found by %s %s, which it does not hold", e.Name, e.Value))
+		}
+	}
+	return nil
+}
+
+// sorted returns the documents in order of projection and key.
+func sorted(states map[projection.Ref]projection.State) []projection.Ref {
+	return slices.SortedFunc(maps.Keys(states), func(a, b projection.Ref) int {
+		return strings.Compare(a.Name+" "+a.Key, b.Name+" "+b.Key)
+	})
 }
 
 type comparison struct {
