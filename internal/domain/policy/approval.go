@@ -61,6 +61,7 @@ type Question struct {
 	Why        string   `json:"why"`                   // the rule that asks
 	Impact     string   `json:"impact"`                // what it can change and whether that can be undone
 	Unsealed   []string `json:"unsealed,omitempty"`    // escaped names of what the approval cannot seal
+	Template   string   `json:"template,omitempty"`    // what an approval of scope template would cover, where there is one
 	AgentWords string   `json:"agent_words,omitempty"` // escaped
 }
 

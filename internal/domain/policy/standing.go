@@ -17,7 +17,15 @@ const (
 
 // ErrStandingImpossible refuses a standing approval for what could turn into anything: a shell, an interpreter, a wrapper, a pattern.
 var ErrStandingImpossible = fault.New(fault.Invalid, "standing_not_possible", "this can only be approved once").
-	With("Approve it with scope once. A standing approval is possible for one exact command that runs nothing else, for a host, a recipient, or a skill.")
+	With("Approve it with scope once. A standing approval is possible for one exact command that runs nothing else, for a host, a recipient, or a skill, " +
+		"and with scope template for files of one folder.")
+
+// ErrInvalidScope refuses a scope that is none.
+var ErrInvalidScope = fault.New(fault.Invalid, "invalid_scope", "the scope must be once, run, room, workspace or template")
+
+// ErrScopeMissing refuses a scope that what was asked about does not have: it was asked outside of a run or a room.
+var ErrScopeMissing = fault.New(fault.Invalid, "scope_not_available", "what is asked about belongs to no such run or room").
+	With("Approve it with scope once, workspace or template.")
 
 // CoverKind is what a standing approval is typed by.
 type CoverKind string
@@ -28,6 +36,7 @@ const (
 	CoverHost      CoverKind = "host"      // one method to one host
 	CoverRecipient CoverKind = "recipient" // one recipient of one action type
 	CoverSkill     CoverKind = "skill"     // one tool, pinned by hash
+	CoverTemplate  CoverKind = "template"  // one command or one kind of file operation of one agent in one space, but for the names of files
 )
 
 // Cover says what a standing approval covers: its kind, the scope, and the digest of what must be equal. Nothing in it is a pattern.
@@ -59,15 +68,19 @@ func (s Standing) Holds(now time.Time) bool {
 	return s.ID != "" && s.RevokedAt.IsZero() && now.Before(s.EndsAt) && s.Used < s.Uses
 }
 
-// CoverOf returns what a standing approval of the action would cover within a scope. Exact says whether the action is one command
-// whose every word is known and that runs nothing else; for commands it is a condition.
-func CoverOf(a Action, scope Scope, exact bool) (Cover, error) {
+// CoverOf returns what a standing approval of the action would cover within a scope. Words are those of a command that is one simple
+// command, known to the last word, that runs nothing else; without them a command has no cover.
+func CoverOf(a Action, scope Scope, words []string) (Cover, error) {
 	c := Cover{Scope: scope, Action: a.Type}
 	kind, known := KindOf(a.Type)
 	switch {
-	case !known:
+	case scope != ScopeRun && scope != ScopeRoom && scope != ScopeWorkspace && scope != ScopeTemplate:
+		return Cover{}, ErrInvalidScope
+	case !known, a.Type == ShellExec && (len(words) == 0 || len(a.Argv) == 0):
 		return Cover{}, ErrStandingImpossible
-	case a.Type == ShellExec && exact && len(a.Argv) > 0:
+	case scope == ScopeTemplate:
+		return templateOf(a, words)
+	case a.Type == ShellExec:
 		c.Kind = CoverCommand
 	case a.Tool != "" && !a.ToolHash.IsZero():
 		c.Kind = CoverSkill
@@ -78,18 +91,8 @@ func CoverOf(a Action, scope Scope, exact bool) (Cover, error) {
 	default:
 		return Cover{}, ErrStandingImpossible
 	}
-	switch scope {
-	case ScopeRun:
-		if a.Run == "" {
-			return Cover{}, ErrStandingImpossible
-		}
-	case ScopeRoom:
-		if a.Room == "" {
-			return Cover{}, ErrStandingImpossible
-		}
-	case ScopeWorkspace:
-	default:
-		return Cover{}, ErrStandingImpossible
+	if scope == ScopeRun && a.Run == "" || scope == ScopeRoom && a.Room == "" {
+		return Cover{}, ErrScopeMissing
 	}
 	covered := a.within(scope)
 	if c.Kind != CoverCommand {

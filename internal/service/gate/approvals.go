@@ -120,16 +120,23 @@ func (g *Gate) grant(doc policy.Approval, answer policy.Answer, now time.Time) (
 	if err != nil {
 		return policy.StandingGranted{}, err
 	}
-	exact := false
-	if a.Type == policy.ShellExec {
-		reading, err := read(a)
-		exact = err == nil && reading.Exact
-	}
-	cover, err := policy.CoverOf(a, answer.Scope, exact)
+	cover, err := policy.CoverOf(a, answer.Scope, wordsOf(a))
 	if err != nil {
 		return policy.StandingGranted{}, err
 	}
 	return policy.Grant(answer.Standing, doc.ID, cover, answer.ExpiresAt.UTC(), answer.Uses, now)
+}
+
+// wordsOf returns the words of an action that is one command which a standing approval may cover.
+func wordsOf(a policy.Action) []string {
+	if a.Type != policy.ShellExec {
+		return nil
+	}
+	reading, err := read(a)
+	if err != nil {
+		return nil
+	}
+	return reading.Words()
 }
 
 // mayDecide checks who answers: a person whose role reaches, and not whoever asked.

@@ -76,12 +76,17 @@ func (g *Gate) question(origin event.Origin, r policy.Ruling, q policy.Ask) (eve
 	if len(r.Decision.Policies) > 0 {
 		why += fmt.Sprintf(" (rules: %s)", policy.Escape(strings.Join(r.Decision.Policies, ", ")))
 	}
+	template, err := policy.CoverOf(a, policy.ScopeTemplate, wordsOf(a))
+	if err != nil {
+		template.Text = "" // it makes none
+	}
 	now := g.Clock.Now().UTC()
 	draft := event.New(policy.ApprovalRequestedType, origin, a.Workspace, a.Room, policy.ApprovalRequested{
 		Approval: q.Approval, Space: a.Space, Operation: a.Operation, Action: a.Type, Title: policy.Title(a), Request: r.Canonical,
 		ActionHash: r.Decision.Action, Bundle: a.Bundle, Scope: policy.ScopeOnce, ExpiresAt: now.Add(g.QuestionTime),
 		Question: policy.Question{
-			What: what, Why: why, Impact: policy.Impact(a, unsealed), Unsealed: unsealed, AgentWords: policy.Escape(words),
+			What: what, Why: why, Impact: policy.Impact(a, unsealed), Unsealed: unsealed, Template: template.Text,
+			AgentWords: policy.Escape(words),
 		},
 	}).In(a.Run, a.Step).About(policy.ApprovalEntity, string(q.Approval))
 	draft.OccurredAt = now

@@ -37,7 +37,7 @@ func (g *Gate) consult(c *consideration) error {
 		return nil
 	}
 	c.environment(&reading)
-	c.exact = reading.Exact
+	c.words = reading.Words()
 	c.commands(g.Evaluator, facts, reading)
 	c.files(g.Evaluator, facts, reading)
 	c.doubts(reading)

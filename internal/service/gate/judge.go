@@ -24,7 +24,7 @@ type consideration struct {
 	bundle policy.Bundle
 	space  space.Space // its document, where it has one
 	parts  []policy.Part
-	exact  bool // one command that a standing approval may cover
+	words  []string // of the one command, where a standing approval may cover it
 	soft   bool // a policy decided: mode shadow lets it pass
 }
 
@@ -83,7 +83,7 @@ func (g *Gate) weigh(ctx context.Context, c *consideration, trial *policy.Bundle
 	}
 	switch {
 	case c.ruling.Action.Token != "":
-		c.deny(policy.ReasonTokenNotFound, "there is no such capability token", "Act without one.")
+		c.deny(policy.ReasonTokenNotFound, "capability tokens are not issued by this version, so none is accepted", "Act without one, with a principal that may do it by itself.")
 	case !known:
 		c.deny(policy.ReasonUnknownAction, fmt.Sprintf("there is no action %s", policy.Escape(c.ruling.Action.Type)), "")
 	case missing != nil:
@@ -228,8 +228,8 @@ func (g *Gate) policy(ctx context.Context, c *consideration) error {
 // standing looks for a standing approval that covers the action.
 func (g *Gate) standing(ctx context.Context, c *consideration) error {
 	a := c.ruling.Action
-	for _, scope := range []policy.Scope{policy.ScopeRun, policy.ScopeRoom, policy.ScopeWorkspace} {
-		cover, err := policy.CoverOf(a, scope, c.exact)
+	for _, scope := range []policy.Scope{policy.ScopeRun, policy.ScopeRoom, policy.ScopeWorkspace, policy.ScopeTemplate} {
+		cover, err := policy.CoverOf(a, scope, c.words)
 		if err != nil {
 			continue // nothing of this scope can cover it
 		}

@@ -136,8 +136,12 @@ func TestThreat10WrappersCannotBeGranted(t *testing.T) {
 		_, q := h.asked(a)
 		for _, scope := range []policy.Scope{policy.ScopeRun, policy.ScopeRoom, policy.ScopeWorkspace, policy.ScopeTemplate, "forever"} {
 			_, err := h.Decide(ctx, h.origin(h.owner), ws, q.ID, policy.Answer{Decision: policy.Approve, Scope: scope, Uses: 1, ExpiresAt: week})
-			if !errors.Is(err, policy.ErrStandingImpossible) {
-				t.Errorf("%q, scope %s: got %v, want %v", command, scope, err, policy.ErrStandingImpossible)
+			want := policy.ErrStandingImpossible
+			if scope == "forever" {
+				want = policy.ErrInvalidScope
+			}
+			if !errors.Is(err, want) {
+				t.Errorf("%q, scope %s: got %v, want %v", command, scope, err, want)
 			}
 		}
 	}

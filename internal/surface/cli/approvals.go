@@ -117,7 +117,8 @@ func (p *printer) approval(i *invocation, a policy.Approval) {
 // apart and is marked.
 func (p *printer) question(a policy.Approval) {
 	p.line("%s  %s", p.paint(bold, oneLine(a.Title, 0)), p.paint(faint, string(a.ID)))
-	p.fields("why", a.Question.Why, "impact", a.Question.Impact, "not sealed", strings.Join(a.Question.Unsealed, "; "), "exactly", a.Question.What)
+	p.fields("why", a.Question.Why, "impact", a.Question.Impact, "not sealed", strings.Join(a.Question.Unsealed, "; "), "exactly", a.Question.What,
+		"as template", a.Question.Template)
 	if a.Question.AgentWords != "" {
 		p.line("%s", p.paint(faint, "the agent's own words, not checked: "+oneLine(a.Question.AgentWords, 400)))
 	}

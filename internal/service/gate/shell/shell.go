@@ -40,6 +40,14 @@ type Reading struct {
 	Exact    bool     // one simple command, every word of it known, that runs nothing else; what a standing approval may cover
 }
 
+// Words returns the words of the one command, its name first, where the reading is exact; else nil.
+func (r Reading) Words() []string {
+	if !r.Exact {
+		return nil
+	}
+	return append([]string{r.Commands[0].Name}, r.Commands[0].Args...)
+}
+
 // Command is one simple command.
 type Command struct {
 	Name   string   // without its folder; "" where it is not known
