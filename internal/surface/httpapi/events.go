@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"iter"
 	"net/http"
+	"slices"
 	"strings"
 
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/service/reader"
+	"agentbox/internal/surface/httpapi/strictjson"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -20,14 +23,35 @@ type EventFilter struct {
 	Run         string   `query:"run_id" maxLength:"100"`
 	Correlation string   `query:"correlation_id" maxLength:"128"`
 	Space       string   `query:"space_id" maxLength:"100"`
-	Types       []string `query:"event_types" maxItems:"20" doc:"Separated by commas"`
+	Types       []string `query:"event_types" maxItems:"20" doc:"Separated by commas; one that does not exist is refused"`
 }
 
-func (f EventFilter) query() reader.Query {
+// query returns the filter as a query. A type that no event ever has is a slip of the pen, and finding nothing would hide it.
+func (f EventFilter) query() (reader.Query, error) {
+	for _, typ := range f.Types {
+		if err := knownType(typ); err != nil {
+			return reader.Query{}, err
+		}
+	}
 	return reader.Query{
 		Stream: event.Stream{Type: f.StreamType, ID: f.StreamID}, Run: id.Run(f.Run), Correlation: id.Correlation(f.Correlation),
 		Space: id.Space(f.Space), Types: f.Types,
+	}, nil
+}
+
+// knownType refuses an event type that does not exist, and names those that may have been meant.
+func knownType(typ string) error {
+	known := reader.EventTypes()
+	if slices.Contains(known, typ) {
+		return nil
 	}
+	noun, _, _ := strings.Cut(typ, ".")
+	near := strictjson.Nearest(typ, known)
+	alike := slices.DeleteFunc(slices.Clone(known), func(k string) bool { return k != near && !strings.HasPrefix(k, noun+".") })
+	if len(alike) == 0 {
+		alike = known
+	}
+	return fault.New(fault.Invalid, "unknown_event_type", "there is no event type %.64q", typ).With("Near it are " + strings.Join(alike, ", ") + ".")
 }
 
 type eventList struct {
@@ -68,7 +92,11 @@ func (s *Server) registerEvents() {
 		if types := p.Get("event_types"); types != "" {
 			f.Types = strings.Split(types, ",")
 		}
-		return s.followEvents(w, r, c, f.query())
+		q, err := f.query()
+		if err != nil {
+			return err
+		}
+		return s.followEvents(w, r, c, q)
 	})
 	wire.Stream[struct {
 		Room string `path:"room_id" doc:"The room"`
@@ -86,7 +114,10 @@ func (s *Server) listEvents(ctx context.Context, c wire.Call, in *struct {
 	Before uint64 `query:"before" doc:"Only events in front of this place"`
 	Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"100"`
 }) (*struct{ Body eventList }, error) {
-	q := in.query()
+	q, err := in.query()
+	if err != nil {
+		return nil, err
+	}
 	q.From, q.Before, q.Limit, q.Last = in.From, in.Before, in.Limit, in.From == 0
 	found, err := s.services.Reader.Events(ctx, c.Caller.Workspace, q)
 	if err != nil {

@@ -1,0 +1,23 @@
+package reader
+
+import (
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/principal"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/space"
+)
+
+// eventTypes are the types of every event that is recorded; a test holds them to the constants of the domain.
+var eventTypes = []string{
+	policy.ApprovalRequestedType, policy.ApprovalDecidedType, policy.ApprovalUsedType, policy.ApprovalExpiredType, policy.ApprovalWithdrawnType,
+	policy.StandingGrantedType, policy.StandingUsedType, policy.StandingRevokedType, policy.KillSwitchThrownType, policy.KillSwitchLiftedType,
+	policy.BundlePinnedType, policy.DeniedType, policy.RequiresApprovalType, policy.BegunType,
+	principal.RegisteredType, principal.QuarantinedType, principal.UnquarantinedType, principal.KeyIssuedType, principal.KeyRevokedType,
+	run.EventCreated, run.EventStarted, run.EventSuspended, run.EventResumed, run.EventCompleted, run.EventFailed, run.EventCancelled,
+	run.EventInvoked, run.EventSucceeded, run.EventErred, run.EventUnknown,
+	space.EventCreated, space.EventStarted, space.EventReady, space.EventUpdated, space.EventExtended, space.EventDestroyed,
+	space.EventFileBegun, space.EventFileEnded, space.EventFileRead,
+}
+
+// EventTypes returns the types of every event that is recorded.
+func EventTypes() []string { return append([]string(nil), eventTypes...) }
