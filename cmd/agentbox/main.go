@@ -77,7 +77,7 @@ func config(d cli.Daemon) app.Config {
 	if d.Listen != "" {
 		c.Listen = d.Listen
 	}
-	c.RootFS, c.Sources, c.Shadow = d.RootFS, d.Sources, d.Shadow
+	c.RootFS, c.Sources, c.Shadow, c.EffectsPerHour = d.RootFS, d.Sources, d.Shadow, d.EffectsPerHour
 	return c
 }
 

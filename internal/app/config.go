@@ -20,6 +20,8 @@ type Config struct {
 	Sources []string // folders of the host from which spaces may be filled; absolute
 	Shadow  bool     // record what policy would refuse, and let it pass
 
+	EffectsPerHour int // of one principal, counted over restarts; 0 means without limit
+
 	MaxSpaces int          // living spaces of one workspace
 	MaxLimits space.Limits // the most that one space may ask for
 	Rates     wire.Rates   // requests of one principal; the zero value means wire.DefaultRates
@@ -55,6 +57,9 @@ func (c Config) check() error {
 	}
 	if info, err := os.Stat(c.RootFS); c.RootFS != "" && c.RootFS != namespace.HostRoot && (err != nil || !info.IsDir()) {
 		return fmt.Errorf("the root of the spaces, %s, is not a folder", c.RootFS)
+	}
+	if c.EffectsPerHour < 0 {
+		return fmt.Errorf("the effects per hour are %d; name a number of at least 0, which means without limit", c.EffectsPerHour)
 	}
 	host, _, err := net.SplitHostPort(c.Listen)
 	if err != nil {

@@ -23,6 +23,7 @@ const (
 	DeniedType            = "policy.denied"
 	RequiresApprovalType  = "policy.requires_approval"
 	BegunType             = "action.begun"
+	EffectCountedType     = "effect.counted"
 )
 
 // The names of the documents of permission, beside ApprovalProjection.
@@ -30,6 +31,7 @@ const (
 	StandingProjection   = "standing_approvals"
 	KillSwitchProjection = "kill_switches"
 	BundleProjection     = "policy_bundles"
+	QuotaProjection      = "quotas"
 )
 
 // The entity types under which these events are found.
@@ -39,6 +41,7 @@ const (
 	KillSwitchEntity = "kill_switch"
 	BundleEntity     = "bundle"
 	ActionEntity     = "action"
+	QuotaEntity      = "quota"
 )
 
 // ApprovalRequested is the data of approval.requested.
@@ -118,6 +121,12 @@ type KillSwitchLifted struct {
 // BundlePinned is the data of bundle.pinned: from now on the bundle can be found by its hash, whatever later presets say.
 type BundlePinned struct {
 	Bundle Bundle `json:"bundle"`
+}
+
+// EffectCounted is the data of effect.counted, which stands beside an effect's intent where effects are limited.
+type EffectCounted struct {
+	Principal id.Principal `json:"principal_id"`
+	Window    time.Time    `json:"window_started_at"` // of the hour in which it counts
 }
 
 // Refused is the data of policy.denied and policy.requires_approval.

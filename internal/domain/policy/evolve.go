@@ -115,3 +115,19 @@ func EvolveBundle(b Bundle, e event.Event) (Bundle, error) {
 	d, err := event.Decode[BundlePinned](e)
 	return d.Bundle, err
 }
+
+// Evolve returns the count after an event about it. Effects of two hours may be recorded in another order than they were counted in.
+func (q Quota) Evolve(e event.Event) (Quota, error) {
+	if e.Type != EffectCountedType {
+		return q, nil
+	}
+	d, err := event.Decode[EffectCounted](e)
+	switch {
+	case err != nil || d.Window.Before(q.Window):
+		return q, err
+	case !d.Window.Equal(q.Window):
+		q = Quota{Principal: d.Principal, Window: d.Window}
+	}
+	q.Used++
+	return q, nil
+}

@@ -145,3 +145,10 @@ type KillSwitch struct {
 	By        id.Principal `json:"by,omitempty"`
 	At        time.Time    `json:"at,omitzero"`
 }
+
+// Quota is the document of how many effects a principal has caused in its latest hour.
+type Quota struct {
+	Principal id.Principal `json:"principal_id"`
+	Window    time.Time    `json:"window_started_at"`
+	Used      int          `json:"used"`
+}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
-	"time"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -123,8 +121,12 @@ func (g *Gate) begin(ctx context.Context, r policy.Ruling, approval id.Approval,
 	if len(batch.Drafts) == 0 {
 		batch.Drafts = append(batch.Drafts, policy.BegunDraft(ruling))
 	}
-	if effect && !g.quota.take(r.Action.Principal, g.Clock.Now()) {
-		return none, event.Receipt{}, fault.New(fault.Exhausted, policy.ReasonQuotaExceeded, "%d effects were caused within an hour, the most that are allowed", g.EffectsPerHour)
+	if effect {
+		if room, err := g.quota.take(ctx, &batch, r.Action, g.Clock.Now()); err != nil {
+			return none, event.Receipt{}, err
+		} else if !room {
+			return none, event.Receipt{}, g.quota.full()
+		}
 	}
 	receipt, err := g.Log.Append(ctx, batch)
 	if err != nil || receipt.Replayed {
@@ -153,8 +155,8 @@ func (g *Gate) holds(ctx context.Context, r policy.Ruling, effect bool) (bool, e
 		if on, err := g.switches.on(ctx, a.Workspace); on || err != nil {
 			return false, err
 		}
-		if !g.quota.room(a.Principal, g.Clock.Now()) {
-			return false, nil
+		if room, err := g.quota.room(ctx, a.Workspace, a.Principal, g.Clock.Now()); !room || err != nil {
+			return false, err
 		}
 	}
 	if same, err := g.unchanged(ctx, a.Workspace, principal.Projection, string(a.Principal), r.Basis.Principal); !same || err != nil {
@@ -216,59 +218,4 @@ func (g *Gate) count(ctx context.Context, batch *event.Batch, r policy.Ruling) e
 	batch.Drafts = append(batch.Drafts, draft.In(r.Action.Run, r.Action.Step).About(policy.StandingEntity, string(doc.ID)))
 	batch.Documents = append(batch.Documents, event.DocumentVersion{Projection: policy.StandingProjection, Key: string(doc.ID), Version: version})
 	return nil
-}
-
-// quota counts effects per principal in windows of an hour, since the daemon's start.
-type quota struct {
-	most int
-
-	mu      sync.Mutex
-	windows map[id.Principal]window
-}
-
-type window struct {
-	start time.Time
-	used  int
-}
-
-func (q *quota) room(p id.Principal, now time.Time) bool {
-	if q.most <= 0 {
-		return true
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	w := q.windows[p]
-	return w.used < q.most || now.Sub(w.start) >= time.Hour
-}
-
-// take counts one effect; looking and counting are one step, so that two at once cannot both be the last.
-func (q *quota) take(p id.Principal, now time.Time) bool {
-	if q.most <= 0 {
-		return true
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.windows == nil {
-		q.windows = map[id.Principal]window{}
-	}
-	w := q.windows[p]
-	if now.Sub(w.start) >= time.Hour {
-		w = window{start: now}
-	}
-	if w.used >= q.most {
-		return false
-	}
-	w.used++
-	q.windows[p] = w
-	return true
-}
-
-// giveBack takes back an effect that was not recorded.
-func (q *quota) giveBack(p id.Principal) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if w, ok := q.windows[p]; ok && w.used > 0 {
-		w.used--
-		q.windows[p] = w
-	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -251,31 +250,6 @@ func TestLimitsAreClampedAndEnforced(t *testing.T) {
 		if d := h.judge(write).Decision; d.Outcome != want || want == policy.Deny && d.ReasonCode != policy.ReasonLimitExceeded {
 			t.Errorf("writing %d bytes: got %s %s", size, d.Outcome, d.ReasonCode)
 		}
-	}
-}
-
-func TestQuotaCountsEffects(t *testing.T) {
-	h := build(t, func(p *gate.Parts) { p.EffectsPerHour = 3 })
-	a := h.shell("standard", "ls")
-	r := h.judge(a)
-	started := 0
-	for range 5 {
-		if begin(h, r, "") == nil {
-			started++
-		}
-	}
-	if started != 3 {
-		t.Errorf("got %d effects, want 3", started)
-	}
-	if d := h.judge(a).Decision; d.ReasonCode != policy.ReasonQuotaExceeded {
-		t.Errorf("got %s, want quota_exceeded", d.ReasonCode)
-	}
-	if d := h.judge(h.file("standard", policy.FileRead, "a")).Decision; d.Outcome != policy.Allow {
-		t.Errorf("reading: got %s", d.Outcome)
-	}
-	h.clock.move(time.Hour)
-	if err := begin(h, r, ""); err != nil {
-		t.Errorf("an hour later: %v", err)
 	}
 }
 

@@ -35,7 +35,7 @@ type Parts struct {
 
 	Shadow         bool          // record what policy would refuse, and let it pass; the default refuses
 	QuestionTime   time.Duration // how long a question stays open; 0 means policy.DefaultQuestionTime
-	EffectsPerHour int           // of one principal, counted since the daemon's start; 0 means without limit
+	EffectsPerHour int           // of one principal, counted in the log, over restarts too; 0 means without limit
 }
 
 // Gate implements policy.Gate, policy.Agents and policy.Library. Make it with New; every method may be called from any goroutine.
@@ -79,7 +79,7 @@ func New(parts Parts) (*Gate, error) {
 	}
 	g := &Gate{Parts: parts, standard: standard, bundles: map[pin]policy.Bundle{}}
 	g.switches.docs = parts.Docs
-	g.quota.most = parts.EffectsPerHour
+	g.quota.most, g.quota.docs = parts.EffectsPerHour, parts.Docs
 	if _, err := io.ReadFull(parts.Entropy, g.key[:]); err != nil {
 		return nil, fmt.Errorf("make the gate's mark: %w", err)
 	}

@@ -25,7 +25,7 @@ type consideration struct {
 	space  space.Space // its document, where it has one
 	parts  []policy.Part
 	words  []string // of the one command, where a standing approval may cover it
-	soft   bool // a policy decided: mode shadow lets it pass
+	soft   bool     // a policy decided: mode shadow lets it pass
 }
 
 // judge decides, in this order: the action itself, the principal, the kill switch, the capability token, the registry, the bundle,
@@ -218,11 +218,17 @@ func (g *Gate) policy(ctx context.Context, c *consideration) error {
 		}
 	}
 	effect := c.kind.SideEffect != policy.Pure && c.kind.SideEffect != policy.Read
-	if d.Outcome == policy.Allow && effect && !g.quota.room(c.ruling.Action.Principal, g.Clock.Now()) {
-		c.ruling.Standing = ""
-		c.deny(policy.ReasonQuotaExceeded, fmt.Sprintf("%d effects were caused within an hour, the most that are allowed", g.EffectsPerHour), "Wait, then go on.")
+	if d.Outcome != policy.Allow || !effect {
+		return nil
 	}
-	return nil
+	a := c.ruling.Action
+	room, err := g.quota.room(ctx, a.Workspace, a.Principal, g.Clock.Now())
+	if !room && err == nil {
+		c.ruling.Standing = ""
+		full := g.quota.full()
+		c.deny(fault.CodeOf(full), message(full), "Wait, then go on.")
+	}
+	return err
 }
 
 // standing looks for a standing approval that covers the action.

@@ -7,7 +7,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Definitions fold the documents that the gate reads: approvals, standing approvals, kill switches, bundles, principals and keys.
+// Definitions fold the documents that the gate reads: approvals, standing approvals, kill switches, bundles, quotas, principals and keys.
 func Definitions() []projection.Definition {
 	return []projection.Definition{
 		projection.Define(policy.ApprovalProjection, 1, about(policy.ApprovalEntity), func(a policy.Approval, _ string, e event.Event) (policy.Approval, error) {
@@ -26,6 +26,9 @@ func Definitions() []projection.Definition {
 		}, nil),
 		projection.Define(policy.BundleProjection, 1, about(policy.BundleEntity), func(b policy.Bundle, _ string, e event.Event) (policy.Bundle, error) {
 			return policy.EvolveBundle(b, e)
+		}, nil),
+		projection.Define(policy.QuotaProjection, 1, about(policy.QuotaEntity), func(q policy.Quota, _ string, e event.Event) (policy.Quota, error) {
+			return q.Evolve(e)
 		}, nil),
 		projection.Define(principal.Projection, 1, about(principal.Entity), func(p principal.Principal, _ string, e event.Event) (principal.Principal, error) {
 			return p.Evolve(e)

@@ -11,7 +11,7 @@ import (
 var eventTypes = []string{
 	policy.ApprovalRequestedType, policy.ApprovalDecidedType, policy.ApprovalUsedType, policy.ApprovalExpiredType, policy.ApprovalWithdrawnType,
 	policy.StandingGrantedType, policy.StandingUsedType, policy.StandingRevokedType, policy.KillSwitchThrownType, policy.KillSwitchLiftedType,
-	policy.BundlePinnedType, policy.DeniedType, policy.RequiresApprovalType, policy.BegunType,
+	policy.BundlePinnedType, policy.DeniedType, policy.RequiresApprovalType, policy.BegunType, policy.EffectCountedType,
 	principal.RegisteredType, principal.QuarantinedType, principal.UnquarantinedType, principal.KeyIssuedType, principal.KeyRevokedType,
 	run.EventCreated, run.EventStarted, run.EventSuspended, run.EventResumed, run.EventCompleted, run.EventFailed, run.EventCancelled,
 	run.EventInvoked, run.EventSucceeded, run.EventErred, run.EventUnknown,

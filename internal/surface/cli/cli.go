@@ -55,6 +55,8 @@ type Daemon struct {
 	Sources []string // folders of the host from which spaces may be filled
 	Shadow  bool
 	Verbose bool
+
+	EffectsPerHour int // of one principal; 0 means without limit
 }
 
 // commands are all commands, in the order in which help lists them.

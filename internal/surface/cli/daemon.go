@@ -19,6 +19,7 @@ func up(i *invocation) *cobra.Command {
 	c.Flags().StringVar(&d.Listen, "listen", "", "host:port on a loopback address; port 0 takes a free one (default 127.0.0.1:7433)")
 	c.Flags().StringArrayVar(&d.Sources, "allow-from", nil, "folder of this machine from which spaces may be filled; repeatable")
 	c.Flags().BoolVar(&d.Shadow, "shadow", false, "record what policy would refuse, and let it pass")
+	c.Flags().IntVar(&d.EffectsPerHour, "effects-per-hour", 0, "how many effects one principal may cause within an hour; 0 means without limit")
 	c.Flags().BoolVarP(&d.Verbose, "verbose", "v", false, "log every request")
 	c.RunE = func(cmd *cobra.Command, _ []string) (err error) {
 		if d.DataDir, err = i.dataDir(); err != nil {

@@ -1,0 +1,118 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync"
+	"time"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/kernel/projection"
+)
+
+// maxWindows is how many windows are kept before those that are over are dropped.
+const maxWindows = 10_000
+
+// quota counts effects per principal in windows of an hour. It counts in memory, for looking and counting must be one step; each effect's
+// intent carries an event that counts it too, so that a daemon that starts anew goes on from the log. Where there is no limit, nothing is
+// counted, read or recorded.
+type quota struct {
+	most int
+	docs projection.Reader
+
+	mu      sync.Mutex
+	windows map[id.Principal]window
+}
+
+type window struct {
+	start time.Time
+	used  int
+}
+
+// full is the refusal when no effect is left.
+func (q *quota) full() error {
+	return fault.New(fault.Exhausted, policy.ReasonQuotaExceeded, "%d effects were caused within an hour, the most that are allowed", q.most).With("Wait, then go on.")
+}
+
+// room reports whether a principal may cause another effect.
+func (q *quota) room(ctx context.Context, ws id.Workspace, p id.Principal, now time.Time) (bool, error) {
+	if q.most <= 0 {
+		return true, nil
+	}
+	if err := q.meet(ctx, ws, p, now); err != nil {
+		return false, err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	w := q.windows[p]
+	return w.used < q.most || now.Sub(w.start) >= time.Hour, nil
+}
+
+// take counts one effect and adds the event of it to a batch; looking and counting are one step, so that two at once cannot both be the last.
+func (q *quota) take(ctx context.Context, batch *event.Batch, a policy.Action, now time.Time) (bool, error) {
+	if q.most <= 0 {
+		return true, nil
+	}
+	if err := q.meet(ctx, a.Workspace, a.Principal, now); err != nil {
+		return false, err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	w := q.windows[a.Principal]
+	if now.Sub(w.start) >= time.Hour {
+		w = window{start: now.UTC().Round(0)}
+	}
+	if w.used >= q.most {
+		return false, nil
+	}
+	w.used++
+	q.windows[a.Principal] = w
+	counted := policy.EffectCounted{Principal: a.Principal, Window: w.start}
+	draft := event.New(policy.EffectCountedType, event.Origin{Principal: a.Principal, Correlation: correlation(*batch)}, a.Workspace, a.Room, counted)
+	batch.Drafts = append(batch.Drafts, draft.In(a.Run, a.Step).About(policy.QuotaEntity, string(a.Principal)))
+	return true, nil
+}
+
+// giveBack takes back an effect that was not recorded.
+func (q *quota) giveBack(p id.Principal) {
+	if q.most <= 0 {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if w, ok := q.windows[p]; ok && w.used > 0 {
+		w.used--
+		q.windows[p] = w
+	}
+}
+
+// meet reads how far the log has counted for a principal, when it is met for the first time.
+func (q *quota) meet(ctx context.Context, ws id.Workspace, p id.Principal, now time.Time) error {
+	q.mu.Lock()
+	_, met := q.windows[p]
+	q.mu.Unlock()
+	if met {
+		return nil
+	}
+	doc, _, err := projection.Load[policy.Quota](ctx, q.docs, ws, policy.QuotaProjection, string(p))
+	if err != nil && !errors.Is(err, projection.ErrNotFound) {
+		return err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.windows == nil {
+		q.windows = map[id.Principal]window{}
+	}
+	if _, met := q.windows[p]; met {
+		return nil // somebody else read it and has counted on
+	}
+	if len(q.windows) >= maxWindows {
+		maps.DeleteFunc(q.windows, func(_ id.Principal, w window) bool { return now.Sub(w.start) >= time.Hour })
+	}
+	q.windows[p] = window{doc.Window, doc.Used}
+	return nil
+}
