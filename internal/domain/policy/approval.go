@@ -65,6 +65,19 @@ type Question struct {
 	AgentWords string   `json:"agent_words,omitempty"` // escaped
 }
 
+// Assent is one person's approval where policy demands more than one.
+type Assent struct {
+	By        id.Principal `json:"principal_id"`
+	At        time.Time    `json:"at"`
+	Reason    string       `json:"reason,omitempty"`
+	Scope     Scope        `json:"scope"`
+	ExpiresAt time.Time    `json:"expires_at,omitzero"` // as it was asked for
+	Uses      int          `json:"uses,omitempty"`
+}
+
+// Open reports whether the question still waits for its final answer.
+func (a Approval) Open() bool { return a.Status == Pending || a.Status == Held }
+
 // Approval is the document of one question and its answer.
 type Approval struct {
 	ID        id.Approval  `json:"approval_id"`
@@ -87,7 +100,9 @@ type Approval struct {
 	ExpiresAt   time.Time      `json:"expires_at"`
 	Status      ApprovalStatus `json:"status"`
 	Scope       Scope          `json:"scope"`
-	Reason      string         `json:"reason,omitempty"` // of the decision
+	Reason      string         `json:"reason,omitempty"`    // of the decision
+	Approvers   int            `json:"approvers,omitempty"` // persons whom policy demands, where they are more than one
+	Assents     []Assent       `json:"assents,omitempty"`   // of those who have approved while more were needed
 	DecidedBy   id.Principal   `json:"decided_by,omitempty"`
 	DecidedAt   time.Time      `json:"decided_at,omitzero"`
 	Standing    id.Standing    `json:"standing_id,omitempty"` // the standing approval that the answer made

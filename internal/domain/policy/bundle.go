@@ -18,11 +18,15 @@ type Bundle struct {
 	Hash   event.Digest `json:"sha256"` // of everything above, in canonical form
 }
 
-// Limits are the numbers of a bundle. All are positive.
+// MaxApprovers is the most persons that a policy may demand for one question.
+const MaxApprovers = 2
+
+// Limits are the numbers of a bundle. All are positive but Approvers, which may be 0.
 type Limits struct {
-	FileBytes int64    `json:"file_bytes"`        // of one file that is read or written
-	CommandMS int64    `json:"command_ms"`        // wall time of one command; a requested timeout may only be lower
-	Blocked   []string `json:"blocked,omitempty"` // globs of paths that are refused at any depth; for display, the rules hold them too
+	FileBytes int64    `json:"file_bytes"`          // of one file that is read or written
+	CommandMS int64    `json:"command_ms"`          // wall time of one command; a requested timeout may only be lower
+	Blocked   []string `json:"blocked,omitempty"`   // globs of paths that are refused at any depth; for display, the rules hold them too
+	Approvers int      `json:"approvers,omitempty"` // persons who have to approve whatever asks under this bundle; 0 means one
 }
 
 // NewBundle makes a bundle and its hash.
@@ -32,6 +36,9 @@ func NewBundle(name, cedar string, limits Limits) (Bundle, error) {
 	}
 	if limits.FileBytes <= 0 || limits.CommandMS <= 0 {
 		return Bundle{}, fault.New(fault.Invalid, "policy_invalid", "a policy's limits must be positive")
+	}
+	if limits.Approvers < 0 || limits.Approvers > MaxApprovers {
+		return Bundle{}, fault.New(fault.Invalid, "policy_invalid", "a policy may demand 1 to %d approvers, not %d", MaxApprovers, limits.Approvers)
 	}
 	b := Bundle{Name: name, Cedar: cedar, Limits: limits}
 	hash, err := b.digest()

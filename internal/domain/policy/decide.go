@@ -34,6 +34,10 @@ var (
 	ErrInvalidDecision = fault.New(fault.Invalid, "invalid_decision", "the decision must be approve, deny or hold")
 	// ErrAlreadyDecided refuses a second final answer.
 	ErrAlreadyDecided = fault.New(fault.Conflict, "approval_already_decided", "this approval was decided before; look at it again")
+	// ErrAlreadyAssented refuses a second yes of the same person where policy demands two.
+	ErrAlreadyAssented = fault.New(fault.Conflict, "approval_already_assented", "you have approved this; the policy demands that another person approves it too")
+	// ErrAssentDiffers refuses an approval that covers more or less than the one that another person has given.
+	ErrAssentDiffers = fault.New(fault.Conflict, "approval_scope_differs", "another person has approved this with another scope; approve with the same, or deny it")
 	// ErrApprovalExpired refuses to decide an approval after its time.
 	ErrApprovalExpired = fault.New(fault.Conflict, ReasonApprovalExpired, "this approval has expired; what it was for must be asked again")
 	// ErrApprovalWithdrawn refuses to decide or to use an approval that nobody needs any more.
@@ -83,7 +87,7 @@ func (a Approval) Decide(cmd Answer, now time.Time) (ApprovalDecided, error) {
 		return ApprovalDecided{}, ErrApprovalExpired
 	case a.Status == Withdrawn:
 		return ApprovalDecided{}, ErrApprovalWithdrawn
-	case a.Status != Pending && a.Status != Held:
+	case !a.Open():
 		return ApprovalDecided{}, ErrAlreadyDecided
 	case !now.Before(a.ExpiresAt):
 		return ApprovalDecided{}, ErrApprovalExpired
@@ -91,9 +95,7 @@ func (a Approval) Decide(cmd Answer, now time.Time) (ApprovalDecided, error) {
 	if d.Status != Approved {
 		return d, nil
 	}
-	if cmd.Scope != "" {
-		d.Scope = cmd.Scope
-	}
+	d.Scope = cmd.scope()
 	if d.Scope != ScopeOnce {
 		d.Standing = cmd.Standing
 	}
@@ -107,6 +109,43 @@ func (a Approval) Decide(cmd Answer, now time.Time) (ApprovalDecided, error) {
 		d.ExpiresAt = cmd.ExpiresAt
 	}
 	return d, nil
+}
+
+// Second puts the answer of one who approves together with those of others that count. It returns the answer with the narrower bounds of
+// all, and false where it is not enough for what policy demands and there is another person to ask.
+func (a Approval) Second(cmd Answer, by id.Principal, others []Assent, more bool) (Answer, bool, error) {
+	for _, o := range others {
+		if o.Scope != cmd.scope() {
+			return cmd, false, ErrAssentDiffers
+		}
+		if !o.ExpiresAt.IsZero() && (cmd.ExpiresAt.IsZero() || o.ExpiresAt.Before(cmd.ExpiresAt)) {
+			cmd.ExpiresAt = o.ExpiresAt
+		}
+		if o.Uses != 0 {
+			cmd.Uses = min(cmd.Uses, o.Uses)
+		}
+	}
+	if len(others)+1 >= a.Approvers || !more {
+		return cmd, true, nil
+	}
+	for _, own := range a.Assents {
+		if own.By == by && own.Scope == cmd.scope() {
+			return cmd, false, ErrAlreadyAssented
+		}
+	}
+	return cmd, false, nil
+}
+
+// Assent returns the data of approval.assented for an answer that approves.
+func (a Approval) Assent(cmd Answer) ApprovalAssented {
+	return ApprovalAssented{Approval: a.ID, Reason: cmd.Reason, Scope: cmd.scope(), ExpiresAt: cmd.ExpiresAt, Uses: cmd.Uses}
+}
+
+func (cmd Answer) scope() Scope {
+	if cmd.Scope == "" {
+		return ScopeOnce
+	}
+	return cmd.Scope
 }
 
 // Use checks that the approval permits these canonical bytes now, once, and returns the event's data.
@@ -140,11 +179,10 @@ func (a Approval) Use(canonical []byte, action Action, now time.Time) (ApprovalU
 
 // Withdraw ends a question because nobody needs its answer any more; false where it has its answer.
 func (a Approval) Withdraw(reason string) (ApprovalWithdrawn, bool) {
-	return ApprovalWithdrawn{Approval: a.ID, Reason: reason}, a.Status == Pending || a.Status == Held
+	return ApprovalWithdrawn{Approval: a.ID, Reason: reason}, a.Open()
 }
 
 // Expire ends a question that nobody decided in time; false where it is not yet time or was decided.
 func (a Approval) Expire(now time.Time) (ApprovalExpired, bool) {
-	open := a.Status == Pending || a.Status == Held
-	return ApprovalExpired{Approval: a.ID}, open && !now.Before(a.ExpiresAt)
+	return ApprovalExpired{Approval: a.ID}, a.Open() && !now.Before(a.ExpiresAt)
 }

@@ -50,8 +50,9 @@ type Decision struct {
 	Policies   []string     `json:"policies,omitempty"`   // ids of the policies that decided
 	Action     event.Digest `json:"action_sha256"`        // of the action's canonical bytes
 	Bundle     event.Digest `json:"policy_bundle,omitzero"`
-	Shadow     bool         `json:"shadow,omitempty"`   // mode shadow let it pass; Outcome says what enforce would have said
-	Unsealed   []string     `json:"unsealed,omitempty"` // what an approval cannot seal, for example a script that is read later
+	Shadow     bool         `json:"shadow,omitempty"`    // mode shadow let it pass; Outcome says what enforce would have said
+	Unsealed   []string     `json:"unsealed,omitempty"`  // what an approval cannot seal, for example a script that is read later
+	Approvers  int          `json:"approvers,omitempty"` // persons who have to approve it, where they are more than one
 }
 
 // Allowed reports whether the action may be done now without asking anybody: it is allowed, or mode shadow lets it pass.

@@ -50,6 +50,7 @@ type Rule struct {
 	Code       string // the annotation @code: a reason code of the bundle's own
 	Reason     string
 	Suggestion string
+	Approvers  int // the annotation @approvers: persons who have to approve what it asks about; 0 means one
 }
 
 // Verdict is what a bundle says about facts. The zero value denies, and names no rule: nothing matched.

@@ -10,6 +10,7 @@ import (
 // The event types of permission.
 const (
 	ApprovalRequestedType = "approval.requested"
+	ApprovalAssentedType  = "approval.assented"
 	ApprovalDecidedType   = "approval.decided"
 	ApprovalUsedType      = "approval.used"
 	ApprovalExpiredType   = "approval.expired"
@@ -57,6 +58,16 @@ type ApprovalRequested struct {
 	Question   Question     `json:"question"`
 	Scope      Scope        `json:"scope"`
 	ExpiresAt  time.Time    `json:"expires_at"`
+	Approvers  int          `json:"approvers,omitempty"`
+}
+
+// ApprovalAssented is the data of approval.assented: one person approves, and another one has to.
+type ApprovalAssented struct {
+	Approval  id.Approval `json:"approval_id"`
+	Reason    string      `json:"reason,omitempty"`
+	Scope     Scope       `json:"scope"`
+	ExpiresAt time.Time   `json:"expires_at,omitzero"`
+	Uses      int         `json:"uses,omitempty"`
 }
 
 // ApprovalDecided is the data of approval.decided.

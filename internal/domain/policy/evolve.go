@@ -3,8 +3,10 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
 )
 
 // misplaced is the error of an event that says in its data that it is about something else than its envelope says. The envelope's entity is
@@ -25,7 +27,16 @@ func (a Approval) Evolve(e event.Event) (Approval, error) {
 			ID: d.Approval, Workspace: e.Workspace, Room: e.Room, Space: d.Space, Run: e.Run, Step: e.Step, Operation: d.Operation,
 			Action: d.Action, Title: d.Title, Request: d.Request, ActionHash: d.ActionHash, Bundle: d.Bundle, Question: d.Question,
 			RequestedBy: e.Principal, RequestedAt: e.OccurredAt, ExpiresAt: d.ExpiresAt, Status: Pending, Scope: d.Scope,
+			Approvers: d.Approvers,
 		}, nil
+	case ApprovalAssentedType:
+		d, err := event.Decode[ApprovalAssented](e)
+		if err != nil || d.Approval != a.ID {
+			return a, misplaced(e, err)
+		}
+		a.Assents = append(without(a.Assents, e.Principal), Assent{
+			By: e.Principal, At: e.OccurredAt, Reason: d.Reason, Scope: d.Scope, ExpiresAt: d.ExpiresAt, Uses: d.Uses,
+		})
 	case ApprovalDecidedType:
 		d, err := event.Decode[ApprovalDecided](e)
 		if err != nil || d.Approval != a.ID {
@@ -53,6 +64,11 @@ func (a Approval) Evolve(e event.Event) (Approval, error) {
 		a.Status, a.Reason = Withdrawn, d.Reason
 	}
 	return a, nil
+}
+
+// without returns the assents of all but one person, in a slice of its own.
+func without(assents []Assent, by id.Principal) []Assent {
+	return slices.DeleteFunc(slices.Clone(assents), func(x Assent) bool { return x.By == by })
 }
 
 // Evolve returns the standing approval after an event about it.

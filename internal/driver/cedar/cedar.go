@@ -170,11 +170,18 @@ func annotated(p *cedar.Policy, place int) (rule, error) {
 	default:
 		return rule{}, at(p, `@decision is %q; it may only be "require_approval", on a permit`, string(decision))
 	}
+	switch approvers, ok := notes["approvers"]; {
+	case !ok, approvers == "1" && r.asks:
+	case approvers == "2" && r.asks:
+		r.Approvers = policy.MaxApprovers
+	default:
+		return rule{}, at(p, `@approvers is %q; it may only be "1" or "2", on a permit with @decision("require_approval")`, string(approvers))
+	}
 	for name := range notes {
 		switch name {
-		case "id", "code", "reason", "suggestion", "decision":
+		case "id", "code", "reason", "suggestion", "decision", "approvers":
 		default:
-			return rule{}, at(p, "the annotation @%s is not known; use @id, @code, @reason, @suggestion and @decision", name)
+			return rule{}, at(p, "the annotation @%s is not known; use @id, @code, @reason, @suggestion, @decision and @approvers", name)
 		}
 	}
 	return r, nil

@@ -104,6 +104,10 @@ func TestValidateNamesThePlace(t *testing.T) {
 		{"permit (principal, action, resource);\n@decision(\"require_approval\")\nforbid (principal, action, resource);", "line 2, column 1"},
 		{"@id(\"a\") permit (principal, action, resource);\n  @id(\"a\") permit (principal, action, resource);", "line 2, column 3"},
 		{"@sugestion(\"a\") permit (principal, action, resource);", "the annotation @sugestion is not known"},
+		{"@approvers(\"2\")\npermit (principal, action, resource);", "@approvers is"},
+		{"@approvers(\"2\")\nforbid (principal, action, resource);", "@approvers is"},
+		{"@decision(\"require_approval\") @approvers(\"3\")\npermit (principal, action, resource);", "@approvers is"},
+		{"@decision(\"require_approval\") @approvers(\"\")\npermit (principal, action, resource);", "@approvers is"},
 		{strings.Repeat("x", 10), "1:1"},
 	} {
 		b := bundle(t, c.text)

@@ -3,6 +3,7 @@ package gate
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"agentbox/internal/domain/event"
@@ -87,6 +88,17 @@ func (g *Gate) decide(ctx context.Context, origin event.Origin, ws id.Workspace,
 		return err
 	}
 	now := g.Clock.Now().UTC()
+	expect := []event.DocumentVersion{{Projection: policy.ApprovalProjection, Key: string(doc.ID), Version: version}}
+	if answer.Decision == policy.Approve && doc.Approvers > 1 && doc.Open() {
+		var enough bool
+		answer, enough, expect, err = g.second(ctx, origin.Principal, doc, answer, standing, expect)
+		if err != nil {
+			return err
+		}
+		if !enough {
+			return g.assent(ctx, origin, doc, answer, now, expect)
+		}
+	}
 	if standing {
 		answer.Standing = id.New[id.Standing](g.IDs)
 	}
@@ -96,10 +108,7 @@ func (g *Gate) decide(ctx context.Context, origin event.Origin, ws id.Workspace,
 	}
 	draft := event.New(policy.ApprovalDecidedType, origin, ws, doc.Room, decided).In(doc.Run, doc.Step).About(policy.ApprovalEntity, string(doc.ID))
 	draft.OccurredAt = now
-	batch := event.Batch{
-		Workspace: ws, Drafts: []event.Draft{draft},
-		Documents: []event.DocumentVersion{{Projection: policy.ApprovalProjection, Key: string(doc.ID), Version: version}},
-	}
+	batch := event.Batch{Workspace: ws, Drafts: []event.Draft{draft}, Documents: expect}
 	if standing {
 		granted, err := g.grant(doc, answer, now)
 		if err != nil {
@@ -145,28 +154,33 @@ func (g *Gate) mayDecide(ctx context.Context, p id.Principal, doc policy.Approva
 	if err != nil {
 		return err
 	}
-	least := principal.Operator
-	if kind, ok := policy.KindOf(doc.Action); standing || !ok || kind.Zone == event.HighStakes {
-		least = principal.Admin
-	}
+	least := leastRole(doc, standing)
 	if who.Kind != id.User || who.Quarantined || !who.Role.AtLeast(least) {
 		return ErrNotDecider
 	}
 	if p != doc.RequestedBy {
 		return nil
 	}
-	alone, err := g.alone(ctx, doc.Workspace, p, least)
+	others, err := g.others(ctx, doc.Workspace, least, p)
 	if err != nil {
 		return err
 	}
-	if !alone || who.Role != principal.Overlord {
+	if others || who.Role != principal.Overlord {
 		return ErrOwnRequest
 	}
 	return nil // a single owner is never locked out
 }
 
-// alone reports whether no other person could decide.
-func (g *Gate) alone(ctx context.Context, ws id.Workspace, p id.Principal, least principal.Role) (bool, error) {
+// leastRole is the least role that decides: what leaves the machine and what holds beyond once takes an admin.
+func leastRole(doc policy.Approval, standing bool) principal.Role {
+	if kind, ok := policy.KindOf(doc.Action); standing || !ok || kind.Zone == event.HighStakes {
+		return principal.Admin
+	}
+	return principal.Operator
+}
+
+// others reports whether another person than the given ones could decide.
+func (g *Gate) others(ctx context.Context, ws id.Workspace, least principal.Role, but ...id.Principal) (bool, error) {
 	q := projection.Query{Workspace: ws, Name: principal.Projection, Index: projection.Index{Name: "kind", Value: string(id.User)}, Limit: 1000}
 	for {
 		people, err := projection.List[principal.Principal](ctx, g.Docs, q)
@@ -174,13 +188,13 @@ func (g *Gate) alone(ctx context.Context, ws id.Workspace, p id.Principal, least
 			return false, err
 		}
 		for _, other := range people {
-			if other.ID != p && !other.Quarantined && other.Role.AtLeast(least) {
-				return false, nil
+			if !slices.Contains(but, other.ID) && !other.Quarantined && other.Role.AtLeast(least) {
+				return true, nil
 			}
 			q.After = string(other.ID)
 		}
 		if len(people) < q.Limit {
-			return true, nil
+			return false, nil
 		}
 	}
 }

@@ -76,6 +76,9 @@ func (g *Gate) question(origin event.Origin, r policy.Ruling, q policy.Ask) (eve
 	if len(r.Decision.Policies) > 0 {
 		why += fmt.Sprintf(" (rules: %s)", policy.Escape(strings.Join(r.Decision.Policies, ", ")))
 	}
+	if r.Decision.Approvers > 1 {
+		why += fmt.Sprintf("; %d persons have to approve it", r.Decision.Approvers)
+	}
 	template, err := policy.CoverOf(a, policy.ScopeTemplate, wordsOf(a))
 	if err != nil {
 		template.Text = "" // it makes none
@@ -84,6 +87,7 @@ func (g *Gate) question(origin event.Origin, r policy.Ruling, q policy.Ask) (eve
 	draft := event.New(policy.ApprovalRequestedType, origin, a.Workspace, a.Room, policy.ApprovalRequested{
 		Approval: q.Approval, Space: a.Space, Operation: a.Operation, Action: a.Type, Title: policy.Title(a), Request: r.Canonical,
 		ActionHash: r.Decision.Action, Bundle: a.Bundle, Scope: policy.ScopeOnce, ExpiresAt: now.Add(g.QuestionTime),
+		Approvers: r.Decision.Approvers,
 		Question: policy.Question{
 			What: what, Why: why, Impact: policy.Impact(a, unsealed), Unsealed: unsealed, Template: template.Text,
 			AgentWords: policy.Escape(words),

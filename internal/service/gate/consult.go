@@ -176,6 +176,9 @@ func (c *consideration) part(what string, traits []string, v verdict, by []polic
 	p := policy.Part{What: policy.Escape(cut(what)), Outcome: v.outcome, Reason: v.reason, Traits: traits}
 	for _, r := range by {
 		p.Policies = append(p.Policies, r.ID)
+		if v.outcome == policy.RequireApproval {
+			c.people = max(c.people, r.Approvers)
+		}
 	}
 	c.parts = append(c.parts, p)
 	d := &c.ruling.Decision

@@ -132,7 +132,7 @@ func (g *Gate) seal(r policy.Ruling) [32]byte {
 	}
 	b := s.text[:0]
 	b = append(b, d.Action[:]...)
-	for _, n := range []uint64{uint64(d.Outcome), shadow, r.Basis.Principal, r.Basis.Space, uint64(len(d.Policies)), uint64(len(d.Unsealed))} {
+	for _, n := range []uint64{uint64(d.Outcome), shadow, r.Basis.Principal, r.Basis.Space, uint64(d.Approvers), uint64(len(d.Policies)), uint64(len(d.Unsealed))} {
 		b = binary.BigEndian.AppendUint64(b, n)
 	}
 	for _, text := range []string{string(r.Standing), d.ReasonCode, d.Reason, d.Suggestion} {

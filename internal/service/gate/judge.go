@@ -24,6 +24,7 @@ type consideration struct {
 	bundle policy.Bundle
 	space  space.Space // its document, where it has one
 	parts  []policy.Part
+	people int      // persons who have to approve, by the strictest rule that asks; 0 means one
 	words  []string // of the one command, where a standing approval may cover it
 	soft   bool     // a policy decided: mode shadow lets it pass
 }
@@ -207,6 +208,9 @@ func (g *Gate) policy(ctx context.Context, c *consideration) error {
 		}
 	}
 	if d.Outcome == policy.RequireApproval {
+		if people := max(c.people, c.bundle.Limits.Approvers); people > 1 {
+			d.Approvers = people
+		}
 		if err := g.standing(ctx, c); err != nil {
 			return err
 		}

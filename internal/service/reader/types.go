@@ -9,7 +9,7 @@ import (
 
 // eventTypes are the types of every event that is recorded; a test holds them to the constants of the domain.
 var eventTypes = []string{
-	policy.ApprovalRequestedType, policy.ApprovalDecidedType, policy.ApprovalUsedType, policy.ApprovalExpiredType, policy.ApprovalWithdrawnType,
+	policy.ApprovalRequestedType, policy.ApprovalAssentedType, policy.ApprovalDecidedType, policy.ApprovalUsedType, policy.ApprovalExpiredType, policy.ApprovalWithdrawnType,
 	policy.StandingGrantedType, policy.StandingUsedType, policy.StandingRevokedType, policy.KillSwitchThrownType, policy.KillSwitchLiftedType,
 	policy.BundlePinnedType, policy.DeniedType, policy.RequiresApprovalType, policy.BegunType, policy.EffectCountedType,
 	principal.RegisteredType, principal.QuarantinedType, principal.UnquarantinedType, principal.KeyIssuedType, principal.KeyRevokedType,

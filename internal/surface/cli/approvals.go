@@ -82,7 +82,27 @@ func open(ctx context.Context, api *client.Client, status string) ([]policy.Appr
 }
 
 // waits reports whether an approval has no final answer yet.
-func waits(a policy.Approval) bool { return a.Status == policy.Pending || a.Status == policy.Held }
+func waits(a policy.Approval) bool { return a.Open() }
+
+// missing says whose approval is still missing where policy demands more than one.
+func missing(a policy.Approval) string {
+	if n := a.Approvers - len(a.Assents); n > 1 {
+		return fmt.Sprintf("%d other persons have to approve it too", n)
+	}
+	return "another person has to approve it too"
+}
+
+// assents says who has approved where policy demands more than one person.
+func assents(a policy.Approval) string {
+	if a.Approvers < 2 {
+		return ""
+	}
+	said := fmt.Sprintf("%d persons needed", a.Approvers)
+	for _, x := range a.Assents {
+		said += "; approved by " + string(x.By)
+	}
+	return said
+}
 
 func approvalShow(i *invocation) *cobra.Command {
 	return &cobra.Command{
@@ -110,7 +130,7 @@ func (p *printer) approval(i *invocation, a policy.Approval) {
 	}
 	p.fields("status", string(a.Status), "asked", ago(now, a.RequestedAt)+" by "+string(a.RequestedBy), "expires", expires,
 		"run", string(a.Run), "operation", a.Operation, "action", a.ActionHash.String(), "policy", a.Bundle.String(),
-		"decided by", string(a.DecidedBy), "reason", a.Reason, "standing", string(a.Standing))
+		"approvers", assents(a), "decided by", string(a.DecidedBy), "reason", a.Reason, "standing", string(a.Standing))
 }
 
 // question writes what a person is asked: why and what it can change first, then what exactly would run. What the agent says about it stands
@@ -153,7 +173,13 @@ func decide(i *invocation, verb, short string) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return i.show(a, func(p *printer) { p.line("%s is %s", a.ID, a.Status) })
+		return i.show(a, func(p *printer) {
+			if verb == "approve" && waits(a) {
+				p.line("%s has your approval; %s", a.ID, missing(a))
+				return
+			}
+			p.line("%s is %s", a.ID, a.Status)
+		})
 	}
 	return c
 }
@@ -189,7 +215,11 @@ func (i *invocation) answer(ctx context.Context, api *client.Client, approval id
 		default:
 			continue
 		}
-		_, err = api.Decide(ctx, approval, client.Answer{Decision: decision})
+		a, err = api.Decide(ctx, approval, client.Answer{Decision: decision})
+		if err == nil && waits(a) {
+			p.line("%s", p.paint(yellow, missing(a)))
+			return false, nil
+		}
 		return err == nil, err
 	}
 }

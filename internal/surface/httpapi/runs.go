@@ -319,8 +319,12 @@ func (s *Server) resumeRun(ctx context.Context, c wire.Call, in *struct {
 		return nil, fault.New(fault.Conflict, "operation_not_waiting", "operation %.128q does not wait for a person", about)
 	}
 	decision := map[string]string{"approved": "approve", "denied": "deny"}[in.Body.Approval.Decision]
-	if _, err := s.decide(ctx, c, approval, answerRequest{Decision: decision, Reason: in.Body.Approval.Reason}); err != nil {
+	decided, err := s.decide(ctx, c, approval, answerRequest{Decision: decision, Reason: in.Body.Approval.Reason})
+	if err != nil {
 		return nil, err
+	}
+	if decided.Open() {
+		approval = "" // another person has to approve it too: the run still waits for this one
 	}
 	return s.waited(ctx, c, doc, approval, wait)
 }

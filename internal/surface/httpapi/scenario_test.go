@@ -21,6 +21,7 @@ import (
 	"agentbox/internal/app"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/principal"
 	"agentbox/internal/kernel/journal"
 )
 
@@ -31,7 +32,7 @@ import (
 //	< STATUS                its answer; then the headers that say something, and the body
 //	! event.type ...        the events that were recorded since the request before
 //
-// Some headers are for the scenario itself: `As: other` asks with the key of another workspace, `Show: status` leaves the body out, `Read: N`
+// Some headers are for the scenario itself: `As: other` asks with the key of another workspace, `As: operator-anna` with that of another person, `Show: status` leaves the body out, `Read: N`
 // reads N messages of an event stream and goes away, `Events: later` leaves the events to the next request. `> WAIT run_1` waits until the run
 // has ended, or waits for a person anew.
 
@@ -202,7 +203,7 @@ func (d *daemon) exchange(t *testing.T, asked []string) string {
 		t.Fatal(err)
 	}
 	r.Header = header
-	r.Header.Set("Authorization", "Bearer "+d.keys[who])
+	r.Header.Set("Authorization", "Bearer "+d.key(t, who))
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	resp, err := transport.RoundTrip(r)
@@ -228,6 +229,24 @@ func (d *daemon) exchange(t *testing.T, asked []string) string {
 		out.WriteString(text + "\n")
 	}
 	return out.String()
+}
+
+// key returns the key of the owner, of the owner of another workspace, or of a person named ROLE-NAME, who is made at the first mention.
+func (d *daemon) key(t *testing.T, who string) string {
+	t.Helper()
+	role, name, person := strings.Cut(who, "-")
+	if key, ok := d.keys[who]; ok || !person {
+		return key
+	}
+	origin, ws := event.Origin{Principal: d.app.Owner}, id.DefaultWorkspace
+	p, err := d.app.Gate.AddPerson(t.Context(), origin, ws, name, principal.Role(role))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.keys[who], _, err = d.app.Gate.IssueKey(t.Context(), origin, ws, p, "scenario"); err != nil {
+		t.Fatal(err)
+	}
+	return d.keys[who]
 }
 
 // messages reads n messages of an event stream; comments are none.

@@ -129,7 +129,9 @@ func Compile(s Spec) (policy.Bundle, error) {
 	s.commands(w)
 	s.domains(w)
 	s.tools(w)
-	return policy.NewBundle(s.Name, w.String(), policy.Limits{FileBytes: s.FileBytes, CommandMS: s.CommandMS, Blocked: s.Deny.Paths})
+	return policy.NewBundle(s.Name, w.String(), policy.Limits{
+		FileBytes: s.FileBytes, CommandMS: s.CommandMS, Blocked: s.Deny.Paths, Approvers: s.Approvers,
+	})
 }
 
 func (s Spec) files(w *writer) {

@@ -23,6 +23,7 @@ type Spec struct {
 	Name      string
 	FileBytes int64
 	CommandMS int64
+	Approvers int  // persons who have to approve whatever asks; 0 means one
 	Read      bool // files may be read
 	Write     bool // files may be made, changed and deleted
 	Allow     Lists

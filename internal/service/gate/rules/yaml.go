@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/policy"
 )
 
 // Limits of a text in the short form.
@@ -24,7 +25,7 @@ const (
 
 // keys are the words of the short form, by the section that they stand in.
 var keys = map[string][]string{
-	"":       {"name", "preset", "limits", "files", "allow", "ask", "deny"},
+	"":       {"name", "preset", "limits", "files", "approvers", "allow", "ask", "deny"},
 	"limits": {"file_bytes", "command_ms"},
 	"files":  {"read", "write"},
 	"allow":  {"commands", "paths", "domains", "tools", "traits"},
@@ -160,6 +161,14 @@ func (s *Spec) read(root *yaml.Node) error {
 			return section(value, key, s.limit)
 		case "files":
 			return section(value, key, s.file)
+		case "approvers":
+			n, err := strconv.Atoi(value.Value)
+			if err != nil || value.Kind != yaml.ScalarNode || value.Tag != "!!int" || n < 1 || n > policy.MaxApprovers {
+				return refuse(value, "approvers must be a whole number from 1 to %d", policy.MaxApprovers)
+			}
+			if s.Approvers = n; n == 1 {
+				s.Approvers = 0 // the same policy has one form, and one hash
+			}
 		case "allow":
 			return section(value, key, s.Allow.read)
 		case "ask":

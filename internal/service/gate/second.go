@@ -1,0 +1,60 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/principal"
+)
+
+// second puts a person's yes together with those that others gave before, where policy demands more than one. Only the assent of somebody
+// who could decide now counts. It is enough when as many as are demanded agree, or when nobody else is there who could: whoever is alone is
+// never locked out. A second person who may decide once, but not grant a standing approval, is there all the same.
+func (g *Gate) second(ctx context.Context, p id.Principal, doc policy.Approval, answer policy.Answer, standing bool, expect []event.DocumentVersion) (policy.Answer, bool, []event.DocumentVersion, error) {
+	least := leastRole(doc, standing)
+	var others []policy.Assent
+	for _, a := range doc.Assents {
+		if a.By == p {
+			continue
+		}
+		who, version, err := g.person(ctx, doc.Workspace, a.By)
+		if errors.Is(err, errNobody) {
+			continue
+		}
+		if err != nil {
+			return answer, false, nil, err
+		}
+		if who.Quarantined || !who.Role.AtLeast(least) {
+			continue
+		}
+		others = append(others, a)
+		expect = append(expect, event.DocumentVersion{Projection: principal.Projection, Key: string(a.By), Version: version})
+	}
+	more, err := g.others(ctx, doc.Workspace, leastRole(doc, false), p, doc.RequestedBy)
+	if err != nil {
+		return answer, false, nil, err
+	}
+	answer, enough, err := doc.Second(answer, p, others, more)
+	return answer, enough, expect, err
+}
+
+// assent records one person's yes; the question stays open for another one. What could not be decided cannot be assented to either.
+func (g *Gate) assent(ctx context.Context, origin event.Origin, doc policy.Approval, answer policy.Answer, now time.Time, expect []event.DocumentVersion) error {
+	if _, err := doc.Decide(answer, now); err != nil {
+		return err
+	}
+	assented := doc.Assent(answer)
+	if assented.Scope != policy.ScopeOnce {
+		if _, err := g.grant(doc, answer, now); err != nil {
+			return err
+		}
+	}
+	draft := event.New(policy.ApprovalAssentedType, origin, doc.Workspace, doc.Room, assented).In(doc.Run, doc.Step).About(policy.ApprovalEntity, string(doc.ID))
+	draft.OccurredAt = now
+	_, err := g.Log.Append(ctx, event.Batch{Workspace: doc.Workspace, Drafts: []event.Draft{draft}, Documents: expect})
+	return err
+}
