@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
 )
 
 const (
@@ -140,10 +142,11 @@ func problem(answer *http.Response) error {
 		kind = fault.Invalid
 	}
 	var p struct {
-		Code       string `json:"error"`
-		Detail     string `json:"detail"`
-		Suggestion string `json:"suggestion"`
-		RequestID  string `json:"request_id"`
+		Code       string      `json:"error"`
+		Detail     string      `json:"detail"`
+		Suggestion string      `json:"suggestion"`
+		RequestID  string      `json:"request_id"`
+		Approval   id.Approval `json:"approval_id"`
 	}
 	raw, err := io.ReadAll(io.LimitReader(answer.Body, maxProblem))
 	if err != nil || json.Unmarshal(raw, &p) != nil || p.Code == "" {
@@ -155,6 +158,9 @@ func problem(answer *http.Response) error {
 	}
 	if answer.StatusCode == http.StatusUnauthorized && p.Suggestion == "" {
 		p.Suggestion = "the key is not, or no longer, one of this daemon's"
+	}
+	if p.Approval != "" {
+		return &policy.Asked{Approval: p.Approval, Fault: f.With(p.Suggestion)}
 	}
 	return f.With(p.Suggestion)
 }

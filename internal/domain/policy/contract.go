@@ -30,7 +30,8 @@ type Gate interface {
 	// Judge decides an action. It records nothing and changes nothing, so it also explains. The error is for what kept the gate from
 	// deciding; callers treat it as a refusal.
 	Judge(ctx context.Context, a Action) (Ruling, error)
-	// Glance returns the permit of an allowed action that is pure or only reads. Such actions record one event, after the fact.
+	// Glance returns the permit of an allowed action that is pure or only reads. Such actions record one event, after the fact. What a
+	// standing approval allows is begun instead, for its use counts.
 	Glance(r Ruling) (Permit, error)
 	// Begin records the intent of an allowed action and returns its permit. The batch holds the caller's own events, such as
 	// tool.invoked; the use of an approval, if one is named, is recorded in the same commit, so that it is used at most once. An approval
@@ -38,6 +39,10 @@ type Gate interface {
 	Begin(ctx context.Context, r Ruling, approval id.Approval, intent event.Batch) (Permit, event.Receipt, error)
 	// Ask records the question that a ruling of RequireApproval raises, together with the caller's own events.
 	Ask(ctx context.Context, origin event.Origin, r Ruling, q Ask, with event.Batch) (Approval, error)
+	// AskOnce is Ask for who sends the same request again until it is answered, outside of runs. It returns the question about exactly
+	// these canonical bytes that still counts: one that is open, one that is denied and whose time is not over, or one that is approved and
+	// can still be used. Where there is none it asks, and of many at once only one does.
+	AskOnce(ctx context.Context, origin event.Origin, r Ruling, with event.Batch) (Approval, error)
 	// Withdraw ends a question that nobody needs any more and records the caller's own events in the same commit. A question that has its
 	// answer keeps it; then only the caller's events are recorded. Stopping needs no permission.
 	Withdraw(ctx context.Context, origin event.Origin, approval id.Approval, reason string, with event.Batch) (event.Receipt, error)

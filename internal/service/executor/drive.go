@@ -204,7 +204,7 @@ func (r *ride) perform(ctx context.Context, t task, approval id.Approval) error 
 	kind, _ := policy.KindOf(t.action.Type)
 	var permit policy.Permit
 	var err error
-	if approval == "" && (kind.SideEffect == policy.Pure || kind.SideEffect == policy.Read) {
+	if approval == "" && t.ruling.Standing == "" && (kind.SideEffect == policy.Pure || kind.SideEffect == policy.Read) {
 		t.glanced = true
 		permit, err = r.x.Gate.Glance(t.ruling)
 	} else {

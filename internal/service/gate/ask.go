@@ -20,6 +20,44 @@ const MaxOpen = 100
 
 // Ask implements policy.Gate.
 func (g *Gate) Ask(ctx context.Context, origin event.Origin, r policy.Ruling, q policy.Ask, with event.Batch) (policy.Approval, error) {
+	return g.ask(ctx, origin, r, q, with, "")
+}
+
+// AskOnce implements policy.Gate.
+func (g *Gate) AskOnce(ctx context.Context, origin event.Origin, r policy.Ruling, with event.Batch) (policy.Approval, error) {
+	if err := g.own(r); err != nil {
+		return policy.Approval{}, err
+	}
+	if r.Action.Run != "" {
+		return policy.Approval{}, fault.New(fault.Internal, "nothing_to_ask", "a run asks for itself")
+	}
+	for try := 1; ; try++ {
+		latest, err := g.latest(ctx, r)
+		if err != nil || latest.Counts(g.Clock.Now()) {
+			return latest, err
+		}
+		// Many may be here at once; the key lets one of them ask after the latest question, and the others find what it asked.
+		q, err := g.ask(ctx, origin, r, policy.Ask{}, with, "ask:"+r.Decision.Action.String()+":"+string(latest.ID))
+		if err == nil || !lost(err) || try == tries {
+			return q, err
+		}
+	}
+}
+
+// latest returns the latest question about exactly this action, or the zero approval.
+func (g *Gate) latest(ctx context.Context, r policy.Ruling) (policy.Approval, error) {
+	found, err := projection.List[policy.Approval](ctx, g.Docs, projection.Query{
+		Workspace: r.Action.Workspace, Name: policy.ApprovalProjection, Index: projection.Index{Name: "request", Value: r.Decision.Action.String()},
+		Newest: true, Limit: 1,
+	})
+	if err != nil || len(found) == 0 {
+		return policy.Approval{}, err
+	}
+	return found[0], nil
+}
+
+// ask records a question. Unique, if not empty, is a key that no other question may have.
+func (g *Gate) ask(ctx context.Context, origin event.Origin, r policy.Ruling, q policy.Ask, with event.Batch, unique string) (policy.Approval, error) {
 	if err := g.own(r); err != nil {
 		return policy.Approval{}, err
 	}
@@ -47,6 +85,7 @@ func (g *Gate) Ask(ctx context.Context, origin event.Origin, r policy.Ruling, q 
 	if err != nil {
 		return policy.Approval{}, err
 	}
+	draft.IdempotencyKey = unique
 	batch := with
 	batch.Drafts = append(slices.Clone(with.Drafts), draft)
 	batch.Documents = append(slices.Clone(with.Documents), event.DocumentVersion{Projection: policy.ApprovalProjection, Key: draft.EntityID})

@@ -27,6 +27,9 @@ func (g *Gate) Glance(r policy.Ruling) (policy.Permit, error) {
 	if !r.Decision.Allowed() {
 		return policy.Permit{}, refusal(r.Decision)
 	}
+	if r.Standing != "" {
+		return policy.Permit{}, fault.New(fault.Denied, "intent_missing", "the use of a standing approval must be recorded before it is done")
+	}
 	return policy.Issue(r.Canonical, nil), nil
 }
 

@@ -10,7 +10,7 @@ import (
 // Definitions fold the documents that the gate reads: approvals, standing approvals, kill switches, bundles, quotas, principals and keys.
 func Definitions() []projection.Definition {
 	return []projection.Definition{
-		projection.Define(policy.ApprovalProjection, 1, about(policy.ApprovalEntity), func(a policy.Approval, _ string, e event.Event) (policy.Approval, error) {
+		projection.Define(policy.ApprovalProjection, 2, about(policy.ApprovalEntity), func(a policy.Approval, _ string, e event.Event) (policy.Approval, error) {
 			return a.Evolve(e)
 		}, approvalIndexes),
 		projection.Define(policy.StandingProjection, 1, about(policy.StandingEntity), func(s policy.Standing, _ string, e event.Event) (policy.Standing, error) {
@@ -58,6 +58,9 @@ func approvalIndexes(a policy.Approval) []projection.Index {
 	}
 	if a.Space != "" {
 		found = append(found, projection.Index{Name: "space", Value: string(a.Space)}, projection.Index{Name: "space_status", Value: string(a.Space) + " " + string(a.Status)})
+	}
+	if a.Run == "" {
+		found = append(found, projection.Index{Name: "request", Value: a.ActionHash.String()})
 	}
 	if a.Status == policy.Pending || a.Status == policy.Held {
 		found = append(found, projection.Index{Name: "open_by", Value: string(a.RequestedBy)})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 )
@@ -164,5 +165,29 @@ func TestScopesThatAreRefused(t *testing.T) {
 	}
 	if n := h.count(policy.StandingGrantedType); n != 0 {
 		t.Errorf("got %d standing approvals, want none", n)
+	}
+}
+
+// What a standing approval lets be read counts as its use.
+func TestReadingByATemplateCounts(t *testing.T) {
+	h := build(t, nil)
+	a := h.file("standard", policy.FileRead, "docs/a.md")
+	a.Bundle = h.bundle("preset: standard\nask: {paths: ['docs/**']}\n", false).Hash
+	_, q := h.asked(a)
+	if err := h.template(q); err != nil {
+		t.Fatal(err)
+	}
+	r := h.judge(a)
+	if _, err := h.Glance(r); fault.CodeOf(err) != "intent_missing" {
+		t.Errorf("at a glance: got %v, want intent_missing", err)
+	}
+	read := 0
+	for range 12 {
+		if begin(h, r, "") == nil {
+			read++
+		}
+	}
+	if read != 10 {
+		t.Errorf("read %d times, want the 10 that were granted", read)
 	}
 }

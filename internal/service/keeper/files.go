@@ -61,12 +61,12 @@ func (k *Keeper) look(ctx context.Context, origin event.Origin, ws id.Workspace,
 	if err != nil {
 		return err
 	}
-	ruling, err := k.Gate.Judge(ctx, action)
+	ruling, approval, err := k.permitted(ctx, origin, action)
 	if err != nil {
 		return err
 	}
-	if err := k.refusal(ctx, origin, ruling); err != nil {
-		return err
+	if approval != "" || ruling.Standing != "" { // the use of an approval is an intent
+		return k.begin(ctx, origin, doc, files, ruling, approval, do)
 	}
 	permit, err := k.Gate.Glance(ruling)
 	if err != nil {
@@ -126,15 +126,36 @@ func (k *Keeper) change(ctx context.Context, origin event.Origin, ws id.Workspac
 		return err
 	}
 	fill(&action)
-	ruling, err := k.Gate.Judge(ctx, action)
+	ruling, approval, err := k.permitted(ctx, origin, action)
 	if err != nil {
 		return err
 	}
-	if err := k.refusal(ctx, origin, ruling); err != nil {
-		return err
+	return k.begin(ctx, origin, doc, files, ruling, approval, do)
+}
+
+// permitted returns the ruling of an action that may be done now, and the approval that it uses up if it needs one. Where policy asks, the
+// question is made, once for the same request, and the request has to be sent again when it is answered.
+func (k *Keeper) permitted(ctx context.Context, origin event.Origin, action policy.Action) (policy.Ruling, id.Approval, error) {
+	ruling, err := k.Gate.Judge(ctx, action)
+	if err != nil {
+		return ruling, "", err
 	}
-	begun := space.FileBegun{Space: s, Action: typ, Path: action.Path, Content: action.Content, Size: action.Size, Hash: ruling.Decision.Action}
-	permit, receipt, err := k.Gate.Begin(ctx, ruling, "", event.Batch{Workspace: ws, Drafts: []event.Draft{k.event(space.EventFileBegun, origin, doc, begun)}})
+	if d := ruling.Decision; d.Allowed() || d.Outcome != policy.RequireApproval {
+		return ruling, "", k.refusal(ctx, origin, ruling)
+	}
+	asks := event.Batch{Workspace: action.Workspace, Drafts: []event.Draft{policy.RefusedDraft(origin, ruling)}}
+	question, err := k.Gate.AskOnce(ctx, origin, ruling, asks)
+	if err == nil {
+		err = question.Answered()
+	}
+	return ruling, question.ID, err
+}
+
+// begin records the intent of an action, does it and records how it went.
+func (k *Keeper) begin(ctx context.Context, origin event.Origin, doc space.Space, files space.Files, ruling policy.Ruling, approval id.Approval, do func(space.Files, policy.Permit) error) error {
+	ws, a := doc.Workspace, ruling.Action
+	begun := space.FileBegun{Space: doc.ID, Action: a.Type, Path: a.Path, Content: a.Content, Size: a.Size, Hash: ruling.Decision.Action}
+	permit, receipt, err := k.Gate.Begin(ctx, ruling, approval, event.Batch{Workspace: ws, Drafts: []event.Draft{k.event(space.EventFileBegun, origin, doc, begun)}})
 	if err != nil {
 		return err
 	}
@@ -143,7 +164,7 @@ func (k *Keeper) change(ctx context.Context, origin event.Origin, ws id.Workspac
 		return fault.New(fault.Internal, "event_missing", "the log did not return the change's intent")
 	}
 	failed := do(files, permit)
-	ended := space.FileEnded{Space: s, Change: receipt.Events[i].ID, OK: failed == nil, Error: fault.CodeOf(failed)}
+	ended := space.FileEnded{Space: doc.ID, Change: receipt.Events[i].ID, OK: failed == nil, Error: fault.CodeOf(failed)}
 	_, err = k.Log.Append(context.WithoutCancel(ctx), event.Batch{Workspace: ws, Drafts: []event.Draft{k.event(space.EventFileEnded, origin, doc, ended)}})
 	return errors.Join(failed, err)
 }

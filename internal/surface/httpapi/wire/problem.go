@@ -10,17 +10,19 @@ import (
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
 )
 
 // Problem is the answer to a request that was not done: a problem document of RFC 9457 whose Code is stable.
 type Problem struct {
-	Title      string     `json:"title" doc:"The HTTP status in words"`
-	Status     int        `json:"status" doc:"The HTTP status"`
-	Code       string     `json:"error" doc:"What went wrong, as a stable word; errors.json lists them"`
-	Detail     string     `json:"detail" doc:"What went wrong, as a sentence that says what to do"`
-	Suggestion string     `json:"suggestion,omitempty" doc:"How to proceed, where the detail alone does not say"`
-	RequestID  id.Request `json:"request_id" doc:"Names this request in the daemon's log"`
-	RetryAfter int64      `json:"retry_after,omitempty" doc:"Seconds after which it may work"`
+	Title      string      `json:"title" doc:"The HTTP status in words"`
+	Status     int         `json:"status" doc:"The HTTP status"`
+	Code       string      `json:"error" doc:"What went wrong, as a stable word; errors.json lists them"`
+	Detail     string      `json:"detail" doc:"What went wrong, as a sentence that says what to do"`
+	Suggestion string      `json:"suggestion,omitempty" doc:"How to proceed, where the detail alone does not say"`
+	RequestID  id.Request  `json:"request_id" doc:"Names this request in the daemon's log"`
+	Approval   id.Approval `json:"approval_id,omitempty" doc:"The question that a person has to answer before the same request is done, or has denied"`
+	RetryAfter int64       `json:"retry_after,omitempty" doc:"Seconds after which it may work"`
 }
 
 // Error returns the detail.
@@ -90,6 +92,9 @@ func ProblemOf(err error, request id.Request) *Problem {
 		if f.Kind != fault.Internal {
 			p.Detail = f.Msg
 		}
+	}
+	if asked, ok := errors.AsType[*policy.Asked](err); ok {
+		p.Approval = asked.Approval
 	}
 	p.Title = http.StatusText(p.Status)
 	if l, ok := errors.AsType[limited](err); ok {
