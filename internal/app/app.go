@@ -146,6 +146,7 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 	})
 	a.Keeper.SetOccupants(a.Runs)
 	a.Gate.OnHalt(a.Runs.Halt)
+	a.Gate.OnLift(a.Runs.Lifted)
 	return a.serve(ids, blobs)
 }
 

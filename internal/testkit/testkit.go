@@ -120,6 +120,7 @@ func (s *Stack) open() {
 	})
 	s.Keeper.SetOccupants(s.Runs)
 	s.Gate.OnHalt(s.Runs.Halt)
+	s.Gate.OnLift(s.Runs.Lifted)
 	s.Owner, err = s.Gate.Owner(ctx, WS, "owner")
 	s.must(err)
 	s.Origin = event.Origin{Principal: s.Owner}

@@ -76,37 +76,69 @@ func (r *ride) answer(ctx context.Context) (bool, error) {
 	return true, r.goOn(ctx, question, draft)
 }
 
-// interrupted ends an operation whose outcome a crash hid, and asks a person whether the run goes on; both in one commit.
+// errHeld means that the kill switch keeps a run from being asked about, or from going on: it stays as it is until the switch is lifted.
+var errHeld = fault.New(fault.Waiting, policy.ReasonKillSwitch, "the kill switch is thrown; the run waits until it is lifted")
+
+// interrupted ends an operation whose outcome a crash hid, and asks a person whether the run goes on.
 func (r *ride) interrupted(ctx context.Context, index int, s space.Space) error {
 	t := r.unfinished(index)
+	t.action.Bundle = s.Bundle
+	why := "the outcome of " + t.op.Type + " " + t.op.ID + " is not known: " + policy.Escape(t.progress.Summary)
+	return r.askOn(ctx, t, run.EventUnknown, unknownResult(t.progress), why)
+}
+
+// stopped ends an operation that the end of the daemon ended, and asks a person whether the run goes on: what comes next may build on what
+// it did not finish. What only reads is done again after the next start instead. Where nobody can be asked, its intent stays without an
+// outcome, as after a crash.
+func (r *ride) stopped(ctx context.Context, t task, result run.Result) error {
+	if r.doc.Interrupted() != t.index {
+		return ctx.Err()
+	}
+	late := context.WithoutCancel(ctx)
+	if err := r.x.Live.Sync(late, r.doc.ID); err != nil {
+		r.x.Logger.Warn("live output may be lost", "run", r.doc.ID, "error", err)
+	}
+	t.progress = r.doc.Operations[t.index]
+	why := t.op.Type + " " + t.op.ID + " was ended before it was done, because the daemon was stopped: " + policy.Escape(t.progress.Summary)
+	if err := r.askOn(late, t, run.EventErred, &result, why); err != nil {
+		r.x.Logger.Warn("ask whether a run goes on; the next start does", "run", r.doc.ID, "error", err)
+	}
+	return ctx.Err()
+}
+
+// askOn records the result of an operation that was interrupted, and the question whether the run goes on, in one commit.
+func (r *ride) askOn(ctx context.Context, t task, typ string, outcome *run.Result, why string) error {
 	ruling, err := r.x.Gate.Judge(ctx, policy.Action{
 		Type: policy.RunContinue, Workspace: r.doc.Workspace, Room: r.doc.Room, Principal: r.doc.Agent, Space: r.doc.Space, Run: r.doc.ID,
-		Step: t.progress.Step, Operation: t.op.ID, Bundle: s.Bundle,
+		Step: t.progress.Step, Operation: t.op.ID, Bundle: t.action.Bundle,
 	})
 	if err != nil {
 		return err
 	}
+	if ruling.Decision.Outcome == policy.Deny && ruling.Decision.ReasonCode == policy.ReasonKillSwitch {
+		return errHeld
+	}
 	if d := ruling.Decision; d.Outcome != policy.RequireApproval {
 		return r.finish(ctx, run.EventFailed, r.origin, "an operation was interrupted, and going on was refused: "+d.Reason)
 	}
-	unknown := unknownResult(t.progress)
-	result, err := r.outcome(ctx, t, run.EventUnknown, unknown)
+	result, err := r.outcome(ctx, t, typ, outcome)
 	if err != nil {
 		return err
 	}
 	approval := id.New[id.Approval](r.x.IDs)
 	suspended := r.event(run.EventSuspended, t.progress.Step, run.Suspended{
-		Run: r.doc.ID, Operation: t.op.ID, Index: index, Approval: approval, Reason: ruling.Decision.ReasonCode,
+		Run: r.doc.ID, Operation: t.op.ID, Index: t.index, Approval: approval, Reason: ruling.Decision.ReasonCode,
 	})
-	ask := policy.Ask{Approval: approval, Unsealed: []string{"the outcome of " + t.op.Type + " " + t.op.ID + " is not known: " + policy.Escape(t.progress.Summary)}}
-	question, err := r.x.Gate.Ask(ctx, r.origin, ruling, ask, r.batch(result, suspended))
-	if fault.CodeOf(err) == decisionChanged {
+	question, err := r.x.Gate.Ask(ctx, r.origin, ruling, policy.Ask{Approval: approval, Unsealed: []string{why}}, r.batch(result, suspended))
+	switch {
+	case fault.CodeOf(err) == decisionChanged:
 		return nil // it is judged again
-	}
-	if err != nil {
+	case fault.CodeOf(err) == policy.ReasonKillSwitch:
+		return errHeld
+	case err != nil:
 		return err
 	}
-	r.frame(ctx, livestream.Result, t.op.ID, *unknown)
+	r.frame(ctx, livestream.Result, t.op.ID, *outcome)
 	r.frame(ctx, livestream.Result, t.op.ID, r.x.required(t.op, question))
 	return r.reload(ctx)
 }
@@ -128,10 +160,15 @@ func (r *ride) goOn(ctx context.Context, question policy.Approval, resumed event
 		return err
 	}
 	_, receipt, err := r.x.Gate.Begin(ctx, ruling, question.ID, r.batch(resumed))
-	if err != nil {
-		return err
+	switch {
+	case err == nil:
+		return r.fold(receipt)
+	case fault.CodeOf(err) == policy.ReasonKillSwitch:
+		return errHeld // the answer stands, and is used when the switch is lifted
+	case fault.KindOf(err) == fault.Denied:
+		return r.finish(ctx, run.EventFailed, r.origin, "an operation was interrupted, and going on was refused: "+message(err))
 	}
-	return r.fold(receipt)
+	return err
 }
 
 // follow wakes the workers of a workspace's runs when their questions are answered, from a place on, until ctx ends or the log is shut.

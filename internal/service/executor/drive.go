@@ -219,6 +219,9 @@ func (r *ride) perform(ctx context.Context, t task, approval id.Approval) error 
 	effect, release := r.x.effect(ctx, r.entry)
 	result := r.affect(effect, t, permit)
 	release()
+	if ctx.Err() != nil && result.ReasonCode == errShutdown.Code {
+		return r.stopped(ctx, t, result)
+	}
 	return r.conclude(ctx, t, result)
 }
 

@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"agentbox/internal/domain/event"
@@ -134,6 +135,12 @@ func (x *Executor) work(ctx context.Context, q *queue) {
 
 		status, err := x.drive(ctx, head)
 		switch {
+		case errors.Is(err, errHeld):
+			x.Logger.Info(errHeld.Msg, "run", head.run)
+			select {
+			case <-q.wake: // the switch is lifted, or the run cancelled
+			case <-ctx.Done():
+			}
 		case err != nil && ctx.Err() == nil:
 			x.abandon(ctx, head, err)
 			x.pop(q)
@@ -179,6 +186,20 @@ func (x *Executor) pop(q *queue) {
 	defer x.mu.Unlock()
 	close(q.runs[0].done)
 	q.runs = q.runs[1:]
+}
+
+// Lifted makes every worker of a workspace look at its run again: the kill switch that held it is lifted.
+func (x *Executor) Lifted(ws id.Workspace) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, q := range x.queues {
+		if len(q.runs) > 0 && q.runs[0].workspace == ws {
+			select {
+			case q.wake <- struct{}{}:
+			default:
+			}
+		}
+	}
 }
 
 // poke makes the worker of a run look at it again.

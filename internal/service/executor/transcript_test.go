@@ -134,6 +134,10 @@ func (p *player) do(words []string, operations string) []string {
 	case "approve", "deny", "hold":
 		p.Decide(p.run, policy.DecisionWord(words[0]), rest)
 		return p.rest()
+	case "try": // try DECISION: answer, and show why it is refused
+		_, approval := p.Find(p.run).Pending()
+		_, err := p.Gate.Decide(ctx, p.Origin, testkit.WS, approval, policy.Answer{Decision: policy.DecisionWord(words[1])})
+		return append(p.try(err), p.rest()...)
 	case "tick": // tick DURATION: let time pass
 		d, err := time.ParseDuration(words[1])
 		p.must(err)

@@ -87,6 +87,11 @@ func (g *Gate) decide(ctx context.Context, origin event.Origin, ws id.Workspace,
 	if err := g.mayDecide(ctx, origin.Principal, doc, standing); err != nil {
 		return err
 	}
+	if answer.Decision == policy.Approve && doc.Open() {
+		if err := g.approvable(ctx, doc); err != nil {
+			return err
+		}
+	}
 	now := g.Clock.Now().UTC()
 	expect := []event.DocumentVersion{{Projection: policy.ApprovalProjection, Key: string(doc.ID), Version: version}}
 	if answer.Decision == policy.Approve && doc.Approvers > 1 && doc.Open() {
@@ -169,6 +174,18 @@ func (g *Gate) mayDecide(ctx context.Context, p id.Principal, doc policy.Approva
 		return ErrOwnRequest
 	}
 	return nil // a single owner is never locked out
+}
+
+// approvable refuses to approve an effect that the kill switch would stop at once.
+func (g *Gate) approvable(ctx context.Context, doc policy.Approval) error {
+	if kind, ok := policy.KindOf(doc.Action); ok && (kind.SideEffect == policy.Pure || kind.SideEffect == policy.Read) {
+		return nil
+	}
+	on, err := g.switches.on(ctx, doc.Workspace)
+	if err == nil && on {
+		err = ErrKillSwitchHolds
+	}
+	return err
 }
 
 // leastRole is the least role that decides: what leaves the machine and what holds beyond once takes an admin.

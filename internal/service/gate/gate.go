@@ -54,6 +54,7 @@ type Gate struct {
 	mu      sync.RWMutex
 	bundles map[pin]policy.Bundle // verified; a cache
 	halt    func(ws id.Workspace, cause error)
+	lifted  func(ws id.Workspace)
 }
 
 var (
@@ -89,6 +90,9 @@ func New(parts Parts) (*Gate, error) {
 // OnHalt tells the gate whom to call when a kill switch is thrown, so that effects under way end at once. It is called once, before
 // anything else.
 func (g *Gate) OnHalt(f func(ws id.Workspace, cause error)) { g.halt = f }
+
+// OnLift tells the gate whom to call when a kill switch is lifted, so that what it held goes on. It is called once, before anything else.
+func (g *Gate) OnLift(f func(ws id.Workspace)) { g.lifted = f }
 
 // Judge implements policy.Gate.
 func (g *Gate) Judge(ctx context.Context, a policy.Action) (policy.Ruling, error) {

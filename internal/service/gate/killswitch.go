@@ -17,6 +17,10 @@ import (
 var ErrKillSwitch = fault.New(fault.Denied, policy.ReasonKillSwitch, "the kill switch is thrown: nothing but reading is permitted").
 	With("An owner lifts it with `agentbox kill-switch off`.")
 
+// ErrKillSwitchHolds refuses to approve, while the kill switch is thrown, what would be refused at once.
+var ErrKillSwitchHolds = fault.New(fault.Conflict, policy.ReasonKillSwitch, "the kill switch is on, so what is approved now would be refused; the question stays open").
+	With("Lift it with `agentbox kill-switch off` and approve then; to deny or to hold is possible now.")
+
 // switches are the kill switches in memory, one per workspace. Memory decides: a switch is thrown there first and recorded after, and it
 // is read from the log only when the daemon meets a workspace for the first time.
 type switches struct {
@@ -156,7 +160,11 @@ func (g *Gate) LiftKillSwitch(ctx context.Context, origin event.Origin, ws id.Wo
 	if err := g.recordSwitch(ctx, origin, ws, policy.KillSwitchLiftedType, policy.KillSwitchLifted{Reason: reason}); err != nil {
 		return policy.KillSwitch{}, err
 	}
-	if !g.switches.lift(ws, throws) {
+	if g.switches.lift(ws, throws) {
+		if g.lifted != nil {
+			g.lifted(ws)
+		}
+	} else {
 		// Thrown again while the lift was recorded: the log must end with the throw, whatever order the two took.
 		if err := g.recordSwitch(ctx, origin, ws, policy.KillSwitchThrownType, policy.KillSwitchThrown{Reason: "thrown while it was being lifted"}); err != nil {
 			return policy.KillSwitch{}, err
