@@ -88,7 +88,7 @@ func (c *consideration) files(e policy.Evaluator, facts policy.Facts, r shell.Re
 		if f.Write {
 			facts.Action = policy.FileCreate
 		}
-		if f.Pattern && catches(f.Path, c.bundle.Limits.Blocked) {
+		if f.Pattern && catches(f.Path, c.bundle.Limits.Blocked, f.Dots) {
 			c.part(f.Path, nil, verdict{policy.RequireApproval, policy.ReasonUnresolved, "the pattern may stand for files that the policy refuses", "Name the files."}, nil)
 		}
 		c.ask(e, facts, f.Path, f.Argument)
@@ -96,7 +96,7 @@ func (c *consideration) files(e policy.Evaluator, facts policy.Facts, r shell.Re
 }
 
 // catches reports whether a shell pattern names, beyond a mere star, files that fit one of the blocked globs.
-func catches(pattern string, blocked []string) bool {
+func catches(pattern string, blocked []string, dots bool) bool {
 	if strings.Trim(path.Base(pattern), "*") == "" {
 		return false
 	}
@@ -104,7 +104,7 @@ func catches(pattern string, blocked []string) bool {
 		glob = strings.TrimSuffix(glob, "/**")
 		for _, sample := range []string{strings.ReplaceAll(glob, "*", ""), strings.ReplaceAll(glob, "*", "a")} {
 			base := path.Base(pattern)
-			if strings.HasPrefix(sample, ".") && !strings.HasPrefix(base, ".") {
+			if strings.HasPrefix(sample, ".") && !strings.HasPrefix(base, ".") && !dots {
 				continue // the shell's stars do not begin with a dot
 			}
 			if ok, err := path.Match(base, sample); ok || err != nil {

@@ -3,6 +3,7 @@ package shell
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -39,6 +40,9 @@ func (r *reader) call(c *syntax.CallExpr, redirs []*syntax.Redirect, depth int) 
 		case syntax.RdrIn:
 			in = stdin{set: true, file: literal(d.Word)}
 		}
+	}
+	if !captured(redirs) {
+		r.mentionAll(path.Base(args[0].text), args[1:])
 	}
 	return r.command(args, &in, depth, true)
 }
@@ -105,6 +109,7 @@ func (r *reader) command(args []arg, in *stdin, depth int, lookup bool) error {
 		if len(run) == 0 {
 			continue
 		}
+		r.mentionAll(path.Base(run[0].text), run[1:])
 		if err := r.command(run, in, depth+1, false); err != nil {
 			return err
 		}
@@ -119,6 +124,7 @@ func (r *reader) unseal(a arg) {
 		name = "a file that is only known when it runs"
 	} else {
 		name = resolve(r.cwd, name)
+		_ = r.open(a, false, true) // never fails: it is no device of the network, which only a shell opens
 	}
 	r.out.Unsealed = append(r.out.Unsealed, name)
 }
@@ -178,6 +184,10 @@ func (r *reader) effects(c *Command, rest []arg, in *stdin, depth int) (inner []
 		r.arith = true
 	case "rm", "unlink", "shred":
 		r.removes(c, rest)
+	case "truncate": // emptying files whose number is not known is deleting them
+		if slices.ContainsFunc(rest, func(a arg) bool { return !a.known || a.glob }) {
+			c.Traits = append(c.Traits, policy.TraitDeletesTree)
+		}
 	case "find":
 		return r.find(c, rest)
 	case "sed":
@@ -343,6 +353,9 @@ func (r *reader) wrapper(c *Command, rest []arg, depth int) ([][]arg, error) {
 	}
 	run := append([]arg(nil), rest[i:]...)
 	if c.Name == "xargs" {
+		if err := r.argFile(c, rest[:i]); err != nil {
+			return nil, err
+		}
 		text, replaces := replaced(rest[:i])
 		for j := range run {
 			if replaces && (text == "" || strings.Contains(run[j].text, text)) {
@@ -355,6 +368,29 @@ func (r *reader) wrapper(c *Command, rest []arg, depth int) ([][]arg, error) {
 		return nil, r.joined(run[1:], depth)
 	}
 	return [][]arg{run}, nil
+}
+
+// argFile notes the file from which xargs reads its arguments.
+func (r *reader) argFile(c *Command, rest []arg) error {
+	for i, a := range rest {
+		name, text, has := strings.Cut(a.text, "=")
+		switch {
+		case strings.HasPrefix(name, "--") && len(name) > 2 && strings.HasPrefix("--arg-file", name):
+		case len(a.text) > 1 && a.text[0] == '-' && a.text[1] != '-' && strings.Contains(a.text, "a"):
+			_, text, _ = strings.Cut(a.text, "a")
+			has = text != ""
+		default:
+			continue
+		}
+		from := arg{text: text, known: true}
+		if !has && i+1 < len(rest) {
+			from = rest[i+1]
+		}
+		if err := r.operand(c, from, false); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // hides reports whether an option is, or has in its cluster, one of those behind which nothing is known.

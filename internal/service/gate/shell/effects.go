@@ -78,6 +78,7 @@ var findTakes = names(`-name -iname -path -ipath -wholename -regex -iregex -type
 
 // find reads find's expression: it deletes, it writes files and it runs commands.
 func (r *reader) find(c *Command, rest []arg) ([][]arg, error) {
+	r.search(rest)
 	var inner [][]arg
 	expression := false
 	for i := 0; i < len(rest); i++ {
@@ -172,11 +173,14 @@ func (r *reader) interpreter(c *Command, rest []arg, in *stdin) {
 			return
 		case a.text == "--check-hash-based-pycs":
 			i++
-		case a.text == "--require" || a.text == "--import" || a.text == "--loader" || a.text == "--env-file":
+		case slices.Contains(fileOptions, a.text) || a.text == "-r" && takes == "rC":
 			i++
 			if i < len(rest) {
 				r.unseal(rest[i])
 			}
+		case slices.ContainsFunc(fileOptions, func(o string) bool { return strings.HasPrefix(a.text, o+"=") }):
+			_, name, _ := strings.Cut(a.text, "=")
+			r.unseal(arg{text: name, known: true})
 		case strings.HasPrefix(a.text, "-"):
 			if len(a.text) == 2 && strings.Contains(takes, a.text[1:]) {
 				i++
@@ -201,6 +205,9 @@ func (r *reader) interpreter(c *Command, rest []arg, in *stdin) {
 		r.out.Unsealed = append(r.out.Unsealed, "the standard input of "+c.Name)
 	}
 }
+
+// fileOptions are the options of interpreters that name a file which decides what runs.
+var fileOptions = []string{"--require", "--import", "--loader", "--env-file", "--env-file-if-exists", "--preload", "--config"}
 
 // inline reports whether an option is followed by code.
 func inline(name, option string) bool {
@@ -304,37 +311,4 @@ func (r *reader) options(c *Command, rest []arg) {
 			}
 		}
 	}
-}
-
-// operands notes the files that a command is given. The first skip operands are not files: patterns, programs, modes.
-func (r *reader) operands(c *Command, rest []arg, skip int) error {
-	options := true
-	write := writers[c.Name]
-	for _, a := range rest {
-		if !a.known {
-			continue
-		}
-		text := a.text
-		if options && text == "--" {
-			options = false
-			continue
-		}
-		if options && strings.HasPrefix(text, "-") && len(text) > 1 || c.Name == "dd" {
-			_, value, ok := strings.Cut(text, "=")
-			if !ok && len(text) > 2 && text[:2] == attached[c.Name] {
-				value = text[2:]
-			}
-			if value == "" {
-				continue
-			}
-			text = value
-		} else if skip > 0 {
-			skip--
-			continue
-		}
-		if err := r.open(arg{text: text, known: true, glob: a.glob}, write || c.Name == "dd" && strings.HasPrefix(a.text, "of="), true); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -196,6 +196,3 @@ func (r *reader) deletesByOption(c *Command, rest []arg) {
 		}
 	}
 }
-
-// attached are the options behind whose letter the name of a file to write may stand.
-var attached = map[string]string{"cp": "-t", "mv": "-t", "ln": "-t", "install": "-t", "sort": "-o"}

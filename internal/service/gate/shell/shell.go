@@ -67,6 +67,7 @@ type File struct {
 	Write    bool
 	Argument bool // handed to a command that reads or writes files, instead of opened by the shell
 	Pattern  bool // a glob
+	Dots     bool // whose stars stand for dots at the beginning too, as those of find do
 }
 
 // Doubt is a reason why a person has to look.
@@ -104,7 +105,7 @@ func ReadScript(script string, dialect Dialect, cwd string) (Reading, error) {
 	if err := r.script(script, dialect, 0); err != nil {
 		return Reading{}, err
 	}
-	return r.finish(), nil
+	return r.finish()
 }
 
 // ReadArgv reads an argument vector. Where it is a shell with -c it reads the script, else it is one simple command.
@@ -137,7 +138,7 @@ func ReadArgv(argv []string, cwd string) (Reading, error) {
 		return Reading{}, err
 	}
 	r.exact = grantable[argv[0]]
-	return r.finish(), nil
+	return r.finish()
 }
 
 func checkText(text string) error {
@@ -158,11 +159,17 @@ type reader struct {
 	deletes   int             // operands of rm so far
 	dirs      []string        // folders that the command line changes into
 	exact     bool
-	traps     bool // some text holds a substitution that arithmetic would run
-	arith     bool // there is arithmetic
+	blind     bool  // some command is handed a file that is not known
+	searches  bool  // find says what may be handed on
+	mentions  []arg // words that may be names of files which are handed on
+	traps     bool  // some text holds a substitution that arithmetic would run
+	arith     bool  // there is arithmetic
 }
 
-func (r *reader) finish() Reading {
+func (r *reader) finish() (Reading, error) {
+	if err := r.mentioned(); err != nil {
+		return Reading{}, err
+	}
 	if r.arith && r.traps {
 		r.doubt(policy.TraitUnresolved, "arithmetic over text that holds a substitution")
 	}
@@ -178,7 +185,7 @@ func (r *reader) finish() Reading {
 	r.out.Exact = r.exact && len(r.out.Commands) == 1 && len(r.out.Doubts) == 0 && len(r.out.Unsealed) == 0 && !slices.ContainsFunc(r.out.Files, func(f File) bool {
 		return f.Pattern || !f.Argument
 	})
-	return r.out
+	return r.out, nil
 }
 
 func (r *reader) doubt(trait, what string) {
@@ -284,6 +291,7 @@ func (r *reader) file(file *syntax.File, depth int) error {
 func (r *reader) node(n syntax.Node, certain map[*syntax.FuncDecl]bool, depth int) error {
 	switch n := n.(type) {
 	case *syntax.Stmt:
+		r.feeds(n.Redirs)
 		if call, ok := n.Cmd.(*syntax.CallExpr); ok {
 			return r.call(call, n.Redirs, depth)
 		}
@@ -302,6 +310,13 @@ func (r *reader) node(n syntax.Node, certain map[*syntax.FuncDecl]bool, depth in
 		if n.Name != nil && !n.Naked {
 			r.assigned(n.Name.Value)
 		}
+		if n.Value != nil {
+			r.mention(literal(n.Value))
+		}
+	case *syntax.ArrayElem:
+		if n.Value != nil {
+			r.mention(literal(n.Value))
+		}
 	case *syntax.DeclClause:
 		return r.declare(n, depth)
 	case *syntax.LetClause:
@@ -319,6 +334,13 @@ func (r *reader) node(n syntax.Node, certain map[*syntax.FuncDecl]bool, depth in
 	case *syntax.WordIter:
 		if n.Name != nil {
 			r.assigned(n.Name.Value)
+		}
+		items, err := r.words(n.Items)
+		if err != nil {
+			return err
+		}
+		for _, a := range items {
+			r.mention(a)
 		}
 	case *syntax.ParamExp:
 		r.param(n)
@@ -437,6 +459,9 @@ func (r *reader) redirect(d *syntax.Redirect) error {
 			}
 		case write:
 			r.doubt(policy.TraitUnresolved, "a redirection into a file that is not known")
+		default:
+			r.blind = true
+			r.mention(a)
 		}
 	}
 	return nil

@@ -141,7 +141,7 @@ func TestReading(t *testing.T) {
 		{"read -aPATH", "read -aPATH <poisons_environment> | doubt:PATH="},
 		{"xargs -n 1 rm", "xargs -n 1 rm | rm <deletes_tree>"},
 		{"xargs -I{} sh -c 'a {}'", "xargs -I{} sh -c a {} | sh -c <interpreter,unresolved> | doubt:what sh runs is only known when it runs"},
-		{"xargs -I X cp X y", "xargs -I X cp X y | cp y | arg>y"},
+		{"xargs -I X cp X y", "xargs -I X cp X y | cp y | arg>y | arg<X"},
 		{"find . -exec a {} \\;", "find . -exec a {} ; | a | arg<."},
 		{"find . -name x -execdir a {} +", "find . -name x -execdir a {} + | a | arg<."},
 		{"find . -delete", "find . -delete <deletes_tree> | arg<."},
@@ -178,7 +178,7 @@ func TestReading(t *testing.T) {
 		{"ls() { a; }", "a | doubt:function ls"},
 		{"hash -p /x ls", "hash -p /x ls <poisons_environment> | doubt:hash"},
 		{"enable -n echo", "enable -n echo <poisons_environment> | doubt:enable"},
-		{". x", ". x <poisons_environment,runs_file> | unsealed:x | doubt:."},
+		{". x", ". x <poisons_environment,runs_file> | arg<x | unsealed:x | doubt:."},
 		{"unset -f a", "unset -f a | doubt:unset -f"},
 
 		// functions are themselves only where they are certainly defined
@@ -186,7 +186,7 @@ func TestReading(t *testing.T) {
 		{"f x; f() { a; }", "f x | a"},
 		{"if a; then f() { b; }; fi; f", "a | b | f"},
 		{"f() { a; }; command f", "a | command f | f"},
-		{"f() { a; }; ./f", "a | f <by_path,own_program> | unsealed:f"},
+		{"f() { a; }; ./f", "a | f <by_path,own_program> | arg<f | unsealed:f"},
 
 		// deletion
 		{"rm a b", "rm a b | arg>a | arg>b | exact"},
@@ -206,24 +206,24 @@ func TestReading(t *testing.T) {
 		{"npm frobnicate", "npm frobnicate <installs_packages>"},
 		{"npx x; bunx y", "npx x <installs_packages> | bunx y <installs_packages>"},
 		{"bun add x; bun install", "bun add x <installs_packages,interpreter> | bun install <installs_packages,interpreter>"},
-		{"bun run x.ts", "bun run x.ts <interpreter,runs_file> | unsealed:x.ts"},
+		{"bun run x.ts", "bun run x.ts <interpreter,runs_file> | arg<x.ts | unsealed:x.ts"},
 		{"bun run build", "bun run build <interpreter,runs_file> | unsealed:package.json"},
-		{"bun x.ts", "bun x.ts <interpreter,runs_file> | unsealed:x.ts"},
+		{"bun x.ts", "bun x.ts <interpreter,runs_file> | arg<x.ts | unsealed:x.ts"},
 		{"pip install x; pip list", "pip install x <installs_packages> | pip list"},
 		{"python3 -m pip install x", "python3 -m pip install x <installs_packages,interpreter>"},
 		{"python3 -mpip install x", "python3 -mpip install x <installs_packages,interpreter>"},
 		{"python3 -m json.tool", "python3 -m json.tool <interpreter,runs_file> | unsealed:the Python module json.tool"},
 
 		// what an approval cannot seal
-		{"python3 x.py a", "python3 x.py a <interpreter,runs_file> | unsealed:x.py"},
-		{"python3 -W ignore x.py", "python3 -W ignore x.py <interpreter,runs_file> | unsealed:x.py"},
+		{"python3 x.py a", "python3 x.py a <interpreter,runs_file> | arg<x.py | unsealed:x.py"},
+		{"python3 -W ignore x.py", "python3 -W ignore x.py <interpreter,runs_file> | arg<x.py | unsealed:x.py"},
 		{"python3 -c 'x'", "python3 -c x <inline_code,interpreter>"},
-		{"node -e x; node x.js", "node -e x <inline_code,interpreter> | node x.js <interpreter,runs_file> | unsealed:x.js"},
-		{"bash x.sh", "bash x.sh <interpreter,runs_file> | unsealed:x.sh"},
-		{"bash < x.sh", "bash <interpreter,runs_file> | <x.sh | unsealed:x.sh"},
-		{"./x", "x <by_path,own_program> | unsealed:x"},
-		{"/workspace/x/y", "y <by_path,own_program> | unsealed:x/y"},
-		{"/tmp/x", "x <by_path,own_program> | unsealed:/tmp/x"},
+		{"node -e x; node x.js", "node -e x <inline_code,interpreter> | node x.js <interpreter,runs_file> | arg<x.js | unsealed:x.js"},
+		{"bash x.sh", "bash x.sh <interpreter,runs_file> | arg<x.sh | unsealed:x.sh"},
+		{"bash < x.sh", "bash <interpreter,runs_file> | arg<x.sh | <x.sh | unsealed:x.sh"},
+		{"./x", "x <by_path,own_program> | arg<x | unsealed:x"},
+		{"/workspace/x/y", "y <by_path,own_program> | arg<x/y | unsealed:x/y"},
+		{"/tmp/x", "x <by_path,own_program> | arg</tmp/x | unsealed:/tmp/x"},
 		{"a | python3", "a | python3 <interpreter,runs_file> | unsealed:the standard input of python3"},
 		{"python3 - <<'E'\nx\nE", "python3 - <inline_code,interpreter>"},
 
@@ -322,10 +322,10 @@ func TestArgumentVectors(t *testing.T) {
 		{[]string{"sh", "-c", "a"}, "a"},
 		{[]string{"rm", "-r", "a b"}, "rm -r a b <deletes_tree,recursive> | arg>a b | exact"},
 		{[]string{"sudo", "a"}, "sudo a <privilege> | a"},
-		{[]string{"bash", "x.sh"}, "bash x.sh <interpreter,runs_file> | unsealed:x.sh"},
+		{[]string{"bash", "x.sh"}, "bash x.sh <interpreter,runs_file> | arg<x.sh | unsealed:x.sh"},
 		{[]string{"bash", "-x", "-c", "sudo a"}, "sudo a <privilege> | a | bash -x -c sudo a <inline_code,interpreter>"},
 		{[]string{"echo", "$(sudo)"}, "echo $(sudo)"},
-		{[]string{"./bash", "-c", "a"}, "a | bash -c a <by_path,inline_code,interpreter,own_program> | unsealed:bash"},
+		{[]string{"./bash", "-c", "a"}, "a | bash -c a <by_path,inline_code,interpreter,own_program> | arg<bash | unsealed:bash"},
 	} {
 		r, err := shell.ReadArgv(c.argv, "")
 		if err != nil {

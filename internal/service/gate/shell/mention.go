@@ -1,0 +1,153 @@
+package shell
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// A command line mentions a file where its name stands in it without being handed to a command: in a variable, in what echo prints, in what
+// find looks for. Where a command is handed a file that is not known, it may be any of those.
+
+// mention notes the words of a text, as far as it is known.
+func (r *reader) mention(a arg) {
+	for _, word := range strings.Fields(a.text) {
+		if strings.HasPrefix(word, "-") || len(r.mentions) == maxWords {
+			continue
+		}
+		r.mentions = append(r.mentions, arg{text: word, known: true, glob: a.glob || strings.ContainsAny(word, "*?[")})
+	}
+}
+
+// mentionAll notes the words of a command that is no file tool: it may print them, or hand them on.
+func (r *reader) mentionAll(name string, rest []arg) {
+	if fileless[name] || wrappers[name].known && !wrappers[name].opaque { // the command behind a wrapper is asked itself
+		return
+	}
+	if _, ok := fileTools[name]; ok {
+		return
+	}
+	for _, a := range rest {
+		r.mention(a)
+	}
+}
+
+// fileless are the commands that print nothing of what they are given; find and grep say for themselves what they mention.
+var fileless = names("test [ [[ find true false : cd pushd exit return kill sleep trap let unset alias hash")
+
+// mentioned turns what is mentioned into files, where a command is handed one that is not known.
+func (r *reader) mentioned() error {
+	if !r.blind {
+		return nil
+	}
+	for _, a := range r.mentions {
+		for _, text := range []string{a.text, strings.TrimPrefix(strings.TrimLeft(a.text, "$"), "/")} {
+			if text == "" {
+				continue
+			}
+			if err := r.open(arg{text: text, known: true, glob: a.glob}, false, true); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range r.out.Files {
+		if r.out.Files[i].Pattern {
+			r.out.Files[i].Dots = r.out.Files[i].Dots || r.searches
+		}
+	}
+	return nil
+}
+
+// feeds notes the text that a statement reads from a here-document or a here-string, unless what it prints goes to a file.
+func (r *reader) feeds(redirs []*syntax.Redirect) {
+	if captured(redirs) {
+		return
+	}
+	for _, d := range redirs {
+		switch d.Op {
+		case syntax.Hdoc, syntax.DashHdoc:
+			r.mention(document(d))
+		case syntax.WordHdoc:
+			r.mention(literal(d.Word))
+		}
+	}
+}
+
+// captured reports whether what a statement prints goes to a file.
+func captured(redirs []*syntax.Redirect) bool {
+	for _, d := range redirs {
+		switch d.Op {
+		case syntax.RdrOut, syntax.AppOut, syntax.RdrClob, syntax.RdrAll, syntax.AppAll:
+			if d.N == nil || d.N.Value == "1" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// search reads what an expression of find looks for. What is negated is not found, and what is pruned is not handed on, unless nothing else
+// is.
+func (r *reader) search(rest []arg) {
+	var branch, held, found []arg
+	pruned, acts, acted := false, false, false
+	negated := []bool{false} // by the parentheses around
+	flip := false
+	end := func() {
+		if pruned && !acts {
+			held = append(held, branch...)
+		} else {
+			found = append(found, branch...)
+		}
+		branch, pruned, acts = nil, false, false
+	}
+	for i := 0; i < len(rest); i++ {
+		switch text := rest[i].text; text {
+		case "!", "-not":
+			flip = !flip
+			continue
+		case "(":
+			negated = append(negated, negated[len(negated)-1] != flip)
+		case ")":
+			if len(negated) > 1 {
+				negated = negated[:len(negated)-1]
+			}
+		case "-o", "-or", ",":
+			if len(negated) == 1 {
+				end()
+			}
+		case "-prune":
+			pruned = true
+		case "-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-samefile", "-lname", "-ilname", "-regex", "-iregex":
+			if i++; i < len(rest) && negated[len(negated)-1] == flip {
+				branch = append(branch, sought(text, rest[i])...)
+			}
+		default:
+			if strings.HasPrefix(text, "-exec") || strings.HasPrefix(text, "-ok") || strings.HasPrefix(text, "-print") || strings.HasPrefix(text, "-fprint") || text == "-delete" || text == "-ls" {
+				acts, acted = true, true
+			}
+		}
+		flip = false
+	}
+	end()
+	if !acted { // find prints whatever fits the whole expression
+		found = append(found, held...)
+	}
+	r.searches = r.searches || len(found) > 0
+	for _, a := range found {
+		r.mention(a)
+	}
+}
+
+// sought is what a test of find stands for, as names and patterns of the shell.
+func sought(test string, a arg) []arg {
+	if strings.HasSuffix(test, "regex") {
+		a.text = strings.NewReplacer(`\`, "", ".*", "*").Replace(a.text)
+	}
+	if strings.HasPrefix(test, "-i") {
+		lower := a
+		lower.text = strings.ToLower(a.text)
+		return []arg{a, lower}
+	}
+	return []arg{a}
+}
