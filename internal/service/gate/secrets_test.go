@@ -78,3 +78,25 @@ func TestOrdinaryCommandsStaySilent(t *testing.T) {
 		}
 	}
 }
+
+// A policy that names a few commands and no shell is not got around by arithmetic over data, which runs the commands that stand in it.
+func TestThreat10ArithmeticOverDataIsAScript(t *testing.T) {
+	h := build(t, nil)
+	b := h.bundle("name: few\nfiles: {read: true}\nallow: {commands: [cat, echo, wc, date, seq, grep]}\n", false)
+	for command, want := range map[string]bool{
+		"x=$(cat f); echo $((x))": false, "echo $(( $(cat f) ))": false, "read x < f; echo $((x + 1))": false, "x=$(cat f); ((y = x))": false, "x=$(cat f); [[ $x -eq 0 ]]": false,
+		"x=$(cat f); [[ x -gt 0 ]]": false, "x=$(cat f); let y=x": false, "x=$(cat f); echo ${a[x]}": false, "x=$(cat f); echo ${y:x}": false, "x=$(cat f); a[x]=1": false, "x=$(cat f); declare -i y=x": false,
+		"for x in $(cat f); do echo $((x)); done": false, "x=$(cat f); y=$x; echo $((y))": false, "echo $((X))": false, "mapfile a < f; echo $((a))": false, "x=`cat f`; for ((i = x; i < 3; i++)); do :; done": false,
+		"f() { echo $(($1)); }; f 'a[$(rm x)]'": false, "x=$(echo 1; cat f); echo $((x))": false, "x=$(wc -l f); echo $((x))": false, "x=$(wc -l < f | cat); echo $((x))": false, "printf -v x %s $(cat f); echo $((x))": false,
+		"n=$(wc -l < f); echo $((n + 1))": true, "n=$(grep -c a f); echo $((n))": true, "x=1; echo $((x))": true, "i=0; ((i++)); echo $i": true, "for i in $(seq 3); do echo $((i * 2)); done": true,
+		"for i in 1 2; do echo $((i)); done": true, "x=$(date +%s); echo $((x / 60))": true, "for ((i = 0; i < 3; i++)); do echo $i; done": true, "x=$((1 + 2)); echo $((x))": true, "echo $((RANDOM % 6)) $(($# + $?))": true,
+		"x=$(cat f); echo $x": true, "x=$(cat f); [[ $x == a ]] && echo yes": true, "x=$(cat f); echo ${#x}": true,
+	} {
+		a := h.shell("standard", command)
+		a.Bundle = b.Hash
+		r := h.judge(a)
+		if got := r.Decision.Outcome == allow; got != want {
+			t.Errorf("%q: got %s (%s)", command, r.Decision.Outcome, r.Decision.Reason)
+		}
+	}
+}

@@ -19,6 +19,11 @@ func (r *reader) variables(c *Command, rest []arg) {
 	if c.Name == "printf" && (len(rest) == 0 || rest[0].known && !strings.HasPrefix(rest[0].text, "-v")) {
 		return
 	}
+	if c.Name == "read" || c.Name == "mapfile" || c.Name == "readarray" || c.Name == "getopts" {
+		for _, name := range []string{"REPLY", "MAPFILE", "OPTARG"} {
+			r.math.receive(name)
+		}
+	}
 	if c.Name == "compgen" || c.Name == "complete" || c.Name == "bind" {
 		if len(rest) > 0 {
 			r.unknown(c)
@@ -26,7 +31,10 @@ func (r *reader) variables(c *Command, rest []arg) {
 		return
 	}
 	for _, a := range rest {
-		name, _, _ := strings.Cut(a.text, "=")
+		name, _, has := strings.Cut(a.text, "=")
+		if c.Name == "printf" || c.Name != "unset" && c.Name != "wait" && !has && !strings.HasPrefix(name, "-") {
+			r.math.receive(strings.TrimPrefix(name, "-v"))
+		}
 		if len(name) > 2 && name[0] == '-' {
 			name = name[2:] // the value of an option may stand right behind its letter
 		}

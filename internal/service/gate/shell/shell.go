@@ -162,12 +162,16 @@ type reader struct {
 	blind     bool  // some command is handed a file that is not known
 	searches  bool  // find says what may be handed on
 	mentions  []arg // words that may be names of files which are handed on
-	traps     bool  // some text holds a substitution that arithmetic would run
-	arith     bool  // there is arithmetic
+	math      arithmetic
+	traps     bool // some text holds a substitution that arithmetic would run
+	arith     bool // there is arithmetic
 }
 
 func (r *reader) finish() (Reading, error) {
 	if err := r.mentioned(); err != nil {
+		return Reading{}, err
+	}
+	if err := r.evaluates(); err != nil {
 		return Reading{}, err
 	}
 	if r.arith && r.traps {
@@ -289,6 +293,7 @@ func (r *reader) file(file *syntax.File, depth int) error {
 
 // node reads one node; its children come by themselves.
 func (r *reader) node(n syntax.Node, certain map[*syntax.FuncDecl]bool, depth int) error {
+	r.arithmetical(n)
 	switch n := n.(type) {
 	case *syntax.Stmt:
 		r.feeds(n.Redirs)
@@ -411,7 +416,7 @@ func (r *reader) declare(d *syntax.DeclClause, depth int) error {
 			r.assigned(name)
 		}
 		if strings.HasPrefix(a.text, "-") && strings.Contains(a.text, "i") {
-			r.arith = true
+			r.arith, r.math.integer = true, true
 		}
 		if strings.HasPrefix(a.text, "-") && strings.Contains(a.text, "n") || d.Variant.Value == "nameref" {
 			r.doubt(policy.TraitPoisons, "a name that stands for another")
