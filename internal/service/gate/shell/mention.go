@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"fmt"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -9,13 +10,10 @@ import (
 // A command line mentions a file where its name stands in it without being handed to a command: in a variable, in what echo prints, in what
 // find looks for. Where a command is handed a file that is not known, it may be any of those.
 
-// mention notes the words of a text, as far as it is known.
+// mention notes a text, as far as it is known; an option is none.
 func (r *reader) mention(a arg) {
-	for _, word := range strings.Fields(a.text) {
-		if strings.HasPrefix(word, "-") || len(r.mentions) == maxWords {
-			continue
-		}
-		r.mentions = append(r.mentions, arg{text: word, known: true, glob: a.glob || strings.ContainsAny(word, "*?[")})
+	if a.text != "" && a.text[0] != '-' {
+		r.mentions = append(r.mentions, a)
 	}
 }
 
@@ -40,12 +38,17 @@ func (r *reader) mentioned() error {
 	if !r.blind {
 		return nil
 	}
+	n := 0
 	for _, a := range r.mentions {
-		for _, text := range []string{a.text, strings.TrimPrefix(strings.TrimLeft(a.text, "$"), "/")} {
-			if text == "" {
-				continue
+		for word := range strings.FieldsSeq(a.text) {
+			if n++; n > maxWords {
+				return &Error{Msg: fmt.Sprintf("more than %d words may be names of files", maxWords)}
 			}
-			if err := r.open(arg{text: text, known: true, glob: a.glob}, false, true); err != nil {
+			glob := a.glob || strings.ContainsAny(word, "*?[")
+			if !a.known { // what stands before it may be a folder of the space
+				word = strings.TrimPrefix(word, "/")
+			}
+			if err := r.open(arg{text: word, known: true, glob: glob}, false, true); err != nil {
 				return err
 			}
 		}
