@@ -116,7 +116,10 @@ func TestAFileThatPolicyAsksAboutIsReadOnceApproved(t *testing.T) {
 	}
 	question(t, err)
 	for name, do := range map[string]func() error{
-		"list":   func() error { _, err := s.Keeper.ListFiles(s.Context(), s.Origin, testkit.WS, in, "docs", false); return err },
+		"list": func() error {
+			_, err := s.Keeper.ListFiles(s.Context(), s.Origin, testkit.WS, in, "docs", false)
+			return err
+		},
 		"delete": func() error { return s.Keeper.DeleteFile(s.Context(), s.Origin, testkit.WS, in, "docs/a") },
 		"archive": func() error {
 			write, err := s.Keeper.ArchiveFiles(s.Context(), s.Origin, testkit.WS, in, "docs")
