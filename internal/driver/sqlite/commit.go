@@ -38,6 +38,7 @@ func (j *Journal) commit() {
 }
 
 func (j *Journal) nextGroup() (*group, bool) {
+	j.ready <- struct{}{}
 	for tidied := false; ; tidied = true {
 		select {
 		case g, ok := <-j.groups:
