@@ -92,27 +92,30 @@ func (c *connection) one(scan func(*sqlite3.Stmt), sql string, args ...any) (boo
 	return found, finish(s)
 }
 
-func (c *connection) insertBatch(b *plannedBatch) error {
+// insertBatch writes the events of a batch and adds to a list what they can be found by.
+func (c *connection) insertBatch(b *plannedBatch, list []located) ([]located, error) {
 	for i := range b.events {
 		e := &b.events[i]
-		if err := c.insertEvent(e, placeOf(b.tenantNo, e.Seq), b.streams[i], b.types[i]); err != nil {
-			return err
+		at := located{placeOf(b.tenantNo, e.Seq), b.streams[i], int64(e.StreamSeq), string(e.Run), string(e.Correlation), entityOf(e)}
+		if err := c.insertEvent(e, &at, b.types[i]); err != nil {
+			return list, err
 		}
+		list = append(list, at)
 		if e.IdempotencyKey == "" {
 			continue
 		}
 		if err := c.exec(`INSERT INTO event_keys (workspace, key, seq) VALUES (?, ?, ?)`, b.tenantNo, e.IdempotencyKey, e.Seq); err != nil {
-			return err
+			return list, err
 		}
 	}
 	if b.key == "" {
-		return nil
+		return list, nil
 	}
-	return c.exec(`INSERT INTO batches (workspace, key, digest, first, count) VALUES (?, ?, ?, ?, ?)`,
+	return list, c.exec(`INSERT INTO batches (workspace, key, digest, first, count) VALUES (?, ?, ?, ?, ?)`,
 		b.tenantNo, b.key, b.digest[:], b.events[0].Seq, int64(len(b.events)))
 }
 
-func (c *connection) insertEvent(e *event.Event, place, stream, typ int64) error {
+func (c *connection) insertEvent(e *event.Event, at *located, typ int64) error {
 	s, err := c.rows(`INSERT INTO events (place, stream, stream_seq, type, id, recorded_at, correlation, run, entity, record) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
 	if err != nil {
 		return err
@@ -123,9 +126,9 @@ func (c *connection) insertEvent(e *event.Event, place, stream, typ int64) error
 	}
 	c.buf = appendRecord(c.buf[:0], e)
 	for _, err := range [...]error{
-		s.BindInt64(1, place), s.BindInt64(2, stream), s.BindInt64(3, int64(e.StreamSeq)), s.BindInt64(4, typ), s.BindBlob(5, uuid[:]),
-		s.BindInt64(6, e.RecordedAt.UnixMicro()), s.BindText(7, string(e.Correlation)), bindOptional(s, 8, string(e.Run)),
-		bindOptional(s, 9, entityOf(e)), s.BindBlob(10, c.buf),
+		s.BindInt64(1, at.place), s.BindInt64(2, at.stream), s.BindInt64(3, at.streamSeq), s.BindInt64(4, typ), s.BindBlob(5, uuid[:]),
+		s.BindInt64(6, e.RecordedAt.UnixMicro()), s.BindText(7, at.correlation), bindOptional(s, 8, at.run),
+		bindOptional(s, 9, at.entity), s.BindBlob(10, c.buf),
 	} {
 		if err != nil {
 			return fmt.Errorf("bind an event: %w", err)
@@ -135,7 +138,16 @@ func (c *connection) insertEvent(e *event.Event, place, stream, typ int64) error
 		return fmt.Errorf("write an event: %w", err)
 	}
 	c.buf = bodyOf(c.buf[:0], e)
-	return c.exec(`INSERT INTO bodies (place, body) VALUES (?, ?)`, place, c.buf)
+	if s, err = c.rows(`INSERT INTO bodies (place, body) VALUES (?, ?)`); err != nil {
+		return err
+	}
+	if err := errors.Join(s.BindInt64(1, at.place), s.BindBlob(2, c.buf)); err != nil {
+		return fmt.Errorf("bind a body: %w", err)
+	}
+	if err := s.Exec(); err != nil {
+		return fmt.Errorf("write a body: %w", err)
+	}
+	return nil
 }
 
 func bindOptional(s *sqlite3.Stmt, param int, text string) error {
@@ -145,15 +157,48 @@ func bindOptional(s *sqlite3.Stmt, param int, text string) error {
 	return s.BindText(param, text)
 }
 
+// writeStream writes the end of a stream.
+func (c *connection) writeStream(p *plannedStream) error {
+	sql := `UPDATE streams SET head = ?, hash = ? WHERE no = ?`
+	if p.fresh {
+		sql = `INSERT INTO streams (head, hash, no, workspace, type, id) VALUES (?, ?, ?, ?, ?, ?)`
+	}
+	s, err := c.rows(sql)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(s.BindInt64(1, int64(p.tip.Seq)), s.BindBlob(2, p.tip.Hash[:]), s.BindInt64(3, p.no))
+	if p.fresh {
+		err = errors.Join(err, s.BindInt64(4, p.tenantNo), s.BindText(5, p.stream.Type), s.BindText(6, p.stream.ID))
+	}
+	if err != nil {
+		return fmt.Errorf("bind the end of a stream: %w", err)
+	}
+	if err := s.Exec(); err != nil {
+		return fmt.Errorf("write the end of a stream: %w", err)
+	}
+	return nil
+}
+
 // writeDocument writes a document and what of its index entries has changed.
 func (c *connection) writeDocument(d *plannedDocument) error {
-	sql, args := `UPDATE documents SET version = ?, seq = ?, body = ? WHERE no = ?`, []any{d.version, d.seq, d.body, d.no}
+	sql := `UPDATE documents SET version = ?, seq = ?, body = ? WHERE no = ?`
 	if d.fresh {
 		sql = `INSERT INTO documents (version, seq, body, no, projection, workspace, key) VALUES (?, ?, ?, ?, ?, ?, ?)`
-		args = append(args, d.projection, d.tenantNo, d.ref.Key)
 	}
-	if err := c.exec(sql, args...); err != nil {
+	s, err := c.rows(sql)
+	if err != nil {
 		return err
+	}
+	err = errors.Join(s.BindInt64(1, int64(d.version)), s.BindInt64(2, int64(d.seq)), s.BindBlob(3, d.body), s.BindInt64(4, d.no))
+	if d.fresh {
+		err = errors.Join(err, s.BindInt64(5, d.projection), s.BindInt64(6, d.tenantNo), s.BindText(7, d.ref.Key))
+	}
+	if err != nil {
+		return fmt.Errorf("bind a document: %w", err)
+	}
+	if err := s.Exec(); err != nil {
+		return fmt.Errorf("write a document: %w", err)
 	}
 	for _, old := range d.removed {
 		if err := c.exec(`DELETE FROM entries WHERE projection = ? AND workspace = ? AND name = ? AND value = ? AND key = ?`, d.projection, d.tenantNo, old.Name, old.Value, d.ref.Key); err != nil {

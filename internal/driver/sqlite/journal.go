@@ -41,7 +41,8 @@ type Journal struct {
 	reads  sync.RWMutex     // held for reading by readers, for writing by a checkpoint that must not meet any
 
 	queue     chan *request
-	unindexed int // events that the postings do not know; the committer's
+	unindexed int       // events that the postings do not know; the committer's
+	fresh     []located // those of them that were written since the log was opened
 
 	ready   chan struct{} // holds one when the committer waits for a group
 	groups  chan *group   // from the planner to the committer, one at a time
