@@ -72,11 +72,9 @@ func (j *Journal) write(g *group) error {
 		}
 	}
 	written := len(j.fresh)
-	for i := range g.batches {
-		var err error
-		if j.fresh, err = w.insertBatch(&g.batches[i], j.fresh); err != nil {
-			return err
-		}
+	var err error
+	if j.fresh, err = w.insertBatches(g.batches, j.fresh); err != nil {
+		return err
 	}
 	for i := range g.streams {
 		if err := w.writeStream(&g.streams[i]); err != nil {

@@ -92,60 +92,100 @@ func (c *connection) one(scan func(*sqlite3.Stmt), sql string, args ...any) (boo
 	return found, finish(s)
 }
 
-// insertBatch writes the events of a batch and adds to a list what they can be found by.
-func (c *connection) insertBatch(b *plannedBatch, list []located) ([]located, error) {
-	for i := range b.events {
-		e := &b.events[i]
-		at := located{placeOf(b.tenantNo, e.Seq), b.streams[i], int64(e.StreamSeq), string(e.Run), string(e.Correlation), entityOf(e)}
-		if err := c.insertEvent(e, &at, b.types[i]); err != nil {
-			return list, err
+// writtenAtOnce is how many events one statement writes, as long as there are as many; each row costs a fifth less than alone.
+const writtenAtOnce = 16
+
+// insertBatches writes the events of batches and adds to a list what they can be found by.
+func (c *connection) insertBatches(batches []plannedBatch, list []located) ([]located, error) {
+	var rows []row
+	for i := range batches {
+		b := &batches[i]
+		for k := range b.events {
+			e := &b.events[k]
+			at := located{placeOf(b.tenantNo, e.Seq), b.streams[k], int64(e.StreamSeq), string(e.Run), string(e.Correlation), entityOf(e)}
+			rows, list = append(rows, row{e, at, b.types[k]}), append(list, at)
+			if e.IdempotencyKey == "" {
+				continue
+			}
+			if err := c.exec(`INSERT INTO event_keys (workspace, key, seq) VALUES (?, ?, ?)`, b.tenantNo, e.IdempotencyKey, e.Seq); err != nil {
+				return list, err
+			}
 		}
-		list = append(list, at)
-		if e.IdempotencyKey == "" {
+		if b.key == "" {
 			continue
 		}
-		if err := c.exec(`INSERT INTO event_keys (workspace, key, seq) VALUES (?, ?, ?)`, b.tenantNo, e.IdempotencyKey, e.Seq); err != nil {
+		if err := c.exec(`INSERT INTO batches (workspace, key, digest, first, count) VALUES (?, ?, ?, ?, ?)`,
+			b.tenantNo, b.key, b.digest[:], b.events[0].Seq, int64(len(b.events))); err != nil {
 			return list, err
 		}
 	}
-	if b.key == "" {
-		return list, nil
+	for len(rows) > 0 {
+		events, bodies, n := insertMany, insertManyBodies, writtenAtOnce
+		if len(rows) < n {
+			events, bodies, n = insertOne, insertOneBody, 1
+		}
+		if err := c.insertRows(events, bodies, rows[:n]); err != nil {
+			return list, err
+		}
+		rows = rows[n:]
 	}
-	return list, c.exec(`INSERT INTO batches (workspace, key, digest, first, count) VALUES (?, ?, ?, ?, ?)`,
-		b.tenantNo, b.key, b.digest[:], b.events[0].Seq, int64(len(b.events)))
+	return list, nil
 }
 
-func (c *connection) insertEvent(e *event.Event, at *located, typ int64) error {
-	s, err := c.rows(`INSERT INTO events (place, stream, stream_seq, type, id, recorded_at, correlation, run, entity, record) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+// row is an event that is to be written.
+type row struct {
+	*event.Event
+	at  located
+	typ int64
+}
+
+// The statements that write events and their bodies, one and many.
+const (
+	insertOne     = `INSERT INTO events (place, stream, stream_seq, type, id, recorded_at, correlation, run, entity, record) VALUES ` + eventRow
+	insertOneBody = `INSERT INTO bodies (place, body) VALUES ` + bodyRow
+	eventRow      = `(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	bodyRow       = `(?, ?)`
+
+	insertMany       = insertOne + threeEvents + fourEvents + fourEvents + fourEvents
+	insertManyBodies = insertOneBody + threeBodies + fourBodies + fourBodies + fourBodies
+	threeEvents      = `, ` + eventRow + `, ` + eventRow + `, ` + eventRow
+	fourEvents       = threeEvents + `, ` + eventRow
+	threeBodies      = `, ` + bodyRow + `, ` + bodyRow + `, ` + bodyRow
+	fourBodies       = threeBodies + `, ` + bodyRow
+)
+
+// insertRows writes as many events as the statements have rows.
+func (c *connection) insertRows(events, bodies string, rows []row) error {
+	s, err := c.rows(events)
 	if err != nil {
 		return err
 	}
-	uuid, ok := uuidBytes(e.ID)
-	if !ok {
-		return fmt.Errorf("event %.64q has no UUID for an id", e.ID)
+	body, err := c.rows(bodies)
+	if err != nil {
+		return err
 	}
-	c.buf = appendRecord(c.buf[:0], e)
-	for _, err := range [...]error{
-		s.BindInt64(1, at.place), s.BindInt64(2, at.stream), s.BindInt64(3, at.streamSeq), s.BindInt64(4, typ), s.BindBlob(5, uuid[:]),
-		s.BindInt64(6, e.RecordedAt.UnixMicro()), s.BindText(7, at.correlation), bindOptional(s, 8, at.run),
-		bindOptional(s, 9, at.entity), s.BindBlob(10, c.buf),
-	} {
-		if err != nil {
+	for i := range rows {
+		r := &rows[i]
+		uuid, ok := uuidBytes(r.ID)
+		if !ok {
+			return fmt.Errorf("event %.64q has no UUID for an id", r.ID)
+		}
+		c.buf = appendRecord(c.buf[:0], r.Event)
+		p := 10 * i
+		err := errors.Join(
+			s.BindInt64(p+1, r.at.place), s.BindInt64(p+2, r.at.stream), s.BindInt64(p+3, r.at.streamSeq), s.BindInt64(p+4, r.typ), s.BindBlob(p+5, uuid[:]),
+			s.BindInt64(p+6, r.RecordedAt.UnixMicro()), s.BindText(p+7, r.at.correlation), bindOptional(s, p+8, r.at.run),
+			bindOptional(s, p+9, r.at.entity), s.BindBlob(p+10, c.buf))
+		c.buf = bodyOf(c.buf[:0], r.Event)
+		if err := errors.Join(err, body.BindInt64(2*i+1, r.at.place), body.BindBlob(2*i+2, c.buf)); err != nil {
 			return fmt.Errorf("bind an event: %w", err)
 		}
 	}
 	if err := s.Exec(); err != nil {
-		return fmt.Errorf("write an event: %w", err)
+		return fmt.Errorf("write events: %w", err)
 	}
-	c.buf = bodyOf(c.buf[:0], e)
-	if s, err = c.rows(`INSERT INTO bodies (place, body) VALUES (?, ?)`); err != nil {
-		return err
-	}
-	if err := errors.Join(s.BindInt64(1, at.place), s.BindBlob(2, c.buf)); err != nil {
-		return fmt.Errorf("bind a body: %w", err)
-	}
-	if err := s.Exec(); err != nil {
-		return fmt.Errorf("write a body: %w", err)
+	if err := body.Exec(); err != nil {
+		return fmt.Errorf("write bodies: %w", err)
 	}
 	return nil
 }
