@@ -9,6 +9,6 @@ import (
 
 // TestMain measures under the daemon's own settings; the yardsticks run in the same process and have them too.
 func TestMain(m *testing.M) {
-	app.TuneMemory()
+	app.Tune()
 	os.Exit(m.Run())
 }
