@@ -7,8 +7,8 @@ import (
 	"agentbox/internal/app"
 )
 
-// TestMain measures under the daemon's own settings; the yardsticks run in the same process and have them too.
+// TestMain measures under the daemon's own settings; the yardsticks run in the same process and have them too, where they say nothing else.
 func TestMain(m *testing.M) {
-	app.TuneMemory()
+	app.Tune()
 	os.Exit(m.Run())
 }

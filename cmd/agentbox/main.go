@@ -87,7 +87,7 @@ func up(ctx context.Context, d cli.Daemon, ready func(addr string)) error {
 	if d.Verbose {
 		level = slog.LevelDebug
 	}
-	app.TuneMemory()
+	app.Tune()
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 	a, err := app.Open(ctx, config(d), app.Clock{}, logger)
 	if err != nil {

@@ -35,12 +35,3 @@ func (d Draft) In(run id.Run, step id.Step) Draft {
 	d.Run, d.Step = run, step
 	return d
 }
-
-// Decode reads the event's data into a value of its type. Unknown fields are kept out of the way: a newer writer may have added them.
-func Decode[T any](e Event) (T, error) {
-	var v T
-	if err := json.Unmarshal(e.Data, &v); err != nil {
-		return v, fmt.Errorf("read the data of %s %s: %w", e.Type, e.ID, err)
-	}
-	return v, nil
-}

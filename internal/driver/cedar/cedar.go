@@ -9,6 +9,7 @@ import (
 
 	cedar "github.com/cedar-policy/cedar-go"
 	"github.com/cedar-policy/cedar-go/types"
+	"github.com/cedar-policy/cedar-go/x/exp/ast"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -29,11 +30,17 @@ var _ policy.Evaluator = (*Evaluator)(nil)
 // New returns an evaluator without compiled bundles.
 func New() *Evaluator { return &Evaluator{compiled: map[event.Digest]*compiled{}} }
 
-// compiled is a bundle ready to be evaluated; its rules stand in the order of the text.
+// compiled is a bundle ready to be evaluated.
 type compiled struct {
+	rules    map[cedar.PolicyID]rule
+	chapters map[string]*chapter // for each action that a policy is bound to in its head
+	rest     *chapter            // for every other action
+}
+
+// chapter is what of a bundle is evaluated for an action: all but the policies that are bound to another one, in the order of the text.
+type chapter struct {
 	policies []*cedar.Policy
 	ids      []cedar.PolicyID
-	rules    map[cedar.PolicyID]rule
 	looks    []string // the attributes of the context that the policies look at
 }
 
@@ -44,7 +51,7 @@ type rule struct {
 }
 
 // All yields the policies in the order of the text, so that answers do not depend on the order of a map.
-func (c *compiled) All() iter.Seq2[cedar.PolicyID, *cedar.Policy] {
+func (c *chapter) All() iter.Seq2[cedar.PolicyID, *cedar.Policy] {
 	return func(yield func(cedar.PolicyID, *cedar.Policy) bool) {
 		for i, p := range c.policies {
 			if !yield(c.ids[i], p) {
@@ -69,9 +76,18 @@ func (e *Evaluator) Evaluate(b policy.Bundle, f policy.Facts) (policy.Verdict, e
 	return c.evaluate(f), nil
 }
 
-// evaluate asks every policy.
+// chapter returns what is evaluated for an action.
+func (c *compiled) chapter(action string) *chapter {
+	if found := c.chapters[action]; found != nil {
+		return found
+	}
+	return c.rest
+}
+
+// evaluate asks every policy that can have anything to say.
 func (c *compiled) evaluate(f policy.Facts) policy.Verdict {
-	decision, diagnostic := cedar.Authorize(c, nobody{}, c.request(&f))
+	asked := c.chapter(f.Action)
+	decision, diagnostic := cedar.Authorize(asked, nobody{}, asked.request(&f))
 	if len(diagnostic.Errors) > 0 {
 		first := diagnostic.Errors[0]
 		return policy.Verdict{Rules: []policy.Rule{{
@@ -137,6 +153,8 @@ func compile(b policy.Bundle) (*compiled, error) {
 		return nil, fault.Wrap(err, fault.Invalid, "policy_invalid", "the policy cannot be read: %.300s", strings.TrimPrefix(err.Error(), "parser error: "))
 	}
 	c := &compiled{rules: make(map[cedar.PolicyID]rule, len(list))}
+	ids := make([]cedar.PolicyID, len(list))
+	bound := make([]string, len(list))
 	for i, p := range list {
 		r, err := annotated(p, i)
 		if err != nil {
@@ -147,11 +165,34 @@ func compile(b policy.Bundle) (*compiled, error) {
 			return nil, at(p, "the @id %q stands on two policies", r.ID)
 		}
 		c.rules[id] = r
-		c.ids = append(c.ids, id)
-		c.policies = append(c.policies, p)
+		ids[i], bound[i] = id, boundTo(p)
 	}
-	c.looks = lookedAt(c.policies)
+	c.chapters = map[string]*chapter{}
+	for _, action := range append(bound, "") {
+		if c.chapters[action] != nil {
+			continue
+		}
+		made := &chapter{}
+		for i, p := range list {
+			if bound[i] == "" || bound[i] == action {
+				made.ids, made.policies = append(made.ids, ids[i]), append(made.policies, p)
+			}
+		}
+		made.looks = lookedAt(made.policies)
+		c.chapters[action] = made
+	}
+	c.rest = c.chapters[""]
 	return c, nil
+}
+
+// boundTo returns the action that a policy names in its head, "" where it names none or several. For any other action Cedar finds that it
+// does not apply, before it looks at anything that could fail.
+func boundTo(p *cedar.Policy) string {
+	eq, ok := p.AST().Action.(ast.ScopeTypeEq)
+	if !ok || eq.Entity.Type != actionType {
+		return ""
+	}
+	return string(eq.Entity.ID)
 }
 
 // annotated reads the annotations of a policy.
@@ -196,6 +237,9 @@ func at(p *cedar.Policy, format string, args ...any) error {
 type nobody struct{}
 
 func (nobody) Get(types.EntityUID) (types.Entity, bool) { return types.Entity{}, false }
+
+// actionType is the entity type of actions.
+const actionType cedar.EntityType = "Action"
 
 // kinds are the entity types of principals.
 var kinds = map[string]cedar.EntityType{"usr_": "User", "agt_": "Agent", "svc_": "Service"}

@@ -49,8 +49,8 @@ func attribute(f *policy.Facts, name string) types.Value {
 	return types.String(f.Target)
 }
 
-// request writes facts as a Cedar request, with those attributes of the context that the bundle looks at.
-func (c *compiled) request(f *policy.Facts) cedar.Request {
+// request writes facts as a Cedar request, with those attributes of the context that the policies look at.
+func (c *chapter) request(f *policy.Facts) cedar.Request {
 	kind := cedar.EntityType("Nobody")
 	if len(f.Principal) > 4 {
 		if k, ok := kinds[string(f.Principal[:4])]; ok {
@@ -67,7 +67,7 @@ func (c *compiled) request(f *policy.Facts) cedar.Request {
 	}
 	return cedar.Request{
 		Principal: types.NewEntityUID(kind, types.String(f.Principal)),
-		Action:    types.NewEntityUID("Action", types.String(f.Action)),
+		Action:    types.NewEntityUID(actionType, types.String(f.Action)),
 		Resource:  resource,
 		Context:   types.NewRecord(context),
 	}

@@ -48,17 +48,23 @@ func TestLookedAt(t *testing.T) {
 	}
 }
 
-// Whatever the facts, a verdict from what the bundle looks at is the verdict from everything.
-func TestVerdictNeedsOnlyWhatIsLookedAt(t *testing.T) {
+// Whatever the facts, a verdict from the policies that are not bound to another action, and from what they look at, is the verdict from
+// everything.
+func TestVerdictNeedsOnlyWhatIsAsked(t *testing.T) {
 	conditions := []string{
 		`context.path like "*.md"`, `context has path && context.size_bytes < 10`, `context has unheard_of`, `context.traits.contains("x")`,
 		`context.args.containsAny(["x", "y"])`, `context.overwrite`, `context == {"path": "x"}`, `context.missing == 1`, `context.tool < 3`,
 	}
+	heads := rapid.SampledFrom([]string{
+		`principal, action`, `principal, action == Action::"file.create"`, `principal is User, action == Action::"shell.exec"`,
+		`principal == Agent::"agt_x", action == Action::"shell.exec"`, `principal, action == Other::"file.create"`, `principal, action == Action::""`,
+		`principal, action in Action::"file.create"`, `principal, action in [Action::"file.create", Action::"shell.exec"]`,
+	})
 	rapid.Check(t, func(t *rapid.T) {
 		text := ""
 		for i, n := 0, rapid.IntRange(1, 5).Draw(t, "policies"); i < n; i++ {
-			text += fmt.Sprintf("%s (principal, action, resource) when { %s };\n",
-				rapid.SampledFrom([]string{"permit", "forbid", "@decision(\"require_approval\") permit"}).Draw(t, "effect"), rapid.SampledFrom(conditions).Draw(t, "condition"))
+			text += fmt.Sprintf("%s (%s, resource) when { %s };\n",
+				rapid.SampledFrom([]string{"permit", "forbid", "@decision(\"require_approval\") permit"}).Draw(t, "effect"), heads.Draw(t, "head"), rapid.SampledFrom(conditions).Draw(t, "condition"))
 		}
 		b, err := policy.NewBundle("test", text, policy.Limits{FileBytes: 1, CommandMS: 1})
 		if err != nil {
@@ -68,11 +74,17 @@ func TestVerdictNeedsOnlyWhatIsLookedAt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all := *some
-		all.looks = attributes
+		list, err := cedar.NewPolicyListFromBytes("test", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := compiled{rules: some.rules, rest: &chapter{policies: list, looks: attributes}}
+		for i := range list {
+			all.rest.ids = append(all.rest.ids, cedar.PolicyID(fmt.Sprintf("policy%d", i)))
+		}
 		word := rapid.SampledFrom([]string{"", "x", "y", "a.md"})
 		f := policy.Facts{
-			Principal: "agt_x", Action: policy.FileCreate, Path: word.Draw(t, "path"), Size: rapid.Int64Range(0, 20).Draw(t, "size"),
+			Principal: "agt_x", Action: rapid.SampledFrom([]string{policy.FileCreate, policy.ShellExec, policy.FileRead, ""}).Draw(t, "action"), Path: word.Draw(t, "path"), Size: rapid.Int64Range(0, 20).Draw(t, "size"),
 			Overwrite: rapid.Bool().Draw(t, "overwrite"), Args: rapid.SliceOf(word).Draw(t, "args"), Traits: rapid.SliceOf(word).Draw(t, "traits"),
 			Tool: word.Draw(t, "tool"),
 		}

@@ -38,6 +38,7 @@ func (j *Journal) commit() {
 }
 
 func (j *Journal) nextGroup() (*group, bool) {
+	j.ready <- struct{}{}
 	for tidied := false; ; tidied = true {
 		select {
 		case g, ok := <-j.groups:
@@ -70,20 +71,13 @@ func (j *Journal) write(g *group) error {
 			return err
 		}
 	}
-	for i := range g.batches {
-		if err := w.insertBatch(&g.batches[i]); err != nil {
-			return err
-		}
+	written := len(j.fresh)
+	var err error
+	if j.fresh, err = w.insertBatches(g.batches, j.fresh); err != nil {
+		return err
 	}
 	for i := range g.streams {
-		s := &g.streams[i]
-		sql := `UPDATE streams SET head = ?, hash = ? WHERE no = ?`
-		args := []any{s.tip.Seq, s.tip.Hash[:], s.no}
-		if s.fresh {
-			sql = `INSERT INTO streams (head, hash, no, workspace, type, id) VALUES (?, ?, ?, ?, ?, ?)`
-			args = append(args, s.tenantNo, s.stream.Type, s.stream.ID)
-		}
-		if err := w.exec(sql, args...); err != nil {
+		if err := w.writeStream(&g.streams[i]); err != nil {
 			return err
 		}
 	}
@@ -101,9 +95,7 @@ func (j *Journal) write(g *group) error {
 			return err
 		}
 	}
-	for _, b := range g.batches {
-		j.unindexed += len(b.events)
-	}
+	j.unindexed += len(j.fresh) - written
 	if j.unindexed >= indexedAtOnce {
 		if err := j.index(); err != nil {
 			return err

@@ -92,50 +92,102 @@ func (c *connection) one(scan func(*sqlite3.Stmt), sql string, args ...any) (boo
 	return found, finish(s)
 }
 
-func (c *connection) insertBatch(b *plannedBatch) error {
-	for i := range b.events {
-		e := &b.events[i]
-		if err := c.insertEvent(e, placeOf(b.tenantNo, e.Seq), b.streams[i], b.types[i]); err != nil {
-			return err
+// writtenAtOnce is how many events one statement writes, as long as there are as many; each row costs a fifth less than alone.
+const writtenAtOnce = 16
+
+// insertBatches writes the events of batches and adds to a list what they can be found by.
+func (c *connection) insertBatches(batches []plannedBatch, list []located) ([]located, error) {
+	var rows []row
+	for i := range batches {
+		b := &batches[i]
+		for k := range b.events {
+			e := &b.events[k]
+			at := located{placeOf(b.tenantNo, e.Seq), b.streams[k], int64(e.StreamSeq), string(e.Run), string(e.Correlation), entityOf(e)}
+			rows, list = append(rows, row{e, at, b.types[k]}), append(list, at)
+			if e.IdempotencyKey == "" {
+				continue
+			}
+			if err := c.exec(`INSERT INTO event_keys (workspace, key, seq) VALUES (?, ?, ?)`, b.tenantNo, e.IdempotencyKey, e.Seq); err != nil {
+				return list, err
+			}
 		}
-		if e.IdempotencyKey == "" {
+		if b.key == "" {
 			continue
 		}
-		if err := c.exec(`INSERT INTO event_keys (workspace, key, seq) VALUES (?, ?, ?)`, b.tenantNo, e.IdempotencyKey, e.Seq); err != nil {
-			return err
+		if err := c.exec(`INSERT INTO batches (workspace, key, digest, first, count) VALUES (?, ?, ?, ?, ?)`,
+			b.tenantNo, b.key, b.digest[:], b.events[0].Seq, int64(len(b.events))); err != nil {
+			return list, err
 		}
 	}
-	if b.key == "" {
-		return nil
+	for len(rows) > 0 {
+		events, bodies, n := insertMany, insertManyBodies, writtenAtOnce
+		if len(rows) < n {
+			events, bodies, n = insertOne, insertOneBody, 1
+		}
+		if err := c.insertRows(events, bodies, rows[:n]); err != nil {
+			return list, err
+		}
+		rows = rows[n:]
 	}
-	return c.exec(`INSERT INTO batches (workspace, key, digest, first, count) VALUES (?, ?, ?, ?, ?)`,
-		b.tenantNo, b.key, b.digest[:], b.events[0].Seq, int64(len(b.events)))
+	return list, nil
 }
 
-func (c *connection) insertEvent(e *event.Event, place, stream, typ int64) error {
-	s, err := c.rows(`INSERT INTO events (place, stream, stream_seq, type, id, recorded_at, correlation, run, entity, record) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+// row is an event that is to be written.
+type row struct {
+	*event.Event
+	at  located
+	typ int64
+}
+
+// The statements that write events and their bodies, one and many.
+const (
+	insertOne     = `INSERT INTO events (place, stream, stream_seq, type, id, recorded_at, correlation, run, entity, record) VALUES ` + eventRow
+	insertOneBody = `INSERT INTO bodies (place, body) VALUES ` + bodyRow
+	eventRow      = `(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	bodyRow       = `(?, ?)`
+
+	insertMany       = insertOne + threeEvents + fourEvents + fourEvents + fourEvents
+	insertManyBodies = insertOneBody + threeBodies + fourBodies + fourBodies + fourBodies
+	threeEvents      = `, ` + eventRow + `, ` + eventRow + `, ` + eventRow
+	fourEvents       = threeEvents + `, ` + eventRow
+	threeBodies      = `, ` + bodyRow + `, ` + bodyRow + `, ` + bodyRow
+	fourBodies       = threeBodies + `, ` + bodyRow
+)
+
+// insertRows writes as many events as the statements have rows.
+func (c *connection) insertRows(events, bodies string, rows []row) error {
+	s, err := c.rows(events)
 	if err != nil {
 		return err
 	}
-	uuid, ok := uuidBytes(e.ID)
-	if !ok {
-		return fmt.Errorf("event %.64q has no UUID for an id", e.ID)
+	body, err := c.rows(bodies)
+	if err != nil {
+		return err
 	}
-	c.buf = appendRecord(c.buf[:0], e)
-	for _, err := range [...]error{
-		s.BindInt64(1, place), s.BindInt64(2, stream), s.BindInt64(3, int64(e.StreamSeq)), s.BindInt64(4, typ), s.BindBlob(5, uuid[:]),
-		s.BindInt64(6, e.RecordedAt.UnixMicro()), s.BindText(7, string(e.Correlation)), bindOptional(s, 8, string(e.Run)),
-		bindOptional(s, 9, entityOf(e)), s.BindBlob(10, c.buf),
-	} {
-		if err != nil {
+	for i := range rows {
+		r := &rows[i]
+		uuid, ok := uuidBytes(r.ID)
+		if !ok {
+			return fmt.Errorf("event %.64q has no UUID for an id", r.ID)
+		}
+		c.buf = appendRecord(c.buf[:0], r.Event)
+		p := 10 * i
+		err := errors.Join(
+			s.BindInt64(p+1, r.at.place), s.BindInt64(p+2, r.at.stream), s.BindInt64(p+3, r.at.streamSeq), s.BindInt64(p+4, r.typ), s.BindBlob(p+5, uuid[:]),
+			s.BindInt64(p+6, r.RecordedAt.UnixMicro()), s.BindText(p+7, r.at.correlation), bindOptional(s, p+8, r.at.run),
+			bindOptional(s, p+9, r.at.entity), s.BindBlob(p+10, c.buf))
+		c.buf = bodyOf(c.buf[:0], r.Event)
+		if err := errors.Join(err, body.BindInt64(2*i+1, r.at.place), body.BindBlob(2*i+2, c.buf)); err != nil {
 			return fmt.Errorf("bind an event: %w", err)
 		}
 	}
 	if err := s.Exec(); err != nil {
-		return fmt.Errorf("write an event: %w", err)
+		return fmt.Errorf("write events: %w", err)
 	}
-	c.buf = bodyOf(c.buf[:0], e)
-	return c.exec(`INSERT INTO bodies (place, body) VALUES (?, ?)`, place, c.buf)
+	if err := body.Exec(); err != nil {
+		return fmt.Errorf("write bodies: %w", err)
+	}
+	return nil
 }
 
 func bindOptional(s *sqlite3.Stmt, param int, text string) error {
@@ -145,15 +197,48 @@ func bindOptional(s *sqlite3.Stmt, param int, text string) error {
 	return s.BindText(param, text)
 }
 
+// writeStream writes the end of a stream.
+func (c *connection) writeStream(p *plannedStream) error {
+	sql := `UPDATE streams SET head = ?, hash = ? WHERE no = ?`
+	if p.fresh {
+		sql = `INSERT INTO streams (head, hash, no, workspace, type, id) VALUES (?, ?, ?, ?, ?, ?)`
+	}
+	s, err := c.rows(sql)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(s.BindInt64(1, int64(p.tip.Seq)), s.BindBlob(2, p.tip.Hash[:]), s.BindInt64(3, p.no))
+	if p.fresh {
+		err = errors.Join(err, s.BindInt64(4, p.tenantNo), s.BindText(5, p.stream.Type), s.BindText(6, p.stream.ID))
+	}
+	if err != nil {
+		return fmt.Errorf("bind the end of a stream: %w", err)
+	}
+	if err := s.Exec(); err != nil {
+		return fmt.Errorf("write the end of a stream: %w", err)
+	}
+	return nil
+}
+
 // writeDocument writes a document and what of its index entries has changed.
 func (c *connection) writeDocument(d *plannedDocument) error {
-	sql, args := `UPDATE documents SET version = ?, seq = ?, body = ? WHERE no = ?`, []any{d.version, d.seq, d.body, d.no}
+	sql := `UPDATE documents SET version = ?, seq = ?, body = ? WHERE no = ?`
 	if d.fresh {
 		sql = `INSERT INTO documents (version, seq, body, no, projection, workspace, key) VALUES (?, ?, ?, ?, ?, ?, ?)`
-		args = append(args, d.projection, d.tenantNo, d.ref.Key)
 	}
-	if err := c.exec(sql, args...); err != nil {
+	s, err := c.rows(sql)
+	if err != nil {
 		return err
+	}
+	err = errors.Join(s.BindInt64(1, int64(d.version)), s.BindInt64(2, int64(d.seq)), s.BindBlob(3, d.body), s.BindInt64(4, d.no))
+	if d.fresh {
+		err = errors.Join(err, s.BindInt64(5, d.projection), s.BindInt64(6, d.tenantNo), s.BindText(7, d.ref.Key))
+	}
+	if err != nil {
+		return fmt.Errorf("bind a document: %w", err)
+	}
+	if err := s.Exec(); err != nil {
+		return fmt.Errorf("write a document: %w", err)
 	}
 	for _, old := range d.removed {
 		if err := c.exec(`DELETE FROM entries WHERE projection = ? AND workspace = ? AND name = ? AND value = ? AND key = ?`, d.projection, d.tenantNo, old.Name, old.Value, d.ref.Key); err != nil {

@@ -41,9 +41,11 @@ type Journal struct {
 	reads  sync.RWMutex     // held for reading by readers, for writing by a checkpoint that must not meet any
 
 	queue     chan *request
-	unindexed int // events that the postings do not know; the committer's
+	unindexed int       // events that the postings do not know; the committer's
+	fresh     []located // those of them that were written since the log was opened
 
-	groups  chan *group // from the planner to the committer, one at a time
+	ready   chan struct{} // holds one when the committer waits for a group
+	groups  chan *group   // from the planner to the committer, one at a time
 	working sync.WaitGroup
 	stop    chan struct{} // closed when the planner is to end
 	done    chan struct{} // closed when readers are to end
@@ -68,7 +70,7 @@ type request struct {
 func newJournal(o Options, set *projection.Set) *Journal {
 	j := &Journal{
 		options: o, set: set, planner: journal.NewPlanner(o.Clock, o.IDs, o.Entropy),
-		pool: make(chan *connection, readers), queue: make(chan *request, maxGroup), groups: make(chan *group),
+		pool: make(chan *connection, readers), queue: make(chan *request, maxGroup), groups: make(chan *group), ready: make(chan struct{}, 1),
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	j.ledger.set = set

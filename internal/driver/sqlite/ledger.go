@@ -45,7 +45,8 @@ type ledger struct {
 	// What the present group changes, in the order in which it does.
 	dirtyTenants []id.Workspace
 	dirtyStreams []streamRef
-	dirtyFolios  []projection.Ref
+	dirtyFolios  []*folio
+	staleFolios  []*folio // of those, the ones that are to be encoded
 	newTypes     []plannedType
 
 	broken error // the file could not be read; nothing that was planned since may be recorded
@@ -67,12 +68,16 @@ type line struct {
 }
 
 type folio struct {
+	ref     projection.Ref
 	no      int64 // 0 where it has no row
 	state   projection.State
 	indexes []projection.Index // of the row
 	size    int
 	group   uint64
 	dirty   bool
+	stale   bool // the state is not encoded below
+	body    []byte
+	next    []projection.Index
 }
 
 type streamRef struct {
@@ -154,7 +159,8 @@ func (l *ledger) begin() {
 	clear(l.added[0].uses)
 	clear(l.added[0].taken)
 	clear(l.added[0].ids)
-	l.dirtyTenants, l.dirtyStreams, l.dirtyFolios, l.newTypes = l.dirtyTenants[:0], l.dirtyStreams[:0], l.dirtyFolios[:0], nil
+	l.dirtyTenants, l.dirtyStreams, l.newTypes = l.dirtyTenants[:0], l.dirtyStreams[:0], nil
+	l.dirtyFolios, l.staleFolios = l.dirtyFolios[:0], l.staleFolios[:0]
 	if len(l.streams) > keptStreams {
 		for ref, at := range l.streams {
 			if at.group+1 < l.group {
@@ -281,7 +287,7 @@ func (l *ledger) folio(ref projection.Ref) (*folio, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &folio{group: l.group}
+	f := &folio{ref: ref, group: l.group}
 	var body []byte
 	var version, seq uint64
 	if t := l.tenants[ref.Workspace]; t != nil {
@@ -369,9 +375,12 @@ func (l *ledger) fold(events []event.Event) error {
 	save := func(ref projection.Ref, s projection.State) {
 		f := l.folios[ref]
 		if !f.dirty {
-			l.dirtyFolios = append(l.dirtyFolios, ref)
+			l.dirtyFolios = append(l.dirtyFolios, f)
 		}
-		f.state, f.dirty, f.group = s, true, l.group
+		if !f.stale {
+			l.staleFolios = append(l.staleFolios, f)
+		}
+		f.state, f.dirty, f.stale, f.group = s, true, true, l.group
 	}
 	for i := range events {
 		if err := l.set.Fold(events[i], load, save); err != nil {
@@ -381,26 +390,37 @@ func (l *ledger) fold(events []event.Event) error {
 	return nil
 }
 
-// finish adds to the group what its batches change, each document encoded once however many of its events changed it.
-func (l *ledger) finish(g *group) error {
-	g.docs = make([]plannedDocument, len(l.dirtyFolios))
-	for i, ref := range l.dirtyFolios {
-		f := l.folios[ref]
-		body, indexes, err := f.state.Encode()
-		if err != nil {
+// encode writes the documents that were changed since it was last called.
+func (l *ledger) encode() (err error) {
+	for _, f := range l.staleFolios {
+		if f.body, f.next, err = f.state.Encode(); err != nil {
 			return err
 		}
+		f.stale = false
+	}
+	l.staleFolios = l.staleFolios[:0]
+	return nil
+}
+
+// finish adds to the group what its batches change, each document once however many of its events changed it.
+func (l *ledger) finish(g *group) error {
+	if err := l.encode(); err != nil {
+		return err
+	}
+	g.docs = make([]plannedDocument, len(l.dirtyFolios))
+	for i, f := range l.dirtyFolios {
 		fresh := f.no == 0
 		if fresh {
 			l.nextFolio++
 			f.no = l.nextFolio
 		}
 		g.docs[i] = plannedDocument{
-			no: f.no, projection: l.projections[ref.Name], tenantNo: l.tenants[ref.Workspace].no, ref: ref, version: f.state.Version,
-			seq: f.state.Seq, body: body, fresh: fresh, added: without(indexes, f.indexes), removed: without(f.indexes, indexes),
+			no: f.no, projection: l.projections[f.ref.Name], tenantNo: l.tenants[f.ref.Workspace].no, ref: f.ref, version: f.state.Version,
+			seq: f.state.Seq, body: f.body, fresh: fresh, added: without(f.next, f.indexes), removed: without(f.indexes, f.next),
 		}
-		l.kept += len(body) - f.size
-		f.indexes, f.size, f.dirty = indexes, len(body), false
+		l.kept += len(f.body) - f.size
+		f.indexes, f.size, f.dirty = f.next, len(f.body), false
+		f.body, f.next = nil, nil
 	}
 	for _, ref := range l.dirtyStreams {
 		at := l.streams[ref]

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"slices"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
@@ -74,39 +73,18 @@ func (j *Journal) plan() {
 				return
 			}
 		}
-		requests := []*request{r}
-	waiting:
-		for len(requests) < maxGroup {
-			select {
-			case r := <-j.queue:
-				requests = append(requests, r)
-			default:
-				break waiting
+		for r != nil {
+			if r.task != nil {
+				r = j.perform(r)
+			} else {
+				r = j.together(r)
 			}
 		}
-		j.serve(requests)
 	}
 }
 
-// serve plans every request and hands it to the committer. Tasks run alone, between the batches before and after them.
-func (j *Journal) serve(requests []*request) {
-	for len(requests) > 0 {
-		n := slices.IndexFunc(requests, func(r *request) bool { return r.task != nil })
-		if n < 0 {
-			n = len(requests)
-		}
-		if n == 0 {
-			j.perform(requests[0])
-			n = 1
-		} else {
-			j.together(requests[:n])
-		}
-		requests = requests[n:]
-	}
-}
-
-// perform runs a task in the committer's place.
-func (j *Journal) perform(r *request) {
+// perform runs a task in the committer's place, between the batches before and after it.
+func (j *Journal) perform(r *request) *request {
 	j.between(func() {
 		if failed := j.failed.Load(); failed != nil {
 			r.err = failed
@@ -115,40 +93,92 @@ func (j *Journal) perform(r *request) {
 		}
 	})
 	close(r.answer)
+	return nil
 }
 
 // between runs a task when everything that the committer was handed is written, and before anything else is.
 func (j *Journal) between(task func()) {
 	g := &group{task: task, done: make(chan struct{})}
-	j.groups <- g
+	j.hand(g)
 	<-g.done
 }
 
-// together plans requests as one group. Where one of them cannot be folded, all are planned anew, each alone, for a fold may have spoilt
-// what it shares with others.
-func (j *Journal) together(requests []*request) {
-	g, err := j.group(requests)
-	if err == nil {
-		j.groups <- g
-		return
+// hand gives a group to the committer as soon as that one is ready for it.
+func (j *Journal) hand(g *group) {
+	<-j.ready
+	j.groups <- g
+}
+
+// together plans a request, what waits behind it, and what comes until the committer is ready, as one group: it is closed as late as can
+// be, so that one write to the disk serves as many as can be. It returns a task that ended the group, nil if nothing did.
+func (j *Journal) together(r *request) *request {
+	l := &j.ledger
+	l.begin()
+	g := &group{}
+	for {
+		g.requests = append(g.requests, r)
+		if err := j.add(g, r); err != nil {
+			j.apart(g.requests, err)
+			return nil
+		}
+		r = nil
+		if len(g.requests) < maxGroup {
+			select {
+			case r = <-j.queue:
+			default:
+				if err := l.encode(); err != nil { // now, while there is nothing else to do
+					j.apart(g.requests, err)
+					return nil
+				}
+				select {
+				case r = <-j.queue:
+				case <-j.ready:
+					j.ready <- struct{}{} // hand takes it
+				}
+			}
+		}
+		if r != nil && r.task == nil {
+			continue
+		}
+		if err := l.finish(g); err != nil {
+			j.apart(g.requests, err)
+		} else {
+			j.hand(g)
+		}
+		return r
 	}
-	if j.ledger.broken == nil {
+}
+
+// apart plans requests anew, each alone, after one of them could not be folded: that may have spoilt what it shares with others.
+func (j *Journal) apart(requests []*request, err error) {
+	l := &j.ledger
+	if l.broken == nil {
 		j.between(func() {
-			if failed := j.ledger.load(context.Background(), j.ledger.r); failed != nil {
-				j.ledger.broken = failed
+			if failed := l.load(context.Background(), l.r); failed != nil {
+				l.broken = failed
 			}
 		})
 	}
-	if j.ledger.broken != nil {
-		err = j.fail(j.ledger.broken)
+	if l.broken != nil {
+		err = j.fail(l.broken)
 	}
 	if len(requests) == 1 || j.failed.Load() != nil {
 		answer(requests, err)
 		return
 	}
-	for _, r := range requests {
+	for i, r := range requests {
 		r.events, r.use, r.err = nil, nil, nil
-		j.together([]*request{r})
+		l.begin()
+		g := &group{requests: requests[i : i+1]}
+		err := j.add(g, r)
+		if err == nil {
+			err = l.finish(g)
+		}
+		if err != nil {
+			j.apart(g.requests, err)
+		} else {
+			j.hand(g)
+		}
 	}
 }
 
@@ -161,30 +191,26 @@ func answer(requests []*request, err error) {
 	}
 }
 
-// group plans requests. A batch that is refused leaves no trace; the error is for one that was found bad after it had left some.
-func (j *Journal) group(requests []*request) (*group, error) {
+// add plans a request. A batch that is refused leaves no trace; the error is for one that was found bad after it had left some.
+func (j *Journal) add(g *group, r *request) error {
 	l := &j.ledger
-	l.begin()
-	g := &group{requests: requests}
-	for _, r := range requests {
-		if r.err = r.ctx.Err(); r.err != nil {
-			continue
-		}
-		r.events, r.use, r.err = j.planner.Plan(r.batch, l)
-		if l.broken != nil {
-			return nil, l.broken
-		}
-		if r.err != nil || r.use != nil {
-			continue
-		}
-		planned, err := l.take(r.batch, r.events)
-		if err != nil {
-			return nil, err
-		}
-		if err := l.fold(r.events); err != nil {
-			return nil, err
-		}
-		g.batches = append(g.batches, planned)
+	if r.err = r.ctx.Err(); r.err != nil {
+		return nil
 	}
-	return g, l.finish(g)
+	r.events, r.use, r.err = j.planner.Plan(r.batch, l)
+	if l.broken != nil {
+		return l.broken
+	}
+	if r.err != nil || r.use != nil {
+		return nil
+	}
+	planned, err := l.take(r.batch, r.events)
+	if err != nil {
+		return err
+	}
+	if err := l.fold(r.events); err != nil {
+		return err
+	}
+	g.batches = append(g.batches, planned)
+	return nil
 }

@@ -32,6 +32,12 @@ type posting struct {
 	places []byte
 }
 
+// located is an event with what it can be found by.
+type located struct {
+	place, stream, streamSeq int64
+	run, correlation, entity string
+}
+
 func (p *posting) add(place int64) {
 	p.places = binary.AppendUvarint(p.places, uint64(place-p.last))
 	p.last = place
@@ -54,7 +60,14 @@ func (j *Journal) index() error {
 		return err
 	}
 	for _, t := range tails {
-		postings, err := j.w.gather(t.first, t.last)
+		events := j.fresh
+		if len(events) != j.unindexed {
+			// Some lie behind from before the log was opened.
+			if events, err = j.w.located(t.first, t.last); err != nil {
+				return err
+			}
+		}
+		postings, err := gather(events, t.first, t.last)
 		if err != nil {
 			return err
 		}
@@ -67,40 +80,65 @@ func (j *Journal) index() error {
 			return err
 		}
 	}
-	j.unindexed = 0
+	j.unindexed, j.fresh = 0, j.fresh[:0]
 	return nil
 }
 
-// gather makes the postings of the events between two places, in the order of the table.
-func (c *connection) gather(first, last int64) ([]*posting, error) {
-	made := map[string]*posting{}
-	add := func(kind int64, key string, first, place int64) *posting {
-		at := string(rune('0'+kind)) + key
-		p := made[at]
-		if p == nil {
-			p = &posting{kind: kind, key: key, first: first}
-			made[at] = p
-		}
-		p.add(place)
-		return p
-	}
+// located reads what the events between two places can be found by.
+func (c *connection) located(first, last int64) ([]located, error) {
 	rows, err := c.rows(`SELECT place, stream, stream_seq, run, correlation, entity FROM events WHERE place BETWEEN ? AND ? ORDER BY place`, first, last)
 	if err != nil {
 		return nil, err
 	}
+	var events []located
 	for rows.Step() {
-		place, seq := rows.ColumnInt64(0), rows.ColumnInt64(2)
-		if s := add(postedStream, strconv.FormatInt(rows.ColumnInt64(1), 10), seq, place); s.first+s.count-1 != seq {
-			return nil, fmt.Errorf("event %d has number %d in its stream, want %d", place, seq, s.first+s.count-1)
-		}
-		for i, kind := range []int64{postedRun, postedCorrelation, postedEntity} {
-			if key := rows.ColumnText(3 + i); key != "" {
-				add(kind, key, place, place)
-			}
-		}
+		events = append(events, located{
+			rows.ColumnInt64(0), rows.ColumnInt64(1), rows.ColumnInt64(2), rows.ColumnText(3), rows.ColumnText(4), rows.ColumnText(5),
+		})
 	}
-	if err := finish(rows); err != nil {
-		return nil, err
+	return events, finish(rows)
+}
+
+// gather makes the postings of those events that lie between two places, in the order of the table. Events of one workspace stand in the
+// order of their places.
+func gather(events []located, first, last int64) ([]*posting, error) {
+	type name struct {
+		kind int64
+		key  string
+	}
+	made := map[name]*posting{}
+	add := func(kind int64, key string, first, place int64) *posting {
+		p := made[name{kind, key}]
+		if p == nil {
+			p = &posting{kind: kind, key: key, first: first}
+			made[name{kind, key}] = p
+		}
+		p.add(place)
+		return p
+	}
+	streams := map[int64]string{}
+	for i := range events {
+		e := &events[i]
+		if e.place < first || e.place > last {
+			continue
+		}
+		stream, known := streams[e.stream]
+		if !known {
+			stream = strconv.FormatInt(e.stream, 10)
+			streams[e.stream] = stream
+		}
+		if s := add(postedStream, stream, e.streamSeq, e.place); s.first+s.count-1 != e.streamSeq {
+			return nil, fmt.Errorf("event %d has number %d in its stream, want %d", e.place, e.streamSeq, s.first+s.count-1)
+		}
+		if e.run != "" {
+			add(postedRun, e.run, e.place, e.place)
+		}
+		if e.correlation != "" {
+			add(postedCorrelation, e.correlation, e.place, e.place)
+		}
+		if e.entity != "" {
+			add(postedEntity, e.entity, e.place, e.place)
+		}
 	}
 	postings := make([]*posting, 0, len(made))
 	for _, p := range made {

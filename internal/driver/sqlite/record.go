@@ -131,7 +131,9 @@ func sealOf(e *event.Event) [sealBytes]byte {
 	var room [256]byte
 	b := append(room[:0], e.Chain.Hash[:]...)
 	b = binary.BigEndian.AppendUint64(b, uint64(e.RecordedAt.UnixMicro()))
-	b = append(b, entityOf(e)...)
+	if e.EntityID != "" {
+		b = append(append(append(b, e.EntityType...), entitySeparator...), e.EntityID...)
+	}
 	sum := event.DigestOf(b)
 	return [sealBytes]byte(sum[:sealBytes])
 }

@@ -196,19 +196,6 @@ func (q Query) Check() (Query, error) {
 	return q, nil
 }
 
-func isObject(raw []byte) bool {
-	for _, c := range raw {
-		switch c {
-		case ' ', '\t', '\r', '\n':
-			continue
-		case '{':
-			return utf8.Valid(raw) && json.Valid(raw)
-		}
-		return false
-	}
-	return false
-}
-
 // validType reports whether the text is two to four words with dots between, each of a-z, 0-9 and _ and beginning with a letter.
 func validType(text string) bool {
 	if len(text) > 100 {
