@@ -34,7 +34,7 @@ type State struct {
 // serve makes the HTTP server; it listens nowhere yet.
 func (a *App) serve(ids *id.Source, blobs blob.Store) error {
 	services := httpapi.Services{
-		Gate: a.Gate, Keeper: a.Keeper, Executor: a.Runs, Reader: reader.New(a.Log), Log: a.Log, Spool: spool(blobs),
+		Gate: a.Gate, Keeper: a.Keeper, Executor: a.Runs, Reader: reader.New(a.Log, Definitions()...), Log: a.Log, Spool: spool(blobs),
 		Checks: []httpapi.Check{{Name: "log", Try: a.writable}, {Name: "tiers", Try: a.spacious}},
 	}
 	a.server = httpapi.New(wire.Config{

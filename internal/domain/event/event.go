@@ -64,6 +64,19 @@ type Origin struct {
 	Principal   id.Principal
 	Correlation id.Correlation // one per outside cause, kept through everything that follows from it
 	Causation   id.Event       // the event that led to this one, if any
+
+	// Key is the idempotency key of the request behind it, scoped to its principal and endpoint, and Command the digest of what was asked for.
+	// They go into one batch, by Once: that of the intent, or where stopping comes first, that of the outcome. Empty for none.
+	Key     string
+	Command Digest
+}
+
+// Once returns the batch with the idempotency key of the origin, so that a repeat of the request records nothing more.
+func (o Origin) Once(b Batch) Batch {
+	if o.Key != "" {
+		b.Key, b.Digest = o.Key, o.Command
+	}
+	return b
 }
 
 // Header is what the author of an event says about it. Empty strings mean "does not apply".

@@ -34,6 +34,7 @@ type FileEnded struct {
 	OK      bool     `json:"ok"`
 	Unknown bool     `json:"unknown,omitempty"`
 	Error   string   `json:"error,omitempty"` // a stable code
+	Entry   *Entry   `json:"entry,omitempty"` // of the file as it was written
 }
 
 // FileRead is the data of file.read.
@@ -55,6 +56,7 @@ type Change struct {
 	OK        bool         `json:"ok"`
 	Unknown   bool         `json:"unknown,omitempty"`
 	Error     string       `json:"error,omitempty"`
+	Entry     *Entry       `json:"entry,omitempty"`
 }
 
 // ChangeOf returns the id of the change that the event is about, "" for none.
@@ -77,7 +79,7 @@ func EvolveChange(c Change, e event.Event) (Change, error) {
 		return Change{FileBegun: d, Workspace: e.Workspace, Room: e.Room, Principal: e.Principal, BegunAt: e.OccurredAt, Open: true}, err
 	case EventFileEnded:
 		d, err := event.Decode[FileEnded](e)
-		c.Open, c.OK, c.Unknown, c.Error = false, d.OK, d.Unknown, d.Error
+		c.Open, c.OK, c.Unknown, c.Error, c.Entry = false, d.OK, d.Unknown, d.Error, d.Entry
 		return c, err
 	}
 	return c, nil

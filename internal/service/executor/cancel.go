@@ -39,7 +39,13 @@ func (x *Executor) Cancel(ctx context.Context, origin event.Origin, ws id.Worksp
 			return ctx.Err()
 		}
 	}
-	return x.end(context.WithoutCancel(ctx), ws, runID, origin, reason)
+	if err := x.end(context.WithoutCancel(ctx), ws, runID, origin, reason); err != nil {
+		return err
+	}
+	if doc, err = x.Find(ctx, ws, runID); err == nil && doc.Status != run.Cancelled {
+		err = ErrEnded // by itself, a moment before
+	}
+	return err
 }
 
 // end records the end of a run that no worker has.
@@ -75,6 +81,7 @@ func (x *Executor) takeWaiting(e *entry) bool {
 
 // CancelSpace cancels every run of a space, also those that come meanwhile, and returns when none is left, or when ctx ends.
 func (x *Executor) CancelSpace(ctx context.Context, origin event.Origin, s id.Space, reason string) error {
+	origin.Key = "" // it is that of one batch, and there may be many runs
 	x.mu.Lock()
 	q := x.queues[s]
 	if q != nil {

@@ -169,10 +169,15 @@ func (r *ride) finish(ctx context.Context, typ string, origin event.Origin, why 
 // close records the end of a run, and of its open question if it has one.
 func (r *ride) close(ctx context.Context, origin event.Origin, why string, drafts []event.Draft) error {
 	_, approval := r.doc.Pending()
+	batch := origin.Once(r.batch(drafts...))
 	if approval == "" {
-		return r.append(ctx, drafts...)
+		receipt, err := r.x.Log.Append(ctx, batch)
+		if err != nil {
+			return err
+		}
+		return r.fold(receipt)
 	}
-	receipt, err := r.x.Gate.Withdraw(ctx, origin, approval, "the run ended: "+why, r.batch(drafts...))
+	receipt, err := r.x.Gate.Withdraw(ctx, origin, approval, "the run ended: "+why, batch)
 	if err != nil {
 		return err
 	}

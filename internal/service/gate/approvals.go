@@ -124,7 +124,7 @@ func (g *Gate) decide(ctx context.Context, origin event.Origin, ws id.Workspace,
 		batch.Drafts = append(batch.Drafts, grant)
 		batch.Documents = append(batch.Documents, event.DocumentVersion{Projection: policy.StandingProjection, Key: string(granted.Standing)})
 	}
-	_, err = g.Log.Append(ctx, batch)
+	_, err = g.Log.Append(ctx, origin.Once(batch))
 	return err
 }
 

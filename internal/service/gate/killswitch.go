@@ -176,6 +176,10 @@ func (g *Gate) LiftKillSwitch(ctx context.Context, origin event.Origin, ws id.Wo
 func (g *Gate) recordSwitch(ctx context.Context, origin event.Origin, ws id.Workspace, typ string, data any) error {
 	draft := event.New(typ, origin, ws, "", data).About(policy.KillSwitchEntity, string(ws))
 	draft.OccurredAt = g.Clock.Now().UTC()
-	_, err := g.Log.Append(context.WithoutCancel(ctx), event.Batch{Workspace: ws, Drafts: []event.Draft{draft}})
+	batch := event.Batch{Workspace: ws, Drafts: []event.Draft{draft}}
+	if typ == policy.KillSwitchLiftedType {
+		batch = origin.Once(batch) // a throw is never taken for a repeat
+	}
+	_, err := g.Log.Append(context.WithoutCancel(ctx), batch)
 	return err
 }

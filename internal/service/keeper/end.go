@@ -33,9 +33,9 @@ func (k *Keeper) Update(ctx context.Context, origin event.Origin, ws id.Workspac
 	if err := checkMaps(value(c.Env), value(c.Metadata)); err != nil {
 		return doc, err
 	}
-	_, err = k.permit(ctx, origin, k.action(policy.SpaceUpdate, origin, doc), event.Batch{Workspace: ws, Drafts: []event.Draft{
+	_, err = k.permit(ctx, origin, k.action(policy.SpaceUpdate, origin, doc), origin.Once(event.Batch{Workspace: ws, Drafts: []event.Draft{
 		k.event(space.EventUpdated, origin, doc, space.Updated{Space: s, Name: c.Name, Description: c.Description, Env: c.Env, Metadata: c.Metadata}),
-	}})
+	}}))
 	if err != nil {
 		return doc, err
 	}
@@ -60,9 +60,9 @@ func (k *Keeper) Extend(ctx context.Context, origin event.Origin, ws id.Workspac
 		return doc, err
 	}
 	ends := k.Clock.Now().UTC().Add(by)
-	_, err = k.permit(ctx, origin, k.action(policy.SpaceUpdate, origin, doc), event.Batch{Workspace: ws, Drafts: []event.Draft{
+	_, err = k.permit(ctx, origin, k.action(policy.SpaceUpdate, origin, doc), origin.Once(event.Batch{Workspace: ws, Drafts: []event.Draft{
 		k.event(space.EventExtended, origin, doc, space.Extended{Space: s, ExpiresAt: ends}),
-	}})
+	}}))
 	if err != nil {
 		return doc, err
 	}

@@ -2,15 +2,18 @@ package keeper
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"io"
 	"slices"
+	"strconv"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 )
 
@@ -66,7 +69,10 @@ func (k *Keeper) look(ctx context.Context, origin event.Origin, ws id.Workspace,
 		return err
 	}
 	if approval != "" || ruling.Standing != "" { // the use of an approval is an intent
-		return k.begin(ctx, origin, doc, files, ruling, approval, do)
+		_, err := k.begin(ctx, origin, unmade, doc, files, ruling, approval, func(files space.Files, p policy.Permit) (space.Entry, error) {
+			return space.Entry{}, do(files, p)
+		})
+		return err
 	}
 	permit, err := k.Gate.Glance(ruling)
 	if err != nil {
@@ -100,37 +106,38 @@ func (k *Keeper) RefuseWrite(ctx context.Context, origin event.Origin, ws id.Wor
 	return k.refusal(ctx, origin, ruling)
 }
 
-// WriteFile makes a file of a space from content whose hash and size are known.
+// WriteFile makes a file of a space from content whose hash and size are known. What a request with an idempotency key has written, a
+// repeat of it does not write again, however often the daemon ended in between.
 func (k *Keeper) WriteFile(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, overwrite bool, hash event.Digest, size int64, content io.Reader) (space.Entry, error) {
-	var entry space.Entry
-	err := k.change(ctx, origin, ws, s, policy.FileCreate, path, func(a *policy.Action) {
+	return k.change(ctx, origin, ws, s, policy.FileCreate, path, func(a *policy.Action) {
 		a.Content, a.Size, a.Overwrite = hash, size, overwrite
-	}, func(files space.Files, p policy.Permit) (err error) {
-		entry, err = files.Write(ctx, p, content)
-		return err
-	})
-	return entry, err
+	}, func(files space.Files, p policy.Permit) (space.Entry, error) { return files.Write(ctx, p, content) })
 }
 
 // DeleteFile removes a file of a space.
 func (k *Keeper) DeleteFile(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string) error {
-	return k.change(ctx, origin, ws, s, policy.FileDelete, path, func(*policy.Action) {}, func(files space.Files, p policy.Permit) error {
-		return files.Delete(ctx, p)
+	_, err := k.change(ctx, origin, ws, s, policy.FileDelete, path, func(*policy.Action) {}, func(files space.Files, p policy.Permit) (space.Entry, error) {
+		return space.Entry{}, files.Delete(ctx, p)
 	})
+	return err
 }
 
 // change takes a changing action through the gate, records its intent, does it and records how it went.
-func (k *Keeper) change(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, typ, path string, fill func(*policy.Action), do func(space.Files, policy.Permit) error) error {
+func (k *Keeper) change(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, typ, path string, fill func(*policy.Action), do func(space.Files, policy.Permit) (space.Entry, error)) (space.Entry, error) {
+	done, before, err := k.changed(ctx, &origin, ws)
+	if err != nil || before == made {
+		return done, err
+	}
 	doc, files, action, err := k.reach(ctx, origin, ws, s, typ, path)
 	if err != nil {
-		return err
+		return done, err
 	}
 	fill(&action)
 	ruling, approval, err := k.permitted(ctx, origin, action)
 	if err != nil {
-		return err
+		return done, err
 	}
-	return k.begin(ctx, origin, doc, files, ruling, approval, do)
+	return k.begin(ctx, origin, before, doc, files, ruling, approval, do)
 }
 
 // permitted returns the ruling of an action that may be done now, and the approval that it uses up if it needs one. Where policy asks, the
@@ -151,22 +158,106 @@ func (k *Keeper) permitted(ctx context.Context, origin event.Origin, action poli
 	return ruling, question.ID, err
 }
 
-// begin records the intent of an action, does it and records how it went.
-func (k *Keeper) begin(ctx context.Context, origin event.Origin, doc space.Space, files space.Files, ruling policy.Ruling, approval id.Approval, do func(space.Files, policy.Permit) error) error {
+// begin records the intent of an action, does it and records how it went. Before says what an earlier request with the same key has done.
+func (k *Keeper) begin(ctx context.Context, origin event.Origin, before earlier, doc space.Space, files space.Files, ruling policy.Ruling, approval id.Approval, do func(space.Files, policy.Permit) (space.Entry, error)) (done space.Entry, err error) {
 	ws, a := doc.Workspace, ruling.Action
 	begun := space.FileBegun{Space: doc.ID, Action: a.Type, Path: a.Path, Content: a.Content, Size: a.Size, Hash: ruling.Decision.Action}
-	permit, receipt, err := k.Gate.Begin(ctx, ruling, approval, event.Batch{Workspace: ws, Drafts: []event.Draft{k.event(space.EventFileBegun, origin, doc, begun)}})
+	permit, receipt, err := k.Gate.Begin(ctx, ruling, approval, origin.Once(event.Batch{Workspace: ws, Drafts: []event.Draft{k.event(space.EventFileBegun, origin, doc, begun)}}))
 	if err != nil {
-		return err
+		return done, err
 	}
-	i := slices.IndexFunc(receipt.Events, func(e event.Event) bool { return e.Type == space.EventFileBegun })
-	if i < 0 {
-		return fault.New(fault.Internal, "event_missing", "the log did not return the change's intent")
+	if receipt.Replayed {
+		return done, errUnderWay
 	}
-	failed := do(files, permit)
-	ended := space.FileEnded{Space: doc.ID, Change: receipt.Events[i].ID, OK: failed == nil, Error: fault.CodeOf(failed)}
+	change, err := begunBy(receipt.Events)
+	if err != nil {
+		return done, err
+	}
+	ended := space.FileEnded{Space: doc.ID, Change: change}
+	entry, failed := do(files, permit)
+	if failed != nil && before == unknown {
+		entry, failed = k.tookEffect(ctx, origin, a, failed)
+	}
+	if ended.OK, ended.Error = failed == nil, fault.CodeOf(failed); ended.OK && entry.Path != "" {
+		ended.Entry = &entry
+	}
 	_, err = k.Log.Append(context.WithoutCancel(ctx), event.Batch{Workspace: ws, Drafts: []event.Draft{k.event(space.EventFileEnded, origin, doc, ended)}})
-	return errors.Join(failed, err)
+	return entry, errors.Join(failed, err)
+}
+
+var errUnderWay = fault.New(fault.Conflict, "idempotency_in_progress", "a request with this idempotency key is under way; ask again when it has ended")
+
+// earlier says what became of the change that an earlier request with the same idempotency key asked for.
+type earlier int
+
+const (
+	unmade  earlier = iota // there was none, or it was refused, or it failed
+	made                   // it was made
+	unknown                // it may have been made: the daemon ended meanwhile
+)
+
+// changed looks for the change that an earlier request with origin's key made. A change that was refused or failed has not used up the
+// key: the origin gets the next one of the request's. One of which the daemon's end left unknown whether it took effect is made again: the
+// whole file appears in one step, so that the outcome is the same.
+func (k *Keeper) changed(ctx context.Context, origin *event.Origin, ws id.Workspace) (entry space.Entry, before earlier, err error) {
+	if origin.Key == "" {
+		return entry, unmade, nil
+	}
+	first := origin.Key
+	for try := 1; ; try++ {
+		probe := event.New(space.EventFileBegun, *origin, ws, "", struct{}{})
+		events, known, err := journal.Recall(ctx, k.Log, ws, origin.Key, origin.Command, probe)
+		if err != nil || !known {
+			return entry, before, err
+		}
+		change, err := begunBy(events)
+		if err != nil {
+			return entry, before, err
+		}
+		c, _, err := projection.Load[space.Change](ctx, k.Docs, ws, space.ChangeProjection, string(change))
+		switch {
+		case err != nil:
+			return entry, before, err
+		case c.Open:
+			return entry, before, errUnderWay
+		case c.OK && c.Entry != nil:
+			return *c.Entry, made, nil
+		case c.OK:
+			return entry, made, nil
+		case c.Unknown:
+			before = unknown
+		}
+		origin.Key = first + "~" + strconv.Itoa(try)
+	}
+}
+
+// begunBy returns the change that the events of an intent announce.
+func begunBy(events []event.Event) (id.Event, error) {
+	i := slices.IndexFunc(events, func(e event.Event) bool { return e.Type == space.EventFileBegun })
+	if i < 0 {
+		return "", fault.New(fault.Internal, "event_missing", "the log did not return the change's intent")
+	}
+	return events[i].ID, nil
+}
+
+// tookEffect finds out whether a change that was tried again failed because an earlier try of the same request, of which the daemon's end
+// left it unknown, had succeeded: then the file is there with the same content, or is gone.
+func (k *Keeper) tookEffect(ctx context.Context, origin event.Origin, a policy.Action, failed error) (space.Entry, error) {
+	switch {
+	case a.Type == policy.FileDelete && errors.Is(failed, space.ErrFileNotFound):
+		return space.Entry{}, nil
+	case a.Type == policy.FileCreate && errors.Is(failed, space.ErrFileExists):
+		file, err := k.ReadFile(ctx, origin, a.Workspace, a.Space, a.Path)
+		if err != nil {
+			return space.Entry{}, failed
+		}
+		defer file.Close()
+		hash := sha256.New()
+		if _, err := io.Copy(hash, file); err == nil && event.Digest(hash.Sum(nil)) == a.Content {
+			return file.Entry(), nil
+		}
+	}
+	return space.Entry{}, failed
 }
 
 // reach returns a living space, its files, and the action on one of their paths.
@@ -239,7 +330,7 @@ func ChangeDefinition() projection.Definition {
 		return nil
 	}
 	fold := func(c space.Change, _ string, e event.Event) (space.Change, error) { return space.EvolveChange(c, e) }
-	return projection.Define(space.ChangeProjection, 1, keys, fold, func(c space.Change) []projection.Index {
+	return projection.Define(space.ChangeProjection, 2, keys, fold, func(c space.Change) []projection.Index {
 		if !c.Open {
 			return nil
 		}

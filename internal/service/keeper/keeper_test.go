@@ -23,6 +23,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/kernel/journal"
 	"agentbox/internal/service/keeper"
 	"agentbox/internal/spaceinit/inittest"
 	"agentbox/internal/testkit"
@@ -434,6 +435,62 @@ func TestCrashInTheMiddleOfAFileChange(t *testing.T) {
 		t.Errorf("the change ended as %+v, want unknown", last)
 	}
 	s.Verify()
+}
+
+// A request with an idempotency key writes its file once, also where the daemon died before the write or behind it; the repeat gets the
+// entry that the first made, and a file that was there before is still none that the request made.
+func TestCrashInTheMiddleOfAFileChangeThatIsSentAgain(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		death testkit.Death
+	}{
+		{"before the write", testkit.Unconfirmed},
+		{"behind the write", testkit.Recorded},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := open(t)
+			doc := s.Space()
+			content := []byte("once")
+			origin := s.Origin
+			origin.Key, origin.Command = "key", event.DigestOf(content)
+			write := func() (space.Entry, error) {
+				return s.Keeper.WriteFile(s.Context(), origin, testkit.WS, doc.ID, "f", false, event.DigestOf(content), int64(len(content)), bytes.NewReader(content))
+			}
+			s.Log.DieAt(func(r event.Receipt) testkit.Death {
+				if r.Events[0].Type == space.EventFileBegun {
+					return c.death
+				}
+				return testkit.Survive
+			})
+			if _, err := write(); fault.KindOf(err) != fault.Unavailable {
+				t.Fatalf("the write that was cut off: %v", err)
+			}
+			s.Crash()
+			first, err := write()
+			if err != nil || first.Path != "f" || first.Size != 4 {
+				t.Fatalf("got %+v, %v, want the file", first, err)
+			}
+			head := len(s.Events(0))
+			if again, err := write(); err != nil || again != first || len(s.Events(0)) != head {
+				t.Errorf("again: got %+v, %v and %d events more, want %+v", again, err, len(s.Events(0))-head, first)
+			}
+			s.Crash()
+			if again, err := write(); err != nil || again != first {
+				t.Errorf("after a restart: got %+v, %v, want %+v", again, err, first)
+			}
+			origin.Command = event.DigestOf([]byte("something else"))
+			if _, err := write(); !errors.Is(err, journal.ErrKeyConflict) {
+				t.Errorf("the key for something else: %v", err)
+			}
+			origin.Key, origin.Command = "another", event.DigestOf(content)
+			for range 2 { // the refusal has not used up the key, and the file is none that this request made
+				if _, err := write(); !errors.Is(err, space.ErrFileExists) {
+					t.Errorf("another request: %v, want file_exists", err)
+				}
+			}
+			s.Verify()
+		})
+	}
 }
 
 // What comes over the API takes the gate's way like everything else.

@@ -9,6 +9,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/projection"
 )
 
 // Limits of one answer.
@@ -40,10 +41,15 @@ func (q Query) Place(e event.Event) uint64 {
 }
 
 // Reader reads the log.
-type Reader struct{ log journal.Journal }
+type Reader struct {
+	log         journal.Journal
+	definitions []projection.Definition // of the documents that Past folds
+}
 
 // New returns a reader of a log.
-func New(log journal.Journal) *Reader { return &Reader{log} }
+func New(log journal.Journal, definitions ...projection.Definition) *Reader {
+	return &Reader{log, definitions}
+}
 
 // Events returns the events that a query selects, in ascending order.
 func (r *Reader) Events(ctx context.Context, ws id.Workspace, q Query) ([]event.Event, error) {

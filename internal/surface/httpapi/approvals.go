@@ -8,6 +8,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/reader"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -47,12 +48,18 @@ func (s *Server) registerApprovals() {
 		return &approvalAnswer{found}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "decide-approval", Method: http.MethodPost, Path: "/v1/approvals/{approval_id}/decide", Tag: "approvals", Summary: "Answer a question", Replay: true,
+		ID: "decide-approval", Method: http.MethodPost, Path: "/v1/approvals/{approval_id}/decide", Tag: "approvals", Summary: "Answer a question",
+		Repeat: wire.RepeatRecalled,
 		Detail: "Decided once: approve and deny are final. Nobody approves what he himself requested.",
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		ApprovalPath
 		Body answerRequest
 	}) (*approvalAnswer, error) {
+		if c.Repeated > 0 {
+			subject := reader.Subject{Projection: policy.ApprovalProjection, EntityType: policy.ApprovalEntity, Key: in.Approval}
+			then, err := reader.Past[policy.Approval](ctx, s.services.Reader, c.Caller.Workspace, subject, c.Repeated)
+			return &approvalAnswer{then}, err
+		}
 		decided, err := s.decide(ctx, c, id.Approval(in.Approval), in.Body)
 		return &approvalAnswer{decided}, err
 	})
@@ -97,7 +104,7 @@ func (s *Server) listApprovals(ctx context.Context, c wire.Call, in *struct {
 
 // decide answers an approval on behalf of the caller.
 func (s *Server) decide(ctx context.Context, c wire.Call, approval id.Approval, a answerRequest) (policy.Approval, error) {
-	return s.services.Gate.Decide(context.WithoutCancel(ctx), c.Origin(), c.Caller.Workspace, approval, policy.Answer{
+	return s.services.Gate.Decide(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, approval, policy.Answer{
 		Decision: policy.DecisionWord(a.Decision), Reason: a.Reason, Scope: policy.Scope(a.Scope), ExpiresAt: a.ExpiresAt, Uses: a.Uses,
 	})
 }

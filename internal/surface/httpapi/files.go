@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"mime/multipart"
@@ -16,6 +17,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/kernel/journal"
 	"agentbox/internal/service/keeper"
 	"agentbox/internal/surface/httpapi/wire"
 )
@@ -50,6 +52,7 @@ func (s *Server) registerFiles() {
 		RawBody   multipart.Form `contentType:"multipart/form-data"`
 	}](s.Server, wire.Operation{
 		ID: "upload-files", Method: http.MethodPost, Path: "/v1/spaces/{space_id}/files", Tag: "files", Summary: "Upload files", Rate: wire.RateFiles,
+		Repeat:  wire.RepeatByService,
 		Answers: map[int]any{http.StatusCreated: uploaded{}, http.StatusOK: uploaded{}},
 		Detail: "One part per file; its filename is the file's path below `path`. Each file is taken or refused by itself: 201 when all were taken, 200 when some were not. " +
 			"At most 100 files.",
@@ -79,7 +82,7 @@ func (s *Server) registerFiles() {
 		ID: "delete-file", Method: http.MethodDelete, Path: "/v1/spaces/{space_id}/files/{path}", Tag: "files", Summary: "Delete a file", Rate: wire.RateFiles,
 		Status: http.StatusNoContent,
 	}, func(ctx context.Context, c wire.Call, in *FilePath) (*struct{}, error) {
-		err := s.services.Keeper.DeleteFile(context.WithoutCancel(ctx), c.Origin(), c.Caller.Workspace, id.Space(in.Space), in.Path)
+		err := s.services.Keeper.DeleteFile(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Path)
 		return nil, err
 	})
 }
@@ -170,7 +173,7 @@ func (s *Server) writeFile(w http.ResponseWriter, r *http.Request, c wire.Call) 
 	default:
 		return fault.New(fault.Invalid, "precondition_not_supported", "of If-None-Match only * is supported here")
 	}
-	entry, tag, err := s.put(r.Context(), c, id.Space(r.PathValue("space_id")), r.PathValue("path"), overwrite, s.Patient(w, r), r.ContentLength)
+	entry, tag, err := s.put(r.Context(), c, 0, id.Space(r.PathValue("space_id")), r.PathValue("path"), overwrite, s.Patient(w, r), r.ContentLength)
 	if err != nil {
 		return err
 	}
@@ -191,8 +194,9 @@ func (s sent) Read(p []byte) (int, error) {
 }
 
 // put writes one file of a length, which is -1 where it is not known. What will be refused anyway is not spooled: the gate judges by the
-// hash of the content, but who asks, the path and the size are known before.
-func (s *Server) put(ctx context.Context, c wire.Call, sp id.Space, to string, overwrite bool, content io.Reader, length int64) (space.Entry, event.Digest, error) {
+// hash of the content, but who asks, the path and the size are known before. The n-th file of a request is known by its path, its content and
+// whether it replaces.
+func (s *Server) put(ctx context.Context, c wire.Call, n int, sp id.Space, to string, overwrite bool, content io.Reader, length int64) (space.Entry, event.Digest, error) {
 	if _, err := space.CleanFilePath(to); err != nil {
 		return space.Entry{}, event.Digest{}, err
 	}
@@ -215,7 +219,8 @@ func (s *Server) put(ctx context.Context, c wire.Call, sp id.Space, to string, o
 		return space.Entry{}, event.Digest{}, err
 	}
 	defer spooled.Close()
-	entry, err := s.services.Keeper.WriteFile(context.WithoutCancel(ctx), c.Origin(), c.Caller.Workspace, sp, to, overwrite, hash, size, spooled)
+	origin := c.Part(n, event.DigestOf(fmt.Appendf(nil, "%q %t %s", to, overwrite, hash)))
+	entry, err := s.services.Keeper.WriteFile(context.WithoutCancel(ctx), origin, c.Caller.Workspace, sp, to, overwrite, hash, size, spooled)
 	return entry, hash, err
 }
 
@@ -277,11 +282,13 @@ func (s *Server) uploadFiles(w http.ResponseWriter, r *http.Request, c wire.Call
 			name = strings.TrimSuffix(folder, "/") + "/" + name
 		}
 		one := uploadedFile{Path: name}
-		entry, _, err := s.put(r.Context(), c, id.Space(r.PathValue("space_id")), name, overwrite, part, -1)
+		entry, _, err := s.put(r.Context(), c, len(out.Files), id.Space(r.PathValue("space_id")), name, overwrite, part, -1)
 		if err == nil {
 			one.OK, one.Entry = true, &entry
 		} else if broken := unreadable(err); broken != err {
 			return broken
+		} else if errors.Is(err, journal.ErrKeyConflict) {
+			return err // the request is another one than the first with this key
 		} else {
 			one.Error, status = wire.ProblemOf(err, c.Request), http.StatusOK
 			s.Note(c, one.Error, err)

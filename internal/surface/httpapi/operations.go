@@ -2,6 +2,10 @@
 package httpapi
 
 import (
+	"context"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/principal"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/gate"
@@ -31,6 +35,14 @@ type Server struct {
 
 // New makes a server of the daemon's version; it listens nowhere yet.
 func New(c wire.Config, services Services, version string) *Server {
+	c.Recall = func(ctx context.Context, who principal.Caller, key string, command event.Digest) (uint64, error) {
+		probe := event.New("request.repeated", event.Origin{Principal: who.Principal}, who.Workspace, "", struct{}{})
+		found, _, err := journal.Recall(ctx, services.Log, who.Workspace, key, command, probe)
+		if err != nil || len(found) == 0 {
+			return 0, err
+		}
+		return found[len(found)-1].Seq, nil
+	}
 	c.Tags = []string{"service", "auth", "spaces", "runs", "files", "approvals", "policies", "events", "audit"}
 	s := &Server{Server: wire.New(c), services: services, version: version}
 	s.registerHealth()

@@ -63,10 +63,12 @@ func (s *Server) registerPolicies() {
 		})
 	wire.Handle(s.Server, wire.Operation{
 		ID: "validate-policy", Method: http.MethodPost, Path: "/v1/policies/validate", Tag: "policies", Summary: "Check a policy, and what it decides about an operation",
+		Repeat: wire.RepeatHarmless,
 		Detail: "A policy that cannot be used is a problem document that names the place.",
 	}, s.validate)
 	wire.Handle(s.Server, wire.Operation{
 		ID: "explain-policy", Method: http.MethodPost, Path: "/v1/policies/explain", Tag: "policies", Summary: "Explain in every detail what would be decided about an operation",
+		Repeat: wire.RepeatHarmless,
 		Detail: "Takes the same way as a real operation and does nothing.",
 	}, s.explain)
 	wire.Handle(s.Server, wire.Operation{ID: "get-kill-switch", Method: http.MethodGet, Path: "/v1/kill-switch", Tag: "policies", Summary: "Show the kill switch"},
@@ -76,13 +78,23 @@ func (s *Server) registerPolicies() {
 		})
 	wire.Handle(s.Server, wire.Operation{
 		ID: "put-kill-switch", Method: http.MethodPut, Path: "/v1/kill-switch", Tag: "policies", Summary: "Throw or lift the kill switch",
-		Detail: "It beats every policy and approval, reaches what is under way, and holds over a restart.",
+		Detail: "It beats every policy and approval, reaches what is under way, and holds over a restart. A lift with an Idempotency-Key that is sent again " +
+			"lifts nothing that was thrown since; a throw always throws.",
 	}, func(ctx context.Context, c wire.Call, in *struct{ Body switchRequest }) (*switchAnswer, error) {
-		turn := s.services.Gate.LiftKillSwitch
 		if in.Body.On {
-			turn = s.services.Gate.ThrowKillSwitch
+			now, err := s.services.Gate.ThrowKillSwitch(context.WithoutCancel(ctx), c.Origin(), c.Caller.Workspace, in.Body.Reason)
+			return &switchAnswer{now}, err
 		}
-		now, err := turn(context.WithoutCancel(ctx), c.Origin(), c.Caller.Workspace, in.Body.Reason)
+		// A lift that is sent again must not lift what was thrown since.
+		known, err := s.Known(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		if known > 0 {
+			now, err := s.services.Gate.KillSwitch(ctx, c.Caller.Workspace)
+			return &switchAnswer{now}, err
+		}
+		now, err := s.services.Gate.LiftKillSwitch(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, in.Body.Reason)
 		return &switchAnswer{now}, err
 	})
 }

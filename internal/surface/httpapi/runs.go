@@ -15,6 +15,7 @@ import (
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/service/executor"
 	"agentbox/internal/surface/httpapi/strictjson"
@@ -93,7 +94,7 @@ func (s *Server) registerRuns() {
 		Body runRequest
 	}](s.Server, wire.Operation{
 		ID: "create-run", Method: http.MethodPost, Path: "/v1/spaces/{space_id}/runs", Tag: "runs", Summary: "Run operations in a space",
-		Rate: wire.RateRuns, MaxBody: maxRunBody, Reads: reflect.TypeFor[runSent](),
+		Rate: wire.RateRuns, MaxBody: maxRunBody, Repeat: wire.RepeatByService, Reads: reflect.TypeFor[runSent](),
 		Answers: map[int]any{http.StatusCreated: message, http.StatusOK: message, http.StatusAccepted: message},
 		Detail: "Answers with the events message when the run has ended (201), waits for a person (200) or still goes on after `wait` seconds (202). " +
 			"An operation that policy refuses is a result in it, not an error.",
@@ -128,11 +129,11 @@ func (s *Server) registerRuns() {
 			return s.getRun(ctx, c, &RunPath{Run: in.Run})
 		})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "resume-run", Method: http.MethodPost, Path: "/v1/spaces/{space_id}/runs/{run_id}/resume", Tag: "runs", Replay: true, Summary: "Answer the question a run waits for, and wait for the run",
+		ID: "resume-run", Method: http.MethodPost, Path: "/v1/spaces/{space_id}/runs/{run_id}/resume", Tag: "runs", Repeat: wire.RepeatRecalled, Summary: "Answer the question a run waits for, and wait for the run",
 		Detail: "Approved means that exactly what was shown is done and the run goes on; denied means that the run goes on with the next operation.",
 	}, s.resumeRun)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "cancel-run", Method: http.MethodPost, Path: "/v1/spaces/{space_id}/runs/{run_id}/cancel", Tag: "runs", Summary: "End a run and every process of it", Replay: true,
+		ID: "cancel-run", Method: http.MethodPost, Path: "/v1/spaces/{space_id}/runs/{run_id}/cancel", Tag: "runs", Summary: "End a run and every process of it", Repeat: wire.RepeatRecalled,
 		Status: http.StatusAccepted,
 	}, s.cancelRun)
 	wire.Stream[struct {
@@ -319,7 +320,12 @@ func (s *Server) resumeRun(ctx context.Context, c wire.Call, in *struct {
 		return nil, fault.New(fault.Conflict, "operation_not_waiting", "operation %.128q does not wait for a person", about)
 	}
 	decision := map[string]string{"approved": "approve", "denied": "deny"}[in.Body.Approval.Decision]
-	decided, err := s.decide(ctx, c, approval, answerRequest{Decision: decision, Reason: in.Body.Approval.Reason})
+	var decided policy.Approval
+	if c.Repeated > 0 {
+		decided, err = s.services.Gate.Approval(ctx, c.Caller.Workspace, approval)
+	} else {
+		decided, err = s.decide(ctx, c, approval, answerRequest{Decision: decision, Reason: in.Body.Approval.Reason})
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -344,10 +350,12 @@ func (s *Server) cancelRun(ctx context.Context, c wire.Call, in *struct {
 	if in.Body != nil {
 		reason = in.Body.Reason
 	}
-	if err := s.services.Executor.Cancel(context.WithoutCancel(ctx), c.Origin(), doc.Workspace, doc.ID, reason); err != nil {
-		return nil, err
+	if c.Repeated == 0 {
+		if err := s.services.Executor.Cancel(context.WithoutCancel(ctx), c.Once(), doc.Workspace, doc.ID, reason); err != nil {
+			return nil, err
+		}
+		doc, err = s.find(ctx, c, in.RunPath)
 	}
-	doc, err = s.find(ctx, c, in.RunPath)
 	return &struct{ Body run.Run }{doc}, err
 }
 

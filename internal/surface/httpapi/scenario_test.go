@@ -48,31 +48,39 @@ type daemon struct {
 func startDaemon(t *testing.T, change ...func(*app.Config)) *daemon {
 	t.Helper()
 	c := app.Default(t.TempDir())
-	c.Listen = "127.0.0.1:0"
 	for _, f := range change {
 		f(&c)
 	}
+	d, stop := serveDaemon(t, c)
+	t.Cleanup(stop)
+	return d
+}
+
+// serveDaemon opens a data directory and serves it until stop is called.
+func serveDaemon(t *testing.T, c app.Config) (d *daemon, stop func()) {
+	t.Helper()
+	c.Listen = "127.0.0.1:0"
 	a, err := app.Open(t.Context(), c, app.Clock{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	ready := make(chan app.State, 1)
 	go func() { ended <- a.Run(ctx, func(s app.State) { ready <- s }) }()
-	d := &daemon{app: a, keys: map[string]string{}, names: names{}}
+	d = &daemon{app: a, keys: map[string]string{}, names: names{}}
 	select {
 	case state := <-ready:
 		d.address = "http://" + strings.TrimPrefix(state.Address, "http://")
 	case err := <-ended:
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		stop()
+	stop = func() {
+		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-	})
+	}
 	for name, ws := range map[string]id.Workspace{"": id.DefaultWorkspace, "other": "ws_other"} {
 		owner, err := a.Gate.Owner(ctx, ws, "owner")
 		if err != nil {
@@ -87,7 +95,7 @@ func startDaemon(t *testing.T, change ...func(*app.Config)) *daemon {
 	if d.seq, err = a.Log.Head(ctx, id.DefaultWorkspace); err != nil {
 		t.Fatal(err)
 	}
-	return d
+	return d, stop
 }
 
 func TestScenarios(t *testing.T) {

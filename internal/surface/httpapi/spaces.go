@@ -12,6 +12,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/service/keeper"
+	"agentbox/internal/service/reader"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -76,13 +77,13 @@ type SpacePath struct {
 func (s *Server) registerSpaces() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "create-space", Method: http.MethodPost, Path: "/v1/spaces", Tag: "spaces", Summary: "Make a space", Status: http.StatusCreated,
-		Rate: wire.RateSpaces, MaxBody: maxSpaceBody,
+		Rate: wire.RateSpaces, MaxBody: maxSpaceBody, Repeat: wire.RepeatByService,
 		Detail: "Creation fails rather than downgrades: where the host cannot enforce a bound, the answer is bound_not_enforceable unless best_effort is set.",
 	}, s.createSpace)
 	wire.Handle(s.Server, wire.Operation{ID: "list-spaces", Method: http.MethodGet, Path: "/v1/spaces", Tag: "spaces", Summary: "List spaces, the newest first"}, s.listSpaces)
 	wire.Handle(s.Server, wire.Operation{ID: "get-space", Method: http.MethodGet, Path: "/v1/spaces/{space_id}", Tag: "spaces", Summary: "Show a space"}, s.getSpace)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "update-space", Method: http.MethodPatch, Path: "/v1/spaces/{space_id}", Tag: "spaces", Summary: "Change a space",
+		ID: "update-space", Method: http.MethodPatch, Path: "/v1/spaces/{space_id}", Tag: "spaces", Summary: "Change a space", Repeat: wire.RepeatRecalled,
 		Detail: "A field that is left out stays; env and metadata are replaced as a whole. Commands that begin from now on see the new environment.",
 	}, s.updateSpace)
 	wire.Handle(s.Server, wire.Operation{
@@ -90,7 +91,8 @@ func (s *Server) registerSpaces() {
 		Detail: "Ends its runs and processes and removes its files. What happened in it stays in the log.",
 	}, s.destroySpace)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "extend-space", Method: http.MethodPost, Path: "/v1/spaces/{space_id}/extend", Tag: "spaces", Summary: "Set how long a space lives, from now on", Replay: true,
+		ID: "extend-space", Method: http.MethodPost, Path: "/v1/spaces/{space_id}/extend", Tag: "spaces", Summary: "Set how long a space lives, from now on",
+		Repeat: wire.RepeatRecalled,
 	}, s.extendSpace)
 }
 
@@ -148,7 +150,10 @@ func (s *Server) updateSpace(ctx context.Context, c wire.Call, in *struct {
 	SpacePath
 	Body spaceChange
 }) (*spaceAnswer, error) {
-	changed, err := s.services.Keeper.Update(context.WithoutCancel(ctx), c.Origin(), c.Caller.Workspace, id.Space(in.Space), keeper.Change(in.Body))
+	if c.Repeated > 0 {
+		return s.pastSpace(ctx, c, in.Space)
+	}
+	changed, err := s.services.Keeper.Update(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Space(in.Space), keeper.Change(in.Body))
 	return &spaceAnswer{Body: changed}, err
 }
 
@@ -161,9 +166,18 @@ func (s *Server) extendSpace(ctx context.Context, c wire.Call, in *struct {
 	SpacePath
 	Body spaceExtension
 }) (*spaceAnswer, error) {
+	if c.Repeated > 0 {
+		return s.pastSpace(ctx, c, in.Space)
+	}
 	by := time.Duration(in.Body.Duration) * time.Second
-	longer, err := s.services.Keeper.Extend(context.WithoutCancel(ctx), c.Origin(), c.Caller.Workspace, id.Space(in.Space), by)
+	longer, err := s.services.Keeper.Extend(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Space(in.Space), by)
 	return &spaceAnswer{Body: longer}, err
+}
+
+// pastSpace is a space as a request left it that is repeated now.
+func (s *Server) pastSpace(ctx context.Context, c wire.Call, sp string) (*spaceAnswer, error) {
+	then, err := reader.Past[space.Space](ctx, s.services.Reader, c.Caller.Workspace, reader.Subject{Projection: space.Projection, EntityType: space.EntityType, Key: sp}, c.Repeated)
+	return &spaceAnswer{Body: then}, err
 }
 
 // Page are the parameters of a list.

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,11 +25,14 @@ type Call struct {
 	Request     id.Request
 	Correlation id.Correlation
 	Key         string // Idempotency-Key, "" where none was sent
+	Repeated    uint64 // not 0: the place of the last event of the first request with this key; nothing is to be done again
 	Body        []byte // of a JSON operation
 
-	route *route
-	begun time.Time
-	held  int64 // bytes for which bodies has room
+	route   *route
+	begun   time.Time
+	held    int64        // bytes for which bodies has room
+	once    string       // the key as the log sees it, scoped to the principal and the endpoint
+	command event.Digest // of what is asked for
 }
 
 // callKey is the context key of the call: the only way from the outer handler, which admits a caller, through the router to an operation.
@@ -50,6 +54,22 @@ func (c Call) ServiceKey() string {
 // Origin is who causes events, and why.
 func (c Call) Origin() event.Origin {
 	return event.Origin{Principal: c.Caller.Principal, Correlation: c.Correlation}
+}
+
+// Once is Origin for the one batch of events by which a repeat of the request is known.
+func (c Call) Once() event.Origin {
+	o := c.Origin()
+	o.Key, o.Command = c.once, c.command
+	return o
+}
+
+// Part is Once for a part of a request whose body is not known when it begins: number n of what it asks for.
+func (c Call) Part(n int, command event.Digest) event.Origin {
+	o := c.Origin()
+	if c.once != "" {
+		o.Key, o.Command = c.once+"#"+strconv.Itoa(n), command
+	}
+	return o
 }
 
 func (s *Server) requestID(r *http.Request) id.Request {
@@ -175,13 +195,14 @@ func (s *Server) authenticate(r *http.Request) (principal.Caller, error) {
 	return caller, err
 }
 
-// prepare reads what every operation of a kind has: the idempotency key of a POST, and the body of a JSON operation.
+// prepare reads what every operation of a kind has: the idempotency key of a change, and the body of a JSON operation.
 func (s *Server) prepare(w http.ResponseWriter, r *http.Request, c *Call) error {
-	if r.Method == http.MethodPost {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		if c.Key = r.Header.Get("Idempotency-Key"); !validKey(c.Key) {
 			return fault.New(fault.Invalid, "invalid_idempotency_key", "Idempotency-Key has at most 200 printable ASCII characters")
 		}
 	}
+	defer c.scope(r)
 	if !c.route.json {
 		return nil
 	}
@@ -194,6 +215,14 @@ func (s *Server) prepare(w http.ResponseWriter, r *http.Request, c *Call) error 
 	}
 	r.Body, r.ContentLength, c.Body = io.NopCloser(bytes.NewReader(body)), int64(len(body)), body
 	return nil
+}
+
+// scope names the idempotency key as the log sees it, and what the request asks for.
+func (c *Call) scope(r *http.Request) {
+	if c.Key != "" {
+		c.once = "http:" + event.DigestOf([]byte(string(c.Caller.Principal)+"\n"+r.Method+" "+r.URL.EscapedPath()+"\n"+c.Key)).Hex()
+		c.command = event.DigestOf(append([]byte(r.URL.RawQuery+"\n"), c.Body...))
+	}
 }
 
 func validKey(key string) bool {

@@ -1,116 +1,84 @@
 package wire
 
 import (
-	"bytes"
+	"context"
 	"net/http"
 	"sync"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/principal"
 )
 
-// Limits of the answers that are kept for repeated requests.
+// Repeat says how an operation of the method POST meets a request whose Idempotency-Key it has seen before. Each of them says it, so that
+// none is forgotten.
+type Repeat string
+
+// How a repeat is met.
 const (
-	maxReplays     = 10_000
-	maxReplayBytes = 256 << 10 // of one answer; a longer one is not kept
+	// RepeatRecalled looks the key up in the log, where the events of the first request bear it, before the operation begins. The operation
+	// finds Call.Repeated and answers without doing anything; it records what it does under Call.Once.
+	RepeatRecalled Repeat = "recalled"
+	// RepeatByService leaves it to the service, which gets the key with the request.
+	RepeatByService Repeat = "by_service"
+	// RepeatHarmless is for what changes nothing: a repeat is answered anew.
+	RepeatHarmless Repeat = "harmless"
 )
 
-// ErrKeyConflict refuses an idempotency key that was used for something else.
-var ErrKeyConflict = fault.New(fault.Conflict, "idempotency_conflict", "this idempotency key was used for something else; choose a new key")
+// Recall returns the place in the caller's workspace of the last event that bears an idempotency key for a command of that digest, 0 where the key
+// is new. Another command under the key is a conflict.
+type Recall func(ctx context.Context, caller principal.Caller, key string, command event.Digest) (uint64, error)
 
 var errKeyBusy = fault.New(fault.Conflict, "idempotency_in_progress", "a request with this idempotency key is under way; ask again when it has ended")
 
-// replays keeps the answers of requests with an idempotency key, for operations whose service does not know repeats itself. A restart
-// forgets them; what such an operation does can be done twice without harm, or is refused the second time by its nature.
-type replays struct {
-	mu    sync.Mutex
-	kept  map[string]*kept
-	order []string // of kept, the oldest first
+// inHand are the idempotency keys of requests that are worked on now: a repeat that comes before the first has ended is refused, not queued.
+type inHand struct {
+	mu   sync.Mutex
+	keys map[string]bool
 }
 
-// kept is an answer; without a status it is not there yet.
-type kept struct {
-	digest event.Digest
-	status int
-	header http.Header
-	body   []byte
+// take takes a key; the caller gives it back. False means that another request has it.
+func (h *inHand) take(key string) (give func(), ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.keys[key] {
+		return nil, false
+	}
+	if h.keys == nil {
+		h.keys = map[string]bool{}
+	}
+	h.keys[key] = true
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.keys, key)
+	}, true
 }
 
-// begin returns the answer that a key has already, or takes the key for a request: then end must be called, with its answer or nil.
-func (r *replays) begin(key string, digest event.Digest) (again *kept, end func(*kept), err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if k := r.kept[key]; k != nil {
-		switch {
-		case k.digest != digest:
-			return nil, nil, ErrKeyConflict
-		case k.status == 0:
-			return nil, nil, errKeyBusy
-		}
-		return k, nil, nil
+// repeated takes the key of a call for its duration, and finds out whether the log knows the request already.
+func (s *Server) repeated(w http.ResponseWriter, r *http.Request, c *Call) (give func(), err error) {
+	give, ok := s.inHand.take(c.once)
+	if !ok {
+		return nil, errKeyBusy
 	}
-	if r.kept == nil {
-		r.kept = map[string]*kept{}
+	if c.route.repeat != RepeatRecalled {
+		return give, nil
 	}
-	r.kept[key] = &kept{digest: digest}
-	return nil, func(k *kept) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if k == nil {
-			delete(r.kept, key)
-			return
-		}
-		k.digest = digest
-		r.kept[key] = k
-		if r.order = append(r.order, key); len(r.order) > maxReplays {
-			delete(r.kept, r.order[0])
-			r.order = r.order[1:]
-		}
-	}, nil
-}
-
-// replay serves a request with an idempotency key: from the answer that it had before, or by next, whose success is kept.
-func (s *Server) replay(w *answer, r *http.Request, c *Call, next func(http.ResponseWriter)) error {
-	digest := event.DigestOf(append([]byte(r.Method+" "+r.URL.EscapedPath()+"\n"), c.Body...))
-	again, end, err := s.replays.begin(c.ServiceKey(), digest)
-	if err != nil {
-		return err
+	if c.Repeated, err = s.Known(r.Context(), *c); err != nil {
+		give()
+		return nil, err
 	}
-	if again != nil {
-		for name, values := range again.header {
-			w.Header()[name] = values
-		}
+	if c.Repeated > 0 {
 		w.Header().Set("Idempotency-Replayed", "true")
-		w.WriteHeader(again.status)
-		_, _ = w.Write(again.body) // the caller has gone
-		return nil
 	}
-	tape := &tape{answer: w}
-	var success *kept
-	defer func() { end(success) }() // also when next panics: a refusal uses up no key
-	next(tape)
-	if w.status >= 200 && w.status < 300 && !tape.long {
-		success = &kept{status: w.status, header: http.Header{}, body: tape.body.Bytes()}
-		for _, name := range []string{"Content-Type", "Location"} {
-			if v := w.Header().Values(name); v != nil {
-				success.header[name] = v
-			}
-		}
-	}
-	return nil
+	return give, nil
 }
 
-// tape records what is answered.
-type tape struct {
-	*answer
-	body bytes.Buffer
-	long bool
-}
-
-// Write sends a piece of the body and keeps it.
-func (t *tape) Write(p []byte) (int, error) {
-	if t.long = t.long || t.body.Len()+len(p) > maxReplayBytes; !t.long {
-		t.body.Write(p)
+// Known returns the place of the last event of the request, if it has an Idempotency-Key that the log knows, else 0. An operation asks itself
+// that may begin while the log cannot be read.
+func (s *Server) Known(ctx context.Context, c Call) (uint64, error) {
+	if c.Key == "" {
+		return 0, nil
 	}
-	return t.answer.Write(p)
+	return s.Recall(ctx, c.Caller, c.once, c.command)
 }

@@ -22,7 +22,7 @@ type route struct {
 	pattern   string // of the mux
 	public    bool   // needs no key
 	rate      RateClass
-	replay    bool
+	repeat    Repeat
 	json      bool // the body, if any, is JSON
 	needsBody bool
 	shape     reflect.Type // of the JSON body
@@ -39,7 +39,7 @@ type Operation struct {
 	Public           bool
 	Rate             RateClass    // "" means RateGeneral
 	MaxBody          int64        // bytes of a JSON body; 0 means 1 MiB
-	Replay           bool         // a repeated Idempotency-Key gets the answer again; else the service knows repeats itself
+	Repeat           Repeat       // how a repeated Idempotency-Key is met; every POST says it
 	Media            string       // of an answer that is not JSON
 	Answers          map[int]any  // values of the types of further answers
 	Reads            reflect.Type // the shape of the JSON body of a Stream operation, which finds it in Call.Body
@@ -99,7 +99,7 @@ func pattern(method, path string) string {
 }
 
 func (s *Server) admitRoute(op Operation, input reflect.Type) {
-	rt := &route{pattern: pattern(op.Method, op.Path), public: op.Public, rate: op.Rate, replay: op.Replay, maxBody: op.MaxBody}
+	rt := &route{pattern: pattern(op.Method, op.Path), public: op.Public, rate: op.Rate, repeat: op.Repeat, maxBody: op.MaxBody}
 	if rt.rate == "" {
 		rt.rate = RateGeneral
 	}
@@ -116,6 +116,9 @@ func (s *Server) admitRoute(op Operation, input reflect.Type) {
 			rt.shape = body.Type
 			rt.needsBody = body.Type.Kind() != reflect.Pointer
 		}
+	}
+	if op.Method == http.MethodPost && op.Repeat == "" {
+		panic("httpapi: " + op.ID + " does not say how a repeat is met")
 	}
 	s.routes[rt.pattern] = rt
 }

@@ -33,6 +33,7 @@ type Authenticate func(ctx context.Context, bearer string) (principal.Caller, er
 // Config is what a server is made of.
 type Config struct {
 	Authenticate Authenticate
+	Recall       Recall // needed where an operation is RepeatRecalled
 	Clock        event.Clock
 	IDs          *id.Source
 	Log          *slog.Logger
@@ -48,7 +49,7 @@ type Server struct {
 	mux     *http.ServeMux
 	routes  map[string]*route // by the mux's pattern
 	limiter *limiter
-	replays replays
+	inHand  inHand
 	bodies  bodies
 	done    chan struct{} // closed when the server stops; event streams end with it
 }
@@ -126,11 +127,14 @@ func (s *Server) serve(w *answer, r *http.Request, c *Call) error {
 	if err := s.prepare(w, r, c); err != nil {
 		return err
 	}
-	r = r.WithContext(context.WithValue(r.Context(), callKey{}, *c))
-	if rt.replay && c.Key != "" {
-		return s.replay(w, r, c, func(w http.ResponseWriter) { s.mux.ServeHTTP(w, r) })
+	if rt.repeat != "" && c.Key != "" {
+		give, err := s.repeated(w, r, c)
+		if err != nil {
+			return err
+		}
+		defer give()
 	}
-	s.mux.ServeHTTP(w, r)
+	s.mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callKey{}, *c)))
 	return nil
 }
 

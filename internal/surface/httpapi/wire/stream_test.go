@@ -14,7 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/principal"
+	"agentbox/internal/kernel/journal"
 )
 
 // earlyClock is the real clock set back, so that a deadline of the server's lies only a moment ahead.
@@ -248,69 +250,86 @@ func TestASenderThatStopsSendingIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-func TestARepeatedKeyGetsTheFirstAnswerAgain(t *testing.T) {
+func TestARepeatedKeyIsLookedUpInTheLog(t *testing.T) {
 	w := newWire(t, nil)
-	made := 0
+	made := map[string]int{} // by what the log knows a request
+	commands := map[string]event.Digest{}
+	w.s.Recall = func(_ context.Context, _ principal.Caller, key string, command event.Digest) (uint64, error) {
+		if known, ok := commands[key]; ok && known != command {
+			return 0, journal.ErrKeyConflict
+		}
+		return uint64(made[key]), nil
+	}
 	under := make(chan struct{})
 	release := make(chan struct{})
-	Handle(w.s, Operation{ID: "count-things", Method: "POST", Path: "/v1/test/counted", Tag: "test", Replay: true},
-		func(_ context.Context, _ Call, in *struct{ Body thing }) (*struct{ Body thing }, error) {
-			switch in.Body.Name {
-			case "wrong":
-				return nil, ErrKeyConflict
-			case "slow":
-				under <- struct{}{}
-				<-release
-			case "panic":
-				panic("the handler broke")
-			}
-			made++
-			return &struct{ Body thing }{thing{Name: in.Body.Name, Count: made}}, nil
-		})
-	post := func(key, body string) (*http.Response, string) {
-		return w.ask("POST", "/v1/test/counted", body, "Idempotency-Key: "+key)
+	handle := func(path string) {
+		Handle(w.s, Operation{ID: "count" + path, Method: "POST", Path: "/v1/test/" + path, Tag: "test", Repeat: RepeatRecalled},
+			func(_ context.Context, c Call, in *struct{ Body thing }) (*struct{ Body thing }, error) {
+				switch in.Body.Name {
+				case "wrong":
+					return nil, journal.ErrKeyConflict
+				case "slow":
+					if c.Repeated == 0 {
+						under <- struct{}{}
+						<-release
+					}
+				case "panic":
+					panic("the handler broke")
+				}
+				if c.Repeated == 0 {
+					o := c.Once()
+					made[o.Key], commands[o.Key] = len(made)+1, o.Command
+					c.Repeated = uint64(made[o.Key])
+				}
+				return &struct{ Body thing }{thing{Name: in.Body.Name, Count: int(c.Repeated)}}, nil
+			})
+	}
+	handle("counted")
+	handle("also")
+	post := func(path, key, body string) (*http.Response, string) {
+		return w.ask("POST", "/v1/test/"+path, body, "Idempotency-Key: "+key)
 	}
 	for _, c := range []struct {
-		name, key, body string
-		status          int
-		says            string
-		replayed        bool
+		name, path, key, body string
+		status                int
+		says                  string
+		replayed              bool
 	}{
-		{"a refusal", "k", `{"name":"wrong"}`, 409, "idempotency_conflict", false},
-		{"uses up no key", "k", `{"name":"a"}`, 200, `"count":1`, false},
-		{"again", "k", `{"name":"a"}`, 200, `"count":1`, true},
-		{"the key for something else", "k", `{"name":"b"}`, 409, "idempotency_conflict", false},
-		{"another key", "l", `{"name":"a"}`, 200, `"count":2`, false},
-		{"a panic", "p", `{"name":"panic"}`, 500, "internal_error", false},
-		{"uses up no key either", "p", `{"name":"a"}`, 200, `"count":3`, false},
+		{"a refusal", "counted", "k", `{"name":"wrong"}`, 409, "idempotency_conflict", false},
+		{"uses up no key", "counted", "k", `{"name":"a"}`, 200, `"count":1`, false},
+		{"again", "counted", "k", `{"name":"a"}`, 200, `"count":1`, true},
+		{"the key for something else", "counted", "k", `{"name":"b"}`, 409, "idempotency_conflict", false},
+		{"the key at another endpoint", "also", "k", `{"name":"b"}`, 200, `"count":2`, false},
+		{"another key", "counted", "l", `{"name":"a"}`, 200, `"count":3`, false},
+		{"a panic", "counted", "p", `{"name":"panic"}`, 500, "internal_error", false},
+		{"uses up no key either", "counted", "p", `{"name":"a"}`, 200, `"count":4`, false},
 	} {
-		resp, got := post(c.key, c.body)
+		resp, got := post(c.path, c.key, c.body)
 		if resp.StatusCode != c.status || !strings.Contains(got, c.says) || (resp.Header.Get("Idempotency-Replayed") == "true") != c.replayed {
 			t.Errorf("%s: %d replayed %q: %s", c.name, resp.StatusCode, resp.Header.Get("Idempotency-Replayed"), got)
 		}
 	}
 	done := make(chan struct{})
-	go func() { defer close(done); post("s", `{"name":"slow"}`) }()
+	go func() { defer close(done); post("counted", "s", `{"name":"slow"}`) }()
 	<-under
-	if resp, got := post("s", `{"name":"slow"}`); resp.StatusCode != 409 || !strings.Contains(got, "idempotency_in_progress") {
+	if resp, got := post("counted", "s", `{"name":"slow"}`); resp.StatusCode != 409 || !strings.Contains(got, "idempotency_in_progress") {
 		t.Errorf("while the first is under way: %d %s", resp.StatusCode, got)
 	}
 	close(release)
 	<-done
+	if resp, got := post("counted", "s", `{"name":"slow"}`); resp.StatusCode != 200 { // it is not asked whether it is under way: that has ended
+		t.Errorf("after the first has ended: %d %s", resp.StatusCode, got)
+	}
 }
 
-func TestReplaysForgetTheOldest(t *testing.T) {
-	var r replays
-	for i := range maxReplays + 1 {
-		_, end, err := r.begin(fmt.Sprint(i), [32]byte{1})
-		if err != nil {
-			t.Fatal(err)
+func TestAPostThatDoesNotSayHowARepeatIsMetIsRefused(t *testing.T) {
+	defer func() {
+		if says := fmt.Sprint(recover()); !strings.Contains(says, "forgotten does not say how a repeat is met") {
+			t.Errorf("got %q", says)
 		}
-		end(&kept{status: 200})
-	}
-	if len(r.kept) != maxReplays || r.kept["0"] != nil || r.kept["1"] == nil {
-		t.Errorf("%d are kept, the first of them %v", len(r.kept), r.kept["0"])
-	}
+	}()
+	Handle(newWire(t, nil).s, Operation{ID: "forgotten", Method: "POST", Path: "/v1/test/forgotten", Tag: "test"},
+		func(context.Context, Call, *struct{}) (*struct{}, error) { return nil, nil })
 }
 
 // Row 33: what is too much is refused before it is read into anything.

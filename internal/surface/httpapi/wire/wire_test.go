@@ -61,7 +61,7 @@ func newWire(t *testing.T, change func(*Config)) wire {
 		change(&c)
 	}
 	s := New(c)
-	Handle(s, Operation{ID: "make-thing", Method: "POST", Path: "/v1/test/things", Tag: "test", Status: 201, MaxBody: 200},
+	Handle(s, Operation{ID: "make-thing", Method: "POST", Path: "/v1/test/things", Tag: "test", Status: 201, MaxBody: 200, Repeat: RepeatHarmless},
 		func(_ context.Context, c Call, in *struct {
 			Dry  bool `query:"dry"`
 			Body thing

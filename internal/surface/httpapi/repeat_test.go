@@ -1,0 +1,244 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"agentbox/internal/app"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/surface/httpapi/wire"
+)
+
+// sent is a request to an operation, and one to the same endpoint that asks for something else.
+type sent struct {
+	path, body, other string
+	media             string // JSON unless named
+	status            int
+	harmless          bool // nothing is done, so that nothing is recorded and another body is another question
+}
+
+// ownStep are the step of an explanation and the hash of the action that holds it.
+var ownStep = regexp.MustCompile(`step_[0-9A-Z]{26}|sha256:[0-9a-f]{64}`)
+
+// documented returns the operations of the committed API document: method and path by id.
+func documented(t *testing.T) map[string][2]string {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(root, "api", "openapi.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var document struct {
+		Paths map[string]map[string]struct {
+			ID string `json:"operationId"`
+		} `json:"paths"`
+	}
+	if err := json.Unmarshal(raw, &document); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string][2]string{}
+	for path, methods := range document.Paths {
+		for method, op := range methods {
+			found[op.ID] = [2]string{strings.ToUpper(method), path}
+		}
+	}
+	return found
+}
+
+// TestEveryPostIsDoneOnceOverARestart sends each POST of the API document four times under one key: twice to a daemon, then with another
+// body, then to the daemon that comes after it. What it does is done once, and the answer is the same each time.
+func TestEveryPostIsDoneOnceOverARestart(t *testing.T) {
+	c := app.Default(t.TempDir())
+	c.Rates = wire.DefaultRates()
+	c.Rates.Spaces, c.Rates.Runs = 1000, 1000
+	d, stop := serveDaemon(t, c)
+
+	space := func() string {
+		var made struct {
+			ID string `json:"id"`
+		}
+		d.succeed(t, "POST", "/v1/spaces", `{}`, &made)
+		return "/v1/spaces/" + made.ID
+	}
+	asking := func() (in, run, approval string) { // a run that waits for a person
+		in = space()
+		var message struct {
+			Run string `json:"runId"`
+		}
+		d.succeed(t, "POST", in+"/runs", `{"protocolVersion":"1.0","operations":[{"type":"shell","id":"clean","command":"rm -rf x"},{"type":"message","content":"then"}]}`, &message)
+		var open struct {
+			Approvals []struct {
+				ID string `json:"approval_id"`
+			} `json:"approvals"`
+		}
+		d.succeed(t, "GET", "/v1/approvals?run_id="+message.Run, "", &open)
+		return in, in + "/runs/" + message.Run, open.Approvals[0].ID
+	}
+	_, resumed, _ := asking()
+	_, cancelled, _ := asking()
+	_, _, decided := asking()
+	part := func(name, text string) string {
+		return "--cut\r\nContent-Disposition: form-data; name=\"f\"; filename=\"" + name + "\"\r\n\r\n" + text + "\r\n"
+	}
+	operation := `{"operation":{"type":"shell","command":"ls"}%s}`
+	table := map[string]sent{
+		"create-space": {path: "/v1/spaces", body: `{"name":"one"}`, other: `{"name":"two"}`, status: 201},
+		"extend-space": {path: space() + "/extend", body: `{"duration_seconds":7200}`, other: `{"duration_seconds":3600}`, status: 200},
+		"create-run": {
+			path: space() + "/runs", body: `{"protocolVersion":"1.0","operations":[{"type":"shell","command":"echo once >> log; cat log"}]}`,
+			other: `{"protocolVersion":"1.0","operations":[{"type":"message","content":"other"}]}`, status: 201,
+		},
+		"resume-run": {
+			path: resumed + "/resume", body: `{"approval":{"operationId":"clean","decision":"approved"}}`,
+			other: `{"approval":{"operationId":"clean","decision":"denied"}}`, status: 201,
+		},
+		"cancel-run":      {path: cancelled + "/cancel", body: `{"reason":"enough"}`, other: `{"reason":"other"}`, status: 202},
+		"decide-approval": {path: "/v1/approvals/" + decided + "/decide", body: `{"decision":"approve"}`, other: `{"decision":"deny"}`, status: 200},
+		"upload-files": {
+			path: space() + "/files?path=in", body: part("a.txt", "one") + part("b/c.txt", "two") + "--cut--\r\n", media: "multipart/form-data; boundary=cut",
+			other: part("a.txt", "one") + part("b/c.txt", "three") + "--cut--\r\n", status: 201,
+		},
+		"validate-policy": {path: "/v1/policies/validate", body: fmt.Sprintf(operation, ""), other: fmt.Sprintf(operation, `,"policy":"permissive"`), status: 200, harmless: true},
+		"explain-policy":  {path: "/v1/policies/explain", body: fmt.Sprintf(operation, ""), other: fmt.Sprintf(operation, `,"policy":"permissive"`), status: 200, harmless: true},
+		// Not a POST, but a change of which a lost answer would leave one in doubt as well.
+		"update-space": {path: space(), body: `{"name":"renamed"}`, other: `{"name":"other"}`, status: 200},
+	}
+	known := documented(t)
+	for op, where := range known {
+		if _, ok := table[op]; where[0] == "POST" && !ok {
+			t.Errorf("%s is not in the table: say what it is sent", op)
+		}
+	}
+	if t.Failed() {
+		t.FailNow()
+	}
+	ask := func(op string, body string) (int, string, string) {
+		s := table[op]
+		media := s.media
+		if media == "" {
+			media = "application/json"
+		}
+		return d.keyed(t, known[op][0], s.path, media, "key of "+op, body)
+	}
+	first := map[string]string{}
+	ops := slices.Sorted(maps.Keys(table))
+	for _, op := range ops {
+		s := table[op]
+		status, _, got := ask(op, s.body)
+		if status != s.status {
+			t.Fatalf("%s: %d %s", op, status, got)
+		}
+		first[op] = got
+	}
+	// Others change meanwhile what was asked about: an answer of then is not one of now.
+	d.succeed(t, "PATCH", table["extend-space"].path[:len("/v1/spaces/")+len("spc_")+26], `{"name":"later"}`, nil)
+	d.succeed(t, "PATCH", table["update-space"].path, `{"description":"later"}`, nil)
+	again := func(when string) {
+		for _, op := range ops {
+			s := table[op]
+			head, err := d.app.Log.Head(t.Context(), id.DefaultWorkspace)
+			if err != nil {
+				t.Fatal(err)
+			}
+			status, replayed, got := ask(op, s.body)
+			want := first[op]
+			if s.harmless { // it is decided anew, about a step of its own
+				got, want = ownStep.ReplaceAllString(got, ""), ownStep.ReplaceAllString(want, "")
+			}
+			if status != s.status || got != want {
+				t.Errorf("%s %s: got %d replayed %q\n%s\nwant %d\n%s", op, when, status, replayed, got, s.status, want)
+			}
+			if status, _, got := ask(op, s.other); s.harmless != (status == 200) || !s.harmless && (status != 409 || !strings.Contains(got, `"idempotency_conflict"`)) {
+				t.Errorf("%s %s with another body: %d %s", op, when, status, got)
+			}
+			if now, err := d.app.Log.Head(t.Context(), id.DefaultWorkspace); err != nil || now != head {
+				t.Errorf("%s %s: a repeat recorded %d events (%v)", op, when, now-head, err)
+			}
+		}
+	}
+	// The run that was decided goes on by itself: what it records is not what a repeat does.
+	run := d.field(t, "/v1/approvals/"+decided, "run_id")
+	if _, err := d.app.Runs.Wait(t.Context(), id.DefaultWorkspace, id.Run(run)); err != nil {
+		t.Fatal(err)
+	}
+	again("again")
+	stop()
+	d, stop = serveDaemon(t, c)
+	defer stop()
+	again("after a restart")
+}
+
+// TestALiftThatIsSentAgainLiftsNothingThrownSince is about the one change whose late repeat would be dangerous.
+func TestALiftThatIsSentAgainLiftsNothingThrownSince(t *testing.T) {
+	d := startDaemon(t)
+	lift := func() string {
+		_, _, got := d.keyed(t, "PUT", "/v1/kill-switch", "application/json", "lift", `{"on":false}`)
+		return got
+	}
+	d.succeed(t, "PUT", "/v1/kill-switch", `{"on":true}`, nil)
+	if got := lift(); !strings.Contains(got, `"on":false`) {
+		t.Fatalf("the first lift: %s", got)
+	}
+	for range 2 { // a throw is never taken for a repeat
+		if status, _, got := d.keyed(t, "PUT", "/v1/kill-switch", "application/json", "throw", `{"on":true}`); status != 200 || !strings.Contains(got, `"on":true`) {
+			t.Fatalf("throw: %d %s", status, got)
+		}
+		if got := lift(); !strings.Contains(got, `"on":true`) {
+			t.Errorf("the same lift again: %s", got)
+		}
+	}
+}
+
+// keyed sends a request with an idempotency key and returns the status, whether the answer says that it is a repetition, and the body.
+func (d *daemon) keyed(t *testing.T, method, path, media, key, body string) (int, string, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, d.address+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+d.keys[""])
+	r.Header.Set("Content-Type", media)
+	if key != "" {
+		r.Header.Set("Idempotency-Key", strings.ReplaceAll(key, " ", "_"))
+	}
+	resp, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, resp.Header.Get("Idempotency-Replayed"), string(raw)
+}
+
+// succeed sends a request that has to succeed and reads its answer.
+func (d *daemon) succeed(t *testing.T, method, path, body string, out any) {
+	t.Helper()
+	status, _, got := d.keyed(t, method, path, "application/json", "", body)
+	if status >= 300 {
+		t.Fatalf("%s %s: %d %s", method, path, status, got)
+	}
+	if out != nil {
+		if err := json.Unmarshal([]byte(got), out); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// field reads one field of an answer.
+func (d *daemon) field(t *testing.T, path, name string) string {
+	t.Helper()
+	var all map[string]any
+	d.succeed(t, "GET", path, "", &all)
+	return fmt.Sprint(all[name])
+}
