@@ -29,6 +29,7 @@ const (
 	logFile    = "log.db"
 	keyFile    = "owner.key"   // the owner's API key, 0600
 	stateFile  = "daemon.json" // where the running daemon is found
+	noteFile   = "directory.json"
 	blobsDir   = "blobs"
 	framesDir  = "live"
 	spacesDir  = "spaces"
@@ -46,7 +47,8 @@ type App struct {
 
 	clock  event.Clock
 	logger *slog.Logger
-	lock   *os.File
+	claim  *claimed
+	dir    *directory
 	server *httpapi.Server
 
 	closers []func() error // of drivers
@@ -69,7 +71,7 @@ func Open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger)
 	}
 	opening := &App{Config: c, clock: clock, logger: logger}
 	a = opening
-	if a.lock, err = lock(c.DataDir); err != nil {
+	if a.claim, err = claim(c.DataDir); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -78,14 +80,18 @@ func Open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger)
 			a = nil
 		}
 	}()
-	if err := a.sameLog(); err != nil {
+	if a.dir, err = lookAt(c.DataDir); err != nil {
 		return nil, err
 	}
 	ids := id.NewSource(clock.Now, rand.Reader)
 	a.Log, err = sqlite.Open(ctx, sqlite.Options{
 		Path: a.path(logFile), Definitions: Definitions(), Clock: clock, IDs: ids, Entropy: rand.Reader,
+		Existing: a.dir.used,
 	})
 	if err != nil {
+		return nil, a.dir.unopened(err)
+	}
+	if err := a.dir.hold(ctx, a.Log, a.Log); err != nil {
 		return nil, err
 	}
 	a.Gate, err = gate.New(gate.Parts{
@@ -101,21 +107,10 @@ func Open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger)
 	if err := a.owner(ctx); err != nil {
 		return nil, err
 	}
-	return a, a.Keeper.Recover(ctx)
-}
-
-// sameLog refuses to begin a new log where spaces lie whose log is gone: what no log knows is removed at the start, and that would be all of
-// them.
-func (a *App) sameLog() error {
-	if st, err := os.Stat(a.path(logFile)); err == nil && st.Size() > 0 {
-		return nil
+	if err := a.Keeper.Recover(ctx); err != nil {
+		return nil, err
 	}
-	left, err := filepath.Glob(filepath.Join(a.path(spacesDir), "spc_*"))
-	if err != nil || len(left) == 0 {
-		return err
-	}
-	return fault.New(fault.Unavailable, "log_missing", "%s is missing or empty, but %d spaces of it are there", a.path(logFile), len(left)).
-		With("put the log back, or name another data directory; to give the spaces up, remove " + a.path(spacesDir))
+	return a, a.dir.step(ctx, a.Log)
 }
 
 // wire makes the services and the drivers that they use.

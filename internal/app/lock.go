@@ -2,7 +2,6 @@ package app
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 
@@ -14,24 +13,108 @@ import (
 // lockName is the file that is locked.
 const lockName = "lock"
 
-// lock takes the data directory for this process alone, until the file is closed or the process ends.
-func lock(dir string) (*os.File, error) {
+// claimed is a data directory that this process has for itself, until it is closed or the process ends. The lock lies on the directory
+// itself, where nobody can remove it, and on a file in it, which daemons of before look at.
+type claimed struct {
+	folder, file *os.File
+}
+
+// claim takes the data directory for this process alone, and makes it if it is not there.
+func claim(dir string) (*claimed, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the data directory: %w", err)
+		return nil, unwritable(err, dir)
 	}
-	if err := os.Chmod(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("close the data directory to other users: %w", err)
-	}
-	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_CREATE|os.O_RDWR, 0o600)
+	folder, err := os.Open(dir)
 	if err != nil {
-		return nil, fmt.Errorf("open the lock of the data directory: %w", err)
+		return nil, unwritable(err, dir)
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		_ = f.Close()
-		if !errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, fmt.Errorf("lock the data directory: %w", err)
-		}
-		return nil, fault.New(fault.Conflict, "data_in_use", "another daemon runs on %s", dir).With("use it, stop it, or name another directory with --data")
+	c := &claimed{folder: folder}
+	if err := c.take(dir); err != nil {
+		return nil, errors.Join(err, c.Close())
 	}
-	return f, nil
+	return c, nil
+}
+
+func (c *claimed) take(dir string) (err error) {
+	if err := exclusive(c.folder, dir); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	if err := c.folder.Chmod(0o700); err != nil {
+		return unwritable(err, dir)
+	}
+	path := filepath.Join(dir, lockName)
+	if _, err := regular(path); err != nil {
+		return err
+	}
+	if c.file, err = os.OpenFile(path, os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600); err != nil {
+		return unwritable(err, dir)
+	}
+	return exclusive(c.file, dir)
+}
+
+func exclusive(f *os.File, dir string) error {
+	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	switch {
+	case errors.Is(err, unix.EWOULDBLOCK):
+		return fault.New(fault.Conflict, "data_in_use", "another daemon runs on %s", dir).With("use it, stop it, or name another directory with --data")
+	case errors.Is(err, unix.EBADF), errors.Is(err, unix.EINVAL): // a file system that locks no directories
+		return errors.ErrUnsupported
+	case err != nil:
+		return fault.Wrap(err, fault.Unavailable, "data_not_lockable", "%s cannot be locked, so that two daemons might write to it", dir).
+			With("name a directory on a local disk with --data")
+	}
+	return nil
+}
+
+// Close gives the data directory free.
+func (c *claimed) Close() error {
+	err := c.folder.Close()
+	if c.file != nil {
+		err = errors.Join(err, c.file.Close())
+	}
+	return err
+}
+
+// unwritable says that the data directory cannot be used, and why.
+func unwritable(err error, dir string) error {
+	e := fault.Wrap(err, fault.Unavailable, "data_unwritable", "the data directory %s cannot be written", dir)
+	switch {
+	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
+		return e.With("its disk is full: make room, or name another directory with --data")
+	case errors.Is(err, unix.EROFS):
+		return e.With("its disk is mounted read-only: mend that, or name another directory with --data")
+	case errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.EEXIST):
+		return e.With("there is a file in its way; name another directory with --data")
+	}
+	return e.With("make it yours (chown, chmod 700), or name another directory with --data")
+}
+
+// regular returns what lies under a path, nil where there is nothing, and refuses what is no ordinary file: opening a pipe would wait for ever,
+// and behind a link lies what is somebody else's.
+func regular(path string) (os.FileInfo, error) {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, unwritable(err, filepath.Dir(path))
+	case !info.Mode().IsRegular():
+		return nil, fault.New(fault.Invalid, "data_invalid", "%s has to be an ordinary file, and is %s", path, kindOf(info.Mode())).
+			With("move it away; what it should hold is put back from a backup")
+	}
+	return info, nil
+}
+
+func kindOf(mode os.FileMode) string {
+	switch mode.Type() {
+	case os.ModeDir:
+		return "a folder"
+	case os.ModeSymlink:
+		return "a symbolic link"
+	case os.ModeNamedPipe:
+		return "a pipe"
+	case os.ModeSocket:
+		return "a socket"
+	}
+	return "a device"
 }

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -105,8 +104,9 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 	part("execute runs", a.Runs.Run)
 	part("serve the api", func(ctx context.Context) error { return a.server.Run(ctx, listener) })
 	part("look at the clock", a.tick)
+	part("watch over the data directory", a.watch)
 	state := State{Address: listener.Addr().String(), PID: os.Getpid(), Started: a.clock.Now().UTC(), Version: Version}
-	if err := a.writeState(state); err != nil {
+	if err := a.dir.write(stateFile, state); err != nil {
 		stop(err)
 	} else if ready != nil {
 		ready(state)
@@ -115,6 +115,23 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 	parts.Wait()
 	_ = os.Remove(a.path(stateFile))
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return nil
+}
+
+// watch ends the daemon when the files of its log are taken from under it.
+func (a *App) watch(ctx context.Context) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	every(a.clock, ctx.Done(), stepPeriod, func(time.Time) {
+		if err := a.dir.step(context.WithoutCancel(ctx), a.Log); fault.CodeOf(err) == "log_moved" {
+			stop(err)
+		} else if err != nil {
+			a.logger.Error("write down how far the log has come", "error", err)
+		}
+	})
+	if cause := context.Cause(ctx); fault.CodeOf(cause) == "log_moved" {
 		return cause
 	}
 	return nil
@@ -133,19 +150,6 @@ func (a *App) tick(ctx context.Context) error {
 	return nil
 }
 
-// writeState says where the daemon is found, in one step, so that nobody reads half of it.
-func (a *App) writeState(s State) error {
-	raw, err := json.MarshalIndent(s, "", "  ")
-	if err != nil {
-		return err
-	}
-	temp := a.path(stateFile + ".new")
-	if err := os.WriteFile(temp, append(raw, '\n'), 0o600); err != nil {
-		return fmt.Errorf("say where the daemon listens: %w", err)
-	}
-	return os.Rename(temp, a.path(stateFile))
-}
-
 // owner makes the owner of the default workspace and his key, when the data directory is new. The key lies in a file that only the
 // daemon's user can read, and the local command line finds it there.
 func (a *App) owner(ctx context.Context) error {
@@ -155,20 +159,33 @@ func (a *App) owner(ctx context.Context) error {
 		return err
 	}
 	a.Owner = owner
-	if raw, err := os.ReadFile(a.path(keyFile)); err == nil {
-		if _, err := a.Gate.Authenticate(ctx, string(trim(raw))); err == nil {
-			return nil
-		}
+	known, err := a.ownerKey(ctx)
+	if err != nil || known {
+		return err
 	}
 	bearer, _, err := a.Gate.IssueKey(ctx, event.Origin{Principal: owner}, ws, owner, "local command line")
 	if err != nil {
 		return err
 	}
-	temp := a.path(keyFile + ".new")
-	if err := os.WriteFile(temp, []byte(bearer+"\n"), 0o600); err != nil {
-		return fmt.Errorf("write the owner's key: %w", err)
+	return a.dir.put(keyFile, []byte(bearer+"\n"))
+}
+
+// ownerKey reports whether the key file holds a key that is good. One that others could read is refused, for whoever did so is the owner.
+func (a *App) ownerKey(ctx context.Context) (bool, error) {
+	info, err := regular(a.path(keyFile))
+	if err != nil || info == nil {
+		return false, err
 	}
-	return os.Rename(temp, a.path(keyFile))
+	if info.Mode().Perm()&0o077 != 0 {
+		return false, fault.New(fault.Denied, "key_exposed", "%s can be read by other users (mode %04o)", a.path(keyFile), info.Mode().Perm()).
+			With("if nobody has read it, chmod 600 it; else remove it, and the next start makes a new key")
+	}
+	raw, err := readSmall(a.path(keyFile))
+	if err != nil {
+		return false, unwritable(err, a.Config.DataDir)
+	}
+	_, err = a.Gate.Authenticate(ctx, string(trim(raw)))
+	return err == nil, nil
 }
 
 func trim(raw []byte) []byte {
@@ -189,10 +206,15 @@ func (a *App) Close() error {
 			errs = append(errs, close())
 		}
 		if a.Log != nil {
+			if a.dir != nil && a.dir.files != nil {
+				if err := a.dir.step(context.Background(), a.Log); fault.CodeOf(err) != "log_moved" {
+					errs = append(errs, err) // else it was said already
+				}
+			}
 			errs = append(errs, a.Log.Close())
 		}
-		if a.lock != nil {
-			errs = append(errs, a.lock.Close())
+		if a.claim != nil {
+			errs = append(errs, a.claim.Close())
 		}
 		a.closed = errors.Join(errs...)
 	})

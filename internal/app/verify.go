@@ -5,8 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 
 	"agentbox/internal/domain/fault"
@@ -26,7 +24,9 @@ type Audit struct {
 // Verify proves the log of a data directory with nothing but its files. It writes nothing, and a daemon may run on it meanwhile.
 func Verify(ctx context.Context, c Config) (audits []Audit, err error) {
 	path := filepath.Join(c.DataDir, logFile)
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+	if info, err := regular(path); err != nil {
+		return nil, err
+	} else if info == nil {
 		return nil, fault.New(fault.NotFound, "log_not_found", "there is no log in %s; name the data directory with --data", c.DataDir)
 	}
 	log, err := sqlite.OpenReadOnly(ctx, sqlite.Options{

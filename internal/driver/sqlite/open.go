@@ -45,6 +45,8 @@ var (
 	ErrInUse = fault.New(fault.Conflict, "log_in_use", "another daemon has this data directory open; stop it first, or use another one")
 	// ErrNewer means that a newer Agentbox wrote the log.
 	ErrNewer = fault.New(fault.Conflict, "log_too_new", "a newer version of Agentbox wrote this log; use that version, or restore a backup made with this one")
+	// ErrEmpty means that the file holds no log, although there has to be one.
+	ErrEmpty = fault.New(fault.Conflict, "log_empty", "the file holds no log, although there was one")
 	// ErrForeign means that the file is some other program's database.
 	ErrForeign = fault.New(fault.Invalid, "log_foreign", "the file is no log of Agentbox")
 )
@@ -59,6 +61,7 @@ type Options struct {
 	Clock       event.Clock
 	IDs         *id.Source
 	Entropy     io.Reader // of the salts
+	Existing    bool      // there has to be a log already: an empty file is ErrEmpty and stays as it is
 	VFS         string    // name of a registered SQLite VFS; empty for the operating system's files
 }
 
@@ -117,7 +120,7 @@ func (j *Journal) open(ctx context.Context) error {
 	if err := settle(conn); err != nil {
 		return err
 	}
-	if err := migrate(conn); err != nil {
+	if err := migrate(conn, j.options.Existing); err != nil {
 		return err
 	}
 	j.wal.hook(conn)
@@ -271,13 +274,16 @@ func settle(conn *sqlite3.Conn) error {
 }
 
 // migrate brings the tables to this program's version, in one transaction each.
-func migrate(conn *sqlite3.Conn) error {
+func migrate(conn *sqlite3.Conn, existing bool) error {
 	version, err := schemaOf(conn)
 	if err != nil {
 		return err
 	}
 	if version == schemaVersion {
 		return nil
+	}
+	if existing && version == 0 {
+		return ErrEmpty
 	}
 	// There is one version so far; from 0, which is an empty file, everything is made.
 	script := fmt.Sprintf("BEGIN IMMEDIATE;\n%s\nPRAGMA application_id = %d;\nPRAGMA user_version = %d;\nCOMMIT;", schema, applicationID, schemaVersion)

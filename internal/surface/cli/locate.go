@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -26,7 +27,7 @@ const advice = "start one with: agentbox up"
 
 // locate finds the daemon of a data directory and makes sure that it lives.
 func locate(dir string) (located, error) {
-	text, err := os.ReadFile(filepath.Join(dir, "daemon.json"))
+	text, err := readOrdinary(filepath.Join(dir, "daemon.json"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return located{}, fault.New(fault.Unavailable, "daemon_not_running", "no daemon runs on %s", dir).With(advice)
 	}
@@ -46,7 +47,10 @@ func locate(dir string) (located, error) {
 // ownerKey reads the key that the daemon made for its owner, and refuses one that others can read.
 func ownerKey(dir string) (string, error) {
 	path := filepath.Join(dir, "owner.key")
-	info, err := os.Stat(path)
+	info, err := os.Lstat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = errNotOrdinary
+	}
 	if err != nil {
 		return "", fault.Wrap(err, fault.Denied, "key_missing", "the owner's key cannot be read from %s", dir).
 			With("run this as the user who runs the daemon, or set AGENTBOX_KEY")
@@ -54,11 +58,29 @@ func ownerKey(dir string) (string, error) {
 	if info.Mode().Perm()&0o077 != 0 {
 		return "", fault.New(fault.Denied, "key_exposed", "%s can be read by other users (mode %04o)", path, info.Mode().Perm()).With("mend it with: chmod 600 " + path)
 	}
-	text, err := os.ReadFile(path)
+	text, err := readOrdinary(path)
+	if err == nil && strings.TrimSpace(string(text)) == "" {
+		return "", fault.New(fault.Denied, "key_missing", "%s is empty", path).With("restart the daemon, which makes a new key, or set AGENTBOX_KEY")
+	}
 	if err != nil {
 		return "", fault.Wrap(err, fault.Denied, "key_missing", "the owner's key cannot be read from %s", dir)
 	}
 	return strings.TrimSpace(string(text)), nil
+}
+
+var errNotOrdinary = errors.New("it is no ordinary file")
+
+// readOrdinary reads a small file. It waits for nothing, which opening a pipe would, and follows no link.
+func readOrdinary(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(err, errNotOrdinary)
+	}
+	return io.ReadAll(io.LimitReader(f, 64<<10))
 }
 
 func absolute(path string) (string, error) {

@@ -1,0 +1,264 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/driver/sqlite"
+	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/projection"
+)
+
+// directoryVersion is the form of a data directory; one of a later form is refused.
+const directoryVersion = 1
+
+// maxNote is the most that a small file of the data directory may have.
+const maxNote = 1 << 20
+
+// note is directory.json: what a data directory says about its log, so that another log, or an older state of it, is not taken for the one
+// to which everything else in the directory belongs. It is written a moment after the log, never before, so that it never says too much.
+type note struct {
+	Version int                     `json:"version"`
+	First   id.Event                `json:"first_event,omitempty"` // of the default workspace: names the log
+	Heads   map[id.Workspace]uint64 `json:"heads,omitempty"`       // places that the log has reached
+}
+
+// directory watches over the files of a data directory: before the log is opened, once it is, and while the daemon runs.
+type directory struct {
+	path  string
+	note  note
+	used  bool                   // something is there that belongs to a log
+	files map[string]os.FileInfo // that have to stay in their places while the daemon runs
+}
+
+// lookAt refuses a data directory that would be broken by going on with it. It changes nothing.
+func lookAt(path string) (*directory, error) {
+	d := &directory{path: path}
+	sizes := map[string]int64{}
+	for _, name := range []string{lockName, logFile, logFile + "-wal", logFile + "-shm", logFile + ".lock", logFile + ".lock-journal", keyFile, stateFile, noteFile} {
+		info, err := regular(filepath.Join(path, name))
+		if err != nil {
+			return nil, err
+		}
+		if info != nil {
+			sizes[name] = info.Size()
+		}
+	}
+	if err := d.read(); err != nil {
+		return nil, err
+	}
+	left := ""
+	for _, name := range []string{noteFile, keyFile, logFile + "-wal"} {
+		if sizes[name] > 0 {
+			left = name
+		}
+	}
+	for _, pattern := range []string{filepath.Join(framesDir, "*"), filepath.Join(blobsDir, "*", "*"), filepath.Join(spacesDir, "spc_*")} {
+		found, err := filepath.Glob(filepath.Join(path, pattern))
+		if err != nil {
+			return nil, err
+		}
+		if len(found) > 0 {
+			left = filepath.Dir(pattern)
+		}
+	}
+	if d.used = left != ""; d.used && sizes[logFile] == 0 {
+		return nil, d.missing(left)
+	}
+	return d, nil
+}
+
+// missing refuses to begin a new log beside what belongs to another: what no log knows is removed at the start, and that would be all of it.
+func (d *directory) missing(left string) error {
+	return fault.New(fault.Unavailable, "log_missing", "%s is missing or empty, but what belongs to it is there (%s)", filepath.Join(d.path, logFile), left).
+		With("put log.db and log.db-wal back from where they are now or from a backup, or name another data directory; to give up what is here, move it away as a whole")
+}
+
+// read reads the note. One that a power cut has emptied says nothing.
+func (d *directory) read() error {
+	path := filepath.Join(d.path, noteFile)
+	raw, err := readSmall(path)
+	if errors.Is(err, os.ErrNotExist) || err == nil && len(raw) == 0 {
+		return nil
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, &d.note)
+	}
+	if err != nil || d.note.Version < 1 {
+		return fault.Wrap(err, fault.Invalid, "data_invalid", "%s cannot be read, so that nobody knows whether the log beside it is whole", path).
+			With("put it back; where the log is known to be whole, move it away and it is made anew")
+	}
+	if d.note.Version > directoryVersion {
+		return fault.New(fault.Conflict, "data_too_new", "a newer version of Agentbox wrote %s (its form is %d, this program's %d)", d.path, d.note.Version, directoryVersion).
+			With("use that version, or name another directory with --data")
+	}
+	return nil
+}
+
+// unopened says why the log could not be opened, where the driver only knows what the disk answered.
+func (d *directory) unopened(err error) error {
+	switch {
+	case errors.Is(err, sqlite.ErrEmpty):
+		return d.rolledBack("%s holds no events, and had reached %d", filepath.Join(d.path, logFile), d.note.Heads[id.DefaultWorkspace])
+	case fault.CodeOf(err) != "" && fault.KindOf(err) != fault.Internal:
+		return err
+	}
+	return fault.Wrap(err, fault.Unavailable, "log_unreadable", "the log in %s cannot be opened: %v", d.path, err).
+		With("see that its disk is well, has room and can be written; if log.db is damaged, put it and log.db-wal back from a backup")
+}
+
+// hold compares the log, now open, with what the directory says of it, and begins to watch its files.
+func (d *directory) hold(ctx context.Context, log journal.Journal, docs projection.Reader) error {
+	first, err := log.Read(ctx, journal.Query{Workspace: id.DefaultWorkspace, Limit: 1})
+	if err != nil {
+		return err
+	}
+	if d.note.First != "" && len(first) > 0 && first[0].ID != d.note.First {
+		return fault.New(fault.Conflict, "log_replaced", "%s is another log than the one to which this directory belongs", filepath.Join(d.path, logFile)).
+			With("put the right one back; to go on with this one, move " + filepath.Join(d.path, noteFile) + " away")
+	}
+	for ws, head := range d.note.Heads {
+		now, err := log.Head(ctx, ws)
+		if err != nil {
+			return err
+		}
+		if now < head {
+			return d.rolledBack("the log ends at event %d of %s, and had reached %d", now, ws, head)
+		}
+	}
+	if err := d.strangers(ctx, log, docs); err != nil {
+		return err
+	}
+	d.files = map[string]os.FileInfo{}
+	for _, name := range []string{"", lockName, logFile, logFile + "-wal"} {
+		info, err := os.Lstat(filepath.Join(d.path, name))
+		if err != nil && name != lockName {
+			return unwritable(err, d.path)
+		}
+		if err == nil {
+			d.files[name] = info
+		}
+	}
+	return nil
+}
+
+// strangers refuses folders of spaces of which the log has never heard: a space is recorded before anything of it is made, so that the log
+// has lost events. They would be removed as the rest of a crash, and are where there is no note: in what was restored from a backup.
+func (d *directory) strangers(ctx context.Context, log journal.Journal, docs projection.Reader) error {
+	if d.note.First == "" {
+		return nil
+	}
+	found, err := filepath.Glob(filepath.Join(d.path, spacesDir, "spc_*"))
+	if err != nil {
+		return err
+	}
+	workspaces, err := log.Workspaces(ctx)
+	if err != nil {
+		return err
+	}
+	for _, dir := range found {
+		known := false
+		for _, ws := range workspaces {
+			_, err := docs.Document(ctx, ws, space.Projection, filepath.Base(dir))
+			if err != nil && fault.KindOf(err) != fault.NotFound {
+				return err
+			}
+			known = known || err == nil
+		}
+		if !known {
+			return d.rolledBack("the files of space %s are there, and the log does not know it: it has lost events", filepath.Base(dir))
+		}
+	}
+	return nil
+}
+
+// rolledBack refuses a log that has lost events.
+func (d *directory) rolledBack(format string, args ...any) error {
+	return fault.New(fault.Conflict, "log_rolled_back", format, args...).
+		With("put log.db and log.db-wal back, both of the same time; to go on with what is there, and without what was recorded since, move " +
+			filepath.Join(d.path, noteFile) + " away")
+}
+
+// step finds out whether the files of the log are still in their places, and writes down how far it has come.
+func (d *directory) step(ctx context.Context, log journal.Journal) error {
+	for name, was := range d.files {
+		now, err := os.Lstat(filepath.Join(d.path, name))
+		if errors.Is(err, os.ErrNotExist) || err == nil && !os.SameFile(was, now) {
+			return fault.New(fault.Unavailable, "log_moved", "%s was removed, moved or replaced while the daemon used it; it stops, for what it would record might be lost",
+				filepath.Join(d.path, name)).With("put it back, then start the daemon again")
+		}
+	}
+	n := note{Version: directoryVersion, First: d.note.First, Heads: map[id.Workspace]uint64{}}
+	if n.First == "" {
+		first, err := log.Read(ctx, journal.Query{Workspace: id.DefaultWorkspace, Limit: 1})
+		if err != nil || len(first) == 0 {
+			return err
+		}
+		n.First = first[0].ID
+	}
+	workspaces, err := log.Workspaces(ctx)
+	if err != nil {
+		return err
+	}
+	for _, ws := range workspaces {
+		if n.Heads[ws], err = log.Head(ctx, ws); err != nil {
+			return err
+		}
+	}
+	if maps.Equal(n.Heads, d.note.Heads) {
+		return nil
+	}
+	if err := d.write(noteFile, n); err != nil {
+		return err
+	}
+	d.note = n
+	return nil
+}
+
+// write writes a small file in one step, so that nobody reads half of it.
+func (d *directory) write(name string, v any) error {
+	raw, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	return d.put(name, append(raw, '\n'))
+}
+
+func (d *directory) put(name string, raw []byte) error {
+	temp := filepath.Join(d.path, name+".new")
+	if err := os.Remove(temp); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return unwritable(err, d.path)
+	}
+	f, err := os.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return unwritable(err, d.path)
+	}
+	_, err = f.Write(raw)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return unwritable(err, d.path)
+	}
+	if err := os.Rename(temp, filepath.Join(d.path, name)); err != nil {
+		return unwritable(err, d.path)
+	}
+	return nil
+}
+
+// readSmall reads an ordinary file of the data directory, and waits for nothing.
+func readSmall(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxNote))
+}
