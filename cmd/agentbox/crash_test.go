@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // kills is how often the daemon is killed.
@@ -83,7 +85,7 @@ func (c *victim) start() {
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(func() { _ = c.daemon.Process.Kill() })
-	within(c.t, 30*time.Second, "the daemon to be ready", func() bool {
+	alive(c.t, c.daemon.Process.Pid, "the daemon to be ready", func() bool {
 		raw, err := os.ReadFile(filepath.Join(c.dir, "daemon.json"))
 		var state struct{ Addr string }
 		if err != nil || json.Unmarshal(raw, &state) != nil {
@@ -114,6 +116,19 @@ func (c *victim) end() {
 	_ = c.daemon.Process.Signal(syscall.SIGTERM)
 	if err := c.daemon.Wait(); err != nil {
 		c.t.Errorf("the daemon ended with %v\n%s", err, c.output.String())
+	}
+}
+
+// alive polls until done, as long as a child of this process lives: how long it has to do something depends on the machine.
+func alive(t *testing.T, pid int, what string, done func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for ; !done(); <-tick.C {
+		var ended unix.Siginfo
+		if err := unix.Waitid(unix.P_PID, pid, &ended, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil); err != nil || ended.Signo != 0 {
+			t.Fatalf("it ended while waiting for %s (%v)", what, err)
+		}
 	}
 }
 

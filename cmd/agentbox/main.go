@@ -89,11 +89,7 @@ func up(ctx context.Context, d cli.Daemon, ready func(addr string)) error {
 	}
 	app.Tune()
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
-	a, err := app.Open(ctx, config(d), app.Clock{}, logger)
-	if err != nil {
-		return err
-	}
-	return a.Run(ctx, func(s app.State) { ready(s.Address) })
+	return app.Up(ctx, config(d), app.Clock{}, logger, func(s app.State) { ready(s.Address) })
 }
 
 // terminal returns the width of a terminal's lines, and whether the file is one.

@@ -50,6 +50,7 @@ type App struct {
 	claim  *claimed
 	dir    *directory
 	server *httpapi.Server
+	early  *early // what answers until the server can; nil where the daemon is opened without it
 
 	closers []func() error // of drivers
 	closing sync.Once
@@ -65,7 +66,21 @@ func Definitions() []projection.Definition {
 const System id.Principal = "svc_00000000000000000000000000"
 
 // Open takes the data directory, opens everything in it, and puts in order what an earlier daemon left. Close it when it is not run.
-func Open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger) (a *App, err error) {
+func Open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger) (*App, error) {
+	return open(ctx, c, clock, logger, false)
+}
+
+// Up opens a data directory and serves it until ctx ends. It listens before it has opened the log: as long as it cannot work yet, /readyz and
+// daemon.json say what it does. Ready is told where it serves, once it can work.
+func Up(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger, ready func(State)) error {
+	a, err := open(ctx, c, clock, logger, true)
+	if err != nil {
+		return err
+	}
+	return a.Run(ctx, ready)
+}
+
+func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger, listen bool) (a *App, err error) {
 	if err := c.check(); err != nil {
 		return nil, fault.Wrap(err, fault.Invalid, "config_invalid", "the configuration cannot be used")
 	}
@@ -84,6 +99,14 @@ func Open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger)
 		return nil, err
 	}
 	ids := id.NewSource(clock.Now, rand.Reader)
+	if listen {
+		if a.early, err = a.listen(ids); err != nil {
+			return nil, err
+		}
+	}
+	if err := a.does("opens the log"); err != nil {
+		return nil, err
+	}
 	a.Log, err = sqlite.Open(ctx, sqlite.Options{
 		Path: a.path(logFile), Definitions: Definitions(), Clock: clock, IDs: ids, Entropy: rand.Reader,
 		Existing: a.dir.used,
@@ -101,10 +124,16 @@ func Open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger)
 	if err != nil {
 		return nil, err
 	}
+	if err := a.does("prepares the tiers"); err != nil {
+		return nil, err
+	}
 	if err := a.wire(ctx, ids); err != nil {
 		return nil, err
 	}
 	if err := a.owner(ctx); err != nil {
+		return nil, err
+	}
+	if err := a.does("puts in order what an earlier daemon left"); err != nil {
 		return nil, err
 	}
 	if err := a.Keeper.Recover(ctx); err != nil {

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
@@ -28,13 +26,18 @@ type State struct {
 	PID     int       `json:"pid"`
 	Started time.Time `json:"started_at"`
 	Version string    `json:"version"`
+	Phase   string    `json:"phase,omitempty"` // what the daemon does before it can work, as in "opens the log"; "" for one that can
 }
+
+// tiersAge is how long it is believed that a tier works that worked: the probe fills memory and starts programs, which takes a second on an
+// idle machine and much longer where nothing of them is in memory yet.
+const tiersAge = 10 * time.Minute
 
 // serve makes the HTTP server; it listens nowhere yet.
 func (a *App) serve(ids *id.Source, blobs blob.Store) error {
 	services := httpapi.Services{
 		Gate: a.Gate, Keeper: a.Keeper, Executor: a.Runs, Reader: reader.New(a.Log, Definitions()...), Log: a.Log, Spool: spool(blobs),
-		Checks: []httpapi.Check{{Name: "log", Try: a.writable}, {Name: "tiers", Try: a.spacious}},
+		Checks: []httpapi.Check{{Name: "log", Try: a.writable, Keep: time.Second}, {Name: "tiers", Try: a.spacious, Keep: tiersAge}},
 	}
 	a.server = httpapi.New(wire.Config{
 		Clock: a.clock, IDs: ids, Log: a.logger,
@@ -83,13 +86,14 @@ func spool(blobs blob.Store) httpapi.Spool {
 // every space and returns. The App is closed afterwards.
 func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 	defer func() { err = errors.Join(err, a.Close()) }()
-	listener, err := net.Listen("tcp", a.Config.Listen)
+	var listener net.Listener
+	if a.early != nil {
+		listener, err = a.early.handOver()
+	} else {
+		listener, err = a.bind()
+	}
 	if err != nil {
-		if errors.Is(err, unix.EADDRINUSE) {
-			return fault.New(fault.Conflict, "address_in_use", "another program listens on %s", a.Config.Listen).
-				With("name another address with --listen; 127.0.0.1:0 takes a free port, and the other commands find it")
-		}
-		return fault.Wrap(err, fault.Invalid, "listen_invalid", "the daemon cannot listen on %s", a.Config.Listen)
+		return err
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -105,7 +109,7 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 	part("serve the api", func(ctx context.Context) error { return a.server.Run(ctx, listener) })
 	part("look at the clock", a.tick)
 	part("watch over the data directory", a.watch)
-	state := State{Address: listener.Addr().String(), PID: os.Getpid(), Started: a.clock.Now().UTC(), Version: Version}
+	state := a.state(listener, "")
 	if err := a.dir.write(stateFile, state); err != nil {
 		stop(err)
 	} else if ready != nil {
@@ -199,6 +203,10 @@ func trim(raw []byte) []byte {
 func (a *App) Close() error {
 	a.closing.Do(func() {
 		var errs []error
+		if a.early != nil {
+			errs = append(errs, a.early.Close())
+			_ = os.Remove(a.path(stateFile))
+		}
 		if a.Keeper != nil {
 			errs = append(errs, a.Keeper.Close())
 		}

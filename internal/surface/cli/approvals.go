@@ -34,7 +34,7 @@ func approvalList(i *invocation) *cobra.Command {
 	c := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List what waits for a person", Args: cobra.NoArgs}
 	c.Flags().StringVar(&status, "status", "", "only those: pending, held, approved, denied, expired or withdrawn (default: pending and held)")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
-		api, err := i.connect()
+		api, err := i.connect(cmd.Context())
 		if err != nil {
 			return err
 		}
@@ -108,7 +108,7 @@ func approvalShow(i *invocation) *cobra.Command {
 	return &cobra.Command{
 		Use: "show APPROVAL", Short: "Show what is asked, why, and what it can change", Args: cobra.ExactArgs(1), ValidArgsFunction: i.completeApprovals,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			api, err := i.connect()
+			api, err := i.connect(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -165,7 +165,7 @@ func decide(i *invocation, verb, short string) *cobra.Command {
 			}
 			answer.ExpiresAt = i.Clock.Now().Add(d)
 		}
-		api, err := i.connect()
+		api, err := i.connect(cmd.Context())
 		if err != nil {
 			return err
 		}
@@ -241,7 +241,7 @@ func (i *invocation) completeApprovals(cmd *cobra.Command, args []string, _ stri
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	api, err := i.connect()
+	api, err := i.connect(cmd.Context())
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -74,7 +74,7 @@ func auditVerify(i *invocation) *cobra.Command {
 }
 
 func (i *invocation) verifyRemote(cmd *cobra.Command) error {
-	api, err := i.connect()
+	api, err := i.connect(cmd.Context())
 	if err != nil {
 		return err
 	}

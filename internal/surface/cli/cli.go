@@ -212,7 +212,7 @@ func (i *invocation) dataDir() (string, error) {
 }
 
 // connect returns a client of the daemon that was named, else of the local one.
-func (i *invocation) connect() (*client.Client, error) {
+func (i *invocation) connect(ctx context.Context) (*client.Client, error) {
 	address, key := first(i.url, i.Getenv("AGENTBOX_URL")), i.Getenv("AGENTBOX_KEY")
 	i.keyFrom = "AGENTBOX_KEY"
 	if i.key != "" {
@@ -228,12 +228,12 @@ func (i *invocation) connect() (*client.Client, error) {
 			return nil, err
 		}
 		if address == "" {
-			found, err := locate(dir)
+			found, err := i.serving(ctx, dir)
 			if err != nil {
 				return nil, err
 			}
 			address = found.URL()
-		} else if err := i.localOnly(address, dir); err != nil {
+		} else if err := i.localOnly(ctx, address, dir); err != nil {
 			return nil, err
 		}
 		if key == "" {
@@ -247,11 +247,11 @@ func (i *invocation) connect() (*client.Client, error) {
 }
 
 // localOnly keeps the local owner's key from being sent to another daemon than the local one.
-func (i *invocation) localOnly(address, dir string) error {
+func (i *invocation) localOnly(ctx context.Context, address, dir string) error {
 	if i.key != "" || i.Getenv("AGENTBOX_KEY") != "" {
 		return nil
 	}
-	found, err := locate(dir)
+	found, err := i.serving(ctx, dir)
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ func events(i *invocation) *cobra.Command {
 	f.IntVar(&most, "limit", 50, "how many at most, 1 to 200; of those that are already there when following")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		q.Run, q.From, q.Before, q.Limit = id.Run(run), since, before, most
-		api, err := i.connect()
+		api, err := i.connect(cmd.Context())
 		if err != nil {
 			return err
 		}

@@ -43,7 +43,7 @@ func execute(i *invocation) *cobra.Command {
 		if e.ask {
 			e.answer = i.answer
 		}
-		api, err := i.connect()
+		api, err := i.connect(cmd.Context())
 		if err != nil {
 			return err
 		}

@@ -23,7 +23,7 @@ func fileList(i *invocation) *cobra.Command {
 	c := &cobra.Command{Use: "ls SPACE [FOLDER]", Aliases: []string{"list"}, Short: "List files", Args: cobra.RangeArgs(1, 2), ValidArgsFunction: i.completeSpaces}
 	c.Flags().BoolVarP(&deep, "recursive", "r", false, "also what is in the folders")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		api, err := i.connect()
+		api, err := i.connect(cmd.Context())
 		if err != nil {
 			return err
 		}
@@ -62,7 +62,7 @@ func fileCat(i *invocation) *cobra.Command {
 		Use: "cat SPACE PATH", Short: "Print a file", Args: cobra.ExactArgs(2), ValidArgsFunction: i.completeSpaces,
 		Long: "Cat prints a file. On a terminal what a terminal would obey is made visible; into a pipe the bytes go as they are.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			api, err := i.connect()
+			api, err := i.connect(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -109,7 +109,7 @@ func filePut(i *invocation) *cobra.Command {
 		if len(args) > 2 {
 			to = args[2]
 		}
-		api, err := i.connect()
+		api, err := i.connect(cmd.Context())
 		if err != nil {
 			return err
 		}
@@ -180,7 +180,7 @@ func fileGet(i *invocation) *cobra.Command {
 	}
 	c.Flags().BoolVarP(&force, "force", "f", false, "replace FILE if it exists")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		api, err := i.connect()
+		api, err := i.connect(cmd.Context())
 		if err != nil {
 			return err
 		}
@@ -239,7 +239,7 @@ func fileRemove(i *invocation) *cobra.Command {
 	return &cobra.Command{
 		Use: "rm SPACE PATH...", Short: "Delete files of a space", Args: cobra.MinimumNArgs(2), ValidArgsFunction: i.completeSpaces,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			api, err := i.connect()
+			api, err := i.connect(cmd.Context())
 			if err != nil {
 				return err
 			}

@@ -1,13 +1,16 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -16,8 +19,9 @@ import (
 
 // located is what a daemon writes into its data directory while it serves.
 type located struct {
-	Addr string `json:"addr"` // host:port
-	PID  int    `json:"pid"`
+	Addr  string `json:"addr"` // host:port
+	PID   int    `json:"pid"`
+	Phase string `json:"phase"` // what it does before it can work; "" for one that can
 }
 
 // URL returns the address of the API.
@@ -42,6 +46,32 @@ func locate(dir string) (located, error) {
 		return located{}, fault.New(fault.Unavailable, "daemon_not_running", "the daemon of %s (process %d) has ended without saying so", dir, l.PID).With(advice)
 	}
 	return l, nil
+}
+
+// look is how long it waits before it looks again at a daemon that is starting.
+const look = 50 * time.Millisecond
+
+// serving finds the daemon of a data directory and waits for it while it starts: as long as it lives, for only the daemon knows how much there
+// is to do. What it does is said once, and again when it does something else.
+func (i *invocation) serving(ctx context.Context, dir string) (located, error) {
+	said := ""
+	for {
+		l, err := locate(dir)
+		if err != nil || l.Phase == "" {
+			return l, err
+		}
+		if l.Phase != said && !i.json {
+			said = l.Phase
+			fmt.Fprintf(i.Err, "agentbox: the daemon (process %d) is starting: it %s\n", l.PID, oneLine(l.Phase, 100))
+		}
+		again, stop := i.Clock.NewTimer(look)
+		select {
+		case <-again:
+		case <-ctx.Done():
+			stop()
+			return l, fault.Wrap(ctx.Err(), fault.Unavailable, "interrupted", "the daemon was still starting: it %s", oneLine(l.Phase, 100))
+		}
+	}
 }
 
 // ownerKey reads the key that the daemon made for its owner, and refuses one that others can read.

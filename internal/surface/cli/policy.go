@@ -25,7 +25,7 @@ func policyPresets(i *invocation) *cobra.Command {
 	return &cobra.Command{
 		Use: "presets", Short: "List the policies that come with the program", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			api, err := i.connect()
+			api, err := i.connect(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -109,7 +109,7 @@ func policyExplain(i *invocation) *cobra.Command {
 		default:
 			return usage("name a command, or an operation with --operation")
 		}
-		api, err := i.connect()
+		api, err := i.connect(cmd.Context())
 		if err != nil {
 			return err
 		}
@@ -184,7 +184,7 @@ func policyTest(i *invocation) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		api, err := i.connect()
+		api, err := i.connect(cmd.Context())
 		if err != nil {
 			return err
 		}
@@ -271,7 +271,7 @@ func policyValidate(i *invocation) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		api, err := i.connect()
+		api, err := i.connect(cmd.Context())
 		if err != nil {
 			return err
 		}
@@ -292,7 +292,7 @@ func killSwitch(i *invocation) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			api, err := i.connect()
+			api, err := i.connect(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -311,7 +311,7 @@ func killSwitch(i *invocation) *cobra.Command {
 	status := &cobra.Command{
 		Use: "status", Short: "Say whether it is thrown", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			api, err := i.connect()
+			api, err := i.connect(cmd.Context())
 			if err != nil {
 				return err
 			}

@@ -22,7 +22,7 @@ func runList(i *invocation) *cobra.Command {
 	)
 	c := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List runs, the newest first", Args: cobra.NoArgs}
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
-		api, err := i.connect()
+		api, err := i.connect(cmd.Context())
 		if err != nil {
 			return err
 		}
@@ -69,7 +69,7 @@ func runShow(i *invocation) *cobra.Command {
 	return &cobra.Command{
 		Use: "show RUN", Short: "Show a run's timeline", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			api, err := i.connect()
+			api, err := i.connect(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -128,7 +128,7 @@ func runWatch(i *invocation) *cobra.Command {
 		if e.ask {
 			e.answer = i.answer
 		}
-		api, err := i.connect()
+		api, err := i.connect(cmd.Context())
 		if err != nil {
 			return err
 		}
@@ -150,7 +150,7 @@ func runCancel(i *invocation) *cobra.Command {
 	c := &cobra.Command{Use: "cancel RUN", Short: "End a run and every process of it", Args: cobra.ExactArgs(1)}
 	c.Flags().StringVar(&reason, "reason", "", "why; it stands in the log")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		api, err := i.connect()
+		api, err := i.connect(cmd.Context())
 		if err != nil {
 			return err
 		}

@@ -79,7 +79,7 @@ func spaceCreate(i *invocation) *cobra.Command {
 		if q.From, err = seed(from); err != nil {
 			return err
 		}
-		api, err := i.connect()
+		api, err := i.connect(cmd.Context())
 		if err != nil {
 			return err
 		}
@@ -150,7 +150,7 @@ func spaceList(i *invocation) *cobra.Command {
 	var status string
 	c := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List the spaces that live, the newest first", Args: cobra.NoArgs}
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
-		api, err := i.connect()
+		api, err := i.connect(cmd.Context())
 		if err != nil {
 			return err
 		}
@@ -229,7 +229,7 @@ func onSpace(i *invocation, use, short string, do func(ctx context.Context, api 
 	return &cobra.Command{
 		Use: use + " SPACE", Short: short, Args: cobra.ExactArgs(1), ValidArgsFunction: i.completeSpaces,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			api, err := i.connect()
+			api, err := i.connect(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -339,7 +339,7 @@ func (i *invocation) completeSpaces(cmd *cobra.Command, args []string, _ string)
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
-	api, err := i.connect()
+	api, err := i.connect(cmd.Context())
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -41,7 +41,7 @@ func runExport(i *invocation) *cobra.Command {
 		if format != "jsonl" && format != "md" {
 			return usage("there is no format %q; it is jsonl or md", oneLine(format, 20))
 		}
-		api, err := i.connect()
+		api, err := i.connect(cmd.Context())
 		if err != nil {
 			return err
 		}
@@ -130,7 +130,7 @@ func runReplay(i *invocation) *cobra.Command {
 	f.BoolVar(&r.keep, "keep", false, "keep the new space")
 	f.StringArrayVar(&r.env, "env", nil, "NAME=VALUE for a variable whose value was redacted; repeatable")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		api, err := i.connect()
+		api, err := i.connect(cmd.Context())
 		if err != nil {
 			return err
 		}

@@ -30,7 +30,7 @@ func timelineCommand(i *invocation) *cobra.Command {
 	c.Flags().StringVar(&file, "svg", "", "draw a picture into this file; - writes it to standard output")
 	c.Flags().BoolVarP(&force, "force", "f", false, "replace the file if it exists")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		api, err := i.connect()
+		api, err := i.connect(cmd.Context())
 		if err != nil {
 			return err
 		}

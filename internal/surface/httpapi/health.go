@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -13,18 +14,20 @@ import (
 	"agentbox/internal/surface/httpapi/wire"
 )
 
-// Check is something that must work for the daemon to be ready.
+// Check is something that must work for the daemon to be ready. Trying it may take long, and anybody may ask: so it is tried beside the
+// requests, and its result is repeated for a while.
 type Check struct {
 	Name string
 	Try  func(ctx context.Context) error
+	Keep time.Duration // for how long a success is repeated; a failure is for checkAge; 0 means checkAge
 }
 
-// checkAge is how long the result of a readiness check is repeated: anybody may ask, and a check may be work.
+// checkAge is how long the result of a readiness check is repeated that says nothing else.
 const checkAge = 10 * time.Second
 
 // Health says whether the daemon lives.
 type Health struct {
-	Status  string `json:"status" enum:"ok,not_ready"`
+	Status  string `json:"status" enum:"ok,starting,not_ready"`
 	Version string `json:"version"`
 }
 
@@ -39,11 +42,22 @@ type readiness struct {
 	Checks []checked `json:"checks" nullable:"false"`
 }
 
-// prober remembers the last readiness.
+// prober tries one check, at most once at a time, and remembers how it went.
 type prober struct {
-	mu   sync.Mutex
-	at   time.Time
-	last []checked
+	check Check
+
+	mu    sync.Mutex
+	done  chan struct{} // of the try under way; nil where there is none
+	at    time.Time     // of the last result
+	known bool
+	last  checked
+}
+
+// Starting answers for a daemon that opens its data directory: phase says what it does now, as in "opens the log".
+func Starting(c wire.Config, version string, phase func() string) http.Handler {
+	return wire.Starting(c, func() any { return Health{"starting", version} }, func() any {
+		return readiness{Health{"starting", version}, []checked{{Name: "start", Detail: "the daemon " + phase()}}}
+	}, phase)
 }
 
 func (s *Server) registerHealth() {
@@ -53,7 +67,8 @@ func (s *Server) registerHealth() {
 		})
 	wire.Handle(s.Server, wire.Operation{
 		ID: "readyz", Method: http.MethodGet, Path: "/readyz", Tag: "service", Summary: "Can the daemon do its work", Public: true,
-		Answers: map[int]any{http.StatusServiceUnavailable: readiness{}}, Detail: "503 while the log cannot be written or no tier works.",
+		Answers: map[int]any{http.StatusServiceUnavailable: readiness{}}, Detail: "503 while the daemon starts (and says what it does), the log cannot be written, or no tier works. The tiers are tried beside the requests: " +
+			"the first answers may say that they are being tried.",
 	}, s.ready)
 	wire.Handle(s.Server, wire.Operation{
 		ID: "get-doctor", Method: http.MethodGet, Path: "/v1/doctor", Tag: "service", Summary: "What the host supports, and how to mend what it does not",
@@ -84,33 +99,73 @@ type session struct {
 	Role      string       `json:"role"`
 }
 
+// Run serves until ctx ends, and returns when also no check is tried any more.
+func (s *Server) Run(ctx context.Context, l net.Listener) error {
+	defer s.trying.Wait()
+	return s.Server.Run(ctx, l)
+}
+
 func (s *Server) ready(ctx context.Context, _ wire.Call, _ *struct{}) (*struct {
 	Status int
 	Body   readiness
 }, error) {
-	s.prober.mu.Lock()
-	defer s.prober.mu.Unlock()
-	if now := s.Clock.Now(); s.prober.at.IsZero() || now.Sub(s.prober.at) >= checkAge {
-		s.prober.at, s.prober.last = now, []checked{}
-		for _, check := range s.services.Checks {
-			err := check.Try(context.WithoutCancel(ctx))
-			one := checked{Name: check.Name, OK: err == nil}
-			if f, ok := errors.AsType[*fault.Error](err); ok && f.Kind != fault.Internal {
-				one.Detail = f.Msg
-			} else if err != nil {
-				one.Detail = "it failed; the daemon's log says why"
-			}
-			s.prober.last = append(s.prober.last, one)
-		}
+	found := make([]checked, len(s.probers))
+	for i, p := range s.probers {
+		found[i] = p.ask(ctx, s)
 	}
 	out := &struct {
 		Status int
 		Body   readiness
-	}{http.StatusOK, readiness{Health{"ok", s.version}, s.prober.last}}
-	for _, one := range s.prober.last {
+	}{http.StatusOK, readiness{Health{"ok", s.version}, found}}
+	for _, one := range found {
 		if !one.OK {
 			out.Status, out.Body.Status = http.StatusServiceUnavailable, "not_ready"
 		}
 	}
 	return out, nil
+}
+
+// patience is how long an answer waits for a check that is tried for the first time, or anew; then it says that it is being tried.
+const patience = 2 * time.Second
+
+// ask returns the last result of the check, and begins to try it again where that is too old. A result that is too old is no reason to say
+// that the daemon is not ready; to have none is.
+func (p *prober) ask(ctx context.Context, s *Server) checked {
+	p.mu.Lock()
+	keep := checkAge
+	if p.known && p.last.OK && p.check.Keep > 0 {
+		keep = p.check.Keep
+	}
+	if p.done == nil && (!p.known || s.Clock.Now().Sub(p.at) >= keep) {
+		p.done = make(chan struct{})
+		s.trying.Go(func() { p.try(context.WithoutCancel(ctx), s) })
+	}
+	done := p.done
+	p.mu.Unlock()
+	if done != nil {
+		limited, cancel := s.Within(ctx, patience, done)
+		<-limited.Done()
+		cancel()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.known {
+		return checked{Name: p.check.Name, Detail: "it is being tried"}
+	}
+	return p.last
+}
+
+func (p *prober) try(ctx context.Context, s *Server) {
+	err := p.check.Try(ctx)
+	one := checked{Name: p.check.Name, OK: err == nil}
+	if f, ok := errors.AsType[*fault.Error](err); ok && f.Kind != fault.Internal {
+		one.Detail = f.Msg
+	} else if err != nil {
+		one.Detail = "it failed; the daemon's log says why"
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.at, p.known, p.last = s.Clock.Now(), true, one
+	close(p.done)
+	p.done = nil
 }

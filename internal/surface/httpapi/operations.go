@@ -3,6 +3,7 @@ package httpapi
 
 import (
 	"context"
+	"sync"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/principal"
@@ -30,7 +31,8 @@ type Server struct {
 	*wire.Server
 	services Services
 	version  string
-	prober   prober
+	probers  []*prober
+	trying   sync.WaitGroup // checks under way
 }
 
 // New makes a server of the daemon's version; it listens nowhere yet.
@@ -45,6 +47,9 @@ func New(c wire.Config, services Services, version string) *Server {
 	}
 	c.Tags = []string{"service", "auth", "spaces", "runs", "files", "approvals", "policies", "events", "audit"}
 	s := &Server{Server: wire.New(c), services: services, version: version}
+	for _, check := range services.Checks {
+		s.probers = append(s.probers, &prober{check: check})
+	}
 	s.registerHealth()
 	s.registerSpaces()
 	s.registerRuns()

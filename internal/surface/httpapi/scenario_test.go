@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -171,9 +172,28 @@ func (d *daemon) play(t *testing.T, script string) string {
 	return strings.TrimPrefix(out.String(), "\n")
 }
 
+// tried asks until every check of readiness was tried once, which takes as long as it takes.
+func (d *daemon) tried(t *testing.T) {
+	t.Helper()
+	for under := true; under; {
+		resp, err := http.Get(d.address + "/readyz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := io.ReadAll(resp.Body)
+		if err = errors.Join(err, resp.Body.Close()); err != nil {
+			t.Fatal(err)
+		}
+		under = strings.Contains(string(raw), "it is being tried")
+	}
+}
+
 // exchange does one request and returns its answer as the transcript shows it.
 func (d *daemon) exchange(t *testing.T, asked []string) string {
 	t.Helper()
+	if asked[0] == "> GET /readyz" {
+		d.tried(t)
+	}
 	method, path, _ := strings.Cut(strings.TrimPrefix(asked[0], "> "), " ")
 	path = d.names.real(path)
 	if method == "WAIT" {

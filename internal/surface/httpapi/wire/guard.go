@@ -24,6 +24,7 @@ type Call struct {
 	Caller      principal.Caller
 	Request     id.Request
 	Correlation id.Correlation
+	Trace       Trace
 	Key         string // Idempotency-Key, "" where none was sent
 	Repeated    uint64 // not 0: the place of the last event of the first request with this key; nothing is to be done again
 	Body        []byte // of a JSON operation
@@ -79,9 +80,13 @@ func (s *Server) requestID(r *http.Request) id.Request {
 	return id.New[id.Request](s.IDs)
 }
 
-func (s *Server) correlationID(r *http.Request) id.Correlation {
+// correlationID is the caller's, else the trace that he named, so that the events of a request are found by either.
+func (s *Server) correlationID(r *http.Request, t Trace) id.Correlation {
 	if sent := r.Header.Get("X-Correlation-Id"); wellFormed(sent) {
 		return id.Correlation(sent)
+	}
+	if t.Foreign {
+		return id.Correlation(t.ID)
 	}
 	return id.New[id.Correlation](s.IDs)
 }
@@ -95,6 +100,10 @@ func wellFormed(sent string) bool {
 func (s *Server) present(h http.Header, c Call) {
 	h.Set("X-Request-Id", string(c.Request))
 	h.Set("X-Correlation-Id", string(c.Correlation))
+	h.Set("Traceparent", c.Trace.parent())
+	if c.Trace.State != "" {
+		h.Set("Tracestate", c.Trace.State)
+	}
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox")
 	h.Set("Referrer-Policy", "no-referrer")

@@ -99,7 +99,7 @@ func (s *Server) stop() { close(s.done) }
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := Call{begun: s.Clock.Now(), Request: s.requestID(r), Correlation: s.correlationID(r)}
+	c := s.call(r)
 	a := &answer{ResponseWriter: w, control: http.NewResponseController(w), now: s.Clock.Now}
 	a.patience() // an earlier request of the connection left its deadline behind
 	s.present(a.Header(), c)
@@ -107,6 +107,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := s.serve(a, r, &c); err != nil {
 		s.refuse(a, c, err)
 	}
+}
+
+// call is what is known of a request before anything of it is judged.
+func (s *Server) call(r *http.Request) Call {
+	c := Call{begun: s.Clock.Now(), Request: s.requestID(r), Trace: s.trace(r)}
+	c.Correlation = s.correlationID(r, c.Trace)
+	return c
 }
 
 // serve finds the operation, admits the caller and hands over.
@@ -207,7 +214,7 @@ func (s *Server) finish(w *answer, r *http.Request, c *Call) {
 	if c.route != nil {
 		pattern = c.route.pattern
 	}
-	s.Log.LogAttrs(r.Context(), slog.LevelInfo, "request", slog.String("request_id", string(c.Request)), slog.String("route", pattern),
+	s.Log.LogAttrs(r.Context(), slog.LevelInfo, "request", slog.String("request_id", string(c.Request)), slog.String("trace_id", c.Trace.ID), slog.String("route", pattern),
 		slog.Int("status", w.status), slog.Int64("bytes", w.bytes), slog.String("principal", string(c.Caller.Principal)),
 		slog.Duration("took", s.Clock.Now().Sub(c.begun)), slog.Bool("cut_off", broken != nil))
 	if broken != nil {

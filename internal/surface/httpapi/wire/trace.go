@@ -1,0 +1,55 @@
+package wire
+
+import (
+	"encoding/hex"
+	"net/http"
+	"strings"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+)
+
+// maxTraceState is the most that tracestate may have; a longer one is dropped, as W3C Trace Context allows.
+const maxTraceState = 512 // characters
+
+// Trace is where a request stands in a trace that goes over several programs (W3C Trace Context, level 1).
+type Trace struct {
+	ID      string // 32 hex digits
+	Span    string // 16 hex digits: this request, below the one that the caller named
+	Flags   string // two hex digits
+	State   string // of other tracing systems, passed on as it came
+	Foreign bool   // the trace began with the caller
+}
+
+// parent writes the header traceparent for whoever comes next.
+func (t Trace) parent() string { return "00-" + t.ID + "-" + t.Span + "-" + t.Flags }
+
+// trace goes on with the trace that the caller named, else begins one. What is not well-formed is as if it had not been sent.
+func (s *Server) trace(r *http.Request) Trace {
+	fresh := event.DigestOf([]byte(id.New[id.Request](s.IDs)))
+	t := Trace{ID: hex.EncodeToString(fresh[:16]), Span: hex.EncodeToString(fresh[16:24]), Flags: "00"}
+	sent := r.Header.Values("Traceparent")
+	if len(sent) != 1 {
+		return t
+	}
+	version, rest, _ := strings.Cut(sent[0], "-")
+	parts := strings.Split(rest, "-")
+	// A later version may have more parts behind these three.
+	if !hexadecimal(version, 2) || version == "ff" || len(parts) < 3 || version == "00" && len(parts) != 3 ||
+		!hexadecimal(parts[0], 32) || !hexadecimal(parts[1], 16) || !hexadecimal(parts[2], 2) ||
+		strings.Trim(parts[0], "0") == "" || strings.Trim(parts[1], "0") == "" {
+		return t
+	}
+	t.ID, t.Flags, t.Foreign = parts[0], parts[2], true
+	if version != "00" {
+		t.Flags = "00" // what the flags of a later version mean is not known
+	}
+	if state := strings.Join(r.Header.Values("Tracestate"), ","); len(state) <= maxTraceState && !strings.ContainsFunc(state, func(c rune) bool { return c < 0x20 || c > 0x7e }) {
+		t.State = state
+	}
+	return t
+}
+
+func hexadecimal(s string, n int) bool {
+	return len(s) == n && strings.Trim(s, "0123456789abcdef") == ""
+}
