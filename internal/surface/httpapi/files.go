@@ -181,18 +181,6 @@ func (s *Server) writeFile(w http.ResponseWriter, r *http.Request, c wire.Call) 
 	return wire.AnswerJSON(w, http.StatusOK, entry)
 }
 
-// sent is content on its way from a caller: that it breaks off is his fault, not the store's.
-type sent struct{ io.Reader }
-
-// Read reads on.
-func (s sent) Read(p []byte) (int, error) {
-	n, err := s.Reader.Read(p)
-	if err != nil && err != io.EOF {
-		err = unreadable(err)
-	}
-	return n, err
-}
-
 // put writes one file of a length, which is -1 where it is not known. What will be refused anyway is not spooled: the gate judges by the
 // hash of the content, but who asks, the path and the size are known before. The n-th file of a request is known by its path, its content and
 // whether it replaces.
@@ -211,9 +199,13 @@ func (s *Server) put(ctx context.Context, c wire.Call, n int, sp id.Space, to st
 	if err := s.services.Keeper.RefuseWrite(ctx, c.Origin(), c.Caller.Workspace, sp, to, overwrite, max(length, 0)); err != nil {
 		return space.Entry{}, event.Digest{}, err
 	}
-	spooled, hash, size, err := s.services.Spool(ctx, sent{content}, most)
-	if fault.CodeOf(err) == "content_too_large" {
+	read := &body{Reader: content}
+	spooled, hash, size, err := s.services.Spool(ctx, read, most)
+	switch {
+	case fault.CodeOf(err) == "content_too_large":
 		err = tooLarge
+	case err != nil && read.broken != nil:
+		err = unreadable(read.broken)
 	}
 	if err != nil {
 		return space.Entry{}, event.Digest{}, err
@@ -222,6 +214,21 @@ func (s *Server) put(ctx context.Context, c wire.Call, n int, sp id.Space, to st
 	origin := c.Part(n, event.DigestOf(fmt.Appendf(nil, "%q %t %s", to, overwrite, hash)))
 	entry, err := s.services.Keeper.WriteFile(context.WithoutCancel(ctx), origin, c.Caller.Workspace, sp, to, overwrite, hash, size, spooled)
 	return entry, hash, err
+}
+
+// body remembers why it could not be read to its end, for whoever keeps it only knows that it could not be kept.
+type body struct {
+	io.Reader
+	broken error
+}
+
+// Read implements io.Reader.
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		b.broken = err
+	}
+	return n, err
 }
 
 // largest is the most that a file of a space may have, by its policy and by its bounds.
@@ -278,15 +285,15 @@ func (s *Server) uploadFiles(w http.ResponseWriter, r *http.Request, c wire.Call
 		if err != nil || name == "" {
 			return fault.New(fault.Invalid, "invalid_part", "each part is a file and has a filename, the path to which it is written")
 		}
-		if folder := r.URL.Query().Get("path"); folder != "" && folder != "." {
+		if folder := r.URL.Query().Get("path"); folder != "" && folder != "." && !strings.HasPrefix(name, "/") {
 			name = strings.TrimSuffix(folder, "/") + "/" + name
 		}
 		one := uploadedFile{Path: name}
 		entry, _, err := s.put(r.Context(), c, len(out.Files), id.Space(r.PathValue("space_id")), name, overwrite, part, -1)
 		if err == nil {
 			one.OK, one.Entry = true, &entry
-		} else if broken := unreadable(err); broken != err {
-			return broken
+		} else if errors.Is(err, errBodyUnreadable) || errors.Is(err, errUploadTooLarge) {
+			return err // nothing behind it can be read either
 		} else if errors.Is(err, journal.ErrKeyConflict) {
 			return err // the request is another one than the first with this key
 		} else {
@@ -295,18 +302,26 @@ func (s *Server) uploadFiles(w http.ResponseWriter, r *http.Request, c wire.Call
 		}
 		out.Files = append(out.Files, one)
 	}
+	if len(out.Files) == 0 {
+		return fault.New(fault.Invalid, "missing_body", "the upload holds no file; each part of a multipart body is one, and the boundary is the one of its header")
+	}
 	return wire.AnswerJSON(w, status, out)
 }
 
-// unreadable says what was wrong with a body that could not be read to its end; other errors it returns as they are.
+var (
+	errBodyUnreadable = fault.New(fault.Invalid, "body_unreadable", "the body is not well-formed, or ended before its time")
+	errUploadTooLarge = fault.New(fault.Exhausted, "body_too_large", "one upload may have %d bytes", int64(keeper.MaxUpload))
+)
+
+// unreadable says what was wrong with a body that could not be read to its end.
 func unreadable(err error) error {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return fault.New(fault.Exhausted, "body_too_large", "one upload may have %d bytes", int64(keeper.MaxUpload))
+		return errUploadTooLarge
 	}
 	if _, ok := errors.AsType[*fault.Error](err); ok {
 		return err
 	}
-	return fault.Wrap(err, fault.Invalid, "body_unreadable", "the body is not well-formed, or ended before its time")
+	return fault.Wrap(err, errBodyUnreadable.Kind, errBodyUnreadable.Code, "%s", errBodyUnreadable.Msg)
 }
 
 func (s *Server) archiveFiles(w http.ResponseWriter, r *http.Request, c wire.Call) error {
