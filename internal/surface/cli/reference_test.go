@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -9,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"agentbox/internal/domain/space"
 )
 
 var update = flag.Bool("update", false, "write docs/COMMANDS.md")
@@ -135,4 +140,47 @@ func reference() string {
 		}
 	})
 	return b.String()
+}
+
+// TestEveryCommandAnswersInJSON runs each command that does something with --json, where no daemon runs: whatever it says is JSON, on the
+// output if it succeeds and on the error output if not.
+func TestEveryCommandAnswersInJSON(t *testing.T) {
+	asked := 0
+	walk((&invocation{}).root(), func(c *cobra.Command) {
+		if c.HasSubCommands() || c.Name() == "help" {
+			return
+		}
+		asked++
+		_, takes, _ := strings.Cut(c.Use, " ")
+		args := strings.Fields(strings.TrimPrefix(c.CommandPath(), "agentbox "))
+		for _, word := range strings.Fields(takes) {
+			if !strings.HasPrefix(word, "[") && !strings.HasPrefix(word, "-") {
+				args = append(args, "x")
+			}
+		}
+		var out, says bytes.Buffer
+		host := Host{
+			In: strings.NewReader(""), Out: &out, Err: &says, Getenv: func(string) string { return "" }, Clock: stepped{func() {}}, Version: "1",
+			Up: func(_ context.Context, _ Daemon, ready func(string)) error { ready("127.0.0.1:1"); return nil },
+			Doctor: func(context.Context, Daemon) ([]space.Report, error) {
+				return []space.Report{{Tier: "namespace", OK: true}}, nil
+			},
+			Verify: func(context.Context, Daemon) ([]Proof, error) { return []Proof{{Valid: true}}, nil },
+			Backup: func(context.Context, Daemon, string, bool, func(int, int64)) (Kept, error) { return Kept{}, nil },
+			Restore: func(context.Context, Daemon, string, func(int, int64)) (Kept, []Proof, error) {
+				return Kept{}, []Proof{{Valid: true}}, nil
+			},
+		}
+		code := Run(context.Background(), host, append(args, "--json", "--data", t.TempDir()))
+		said := out.String()
+		if code != 0 {
+			said = says.String()
+		}
+		if !json.Valid([]byte(said)) || code == 0 && says.Len() > 0 {
+			t.Errorf("%v: exit code %d, output %q, errors %q, want JSON", args, code, out.String(), says.String())
+		}
+	})
+	if asked < 20 {
+		t.Errorf("%d commands were asked; the tree is too small", asked)
+	}
 }
