@@ -60,6 +60,7 @@ func (k *Keeper) ArchiveFiles(ctx context.Context, origin event.Origin, ws id.Wo
 
 // look takes a reading action through the gate, does it and records it.
 func (k *Keeper) look(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, typ, path string, do func(space.Files, policy.Permit) error) error {
+	origin.Key = "" // looking changes nothing; a key is that of a change
 	doc, files, action, err := k.reach(ctx, origin, ws, s, typ, path)
 	if err != nil {
 		return err
