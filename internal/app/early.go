@@ -104,6 +104,8 @@ func (e *early) Close() error {
 		return e.server.Close()
 	}
 	err := errors.Join(e.listener.Close(), e.server.Close())
-	<-e.ended
+	if served := <-e.ended; !errors.Is(served, net.ErrClosed) && !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
 	return err
 }

@@ -290,13 +290,14 @@ func (s *Server) uploadFiles(w http.ResponseWriter, r *http.Request, c wire.Call
 		}
 		one := uploadedFile{Path: name}
 		entry, _, err := s.put(r.Context(), c, len(out.Files), id.Space(r.PathValue("space_id")), name, overwrite, part, -1)
-		if err == nil {
+		switch {
+		case err == nil:
 			one.OK, one.Entry = true, &entry
-		} else if errors.Is(err, errBodyUnreadable) || errors.Is(err, errUploadTooLarge) {
-			return err // nothing behind it can be read either
-		} else if errors.Is(err, journal.ErrKeyConflict) {
-			return err // the request is another one than the first with this key
-		} else {
+		case errors.Is(err, errBodyUnreadable), errors.Is(err, errUploadTooLarge): // nothing behind it can be read either
+			return err
+		case errors.Is(err, journal.ErrKeyConflict): // the request is another one than the first with this key
+			return err
+		default:
 			one.Error, status = wire.ProblemOf(err, c.Request), http.StatusOK
 			s.Note(c, one.Error, err)
 		}
