@@ -16,8 +16,10 @@ import (
 	"agentbox/internal/driver/cedar"
 	"agentbox/internal/driver/disk"
 	"agentbox/internal/driver/disk/frames"
+	"agentbox/internal/driver/disk/trees"
 	"agentbox/internal/driver/sqlite"
 	"agentbox/internal/kernel/projection"
+	"agentbox/internal/service/auditor"
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/keeper"
@@ -42,8 +44,11 @@ type App struct {
 	Keeper *keeper.Keeper
 	Runs   *executor.Executor
 	Log    *sqlite.Journal
+	Signer *auditor.Signer
+	Prover *auditor.Prover
 	Owner  id.Principal
 
+	proofs *trees.Store
 	clock  event.Clock
 	logger *slog.Logger
 	lock   *os.File
@@ -86,6 +91,9 @@ func Open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger)
 		Path: a.path(logFile), Definitions: Definitions(), Clock: clock, IDs: ids, Entropy: rand.Reader,
 	})
 	if err != nil {
+		return nil, err
+	}
+	if err := a.prove(ctx); err != nil {
 		return nil, err
 	}
 	a.Gate, err = gate.New(gate.Parts{

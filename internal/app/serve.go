@@ -34,8 +34,8 @@ type State struct {
 // serve makes the HTTP server; it listens nowhere yet.
 func (a *App) serve(ids *id.Source, blobs blob.Store) error {
 	services := httpapi.Services{
-		Gate: a.Gate, Keeper: a.Keeper, Executor: a.Runs, Reader: reader.New(a.Log), Log: a.Log, Spool: spool(blobs),
-		Checks: []httpapi.Check{{Name: "log", Try: a.writable}, {Name: "tiers", Try: a.spacious}},
+		Gate: a.Gate, Keeper: a.Keeper, Executor: a.Runs, Reader: reader.New(a.Log), Log: a.Log, Prover: a.Prover, Spool: spool(blobs),
+		Checks: []httpapi.Check{{Name: "log", Try: a.writable}, {Name: "tiers", Try: a.spacious}, {Name: "checkpoints", Try: a.Signer.Ready}},
 	}
 	a.server = httpapi.New(wire.Config{
 		Clock: a.clock, IDs: ids, Log: a.logger,
@@ -105,6 +105,10 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 	part("execute runs", a.Runs.Run)
 	part("serve the api", func(ctx context.Context) error { return a.server.Run(ctx, listener) })
 	part("look at the clock", a.tick)
+	part("sign checkpoints", a.sign)
+	if len(a.Config.Witnesses) > 0 {
+		part("bring checkpoints to witnesses", a.witness)
+	}
 	state := State{Address: listener.Addr().String(), PID: os.Getpid(), Started: a.clock.Now().UTC(), Version: Version}
 	if err := a.writeState(state); err != nil {
 		stop(err)
@@ -113,6 +117,9 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 	}
 	<-ctx.Done()
 	parts.Wait()
+	if err := a.Signer.Step(context.WithoutCancel(ctx)); err != nil {
+		a.logger.Error("sign the last checkpoint", "error", err)
+	}
 	_ = os.Remove(a.path(stateFile))
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		return cause

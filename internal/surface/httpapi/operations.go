@@ -3,6 +3,7 @@ package httpapi
 
 import (
 	"agentbox/internal/kernel/journal"
+	"agentbox/internal/service/auditor"
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/keeper"
@@ -17,6 +18,7 @@ type Services struct {
 	Executor *executor.Executor
 	Reader   *reader.Reader
 	Log      journal.Journal // which the audit verifies
+	Prover   *auditor.Prover
 	Spool    Spool
 	Checks   []Check // of readiness
 }

@@ -87,6 +87,9 @@ func startDaemon(t *testing.T, change ...func(*app.Config)) *daemon {
 	if d.seq, err = a.Log.Head(ctx, id.DefaultWorkspace); err != nil {
 		t.Fatal(err)
 	}
+	if err := a.Signer.Step(ctx); err != nil {
+		t.Fatal(err)
+	}
 	return d
 }
 
