@@ -45,6 +45,11 @@ var effects = arch.Effects{
 		"(*internal/driver/sqlite.ledger).*":  "the log as a batch sees it before it is recorded",
 		"(*internal/driver/memory.Journal).*": "the log in memory, which plans a batch through the same contract as the one on disk",
 
+		"(*internal/driver/disk/trees.Store).*":        "the trees over the log and its checkpoints, kept beside it",
+		"internal/driver/disk/trees.Replace":           "keeps a checkpoint, or the daemon's own key, in one step",
+		"(*internal/driver/witness.Client).*":          "brings a signed checkpoint to a witness that the operator named; nothing in it comes from a caller",
+		"(*internal/driver/witness.Handler).ServeHTTP": "keeps the checkpoints that are brought to a witness, which is a program of its own",
+
 		"internal/driver/namespace.New":               "looks at the host when the daemon starts",
 		"(*internal/driver/namespace.Tier).Probe":     "makes a space of its own, runs its own commands in it and removes it; nothing in it comes from a caller",
 		"(*internal/driver/namespace.Tier).Reap":      "ends what an earlier daemon left; stopping never waits for a permit",

@@ -19,6 +19,7 @@ type goal struct {
 	RatioAtLeast float64 `json:"ratio_at_least"`
 	RatioAtMost  float64 `json:"ratio_at_most"`
 	OursAtMost   float64 `json:"ours_at_most"`
+	OursAtLeast  float64 `json:"ours_at_least"`
 }
 
 // row is a line of the table. A figure that was not measured is null.
@@ -121,6 +122,7 @@ func (f *figures) row(g goal) row {
 	expect(g.RatioAtLeast, fmt.Sprintf("ratio >= %g", g.RatioAtLeast), r.Ratio, func(v float64) bool { return v >= g.RatioAtLeast })
 	expect(g.RatioAtMost, fmt.Sprintf("ratio <= %g", g.RatioAtMost), r.Ratio, func(v float64) bool { return v <= g.RatioAtMost })
 	expect(g.OursAtMost, fmt.Sprintf("ours <= %g", g.OursAtMost), r.Ours, func(v float64) bool { return v <= g.OursAtMost })
+	expect(g.OursAtLeast, fmt.Sprintf("ours >= %g", g.OursAtLeast), r.Ours, func(v float64) bool { return v >= g.OursAtLeast })
 	if len(parts) > 0 {
 		r.Goal, r.Met = strings.Join(parts, ", "), &met
 	}

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -34,22 +33,16 @@ func host() cli.Host {
 		Doctor: func(ctx context.Context, d cli.Daemon) ([]space.Report, error) {
 			return app.Doctor(ctx, config(d)), nil
 		},
-		Verify: verify,
+		Audit: audit(),
 		Backup: func(ctx context.Context, d cli.Daemon, file string, keys bool, progress func(int, int64)) (cli.Kept, error) {
 			sum, err := app.Backup(ctx, config(d), file, keys, func(s app.Kept) { progress(s.Files, s.Bytes) })
 			return kept(sum), err
 		},
 		Restore: func(ctx context.Context, d cli.Daemon, file string, progress func(int, int64)) (cli.Kept, []cli.Proof, error) {
 			sum, audits, err := app.Restore(ctx, config(d), file, func(s app.Kept) { progress(s.Files, s.Bytes) })
-			return kept(sum), proofs(audits), err
+			return kept(sum), found(audits), err
 		},
 	}
-}
-
-// verify proves the log of a data directory.
-func verify(ctx context.Context, d cli.Daemon) ([]cli.Proof, error) {
-	audits, err := app.Verify(ctx, config(d))
-	return proofs(audits), err
 }
 
 func kept(s app.Kept) cli.Kept {
@@ -58,26 +51,13 @@ func kept(s app.Kept) cli.Kept {
 	}
 }
 
-func proofs(audits []app.Audit) []cli.Proof {
-	var proofs []cli.Proof
-	for _, a := range audits {
-		p := cli.Proof{Workspace: a.Log.Workspace, Valid: a.Log.OK && a.Documents.OK && a.Contents.OK, Checked: a.Log.Checked, Streams: len(a.Log.Streams), Documents: a.Documents.Documents, Flaws: []cli.Flaw{}}
-		for _, f := range slices.Concat(a.Log.Findings, a.Documents.Findings, a.Contents.Findings) {
-			p.Flaws = append(p.Flaws, cli.Flaw{
-				Kind: f.Kind, Seq: f.Seq, Stream: f.Stream.ID, Place: f.StreamSeq, Event: f.Event, Document: f.Document, Detail: f.Detail,
-			})
-		}
-		proofs = append(proofs, p)
-	}
-	return proofs
-}
-
 func config(d cli.Daemon) app.Config {
 	c := app.Default(d.DataDir)
 	if d.Listen != "" {
 		c.Listen = d.Listen
 	}
 	c.RootFS, c.Sources, c.Shadow, c.EffectsPerHour = d.RootFS, d.Sources, d.Shadow, d.EffectsPerHour
+	c.SigningKey, c.Witnesses = d.SigningKey, d.Witnesses
 	return c
 }
 

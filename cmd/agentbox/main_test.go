@@ -73,6 +73,7 @@ func compile(dir string) error {
 //
 //	daemon [FLAG...]     starts `agentbox up` and goes on when it serves; it is ended with the script
 //	crash                ends the daemon with SIGKILL
+//	stop                 ends the daemon as a person does
 //	exits CODE COMMAND   runs a command and wants this exit code
 //	until CODE REGEXP COMMAND
 //	                     runs a command until a line of its output matches, then interrupts it and wants this exit code
@@ -90,7 +91,7 @@ func TestCommands(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"daemon": startDaemon, "crash": crashDaemon, "exits": exits, "until": until, "capture": capture, "pick": pick,
+			"daemon": startDaemon, "crash": crashDaemon, "stop": stopDaemon, "exits": exits, "until": until, "capture": capture, "pick": pick,
 		},
 		Condition: func(name string) (bool, error) {
 			if name != "rootfs" {
@@ -154,6 +155,15 @@ func crashDaemon(ts *testscript.TestScript, neg bool, args []string) {
 	_ = d.cmd.Wait() // it was killed, which is an error
 	d.cmd = nil
 	ts.Check(d.log.Close())
+}
+
+// stopDaemon ends the daemon and waits for it.
+func stopDaemon(ts *testscript.TestScript, neg bool, args []string) {
+	d := ts.Value(daemonKey).(*scripted)
+	if neg || len(args) > 0 || d.cmd == nil {
+		ts.Fatalf("usage: stop, while a daemon runs")
+	}
+	d.end(ts)
 }
 
 // end interrupts the daemon as a person would, and waits for it.

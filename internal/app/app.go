@@ -16,8 +16,10 @@ import (
 	"agentbox/internal/driver/cedar"
 	"agentbox/internal/driver/disk"
 	"agentbox/internal/driver/disk/frames"
+	"agentbox/internal/driver/disk/trees"
 	"agentbox/internal/driver/sqlite"
 	"agentbox/internal/kernel/projection"
+	"agentbox/internal/service/auditor"
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/keeper"
@@ -43,8 +45,11 @@ type App struct {
 	Keeper *keeper.Keeper
 	Runs   *executor.Executor
 	Log    *sqlite.Journal
+	Signer *auditor.Signer
+	Prover *auditor.Prover
 	Owner  id.Principal
 
+	proofs *trees.Store
 	clock  event.Clock
 	logger *slog.Logger
 	claim  *claimed
@@ -53,6 +58,7 @@ type App struct {
 	early  *early // what answers until the server can; nil where the daemon is opened without it
 
 	closers []func() error // of drivers
+	opened  bool // to its end: how far the log has come may be written down
 	closing sync.Once
 	closed  error
 }
@@ -117,6 +123,9 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 	if err := a.dir.hold(ctx, a.Log, a.Log); err != nil {
 		return nil, err
 	}
+	if err := a.prove(ctx); err != nil {
+		return nil, err
+	}
 	a.Gate, err = gate.New(gate.Parts{
 		Log: a.Log, Docs: a.Log, Evaluator: cedar.New(), Clock: clock, IDs: ids, Entropy: rand.Reader, Shadow: c.Shadow, System: System,
 		EffectsPerHour: c.EffectsPerHour,
@@ -139,7 +148,11 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 	if err := a.Keeper.Recover(ctx); err != nil {
 		return nil, err
 	}
-	return a, a.dir.step(ctx, a.Log)
+	if err := a.dir.step(ctx, a.Log); err != nil {
+		return nil, err
+	}
+	a.opened = true
+	return a, nil
 }
 
 // wire makes the services and the drivers that they use.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/driver/disk/backup"
+	"agentbox/internal/driver/disk/trees"
 	"agentbox/internal/driver/sqlite"
 )
 
@@ -20,7 +22,7 @@ import (
 type Kept = backup.Summary
 
 // keyFiles are the files of a data directory that give power to whoever has them.
-var keyFiles = []string{keyFile}
+var keyFiles = []string{keyFile, signingFile}
 
 // Backup keeps a data directory as one file, which appears as a whole or not at all. A daemon may run on it meanwhile: the log is that of one
 // moment, and what it names was there before. Keys stay out of it unless withKeys says otherwise.
@@ -37,7 +39,13 @@ func Backup(ctx context.Context, c Config, target string, withKeys bool, progres
 		return sum, fault.Wrap(err, fault.Unavailable, "file_unwritable", "%s cannot be written", target)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+	// The checkpoints come first: the log is never older than they are.
+	replace, err := checkpointsOf(ctx, c.DataDir, scratch)
+	if err != nil {
+		return sum, err
+	}
 	copied := filepath.Join(scratch, logFile)
+	replace[logFile] = copied
 	if err := sqlite.Snapshot(ctx, logOptions(source), copied); err != nil {
 		return sum, err
 	}
@@ -48,8 +56,11 @@ func Backup(ctx context.Context, c Config, target string, withKeys bool, progres
 	within, inside := below(c.DataDir, scratch), below(c.DataDir, target)
 	sum, err = backup.Write(ctx, out, c.DataDir, backup.Options{
 		Header:  backup.Header{Made: Clock{}.Now().UTC(), Program: Version, Keys: withKeys},
-		Replace: map[string]string{logFile: copied},
+		Replace: replace,
 		Leave: func(name string) bool {
+			if isCheckpoint(name) && replace[name] == "" {
+				return true // it is newer than the log
+			}
 			return name == within || name == inside || leave(name) || !withKeys && slices.Contains(keyFiles, name)
 		},
 		Progress: progress,
@@ -74,7 +85,52 @@ func leave(name string) bool {
 		return true
 	}
 	last := len(parts) - 1
+	if parts[0] == proofsDir && strings.HasSuffix(parts[last], ".new") {
+		return true
+	}
 	return (last == 2 || last == 3) && parts[last-1] == "staging" || last == 2 && parts[1] == ".trash"
+}
+
+// resign gives up the checkpoints of a restored data directory that the key which signed them did not come with: its daemon signs by a key of
+// its own.
+func resign(ctx context.Context, c Config) error {
+	if _, err := os.Stat(filepath.Join(c.DataDir, signingFile)); err == nil {
+		return nil
+	}
+	p, err := OpenProofs(c, "")
+	if err != nil {
+		return err
+	}
+	_, err = p.abandon(ctx, "restored from a backup that holds no keys")
+	return err
+}
+
+// isCheckpoint reports whether a file below the data directory is the last checkpoint of a workspace.
+func isCheckpoint(name string) bool {
+	ok, err := path.Match(proofsDir+"/*/checkpoint", name)
+	return ok && err == nil
+}
+
+// checkpointsOf copies the checkpoints as they are now, and returns which file stands for which.
+func checkpointsOf(ctx context.Context, dir, scratch string) (map[string]string, error) {
+	store := trees.Open(filepath.Join(dir, proofsDir), Clock{})
+	workspaces, err := store.Workspaces(ctx)
+	if err != nil {
+		return nil, err
+	}
+	copies := map[string]string{}
+	for _, ws := range workspaces {
+		signed, err := store.Checkpoint(ctx, ws)
+		if err != nil {
+			return nil, err
+		}
+		file := filepath.Join(scratch, "checkpoint-"+string(ws))
+		if err := os.WriteFile(file, signed, 0o600); err != nil {
+			return nil, err
+		}
+		copies[path.Join(proofsDir, string(ws), "checkpoint")] = file
+	}
+	return copies, nil
 }
 
 // below returns the path of a file as it is named below a folder, or "" for one that is not below it.
@@ -126,6 +182,9 @@ func Restore(ctx context.Context, c Config, source string, progress func(backup.
 		if !a.Log.OK || !a.Documents.OK {
 			return sum, audits, fault.New(fault.Invalid, "log_not_intact", "the log in the backup is not intact; nothing was restored").With("see what is wrong with: agentbox audit verify, on the directory that was backed up")
 		}
+	}
+	if err := resign(ctx, proved); err != nil {
+		return sum, audits, err
 	}
 	if err := os.Remove(c.DataDir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return sum, audits, fault.Wrap(err, fault.Unavailable, "file_unwritable", "%s cannot be replaced", c.DataDir)

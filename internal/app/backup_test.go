@@ -15,7 +15,7 @@ import (
 )
 
 // TestABackupOfABusyDaemon keeps a data directory again and again while events are appended: each backup holds every event that was
-// acknowledged before it began, and its log proves itself.
+// acknowledged before it began, its log proves itself, and it continues the checkpoint that was kept with it, which is never newer.
 func TestABackupOfABusyDaemon(t *testing.T) {
 	dir := t.TempDir()
 	a := start(t, dir)
@@ -37,6 +37,9 @@ func TestABackupOfABusyDaemon(t *testing.T) {
 					return err
 				}
 				acknowledged.Store(receipt.Events[0].Seq)
+				if err := a.Signer.Step(t.Context()); err != nil {
+					return err
+				}
 			}
 		}()
 	}()
@@ -52,6 +55,9 @@ func TestABackupOfABusyDaemon(t *testing.T) {
 		}
 		if len(audits) != 1 || audits[0].Log.Head < before || !audits[0].Log.OK || !audits[0].Documents.OK {
 			t.Errorf("backup %d: got %+v, want at least %d events", n, audits, before)
+		}
+		if held := audits[0].Log.Held; before > 0 && (len(held) != 1 || !held[0].OK) {
+			t.Errorf("backup %d: held against %+v", n, held)
 		}
 		if n < 4 {
 			continue

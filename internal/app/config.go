@@ -22,6 +22,9 @@ type Config struct {
 
 	EffectsPerHour int // of one principal, counted over restarts; 0 means without limit
 
+	SigningKey string   // file of the key that signs checkpoints; "" for signing.key in the data directory
+	Witnesses  []string // folders and http addresses to which checkpoints are brought about once a minute
+
 	MaxSpaces int          // living spaces of one workspace
 	MaxLimits space.Limits // the most that one space may ask for
 	Rates     wire.Rates   // requests of one principal; the zero value means wire.DefaultRates
@@ -60,6 +63,9 @@ func (c Config) check() error {
 	}
 	if c.EffectsPerHour < 0 {
 		return fmt.Errorf("the effects per hour are %d; name a number of at least 0, which means without limit", c.EffectsPerHour)
+	}
+	if c.SigningKey != "" && !filepath.IsAbs(c.SigningKey) {
+		return fmt.Errorf("the signing key must be an absolute path")
 	}
 	host, _, err := net.SplitHostPort(c.Listen)
 	if err != nil {

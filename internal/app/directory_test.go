@@ -202,9 +202,15 @@ func TestTheFilesOfTheLogAreGone(t *testing.T) {
 		if n := files(t, dir); n != 2 {
 			t.Errorf("%d files of spaces are left, want 2", n)
 		}
-		a, err := open(dir) // somebody has decided so
+		if _, err := open(dir); fault.CodeOf(err) != "log_rolled_back" { // the checkpoint knows it too
+			t.Errorf("without the note: got %v, want log_rolled_back", err)
+		}
+		if _, err := app.Abandon(t.Context(), app.Default(dir), "the disk was lost"); err != nil { // somebody has decided so
+			t.Fatal(err)
+		}
+		a, err := open(dir)
 		if err != nil {
-			t.Fatalf("without the note: %v", err)
+			t.Fatalf("with the checkpoint abandoned: %v", err)
 		}
 		if err := a.Close(); err != nil {
 			t.Error(err)

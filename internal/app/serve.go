@@ -36,8 +36,11 @@ const tiersAge = 10 * time.Minute
 // serve makes the HTTP server; it listens nowhere yet.
 func (a *App) serve(ids *id.Source, blobs blob.Store) error {
 	services := httpapi.Services{
-		Gate: a.Gate, Keeper: a.Keeper, Executor: a.Runs, Reader: reader.New(a.Log, Definitions()...), Log: a.Log, Spool: spool(blobs),
-		Checks: []httpapi.Check{{Name: "log", Try: a.writable, Keep: time.Second}, {Name: "tiers", Try: a.spacious, Keep: tiersAge}},
+		Gate: a.Gate, Keeper: a.Keeper, Executor: a.Runs, Reader: reader.New(a.Log, Definitions()...), Log: a.Log, Prover: a.Prover, Spool: spool(blobs),
+		Checks: []httpapi.Check{
+			{Name: "log", Try: a.writable, Keep: time.Second}, {Name: "tiers", Try: a.spacious, Keep: tiersAge},
+			{Name: "checkpoints", Try: a.Signer.Ready, Keep: time.Second},
+		},
 	}
 	a.server = httpapi.New(wire.Config{
 		Clock: a.clock, IDs: ids, Log: a.logger,
@@ -109,6 +112,10 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 	part("serve the api", func(ctx context.Context) error { return a.server.Run(ctx, listener) })
 	part("look at the clock", a.tick)
 	part("watch over the data directory", a.watch)
+	part("sign checkpoints", a.sign)
+	if len(a.Config.Witnesses) > 0 {
+		part("bring checkpoints to witnesses", a.witness)
+	}
 	state := a.state(listener, "")
 	if err := a.dir.write(stateFile, state); err != nil {
 		stop(err)
@@ -117,6 +124,9 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 	}
 	<-ctx.Done()
 	parts.Wait()
+	if err := a.Signer.Step(context.WithoutCancel(ctx)); err != nil {
+		a.logger.Error("sign the last checkpoint", "error", err)
+	}
 	_ = os.Remove(a.path(stateFile))
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		return cause
@@ -214,7 +224,7 @@ func (a *App) Close() error {
 			errs = append(errs, close())
 		}
 		if a.Log != nil {
-			if a.dir != nil && a.dir.files != nil {
+			if a.opened {
 				if err := a.dir.step(context.Background(), a.Log); fault.CodeOf(err) != "log_moved" {
 					errs = append(errs, err) // else it was said already
 				}

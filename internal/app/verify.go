@@ -2,15 +2,17 @@ package app
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/driver/disk"
+	"agentbox/internal/driver/disk/trees"
 	"agentbox/internal/driver/sqlite"
+	"agentbox/internal/kernel/merkle"
 	"agentbox/internal/service/auditor"
 )
 
@@ -21,35 +23,93 @@ type Audit struct {
 	Contents  auditor.ContentsReport
 }
 
-// Verify proves the log of a data directory with nothing but its files. It writes nothing, and a daemon may run on it meanwhile.
-func Verify(ctx context.Context, c Config) (audits []Audit, err error) {
-	path := filepath.Join(c.DataDir, logFile)
-	if info, err := regular(path); err != nil {
+// Verify proves the log of a data directory with nothing but its files.
+func Verify(ctx context.Context, c Config) ([]Audit, error) {
+	p, err := OpenProofs(c, "")
+	if err != nil {
+		return nil, err
+	}
+	return p.Verify(ctx)
+}
+
+// Proofs is a data directory as it is audited: with nothing but its files, whether or not a daemon runs on it. It writes nothing there.
+type Proofs struct {
+	Key   merkle.PublicKey // "" where none was named and the data directory has none: nothing was signed yet
+	Trees *trees.Store
+	dir   string
+}
+
+// OpenProofs looks at the proofs of a data directory. An empty key means the one that lies there.
+func OpenProofs(c Config, key string) (*Proofs, error) {
+	p := &Proofs{Trees: trees.Open(filepath.Join(c.DataDir, proofsDir), Clock{}), dir: c.DataDir}
+	if info, err := regular(p.path()); err != nil {
 		return nil, err
 	} else if info == nil {
 		return nil, fault.New(fault.NotFound, "log_not_found", "there is no log in %s; name the data directory with --data", c.DataDir)
 	}
-	log, err := sqlite.OpenReadOnly(ctx, sqlite.Options{
-		Path: path, Definitions: Definitions(), Clock: Clock{}, IDs: id.NewSource(Clock{}.Now, rand.Reader), Entropy: rand.Reader,
-	})
+	var err error
+	if key != "" {
+		p.Key, err = merkle.ParsePublicKey(key)
+		return p, err
+	}
+	if p.Key, err = PublicKey(c); fault.KindOf(err) == fault.NotFound {
+		err = nil
+	}
+	return p, err
+}
+
+func (p *Proofs) path() string { return filepath.Join(p.dir, logFile) }
+
+// Log opens the log to look at. What it shows is what was recorded by now; checkpoints that it is held against are read before.
+func (p *Proofs) Log(ctx context.Context) (*sqlite.Journal, error) {
+	log, err := sqlite.OpenReadOnly(ctx, logOptions(p.path()))
 	if err != nil {
 		return nil, fmt.Errorf("open the log: %w", err)
+	}
+	return log, nil
+}
+
+// Verify verifies every workspace, also one that only a checkpoint still tells of, against the data directory's own checkpoints and those
+// that others hold.
+func (p *Proofs) Verify(ctx context.Context, others ...Holder) (audits []Audit, err error) {
+	held := map[id.Workspace][]auditor.Held{}
+	signed, err := p.Trees.Workspaces(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, ws := range signed {
+		own, err := auditor.OwnCheckpoint(ctx, p.Trees, ws, p.Key)
+		if err != nil {
+			return nil, err
+		}
+		held[ws] = append(held[ws], own...)
+	}
+	for _, other := range others {
+		for ws, one := range other.Checkpoints {
+			held[ws] = append(held[ws], one)
+		}
+	}
+	log, err := p.Log(ctx)
+	if err != nil {
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
 	workspaces, err := log.Workspaces(ctx)
 	if err != nil {
 		return nil, err
 	}
-	blobs := disk.LookAtBlobs(filepath.Join(c.DataDir, blobsDir))
+	for ws := range held {
+		if !slices.Contains(workspaces, ws) {
+			workspaces = append(workspaces, ws)
+		}
+	}
+	slices.Sort(workspaces)
+	blobs := disk.LookAtBlobs(filepath.Join(p.dir, blobsDir))
 	for _, ws := range workspaces {
-		report, err := auditor.Verify(ctx, log, ws)
+		report, documents, err := auditor.Audit(ctx, log, log, Definitions(), ws, held[ws]...)
 		if err != nil {
 			return audits, err
 		}
-		documents, err := auditor.VerifyProjections(ctx, log, log, Definitions(), ws)
-		if err != nil && (report.OK || ctx.Err() != nil) {
-			return audits, err
-		} // where the log is broken its documents may not be told, and what broke it is in the report
 		contents, err := auditor.VerifyContents(ctx, log, blobs, ws)
 		if err != nil && (report.OK || ctx.Err() != nil) {
 			return audits, err
@@ -57,4 +117,10 @@ func Verify(ctx context.Context, c Config) (audits []Audit, err error) {
 		audits = append(audits, Audit{Log: report, Documents: documents, Contents: contents})
 	}
 	return audits, nil
+}
+
+// Holder is who holds checkpoints of the data directory's workspaces.
+type Holder struct {
+	Name        string
+	Checkpoints map[id.Workspace]auditor.Held
 }

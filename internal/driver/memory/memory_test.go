@@ -10,6 +10,8 @@ import (
 	"agentbox/internal/kernel/journal/journaltest"
 	"agentbox/internal/kernel/livestream"
 	"agentbox/internal/kernel/livestream/livestreamtest"
+	"agentbox/internal/kernel/merkle"
+	"agentbox/internal/kernel/merkle/merkletest"
 )
 
 func TestJournal(t *testing.T) {
@@ -29,4 +31,11 @@ func TestBlobs(t *testing.T) {
 
 func TestLivestreams(t *testing.T) {
 	livestreamtest.Run(t, func(_ *testing.T, c event.Clock) livestream.Store { return memory.NewLivestreams(c) }, nil)
+}
+
+func TestTrees(t *testing.T) {
+	merkletest.Run(t, func(*testing.T) func() merkle.Store {
+		trees := memory.NewTrees()
+		return func() merkle.Store { return trees }
+	})
 }

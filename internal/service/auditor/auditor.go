@@ -1,8 +1,8 @@
 // Package auditor proves that the log is what was recorded and that the documents are what the log says.
 //
-// What it can find: an event that was changed, dropped, put elsewhere or added, and an end of the log that is missing while the heads that
-// are kept apart still name it. What it cannot find: a log whose end, with every head that names it, was taken away or replaced by one that
-// is whole in itself. For that a signed head has to be kept where whoever changes this log cannot reach it.
+// The chain alone finds an event that was changed, dropped, put elsewhere or added, and an end of the log that is missing while the heads
+// that are kept apart still name it. A log that was replaced as a whole, or whose end was taken away with every head that names it, is found
+// by a signed checkpoint: by the last one of this installation, or, where that was replaced too, by one that a witness keeps.
 package auditor
 
 import (
@@ -30,6 +30,8 @@ const (
 	Truncated          = "truncated"           // the last events of a stream or of the workspace are missing
 	RecordDamaged      = "record_damaged"      // an entry cannot be read
 	HeadMismatch       = "head_mismatch"       // a stream has events beyond its recorded head, or ends with another one than that names
+	CheckpointMismatch = "checkpoint_mismatch" // the log is not the one that a checkpoint was signed for
+	CheckpointInvalid  = "checkpoint_invalid"  // a checkpoint cannot be read, or the key did not sign it
 	DocumentMismatch   = "document_mismatch"   // a document is not what the log folds to
 	DocumentMissing    = "document_missing"    // the log folds to a document that is not there
 	DocumentUnfounded  = "document_unfounded"  // a document is there that no event made
@@ -61,9 +63,10 @@ type StreamReport struct {
 type Report struct {
 	Workspace id.Workspace   `json:"workspace_id"`
 	OK        bool           `json:"ok"`
-	Checked   int            `json:"checked"` // events that were read and held against their hashes
-	Head      uint64         `json:"head"`    // place up to which was verified
-	Streams   []StreamReport `json:"streams"` // in order of type and id
+	Checked   int            `json:"checked"`     // events that were read and held against their hashes
+	Head      uint64         `json:"head"`        // place up to which was verified
+	Streams   []StreamReport `json:"streams"`     // in order of type and id
+	Held      []HeldReport   `json:"checkpoints"` // that the log was held against
 	Count     int            `json:"findings_count"`
 	Findings  []Finding      `json:"findings"` // the first MaxFindings, in the order of the log; the first is where to look
 }
@@ -76,10 +79,17 @@ func (r *Report) found(f Finding) {
 	}
 }
 
-// Verify walks every event of a workspace, holds each against its commitment, its hash and the chain of its stream, and the ends of the
-// streams against their recorded heads. Others may append meanwhile. The error is for a log that cannot be read at all.
-func Verify(ctx context.Context, log journal.Journal, ws id.Workspace) (Report, error) {
-	w := walk{log: log, report: Report{Workspace: ws, OK: true, Findings: []Finding{}, Streams: []StreamReport{}}, streams: map[event.Stream]*StreamReport{}}
+// Verify walks every event of a workspace, holds each against its commitment, its hash and the chain of its stream, the ends of the streams
+// against their recorded heads, and the whole against checkpoints that were read before. Others may append meanwhile. The error is for a log
+// that cannot be read at all.
+func Verify(ctx context.Context, log journal.Journal, ws id.Workspace, held ...Held) (Report, error) {
+	return verify(ctx, log, ws, held, func([]event.Event) {})
+}
+
+// verify lets seen have every event, in order, as long as none is missing.
+func verify(ctx context.Context, log journal.Journal, ws id.Workspace, held []Held, seen func([]event.Event)) (Report, error) {
+	w := newWalk(log, ws)
+	w.seen, w.claims = seen, newClaims(held)
 	head, err := log.Head(ctx, ws)
 	if err != nil {
 		return Report{}, err
@@ -102,6 +112,9 @@ func Verify(ctx context.Context, log journal.Journal, ws id.Workspace) (Report, 
 	if err != nil {
 		return Report{}, err
 	}
+	if err := w.settleClaims(ctx); err != nil {
+		return Report{}, err
+	}
 	w.heads(before, after)
 	for _, s := range w.streams {
 		w.report.Streams = append(w.report.Streams, *s)
@@ -115,7 +128,7 @@ func Verify(ctx context.Context, log journal.Journal, ws id.Workspace) (Report, 
 // VerifyStream walks one stream of a workspace from its beginning and holds each of its first limit events against its commitment, its hash
 // and the one before it; where it reaches the end, it holds that against the stream's recorded head.
 func VerifyStream(ctx context.Context, log journal.Journal, ws id.Workspace, stream event.Stream, limit int) (Report, error) {
-	w := walk{log: log, report: Report{Workspace: ws, OK: true, Findings: []Finding{}, Streams: []StreamReport{}}, streams: map[event.Stream]*StreamReport{}}
+	w := newWalk(log, ws)
 	heads, err := log.Streams(ctx, ws)
 	if err != nil {
 		return Report{}, err
@@ -130,7 +143,7 @@ func VerifyStream(ctx context.Context, log journal.Journal, ws id.Workspace, str
 			return Report{}, err
 		}
 		for i := range events {
-			w.hold(&events[i])
+			w.hold(&events[i], sumsOf(&events[i]))
 			from = events[i].StreamSeq + 1
 		}
 		if len(events) == 0 {
@@ -157,10 +170,42 @@ type walk struct {
 	log     journal.Journal
 	report  Report
 	streams map[event.Stream]*StreamReport
+	claims  claims
+	seen    func([]event.Event)
+}
+
+func newWalk(log journal.Journal, ws id.Workspace) *walk {
+	return &walk{
+		log: log, streams: map[event.Stream]*StreamReport{}, seen: func([]event.Event) {},
+		report: Report{Workspace: ws, OK: true, Findings: []Finding{}, Streams: []StreamReport{}, Held: []HeldReport{}},
+	}
 }
 
 // upTo verifies from where the walk stands to a place, inclusive.
 func (w *walk) upTo(ctx context.Context, head uint64) error {
+	for w.report.Head < head {
+		for p := range pieces(ctx, w.log, w.report.Workspace, w.report.Head+1, head+1) {
+			if !p.whole() {
+				break
+			}
+			for i := range p.events {
+				w.check(&p.events[i], p.sums[i])
+			}
+			w.seen(p.events)
+		}
+		if w.report.Head == head {
+			break
+		}
+		// Something is wrong in the next piece.
+		if err := w.carefully(ctx, min(w.report.Head+journal.MaxRead, head)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// carefully verifies as upTo does, and goes around what cannot be read.
+func (w *walk) carefully(ctx context.Context, head uint64) error {
 	for w.report.Head < head {
 		q := journal.Query{Workspace: w.report.Workspace, From: w.report.Head + 1, Before: head + 1, Limit: journal.MaxRead}
 		events, err := w.log.Read(ctx, q)
@@ -174,7 +219,7 @@ func (w *walk) upTo(ctx context.Context, head uint64) error {
 			return err
 		}
 		for i := range events {
-			w.check(&events[i])
+			w.check(&events[i], sumsOf(&events[i]))
 		}
 		if len(events) < q.Limit {
 			w.missing(head + 1)
@@ -192,7 +237,7 @@ func (w *walk) around(ctx context.Context, q journal.Query, damage *journal.Dama
 			return err
 		}
 		for i := range events {
-			w.check(&events[i])
+			w.check(&events[i], sumsOf(&events[i]))
 		}
 		if len(events) < q.Limit {
 			w.missing(damage.Seq)
@@ -214,14 +259,15 @@ func (w *walk) missing(before uint64) {
 }
 
 // check holds an event against its place in the workspace, and against itself and its stream.
-func (w *walk) check(e *event.Event) {
+func (w *walk) check(e *event.Event, s sums) {
 	w.missing(e.Seq)
 	w.report.Head = e.Seq
-	w.hold(e)
+	w.hold(e, s)
+	w.claims.add(e.Seq, s.leaf)
 }
 
 // hold holds an event against its own hashes and the one before it in its stream.
-func (w *walk) hold(e *event.Event) {
+func (w *walk) hold(e *event.Event, sum sums) {
 	w.report.Checked++
 	s := w.streams[e.Stream]
 	if s == nil {
@@ -234,7 +280,7 @@ func (w *walk) hold(e *event.Event) {
 		})
 	}
 	none := event.Digest{}
-	switch hash := journal.HashOf(e); {
+	switch hash := sum.hash; {
 	case e.Chain.Hash.IsZero():
 		finding(EventHashMissing, hash, none, "the event has no hash")
 	case e.Chain.HashVersion != journal.HashVersion:
@@ -242,7 +288,7 @@ func (w *walk) hold(e *event.Event) {
 	case e.Chain.Hash != hash:
 		finding(EventHashMismatch, hash, e.Chain.Hash, "the event's envelope has been changed since it was recorded, or it was recorded at another place")
 	}
-	if commitment := journal.Commit(e.Chain.Salt, e.Data); e.Chain.Commitment != commitment {
+	if commitment := sum.commitment; e.Chain.Commitment != commitment {
 		finding(CommitmentMismatch, commitment, e.Chain.Commitment, "the event's data have been changed since it was recorded")
 	}
 	switch {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
@@ -28,12 +29,62 @@ type DocumentsReport struct {
 // append meanwhile: a document that has moved on is folded to where it is and compared there. Of a log that nobody writes to, the index is
 // compared too.
 func VerifyProjections(ctx context.Context, log journal.Journal, docs projection.Reader, defs []projection.Definition, ws id.Workspace) (DocumentsReport, error) {
-	set, err := projection.NewSet(defs)
+	c, err := newComparison(log, docs, defs, ws)
 	if err != nil {
 		return DocumentsReport{}, err
 	}
-	c := comparison{log: log, docs: docs, set: set, report: DocumentsReport{Workspace: ws, OK: true, Findings: []Finding{}}, states: map[projection.Ref]projection.State{}}
-	head, err := log.Head(ctx, ws)
+	return c.finish(ctx, defs)
+}
+
+// Audit is Verify and VerifyProjections in one pass over the log. Where the log is damaged, its documents are told as far as they can be.
+func Audit(ctx context.Context, log journal.Journal, docs projection.Reader, defs []projection.Definition, ws id.Workspace, held ...Held) (Report, DocumentsReport, error) {
+	c, err := newComparison(log, docs, defs, ws)
+	if err != nil {
+		return Report{}, DocumentsReport{}, err
+	}
+	passed := make(chan []event.Event, 8)
+	folded := make(chan error, 1)
+	go func() {
+		var err error
+		for events := range passed {
+			if err == nil {
+				err = c.fold(events)
+			}
+		}
+		folded <- err
+	}()
+	report, err := verify(ctx, log, ws, held, func(events []event.Event) { passed <- events })
+	close(passed)
+	bad := <-folded
+	if err != nil {
+		return report, c.report, err
+	}
+	if !report.OK {
+		documents, err := VerifyProjections(ctx, log, docs, defs, ws)
+		if err != nil && ctx.Err() == nil {
+			err = nil // what broke the log is in its report
+		}
+		return report, documents, err
+	}
+	if bad != nil {
+		return report, c.report, bad
+	}
+	documents, err := c.finish(ctx, defs)
+	return report, documents, err
+}
+
+func newComparison(log journal.Journal, docs projection.Reader, defs []projection.Definition, ws id.Workspace) (*comparison, error) {
+	set, err := projection.NewSet(defs)
+	return &comparison{
+		log: log, docs: docs, set: set, states: map[projection.Ref]projection.State{},
+		report: DocumentsReport{Workspace: ws, OK: true, Findings: []Finding{}},
+	}, err
+}
+
+// finish folds what is left of the log and compares.
+func (c *comparison) finish(ctx context.Context, defs []projection.Definition) (DocumentsReport, error) {
+	ws := c.report.Workspace
+	head, err := c.log.Head(ctx, ws)
 	if err != nil {
 		return DocumentsReport{}, err
 	}
@@ -51,13 +102,13 @@ func VerifyProjections(ctx context.Context, log journal.Journal, docs projection
 			continue
 		}
 		// It may have been made after its list was read.
-		if _, err := docs.Document(ctx, ws, ref.Name, ref.Key); errors.Is(err, projection.ErrNotFound) {
+		if _, err := c.docs.Document(ctx, ws, ref.Name, ref.Key); errors.Is(err, projection.ErrNotFound) {
 			c.found(DocumentMissing, ref, "the log folds to a document that is not there")
 		} else if err != nil {
 			return DocumentsReport{}, err
 		}
 	}
-	if indexed, ok := docs.(projection.Indexed); ok {
+	if indexed, ok := c.docs.(projection.Indexed); ok {
 		for _, def := range defs {
 			if err := c.compareEntries(ctx, indexed, def.Name); err != nil {
 				return DocumentsReport{}, err
@@ -127,16 +178,6 @@ func (c *comparison) found(kind string, ref projection.Ref, detail string) {
 }
 
 func (c *comparison) foldTo(ctx context.Context, head uint64) error {
-	load := func(ref projection.Ref) (projection.State, error) {
-		if s, ok := c.states[ref]; ok {
-			return s, nil
-		}
-		def, err := c.set.Lookup(ref.Name)
-		if err != nil {
-			return projection.State{}, err
-		}
-		return def.Restore(ref.Key, nil, 0, 0)
-	}
 	for c.folded < head {
 		events, err := c.log.Read(ctx, journal.Query{Workspace: c.report.Workspace, From: c.folded + 1, Before: head + 1, Limit: journal.MaxRead})
 		if err != nil {
@@ -145,16 +186,37 @@ func (c *comparison) foldTo(ctx context.Context, head uint64) error {
 		if len(events) == 0 {
 			return fmt.Errorf("the log of %s has no events from %d on and ends at %d: verify it first", c.report.Workspace, c.folded+1, head)
 		}
-		for _, e := range events {
-			if err := c.set.Fold(e, load, func(ref projection.Ref, s projection.State) { c.states[ref] = s }); err != nil {
-				return err
-			}
-			c.report.Events++
+		if err := c.fold(events); err != nil {
+			return err
 		}
-		c.folded = events[len(events)-1].Seq
 	}
 	return nil
 }
+
+// fold folds the events that follow those which were folded.
+func (c *comparison) fold(events []event.Event) error {
+	for _, e := range events {
+		if err := c.set.Fold(e, c.load, c.store); err != nil {
+			return err
+		}
+		c.report.Events++
+		c.folded = e.Seq
+	}
+	return nil
+}
+
+func (c *comparison) load(ref projection.Ref) (projection.State, error) {
+	if s, ok := c.states[ref]; ok {
+		return s, nil
+	}
+	def, err := c.set.Lookup(ref.Name)
+	if err != nil {
+		return projection.State{}, err
+	}
+	return def.Restore(ref.Key, nil, 0, 0)
+}
+
+func (c *comparison) store(ref projection.Ref, s projection.State) { c.states[ref] = s }
 
 // compareAll compares every stored document of a projection.
 func (c *comparison) compareAll(ctx context.Context, name string, seen map[projection.Ref]bool) error {

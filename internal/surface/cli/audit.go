@@ -11,12 +11,21 @@ import (
 
 // Proof is what the verification of a workspace's log found, read from the data directory without a daemon.
 type Proof struct {
-	Workspace id.Workspace `json:"workspace_id"`
-	Valid     bool         `json:"valid"`
-	Checked   int          `json:"checked"`   // events held against their hashes
-	Streams   int          `json:"streams"`   // chains of hashes
-	Documents int          `json:"documents"` // documents held against what the log folds to, byte for byte
-	Flaws     []Flaw       `json:"findings"`  // the first is where to look
+	Workspace   id.Workspace `json:"workspace_id"`
+	Valid       bool         `json:"valid"`
+	Checked     int          `json:"checked"`     // events held against their hashes
+	Streams     int          `json:"streams"`     // chains of hashes
+	Documents   int          `json:"documents"`   // documents held against what the log folds to, byte for byte
+	Checkpoints []Held       `json:"checkpoints"` // that the log was held against
+	Flaws       []Flaw       `json:"findings"`    // the first is where to look
+}
+
+// Held is a checkpoint that a log was held against, and who holds it.
+type Held struct {
+	By   string `json:"by"`
+	Size uint64 `json:"size"`
+	Root string `json:"root_hash,omitempty"`
+	OK   bool   `json:"ok"`
 }
 
 // Flaw is one thing that is wrong with a log.
@@ -32,25 +41,39 @@ type Flaw struct {
 
 // audit are the commands that prove the log.
 func audit(i *invocation) *cobra.Command {
-	return group("audit", "Prove that the log is what it was", auditVerify(i))
+	return group("audit", "Prove that the log is what it was", auditVerify(i), auditProve(i), auditCheck(i), auditCheckpoint(i), auditKey(i),
+		auditExport(i), auditWitness(i), auditServeWitness(i), auditAbandon(i))
 }
 
 func auditVerify(i *invocation) *cobra.Command {
+	var publicKey string
+	var against []string
 	c := &cobra.Command{
-		Use: "verify", Short: "Check every event against the chain of hashes, and every document against the log", Args: cobra.NoArgs,
+		Use: "verify", Short: "Check every event against the chain of hashes, every document against the log, and all of it against signed checkpoints", Args: cobra.NoArgs,
 		Long: "Verify recomputes the hash of every event and its tie to the one before it, stream by stream, folds the log anew and compares every\n" +
-			"document, and reads the contents that events name by their hash. It names the first event that was changed, dropped or moved. It reads the data directory itself and needs no daemon; with\n" +
-			"--url or AGENTBOX_URL it asks that daemon instead. It exits with 1 when the log is not intact.",
+			"document, reads the contents that events name by their hash, and compares the tree over all events with the last checkpoint that was\n" +
+			"signed. It names the first event that was changed, dropped or moved. Only a checkpoint that lies elsewhere can show that the data directory\n" +
+			"as a whole was set back: name its keeper with --against. It reads the data directory itself and needs no daemon; with --url or\n" +
+			"AGENTBOX_URL it asks that daemon instead. It exits with 1 when the log is not intact.",
+		Example: "  agentbox audit verify\n  agentbox audit verify --public-key agentbox.pub --against /media/stick",
 	}
+	c.Flags().StringVar(&publicKey, "public-key", "", "public key of the checkpoints, or a file that holds it (default: the one in the data directory, which proves less)")
+	c.Flags().StringArrayVar(&against, "against", nil, "who else holds a checkpoint: a witness's folder or http address, or a file; repeatable")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
-		if first(i.url, i.Getenv("AGENTBOX_URL")) != "" {
+		if first(i.url, i.Getenv("AGENTBOX_URL")) != "" && publicKey == "" && len(against) == 0 {
 			return i.verifyRemote(cmd)
 		}
-		dir, err := i.dataDir()
+		q, err := i.auditOf(publicKey, "")
 		if err != nil {
 			return err
 		}
-		proofs, err := i.Verify(cmd.Context(), Daemon{DataDir: dir})
+		for _, where := range against {
+			if where, err = witnessed(where); err != nil {
+				return err
+			}
+			q.Against = append(q.Against, where)
+		}
+		proofs, err := i.Audit.Verify(cmd.Context(), q)
 		if err != nil {
 			return err
 		}
@@ -96,9 +119,19 @@ func (p *printer) proof(proof Proof) {
 	if proof.Valid {
 		p.line("%s %s: the log is intact: %d events in %d chains checked, %d documents equal what the log says", p.paint(green, "✓"),
 			plain(string(proof.Workspace)), proof.Checked, proof.Streams, proof.Documents)
-		return
+	} else {
+		p.line("%s %s: the log was changed", p.paint(red, "✗"), plain(string(proof.Workspace)))
 	}
-	p.line("%s %s: the log was changed", p.paint(red, "✗"), plain(string(proof.Workspace)))
+	for _, held := range proof.Checkpoints {
+		if held.OK {
+			p.line("  %s it continues the checkpoint of %d events that %s holds", p.paint(green, "✓"), held.Size, oneLine(held.By, 0))
+		} else {
+			p.line("  %s it does not continue the checkpoint of %d events that %s holds", p.paint(red, "✗"), held.Size, oneLine(held.By, 0))
+		}
+	}
+	if proof.Valid && len(proof.Checkpoints) == 0 {
+		p.line("  %s", p.paint(yellow, "no checkpoint has been signed yet, so that a log that was set back as a whole would not be noticed"))
+	}
 	for _, f := range proof.Flaws {
 		p.fields("what", f.Kind, "place", fmt.Sprint(f.Seq), "stream", first(f.Stream, "-")+" "+fmt.Sprint(f.Place), "event", first(string(f.Event), "-"),
 			"document", first(f.Document, "-"), "detail", f.Detail)

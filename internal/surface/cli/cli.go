@@ -39,8 +39,8 @@ type Host struct {
 	Up func(ctx context.Context, d Daemon, ready func(addr string)) error
 	// Doctor probes what the host can isolate.
 	Doctor func(ctx context.Context, d Daemon) ([]space.Report, error)
-	// Verify proves the log of a data directory, workspace by workspace, whether or not a daemon runs on it.
-	Verify func(ctx context.Context, d Daemon) ([]Proof, error)
+	// Audit proves the log of a data directory, whether or not a daemon runs on it.
+	Audit Audit
 	// Backup keeps a data directory as one file, beside a daemon or without one.
 	Backup func(ctx context.Context, d Daemon, file string, keys bool, progress func(files int, bytes int64)) (Kept, error)
 	// Restore makes a data directory from a backup, and proves its log.
@@ -57,6 +57,9 @@ type Daemon struct {
 	Verbose bool
 
 	EffectsPerHour int // of one principal; 0 means without limit
+
+	SigningKey string   // file of the key that signs checkpoints
+	Witnesses  []string // to which checkpoints are brought
 }
 
 // commands are all commands, in the order in which help lists them.

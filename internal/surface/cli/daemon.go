@@ -20,6 +20,8 @@ func up(i *invocation) *cobra.Command {
 	c.Flags().StringArrayVar(&d.Sources, "allow-from", nil, "folder of this machine from which spaces may be filled; repeatable")
 	c.Flags().BoolVar(&d.Shadow, "shadow", false, "record what policy would refuse, and let it pass")
 	c.Flags().IntVar(&d.EffectsPerHour, "effects-per-hour", 0, "how many effects one principal may cause within an hour; 0 means without limit")
+	c.Flags().StringVar(&d.SigningKey, "signing-key", "", "file of the key that signs checkpoints (default: signing.key in the data directory)")
+	c.Flags().StringArrayVar(&d.Witnesses, "witness", nil, "folder or http address of a witness, to which checkpoints are brought each minute; repeatable")
 	c.Flags().BoolVarP(&d.Verbose, "verbose", "v", false, "log every request")
 	c.RunE = func(cmd *cobra.Command, _ []string) (err error) {
 		if d.DataDir, err = i.dataDir(); err != nil {
@@ -27,6 +29,16 @@ func up(i *invocation) *cobra.Command {
 		}
 		if err := d.root(); err != nil {
 			return err
+		}
+		if d.SigningKey != "" {
+			if d.SigningKey, err = absolute(d.SigningKey); err != nil {
+				return err
+			}
+		}
+		for n, where := range d.Witnesses {
+			if d.Witnesses[n], err = witnessed(where); err != nil {
+				return err
+			}
 		}
 		for n, folder := range d.Sources {
 			if d.Sources[n], err = absolute(folder); err != nil {

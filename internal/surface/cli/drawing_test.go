@@ -174,6 +174,14 @@ func TestDrawings(t *testing.T) {
 		},
 		"proof": func(p *printer) {
 			p.proof(Proof{Workspace: "ws_dev", Valid: true, Checked: 38, Streams: 2, Documents: 8})
+			p.proof(Proof{Workspace: "ws_dev", Valid: true, Checked: 38, Streams: 2, Documents: 8, Checkpoints: []Held{{By: "this data directory", Size: 36, OK: true}}})
+			p.proof(Proof{
+				Workspace: "ws_dev", Checkpoints: []Held{{By: "/media/st\x1bick", Size: 40}},
+				Flaws: []Flaw{{Kind: "truncated", Seq: 39, Detail: "events 39 to 40 are missing"}},
+			})
+			p.checked(Checked{Kind: "event", Origin: "agentbox/0/ws_dev", Size: 38, Events: 1, Seq: 3, Event: "0190", Type: "run.created", Occurred: "2026-01-02T03:04:05Z", HasData: true})
+			p.checked(Checked{Kind: "consistency", Origin: "agentbox/0/ws_dev", Size: 38, Old: 3, OldRoot: "AAAA"})
+			p.checked(Checked{Kind: "export", Origin: "agentbox/0/ws_dev", Size: 38, Events: 38, Complete: true})
 			p.proof(Proof{Workspace: "ws_dev", Flaws: []Flaw{{Kind: "event_hash_mismatch", Seq: 3, Stream: "room_1", Place: 2, Event: "0190", Detail: "the event was changed"}}})
 		},
 		"error": func(p *printer) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -165,7 +166,25 @@ func TestEveryCommandAnswersInJSON(t *testing.T) {
 			Doctor: func(context.Context, Daemon) ([]space.Report, error) {
 				return []space.Report{{Tier: "namespace", OK: true}}, nil
 			},
-			Verify: func(context.Context, Daemon) ([]Proof, error) { return []Proof{{Valid: true}}, nil },
+			Audit: Audit{
+				Verify:     func(context.Context, AuditQuery) ([]Proof, error) { return []Proof{{Valid: true}}, nil },
+				Key:        func(context.Context, AuditQuery) (PublicKey, error) { return PublicKey{}, nil },
+				Checkpoint: func(context.Context, AuditQuery) (Checkpoint, error) { return Checkpoint{}, nil },
+				Prove: func(context.Context, AuditQuery) (json.RawMessage, string, error) {
+					return json.RawMessage("{}"), "", nil
+				},
+				Check: func(context.Context, AuditQuery, io.Reader) (Checked, error) { return Checked{}, nil },
+				Export: func(_ context.Context, _ AuditQuery, to io.Writer) (int, error) {
+					_, err := io.WriteString(to, "{}\n")
+					return 1, err
+				},
+				Visit: func(context.Context, AuditQuery, string) ([]Visit, error) { return nil, nil },
+				Witness: func(_ context.Context, _ Witness, ready func(string, string)) error {
+					ready("127.0.0.1:1", "k")
+					return nil
+				},
+				Abandon: func(context.Context, AuditQuery, string) (int, error) { return 1, nil },
+			},
 			Backup: func(context.Context, Daemon, string, bool, func(int, int64)) (Kept, error) { return Kept{}, nil },
 			Restore: func(context.Context, Daemon, string, func(int, int64)) (Kept, []Proof, error) {
 				return Kept{}, []Proof{{Valid: true}}, nil

@@ -7,6 +7,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/kernel/merkle"
 	"agentbox/internal/service/auditor"
 	"agentbox/internal/surface/httpapi/wire"
 )
@@ -50,6 +51,87 @@ func (s *Server) registerAudit() {
 		ID: "verify-hash-chain", Method: http.MethodGet, Path: "/v1/audit/hash-chain/verify", Tag: "audit", Summary: "Verify the log",
 		Detail: "Recomputes the commitment and the hash of every event and its tie to the one before it, and names the first that is wrong.",
 	}, s.verifyChain)
+	wire.Handle(s.Server, wire.Operation{
+		ID: "get-audit-key", Method: http.MethodGet, Path: "/v1/audit/key", Tag: "audit", Summary: "The public key of the checkpoints",
+		Detail: "In the form of C2SP signed-note, and as the 32 bytes of the Ed25519 key in base64. Keep it where this daemon's host cannot change it.",
+	}, s.auditKey)
+	wire.Handle(s.Server, wire.Operation{
+		ID: "get-checkpoint", Method: http.MethodGet, Path: "/v1/audit/checkpoint", Tag: "audit", Summary: "The last signed checkpoint",
+		Detail: "How many events the workspace's log has and the root of the tree over them, as a note of the C2SP form tlog-checkpoint.",
+	}, s.checkpoint)
+	wire.Handle(s.Server, wire.Operation{
+		ID: "prove-inclusion", Method: http.MethodGet, Path: "/v1/audit/proofs/inclusion", Tag: "audit", Summary: "Prove that an event is in the log",
+		Detail: "The proof holds under the last checkpoint and is checked without this daemon; docs/PROOFS.md shows how.",
+	}, s.inclusion)
+	wire.Handle(s.Server, wire.Operation{
+		ID: "prove-consistency", Method: http.MethodGet, Path: "/v1/audit/proofs/consistency", Tag: "audit", Summary: "Prove that the log continues an earlier one",
+		Detail: "Proves that the log of the last checkpoint begins with the events that an earlier checkpoint was signed for.",
+	}, s.consistency)
+}
+
+// auditKey is the public key of an installation.
+type auditKey struct {
+	Name      string `json:"name" doc:"Of the installation; the origin of each checkpoint begins with it"`
+	PublicKey string `json:"public_key" doc:"C2SP signed-note: name+hash+key"`
+	Ed25519   []byte `json:"ed25519" doc:"The key alone, in base64"`
+}
+
+// auditCheckpoint is a signed checkpoint and what it says.
+type auditCheckpoint struct {
+	Origin    string `json:"origin"`
+	Size      uint64 `json:"size" doc:"Events that it was signed for"`
+	Root      string `json:"root_hash" doc:"In base64"`
+	Note      string `json:"checkpoint" doc:"The signed note, byte for byte"`
+	PublicKey string `json:"public_key"`
+}
+
+func (s *Server) auditKey(context.Context, wire.Call, *struct{}) (*struct{ Body auditKey }, error) {
+	key := s.services.Prover.PublicKey()
+	return &struct{ Body auditKey }{auditKey{key.Name(), string(key), key.Raw()}}, nil
+}
+
+func (s *Server) checkpoint(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ Body auditCheckpoint }, error) {
+	signed, err := s.services.Prover.Checkpoint(ctx, c.Caller.Workspace)
+	if err != nil {
+		return nil, err
+	}
+	said := signed.Checkpoint
+	return &struct{ Body auditCheckpoint }{auditCheckpoint{said.Origin, said.Size, said.Root.String(), signed.Note, string(signed.PublicKey)}}, nil
+}
+
+// InclusionQuery names an event.
+type InclusionQuery struct {
+	Event id.Event `query:"event_id" maxLength:"36" doc:"This, or seq"`
+	Seq   uint64   `query:"seq" doc:"The event's place in the workspace"`
+}
+
+func (s *Server) inclusion(ctx context.Context, c wire.Call, in *InclusionQuery) (_ *struct{ Body auditor.Evidence }, err error) {
+	var evidence auditor.Evidence
+	switch {
+	case (in.Event == "") == (in.Seq == 0):
+		return nil, fault.New(fault.Invalid, "event_required", "name the event by event_id or by seq")
+	case in.Event != "":
+		evidence, err = s.services.Prover.Evidence(ctx, c.Caller.Workspace, in.Event)
+	default:
+		evidence, err = s.services.Prover.EvidenceAt(ctx, c.Caller.Workspace, in.Seq)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &struct{ Body auditor.Evidence }{evidence}, nil
+}
+
+// ConsistencyQuery names an earlier log.
+type ConsistencyQuery struct {
+	Old uint64 `query:"old_size" required:"true" doc:"Events that the earlier checkpoint was signed for"`
+}
+
+func (s *Server) consistency(ctx context.Context, c wire.Call, in *ConsistencyQuery) (*struct{ Body merkle.Consistency }, error) {
+	proof, err := s.services.Prover.Consistency(ctx, c.Caller.Workspace, in.Old)
+	if err != nil {
+		return nil, err
+	}
+	return &struct{ Body merkle.Consistency }{proof}, nil
 }
 
 func (s *Server) verifyChain(ctx context.Context, c wire.Call, in *AuditQuery) (*struct{ Body auditReport }, error) {

@@ -8,6 +8,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/kernel/journal"
+	"agentbox/internal/service/auditor"
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/keeper"
@@ -22,6 +23,7 @@ type Services struct {
 	Executor *executor.Executor
 	Reader   *reader.Reader
 	Log      journal.Journal // which the audit verifies
+	Prover   *auditor.Prover
 	Spool    Spool
 	Checks   []Check // of readiness
 }

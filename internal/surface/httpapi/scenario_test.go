@@ -96,6 +96,9 @@ func serveDaemon(t *testing.T, c app.Config) (d *daemon, stop func()) {
 	if d.seq, err = a.Log.Head(ctx, id.DefaultWorkspace); err != nil {
 		t.Fatal(err)
 	}
+	if err := a.Signer.Step(ctx); err != nil {
+		t.Fatal(err)
+	}
 	return d, stop
 }
 

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+
+	"agentbox/internal/app"
+	"agentbox/internal/surface/cli"
+)
+
+// audit is what proves a log from its files.
+func audit() cli.Audit {
+	return cli.Audit{
+		Verify: verify, Key: publicKey, Checkpoint: checkpoint, Prove: prove, Check: check, Export: export,
+		Visit: visit, Witness: witness, Abandon: abandon,
+	}
+}
+
+func proofs(q cli.AuditQuery) (*app.Proofs, error) {
+	return app.OpenProofs(app.Default(q.DataDir), q.PublicKey)
+}
+
+// verify proves the log of a data directory.
+func verify(ctx context.Context, q cli.AuditQuery) ([]cli.Proof, error) {
+	p, err := proofs(q)
+	if err != nil {
+		return nil, err
+	}
+	holders, err := p.Holders(ctx, q.Against)
+	if err != nil {
+		return nil, err
+	}
+	audits, err := p.Verify(ctx, holders...)
+	return found(audits), err
+}
+
+// found is what a verification found, for the command line.
+func found(audits []app.Audit) []cli.Proof {
+	var proofs []cli.Proof
+	for _, a := range audits {
+		proof := cli.Proof{
+			Workspace: a.Log.Workspace, Valid: a.Log.OK && a.Documents.OK && a.Contents.OK, Checked: a.Log.Checked, Streams: len(a.Log.Streams),
+			Documents: a.Documents.Documents, Checkpoints: []cli.Held{}, Flaws: []cli.Flaw{},
+		}
+		for _, h := range a.Log.Held {
+			proof.Checkpoints = append(proof.Checkpoints, cli.Held(h))
+		}
+		for _, f := range slices.Concat(a.Log.Findings, a.Documents.Findings, a.Contents.Findings) {
+			proof.Flaws = append(proof.Flaws, cli.Flaw{
+				Kind: f.Kind, Seq: f.Seq, Stream: f.Stream.ID, Place: f.StreamSeq, Event: f.Event, Document: f.Document, Detail: f.Detail,
+			})
+		}
+		proofs = append(proofs, proof)
+	}
+	return proofs
+}
+
+func publicKey(_ context.Context, q cli.AuditQuery) (cli.PublicKey, error) {
+	key, err := app.PublicKey(app.Default(q.DataDir))
+	if err != nil {
+		return cli.PublicKey{}, err
+	}
+	der, err := x509.MarshalPKIXPublicKey(key.Raw())
+	if err != nil {
+		return cli.PublicKey{}, err
+	}
+	text := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
+	return cli.PublicKey{Name: key.Name(), Key: string(key), PEM: string(text)}, nil
+}
+
+func checkpoint(ctx context.Context, q cli.AuditQuery) (cli.Checkpoint, error) {
+	p, err := proofs(q)
+	if err != nil {
+		return cli.Checkpoint{}, err
+	}
+	signed, err := p.Checkpoint(ctx, q.Workspace)
+	if err != nil {
+		return cli.Checkpoint{}, err
+	}
+	c := signed.Checkpoint
+	return cli.Checkpoint{Origin: c.Origin, Size: c.Size, Root: c.Root.String(), Note: signed.Note, PublicKey: string(signed.PublicKey)}, nil
+}
+
+func prove(ctx context.Context, q cli.AuditQuery) (document json.RawMessage, text string, err error) {
+	p, err := proofs(q)
+	if err != nil {
+		return nil, "", err
+	}
+	if q.Since != nil {
+		proof, err := p.Consistency(ctx, q.Workspace, *q.Since)
+		if err != nil {
+			return nil, "", err
+		}
+		document, err = json.Marshal(proof)
+		return document, "", err
+	}
+	evidence, err := p.Evidence(ctx, q.Workspace, q.Event, q.Seq)
+	if err != nil {
+		return nil, "", err
+	}
+	document, err = json.Marshal(evidence)
+	return document, evidence.Proof.Text(), err
+}
+
+func check(_ context.Context, q cli.AuditQuery, document io.Reader) (cli.Checked, error) {
+	c, err := app.CheckProof(document, q.PublicKey)
+	if err != nil {
+		return cli.Checked{}, err
+	}
+	return cli.Checked{
+		Kind: c.Kind, Origin: c.Checkpoint.Origin, Size: c.Checkpoint.Size, Events: c.Events, Complete: c.Complete, Old: c.Old, OldRoot: c.OldRoot,
+		Seq: c.Event.Seq, Event: c.Event.Event, Type: c.Event.Type, Occurred: c.Event.OccurredAt, HasData: c.Event.HasData, Hash: c.Event.Hash,
+	}, nil
+}
+
+func export(ctx context.Context, q cli.AuditQuery, to io.Writer) (int, error) {
+	p, err := proofs(q)
+	if err != nil {
+		return 0, err
+	}
+	return p.Export(ctx, q.Workspace, app.Selection{Run: q.Run, First: q.First, Last: q.Last}, to)
+}
+
+func visit(ctx context.Context, q cli.AuditQuery, where string) ([]cli.Visit, error) {
+	p, err := proofs(q)
+	if err != nil {
+		return nil, err
+	}
+	visits, err := p.Visit(ctx, where)
+	came := []cli.Visit{}
+	for _, v := range visits {
+		came = append(came, cli.Visit(v))
+	}
+	return came, err
+}
+
+func witness(ctx context.Context, w cli.Witness, ready func(address, publicKey string)) error {
+	logger := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	return app.ServeWitness(ctx, w.Dir, w.Listen, w.Keys, logger, ready)
+}
+
+func abandon(ctx context.Context, q cli.AuditQuery, reason string) (int, error) {
+	given, err := app.Abandon(ctx, app.Default(q.DataDir), reason)
+	return len(given), err
+}

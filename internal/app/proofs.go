@@ -1,0 +1,202 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/driver/disk/trees"
+	"agentbox/internal/driver/sqlite"
+	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/merkle"
+	"agentbox/internal/service/auditor"
+)
+
+// prove wires what signs checkpoints and makes proofs, and refuses a log that is not the one that was signed.
+func (a *App) prove(ctx context.Context) error {
+	a.proofs = trees.Open(filepath.Join(a.Config.DataDir, proofsDir), a.clock)
+	signed, err := a.proofs.Workspaces(ctx)
+	if err != nil {
+		return err
+	}
+	key, err := signingKey(a.Config, len(signed) > 0, rand.Reader)
+	if err != nil {
+		return err
+	}
+	if a.Signer, err = auditor.NewSigner(a.Log, a.proofs, key); err != nil {
+		return err
+	}
+	if err := a.Signer.Recover(ctx); err != nil {
+		return err
+	}
+	a.Prover = auditor.NewProver(a.Log, a.proofs, a.Signer.PublicKey())
+	return publish(a.Config.DataDir, a.Signer.PublicKey())
+}
+
+// sign signs checkpoints about once a second while the log grows, beside everything else.
+func (a *App) sign(ctx context.Context) error {
+	every(a.clock, ctx.Done(), stepPeriod, func(time.Time) {
+		if err := a.Signer.Step(ctx); err != nil && ctx.Err() == nil {
+			a.logger.Error("sign checkpoints", "error", err)
+		}
+	})
+	return nil
+}
+
+// prover opens the log to look at and lets do make proofs of it.
+func (p *Proofs) prover(ctx context.Context, do func(*auditor.Prover) error) (err error) {
+	if p.Key == "" {
+		return merkle.ErrNone
+	}
+	log, err := p.Log(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	return do(auditor.NewProver(log, p.Trees, p.Key))
+}
+
+// workspaces are those of the log and those of which only a checkpoint still tells.
+func (p *Proofs) workspaces(ctx context.Context) ([]id.Workspace, error) {
+	found, err := p.Trees.Workspaces(ctx)
+	if err != nil {
+		return nil, err
+	}
+	log, err := p.Log(ctx)
+	if err != nil {
+		return nil, err
+	}
+	recorded, err := log.Workspaces(ctx)
+	found = append(found, recorded...)
+	slices.Sort(found)
+	return slices.Compact(found), errors.Join(err, log.Close())
+}
+
+// Checkpoint returns the last checkpoint of a workspace.
+func (p *Proofs) Checkpoint(ctx context.Context, ws id.Workspace) (auditor.Signed, error) {
+	if p.Key == "" {
+		return auditor.Signed{}, merkle.ErrNone
+	}
+	return auditor.NewProver(nil, p.Trees, p.Key).Checkpoint(ctx, ws)
+}
+
+// Evidence proves an event under the last checkpoint. It is named by its id, or by its place.
+func (p *Proofs) Evidence(ctx context.Context, ws id.Workspace, which id.Event, seq uint64) (evidence auditor.Evidence, err error) {
+	err = p.prover(ctx, func(prover *auditor.Prover) (err error) {
+		if which == "" {
+			evidence, err = prover.EvidenceAt(ctx, ws, seq)
+		} else {
+			evidence, err = prover.Evidence(ctx, ws, which)
+		}
+		return err
+	})
+	return evidence, err
+}
+
+// Consistency proves that the last checkpoint of a workspace continues its log of an earlier size.
+func (p *Proofs) Consistency(ctx context.Context, ws id.Workspace, old uint64) (proof merkle.Consistency, err error) {
+	err = p.prover(ctx, func(prover *auditor.Prover) (err error) {
+		proof, err = prover.Consistency(ctx, ws, old)
+		return err
+	})
+	return proof, err
+}
+
+// Selection says which events are exported.
+type Selection = auditor.Selection
+
+// CheckProof verifies a document of proof with nothing but a public key.
+func CheckProof(document io.Reader, key string) (auditor.Checked, error) {
+	public, err := merkle.ParsePublicKey(key)
+	if err != nil {
+		return auditor.Checked{}, err
+	}
+	return auditor.Check(document, public)
+}
+
+// Export writes events with what proves them.
+func (p *Proofs) Export(ctx context.Context, ws id.Workspace, s Selection, to io.Writer) (n int, err error) {
+	err = p.prover(ctx, func(prover *auditor.Prover) (err error) {
+		n, err = prover.Export(ctx, ws, s, to)
+		return err
+	})
+	return n, err
+}
+
+// Abandoned is a checkpoint that was given up.
+type Abandoned struct {
+	Workspace id.Workspace
+	Size      uint64 // of the checkpoint, as far as it could be read
+	Head      uint64 // of the log
+}
+
+// Abandon gives up the checkpoints of a data directory on which no daemon runs: it records in each log what was signed for and why that is
+// given up, and puts the checkpoints aside as evidence. The next start begins to sign anew.
+func Abandon(ctx context.Context, c Config, reason string) (given []Abandoned, err error) {
+	p, err := OpenProofs(c, "")
+	if err != nil {
+		return nil, err
+	}
+	held, err := claim(c.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, held.Close()) }()
+	given, err = p.abandon(ctx, reason)
+	if err == nil && len(given) == 0 {
+		err = merkle.ErrNone
+	}
+	return given, err
+}
+
+// abandon gives up every checkpoint of a data directory that is held by whoever calls.
+func (p *Proofs) abandon(ctx context.Context, reason string) (given []Abandoned, err error) {
+	workspaces, err := p.Trees.Workspaces(ctx)
+	if err != nil || len(workspaces) == 0 {
+		return nil, err
+	}
+	log, err := sqlite.Open(ctx, logOptions(p.path()))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	for _, ws := range workspaces {
+		one, err := abandon(ctx, log, p.Trees, ws, reason)
+		if err != nil {
+			return given, err
+		}
+		given = append(given, one)
+	}
+	return given, nil
+}
+
+// abandon records it first: a checkpoint that vanished without a word would be what an attacker does.
+func abandon(ctx context.Context, log journal.Journal, store merkle.Store, ws id.Workspace, reason string) (Abandoned, error) {
+	signed, err := store.Checkpoint(ctx, ws)
+	if err != nil {
+		return Abandoned{}, err
+	}
+	head, err := log.Head(ctx, ws)
+	if err != nil {
+		return Abandoned{}, err
+	}
+	one := Abandoned{Workspace: ws, Head: head}
+	if c, err := merkle.Peek(signed); err == nil {
+		one.Size = c.Size
+	}
+	data := auditor.CheckpointAbandoned{Size: one.Size, Head: head, Checkpoint: string(signed), Reason: reason}
+	_, err = log.Append(ctx, event.Batch{Workspace: ws, Drafts: []event.Draft{
+		event.New(auditor.EventAbandoned, event.Origin{Principal: System}, ws, "", data),
+	}})
+	if err != nil {
+		return one, fault.Wrap(err, fault.Unavailable, "log_unavailable", "what is given up could not be recorded")
+	}
+	return one, store.Abandon(ctx, ws, reason)
+}
