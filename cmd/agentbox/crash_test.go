@@ -97,24 +97,27 @@ func (c *victim) start() {
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(func() { _ = c.daemon.Process.Kill() })
-	alive(c.t, c.daemon.Process.Pid, "the daemon to be ready", func() bool {
-		raw, err := os.ReadFile(filepath.Join(c.dir, "daemon.json"))
-		var state struct{ Addr string }
-		if err != nil || json.Unmarshal(raw, &state) != nil {
-			return false
-		}
-		key, err := os.ReadFile(filepath.Join(c.dir, "owner.key"))
-		if err != nil {
-			return false
-		}
-		c.url, c.key = "http://"+state.Addr, strings.TrimSpace(string(key))
-		resp, err := http.Get(c.url + "/readyz")
-		if err != nil {
-			return false
-		}
-		_ = resp.Body.Close()
-		return resp.StatusCode == 200
-	})
+	alive(c.t, c.daemon.Process.Pid, "the daemon to be ready", c.ready)
+}
+
+// ready reports whether the daemon answers.
+func (c *victim) ready() bool {
+	raw, err := os.ReadFile(filepath.Join(c.dir, "daemon.json"))
+	var state struct{ Addr string }
+	if err != nil || json.Unmarshal(raw, &state) != nil {
+		return false
+	}
+	key, err := os.ReadFile(filepath.Join(c.dir, "owner.key"))
+	if err != nil {
+		return false
+	}
+	c.url, c.key = "http://"+state.Addr, strings.TrimSpace(string(key))
+	resp, err := http.Get(c.url + "/readyz")
+	if err != nil {
+		return false
+	}
+	_ = resp.Body.Close()
+	return resp.StatusCode == 200
 }
 
 func (c *victim) kill() {

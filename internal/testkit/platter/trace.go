@@ -164,7 +164,7 @@ func (t *tracer) begun(thread int, c *call) error {
 		if err != nil || !ours && !theirs {
 			return err
 		}
-		if !ours || !theirs || c.number == unix.SYS_RENAMEAT2 && c.args[4] != 0 {
+		if !ours || !theirs || c.number == unix.SYS_RENAMEAT2 && c.args[4]&^unix.RENAME_NOREPLACE != 0 {
 			return fmt.Errorf("a rename from %s to %s is not understood", from, to)
 		}
 		c.after = func() { t.disk.Rename(from, to) }
