@@ -73,11 +73,11 @@ func TestThePowerFailsUnderTheDaemon(t *testing.T) {
 		chance := rand.New(rand.NewPCG(uint64(m.At), 7))
 		for how, files := range map[string]platter.Files{"killed": m.Killed(), "cut": m.Cut(), "torn": m.Torn(chance)} {
 			tried++
-			if digest := files.Digest(); different[digest] {
+			digest := files.Digest()
+			if different[digest] {
 				continue
-			} else {
-				different[digest] = true
 			}
+			different[digest] = true
 			if err := reopened(t, files, m.Marks); err != nil {
 				t.Errorf("%s at step %d of %d, with %d runs acknowledged: %v", how, m.At, disk.Len(), count(m.Marks), err)
 			}

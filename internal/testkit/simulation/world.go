@@ -459,7 +459,7 @@ func (f *spaceFiles) Delete(ctx context.Context, p policy.Permit) error {
 }
 
 // Archive implements space.Files.
-func (f *spaceFiles) Archive(_ context.Context, p policy.Permit, _ io.Writer) error {
+func (f *spaceFiles) Archive(_ context.Context, p policy.Permit, _ io.Writer, _ func(string) bool) error {
 	_, err := p.Redeem(policy.FileArchive)
 	return err
 }
