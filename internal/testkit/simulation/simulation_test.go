@@ -75,6 +75,9 @@ func TestSeeds(t *testing.T) {
 
 // One seed is one history, byte for byte.
 func TestSameSeedSameHistory(t *testing.T) {
+	if shuffled {
+		t.Skip("the race detector puts goroutines that are ready at the same moment into a new order each time")
+	}
 	for seed := range uint64(12) {
 		once, again := play(t, seed), play(t, seed)
 		if once.String() == again.String() {
