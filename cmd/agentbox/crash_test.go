@@ -21,8 +21,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kills is how often the daemon is killed.
-const kills = 50
+// kills returns how often the daemon is killed: 50 times, or as often as AGENTBOX_KILLS says.
+func kills(t *testing.T) int {
+	t.Helper()
+	asked := os.Getenv("AGENTBOX_KILLS")
+	if asked == "" {
+		return 50
+	}
+	n, err := strconv.Atoi(asked)
+	if err != nil || n < 1 {
+		t.Fatalf("AGENTBOX_KILLS is %q, and is to be a number of kills", asked)
+	}
+	return n
+}
 
 // TestTheDaemonIsKilledAtRandomMoments runs operations against the real daemon and kills it with SIGKILL, again and again. Nothing that was
 // acknowledged is lost, no operation runs twice, each that was interrupted has exactly one result and asks, no process of a space is left,
@@ -30,9 +41,10 @@ const kills = 50
 func TestTheDaemonIsKilledAtRandomMoments(t *testing.T) {
 	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}, chance: rand.New(rand.NewPCG(1, 2))}
 	c.start()
-	c.space = c.post("/v1/spaces", `{"name":"crash","ttl_seconds":3600}`)["id"].(string)
+	c.space = c.post("/v1/spaces", `{"name":"crash","ttl_seconds":604800}`)["id"].(string)
 	c.ledger = "ledger-" + c.space
-	for round := range kills {
+	rounds := kills(t)
+	for round := range rounds {
 		c.round = round
 		stop := c.work(3)
 		select {
@@ -50,7 +62,7 @@ func TestTheDaemonIsKilledAtRandomMoments(t *testing.T) {
 	c.everyOperationHasOneResult()
 	c.end()
 	c.verify()
-	t.Logf("%d kills, %d runs acknowledged, %d operations interrupted", kills, len(c.runs), c.unknown)
+	t.Logf("%d kills, %d runs acknowledged, %d operations interrupted", rounds, len(c.runs), c.unknown)
 }
 
 // victim is the test's view of the daemon.
@@ -85,24 +97,27 @@ func (c *victim) start() {
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(func() { _ = c.daemon.Process.Kill() })
-	alive(c.t, c.daemon.Process.Pid, "the daemon to be ready", func() bool {
-		raw, err := os.ReadFile(filepath.Join(c.dir, "daemon.json"))
-		var state struct{ Addr string }
-		if err != nil || json.Unmarshal(raw, &state) != nil {
-			return false
-		}
-		key, err := os.ReadFile(filepath.Join(c.dir, "owner.key"))
-		if err != nil {
-			return false
-		}
-		c.url, c.key = "http://"+state.Addr, strings.TrimSpace(string(key))
-		resp, err := http.Get(c.url + "/readyz")
-		if err != nil {
-			return false
-		}
-		_ = resp.Body.Close()
-		return resp.StatusCode == 200
-	})
+	alive(c.t, c.daemon.Process.Pid, "the daemon to be ready", c.ready)
+}
+
+// ready reports whether the daemon answers.
+func (c *victim) ready() bool {
+	raw, err := os.ReadFile(filepath.Join(c.dir, "daemon.json"))
+	var state struct{ Addr string }
+	if err != nil || json.Unmarshal(raw, &state) != nil {
+		return false
+	}
+	key, err := os.ReadFile(filepath.Join(c.dir, "owner.key"))
+	if err != nil {
+		return false
+	}
+	c.url, c.key = "http://"+state.Addr, strings.TrimSpace(string(key))
+	resp, err := http.Get(c.url + "/readyz")
+	if err != nil {
+		return false
+	}
+	_ = resp.Body.Close()
+	return resp.StatusCode == 200
 }
 
 func (c *victim) kill() {

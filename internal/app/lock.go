@@ -21,7 +21,7 @@ type claimed struct {
 
 // claim takes the data directory for this process alone, and makes it if it is not there.
 func claim(dir string) (*claimed, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := makeDurably(dir); err != nil {
 		return nil, unwritable(err, dir)
 	}
 	folder, err := os.Open(dir)
@@ -117,4 +117,24 @@ func kindOf(mode os.FileMode) string {
 		return "a socket"
 	}
 	return "a device"
+}
+
+// makeDurably makes a folder and those above it, so that a power cut leaves them.
+func makeDurably(dir string) error {
+	switch err := os.Mkdir(dir, 0o700); {
+	case errors.Is(err, os.ErrExist):
+		return os.MkdirAll(dir, 0o700) // which complains where it is no folder
+	case errors.Is(err, os.ErrNotExist):
+		if err := makeDurably(filepath.Dir(dir)); err != nil {
+			return err
+		}
+		return makeDurably(dir)
+	case err != nil:
+		return err
+	}
+	above, err := os.Open(filepath.Dir(dir))
+	if err != nil {
+		return err
+	}
+	return errors.Join(above.Sync(), above.Close())
 }

@@ -1,6 +1,8 @@
 package testkit
 
 import (
+	"fmt"
+
 	"agentbox/internal/app"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
@@ -46,43 +48,50 @@ func byRun(all []event.Event) map[id.Run][]event.Event {
 	return runs
 }
 
-// verify holds the events of one run against the rules: one result for each operation, in order; one intent before each effect; nothing
-// behind the end; nothing left under way at the end.
 func (s *Stack) verify(r id.Run, events []event.Event) {
 	s.T.Helper()
+	for _, broken := range RunRules(s.Find(r), events) {
+		s.T.Error(broken)
+	}
+}
+
+// RunRules holds the events of one run against the rules, and says which are broken: one result for each operation, in order; one intent
+// before each effect; nothing behind the end; nothing left under way at the end.
+func RunRules(doc run.Run, events []event.Event) (broken []string) {
+	say := func(format string, args ...any) {
+		broken = append(broken, string(doc.ID)+": "+fmt.Sprintf(format, args...))
+	}
 	next, begun, ended := 0, -1, ""
 	for _, e := range events {
 		if ended != "" {
-			s.T.Errorf("%s: %s comes behind %s", r, e.Type, ended)
+			say("%s comes behind %s", e.Type, ended)
 		}
 		switch e.Type {
 		case run.EventInvoked:
 			d, err := event.Decode[run.Invoked](e)
-			s.must(err)
-			if begun >= 0 || d.Index != next {
-				s.T.Errorf("%s: operation %d is begun; %d is next, %d under way", r, d.Index, next, begun)
+			if err != nil || begun >= 0 || d.Index != next {
+				say("operation %d is begun; %d is next, %d under way; %v", d.Index, next, begun, err)
 			}
 			begun = d.Index
 		case run.EventSucceeded, run.EventErred, run.EventUnknown:
 			d, err := event.Decode[run.Ended](e)
-			s.must(err)
 			effect := d.Tool != run.OpMessage && d.Tool != run.OpReadFile
-			if d.Index != next {
-				s.T.Errorf("%s: operation %d has a result; %d is next", r, d.Index, next)
+			if err != nil || d.Index != next {
+				say("operation %d has a result; %d is next; %v", d.Index, next, err)
 			}
 			if (e.Type == run.EventUnknown || effect && e.Type == run.EventSucceeded) && begun != d.Index {
-				s.T.Errorf("%s: operation %d has the result %s without an intent", r, d.Index, e.Type)
+				say("operation %d has the result %s without an intent", d.Index, e.Type)
 			}
 			next, begun = d.Index+1, -1
 		case run.EventCompleted, run.EventFailed, run.EventCancelled:
 			ended = e.Type
 			if begun >= 0 {
-				s.T.Errorf("%s: %s leaves operation %d under way", r, e.Type, begun)
+				say("%s leaves operation %d under way", e.Type, begun)
 			}
 		}
 	}
-	doc := s.Find(r)
 	if ended == run.EventCompleted && next != len(doc.Operations) {
-		s.T.Errorf("%s: completed after %d of %d operations", r, next, len(doc.Operations))
+		say("completed after %d of %d operations", next, len(doc.Operations))
 	}
+	return broken
 }

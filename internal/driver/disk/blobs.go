@@ -34,6 +34,15 @@ func OpenBlobs(ctx context.Context, dir string, entropy io.Reader) (*Blobs, erro
 	if err := os.MkdirAll(filepath.Join(dir, stagingFolder), 0o700); err != nil {
 		return nil, fmt.Errorf("make the folder of stored content: %w", err)
 	}
+	// Each folder is there, durably, before anything is put into it: two who put at the same time need not wait for each other's.
+	for n := range 256 {
+		if err := os.Mkdir(filepath.Join(dir, fmt.Sprintf("%02x", n)), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+			return nil, fmt.Errorf("make the folders of stored content: %w", err)
+		}
+	}
+	if err := errors.Join(beneath.SyncPath(dir), beneath.SyncPath(filepath.Dir(dir))); err != nil {
+		return nil, fmt.Errorf("make the folders of stored content durable: %w", err)
+	}
 	if err := beneath.Empty(ctx, filepath.Join(dir, stagingFolder), entropy); err != nil {
 		return nil, err
 	}
@@ -73,14 +82,6 @@ func (b *Blobs) Put(ctx context.Context, r io.Reader, max int64) (blob.Ref, erro
 // place gives finished content the name of its hash, durably.
 func (b *Blobs) place(staging *os.File, name string, d event.Digest) error {
 	folder, last := b.path(d)
-	switch err := os.Mkdir(folder, 0o700); {
-	case err == nil:
-		if err := beneath.SyncPath(b.dir); err != nil {
-			return err
-		}
-	case !errors.Is(err, os.ErrExist):
-		return err
-	}
 	dir, err := os.Open(folder)
 	if err != nil {
 		return err

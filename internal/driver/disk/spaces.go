@@ -56,6 +56,9 @@ func OpenSpaces(ctx context.Context, dir string, entropy io.Reader, sources ...s
 	if err := os.Chmod(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("close the folder of the spaces to others: %w", err)
 	}
+	if err := beneath.SyncPath(filepath.Dir(dir)); err != nil {
+		return nil, fmt.Errorf("make the folder of the spaces durable: %w", err)
+	}
 	s := &Spaces{dir: dir, entropy: entropy, sources: sources, open: map[id.Space]*Files{}}
 	found, err := s.List(ctx)
 	if err != nil {

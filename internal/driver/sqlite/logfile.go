@@ -1,6 +1,11 @@
 package sqlite
 
 import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
 	"github.com/ncruces/go-sqlite3/vfs"
 )
 
@@ -29,14 +34,19 @@ func (g gathering) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.Fil
 	if err != nil || flags&vfs.OPEN_WAL == 0 {
 		return file, out, err
 	}
-	return &logFile{File: file}, out, nil
+	opened := &logFile{File: file}
+	if flags&vfs.OPEN_CREATE != 0 {
+		opened.folder = filepath.Dir(name.String())
+	}
+	return opened, out, nil
 }
 
 // logFile is a write-ahead log whose newest bytes, from at on, may still be held back.
 type logFile struct {
 	vfs.File
-	at   int64
-	held []byte
+	at     int64
+	held   []byte
+	folder string // whose names are to be made durable with the first Sync; the layer below forgets that
 }
 
 func (f *logFile) flush() error {
@@ -75,7 +85,23 @@ func (f *logFile) Sync(flags vfs.SyncFlag) error {
 	if err := f.flush(); err != nil {
 		return err
 	}
-	return f.File.Sync(flags)
+	if err := f.File.Sync(flags); err != nil || f.folder == "" {
+		return err
+	}
+	if err := syncFolder(f.folder); err != nil {
+		return err
+	}
+	f.folder = ""
+	return nil
+}
+
+// syncFolder makes the names in a folder durable.
+func syncFolder(name string) error {
+	folder, err := os.Open(name)
+	if err != nil {
+		return fmt.Errorf("make the names of the log durable: %w", err)
+	}
+	return errors.Join(folder.Sync(), folder.Close())
 }
 
 // Size implements vfs.File.

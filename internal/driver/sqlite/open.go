@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
+	"golang.org/x/sys/unix"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -146,6 +147,9 @@ func (j *Journal) open(ctx context.Context) error {
 
 func (j *Journal) openReadOnly(ctx context.Context) error {
 	conn, err := j.connect(sqlite3.OPEN_READWRITE)
+	if errors.Is(err, unix.EROFS) {
+		conn, err = j.connectUnwritable()
+	}
 	if err != nil {
 		return err
 	}
@@ -176,10 +180,20 @@ func (j *Journal) openReadOnly(ctx context.Context) error {
 	return nil
 }
 
-// connect opens one connection to the log.
-func (j *Journal) connect(flags sqlite3.OpenFlag) (*sqlite3.Conn, error) {
+// connectUnwritable opens a log that lies on a medium which nobody can write, so that it does not change either. What a daemon that was
+// killed has left in a write-ahead log cannot be seen there without writing; then it is refused.
+func (j *Journal) connectUnwritable() (*sqlite3.Conn, error) {
+	if left, err := os.Stat(j.options.Path + "-wal"); err == nil && left.Size() > 0 {
+		return nil, fault.New(fault.Conflict, "log_unwritable", "the log was not closed, and its disk cannot be written; copy the data directory to another disk and look at the copy")
+	}
+	return j.connect(sqlite3.OPEN_READONLY, "immutable=1")
+}
+
+// connect opens one connection to the log, with further parameters of SQLite's URI.
+func (j *Journal) connect(flags sqlite3.OpenFlag, more ...string) (*sqlite3.Conn, error) {
 	name := "file:" + (&url.URL{Path: j.options.Path}).EscapedPath()
 	name += "?modeof=" + url.QueryEscape(j.options.Path) + "&vfs=" + url.QueryEscape(layer(j.options.VFS))
+	name = strings.Join(append([]string{name}, more...), "&")
 	conn, err := sqlite3.OpenFlags(name, flags|sqlite3.OPEN_URI|sqlite3.OPEN_EXRESCODE)
 	if err != nil {
 		return nil, fmt.Errorf("open the log: %w", err)

@@ -29,6 +29,7 @@ func (x *Executor) Cancel(ctx context.Context, origin event.Origin, ws id.Worksp
 	if reason == "" {
 		reason = "cancelled on request"
 	}
+	x.cancelling(runID, &cancellation{origin: origin, reason: reason})
 	for _, e := range x.mark(func(e *entry) bool { return e.run == runID && e.workspace == ws }, origin, reason) {
 		if x.takeWaiting(e) {
 			break
@@ -42,10 +43,23 @@ func (x *Executor) Cancel(ctx context.Context, origin event.Origin, ws id.Worksp
 	if err := x.end(context.WithoutCancel(ctx), ws, runID, origin, reason); err != nil {
 		return err
 	}
+	x.cancelling(runID, nil)
 	if doc, err = x.Find(ctx, ws, runID); err == nil && doc.Status != run.Cancelled {
 		err = ErrEnded // by itself, a moment before
 	}
 	return err
+}
+
+// cancelling says that a run is being cancelled, before anybody looks whether a worker has it. A run that is taken up after that, for the
+// daemon has just begun, comes into its queue as a cancelled one, and no worker begins anything of it. Nil takes it back.
+func (x *Executor) cancelling(r id.Run, c *cancellation) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if c == nil {
+		delete(x.cancels, r)
+		return
+	}
+	x.cancels[r] = c
 }
 
 // end records the end of a run that no worker has.

@@ -1,14 +1,18 @@
 package executor_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/driver/memory"
+	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/executor"
 	"agentbox/internal/testkit"
 )
@@ -177,6 +181,41 @@ func TestCancelAfterACrashRecordsTheInterruptedOperation(t *testing.T) {
 	results := s.Results(doc.ID)
 	if doc.Status != run.Cancelled || len(results) != 1 || results[0].Type != run.ResUnknown {
 		t.Errorf("got %s with %+v, want cancelled with one unknown result", doc.Status, results)
+	}
+	s.Verify()
+}
+
+// interposed calls between before the nth reading of a run's document.
+type interposed struct {
+	projection.Reader
+	n       atomic.Int64
+	between func()
+}
+
+func (i *interposed) Document(ctx context.Context, ws id.Workspace, name, key string) (projection.Document, error) {
+	if name == run.Projection && i.n.Add(-1) == 0 {
+		i.between()
+	}
+	return i.Reader.Document(ctx, ws, name, key)
+}
+
+// A run that is cancelled while the daemon that has just begun takes it up is not begun, and its end says nothing that is not so.
+func TestCancelWhileTheRunIsTakenUp(t *testing.T) {
+	s := testkit.Open(t, testkit.Options{Program: program, Idle: true})
+	doc := s.Start(s.Space().ID, `[{"type":"shell","command":"echo x > f"},{"type":"shell","command":"true"}]`)
+	s.Crash()
+	docs := &interposed{Reader: s.Docs}
+	docs.n.Store(2) // the first is to find the run, the second comes when no worker was found to have it
+	docs.between = func() {
+		s.Run()
+		s.Ended(doc.ID)
+	}
+	s.Runs.Docs = docs
+	if err := s.Runs.Cancel(s.Context(), s.Origin, testkit.WS, doc.ID, "enough"); err != nil {
+		t.Fatal(err)
+	}
+	if doc = s.Find(doc.ID); doc.Status != run.Cancelled || len(s.Results(doc.ID)) > 0 {
+		t.Errorf("got %s with %+v, want cancelled before anything was begun", doc.Status, s.Results(doc.ID))
 	}
 	s.Verify()
 }

@@ -56,7 +56,8 @@ type Executor struct {
 	queues  map[id.Space]*queue
 	coming  map[id.Space]int // runs that have their place in a queue and are not recorded yet
 	follows map[id.Workspace]bool
-	effects map[id.Run]underway // the effect under way of each run
+	effects map[id.Run]underway      // the effect under way of each run
+	cancels map[id.Run]*cancellation // of runs that are being cancelled and may yet come into a queue
 	workers sync.WaitGroup
 }
 
@@ -76,6 +77,7 @@ var (
 func New(parts Parts) *Executor {
 	return &Executor{
 		Parts: parts, queues: map[id.Space]*queue{}, coming: map[id.Space]int{}, follows: map[id.Workspace]bool{}, effects: map[id.Run]underway{},
+		cancels: map[id.Run]*cancellation{},
 	}
 }
 

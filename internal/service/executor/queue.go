@@ -74,7 +74,9 @@ func (x *Executor) line(e *entry, head uint64) {
 		x.workers.Go(func() { x.work(base, q) })
 	}
 	if !slices.ContainsFunc(q.runs, func(other *entry) bool { return other.run == e.run }) {
-		e.cancel = q.cancel
+		if e.cancel = q.cancel; e.cancel == nil {
+			e.cancel = x.cancels[e.run]
+		}
 		q.runs = append(q.runs, e)
 	}
 }
@@ -185,6 +187,7 @@ func (x *Executor) pop(q *queue) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	close(q.runs[0].done)
+	delete(x.cancels, q.runs[0].run)
 	q.runs = q.runs[1:]
 }
 

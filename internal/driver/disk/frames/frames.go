@@ -51,6 +51,9 @@ func Open(dir string, clock event.Clock, max int64) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the folder of the runs' output: %w", err)
 	}
+	if err := beneath.SyncPath(filepath.Dir(dir)); err != nil {
+		return nil, fmt.Errorf("make the folder of the runs' output durable: %w", err)
+	}
 	if max == 0 {
 		max = MaxRunBytes
 	}
