@@ -58,7 +58,7 @@ type App struct {
 	early  *early // what answers until the server can; nil where the daemon is opened without it
 
 	closers []func() error // of drivers
-	opened  bool // to its end: how far the log has come may be written down
+	opened  bool           // to its end: how far the log has come may be written down
 	closing sync.Once
 	closed  error
 }
