@@ -48,9 +48,10 @@ type Tier struct {
 	privileged bool // the daemon is root, so each space has a user id of its own
 	starter    *starter
 
-	mu     sync.Mutex
-	living map[id.Space]*instance
-	closed bool
+	mu      sync.Mutex
+	living  map[id.Space]*instance
+	reaping map[id.Space]bool // those whose leftovers Reap removes
+	closed  bool
 }
 
 var _ space.Tier = (*Tier)(nil)
@@ -79,7 +80,7 @@ func New(o Options) (*Tier, error) {
 	}
 	return &Tier{
 		null: null, root: root, links: etcLinks(), filter: filterProgram(), program: program, owner: o.Owner, clock: o.Clock, groups: groups,
-		privileged: os.Geteuid() == 0, starter: newStarter(), living: map[id.Space]*instance{},
+		privileged: os.Geteuid() == 0, starter: newStarter(), living: map[id.Space]*instance{}, reaping: map[id.Space]bool{},
 	}, nil
 }
 
@@ -176,6 +177,9 @@ func (t *Tier) register(s *instance) error {
 	}
 	if t.living[s.spec.ID] != nil {
 		return fault.New(fault.Conflict, "space_running", "the space %s is running already", s.spec.ID)
+	}
+	if t.reaping[s.spec.ID] {
+		return fault.New(fault.Conflict, "space_running", "what an earlier daemon left of the space %s is being removed; try again", s.spec.ID)
 	}
 	t.living[s.spec.ID] = s
 	return nil
