@@ -29,6 +29,12 @@ func main() {
 	// The first thread does nothing but wait. What is sent to process 1 is dropped by the kernel while the first thread takes signals; a
 	// thread that forks blocks them for that moment, and a signal that comes then to a process whose first thread blocks it ends it.
 	runtime.LockOSThread()
+	if os.Args[0] == spaceinit.LauncherName {
+		if err := launch(len(os.Args) == 3); err != nil {
+			os.Exit(1)
+		}
+		return
+	}
 	if os.Getpid() != 1 {
 		fmt.Fprintln(os.Stderr, "agentbox-init is process 1 of a space; the daemon starts it")
 		os.Exit(2)

@@ -41,7 +41,7 @@ type Tier struct {
 	links      []spaceinit.Link
 	filter     []byte
 	program    *os.File
-	null       *os.File // what inits have for their standard streams
+	null       *os.File // what the launcher, and so each init, has for its standard streams
 	owner      string
 	clock      event.Clock
 	groups     *hierarchy
@@ -78,9 +78,12 @@ func New(o Options) (*Tier, error) {
 	if err != nil {
 		return nil, errors.Join(err, program.Close())
 	}
+	privileged := os.Geteuid() == 0
+	s := &starter{program: program, null: null, owner: o.Owner, apart: privileged, homes: groups.homes()}
+	s.open()
 	return &Tier{
 		null: null, root: root, links: etcLinks(), filter: filterProgram(), program: program, owner: o.Owner, clock: o.Clock, groups: groups,
-		privileged: os.Geteuid() == 0, starter: newStarter(), living: map[id.Space]*instance{}, reaping: map[id.Space]bool{},
+		privileged: privileged, starter: s, living: map[id.Space]*instance{}, reaping: map[id.Space]bool{},
 	}, nil
 }
 
@@ -205,6 +208,5 @@ func (t *Tier) Close() error {
 	for _, s := range living {
 		all = errors.Join(all, s.Close())
 	}
-	t.starter.stop()
-	return errors.Join(all, t.program.Close(), t.null.Close())
+	return errors.Join(all, t.starter.stop(), t.program.Close(), t.null.Close())
 }

@@ -8,53 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"testing"
-
-	"golang.org/x/sys/unix"
 )
-
-// TestFirstThreadStartsNothing gives a starter the first thread of the process: it must take another one, for in the group of a space the
-// first thread would take the whole daemon there.
-func TestFirstThreadStartsNothing(t *testing.T) {
-	s := &starter{orders: make(chan order), quit: make(chan struct{}), stopped: make(chan struct{})}
-	found, free := make(chan bool), make(chan struct{})
-	defer close(free)
-	onFirst := false
-	for range 1_000 { // threads that are held here leave the first one for a later try
-		go func() {
-			runtime.LockOSThread()
-			defer runtime.UnlockOSThread()
-			first := unix.Gettid() == unix.Getpid()
-			found <- first
-			if first {
-				s.run()
-			}
-			<-free
-		}()
-		if onFirst = <-found; onFirst {
-			break
-		}
-	}
-	if !onFirst {
-		t.Fatal("no goroutine got the first thread")
-	}
-	process, err := s.start("/proc/self/exe", []string{"self", "-test.run=^$"}, &os.ProcAttr{}, &group{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	children, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/children", os.Getpid()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if strings.Contains(" "+string(children), fmt.Sprintf(" %d ", process.Pid)) {
-		t.Error("the first thread started a process")
-	}
-	if _, err := process.Wait(); err != nil {
-		t.Error(err)
-	}
-	s.stop()
-}
 
 // TestReapSparesVisitors empties a group in which this process has a thread and another process is as a whole.
 func TestReapSparesVisitors(t *testing.T) {
