@@ -44,7 +44,7 @@ func newBirth(request spaceinit.Launch, files []int) (b *birth, err error) {
 	if b.argv, err = syscall.SlicePtrFromStrings(request.Args); err != nil {
 		return b, err
 	}
-	if b.env, err = syscall.SlicePtrFromStrings([]string{"GOMAXPROCS=4"}); err != nil {
+	if b.env, err = syscall.SlicePtrFromStrings([]string{"GOMAXPROCS=2"}); err != nil {
 		return b, err
 	}
 	high := func(fd int) int {

@@ -33,13 +33,15 @@ func build(s *spaceinit.Setup) (spaceinit.Ready, error) {
 			ready.Missing = append(ready.Missing, "max_user_namespaces")
 		}
 	}
+	up := make(chan error, 1)
+	go func() { up <- loopbackUp() }() // it waits for a lock of all networks, beside the mounts
 	if err := plant(s); err != nil {
 		return ready, err
 	}
 	if err := unix.Sethostname([]byte(s.Hostname)); err != nil {
 		return ready, fmt.Errorf("set the host name: %w", err)
 	}
-	if err := loopbackUp(); err != nil {
+	if err := <-up; err != nil {
 		return ready, fmt.Errorf("bring the loopback interface up: %w", err)
 	}
 	for _, r := range s.Rlimits {

@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"strconv"
@@ -31,19 +32,18 @@ type launcher struct {
 }
 
 // launch serves until the daemon is gone. It runs on one thread: that one enters groups, and forks.
-func launch(apart bool) error {
+func launch(homes int, apart bool) error {
 	runtime.LockOSThread()
 	l := &launcher{image: image}
-	for fd := firstHome; ; fd++ {
-		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, unix.FD_CLOEXEC); err != nil {
-			break // all that were handed over
-		}
-		l.homes = append(l.homes, fd)
+	for n := range homes {
+		l.homes = append(l.homes, firstHome+n)
 	}
-	for _, fd := range []uintptr{orders, image} {
-		if _, err := unix.FcntlInt(fd, unix.F_SETFD, unix.FD_CLOEXEC); err != nil {
-			return err
-		}
+	// What else the daemon was itself started with is nobody's business here.
+	if err := unix.CloseRange(uint(firstHome+homes), math.MaxUint32, 0); err != nil {
+		return err
+	}
+	if err := unix.CloseRange(orders, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return err
 	}
 	if apart {
 		if err := retreat(); err != nil {

@@ -3,6 +3,13 @@ package spaceinit
 // LauncherName is what a launcher is called in the host's list of processes: the init's program, which starts inits.
 const LauncherName = "agentbox-launcher"
 
+// Apart and Along are the last argument of a launcher: whether it shall give itself mounts of its own. The ones before are the owner of the
+// spaces and the number of groups to which it can return.
+const (
+	Apart = "apart"
+	Along = "along"
+)
+
 // MaxLaunch is the most that one message between a daemon and its launcher holds.
 const MaxLaunch = 4 << 10
 

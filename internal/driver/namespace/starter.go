@@ -20,28 +20,31 @@ import (
 	"agentbox/internal/spaceinit"
 )
 
-// answerTime is how long a launcher may take for one start before it is given up.
+// answerTime is how long a launcher may take for one start.
 const answerTime = 20 * time.Second
 
-// starter starts every init, through a launcher, from one thread that lives as long as the tier does. The launcher and the inits are
-// children of that thread: a process that asks for a signal when its parent dies gets it when the parent's thread dies.
+// starter starts every init, through a launcher, which is started from one thread that lives as long as the tier does. The launcher and the
+// inits are children of that thread: a process that asks for a signal when its parent dies gets it when the parent's thread dies.
 type starter struct {
 	program *os.File
 	null    *os.File
 	owner   string
-	apart   bool    // the launcher may have mounts of its own
-	homes   []*home // the groups in which the launcher belongs
+	apart   bool          // the launcher may have mounts of its own
+	homes   []*home       // the groups in which the launcher belongs
+	answer  time.Duration // how long a launcher may take for one start before it is given up
 
-	orders  chan order
-	quit    chan struct{} // closed by stop
-	stopped chan struct{} // closed when the thread has no more to do
+	hire    chan chan<- error // asks the thread for a launcher
+	quit    chan struct{}     // closed by stop
+	stopped chan struct{}     // closed when the thread has ended
+
+	turn     sync.Mutex  // held by who talks to the launcher
+	launcher *os.Process // nil for none
+	socket   int         // to it
+	thread   int         // the thread's number
+	ended    bool        // there will be no launcher any more
 
 	mu    sync.Mutex
 	known map[int]bool // the children that were handed out and not waited for
-
-	// Of the thread alone:
-	launcher *os.Process // nil for none
-	socket   int         // to it
 }
 
 // home is a group of version 1 of the daemon's own.
@@ -50,23 +53,12 @@ type home struct {
 	tasks *os.File
 }
 
-type order struct {
-	launch spaceinit.Launch
-	files  []*os.File
-	reply  chan<- started
-}
-
-type started struct {
-	process *os.Process
-	err     error
-}
-
 func (s *starter) open() {
-	s.orders, s.quit, s.stopped, s.known = make(chan order), make(chan struct{}), make(chan struct{}), map[int]bool{}
+	s.hire, s.quit, s.stopped, s.known = make(chan chan<- error), make(chan struct{}), make(chan struct{}), map[int]bool{}
 	go s.run()
 }
 
-// run starts processes until stop. The thread ends with it, for it is never unlocked, and so does every process that it started.
+// run starts launchers until stop. The thread ends with it, for it is never unlocked, and so does every process that it is the parent of.
 func (s *starter) run() {
 	runtime.LockOSThread()
 	if unix.Gettid() == os.Getpid() {
@@ -88,36 +80,41 @@ func (s *starter) serve() {
 	defer close(s.stopped)
 	for {
 		select {
-		case o := <-s.orders:
-			process, err := s.launch(o)
-			o.reply <- started{process, err}
+		case reply := <-s.hire:
+			reply <- s.startLauncher()
 		case <-s.quit:
-			s.dismiss()
 			return
 		}
 	}
 }
 
 // launch has the launcher start an init. A launcher that is found dead is replaced; one that dies of the start makes it fail.
-func (s *starter) launch(o order) (*os.Process, error) {
-	message := o.launch.Encode()
-	for fresh := false; ; {
+func (s *starter) launch(launch spaceinit.Launch, files []*os.File) (*os.Process, error) {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	if s.ended {
+		return nil, fault.New(fault.Unavailable, "tier_closed", "the daemon is shutting down; no space can be started")
+	}
+	message := launch.Encode()
+	var answer spaceinit.Launched
+	var err error
+	for fresh := false; ; fresh = true {
 		if s.launcher == nil {
-			if err := s.hire(); err != nil {
+			reply := make(chan error)
+			s.hire <- reply
+			if err := <-reply; err != nil {
 				return nil, fmt.Errorf("start the launcher: %w", err)
 			}
-			fresh = true
 		}
-		err := s.send(message, o.files)
-		if err == nil {
+		if err = s.send(message, files); err == nil {
+			answer, err = s.receive()
+		}
+		// One that was dead before has read nothing: it takes no message any more, or the kernel says that one was left unread.
+		if fresh || err != unix.EPIPE && err != unix.ECONNRESET {
 			break
 		}
-		s.dismiss() // it cannot have read a message that was not sent
-		if fresh {
-			return nil, fmt.Errorf("ask the launcher: %w", err)
-		}
+		s.dismiss()
 	}
-	answer, err := s.receive()
 	if err != nil || answer.Lost {
 		s.dismiss()
 	}
@@ -137,13 +134,13 @@ func (s *starter) launch(o order) (*os.Process, error) {
 	return nil, errors.Join(err, s.clear())
 }
 
-// hire starts a launcher.
-func (s *starter) hire() error {
+// startLauncher starts a launcher, on the thread, for who holds the turn.
+func (s *starter) startLauncher() error {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
-	patience := unix.NsecToTimeval(answerTime.Nanoseconds())
+	patience := unix.NsecToTimeval(s.answer.Nanoseconds())
 	if err := unix.SetsockoptTimeval(fds[0], unix.SOL_SOCKET, unix.SO_RCVTIMEO, &patience); err != nil {
 		return errors.Join(err, unix.Close(fds[0]), unix.Close(fds[1]))
 	}
@@ -152,17 +149,17 @@ func (s *starter) hire() error {
 	for _, h := range s.homes {
 		files = append(files, h.tasks)
 	}
-	argv := []string{spaceinit.LauncherName, s.owner}
+	argv := []string{spaceinit.LauncherName, s.owner, strconv.Itoa(len(s.homes)), spaceinit.Along}
 	attr := &os.ProcAttr{Dir: "/", Env: []string{"GOMAXPROCS=1"}, Files: files, Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true}}
 	if s.apart {
-		argv = append(argv, "apart")
+		argv[3] = spaceinit.Apart
 		attr.Sys.Cloneflags = unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 	}
 	process, err := os.StartProcess("/proc/self/fd/"+strconv.Itoa(programFile), argv, attr)
 	if err = errors.Join(err, theirs.Close()); err != nil {
 		return errors.Join(err, unix.Close(fds[0]))
 	}
-	s.launcher, s.socket = process, fds[0]
+	s.launcher, s.socket, s.thread = process, fds[0], unix.Gettid()
 	return nil
 }
 
@@ -198,9 +195,9 @@ func (s *starter) receive() (spaceinit.Launched, error) {
 		switch {
 		case err == unix.EINTR:
 		case err == unix.EAGAIN:
-			return spaceinit.Launched{}, fmt.Errorf("the launcher does not answer within %v", answerTime)
+			return spaceinit.Launched{}, fmt.Errorf("the launcher does not answer within %v", s.answer)
 		case err != nil:
-			return spaceinit.Launched{}, fmt.Errorf("wait for the launcher: %w", err)
+			return spaceinit.Launched{}, err
 		case n == 0:
 			return spaceinit.Launched{}, errors.New("the launcher has ended")
 		default:
@@ -211,7 +208,7 @@ func (s *starter) receive() (spaceinit.Launched, error) {
 
 // clear waits for the children that nobody was told of: those of a start that failed in the middle.
 func (s *starter) clear() error {
-	list, err := os.ReadFile(filepath.Join("/proc/self/task", strconv.Itoa(unix.Gettid()), "children"))
+	list, err := os.ReadFile(filepath.Join("/proc/self/task", strconv.Itoa(s.thread), "children"))
 	if err != nil {
 		return nil //nolint:nilerr // a kernel that does not tell; they have ended, or do when they find their connection closed
 	}
@@ -276,18 +273,15 @@ func (s *starter) start(launch spaceinit.Launch, files []*os.File, g *group) (*o
 		}
 		launch.Unified = true
 	}
-	reply := make(chan started, 1)
-	select {
-	case s.orders <- order{launch, append(files, opened...), reply}:
-	case <-s.stopped:
-		return nil, fault.New(fault.Unavailable, "tier_closed", "the daemon is shutting down; no space can be started")
-	}
-	r := <-reply
-	return r.process, r.err
+	return s.launch(launch, append(files, opened...))
 }
 
 // stop ends the thread, and with it every process that it started. It is called once.
 func (s *starter) stop() error {
+	s.turn.Lock()
+	s.ended = true
+	s.dismiss()
+	s.turn.Unlock()
 	close(s.quit)
 	<-s.stopped
 	var all error

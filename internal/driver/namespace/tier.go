@@ -79,7 +79,7 @@ func New(o Options) (*Tier, error) {
 		return nil, errors.Join(err, program.Close())
 	}
 	privileged := os.Geteuid() == 0
-	s := &starter{program: program, null: null, owner: o.Owner, apart: privileged, homes: groups.homes()}
+	s := &starter{program: program, null: null, owner: o.Owner, apart: privileged, homes: groups.homes(), answer: answerTime}
 	s.open()
 	return &Tier{
 		null: null, root: root, links: etcLinks(), filter: filterProgram(), program: program, owner: o.Owner, clock: o.Clock, groups: groups,
