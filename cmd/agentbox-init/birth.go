@@ -111,17 +111,15 @@ func (b *birth) proceed() error {
 		return err
 	}
 	var report [8]byte
-	for {
-		n, err := unix.Read(b.report[0], report[:])
-		if err == unix.EINTR {
-			continue
-		}
-		if n == 0 || err != nil {
-			return err
-		}
-		step, errno := binary.NativeEndian.Uint32(report[0:4]), binary.NativeEndian.Uint32(report[4:8])
-		return fmt.Errorf("start the init, step %d: %w", step, syscall.Errno(errno))
+	n := 0
+	if err := again(func() (err error) {
+		n, err = unix.Read(b.report[0], report[:])
+		return err
+	}); n <= 0 || err != nil {
+		return err
 	}
+	step, errno := binary.NativeEndian.Uint32(report[0:4]), binary.NativeEndian.Uint32(report[4:8])
+	return fmt.Errorf("start the init, step %d: %w", step, syscall.Errno(errno))
 }
 
 // clone3 are the arguments of the system call of that name.

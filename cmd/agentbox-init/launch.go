@@ -77,12 +77,7 @@ func (l *launcher) serve() (done bool, err error) {
 	if answer.PID = uint32(pid); err != nil {
 		answer.PID, answer.Failed = 0, err.Error()
 	}
-	for {
-		err = unix.Sendto(orders, answer.Encode(), unix.MSG_NOSIGNAL, nil)
-		if err != unix.EINTR {
-			return answer.Lost, err
-		}
-	}
+	return answer.Lost, again(func() error { return unix.Sendto(orders, answer.Encode(), unix.MSG_NOSIGNAL, nil) })
 }
 
 // receive takes a message and its descriptors.
@@ -163,8 +158,19 @@ func (l *launcher) start(message []byte, fds []int, answer *spaceinit.Launched) 
 
 // enter moves this thread into the group of a tasks file. A thread that moves itself does not wait as one that is moved does.
 func enter(tasks int) error {
-	_, err := unix.Pwrite(tasks, []byte("0"), 0)
-	return err
+	return again(func() error {
+		_, err := unix.Pwrite(tasks, []byte("0"), 0)
+		return err
+	})
+}
+
+// again calls the kernel until no signal, as the runtime sends them to its own threads, interrupts it.
+func again(call func() error) error {
+	for {
+		if err := call(); err != unix.EINTR {
+			return err
+		}
+	}
 }
 
 // admit gives the child its user, which only somebody outside its namespace can, and lets it go on to execute the program.
@@ -189,7 +195,10 @@ func put(path, content string) error {
 	if err != nil {
 		return err
 	}
-	_, err = unix.Write(fd, []byte(content))
+	err = again(func() error {
+		_, err := unix.Write(fd, []byte(content))
+		return err
+	})
 	return errors.Join(err, unix.Close(fd))
 }
 

@@ -3,9 +3,11 @@
 package namespace
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +23,51 @@ import (
 	"agentbox/internal/domain/space/spacetest"
 	"agentbox/internal/spaceinit"
 )
+
+// TestFirstThreadStartsNothing gives a starter the first thread of the process: it must take another one, for the first does not end before
+// the process does, and what shall die with it would not.
+func TestFirstThreadStartsNothing(t *testing.T) {
+	s := &starter{hire: make(chan chan<- error), quit: make(chan struct{}), stopped: make(chan struct{}), known: map[int]bool{}, answer: answerTime}
+	found, free := make(chan bool), make(chan struct{})
+	defer close(free)
+	onFirst := false
+	for range 1_000 { // threads that are held here leave the first one for a later try
+		go func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			first := unix.Gettid() == unix.Getpid()
+			found <- first
+			if first {
+				s.run()
+			}
+			<-free
+		}()
+		if onFirst = <-found; onFirst {
+			break
+		}
+	}
+	if !onFirst {
+		t.Fatal("no goroutine got the first thread")
+	}
+	var err error
+	if s.program, err = seal(program); err != nil {
+		t.Fatal(err)
+	}
+	if s.null, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
+		t.Fatal(err)
+	}
+	reply := make(chan error)
+	s.hire <- reply
+	if err := <-reply; err != nil {
+		t.Fatal(err)
+	}
+	if s.thread == os.Getpid() || !slices.Contains(children(t, s.thread), s.launcher.Pid) {
+		t.Errorf("the launcher %d is a child of thread %d, want one of another thread than the first", s.launcher.Pid, s.thread)
+	}
+	if err := errors.Join(s.stop(), s.program.Close(), s.null.Close()); err != nil {
+		t.Error(err)
+	}
+}
 
 // launcherOf returns the process of a tier's launcher; 0 for none.
 func launcherOf(tier *Tier) int {
