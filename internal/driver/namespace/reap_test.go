@@ -43,7 +43,7 @@ func TestReapSparesTheDaemon(t *testing.T) {
 	}
 	entered, leave, left := make(chan error), make(chan struct{}), make(chan error)
 	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine, wherever it is
+		runtime.LockOSThread()
 		var all error
 		for _, e := range g.entries() {
 			all = errors.Join(all, writeFile(filepath.Join(e.dir, "tasks"), "0"))
@@ -52,6 +52,9 @@ func TestReapSparesTheDaemon(t *testing.T) {
 		<-leave
 		for _, e := range g.entries() {
 			all = errors.Join(all, writeFile(filepath.Join(e.home, "tasks"), "0"))
+		}
+		if all == nil {
+			runtime.UnlockOSThread() // it is back; else it ends with the goroutine
 		}
 		left <- all
 	}()

@@ -93,8 +93,18 @@ func TestLauncherKilled(t *testing.T) {
 	spec := h.Spec(t)
 	first := h.Create(t, spec)
 	before := launcherOf(tier)
-	if err := unix.Kill(before, unix.SIGKILL); err != nil {
+	fd, err := unix.PidfdOpen(before, 0)
+	if err != nil {
 		t.Fatal(err)
+	}
+	defer func() { _ = unix.Close(fd) }()
+	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil {
+		t.Fatal(err)
+	}
+	for n := 0; n != 1; { // until it is dead
+		if n, err = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, -1); err != nil && err != unix.EINTR {
+			t.Fatal(err)
+		}
 	}
 	alive(t, h, first, spec)
 	next := h.Spec(t)
@@ -194,7 +204,13 @@ func TestLauncherKilledAtWork(t *testing.T) {
 		}
 	}
 	spec := h.Spec(t)
-	s := h.Create(t, spec)
+	s, err := h.Tier.Create(t.Context(), h.CreatePermit(t, spec), spec)
+	if fault.CodeOf(err) == "space_not_started" { // the last one that was killed had not died yet
+		s, err = h.Tier.Create(t.Context(), h.CreatePermit(t, spec), spec)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	alive(t, h, s, spec)
 	for _, s := range append(living, s) {
 		_ = s.Close() // one that was killed says so
