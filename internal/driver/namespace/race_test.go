@@ -55,7 +55,7 @@ func TestEscapeByRace(t *testing.T) {
 		_, _ = house.Write(t, "folder/new", "written", true)
 		_, _ = house.Write(t, "file", "inside", true)
 		_ = house.Delete(t, "folder/only-outside")
-		_ = house.Files.Archive(t.Context(), house.Issue(filestest.Action(policy.FileArchive, "folder")), &seen)
+		_ = house.Files.Archive(t.Context(), house.Issue(filestest.Action(policy.FileArchive, "folder")), &seen, nil)
 		names, _ := house.List(t, "folder", true, 100)
 		fmt.Fprint(&seen, names)
 		if strings.Contains(seen.String(), "outside") {
