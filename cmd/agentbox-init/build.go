@@ -33,13 +33,15 @@ func build(s *spaceinit.Setup) (spaceinit.Ready, error) {
 			ready.Missing = append(ready.Missing, "max_user_namespaces")
 		}
 	}
+	up := make(chan error, 1)
+	go func() { up <- loopbackUp() }() // it waits for a lock of all networks, beside the mounts
 	if err := plant(s); err != nil {
 		return ready, err
 	}
 	if err := unix.Sethostname([]byte(s.Hostname)); err != nil {
 		return ready, fmt.Errorf("set the host name: %w", err)
 	}
-	if err := loopbackUp(); err != nil {
+	if err := <-up; err != nil {
 		return ready, fmt.Errorf("bring the loopback interface up: %w", err)
 	}
 	for _, r := range s.Rlimits {
@@ -260,15 +262,22 @@ func dropPrivileges() error {
 			return fmt.Errorf("drop capability %d from the bounding set: %w", c, err)
 		}
 	}
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var none [2]unix.CapUserData
-	_, _, e := syscall.AllThreadsSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&none[0])), 0)
-	runtime.KeepAlive(&header)
-	runtime.KeepAlive(&none)
-	if e != 0 {
-		return fmt.Errorf("drop all capabilities: %w", e)
+	if err := setCapabilities(&[2]unix.CapUserData{}); err != nil {
+		return err
 	}
 	return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+}
+
+// setCapabilities sets the capabilities of every thread.
+func setCapabilities(sets *[2]unix.CapUserData) error {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	_, _, e := syscall.AllThreadsSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&sets[0])), 0)
+	runtime.KeepAlive(&header)
+	runtime.KeepAlive(sets)
+	if e != 0 {
+		return fmt.Errorf("give up capabilities: %w", e)
+	}
+	return nil
 }
 
 // confine lets this thread, the one that forks commands, and so its children write only to what is named, and reach no abstract socket

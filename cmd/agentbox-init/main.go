@@ -1,5 +1,9 @@
 //go:build linux
 
+// What the runtime would read of the control groups, to know how many threads to run, it is told; and it would keep the files open.
+//go:debug containermaxprocs=0
+//go:debug updatemaxprocs=0
+
 // Command agentbox-init is process 1 of a space: it builds the space around itself, gives up every privilege, and runs commands on request.
 package main
 
@@ -10,6 +14,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"strconv"
 	"sync"
 	"syscall"
 	"unsafe"
@@ -29,6 +34,16 @@ func main() {
 	// The first thread does nothing but wait. What is sent to process 1 is dropped by the kernel while the first thread takes signals; a
 	// thread that forks blocks them for that moment, and a signal that comes then to a process whose first thread blocks it ends it.
 	runtime.LockOSThread()
+	if len(os.Args) == 4 && os.Args[0] == spaceinit.LauncherName {
+		homes, err := strconv.Atoi(os.Args[2])
+		if err == nil {
+			err = launch(homes, os.Args[3] == spaceinit.Apart)
+		}
+		if err != nil {
+			os.Exit(1)
+		}
+		return
+	}
 	if os.Getpid() != 1 {
 		fmt.Fprintln(os.Stderr, "agentbox-init is process 1 of a space; the daemon starts it")
 		os.Exit(2)
@@ -100,7 +115,7 @@ func serve(conn socket, w *spaceinit.Writer) error {
 // makeThreads makes the threads that this program may need while there is room for them. The runtime keeps them; it ends the program when
 // it needs one more than a space full of commands' processes leaves.
 func makeThreads() {
-	const enough = 12 // the waiting ones, those that run, and one for each folder of /proc that is read at once
+	const enough = 8 // the waiting ones, those that run, and one for each folder of /proc that is read at once
 	var made sync.WaitGroup
 	made.Add(enough)
 	free := make(chan struct{})

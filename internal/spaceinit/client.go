@@ -47,6 +47,7 @@ type call struct {
 
 	mu      sync.Mutex
 	pieces  []piece
+	started bool
 	waiting int // bytes of output that came and were not credited yet
 	credit  int // bytes of input that may be sent
 	exit    *Exit
@@ -320,6 +321,10 @@ func (k *call) take(f Frame) error {
 	}
 	switch f.Kind {
 	case KindStarted:
+		if k.started {
+			return fmt.Errorf("%w: a command that started twice", ErrProtocol)
+		}
+		k.started = true
 		return nil
 	case KindData:
 		channel, data, err := DecodeData(f.Body)
@@ -349,6 +354,9 @@ func (k *call) take(f Frame) error {
 		}
 		k.exit = &exit
 	case KindRefused:
+		if k.started {
+			return fmt.Errorf("%w: a command that was refused after it had started", ErrProtocol)
+		}
 		k.refused = fmt.Errorf("%w: %s", ErrRefused, printable(f.Body))
 	default:
 		return fmt.Errorf("%w: frame %d is not for the daemon", ErrProtocol, f.Kind)

@@ -205,10 +205,29 @@ func TestHostileInit(t *testing.T) {
 		"more output than asked for":  full,
 		"credit for nothing":          func(p *peer, id uint32) { _ = p.w.Write(KindCredit, id, EncodeCredit(Stdin, 1)) },
 		"credit for output":           func(p *peer, id uint32) { _ = p.w.Write(KindCredit, id, EncodeCredit(Stdout, 0)) },
-		"a malformed exit":            func(p *peer, id uint32) { _ = p.w.Write(KindExit, id, []byte{1}) },
-		"an answer to no question":    func(p *peer, _ uint32) { _ = p.w.Write(KindPong, 0) },
-		"half a frame":                func(p *peer, _ uint32) { _, _ = p.conn.Write([]byte{9, 0}); _ = p.conn.Close() },
-		"an end":                      func(p *peer, _ uint32) { _ = p.conn.Close() },
+		"two starts": func(p *peer, id uint32) {
+			_ = p.w.Write(KindStarted, id)
+			_ = p.w.Write(KindStarted, id)
+		},
+		"a refusal of what has started": func(p *peer, id uint32) {
+			_ = p.w.Write(KindStarted, id)
+			_ = p.w.Write(KindRefused, id, []byte("no"))
+		},
+		"two ends": func(p *peer, id uint32) {
+			_ = p.data(id, Stdout, "x") // held back, so that the first end is not taken yet
+			_ = p.w.Write(KindExit, id, Exit{}.Encode())
+			_ = p.w.Write(KindExit, id, Exit{Code: 1}.Encode())
+		},
+		"output after the end": func(p *peer, id uint32) {
+			_ = p.data(id, Stdout, "x")
+			_ = p.w.Write(KindExit, id, Exit{}.Encode())
+			_ = p.data(id, Stdout, "y")
+		},
+		"an exit by an unknown signal": func(p *peer, id uint32) { _ = p.w.Write(KindExit, id, []byte{0, 65, 0}) },
+		"a malformed exit":             func(p *peer, id uint32) { _ = p.w.Write(KindExit, id, []byte{1}) },
+		"an answer to no question":     func(p *peer, _ uint32) { _ = p.w.Write(KindPong, 0) },
+		"half a frame":                 func(p *peer, _ uint32) { _, _ = p.conn.Write([]byte{9, 0}); _ = p.conn.Close() },
+		"an end":                       func(p *peer, _ uint32) { _ = p.conn.Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, p := connect(t)

@@ -235,23 +235,32 @@ func again(call func() (int, error)) (int, error) {
 	}
 }
 
-// enter moves the calling thread into the groups of version 1, so that the process that it starts is born there. A single thread moves
-// itself without the wait that moving another process takes. leave undoes it.
-func (g *group) enter() error {
-	for _, dir := range g.v1 {
-		if err := writeFile(filepath.Join(dir, "tasks"), "0"); err != nil {
-			return err
+// entry is a group of version 1 with the daemon's own one in the same hierarchy.
+type entry struct{ dir, home string }
+
+// entries returns the groups into which the thread that forks the init has to go.
+func (g *group) entries() []entry {
+	var list []entry
+	for c, dir := range g.v1 {
+		if e := (entry{dir, g.home[c]}); !slices.Contains(list, e) {
+			list = append(list, e)
 		}
 	}
-	return nil
+	return list
 }
 
-func (g *group) leave() error {
-	var all error
-	for c := range g.v1 {
-		all = errors.Join(all, writeFile(filepath.Join(g.home[c], "tasks"), "0"))
+// homes opens the tasks files of the daemon's own groups of version 1, as far as it may: a thread that has left them returns through these.
+func (h *hierarchy) homes() []*home {
+	var list []*home
+	for _, dir := range h.v1 {
+		if slices.ContainsFunc(list, func(h *home) bool { return h.dir == dir }) {
+			continue
+		}
+		if tasks, err := os.OpenFile(filepath.Join(dir, "tasks"), os.O_WRONLY, 0); err == nil {
+			list = append(list, &home{dir, tasks})
+		}
 	}
-	return all
+	return list
 }
 
 // remove removes the groups; every process in them must have ended.

@@ -4,6 +4,7 @@ package namespace
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -20,6 +22,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/domain/space/spacetest"
+	"agentbox/internal/spaceinit"
 )
 
 // daemonRole makes this test's own program play a daemon that is killed. Its value is the folder of a space, the user, and the owner.
@@ -56,14 +59,21 @@ func daemon() {
 const leftSpace = id.Space("spc_0000000000000000000000DEAD")
 
 // TestDaemonKilled kills a daemon with SIGKILL while a command runs: every process of the space ends with it, and the next daemon finds
-// and removes what else is left.
+// and removes what else is left. So it does when the launcher was killed before.
 func TestDaemonKilled(t *testing.T) {
+	for _, first := range []string{"", spaceinit.LauncherName} {
+		t.Run("after the death of "+cmp.Or(first, "nobody"), func(t *testing.T) { killDaemon(t, first) })
+	}
+}
+
+// killDaemon kills its process of that name, if any, and then the daemon.
+func killDaemon(t *testing.T, first string) {
 	dir, uid := place(t)
 	file := filepath.Join(t.TempDir(), "init")
 	if err := os.WriteFile(file, program, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	owner := fmt.Sprintf("left%d", os.Getpid())
+	owner := fmt.Sprintf("left%d%s", os.Getpid(), strings.ReplaceAll(first, "-", ""))
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s|%d|%s|%s", daemonRole, dir, uid, owner, file))
 	out, err := cmd.StdoutPipe()
@@ -83,6 +93,19 @@ func TestDaemonKilled(t *testing.T) {
 	}
 	if len(before) < 4 {
 		t.Fatalf("before the kill: got %v, want an init, a shell and two programs", before)
+	}
+	launchers := named(t, spaceinit.LauncherName+"\x00"+owner)
+	if len(launchers) != 1 {
+		t.Fatalf("got launchers %v, want one", launchers)
+	}
+	if first != "" {
+		pid, err := strconv.Atoi(filepath.Base(launchers[0]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
 	}
 	var ended int
 	for pid, line := range before {
@@ -107,6 +130,11 @@ func TestDaemonKilled(t *testing.T) {
 	}
 	if after := ofSpace(t); len(after) != 0 {
 		t.Errorf("after the kill: got %v, want none", after)
+	}
+	for start := time.Now(); len(named(t, spaceinit.LauncherName+"\x00"+owner)) > 0; { // it has been told by now, and ends in its own time
+		if time.Since(start) > 10*time.Second {
+			t.Fatal("the launcher has outlived the daemon")
+		}
 	}
 	tier, err := New(Options{Program: program, Root: testRoot(), Owner: owner, Clock: wall{}})
 	if err != nil {

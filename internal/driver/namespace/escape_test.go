@@ -24,17 +24,18 @@ import (
 // prison is a space with a neighbour, on a host that has what an escape would be after.
 type prison struct {
 	spacetest.Host
-	spec    space.Spec
-	living  space.Instance
-	secret  string // a file of the host that everybody may read
-	private string // a file of the daemon's data beside the spaces
-	other   string // a file of the neighbour
-	victim  string // process id, inside, of another command of the space
-	port    string // address of a listener on the host's loopback
-	socket  string // a socket file of the host
-	name    string // an abstract socket of the host
-	device  string // a disk's node that the host put among the files, "" where that needs root
-	setuid  string // a program of root that the host put among the files, likewise
+	spec     space.Spec
+	living   space.Instance
+	secret   string // a file of the host that everybody may read
+	private  string // a file of the daemon's data beside the spaces
+	other    string // a file of the neighbour
+	variable string // the value of a variable of the daemon
+	victim   string // process id, inside, of another command of the space
+	port     string // address of a listener on the host's loopback
+	socket   string // a socket file of the host
+	name     string // an abstract socket of the host
+	device   string // a disk's node that the host put among the files, "" where that needs root
+	setuid   string // a program of root that the host put among the files, likewise
 }
 
 func escapes(p *prison) []way {
@@ -58,6 +59,8 @@ func escapes(p *prison) []way {
 		{"take the init's connection", "copy the init's descriptor to the daemon with pidfd_getfd", "", false},
 		{"inherited descriptors", "find a descriptor that the daemon or the init left open", "", false},
 		{"signal the host", "signal the daemon", strconv.Itoa(os.Getpid()), true},
+		{"the daemon's environment", "find a variable of the daemon's", p.variable, true},
+		{"the launcher", "find the process that starts spaces", "", true},
 		{"processes of the host", "see the daemon in /proc", strconv.Itoa(os.Getpid()), true},
 		{"core_pattern", "name a program that the host runs as root when a process crashes", "", true},
 		{"settings of the kernel", "write other settings of the kernel", "", true},
@@ -126,6 +129,8 @@ func imprison(t *testing.T) *prison {
 	p.other = put(filepath.Join(neighbour.Dir, "theirs"), "theirs", 0o644)
 	p.private = put(filepath.Join(filepath.Dir(p.spec.Dir), "owner.key"), "key", 0o644)
 	p.secret = put(filepath.Join(t.TempDir(), "secret"), "secret", 0o644)
+	p.variable = "variable-" + strconv.Itoa(os.Getpid())
+	t.Setenv("AGENTBOX_TEST_VARIABLE", p.variable)
 	p.name = "agentbox-test-" + strconv.Itoa(os.Getpid())
 	p.socket = filepath.Join(t.TempDir(), "s")
 	p.port = listen(t, "tcp", "127.0.0.1:0")
@@ -190,8 +195,8 @@ func listen(t *testing.T, network, address string) string {
 func TestEscape(t *testing.T) {
 	p := imprison(t)
 	ways := escapes(p)
-	if len(ways) < 25 {
-		t.Errorf("got %d ways, want at least 25", len(ways))
+	if len(ways) < 60 {
+		t.Errorf("got %d ways, want at least 60", len(ways))
 	}
 	for _, w := range ways {
 		t.Run(w.name, func(t *testing.T) {

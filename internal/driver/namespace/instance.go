@@ -8,8 +8,6 @@ import (
 	"net"
 	"os"
 	"slices"
-	"strconv"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -21,9 +19,8 @@ import (
 // initName is what an init is called in the host's list of processes.
 const initName = "agentbox-init"
 
-// The descriptors of an init, after its three standard ones.
+// The descriptors of an init and of a launcher, after their connection.
 const (
-	connection  = 3
 	programFile = 4
 	firstMount  = 5
 )
@@ -100,43 +97,33 @@ func (s *instance) launch(ctx context.Context, setup *spaceinit.Setup, mounts []
 	if err := spaceinit.Send(ours, setup); err != nil {
 		return errors.Join(err, closeAll(mounts), theirs.Close(), ours.Close())
 	}
-	// The program is among the files under a number of its own: os.StartProcess moves a pipe of its own to the number above the highest of
-	// them, which may be that of any other descriptor of the daemon.
-	files := append([]*os.File{s.tier.null, s.tier.null, s.tier.null, theirs, s.tier.program}, mounts...)
-	s.process, err = s.tier.starter.start(
-		"/proc/self/fd/"+strconv.Itoa(programFile), []string{initName, s.tier.owner, string(s.spec.ID)},
-		&os.ProcAttr{Dir: "/", Env: []string{"GOMAXPROCS=4"}, Files: files, Sys: s.tier.attributes(s.spec.UID)}, s.group)
+	s.process, err = s.tier.starter.start(s.tier.birth(s.spec, len(mounts)), append([]*os.File{theirs}, mounts...), s.group)
 	err = errors.Join(err, theirs.Close(), closeAll(mounts))
 	if err != nil {
 		if s.process != nil {
 			err = errors.Join(err, s.process.Kill())
-			_, _ = s.process.Wait()
+			_ = s.tier.starter.wait(s.process)
 		}
 		return errors.Join(err, ours.Close())
 	}
 	if s.client, s.ready, err = spaceinit.Connect(ctx, ours); err != nil {
 		err = errors.Join(err, s.process.Kill())
-		_, _ = s.process.Wait()
+		_ = s.tier.starter.wait(s.process)
 		return err
 	}
 	return nil
 }
 
-// attributes are what the init's process is started with: namespaces of its own, one user, the privileges over itself that it needs to
-// build the space, and death with the daemon.
-func (t *Tier) attributes(uid int) *syscall.SysProcAttr {
-	one := []syscall.SysProcIDMap{{ContainerID: insider, HostID: uid, Size: 1}}
-	gid := one
+// birth says how the init's process is started: under which user of the host, and with which name in its list of processes.
+func (t *Tier) birth(spec space.Spec, mounts int) spaceinit.Launch {
+	l := spaceinit.Launch{
+		Args: []string{initName, t.owner, string(spec.ID)}, Inside: insider, User: uint32(spec.UID), Group: uint32(spec.UID),
+		Groups: t.privileged, Mounts: uint32(mounts),
+	}
 	if !t.privileged {
-		gid = []syscall.SysProcIDMap{{ContainerID: insider, HostID: os.Getegid(), Size: 1}}
+		l.Group = uint32(os.Getegid())
 	}
-	return &syscall.SysProcAttr{
-		Cloneflags: isolation, UidMappings: one, GidMappings: gid, GidMappingsEnableSetgroups: t.privileged,
-		Credential:  &syscall.Credential{Uid: insider, Gid: insider, NoSetGroups: !t.privileged},
-		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP, unix.CAP_SYS_RESOURCE},
-		Pdeathsig:   syscall.SIGKILL,
-		Setsid:      true,
-	}
+	return l
 }
 
 // socketPair returns the daemon's end, on the runtime's poller, and the init's.
@@ -168,7 +155,7 @@ func (s *instance) wait() {
 		<-s.client.Ended()
 		_ = s.process.Kill()
 	}()
-	_, err := s.process.Wait() // returns after every process of the space has ended
+	err := s.tier.starter.wait(s.process) // returns after every process of the space has ended
 	s.client.Close()
 	s.released = errors.Join(err, s.group.remove())
 	s.tier.forget(s)

@@ -26,6 +26,20 @@ func (t *Tier) Reap(ctx context.Context, keep []id.Space) error {
 		defer t.mu.Unlock()
 		return t.living[s] != nil || slices.Contains(keep, s)
 	}
+	// Nobody may start a space whose group is being emptied: what is in the group by then would be the new one.
+	claim := func(s id.Space) (release func(), ok bool) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.living[s] != nil || t.reaping[s] || slices.Contains(keep, s) {
+			return nil, false
+		}
+		t.reaping[s] = true
+		return func() {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			delete(t.reaping, s)
+		}, true
+	}
 	var all error
 	processes, err := os.ReadDir("/proc")
 	if err != nil {
@@ -38,8 +52,9 @@ func (t *Tier) Reap(ctx context.Context, keep []id.Space) error {
 	}
 	for _, dir := range t.leftGroups() {
 		s := id.Space(strings.TrimPrefix(filepath.Base(dir), t.groupName("")))
-		if !mine(s) {
+		if release, ok := claim(s); ok {
 			all = errors.Join(all, emptyGroup(ctx, dir))
+			release()
 		}
 	}
 	return all
@@ -109,9 +124,9 @@ func emptyGroup(ctx context.Context, dir string) error {
 	})
 }
 
-// killIn kills a process of a group, but never this one: on version 1 the list holds every process with a thread in the group, and a daemon
-// has one there while it starts a space. The descriptor that is opened first keeps the number from meaning another process by the time of
-// the kill.
+// killIn kills a process of a group, but never this one: on version 1 the list holds every process of which a single thread is in the group, as
+// that of a daemon or its launcher may be while a space is started. The descriptor that is opened first keeps the number from meaning another
+// process by the time of the kill, and the process must be in the group with its first thread.
 func killIn(dir string, pid int) {
 	if pid <= 1 || pid == os.Getpid() {
 		return
@@ -121,9 +136,20 @@ func killIn(dir string, pid int) {
 		return // it has ended meanwhile
 	}
 	defer func() { _ = unix.Close(fd) }()
-	if slices.Contains(words(filepath.Join(dir, "cgroup.procs")), strconv.Itoa(pid)) {
+	groups, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cgroup"))
+	if err == nil && inGroup(string(groups), filepath.Base(dir)) {
 		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
 	}
+}
+
+// inGroup reports whether a /proc/PID/cgroup names a group in one of the hierarchies.
+func inGroup(groups, name string) bool {
+	for line := range strings.Lines(groups) {
+		if f := strings.SplitN(strings.TrimSpace(line), ":", 3); len(f) == 3 && slices.Contains(strings.Split(f[2], "/"), name) {
+			return true
+		}
+	}
+	return false
 }
 
 // await tries until it succeeds, ctx ends or five seconds have passed.

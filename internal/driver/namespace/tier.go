@@ -41,16 +41,17 @@ type Tier struct {
 	links      []spaceinit.Link
 	filter     []byte
 	program    *os.File
-	null       *os.File // what inits have for their standard streams
+	null       *os.File // what the launcher, and so each init, has for its standard streams
 	owner      string
 	clock      event.Clock
 	groups     *hierarchy
 	privileged bool // the daemon is root, so each space has a user id of its own
 	starter    *starter
 
-	mu     sync.Mutex
-	living map[id.Space]*instance
-	closed bool
+	mu      sync.Mutex
+	living  map[id.Space]*instance
+	reaping map[id.Space]bool // those whose leftovers Reap removes
+	closed  bool
 }
 
 var _ space.Tier = (*Tier)(nil)
@@ -77,9 +78,12 @@ func New(o Options) (*Tier, error) {
 	if err != nil {
 		return nil, errors.Join(err, program.Close())
 	}
+	privileged := os.Geteuid() == 0
+	s := &starter{program: program, null: null, owner: o.Owner, apart: privileged, homes: groups.homes(), answer: answerTime}
+	s.open()
 	return &Tier{
 		null: null, root: root, links: etcLinks(), filter: filterProgram(), program: program, owner: o.Owner, clock: o.Clock, groups: groups,
-		privileged: os.Geteuid() == 0, starter: newStarter(), living: map[id.Space]*instance{},
+		privileged: privileged, starter: s, living: map[id.Space]*instance{}, reaping: map[id.Space]bool{},
 	}, nil
 }
 
@@ -177,6 +181,9 @@ func (t *Tier) register(s *instance) error {
 	if t.living[s.spec.ID] != nil {
 		return fault.New(fault.Conflict, "space_running", "the space %s is running already", s.spec.ID)
 	}
+	if t.reaping[s.spec.ID] {
+		return fault.New(fault.Conflict, "space_running", "what an earlier daemon left of the space %s is being removed; try again", s.spec.ID)
+	}
 	t.living[s.spec.ID] = s
 	return nil
 }
@@ -201,6 +208,5 @@ func (t *Tier) Close() error {
 	for _, s := range living {
 		all = errors.Join(all, s.Close())
 	}
-	t.starter.stop()
-	return errors.Join(all, t.program.Close(), t.null.Close())
+	return errors.Join(all, t.starter.stop(), t.program.Close(), t.null.Close())
 }

@@ -28,18 +28,12 @@ const (
 	leastFiles   = 16384
 )
 
-// devices are the nodes of /dev. There is no terminal and no disk.
-var devices = []string{"null", "zero", "full", "random", "urandom"}
-
 // masks are the parts of /proc that everybody may read, tell about the host, and serve no program; and those that would do harm in the
 // hands of root, which no process of a space is. All of /proc is read-only besides.
 var masks = []string{
 	"acpi", "asound", "cmdline", "interrupts", "kallsyms", "kcore", "key-users", "keys", "kmsg", "latency_stats", "modules", "partitions",
 	"sched_debug", "scsi", "softirqs", "sysrq-trigger", "timer_list", "timer_stats",
 }
-
-// scratches are host folders of which one exists everywhere; the root is built over it in the space's own mount namespace.
-var scratches = []string{"/tmp", "/mnt", "/run", "/var"}
 
 // layout says how the init shall build the space. The mounts that only the daemon may make come as descriptors, which the caller closes.
 func (t *Tier) layout(spec space.Spec) (s *spaceinit.Setup, files []*os.File, err error) {
@@ -55,7 +49,7 @@ func (t *Tier) layout(spec space.Spec) (s *spaceinit.Setup, files []*os.File, er
 		Folders:   []string{strings.TrimPrefix(homedir, "/")},
 		Writable:  []string{workdir, "/tmp"},
 	}
-	for _, dir := range scratches {
+	for _, dir := range spaceinit.Scratches {
 		if st, err := os.Stat(dir); err == nil && st.IsDir() {
 			s.Scratch = dir
 			break
@@ -63,7 +57,7 @@ func (t *Tier) layout(spec space.Spec) (s *spaceinit.Setup, files []*os.File, er
 	}
 	mount := func(source, target string, file bool, attr uint64) error {
 		m := spaceinit.Mount{Source: source, FD: -1, Target: target, File: file, Attr: attr}
-		if t.privileged && !file {
+		if t.privileged && attr != 0 {
 			// The daemon's user may pass folders that the space's may not, so it opens the way.
 			tree, err := openTree(source, attr)
 			if err != nil {
@@ -79,7 +73,7 @@ func (t *Tier) layout(spec space.Spec) (s *spaceinit.Setup, files []*os.File, er
 		err = errors.Join(err, mount(b.source, b.target, b.file, quiet|unix.MOUNT_ATTR_RDONLY))
 	}
 	err = errors.Join(err, mount(spec.Dir, strings.TrimPrefix(workdir, "/"), false, quiet))
-	for _, d := range devices {
+	for _, d := range spaceinit.Devices {
 		err = errors.Join(err, mount("/dev/"+d, "dev/"+d, true, 0))
 		s.Writable = append(s.Writable, "/dev/"+d)
 	}

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // try tries one thing; without an error the space did not hold.
@@ -17,6 +19,9 @@ func main() {
 	if len(os.Args) < 2 {
 		fmt.Println("escape NAME [ARGUMENT]")
 		os.Exit(2)
+	}
+	if os.Args[1] == "swap" {
+		swap(os.Args[2:])
 	}
 	arg := ""
 	if len(os.Args) > 2 {
@@ -30,6 +35,16 @@ func main() {
 	}
 	fmt.Println("no such way:", os.Args[1])
 	os.Exit(2)
+}
+
+// swap exchanges pairs of names for ever, for a test that looks at them from outside meanwhile.
+func swap(pairs []string) {
+	fmt.Println("swapping")
+	for {
+		for i := 0; i+1 < len(pairs); i += 2 {
+			_ = unix.Renameat2(unix.AT_FDCWD, pairs[i], unix.AT_FDCWD, pairs[i+1], unix.RENAME_EXCHANGE)
+		}
+	}
 }
 
 // report makes all tries of a way, for one that works is enough.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -212,5 +213,32 @@ var processTries = map[string][]try{
 			return err
 		},
 	},
+	"the daemon's environment": {func(arg string) error {
+		if slices.ContainsFunc(os.Environ(), func(v string) bool { return strings.HasSuffix(v, "="+arg) }) {
+			return nil
+		}
+		all, err := filepath.Glob("/proc/[0-9]*/environ")
+		if err != nil {
+			return err
+		}
+		for _, f := range all {
+			if b, err := os.ReadFile(f); err == nil && strings.Contains(string(b), arg) {
+				return nil
+			}
+		}
+		return fmt.Errorf("in none of %d environments", len(all)+1)
+	}},
+	"the launcher": {func(string) error {
+		all, err := filepath.Glob("/proc/[0-9]*/cmdline")
+		if err != nil {
+			return err
+		}
+		for _, f := range all {
+			if b, err := os.ReadFile(f); err == nil && strings.HasPrefix(string(b), "agentbox-launcher\x00") {
+				return nil
+			}
+		}
+		return fmt.Errorf("none of %d processes is one", len(all))
+	}},
 	"processes of the host": {func(arg string) error { _, err := os.Stat("/proc/" + arg); return err }},
 }
