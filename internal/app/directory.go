@@ -58,7 +58,7 @@ func lookAt(path string) (*directory, error) {
 		return nil, err
 	}
 	left := ""
-	for _, name := range []string{noteFile, keyFile, logFile + "-wal"} {
+	for _, name := range []string{noteFile, keyFile} { // log.db-wal says nothing: one is left where the very first start was cut short
 		if sizes[name] > 0 {
 			left = name
 		}

@@ -1,6 +1,7 @@
 package merkle_test
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/hex"
@@ -250,7 +251,8 @@ func TestCheckpoint(t *testing.T) {
 	for i := range signed {
 		turned := append([]byte{}, signed...)
 		turned[i] ^= 1
-		if _, err := merkle.Open(turned, tr.key); err == nil {
+		if again, err := merkle.Open(turned, tr.key); err == nil && (i < bytes.Index(signed, []byte("\n\n")) || again != c) {
+			// The signature's base64 has a few bits that mean nothing; what is signed has none.
 			t.Errorf("byte %d was turned and it opens", i)
 		}
 	}
