@@ -65,7 +65,7 @@ type App struct {
 
 // Definitions are the documents that the daemon keeps, for whoever opens its log.
 func Definitions() []projection.Definition {
-	return append(gate.Definitions(), keeper.Definition(), keeper.ChangeDefinition(), executor.Definition())
+	return append(gate.Definitions(), keeper.Definition(), keeper.ChangeDefinition(), keeper.SnapshotDefinition(), executor.Definition())
 }
 
 // System is the daemon itself, as the one who ends what has expired.

@@ -111,6 +111,7 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 	part("execute runs", a.Runs.Run)
 	part("serve the api", func(ctx context.Context) error { return a.server.Run(ctx, listener) })
 	part("look at the clock", a.tick)
+	part("make snapshots durable", a.syncSnapshots)
 	part("watch over the data directory", a.watch)
 	part("sign checkpoints", a.sign)
 	if len(a.Config.Witnesses) > 0 {
@@ -148,6 +149,16 @@ func (a *App) watch(ctx context.Context) error {
 	if cause := context.Cause(ctx); fault.CodeOf(cause) == "log_moved" {
 		return cause
 	}
+	return nil
+}
+
+// syncSnapshots makes the snapshots of spaces durable, beside the operations that make them.
+func (a *App) syncSnapshots(ctx context.Context) error {
+	every(a.clock, ctx.Done(), stepPeriod, func(time.Time) {
+		if err := a.Keeper.Sync(ctx); err != nil && ctx.Err() == nil {
+			a.logger.Error("make snapshots durable", "error", err)
+		}
+	})
 	return nil
 }
 

@@ -40,6 +40,9 @@ const (
 	SpaceStart    = "space.start" // start the processes of a space, at first or again
 	SpaceUpdate   = "space.update"
 	SpaceDestroy  = "space.destroy"
+	SpaceDiff     = "space.diff"   // compare two snapshots of a space's files
+	SpaceRewind   = "space.rewind" // make a space's files what they were in a snapshot
+	SpaceFork     = "space.fork"   // make a space whose files begin as a snapshot of another's
 	RunStart      = "run.start"
 	RunContinue   = "run.continue" // go on after an operation whose outcome a crash hid
 	ExternalWrite = "external.write"
@@ -59,6 +62,9 @@ var kinds = map[string]Kind{
 	SpaceStart:    {SpaceStart, Control, event.Supervised, true, true, false, "start a space"},
 	SpaceUpdate:   {SpaceUpdate, Control, event.Supervised, true, true, false, "change a space"},
 	SpaceDestroy:  {SpaceDestroy, Control, event.Supervised, false, true, false, "destroy a space"},
+	SpaceDiff:     {SpaceDiff, Read, event.Sandbox, true, true, false, "compare snapshots"},
+	SpaceRewind:   {SpaceRewind, Filesystem, event.Supervised, true, true, false, "rewind a space's files"},
+	SpaceFork:     {SpaceFork, Control, event.Supervised, true, false, false, "fork a space"},
 	RunStart:      {RunStart, Control, event.Supervised, true, false, false, "start a run"},
 	RunContinue:   {RunContinue, Control, event.Supervised, true, true, true, "go on after an interrupted operation"},
 	ExternalWrite: {ExternalWrite, Network, event.HighStakes, false, false, true, "write to the outside world"},

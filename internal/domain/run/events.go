@@ -44,6 +44,21 @@ type Outline struct {
 // Started is the data of run.started.
 type Started struct {
 	Run id.Run `json:"run_id"`
+	Kept
+}
+
+// Kept is the snapshot of the space's files that was made when an event happened, or the code of what kept it from being made.
+type Kept struct {
+	Snapshot *Snapshot `json:"snapshot,omitempty"`
+	Error    string    `json:"snapshot_error,omitempty"`
+}
+
+// Snapshot is a state of a space's files, named by the hash of the tree of their folders.
+type Snapshot struct {
+	Root    event.Digest `json:"snapshot_sha256"`
+	Files   int64        `json:"files"`
+	Bytes   int64        `json:"size_bytes"`
+	Omitted int64        `json:"omitted,omitempty"`
 }
 
 // Invoked is the data of tool.invoked.
@@ -73,6 +88,7 @@ type Ended struct {
 	DurationMS int64        `json:"duration_ms"`
 	Result     *Result      `json:"result,omitempty"`
 	Stored     *Input       `json:"result_ref,omitempty"`
+	Kept
 }
 
 // Suspended is the data of run.suspended.

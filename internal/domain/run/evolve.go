@@ -91,6 +91,9 @@ func (r Run) ended(e event.Event) (Run, error) {
 		if e.Step != "" {
 			p.Step = e.Step
 		}
+		if d.Snapshot != nil {
+			p.Snapshot = d.Snapshot.Root
+		}
 		if d.Decision != "" {
 			p.Decision, p.Reason = d.Decision, d.Reason
 		}

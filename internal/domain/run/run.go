@@ -99,4 +99,6 @@ type Progress struct {
 	Kind     string      `json:"result_type,omitempty"`
 	BegunAt  time.Time   `json:"begun_at,omitzero"`
 	EndedAt  time.Time   `json:"ended_at,omitzero"`
+
+	Snapshot event.Digest `json:"snapshot_sha256,omitzero"` // what the space's files were after it
 }

@@ -15,6 +15,11 @@ const (
 	EventUpdated   = "space.updated"
 	EventExtended  = "space.extended"
 	EventDestroyed = "space.destroyed"
+
+	EventRewindBegun  = "space.rewind_begun"  // its files are about to become what they were
+	EventRewound      = "space.rewound"       // they have
+	EventRewindFailed = "space.rewind_failed" // they have not
+	EventForked       = "space.forked"        // another space begins with what its files were
 )
 
 // Created is the data of space.created.
@@ -31,6 +36,8 @@ type Created struct {
 	BestEffort  bool              `json:"best_effort,omitempty"`
 	UID         int               `json:"host_uid,omitempty"`
 	ExpiresAt   time.Time         `json:"expires_at"`
+	ForkedFrom  id.Space          `json:"forked_from,omitempty"` // the space of which it is a fork
+	ForkedAt    event.Digest      `json:"forked_snapshot_sha256,omitzero"`
 	Key         string            `json:"request_key,omitempty"` // idempotency key of the request
 }
 
@@ -45,6 +52,7 @@ type Made struct {
 	Space      id.Space `json:"space_id"`
 	Unenforced []string `json:"unenforced,omitempty"`
 	Seeded     int      `json:"seeded_files,omitempty"`
+	Kept
 }
 
 // Updated is the data of space.updated; nil means unchanged.
@@ -60,6 +68,35 @@ type Updated struct {
 type Extended struct {
 	Space     id.Space  `json:"space_id"`
 	ExpiresAt time.Time `json:"expires_at"`
+}
+
+// RewindBegun is the data of space.rewind_begun.
+type RewindBegun struct {
+	Space id.Space     `json:"space_id"`
+	To    event.Digest `json:"to_snapshot_sha256"`
+	Hash  event.Digest `json:"action_sha256"`
+}
+
+// Rewound is the data of space.rewound: what the files were, and what they are.
+type Rewound struct {
+	Space     id.Space     `json:"space_id"`
+	From      event.Digest `json:"from_snapshot_sha256,omitzero"` // zero where the daemon ended in between
+	Recovered bool         `json:"recovered,omitempty"`           // a crash interrupted it, and the next daemon finished it
+	Kept
+}
+
+// RewindFailed is the data of space.rewind_failed.
+type RewindFailed struct {
+	Space id.Space `json:"space_id"`
+	Error string   `json:"error"` // a stable code
+	Kept
+}
+
+// Forked is the data of space.forked.
+type Forked struct {
+	Space id.Space     `json:"space_id"`
+	Fork  id.Space     `json:"fork_id"`
+	At    event.Digest `json:"snapshot_sha256"`
 }
 
 // Ended is the data of space.destroyed.

@@ -13,7 +13,7 @@ func Touches(e event.Event) bool {
 		return false
 	}
 	switch e.Type {
-	case EventCreated, EventReady, EventUpdated, EventExtended, EventDestroyed:
+	case EventCreated, EventReady, EventUpdated, EventExtended, EventDestroyed, EventRewindBegun, EventRewound, EventRewindFailed:
 		return true
 	}
 	_, ok := activity[e.Type]
@@ -42,6 +42,7 @@ func Evolve(s Space, e event.Event) (Space, error) {
 			ID: d.Space, Workspace: e.Workspace, Room: e.Room, Name: d.Name, Description: d.Description, Status: Creating, Tier: d.Tier,
 			Policy: d.Policy, Bundle: d.Bundle, Env: d.Env, Metadata: d.Metadata, Limits: d.Limits, BestEffort: d.BestEffort, UID: d.UID,
 			CreatedBy: e.Principal, CreatedAt: e.OccurredAt, UpdatedAt: e.OccurredAt, ExpiresAt: d.ExpiresAt, Key: d.Key,
+			ForkedFrom: d.ForkedFrom, ForkedAt: d.ForkedAt,
 		}, nil
 	case EventReady:
 		d, err := event.Decode[Made](e)
@@ -64,6 +65,14 @@ func Evolve(s Space, e event.Event) (Space, error) {
 			return s, err
 		}
 		s.ExpiresAt = d.ExpiresAt
+	case EventRewindBegun:
+		d, err := event.Decode[RewindBegun](e)
+		if err != nil {
+			return s, err
+		}
+		s.Rewinding = d.To
+	case EventRewound, EventRewindFailed:
+		s.Rewinding = event.Digest{}
 	case EventDestroyed:
 		d, err := event.Decode[Ended](e)
 		if err != nil {

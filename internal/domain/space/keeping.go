@@ -18,15 +18,23 @@ type Keeping interface {
 	Files(ctx context.Context, ws id.Workspace, s id.Space) (Files, error)
 	// Instance returns the running instance of a space and starts it again if the daemon or the space has ended since.
 	Instance(ctx context.Context, ws id.Workspace, s id.Space) (Instance, error)
+	// Occupy takes a space's files for one operation: until leave is called, nobody rewinds or forks them. It waits for its turn.
+	Occupy(ctx context.Context, s id.Space) (leave func(), err error)
+	// Keep makes a snapshot of a living space's files, by whoever occupies it.
+	Keep(ctx context.Context, ws id.Workspace, s id.Space) (Snapshot, error)
 }
 
 // Store keeps the files of spaces, each space's in a directory of its own. The conformance suite is package filestest.
 type Store interface {
-	// Create makes the directory of a space.create permit's space, owned by the host uid, and fills it from the seed, within the limits.
-	// It returns how many files the seed held. What goes wrong leaves nothing behind.
+	// Create makes the directory of a space.create or space.fork permit's space, owned by the host uid, and fills it from the seed, within
+	// the limits. It returns how many files the seed held. What goes wrong leaves nothing behind.
 	Create(ctx context.Context, p policy.Permit, uid int, limits Limits, seed Seed) (files int, err error)
 	// Open returns the files of a space that was created, and their host directory for its tier.
 	Open(s id.Space, uid int, limits Limits) (files Files, dir string, err error)
+	// History returns what the files of a space were, with the arguments of Open.
+	History(s id.Space, uid int, limits Limits) (History, error)
+	// Sync makes the snapshots of all spaces outlive a power cut. It may be called at any time.
+	Sync(ctx context.Context) error
 	// Remove deletes the directory of a space, however its code has left it. Cleaning up needs no permit.
 	Remove(ctx context.Context, s id.Space) error
 	// List returns every space that has a directory.
@@ -35,8 +43,10 @@ type Store interface {
 
 // Seed is what a new space's files begin with; the zero Seed is nothing.
 type Seed struct {
-	Folder  string        // a folder of the host, below one that the operator's configuration allows
-	Archive io.ReadSeeker // a zip, tar or tar.gz file
+	Space    id.Space      // another space
+	Snapshot event.Digest  // the snapshot of it
+	Folder   string        // a folder of the host, below one that the operator's configuration allows
+	Archive  io.ReadSeeker // a zip, tar or tar.gz file
 }
 
 // Occupants are the runs of spaces.

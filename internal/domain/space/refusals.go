@@ -41,6 +41,14 @@ var (
 	ErrFileChanged = fault.New(fault.Conflict, "file_changed", "the file changed during the call; try again")
 	// ErrFileBusy means that a program in the space holds the file in a way that would keep the caller waiting.
 	ErrFileBusy = fault.New(fault.Conflict, "file_busy", "a program in the space holds the file; try again when it has ended")
+	// ErrSnapshotNotFound means that a space does not keep such a snapshot, or no longer.
+	ErrSnapshotNotFound = fault.New(fault.NotFound, "snapshot_not_found", "the space keeps no such snapshot")
+	// ErrSnapshotTooLarge refuses to make a snapshot of more than is permitted.
+	ErrSnapshotTooLarge = fault.New(fault.Exhausted, "snapshot_too_large", "the files are too many or too large for a snapshot")
+	// ErrSnapshotDamaged means that the disk has changed or lost what was stored.
+	ErrSnapshotDamaged = fault.New(fault.Internal, "snapshot_damaged", "the snapshot cannot be used")
+	// ErrRewindIncomplete means that files are on their way between two snapshots and could be brought to neither.
+	ErrRewindIncomplete = fault.New(fault.Unavailable, "rewind_incomplete", "the files lie between two snapshots")
 	// ErrDiskFull means that the host's disk is full.
 	ErrDiskFull = fault.New(fault.Unavailable, "disk_full", "the host's disk is full")
 )

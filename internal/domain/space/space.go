@@ -48,7 +48,10 @@ type Space struct {
 	ExpiresAt   time.Time         `json:"expires_at"`
 	ActiveRun   id.Run            `json:"active_run_id,omitempty"` // the run that is under way or waits for a person
 	Reason      string            `json:"reason,omitempty"`        // why it was destroyed: requested, expired, failed
-	Key         string            `json:"request_key,omitempty"`   // idempotency key of the request that made it
+	ForkedFrom  id.Space          `json:"forked_from,omitempty"`   // the space of which it is a fork
+	ForkedAt    event.Digest      `json:"forked_snapshot_sha256,omitzero"`
+	Rewinding   event.Digest      `json:"rewinding_to,omitzero"` // the snapshot to which its files are on their way
+	Key         string            `json:"request_key,omitempty"` // idempotency key of the request that made it
 }
 
 func digestJSON(v any) (event.Digest, error) {

@@ -29,6 +29,8 @@ type Files struct {
 	limits  space.Limits
 	entropy io.Reader
 
+	tree sync.RWMutex // held for reading while something changes, for writing while a snapshot is made or returned to
+
 	mu      sync.Mutex    // guards what follows
 	used    beneath.Usage // as last measured, and what was written since
 	known   bool          // used was measured
@@ -79,6 +81,8 @@ func (f *Files) Delete(ctx context.Context, p policy.Permit) error {
 	default:
 		return beneath.Refusal(space.ErrNotAFile, a.Path)
 	}
+	f.tree.RLock()
+	defer f.tree.RUnlock()
 	// Without AT_REMOVEDIR the kernel removes no directory, should one have taken the name meanwhile.
 	if err := unix.Unlinkat(int(dir.Fd()), name, 0); err != nil {
 		return beneath.Refusal(err, a.Path)

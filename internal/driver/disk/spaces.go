@@ -9,20 +9,21 @@ import (
 	"path/filepath"
 	"sync"
 
-	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/disk/internal/beneath"
 	"agentbox/internal/driver/disk/internal/seed"
+	"agentbox/internal/driver/disk/internal/snapshots"
 )
 
 // The folders of one space.
 const (
-	filesFolder   = "files"   // what the space sees, owned by its user
-	stagingFolder = "staging" // what is about to become one of its files; on the same file system, out of its sight
-	trashFolder   = ".trash"  // of all spaces: what is being removed
+	filesFolder   = "files"     // what the space sees, owned by its user
+	stagingFolder = "staging"   // what is about to become one of its files; on the same file system, out of its sight
+	keptFolder    = "snapshots" // what its files were
+	trashFolder   = ".trash"    // of all spaces: what is being removed
 )
 
 // Spaces are the folders of all spaces of a daemon: `<dir>/<space>/files` and beside it what the space does not see. The folder itself is
@@ -32,8 +33,9 @@ type Spaces struct {
 	entropy io.Reader
 	sources []string
 
-	mu   sync.Mutex // guards open
-	open map[id.Space]*Files
+	mu    sync.Mutex // guards what follows
+	open  map[id.Space]*Files
+	pasts map[id.Space]*snapshots.Past
 }
 
 var _ space.Store = (*Spaces)(nil)
@@ -59,7 +61,7 @@ func OpenSpaces(ctx context.Context, dir string, entropy io.Reader, sources ...s
 	if err := beneath.SyncPath(filepath.Dir(dir)); err != nil {
 		return nil, fmt.Errorf("make the folder of the spaces durable: %w", err)
 	}
-	s := &Spaces{dir: dir, entropy: entropy, sources: sources, open: map[id.Space]*Files{}}
+	s := &Spaces{dir: dir, entropy: entropy, sources: sources, open: map[id.Space]*Files{}, pasts: map[id.Space]*snapshots.Past{}}
 	found, err := s.List(ctx)
 	if err != nil {
 		return nil, err
@@ -72,18 +74,18 @@ func OpenSpaces(ctx context.Context, dir string, entropy io.Reader, sources ...s
 	return s, beneath.Empty(ctx, filepath.Join(dir, trashFolder), entropy)
 }
 
-// Create makes the folders of a space.create permit's space, durably, and fills the files from the seed: what the permit names, a folder
-// as its target and an archive by its hash, and nothing else. All of it belongs to uid (0: the daemon's user). A space that has folders
+// Create makes the folders of a space.create or space.fork permit's space, durably, and fills the files from the seed: what the permit
+// names, a folder or a space as its target and an archive or a snapshot by its hash, and nothing else. All of it belongs to uid (0: the daemon's user). A space that has folders
 // already is a fault space_exists.
 func (s *Spaces) Create(ctx context.Context, p policy.Permit, uid int, limits space.Limits, from space.Seed) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	a, err := p.Redeem(policy.SpaceCreate)
+	a, err := p.Redeem(policy.SpaceCreate, policy.SpaceFork)
 	if err != nil {
 		return 0, err
 	}
-	if a.Target != from.Folder || a.Content.IsZero() != (from.Archive == nil) {
+	if !decided(a, from) {
 		return 0, policy.ErrPermitMismatch
 	}
 	home, err := s.home(a.Space)
@@ -96,7 +98,7 @@ func (s *Spaces) Create(ctx context.Context, p policy.Permit, uid int, limits sp
 		}
 		return 0, beneath.Refusal(err, string(a.Space))
 	}
-	files, err := s.fill(ctx, home, uid, limits, from, a.Content)
+	files, err := s.fill(ctx, home, uid, limits, from, a)
 	if err != nil {
 		// Not with ctx: its end may be why.
 		return 0, errors.Join(err, s.Remove(context.WithoutCancel(ctx), a.Space))
@@ -104,7 +106,15 @@ func (s *Spaces) Create(ctx context.Context, p policy.Permit, uid int, limits sp
 	return files, nil
 }
 
-func (s *Spaces) fill(ctx context.Context, home string, uid int, limits space.Limits, from space.Seed, archive event.Digest) (int, error) {
+// decided reports whether a seed is the one that an action names.
+func decided(a policy.Action, from space.Seed) bool {
+	if a.Type == policy.SpaceFork {
+		return from == space.Seed{Space: id.Space(a.Target), Snapshot: a.Content} && from.Space != "" && !a.Content.IsZero()
+	}
+	return from.Space == "" && from.Snapshot.IsZero() && a.Target == from.Folder && a.Content.IsZero() == (from.Archive == nil)
+}
+
+func (s *Spaces) fill(ctx context.Context, home string, uid int, limits space.Limits, from space.Seed, a policy.Action) (int, error) {
 	files := filepath.Join(home, filesFolder)
 	err := errors.Join(os.Mkdir(filepath.Join(home, stagingFolder), 0o700), os.Mkdir(files, 0o700), os.Chmod(files, beneath.FolderMode))
 	if err == nil && uid != 0 {
@@ -113,15 +123,18 @@ func (s *Spaces) fill(ctx context.Context, home string, uid int, limits space.Li
 	if err = errors.Join(err, beneath.SyncPath(home), beneath.SyncPath(s.dir)); err != nil {
 		return 0, beneath.Refusal(err, ".")
 	}
-	if from == (space.Seed{}) {
+	switch {
+	case from == (space.Seed{}):
 		return 0, nil
+	case from.Space != "":
+		return s.fork(ctx, a.Space, uid, limits, from)
 	}
 	root, err := beneath.Root(files)
 	if err != nil {
 		return 0, err
 	}
 	defer root.Close()
-	return seed.Fill(ctx, root, uid, limits, from, archive, s.sources)
+	return seed.Fill(ctx, root, uid, limits, from, a.Content, s.sources)
 }
 
 // Open returns the files of a space and their folder, for the tier that mounts it. What is made belongs to uid (0: the daemon's user). As
@@ -172,6 +185,7 @@ func (s *Spaces) Remove(ctx context.Context, sp id.Space) error {
 	}
 	s.mu.Lock()
 	delete(s.open, sp)
+	delete(s.pasts, sp)
 	s.mu.Unlock()
 	name, err := beneath.RandomName(s.entropy)
 	if err != nil {

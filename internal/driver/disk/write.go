@@ -228,6 +228,8 @@ func (f *Files) place(ctx context.Context, root *os.File, s *staged, p string, o
 }
 
 func (f *Files) placeOnce(root *os.File, s *staged, p string, overwrite bool) error {
+	f.tree.RLock()
+	defer f.tree.RUnlock()
 	folder, name := beneath.Split(p)
 	dir, err := f.makeFolders(root, s.dir, folder)
 	if err != nil {

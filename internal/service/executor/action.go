@@ -24,6 +24,7 @@ type task struct {
 	glanced bool         // permitted without an intent in the log
 	content []byte       // of createFile, decoded
 	edits   []space.Edit // of editFile
+	kept    run.Kept     // the snapshot after it
 }
 
 // prepare makes the action of an operation. Its error is the operation's validation error.

@@ -105,7 +105,7 @@ func (x *Executor) operations(ctx context.Context, doc run.Run) ([]run.Operation
 func (r *ride) next(ctx context.Context, s space.Space) error {
 	switch {
 	case r.doc.Status == run.Queued:
-		return r.append(ctx, r.event(run.EventStarted, "", run.Started{Run: r.doc.ID}))
+		return r.start(ctx)
 	case r.doc.Status == run.AwaitingApproval:
 		return nil
 	case r.doc.Next >= len(r.ops):
@@ -217,7 +217,7 @@ func (r *ride) perform(ctx context.Context, t task, approval id.Approval) error 
 		return r.refuse(ctx, t, err)
 	}
 	effect, release := r.x.effect(ctx, r.entry)
-	result := r.affect(effect, t, permit)
+	result := r.occupied(effect, &t, permit)
 	release()
 	if ctx.Err() != nil && result.ReasonCode == errShutdown.Code {
 		return r.stopped(ctx, t, result)

@@ -99,6 +99,7 @@ func (r *ride) outcome(ctx context.Context, t task, typ string, result *run.Resu
 	d := t.ruling.Decision
 	ended := run.Ended{
 		Run: r.doc.ID, Operation: t.op.ID, Index: t.index, Tool: t.op.Type, Kind: result.Type, Action: d.Action, Result: result,
+		Kept: t.kept,
 	}
 	if d.ReasonCode != "" {
 		ended.Decision, ended.Reason = d.Outcome.String(), d.ReasonCode

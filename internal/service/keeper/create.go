@@ -38,6 +38,9 @@ type Request struct {
 	Archive     io.ReadSeeker // read once
 	ArchiveHash event.Digest
 	Key         string // idempotency key; "" for none
+
+	fork string // what was asked for, where the space is a fork: the other space and the name of its snapshot
+	from space.Seed
 }
 
 // Create makes a space, fills and starts it. What goes wrong after its creation was recorded destroys it again.
@@ -61,13 +64,18 @@ func (k *Keeper) Create(ctx context.Context, origin event.Origin, q Request) (sp
 	if err != nil {
 		return space.Space{}, err
 	}
+	return k.create(ctx, origin, q, tier, bundle.Hash)
+}
+
+// create makes a space whose request is complete.
+func (k *Keeper) create(ctx context.Context, origin event.Origin, q Request, tier space.Tier, bundle event.Digest) (space.Space, error) {
 	s := id.New[id.Space](k.IDs)
 	uid, err := k.takeUID(ctx, s)
 	if err != nil {
 		return space.Space{}, err
 	}
 	doc := space.Space{
-		ID: s, Workspace: q.Workspace, Room: q.Room, Name: q.Name, Tier: tier.Name(), Bundle: bundle.Hash, Limits: q.Limits, UID: uid,
+		ID: s, Workspace: q.Workspace, Room: q.Room, Name: q.Name, Tier: tier.Name(), Bundle: bundle, Limits: q.Limits, UID: uid,
 		CreatedBy: origin.Principal,
 	}
 	if doc.Name == "" {
@@ -138,6 +146,9 @@ func createdBy(events []event.Event) (id.Space, error) {
 func (k *Keeper) record(ctx context.Context, origin event.Origin, q Request, doc space.Space, key string) (permit policy.Permit, made id.Space, replayed bool, err error) {
 	action := k.action(policy.SpaceCreate, origin, doc)
 	action.Content, action.Target = q.ArchiveHash, q.Folder
+	if q.fork != "" {
+		action.Type, action.Content, action.Target = policy.SpaceFork, q.from.Snapshot, string(q.from.Space)
+	}
 	ruling, err := k.Gate.Judge(ctx, action)
 	if err != nil {
 		return permit, "", false, err
@@ -149,6 +160,7 @@ func (k *Keeper) record(ctx context.Context, origin event.Origin, q Request, doc
 	batch := event.Batch{Workspace: q.Workspace, Drafts: []event.Draft{k.event(space.EventCreated, origin, doc, space.Created{
 		Space: doc.ID, Name: doc.Name, Description: q.Description, Tier: doc.Tier, Policy: q.Preset, Bundle: doc.Bundle, Env: q.Env,
 		Metadata: q.Metadata, Limits: doc.Limits, BestEffort: q.BestEffort, UID: doc.UID, ExpiresAt: now.Add(q.TTL), Key: q.Key,
+		ForkedFrom: q.from.Space, ForkedAt: q.from.Snapshot,
 	})}}
 	if key != "" {
 		batch.Key, batch.Digest = key, q.digest()
@@ -163,17 +175,27 @@ func (k *Keeper) record(ctx context.Context, origin event.Origin, q Request, doc
 
 // make causes what space.created announced: the files, then the processes.
 func (k *Keeper) make(ctx context.Context, origin event.Origin, q Request, doc space.Space, permit policy.Permit) error {
-	seeded, err := k.Store.Create(ctx, permit, doc.UID, doc.Limits, space.Seed{Folder: q.Folder, Archive: q.Archive})
+	seed := space.Seed{Folder: q.Folder, Archive: q.Archive}
+	if q.fork != "" {
+		seed = q.from
+	}
+	seeded, err := k.Store.Create(ctx, permit, doc.UID, doc.Limits, seed)
 	if err != nil {
 		return err
 	}
+	first := kept(k.Keep(ctx, q.Workspace, doc.ID))
 	instance, err := k.instance(ctx, origin.Correlation, q.Workspace, doc.ID)
 	if err != nil {
 		return err
 	}
-	_, err = k.Log.Append(ctx, event.Batch{Workspace: q.Workspace, Drafts: []event.Draft{
-		k.event(space.EventReady, origin, doc, space.Made{Space: doc.ID, Unenforced: instance.Unenforced(), Seeded: seeded}),
-	}})
+	drafts := []event.Draft{
+		k.event(space.EventReady, origin, doc, space.Made{Space: doc.ID, Unenforced: instance.Unenforced(), Seeded: seeded, Kept: first}),
+	}
+	if q.fork != "" {
+		parent := space.Space{ID: q.from.Space, Workspace: q.Workspace, Room: q.Room}
+		drafts = append(drafts, k.event(space.EventForked, origin, parent, space.Forked{Space: parent.ID, Fork: doc.ID, At: q.from.Snapshot}))
+	}
+	_, err = k.Log.Append(ctx, event.Batch{Workspace: q.Workspace, Drafts: drafts})
 	return err
 }
 
@@ -327,7 +349,8 @@ func (q Request) digest() event.Digest {
 		Limits                                        space.Limits
 		BestEffort                                    bool
 		Archive                                       event.Digest
-	}{string(q.Room), q.Name, q.Description, q.Preset, q.Tier, q.Folder, q.Overrides, q.Env, q.Metadata, q.TTL, q.Limits, q.BestEffort, q.ArchiveHash})
+		Fork                                          string `json:",omitempty"`
+	}{string(q.Room), q.Name, q.Description, q.Preset, q.Tier, q.Folder, q.Overrides, q.Env, q.Metadata, q.TTL, q.Limits, q.BestEffort, q.ArchiveHash, q.fork})
 	return event.DigestOf(raw)
 }
 

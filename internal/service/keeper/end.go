@@ -98,13 +98,18 @@ func (k *Keeper) end(ctx context.Context, origin event.Origin, doc space.Space, 
 	l := k.of(doc.ID)
 	l.ending.Lock()
 	defer l.ending.Unlock()
+	leave, err := k.Occupy(ctx, doc.ID) // a rewind or a fork ends first; they take milliseconds and wait for nobody
+	if err != nil {
+		return err
+	}
+	defer leave()
 	if now, err := k.Space(ctx, doc.Workspace, doc.ID); err != nil || now.Status == space.Destroyed {
 		return err // somebody else was first
 	}
 	if err := l.close(); err != nil {
 		k.Logger.Warn("close a space", "space", doc.ID, "error", err)
 	}
-	_, err := k.Log.Append(ctx, event.Batch{Workspace: doc.Workspace, Drafts: []event.Draft{
+	_, err = k.Log.Append(ctx, event.Batch{Workspace: doc.Workspace, Drafts: []event.Draft{
 		k.event(space.EventDestroyed, origin, doc, space.Ended{Space: doc.ID, Reason: reason}),
 	}})
 	if err != nil {
@@ -151,6 +156,9 @@ func (k *Keeper) Recover(ctx context.Context) error {
 	err := k.each(ctx, func(doc space.Space) error {
 		if doc.Status == space.Creating {
 			return k.end(ctx, event.Origin{Principal: k.System}, doc, "failed")
+		}
+		if err := k.settle(ctx, doc); err != nil {
+			return err
 		}
 		alive[doc.ID] = true
 		if doc.UID != 0 {

@@ -62,8 +62,9 @@ type Keeper struct {
 
 // living is a space that runs on this daemon, or is being started.
 type living struct {
-	ending   sync.Mutex // held while it is destroyed
-	mu       sync.Mutex // held while it is started or closed
+	turn     chan struct{} // holds a token while an operation, a rewind or a fork has its files
+	ending   sync.Mutex    // held while it is destroyed
+	mu       sync.Mutex    // held while it is started or closed
 	instance space.Instance
 }
 
@@ -165,7 +166,7 @@ func (k *Keeper) of(s id.Space) *living {
 	defer k.mu.Unlock()
 	l := k.living[s]
 	if l == nil {
-		l = &living{}
+		l = &living{turn: make(chan struct{}, 1)}
 		k.living[s] = l
 	}
 	return l

@@ -40,7 +40,7 @@ func Run(t *testing.T, open func(t *testing.T) Subject) {
 		tests map[string]func(*testing.T, *House)
 	}{
 		{"write", writing}, {"read", reading}, {"edit", editing}, {"delete", deleting}, {"list", listing}, {"archive", archiving},
-		{"permit", permitting}, {"store", storing},
+		{"permit", permitting}, {"store", storing}, {"snapshot", travelling},
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			for name, test := range group.tests {
@@ -54,6 +54,7 @@ func Run(t *testing.T, open func(t *testing.T) Subject) {
 type House struct {
 	Subject
 	Files space.Files
+	Past  space.History
 	Dir   string // of the files, on the host
 }
 
@@ -67,7 +68,11 @@ func NewHouse(t testing.TB, s Subject) *House {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &House{s, files, dir}
+	past, err := s.Store.History(One, s.UID, Limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &House{s, files, past, dir}
 }
 
 // Action is an action on a path of space One.

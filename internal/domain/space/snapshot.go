@@ -1,0 +1,103 @@
+package space
+
+import (
+	"context"
+	"time"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+)
+
+// Snapshot is a state of a space's files, named by the hash of the tree of their folders. What it holds of them is their names, their
+// content, their permission bits, symbolic links as links, and empty folders; not their times, owners and extended attributes. Files with
+// two names become two files, and what is neither file nor folder nor link is left out.
+type Snapshot struct {
+	Root    event.Digest `json:"snapshot_sha256"`
+	Files   int64        `json:"files"`
+	Bytes   int64        `json:"size_bytes"`        // of their content, holes included
+	Omitted int64        `json:"omitted,omitempty"` // pipes, sockets and devices that it leaves out
+}
+
+// Kept is what an event says about the snapshot that was made with it: the hash, or the code of what kept it from being made.
+type Kept struct {
+	Snapshot *Snapshot `json:"snapshot,omitempty"`
+	Error    string    `json:"snapshot_error,omitempty"`
+}
+
+// SnapshotProjection is the name of the documents of snapshots.
+const SnapshotProjection = "snapshots"
+
+// Recorded is the document of one snapshot, under the id of the event that says it was made. The same snapshot can have several.
+type Recorded struct {
+	Snapshot
+	Event     id.Event  `json:"event_id"`
+	Space     id.Space  `json:"space_id"`
+	Cause     string    `json:"cause"` // the type of the event: space.ready, run.started, tool.succeeded, tool.failed, space.rewound
+	Run       id.Run    `json:"run_id,omitempty"`
+	Step      id.Step   `json:"step_id,omitempty"`
+	Operation string    `json:"operation_id,omitempty"`
+	At        time.Time `json:"at"`
+}
+
+// keepers are the events that may say that a snapshot was made.
+var keepers = map[string]bool{
+	EventReady: true, EventRewound: true, EventRewindFailed: true, "run.started": true, "tool.succeeded": true, "tool.failed": true,
+}
+
+// RecordedIn returns the snapshot that an event says was made, and false if it says nothing of one. It is pure.
+func RecordedIn(e event.Event) (Recorded, bool, error) {
+	if e.EntityType != EntityType || !keepers[e.Type] {
+		return Recorded{}, false, nil
+	}
+	d, err := event.Decode[struct {
+		Snapshot  *Snapshot `json:"snapshot"`
+		Operation string    `json:"operation_id"`
+	}](e)
+	if err != nil || d.Snapshot == nil {
+		return Recorded{}, false, err
+	}
+	return Recorded{
+		Snapshot: *d.Snapshot, Event: e.ID, Space: id.Space(e.EntityID), Cause: e.Type, Run: e.Run, Step: e.Step, Operation: d.Operation,
+		At: e.OccurredAt,
+	}, true, nil
+}
+
+// The changes of a Difference.
+const (
+	Added    = "added"
+	Removed  = "removed"
+	Modified = "modified"
+)
+
+// Difference is one path that is not the same in two snapshots.
+type Difference struct {
+	Path   string   `json:"path"`
+	Change string   `json:"change"` // added, removed or modified
+	Before *Version `json:"before,omitempty"`
+	After  *Version `json:"after,omitempty"`
+}
+
+// Version is what stands under a path in a snapshot.
+type Version struct {
+	Type   string       `json:"type"` // file, directory or symlink
+	Mode   string       `json:"mode,omitempty"`
+	Size   int64        `json:"size_bytes,omitempty"`
+	Digest event.Digest `json:"content_sha256,omitzero"`
+	Target string       `json:"target,omitempty"` // of a symlink
+}
+
+// History is what the files of one space were. No code may run in the space while it is used.
+type History interface {
+	// Keep records the files as they are now. It changes nothing that the space sees, but for one thing: a rewind that a crash interrupted
+	// is finished first.
+	Keep(ctx context.Context) (Snapshot, error)
+	// Kept returns the snapshots that can be returned to, the oldest first, and how many bytes they take.
+	Kept(ctx context.Context) ([]Snapshot, int64, error)
+	// Diff returns what differs from the snapshot that is the Target of a space.diff permit to the one that is its Content, at most limit
+	// entries.
+	Diff(ctx context.Context, p policy.Permit, limit int) ([]Difference, error)
+	// Rewind makes the files what they were in the snapshot that is the Content of a space.rewind permit, all of them or none. It returns
+	// what they were, which is kept, and what they are.
+	Rewind(ctx context.Context, p policy.Permit) (from, to Snapshot, err error)
+}

@@ -1,0 +1,313 @@
+package snapshots
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/driver/disk/internal/beneath"
+)
+
+// maker makes files and folders out of content, all of them in a folder that code of the space does not see.
+type maker struct {
+	ctx     context.Context
+	packs   *packs
+	uid     int // owner; 0 leaves it to the daemon's user
+	entropy io.Reader
+	made    map[uint64]event.Digest // by inode: content that was written
+}
+
+func byName(a, b entry) int { return strings.Compare(a.name, b.name) }
+
+// make makes an entry under a name that is free.
+func (m *maker) make(dir *os.File, name string, e entry) error {
+	if err := m.ctx.Err(); err != nil {
+		return err
+	}
+	switch e.kind {
+	case isFolder:
+		return m.folder(dir, name, e)
+	case isLink:
+		if err := unix.Symlinkat(e.target, int(dir.Fd()), name); err != nil || m.uid == 0 {
+			return err
+		}
+		return unix.Fchownat(int(dir.Fd()), name, m.uid, m.uid, unix.AT_SYMLINK_NOFOLLOW)
+	}
+	file, err := beneath.Open(dir, name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if err := m.packs.copyTo(m.ctx, file, e); err != nil {
+		return err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(int(file.Fd()), &st); err != nil {
+		return err
+	}
+	m.made[st.Ino] = e.digest
+	return errors.Join(m.own(file), unix.Fchmod(int(file.Fd()), e.mode))
+}
+
+// folder makes a folder with everything in it.
+func (m *maker) folder(parent *os.File, name string, e entry) error {
+	if err := unix.Mkdirat(int(parent.Fd()), name, 0o700); err != nil {
+		return err
+	}
+	dir, err := beneath.Dir(parent, name)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := m.fill(dir, e.digest); err != nil {
+		return err
+	}
+	return errors.Join(m.own(dir), unix.Fchmod(int(dir.Fd()), e.mode))
+}
+
+// fill fills an empty folder.
+func (m *maker) fill(dir *os.File, root event.Digest) error {
+	entries, err := m.packs.folder(root)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := m.make(dir, e.name, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *maker) own(f *os.File) error {
+	if m.uid == 0 {
+		return nil
+	}
+	return unix.Fchown(int(f.Fd()), m.uid, m.uid)
+}
+
+// step is one change of the live tree. What it puts there lies ready under a name in the staging folder.
+type step struct {
+	in     string // the folder in which it happens
+	name   string
+	staged string // "" removes
+	chmod  bool   // only the mode changes
+	mode   uint32
+	now    presence
+	folder bool // what comes is a folder
+}
+
+// presence is what is under a name now.
+type presence int
+
+const (
+	nothing presence = iota
+	aLeaf
+	aFolder
+)
+
+// plan finds the steps from what is to a target, and makes everything that they put in place.
+type plan struct {
+	maker
+	staging *os.File
+	steps   []step
+	only    map[string]bool // the folders that change, and those above them
+}
+
+// between plans the way of the folder rel from what it is to the target.
+func (p *plan) between(rel string, now *node, target event.Digest) error {
+	if now.digest == target && now.sum.omitted == 0 {
+		return nil
+	}
+	want, err := p.packs.folder(target)
+	if err != nil {
+		return err
+	}
+	begin := len(p.steps)
+	for name, is := range now.names() {
+		if _, ok := find(want, name); !ok {
+			p.steps = append(p.steps, step{in: rel, name: name, now: is})
+		}
+	}
+	var inner []entry
+	for _, e := range want {
+		if _, ok := now.folders[e.name]; ok && e.kind == isFolder {
+			inner = append(inner, e)
+		}
+		if err := p.entry(rel, now, e); err != nil {
+			return err
+		}
+	}
+	if len(p.steps) > begin {
+		p.touch(rel)
+	}
+	for _, e := range inner {
+		if err := p.between(beneath.Join(rel, e.name), now.folders[e.name], e.digest); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *plan) entry(rel string, now *node, e entry) error {
+	if folder, ok := now.folders[e.name]; ok && e.kind == isFolder {
+		if folder.mode != e.mode {
+			p.steps = append(p.steps, step{in: rel, name: e.name, chmod: true, mode: e.mode})
+		}
+		return nil
+	}
+	if l, ok := now.leaves[e.name]; ok && l.is(e) {
+		if e.kind == isFile && l.mode&modeBits != e.mode {
+			p.steps = append(p.steps, step{in: rel, name: e.name, chmod: true, mode: e.mode})
+		}
+		return nil
+	}
+	staged, err := beneath.RandomName(p.entropy)
+	if err != nil {
+		return err
+	}
+	if err := p.make(p.staging, staged, e); err != nil {
+		return err
+	}
+	p.steps = append(p.steps, step{in: rel, name: e.name, staged: staged, now: now.is(e.name), folder: e.kind == isFolder})
+	return nil
+}
+
+// is reports whether a leaf has an entry's content.
+func (l leaf) is(e entry) bool {
+	if l.mode&unix.S_IFMT == unix.S_IFLNK {
+		return e.kind == isLink && l.target == e.target
+	}
+	return e.kind == isFile && l.digest == e.digest && l.size == e.size
+}
+
+// names returns everything in a folder.
+func (n *node) names() map[string]presence {
+	all := make(map[string]presence, len(n.leaves)+len(n.folders)+len(n.special))
+	for name := range n.leaves {
+		all[name] = aLeaf
+	}
+	for _, name := range n.special {
+		all[name] = aLeaf
+	}
+	for name := range n.folders {
+		all[name] = aFolder
+	}
+	return all
+}
+
+// is reports what is under a name in a folder.
+func (n *node) is(name string) presence {
+	if _, ok := n.leaves[name]; ok || slices.Contains(n.special, name) {
+		return aLeaf
+	}
+	if _, ok := n.folders[name]; ok {
+		return aFolder
+	}
+	return nothing
+}
+
+// touch marks a folder and those above it as changed.
+func (p *plan) touch(rel string) {
+	for {
+		p.only[rel] = true
+		if rel == "." {
+			return
+		}
+		rel, _ = beneath.Split(rel)
+	}
+}
+
+// apply does the steps below root. What is removed or replaced and is a folder goes to trash, a folder on the same file system.
+func (p *plan) apply(root, trash *os.File) error {
+	for i := 0; i < len(p.steps); {
+		j := i + 1
+		for j < len(p.steps) && p.steps[j].in == p.steps[i].in {
+			j++
+		}
+		if err := p.within(root, trash, p.steps[i:j]); err != nil {
+			return err
+		}
+		i = j
+	}
+	return nil
+}
+
+// within does the steps of one folder. Who is not root must be allowed to write into it.
+func (p *plan) within(root, trash *os.File, steps []step) error {
+	if err := p.ctx.Err(); err != nil {
+		return err
+	}
+	rel := steps[0].in
+	dir, err := beneath.Dir(root, rel)
+	if err != nil {
+		return beneath.Refusal(err, rel)
+	}
+	defer dir.Close()
+	var st unix.Stat_t
+	if err := unix.Fstat(int(dir.Fd()), &st); err != nil {
+		return beneath.Refusal(err, rel)
+	}
+	const owner = 0o700
+	locked := st.Mode&owner != owner && os.Geteuid() != 0
+	if locked {
+		if err := unix.Fchmod(int(dir.Fd()), st.Mode&modeBits|owner); err != nil {
+			return beneath.Refusal(err, rel)
+		}
+	}
+	for _, s := range steps {
+		if err := p.do(dir, trash, s); err != nil {
+			return beneath.Refusal(err, beneath.Join(rel, s.name))
+		}
+	}
+	if locked {
+		return beneath.Refusal(unix.Fchmod(int(dir.Fd()), st.Mode&modeBits), rel)
+	}
+	return nil
+}
+
+func (p *plan) do(dir, trash *os.File, s step) error {
+	if s.chmod {
+		return chmod(dir, s.name, s.mode)
+	}
+	switch {
+	case s.now == aFolder:
+		if err := p.away(dir, trash, s.name); err != nil {
+			return err
+		}
+	case s.now == aLeaf && (s.staged == "" || s.folder):
+		if err := unix.Unlinkat(int(dir.Fd()), s.name, 0); err != nil {
+			return err
+		}
+	}
+	if s.staged == "" {
+		return nil
+	}
+	return unix.Renameat(int(p.staging.Fd()), s.staged, int(dir.Fd()), s.name)
+}
+
+// away moves a folder out of the tree in one step, whatever lies in it.
+func (p *plan) away(dir, trash *os.File, name string) error {
+	gone, err := beneath.RandomName(p.entropy)
+	if err != nil {
+		return err
+	}
+	return unix.Renameat2(int(dir.Fd()), name, int(trash.Fd()), gone, unix.RENAME_NOREPLACE)
+}
+
+// chmod changes the mode of what a name means, unless that is a link.
+func chmod(dir *os.File, name string, mode uint32) error {
+	f, err := beneath.Open(dir, name, unix.O_PATH)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), mode)
+}

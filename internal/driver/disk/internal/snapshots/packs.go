@@ -1,0 +1,463 @@
+package snapshots
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/driver/disk/internal/beneath"
+)
+
+// A pack is a file of content: records of a hash, a length and the bytes, one behind the other. It is written once and never changed. Its
+// name ends in .new until it was made durable; what a daemon finds under that name when it starts is read in full and cut off at the first
+// record that is not what its hash says.
+const (
+	packSuffix  = ".pack"
+	freshSuffix = ".new"
+	recordHead  = sha256.Size + 8
+	writeBuffer = 256 << 10
+)
+
+// pack is one file of content.
+type pack struct {
+	number uint64
+	fresh  bool
+	size   int64    // of the file
+	file   *os.File // while it is in use
+}
+
+// place says where content lies.
+type place struct {
+	pack *pack
+	at   int64 // of the bytes
+	size int64
+}
+
+// packs are the content of one space's snapshots.
+type packs struct {
+	dir     string
+	last    uint64 // number of the newest
+	all     []*pack
+	objects map[event.Digest]place
+	bytes   int64 // of all packs
+}
+
+// openPacks reads what is in the packs of a folder.
+func openPacks(ctx context.Context, dir string) (*packs, error) {
+	p := &packs{dir: dir, objects: map[event.Digest]place{}}
+	names, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		digits, fresh := strings.CutSuffix(name.Name(), freshSuffix)
+		if !fresh {
+			var whole bool
+			if digits, whole = strings.CutSuffix(name.Name(), packSuffix); !whole {
+				continue
+			}
+		}
+		number, err := strconv.ParseUint(digits, 10, 64)
+		if err != nil {
+			continue
+		}
+		k := &pack{number: number, fresh: fresh}
+		p.last = max(p.last, number)
+		if err := p.load(ctx, k); err != nil {
+			return nil, errors.Join(err, p.rest())
+		}
+	}
+	return p, p.rest()
+}
+
+func (p *packs) path(k *pack) string {
+	if k.fresh {
+		return filepath.Join(p.dir, fmt.Sprintf("%08d%s", k.number, freshSuffix))
+	}
+	return filepath.Join(p.dir, fmt.Sprintf("%08d%s", k.number, packSuffix))
+}
+
+// load finds the records of a pack. Of one that may not be durable everything is read and compared with its hash.
+func (p *packs) load(ctx context.Context, k *pack) error {
+	file, err := p.open(k)
+	if err != nil {
+		return err
+	}
+	p.all = append(p.all, k)
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	var at int64
+	head := make([]byte, recordHead)
+	for at+recordHead <= info.Size() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if _, err := file.ReadAt(head, at); err != nil {
+			return err
+		}
+		digest := event.Digest(head[:sha256.Size])
+		size := int64(binary.BigEndian.Uint64(head[sha256.Size:]))
+		if size < 0 || size > info.Size()-at-recordHead {
+			break
+		}
+		if k.fresh {
+			_, got, err := beneath.CopyHashed(ctx, io.Discard, io.NewSectionReader(file, at+recordHead, size), size)
+			if err != nil {
+				return err
+			}
+			if got != digest {
+				break
+			}
+		}
+		p.objects[digest] = place{k, at + recordHead, size}
+		at += recordHead + size
+	}
+	if at < info.Size() {
+		if err := file.Truncate(at); err != nil {
+			return err
+		}
+	}
+	k.size = at
+	p.bytes += at
+	return nil
+}
+
+// open returns the file of a pack, which stays open until rest.
+func (p *packs) open(k *pack) (*os.File, error) {
+	if k.file != nil {
+		return k.file, nil
+	}
+	file, err := os.OpenFile(p.path(k), os.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err == nil {
+		k.file = file
+	}
+	return file, err
+}
+
+// rest closes the files of all packs until they are needed again.
+func (p *packs) rest() error {
+	var all error
+	for _, k := range p.all {
+		if k.file != nil {
+			all = errors.Join(all, k.file.Close())
+			k.file = nil
+		}
+	}
+	return all
+}
+
+// has reports whether content is there.
+func (p *packs) has(d event.Digest) bool {
+	_, ok := p.objects[d]
+	return ok
+}
+
+// read returns content that must be at most max bytes, compared with its hash.
+func (p *packs) read(d event.Digest, most int64) ([]byte, error) {
+	at, ok := p.objects[d]
+	if !ok {
+		return nil, damaged("content %s is missing", d)
+	}
+	if at.size > most {
+		return nil, damaged("content %s has %d bytes where at most %d belong", d, at.size, most)
+	}
+	file, err := p.open(at.pack)
+	if err != nil {
+		return nil, err
+	}
+	raw := make([]byte, at.size)
+	if _, err := file.ReadAt(raw, at.at); err != nil {
+		return nil, damaged("content %s cannot be read: %v", d, err)
+	}
+	if event.DigestOf(raw) != d {
+		return nil, damaged("content %s is not what was stored; the disk changed it", d)
+	}
+	return raw, nil
+}
+
+// folder returns the entries of a folder.
+func (p *packs) folder(d event.Digest) ([]entry, error) {
+	text, err := p.read(d, MaxFolderBytes)
+	if err != nil {
+		return nil, err
+	}
+	return decode(text)
+}
+
+// copyTo writes the content of a file, compared with its hash. Long runs of zeros become holes.
+func (p *packs) copyTo(ctx context.Context, to *os.File, e entry) error {
+	at, ok := p.objects[e.digest]
+	if !ok || at.size != e.size {
+		return damaged("the content of %+.80q is missing", e.name)
+	}
+	if at.size <= small {
+		raw, err := p.read(e.digest, small)
+		if err != nil {
+			return err
+		}
+		if !hollow(raw) {
+			_, err = to.Write(raw)
+			return err
+		}
+	}
+	file, err := p.open(at.pack)
+	if err != nil {
+		return err
+	}
+	w := &sparse{file: to}
+	_, got, err := beneath.CopyHashed(ctx, w, io.NewSectionReader(file, at.at, at.size), at.size)
+	if err != nil {
+		return err
+	}
+	if got != e.digest {
+		return damaged("the content of %+.80q is not what was stored; the disk changed it", e.name)
+	}
+	return to.Truncate(e.size)
+}
+
+// small is the size up to which content is held in memory as a whole.
+const small = 1 << 20
+
+// pagesize is the smallest hole that is made.
+const pagesize = 4096
+
+// hollow reports whether content holds a page of zeros.
+func hollow(raw []byte) bool {
+	for len(raw) >= pagesize {
+		if isZero(raw[:pagesize]) {
+			return true
+		}
+		raw = raw[pagesize:]
+	}
+	return false
+}
+
+func isZero(raw []byte) bool {
+	for _, b := range raw {
+		if b != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// sparse writes a file and leaves holes where pages are zero. Its end must be set afterwards.
+type sparse struct {
+	file *os.File
+	at   int64
+}
+
+// Write writes the pages that are not zero.
+func (s *sparse) Write(raw []byte) (int, error) {
+	n := len(raw)
+	for len(raw) > 0 {
+		page := raw[:min(len(raw), pagesize-int(s.at%pagesize))]
+		if !isZero(page) {
+			if _, err := s.file.WriteAt(page, s.at); err != nil {
+				return 0, err
+			}
+		}
+		s.at += int64(len(page))
+		raw = raw[len(page):]
+	}
+	return n, nil
+}
+
+// writer adds content to a new pack, which is made when the first content comes.
+type writer struct {
+	p     *packs
+	k     *pack
+	buf   *bufio.Writer
+	added map[event.Digest]place
+	limit int64 // bytes that the pack may have
+}
+
+func (p *packs) writer(limit int64) *writer {
+	return &writer{p: p, added: map[event.Digest]place{}, limit: limit}
+}
+
+// has reports whether content is there or will be when the writer is done.
+func (w *writer) has(d event.Digest) bool {
+	_, ok := w.added[d]
+	return ok || w.p.has(d)
+}
+
+// begin writes the head of a record.
+func (w *writer) begin(d event.Digest, size int64) error {
+	if w.k == nil {
+		w.k = &pack{number: w.p.last + 1, fresh: true}
+		w.p.last++
+		file, err := os.OpenFile(w.p.path(w.k), os.O_RDWR|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+		if err != nil {
+			w.k = nil
+			return err
+		}
+		w.k.file, w.buf = file, bufio.NewWriterSize(file, writeBuffer)
+	}
+	if w.k.size+recordHead+size > w.limit {
+		return errLimit
+	}
+	var length [8]byte
+	binary.BigEndian.PutUint64(length[:], uint64(size))
+	if _, err := w.buf.Write(d[:]); err != nil {
+		return err
+	}
+	if _, err := w.buf.Write(length[:]); err != nil {
+		return err
+	}
+	w.added[d] = place{w.k, w.k.size + recordHead, size}
+	w.k.size += recordHead + size
+	return nil
+}
+
+// errLimit ends the writing of a pack that may not become as large.
+var errLimit = fault.New(fault.Exhausted, space.ErrSnapshotTooLarge.Code, "the pack is full")
+
+// add adds content unless it is there.
+func (w *writer) add(d event.Digest, raw []byte) error {
+	if w.has(d) {
+		return nil
+	}
+	if err := w.begin(d, int64(len(raw))); err != nil {
+		return err
+	}
+	_, err := w.buf.Write(raw)
+	return err
+}
+
+// stream adds content that is read from r and must turn out to have the hash; space.ErrFileChanged if it has not.
+func (w *writer) stream(ctx context.Context, d event.Digest, r io.Reader, size int64) error {
+	if w.has(d) {
+		return nil
+	}
+	if err := w.begin(d, size); err != nil {
+		return err
+	}
+	n, got, err := beneath.CopyHashed(ctx, w.buf, r, size)
+	if err == nil && (n != size || got != d) {
+		err = space.ErrFileChanged
+	}
+	return err
+}
+
+// done makes what was added part of the packs.
+func (w *writer) done() error {
+	if w.k == nil {
+		return nil
+	}
+	if err := w.buf.Flush(); err != nil {
+		return errors.Join(err, w.drop())
+	}
+	for d, at := range w.added {
+		w.p.objects[d] = at
+	}
+	w.p.all = append(w.p.all, w.k)
+	w.p.bytes += w.k.size
+	w.k = nil
+	return nil
+}
+
+// drop gives up what was added.
+func (w *writer) drop() error {
+	if w.k == nil {
+		return nil
+	}
+	err := errors.Join(w.k.file.Close(), os.Remove(w.p.path(w.k)))
+	w.k = nil
+	return err
+}
+
+// sync makes every pack durable.
+func (p *packs) sync() error {
+	fresh := p.unsynced()
+	if err := syncAll(fresh); err != nil {
+		return err
+	}
+	return p.synced(fresh)
+}
+
+// unsynced returns the packs that may not be durable, by their paths.
+func (p *packs) unsynced() map[*pack]string {
+	fresh := map[*pack]string{}
+	for _, k := range p.all {
+		if k.fresh {
+			fresh[k] = p.path(k)
+		}
+	}
+	return fresh
+}
+
+// syncAll makes packs durable. It needs nothing but their paths; one that was removed meanwhile is passed over.
+func syncAll(fresh map[*pack]string) error {
+	for _, path := range fresh {
+		file, err := os.Open(path)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		err = unix.Fdatasync(int(file.Fd()))
+		file.Close()
+		if err != nil {
+			return fmt.Errorf("make a snapshot durable: %w", err)
+		}
+	}
+	return nil
+}
+
+// synced gives packs the name that says they are durable.
+func (p *packs) synced(done map[*pack]string) error {
+	changed := false
+	for _, k := range p.all {
+		before, ok := done[k]
+		if !ok {
+			continue
+		}
+		k.fresh = false
+		if err := os.Rename(before, p.path(k)); err != nil {
+			k.fresh = true
+			return err
+		}
+		changed = true
+	}
+	if !changed {
+		return nil
+	}
+	return beneath.SyncPath(p.dir)
+}
+
+// remove removes packs and forgets what they hold; what other packs hold as well must have been put into objects before.
+func (p *packs) remove(gone []*pack) error {
+	var all error
+	for _, k := range gone {
+		if k.file != nil {
+			all = errors.Join(all, k.file.Close())
+		}
+		all = errors.Join(all, os.Remove(p.path(k)))
+		p.bytes -= k.size
+	}
+	p.all = slices.DeleteFunc(p.all, func(k *pack) bool { return slices.Contains(gone, k) })
+	for d, at := range p.objects {
+		if slices.Contains(gone, at.pack) {
+			delete(p.objects, d)
+		}
+	}
+	return all
+}

@@ -1,0 +1,369 @@
+// Package snapshots keeps what the files of a space were, by content hash, and makes them that again.
+package snapshots
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/driver/disk/internal/beneath"
+)
+
+// The bounds of the snapshots of one space.
+const (
+	// MaxKept is how many snapshots are kept; of more, the oldest go.
+	MaxKept = 1_000
+	// keptAfter is how many are left when some go, so that it is not due again at once.
+	keptAfter = 900
+	// Share is how many times its disk limit the snapshots of a space may take; of more, the oldest go.
+	Share = 2
+)
+
+// The files beside the packs.
+const (
+	keptFile      = "kept"      // a line for each snapshot, the oldest first
+	rewindingFile = "rewinding" // the snapshot to which the files are on their way
+)
+
+// Folders are where things of a space lie: all on one file system, and only Files in the reach of its code.
+type Folders struct {
+	Files   string
+	Staging string
+	Kept    string // packs and lists
+}
+
+// Past is what the files of one space were. Every method may be called from any goroutine; they wait for each other.
+type Past struct {
+	folders Folders
+	uid     int
+	disk    int64 // limit of the space's files, 0 for none
+	entropy io.Reader
+
+	mu     sync.Mutex
+	packs  *packs // nil until it is needed
+	kept   []space.Snapshot
+	now    *node // the files as they were when they were last looked at
+	listed int64 // lines in the list on disk
+}
+
+// New returns the past of a space. It opens nothing yet.
+func New(f Folders, uid int, disk int64, entropy io.Reader) *Past {
+	return &Past{folders: f, uid: uid, disk: disk, entropy: entropy}
+}
+
+// load reads what is kept, and finishes a rewind that an earlier daemon did not: its content was ready and its decision taken.
+func (p *Past) load(ctx context.Context) error {
+	if p.packs != nil {
+		return nil
+	}
+	if err := os.Mkdir(p.folders.Kept, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return refusal(err)
+	}
+	packs, err := openPacks(ctx, p.folders.Kept)
+	if err != nil {
+		return refusal(err)
+	}
+	p.packs, p.now = packs, nil
+	if err := p.readKept(); err != nil {
+		p.packs = nil
+		return refusal(err)
+	}
+	if err := p.settle(ctx); err != nil {
+		p.packs = nil
+		return err
+	}
+	return nil
+}
+
+// readKept reads the list. A line that was not finished, or whose content a power cut took, does not count.
+func (p *Past) readKept() error {
+	p.kept, p.listed = nil, 0
+	file, err := os.Open(filepath.Join(p.folders.Kept, keptFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		p.listed++
+		var s space.Snapshot
+		var root string
+		if n, err := fmt.Sscanf(lines.Text(), "%s %d %d %d .", &root, &s.Files, &s.Bytes, &s.Omitted); err != nil || n != 4 {
+			continue
+		}
+		if s.Root, err = event.ParseDigest(root); err == nil && p.packs.has(s.Root) {
+			p.place(s)
+		}
+	}
+	return nil
+}
+
+// place puts a snapshot at the end of those that are kept.
+func (p *Past) place(s space.Snapshot) {
+	p.kept = slices.DeleteFunc(p.kept, func(k space.Snapshot) bool { return k.Root == s.Root })
+	p.kept = append(p.kept, s)
+}
+
+// note keeps a snapshot and writes that down.
+func (p *Past) note(s space.Snapshot) error {
+	if n := len(p.kept); n > 0 && p.kept[n-1].Root == s.Root {
+		p.kept[n-1] = s
+		return nil
+	}
+	p.place(s)
+	if p.listed++; p.listed > 4*MaxKept {
+		return p.writeKept()
+	}
+	file, err := os.OpenFile(filepath.Join(p.folders.Kept, keptFile), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(file, line(s))
+	return errors.Join(err, file.Close())
+}
+
+func line(s space.Snapshot) string {
+	return fmt.Sprintf("%s %d %d %d .\n", s.Root, s.Files, s.Bytes, s.Omitted)
+}
+
+// writeKept writes the list anew.
+func (p *Past) writeKept() error {
+	var b strings.Builder
+	for _, s := range p.kept {
+		b.WriteString(line(s))
+	}
+	p.listed = int64(len(p.kept))
+	return p.durably(keptFile, b.String())
+}
+
+// durably replaces a file in one step that no power cut undoes.
+func (p *Past) durably(name, text string) error {
+	path := filepath.Join(p.folders.Kept, name)
+	file, err := os.OpenFile(path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(file, text)
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(path+".tmp", path); err != nil {
+		return err
+	}
+	return beneath.SyncPath(p.folders.Kept)
+}
+
+// Keep records the files as they are now and returns what they are. The same files have the same hash, whenever and wherever.
+func (p *Past) Keep(ctx context.Context) (space.Snapshot, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.load(ctx); err != nil {
+		return space.Snapshot{}, err
+	}
+	defer p.packs.rest()
+	return p.keep(ctx)
+}
+
+func (p *Past) keep(ctx context.Context) (space.Snapshot, error) {
+	if err := p.look(ctx, nil, nil); err != nil {
+		return space.Snapshot{}, err
+	}
+	s := p.now.snapshot()
+	if err := p.note(s); err != nil {
+		return s, refusal(err)
+	}
+	return s, refusal(p.gather())
+}
+
+// look brings p.now up to date and stores what is new; with only set it looks at no other folders. Known says what was just written, by inode.
+func (p *Past) look(ctx context.Context, only map[string]bool, known map[uint64]event.Digest) error {
+	root, err := beneath.Root(p.folders.Files)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	now, err := p.tick()
+	if err != nil {
+		return refusal(err)
+	}
+	w := p.packs.writer(p.bound(1))
+	s := &scan{ctx: ctx, root: root, w: w, now: now, bytes: p.bound(1), left: MaxEntries, only: only, known: known}
+	n, err := s.folder(root, ".", ".", beneath.FolderMode, 1, p.now)
+	if err == nil {
+		err = w.done()
+	}
+	if err != nil {
+		if errors.Is(err, errLimit) {
+			err = tooLarge("its content and its folders have more than %d bytes", p.bound(1))
+		}
+		return refusal(errors.Join(err, w.drop()))
+	}
+	p.now = n
+	return nil
+}
+
+// bound returns so many times the disk limit.
+func (p *Past) bound(times int64) int64 {
+	if p.disk <= 0 || p.disk > 1<<50 {
+		return 1 << 50
+	}
+	return times * p.disk
+}
+
+// tick returns what the clock of the file system says, from which the times of changes come.
+func (p *Past) tick() (int64, error) {
+	if err := unix.UtimesNanoAt(unix.AT_FDCWD, p.folders.Kept, []unix.Timespec{{Nsec: unix.UTIME_NOW}, {Nsec: unix.UTIME_NOW}}, 0); err != nil {
+		return 0, err
+	}
+	var st unix.Stat_t
+	err := unix.Stat(p.folders.Kept, &st)
+	return st.Ctim.Nano(), err
+}
+
+// gather lets the oldest snapshots go where there are too many, or too large ones, and removes what none needs. The newest always stays.
+func (p *Past) gather() error {
+	if len(p.kept) <= MaxKept && p.packs.bytes <= p.bound(Share) && len(p.packs.all) <= MaxPacks {
+		return nil
+	}
+	keep := len(p.kept)
+	if keep > MaxKept {
+		keep = keptAfter
+	}
+	most := p.bound(Share)
+	if p.packs.bytes > most {
+		most = most / 100 * keptShare
+	}
+	live := map[event.Digest]struct{}{}
+	var bytes int64
+	first := len(p.kept)
+	for first > 0 && len(p.kept)-first < keep {
+		need := p.packs.reach(live, p.kept[first-1].Root)
+		if bytes += need; bytes > most && first < len(p.kept) {
+			break
+		}
+		first--
+	}
+	if first > 0 {
+		p.kept = slices.Clone(p.kept[first:])
+		if err := p.writeKept(); err != nil {
+			return err
+		}
+		live = map[event.Digest]struct{}{}
+		for _, s := range p.kept {
+			p.packs.reach(live, s.Root)
+		}
+	}
+	return p.packs.sweep(live)
+}
+
+// Kept returns the snapshots that are kept, the oldest first.
+func (p *Past) Kept(ctx context.Context) ([]space.Snapshot, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.load(ctx); err != nil {
+		return nil, err
+	}
+	defer p.packs.rest()
+	return slices.Clone(p.kept), nil
+}
+
+// Usage returns how many bytes the snapshots take on disk.
+func (p *Past) Usage(ctx context.Context) (int64, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.load(ctx); err != nil {
+		return 0, err
+	}
+	defer p.packs.rest()
+	return p.packs.bytes, nil
+}
+
+// find returns a snapshot that is kept.
+func (p *Past) find(root event.Digest) (space.Snapshot, error) {
+	i := slices.IndexFunc(p.kept, func(s space.Snapshot) bool { return s.Root == root })
+	if i < 0 {
+		return space.Snapshot{}, fault.New(fault.NotFound, space.ErrSnapshotNotFound.Code,
+			"the space keeps no snapshot %s; it keeps the last %d, and of those as many as fit into %d bytes", root, MaxKept, p.bound(Share)).
+			With("agentbox space snapshots lists those that are kept")
+	}
+	return p.kept[i], nil
+}
+
+// Diff returns what differs between two snapshots that are kept, at most limit entries, in the order of the paths of each folder.
+func (p *Past) Diff(ctx context.Context, from, to event.Digest, limit int, name func(string) string) ([]space.Difference, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.load(ctx); err != nil {
+		return nil, err
+	}
+	defer p.packs.rest()
+	for _, root := range []event.Digest{from, to} {
+		if _, err := p.find(root); err != nil {
+			return nil, err
+		}
+	}
+	c := comparison{packs: p.packs, limit: limit, name: name, found: []space.Difference{}}
+	if err := c.folders(".", from, to); err != nil {
+		return nil, err
+	}
+	return c.found, nil
+}
+
+// Sync makes what is kept durable, and removes the folders that rewinds have moved away. Who makes a snapshot meanwhile does not wait.
+func (p *Past) Sync(ctx context.Context) error {
+	p.mu.Lock()
+	if p.packs == nil {
+		p.mu.Unlock()
+		return nil
+	}
+	fresh := p.packs.unsynced()
+	p.mu.Unlock()
+	if err := syncAll(fresh); err != nil {
+		return refusal(err)
+	}
+	if len(fresh) > 0 {
+		p.mu.Lock()
+		var err error
+		if p.packs != nil {
+			err = p.packs.synced(fresh)
+		}
+		p.mu.Unlock()
+		if err != nil {
+			return refusal(err)
+		}
+	}
+	return beneath.Empty(ctx, p.trash(), p.entropy)
+}
+
+func (p *Past) trash() string { return filepath.Join(p.folders.Kept, "trash") }
+
+// refusal turns a file system's error into a fault.
+func refusal(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := errors.AsType[*fault.Error](err); ok || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		return fault.Wrap(err, fault.Unavailable, space.ErrDiskFull.Code, "the host's disk is full; the files of the space stay as they are")
+	}
+	return fault.Wrap(err, fault.Internal, "snapshot_error", "the snapshots of the space cannot be accessed")
+}

@@ -1,0 +1,322 @@
+package snapshots
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/driver/disk/internal/beneath"
+)
+
+// The bounds of what a snapshot looks at.
+const (
+	// MaxEntries is how many files, folders and links a snapshot may have.
+	MaxEntries = 200_000
+	// fresh is how long after its last change a file is read again even if nothing about it seems to have changed: until then the file
+	// system's clock, which may stand still for 10 ms, need not tell two changes apart.
+	fresh = 20_000_000 // ns
+	// batch is how many names are read from a folder at a time.
+	batch = 1024
+	// attempts is how often a file is read again that changes while it is read.
+	attempts = 8
+	// MaxDepth is how deep folders may be nested; each takes a descriptor while it is looked at.
+	MaxDepth = 256
+)
+
+// seen is what a file was when it was looked at. Code inside can set the times of a file but not its ctime.
+type seen struct {
+	inode uint64
+	size  int64
+	ctime int64 // ns
+	mode  uint32
+}
+
+func look(st unix.Stat_t) seen {
+	return seen{inode: st.Ino, size: st.Size, ctime: st.Ctim.Nano(), mode: st.Mode}
+}
+
+// node is a folder as it was when it was looked at.
+type node struct {
+	leaves  map[string]leaf // files and links
+	folders map[string]*node
+	mode    uint32
+	digest  event.Digest
+	special []string // names of what is neither file nor folder nor link
+	sum     sum      // of everything below
+}
+
+// leaf is a file or a link.
+type leaf struct {
+	seen
+	digest event.Digest
+	target string
+}
+
+// sum counts what lies below a folder.
+type sum struct {
+	entries, files, bytes, omitted int64
+}
+
+func (n *node) snapshot() space.Snapshot {
+	return space.Snapshot{Root: n.digest, Files: n.sum.files, Bytes: n.sum.bytes, Omitted: n.sum.omitted}
+}
+
+// scan looks at a tree of files and stores what is new in it.
+type scan struct {
+	ctx   context.Context
+	root  *os.File
+	w     *writer
+	now   int64 // of the file system's clock, before anything was looked at
+	bytes int64 // the most content
+	left  int   // entries that may still come
+	read  int64 // bytes of content so far
+	only  map[string]bool
+	known map[uint64]event.Digest // by inode: content that was written a moment ago, out of the space's sight
+}
+
+// folder looks at the folder rel, which is below anchor and nested depth deep; old is what it was before, or nil. With s.only set, folders
+// that are not in it are taken to be what they were.
+func (s *scan) folder(anchor *os.File, at, rel string, mode uint32, depth int, old *node) (*node, error) {
+	if s.only != nil && old != nil && !s.only[rel] {
+		kept := *old
+		kept.mode = mode
+		s.left -= int(old.sum.entries)
+		s.read += old.sum.bytes
+		return &kept, nil
+	}
+	if depth > MaxDepth {
+		return nil, fault.New(fault.Exhausted, space.ErrTreeTooDeep.Code, "folders are nested more than %d deep; no snapshot of them can be made", MaxDepth)
+	}
+	dir, err := beneath.Dir(anchor, at)
+	if err != nil {
+		return nil, beneath.Refusal(err, rel)
+	}
+	defer dir.Close()
+	n := &node{leaves: map[string]leaf{}, mode: mode}
+	if old != nil {
+		n.leaves = make(map[string]leaf, len(old.leaves))
+	}
+	below, err := s.names(dir, rel, n, old)
+	if err != nil {
+		return nil, err
+	}
+	for name, mode := range below {
+		var was *node
+		if old != nil {
+			was = old.folders[name]
+		}
+		inner, err := s.folder(dir, name, beneath.Join(rel, name), mode, depth+1, was)
+		if err != nil {
+			return nil, err
+		}
+		if n.folders == nil {
+			n.folders = map[string]*node{}
+		}
+		n.folders[name] = inner
+	}
+	return n, s.close(n, rel, old)
+}
+
+// names looks at everything in a folder and returns the folders in it with their modes.
+func (s *scan) names(dir *os.File, rel string, n, old *node) (map[string]uint32, error) {
+	below := map[string]uint32{}
+	for {
+		if err := s.ctx.Err(); err != nil {
+			return nil, err
+		}
+		names, err := dir.Readdirnames(batch)
+		for _, name := range names {
+			st, err := beneath.Lstat(dir, name)
+			if errors.Is(err, unix.ENOENT) {
+				continue // gone meanwhile
+			}
+			if err != nil {
+				return nil, beneath.Refusal(err, beneath.Join(rel, name))
+			}
+			if s.left--; s.left < 0 {
+				return nil, tooLarge("it has more than %d files, folders and links", MaxEntries)
+			}
+			switch st.Mode & unix.S_IFMT {
+			case unix.S_IFDIR:
+				below[name] = st.Mode & modeBits
+			case unix.S_IFREG, unix.S_IFLNK:
+				if err := s.leaf(dir, rel, name, st, n, old); err != nil {
+					return nil, err
+				}
+			default:
+				n.special = append(n.special, name)
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return below, nil
+		}
+		if err != nil {
+			return nil, beneath.Refusal(err, rel)
+		}
+	}
+}
+
+// leaf looks at a file or a link and stores its content unless it is the one that was stored before.
+func (s *scan) leaf(dir *os.File, rel, name string, st unix.Stat_t, n, old *node) error {
+	now := look(st)
+	if old != nil {
+		if was, ok := old.leaves[name]; ok && was.seen == now && now.ctime < s.now-fresh {
+			n.leaves[name] = was
+			return s.count(now.size)
+		}
+	}
+	if st.Mode&unix.S_IFMT == unix.S_IFLNK {
+		target, err := beneath.Readlink(dir, name)
+		if err == nil {
+			n.leaves[name] = leaf{seen: now, target: target}
+			return nil
+		}
+		return gone(err, rel, name)
+	}
+	if digest, ok := s.known[st.Ino]; ok {
+		n.leaves[name] = leaf{seen: now, digest: digest}
+		return s.count(now.size)
+	}
+	for range attempts {
+		content, err := s.content(dir, name)
+		if err == nil {
+			n.leaves[name] = content
+			return s.count(content.size)
+		}
+		if !errors.Is(err, space.ErrFileChanged) {
+			return gone(err, rel, name)
+		}
+	}
+	return fault.New(fault.Conflict, space.ErrFileChanged.Code, "%+q keeps changing while a snapshot is made", beneath.Join(rel, name))
+}
+
+// gone passes over what went away, or became something else, after its name was read.
+func gone(err error, rel, name string) error {
+	if beneath.Vanished(err) || errors.Is(err, space.ErrNotAFile) || errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EINVAL) {
+		return nil
+	}
+	return beneath.Refusal(err, beneath.Join(rel, name))
+}
+
+func (s *scan) count(size int64) error {
+	if s.read += size; s.read > s.bytes {
+		return tooLarge("its files have more than %d bytes, holes included", s.bytes)
+	}
+	return nil
+}
+
+// content reads a file and stores it. A large one is read twice: first for its hash, by which it may be known already.
+func (s *scan) content(dir *os.File, name string) (leaf, error) {
+	file, st, err := beneath.Regular(dir, name)
+	if err != nil {
+		return leaf{}, err
+	}
+	defer file.Close()
+	now := look(st)
+	if s.read+st.Size > s.bytes {
+		return leaf{}, s.count(st.Size)
+	}
+	var digest event.Digest
+	if st.Size <= small {
+		raw := make([]byte, st.Size)
+		if _, err := io.ReadFull(file, raw); err != nil {
+			return leaf{}, short(err)
+		}
+		digest = event.DigestOf(raw)
+		if err := s.w.add(digest, raw); err != nil {
+			return leaf{}, err
+		}
+	} else {
+		var n int64
+		n, digest, err = beneath.CopyHashed(s.ctx, io.Discard, io.NewSectionReader(file, 0, st.Size), st.Size)
+		if err == nil && n < st.Size {
+			err = space.ErrFileChanged
+		}
+		if err == nil {
+			err = s.w.stream(s.ctx, digest, io.NewSectionReader(file, 0, st.Size), st.Size)
+		}
+		if err != nil {
+			return leaf{}, err
+		}
+	}
+	if err := unix.Fstat(int(file.Fd()), &st); err != nil {
+		return leaf{}, err
+	}
+	if look(st) != now {
+		return leaf{}, space.ErrFileChanged
+	}
+	return leaf{seen: now, digest: digest}, nil
+}
+
+func short(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return space.ErrFileChanged
+	}
+	return err
+}
+
+// close computes what a folder is once everything in it is known.
+func (s *scan) close(n *node, rel string, old *node) error {
+	n.sum.omitted = int64(len(n.special))
+	same := old != nil && len(n.leaves) == len(old.leaves) && len(n.folders) == len(old.folders)
+	for name, l := range n.leaves {
+		n.sum.entries++
+		if l.mode&unix.S_IFMT == unix.S_IFREG {
+			n.sum.files++
+			n.sum.bytes += l.size
+		}
+		if same {
+			was := old.leaves[name]
+			same = was.digest == l.digest && was.target == l.target && was.mode == l.mode && was.size == l.size
+		}
+	}
+	for name, f := range n.folders {
+		n.sum.entries += 1 + f.sum.entries
+		n.sum.files += f.sum.files
+		n.sum.bytes += f.sum.bytes
+		n.sum.omitted += f.sum.omitted
+		if same {
+			was := old.folders[name]
+			same = was != nil && was.digest == f.digest && was.mode == f.mode
+		}
+	}
+	if same && s.w.has(old.digest) {
+		n.digest = old.digest
+		return nil
+	}
+	text := encode(n.entries())
+	if len(text) > MaxFolderBytes {
+		return tooLarge("the folder %+.80q takes more than %d bytes to describe", rel, MaxFolderBytes)
+	}
+	n.digest = event.DigestOf(text)
+	return s.w.add(n.digest, text)
+}
+
+// entries returns what the text of a folder says.
+func (n *node) entries() []entry {
+	found := make([]entry, 0, len(n.leaves)+len(n.folders))
+	for name, l := range n.leaves {
+		if l.mode&unix.S_IFMT == unix.S_IFLNK {
+			found = append(found, entry{kind: isLink, name: name, target: l.target})
+		} else {
+			found = append(found, entry{kind: isFile, name: name, mode: l.mode & modeBits, digest: l.digest, size: l.size})
+		}
+	}
+	for name, f := range n.folders {
+		found = append(found, entry{kind: isFolder, name: name, mode: f.mode, digest: f.digest})
+	}
+	slices.SortFunc(found, byName)
+	return found
+}
+
+func tooLarge(format string, args ...any) error {
+	return fault.New(fault.Exhausted, space.ErrSnapshotTooLarge.Code, "no snapshot of the files can be made: "+format, args...).
+		With("delete files that are no longer needed")
+}

@@ -1,0 +1,56 @@
+package keeper
+
+import (
+	"context"
+	"time"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/space"
+)
+
+// Fork asks for a space whose files begin as a snapshot of another's. Zero fields take the other's, except for the environment: that is
+// where secrets are, so a fork has only what is given to it here. Nor does it have anything else by which the other one is trusted: its
+// agents are new ones, what was approved for a run of the other is not for its own, and of the other's past it keeps the one snapshot.
+type Fork struct {
+	Workspace   id.Workspace
+	Space       id.Space // the other one
+	At          string   // the snapshot, as Rewind takes it; "" is what the files are now
+	Name        string
+	Description string
+	Env         map[string]string
+	Metadata    map[string]string
+	TTL         time.Duration
+	Key         string // idempotency key; "" for none
+}
+
+// Fork makes the space. The other one may be in use: only a snapshot of it is read, and one of its files as they are now is made only
+// while no operation is under way.
+func (k *Keeper) Fork(ctx context.Context, origin event.Origin, f Fork) (space.Space, error) {
+	parent, err := k.alive(ctx, f.Workspace, f.Space)
+	if err != nil {
+		return space.Space{}, err
+	}
+	history, err := k.Store.History(parent.ID, parent.UID, parent.Limits)
+	if err != nil {
+		return space.Space{}, err
+	}
+	q := Request{
+		Workspace: f.Workspace, Room: parent.Room, Name: f.Name, Description: f.Description, Preset: parent.Policy, Tier: parent.Tier, Env: f.Env,
+		Metadata: f.Metadata, TTL: f.TTL, Limits: parent.Limits, BestEffort: parent.BestEffort, Key: f.Key,
+		fork: string(parent.ID) + " " + f.At,
+	}
+	if err := k.complete(&q); err != nil {
+		return space.Space{}, err
+	}
+	tier, err := k.tier(q.Tier)
+	if err != nil {
+		return space.Space{}, err
+	}
+	root, err := k.state(ctx, parent, history, f.At)
+	if err != nil {
+		return space.Space{}, err
+	}
+	q.from = space.Seed{Space: parent.ID, Snapshot: root}
+	return k.create(ctx, origin, q, tier, parent.Bundle)
+}
