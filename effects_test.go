@@ -66,7 +66,11 @@ var effects = arch.Effects{
 
 		"internal/driver/disk.OpenSpaces":            "makes the daemon's own folder when it starts, and removes what an earlier one left half done",
 		"(*internal/driver/disk.Spaces).Open":        "looks whether the folder is there; what it returns redeems a permit for each use",
+		"(*internal/driver/disk.Spaces).History":     "looks whether the folder is there; what changes files in it redeems a permit for each use",
 		"(*internal/driver/disk.Spaces).List":        "lists folders so that those which nobody keeps are removed",
+		"(*internal/driver/disk.Spaces).Sync":        "makes the daemon's own folders durable, and removes what a rewind left in them",
+		"(*internal/driver/disk.History).Keep":       "records what an operation left, as its result does, and finishes a rewind whose permit was redeemed before a crash",
+		"(*internal/driver/disk.History).Kept":       "reads what was recorded, and finishes a rewind as Keep does",
 		"(*internal/driver/disk.Spaces).Remove":      "ends a space; stopping never waits for a permit",
 		"internal/driver/disk/backup.*":              "an operator's own work on a data directory, which no service can reach",
 		"(internal/driver/disk/backup.reader).Read":  "goes on reading what a backup or a restore opened",
@@ -74,6 +78,8 @@ var effects = arch.Effects{
 		// Go lets no package but those of the disk driver import these, and each function there that is exported to others is judged itself.
 		"internal/driver/disk/internal/beneath.*":                    "the steps of what a permit began",
 		"(internal/driver/disk/internal/beneath.contextReader).Read": "goes on reading what a permit opened",
+		"(*internal/driver/disk/internal/snapshots.Past).*":          "the steps of what the disk driver began",
+		"(*internal/driver/disk/internal/snapshots.sparse).Write":    "goes on writing what a permit began",
 		"internal/driver/disk/internal/seed.*":                       "fills a space whose making a permit began",
 		"(internal/driver/disk/internal/seed.meter).Write":           "goes on writing what a permit began",
 	},

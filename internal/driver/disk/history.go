@@ -123,10 +123,10 @@ func (h *History) Diff(ctx context.Context, p policy.Permit, limit int) ([]space
 }
 
 // Rewind makes the files what they were in the snapshot of a space.rewind permit.
-func (h *History) Rewind(ctx context.Context, p policy.Permit) (from, to space.Snapshot, err error) {
+func (h *History) Rewind(ctx context.Context, p policy.Permit) (space.Snapshot, space.Snapshot, error) {
 	a, err := h.redeem(p, policy.SpaceRewind)
 	if err != nil {
-		return from, to, err
+		return space.Snapshot{}, space.Snapshot{}, err
 	}
 	h.files.tree.Lock()
 	defer h.files.tree.Unlock()
@@ -136,8 +136,11 @@ func (h *History) Rewind(ctx context.Context, p policy.Permit) (from, to space.S
 
 func (h *History) redeem(p policy.Permit, kind string) (policy.Action, error) {
 	a, err := p.Redeem(kind)
-	if err == nil && a.Space != h.space {
-		err = policy.ErrPermitMismatch
+	if err != nil {
+		return policy.Action{}, err
 	}
-	return a, err
+	if a.Space != h.space {
+		return policy.Action{}, policy.ErrPermitMismatch
+	}
+	return a, nil
 }

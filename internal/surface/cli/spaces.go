@@ -18,7 +18,8 @@ import (
 // spaces are the commands about spaces.
 func spaces(i *invocation) *cobra.Command {
 	c := group("space", "Make, list and end spaces, the isolated places where code runs",
-		spaceCreate(i), spaceList(i), spaceShow(i), spaceExtend(i), spaceSet(i), spaceRemove(i))
+		spaceCreate(i), spaceList(i), spaceShow(i), spaceExtend(i), spaceSet(i), spaceRemove(i),
+		spaceSnapshots(i), spaceDiff(i), spaceRewind(i), spaceFork(i))
 	c.Aliases = []string{"spaces"}
 	return c
 }
@@ -251,7 +252,7 @@ func (p *printer) space(i *invocation, s space.Space) {
 	l := s.Limits
 	p.fields(
 		"space", string(s.ID), "name", s.Name, "description", s.Description, "status", string(s.Status), "reason", s.Reason,
-		"tier", s.Tier, "policy", s.Policy, "bundle", s.Bundle.String(), "room", string(s.Room),
+		"fork of", string(s.ForkedFrom), "tier", s.Tier, "policy", s.Policy, "bundle", s.Bundle.String(), "room", string(s.Room),
 		"made", ago(now, s.CreatedAt)+" by "+string(s.CreatedBy), "expires", ahead(now, s.ExpiresAt),
 		"limits", strings.Join([]string{
 			bytesize(l.MemoryBytes) + " memory", trimmed(float64(l.CPUMillis)/1000) + " cores", trimmed(float64(l.Pids)) + " processes",

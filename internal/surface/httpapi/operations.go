@@ -47,13 +47,14 @@ func New(c wire.Config, services Services, version string) *Server {
 		}
 		return found[len(found)-1].Seq, nil
 	}
-	c.Tags = []string{"service", "auth", "spaces", "runs", "files", "approvals", "policies", "events", "audit"}
+	c.Tags = []string{"service", "auth", "spaces", "snapshots", "runs", "files", "approvals", "policies", "events", "audit"}
 	s := &Server{Server: wire.New(c), services: services, version: version}
 	for _, check := range services.Checks {
 		s.probers = append(s.probers, &prober{check: check})
 	}
 	s.registerHealth()
 	s.registerSpaces()
+	s.registerSnapshots()
 	s.registerRuns()
 	s.registerFiles()
 	s.registerApprovals()

@@ -1,7 +1,7 @@
 package filestest
 
 import (
-	"crypto/rand"
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,9 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
-
-	"golang.org/x/sys/unix"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -189,7 +188,7 @@ var travelling = map[string]func(*testing.T, *House){
 	},
 	"special files go and are counted": func(t *testing.T, h *House) {
 		old := h.Keep(t)
-		must(t, unix.Mkfifo(filepath.Join(h.Dir, "pipe"), 0o644), os.Mkdir(filepath.Join(h.Dir, "d"), 0o755), unix.Mkfifo(filepath.Join(h.Dir, "d/pipe"), 0o644))
+		must(t, syscall.Mkfifo(filepath.Join(h.Dir, "pipe"), 0o644), os.Mkdir(filepath.Join(h.Dir, "d"), 0o755), syscall.Mkfifo(filepath.Join(h.Dir, "d/pipe"), 0o644))
 		if s := h.Keep(t); s.Omitted != 2 {
 			t.Errorf("%d pipes were counted, want 2", s.Omitted)
 		}
@@ -206,8 +205,8 @@ var travelling = map[string]func(*testing.T, *House){
 		if _, _, err := h.Rewind(t, old.Root); err != nil {
 			t.Fatal(err)
 		}
-		var st unix.Stat_t
-		must(t, unix.Stat(path, &st))
+		var st syscall.Stat_t
+		must(t, syscall.Stat(path, &st))
 		if st.Size != 2<<20 || st.Blocks*512 > 64<<10 {
 			t.Errorf("%d bytes on %d blocks, want %d bytes on a few", st.Size, st.Blocks, 2<<20)
 		}
@@ -265,10 +264,8 @@ var travelling = map[string]func(*testing.T, *House){
 	"old ones go, the newest stays": func(t *testing.T, h *House) {
 		path := filepath.Join(h.Dir, "f")
 		var all []space.Snapshot
-		for range 12 { // 24 MiB of content where the bound is 16
-			raw := make([]byte, 2<<20)
-			rand.Read(raw)
-			must(t, os.WriteFile(path, raw, 0o644))
+		for i := range 12 { // 24 MiB of content where the bound is 16
+			must(t, os.WriteFile(path, bytes.Repeat(fmt.Appendf(nil, "%08d", i), 2<<20/8), 0o644))
 			all = append(all, h.Keep(t))
 		}
 		kept, bytes, err := h.Past.Kept(t.Context())
@@ -327,8 +324,8 @@ var travelling = map[string]func(*testing.T, *House){
 			t.Errorf("it is %+v, %v, of %d files, want %+v", now, err, n, s)
 		}
 		if h.UID != 0 {
-			var st unix.Stat_t
-			must(t, unix.Lstat(filepath.Join(dir, "a/b/two"), &st))
+			var st syscall.Stat_t
+			must(t, syscall.Lstat(filepath.Join(dir, "a/b/two"), &st))
 			if int(st.Uid) != h.UID {
 				t.Errorf("its files belong to %d, want %d", st.Uid, h.UID)
 			}

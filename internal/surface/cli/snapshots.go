@@ -1,0 +1,237 @@
+package cli
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"agentbox/internal/client"
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/space"
+)
+
+// shortDigits is how many digits of a snapshot's hash are shown in a table; as many name it in a command.
+const shortDigits = 12
+
+func short(d event.Digest) string { return d.Hex()[:shortDigits] }
+
+func spaceSnapshots(i *invocation) *cobra.Command {
+	var limit int
+	c := &cobra.Command{
+		Use: "snapshots SPACE", Short: "List the snapshots of a space's files, the newest first", Args: cobra.ExactArgs(1), ValidArgsFunction: i.completeSpaces,
+		Long: "A snapshot is made when a space is ready, before each run, and after each operation that can change files. What is marked as gone\nmade room for newer ones: the last 1,000 are kept, of those as many as fit into twice the space's disk limit.",
+	}
+	c.Flags().IntVar(&limit, "limit", 50, "how many at most")
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		api, err := i.connect()
+		if err != nil {
+			return err
+		}
+		named, err := i.named(cmd.Context(), api, args[0])
+		if err != nil {
+			return err
+		}
+		found := []client.Snapshot{}
+		for cursor := ""; len(found) < limit; {
+			page, err := api.Snapshots(cmd.Context(), named, client.Page{Cursor: cursor, Limit: min(100, limit-len(found))})
+			if err != nil {
+				return err
+			}
+			found = append(found, page.Snapshots...)
+			if cursor = page.Next; cursor == "" {
+				break
+			}
+		}
+		return i.show(found, func(p *printer) {
+			now := i.Clock.Now()
+			rows := make([][]cell, len(found))
+			for n, s := range found {
+				state := cell{"kept", green}
+				if !s.Kept {
+					state = cell{"gone", faint}
+				}
+				rows[n] = []cell{
+					{short(s.Root), ""}, state, {ago(now, s.At), faint}, text(trimmed(float64(s.Files))), text(bytesize(s.Bytes)), text(string(s.Step)), text(moment(s.Recorded)),
+				}
+			}
+			p.table("There are no snapshots.", []string{"snapshot", "", "made", "files", "size", "step", "what happened"}, rows)
+		})
+	}
+	return c
+}
+
+// moment says when a snapshot was made, in the words of its event.
+func moment(r space.Recorded) string {
+	switch r.Cause {
+	case space.EventReady:
+		return "the space was made"
+	case space.EventRewound, space.EventRewindFailed:
+		return "a rewind"
+	case "run.started":
+		return "before " + string(r.Run)
+	}
+	return "after " + r.Operation + " of " + string(r.Run)
+}
+
+func spaceRewind(i *invocation) *cobra.Command {
+	c := &cobra.Command{
+		Use: "rewind SPACE TO", Short: "Make a space's files what they were", Args: cobra.ExactArgs(2), ValidArgsFunction: i.completeSpaces,
+		Long:    "TO is a snapshot, by its hash or at least 8 digits of it; a step, for what the files were after it; or a run, for what they were before it.\nAll files change or none does. What they are now is kept as a snapshot too, so a rewind can be undone.",
+		Example: "  agentbox space rewind weather 3f9a1c20be77\n  agentbox space rewind weather run_01ARZ3NDEKTSV4RRFFQ69G5FAV",
+	}
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		api, err := i.connect()
+		if err != nil {
+			return err
+		}
+		named, err := i.named(cmd.Context(), api, args[0])
+		if err != nil {
+			return err
+		}
+		done, err := api.RewindSpace(cmd.Context(), named, args[1])
+		if err != nil {
+			return err
+		}
+		return i.show(done, func(p *printer) {
+			p.line("%s  %s", short(done.Snapshot.Root), p.paint(faint, trimmed(float64(done.Snapshot.Files))+" files, "+bytesize(done.Snapshot.Bytes)))
+			if done.From != done.Snapshot.Root {
+				p.line("%s agentbox space rewind %s %s", p.paint(faint, "to undo:"), named, short(done.From))
+			}
+		})
+	}
+	return c
+}
+
+func spaceFork(i *invocation) *cobra.Command {
+	var (
+		q             client.ForkRequest
+		env, metadata []string
+		ttl           string
+	)
+	c := &cobra.Command{
+		Use: "fork SPACE [NAME]", Short: "Make a space whose files begin as a snapshot of another's", Args: cobra.RangeArgs(1, 2), ValidArgsFunction: i.completeSpaces,
+		Long: "The fork has the other space's policy, tier, limits and room. It has nothing of its environment, where secrets are: give it its own with --env.",
+	}
+	c.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		if len(args) > 1 {
+			q.Name = args[1]
+		}
+		if q.Env, err = pairs("env", env); err != nil {
+			return err
+		}
+		if q.Metadata, err = pairs("metadata", metadata); err != nil {
+			return err
+		}
+		if ttl != "" {
+			d, err := parseSpan(ttl)
+			if err != nil {
+				return err
+			}
+			q.TTLSeconds = int64(d.Seconds())
+		}
+		api, err := i.connect()
+		if err != nil {
+			return err
+		}
+		named, err := i.named(cmd.Context(), api, args[0])
+		if err != nil {
+			return err
+		}
+		made, err := api.ForkSpace(cmd.Context(), named, q)
+		if err != nil {
+			return err
+		}
+		return i.show(made, func(p *printer) { p.line("%s", made.ID) })
+	}
+	f := c.Flags()
+	f.StringVar(&q.At, "at", "", "a snapshot, step or run, as in rewind (default: the files as they are now)")
+	f.StringVar(&q.Description, "description", "", "what it is for")
+	f.StringVar(&ttl, "ttl", "", "how long it lives, for example 90m or 7d (default 12h)")
+	f.StringArrayVar(&env, "env", nil, "NAME=VALUE in the environment of every command; repeatable")
+	f.StringArrayVar(&metadata, "metadata", nil, "NAME=VALUE for your own notes; repeatable")
+	return c
+}
+
+func spaceDiff(i *invocation) *cobra.Command {
+	c := &cobra.Command{
+		Use: "diff SPACE [FROM [TO]]", Short: "Compare two snapshots of a space's files", Args: cobra.RangeArgs(1, 3), ValidArgsFunction: i.completeSpaces,
+		Long: "FROM and TO are snapshots, steps or runs, as in rewind. Without them it is what the files were before the last run, and what they are now.",
+	}
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		found, err := i.compare(cmd.Context(), append(args, "", "")[:3])
+		if err != nil {
+			return err
+		}
+		return i.show(found, func(p *printer) { p.comparison(found) })
+	}
+	return c
+}
+
+func (i *invocation) compare(ctx context.Context, args []string) (client.Comparison, error) {
+	api, err := i.connect()
+	if err != nil {
+		return client.Comparison{}, err
+	}
+	named, err := i.named(ctx, api, args[0])
+	if err != nil {
+		return client.Comparison{}, err
+	}
+	return api.DiffSpace(ctx, named, args[1], args[2])
+}
+
+// comparison writes a line for each path that differs.
+func (p *printer) comparison(c client.Comparison) {
+	if len(c.Differences) == 0 {
+		p.line("Nothing differs.")
+		return
+	}
+	for _, d := range c.Differences {
+		sign, colour := "~", yellow
+		switch d.Change {
+		case space.Added:
+			sign, colour = "+", green
+		case space.Removed:
+			sign, colour = "-", red
+		}
+		p.line("%s", strings.TrimRight(p.paint(colour, sign+" "+plain(d.Path))+"  "+p.paint(faint, change(d)), " "))
+	}
+	if c.Truncated {
+		p.line("There is more; compare snapshots that lie nearer to each other.")
+	}
+}
+
+// change says what differs.
+func change(d space.Difference) string {
+	if d.Before == nil || d.After == nil {
+		v := d.Before
+		if v == nil {
+			v = d.After
+		}
+		return extent(v)
+	}
+	var parts []string
+	if d.Before.Type != d.After.Type {
+		return d.Before.Type + " -> " + d.After.Type
+	}
+	if d.Before.Mode != d.After.Mode {
+		parts = append(parts, "mode "+d.Before.Mode+" -> "+d.After.Mode)
+	}
+	if d.Before.Digest != d.After.Digest && d.After.Type == "file" {
+		parts = append(parts, bytesize(d.Before.Size)+" -> "+bytesize(d.After.Size))
+	}
+	if d.Before.Target != d.After.Target {
+		parts = append(parts, plain(d.Before.Target)+" -> "+plain(d.After.Target))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func extent(v *space.Version) string {
+	switch v.Type {
+	case "file":
+		return bytesize(v.Size)
+	case "symlink":
+		return "-> " + plain(v.Target)
+	}
+	return v.Type
+}
