@@ -18,8 +18,9 @@ type Keeping interface {
 	Files(ctx context.Context, ws id.Workspace, s id.Space) (Files, error)
 	// Instance returns the running instance of a space and starts it again if the daemon or the space has ended since.
 	Instance(ctx context.Context, ws id.Workspace, s id.Space) (Instance, error)
-	// Occupy takes a space's files for one operation: until leave is called, nobody rewinds or forks them. It waits for its turn.
-	Occupy(ctx context.Context, s id.Space) (leave func(), err error)
+	// Occupy takes a space's files for one operation: until leave is called, nobody rewinds or forks them. It waits for its turn. Who is
+	// going to run code in the space says so here.
+	Occupy(ctx context.Context, ws id.Workspace, s id.Space, runs bool) (leave func(), err error)
 	// Keep makes a snapshot of a living space's files, by whoever occupies it.
 	Keep(ctx context.Context, ws id.Workspace, s id.Space) (Snapshot, error)
 }

@@ -89,6 +89,9 @@ type Version struct {
 
 // History is what the files of one space were. No code may run in the space while it is used.
 type History interface {
+	// Disturb says that code is about to run in the space, so that the next snapshot looks at every file. Without it only what was written
+	// through Files, or rewound, is looked at.
+	Disturb()
 	// Keep records the files as they are now. It changes nothing that the space sees, but for one thing: a rewind that a crash interrupted
 	// is finished first.
 	Keep(ctx context.Context) (Snapshot, error)

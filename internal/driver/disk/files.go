@@ -15,6 +15,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/disk/internal/beneath"
+	"agentbox/internal/driver/disk/internal/snapshots"
 )
 
 // Files are the files of one space, seen from outside while code runs inside. They hold nothing open between calls. Symbolic links are
@@ -29,6 +30,7 @@ type Files struct {
 	limits  space.Limits
 	entropy io.Reader
 
+	past *snapshots.Past
 	tree sync.RWMutex // held for reading while something changes, for writing while a snapshot is made or returned to
 
 	mu      sync.Mutex    // guards what follows
@@ -83,6 +85,7 @@ func (f *Files) Delete(ctx context.Context, p policy.Permit) error {
 	}
 	f.tree.RLock()
 	defer f.tree.RUnlock()
+	f.past.Touch(folder)
 	// Without AT_REMOVEDIR the kernel removes no directory, should one have taken the name meanwhile.
 	if err := unix.Unlinkat(int(dir.Fd()), name, 0); err != nil {
 		return beneath.Refusal(err, a.Path)

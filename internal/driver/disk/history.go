@@ -30,26 +30,15 @@ var _ space.History = (*History)(nil)
 
 // History returns the past of a space that has files here.
 func (s *Spaces) History(sp id.Space, uid int, limits space.Limits) (space.History, error) {
-	opened, _, err := s.Open(sp, uid, limits)
+	files, err := s.files(sp, uid, limits)
 	if err != nil {
 		return nil, err
 	}
-	files, ok := opened.(*Files)
-	if !ok {
-		return nil, fault.New(fault.Internal, "space_files_missing", "the files of %s are kept by something else", sp)
-	}
-	past, err := s.past(sp, uid, limits)
-	return &History{space: sp, files: files, past: past}, err
+	return &History{space: sp, files: files, past: files.past}, nil
 }
 
-// past returns the one past of a space.
-func (s *Spaces) past(sp id.Space, uid int, limits space.Limits) (*snapshots.Past, error) {
-	home, err := s.home(sp)
-	if err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// past returns the one past of a space. The lock is held.
+func (s *Spaces) past(sp id.Space, home string, uid int, limits space.Limits) *snapshots.Past {
 	p := s.pasts[sp]
 	if p == nil {
 		p = snapshots.New(snapshots.Folders{
@@ -57,7 +46,7 @@ func (s *Spaces) past(sp id.Space, uid int, limits space.Limits) (*snapshots.Pas
 		}, uid, limits.DiskBytes, s.entropy)
 		s.pasts[sp] = p
 	}
-	return p, nil
+	return p
 }
 
 // fork fills the files of a new space with a snapshot of another.
@@ -68,11 +57,11 @@ func (s *Spaces) fork(ctx context.Context, made id.Space, uid int, limits space.
 	if parent == nil { // its owner and bound do not matter: nothing is made in it
 		return 0, fault.New(fault.NotFound, space.ErrSnapshotNotFound.Code, "the space %s has no snapshots on this host", from.Space)
 	}
-	past, err := s.past(made, uid, limits)
+	files, err := s.files(made, uid, limits)
 	if err != nil {
 		return 0, err
 	}
-	kept, err := past.Fork(ctx, parent, from.Snapshot)
+	kept, err := files.past.Fork(ctx, parent, from.Snapshot)
 	return int(kept.Files), err
 }
 
@@ -88,6 +77,9 @@ func (s *Spaces) Sync(ctx context.Context) error {
 	}
 	return all
 }
+
+// Disturb says that code is about to run in the space.
+func (h *History) Disturb() { h.past.Disturb() }
 
 // Keep records the files as they are now.
 func (h *History) Keep(ctx context.Context) (space.Snapshot, error) {

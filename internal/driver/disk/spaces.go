@@ -140,22 +140,33 @@ func (s *Spaces) fill(ctx context.Context, home string, uid int, limits space.Li
 // Open returns the files of a space and their folder, for the tier that mounts it. What is made belongs to uid (0: the daemon's user). As
 // long as these arguments stay the same, a space's Files are the same each time, so that all its writers share one account of its disk.
 func (s *Spaces) Open(sp id.Space, uid int, limits space.Limits) (space.Files, string, error) {
-	home, err := s.home(sp)
+	f, err := s.files(sp, uid, limits)
 	if err != nil {
 		return nil, "", err
 	}
+	return f, f.dir, nil
+}
+
+func (s *Spaces) files(sp id.Space, uid int, limits space.Limits) (*Files, error) {
+	home, err := s.home(sp)
+	if err != nil {
+		return nil, err
+	}
 	dir := filepath.Join(home, filesFolder)
 	if _, err := os.Lstat(dir); err != nil {
-		return nil, "", fault.Wrap(err, fault.NotFound, "space_files_missing", "the files of %s are not on this host", sp)
+		return nil, fault.Wrap(err, fault.NotFound, "space_files_missing", "the files of %s are not on this host", sp)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.open[sp]
 	if f == nil || f.uid != uid || f.limits != limits {
-		f = &Files{space: sp, dir: dir, staging: filepath.Join(home, stagingFolder), uid: uid, limits: limits, entropy: s.entropy}
+		f = &Files{
+			space: sp, dir: dir, staging: filepath.Join(home, stagingFolder), uid: uid, limits: limits, entropy: s.entropy,
+			past: s.past(sp, home, uid, limits),
+		}
 		s.open[sp] = f
 	}
-	return f, dir, nil
+	return f, nil
 }
 
 // List returns the spaces that have folders here, so that those which nobody keeps any more can be removed.

@@ -231,6 +231,7 @@ func (f *Files) placeOnce(root *os.File, s *staged, p string, overwrite bool) er
 	f.tree.RLock()
 	defer f.tree.RUnlock()
 	folder, name := beneath.Split(p)
+	f.past.Touch(folder)
 	dir, err := f.makeFolders(root, s.dir, folder)
 	if err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 
 // start records that the run begins, and what the space's files are before its first operation.
 func (r *ride) start(ctx context.Context) error {
-	leave, err := r.x.Spaces.Occupy(ctx, r.doc.Space)
+	leave, err := r.x.Spaces.Occupy(ctx, r.doc.Workspace, r.doc.Space, false)
 	if err != nil {
 		return err
 	}
@@ -24,7 +24,7 @@ func (r *ride) occupied(ctx context.Context, t *task, p policy.Permit) run.Resul
 	if t.op.Type == run.OpMessage {
 		return r.affect(ctx, *t, p)
 	}
-	leave, err := r.x.Spaces.Occupy(ctx, r.doc.Space)
+	leave, err := r.x.Spaces.Occupy(ctx, r.doc.Workspace, r.doc.Space, t.op.Type == run.OpShell)
 	if err != nil {
 		return r.failed(ctx, *t, run.Result{Type: t.op.Type, Path: t.action.Path, Command: t.op.Command}, err)
 	}

@@ -98,7 +98,7 @@ func (k *Keeper) end(ctx context.Context, origin event.Origin, doc space.Space, 
 	l := k.of(doc.ID)
 	l.ending.Lock()
 	defer l.ending.Unlock()
-	leave, err := k.Occupy(ctx, doc.ID) // a rewind or a fork ends first; they take milliseconds and wait for nobody
+	leave, err := k.await(ctx, doc.ID) // a rewind or a fork ends first; they take milliseconds and wait for nobody
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,27 @@ var ErrBusy = fault.New(fault.Conflict, "space_busy", "a run of the space is und
 const minShortSnapshot = 8
 
 // Occupy implements space.Keeping.
-func (k *Keeper) Occupy(ctx context.Context, s id.Space) (leave func(), err error) {
+func (k *Keeper) Occupy(ctx context.Context, ws id.Workspace, s id.Space, runs bool) (leave func(), err error) {
+	leave, err = k.await(ctx, s)
+	if err != nil || !runs {
+		return leave, err
+	}
+	doc, err := k.alive(ctx, ws, s)
+	if err != nil {
+		leave()
+		return nil, err
+	}
+	history, err := k.Store.History(doc.ID, doc.UID, doc.Limits)
+	if err != nil {
+		leave()
+		return nil, err
+	}
+	history.Disturb()
+	return leave, nil
+}
+
+// await takes the files of a space and waits for its turn.
+func (k *Keeper) await(ctx context.Context, s id.Space) (leave func(), err error) {
 	l := k.of(s)
 	select {
 	case l.turn <- struct{}{}:
@@ -32,7 +52,7 @@ func (k *Keeper) Occupy(ctx context.Context, s id.Space) (leave func(), err erro
 	}
 }
 
-// seize is Occupy for who does not wait.
+// seize is await for who does not wait.
 func (k *Keeper) seize(s id.Space) (leave func(), err error) {
 	l := k.of(s)
 	select {

@@ -18,9 +18,10 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// Keep makes a snapshot of the house as it is.
+// Keep makes a snapshot of the house as it is after code ran in it.
 func (h *House) Keep(t testing.TB) space.Snapshot {
 	t.Helper()
+	h.Past.Disturb()
 	s, err := h.Past.Keep(t.Context())
 	if err != nil {
 		t.Fatalf("keep: %v", err)
@@ -30,6 +31,7 @@ func (h *House) Keep(t testing.TB) space.Snapshot {
 
 // Rewind makes the house what it was.
 func (h *House) Rewind(t testing.TB, to event.Digest) (from, now space.Snapshot, err error) {
+	h.Past.Disturb()
 	return h.Past.Rewind(t.Context(), h.Issue(policy.Action{Type: policy.SpaceRewind, Space: One, Content: to}))
 }
 
@@ -147,6 +149,26 @@ var travelling = map[string]func(*testing.T, *House){
 		must(t, os.WriteFile(path, []byte("after!"), 0o644), os.Chtimes(path, info.ModTime(), info.ModTime()))
 		if again := h.Keep(t); again.Root == first.Root {
 			t.Error("a file of the same size and time but another content was not noticed")
+		}
+	},
+	"what is written from outside is seen without looking at everything": func(t *testing.T, h *House) {
+		mixed(t, h.Dir)
+		h.Keep(t)
+		changes := []func() error{
+			func() error { _, err := h.Write(t, "a/b/new", "x", false); return err },
+			func() error { _, err := h.Write(t, "x/y/z", "x", false); return err },
+			func() error { _, err := h.Write(t, "run.sh", "other", true); return err },
+			func() error { _, err := h.Edit(t, "a/one", space.Edit{Old: "one", New: "two"}); return err },
+			func() error { return h.Delete(t, "x/y/z") },
+			func() error { return h.Delete(t, "link") },
+		}
+		for i, change := range changes {
+			must(t, change())
+			quick, err := h.Past.Keep(t.Context())
+			must(t, err)
+			if whole := h.Keep(t); quick != whole {
+				t.Errorf("change %d: %+v, and when everything is looked at %+v", i, quick, whole)
+			}
 		}
 	},
 	"many changes in one tick are all seen": func(t *testing.T, h *House) {
@@ -287,6 +309,7 @@ var travelling = map[string]func(*testing.T, *House){
 		}
 		h.Keep(t)
 		must(t, os.WriteFile(filepath.Join(h.Dir, "more"), []byte("x"), 0o644))
+		h.Past.Disturb()
 		if _, err := h.Past.Keep(t.Context()); !errors.Is(err, space.ErrSnapshotTooLarge) || !strings.Contains(err.Error(), fmt.Sprint(Limits.DiskBytes)) {
 			t.Errorf("one byte more than %d: %v", Limits.DiskBytes, err)
 		}
@@ -298,6 +321,7 @@ var travelling = map[string]func(*testing.T, *House){
 		must(t, os.MkdirAll(deep, 0o755))
 		h.Keep(t)
 		must(t, os.Mkdir(deep+"/d", 0o755))
+		h.Past.Disturb()
 		if _, err := h.Past.Keep(t.Context()); fault.CodeOf(err) != space.ErrTreeTooDeep.Code {
 			t.Errorf("256 deep: %v", err)
 		}
@@ -335,6 +359,7 @@ var travelling = map[string]func(*testing.T, *House){
 		}
 		// What is written in one is not seen in the other, in place or not; and the other may go.
 		must(t, os.WriteFile(filepath.Join(dir, "a/one"), []byte("two"), 0o644))
+		past.Disturb()
 		if raw, err := os.ReadFile(filepath.Join(h.Dir, "a/one")); string(raw) != "one" {
 			t.Errorf("the other space's file holds %q, %v", raw, err)
 		}

@@ -146,7 +146,7 @@ func (p *plan) between(rel string, now *node, target event.Digest) error {
 		}
 	}
 	if len(p.steps) > begin {
-		p.touch(rel)
+		mark(p.only, rel)
 	}
 	for _, e := range inner {
 		if err := p.between(beneath.Join(rel, e.name), now.folders[e.name], e.digest); err != nil {
@@ -212,17 +212,6 @@ func (n *node) is(name string) presence {
 		return aFolder
 	}
 	return nothing
-}
-
-// touch marks a folder and those above it as changed.
-func (p *plan) touch(rel string) {
-	for {
-		p.only[rel] = true
-		if rel == "." {
-			return
-		}
-		rel, _ = beneath.Split(rel)
-	}
 }
 
 // apply does the steps below root. What is removed or replaced and is a folder goes to trash, a folder on the same file system.

@@ -56,6 +56,59 @@ type Past struct {
 	kept   []space.Snapshot
 	now    *node // the files as they were when they were last looked at
 	listed int64 // lines in the list on disk
+
+	dirt dirt
+}
+
+// dirt is what may have changed since the files were last looked at. Nothing else is looked at again: code runs only after Disturb was
+// called, and what is written from outside is named by Touch.
+type dirt struct {
+	mu      sync.Mutex
+	all     bool
+	folders map[string]bool // and those above them
+}
+
+// Disturb says that code is about to run among the files: all of them must be looked at again.
+func (p *Past) Disturb() {
+	p.dirt.mu.Lock()
+	defer p.dirt.mu.Unlock()
+	p.dirt.all = true
+}
+
+// Touch says that something in a folder is about to change.
+func (p *Past) Touch(rel string) {
+	p.dirt.mu.Lock()
+	defer p.dirt.mu.Unlock()
+	if p.dirt.folders == nil {
+		p.dirt.folders = map[string]bool{}
+	}
+	mark(p.dirt.folders, rel)
+}
+
+// mark marks a folder and those above it.
+func mark(folders map[string]bool, rel string) {
+	for {
+		folders[rel] = true
+		if rel == "." {
+			return
+		}
+		rel, _ = beneath.Split(rel)
+	}
+}
+
+// take returns the folders that must be looked at, nil for all of them, and takes them for looked at.
+func (d *dirt) take() map[string]bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	all, folders := d.all, d.folders
+	d.all, d.folders = false, nil
+	if all {
+		return nil
+	}
+	if folders == nil {
+		folders = map[string]bool{}
+	}
+	return folders
 }
 
 // New returns the past of a space. It opens nothing yet.
@@ -194,6 +247,17 @@ func (p *Past) keep(ctx context.Context) (space.Snapshot, error) {
 
 // look brings p.now up to date and stores what is new; with only set it looks at no other folders. Known says what was just written, by inode.
 func (p *Past) look(ctx context.Context, only map[string]bool, known map[uint64]event.Digest) error {
+	if only == nil {
+		only = p.dirt.take()
+	}
+	err := p.lookAt(ctx, only, known)
+	if err != nil {
+		p.Disturb() // nobody knows what was seen of it
+	}
+	return err
+}
+
+func (p *Past) lookAt(ctx context.Context, only map[string]bool, known map[uint64]event.Digest) error {
 	root, err := beneath.Root(p.folders.Files)
 	if err != nil {
 		return err

@@ -62,6 +62,7 @@ func (h *home) put(path, text string) {
 
 func (h *home) keepNow() space.Snapshot {
 	h.t.Helper()
+	h.Disturb()
 	s, err := h.Keep(h.t.Context())
 	h.must(err)
 	return s
@@ -279,6 +280,7 @@ func TestRandomStates(t *testing.T) {
 				model[s.Root] = is
 			}
 			if dice.IntN(10) == 0 && len(h.kept) > 0 {
+				h.Disturb()
 				to := h.kept[dice.IntN(len(h.kept))]
 				if _, _, err := h.Rewind(t.Context(), to.Root); err != nil {
 					t.Fatalf("seed %d: %v", seed, err)

@@ -116,6 +116,7 @@ func (p *Past) undo(from event.Digest) error {
 		return nil // nothing was changed
 	}
 	ctx := context.Background()
+	p.Disturb()
 	err := p.look(ctx, nil, nil)
 	if err == nil {
 		err = p.travel(ctx, from, false)

@@ -1,0 +1,191 @@
+package bench
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/driver/disk"
+)
+
+// The tree of these benchmarks: 5,000 files of 20 KiB in 50 folders, 100 MB, none like another.
+const (
+	treeFiles   = 5_000
+	treeFolders = 50
+	treeSize    = 20 << 10
+	treeChanged = 10 // files that change between two snapshots
+)
+
+// tree is a space with that tree and its past.
+type tree struct {
+	b     *testing.B
+	store *disk.Spaces
+	past  space.History
+	dir   string
+	ids   *id.Source
+	count uint64
+}
+
+func newTree(b *testing.B) *tree {
+	b.Helper()
+	store, err := disk.OpenSpaces(b.Context(), b.TempDir(), rand.Reader)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := store.Create(b.Context(), permitFor(b, policy.Action{Type: policy.SpaceCreate, Space: benchSpace}), 0, space.DefaultLimits(), space.Seed{}); err != nil {
+		b.Fatal(err)
+	}
+	past, err := store.History(benchSpace, 0, space.DefaultLimits())
+	if err != nil {
+		b.Fatal(err)
+	}
+	_, dir, err := store.Open(benchSpace, 0, space.DefaultLimits())
+	if err != nil {
+		b.Fatal(err)
+	}
+	t := &tree{b: b, store: store, past: past, dir: dir, ids: id.NewSource(time.Now, rand.Reader)}
+	for i := range treeFiles {
+		t.write(i)
+	}
+	time.Sleep(50 * time.Millisecond) // what was written a moment ago is read again
+	t.keep()
+	return t
+}
+
+// write gives a file new content.
+func (t *tree) write(i int) {
+	t.b.Helper()
+	content := bytes.Repeat([]byte("0123456789abcdef"), treeSize/16)
+	t.count++
+	binary.BigEndian.PutUint64(content, t.count)
+	path := filepath.Join(t.dir, fmt.Sprintf("d%02d/f%04d", i%treeFolders, i))
+	if err := os.WriteFile(path, content, 0o644); err == nil {
+		return
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.b.Fatal(err)
+	}
+	if err := os.WriteFile(path, content, 0o644); err != nil {
+		t.b.Fatal(err)
+	}
+}
+
+func (t *tree) keep() event.Digest {
+	t.b.Helper()
+	t.past.Disturb() // as before a command
+	s, err := t.past.Keep(t.b.Context())
+	if err != nil || s.Files != treeFiles {
+		t.b.Fatal(s, err)
+	}
+	return s.Root
+}
+
+// rest is what happens between two operations, out of the clock: what was written becomes durable, and old enough to be believed.
+func (t *tree) rest() {
+	t.b.Helper()
+	if err := t.store.Sync(t.b.Context()); err != nil {
+		t.b.Fatal(err)
+	}
+	time.Sleep(30 * time.Millisecond)
+}
+
+// BenchmarkSnapshot is what an operation pays for its snapshot where the space holds 5,000 files: one that changed nothing, and one that
+// changed ten of them. The yardstick looks at every file with find.
+func BenchmarkSnapshot(b *testing.B) {
+	for name, changed := range map[string]int{"nothing": 0, "ten": treeChanged} {
+		b.Run("changed="+name+"/ours", func(b *testing.B) {
+			t := newTree(b)
+			for b.Loop() {
+				b.StopTimer()
+				for i := range changed {
+					t.write(i * 37)
+				}
+				t.rest()
+				b.StartTimer()
+				t.keep()
+			}
+		})
+		b.Run("changed="+name+"/yardstick", func(b *testing.B) {
+			t := newTree(b)
+			for b.Loop() {
+				if out, err := exec.Command("find", t.dir, "-newer", t.dir).Output(); err != nil {
+					b.Fatal(err, len(out))
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkRewind goes back where ten of 5,000 files had changed, and where all had. The yardstick is `cp -a` of the tree, with which one
+// would go back otherwise.
+func BenchmarkRewind(b *testing.B) {
+	for name, changed := range map[string]int{"ten": treeChanged, "all": treeFiles} {
+		b.Run("changed="+name+"/ours", func(b *testing.B) {
+			t := newTree(b)
+			first := t.keep()
+			for b.Loop() {
+				b.StopTimer()
+				for i := range changed {
+					t.write(i)
+				}
+				t.rest()
+				t.keep() // the operation has its snapshot
+				b.StartTimer()
+				if _, now, err := t.past.Rewind(b.Context(), permitFor(b, policy.Action{Type: policy.SpaceRewind, Space: benchSpace, Content: first})); err != nil || now.Root != first {
+					b.Fatal(now, err)
+				}
+			}
+		})
+		b.Run("changed="+name+"/yardstick", copyTree)
+	}
+}
+
+// BenchmarkFork makes another space of the tree, beside `cp -a`.
+func BenchmarkFork(b *testing.B) {
+	b.Run("ours", func(b *testing.B) {
+		t := newTree(b)
+		root := t.keep()
+		for b.Loop() {
+			b.StopTimer()
+			t.rest()
+			fork := id.New[id.Space](t.ids)
+			permit := permitFor(b, policy.Action{Type: policy.SpaceFork, Space: fork, Target: string(benchSpace), Content: root})
+			b.StartTimer()
+			if n, err := t.store.Create(b.Context(), permit, 0, space.DefaultLimits(), space.Seed{Space: benchSpace, Snapshot: root}); err != nil || n != treeFiles {
+				b.Fatal(n, err)
+			}
+			b.StopTimer()
+			if err := t.store.Remove(b.Context(), fork); err != nil {
+				b.Fatal(err)
+			}
+			b.StartTimer()
+		}
+	})
+	b.Run("yardstick", copyTree)
+}
+
+// copyTree is the yardstick: `cp -a` of the tree.
+func copyTree(b *testing.B) {
+	t := newTree(b)
+	for i := 0; b.Loop(); i++ {
+		to := filepath.Join(filepath.Dir(t.dir), fmt.Sprint("copy", i))
+		if out, err := exec.Command("cp", "-a", t.dir, to).CombinedOutput(); err != nil {
+			b.Fatal(err, string(out))
+		}
+		b.StopTimer()
+		if err := os.RemoveAll(to); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+	}
+}
