@@ -52,7 +52,7 @@ func spaceSnapshots(i *invocation) *cobra.Command {
 					state = cell{"gone", faint}
 				}
 				rows[n] = []cell{
-					{short(s.Root), ""}, state, {ago(now, s.At), faint}, text(trimmed(float64(s.Files))), text(bytesize(s.Bytes)), text(string(s.Step)), text(moment(s.Recorded)),
+					{short(s.Root), ""}, state, {ago(now, s.At), faint}, text(trimmed(float64(s.Files))), text(bytesize(s.Bytes)), text(string(s.Step)), text(occasion(s.Recorded)),
 				}
 			}
 			p.table("There are no snapshots.", []string{"snapshot", "", "made", "files", "size", "step", "what happened"}, rows)
@@ -61,8 +61,8 @@ func spaceSnapshots(i *invocation) *cobra.Command {
 	return c
 }
 
-// moment says when a snapshot was made, in the words of its event.
-func moment(r space.Recorded) string {
+// occasion says when a snapshot was made, in the words of its event.
+func occasion(r space.Recorded) string {
 	switch r.Cause {
 	case space.EventReady:
 		return "the space was made"
@@ -208,7 +208,7 @@ func change(d space.Difference) string {
 		if v == nil {
 			v = d.After
 		}
-		return extent(v)
+		return measures(v)
 	}
 	var parts []string
 	if d.Before.Type != d.After.Type {
@@ -226,7 +226,7 @@ func change(d space.Difference) string {
 	return strings.Join(parts, ", ")
 }
 
-func extent(v *space.Version) string {
+func measures(v *space.Version) string {
 	switch v.Type {
 	case "file":
 		return bytesize(v.Size)
