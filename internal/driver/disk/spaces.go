@@ -75,8 +75,8 @@ func OpenSpaces(ctx context.Context, dir string, entropy io.Reader, sources ...s
 }
 
 // Create makes the folders of a space.create or space.fork permit's space, durably, and fills the files from the seed: what the permit
-// names, a folder or a space as its target and an archive or a snapshot by its hash, and nothing else. All of it belongs to uid (0: the daemon's user). A space that has folders
-// already is a fault space_exists.
+// names, a folder or a space as its target and an archive or a snapshot by its hash, and nothing else. All of it belongs to uid (0: the
+// daemon's user). A space that has folders already is a fault space_exists.
 func (s *Spaces) Create(ctx context.Context, p policy.Permit, uid int, limits space.Limits, from space.Seed) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err

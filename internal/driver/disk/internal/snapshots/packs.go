@@ -78,10 +78,12 @@ func openPacks(ctx context.Context, dir string) (*packs, error) {
 		k := &pack{number: number, fresh: fresh}
 		p.last = max(p.last, number)
 		if err := p.load(ctx, k); err != nil {
-			return nil, errors.Join(err, p.rest())
+			p.rest()
+			return nil, err
 		}
 	}
-	return p, p.rest()
+	p.rest()
+	return p, nil
 }
 
 func (p *packs) path(k *pack) string {
@@ -150,16 +152,14 @@ func (p *packs) open(k *pack) (*os.File, error) {
 	return file, err
 }
 
-// rest closes the files of all packs until they are needed again.
-func (p *packs) rest() error {
-	var all error
+// rest closes the files of all packs until they are needed again. What was written to them was written before.
+func (p *packs) rest() {
 	for _, k := range p.all {
 		if k.file != nil {
-			all = errors.Join(all, k.file.Close())
+			k.file.Close()
 			k.file = nil
 		}
 	}
-	return all
 }
 
 // has reports whether content is there.
