@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"agentbox/internal/client"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
@@ -187,5 +188,27 @@ func copyTree(b *testing.B) {
 			b.Fatal(err)
 		}
 		b.StartTimer()
+	}
+}
+
+// BenchmarkAPISnapshotExec is `true` over the API in a space of 5,000 files, with its snapshot; the yardstick is the same in an empty space,
+// where there is next to nothing to look at.
+func BenchmarkAPISnapshotExec(b *testing.B) {
+	for name, files := range map[string]int{"ours": treeFiles, "yardstick": 0} {
+		b.Run(name, func(b *testing.B) {
+			c := overAPI(b)
+			s, err := c.CreateSpace(b.Context(), client.SpaceRequest{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			if files > 0 {
+				shell(b, c, s.ID, fmt.Sprintf("for i in $(seq %d); do d=d$((i %% %d)); [ -d $d ] || mkdir $d; echo $i > $d/f$i; done", files, treeFolders))
+			}
+			time.Sleep(50 * time.Millisecond)
+			shell(b, c, s.ID, "true")
+			for b.Loop() {
+				shell(b, c, s.ID, "true")
+			}
+		})
 	}
 }
