@@ -202,7 +202,7 @@ func BenchmarkAPISnapshotExec(b *testing.B) {
 				b.Fatal(err)
 			}
 			if files > 0 {
-				shell(b, c, s.ID, fmt.Sprintf("for i in $(seq %d); do d=d$((i %% %d)); [ -d $d ] || mkdir $d; echo $i > $d/f$i; done", files, treeFolders))
+				shell(b, c, s.ID, fmt.Sprintf("mkdir d; cd d; seq %d | split -l 1 -a 4 -", files))
 			}
 			time.Sleep(50 * time.Millisecond)
 			shell(b, c, s.ID, "true")
