@@ -204,15 +204,12 @@ func (k *Keeper) Rewind(ctx context.Context, origin event.Origin, ws id.Workspac
 func (k *Keeper) rewind(ctx context.Context, origin event.Origin, doc space.Space, version uint64, history space.History, root event.Digest) (space.Rewound, error) {
 	action := k.action(policy.SpaceRewind, origin, doc)
 	action.Content = root
-	ruling, err := k.Gate.Judge(ctx, action)
+	ruling, approval, err := k.permitted(ctx, origin, action)
 	if err != nil {
 		return space.Rewound{}, err
 	}
-	if err := k.refusal(ctx, origin, ruling); err != nil {
-		return space.Rewound{}, err
-	}
 	begun := space.RewindBegun{Space: doc.ID, To: root, Hash: ruling.Decision.Action}
-	permit, _, err := k.Gate.Begin(ctx, ruling, "", event.Batch{
+	permit, _, err := k.Gate.Begin(ctx, ruling, approval, event.Batch{
 		Workspace: doc.Workspace,
 		Drafts:    []event.Draft{k.event(space.EventRewindBegun, origin, doc, begun)},
 		Documents: []event.DocumentVersion{{Projection: space.Projection, Key: string(doc.ID), Version: version}},
@@ -292,10 +289,26 @@ func (k *Keeper) Diff(ctx context.Context, origin event.Origin, ws id.Workspace,
 	if c.Differences, err = history.Diff(ctx, permit, limit); err != nil {
 		return c, err
 	}
+	for i := range c.Differences {
+		k.veil(ctx, origin, doc, &c.Differences[i])
+	}
 	_, err = k.Log.Append(ctx, event.Batch{Workspace: ws, Drafts: []event.Draft{
 		k.event(space.EventFileRead, origin, doc, space.FileRead{Space: s, Action: action.Type, Path: ".", Hash: hash}),
 	}})
 	return c, err
+}
+
+// veil takes the hashes of content out of a difference in a file that the caller may not read: short content could be found by trying.
+func (k *Keeper) veil(ctx context.Context, origin event.Origin, doc space.Space, d *space.Difference) {
+	read := policy.Action{Type: policy.FileRead, Workspace: doc.Workspace, Principal: origin.Principal, Space: doc.ID, Path: d.Path}
+	if ruling, err := k.Gate.Judge(ctx, read); err == nil && ruling.Decision.Allowed() {
+		return
+	}
+	for _, v := range []*space.Version{d.Before, d.After} {
+		if v != nil {
+			v.Digest = event.Digest{}
+		}
+	}
 }
 
 // glance takes a reading action through the gate and returns its permit and its hash.

@@ -2,6 +2,8 @@ package keeper_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -154,6 +156,39 @@ func TestRewindWaitsForNoRun(t *testing.T) {
 		t.Errorf("after that: %v", err)
 	}
 	s.Verify()
+}
+
+func TestDiffShowsNoHashOfWhatMayNotBeRead(t *testing.T) {
+	s := tell(t)
+	doc, err := s.Keeper.Space(s.Context(), testkit.WS, s.in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, dir, err := s.Store.Open(s.in, doc.UID, doc.Limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{".env", "plain"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("1234\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leave, err := s.Keeper.Occupy(s.Context(), testkit.WS, s.in, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leave()
+	c, err := s.Keeper.Diff(s.Context(), s.Origin, testkit.WS, s.in, s.step("d"), "", 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, d := range c.Differences {
+		seen[d.Path] = d.After != nil && !d.After.Digest.IsZero()
+	}
+	if hash, ok := seen[".env"]; !ok || hash || !seen["plain"] {
+		t.Errorf("hashes are shown of %v", seen)
+	}
 }
 
 func TestWhoMayRewind(t *testing.T) {
