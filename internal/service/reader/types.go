@@ -16,6 +16,7 @@ var eventTypes = []string{
 	run.EventCreated, run.EventStarted, run.EventSuspended, run.EventResumed, run.EventCompleted, run.EventFailed, run.EventCancelled,
 	run.EventInvoked, run.EventSucceeded, run.EventErred, run.EventUnknown,
 	space.EventCreated, space.EventStarted, space.EventReady, space.EventUpdated, space.EventExtended, space.EventDestroyed,
+	space.EventRewindBegun, space.EventRewound, space.EventRewindFailed, space.EventForked,
 	space.EventFileBegun, space.EventFileEnded, space.EventFileRead,
 }
 
