@@ -209,11 +209,11 @@ func (k *Keeper) rewind(ctx context.Context, origin event.Origin, doc space.Spac
 		return space.Rewound{}, err
 	}
 	begun := space.RewindBegun{Space: doc.ID, To: root, Hash: ruling.Decision.Action}
-	permit, _, err := k.Gate.Begin(ctx, ruling, approval, event.Batch{
+	permit, _, err := k.Gate.Begin(ctx, ruling, approval, origin.Once(event.Batch{
 		Workspace: doc.Workspace,
 		Drafts:    []event.Draft{k.event(space.EventRewindBegun, origin, doc, begun)},
 		Documents: []event.DocumentVersion{{Projection: space.Projection, Key: string(doc.ID), Version: version}},
-	})
+	}))
 	if errors.Is(err, journal.ErrConflict) {
 		return space.Rewound{}, ErrBusy // a run began a moment ago
 	}
@@ -228,6 +228,26 @@ func (k *Keeper) rewind(ctx context.Context, origin event.Origin, doc space.Spac
 	}
 	_, err = k.Log.Append(context.WithoutCancel(ctx), event.Batch{Workspace: doc.Workspace, Drafts: []event.Draft{draft}})
 	return done, errors.Join(failed, err)
+}
+
+// Rewinding returns how the rewind of a space went whose intent stands at a place of the log.
+func (k *Keeper) Rewinding(ctx context.Context, ws id.Workspace, s id.Space, place uint64) (space.Rewound, error) {
+	found, err := k.Log.Read(ctx, journal.Query{
+		Workspace: ws, From: place, EntityType: space.EntityType, EntityID: string(s), Types: []string{space.EventRewound, space.EventRewindFailed}, Limit: 1,
+	})
+	switch {
+	case err != nil:
+		return space.Rewound{}, err
+	case len(found) == 0:
+		return space.Rewound{}, ErrBusy
+	case found[0].Type == space.EventRewound:
+		return event.Decode[space.Rewound](found[0])
+	}
+	failed, err := event.Decode[space.RewindFailed](found[0])
+	if err != nil {
+		return space.Rewound{}, err
+	}
+	return space.Rewound{}, fault.New(fault.Conflict, failed.Error, "the files were not rewound").With("rewind again, under another idempotency key")
 }
 
 // settle records how a rewind went that an earlier daemon began: opening the space's history finishes it, or finds that it never began.

@@ -24,7 +24,7 @@ func spaceSnapshots(i *invocation) *cobra.Command {
 	}
 	c.Flags().IntVar(&limit, "limit", 50, "how many at most")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		api, err := i.connect()
+		api, err := i.connect(cmd.Context())
 		if err != nil {
 			return err
 		}
@@ -81,7 +81,7 @@ func spaceRewind(i *invocation) *cobra.Command {
 		Example: "  agentbox space rewind weather 3f9a1c20be77\n  agentbox space rewind weather run_01ARZ3NDEKTSV4RRFFQ69G5FAV",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		api, err := i.connect()
+		api, err := i.connect(cmd.Context())
 		if err != nil {
 			return err
 		}
@@ -130,7 +130,7 @@ func spaceFork(i *invocation) *cobra.Command {
 			}
 			q.TTLSeconds = int64(d.Seconds())
 		}
-		api, err := i.connect()
+		api, err := i.connect(cmd.Context())
 		if err != nil {
 			return err
 		}
@@ -169,7 +169,7 @@ func spaceDiff(i *invocation) *cobra.Command {
 }
 
 func (i *invocation) compare(ctx context.Context, args []string) (client.Comparison, error) {
-	api, err := i.connect()
+	api, err := i.connect(ctx)
 	if err != nil {
 		return client.Comparison{}, err
 	}

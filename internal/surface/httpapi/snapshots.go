@@ -61,11 +61,12 @@ func (s *Server) registerSnapshots() {
 	}, s.listSnapshots)
 	wire.Handle(s.Server, wire.Operation{
 		ID: "rewind-space", Method: http.MethodPost, Path: "/v1/spaces/{space_id}/rewind", Tag: "snapshots", Summary: "Make a space's files what they were", Rate: wire.RateFiles,
+		Repeat: wire.RepeatRecalled,
 		Detail: "All of them or none. What they are before is kept as a snapshot too. A space of which a run is under way is not rewound: space_busy.",
 	}, s.rewindSpace)
 	wire.Handle(s.Server, wire.Operation{
 		ID: "fork-space", Method: http.MethodPost, Path: "/v1/spaces/{space_id}/fork", Tag: "snapshots", Summary: "Make a space whose files begin as a snapshot of another's",
-		Status: http.StatusCreated, Rate: wire.RateSpaces,
+		Status: http.StatusCreated, Rate: wire.RateSpaces, Repeat: wire.RepeatByService,
 		Detail: "It has the other's policy, tier, limits and room, and nothing of its environment, its agents or the rest of its past.",
 	}, s.forkSpace)
 	wire.Handle(s.Server, wire.Operation{
@@ -93,7 +94,13 @@ func (s *Server) rewindSpace(ctx context.Context, c wire.Call, in *struct {
 	SpacePath
 	Body spaceRewind
 }) (*struct{ Body spaceRewound }, error) {
-	done, err := s.services.Keeper.Rewind(context.WithoutCancel(ctx), c.Origin(), c.Caller.Workspace, id.Space(in.Space), in.Body.To)
+	var done space.Rewound
+	var err error
+	if c.Repeated > 0 {
+		done, err = s.services.Keeper.Rewinding(ctx, c.Caller.Workspace, id.Space(in.Space), c.Repeated)
+	} else {
+		done, err = s.services.Keeper.Rewind(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Body.To)
+	}
 	if err != nil {
 		return nil, err
 	}
