@@ -171,7 +171,7 @@ func TestThreat33MultipartBodiesThatLie(t *testing.T) {
 		t.Errorf("the space holds\n%s", names)
 	}
 	outside, err := filepath.Glob(filepath.Join(d.app.Config.DataDir, "spaces", made.ID, "*"))
-	if err != nil || len(outside) != 2 { // files and staging
+	if err != nil || len(outside) != 3 { // files, snapshots and staging
 		t.Errorf("beside the files there is %v, %v", outside, err)
 	}
 }

@@ -88,10 +88,17 @@ func TestEveryPostIsDoneOnceOverARestart(t *testing.T) {
 	part := func(name, text string) string {
 		return "--cut\r\nContent-Disposition: form-data; name=\"f\"; filename=\"" + name + "\"\r\n\r\n" + text + "\r\n"
 	}
+	written := space()
+	var wrote struct {
+		Run string `json:"runId"`
+	}
+	d.succeed(t, "POST", written+"/runs", `{"protocolVersion":"1.0","operations":[{"type":"createFile","path":"f","content":"x"}]}`, &wrote)
 	operation := `{"operation":{"type":"shell","command":"ls"}%s}`
 	table := map[string]sent{
 		"create-space": {path: "/v1/spaces", body: `{"name":"one"}`, other: `{"name":"two"}`, status: 201},
 		"extend-space": {path: space() + "/extend", body: `{"duration_seconds":7200}`, other: `{"duration_seconds":3600}`, status: 200},
+		"rewind-space": {path: written + "/rewind", body: `{"to":"` + wrote.Run + `"}`, other: `{"to":"00000000"}`, status: 200},
+		"fork-space":   {path: written + "/fork", body: `{"name":"fork"}`, other: `{"name":"other fork"}`, status: 201},
 		"create-run": {
 			path: space() + "/runs", body: `{"protocolVersion":"1.0","operations":[{"type":"shell","command":"echo once >> log; cat log"}]}`,
 			other: `{"protocolVersion":"1.0","operations":[{"type":"message","content":"other"}]}`, status: 201,
