@@ -26,6 +26,7 @@ type world struct {
 
 	mu     sync.Mutex
 	files  map[id.Space]map[string]string
+	past   map[event.Digest]map[string]string // snapshots of them
 	done   map[deed]int
 	begun  map[deed]bool // an intent is recorded and no result yet
 	ended  map[deed]string
