@@ -112,20 +112,25 @@ func (t *table) strays() (list []int, settled bool, err error) {
 	return list, settled, nil
 }
 
-// signalTree signals a process and all below it.
+// signalTree signals a process, and then all below it: a shell that hears of the end of a child before it hears of its own time does not
+// tidy up but goes on or ends.
 func (t *table) signalTree(root int, sig unix.Signal) {
 	parents, err := processes()
 	if err != nil {
 		parents = map[int]int{root: 1}
 	}
+	send := func(pid int) {
+		_ = unix.Kill(pid, sig)
+		_ = unix.Kill(pid, unix.SIGCONT) // a stopped one would not see it
+	}
+	send(root)
 	for pid := range parents {
 		at := pid
 		for at > 1 && at != root {
 			at = parents[at]
 		}
-		if at == root {
-			_ = unix.Kill(pid, sig)
-			_ = unix.Kill(pid, unix.SIGCONT) // a stopped one would not see it
+		if at == root && pid != root {
+			send(pid)
 		}
 	}
 }

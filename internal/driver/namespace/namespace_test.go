@@ -42,6 +42,13 @@ func build() (err error) {
 }
 
 func TestMain(m *testing.M) {
+	if os.Getenv(firstRole) != "" {
+		if err := first(); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		return
+	}
 	if os.Getenv(daemonRole) != "" {
 		daemon()
 		return

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -24,49 +25,79 @@ import (
 	"agentbox/internal/spaceinit"
 )
 
-// TestFirstThreadStartsNothing gives a starter the first thread of the process: it must take another one, for the first does not end before
+// firstRole makes this test's own program give a starter its first thread. Among other tests one of theirs may hold that thread.
+const firstRole = "AGENTBOX_TEST_FIRST"
+
+// TestFirstThreadStartsNothing gives a starter the first thread of a process: it must take another one, for the first does not end before
 // the process does, and what shall die with it would not.
 func TestFirstThreadStartsNothing(t *testing.T) {
-	s := &starter{hire: make(chan chan<- error), quit: make(chan struct{}), stopped: make(chan struct{}), known: map[int]bool{}, answer: answerTime}
-	found, free := make(chan bool), make(chan struct{})
+	file := filepath.Join(t.TempDir(), "init")
+	if err := os.WriteFile(file, program, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), firstRole+"="+file)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// first plays the process: a goroutine that gets its first thread gives that to a starter.
+func first() error {
+	type try struct {
+		first bool
+		err   error
+	}
+	tries, free := make(chan try), make(chan struct{})
 	defer close(free)
-	onFirst := false
 	for range 1_000 { // threads that are held here leave the first one for a later try
 		go func() {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
-			first := unix.Gettid() == unix.Getpid()
-			found <- first
-			if first {
-				s.run()
+			if unix.Gettid() == unix.Getpid() {
+				tries <- try{true, giveFirst()}
+				return
 			}
+			tries <- try{}
 			<-free
 		}()
-		if onFirst = <-found; onFirst {
-			break
+		if t := <-tries; t.first {
+			return t.err
 		}
 	}
-	if !onFirst {
-		t.Fatal("no goroutine got the first thread")
+	return errors.New("no goroutine got the first thread")
+}
+
+func giveFirst() error {
+	code, err := os.ReadFile(os.Getenv(firstRole))
+	if err != nil {
+		return err
 	}
-	var err error
-	if s.program, err = seal(program); err != nil {
-		t.Fatal(err)
+	s := &starter{hire: make(chan chan<- error), quit: make(chan struct{}), stopped: make(chan struct{}), known: map[int]bool{}, answer: answerTime}
+	if s.program, err = seal(code); err != nil {
+		return err
 	}
 	if s.null, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
-		t.Fatal(err)
+		return err
 	}
-	reply := make(chan error)
-	s.hire <- reply
-	if err := <-reply; err != nil {
-		t.Fatal(err)
+	began := make(chan error)
+	go func() {
+		reply := make(chan error)
+		s.hire <- reply
+		began <- <-reply
+	}()
+	s.run() // returns when another thread has taken over
+	if err := <-began; err != nil {
+		return err
 	}
-	if s.thread == os.Getpid() || !slices.Contains(children(t, s.thread), s.launcher.Pid) {
-		t.Errorf("the launcher %d is a child of thread %d, want one of another thread than the first", s.launcher.Pid, s.thread)
+	below, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/children", s.thread))
+	if err != nil {
+		return err
 	}
-	if err := errors.Join(s.stop(), s.program.Close(), s.null.Close()); err != nil {
-		t.Error(err)
+	if s.thread == os.Getpid() || !slices.Contains(strings.Fields(string(below)), strconv.Itoa(s.launcher.Pid)) {
+		return fmt.Errorf("the launcher %d is a child of thread %d, want one of another thread than the first", s.launcher.Pid, s.thread)
 	}
+	return errors.Join(s.stop(), s.program.Close(), s.null.Close())
 }
 
 // launcherOf returns the process of a tier's launcher; 0 for none.
