@@ -35,6 +35,8 @@ type Journal struct {
 	w      *connection // the committer's, or the one of a log that is only read
 	ledger ledger      // the planner's, with a connection to read
 	wal    walState    // the committer's
+	mover  mover
+	moving sync.WaitGroup
 	watch  watch
 	shelf  shelf
 	pool   chan *connection // idle readers; nil for one that is not open yet
@@ -92,6 +94,10 @@ func (j *Journal) Close() error {
 	}
 	close(j.stop)
 	j.working.Wait()
+	if j.mover.ask != nil {
+		close(j.mover.ask) // by now nobody asks any more
+		j.moving.Wait()
+	}
 	return j.release()
 }
 
@@ -108,6 +114,9 @@ func (j *Journal) release() error {
 	}
 	if j.ledger.r != nil && j.ledger.r != j.w {
 		errs = append(errs, j.ledger.r.close())
+	}
+	if j.mover.conn != nil {
+		errs = append(errs, j.mover.conn.Close())
 	}
 	if j.w != nil {
 		errs = append(errs, j.w.close())

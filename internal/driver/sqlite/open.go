@@ -84,6 +84,7 @@ func Open(ctx context.Context, o Options) (*Journal, error) {
 	}
 	j.working.Go(j.plan)
 	j.working.Go(j.commit)
+	j.moving.Go(j.move)
 	return j, nil
 }
 
@@ -142,7 +143,7 @@ func (j *Journal) open(ctx context.Context) error {
 		return errors.Join(err, reader.close())
 	}
 	j.watch.load(j.ledger.tenants)
-	return nil
+	return j.openMover()
 }
 
 func (j *Journal) openReadOnly(ctx context.Context) error {

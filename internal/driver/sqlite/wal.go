@@ -7,19 +7,60 @@ import (
 	"github.com/ncruces/go-sqlite3"
 )
 
-// When the committer moves what the write-ahead log holds into the database file.
+// When what the write-ahead log holds is moved into the database file.
 const (
 	walTidy  = 64                    // pages from which on it is worth it, once nothing was appended for walQuiet
 	walQuiet = 50 * time.Millisecond //
-	walSoft  = 8_000                 // pages after which it does so although appends wait
-	walHard  = 16_384                // pages after which it first lets every reader finish, so that the log can begin anew
+	walSoft  = 8_000                 // pages after which it is done although appends wait, beside them
+	walHard  = 16_384                // pages after which the log is to begin anew
+	walRest  = 2_000                 // pages that the committer then moves itself, while no reader holds any back
+	walMost  = 4 * walHard           // pages after which it moves whatever is left
 	walCap   = 64 << 20              // bytes to which the file is cut when it begins anew
 )
 
 // walState is what the committer knows of the write-ahead log.
 type walState struct {
-	pages int // in the log
-	moved int // of them into the database, by the last checkpoint
+	pages  int // in the log
+	moved  int // of them into the database, by the last checkpoint
+	moving bool
+}
+
+// mover moves pages into the database on a connection of its own, beside the committer, which would else keep every append waiting.
+type mover struct {
+	conn  *sqlite3.Conn
+	ask   chan struct{}  // by the committer, which asks once and waits for the answer; closed with the journal
+	tells chan moveReply // holds one
+}
+
+type moveReply struct {
+	moved int // pages of the log that are in the database now
+	busy  bool
+	err   error
+}
+
+func (j *Journal) openMover() (err error) {
+	j.mover.ask, j.mover.tells = make(chan struct{}, 1), make(chan moveReply, 1)
+	if j.mover.conn, err = j.connect(sqlite3.OPEN_READWRITE); err != nil {
+		return err
+	}
+	return settle(j.mover.conn)
+}
+
+// move works until the journal is closed.
+func (j *Journal) move() {
+	for range j.mover.ask {
+		j.mover.tells <- passive(j.mover.conn)
+	}
+}
+
+// passive moves the pages that no reader holds back.
+func passive(conn *sqlite3.Conn) moveReply {
+	_, moved, err := conn.WALCheckpoint("main", sqlite3.CHECKPOINT_PASSIVE)
+	if errors.Is(err, sqlite3.BUSY) {
+		// Somebody else moves pages, or holds some back. What is there is as durable as before.
+		return moveReply{busy: true}
+	}
+	return moveReply{moved: moved, err: err}
 }
 
 func (s *walState) hook(conn *sqlite3.Conn) {
@@ -39,30 +80,49 @@ func (s *walState) waiting() int {
 
 // afterGroup keeps the log short while appends come without a pause.
 func (s *walState) afterGroup(j *Journal) {
-	if s.waiting() >= walSoft {
-		s.checkpoint(j, s.pages >= walHard)
+	s.hear(j)
+	switch {
+	case s.moving:
+	case s.pages >= walMost, s.pages >= walHard && s.waiting() <= walRest:
+		s.checkpoint(j, true)
+	case s.waiting() >= walSoft, s.pages >= walHard:
+		s.moving = true
+		j.mover.ask <- struct{}{}
 	}
 }
 
 // checkpoint moves pages into the database, those that no reader holds back. When all are moved the next commit begins the log anew, unless
 // somebody reads it then. A reader outside of this process is never waited for: the log grows until it is gone.
 func (s *walState) checkpoint(j *Journal, readersOut bool) {
-	if j.failed.Load() != nil {
+	s.hear(j)
+	if j.failed.Load() != nil || s.moving {
 		return
 	}
 	if readersOut {
 		j.reads.Lock()
 		defer j.reads.Unlock()
 	}
-	_, moved, err := j.w.conn.WALCheckpoint("main", sqlite3.CHECKPOINT_PASSIVE)
-	if errors.Is(err, sqlite3.BUSY) {
-		// Somebody else moves pages, or holds some back. What is there is as durable as before; it is tried again after as many pages.
+	s.take(j, passive(j.w.conn))
+}
+
+// hear takes the mover's answer if there is one.
+func (s *walState) hear(j *Journal) {
+	select {
+	case r := <-j.mover.tells:
+		s.moving = false
+		s.take(j, r)
+	default:
+	}
+}
+
+// take notes what a checkpoint has done. What readers hold back is tried again after as many pages again, not after every commit.
+func (s *walState) take(j *Journal, r moveReply) {
+	switch {
+	case r.err != nil:
+		_ = j.fail(r.err)
+	case r.busy:
 		s.moved = s.pages
-		return
+	default:
+		s.moved = max(r.moved, s.pages-walSoft/2)
 	}
-	if err != nil {
-		_ = j.fail(err)
-		return
-	}
-	s.moved = max(moved, s.pages-walSoft/2) // what readers hold back is tried again soon, not after every commit
 }
