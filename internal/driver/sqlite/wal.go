@@ -14,7 +14,7 @@ const (
 	walSoft  = 8_000                 // pages after which it is done although appends wait, beside them
 	walHard  = 16_384                // pages after which the log is to begin anew
 	walRest  = 2_000                 // pages that the committer then moves itself, while no reader holds any back
-	walMost  = 4 * walHard           // pages after which it moves whatever is left
+	walMost  = 2 * walHard           // pages after which it waits for the mover and moves whatever is left
 	walCap   = 64 << 20              // bytes to which the file is cut when it begins anew
 )
 
@@ -81,6 +81,10 @@ func (s *walState) waiting() int {
 // afterGroup keeps the log short while appends come without a pause.
 func (s *walState) afterGroup(j *Journal) {
 	s.hear(j)
+	if s.moving && s.pages >= walMost {
+		s.moving = false
+		s.take(j, <-j.mover.tells)
+	}
 	switch {
 	case s.moving:
 	case s.pages >= walMost, s.pages >= walHard && s.waiting() <= walRest:
