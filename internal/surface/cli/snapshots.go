@@ -117,18 +117,8 @@ func spaceFork(i *invocation) *cobra.Command {
 		if len(args) > 1 {
 			q.Name = args[1]
 		}
-		if q.Env, err = pairs("env", env); err != nil {
+		if q.Env, q.Metadata, q.TTLSeconds, err = settings(env, metadata, ttl); err != nil {
 			return err
-		}
-		if q.Metadata, err = pairs("metadata", metadata); err != nil {
-			return err
-		}
-		if ttl != "" {
-			d, err := parseSpan(ttl)
-			if err != nil {
-				return err
-			}
-			q.TTLSeconds = int64(d.Seconds())
 		}
 		api, err := i.connect(cmd.Context())
 		if err != nil {

@@ -41,18 +41,8 @@ func spaceCreate(i *invocation) *cobra.Command {
 		if len(args) > 0 {
 			q.Name = args[0]
 		}
-		if q.Env, err = pairs("env", env); err != nil {
+		if q.Env, q.Metadata, q.TTLSeconds, err = settings(env, metadata, ttl); err != nil {
 			return err
-		}
-		if q.Metadata, err = pairs("metadata", metadata); err != nil {
-			return err
-		}
-		if ttl != "" {
-			d, err := parseSpan(ttl)
-			if err != nil {
-				return err
-			}
-			q.TTLSeconds = int64(d.Seconds())
 		}
 		limits := client.SpaceLimits{CPUMillis: int64(cpu * 1000), Pids: pids, OpenFiles: openFiles}
 		for _, b := range []struct {
@@ -353,4 +343,22 @@ func (i *invocation) completeSpaces(cmd *cobra.Command, args []string, _ string)
 		found = append(found, string(s.ID)+"\t"+oneLine(s.Name, 60))
 	}
 	return found, cobra.ShellCompDirectiveNoFileComp
+}
+
+// settings reads what a new space is given whatever its files begin as. Without a time to live the daemon's own is meant.
+func settings(env, metadata []string, ttl string) (variables, labels map[string]string, seconds int64, err error) {
+	if variables, err = pairs("env", env); err != nil {
+		return nil, nil, 0, err
+	}
+	if labels, err = pairs("metadata", metadata); err != nil {
+		return nil, nil, 0, err
+	}
+	if ttl != "" {
+		d, err := parseSpan(ttl)
+		if err != nil {
+			return nil, nil, 0, err
+		}
+		seconds = int64(d.Seconds())
+	}
+	return variables, labels, seconds, nil
 }
