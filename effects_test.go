@@ -54,6 +54,7 @@ var effects = arch.Effects{
 
 		"internal/driver/namespace.New":               "looks at the host when the daemon starts",
 		"(*internal/driver/namespace.Tier).Probe":     "makes a space of its own, runs its own commands in it and removes it; nothing in it comes from a caller",
+		"(*internal/driver/namespace.Tier).Try":       "makes a space of its own, runs echo in it and removes it; nothing in it comes from a caller",
 		"(*internal/driver/namespace.Tier).Reap":      "ends what an earlier daemon left; stopping never waits for a permit",
 		"(*internal/driver/namespace.Tier).Close":     "ends every space; stopping never waits for a permit",
 		"(*internal/driver/namespace.instance).Close": "ends a space; stopping never waits for a permit",

@@ -29,8 +29,7 @@ type State struct {
 	Phase   string    `json:"phase,omitempty"` // what the daemon does before it can work, as in "opens the log"; "" for one that can
 }
 
-// tiersAge is how long it is believed that a tier works that worked: the probe fills memory and starts programs, which takes a second on an
-// idle machine and much longer where nothing of them is in memory yet.
+// tiersAge is how long it is believed that a tier works that worked: a space is started to find out.
 const tiersAge = 10 * time.Minute
 
 // serve makes the HTTP server; it listens nowhere yet.
@@ -38,7 +37,7 @@ func (a *App) serve(ids *id.Source, blobs blob.Store) error {
 	services := httpapi.Services{
 		Gate: a.Gate, Keeper: a.Keeper, Executor: a.Runs, Reader: reader.New(a.Log, Definitions()...), Log: a.Log, Prover: a.Prover, Spool: spool(blobs),
 		Checks: []httpapi.Check{
-			{Name: "log", Try: a.writable, Keep: time.Second}, {Name: "tiers", Try: a.spacious, Keep: tiersAge},
+			{Name: "log", Try: a.writable, Keep: time.Second}, {Name: "tiers", Try: a.Keeper.Try, Keep: tiersAge},
 			{Name: "checkpoints", Try: a.Signer.Ready, Keep: time.Second},
 		},
 	}
@@ -61,16 +60,6 @@ func (a *App) writable(ctx context.Context) error {
 		return err
 	}
 	return nil
-}
-
-// spacious reports whether a tier can make a space.
-func (a *App) spacious(ctx context.Context) error {
-	for _, report := range a.Keeper.Probe(ctx) {
-		if report.OK || report.Limited {
-			return nil
-		}
-	}
-	return fault.New(fault.Unavailable, "tier_unavailable", "no tier can make spaces on this host; run agentbox doctor")
 }
 
 // spool keeps what is uploaded as content, which is what the log's hash of it refers to.

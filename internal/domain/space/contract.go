@@ -16,6 +16,8 @@ type Tier interface {
 	Name() string
 	// Probe starts a real space, tries what the tier promises and says what the host lacks and how to mend it. It caches nothing.
 	Probe(ctx context.Context) Report
+	// Try starts a real space and runs a program in it, no more: a hundredth of the time that Probe takes.
+	Try(ctx context.Context) error
 	// Create starts a space. The permit is for space.start of this space with these limits. A bound that cannot be enforced fails the
 	// creation with fault code bound_not_enforceable unless spec.BestEffort; then Instance.Unenforced names it.
 	Create(ctx context.Context, p policy.Permit, spec Spec) (Instance, error)

@@ -235,6 +235,19 @@ func (k *Keeper) Probe(ctx context.Context) []space.Report {
 	return reports
 }
 
+// Try reports whether some tier can make a space and run a program in it.
+func (k *Keeper) Try(ctx context.Context) error {
+	var errs []error
+	for _, t := range k.Tiers {
+		err := t.Try(ctx)
+		if err == nil {
+			return nil
+		}
+		errs = append(errs, err)
+	}
+	return fault.Wrap(errors.Join(errs...), fault.Unavailable, "tier_unavailable", "no tier can make spaces on this host; run agentbox doctor")
+}
+
 // Close ends every space of this daemon and keeps their files.
 func (k *Keeper) Close() error {
 	k.mu.Lock()
