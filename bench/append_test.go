@@ -201,7 +201,7 @@ func (clock) NewTimer(d time.Duration) (<-chan time.Time, func()) {
 }
 
 // cpuTime is what this process has used of the processors so far. A share of it per event tells more than a rate on a machine with neighbours.
-func cpuTime(b *testing.B) time.Duration {
+func cpuTime(b testing.TB) time.Duration {
 	b.Helper()
 	var used unix.Rusage
 	must(b, unix.Getrusage(unix.RUSAGE_SELF, &used))

@@ -43,6 +43,7 @@ const (
 type point struct {
 	Events  uint64  `json:"events"`
 	Rate    float64 `json:"events_per_second"` // of 64 writers, each event committed when it is acknowledged
+	CPU     float64 `json:"cpu_us_per_event"`  // of the processors, for the same; with neighbours on the machine it tells more than the rate
 	P50     float64 `json:"append_p50_ms"`
 	Read    float64 `json:"read_last_100_p50_ms"`
 	Tail    float64 `json:"append_to_follower_p50_ms"` // of one writer: the commit, the notice and the read
@@ -78,9 +79,9 @@ func TestTheCurve(t *testing.T) {
 	if *curveTo > 10_000 {
 		points = append(points, largeCurve(t)...)
 	}
-	fmt.Printf("\n%12s %12s %10s %14s %16s %10s\n", "events", "events/s", "p50 ms", "last 100 ms", "to follower ms", "bytes/event")
+	fmt.Printf("\n%12s %12s %12s %10s %14s %16s %12s\n", "events", "events/s", "cpu us/event", "p50 ms", "last 100 ms", "to follower ms", "bytes/event")
 	for _, p := range points {
-		fmt.Printf("%12d %12.0f %10.2f %14.3f %16.3f %10.0f\n", p.Events, p.Rate, p.P50, p.Read, p.Tail, p.PerByte)
+		fmt.Printf("%12d %12.0f %12.1f %10.2f %14.3f %16.3f %12.0f\n", p.Events, p.Rate, p.CPU, p.P50, p.Read, p.Tail, p.PerByte)
 		if p.Rate <= 0 || p.Read <= 0 || p.Tail <= 0 {
 			t.Errorf("at %d events something was not measured: %+v", p.Events, p)
 		}
@@ -129,7 +130,7 @@ func largeCurve(t *testing.T) (points []point) {
 
 func say(t *testing.T, p point) {
 	t.Helper()
-	fmt.Printf("  at %d: %.0f events/s, p50 %.2f ms; last 100 in %.3f ms; follower after %.3f ms\n", p.Events, p.Rate, p.P50, p.Read, p.Tail)
+	fmt.Printf("  at %d: %.0f events/s of %.1f us, p50 %.2f ms; last 100 in %.3f ms; follower after %.3f ms\n", p.Events, p.Rate, p.CPU, p.P50, p.Read, p.Tail)
 }
 
 // curve is a log that grows.
@@ -219,7 +220,7 @@ func (c *curve) measure(t *testing.T, appends uint64) point {
 	p := point{Events: c.head(t)}
 	took := make([][]time.Duration, curveWriters)
 	var writing sync.WaitGroup
-	start := time.Now()
+	start, used := time.Now(), cpuTime(t)
 	for w := range curveWriters {
 		next := runOf(user)
 		writing.Go(func() {
@@ -235,6 +236,7 @@ func (c *curve) measure(t *testing.T, appends uint64) point {
 	}
 	writing.Wait()
 	p.Rate = float64(appends) / time.Since(start).Seconds()
+	p.CPU = float64((cpuTime(t) - used).Nanoseconds()) / 1000 / float64(appends)
 	p.P50 = half(slices.Concat(took...))
 	var reads, tails []time.Duration
 	for range curveReads {
@@ -288,7 +290,7 @@ func middle(tries []point) point {
 		return all[len(all)/2]
 	}
 	return point{
-		Events: tries[0].Events, Rate: of(func(p point) float64 { return p.Rate }), P50: of(func(p point) float64 { return p.P50 }),
+		Events: tries[0].Events, Rate: of(func(p point) float64 { return p.Rate }), CPU: of(func(p point) float64 { return p.CPU }), P50: of(func(p point) float64 { return p.P50 }),
 		Read: of(func(p point) float64 { return p.Read }), Tail: of(func(p point) float64 { return p.Tail }),
 	}
 }

@@ -216,7 +216,7 @@ func (k *Keeper) tier(name string) (space.Tier, error) {
 		if len(k.Tiers) > 0 {
 			return k.Tiers[len(k.Tiers)-1], nil
 		}
-		return nil, fault.New(fault.Unavailable, "tier_unavailable", "this daemon has no tier; run agentbox doctor")
+		return nil, fault.New(fault.Unavailable, "tier_unavailable", "no tier can make spaces on this host; run agentbox doctor")
 	}
 	for _, t := range k.Tiers {
 		if t.Name() == name {
