@@ -33,7 +33,9 @@ type slowFile struct {
 	disk *slowDisk
 }
 
-func (f *slowFile) SharedMemory() vfs.SharedMemory { return f.File.(vfs.FileSharedMemory).SharedMemory() }
+func (f *slowFile) SharedMemory() vfs.SharedMemory {
+	return f.File.(vfs.FileSharedMemory).SharedMemory()
+}
 
 func (f *slowFile) Sync(flags vfs.SyncFlag) error {
 	held := <-f.disk.held
