@@ -3,7 +3,7 @@ package sqlite_test
 import (
 	"errors"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"github.com/ncruces/go-sqlite3/vfs"
 
@@ -79,7 +79,7 @@ func started(call func() error) <-chan error {
 // silent fails if any of the calls has ended.
 func silent(t *testing.T, when string, calls map[string]<-chan error) {
 	t.Helper()
-	time.Sleep(20 * time.Millisecond)
+	synctest.Wait()
 	for name, done := range calls {
 		select {
 		case err := <-done:
@@ -92,6 +92,10 @@ func silent(t *testing.T, when string, calls map[string]<-chan error) {
 // Until the disk has a commit nobody hears of it: the append is not answered, the head does not move, and who reads what it changed waits.
 // Meanwhile the next commit is written. One sync that comes after both answers for both.
 func TestNobodyHearsOfWhatTheDiskDoesNotHave(t *testing.T) {
+	synctest.Test(t, nobodyHears)
+}
+
+func nobodyHears(t *testing.T) {
 	log, disk := openSlow(t)
 	appendOne := func(key string) <-chan error {
 		return started(func() error {
@@ -129,6 +133,10 @@ func TestNobodyHearsOfWhatTheDiskDoesNotHave(t *testing.T) {
 
 // A sync that fails after its commit could be seen shuts the log: the append has failed, and who has read what it wrote gets no answer.
 func TestSyncFailsBehindReaders(t *testing.T) {
+	synctest.Test(t, syncFails)
+}
+
+func syncFails(t *testing.T) {
 	log, disk := openSlow(t)
 	appended := started(func() error {
 		_, err := log.Append(t.Context(), note("second", "1"))
@@ -139,7 +147,7 @@ func TestSyncFailsBehindReaders(t *testing.T) {
 		_, err := log.Document(t.Context(), journaltest.Workspace, "notes", "second")
 		return err
 	})
-	time.Sleep(5 * time.Millisecond)
+	synctest.Wait()
 	disk.hold(false)
 	disk.leave <- errors.New("the disk is gone")
 	for name, done := range map[string]<-chan error{"the append": appended, "the read": read} {
