@@ -26,6 +26,7 @@ var effects = arch.Effects{
 	Pure: []string{
 		"github.com/gowebpki/jcs", "github.com/cedar-policy/cedar-go/**", "mvdan.cc/sh/v3/syntax/**", "golang.org/x/mod/sumdb/note",
 		"golang.org/x/mod/sumdb/tlog", "golang.org/x/time/rate", "github.com/danielgtaylor/huma/v2/**", "go.yaml.in/yaml/**",
+		"github.com/prometheus/client_golang/**", // counts in memory, and reads the figures of its own process
 		"github.com/google/go-cmp/**", "pgregory.net/rapid", "go.uber.org/goleak", "github.com/bmatcuk/doublestar/**",
 	},
 
@@ -58,9 +59,15 @@ var effects = arch.Effects{
 		"(*internal/driver/namespace.Tier).Close":     "ends every space; stopping never waits for a permit",
 		"(*internal/driver/namespace.instance).Close": "ends a space; stopping never waits for a permit",
 		"(*internal/driver/namespace.instance).Usage": "reads what a space uses",
-		"internal/spaceinit.Send":                     "speaks over the stream of an init that a permit started",
-		"(*internal/spaceinit.Client).*":              "speaks over the stream of an init that a permit started",
-		"(*internal/spaceinit.Writer).Write":          "speaks over the stream of an init that a permit started",
+		"(*internal/driver/namespace.instance).Load":  "reads what a space uses",
+
+		"(*internal/driver/telemetry.Journal).*":              "the log itself, whose appends it counts",
+		"(*internal/driver/telemetry.Gate).Judge":             "asks the gate that it wraps, whose decisions it counts",
+		"(*internal/driver/telemetry.Output).Append":          "output of runs, kept beside the log, which it counts",
+		"(*internal/driver/telemetry.stateCollector).Collect": "looks up for the metrics how long the log is and what is in it",
+		"internal/spaceinit.Send":                             "speaks over the stream of an init that a permit started",
+		"(*internal/spaceinit.Client).*":                      "speaks over the stream of an init that a permit started",
+		"(*internal/spaceinit.Writer).Write":                  "speaks over the stream of an init that a permit started",
 
 		"internal/spaceinit/inittest.*": "builds the init for tests",
 

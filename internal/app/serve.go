@@ -37,6 +37,7 @@ const tiersAge = 10 * time.Minute
 func (a *App) serve(ids *id.Source, blobs blob.Store) error {
 	services := httpapi.Services{
 		Gate: a.Gate, Keeper: a.Keeper, Executor: a.Runs, Reader: reader.New(a.Log, Definitions()...), Log: a.Log, Prover: a.Prover, Spool: spool(blobs),
+		Metrics: a.metrics.Handler(), Tally: func(ws id.Workspace) httpapi.Tally { return httpapi.Tally(a.metrics.Tally(ws)) },
 		Checks: []httpapi.Check{
 			{Name: "log", Try: a.writable, Keep: time.Second}, {Name: "tiers", Try: a.spacious, Keep: tiersAge},
 			{Name: "checkpoints", Try: a.Signer.Ready, Keep: time.Second},
@@ -44,7 +45,7 @@ func (a *App) serve(ids *id.Source, blobs blob.Store) error {
 	}
 	a.server = httpapi.New(wire.Config{
 		Clock: a.clock, IDs: ids, Log: a.logger,
-		Authenticate: a.Gate.Authenticate, Rates: a.Config.Rates,
+		Authenticate: a.Gate.Authenticate, Rates: a.Config.Rates, Observer: observer{a.metrics},
 	}, services, Version)
 	return nil
 }
@@ -114,6 +115,7 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 	part("make snapshots durable", a.syncSnapshots)
 	part("watch over the data directory", a.watch)
 	part("sign checkpoints", a.sign)
+	part("measure the data directory", a.measureData)
 	if len(a.Config.Witnesses) > 0 {
 		part("bring checkpoints to witnesses", a.witness)
 	}

@@ -19,7 +19,7 @@ func (j *Journal) commit() {
 			err = failed
 		} else if len(g.batches) > 0 {
 			j.shelf.take(g.docs)
-			if err = j.write(g); err != nil {
+			if err = j.timed(g); err != nil {
 				err = j.fail(err)
 				j.shelf.clear(false)
 				if !j.w.conn.GetAutocommit() {
@@ -35,6 +35,19 @@ func (j *Journal) commit() {
 		answer(g.requests, err)
 		j.wal.afterGroup(j)
 	}
+}
+
+// timed records a group and tells whoever wants to know how long it took.
+func (j *Journal) timed(g *group) error {
+	if j.options.Committed == nil {
+		return j.write(g)
+	}
+	began := j.options.Clock.Now()
+	err := j.write(g)
+	if err == nil {
+		j.options.Committed(len(g.batches), j.options.Clock.Now().Sub(began))
+	}
+	return err
 }
 
 func (j *Journal) nextGroup() (*group, bool) {

@@ -40,7 +40,33 @@ type Config struct {
 	Hosts        []string // host names besides loopback's by which clients may reach the server; a wrong Host is refused
 	Rates        Rates    // the zero value means DefaultRates
 	Tags         []string // the groups of operations, in the order of the docs
+	Observer     Observer // is told of each request; nil for nobody
 }
+
+// Observer is told what the server does, and has it wait for nothing.
+type Observer interface {
+	// Begun is told of each request, before anything of it is judged.
+	Begun()
+	// Answered is told of each request once it is answered.
+	Answered(Answered)
+	// Stream is told of each event stream that is opened. It returns what is to be told of its end, by one of the causes complete, client_gone,
+	// too_slow, key_revoked, daemon_stopped and broken.
+	Stream() (ended func(cause string))
+}
+
+// Answered is a request that was answered.
+type Answered struct {
+	Pattern string // of the operation, as in "GET /v1/runs/{run_id}"; "" for a request that met none
+	Status  int
+	Took    time.Duration
+}
+
+// nobody is the Observer of a server that has none.
+type nobody struct{}
+
+func (nobody) Begun()               {}
+func (nobody) Answered(Answered)    {}
+func (nobody) Stream() func(string) { return func(string) {} }
 
 // Server answers requests. Operations are added with Handle and Stream, then Finish is called once.
 type Server struct {
@@ -58,6 +84,9 @@ type Server struct {
 func New(c Config) *Server {
 	if c.Rates == (Rates{}) {
 		c.Rates = DefaultRates()
+	}
+	if c.Observer == nil {
+		c.Observer = nobody{}
 	}
 	s := &Server{
 		Config: c, mux: http.NewServeMux(), routes: map[string]*route{},
@@ -100,6 +129,7 @@ func (s *Server) stop() { close(s.done) }
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := s.call(r)
+	s.Observer.Begun()
 	a := &answer{ResponseWriter: w, control: http.NewResponseController(w), now: s.Clock.Now}
 	a.patience() // an earlier request of the connection left its deadline behind
 	s.present(a.Header(), c)
@@ -210,13 +240,15 @@ func (s *Server) finish(w *answer, r *http.Request, c *Call) {
 			broken = http.ErrAbortHandler
 		}
 	}
-	pattern := "none"
+	pattern := ""
 	if c.route != nil {
 		pattern = c.route.pattern
 	}
+	took := s.Clock.Now().Sub(c.begun)
+	s.Observer.Answered(Answered{pattern, w.status, took})
 	s.Log.LogAttrs(r.Context(), slog.LevelInfo, "request", slog.String("request_id", string(c.Request)), slog.String("trace_id", c.Trace.ID), slog.String("route", pattern),
 		slog.Int("status", w.status), slog.Int64("bytes", w.bytes), slog.String("principal", string(c.Caller.Principal)),
-		slog.Duration("took", s.Clock.Now().Sub(c.begun)), slog.Bool("cut_off", broken != nil))
+		slog.Duration("took", took), slog.Bool("cut_off", broken != nil))
 	if broken != nil {
 		panic(broken)
 	}
