@@ -63,13 +63,21 @@ func config(d cli.Daemon) app.Config {
 
 // up runs a daemon until ctx ends.
 func up(ctx context.Context, d cli.Daemon, ready func(addr string)) error {
-	level := slog.LevelWarn
-	if d.Verbose {
-		level = slog.LevelDebug
-	}
 	app.Tune()
-	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	logger := slog.New(lines(d))
 	return app.Up(ctx, config(d), app.Clock{}, logger, func(s app.State) { ready(s.Address) })
+}
+
+// lines writes the daemon's own log as the operator wants it.
+func lines(d cli.Daemon) slog.Handler {
+	options := &slog.HandlerOptions{Level: slog.LevelWarn}
+	if d.Verbose {
+		options.Level = slog.LevelDebug
+	}
+	if d.JSONLog {
+		return slog.NewJSONHandler(os.Stderr, options)
+	}
+	return slog.NewTextHandler(os.Stderr, options)
 }
 
 // terminal returns the width of a terminal's lines, and whether the file is one.

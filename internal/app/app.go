@@ -127,7 +127,7 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 	if err := a.dir.hold(ctx, a.Log, a.Log); err != nil {
 		return nil, err
 	}
-	a.counted = telemetry.WrapJournal(a.Log, clock, a.metrics)
+	a.counted = telemetry.WrapJournal(a.Log, clock, a.metrics, logger)
 	a.metrics.Watch(a.look)
 	if err := a.prove(ctx); err != nil {
 		return nil, err

@@ -44,7 +44,7 @@ func presetNames() (map[event.Digest]string, error) {
 func (a *App) look(ctx context.Context) (telemetry.State, error) {
 	s, err := a.lookUp(ctx)
 	if err != nil {
-		a.logger.Error("look up the state for the metrics", "error", err)
+		a.logger.Error("look up the state for the metrics", "code", "metrics_state_unknown", "error", err)
 	}
 	return s, err
 }

@@ -46,7 +46,7 @@ func (a *App) sign(ctx context.Context) error {
 		if err := a.Signer.Step(ctx); err == nil {
 			a.metrics.Signed(now)
 		} else if ctx.Err() == nil {
-			a.logger.Error("sign checkpoints", "error", err)
+			a.logger.Error("sign checkpoints", "code", "checkpoint_not_signed", "error", err)
 		}
 	})
 	return nil

@@ -128,7 +128,7 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 	<-ctx.Done()
 	parts.Wait()
 	if err := a.Signer.Step(context.WithoutCancel(ctx)); err != nil {
-		a.logger.Error("sign the last checkpoint", "error", err)
+		a.logger.Error("sign the last checkpoint", "code", "last_checkpoint_not_signed", "error", err)
 	}
 	_ = os.Remove(a.path(stateFile))
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
@@ -145,7 +145,7 @@ func (a *App) watch(ctx context.Context) error {
 		if err := a.dir.step(context.WithoutCancel(ctx), a.Log); fault.CodeOf(err) == "log_moved" {
 			stop(err)
 		} else if err != nil {
-			a.logger.Error("write down how far the log has come", "error", err)
+			a.logger.Error("write down how far the log has come", "code", "head_not_noted", "error", err)
 		}
 	})
 	if cause := context.Cause(ctx); fault.CodeOf(cause) == "log_moved" {
@@ -158,7 +158,7 @@ func (a *App) watch(ctx context.Context) error {
 func (a *App) syncSnapshots(ctx context.Context) error {
 	every(a.clock, ctx.Done(), stepPeriod, func(time.Time) {
 		if err := a.Keeper.Sync(ctx); err != nil && ctx.Err() == nil {
-			a.logger.Error("make snapshots durable", "error", err)
+			a.logger.Error("make snapshots durable", "code", "snapshots_not_durable", "error", err)
 		}
 	})
 	return nil
@@ -168,10 +168,10 @@ func (a *App) syncSnapshots(ctx context.Context) error {
 func (a *App) tick(ctx context.Context) error {
 	every(a.clock, ctx.Done(), stepPeriod, func(now time.Time) {
 		if err := a.Keeper.Step(ctx, now); err != nil && ctx.Err() == nil {
-			a.logger.Error("end what has expired", "error", err)
+			a.logger.Error("end what has expired", "code", "spaces_not_expired", "error", err)
 		}
 		if err := a.Gate.Step(ctx, now); err != nil && ctx.Err() == nil {
-			a.logger.Error("end questions that have expired", "error", err)
+			a.logger.Error("end questions that have expired", "code", "questions_not_expired", "error", err)
 		}
 	})
 	return nil

@@ -20,7 +20,7 @@ import (
 func (a *App) tiers() ([]space.Tier, error) {
 	tier, err := openNamespace(a.Config, a.clock, func(phase string, took time.Duration) { a.metrics.Started(namespace.Name, phase, took) })
 	if err != nil {
-		a.logger.Warn("no spaces on this host", "tier", namespace.Name, "error", err)
+		a.logger.Warn("no spaces on this host", "code", "tier_unavailable", "tier", namespace.Name, "error", err)
 		return nil, nil
 	}
 	a.closers = append(a.closers, tier.Close)

@@ -77,7 +77,7 @@ func (a *App) witness(ctx context.Context) error {
 	every(a.clock, ctx.Done(), witnessPeriod, func(now time.Time) {
 		workspaces, err := a.proofs.Workspaces(ctx)
 		if err != nil {
-			a.logger.Error("bring checkpoints to witnesses", "error", err)
+			a.logger.Error("bring checkpoints to witnesses", "code", "witnesses_not_visited", "error", err)
 			return
 		}
 		for n, where := range a.Config.Witnesses {
@@ -87,7 +87,7 @@ func (a *App) witness(ctx context.Context) error {
 			}
 			a.metrics.Visited(n+1, now, err)
 			if err != nil {
-				a.logger.Error("bring checkpoints to a witness", "witness", where, "error", err)
+				a.logger.Error("bring checkpoints to a witness", "code", "witness_not_visited", "witness", where, "error", err)
 			}
 		}
 	})

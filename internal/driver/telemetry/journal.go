@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"log/slog"
 	"time"
 
 	"agentbox/internal/domain/event"
@@ -19,6 +20,7 @@ type Journal struct {
 	journal.Journal
 	clock   event.Clock
 	metrics *Metrics
+	logger  *slog.Logger
 }
 
 var (
@@ -26,9 +28,9 @@ var (
 	_ journal.Hasher  = (*Journal)(nil)
 )
 
-// WrapJournal counts what is appended to a journal.
-func WrapJournal(j journal.Journal, clock event.Clock, m *Metrics) *Journal {
-	return &Journal{j, clock, m}
+// WrapJournal counts what is appended to a journal, and tells the daemon's own log, if there is one, of the events that an operator follows.
+func WrapJournal(j journal.Journal, clock event.Clock, m *Metrics, logger *slog.Logger) *Journal {
+	return &Journal{j, clock, m, logger}
 }
 
 // Append implements journal.Journal.
@@ -43,6 +45,7 @@ func (j *Journal) Append(ctx context.Context, b event.Batch) (event.Receipt, err
 		j.metrics.appends.WithLabelValues("recorded").Inc()
 		j.metrics.tallies.of(b.Workspace).appends.Add(1)
 		j.metrics.recorded(receipt.Events)
+		j.tell(ctx, receipt.Events)
 	case fault.KindOf(err) == fault.Conflict || fault.KindOf(err) == fault.Invalid:
 		j.metrics.appends.WithLabelValues("refused").Inc()
 	default:

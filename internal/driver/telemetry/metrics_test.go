@@ -104,7 +104,7 @@ func told(t *testing.T) *telemetry.Metrics {
 	if _, err := gate.Judge(t.Context(), policy.Action{Workspace: id.DefaultWorkspace}); err != nil {
 		t.Fatal(err)
 	}
-	log := telemetry.WrapJournal(taken{}, still{}, m)
+	log := telemetry.WrapJournal(taken{}, still{}, m, nil)
 	b := event.Batch{Workspace: id.DefaultWorkspace}
 	for _, e := range []struct {
 		typ  string
@@ -244,7 +244,7 @@ func TestCallersMakeNoSeries(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, j := range []taken{{}, {replayed: true}, {err: fault.New(fault.Conflict, word, "no")}, {err: errors.New(word)}} {
-			log := telemetry.WrapJournal(j, still{}, m)
+			log := telemetry.WrapJournal(j, still{}, m, nil)
 			_, _ = log.Append(t.Context(), event.Batch{Drafts: []event.Draft{
 				event.New(run.EventSucceeded, event.Origin{Principal: "usr_1"}, id.DefaultWorkspace, "", run.Ended{Tool: word, Kind: word}),
 				event.New(policy.ApprovalDecidedType, event.Origin{Principal: "usr_1"}, id.DefaultWorkspace, "", policy.ApprovalDecided{Status: policy.ApprovalStatus(word)}),

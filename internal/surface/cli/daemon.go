@@ -9,6 +9,7 @@ import (
 // up runs a daemon in the foreground.
 func up(i *invocation) *cobra.Command {
 	var d Daemon
+	var format string
 	c := &cobra.Command{
 		Use: "up", Short: "Run the daemon, in the foreground, until it is interrupted", Args: cobra.NoArgs,
 		Long: "Up serves the HTTP API on a loopback address. The data directory, made on the first start, holds the log, the files of the spaces and\n" +
@@ -23,6 +24,7 @@ func up(i *invocation) *cobra.Command {
 	c.Flags().StringVar(&d.SigningKey, "signing-key", "", "file of the key that signs checkpoints (default: signing.key in the data directory)")
 	c.Flags().StringArrayVar(&d.Witnesses, "witness", nil, "folder or http address of a witness, to which checkpoints are brought each minute; repeatable")
 	c.Flags().BoolVarP(&d.Verbose, "verbose", "v", false, "log every request")
+	c.Flags().StringVar(&format, "log-format", "text", "how the daemon's own log is written to standard error: text or json")
 	c.RunE = func(cmd *cobra.Command, _ []string) (err error) {
 		if d.DataDir, err = i.dataDir(); err != nil {
 			return err
@@ -30,6 +32,10 @@ func up(i *invocation) *cobra.Command {
 		if err := d.root(); err != nil {
 			return err
 		}
+		if format != "text" && format != "json" {
+			return usage("--log-format %s: write text or json", oneLine(format, 40))
+		}
+		d.JSONLog = format == "json"
 		if d.SigningKey != "" {
 			if d.SigningKey, err = absolute(d.SigningKey); err != nil {
 				return err

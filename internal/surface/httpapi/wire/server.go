@@ -185,7 +185,7 @@ func (s *Server) refuse(w http.ResponseWriter, c Call, err error) {
 // Note logs the cause of an answer that does not tell it.
 func (s *Server) Note(c Call, p *Problem, err error) {
 	if p.Status >= http.StatusInternalServerError {
-		s.Log.Error("request failed", slog.String("request_id", string(c.Request)), slog.String("error", p.Code), slog.String("cause", err.Error()))
+		s.Log.Error("request failed", slog.String("code", "request_failed"), slog.String("request_id", string(c.Request)), slog.String("trace_id", c.Trace.ID), slog.String("error", p.Code), slog.String("cause", err.Error()))
 	}
 }
 
@@ -232,7 +232,7 @@ func (s *Server) finish(w *answer, r *http.Request, c *Call) {
 	broken := recover()
 	s.bodies.give(c)
 	if broken != nil && broken != http.ErrAbortHandler {
-		s.Log.Error("request panicked", slog.String("request_id", string(c.Request)), slog.Any("cause", broken))
+		s.Log.Error("request panicked", slog.String("code", "request_panicked"), slog.String("request_id", string(c.Request)), slog.String("trace_id", c.Trace.ID), slog.Any("cause", broken))
 		if w.status == 0 {
 			ProblemOf(errPanicked, c.Request).write(w)
 			broken = nil
@@ -246,7 +246,8 @@ func (s *Server) finish(w *answer, r *http.Request, c *Call) {
 	}
 	took := s.Clock.Now().Sub(c.begun)
 	s.Observer.Answered(Answered{pattern, w.status, took})
-	s.Log.LogAttrs(r.Context(), slog.LevelInfo, "request", slog.String("request_id", string(c.Request)), slog.String("trace_id", c.Trace.ID), slog.String("route", pattern),
+	s.Log.LogAttrs(r.Context(), slog.LevelInfo, "request", slog.String("code", "request"), slog.String("request_id", string(c.Request)), slog.String("trace_id", c.Trace.ID),
+		slog.String("span_id", c.Trace.Span), slog.String("route", pattern),
 		slog.Int("status", w.status), slog.Int64("bytes", w.bytes), slog.String("principal", string(c.Caller.Principal)),
 		slog.Duration("took", took), slog.Bool("cut_off", broken != nil))
 	if broken != nil {

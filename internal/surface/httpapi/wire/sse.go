@@ -113,7 +113,7 @@ func (s *Server) broken(c Call, pipe *eventPipe, failed <-chan error) error {
 		if !pipe.open {
 			return err
 		}
-		s.Log.Error("event stream broke", slog.String("request_id", string(c.Request)), slog.String("cause", err.Error()))
+		s.Log.Error("event stream broke", slog.String("code", "stream_broken"), slog.String("request_id", string(c.Request)), slog.String("trace_id", c.Trace.ID), slog.String("cause", err.Error()))
 		panic(http.ErrAbortHandler)
 	default:
 		if !pipe.open {
