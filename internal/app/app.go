@@ -54,6 +54,7 @@ type App struct {
 	metrics *telemetry.Metrics
 	counted *telemetry.Journal // Log, as those append to it whose appends are counted
 	sizes   sizes
+	tracer  *telemetry.Tracer // nil where no traces are told
 	clock   event.Clock
 	logger  *slog.Logger
 	claim   *claimed
@@ -127,7 +128,10 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 	if err := a.dir.hold(ctx, a.Log, a.Log); err != nil {
 		return nil, err
 	}
-	a.counted = telemetry.WrapJournal(a.Log, clock, a.metrics, logger)
+	if err := a.traces(ctx); err != nil {
+		return nil, err
+	}
+	a.counted = telemetry.WrapJournal(a.Log, clock, a.metrics, a.tracer, logger)
 	a.metrics.Watch(a.look)
 	if err := a.prove(ctx); err != nil {
 		return nil, err
@@ -183,7 +187,7 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 	if err != nil {
 		return err
 	}
-	asked := telemetry.WrapGate(a.Gate, a.clock, a.metrics, presets)
+	asked := telemetry.WrapGate(a.Gate, a.clock, a.metrics, a.tracer, presets)
 	a.Keeper = keeper.New(keeper.Parts{
 		Log: a.counted, Docs: a.Log, Gate: asked, Library: a.Gate, Store: spaces, Tiers: tiers, Clock: a.clock, IDs: ids, Logger: a.logger,
 		MaxSpaces: a.Config.MaxSpaces, MaxLimits: a.Config.MaxLimits, FirstUID: firstUID(), System: System,

@@ -6,10 +6,14 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel"
+
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/telemetry"
@@ -19,12 +23,55 @@ import (
 	"agentbox/internal/surface/httpapi/wire"
 )
 
-// observer tells the metrics what the server tells.
-type observer struct{ *telemetry.Metrics }
+// observer tells the metrics and the tracer what the server tells.
+type observer struct {
+	*telemetry.Metrics
+	tracer *telemetry.Tracer
+}
+
+// Begun implements wire.Observer.
+func (o observer) Begun(t wire.Trace) bool {
+	o.Metrics.Begun()
+	return !t.Foreign && o.tracer.Sampled(t.ID, t.Span)
+}
 
 // Answered implements wire.Observer.
 func (o observer) Answered(a wire.Answered) {
-	o.Metrics.Answered(telemetry.Request{Route: a.Pattern, Status: a.Status, Took: a.Took})
+	r := telemetry.Request{Route: a.Pattern, Status: a.Status, Took: a.Took}
+	o.Metrics.Answered(r)
+	o.tracer.Served(telemetry.Served{
+		Traceparent: a.Trace.Parent(), Parent: a.Trace.Above, Request: r, Began: a.Began, Ended: a.Began.Add(a.Took), ID: string(a.Request), Principal: a.Caller,
+	})
+}
+
+// traces makes the tracer, where the configuration or the standard variables name a collector.
+func (a *App) traces(ctx context.Context) error {
+	if a.Config.Traces == "" && !tracesWanted(os.Getenv) {
+		return nil
+	}
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
+		a.logger.Warn("tell traces to the collector", "code", "traces_not_told", "error", err)
+	}))
+	tracer, err := telemetry.OpenTracer(ctx, a.Config.Traces, Version, a.Log)
+	if err != nil {
+		return fault.Wrap(err, fault.Invalid, "config_invalid", "traces cannot be told: %v", err)
+	}
+	a.tracer = tracer
+	a.closers = append(a.closers, tracer.Close)
+	return nil
+}
+
+// tracesWanted reports whether the variables of OpenTelemetry name a collector, or say that there is one in the usual place.
+func tracesWanted(env func(string) string) bool {
+	if strings.EqualFold(env("OTEL_SDK_DISABLED"), "true") {
+		return false
+	}
+	switch exporter := env("OTEL_TRACES_EXPORTER"); exporter {
+	case "":
+		return env("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || env("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != ""
+	default:
+		return exporter == "otlp"
+	}
 }
 
 // presetNames are the names of the bundles that come with the program.

@@ -45,7 +45,7 @@ func (a *App) serve(ids *id.Source, blobs blob.Store) error {
 	}
 	a.server = httpapi.New(wire.Config{
 		Clock: a.clock, IDs: ids, Log: a.logger,
-		Authenticate: a.Gate.Authenticate, Rates: a.Config.Rates, Observer: observer{a.metrics},
+		Authenticate: a.Gate.Authenticate, Rates: a.Config.Rates, Observer: observer{a.metrics, a.tracer},
 	}, services, Version)
 	return nil
 }

@@ -24,7 +24,7 @@ func (a *App) tiers() ([]space.Tier, error) {
 		return nil, nil
 	}
 	a.closers = append(a.closers, tier.Close)
-	return []space.Tier{telemetry.WrapTier(tier, a.clock, a.metrics)}, nil
+	return []space.Tier{telemetry.WrapTier(tier, a.clock, a.metrics, a.tracer)}, nil
 }
 
 func openNamespace(c Config, clock event.Clock, phase func(string, time.Duration)) (*namespace.Tier, error) {

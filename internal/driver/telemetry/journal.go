@@ -20,6 +20,7 @@ type Journal struct {
 	journal.Journal
 	clock   event.Clock
 	metrics *Metrics
+	tracer  *Tracer
 	logger  *slog.Logger
 }
 
@@ -28,16 +29,17 @@ var (
 	_ journal.Hasher  = (*Journal)(nil)
 )
 
-// WrapJournal counts what is appended to a journal, and tells the daemon's own log, if there is one, of the events that an operator follows.
-func WrapJournal(j journal.Journal, clock event.Clock, m *Metrics, logger *slog.Logger) *Journal {
-	return &Journal{j, clock, m, logger}
+// WrapJournal counts what is appended to a journal, and tells the tracer and the daemon's own log of it, where they are not nil.
+func WrapJournal(j journal.Journal, clock event.Clock, m *Metrics, t *Tracer, logger *slog.Logger) *Journal {
+	return &Journal{j, clock, m, t, logger}
 }
 
 // Append implements journal.Journal.
 func (j *Journal) Append(ctx context.Context, b event.Batch) (event.Receipt, error) {
 	began := j.clock.Now()
 	receipt, err := j.Journal.Append(ctx, b)
-	j.metrics.appending.Observe(j.clock.Now().Sub(began).Seconds())
+	ended := j.clock.Now()
+	j.metrics.appending.Observe(ended.Sub(began).Seconds())
 	switch {
 	case err == nil && receipt.Replayed:
 		j.metrics.appends.WithLabelValues("repeated").Inc()
@@ -46,6 +48,9 @@ func (j *Journal) Append(ctx context.Context, b event.Batch) (event.Receipt, err
 		j.metrics.tallies.of(b.Workspace).appends.Add(1)
 		j.metrics.recorded(receipt.Events)
 		j.tell(ctx, receipt.Events)
+		if j.tracer != nil {
+			j.tracer.appended(ctx, receipt.Events, began, ended)
+		}
 	case fault.KindOf(err) == fault.Conflict || fault.KindOf(err) == fault.Invalid:
 		j.metrics.appends.WithLabelValues("refused").Inc()
 	default:

@@ -99,12 +99,12 @@ func told(t *testing.T) *telemetry.Metrics {
 	m.Visited(2, still{}.Now(), errors.New("gone"))
 
 	bundle := event.DigestOf([]byte("standard"))
-	gate := telemetry.WrapGate(decided{decision: policy.Decision{Outcome: policy.Allow, ReasonCode: policy.ReasonDefaultAllow, Bundle: bundle}}, still{}, m,
+	gate := telemetry.WrapGate(decided{decision: policy.Decision{Outcome: policy.Allow, ReasonCode: policy.ReasonDefaultAllow, Bundle: bundle}}, still{}, m, nil,
 		map[event.Digest]string{bundle: "standard"})
 	if _, err := gate.Judge(t.Context(), policy.Action{Workspace: id.DefaultWorkspace}); err != nil {
 		t.Fatal(err)
 	}
-	log := telemetry.WrapJournal(taken{}, still{}, m, nil)
+	log := telemetry.WrapJournal(taken{}, still{}, m, nil, nil)
 	b := event.Batch{Workspace: id.DefaultWorkspace}
 	for _, e := range []struct {
 		typ  string
@@ -120,7 +120,7 @@ func told(t *testing.T) *telemetry.Metrics {
 	if _, err := log.Append(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
-	made, err := telemetry.WrapTier(bare{exit: space.Exit{Code: 1}}, still{}, m).Create(t.Context(), policy.Permit{}, space.Spec{})
+	made, err := telemetry.WrapTier(bare{exit: space.Exit{Code: 1}}, still{}, m, nil).Create(t.Context(), policy.Permit{}, space.Spec{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,12 +239,12 @@ func TestCallersMakeNoSeries(t *testing.T) {
 		m.Begun()
 		m.Answered(telemetry.Request{Route: "", Status: 100_000 + n})
 		m.Stream()(word)
-		gate := telemetry.WrapGate(decided{decision: policy.Decision{ReasonCode: word, Bundle: bundle}}, still{}, m, nil)
+		gate := telemetry.WrapGate(decided{decision: policy.Decision{ReasonCode: word, Bundle: bundle}}, still{}, m, nil, nil)
 		if _, err := gate.Judge(t.Context(), policy.Action{Type: word, Path: word}); err != nil {
 			t.Fatal(err)
 		}
 		for _, j := range []taken{{}, {replayed: true}, {err: fault.New(fault.Conflict, word, "no")}, {err: errors.New(word)}} {
-			log := telemetry.WrapJournal(j, still{}, m, nil)
+			log := telemetry.WrapJournal(j, still{}, m, nil, nil)
 			_, _ = log.Append(t.Context(), event.Batch{Drafts: []event.Draft{
 				event.New(run.EventSucceeded, event.Origin{Principal: "usr_1"}, id.DefaultWorkspace, "", run.Ended{Tool: word, Kind: word}),
 				event.New(policy.ApprovalDecidedType, event.Origin{Principal: "usr_1"}, id.DefaultWorkspace, "", policy.ApprovalDecided{Status: policy.ApprovalStatus(word)}),
@@ -278,7 +278,7 @@ func TestHowCommandsEnd(t *testing.T) {
 		"zero": {}, "nonzero": {Code: 2}, "signal": {Code: 137, Signal: "SIGKILL"}, "timeout": {Code: 124, TimedOut: true, Signal: "SIGKILL"},
 		"limit": {Code: 137, Limit: "memory_bytes", Signal: "SIGKILL"}, "canceled": {Code: 137, Canceled: true, Signal: "SIGKILL"},
 	} {
-		made, err := telemetry.WrapTier(bare{exit: exit}, still{}, m).Create(t.Context(), policy.Permit{}, space.Spec{})
+		made, err := telemetry.WrapTier(bare{exit: exit}, still{}, m, nil).Create(t.Context(), policy.Permit{}, space.Spec{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -290,7 +290,7 @@ func TestHowCommandsEnd(t *testing.T) {
 	if err != nil || n != 6 {
 		t.Errorf("%d ways to end were counted (%v), want 6", n, err)
 	}
-	if _, err := telemetry.WrapTier(bare{err: errors.New("no")}, still{}, m).Create(t.Context(), policy.Permit{}, space.Spec{}); err == nil {
+	if _, err := telemetry.WrapTier(bare{err: errors.New("no")}, still{}, m, nil).Create(t.Context(), policy.Permit{}, space.Spec{}); err == nil {
 		t.Error("a space that did not start was returned")
 	}
 	want := "# HELP agentbox_space_starts_total Spaces whose processes were started.\n# TYPE agentbox_space_starts_total counter\n" +

@@ -16,12 +16,15 @@ type Tier struct {
 	space.Tier
 	clock   event.Clock
 	metrics *Metrics
+	tracer  *Tracer
 }
 
 var _ space.Tier = (*Tier)(nil)
 
-// WrapTier counts what a tier does.
-func WrapTier(t space.Tier, clock event.Clock, m *Metrics) *Tier { return &Tier{t, clock, m} }
+// WrapTier counts what a tier does, and tells the tracer of it if it is not nil.
+func WrapTier(t space.Tier, clock event.Clock, m *Metrics, to *Tracer) *Tier {
+	return &Tier{t, clock, m, to}
+}
 
 // Create implements space.Tier.
 func (t *Tier) Create(ctx context.Context, p policy.Permit, spec space.Spec) (space.Instance, error) {
@@ -49,11 +52,14 @@ type instance struct {
 
 // Exec implements space.Instance.
 func (i *instance) Exec(ctx context.Context, p policy.Permit, stdin []byte, out space.Output) (space.Exit, error) {
-	m := i.tier.metrics
-	began := i.tier.clock.Now()
+	m, began, permit := i.tier.metrics, i.tier.clock.Now(), p.Digest()
 	exit, err := i.Instance.Exec(ctx, p, stdin, out)
 	m.commands.WithLabelValues(i.tier.Name(), exitClass(exit, err)).Inc()
-	m.commanding.Observe(i.tier.clock.Now().Sub(began).Seconds())
+	ended := i.tier.clock.Now()
+	m.commanding.Observe(ended.Sub(began).Seconds())
+	if at, ok := i.tier.tracer.redeem(permit); ok {
+		i.tier.tracer.commanded(at, i.tier.Name(), began, ended, exit, err)
+	}
 	return exit, err
 }
 

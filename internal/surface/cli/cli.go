@@ -57,7 +57,8 @@ type Daemon struct {
 	Sources []string // folders of the host from which spaces may be filled
 	Shadow  bool
 	Verbose bool
-	JSONLog bool // the daemon's own log is written as JSON
+	Traces  string // address of the collector of traces
+	JSONLog bool   // the daemon's own log is written as JSON
 
 	EffectsPerHour int // of one principal; 0 means without limit
 

@@ -23,6 +23,7 @@ func up(i *invocation) *cobra.Command {
 	c.Flags().IntVar(&d.EffectsPerHour, "effects-per-hour", 0, "how many effects one principal may cause within an hour; 0 means without limit")
 	c.Flags().StringVar(&d.SigningKey, "signing-key", "", "file of the key that signs checkpoints (default: signing.key in the data directory)")
 	c.Flags().StringArrayVar(&d.Witnesses, "witness", nil, "folder or http address of a witness, to which checkpoints are brought each minute; repeatable")
+	c.Flags().StringVar(&d.Traces, "traces", "", "address of an OTLP/HTTP collector to which traces are told, as in http://127.0.0.1:4318 (default: what OTEL_EXPORTER_OTLP_ENDPOINT says, else nowhere)")
 	c.Flags().BoolVarP(&d.Verbose, "verbose", "v", false, "log every request")
 	c.Flags().StringVar(&format, "log-format", "text", "how the daemon's own log is written to standard error: text or json")
 	c.RunE = func(cmd *cobra.Command, _ []string) (err error) {

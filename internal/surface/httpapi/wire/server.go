@@ -45,8 +45,8 @@ type Config struct {
 
 // Observer is told what the server does, and has it wait for nothing.
 type Observer interface {
-	// Begun is told of each request, before anything of it is judged.
-	Begun()
+	// Begun is told of each request, before anything of it is judged, and says whether its trace, where that begins here, is followed.
+	Begun(t Trace) (followed bool)
 	// Answered is told of each request once it is answered.
 	Answered(Answered)
 	// Stream is told of each event stream that is opened. It returns what is to be told of its end, by one of the causes complete, client_gone,
@@ -59,12 +59,16 @@ type Answered struct {
 	Pattern string // of the operation, as in "GET /v1/runs/{run_id}"; "" for a request that met none
 	Status  int
 	Took    time.Duration
+	Began   time.Time
+	Trace   Trace
+	Request id.Request
+	Caller  id.Principal // "" where it was not admitted
 }
 
 // nobody is the Observer of a server that has none.
 type nobody struct{}
 
-func (nobody) Begun()               {}
+func (nobody) Begun(Trace) bool     { return false }
 func (nobody) Answered(Answered)    {}
 func (nobody) Stream() func(string) { return func(string) {} }
 
@@ -129,7 +133,9 @@ func (s *Server) stop() { close(s.done) }
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := s.call(r)
-	s.Observer.Begun()
+	if s.Observer.Begun(c.Trace) && !c.Trace.Foreign {
+		c.Trace.Flags = "01"
+	}
 	a := &answer{ResponseWriter: w, control: http.NewResponseController(w), now: s.Clock.Now}
 	a.patience() // an earlier request of the connection left its deadline behind
 	s.present(a.Header(), c)
@@ -245,7 +251,7 @@ func (s *Server) finish(w *answer, r *http.Request, c *Call) {
 		pattern = c.route.pattern
 	}
 	took := s.Clock.Now().Sub(c.begun)
-	s.Observer.Answered(Answered{pattern, w.status, took})
+	s.Observer.Answered(Answered{pattern, w.status, took, c.begun, c.Trace, c.Request, c.Caller.Principal})
 	s.Log.LogAttrs(r.Context(), slog.LevelInfo, "request", slog.String("code", "request"), slog.String("request_id", string(c.Request)), slog.String("trace_id", c.Trace.ID),
 		slog.String("span_id", c.Trace.Span), slog.String("route", pattern),
 		slog.Int("status", w.status), slog.Int64("bytes", w.bytes), slog.String("principal", string(c.Caller.Principal)),
