@@ -35,10 +35,11 @@ type Services struct {
 // Server answers the HTTP API. Make it with New, then Run it.
 type Server struct {
 	*wire.Server
-	services Services
-	version  string
-	probers  []*prober
-	trying   sync.WaitGroup // checks under way
+	services  Services
+	version   string
+	probers   []*prober
+	diagnosis diagnosis
+	trying    sync.WaitGroup // checks under way
 }
 
 // New makes a server of the daemon's version; it listens nowhere yet.

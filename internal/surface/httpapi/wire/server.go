@@ -162,6 +162,9 @@ func (s *Server) serve(w *answer, r *http.Request, c *Call) error {
 		return err
 	}
 	c.route = rt
+	waiting := r.Context()
+	// A client may close its end once it has sent everything, and still read the answer: that ends a context of net/http.
+	r = r.WithContext(context.WithoutCancel(waiting))
 	if !rt.public {
 		if err := s.admit(w, r, c); err != nil {
 			return err
@@ -177,7 +180,11 @@ func (s *Server) serve(w *answer, r *http.Request, c *Call) error {
 		}
 		defer give()
 	}
-	s.mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callKey{}, *c)))
+	ctx := r.Context()
+	if rt.waits {
+		ctx = waiting
+	}
+	s.mux.ServeHTTP(w, r.WithContext(context.WithValue(ctx, callKey{}, *c)))
 	return nil
 }
 
