@@ -58,7 +58,7 @@ func config(d cli.Daemon) app.Config {
 		c.Listen = d.Listen
 	}
 	c.RootFS, c.Sources, c.Shadow, c.EffectsPerHour = d.RootFS, d.Sources, d.Shadow, d.EffectsPerHour
-	c.SigningKey, c.Witnesses, c.Traces = d.SigningKey, d.Witnesses, d.Traces
+	c.ApprovalTime, c.SigningKey, c.Witnesses, c.Traces = d.ApprovalTime, d.SigningKey, d.Witnesses, d.Traces
 	return c
 }
 

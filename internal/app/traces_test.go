@@ -80,7 +80,9 @@ func (c *collected) tree(traceID, parent string) string {
 				below = append(below, s)
 			}
 		}
-		slices.SortStableFunc(below, func(a, b *wiretrace.Span) int { return int(int64(a.GetStartTimeUnixNano()) - int64(b.GetStartTimeUnixNano())) })
+		slices.SortStableFunc(below, func(a, b *wiretrace.Span) int {
+			return int(int64(a.GetStartTimeUnixNano()) - int64(b.GetStartTimeUnixNano()))
+		})
 		for _, s := range below {
 			line := indent + s.GetName()
 			if s.GetStatus().GetCode() == wiretrace.Status_STATUS_CODE_ERROR {

@@ -4,12 +4,16 @@ import "time"
 
 // commit is the committer's loop. While nothing comes it tidies up.
 func (j *Journal) commit() {
+	defer close(j.written)
 	for {
 		g, ok := j.nextGroup()
 		if !ok {
 			return
 		}
 		if g.task != nil {
+			before := &group{done: make(chan struct{})}
+			j.written <- before
+			<-before.done
 			g.task()
 			close(g.done)
 			continue
@@ -18,36 +22,25 @@ func (j *Journal) commit() {
 		if failed := j.failed.Load(); failed != nil {
 			err = failed
 		} else if len(g.batches) > 0 {
-			j.shelf.take(g.docs)
-			if err = j.timed(g); err != nil {
+			if j.options.Committed != nil {
+				g.began = j.options.Clock.Now()
+			}
+			j.shelf.take(g)
+			if err = j.write(g); err != nil {
 				err = j.fail(err)
 				j.shelf.clear(false)
 				if !j.w.conn.GetAutocommit() {
 					_ = j.w.exec(`ROLLBACK`) // the transaction is lost either way
 				}
-			} else {
-				j.shelf.lay(g.docs)
-				for _, t := range g.tenants {
-					j.watch.set(t.name, t.no, t.head)
-				}
 			}
 		}
-		answer(g.requests, err)
+		if err != nil {
+			answer(g.requests, err)
+		} else {
+			j.written <- g
+		}
 		j.wal.afterGroup(j)
 	}
-}
-
-// timed records a group and tells whoever wants to know how long it took.
-func (j *Journal) timed(g *group) error {
-	if j.options.Committed == nil {
-		return j.write(g)
-	}
-	began := j.options.Clock.Now()
-	err := j.write(g)
-	if err == nil {
-		j.options.Committed(len(g.batches), j.options.Clock.Now().Sub(began))
-	}
-	return err
 }
 
 func (j *Journal) nextGroup() (*group, bool) {
@@ -114,5 +107,5 @@ func (j *Journal) write(g *group) error {
 			return err
 		}
 	}
-	return w.exec(`COMMIT`)
+	return j.durable.later(func() error { return w.exec(`COMMIT`) })
 }

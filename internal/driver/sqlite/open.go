@@ -65,7 +65,7 @@ type Options struct {
 	Existing    bool      // there has to be a log already: an empty file is ErrEmpty and stays as it is
 	VFS         string    // name of a registered SQLite VFS; empty for the operating system's files
 
-	Committed func(batches int, took time.Duration) // is told of each durable commit, by the committer, which waits for it; may be nil
+	Committed func(batches int, took time.Duration) // is told of each durable commit, by the syncer, which waits for it; may be nil
 }
 
 // Open opens the log for writing, makes it where there is none, rebuilds the documents whose definition has a new version, and takes the
@@ -86,6 +86,7 @@ func Open(ctx context.Context, o Options) (*Journal, error) {
 	}
 	j.working.Go(j.plan)
 	j.working.Go(j.commit)
+	j.working.Go(j.syncer)
 	j.moving.Go(j.move)
 	return j, nil
 }
@@ -145,6 +146,9 @@ func (j *Journal) open(ctx context.Context) error {
 		return errors.Join(err, reader.close())
 	}
 	j.watch.load(j.ledger.tenants)
+	if err := j.durable.open(conn); err != nil {
+		return err
+	}
 	return j.openMover()
 }
 

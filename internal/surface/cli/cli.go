@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -60,7 +61,8 @@ type Daemon struct {
 	Traces  string // address of the collector of traces
 	JSONLog bool   // the daemon's own log is written as JSON
 
-	EffectsPerHour int // of one principal; 0 means without limit
+	EffectsPerHour int           // of one principal; 0 means without limit
+	ApprovalTime   time.Duration // after which a question that nobody answered expires
 
 	SigningKey string   // file of the key that signs checkpoints
 	Witnesses  []string // to which checkpoints are brought
