@@ -31,6 +31,7 @@ type Created struct {
 	Title      string       `json:"title,omitempty"`
 	Input      Input        `json:"input"`
 	Operations []Outline    `json:"operations"`
+	Trace      string       `json:"traceparent,omitempty"` // of the request that made it
 }
 
 // Outline is an operation as the log shows it before it runs.

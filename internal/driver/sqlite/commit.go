@@ -22,6 +22,9 @@ func (j *Journal) commit() {
 		if failed := j.failed.Load(); failed != nil {
 			err = failed
 		} else if len(g.batches) > 0 {
+			if j.options.Committed != nil {
+				g.began = j.options.Clock.Now()
+			}
 			j.shelf.take(g)
 			if err = j.write(g); err != nil {
 				err = j.fail(err)

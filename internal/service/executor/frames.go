@@ -42,7 +42,7 @@ func (r *ride) frame(ctx context.Context, kind, operation string, v any) {
 func (r *ride) output(ctx context.Context, kind, operation string, data []byte) {
 	f := livestream.Frame{At: r.x.Clock.Now().UTC(), Kind: kind, Operation: operation, Data: data}
 	if _, err := r.x.Live.Append(context.WithoutCancel(ctx), r.doc.ID, f); err != nil {
-		r.x.Logger.Warn("live output lost", "run", r.doc.ID, "error", err)
+		r.x.Logger.Warn("live output lost", "code", "output_lost", "run", r.doc.ID, "error", err)
 	}
 }
 

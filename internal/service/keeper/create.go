@@ -90,7 +90,7 @@ func (k *Keeper) create(ctx context.Context, origin event.Origin, q Request, tie
 		return k.Space(ctx, q.Workspace, first)
 	}
 	if err := k.make(ctx, origin, q, doc, permit); err != nil {
-		k.Logger.Warn("space could not be made", "space", s, "error", err)
+		k.Logger.Warn("space could not be made", "code", "space_not_made", "space", s, "error", err)
 		return space.Space{}, k.fail(context.WithoutCancel(ctx), origin, doc, err)
 	}
 	return k.Space(ctx, q.Workspace, s)
@@ -202,7 +202,7 @@ func (k *Keeper) make(ctx context.Context, origin event.Origin, q Request, doc s
 // fail destroys a space that could not be made and returns why, for the one who asked.
 func (k *Keeper) fail(ctx context.Context, origin event.Origin, doc space.Space, cause error) error {
 	if err := k.end(ctx, origin, doc, "failed"); err != nil {
-		k.Logger.Error("remove a space that could not be made", "space", doc.ID, "error", err)
+		k.Logger.Error("remove a space that could not be made", "code", "space_not_removed", "space", doc.ID, "error", err)
 	}
 	return cause
 }

@@ -142,7 +142,7 @@ func (k *Keeper) instance(ctx context.Context, cause id.Correlation, ws id.Works
 		select {
 		case <-l.instance.Done():
 			if err := l.instance.Close(); err != nil {
-				k.Logger.Warn("close a space that ended by itself", "space", s, "error", err)
+				k.Logger.Warn("close a space that ended by itself", "code", "ended_space_not_closed", "space", s, "error", err)
 			}
 			l.instance = nil
 		default:

@@ -262,7 +262,7 @@ func (k *Keeper) settle(ctx context.Context, doc space.Space) error {
 		why := "daemon_stopped"
 		if err != nil {
 			why = code(err)
-			k.Logger.Error("finish a rewind", "space", doc.ID, "error", err)
+			k.Logger.Error("finish a rewind", "code", "rewind_not_finished", "space", doc.ID, "error", err)
 		}
 		draft = k.event(space.EventRewindFailed, origin, doc, space.RewindFailed{Space: doc.ID, Error: why, Kept: kept(now, err)})
 	}

@@ -28,9 +28,11 @@ type Host struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Getenv   func(string) string
-	Terminal bool // Out is a terminal
-	Asks     bool // In is a terminal
-	Width    int  // characters of a line of Out; 0 where nobody reads it
+	Terminal bool                               // Out is a terminal
+	Asks     bool                               // In is a terminal
+	Width    int                                // characters of a line of Out; 0 where nobody reads it
+	Screen   func() (width, height int)         // of the terminal, as it is now
+	Keys     func() (restore func(), err error) // has In give each key as it is pressed, and nothing after a moment without one
 	Clock    event.Clock
 	Version  string
 
@@ -56,6 +58,8 @@ type Daemon struct {
 	Sources []string // folders of the host from which spaces may be filled
 	Shadow  bool
 	Verbose bool
+	Traces  string // address of the collector of traces
+	JSONLog bool   // the daemon's own log is written as JSON
 
 	EffectsPerHour int           // of one principal; 0 means without limit
 	ApprovalTime   time.Duration // after which a question that nobody answered expires
@@ -68,7 +72,7 @@ type Daemon struct {
 var commands = []func(*invocation) *cobra.Command{
 	up, doctor, demo,
 	spaces, execute, runs, timelineCommand, approvals, files,
-	events, audit, policies, killSwitch,
+	topCommand, events, audit, policies, killSwitch,
 	backups, restore,
 	version,
 }

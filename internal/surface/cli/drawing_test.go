@@ -184,6 +184,14 @@ func TestDrawings(t *testing.T) {
 			p.checked(Checked{Kind: "export", Origin: "agentbox/0/ws_dev", Size: 38, Events: 38, Complete: true})
 			p.proof(Proof{Workspace: "ws_dev", Flaws: []Flaw{{Kind: "event_hash_mismatch", Seq: 3, Stream: "room_1", Place: 2, Event: "0190", Detail: "the event was changed"}}})
 		},
+		"top": func(p *printer) {
+			before, now := someTop()
+			for _, o := range []order{{}, {by: 'c'}, {by: 'n', turned: true}} {
+				for _, line := range rated(before, now).draw(p, o, 0, 0) {
+					p.line("%s", line)
+				}
+			}
+		},
 		"error": func(p *printer) {
 			complain(p.out, p, usage("%q is not a size", "x\x1b[0m"))
 			complain(p.out, p, unreadable(os.ErrNotExist, "a\nb").With("look again"))

@@ -94,7 +94,7 @@ func (s *Server) registerRuns() {
 		Body runRequest
 	}](s.Server, wire.Operation{
 		ID: "create-run", Method: http.MethodPost, Path: "/v1/spaces/{space_id}/runs", Tag: "runs", Summary: "Run operations in a space",
-		Rate: wire.RateRuns, MaxBody: maxRunBody, Repeat: wire.RepeatByService, Reads: reflect.TypeFor[runSent](),
+		Rate: wire.RateRuns, Waits: true, MaxBody: maxRunBody, Repeat: wire.RepeatByService, Reads: reflect.TypeFor[runSent](),
 		Answers: map[int]any{http.StatusCreated: message, http.StatusOK: message, http.StatusAccepted: message},
 		Detail: "Answers with the events message when the run has ended (201), waits for a person (200) or still goes on after `wait` seconds (202). " +
 			"An operation that policy refuses is a result in it, not an error.",
@@ -129,7 +129,7 @@ func (s *Server) registerRuns() {
 			return s.getRun(ctx, c, &RunPath{Run: in.Run})
 		})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "resume-run", Method: http.MethodPost, Path: "/v1/spaces/{space_id}/runs/{run_id}/resume", Tag: "runs", Repeat: wire.RepeatRecalled, Summary: "Answer the question a run waits for, and wait for the run",
+		ID: "resume-run", Method: http.MethodPost, Path: "/v1/spaces/{space_id}/runs/{run_id}/resume", Tag: "runs", Repeat: wire.RepeatRecalled, Waits: true, Summary: "Answer the question a run waits for, and wait for the run",
 		Detail: "Approved means that exactly what was shown is done and the run goes on; denied means that the run goes on with the next operation.",
 	}, s.resumeRun)
 	wire.Handle(s.Server, wire.Operation{
@@ -240,7 +240,7 @@ func (s *Server) waited(ctx context.Context, c wire.Call, doc run.Run, answered 
 			return nil, err
 		}
 	}
-	events, err := s.services.Executor.Events(ctx, doc)
+	events, err := s.services.Executor.Events(context.WithoutCancel(ctx), doc) // who closed his end may still read
 	if err != nil {
 		return nil, err
 	}
@@ -302,7 +302,8 @@ func (s *Server) resumeRun(ctx context.Context, c wire.Call, in *struct {
 	RunPath
 	Body resumeRequest
 }) (*eventsAnswer, error) {
-	doc, err := s.find(ctx, c, in.RunPath)
+	lasting := context.WithoutCancel(ctx)
+	doc, err := s.find(lasting, c, in.RunPath)
 	if err != nil {
 		return nil, err
 	}
@@ -322,9 +323,9 @@ func (s *Server) resumeRun(ctx context.Context, c wire.Call, in *struct {
 	decision := map[string]string{"approved": "approve", "denied": "deny"}[in.Body.Approval.Decision]
 	var decided policy.Approval
 	if c.Repeated > 0 {
-		decided, err = s.services.Gate.Approval(ctx, c.Caller.Workspace, approval)
+		decided, err = s.services.Gate.Approval(lasting, c.Caller.Workspace, approval)
 	} else {
-		decided, err = s.decide(ctx, c, approval, answerRequest{Decision: decision, Reason: in.Body.Approval.Reason})
+		decided, err = s.decide(lasting, c, approval, answerRequest{Decision: decision, Reason: in.Body.Approval.Reason})
 	}
 	if err != nil {
 		return nil, err

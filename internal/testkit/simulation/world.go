@@ -302,6 +302,9 @@ func (i *instance) cut(ctx context.Context) (space.Exit, error) {
 	return space.Exit{}, fault.New(fault.Unavailable, "space_ended", "the space ended while the command ran")
 }
 
+// Load implements space.Instance.
+func (i *instance) Load() (space.Load, error) { return space.Load{}, nil }
+
 // Usage implements space.Instance.
 func (i *instance) Usage(context.Context) (space.Usage, error) { return space.Usage{}, nil }
 
