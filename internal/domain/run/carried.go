@@ -1,10 +1,6 @@
 package run
 
-import (
-	"io"
-
-	"agentbox/internal/domain/event"
-)
+import "io"
 
 // What a transcript carries of the files that its run began with.
 const (
@@ -92,19 +88,8 @@ func (t *Transcript) piece(p FilesPiece) error {
 	return nil
 }
 
-// Unproven are the events that the proof of the transcript does not speak of.
-func (t *Transcript) Unproven() []event.Event {
-	shown := map[uint64]bool{}
-	if t.Proof != nil {
-		for _, i := range t.Proof.Inclusions {
-			shown[i.Seq] = true
-		}
-	}
-	var rest []event.Event
-	for _, e := range t.Events {
-		if !shown[e.Seq] {
-			rest = append(rest, e)
-		}
-	}
-	return rest
+// Like reports whether two outcomes say the same of how it came to the result.
+func (o Outcome) Like(other Outcome) bool {
+	return o.Index == other.Index && o.ID == other.ID && o.Decision == other.Decision && o.Reason == other.Reason && o.Answer == other.Answer &&
+		o.BegunAt.Equal(other.BegunAt) && o.EndedAt.Equal(other.EndedAt)
 }

@@ -79,6 +79,8 @@ func Attest(t *run.Transcript) (run.Attestation, error) {
 		switch e.Type {
 		case run.EventCreated:
 			err = boundInput(t, e)
+		case run.EventStarted:
+			err = boundStart(t, e)
 		case run.EventSucceeded, run.EventErred, run.EventUnknown:
 			results[e.ID], err = event.Decode[run.Ended](*e)
 		}
@@ -90,7 +92,11 @@ func Attest(t *run.Transcript) (run.Attestation, error) {
 		return a, err
 	}
 	for _, o := range t.Outcomes {
-		ended, ok := results[t.Header.Run.Operations[o.Index].Event]
+		p := t.Header.Run.Operations[o.Index]
+		if said := run.OutcomeOf(o.Index, p, o.Result); p.State != run.Done || !said.Like(o) {
+			return a, contradicts("what it says of operation %s is not what it says of the run", o.ID)
+		}
+		ended, ok := results[p.Event]
 		if !ok || o.Forgotten {
 			continue
 		}
@@ -192,6 +198,18 @@ func boundInput(t *run.Transcript, e *event.Event) error {
 	}
 	if event.DigestOf(raw) != created.Input.Digest {
 		return contradicts("its operations are not those that event %d names", e.Seq)
+	}
+	return nil
+}
+
+// boundStart holds the files that the run began with against run.started.
+func boundStart(t *run.Transcript, e *event.Event) error {
+	started, err := event.Decode[run.Started](*e)
+	if err != nil {
+		return err
+	}
+	if said := t.Header.Start; said != nil && (started.Snapshot == nil || *said != *started.Snapshot) {
+		return contradicts("the files that it says the run began with are not those of event %d", e.Seq)
 	}
 	return nil
 }

@@ -11,13 +11,21 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
+	"agentbox/internal/kernel/projection"
 )
 
 // Import records a run that was executed elsewhere, from its transcript. The file itself is stored already, under the digest and size that are
-// given, and attested is what was found when it was checked. The same file again returns the first record.
-func (x *Executor) Import(ctx context.Context, origin event.Origin, ws id.Workspace, t run.Transcript, file run.Input, attested run.Attestation) (run.Run, error) {
+// given, and attested is what was found when it was checked. The same file again returns the first record, and so does the same key, which may
+// be empty.
+func (x *Executor) Import(ctx context.Context, origin event.Origin, ws id.Workspace, t run.Transcript, file run.Input, attested run.Attestation, key string) (run.Run, error) {
 	if err := t.Admissible(); err != nil {
 		return run.Run{}, err
+	}
+	known, err := projection.List[run.Run](ctx, x.Docs, projection.Query{
+		Workspace: ws, Name: run.Projection, Index: projection.Index{Name: "transcript", Value: file.Digest.String()}, Limit: 1,
+	})
+	if err != nil || len(known) > 0 {
+		return append(known, run.Run{})[0], err
 	}
 	r := id.New[id.Run](x.IDs)
 	ruling, err := x.Gate.Judge(ctx, policy.Action{
@@ -45,10 +53,13 @@ func (x *Executor) Import(ctx context.Context, origin event.Origin, ws id.Worksp
 		Run: recorded.ID, Workspace: recorded.Workspace, Transcript: file, Outcomes: outcomes, Redacted: t.Header.Redacted,
 		Carries: len(t.Files) > 0, Attested: attested, By: origin.Principal, At: x.Clock.Now().UTC(),
 	}}).In(r, "")
-	_, receipt, err := x.Gate.Begin(ctx, ruling, "", event.Batch{
-		Workspace: ws, Drafts: []event.Draft{draft}, Key: "import:" + file.Digest.String(), Digest: file.Digest,
-		Documents: []event.DocumentVersion{{Projection: run.Projection, Key: string(r)}},
-	})
+	batch := event.Batch{
+		Workspace: ws, Drafts: []event.Draft{draft}, Documents: []event.DocumentVersion{{Projection: run.Projection, Key: string(r)}},
+	}
+	if key != "" {
+		batch.Key, batch.Digest = "import:"+key, file.Digest
+	}
+	_, receipt, err := x.Gate.Begin(ctx, ruling, "", batch)
 	if err != nil {
 		return run.Run{}, err
 	}

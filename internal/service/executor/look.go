@@ -225,7 +225,7 @@ func Definition() projection.Definition {
 	fold := func(r run.Run, _ string, e event.Event) (run.Run, error) { return run.Evolve(r, e) }
 	return projection.Define(run.Projection, 1, keys, fold, func(r run.Run) []projection.Index {
 		if r.Imported != nil { // its space is another installation's
-			return []projection.Index{{Name: "status", Value: string(r.Status)}}
+			return []projection.Index{{Name: "status", Value: string(r.Status)}, {Name: "transcript", Value: r.Imported.Transcript.Digest.String()}}
 		}
 		return []projection.Index{{Name: "status", Value: string(r.Status)}, {Name: "space", Value: string(r.Space)}, {Name: "space_status", Value: string(r.Space) + " " + string(r.Status)}}
 	})

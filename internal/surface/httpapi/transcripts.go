@@ -118,7 +118,7 @@ func (s *Server) importRun(w http.ResponseWriter, r *http.Request, c wire.Call) 
 	if err != nil {
 		return err
 	}
-	doc, err := s.services.Executor.Import(context.WithoutCancel(r.Context()), c.Origin(), c.Caller.Workspace, t, run.Input{Digest: hash, Size: size}, attested)
+	doc, err := s.services.Executor.Import(context.WithoutCancel(r.Context()), c.Origin(), c.Caller.Workspace, t, run.Input{Digest: hash, Size: size}, attested, c.ServiceKey())
 	if err != nil {
 		return err
 	}
