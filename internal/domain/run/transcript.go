@@ -240,14 +240,15 @@ func (t *TranscriptWriter) Copy(from Transcript) error {
 func (t *TranscriptWriter) takes(class string) bool { return slices.Contains(t.redact, class) }
 
 func (t *TranscriptWriter) line(l TranscriptLine) error {
-	raw, err := json.Marshal(l)
-	if err != nil {
+	var b bytes.Buffer
+	lines := json.NewEncoder(&b)
+	lines.SetEscapeHTML(false) // what the hash of an event covers stays as it is
+	if err := lines.Encode(l); err != nil {
 		return fmt.Errorf("write a line of a transcript: %w", err)
 	}
-	raw = append(raw, '\n')
 	t.lines++
-	t.sum.Write(raw)
-	_, err = t.w.Write(raw)
+	t.sum.Write(b.Bytes())
+	_, err := t.w.Write(b.Bytes())
 	return err
 }
 

@@ -70,7 +70,7 @@ func TestAChangedTranscriptIsRefused(t *testing.T) {
 	for name, change := range map[string][2]string{
 		"an output":               {`"stdout":"hello\n"`, `"stdout":"hullo\n"`},
 		"a file's content":        {`"content":"there\n"`, `"content":"where\n"`},
-		"a command":               {`"command":"echo hello; echo there \u003e\u003e f"`, `"command":"echo hello; echo where \u003e\u003e f"`},
+		"a command":               {`"command":"echo hello; echo there >> f"`, `"command":"echo hello; echo where >> f"`},
 		"how it ended":            {`"status":"succeeded"`, `"status":"failed"`},
 		"a decision":              {`"decision":"allow"`, `"decision":"deny"`},
 		"who asked":               {`"requested_by":"usr_`, `"requested_by":"agt_`},
