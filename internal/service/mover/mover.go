@@ -57,7 +57,7 @@ type end struct {
 	Contents int          `json:"contents"`
 	Missing  int          `json:"contents_missing"` // that events name and that were not there any more
 	Root     string       `json:"root_hash"`
-	Entries  event.Digest `json:"sha256"` // of the list: SHA-256, size and name of each entry, in a line each
+	Entries  event.Digest `json:"sha256"` // of the list: SHA-256, size and name of each entry, in a line each, and of "missing"
 }
 
 // Moved says what a file holds, or what was taken in from one.

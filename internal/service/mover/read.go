@@ -144,7 +144,11 @@ func (r *reader) contents() error {
 		if r.header.Size > maxContent {
 			return damaged("the content %.80q has %d bytes; at most %d are read", name, r.header.Size, maxContent)
 		}
-		stored, err := r.to.Contents.Put(r.ctx, r.tar, maxContent)
+		source := &source{Reader: r.tar}
+		stored, err := r.to.Contents.Put(r.ctx, source, maxContent)
+		if source.broken {
+			return damaged("the content %.80q breaks off", name)
+		}
 		if err != nil {
 			return err
 		}
@@ -157,6 +161,19 @@ func (r *reader) contents() error {
 			return err
 		}
 	}
+}
+
+// source remembers that it could not be read to its end, for whoever keeps what it holds only knows that it could not be kept.
+type source struct {
+	io.Reader
+	broken bool
+}
+
+// Read implements io.Reader.
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.Reader.Read(p)
+	s.broken = s.broken || err != nil && !errors.Is(err, io.EOF)
+	return n, err
 }
 
 // events yields the events to their end; behind the last it holds everything against the end of the file.
@@ -208,15 +225,16 @@ func (r *reader) chunk() ([]event.Event, error) {
 
 // settle reads the end and holds the file against it.
 func (r *reader) settle() error {
-	want := r.entries.digest()
-	raw, err := r.whole(maxNoteBytes)
-	if err != nil {
-		return err
+	if r.header.Size > maxNoteBytes {
+		return damaged("end.json has %d bytes; at most %d are read", r.header.Size, maxNoteBytes)
 	}
-	if err := json.Unmarshal(raw, &r.end); err != nil {
+	fields := json.NewDecoder(r.tar)
+	fields.DisallowUnknownFields()
+	if err := fields.Decode(&r.end); err != nil {
 		return damaged("end.json cannot be read")
 	}
-	if r.end.Entries != want || r.end.Events != r.log.edge.Size() || r.end.Events != r.note.Head || r.end.Contents != r.named || r.end.Root != r.log.edge.Root().String() {
+	r.entries.add("missing", int64(r.end.Missing), nil)
+	if r.end.Entries != r.entries.digest() || r.end.Events != r.log.edge.Size() || r.end.Events != r.note.Head || r.end.Contents != r.named || r.end.Root != r.log.edge.Root().String() {
 		return damaged("it is not the file that was written: its end tells of another")
 	}
 	if _, err := r.tar.Next(); !errors.Is(err, io.EOF) {

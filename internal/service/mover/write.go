@@ -51,6 +51,7 @@ func Write(ctx context.Context, to io.Writer, from Source, ws id.Workspace, made
 	if err := w.events(); err != nil {
 		return Moved{}, err
 	}
+	w.entries.add("missing", int64(w.missing), nil)
 	e := end{Events: head, Contents: w.named, Missing: w.missing, Root: w.log.edge.Root().String(), Entries: w.entries.digest()}
 	err = w.note("end.json", e)
 	return moved(n, e, w.log.want.Size), errors.Join(err, w.tar.Close(), zipped.Close())
@@ -126,7 +127,7 @@ func (w *writer) contents() error {
 					continue
 				}
 				written[c.Digest] = true
-				if err := w.content(c.Digest); err != nil {
+				if err := w.content(c); err != nil {
 					return err
 				}
 			}
@@ -135,8 +136,8 @@ func (w *writer) contents() error {
 	})
 }
 
-func (w *writer) content(d event.Digest) error {
-	content, err := w.from.Contents.Open(w.ctx, d)
+func (w *writer) content(c run.Input) error {
+	content, err := w.from.Contents.Open(w.ctx, c.Digest)
 	if errors.Is(err, blob.ErrNotFound) {
 		w.missing++
 		return nil
@@ -145,15 +146,8 @@ func (w *writer) content(d event.Digest) error {
 		return err
 	}
 	defer content.Close()
-	size, err := content.Seek(0, io.SeekEnd)
-	if err == nil {
-		_, err = content.Seek(0, io.SeekStart)
-	}
-	if err != nil {
-		return err
-	}
 	w.named++
-	return w.entry("contents/"+d.Hex(), size, content)
+	return w.entry("contents/"+c.Digest.Hex(), c.Size, content)
 }
 
 // events writes the log, and holds it against itself on the way.
