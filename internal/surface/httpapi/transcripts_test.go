@@ -36,8 +36,10 @@ func TestATranscriptProvesItsEvents(t *testing.T) {
 		t.Fatalf("got %+v, %v", a, err)
 	}
 	for name, change := range map[string]func(*run.Proof){
-		"another path":         func(p *run.Proof) { p.Inclusions[0].Hashes[0] = p.Inclusions[0].Hashes[1] },
-		"another place":        func(p *run.Proof) { p.Inclusions[0].Seq, p.Inclusions[1].Seq = p.Inclusions[1].Seq, p.Inclusions[0].Seq },
+		"another path": func(p *run.Proof) { p.Inclusions[0].Hashes[0] = p.Inclusions[0].Hashes[1] },
+		"another place": func(p *run.Proof) {
+			p.Inclusions[0].Seq, p.Inclusions[1].Seq = p.Inclusions[1].Seq, p.Inclusions[0].Seq
+		},
 		"one place twice":      func(p *run.Proof) { p.Inclusions[0].Seq = p.Inclusions[1].Seq },
 		"a place of no event":  func(p *run.Proof) { p.Inclusions[0].Seq = 1 << 40 },
 		"another checkpoint":   func(p *run.Proof) { p.Checkpoint = strings.Replace(p.Checkpoint, "/ws_dev", "/ws_own", 1) },
