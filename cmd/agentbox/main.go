@@ -12,6 +12,7 @@ import (
 
 	weather "agentbox/examples/weather-report"
 	"agentbox/internal/app"
+	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/surface/cli"
 )
@@ -43,6 +44,20 @@ func host() cli.Host {
 			sum, audits, err := app.Restore(ctx, config(d), file, func(s app.Kept) { progress(s.Files, s.Bytes) })
 			return kept(sum), found(audits), err
 		},
+		ExportWorkspace: func(ctx context.Context, d cli.Daemon, ws id.Workspace, file string) (cli.Moved, error) {
+			done, err := app.ExportWorkspace(ctx, config(d), ws, file)
+			return moved(done, 0), err
+		},
+		ImportWorkspace: func(ctx context.Context, d cli.Daemon, file, key string) (cli.Moved, error) {
+			done, ended, err := app.ImportWorkspace(ctx, config(d), file, key)
+			return moved(done, ended), err
+		},
+	}
+}
+
+func moved(m app.Moved, ended int) cli.Moved {
+	return cli.Moved{
+		Workspace: m.Workspace, Events: m.Events, Contents: m.Contents, Missing: m.Missing, Root: m.Root, Size: m.Size, PublicKey: string(m.PublicKey), Ended: ended,
 	}
 }
 

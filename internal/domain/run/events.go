@@ -16,6 +16,7 @@ const (
 	EventCompleted = "run.completed"
 	EventFailed    = "run.failed"
 	EventCancelled = "run.cancelled"
+	EventImported  = "run.imported" // a transcript of a run that was executed elsewhere was taken into the record
 
 	EventInvoked   = "tool.invoked"   // an operation's intent, recorded before its effect
 	EventSucceeded = "tool.succeeded" // its result

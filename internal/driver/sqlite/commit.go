@@ -72,6 +72,15 @@ func (j *Journal) write(g *group) error {
 	if err := w.exec(`BEGIN IMMEDIATE`); err != nil {
 		return err
 	}
+	if err := j.put(g); err != nil {
+		return err
+	}
+	return j.durable.later(func() error { return w.exec(`COMMIT`) })
+}
+
+// put writes a group into the transaction that is open.
+func (j *Journal) put(g *group) error {
+	w := j.w
 	for _, t := range g.types {
 		if err := w.exec(`INSERT INTO types (no, name) VALUES (?, ?)`, t.no, t.name); err != nil {
 			return err
@@ -107,5 +116,5 @@ func (j *Journal) write(g *group) error {
 			return err
 		}
 	}
-	return j.durable.later(func() error { return w.exec(`COMMIT`) })
+	return nil
 }

@@ -20,6 +20,7 @@ import (
 	"agentbox/internal/client"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/space"
 )
 
@@ -48,6 +49,10 @@ type Host struct {
 	Backup func(ctx context.Context, d Daemon, file string, keys bool, progress func(files int, bytes int64)) (Kept, error)
 	// Restore makes a data directory from a backup, and proves its log.
 	Restore func(ctx context.Context, d Daemon, file string, progress func(files int, bytes int64)) (Kept, []Proof, error)
+	// ExportWorkspace writes a workspace as one file, beside a daemon or without one.
+	ExportWorkspace func(ctx context.Context, d Daemon, ws id.Workspace, file string) (Moved, error)
+	// ImportWorkspace takes a workspace from a file into a data directory without a daemon. An empty key means the one in the file.
+	ImportWorkspace func(ctx context.Context, d Daemon, file, key string) (Moved, error)
 }
 
 // Daemon is what an operator decides about a daemon on the command line. Empty fields mean the defaults.
@@ -73,7 +78,7 @@ var commands = []func(*invocation) *cobra.Command{
 	up, doctor, demo,
 	spaces, execute, runs, timelineCommand, approvals, files,
 	topCommand, events, audit, policies, killSwitch,
-	backups, restore,
+	backups, restore, exportWorkspace, importWorkspace,
 	version,
 }
 

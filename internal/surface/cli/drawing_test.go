@@ -137,10 +137,10 @@ func TestDrawings(t *testing.T) {
 		"markdown": func(p *printer) { p.line("%s", markdown(someTranscript())) },
 		"replay": func(p *printer) {
 			t := someTranscript()
-			p.replayed(replayed{Recorded: "run_1", Run: "run_2", Compared: 2, Same: true}, t, t)
+			p.replayed(replayed{Recorded: "run_1", Run: "run_2", Compared: 2, Same: true, Start: start{From: "snapshot", Snapshot: digest, Exact: true}}, t, t)
 			at := int64(3)
 			p.replayed(replayed{
-				Recorded: "run_1", Run: "run_2", Compared: 2, Notes: []string{"another policy\x1b[2J"},
+				Recorded: "run_1", Run: "run_2", Compared: 2, Start: start{From: "empty"}, Notes: []string{"another policy\x1b[2J"},
 				Divergence: &run.Divergence{Index: 1, Operation: "b", Field: "stdout", Offset: &at, Recorded: "one\n", Replayed: "on\x1b[2J"},
 			}, t, t)
 		},

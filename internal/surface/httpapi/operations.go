@@ -40,6 +40,8 @@ type Server struct {
 	probers   []*prober
 	diagnosis diagnosis
 	trying    sync.WaitGroup // checks under way
+
+	importing chan struct{} // holds one: a transcript is read into memory as a whole
 }
 
 // New makes a server of the daemon's version; it listens nowhere yet.
@@ -53,7 +55,7 @@ func New(c wire.Config, services Services, version string) *Server {
 		return found[len(found)-1].Seq, nil
 	}
 	c.Tags = []string{"service", "auth", "spaces", "snapshots", "runs", "files", "approvals", "policies", "events", "audit"}
-	s := &Server{Server: wire.New(c), services: services, version: version}
+	s := &Server{Server: wire.New(c), services: services, version: version, importing: make(chan struct{}, 1)}
 	for _, check := range services.Checks {
 		s.probers = append(s.probers, &prober{check: check})
 	}

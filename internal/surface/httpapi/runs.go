@@ -5,11 +5,9 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"iter"
-	"mime"
 	"net/http"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -145,32 +143,7 @@ func (s *Server) registerRuns() {
 		Detail: "Server-sent events named operation, event, stdout, stderr and complete; id is the frame's number. The stream ends with complete if and only if the run " +
 			"has ended; a stream that ends otherwise is resumed with Last-Event-ID.",
 	}, s.streamRun)
-	wire.Stream[struct {
-		Run    string `path:"run_id" doc:"The run"`
-		Redact string `query:"redact" default:"env" doc:"What is taken out, separated by commas: env, content, output; or none"`
-	}](s.Server, wire.Operation{
-		ID: "export-run", Method: http.MethodGet, Path: "/v1/runs/{run_id}/transcript", Tag: "runs", Summary: "Export a run as a transcript", Media: "application/x-ndjson",
-		Detail: "JSON Lines: a header, the operations, their outcomes, the events of the run, and an end line that holds the SHA-256 of all before it; a transcript without its end is " +
-			"cut off. Events have their data only with redact=none.",
-	}, s.exportRun)
-}
-
-func (s *Server) exportRun(w http.ResponseWriter, r *http.Request, c wire.Call) error {
-	redact := []string{run.RedactEnv}
-	switch asked := r.URL.Query().Get("redact"); asked {
-	case "":
-	case "none":
-		redact = nil
-	default:
-		redact = strings.Split(asked, ",")
-	}
-	doc, err := s.find(r.Context(), c, RunPath{Run: r.PathValue("run_id")})
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/x-ndjson")
-	w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": string(doc.ID) + ".jsonl"}))
-	return s.services.Executor.Transcript(r.Context(), doc.Workspace, doc.ID, redact, w)
+	s.registerTranscripts()
 }
 
 func (s *Server) createRun(w http.ResponseWriter, r *http.Request, c wire.Call) error {
