@@ -40,8 +40,12 @@ func host() cli.Host {
 			sum, err := app.Backup(ctx, config(d), file, keys, func(s app.Kept) { progress(s.Files, s.Bytes) })
 			return kept(sum), err
 		},
-		Restore: func(ctx context.Context, d cli.Daemon, file string, progress func(int, int64)) (cli.Kept, []cli.Proof, error) {
-			sum, audits, err := app.Restore(ctx, config(d), file, func(s app.Kept) { progress(s.Files, s.Bytes) })
+		Restore: func(ctx context.Context, d cli.Daemon, file, keys string, progress func(int, int64)) (cli.Kept, []cli.Proof, error) {
+			if file == "" {
+				audits, err := app.BringKeys(ctx, config(d), keys)
+				return cli.Kept{}, found(audits), err
+			}
+			sum, audits, err := app.Restore(ctx, config(d), file, keys, func(s app.Kept) { progress(s.Files, s.Bytes) })
 			return kept(sum), found(audits), err
 		},
 		ExportWorkspace: func(ctx context.Context, d cli.Daemon, ws id.Workspace, file string) (cli.Moved, error) {
@@ -74,6 +78,7 @@ func config(d cli.Daemon) app.Config {
 	}
 	c.RootFS, c.Sources, c.Shadow, c.EffectsPerHour = d.RootFS, d.Sources, d.Shadow, d.EffectsPerHour
 	c.ApprovalTime, c.SigningKey, c.Witnesses, c.Traces = d.ApprovalTime, d.SigningKey, d.Witnesses, d.Traces
+	c.Retention = d.Retention
 	return c
 }
 

@@ -12,6 +12,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/namespace"
+	"agentbox/internal/service/redactor"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -30,6 +31,8 @@ type Config struct {
 	Witnesses  []string // folders and http addresses to which checkpoints are brought about once a minute
 
 	Traces string // address of the OTLP/HTTP collector to which traces are told; "" leaves it to the variables OTEL_*, without which none are
+
+	Retention []string // how long the data of which events are kept, as redactor.ParseRetention reads it; none means for good
 
 	MaxSpaces int          // living spaces of one workspace
 	MaxLimits space.Limits // the most that one space may ask for
@@ -72,6 +75,9 @@ func (c Config) check() error {
 	}
 	if c.ApprovalTime != 0 && (c.ApprovalTime < time.Second || c.ApprovalTime > policy.MaxQuestionTime) {
 		return fmt.Errorf("the time for an approval is %s; name one from 1s to %s", c.ApprovalTime, policy.MaxQuestionTime)
+	}
+	if _, err := redactor.ParseRetention(c.Retention); err != nil {
+		return err
 	}
 	if c.SigningKey != "" && !filepath.IsAbs(c.SigningKey) {
 		return fmt.Errorf("the signing key must be an absolute path")

@@ -13,6 +13,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/disk"
+	"agentbox/internal/driver/keyring"
 	"agentbox/internal/driver/sqlite"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/merkle"
@@ -93,6 +94,9 @@ func ImportWorkspace(ctx context.Context, c Config, source, key string) (moved M
 	}
 	options := logOptions(filepath.Join(c.DataDir, logFile))
 	options.Existing = dir.used
+	if options.Keys, err = keyring.Open(filepath.Join(c.DataDir, keysDir), rand.Reader); err != nil {
+		return moved, 0, err
+	}
 	log, err := sqlite.Open(ctx, options)
 	if err != nil {
 		return moved, 0, dir.unopened(err)

@@ -35,7 +35,7 @@ const tiersAge = 10 * time.Minute
 // serve makes the HTTP server; it listens nowhere yet.
 func (a *App) serve(ids *id.Source, blobs blob.Store) error {
 	services := httpapi.Services{
-		Gate: a.Gate, Keeper: a.Keeper, Executor: a.Runs, Reader: reader.New(a.Log, Definitions()...), Log: a.Log, Prover: a.Prover, Spool: spool(blobs),
+		Gate: a.Gate, Keeper: a.Keeper, Executor: a.Runs, Reader: reader.New(a.Log, Definitions()...), Log: a.Log, Prover: a.Prover, Redactor: a.Redact, Spool: spool(blobs),
 		Metrics: a.metrics.Handler(), Tally: func(ws id.Workspace) httpapi.Tally { return httpapi.Tally(a.metrics.Tally(ws)) },
 		Checks: []httpapi.Check{
 			{Name: "log", Try: a.writable, Keep: time.Second}, {Name: "tiers", Try: a.Keeper.Try, Keep: tiersAge},
@@ -102,6 +102,7 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 	part("serve the api", func(ctx context.Context) error { return a.server.Run(ctx, listener) })
 	part("look at the clock", a.tick)
 	part("make snapshots durable", a.syncSnapshots)
+	part("forget what is past its time", a.forget)
 	part("watch over the data directory", a.watch)
 	part("sign checkpoints", a.sign)
 	part("measure the data directory", a.measureData)
@@ -148,6 +149,22 @@ func (a *App) syncSnapshots(ctx context.Context) error {
 	every(a.clock, ctx.Done(), stepPeriod, func(time.Time) {
 		if err := a.Keeper.Sync(ctx); err != nil && ctx.Err() == nil {
 			a.logger.Error("make snapshots durable", "code", "snapshots_not_durable", "error", err)
+		}
+	})
+	return nil
+}
+
+// forget redacts what is past its time, and finishes redactions that another program held up.
+func (a *App) forget(ctx context.Context) error {
+	finished := a.clock.Now()
+	every(a.clock, ctx.Done(), stepPeriod, func(now time.Time) {
+		err := a.Redact.Step(ctx, now)
+		if now.Sub(finished) >= time.Minute {
+			err = errors.Join(err, a.Redact.Recover(ctx))
+			finished = now
+		}
+		if err != nil && ctx.Err() == nil {
+			a.logger.Error("forget what is past its time", "error", err)
 		}
 	})
 	return nil

@@ -47,6 +47,7 @@ const (
 	RunImport     = "run.import"   // take a transcript of a run that was executed elsewhere into the record
 	RunContinue   = "run.continue" // go on after an operation whose outcome a crash hid
 	ExternalWrite = "external.write"
+	AuditRedact   = "audit.redact" // destroy the data of events for good
 )
 
 // kinds is the registry of actions. What is not in it is denied.
@@ -70,6 +71,7 @@ var kinds = map[string]Kind{
 	RunImport:     {RunImport, Control, event.Supervised, true, true, false, "import a transcript"},
 	RunContinue:   {RunContinue, Control, event.Supervised, true, true, true, "go on after an interrupted operation"},
 	ExternalWrite: {ExternalWrite, Network, event.HighStakes, false, false, true, "write to the outside world"},
+	AuditRedact:   {AuditRedact, Control, event.HighStakes, false, true, false, "redact events"},
 }
 
 // KindOf returns the registry's entry for an action type.

@@ -15,6 +15,7 @@ import (
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/keeper"
 	"agentbox/internal/service/reader"
+	"agentbox/internal/service/redactor"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -26,6 +27,7 @@ type Services struct {
 	Reader   *reader.Reader
 	Log      journal.Journal // which the audit verifies
 	Prover   *auditor.Prover
+	Redactor *redactor.Redactor
 	Spool    Spool
 	Checks   []Check                     // of readiness
 	Metrics  http.Handler                // answers with the metrics
@@ -69,6 +71,7 @@ func New(c wire.Config, services Services, version string) *Server {
 	s.registerPolicies()
 	s.registerEvents()
 	s.registerAudit()
+	s.registerRedactions()
 	s.Object("PolicyApproval", "request")
 	s.Object("PolicyExplanation", "request")
 	s.Finish()
