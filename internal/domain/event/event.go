@@ -137,8 +137,9 @@ type Withheld string
 
 // The reasons for which data are withheld; empty where they are not.
 const (
-	Forgotten Withheld = "redacted" // their key was destroyed
-	Sealed    Withheld = "sealed"   // their key is not here, as in a backup that was restored without keys
+	Forgotten Withheld = "redacted"      // the log says that they were destroyed, and by whom
+	Destroyed Withheld = "key_destroyed" // their key was destroyed after this copy of the log was made, which does not say why
+	Sealed    Withheld = "sealed"        // their key is not here, as in a backup that was restored without keys
 )
 
 // Withhold takes the data out of an event, but for what remains of them, an object or nothing.

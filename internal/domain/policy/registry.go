@@ -46,6 +46,7 @@ const (
 	RunStart      = "run.start"
 	RunContinue   = "run.continue" // go on after an operation whose outcome a crash hid
 	ExternalWrite = "external.write"
+	AuditRedact   = "audit.redact" // destroy the data of events for good
 )
 
 // kinds is the registry of actions. What is not in it is denied.
@@ -68,6 +69,7 @@ var kinds = map[string]Kind{
 	RunStart:      {RunStart, Control, event.Supervised, true, false, false, "start a run"},
 	RunContinue:   {RunContinue, Control, event.Supervised, true, true, true, "go on after an interrupted operation"},
 	ExternalWrite: {ExternalWrite, Network, event.HighStakes, false, false, true, "write to the outside world"},
+	AuditRedact:   {AuditRedact, Control, event.HighStakes, false, true, false, "redact events"},
 }
 
 // KindOf returns the registry's entry for an action type.

@@ -123,8 +123,10 @@ func (c *connection) fill(e *event.Event, row *sqlite3.Stmt, column int) error {
 		opened, err := c.seals.open(e.Workspace, e.Seq, e.Chain.Commitment, vault.Generation(row.ColumnInt64(column+1)), body)
 		switch {
 		case errors.Is(err, vault.ErrForgotten):
-			remains, _, err := c.remains(e.Workspace, place)
-			e.Withhold(event.Forgotten, remains)
+			remains, recorded, err := c.remains(e.Workspace, place)
+			if e.Withhold(event.Destroyed, remains); recorded {
+				e.Withheld = event.Forgotten
+			}
 			return err
 		case errors.Is(err, vault.ErrMissing):
 			e.Withhold(event.Sealed, nil)
