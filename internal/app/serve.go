@@ -112,6 +112,7 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 	part("serve the api", func(ctx context.Context) error { return a.server.Run(ctx, listener) })
 	part("look at the clock", a.tick)
 	part("make snapshots durable", a.syncSnapshots)
+	part("forget what is past its time", a.forget)
 	part("watch over the data directory", a.watch)
 	part("sign checkpoints", a.sign)
 	if len(a.Config.Witnesses) > 0 {
@@ -157,6 +158,22 @@ func (a *App) syncSnapshots(ctx context.Context) error {
 	every(a.clock, ctx.Done(), stepPeriod, func(time.Time) {
 		if err := a.Keeper.Sync(ctx); err != nil && ctx.Err() == nil {
 			a.logger.Error("make snapshots durable", "error", err)
+		}
+	})
+	return nil
+}
+
+// forget redacts what is past its time, and finishes redactions that another program held up.
+func (a *App) forget(ctx context.Context) error {
+	finished := a.clock.Now()
+	every(a.clock, ctx.Done(), stepPeriod, func(now time.Time) {
+		err := a.Redact.Step(ctx, now)
+		if now.Sub(finished) >= time.Minute {
+			err = errors.Join(err, a.Redact.Recover(ctx))
+			finished = now
+		}
+		if err != nil && ctx.Err() == nil {
+			a.logger.Error("forget what is past its time", "error", err)
 		}
 	})
 	return nil

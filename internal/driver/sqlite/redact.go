@@ -19,7 +19,7 @@ import (
 var _ journal.Redactor = (*Journal)(nil)
 
 // truncateTimeout is how long a redaction waits for other programs that read the log, which hold back what it wants to clear.
-const truncateTimeout = 5 * time.Second
+const truncateTimeout = time.Second
 
 // errHeld means that another program reads the log.
 var errHeld = fault.New(fault.Unavailable, "log_held", "the data were destroyed, but another program reads an older state of the log, which still holds documents made of them").
