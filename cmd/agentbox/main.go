@@ -57,7 +57,7 @@ func config(d cli.Daemon) app.Config {
 		c.Listen = d.Listen
 	}
 	c.RootFS, c.Sources, c.Shadow, c.EffectsPerHour = d.RootFS, d.Sources, d.Shadow, d.EffectsPerHour
-	c.SigningKey, c.Witnesses = d.SigningKey, d.Witnesses
+	c.SigningKey, c.Witnesses, c.Retention = d.SigningKey, d.Witnesses, d.Retention
 	return c
 }
 

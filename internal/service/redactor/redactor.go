@@ -142,6 +142,12 @@ func (r *Redactor) Redact(ctx context.Context, origin event.Origin, ws id.Worksp
 	return receipt, nil
 }
 
+// Redacted answers a request that was met before, as it was then but for the content.
+func (r *Redactor) Redacted(ctx context.Context, ws id.Workspace, q Request) (Receipt, error) {
+	found, err := r.before(ctx, ws, q)
+	return Receipt{Redactions: found}, err
+}
+
 // targets reads the events that a request means and that hold data still.
 func (r *Redactor) targets(ctx context.Context, ws id.Workspace, q Request) ([]event.Event, error) {
 	if q.Event != "" {

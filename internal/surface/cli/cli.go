@@ -59,6 +59,7 @@ type Daemon struct {
 	EffectsPerHour int // of one principal; 0 means without limit
 
 	SigningKey string   // file of the key that signs checkpoints
+	Retention  []string // how long the data of which events are kept, as in run.*=30d
 	Witnesses  []string // to which checkpoints are brought
 }
 

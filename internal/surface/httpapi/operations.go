@@ -13,6 +13,7 @@ import (
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/keeper"
 	"agentbox/internal/service/reader"
+	"agentbox/internal/service/redactor"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -24,6 +25,7 @@ type Services struct {
 	Reader   *reader.Reader
 	Log      journal.Journal // which the audit verifies
 	Prover   *auditor.Prover
+	Redactor *redactor.Redactor
 	Spool    Spool
 	Checks   []Check // of readiness
 }
@@ -61,6 +63,7 @@ func New(c wire.Config, services Services, version string) *Server {
 	s.registerPolicies()
 	s.registerEvents()
 	s.registerAudit()
+	s.registerRedactions()
 	s.Object("PolicyApproval", "request")
 	s.Object("PolicyExplanation", "request")
 	s.Finish()
