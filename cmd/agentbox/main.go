@@ -38,8 +38,12 @@ func host() cli.Host {
 			sum, err := app.Backup(ctx, config(d), file, keys, func(s app.Kept) { progress(s.Files, s.Bytes) })
 			return kept(sum), err
 		},
-		Restore: func(ctx context.Context, d cli.Daemon, file string, progress func(int, int64)) (cli.Kept, []cli.Proof, error) {
-			sum, audits, err := app.Restore(ctx, config(d), file, func(s app.Kept) { progress(s.Files, s.Bytes) })
+		Restore: func(ctx context.Context, d cli.Daemon, file, keys string, progress func(int, int64)) (cli.Kept, []cli.Proof, error) {
+			if file == "" {
+				audits, err := app.BringKeys(ctx, config(d), keys)
+				return cli.Kept{}, found(audits), err
+			}
+			sum, audits, err := app.Restore(ctx, config(d), file, keys, func(s app.Kept) { progress(s.Files, s.Bytes) })
 			return kept(sum), found(audits), err
 		},
 	}

@@ -20,6 +20,7 @@ import (
 	"agentbox/internal/driver/keyring"
 	"agentbox/internal/driver/sqlite"
 	"agentbox/internal/kernel/projection"
+	"agentbox/internal/kernel/vault"
 	"agentbox/internal/service/auditor"
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/gate"
@@ -215,5 +216,8 @@ func firstUID() int {
 	}
 	return 0
 }
+
+// Keys are those under which the data directory is sealed.
+func (a *App) Keys() vault.Keys { return a.keys }
 
 func (a *App) path(name string) string { return filepath.Join(a.Config.DataDir, name) }

@@ -56,7 +56,7 @@ type Parts struct {
 type Redactor struct {
 	Parts
 
-	turn  sync.Mutex // held while something is redacted: two of the same event would each record it
+	turn   sync.Mutex // held while something is redacted: two of the same event would each record it
 	sweeps map[sweepRef]*sweep
 }
 
@@ -204,16 +204,16 @@ func (r *Redactor) open(ctx context.Context, ws id.Workspace, events []event.Eve
 	for _, seq := range recorded {
 		known[seq] = true
 	}
-	if len(recorded) > 0 { // an earlier request could not finish; this one does
-		if err := r.finish(ctx, ws); err != nil {
-			return nil, err
-		}
-	}
 	var left []event.Event
+	unfinished := false
 	for _, e := range events {
+		unfinished = unfinished || known[e.Seq]
 		if e.Withheld == "" && !known[e.Seq] {
 			left = append(left, e)
 		}
+	}
+	if unfinished { // an earlier request could not finish; this one does
+		return left, r.finish(ctx, ws)
 	}
 	return left, nil
 }
