@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -57,7 +58,8 @@ type Daemon struct {
 	Shadow  bool
 	Verbose bool
 
-	EffectsPerHour int // of one principal; 0 means without limit
+	EffectsPerHour int           // of one principal; 0 means without limit
+	ApprovalTime   time.Duration // after which a question that nobody answered expires
 
 	SigningKey string   // file of the key that signs checkpoints
 	Retention  []string // how long the data of which events are kept, as in run.*=30d
