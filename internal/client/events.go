@@ -98,6 +98,8 @@ type Mismatch struct {
 // AuditReport is what a verification of the log found.
 type AuditReport struct {
 	Checked  uint64       `json:"checked"`
+	Redacted uint64       `json:"redacted,omitempty"` // of them, whose data were destroyed, as the log says
+	Sealed   uint64       `json:"sealed,omitempty"`   // of them, whose data could not be opened, and were not checked
 	Valid    bool         `json:"valid"`
 	Mismatch *Mismatch    `json:"first_mismatch,omitempty"`
 	LastHash event.Digest `json:"last_event_hash"`

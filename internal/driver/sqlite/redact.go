@@ -21,6 +21,9 @@ var _ journal.Redactor = (*Journal)(nil)
 // truncateTimeout is how long a redaction waits for other programs that read the log, which hold back what it wants to clear.
 const truncateTimeout = time.Second
 
+// mergedAtOnce is how many events are kept in memory to be put in order; where there are more the whole log is read, which is in order.
+const mergedAtOnce = 50_000
+
 // errHeld means that another program reads the log.
 var errHeld = fault.New(fault.Unavailable, "log_held", "the data were destroyed, but another program reads an older state of the log, which still holds documents made of them").
 	With("end the programs that read the data directory; the daemon clears the rest within a minute, or when it starts")
@@ -174,7 +177,13 @@ type touch struct {
 // entity in common, as a rule; destroy finds out where they have not.
 func (j *Journal) touched(ws id.Workspace, no int64, seqs []uint64) (touch, error) {
 	t := touch{events: map[projection.Ref]int{}}
-	runs, entities := map[id.Run]bool{}, map[string]bool{}
+	asked := map[string]bool{}
+	ask := func(name string, q journal.Query) {
+		if q.Workspace = ws; !asked[name] {
+			asked[name] = true
+			t.where = append(t.where, q)
+		}
+	}
 	for _, seq := range seqs {
 		found, err := j.w.read(journal.Query{Workspace: ws, From: seq, Before: seq + 1, Limit: 1}, no)
 		if err != nil {
@@ -188,14 +197,16 @@ func (j *Journal) touched(ws id.Workspace, no int64, seqs []uint64) (touch, erro
 			}
 			for _, ref := range refs {
 				t.events[ref]++
-			}
-			if e.Run != "" && !runs[e.Run] {
-				runs[e.Run] = true
-				t.where = append(t.where, journal.Query{Workspace: ws, Run: e.Run})
-			}
-			if e.EntityID != "" && !entities[entityOf(&e)] {
-				entities[entityOf(&e)] = true
-				t.where = append(t.where, journal.Query{Workspace: ws, EntityType: e.EntityType, EntityID: e.EntityID})
+				if ref.Key == string(e.ID) {
+					ask("event "+string(e.ID), journal.Query{From: e.Seq, Before: e.Seq + 1})
+					continue
+				}
+				if e.Run != "" && ref.Key != e.EntityID {
+					ask("run "+string(e.Run), journal.Query{Run: e.Run})
+				}
+				if e.EntityID != "" && ref.Key != string(e.Run) {
+					ask("entity "+entityOf(&e), journal.Query{EntityType: e.EntityType, EntityID: e.EntityID})
+				}
 			}
 		}
 	}
@@ -261,7 +272,7 @@ type refolding struct {
 func (f *refolding) through(ctx context.Context, queries []journal.Query) error {
 	var events []event.Event
 	for _, q := range queries {
-		for q.From, q.Limit = 1, journal.MaxRead; ; {
+		for q.From, q.Limit = max(q.From, 1), journal.MaxRead; ; {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
@@ -282,6 +293,9 @@ func (f *refolding) through(ctx context.Context, queries []journal.Query) error 
 				}
 				events = events[:0]
 				clear(f.seen)
+			}
+			if len(events) > mergedAtOnce {
+				return nil // whoever asked finds that some are missing, and folds the whole log in its order
 			}
 			if len(found) < q.Limit {
 				break

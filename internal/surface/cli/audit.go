@@ -124,12 +124,7 @@ func (p *printer) proof(proof Proof) {
 	} else {
 		p.line("%s %s: the log was changed", p.paint(red, "✗"), plain(string(proof.Workspace)))
 	}
-	if proof.Redacted > 0 {
-		p.line("  the data of %d of them were redacted, as the log says; their headers and the chain hold", proof.Redacted)
-	}
-	if proof.Sealed > 0 {
-		p.line("  %s", p.paint(yellow, fmt.Sprintf("the data of %d of them are sealed and their keys are not here: these data were not checked", proof.Sealed)))
-	}
+	p.withheld(uint64(proof.Redacted), uint64(proof.Sealed))
 	for _, held := range proof.Checkpoints {
 		if held.OK {
 			p.line("  %s it continues the checkpoint of %d events that %s holds", p.paint(green, "✓"), held.Size, oneLine(held.By, 0))
@@ -146,10 +141,21 @@ func (p *printer) proof(proof Proof) {
 	}
 }
 
+// withheld says of how many events only the header was checked.
+func (p *printer) withheld(redacted, sealed uint64) {
+	if redacted > 0 {
+		p.line("  the data of %d of them were redacted, as the log says; their headers and the chain hold", redacted)
+	}
+	if sealed > 0 {
+		p.line("  %s", p.paint(yellow, fmt.Sprintf("the data of %d of them are sealed and their keys are not here: these data were not checked", sealed)))
+	}
+}
+
 // audit writes what a verification by the daemon found.
 func (p *printer) audit(r client.AuditReport) {
 	if r.Valid {
 		p.line("%s the log is intact: %d events checked, the last is %s", p.paint(green, "✓"), r.Checked, first(r.LastHash.String(), "none"))
+		p.withheld(r.Redacted, r.Sealed)
 		return
 	}
 	p.line("%s the log was changed", p.paint(red, "✗"))

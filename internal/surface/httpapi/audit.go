@@ -22,6 +22,8 @@ type AuditQuery struct {
 // auditReport is what a verification found.
 type auditReport struct {
 	Checked  int             `json:"checked" doc:"Events that were held against their hashes"`
+	Redacted int             `json:"redacted,omitempty" doc:"Of them, whose data were destroyed, as the log says: their headers were checked"`
+	Sealed   int             `json:"sealed,omitempty" doc:"Of them, whose data could not be opened, for their key is not here or was destroyed since: not checked either"`
 	Valid    bool            `json:"valid"`
 	Mismatch *auditMismatch  `json:"first_mismatch,omitempty"`
 	LastHash event.Digest    `json:"last_event_hash" doc:"Of the last event that was checked, in the last of the streams"`
@@ -148,7 +150,7 @@ func (s *Server) verifyChain(ctx context.Context, c wire.Call, in *AuditQuery) (
 	if err != nil {
 		return nil, err
 	}
-	out := auditReport{Checked: report.Checked, Valid: report.OK, Streams: []verifiedChain{}}
+	out := auditReport{Checked: report.Checked, Redacted: report.Redacted, Sealed: report.Sealed, Valid: report.OK, Streams: []verifiedChain{}}
 	for _, chain := range report.Streams {
 		out.Streams = append(out.Streams, verifiedChain{Stream: chain.Stream, Events: chain.Events, LastHash: chain.LastHash})
 		out.LastHash = chain.LastHash
