@@ -92,6 +92,10 @@ soak: guest ## hours of kills and simulated histories (KILLS=1000 SEEDS=10000)
 	AGENTBOX_KILLS=$(KILLS) $(GO) test -count=1 -timeout 12h -run TestTheDaemonIsKilledAtRandomMoments -v ./cmd/agentbox
 	$(GO) test -count=1 -timeout 12h -run TestSeeds -v ./internal/testkit/simulation -seeds $(SEEDS)
 
+.PHONY: trust
+trust: build ## a stranger's check of the promises, against the daemon on the default data directory (TRUST="--data DIR --json")
+	$(GO) run ./conformance/trust --agentbox $(BIN)/agentbox $(TRUST)
+
 .PHONY: bench
 bench: guest ## measure, each figure beside its yardstick; writes bench.json and fails nothing
 	@cd bench && { $(GO) test -run '^$$' -bench . -benchmem -timeout 30m ./... || true; } | $(GO) run ./report -goals goals.json -out ../bench.json
