@@ -36,6 +36,7 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	os.Setenv("GORACE", "halt_on_error=1")
 	os.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 	return m.Run()
 }
@@ -62,7 +63,7 @@ func compile(dir string) error {
 	if err := os.WriteFile(over, overlay, 0o600); err != nil {
 		return err
 	}
-	out, err := exec.Command("go", "build", "-overlay", over, "-o", filepath.Join(dir, "agentbox"), ".").CombinedOutput()
+	out, err := exec.Command("go", "build", detector, "-overlay", over, "-o", filepath.Join(dir, "agentbox"), ".").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("build agentbox: %w\n%s", err, out)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -60,10 +61,10 @@ func compile(dir string) error {
 	if err := os.WriteFile(over, overlay, 0o600); err != nil {
 		return err
 	}
-	if out, err := exec.Command("go", "build", "-overlay", over, "-o", made, "agentbox/cmd/agentbox").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", detector, "-overlay", over, "-o", made, "agentbox/cmd/agentbox").CombinedOutput(); err != nil {
 		return fmt.Errorf("build agentbox: %w\n%s", err, out)
 	}
-	return os.Setenv(program, made)
+	return errors.Join(os.Setenv(program, made), os.Setenv("GORACE", "halt_on_error=1"))
 }
 
 // installation starts a daemon as its owner would, and returns its data directory.
