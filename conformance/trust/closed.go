@@ -15,7 +15,7 @@ import (
 
 // closed checks P-Closed on daemons of its own: it takes away what a decision or a record needs, one thing at a time.
 func (x *examiner) closed(ctx context.Context, r *result) error {
-	for _, check := range []func(context.Context, *result) error{x.nobody, x.stopped, x.lawless, x.timeless, x.starved, x.logless, x.full} {
+	for _, check := range []func(context.Context, *result) error{x.nobody, x.stopped, x.lawless, x.starved, x.logless, x.full} {
 		if err := check(ctx, r); err != nil {
 			return err
 		}

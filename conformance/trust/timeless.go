@@ -1,5 +1,0 @@
-package main
-
-import "context"
-
-func (x *examiner) timeless(ctx context.Context, r *result) error { return nil }
