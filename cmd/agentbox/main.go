@@ -57,7 +57,7 @@ func config(d cli.Daemon) app.Config {
 		c.Listen = d.Listen
 	}
 	c.RootFS, c.Sources, c.Shadow, c.EffectsPerHour = d.RootFS, d.Sources, d.Shadow, d.EffectsPerHour
-	c.SigningKey, c.Witnesses = d.SigningKey, d.Witnesses
+	c.ApprovalTime, c.SigningKey, c.Witnesses = d.ApprovalTime, d.SigningKey, d.Witnesses
 	return c
 }
 

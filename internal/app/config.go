@@ -6,7 +6,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"time"
 
+	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/namespace"
 	"agentbox/internal/surface/httpapi/wire"
@@ -20,7 +22,8 @@ type Config struct {
 	Sources []string // folders of the host from which spaces may be filled; absolute
 	Shadow  bool     // record what policy would refuse, and let it pass
 
-	EffectsPerHour int // of one principal, counted over restarts; 0 means without limit
+	EffectsPerHour int           // of one principal, counted over restarts; 0 means without limit
+	ApprovalTime   time.Duration // after which a question that nobody answered expires; 0 means policy.DefaultQuestionTime
 
 	SigningKey string   // file of the key that signs checkpoints; "" for signing.key in the data directory
 	Witnesses  []string // folders and http addresses to which checkpoints are brought about once a minute
@@ -63,6 +66,9 @@ func (c Config) check() error {
 	}
 	if c.EffectsPerHour < 0 {
 		return fmt.Errorf("the effects per hour are %d; name a number of at least 0, which means without limit", c.EffectsPerHour)
+	}
+	if c.ApprovalTime != 0 && (c.ApprovalTime < time.Second || c.ApprovalTime > policy.MaxQuestionTime) {
+		return fmt.Errorf("the time for an approval is %s; name one from 1s to %s", c.ApprovalTime, policy.MaxQuestionTime)
 	}
 	if c.SigningKey != "" && !filepath.IsAbs(c.SigningKey) {
 		return fmt.Errorf("the signing key must be an absolute path")

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -56,7 +57,8 @@ type Daemon struct {
 	Shadow  bool
 	Verbose bool
 
-	EffectsPerHour int // of one principal; 0 means without limit
+	EffectsPerHour int           // of one principal; 0 means without limit
+	ApprovalTime   time.Duration // after which a question that nobody answered expires
 
 	SigningKey string   // file of the key that signs checkpoints
 	Witnesses  []string // to which checkpoints are brought

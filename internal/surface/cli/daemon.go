@@ -20,6 +20,7 @@ func up(i *invocation) *cobra.Command {
 	c.Flags().StringArrayVar(&d.Sources, "allow-from", nil, "folder of this machine from which spaces may be filled; repeatable")
 	c.Flags().BoolVar(&d.Shadow, "shadow", false, "record what policy would refuse, and let it pass")
 	c.Flags().IntVar(&d.EffectsPerHour, "effects-per-hour", 0, "how many effects one principal may cause within an hour; 0 means without limit")
+	c.Flags().DurationVar(&d.ApprovalTime, "approval-time", 0, "time after which a question that nobody answered expires, from 1s to 168h (default 24h)")
 	c.Flags().StringVar(&d.SigningKey, "signing-key", "", "file of the key that signs checkpoints (default: signing.key in the data directory)")
 	c.Flags().StringArrayVar(&d.Witnesses, "witness", nil, "folder or http address of a witness, to which checkpoints are brought each minute; repeatable")
 	c.Flags().BoolVarP(&d.Verbose, "verbose", "v", false, "log every request")
