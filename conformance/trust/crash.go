@@ -78,11 +78,11 @@ func (x *examiner) killed(ctx context.Context, r *result) error {
 		}
 		t.tried(1)
 	}
+	if err := d.finish(ctx, w.runs); err != nil {
+		return fmt.Errorf("let the interrupted runs go on: %w", err)
+	}
 	unknown := 0
 	for _, run := range w.runs {
-		if err := d.carryOn(ctx, run); err != nil {
-			return err
-		}
 		a, err := d.call(ctx, "GET", "/v1/runs/"+run, nil)
 		if err != nil {
 			return err
@@ -345,12 +345,14 @@ func (x *examiner) goesOn(ctx context.Context, t *trial, files platter.Files, ma
 			return fmt.Errorf("event %d was acknowledged with the hash %s and has %s", e.Seq, hashes[e.Seq], e.Chain.Hash)
 		}
 	}
+	var runs []string
 	for _, e := range events {
 		if e.Type == "run.created" {
-			if err := d.carryOn(ctx, e.Run); err != nil {
-				return err
-			}
+			runs = append(runs, e.Run)
 		}
+	}
+	if err := d.finish(ctx, runs); err != nil {
+		return err
 	}
 	if err := d.singly(ctx, t); err != nil {
 		return err

@@ -85,11 +85,19 @@ func (x *examiner) all(ctx context.Context, only string) ([]result, error) {
 	return results, nil
 }
 
+// patience is how long one property is examined, where not every moment of P-Crash is asked for, before something hangs.
+const patience = 20 * time.Minute
+
 // errFailed ends an examination that is to end at its first failure.
 var errFailed = errors.New("a trial has failed")
 
 // examine checks one property, up to its first failure where that was asked for.
 func (x *examiner) examine(ctx context.Context, p property, r *result) error {
+	if x.moments > 0 {
+		limited, end := context.WithTimeoutCause(ctx, patience, fmt.Errorf("it did not end within %s", patience))
+		defer end()
+		ctx = limited
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	r.failed = func() {
@@ -100,6 +108,9 @@ func (x *examiner) examine(ctx context.Context, p property, r *result) error {
 	err := p.check(x, ctx, r)
 	if errors.Is(context.Cause(ctx), errFailed) {
 		return nil // what was cut off by that is no failure of its own
+	}
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("%w (%w)", context.Cause(ctx), err)
 	}
 	return err
 }

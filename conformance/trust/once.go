@@ -241,9 +241,13 @@ func (c *caller) settled(ctx context.Context, run string) error {
 	}
 }
 
-// asks returns the questions of a run that have no answer.
+// asks returns the questions of a run, or of all where none is named, that have no answer.
 func (c *caller) asks(ctx context.Context, run string) ([]string, error) {
-	a, err := c.get(ctx, "/v1/approvals?status=pending&run_id="+run)
+	path := "/v1/approvals?status=pending&limit=100"
+	if run != "" {
+		path += "&run_id=" + run
+	}
+	a, err := c.get(ctx, path)
 	var ids []string
 	for _, q := range items(a.body["approvals"]) {
 		ids = append(ids, at(q, "approval_id"))
@@ -267,6 +271,36 @@ func (c *caller) carryOn(ctx context.Context, run string) error {
 			}
 		}
 	}
+}
+
+// finish lets every run that asks go on and waits until all have ended: a run that asks holds up those behind it in its space.
+func (c *caller) finish(ctx context.Context, runs []string) error {
+	for _, run := range runs {
+		for {
+			a, err := c.get(ctx, "/v1/runs/"+run)
+			if err != nil {
+				return err
+			}
+			if status := a.text("status"); status != "queued" && status != "running" && status != "awaiting_approval" {
+				break
+			}
+			asks, err := c.asks(ctx, "")
+			if err != nil {
+				return err
+			}
+			for _, id := range asks {
+				if a, err := c.approve(ctx, id); err != nil || !a.ok() && a.status != 409 {
+					return fmt.Errorf("approve: %w, %w", err, a.refusal())
+				}
+			}
+			select {
+			case <-time.After(20 * time.Millisecond):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	}
+	return nil
 }
 
 // lines reads a file of a space; one that is not there has none.
