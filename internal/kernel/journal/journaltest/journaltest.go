@@ -20,6 +20,7 @@ import (
 // Log is what a driver keeps: events, and documents folded from them.
 type Log interface {
 	journal.Journal
+	journal.Adopter
 	projection.Store
 	Close() error
 }
@@ -71,6 +72,8 @@ func Run(t *testing.T, d Driver) {
 		"folds that fail":      foldsThatFail,
 		"rebuild":              rebuild,
 		"ended context":        endedContext,
+		"adoption":             adoption,
+		"adoptions that fail":  adoptionsThatFail,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, d) })
 	}
