@@ -81,16 +81,17 @@ generated: guest
 	done
 
 .PHONY: race
-race: guest ## every test under the race detector
-	$(GO) test -race -timeout 60m ./...
-
-KILLS ?= 1000
-SEEDS ?= 10000
+race: guest rootfs dataset ## every test under the race detector, also in the daemons that they start
+	cd bench && $(GO) test -race -run '^$$' ./...
+	$(GO) test -race -timeout 3h ./...
 
 .PHONY: soak
-soak: guest ## hours of kills and simulated histories (KILLS=1000 SEEDS=10000)
-	AGENTBOX_KILLS=$(KILLS) $(GO) test -count=1 -timeout 12h -run TestTheDaemonIsKilledAtRandomMoments -v ./cmd/agentbox
-	$(GO) test -count=1 -timeout 12h -run TestSeeds -v ./internal/testkit/simulation -seeds $(SEEDS)
+soak: guest rootfs dataset ## hours of kills, simulated histories and races; says first how long (KILLS=1000 SEEDS=10000 RACE=1)
+	@GO=$(GO) MAKE=$(MAKE) scripts/soak
+
+.PHONY: trust
+trust: build ## a stranger's check of the promises, against the daemon on the default data directory (TRUST="--data DIR --json")
+	$(GO) run ./conformance/trust --agentbox $(BIN)/agentbox $(TRUST)
 
 .PHONY: bench
 bench: guest ## measure, each figure beside its yardstick; writes bench.json and fails nothing

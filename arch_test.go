@@ -67,6 +67,10 @@ var floors = []arch.Floor{
 		Name: "a command", Packages: []string{"cmd/*"}, ThirdParty: []string{"golang.org/x/sys/unix"},
 		Imports: []string{"internal/app", "internal/client", "internal/surface/cli", "internal/surface/tui", "internal/domain/*", "examples/*"},
 	},
+	{ // it checks Agentbox as a stranger does, so that no mistake of ours can be on both sides
+		Name: "a check from outside", Packages: []string{"conformance/**"}, Imports: []string{"internal/testkit/platter"},
+		ThirdParty: []string{"github.com/gowebpki/jcs", "github.com/ncruces/go-sqlite3", "golang.org/x/mod/sumdb/**", "golang.org/x/sys/unix"},
+	},
 	{Name: "an embedded tree", Packages: []string{"web", "api", "examples/**"}},
 }
 
@@ -81,20 +85,20 @@ var uses = []arch.Use{
 		Rule: "clock", Why: "time is an argument below the roof: take an event.Clock",
 		Names: []string{"time.Now", "time.Since", "time.Until"},
 		Allowed: []string{
-			"internal/app/**", "cmd/**", "internal/testkit/**",
+			"internal/app/**", "cmd/**", "internal/testkit/**", "conformance/**",
 			"internal/driver/namespace/**", "internal/spaceinit/**", // they measure how long a process ran, on the monotonic clock
 		},
 	},
 	{
 		Rule: "clock", Why: "no timers but those of real I/O: take an event.Clock",
 		Names:   []string{"time.After", "time.AfterFunc", "time.NewTimer", "time.NewTicker", "time.Tick", "context.WithTimeout", "context.WithDeadline"},
-		Allowed: []string{"internal/app/**", "cmd/**", "internal/testkit/**", "internal/driver/**", "internal/spaceinit/**", "internal/client", "internal/surface/httpapi"},
+		Allowed: []string{"internal/app/**", "cmd/**", "internal/testkit/**", "conformance/**", "internal/driver/**", "internal/spaceinit/**", "internal/client", "internal/surface/httpapi"},
 	},
 	{Rule: "clock", Why: "nothing waits by sleeping", Names: []string{"time.Sleep"}, Allowed: []string{"internal/testkit/**"}},
 	{
 		Rule: "chance", Why: "randomness is an argument below the roof: take an id.Source or an io.Reader",
 		Names:   []string{"crypto/rand.*", "math/rand.*", "math/rand/v2.*"},
-		Allowed: []string{"internal/app/**", "cmd/**", "internal/testkit/**"},
+		Allowed: []string{"internal/app/**", "cmd/**", "internal/testkit/**", "conformance/**"},
 	},
 	{
 		Rule: "issue", Why: "only the gate makes permits", Names: []string{"internal/domain/policy.Issue"},

@@ -45,13 +45,14 @@ func found(audits []app.Audit) []cli.Proof {
 	var proofs []cli.Proof
 	for _, a := range audits {
 		proof := cli.Proof{
-			Workspace: a.Log.Workspace, Valid: a.Log.OK && a.Documents.OK && a.Contents.OK, Checked: a.Log.Checked, Redacted: a.Log.Redacted, Sealed: a.Log.Sealed, Streams: len(a.Log.Streams),
+			Workspace: a.Log.Workspace, Valid: a.OK(),
+			Checked: a.Log.Checked, Redacted: a.Log.Redacted, Sealed: a.Log.Sealed, Streams: len(a.Log.Streams),
 			Documents: a.Documents.Documents, Checkpoints: []cli.Held{}, Flaws: []cli.Flaw{},
 		}
 		for _, h := range a.Log.Held {
 			proof.Checkpoints = append(proof.Checkpoints, cli.Held(h))
 		}
-		for _, f := range slices.Concat(a.Log.Findings, a.Documents.Findings, a.Contents.Findings) {
+		for _, f := range slices.Concat(a.Log.Findings, a.Documents.Findings, a.Contents.Findings, a.Filed) {
 			proof.Flaws = append(proof.Flaws, cli.Flaw{
 				Kind: f.Kind, Seq: f.Seq, Stream: f.Stream.ID, Place: f.StreamSeq, Event: f.Event, Document: f.Document, Detail: f.Detail,
 			})

@@ -57,6 +57,9 @@ func TestTheDaemonIsKilledAtRandomMoments(t *testing.T) {
 		c.verify()
 		c.start()
 		c.answer()
+		if done := round + 1; done%50 == 0 {
+			t.Logf("%d of %d kills, %d runs acknowledged", done, rounds, len(c.runs))
+		}
 	}
 	c.settle()
 	c.everyOperationHasOneResult()

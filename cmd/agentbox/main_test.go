@@ -36,6 +36,7 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	os.Setenv("GORACE", "halt_on_error=1")
 	os.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 	return m.Run()
 }
@@ -62,7 +63,7 @@ func compile(dir string) error {
 	if err := os.WriteFile(over, overlay, 0o600); err != nil {
 		return err
 	}
-	out, err := exec.Command("go", "build", "-overlay", over, "-o", filepath.Join(dir, "agentbox"), ".").CombinedOutput()
+	out, err := exec.Command("go", "build", detector, "-overlay", over, "-o", filepath.Join(dir, "agentbox"), ".").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("build agentbox: %w\n%s", err, out)
 	}
@@ -72,6 +73,7 @@ func compile(dir string) error {
 // TestCommands runs every script of testdata against a daemon of its own. Beside testscript's own commands they use:
 //
 //	daemon [FLAG...]     starts `agentbox up` and goes on when it serves; it is ended with the script
+//	witness NAME FLAG... starts `agentbox audit serve-witness` and keeps its address in a variable; it is ended with the script
 //	crash                ends the daemon with SIGKILL
 //	stop                 ends the daemon as a person does
 //	exits CODE COMMAND   runs a command and wants this exit code
@@ -91,7 +93,7 @@ func TestCommands(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"daemon": startDaemon, "crash": crashDaemon, "stop": stopDaemon, "exits": exits, "until": until, "capture": capture, "pick": pick,
+			"daemon": startDaemon, "witness": startWitness, "crash": crashDaemon, "stop": stopDaemon, "exits": exits, "until": until, "capture": capture, "pick": pick,
 		},
 		Condition: func(name string) (bool, error) {
 			if name != "rootfs" {
@@ -143,6 +145,34 @@ func startDaemon(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("the daemon does not serve: %s\n%s", lines.Text(), text)
 	}
 	go func() { _, _ = io.Copy(io.Discard, out) }()
+}
+
+func startWitness(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: witness NAME FLAG...")
+	}
+	program, err := exec.LookPath("agentbox")
+	ts.Check(err)
+	cmd := exec.Command(program, append([]string{"audit", "serve-witness", "--listen", "127.0.0.1:0", "--json"}, args[1:]...)...)
+	cmd.Dir = ts.MkAbs(".")
+	cmd.Env = append(os.Environ(), "HOME="+ts.Getenv("HOME"))
+	out, err := cmd.StdoutPipe()
+	ts.Check(err)
+	ts.Check(cmd.Start())
+	ts.Defer(func() {
+		ts.Check(cmd.Process.Signal(unix.SIGINT))
+		if err := cmd.Wait(); err != nil {
+			ts.Logf("the witness ended with %v", err)
+		}
+	})
+	var serves struct {
+		URL string `json:"url"`
+	}
+	if err := json.NewDecoder(out).Decode(&serves); err != nil || serves.URL == "" {
+		ts.Fatalf("the witness does not serve: %v", err)
+	}
+	go func() { _, _ = io.Copy(io.Discard, out) }()
+	ts.Setenv(args[0], serves.URL)
 }
 
 // crashDaemon ends the daemon as a power cut would, as far as a process can.

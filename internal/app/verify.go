@@ -21,7 +21,11 @@ type Audit struct {
 	Log       auditor.Report
 	Documents auditor.DocumentsReport
 	Contents  auditor.ContentsReport
+	Filed     []auditor.Finding // what events are filed under beside their records, where it is something else; at most auditor.MaxFindings
 }
+
+// OK reports whether nothing was found.
+func (a Audit) OK() bool { return a.Log.OK && a.Documents.OK && a.Contents.OK && len(a.Filed) == 0 }
 
 // Verify proves the log of a data directory with nothing but its files.
 func Verify(ctx context.Context, c Config) ([]Audit, error) {
@@ -118,9 +122,27 @@ func (p *Proofs) Verify(ctx context.Context, others ...Holder) (audits []Audit, 
 		if err != nil && (report.OK || ctx.Err() != nil) {
 			return audits, err
 		}
-		audits = append(audits, Audit{Log: report, Documents: documents, Contents: contents})
+		filed, err := misfiled(ctx, log, ws)
+		if err != nil {
+			return audits, err
+		}
+		audits = append(audits, Audit{Log: report, Documents: documents, Contents: contents, Filed: filed})
 	}
 	return audits, nil
+}
+
+// misfiled says of which events the columns beside their records say something else.
+func misfiled(ctx context.Context, log *sqlite.Journal, ws id.Workspace) ([]auditor.Finding, error) {
+	found, err := log.Misfiled(ctx, ws, auditor.MaxFindings)
+	var findings []auditor.Finding
+	for _, m := range found {
+		kind := auditor.KeyMismatch
+		if m.Stream {
+			kind = auditor.StreamMismatch
+		}
+		findings = append(findings, auditor.Finding{Kind: kind, Seq: m.Seq, Detail: m.Detail})
+	}
+	return findings, err
 }
 
 // Holder is who holds checkpoints of the data directory's workspaces.

@@ -33,6 +33,8 @@ const (
 	Truncated          = "truncated"           // the last events of a stream or of the workspace are missing
 	RecordDamaged      = "record_damaged"      // an entry cannot be read
 	HeadMismatch       = "head_mismatch"       // a stream has events beyond its recorded head, or ends with another one than that names
+	StreamMismatch     = "stream_mismatch"     // an event is filed under another stream than its own
+	KeyMismatch        = "key_mismatch"        // a key by which repeats are known is not that of its event
 	CheckpointMismatch = "checkpoint_mismatch" // the log is not the one that a checkpoint was signed for
 	CheckpointInvalid  = "checkpoint_invalid"  // a checkpoint cannot be read, or the key did not sign it
 	DocumentMismatch   = "document_mismatch"   // a document is not what the log folds to

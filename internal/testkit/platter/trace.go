@@ -77,7 +77,10 @@ func (t *tracer) run(cmd *exec.Cmd) error {
 		return fmt.Errorf("trace: %w", err)
 	}
 	for {
-		thread, err := unix.Wait4(-1, &status, unix.WALL, nil)
+		thread, err := t.next(main)
+		if err == nil {
+			_, err = unix.Wait4(thread, &status, unix.WALL, nil)
+		}
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
@@ -106,6 +109,26 @@ func (t *tracer) run(cmd *exec.Cmd) error {
 		if err := unix.PtraceSyscall(thread, deliver); err != nil && !errors.Is(err, unix.ESRCH) {
 			return fmt.Errorf("trace: %w", err)
 		}
+	}
+}
+
+// next waits until one of the program's threads has stopped or ended. It only looks: this thread of ours may have started other programs,
+// whose ends belong to those who wait for them.
+func (t *tracer) next(main int) (thread int, err error) {
+	for {
+		var info [128]byte // siginfo_t, whose fifth word is the process
+		how := uintptr(unix.WEXITED | unix.WSTOPPED | unix.WNOWAIT | unix.WALL | unix.WNOTHREAD)
+		if _, _, errno := unix.Syscall6(unix.SYS_WAITID, unix.P_ALL, 0, uintptr(unsafe.Pointer(&info)), how, 0, 0); errno != 0 {
+			return 0, errno
+		}
+		thread := int(int32(binary.NativeEndian.Uint32(info[16:])))
+		if thread == main {
+			return thread, nil
+		}
+		if _, err := os.Stat(fmt.Sprintf("/proc/%d/task/%d", main, thread)); err == nil {
+			return thread, nil
+		}
+		runtime.Gosched()
 	}
 }
 

@@ -54,6 +54,9 @@ func TestSeeds(t *testing.T) {
 		h := play(t, seed)
 		sum.Daemons, sum.Runs, sum.Effects, sum.Unknown = sum.Daemons+h.Daemons, sum.Runs+h.Runs, sum.Effects+h.Effects, sum.Unknown+h.Unknown
 		sum.Used, sum.Switched = sum.Used+h.Used, sum.Switched+h.Switched
+		if done := seed - *first + 1; done%500 == 0 {
+			t.Logf("%d of %d seeds, %d effects", done, *seeds, sum.Effects)
+		}
 		if len(h.Wrong) == 0 {
 			continue
 		}

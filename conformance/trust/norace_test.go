@@ -1,0 +1,6 @@
+//go:build !race
+
+package main
+
+// detector is the flag with which the daemon is built.
+const detector = "-race=false"

@@ -1,0 +1,6 @@
+//go:build race
+
+package main
+
+// detector is the flag with which the daemon is built: where the tests look for races, so does it, and one ends it.
+const detector = "-race"

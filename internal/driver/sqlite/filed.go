@@ -1,0 +1,142 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+)
+
+// Misfiled is an event that is found by something else than what its record, which the chain covers, says of it.
+type Misfiled struct {
+	Seq    uint64 // place in the workspace
+	Stream bool   // it is filed under another stream; else it is about its key
+	Detail string // a sentence for people
+}
+
+// Misfiled compares what the events of a workspace are filed under beside their records: the stream, and the keys by which repeats are known.
+// It returns what differs in the order of the log, at most limit of it; keys of no event come last.
+func (j *Journal) Misfiled(ctx context.Context, ws id.Workspace, limit int) (found []Misfiled, err error) {
+	no, _ := j.watch.get(ws)
+	if no == 0 {
+		return nil, ctx.Err()
+	}
+	err = j.reading(ctx, func(r *connection) error {
+		found, err = r.misfiled(ws, no, limit)
+		return err
+	})
+	return found, err
+}
+
+func (c *connection) misfiled(ws id.Workspace, no int64, limit int) (found []Misfiled, err error) {
+	streams := map[int64]event.Stream{}
+	rows, err := c.rows(`SELECT no, type, id FROM streams WHERE workspace = ?`, no)
+	if err != nil {
+		return nil, err
+	}
+	for rows.Step() {
+		streams[rows.ColumnInt64(0)] = event.Stream{Type: rows.ColumnText(1), ID: rows.ColumnText(2)}
+	}
+	if err := finish(rows); err != nil {
+		return nil, err
+	}
+	if rows, err = c.rows(`SELECT place, stream, record FROM events WHERE place BETWEEN ? AND ? ORDER BY place`, placeOf(no, 1), placeOf(no, maxSeq)); err != nil {
+		return nil, err
+	}
+	keys := 0
+	for rows.Step() && len(found) < limit {
+		f := filedOf(rows.ColumnRawBlob(2), ws)
+		if f.bad {
+			continue // whoever reads the event says so
+		}
+		seq := uint64(rows.ColumnInt64(0)) & maxSeq
+		if under := streams[rows.ColumnInt64(1)]; under != f.stream {
+			found = append(found, Misfiled{seq, true, fmt.Sprintf("the event belongs to the stream %s %s and is filed under %s", f.stream.Type, f.stream.ID, named(under))})
+		}
+		if f.key == "" {
+			continue
+		}
+		keys++
+		says := uint64(0)
+		if _, err := c.one(func(s *sqlite3.Stmt) { says = uint64(s.ColumnInt64(0)) }, `SELECT seq FROM event_keys WHERE workspace = ? AND key = ?`, no, f.key); err != nil {
+			return nil, errors.Join(err, rows.Reset())
+		}
+		if says != seq {
+			found = append(found, Misfiled{seq, false, "the event's key is not known, or as another event's: a repeat of its request would not be taken for one"})
+		}
+	}
+	if err := finish(rows); err != nil || len(found) == limit {
+		return found, err
+	}
+	more, err := c.unfounded(ws, no, keys, limit-len(found))
+	return append(found, more...), err
+}
+
+func named(s event.Stream) string {
+	if s == (event.Stream{}) {
+		return "none of the workspace's"
+	}
+	return s.Type + " " + s.ID
+}
+
+// unfounded returns keys of no event. As many keys as there are events with one are theirs, for each of those has been found.
+func (c *connection) unfounded(ws id.Workspace, no int64, keys, limit int) (found []Misfiled, err error) {
+	known := 0
+	if _, err := c.one(func(s *sqlite3.Stmt) { known = s.ColumnInt(0) }, `SELECT count(*) FROM event_keys WHERE workspace = ?`, no); err != nil || known == keys {
+		return nil, err
+	}
+	rows, err := c.rows(`SELECT k.seq, k.key, e.record FROM event_keys k LEFT JOIN events e ON e.place = (? << ?) + k.seq WHERE k.workspace = ? ORDER BY k.seq`, no, int64(seqBits), no)
+	if err != nil {
+		return nil, err
+	}
+	for rows.Step() && len(found) < limit {
+		if key := rows.ColumnText(1); filedOf(rows.ColumnRawBlob(2), ws).key != key {
+			found = append(found, Misfiled{uint64(rows.ColumnInt64(0)), false, fmt.Sprintf("the key %.64q is known as the event's, which has no such key: a request would be taken for a repeat", key)})
+		}
+	}
+	return found, finish(rows)
+}
+
+// filed is what of a record the event is also filed under.
+type filed struct {
+	stream event.Stream
+	key    string
+	bad    bool // the record cannot be read so far
+}
+
+// filedOf reads a record no further than it has to.
+func filedOf(record []byte, ws id.Workspace) filed {
+	r := recordReader{rest: string(record)}
+	if r.byte() != recordVersion {
+		return filed{bad: true}
+	}
+	mask := r.uvarint()
+	for range 3 { // event_version, hash_version, occurred_at
+		r.uvarint()
+	}
+	r.take(2)
+	var f filed
+	var room string
+	for bit := uint64(hasStream); bit <= hasKey; bit <<= 1 {
+		if mask&bit == 0 {
+			continue
+		}
+		switch text := r.text(); bit {
+		case hasStream:
+			f.stream = event.Stream{Type: text, ID: r.text()}
+		case hasRoom:
+			room = text
+		case hasKey:
+			f.key = text
+		}
+	}
+	if mask&hasStream == 0 {
+		f.stream = event.RoomStream(ws, id.Room(room))
+	}
+	f.bad = r.bad
+	return f
+}
