@@ -164,7 +164,7 @@ func (a *App) forget(ctx context.Context) error {
 			finished = now
 		}
 		if err != nil && ctx.Err() == nil {
-			a.logger.Error("forget what is past its time", "error", err)
+			a.logger.Error("forget what is past its time", "code", "retention_failed", "error", err)
 		}
 	})
 	return nil
