@@ -71,6 +71,7 @@ var effects = arch.Effects{
 		"(*internal/driver/disk.Spaces).Sync":        "makes the daemon's own folders durable, and removes what a rewind left in them",
 		"(*internal/driver/disk.History).Keep":       "records what an operation left, as its result does, and finishes a rewind whose permit was redeemed before a crash",
 		"(*internal/driver/disk.History).Kept":       "reads what was recorded, and finishes a rewind as Keep does",
+		"(*internal/driver/disk.History).Survey":    "reads what a sweep would free, and finishes a rewind as Keep does",
 		"(*internal/driver/disk.Spaces).Remove":      "ends a space; stopping never waits for a permit",
 		"internal/driver/disk/backup.*":              "an operator's own work on a data directory, which no service can reach",
 		"(internal/driver/disk/backup.reader).Read":  "goes on reading what a backup or a restore opened",

@@ -58,6 +58,13 @@ func config(d cli.Daemon) app.Config {
 	}
 	c.RootFS, c.Sources, c.Shadow, c.EffectsPerHour = d.RootFS, d.Sources, d.Shadow, d.EffectsPerHour
 	c.SigningKey, c.Witnesses = d.SigningKey, d.Witnesses
+	c.KeepSnapshots, c.KeepSnapshotsFor = d.KeepSnapshots, d.KeepSnapshotsFor
+	switch {
+	case d.ContentQuota < 0:
+		c.ContentQuota = 0
+	case d.ContentQuota > 0:
+		c.ContentQuota = d.ContentQuota
+	}
 	return c
 }
 

@@ -23,6 +23,7 @@ import (
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/keeper"
+	"agentbox/internal/service/sweeper"
 	"agentbox/internal/surface/httpapi"
 )
 
@@ -40,14 +41,15 @@ const (
 
 // App is a daemon that is wired and not yet running.
 type App struct {
-	Config Config
-	Gate   *gate.Gate
-	Keeper *keeper.Keeper
-	Runs   *executor.Executor
-	Log    *sqlite.Journal
-	Signer *auditor.Signer
-	Prover *auditor.Prover
-	Owner  id.Principal
+	Config  Config
+	Gate    *gate.Gate
+	Keeper  *keeper.Keeper
+	Runs    *executor.Executor
+	Sweeper *sweeper.Sweeper
+	Log     *sqlite.Journal
+	Signer  *auditor.Signer
+	Prover  *auditor.Prover
+	Owner   id.Principal
 
 	proofs *trees.Store
 	clock  event.Clock
@@ -65,7 +67,7 @@ type App struct {
 
 // Definitions are the documents that the daemon keeps, for whoever opens its log.
 func Definitions() []projection.Definition {
-	return append(gate.Definitions(), keeper.Definition(), keeper.ChangeDefinition(), keeper.SnapshotDefinition(), executor.Definition())
+	return append(gate.Definitions(), keeper.Definition(), keeper.ChangeDefinition(), keeper.SnapshotDefinition(), executor.Definition(), sweeper.Definition())
 }
 
 // System is the daemon itself, as the one who ends what has expired.
@@ -179,7 +181,10 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 	})
 	a.Runs = executor.New(executor.Parts{
 		Log: a.Log, Docs: a.Log, Blobs: blobs, Live: live, Gate: a.Gate, Agents: a.Gate, Spaces: a.Keeper, Bundles: a.Gate,
-		Clock: a.clock, IDs: ids, Logger: a.logger,
+		Clock: a.clock, IDs: ids, Logger: a.logger, MaxContent: a.Config.ContentQuota,
+	})
+	a.Sweeper = sweeper.New(sweeper.Parts{
+		Log: a.Log, Docs: a.Log, Gate: a.Gate, Blobs: blobs, Spaces: spaces, Rule: a.Config.rule(), Clock: a.clock, Logger: a.logger, System: System,
 	})
 	a.Keeper.SetOccupants(a.Runs)
 	a.Gate.OnHalt(a.Runs.Halt)

@@ -6,7 +6,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"time"
 
+	"agentbox/internal/domain/content"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/namespace"
 	"agentbox/internal/surface/httpapi/wire"
@@ -25,9 +27,13 @@ type Config struct {
 	SigningKey string   // file of the key that signs checkpoints; "" for signing.key in the data directory
 	Witnesses  []string // folders and http addresses to which checkpoints are brought about once a minute
 
-	MaxSpaces int          // living spaces of one workspace
-	MaxLimits space.Limits // the most that one space may ask for
-	Rates     wire.Rates   // requests of one principal; the zero value means wire.DefaultRates
+	MaxSpaces        int           // living spaces of one workspace
+	MaxLimits        space.Limits  // the most that one space may ask for
+	ContentQuota     int64         // bytes of content that the log of one workspace may name; 0 means without limit
+	KeepSnapshots    int           // of each space, by a sweep; 0 means as many as the store keeps
+	KeepSnapshotsFor time.Duration // in whole seconds; 0 means however long
+
+	Rates wire.Rates // requests of one principal; the zero value means wire.DefaultRates
 }
 
 // DefaultListen is where a daemon listens that was not told otherwise.
@@ -38,7 +44,12 @@ func Default(dataDir string) Config {
 	most := space.DefaultLimits()
 	most.MemoryBytes, most.CPUMillis, most.Pids, most.DiskBytes = 8<<30, 8000, 2048, 32<<30
 	most.FileBytes, most.OutputBytes, most.OpenFiles, most.TmpBytes = 8<<30, 64<<20, 16<<10, 4<<30
-	return Config{DataDir: dataDir, Listen: DefaultListen, MaxSpaces: 200, MaxLimits: most}
+	return Config{DataDir: dataDir, Listen: DefaultListen, MaxSpaces: 200, MaxLimits: most, ContentQuota: content.DefaultQuota}
+}
+
+// rule says which snapshots a sweep keeps.
+func (c Config) rule() content.Rule {
+	return content.Rule{Snapshots: c.KeepSnapshots, Seconds: int64(c.KeepSnapshotsFor / time.Second)}
 }
 
 // Home returns the data directory of a user who named none: AGENTBOX_HOME, else ~/.agentbox.
@@ -63,6 +74,12 @@ func (c Config) check() error {
 	}
 	if c.EffectsPerHour < 0 {
 		return fmt.Errorf("the effects per hour are %d; name a number of at least 0, which means without limit", c.EffectsPerHour)
+	}
+	if c.ContentQuota < 0 {
+		return fmt.Errorf("the content quota is %d; name a number of bytes of at least 0, which means without limit", c.ContentQuota)
+	}
+	if c.KeepSnapshots < 0 || c.KeepSnapshotsFor < 0 || c.KeepSnapshotsFor%time.Second != 0 {
+		return fmt.Errorf("snapshots are kept by a number and a time in whole seconds, of at least 0, which means without limit")
 	}
 	if c.SigningKey != "" && !filepath.IsAbs(c.SigningKey) {
 		return fmt.Errorf("the signing key must be an absolute path")

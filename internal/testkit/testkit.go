@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"agentbox/internal/app"
+	"agentbox/internal/domain/content"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/space"
@@ -27,6 +28,7 @@ import (
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/keeper"
+	"agentbox/internal/service/sweeper"
 )
 
 // WS is the workspace of the tests.
@@ -39,6 +41,8 @@ type Options struct {
 	MaxSpaces int          // 0 means 100
 	MaxLimits space.Limits // the zero value means four times the defaults
 	Sources   []string     // folders from which spaces may be filled
+	Rule      content.Rule // of snapshots
+	Content   int64        // the quota of content; 0 for none
 	Idle      bool         // the executor is not run: who tests it does
 }
 
@@ -52,15 +56,16 @@ type Stack struct {
 	Owner   id.Principal
 	Origin  event.Origin // the owner's
 
-	Log    *Tap // of the daemon that lives
-	Docs   projection.Store
-	Blobs  blob.Store
-	Live   livestream.Store
-	Store  *disk.Spaces
-	Tier   *namespace.Tier
-	Gate   *gate.Gate
-	Keeper *keeper.Keeper
-	Runs   *executor.Executor
+	Log     *Tap // of the daemon that lives
+	Docs    projection.Store
+	Blobs   blob.Store
+	Live    livestream.Store
+	Store   *disk.Spaces
+	Tier    *namespace.Tier
+	Gate    *gate.Gate
+	Keeper  *keeper.Keeper
+	Runs    *executor.Executor
+	Sweeper *sweeper.Sweeper
 
 	base  journal.Journal // below the tap
 	owner string          // of the tier
@@ -116,7 +121,10 @@ func (s *Stack) open() {
 	})
 	s.Runs = executor.New(executor.Parts{
 		Log: s.Log, Docs: s.Docs, Blobs: s.Blobs, Live: s.Live, Gate: s.Gate, Agents: s.Gate, Spaces: s.Keeper, Bundles: s.Gate,
-		Clock: s.Clock, IDs: s.IDs, Logger: logger,
+		Clock: s.Clock, IDs: s.IDs, Logger: logger, MaxContent: s.Options.Content,
+	})
+	s.Sweeper = sweeper.New(sweeper.Parts{
+		Log: s.Log, Docs: s.Docs, Gate: s.Gate, Blobs: s.Blobs, Spaces: s.Store, Rule: s.Options.Rule, Clock: s.Clock, Logger: logger, System: app.System,
 	})
 	s.Keeper.SetOccupants(s.Runs)
 	s.Gate.OnHalt(s.Runs.Halt)

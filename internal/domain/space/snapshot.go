@@ -97,6 +97,11 @@ type History interface {
 	Keep(ctx context.Context) (Snapshot, error)
 	// Kept returns the snapshots that can be returned to, the oldest first, and how many bytes they take.
 	Kept(ctx context.Context) ([]Snapshot, int64, error)
+	// Survey says how many bytes a sweep would free that lets snapshots go. It changes nothing.
+	Survey(ctx context.Context, gone []event.Digest) (freed int64, err error)
+	// Sweep lets snapshots go, but never the newest, by a permit for content.sweep, and returns how many bytes that freed: of content that no
+	// snapshot needs any more, also such as others have left. Nothing that a kept snapshot needs is lost, wherever it is cut off.
+	Sweep(ctx context.Context, p policy.Permit, gone []event.Digest) (freed int64, err error)
 	// Diff returns what differs from the snapshot that is the Target of a space.diff permit to the one that is its Content, at most limit
 	// entries.
 	Diff(ctx context.Context, p policy.Permit, limit int) ([]Difference, error)

@@ -24,6 +24,7 @@ const smallBlob = 1 << 20
 type Blobs struct {
 	dir     string
 	entropy io.Reader
+	holds   blob.Holds
 }
 
 var _ blob.Store = (*Blobs)(nil)
@@ -65,7 +66,7 @@ func (b *Blobs) Put(ctx context.Context, r io.Reader, max int64) (blob.Ref, erro
 	}
 	n, digest, err := beneath.CopyHashed(ctx, file, r, max)
 	if err == nil && n > max {
-		err = fault.New(fault.Exhausted, blob.ErrTooLarge.Code, "the content has more than the %d bytes that are permitted", max)
+		err = tooLarge(max)
 	}
 	if err == nil {
 		err = file.Sync()
@@ -87,6 +88,7 @@ func (b *Blobs) place(staging *os.File, name string, d event.Digest) error {
 		return err
 	}
 	defer dir.Close()
+	b.holds.Put(d)
 	if err := unix.Renameat(int(staging.Fd()), name, int(dir.Fd()), last); err != nil {
 		return err
 	}

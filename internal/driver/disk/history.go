@@ -98,6 +98,19 @@ func (h *History) Kept(ctx context.Context) ([]space.Snapshot, int64, error) {
 	return kept, bytes, err
 }
 
+// Survey says how many bytes a sweep would free.
+func (h *History) Survey(ctx context.Context, gone []event.Digest) (int64, error) {
+	return h.past.Sweep(ctx, gone, true)
+}
+
+// Sweep lets snapshots go by a content.sweep permit, and removes what none needs any more.
+func (h *History) Sweep(ctx context.Context, p policy.Permit, gone []event.Digest) (int64, error) {
+	if _, err := h.redeem(p, policy.ContentSweep); err != nil {
+		return 0, err
+	}
+	return h.past.Sweep(ctx, gone, false)
+}
+
 // Diff compares the two snapshots of a space.diff permit.
 func (h *History) Diff(ctx context.Context, p policy.Permit, limit int) ([]space.Difference, error) {
 	a, err := h.redeem(p, policy.SpaceDiff)

@@ -34,7 +34,7 @@ func VerifyContents(ctx context.Context, log journal.Journal, blobs blob.Store, 
 	report := ContentsReport{Workspace: ws, OK: true, Findings: []Finding{}}
 	q := journal.Query{
 		Workspace: ws, From: 1, Limit: journal.MaxRead,
-		Types: []string{run.EventCreated, run.EventSucceeded, run.EventErred, run.EventUnknown},
+		Types: run.ContentEvents(),
 	}
 	for {
 		events, err := log.Read(ctx, q)
@@ -55,7 +55,7 @@ func VerifyContents(ctx context.Context, log journal.Journal, blobs blob.Store, 
 
 // hold holds the content that an event names, if it names one, against its hash.
 func (r *ContentsReport) hold(ctx context.Context, blobs blob.Store, e *event.Event) error {
-	named, err := contentOf(*e)
+	named, err := run.ContentOf(*e)
 	if err != nil || named == nil {
 		return err
 	}
@@ -77,14 +77,4 @@ func (r *ContentsReport) hold(ctx context.Context, blobs blob.Store, e *event.Ev
 		r.Findings = append(r.Findings, f)
 	}
 	return nil
-}
-
-// contentOf returns what an event names of contents, nil for nothing.
-func contentOf(e event.Event) (*run.Input, error) {
-	if e.Type == run.EventCreated {
-		d, err := event.Decode[run.Created](e)
-		return &d.Input, err
-	}
-	d, err := event.Decode[run.Ended](e)
-	return d.Stored, err
 }

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -58,6 +59,10 @@ type Daemon struct {
 
 	EffectsPerHour int // of one principal; 0 means without limit
 
+	ContentQuota     int64         // bytes that the log of a workspace may name; negative means without limit, 0 the default
+	KeepSnapshots    int           // of each space; 0 means as many as fit
+	KeepSnapshotsFor time.Duration // 0 means however long
+
 	SigningKey string   // file of the key that signs checkpoints
 	Witnesses  []string // to which checkpoints are brought
 }
@@ -67,7 +72,7 @@ var commands = []func(*invocation) *cobra.Command{
 	up, doctor, demo,
 	spaces, execute, runs, timelineCommand, approvals, files,
 	events, audit, policies, killSwitch,
-	backups, restore,
+	backups, restore, collect,
 	version,
 }
 

@@ -13,6 +13,7 @@ import (
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/keeper"
 	"agentbox/internal/service/reader"
+	"agentbox/internal/service/sweeper"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -24,6 +25,7 @@ type Services struct {
 	Reader   *reader.Reader
 	Log      journal.Journal // which the audit verifies
 	Prover   *auditor.Prover
+	Sweeper  *sweeper.Sweeper
 	Spool    Spool
 	Checks   []Check // of readiness
 }
@@ -47,7 +49,7 @@ func New(c wire.Config, services Services, version string) *Server {
 		}
 		return found[len(found)-1].Seq, nil
 	}
-	c.Tags = []string{"service", "auth", "spaces", "snapshots", "runs", "files", "approvals", "policies", "events", "audit"}
+	c.Tags = []string{"service", "auth", "spaces", "snapshots", "runs", "files", "approvals", "policies", "events", "audit", "content"}
 	s := &Server{Server: wire.New(c), services: services, version: version}
 	for _, check := range services.Checks {
 		s.probers = append(s.probers, &prober{check: check})
@@ -61,6 +63,7 @@ func New(c wire.Config, services Services, version string) *Server {
 	s.registerPolicies()
 	s.registerEvents()
 	s.registerAudit()
+	s.registerContent()
 	s.Object("PolicyApproval", "request")
 	s.Object("PolicyExplanation", "request")
 	s.Finish()

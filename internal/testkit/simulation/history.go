@@ -67,6 +67,15 @@ func (p *spaceHistory) Kept(ctx context.Context) ([]space.Snapshot, int64, error
 	return []space.Snapshot{now}, now.Bytes, err
 }
 
+// Survey implements space.History: everything is kept.
+func (p *spaceHistory) Survey(context.Context, []event.Digest) (int64, error) { return 0, nil }
+
+// Sweep implements space.History: everything is kept.
+func (p *spaceHistory) Sweep(_ context.Context, permit policy.Permit, _ []event.Digest) (int64, error) {
+	_, err := permit.Redeem(policy.ContentSweep)
+	return 0, err
+}
+
 // Diff implements space.History: it says that something differs, and not what.
 func (p *spaceHistory) Diff(_ context.Context, permit policy.Permit, _ int) ([]space.Difference, error) {
 	a, err := permit.Redeem(policy.SpaceDiff)

@@ -106,6 +106,7 @@ func Run(t *testing.T, open func(t *testing.T) blob.Store, reopen func(t *testin
 			t.Errorf("read %d bytes that differ from the %d put", len(got), len(content))
 		}
 	})
+	sweeps(t, open)
 	t.Run("refuses an ended context", func(t *testing.T) {
 		s := open(t)
 		ref := put(t, s, []byte("there"))

@@ -1,11 +1,14 @@
 package snapshots
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
+	"slices"
 
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/space"
 )
 
 // The bounds of a garbage collection.
@@ -18,6 +21,98 @@ const (
 	MaxPacks  = 64
 	smallPack = 8 << 20
 )
+
+// gather lets the oldest snapshots go where there are too many, or too large ones, and removes what none needs. The newest always stays.
+func (p *Past) gather() error {
+	if len(p.kept) <= MaxKept && p.packs.bytes <= p.bound(Share) && len(p.packs.all) <= MaxPacks {
+		return nil
+	}
+	keep := len(p.kept)
+	if keep > MaxKept {
+		keep = keptAfter
+	}
+	most := p.bound(Share)
+	if p.packs.bytes > most {
+		most = most / 100 * keptShare
+	}
+	reached := map[event.Digest]struct{}{}
+	var bytes int64
+	first := len(p.kept)
+	for first > 0 && len(p.kept)-first < keep {
+		need := p.packs.reach(reached, p.kept[first-1].Root)
+		if bytes += need; bytes > most && first < len(p.kept) {
+			break
+		}
+		first--
+	}
+	_, err := p.drop(func(i int, _ space.Snapshot) bool { return i < first })
+	return err
+}
+
+// drop lets snapshots go, but never the newest, and removes what none needs any more. It returns how many bytes that freed. Should it be cut
+// off, the list is shorter and the content still there, for the next time.
+func (p *Past) drop(goes func(i int, s space.Snapshot) bool) (int64, error) {
+	left := p.without(goes)
+	if len(left) < len(p.kept) {
+		p.kept = left
+		if err := p.writeKept(); err != nil {
+			return 0, err
+		}
+	}
+	before := p.packs.bytes
+	err := p.packs.rewrite(p.packs.stale(p.living(left)))
+	return before - p.packs.bytes, err
+}
+
+// without returns the snapshots that do not go.
+func (p *Past) without(goes func(i int, s space.Snapshot) bool) []space.Snapshot {
+	var left []space.Snapshot
+	for i, s := range p.kept {
+		if i == len(p.kept)-1 || !goes(i, s) {
+			left = append(left, s)
+		}
+	}
+	return left
+}
+
+// living returns everything that snapshots need, and what the next one takes over of the files as they were last looked at.
+func (p *Past) living(kept []space.Snapshot) map[event.Digest]struct{} {
+	live := map[event.Digest]struct{}{}
+	if p.now != nil {
+		p.packs.reach(live, p.now.digest)
+	}
+	for _, s := range kept {
+		p.packs.reach(live, s.Root)
+	}
+	return live
+}
+
+// Sweep lets the snapshots go that are named, but never the newest, and removes what none needs any more. It returns how many bytes that
+// freed, or in a trial would.
+func (p *Past) Sweep(ctx context.Context, gone []event.Digest, trial bool) (int64, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.load(ctx); err != nil {
+		return 0, err
+	}
+	defer p.packs.rest()
+	goes := func(_ int, s space.Snapshot) bool { return slices.Contains(gone, s.Root) }
+	if !trial {
+		freed, err := p.drop(goes)
+		return freed, refusal(err)
+	}
+	stale, live := p.packs.stale(p.living(p.without(goes)))
+	var freed int64
+	for _, k := range stale {
+		freed += k.size
+	}
+	for d, at := range p.packs.objects {
+		if _, ok := live[d]; ok && slices.Contains(stale, at.pack) {
+			freed -= recordHead + at.size
+		}
+	}
+	return freed, nil
+}
 
 // reach adds what a snapshot needs to live and returns how many bytes that adds to it. What cannot be read is passed over: it is missing
 // already.
@@ -45,21 +140,22 @@ func (p *packs) reach(live map[event.Digest]struct{}, root event.Digest) int64 {
 	return bytes
 }
 
-// sweep removes what is not live: packs without anything live go, packs with much that is dead are written anew.
-func (p *packs) sweep(live map[event.Digest]struct{}) error {
+// stale returns the packs that are due to go, and what is live: packs without anything live, packs with much that is dead, and small ones where
+// there are too many.
+func (p *packs) stale(live map[event.Digest]struct{}) ([]*pack, map[event.Digest]struct{}) {
 	used := map[*pack]int64{}
 	for d, at := range p.objects {
 		if _, ok := live[d]; ok {
 			used[at.pack] += recordHead + at.size
 		}
 	}
-	var gone []*pack
+	var stale []*pack
 	for _, k := range p.all {
 		if dead := k.size - used[k]; dead*100 > k.size*deadShare || len(p.all) > MaxPacks && k.size < smallPack {
-			gone = append(gone, k)
+			stale = append(stale, k)
 		}
 	}
-	return p.rewrite(gone, live)
+	return stale, live
 }
 
 // rewrite copies what is live in packs to a new one and removes them.

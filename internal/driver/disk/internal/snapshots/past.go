@@ -301,42 +301,6 @@ func (p *Past) tick() (int64, error) {
 	return st.Ctim.Nano(), err
 }
 
-// gather lets the oldest snapshots go where there are too many, or too large ones, and removes what none needs. The newest always stays.
-func (p *Past) gather() error {
-	if len(p.kept) <= MaxKept && p.packs.bytes <= p.bound(Share) && len(p.packs.all) <= MaxPacks {
-		return nil
-	}
-	keep := len(p.kept)
-	if keep > MaxKept {
-		keep = keptAfter
-	}
-	most := p.bound(Share)
-	if p.packs.bytes > most {
-		most = most / 100 * keptShare
-	}
-	live := map[event.Digest]struct{}{}
-	var bytes int64
-	first := len(p.kept)
-	for first > 0 && len(p.kept)-first < keep {
-		need := p.packs.reach(live, p.kept[first-1].Root)
-		if bytes += need; bytes > most && first < len(p.kept) {
-			break
-		}
-		first--
-	}
-	if first > 0 {
-		p.kept = slices.Clone(p.kept[first:])
-		if err := p.writeKept(); err != nil {
-			return err
-		}
-		live = map[event.Digest]struct{}{}
-		for _, s := range p.kept {
-			p.packs.reach(live, s.Root)
-		}
-	}
-	return p.packs.sweep(live)
-}
-
 // Kept returns the snapshots that are kept, the oldest first.
 func (p *Past) Kept(ctx context.Context) ([]space.Snapshot, error) {
 	p.mu.Lock()
