@@ -38,6 +38,10 @@ var effects = arch.Effects{
 		"internal/driver/disk/frames.Open":       "opens the daemon's own folder when it starts",
 		"(*internal/driver/disk/frames.Store).*": "output of runs, kept beside the log",
 
+		"internal/driver/keyring.Open":         "opens the daemon's own folder when it starts",
+		"internal/driver/keyring.OpenReadOnly": "opens the keys to verify the log",
+		"(*internal/driver/keyring.Keyring).*": "keys of the log's own content, kept beside it",
+
 		"internal/driver/sqlite.Open":          "opens the log when the daemon starts",
 		"internal/driver/sqlite.OpenReadOnly":  "opens the log to verify it",
 		"internal/driver/sqlite.Snapshot":      "copies the log for a backup, which an operator makes without a daemon",

@@ -17,12 +17,14 @@ import (
 	"agentbox/internal/driver/disk"
 	"agentbox/internal/driver/disk/frames"
 	"agentbox/internal/driver/disk/trees"
+	"agentbox/internal/driver/keyring"
 	"agentbox/internal/driver/sqlite"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/auditor"
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/keeper"
+	"agentbox/internal/service/redactor"
 	"agentbox/internal/service/sweeper"
 	"agentbox/internal/surface/httpapi"
 )
@@ -36,6 +38,7 @@ const (
 	blobsDir   = "blobs"
 	framesDir  = "live"
 	spacesDir  = "spaces"
+	keysDir    = "keys"      // under which the data of events are sealed
 	stepPeriod = time.Second // how often expiry is looked at
 )
 
@@ -47,10 +50,12 @@ type App struct {
 	Runs    *executor.Executor
 	Sweeper *sweeper.Sweeper
 	Log     *sqlite.Journal
+	Redact  *redactor.Redactor
 	Signer  *auditor.Signer
 	Prover  *auditor.Prover
 	Owner   id.Principal
 
+	keys   *keyring.Keyring
 	proofs *trees.Store
 	clock  event.Clock
 	logger *slog.Logger
@@ -115,9 +120,12 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 	if err := a.does("opens the log"); err != nil {
 		return nil, err
 	}
+	if a.keys, err = keyring.Open(a.path(keysDir), rand.Reader); err != nil {
+		return nil, err
+	}
 	a.Log, err = sqlite.Open(ctx, sqlite.Options{
 		Path: a.path(logFile), Definitions: Definitions(), Clock: clock, IDs: ids, Entropy: rand.Reader,
-		Existing: a.dir.used,
+		Existing: a.dir.used, Keys: a.keys,
 	})
 	if err != nil {
 		return nil, a.dir.unopened(err)
@@ -148,6 +156,9 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 		return nil, err
 	}
 	if err := a.Keeper.Recover(ctx); err != nil {
+		return nil, err
+	}
+	if err := a.Redact.Recover(ctx); err != nil {
 		return nil, err
 	}
 	if err := a.dir.step(ctx, a.Log); err != nil {
@@ -185,6 +196,13 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 	})
 	a.Sweeper = sweeper.New(sweeper.Parts{
 		Log: a.Log, Docs: a.Log, Gate: a.Gate, Blobs: blobs, Spaces: spaces, Rule: a.Config.rule(), Clock: a.clock, Logger: a.logger, System: System,
+	})
+	retention, err := redactor.ParseRetention(a.Config.Retention)
+	if err != nil {
+		return err
+	}
+	a.Redact = redactor.New(redactor.Parts{
+		Log: a.Log, Bodies: a.Log, Docs: a.Log, Gate: a.Gate, Clock: a.clock, Logger: a.logger, System: System, Retention: retention,
 	})
 	a.Keeper.SetOccupants(a.Runs)
 	a.Gate.OnHalt(a.Runs.Halt)

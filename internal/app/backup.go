@@ -15,6 +15,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/driver/disk/backup"
 	"agentbox/internal/driver/disk/trees"
+	"agentbox/internal/driver/keyring"
 	"agentbox/internal/driver/sqlite"
 )
 
@@ -146,6 +147,15 @@ func below(dir, name string) string {
 	return filepath.ToSlash(rel)
 }
 
+// looking are the options of who opens a log to look at, with the keys beside it.
+func looking(source string) (sqlite.Options, error) {
+	keys, err := keyring.OpenReadOnly(filepath.Join(filepath.Dir(source), keysDir))
+	o := logOptions(source)
+	o.Keys = keys
+	return o, err
+}
+
+// logOptions are the options of a log without its keys.
 func logOptions(source string) sqlite.Options {
 	return sqlite.Options{Path: source, Definitions: Definitions(), Clock: Clock{}, IDs: id.NewSource(Clock{}.Now, rand.Reader), Entropy: rand.Reader}
 }

@@ -11,6 +11,7 @@ import (
 	"agentbox/internal/domain/content"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/namespace"
+	"agentbox/internal/service/redactor"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -26,6 +27,8 @@ type Config struct {
 
 	SigningKey string   // file of the key that signs checkpoints; "" for signing.key in the data directory
 	Witnesses  []string // folders and http addresses to which checkpoints are brought about once a minute
+
+	Retention []string // how long the data of which events are kept, as redactor.ParseRetention reads it; none means for good
 
 	MaxSpaces        int           // living spaces of one workspace
 	MaxLimits        space.Limits  // the most that one space may ask for
@@ -74,6 +77,9 @@ func (c Config) check() error {
 	}
 	if c.EffectsPerHour < 0 {
 		return fmt.Errorf("the effects per hour are %d; name a number of at least 0, which means without limit", c.EffectsPerHour)
+	}
+	if _, err := redactor.ParseRetention(c.Retention); err != nil {
+		return err
 	}
 	if c.ContentQuota < 0 {
 		return fmt.Errorf("the content quota is %d; name a number of bytes of at least 0, which means without limit", c.ContentQuota)

@@ -13,6 +13,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/driver/disk/trees"
+	"agentbox/internal/driver/keyring"
 	"agentbox/internal/driver/sqlite"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/merkle"
@@ -162,7 +163,13 @@ func (p *Proofs) abandon(ctx context.Context, reason string) (given []Abandoned,
 	if err != nil || len(workspaces) == 0 {
 		return nil, err
 	}
-	log, err := sqlite.Open(ctx, logOptions(p.path()))
+	options := logOptions(p.path())
+	keys, err := keyring.Open(filepath.Join(p.dir, keysDir), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	options.Keys = keys
+	log, err := sqlite.Open(ctx, options)
 	if err != nil {
 		return nil, err
 	}

@@ -101,6 +101,7 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 	part("look at the clock", a.tick)
 	part("sweep", a.sweep)
 	part("make snapshots durable", a.syncSnapshots)
+	part("forget what is past its time", a.forget)
 	part("watch over the data directory", a.watch)
 	part("sign checkpoints", a.sign)
 	if len(a.Config.Witnesses) > 0 {
@@ -156,6 +157,22 @@ func (a *App) sweep(ctx context.Context) error {
 	every(a.clock, ctx.Done(), sweeper.Every, func(time.Time) {
 		if err := a.Sweeper.Step(ctx, id.DefaultWorkspace, a.Owner); err != nil && ctx.Err() == nil {
 			a.logger.Error("sweep", "error", err)
+		}
+	})
+	return nil
+}
+
+// forget redacts what is past its time, and finishes redactions that another program held up.
+func (a *App) forget(ctx context.Context) error {
+	finished := a.clock.Now()
+	every(a.clock, ctx.Done(), stepPeriod, func(now time.Time) {
+		err := a.Redact.Step(ctx, now)
+		if now.Sub(finished) >= time.Minute {
+			err = errors.Join(err, a.Redact.Recover(ctx))
+			finished = now
+		}
+		if err != nil && ctx.Err() == nil {
+			a.logger.Error("forget what is past its time", "error", err)
 		}
 	})
 	return nil

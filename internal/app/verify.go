@@ -62,7 +62,11 @@ func (p *Proofs) path() string { return filepath.Join(p.dir, logFile) }
 
 // Log opens the log to look at. What it shows is what was recorded by now; checkpoints that it is held against are read before.
 func (p *Proofs) Log(ctx context.Context) (*sqlite.Journal, error) {
-	log, err := sqlite.OpenReadOnly(ctx, logOptions(p.path()))
+	options, err := looking(p.path())
+	if err != nil {
+		return nil, err
+	}
+	log, err := sqlite.OpenReadOnly(ctx, options)
 	if err != nil {
 		return nil, fmt.Errorf("open the log: %w", err)
 	}

@@ -127,6 +127,30 @@ type Event struct {
 	Chain      Chain     `json:"chain"`
 
 	Data json.RawMessage `json:"data"`
+
+	// Withheld says why the data are not there; then Data is what a redaction left of them, or {}, and Redaction is RedactFull.
+	Withheld Withheld `json:"withheld,omitempty"`
+}
+
+// Withheld says why the data of an event cannot be read.
+type Withheld string
+
+// The reasons for which data are withheld; empty where they are not.
+const (
+	Forgotten Withheld = "redacted"      // the log says that they were destroyed, and by whom
+	Destroyed Withheld = "key_destroyed" // their key was destroyed after this copy of the log was made, which does not say why
+	Sealed    Withheld = "sealed"        // their key is not here, as in a backup that was restored without keys
+)
+
+// Withhold takes the data out of an event, but for what remains of them, an object or nothing.
+func (e *Event) Withhold(why Withheld, remains json.RawMessage) {
+	if len(remains) == 0 {
+		remains = json.RawMessage(`{}`)
+	}
+	if e.Withheld == "" {
+		e.Chain.Redaction, e.Redaction = e.Redaction, RedactFull
+	}
+	e.Withheld, e.Data, e.Chain.Salt = why, remains, nil
 }
 
 // Chain ties an event to the one before it in its stream. The hash covers the header, the places and the commitment, never the data
@@ -137,6 +161,9 @@ type Chain struct {
 	Commitment  Digest `json:"data_commitment"` // SHA-256 of salt and data
 	Prev        Digest `json:"prev_event_hash"` // zero for the first event of a stream
 	Hash        Digest `json:"event_hash"`
+
+	// Redaction is the level that was recorded, which the hash covers, where that of the event says that its data were taken out since.
+	Redaction Redaction `json:"redaction_level,omitempty"`
 }
 
 // Clock tells the time and wakes; it is made once, in app, and handed down.

@@ -47,6 +47,7 @@ const (
 	RunContinue   = "run.continue"  // go on after an operation whose outcome a crash hid
 	ContentSweep  = "content.sweep" // remove content that nothing names, and snapshots beyond those that are kept
 	ExternalWrite = "external.write"
+	AuditRedact   = "audit.redact" // destroy the data of events for good
 )
 
 // kinds is the registry of actions. What is not in it is denied.
@@ -70,6 +71,7 @@ var kinds = map[string]Kind{
 	RunContinue:   {RunContinue, Control, event.Supervised, true, true, true, "go on after an interrupted operation"},
 	ContentSweep:  {ContentSweep, Control, event.Supervised, false, true, false, "free what nothing names"},
 	ExternalWrite: {ExternalWrite, Network, event.HighStakes, false, false, true, "write to the outside world"},
+	AuditRedact:   {AuditRedact, Control, event.HighStakes, false, true, false, "redact events"},
 }
 
 // KindOf returns the registry's entry for an action type.

@@ -19,6 +19,12 @@ func Touches(e event.Event) bool {
 
 // Evolve returns the run after the event. It is pure.
 func Evolve(r Run, e event.Event) (Run, error) {
+	r, err := evolve(r, e)
+	r.Redacted = r.Redacted || e.Withheld != ""
+	return r, err
+}
+
+func evolve(r Run, e event.Event) (Run, error) {
 	switch e.Type {
 	case EventCreated:
 		return created(e)

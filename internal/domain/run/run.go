@@ -55,7 +55,8 @@ type Run struct {
 	Error      string       `json:"error,omitempty"` // why it failed or was cancelled
 	Input      Input        `json:"input"`
 	Operations []Progress   `json:"operations"`
-	Next       int          `json:"next"` // index of the first operation without a result
+	Next       int          `json:"next"`               // index of the first operation without a result
+	Redacted   bool         `json:"redacted,omitempty"` // data of its events were destroyed, so that it is told only as far as they remain
 
 	CreatedAt   time.Time      `json:"created_at"`
 	StartedAt   time.Time      `json:"started_at,omitzero"`

@@ -1,6 +1,7 @@
 package memory_test
 
 import (
+	"crypto/rand"
 	"testing"
 
 	"agentbox/internal/domain/event"
@@ -12,6 +13,8 @@ import (
 	"agentbox/internal/kernel/livestream/livestreamtest"
 	"agentbox/internal/kernel/merkle"
 	"agentbox/internal/kernel/merkle/merkletest"
+	"agentbox/internal/kernel/vault"
+	"agentbox/internal/kernel/vault/vaulttest"
 )
 
 func TestJournal(t *testing.T) {
@@ -31,6 +34,10 @@ func TestBlobs(t *testing.T) {
 
 func TestLivestreams(t *testing.T) {
 	livestreamtest.Run(t, func(_ *testing.T, c event.Clock) livestream.Store { return memory.NewLivestreams(c) }, nil)
+}
+
+func TestKeys(t *testing.T) {
+	vaulttest.Run(t, func(*testing.T) vault.Keys { return memory.NewKeys(rand.Reader) }, nil)
 }
 
 func TestTrees(t *testing.T) {

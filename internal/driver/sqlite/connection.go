@@ -14,10 +14,11 @@ type connection struct {
 	conn  *sqlite3.Conn
 	stmts map[string]*sqlite3.Stmt
 	buf   []byte
+	seals *sealer
 }
 
-func newConnection(conn *sqlite3.Conn) *connection {
-	return &connection{conn: conn, stmts: map[string]*sqlite3.Stmt{}}
+func newConnection(conn *sqlite3.Conn, seals *sealer) *connection {
+	return &connection{conn: conn, seals: seals, stmts: map[string]*sqlite3.Stmt{}}
 }
 
 func (c *connection) close() error {
@@ -104,6 +105,11 @@ func (c *connection) insertBatches(batches []plannedBatch, list []located) ([]lo
 			e := &b.events[k]
 			at := located{placeOf(b.tenantNo, e.Seq), b.streams[k], int64(e.StreamSeq), string(e.Run), string(e.Correlation), entityOf(e)}
 			rows, list = append(rows, row{e, at, b.types[k]}), append(list, at)
+			if e.Type == event.RedactedType {
+				if err := c.insertRedaction(at.place, e); err != nil {
+					return list, err
+				}
+			}
 			if e.IdempotencyKey == "" {
 				continue
 			}
@@ -142,9 +148,9 @@ type row struct {
 // The statements that write events and their bodies, one and many.
 const (
 	insertOne     = `INSERT INTO events (place, stream, stream_seq, type, id, recorded_at, correlation, run, entity, record) VALUES ` + eventRow
-	insertOneBody = `INSERT INTO bodies (place, body) VALUES ` + bodyRow
+	insertOneBody = `INSERT INTO bodies (place, body, generation) VALUES ` + bodyRow
 	eventRow      = `(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
-	bodyRow       = `(?, ?)`
+	bodyRow       = `(?, ?, ?)`
 
 	insertMany       = insertOne + threeEvents + fourEvents + fourEvents + fourEvents
 	insertManyBodies = insertOneBody + threeBodies + fourBodies + fourBodies + fourBodies
@@ -176,9 +182,22 @@ func (c *connection) insertRows(events, bodies string, rows []row) error {
 			s.BindInt64(p+1, r.at.place), s.BindInt64(p+2, r.at.stream), s.BindInt64(p+3, r.at.streamSeq), s.BindInt64(p+4, r.typ), s.BindBlob(p+5, uuid[:]),
 			s.BindInt64(p+6, r.RecordedAt.UnixMicro()), s.BindText(p+7, r.at.correlation), bindOptional(s, p+8, r.at.run),
 			bindOptional(s, p+9, r.at.entity), s.BindBlob(p+10, c.buf))
-		c.buf = bodyOf(c.buf[:0], r.Event)
-		if err := errors.Join(err, body.BindInt64(2*i+1, r.at.place), body.BindBlob(2*i+2, c.buf)); err != nil {
+		if err != nil {
 			return fmt.Errorf("bind an event: %w", err)
+		}
+		sealed, generation, err := c.seals.seal(c.buf[:0], r.Event)
+		if err != nil {
+			return fmt.Errorf("seal an event: %w", err)
+		}
+		c.buf = sealed
+		err = errors.Join(body.BindInt64(3*i+1, r.at.place), body.BindBlob(3*i+2, c.buf))
+		if generation == 0 {
+			err = errors.Join(err, body.BindNull(3*i+3))
+		} else {
+			err = errors.Join(err, body.BindInt64(3*i+3, int64(generation)))
+		}
+		if err != nil {
+			return fmt.Errorf("bind a body: %w", err)
 		}
 	}
 	if err := s.Exec(); err != nil {

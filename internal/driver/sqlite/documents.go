@@ -3,13 +3,16 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/ncruces/go-sqlite3"
 
+	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
+	"agentbox/internal/kernel/vault"
 )
 
 var _ projection.Store = (*Journal)(nil)
@@ -251,6 +254,9 @@ func (l *ledger) foldAll(ctx context.Context, ws id.Workspace, t *tenant) error 
 			return fault.New(fault.Internal, "log_damaged", "workspace %s has %d events and none from %d on; run agentbox audit verify", ws, t.head, from)
 		}
 		from = events[len(events)-1].Seq + 1
+		if slices.ContainsFunc(events, func(e event.Event) bool { return e.Withheld == event.Sealed }) {
+			return vault.ErrMissing
+		}
 		if err := l.fold(events); err != nil {
 			return err
 		}

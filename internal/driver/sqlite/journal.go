@@ -30,6 +30,7 @@ type Journal struct {
 	set      *projection.Set
 	planner  *journal.Planner
 	readOnly bool
+	seals    sealer
 
 	lock   *sqlite3.Conn
 	w      *connection // the committer's, or the one of a log that is only read
@@ -75,7 +76,7 @@ func newJournal(o Options, set *projection.Set) *Journal {
 		pool: make(chan *connection, readers), queue: make(chan *request, maxGroup), groups: make(chan *group), ready: make(chan struct{}, 1),
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}
-	j.ledger.set = set
+	j.ledger.set, j.seals.keys = set, o.Keys
 	j.watch.heads = map[id.Workspace]*watched{}
 	for range readers {
 		j.pool <- nil

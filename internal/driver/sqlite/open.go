@@ -20,12 +20,13 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
+	"agentbox/internal/kernel/vault"
 )
 
 // What marks a database file as a log of Agentbox, and the form of its tables.
 const (
 	applicationID = 0x41676278 // "Agbx"
-	schemaVersion = 1
+	schemaVersion = 2
 )
 
 // oldestSQLite is the first release without the WAL-reset bug, which could lose committed transactions.
@@ -61,9 +62,10 @@ type Options struct {
 	Definitions []projection.Definition // of the documents
 	Clock       event.Clock
 	IDs         *id.Source
-	Entropy     io.Reader // of the salts
-	Existing    bool      // there has to be a log already: an empty file is ErrEmpty and stays as it is
-	VFS         string    // name of a registered SQLite VFS; empty for the operating system's files
+	Entropy     io.Reader  // of the salts
+	Existing    bool       // there has to be a log already: an empty file is ErrEmpty and stays as it is
+	Keys        vault.Keys // that bodies are sealed under; nil leaves them as they are, and cannot open what is sealed
+	VFS         string     // name of a registered SQLite VFS; empty for the operating system's files
 }
 
 // Open opens the log for writing, makes it where there is none, rebuilds the documents whose definition has a new version, and takes the
@@ -115,14 +117,14 @@ func (j *Journal) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	j.w = newConnection(conn)
+	j.w = newConnection(conn, &j.seals)
 	if err := newEnough(conn); err != nil {
 		return err
 	}
 	if err := settle(conn); err != nil {
 		return err
 	}
-	if err := migrate(conn, j.options.Existing); err != nil {
+	if err := j.migrate(conn); err != nil {
 		return err
 	}
 	j.wal.hook(conn)
@@ -130,6 +132,9 @@ func (j *Journal) open(ctx context.Context) error {
 		return fmt.Errorf("set the time to wait for a lock: %w", err)
 	}
 	if _, err := j.w.one(func(s *sqlite3.Stmt) { j.unindexed = s.ColumnInt(0) }, `SELECT sum(head - indexed) FROM workspaces`); err != nil {
+		return err
+	}
+	if err := j.holdsKeys(); err != nil {
 		return err
 	}
 	if err := j.openProjections(ctx); err != nil {
@@ -154,12 +159,9 @@ func (j *Journal) openReadOnly(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	j.w = newConnection(conn)
+	j.w = newConnection(conn, &j.seals)
 	if _, err := conn.Config(sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE, true); err != nil {
 		return fmt.Errorf("keep the log as it is: %w", err)
-	}
-	if err := conn.Exec(`PRAGMA query_only = ON`); err != nil {
-		return fmt.Errorf("open the log for reading: %w", err)
 	}
 	version, err := schemaOf(conn)
 	if err != nil {
@@ -167,6 +169,15 @@ func (j *Journal) openReadOnly(ctx context.Context) error {
 	}
 	if version == 0 {
 		return ErrForeign
+	}
+	if version == 1 {
+		// It is read as if it had the tables of today, which are laid over it for this connection only.
+		if err := conn.Exec(asOfVersion1); err != nil {
+			return fmt.Errorf("open the log for reading: %w", err)
+		}
+	}
+	if err := conn.Exec(`PRAGMA query_only = ON`); err != nil {
+		return fmt.Errorf("open the log for reading: %w", err)
 	}
 	// Everything is read from one snapshot, so that a daemon that goes on writing does not make the log look torn.
 	if err := conn.Exec(`BEGIN; SELECT count(*) FROM workspaces`); err != nil {
@@ -211,7 +222,7 @@ func (j *Journal) connectReader() (*connection, error) {
 	if err := conn.Exec(`PRAGMA query_only = ON; PRAGMA mmap_size = 0; PRAGMA trusted_schema = OFF; PRAGMA cache_size = -` + strconv.Itoa(readerCachePgs)); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the log for reading: %w", err), conn.Close())
 	}
-	return newConnection(conn), nil
+	return newConnection(conn, &j.seals), nil
 }
 
 // lockFile holds a lock in a file of its own until it is closed; the operating system lets go of it when the process ends, however it does.
@@ -271,6 +282,7 @@ func settle(conn *sqlite3.Conn) error {
 		{"wal_autocheckpoint", "0", "0"},
 		{"recursive_triggers", "ON", "1"}, // else REPLACE deletes rows without asking the triggers
 		{"trusted_schema", "OFF", "0"},
+		{"secure_delete", "ON", "1"}, // what a document held before a redaction must not lie in the file's gaps
 		{"cache_size", "-" + strconv.Itoa(writerCachePgs), "-" + strconv.Itoa(writerCachePgs)},
 		{"journal_size_limit", strconv.Itoa(walCap), strconv.Itoa(walCap)},
 	} {
@@ -284,26 +296,6 @@ func settle(conn *sqlite3.Conn) error {
 		if got != p.want && !(p.name == "mmap_size" && got == "") {
 			return fault.New(fault.Internal, "log_not_durable", "the log cannot be kept safely here: %s is %s and has to be %s", p.name, got, p.want)
 		}
-	}
-	return nil
-}
-
-// migrate brings the tables to this program's version, in one transaction each.
-func migrate(conn *sqlite3.Conn, existing bool) error {
-	version, err := schemaOf(conn)
-	if err != nil {
-		return err
-	}
-	if version == schemaVersion {
-		return nil
-	}
-	if existing && version == 0 {
-		return ErrEmpty
-	}
-	// There is one version so far; from 0, which is an empty file, everything is made.
-	script := fmt.Sprintf("BEGIN IMMEDIATE;\n%s\nPRAGMA application_id = %d;\nPRAGMA user_version = %d;\nCOMMIT;", schema, applicationID, schemaVersion)
-	if err := conn.Exec(script); err != nil {
-		return fmt.Errorf("make the tables of the log: %w", err)
 	}
 	return nil
 }

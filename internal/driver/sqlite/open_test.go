@@ -66,7 +66,7 @@ func TestOpenRefuses(t *testing.T) {
 		spoil func(t *testing.T, path string) error
 		want  error
 	}{
-		"a log of a newer program": {func(t *testing.T, path string) error { return raw(t, path, `PRAGMA user_version = 2`) }, sqlite.ErrNewer},
+		"a log of a newer program": {func(t *testing.T, path string) error { return raw(t, path, `PRAGMA user_version = 3`) }, sqlite.ErrNewer},
 		"another program's file":   {func(t *testing.T, path string) error { return raw(t, path, `PRAGMA application_id = 7`) }, sqlite.ErrForeign},
 		"a database without a mark": {func(t *testing.T, path string) error {
 			return raw(t, path, `PRAGMA application_id = 0; PRAGMA user_version = 0`)
@@ -220,8 +220,8 @@ func TestAppendOnly(t *testing.T) {
 	for _, sql := range []string{
 		`UPDATE events SET correlation = 'x'`, `DELETE FROM events`, `DELETE FROM events WHERE place = (SELECT max(place) FROM events)`,
 		`UPDATE bodies SET body = x'00'`, `DELETE FROM bodies`,
-		`PRAGMA recursive_triggers = ON; REPLACE INTO bodies SELECT place, x'00' FROM bodies`,
-		`INSERT INTO bodies SELECT place, x'00' FROM bodies WHERE true ON CONFLICT DO UPDATE SET body = excluded.body`,
+		`PRAGMA recursive_triggers = ON; REPLACE INTO bodies SELECT place, x'00', NULL FROM bodies`,
+		`INSERT INTO bodies SELECT place, x'00', NULL FROM bodies WHERE true ON CONFLICT DO UPDATE SET body = excluded.body`,
 	} {
 		if err := raw(t, path, sql); err == nil || !strings.Contains(err.Error(), "append-only") {
 			t.Errorf("%s: %v, want a refusal", sql, err)

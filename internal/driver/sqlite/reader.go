@@ -64,7 +64,7 @@ func (j *Journal) Get(ctx context.Context, ws id.Workspace, e id.Event) (event.E
 	found := event.Event{}
 	err := j.reading(ctx, func(r *connection) error {
 		var bad error
-		ok, err := r.one(func(s *sqlite3.Stmt) { bad = scanEvent(s, ws, &found) },
+		ok, err := r.one(func(s *sqlite3.Stmt) { bad = r.scanEvent(s, ws, &found) },
 			`SELECT `+eventColumns+` FROM events e INDEXED BY events_id`+eventTables+` WHERE e.id = ? AND e.place BETWEEN ? AND ?`,
 			uuid[:], placeOf(no, 1), placeOf(no, maxSeq))
 		if err == nil && !ok {
@@ -94,7 +94,7 @@ func (j *Journal) Read(ctx context.Context, q journal.Query) ([]event.Event, err
 }
 
 // scanEvent reads a row of eventColumns. What cannot be what was written is a journal.Damage.
-func scanEvent(row *sqlite3.Stmt, ws id.Workspace, e *event.Event) error {
+func (c *connection) scanEvent(row *sqlite3.Stmt, ws id.Workspace, e *event.Event) error {
 	e.Workspace, e.Seq = ws, uint64(row.ColumnInt64(0))&maxSeq
 	e.Type = row.ColumnText(1)
 	eventID, known := uuidText(row.ColumnRawBlob(2))
@@ -103,7 +103,7 @@ func scanEvent(row *sqlite3.Stmt, ws id.Workspace, e *event.Event) error {
 	e.Correlation, e.Run = id.Correlation(row.ColumnText(4)), id.Run(row.ColumnText(5))
 	entity := row.ColumnText(6)
 	e.EntityType, e.EntityID, _ = strings.Cut(entity, entitySeparator)
-	e.StreamSeq = uint64(row.ColumnInt64(9))
+	e.StreamSeq = uint64(row.ColumnInt64(10))
 	damaged := func(detail string) error {
 		return &journal.Damage{Workspace: ws, Seq: e.Seq, Stream: e.Stream, StreamSeq: e.StreamSeq, ID: e.ID, Detail: detail}
 	}
@@ -118,13 +118,7 @@ func scanEvent(row *sqlite3.Stmt, ws id.Workspace, e *event.Event) error {
 	case entity != entityOf(e):
 		return damaged("its entity cannot be read")
 	}
-	// One copy for salt and data, which the caller may keep.
-	salt, data, ok := splitBody(row.ColumnBlob(8, nil))
-	if !ok {
-		return damaged("its data is missing")
-	}
-	e.Chain.Salt, e.Data = salt, data
-	return nil
+	return c.fill(e, row, 8)
 }
 
 // Head implements journal.Journal.

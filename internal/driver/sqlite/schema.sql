@@ -1,4 +1,4 @@
--- The log of Agentbox, version 1. A place is the number of the workspace times 2^40 plus seq, so that rows lie in the order of their
+-- The log of Agentbox, version 2. A place is the number of the workspace times 2^40 plus seq, so that rows lie in the order of their
 -- workspace and the primary key is the place in it.
 
 CREATE TABLE workspaces (
@@ -49,11 +49,21 @@ CREATE TABLE postings (
   PRIMARY KEY (kind, key, first)
 ) STRICT, WITHOUT ROWID;
 
--- Salt (16 bytes) and data lie apart from the envelope: to redact an event is to destroy this row and no other.
+-- Salt (16 bytes) and data lie apart from the envelope, sealed under a key of their own: to redact an event is to destroy that key and
+-- this row. See seal.go.
 CREATE TABLE bodies (
-  place INTEGER PRIMARY KEY,
-  body  BLOB NOT NULL
+  place      INTEGER PRIMARY KEY,
+  body       BLOB NOT NULL,
+  generation INTEGER -- of the tree that the key is a leaf of; NULL for a body that is not sealed
 ) STRICT;
+
+-- The recorded redactions. A body may go only where one is.
+CREATE TABLE redactions (
+  place INTEGER PRIMARY KEY, -- of the event that is redacted
+  by    INTEGER NOT NULL,    -- place of the event.redacted
+  done  INTEGER NOT NULL     -- 0 recorded, 1 the data are destroyed, 2 and nothing of them is left in the write-ahead log
+) STRICT;
+CREATE INDEX redactions_open ON redactions (place) WHERE done < 2;
 
 CREATE TABLE batches (
   workspace INTEGER NOT NULL,
@@ -102,4 +112,8 @@ CREATE TABLE entries (
 CREATE TRIGGER events_no_update BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
 CREATE TRIGGER events_no_delete BEFORE DELETE ON events BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
 CREATE TRIGGER bodies_no_update BEFORE UPDATE ON bodies BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
-CREATE TRIGGER bodies_no_delete BEFORE DELETE ON bodies BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
+CREATE TRIGGER bodies_no_delete BEFORE DELETE ON bodies WHEN NOT EXISTS (SELECT 1 FROM redactions WHERE place = OLD.place)
+  BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
+CREATE TRIGGER redactions_no_update BEFORE UPDATE ON redactions WHEN NEW.place <> OLD.place OR NEW.by <> OLD.by OR NEW.done < OLD.done
+  BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
+CREATE TRIGGER redactions_no_delete BEFORE DELETE ON redactions BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	eventColumns = `e.place, y.name, e.id, e.recorded_at, e.correlation, e.run, e.entity, e.record, b.body, e.stream_seq`
+	eventColumns = `e.place, y.name, e.id, e.recorded_at, e.correlation, e.run, e.entity, e.record, b.body, b.generation, e.stream_seq`
 	eventTables  = ` LEFT JOIN types y ON y.no = e.type LEFT JOIN bodies b ON b.place = e.place`
 	streamNo     = `(SELECT no FROM streams WHERE workspace = ? AND type = ? AND id = ?)`
 )
@@ -119,7 +119,7 @@ func (c *connection) read(q journal.Query, no int64) (events []event.Event, err 
 		}
 		for rows.Step() {
 			events = append(events, event.Event{})
-			if err := scanEvent(rows, q.Workspace, &events[len(events)-1]); err != nil {
+			if err := c.scanEvent(rows, q.Workspace, &events[len(events)-1]); err != nil {
 				return errors.Join(err, rows.Reset())
 			}
 		}
@@ -132,7 +132,7 @@ func (c *connection) read(q journal.Query, no int64) (events []event.Event, err 
 			return c.posted(s.kind, s.key, s.from, s.to, s.last, func(place int64) (bool, error) {
 				var e event.Event
 				var bad error
-				found, err := c.one(func(row *sqlite3.Stmt) { bad = scanEvent(row, q.Workspace, &e) }, sql, slices.Concat([]any{place}, s.args)...)
+				found, err := c.one(func(row *sqlite3.Stmt) { bad = c.scanEvent(row, q.Workspace, &e) }, sql, slices.Concat([]any{place}, s.args)...)
 				if err := errors.Join(err, bad); err != nil {
 					return false, err
 				}

@@ -1,6 +1,7 @@
 package sqlite_test
 
 import (
+	"crypto/rand"
 	"errors"
 	"path/filepath"
 	"sync"
@@ -8,20 +9,24 @@ import (
 
 	"go.uber.org/goleak"
 
+	"agentbox/internal/driver/memory"
 	"agentbox/internal/driver/sqlite"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/journal/journaltest"
+	"agentbox/internal/kernel/vault"
 )
 
 // logs opens logs in folders of their own and remembers where they lie.
 type logs struct {
-	mu    sync.Mutex // guards paths
-	paths map[journaltest.Log]string
+	sealed bool
+	mu     sync.Mutex // guards paths
+	paths  map[journaltest.Log]string
+	keys   map[string]vault.Keys // of each path
 }
 
 func (l *logs) open(t *testing.T, path string, s journaltest.Setup) journaltest.Log {
 	t.Helper()
-	j, err := sqlite.Open(t.Context(), sqlite.Options{Path: path, Definitions: s.Definitions, Clock: s.Clock, IDs: s.IDs, Entropy: s.Entropy})
+	j, err := sqlite.Open(t.Context(), sqlite.Options{Path: path, Definitions: s.Definitions, Clock: s.Clock, IDs: s.IDs, Entropy: s.Entropy, Keys: l.keysOf(path)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,6 +39,22 @@ func (l *logs) open(t *testing.T, path string, s journaltest.Setup) journaltest.
 	defer l.mu.Unlock()
 	l.paths[j] = path
 	return j
+}
+
+// keysOf are the keys of the log at a path, none where logs are not sealed.
+func (l *logs) keysOf(path string) vault.Keys {
+	if !l.sealed {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.keys == nil {
+		l.keys = map[string]vault.Keys{}
+	}
+	if l.keys[path] == nil {
+		l.keys[path] = memory.NewKeys(rand.Reader)
+	}
+	return l.keys[path]
 }
 
 func (l *logs) driver() journaltest.Driver {
@@ -53,7 +74,11 @@ func (l *logs) driver() journaltest.Driver {
 }
 
 func TestJournal(t *testing.T) {
-	journaltest.Run(t, (&logs{paths: map[journaltest.Log]string{}}).driver())
+	for name, sealed := range map[string]bool{"sealed": true, "as it is": false} {
+		t.Run(name, func(t *testing.T) {
+			journaltest.Run(t, (&logs{sealed: sealed, paths: map[journaltest.Log]string{}}).driver())
+		})
+	}
 }
 
 // A log that is closed leaves no goroutine behind, whoever waited for it.

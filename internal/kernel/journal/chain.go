@@ -74,7 +74,11 @@ func AppendHeader(dst []byte, e *event.Event) []byte {
 	dst = append(dst, `,"prev_event_hash":`...)
 	dst = appendDigest(dst, e.Chain.Prev)
 	dst = append(dst, `,"redaction_level":`...)
-	dst = appendText(dst, string(e.Redaction))
+	recorded := e.Redaction
+	if e.Chain.Redaction != "" {
+		recorded = e.Chain.Redaction
+	}
+	dst = appendText(dst, string(recorded))
 	dst = appendOptional(dst, `,"room_id":`, string(e.Room))
 	dst = appendOptional(dst, `,"run_id":`, string(e.Run))
 	dst = append(dst, `,"seq":`...)

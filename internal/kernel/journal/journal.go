@@ -60,3 +60,16 @@ type Journal interface {
 	// Workspaces returns every workspace that has an event, in order.
 	Workspaces(ctx context.Context) ([]id.Workspace, error)
 }
+
+// Redactor is a Journal that can destroy data. What is to be destroyed is recorded before, as an event of event.RedactedType for each.
+type Redactor interface {
+	// Redact destroys the data of events of which a redaction is recorded, at most MaxBatch of them, and folds every document that they had
+	// touched anew from what is left. When it returns, no file of the log has a byte of the data any more. To redact again what was
+	// redacted does nothing; an event without a recorded redaction is a fault.
+	Redact(ctx context.Context, ws id.Workspace, seqs []uint64) error
+	// Unfinished returns the places of events whose redaction is recorded and not yet done, at most MaxBatch of them.
+	Unfinished(ctx context.Context, ws id.Workspace) ([]uint64, error)
+}
+
+// ErrUnrecorded means that no redaction of the event is recorded.
+var ErrUnrecorded = fault.New(fault.Conflict, "redaction_unrecorded", "data are destroyed only where the log says that they are: record the redaction first")

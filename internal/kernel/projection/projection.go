@@ -68,6 +68,8 @@ type State struct {
 	doc     any
 	Version uint64 // events folded so far
 	Seq     uint64 // place of the last of them
+
+	withheld bool // one of them had no data any more
 }
 
 // Restore reads a stored document; a nil body is the empty document.
@@ -85,9 +87,14 @@ func (d Definition) Restore(key string, body []byte, version, seq uint64) (State
 	return s, nil
 }
 
-// Fold returns the state after the event.
+// Fold returns the state after the event. Where the data of an event were destroyed, what remains of them may not be enough for it or for
+// those that follow: then these leave the document as it is, for a redaction is never undone by a fold that wants more.
 func (s State) Fold(e event.Event) (State, error) {
+	s.withheld = s.withheld || e.Withheld != ""
 	doc, err := s.def.fold(s.doc, s.key, e)
+	if err != nil && s.withheld {
+		doc, err = s.doc, nil
+	}
 	if err != nil {
 		return State{}, fmt.Errorf("fold %s into %s %s: %w", e.Type, s.def.Name, s.key, err)
 	}

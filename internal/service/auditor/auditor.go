@@ -6,9 +6,11 @@
 package auditor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -26,6 +28,7 @@ const (
 	EventHashMismatch  = "event_hash_mismatch" // an event's envelope is not the one that was hashed
 	EventHashMissing   = "event_hash_missing"  // an event has no hash
 	CommitmentMismatch = "commitment_mismatch" // an event's data are not those that were committed to
+	DataMissing        = "data_missing"        // an event's data are gone, and no event says that they were redacted
 	SeqGap             = "seq_gap"             // a place is empty, in the workspace or in a stream
 	Truncated          = "truncated"           // the last events of a stream or of the workspace are missing
 	RecordDamaged      = "record_damaged"      // an entry cannot be read
@@ -64,6 +67,8 @@ type Report struct {
 	Workspace id.Workspace   `json:"workspace_id"`
 	OK        bool           `json:"ok"`
 	Checked   int            `json:"checked"`     // events that were read and held against their hashes
+	Redacted  int            `json:"redacted"`    // of them, whose data were destroyed, as an event says: their headers were checked, their data cannot be
+	Sealed    int            `json:"sealed"`      // of them, whose data could not be opened, for their key is not here: not checked either
 	Head      uint64         `json:"head"`        // place up to which was verified
 	Streams   []StreamReport `json:"streams"`     // in order of type and id
 	Held      []HeldReport   `json:"checkpoints"` // that the log was held against
@@ -115,6 +120,7 @@ func verify(ctx context.Context, log journal.Journal, ws id.Workspace, held []He
 	if err := w.settleClaims(ctx); err != nil {
 		return Report{}, err
 	}
+	w.settleRedactions()
 	w.heads(before, after)
 	for _, s := range w.streams {
 		w.report.Streams = append(w.report.Streams, *s)
@@ -172,11 +178,12 @@ type walk struct {
 	streams map[event.Stream]*StreamReport
 	claims  claims
 	seen    func([]event.Event)
+	gone    map[id.Event]Finding // events without data, of which no redaction was met yet
 }
 
 func newWalk(log journal.Journal, ws id.Workspace) *walk {
 	return &walk{
-		log: log, streams: map[event.Stream]*StreamReport{}, seen: func([]event.Event) {},
+		log: log, streams: map[event.Stream]*StreamReport{}, seen: func([]event.Event) {}, gone: map[id.Event]Finding{},
 		report: Report{Workspace: ws, OK: true, Findings: []Finding{}, Streams: []StreamReport{}, Held: []HeldReport{}},
 	}
 }
@@ -288,8 +295,17 @@ func (w *walk) hold(e *event.Event, sum sums) {
 	case e.Chain.Hash != hash:
 		finding(EventHashMismatch, hash, e.Chain.Hash, "the event's envelope has been changed since it was recorded, or it was recorded at another place")
 	}
-	if commitment := sum.commitment; e.Chain.Commitment != commitment {
+	switch commitment := sum.commitment; {
+	case e.Withheld == event.Forgotten:
+		w.report.Redacted++
+		w.gone[e.ID] = Finding{Kind: DataMissing, Seq: e.Seq, Stream: e.Stream, StreamSeq: e.StreamSeq, Event: e.ID, Detail: "the event's data are gone, and no event says that they were redacted"}
+	case e.Withheld != "":
+		w.report.Sealed++
+	case e.Chain.Commitment != commitment:
 		finding(CommitmentMismatch, commitment, e.Chain.Commitment, "the event's data have been changed since it was recorded")
+	}
+	if e.Type == event.RedactedType {
+		delete(w.gone, e.Causation)
 	}
 	switch {
 	case e.StreamSeq != s.LastSeq+1:
@@ -298,6 +314,14 @@ func (w *walk) hold(e *event.Event, sum sums) {
 		finding(PrevHashMismatch, s.LastHash, e.Chain.Prev, "the event does not continue the one before it in its stream")
 	}
 	s.Events, s.LastSeq, s.LastHash = s.Events+1, e.StreamSeq, e.Chain.Hash
+}
+
+// settleRedactions reports events whose data are gone without a word. What says that they were redacted comes after them.
+func (w *walk) settleRedactions() {
+	found := slices.SortedFunc(maps.Values(w.gone), func(a, b Finding) int { return cmp.Compare(a.Seq, b.Seq) })
+	for _, f := range found {
+		w.report.found(f)
+	}
 }
 
 // heads holds the ends of the streams against their heads, as they were recorded before and after the last events were walked.

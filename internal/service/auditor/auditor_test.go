@@ -164,7 +164,7 @@ func TestTampering(t *testing.T) {
 		{"one bit of the hash in a stream's head", `UPDATE streams SET hash = CAST(substr(hash, 1, 31) || x'00' AS BLOB) WHERE id = 'room_1'`, auditor.Finding{Kind: auditor.HeadMismatch, Stream: room1, StreamSeq: 10}},
 		{"only the head of a stream is dropped", `DELETE FROM streams WHERE id = 'room_1'`, auditor.Finding{Kind: auditor.HeadMismatch, Stream: room1, StreamSeq: 10}},
 		{"an event is added", `INSERT INTO events SELECT (1 << 40) + 31, stream, 11, type, randomblob(16), recorded_at, correlation, run, entity, record FROM events` + place(28) +
-			`INSERT INTO bodies SELECT (1 << 40) + 31, body FROM bodies` + place(28) + `UPDATE workspaces SET head = 31; UPDATE streams SET head = 11 WHERE id = 'room_1'`,
+			`INSERT INTO bodies SELECT (1 << 40) + 31, body, generation FROM bodies` + place(28) + `UPDATE workspaces SET head = 31; UPDATE streams SET head = 11 WHERE id = 'room_1'`,
 			auditor.Finding{Kind: auditor.EventHashMismatch, Seq: 31, Stream: room1, StreamSeq: 11}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

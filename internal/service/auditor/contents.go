@@ -55,6 +55,9 @@ func VerifyContents(ctx context.Context, log journal.Journal, blobs blob.Store, 
 
 // hold holds the content that an event names, if it names one, against its hash.
 func (r *ContentsReport) hold(ctx context.Context, blobs blob.Store, e *event.Event) error {
+	if e.Withheld != "" {
+		return nil // it names nothing any more
+	}
 	named, err := run.ContentOf(*e)
 	if err != nil || named == nil {
 		return err

@@ -59,7 +59,11 @@ type Evidence struct {
 
 // evidenceOf makes the evidence of an event but for the proof.
 func evidenceOf(e *event.Event) Evidence {
-	return Evidence{Header: string(journal.AppendHeader(nil, e)), Salt: e.Chain.Salt, Data: e.Data}
+	evidence := Evidence{Header: string(journal.AppendHeader(nil, e))}
+	if e.Withheld == "" {
+		evidence.Salt, evidence.Data = e.Chain.Salt, e.Data
+	}
+	return evidence
 }
 
 // Evidence proves an event under the last checkpoint.

@@ -1,0 +1,44 @@
+package policy
+
+import "agentbox/internal/domain/event"
+
+// Remains returns what stays of the data of an event of permission when it is redacted: ids, numbers and words of the program, by which the
+// approval's document can still be folded, and no text of anybody, nor the hash of one. It is nil for an event of another kind, and for
+// those which say who may do what: these are not redacted.
+func Remains(e event.Event) (any, error) {
+	switch e.Type {
+	case ApprovalRequestedType:
+		d, err := event.Decode[ApprovalRequested](e)
+		return ApprovalRequested{
+			Approval: d.Approval, Space: d.Space, Action: d.Action, Bundle: d.Bundle, Scope: d.Scope, ExpiresAt: d.ExpiresAt, Approvers: d.Approvers,
+		}, err
+	case ApprovalAssentedType:
+		d, err := event.Decode[ApprovalAssented](e)
+		d.Reason = ""
+		return d, err
+	case ApprovalDecidedType:
+		d, err := event.Decode[ApprovalDecided](e)
+		d.Reason = ""
+		return d, err
+	case ApprovalUsedType:
+		d, err := event.Decode[ApprovalUsed](e)
+		return ApprovalUsed{Approval: d.Approval}, err
+	case ApprovalExpiredType:
+		return event.Decode[ApprovalExpired](e)
+	case ApprovalWithdrawnType:
+		d, err := event.Decode[ApprovalWithdrawn](e)
+		return ApprovalWithdrawn{Approval: d.Approval}, err
+	case DeniedType, RequiresApprovalType:
+		d, err := event.Decode[Refused](e)
+		return Refused{Action: d.Action, Space: d.Space, Decision: bare(d.Decision), Bundle: d.Bundle}, err
+	case BegunType:
+		d, err := event.Decode[Begun](e)
+		return Begun{Action: d.Action, Space: d.Space, Decision: bare(d.Decision)}, err
+	}
+	return nil, nil
+}
+
+// bare is a decision without the words that quote what was decided on.
+func bare(d Decision) Decision {
+	return Decision{Outcome: d.Outcome, ReasonCode: d.ReasonCode, Policies: d.Policies, Bundle: d.Bundle, Shadow: d.Shadow, Approvers: d.Approvers}
+}

@@ -1,0 +1,37 @@
+package run
+
+import "agentbox/internal/domain/event"
+
+// Remains returns what stays of the data of a run's event when it is redacted: ids, numbers and words of the program, by which the run's
+// document can still be folded, and no text of anybody. It is nil for an event of another kind.
+func Remains(e event.Event) (any, error) {
+	switch e.Type {
+	case EventCreated:
+		d, err := event.Decode[Created](e)
+		left := Created{Run: d.Run, Space: d.Space, Agent: d.Agent, Operations: make([]Outline, len(d.Operations))}
+		for i, o := range d.Operations {
+			left.Operations[i] = Outline{Type: o.Type, Context: o.Context}
+		}
+		return left, err
+	case EventStarted:
+		return event.Decode[Started](e)
+	case EventInvoked:
+		d, err := event.Decode[Invoked](e)
+		return Invoked{Run: d.Run, Index: d.Index, Tool: d.Tool, Decision: d.Decision, Reason: d.Reason, Approval: d.Approval}, err
+	case EventSucceeded, EventErred, EventUnknown:
+		d, err := event.Decode[Ended](e)
+		return Ended{Run: d.Run, Index: d.Index, Tool: d.Tool, Kind: d.Kind, Decision: d.Decision, Reason: d.Reason, DurationMS: d.DurationMS, Kept: d.Kept}, err
+	case EventSuspended:
+		d, err := event.Decode[Suspended](e)
+		d.Operation = ""
+		return d, err
+	case EventResumed:
+		d, err := event.Decode[Resumed](e)
+		d.Operation = ""
+		return d, err
+	case EventCompleted, EventFailed, EventCancelled:
+		d, err := event.Decode[Finished](e)
+		return Finished{Run: d.Run}, err
+	}
+	return nil, nil
+}

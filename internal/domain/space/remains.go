@@ -1,0 +1,57 @@
+package space
+
+import "agentbox/internal/domain/event"
+
+// Remains returns what stays of the data of a space's event when it is redacted: ids, numbers and words of the program, by which the space's
+// document can still be folded, and no text of anybody: no name, no variable, no path. It is nil for an event of another kind.
+func Remains(e event.Event) (any, error) {
+	switch e.Type {
+	case EventCreated:
+		d, err := event.Decode[Created](e)
+		d.Name, d.Description, d.Env, d.Metadata, d.Key = "", "", nil, nil, ""
+		return d, err
+	case EventUpdated:
+		d, err := event.Decode[Updated](e)
+		// What was set is empty now; what was left alone stays so.
+		emptied(d.Name)
+		emptied(d.Description)
+		emptied(d.Env)
+		emptied(d.Metadata)
+		return d, err
+	case EventStarted:
+		return event.Decode[Started](e)
+	case EventReady:
+		return event.Decode[Made](e)
+	case EventExtended:
+		return event.Decode[Extended](e)
+	case EventDestroyed:
+		return event.Decode[Ended](e)
+	case EventRewindBegun:
+		d, err := event.Decode[RewindBegun](e)
+		return RewindBegun{Space: d.Space, To: d.To}, err
+	case EventRewound:
+		return event.Decode[Rewound](e)
+	case EventRewindFailed:
+		return event.Decode[RewindFailed](e)
+	case EventForked:
+		return event.Decode[Forked](e)
+	case EventFileBegun:
+		d, err := event.Decode[FileBegun](e)
+		return FileBegun{Space: d.Space, Action: d.Action, Size: d.Size}, err
+	case EventFileEnded:
+		d, err := event.Decode[FileEnded](e)
+		d.Entry = nil
+		return d, err
+	case EventFileRead:
+		d, err := event.Decode[FileRead](e)
+		return FileRead{Space: d.Space, Action: d.Action}, err
+	}
+	return nil, nil
+}
+
+// emptied makes the value that a pointer leads to zero, if it leads to one.
+func emptied[T any](value *T) {
+	if value != nil {
+		*value = *new(T)
+	}
+}

@@ -1,0 +1,309 @@
+// Package keyring keeps the keys of sealed content in files of their own, apart from what they open, so that destroying a key is final.
+//
+// Each tree of keys is one file, readable by its owner only. A key is forgotten by writing the tree without it into a new file that takes
+// the old one's place in one step; then the old one is overwritten and removed. On a disk that writes elsewhere than where it is told to
+// (flash, a copying file system) the overwriting may miss the bytes that were there; then only the disk's own encryption helps.
+package keyring
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/kernel/vault"
+)
+
+var _ vault.Keys = (*Keyring)(nil)
+
+// The names of files. What ends in newSuffix is not yet in place; what ends in oldSuffix has yet to be overwritten.
+const (
+	keysSuffix = ".keys"
+	newSuffix  = ".new"
+	oldSuffix  = ".old"
+)
+
+// A file is the mark, the number and the generation of the tree, its name with its length, the tree, and a SHA-256 of all that.
+const mark = "agentbox keys 1\n"
+
+// Keyring keeps trees of keys in a folder.
+type Keyring struct {
+	dir      string
+	entropy  io.Reader
+	readOnly bool
+
+	mu    sync.Mutex // guards trees, and what Key keeps in them
+	trees map[string][]*planted
+}
+
+// planted is one generation of a tree.
+type planted struct {
+	name       string
+	number     uint64 // rises with each planting of the name
+	generation vault.Generation
+	tree       *vault.Tree
+}
+
+// Open opens the keys in a folder, which it makes, and finishes what a crash left half done. The seeds of trees are drawn from entropy.
+func Open(dir string, entropy io.Reader) (*Keyring, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("open the keys: %w", err)
+	}
+	if err := tidy(dir); err != nil {
+		return nil, fmt.Errorf("open the keys: %w", err)
+	}
+	k := &Keyring{dir: dir, entropy: entropy}
+	return k, k.load()
+}
+
+// OpenReadOnly opens the keys in a folder, beside a daemon or without one, and changes nothing there. No folder has no keys.
+func OpenReadOnly(dir string) (*Keyring, error) {
+	k := &Keyring{dir: dir, readOnly: true}
+	return k, k.load()
+}
+
+func (k *Keyring) load() error {
+	k.trees = map[string][]*planted{}
+	entries, err := os.ReadDir(k.dir)
+	if errors.Is(err, fs.ErrNotExist) && k.readOnly {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("open the keys: %w", err)
+	}
+	for _, entry := range entries {
+		if !strings.HasSuffix(entry.Name(), keysSuffix) {
+			continue
+		}
+		p, err := read(filepath.Join(k.dir, entry.Name()))
+		if err != nil {
+			return err
+		}
+		if entry.Name() != p.file() {
+			return damaged(entry.Name())
+		}
+		k.trees[p.name] = append(k.trees[p.name], p)
+	}
+	for _, generations := range k.trees {
+		slices.SortFunc(generations, func(a, b *planted) int {
+			if a.number != b.number {
+				return int(a.number) - int(b.number)
+			}
+			return int(a.generation) - int(b.generation)
+		})
+	}
+	return nil
+}
+
+// Plant implements vault.Keys.
+func (k *Keyring) Plant(tree string) (vault.Generation, error) {
+	if err := vault.CheckName(tree); err != nil {
+		return 0, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	number := uint64(1)
+	if generations := k.trees[tree]; len(generations) > 0 {
+		return generations[len(generations)-1].generation, nil
+	}
+	if k.readOnly {
+		return 0, vault.ErrMissing
+	}
+	p := &planted{name: tree, number: number}
+	for p.generation == 0 {
+		var drawn [4]byte
+		if _, err := io.ReadFull(k.entropy, drawn[:]); err != nil {
+			return 0, fmt.Errorf("draw the keys of %s: %w", tree, err)
+		}
+		p.generation = vault.Generation(binary.BigEndian.Uint32(drawn[:]))
+	}
+	var seed [vault.KeyBytes]byte
+	if _, err := io.ReadFull(k.entropy, seed[:]); err != nil {
+		return 0, fmt.Errorf("draw the keys of %s: %w", tree, err)
+	}
+	p.tree = vault.NewTree(seed)
+	if err := k.replace(p); err != nil {
+		return 0, fmt.Errorf("keep the keys of %s: %w", tree, err)
+	}
+	k.trees[tree] = append(k.trees[tree], p)
+	return p.generation, nil
+}
+
+// Key implements vault.Keys.
+func (k *Keyring) Key(tree string, g vault.Generation, leaf uint64) ([vault.KeyBytes]byte, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, p := range k.trees[tree] {
+		if p.generation == g {
+			if key, ok := p.tree.Key(leaf); ok {
+				return key, nil
+			}
+			return [vault.KeyBytes]byte{}, vault.ErrForgotten
+		}
+	}
+	return [vault.KeyBytes]byte{}, vault.ErrMissing
+}
+
+// Forget implements vault.Keys.
+func (k *Keyring) Forget(tree string, leaves ...uint64) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, p := range k.trees[tree] {
+		if !slices.ContainsFunc(leaves, p.tree.Holds) {
+			continue
+		}
+		if k.readOnly {
+			return fault.New(fault.Conflict, "keys_read_only", "the keys are open for reading only")
+		}
+		less := *p
+		less.tree = p.tree.Without(leaves)
+		if err := k.replace(&less); err != nil {
+			return fmt.Errorf("forget keys of %s: %w", tree, err)
+		}
+		p.tree.Wipe()
+		p.tree = less.tree
+	}
+	return nil
+}
+
+// file is the name of the file that a generation lies in.
+func (p *planted) file() string {
+	return fmt.Sprintf("%s.%08x%s", strings.ReplaceAll(p.name, "/", "+"), uint32(p.generation), keysSuffix)
+}
+
+// replace writes a generation into its file in one step, and destroys what was there.
+func (k *Keyring) replace(p *planted) error {
+	raw := append([]byte(mark), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+	binary.BigEndian.PutUint64(raw[len(mark):], p.number)
+	binary.BigEndian.PutUint32(raw[len(mark)+8:], uint32(p.generation))
+	raw = append(append(raw, byte(len(p.name))), p.name...)
+	raw = p.tree.Append(raw)
+	sum := sha256.Sum256(raw)
+	raw = append(raw, sum[:]...)
+	defer clear(raw)
+
+	path := filepath.Join(k.dir, p.file())
+	if err := writeNew(path+newSuffix, raw); err != nil {
+		return err
+	}
+	if err := os.Link(path, path+oldSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.Rename(path+newSuffix, path); err != nil {
+		return err
+	}
+	if err := syncFolder(k.dir); err != nil {
+		return err
+	}
+	return tidy(k.dir)
+}
+
+// writeNew makes a durable file; a crash may have left one of its name.
+func writeNew(path string, raw []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(raw)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// tidy overwrites and removes what was replaced, or was to be put in place when the program ended.
+func tidy(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	removed := false
+	for _, entry := range entries {
+		path := filepath.Join(dir, entry.Name())
+		switch {
+		case strings.HasSuffix(path, keysSuffix+newSuffix):
+			err = overwrite(path)
+		case strings.HasSuffix(path, keysSuffix+oldSuffix):
+			// Before the new one took its place, the old one had both names.
+			if !same(path, strings.TrimSuffix(path, oldSuffix)) {
+				err = overwrite(path)
+			}
+		default:
+			continue
+		}
+		if err := errors.Join(err, os.Remove(path)); err != nil {
+			return err
+		}
+		removed = true
+	}
+	if removed {
+		return syncFolder(dir)
+	}
+	return nil
+}
+
+func same(a, b string) bool {
+	x, errX := os.Lstat(a)
+	y, errY := os.Lstat(b)
+	return errX == nil && errY == nil && os.SameFile(x, y)
+}
+
+// overwrite makes every byte of a file zero, durably.
+func overwrite(path string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	info, err := f.Stat()
+	if err == nil {
+		_, err = f.WriteAt(make([]byte, info.Size()), 0)
+	}
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+func syncFolder(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// read reads the file of a generation.
+func read(path string) (*planted, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("open the keys: %w", err)
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return nil, fault.New(fault.Unavailable, "keys_exposed", "%s can be read by other users (mode %04o)", path, info.Mode().Perm()).With("mend it with: chmod 600 " + path)
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("open the keys: %w", err)
+	}
+	defer clear(raw)
+	body := raw[:max(0, len(raw)-sha256.Size)]
+	sum := sha256.Sum256(body)
+	rest, marked := bytes.CutPrefix(body, []byte(mark))
+	if !marked || !bytes.Equal(sum[:], raw[len(body):]) || len(rest) < 13 || len(rest) < 13+int(rest[12]) {
+		return nil, damaged(filepath.Base(path))
+	}
+	p := &planted{number: binary.BigEndian.Uint64(rest), generation: vault.Generation(binary.BigEndian.Uint32(rest[8:]))}
+	p.name = string(rest[13:][:rest[12]])
+	if p.tree, err = vault.Parse(rest[13+int(rest[12]):]); err != nil || vault.CheckName(p.name) != nil {
+		return nil, damaged(filepath.Base(path))
+	}
+	return p, nil
+}
+
+func damaged(file string) error {
+	return fault.New(fault.Unavailable, "keys_damaged", "the file of keys %s is not what was written: it is damaged, or was renamed", file).
+		With("put it back from a copy; without it what it seals stays sealed, and it can be moved away")
+}

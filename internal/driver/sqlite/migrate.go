@@ -1,0 +1,131 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/kernel/journal"
+)
+
+// migrate brings the tables to this program's version, in one transaction.
+func (j *Journal) migrate(conn *sqlite3.Conn) error {
+	version, err := schemaOf(conn)
+	if err != nil {
+		return err
+	}
+	if version == schemaVersion {
+		return nil
+	}
+	if version == 0 {
+		if j.options.Existing {
+			return ErrEmpty
+		}
+		script := fmt.Sprintf("BEGIN IMMEDIATE;\n%s\nPRAGMA application_id = %d;\nPRAGMA user_version = %d;\nCOMMIT;", schema, applicationID, schemaVersion)
+		if err := conn.Exec(script); err != nil {
+			return fmt.Errorf("make the tables of the log: %w", err)
+		}
+		return nil
+	}
+	if err := j.sealAll(conn); err != nil {
+		return fmt.Errorf("seal the log of an earlier version: %w", err)
+	}
+	return nil
+}
+
+// asOfVersion1 lays the tables of version 2 over a log of version 1, in which no body is sealed.
+const asOfVersion1 = `
+CREATE TEMP VIEW bodies AS SELECT place, body, NULL AS generation FROM main.bodies;
+CREATE TEMP TABLE redactions (place INTEGER PRIMARY KEY, by INTEGER NOT NULL, done INTEGER NOT NULL);`
+
+// toVersion2 makes the tables of version 2 from those of version 1, but for what the bodies hold.
+const toVersion2 = `
+DROP TRIGGER bodies_no_update;
+DROP TRIGGER bodies_no_delete;
+ALTER TABLE bodies ADD COLUMN generation INTEGER;
+CREATE TABLE redactions (
+  place INTEGER PRIMARY KEY,
+  by    INTEGER NOT NULL,
+  done  INTEGER NOT NULL
+) STRICT;
+CREATE INDEX redactions_open ON redactions (place) WHERE done < 2;`
+
+// theTriggers are those of version 2 that version 1 has not.
+const theTriggers = `
+CREATE TRIGGER bodies_no_update BEFORE UPDATE ON bodies BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
+CREATE TRIGGER bodies_no_delete BEFORE DELETE ON bodies WHEN NOT EXISTS (SELECT 1 FROM redactions WHERE place = OLD.place)
+  BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
+CREATE TRIGGER redactions_no_update BEFORE UPDATE ON redactions WHEN NEW.place <> OLD.place OR NEW.by <> OLD.by OR NEW.done < OLD.done
+  BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
+CREATE TRIGGER redactions_no_delete BEFORE DELETE ON redactions BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;`
+
+// sealAll seals every body of a log of version 1. The gaps of the file are cleared before, for that version left in them what documents had
+// held; what is overwritten now leaves nothing.
+func (j *Journal) sealAll(conn *sqlite3.Conn) (err error) {
+	if err := conn.Exec(`VACUUM; BEGIN IMMEDIATE;` + toVersion2); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil && !conn.GetAutocommit() {
+			err = errors.Join(err, conn.Exec(`ROLLBACK`))
+		}
+	}()
+	names := map[int64]id.Workspace{}
+	workspaces, err := j.w.rows(`SELECT no, name FROM workspaces`)
+	if err != nil {
+		return err
+	}
+	for workspaces.Step() {
+		names[workspaces.ColumnInt64(0)] = id.Workspace(workspaces.ColumnText(1))
+	}
+	if err := finish(workspaces); err != nil {
+		return err
+	}
+	for last := int64(0); j.seals.keys != nil; {
+		rows, err := j.w.rows(`SELECT place, body FROM bodies WHERE place > ? ORDER BY place LIMIT 1000`, last)
+		if err != nil {
+			return err
+		}
+		type plain struct {
+			place int64
+			event event.Event
+		}
+		var found []plain
+		for rows.Step() {
+			last = rows.ColumnInt64(0)
+			p := plain{place: last}
+			p.event.Workspace, p.event.Seq = names[last>>seqBits], uint64(last)&maxSeq
+			if salt, data, ok := splitBody(rows.ColumnBlob(1, nil)); ok {
+				p.event.Chain.Salt, p.event.Data, p.event.Chain.Commitment = salt, data, journal.Commit(salt, data)
+			}
+			found = append(found, p)
+		}
+		if err := finish(rows); err != nil {
+			return err
+		}
+		if len(found) == 0 {
+			break
+		}
+		for i := range found {
+			p := &found[i]
+			if p.event.Workspace == "" || p.event.Chain.Salt == nil {
+				continue // it is damaged, and stays so
+			}
+			body, generation, err := j.seals.seal(nil, &p.event)
+			if err != nil {
+				return err
+			}
+			if err := j.w.exec(`UPDATE bodies SET body = ?, generation = ? WHERE place = ?`, body, int64(generation), p.place); err != nil {
+				return err
+			}
+		}
+	}
+	if err := conn.Exec(theTriggers + fmt.Sprintf("PRAGMA user_version = %d; COMMIT", schemaVersion)); err != nil {
+		return err
+	}
+	_, _, err = conn.WALCheckpoint("main", sqlite3.CHECKPOINT_TRUNCATE)
+	return err
+}
