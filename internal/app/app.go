@@ -170,7 +170,7 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 
 // wire makes the services and the drivers that they use.
 func (a *App) wire(ctx context.Context, ids *id.Source) error {
-	blobs, err := disk.OpenBlobs(ctx, a.path(blobsDir), rand.Reader)
+	blobs, err := disk.OpenBlobs(ctx, a.path(blobsDir), a.keys, rand.Reader)
 	if err != nil {
 		return err
 	}
@@ -178,7 +178,7 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 	if err != nil {
 		return err
 	}
-	spaces, err := disk.OpenSpaces(ctx, a.path(spacesDir), rand.Reader, a.Config.Sources...)
+	spaces, err := disk.OpenSpaces(ctx, a.path(spacesDir), a.keys, rand.Reader, a.Config.Sources...)
 	if err != nil {
 		return err
 	}

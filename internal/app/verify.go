@@ -11,6 +11,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/driver/disk"
 	"agentbox/internal/driver/disk/trees"
+	"agentbox/internal/driver/keyring"
 	"agentbox/internal/driver/sqlite"
 	"agentbox/internal/kernel/merkle"
 	"agentbox/internal/service/auditor"
@@ -108,7 +109,11 @@ func (p *Proofs) Verify(ctx context.Context, others ...Holder) (audits []Audit, 
 		}
 	}
 	slices.Sort(workspaces)
-	blobs := disk.LookAtBlobs(filepath.Join(p.dir, blobsDir))
+	keys, err := keyring.OpenReadOnly(filepath.Join(p.dir, keysDir))
+	if err != nil {
+		return nil, err
+	}
+	blobs := disk.LookAtBlobs(filepath.Join(p.dir, blobsDir), keys)
 	for _, ws := range workspaces {
 		report, documents, err := auditor.Audit(ctx, log, log, Definitions(), ws, held[ws]...)
 		if err != nil {

@@ -60,6 +60,7 @@ type Stack struct {
 	Docs    projection.Store
 	Blobs   blob.Store
 	Live    livestream.Store
+	Keys    *memory.Keys // under which contents are sealed
 	Store   *disk.Spaces
 	Tier    *namespace.Tier
 	Gate    *gate.Gate
@@ -91,6 +92,7 @@ func Open(t testing.TB, o Options) *Stack {
 	if os.Geteuid() == 0 {
 		s.first = 500_000_000 + int(binary.BigEndian.Uint32(own[:])%100_000)*10_000
 	}
+	s.Keys = memory.NewKeys(rand.Reader)
 	s.open()
 	t.Cleanup(s.Close)
 	return s
@@ -163,7 +165,7 @@ func (s *Stack) drivers(ctx context.Context) {
 		})
 		s.must(err)
 		s.base, s.Docs = log, log
-		s.Blobs, err = disk.OpenBlobs(ctx, filepath.Join(s.Dir, "blobs"), rand.Reader)
+		s.Blobs, err = disk.OpenBlobs(ctx, filepath.Join(s.Dir, "blobs"), s.Keys, rand.Reader)
 		s.must(err)
 		s.Live, err = frames.Open(filepath.Join(s.Dir, "live"), s.Clock, 64<<20)
 		s.must(err)
@@ -172,7 +174,7 @@ func (s *Stack) drivers(ctx context.Context) {
 		s.must(err)
 		s.base, s.Docs, s.Blobs, s.Live = log, log, memory.NewBlobs(), memory.NewLivestreams(s.Clock)
 	}
-	s.Store, err = disk.OpenSpaces(ctx, filepath.Join(s.Dir, "spaces"), rand.Reader, s.Options.Sources...)
+	s.Store, err = disk.OpenSpaces(ctx, filepath.Join(s.Dir, "spaces"), s.Keys, rand.Reader, s.Options.Sources...)
 	s.must(err)
 	s.Tier, err = namespace.New(namespace.Options{Program: s.Options.Program, Root: namespace.HostRoot, Owner: s.owner, Clock: s.Clock})
 	s.must(err)

@@ -19,7 +19,7 @@ import (
 
 func TestBlobsFlipped(t *testing.T) {
 	dir := t.TempDir()
-	s, err := disk.OpenBlobs(t.Context(), dir, rand.Reader)
+	s, err := disk.OpenBlobs(t.Context(), dir, keys(t), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,11 +29,25 @@ func TestBlobsFlipped(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		path := filepath.Join(dir, ref.Digest.Hex()[:2], ref.Digest.Hex()[2:])
+		path := filepath.Join(dir, ref.Digest.Hex()[:2], ref.Digest.Hex()[2:]+".sealed")
 		for name, damage := range map[string]func() error{
-			"a flipped bit":  func() error { content[size/2] ^= 1; return os.WriteFile(path, content, 0o600) },
-			"a missing byte": func() error { return os.Truncate(path, int64(size-1)) },
-			"a byte more":    func() error { return os.Truncate(path, int64(size+1)) },
+			"a flipped bit": func() error {
+				raw, err := os.ReadFile(path)
+				raw[len(raw)-size/2-1] ^= 1
+				return errors.Join(err, os.WriteFile(path, raw, 0o600))
+			},
+			"a flipped bit of its head": func() error {
+				raw, err := os.ReadFile(path)
+				raw[3] ^= 1
+				return errors.Join(err, os.WriteFile(path, raw, 0o600))
+			},
+			"another length": func() error {
+				raw, err := os.ReadFile(path)
+				raw[33] ^= 1
+				return errors.Join(err, os.WriteFile(path, raw, 0o600))
+			},
+			"a missing byte": func() error { return grown(path, -1) },
+			"a byte more":    func() error { return grown(path, 1) },
 		} {
 			if err := damage(); err != nil {
 				t.Fatal(err)
@@ -59,13 +73,22 @@ func TestBlobsFlipped(t *testing.T) {
 	}
 }
 
+// grown changes the length of a file.
+func grown(path string, by int64) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	return os.Truncate(path, info.Size()+by)
+}
+
 func TestBlobsLeaveNothingHalfWritten(t *testing.T) {
 	dir := t.TempDir()
 	half := filepath.Join(dir, "staging", "half")
 	if err := os.MkdirAll(half, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s, err := disk.OpenBlobs(t.Context(), dir, rand.Reader)
+	s, err := disk.OpenBlobs(t.Context(), dir, keys(t), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +109,7 @@ func TestFullDisk(t *testing.T) {
 		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=256k"); err != nil {
 			return err
 		}
-		s, err := disk.OpenBlobs(t.Context(), filepath.Join(dir, "blobs"), rand.Reader)
+		s, err := disk.OpenBlobs(t.Context(), filepath.Join(dir, "blobs"), keys(t), rand.Reader)
 		if err != nil {
 			return err
 		}

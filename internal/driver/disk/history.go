@@ -43,7 +43,7 @@ func (s *Spaces) past(sp id.Space, home string, uid int, limits space.Limits) *s
 	if p == nil {
 		p = snapshots.New(snapshots.Folders{
 			Files: filepath.Join(home, filesFolder), Staging: filepath.Join(home, stagingFolder), Kept: filepath.Join(home, keptFolder),
-		}, uid, limits.DiskBytes, s.entropy)
+		}, uid, limits.DiskBytes, s.keys, s.entropy)
 		s.pasts[sp] = p
 	}
 	return p

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -55,8 +56,15 @@ func (b *Blobs) sweep(ctx context.Context, mark blob.Mark, remove func(path stri
 			return swept, err
 		}
 		folder, name := b.path(d)
-		freed, err := free(d, func() error { return remove(filepath.Join(folder, name)) })
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
+		freed, err := free(d, func() error {
+			for _, suffix := range []string{"", sealedSuffix} {
+				if err := remove(filepath.Join(folder, name+suffix)); err != nil && !errors.Is(err, os.ErrNotExist) {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
 			return swept, stored(err)
 		}
 		swept.Count(freed, size)
@@ -83,12 +91,12 @@ func (b *Blobs) all(ctx context.Context) (map[event.Digest]int64, error) {
 			return nil, err
 		}
 		for _, name := range names {
-			d, err := event.ParseDigest("sha256:" + folder.Name() + name.Name())
+			d, err := event.ParseDigest("sha256:" + folder.Name() + strings.TrimSuffix(name.Name(), sealedSuffix))
 			if err != nil || len(folder.Name()) != 2 || !name.Type().IsRegular() {
 				continue
 			}
 			if info, err := name.Info(); err == nil {
-				found[d] = info.Size()
+				found[d] += info.Size()
 			}
 		}
 	}

@@ -56,7 +56,7 @@ type Parts struct {
 type Redactor struct {
 	Parts
 
-	turn  sync.Mutex // held while something is redacted: two of the same event would each record it
+	turn   sync.Mutex // held while something is redacted: two of the same event would each record it
 	sweeps map[sweepRef]*sweep
 }
 

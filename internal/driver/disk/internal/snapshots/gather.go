@@ -9,6 +9,9 @@ import (
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/driver/disk/internal/beneath"
+	"agentbox/internal/driver/disk/internal/seal"
+	"agentbox/internal/kernel/vault"
 )
 
 // The bounds of a garbage collection.
@@ -53,6 +56,10 @@ func (p *Past) gather() error {
 // off, the list is shorter and the content still there, for the next time.
 func (p *Past) drop(goes func(i int, s space.Snapshot) bool) (int64, error) {
 	left := p.without(goes)
+	live, err := p.living(left)
+	if err != nil {
+		return 0, err
+	}
 	if len(left) < len(p.kept) {
 		p.kept = left
 		if err := p.writeKept(); err != nil {
@@ -60,7 +67,7 @@ func (p *Past) drop(goes func(i int, s space.Snapshot) bool) (int64, error) {
 		}
 	}
 	before := p.packs.bytes
-	err := p.packs.rewrite(p.packs.stale(p.living(left)))
+	err = p.packs.rewrite(p.packs.stale(live), live)
 	return before - p.packs.bytes, err
 }
 
@@ -76,7 +83,9 @@ func (p *Past) without(goes func(i int, s space.Snapshot) bool) []space.Snapshot
 }
 
 // living returns everything that snapshots need, and what the next one takes over of the files as they were last looked at.
-func (p *Past) living(kept []space.Snapshot) map[event.Digest]struct{} {
+// Where a key is not here but may come back, nobody can tell what they need.
+func (p *Past) living(kept []space.Snapshot) (map[event.Digest]struct{}, error) {
+	p.packs.blind = nil
 	live := map[event.Digest]struct{}{}
 	if p.now != nil {
 		p.packs.reach(live, p.now.digest)
@@ -84,7 +93,7 @@ func (p *Past) living(kept []space.Snapshot) map[event.Digest]struct{} {
 	for _, s := range kept {
 		p.packs.reach(live, s.Root)
 	}
-	return live
+	return live, p.packs.blind
 }
 
 // Sweep lets the snapshots go that are named, but never the newest, and removes what none needs any more. It returns how many bytes that
@@ -101,14 +110,18 @@ func (p *Past) Sweep(ctx context.Context, gone []event.Digest, trial bool) (int6
 		freed, err := p.drop(goes)
 		return freed, refusal(err)
 	}
-	stale, live := p.packs.stale(p.living(p.without(goes)))
+	live, err := p.living(p.without(goes))
+	if err != nil {
+		return 0, refusal(err)
+	}
+	stale := p.packs.stale(live)
 	var freed int64
 	for _, k := range stale {
 		freed += k.size
 	}
 	for d, at := range p.packs.objects {
 		if _, ok := live[d]; ok && slices.Contains(stale, at.pack) {
-			freed -= recordHead + at.size
+			freed -= at.takes()
 		}
 	}
 	return freed, nil
@@ -121,8 +134,11 @@ func (p *packs) reach(live map[event.Digest]struct{}, root event.Digest) int64 {
 		return 0
 	}
 	live[root] = struct{}{}
-	bytes := recordHead + p.objects[root].size
+	bytes := p.objects[root].takes()
 	entries, err := p.folder(root)
+	if errors.Is(err, vault.ErrMissing) {
+		p.blind = err
+	}
 	if err != nil {
 		return bytes
 	}
@@ -133,20 +149,20 @@ func (p *packs) reach(live map[event.Digest]struct{}, root event.Digest) int64 {
 		case isFile:
 			if _, known := live[e.digest]; !known {
 				live[e.digest] = struct{}{}
-				bytes += recordHead + p.objects[e.digest].size
+				bytes += p.objects[e.digest].takes()
 			}
 		}
 	}
 	return bytes
 }
 
-// stale returns the packs that are due to go, and what is live: packs without anything live, packs with much that is dead, and small ones where
+// stale returns the packs that are due to go: packs without anything live, packs with much that is dead, and small ones where
 // there are too many.
-func (p *packs) stale(live map[event.Digest]struct{}) ([]*pack, map[event.Digest]struct{}) {
+func (p *packs) stale(live map[event.Digest]struct{}) []*pack {
 	used := map[*pack]int64{}
 	for d, at := range p.objects {
 		if _, ok := live[d]; ok {
-			used[at.pack] += recordHead + at.size
+			used[at.pack] += at.takes()
 		}
 	}
 	var stale []*pack
@@ -155,7 +171,7 @@ func (p *packs) stale(live map[event.Digest]struct{}) ([]*pack, map[event.Digest
 			stale = append(stale, k)
 		}
 	}
-	return stale, live
+	return stale
 }
 
 // rewrite copies what is live in packs to a new one and removes them.
@@ -191,15 +207,27 @@ func (w *writer) copy(from *packs, d event.Digest, at place) error {
 	if _, ok := w.added[d]; ok {
 		return nil
 	}
-	if err := w.begin(d, at.size); err != nil {
-		return err
-	}
 	file, err := from.open(at.pack)
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(w.buf, io.NewSectionReader(file, at.at, at.size))
-	return err
+	if at.pack.plain {
+		plain := io.NewSectionReader(file, at.at, at.size)
+		if _, got, err := beneath.CopyHashed(context.Background(), io.Discard, plain, at.size); err != nil || got != d {
+			return err // the disk has lost it already
+		}
+		_, err = plain.Seek(0, io.SeekStart)
+		if err == nil {
+			err = w.fresh(context.Background(), d, plain, at.size)
+		}
+		return err
+	}
+	to, err := w.begin(d, at.size, at.key)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(to, io.NewSectionReader(file, at.at, seal.Sealed(at.size)))
+	return errors.Join(err, w.end())
 }
 
 // lend makes what one snapshot needs part of another folder of packs, which has none: packs that are mostly of use get a second name there,
@@ -210,7 +238,7 @@ func (p *packs) lend(root event.Digest, to *packs) error {
 	used := map[*pack]int64{}
 	for d := range live {
 		if at, ok := p.objects[d]; ok {
-			used[at.pack] += recordHead + at.size
+			used[at.pack] += at.takes()
 		}
 	}
 	shared := map[*pack]*pack{}
@@ -219,7 +247,7 @@ func (p *packs) lend(root event.Digest, to *packs) error {
 			continue
 		}
 		to.last++
-		twin := &pack{number: to.last, fresh: k.fresh, size: k.size}
+		twin := &pack{number: to.last, fresh: k.fresh, plain: k.plain, size: k.size}
 		if err := os.Link(p.path(k), to.path(twin)); err != nil {
 			return err
 		}
@@ -234,7 +262,7 @@ func (p *packs) lend(root event.Digest, to *packs) error {
 			return errors.Join(damaged("content %s is missing", d), w.drop())
 		}
 		if twin := shared[at.pack]; twin != nil {
-			to.objects[d] = place{twin, at.at, at.size}
+			to.objects[d] = place{twin, at.at, at.size, at.key}
 			continue
 		}
 		if err := w.copy(p, d, at); err != nil {
