@@ -33,6 +33,7 @@ var effects = arch.Effects{
 	Allowed: map[string]string{
 		"(*internal/surface/httpapi/wire.Server).Run": "serves on the listener that the roof gave it, and stops",
 
+		"(*internal/driver/disk/internal/seal.Reader).ReadAt":  "goes on reading what was opened",
 		"internal/driver/disk.OpenBlobs":         "opens the daemon's own folder when it starts",
 		"(*internal/driver/disk.Blobs).*":        "content of the log",
 		"internal/driver/disk/frames.Open":       "opens the daemon's own folder when it starts",

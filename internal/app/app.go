@@ -174,7 +174,7 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 	if err != nil {
 		return err
 	}
-	live, err := frames.Open(a.path(framesDir), a.clock, maxFrameBytes)
+	live, err := frames.Open(a.path(framesDir), a.keys, rand.Reader, a.clock, maxFrameBytes)
 	if err != nil {
 		return err
 	}

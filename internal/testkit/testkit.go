@@ -167,7 +167,7 @@ func (s *Stack) drivers(ctx context.Context) {
 		s.base, s.Docs = log, log
 		s.Blobs, err = disk.OpenBlobs(ctx, filepath.Join(s.Dir, "blobs"), s.Keys, rand.Reader)
 		s.must(err)
-		s.Live, err = frames.Open(filepath.Join(s.Dir, "live"), s.Clock, 64<<20)
+		s.Live, err = frames.Open(filepath.Join(s.Dir, "live"), s.Keys, rand.Reader, s.Clock, 64<<20)
 		s.must(err)
 	case s.base == nil:
 		log, err := memory.NewJournal(app.Definitions(), s.Clock, s.IDs, rand.Reader)

@@ -103,7 +103,7 @@ func (clock) NewTimer(time.Duration) (<-chan time.Time, func()) {
 
 func openFrames(t testing.TB, dir string, c event.Clock, max int64) *frames.Store {
 	t.Helper()
-	s, err := frames.Open(dir, c, max)
+	s, err := frames.Open(dir, keys(t), rand.Reader, c, max)
 	if err != nil {
 		t.Fatal(err)
 	}
