@@ -20,6 +20,7 @@ import (
 	"agentbox/internal/driver/keyring"
 	"agentbox/internal/driver/sqlite"
 	"agentbox/internal/kernel/projection"
+	"agentbox/internal/kernel/vault"
 	"agentbox/internal/service/auditor"
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/gate"
@@ -195,14 +196,14 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 		Clock: a.clock, IDs: ids, Logger: a.logger, MaxContent: a.Config.ContentQuota,
 	})
 	a.Sweeper = sweeper.New(sweeper.Parts{
-		Log: a.Log, Docs: a.Log, Gate: a.Gate, Blobs: blobs, Spaces: spaces, Rule: a.Config.rule(), Clock: a.clock, Logger: a.logger, System: System,
+		Log: a.Log, Docs: a.Log, Gate: a.Gate, Blobs: blobs, Live: live, Spaces: spaces, Rule: a.Config.rule(), Clock: a.clock, Logger: a.logger, System: System,
 	})
 	retention, err := redactor.ParseRetention(a.Config.Retention)
 	if err != nil {
 		return err
 	}
 	a.Redact = redactor.New(redactor.Parts{
-		Log: a.Log, Bodies: a.Log, Docs: a.Log, Gate: a.Gate, Clock: a.clock, Logger: a.logger, System: System, Retention: retention,
+		Log: a.Log, Bodies: a.Log, Docs: a.Log, Gate: a.Gate, Contents: []vault.Forgetter{a.Sweeper}, Clock: a.clock, Logger: a.logger, System: System, Retention: retention,
 	})
 	a.Keeper.SetOccupants(a.Runs)
 	a.Gate.OnHalt(a.Runs.Halt)

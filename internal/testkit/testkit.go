@@ -25,9 +25,11 @@ import (
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/livestream"
 	"agentbox/internal/kernel/projection"
+	"agentbox/internal/kernel/vault"
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/keeper"
+	"agentbox/internal/service/redactor"
 	"agentbox/internal/service/sweeper"
 )
 
@@ -56,17 +58,18 @@ type Stack struct {
 	Owner   id.Principal
 	Origin  event.Origin // the owner's
 
-	Log     *Tap // of the daemon that lives
-	Docs    projection.Store
-	Blobs   blob.Store
-	Live    livestream.Store
-	Keys    *memory.Keys // under which contents are sealed
-	Store   *disk.Spaces
-	Tier    *namespace.Tier
-	Gate    *gate.Gate
-	Keeper  *keeper.Keeper
-	Runs    *executor.Executor
-	Sweeper *sweeper.Sweeper
+	Log      *Tap // of the daemon that lives
+	Docs     projection.Store
+	Blobs    blob.Store
+	Live     livestream.Store
+	Keys     *memory.Keys // under which contents are sealed
+	Store    *disk.Spaces
+	Tier     *namespace.Tier
+	Gate     *gate.Gate
+	Keeper   *keeper.Keeper
+	Runs     *executor.Executor
+	Sweeper  *sweeper.Sweeper
+	Redactor *redactor.Redactor
 
 	base  journal.Journal // below the tap
 	owner string          // of the tier
@@ -126,7 +129,10 @@ func (s *Stack) open() {
 		Clock: s.Clock, IDs: s.IDs, Logger: logger, MaxContent: s.Options.Content,
 	})
 	s.Sweeper = sweeper.New(sweeper.Parts{
-		Log: s.Log, Docs: s.Docs, Gate: s.Gate, Blobs: s.Blobs, Spaces: s.Store, Rule: s.Options.Rule, Clock: s.Clock, Logger: logger, System: app.System,
+		Log: s.Log, Docs: s.Docs, Gate: s.Gate, Blobs: s.Blobs, Live: s.Live, Spaces: s.Store, Rule: s.Options.Rule, Clock: s.Clock, Logger: logger, System: app.System,
+	})
+	s.Redactor = redactor.New(redactor.Parts{
+		Log: s.Log, Bodies: s.base.(journal.Redactor), Docs: s.Docs, Gate: s.Gate, Contents: []vault.Forgetter{s.Sweeper}, Clock: s.Clock, Logger: logger, System: app.System,
 	})
 	s.Keeper.SetOccupants(s.Runs)
 	s.Gate.OnHalt(s.Runs.Halt)
@@ -161,7 +167,7 @@ func (s *Stack) drivers(ctx context.Context) {
 	switch {
 	case s.Options.SQLite:
 		log, err := sqlite.Open(ctx, sqlite.Options{
-			Path: filepath.Join(s.Dir, "log.db"), Definitions: app.Definitions(), Clock: s.Clock, IDs: s.IDs, Entropy: rand.Reader,
+			Path: filepath.Join(s.Dir, "log.db"), Definitions: app.Definitions(), Clock: s.Clock, IDs: s.IDs, Entropy: rand.Reader, Keys: s.Keys,
 		})
 		s.must(err)
 		s.base, s.Docs = log, log

@@ -111,6 +111,21 @@ func (h *History) Sweep(ctx context.Context, p policy.Permit, gone []event.Diges
 	return h.past.Sweep(ctx, gone, false)
 }
 
+// Brought returns the files that one snapshot holds and an earlier one does not.
+func (h *History) Brought(ctx context.Context, before, after event.Digest) (map[event.Digest]string, error) {
+	return h.past.Brought(ctx, before, after, printable)
+}
+
+// Bearing returns which of some contents each kept snapshot holds.
+func (h *History) Bearing(ctx context.Context, contents map[event.Digest]bool) ([]space.Bearing, error) {
+	return h.past.Bearing(ctx, contents, printable)
+}
+
+// Purge removes what an earlier version kept of contents without sealing it.
+func (h *History) Purge(ctx context.Context, contents map[event.Digest]bool) error {
+	return h.past.Purge(ctx, contents)
+}
+
 // Diff compares the two snapshots of a space.diff permit.
 func (h *History) Diff(ctx context.Context, p policy.Permit, limit int) ([]space.Difference, error) {
 	a, err := h.redeem(p, policy.SpaceDiff)

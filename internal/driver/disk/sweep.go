@@ -15,8 +15,25 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/driver/disk/internal/beneath"
+	"agentbox/internal/driver/disk/internal/seal"
 	"agentbox/internal/kernel/blob"
 )
+
+// Forget implements blob.Store. The keys go first: what a crash leaves of the files cannot be read.
+func (b *Blobs) Forget(ctx context.Context, contents ...event.Digest) error {
+	if err := seal.Forget(b.keys, contents...); err != nil {
+		return err
+	}
+	for _, d := range contents {
+		folder, name := b.path(d)
+		for _, suffix := range []string{"", sealedSuffix} {
+			if err := os.Remove(filepath.Join(folder, name+suffix)); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return stored(err)
+			}
+		}
+	}
+	return ctx.Err()
+}
 
 // Hold implements blob.Store.
 func (b *Blobs) Hold() func() { return b.holds.Hold() }

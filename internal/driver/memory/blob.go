@@ -62,6 +62,16 @@ func (b *Blobs) Open(ctx context.Context, d event.Digest) (io.ReadSeekCloser, er
 	return reader{bytes.NewReader(body)}, nil
 }
 
+// Forget implements blob.Store.
+func (b *Blobs) Forget(ctx context.Context, contents ...event.Digest) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, d := range contents {
+		delete(b.content, d)
+	}
+	return ctx.Err()
+}
+
 // Hold implements blob.Store.
 func (b *Blobs) Hold() func() { return b.holds.Hold() }
 

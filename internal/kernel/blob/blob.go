@@ -32,6 +32,9 @@ type Store interface {
 	Put(ctx context.Context, r io.Reader, max int64) (Ref, error)
 	// Open returns the content; the caller closes it. What is open can be read to its end whatever is swept meanwhile.
 	Open(ctx context.Context, d event.Digest) (io.ReadSeekCloser, error)
+	// Forget destroys contents for good: nobody can read them any more, here or in a copy of what lies here that was made before. Content that
+	// is not stored is forgotten too, wherever it is sealed by its hash. The same content can be put again.
+	Forget(ctx context.Context, contents ...event.Digest) error
 	// Hold keeps what is put from now on from being swept until release is called, once. Who puts content and records its name afterwards
 	// holds it in between.
 	Hold() (release func())

@@ -24,6 +24,20 @@ type past struct {
 // each lets free do its work on every space of the workspace that lives, and counts what came of it. A space that cannot be swept does not
 // keep the others from it.
 func (s *Sweeper) each(ctx context.Context, ws id.Workspace, swept *content.Swept, free func(past) (int64, error)) error {
+	return s.living(ctx, ws, func(doc space.Space) error {
+		counted, err := s.one(ctx, doc, free)
+		if err != nil {
+			swept.Failed = append(swept.Failed, content.Miss{Space: string(doc.ID), Error: fault.CodeOf(err)})
+			s.Logger.Warn("sweep the snapshots of a space", "space", doc.ID, "error", err)
+			return nil
+		}
+		swept.Snapshots.Add(counted)
+		return nil
+	})
+}
+
+// living calls do for every space of a workspace that has files.
+func (s *Sweeper) living(ctx context.Context, ws id.Workspace, do func(space.Space) error) error {
 	q := projection.Query{Workspace: ws, Name: space.Projection, Index: projection.Index{Name: "living", Value: "true"}, Limit: 1000}
 	for {
 		docs, err := projection.List[space.Space](ctx, s.Docs, q)
@@ -38,13 +52,9 @@ func (s *Sweeper) each(ctx context.Context, ws id.Workspace, swept *content.Swep
 			if doc.Status == space.Creating {
 				continue
 			}
-			counted, err := s.one(ctx, doc, free)
-			if err != nil {
-				swept.Failed = append(swept.Failed, content.Miss{Space: string(doc.ID), Error: fault.CodeOf(err)})
-				s.Logger.Warn("sweep the snapshots of a space", "space", doc.ID, "error", err)
-				continue
+			if err := do(doc); err != nil {
+				return err
 			}
-			swept.Snapshots.Add(counted)
 		}
 		if len(docs) < q.Limit {
 			return nil

@@ -1,4 +1,5 @@
-// Package sweeper frees what nothing names any more: content of the log that no event names, and snapshots that the operator's rule lets go.
+// Package sweeper frees what nothing names any more: content of the log that no event names, and snapshots that the operator's rule lets go. And
+// it forgets what redacted events have brought.
 package sweeper
 
 import (
@@ -16,7 +17,9 @@ import (
 	"agentbox/internal/domain/space"
 	"agentbox/internal/kernel/blob"
 	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/livestream"
 	"agentbox/internal/kernel/projection"
+	"agentbox/internal/kernel/vault"
 )
 
 // Every is how long after one sweep the next begins by itself.
@@ -28,6 +31,7 @@ type Parts struct {
 	Docs   projection.Reader
 	Gate   policy.Gate
 	Blobs  blob.Store
+	Live   livestream.Store
 	Spaces space.Store
 	Rule   content.Rule
 	Clock  event.Clock
@@ -150,6 +154,10 @@ func (s *Sweeper) Swept(ctx context.Context, ws id.Workspace, place uint64) (con
 
 var errUnderWay = fault.New(fault.Conflict, "idempotency_in_progress", "a sweep with this idempotency key is under way, or was cut off; ask again, or under another key")
 
+// errSealed refuses to sweep where it cannot be read what is named.
+var errSealed = fault.New(fault.Unavailable, vault.ErrMissing.Code, "the log holds events whose keys are not here, so that nobody can tell what they name; nothing is swept").
+	With(vault.ErrMissing.Suggestion)
+
 // mark names the content that the log of any workspace names.
 func (s *Sweeper) mark(ctx context.Context, named func(event.Digest)) error {
 	workspaces, err := s.Log.Workspaces(ctx)
@@ -164,6 +172,9 @@ func (s *Sweeper) mark(ctx context.Context, named func(event.Digest)) error {
 				return err
 			}
 			for _, e := range events {
+				if e.Withheld == event.Sealed {
+					return errSealed
+				}
 				c, err := run.ContentOf(e)
 				if err != nil {
 					return err

@@ -60,6 +60,21 @@ func there(t *testing.T, s blob.Store, d event.Digest) bool {
 }
 
 func sweeps(t *testing.T, open func(t *testing.T) blob.Store) {
+	t.Run("forgets", func(t *testing.T) {
+		s := open(t)
+		secret, other := put(t, s, []byte("a secret")).Digest, put(t, s, []byte("another")).Digest
+		for range 2 { // again does nothing
+			if err := s.Forget(t.Context(), secret, event.DigestOf([]byte("never stored"))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if there(t, s, secret) || !there(t, s, other) {
+			t.Error("what was forgotten is there, or the other is not")
+		}
+		if again := put(t, s, []byte("a secret")).Digest; again != secret || string(read(t, s, again)) != "a secret" {
+			t.Error("it cannot be put again")
+		}
+	})
 	t.Run("sweeps what nothing names", func(t *testing.T) {
 		s := open(t)
 		named, unnamed := put(t, s, []byte("named")).Digest, put(t, s, []byte("unnamed")).Digest
