@@ -41,6 +41,8 @@ var effects = arch.Effects{
 
 		"internal/driver/keyring.Open":         "opens the daemon's own folder when it starts",
 		"internal/driver/keyring.OpenReadOnly": "opens the keys to verify the log",
+		"internal/driver/keyring.Renew":        "plants the keys of a data directory that an operator restored",
+		"internal/driver/keyring.Copy":         "an operator's own work on a data directory",
 		"(*internal/driver/keyring.Keyring).*": "keys of the log's own content, kept beside it",
 
 		"internal/driver/sqlite.Open":          "opens the log when the daemon starts",

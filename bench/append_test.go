@@ -18,6 +18,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/cedar"
+	"agentbox/internal/driver/keyring"
 	"agentbox/internal/driver/sqlite"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
@@ -184,11 +185,19 @@ func runOf(who id.Principal) func() event.Batch {
 func openLog(tb testing.TB) *sqlite.Journal {
 	tb.Helper()
 	log, err := sqlite.Open(tb.Context(), sqlite.Options{
-		Path: filepath.Join(tb.TempDir(), "log.db"), Definitions: definitions(), Clock: clock{}, IDs: ids, Entropy: rand.Reader,
+		Path: filepath.Join(tb.TempDir(), "log.db"), Definitions: definitions(), Clock: clock{}, IDs: ids, Entropy: rand.Reader, Keys: keysIn(tb, tb.TempDir()),
 	})
 	must(tb, err)
 	tb.Cleanup(func() { must(tb, log.Close()) })
 	return log
+}
+
+// keysIn are keys of a folder, under which a daemon seals.
+func keysIn(tb testing.TB, dir string) *keyring.Keyring {
+	tb.Helper()
+	keys, err := keyring.Open(dir, rand.Reader)
+	must(tb, err)
+	return keys
 }
 
 type clock struct{}

@@ -40,7 +40,7 @@ func fillLog(b *testing.B, log store, n int) {
 func BenchmarkVerify(b *testing.B) {
 	const events = 200_000
 	path := filepath.Join(b.TempDir(), "log.db")
-	options := sqlite.Options{Path: path, Definitions: definitions(), Clock: clock{}, IDs: ids, Entropy: rand.Reader}
+	options := sqlite.Options{Path: path, Definitions: definitions(), Clock: clock{}, IDs: ids, Entropy: rand.Reader, Keys: keysIn(b, b.TempDir())}
 	log, err := sqlite.Open(b.Context(), options)
 	must(b, err)
 	fillLog(b, log, events)

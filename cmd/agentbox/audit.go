@@ -45,7 +45,7 @@ func found(audits []app.Audit) []cli.Proof {
 	var proofs []cli.Proof
 	for _, a := range audits {
 		proof := cli.Proof{
-			Workspace: a.Log.Workspace, Valid: a.Log.OK && a.Documents.OK && a.Contents.OK, Checked: a.Log.Checked, Streams: len(a.Log.Streams),
+			Workspace: a.Log.Workspace, Valid: a.Log.OK && a.Documents.OK && a.Contents.OK, Checked: a.Log.Checked, Redacted: a.Log.Redacted, Sealed: a.Log.Sealed, Streams: len(a.Log.Streams),
 			Documents: a.Documents.Documents, Checkpoints: []cli.Held{}, Flaws: []cli.Flaw{},
 		}
 		for _, h := range a.Log.Held {

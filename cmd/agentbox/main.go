@@ -38,8 +38,12 @@ func host() cli.Host {
 			sum, err := app.Backup(ctx, config(d), file, keys, func(s app.Kept) { progress(s.Files, s.Bytes) })
 			return kept(sum), err
 		},
-		Restore: func(ctx context.Context, d cli.Daemon, file string, progress func(int, int64)) (cli.Kept, []cli.Proof, error) {
-			sum, audits, err := app.Restore(ctx, config(d), file, func(s app.Kept) { progress(s.Files, s.Bytes) })
+		Restore: func(ctx context.Context, d cli.Daemon, file, keys string, progress func(int, int64)) (cli.Kept, []cli.Proof, error) {
+			if file == "" {
+				audits, err := app.BringKeys(ctx, config(d), keys)
+				return cli.Kept{}, found(audits), err
+			}
+			sum, audits, err := app.Restore(ctx, config(d), file, keys, func(s app.Kept) { progress(s.Files, s.Bytes) })
 			return kept(sum), found(audits), err
 		},
 	}
@@ -57,7 +61,7 @@ func config(d cli.Daemon) app.Config {
 		c.Listen = d.Listen
 	}
 	c.RootFS, c.Sources, c.Shadow, c.EffectsPerHour = d.RootFS, d.Sources, d.Shadow, d.EffectsPerHour
-	c.SigningKey, c.Witnesses = d.SigningKey, d.Witnesses
+	c.SigningKey, c.Witnesses, c.Retention = d.SigningKey, d.Witnesses, d.Retention
 	c.KeepSnapshots, c.KeepSnapshotsFor = d.KeepSnapshots, d.KeepSnapshotsFor
 	switch {
 	case d.ContentQuota < 0:

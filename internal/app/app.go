@@ -222,4 +222,7 @@ func firstUID() int {
 	return 0
 }
 
+// Keys are those under which the data directory is sealed.
+func (a *App) Keys() vault.Keys { return a.keys }
+
 func (a *App) path(name string) string { return filepath.Join(a.Config.DataDir, name) }

@@ -17,13 +17,16 @@ import (
 	"agentbox/internal/driver/disk/trees"
 	"agentbox/internal/driver/keyring"
 	"agentbox/internal/driver/sqlite"
+	"agentbox/internal/kernel/vault"
 )
 
 // Kept says what a backup holds.
 type Kept = backup.Summary
 
-// keyFiles are the files of a data directory that give power to whoever has them.
-var keyFiles = []string{keyFile, signingFile}
+// isKey reports whether a file of a data directory gives power to whoever has it: to act, to sign, or to read what is sealed.
+func isKey(name string) bool {
+	return name == keyFile || name == signingFile || name == keysDir || strings.HasPrefix(name, keysDir+"/")
+}
 
 // Backup keeps a data directory as one file, which appears as a whole or not at all. A daemon may run on it meanwhile: the log is that of one
 // moment, and what it names was there before. Keys stay out of it unless withKeys says otherwise.
@@ -62,7 +65,7 @@ func Backup(ctx context.Context, c Config, target string, withKeys bool, progres
 			if isCheckpoint(name) && replace[name] == "" {
 				return true // it is newer than the log
 			}
-			return name == within || name == inside || leave(name) || !withKeys && slices.Contains(keyFiles, name)
+			return name == within || name == inside || leave(name) || !withKeys && isKey(name)
 		},
 		Progress: progress,
 	})
@@ -161,8 +164,9 @@ func logOptions(source string) sqlite.Options {
 }
 
 // Restore makes a data directory from a backup, proves its log, and only then gives it its name. The directory must not be there yet, or be
-// empty.
-func Restore(ctx context.Context, c Config, source string, progress func(backup.Summary)) (sum backup.Summary, audits []Audit, err error) {
+// empty. Keys is the folder of the keys under which the log is sealed, where they are not in the backup; without them the log can be verified
+// and its headers read, and no daemon starts on it. What was redacted since the backup was made is gone in it too, for its keys are.
+func Restore(ctx context.Context, c Config, source, keys string, progress func(backup.Summary)) (sum backup.Summary, audits []Audit, err error) {
 	if left, err := os.ReadDir(c.DataDir); err == nil && len(left) > 0 {
 		return sum, nil, fault.New(fault.Conflict, "data_directory_in_use", "%s is not empty", c.DataDir).With("name another data directory with --data, or move this one away")
 	}
@@ -185,6 +189,12 @@ func Restore(ctx context.Context, c Config, source string, progress func(backup.
 	}
 	proved := c
 	proved.DataDir = scratch
+	if err := bringKeys(keys, scratch); err != nil {
+		return sum, nil, err
+	}
+	if err := fold(ctx, proved); err != nil {
+		return sum, nil, err
+	}
 	if audits, err = Verify(ctx, proved); err != nil {
 		return sum, audits, err
 	}
@@ -193,11 +203,68 @@ func Restore(ctx context.Context, c Config, source string, progress func(backup.
 			return sum, audits, fault.New(fault.Invalid, "log_not_intact", "the log in the backup is not intact; nothing was restored").With("see what is wrong with: agentbox audit verify, on the directory that was backed up")
 		}
 	}
-	if err := resign(ctx, proved); err != nil {
+	if sealed := slices.ContainsFunc(audits, func(a Audit) bool { return a.Documents.Unchecked }); sealed {
+		// Nothing can be recorded in it, and what was signed is what it is proved by.
+	} else if err := resign(ctx, proved); err != nil {
 		return sum, audits, err
 	}
 	if err := os.Remove(c.DataDir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return sum, audits, fault.Wrap(err, fault.Unavailable, "file_unwritable", "%s cannot be replaced", c.DataDir)
 	}
 	return sum, audits, os.Rename(scratch, c.DataDir)
+}
+
+// BringKeys brings the keys of its log to a data directory that was restored without them.
+func BringKeys(ctx context.Context, c Config, keys string) (audits []Audit, err error) {
+	held, err := claim(c.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, held.Close()) }()
+	if err := bringKeys(keys, c.DataDir); err != nil {
+		return nil, err
+	}
+	if err := fold(ctx, c); err != nil {
+		return nil, err
+	}
+	if audits, err = Verify(ctx, c); err != nil {
+		return audits, err
+	}
+	return audits, resign(ctx, c)
+}
+
+// bringKeys copies the keys of a log into a data directory, from a folder of keys or the data directory that it lies in, and makes sure that
+// none of them seals anything new: another copy of the log may seal under the same ones.
+func bringKeys(from, dir string) error {
+	to := filepath.Join(dir, keysDir)
+	if from != "" {
+		if info, err := os.Stat(filepath.Join(from, keysDir)); err == nil && info.IsDir() {
+			from = filepath.Join(from, keysDir)
+		}
+		if err := keyring.Copy(from, to); err != nil {
+			return err
+		}
+	}
+	if _, err := os.Stat(to); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return keyring.Renew(to, rand.Reader)
+}
+
+// fold makes the documents of a log that has its keys; without them there are none.
+func fold(ctx context.Context, c Config) error {
+	keys, err := keyring.Open(filepath.Join(c.DataDir, keysDir), rand.Reader)
+	if err != nil {
+		return err
+	}
+	options := logOptions(filepath.Join(c.DataDir, logFile))
+	options.Keys = keys
+	log, err := sqlite.Open(ctx, options)
+	if errors.Is(err, vault.ErrMissing) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return log.Close()
 }

@@ -49,7 +49,7 @@ func TestABackupOfABusyDaemon(t *testing.T) {
 		if _, err := app.Backup(t.Context(), app.Default(dir), file, false, nil); err != nil {
 			t.Fatal(err)
 		}
-		_, audits, err := app.Restore(t.Context(), app.Default(to), file, nil)
+		_, audits, err := app.Restore(t.Context(), app.Default(to), file, filepath.Join(dir, "keys"), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,10 +91,10 @@ func TestABackupNeedsALogAndARestoreAnEmptyPlace(t *testing.T) {
 	if _, err := app.Backup(t.Context(), app.Default(dir), file, true, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := app.Restore(t.Context(), app.Default(dir), file, nil); fault.CodeOf(err) != "data_directory_in_use" {
+	if _, _, err := app.Restore(t.Context(), app.Default(dir), file, "", nil); fault.CodeOf(err) != "data_directory_in_use" {
 		t.Errorf("a restore over a daemon: got %v", err)
 	}
-	sum, _, err := app.Restore(t.Context(), app.Default(empty), file, nil)
+	sum, _, err := app.Restore(t.Context(), app.Default(empty), file, "", nil)
 	if err != nil || !sum.Keys {
 		t.Errorf("a restore into an empty folder: got %+v, %v", sum, err)
 	}

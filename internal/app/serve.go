@@ -36,7 +36,7 @@ const tiersAge = 10 * time.Minute
 // serve makes the HTTP server; it listens nowhere yet.
 func (a *App) serve(ids *id.Source, blobs *disk.Blobs) error {
 	services := httpapi.Services{
-		Gate: a.Gate, Keeper: a.Keeper, Executor: a.Runs, Reader: reader.New(a.Log, Definitions()...), Log: a.Log, Prover: a.Prover, Sweeper: a.Sweeper, Spool: blobs.Spool,
+		Gate: a.Gate, Keeper: a.Keeper, Executor: a.Runs, Reader: reader.New(a.Log, Definitions()...), Log: a.Log, Prover: a.Prover, Redactor: a.Redact, Sweeper: a.Sweeper, Spool: blobs.Spool,
 		Checks: []httpapi.Check{
 			{Name: "log", Try: a.writable, Keep: time.Second}, {Name: "tiers", Try: a.spacious, Keep: tiersAge},
 			{Name: "checkpoints", Try: a.Signer.Ready, Keep: time.Second},

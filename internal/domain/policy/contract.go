@@ -15,7 +15,7 @@ type Ruling struct {
 	Standing  id.Standing // the standing approval that allowed it, if one did; Begin counts the use
 	Limits    Limits      // of the bundle that decided, for those who clamp before they ask again
 	Basis     Basis       // the documents that it rests on, as they were
-	Seal      [32]byte    // the gate's mark on all this; a ruling without it is refused
+	Seal      any         // the gate's own copy, which nobody else can make or read; a ruling without it, or unlike it, is refused
 }
 
 // Basis says which versions of its documents a decision rests on. Beside them it rests on the bundle, which never changes, and on what is

@@ -19,6 +19,16 @@ func Touches(e event.Event) bool {
 
 // Evolve returns the run after the event. It is pure.
 func Evolve(r Run, e event.Event) (Run, error) {
+	if e.Type == EventCreated && e.Withheld == event.Destroyed {
+		// Nobody knows any more what was asked for, so that it cannot go on.
+		return Run{
+			ID: e.Run, Workspace: e.Workspace, Room: e.Room, CreatedBy: e.Principal, Status: Cancelled, Error: ReasonRedacted, Operations: []Progress{},
+			Redacted: true, CreatedAt: e.OccurredAt, EndedAt: e.OccurredAt, Correlation: e.Correlation,
+		}, nil
+	}
+	if r.Status == Cancelled && r.Error == ReasonRedacted {
+		return r, nil
+	}
 	r, err := evolve(r, e)
 	r.Redacted = r.Redacted || e.Withheld != ""
 	return r, err

@@ -2,6 +2,7 @@ package space
 
 import (
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
 )
 
 // EntityType is the entity_type of every event that is about a space.
@@ -26,8 +27,14 @@ var activity = map[string]Status{
 	"run.completed": Ready, "run.failed": Ready, "run.cancelled": Ready,
 }
 
+// ReasonRedacted is why a space is destroyed whose making was redacted after this copy of the log was made.
+const ReasonRedacted = "redacted"
+
 // Evolve returns the space after the event. It is pure.
 func Evolve(s Space, e event.Event) (Space, error) {
+	if s.Reason == ReasonRedacted {
+		return s, nil
+	}
 	if status, ok := activity[e.Type]; ok {
 		return s.during(e, status), nil
 	}
@@ -37,6 +44,13 @@ func Evolve(s Space, e event.Event) (Space, error) {
 		d, err := event.Decode[Created](e)
 		if err != nil {
 			return s, err
+		}
+		if e.Withheld == event.Destroyed {
+			// Nobody knows any more what it was made of, so that nothing can be run in it.
+			return Space{
+				ID: id.Space(e.EntityID), Workspace: e.Workspace, Room: e.Room, Status: Destroyed, Reason: ReasonRedacted,
+				CreatedBy: e.Principal, CreatedAt: e.OccurredAt, UpdatedAt: e.OccurredAt,
+			}, nil
 		}
 		return Space{
 			ID: d.Space, Workspace: e.Workspace, Room: e.Room, Name: d.Name, Description: d.Description, Status: Creating, Tier: d.Tier,

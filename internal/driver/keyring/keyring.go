@@ -111,13 +111,17 @@ func (k *Keyring) Plant(tree string) (vault.Generation, error) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	number := uint64(1)
 	if generations := k.trees[tree]; len(generations) > 0 {
 		return generations[len(generations)-1].generation, nil
 	}
 	if k.readOnly {
 		return 0, vault.ErrMissing
 	}
+	return k.plant(tree, 1)
+}
+
+// plant makes a generation of a tree. The lock is held.
+func (k *Keyring) plant(tree string, number uint64) (vault.Generation, error) {
 	p := &planted{name: tree, number: number}
 	for p.generation == 0 {
 		var drawn [4]byte
@@ -171,6 +175,46 @@ func (k *Keyring) Forget(tree string, leaves ...uint64) error {
 		}
 		p.tree.Wipe()
 		p.tree = less.tree
+	}
+	return nil
+}
+
+// Renew plants every tree in a folder anew, so that what is there opens what it has sealed and seals nothing more. It is for keys that were
+// copied: two logs that go on under the same keys could seal two texts under one.
+func Renew(dir string, entropy io.Reader) error {
+	k, err := Open(dir, entropy)
+	if err != nil {
+		return err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for tree, generations := range k.trees {
+		if _, err := k.plant(tree, generations[len(generations)-1].number+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Copy copies the keys of one folder into another, which it makes.
+func Copy(from, to string) error {
+	source, err := OpenReadOnly(from)
+	if err != nil {
+		return err
+	}
+	if len(source.trees) == 0 {
+		return fault.New(fault.NotFound, "keys_missing", "there are no keys in %s", from).With("name the folder keys of the data directory whose backup it is")
+	}
+	target, err := Open(to, nil)
+	if err != nil {
+		return err
+	}
+	for _, generations := range source.trees {
+		for _, p := range generations {
+			if err := target.replace(p); err != nil {
+				return fmt.Errorf("copy the keys: %w", err)
+			}
+		}
 	}
 	return nil
 }

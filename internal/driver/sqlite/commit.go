@@ -4,12 +4,16 @@ import "time"
 
 // commit is the committer's loop. While nothing comes it tidies up.
 func (j *Journal) commit() {
+	defer close(j.written)
 	for {
 		g, ok := j.nextGroup()
 		if !ok {
 			return
 		}
 		if g.task != nil {
+			before := &group{done: make(chan struct{})}
+			j.written <- before
+			<-before.done
 			g.task()
 			close(g.done)
 			continue
@@ -18,21 +22,20 @@ func (j *Journal) commit() {
 		if failed := j.failed.Load(); failed != nil {
 			err = failed
 		} else if len(g.batches) > 0 {
-			j.shelf.take(g.docs)
+			j.shelf.take(g)
 			if err = j.write(g); err != nil {
 				err = j.fail(err)
 				j.shelf.clear(false)
 				if !j.w.conn.GetAutocommit() {
 					_ = j.w.exec(`ROLLBACK`) // the transaction is lost either way
 				}
-			} else {
-				j.shelf.lay(g.docs)
-				for _, t := range g.tenants {
-					j.watch.set(t.name, t.no, t.head)
-				}
 			}
 		}
-		answer(g.requests, err)
+		if err != nil {
+			answer(g.requests, err)
+		} else {
+			j.written <- g
+		}
 		j.wal.afterGroup(j)
 	}
 }
@@ -101,5 +104,5 @@ func (j *Journal) write(g *group) error {
 			return err
 		}
 	}
-	return w.exec(`COMMIT`)
+	return j.durable.later(func() error { return w.exec(`COMMIT`) })
 }

@@ -1,8 +1,8 @@
 // Package sqlite keeps the log and its documents in one SQLite file, durable before it is acknowledged.
 //
-// Appends pass two goroutines. The planner takes whatever waits as one group and turns it into events and documents, in memory; the
-// committer writes the group in one transaction, so that one write to the disk serves them all, while the planner plans the next. Each
-// batch of a group succeeds or fails alone. Readers have connections of their own.
+// Appends pass three goroutines. The planner takes whatever waits as one group and turns it into events and documents, in memory; the
+// committer writes the group in one transaction, while the planner plans the next; the syncer waits until the disk has it, once for all
+// groups that were written meanwhile, and answers. Each batch of a group succeeds or fails alone. Readers have connections of their own.
 package sqlite
 
 import (
@@ -40,8 +40,10 @@ type Journal struct {
 	moving sync.WaitGroup
 	watch  watch
 	shelf  shelf
-	pool   chan *connection // idle readers; nil for one that is not open yet
-	reads  sync.RWMutex     // held for reading by readers, for writing by a checkpoint that must not meet any
+
+	durable durability
+	pool    chan *connection // idle readers; nil for one that is not open yet
+	reads   sync.RWMutex     // held for reading by readers, for writing by a checkpoint that must not meet any
 
 	queue     chan *request
 	unindexed int       // events that the postings do not know; the committer's
@@ -49,6 +51,7 @@ type Journal struct {
 
 	ready   chan struct{} // holds one when the committer waits for a group
 	groups  chan *group   // from the planner to the committer, one at a time
+	written chan *group   // from the committer to the syncer; closed when the committer ends
 	working sync.WaitGroup
 	stop    chan struct{} // closed when the planner is to end
 	done    chan struct{} // closed when readers are to end
@@ -73,7 +76,7 @@ type request struct {
 func newJournal(o Options, set *projection.Set) *Journal {
 	j := &Journal{
 		options: o, set: set, planner: journal.NewPlanner(o.Clock, o.IDs, o.Entropy),
-		pool: make(chan *connection, readers), queue: make(chan *request, maxGroup), groups: make(chan *group), ready: make(chan struct{}, 1),
+		pool: make(chan *connection, readers), queue: make(chan *request, maxGroup), groups: make(chan *group), written: make(chan *group, 1), ready: make(chan struct{}, 1),
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	j.ledger.set, j.seals.keys = set, o.Keys

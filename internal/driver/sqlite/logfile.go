@@ -46,7 +46,8 @@ type logFile struct {
 	vfs.File
 	at     int64
 	held   []byte
-	folder string // whose names are to be made durable with the first Sync; the layer below forgets that
+	owed   func(vfs.SyncFlag) // told of a Sync that is left for later, and with which flags; nil where none is
+	folder string             // whose names are to be made durable with the first Sync; the layer below forgets that
 }
 
 func (f *logFile) flush() error {
@@ -80,10 +81,15 @@ func (f *logFile) ReadAt(p []byte, off int64) (int, error) {
 	return f.File.ReadAt(p, off)
 }
 
-// Sync implements vfs.File.
+// Sync implements vfs.File. The first page of the log, and its name, are never left for later: what follows is read by them.
 func (f *logFile) Sync(flags vfs.SyncFlag) error {
+	begins := f.at == 0 || f.folder != ""
 	if err := f.flush(); err != nil {
 		return err
+	}
+	if f.owed != nil && !begins {
+		f.owed(flags)
+		return nil
 	}
 	if err := f.File.Sync(flags); err != nil || f.folder == "" {
 		return err

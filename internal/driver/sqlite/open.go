@@ -86,6 +86,7 @@ func Open(ctx context.Context, o Options) (*Journal, error) {
 	}
 	j.working.Go(j.plan)
 	j.working.Go(j.commit)
+	j.working.Go(j.syncer)
 	j.moving.Go(j.move)
 	return j, nil
 }
@@ -148,6 +149,9 @@ func (j *Journal) open(ctx context.Context) error {
 		return errors.Join(err, reader.close())
 	}
 	j.watch.load(j.ledger.tenants)
+	if err := j.durable.open(conn); err != nil {
+		return err
+	}
 	return j.openMover()
 }
 

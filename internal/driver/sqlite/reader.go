@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/kernel/journal"
 )
 
-// reading lends a connection to fn, within which it sees what was committed before.
+// reading lends a connection to fn, within which it sees what was committed before. It returns when the disk has what fn may have seen.
 func (j *Journal) reading(ctx context.Context, fn func(*connection) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -50,6 +50,9 @@ func (j *Journal) reading(ctx context.Context, fn func(*connection) error) error
 	}
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()
+	}
+	if late := j.durable.wait(ctx); err == nil {
+		err = late
 	}
 	return err
 }

@@ -28,7 +28,8 @@ type shelf struct {
 type place struct {
 	full bool // else a reader is reading the document, or a commit is changing it
 	doc  projection.Document
-	back bool // of one that a commit changes: it was there before, and is to be there again
+	by   *group // that changes the document; nil for a reader's
+	back bool   // of one that a commit changes: it was there before, and is to be there again
 }
 
 // find returns a document. Where it is not there, mine is the place that the caller may fill with what he reads, or nil if he may not.
@@ -98,30 +99,33 @@ func (s *shelf) bound() {
 }
 
 // take takes off what a commit is about to change, so that nobody finds it or puts it there.
-func (s *shelf) take(docs []plannedDocument) {
+func (s *shelf) take(g *group) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.places == nil {
 		s.places = map[projection.Ref]*place{}
 	}
-	for i := range docs {
-		at := s.places[docs[i].ref]
-		taken := &place{back: at != nil}
+	for i := range g.docs {
+		at := s.places[g.docs[i].ref]
+		taken := &place{by: g, back: at != nil && (at.by == nil || at.back)}
 		if at != nil && at.full {
 			s.bytes -= len(at.doc.Body)
 		}
-		s.places[docs[i].ref] = taken
+		s.places[g.docs[i].ref] = taken
 	}
 }
 
-// lay puts what a commit has changed back where it was taken from.
-func (s *shelf) lay(docs []plannedDocument) {
+// lay puts what a commit has changed back where it was taken from, unless the next one has taken it meanwhile.
+func (s *shelf) lay(g *group) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i := range docs {
-		d := &docs[i]
+	for i := range g.docs {
+		d := &g.docs[i]
 		at := s.places[d.ref]
-		if at == nil || !at.back || len(d.body) > shelvedBody {
+		if at == nil || at.by != g {
+			continue
+		}
+		if !at.back || len(d.body) > shelvedBody {
 			delete(s.places, d.ref)
 			continue
 		}

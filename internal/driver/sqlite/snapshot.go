@@ -4,12 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/ncruces/go-sqlite3"
+
+	"agentbox/internal/domain/fault"
 )
 
-// Snapshot writes the log of one moment into a new file, beside a daemon or without one. The copy holds what the log holds and nothing
-// else: no byte of what was deleted.
+// ErrOlder means that the log was written by an earlier version, whose bodies are not sealed.
+var ErrOlder = fault.New(fault.Conflict, "log_too_old", "the log was written by an earlier version of Agentbox, which did not seal what it holds").
+	With("start the daemon once with this version, then make the backup")
+
+// copied are the tables of a copy, in the order in which their rows are read. The documents are not among them, nor what finds them: they
+// are folded from the log, and hold in the clear what the log holds sealed.
+var copied = []string{"workspaces", "streams", "types", "events", "postings", "bodies", "batches", "event_keys", "redactions"}
+
+// Snapshot writes the log of one moment into a new file, beside a daemon or without one: what the log holds, sealed, and nothing that was
+// made of it. The documents are folded anew when the copy is opened with its keys.
 func Snapshot(ctx context.Context, o Options, target string) error {
 	j := newJournal(o, nil)
 	conn, err := j.connect(sqlite3.OPEN_READWRITE) // a log without a daemon may have to be put in order before it can be read
@@ -26,21 +37,46 @@ func Snapshot(ctx context.Context, o Options, target string) error {
 	return nil
 }
 
-func snapshot(conn *sqlite3.Conn, target string) error {
+func snapshot(conn *sqlite3.Conn, target string) (err error) {
 	if _, err := conn.Config(sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE, true); err != nil {
 		return err
 	}
-	if version, err := schemaOf(conn); err != nil {
+	switch version, err := schemaOf(conn); {
+	case err != nil:
 		return err
-	} else if version == 0 {
+	case version == 0:
 		return ErrForeign
+	case version < schemaVersion:
+		return ErrOlder
 	}
-	s, _, err := conn.Prepare(`VACUUM INTO ?`)
+	if err := emptyLog(target); err != nil {
+		return err
+	}
+	attach, _, err := conn.Prepare(`ATTACH ? AS copy`)
 	if err != nil {
 		return err
 	}
-	if err = s.BindText(1, target); err == nil {
-		err = s.Exec()
+	if err = attach.BindText(1, target); err == nil {
+		err = attach.Exec()
 	}
-	return errors.Join(err, s.Close())
+	if err := errors.Join(err, attach.Close()); err != nil {
+		return err
+	}
+	// Nobody knows of the copy before it is whole, so that it needs no journal of its own; one transaction reads one moment of the log.
+	script := []string{`PRAGMA copy.journal_mode = OFF`, `PRAGMA copy.synchronous = OFF`, `BEGIN`}
+	for _, table := range copied {
+		script = append(script, `INSERT INTO copy.`+table+` SELECT * FROM main.`+table)
+	}
+	script = append(script, `COMMIT`, `DETACH copy`)
+	return conn.Exec(strings.Join(script, "; "))
+}
+
+// emptyLog makes a log without events.
+func emptyLog(path string) error {
+	j := newJournal(Options{Path: path}, nil)
+	conn, err := j.connect(sqlite3.OPEN_READWRITE | sqlite3.OPEN_CREATE)
+	if err != nil {
+		return err
+	}
+	return errors.Join(j.migrate(conn), conn.Close())
 }

@@ -86,6 +86,9 @@ func (x *Executor) result(ctx context.Context, doc run.Run, p run.Progress) (run
 	if err != nil {
 		return run.Result{}, err
 	}
+	if e.Withheld != "" {
+		return run.RedactedResult(p, e), nil
+	}
 	if ended.Result != nil {
 		return *ended.Result, nil
 	}

@@ -3,12 +3,10 @@ package gate
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
-	"hash"
 	"io"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,7 +28,7 @@ type Parts struct {
 	Evaluator policy.Evaluator
 	Clock     event.Clock
 	IDs       *id.Source
-	Entropy   io.Reader    // of keys and of the gate's own mark
+	Entropy   io.Reader    // of keys
 	System    id.Principal // who ends questions that nobody answered; the requester where there is none
 
 	Shadow         bool          // record what policy would refuse, and let it pass; the default refuses
@@ -43,11 +41,9 @@ type Gate struct {
 	Parts
 
 	standard policy.Bundle // for actions that belong to no space
-	key      [32]byte      // marks rulings; made anew at each start, for no ruling outlives the process
 
 	switches switches
 	quota    quota
-	sealers  sync.Pool // of *sealer
 	people   known[principal.Principal]
 	spaces   known[space.Space]
 
@@ -81,9 +77,6 @@ func New(parts Parts) (*Gate, error) {
 	g := &Gate{Parts: parts, standard: standard, bundles: map[pin]policy.Bundle{}}
 	g.switches.docs = parts.Docs
 	g.quota.most, g.quota.docs = parts.EffectsPerHour, parts.Docs
-	if _, err := io.ReadFull(parts.Entropy, g.key[:]); err != nil {
-		return nil, fmt.Errorf("make the gate's mark: %w", err)
-	}
 	return g, parts.Evaluator.Validate(standard)
 }
 
@@ -115,64 +108,39 @@ func (g *Gate) Explain(ctx context.Context, a policy.Action, bundle *policy.Bund
 	return e, nil
 }
 
-// sealer makes marks; it is kept for the next one, for making a keyed hash costs more than using it.
-type sealer struct {
-	mac  hash.Hash
-	text []byte
+// sealed is the gate's own copy of a ruling that it gave away. Nobody else can make one, or reach what is in it; what the two still share,
+// the bytes of slices, is covered by the digest of the decision or decides nothing.
+type sealed struct {
+	by     *Gate
+	ruling policy.Ruling
 }
 
-// seal marks a ruling as this gate's own. The canonical bytes are under the mark by the digest that the decision names; own holds the two
-// together.
-func (g *Gate) seal(r policy.Ruling) [32]byte {
-	s, ok := g.sealers.Get().(*sealer)
-	if !ok {
-		s = &sealer{mac: hmac.New(sha256.New, g.key[:])}
-	}
-	defer g.sealers.Put(s)
-	d := r.Decision
-	shadow := uint64(0)
-	if d.Shadow {
-		shadow = 1
-	}
-	b := s.text[:0]
-	b = append(b, d.Action[:]...)
-	for _, n := range []uint64{uint64(d.Outcome), shadow, r.Basis.Principal, r.Basis.Space, uint64(d.Approvers), uint64(len(d.Policies)), uint64(len(d.Unsealed))} {
-		b = binary.BigEndian.AppendUint64(b, n)
-	}
-	for _, text := range []string{string(r.Standing), d.ReasonCode, d.Reason, d.Suggestion} {
-		b = appendText(b, text)
-	}
-	for _, list := range [][]string{d.Policies, d.Unsealed} {
-		for _, text := range list {
-			b = appendText(b, text)
-		}
-	}
-	s.text = b
-	s.mac.Reset()
-	s.mac.Write(b)
-	s.text = s.mac.Sum(b)
-	return [32]byte(s.text[len(b):])
-}
-
-// appendText appends a text and before it its length, so that no two lists of texts give the same bytes.
-func appendText(b []byte, text string) []byte {
-	return append(binary.BigEndian.AppendUint64(b, uint64(len(text))), text...)
-}
+// seal marks a ruling as this gate's own.
+func (g *Gate) seal(r policy.Ruling) *sealed { return &sealed{g, r} }
 
 // own refuses a ruling that this gate did not make, or that was changed since.
 func (g *Gate) own(r policy.Ruling) error {
-	mark := g.seal(r)
-	if !hmac.Equal(mark[:], r.Seal[:]) {
-		return policy.ErrPermitMismatch
-	}
-	canonical, err := r.Action.Canonical()
-	if err != nil {
-		return err
-	}
-	if string(canonical) != string(r.Canonical) || event.DigestOf(canonical) != r.Decision.Action {
+	mine, ok := r.Seal.(*sealed)
+	if !ok || mine.by != g || !equal(&r, &mine.ruling) || event.DigestOf(r.Canonical) != mine.ruling.Decision.Action {
 		return policy.ErrPermitMismatch
 	}
 	return nil
+}
+
+// equal reports whether two rulings say the same of everything but the limits, which bind nobody.
+func equal(a, b *policy.Ruling) bool {
+	x, y := &a.Action, &b.Action
+	d, e := &a.Decision, &b.Decision
+	return string(a.Canonical) == string(b.Canonical) && a.Standing == b.Standing && a.Basis == b.Basis &&
+		x.Type == y.Type && x.Workspace == y.Workspace && x.Room == y.Room && x.Principal == y.Principal && x.Token == y.Token &&
+		x.Space == y.Space && x.Run == y.Run && x.Step == y.Step && x.Operation == y.Operation && x.Fence == y.Fence &&
+		x.Path == y.Path && x.Content == y.Content && x.Size == y.Size && x.Overwrite == y.Overwrite && x.MaxBytes == y.MaxBytes &&
+		x.Command == y.Command && slices.Equal(x.Argv, y.Argv) && x.Cwd == y.Cwd && maps.Equal(x.Env, y.Env) && x.Stdin == y.Stdin &&
+		x.TimeoutMS == y.TimeoutMS && x.Tool == y.Tool && x.ToolHash == y.ToolHash && x.Method == y.Method && x.Target == y.Target &&
+		string(x.Limits) == string(y.Limits) && x.Bundle == y.Bundle &&
+		d.Outcome == e.Outcome && d.ReasonCode == e.ReasonCode && d.Reason == e.Reason && d.Suggestion == e.Suggestion &&
+		slices.Equal(d.Policies, e.Policies) && d.Action == e.Action && d.Bundle == e.Bundle && d.Shadow == e.Shadow &&
+		slices.Equal(d.Unsealed, e.Unsealed) && d.Approvers == e.Approvers
 }
 
 // refusal turns a decision that is no allowance into an error.

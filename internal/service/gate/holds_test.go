@@ -2,6 +2,8 @@ package gate_test
 
 import (
 	"context"
+	"reflect"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -80,19 +82,56 @@ func TestBeginJudgesAgainWhatHasChanged(t *testing.T) {
 	}
 }
 
-// A ruling whose basis was changed is not the gate's own.
-func TestBasisIsSealed(t *testing.T) {
+// A ruling in which any field was changed is not the gate's own.
+func TestRulingIsSealed(t *testing.T) {
 	h := build(t, nil)
-	a := h.file("standard", policy.FileCreate, "report.md")
-	for name, change := range map[string]func(*policy.Ruling){
-		"principal": func(r *policy.Ruling) { r.Basis.Principal++ },
-		"space":     func(r *policy.Ruling) { r.Basis.Space++ },
-	} {
+	a := h.shell("standard", "ls")
+	a.Env = map[string]string{"LANG": "C"}
+	tried := 0
+	var flip func(t *testing.T, name string, at func(*policy.Ruling) reflect.Value)
+	flip = func(t *testing.T, name string, at func(*policy.Ruling) reflect.Value) {
 		r := h.judge(a)
-		change(&r)
+		v := at(&r)
+		switch {
+		case name == ".Limits", name == ".Seal":
+			return
+		case v.Kind() == reflect.Struct:
+			for i := range v.NumField() {
+				flip(t, name+"."+v.Type().Field(i).Name, func(r *policy.Ruling) reflect.Value { return at(r).Field(i) })
+			}
+			return
+		case v.Kind() == reflect.String:
+			v.SetString(v.String() + "x")
+		case v.CanInt():
+			v.SetInt(v.Int() + 1)
+		case v.CanUint():
+			v.SetUint(v.Uint() + 1)
+		case v.Kind() == reflect.Bool:
+			v.SetBool(!v.Bool())
+		case v.Kind() == reflect.Array:
+			v.Index(0).SetUint(v.Index(0).Uint() ^ 1)
+		case v.Type() == reflect.TypeFor[[]string]():
+			v.Set(reflect.ValueOf(append(slices.Clone(v.Interface().([]string)), "x")))
+		case v.Kind() == reflect.Slice:
+			v.SetBytes(append(slices.Clone(v.Bytes()), 'x'))
+		case v.Kind() == reflect.Map:
+			v.Set(reflect.ValueOf(map[string]string{"LANG": "D"}))
+		default:
+			t.Fatalf("%s: a field of kind %s", name, v.Kind())
+		}
+		tried++
 		if _, _, err := h.Begin(context.Background(), r, "", h.intent(a)); fault.CodeOf(err) != policy.ErrPermitMismatch.Code {
 			t.Errorf("%s: got %v, want %v", name, err, policy.ErrPermitMismatch)
 		}
+	}
+	flip(t, "", func(r *policy.Ruling) reflect.Value { return reflect.ValueOf(r).Elem() })
+	if tried < 35 {
+		t.Errorf("only %d fields were tried", tried)
+	}
+	r := h.judge(a)
+	r.Canonical[5] ^= 1 // where it lies
+	if _, _, err := h.Begin(context.Background(), r, "", h.intent(a)); fault.CodeOf(err) != policy.ErrPermitMismatch.Code {
+		t.Errorf("bytes changed in place: got %v", err)
 	}
 }
 

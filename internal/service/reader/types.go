@@ -2,6 +2,7 @@ package reader
 
 import (
 	"agentbox/internal/domain/content"
+	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/run"
@@ -19,6 +20,7 @@ var eventTypes = []string{
 	space.EventCreated, space.EventStarted, space.EventReady, space.EventUpdated, space.EventExtended, space.EventDestroyed,
 	space.EventRewindBegun, space.EventRewound, space.EventRewindFailed, space.EventForked,
 	content.EventSweepBegun, content.EventSwept,
+	event.RedactedType,
 	space.EventFileBegun, space.EventFileEnded, space.EventFileRead,
 }
 

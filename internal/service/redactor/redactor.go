@@ -142,6 +142,12 @@ func (r *Redactor) Redact(ctx context.Context, origin event.Origin, ws id.Worksp
 	return receipt, nil
 }
 
+// Redacted answers a request that was met before, as it was then but for the content.
+func (r *Redactor) Redacted(ctx context.Context, ws id.Workspace, q Request) (Receipt, error) {
+	found, err := r.before(ctx, ws, q)
+	return Receipt{Redactions: found}, err
+}
+
 // targets reads the events that a request means and that hold data still.
 func (r *Redactor) targets(ctx context.Context, ws id.Workspace, q Request) ([]event.Event, error) {
 	if q.Event != "" {
@@ -198,16 +204,16 @@ func (r *Redactor) open(ctx context.Context, ws id.Workspace, events []event.Eve
 	for _, seq := range recorded {
 		known[seq] = true
 	}
-	if len(recorded) > 0 { // an earlier request could not finish; this one does
-		if err := r.finish(ctx, ws); err != nil {
-			return nil, err
-		}
-	}
 	var left []event.Event
+	unfinished := false
 	for _, e := range events {
+		unfinished = unfinished || known[e.Seq]
 		if e.Withheld == "" && !known[e.Seq] {
 			left = append(left, e)
 		}
+	}
+	if unfinished { // an earlier request could not finish; this one does
+		return left, r.finish(ctx, ws)
 	}
 	return left, nil
 }

@@ -14,6 +14,8 @@ type Proof struct {
 	Workspace   id.Workspace `json:"workspace_id"`
 	Valid       bool         `json:"valid"`
 	Checked     int          `json:"checked"`     // events held against their hashes
+	Redacted    int          `json:"redacted"`    // of them, whose data were destroyed, as the log says: their headers hold
+	Sealed      int          `json:"sealed"`      // of them, whose data cannot be opened here, and were not checked
 	Streams     int          `json:"streams"`     // chains of hashes
 	Documents   int          `json:"documents"`   // documents held against what the log folds to, byte for byte
 	Checkpoints []Held       `json:"checkpoints"` // that the log was held against
@@ -42,7 +44,7 @@ type Flaw struct {
 // audit are the commands that prove the log.
 func audit(i *invocation) *cobra.Command {
 	return group("audit", "Prove that the log is what it was", auditVerify(i), auditProve(i), auditCheck(i), auditCheckpoint(i), auditKey(i),
-		auditExport(i), auditWitness(i), auditServeWitness(i), auditAbandon(i))
+		auditExport(i), auditWitness(i), auditServeWitness(i), auditAbandon(i), auditRedact(i), auditRedactions(i))
 }
 
 func auditVerify(i *invocation) *cobra.Command {
@@ -121,6 +123,12 @@ func (p *printer) proof(proof Proof) {
 			plain(string(proof.Workspace)), proof.Checked, proof.Streams, proof.Documents)
 	} else {
 		p.line("%s %s: the log was changed", p.paint(red, "✗"), plain(string(proof.Workspace)))
+	}
+	if proof.Redacted > 0 {
+		p.line("  the data of %d of them were redacted, as the log says; their headers and the chain hold", proof.Redacted)
+	}
+	if proof.Sealed > 0 {
+		p.line("  %s", p.paint(yellow, fmt.Sprintf("the data of %d of them are sealed and their keys are not here: these data were not checked", proof.Sealed)))
 	}
 	for _, held := range proof.Checkpoints {
 		if held.OK {

@@ -49,25 +49,43 @@ func backups(i *invocation) *cobra.Command {
 			if kept.Changed > 0 {
 				p.line("%s", p.paint(yellow, fmt.Sprintf("%d files of spaces were written to meanwhile; they are kept as they were read", kept.Changed)))
 			}
-			p.line("%s", p.paint(faint, map[bool]string{true: "It holds keys: keep it where only you can read it.", false: "It holds no keys; after a restore the daemon makes new ones."}[keys]))
+			p.line("%s", p.paint(faint, map[bool]string{true: "It holds keys: keep it where only you can read it.", false: "It holds no keys, and what it holds is sealed: keep the folder keys of the data directory too, elsewhere."}[keys]))
 		})
 	}
 	return c
 }
 
 func restore(i *invocation) *cobra.Command {
+	var keys string
 	c := &cobra.Command{
-		Use: "restore FILE.tar.gz", Short: "Make a data directory from a backup", Args: cobra.ExactArgs(1),
+		Use: "restore [FILE.tar.gz]", Short: "Make a data directory from a backup, or bring it its keys", Args: cobra.MaximumNArgs(1),
 		Long: "Restore makes the data directory that --data or AGENTBOX_HOME names, which must be empty or not there yet. It holds every file against\n" +
-			"the backup's own hashes and proves the log before the directory gets its name; after an error nothing is left.",
+			"the backup's own hashes and proves the log before the directory gets its name; after an error nothing is left.\n" +
+			"What the log holds is sealed, and a backup has no keys unless it was made with them: name their folder with --keys, now or later. Without\n" +
+			"keys the log is verified and proved, and its headers are exported, but no daemon starts on it. What was redacted since the backup was made\n" +
+			"is gone in it too when the keys are those of today.",
+		Example: "  agentbox restore /mnt/stick/agentbox.tar.gz --data ~/restored --keys ~/.agentbox/keys\n  agentbox restore --keys /mnt/safe/keys --data ~/restored",
 	}
+	c.Flags().StringVar(&keys, "keys", "", "folder of the keys that open the log, which is keys in the data directory that was backed up")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		dir, err := i.dataDir()
 		if err != nil {
 			return err
 		}
+		if keys != "" {
+			if keys, err = filepath.Abs(keys); err != nil {
+				return usage("%s is no path of a folder", oneLine(keys, 80))
+			}
+		}
+		file := ""
+		switch {
+		case len(args) == 1:
+			file = args[0]
+		case keys == "":
+			return usage("name the backup, or the keys with --keys")
+		}
 		tell, done := i.progress("restored")
-		kept, proofs, err := i.Restore(cmd.Context(), Daemon{DataDir: dir}, args[0], tell)
+		kept, proofs, err := i.Restore(cmd.Context(), Daemon{DataDir: dir}, file, keys, tell)
 		done()
 		if err != nil {
 			return err
@@ -77,9 +95,17 @@ func restore(i *invocation) *cobra.Command {
 			DataDir string  `json:"data_directory"`
 			Proofs  []Proof `json:"workspaces"`
 		}{kept, dir, proofs}, func(p *printer) {
-			p.line("%s %s: %d files, %s, as of %s", p.paint(green, "✓"), plain(dir), kept.Files, bytesize(kept.Bytes), moment(kept.MadeAt))
+			if file != "" {
+				p.line("%s %s: %d files, %s, as of %s", p.paint(green, "✓"), plain(dir), kept.Files, bytesize(kept.Bytes), moment(kept.MadeAt))
+			}
+			sealed := false
 			for _, proof := range proofs {
 				p.proof(proof)
+				sealed = sealed || proof.Sealed > 0 && proof.Documents == 0
+			}
+			if sealed {
+				p.line("bring its keys, then it can be started: agentbox restore --keys PATH --data %s", plain(dir))
+				return
 			}
 			p.line("start it with: agentbox up --data %s", plain(dir))
 		})

@@ -44,8 +44,9 @@ type Host struct {
 	Audit Audit
 	// Backup keeps a data directory as one file, beside a daemon or without one.
 	Backup func(ctx context.Context, d Daemon, file string, keys bool, progress func(files int, bytes int64)) (Kept, error)
-	// Restore makes a data directory from a backup, and proves its log.
-	Restore func(ctx context.Context, d Daemon, file string, progress func(files int, bytes int64)) (Kept, []Proof, error)
+	// Restore makes a data directory from a backup, with the keys in a folder where one is named, and proves its log. Without a file it brings
+	// the keys to a data directory that was restored without them.
+	Restore func(ctx context.Context, d Daemon, file, keys string, progress func(files int, bytes int64)) (Kept, []Proof, error)
 }
 
 // Daemon is what an operator decides about a daemon on the command line. Empty fields mean the defaults.
@@ -64,6 +65,7 @@ type Daemon struct {
 	KeepSnapshotsFor time.Duration // 0 means however long
 
 	SigningKey string   // file of the key that signs checkpoints
+	Retention  []string // how long the data of which events are kept, as in run.*=30d
 	Witnesses  []string // to which checkpoints are brought
 }
 

@@ -186,7 +186,7 @@ func TestEveryCommandAnswersInJSON(t *testing.T) {
 				Abandon: func(context.Context, AuditQuery, string) (int, error) { return 1, nil },
 			},
 			Backup: func(context.Context, Daemon, string, bool, func(int, int64)) (Kept, error) { return Kept{}, nil },
-			Restore: func(context.Context, Daemon, string, func(int, int64)) (Kept, []Proof, error) {
+			Restore: func(context.Context, Daemon, string, string, func(int, int64)) (Kept, []Proof, error) {
 				return Kept{}, []Proof{{Valid: true}}, nil
 			},
 		}

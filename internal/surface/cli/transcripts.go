@@ -226,6 +226,10 @@ func (r *replay) request() (client.RunRequest, error) {
 		given[name] = value
 	}
 	t := &r.recorded
+	if t.Header.Run.Redacted {
+		return client.RunRequest{}, fault.New(fault.Conflict, "run_redacted", "data of the run %s were redacted, so that it cannot be done again", t.Header.Run.ID).
+			With("agentbox audit redactions says by whom and why")
+	}
 	if len(t.Outcomes) == 0 {
 		return client.RunRequest{}, fault.New(fault.Conflict, "nothing_to_replay", "no operation of the run %s has an outcome yet", t.Header.Run.ID)
 	}

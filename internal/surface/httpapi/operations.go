@@ -13,6 +13,7 @@ import (
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/keeper"
 	"agentbox/internal/service/reader"
+	"agentbox/internal/service/redactor"
 	"agentbox/internal/service/sweeper"
 	"agentbox/internal/surface/httpapi/wire"
 )
@@ -26,6 +27,7 @@ type Services struct {
 	Log      journal.Journal // which the audit verifies
 	Prover   *auditor.Prover
 	Sweeper  *sweeper.Sweeper
+	Redactor *redactor.Redactor
 	Spool    Spool
 	Checks   []Check // of readiness
 }
@@ -64,6 +66,7 @@ func New(c wire.Config, services Services, version string) *Server {
 	s.registerEvents()
 	s.registerAudit()
 	s.registerContent()
+	s.registerRedactions()
 	s.Object("PolicyApproval", "request")
 	s.Object("PolicyExplanation", "request")
 	s.Finish()

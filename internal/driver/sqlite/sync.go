@@ -1,0 +1,144 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/ncruces/go-sqlite3"
+	"github.com/ncruces/go-sqlite3/vfs"
+
+	"agentbox/internal/kernel/journal"
+)
+
+// durability knows which commits the disk has. A commit is numbered when it has been handed to the operating system, which is before any
+// reader can see it; the syncer waits for the disk while the committer writes the next one. Nobody is told anything that rests on a commit
+// that the disk does not have: whoever appended waits for it, and so does whoever has read.
+type durability struct {
+	mu      sync.Mutex    // guards all below
+	written uint64        // the last commit that was handed over
+	synced  uint64        // the last one that the disk has
+	grown   chan struct{} // closed and replaced when synced moves or nothing more will; nil while nobody waits
+	lost    bool          // a sync has failed: the disk may not have what was written since
+	file    *logFile      // the committer's
+	flags   vfs.SyncFlag  // of the sync that is owed
+}
+
+// open takes the committer's write-ahead log.
+func (d *durability) open(conn *sqlite3.Conn) error {
+	found, err := conn.FileControl("", sqlite3.FCNTL_JOURNAL_POINTER)
+	if err != nil {
+		return fmt.Errorf("find the write-ahead log: %w", err)
+	}
+	d.file, _ = found.(*logFile) // another layer's file syncs with the commit
+	return nil
+}
+
+// later runs a COMMIT whose sync is left for the syncer.
+func (d *durability) later(commit func() error) error {
+	if d.file == nil {
+		return commit()
+	}
+	d.file.owed = d.owe
+	defer func() { d.file.owed = nil }()
+	return commit()
+}
+
+func (d *durability) owe(flags vfs.SyncFlag) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.written++
+	d.flags = flags
+}
+
+// sync makes durable what was written.
+func (d *durability) sync() error {
+	d.mu.Lock()
+	target, flags, lost := d.written, d.flags, d.lost
+	owed := target > d.synced
+	d.mu.Unlock()
+	if lost {
+		return journal.ErrClosed
+	}
+	if !owed {
+		return nil
+	}
+	err := d.file.File.Sync(flags)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err == nil {
+		d.synced = target
+	}
+	d.lost = err != nil
+	if d.grown != nil {
+		close(d.grown)
+		d.grown = nil
+	}
+	return err
+}
+
+// wait returns when the disk has everything that could be seen at the time of the call.
+func (d *durability) wait(ctx context.Context) error {
+	d.mu.Lock()
+	target := d.written
+	for d.synced < target && !d.lost {
+		if d.grown == nil {
+			d.grown = make(chan struct{})
+		}
+		grown := d.grown
+		d.mu.Unlock()
+		select {
+		case <-grown:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		d.mu.Lock()
+	}
+	defer d.mu.Unlock()
+	if d.synced < target {
+		return journal.ErrClosed
+	}
+	return nil
+}
+
+// syncer is the loop of what comes after a commit: it waits for the disk, once for all groups that are there, and then tells whoever is to
+// hear of them.
+func (j *Journal) syncer() {
+	var groups []*group
+	for g := range j.written {
+		groups = append(groups[:0], g)
+		for more := true; more; {
+			select {
+			case g, more = <-j.written:
+				if more {
+					groups = append(groups, g)
+				}
+			default:
+				more = false
+			}
+		}
+		err := j.durable.sync()
+		if err != nil {
+			err = j.fail(err)
+			j.shelf.clear(false)
+		}
+		for _, g := range groups {
+			j.tell(g, err)
+		}
+	}
+}
+
+// tell answers whoever waits for a group.
+func (j *Journal) tell(g *group, err error) {
+	if g.done != nil {
+		close(g.done)
+		return
+	}
+	if err == nil {
+		j.shelf.lay(g)
+		for _, t := range g.tenants {
+			j.watch.set(t.name, t.no, t.head)
+		}
+	}
+	answer(g.requests, err)
+}

@@ -1,0 +1,97 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/kernel/vault"
+	"agentbox/internal/service/redactor"
+	"agentbox/internal/surface/httpapi/wire"
+)
+
+// redactionRequest says what is to be redacted.
+type redactionRequest struct {
+	Event  id.Event `json:"event_id,omitempty" maxLength:"36" doc:"The event whose data are destroyed; this, or run_id"`
+	Run    id.Run   `json:"run_id,omitempty" maxLength:"100" doc:"The run, which has ended, of which the data of every event are destroyed"`
+	Reason string   `json:"reason" minLength:"1" maxLength:"2000" doc:"Why; it stays in the log"`
+}
+
+// redaction is one redacted event, as the log says it.
+type redaction struct {
+	Event     id.Event     `json:"event_id" doc:"That was redacted"`
+	Type      string       `json:"event_type" doc:"Of it"`
+	Seq       uint64       `json:"seq" doc:"Its place in the workspace"`
+	Run       id.Run       `json:"run_id,omitempty"`
+	By        id.Event     `json:"redaction_event_id" doc:"The event.redacted that says so"`
+	Principal id.Principal `json:"principal_id" doc:"Who asked for it; the daemon itself where its time was over"`
+	Reason    string       `json:"reason"`
+	At        time.Time    `json:"redacted_at"`
+}
+
+type redactions struct {
+	Redactions []redaction    `json:"redactions" nullable:"false"`
+	Contents   *vault.Remains `json:"contents,omitempty" doc:"What became of the content that the events had brought; only in the first answer to a request, and where they had brought any"`
+	Next       string         `json:"next_cursor,omitempty" doc:"Where the list goes on; absent at its end"`
+}
+
+func (s *Server) registerRedactions() {
+	wire.Handle(s.Server, wire.Operation{
+		ID: "redact-events", Method: http.MethodPost, Path: "/v1/audit/redactions", Tag: "audit", Summary: "Destroy the data of events, for good",
+		Repeat: wire.RepeatRecalled,
+		Detail: "Of one event, or of every event of a run. The key under which the data are sealed is destroyed, and with it the data in every backup that has not the keys; documents are folded anew. " +
+			"The event itself stays, with its hash: chains and earlier proofs hold as before. Only owners and admins may. docs/FORGETTING.md says what is forgotten and what cannot be.",
+	}, s.redact)
+	wire.Handle(s.Server, wire.Operation{
+		ID: "list-redactions", Method: http.MethodGet, Path: "/v1/audit/redactions", Tag: "audit", Summary: "List what was redacted, in the order of the log",
+	}, s.listRedactions)
+}
+
+func (s *Server) redact(ctx context.Context, c wire.Call, in *struct{ Body redactionRequest }) (*struct{ Body redactions }, error) {
+	q := redactor.Request{Event: in.Body.Event, Run: in.Body.Run, Reason: in.Body.Reason}
+	var receipt redactor.Receipt
+	var err error
+	if c.Repeated > 0 {
+		receipt, err = s.services.Redactor.Redacted(ctx, c.Caller.Workspace, q)
+	} else {
+		receipt, err = s.services.Redactor.Redact(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, q)
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := redactions{Redactions: said(receipt.Redactions)}
+	if r := receipt.Remains; r.Forgotten+len(r.Shared)+len(r.Live)+len(r.Missed) > 0 {
+		out.Contents = &r
+	}
+	return &struct{ Body redactions }{out}, nil
+}
+
+func (s *Server) listRedactions(ctx context.Context, c wire.Call, in *struct{ Page }) (*struct{ Body redactions }, error) {
+	after := uint64(0)
+	if in.Cursor != "" {
+		var err error
+		if after, err = strconv.ParseUint(in.Cursor, 10, 63); err != nil {
+			return nil, fault.New(fault.Invalid, "cursor_invalid", "the cursor is the next_cursor of the page before")
+		}
+	}
+	found, upTo, err := s.services.Redactor.List(ctx, c.Caller.Workspace, after, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	out := redactions{Redactions: said(found)}
+	if len(found) == in.Limit {
+		out.Next = strconv.FormatUint(upTo, 10)
+	}
+	return &struct{ Body redactions }{out}, nil
+}
+
+func said(found []redactor.Redaction) []redaction {
+	out := make([]redaction, len(found))
+	for i, r := range found {
+		out[i] = redaction{Event: r.Event, Type: r.Type, Seq: r.Seq, Run: r.Run, By: r.By, Principal: r.Principal, Reason: r.Reason, At: r.At}
+	}
+	return out
+}
