@@ -61,7 +61,7 @@ func config(d cli.Daemon) app.Config {
 		c.Listen = d.Listen
 	}
 	c.RootFS, c.Sources, c.Shadow, c.EffectsPerHour = d.RootFS, d.Sources, d.Shadow, d.EffectsPerHour
-	c.SigningKey, c.Witnesses, c.Retention = d.SigningKey, d.Witnesses, d.Retention
+	c.ApprovalTime, c.SigningKey, c.Witnesses, c.Retention = d.ApprovalTime, d.SigningKey, d.Witnesses, d.Retention
 	c.KeepSnapshots, c.KeepSnapshotsFor = d.KeepSnapshots, d.KeepSnapshotsFor
 	switch {
 	case d.ContentQuota < 0:

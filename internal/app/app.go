@@ -139,7 +139,7 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 	}
 	a.Gate, err = gate.New(gate.Parts{
 		Log: a.Log, Docs: a.Log, Evaluator: cedar.New(), Clock: clock, IDs: ids, Entropy: rand.Reader, Shadow: c.Shadow, System: System,
-		EffectsPerHour: c.EffectsPerHour,
+		EffectsPerHour: c.EffectsPerHour, QuestionTime: c.ApprovalTime,
 	})
 	if err != nil {
 		return nil, err

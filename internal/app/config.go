@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"agentbox/internal/domain/content"
+	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/namespace"
 	"agentbox/internal/service/redactor"
@@ -23,7 +24,8 @@ type Config struct {
 	Sources []string // folders of the host from which spaces may be filled; absolute
 	Shadow  bool     // record what policy would refuse, and let it pass
 
-	EffectsPerHour int // of one principal, counted over restarts; 0 means without limit
+	EffectsPerHour int           // of one principal, counted over restarts; 0 means without limit
+	ApprovalTime   time.Duration // after which a question that nobody answered expires; 0 means policy.DefaultQuestionTime
 
 	SigningKey string   // file of the key that signs checkpoints; "" for signing.key in the data directory
 	Witnesses  []string // folders and http addresses to which checkpoints are brought about once a minute
@@ -86,6 +88,9 @@ func (c Config) check() error {
 	}
 	if c.KeepSnapshots < 0 || c.KeepSnapshotsFor < 0 || c.KeepSnapshotsFor%time.Second != 0 {
 		return fmt.Errorf("snapshots are kept by a number and a time in whole seconds, of at least 0, which means without limit")
+	}
+	if c.ApprovalTime != 0 && (c.ApprovalTime < time.Second || c.ApprovalTime > policy.MaxQuestionTime) {
+		return fmt.Errorf("the time for an approval is %s; name one from 1s to %s", c.ApprovalTime, policy.MaxQuestionTime)
 	}
 	if c.SigningKey != "" && !filepath.IsAbs(c.SigningKey) {
 		return fmt.Errorf("the signing key must be an absolute path")

@@ -422,6 +422,7 @@ func (l *ledger) finish(g *group) error {
 		f.indexes, f.size, f.dirty = f.next, len(f.body), false
 		f.body, f.next = nil, nil
 	}
+	g.streams = make([]plannedStream, 0, len(l.dirtyStreams))
 	for _, ref := range l.dirtyStreams {
 		at := l.streams[ref]
 		g.streams = append(g.streams, plannedStream{at.no, l.tenants[ref.workspace].no, ref.stream, at.tip, !at.made})

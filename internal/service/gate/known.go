@@ -31,10 +31,10 @@ type parsed[T any] struct {
 
 // load returns a document and its version.
 func (k *known[T]) load(ctx context.Context, r projection.Reader, ws id.Workspace, name, key string) (T, uint64, error) {
-	var doc T
 	d, err := r.Document(ctx, ws, name, key)
 	if err != nil {
-		return doc, 0, err
+		var none T
+		return none, 0, err
 	}
 	ref := projection.Ref{Workspace: ws, Name: name, Key: key}
 	k.mu.RLock()
@@ -43,17 +43,23 @@ func (k *known[T]) load(ctx context.Context, r projection.Reader, ws id.Workspac
 	if ok && bytes.Equal(found.body, d.Body) {
 		return found.doc, d.Version, nil
 	}
-	if err := json.Unmarshal(d.Body, &doc); err != nil {
-		return doc, 0, fmt.Errorf("read document %s %s: %w", name, key, err)
+	doc, err := k.parse(ref, d.Body)
+	return doc, d.Version, err
+}
+
+// parse reads a document and keeps what it says.
+func (k *known[T]) parse(ref projection.Ref, body []byte) (doc T, err error) {
+	if err := json.Unmarshal(body, &doc); err != nil {
+		return doc, fmt.Errorf("read document %s %s: %w", ref.Name, ref.Key, err)
 	}
-	if len(d.Body) > maxKnownBody {
-		return doc, d.Version, nil
+	if len(body) > maxKnownBody {
+		return doc, nil
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.docs == nil || len(k.docs) >= maxKnown {
 		k.docs = map[projection.Ref]parsed[T]{}
 	}
-	k.docs[ref] = parsed[T]{d.Body, doc}
-	return doc, d.Version, nil
+	k.docs[ref] = parsed[T]{body, doc}
+	return doc, nil
 }

@@ -58,7 +58,8 @@ type Daemon struct {
 	Shadow  bool
 	Verbose bool
 
-	EffectsPerHour int // of one principal; 0 means without limit
+	EffectsPerHour int           // of one principal; 0 means without limit
+	ApprovalTime   time.Duration // after which a question that nobody answered expires
 
 	ContentQuota     int64         // bytes that the log of a workspace may name; negative means without limit, 0 the default
 	KeepSnapshots    int           // of each space; 0 means as many as fit

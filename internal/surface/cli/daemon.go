@@ -26,6 +26,7 @@ func up(i *invocation) *cobra.Command {
 	c.Flags().StringVar(&quota, "content-quota", "", "how much content the log of a workspace may name, for example 200G; 0 means without limit (default 64 GiB)")
 	c.Flags().IntVar(&d.KeepSnapshots, "keep-snapshots", 0, "how many snapshots of a space gc keeps; 0 means as many as fit")
 	c.Flags().StringVar(&keepFor, "keep-snapshots-for", "", "how long gc keeps snapshots, for example 30d; the newest stays (default: however long)")
+	c.Flags().DurationVar(&d.ApprovalTime, "approval-time", 0, "time after which a question that nobody answered expires, from 1s to 168h (default 24h)")
 	c.Flags().StringVar(&d.SigningKey, "signing-key", "", "file of the key that signs checkpoints (default: signing.key in the data directory)")
 	c.Flags().StringArrayVar(&d.Retention, "retention", nil, "how long the data of events are kept before they are redacted: an event type or its beginning with a star, and a time, as in run.*=30d; repeatable (default: for good)")
 	c.Flags().StringArrayVar(&d.Witnesses, "witness", nil, "folder or http address of a witness, to which checkpoints are brought each minute; repeatable")
