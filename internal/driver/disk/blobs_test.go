@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/driver/disk"
 	"agentbox/internal/kernel/blob"
@@ -70,6 +71,58 @@ func TestBlobsFlipped(t *testing.T) {
 				t.Error(err)
 			}
 		}
+	}
+}
+
+// TestBlobsOfAnEarlierVersion reads what lies there unsealed, seals it when it is put again, sweeps it and forgets it.
+func TestBlobsOfAnEarlierVersion(t *testing.T) {
+	dir := t.TempDir()
+	s, err := disk.OpenBlobs(t.Context(), dir, keys(t), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := func(content string) (event.Digest, string) {
+		d := event.DigestOf([]byte(content))
+		path := filepath.Join(dir, d.Hex()[:2], d.Hex()[2:])
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return d, path
+	}
+	d, path := plain("put before")
+	read := func() string {
+		f, err := s.Open(t.Context(), d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		got, err := io.ReadAll(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(got)
+	}
+	if got := read(); got != "put before" {
+		t.Errorf("it holds %q", got)
+	}
+	if _, err := s.Put(t.Context(), strings.NewReader("put before"), 100); err != nil || read() != "put before" {
+		t.Errorf("put again: %v", err)
+	}
+	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the unsealed one is there still: %v", err)
+	}
+	d, path = plain("a secret")
+	if err := s.Forget(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("what was forgotten is there still: %v", err)
+	}
+	if err := os.WriteFile(path, []byte("changed by the disk"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Open(t.Context(), d); fault.CodeOf(err) != "content_corrupt" {
+		t.Errorf("other content under its name: %v", err)
 	}
 }
 

@@ -89,7 +89,7 @@ func TestBlobs(t *testing.T) {
 		dirs[s] = dir
 		return s
 	}
-	blobtest.Run(t,
+	blobtest.Run(t, issue(t),
 		func(t *testing.T) blob.Store { return open(t, t.TempDir()) },
 		func(t *testing.T, s blob.Store) blob.Store { return open(t, dirs[s]) })
 }

@@ -96,11 +96,9 @@ func (s *Sweeper) forgetIn(ctx context.Context, ws id.Workspace, events []event.
 	return s.purge(ctx, gone)
 }
 
-// empty is the content that says nothing.
-var empty = event.DigestOf(nil)
-
+// add adds a candidate; content of no bytes says nothing.
 func (b *brought) add(d event.Digest, by event.Event) {
-	if d.IsZero() || d == empty {
+	if d.IsZero() || d == event.DigestOf(nil) {
 		return
 	}
 	if first, ok := b.content[d]; !ok || by.ID < first {

@@ -1,5 +1,4 @@
-// Package sweeper frees what nothing names any more: content of the log that no event names, and snapshots that the operator's rule lets go. And
-// it forgets what redacted events have brought.
+// Package sweeper frees content that no event names any more and snapshots that a rule lets go, and forgets what redacted events have brought.
 package sweeper
 
 import (

@@ -26,18 +26,19 @@ func naming(all ...event.Digest) blob.Mark {
 	}
 }
 
-func permit(t *testing.T, typ string) policy.Permit {
-	t.Helper()
-	canonical, err := policy.Action{Type: typ, Workspace: id.DefaultWorkspace, Principal: "usr_00000000000000000000000000"}.Canonical()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return policy.Issue(canonical, nil)
+// house is what the tests of sweeps need.
+type house struct {
+	open  func(t *testing.T) blob.Store
+	issue func(policy.Action) policy.Permit
 }
 
-func sweep(t *testing.T, s blob.Store, mark blob.Mark) content.Freed {
+func (h house) permit(typ string) policy.Permit {
+	return h.issue(policy.Action{Type: typ, Workspace: id.DefaultWorkspace, Principal: "usr_00000000000000000000000000"})
+}
+
+func (h house) sweep(t *testing.T, s blob.Store, mark blob.Mark) content.Freed {
 	t.Helper()
-	freed, err := s.Sweep(t.Context(), permit(t, policy.ContentSweep), mark)
+	freed, err := s.Sweep(t.Context(), h.permit(policy.ContentSweep), mark)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,9 +60,9 @@ func there(t *testing.T, s blob.Store, d event.Digest) bool {
 	return true
 }
 
-func sweeps(t *testing.T, open func(t *testing.T) blob.Store) {
+func (h house) sweeps(t *testing.T) {
 	t.Run("forgets", func(t *testing.T) {
-		s := open(t)
+		s := h.open(t)
 		secret, other := put(t, s, []byte("a secret")).Digest, put(t, s, []byte("another")).Digest
 		for range 2 { // again does nothing
 			if err := s.Forget(t.Context(), secret, event.DigestOf([]byte("never stored"))); err != nil {
@@ -76,7 +77,7 @@ func sweeps(t *testing.T, open func(t *testing.T) blob.Store) {
 		}
 	})
 	t.Run("sweeps what nothing names", func(t *testing.T) {
-		s := open(t)
+		s := h.open(t)
 		named, unnamed := put(t, s, []byte("named")).Digest, put(t, s, []byte("unnamed")).Digest
 		mark := naming(named, event.DigestOf([]byte("never stored")))
 		found, err := s.Survey(t.Context(), mark)
@@ -86,7 +87,7 @@ func sweeps(t *testing.T, open func(t *testing.T) blob.Store) {
 		if !there(t, s, unnamed) {
 			t.Fatal("a survey has removed something")
 		}
-		if freed := sweep(t, s, mark); freed != found {
+		if freed := h.sweep(t, s, mark); freed != found {
 			t.Errorf("freed %+v, want what the survey said: %+v", freed, found)
 		}
 		if there(t, s, unnamed) || !there(t, s, named) {
@@ -97,7 +98,7 @@ func sweeps(t *testing.T, open func(t *testing.T) blob.Store) {
 		}
 	})
 	t.Run("sweeps nothing that is held", func(t *testing.T) {
-		s := open(t)
+		s := h.open(t)
 		before := put(t, s, []byte("before")).Digest
 		twice := put(t, s, []byte("twice")).Digest
 		release := s.Hold()
@@ -105,20 +106,20 @@ func sweeps(t *testing.T, open func(t *testing.T) blob.Store) {
 		put(t, s, []byte("twice"))
 		other := s.Hold()
 		other()
-		sweep(t, s, naming())
+		h.sweep(t, s, naming())
 		if there(t, s, before) || !there(t, s, held) || !there(t, s, twice) {
 			t.Errorf("before the hold: %t, put under it: %t, put again under it: %t; want only the last two", there(t, s, before), there(t, s, held), there(t, s, twice))
 		}
 		release()
-		if freed := sweep(t, s, naming()); freed.Freed != 2 || there(t, s, held) {
+		if freed := h.sweep(t, s, naming()); freed.Freed != 2 || there(t, s, held) {
 			t.Errorf("freed after the release: %+v, want two", freed)
 		}
 	})
 	t.Run("sweeps nothing that is put while it asks what is named", func(t *testing.T) {
-		s := open(t)
+		s := h.open(t)
 		old := put(t, s, []byte("old")).Digest
 		var late event.Digest
-		sweep(t, s, func(context.Context, func(event.Digest)) error {
+		h.sweep(t, s, func(context.Context, func(event.Digest)) error {
 			late = put(t, s, []byte("late")).Digest
 			put(t, s, []byte("old")) // it was found, and is put anew
 			return nil
@@ -128,13 +129,13 @@ func sweeps(t *testing.T, open func(t *testing.T) blob.Store) {
 		}
 	})
 	t.Run("sweeps nothing where it cannot be told what is named", func(t *testing.T) {
-		s := open(t)
+		s := h.open(t)
 		d := put(t, s, []byte("perhaps named")).Digest
 		broken := errors.New("the log cannot be read")
-		if _, err := s.Sweep(t.Context(), permit(t, policy.ContentSweep), func(context.Context, func(event.Digest)) error { return broken }); !errors.Is(err, broken) {
+		if _, err := s.Sweep(t.Context(), h.permit(policy.ContentSweep), func(context.Context, func(event.Digest)) error { return broken }); !errors.Is(err, broken) {
 			t.Errorf("got %v, want %v", err, broken)
 		}
-		for name, p := range map[string]policy.Permit{"no permit": {}, "a permit for something else": permit(t, policy.RunStart)} {
+		for name, p := range map[string]policy.Permit{"no permit": {}, "a permit for something else": h.permit(policy.RunStart)} {
 			if _, err := s.Sweep(t.Context(), p, naming()); err == nil {
 				t.Errorf("swept with %s", name)
 			}
@@ -144,13 +145,13 @@ func sweeps(t *testing.T, open func(t *testing.T) blob.Store) {
 		}
 	})
 	t.Run("goes on reading what is swept", func(t *testing.T) {
-		s := open(t)
+		s := h.open(t)
 		body := bytes.Repeat([]byte("read on"), 400_000)
 		f, err := s.Open(t.Context(), put(t, s, body).Digest)
 		if err != nil {
 			t.Fatal(err)
 		}
-		sweep(t, s, naming())
+		h.sweep(t, s, naming())
 		if got, err := io.ReadAll(f); err != nil || !bytes.Equal(got, body) {
 			t.Errorf("read %d bytes, %v, want %d", len(got), err, len(body))
 		}
@@ -159,7 +160,7 @@ func sweeps(t *testing.T, open func(t *testing.T) blob.Store) {
 		}
 	})
 	t.Run("loses nothing to sweeps beside it", func(t *testing.T) {
-		s := open(t)
+		s := h.open(t)
 		var mu sync.Mutex
 		names := map[event.Digest]bool{}
 		mark := func(_ context.Context, named func(event.Digest)) error {
@@ -174,7 +175,7 @@ func sweeps(t *testing.T, open func(t *testing.T) blob.Store) {
 		var sweeping, putting sync.WaitGroup
 		sweeping.Go(func() {
 			for ctx.Err() == nil {
-				sweep(t, s, mark)
+				h.sweep(t, s, mark)
 			}
 		})
 		for n := range 4 {
