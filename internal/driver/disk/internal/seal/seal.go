@@ -136,6 +136,20 @@ func (c *Cipher) with(number int64) (nonce, bound []byte) {
 	return nonce, append(c.bound[:len(c.bound):len(c.bound)], nonce...)
 }
 
+// Seal seals content that is in memory and whose hash is known to be the one that it is sealed by.
+func (c *Cipher) Seal(w io.Writer, content []byte) error {
+	sealed := make([]byte, 0, min(ChunkBytes, c.size)+overhead)
+	for number := int64(0); len(content) > 0; number++ {
+		chunk := content[:min(ChunkBytes, len(content))]
+		content = content[len(chunk):]
+		nonce, bound := c.with(number)
+		if _, err := w.Write(c.aead.Seal(sealed[:0], nonce, chunk, bound)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Copy seals what r yields, which must be the whole content. It returns how many bytes that were and their hash, for whoever copies what may
 // change under his hands.
 func (c *Cipher) Copy(w io.Writer, r io.Reader) (int64, event.Digest, error) {

@@ -27,6 +27,10 @@ func sealed(t *testing.T, keys vault.Keys, content []byte) (Key, []byte) {
 	if n, got, err := c.Copy(&raw, bytes.NewReader(content)); err != nil || n != int64(len(content)) || got != d {
 		t.Fatalf("sealed %d bytes, %v, %v", n, got, err)
 	}
+	var whole bytes.Buffer
+	if err := c.Seal(&whole, content); err != nil || !bytes.Equal(whole.Bytes(), raw.Bytes()) {
+		t.Fatalf("sealed at once it is another: %v", err)
+	}
 	if int64(raw.Len()) != Sealed(int64(len(content))) {
 		t.Fatalf("%d bytes take %d sealed, want %d", len(content), raw.Len(), Sealed(int64(len(content))))
 	}

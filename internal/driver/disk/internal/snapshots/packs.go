@@ -397,9 +397,20 @@ func (w *writer) end() error {
 // errLimit ends the writing of a pack that may not become as large.
 var errLimit = fault.New(fault.Exhausted, space.ErrSnapshotTooLarge.Code, "the pack is full")
 
-// add adds content unless it is there.
+// add adds content unless it is there; its hash is d.
 func (w *writer) add(d event.Digest, raw []byte) error {
-	return w.stream(context.Background(), d, bytes.NewReader(raw), int64(len(raw)))
+	if w.has(d) {
+		return nil
+	}
+	key, c, err := seal.Fresh(w.p.keys, d, int64(len(raw)))
+	if err != nil {
+		return err
+	}
+	to, err := w.begin(d, int64(len(raw)), key)
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.Seal(to, raw), w.end())
 }
 
 // stream adds content that is read from r and must turn out to have the hash; space.ErrFileChanged if it has not. What was forgotten is there
