@@ -93,6 +93,10 @@ func TestEveryPostIsDoneOnceOverARestart(t *testing.T) {
 		Run string `json:"runId"`
 	}
 	d.succeed(t, "POST", written+"/runs", `{"protocolVersion":"1.0","operations":[{"type":"createFile","path":"f","content":"x"}]}`, &wrote)
+	var forgotten struct {
+		Run string `json:"runId"`
+	}
+	d.succeed(t, "POST", space()+"/runs", `{"protocolVersion":"1.0","operations":[{"type":"message","content":"private"}]}`, &forgotten)
 	operation := `{"operation":{"type":"shell","command":"ls"}%s}`
 	table := map[string]sent{
 		"create-space": {path: "/v1/spaces", body: `{"name":"one"}`, other: `{"name":"two"}`, status: 201},
@@ -113,7 +117,11 @@ func TestEveryPostIsDoneOnceOverARestart(t *testing.T) {
 			path: space() + "/files?path=in", body: part("a.txt", "one") + part("b/c.txt", "two") + "--cut--\r\n", media: "multipart/form-data; boundary=cut",
 			other: part("a.txt", "one") + part("b/c.txt", "three") + "--cut--\r\n", status: 201,
 		},
-		"sweep-content":   {path: "/v1/content/sweep", body: "", other: "", status: 200},
+		"sweep-content": {path: "/v1/content/sweep", body: "", other: "", status: 200},
+		"redact-events": {
+			path: "/v1/audit/redactions", body: `{"run_id":"` + forgotten.Run + `","reason":"a mistake"}`,
+			other: `{"run_id":"` + forgotten.Run + `","reason":"another one"}`, status: 200,
+		},
 		"validate-policy": {path: "/v1/policies/validate", body: fmt.Sprintf(operation, ""), other: fmt.Sprintf(operation, `,"policy":"permissive"`), status: 200, harmless: true},
 		"explain-policy":  {path: "/v1/policies/explain", body: fmt.Sprintf(operation, ""), other: fmt.Sprintf(operation, `,"policy":"permissive"`), status: 200, harmless: true},
 		// Not a POST, but a change of which a lost answer would leave one in doubt as well.
