@@ -14,6 +14,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/disk"
+	"agentbox/internal/driver/memory"
 )
 
 const benchSpace id.Space = "spc_01ARZ3NDEKTSV4RRFFQ69G5FAV"
@@ -27,7 +28,7 @@ func permitFor(b *testing.B, a policy.Action) policy.Permit {
 }
 
 func benchFiles(b *testing.B) space.Files {
-	spaces, err := disk.OpenSpaces(b.Context(), b.TempDir(), rand.Reader)
+	spaces, err := disk.OpenSpaces(b.Context(), b.TempDir(), memory.NewKeys(rand.Reader), rand.Reader)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/disk"
+	"agentbox/internal/driver/memory"
 )
 
 // The tree of these benchmarks: 5,000 files of 20 KiB in 50 folders, 100 MB, none like another.
@@ -39,7 +40,7 @@ type tree struct {
 
 func newTree(b *testing.B) *tree {
 	b.Helper()
-	store, err := disk.OpenSpaces(b.Context(), b.TempDir(), rand.Reader)
+	store, err := disk.OpenSpaces(b.Context(), b.TempDir(), memory.NewKeys(rand.Reader), rand.Reader)
 	if err != nil {
 		b.Fatal(err)
 	}

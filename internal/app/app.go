@@ -27,6 +27,7 @@ import (
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/keeper"
 	"agentbox/internal/service/redactor"
+	"agentbox/internal/service/sweeper"
 	"agentbox/internal/surface/httpapi"
 )
 
@@ -45,15 +46,16 @@ const (
 
 // App is a daemon that is wired and not yet running.
 type App struct {
-	Config Config
-	Gate   *gate.Gate
-	Keeper *keeper.Keeper
-	Runs   *executor.Executor
-	Log    *sqlite.Journal
-	Redact *redactor.Redactor
-	Signer *auditor.Signer
-	Prover *auditor.Prover
-	Owner  id.Principal
+	Config  Config
+	Gate    *gate.Gate
+	Keeper  *keeper.Keeper
+	Runs    *executor.Executor
+	Sweeper *sweeper.Sweeper
+	Log     *sqlite.Journal
+	Redact  *redactor.Redactor
+	Signer  *auditor.Signer
+	Prover  *auditor.Prover
+	Owner   id.Principal
 
 	keys    *keyring.Keyring
 	proofs  *trees.Store
@@ -76,7 +78,7 @@ type App struct {
 
 // Definitions are the documents that the daemon keeps, for whoever opens its log.
 func Definitions() []projection.Definition {
-	return append(gate.Definitions(), keeper.Definition(), keeper.ChangeDefinition(), keeper.SnapshotDefinition(), executor.Definition())
+	return append(gate.Definitions(), keeper.Definition(), keeper.ChangeDefinition(), keeper.SnapshotDefinition(), executor.Definition(), sweeper.Definition())
 }
 
 // System is the daemon itself, as the one who ends what has expired.
@@ -179,15 +181,15 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 
 // wire makes the services and the drivers that they use.
 func (a *App) wire(ctx context.Context, ids *id.Source) error {
-	blobs, err := disk.OpenBlobs(ctx, a.path(blobsDir), rand.Reader)
+	blobs, err := disk.OpenBlobs(ctx, a.path(blobsDir), a.keys, rand.Reader)
 	if err != nil {
 		return err
 	}
-	live, err := frames.Open(a.path(framesDir), a.clock, maxFrameBytes)
+	live, err := frames.Open(a.path(framesDir), a.keys, rand.Reader, a.clock, maxFrameBytes)
 	if err != nil {
 		return err
 	}
-	spaces, err := disk.OpenSpaces(ctx, a.path(spacesDir), rand.Reader, a.Config.Sources...)
+	spaces, err := disk.OpenSpaces(ctx, a.path(spacesDir), a.keys, rand.Reader, a.Config.Sources...)
 	if err != nil {
 		return err
 	}
@@ -206,14 +208,17 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 	})
 	a.Runs = executor.New(executor.Parts{
 		Log: a.counted, Docs: a.Log, Blobs: blobs, Live: telemetry.WrapOutput(live, a.metrics), Gate: asked, Agents: a.Gate, Spaces: a.Keeper, Bundles: a.Gate,
-		Clock: a.clock, IDs: ids, Logger: a.logger,
+		Clock: a.clock, IDs: ids, Logger: a.logger, MaxContent: a.Config.ContentQuota,
+	})
+	a.Sweeper = sweeper.New(sweeper.Parts{
+		Log: a.counted, Docs: a.Log, Gate: a.Gate, Blobs: blobs, Live: live, Spaces: spaces, Rule: a.Config.rule(), Clock: a.clock, Logger: a.logger, System: System,
 	})
 	retention, err := redactor.ParseRetention(a.Config.Retention)
 	if err != nil {
 		return err
 	}
 	a.Redact = redactor.New(redactor.Parts{
-		Log: a.Log, Bodies: a.Log, Docs: a.Log, Gate: a.Gate, Clock: a.clock, Logger: a.logger, System: System, Retention: retention,
+		Log: a.Log, Bodies: a.Log, Docs: a.Log, Gate: a.Gate, Contents: []vault.Forgetter{a.Sweeper}, Clock: a.clock, Logger: a.logger, System: System, Retention: retention,
 	})
 	a.Keeper.SetOccupants(a.Runs)
 	a.Gate.OnHalt(a.Runs.Halt)

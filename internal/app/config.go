@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"agentbox/internal/domain/content"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/namespace"
@@ -34,9 +35,13 @@ type Config struct {
 
 	Retention []string // how long the data of which events are kept, as redactor.ParseRetention reads it; none means for good
 
-	MaxSpaces int          // living spaces of one workspace
-	MaxLimits space.Limits // the most that one space may ask for
-	Rates     wire.Rates   // requests of one principal; the zero value means wire.DefaultRates
+	MaxSpaces        int           // living spaces of one workspace
+	MaxLimits        space.Limits  // the most that one space may ask for
+	ContentQuota     int64         // bytes of content that the log of one workspace may name; 0 means without limit
+	KeepSnapshots    int           // of each space, by a sweep; 0 means as many as the store keeps
+	KeepSnapshotsFor time.Duration // in whole seconds; 0 means however long
+
+	Rates wire.Rates // requests of one principal; the zero value means wire.DefaultRates
 }
 
 // DefaultListen is where a daemon listens that was not told otherwise.
@@ -47,7 +52,12 @@ func Default(dataDir string) Config {
 	most := space.DefaultLimits()
 	most.MemoryBytes, most.CPUMillis, most.Pids, most.DiskBytes = 8<<30, 8000, 2048, 32<<30
 	most.FileBytes, most.OutputBytes, most.OpenFiles, most.TmpBytes = 8<<30, 64<<20, 16<<10, 4<<30
-	return Config{DataDir: dataDir, Listen: DefaultListen, MaxSpaces: 200, MaxLimits: most}
+	return Config{DataDir: dataDir, Listen: DefaultListen, MaxSpaces: 200, MaxLimits: most, ContentQuota: content.DefaultQuota}
+}
+
+// rule says which snapshots a sweep keeps.
+func (c Config) rule() content.Rule {
+	return content.Rule{Snapshots: c.KeepSnapshots, Seconds: int64(c.KeepSnapshotsFor / time.Second)}
 }
 
 // Home returns the data directory of a user who named none: AGENTBOX_HOME, else ~/.agentbox.
@@ -72,6 +82,15 @@ func (c Config) check() error {
 	}
 	if c.EffectsPerHour < 0 {
 		return fmt.Errorf("the effects per hour are %d; name a number of at least 0, which means without limit", c.EffectsPerHour)
+	}
+	if _, err := redactor.ParseRetention(c.Retention); err != nil {
+		return err
+	}
+	if c.ContentQuota < 0 {
+		return fmt.Errorf("the content quota is %d; name a number of bytes of at least 0, which means without limit", c.ContentQuota)
+	}
+	if c.KeepSnapshots < 0 || c.KeepSnapshotsFor < 0 || c.KeepSnapshotsFor%time.Second != 0 {
+		return fmt.Errorf("snapshots are kept by a number and a time in whole seconds, of at least 0, which means without limit")
 	}
 	if c.ApprovalTime != 0 && (c.ApprovalTime < time.Second || c.ApprovalTime > policy.MaxQuestionTime) {
 		return fmt.Errorf("the time for an approval is %s; name one from 1s to %s", c.ApprovalTime, policy.MaxQuestionTime)

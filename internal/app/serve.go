@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"sync"
@@ -13,9 +12,10 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
-	"agentbox/internal/kernel/blob"
+	"agentbox/internal/driver/disk"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/service/reader"
+	"agentbox/internal/service/sweeper"
 	"agentbox/internal/surface/httpapi"
 	"agentbox/internal/surface/httpapi/wire"
 )
@@ -33,9 +33,9 @@ type State struct {
 const tiersAge = 10 * time.Minute
 
 // serve makes the HTTP server; it listens nowhere yet.
-func (a *App) serve(ids *id.Source, blobs blob.Store) error {
+func (a *App) serve(ids *id.Source, blobs *disk.Blobs) error {
 	services := httpapi.Services{
-		Gate: a.Gate, Keeper: a.Keeper, Executor: a.Runs, Reader: reader.New(a.Log, Definitions()...), Log: a.Log, Prover: a.Prover, Redactor: a.Redact, Spool: spool(blobs),
+		Gate: a.Gate, Keeper: a.Keeper, Executor: a.Runs, Reader: reader.New(a.Log, Definitions()...), Log: a.Log, Prover: a.Prover, Redactor: a.Redact, Sweeper: a.Sweeper, Spool: blobs.Spool,
 		Metrics: a.metrics.Handler(), Tally: func(ws id.Workspace) httpapi.Tally { return httpapi.Tally(a.metrics.Tally(ws)) },
 		Checks: []httpapi.Check{
 			{Name: "log", Try: a.writable, Keep: time.Second}, {Name: "tiers", Try: a.Keeper.Try, Keep: tiersAge},
@@ -61,18 +61,6 @@ func (a *App) writable(ctx context.Context) error {
 		return err
 	}
 	return nil
-}
-
-// spool keeps what is uploaded as content, which is what the log's hash of it refers to.
-func spool(blobs blob.Store) httpapi.Spool {
-	return func(ctx context.Context, r io.Reader, most int64) (io.ReadSeekCloser, event.Digest, int64, error) {
-		ref, err := blobs.Put(ctx, r, most)
-		if err != nil {
-			return nil, event.Digest{}, 0, err
-		}
-		content, err := blobs.Open(ctx, ref.Digest)
-		return content, ref.Digest, ref.Size, err
-	}
 }
 
 // Run listens, tells ready where, and serves until ctx ends or something that it cannot do without breaks. Then it ends every process of
@@ -101,6 +89,7 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 	part("execute runs", a.Runs.Run)
 	part("serve the api", func(ctx context.Context) error { return a.server.Run(ctx, listener) })
 	part("look at the clock", a.tick)
+	part("sweep", a.sweep)
 	part("make snapshots durable", a.syncSnapshots)
 	part("forget what is past its time", a.forget)
 	part("watch over the data directory", a.watch)
@@ -149,6 +138,16 @@ func (a *App) syncSnapshots(ctx context.Context) error {
 	every(a.clock, ctx.Done(), stepPeriod, func(time.Time) {
 		if err := a.Keeper.Sync(ctx); err != nil && ctx.Err() == nil {
 			a.logger.Error("make snapshots durable", "code", "snapshots_not_durable", "error", err)
+		}
+	})
+	return nil
+}
+
+// sweep frees what nothing names, when the daemon starts and from time to time.
+func (a *App) sweep(ctx context.Context) error {
+	every(a.clock, ctx.Done(), sweeper.Every, func(time.Time) {
+		if err := a.Sweeper.Step(ctx, id.DefaultWorkspace, a.Owner); err != nil && ctx.Err() == nil {
+			a.logger.Error("sweep", "error", err)
 		}
 	})
 	return nil

@@ -11,6 +11,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/driver/disk"
 	"agentbox/internal/driver/disk/trees"
+	"agentbox/internal/driver/keyring"
 	"agentbox/internal/driver/sqlite"
 	"agentbox/internal/kernel/merkle"
 	"agentbox/internal/service/auditor"
@@ -112,9 +113,17 @@ func (p *Proofs) Verify(ctx context.Context, others ...Holder) (audits []Audit, 
 		}
 	}
 	slices.Sort(workspaces)
-	blobs := disk.LookAtBlobs(filepath.Join(p.dir, blobsDir))
+	current, err := log.Current(ctx) // the next daemon makes the others
+	if err != nil {
+		return nil, err
+	}
+	keys, err := keyring.OpenReadOnly(filepath.Join(p.dir, keysDir))
+	if err != nil {
+		return nil, err
+	}
+	blobs := disk.LookAtBlobs(filepath.Join(p.dir, blobsDir), keys)
 	for _, ws := range workspaces {
-		report, documents, err := auditor.Audit(ctx, log, log, Definitions(), ws, held[ws]...)
+		report, documents, err := auditor.Audit(ctx, log, log, current, ws, held[ws]...)
 		if err != nil {
 			return audits, err
 		}

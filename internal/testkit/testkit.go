@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"agentbox/internal/app"
+	"agentbox/internal/domain/content"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/space"
@@ -24,9 +25,12 @@ import (
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/livestream"
 	"agentbox/internal/kernel/projection"
+	"agentbox/internal/kernel/vault"
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/keeper"
+	"agentbox/internal/service/redactor"
+	"agentbox/internal/service/sweeper"
 )
 
 // WS is the workspace of the tests.
@@ -39,6 +43,8 @@ type Options struct {
 	MaxSpaces int          // 0 means 100
 	MaxLimits space.Limits // the zero value means four times the defaults
 	Sources   []string     // folders from which spaces may be filled
+	Rule      content.Rule // of snapshots
+	Content   int64        // the quota of content; 0 for none
 	Idle      bool         // the executor is not run: who tests it does
 }
 
@@ -52,15 +58,18 @@ type Stack struct {
 	Owner   id.Principal
 	Origin  event.Origin // the owner's
 
-	Log    *Tap // of the daemon that lives
-	Docs   projection.Store
-	Blobs  blob.Store
-	Live   livestream.Store
-	Store  *disk.Spaces
-	Tier   *namespace.Tier
-	Gate   *gate.Gate
-	Keeper *keeper.Keeper
-	Runs   *executor.Executor
+	Log      *Tap // of the daemon that lives
+	Docs     projection.Store
+	Blobs    blob.Store
+	Live     livestream.Store
+	Keys     *memory.Keys // under which contents are sealed
+	Store    *disk.Spaces
+	Tier     *namespace.Tier
+	Gate     *gate.Gate
+	Keeper   *keeper.Keeper
+	Runs     *executor.Executor
+	Sweeper  *sweeper.Sweeper
+	Redactor *redactor.Redactor
 
 	base  journal.Journal // below the tap
 	owner string          // of the tier
@@ -86,6 +95,7 @@ func Open(t testing.TB, o Options) *Stack {
 	if os.Geteuid() == 0 {
 		s.first = 500_000_000 + int(binary.BigEndian.Uint32(own[:])%100_000)*10_000
 	}
+	s.Keys = memory.NewKeys(rand.Reader)
 	s.open()
 	t.Cleanup(s.Close)
 	return s
@@ -116,7 +126,13 @@ func (s *Stack) open() {
 	})
 	s.Runs = executor.New(executor.Parts{
 		Log: s.Log, Docs: s.Docs, Blobs: s.Blobs, Live: s.Live, Gate: s.Gate, Agents: s.Gate, Spaces: s.Keeper, Bundles: s.Gate,
-		Clock: s.Clock, IDs: s.IDs, Logger: logger,
+		Clock: s.Clock, IDs: s.IDs, Logger: logger, MaxContent: s.Options.Content,
+	})
+	s.Sweeper = sweeper.New(sweeper.Parts{
+		Log: s.Log, Docs: s.Docs, Gate: s.Gate, Blobs: s.Blobs, Live: s.Live, Spaces: s.Store, Rule: s.Options.Rule, Clock: s.Clock, Logger: logger, System: app.System,
+	})
+	s.Redactor = redactor.New(redactor.Parts{
+		Log: s.Log, Bodies: s.base.(journal.Redactor), Docs: s.Docs, Gate: s.Gate, Contents: []vault.Forgetter{s.Sweeper}, Clock: s.Clock, Logger: logger, System: app.System,
 	})
 	s.Keeper.SetOccupants(s.Runs)
 	s.Gate.OnHalt(s.Runs.Halt)
@@ -151,20 +167,20 @@ func (s *Stack) drivers(ctx context.Context) {
 	switch {
 	case s.Options.SQLite:
 		log, err := sqlite.Open(ctx, sqlite.Options{
-			Path: filepath.Join(s.Dir, "log.db"), Definitions: app.Definitions(), Clock: s.Clock, IDs: s.IDs, Entropy: rand.Reader,
+			Path: filepath.Join(s.Dir, "log.db"), Definitions: app.Definitions(), Clock: s.Clock, IDs: s.IDs, Entropy: rand.Reader, Keys: s.Keys,
 		})
 		s.must(err)
 		s.base, s.Docs = log, log
-		s.Blobs, err = disk.OpenBlobs(ctx, filepath.Join(s.Dir, "blobs"), rand.Reader)
+		s.Blobs, err = disk.OpenBlobs(ctx, filepath.Join(s.Dir, "blobs"), s.Keys, rand.Reader)
 		s.must(err)
-		s.Live, err = frames.Open(filepath.Join(s.Dir, "live"), s.Clock, 64<<20)
+		s.Live, err = frames.Open(filepath.Join(s.Dir, "live"), s.Keys, rand.Reader, s.Clock, 64<<20)
 		s.must(err)
 	case s.base == nil:
 		log, err := memory.NewJournal(app.Definitions(), s.Clock, s.IDs, rand.Reader)
 		s.must(err)
 		s.base, s.Docs, s.Blobs, s.Live = log, log, memory.NewBlobs(), memory.NewLivestreams(s.Clock)
 	}
-	s.Store, err = disk.OpenSpaces(ctx, filepath.Join(s.Dir, "spaces"), rand.Reader, s.Options.Sources...)
+	s.Store, err = disk.OpenSpaces(ctx, filepath.Join(s.Dir, "spaces"), s.Keys, rand.Reader, s.Options.Sources...)
 	s.must(err)
 	s.Tier, err = namespace.New(namespace.Options{Program: s.Options.Program, Root: namespace.HostRoot, Owner: s.owner, Clock: s.Clock})
 	s.must(err)

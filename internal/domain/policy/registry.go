@@ -44,8 +44,9 @@ const (
 	SpaceRewind   = "space.rewind" // make a space's files what they were in a snapshot
 	SpaceFork     = "space.fork"   // make a space whose files begin as a snapshot of another's
 	RunStart      = "run.start"
-	RunImport     = "run.import"   // take a transcript of a run that was executed elsewhere into the record
-	RunContinue   = "run.continue" // go on after an operation whose outcome a crash hid
+	RunImport     = "run.import"    // take a transcript of a run that was executed elsewhere into the record
+	RunContinue   = "run.continue"  // go on after an operation whose outcome a crash hid
+	ContentSweep  = "content.sweep" // remove content that nothing names, and snapshots beyond those that are kept
 	ExternalWrite = "external.write"
 	AuditRedact   = "audit.redact" // destroy the data of events for good
 )
@@ -70,6 +71,7 @@ var kinds = map[string]Kind{
 	RunStart:      {RunStart, Control, event.Supervised, true, false, false, "start a run"},
 	RunImport:     {RunImport, Control, event.Supervised, true, true, false, "import a transcript"},
 	RunContinue:   {RunContinue, Control, event.Supervised, true, true, true, "go on after an interrupted operation"},
+	ContentSweep:  {ContentSweep, Control, event.Supervised, false, true, false, "free what nothing names"},
 	ExternalWrite: {ExternalWrite, Network, event.HighStakes, false, false, true, "write to the outside world"},
 	AuditRedact:   {AuditRedact, Control, event.HighStakes, false, true, false, "redact events"},
 }

@@ -88,6 +88,12 @@ type Version struct {
 	Target string       `json:"target,omitempty"` // of a symlink
 }
 
+// Bearing says which contents a snapshot holds, each with one of its paths.
+type Bearing struct {
+	Root  event.Digest
+	Files map[event.Digest]string
+}
+
 // History is what the files of one space were. No code may run in the space while it is used.
 type History interface {
 	// Disturb says that code is about to run in the space, so that the next snapshot looks at every file. Without it only what was written
@@ -98,6 +104,18 @@ type History interface {
 	Keep(ctx context.Context) (Snapshot, error)
 	// Kept returns the snapshots that can be returned to, the oldest first, and how many bytes they take.
 	Kept(ctx context.Context) ([]Snapshot, int64, error)
+	// Survey says how many bytes a sweep would free that lets snapshots go. It changes nothing.
+	Survey(ctx context.Context, gone []event.Digest) (freed int64, err error)
+	// Sweep lets snapshots go, but never the newest, by a permit for content.sweep, and returns how many bytes that freed: of content that no
+	// snapshot needs any more, also such as others have left. Nothing that a kept snapshot needs is lost, wherever it is cut off.
+	Sweep(ctx context.Context, p policy.Permit, gone []event.Digest) (freed int64, err error)
+	// Brought returns the files that one snapshot holds and an earlier one does not, by their content, each with one of its paths. A zero hash is
+	// an empty snapshot.
+	Brought(ctx context.Context, before, after event.Digest) (map[event.Digest]string, error)
+	// Bearing returns which of some contents each snapshot that is kept holds, the oldest first.
+	Bearing(ctx context.Context, contents map[event.Digest]bool) ([]Bearing, error)
+	// Purge removes what an earlier version kept of contents without sealing it. It ends what a redaction began, and so needs no permit.
+	Purge(ctx context.Context, contents map[event.Digest]bool) error
 	// Diff returns what differs from the snapshot that is the Target of a space.diff permit to the one that is its Content, at most limit
 	// entries.
 	Diff(ctx context.Context, p policy.Permit, limit int) ([]Difference, error)

@@ -3,6 +3,7 @@ package disk
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -14,23 +15,35 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/driver/disk/internal/beneath"
+	"agentbox/internal/driver/disk/internal/seal"
 	"agentbox/internal/kernel/blob"
+	"agentbox/internal/kernel/vault"
 )
 
 // smallBlob is the size up to which content is verified and served from memory.
 const smallBlob = 1 << 20
 
-// Blobs is a blob.Store in a folder: `<dir>/ab/cdef...` by the digits of the hash.
+// Blobs is a blob.Store in a folder: `<dir>/ab/cdef....sealed` by the digits of the hash. What an earlier version stored lies there without the
+// suffix, as it is, and is read all the same.
 type Blobs struct {
 	dir     string
+	keys    vault.Keys
 	entropy io.Reader
+	holds   blob.Holds
 }
+
+// A sealed content is a file: its mark, the name of its key, the length of the content, and the content in sealed chunks.
+const (
+	sealedSuffix = ".sealed"
+	sealedMark   = "agentbox sealed 1\n"
+	sealedHead   = len(sealedMark) + seal.KeyBytes + 8
+)
 
 var _ blob.Store = (*Blobs)(nil)
 
-// OpenBlobs opens the folder, makes it if needed, and removes what an earlier daemon left half written. Names of temporary files are drawn
-// from entropy, which must be safe for concurrent use.
-func OpenBlobs(ctx context.Context, dir string, entropy io.Reader) (*Blobs, error) {
+// OpenBlobs opens the folder, makes it if needed, and removes what an earlier daemon left half written. What is put is sealed under keys. Names
+// of temporary files are drawn from entropy, which must be safe for concurrent use.
+func OpenBlobs(ctx context.Context, dir string, keys vault.Keys, entropy io.Reader) (*Blobs, error) {
 	if err := os.MkdirAll(filepath.Join(dir, stagingFolder), 0o700); err != nil {
 		return nil, fmt.Errorf("make the folder of stored content: %w", err)
 	}
@@ -46,14 +59,24 @@ func OpenBlobs(ctx context.Context, dir string, entropy io.Reader) (*Blobs, erro
 	if err := beneath.Empty(ctx, filepath.Join(dir, stagingFolder), entropy); err != nil {
 		return nil, err
 	}
-	return &Blobs{dir: dir, entropy: entropy}, nil
+	return &Blobs{dir: dir, keys: keys, entropy: entropy}, nil
 }
 
 // LookAtBlobs returns the stored content of a folder for reading, beside a daemon or without one; nothing can be put into it.
-func LookAtBlobs(dir string) *Blobs { return &Blobs{dir: dir} }
+func LookAtBlobs(dir string, keys vault.Keys) *Blobs { return &Blobs{dir: dir, keys: keys} }
 
 // Put stores content. Content that is there already is written again, which mends it should the disk have changed it.
 func (b *Blobs) Put(ctx context.Context, r io.Reader, max int64) (blob.Ref, error) {
+	// Its hash names its key, so that it must be known before anything is written that lasts.
+	content, ref, err := b.measured(ctx, r, max)
+	if err != nil {
+		return blob.Ref{}, err
+	}
+	defer content.Close()
+	key, c, err := seal.Fresh(b.keys, ref.Digest, ref.Size)
+	if err != nil {
+		return blob.Ref{}, err
+	}
 	staging, err := os.Open(filepath.Join(b.dir, stagingFolder))
 	if err != nil {
 		return blob.Ref{}, stored(err)
@@ -63,20 +86,39 @@ func (b *Blobs) Put(ctx context.Context, r io.Reader, max int64) (blob.Ref, erro
 	if err != nil {
 		return blob.Ref{}, stored(err)
 	}
-	n, digest, err := beneath.CopyHashed(ctx, file, r, max)
-	if err == nil && n > max {
-		err = fault.New(fault.Exhausted, blob.ErrTooLarge.Code, "the content has more than the %d bytes that are permitted", max)
+	_, err = file.Write(binary.BigEndian.AppendUint64(key.Append([]byte(sealedMark)), uint64(ref.Size)))
+	if err == nil {
+		var digest event.Digest
+		if _, digest, err = c.Copy(file, beneath.ContextReader(ctx, content)); err == nil && digest != ref.Digest {
+			err = fmt.Errorf("the content changed while it was stored")
+		}
 	}
 	if err == nil {
 		err = file.Sync()
 	}
 	if err = errors.Join(err, file.Close()); err == nil {
-		err = b.place(staging, name, digest)
+		err = b.place(staging, name, ref.Digest)
 	}
 	if err != nil {
 		return blob.Ref{}, stored(errors.Join(err, unix.Unlinkat(int(staging.Fd()), name, 0)))
 	}
-	return blob.Ref{Digest: digest, Size: n}, nil
+	return ref, nil
+}
+
+// measured returns content that can be read once more, with its hash and its size.
+func (b *Blobs) measured(ctx context.Context, r io.Reader, max int64) (io.ReadCloser, blob.Ref, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, blob.Ref{}, err
+	}
+	if whole, ok := r.(*bytes.Reader); ok && int64(whole.Len()) <= max {
+		begin := int64(whole.Len())
+		n, digest, err := beneath.CopyHashed(ctx, io.Discard, whole, begin)
+		if err == nil {
+			_, err = whole.Seek(-n, io.SeekCurrent)
+		}
+		return io.NopCloser(whole), blob.Ref{Digest: digest, Size: n}, err
+	}
+	return b.Spool(ctx, r, max)
 }
 
 // place gives finished content the name of its hash, durably.
@@ -87,17 +129,61 @@ func (b *Blobs) place(staging *os.File, name string, d event.Digest) error {
 		return err
 	}
 	defer dir.Close()
-	if err := unix.Renameat(int(staging.Fd()), name, int(dir.Fd()), last); err != nil {
+	b.holds.Put(d)
+	if err := unix.Renameat(int(staging.Fd()), name, int(dir.Fd()), last+sealedSuffix); err != nil {
+		return err
+	}
+	// What an earlier version stored of it gives way to what can be forgotten.
+	if err := unix.Unlinkat(int(dir.Fd()), last, 0); err != nil && !errors.Is(err, unix.ENOENT) {
 		return err
 	}
 	return beneath.SyncDir(dir)
 }
 
 // Open returns content after it was read once and found to be what its hash says; anything else is a fault content_corrupt, so that no
-// reader, wherever he starts, gets a byte that was not stored.
+// reader, wherever he starts, gets a byte that was not stored. What was forgotten is vault.ErrForgotten.
 func (b *Blobs) Open(ctx context.Context, d event.Digest) (io.ReadSeekCloser, error) {
+	content, err := b.find(d)
+	if err != nil {
+		return nil, err
+	}
+	small := content.Size() <= smallBlob
+	var copied bytes.Buffer
+	to := io.Discard
+	if small {
+		copied.Grow(int(content.Size()))
+		to = &copied
+	}
+	n, got, err := beneath.CopyHashed(ctx, to, content, content.Size())
+	if seal.Broken(err) || err == nil && (got != d || n != content.Size()) {
+		return nil, beneath.Closed(content, corrupt(d))
+	}
+	if err != nil {
+		return nil, beneath.Closed(content, stored(err))
+	}
+	if small {
+		return contentReader{bytes.NewReader(copied.Bytes())}, content.Close()
+	}
+	if _, err := content.Seek(0, io.SeekStart); err != nil {
+		return nil, beneath.Closed(content, stored(err))
+	}
+	return content, nil
+}
+
+// kept is stored content that nobody has looked at yet.
+type kept struct {
+	*io.SectionReader
+	io.Closer
+}
+
+// find opens stored content, sealed or as an earlier version stored it.
+func (b *Blobs) find(d event.Digest) (*kept, error) {
 	folder, name := b.path(d)
-	file, err := os.OpenFile(filepath.Join(folder, name), os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	file, err := os.OpenFile(filepath.Join(folder, name+sealedSuffix), os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	sealed := err == nil
+	if errors.Is(err, os.ErrNotExist) {
+		file, err = os.OpenFile(filepath.Join(folder, name), os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	}
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, blob.ErrNotFound
 	}
@@ -108,27 +194,26 @@ func (b *Blobs) Open(ctx context.Context, d event.Digest) (io.ReadSeekCloser, er
 	if err != nil {
 		return nil, beneath.Closed(file, stored(err))
 	}
-	small := info.Size() <= smallBlob
-	var copied bytes.Buffer
-	to := io.Discard
-	if small {
-		copied.Grow(int(info.Size()))
-		to = &copied
+	if !sealed {
+		return &kept{io.NewSectionReader(file, 0, info.Size()), file}, nil
 	}
-	n, got, err := beneath.CopyHashed(ctx, to, file, info.Size())
+	head := make([]byte, sealedHead)
+	if _, err := io.ReadFull(file, head); err != nil || string(head[:len(sealedMark)]) != sealedMark {
+		return nil, beneath.Closed(file, corrupt(d))
+	}
+	size := int64(binary.BigEndian.Uint64(head[sealedHead-8:]))
+	if size < 0 || size > info.Size() || int64(sealedHead)+seal.Sealed(size) != info.Size() {
+		return nil, beneath.Closed(file, corrupt(d))
+	}
+	c, err := seal.Open(b.keys, seal.ParseKey(head[len(sealedMark):]), d, size)
 	if err != nil {
-		return nil, beneath.Closed(file, stored(err))
+		return nil, beneath.Closed(file, err)
 	}
-	if got != d || n != info.Size() {
-		return nil, beneath.Closed(file, fault.New(fault.Internal, "content_corrupt", "the stored content %s is not what was stored; the disk changed it", d))
-	}
-	if small {
-		return contentReader{bytes.NewReader(copied.Bytes())}, file.Close()
-	}
-	if _, err := file.Seek(0, io.SeekStart); err != nil {
-		return nil, beneath.Closed(file, stored(err))
-	}
-	return file, nil
+	return &kept{io.NewSectionReader(c.Reader(file, int64(sealedHead)), 0, size), file}, nil
+}
+
+func corrupt(d event.Digest) error {
+	return fault.New(fault.Internal, "content_corrupt", "the stored content %s is not what was stored; the disk changed it", d)
 }
 
 // path returns where content of a hash lies: its folder and its name there.

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/driver/disk"
 	"agentbox/internal/kernel/blob"
@@ -19,7 +20,7 @@ import (
 
 func TestBlobsFlipped(t *testing.T) {
 	dir := t.TempDir()
-	s, err := disk.OpenBlobs(t.Context(), dir, rand.Reader)
+	s, err := disk.OpenBlobs(t.Context(), dir, keys(t), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,11 +30,25 @@ func TestBlobsFlipped(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		path := filepath.Join(dir, ref.Digest.Hex()[:2], ref.Digest.Hex()[2:])
+		path := filepath.Join(dir, ref.Digest.Hex()[:2], ref.Digest.Hex()[2:]+".sealed")
 		for name, damage := range map[string]func() error{
-			"a flipped bit":  func() error { content[size/2] ^= 1; return os.WriteFile(path, content, 0o600) },
-			"a missing byte": func() error { return os.Truncate(path, int64(size-1)) },
-			"a byte more":    func() error { return os.Truncate(path, int64(size+1)) },
+			"a flipped bit": func() error {
+				raw, err := os.ReadFile(path)
+				raw[len(raw)-size/2-1] ^= 1
+				return errors.Join(err, os.WriteFile(path, raw, 0o600))
+			},
+			"a flipped bit of its head": func() error {
+				raw, err := os.ReadFile(path)
+				raw[3] ^= 1
+				return errors.Join(err, os.WriteFile(path, raw, 0o600))
+			},
+			"another length": func() error {
+				raw, err := os.ReadFile(path)
+				raw[33] ^= 1
+				return errors.Join(err, os.WriteFile(path, raw, 0o600))
+			},
+			"a missing byte": func() error { return grown(path, -1) },
+			"a byte more":    func() error { return grown(path, 1) },
 		} {
 			if err := damage(); err != nil {
 				t.Fatal(err)
@@ -59,13 +74,74 @@ func TestBlobsFlipped(t *testing.T) {
 	}
 }
 
+// TestBlobsOfAnEarlierVersion reads what lies there unsealed, seals it when it is put again, sweeps it and forgets it.
+func TestBlobsOfAnEarlierVersion(t *testing.T) {
+	dir := t.TempDir()
+	s, err := disk.OpenBlobs(t.Context(), dir, keys(t), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := func(content string) (event.Digest, string) {
+		d := event.DigestOf([]byte(content))
+		path := filepath.Join(dir, d.Hex()[:2], d.Hex()[2:])
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return d, path
+	}
+	d, path := plain("put before")
+	read := func() string {
+		f, err := s.Open(t.Context(), d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		got, err := io.ReadAll(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(got)
+	}
+	if got := read(); got != "put before" {
+		t.Errorf("it holds %q", got)
+	}
+	if _, err := s.Put(t.Context(), strings.NewReader("put before"), 100); err != nil || read() != "put before" {
+		t.Errorf("put again: %v", err)
+	}
+	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the unsealed one is there still: %v", err)
+	}
+	d, path = plain("a secret")
+	if err := s.Forget(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("what was forgotten is there still: %v", err)
+	}
+	if err := os.WriteFile(path, []byte("changed by the disk"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Open(t.Context(), d); fault.CodeOf(err) != "content_corrupt" {
+		t.Errorf("other content under its name: %v", err)
+	}
+}
+
+// grown changes the length of a file.
+func grown(path string, by int64) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	return os.Truncate(path, info.Size()+by)
+}
+
 func TestBlobsLeaveNothingHalfWritten(t *testing.T) {
 	dir := t.TempDir()
 	half := filepath.Join(dir, "staging", "half")
 	if err := os.MkdirAll(half, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s, err := disk.OpenBlobs(t.Context(), dir, rand.Reader)
+	s, err := disk.OpenBlobs(t.Context(), dir, keys(t), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +162,7 @@ func TestFullDisk(t *testing.T) {
 		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=256k"); err != nil {
 			return err
 		}
-		s, err := disk.OpenBlobs(t.Context(), filepath.Join(dir, "blobs"), rand.Reader)
+		s, err := disk.OpenBlobs(t.Context(), filepath.Join(dir, "blobs"), keys(t), rand.Reader)
 		if err != nil {
 			return err
 		}

@@ -11,10 +11,12 @@ import (
 	"agentbox/internal/domain/space/filestest"
 	"agentbox/internal/driver/disk"
 	"agentbox/internal/driver/disk/frames"
+	"agentbox/internal/driver/memory"
 	"agentbox/internal/kernel/blob"
 	"agentbox/internal/kernel/blob/blobtest"
 	"agentbox/internal/kernel/livestream"
 	"agentbox/internal/kernel/livestream/livestreamtest"
+	"agentbox/internal/kernel/vault"
 )
 
 // spaceUID is the host uid of the tests' spaces, where the test may give files away.
@@ -41,9 +43,32 @@ func openSpaces(t testing.TB, sources ...string) filestest.Subject {
 	return openSpacesIn(t, t.TempDir(), sources...)
 }
 
+// keys are those of every test, so that what one store sealed another opens.
+func keys(t testing.TB) vault.Keys {
+	t.Helper()
+	k := memory.NewKeys(constant{})
+	for _, tree := range []string{"blobs", "frames"} {
+		if _, err := k.Plant(tree); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return k
+}
+
+// constant is entropy that is always the same: the seed of each tree is, and so are its keys.
+type constant struct{}
+
+// Read implements io.Reader.
+func (constant) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 7
+	}
+	return len(p), nil
+}
+
 func openSpacesIn(t testing.TB, dir string, sources ...string) filestest.Subject {
 	t.Helper()
-	s, err := disk.OpenSpaces(t.Context(), dir, rand.Reader, sources...)
+	s, err := disk.OpenSpaces(t.Context(), dir, keys(t), rand.Reader, sources...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,14 +82,14 @@ func TestFiles(t *testing.T) {
 func TestBlobs(t *testing.T) {
 	dirs := map[blob.Store]string{}
 	open := func(t *testing.T, dir string) blob.Store {
-		s, err := disk.OpenBlobs(t.Context(), dir, rand.Reader)
+		s, err := disk.OpenBlobs(t.Context(), dir, keys(t), rand.Reader)
 		if err != nil {
 			t.Fatal(err)
 		}
 		dirs[s] = dir
 		return s
 	}
-	blobtest.Run(t,
+	blobtest.Run(t, issue(t),
 		func(t *testing.T) blob.Store { return open(t, t.TempDir()) },
 		func(t *testing.T, s blob.Store) blob.Store { return open(t, dirs[s]) })
 }
@@ -78,7 +103,7 @@ func (clock) NewTimer(time.Duration) (<-chan time.Time, func()) {
 
 func openFrames(t testing.TB, dir string, c event.Clock, max int64) *frames.Store {
 	t.Helper()
-	s, err := frames.Open(dir, c, max)
+	s, err := frames.Open(dir, keys(t), rand.Reader, c, max)
 	if err != nil {
 		t.Fatal(err)
 	}

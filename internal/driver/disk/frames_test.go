@@ -2,8 +2,11 @@ package disk_test
 
 import (
 	"bytes"
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"path/filepath"
 	"strings"
@@ -79,7 +82,7 @@ func TestFramesAfterACrash(t *testing.T) {
 					want++
 				}
 			}
-			s, err := frames.Open(torn, clock{}, 0)
+			s, err := frames.Open(torn, keys(t), rand.Reader, clock{}, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -92,7 +95,7 @@ func TestFramesAfterACrash(t *testing.T) {
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if s, err = frames.Open(torn, clock{}, 0); err != nil {
+			if s, err = frames.Open(torn, keys(t), rand.Reader, clock{}, 0); err != nil {
 				t.Fatal(err)
 			}
 			if got := heard(t, s, aRun, uint64(want)+1); len(got) != 1 || string(got[0].Data) != "after" {
@@ -135,7 +138,7 @@ func TestFramesFlipped(t *testing.T) {
 		if err := os.WriteFile(framesFile(dir, aRun), changed, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s, err := frames.Open(dir, clock{}, 0)
+		s, err := frames.Open(dir, keys(t), rand.Reader, clock{}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -305,7 +308,7 @@ func FuzzFrames(f *testing.F) {
 		if err := errors.Join(os.Mkdir(filepath.Dir(framesFile(dir, aRun)), 0o700), os.WriteFile(framesFile(dir, aRun), raw, 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		s, err := frames.Open(dir, clock{}, 0)
+		s, err := frames.Open(dir, keys(t), rand.Reader, clock{}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -326,4 +329,98 @@ func FuzzFrames(f *testing.F) {
 			t.Fatalf("read %+v", after)
 		}
 	})
+}
+
+// TestFramesThatWereForgotten looks for what was said in the file, and in a copy of it that was made before it was forgotten.
+func TestFramesThatWereForgotten(t *testing.T) {
+	dir := quickDir(t)
+	secret, other := strings.Repeat("a secret ", 20), "what another operation said"
+	write := func(s *frames.Store) {
+		for _, f := range []livestream.Frame{
+			{Kind: livestream.Operation, Operation: "op", Data: []byte(`{"command":"` + secret + `"}`)},
+			{Kind: livestream.Stdout, Operation: "op", Data: []byte(secret)},
+			{Kind: livestream.Stdout, Operation: "other", Data: []byte(other)},
+		} {
+			if _, err := s.Append(t.Context(), aRun, f); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	shows := func(s *frames.Store, want ...string) {
+		t.Helper()
+		got := heard(t, s, aRun, 1)
+		if len(got) != len(want) {
+			t.Fatalf("heard %d frames, want %d", len(got), len(want))
+		}
+		for i, f := range got {
+			if string(f.Data) != want[i] || f.N != uint64(i)+1 {
+				t.Errorf("frame %d holds %q, want %q", f.N, f.Data, want[i])
+			}
+		}
+	}
+	ring := keys(t)
+	open := func(dir string) *frames.Store {
+		s, err := frames.Open(dir, ring, rand.Reader, clock{}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		return s
+	}
+	s := open(dir)
+	write(s)
+	raw, err := os.ReadFile(framesFile(dir, aRun))
+	if err != nil || bytes.Contains(raw, []byte("secret")) || bytes.Contains(raw, []byte("another operation")) {
+		t.Fatalf("the file shows what was said: %v", err)
+	}
+	copied := quickDir(t)
+	if err := os.MkdirAll(filepath.Dir(framesFile(copied, aRun)), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(framesFile(copied, aRun), raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	shows(s, `{"command":"`+secret+`"}`, secret, other)
+	if err := s.Forget(aRun, "op"); err != nil {
+		t.Fatal(err)
+	}
+	shows(s, `{"redacted":true}`, "", other)
+	shows(open(copied), `{"redacted":true}`, "", other)
+	if err := s.Forget(runID(7), "op"); err != nil {
+		t.Errorf("a run without frames: %v", err)
+	}
+}
+
+// TestFramesOfAnEarlierVersion reads a file that holds its frames as they are, goes on with it, and forgets a part of it.
+func TestFramesOfAnEarlierVersion(t *testing.T) {
+	dir := quickDir(t)
+	s := openFrames(t, dir, clock{}, 0)
+	say(t, s, aRun, "x")
+	// "agentbox frames 1", then one frame of stdout by "op": number 1, time 0, and 6 bytes.
+	body := append([]byte{0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 6}, "stdout\x00\x02opsecret"...)
+	head := binary.BigEndian.AppendUint32(nil, uint32(len(body)))
+	head = binary.BigEndian.AppendUint32(head, crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli)))
+	old := quickDir(t)
+	if err := os.MkdirAll(filepath.Dir(framesFile(old, aRun)), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(framesFile(old, aRun), append(append([]byte("agentbox frames 1\n"), head...), body...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s = openFrames(t, old, clock{}, 0)
+	if n, err := s.Append(t.Context(), aRun, livestream.Frame{Kind: livestream.Stdout, Operation: "other", Data: []byte("goes on")}); err != nil || n != 2 {
+		t.Fatalf("the next frame: %d, %v", n, err)
+	}
+	if err := s.Forget(aRun, "op"); err != nil {
+		t.Fatal(err)
+	}
+	if raw, err := os.ReadFile(framesFile(old, aRun)); err != nil || bytes.Contains(raw, []byte("secret")) {
+		t.Errorf("the file holds it still: %q, %v", raw, err)
+	}
+	if n := say(t, s, aRun, "and on"); n != 3 {
+		t.Errorf("the frame after it is %d, want 3", n)
+	}
+	if got := heard(t, s, aRun, 1); len(got) != 3 || len(got[0].Data) != 0 || string(got[1].Data) != "goes on" || string(got[2].Data) != "and on" {
+		t.Errorf("heard %+v", got)
+	}
 }

@@ -44,7 +44,7 @@ func (s *Spaces) past(sp id.Space, home string, uid int, limits space.Limits) *s
 	if p == nil {
 		p = snapshots.New(snapshots.Folders{
 			Files: filepath.Join(home, filesFolder), Staging: filepath.Join(home, stagingFolder), Kept: filepath.Join(home, keptFolder),
-		}, uid, limits.DiskBytes, s.entropy)
+		}, uid, limits.DiskBytes, s.keys, s.entropy)
 		s.pasts[sp] = p
 	}
 	return p
@@ -97,6 +97,34 @@ func (h *History) Kept(ctx context.Context) ([]space.Snapshot, int64, error) {
 	}
 	bytes, err := h.past.Usage(ctx)
 	return kept, bytes, err
+}
+
+// Survey says how many bytes a sweep would free.
+func (h *History) Survey(ctx context.Context, gone []event.Digest) (int64, error) {
+	return h.past.Sweep(ctx, gone, true)
+}
+
+// Sweep lets snapshots go by a content.sweep permit, and removes what none needs any more.
+func (h *History) Sweep(ctx context.Context, p policy.Permit, gone []event.Digest) (int64, error) {
+	if _, err := h.redeem(p, policy.ContentSweep); err != nil {
+		return 0, err
+	}
+	return h.past.Sweep(ctx, gone, false)
+}
+
+// Brought returns the files that one snapshot holds and an earlier one does not.
+func (h *History) Brought(ctx context.Context, before, after event.Digest) (map[event.Digest]string, error) {
+	return h.past.Brought(ctx, before, after, printable)
+}
+
+// Bearing returns which of some contents each kept snapshot holds.
+func (h *History) Bearing(ctx context.Context, contents map[event.Digest]bool) ([]space.Bearing, error) {
+	return h.past.Bearing(ctx, contents, printable)
+}
+
+// Purge removes what an earlier version kept of contents without sealing it.
+func (h *History) Purge(ctx context.Context, contents map[event.Digest]bool) error {
+	return h.past.Purge(ctx, contents)
 }
 
 // Diff compares the two snapshots of a space.diff permit.

@@ -16,6 +16,7 @@ import (
 	"agentbox/internal/driver/disk/internal/beneath"
 	"agentbox/internal/driver/disk/internal/seed"
 	"agentbox/internal/driver/disk/internal/snapshots"
+	"agentbox/internal/kernel/vault"
 )
 
 // The folders of one space.
@@ -30,6 +31,7 @@ const (
 // closed to every user but the daemon's.
 type Spaces struct {
 	dir     string
+	keys    vault.Keys
 	entropy io.Reader
 	sources []string
 
@@ -41,9 +43,9 @@ type Spaces struct {
 var _ space.Store = (*Spaces)(nil)
 
 // OpenSpaces opens the folder of all spaces, makes it if needed, and removes what an earlier daemon left half removed or half written.
-// Names of temporary files are drawn from entropy, which must be safe for concurrent use. Spaces may be seeded from host folders only
+// Snapshots are sealed under keys. Names of temporary files are drawn from entropy, which must be safe for concurrent use. Spaces may be seeded from host folders only
 // below one of sources, absolute paths that the operator chose.
-func OpenSpaces(ctx context.Context, dir string, entropy io.Reader, sources ...string) (*Spaces, error) {
+func OpenSpaces(ctx context.Context, dir string, keys vault.Keys, entropy io.Reader, sources ...string) (*Spaces, error) {
 	if !filepath.IsAbs(dir) {
 		return nil, fmt.Errorf("the folder of the spaces must be an absolute path")
 	}
@@ -61,7 +63,7 @@ func OpenSpaces(ctx context.Context, dir string, entropy io.Reader, sources ...s
 	if err := beneath.SyncPath(filepath.Dir(dir)); err != nil {
 		return nil, fmt.Errorf("make the folder of the spaces durable: %w", err)
 	}
-	s := &Spaces{dir: dir, entropy: entropy, sources: sources, open: map[id.Space]*Files{}, pasts: map[id.Space]*snapshots.Past{}}
+	s := &Spaces{dir: dir, keys: keys, entropy: entropy, sources: sources, open: map[id.Space]*Files{}, pasts: map[id.Space]*snapshots.Past{}}
 	found, err := s.List(ctx)
 	if err != nil {
 		return nil, err

@@ -100,6 +100,20 @@ func (l *Livestreams) Wait(ctx context.Context, run id.Run, after uint64) error 
 // Sync implements livestream.Store; memory has nothing to make durable.
 func (l *Livestreams) Sync(ctx context.Context, _ id.Run) error { return ctx.Err() }
 
+// Forget implements livestream.Store.
+func (l *Livestreams) Forget(run id.Run, operations ...string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r := l.runs[run]; r != nil {
+		for i, f := range r.all {
+			if slices.Contains(operations, f.Operation) {
+				r.all[i] = livestream.Forgotten(f)
+			}
+		}
+	}
+	return nil
+}
+
 func (l *Livestreams) of(run id.Run) *frames {
 	r := l.runs[run]
 	if r == nil {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/policy"
 	"agentbox/internal/driver/memory"
 	"agentbox/internal/kernel/blob"
 	"agentbox/internal/kernel/blob/blobtest"
@@ -29,7 +30,14 @@ func TestJournal(t *testing.T) {
 }
 
 func TestBlobs(t *testing.T) {
-	blobtest.Run(t, func(*testing.T) blob.Store { return memory.NewBlobs() }, nil)
+	issue := func(a policy.Action) policy.Permit {
+		canonical, err := a.Canonical()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return policy.Issue(canonical, nil)
+	}
+	blobtest.Run(t, issue, func(*testing.T) blob.Store { return memory.NewBlobs() }, nil)
 }
 
 func TestLivestreams(t *testing.T) {

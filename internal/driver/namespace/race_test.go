@@ -20,6 +20,7 @@ import (
 	"agentbox/internal/domain/space"
 	"agentbox/internal/domain/space/filestest"
 	"agentbox/internal/driver/disk"
+	"agentbox/internal/driver/memory"
 	"agentbox/internal/driver/namespace"
 	"agentbox/internal/spaceinit/inittest"
 )
@@ -92,7 +93,7 @@ func race(t *testing.T) (house *filestest.House, outside string, stop func()) {
 	if os.Geteuid() == 0 {
 		subject.UID = 765_432
 	}
-	store, err := disk.OpenSpaces(t.Context(), t.TempDir(), rand.Reader)
+	store, err := disk.OpenSpaces(t.Context(), t.TempDir(), memory.NewKeys(rand.Reader), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}

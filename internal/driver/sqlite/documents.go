@@ -142,6 +142,29 @@ func (j *Journal) Rebuild(ctx context.Context, name string) error {
 	}})
 }
 
+// Current returns those of the definitions whose documents the file holds in their version. All of them, unless an earlier program wrote the
+// log and none has opened it for writing since.
+func (j *Journal) Current(ctx context.Context) ([]projection.Definition, error) {
+	live := map[string]int64{}
+	err := j.reading(ctx, func(r *connection) error {
+		rows, err := r.rows(`SELECT name, version FROM projections`)
+		if err != nil {
+			return err
+		}
+		for rows.Step() {
+			live[rows.ColumnText(0)] = rows.ColumnInt64(1)
+		}
+		return finish(rows)
+	})
+	var current []projection.Definition
+	for _, def := range j.set.Definitions() {
+		if live[def.Name] == int64(def.Version) {
+			current = append(current, def)
+		}
+	}
+	return current, err
+}
+
 // openProjections makes the documents agree with the definitions: it rebuilds what has a new version and drops what nobody defines any more.
 func (j *Journal) openProjections(ctx context.Context) error {
 	live := map[string]int64{}

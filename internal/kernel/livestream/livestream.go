@@ -33,6 +33,17 @@ type Frame struct {
 	Data      []byte    `json:"data"`
 }
 
+// Forgotten returns a frame whose content was forgotten.
+func Forgotten(f Frame) Frame {
+	switch f.Kind {
+	case Operation, Result, Complete:
+		f.Data = []byte(`{"redacted":true}`)
+	case Stdout, Stderr:
+		f.Data = []byte{}
+	}
+	return f
+}
+
 // Store keeps the frames of runs. The conformance suite is package livestreamtest.
 type Store interface {
 	// Append adds a frame and returns its number.
@@ -41,6 +52,9 @@ type Store interface {
 	Read(ctx context.Context, run id.Run, from uint64, limit int) ([]Frame, error)
 	// Wait returns when there is a frame beyond number after, or when ctx ends.
 	Wait(ctx context.Context, run id.Run, after uint64) error
+	// Forget destroys the content of the frames of operations of a run, for good; "" names the frames that belong to none. What they were is
+	// still told, with the content of Forgotten. A run that has no frames is no error.
+	Forget(run id.Run, operations ...string) error
 	// Sync makes all frames of the run durable; the executor calls it before it records a result.
 	Sync(ctx context.Context, run id.Run) error
 }

@@ -11,6 +11,7 @@ import (
 	"agentbox/internal/domain/run"
 	"agentbox/internal/kernel/blob"
 	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/vault"
 )
 
 // The kinds of finding about contents that events name by their hash.
@@ -23,7 +24,8 @@ const (
 type ContentsReport struct {
 	Workspace id.Workspace `json:"workspace_id"`
 	OK        bool         `json:"ok"`
-	Contents  int          `json:"contents"` // that were read and held against their hashes
+	Contents  int          `json:"contents"`         // that were read and held against their hashes
+	Sealed    int          `json:"sealed,omitempty"` // that cannot be read, for their keys are not here or were destroyed
 	Count     int          `json:"findings_count"`
 	Findings  []Finding    `json:"findings"` // the first MaxFindings, in the order of the log
 }
@@ -72,6 +74,10 @@ func (r *ContentsReport) holdOne(ctx context.Context, blobs blob.Store, e *event
 	switch {
 	case err == nil:
 		return content.Close()
+	case errors.Is(err, vault.ErrMissing), errors.Is(err, vault.ErrForgotten):
+		r.Contents--
+		r.Sealed++
+		return nil
 	case errors.Is(err, blob.ErrNotFound):
 		f.Kind, f.Detail = ContentMissing, fmt.Sprintf("the %d bytes that the event names are not there", named.Size)
 	case fault.CodeOf(err) == ContentCorrupt:

@@ -25,7 +25,7 @@ func TestVerificationNamesContentThatWasChanged(t *testing.T) {
 			stored = ended.Stored.Digest
 		}
 	}
-	file := func(d event.Digest) string { return filepath.Join(s.Dir, "blobs", d.Hex()[:2], d.Hex()[2:]) }
+	file := func(d event.Digest) string { return filepath.Join(s.Dir, "blobs", d.Hex()[:2], d.Hex()[2:]+".sealed") }
 	verify := func() auditor.ContentsReport {
 		t.Helper()
 		report, err := auditor.VerifyContents(t.Context(), s.Log, s.Blobs, testkit.WS)

@@ -30,17 +30,18 @@ const (
 
 // Parts are what an executor is made of.
 type Parts struct {
-	Log     journal.Journal
-	Docs    projection.Reader
-	Blobs   blob.Store
-	Live    livestream.Store
-	Gate    policy.Gate
-	Agents  policy.Agents
-	Spaces  space.Keeping
-	Bundles policy.Library
-	Clock   event.Clock
-	IDs     *id.Source
-	Logger  *slog.Logger
+	Log        journal.Journal
+	Docs       projection.Reader
+	Blobs      blob.Store
+	MaxContent int64 // bytes of content that the log of a workspace may name; 0 for without limit
+	Live       livestream.Store
+	Gate       policy.Gate
+	Agents     policy.Agents
+	Spaces     space.Keeping
+	Bundles    policy.Library
+	Clock      event.Clock
+	IDs        *id.Source
+	Logger     *slog.Logger
 }
 
 // Executor executes runs. Make it with New, then Run it; every other method may be called from any goroutine while it runs.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"slices"
 
 	"agentbox/internal/domain/event"
@@ -14,10 +15,10 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Import records a run that was executed elsewhere, from its transcript. The file itself is stored already, under the digest and size that are
+// Import records a run that was executed elsewhere, from its transcript. The file itself, which source reads, has the digest and size that are
 // given, and attested is what was found when it was checked. The same file again returns the first record, and so does the same key, which may
 // be empty.
-func (x *Executor) Import(ctx context.Context, origin event.Origin, ws id.Workspace, t run.Transcript, file run.Input, attested run.Attestation, key string) (run.Run, error) {
+func (x *Executor) Import(ctx context.Context, origin event.Origin, ws id.Workspace, t run.Transcript, file run.Input, source io.ReadSeeker, attested run.Attestation, key string) (run.Run, error) {
 	if err := t.Admissible(); err != nil {
 		return run.Run{}, err
 	}
@@ -36,6 +37,15 @@ func (x *Executor) Import(ctx context.Context, origin event.Origin, ws id.Worksp
 	}
 	if err != nil {
 		return run.Run{}, err
+	}
+	defer x.Blobs.Hold()() // until the event names it
+	if _, err := source.Seek(0, io.SeekStart); err != nil {
+		return run.Run{}, err
+	}
+	if stored, err := x.Blobs.Put(ctx, source, run.MaxTranscriptBytes); err != nil {
+		return run.Run{}, err
+	} else if stored.Digest != file.Digest {
+		return run.Run{}, fault.New(fault.Internal, "content_changed", "the transcript changed while it was imported")
 	}
 	message := run.Message{ProtocolVersion: run.Protocol}
 	for _, a := range t.Asked {

@@ -136,19 +136,15 @@ func TestImport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stored, err := s.Blobs.Put(s.Context(), bytes.NewReader(raw), run.MaxTranscriptBytes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := run.Input{Digest: stored.Digest, Size: stored.Size}
-	made, err := s.Runs.Import(s.Context(), s.Origin, testkit.WS, told, file, a, "")
+	file := run.Input{Digest: event.DigestOf(raw), Size: int64(len(raw))}
+	made, err := s.Runs.Import(s.Context(), s.Origin, testkit.WS, told, file, bytes.NewReader(raw), a, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if made.ID == doc.ID || made.Imported == nil || made.Imported.Run != doc.ID || made.Status != run.Succeeded || made.Imported.Attested != a {
 		t.Errorf("got %+v", made)
 	}
-	again, err := s.Runs.Import(s.Context(), s.Origin, testkit.WS, told, file, a, "another key")
+	again, err := s.Runs.Import(s.Context(), s.Origin, testkit.WS, told, file, bytes.NewReader(raw), a, "another key")
 	if err != nil || again.ID != made.ID {
 		t.Errorf("again: %s, %v; want %s", again.ID, err, made.ID)
 	}
@@ -179,12 +175,12 @@ func TestImport(t *testing.T) {
 
 	open := told
 	open.Header.Run.Status = run.Running
-	if _, err := s.Runs.Import(s.Context(), s.Origin, testkit.WS, open, run.Input{Digest: event.DigestOf([]byte("x"))}, a, ""); fault.CodeOf(err) != "run_not_ended" {
+	if _, err := s.Runs.Import(s.Context(), s.Origin, testkit.WS, open, run.Input{Digest: event.DigestOf([]byte("x"))}, nil, a, ""); fault.CodeOf(err) != "run_not_ended" {
 		t.Errorf("a run that has not ended: %v", err)
 	}
 	agent := s.Origin
 	agent.Principal = doc.Agent
-	if _, err := s.Runs.Import(s.Context(), agent, testkit.WS, told, run.Input{Digest: event.DigestOf([]byte("y"))}, a, ""); fault.KindOf(err) != fault.Denied {
+	if _, err := s.Runs.Import(s.Context(), agent, testkit.WS, told, run.Input{Digest: event.DigestOf([]byte("y"))}, nil, a, ""); fault.KindOf(err) != fault.Denied {
 		t.Errorf("an agent imports: %v", err)
 	}
 }

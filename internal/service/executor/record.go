@@ -11,6 +11,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/kernel/blob"
 	"agentbox/internal/kernel/livestream"
 	"agentbox/internal/kernel/projection"
 )
@@ -62,6 +63,7 @@ func (r *ride) reload(ctx context.Context) error {
 
 // conclude records the one result event of an operation and shows it to whoever watches.
 func (r *ride) conclude(ctx context.Context, t task, result run.Result) error {
+	defer r.x.Blobs.Hold()() // what is kept of a long result, until its event names it
 	typ := run.EventErred
 	if result.OK() {
 		typ = run.EventSucceeded
@@ -112,7 +114,12 @@ func (r *ride) outcome(ctx context.Context, t task, typ string, result *run.Resu
 		return event.Draft{}, fmt.Errorf("write a result: %w", err)
 	}
 	if len(raw) > maxInlineBytes {
-		stored, err := r.x.Blobs.Put(context.WithoutCancel(ctx), bytes.NewReader(raw), int64(len(raw)))
+		ctx := context.WithoutCancel(ctx)
+		err := r.x.contentRoom(ctx, r.doc.Workspace, int64(len(raw)))
+		var stored blob.Ref
+		if err == nil {
+			stored, err = r.x.Blobs.Put(ctx, bytes.NewReader(raw), int64(len(raw)))
+		}
 		if err == nil {
 			ended.Result, ended.Stored = nil, &run.Input{Digest: stored.Digest, Size: stored.Size}
 		} else { // the effect has happened: its outcome is recorded, if need be without the long texts
@@ -132,6 +139,7 @@ func (r *ride) outcome(ctx context.Context, t task, typ string, result *run.Resu
 // finish ends the run. An operation whose outcome nobody will learn any more gets its result, and a question that nobody has to answer
 // any more ends, in the same commit.
 func (r *ride) finish(ctx context.Context, typ string, origin event.Origin, why string) error {
+	defer r.x.Blobs.Hold()()
 	ctx = context.WithoutCancel(ctx)
 	if origin.Correlation == "" {
 		origin.Correlation = r.doc.Correlation

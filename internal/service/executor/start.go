@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strconv"
 	"unicode/utf8"
 
+	"agentbox/internal/domain/content"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
@@ -15,6 +17,7 @@ import (
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/projection"
 )
 
 // Request asks for a run.
@@ -65,6 +68,10 @@ func (x *Executor) Start(ctx context.Context, origin event.Origin, q Request) (r
 	if err != nil {
 		return run.Run{}, err
 	}
+	if err := x.contentRoom(ctx, q.Workspace, int64(len(input))); err != nil {
+		return x.again(ctx, origin, q, input, err)
+	}
+	defer x.Blobs.Hold()() // until an event names it
 	stored, err := x.Blobs.Put(ctx, bytes.NewReader(input), MaxInputBytes)
 	if err != nil {
 		return run.Run{}, err
@@ -74,6 +81,15 @@ func (x *Executor) Start(ctx context.Context, origin event.Origin, q Request) (r
 		return doc, err
 	}
 	return doc, x.enqueue(context.WithoutCancel(ctx), newEntry(doc, false))
+}
+
+// contentRoom refuses content that the workspace's quota has no room for.
+func (x *Executor) contentRoom(ctx context.Context, ws id.Workspace, size int64) error {
+	used, _, err := projection.Load[content.Usage](ctx, x.Docs, ws, content.Projection, string(ws))
+	if err != nil && !errors.Is(err, projection.ErrNotFound) {
+		return err
+	}
+	return used.Room(size, x.MaxContent)
 }
 
 // again returns the run of an earlier request that this one repeats, and refuses with why if there is none.

@@ -172,7 +172,7 @@ func TestNoProcessIsLeftBehind(t *testing.T) {
 	if n := processesOf(t, uid); n != 0 {
 		t.Errorf("%d processes are left", n)
 	}
-	if _, err := disk.OpenSpaces(s.Context(), filepath.Join(s.Dir, "spaces"), strings.NewReader("")); err != nil {
+	if _, err := disk.OpenSpaces(s.Context(), filepath.Join(s.Dir, "spaces"), s.Keys, strings.NewReader("")); err != nil {
 		t.Errorf("the folder of the spaces cannot be opened again: %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package reader
 
 import (
+	"agentbox/internal/domain/content"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
@@ -18,6 +19,7 @@ var eventTypes = []string{
 	run.EventInvoked, run.EventSucceeded, run.EventErred, run.EventUnknown,
 	space.EventCreated, space.EventStarted, space.EventReady, space.EventUpdated, space.EventExtended, space.EventDestroyed,
 	space.EventRewindBegun, space.EventRewound, space.EventRewindFailed, space.EventForked,
+	content.EventSweepBegun, content.EventSwept,
 	event.RedactedType,
 	space.EventFileBegun, space.EventFileEnded, space.EventFileRead,
 }

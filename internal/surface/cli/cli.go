@@ -70,6 +70,10 @@ type Daemon struct {
 	EffectsPerHour int           // of one principal; 0 means without limit
 	ApprovalTime   time.Duration // after which a question that nobody answered expires
 
+	ContentQuota     int64         // bytes that the log of a workspace may name; negative means without limit, 0 the default
+	KeepSnapshots    int           // of each space; 0 means as many as fit
+	KeepSnapshotsFor time.Duration // 0 means however long
+
 	SigningKey string   // file of the key that signs checkpoints
 	Retention  []string // how long the data of which events are kept, as in run.*=30d
 	Witnesses  []string // to which checkpoints are brought
@@ -80,7 +84,7 @@ var commands = []func(*invocation) *cobra.Command{
 	up, doctor, demo,
 	spaces, execute, runs, timelineCommand, approvals, files,
 	topCommand, events, audit, policies, killSwitch,
-	backups, restore, exportWorkspace, importWorkspace,
+	backups, restore, exportWorkspace, importWorkspace, collect,
 	version,
 }
 

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"time"
+
 	"github.com/spf13/cobra"
 
 	"agentbox/internal/domain/space"
@@ -10,6 +12,7 @@ import (
 func up(i *invocation) *cobra.Command {
 	var d Daemon
 	var format string
+	var quota, keepFor string
 	c := &cobra.Command{
 		Use: "up", Short: "Run the daemon, in the foreground, until it is interrupted", Args: cobra.NoArgs,
 		Long: "Up serves the HTTP API on a loopback address. The data directory, made on the first start, holds the log, the files of the spaces and\n" +
@@ -21,6 +24,9 @@ func up(i *invocation) *cobra.Command {
 	c.Flags().StringArrayVar(&d.Sources, "allow-from", nil, "folder of this machine from which spaces may be filled; repeatable")
 	c.Flags().BoolVar(&d.Shadow, "shadow", false, "record what policy would refuse, and let it pass")
 	c.Flags().IntVar(&d.EffectsPerHour, "effects-per-hour", 0, "how many effects one principal may cause within an hour; 0 means without limit")
+	c.Flags().StringVar(&quota, "content-quota", "", "how much content the log of a workspace may name, for example 200G; 0 means without limit (default 64 GiB)")
+	c.Flags().IntVar(&d.KeepSnapshots, "keep-snapshots", 0, "how many snapshots of a space gc keeps; 0 means as many as fit")
+	c.Flags().StringVar(&keepFor, "keep-snapshots-for", "", "how long gc keeps snapshots, for example 30d; the newest stays (default: however long)")
 	c.Flags().DurationVar(&d.ApprovalTime, "approval-time", 0, "time after which a question that nobody answered expires, from 1s to 168h (default 24h)")
 	c.Flags().StringVar(&d.SigningKey, "signing-key", "", "file of the key that signs checkpoints (default: signing.key in the data directory)")
 	c.Flags().StringArrayVar(&d.Retention, "retention", nil, "how long the data of events are kept before they are redacted: an event type or its beginning with a star, and a time, as in run.*=30d; repeatable (default: for good)")
@@ -39,6 +45,9 @@ func up(i *invocation) *cobra.Command {
 			return usage("--log-format %s: write text or json", oneLine(format, 40))
 		}
 		d.JSONLog = format == "json"
+		if err := d.keep(quota, keepFor); err != nil {
+			return err
+		}
 		if d.SigningKey != "" {
 			if d.SigningKey, err = absolute(d.SigningKey); err != nil {
 				return err
@@ -70,6 +79,27 @@ func up(i *invocation) *cobra.Command {
 
 func (d *Daemon) flags(c *cobra.Command) {
 	c.Flags().StringVar(&d.RootFS, "rootfs", "", "folder that is the read-only root of the spaces, or host for this machine's own programs (default: the one made by make rootfs, else host)")
+}
+
+// keep reads how much is kept.
+func (d *Daemon) keep(quota, keepFor string) (err error) {
+	if quota != "" {
+		if d.ContentQuota, err = parseSize(quota); err != nil {
+			return err
+		}
+		if d.ContentQuota == 0 {
+			d.ContentQuota = -1
+		}
+	}
+	if keepFor != "" {
+		if d.KeepSnapshotsFor, err = parseSpan(keepFor); err != nil {
+			return err
+		}
+		if d.KeepSnapshotsFor%time.Second != 0 {
+			return usage("--keep-snapshots-for %s: write whole seconds", oneLine(keepFor, 40))
+		}
+	}
+	return nil
 }
 
 // root makes the folder of the root absolute, unless it is the host's own.

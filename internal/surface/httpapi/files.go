@@ -17,6 +17,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/kernel/blob"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/service/keeper"
 	"agentbox/internal/surface/httpapi/wire"
@@ -29,7 +30,7 @@ const (
 )
 
 // Spool takes content whose hash and size are not known yet, at most max bytes of it, and gives it back with both. The caller closes it.
-type Spool func(ctx context.Context, content io.Reader, max int64) (io.ReadSeekCloser, event.Digest, int64, error)
+type Spool func(ctx context.Context, content io.Reader, max int64) (io.ReadSeekCloser, blob.Ref, error)
 
 // FilePath names a file of a space.
 type FilePath struct {
@@ -200,7 +201,7 @@ func (s *Server) put(ctx context.Context, c wire.Call, n int, sp id.Space, to st
 		return space.Entry{}, event.Digest{}, err
 	}
 	read := &body{Reader: content}
-	spooled, hash, size, err := s.services.Spool(ctx, read, most)
+	spooled, ref, err := s.services.Spool(ctx, read, most)
 	switch {
 	case fault.CodeOf(err) == "content_too_large":
 		err = tooLarge
@@ -211,9 +212,9 @@ func (s *Server) put(ctx context.Context, c wire.Call, n int, sp id.Space, to st
 		return space.Entry{}, event.Digest{}, err
 	}
 	defer spooled.Close()
-	origin := c.Part(n, event.DigestOf(fmt.Appendf(nil, "%q %t %s", to, overwrite, hash)))
-	entry, err := s.services.Keeper.WriteFile(context.WithoutCancel(ctx), origin, c.Caller.Workspace, sp, to, overwrite, hash, size, spooled)
-	return entry, hash, err
+	origin := c.Part(n, event.DigestOf(fmt.Appendf(nil, "%q %t %s", to, overwrite, ref.Digest)))
+	entry, err := s.services.Keeper.WriteFile(context.WithoutCancel(ctx), origin, c.Caller.Workspace, sp, to, overwrite, ref.Digest, ref.Size, spooled)
+	return entry, ref.Digest, err
 }
 
 // body remembers why it could not be read to its end, for whoever keeps it only knows that it could not be kept.

@@ -16,6 +16,7 @@ import (
 	"agentbox/internal/service/keeper"
 	"agentbox/internal/service/reader"
 	"agentbox/internal/service/redactor"
+	"agentbox/internal/service/sweeper"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -27,6 +28,7 @@ type Services struct {
 	Reader   *reader.Reader
 	Log      journal.Journal // which the audit verifies
 	Prover   *auditor.Prover
+	Sweeper  *sweeper.Sweeper
 	Redactor *redactor.Redactor
 	Spool    Spool
 	Checks   []Check                     // of readiness
@@ -56,7 +58,7 @@ func New(c wire.Config, services Services, version string) *Server {
 		}
 		return found[len(found)-1].Seq, nil
 	}
-	c.Tags = []string{"service", "auth", "spaces", "snapshots", "runs", "files", "approvals", "policies", "events", "audit"}
+	c.Tags = []string{"service", "auth", "spaces", "snapshots", "runs", "files", "approvals", "policies", "events", "audit", "content"}
 	s := &Server{Server: wire.New(c), services: services, version: version, importing: make(chan struct{}, 1)}
 	for _, check := range services.Checks {
 		s.probers = append(s.probers, &prober{check: check})
@@ -71,6 +73,7 @@ func New(c wire.Config, services Services, version string) *Server {
 	s.registerPolicies()
 	s.registerEvents()
 	s.registerAudit()
+	s.registerContent()
 	s.registerRedactions()
 	s.Object("PolicyApproval", "request")
 	s.Object("PolicyExplanation", "request")

@@ -75,7 +75,7 @@ func (s *Server) carried(ctx context.Context, c wire.Call, doc run.Run, start ru
 		done <- omitted
 	}()
 	source := &body{Reader: read}
-	spooled, _, _, err := s.services.Spool(ctx, source, run.MaxCarriedArchive)
+	spooled, _, err := s.services.Spool(ctx, source, run.MaxCarriedArchive)
 	read.CloseWithError(err) // where the spool gave up, the archive ends too
 	omitted := <-done
 	if source.broken != nil {
@@ -99,7 +99,7 @@ func (s *Server) importRun(w http.ResponseWriter, r *http.Request, c wire.Call) 
 		return tooLarge
 	}
 	sent := &body{Reader: s.Patient(w, r)}
-	spooled, hash, size, err := s.services.Spool(r.Context(), sent, run.MaxTranscriptBytes)
+	spooled, ref, err := s.services.Spool(r.Context(), sent, run.MaxTranscriptBytes)
 	switch {
 	case fault.CodeOf(err) == "content_too_large":
 		err = tooLarge
@@ -118,7 +118,7 @@ func (s *Server) importRun(w http.ResponseWriter, r *http.Request, c wire.Call) 
 	if err != nil {
 		return err
 	}
-	doc, err := s.services.Executor.Import(context.WithoutCancel(r.Context()), c.Origin(), c.Caller.Workspace, t, run.Input{Digest: hash, Size: size}, attested, c.ServiceKey())
+	doc, err := s.services.Executor.Import(context.WithoutCancel(r.Context()), c.Origin(), c.Caller.Workspace, t, run.Input{Digest: ref.Digest, Size: ref.Size}, spooled, attested, c.ServiceKey())
 	if err != nil {
 		return err
 	}

@@ -72,6 +72,28 @@ func (p *spaceHistory) Kept(ctx context.Context) ([]space.Snapshot, int64, error
 	return []space.Snapshot{now}, now.Bytes, err
 }
 
+// Brought implements space.History: it tells of none.
+func (p *spaceHistory) Brought(context.Context, event.Digest, event.Digest) (map[event.Digest]string, error) {
+	return nil, nil
+}
+
+// Bearing implements space.History: it tells of none.
+func (p *spaceHistory) Bearing(context.Context, map[event.Digest]bool) ([]space.Bearing, error) {
+	return nil, nil
+}
+
+// Purge implements space.History: there is nothing of an earlier version.
+func (p *spaceHistory) Purge(context.Context, map[event.Digest]bool) error { return nil }
+
+// Survey implements space.History: everything is kept.
+func (p *spaceHistory) Survey(context.Context, []event.Digest) (int64, error) { return 0, nil }
+
+// Sweep implements space.History: everything is kept.
+func (p *spaceHistory) Sweep(_ context.Context, permit policy.Permit, _ []event.Digest) (int64, error) {
+	_, err := permit.Redeem(policy.ContentSweep)
+	return 0, err
+}
+
 // Diff implements space.History: it says that something differs, and not what.
 func (p *spaceHistory) Diff(_ context.Context, permit policy.Permit, _ int) ([]space.Difference, error) {
 	a, err := permit.Redeem(policy.SpaceDiff)

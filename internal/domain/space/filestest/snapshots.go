@@ -421,6 +421,73 @@ var travelling = map[string]func(*testing.T, *House){
 			t.Errorf("just enough: %v", err)
 		}
 	},
+	"a sweep": func(t *testing.T, h *House) {
+		var all []space.Snapshot
+		var digests []event.Digest
+		for i := range 6 {
+			must(t, os.WriteFile(filepath.Join(h.Dir, "f"), bytes.Repeat([]byte{byte(i)}, 200_000), 0o644))
+			all = append(all, h.Keep(t))
+			digests = append(digests, all[i].Root)
+		}
+		_, before, err := h.Past.Kept(t.Context())
+		must(t, err)
+		allowed := policy.Action{Type: policy.ContentSweep, Space: One}
+		for name, p := range map[string]policy.Permit{"none": {}, "another's": h.Issue(policy.Action{Type: policy.ContentSweep, Space: Two}), "another": h.Issue(policy.Action{Type: policy.SpaceRewind, Space: One})} {
+			if _, err := h.Past.Sweep(t.Context(), p, digests); err == nil {
+				t.Errorf("swept with the permit %s", name)
+			}
+		}
+		would, err := h.Past.Survey(t.Context(), digests[:4])
+		must(t, err)
+		if kept, bytes, err := h.Past.Kept(t.Context()); err != nil || len(kept) != 6 || bytes != before {
+			t.Fatalf("a survey left %d snapshots of %d bytes, %v; want 6 of %d", len(kept), bytes, err, before)
+		}
+		freed, err := h.Past.Sweep(t.Context(), h.Issue(allowed), digests[:4])
+		must(t, err)
+		kept, bytes, err := h.Past.Kept(t.Context())
+		must(t, err)
+		if freed != would || freed < 800_000 || bytes != before-freed || !slices.Equal(kept, all[4:]) {
+			t.Errorf("freed %d, as surveyed %d, of %d; kept are %v in %d bytes", freed, would, before, kept, bytes)
+		}
+		if _, _, err := h.Rewind(t, all[3].Root); !errors.Is(err, space.ErrSnapshotNotFound) {
+			t.Errorf("rewind to one that was let go: %v", err)
+		}
+		if _, _, err := h.Rewind(t, all[4].Root); err != nil {
+			t.Errorf("rewind to one that was kept: %v", err)
+		}
+		// The newest stays, whatever is asked for.
+		_, err = h.Past.Sweep(t.Context(), h.Issue(allowed), digests)
+		must(t, err)
+		if kept, _, err := h.Past.Kept(t.Context()); err != nil || len(kept) != 1 || kept[0].Root != all[4].Root {
+			t.Errorf("kept are %v, %v; want the newest", kept, err)
+		}
+	},
+	"a fork whose parent is swept": func(t *testing.T, h *House) {
+		for i := range 4 {
+			must(t, os.WriteFile(filepath.Join(h.Dir, "f"), bytes.Repeat([]byte{byte(i)}, 300_000), 0o644))
+			h.Keep(t)
+		}
+		kept, _, err := h.Past.Kept(t.Context())
+		must(t, err)
+		first := kept[0].Root
+		if first == kept[len(kept)-1].Root {
+			t.Fatal("the snapshots are the same")
+		}
+		a := policy.Action{Type: policy.SpaceFork, Space: Two, Target: string(One), Content: first}
+		_, err = h.Store.Create(t.Context(), h.Issue(a), h.UID, Limits, space.Seed{Space: One, Snapshot: first})
+		must(t, err)
+		_, err = h.Past.Sweep(t.Context(), h.Issue(policy.Action{Type: policy.ContentSweep, Space: One}), []event.Digest{first})
+		must(t, err)
+		past, err := h.Store.History(Two, h.UID, Limits)
+		must(t, err)
+		_, dir, err := h.Store.Open(Two, h.UID, Limits)
+		must(t, err)
+		must(t, os.Remove(filepath.Join(dir, "f")))
+		past.Disturb()
+		if _, _, err := past.Rewind(t.Context(), h.Issue(policy.Action{Type: policy.SpaceRewind, Space: Two, Content: first})); err != nil {
+			t.Errorf("the fork's snapshot went with its parent's: %v", err)
+		}
+	},
 	"durable while it is used": func(t *testing.T, h *House) {
 		mixed(t, h.Dir)
 		s := h.Keep(t)

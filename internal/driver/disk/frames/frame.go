@@ -11,13 +11,15 @@ import (
 )
 
 // A file of frames begins with frameMagic. Each frame is a head of 8 bytes, the length of the body and its CRC-32C, and the body: number,
-// time in microseconds since 1970, length and text of kind and operation, and the content. Integers are big-endian.
+// time in microseconds since 1970, length and text of kind and operation, and the content, sealed behind the generation of its key and a nonce.
+// Integers are big-endian. A file of an earlier version begins with plainMagic and holds the content as it is; it goes on so to its end.
 const (
-	frameMagic = "agentbox frames 1\n"
+	frameMagic = "agentbox frames 2\n"
+	plainMagic = "agentbox frames 1\n"
 	frameHead  = 8
 	frameFixed = 8 + 8 + 2 + 2
 	// maxBody is the longest body: what livestream.Check lets through.
-	maxBody = frameFixed + 2*livestream.MaxTextBytes + livestream.MaxJSONBytes
+	maxBody = frameFixed + 2*livestream.MaxTextBytes + livestream.MaxJSONBytes + sealedMore
 )
 
 // errTorn means that what follows is not a whole frame with the number that it must have.

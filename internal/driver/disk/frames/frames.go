@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -19,6 +20,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/driver/disk/internal/beneath"
 	"agentbox/internal/kernel/livestream"
+	"agentbox/internal/kernel/vault"
 )
 
 // Bounds of what is kept of the runs' output.
@@ -34,9 +36,11 @@ const (
 
 // Store is a livestream.Store in a folder: `<dir>/<run>/frames`. Memory holds the place of every 64th frame of the runs in use.
 type Store struct {
-	dir   string
-	clock event.Clock
-	max   int64
+	dir     string
+	keys    vault.Keys
+	entropy io.Reader
+	clock   event.Clock
+	max     int64
 
 	mu   sync.Mutex // guards runs, turn, and users and last of each run
 	runs map[id.Run]*output
@@ -46,8 +50,8 @@ type Store struct {
 var _ livestream.Store = (*Store)(nil)
 
 // Open opens the folder of the runs' output and makes it if needed. It keeps at most max bytes of a run's stdout and stderr, or
-// MaxRunBytes if max is 0.
-func Open(dir string, clock event.Clock, max int64) (*Store, error) {
+// MaxRunBytes if max is 0. What is kept is sealed under keys; nonces are drawn from entropy, which must be safe for concurrent use.
+func Open(dir string, keys vault.Keys, entropy io.Reader, clock event.Clock, max int64) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the folder of the runs' output: %w", err)
 	}
@@ -57,7 +61,7 @@ func Open(dir string, clock event.Clock, max int64) (*Store, error) {
 	if max == 0 {
 		max = MaxRunBytes
 	}
-	return &Store{dir: dir, clock: clock, max: max, runs: map[id.Run]*output{}}, nil
+	return &Store{dir: dir, keys: keys, entropy: entropy, clock: clock, max: max, runs: map[id.Run]*output{}}, nil
 }
 
 // output is the output of one run.
@@ -74,6 +78,7 @@ type output struct {
 	kept     int64    // bytes of stdout and stderr kept
 	cut      uint64   // number of the frame that says so, once they are too many
 	complete bool
+	plain    bool          // of an earlier version
 	dirty    bool          // written since the last Sync
 	grown    chan struct{} // closed and replaced when a frame is added
 	failed   error         // a write failed; what the file holds beyond size is unknown until it is opened again
@@ -112,7 +117,7 @@ func (s *Store) Append(ctx context.Context, run id.Run, f livestream.Frame) (uin
 			f.Kind, f.Data = livestream.Cut, fmt.Appendf(nil, `{"limit":"output_bytes","kept_bytes":%d,"max_bytes":%d}`, r.kept, s.max)
 		}
 	}
-	if err := r.add(f); err != nil {
+	if err := s.add(r, run, f); err != nil {
 		return 0, broken(err)
 	}
 	return r.head, nil
@@ -132,7 +137,7 @@ func (s *Store) Read(ctx context.Context, run id.Run, from uint64, limit int) ([
 	}
 	defer release()
 	r.mu.Lock()
-	file, size, head, failed := r.file, r.size, r.head, r.failed
+	file, size, head, failed, plain := r.file, r.size, r.head, r.failed, r.plain
 	from = max(from, 1)
 	var at int64
 	slot := (from - 1) / indexEvery
@@ -156,6 +161,11 @@ func (s *Store) Read(ctx context.Context, run id.Run, from uint64, limit int) ([
 			return nil, broken(fmt.Errorf("read frame %d: %w", n, err))
 		}
 		if at += length; n >= from {
+			if !plain {
+				if f, err = s.unseal(run, f); err != nil {
+					return nil, broken(err)
+				}
+			}
 			found = append(found, f)
 			bytes += len(f.Data)
 		}
@@ -303,7 +313,8 @@ func (r *output) open() error {
 	if _, err := io.ReadFull(in, magic); err != nil && !errors.Is(torn(err), errTorn) {
 		return err
 	}
-	if string(magic) != frameMagic {
+	r.plain = string(magic) == plainMagic
+	if string(magic) != frameMagic && !r.plain {
 		if r.whole(int64(len(frameMagic)), info.Size(), 1) {
 			return errDamaged
 		}
@@ -366,7 +377,7 @@ func (r *output) make() error {
 }
 
 // add writes a frame with the next number.
-func (r *output) add(f livestream.Frame) error {
+func (s *Store) add(r *output, run id.Run, f livestream.Frame) error {
 	if r.file == nil {
 		if err := r.make(); err != nil {
 			r.failed = broken(err)
@@ -374,6 +385,12 @@ func (r *output) add(f livestream.Frame) error {
 		}
 	}
 	f.N = r.head + 1
+	if !r.plain {
+		var err error
+		if f, err = s.seal(run, f); err != nil {
+			return err
+		}
+	}
 	raw := appendFrame(nil, f)
 	if _, err := r.file.WriteAt(raw, r.size); err != nil {
 		if cut := r.file.Truncate(r.size); cut != nil {
@@ -398,11 +415,53 @@ func (r *output) took(f livestream.Frame, length int64) {
 	switch f.Kind {
 	case livestream.Stdout, livestream.Stderr:
 		r.kept += int64(len(f.Data))
+		if !r.plain {
+			r.kept -= sealedMore
+		}
 	case livestream.Cut:
 		r.cut = r.head
 	case livestream.Complete:
 		r.complete = true
 	}
+}
+
+// blank takes the content out of the frames of operations, in a file of an earlier version: a new one takes its place.
+func (r *output) blank(operations []string) error {
+	in := bufio.NewReaderSize(io.NewSectionReader(r.file, int64(len(plainMagic)), r.size-int64(len(plainMagic))), 256<<10)
+	file, err := os.OpenFile(r.path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	next := &output{path: r.path, file: file, plain: true, size: int64(len(plainMagic)), grown: r.grown}
+	out := bufio.NewWriterSize(file, 256<<10)
+	_, err = out.WriteString(plainMagic)
+	for at := int64(len(plainMagic)); err == nil && at < r.size; {
+		f, length, bad := readFrame(in, r.size-at, next.head+1)
+		if bad != nil {
+			err = bad
+			break
+		}
+		at += length
+		if slices.Contains(operations, f.Operation) {
+			f = livestream.Forgotten(f)
+		}
+		raw := appendFrame(nil, f)
+		_, err = out.Write(raw)
+		next.took(f, int64(len(raw)))
+	}
+	err = errors.Join(err, out.Flush())
+	if err == nil {
+		err = file.Sync()
+	}
+	if err == nil {
+		err = os.Rename(r.path+".new", r.path)
+	}
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	old := r.file
+	r.file, r.size, r.index, r.kept = next.file, next.size, next.index, next.kept
+	return errors.Join(old.Close(), beneath.SyncPath(filepath.Dir(r.path)))
 }
 
 func (r *output) close() error {
@@ -414,7 +473,7 @@ func (r *output) close() error {
 
 // broken turns a file system's error into a fault.
 func broken(err error) error {
-	if errors.Is(err, errDamaged) {
+	if _, ok := errors.AsType[*fault.Error](err); ok {
 		return err
 	}
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {

@@ -12,7 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/driver/disk/internal/beneath"
+	"agentbox/internal/kernel/vault"
 )
 
 // maker makes files and folders out of content, all of them in a folder that code of the space does not see.
@@ -45,7 +47,10 @@ func (m *maker) make(dir *os.File, name string, e entry) error {
 		return err
 	}
 	defer file.Close()
-	if err := m.packs.copyTo(m.ctx, file, e); err != nil {
+	if err := m.packs.copyTo(m.ctx, file, e); errors.Is(err, vault.ErrForgotten) {
+		return fault.Wrap(err, vault.ErrForgotten.Kind, vault.ErrForgotten.Code, "the content of %+.80q was redacted, and its key destroyed: nothing can be made of it any more", e.name).
+			With("rewind to a snapshot without it; agentbox space diff shows what a snapshot holds")
+	} else if err != nil {
 		return err
 	}
 	var st unix.Stat_t

@@ -2,11 +2,14 @@ package snapshots
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash"
+	"hash/crc32"
 	"io"
 	"os"
 	"path/filepath"
@@ -20,22 +23,32 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/disk/internal/beneath"
+	"agentbox/internal/driver/disk/internal/seal"
+	"agentbox/internal/kernel/vault"
 )
 
-// A pack is a file of content: records of a hash, a length and the bytes, one behind the other. It is written once and never changed. Its
-// name ends in .new until it was made durable; what a daemon finds under that name when it starts is read in full and cut off at the first
-// record that is not what its hash says.
+// A pack is a file of content: records of a hash, a length, the name of a key, the sealed bytes and a CRC-32C of all that, one behind the other.
+// It is written once and never changed. Its name ends in .sealing until it was made durable; what a daemon finds under that name when it starts
+// is read in full and cut off at the first record whose checksum is another. Packs of an earlier version, .pack and .new, have records of a hash,
+// a length and the bytes as they are; they are read all the same, and not written any more.
 const (
-	packSuffix  = ".pack"
-	freshSuffix = ".new"
-	recordHead  = sha256.Size + 8
-	writeBuffer = 256 << 10
+	packSuffix    = ".sealed"
+	freshSuffix   = ".sealing"
+	plainSuffix   = ".pack"
+	unsyncedPlain = ".new"
+	plainHead     = sha256.Size + 8
+	recordHead    = plainHead + seal.KeyBytes
+	recordSum     = 4
+	writeBuffer   = 256 << 10
 )
+
+func castagnoli() hash.Hash32 { return crc32.New(crc32.MakeTable(crc32.Castagnoli)) }
 
 // pack is one file of content.
 type pack struct {
 	number uint64
 	fresh  bool
+	plain  bool     // of an earlier version
 	size   int64    // of the file
 	file   *os.File // while it is in use
 }
@@ -44,38 +57,47 @@ type pack struct {
 type place struct {
 	pack *pack
 	at   int64 // of the bytes
-	size int64
+	size int64 // of the content
+	key  seal.Key
+}
+
+// takes returns how many bytes its record takes.
+func (at place) takes() int64 {
+	if at.pack == nil || at.pack.plain {
+		return plainHead + at.size
+	}
+	return recordHead + seal.Sealed(at.size) + recordSum
 }
 
 // packs are the content of one space's snapshots.
 type packs struct {
 	dir     string
+	keys    vault.Keys
 	last    uint64 // number of the newest
 	all     []*pack
 	objects map[event.Digest]place
 	bytes   int64 // of all packs
+	blind   error // why it cannot be told what is needed
 }
 
 // openPacks reads what is in the packs of a folder.
-func openPacks(ctx context.Context, dir string) (*packs, error) {
-	p := &packs{dir: dir, objects: map[event.Digest]place{}}
+func openPacks(ctx context.Context, dir string, keys vault.Keys) (*packs, error) {
+	p := &packs{dir: dir, keys: keys, objects: map[event.Digest]place{}}
 	names, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range names {
-		digits, fresh := strings.CutSuffix(name.Name(), freshSuffix)
-		if !fresh {
-			var whole bool
-			if digits, whole = strings.CutSuffix(name.Name(), packSuffix); !whole {
-				continue
-			}
+		suffix := filepath.Ext(name.Name())
+		k := &pack{fresh: suffix == freshSuffix || suffix == unsyncedPlain, plain: suffix == plainSuffix || suffix == unsyncedPlain}
+		if suffix == "" || k.suffix() != suffix {
+			continue
 		}
-		number, err := strconv.ParseUint(digits, 10, 64)
+		number, err := strconv.ParseUint(strings.TrimSuffix(name.Name(), suffix), 10, 64)
 		if err != nil {
 			continue
 		}
-		k := &pack{number: number, fresh: fresh}
+		k.number = number
 		p.last = max(p.last, number)
 		if err := p.load(ctx, k); err != nil {
 			p.rest()
@@ -87,10 +109,19 @@ func openPacks(ctx context.Context, dir string) (*packs, error) {
 }
 
 func (p *packs) path(k *pack) string {
-	if k.fresh {
-		return filepath.Join(p.dir, fmt.Sprintf("%08d%s", k.number, freshSuffix))
+	return filepath.Join(p.dir, fmt.Sprintf("%08d%s", k.number, k.suffix()))
+}
+
+func (k *pack) suffix() string {
+	switch {
+	case k.plain && k.fresh:
+		return unsyncedPlain
+	case k.plain:
+		return plainSuffix
+	case k.fresh:
+		return freshSuffix
 	}
-	return filepath.Join(p.dir, fmt.Sprintf("%08d%s", k.number, packSuffix))
+	return packSuffix
 }
 
 // load finds the records of a pack. Of one that may not be durable everything is read and compared with its hash.
@@ -106,7 +137,10 @@ func (p *packs) load(ctx context.Context, k *pack) error {
 	}
 	var at int64
 	head := make([]byte, recordHead)
-	for at+recordHead <= info.Size() {
+	if k.plain {
+		head = head[:plainHead]
+	}
+	for at+int64(len(head)) <= info.Size() {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -114,21 +148,22 @@ func (p *packs) load(ctx context.Context, k *pack) error {
 			return err
 		}
 		digest := event.Digest(head[:sha256.Size])
-		size := int64(binary.BigEndian.Uint64(head[sha256.Size:]))
-		if size < 0 || size > info.Size()-at-recordHead {
+		found := place{pack: k, at: at + int64(len(head)), size: int64(binary.BigEndian.Uint64(head[sha256.Size:]))}
+		if found.size < 0 || found.size > info.Size() || found.takes() > info.Size()-at {
 			break
 		}
+		if !k.plain {
+			found.key = seal.ParseKey(head[plainHead:])
+		}
 		if k.fresh {
-			_, got, err := beneath.CopyHashed(ctx, io.Discard, io.NewSectionReader(file, at+recordHead, size), size)
-			if err != nil {
+			if whole, err := found.whole(ctx, file, at, digest); err != nil {
 				return err
-			}
-			if got != digest {
+			} else if !whole {
 				break
 			}
 		}
-		p.objects[digest] = place{k, at + recordHead, size}
-		at += recordHead + size
+		p.objects[digest] = found
+		at += found.takes()
 	}
 	if at < info.Size() {
 		if err := file.Truncate(at); err != nil {
@@ -138,6 +173,21 @@ func (p *packs) load(ctx context.Context, k *pack) error {
 	k.size = at
 	p.bytes += at
 	return nil
+}
+
+// whole reports whether a record that begins at start was written to its end.
+func (at place) whole(ctx context.Context, file *os.File, start int64, d event.Digest) (bool, error) {
+	if at.pack.plain {
+		_, got, err := beneath.CopyHashed(ctx, io.Discard, io.NewSectionReader(file, at.at, at.size), at.size)
+		return got == d, err
+	}
+	sum, length := castagnoli(), at.takes()-recordSum
+	if _, err := io.Copy(sum, beneath.ContextReader(ctx, io.NewSectionReader(file, start, length))); err != nil {
+		return false, err
+	}
+	var want [recordSum]byte
+	_, err := file.ReadAt(want[:], start+length)
+	return binary.BigEndian.Uint32(want[:]) == sum.Sum32(), err
 }
 
 // open returns the file of a pack, which stays open until rest.
@@ -168,6 +218,19 @@ func (p *packs) has(d event.Digest) bool {
 	return ok
 }
 
+// content returns the bytes of content, to be compared with its hash. What was forgotten is vault.ErrForgotten.
+func (p *packs) content(d event.Digest, at place) (*io.SectionReader, error) {
+	file, err := p.open(at.pack)
+	if err != nil || at.pack.plain {
+		return io.NewSectionReader(file, at.at, at.size), err
+	}
+	c, err := seal.Open(p.keys, at.key, d, at.size)
+	if err != nil {
+		return nil, err
+	}
+	return io.NewSectionReader(c.Reader(file, at.at), 0, at.size), nil
+}
+
 // read returns content that must be at most max bytes, compared with its hash.
 func (p *packs) read(d event.Digest, most int64) ([]byte, error) {
 	at, ok := p.objects[d]
@@ -177,12 +240,12 @@ func (p *packs) read(d event.Digest, most int64) ([]byte, error) {
 	if at.size > most {
 		return nil, damaged("content %s has %d bytes where at most %d belong", d, at.size, most)
 	}
-	file, err := p.open(at.pack)
+	from, err := p.content(d, at)
 	if err != nil {
 		return nil, err
 	}
 	raw := make([]byte, at.size)
-	if _, err := file.ReadAt(raw, at.at); err != nil {
+	if _, err := io.ReadFull(from, raw); err != nil {
 		return nil, damaged("content %s cannot be read: %v", d, err)
 	}
 	if event.DigestOf(raw) != d {
@@ -216,16 +279,16 @@ func (p *packs) copyTo(ctx context.Context, to *os.File, e entry) error {
 			return err
 		}
 	}
-	file, err := p.open(at.pack)
+	from, err := p.content(e.digest, at)
 	if err != nil {
 		return err
 	}
 	w := &sparse{file: to}
-	_, got, err := beneath.CopyHashed(ctx, w, io.NewSectionReader(file, at.at, at.size), at.size)
-	if err != nil {
+	_, got, err := beneath.CopyHashed(ctx, w, from, at.size)
+	if err != nil && !seal.Broken(err) {
 		return err
 	}
-	if got != e.digest {
+	if err != nil || got != e.digest {
 		return damaged("the content of %+.80q is not what was stored; the disk changed it", e.name)
 	}
 	return to.Truncate(e.size)
@@ -284,6 +347,7 @@ type writer struct {
 	p     *packs
 	k     *pack
 	buf   *bufio.Writer
+	sum   hash.Hash32 // of the record that is being written
 	added map[event.Digest]place
 	limit int64 // bytes that the pack may have
 }
@@ -298,62 +362,81 @@ func (w *writer) has(d event.Digest) bool {
 	return ok || w.p.has(d)
 }
 
-// begin writes the head of a record.
-func (w *writer) begin(d event.Digest, size int64) error {
+// begin writes the head of a record, and returns where its bytes go.
+func (w *writer) begin(d event.Digest, size int64, key seal.Key) (io.Writer, error) {
 	if w.k == nil {
 		w.k = &pack{number: w.p.last + 1, fresh: true}
 		w.p.last++
 		file, err := os.OpenFile(w.p.path(w.k), os.O_RDWR|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 		if err != nil {
 			w.k = nil
-			return err
+			return nil, err
 		}
 		w.k.file, w.buf = file, bufio.NewWriterSize(file, writeBuffer)
 	}
-	if w.k.size+recordHead+size > w.limit {
-		return errLimit
+	at := place{pack: w.k, at: w.k.size + recordHead, size: size, key: key}
+	if w.k.size+at.takes() > w.limit {
+		return nil, errLimit
 	}
-	var length [8]byte
-	binary.BigEndian.PutUint64(length[:], uint64(size))
-	if _, err := w.buf.Write(d[:]); err != nil {
-		return err
+	w.sum = castagnoli()
+	to := io.MultiWriter(w.buf, w.sum)
+	if _, err := to.Write(key.Append(binary.BigEndian.AppendUint64(bytes.Clone(d[:]), uint64(size)))); err != nil {
+		return nil, err
 	}
-	if _, err := w.buf.Write(length[:]); err != nil {
-		return err
-	}
-	w.added[d] = place{w.k, w.k.size + recordHead, size}
-	w.k.size += recordHead + size
-	return nil
+	w.added[d] = at
+	w.k.size += at.takes()
+	return to, nil
+}
+
+// end writes the checksum of a record.
+func (w *writer) end() error {
+	_, err := w.buf.Write(binary.BigEndian.AppendUint32(nil, w.sum.Sum32()))
+	return err
 }
 
 // errLimit ends the writing of a pack that may not become as large.
 var errLimit = fault.New(fault.Exhausted, space.ErrSnapshotTooLarge.Code, "the pack is full")
 
-// add adds content unless it is there.
+// add adds content unless it is there; its hash is d.
 func (w *writer) add(d event.Digest, raw []byte) error {
 	if w.has(d) {
 		return nil
 	}
-	if err := w.begin(d, int64(len(raw))); err != nil {
+	key, c, err := seal.Fresh(w.p.keys, d, int64(len(raw)))
+	if err != nil {
 		return err
 	}
-	_, err := w.buf.Write(raw)
-	return err
+	to, err := w.begin(d, int64(len(raw)), key)
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.Seal(to, raw), w.end())
 }
 
-// stream adds content that is read from r and must turn out to have the hash; space.ErrFileChanged if it has not.
+// stream adds content that is read from r and must turn out to have the hash; space.ErrFileChanged if it has not. What was forgotten is there
+// as long as a snapshot names it: it does not come back with the next one.
 func (w *writer) stream(ctx context.Context, d event.Digest, r io.Reader, size int64) error {
 	if w.has(d) {
 		return nil
 	}
-	if err := w.begin(d, size); err != nil {
+	return w.fresh(ctx, d, r, size)
+}
+
+// fresh seals content and adds it.
+func (w *writer) fresh(ctx context.Context, d event.Digest, r io.Reader, size int64) error {
+	key, c, err := seal.Fresh(w.p.keys, d, size)
+	if err != nil {
 		return err
 	}
-	n, got, err := beneath.CopyHashed(ctx, w.buf, r, size)
-	if err == nil && (n != size || got != d) {
-		err = space.ErrFileChanged
+	to, err := w.begin(d, size, key)
+	if err != nil {
+		return err
 	}
-	return err
+	n, got, err := c.Copy(to, beneath.ContextReader(ctx, r))
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || err == nil && (n != size || got != d) {
+		return space.ErrFileChanged
+	}
+	return errors.Join(err, w.end())
 }
 
 // done makes what was added part of the packs.

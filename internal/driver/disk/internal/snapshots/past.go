@@ -19,6 +19,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/disk/internal/beneath"
+	"agentbox/internal/kernel/vault"
 )
 
 // The bounds of the snapshots of one space.
@@ -49,6 +50,7 @@ type Past struct {
 	folders Folders
 	uid     int
 	disk    int64 // limit of the space's files, 0 for none
+	keys    vault.Keys
 	entropy io.Reader
 
 	mu     sync.Mutex
@@ -112,8 +114,8 @@ func (d *dirt) take() map[string]bool {
 }
 
 // New returns the past of a space. It opens nothing yet.
-func New(f Folders, uid int, disk int64, entropy io.Reader) *Past {
-	return &Past{folders: f, uid: uid, disk: disk, entropy: entropy}
+func New(f Folders, uid int, disk int64, keys vault.Keys, entropy io.Reader) *Past {
+	return &Past{folders: f, uid: uid, disk: disk, keys: keys, entropy: entropy}
 }
 
 // load reads what is kept, and finishes a rewind that an earlier daemon did not: its content was ready and its decision taken.
@@ -124,7 +126,7 @@ func (p *Past) load(ctx context.Context) error {
 	if err := os.Mkdir(p.folders.Kept, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return refusal(err)
 	}
-	packs, err := openPacks(ctx, p.folders.Kept)
+	packs, err := openPacks(ctx, p.folders.Kept, p.keys)
 	if err != nil {
 		return refusal(err)
 	}
@@ -299,42 +301,6 @@ func (p *Past) tick() (int64, error) {
 	var st unix.Stat_t
 	err := unix.Stat(p.folders.Kept, &st)
 	return st.Ctim.Nano(), err
-}
-
-// gather lets the oldest snapshots go where there are too many, or too large ones, and removes what none needs. The newest always stays.
-func (p *Past) gather() error {
-	if len(p.kept) <= MaxKept && p.packs.bytes <= p.bound(Share) && len(p.packs.all) <= MaxPacks {
-		return nil
-	}
-	keep := len(p.kept)
-	if keep > MaxKept {
-		keep = keptAfter
-	}
-	most := p.bound(Share)
-	if p.packs.bytes > most {
-		most = most / 100 * keptShare
-	}
-	live := map[event.Digest]struct{}{}
-	var bytes int64
-	first := len(p.kept)
-	for first > 0 && len(p.kept)-first < keep {
-		need := p.packs.reach(live, p.kept[first-1].Root)
-		if bytes += need; bytes > most && first < len(p.kept) {
-			break
-		}
-		first--
-	}
-	if first > 0 {
-		p.kept = slices.Clone(p.kept[first:])
-		if err := p.writeKept(); err != nil {
-			return err
-		}
-		live = map[event.Digest]struct{}{}
-		for _, s := range p.kept {
-			p.packs.reach(live, s.Root)
-		}
-	}
-	return p.packs.sweep(live)
 }
 
 // Kept returns the snapshots that are kept, the oldest first.

@@ -1,0 +1,33 @@
+// Package content is what the log keeps apart from its events, and how much of it a workspace may have.
+package content
+
+import (
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+)
+
+// DefaultQuota is how many bytes of content the log of one workspace may name, where the operator says nothing else.
+const DefaultQuota = 64 << 30
+
+// Projection is the name of the documents of what workspaces use.
+const Projection = "contents"
+
+// Usage is the document of the content that the log of a workspace names: operations of runs, and results that are too long for their event.
+// Content that is named twice counts twice, so that what a workspace may have does not depend on what others keep.
+type Usage struct {
+	Workspace id.Workspace `json:"workspace_id"`
+	Contents  int64        `json:"contents"`
+	Bytes     int64        `json:"size_bytes"`
+}
+
+// ErrQuota is the refusal of content beyond a workspace's quota.
+var ErrQuota = fault.New(fault.Exhausted, "content_quota", "the workspace may keep no more content")
+
+// Room refuses size bytes more where the quota, 0 for none, has no room for them.
+func (u Usage) Room(size, quota int64) error {
+	if quota <= 0 || size <= quota-u.Bytes {
+		return nil
+	}
+	return fault.New(ErrQuota.Kind, ErrQuota.Code, "the log of the workspace names %d bytes of content; with %d more it would be over its quota of %d", u.Bytes, size, quota).
+		With("ask the operator for more: agentbox up --content-quota; agentbox gc shows what is kept")
+}

@@ -1,0 +1,55 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"agentbox/internal/domain/content"
+	"agentbox/internal/surface/httpapi/wire"
+)
+
+// contentState is what is kept beside the log.
+type contentState struct {
+	Usage content.Usage `json:"usage" doc:"What the log of the workspace names"`
+	Quota int64         `json:"quota_bytes" doc:"What it may name; 0 for without limit"`
+	Rule  content.Rule  `json:"rule" doc:"Which snapshots of a space a sweep keeps beside the newest"`
+	Sweep content.Swept `json:"sweep" doc:"What a sweep would free now"`
+}
+
+func (s *Server) registerContent() {
+	wire.Handle(s.Server, wire.Operation{
+		ID: "get-content", Method: http.MethodGet, Path: "/v1/content", Tag: "content", Summary: "What is kept beside the log, and what a sweep would free", Rate: wire.RateFiles,
+		Detail: "Content are the operations of runs and results that are too long for their event. Snapshots are those of the spaces that live.",
+	}, s.getContent)
+	wire.Handle(s.Server, wire.Operation{
+		ID: "sweep-content", Method: http.MethodPost, Path: "/v1/content/sweep", Tag: "content", Summary: "Free what nothing names", Rate: wire.RateFiles,
+		Repeat: wire.RepeatRecalled,
+		Detail: "Content that no event names goes, and snapshots that the operator's rule lets go. The daemon does the same by itself every six hours.",
+	}, s.sweepContent)
+}
+
+func (s *Server) getContent(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ Body contentState }, error) {
+	used, err := s.services.Sweeper.Usage(ctx, c.Caller.Workspace)
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.services.Sweeper.Survey(ctx, c.Caller.Workspace)
+	if err != nil {
+		return nil, err
+	}
+	return &struct{ Body contentState }{contentState{Usage: used, Quota: s.services.Executor.MaxContent, Rule: s.services.Sweeper.Rule, Sweep: found}}, nil
+}
+
+func (s *Server) sweepContent(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ Body content.Swept }, error) {
+	var swept content.Swept
+	var err error
+	if c.Repeated > 0 {
+		swept, err = s.services.Sweeper.Swept(ctx, c.Caller.Workspace, c.Repeated)
+	} else {
+		swept, err = s.services.Sweeper.Sweep(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &struct{ Body content.Swept }{swept}, nil
+}
