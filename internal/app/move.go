@@ -30,7 +30,11 @@ func ExportWorkspace(ctx context.Context, c Config, ws id.Workspace, target stri
 	if err != nil {
 		return moved, err
 	}
-	from := mover.Source{Contents: disk.LookAtBlobs(filepath.Join(c.DataDir, blobsDir)), PublicKey: p.Key}
+	keys, err := keyring.OpenReadOnly(filepath.Join(c.DataDir, keysDir))
+	if err != nil {
+		return moved, err
+	}
+	from := mover.Source{Contents: disk.LookAtBlobs(filepath.Join(c.DataDir, blobsDir), keys), PublicKey: p.Key}
 	note, err := p.Trees.Checkpoint(ctx, ws) // before the log, which is never older
 	switch {
 	case err == nil:
@@ -93,10 +97,11 @@ func ImportWorkspace(ctx context.Context, c Config, source, key string) (moved M
 		return moved, 0, err
 	}
 	options := logOptions(filepath.Join(c.DataDir, logFile))
-	options.Existing = dir.used
-	if options.Keys, err = keyring.Open(filepath.Join(c.DataDir, keysDir), rand.Reader); err != nil {
+	keys, err := keyring.Open(filepath.Join(c.DataDir, keysDir), rand.Reader)
+	if err != nil {
 		return moved, 0, err
 	}
+	options.Existing, options.Keys = dir.used, keys
 	log, err := sqlite.Open(ctx, options)
 	if err != nil {
 		return moved, 0, dir.unopened(err)
@@ -105,7 +110,7 @@ func ImportWorkspace(ctx context.Context, c Config, source, key string) (moved M
 	if err := dir.hold(ctx, log, log); err != nil {
 		return moved, 0, err
 	}
-	if to.Contents, err = disk.OpenBlobs(ctx, filepath.Join(c.DataDir, blobsDir), rand.Reader); err != nil {
+	if to.Contents, err = disk.OpenBlobs(ctx, filepath.Join(c.DataDir, blobsDir), keys, rand.Reader); err != nil {
 		return moved, 0, err
 	}
 	to.Log = log

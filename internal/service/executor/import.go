@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"slices"
 
@@ -15,10 +16,10 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Import records a run that was executed elsewhere, from its transcript. The file itself, which source reads, has the digest and size that are
-// given, and attested is what was found when it was checked. The same file again returns the first record, and so does the same key, which may
+// Import records a run that was executed elsewhere, from its transcript. Content is the file itself, with the digest and size that are given,
+// and attested is what was found when it was checked. The same file again returns the first record, and so does the same key, which may
 // be empty.
-func (x *Executor) Import(ctx context.Context, origin event.Origin, ws id.Workspace, t run.Transcript, file run.Input, source io.ReadSeeker, attested run.Attestation, key string) (run.Run, error) {
+func (x *Executor) Import(ctx context.Context, origin event.Origin, ws id.Workspace, t run.Transcript, file run.Input, content io.ReadSeeker, attested run.Attestation, key string) (run.Run, error) {
 	if err := t.Admissible(); err != nil {
 		return run.Run{}, err
 	}
@@ -38,18 +39,19 @@ func (x *Executor) Import(ctx context.Context, origin event.Origin, ws id.Worksp
 	if err != nil {
 		return run.Run{}, err
 	}
-	defer x.Blobs.Hold()() // until the event names it
-	if _, err := source.Seek(0, io.SeekStart); err != nil {
-		return run.Run{}, err
-	}
-	if stored, err := x.Blobs.Put(ctx, source, run.MaxTranscriptBytes); err != nil {
-		return run.Run{}, err
-	} else if stored.Digest != file.Digest {
-		return run.Run{}, fault.New(fault.Internal, "content_changed", "the transcript changed while it was imported")
-	}
 	message := run.Message{ProtocolVersion: run.Protocol}
 	for _, a := range t.Asked {
 		message.Operations = append(message.Operations, a.Operation)
+	}
+	if err := x.contentRoom(ctx, ws, 2*file.Size); err != nil { // the file, and what is taken out of it to be looked at
+		return run.Run{}, err
+	}
+	defer x.Blobs.Hold()() // until the event names them
+	if _, err := content.Seek(0, io.SeekStart); err != nil {
+		return run.Run{}, err
+	}
+	if kept, err := x.Blobs.Put(ctx, content, run.MaxTranscriptBytes); err != nil || kept.Digest != file.Digest {
+		return run.Run{}, errors.Join(err, checkKept(kept.Digest, file.Digest))
 	}
 	recorded := t.Header.Run
 	if recorded.Input, err = x.keep(ctx, message, MaxInputBytes); err != nil {
@@ -78,6 +80,14 @@ func (x *Executor) Import(ctx context.Context, origin event.Origin, ws id.Worksp
 		return run.Run{}, fault.New(fault.Internal, "event_missing", "the log did not return the run's import")
 	}
 	return x.Find(ctx, ws, receipt.Events[i].Run)
+}
+
+// checkKept refuses a file that is not what it was when its hash was decided on.
+func checkKept(kept, file event.Digest) error {
+	if kept == file {
+		return nil
+	}
+	return policy.ErrPermitMismatch
 }
 
 // keep stores a value as JSON.

@@ -175,12 +175,12 @@ func TestImport(t *testing.T) {
 
 	open := told
 	open.Header.Run.Status = run.Running
-	if _, err := s.Runs.Import(s.Context(), s.Origin, testkit.WS, open, run.Input{Digest: event.DigestOf([]byte("x"))}, nil, a, ""); fault.CodeOf(err) != "run_not_ended" {
+	if _, err := s.Runs.Import(s.Context(), s.Origin, testkit.WS, open, run.Input{Digest: event.DigestOf([]byte("x"))}, strings.NewReader("x"), a, ""); fault.CodeOf(err) != "run_not_ended" {
 		t.Errorf("a run that has not ended: %v", err)
 	}
 	agent := s.Origin
 	agent.Principal = doc.Agent
-	if _, err := s.Runs.Import(s.Context(), agent, testkit.WS, told, run.Input{Digest: event.DigestOf([]byte("y"))}, nil, a, ""); fault.KindOf(err) != fault.Denied {
+	if _, err := s.Runs.Import(s.Context(), agent, testkit.WS, told, run.Input{Digest: event.DigestOf([]byte("y"))}, strings.NewReader("y"), a, ""); fault.KindOf(err) != fault.Denied {
 		t.Errorf("an agent imports: %v", err)
 	}
 }
