@@ -108,11 +108,11 @@ func (b *brought) add(d event.Digest, by event.Event) {
 
 // of finds what an event has brought.
 func (s *Sweeper) of(ctx context.Context, b *brought, e event.Event) error {
-	c, err := run.ContentOf(e)
+	named, err := run.ContentsOf(e)
 	if err != nil {
 		return err
 	}
-	if c != nil {
+	for _, c := range named {
 		b.add(c.Digest, e)
 	}
 	switch e.Type {
@@ -207,7 +207,7 @@ func (s *Sweeper) named(ctx context.Context, b *brought) error {
 	if err != nil {
 		return err
 	}
-	types := append(run.ContentEvents(), run.EventInvoked, space.EventFileBegun)
+	types := append(run.NamingEvents(), run.EventInvoked, space.EventFileBegun)
 	for _, ws := range workspaces {
 		q := journal.Query{Workspace: ws, From: 1, Types: types, Limit: journal.MaxRead}
 		for {
@@ -234,12 +234,14 @@ func (s *Sweeper) named(ctx context.Context, b *brought) error {
 
 // names notes what of the content an event names that stays.
 func (b *brought) names(e event.Event) error {
-	c, err := run.ContentOf(e)
+	named, err := run.ContentsOf(e)
 	if err != nil {
 		return err
 	}
-	if c != nil && b.content[c.Digest] != "" {
-		b.shared[c.Digest] = "the event " + string(e.ID) + " names it"
+	for _, c := range named {
+		if b.content[c.Digest] != "" {
+			b.shared[c.Digest] = "the event " + string(e.ID) + " names it"
+		}
 	}
 	if e.Type == run.EventInvoked && !bytes.Contains(e.Data, []byte(policy.FileCreate)) {
 		return nil

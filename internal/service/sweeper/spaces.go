@@ -132,17 +132,20 @@ func (s *Sweeper) since(ctx context.Context, doc space.Space, from time.Time) (m
 // Definition keeps the documents of what workspaces use.
 func Definition() projection.Definition {
 	keys := func(e event.Event) []string {
-		if c, err := run.ContentOf(e); err != nil || c == nil || c.Digest.IsZero() {
+		if named, err := run.ContentsOf(e); err != nil || len(named) == 0 {
 			return nil
 		}
 		return []string{string(e.Workspace)}
 	}
 	fold := func(u content.Usage, key string, e event.Event) (content.Usage, error) {
-		c, err := run.ContentOf(e)
-		if err != nil || c == nil {
-			return u, err
+		named, err := run.ContentsOf(e)
+		for _, c := range named {
+			if !c.Digest.IsZero() {
+				u.Contents, u.Bytes = u.Contents+1, u.Bytes+c.Size
+			}
 		}
-		return content.Usage{Workspace: id.Workspace(key), Contents: u.Contents + 1, Bytes: u.Bytes + c.Size}, nil
+		u.Workspace = id.Workspace(key)
+		return u, err
 	}
 	return projection.Define(content.Projection, 1, keys, fold, nil)
 }

@@ -164,7 +164,7 @@ func (s *Sweeper) mark(ctx context.Context, named func(event.Digest)) error {
 		return err
 	}
 	for _, ws := range workspaces {
-		q := journal.Query{Workspace: ws, From: 1, Types: run.ContentEvents(), Limit: journal.MaxRead}
+		q := journal.Query{Workspace: ws, From: 1, Types: run.NamingEvents(), Limit: journal.MaxRead}
 		for {
 			events, err := s.Log.Read(ctx, q)
 			if err != nil {
@@ -174,11 +174,11 @@ func (s *Sweeper) mark(ctx context.Context, named func(event.Digest)) error {
 				if e.Withheld == event.Sealed {
 					return errSealed
 				}
-				c, err := run.ContentOf(e)
+				contents, err := run.ContentsOf(e)
 				if err != nil {
 					return err
 				}
-				if c != nil {
+				for _, c := range contents {
 					named(c.Digest)
 				}
 				q.From = e.Seq + 1
