@@ -19,7 +19,7 @@ import (
 // Import records a run that was executed elsewhere, from its transcript. Content is the file itself, with the digest and size that are given,
 // and attested is what was found when it was checked. The same file again returns the first record, and so does the same key, which may
 // be empty.
-func (x *Executor) Import(ctx context.Context, origin event.Origin, ws id.Workspace, t run.Transcript, file run.Input, content io.ReadSeeker, attested run.Attestation, key string) (run.Run, error) {
+func (x *Executor) Import(ctx context.Context, origin event.Origin, ws id.Workspace, t run.Transcript, file run.Input, content io.Reader, attested run.Attestation, key string) (run.Run, error) {
 	if err := t.Admissible(); err != nil {
 		return run.Run{}, err
 	}
@@ -47,9 +47,6 @@ func (x *Executor) Import(ctx context.Context, origin event.Origin, ws id.Worksp
 		return run.Run{}, err
 	}
 	defer x.Blobs.Hold()() // until the event names them
-	if _, err := content.Seek(0, io.SeekStart); err != nil {
-		return run.Run{}, err
-	}
 	if kept, err := x.Blobs.Put(ctx, content, run.MaxTranscriptBytes); err != nil || kept.Digest != file.Digest {
 		return run.Run{}, errors.Join(err, checkKept(kept.Digest, file.Digest))
 	}

@@ -118,6 +118,9 @@ func (s *Server) importRun(w http.ResponseWriter, r *http.Request, c wire.Call) 
 	if err != nil {
 		return err
 	}
+	if _, err := spooled.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
 	doc, err := s.services.Executor.Import(context.WithoutCancel(r.Context()), c.Origin(), c.Caller.Workspace, t, run.Input{Digest: ref.Digest, Size: ref.Size}, spooled, attested, c.ServiceKey())
 	if err != nil {
 		return err
