@@ -19,7 +19,7 @@ BUILD_FLAGS := -trimpath -buildvcs=auto -ldflags "-s -w"
 
 .PHONY: help
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-11s %s\n", $$1, $$2}'
 
 .PHONY: demo
 demo: build rootfs dataset ## the main job from beginning to end, with a real data set (make demo ASK=1 asks you)
@@ -27,7 +27,7 @@ demo: build rootfs dataset ## the main job from beginning to end, with a real da
 
 .PHONY: test
 test: guest rootfs dataset ## every test
-	cd bench && $(GO) test -run '^$$' ./...
+	cd bench && $(GO) test ./...
 	$(GO) test -timeout 20m ./...
 
 .PHONY: build
@@ -96,6 +96,12 @@ soak: guest ## hours of kills and simulated histories (KILLS=1000 SEEDS=10000)
 bench: guest ## measure, each figure beside its yardstick; writes bench.json and fails nothing
 	@cd bench && { $(GO) test -run '^$$' -bench . -benchmem -timeout 30m ./... || true; } | $(GO) run ./report -goals goals.json -out ../bench.json
 
+CURVE ?= 5000000
+
+.PHONY: bench-curve
+bench-curve: ## append and tail from an empty log to five million events (CURVE=5000000); writes bench-curve.json and .svg
+	@cd bench && $(GO) test -count=1 -timeout 2h -run '^TestTheCurve$$' -v . -curve $(CURVE) -curve-out $(CURDIR)/bench-curve || true
+
 .PHONY: clean
 clean: ## remove what was built; the cache in $(CACHE) stays
-	rm -rf $(BIN) bench.json $(GUEST)
+	rm -rf $(BIN) bench.json bench-curve.json bench-curve.svg $(GUEST)

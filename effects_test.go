@@ -26,6 +26,8 @@ var effects = arch.Effects{
 	Pure: []string{
 		"github.com/gowebpki/jcs", "github.com/cedar-policy/cedar-go/**", "mvdan.cc/sh/v3/syntax/**", "golang.org/x/mod/sumdb/note",
 		"golang.org/x/mod/sumdb/tlog", "golang.org/x/time/rate", "github.com/danielgtaylor/huma/v2/**", "go.yaml.in/yaml/**",
+		"github.com/prometheus/client_golang/**", // counts in memory, and reads the figures of its own process
+		"go.opentelemetry.io/otel/trace", "go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/codes",
 		"github.com/google/go-cmp/**", "pgregory.net/rapid", "go.uber.org/goleak", "github.com/bmatcuk/doublestar/**",
 	},
 
@@ -60,13 +62,22 @@ var effects = arch.Effects{
 
 		"internal/driver/namespace.New":               "looks at the host when the daemon starts",
 		"(*internal/driver/namespace.Tier).Probe":     "makes a space of its own, runs its own commands in it and removes it; nothing in it comes from a caller",
+		"(*internal/driver/namespace.Tier).Try":       "makes a space of its own, runs echo in it and removes it; nothing in it comes from a caller",
 		"(*internal/driver/namespace.Tier).Reap":      "ends what an earlier daemon left; stopping never waits for a permit",
 		"(*internal/driver/namespace.Tier).Close":     "ends every space; stopping never waits for a permit",
 		"(*internal/driver/namespace.instance).Close": "ends a space; stopping never waits for a permit",
 		"(*internal/driver/namespace.instance).Usage": "reads what a space uses",
-		"internal/spaceinit.Send":                     "speaks over the stream of an init that a permit started",
-		"(*internal/spaceinit.Client).*":              "speaks over the stream of an init that a permit started",
-		"(*internal/spaceinit.Writer).Write":          "speaks over the stream of an init that a permit started",
+		"(*internal/driver/namespace.instance).Load":  "reads what a space uses",
+
+		"internal/driver/telemetry.OpenTracer":                "begins to tell traces to the collector that the operator named",
+		"(*internal/driver/telemetry.Tracer).*":               "tells spans to the collector that the operator named; no content is among what it tells",
+		"(*internal/driver/telemetry.Journal).*":              "the log itself, whose appends it counts",
+		"(*internal/driver/telemetry.Gate).*":                 "asks the gate that it wraps, whose decisions it counts",
+		"(*internal/driver/telemetry.Output).Append":          "output of runs, kept beside the log, which it counts",
+		"(*internal/driver/telemetry.stateCollector).Collect": "looks up for the metrics how long the log is and what is in it",
+		"internal/spaceinit.Send":                             "speaks over the stream of an init that a permit started",
+		"(*internal/spaceinit.Client).*":                      "speaks over the stream of an init that a permit started",
+		"(*internal/spaceinit.Writer).Write":                  "speaks over the stream of an init that a permit started",
 
 		"internal/spaceinit/inittest.*": "builds the init for tests",
 

@@ -210,7 +210,7 @@ func (clock) NewTimer(d time.Duration) (<-chan time.Time, func()) {
 }
 
 // cpuTime is what this process has used of the processors so far. A share of it per event tells more than a rate on a machine with neighbours.
-func cpuTime(b *testing.B) time.Duration {
+func cpuTime(b testing.TB) time.Duration {
 	b.Helper()
 	var used unix.Rusage
 	must(b, unix.Getrusage(unix.RUSAGE_SELF, &used))
@@ -221,6 +221,12 @@ func cpuTime(b *testing.B) time.Duration {
 // acknowledgement took.
 func drive(b *testing.B, writers int, appender func(w int) func() error) {
 	b.Helper()
+	driveEvents(b, b.N, writers, appender)
+}
+
+// driveEvents does the same with a given number of events.
+func driveEvents(b *testing.B, events, writers int, appender func(w int) func() error) {
+	b.Helper()
 	took := make([][]time.Duration, writers)
 	appenders := make([]func() error, writers)
 	for w := range writers {
@@ -230,8 +236,8 @@ func drive(b *testing.B, writers int, appender func(w int) func() error) {
 	before := cpuTime(b)
 	b.ResetTimer()
 	for w, appendOne := range appenders {
-		n := b.N / writers
-		if w < b.N%writers {
+		n := events / writers
+		if w < events%writers {
 			n++
 		}
 		took[w] = make([]time.Duration, 0, n)
@@ -248,14 +254,14 @@ func drive(b *testing.B, writers int, appender func(w int) func() error) {
 	}
 	wg.Wait()
 	b.StopTimer()
-	b.ReportMetric(float64((cpuTime(b)-before).Nanoseconds())/1000/float64(b.N), "cpu-us/event")
+	b.ReportMetric(float64((cpuTime(b)-before).Nanoseconds())/1000/float64(events), "cpu-us/event")
 	all := slices.Concat(took...)
 	slices.Sort(all)
 	if len(all) == 0 {
 		return
 	}
 	milliseconds := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
+	b.ReportMetric(float64(events)/b.Elapsed().Seconds(), "events/s")
 	b.ReportMetric(milliseconds(all[len(all)/2]), "p50-ms")
 	b.ReportMetric(milliseconds(all[len(all)*99/100]), "p99-ms")
 }

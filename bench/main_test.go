@@ -1,7 +1,9 @@
 package bench
 
 import (
+	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"agentbox/internal/app"
@@ -10,5 +12,16 @@ import (
 // TestMain measures under the daemon's own settings; the yardsticks run in the same process and have them too, where they say nothing else.
 func TestMain(m *testing.M) {
 	app.Tune()
-	os.Exit(m.Run())
+	code := m.Run()
+	if made != "" {
+		_ = os.RemoveAll(made)
+	}
+	os.Exit(code)
+}
+
+// leaveOut ends a benchmark whose yardstick is not to be had here, and says so in the line that report looks for.
+func leaveOut(b *testing.B, why string) {
+	b.Helper()
+	fmt.Printf("left out: %s: %s\n", b.Name(), strings.Join(strings.Fields(why), " "))
+	b.SkipNow()
 }

@@ -31,8 +31,7 @@ func openSandboxRuntime(b *testing.B) *sandboxRuntime {
 	fetch.Stderr = why
 	folder, err := fetch.Output()
 	if err != nil {
-		fmt.Printf("left out: sandbox-runtime: %v: %s\n", err, strings.TrimSpace(why.String()))
-		b.Skip(err)
+		leaveOut(b, strings.TrimSpace(why.String())+": "+err.Error())
 	}
 	dir := strings.TrimSpace(string(folder))
 	cmd := exec.Command("node", filepath.Join(dir, "drive.mjs"))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -13,8 +14,9 @@ import (
 
 // goal is what is expected of one pair in one unit; fields that are zero expect nothing.
 type goal struct {
-	Name         string  `json:"name"` // of the row, for people
-	Pair         string  `json:"pair"` // the benchmark's name without Benchmark, /ours and /yardstick
+	Name         string  `json:"name"`    // of the row, for people
+	Pair         string  `json:"pair"`    // the benchmark's name without Benchmark, /ours and /yardstick
+	Against      string  `json:"against"` // the sub-benchmark that is the yardstick of this row; "" for yardstick
 	Unit         string  `json:"unit"`
 	RatioAtLeast float64 `json:"ratio_at_least"`
 	RatioAtMost  float64 `json:"ratio_at_most"`
@@ -30,7 +32,8 @@ type row struct {
 	Unit      string   `json:"unit"`
 	Ratio     *float64 `json:"ratio"` // ours divided by the yardstick
 	Goal      string   `json:"goal"`
-	Met       *bool    `json:"met"` // null where there is no goal; a goal whose figures are missing is not met
+	Met       *bool    `json:"met"`               // null where there is no goal; a goal whose figures are missing is not met
+	Missing   string   `json:"missing,omitempty"` // why there is no yardstick, where one belongs
 }
 
 // sample is one figure: the benchmark's full name and a unit.
@@ -38,15 +41,26 @@ type sample struct{ name, unit string }
 
 // figures are the medians of what a run measured, in the order in which it did.
 type figures struct {
-	order  []sample
-	values map[sample][]float64
+	order   []sample
+	values  map[sample][]float64
+	missing map[string]string // why a benchmark was left out
 }
 
 // processors is the -N that go test appends to names where GOMAXPROCS is not 1.
 var processors = regexp.MustCompile(`-\d+$`)
 
-// add takes one line of go test's output; lines that are not results are passed over.
+// leftOut is how a benchmark says that what it would measure is not to be had on this machine.
+var leftOut = regexp.MustCompile(`^left out: Benchmark(\S+): (.+)$`)
+
+// add takes one line of go test's output; lines that are neither results nor say that one was left out are passed over.
 func (f *figures) add(line string) {
+	if found := leftOut.FindStringSubmatch(line); found != nil {
+		if f.missing == nil {
+			f.missing = map[string]string{}
+		}
+		f.missing[processors.ReplaceAllString(found[1], "")] = found[2]
+		return
+	}
 	fields := strings.Fields(line)
 	if len(fields) < 4 || !strings.HasPrefix(fields[0], "Benchmark") {
 		return
@@ -82,17 +96,20 @@ func (f *figures) median(name, unit string) *float64 {
 }
 
 // rows returns one row for each goal, then one for each other pair and for each benchmark that stands alone, in every unit that it reports;
-// allocations only where they stand alone.
+// allocations only where they stand alone. What is the yardstick of a goal by its own name is told there alone.
 func (f *figures) rows(goals []goal) []row {
 	rows := make([]row, 0, len(goals))
-	told := map[sample]bool{}
+	told, against := map[sample]bool{}, map[string]bool{}
 	for _, g := range goals {
 		rows = append(rows, f.row(g))
 		told[sample{g.Pair, g.Unit}] = true
+		if g.Against != "" {
+			against[g.Pair+"/"+g.Against] = true
+		}
 	}
 	for _, s := range f.order {
 		pair := strings.TrimSuffix(strings.TrimSuffix(s.name, "/ours"), "/yardstick")
-		if told[sample{pair, s.unit}] || pair != s.name && (s.unit == "B/op" || s.unit == "allocs/op") {
+		if told[sample{pair, s.unit}] || against[s.name] || pair != s.name && (s.unit == "B/op" || s.unit == "allocs/op") {
 			continue // what a yardstick allocates says nothing
 		}
 		told[sample{pair, s.unit}] = true
@@ -102,7 +119,8 @@ func (f *figures) rows(goals []goal) []row {
 }
 
 func (f *figures) row(g goal) row {
-	r := row{Name: g.Name, Unit: g.Unit, Ours: f.median(g.Pair+"/ours", g.Unit), Yardstick: f.median(g.Pair+"/yardstick", g.Unit)}
+	yardstick := g.Pair + "/" + cmp.Or(g.Against, "yardstick")
+	r := row{Name: g.Name, Unit: g.Unit, Ours: f.median(g.Pair+"/ours", g.Unit), Yardstick: f.median(yardstick, g.Unit), Missing: f.missing[yardstick]}
 	if r.Ours == nil {
 		r.Ours = f.median(g.Pair, g.Unit)
 	}
@@ -132,6 +150,7 @@ func (f *figures) row(g goal) row {
 // print writes the table, the last thing of a run.
 func print(w io.Writer, rows []row) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	var missing []string
 	fmt.Fprintln(t, "\nname\tours\tyardstick\tunit\tratio\tgoal\t")
 	for _, r := range rows {
 		goal := r.Goal
@@ -143,7 +162,17 @@ func print(w io.Writer, rows []row) error {
 		default:
 			goal += "  MISSED"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t\n", r.Name, number(r.Ours), number(r.Yardstick), r.Unit, number(r.Ratio), goal)
+		yardstick := number(r.Yardstick)
+		if r.Missing != "" {
+			yardstick = "MISSING"
+			if !slices.Contains(missing, r.Missing) {
+				missing = append(missing, r.Missing)
+			}
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t\n", r.Name, number(r.Ours), yardstick, r.Unit, number(r.Ratio), goal)
+	}
+	for _, why := range missing {
+		fmt.Fprintf(t, "\nA yardstick was left out: %s\n", why)
 	}
 	return t.Flush()
 }

@@ -16,6 +16,9 @@ BenchmarkAppend/writers=64/yardstick-2    	     100	  10000 ns/op	  2000 events/
 BenchmarkGate-2                           	    5000	    250 ns/op	     3 allocs/op
 --- BENCH: BenchmarkGate-2
     gate_test.go:1: a note
+BenchmarkPeers/ours-2                     	       1	      9 ns/op	   300 events/s
+BenchmarkPeers/nats-2                     	       1	     90 ns/op	   100 events/s
+left out: BenchmarkPeers/postgres-2: PostgreSQL is missing: install postgresql
 PASS
 ok  	agentbox/bench	1.2s
 `
@@ -27,6 +30,8 @@ func TestTheTable(t *testing.T) {
 	if err := os.WriteFile(goals, []byte(`[
 		{"name": "append", "pair": "Append/writers=64", "unit": "events/s", "ratio_at_least": 0.5},
 		{"name": "append p50", "pair": "Append/writers=64", "unit": "p50-ms", "ours_at_most": 1.99},
+		{"name": "beside nats", "pair": "Peers", "against": "nats", "unit": "events/s"},
+		{"name": "beside postgres", "pair": "Peers", "against": "postgres", "unit": "events/s"},
 		{"name": "space", "pair": "Space", "unit": "ns/op", "ratio_at_most": 1.5}
 	]`), 0o600); err != nil {
 		t.Fatal(err)
@@ -45,10 +50,15 @@ func TestTheTable(t *testing.T) {
 		"name ours yardstick unit ratio goal",
 		"append 1000 2000 events/s 0.5 ratio >= 0.5 met",
 		"append p50 2 1 p50-ms 2 ours <= 1.99 MISSED",
+		"beside nats 300 100 events/s 3 -",
+		"beside postgres 300 MISSING events/s - -",
 		"space - - ns/op - ratio <= 1.5 MISSED",
 		"Append/writers=64 30000 10000 ns/op 3 -",
 		"Gate 250 - ns/op - -",
 		"Gate 3 - allocs/op - -",
+		"Peers 9 - ns/op - -",
+		"",
+		"A yardstick was left out: PostgreSQL is missing: install postgresql",
 	}
 	if g, w := strings.Join(got, "\n"), strings.Join(want, "\n"); g != w {
 		t.Errorf("got\n%s\nwant\n%s", g, w)
@@ -61,7 +71,7 @@ func TestTheTable(t *testing.T) {
 	if err := json.Unmarshal(body, &rows); err != nil {
 		t.Fatal(err)
 	}
-	if len(rows) != 6 || rows[2].Ours != nil || *rows[2].Met || rows[3].Met != nil || !*rows[0].Met {
+	if len(rows) != 9 || rows[4].Ours != nil || *rows[4].Met || rows[5].Met != nil || rows[3].Missing == "" || !*rows[0].Met {
 		t.Errorf("got %s", body)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	weather "agentbox/examples/weather-report"
 	"agentbox/internal/app"
+	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/surface/cli"
 )
@@ -29,6 +30,7 @@ func host() cli.Host {
 	_, inIsTerminal := terminal(os.Stdin)
 	return cli.Host{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Terminal: outIsTerminal, Asks: inIsTerminal, Width: width,
+		Screen: screen, Keys: keyByKey,
 		Clock: app.Clock{}, Version: app.Version, Example: weather.Operations, Up: up,
 		Doctor: func(ctx context.Context, d cli.Daemon) ([]space.Report, error) {
 			return app.Doctor(ctx, config(d)), nil
@@ -46,6 +48,20 @@ func host() cli.Host {
 			sum, audits, err := app.Restore(ctx, config(d), file, keys, func(s app.Kept) { progress(s.Files, s.Bytes) })
 			return kept(sum), found(audits), err
 		},
+		ExportWorkspace: func(ctx context.Context, d cli.Daemon, ws id.Workspace, file string) (cli.Moved, error) {
+			done, err := app.ExportWorkspace(ctx, config(d), ws, file)
+			return moved(done, 0), err
+		},
+		ImportWorkspace: func(ctx context.Context, d cli.Daemon, file, key string) (cli.Moved, error) {
+			done, ended, err := app.ImportWorkspace(ctx, config(d), file, key)
+			return moved(done, ended), err
+		},
+	}
+}
+
+func moved(m app.Moved, ended int) cli.Moved {
+	return cli.Moved{
+		Workspace: m.Workspace, Events: m.Events, Contents: m.Contents, Missing: m.Missing, Root: m.Root, Size: m.Size, PublicKey: string(m.PublicKey), Ended: ended,
 	}
 }
 
@@ -61,19 +77,49 @@ func config(d cli.Daemon) app.Config {
 		c.Listen = d.Listen
 	}
 	c.RootFS, c.Sources, c.Shadow, c.EffectsPerHour = d.RootFS, d.Sources, d.Shadow, d.EffectsPerHour
-	c.ApprovalTime, c.SigningKey, c.Witnesses, c.Retention = d.ApprovalTime, d.SigningKey, d.Witnesses, d.Retention
+	c.ApprovalTime, c.SigningKey, c.Witnesses, c.Retention, c.Traces = d.ApprovalTime, d.SigningKey, d.Witnesses, d.Retention, d.Traces
 	return c
 }
 
 // up runs a daemon until ctx ends.
 func up(ctx context.Context, d cli.Daemon, ready func(addr string)) error {
-	level := slog.LevelWarn
-	if d.Verbose {
-		level = slog.LevelDebug
-	}
 	app.Tune()
-	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	logger := slog.New(lines(d))
 	return app.Up(ctx, config(d), app.Clock{}, logger, func(s app.State) { ready(s.Address) })
+}
+
+// lines writes the daemon's own log as the operator wants it.
+func lines(d cli.Daemon) slog.Handler {
+	options := &slog.HandlerOptions{Level: slog.LevelWarn}
+	if d.Verbose {
+		options.Level = slog.LevelDebug
+	}
+	if d.JSONLog {
+		return slog.NewJSONHandler(os.Stderr, options)
+	}
+	return slog.NewTextHandler(os.Stderr, options)
+}
+
+// screen returns the size of the terminal that is written to.
+func screen() (width, height int) {
+	size, err := unix.IoctlGetWinsize(int(os.Stdout.Fd()), unix.TIOCGWINSZ)
+	if err != nil || size.Col == 0 || size.Row == 0 {
+		return 80, 24
+	}
+	return int(size.Col), int(size.Row)
+}
+
+// keyByKey makes the terminal that is read give each key as it is pressed, unseen, and answer a read after a tenth of a second in any case.
+func keyByKey() (restore func(), err error) {
+	fd := int(os.Stdin.Fd())
+	was, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	if err != nil {
+		return nil, err
+	}
+	now := *was
+	now.Lflag &^= unix.ICANON | unix.ECHO
+	now.Cc[unix.VMIN], now.Cc[unix.VTIME] = 0, 1
+	return func() { _ = unix.IoctlSetTermios(fd, unix.TCSETS, was) }, unix.IoctlSetTermios(fd, unix.TCSETS, &now)
 }
 
 // terminal returns the width of a terminal's lines, and whether the file is one.

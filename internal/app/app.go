@@ -19,6 +19,7 @@ import (
 	"agentbox/internal/driver/disk/trees"
 	"agentbox/internal/driver/keyring"
 	"agentbox/internal/driver/sqlite"
+	"agentbox/internal/driver/telemetry"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/kernel/vault"
 	"agentbox/internal/service/auditor"
@@ -54,14 +55,18 @@ type App struct {
 	Prover *auditor.Prover
 	Owner  id.Principal
 
-	keys   *keyring.Keyring
-	proofs *trees.Store
-	clock  event.Clock
-	logger *slog.Logger
-	claim  *claimed
-	dir    *directory
-	server *httpapi.Server
-	early  *early // what answers until the server can; nil where the daemon is opened without it
+	keys    *keyring.Keyring
+	proofs  *trees.Store
+	metrics *telemetry.Metrics
+	counted *telemetry.Journal // Log, as those append to it whose appends are counted
+	sizes   sizes
+	tracer  *telemetry.Tracer // nil where no traces are told
+	clock   event.Clock
+	logger  *slog.Logger
+	claim   *claimed
+	dir     *directory
+	server  *httpapi.Server
+	early   *early // what answers until the server can; nil where the daemon is opened without it
 
 	closers []func() error // of drivers
 	opened  bool           // to its end: how far the log has come may be written down
@@ -96,7 +101,7 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 	if err := c.check(); err != nil {
 		return nil, fault.Wrap(err, fault.Invalid, "config_invalid", "the configuration cannot be used")
 	}
-	opening := &App{Config: c, clock: clock, logger: logger}
+	opening := &App{Config: c, clock: clock, logger: logger, metrics: telemetry.NewMetrics(Version)}
 	a = opening
 	if a.claim, err = claim(c.DataDir); err != nil {
 		return nil, err
@@ -124,7 +129,7 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 	}
 	a.Log, err = sqlite.Open(ctx, sqlite.Options{
 		Path: a.path(logFile), Definitions: Definitions(), Clock: clock, IDs: ids, Entropy: rand.Reader,
-		Existing: a.dir.used, Keys: a.keys,
+		Existing: a.dir.used, Keys: a.keys, Committed: a.metrics.Committed,
 	})
 	if err != nil {
 		return nil, a.dir.unopened(err)
@@ -132,11 +137,16 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 	if err := a.dir.hold(ctx, a.Log, a.Log); err != nil {
 		return nil, err
 	}
+	if err := a.traces(ctx); err != nil {
+		return nil, err
+	}
+	a.counted = telemetry.WrapJournal(a.Log, clock, a.metrics, a.tracer, logger)
+	a.metrics.Watch(a.look)
 	if err := a.prove(ctx); err != nil {
 		return nil, err
 	}
 	a.Gate, err = gate.New(gate.Parts{
-		Log: a.Log, Docs: a.Log, Evaluator: cedar.New(), Clock: clock, IDs: ids, Entropy: rand.Reader, Shadow: c.Shadow, System: System,
+		Log: a.counted, Docs: a.Log, Evaluator: cedar.New(), Clock: clock, IDs: ids, Entropy: rand.Reader, Shadow: c.Shadow, System: System,
 		EffectsPerHour: c.EffectsPerHour, QuestionTime: c.ApprovalTime,
 	})
 	if err != nil {
@@ -185,12 +195,17 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 	if err != nil {
 		return err
 	}
+	presets, err := presetNames()
+	if err != nil {
+		return err
+	}
+	asked := telemetry.WrapGate(a.Gate, a.clock, a.metrics, a.tracer, presets)
 	a.Keeper = keeper.New(keeper.Parts{
-		Log: a.Log, Docs: a.Log, Gate: a.Gate, Library: a.Gate, Store: spaces, Tiers: tiers, Clock: a.clock, IDs: ids, Logger: a.logger,
+		Log: a.counted, Docs: a.Log, Gate: asked, Library: a.Gate, Store: spaces, Tiers: tiers, Clock: a.clock, IDs: ids, Logger: a.logger,
 		MaxSpaces: a.Config.MaxSpaces, MaxLimits: a.Config.MaxLimits, FirstUID: firstUID(), System: System,
 	})
 	a.Runs = executor.New(executor.Parts{
-		Log: a.Log, Docs: a.Log, Blobs: blobs, Live: live, Gate: a.Gate, Agents: a.Gate, Spaces: a.Keeper, Bundles: a.Gate,
+		Log: a.counted, Docs: a.Log, Blobs: blobs, Live: telemetry.WrapOutput(live, a.metrics), Gate: asked, Agents: a.Gate, Spaces: a.Keeper, Bundles: a.Gate,
 		Clock: a.clock, IDs: ids, Logger: a.logger,
 	})
 	retention, err := redactor.ParseRetention(a.Config.Retention)

@@ -4,6 +4,7 @@ package app
 import (
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"time"
@@ -30,6 +31,7 @@ type Config struct {
 	Witnesses  []string // folders and http addresses to which checkpoints are brought about once a minute
 
 	Retention []string // how long the data of which events are kept, as redactor.ParseRetention reads it; none means for good
+	Traces    string   // address of the OTLP/HTTP collector to which traces are told; "" leaves it to the variables OTEL_*, without which none are
 
 	MaxSpaces int          // living spaces of one workspace
 	MaxLimits space.Limits // the most that one space may ask for
@@ -78,6 +80,9 @@ func (c Config) check() error {
 	}
 	if c.SigningKey != "" && !filepath.IsAbs(c.SigningKey) {
 		return fmt.Errorf("the signing key must be an absolute path")
+	}
+	if u, err := url.Parse(c.Traces); c.Traces != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+		return fmt.Errorf("the collector of traces is an address like http://127.0.0.1:4318")
 	}
 	host, _, err := net.SplitHostPort(c.Listen)
 	if err != nil {

@@ -43,9 +43,11 @@ func (a *App) prove(ctx context.Context) error {
 
 // sign signs checkpoints about once a second while the log grows, beside everything else.
 func (a *App) sign(ctx context.Context) error {
-	every(a.clock, ctx.Done(), stepPeriod, func(time.Time) {
-		if err := a.Signer.Step(ctx); err != nil && ctx.Err() == nil {
-			a.logger.Error("sign checkpoints", "error", err)
+	every(a.clock, ctx.Done(), stepPeriod, func(now time.Time) {
+		if err := a.Signer.Step(ctx); err == nil {
+			a.metrics.Signed(now)
+		} else if ctx.Err() == nil {
+			a.logger.Error("sign checkpoints", "code", "checkpoint_not_signed", "error", err)
 		}
 	})
 	return nil

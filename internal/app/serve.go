@@ -29,22 +29,22 @@ type State struct {
 	Phase   string    `json:"phase,omitempty"` // what the daemon does before it can work, as in "opens the log"; "" for one that can
 }
 
-// tiersAge is how long it is believed that a tier works that worked: the probe fills memory and starts programs, which takes a second on an
-// idle machine and much longer where nothing of them is in memory yet.
+// tiersAge is how long it is believed that a tier works that worked: a space is started to find out.
 const tiersAge = 10 * time.Minute
 
 // serve makes the HTTP server; it listens nowhere yet.
 func (a *App) serve(ids *id.Source, blobs blob.Store) error {
 	services := httpapi.Services{
 		Gate: a.Gate, Keeper: a.Keeper, Executor: a.Runs, Reader: reader.New(a.Log, Definitions()...), Log: a.Log, Prover: a.Prover, Redactor: a.Redact, Spool: spool(blobs),
+		Metrics: a.metrics.Handler(), Tally: func(ws id.Workspace) httpapi.Tally { return httpapi.Tally(a.metrics.Tally(ws)) },
 		Checks: []httpapi.Check{
-			{Name: "log", Try: a.writable, Keep: time.Second}, {Name: "tiers", Try: a.spacious, Keep: tiersAge},
+			{Name: "log", Try: a.writable, Keep: time.Second}, {Name: "tiers", Try: a.Keeper.Try, Keep: tiersAge},
 			{Name: "checkpoints", Try: a.Signer.Ready, Keep: time.Second},
 		},
 	}
 	a.server = httpapi.New(wire.Config{
 		Clock: a.clock, IDs: ids, Log: a.logger,
-		Authenticate: a.Gate.Authenticate, Rates: a.Config.Rates,
+		Authenticate: a.Gate.Authenticate, Rates: a.Config.Rates, Observer: observer{a.metrics, a.tracer},
 	}, services, Version)
 	return nil
 }
@@ -61,16 +61,6 @@ func (a *App) writable(ctx context.Context) error {
 		return err
 	}
 	return nil
-}
-
-// spacious reports whether a tier can make a space.
-func (a *App) spacious(ctx context.Context) error {
-	for _, report := range a.Keeper.Probe(ctx) {
-		if report.OK || report.Limited {
-			return nil
-		}
-	}
-	return fault.New(fault.Unavailable, "tier_unavailable", "no tier can make spaces on this host; run agentbox doctor")
 }
 
 // spool keeps what is uploaded as content, which is what the log's hash of it refers to.
@@ -115,6 +105,7 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 	part("forget what is past its time", a.forget)
 	part("watch over the data directory", a.watch)
 	part("sign checkpoints", a.sign)
+	part("measure the data directory", a.measureData)
 	if len(a.Config.Witnesses) > 0 {
 		part("bring checkpoints to witnesses", a.witness)
 	}
@@ -127,7 +118,7 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 	<-ctx.Done()
 	parts.Wait()
 	if err := a.Signer.Step(context.WithoutCancel(ctx)); err != nil {
-		a.logger.Error("sign the last checkpoint", "error", err)
+		a.logger.Error("sign the last checkpoint", "code", "last_checkpoint_not_signed", "error", err)
 	}
 	_ = os.Remove(a.path(stateFile))
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
@@ -144,7 +135,7 @@ func (a *App) watch(ctx context.Context) error {
 		if err := a.dir.step(context.WithoutCancel(ctx), a.Log); fault.CodeOf(err) == "log_moved" {
 			stop(err)
 		} else if err != nil {
-			a.logger.Error("write down how far the log has come", "error", err)
+			a.logger.Error("write down how far the log has come", "code", "head_not_noted", "error", err)
 		}
 	})
 	if cause := context.Cause(ctx); fault.CodeOf(cause) == "log_moved" {
@@ -157,7 +148,7 @@ func (a *App) watch(ctx context.Context) error {
 func (a *App) syncSnapshots(ctx context.Context) error {
 	every(a.clock, ctx.Done(), stepPeriod, func(time.Time) {
 		if err := a.Keeper.Sync(ctx); err != nil && ctx.Err() == nil {
-			a.logger.Error("make snapshots durable", "error", err)
+			a.logger.Error("make snapshots durable", "code", "snapshots_not_durable", "error", err)
 		}
 	})
 	return nil
@@ -173,7 +164,7 @@ func (a *App) forget(ctx context.Context) error {
 			finished = now
 		}
 		if err != nil && ctx.Err() == nil {
-			a.logger.Error("forget what is past its time", "error", err)
+			a.logger.Error("forget what is past its time", "code", "forget_failed", "error", err)
 		}
 	})
 	return nil
@@ -183,10 +174,10 @@ func (a *App) forget(ctx context.Context) error {
 func (a *App) tick(ctx context.Context) error {
 	every(a.clock, ctx.Done(), stepPeriod, func(now time.Time) {
 		if err := a.Keeper.Step(ctx, now); err != nil && ctx.Err() == nil {
-			a.logger.Error("end what has expired", "error", err)
+			a.logger.Error("end what has expired", "code", "spaces_not_expired", "error", err)
 		}
 		if err := a.Gate.Step(ctx, now); err != nil && ctx.Err() == nil {
-			a.logger.Error("end questions that have expired", "error", err)
+			a.logger.Error("end questions that have expired", "code", "questions_not_expired", "error", err)
 		}
 	})
 	return nil

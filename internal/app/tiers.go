@@ -6,32 +6,34 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
+	"time"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/namespace"
+	"agentbox/internal/driver/telemetry"
 	"agentbox/internal/spaceinit/embedded"
 )
 
 // tiers returns the tiers that this build knows, from the weakest to the strongest. One that cannot be prepared on this host is left out;
 // doctor says why.
 func (a *App) tiers() ([]space.Tier, error) {
-	tier, err := openNamespace(a.Config, a.clock)
+	tier, err := openNamespace(a.Config, a.clock, func(phase string, took time.Duration) { a.metrics.Started(namespace.Name, phase, took) })
 	if err != nil {
-		a.logger.Warn("no spaces on this host", "tier", namespace.Name, "error", err)
+		a.logger.Warn("no spaces on this host", "code", "tier_unavailable", "tier", namespace.Name, "error", err)
 		return nil, nil
 	}
 	a.closers = append(a.closers, tier.Close)
-	return []space.Tier{tier}, nil
+	return []space.Tier{telemetry.WrapTier(tier, a.clock, a.metrics, a.tracer)}, nil
 }
 
-func openNamespace(c Config, clock event.Clock) (*namespace.Tier, error) {
+func openNamespace(c Config, clock event.Clock, phase func(string, time.Duration)) (*namespace.Tier, error) {
 	program, err := embedded.Program()
 	if err != nil {
 		return nil, err
 	}
 	digest := event.DigestOf([]byte(c.DataDir))
-	return namespace.New(namespace.Options{Program: program, Root: rootFS(c), Owner: "d" + digest.Hex()[:12], Clock: clock})
+	return namespace.New(namespace.Options{Program: program, Root: rootFS(c), Owner: "d" + digest.Hex()[:12], Clock: clock, Phase: phase})
 }
 
 // rootFS finds the root of the spaces: the one that is configured, else the newest that `make rootfs` made, else the host's own programs.
@@ -66,7 +68,7 @@ func rootFS(c Config) string {
 
 // Doctor tries on this host what the tiers promise. It needs no daemon and disturbs none.
 func Doctor(ctx context.Context, c Config) []space.Report {
-	tier, err := openNamespace(c, Clock{})
+	tier, err := openNamespace(c, Clock{}, nil)
 	if err != nil {
 		return []space.Report{{Tier: namespace.Name, Checks: []space.Check{{Name: "prepare", Detail: err.Error()}}}}
 	}

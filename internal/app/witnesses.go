@@ -74,15 +74,20 @@ func (p *Proofs) Visit(ctx context.Context, where string) (visits []auditor.Visi
 
 // witness brings checkpoints to the configured witnesses about once a minute. What one of them says is in the daemon's log.
 func (a *App) witness(ctx context.Context) error {
-	every(a.clock, ctx.Done(), witnessPeriod, func(time.Time) {
+	every(a.clock, ctx.Done(), witnessPeriod, func(now time.Time) {
 		workspaces, err := a.proofs.Workspaces(ctx)
 		if err != nil {
-			a.logger.Error("bring checkpoints to witnesses", "error", err)
+			a.logger.Error("bring checkpoints to witnesses", "code", "witnesses_not_visited", "error", err)
 			return
 		}
-		for _, where := range a.Config.Witnesses {
-			if _, err := visit(ctx, a.Prover, workspaces, where); err != nil && ctx.Err() == nil {
-				a.logger.Error("bring checkpoints to a witness", "witness", where, "error", err)
+		for n, where := range a.Config.Witnesses {
+			_, err := visit(ctx, a.Prover, workspaces, where)
+			if ctx.Err() != nil {
+				return
+			}
+			a.metrics.Visited(n+1, now, err)
+			if err != nil {
+				a.logger.Error("bring checkpoints to a witness", "code", "witness_not_visited", "witness", where, "error", err)
 			}
 		}
 	})

@@ -175,6 +175,11 @@ func (c *Client) call(ctx context.Context, method, path string, query url.Values
 		}
 		q.body, q.size, q.media = bytes.NewReader(raw), int64(len(raw)), "application/json"
 	}
+	return c.exchange(ctx, q, out)
+}
+
+// exchange makes a call and reads its answer as JSON, unless out is nil.
+func (c *Client) exchange(ctx context.Context, q request, out any) error {
 	answer, err := c.send(ctx, q)
 	if err != nil {
 		return err
@@ -191,7 +196,7 @@ func (c *Client) call(ctx context.Context, method, path string, query url.Values
 		return fault.New(fault.Exhausted, "answer_too_large", "the answer has more than %d bytes; ask for less at once", maxAnswer)
 	}
 	if err := json.Unmarshal(raw, out); err != nil {
-		return fault.Wrap(err, fault.Internal, "unexpected_answer", "the answer of %s %s cannot be read; is the daemon of another version", method, path)
+		return fault.Wrap(err, fault.Internal, "unexpected_answer", "the answer of %s %s cannot be read; is the daemon of another version", q.method, q.path)
 	}
 	return nil
 }

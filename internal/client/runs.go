@@ -114,21 +114,32 @@ func (c *Client) Run(ctx context.Context, r id.Run) (RunShown, error) {
 	return found, err
 }
 
-// Transcript returns a run's transcript as it is sent, without the named classes of text; the caller closes it. Whether all of it came only
-// its reader can tell: see run.ReadTranscript.
-func (c *Client) Transcript(ctx context.Context, r id.Run, redact []string) (io.ReadCloser, error) {
+// Transcript returns a run's transcript as it is sent, without the named classes of text, and with the files that the run began with where
+// they are wanted; the caller closes it. Whether all of it came only its reader can tell: see run.ReadTranscript.
+func (c *Client) Transcript(ctx context.Context, r id.Run, redact []string, files bool) (io.ReadCloser, error) {
 	out := "none"
 	if len(redact) > 0 {
 		out = strings.Join(redact, ",")
 	}
+	q := url.Values{"redact": {out}}
+	if files {
+		q.Set("files", "true")
+	}
 	answer, err := c.send(ctx, request{
-		method: http.MethodGet, path: join("/v1/runs/", escape(string(r)), "/transcript"), query: url.Values{"redact": {out}},
+		method: http.MethodGet, path: join("/v1/runs/", escape(string(r)), "/transcript"), query: q,
 		header: map[string]string{"Accept": "application/x-ndjson"},
 	})
 	if err != nil {
 		return nil, err
 	}
 	return answer.Body, nil
+}
+
+// ImportRun sends a transcript of a run that was executed elsewhere and returns the record that it became.
+func (c *Client) ImportRun(ctx context.Context, transcript io.Reader, size int64) (run.Run, error) {
+	var made run.Run
+	err := c.exchange(ctx, request{method: http.MethodPost, path: "/v1/runs/import", body: transcript, size: size, media: "application/x-ndjson"}, &made)
+	return made, err
 }
 
 // CancelRun ends a run and every process of it.

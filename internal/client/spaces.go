@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space"
 )
 
@@ -16,6 +17,7 @@ type SpaceRequest struct {
 	Description     string            `json:"description,omitempty"`
 	Policy          string            `json:"policy,omitempty"` // a preset
 	PolicyOverrides json.RawMessage   `json:"policy_overrides,omitempty"`
+	PolicyBundle    *policy.Bundle    `json:"policy_bundle,omitempty"` // instead of a preset
 	Tier            string            `json:"tier,omitempty"`
 	Room            id.Room           `json:"room_id,omitempty"`
 	Env             map[string]string `json:"env,omitempty"`

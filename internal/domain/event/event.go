@@ -64,6 +64,7 @@ type Origin struct {
 	Principal   id.Principal
 	Correlation id.Correlation // one per outside cause, kept through everything that follows from it
 	Causation   id.Event       // the event that led to this one, if any
+	Trace       string         // traceparent (W3C) of the request behind it; "" where it belongs to no trace that anybody follows
 
 	// Key is the idempotency key of the request behind it, scoped to its principal and endpoint, and Command the digest of what was asked for.
 	// They go into one batch, by Once: that of the intent, or where stopping comes first, that of the outcome. Empty for none.

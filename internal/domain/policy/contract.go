@@ -65,6 +65,8 @@ type Agents interface {
 type Library interface {
 	// Pin resolves a preset's name and overrides, a JSON object or nil, to a bundle and records it, so that its hash will always find it.
 	Pin(ctx context.Context, origin event.Origin, ws id.Workspace, preset string, overrides []byte) (Bundle, error)
+	// PinBundle records a bundle that is its own text, whatever it was made from.
+	PinBundle(ctx context.Context, origin event.Origin, ws id.Workspace, b Bundle) error
 	// Bundle returns a bundle that was pinned.
 	Bundle(ctx context.Context, ws id.Workspace, hash event.Digest) (Bundle, error)
 }

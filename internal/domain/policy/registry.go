@@ -44,6 +44,7 @@ const (
 	SpaceRewind   = "space.rewind" // make a space's files what they were in a snapshot
 	SpaceFork     = "space.fork"   // make a space whose files begin as a snapshot of another's
 	RunStart      = "run.start"
+	RunImport     = "run.import"   // take a transcript of a run that was executed elsewhere into the record
 	RunContinue   = "run.continue" // go on after an operation whose outcome a crash hid
 	ExternalWrite = "external.write"
 	AuditRedact   = "audit.redact" // destroy the data of events for good
@@ -67,6 +68,7 @@ var kinds = map[string]Kind{
 	SpaceRewind:   {SpaceRewind, Filesystem, event.Supervised, true, true, false, "rewind a space's files"},
 	SpaceFork:     {SpaceFork, Control, event.Supervised, true, false, false, "fork a space"},
 	RunStart:      {RunStart, Control, event.Supervised, true, false, false, "start a run"},
+	RunImport:     {RunImport, Control, event.Supervised, true, true, false, "import a transcript"},
 	RunContinue:   {RunContinue, Control, event.Supervised, true, true, true, "go on after an interrupted operation"},
 	ExternalWrite: {ExternalWrite, Network, event.HighStakes, false, false, true, "write to the outside world"},
 	AuditRedact:   {AuditRedact, Control, event.HighStakes, false, true, false, "redact events"},

@@ -16,6 +16,7 @@ const (
 	EventCompleted = "run.completed"
 	EventFailed    = "run.failed"
 	EventCancelled = "run.cancelled"
+	EventImported  = "run.imported" // a transcript of a run that was executed elsewhere was taken into the record
 
 	EventInvoked   = "tool.invoked"   // an operation's intent, recorded before its effect
 	EventSucceeded = "tool.succeeded" // its result
@@ -31,6 +32,7 @@ type Created struct {
 	Title      string       `json:"title,omitempty"`
 	Input      Input        `json:"input"`
 	Operations []Outline    `json:"operations"`
+	Trace      string       `json:"traceparent,omitempty"` // of the request that made it
 }
 
 // Outline is an operation as the log shows it before it runs.

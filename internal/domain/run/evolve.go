@@ -10,7 +10,7 @@ import (
 // Touches reports whether the event changes the document of its run.
 func Touches(e event.Event) bool {
 	switch e.Type {
-	case EventCreated, EventStarted, EventSuspended, EventResumed, EventCompleted, EventFailed, EventCancelled,
+	case EventCreated, EventImported, EventStarted, EventSuspended, EventResumed, EventCompleted, EventFailed, EventCancelled,
 		EventInvoked, EventSucceeded, EventErred, EventUnknown:
 		return e.Run != ""
 	}
@@ -38,6 +38,8 @@ func evolve(r Run, e event.Event) (Run, error) {
 	switch e.Type {
 	case EventCreated:
 		return created(e)
+	case EventImported:
+		return imported(e)
 	case EventStarted:
 		r.Status, r.StartedAt = Running, e.OccurredAt
 	case EventInvoked:
@@ -76,6 +78,9 @@ func evolve(r Run, e event.Event) (Run, error) {
 
 var finalStatus = map[string]Status{EventCompleted: Succeeded, EventFailed: Failed, EventCancelled: Cancelled}
 
+// EndedBy returns the state in which an event of that type leaves a run; "" where it does not end it.
+func EndedBy(eventType string) Status { return finalStatus[eventType] }
+
 func created(e event.Event) (Run, error) {
 	d, err := event.Decode[Created](e)
 	if err != nil {
@@ -83,7 +88,7 @@ func created(e event.Event) (Run, error) {
 	}
 	r := Run{
 		ID: d.Run, Workspace: e.Workspace, Room: e.Room, Space: d.Space, Agent: d.Agent, CreatedBy: e.Principal, Title: d.Title,
-		Status: Queued, Input: d.Input, CreatedAt: e.OccurredAt, Correlation: e.Correlation, Operations: make([]Progress, len(d.Operations)),
+		Status: Queued, Input: d.Input, CreatedAt: e.OccurredAt, Correlation: e.Correlation, Trace: d.Trace, Operations: make([]Progress, len(d.Operations)),
 	}
 	for i, o := range d.Operations {
 		r.Operations[i] = Progress{ID: o.ID, Type: o.Type, Summary: o.Summary, Context: o.Context, State: Waiting}

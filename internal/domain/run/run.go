@@ -62,6 +62,11 @@ type Run struct {
 	StartedAt   time.Time      `json:"started_at,omitzero"`
 	EndedAt     time.Time      `json:"ended_at,omitzero"`
 	Correlation id.Correlation `json:"correlation_id"`
+	Trace       string         `json:"traceparent,omitempty"` // of the request that made it, where that belongs to a trace
+
+	// Imported is set where the run was not executed here: everything else is as its transcript tells it, ids included, but for its own id, its
+	// workspace and its room.
+	Imported *Imported `json:"imported,omitempty"`
 }
 
 // Input names the operations message as it is stored: the canonical bytes of a Message under their hash.

@@ -3,12 +3,14 @@ package run
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -16,14 +18,19 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
 )
 
-// TranscriptVersion is the version of transcripts that is written and read here.
-const TranscriptVersion = 1
+// TranscriptVersion is the version of transcripts that is written here; version 1, which had neither files nor proof nor the policy's text, is
+// read too.
+const TranscriptVersion = 2
 
 // MaxTranscriptLine is the most bytes that one line of a transcript may have: an operation that creates the largest file, in base64 and
 // with room for escapes.
 const MaxTranscriptLine = 64 << 20
+
+// MaxTranscriptBytes is the longest transcript that is read: it is held in memory as a whole.
+const MaxTranscriptBytes = 256 << 20
 
 // The classes of what is taken out of a transcript. What is taken out leaves its hash and its size, so that a replay can still be held
 // against it.
@@ -44,6 +51,7 @@ type TranscriptHeader struct {
 	Redacted []string  `json:"redacted"` // the classes that were taken out
 	Run      Run       `json:"run"`
 	Place    Place     `json:"space"`
+	Start    *Snapshot `json:"start,omitempty"` // what the space's files were when the run began; nil where it is not known
 }
 
 // Place is the space of a run as far as another one like it can be made.
@@ -55,7 +63,8 @@ type Place struct {
 	Limits json.RawMessage   `json:"limits"`
 	Env    map[string]string `json:"env,omitempty"`
 
-	BestEffort bool `json:"best_effort,omitempty"`
+	Text       *policy.Bundle `json:"policy_text,omitempty"` // the bundle itself, so that its hash can be had elsewhere
+	BestEffort bool           `json:"best_effort,omitempty"`
 }
 
 // Removed stands for a text that was taken out. Both fields are zero where even they would tell too much.
@@ -82,6 +91,9 @@ type Outcome struct {
 	EndedAt  time.Time          `json:"ended_at,omitzero"`
 	Result   Result             `json:"result"`
 	Removed  map[string]Removed `json:"removed,omitempty"`
+
+	// Forgotten says that the event of the result was redacted: what it said is gone, and cannot be compared.
+	Forgotten bool `json:"forgotten,omitempty"`
 }
 
 // TranscriptEnd is the last line: without it the rest is missing.
@@ -91,12 +103,14 @@ type TranscriptEnd struct {
 }
 
 // TranscriptLine is one line of a transcript, in JSON Lines: the header, the operations in order, the outcomes in order, the events of the
-// run in the order of the log, and the end. Exactly one field is set.
+// run in the order of the log, the files that the run began with, the proof of the events, and the end. Exactly one field is set.
 type TranscriptLine struct {
 	Header  *TranscriptHeader `json:"header,omitempty"`
 	Asked   *Asked            `json:"operation,omitempty"`
 	Outcome *Outcome          `json:"outcome,omitempty"`
-	Event   *event.Event      `json:"event,omitempty"` // its data are left out of a transcript from which anything was taken out
+	Event   *event.Event      `json:"event,omitempty"` // its data and their salt are left out of a transcript from which anything was taken out
+	Files   *FilesPiece       `json:"files,omitempty"`
+	Proof   *Proof            `json:"proof,omitempty"`
 	End     *TranscriptEnd    `json:"end,omitempty"`
 }
 
@@ -118,9 +132,9 @@ func NewTranscriptWriter(w io.Writer, redact []string) (*TranscriptWriter, error
 	return &TranscriptWriter{w: w, sum: sha256.New(), redact: slices.Compact(slices.Sorted(slices.Values(redact)))}, nil
 }
 
-// Header writes the first line. Version and Redacted are filled in.
+// Header writes the first line. Version is filled in, and Redacted has the classes of the writer beside those that were taken out before.
 func (t *TranscriptWriter) Header(h TranscriptHeader) error {
-	h.Version, h.Redacted = TranscriptVersion, slices.Clone(t.redact)
+	h.Version, h.Redacted = TranscriptVersion, slices.Compact(slices.Sorted(slices.Values(slices.Concat([]string{}, h.Redacted, t.redact))))
 	if h.Redacted == nil {
 		h.Redacted = []string{}
 	}
@@ -140,10 +154,17 @@ func (t *TranscriptWriter) Header(h TranscriptHeader) error {
 
 // Asked writes an operation.
 func (t *TranscriptWriter) Asked(index int, op Operation) error {
-	a := Asked{Index: index, Operation: op}
+	return t.asked(Asked{Index: index, Operation: op})
+}
+
+func (t *TranscriptWriter) asked(a Asked) error {
+	op := a.Operation
+	a.Removed = maps.Clone(a.Removed)
 	remove := remover(&a.Removed)
 	if t.takes(RedactEnv) && len(op.Env) > 0 {
-		a.Removed = map[string]Removed{}
+		if a.Removed == nil {
+			a.Removed = map[string]Removed{}
+		}
 		for name := range op.Env {
 			a.Removed["env."+name] = Removed{} // not even its hash: a short secret is found by trying
 		}
@@ -163,6 +184,7 @@ func (t *TranscriptWriter) Asked(index int, op Operation) error {
 // Outcome writes what became of an operation.
 func (t *TranscriptWriter) Outcome(o Outcome) error {
 	if t.takes(RedactOutput) {
+		o.Removed = maps.Clone(o.Removed)
 		remove := remover(&o.Removed)
 		for name, text := range map[string]**string{"stdout": &o.Result.Stdout, "stderr": &o.Result.Stderr, "content": &o.Result.Content} {
 			if *text != nil {
@@ -180,7 +202,7 @@ func (t *TranscriptWriter) Outcome(o Outcome) error {
 // Event writes an event of the run.
 func (t *TranscriptWriter) Event(e event.Event) error {
 	if len(t.redact) > 0 {
-		e.Data = nil
+		e.Data, e.Chain.Salt = nil, nil // with the salt, short data could be found by trying
 	}
 	return t.line(TranscriptLine{Event: &e})
 }
@@ -192,17 +214,41 @@ func (t *TranscriptWriter) End() error {
 	return t.line(TranscriptLine{End: &end})
 }
 
+// Copy writes a transcript that was read, to its end.
+func (t *TranscriptWriter) Copy(from Transcript) error {
+	err := t.Header(from.Header)
+	for _, a := range from.Asked {
+		err = cmp.Or(err, t.asked(a))
+	}
+	for _, o := range from.Outcomes {
+		err = cmp.Or(err, t.Outcome(o))
+	}
+	for _, e := range from.Events {
+		err = cmp.Or(err, t.Event(e))
+	}
+	if len(from.Files) > 0 {
+		archive, end := t.Files()
+		_, failed := archive.Write(from.Files)
+		err = cmp.Or(err, failed, end(from.Omitted))
+	}
+	if from.Proof != nil {
+		err = cmp.Or(err, t.Proof(*from.Proof))
+	}
+	return cmp.Or(err, t.End())
+}
+
 func (t *TranscriptWriter) takes(class string) bool { return slices.Contains(t.redact, class) }
 
 func (t *TranscriptWriter) line(l TranscriptLine) error {
-	raw, err := json.Marshal(l)
-	if err != nil {
+	var b bytes.Buffer
+	lines := json.NewEncoder(&b)
+	lines.SetEscapeHTML(false) // what the hash of an event covers stays as it is
+	if err := lines.Encode(l); err != nil {
 		return fmt.Errorf("write a line of a transcript: %w", err)
 	}
-	raw = append(raw, '\n')
 	t.lines++
-	t.sum.Write(raw)
-	_, err = t.w.Write(raw)
+	t.sum.Write(b.Bytes())
+	_, err := t.w.Write(b.Bytes())
 	return err
 }
 
@@ -237,6 +283,10 @@ type Transcript struct {
 	Asked    []Asked
 	Outcomes []Outcome
 	Events   []event.Event
+	Files    []byte       // a tar.gz archive of the files that the run began with; empty where the transcript does not carry them
+	Omitted  int          // files that policy kept out of the archive
+	Proof    *Proof       // of the events; nil where the transcript does not carry one
+	Digest   event.Digest // of all lines before the end
 }
 
 func damaged(format string, args ...any) error {
@@ -244,13 +294,19 @@ func damaged(format string, args ...any) error {
 		With("export it again with: agentbox runs export RUN")
 }
 
-// ReadTranscript reads a transcript to its end and holds it against its own hash.
-func ReadTranscript(r io.Reader) (Transcript, error) {
+// ReadTranscript reads a transcript to its end and holds it against its own hash. One of more than MaxTranscriptBytes is refused.
+func ReadTranscript(r io.Reader) (Transcript, error) { return readTranscript(r, MaxTranscriptBytes) }
+
+func readTranscript(r io.Reader, most int64) (Transcript, error) {
 	var t Transcript
 	lines := bufio.NewReaderSize(r, 1<<16)
 	sum := sha256.New()
 	for n := 1; ; n++ {
 		raw, err := readLine(lines)
+		if most -= int64(len(raw)); most < 0 {
+			return t, fault.New(fault.Exhausted, "transcript_too_large", "the transcript has more than %d bytes", MaxTranscriptBytes).
+				With("export it with --redact output, or read it with a tool that goes line by line")
+		}
 		if errors.Is(err, io.EOF) {
 			return t, damaged("its end is missing after line %d", n-1)
 		}
@@ -268,6 +324,7 @@ func ReadTranscript(r io.Reader) (Transcript, error) {
 			if _, err := lines.ReadByte(); !errors.Is(err, io.EOF) {
 				return t, damaged("there is more behind its end")
 			}
+			t.Digest = l.End.Digest
 			return t, t.whole()
 		}
 		sum.Write(raw)
@@ -280,6 +337,13 @@ func ReadTranscript(r io.Reader) (Transcript, error) {
 			t.Outcomes = append(t.Outcomes, *l.Outcome)
 		case l.Event != nil:
 			t.Events = append(t.Events, *l.Event)
+		case l.Files != nil:
+			err = t.piece(*l.Files)
+		case l.Proof != nil:
+			t.Proof = l.Proof
+		}
+		if err != nil {
+			return t, err
 		}
 	}
 }
@@ -316,8 +380,8 @@ func parseLine(raw []byte, n int) (TranscriptLine, error) {
 		if err := json.Unmarshal(raw, &peek); err != nil || peek.Header == nil {
 			return l, damaged("its first line is no header of a transcript")
 		}
-		if peek.Header.Version != TranscriptVersion {
-			return l, fault.New(fault.Invalid, "transcript_version", "the transcript has version %d, and version %d is read here", peek.Header.Version, TranscriptVersion).
+		if v := peek.Header.Version; v < 1 || v > TranscriptVersion {
+			return l, fault.New(fault.Invalid, "transcript_version", "the transcript has version %d, and versions 1 to %d are read here", v, TranscriptVersion).
 				With("read it with the version of agentbox that wrote it, or a newer one")
 		}
 	}
@@ -325,13 +389,13 @@ func parseLine(raw []byte, n int) (TranscriptLine, error) {
 		return l, damaged("line %d: %s", n, plain(err))
 	}
 	set := 0
-	for _, there := range []bool{l.Header != nil, l.Asked != nil, l.Outcome != nil, l.Event != nil, l.End != nil} {
+	for _, there := range []bool{l.Header != nil, l.Asked != nil, l.Outcome != nil, l.Event != nil, l.Files != nil, l.Proof != nil, l.End != nil} {
 		if there {
 			set++
 		}
 	}
 	if set != 1 || (l.Header != nil) != (n == 1) {
-		return l, damaged("line %d is not one of header, operation, outcome, event and end in its place", n)
+		return l, damaged("line %d is not one of header, operation, outcome, event, files, proof and end in its place", n)
 	}
 	return l, nil
 }
@@ -352,6 +416,9 @@ func (t Transcript) whole() error {
 			return damaged("the outcome of operation %d is out of place", o.Index)
 		}
 		last = o.Index
+	}
+	if text := t.Header.Place.Text; text != nil && (text.Hash != t.Header.Place.Bundle || text.Verify() != nil) {
+		return damaged("its policy is not the one whose hash it names")
 	}
 	return nil
 }

@@ -147,9 +147,87 @@ func TestDamagedTranscripts(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	newer := bytes.Replace(whole, []byte(`"transcript_version":1`), []byte(`"transcript_version":2`), 1)
+	newer := bytes.Replace(whole, []byte(`"transcript_version":2`), []byte(`"transcript_version":3`), 1)
 	if _, err := ReadTranscript(bytes.NewReader(newer)); fault.CodeOf(err) != "transcript_version" {
 		t.Errorf("a newer one: got %v", err)
+	}
+}
+
+// TestATranscriptHasABound reads one of the largest size and refuses one that has a byte more.
+func TestATranscriptHasABound(t *testing.T) {
+	whole := told(t)
+	if _, err := readTranscript(bytes.NewReader(whole), int64(len(whole))); err != nil {
+		t.Errorf("as many bytes as it may have: %v", err)
+	}
+	if _, err := readTranscript(bytes.NewReader(whole), int64(len(whole))-1); fault.CodeOf(err) != "transcript_too_large" {
+		t.Errorf("one more: got %v", err)
+	}
+}
+
+// TestCarriedFiles writes an archive in pieces and reads it, up to its bound and not beyond, and refuses a piece out of place.
+func TestCarriedFiles(t *testing.T) {
+	whole, err := ReadTranscript(bytes.NewReader(told(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{1, filesPiece - 1, filesPiece, filesPiece + 1, MaxCarriedArchive} {
+		archive := bytes.Repeat([]byte{7}, n)
+		var b bytes.Buffer
+		w, err := NewTranscriptWriter(&b, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		with := whole
+		with.Files, with.Omitted = archive, 3
+		if err := w.Copy(with); err != nil {
+			t.Fatal(err)
+		}
+		got, err := ReadTranscript(&b)
+		if err != nil || !bytes.Equal(got.Files, archive) || got.Omitted != 3 {
+			t.Errorf("%d bytes: got %d, %d omitted, %v", n, len(got.Files), got.Omitted, err)
+		}
+	}
+	full := Transcript{Files: make([]byte, MaxCarriedArchive-1)}
+	if err := full.piece(FilesPiece{Offset: MaxCarriedArchive - 1, Data: []byte{1, 2}}); err == nil {
+		t.Error("an archive beyond the bound was taken")
+	}
+	if err := full.piece(FilesPiece{Offset: 5, Data: []byte{1}}); err == nil {
+		t.Error("a piece out of place was taken")
+	}
+}
+
+// TestCopyTakesOutMore copies a transcript and takes more out of it: what was taken out before stays noted.
+func TestCopyTakesOutMore(t *testing.T) {
+	before, err := ReadTranscript(bytes.NewReader(told(t, RedactEnv)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	w, err := NewTranscriptWriter(&b, []string{RedactOutput, RedactContent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Copy(before); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(b.String(), "OUTPUT-") || strings.Contains(b.String(), "CONTENT-") {
+		t.Errorf("not taken out:\n%s", &b)
+	}
+	got, err := ReadTranscript(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(Redactions(), got.Header.Redacted, cmp.Transformer("sort", func(s []string) map[string]bool {
+		m := map[string]bool{}
+		for _, x := range s {
+			m[x] = true
+		}
+		return m
+	})); diff != "" {
+		t.Errorf("redacted: %s", diff)
+	}
+	if _, ok := got.Asked[1].Removed["env.TOKEN"]; !ok {
+		t.Errorf("the variable that was taken out before is forgotten: %+v", got.Asked[1])
 	}
 }
 

@@ -16,6 +16,8 @@ type Tier interface {
 	Name() string
 	// Probe starts a real space, tries what the tier promises and says what the host lacks and how to mend it. It caches nothing.
 	Probe(ctx context.Context) Report
+	// Try starts a real space and runs a program in it, no more: a hundredth of the time that Probe takes.
+	Try(ctx context.Context) error
 	// Create starts a space. The permit is for space.start of this space with these limits. A bound that cannot be enforced fails the
 	// creation with fault code bound_not_enforceable unless spec.BestEffort; then Instance.Unenforced names it.
 	Create(ctx context.Context, p policy.Permit, spec Spec) (Instance, error)
@@ -73,7 +75,10 @@ type Instance interface {
 	// Output goes to out as it comes, in order per channel. When Exec returns, no process of the command is left. Ending ctx kills the
 	// command. The error is for what kept the command from running; a command that fails is an Exit.
 	Exec(ctx context.Context, p policy.Permit, stdin []byte, out Output) (Exit, error)
-	// Usage returns what the space uses now.
+	// Load returns what the space uses now of memory, processes and processor time. It reads a few small files of the host and no file of the
+	// space, so that it may be asked for often.
+	Load() (Load, error)
+	// Usage returns what the space uses now; its files are measured one by one.
 	Usage(ctx context.Context) (Usage, error)
 	// Unenforced names the bounds that this host does not enforce, empty unless the space was made with BestEffort.
 	Unenforced() []string
@@ -96,12 +101,17 @@ type Exit struct {
 	Duration time.Duration // wall time
 }
 
-// Usage is what a space uses; -1 where the host does not tell.
-type Usage struct {
+// Load is what the processes of a space use; -1 where the host does not tell.
+type Load struct {
 	MemoryBytes int64 `json:"memory_bytes"`
 	Pids        int64 `json:"pids"`
-	DiskBytes   int64 `json:"disk_bytes"`
-	CPUMicros   int64 `json:"cpu_micros"` // since its start
+	CPUMicros   int64 `json:"cpu_micros"` // of processor time since its start
+}
+
+// Usage is what a space uses; -1 where the host does not tell.
+type Usage struct {
+	Load
+	DiskBytes int64 `json:"disk_bytes"`
 }
 
 // Report is what a tier found out about its host.

@@ -102,5 +102,5 @@ type Forked struct {
 // Ended is the data of space.destroyed.
 type Ended struct {
 	Space  id.Space `json:"space_id"`
-	Reason string   `json:"reason"` // requested, expired, failed
+	Reason string   `json:"reason"` // requested, expired, failed, moved
 }

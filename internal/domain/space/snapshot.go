@@ -2,6 +2,7 @@ package space
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"agentbox/internal/domain/event"
@@ -100,6 +101,10 @@ type History interface {
 	// Diff returns what differs from the snapshot that is the Target of a space.diff permit to the one that is its Content, at most limit
 	// entries.
 	Diff(ctx context.Context, p policy.Permit, limit int) ([]Difference, error)
+	// Archive writes the snapshot that is the Content of a file.archive permit as a tar.gz file to w: at most MaxBytes of content, else a fault
+	// archive_too_large before the first byte. What may says no to is left out, like links that point outside and names that are no paths;
+	// it returns how many.
+	Archive(ctx context.Context, p policy.Permit, w io.Writer, may func(path string) bool) (omitted int, err error)
 	// Rewind makes the files what they were in the snapshot that is the Content of a space.rewind permit, all of them or none. It returns
 	// what they were, which is kept, and what they are.
 	Rewind(ctx context.Context, p policy.Permit) (from, to Snapshot, err error)

@@ -47,7 +47,7 @@ type Space struct {
 	UpdatedAt   time.Time         `json:"updated_at"`
 	ExpiresAt   time.Time         `json:"expires_at"`
 	ActiveRun   id.Run            `json:"active_run_id,omitempty"` // the run that is under way or waits for a person
-	Reason      string            `json:"reason,omitempty"`        // why it was destroyed: requested, expired, failed
+	Reason      string            `json:"reason,omitempty"`        // why it was destroyed: requested, expired, failed, moved
 	ForkedFrom  id.Space          `json:"forked_from,omitempty"`   // the space of which it is a fork
 	ForkedAt    event.Digest      `json:"forked_snapshot_sha256,omitzero"`
 	Rewinding   event.Digest      `json:"rewinding_to,omitzero"` // the snapshot to which its files are on their way

@@ -3,6 +3,7 @@ package disk
 import (
 	"context"
 	"errors"
+	"io"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -112,6 +113,18 @@ func (h *History) Diff(ctx context.Context, p policy.Permit, limit int) ([]space
 		limit = MaxDifferences
 	}
 	return h.past.Diff(ctx, from, a.Content, limit, printable)
+}
+
+// Archive writes the snapshot of a file.archive permit as a tar.gz file.
+func (h *History) Archive(ctx context.Context, p policy.Permit, w io.Writer, may func(path string) bool) (int, error) {
+	a, err := h.redeem(p, policy.FileArchive)
+	if err != nil {
+		return 0, err
+	}
+	if a.Path != "." || a.MaxBytes <= 0 {
+		return 0, policy.ErrPermitMismatch
+	}
+	return h.past.Archive(ctx, a.Content, w, a.MaxBytes, may)
 }
 
 // Rewind makes the files what they were in the snapshot of a space.rewind permit.

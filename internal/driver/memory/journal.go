@@ -221,7 +221,7 @@ func (j *Journal) Read(ctx context.Context, q journal.Query) ([]event.Event, err
 		if q.Last {
 			e = &t.events[n-1-i]
 		}
-		if !selects(&q, e) {
+		if !q.Selects(e) {
 			continue
 		}
 		found = append(found, clone(*e))
@@ -233,19 +233,6 @@ func (j *Journal) Read(ctx context.Context, q journal.Query) ([]event.Event, err
 		slices.Reverse(found)
 	}
 	return found, nil
-}
-
-func selects(q *journal.Query, e *event.Event) bool {
-	place := e.Seq
-	if q.Stream != (event.Stream{}) {
-		place = e.StreamSeq
-	}
-	return place >= q.From && (q.Before == 0 || place < q.Before) &&
-		(q.Stream == event.Stream{} || q.Stream == e.Stream) &&
-		(q.Run == "" || q.Run == e.Run) &&
-		(q.Correlation == "" || q.Correlation == e.Correlation) &&
-		(q.EntityID == "" || q.EntityType == e.EntityType && q.EntityID == e.EntityID) &&
-		(len(q.Types) == 0 || slices.Contains(q.Types, e.Type))
 }
 
 // Head implements journal.Journal.

@@ -43,6 +43,7 @@ var _ space.Instance = (*instance)(nil)
 
 // start starts the init and waits until the space stands. On an error nothing is left.
 func (s *instance) start(ctx context.Context) error {
+	phase := s.tier.phases()
 	grouped := make(chan map[string]error, 1)
 	go func() { // beside the layout: both are a series of small calls to the kernel
 		var failed map[string]error
@@ -57,7 +58,8 @@ func (s *instance) start(ctx context.Context) error {
 	if err := s.accept(failed, setup); err != nil {
 		return errors.Join(err, closeAll(mounts), s.group.remove())
 	}
-	if err := s.launch(ctx, setup, mounts); err != nil {
+	phase("prepare")
+	if err := s.launch(ctx, setup, mounts, phase); err != nil {
 		return errors.Join(notStarted(err), s.group.remove())
 	}
 	s.watch = newWatcher(s.spec.Dir, s.spec.Limits.DiskBytes)
@@ -89,7 +91,7 @@ func (s *instance) accept(failed map[string]error, setup *spaceinit.Setup) error
 }
 
 // launch starts the process and talks it through the setup. It closes the mounts.
-func (s *instance) launch(ctx context.Context, setup *spaceinit.Setup, mounts []*os.File) error {
+func (s *instance) launch(ctx context.Context, setup *spaceinit.Setup, mounts []*os.File, phase func(string)) error {
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return errors.Join(err, closeAll(mounts))
@@ -106,12 +108,27 @@ func (s *instance) launch(ctx context.Context, setup *spaceinit.Setup, mounts []
 		}
 		return errors.Join(err, ours.Close())
 	}
+	phase("launch")
 	if s.client, s.ready, err = spaceinit.Connect(ctx, ours); err != nil {
 		err = errors.Join(err, s.process.Kill())
 		_ = s.tier.starter.wait(s.process)
 		return err
 	}
+	phase("set_up")
 	return nil
+}
+
+// phases begins to measure a start; the function that it returns is called at the end of each phase.
+func (t *Tier) phases() func(name string) {
+	if t.phase == nil {
+		return func(string) {}
+	}
+	began := t.clock.Now()
+	return func(name string) {
+		now := t.clock.Now()
+		t.phase(name, now.Sub(began))
+		began = now
+	}
 }
 
 // birth says how the init's process is started: under which user of the host, and with which name in its list of processes.
@@ -178,20 +195,28 @@ func (s *instance) Close() error {
 	return s.released
 }
 
-// Usage returns what the space uses now.
-func (s *instance) Usage(ctx context.Context) (space.Usage, error) {
+// Load returns what the processes of the space use now.
+func (s *instance) Load() (space.Load, error) {
 	select {
 	case <-s.done:
-		return space.Usage{}, errEnded()
+		return space.Load{}, errEnded()
 	default:
 	}
 	c := s.group.usage()
+	return space.Load{MemoryBytes: c.memory, Pids: c.pids, CPUMicros: c.cpuMicros}, nil
+}
+
+// Usage returns what the space uses now.
+func (s *instance) Usage(ctx context.Context) (space.Usage, error) {
+	load, err := s.Load()
+	if err != nil {
+		return space.Usage{}, err
+	}
 	bytes, _, err := measure(ctx, s.spec.Dir)
 	if err != nil {
 		return space.Usage{}, fault.Wrap(err, fault.Internal, "usage_unknown", "the space's files could not be measured")
 	}
-	u := space.Usage{MemoryBytes: c.memory, Pids: c.pids, DiskBytes: bytes, CPUMicros: c.cpuMicros}
-	return u, nil
+	return space.Usage{Load: load, DiskBytes: bytes}, nil
 }
 
 func errEnded() error {

@@ -36,6 +36,20 @@ type prober struct {
 	space  *instance
 }
 
+// Try implements space.Tier.
+func (t *Tier) Try(ctx context.Context) error {
+	p := &prober{tier: t}
+	dir, err := os.MkdirTemp("", "agentbox-try-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	if err := p.start(ctx, "try-", dir); err != nil {
+		return err
+	}
+	return p.space.Close()
+}
+
 // Probe starts a real space and tries in it what the tier promises. It takes about a second.
 func (t *Tier) Probe(ctx context.Context) space.Report {
 	p := &prober{tier: t, report: space.Report{Tier: Name}}
@@ -43,7 +57,7 @@ func (t *Tier) Probe(ctx context.Context) space.Report {
 	dir, err := os.MkdirTemp("", "agentbox-probe-")
 	defer func() { _ = os.RemoveAll(dir) }()
 	if err == nil {
-		err = p.start(ctx, dir)
+		err = p.start(ctx, "probe-", dir)
 	}
 	p.add("a space", err, "stands "+p.report.Start.Round(time.Microsecond).String()+" after it was asked for", mendStart(), "")
 	if err != nil {
@@ -110,10 +124,10 @@ func mendStart() string {
 		"seccomp and AppArmor unconfined, /proc not masked"
 }
 
-// start makes the probe's space and runs a first command.
-func (p *prober) start(ctx context.Context, dir string) error {
+// start makes the probe's space, whose name begins as told, and runs a first command.
+func (p *prober) start(ctx context.Context, name, dir string) error {
 	var err error
-	spec := space.Spec{ID: id.Space("probe-" + strconv.Itoa(os.Getpid())), Dir: dir, Limits: probeLimits(), BestEffort: true}
+	spec := space.Spec{ID: id.Space(name + strconv.Itoa(os.Getpid())), Dir: dir, Limits: probeLimits(), BestEffort: true}
 	if p.tier.privileged {
 		spec.UID = probeUser
 		err = os.Chown(dir, probeUser, probeUser)

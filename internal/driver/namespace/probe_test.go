@@ -3,6 +3,7 @@
 package namespace
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"os"
@@ -39,6 +40,23 @@ func TestProbe(t *testing.T) {
 	}
 	if groups := h.Tier.(*Tier).leftGroups(); len(groups) != 0 {
 		t.Errorf("the probe left %q", groups)
+	}
+}
+
+// TestTry finds that a space stands here, leaves nothing of it, and does not say so where it could not find out.
+func TestTry(t *testing.T) {
+	h := host(t)
+	tier := h.Tier.(*Tier)
+	if err := tier.Try(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if groups := tier.leftGroups(); len(groups) != 0 {
+		t.Errorf("the try left %q", groups)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := tier.Try(ended); err == nil {
+		t.Error("a try that was called off found that a space stands")
 	}
 }
 

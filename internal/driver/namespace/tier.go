@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -33,6 +34,10 @@ type Options struct {
 	Root    string      // folder of the spaces' root file system, or HostRoot
 	Owner   string      // tells this daemon's spaces from those of others on the host: a short name of its data directory, a-z and 0-9
 	Clock   event.Clock // for the durations of commands
+
+	// Phase is told how long each phase of a space's start took: prepare, launch and set_up. It is called by whoever starts the space, and may
+	// be nil.
+	Phase func(name string, took time.Duration)
 }
 
 // Tier makes spaces. Close it last: the spaces end with it.
@@ -44,6 +49,7 @@ type Tier struct {
 	null       *os.File // what the launcher, and so each init, has for its standard streams
 	owner      string
 	clock      event.Clock
+	phase      func(name string, took time.Duration)
 	groups     *hierarchy
 	privileged bool // the daemon is root, so each space has a user id of its own
 	starter    *starter
@@ -82,7 +88,7 @@ func New(o Options) (*Tier, error) {
 	s := &starter{program: program, null: null, owner: o.Owner, apart: privileged, homes: groups.homes(), answer: answerTime}
 	s.open()
 	return &Tier{
-		null: null, root: root, links: etcLinks(), filter: filterProgram(), program: program, owner: o.Owner, clock: o.Clock, groups: groups,
+		phase: o.Phase, null: null, root: root, links: etcLinks(), filter: filterProgram(), program: program, owner: o.Owner, clock: o.Clock, groups: groups,
 		privileged: privileged, starter: s, living: map[id.Space]*instance{}, reaping: map[id.Space]bool{},
 	}, nil
 }

@@ -22,6 +22,9 @@ func (j *Journal) commit() {
 		if failed := j.failed.Load(); failed != nil {
 			err = failed
 		} else if len(g.batches) > 0 {
+			if j.options.Committed != nil {
+				g.began = j.options.Clock.Now()
+			}
 			j.shelf.take(g)
 			if err = j.write(g); err != nil {
 				err = j.fail(err)
@@ -69,6 +72,15 @@ func (j *Journal) write(g *group) error {
 	if err := w.exec(`BEGIN IMMEDIATE`); err != nil {
 		return err
 	}
+	if err := j.put(g); err != nil {
+		return err
+	}
+	return j.durable.later(func() error { return w.exec(`COMMIT`) })
+}
+
+// put writes a group into the transaction that is open.
+func (j *Journal) put(g *group) error {
+	w := j.w
 	for _, t := range g.types {
 		if err := w.exec(`INSERT INTO types (no, name) VALUES (?, ?)`, t.no, t.name); err != nil {
 			return err
@@ -104,5 +116,5 @@ func (j *Journal) write(g *group) error {
 			return err
 		}
 	}
-	return j.durable.later(func() error { return w.exec(`COMMIT`) })
+	return nil
 }

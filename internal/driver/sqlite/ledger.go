@@ -141,11 +141,16 @@ func (l *ledger) load(ctx context.Context, r *connection) error {
 var errOrphans = fault.New(fault.Internal, "log_damaged", "the log holds events of a workspace that it does not name any more: a row of it was removed").
 	With("put the log back from a copy that agentbox audit verify finds intact")
 
+// findOrphans steps from workspace to workspace of the streams, and looks at the two ends of the events: what it reads does not grow with the log.
+const findOrphans = `WITH RECURSIVE streamed (no) AS (
+		SELECT min(workspace) FROM streams
+		UNION ALL SELECT (SELECT min(workspace) FROM streams WHERE workspace > streamed.no) FROM streamed WHERE streamed.no IS NOT NULL)
+	SELECT 1 FROM (SELECT no FROM streamed UNION ALL SELECT (SELECT min(place) FROM events) >> ?1 UNION ALL SELECT (SELECT max(place) FROM events) >> ?1)
+	WHERE no IS NOT NULL AND no NOT IN (SELECT no FROM workspaces) LIMIT 1`
+
 // orphans reports events or streams whose workspace is not there.
 func (l *ledger) orphans(r *connection) error {
-	found, err := r.one(func(*sqlite3.Stmt) {}, `SELECT 1 FROM streams WHERE workspace NOT IN (SELECT no FROM workspaces)
-		UNION ALL SELECT 1 FROM (SELECT min(place) AS place FROM events UNION ALL SELECT max(place) FROM events)
-		WHERE place IS NOT NULL AND place >> ? NOT IN (SELECT no FROM workspaces) LIMIT 1`, int64(seqBits))
+	found, err := r.one(func(*sqlite3.Stmt) {}, findOrphans, int64(seqBits))
 	if err == nil && found {
 		err = errOrphans
 	}

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"time"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
@@ -17,6 +18,7 @@ type group struct {
 	streams  []plannedStream
 	tenants  []plannedTenant
 	docs     []plannedDocument
+	began    time.Time     // when it began to be written, where somebody wants to know how long that took
 	task     func()        // run instead, by the committer, while the planner waits
 	done     chan struct{} // closed when the task has been run
 }

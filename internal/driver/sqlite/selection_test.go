@@ -63,6 +63,11 @@ func TestEveryQueryUsesAnIndex(t *testing.T) {
 			}
 		}
 	}
+	for step := range strings.SplitSeq(explain(findOrphans, []any{int64(seqBits)}), "\n") {
+		if strings.HasPrefix(step, "SCAN events") || strings.HasPrefix(step, "SCAN streams") {
+			t.Errorf("a start reads all of the log: %s", step)
+		}
+	}
 	for mask := range 64 {
 		q := journal.Query{Workspace: journaltest.Workspace, From: 5, Before: 90, Limit: 10}
 		kind := int64(0)

@@ -134,6 +134,9 @@ func (j *Journal) tell(g *group, err error) {
 		close(g.done)
 		return
 	}
+	if err == nil && !g.began.IsZero() {
+		j.options.Committed(len(g.batches), j.options.Clock.Now().Sub(g.began))
+	}
 	if err == nil {
 		j.shelf.lay(g)
 		for _, t := range g.tenants {

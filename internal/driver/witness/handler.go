@@ -82,7 +82,7 @@ func (h *Handler) add(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err != nil {
-		h.logger.Error("keep a checkpoint", "error", err)
+		h.logger.Error("keep a checkpoint", "code", "checkpoint_not_kept", "error", err)
 		http.Error(w, "the witness cannot keep it", http.StatusInternalServerError)
 		return
 	}
@@ -193,6 +193,6 @@ func (h *Handler) latest(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "nothing was brought of this log yet", http.StatusNotFound)
 		return
 	}
-	h.logger.Error("read a checkpoint", "error", err)
+	h.logger.Error("read a checkpoint", "code", "checkpoint_not_read", "error", err)
 	http.Error(w, "the witness cannot read it", http.StatusInternalServerError)
 }

@@ -3,6 +3,7 @@ package journal
 
 import (
 	"context"
+	"slices"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -41,6 +42,25 @@ type Query struct {
 	Types       []string // at most 20; filters what the other fields select
 	Last        bool     // the last Limit of them instead of the first; still ascending
 	Limit       int      // 1 to MaxRead; 0 means 100
+}
+
+// Place returns an event's place in what the query reads: its stream if one is named, else the workspace.
+func (q *Query) Place(e *event.Event) uint64 {
+	if q.Stream != (event.Stream{}) {
+		return e.StreamSeq
+	}
+	return e.Seq
+}
+
+// Selects reports whether an event of the query's workspace is among those that it selects, whatever its limit.
+func (q *Query) Selects(e *event.Event) bool {
+	place := q.Place(e)
+	return place >= q.From && (q.Before == 0 || place < q.Before) &&
+		(q.Stream == event.Stream{} || q.Stream == e.Stream) &&
+		(q.Run == "" || q.Run == e.Run) &&
+		(q.Correlation == "" || q.Correlation == e.Correlation) &&
+		(q.EntityID == "" || q.EntityType == e.EntityType && q.EntityID == e.EntityID) &&
+		(len(q.Types) == 0 || slices.Contains(q.Types, e.Type))
 }
 
 // Journal is the log. Every method is safe for concurrent use. The conformance suite is package journaltest.

@@ -34,7 +34,7 @@ func VerifyContents(ctx context.Context, log journal.Journal, blobs blob.Store, 
 	report := ContentsReport{Workspace: ws, OK: true, Findings: []Finding{}}
 	q := journal.Query{
 		Workspace: ws, From: 1, Limit: journal.MaxRead,
-		Types: []string{run.EventCreated, run.EventSucceeded, run.EventErred, run.EventUnknown},
+		Types: run.NamingEvents(),
 	}
 	for {
 		events, err := log.Read(ctx, q)
@@ -53,15 +53,19 @@ func VerifyContents(ctx context.Context, log journal.Journal, blobs blob.Store, 
 	}
 }
 
-// hold holds the content that an event names, if it names one, against its hash.
+// hold holds the contents that an event names against their hashes.
 func (r *ContentsReport) hold(ctx context.Context, blobs blob.Store, e *event.Event) error {
 	if e.Withheld != "" {
 		return nil // it names nothing any more
 	}
-	named, err := contentOf(*e)
-	if err != nil || named == nil {
-		return err
+	named, err := run.ContentsOf(*e)
+	for _, one := range named {
+		err = errors.Join(err, r.holdOne(ctx, blobs, e, one))
 	}
+	return err
+}
+
+func (r *ContentsReport) holdOne(ctx context.Context, blobs blob.Store, e *event.Event, named run.Input) error {
 	r.Contents++
 	content, err := blobs.Open(ctx, named.Digest) // which reads it as a whole
 	f := Finding{Seq: e.Seq, Stream: e.Stream, StreamSeq: e.StreamSeq, Event: e.ID, Expected: named.Digest}
@@ -80,14 +84,4 @@ func (r *ContentsReport) hold(ctx context.Context, blobs blob.Store, e *event.Ev
 		r.Findings = append(r.Findings, f)
 	}
 	return nil
-}
-
-// contentOf returns what an event names of contents, nil for nothing.
-func contentOf(e event.Event) (*run.Input, error) {
-	if e.Type == run.EventCreated {
-		d, err := event.Decode[run.Created](e)
-		return &d.Input, err
-	}
-	d, err := event.Decode[run.Ended](e)
-	return d.Stored, err
 }

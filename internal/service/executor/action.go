@@ -91,6 +91,9 @@ func (r *ride) fill(t *task, s space.Space, bundle policy.Bundle) error {
 		a.Path, err = space.CleanFilePath(t.op.Path)
 	case run.OpShell:
 		err = shell(&a, t.op, s, bundle.Limits.CommandMS)
+		if place, wanted := a.Env[run.TraceVariable]; wanted && place == "" {
+			a.Env[run.TraceVariable] = r.doc.Traced(step)
+		}
 	}
 	t.action = a
 	return err

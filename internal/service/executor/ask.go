@@ -96,12 +96,12 @@ func (r *ride) stopped(ctx context.Context, t task, result run.Result) error {
 	}
 	late := context.WithoutCancel(ctx)
 	if err := r.x.Live.Sync(late, r.doc.ID); err != nil {
-		r.x.Logger.Warn("live output may be lost", "run", r.doc.ID, "error", err)
+		r.x.Logger.Warn("live output may be lost", "code", "output_not_synced", "run", r.doc.ID, "error", err)
 	}
 	t.progress = r.doc.Operations[t.index]
 	why := t.op.Type + " " + t.op.ID + " was ended before it was done, because the daemon was stopped: " + policy.Escape(t.progress.Summary)
 	if err := r.askOn(late, t, run.EventErred, &result, why); err != nil {
-		r.x.Logger.Warn("ask whether a run goes on; the next start does", "run", r.doc.ID, "error", err)
+		r.x.Logger.Warn("ask whether a run goes on; the next start does", "code", "run_not_asked_about", "run", r.doc.ID, "error", err)
 	}
 	return ctx.Err()
 }
@@ -179,7 +179,7 @@ func (x *Executor) follow(ctx context.Context, ws id.Workspace, head uint64) {
 				return
 			}
 			if err != nil {
-				x.Logger.Error("follow answers", "workspace", ws, "error", err)
+				x.Logger.Error("follow answers", "code", "answers_not_followed", "workspace", ws, "error", err)
 				break
 			}
 			head = e.Seq

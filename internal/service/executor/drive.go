@@ -37,7 +37,7 @@ func (x *Executor) drive(ctx context.Context, e *entry) (run.Status, error) {
 	if e.recovered {
 		e.recovered = false
 		if err := x.makeUp(ctx, r.doc); err != nil {
-			x.Logger.Warn("make up for lost live output", "run", e.run, "error", err)
+			x.Logger.Warn("make up for lost live output", "code", "output_not_made_up", "run", e.run, "error", err)
 		}
 	}
 	for !r.doc.Status.Ended() {

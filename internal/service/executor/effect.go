@@ -129,7 +129,7 @@ func (r *ride) failed(ctx context.Context, t task, result run.Result, err error)
 	f, ok := errors.AsType[*fault.Error](err)
 	switch {
 	case !ok || f.Kind == fault.Internal:
-		r.x.Logger.Error("operation failed", "run", r.doc.ID, "operation", t.op.ID, "error", err)
+		r.x.Logger.Error("operation failed", "code", "operation_failed", "run", r.doc.ID, "operation", t.op.ID, "error", err)
 		return failure(run.CategorySystem, err)
 	case f.Kind == fault.Denied:
 		t.ruling.Decision = policy.Decision{Outcome: policy.Deny, ReasonCode: f.Code, Reason: f.Msg, Suggestion: f.Suggestion}

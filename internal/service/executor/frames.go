@@ -42,7 +42,7 @@ func (r *ride) frame(ctx context.Context, kind, operation string, v any) {
 func (r *ride) output(ctx context.Context, kind, operation string, data []byte) {
 	f := livestream.Frame{At: r.x.Clock.Now().UTC(), Kind: kind, Operation: operation, Data: data}
 	if _, err := r.x.Live.Append(context.WithoutCancel(ctx), r.doc.ID, f); err != nil {
-		r.x.Logger.Warn("live output lost", "run", r.doc.ID, "error", err)
+		r.x.Logger.Warn("live output lost", "code", "output_lost", "run", r.doc.ID, "error", err)
 	}
 }
 
@@ -116,15 +116,19 @@ func (x *Executor) makeUp(ctx context.Context, doc run.Run) error {
 
 func (x *Executor) showRest(ctx context.Context, doc run.Run, s shown) error {
 	r := &ride{x: x, doc: doc}
-	for _, p := range doc.Operations {
+	outcome, err := x.outcomes(ctx, doc)
+	if err != nil {
+		return err
+	}
+	for i, p := range doc.Operations {
 		if p.State != run.Done || s.results[p.ID] {
 			continue
 		}
-		result, err := x.result(ctx, doc, p)
+		o, err := outcome(i)
 		if err != nil {
 			return err
 		}
-		r.frame(ctx, livestream.Result, p.ID, result)
+		r.frame(ctx, livestream.Result, p.ID, o.Result)
 	}
 	index, approval := doc.Pending()
 	if index < 0 || s.questions[string(approval)] {

@@ -42,7 +42,7 @@ func (r *ride) keep(ctx context.Context) run.Kept {
 	if err == nil {
 		return run.Kept{Snapshot: &run.Snapshot{Root: made.Root, Files: made.Files, Bytes: made.Bytes, Omitted: made.Omitted}}
 	}
-	r.x.Logger.Warn("no snapshot of a space", "space", r.doc.Space, "run", r.doc.ID, "error", err)
+	r.x.Logger.Warn("no snapshot of a space", "code", "snapshot_missing", "space", r.doc.Space, "run", r.doc.ID, "error", err)
 	if code := fault.CodeOf(err); code != "" {
 		return run.Kept{Error: code}
 	}

@@ -44,15 +44,19 @@ func (x *Executor) List(ctx context.Context, ws id.Workspace, s id.Space, status
 // for a person, the question.
 func (x *Executor) Events(ctx context.Context, doc run.Run) (run.Events, error) {
 	m := run.Events{ProtocolVersion: run.Protocol, RunID: string(doc.ID), Status: doc.Status.Protocol(), Events: []run.Result{}}
-	for _, p := range doc.Operations {
+	outcome, err := x.outcomes(ctx, doc)
+	if err != nil {
+		return m, err
+	}
+	for i, p := range doc.Operations {
 		if p.State != run.Done {
 			continue
 		}
-		result, err := x.result(ctx, doc, p)
+		o, err := outcome(i)
 		if err != nil {
 			return m, err
 		}
-		m.Events = append(m.Events, result)
+		m.Events = append(m.Events, o.Result)
 	}
 	index, approval := doc.Pending()
 	if index < 0 {
@@ -76,39 +80,72 @@ func (x *Executor) question(ctx context.Context, doc run.Run, index int, approva
 	return x.required(run.Operation{ID: p.ID, Type: p.Type}, question), nil
 }
 
-// result returns the result event of an operation that is done.
-func (x *Executor) result(ctx context.Context, doc run.Run, p run.Progress) (run.Result, error) {
+// outcomes returns a function that returns the outcome of each operation that is done, by its index.
+func (x *Executor) outcomes(ctx context.Context, doc run.Run) (func(index int) (run.Outcome, error), error) {
+	if doc.Imported == nil {
+		return func(index int) (run.Outcome, error) { return x.outcome(ctx, doc, index) }, nil
+	}
+	var all []run.Outcome
+	if err := x.stored(ctx, doc.Imported.Outcomes, &all); err != nil {
+		return nil, err
+	}
+	return func(index int) (run.Outcome, error) {
+		for _, o := range all {
+			if o.Index == index {
+				return o, nil
+			}
+		}
+		return run.Outcome{}, errNoResult(doc.Operations[index])
+	}, nil
+}
+
+func errNoResult(p run.Progress) error {
+	return fault.New(fault.Internal, "result_missing", "the log holds no result for operation %s", p.ID)
+}
+
+// outcome returns the outcome of an operation that is done. Of one whose event was redacted it says what the run's document says.
+func (x *Executor) outcome(ctx context.Context, doc run.Run, index int) (run.Outcome, error) {
+	p := doc.Operations[index]
 	e, err := x.Log.Get(ctx, doc.Workspace, p.Event)
 	if err != nil {
-		return run.Result{}, err
+		return run.Outcome{}, err
+	}
+	if e.Redaction == event.RedactFull {
+		o := run.OutcomeOf(index, p, run.Result{Type: p.Kind, OperationID: p.ID, Timestamp: p.EndedAt})
+		o.Forgotten = true
+		return o, nil
 	}
 	ended, err := event.Decode[run.Ended](e)
 	if err != nil {
-		return run.Result{}, err
-	}
-	if e.Withheld != "" {
-		return run.RedactedResult(p, e), nil
-	}
-	if ended.Result != nil {
-		return *ended.Result, nil
-	}
-	if ended.Stored == nil {
-		return run.Result{}, fault.New(fault.Internal, "result_missing", "the log holds no result for operation %s", p.ID)
-	}
-	content, err := x.Blobs.Open(ctx, ended.Stored.Digest)
-	if err != nil {
-		return run.Result{}, err
-	}
-	defer content.Close()
-	raw, err := io.ReadAll(io.LimitReader(content, ended.Stored.Size))
-	if err != nil {
-		return run.Result{}, err
+		return run.Outcome{}, err
 	}
 	var result run.Result
-	if err := json.Unmarshal(raw, &result); err != nil {
-		return run.Result{}, fmt.Errorf("read a stored result: %w", err)
+	switch {
+	case ended.Result != nil:
+		result = *ended.Result
+	case ended.Stored == nil:
+		return run.Outcome{}, errNoResult(p)
+	default:
+		err = x.stored(ctx, *ended.Stored, &result)
 	}
-	return result, nil
+	return run.OutcomeOf(index, p, result), err
+}
+
+// stored reads stored content as JSON.
+func (x *Executor) stored(ctx context.Context, at run.Input, into any) error {
+	content, err := x.Blobs.Open(ctx, at.Digest)
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	raw, err := io.ReadAll(io.LimitReader(content, at.Size))
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		return fmt.Errorf("read a stored result: %w", err)
+	}
+	return nil
 }
 
 // Wait returns the run when it has ended or waits for a person, or as it stands when ctx ends.
@@ -187,6 +224,9 @@ func Definition() projection.Definition {
 	}
 	fold := func(r run.Run, _ string, e event.Event) (run.Run, error) { return run.Evolve(r, e) }
 	return projection.Define(run.Projection, 1, keys, fold, func(r run.Run) []projection.Index {
+		if r.Imported != nil { // its space is another installation's
+			return []projection.Index{{Name: "status", Value: string(r.Status)}, {Name: "transcript", Value: r.Imported.Transcript.Digest.String()}}
+		}
 		return []projection.Index{{Name: "status", Value: string(r.Status)}, {Name: "space", Value: string(r.Space)}, {Name: "space_status", Value: string(r.Space) + " " + string(r.Status)}}
 	})
 }

@@ -138,7 +138,7 @@ func (x *Executor) work(ctx context.Context, q *queue) {
 		status, err := x.drive(ctx, head)
 		switch {
 		case errors.Is(err, errHeld):
-			x.Logger.Info(errHeld.Msg, "run", head.run)
+			x.Logger.Info("the kill switch holds a run", "code", "run_held", "run", head.run)
 			select {
 			case <-q.wake: // the switch is lifted, or the run cancelled
 			case <-ctx.Done():
@@ -162,7 +162,7 @@ func (x *Executor) leave(ctx context.Context, rest []*entry) {
 	for _, e := range rest {
 		if c := x.cancelled(e); c != nil {
 			if err := x.end(context.WithoutCancel(ctx), e.workspace, e.run, c.origin, c.reason); err != nil {
-				x.Logger.Error("the end of a cancelled run cannot be recorded", "run", e.run, "error", err)
+				x.Logger.Error("the end of a cancelled run cannot be recorded", "code", "cancel_not_recorded", "run", e.run, "error", err)
 			}
 		}
 		close(e.done)
@@ -172,14 +172,14 @@ func (x *Executor) leave(ctx context.Context, rest []*entry) {
 // abandon ends a run that cannot go on, for example because its operations cannot be read. When the log cannot be written either, the run
 // stays where the log left it, and the next start takes it up.
 func (x *Executor) abandon(ctx context.Context, e *entry, cause error) {
-	x.Logger.Error("run cannot go on", "run", e.run, "error", cause)
+	x.Logger.Error("run cannot go on", "code", "run_abandoned", "run", e.run, "error", cause)
 	doc, version, err := projection.Load[run.Run](ctx, x.Docs, e.workspace, run.Projection, string(e.run))
 	if err == nil && !doc.Status.Ended() {
 		r := &ride{x: x, doc: doc, version: version, origin: event.Origin{Principal: doc.Agent, Correlation: doc.Correlation}}
 		err = r.finish(ctx, run.EventFailed, r.origin, message(cause))
 	}
 	if err != nil {
-		x.Logger.Error("the end of a run cannot be recorded", "run", e.run, "error", err)
+		x.Logger.Error("the end of a run cannot be recorded", "code", "run_end_not_recorded", "run", e.run, "error", err)
 	}
 }
 

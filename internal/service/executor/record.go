@@ -67,7 +67,7 @@ func (r *ride) conclude(ctx context.Context, t task, result run.Result) error {
 		typ = run.EventSucceeded
 	}
 	if err := r.x.Live.Sync(context.WithoutCancel(ctx), r.doc.ID); err != nil {
-		r.x.Logger.Warn("live output may be lost", "run", r.doc.ID, "error", err) // the result below is what counts
+		r.x.Logger.Warn("live output may be lost", "code", "output_not_synced", "run", r.doc.ID, "error", err) // the result below is what counts
 	}
 	if result.Type == run.ResPolicyDenied && t.ruling.Decision.Outcome != policy.Deny { // it was allowed, and refused at the last moment
 		d := &t.ruling.Decision
@@ -116,7 +116,7 @@ func (r *ride) outcome(ctx context.Context, t task, typ string, result *run.Resu
 		if err == nil {
 			ended.Result, ended.Stored = nil, &run.Input{Digest: stored.Digest, Size: stored.Size}
 		} else { // the effect has happened: its outcome is recorded, if need be without the long texts
-			r.x.Logger.Error("keep a long result", "run", r.doc.ID, "operation", t.op.ID, "error", err)
+			r.x.Logger.Error("keep a long result", "code", "result_not_kept", "run", r.doc.ID, "operation", t.op.ID, "error", err)
 			shortened(result)
 		}
 	}
@@ -162,7 +162,7 @@ func (r *ride) finish(ctx context.Context, typ string, origin event.Origin, why 
 		r.frame(ctx, livestream.Result, unknown.OperationID, *unknown)
 	}
 	if err := r.x.completeFrames(ctx, r.doc); err != nil {
-		r.x.Logger.Warn("complete the live output", "run", r.doc.ID, "error", err)
+		r.x.Logger.Warn("complete the live output", "code", "output_not_completed", "run", r.doc.ID, "error", err)
 	}
 	return nil
 }

@@ -124,7 +124,7 @@ func (x *Executor) record(ctx context.Context, origin event.Origin, s space.Spac
 		outline[i] = run.Outline{ID: op.ID, Type: op.Type, Summary: op.Summary(), Context: op.Context}
 	}
 	created := event.New(run.EventCreated, origin, s.Workspace, s.Room, run.Created{
-		Run: r, Space: s.ID, Agent: agent, Title: q.Title, Input: input, Operations: outline,
+		Run: r, Space: s.ID, Agent: agent, Title: q.Title, Input: input, Operations: outline, Trace: origin.Trace,
 	}).About(space.EntityType, string(s.ID)).In(r, "")
 	batch := event.Batch{
 		Workspace: s.Workspace, Drafts: []event.Draft{created}, Documents: []event.DocumentVersion{{Projection: run.Projection, Key: string(r)}},

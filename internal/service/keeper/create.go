@@ -28,6 +28,7 @@ type Request struct {
 	Description string
 	Preset      string // restrictive, standard or permissive; standard by default
 	Overrides   json.RawMessage
+	Bundle      *policy.Bundle // instead of a preset: the policy as it is
 	Tier        string
 	Env         map[string]string
 	Metadata    map[string]string
@@ -60,11 +61,20 @@ func (k *Keeper) Create(ctx context.Context, origin event.Origin, q Request) (sp
 	if err != nil {
 		return space.Space{}, err
 	}
-	bundle, err := k.Library.Pin(ctx, origin, q.Workspace, q.Preset, q.Overrides)
+	hash, err := k.pin(ctx, origin, q)
 	if err != nil {
 		return space.Space{}, err
 	}
-	return k.create(ctx, origin, q, tier, bundle.Hash)
+	return k.create(ctx, origin, q, tier, hash)
+}
+
+// pin records the policy of a space and returns its hash.
+func (k *Keeper) pin(ctx context.Context, origin event.Origin, q Request) (event.Digest, error) {
+	if q.Bundle != nil {
+		return q.Bundle.Hash, k.Library.PinBundle(ctx, origin, q.Workspace, *q.Bundle)
+	}
+	bundle, err := k.Library.Pin(ctx, origin, q.Workspace, q.Preset, q.Overrides)
+	return bundle.Hash, err
 }
 
 // create makes a space whose request is complete.
@@ -90,7 +100,7 @@ func (k *Keeper) create(ctx context.Context, origin event.Origin, q Request, tie
 		return k.Space(ctx, q.Workspace, first)
 	}
 	if err := k.make(ctx, origin, q, doc, permit); err != nil {
-		k.Logger.Warn("space could not be made", "space", s, "error", err)
+		k.Logger.Warn("space could not be made", "code", "space_not_made", "space", s, "error", err)
 		return space.Space{}, k.fail(context.WithoutCancel(ctx), origin, doc, err)
 	}
 	return k.Space(ctx, q.Workspace, s)
@@ -202,7 +212,7 @@ func (k *Keeper) make(ctx context.Context, origin event.Origin, q Request, doc s
 // fail destroys a space that could not be made and returns why, for the one who asked.
 func (k *Keeper) fail(ctx context.Context, origin event.Origin, doc space.Space, cause error) error {
 	if err := k.end(ctx, origin, doc, "failed"); err != nil {
-		k.Logger.Error("remove a space that could not be made", "space", doc.ID, "error", err)
+		k.Logger.Error("remove a space that could not be made", "code", "space_not_removed", "space", doc.ID, "error", err)
 	}
 	return cause
 }
@@ -235,7 +245,14 @@ func (k *Keeper) room(ctx context.Context, ws id.Workspace) error {
 
 // complete fills in defaults and refuses what is beyond the limits.
 func (k *Keeper) complete(q *Request) error {
-	if q.Preset == "" {
+	switch {
+	case q.Bundle != nil && (q.Preset != "" || q.Overrides != nil):
+		return fault.New(fault.Invalid, "policy_ambiguous", "name one policy: a preset with overrides, or a bundle")
+	case q.Bundle != nil && (q.Bundle.Name == "" || utf8.RuneCountInString(q.Bundle.Name) > MaxName):
+		return invalid("the bundle's name has 1 to %d characters", MaxName)
+	case q.Bundle != nil:
+		q.Preset = q.Bundle.Name
+	case q.Preset == "":
 		q.Preset = "standard"
 	}
 	if q.Room == "" {
@@ -349,8 +366,9 @@ func (q Request) digest() event.Digest {
 		Limits                                        space.Limits
 		BestEffort                                    bool
 		Archive                                       event.Digest
-		Fork                                          string `json:",omitempty"`
-	}{string(q.Room), q.Name, q.Description, q.Preset, q.Tier, q.Folder, q.Overrides, q.Env, q.Metadata, q.TTL, q.Limits, q.BestEffort, q.ArchiveHash, q.fork})
+		Fork                                          string         `json:",omitempty"`
+		Bundle                                        *policy.Bundle `json:",omitempty"`
+	}{string(q.Room), q.Name, q.Description, q.Preset, q.Tier, q.Folder, q.Overrides, q.Env, q.Metadata, q.TTL, q.Limits, q.BestEffort, q.ArchiveHash, q.fork, q.Bundle})
 	return event.DigestOf(raw)
 }
 

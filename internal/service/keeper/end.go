@@ -107,7 +107,7 @@ func (k *Keeper) end(ctx context.Context, origin event.Origin, doc space.Space, 
 		return err // somebody else was first
 	}
 	if err := l.close(); err != nil {
-		k.Logger.Warn("close a space", "space", doc.ID, "error", err)
+		k.Logger.Warn("close a space", "code", "space_not_closed", "space", doc.ID, "error", err)
 	}
 	_, err = k.Log.Append(ctx, event.Batch{Workspace: doc.Workspace, Drafts: []event.Draft{
 		k.event(space.EventDestroyed, origin, doc, space.Ended{Space: doc.ID, Reason: reason}),
@@ -116,7 +116,7 @@ func (k *Keeper) end(ctx context.Context, origin event.Origin, doc space.Space, 
 		return err
 	}
 	if err := l.close(); err != nil { // started again between the two
-		k.Logger.Warn("close a space", "space", doc.ID, "error", err)
+		k.Logger.Warn("close a space", "code", "space_not_closed", "space", doc.ID, "error", err)
 	}
 	if err := k.Store.Remove(ctx, doc.ID); err != nil {
 		return err // its host uid stays taken until the next start has removed them
@@ -135,7 +135,7 @@ func (k *Keeper) Step(ctx context.Context, now time.Time) error {
 		if doc.ExpiresAt.After(now) {
 			return nil
 		}
-		k.Logger.Info("space expired", "space", doc.ID)
+		k.Logger.Info("space expired", "code", "space_expired", "space", doc.ID)
 		if err := k.end(ctx, event.Origin{Principal: k.System}, doc, "expired"); err != nil {
 			failed = append(failed, fmt.Errorf("end space %s: %w", doc.ID, err))
 		}

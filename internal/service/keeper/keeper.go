@@ -142,7 +142,7 @@ func (k *Keeper) instance(ctx context.Context, cause id.Correlation, ws id.Works
 		select {
 		case <-l.instance.Done():
 			if err := l.instance.Close(); err != nil {
-				k.Logger.Warn("close a space that ended by itself", "space", s, "error", err)
+				k.Logger.Warn("close a space that ended by itself", "code", "ended_space_not_closed", "space", s, "error", err)
 			}
 			l.instance = nil
 		default:
@@ -216,7 +216,7 @@ func (k *Keeper) tier(name string) (space.Tier, error) {
 		if len(k.Tiers) > 0 {
 			return k.Tiers[len(k.Tiers)-1], nil
 		}
-		return nil, fault.New(fault.Unavailable, "tier_unavailable", "this daemon has no tier; run agentbox doctor")
+		return nil, fault.New(fault.Unavailable, "tier_unavailable", "no tier can make spaces on this host; run agentbox doctor")
 	}
 	for _, t := range k.Tiers {
 		if t.Name() == name {
@@ -233,6 +233,19 @@ func (k *Keeper) Probe(ctx context.Context) []space.Report {
 		reports[i] = t.Probe(ctx)
 	}
 	return reports
+}
+
+// Try reports whether some tier can make a space and run a program in it.
+func (k *Keeper) Try(ctx context.Context) error {
+	var errs []error
+	for _, t := range k.Tiers {
+		err := t.Try(ctx)
+		if err == nil {
+			return nil
+		}
+		errs = append(errs, err)
+	}
+	return fault.Wrap(errors.Join(errs...), fault.Unavailable, "tier_unavailable", "no tier can make spaces on this host; run agentbox doctor")
 }
 
 // Close ends every space of this daemon and keeps their files.

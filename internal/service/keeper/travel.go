@@ -3,6 +3,7 @@ package keeper
 import (
 	"context"
 	"errors"
+	"io"
 	"strings"
 
 	"agentbox/internal/domain/event"
@@ -262,7 +263,7 @@ func (k *Keeper) settle(ctx context.Context, doc space.Space) error {
 		why := "daemon_stopped"
 		if err != nil {
 			why = code(err)
-			k.Logger.Error("finish a rewind", "space", doc.ID, "error", err)
+			k.Logger.Error("finish a rewind", "code", "rewind_not_finished", "space", doc.ID, "error", err)
 		}
 		draft = k.event(space.EventRewindFailed, origin, doc, space.RewindFailed{Space: doc.ID, Error: why, Kept: kept(now, err)})
 	}
@@ -318,10 +319,45 @@ func (k *Keeper) Diff(ctx context.Context, origin event.Origin, ws id.Workspace,
 	return c, err
 }
 
+// CarrySnapshot writes a snapshot of a space as a tar.gz file of at most most bytes of content, without the files that the caller may not read
+// one by one, and returns how many were left out.
+func (k *Keeper) CarrySnapshot(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, root event.Digest, most int64, w io.Writer) (omitted int, err error) {
+	doc, err := k.alive(ctx, ws, s)
+	if err != nil {
+		return 0, err
+	}
+	history, err := k.Store.History(doc.ID, doc.UID, doc.Limits)
+	if err != nil {
+		return 0, err
+	}
+	action := policy.Action{
+		Type: policy.FileArchive, Workspace: ws, Room: doc.Room, Principal: origin.Principal, Space: s, Path: ".", Content: root, MaxBytes: most,
+		Bundle: doc.Bundle,
+	}
+	permit, hash, err := k.glance(ctx, origin, action)
+	if err != nil {
+		return 0, err
+	}
+	omitted, err = history.Archive(ctx, permit, w, func(path string) bool { return k.mayRead(ctx, origin, doc, path) })
+	if err != nil {
+		return omitted, err
+	}
+	origin.Key = "" // looking changes nothing; a key is that of a change
+	_, err = k.Log.Append(ctx, event.Batch{Workspace: ws, Drafts: []event.Draft{
+		k.event(space.EventFileRead, origin, doc, space.FileRead{Space: s, Action: action.Type, Path: ".", Hash: hash}),
+	}})
+	return omitted, err
+}
+
+// mayRead reports whether policy lets the caller read a file of a space.
+func (k *Keeper) mayRead(ctx context.Context, origin event.Origin, doc space.Space, path string) bool {
+	ruling, err := k.Gate.Judge(ctx, policy.Action{Type: policy.FileRead, Workspace: doc.Workspace, Principal: origin.Principal, Space: doc.ID, Path: path})
+	return err == nil && ruling.Decision.Allowed()
+}
+
 // veil takes the hashes of content out of a difference in a file that the caller may not read: short content could be found by trying.
 func (k *Keeper) veil(ctx context.Context, origin event.Origin, doc space.Space, d *space.Difference) {
-	read := policy.Action{Type: policy.FileRead, Workspace: doc.Workspace, Principal: origin.Principal, Space: doc.ID, Path: d.Path}
-	if ruling, err := k.Gate.Judge(ctx, read); err == nil && ruling.Decision.Allowed() {
+	if k.mayRead(ctx, origin, doc, d.Path) {
 		return
 	}
 	for _, v := range []*space.Version{d.Before, d.After} {

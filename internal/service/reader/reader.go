@@ -3,7 +3,7 @@ package reader
 
 import (
 	"context"
-	"iter"
+	"sync"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -44,11 +44,14 @@ func (q Query) Place(e event.Event) uint64 {
 type Reader struct {
 	log         journal.Journal
 	definitions []projection.Definition // of the documents that Past folds
+
+	mu       sync.Mutex // guards presents
+	presents map[id.Workspace]*present
 }
 
 // New returns a reader of a log.
 func New(log journal.Journal, definitions ...projection.Definition) *Reader {
-	return &Reader{log, definitions}
+	return &Reader{log: log, definitions: definitions, presents: map[id.Workspace]*present{}}
 }
 
 // Events returns the events that a query selects, in ascending order.
@@ -75,15 +78,6 @@ func (r *Reader) Event(ctx context.Context, ws id.Workspace, e id.Event) (event.
 // Head returns the place of the workspace's last event.
 func (r *Reader) Head(ctx context.Context, ws id.Workspace) (uint64, error) {
 	return r.log.Head(ctx, ws)
-}
-
-// Follow yields the events that a query selects, those that are recorded and those that come, each once and in order, until ctx ends.
-func (r *Reader) Follow(ctx context.Context, ws id.Workspace, q Query) iter.Seq2[event.Event, error] {
-	jq, err := q.read(ws)
-	if err != nil {
-		return func(yield func(event.Event, error) bool) { yield(event.Event{}, err) }
-	}
-	return journal.Tail(ctx, r.log, jq)
 }
 
 func (q Query) read(ws id.Workspace) (journal.Query, error) {

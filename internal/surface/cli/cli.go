@@ -20,6 +20,7 @@ import (
 	"agentbox/internal/client"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/space"
 )
 
@@ -28,9 +29,11 @@ type Host struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Getenv   func(string) string
-	Terminal bool // Out is a terminal
-	Asks     bool // In is a terminal
-	Width    int  // characters of a line of Out; 0 where nobody reads it
+	Terminal bool                               // Out is a terminal
+	Asks     bool                               // In is a terminal
+	Width    int                                // characters of a line of Out; 0 where nobody reads it
+	Screen   func() (width, height int)         // of the terminal, as it is now
+	Keys     func() (restore func(), err error) // has In give each key as it is pressed, and nothing after a moment without one
 	Clock    event.Clock
 	Version  string
 
@@ -47,6 +50,10 @@ type Host struct {
 	// Restore makes a data directory from a backup, with the keys in a folder where one is named, and proves its log. Without a file it brings
 	// the keys to a data directory that was restored without them.
 	Restore func(ctx context.Context, d Daemon, file, keys string, progress func(files int, bytes int64)) (Kept, []Proof, error)
+	// ExportWorkspace writes a workspace as one file, beside a daemon or without one.
+	ExportWorkspace func(ctx context.Context, d Daemon, ws id.Workspace, file string) (Moved, error)
+	// ImportWorkspace takes a workspace from a file into a data directory without a daemon. An empty key means the one in the file.
+	ImportWorkspace func(ctx context.Context, d Daemon, file, key string) (Moved, error)
 }
 
 // Daemon is what an operator decides about a daemon on the command line. Empty fields mean the defaults.
@@ -57,6 +64,8 @@ type Daemon struct {
 	Sources []string // folders of the host from which spaces may be filled
 	Shadow  bool
 	Verbose bool
+	Traces  string // address of the collector of traces
+	JSONLog bool   // the daemon's own log is written as JSON
 
 	EffectsPerHour int           // of one principal; 0 means without limit
 	ApprovalTime   time.Duration // after which a question that nobody answered expires
@@ -70,8 +79,8 @@ type Daemon struct {
 var commands = []func(*invocation) *cobra.Command{
 	up, doctor, demo,
 	spaces, execute, runs, timelineCommand, approvals, files,
-	events, audit, policies, killSwitch,
-	backups, restore,
+	topCommand, events, audit, policies, killSwitch,
+	backups, restore, exportWorkspace, importWorkspace,
 	version,
 }
 

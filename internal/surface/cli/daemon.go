@@ -9,6 +9,7 @@ import (
 // up runs a daemon in the foreground.
 func up(i *invocation) *cobra.Command {
 	var d Daemon
+	var format string
 	c := &cobra.Command{
 		Use: "up", Short: "Run the daemon, in the foreground, until it is interrupted", Args: cobra.NoArgs,
 		Long: "Up serves the HTTP API on a loopback address. The data directory, made on the first start, holds the log, the files of the spaces and\n" +
@@ -24,7 +25,9 @@ func up(i *invocation) *cobra.Command {
 	c.Flags().StringVar(&d.SigningKey, "signing-key", "", "file of the key that signs checkpoints (default: signing.key in the data directory)")
 	c.Flags().StringArrayVar(&d.Retention, "retention", nil, "how long the data of events are kept before they are redacted: an event type or its beginning with a star, and a time, as in run.*=30d; repeatable (default: for good)")
 	c.Flags().StringArrayVar(&d.Witnesses, "witness", nil, "folder or http address of a witness, to which checkpoints are brought each minute; repeatable")
+	c.Flags().StringVar(&d.Traces, "traces", "", "address of an OTLP/HTTP collector to which traces are told, as in http://127.0.0.1:4318 (default: what OTEL_EXPORTER_OTLP_ENDPOINT says, else nowhere)")
 	c.Flags().BoolVarP(&d.Verbose, "verbose", "v", false, "log every request")
+	c.Flags().StringVar(&format, "log-format", "text", "how the daemon's own log is written to standard error: text or json")
 	c.RunE = func(cmd *cobra.Command, _ []string) (err error) {
 		if d.DataDir, err = i.dataDir(); err != nil {
 			return err
@@ -32,6 +35,10 @@ func up(i *invocation) *cobra.Command {
 		if err := d.root(); err != nil {
 			return err
 		}
+		if format != "text" && format != "json" {
+			return usage("--log-format %s: write text or json", oneLine(format, 40))
+		}
+		d.JSONLog = format == "json"
 		if d.SigningKey != "" {
 			if d.SigningKey, err = absolute(d.SigningKey); err != nil {
 				return err

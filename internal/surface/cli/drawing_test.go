@@ -137,10 +137,10 @@ func TestDrawings(t *testing.T) {
 		"markdown": func(p *printer) { p.line("%s", markdown(someTranscript())) },
 		"replay": func(p *printer) {
 			t := someTranscript()
-			p.replayed(replayed{Recorded: "run_1", Run: "run_2", Compared: 2, Same: true}, t, t)
+			p.replayed(replayed{Recorded: "run_1", Run: "run_2", Compared: 2, Same: true, Start: start{From: "snapshot", Snapshot: digest, Exact: true}}, t, t)
 			at := int64(3)
 			p.replayed(replayed{
-				Recorded: "run_1", Run: "run_2", Compared: 2, Notes: []string{"another policy\x1b[2J"},
+				Recorded: "run_1", Run: "run_2", Compared: 2, Start: start{From: "empty"}, Notes: []string{"another policy\x1b[2J"},
 				Divergence: &run.Divergence{Index: 1, Operation: "b", Field: "stdout", Offset: &at, Recorded: "one\n", Replayed: "on\x1b[2J"},
 			}, t, t)
 		},
@@ -183,6 +183,14 @@ func TestDrawings(t *testing.T) {
 			p.checked(Checked{Kind: "consistency", Origin: "agentbox/0/ws_dev", Size: 38, Old: 3, OldRoot: "AAAA"})
 			p.checked(Checked{Kind: "export", Origin: "agentbox/0/ws_dev", Size: 38, Events: 38, Complete: true})
 			p.proof(Proof{Workspace: "ws_dev", Flaws: []Flaw{{Kind: "event_hash_mismatch", Seq: 3, Stream: "room_1", Place: 2, Event: "0190", Detail: "the event was changed"}}})
+		},
+		"top": func(p *printer) {
+			before, now := someTop()
+			for _, o := range []order{{}, {by: 'c'}, {by: 'n', turned: true}} {
+				for _, line := range rated(before, now).draw(p, o, 0, 0) {
+					p.line("%s", line)
+				}
+			}
 		},
 		"error": func(p *printer) {
 			complain(p.out, p, usage("%q is not a size", "x\x1b[0m"))

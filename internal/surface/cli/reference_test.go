@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/space"
 )
 
@@ -189,6 +190,8 @@ func TestEveryCommandAnswersInJSON(t *testing.T) {
 			Restore: func(context.Context, Daemon, string, string, func(int, int64)) (Kept, []Proof, error) {
 				return Kept{}, []Proof{{Valid: true}}, nil
 			},
+			ExportWorkspace: func(context.Context, Daemon, id.Workspace, string) (Moved, error) { return Moved{}, nil },
+			ImportWorkspace: func(context.Context, Daemon, string, string) (Moved, error) { return Moved{}, nil },
 		}
 		code := Run(context.Background(), host, append(args, "--json", "--data", t.TempDir()))
 		said := out.String()

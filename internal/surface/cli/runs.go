@@ -12,7 +12,7 @@ import (
 
 // runs are the commands about runs.
 func runs(i *invocation) *cobra.Command {
-	return group("runs", "List, show, watch, cancel, export and replay runs", runList(i), runShow(i), runWatch(i), runCancel(i), runExport(i), runReplay(i))
+	return group("runs", "List, show, watch, cancel, export, import and replay runs", runList(i), runShow(i), runWatch(i), runCancel(i), runExport(i), runImport(i), runReplay(i))
 }
 
 func runList(i *invocation) *cobra.Command {
@@ -38,7 +38,7 @@ func runList(i *invocation) *cobra.Command {
 			now := i.Clock.Now()
 			rows := make([][]cell, len(page.Runs))
 			for n, r := range page.Runs {
-				rows[n] = []cell{text(string(r.ID)), state(r.Status), {progress(r), ""}, {ago(now, r.CreatedAt), faint}, text(string(r.Space)), text(r.Title)}
+				rows[n] = []cell{text(string(r.ID)), state(r.Status), {progress(r), ""}, {ago(now, r.CreatedAt), faint}, place(r), text(r.Title)}
 			}
 			p.table("There are no runs; start one with: agentbox run SPACE OPERATIONS.json", []string{"run", "status", "done", "asked for", "space", "title"}, rows)
 		})
@@ -47,6 +47,14 @@ func runList(i *invocation) *cobra.Command {
 	c.Flags().StringVar(&status, "status", "", "only those: queued, running, awaiting_approval, succeeded, failed or cancelled")
 	c.Flags().IntVar(&most, "limit", 20, "how many at most, 1 to 100")
 	return c
+}
+
+// place is where a run was executed.
+func place(r run.Run) cell {
+	if r.Imported != nil {
+		return cell{"imported", yellow}
+	}
+	return text(string(r.Space))
 }
 
 func progress(r run.Run) string {
@@ -111,6 +119,7 @@ func (p *printer) run(i *invocation, r client.RunShown) {
 	if r.Error != "" {
 		p.line("%s", p.paint(red, plain(r.Error)))
 	}
+	p.imported(r.Run)
 	if _, approval := r.Pending(); approval != "" {
 		p.line("%s", wrapped("it waits for a person: agentbox approvals show|approve|deny "+string(approval), p.width, 2))
 	}

@@ -50,7 +50,7 @@ type verifiedChain struct {
 
 func (s *Server) registerAudit() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "verify-hash-chain", Method: http.MethodGet, Path: "/v1/audit/hash-chain/verify", Tag: "audit", Summary: "Verify the log",
+		ID: "verify-hash-chain", Method: http.MethodGet, Path: "/v1/audit/hash-chain/verify", Tag: "audit", Summary: "Verify the log", Waits: true,
 		Detail: "Recomputes the commitment and the hash of every event and its tie to the one before it, and names the first that is wrong.",
 	}, s.verifyChain)
 	wire.Handle(s.Server, wire.Operation{

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"encoding/json"
 	"iter"
 	"net/http"
 	"slices"
@@ -153,11 +152,12 @@ func (s *Server) followEvents(w http.ResponseWriter, r *http.Request, c wire.Cal
 				return
 			}
 			for e, err := range s.services.Reader.Follow(ctx, c.Caller.Workspace, q) {
-				var data []byte
-				if err == nil {
-					data, err = json.Marshal(e)
+				if err != nil {
+					yield(wire.Message{}, err)
+					return
 				}
-				if !yield(wire.Message{ID: q.Place(e), Data: data}, err) {
+				data, err := e.JSON()
+				if !yield(wire.Message{ID: q.Place(e.Event), Data: data}, err) {
 					return
 				}
 			}

@@ -72,19 +72,39 @@ func (s *Server) registerHealth() {
 	}, s.ready)
 	wire.Handle(s.Server, wire.Operation{
 		ID: "get-doctor", Method: http.MethodGet, Path: "/v1/doctor", Tag: "service", Summary: "What the host supports, and how to mend what it does not",
-		Detail: "Starts a real space of every tier and tries what the tier promises.",
+		Detail: "Starts a real space of every tier and tries what the tier promises. What was found is told again for ten seconds.",
 	}, func(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ Body doctor }, error) {
-		reports := s.services.Keeper.Probe(ctx)
-		out := doctor{Version: s.version, Tiers: reports}
-		for _, r := range reports {
-			out.OK = out.OK || r.OK || r.Limited
-		}
-		return &struct{ Body doctor }{out}, nil
+		return &struct{ Body doctor }{s.diagnose(ctx)}, nil
 	})
 	wire.Handle(s.Server, wire.Operation{ID: "get-session", Method: http.MethodGet, Path: "/v1/auth/session", Tag: "auth", Summary: "Who am I"},
 		func(_ context.Context, c wire.Call, _ *struct{}) (*struct{ Body session }, error) {
 			return &struct{ Body session }{session{c.Caller.Principal, c.Caller.Workspace, string(c.Caller.Role)}}, nil
 		})
+}
+
+// doctorAge is how long the findings of the doctor are told again: each look starts spaces, fills memory and starts programs.
+const doctorAge = 10 * time.Second
+
+// diagnosis is what the doctor found last.
+type diagnosis struct {
+	mu    sync.Mutex // held while he looks: who asks meanwhile is told the same
+	at    time.Time
+	found doctor
+}
+
+// diagnose looks what the host supports, unless that was done a moment ago.
+func (s *Server) diagnose(ctx context.Context) doctor {
+	d := &s.diagnosis
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.at.IsZero() || s.Clock.Now().Sub(d.at) >= doctorAge {
+		d.found = doctor{Version: s.version, Tiers: s.services.Keeper.Probe(ctx)}
+		for _, r := range d.found.Tiers {
+			d.found.OK = d.found.OK || r.OK || r.Limited
+		}
+		d.at = s.Clock.Now()
+	}
+	return d.found
 }
 
 type doctor struct {

@@ -3,9 +3,11 @@ package httpapi
 
 import (
 	"context"
+	"net/http"
 	"sync"
 
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/service/auditor"
@@ -27,16 +29,21 @@ type Services struct {
 	Prover   *auditor.Prover
 	Redactor *redactor.Redactor
 	Spool    Spool
-	Checks   []Check // of readiness
+	Checks   []Check                     // of readiness
+	Metrics  http.Handler                // answers with the metrics
+	Tally    func(ws id.Workspace) Tally // counts what was done for a workspace
 }
 
 // Server answers the HTTP API. Make it with New, then Run it.
 type Server struct {
 	*wire.Server
-	services Services
-	version  string
-	probers  []*prober
-	trying   sync.WaitGroup // checks under way
+	services  Services
+	version   string
+	probers   []*prober
+	diagnosis diagnosis
+	trying    sync.WaitGroup // checks under way
+
+	importing chan struct{} // holds one: a transcript is read into memory as a whole
 }
 
 // New makes a server of the daemon's version; it listens nowhere yet.
@@ -50,11 +57,12 @@ func New(c wire.Config, services Services, version string) *Server {
 		return found[len(found)-1].Seq, nil
 	}
 	c.Tags = []string{"service", "auth", "spaces", "snapshots", "runs", "files", "approvals", "policies", "events", "audit"}
-	s := &Server{Server: wire.New(c), services: services, version: version}
+	s := &Server{Server: wire.New(c), services: services, version: version, importing: make(chan struct{}, 1)}
 	for _, check := range services.Checks {
 		s.probers = append(s.probers, &prober{check: check})
 	}
 	s.registerHealth()
+	s.registerTop()
 	s.registerSpaces()
 	s.registerSnapshots()
 	s.registerRuns()

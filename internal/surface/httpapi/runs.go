@@ -5,11 +5,9 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"iter"
-	"mime"
 	"net/http"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -94,7 +92,7 @@ func (s *Server) registerRuns() {
 		Body runRequest
 	}](s.Server, wire.Operation{
 		ID: "create-run", Method: http.MethodPost, Path: "/v1/spaces/{space_id}/runs", Tag: "runs", Summary: "Run operations in a space",
-		Rate: wire.RateRuns, MaxBody: maxRunBody, Repeat: wire.RepeatByService, Reads: reflect.TypeFor[runSent](),
+		Rate: wire.RateRuns, Waits: true, MaxBody: maxRunBody, Repeat: wire.RepeatByService, Reads: reflect.TypeFor[runSent](),
 		Answers: map[int]any{http.StatusCreated: message, http.StatusOK: message, http.StatusAccepted: message},
 		Detail: "Answers with the events message when the run has ended (201), waits for a person (200) or still goes on after `wait` seconds (202). " +
 			"An operation that policy refuses is a result in it, not an error.",
@@ -129,7 +127,7 @@ func (s *Server) registerRuns() {
 			return s.getRun(ctx, c, &RunPath{Run: in.Run})
 		})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "resume-run", Method: http.MethodPost, Path: "/v1/spaces/{space_id}/runs/{run_id}/resume", Tag: "runs", Repeat: wire.RepeatRecalled, Summary: "Answer the question a run waits for, and wait for the run",
+		ID: "resume-run", Method: http.MethodPost, Path: "/v1/spaces/{space_id}/runs/{run_id}/resume", Tag: "runs", Repeat: wire.RepeatRecalled, Waits: true, Summary: "Answer the question a run waits for, and wait for the run",
 		Detail: "Approved means that exactly what was shown is done and the run goes on; denied means that the run goes on with the next operation.",
 	}, s.resumeRun)
 	wire.Handle(s.Server, wire.Operation{
@@ -145,32 +143,7 @@ func (s *Server) registerRuns() {
 		Detail: "Server-sent events named operation, event, stdout, stderr and complete; id is the frame's number. The stream ends with complete if and only if the run " +
 			"has ended; a stream that ends otherwise is resumed with Last-Event-ID.",
 	}, s.streamRun)
-	wire.Stream[struct {
-		Run    string `path:"run_id" doc:"The run"`
-		Redact string `query:"redact" default:"env" doc:"What is taken out, separated by commas: env, content, output; or none"`
-	}](s.Server, wire.Operation{
-		ID: "export-run", Method: http.MethodGet, Path: "/v1/runs/{run_id}/transcript", Tag: "runs", Summary: "Export a run as a transcript", Media: "application/x-ndjson",
-		Detail: "JSON Lines: a header, the operations, their outcomes, the events of the run, and an end line that holds the SHA-256 of all before it; a transcript without its end is " +
-			"cut off. Events have their data only with redact=none.",
-	}, s.exportRun)
-}
-
-func (s *Server) exportRun(w http.ResponseWriter, r *http.Request, c wire.Call) error {
-	redact := []string{run.RedactEnv}
-	switch asked := r.URL.Query().Get("redact"); asked {
-	case "":
-	case "none":
-		redact = nil
-	default:
-		redact = strings.Split(asked, ",")
-	}
-	doc, err := s.find(r.Context(), c, RunPath{Run: r.PathValue("run_id")})
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/x-ndjson")
-	w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": string(doc.ID) + ".jsonl"}))
-	return s.services.Executor.Transcript(r.Context(), doc.Workspace, doc.ID, redact, w)
+	s.registerTranscripts()
 }
 
 func (s *Server) createRun(w http.ResponseWriter, r *http.Request, c wire.Call) error {
@@ -240,7 +213,7 @@ func (s *Server) waited(ctx context.Context, c wire.Call, doc run.Run, answered 
 			return nil, err
 		}
 	}
-	events, err := s.services.Executor.Events(ctx, doc)
+	events, err := s.services.Executor.Events(context.WithoutCancel(ctx), doc) // who closed his end may still read
 	if err != nil {
 		return nil, err
 	}
@@ -302,7 +275,8 @@ func (s *Server) resumeRun(ctx context.Context, c wire.Call, in *struct {
 	RunPath
 	Body resumeRequest
 }) (*eventsAnswer, error) {
-	doc, err := s.find(ctx, c, in.RunPath)
+	lasting := context.WithoutCancel(ctx)
+	doc, err := s.find(lasting, c, in.RunPath)
 	if err != nil {
 		return nil, err
 	}
@@ -322,9 +296,9 @@ func (s *Server) resumeRun(ctx context.Context, c wire.Call, in *struct {
 	decision := map[string]string{"approved": "approve", "denied": "deny"}[in.Body.Approval.Decision]
 	var decided policy.Approval
 	if c.Repeated > 0 {
-		decided, err = s.services.Gate.Approval(ctx, c.Caller.Workspace, approval)
+		decided, err = s.services.Gate.Approval(lasting, c.Caller.Workspace, approval)
 	} else {
-		decided, err = s.decide(ctx, c, approval, answerRequest{Decision: decision, Reason: in.Body.Approval.Reason})
+		decided, err = s.decide(lasting, c, approval, answerRequest{Decision: decision, Reason: in.Body.Approval.Reason})
 	}
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/service/keeper"
 	"agentbox/internal/service/reader"
@@ -25,6 +26,7 @@ type spaceRequest struct {
 	Description string            `json:"description,omitempty" maxLength:"1000"`
 	Policy      string            `json:"policy,omitempty" enum:"restrictive,standard,permissive" doc:"Policy preset; standard by default"`
 	Overrides   json.RawMessage   `json:"policy_overrides,omitempty" doc:"Sections that replace those of the preset"`
+	Bundle      *policy.Bundle    `json:"policy_bundle,omitempty" doc:"A policy as it is, with the hash that it must have, instead of a preset"`
 	Tier        string            `json:"tier,omitempty" doc:"How strongly it is isolated; auto, the strongest that fits, by default"`
 	Room        id.Room           `json:"room_id,omitempty" doc:"The room to which it belongs; the workspace's default one unless named"`
 	Env         map[string]string `json:"env,omitempty" doc:"Environment of every command"`
@@ -104,7 +106,7 @@ func (s *Server) createSpace(ctx context.Context, c wire.Call, in *struct{ Body 
 		}
 	}
 	q := keeper.Request{
-		Workspace: c.Caller.Workspace, Room: b.Room, Name: b.Name, Description: b.Description, Preset: b.Policy, Overrides: b.Overrides,
+		Workspace: c.Caller.Workspace, Room: b.Room, Name: b.Name, Description: b.Description, Preset: b.Policy, Overrides: b.Overrides, Bundle: b.Bundle,
 		Tier: b.Tier, Env: b.Env, Metadata: b.Metadata, TTL: time.Duration(b.TTL) * time.Second, BestEffort: b.BestEffort, Key: c.ServiceKey(),
 	}
 	if b.Limits != nil {

@@ -185,7 +185,12 @@ func (p *proof) name(f *ssa.Function) string {
 
 // guarded reports whether a function of a driver takes a permit.
 func (p *proof) guarded(f *ssa.Function) bool {
-	return p.inside(f, p.Drivers) && slices.ContainsFunc(f.Params, func(v *ssa.Parameter) bool { return p.permit(v.Type()) })
+	return p.inside(f, p.Drivers) && p.takes(f)
+}
+
+// takes reports whether a function takes a permit, wherever it stands: those of the simulation do, and are no drivers.
+func (p *proof) takes(f *ssa.Function) bool {
+	return slices.ContainsFunc(f.Params, func(v *ssa.Parameter) bool { return p.permit(v.Type()) })
 }
 
 func (p *proof) permit(t types.Type) bool {
@@ -375,7 +380,7 @@ func (p *proof) touches(f *ssa.Function, instruction ssa.Instruction) string {
 		if name := p.sink(target); name != "" {
 			return name
 		}
-		if p.reaches[target] && !p.guarded(target) {
+		if p.reaches[target] && !p.takes(target) {
 			return p.why(target)
 		}
 	}

@@ -1,9 +1,14 @@
 package simulation
 
 import (
+	"archive/tar"
+	"compress/gzip"
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"maps"
+	"slices"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -74,6 +79,35 @@ func (p *spaceHistory) Diff(_ context.Context, permit policy.Permit, _ int) ([]s
 		return nil, err
 	}
 	return []space.Difference{{Path: ".", Change: space.Modified}}, nil
+}
+
+// Archive implements space.History.
+func (p *spaceHistory) Archive(_ context.Context, permit policy.Permit, w io.Writer, may func(path string) bool) (omitted int, err error) {
+	a, err := permit.Redeem(policy.FileArchive)
+	if err != nil {
+		return 0, err
+	}
+	p.h.w.mu.Lock()
+	defer p.h.w.mu.Unlock()
+	files, ok := p.h.w.past[a.Content]
+	if !ok {
+		return 0, fault.New(fault.NotFound, space.ErrSnapshotNotFound.Code, "the space keeps no snapshot %s", a.Content)
+	}
+	zipped := gzip.NewWriter(w)
+	archive := tar.NewWriter(zipped)
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		if !may(path) {
+			omitted++
+			continue
+		}
+		if err := archive.WriteHeader(&tar.Header{Name: path, Mode: 0o644, Size: int64(len(files[path]))}); err != nil {
+			return omitted, err
+		}
+		if _, err := io.WriteString(archive, files[path]); err != nil {
+			return omitted, err
+		}
+	}
+	return omitted, errors.Join(archive.Close(), zipped.Close())
 }
 
 // Rewind implements space.History, in one step.

@@ -209,6 +209,9 @@ func (h *host) Name() string { return "namespace" }
 // Probe implements space.Tier.
 func (h *host) Probe(context.Context) space.Report { return space.Report{Tier: "namespace", OK: true} }
 
+// Try implements space.Tier.
+func (h *host) Try(context.Context) error { return nil }
+
 // Reap implements space.Tier. Nothing of a dead daemon is left in a simulation but files.
 func (h *host) Reap(context.Context, []id.Space) error { return nil }
 
@@ -298,6 +301,9 @@ func (i *instance) cut(ctx context.Context) (space.Exit, error) {
 	}
 	return space.Exit{}, fault.New(fault.Unavailable, "space_ended", "the space ended while the command ran")
 }
+
+// Load implements space.Instance.
+func (i *instance) Load() (space.Load, error) { return space.Load{}, nil }
 
 // Usage implements space.Instance.
 func (i *instance) Usage(context.Context) (space.Usage, error) { return space.Usage{}, nil }

@@ -1,9 +1,12 @@
 package filestest
 
 import (
+	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -283,6 +286,39 @@ var travelling = map[string]func(*testing.T, *House){
 			t.Errorf("no permit: %v", err)
 		}
 	},
+	"archived, and begun with again": func(t *testing.T, h *House) {
+		must(t, os.MkdirAll(filepath.Join(h.Dir, "d", "empty"), 0o755))
+		must(t, os.WriteFile(filepath.Join(h.Dir, "d", "a"), []byte("one"), 0o644))
+		must(t, os.WriteFile(filepath.Join(h.Dir, "d", "key.pem"), []byte("secret"), 0o644))
+		must(t, os.Symlink("d/a", filepath.Join(h.Dir, "link")))
+		must(t, os.Symlink("/etc/passwd", filepath.Join(h.Dir, "out")))
+		s := h.Keep(t)
+		must(t, os.WriteFile(filepath.Join(h.Dir, "d", "a"), []byte("two"), 0o644))
+		h.Keep(t)
+		archive := func(most int64, may func(string) bool) (string, int, error) {
+			var b bytes.Buffer
+			omitted, err := h.Past.Archive(t.Context(), h.Issue(policy.Action{Type: policy.FileArchive, Space: One, Path: ".", Content: s.Root, MaxBytes: most}), &b, may)
+			return b.String(), omitted, err
+		}
+		all := func(string) bool { return true }
+		got, omitted, err := archive(s.Bytes, func(path string) bool { return path != "d/key.pem" })
+		must(t, err)
+		if names := entries(t, got); omitted != 2 || names != "d/ d/a=one d/empty/ link->d/a" {
+			t.Errorf("got %s, %d left out", names, omitted)
+		}
+		if got, _, err := archive(s.Bytes-1, all); got != "" || fault.CodeOf(err) != space.ErrArchiveTooLarge.Code {
+			t.Errorf("a byte more than the bound: %d bytes, %v", len(got), err)
+		}
+		for name, a := range map[string]policy.Action{
+			"another space": {Type: policy.FileArchive, Space: Two, Path: ".", Content: s.Root, MaxBytes: 1 << 20},
+			"no bound":      {Type: policy.FileArchive, Space: One, Path: ".", Content: s.Root},
+			"a folder":      {Type: policy.FileArchive, Space: One, Path: "d", Content: s.Root, MaxBytes: 1 << 20},
+		} {
+			if _, err := h.Past.Archive(t.Context(), h.Issue(a), io.Discard, all); !errors.Is(err, policy.ErrPermitMismatch) {
+				t.Errorf("%s: %v, want %v", name, err, policy.ErrPermitMismatch)
+			}
+		}
+	},
 	"old ones go, the newest stays": func(t *testing.T, h *House) {
 		path := filepath.Join(h.Dir, "f")
 		var all []space.Snapshot
@@ -399,4 +435,28 @@ var travelling = map[string]func(*testing.T, *House){
 			t.Errorf("got %+v, want %+v", again, s)
 		}
 	},
+}
+
+// entries lists what a tar.gz file holds.
+func entries(t testing.TB, archive string) string {
+	t.Helper()
+	unzipped, err := gzip.NewReader(strings.NewReader(archive))
+	must(t, err)
+	var found []string
+	for files := tar.NewReader(unzipped); ; {
+		h, err := files.Next()
+		if errors.Is(err, io.EOF) {
+			return strings.Join(found, " ")
+		}
+		must(t, err)
+		content, err := io.ReadAll(files)
+		must(t, err)
+		switch h.Typeflag {
+		case tar.TypeReg:
+			h.Name += "=" + string(content)
+		case tar.TypeSymlink:
+			h.Name += "->" + h.Linkname
+		}
+		found = append(found, h.Name)
+	}
 }

@@ -21,6 +21,7 @@ import (
 type Log interface {
 	journal.Journal
 	journal.Redactor
+	journal.Adopter
 	projection.Store
 	Close() error
 }
@@ -74,6 +75,8 @@ func Run(t *testing.T, d Driver) {
 		"ended context":        endedContext,
 		"redaction":            redaction,
 		"redacts as recorded":  redactsAsRecorded,
+		"adoption":             adoption,
+		"adoptions that fail":  adoptionsThatFail,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, d) })
 	}

@@ -74,7 +74,7 @@ const (
 	reads   = `(action == Action::"file.read" || action == Action::"file.list" || action == Action::"file.archive" || action == Action::"space.diff")`
 	writes  = `(action == Action::"file.create" || action == Action::"file.edit" || action == Action::"file.delete")`
 	files   = `(` + reads + ` || ` + writes + `)`
-	control = `(action == Action::"space.create" || action == Action::"space.start" || action == Action::"space.update" || action == Action::"space.destroy" || action == Action::"space.rewind" || action == Action::"space.fork" || action == Action::"run.start")`
+	control = `(action == Action::"space.create" || action == Action::"space.start" || action == Action::"space.update" || action == Action::"space.destroy" || action == Action::"space.rewind" || action == Action::"space.fork" || action == Action::"run.start" || action == Action::"run.import")`
 	effects = `(` + writes + ` || ` + control + ` || action == Action::"shell.exec" || action == Action::"run.continue" || action == Action::"external.write")`
 
 	anything = `principal, action, resource`

@@ -54,7 +54,11 @@ func (c Call) ServiceKey() string {
 
 // Origin is who causes events, and why.
 func (c Call) Origin() event.Origin {
-	return event.Origin{Principal: c.Caller.Principal, Correlation: c.Correlation}
+	o := event.Origin{Principal: c.Caller.Principal, Correlation: c.Correlation}
+	if c.Trace.followed() {
+		o.Trace = c.Trace.Parent()
+	}
+	return o
 }
 
 // Once is Origin for the one batch of events by which a repeat of the request is known.
@@ -100,7 +104,8 @@ func wellFormed(sent string) bool {
 func (s *Server) present(h http.Header, c Call) {
 	h.Set("X-Request-Id", string(c.Request))
 	h.Set("X-Correlation-Id", string(c.Correlation))
-	h.Set("Traceparent", c.Trace.parent())
+	h.Set("Traceparent", c.Trace.Parent())
+	h.Set("Traceresponse", c.Trace.Parent())
 	if c.Trace.State != "" {
 		h.Set("Tracestate", c.Trace.State)
 	}

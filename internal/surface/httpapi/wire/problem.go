@@ -1,11 +1,13 @@
 package wire
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"agentbox/internal/domain/fault"
@@ -87,6 +89,9 @@ func ProblemOf(err error, request id.Request) *Problem {
 		Status: http.StatusInternalServerError, Code: "internal_error", RequestID: request,
 		Detail: "something broke inside the daemon; its log tells more under the request id",
 	}
+	if plain := passing(err); plain != nil {
+		err = plain
+	}
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		p.Status, p.Code, p.Suggestion = StatusOf(f.Kind, f.Code), f.Code, f.Suggestion
 		if f.Kind != fault.Internal {
@@ -104,6 +109,21 @@ func ProblemOf(err error, request id.Request) *Problem {
 	}
 	return p
 }
+
+// passing says what keeps an answer from being made that has nothing to do with what was asked for, and passes; nil for everything else.
+func passing(err error) error {
+	switch {
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return limited{fault.New(fault.Unavailable, "descriptors_exhausted", "the daemon has as many files and connections open as its host lets it; ask again in a moment").
+			With("close connections that are not needed, or raise the limit with ulimit -n or LimitNOFILE="), descriptorsAgain}
+	case errors.Is(err, context.Canceled):
+		return fault.New(fault.Unavailable, "request_abandoned", "the client closed its end of the connection before the answer was ready; keep it open until the answer has come")
+	}
+	return nil
+}
+
+// descriptorsAgain is after how long it is worth asking again where descriptors were exhausted.
+const descriptorsAgain = 5 * time.Second
 
 // write sends the problem, unless the answer has begun: then nothing true can be said any more and the connection is cut.
 func (p *Problem) write(w http.ResponseWriter) {

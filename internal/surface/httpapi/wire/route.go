@@ -27,6 +27,7 @@ type route struct {
 	needsBody bool
 	shape     reflect.Type // of the JSON body
 	maxBody   int64
+	waits     bool // its context ends with the connection
 }
 
 // Operation is a line of the table of operations: what the API document says about it, and how it is guarded.
@@ -40,6 +41,7 @@ type Operation struct {
 	Rate             RateClass    // "" means RateGeneral
 	MaxBody          int64        // bytes of a JSON body; 0 means 1 MiB
 	Repeat           Repeat       // how a repeated Idempotency-Key is met; every POST says it
+	Waits            bool         // it may take long, so that its context ends when the client closes its end; that of a Stream does in any case
 	Media            string       // of an answer that is not JSON
 	Answers          map[int]any  // values of the types of further answers
 	Reads            reflect.Type // the shape of the JSON body of a Stream operation, which finds it in Call.Body
@@ -99,7 +101,7 @@ func pattern(method, path string) string {
 }
 
 func (s *Server) admitRoute(op Operation, input reflect.Type) {
-	rt := &route{pattern: pattern(op.Method, op.Path), public: op.Public, rate: op.Rate, repeat: op.Repeat, maxBody: op.MaxBody}
+	rt := &route{pattern: pattern(op.Method, op.Path), public: op.Public, rate: op.Rate, repeat: op.Repeat, maxBody: op.MaxBody, waits: op.Waits || input == nil}
 	if rt.rate == "" {
 		rt.rate = RateGeneral
 	}

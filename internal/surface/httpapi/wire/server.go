@@ -40,7 +40,37 @@ type Config struct {
 	Hosts        []string // host names besides loopback's by which clients may reach the server; a wrong Host is refused
 	Rates        Rates    // the zero value means DefaultRates
 	Tags         []string // the groups of operations, in the order of the docs
+	Observer     Observer // is told of each request; nil for nobody
 }
+
+// Observer is told what the server does, and has it wait for nothing.
+type Observer interface {
+	// Begun is told of each request, before anything of it is judged, and says whether its trace, where that begins here, is followed.
+	Begun(t Trace) (followed bool)
+	// Answered is told of each request once it is answered.
+	Answered(Answered)
+	// Stream is told of each event stream that is opened. It returns what is to be told of its end, by one of the causes complete, client_gone,
+	// too_slow, key_revoked, daemon_stopped and broken.
+	Stream() (ended func(cause string))
+}
+
+// Answered is a request that was answered.
+type Answered struct {
+	Pattern string // of the operation, as in "GET /v1/runs/{run_id}"; "" for a request that met none
+	Status  int
+	Took    time.Duration
+	Began   time.Time
+	Trace   Trace
+	Request id.Request
+	Caller  id.Principal // "" where it was not admitted
+}
+
+// nobody is the Observer of a server that has none.
+type nobody struct{}
+
+func (nobody) Begun(Trace) bool     { return false }
+func (nobody) Answered(Answered)    {}
+func (nobody) Stream() func(string) { return func(string) {} }
 
 // Server answers requests. Operations are added with Handle and Stream, then Finish is called once.
 type Server struct {
@@ -58,6 +88,9 @@ type Server struct {
 func New(c Config) *Server {
 	if c.Rates == (Rates{}) {
 		c.Rates = DefaultRates()
+	}
+	if c.Observer == nil {
+		c.Observer = nobody{}
 	}
 	s := &Server{
 		Config: c, mux: http.NewServeMux(), routes: map[string]*route{},
@@ -100,6 +133,9 @@ func (s *Server) stop() { close(s.done) }
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := s.call(r)
+	if s.Observer.Begun(c.Trace) && !c.Trace.Foreign {
+		c.Trace.Flags = "01"
+	}
 	a := &answer{ResponseWriter: w, control: http.NewResponseController(w), now: s.Clock.Now}
 	a.patience() // an earlier request of the connection left its deadline behind
 	s.present(a.Header(), c)
@@ -126,6 +162,9 @@ func (s *Server) serve(w *answer, r *http.Request, c *Call) error {
 		return err
 	}
 	c.route = rt
+	waiting := r.Context()
+	// A client may close its end once it has sent everything, and still read the answer: that ends a context of net/http.
+	r = r.WithContext(context.WithoutCancel(waiting))
 	if !rt.public {
 		if err := s.admit(w, r, c); err != nil {
 			return err
@@ -141,7 +180,11 @@ func (s *Server) serve(w *answer, r *http.Request, c *Call) error {
 		}
 		defer give()
 	}
-	s.mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callKey{}, *c)))
+	ctx := r.Context()
+	if rt.waits {
+		ctx = waiting
+	}
+	s.mux.ServeHTTP(w, r.WithContext(context.WithValue(ctx, callKey{}, *c)))
 	return nil
 }
 
@@ -155,7 +198,7 @@ func (s *Server) refuse(w http.ResponseWriter, c Call, err error) {
 // Note logs the cause of an answer that does not tell it.
 func (s *Server) Note(c Call, p *Problem, err error) {
 	if p.Status >= http.StatusInternalServerError {
-		s.Log.Error("request failed", slog.String("request_id", string(c.Request)), slog.String("error", p.Code), slog.String("cause", err.Error()))
+		s.Log.Error("request failed", slog.String("code", "request_failed"), slog.String("request_id", string(c.Request)), slog.String("trace_id", c.Trace.ID), slog.String("error", p.Code), slog.String("cause", err.Error()))
 	}
 }
 
@@ -202,7 +245,7 @@ func (s *Server) finish(w *answer, r *http.Request, c *Call) {
 	broken := recover()
 	s.bodies.give(c)
 	if broken != nil && broken != http.ErrAbortHandler {
-		s.Log.Error("request panicked", slog.String("request_id", string(c.Request)), slog.Any("cause", broken))
+		s.Log.Error("request panicked", slog.String("code", "request_panicked"), slog.String("request_id", string(c.Request)), slog.String("trace_id", c.Trace.ID), slog.Any("cause", broken))
 		if w.status == 0 {
 			ProblemOf(errPanicked, c.Request).write(w)
 			broken = nil
@@ -210,13 +253,16 @@ func (s *Server) finish(w *answer, r *http.Request, c *Call) {
 			broken = http.ErrAbortHandler
 		}
 	}
-	pattern := "none"
+	pattern := ""
 	if c.route != nil {
 		pattern = c.route.pattern
 	}
-	s.Log.LogAttrs(r.Context(), slog.LevelInfo, "request", slog.String("request_id", string(c.Request)), slog.String("trace_id", c.Trace.ID), slog.String("route", pattern),
+	took := s.Clock.Now().Sub(c.begun)
+	s.Observer.Answered(Answered{pattern, w.status, took, c.begun, c.Trace, c.Request, c.Caller.Principal})
+	s.Log.LogAttrs(r.Context(), slog.LevelInfo, "request", slog.String("code", "request"), slog.String("request_id", string(c.Request)), slog.String("trace_id", c.Trace.ID),
+		slog.String("span_id", c.Trace.Span), slog.String("route", pattern),
 		slog.Int("status", w.status), slog.Int64("bytes", w.bytes), slog.String("principal", string(c.Caller.Principal)),
-		slog.Duration("took", s.Clock.Now().Sub(c.begun)), slog.Bool("cut_off", broken != nil))
+		slog.Duration("took", took), slog.Bool("cut_off", broken != nil))
 	if broken != nil {
 		panic(broken)
 	}

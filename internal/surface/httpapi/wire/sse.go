@@ -3,9 +3,11 @@ package wire
 import (
 	"bytes"
 	"context"
+	"errors"
 	"iter"
 	"log/slog"
 	"net/http"
+	"os"
 	"strconv"
 	"time"
 
@@ -35,6 +37,9 @@ func (s *Server) Feed(w http.ResponseWriter, r *http.Request, c Call, source fun
 		return err
 	}
 	defer release()
+	cause := "client_gone"
+	ended := s.Observer.Stream()
+	defer func() { ended(cause) }()
 
 	ctx, cancel := context.WithCancel(r.Context())
 	next := make(chan Message)
@@ -70,24 +75,31 @@ func (s *Server) Feed(w http.ResponseWriter, r *http.Request, c Call, source fun
 		case m, ok := <-next:
 			if !ok {
 				stop()
+				cause = "broken"
 				return s.broken(c, pipe, failed)
 			}
 			if err = pipe.send(m); err == nil && m.Last {
 				stop()
+				cause = "complete"
 				return nil
 			}
 		case <-beat:
 			err = pipe.comment()
 		case <-look:
 			look, enough = s.Clock.NewTimer(recheck)
-			_, err = s.authenticate(r)
+			if _, err = s.authenticate(r); err != nil {
+				cause = "key_revoked"
+			}
 		case <-r.Context().Done():
 			err = r.Context().Err()
 		case <-s.done:
-			err = http.ErrServerClosed
+			cause, err = "daemon_stopped", http.ErrServerClosed
 		}
 		stop()
 		if err != nil {
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				cause = "too_slow"
+			}
 			return nil // the client went, was too slow, lost its key, or is to come back: it has its cursor
 		}
 	}
@@ -101,7 +113,7 @@ func (s *Server) broken(c Call, pipe *eventPipe, failed <-chan error) error {
 		if !pipe.open {
 			return err
 		}
-		s.Log.Error("event stream broke", slog.String("request_id", string(c.Request)), slog.String("cause", err.Error()))
+		s.Log.Error("event stream broke", slog.String("code", "stream_broken"), slog.String("request_id", string(c.Request)), slog.String("trace_id", c.Trace.ID), slog.String("cause", err.Error()))
 		panic(http.ErrAbortHandler)
 	default:
 		if !pipe.open {

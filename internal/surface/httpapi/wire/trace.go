@@ -19,10 +19,14 @@ type Trace struct {
 	Flags   string // two hex digits
 	State   string // of other tracing systems, passed on as it came
 	Foreign bool   // the trace began with the caller
+	Above   string // the caller's span, 16 hex digits; "" where the trace begins here
 }
 
-// parent writes the header traceparent for whoever comes next.
-func (t Trace) parent() string { return "00-" + t.ID + "-" + t.Span + "-" + t.Flags }
+// Parent writes the header traceparent for whoever comes next.
+func (t Trace) Parent() string { return "00-" + t.ID + "-" + t.Span + "-" + t.Flags }
+
+// followed reports whether anybody follows the trace: the caller, or whoever is told of it here.
+func (t Trace) followed() bool { return t.Foreign || t.Flags == "01" }
 
 // trace goes on with the trace that the caller named, else begins one. What is not well-formed is as if it had not been sent.
 func (s *Server) trace(r *http.Request) Trace {
@@ -40,7 +44,7 @@ func (s *Server) trace(r *http.Request) Trace {
 		strings.Trim(parts[0], "0") == "" || strings.Trim(parts[1], "0") == "" {
 		return t
 	}
-	t.ID, t.Flags, t.Foreign = parts[0], parts[2], true
+	t.ID, t.Above, t.Flags, t.Foreign = parts[0], parts[1], parts[2], true
 	if version != "00" {
 		t.Flags = "00" // what the flags of a later version mean is not known
 	}

@@ -1,0 +1,134 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/driver/disk"
+	"agentbox/internal/driver/sqlite"
+	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/merkle"
+	"agentbox/internal/kernel/projection"
+	"agentbox/internal/service/mover"
+)
+
+// Moved says what a file of a workspace holds.
+type Moved = mover.Moved
+
+// ExportWorkspace writes a workspace as one file, which appears as a whole or not at all. A daemon may run on the data directory meanwhile.
+func ExportWorkspace(ctx context.Context, c Config, ws id.Workspace, target string) (moved Moved, err error) {
+	p, err := OpenProofs(c, "")
+	if err != nil {
+		return moved, err
+	}
+	from := mover.Source{Contents: disk.LookAtBlobs(filepath.Join(c.DataDir, blobsDir)), PublicKey: p.Key}
+	note, err := p.Trees.Checkpoint(ctx, ws) // before the log, which is never older
+	switch {
+	case err == nil:
+		from.Checkpoint = string(note)
+	case !errors.Is(err, merkle.ErrNone):
+		return moved, err
+	}
+	log, err := p.Log(ctx)
+	if err != nil {
+		return moved, err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	from.Log = log
+	if _, err := os.Lstat(target); err == nil {
+		return moved, fault.New(fault.Conflict, "file_exists", "%s exists already", target).With("name another file")
+	}
+	out, err := os.CreateTemp(filepath.Dir(target), ".agentbox-export-*")
+	if err != nil {
+		return moved, fault.Wrap(err, fault.Unavailable, "file_unwritable", "%s cannot be written", target)
+	}
+	defer func() { err = errors.Join(err, os.Remove(out.Name())) }()
+	moved, err = mover.Write(ctx, out, from, ws, Clock{}.Now().UTC(), Version)
+	if err == nil {
+		err = out.Sync()
+	}
+	if err = errors.Join(err, out.Close()); err != nil {
+		return moved, err
+	}
+	if err := os.Link(out.Name(), target); err != nil { // fails where another has come first
+		return moved, fault.Wrap(err, fault.Conflict, "file_unwritable", "%s cannot be written", target)
+	}
+	return moved, nil
+}
+
+// ImportWorkspace takes a workspace from a file into a data directory on which no daemon runs, and which is made if it is not there. Its spaces
+// stay where they were: they end here, as moved. An empty key means that whoever signed the checkpoint is not held to be anybody in
+// particular.
+func ImportWorkspace(ctx context.Context, c Config, source, key string) (moved Moved, ended int, err error) {
+	to := mover.Target{}
+	if key != "" {
+		if to.Key, err = merkle.ParsePublicKey(key); err != nil {
+			return moved, 0, err
+		}
+	}
+	in, err := os.Open(source)
+	if errors.Is(err, fs.ErrNotExist) {
+		return moved, 0, fault.New(fault.NotFound, "file_not_found", "there is no file %s", source)
+	}
+	if err != nil {
+		return moved, 0, fault.Wrap(err, fault.Unavailable, "file_unreadable", "%s cannot be read", source)
+	}
+	defer in.Close()
+	claimed, err := claim(c.DataDir)
+	if err != nil {
+		return moved, 0, err
+	}
+	defer func() { err = errors.Join(err, claimed.Close()) }()
+	dir, err := lookAt(c.DataDir)
+	if err != nil {
+		return moved, 0, err
+	}
+	options := logOptions(filepath.Join(c.DataDir, logFile))
+	options.Existing = dir.used
+	log, err := sqlite.Open(ctx, options)
+	if err != nil {
+		return moved, 0, dir.unopened(err)
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	if err := dir.hold(ctx, log, log); err != nil {
+		return moved, 0, err
+	}
+	if to.Contents, err = disk.OpenBlobs(ctx, filepath.Join(c.DataDir, blobsDir), rand.Reader); err != nil {
+		return moved, 0, err
+	}
+	to.Log = log
+	if moved, err = mover.Read(ctx, in, to); err != nil {
+		return moved, 0, err
+	}
+	ended, err = leaveSpaces(ctx, log, log, moved.Workspace)
+	return moved, ended, errors.Join(err, dir.step(ctx, log))
+}
+
+// leaveSpaces ends the spaces of a workspace that came without their files.
+func leaveSpaces(ctx context.Context, log journal.Journal, docs projection.Reader, ws id.Workspace) (n int, err error) {
+	for {
+		living, err := projection.List[space.Space](ctx, docs, projection.Query{
+			Workspace: ws, Name: space.Projection, Index: projection.Index{Name: "living", Value: "true"}, Limit: journal.MaxBatch,
+		})
+		if err != nil || len(living) == 0 {
+			return n, err
+		}
+		b := event.Batch{Workspace: ws}
+		for _, s := range living {
+			ended := space.Ended{Space: s.ID, Reason: "moved"}
+			b.Drafts = append(b.Drafts, event.New(space.EventDestroyed, event.Origin{Principal: System}, ws, s.Room, ended).About(space.EntityType, string(s.ID)))
+		}
+		if _, err := log.Append(ctx, b); err != nil {
+			return n, err
+		}
+		n += len(living)
+	}
+}

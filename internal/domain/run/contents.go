@@ -1,0 +1,34 @@
+package run
+
+import (
+	"slices"
+
+	"agentbox/internal/domain/event"
+)
+
+// naming are the events that name stored contents.
+var naming = []string{EventCreated, EventImported, EventSucceeded, EventErred, EventUnknown}
+
+// NamingEvents returns the types of the events that name stored contents.
+func NamingEvents() []string { return slices.Clone(naming) }
+
+// ContentsOf returns the stored contents that an event names: the operations of a run, a result that was too long for its event, and what an
+// import has kept. An event whose data were redacted names nothing any more.
+func ContentsOf(e event.Event) ([]Input, error) {
+	if !slices.Contains(naming, e.Type) || e.Redaction == event.RedactFull {
+		return nil, nil
+	}
+	switch e.Type {
+	case EventCreated:
+		d, err := event.Decode[Created](e)
+		return []Input{d.Input}, err
+	case EventImported:
+		d, err := event.Decode[ImportedData](e)
+		return []Input{d.Recorded.Input, d.From.Transcript, d.From.Outcomes}, err
+	}
+	d, err := event.Decode[Ended](e)
+	if err != nil || d.Stored == nil {
+		return nil, err
+	}
+	return []Input{*d.Stored}, nil
+}

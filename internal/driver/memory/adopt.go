@@ -1,0 +1,56 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/kernel/journal"
+)
+
+var _ journal.Adopter = (*Journal)(nil)
+
+// Adopt implements journal.Adopter.
+func (j *Journal) Adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[]event.Event, error]) (uint64, error) {
+	if _, err := id.ParseWorkspace(string(ws)); err != nil {
+		return 0, fault.Wrap(err, fault.Invalid, "workspace_invalid", "that is no workspace")
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closed {
+		return 0, journal.ErrClosed
+	}
+	if t := j.workspaces[ws]; t != nil && len(t.events) > 0 {
+		return 0, journal.ErrOccupied
+	}
+	var log journal.Continuity
+	var all []event.Event
+	named := map[id.Event]bool{}
+	for events, err := range chunks {
+		if err := errors.Join(err, ctx.Err()); err != nil {
+			return 0, err
+		}
+		if err := log.Next(ws, events); err != nil {
+			return 0, err
+		}
+		for _, e := range events {
+			if j.ids[e.ID] || named[e.ID] {
+				return 0, fault.New(fault.Conflict, "event_exists", "the log holds an event %s already, in another workspace", e.ID)
+			}
+			named[e.ID] = true
+		}
+		all = append(all, cloneAll(events)...)
+	}
+	if len(all) == 0 {
+		return 0, fault.New(fault.Invalid, journal.ErrForeign.Code, "there is no event to record")
+	}
+	changed, err := j.fold(all)
+	if err != nil {
+		return 0, err
+	}
+	j.record(event.Batch{Workspace: ws}, all, changed)
+	return log.Head(), nil
+}

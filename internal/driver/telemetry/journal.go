@@ -1,0 +1,137 @@
+package telemetry
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"time"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/kernel/journal"
+)
+
+// Journal is a journal whose appends are counted.
+type Journal struct {
+	journal.Journal
+	clock   event.Clock
+	metrics *Metrics
+	tracer  *Tracer
+	logger  *slog.Logger
+}
+
+var (
+	_ journal.Journal = (*Journal)(nil)
+	_ journal.Hasher  = (*Journal)(nil)
+)
+
+// WrapJournal counts what is appended to a journal, and tells the tracer and the daemon's own log of it, where they are not nil.
+func WrapJournal(j journal.Journal, clock event.Clock, m *Metrics, t *Tracer, logger *slog.Logger) *Journal {
+	return &Journal{j, clock, m, t, logger}
+}
+
+// Append implements journal.Journal.
+func (j *Journal) Append(ctx context.Context, b event.Batch) (event.Receipt, error) {
+	began := j.clock.Now()
+	receipt, err := j.Journal.Append(ctx, b)
+	ended := j.clock.Now()
+	j.metrics.appending.Observe(ended.Sub(began).Seconds())
+	switch {
+	case err == nil && receipt.Replayed:
+		j.metrics.appends.WithLabelValues("repeated").Inc()
+	case err == nil:
+		j.metrics.appends.WithLabelValues("recorded").Inc()
+		j.metrics.tallies.of(b.Workspace).appends.Add(1)
+		j.metrics.recorded(receipt.Events)
+		j.tell(ctx, receipt.Events)
+		if j.tracer != nil {
+			j.tracer.appended(ctx, receipt.Events, began, ended)
+		}
+	case fault.KindOf(err) == fault.Conflict || fault.KindOf(err) == fault.Invalid:
+		j.metrics.appends.WithLabelValues("refused").Inc()
+	default:
+		j.metrics.appends.WithLabelValues("failed").Inc()
+	}
+	return receipt, err
+}
+
+// Hashes implements journal.Hasher, as well as the journal underneath can.
+func (j *Journal) Hashes(ctx context.Context, ws id.Workspace, from uint64, limit int) ([]event.Digest, error) {
+	return journal.Hashes(ctx, j.Journal, ws, from, limit)
+}
+
+// Committed counts a durable commit of the log.
+func (m *Metrics) Committed(batches int, took time.Duration) {
+	m.grouped.Observe(float64(batches))
+	m.committing.Observe(took.Seconds())
+}
+
+// approvalStatus is what an event says of a question, in the words of its status.
+var approvalStatus = map[string]string{
+	policy.ApprovalRequestedType: "requested", policy.ApprovalExpiredType: string(policy.Expired), policy.ApprovalWithdrawnType: string(policy.Withdrawn),
+}
+
+// runStatus is what an event says of a run, in the words of its status.
+var runStatus = map[string]string{
+	run.EventCreated: "created", run.EventSuspended: string(run.AwaitingApproval), run.EventCompleted: string(run.Succeeded),
+	run.EventFailed: string(run.Failed), run.EventCancelled: string(run.Cancelled),
+}
+
+// recorded counts what events tell.
+func (m *Metrics) recorded(events []event.Event) {
+	m.events.Add(float64(len(events)))
+	for i := range events {
+		e := &events[i]
+		switch e.Type {
+		case run.EventSucceeded, run.EventErred, run.EventUnknown:
+			found := texts(e.Data, "tool_name", "result_type")
+			m.operations.WithLabelValues(among(found[0], operations), operationOutcome(e.Type, found[1])).Inc()
+		case policy.ApprovalDecidedType:
+			m.approvals.WithLabelValues(among(texts(e.Data, "status")[0], answersOf)).Inc()
+		default:
+			if word := runStatus[e.Type]; word != "" {
+				m.runs.WithLabelValues(word).Inc()
+			} else if word := approvalStatus[e.Type]; word != "" {
+				m.approvals.WithLabelValues(word).Inc()
+			}
+		}
+	}
+}
+
+// operations are the operations of protocol 1.0.
+var operations = []string{run.OpMessage, run.OpCreateFile, run.OpReadFile, run.OpEditFile, run.OpDeleteFile, run.OpShell}
+
+// answersOf are what a person's answer makes of a question.
+var answersOf = []string{string(policy.Approved), string(policy.Denied), string(policy.Held)}
+
+// operationOutcome is how an operation ended: its event says whether, and its result says that it was refused.
+func operationOutcome(typ, result string) string {
+	switch {
+	case typ == run.EventUnknown:
+		return "unknown"
+	case typ == run.EventSucceeded:
+		return "succeeded"
+	case result == run.ResPolicyDenied:
+		return "denied"
+	}
+	return "failed"
+}
+
+// texts reads fields of an event's data that are short words; "" for those that are not there. The data is the program's own: the first field
+// of a name is the one that is meant, and no text can hold one, for within a text a quotation mark is escaped.
+func texts(data json.RawMessage, names ...string) []string {
+	found := make([]string, len(names))
+	for i, name := range names {
+		at := bytes.Index(data, []byte(`"`+name+`":"`))
+		if at < 0 {
+			continue
+		}
+		word, _, _ := bytes.Cut(data[at+len(name)+4:], []byte(`"`))
+		found[i] = string(word)
+	}
+	return found
+}

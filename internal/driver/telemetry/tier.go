@@ -1,0 +1,102 @@
+package telemetry
+
+import (
+	"context"
+	"time"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/kernel/livestream"
+)
+
+// Tier is a tier whose spaces and their commands are counted.
+type Tier struct {
+	space.Tier
+	clock   event.Clock
+	metrics *Metrics
+	tracer  *Tracer
+}
+
+var _ space.Tier = (*Tier)(nil)
+
+// WrapTier counts what a tier does, and tells the tracer of it if it is not nil.
+func WrapTier(t space.Tier, clock event.Clock, m *Metrics, to *Tracer) *Tier {
+	return &Tier{t, clock, m, to}
+}
+
+// Create implements space.Tier.
+func (t *Tier) Create(ctx context.Context, p policy.Permit, spec space.Spec) (space.Instance, error) {
+	began := t.clock.Now()
+	made, err := t.Tier.Create(ctx, p, spec)
+	if err != nil {
+		t.metrics.starts.WithLabelValues(t.Name(), "failed").Inc()
+		return nil, err
+	}
+	t.metrics.starts.WithLabelValues(t.Name(), "started").Inc()
+	t.metrics.Started(t.Name(), "total", t.clock.Now().Sub(began))
+	return &instance{made, t}, nil
+}
+
+// Started counts a phase of the start of a space.
+func (m *Metrics) Started(tier, phase string, took time.Duration) {
+	m.starting.WithLabelValues(tier, phase).Observe(took.Seconds())
+}
+
+// instance is a living space whose commands are counted.
+type instance struct {
+	space.Instance
+	tier *Tier
+}
+
+// Exec implements space.Instance.
+func (i *instance) Exec(ctx context.Context, p policy.Permit, stdin []byte, out space.Output) (space.Exit, error) {
+	m, began, permit := i.tier.metrics, i.tier.clock.Now(), p.Digest()
+	exit, err := i.Instance.Exec(ctx, p, stdin, out)
+	m.commands.WithLabelValues(i.tier.Name(), exitClass(exit, err)).Inc()
+	ended := i.tier.clock.Now()
+	m.commanding.Observe(ended.Sub(began).Seconds())
+	if at, ok := i.tier.tracer.redeem(permit); ok {
+		i.tier.tracer.commanded(at, i.tier.Name(), began, ended, exit, err)
+	}
+	return exit, err
+}
+
+// Output is a store of live output of which what commands wrote is counted.
+type Output struct {
+	livestream.Store
+	metrics *Metrics
+}
+
+var _ livestream.Store = (*Output)(nil)
+
+// WrapOutput counts the output of commands as it comes.
+func WrapOutput(s livestream.Store, m *Metrics) *Output { return &Output{s, m} }
+
+// Append implements livestream.Store.
+func (o *Output) Append(ctx context.Context, r id.Run, f livestream.Frame) (uint64, error) {
+	if f.Kind == livestream.Stdout || f.Kind == livestream.Stderr {
+		o.metrics.output.WithLabelValues(f.Kind).Add(float64(len(f.Data)))
+	}
+	return o.Store.Append(ctx, r, f)
+}
+
+// exitClass is how a command ended, in one of few words.
+func exitClass(x space.Exit, err error) string {
+	switch {
+	case err != nil:
+		return "not_run"
+	case x.TimedOut:
+		return "timeout"
+	case x.Canceled:
+		return "canceled"
+	case x.Limit != "":
+		return "limit"
+	case x.Signal != "":
+		return "signal"
+	case x.Code != 0:
+		return "nonzero"
+	}
+	return "zero"
+}

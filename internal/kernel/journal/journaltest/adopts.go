@@ -1,0 +1,170 @@
+package journaltest
+
+import (
+	"bytes"
+	"errors"
+	"iter"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/projection"
+)
+
+// elsewhere is a log of 25 events in three streams, of which one bears a key, as another installation recorded it.
+func elsewhere(t *testing.T, d Driver) (Log, []event.Event) {
+	t.Helper()
+	l := open(t, d, counters()...)
+	for i := range 8 {
+		keyed := Draft("with a key")
+		keyed.IdempotencyKey = string(rune('a' + i))
+		appendAll(t, l, Batch(Draft("one"), InRoom(Room, "two"), keyed))
+	}
+	appendAll(t, l, Batch(InRoom("room_01ARZ3NDEKTSV4RRFFQ69G5FAW", "other room")))
+	return l, read(t, l, journal.Query{Limit: journal.MaxRead})
+}
+
+// counters fold every event, so that adopted documents can be compared.
+func counters() []projection.Definition {
+	keys := func(e event.Event) []string { return []string{string(e.Room) + "-"} }
+	fold := func(n Note, _ string, e event.Event) (Note, error) {
+		d, err := event.Decode[Note](e)
+		return Note{Text: n.Text + d.Text[:1], N: n.N + 1}, err
+	}
+	return []projection.Definition{projection.Define("counted", 1, keys, fold, func(n Note) []projection.Index {
+		return []projection.Index{{Name: "text", Value: n.Text}}
+	})}
+}
+
+// another is the setup of another installation, whose ids are others.
+func another() Setup {
+	s := NewSetup(counters()...)
+	s.IDs = id.NewSource(s.Clock.Now, bytes.NewReader(bytes.Repeat([]byte{9}, 1<<16)))
+	return s
+}
+
+// inChunks yields events, at most n at a time.
+func inChunks(events []event.Event, n int) iter.Seq2[[]event.Event, error] {
+	return func(yield func([]event.Event, error) bool) {
+		for from := 0; from < len(events); from += n {
+			if !yield(events[from:min(from+n, len(events))], nil) {
+				return
+			}
+		}
+	}
+}
+
+// adoption moves a log: what was there is there, byte for byte, and goes on.
+func adoption(t *testing.T, d Driver) {
+	from, events := elsewhere(t, d)
+	for _, n := range []int{1, 7, journal.MaxBatch} {
+		setup := another()
+		to := d.Open(t, setup)
+		appendAll(t, to, Batch(Of(OtherWorkspace, Draft("of another workspace"))))
+		head, err := adopt(t, to, inChunks(events, n))
+		if err != nil || head != uint64(len(events)) {
+			t.Fatalf("in chunks of %d: %d, %v; want %d", n, head, err, len(events))
+		}
+		if d.Reopen != nil {
+			to = d.Reopen(t, to, setup)
+		}
+		if diff := cmp.Diff(events, read(t, to, journal.Query{Limit: journal.MaxRead})); diff != "" {
+			t.Errorf("in chunks of %d: -was +is\n%s", n, diff)
+		}
+		if diff := cmp.Diff(read(t, from, journal.Query{Stream: event.RoomStream(Workspace, Room)}), read(t, to, journal.Query{Stream: event.RoomStream(Workspace, Room)})); diff != "" {
+			t.Errorf("a stream: -was +is\n%s", diff)
+		}
+		q := projection.Query{Workspace: Workspace, Name: "counted", Limit: 10}
+		was, err := from.Documents(t.Context(), q)
+		if err != nil || len(was) != 3 {
+			t.Fatal(was, err)
+		}
+		is, err := to.Documents(t.Context(), q)
+		if diff := cmp.Diff(was, is); diff != "" || err != nil {
+			t.Errorf("documents: %v, -was +is\n%s", err, diff)
+		}
+		if err := CheckChains(t.Context(), to, Workspace); err != nil {
+			t.Error(err)
+		}
+		repeated := Draft("again")
+		repeated.IdempotencyKey = "a"
+		if _, err := to.Append(t.Context(), Batch(repeated)); !errors.Is(err, journal.ErrKeyConflict) {
+			t.Errorf("a key that came along: %v, want %v", err, journal.ErrKeyConflict)
+		}
+		after := appendAll(t, to, Batch(Draft("goes on")))
+		if after[0].Seq != head+1 || CheckChains(t.Context(), to, Workspace) != nil || CheckChains(t.Context(), to, OtherWorkspace) != nil {
+			t.Errorf("it goes on at %d, %v", after[0].Seq, CheckChains(t.Context(), to, Workspace))
+		}
+		if _, err := adopt(t, to, inChunks(events, n)); !errors.Is(err, journal.ErrOccupied) {
+			t.Errorf("a second time: %v, want %v", err, journal.ErrOccupied)
+		}
+	}
+}
+
+func adopt(t *testing.T, l Log, chunks iter.Seq2[[]event.Event, error]) (uint64, error) {
+	t.Helper()
+	return l.Adopt(t.Context(), Workspace, chunks)
+}
+
+// adoptionsThatFail leave nothing, and the log as it was.
+func adoptionsThatFail(t *testing.T, d Driver) {
+	_, events := elsewhere(t, d)
+	broken := errors.New("the source broke off")
+	changed := func(i int, change func(*event.Event)) iter.Seq2[[]event.Event, error] {
+		all := make([]event.Event, len(events))
+		copy(all, events)
+		change(&all[i])
+		return inChunks(all, 4)
+	}
+	without := func(i int) iter.Seq2[[]event.Event, error] {
+		return inChunks(append(append([]event.Event{}, events[:i]...), events[i+1:]...), 4)
+	}
+	swapped := append([]event.Event{}, events...)
+	swapped[9], swapped[10] = swapped[10], swapped[9]
+	to := d.Open(t, another())
+	mine := appendAll(t, to, Batch(Of(OtherWorkspace, Draft("mine"))))
+	for name, c := range map[string]struct {
+		chunks iter.Seq2[[]event.Event, error]
+		code   string
+	}{
+		"nothing":             {inChunks(nil, 4), journal.ErrForeign.Code},
+		"a gap":               {without(12), journal.ErrForeign.Code},
+		"no beginning":        {without(0), journal.ErrForeign.Code},
+		"another order":       {inChunks(swapped, 4), journal.ErrForeign.Code},
+		"twice":               {inChunks(append(append([]event.Event{}, events...), events...), 4), journal.ErrForeign.Code},
+		"a changed byte":      {changed(13, func(e *event.Event) { e.Data = []byte(`{"text":"onf"}`) }), journal.ErrForeign.Code},
+		"another salt":        {changed(13, func(e *event.Event) { e.Chain.Salt = bytes.Repeat([]byte{1}, 16) }), journal.ErrForeign.Code},
+		"another time":        {changed(13, func(e *event.Event) { e.OccurredAt = e.OccurredAt.Add(1e9) }), journal.ErrForeign.Code},
+		"another actor":       {changed(13, func(e *event.Event) { e.Actor.ID = "usr_01ARZ3NDEKTSV4RRFFQ69G5FAX" }), journal.ErrForeign.Code},
+		"another hash":        {changed(13, func(e *event.Event) { e.Chain.Hash[3] ^= 1 }), journal.ErrForeign.Code},
+		"a foreign chain":     {changed(24, func(e *event.Event) { e.Chain.Prev = events[0].Chain.Hash; e.Chain.Hash = journal.HashOf(e) }), journal.ErrForeign.Code},
+		"another workspace":   {changed(0, func(e *event.Event) { *e = mine[0] }), "workspace_mismatch"},
+		"no event type":       {changed(24, func(e *event.Event) { e.Type = "X"; e.Chain.Hash = journal.HashOf(e) }), "event_type_invalid"},
+		"an id that is there": {changed(24, func(e *event.Event) { e.ID = mine[0].ID; e.Chain.Hash = journal.HashOf(e) }), "event_exists"},
+		"a source that breaks off": {func(yield func([]event.Event, error) bool) {
+			_ = yield(events[:10], nil) && yield(nil, broken)
+		}, ""},
+	} {
+		_, err := adopt(t, to, c.chunks)
+		if err == nil || c.code != "" && fault.CodeOf(err) != c.code || c.code == "" && !errors.Is(err, broken) {
+			t.Errorf("%s: got %v, want %q", name, err, c.code)
+		}
+		if n := head(t, to, Workspace); n != 0 {
+			t.Errorf("%s: it left %d events", name, n)
+		}
+		if docs, err := to.Documents(t.Context(), projection.Query{Workspace: Workspace, Name: "counted", Limit: 10}); err != nil || len(docs) != 0 {
+			t.Errorf("%s: it left %d documents, %v", name, len(docs), err)
+		}
+	}
+	appendAll(t, to, Batch(Of(OtherWorkspace, Draft("still works"))))
+	if err := CheckChains(t.Context(), to, OtherWorkspace); err != nil {
+		t.Error(err)
+	}
+	if n, err := adopt(t, to, inChunks(events, 4)); err != nil || n != uint64(len(events)) {
+		t.Errorf("after all that: %d, %v", n, err)
+	}
+}

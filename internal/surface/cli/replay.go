@@ -1,0 +1,372 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"agentbox/internal/client"
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/space"
+)
+
+// replay is one replay.
+type replay struct {
+	i        *invocation
+	into     string
+	keep     bool
+	empty    bool
+	env      []string
+	recorded run.Transcript
+	start    start
+	notes    []string // what keeps the replay from being the same from the beginning
+}
+
+// start says with which files a replay began.
+type start struct {
+	From     string       `json:"from"` // snapshot: of the run's own space; transcript: those that it carries; empty: none; space: those of the space that was named
+	Snapshot event.Digest `json:"snapshot_sha256,omitzero"`
+	Exact    bool         `json:"exact"` // they are, by their hash, those that the run began with
+}
+
+// runReplay executes a recorded run again.
+func runReplay(i *invocation) *cobra.Command {
+	r := replay{i: i}
+	c := &cobra.Command{
+		Use: "replay RUN|TRANSCRIPT.jsonl", Short: "Execute a recorded run again and name the first difference", Args: cobra.ExactArgs(1),
+		Long: "Replay makes a space like the one of the run, under the same policy and with the files that the run began with (a fork of its space where\n" +
+			"that is here and keeps the snapshot, else the files that the transcript carries), executes the same operations there, gives the answers that people gave, and compares what was\n" +
+			"decided and what came out with the record, operation by operation. Times, durations and ids differ in every run and are not compared.\n" +
+			"It exits with 0 when nothing differs and with 1 when something does. The space is removed afterwards.",
+		Example: "  agentbox runs replay run_...\n  agentbox runs replay run.jsonl --env TOKEN=... --keep",
+	}
+	f := c.Flags()
+	f.StringVar(&r.into, "space", "", "replay in this space instead of a new one")
+	f.BoolVar(&r.keep, "keep", false, "keep the new space")
+	f.BoolVar(&r.empty, "empty", false, "begin without files, whatever the run began with")
+	f.StringArrayVar(&r.env, "env", nil, "NAME=VALUE for a variable whose value was redacted; repeatable")
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		api, err := i.connect(cmd.Context())
+		if err != nil {
+			return err
+		}
+		if r.recorded, err = i.recorded(cmd.Context(), api, args[0]); err != nil {
+			return err
+		}
+		return r.run(cmd.Context(), api)
+	}
+	return c
+}
+
+// recorded reads a transcript from a file, or from the daemon where there is no file of that name.
+func (i *invocation) recorded(ctx context.Context, api *client.Client, name string) (run.Transcript, error) {
+	f, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) && strings.HasPrefix(name, "run_") {
+		_, told, err := fetchTranscript(ctx, api, id.Run(name), nil, false)
+		return told, err
+	}
+	if err != nil {
+		return run.Transcript{}, unreadable(err, name)
+	}
+	defer f.Close()
+	return run.ReadTranscript(f)
+}
+
+// replayed is the outcome of a replay in JSON.
+type replayed struct {
+	Recorded   id.Run          `json:"recorded_run_id"`
+	Run        id.Run          `json:"run_id"`
+	Space      id.Space        `json:"space_id"`
+	Start      start           `json:"start"`
+	Same       bool            `json:"same"`
+	Compared   int             `json:"operations_compared"`
+	Divergence *run.Divergence `json:"first_divergence,omitempty"`
+	Notes      []string        `json:"notes"`
+}
+
+// run replays and says what came out.
+func (r *replay) run(ctx context.Context, api *client.Client) error {
+	q, err := r.request()
+	if err != nil {
+		return err
+	}
+	in, remove, err := r.place(ctx, api)
+	if err != nil {
+		return err
+	}
+	defer remove()
+	shown, err := r.i.execute(ctx, api, in, q, execution{answer: r.answer})
+	if err != nil {
+		return err
+	}
+	if !shown.Status.Ended() { // it asks what was not asked: the rest is not wanted
+		if _, err := api.CancelRun(ctx, shown.ID, "the replay has diverged"); err != nil {
+			return err
+		}
+	}
+	_, told, err := fetchTranscript(ctx, api, shown.ID, nil, false)
+	if err != nil {
+		return err
+	}
+	d := run.Compare(r.recorded.Outcomes, told.Outcomes)
+	if index, approval := shown.Pending(); approval != "" && (d == nil || d.Index >= index) {
+		o := shown.Operations[index]
+		d = &run.Divergence{Index: index, Operation: o.ID, Field: "decision", Recorded: r.decided(index), Replayed: "require_approval"}
+	}
+	for _, o := range r.recorded.Outcomes {
+		if o.Forgotten {
+			r.notes = append(r.notes, "the result of operation "+o.ID+" was redacted and cannot be compared")
+		}
+	}
+	out := replayed{Recorded: r.recorded.Header.Run.ID, Run: shown.ID, Space: in, Start: r.start, Same: d == nil, Compared: len(r.recorded.Outcomes), Divergence: d, Notes: append([]string{}, r.notes...)}
+	if err := r.i.show(out, func(p *printer) { p.replayed(out, r.recorded, told) }); err != nil {
+		return err
+	}
+	if d != nil {
+		return &ended{ExitInternal}
+	}
+	return nil
+}
+
+func (r *replay) decided(index int) string {
+	for _, o := range r.recorded.Outcomes {
+		if o.Index == index {
+			return first(o.Decision, "none")
+		}
+	}
+	return "none"
+}
+
+// request makes the operations message again. What was recorded up to the last outcome is replayed; what came after was never done.
+func (r *replay) request() (client.RunRequest, error) {
+	given := map[string]string{}
+	for _, pair := range r.env {
+		name, value, ok := strings.Cut(pair, "=")
+		if !ok || name == "" {
+			return client.RunRequest{}, usage("--env %s is not NAME=VALUE", oneLine(pair, 60))
+		}
+		given[name] = value
+	}
+	t := &r.recorded
+	if t.Header.Run.Redacted {
+		return client.RunRequest{}, fault.New(fault.Conflict, "run_redacted", "data of the run %s were redacted, so that it cannot be done again", t.Header.Run.ID).
+			With("agentbox audit redactions says by whom and why")
+	}
+	if len(t.Outcomes) == 0 {
+		return client.RunRequest{}, fault.New(fault.Conflict, "nothing_to_replay", "no operation of the run %s has an outcome yet", t.Header.Run.ID)
+	}
+	count := t.Outcomes[len(t.Outcomes)-1].Index + 1
+	var ops []run.Operation
+	var files []string
+	for _, a := range t.Asked[:count] {
+		for name := range a.Removed {
+			variable, isEnv := strings.CutPrefix(name, "env.")
+			value, ok := given[variable]
+			if !isEnv {
+				return client.RunRequest{}, fault.New(fault.Invalid, "transcript_redacted", "operation %s cannot be executed again: its %s was redacted", a.Operation.ID, name).
+					With("export the run again with --redact env")
+			}
+			if !ok {
+				return client.RunRequest{}, fault.New(fault.Invalid, "transcript_redacted", "operation %s needs the variable %s, whose value was redacted", a.Operation.ID, variable).
+					With("give it with --env " + variable + "=VALUE")
+			}
+			a.Operation.Env[variable] = value
+		}
+		if a.Operation.Context {
+			files = append(files, a.Operation.Path)
+			continue
+		}
+		ops = append(ops, a.Operation)
+	}
+	for name := range t.Header.Place.Env {
+		if value, ok := given[name]; ok {
+			t.Header.Place.Env[name] = value
+		} else if slices.Contains(t.Header.Redacted, run.RedactEnv) {
+			return client.RunRequest{}, fault.New(fault.Invalid, "transcript_redacted", "the space needs the variable %s, whose value was redacted", name).
+				With("give it with --env " + name + "=VALUE")
+		}
+	}
+	raw, err := json.Marshal(ops)
+	if err != nil {
+		return client.RunRequest{}, err
+	}
+	q := client.RunRequest{Message: client.Message{ProtocolVersion: json.RawMessage(`"` + run.Protocol + `"`), Operations: raw}, Title: "replay of " + string(t.Header.Run.ID)}
+	if len(files) > 0 {
+		q.Context = &client.RunContext{Files: files}
+	}
+	return q, nil
+}
+
+// place returns the space in which is replayed, and what removes it.
+func (r *replay) place(ctx context.Context, api *client.Client) (id.Space, func(), error) {
+	if r.into != "" {
+		in, err := r.i.named(ctx, api, r.into)
+		r.start = start{From: "space"}
+		return in, func() {}, err
+	}
+	made, err := r.make(ctx, api)
+	if err != nil {
+		return "", nil, err
+	}
+	remove := func() {
+		if _, err := api.DestroySpace(context.WithoutCancel(ctx), made.ID); err != nil {
+			r.i.printer(r.i.Err).line("the space %s could not be removed: %s", made.ID, err)
+		}
+	}
+	if err := r.begun(ctx, api, made); err != nil {
+		remove()
+		return "", nil, err
+	}
+	if was := r.recorded.Header.Place; made.Bundle != was.Bundle {
+		r.notes = append(r.notes, "the policy "+was.Policy+" is not the one of the record: "+made.Bundle.String()+", not "+was.Bundle.String())
+	}
+	if r.keep {
+		remove = func() {}
+	}
+	return made.ID, remove, nil
+}
+
+// replayTTL is how long a space for a replay lives if nothing removes it before, in seconds.
+const replayTTL = 3600
+
+// make makes a space like the recorded one: a fork of it where it is here and keeps what its files were, else a new one.
+func (r *replay) make(ctx context.Context, api *client.Client) (space.Space, error) {
+	was, began := r.recorded.Header.Place, r.recorded.Header.Start
+	name, metadata := "replay of "+string(r.recorded.Header.Run.ID), map[string]string{"replay_of": string(r.recorded.Header.Run.ID)}
+	if began != nil && !r.empty {
+		made, err := api.ForkSpace(ctx, was.ID, client.ForkRequest{At: began.Root.Hex(), Name: name, Env: was.Env, Metadata: metadata, TTLSeconds: replayTTL})
+		switch {
+		case err == nil && made.Bundle == was.Bundle:
+			r.start.From = "snapshot"
+			return made, nil
+		case err == nil: // another space that has the same name elsewhere
+			if _, err := api.DestroySpace(ctx, made.ID); err != nil {
+				return made, err
+			}
+		case fault.KindOf(err) != fault.NotFound && fault.CodeOf(err) != "space_destroyed":
+			return made, err
+		}
+	}
+	q := client.SpaceRequest{
+		Name: name, Policy: was.Policy, Tier: was.Tier, Env: was.Env, TTLSeconds: replayTTL, BestEffort: was.BestEffort, Metadata: metadata,
+	}
+	if was.Text != nil {
+		q.Policy, q.PolicyBundle = "", was.Text
+	}
+	if err := json.Unmarshal(was.Limits, &q.Limits); err != nil {
+		return space.Space{}, fault.Wrap(err, fault.Invalid, "transcript_invalid", "the transcript does not say which limits the space had")
+	}
+	r.start.From = "empty"
+	switch files := r.recorded.Files; {
+	case r.empty:
+	case len(files) > 0:
+		r.start.From, q.From = "transcript", &client.SpaceSeed{Archive: files}
+	case began == nil:
+		r.notes = append(r.notes, "the record does not say which files the run began with; the replay began with none")
+	case began.Files > 0:
+		return space.Space{}, fault.New(fault.Conflict, "start_missing", "the run began with %d files, which are not here: its space is gone or keeps them no longer, and the transcript does not carry them", began.Files).
+			With("export it where it was executed with --files, name a space that has them with --space, or begin without them with --empty")
+	}
+	return api.CreateSpace(ctx, q)
+}
+
+// begun notes with which files the replay begins, and whether they are the recorded ones.
+func (r *replay) begun(ctx context.Context, api *client.Client, made space.Space) error {
+	page, err := api.Snapshots(ctx, made.ID, client.Page{Limit: 1})
+	if err != nil || len(page.Snapshots) == 0 {
+		return err
+	}
+	r.start.Snapshot = page.Snapshots[0].Root
+	began := r.recorded.Header.Start
+	if began == nil {
+		return nil
+	}
+	r.start.Exact = began.Root == r.start.Snapshot
+	switch {
+	case r.start.Exact:
+	case r.recorded.Omitted > 0 && r.start.From == "transcript":
+		r.notes = append(r.notes, strconv.Itoa(r.recorded.Omitted)+" of the files that the run began with are not in the transcript")
+	default:
+		r.notes = append(r.notes, "the files that the replay began with are not, name by name and bit by bit, those that the run began with")
+	}
+	return nil
+}
+
+// answer gives the answer that was given to the recorded run; a question that it never asked is left open.
+func (r *replay) answer(ctx context.Context, api *client.Client, approval id.Approval) (bool, error) {
+	a, err := api.Approval(ctx, approval)
+	if err != nil {
+		return false, err
+	}
+	for _, o := range r.recorded.Outcomes {
+		if o.ID != a.Operation || o.Answer == "" {
+			continue
+		}
+		decision := "deny"
+		if o.Answer == "approved" {
+			decision = "approve"
+		}
+		_, err := api.Decide(ctx, approval, client.Answer{Decision: decision, Reason: "replay of " + string(r.recorded.Header.Run.ID) + ", where it was " + o.Answer})
+		return err == nil, err
+	}
+	return false, nil
+}
+
+// replayed writes a replay for people.
+func (p *printer) replayed(out replayed, recorded, told run.Transcript) {
+	var rows [][]cell
+	for n, want := range recorded.Outcomes {
+		word, colour := "same", green
+		switch {
+		case out.Divergence != nil && want.Index == out.Divergence.Index:
+			word, colour = "differs in "+out.Divergence.Field, red
+		case out.Divergence != nil && want.Index > out.Divergence.Index:
+			word, colour = "-", faint
+		}
+		o := recorded.Asked[want.Index].Operation
+		var was, is string
+		was, _ = said(want.Result)
+		if n < len(told.Outcomes) {
+			is, _ = said(told.Outcomes[n].Result)
+		}
+		rows = append(rows, []cell{text(want.ID), text(o.Type), {oneLine(was, 40), faint}, {oneLine(is, 40), faint}, {word, colour}})
+	}
+	p.table("Nothing was replayed.", []string{"operation", "", "recorded", "replayed", ""}, rows)
+	p.line("%s", p.paint(faint, "began with "+out.Start.text()))
+	for _, note := range out.Notes {
+		p.line("%s %s", p.paint(yellow, "!"), wrapped(plain(note), p.width, 2))
+	}
+	d := out.Divergence
+	if d == nil {
+		p.line("\n%s: %d operations of %s gave the same in %s", p.paint(green, "same"), out.Compared, out.Recorded, out.Run)
+		return
+	}
+	at := ""
+	if d.Offset != nil {
+		at = " at byte " + strconv.FormatInt(*d.Offset, 10)
+	}
+	p.line("\n%s: operation %s differs first, in %s%s", p.paint(red, "diverged"), p.paint(bold, plain(d.Operation)), d.Field, at)
+	p.line("  recorded: %s", oneLine(d.Recorded, 0))
+	p.line("  replayed: %s", oneLine(d.Replayed, 0))
+}
+
+// text says with which files a replay began.
+func (s start) text() string {
+	words := map[string]string{
+		"snapshot": "the snapshot that was taken before the run", "transcript": "the files that the transcript carries", "empty": "no files", "space": "the files of the space that was named",
+	}[s.From]
+	if !s.Snapshot.IsZero() {
+		words += ", " + s.Snapshot.String()
+	}
+	return words
+}

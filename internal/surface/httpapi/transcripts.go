@@ -1,0 +1,127 @@
+package httpapi
+
+import (
+	"context"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/service/auditor"
+	"agentbox/internal/service/executor"
+	"agentbox/internal/surface/httpapi/wire"
+)
+
+func (s *Server) registerTranscripts() {
+	wire.Stream[struct {
+		Run    string `path:"run_id" doc:"The run"`
+		Redact string `query:"redact" default:"env" doc:"What is taken out, separated by commas: env, content, output; or none"`
+		Files  bool   `query:"files" doc:"Carry the files with which the run began, at most 16 MiB of them and none that the caller may not read, so that it can be replayed elsewhere"`
+	}](s.Server, wire.Operation{
+		ID: "export-run", Method: http.MethodGet, Path: "/v1/runs/{run_id}/transcript", Tag: "runs", Summary: "Export a run as a transcript", Media: "application/x-ndjson",
+		Detail: "JSON Lines: a header, the operations, their outcomes, the events of the run, the files it began with, the proof of the events, and an end line that holds the " +
+			"SHA-256 of all before it; a transcript without its end is cut off. Events have their data only with redact=none. Of an imported run it is the transcript with which it came.",
+	}, s.exportRun)
+	wire.Stream[struct {
+		RawBody []byte `contentType:"application/x-ndjson"`
+	}](s.Server, wire.Operation{
+		ID: "import-run", Method: http.MethodPost, Path: "/v1/runs/import", Tag: "runs", Summary: "Import a transcript of a run that was executed elsewhere",
+		Repeat: wire.RepeatByService, Rate: wire.RateFiles, Answers: map[int]any{http.StatusCreated: run.Run{}},
+		Detail: "The run becomes a record of its own, with an id of its own, marked as imported: what it says was not done here. Its events are held against their hashes, their chain and " +
+			"the proof that came with them, and what contradicts itself is refused. The same file again is answered with the first record. At most 256 MiB, one import at a time.",
+	}, s.importRun)
+}
+
+func (s *Server) exportRun(w http.ResponseWriter, r *http.Request, c wire.Call) error {
+	what := executor.Export{Redact: []string{run.RedactEnv}}
+	switch asked := r.URL.Query().Get("redact"); asked {
+	case "":
+	case "none":
+		what.Redact = nil
+	default:
+		what.Redact = strings.Split(asked, ",")
+	}
+	files, err := wire.Boolean(r, "files", false)
+	if err != nil {
+		return err
+	}
+	doc, err := s.find(r.Context(), c, RunPath{Run: r.PathValue("run_id")})
+	if err != nil {
+		return err
+	}
+	if files {
+		what.Files = func(ctx context.Context, doc run.Run, start run.Snapshot) (io.ReadCloser, int, error) {
+			return s.carried(ctx, c, doc, start)
+		}
+	}
+	what.Prove = func(ctx context.Context, doc run.Run) (*run.Proof, error) {
+		return s.services.Prover.ProveRun(ctx, doc.Workspace, doc.ID)
+	}
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": string(doc.ID) + ".jsonl"}))
+	return s.services.Executor.Transcript(r.Context(), doc.Workspace, doc.ID, what, w)
+}
+
+// carried returns the archive of the files with which a run began. It is spooled first, for whoever reads slowly must not keep the space's
+// snapshots to himself.
+func (s *Server) carried(ctx context.Context, c wire.Call, doc run.Run, start run.Snapshot) (io.ReadCloser, int, error) {
+	read, write := io.Pipe()
+	done := make(chan int, 1)
+	go func() {
+		omitted, err := s.services.Keeper.CarrySnapshot(ctx, c.Origin(), doc.Workspace, doc.Space, start.Root, run.MaxCarriedContent, write)
+		write.CloseWithError(err)
+		done <- omitted
+	}()
+	source := &body{Reader: read}
+	spooled, _, _, err := s.services.Spool(ctx, source, run.MaxCarriedArchive)
+	read.CloseWithError(err) // where the spool gave up, the archive ends too
+	omitted := <-done
+	if source.broken != nil {
+		err = source.broken
+	}
+	return spooled, omitted, err
+}
+
+func (s *Server) importRun(w http.ResponseWriter, r *http.Request, c wire.Call) error {
+	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/x-ndjson" {
+		return fault.New(fault.Invalid, "unsupported_media_type", "a transcript is sent with `Content-Type: application/x-ndjson`")
+	}
+	select {
+	case s.importing <- struct{}{}:
+		defer func() { <-s.importing }()
+	default:
+		return fault.New(fault.Unavailable, "busy", "another transcript is being imported; send it again in a moment")
+	}
+	tooLarge := fault.New(fault.Exhausted, "transcript_too_large", "a transcript that is imported may have %d bytes", run.MaxTranscriptBytes)
+	if r.ContentLength > run.MaxTranscriptBytes {
+		return tooLarge
+	}
+	sent := &body{Reader: s.Patient(w, r)}
+	spooled, hash, size, err := s.services.Spool(r.Context(), sent, run.MaxTranscriptBytes)
+	switch {
+	case fault.CodeOf(err) == "content_too_large":
+		err = tooLarge
+	case err != nil && sent.broken != nil:
+		err = unreadable(sent.broken)
+	}
+	if err != nil {
+		return err
+	}
+	defer spooled.Close()
+	t, err := run.ReadTranscript(spooled)
+	if err != nil {
+		return err
+	}
+	attested, err := auditor.Attest(&t)
+	if err != nil {
+		return err
+	}
+	doc, err := s.services.Executor.Import(context.WithoutCancel(r.Context()), c.Origin(), c.Caller.Workspace, t, run.Input{Digest: hash, Size: size}, attested, c.ServiceKey())
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Location", "/v1/runs/"+string(doc.ID))
+	return wire.AnswerJSON(w, http.StatusCreated, doc)
+}
