@@ -133,6 +133,9 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 		Path: a.path(logFile), Definitions: Definitions(), Clock: clock, IDs: ids, Entropy: rand.Reader,
 		Existing: a.dir.used, Keys: a.keys, Committed: a.metrics.Committed,
 	})
+	if errors.Is(err, vault.ErrMissing) {
+		err = a.dir.unsealed(ctx, err)
+	}
 	if err != nil {
 		return nil, a.dir.unopened(err)
 	}

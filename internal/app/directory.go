@@ -105,6 +105,18 @@ func (d *directory) read() error {
 	return nil
 }
 
+// unsealed says why the keys that are here do not open the log: it may be another one than the keys, and everything else here, belong to.
+func (d *directory) unsealed(ctx context.Context, err error) error {
+	look, failed := sqlite.OpenReadOnly(ctx, logOptions(filepath.Join(d.path, logFile)))
+	if failed != nil {
+		return err
+	}
+	if other := d.hold(ctx, look, look); other != nil {
+		err = other
+	}
+	return errors.Join(err, look.Close())
+}
+
 // unopened says why the log could not be opened, where the driver only knows what the disk answered.
 func (d *directory) unopened(err error) error {
 	switch {

@@ -36,14 +36,5 @@ func Remains(e event.Event) (any, error) {
 	return nil, nil
 }
 
-// ReasonRedacted is the reason code of a result whose data were destroyed.
+// ReasonRedacted is why a run is cancelled whose request was redacted after this copy of the log was made.
 const ReasonRedacted = "redacted"
-
-// RedactedResult stands for the result of an operation whose data were destroyed: of which kind it was, and that it is gone.
-func RedactedResult(p Progress, e event.Event) Result {
-	ok := p.OK
-	return Result{
-		Type: p.Kind, OperationID: p.ID, Timestamp: e.OccurredAt, Success: &ok, ReasonCode: ReasonRedacted,
-		Reason: "what this operation answered was redacted; agentbox audit redactions says by whom and why",
-	}
-}

@@ -70,6 +70,9 @@ func (c *Continuity) next(e *event.Event) error {
 		return broken("event %d does not continue its stream", e.Seq)
 	case HashOf(e) != e.Chain.Hash:
 		return broken("event %d is not what its hash says", e.Seq)
+	case e.Withheld != "":
+		return fault.New(fault.Conflict, "log_redacted", "the data of event %d were redacted, and a log with gaps is not taken from elsewhere", e.Seq).
+			With("restore a backup of the whole data directory instead")
 	case Commit(e.Chain.Salt, e.Data) != e.Chain.Commitment:
 		return broken("the data of event %d are not those that it committed to", e.Seq)
 	}
