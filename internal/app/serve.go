@@ -147,7 +147,7 @@ func (a *App) syncSnapshots(ctx context.Context) error {
 func (a *App) sweep(ctx context.Context) error {
 	every(a.clock, ctx.Done(), sweeper.Every, func(time.Time) {
 		if err := a.Sweeper.Step(ctx, id.DefaultWorkspace, a.Owner); err != nil && ctx.Err() == nil {
-			a.logger.Error("sweep", "error", err)
+			a.logger.Error("sweep", "code", "sweep_failed", "error", err)
 		}
 	})
 	return nil
@@ -163,7 +163,7 @@ func (a *App) forget(ctx context.Context) error {
 			finished = now
 		}
 		if err != nil && ctx.Err() == nil {
-			a.logger.Error("forget what is past its time", "error", err)
+			a.logger.Error("forget what is past its time", "code", "retention_failed", "error", err)
 		}
 	})
 	return nil

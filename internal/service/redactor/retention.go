@@ -157,7 +157,7 @@ func (r *Redactor) sweep(ctx context.Context, ws id.Workspace, pattern string, k
 		if _, err := r.forget(ctx, ws, due); err != nil {
 			return err
 		}
-		r.Logger.Info("the time of events is over", "workspace", ws, "events", len(due))
+		r.Logger.Info("the time of events is over", "code", "retention_ended", "workspace", ws, "events", len(due))
 	}
 	s.upTo, s.late = upTo, append(late, s.late[waited:]...)
 	return nil

@@ -28,7 +28,7 @@ func (s *Sweeper) each(ctx context.Context, ws id.Workspace, swept *content.Swep
 		counted, err := s.one(ctx, doc, free)
 		if err != nil {
 			swept.Failed = append(swept.Failed, content.Miss{Space: string(doc.ID), Error: fault.CodeOf(err)})
-			s.Logger.Warn("sweep the snapshots of a space", "space", doc.ID, "error", err)
+			s.Logger.Warn("sweep the snapshots of a space", "code", "space_not_swept", "space", doc.ID, "error", err)
 			return nil
 		}
 		swept.Snapshots.Add(counted)

@@ -80,7 +80,7 @@ func (s *Sweeper) Step(ctx context.Context, ws id.Workspace, owner id.Principal)
 	}
 	_, err = s.sweep(ctx, owner, event.Origin{Principal: s.System}, ws, true)
 	if fault.KindOf(err) == fault.Denied {
-		s.Logger.Info("nothing is swept now", "error", err)
+		s.Logger.Info("nothing is swept now", "code", "sweep_refused", "error", err)
 		return nil
 	}
 	return err
