@@ -143,9 +143,14 @@ func (a *App) syncSnapshots(ctx context.Context) error {
 	return nil
 }
 
-// sweep frees what nothing names, when the daemon starts and from time to time.
+// sweep frees what nothing names, for the first time when the daemon has been up for ten minutes.
 func (a *App) sweep(ctx context.Context) error {
-	every(a.clock, ctx.Done(), sweeper.Every, func(time.Time) {
+	const wait = 10 * time.Minute
+	n := 0
+	every(a.clock, ctx.Done(), wait, func(time.Time) {
+		if n++; n%int(sweeper.Every/wait) != 2 {
+			return
+		}
 		if err := a.Sweeper.Step(ctx, id.DefaultWorkspace, a.Owner); err != nil && ctx.Err() == nil {
 			a.logger.Error("sweep", "code", "sweep_failed", "error", err)
 		}

@@ -139,13 +139,10 @@ func (b *Blobs) Spool(ctx context.Context, r io.Reader, max int64) (_ io.ReadSee
 	if err == nil && n > max {
 		err = tooLarge(max)
 	}
-	if err == nil {
-		_, err = file.Seek(0, io.SeekStart)
-	}
 	if err != nil {
 		return nil, blob.Ref{}, beneath.Closed(file, stored(err))
 	}
-	return file, blob.Ref{Digest: digest, Size: n}, nil
+	return &kept{io.NewSectionReader(file, 0, n), file}, blob.Ref{Digest: digest, Size: n}, nil
 }
 
 func tooLarge(max int64) error {

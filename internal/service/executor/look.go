@@ -110,8 +110,8 @@ func (x *Executor) outcome(ctx context.Context, doc run.Run, index int) (run.Out
 	if err != nil {
 		return run.Outcome{}, err
 	}
-	if e.Withheld != "" {
-		o := run.OutcomeOf(index, p, run.RedactedResult(p, e))
+	if e.Redaction == event.RedactFull {
+		o := run.OutcomeOf(index, p, run.Result{Type: p.Kind, OperationID: p.ID, Timestamp: p.EndedAt})
 		o.Forgotten = true
 		return o, nil
 	}

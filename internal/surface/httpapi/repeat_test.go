@@ -29,6 +29,9 @@ type sent struct {
 // ownStep are the step of an explanation and the hash of the action that holds it.
 var ownStep = regexp.MustCompile(`step_[0-9A-Z]{26}|sha256:[0-9a-f]{64}`)
 
+// remained is what an answer to a redaction says of content.
+var remained = regexp.MustCompile(`,"contents":\{[^}]*\}`)
+
 // documented returns the operations of the committed API document: method and path by id.
 func documented(t *testing.T) map[string][2]string {
 	t.Helper()
@@ -171,6 +174,9 @@ func TestEveryPostIsDoneOnceOverARestart(t *testing.T) {
 			want := first[op]
 			if s.harmless { // it is decided anew, about a step of its own
 				got, want = ownStep.ReplaceAllString(got, ""), ownStep.ReplaceAllString(want, "")
+			}
+			if op == "redact-events" { // what remained was told once; it may have changed since
+				got, want = remained.ReplaceAllString(got, ""), remained.ReplaceAllString(want, "")
 			}
 			if status != s.status || got != want {
 				t.Errorf("%s %s: got %d replayed %q\n%s\nwant %d\n%s", op, when, status, replayed, got, s.status, want)

@@ -84,6 +84,12 @@ func (s *Server) carried(ctx context.Context, c wire.Call, doc run.Run, start ru
 	return spooled, omitted, err
 }
 
+// again lets what was spooled be read once more from its beginning.
+func again(spooled io.Seeker) error {
+	_, err := spooled.Seek(0, io.SeekStart)
+	return err
+}
+
 func (s *Server) importRun(w http.ResponseWriter, r *http.Request, c wire.Call) error {
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/x-ndjson" {
 		return fault.New(fault.Invalid, "unsupported_media_type", "a transcript is sent with `Content-Type: application/x-ndjson`")
@@ -118,7 +124,7 @@ func (s *Server) importRun(w http.ResponseWriter, r *http.Request, c wire.Call) 
 	if err != nil {
 		return err
 	}
-	if _, err := spooled.Seek(0, io.SeekStart); err != nil {
+	if err := again(spooled); err != nil {
 		return err
 	}
 	doc, err := s.services.Executor.Import(context.WithoutCancel(r.Context()), c.Origin(), c.Caller.Workspace, t, run.Input{Digest: ref.Digest, Size: ref.Size}, spooled, attested, c.ServiceKey())
