@@ -73,8 +73,6 @@ var effects = arch.Effects{
 		"(*internal/driver/namespace.instance).Usage": "reads what a space uses",
 		"(*internal/driver/namespace.instance).Load":  "reads what a space uses",
 
-		"internal/surface/httpapi.again": "reads once more what the same request has spooled",
-
 		"internal/driver/telemetry.OpenTracer":                "begins to tell traces to the collector that the operator named",
 		"(*internal/driver/telemetry.Tracer).*":               "tells spans to the collector that the operator named; no content is among what it tells",
 		"(*internal/driver/telemetry.Journal).*":              "the log itself, whose appends it counts",
