@@ -303,7 +303,7 @@ func (x *examiner) goesOn(ctx context.Context, t *trial, files platter.Files, ma
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	data := filepath.Join(dir, "data")
 	if err := files.Write(data); err != nil {
 		return err

@@ -22,7 +22,7 @@ func open(data string) (*database, error) {
 	var triggers []string
 	err = db.rows(`SELECT name FROM sqlite_schema WHERE type = 'trigger'`, func(s *sqlite3.Stmt) { triggers = append(triggers, s.ColumnText(0)) })
 	for _, name := range triggers {
-		err = errors.Join(err, db.exec(fmt.Sprintf(`DROP TRIGGER "%s"`, name)))
+		err = errors.Join(err, db.exec(`DROP TRIGGER "`+name+`"`))
 	}
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())

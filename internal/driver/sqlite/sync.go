@@ -104,6 +104,7 @@ func (d *durability) wait(ctx context.Context) error {
 // syncer is the loop of what comes after a commit: it waits for the disk, once for all groups that are there, and then tells whoever is to
 // hear of them.
 func (j *Journal) syncer() {
+	soon()
 	var groups []*group
 	for g := range j.written {
 		groups = append(groups[:0], g)

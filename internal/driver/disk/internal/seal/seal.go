@@ -131,7 +131,7 @@ type Cipher struct {
 func Sealed(size int64) int64 { return size + overhead*((size+ChunkBytes-1)/ChunkBytes) }
 
 func (c *Cipher) with(number int64) (nonce, bound []byte) {
-	nonce = make([]byte, 12, 12)
+	nonce = make([]byte, 12)
 	binary.BigEndian.PutUint64(nonce[4:], uint64(number))
 	return nonce, append(c.bound[:len(c.bound):len(c.bound)], nonce...)
 }
