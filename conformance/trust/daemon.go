@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -188,5 +189,26 @@ func (x *examiner) copied(from string) (string, error) {
 		return "", err
 	}
 	to := filepath.Join(dir, "data")
-	return to, os.CopyFS(to, os.DirFS(from))
+	return to, copied(from, to)
+}
+
+// copied copies a folder with the modes of its files: keys that others could read are not used.
+func copied(from, to string) error {
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		return err
+	}
+	return filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		under, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		return os.Chmod(filepath.Join(to, under), info.Mode().Perm())
+	})
 }

@@ -164,6 +164,7 @@ func (x *examiner) close() error {
 	if x.space != "" {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
+		all = append(all, x.answered(ctx))
 		a, err := x.live.call(ctx, "DELETE", "/v1/spaces/"+x.space, nil)
 		if err == nil && a.status >= 300 {
 			err = a.refusal()
@@ -173,4 +174,21 @@ func (x *examiner) close() error {
 		}
 	}
 	return errors.Join(append(all, os.RemoveAll(x.dir))...)
+}
+
+// answered refuses what is still asked about the space, so that nobody is left with a question of this program's.
+func (x *examiner) answered(ctx context.Context) error {
+	a, err := x.live.get(ctx, "/v1/approvals?status=pending")
+	if err != nil {
+		return err
+	}
+	var all []error
+	for _, q := range items(a.body["approvals"]) {
+		if at(q, "space_id") != x.space {
+			continue
+		}
+		_, err := x.live.call(ctx, "POST", "/v1/approvals/"+at(q, "approval_id")+"/decide", map[string]string{"decision": "deny", "reason": "asked by a check of trust"})
+		all = append(all, err)
+	}
+	return errors.Join(all...)
 }

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 const (
@@ -151,12 +152,30 @@ func (x *examiner) prove(ctx context.Context, d *daemon, dir string, s secret) (
 	for i := range 10 {
 		seq := s.seqs[i*len(s.seqs)/10]
 		file := filepath.Join(dir, fmt.Sprintf("proof-%d.json", seq))
-		if _, err := x.done(ctx, "audit", "prove", fmt.Sprint(seq), "--out", file, "--data", d.data); err != nil {
+		if err := x.proved(ctx, seq, file, d.data); err != nil {
 			return p, err
 		}
 		p.proofs = append(p.proofs, file)
 	}
 	return p, nil
+}
+
+// proved makes the proof of an event, once a checkpoint covers it.
+func (x *examiner) proved(ctx context.Context, seq uint64, file, data string) error {
+	for try := 1; ; try++ {
+		out, code, err := x.tool(ctx, "audit", "prove", fmt.Sprint(seq), "--out", file, "--data", data)
+		if err != nil || code == 0 {
+			return err
+		}
+		if try == 50 {
+			return fmt.Errorf("agentbox audit prove %d ended with %d: %.500s", seq, code, out)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }
 
 // provedStill holds the log, as it is after a redaction, against everything that was proved before.

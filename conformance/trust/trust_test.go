@@ -175,7 +175,7 @@ func TestEveryPropertyIsShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := len(items(open.body["approvals"])); n > 0 {
-		t.Errorf("%d questions are left open on the installation", n)
+		t.Errorf("%d questions are left open on the installation: %v", n, open.body["approvals"])
 	}
 }
 

@@ -30,6 +30,7 @@ const (
 	syncFile
 	syncFolder
 	rename
+	link
 	remove
 	mark
 )
@@ -73,6 +74,9 @@ func (d *Disk) SyncFolder(path string) { d.add(step{kind: syncFolder, path: path
 
 // Rename records that a file got another name, whatever had that before.
 func (d *Disk) Rename(from, to string) { d.add(step{kind: rename, path: from, to: to}) }
+
+// Link records that a file got another name beside the one it has.
+func (d *Disk) Link(from, to string) { d.add(step{kind: link, path: from, to: to}) }
 
 // Remove records that a file or an empty folder was removed.
 func (d *Disk) Remove(path string) { d.add(step{kind: remove, path: path}) }
@@ -182,6 +186,11 @@ func (m *Moment) apply(s step) {
 		}
 		m.wait(s.to, entry{name: s.to, node: n})
 		m.wait(s.path, entry{gone: s.path})
+	case link:
+		if n != nil {
+			m.held[s.to] = n
+			m.wait(s.to, entry{name: s.to, node: n})
+		}
 	case remove:
 		delete(m.held, s.path)
 		m.wait(s.path, entry{gone: s.path})

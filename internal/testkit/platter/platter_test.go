@@ -58,6 +58,14 @@ func TestWhatIsLeft(t *testing.T) {
 		{func() { d.SyncFolder(".") }, "f/ f/x old=a", "f/ f/x old=a"},
 		{func() { d.Rename("old", "f/y") }, "f/ f/x f/y=a", "f/ f/x old=a"},
 		{func() { d.SyncFolder("f") }, "f/ f/x f/y=a", "f/ f/x f/y=a old=a"},
+		{func() { d.Link("f/y", "f/z") }, "f/ f/x f/y=a f/z=a", "f/ f/x f/y=a old=a"},
+		{func() { d.Write("f/z", 0, []byte("b")) }, "f/ f/x f/y=b f/z=b", "f/ f/x f/y=a old=a"},
+		{func() { d.Sync("f/y") }, "f/ f/x f/y=b f/z=b", "f/ f/x f/y=b old=b"},
+		{func() { d.SyncFolder("f") }, "f/ f/x f/y=b f/z=b", "f/ f/x f/y=b f/z=b old=b"},
+		{func() { d.Remove("f/z") }, "f/ f/x f/y=b", "f/ f/x f/y=b f/z=b old=b"},
+		{func() { d.Write("f/y", 0, []byte("a")) }, "f/ f/x f/y=a", "f/ f/x f/y=b f/z=b old=b"},
+		{func() { d.Sync("f/y") }, "f/ f/x f/y=a", "f/ f/x f/y=a f/z=a old=a"},
+		{func() { d.SyncFolder("f") }, "f/ f/x f/y=a", "f/ f/x f/y=a old=a"},
 		{func() { d.Remove("f/x") }, "f/ f/y=a", "f/ f/x f/y=a old=a"},
 	}
 	for _, s := range steps {

@@ -191,8 +191,21 @@ func (t *tracer) begun(thread int, c *call) error {
 			return fmt.Errorf("a rename from %s to %s is not understood", from, to)
 		}
 		c.after = func() { t.disk.Rename(from, to) }
-	case unix.SYS_LINKAT, unix.SYS_SYMLINKAT:
-		to, ours, err := t.at(thread, c.args[len(c.args)-4], c.args[len(c.args)-3])
+	case unix.SYS_LINKAT:
+		from, ours, err := t.at(thread, c.args[0], c.args[1])
+		if err != nil {
+			return err
+		}
+		to, theirs, err := t.at(thread, c.args[2], c.args[3])
+		if err != nil || !ours && !theirs {
+			return err
+		}
+		if !ours || !theirs {
+			return fmt.Errorf("a link from %s to %s is not understood", from, to)
+		}
+		c.after = func() { t.disk.Link(from, to) }
+	case unix.SYS_SYMLINKAT:
+		to, ours, err := t.at(thread, c.args[1], c.args[2])
 		if err != nil || ours {
 			return errors.Join(err, fmt.Errorf("a link at %s is not understood", to))
 		}
