@@ -30,6 +30,7 @@ type Journal struct {
 	set      *projection.Set
 	planner  *journal.Planner
 	readOnly bool
+	ahead    atomic.Bool // of one that is only read: what its tables lag behind is on the shelf
 	seals    sealer
 
 	lock   *sqlite3.Conn

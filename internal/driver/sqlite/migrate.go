@@ -30,10 +30,35 @@ func (j *Journal) migrate(conn *sqlite3.Conn) error {
 		}
 		return nil
 	}
-	if err := j.sealAll(conn); err != nil {
-		return fmt.Errorf("seal the log of an earlier version: %w", err)
+	if version == 1 {
+		if err := j.sealAll(conn); err != nil {
+			return fmt.Errorf("seal the log of an earlier version: %w", err)
+		}
+	}
+	if err := conn.Exec(toVersion3); err != nil {
+		return errors.Join(fmt.Errorf("add to the tables of an earlier version: %w", err), undo(conn))
 	}
 	return nil
+}
+
+func undo(conn *sqlite3.Conn) error {
+	if conn.GetAutocommit() {
+		return nil
+	}
+	return conn.Exec(`ROLLBACK`)
+}
+
+// toVersion3 notes that the tables of version 2 do not lag behind the events.
+const toVersion3 = `BEGIN IMMEDIATE;
+ALTER TABLE workspaces ADD COLUMN flushed INTEGER NOT NULL DEFAULT 0;
+UPDATE workspaces SET flushed = head;
+PRAGMA user_version = 3;
+COMMIT`
+
+// laidOver makes the tables of each version look like those of the next.
+var laidOver = map[int]string{
+	1: asOfVersion1,
+	2: `CREATE TEMP VIEW workspaces AS SELECT no, name, head, indexed, head AS flushed FROM main.workspaces`,
 }
 
 // asOfVersion1 lays the tables of version 2 over a log of version 1, in which no body is sealed.
@@ -69,8 +94,8 @@ func (j *Journal) sealAll(conn *sqlite3.Conn) (err error) {
 		return err
 	}
 	defer func() {
-		if err != nil && !conn.GetAutocommit() {
-			err = errors.Join(err, conn.Exec(`ROLLBACK`))
+		if err != nil {
+			err = errors.Join(err, undo(conn))
 		}
 	}()
 	names := map[int64]id.Workspace{}
@@ -123,7 +148,7 @@ func (j *Journal) sealAll(conn *sqlite3.Conn) (err error) {
 			}
 		}
 	}
-	if err := conn.Exec(theTriggers + fmt.Sprintf("PRAGMA user_version = %d; COMMIT", schemaVersion)); err != nil {
+	if err := conn.Exec(theTriggers + "PRAGMA user_version = 2; COMMIT"); err != nil {
 		return err
 	}
 	_, _, err = conn.WALCheckpoint("main", sqlite3.CHECKPOINT_TRUNCATE)

@@ -7,7 +7,6 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/kernel/journal"
-	"agentbox/internal/kernel/projection"
 )
 
 // group is what one transaction writes: requests, and everything that they become. Once the committer has it nobody else touches it.
@@ -15,9 +14,11 @@ type group struct {
 	requests []*request
 	batches  []plannedBatch
 	types    []plannedType
-	streams  []plannedStream
+	streams  []plannedStream // new ones
 	tenants  []plannedTenant
-	docs     []plannedDocument
+	docs     []changedDocument
+	commit   uint64        // number of the commit, from 1 on
+	flush    *flush        // nil unless it is time for one
 	began    time.Time     // when it began to be written, where somebody wants to know how long that took
 	task     func()        // run instead, by the committer, while the planner waits
 	done     chan struct{} // closed when the task has been run
@@ -41,7 +42,6 @@ type plannedStream struct {
 	no, tenantNo int64
 	stream       event.Stream
 	tip          journal.Tip
-	fresh        bool // has no row yet
 }
 
 type plannedTenant struct {
@@ -49,15 +49,6 @@ type plannedTenant struct {
 	name  id.Workspace
 	head  uint64
 	fresh bool
-}
-
-type plannedDocument struct {
-	no, projection, tenantNo int64
-	ref                      projection.Ref
-	version, seq             uint64
-	body                     []byte
-	fresh                    bool
-	added, removed           []projection.Index
 }
 
 // plan is the planner's loop.
@@ -72,6 +63,7 @@ func (j *Journal) plan() {
 			select {
 			case r = <-j.queue:
 			default:
+				j.flush()
 				return
 			}
 		}
@@ -87,6 +79,7 @@ func (j *Journal) plan() {
 
 // perform runs a task in the committer's place, between the batches before and after it.
 func (j *Journal) perform(r *request) *request {
+	j.flush() // so that the tables hold everything
 	j.between(func() {
 		if failed := j.failed.Load(); failed != nil {
 			r.err = failed
@@ -142,7 +135,7 @@ func (j *Journal) together(r *request) *request {
 		if r != nil && r.task == nil {
 			continue
 		}
-		if err := l.finish(g); err != nil {
+		if err := l.finish(g, false); err != nil {
 			j.apart(g.requests, err)
 		} else {
 			j.hand(g)
@@ -156,7 +149,7 @@ func (j *Journal) apart(requests []*request, err error) {
 	l := &j.ledger
 	if l.broken == nil {
 		j.between(func() {
-			if failed := l.load(context.Background(), l.r); failed != nil {
+			if failed := j.recover(context.Background()); failed != nil {
 				l.broken = failed
 			}
 		})
@@ -174,7 +167,7 @@ func (j *Journal) apart(requests []*request, err error) {
 		g := &group{requests: requests[i : i+1]}
 		err := j.add(g, r)
 		if err == nil {
-			err = l.finish(g)
+			err = l.finish(g, false)
 		}
 		if err != nil {
 			j.apart(g.requests, err)

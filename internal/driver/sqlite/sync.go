@@ -51,19 +51,30 @@ func (d *durability) owe(flags vfs.SyncFlag) {
 	d.flags = flags
 }
 
-// sync makes durable what was written.
-func (d *durability) sync() error {
+// last returns the number of the last commit that was handed over.
+func (d *durability) last() uint64 {
 	d.mu.Lock()
-	target, flags, lost := d.written, d.flags, d.lost
+	defer d.mu.Unlock()
+	return d.written
+}
+
+// sync makes durable what was written up to a commit. Once the disk has it, and before anybody hears so, show is called.
+func (d *durability) sync(target uint64, show func()) error {
+	d.mu.Lock()
+	flags, lost := d.flags, d.lost
 	owed := target > d.synced
 	d.mu.Unlock()
 	if lost {
 		return journal.ErrClosed
 	}
 	if !owed {
+		show()
 		return nil
 	}
 	err := d.file.File.Sync(flags)
+	if err == nil {
+		show()
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err == nil {
@@ -118,7 +129,15 @@ func (j *Journal) syncer() {
 				more = false
 			}
 		}
-		err := j.durable.sync()
+		last := uint64(0)
+		for _, g := range groups {
+			last = max(last, g.commit)
+		}
+		err := j.durable.sync(last, func() {
+			for _, g := range groups {
+				j.shelf.lay(g)
+			}
+		})
 		if err != nil {
 			err = j.fail(err)
 			j.shelf.clear(false)
@@ -135,11 +154,10 @@ func (j *Journal) tell(g *group, err error) {
 		close(g.done)
 		return
 	}
-	if err == nil && !g.began.IsZero() {
+	if err == nil && len(g.batches) > 0 && !g.began.IsZero() {
 		j.options.Committed(len(g.batches), j.options.Clock.Now().Sub(g.began))
 	}
 	if err == nil {
-		j.shelf.lay(g)
 		for _, t := range g.tenants {
 			j.watch.set(t.name, t.no, t.head)
 		}
