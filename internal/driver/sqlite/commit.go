@@ -36,7 +36,7 @@ func (j *Journal) commit() {
 		if err != nil {
 			answer(g.requests, err)
 		} else {
-			g.commit = j.durable.last()
+			j.durable.handed(g)
 			j.written <- g
 		}
 		j.wal.afterGroup(j)

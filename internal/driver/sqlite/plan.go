@@ -104,6 +104,26 @@ func (j *Journal) hand(g *group) {
 	j.groups <- g
 }
 
+// later waits until it is time to hand over a group of so many requests. It returns a request that came before.
+func (j *Journal) later(requests int) *request {
+	ready := j.ready
+	var done <-chan struct{}
+	for {
+		select {
+		case r := <-j.queue:
+			return r
+		case <-ready:
+			j.ready <- struct{}{} // hand takes it
+			if done = j.durable.worthIt(requests); done == nil {
+				return nil
+			}
+			ready = nil
+		case <-done:
+			return nil
+		}
+	}
+}
+
 // together plans a request, what waits behind it, and what comes until the committer is ready, as one group: it is closed as late as can
 // be, so that one write to the disk serves as many as can be. It returns a task that ended the group, nil if nothing did.
 func (j *Journal) together(r *request) *request {
@@ -125,11 +145,7 @@ func (j *Journal) together(r *request) *request {
 					j.apart(g.requests, err)
 					return nil
 				}
-				select {
-				case r = <-j.queue:
-				case <-j.ready:
-					j.ready <- struct{}{} // hand takes it
-				}
+				r = j.later(len(g.requests))
 			}
 		}
 		if r != nil && r.task == nil {

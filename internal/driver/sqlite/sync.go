@@ -18,6 +18,7 @@ type durability struct {
 	mu      sync.Mutex    // guards all below
 	written uint64        // the last commit that was handed over
 	synced  uint64        // the last one that the disk has
+	waiting int           // batches that are written and not yet synced
 	grown   chan struct{} // closed and replaced when synced moves or nothing more will; nil while nobody waits
 	lost    bool          // a sync has failed: the disk may not have what was written since
 	file    *logFile      // the committer's
@@ -51,15 +52,42 @@ func (d *durability) owe(flags vfs.SyncFlag) {
 	d.flags = flags
 }
 
-// last returns the number of the last commit that was handed over.
-func (d *durability) last() uint64 {
+// handed notes a group that was written.
+func (d *durability) handed(g *group) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.written
+	g.commit = d.written
+	d.waiting += len(g.batches)
 }
 
-// sync makes durable what was written up to a commit. Once the disk has it, and before anybody hears so, show is called.
-func (d *durability) sync(target uint64, show func()) error {
+// worthIt returns nil when a group of so many batches is to be written now: when the disk has all before it, or when it is as large as what
+// the disk is busy with. Else it returns what is closed when the disk is done. Written at once every group would be small, and the work that
+// each costs as a group is half of the work there is.
+func (d *durability) worthIt(batches int) <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if batches >= d.waiting || d.lost {
+		return nil
+	}
+	return d.moving()
+}
+
+// moving returns what is closed when the disk has more, or will never have. The lock is held.
+func (d *durability) moving() <-chan struct{} {
+	if d.grown == nil {
+		d.grown = make(chan struct{})
+	}
+	return d.grown
+}
+
+// sync makes durable what was written, up to the last of the groups. Once the disk has it, and before anybody hears so, show is called.
+func (d *durability) sync(groups []*group, show func()) error {
+	var target uint64
+	batches := 0
+	for _, g := range groups {
+		target = max(target, g.commit)
+		batches += len(g.batches)
+	}
 	d.mu.Lock()
 	flags, lost := d.flags, d.lost
 	owed := target > d.synced
@@ -67,18 +95,18 @@ func (d *durability) sync(target uint64, show func()) error {
 	if lost {
 		return journal.ErrClosed
 	}
-	if !owed {
-		show()
-		return nil
+	var err error
+	if owed {
+		err = d.file.File.Sync(flags)
 	}
-	err := d.file.File.Sync(flags)
 	if err == nil {
 		show()
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err == nil {
-		d.synced = target
+		d.synced = max(d.synced, target)
+		d.waiting -= batches
 	}
 	d.lost = err != nil
 	if d.grown != nil {
@@ -93,10 +121,7 @@ func (d *durability) wait(ctx context.Context) error {
 	d.mu.Lock()
 	target := d.written
 	for d.synced < target && !d.lost {
-		if d.grown == nil {
-			d.grown = make(chan struct{})
-		}
-		grown := d.grown
+		grown := d.moving()
 		d.mu.Unlock()
 		select {
 		case <-grown:
@@ -129,11 +154,7 @@ func (j *Journal) syncer() {
 				more = false
 			}
 		}
-		last := uint64(0)
-		for _, g := range groups {
-			last = max(last, g.commit)
-		}
-		err := j.durable.sync(last, func() {
+		err := j.durable.sync(groups, func() {
 			for _, g := range groups {
 				j.shelf.lay(g)
 			}
