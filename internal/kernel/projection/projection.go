@@ -1,7 +1,7 @@
 // Package projection is the contract of documents that are folded from events.
 //
 // A document is a JSON object with a key, an owner (its workspace) and a version, the number of events that were folded into it. Documents
-// are written in the transaction of the events that change them, and can be dropped and rebuilt from the log at any time, byte for byte.
+// change with the events that change them, for every reader at once, and can be dropped and rebuilt from the log at any time, byte for byte.
 package projection
 
 import (
