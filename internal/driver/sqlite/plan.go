@@ -54,24 +54,45 @@ type plannedTenant struct {
 // plan is the planner's loop.
 func (j *Journal) plan() {
 	defer close(j.groups)
-	for {
-		var r *request
-		select {
-		case r = <-j.queue:
-		case <-j.stop:
-			// Nobody can enqueue any more; what waits is still recorded.
-			select {
-			case r = <-j.queue:
-			default:
-				j.flush()
-				return
-			}
-		}
+	for r := j.next(); r != nil; r = j.next() {
 		for r != nil {
 			if r.task != nil {
 				r = j.perform(r)
 			} else {
 				r = j.together(r)
+			}
+		}
+	}
+}
+
+// next returns the next request, nil when there will be none. When nothing comes for a while it flushes.
+func (j *Journal) next() *request {
+	for {
+		select {
+		case r := <-j.queue:
+			return r
+		default:
+		}
+		var quiet <-chan time.Time
+		release := func() {}
+		if j.ledger.behind.events > 0 {
+			quiet, release = j.options.Clock.NewTimer(flushQuiet)
+		}
+		select {
+		case r := <-j.queue:
+			release()
+			return r
+		case <-quiet:
+			j.flush()
+		case <-j.stop:
+			release()
+			// Nobody can enqueue any more; what waits is still recorded.
+			select {
+			case r := <-j.queue:
+				return r
+			default:
+				j.flush()
+				return nil
 			}
 		}
 	}
