@@ -27,6 +27,7 @@ func (j *Journal) commit() {
 			}
 			if err = j.write(g); err != nil {
 				err = j.fail(err)
+				j.durable.end()
 				j.shelf.clear(false)
 				if !j.w.conn.GetAutocommit() {
 					_ = j.w.exec(`ROLLBACK`) // the transaction is lost either way
@@ -97,9 +98,9 @@ func (j *Journal) put(g *group) error {
 		}
 	}
 	for _, t := range g.tenants {
-		sql, args := `UPDATE workspaces SET head = ? WHERE no = ?`, []any{t.head, t.no}
+		sql, args := `UPDATE workspaces SET head = ?, last = ? WHERE no = ?`, []any{t.head, t.last[:], t.no}
 		if t.fresh {
-			sql, args = `INSERT INTO workspaces (head, no, name, indexed, flushed) VALUES (?, ?, ?, 0, 0)`, append(args, string(t.name))
+			sql, args = `INSERT INTO workspaces (head, last, no, name, indexed, flushed) VALUES (?, ?, ?, ?, 0, 0)`, append(args, string(t.name))
 		}
 		if err := w.exec(sql, args...); err != nil {
 			return err

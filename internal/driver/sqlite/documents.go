@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/ncruces/go-sqlite3"
@@ -14,13 +15,23 @@ import (
 	"agentbox/internal/kernel/vault"
 )
 
-var _ projection.Store = (*Journal)(nil)
+var (
+	_ projection.Store  = (*Journal)(nil)
+	_ projection.Lender = (*Journal)(nil)
+)
 
 // foldedAtOnce is how many events a rebuild folds before it writes the documents down.
 const foldedAtOnce = journal.MaxRead
 
 // Document implements projection.Reader.
 func (j *Journal) Document(ctx context.Context, ws id.Workspace, name, key string) (projection.Document, error) {
+	d, err := j.Lend(ctx, ws, name, key)
+	d.Body = slices.Clone(d.Body)
+	return d, err
+}
+
+// Lend implements projection.Lender.
+func (j *Journal) Lend(ctx context.Context, ws id.Workspace, name, key string) (projection.Document, error) {
 	if _, err := j.set.Lookup(name); err != nil {
 		return projection.Document{}, err
 	}
@@ -32,7 +43,7 @@ func (j *Journal) Document(ctx context.Context, ws id.Workspace, name, key strin
 		return projection.Document{}, journal.ErrClosed
 	default:
 	}
-	if err := j.lookAhead(ctx); err != nil {
+	if err := j.lookAhead(ctx, ws); err != nil {
 		return projection.Document{}, err
 	}
 	ref := projection.Ref{Workspace: ws, Name: name, Key: key}
@@ -62,32 +73,19 @@ func (j *Journal) Documents(ctx context.Context, q projection.Query) ([]projecti
 	if _, err := j.set.Lookup(q.Name); err != nil {
 		return nil, err
 	}
-	if err := j.lookAhead(ctx); err != nil {
+	if err := j.lookAhead(ctx, q.Workspace); err != nil {
 		return nil, err
 	}
-	docs := []projection.Document{}
+	var docs []projection.Document
 	no, _ := j.watch.get(q.Workspace)
-	newer := j.shelf.lagging(q.Workspace, q.Name)
-	sql, args := listing(q, no, len(newer))
+	newer := j.shelf.newer(q)
 	err = j.reading(ctx, func(r *connection) error {
 		return r.snapshot(func() error {
-			if newer, err = r.beyond(no, newer); err != nil {
-				return err
-			}
-			rows, err := r.rows(sql, args...)
-			if err != nil {
-				return err
-			}
-			for rows.Step() {
-				docs = append(docs, scanDocument(rows))
-			}
-			return finish(rows)
+			docs, err = r.list(q, no, newer)
+			return err
 		})
 	})
-	if err != nil {
-		return docs, err
-	}
-	return merge(q, docs, newer), nil
+	return docs, err
 }
 
 // Entries implements projection.Indexed.
@@ -95,13 +93,12 @@ func (j *Journal) Entries(ctx context.Context, ws id.Workspace, name string) (en
 	if !j.readOnly {
 		return nil, false, ctx.Err()
 	}
-	if err := j.lookAhead(ctx); err != nil {
+	if err := j.lookAhead(ctx, ws); err != nil {
 		return nil, false, err
 	}
 	no, _ := j.watch.get(ws)
-	newer := map[string]bool{}
-	for _, c := range j.shelf.lagging(ws, name) {
-		newer[c.ref.Key] = true
+	newer := j.shelf.newer(projection.Query{Workspace: ws, Name: name})
+	for _, c := range newer.docs {
 		for _, index := range c.indexes {
 			entries = append(entries, projection.Entry{Index: index, Key: c.ref.Key})
 		}
@@ -113,7 +110,7 @@ func (j *Journal) Entries(ctx context.Context, ws id.Workspace, name string) (en
 		}
 		for rows.Step() {
 			index := projection.Index{Name: rows.ColumnText(0), Value: rows.ColumnText(1)}
-			if e := (projection.Entry{Index: index, Key: rows.ColumnText(2)}); !newer[e.Key] {
+			if e := (projection.Entry{Index: index, Key: rows.ColumnText(2)}); newer.seqs[e.Key] == 0 {
 				entries = append(entries, e)
 			}
 		}
@@ -122,8 +119,8 @@ func (j *Journal) Entries(ctx context.Context, ws id.Workspace, name string) (en
 	return entries, true, err
 }
 
-// listing writes a query in SQL; the index of the keys, or that of the entries, gives both the selection and the order. It returns more than
-// the query's limit.
+// listing writes a query in SQL; the index of the keys, or that of the entries, gives both the selection and the order. It returns so many more
+// than the query's limit.
 func listing(q projection.Query, no int64, more int) (string, []any) {
 	table, key := `documents d INDEXED BY sqlite_autoindex_documents_1`, `d.key`
 	where, args := `d.projection = (SELECT no FROM projections WHERE name = ?) AND d.workspace = ?`, []any{q.Name, no}
@@ -216,7 +213,11 @@ func (j *Journal) openProjections(ctx context.Context) error {
 	if j.ledger.set, err = projection.NewSet(current); err != nil {
 		return err
 	}
-	if err := j.recover(ctx); err != nil {
+	unfolded := slices.Collect(maps.Keys(live))
+	for _, def := range changed {
+		unfolded = append(unfolded, def.Name)
+	}
+	if err := j.recover(ctx, unfolded...); err != nil {
 		return err
 	}
 	j.ledger.set = j.set

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -81,6 +80,8 @@ func (l *ledger) flush() *flush {
 		f.streams[i] = plannedStream{no: at.no, tip: at.tip}
 		at.behind, at.group = false, l.group
 	}
+	clear(l.behind.folios)
+	clear(l.behind.streams)
 	l.behind = behind{folios: l.behind.folios[:0], streams: l.behind.streams[:0]}
 	return f
 }
@@ -106,22 +107,36 @@ func (c *connection) flush(f *flush) error {
 			return err
 		}
 	}
-	return c.exec(`UPDATE workspaces SET flushed = head WHERE flushed < head`)
+	return c.exec(`UPDATE workspaces SET flushed = head WHERE flushed <> head`)
 }
 
-// recover loads the ledger and brings the tables up to the log, in the committer's place.
-func (j *Journal) recover(ctx context.Context) (err error) {
-	l := &j.ledger
-	if err := l.load(ctx, l.r); err != nil {
+// recover loads the ledger and brings the tables up to the log, in the committer's place. Those of the projections that are named are not
+// folded and have to be rebuilt, by this program or by another.
+func (j *Journal) recover(ctx context.Context, unfolded ...string) error {
+	l, r := &j.ledger, j.ledger.r
+	if err := l.load(ctx, r); err != nil {
 		return err
 	}
-	if !l.lags() {
+	for ws, t := range l.tenants {
+		if t.flushed > t.head {
+			return fault.New(fault.Internal, "log_damaged", "workspace %s ends at event %d, and its tables are said to know event %d: a row of it was changed; run agentbox audit verify", ws, t.head, t.flushed)
+		}
+	}
+	lagging := l.lagging()
+	if len(lagging) == 0 {
 		return nil
 	}
 	if err := j.w.exec(`BEGIN IMMEDIATE`); err != nil {
 		return err
 	}
-	written, err := l.catchUp(ctx, j.put)
+	l.r = j.w // which sees what it has not committed yet
+	written, err := l.catchUp(ctx, lagging, j.put)
+	l.r = r
+	for _, name := range unfolded {
+		if err == nil {
+			err = j.w.exec(`UPDATE projections SET version = 0 WHERE name = ?`, name)
+		}
+	}
 	if err == nil {
 		err = j.w.exec(`COMMIT`)
 	}
@@ -134,19 +149,21 @@ func (j *Journal) recover(ctx context.Context) (err error) {
 	return nil
 }
 
-// lags reports whether there are events that the tables lag behind. The ledger has just been loaded.
-func (l *ledger) lags() bool {
-	for _, t := range l.tenants {
+// lagging returns the workspaces with events that the tables lag behind. The ledger has just been loaded.
+func (l *ledger) lagging() (names []id.Workspace) {
+	for ws, t := range l.tenants {
 		if t.flushed < t.head {
-			return true
+			names = append(names, ws)
 		}
 	}
-	return false
+	slices.Sort(names)
+	return names
 }
 
-// catchUp folds the events that the tables lag behind, a thousand at a time, and has each thousand written.
-func (l *ledger) catchUp(ctx context.Context, write func(*group) error) (written []*group, err error) {
-	for ws, t := range l.tenants {
+// catchUp folds the events of workspaces that the tables lag behind, a thousand at a time, and has each thousand written.
+func (l *ledger) catchUp(ctx context.Context, names []id.Workspace, write func(*group) error) (written []*group, err error) {
+	for _, ws := range names {
+		t := l.tenants[ws]
 		for from := t.flushed + 1; from <= t.head; {
 			if err := ctx.Err(); err != nil {
 				return nil, err
@@ -190,21 +207,34 @@ func (l *ledger) refold(ws id.Workspace, events []event.Event) error {
 		if e.StreamSeq > at.tip.Seq {
 			l.extend(at, e)
 		}
+		refs, err := l.set.Touched(*e)
+		if err != nil {
+			return err
+		}
+		for _, ref := range refs {
+			f, err := l.folio(ref)
+			if err != nil {
+				return err
+			}
+			if f.state.Seq >= e.Seq {
+				continue // the table knows the event, whatever is said of it
+			}
+			state, err := f.state.Fold(*e)
+			if err != nil {
+				return err
+			}
+			l.save(ref, state)
+		}
 	}
-	return l.fold(events)
+	return nil
 }
 
 func missing(ws id.Workspace, head, from uint64) error {
 	return fault.New(fault.Internal, "log_damaged", "workspace %s has %d events and none from %d on; run agentbox audit verify", ws, head, from)
 }
 
-// flushed returns up to which event the tables hold what was made of a workspace.
-func (c *connection) flushed(no int64) (seq uint64, err error) {
-	_, err = c.one(func(s *sqlite3.Stmt) { seq = uint64(s.ColumnInt64(0)) }, `SELECT flushed FROM workspaces WHERE no = ?`, no)
-	return seq, err
-}
-
-// ends returns the ends of the streams of a workspace, by their number, as the events have them that the tables lag behind.
+// ends returns the ends of the streams of a workspace, by their number, as the events have them that the tables lag behind. The last event has
+// to be the one that was last: where it is another, its stream's end is said to have the hash that is missing.
 func (c *connection) ends(no int64) (map[int64]journal.Tip, error) {
 	rows, err := c.rows(`SELECT e.stream, e.stream_seq, e.record FROM workspaces w CROSS JOIN events e ON e.place > (w.no << ?1) + w.flushed AND e.place <= (w.no << ?1) + w.head
 		WHERE w.no = ?2 ORDER BY e.place`, int64(seqBits), no)
@@ -215,7 +245,17 @@ func (c *connection) ends(no int64) (map[int64]journal.Tip, error) {
 	for rows.Step() {
 		ends[rows.ColumnInt64(0)] = journal.Tip{Seq: uint64(rows.ColumnInt64(1)), Hash: hashOf(rows.ColumnRawBlob(2))}
 	}
-	return ends, finish(rows)
+	if err := finish(rows); err != nil {
+		return nil, err
+	}
+	_, err = c.one(func(s *sqlite3.Stmt) {
+		if last := (journal.Tip{Seq: uint64(s.ColumnInt64(1))}); hashOf(s.ColumnRawBlob(2)) != event.Digest(s.ColumnRawBlob(3)) {
+			copy(last.Hash[:], s.ColumnRawBlob(3))
+			ends[s.ColumnInt64(0)] = last
+		}
+	}, `SELECT e.stream, e.stream_seq, e.record, w.last FROM workspaces w JOIN events e ON e.place = (w.no << ?1) + w.head WHERE w.no = ?2 AND w.flushed <= w.head AND length(w.last) = 32`,
+		int64(seqBits), no)
+	return ends, err
 }
 
 // snapshot lets fn read several times from one state of the file.
@@ -229,18 +269,9 @@ func (c *connection) snapshot(fn func() error) (err error) {
 	return fn()
 }
 
-// beyond returns those documents that the file, as it is read now, lags behind.
-func (c *connection) beyond(no int64, docs []changedDocument) ([]changedDocument, error) {
-	if len(docs) == 0 {
-		return nil, nil
-	}
-	flushed, err := c.flushed(no)
-	return slices.DeleteFunc(docs, func(d changedDocument) bool { return d.seq <= flushed }), err
-}
-
-// lookAhead folds what the tables lag behind, once, where nobody writes: a daemon did not end in good order, or is at work.
-func (j *Journal) lookAhead(ctx context.Context) error {
-	if j.ahead.Load() || !j.readOnly {
+// lookAhead folds what the tables of a workspace lag behind, once, where nobody writes: a daemon did not end in good order, or is at work.
+func (j *Journal) lookAhead(ctx context.Context, ws id.Workspace) error {
+	if !j.readOnly {
 		return nil
 	}
 	current, err := j.Current(ctx)
@@ -249,51 +280,74 @@ func (j *Journal) lookAhead(ctx context.Context) error {
 	}
 	return j.reading(ctx, func(*connection) error {
 		l := &j.ledger
-		if j.ahead.Load() {
+		t := l.tenants[ws]
+		if t == nil || t.flushed >= t.head {
 			return nil
 		}
 		if l.set, err = projection.NewSet(current); err != nil {
 			return err
 		}
-		if err := l.load(ctx, l.r); err != nil {
-			return err
-		}
 		l.keeps = true
-		written, err := l.catchUp(ctx, func(*group) error { return nil })
+		written, err := l.catchUp(ctx, []id.Workspace{ws}, func(*group) error { return nil })
 		if err != nil {
-			return err
+			// What was folded by then is spoilt: whoever asks again gets the same answer.
+			return errors.Join(err, l.load(context.WithoutCancel(ctx), l.r))
 		}
 		for _, g := range written {
 			j.shelf.lay(g)
 		}
-		j.ahead.Store(true)
+		t.flushed = t.head
 		return nil
 	})
 }
 
-// merge puts the documents that the tables lag behind in the place of those that were read, in the order of the query. Of those that were
-// read there are as many more than the query's limit as there are others.
-func merge(q projection.Query, read []projection.Document, newer []changedDocument) []projection.Document {
-	if len(newer) > 0 {
-		read = slices.DeleteFunc(read, func(d projection.Document) bool {
-			_, found := slices.BinarySearchFunc(newer, d.Key, func(c changedDocument, key string) int { return cmp.Compare(c.ref.Key, key) })
-			return found
-		})
-		for _, c := range newer {
-			key := c.ref.Key
-			switch {
-			case q.After != "" && !q.Newest && key <= q.After, q.After != "" && q.Newest && key >= q.After:
-			case q.Index != projection.Index{} && !slices.Contains(c.indexes, q.Index):
-			default:
-				read = append(read, projection.Document{Key: key, Version: c.version, Seq: c.seq, Body: slices.Clone(c.body)})
-			}
-		}
-		slices.SortFunc(read, func(a, b projection.Document) int {
-			if q.Newest {
-				a, b = b, a
-			}
-			return cmp.Compare(a.Key, b.Key)
-		})
+// newer is what the table of a projection lags behind.
+type newer struct {
+	seqs map[string]uint64 // by key: the event up to which a document is folded
+	docs []changedDocument // those of them that a query selects, in its order
+}
+
+// selects reports whether the query may return a document with that key and those entries.
+func selects(q projection.Query, key string, indexes []projection.Index) bool {
+	if q.After != "" && (q.Newest && key >= q.After || !q.Newest && key <= q.After) {
+		return false
 	}
-	return read[:min(len(read), q.Limit)]
+	return q.Index == projection.Index{} || slices.Contains(indexes, q.Index)
+}
+
+// list reads what a query selects from the table, with what that lags behind in its place: one state of the log, for the shelf was looked at
+// before, and the file says up to which event it goes.
+func (c *connection) list(q projection.Query, no int64, n newer) (docs []projection.Document, err error) {
+	flushed := uint64(0)
+	if len(n.seqs) > 0 {
+		if _, err := c.one(func(s *sqlite3.Stmt) { flushed = uint64(s.ColumnInt64(0)) }, `SELECT flushed FROM workspaces WHERE no = ?`, no); err != nil {
+			return nil, err
+		}
+		n.docs = slices.DeleteFunc(n.docs, func(d changedDocument) bool { return d.seq <= flushed })
+	}
+	before := func(a, b string) bool { return a < b != q.Newest && a != b }
+	lend := func() {
+		d := &n.docs[0]
+		docs = append(docs, projection.Document{Key: d.ref.Key, Version: d.version, Seq: d.seq, Body: slices.Clone(d.body)})
+		n.docs = n.docs[1:]
+	}
+	docs = []projection.Document{}
+	sql, args := listing(q, no, len(n.seqs))
+	rows, err := c.rows(sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	for len(docs) < q.Limit && rows.Step() {
+		key := rows.ColumnText(0)
+		for len(docs) < q.Limit && len(n.docs) > 0 && before(n.docs[0].ref.Key, key) {
+			lend()
+		}
+		if n.seqs[key] <= flushed && len(docs) < q.Limit {
+			docs = append(docs, scanDocument(rows))
+		}
+	}
+	for len(docs) < q.Limit && len(n.docs) > 0 {
+		lend()
+	}
+	return docs, finish(rows)
 }

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/driver/memory"
 	"agentbox/internal/driver/sqlite"
 	"agentbox/internal/kernel/journal"
@@ -315,7 +316,7 @@ func TestLaggingDocumentsNeedTheKeys(t *testing.T) {
 // A log of version 2, whose tables never lag behind, is read as it is and goes on as one of version 3.
 func TestLogOfVersion2(t *testing.T) {
 	path := filled(t)
-	if err := raw(t, path, `ALTER TABLE workspaces DROP COLUMN flushed; PRAGMA user_version = 2`); err != nil {
+	if err := raw(t, path, `ALTER TABLE workspaces DROP COLUMN flushed; ALTER TABLE workspaces DROP COLUMN last; PRAGMA user_version = 2`); err != nil {
 		t.Fatal(err)
 	}
 	look, err := sqlite.OpenReadOnly(t.Context(), options(path, journaltest.Notes(1)))
@@ -335,5 +336,86 @@ func TestLogOfVersion2(t *testing.T) {
 	}
 	if behind, _ := lag(t, path); behind != 1 {
 		t.Errorf("%d events behind, want 1", behind)
+	}
+}
+
+// An upgrade whose new fold fails leaves documents that the old program folds to the same again.
+func TestFailedUpgradeOfALogThatWasKilled(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log.db")
+	log := still(t, journaltest.NewSetup(journaltest.Notes(1), journaltest.Rooms(1)), path)
+	defer func() { _ = log.Close() }()
+	for range 5 {
+		if _, err := log.Append(t.Context(), note("n", "x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path = dead(t, path)
+	broken := projection.Define("notes", 2, func(event.Event) []string { return []string{"n"} },
+		func(map[string]int, string, event.Event) (map[string]int, error) {
+			return nil, errors.New("told to fail")
+		}, nil)
+	if l, err := sqlite.Open(t.Context(), options(path, broken, journaltest.Rooms(1))); err == nil {
+		_ = l.Close()
+		t.Fatal("a log was opened whose documents cannot be folded")
+	}
+	if doc, _ := document(t, open(t, path), "n"); doc.Version != 5 {
+		t.Errorf("the old program reads version %d, want 5", doc.Version)
+	}
+}
+
+// What the file says about how far the tables go is not believed against the events and the documents themselves.
+func TestTablesSaidToLagOtherwise(t *testing.T) {
+	path := filled(t)
+	if err := raw(t, path, `UPDATE workspaces SET flushed = 0`); err != nil {
+		t.Fatal(err)
+	}
+	log := open(t, path)
+	if doc, listed := document(t, log, "n"); doc.Version != 5 || listed.Version != 5 {
+		t.Errorf("set back: version %d, listed %d, want 5", doc.Version, listed.Version)
+	}
+	if err := errors.Join(log.Close(), raw(t, path, `UPDATE workspaces SET flushed = head + 1`)); err != nil {
+		t.Fatal(err)
+	}
+	if log, err := sqlite.Open(t.Context(), options(path, journaltest.Notes(1))); fault.CodeOf(err) != "log_damaged" {
+		_ = log.Close()
+		t.Errorf("set forward: %v, want log_damaged", err)
+	}
+	look, err := sqlite.OpenReadOnly(t.Context(), options(path, journaltest.Notes(1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = look.Close() }()
+	if found, err := look.Misfiled(t.Context(), journaltest.Workspace, 10); len(found) != 1 || err != nil {
+		t.Errorf("set forward: found %v, %v, want one", found, err)
+	}
+}
+
+// A list reads as many documents as it returns, however many the table lags behind.
+func TestListCostsItsLimit(t *testing.T) {
+	log := still(t, journaltest.NewSetup(journaltest.Notes(1)), filepath.Join(t.TempDir(), "log.db"))
+	defer func() { _ = log.Close() }()
+	const many, size = 200, 8 << 10
+	for range 2 { // in the table, and newer ones beside it
+		for i := range many {
+			if _, err := log.Append(t.Context(), note(fmt.Sprintf("n%03d", i), strings.Repeat("x", size))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if doc, _ := document(t, log, "n000"); doc.Version == 1 {
+			if err := log.Flush(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	q := projection.Query{Workspace: journaltest.Workspace, Name: "notes", Limit: 1}
+	result := testing.Benchmark(func(b *testing.B) {
+		for b.Loop() {
+			if docs, err := log.Documents(b.Context(), q); err != nil || len(docs) != 1 || docs[0].Version != 2 {
+				b.Fatal(docs, err)
+			}
+		}
+	})
+	if got, most := result.AllocedBytesPerOp(), int64(many*size/4); got > most {
+		t.Errorf("a list of one document took %d bytes, want at most %d", got, most)
 	}
 }

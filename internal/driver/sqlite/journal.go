@@ -31,7 +31,6 @@ type Journal struct {
 	set      *projection.Set
 	planner  *journal.Planner
 	readOnly bool
-	ahead    atomic.Bool // of one that is only read: what its tables lag behind is on the shelf
 	seals    sealer
 
 	lock   *sqlite3.Conn
@@ -109,7 +108,9 @@ func (j *Journal) Close() error {
 
 // release gives back everything that open took, also after an open that failed half-way.
 func (j *Journal) release() error {
+	j.gate.Lock()
 	j.closed = true
+	j.gate.Unlock()
 	close(j.done)
 	j.watch.close()
 	var errs []error

@@ -58,8 +58,9 @@ type tenant struct {
 	no      int64
 	head    uint64
 	flushed uint64 // when the ledger was loaded
-	made    bool   // has a row, or will have
-	dirty   bool   // is among what the present group changes
+	last    event.Digest
+	made    bool // has a row, or will have
+	dirty   bool // is among what the present group changes
 }
 
 type line struct {
@@ -366,7 +367,8 @@ func (l *ledger) take(b event.Batch, events []event.Event) (plannedBatch, error)
 	if !t.dirty {
 		l.dirtyTenants = append(l.dirtyTenants, b.Workspace)
 	}
-	t.head, t.dirty = events[len(events)-1].Seq, true
+	last := &events[len(events)-1]
+	t.head, t.last, t.dirty = last.Seq, last.Chain.Hash, true
 	return planned, nil
 }
 
@@ -379,22 +381,24 @@ func (l *ledger) fold(events []event.Event) error {
 		}
 		return f.state, nil
 	}
-	save := func(ref projection.Ref, s projection.State) {
-		f := l.folios[ref]
-		if !f.dirty {
-			l.dirtyFolios = append(l.dirtyFolios, f)
-		}
-		if !f.stale {
-			l.staleFolios = append(l.staleFolios, f)
-		}
-		f.state, f.dirty, f.stale, f.group = s, true, true, l.group
-	}
 	for i := range events {
-		if err := l.set.Fold(events[i], load, save); err != nil {
+		if err := l.set.Fold(events[i], load, l.save); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// save takes the state of a document after an event.
+func (l *ledger) save(ref projection.Ref, s projection.State) {
+	f := l.folios[ref]
+	if !f.dirty {
+		l.dirtyFolios = append(l.dirtyFolios, f)
+	}
+	if !f.stale {
+		l.staleFolios = append(l.staleFolios, f)
+	}
+	f.state, f.dirty, f.stale, f.group = s, true, true, l.group
 }
 
 // encode writes the documents that were changed since it was last called.
@@ -443,7 +447,7 @@ func (l *ledger) finish(g *group, flush bool) error {
 	}
 	for _, ws := range l.dirtyTenants {
 		t := l.tenants[ws]
-		g.tenants = append(g.tenants, plannedTenant{t.no, ws, t.head, !t.made})
+		g.tenants = append(g.tenants, plannedTenant{t.no, ws, t.head, t.last, !t.made})
 		t.made, t.dirty = true, false
 	}
 	g.types = l.newTypes

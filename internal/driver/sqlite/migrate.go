@@ -51,14 +51,18 @@ func undo(conn *sqlite3.Conn) error {
 // toVersion3 notes that the tables of version 2 do not lag behind the events.
 const toVersion3 = `BEGIN IMMEDIATE;
 ALTER TABLE workspaces ADD COLUMN flushed INTEGER NOT NULL DEFAULT 0;
-UPDATE workspaces SET flushed = head;
+ALTER TABLE workspaces ADD COLUMN last BLOB NOT NULL DEFAULT x'';
+UPDATE workspaces SET flushed = head, last = ` + lastOfVersion2 + `;
 PRAGMA user_version = 3;
 COMMIT`
+
+// lastOfVersion2 is the event_hash of the last event of a workspace, as its record has it; a missing one stays missing.
+const lastOfVersion2 = `coalesce((SELECT substr(record, -40, 32) FROM events WHERE place = (workspaces.no << 40) + workspaces.head), x'')`
 
 // laidOver makes the tables of each version look like those of the next.
 var laidOver = map[int]string{
 	1: asOfVersion1,
-	2: `CREATE TEMP VIEW workspaces AS SELECT no, name, head, indexed, head AS flushed FROM main.workspaces`,
+	2: `CREATE TEMP VIEW workspaces AS SELECT no, name, head, indexed, head AS flushed, ` + lastOfVersion2 + ` AS last FROM main.workspaces`,
 }
 
 // asOfVersion1 lays the tables of version 2 over a log of version 1, in which no body is sealed.

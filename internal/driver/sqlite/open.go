@@ -191,7 +191,6 @@ func (j *Journal) openReadOnly(ctx context.Context) error {
 	if err := j.ledger.load(ctx, j.w); err != nil {
 		return err
 	}
-	j.ahead.Store(!j.ledger.lags())
 	j.watch.load(j.ledger.tenants)
 	j.pool = make(chan *connection, 1)
 	j.pool <- j.w

@@ -48,7 +48,8 @@ type plannedTenant struct {
 	no    int64
 	name  id.Workspace
 	head  uint64
-	fresh bool
+	last  event.Digest // event_hash of the last event
+	fresh bool         // has no row yet
 }
 
 // plan is the planner's loop.

@@ -6,10 +6,12 @@ CREATE TABLE workspaces (
   name    TEXT NOT NULL UNIQUE,
   head    INTEGER NOT NULL, -- seq of its last event
   indexed INTEGER NOT NULL, -- seq of the last event that the postings know
-  flushed INTEGER NOT NULL  -- seq of the last event that the documents, their entries and the ends of streams know; see flush.go
+  flushed INTEGER NOT NULL, -- seq of the last event that the documents, their entries and the ends of streams know; see flush.go
+  last    BLOB NOT NULL     -- event_hash of its last event
 ) STRICT;
 
--- The end of every stream is kept apart from the events, so that a missing end is seen.
+-- The end of every stream is kept apart from the events, so that a missing end is seen. Of the events after `flushed` only the last one of
+-- the workspace is.
 CREATE TABLE streams (
   no        INTEGER PRIMARY KEY,
   workspace INTEGER NOT NULL,

@@ -44,7 +44,7 @@ type place struct {
 	indexes []projection.Index // of one that the table lags behind
 }
 
-// find returns a document. Where it is not there, mine is the place that the caller may fill with what he reads, or nil if he may not.
+// find returns a document, whose body stays the shelf's. Where it is not there, mine is the place that the caller may fill with what he reads, or nil if he may not.
 func (s *shelf) find(ref projection.Ref) (doc projection.Document, found bool, mine *place) {
 	s.mu.RLock()
 	at, off := s.places[ref], s.off
@@ -56,7 +56,6 @@ func (s *shelf) find(ref projection.Ref) (doc projection.Document, found bool, m
 	}
 	s.mu.RUnlock()
 	if found {
-		doc.Body = slices.Clone(doc.Body) // the caller's own
 		return doc, true, nil
 	}
 	if at != nil || off {
@@ -89,7 +88,6 @@ func (s *shelf) fill(ref projection.Ref, mine *place, doc projection.Document, f
 		delete(s.places, ref)
 		return
 	}
-	doc.Body = slices.Clone(doc.Body)
 	mine.doc, mine.full = doc, true
 	mine.read.Store(true)
 	s.keep(ref, mine)
@@ -177,17 +175,25 @@ func (s *shelf) change(d *changedDocument) {
 	s.behind[in][d.ref.Key] = laid
 }
 
-// lagging returns the documents of a projection that the table lags behind, in the order of their keys.
-func (s *shelf) lagging(ws id.Workspace, name string) []changedDocument {
+// newer returns what the table of a query's projection lags behind.
+func (s *shelf) newer(q projection.Query) newer {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	at := s.behind[listed{ws, name}]
-	docs := make([]changedDocument, 0, len(at))
+	at := s.behind[listed{q.Workspace, q.Name}]
+	n := newer{seqs: make(map[string]uint64, len(at))}
 	for key, p := range at {
-		docs = append(docs, changedDocument{projection.Ref{Workspace: ws, Name: name, Key: key}, p.doc.Version, p.doc.Seq, p.doc.Body, p.indexes})
+		n.seqs[key] = p.doc.Seq
+		if selects(q, key, p.indexes) {
+			n.docs = append(n.docs, changedDocument{projection.Ref{Workspace: q.Workspace, Name: q.Name, Key: key}, p.doc.Version, p.doc.Seq, p.doc.Body, p.indexes})
+		}
 	}
-	slices.SortFunc(docs, func(a, b changedDocument) int { return cmp.Compare(a.ref.Key, b.ref.Key) })
-	return docs
+	slices.SortFunc(n.docs, func(a, b changedDocument) int {
+		if q.Newest {
+			a, b = b, a
+		}
+		return cmp.Compare(a.ref.Key, b.ref.Key)
+	})
+	return n
 }
 
 // clear takes off everything that the tables hold; keep says whether anything of it may be put there from now on.

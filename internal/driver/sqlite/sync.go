@@ -20,6 +20,8 @@ type durability struct {
 	synced  uint64        // the last one that the disk has
 	waiting int           // batches that are written and not yet synced
 	grown   chan struct{} // closed and replaced when synced moves or nothing more will; nil while nobody waits
+	sent    uint64        // the last one whose group is on its way to the syncer
+	ended   bool          // no group will follow those that are on their way
 	lost    bool          // a sync has failed: the disk may not have what was written since
 	file    *logFile      // the committer's
 	flags   vfs.SyncFlag  // of the sync that is owed
@@ -56,8 +58,19 @@ func (d *durability) owe(flags vfs.SyncFlag) {
 func (d *durability) handed(g *group) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	g.commit = d.written
+	g.commit, d.sent = d.written, d.written
 	d.waiting += len(g.batches)
+}
+
+// end says that a write has failed: what has no group yet will never have one.
+func (d *durability) end() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ended = true
+	if d.grown != nil {
+		close(d.grown)
+		d.grown = nil
+	}
 }
 
 // worthIt returns nil when a group of so many batches is to be written now: when the disk has all before it, or when it is as large as what
@@ -120,7 +133,7 @@ func (d *durability) sync(groups []*group, show func()) error {
 func (d *durability) wait(ctx context.Context) error {
 	d.mu.Lock()
 	target := d.written
-	for d.synced < target && !d.lost {
+	for d.synced < target && !d.lost && !(d.ended && target > d.sent) {
 		grown := d.moving()
 		d.mu.Unlock()
 		select {

@@ -156,6 +156,20 @@ type Reader interface {
 	Documents(ctx context.Context, q Query) ([]Document, error)
 }
 
+// Lender is a Reader that need not copy what it keeps in memory.
+type Lender interface {
+	// Lend is Document, but for the body, which belongs to the store and is never to be changed.
+	Lend(ctx context.Context, ws id.Workspace, name, key string) (Document, error)
+}
+
+// Lend reads a document whose body the caller only looks at.
+func Lend(ctx context.Context, r Reader, ws id.Workspace, name, key string) (Document, error) {
+	if l, ok := r.(Lender); ok {
+		return l.Lend(ctx, ws, name, key)
+	}
+	return r.Document(ctx, ws, name, key)
+}
+
 // Entry is a document's key under one of the index entries by which it is found.
 type Entry struct {
 	Index
