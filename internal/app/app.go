@@ -78,7 +78,7 @@ type App struct {
 
 // Definitions are the documents that the daemon keeps, for whoever opens its log.
 func Definitions() []projection.Definition {
-	return append(gate.Definitions(), keeper.Definition(), keeper.ChangeDefinition(), keeper.SnapshotDefinition(), executor.Definition(), sweeper.Definition())
+	return append(gate.Definitions(), keeper.Definition(), keeper.ChangeDefinition(), keeper.SnapshotDefinition(), executor.Definition(), sweeper.Definition(), redactor.Definition())
 }
 
 // System is the daemon itself, as the one who ends what has expired.
@@ -209,17 +209,17 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 		Log: a.counted, Docs: a.Log, Gate: asked, Library: a.Gate, Store: spaces, Tiers: tiers, Clock: a.clock, IDs: ids, Logger: a.logger,
 		MaxSpaces: a.Config.MaxSpaces, MaxLimits: a.Config.MaxLimits, FirstUID: firstUID(), System: System,
 	})
-	a.Runs = executor.New(executor.Parts{
-		Log: a.counted, Docs: a.Log, Blobs: blobs, Live: telemetry.WrapOutput(live, a.metrics), Gate: asked, Agents: a.Gate, Spaces: a.Keeper, Bundles: a.Gate,
-		Clock: a.clock, IDs: ids, Logger: a.logger, MaxContent: a.Config.ContentQuota,
-	})
-	a.Sweeper = sweeper.New(sweeper.Parts{
-		Log: a.counted, Docs: a.Log, Gate: a.Gate, Blobs: blobs, Live: live, Spaces: spaces, Rule: a.Config.rule(), Clock: a.clock, Logger: a.logger, System: System,
-	})
 	retention, err := redactor.ParseRetention(a.Config.Retention)
 	if err != nil {
 		return err
 	}
+	a.Runs = executor.New(executor.Parts{
+		Log: a.counted, Docs: a.Log, Blobs: blobs, Live: telemetry.WrapOutput(live, a.metrics), Gate: asked, Agents: a.Gate, Spaces: a.Keeper, Bundles: a.Gate,
+		Clock: a.clock, IDs: ids, Logger: a.logger, MaxContent: a.Config.ContentQuota, MaxKeep: retention.OfRuns(),
+	})
+	a.Sweeper = sweeper.New(sweeper.Parts{
+		Log: a.counted, Docs: a.Log, Gate: a.Gate, Blobs: blobs, Live: live, Spaces: spaces, Rule: a.Config.rule(), Clock: a.clock, Logger: a.logger, System: System,
+	})
 	a.Redact = redactor.New(redactor.Parts{
 		Log: a.Log, Bodies: a.Log, Docs: a.Log, Gate: a.Gate, Contents: []vault.Forgetter{a.Sweeper}, Clock: a.clock, Logger: a.logger, System: System, Retention: retention,
 	})
