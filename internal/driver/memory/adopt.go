@@ -44,8 +44,8 @@ func (j *Journal) Adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[
 		}
 		all = append(all, cloneAll(events)...)
 	}
-	if len(all) == 0 {
-		return 0, fault.New(fault.Invalid, journal.ErrForeign.Code, "there is no event to record")
+	if err := log.End(); err != nil {
+		return 0, err
 	}
 	changed, err := j.fold(all)
 	if err != nil {

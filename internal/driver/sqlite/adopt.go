@@ -62,6 +62,7 @@ func (j *Journal) adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[
 		return 0, journal.ErrOccupied
 	}
 	var log journal.Continuity
+	withheld := map[id.Event]uint64{} // the places of those whose redaction has not come yet
 	for events, err := range chunks {
 		if err := errors.Join(err, ctx.Err()); err != nil {
 			return 0, err
@@ -69,14 +70,19 @@ func (j *Journal) adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[
 		if err := log.Next(ws, events); err != nil {
 			return 0, err
 		}
+		for i := range events {
+			if events[i].Withheld != "" {
+				withheld[events[i].ID] = events[i].Seq
+			}
+		}
 		if err := j.adoptChunk(l, ws, events); err != nil {
 			return 0, err
 		}
+		if err := j.adoptRedactions(l.tenants[ws].no, events, withheld); err != nil {
+			return 0, err
+		}
 	}
-	if log.Head() == 0 {
-		return 0, fault.New(fault.Invalid, journal.ErrForeign.Code, "there is no event to record")
-	}
-	return log.Head(), nil
+	return log.Head(), log.End()
 }
 
 func (j *Journal) adoptChunk(l *ledger, ws id.Workspace, events []event.Event) error {
@@ -90,7 +96,11 @@ func (j *Journal) adoptChunk(l *ledger, ws id.Workspace, events []event.Event) e
 			return err
 		}
 	}
-	planned, err := l.take(journal.Adopted(ws, events), events)
+	recorded := make([]event.Event, len(events))
+	for i := range events {
+		recorded[i] = events[i].Recorded()
+	}
+	planned, err := l.take(journal.Adopted(ws, events), recorded)
 	if err != nil {
 		return err
 	}
@@ -102,4 +112,29 @@ func (j *Journal) adoptChunk(l *ledger, ws id.Workspace, events []event.Event) e
 		return err
 	}
 	return j.put(g)
+}
+
+// adoptRedactions notes the redactions of a chunk, of which the event that they are about may be in it too, and takes away what stood in the
+// place of data that came redacted: only then a body may go.
+func (j *Journal) adoptRedactions(no int64, events []event.Event, withheld map[id.Event]uint64) error {
+	for i := range events {
+		if events[i].Type != event.RedactedType {
+			continue
+		}
+		if err := j.w.insertRedaction(placeOf(no, events[i].Seq), &events[i]); err != nil {
+			return err
+		}
+		seq, ok := withheld[events[i].Causation]
+		if !ok {
+			continue
+		}
+		delete(withheld, events[i].Causation)
+		if err := j.w.exec(`DELETE FROM bodies WHERE place = ?`, placeOf(no, seq)); err != nil {
+			return err
+		}
+		if err := j.w.exec(`UPDATE redactions SET done = ? WHERE place = ?`, int64(redactionDone), placeOf(no, seq)); err != nil {
+			return err
+		}
+	}
+	return nil
 }

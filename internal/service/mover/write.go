@@ -189,5 +189,5 @@ func (w *writer) events() error {
 	if log.Head() != w.head {
 		return damaged("the log ends at event %d and had %d", log.Head(), w.head)
 	}
-	return errors.Join(flush(0), w.log.settle())
+	return errors.Join(flush(0), log.End(), w.log.settle())
 }

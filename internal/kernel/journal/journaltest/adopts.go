@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"iter"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -166,5 +167,105 @@ func adoptionsThatFail(t *testing.T, d Driver) {
 	}
 	if n, err := adopt(t, to, inChunks(events, 4)); err != nil || n != uint64(len(events)) {
 		t.Errorf("after all that: %d, %v", n, err)
+	}
+}
+
+// adoptionOfRedactions moves a log of which events were redacted: they are withheld as they were, documents are the same, and what was recorded
+// and not yet done is done where it came to.
+func adoptionOfRedactions(t *testing.T, d Driver) {
+	from := open(t, d, Notes(1), Rooms(1))
+	secret := secretNotes(t, from, 60)
+	done, late := secret[:len(secret)-2], secret[len(secret)-2:]
+	must(t, from.Redact(t.Context(), Workspace, recordRedactions(t, from, done)))
+	recordRedactions(t, from, done[:1]) // twice: the first is what counts
+	seqs := recordRedactions(t, from, late)
+	events := read(t, from, journal.Query{Limit: journal.MaxRead})
+	for _, n := range []int{1, 7, journal.MaxBatch} {
+		setup := NewSetup(Notes(1), Rooms(1))
+		setup.IDs = another().IDs
+		to := d.Open(t, setup)
+		if head, err := adopt(t, to, inChunks(events, n)); err != nil || head != uint64(len(events)) {
+			t.Fatalf("in chunks of %d: %d, %v; want %d", n, head, err, len(events))
+		}
+		if d.Reopen != nil {
+			to = d.Reopen(t, to, setup)
+		}
+		if diff := cmp.Diff(events, read(t, to, journal.Query{Limit: journal.MaxRead})); diff != "" {
+			t.Errorf("in chunks of %d: -was +is\n%s", n, diff)
+		}
+		if diff := cmp.Diff(Documents(t, from, "notes", "rooms"), Documents(t, to, "notes", "rooms")); diff != "" {
+			t.Errorf("documents: -was +is\n%s", diff)
+		}
+		if open, err := to.Unfinished(t.Context(), Workspace); err != nil || !slices.Equal(open, seqs) {
+			t.Errorf("unfinished are %v, %v; want %v", open, err, seqs)
+		}
+		must(t, to.Redact(t.Context(), Workspace, seqs))
+		forgotten(t, to, secret)
+		live := Documents(t, to, "notes", "rooms")
+		for _, name := range []string{"notes", "rooms"} {
+			must(t, to.Rebuild(t.Context(), name))
+		}
+		if diff := cmp.Diff(live, Documents(t, to, "notes", "rooms")); diff != "" {
+			t.Errorf("rebuilt: -was +is\n%s", diff)
+		}
+		if err := CheckChains(t.Context(), to, Workspace); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// adoptionsOfRedactionsThatFail are of events that are withheld, and of which the log says no or another word.
+func adoptionsOfRedactionsThatFail(t *testing.T, d Driver) {
+	from := open(t, d, Notes(1))
+	secret := secretNotes(t, from, 9)
+	must(t, from.Redact(t.Context(), Workspace, recordRedactions(t, from, secret)))
+	events := read(t, from, journal.Query{Limit: journal.MaxRead})
+	at := int(secret[1].Seq) - 1
+	setup := NewSetup(Notes(1))
+	setup.IDs = another().IDs
+	to := d.Open(t, setup)
+	for name, c := range map[string]struct {
+		change func(*event.Event)
+		code   string
+	}{
+		"other remains":             {func(e *event.Event) { e.Data = []byte(`{"n":2}`) }, journal.ErrForeign.Code},
+		"remains that are a text":   {func(e *event.Event) { e.Data = []byte(`[1]`) }, "data_invalid"},
+		"a salt":                    {func(e *event.Event) { e.Chain.Salt = bytes.Repeat([]byte{1}, 16) }, journal.ErrForeign.Code},
+		"another level":             {func(e *event.Event) { e.Redaction = event.RedactNone }, journal.ErrForeign.Code},
+		"another level before":      {func(e *event.Event) { e.Chain.Redaction = event.RedactPartial }, journal.ErrForeign.Code},
+		"no level before":           {func(e *event.Event) { e.Chain.Redaction = "" }, journal.ErrForeign.Code},
+		"a level that is none":      {func(e *event.Event) { e.Chain.Redaction = "some"; e.Chain.Hash = journal.HashOf(e) }, journal.ErrForeign.Code},
+		"said to have its data":     {func(e *event.Event) { e.Withheld = "" }, journal.ErrForeign.Code},
+		"sealed":                    {func(e *event.Event) { e.Withheld = event.Sealed }, "log_sealed"},
+		"a key that was destroyed":  {func(e *event.Event) { e.Withheld = event.Destroyed }, "log_sealed"},
+		"withheld for no reason":    {func(e *event.Event) { e.Withheld = "lost" }, "log_sealed"},
+		"another commitment":        {func(e *event.Event) { e.Chain.Commitment[0] ^= 1 }, journal.ErrForeign.Code},
+		"a redaction without a log": {nil, "redaction_unrecorded"},
+	} {
+		all := append([]event.Event{}, events...)
+		if c.change == nil {
+			all = all[:len(all)-1]
+		} else {
+			c.change(&all[at])
+		}
+		if _, err := adopt(t, to, inChunks(all, 4)); fault.CodeOf(err) != c.code {
+			t.Errorf("%s: got %v, want %q", name, err, c.code)
+		}
+		if n := head(t, to, Workspace); n != 0 {
+			t.Errorf("%s: it left %d events", name, n)
+		}
+	}
+	forged := append([]event.Event{}, events...) // an event with its data, and a level that its hash does not cover
+	forged[1].Chain.Redaction, forged[1].Redaction = forged[1].Redaction, event.RedactFull
+	if _, err := adopt(t, to, inChunks(forged, 4)); fault.CodeOf(err) != journal.ErrForeign.Code {
+		t.Errorf("a forged level: %v", err)
+	}
+	last := append([]event.Event{}, events...) // the redaction itself
+	last[len(last)-1].Withhold(event.Forgotten, nil)
+	if _, err := adopt(t, to, inChunks(last, 4)); fault.CodeOf(err) != journal.ErrForeign.Code {
+		t.Errorf("a redaction that was redacted: %v", err)
+	}
+	if _, err := adopt(t, to, inChunks(events, 4)); err != nil {
+		t.Errorf("after all that: %v", err)
 	}
 }
