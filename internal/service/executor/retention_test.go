@@ -39,7 +39,7 @@ func TestARunHasATimeOfItsOwn(t *testing.T) {
 		}
 	}
 	s.Runs.MaxKeep = 0
-	for keep, code := range map[time.Duration]string{event.MaxKeep: "", event.MaxKeep + time.Second: "retention_invalid"} {
+	for keep, code := range map[time.Duration]string{run.MaxKeep: "", run.MaxKeep + time.Second: "retention_invalid"} {
 		if _, err := start(s.Owner, keep, ""); fault.CodeOf(err) != code {
 			t.Errorf("%s: %v, want %q", keep, err, code)
 		}

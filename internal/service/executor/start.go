@@ -96,8 +96,8 @@ func (x *Executor) mayForget(ctx context.Context, origin event.Origin, s space.S
 	if keep == 0 {
 		return nil
 	}
-	if keep < event.MinKeep || keep > event.MaxKeep || keep%time.Second != 0 {
-		return fault.New(fault.Invalid, "retention_invalid", "the data of a run are kept from %s to %s, in whole seconds", event.MinKeep, event.MaxKeep)
+	if keep < run.MinKeep || keep > run.MaxKeep || keep%time.Second != 0 {
+		return fault.New(fault.Invalid, "retention_invalid", "the data of a run are kept from %s to %s, in whole seconds", run.MinKeep, run.MaxKeep)
 	}
 	if x.MaxKeep > 0 && keep > x.MaxKeep {
 		return run.TooLong(x.MaxKeep)

@@ -9,10 +9,12 @@
 package mover
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"hash"
+	"io"
 	"time"
 
 	"agentbox/internal/domain/event"
@@ -83,8 +85,36 @@ type Source struct {
 // Target takes a workspace in.
 type Target struct {
 	Log      journal.Adopter
-	Contents blob.Store
+	Contents Keeper
 	Key      merkle.PublicKey // that must have signed the checkpoint; "" for the one that came with the file
+	Only     id.Workspace     // of which the file must be; "" for any
+	Most     int64            // bytes that are read of it when it is unpacked; 0 for without limit
+}
+
+// Keeper keeps contents, as a blob.Store does.
+type Keeper interface {
+	Put(ctx context.Context, r io.Reader, max int64) (blob.Ref, error)
+}
+
+// ErrTooLarge refuses a file that is larger than its reader takes.
+var ErrTooLarge = fault.New(fault.Exhausted, "workspace_file_too_large", "the file is larger, when it is unpacked, than a daemon takes at a time").
+	With("stop the daemon and import it into its data directory: agentbox import FILE")
+
+// bounded reads at most so many bytes, and remembers that there were more.
+type bounded struct {
+	io.Reader
+	left int64
+	over bool
+}
+
+// Read implements io.Reader.
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p[:min(int64(len(p)), b.left+1)])
+	if b.left -= int64(n); b.left < 0 {
+		b.over = true
+		return 0, ErrTooLarge
+	}
+	return n, err
 }
 
 // list hashes the list of entries.

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	"agentbox/internal/domain/event"
@@ -45,12 +46,21 @@ func (n note) checkpoint(key merkle.PublicKey) (merkle.Checkpoint, error) {
 
 // Read takes a workspace in from a file. The contents come first, which changes nothing that anybody sees; the log follows in one step, when
 // everything of it was held against its hashes and the checkpoint that came with it, or not at all. It may be repeated after any error.
-func Read(ctx context.Context, from io.Reader, to Target) (Moved, error) {
+func Read(ctx context.Context, from io.Reader, to Target) (_ Moved, err error) {
 	zipped, err := gzip.NewReader(bufio.NewReaderSize(from, 1<<16))
 	if err != nil {
 		return Moved{}, damaged("it is not compressed with gzip")
 	}
-	r := &reader{ctx: ctx, to: to, tar: tar.NewReader(zipped), entries: newList()}
+	whole := &bounded{Reader: zipped, left: to.Most}
+	if to.Most == 0 {
+		whole.left = math.MaxInt64 - 1
+	}
+	defer func() {
+		if err != nil && whole.over {
+			err = ErrTooLarge
+		}
+	}()
+	r := &reader{ctx: ctx, to: to, tar: tar.NewReader(whole), entries: newList()}
 	if err := r.begin(); err != nil {
 		return Moved{}, err
 	}
@@ -124,6 +134,9 @@ func (r *reader) begin() error {
 	}
 	if _, err := id.ParseWorkspace(string(r.note.Workspace)); err != nil {
 		return damaged("it names no workspace")
+	}
+	if r.to.Only != "" && r.note.Workspace != r.to.Only {
+		return damaged("it is of %s, and was to be of %s", r.note.Workspace, r.to.Only)
 	}
 	if r.log.want, err = r.note.checkpoint(r.to.Key); err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/domain/workspace"
 )
 
 // eventTypes are the types of every event that is recorded; a test holds them to the constants of the domain.
@@ -19,6 +20,7 @@ var eventTypes = []string{
 	run.EventInvoked, run.EventSucceeded, run.EventErred, run.EventUnknown,
 	space.EventCreated, space.EventStarted, space.EventReady, space.EventUpdated, space.EventExtended, space.EventDestroyed,
 	space.EventRewindBegun, space.EventRewound, space.EventRewindFailed, space.EventForked,
+	workspace.EventImportBegun, workspace.EventImported, workspace.EventImportFailed,
 	content.EventSweepBegun, content.EventSwept,
 	event.RedactedType,
 	space.EventFileBegun, space.EventFileEnded, space.EventFileRead,

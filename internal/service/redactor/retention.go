@@ -11,6 +11,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/run"
 	"agentbox/internal/kernel/journal"
 )
 
@@ -29,10 +30,10 @@ func ParseRetention(rules []string) (Retention, error) {
 	r := Retention{}
 	for _, rule := range rules {
 		pattern, text, ok := strings.Cut(rule, "=")
-		keep, err := event.ParseKeep(text)
+		keep, err := run.ParseKeep(text)
 		word := strings.TrimSuffix(pattern, "*")
 		if !ok || err != nil || word == "" || strings.ContainsFunc(word, func(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' && c != '.' }) {
-			return nil, fault.New(fault.Invalid, "retention_invalid", "%.100q is no rule of retention: an event type or its beginning with a star, =, and a time from %s to %dd, as in run.*=30d", rule, "1m", event.MaxKeep/(24*time.Hour))
+			return nil, fault.New(fault.Invalid, "retention_invalid", "%.100q is no rule of retention: an event type or its beginning with a star, =, and a time from %s to %dd, as in run.*=30d", rule, "1m", run.MaxKeep/(24*time.Hour))
 		}
 		r[pattern] = keep
 	}

@@ -81,8 +81,8 @@ func (r *Redactor) Retain(ctx context.Context, origin event.Origin, ws id.Worksp
 	}
 	most := r.Retention.OfRuns()
 	switch {
-	case keep != 0 && (keep < event.MinKeep || keep > event.MaxKeep || keep%time.Second != 0):
-		return doc, fault.New(fault.Invalid, "retention_invalid", "the data of a run are kept from %s to %s, in whole seconds", event.MinKeep, event.MaxKeep)
+	case keep != 0 && (keep < run.MinKeep || keep > run.MaxKeep || keep%time.Second != 0):
+		return doc, fault.New(fault.Invalid, "retention_invalid", "the data of a run are kept from %s to %s, in whole seconds", run.MinKeep, run.MaxKeep)
 	case most > 0 && keep > most:
 		return doc, run.TooLong(most)
 	case doc.Imported != nil:

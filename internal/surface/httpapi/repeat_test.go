@@ -134,6 +134,9 @@ func TestEveryPostIsDoneOnceOverARestart(t *testing.T) {
 	_, transcript := d.ask(t, "", "GET", "/v1/runs/"+wrote.Run+"/transcript?redact=none", "")
 	_, other := d.ask(t, "", "GET", "/v1/runs/"+wrote.Run+"/transcript?redact=output", "")
 	table["import-run"] = sent{path: "/v1/runs/import", body: string(transcript), other: string(other), media: "application/x-ndjson", status: 201}
+	table["import-workspace"] = sent{
+		path: "/v1/workspaces/import", body: parcel(t, "ws_parcel", 3), other: parcel(t, "ws_another", 1), media: "application/gzip", status: 201,
+	}
 	known := documented(t)
 	for op, where := range known {
 		if _, ok := table[op]; where[0] == "POST" && !ok {

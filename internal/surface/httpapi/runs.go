@@ -11,7 +11,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
@@ -193,7 +192,7 @@ func (s *Server) startRun(ctx context.Context, c wire.Call, sp id.Space) (*event
 		}
 	}
 	if sent.Retention != "" {
-		if q.Retention, err = event.ParseKeep(sent.Retention); err != nil {
+		if q.Retention, err = run.ParseKeep(sent.Retention); err != nil {
 			return nil, err
 		}
 	}
@@ -357,7 +356,7 @@ func (s *Server) retainRun(ctx context.Context, c wire.Call, in *struct {
 	var keep time.Duration
 	if in.Body.Retention != "none" {
 		var err error
-		if keep, err = event.ParseKeep(in.Body.Retention); err != nil {
+		if keep, err = run.ParseKeep(in.Body.Retention); err != nil {
 			return nil, err
 		}
 	}

@@ -1,10 +1,10 @@
-package event_test
+package run_test
 
 import (
 	"testing"
 	"time"
 
-	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/run"
 )
 
 func TestParseKeep(t *testing.T) {
@@ -14,7 +14,7 @@ func TestParseKeep(t *testing.T) {
 		"36501d": 0, "876000h": 36500 * day, "876000h1s": 0, "0d": 0, "-1d": 0, "99999999999999999999d": 0, "9223372036854775807d": 0, "1.5d": 0, "d": 0, "": 0, "72": 0, "+1d": day,
 		"1d12h": 0, "none": 0,
 	} {
-		got, err := event.ParseKeep(text)
+		got, err := run.ParseKeep(text)
 		if got != want || (err == nil) != (want != 0) {
 			t.Errorf("%q: %s, %v; want %s", text, got, err, want)
 		}
