@@ -53,7 +53,7 @@ func Default(dataDir string) Config {
 	most := space.DefaultLimits()
 	most.MemoryBytes, most.CPUMillis, most.Pids, most.DiskBytes = 8<<30, 8000, 2048, 32<<30
 	most.FileBytes, most.OutputBytes, most.OpenFiles, most.TmpBytes = 8<<30, 64<<20, 16<<10, 4<<30
-	return Config{DataDir: dataDir, Listen: DefaultListen, MaxSpaces: 200, MaxLimits: most, ContentQuota: content.DefaultQuota, MaxWorkspace: 4 << 30}
+	return Config{DataDir: dataDir, Listen: DefaultListen, MaxSpaces: 200, MaxLimits: most, ContentQuota: content.DefaultQuota, MaxWorkspace: 256 << 20}
 }
 
 // rule says which snapshots a sweep keeps.
