@@ -17,8 +17,21 @@ type Adopter interface {
 	// continue is ErrForeign, an id that another workspace has is a conflict, and so is a workspace that has events. The documents are folded as
 	// by Append. An event whose data were redacted comes with what remains of them, and is withheld here as it was there: the redaction is in the
 	// log behind it, and says the same of what remains. All of it is recorded in one step after the last chunk: an error, of the source too, or the end of the process leave nothing.
-	// Chunks hold at most MaxBatch events. It returns how many events were recorded; others wait meanwhile.
-	Adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[]event.Event, error]) (uint64, error)
+	// Chunks hold at most MaxBatch events. Keys, which are asked for behind the last chunk and may be nil, are the idempotency keys of batches,
+	// so that what is asked again under one is answered with the batch. It returns how many events were recorded; others wait meanwhile.
+	Adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[]event.Event, error], keys iter.Seq2[[]KeyUse, error]) (uint64, error)
+}
+
+// KeyUse is an idempotency key of a batch and what it was used for.
+type KeyUse struct {
+	Key string `json:"key"`
+	Use
+}
+
+// Keyed is a Journal that can tell which keys were used.
+type Keyed interface {
+	// Keys returns the idempotency keys of batches of a workspace behind a key, in their order, at most limit of them, at most MaxBatch.
+	Keys(ctx context.Context, ws id.Workspace, after string, limit int) ([]KeyUse, error)
 }
 
 // The refusals of an adoption.
@@ -34,6 +47,7 @@ var (
 type Continuity struct {
 	head uint64
 	tips map[event.Stream]Tip
+	key  string                    // the last one
 	open map[id.Event]event.Digest // of what remains of redacted events, whose redaction has not come yet
 }
 
@@ -67,6 +81,23 @@ func (c *Continuity) Next(ws id.Workspace, events []event.Event) error {
 		if err := c.next(&events[i]); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// Keys holds keys against the log, which has ended, and against the ones before: they come in their order, and say where their batch is in it.
+func (c *Continuity) Keys(keys []KeyUse) error {
+	if len(keys) == 0 || len(keys) > MaxBatch {
+		return fault.New(fault.Invalid, "batch_too_large", "a chunk holds 1 to %d keys, not %d", MaxBatch, len(keys))
+	}
+	for _, k := range keys {
+		if err := checkText("the key of a batch", k.Key); err != nil {
+			return err
+		}
+		if k.Key <= c.key || k.Digest.IsZero() || k.First < 1 || k.Count < 1 || k.Count > MaxBatch || k.First > c.head || uint64(k.Count) > c.head-k.First+1 {
+			return fault.New(fault.Invalid, ErrForeign.Code, "the idempotency key %.64q is none of this log", k.Key)
+		}
+		c.key = k.Key
 	}
 	return nil
 }

@@ -294,7 +294,7 @@ func Look(ctx context.Context, from io.Reader, key merkle.PublicKey) (Moved, err
 type looking struct{}
 
 // Adopt implements journal.Adopter.
-func (looking) Adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[]event.Event, error]) (uint64, error) {
+func (looking) Adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[]event.Event, error], keys iter.Seq2[[]journal.KeyUse, error]) (uint64, error) {
 	var log journal.Continuity
 	for events, err := range chunks {
 		if err := errors.Join(err, ctx.Err()); err != nil {
@@ -304,7 +304,18 @@ func (looking) Adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[]ev
 			return 0, err
 		}
 	}
-	return log.Head(), log.End()
+	if err := log.End(); err != nil {
+		return 0, err
+	}
+	for some, err := range keys {
+		if err == nil {
+			err = log.Keys(some)
+		}
+		if err := errors.Join(err, ctx.Err()); err != nil {
+			return 0, err
+		}
+	}
+	return log.Head(), nil
 }
 
 // Put implements Keeper.

@@ -36,11 +36,11 @@ type adopter struct {
 }
 
 // Adopt implements journal.Adopter.
-func (a *adopter) Adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[]event.Event, error]) (uint64, error) {
+func (a *adopter) Adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[]event.Event, error], keys iter.Seq2[[]journal.KeyUse, error]) (uint64, error) {
 	if a.before != nil {
 		return 0, a.before
 	}
-	return a.Adopter.Adopt(ctx, ws, chunks)
+	return a.Adopter.Adopt(ctx, ws, chunks, keys)
 }
 
 // there is an installation that takes workspaces in.

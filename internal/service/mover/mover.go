@@ -5,6 +5,7 @@
 //	workspace.json           what it is of, and the last checkpoint that was signed for it
 //	contents/SHA256          each content that an event names
 //	events/FIRST.jsonl       the events in the order of the log, at most 1,000 in each, one in each line: a line
+//	keys/FIRST.jsonl         the idempotency keys of batches in their order, at most 1,000 in each, so that a repeat is met there too
 //	end.json                 how many there are, the root of the tree over all events, and the SHA-256 of the list of all entries before it
 package mover
 
@@ -25,13 +26,17 @@ import (
 	"agentbox/internal/kernel/merkle"
 )
 
-// format names the form of the file. A later form has a higher number and is refused here.
-const format = "agentbox-workspace/1"
+// format names the form of the file. A later form has a higher number and is refused here; the first had no keys.
+const (
+	format      = "agentbox-workspace/2"
+	formatFirst = "agentbox-workspace/1"
+)
 
 // The bounds of what is read.
 const (
 	maxNoteBytes  = 1 << 20   // of workspace.json and of end.json
 	maxChunkBytes = 192 << 20 // of one file of events: a batch of the largest data, in base64
+	maxKeyBytes   = 4 << 20   // of one file of keys
 	chunkBytes    = 32 << 20  // of data, after which a file of events is closed
 	maxContent    = 1 << 30   // of one content
 )
@@ -58,6 +63,7 @@ type end struct {
 	Events   uint64       `json:"events"`
 	Contents int          `json:"contents"`
 	Missing  int          `json:"contents_missing"` // that events name and that were not there any more
+	Keys     int          `json:"keys,omitempty"`
 	Root     string       `json:"root_hash"`
 	Entries  event.Digest `json:"sha256"` // of the list: SHA-256, size and name of each entry, in a line each, and of "missing"
 }
@@ -69,6 +75,7 @@ type Moved struct {
 	Events    uint64           `json:"events"`
 	Contents  int              `json:"contents"`
 	Missing   int              `json:"contents_missing"`
+	Keys      int              `json:"idempotency_keys"`
 	Root      string           `json:"root_hash"`       // of the tree over all events
 	Size      uint64           `json:"checkpoint_size"` // of the last checkpoint that was signed at home; 0 for none
 	PublicKey merkle.PublicKey `json:"public_key"`      // that verifies it
@@ -76,7 +83,10 @@ type Moved struct {
 
 // Source is the log of a workspace, and what belongs to it.
 type Source struct {
-	Log        journal.Journal
+	Log interface {
+		journal.Journal
+		journal.Keyed
+	}
 	Contents   Contents
 	Checkpoint string // the last one, read before the log; "" for none
 	PublicKey  merkle.PublicKey

@@ -67,7 +67,7 @@ func Read(ctx context.Context, from io.Reader, to Target) (_ Moved, err error) {
 	if err := r.contents(); err != nil {
 		return Moved{}, err
 	}
-	if _, err := to.Log.Adopt(ctx, r.note.Workspace, r.events); err != nil {
+	if _, err := to.Log.Adopt(ctx, r.note.Workspace, r.events, r.keys); err != nil {
 		return Moved{}, err
 	}
 	return moved(r.note, r.end, r.log.want.Size), nil
@@ -82,6 +82,7 @@ type reader struct {
 	note    note
 	end     end
 	named   int
+	keyed   int
 	log     signed
 }
 
@@ -128,7 +129,7 @@ func (r *reader) begin() error {
 	if err := json.Unmarshal(raw, &r.note); err != nil {
 		return damaged("workspace.json cannot be read")
 	}
-	if r.note.Format != format {
+	if r.note.Format != format && r.note.Format != formatFirst {
 		return fault.New(fault.Invalid, "workspace_file_version", "the file has the form %.40q, and %s is read here", r.note.Format, format).
 			With("read it with the version of agentbox that wrote it, or a newer one")
 	}
@@ -189,9 +190,9 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// events yields the events to their end; behind the last it holds everything against the end of the file.
+// events yields the events to their end.
 func (r *reader) events(yield func([]event.Event, error) bool) {
-	for next := uint64(1); r.header.Name != "end.json"; {
+	for next := uint64(1); r.header.Name != "end.json" && !strings.HasPrefix(r.header.Name, "keys/"); {
 		if r.header.Name != fmt.Sprintf("events/%012d.jsonl", next) {
 			yield(nil, damaged("%.80q stands where event %d belongs", r.header.Name, next))
 			return
@@ -205,6 +206,33 @@ func (r *reader) events(yield func([]event.Event, error) bool) {
 		}
 		for i := range events {
 			r.log.add(&events[i])
+		}
+		if err := r.next(); err != nil {
+			yield(nil, err)
+			return
+		}
+	}
+}
+
+// keys yields the idempotency keys to their end; behind the last it holds everything against the end of the file.
+func (r *reader) keys(yield func([]journal.KeyUse, error) bool) {
+	for r.header.Name != "end.json" {
+		if r.header.Name != fmt.Sprintf("keys/%012d.jsonl", r.keyed+1) {
+			yield(nil, damaged("%.80q stands where key %d belongs", r.header.Name, r.keyed+1))
+			return
+		}
+		raw, err := r.whole(maxKeyBytes)
+		var keys []journal.KeyUse
+		for one := range strings.Lines(string(raw)) {
+			var k journal.KeyUse
+			if json.Unmarshal([]byte(one), &k) != nil {
+				err = damaged("%s holds something that is no key", r.header.Name)
+				break
+			}
+			keys = append(keys, k)
+		}
+		if r.keyed += len(keys); !yield(keys, err) || err != nil {
+			return
 		}
 		if err := r.next(); err != nil {
 			yield(nil, err)
@@ -247,7 +275,7 @@ func (r *reader) settle() error {
 		return damaged("end.json cannot be read")
 	}
 	r.entries.add("missing", int64(r.end.Missing), nil)
-	if r.end.Entries != r.entries.digest() || r.end.Events != r.log.edge.Size() || r.end.Events != r.note.Head || r.end.Contents != r.named || r.end.Root != r.log.edge.Root().String() {
+	if r.end.Entries != r.entries.digest() || r.end.Events != r.log.edge.Size() || r.end.Events != r.note.Head || r.end.Contents != r.named || r.end.Keys != r.keyed || r.end.Root != r.log.edge.Root().String() {
 		return damaged("it is not the file that was written: its end tells of another")
 	}
 	if _, err := r.tar.Next(); !errors.Is(err, io.EOF) {

@@ -36,9 +36,9 @@ type Services struct {
 
 	MaxWorkspace int64 // bytes of a workspace's file that is sent
 
-	Checks   []Check                     // of readiness
-	Metrics  http.Handler                // answers with the metrics
-	Tally    func(ws id.Workspace) Tally // counts what was done for a workspace
+	Checks  []Check                     // of readiness
+	Metrics http.Handler                // answers with the metrics
+	Tally   func(ws id.Workspace) Tally // counts what was done for a workspace
 }
 
 // Server answers the HTTP API. Make it with New, then Run it.

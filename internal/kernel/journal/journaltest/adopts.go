@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -108,7 +109,7 @@ func adoption(t *testing.T, d Driver) {
 
 func adopt(t *testing.T, l Log, chunks iter.Seq2[[]event.Event, error]) (uint64, error) {
 	t.Helper()
-	return l.Adopt(t.Context(), Workspace, chunks)
+	return l.Adopt(t.Context(), Workspace, chunks, nil)
 }
 
 // adoptionsThatFail leave nothing, and the log as it was.
@@ -267,5 +268,89 @@ func adoptionsOfRedactionsThatFail(t *testing.T, d Driver) {
 	}
 	if _, err := adopt(t, to, inChunks(events, 4)); err != nil {
 		t.Errorf("after all that: %v", err)
+	}
+}
+
+// adoptionOfKeys moves a log with the idempotency keys of its batches: what was asked there is not done again here.
+func adoptionOfKeys(t *testing.T, d Driver) {
+	from := open(t, d)
+	for _, key := range []string{"c", "a", "b"} {
+		b := Batch(Draft("one of "+key), Draft("two"))
+		b.Key, b.Digest = key, event.DigestOf([]byte(key))
+		appendAll(t, from, b)
+	}
+	appendAll(t, from, Batch(Draft("without a key")))
+	events := read(t, from, journal.Query{Limit: journal.MaxRead})
+	keys, err := from.Keys(t.Context(), Workspace, "", 10)
+	must(t, err)
+	if len(keys) != 3 || keys[0].Key != "a" || keys[0].First != 3 || keys[0].Count != 2 || keys[0].Digest != event.DigestOf([]byte("a")) {
+		t.Fatalf("the keys are %+v", keys)
+	}
+	if page, err := from.Keys(t.Context(), Workspace, "a", 1); err != nil || len(page) != 1 || page[0] != keys[1] {
+		t.Errorf("a page of them: %+v, %v", page, err)
+	}
+	if none, err := from.Keys(t.Context(), OtherWorkspace, "", 10); err != nil || len(none) != 0 {
+		t.Errorf("of another workspace: %+v, %v", none, err)
+	}
+	chunks := func(all ...[]journal.KeyUse) iter.Seq2[[]journal.KeyUse, error] {
+		return func(yield func([]journal.KeyUse, error) bool) {
+			for _, some := range all {
+				if !yield(some, nil) {
+					return
+				}
+			}
+		}
+	}
+	changed := func(change func(*journal.KeyUse)) iter.Seq2[[]journal.KeyUse, error] {
+		k := keys[2]
+		change(&k)
+		return chunks(keys[:2], []journal.KeyUse{k})
+	}
+	setup := NewSetup()
+	setup.IDs = another().IDs
+	to := d.Open(t, setup)
+	broken := errors.New("the source broke off")
+	for name, bad := range map[string]iter.Seq2[[]journal.KeyUse, error]{
+		"none in a chunk":      chunks(nil),
+		"another order":        chunks(keys[1:], keys[:1]),
+		"twice":                chunks(keys, keys[2:]),
+		"no key":               chunks([]journal.KeyUse{{Use: keys[0].Use}}),
+		"no digest":            changed(func(k *journal.KeyUse) { k.Digest = event.Digest{} }),
+		"before the log":       changed(func(k *journal.KeyUse) { k.First = 0 }),
+		"behind the log":       changed(func(k *journal.KeyUse) { k.First = 8 }),
+		"over the end":         changed(func(k *journal.KeyUse) { k.First, k.Count = 7, 2 }),
+		"no events":            changed(func(k *journal.KeyUse) { k.Count = 0 }),
+		"more than a batch":    changed(func(k *journal.KeyUse) { k.Count = journal.MaxBatch + 1 }),
+		"a control character":  changed(func(k *journal.KeyUse) { k.Key = "z\x00" }),
+		"that is far too long": changed(func(k *journal.KeyUse) { k.Key = strings.Repeat("z", journal.MaxTextBytes+1) }),
+		"that break off": func(yield func([]journal.KeyUse, error) bool) {
+			_ = yield(keys[:1], nil) && yield(nil, broken)
+		},
+	} {
+		if _, err := to.Adopt(t.Context(), Workspace, inChunks(events, 4), bad); err == nil {
+			t.Errorf("%s: it was adopted", name)
+		}
+		if n := head(t, to, Workspace); n != 0 {
+			t.Errorf("%s: it left %d events", name, n)
+		}
+	}
+	if _, err := to.Adopt(t.Context(), Workspace, inChunks(events, 4), chunks(keys[:1], keys[1:])); err != nil {
+		t.Fatal(err)
+	}
+	if d.Reopen != nil {
+		to = d.Reopen(t, to, setup)
+	}
+	if is, err := to.Keys(t.Context(), Workspace, "", 10); err != nil || !slices.Equal(is, keys) {
+		t.Errorf("the keys are %+v, %v; want %+v", is, err, keys)
+	}
+	again := Batch(Draft("anything"))
+	again.Key, again.Digest = "a", event.DigestOf([]byte("a"))
+	receipt, err := to.Append(t.Context(), again)
+	if err != nil || !receipt.Replayed || len(receipt.Events) != 2 || receipt.Events[0].Seq != 3 {
+		t.Errorf("a repeat: %+v, %v", receipt, err)
+	}
+	again.Digest = event.DigestOf([]byte("other"))
+	if _, err := to.Append(t.Context(), again); !errors.Is(err, journal.ErrKeyConflict) {
+		t.Errorf("the key for something else: %v", err)
 	}
 }

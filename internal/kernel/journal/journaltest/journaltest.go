@@ -21,6 +21,7 @@ import (
 type Log interface {
 	journal.Journal
 	journal.Adopter
+	journal.Keyed
 	journal.Redactor
 	projection.Store
 	Close() error
@@ -76,6 +77,7 @@ func Run(t *testing.T, d Driver) {
 		"adoption":                          adoption,
 		"adoptions that fail":               adoptionsThatFail,
 		"adoption of redactions":            adoptionOfRedactions,
+		"adoption of keys":                  adoptionOfKeys,
 		"adoptions of redactions that fail": adoptionsOfRedactionsThatFail,
 		"redaction":                         redaction,
 		"redacts as recorded":               redactsAsRecorded,
