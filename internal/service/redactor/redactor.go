@@ -248,7 +248,7 @@ func (r *Redactor) record(ctx context.Context, origin event.Origin, action polic
 	if err != nil {
 		return nil, err
 	}
-	drafts, err := drafts(origin, targets, reason)
+	drafts, err := drafts(origin, targets, func(event.Event) string { return reason })
 	if err != nil {
 		return nil, err
 	}
@@ -276,14 +276,14 @@ func (r *Redactor) allowed(ctx context.Context, origin event.Origin, action poli
 	return ruling, fault.New(kind, d.ReasonCode, "%s", d.Reason).With(d.Suggestion)
 }
 
-func drafts(origin event.Origin, targets []event.Event, reason string) ([]event.Draft, error) {
+func drafts(origin event.Origin, targets []event.Event, reason func(event.Event) string) ([]event.Draft, error) {
 	drafts := make([]event.Draft, len(targets))
 	for i, e := range targets {
 		left, err := Remains(e)
 		if err != nil {
 			return nil, err
 		}
-		drafts[i] = event.RedactionOf(origin, e, reason, left)
+		drafts[i] = event.RedactionOf(origin, e, reason(e), left)
 	}
 	return drafts, nil
 }

@@ -123,7 +123,7 @@ func (r *Redactor) sweep(ctx context.Context, ws id.Workspace, pattern string, k
 	if due, err = r.open(ctx, ws, due); err != nil {
 		return err
 	}
-	if err := r.overdue(ctx, ws, due, fmt.Sprintf("retention: %s is kept for %s", pattern, keep)); err != nil {
+	if err := r.overdue(ctx, ws, due, func(event.Event) string { return fmt.Sprintf("retention: %s is kept for %s", pattern, keep) }); err != nil {
 		return err
 	}
 	s.upTo, s.late = upTo, append(late, s.late[waited:]...)
@@ -132,7 +132,7 @@ func (r *Redactor) sweep(ctx context.Context, ws id.Workspace, pattern string, k
 
 // overdue redacts events, at most journal.MaxBatch, whose time is over. What was set before needs no further question; a person's redaction goes
 // through the gate.
-func (r *Redactor) overdue(ctx context.Context, ws id.Workspace, events []event.Event, reason string) error {
+func (r *Redactor) overdue(ctx context.Context, ws id.Workspace, events []event.Event, reason func(event.Event) string) error {
 	if len(events) == 0 {
 		return nil
 	}

@@ -142,16 +142,11 @@ func (r *Redactor) runs(ctx context.Context, ws id.Workspace, now time.Time, bac
 	if err != nil {
 		return err
 	}
-	var failed []error
-	for _, one := range due {
-		if one.Until.After(now) {
-			break
-		}
-		if err := r.end(ctx, ws, one); err != nil {
-			failed = append(failed, fmt.Errorf("run %s: %w", one.Run, err))
-		}
+	over := slices.IndexFunc(due, func(one run.Retention) bool { return one.Until.After(now) })
+	if over >= 0 {
+		due = due[:over]
 	}
-	return errors.Join(failed...)
+	return r.end(ctx, ws, due)
 }
 
 // pending lists retentions that have not come to their end, those that come to it first, behind a key.
@@ -190,39 +185,64 @@ func (r *Redactor) recount(ctx context.Context, ws id.Workspace, now time.Time) 
 	}
 }
 
-// end redacts everything of a run whose time is over, and then says that it has done so: what a crash leaves undone, the next step does.
-func (r *Redactor) end(ctx context.Context, ws id.Workspace, over run.Retention) error {
-	doc, _, err := r.run(ctx, ws, over.Run)
-	if err != nil {
-		return err
+// end redacts everything of runs whose time is over, those of a step together, and then says of each that it has done so: what a crash leaves
+// undone, the next step does.
+func (r *Redactor) end(ctx context.Context, ws id.Workspace, over []run.Retention) error {
+	if len(over) == 0 {
+		return nil
 	}
 	head, err := r.Log.Head(ctx, ws)
 	if err != nil {
 		return err
 	}
-	reason := fmt.Sprintf("retention: the data of the run are kept for %s", time.Duration(over.Seconds)*time.Second)
-	for from := uint64(1); ; {
-		page, err := r.Log.Read(ctx, journal.Query{Workspace: ws, Run: over.Run, From: from, Before: head + 1, Limit: journal.MaxBatch})
+	kept := map[id.Run]int64{}
+	reason := func(e event.Event) string {
+		return fmt.Sprintf("retention: the data of the run are kept for %s", time.Duration(kept[e.Run])*time.Second)
+	}
+	var some []event.Event
+	flush := func() error {
+		open, err := r.open(ctx, ws, some)
+		some = nil
 		if err != nil {
 			return err
 		}
-		var some []event.Event
-		for _, e := range page {
-			from = e.Seq + 1
-			if _, err := Remains(e); err == nil {
-				some = append(some, e)
+		return r.overdue(ctx, ws, open, reason)
+	}
+	for _, one := range over {
+		kept[one.Run] = one.Seconds
+		for from := uint64(1); ; {
+			page, err := r.Log.Read(ctx, journal.Query{Workspace: ws, Run: one.Run, From: from, Before: head + 1, Limit: journal.MaxBatch})
+			if err != nil {
+				return err
+			}
+			for _, e := range page {
+				from = e.Seq + 1
+				if _, err := Remains(e); err != nil {
+					continue
+				}
+				if some = append(some, e); len(some) < journal.MaxBatch {
+					continue
+				}
+				if err := flush(); err != nil {
+					return err
+				}
+			}
+			if len(page) < journal.MaxBatch {
+				break
 			}
 		}
-		if some, err = r.open(ctx, ws, some); err != nil {
+	}
+	if err := flush(); err != nil {
+		return err
+	}
+	for _, one := range over {
+		doc, _, err := r.run(ctx, ws, one.Run)
+		if err != nil {
 			return err
 		}
-		if err := r.overdue(ctx, ws, some, reason); err != nil {
+		if _, err := r.Log.Append(ctx, retention(event.Origin{Principal: r.System}, doc, run.EventForgotten, run.Forgotten{Run: one.Run, Until: one.Until})); err != nil {
 			return err
-		}
-		if len(page) < journal.MaxBatch {
-			break
 		}
 	}
-	_, err = r.Log.Append(ctx, retention(event.Origin{Principal: r.System}, doc, run.EventForgotten, run.Forgotten{Run: over.Run, Until: over.Until}))
-	return err
+	return nil
 }
