@@ -63,6 +63,91 @@ func TestTheDaemonIsKilledWhileItRedacts(t *testing.T) {
 	t.Logf("%d redactions were recorded before the kill", done)
 }
 
+// TestTheDaemonIsKilledWhileTheTimeOfRunsEnds kills the daemon with SIGKILL at the moments at which runs come to the end of their time. What it
+// left undone the next one does: in the end each run is forgotten once, each of its events redacted once, and no file of the log has a text.
+func TestTheDaemonIsKilledWhileTheTimeOfRunsEnds(t *testing.T) {
+	t.Parallel() // most of it is a minute of waiting
+	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}, chance: rand.New(rand.NewPCG(7, 8))}
+	c.start()
+	c.space = c.post("/v1/spaces", `{"name":"keep","ttl_seconds":604800,"best_effort":true}`)["id"].(string)
+	const runs = 30
+	text := func(n int) string { return fmt.Sprintf("PRIVATE-%d-TEXT", n) }
+	for n := range runs {
+		c.post("/v1/spaces/"+c.space+"/runs", `{"protocolVersion":"1.0","retention":"1m","operations":[{"type":"message","content":"`+text(n)+`"}]}`)
+	}
+	var last time.Time
+	for _, r := range c.list("/v1/runs?limit=100", "runs") {
+		until, err := time.Parse(time.RFC3339Nano, r["kept_until"].(string))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if until.After(last) {
+			last = until
+		}
+	}
+	forgotten := func() (n int) {
+		for _, r := range c.list("/v1/runs?limit=100", "runs") {
+			if r["forgotten_at"] != nil {
+				n++
+			}
+		}
+		return n
+	}
+	for between := 0; ; c.round++ {
+		wait := time.Duration(1000+c.chance.IntN(300)) * time.Millisecond // the daemon looks at its clock every second
+		if c.round == 0 {
+			wait = time.Until(last) - time.Second
+		}
+		select {
+		case <-time.After(wait):
+		case <-t.Context().Done():
+		}
+		c.kill()
+		c.start()
+		done := forgotten()
+		if done > 0 && done < runs {
+			between++
+		}
+		if done == runs {
+			t.Logf("%d kills, %d of them with some of the runs forgotten", c.round+1, between)
+			break
+		}
+		if c.round == 60 {
+			t.Fatalf("after %d kills %d of %d runs are forgotten", c.round, done, runs)
+		}
+	}
+	count := map[string]int{}
+	for from := 1.0; ; {
+		events := c.list(fmt.Sprintf("/v1/events?event_types=run.forgotten,event.redacted&limit=200&from_seq=%.0f", from), "events")
+		for _, e := range events {
+			from = e["seq"].(float64) + 1
+			if e["event_type"] == "run.forgotten" {
+				count[e["run_id"].(string)]++
+			} else {
+				count[e["causation_id"].(string)]++
+			}
+		}
+		if len(events) < 200 {
+			break
+		}
+	}
+	if len(count) < 4*runs {
+		t.Errorf("%d runs and events were forgotten, want %d and more", len(count), 4*runs)
+	}
+	for what, n := range count {
+		if n != 1 {
+			t.Errorf("%s was forgotten %d times", what, n)
+		}
+	}
+	c.end()
+	c.verify()
+	for n := range runs {
+		if c.logHolds(text(n)) {
+			t.Errorf("the log holds the text of run %d", n)
+		}
+	}
+}
+
 // logHolds reports whether the text can be read in a file of the log.
 func (c *victim) logHolds(text string) bool {
 	c.t.Helper()

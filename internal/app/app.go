@@ -26,6 +26,7 @@ import (
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/keeper"
+	"agentbox/internal/service/mover"
 	"agentbox/internal/service/redactor"
 	"agentbox/internal/service/sweeper"
 	"agentbox/internal/surface/httpapi"
@@ -53,6 +54,7 @@ type App struct {
 	Sweeper *sweeper.Sweeper
 	Log     *sqlite.Journal
 	Redact  *redactor.Redactor
+	Mover   *mover.Importer
 	Signer  *auditor.Signer
 	Prover  *auditor.Prover
 	Owner   id.Principal
@@ -78,7 +80,7 @@ type App struct {
 
 // Definitions are the documents that the daemon keeps, for whoever opens its log.
 func Definitions() []projection.Definition {
-	return append(gate.Definitions(), keeper.Definition(), keeper.ChangeDefinition(), keeper.SnapshotDefinition(), executor.Definition(), sweeper.Definition())
+	return append(gate.Definitions(), keeper.Definition(), keeper.ChangeDefinition(), keeper.SnapshotDefinition(), executor.Definition(), sweeper.Definition(), redactor.Definition(), mover.Definition())
 }
 
 // System is the daemon itself, as the one who ends what has expired.
@@ -169,6 +171,9 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 	if err := a.does("puts in order what an earlier daemon left"); err != nil {
 		return nil, err
 	}
+	if err := a.Mover.Recover(ctx); err != nil {
+		return nil, err
+	}
 	if err := a.Keeper.Recover(ctx); err != nil {
 		return nil, err
 	}
@@ -209,19 +214,22 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 		Log: a.counted, Docs: a.Log, Gate: asked, Library: a.Gate, Store: spaces, Tiers: tiers, Clock: a.clock, IDs: ids, Logger: a.logger,
 		MaxSpaces: a.Config.MaxSpaces, MaxLimits: a.Config.MaxLimits, FirstUID: firstUID(), System: System,
 	})
-	a.Runs = executor.New(executor.Parts{
-		Log: a.counted, Docs: a.Log, Blobs: blobs, Live: telemetry.WrapOutput(live, a.metrics), Gate: asked, Agents: a.Gate, Spaces: a.Keeper, Bundles: a.Gate,
-		Clock: a.clock, IDs: ids, Logger: a.logger, MaxContent: a.Config.ContentQuota,
-	})
-	a.Sweeper = sweeper.New(sweeper.Parts{
-		Log: a.counted, Docs: a.Log, Gate: a.Gate, Blobs: blobs, Live: live, Spaces: spaces, Rule: a.Config.rule(), Clock: a.clock, Logger: a.logger, System: System,
-	})
 	retention, err := redactor.ParseRetention(a.Config.Retention)
 	if err != nil {
 		return err
 	}
+	a.Runs = executor.New(executor.Parts{
+		Log: a.counted, Docs: a.Log, Blobs: blobs, Live: telemetry.WrapOutput(live, a.metrics), Gate: asked, Agents: a.Gate, Spaces: a.Keeper, Bundles: a.Gate,
+		Clock: a.clock, IDs: ids, Logger: a.logger, MaxContent: a.Config.ContentQuota, MaxKeep: retention.OfRuns(),
+	})
+	a.Sweeper = sweeper.New(sweeper.Parts{
+		Log: a.counted, Docs: a.Log, Gate: a.Gate, Blobs: blobs, Live: live, Spaces: spaces, Rule: a.Config.rule(), Clock: a.clock, Logger: a.logger, System: System,
+	})
 	a.Redact = redactor.New(redactor.Parts{
 		Log: a.Log, Bodies: a.Log, Docs: a.Log, Gate: a.Gate, Contents: []vault.Forgetter{a.Sweeper}, Clock: a.clock, Logger: a.logger, System: System, Retention: retention,
+	})
+	a.Mover = mover.NewImporter(mover.Parts{
+		Log: a.counted, Into: a.Log, Docs: a.Log, Contents: blobs, Gate: asked, System: System, TakeUp: a.Runs.TakeUp,
 	})
 	a.Keeper.SetOccupants(a.Runs)
 	a.Gate.OnHalt(a.Runs.Halt)

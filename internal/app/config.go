@@ -38,6 +38,7 @@ type Config struct {
 	MaxSpaces        int           // living spaces of one workspace
 	MaxLimits        space.Limits  // the most that one space may ask for
 	ContentQuota     int64         // bytes of content that the log of one workspace may name; 0 means without limit
+	MaxWorkspace     int64         // bytes of a workspace's file that is sent to be imported
 	KeepSnapshots    int           // of each space, by a sweep; 0 means as many as the store keeps
 	KeepSnapshotsFor time.Duration // in whole seconds; 0 means however long
 
@@ -52,7 +53,7 @@ func Default(dataDir string) Config {
 	most := space.DefaultLimits()
 	most.MemoryBytes, most.CPUMillis, most.Pids, most.DiskBytes = 8<<30, 8000, 2048, 32<<30
 	most.FileBytes, most.OutputBytes, most.OpenFiles, most.TmpBytes = 8<<30, 64<<20, 16<<10, 4<<30
-	return Config{DataDir: dataDir, Listen: DefaultListen, MaxSpaces: 200, MaxLimits: most, ContentQuota: content.DefaultQuota}
+	return Config{DataDir: dataDir, Listen: DefaultListen, MaxSpaces: 200, MaxLimits: most, ContentQuota: content.DefaultQuota, MaxWorkspace: 256 << 20}
 }
 
 // rule says which snapshots a sweep keeps.

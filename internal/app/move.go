@@ -8,16 +8,12 @@ import (
 	"os"
 	"path/filepath"
 
-	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
-	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/disk"
 	"agentbox/internal/driver/keyring"
 	"agentbox/internal/driver/sqlite"
-	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/merkle"
-	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/mover"
 )
 
@@ -117,27 +113,6 @@ func ImportWorkspace(ctx context.Context, c Config, source, key string) (moved M
 	if moved, err = mover.Read(ctx, in, to); err != nil {
 		return moved, 0, err
 	}
-	ended, err = leaveSpaces(ctx, log, log, moved.Workspace)
+	ended, err = mover.LeaveSpaces(ctx, log, log, moved.Workspace, System)
 	return moved, ended, errors.Join(err, dir.step(ctx, log))
-}
-
-// leaveSpaces ends the spaces of a workspace that came without their files.
-func leaveSpaces(ctx context.Context, log journal.Journal, docs projection.Reader, ws id.Workspace) (n int, err error) {
-	for {
-		living, err := projection.List[space.Space](ctx, docs, projection.Query{
-			Workspace: ws, Name: space.Projection, Index: projection.Index{Name: "living", Value: "true"}, Limit: journal.MaxBatch,
-		})
-		if err != nil || len(living) == 0 {
-			return n, err
-		}
-		b := event.Batch{Workspace: ws}
-		for _, s := range living {
-			ended := space.Ended{Space: s.ID, Reason: "moved"}
-			b.Drafts = append(b.Drafts, event.New(space.EventDestroyed, event.Origin{Principal: System}, ws, s.Room, ended).About(space.EntityType, string(s.ID)))
-		}
-		if _, err := log.Append(ctx, b); err != nil {
-			return n, err
-		}
-		n += len(living)
-	}
 }

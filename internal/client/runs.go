@@ -24,7 +24,8 @@ type RunRequest struct {
 	Context     *RunContext `json:"context,omitempty"`
 	Agent       *RunAgent   `json:"agent,omitempty"`
 	Title       string      `json:"title,omitempty"`
-	WaitSeconds int64       `json:"wait"` // 0 answers at once
+	Retention   string      `json:"retention,omitempty"` // as in 30d or 36h; empty for as long as the operator's rules say
+	WaitSeconds int64       `json:"wait"`                // 0 answers at once
 
 	IdempotencyKey string `json:"-"`
 }
@@ -155,6 +156,13 @@ func (c *Client) CancelRun(ctx context.Context, r id.Run, reason string) (run.Ru
 	}
 	err = c.post(ctx, join(spacePath(found.Space), "/runs/", escape(string(r)), "/cancel"), body, &cancelled)
 	return cancelled, err
+}
+
+// RetainRun sets how long the data of a run that has ended are kept from its end: as in 30d or 36h, or none for as long as the operator's rules say.
+func (c *Client) RetainRun(ctx context.Context, r id.Run, keep string) (run.Run, error) {
+	var retained run.Run
+	err := c.post(ctx, join("/v1/runs/", escape(string(r)), "/retention"), map[string]string{"retention": keep}, &retained)
+	return retained, err
 }
 
 // The kinds of frame.

@@ -56,14 +56,14 @@ func (s *Stack) verify(r id.Run, events []event.Event) {
 }
 
 // RunRules holds the events of one run against the rules, and says which are broken: one result for each operation, in order; one intent
-// before each effect; nothing behind the end; nothing left under way at the end.
+// before each effect; nothing behind the end but how long it is kept; nothing left under way at the end.
 func RunRules(doc run.Run, events []event.Event) (broken []string) {
 	say := func(format string, args ...any) {
 		broken = append(broken, string(doc.ID)+": "+fmt.Sprintf(format, args...))
 	}
 	next, begun, ended := 0, -1, ""
 	for _, e := range events {
-		if ended != "" {
+		if ended != "" && e.Type != run.EventRetained && e.Type != run.EventForgotten {
 			say("%s comes behind %s", e.Type, ended)
 		}
 		switch e.Type {

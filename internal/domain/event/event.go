@@ -154,6 +154,14 @@ func (e *Event) Withhold(why Withheld, remains json.RawMessage) {
 	e.Withheld, e.Data, e.Chain.Salt = why, remains, nil
 }
 
+// Recorded returns the event with the header as it was recorded, which its hash covers, where its data were taken out since.
+func (e Event) Recorded() Event {
+	if e.Withheld != "" {
+		e.Redaction, e.Chain.Redaction = e.Chain.Redaction, ""
+	}
+	return e
+}
+
 // Chain ties an event to the one before it in its stream. The hash covers the header, the places and the commitment, never the data
 // itself, so that data can be destroyed while the chain stays valid.
 type Chain struct {

@@ -49,6 +49,8 @@ const (
 	ContentSweep  = "content.sweep" // remove content that nothing names, and snapshots beyond those that are kept
 	ExternalWrite = "external.write"
 	AuditRedact   = "audit.redact" // destroy the data of events for good
+
+	WorkspaceImport = "workspace.import" // take a workspace of another installation into this one
 )
 
 // kinds is the registry of actions. What is not in it is denied.
@@ -74,6 +76,8 @@ var kinds = map[string]Kind{
 	ContentSweep:  {ContentSweep, Control, event.Supervised, false, true, false, "free what nothing names"},
 	ExternalWrite: {ExternalWrite, Network, event.HighStakes, false, false, true, "write to the outside world"},
 	AuditRedact:   {AuditRedact, Control, event.HighStakes, false, true, false, "redact events"},
+
+	WorkspaceImport: {WorkspaceImport, Control, event.HighStakes, false, true, false, "import a workspace"},
 }
 
 // KindOf returns the registry's entry for an action type.

@@ -2,6 +2,7 @@ package run
 
 import (
 	"encoding/json"
+	"time"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
@@ -16,7 +17,9 @@ const (
 	EventCompleted = "run.completed"
 	EventFailed    = "run.failed"
 	EventCancelled = "run.cancelled"
-	EventImported  = "run.imported" // a transcript of a run that was executed elsewhere was taken into the record
+	EventRetained  = "run.retained"  // how long its data are kept was set anew, when it had ended
+	EventForgotten = "run.forgotten" // their time is over: everything in it that holds text was redacted
+	EventImported  = "run.imported"  // a transcript of a run that was executed elsewhere was taken into the record
 
 	EventInvoked   = "tool.invoked"   // an operation's intent, recorded before its effect
 	EventSucceeded = "tool.succeeded" // its result
@@ -32,7 +35,8 @@ type Created struct {
 	Title      string       `json:"title,omitempty"`
 	Input      Input        `json:"input"`
 	Operations []Outline    `json:"operations"`
-	Trace      string       `json:"traceparent,omitempty"` // of the request that made it
+	Trace      string       `json:"traceparent,omitempty"`       // of the request that made it
+	Retention  int64        `json:"retention_seconds,omitempty"` // how long its data are kept once it has ended; 0 for as long as those of others
 }
 
 // Outline is an operation as the log shows it before it runs.
@@ -116,4 +120,21 @@ type Finished struct {
 	Run     id.Run `json:"run_id"`
 	Summary string `json:"summary,omitempty"`
 	Error   string `json:"error,omitempty"`
+
+	Retention int64     `json:"retention_seconds,omitempty"`
+	Until     time.Time `json:"kept_until,omitzero"` // when that is over
+}
+
+// Retained is the data of run.retained: how long the data of a run that has ended are kept from now on.
+type Retained struct {
+	Run       id.Run    `json:"run_id"`
+	Retention int64     `json:"retention_seconds,omitempty"` // from its end; 0 for as long as those of others
+	Until     time.Time `json:"kept_until,omitzero"`         // when that is over
+	Was       time.Time `json:"was_kept_until,omitzero"`     // when it would have been
+}
+
+// Forgotten is the data of run.forgotten.
+type Forgotten struct {
+	Run   id.Run    `json:"run_id"`
+	Until time.Time `json:"kept_until"` // the moment that has come
 }

@@ -11,7 +11,7 @@ import (
 func Touches(e event.Event) bool {
 	switch e.Type {
 	case EventCreated, EventImported, EventStarted, EventSuspended, EventResumed, EventCompleted, EventFailed, EventCancelled,
-		EventInvoked, EventSucceeded, EventErred, EventUnknown:
+		EventRetained, EventForgotten, EventInvoked, EventSucceeded, EventErred, EventUnknown:
 		return e.Run != ""
 	}
 	return false
@@ -71,7 +71,15 @@ func evolve(r Run, e event.Event) (Run, error) {
 		if err != nil {
 			return r, err
 		}
-		r.Status, r.EndedAt, r.Error = finalStatus[e.Type], e.OccurredAt, d.Error
+		r.Status, r.EndedAt, r.Error, r.KeptUntil = finalStatus[e.Type], e.OccurredAt, d.Error, d.Until
+	case EventRetained:
+		d, err := event.Decode[Retained](e)
+		if err != nil {
+			return r, err
+		}
+		r.Retention, r.KeptUntil = d.Retention, d.Until
+	case EventForgotten:
+		r.Forgotten = e.OccurredAt
 	}
 	return r, nil
 }
@@ -88,7 +96,7 @@ func created(e event.Event) (Run, error) {
 	}
 	r := Run{
 		ID: d.Run, Workspace: e.Workspace, Room: e.Room, Space: d.Space, Agent: d.Agent, CreatedBy: e.Principal, Title: d.Title,
-		Status: Queued, Input: d.Input, CreatedAt: e.OccurredAt, Correlation: e.Correlation, Trace: d.Trace, Operations: make([]Progress, len(d.Operations)),
+		Status: Queued, Input: d.Input, CreatedAt: e.OccurredAt, Correlation: e.Correlation, Trace: d.Trace, Retention: d.Retention, Operations: make([]Progress, len(d.Operations)),
 	}
 	for i, o := range d.Operations {
 		r.Operations[i] = Progress{ID: o.ID, Type: o.Type, Summary: o.Summary, Context: o.Context, State: Waiting}

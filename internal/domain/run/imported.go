@@ -69,5 +69,6 @@ func imported(e event.Event) (Run, error) {
 	}
 	r := d.Recorded
 	r.ID, r.Workspace, r.Room, r.Imported = d.Run, e.Workspace, e.Room, &d.From
+	r.Retention, r.KeptUntil, r.Forgotten = 0, time.Time{}, time.Time{} // which were promised there
 	return r, nil
 }

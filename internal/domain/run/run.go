@@ -58,6 +58,10 @@ type Run struct {
 	Next       int          `json:"next"`               // index of the first operation without a result
 	Redacted   bool         `json:"redacted,omitempty"` // data of its events were destroyed, so that it is told only as far as they remain
 
+	Retention int64     `json:"retention_seconds,omitempty"` // how long its data are kept once it has ended; 0 for as long as those of others
+	KeptUntil time.Time `json:"kept_until,omitzero"`         // when that is over
+	Forgotten time.Time `json:"forgotten_at,omitzero"`       // when it was over, and they were redacted
+
 	CreatedAt   time.Time      `json:"created_at"`
 	StartedAt   time.Time      `json:"started_at,omitzero"`
 	EndedAt     time.Time      `json:"ended_at,omitzero"`

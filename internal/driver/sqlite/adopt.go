@@ -12,17 +12,38 @@ import (
 	"agentbox/internal/kernel/journal"
 )
 
-var _ journal.Adopter = (*Journal)(nil)
+var (
+	_ journal.Adopter = (*Journal)(nil)
+	_ journal.Keyed   = (*Journal)(nil)
+)
+
+// Keys implements journal.Keyed.
+func (j *Journal) Keys(ctx context.Context, ws id.Workspace, after string, limit int) (keys []journal.KeyUse, err error) {
+	no, _ := j.watch.get(ws)
+	err = j.reading(ctx, func(r *connection) error {
+		rows, err := r.rows(`SELECT key, digest, first, count FROM batches WHERE workspace = ? AND key > ? ORDER BY key LIMIT ?`, no, after, int64(min(limit, journal.MaxBatch)))
+		if err != nil {
+			return err
+		}
+		for rows.Step() {
+			k := journal.KeyUse{Key: rows.ColumnText(0), Use: journal.Use{First: uint64(rows.ColumnInt64(2)), Count: rows.ColumnInt(3)}}
+			copy(k.Digest[:], rows.ColumnRawBlob(1))
+			keys = append(keys, k)
+		}
+		return finish(rows)
+	})
+	return keys, err
+}
 
 // Adopt implements journal.Adopter. It is one transaction of SQLite, in the committer's place: appends wait until it is done.
-func (j *Journal) Adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[]event.Event, error]) (head uint64, err error) {
+func (j *Journal) Adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[]event.Event, error], keys iter.Seq2[[]journal.KeyUse, error]) (head uint64, err error) {
 	if _, err := id.ParseWorkspace(string(ws)); err != nil {
 		return 0, fault.Wrap(err, fault.Invalid, "workspace_invalid", "that is no workspace")
 	}
 	err = j.do(&request{ctx: ctx, task: func(ctx context.Context) error {
 		j.shelf.clear(false)
 		defer func() { j.shelf.clear(j.failed.Load() == nil) }()
-		head, err = j.adopt(ctx, ws, chunks)
+		head, err = j.adopt(ctx, ws, chunks, keys)
 		// What the ledger has taken is in the file or is not: it is read anew.
 		if failed := j.ledger.load(context.WithoutCancel(ctx), j.ledger.r); failed != nil {
 			return j.fail(failed)
@@ -37,7 +58,7 @@ func (j *Journal) Adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[
 }
 
 // adopt records the chunks in one transaction.
-func (j *Journal) adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[]event.Event, error]) (head uint64, err error) {
+func (j *Journal) adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[]event.Event, error], keys iter.Seq2[[]journal.KeyUse, error]) (head uint64, err error) {
 	if err := j.w.exec(`BEGIN IMMEDIATE`); err != nil {
 		return 0, err
 	}
@@ -62,6 +83,7 @@ func (j *Journal) adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[
 		return 0, journal.ErrOccupied
 	}
 	var log journal.Continuity
+	withheld := map[id.Event]uint64{} // the places of those whose redaction has not come yet
 	for events, err := range chunks {
 		if err := errors.Join(err, ctx.Err()); err != nil {
 			return 0, err
@@ -69,12 +91,33 @@ func (j *Journal) adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[
 		if err := log.Next(ws, events); err != nil {
 			return 0, err
 		}
+		for i := range events {
+			if events[i].Withheld != "" {
+				withheld[events[i].ID] = events[i].Seq
+			}
+		}
 		if err := j.adoptChunk(l, ws, events); err != nil {
 			return 0, err
 		}
+		if err := j.adoptRedactions(l.tenants[ws].no, events, withheld); err != nil {
+			return 0, err
+		}
 	}
-	if log.Head() == 0 {
-		return 0, fault.New(fault.Invalid, journal.ErrForeign.Code, "there is no event to record")
+	if err := log.End(); err != nil || keys == nil {
+		return log.Head(), err
+	}
+	for some, err := range keys {
+		if err == nil {
+			err = log.Keys(some)
+		}
+		if err := errors.Join(err, ctx.Err()); err != nil {
+			return 0, err
+		}
+		for _, k := range some {
+			if err := j.w.exec(`INSERT INTO batches (workspace, key, digest, first, count) VALUES (?, ?, ?, ?, ?)`, l.tenants[ws].no, k.Key, k.Digest[:], k.First, int64(k.Count)); err != nil {
+				return 0, err
+			}
+		}
 	}
 	return log.Head(), nil
 }
@@ -90,7 +133,11 @@ func (j *Journal) adoptChunk(l *ledger, ws id.Workspace, events []event.Event) e
 			return err
 		}
 	}
-	planned, err := l.take(journal.Adopted(ws, events), events)
+	recorded := make([]event.Event, len(events))
+	for i := range events {
+		recorded[i] = events[i].Recorded()
+	}
+	planned, err := l.take(journal.Adopted(ws, events), recorded)
 	if err != nil {
 		return err
 	}
@@ -102,4 +149,29 @@ func (j *Journal) adoptChunk(l *ledger, ws id.Workspace, events []event.Event) e
 		return err
 	}
 	return j.put(g)
+}
+
+// adoptRedactions notes the redactions of a chunk, of which the event that they are about may be in it too, and takes away what stood in the
+// place of data that came redacted: only then a body may go.
+func (j *Journal) adoptRedactions(no int64, events []event.Event, withheld map[id.Event]uint64) error {
+	for i := range events {
+		if events[i].Type != event.RedactedType {
+			continue
+		}
+		if err := j.w.insertRedaction(placeOf(no, events[i].Seq), &events[i]); err != nil {
+			return err
+		}
+		seq, ok := withheld[events[i].Causation]
+		if !ok {
+			continue
+		}
+		delete(withheld, events[i].Causation)
+		if err := j.w.exec(`DELETE FROM bodies WHERE place = ?`, placeOf(no, seq)); err != nil {
+			return err
+		}
+		if err := j.w.exec(`UPDATE redactions SET done = ? WHERE place = ?`, int64(redactionDone), placeOf(no, seq)); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -3,6 +3,7 @@ package journal
 import (
 	"context"
 	"iter"
+	"slices"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -14,9 +15,23 @@ type Adopter interface {
 	// Adopt records the whole log of a workspace that has no event here: every event as it comes, with its id, its places, its salt and its
 	// hashes, so that what was signed for it elsewhere holds here too. Each is held against its own hash and the one before it; what does not
 	// continue is ErrForeign, an id that another workspace has is a conflict, and so is a workspace that has events. The documents are folded as
-	// by Append. All of it is recorded in one step after the last chunk: an error, of the source too, or the end of the process leave nothing.
-	// Chunks hold at most MaxBatch events. It returns how many events were recorded; others wait meanwhile.
-	Adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[]event.Event, error]) (uint64, error)
+	// by Append. An event whose data were redacted comes with what remains of them, and is withheld here as it was there: the redaction is in the
+	// log behind it, and says the same of what remains. All of it is recorded in one step after the last chunk: an error, of the source too, or the end of the process leave nothing.
+	// Chunks hold at most MaxBatch events. Keys, which are asked for behind the last chunk and may be nil, are the idempotency keys of batches,
+	// so that what is asked again under one is answered with the batch. It returns how many events were recorded; others wait meanwhile.
+	Adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[]event.Event, error], keys iter.Seq2[[]KeyUse, error]) (uint64, error)
+}
+
+// KeyUse is an idempotency key of a batch and what it was used for.
+type KeyUse struct {
+	Key string `json:"key"`
+	Use
+}
+
+// Keyed is a Journal that can tell which keys were used.
+type Keyed interface {
+	// Keys returns the idempotency keys of batches of a workspace behind a key, in their order, at most limit of them, at most MaxBatch.
+	Keys(ctx context.Context, ws id.Workspace, after string, limit int) ([]KeyUse, error)
 }
 
 // The refusals of an adoption.
@@ -32,10 +47,24 @@ var (
 type Continuity struct {
 	head uint64
 	tips map[event.Stream]Tip
+	key  string                    // the last one
+	open map[id.Event]event.Digest // of what remains of redacted events, whose redaction has not come yet
 }
 
 // Head returns the place of the last event.
 func (c *Continuity) Head() uint64 { return c.head }
+
+// End reports what is missing behind the last event.
+func (c *Continuity) End() error {
+	if c.head == 0 {
+		return fault.New(fault.Invalid, ErrForeign.Code, "there is no event in this log")
+	}
+	if len(c.open) > 0 {
+		return fault.New(fault.Conflict, "redaction_unrecorded", "the data of %d events were redacted, and the log ends before it says so", len(c.open)).
+			With("they were redacted while it was read: export it again")
+	}
+	return nil
+}
 
 // Next takes the next events of the log. An error says what does not continue it; then nothing more may be taken.
 func (c *Continuity) Next(ws id.Workspace, events []event.Event) error {
@@ -43,7 +72,7 @@ func (c *Continuity) Next(ws id.Workspace, events []event.Event) error {
 		return fault.New(fault.Invalid, "batch_too_large", "a chunk holds 1 to %d events, not %d", MaxBatch, len(events))
 	}
 	if c.tips == nil {
-		c.tips = map[event.Stream]Tip{}
+		c.tips, c.open = map[event.Stream]Tip{}, map[id.Event]event.Digest{}
 	}
 	if _, err := Check(Adopted(ws, events)); err != nil {
 		return err
@@ -52,6 +81,23 @@ func (c *Continuity) Next(ws id.Workspace, events []event.Event) error {
 		if err := c.next(&events[i]); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// Keys holds keys against the log, which has ended, and against the ones before: they come in their order, and say where their batch is in it.
+func (c *Continuity) Keys(keys []KeyUse) error {
+	if len(keys) == 0 || len(keys) > MaxBatch {
+		return fault.New(fault.Invalid, "batch_too_large", "a chunk holds 1 to %d keys, not %d", MaxBatch, len(keys))
+	}
+	for _, k := range keys {
+		if err := checkText("the key of a batch", k.Key); err != nil {
+			return err
+		}
+		if k.Key <= c.key || k.Digest.IsZero() || k.First < 1 || k.Count < 1 || k.Count > MaxBatch || k.First > c.head || uint64(k.Count) > c.head-k.First+1 {
+			return fault.New(fault.Invalid, ErrForeign.Code, "the idempotency key %.64q is none of this log", k.Key)
+		}
+		c.key = k.Key
 	}
 	return nil
 }
@@ -70,13 +116,29 @@ func (c *Continuity) next(e *event.Event) error {
 		return broken("event %d does not continue its stream", e.Seq)
 	case HashOf(e) != e.Chain.Hash:
 		return broken("event %d is not what its hash says", e.Seq)
+	case e.Withheld == event.Forgotten:
+		if e.Redaction != event.RedactFull || !slices.Contains([]event.Redaction{event.RedactNone, event.RedactPartial, event.RedactFull}, e.Chain.Redaction) || len(e.Chain.Salt) > 0 || e.Type == event.RedactedType {
+			return broken("event %d is not as a log shows one whose data were redacted", e.Seq)
+		}
+		c.open[e.ID] = event.DigestOf(e.Data)
 	case e.Withheld != "":
-		return fault.New(fault.Conflict, "log_redacted", "the data of event %d were redacted, and a log with gaps is not taken from elsewhere", e.Seq).
+		return fault.New(fault.Conflict, "log_sealed", "the data of event %d cannot be read (%s), and the log does not say that they were redacted", e.Seq, e.Withheld).
 			With("restore a backup of the whole data directory instead")
+	case e.Chain.Redaction != "":
+		return broken("event %d says that its data were redacted, and has them", e.Seq)
 	case Commit(e.Chain.Salt, e.Data) != e.Chain.Commitment:
 		return broken("the data of event %d are not those that it committed to", e.Seq)
 	}
 	c.head, c.tips[e.Stream] = e.Seq, Tip{Seq: e.StreamSeq, Hash: e.Chain.Hash}
+	left, redacted := c.open[e.Causation]
+	if e.Type != event.RedactedType || !redacted {
+		return nil
+	}
+	d, err := event.Decode[event.Redacted](*e)
+	if err != nil || event.DigestOf(d.Remains) != left {
+		return broken("what remains of event %d is not what its redaction has left", d.Seq)
+	}
+	delete(c.open, e.Causation)
 	return nil
 }
 

@@ -18,9 +18,9 @@ type Tip struct {
 
 // Use is what an idempotency key of a batch was used for.
 type Use struct {
-	Digest event.Digest
-	First  uint64 // the place of the batch's first event
-	Count  int
+	Digest event.Digest `json:"sha256"` // of the command
+	First  uint64       `json:"first"`  // the place of the batch's first event
+	Count  int          `json:"events"`
 }
 
 // Ledger is the log as it stands when a batch is planned, with everything that was planned before it. Each driver has one; it is used by

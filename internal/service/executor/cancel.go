@@ -152,13 +152,31 @@ func (x *Executor) recover(ctx context.Context) error {
 		return err
 	}
 	for _, ws := range workspaces {
-		for _, status := range []run.Status{run.Running, run.AwaitingApproval, run.Queued} {
-			if err := x.recoverStatus(ctx, ws, status); err != nil {
-				return err
-			}
+		if err := x.takeUp(ctx, ws); err != nil {
+			return err
 		}
 	}
 	return x.opened(ctx)
+}
+
+// TakeUp puts the runs of a workspace that have not ended into their queues: of one whose log came from elsewhere.
+func (x *Executor) TakeUp(ctx context.Context, ws id.Workspace) error {
+	x.mu.Lock()
+	running := x.base != nil
+	x.mu.Unlock()
+	if !running {
+		return nil // Run will, of every workspace
+	}
+	return x.takeUp(ctx, ws)
+}
+
+func (x *Executor) takeUp(ctx context.Context, ws id.Workspace) error {
+	for _, status := range []run.Status{run.Running, run.AwaitingApproval, run.Queued} {
+		if err := x.recoverStatus(ctx, ws, status); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (x *Executor) recoverStatus(ctx context.Context, ws id.Workspace, status run.Status) error {

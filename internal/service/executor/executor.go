@@ -9,6 +9,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"time"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -33,7 +34,8 @@ type Parts struct {
 	Log        journal.Journal
 	Docs       projection.Reader
 	Blobs      blob.Store
-	MaxContent int64 // bytes of content that the log of a workspace may name; 0 for without limit
+	MaxContent int64         // bytes of content that the log of a workspace may name; 0 for without limit
+	MaxKeep    time.Duration // the longest that a run may ask for its data to be kept; 0 for as long as it likes
 	Live       livestream.Store
 	Gate       policy.Gate
 	Agents     policy.Agents

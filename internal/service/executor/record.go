@@ -161,7 +161,7 @@ func (r *ride) finish(ctx context.Context, typ string, origin event.Origin, why 
 			done++
 		}
 	}
-	d := run.Finished{Run: r.doc.ID, Summary: fmt.Sprintf("%d of %d operations succeeded", done, len(r.doc.Operations)), Error: why}
+	d := run.Finished{Run: r.doc.ID, Summary: fmt.Sprintf("%d of %d operations succeeded", done, len(r.doc.Operations)), Error: why, Retention: r.doc.Retention, Until: r.doc.Until(r.x.Clock.Now())}
 	drafts = append(drafts, event.New(typ, origin, r.doc.Workspace, r.doc.Room, d).About(space.EntityType, string(r.doc.Space)).In(r.doc.ID, ""))
 	if err := r.close(ctx, origin, why, drafts); err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"time"
 	"unicode/utf8"
 
 	"agentbox/internal/domain/content"
@@ -29,6 +30,9 @@ type Request struct {
 	Message   run.Message
 	Context   []string // files whose content opens the run's events
 	Key       string   // idempotency key; "" for none
+
+	// Retention is how long the run's data are kept once it has ended, in whole seconds; 0 for as long as those of other runs.
+	Retention time.Duration
 }
 
 // ErrSpaceNotReady refuses a run in a space that is not there.
@@ -60,6 +64,9 @@ func (x *Executor) Start(ctx context.Context, origin event.Origin, q Request) (r
 	}
 	defer giveBack()
 	r := id.New[id.Run](x.IDs)
+	if err := x.mayForget(ctx, origin, s, r, q.Retention); err != nil {
+		return x.again(ctx, origin, q, input, err)
+	}
 	ruling, err := x.admit(ctx, origin, s, r, input) // before anything is kept of what may be refused
 	if err != nil {
 		return run.Run{}, err
@@ -81,6 +88,25 @@ func (x *Executor) Start(ctx context.Context, origin event.Origin, q Request) (r
 		return doc, err
 	}
 	return doc, x.enqueue(context.WithoutCancel(ctx), newEntry(doc, false))
+}
+
+// mayForget refuses a time for a run's data that the operator's rules cut short, and one that is set by somebody who may not redact: who asks
+// for it redacts the run, later.
+func (x *Executor) mayForget(ctx context.Context, origin event.Origin, s space.Space, r id.Run, keep time.Duration) error {
+	if keep == 0 {
+		return nil
+	}
+	if keep < run.MinKeep || keep > run.MaxKeep || keep%time.Second != 0 {
+		return fault.New(fault.Invalid, "retention_invalid", "the data of a run are kept from %s to %s, in whole seconds", run.MinKeep, run.MaxKeep)
+	}
+	if x.MaxKeep > 0 && keep > x.MaxKeep {
+		return run.TooLong(x.MaxKeep)
+	}
+	ruling, err := x.Gate.Judge(ctx, policy.Action{Type: policy.AuditRedact, Workspace: s.Workspace, Principal: origin.Principal, Run: r})
+	if err == nil && ruling.Decision.Outcome != policy.Allow {
+		err = refusal(ruling.Decision)
+	}
+	return err
 }
 
 // contentRoom refuses content that the workspace's quota has no room for.
@@ -140,7 +166,7 @@ func (x *Executor) record(ctx context.Context, origin event.Origin, s space.Spac
 		outline[i] = run.Outline{ID: op.ID, Type: op.Type, Summary: op.Summary(), Context: op.Context}
 	}
 	created := event.New(run.EventCreated, origin, s.Workspace, s.Room, run.Created{
-		Run: r, Space: s.ID, Agent: agent, Title: q.Title, Input: input, Operations: outline, Trace: origin.Trace,
+		Run: r, Space: s.ID, Agent: agent, Title: q.Title, Input: input, Operations: outline, Trace: origin.Trace, Retention: int64(q.Retention / time.Second),
 	}).About(space.EntityType, string(s.ID)).In(r, "")
 	batch := event.Batch{
 		Workspace: s.Workspace, Drafts: []event.Draft{created}, Documents: []event.DocumentVersion{{Projection: run.Projection, Key: string(r)}},
@@ -158,7 +184,11 @@ func (x *Executor) record(ctx context.Context, origin event.Origin, s space.Spac
 func startKey(q Request) string { return "run:" + string(q.Space) + ":" + q.Key }
 
 func startDigest(q Request, input event.Digest) event.Digest {
-	raw, _ := json.Marshal([]string{string(q.Space), q.Agent, q.Title, input.String()})
+	asked := []string{string(q.Space), q.Agent, q.Title, input.String()}
+	if q.Retention != 0 {
+		asked = append(asked, q.Retention.String())
+	}
+	raw, _ := json.Marshal(asked)
 	return event.DigestOf(raw)
 }
 

@@ -5,14 +5,17 @@
 //	workspace.json           what it is of, and the last checkpoint that was signed for it
 //	contents/SHA256          each content that an event names
 //	events/FIRST.jsonl       the events in the order of the log, at most 1,000 in each, one in each line: a line
+//	keys/FIRST.jsonl         the idempotency keys of batches in their order, at most 1,000 in each, so that a repeat is met there too
 //	end.json                 how many there are, the root of the tree over all events, and the SHA-256 of the list of all entries before it
 package mover
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"hash"
+	"io"
 	"time"
 
 	"agentbox/internal/domain/event"
@@ -23,13 +26,17 @@ import (
 	"agentbox/internal/kernel/merkle"
 )
 
-// format names the form of the file. A later form has a higher number and is refused here.
-const format = "agentbox-workspace/1"
+// format names the form of the file. A later form has a higher number and is refused here; the first had no keys.
+const (
+	format      = "agentbox-workspace/2"
+	formatFirst = "agentbox-workspace/1"
+)
 
 // The bounds of what is read.
 const (
 	maxNoteBytes  = 1 << 20   // of workspace.json and of end.json
 	maxChunkBytes = 192 << 20 // of one file of events: a batch of the largest data, in base64
+	maxKeyBytes   = 4 << 20   // of one file of keys
 	chunkBytes    = 32 << 20  // of data, after which a file of events is closed
 	maxContent    = 1 << 30   // of one content
 )
@@ -56,6 +63,7 @@ type end struct {
 	Events   uint64       `json:"events"`
 	Contents int          `json:"contents"`
 	Missing  int          `json:"contents_missing"` // that events name and that were not there any more
+	Keys     int          `json:"keys,omitempty"`
 	Root     string       `json:"root_hash"`
 	Entries  event.Digest `json:"sha256"` // of the list: SHA-256, size and name of each entry, in a line each, and of "missing"
 }
@@ -67,6 +75,7 @@ type Moved struct {
 	Events    uint64           `json:"events"`
 	Contents  int              `json:"contents"`
 	Missing   int              `json:"contents_missing"`
+	Keys      int              `json:"idempotency_keys"`
 	Root      string           `json:"root_hash"`       // of the tree over all events
 	Size      uint64           `json:"checkpoint_size"` // of the last checkpoint that was signed at home; 0 for none
 	PublicKey merkle.PublicKey `json:"public_key"`      // that verifies it
@@ -74,7 +83,10 @@ type Moved struct {
 
 // Source is the log of a workspace, and what belongs to it.
 type Source struct {
-	Log        journal.Journal
+	Log interface {
+		journal.Journal
+		journal.Keyed
+	}
 	Contents   Contents
 	Checkpoint string // the last one, read before the log; "" for none
 	PublicKey  merkle.PublicKey
@@ -83,8 +95,36 @@ type Source struct {
 // Target takes a workspace in.
 type Target struct {
 	Log      journal.Adopter
-	Contents blob.Store
+	Contents Keeper
 	Key      merkle.PublicKey // that must have signed the checkpoint; "" for the one that came with the file
+	Only     id.Workspace     // of which the file must be; "" for any
+	Most     int64            // bytes that are read of it when it is unpacked; 0 for without limit
+}
+
+// Keeper keeps contents, as a blob.Store does.
+type Keeper interface {
+	Put(ctx context.Context, r io.Reader, max int64) (blob.Ref, error)
+}
+
+// ErrTooLarge refuses a file that is larger than its reader takes.
+var ErrTooLarge = fault.New(fault.Exhausted, "workspace_file_too_large", "the file is larger, when it is unpacked, than a daemon takes at a time").
+	With("stop the daemon and import it into its data directory: agentbox import FILE")
+
+// bounded reads at most so many bytes, and remembers that there were more.
+type bounded struct {
+	io.Reader
+	left int64
+	over bool
+}
+
+// Read implements io.Reader.
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p[:min(int64(len(p)), b.left+1)])
+	if b.left -= int64(n); b.left < 0 {
+		b.over = true
+		return 0, ErrTooLarge
+	}
+	return n, err
 }
 
 // list hashes the list of entries.

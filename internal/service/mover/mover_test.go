@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,7 +46,10 @@ func home(t *testing.T, n int) mover.Source {
 	drafts[2].Display = []byte(`{"text":"<b>&\u2028"}`)
 	for len(drafts) > 0 {
 		k := min(len(drafts), journal.MaxBatch)
-		if _, err := log.Append(t.Context(), journaltest.Batch(drafts[:k]...)); err != nil {
+		b := journaltest.Batch(drafts[:k]...)
+		b.Key = fmt.Sprint("key ", len(drafts))
+		b.Digest = event.DigestOf([]byte(b.Key))
+		if _, err := log.Append(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
 		drafts = drafts[k:]
@@ -104,7 +108,7 @@ func TestAWorkspaceMoves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(wrote, took); diff != "" || took.Events != 2202 || took.Contents != 1 || took.Missing != 1 || took.Size != 4 {
+	if diff := cmp.Diff(wrote, took); diff != "" || took.Events != 2202 || took.Contents != 1 || took.Missing != 1 || took.Keys != 3 || took.Size != 4 {
 		t.Errorf("-written +taken\n%s%+v", diff, took)
 	}
 	for seq := uint64(1); seq < 2202; seq += journal.MaxRead {
@@ -120,6 +124,13 @@ func TestAWorkspaceMoves(t *testing.T) {
 	}
 	if err := journaltest.CheckChains(t.Context(), log, ws); err != nil {
 		t.Error(err)
+	}
+	was, err := from.Log.Keys(t.Context(), ws, "", journal.MaxBatch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if is, err := log.Keys(t.Context(), ws, "", journal.MaxBatch); err != nil || !slices.Equal(is, was) {
+		t.Errorf("keys are %+v, %v; want %+v", is, err, was)
 	}
 	if c, err := blobs.Open(t.Context(), event.DigestOf([]byte("the operations"))); err != nil {
 		t.Error(err)
@@ -194,7 +205,7 @@ func TestAChangedFileIsRefused(t *testing.T) {
 	}
 	cases["more behind its end"] = pack(t, append(append([][2]string{}, whole...), [2]string{"more", ""}))
 	newer := append([][2]string{}, whole...)
-	newer[0][1] = strings.Replace(newer[0][1], "workspace/1", "workspace/2", 1)
+	newer[0][1] = strings.Replace(newer[0][1], "workspace/2", "workspace/3", 1)
 	cases["a newer form"] = pack(t, newer)
 	for n := 0; n < len(file); n += 1 + len(file)/50 {
 		cases[fmt.Sprintf("cut at %d", n)] = file[:n]

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	"agentbox/internal/domain/event"
@@ -45,19 +46,28 @@ func (n note) checkpoint(key merkle.PublicKey) (merkle.Checkpoint, error) {
 
 // Read takes a workspace in from a file. The contents come first, which changes nothing that anybody sees; the log follows in one step, when
 // everything of it was held against its hashes and the checkpoint that came with it, or not at all. It may be repeated after any error.
-func Read(ctx context.Context, from io.Reader, to Target) (Moved, error) {
+func Read(ctx context.Context, from io.Reader, to Target) (_ Moved, err error) {
 	zipped, err := gzip.NewReader(bufio.NewReaderSize(from, 1<<16))
 	if err != nil {
 		return Moved{}, damaged("it is not compressed with gzip")
 	}
-	r := &reader{ctx: ctx, to: to, tar: tar.NewReader(zipped), entries: newList()}
+	whole := &bounded{Reader: zipped, left: to.Most}
+	if to.Most == 0 {
+		whole.left = math.MaxInt64 - 1
+	}
+	defer func() {
+		if err != nil && whole.over {
+			err = ErrTooLarge
+		}
+	}()
+	r := &reader{ctx: ctx, to: to, tar: tar.NewReader(whole), entries: newList()}
 	if err := r.begin(); err != nil {
 		return Moved{}, err
 	}
 	if err := r.contents(); err != nil {
 		return Moved{}, err
 	}
-	if _, err := to.Log.Adopt(ctx, r.note.Workspace, r.events); err != nil {
+	if _, err := to.Log.Adopt(ctx, r.note.Workspace, r.events, r.keys); err != nil {
 		return Moved{}, err
 	}
 	return moved(r.note, r.end, r.log.want.Size), nil
@@ -72,6 +82,7 @@ type reader struct {
 	note    note
 	end     end
 	named   int
+	keyed   int
 	log     signed
 }
 
@@ -118,12 +129,15 @@ func (r *reader) begin() error {
 	if err := json.Unmarshal(raw, &r.note); err != nil {
 		return damaged("workspace.json cannot be read")
 	}
-	if r.note.Format != format {
+	if r.note.Format != format && r.note.Format != formatFirst {
 		return fault.New(fault.Invalid, "workspace_file_version", "the file has the form %.40q, and %s is read here", r.note.Format, format).
 			With("read it with the version of agentbox that wrote it, or a newer one")
 	}
 	if _, err := id.ParseWorkspace(string(r.note.Workspace)); err != nil {
 		return damaged("it names no workspace")
+	}
+	if r.to.Only != "" && r.note.Workspace != r.to.Only {
+		return damaged("it is of %s, and was to be of %s", r.note.Workspace, r.to.Only)
 	}
 	if r.log.want, err = r.note.checkpoint(r.to.Key); err != nil {
 		return err
@@ -176,9 +190,9 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// events yields the events to their end; behind the last it holds everything against the end of the file.
+// events yields the events to their end.
 func (r *reader) events(yield func([]event.Event, error) bool) {
-	for next := uint64(1); r.header.Name != "end.json"; {
+	for next := uint64(1); r.header.Name != "end.json" && !strings.HasPrefix(r.header.Name, "keys/"); {
 		if r.header.Name != fmt.Sprintf("events/%012d.jsonl", next) {
 			yield(nil, damaged("%.80q stands where event %d belongs", r.header.Name, next))
 			return
@@ -192,6 +206,33 @@ func (r *reader) events(yield func([]event.Event, error) bool) {
 		}
 		for i := range events {
 			r.log.add(&events[i])
+		}
+		if err := r.next(); err != nil {
+			yield(nil, err)
+			return
+		}
+	}
+}
+
+// keys yields the idempotency keys to their end; behind the last it holds everything against the end of the file.
+func (r *reader) keys(yield func([]journal.KeyUse, error) bool) {
+	for r.header.Name != "end.json" {
+		if r.header.Name != fmt.Sprintf("keys/%012d.jsonl", r.keyed+1) {
+			yield(nil, damaged("%.80q stands where key %d belongs", r.header.Name, r.keyed+1))
+			return
+		}
+		raw, err := r.whole(maxKeyBytes)
+		var keys []journal.KeyUse
+		for one := range strings.Lines(string(raw)) {
+			var k journal.KeyUse
+			if json.Unmarshal([]byte(one), &k) != nil {
+				err = damaged("%s holds something that is no key", r.header.Name)
+				break
+			}
+			keys = append(keys, k)
+		}
+		if r.keyed += len(keys); !yield(keys, err) || err != nil {
+			return
 		}
 		if err := r.next(); err != nil {
 			yield(nil, err)
@@ -234,7 +275,7 @@ func (r *reader) settle() error {
 		return damaged("end.json cannot be read")
 	}
 	r.entries.add("missing", int64(r.end.Missing), nil)
-	if r.end.Entries != r.entries.digest() || r.end.Events != r.log.edge.Size() || r.end.Events != r.note.Head || r.end.Contents != r.named || r.end.Root != r.log.edge.Root().String() {
+	if r.end.Entries != r.entries.digest() || r.end.Events != r.log.edge.Size() || r.end.Events != r.note.Head || r.end.Contents != r.named || r.end.Keys != r.keyed || r.end.Root != r.log.edge.Root().String() {
 		return damaged("it is not the file that was written: its end tells of another")
 	}
 	if _, err := r.tar.Next(); !errors.Is(err, io.EOF) {

@@ -51,14 +51,17 @@ func Write(ctx context.Context, to io.Writer, from Source, ws id.Workspace, made
 	if err := w.events(); err != nil {
 		return Moved{}, err
 	}
+	if err := w.keys(); err != nil {
+		return Moved{}, err
+	}
 	w.entries.add("missing", int64(w.missing), nil)
-	e := end{Events: head, Contents: w.named, Missing: w.missing, Root: w.log.edge.Root().String(), Entries: w.entries.digest()}
+	e := end{Events: head, Contents: w.named, Missing: w.missing, Keys: w.keyed, Root: w.log.edge.Root().String(), Entries: w.entries.digest()}
 	err = w.note("end.json", e)
 	return moved(n, e, w.log.want.Size), errors.Join(err, w.tar.Close(), zipped.Close())
 }
 
 func moved(n note, e end, size uint64) Moved {
-	return Moved{Workspace: n.Workspace, Made: n.Made, Events: e.Events, Contents: e.Contents, Missing: e.Missing, Root: e.Root, Size: size, PublicKey: n.PublicKey}
+	return Moved{Workspace: n.Workspace, Made: n.Made, Events: e.Events, Contents: e.Contents, Missing: e.Missing, Keys: e.Keys, Root: e.Root, Size: size, PublicKey: n.PublicKey}
 }
 
 type writer struct {
@@ -71,6 +74,7 @@ type writer struct {
 	entries list
 	named   int
 	missing int
+	keyed   int
 	log     signed
 }
 
@@ -189,5 +193,34 @@ func (w *writer) events() error {
 	if log.Head() != w.head {
 		return damaged("the log ends at event %d and had %d", log.Head(), w.head)
 	}
-	return errors.Join(flush(0), w.log.settle())
+	return errors.Join(flush(0), log.End(), w.log.settle())
+}
+
+// keys writes the idempotency keys of batches that are in the file as a whole.
+func (w *writer) keys() error {
+	for after := ""; ; {
+		page, err := w.from.Log.Keys(w.ctx, w.ws, after, journal.MaxBatch)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		after = page[len(page)-1].Key
+		var file bytes.Buffer
+		lines := json.NewEncoder(&file)
+		first := w.keyed + 1
+		for _, k := range page {
+			if k.First+uint64(k.Count)-1 > w.head {
+				continue // of what others did meanwhile
+			}
+			if err := lines.Encode(k); err != nil {
+				return err
+			}
+			w.keyed++
+		}
+		if file.Len() == 0 {
+			continue
+		}
+		if err := w.entry(fmt.Sprintf("keys/%012d.jsonl", first), int64(file.Len()), &file); err != nil {
+			return err
+		}
+	}
 }

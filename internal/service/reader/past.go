@@ -12,10 +12,10 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Subject names a document that is folded from the events about one entity: the entity's id is the document's key.
+// Subject names a document that is folded from the events about one entity, or of one run: its id is the document's key.
 type Subject struct {
 	Projection string
-	EntityType string
+	EntityType string // "" for a run
 	Key        string
 }
 
@@ -32,7 +32,12 @@ func Past[T any](ctx context.Context, r *Reader, ws id.Workspace, s Subject, pla
 	if err != nil {
 		return doc, err
 	}
-	q := journal.Query{Workspace: ws, EntityType: s.EntityType, EntityID: s.Key, Before: place + 1, Limit: journal.MaxRead}
+	q := journal.Query{Workspace: ws, Before: place + 1, Limit: journal.MaxRead}
+	if s.EntityType == "" {
+		q.Run = id.Run(s.Key)
+	} else {
+		q.EntityType, q.EntityID = s.EntityType, s.Key
+	}
 	for {
 		events, err := r.log.Read(ctx, q)
 		if err != nil {

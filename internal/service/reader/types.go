@@ -7,6 +7,7 @@ import (
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/domain/workspace"
 )
 
 // eventTypes are the types of every event that is recorded; a test holds them to the constants of the domain.
@@ -15,10 +16,11 @@ var eventTypes = []string{
 	policy.StandingGrantedType, policy.StandingUsedType, policy.StandingRevokedType, policy.KillSwitchThrownType, policy.KillSwitchLiftedType,
 	policy.BundlePinnedType, policy.DeniedType, policy.RequiresApprovalType, policy.BegunType, policy.EffectCountedType,
 	principal.RegisteredType, principal.QuarantinedType, principal.UnquarantinedType, principal.KeyIssuedType, principal.KeyRevokedType,
-	run.EventCreated, run.EventStarted, run.EventSuspended, run.EventResumed, run.EventCompleted, run.EventFailed, run.EventCancelled, run.EventImported,
+	run.EventCreated, run.EventStarted, run.EventSuspended, run.EventResumed, run.EventCompleted, run.EventFailed, run.EventCancelled, run.EventImported, run.EventRetained, run.EventForgotten,
 	run.EventInvoked, run.EventSucceeded, run.EventErred, run.EventUnknown,
 	space.EventCreated, space.EventStarted, space.EventReady, space.EventUpdated, space.EventExtended, space.EventDestroyed,
 	space.EventRewindBegun, space.EventRewound, space.EventRewindFailed, space.EventForked,
+	workspace.EventImportBegun, workspace.EventImported, workspace.EventImportFailed,
 	content.EventSweepBegun, content.EventSwept,
 	event.RedactedType,
 	space.EventFileBegun, space.EventFileEnded, space.EventFileRead,

@@ -58,11 +58,14 @@ type Redactor struct {
 
 	turn   sync.Mutex // held while something is redacted: two of the same event would each record it
 	sweeps map[sweepRef]*sweep
+
+	stepped time.Time             // when the last step was
+	counted map[id.Workspace]bool // of which it is known that no run ended in the future
 }
 
 // New returns a redactor.
 func New(p Parts) *Redactor {
-	return &Redactor{Parts: p, sweeps: map[sweepRef]*sweep{}}
+	return &Redactor{Parts: p, sweeps: map[sweepRef]*sweep{}, counted: map[id.Workspace]bool{}}
 }
 
 // Request says what is to be redacted, and why.
@@ -163,10 +166,7 @@ func (r *Redactor) targets(ctx context.Context, ws id.Workspace, q Request) ([]e
 		}
 		return r.open(ctx, ws, []event.Event{e})
 	}
-	doc, _, err := projection.Load[run.Run](ctx, r.Docs, ws, run.Projection, string(q.Run))
-	if errors.Is(err, projection.ErrNotFound) {
-		return nil, fault.New(fault.NotFound, "run_not_found", "there is no run %.64s in this workspace", q.Run)
-	}
+	doc, _, err := r.run(ctx, ws, q.Run)
 	if err != nil {
 		return nil, err
 	}
@@ -244,21 +244,11 @@ func (r *Redactor) ended(ctx context.Context, e *event.Event) error {
 
 // record records redactions, with the permission for it.
 func (r *Redactor) record(ctx context.Context, origin event.Origin, action policy.Action, targets []event.Event, reason string) ([]Redaction, error) {
-	ruling, err := r.Gate.Judge(ctx, action)
+	ruling, err := r.allowed(ctx, origin, action)
 	if err != nil {
 		return nil, err
 	}
-	if d := ruling.Decision; !d.Allowed() {
-		if _, err := r.Log.Append(ctx, event.Batch{Workspace: action.Workspace, Drafts: []event.Draft{policy.RefusedDraft(origin, ruling)}}); err != nil {
-			return nil, err
-		}
-		kind := fault.Denied
-		if d.Outcome == policy.RequireApproval {
-			kind = fault.Waiting
-		}
-		return nil, fault.New(kind, d.ReasonCode, "%s", d.Reason).With(d.Suggestion)
-	}
-	drafts, err := drafts(origin, targets, reason)
+	drafts, err := drafts(origin, targets, func(event.Event) string { return reason })
 	if err != nil {
 		return nil, err
 	}
@@ -269,14 +259,31 @@ func (r *Redactor) record(ctx context.Context, origin event.Origin, action polic
 	return redactionsIn(receipt.Events)
 }
 
-func drafts(origin event.Origin, targets []event.Event, reason string) ([]event.Draft, error) {
+// allowed asks the gate for the right to redact, and records a refusal.
+func (r *Redactor) allowed(ctx context.Context, origin event.Origin, action policy.Action) (policy.Ruling, error) {
+	ruling, err := r.Gate.Judge(ctx, action)
+	if err != nil || ruling.Decision.Allowed() {
+		return ruling, err
+	}
+	d := ruling.Decision
+	if _, err := r.Log.Append(ctx, event.Batch{Workspace: action.Workspace, Drafts: []event.Draft{policy.RefusedDraft(origin, ruling)}}); err != nil {
+		return ruling, err
+	}
+	kind := fault.Denied
+	if d.Outcome == policy.RequireApproval {
+		kind = fault.Waiting
+	}
+	return ruling, fault.New(kind, d.ReasonCode, "%s", d.Reason).With(d.Suggestion)
+}
+
+func drafts(origin event.Origin, targets []event.Event, reason func(event.Event) string) ([]event.Draft, error) {
 	drafts := make([]event.Draft, len(targets))
 	for i, e := range targets {
 		left, err := Remains(e)
 		if err != nil {
 			return nil, err
 		}
-		drafts[i] = event.RedactionOf(origin, e, reason, left)
+		drafts[i] = event.RedactionOf(origin, e, reason(e), left)
 	}
 	return drafts, nil
 }

@@ -81,7 +81,7 @@ func open(t *testing.T, rules ...string) *house {
 	t.Helper()
 	h := &house{T: t, clock: &clock{at: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)}, contents: &contents{}}
 	ids := id.NewSource(h.clock.Now, rand.Reader)
-	definitions := append(gate.Definitions(), keeper.Definition(), keeper.ChangeDefinition(), keeper.SnapshotDefinition(), executor.Definition())
+	definitions := append(gate.Definitions(), keeper.Definition(), keeper.ChangeDefinition(), keeper.SnapshotDefinition(), executor.Definition(), redactor.Definition())
 	var err error
 	h.log, err = memory.NewJournal(definitions, h.clock, ids, rand.Reader)
 	h.must(err)
@@ -334,7 +334,7 @@ func TestRetentionOfManyEvents(t *testing.T) {
 
 func TestRulesOfRetention(t *testing.T) {
 	for rule, want := range map[string]time.Duration{
-		"run.*=30d": 30 * 24 * time.Hour, "tool.succeeded=36h": 36 * time.Hour, "*=1m": 0, "file.*=1m": time.Minute, "file.*=36500d": redactor.MaxKeep,
+		"run.*=30d": 30 * 24 * time.Hour, "tool.succeeded=36h": 36 * time.Hour, "*=1m": 0, "file.*=1m": time.Minute, "file.*=36500d": run.MaxKeep,
 		"file.*=59s": 0, "file.*=36501d": 0, "file.*": 0, "=1h": 0, "File.*=1h": 0, "a*b=1h": 0, "file.*=0d": 0, "file.*=-1d": 0, "file.*=1.5d": 0, "file.*=x": 0,
 	} {
 		r, err := redactor.ParseRetention([]string{rule})

@@ -5,22 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/run"
 	"agentbox/internal/kernel/journal"
 )
 
-// Limits of retention.
-const (
-	MinKeep  = time.Minute // less would race with what is under way
-	MaxKeep  = 100 * 365 * 24 * time.Hour
-	MaxRules = 100
-)
+// MaxRules is how many rules of retention there may be.
+const MaxRules = 100
 
 // Retention says how long the data of which events are kept: for each pattern of event types how long. A pattern is a type, or the beginning
 // of one and a star, as in run.*; of the rules that fit, the shortest time counts.
@@ -34,34 +30,14 @@ func ParseRetention(rules []string) (Retention, error) {
 	r := Retention{}
 	for _, rule := range rules {
 		pattern, text, ok := strings.Cut(rule, "=")
-		keep, err := keepOf(text)
+		keep, err := run.ParseKeep(text)
 		word := strings.TrimSuffix(pattern, "*")
 		if !ok || err != nil || word == "" || strings.ContainsFunc(word, func(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' && c != '.' }) {
-			return nil, fault.New(fault.Invalid, "retention_invalid", "%.100q is no rule of retention: an event type or its beginning with a star, =, and a time from %s to %dd, as in run.*=30d", rule, "1m", int(MaxKeep/(24*time.Hour)))
+			return nil, fault.New(fault.Invalid, "retention_invalid", "%.100q is no rule of retention: an event type or its beginning with a star, =, and a time from %s to %dd, as in run.*=30d", rule, "1m", run.MaxKeep/(24*time.Hour))
 		}
 		r[pattern] = keep
 	}
 	return r, nil
-}
-
-func keepOf(text string) (time.Duration, error) {
-	var keep time.Duration
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		n, err := strconv.Atoi(days)
-		if err != nil || n < 1 || n > int(MaxKeep/(24*time.Hour)) {
-			return 0, fmt.Errorf("%q is no number of days", days)
-		}
-		keep = time.Duration(n) * 24 * time.Hour
-	} else {
-		var err error
-		if keep, err = time.ParseDuration(text); err != nil {
-			return 0, err
-		}
-	}
-	if keep < MinKeep || keep > MaxKeep {
-		return 0, fmt.Errorf("%s is too short or too long", keep)
-	}
-	return keep, nil
 }
 
 // fits reports whether a pattern selects an event type.
@@ -86,16 +62,18 @@ type sweep struct {
 
 // Step redacts what is past its time, a part of it at a time; the rest has its turn at the next step.
 func (r *Redactor) Step(ctx context.Context, now time.Time) error {
-	if len(r.Retention) == 0 {
-		return nil
-	}
 	workspaces, err := r.Log.Workspaces(ctx)
 	if err != nil {
 		return err
 	}
 	r.turn.Lock()
 	defer r.turn.Unlock()
+	back := now.Before(r.stepped)
+	r.stepped = now
 	for _, ws := range workspaces {
+		if err := r.runs(ctx, ws, now, back); err != nil {
+			return fmt.Errorf("end the time of runs in %s: %w", ws, err)
+		}
 		for pattern, keep := range r.Retention {
 			if err := r.sweep(ctx, ws, pattern, keep, now); err != nil {
 				return fmt.Errorf("end the time of %s in %s: %w", pattern, ws, err)
@@ -145,21 +123,30 @@ func (r *Redactor) sweep(ctx context.Context, ws id.Workspace, pattern string, k
 	if due, err = r.open(ctx, ws, due); err != nil {
 		return err
 	}
-	if len(due) > 0 {
-		// What the operator has set needs no further question; a person's redaction goes through the gate.
-		drafts, err := drafts(event.Origin{Principal: r.System}, due, fmt.Sprintf("retention: %s is kept for %s", pattern, keep))
-		if err != nil {
-			return err
-		}
-		if _, err := r.Log.Append(ctx, event.Batch{Workspace: ws, Drafts: drafts}); err != nil {
-			return err
-		}
-		if _, err := r.forget(ctx, ws, due); err != nil {
-			return err
-		}
-		r.Logger.Info("the time of events is over", "code", "retention_ended", "workspace", ws, "events", len(due))
+	if err := r.overdue(ctx, ws, due, func(event.Event) string { return fmt.Sprintf("retention: %s is kept for %s", pattern, keep) }); err != nil {
+		return err
 	}
 	s.upTo, s.late = upTo, append(late, s.late[waited:]...)
+	return nil
+}
+
+// overdue redacts events, at most journal.MaxBatch, whose time is over. What was set before needs no further question; a person's redaction goes
+// through the gate.
+func (r *Redactor) overdue(ctx context.Context, ws id.Workspace, events []event.Event, reason func(event.Event) string) error {
+	if len(events) == 0 {
+		return nil
+	}
+	drafts, err := drafts(event.Origin{Principal: r.System}, events, reason)
+	if err != nil {
+		return err
+	}
+	if _, err := r.Log.Append(ctx, event.Batch{Workspace: ws, Drafts: drafts}); err != nil {
+		return err
+	}
+	if _, err := r.forget(ctx, ws, events); err != nil {
+		return err
+	}
+	r.Logger.Info("the time of events is over", "code", "retention_ended", "workspace", ws, "events", len(events))
 	return nil
 }
 

@@ -1,7 +1,6 @@
 package sweeper
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
-	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/kernel/vault"
 )
@@ -199,57 +197,6 @@ func (s *Sweeper) files(ctx context.Context, b *brought, e event.Event, made spa
 		b.add(d, e)
 	}
 	return err
-}
-
-// named finds the content that events which stay name.
-func (s *Sweeper) named(ctx context.Context, b *brought) error {
-	workspaces, err := s.Log.Workspaces(ctx)
-	if err != nil {
-		return err
-	}
-	types := append(run.NamingEvents(), run.EventInvoked, space.EventFileBegun)
-	for _, ws := range workspaces {
-		q := journal.Query{Workspace: ws, From: 1, Types: types, Limit: journal.MaxRead}
-		for {
-			page, err := s.Log.Read(ctx, q)
-			if err != nil {
-				return err
-			}
-			for _, e := range page {
-				q.From = e.Seq + 1
-				if b.events[e.ID] || e.Withheld != "" {
-					continue
-				}
-				if err := b.names(e); err != nil {
-					return err
-				}
-			}
-			if len(page) < q.Limit {
-				break
-			}
-		}
-	}
-	return nil
-}
-
-// names notes what of the content an event names that stays.
-func (b *brought) names(e event.Event) error {
-	contents, err := run.ContentsOf(e)
-	if err != nil {
-		return err
-	}
-	for _, c := range contents {
-		if b.content[c.Digest] != "" {
-			b.shared[c.Digest] = "the event " + string(e.ID) + " names it"
-		}
-	}
-	if e.Type == run.EventInvoked && !bytes.Contains(e.Data, []byte(policy.FileCreate)) {
-		return nil
-	}
-	if d := written(e); b.content[d] != "" {
-		b.shared[d] = "the event " + string(e.ID) + " says that it was written"
-	}
-	return nil
 }
 
 // held finds the content that snapshots hold which have it from elsewhere, and the files that hold it now.

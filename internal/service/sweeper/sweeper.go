@@ -36,6 +36,8 @@ type Parts struct {
 	Clock  event.Clock
 	Logger *slog.Logger
 	System id.Principal // who sweeps by the clock
+
+	Remember int // names of content that are kept in memory for redactions; 0 for DefaultRemember
 }
 
 // Sweeper sweeps. Make it with New; every method may be called from any goroutine.
@@ -43,6 +45,7 @@ type Sweeper struct {
 	Parts
 
 	sweeping sync.Mutex // one sweep at a time
+	names    names
 }
 
 // New returns a sweeper of the given parts.

@@ -39,7 +39,7 @@ func execute(i *invocation) *cobra.Command {
 		if len(e.context) > 0 {
 			message.Context = &client.RunContext{Files: e.context}
 		}
-		message.Title, message.IdempotencyKey = e.title, e.key
+		message.Title, message.Retention, message.IdempotencyKey = e.title, e.retention, e.key
 		if e.ask {
 			e.answer = i.answer
 		}
@@ -72,6 +72,7 @@ func execute(i *invocation) *cobra.Command {
 	f.StringVar(&agent, "agent", "", "name of the agent that acts (default: the space's own)")
 	f.StringArrayVar(&e.context, "context", nil, "file of the space whose content opens the events; repeatable")
 	f.StringVar(&e.title, "title", "", "what the run is about")
+	f.StringVar(&e.retention, "retention", "", "how long what the run's events hold is kept once it has ended, as in 30d or 36h; then it is redacted (default: as long as the operator's rules say)")
 	f.StringVar(&e.key, "idempotency-key", "", "the same key and operations run once, however often they are sent")
 	return c
 }
@@ -82,6 +83,7 @@ type execution struct {
 	answer              func(ctx context.Context, api *client.Client, approval id.Approval) (bool, error) // nil: nobody is asked here
 	context             []string
 	title, key          string
+	retention           string
 }
 
 // operations reads an operations message as it is; the daemon judges it.

@@ -1,11 +1,16 @@
 package cli
 
 import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 )
 
@@ -53,25 +58,23 @@ func exportWorkspace(i *invocation) *cobra.Command {
 }
 
 func importWorkspace(i *invocation) *cobra.Command {
-	var key string
+	var public, key string
 	c := &cobra.Command{
 		Use: "import FILE", Short: "Take a workspace from a file into a data directory", Args: cobra.ExactArgs(1),
 		Long: "Import records the events exactly as they were, so that every proof that was made elsewhere holds here, and goes on from there. Everything is held\n" +
 			"against its hashes and the checkpoint in the file before any of it is seen; after an error, or a crash, nothing is there and it may be repeated.\n" +
-			"No daemon may run on the data directory, and the workspace must not exist in it. Spaces do not come along: those that lived end as moved.",
+			"The workspace must not exist there. Spaces do not come along: those that lived end as moved. Where a daemon runs on the data directory, or --url names\n" +
+			"one, the file is sent to it, and what others write waits while it is taken in; else the data directory is written by the command itself.",
 		Example: "  agentbox import ws.tar.gz --data ~/second\n  agentbox import ws.tar.gz --public-key agentbox.pub",
 	}
-	c.Flags().StringVar(&key, "public-key", "", "the key that must have signed the checkpoint in the file, or a file that holds it (default: the one in the file)")
+	c.Flags().StringVar(&key, "idempotency-key", "", "the same key and file are imported once, however often they are sent to a daemon")
+	c.Flags().StringVar(&public, "public-key", "", "the key that must have signed the checkpoint in the file, or a file that holds it (default: the one in the file)")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		dir, err := i.dataDir()
+		public, err := keyText(public)
 		if err != nil {
 			return err
 		}
-		key, err := keyText(key)
-		if err != nil {
-			return err
-		}
-		moved, err := i.ImportWorkspace(cmd.Context(), Daemon{DataDir: dir}, args[0], key)
+		moved, dir, err := i.takeWorkspace(cmd.Context(), args[0], public, key)
 		if err != nil {
 			return err
 		}
@@ -84,6 +87,39 @@ func importWorkspace(i *invocation) *cobra.Command {
 		})
 	}
 	return c
+}
+
+// takeWorkspace imports a file, through the daemon where one runs, and says where to.
+func (i *invocation) takeWorkspace(ctx context.Context, name, public, key string) (Moved, string, error) {
+	api, err := i.connect(ctx)
+	if fault.CodeOf(err) == "daemon_not_running" {
+		dir, err := i.dataDir()
+		if err != nil {
+			return Moved{}, dir, err
+		}
+		moved, err := i.ImportWorkspace(ctx, Daemon{DataDir: dir}, name, public)
+		return moved, dir, err
+	}
+	if err != nil {
+		return Moved{}, "", err
+	}
+	file, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Moved{}, "", fault.New(fault.NotFound, "file_not_found", "there is no file %s", oneLine(name, 80))
+	}
+	if err != nil {
+		return Moved{}, "", unreadable(err, name)
+	}
+	defer file.Close()
+	size := int64(-1)
+	if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
+		size = info.Size()
+	}
+	done, err := api.ImportWorkspace(ctx, file, size, public, key)
+	return Moved{
+		Workspace: done.Workspace, Events: done.Events, Contents: done.Contents, Missing: done.Missing, Root: done.Root, Size: done.Signed,
+		PublicKey: done.PublicKey, Ended: done.Spaces,
+	}, "the running daemon", err
 }
 
 // moved says what was signed of a workspace, and what is not there.

@@ -2,6 +2,9 @@ package cli
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -12,7 +15,7 @@ import (
 
 // runs are the commands about runs.
 func runs(i *invocation) *cobra.Command {
-	return group("runs", "List, show, watch, cancel, export, import and replay runs", runList(i), runShow(i), runWatch(i), runCancel(i), runExport(i), runImport(i), runReplay(i))
+	return group("runs", "List, show, watch, cancel, retain, export, import and replay runs", runList(i), runShow(i), runWatch(i), runCancel(i), runRetain(i), runExport(i), runImport(i), runReplay(i))
 }
 
 func runList(i *invocation) *cobra.Command {
@@ -120,8 +123,62 @@ func (p *printer) run(i *invocation, r client.RunShown) {
 		p.line("%s", p.paint(red, plain(r.Error)))
 	}
 	p.imported(r.Run)
+	p.retention(r.Run)
 	if _, approval := r.Pending(); approval != "" {
 		p.line("%s", wrapped("it waits for a person: agentbox approvals show|approve|deny "+string(approval), p.width, 2))
+	}
+}
+
+// retention says how long the data of a run are kept, where that was said of it.
+func (p *printer) retention(r run.Run) {
+	keep := keptFor(r.Retention)
+	switch {
+	case !r.Forgotten.IsZero():
+		p.line("%s", p.paint(yellow, "its data were kept for "+keep+" and redacted at "+r.Forgotten.Format(time.RFC3339)))
+	case !r.KeptUntil.IsZero():
+		p.line("its data are kept for %s, until %s, and redacted then", keep, r.KeptUntil.Format(time.RFC3339))
+	case r.Retention > 0:
+		p.line("its data are kept for %s once it has ended, and redacted then", keep)
+	}
+}
+
+// keptFor writes a time for which data are kept as it is asked for.
+func keptFor(seconds int64) string {
+	const day = 24 * 60 * 60
+	if seconds > 0 && seconds%day == 0 {
+		return strconv.FormatInt(seconds/day, 10) + "d"
+	}
+	text := (time.Duration(seconds) * time.Second).String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = strings.TrimSuffix(text, zero[1:])
+		}
+	}
+	return text
+}
+
+func runRetain(i *invocation) *cobra.Command {
+	return &cobra.Command{
+		Use: "retain RUN TIME", Short: "Set how long the data of a run that has ended are kept", Args: cobra.ExactArgs(2),
+		Long: "Retain sets for how long what the run's events hold is kept, counted from the run's end: in days, or hours, minutes and seconds, or none for as long as\n" +
+			"the operator's rules say. When it is over everything of the run that holds text is redacted, for good. Only owners and admins may.",
+		Example: "  agentbox runs retain run_... 30d\n  agentbox runs retain run_... none",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			api, err := i.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			r, err := api.RetainRun(cmd.Context(), id.Run(args[0]), args[1])
+			if err != nil {
+				return err
+			}
+			return i.show(r, func(p *printer) {
+				if r.Retention == 0 {
+					p.line("its data are kept as long as those of other runs")
+				}
+				p.retention(r)
+			})
+		},
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/keeper"
+	"agentbox/internal/service/mover"
 	"agentbox/internal/service/reader"
 	"agentbox/internal/service/redactor"
 	"agentbox/internal/service/sweeper"
@@ -30,10 +31,14 @@ type Services struct {
 	Prover   *auditor.Prover
 	Sweeper  *sweeper.Sweeper
 	Redactor *redactor.Redactor
+	Mover    *mover.Importer
 	Spool    Spool
-	Checks   []Check                     // of readiness
-	Metrics  http.Handler                // answers with the metrics
-	Tally    func(ws id.Workspace) Tally // counts what was done for a workspace
+
+	MaxWorkspace int64 // bytes of a workspace's file that is sent
+
+	Checks  []Check                     // of readiness
+	Metrics http.Handler                // answers with the metrics
+	Tally   func(ws id.Workspace) Tally // counts what was done for a workspace
 }
 
 // Server answers the HTTP API. Make it with New, then Run it.
@@ -75,6 +80,7 @@ func New(c wire.Config, services Services, version string) *Server {
 	s.registerAudit()
 	s.registerContent()
 	s.registerRedactions()
+	s.registerWorkspaces()
 	s.Object("PolicyApproval", "request")
 	s.Object("PolicyExplanation", "request")
 	s.Finish()

@@ -125,6 +125,7 @@ func TestEveryPostIsDoneOnceOverARestart(t *testing.T) {
 			path: "/v1/audit/redactions", body: `{"run_id":"` + forgotten.Run + `","reason":"a mistake"}`,
 			other: `{"run_id":"` + forgotten.Run + `","reason":"another one"}`, status: 200,
 		},
+		"retain-run":      {path: "/v1/runs/" + wrote.Run + "/retention", body: `{"retention":"30d"}`, other: `{"retention":"none"}`, status: 200},
 		"validate-policy": {path: "/v1/policies/validate", body: fmt.Sprintf(operation, ""), other: fmt.Sprintf(operation, `,"policy":"permissive"`), status: 200, harmless: true},
 		"explain-policy":  {path: "/v1/policies/explain", body: fmt.Sprintf(operation, ""), other: fmt.Sprintf(operation, `,"policy":"permissive"`), status: 200, harmless: true},
 		// Not a POST, but a change of which a lost answer would leave one in doubt as well.
@@ -133,6 +134,9 @@ func TestEveryPostIsDoneOnceOverARestart(t *testing.T) {
 	_, transcript := d.ask(t, "", "GET", "/v1/runs/"+wrote.Run+"/transcript?redact=none", "")
 	_, other := d.ask(t, "", "GET", "/v1/runs/"+wrote.Run+"/transcript?redact=output", "")
 	table["import-run"] = sent{path: "/v1/runs/import", body: string(transcript), other: string(other), media: "application/x-ndjson", status: 201}
+	table["import-workspace"] = sent{
+		path: "/v1/workspaces/import", body: parcel(t, "ws_parcel", 3), other: parcel(t, "ws_another", 1), media: "application/gzip", status: 201,
+	}
 	known := documented(t)
 	for op, where := range known {
 		if _, ok := table[op]; where[0] == "POST" && !ok {
@@ -163,6 +167,7 @@ func TestEveryPostIsDoneOnceOverARestart(t *testing.T) {
 	// Others change meanwhile what was asked about: an answer of then is not one of now.
 	d.succeed(t, "PATCH", table["extend-space"].path[:len("/v1/spaces/")+len("spc_")+26], `{"name":"later"}`, nil)
 	d.succeed(t, "PATCH", table["update-space"].path, `{"description":"later"}`, nil)
+	d.succeed(t, "POST", table["retain-run"].path, `{"retention":"31d"}`, nil)
 	again := func(when string) {
 		for _, op := range ops {
 			s := table[op]

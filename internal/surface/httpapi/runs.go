@@ -16,6 +16,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/service/executor"
+	"agentbox/internal/service/reader"
 	"agentbox/internal/surface/httpapi/strictjson"
 	"agentbox/internal/surface/httpapi/wire"
 )
@@ -30,6 +31,7 @@ type runRequest struct {
 	Context         *runContext     `json:"context,omitempty" doc:"What the agent is to see first"`
 	Agent           *runAgent       `json:"agent,omitempty" doc:"Who acts; the space's own agent unless named"`
 	Title           string          `json:"title,omitempty" maxLength:"200"`
+	Retention       string          `json:"retention,omitempty" maxLength:"40" doc:"How long what the run's events hold is kept once it has ended, as in 30d or 36h; then it is redacted. Only who may redact may ask for it; as long as the operator's rules say unless given"`
 	Wait            *int64          `json:"wait,omitempty" minimum:"0" maximum:"300" doc:"Seconds to wait for the run to end or pause; 30 by default"`
 }
 
@@ -40,6 +42,7 @@ type runSent struct {
 	Context         *runContext       `json:"context"`
 	Agent           *runAgent         `json:"agent"`
 	Title           string            `json:"title"`
+	Retention       string            `json:"retention"`
 	Wait            *int64            `json:"wait"`
 }
 
@@ -143,6 +146,10 @@ func (s *Server) registerRuns() {
 		Detail: "Server-sent events named operation, event, stdout, stderr and complete; id is the frame's number. The stream ends with complete if and only if the run " +
 			"has ended; a stream that ends otherwise is resumed with Last-Event-ID.",
 	}, s.streamRun)
+	wire.Handle(s.Server, wire.Operation{
+		ID: "retain-run", Method: http.MethodPost, Path: "/v1/runs/{run_id}/retention", Tag: "runs", Summary: "Set how long the data of a run that has ended are kept", Repeat: wire.RepeatRecalled,
+		Detail: "Counted from its end; when that is over, everything of the run that holds text is redacted. Never longer than the operator's rules. Only owners and admins may.",
+	}, s.retainRun)
 	s.registerTranscripts()
 }
 
@@ -182,6 +189,11 @@ func (s *Server) startRun(ctx context.Context, c wire.Call, sp id.Space) (*event
 	if sent.Agent != nil {
 		if q.Agent = sent.Agent.Name; q.Agent == "" || utf8.RuneCountInString(q.Agent) > 100 {
 			return nil, fault.New(fault.Invalid, "invalid_field", "agent.name has 1 to 100 characters")
+		}
+	}
+	if sent.Retention != "" {
+		if q.Retention, err = run.ParseKeep(sent.Retention); err != nil {
+			return nil, err
 		}
 	}
 	doc, err := s.services.Executor.Start(context.WithoutCancel(ctx), c.Origin(), q)
@@ -330,6 +342,29 @@ func (s *Server) cancelRun(ctx context.Context, c wire.Call, in *struct {
 		}
 		doc, err = s.find(ctx, c, in.RunPath)
 	}
+	return &struct{ Body run.Run }{doc}, err
+}
+
+type retainRequest struct {
+	Retention string `json:"retention" minLength:"1" maxLength:"40" doc:"As in 30d or 36h; none for as long as the operator's rules say"`
+}
+
+func (s *Server) retainRun(ctx context.Context, c wire.Call, in *struct {
+	Run  string `path:"run_id" doc:"The run"`
+	Body retainRequest
+}) (*struct{ Body run.Run }, error) {
+	var keep time.Duration
+	if in.Body.Retention != "none" {
+		var err error
+		if keep, err = run.ParseKeep(in.Body.Retention); err != nil {
+			return nil, err
+		}
+	}
+	if c.Repeated > 0 {
+		doc, err := reader.Past[run.Run](ctx, s.services.Reader, c.Caller.Workspace, reader.Subject{Projection: run.Projection, Key: in.Run}, c.Repeated)
+		return &struct{ Body run.Run }{doc}, err
+	}
+	doc, err := s.services.Redactor.Retain(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Run(in.Run), keep)
 	return &struct{ Body run.Run }{doc}, err
 }
 

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"iter"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -107,7 +109,7 @@ func adoption(t *testing.T, d Driver) {
 
 func adopt(t *testing.T, l Log, chunks iter.Seq2[[]event.Event, error]) (uint64, error) {
 	t.Helper()
-	return l.Adopt(t.Context(), Workspace, chunks)
+	return l.Adopt(t.Context(), Workspace, chunks, nil)
 }
 
 // adoptionsThatFail leave nothing, and the log as it was.
@@ -166,5 +168,189 @@ func adoptionsThatFail(t *testing.T, d Driver) {
 	}
 	if n, err := adopt(t, to, inChunks(events, 4)); err != nil || n != uint64(len(events)) {
 		t.Errorf("after all that: %d, %v", n, err)
+	}
+}
+
+// adoptionOfRedactions moves a log of which events were redacted: they are withheld as they were, documents are the same, and what was recorded
+// and not yet done is done where it came to.
+func adoptionOfRedactions(t *testing.T, d Driver) {
+	from := open(t, d, Notes(1), Rooms(1))
+	secret := secretNotes(t, from, 60)
+	done, late := secret[:len(secret)-2], secret[len(secret)-2:]
+	must(t, from.Redact(t.Context(), Workspace, recordRedactions(t, from, done)))
+	recordRedactions(t, from, done[:1]) // twice: the first is what counts
+	seqs := recordRedactions(t, from, late)
+	events := read(t, from, journal.Query{Limit: journal.MaxRead})
+	for _, n := range []int{1, 7, journal.MaxBatch} {
+		setup := NewSetup(Notes(1), Rooms(1))
+		setup.IDs = another().IDs
+		to := d.Open(t, setup)
+		if head, err := adopt(t, to, inChunks(events, n)); err != nil || head != uint64(len(events)) {
+			t.Fatalf("in chunks of %d: %d, %v; want %d", n, head, err, len(events))
+		}
+		if d.Reopen != nil {
+			to = d.Reopen(t, to, setup)
+		}
+		if diff := cmp.Diff(events, read(t, to, journal.Query{Limit: journal.MaxRead})); diff != "" {
+			t.Errorf("in chunks of %d: -was +is\n%s", n, diff)
+		}
+		if diff := cmp.Diff(Documents(t, from, "notes", "rooms"), Documents(t, to, "notes", "rooms")); diff != "" {
+			t.Errorf("documents: -was +is\n%s", diff)
+		}
+		if open, err := to.Unfinished(t.Context(), Workspace); err != nil || !slices.Equal(open, seqs) {
+			t.Errorf("unfinished are %v, %v; want %v", open, err, seqs)
+		}
+		must(t, to.Redact(t.Context(), Workspace, seqs))
+		forgotten(t, to, secret)
+		live := Documents(t, to, "notes", "rooms")
+		for _, name := range []string{"notes", "rooms"} {
+			must(t, to.Rebuild(t.Context(), name))
+		}
+		if diff := cmp.Diff(live, Documents(t, to, "notes", "rooms")); diff != "" {
+			t.Errorf("rebuilt: -was +is\n%s", diff)
+		}
+		if err := CheckChains(t.Context(), to, Workspace); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// adoptionsOfRedactionsThatFail are of events that are withheld, and of which the log says no or another word.
+func adoptionsOfRedactionsThatFail(t *testing.T, d Driver) {
+	from := open(t, d, Notes(1))
+	secret := secretNotes(t, from, 9)
+	must(t, from.Redact(t.Context(), Workspace, recordRedactions(t, from, secret)))
+	events := read(t, from, journal.Query{Limit: journal.MaxRead})
+	at := int(secret[1].Seq) - 1
+	setup := NewSetup(Notes(1))
+	setup.IDs = another().IDs
+	to := d.Open(t, setup)
+	for name, c := range map[string]struct {
+		change func(*event.Event)
+		code   string
+	}{
+		"other remains":             {func(e *event.Event) { e.Data = []byte(`{"n":2}`) }, journal.ErrForeign.Code},
+		"remains that are a text":   {func(e *event.Event) { e.Data = []byte(`[1]`) }, "data_invalid"},
+		"a salt":                    {func(e *event.Event) { e.Chain.Salt = bytes.Repeat([]byte{1}, 16) }, journal.ErrForeign.Code},
+		"another level":             {func(e *event.Event) { e.Redaction = event.RedactNone }, journal.ErrForeign.Code},
+		"another level before":      {func(e *event.Event) { e.Chain.Redaction = event.RedactPartial }, journal.ErrForeign.Code},
+		"no level before":           {func(e *event.Event) { e.Chain.Redaction = "" }, journal.ErrForeign.Code},
+		"a level that is none":      {func(e *event.Event) { e.Chain.Redaction = "some"; e.Chain.Hash = journal.HashOf(e) }, journal.ErrForeign.Code},
+		"said to have its data":     {func(e *event.Event) { e.Withheld = "" }, journal.ErrForeign.Code},
+		"sealed":                    {func(e *event.Event) { e.Withheld = event.Sealed }, "log_sealed"},
+		"a key that was destroyed":  {func(e *event.Event) { e.Withheld = event.Destroyed }, "log_sealed"},
+		"withheld for no reason":    {func(e *event.Event) { e.Withheld = "lost" }, "log_sealed"},
+		"another commitment":        {func(e *event.Event) { e.Chain.Commitment[0] ^= 1 }, journal.ErrForeign.Code},
+		"a redaction without a log": {nil, "redaction_unrecorded"},
+	} {
+		all := append([]event.Event{}, events...)
+		if c.change == nil {
+			all = all[:len(all)-1]
+		} else {
+			c.change(&all[at])
+		}
+		if _, err := adopt(t, to, inChunks(all, 4)); fault.CodeOf(err) != c.code {
+			t.Errorf("%s: got %v, want %q", name, err, c.code)
+		}
+		if n := head(t, to, Workspace); n != 0 {
+			t.Errorf("%s: it left %d events", name, n)
+		}
+	}
+	forged := append([]event.Event{}, events...) // an event with its data, and a level that its hash does not cover
+	forged[1].Chain.Redaction, forged[1].Redaction = forged[1].Redaction, event.RedactFull
+	if _, err := adopt(t, to, inChunks(forged, 4)); fault.CodeOf(err) != journal.ErrForeign.Code {
+		t.Errorf("a forged level: %v", err)
+	}
+	last := append([]event.Event{}, events...) // the redaction itself
+	last[len(last)-1].Withhold(event.Forgotten, nil)
+	if _, err := adopt(t, to, inChunks(last, 4)); fault.CodeOf(err) != journal.ErrForeign.Code {
+		t.Errorf("a redaction that was redacted: %v", err)
+	}
+	if _, err := adopt(t, to, inChunks(events, 4)); err != nil {
+		t.Errorf("after all that: %v", err)
+	}
+}
+
+// adoptionOfKeys moves a log with the idempotency keys of its batches: what was asked there is not done again here.
+func adoptionOfKeys(t *testing.T, d Driver) {
+	from := open(t, d)
+	for _, key := range []string{"c", "a", "b"} {
+		b := Batch(Draft("one of "+key), Draft("two"))
+		b.Key, b.Digest = key, event.DigestOf([]byte(key))
+		appendAll(t, from, b)
+	}
+	appendAll(t, from, Batch(Draft("without a key")))
+	events := read(t, from, journal.Query{Limit: journal.MaxRead})
+	keys, err := from.Keys(t.Context(), Workspace, "", 10)
+	must(t, err)
+	if len(keys) != 3 || keys[0].Key != "a" || keys[0].First != 3 || keys[0].Count != 2 || keys[0].Digest != event.DigestOf([]byte("a")) {
+		t.Fatalf("the keys are %+v", keys)
+	}
+	if page, err := from.Keys(t.Context(), Workspace, "a", 1); err != nil || len(page) != 1 || page[0] != keys[1] {
+		t.Errorf("a page of them: %+v, %v", page, err)
+	}
+	if none, err := from.Keys(t.Context(), OtherWorkspace, "", 10); err != nil || len(none) != 0 {
+		t.Errorf("of another workspace: %+v, %v", none, err)
+	}
+	chunks := func(all ...[]journal.KeyUse) iter.Seq2[[]journal.KeyUse, error] {
+		return func(yield func([]journal.KeyUse, error) bool) {
+			for _, some := range all {
+				if !yield(some, nil) {
+					return
+				}
+			}
+		}
+	}
+	changed := func(change func(*journal.KeyUse)) iter.Seq2[[]journal.KeyUse, error] {
+		k := keys[2]
+		change(&k)
+		return chunks(keys[:2], []journal.KeyUse{k})
+	}
+	setup := NewSetup()
+	setup.IDs = another().IDs
+	to := d.Open(t, setup)
+	broken := errors.New("the source broke off")
+	for name, bad := range map[string]iter.Seq2[[]journal.KeyUse, error]{
+		"none in a chunk":      chunks(nil),
+		"another order":        chunks(keys[1:], keys[:1]),
+		"twice":                chunks(keys, keys[2:]),
+		"no key":               chunks([]journal.KeyUse{{Use: keys[0].Use}}),
+		"no digest":            changed(func(k *journal.KeyUse) { k.Digest = event.Digest{} }),
+		"before the log":       changed(func(k *journal.KeyUse) { k.First = 0 }),
+		"behind the log":       changed(func(k *journal.KeyUse) { k.First = 8 }),
+		"over the end":         changed(func(k *journal.KeyUse) { k.First, k.Count = 7, 2 }),
+		"no events":            changed(func(k *journal.KeyUse) { k.Count = 0 }),
+		"more than a batch":    changed(func(k *journal.KeyUse) { k.Count = journal.MaxBatch + 1 }),
+		"a control character":  changed(func(k *journal.KeyUse) { k.Key = "z\x00" }),
+		"that is far too long": changed(func(k *journal.KeyUse) { k.Key = strings.Repeat("z", journal.MaxTextBytes+1) }),
+		"that break off": func(yield func([]journal.KeyUse, error) bool) {
+			_ = yield(keys[:1], nil) && yield(nil, broken)
+		},
+	} {
+		if _, err := to.Adopt(t.Context(), Workspace, inChunks(events, 4), bad); err == nil {
+			t.Errorf("%s: it was adopted", name)
+		}
+		if n := head(t, to, Workspace); n != 0 {
+			t.Errorf("%s: it left %d events", name, n)
+		}
+	}
+	if _, err := to.Adopt(t.Context(), Workspace, inChunks(events, 4), chunks(keys[:1], keys[1:])); err != nil {
+		t.Fatal(err)
+	}
+	if d.Reopen != nil {
+		to = d.Reopen(t, to, setup)
+	}
+	if is, err := to.Keys(t.Context(), Workspace, "", 10); err != nil || !slices.Equal(is, keys) {
+		t.Errorf("the keys are %+v, %v; want %+v", is, err, keys)
+	}
+	again := Batch(Draft("anything"))
+	again.Key, again.Digest = "a", event.DigestOf([]byte("a"))
+	receipt, err := to.Append(t.Context(), again)
+	if err != nil || !receipt.Replayed || len(receipt.Events) != 2 || receipt.Events[0].Seq != 3 {
+		t.Errorf("a repeat: %+v, %v", receipt, err)
+	}
+	again.Digest = event.DigestOf([]byte("other"))
+	if _, err := to.Append(t.Context(), again); !errors.Is(err, journal.ErrKeyConflict) {
+		t.Errorf("the key for something else: %v", err)
 	}
 }

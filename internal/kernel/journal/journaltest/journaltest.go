@@ -21,6 +21,7 @@ import (
 type Log interface {
 	journal.Journal
 	journal.Adopter
+	journal.Keyed
 	journal.Redactor
 	projection.Store
 	Close() error
@@ -51,32 +52,35 @@ const (
 // Run tests the logs that a driver makes.
 func Run(t *testing.T, d Driver) {
 	for name, test := range map[string]func(t *testing.T, d Driver){
-		"stamps":               stamps,
-		"refuses bad batches":  refusesBadBatches,
-		"limits of a batch":    limitsOfABatch,
-		"expected versions":    expectedVersions,
-		"batch keys":           batchKeys,
-		"event keys":           eventKeys,
-		"chains":               chains,
-		"many writers":         manyWriters,
-		"one of many wins":     oneOfManyWins,
-		"queries":              queries,
-		"workspaces are apart": workspacesAreApart,
-		"forged lines":         forgedLines,
-		"own bytes":            ownBytes,
-		"wait":                 wait,
-		"tail":                 tail,
-		"tail of a stream":     tailOfAStream,
-		"closed":               closed,
-		"documents":            documents,
-		"document lists":       documentLists,
-		"folds that fail":      foldsThatFail,
-		"rebuild":              rebuild,
-		"ended context":        endedContext,
-		"adoption":             adoption,
-		"adoptions that fail":  adoptionsThatFail,
-		"redaction":            redaction,
-		"redacts as recorded":  redactsAsRecorded,
+		"stamps":                            stamps,
+		"refuses bad batches":               refusesBadBatches,
+		"limits of a batch":                 limitsOfABatch,
+		"expected versions":                 expectedVersions,
+		"batch keys":                        batchKeys,
+		"event keys":                        eventKeys,
+		"chains":                            chains,
+		"many writers":                      manyWriters,
+		"one of many wins":                  oneOfManyWins,
+		"queries":                           queries,
+		"workspaces are apart":              workspacesAreApart,
+		"forged lines":                      forgedLines,
+		"own bytes":                         ownBytes,
+		"wait":                              wait,
+		"tail":                              tail,
+		"tail of a stream":                  tailOfAStream,
+		"closed":                            closed,
+		"documents":                         documents,
+		"document lists":                    documentLists,
+		"folds that fail":                   foldsThatFail,
+		"rebuild":                           rebuild,
+		"ended context":                     endedContext,
+		"adoption":                          adoption,
+		"adoptions that fail":               adoptionsThatFail,
+		"adoption of redactions":            adoptionOfRedactions,
+		"adoption of keys":                  adoptionOfKeys,
+		"adoptions of redactions that fail": adoptionsOfRedactionsThatFail,
+		"redaction":                         redaction,
+		"redacts as recorded":               redactsAsRecorded,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, d) })
 	}

@@ -125,6 +125,8 @@ func Compile(s Spec) (policy.Bundle, error) {
 	w.rule("allow", "control.users", "", text{"people may keep spaces and start runs", ""}, `principal is User, action, resource`, control)
 	w.rule("allow", "redact.owners", "", text{"an owner may destroy the data of events", ""}, `principal is User, action == Action::"audit.redact", resource`,
 		`context.role == "overlord" || context.role == "admin"`)
+	w.rule("allow", "import.owners", "", text{"an owner may import a workspace", ""}, `principal is User, action == Action::"workspace.import", resource`,
+		`context.role == "overlord" || context.role == "admin"`)
 	w.rule("ask", "run.continue", "", text{"an operation was interrupted and its outcome is not known", ""}, `principal, action == Action::"run.continue", resource`, "")
 	w.rule("deny", "viewers", policy.ReasonRoleTooLow, text{"a viewer only reads", "Ask an owner for the role member."}, anything, `context.role == "viewer" && `+effects)
 	s.files(w)
