@@ -72,7 +72,7 @@ func (n *node) snapshot() space.Snapshot {
 type scan struct {
 	ctx   context.Context
 	root  *os.File
-	w     *writer
+	w     sink
 	now   int64 // of the file system's clock, before anything was looked at
 	bytes int64 // the most content
 	left  int   // entries that may still come
@@ -80,6 +80,25 @@ type scan struct {
 	only  map[string]bool
 	known map[uint64]event.Digest // by inode: content that was written a moment ago, out of the space's sight
 }
+
+// sink is where content goes that was looked at.
+type sink interface {
+	has(d event.Digest) bool
+	add(d event.Digest, raw []byte) error
+	stream(ctx context.Context, d event.Digest, r io.Reader, size int64) error
+}
+
+var (
+	_ sink = (*writer)(nil)
+	_ sink = nowhere{}
+)
+
+// nowhere is where content goes that is only looked at.
+type nowhere struct{}
+
+func (nowhere) has(event.Digest) bool                                        { return true }
+func (nowhere) add(event.Digest, []byte) error                               { return nil }
+func (nowhere) stream(context.Context, event.Digest, io.Reader, int64) error { return nil }
 
 // folder looks at the folder rel, which is below anchor and nested depth deep; old is what it was before, or nil. With s.only set, folders
 // that are not in it are taken to be what they were.

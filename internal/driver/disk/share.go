@@ -1,0 +1,427 @@
+package disk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/driver/disk/internal/beneath"
+	"agentbox/internal/driver/disk/internal/overlay"
+	"agentbox/internal/driver/disk/internal/snapshots"
+)
+
+// What a space that shares files has instead of the folder of its own: the folders of its overlay, in whose upper one are the staging folder
+// and the one for what rewinds move away, and a file that says what is below.
+const (
+	upperFolder = "upper"
+	workFolder  = "work"
+	movedFolder = "trash"
+	baseFile    = "over"
+)
+
+// base says what the files of a space lie over.
+type base struct {
+	Tree id.Space `json:"tree"` // the space whose files became it
+	User int      `json:"user"` // the host uid of the space that lies over it
+}
+
+// Share moves the files of a space to where forks of it share them: what they are now becomes a frozen tree, and the space lies over it from
+// then on, as each fork does. Nothing happens where the host cannot do that, while something writes to the files, and to a space that shares
+// them already. Halt is called before anything moves.
+//
+// The tree is the folder that the files were in, under another name, so that it costs the same however much is in it.
+func (s *Spaces) Share(ctx context.Context, sp id.Space, uid int, limits space.Limits, halt func() error) error {
+	s.shared.RLock()
+	defer s.shared.RUnlock()
+	f, err := s.files(sp, uid, limits)
+	if err != nil {
+		return err
+	}
+	if _, shares := s.base(sp); shares || !s.shares() || !f.at.still.TryLock() {
+		return nil
+	}
+	defer f.at.still.Unlock()
+	tree, moved, err := f.past.Share(ctx, func() (snapshots.Folders, error) {
+		if err := halt(); err != nil {
+			return snapshots.Folders{}, err
+		}
+		return s.freeze(f.at, sp, uid)
+	})
+	if err != nil || !moved {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.trees[sp], s.over[sp] = tree, base{sp, uid}
+	return nil
+}
+
+// shares reports whether this host and the file system of the spaces can do it, and tries it when it is first asked.
+func (s *Spaces) shares() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.able == nil {
+		able := s.Probe() == nil
+		s.able = &able
+	}
+	return *s.able
+}
+
+// Probe tries whether spaces can share files here, in a folder that it makes and removes. The error says what is missing.
+func (s *Spaces) Probe() error {
+	trees := filepath.Join(s.dir, frozenFolder)
+	if err := os.MkdirAll(trees, 0o700); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(trees, "probe-")
+	if err != nil {
+		return err
+	}
+	return errors.Join(overlay.Probe(dir), os.RemoveAll(dir))
+}
+
+// freeze makes the files of a space a frozen tree and lays the space over it. They move in one step, after the file that says where they will
+// be: whoever finds both it and the files knows that they did not.
+func (s *Spaces) freeze(p *place, sp id.Space, uid int) (snapshots.Folders, error) {
+	tree := filepath.Join(s.dir, frozenFolder, string(sp))
+	from, to := filepath.Join(p.home, filesFolder), filepath.Join(tree, filesFolder)
+	// In the eyes of another user the daemon's own is nobody, so that not even the kernel goes through what is closed to others. The folder of
+	// all trees is closed.
+	err := errors.Join(os.MkdirAll(filepath.Dir(tree), 0o700), os.MkdirAll(tree, 0o755), os.Chmod(tree, 0o755), s.lay(p.home, base{sp, uid}))
+	for _, dir := range []string{s.dir, filepath.Dir(tree), p.home} {
+		err = errors.Join(err, beneath.SyncPath(dir))
+	}
+	if err == nil {
+		err = os.Rename(from, to)
+	}
+	if err != nil {
+		return snapshots.Folders{}, errors.Join(beneath.Refusal(err, "."), unlay(p.home))
+	}
+	mount, err := s.mount(p.home, base{sp, uid})
+	if err = errors.Join(err, beneath.SyncPath(tree), beneath.SyncPath(p.home)); err != nil {
+		return snapshots.Folders{}, errors.Join(err, os.Rename(to, from), beneath.SyncPath(p.home), unlay(p.home))
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mount = mount
+	return p.folders(), nil
+}
+
+// lay makes what a space needs to lie over a tree. The caller makes the names in home durable.
+func (s *Spaces) lay(home string, over base) error {
+	raw, err := json.Marshal(over)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(home, baseFile)
+	file, err := os.OpenFile(path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(append(raw, '\n'))
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	return errors.Join(os.Mkdir(filepath.Join(home, upperFolder), 0o700), os.Mkdir(filepath.Join(home, workFolder), 0o700), os.Rename(path+".tmp", path))
+}
+
+// unlay removes what lay made, as long as nothing was changed in it.
+func unlay(home string) error {
+	var all error
+	for _, name := range []string{baseFile, upperFolder, workFolder} {
+		all = errors.Join(all, os.RemoveAll(filepath.Join(home, name)))
+	}
+	return all
+}
+
+// mount makes the overlay of a space.
+func (s *Spaces) mount(home string, over base) (*os.File, error) {
+	l, err := layers(s.dir, home, over)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.NotFound, "space_files_missing", "the files of %s are not on this host", filepath.Base(home))
+	}
+	for _, name := range []string{stagingFolder, movedFolder} {
+		if err := os.Mkdir(filepath.Join(l.Upper, name), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+			return nil, beneath.Refusal(err, ".")
+		}
+	}
+	mount, err := overlay.Mount(l)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Unavailable, "space_files_unreachable", "the files of %s lie over others, and this host cannot show them so", filepath.Base(home)).
+			With("run the daemon as root, on the kernel that it ran on or a newer one; agentbox doctor says what is missing")
+	}
+	return mount, nil
+}
+
+// layers are those of the overlay of a space below the folder of all spaces.
+func layers(dir, home string, over base) (overlay.Layers, error) {
+	l := overlay.Layers{
+		Lower: filepath.Join(dir, frozenFolder, string(over.Tree)), User: over.User,
+		Upper: filepath.Join(home, upperFolder), Work: filepath.Join(home, workFolder),
+	}
+	var st unix.Stat_t
+	if err := unix.Lstat(filepath.Join(l.Lower, filesFolder), &st); err != nil {
+		return l, err
+	}
+	l.Owner = int(st.Uid)
+	return l, nil
+}
+
+// readBase reads what the files of a space lie over; false where they are its own.
+func readBase(home string) (over base, ok bool, err error) {
+	raw, err := os.ReadFile(filepath.Join(home, baseFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return over, false, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, &over)
+	}
+	if err == nil {
+		_, err = id.Parse[id.Space](string(over.Tree))
+	}
+	if err != nil {
+		return over, false, fault.Wrap(err, fault.Internal, "space_damaged", "what the files of %s lie over cannot be read", filepath.Base(home))
+	}
+	return over, true, nil
+}
+
+// base returns what a space lies over; false where its files are its own.
+func (s *Spaces) base(sp id.Space) (base, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	over, ok := s.over[sp]
+	return over, ok
+}
+
+// join lays a new space over the tree of another, if that one shares its files.
+func (s *Spaces) join(home string, made id.Space, uid int, from id.Space) error {
+	s.mu.Lock()
+	over, ok := s.over[from]
+	if over.User = uid; ok {
+		s.over[made] = over
+	}
+	s.mu.Unlock()
+	if !ok {
+		return nil
+	}
+	if err := errors.Join(s.lay(home, over), beneath.SyncPath(home), beneath.SyncPath(s.dir)); err != nil {
+		return beneath.Refusal(err, ".")
+	}
+	return nil
+}
+
+// place returns where the files of a space lie. The lock is held.
+func (s *Spaces) place(sp id.Space, home string) (*place, error) {
+	over, shares := s.over[sp]
+	if p := s.places[sp]; p != nil {
+		return p, nil
+	}
+	p := &place{home: home}
+	if !shares {
+		if _, err := os.Lstat(filepath.Join(home, filesFolder)); err != nil {
+			return nil, fault.Wrap(err, fault.NotFound, "space_files_missing", "the files of %s are not on this host", sp)
+		}
+	} else {
+		var err error
+		if p.mount, err = s.mount(home, over); err != nil {
+			return nil, err
+		}
+	}
+	s.places[sp] = p
+	return p, nil
+}
+
+// leave takes a space out of what is known of spaces. It returns the tree that it lay over, and whether it was the last one.
+func (s *Spaces) leave(sp id.Space) (tree id.Space, last bool) {
+	s.mu.Lock()
+	p, past := s.places[sp], s.pasts[sp]
+	over, shared := s.over[sp]
+	delete(s.open, sp)
+	delete(s.pasts, sp)
+	delete(s.places, sp)
+	delete(s.over, sp)
+	last = shared
+	for _, other := range s.over {
+		last = last && other.Tree != over.Tree
+	}
+	if last {
+		delete(s.trees, over.Tree)
+	}
+	s.mu.Unlock()
+	if shared && past != nil {
+		past.Close()
+	}
+	if p != nil {
+		p.end()
+	}
+	return over.Tree, last
+}
+
+// tree returns what is in a frozen tree.
+func (s *Spaces) tree(ctx context.Context, name id.Space) (*snapshots.Tree, error) {
+	s.mu.Lock()
+	known := s.trees[name]
+	s.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	found, err := snapshots.Look(ctx, filepath.Join(s.dir, frozenFolder, string(name), filesFolder))
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.trees[name] = found
+	return found, nil
+}
+
+// recover puts in order what an earlier daemon left of a space that it was freezing or writing to.
+func (s *Spaces) recover(ctx context.Context, sp id.Space) error {
+	home := filepath.Join(s.dir, string(sp))
+	staging := filepath.Join(home, stagingFolder)
+	if _, err := os.Lstat(filepath.Join(home, filesFolder)); err == nil { // if they were about to move, they did not
+		return errors.Join(unlay(home), beneath.Empty(ctx, staging, s.entropy))
+	}
+	over, shares, err := readBase(home)
+	if err != nil {
+		return err
+	}
+	if shares {
+		s.over[sp] = over
+		staging = filepath.Join(home, upperFolder, stagingFolder)
+	}
+	return beneath.Empty(ctx, staging, s.entropy)
+}
+
+// discardTrees moves the frozen trees to the trash that no space lies over.
+func (s *Spaces) discardTrees() error {
+	used := map[string]bool{}
+	for _, over := range s.over {
+		used[string(over.Tree)] = true
+	}
+	found, err := os.ReadDir(filepath.Join(s.dir, frozenFolder))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	for _, e := range found {
+		if used[e.Name()] {
+			continue
+		}
+		if _, err := s.discard(id.Space(e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// discard moves a frozen tree to the trash and returns where it lies there; "" where it is gone already.
+func (s *Spaces) discard(tree id.Space) (string, error) {
+	name, err := beneath.RandomName(s.entropy)
+	if err != nil {
+		return "", err
+	}
+	gone := filepath.Join(s.dir, trashFolder, name)
+	err = os.Rename(filepath.Join(s.dir, frozenFolder, string(tree)), gone)
+	if errors.Is(err, os.ErrNotExist) {
+		return "", nil
+	}
+	return gone, errors.Join(err, beneath.SyncPath(filepath.Join(s.dir, frozenFolder)), beneath.SyncPath(filepath.Join(s.dir, trashFolder)))
+}
+
+// purge takes contents out of the frozen tree that a space lies over. Every space that shows such a file gets one of its own first, as it would
+// have where it shares none: the files of living spaces are their owner's. A tree of which the daemon's end took only a part is looked at anew.
+func (s *Spaces) purge(ctx context.Context, sp id.Space, contents map[event.Digest]bool) error {
+	s.shared.Lock()
+	defer s.shared.Unlock()
+	over, shares := s.base(sp)
+	if !shares {
+		return nil
+	}
+	tree, err := s.tree(ctx, over.Tree)
+	if err != nil {
+		return err
+	}
+	bearing := tree.Bearing(contents)
+	if len(bearing) == 0 {
+		return nil
+	}
+	s.mu.Lock()
+	var above []*place
+	for other, its := range s.over {
+		if its.Tree != over.Tree {
+			continue
+		}
+		p, failed := s.place(other, filepath.Join(s.dir, string(other)))
+		above, err = append(above, p), errors.Join(err, failed)
+	}
+	delete(s.trees, over.Tree)
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	for _, p := range above {
+		if err := p.own(ctx, bearing); err != nil {
+			return err
+		}
+	}
+	root, err := beneath.Root(filepath.Join(s.dir, frozenFolder, string(over.Tree), filesFolder))
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, paths := range bearing {
+		for _, path := range paths {
+			if err := scrap(root, path); err != nil {
+				return fault.Wrap(err, fault.Internal, "file_error", "a redacted file could not be taken out of the tree that %s lies over", sp)
+			}
+		}
+	}
+	return nil
+}
+
+// own has a space keep those of some files, by their inodes, that it still shares. To open one for writing is enough: the kernel then makes
+// its copy, durably.
+func (p *place) own(ctx context.Context, inodes map[uint64][]string) error {
+	root, err := p.open(filesFolder)
+	if err != nil {
+		return nil //nolint:nilerr // the space was removed
+	}
+	defer root.Close()
+	return beneath.Walk(ctx, root, ".", beneath.MaxDepth, snapshots.MaxEntries, func(dir *os.File, rel, name string, st unix.Stat_t) error {
+		if st.Mode&unix.S_IFMT != unix.S_IFREG || inodes[st.Ino] == nil {
+			return nil
+		}
+		file, err := beneath.Open(dir, name, unix.O_WRONLY)
+		if errors.Is(err, unix.ENOENT) {
+			return nil
+		}
+		if err != nil {
+			return beneath.Refusal(err, rel)
+		}
+		return file.Close()
+	})
+}
+
+// scrap empties and removes a file. Emptying it frees what it holds at once, whoever has it open.
+func scrap(root *os.File, path string) error {
+	folder, name := beneath.Split(path)
+	dir, err := beneath.Dir(root, folder)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	file, err := beneath.Open(dir, name, unix.O_WRONLY|unix.O_TRUNC)
+	if err != nil {
+		return fmt.Errorf("empty it: %w", err)
+	}
+	return errors.Join(file.Sync(), file.Close(), unix.Unlinkat(int(dir.Fd()), name, 0), beneath.SyncDir(dir))
+}
