@@ -2,7 +2,6 @@ package disk
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -20,18 +19,18 @@ import (
 )
 
 // What a space that shares files has instead of the folder of its own: the folders of its overlay, in whose upper one are the staging folder
-// and the one for what rewinds move away, and a file that says what is below.
+// and the one for what rewinds move away, and a link whose text says what is below.
 const (
 	upperFolder = "upper"
 	workFolder  = "work"
 	movedFolder = "trash"
-	baseFile    = "over"
+	baseLink    = "over"
 )
 
 // base says what the files of a space lie over.
 type base struct {
-	Tree id.Space `json:"tree"` // the space whose files became it
-	User int      `json:"user"` // the host uid of the space that lies over it
+	Tree id.Space // the space whose files became it
+	User int      // the host uid of the space that lies over it
 }
 
 // Share moves the files of a space to where forks of it share them: what they are now becomes a frozen tree, and the space lies over it from
@@ -89,14 +88,14 @@ func (s *Spaces) Probe() error {
 	return errors.Join(overlay.Probe(dir), os.RemoveAll(dir))
 }
 
-// freeze makes the files of a space a frozen tree and lays the space over it. They move in one step, after the file that says where they will
+// freeze makes the files of a space a frozen tree and lays the space over it. They move in one step, after the link that says where they will
 // be: whoever finds both it and the files knows that they did not.
 func (s *Spaces) freeze(p *place, sp id.Space, uid int) (snapshots.Folders, error) {
 	tree := filepath.Join(s.dir, frozenFolder, string(sp))
 	from, to := filepath.Join(p.home, filesFolder), filepath.Join(tree, filesFolder)
 	// In the eyes of another user the daemon's own is nobody, so that not even the kernel goes through what is closed to others. The folder of
 	// all trees is closed.
-	err := errors.Join(os.MkdirAll(filepath.Dir(tree), 0o700), os.MkdirAll(tree, 0o755), os.Chmod(tree, 0o755), s.lay(p.home, base{sp, uid}))
+	err := errors.Join(os.MkdirAll(filepath.Dir(tree), 0o700), os.MkdirAll(tree, 0o755), os.Chmod(tree, 0o755), lay(p.home, base{sp, uid}))
 	for _, dir := range []string{s.dir, filepath.Dir(tree), p.home} {
 		err = errors.Join(err, beneath.SyncPath(dir))
 	}
@@ -116,28 +115,18 @@ func (s *Spaces) freeze(p *place, sp id.Space, uid int) (snapshots.Folders, erro
 	return p.folders(), nil
 }
 
-// lay makes what a space needs to lie over a tree. The caller makes the names in home durable.
-func (s *Spaces) lay(home string, over base) error {
-	raw, err := json.Marshal(over)
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(home, baseFile)
-	file, err := os.OpenFile(path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(append(raw, '\n'))
-	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
-		return err
-	}
-	return errors.Join(os.Mkdir(filepath.Join(home, upperFolder), 0o700), os.Mkdir(filepath.Join(home, workFolder), 0o700), os.Rename(path+".tmp", path))
+// lay makes what a space needs to lie over a tree. The caller makes the names in home durable, and with them the text of the link: it takes one
+// wait for the disk and not two.
+func lay(home string, over base) error {
+	text := fmt.Sprintf("%s %d", over.Tree, over.User)
+	return errors.Join(os.Mkdir(filepath.Join(home, upperFolder), 0o700), os.Mkdir(filepath.Join(home, workFolder), 0o700),
+		os.Symlink(text, filepath.Join(home, baseLink)))
 }
 
 // unlay removes what lay made, as long as nothing was changed in it.
 func unlay(home string) error {
 	var all error
-	for _, name := range []string{baseFile, upperFolder, workFolder} {
+	for _, name := range []string{baseLink, upperFolder, workFolder} {
 		all = errors.Join(all, os.RemoveAll(filepath.Join(home, name)))
 	}
 	return all
@@ -178,12 +167,12 @@ func layers(dir, home string, over base) (overlay.Layers, error) {
 
 // readBase reads what the files of a space lie over; false where they are its own.
 func readBase(home string) (over base, ok bool, err error) {
-	raw, err := os.ReadFile(filepath.Join(home, baseFile))
+	text, err := os.Readlink(filepath.Join(home, baseLink))
 	if errors.Is(err, os.ErrNotExist) {
 		return over, false, nil
 	}
 	if err == nil {
-		err = json.Unmarshal(raw, &over)
+		_, err = fmt.Sscanf(text, "%s %d", &over.Tree, &over.User)
 	}
 	if err == nil {
 		_, err = id.Parse[id.Space](string(over.Tree))
@@ -213,7 +202,7 @@ func (s *Spaces) join(home string, made id.Space, uid int, from id.Space) error 
 	if !ok {
 		return nil
 	}
-	if err := errors.Join(s.lay(home, over), beneath.SyncPath(home), beneath.SyncPath(s.dir)); err != nil {
+	if err := errors.Join(lay(home, over), beneath.SyncPath(home), beneath.SyncPath(s.dir)); err != nil {
 		return beneath.Refusal(err, ".")
 	}
 	return nil

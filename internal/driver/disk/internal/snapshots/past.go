@@ -275,8 +275,8 @@ func (p *Past) lookAt(ctx context.Context, only map[string]bool, known map[uint6
 		return refusal(err)
 	}
 	w := p.packs.writer(p.bound(1))
-	s := &scan{ctx: ctx, root: root, w: w, now: now, bytes: p.bound(1), left: MaxEntries, only: only, known: known}
-	n, err := s.folder(root, ".", ".", beneath.FolderMode, 1, p.now)
+	s := &scan{ctx: ctx, root: root, uid: uint32(p.owner()), w: w, now: now, bytes: p.bound(1), left: MaxEntries, only: only, known: known}
+	n, err := s.folder(root, ".", ".", unix.Stat_t{Mode: beneath.FolderMode}, 1, p.now)
 	if err == nil {
 		err = w.done()
 	}
@@ -404,6 +404,14 @@ func (p *Past) clear(ctx context.Context) error {
 	}
 	defer trash.Close()
 	return beneath.EmptyDir(ctx, trash, p.entropy)
+}
+
+// owner is the user to whom the files belong.
+func (p *Past) owner() int {
+	if p.uid == 0 {
+		return os.Geteuid()
+	}
+	return p.uid
 }
 
 func (p *Past) trash() string {

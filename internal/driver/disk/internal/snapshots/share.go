@@ -2,8 +2,9 @@ package snapshots
 
 import (
 	"context"
-	"errors"
 	"math"
+
+	"golang.org/x/sys/unix"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -28,7 +29,7 @@ func Look(ctx context.Context, folder string) (*Tree, error) {
 	}
 	defer root.Close()
 	s := &scan{ctx: ctx, root: root, w: nowhere{}, bytes: math.MaxInt64, left: MaxEntries}
-	n, err := s.folder(root, ".", ".", beneath.FolderMode, 1, nil)
+	n, err := s.folder(root, ".", ".", unix.Stat_t{Mode: beneath.FolderMode}, 1, nil)
 	if err != nil {
 		return nil, refusal(err)
 	}
@@ -54,7 +55,8 @@ func (t *Tree) Bearing(contents map[event.Digest]bool) map[uint64][]string {
 }
 
 // Share moves the files to where other spaces can share them: move does it, and returns where they are found from then on. They are the same
-// before and after. It returns false, and does nothing, where they hold something that no snapshot does, or that was forgotten.
+// before and after. It returns false, and does nothing, where they hold something that no snapshot does, that belongs to another user, or that
+// was forgotten.
 func (p *Past) Share(ctx context.Context, move func() (Folders, error)) (*Tree, bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -65,11 +67,11 @@ func (p *Past) Share(ctx context.Context, move func() (Folders, error)) (*Tree, 
 	if _, err := p.keep(ctx); err != nil {
 		return nil, false, err
 	}
-	if p.now.sum.omitted > 0 {
+	if p.now.sum.omitted > 0 || p.now.sum.foreign > 0 {
 		return nil, false, nil
 	}
-	live := map[event.Digest]string{}
-	p.now.needs(".", live)
+	live := map[event.Digest]struct{}{}
+	p.now.needs(live)
 	if err := p.packs.held(live); err != nil {
 		return nil, false, nil //nolint:nilerr // whoever forks it is told
 	}
@@ -81,30 +83,27 @@ func (p *Past) Share(ctx context.Context, move func() (Folders, error)) (*Tree, 
 	return &Tree{p.now}, true, nil
 }
 
-// needs adds the contents of the files below a folder, each with one of its paths, and the texts of the folders, with none.
-func (n *node) needs(rel string, live map[event.Digest]string) {
-	live[n.digest] = ""
-	for name, l := range n.leaves {
+// needs adds what a snapshot of a folder needs: the texts of the folders and the contents of the files.
+func (n *node) needs(live map[event.Digest]struct{}) {
+	live[n.digest] = struct{}{}
+	for _, l := range n.leaves {
 		if l.target == "" {
-			live[l.digest] = beneath.Join(rel, name)
+			live[l.digest] = struct{}{}
 		}
 	}
-	for name, inner := range n.folders {
-		inner.needs(beneath.Join(rel, name), live)
+	for _, inner := range n.folders {
+		inner.needs(live)
 	}
 }
 
 // held refuses contents of which one was forgotten or has no key here.
-func (p *packs) held(live map[event.Digest]string) error {
-	for d, path := range live {
+func (p *packs) held(live map[event.Digest]struct{}) error {
+	for d := range live {
 		at, ok := p.objects[d]
 		if !ok || at.pack.plain {
 			continue
 		}
-		switch err := seal.Forgotten(p.keys, at.key, d); {
-		case errors.Is(err, vault.ErrForgotten) && path != "":
-			return forgotten(err, path)
-		case err != nil:
+		if err := seal.Forgotten(p.keys, at.key, d); err != nil {
 			return err
 		}
 	}
