@@ -90,7 +90,7 @@ var effects = arch.Effects{
 		"(*internal/driver/disk.Spaces).History":     "looks whether the folder is there; what changes files in it redeems a permit for each use",
 		"(*internal/driver/disk.Spaces).List":        "lists folders so that those which nobody keeps are removed",
 		"(*internal/driver/disk.Spaces).Share":       "gives the files of a space another place, in which they are what they were",
-		"(*internal/driver/disk.Spaces).Probe":       "tries in a folder of its own what the host can do; nothing in it comes from a caller",
+		"internal/driver/disk.Sharing":               "tries in a folder of its own what the host can do; nothing in it comes from a caller",
 		"(*internal/driver/disk.Spaces).Sync":        "makes the daemon's own folders durable, and removes what a rewind left in them",
 		"(*internal/driver/disk.History).Keep":       "records what an operation left, as its result does, and finishes a rewind whose permit was redeemed before a crash",
 		"(*internal/driver/disk.History).Kept":       "reads what was recorded, and finishes a rewind as Keep does",

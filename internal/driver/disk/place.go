@@ -10,6 +10,7 @@ import (
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/driver/disk/internal/beneath"
+	"agentbox/internal/driver/disk/internal/overlay"
 	"agentbox/internal/driver/disk/internal/snapshots"
 )
 
@@ -44,7 +45,7 @@ func (p *place) at(name string) string {
 func (p *place) folders() snapshots.Folders {
 	f := snapshots.Folders{Files: p.at(filesFolder), Staging: p.at(stagingFolder), Kept: filepath.Join(p.home, keptFolder)}
 	if p.mount != nil {
-		f.Trash = p.at(movedFolder)
+		f.Trash = p.at(overlay.Moved)
 	}
 	return f
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -17,21 +19,6 @@ import (
 	"agentbox/internal/driver/disk/internal/overlay"
 	"agentbox/internal/driver/disk/internal/snapshots"
 )
-
-// What a space that shares files has instead of the folder of its own: the folders of its overlay, in whose upper one are the staging folder
-// and the one for what rewinds move away, and a link whose text says what is below.
-const (
-	upperFolder = "upper"
-	workFolder  = "work"
-	movedFolder = "trash"
-	baseLink    = "over"
-)
-
-// base says what the files of a space lie over.
-type base struct {
-	Tree id.Space // the space whose files became it
-	User int      // the host uid of the space that lies over it
-}
 
 // Share moves the files of a space to where forks of it share them: what they are now becomes a frozen tree, and the space lies over it from
 // then on, as each fork does. Nothing happens where the host cannot do that, while something writes to the files, and to a space that shares
@@ -60,7 +47,7 @@ func (s *Spaces) Share(ctx context.Context, sp id.Space, uid int, limits space.L
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.trees[sp], s.over[sp] = tree, base{sp, uid}
+	s.trees[sp], s.over[sp] = tree, overlay.Base{Tree: sp, User: uid}
 	return nil
 }
 
@@ -69,23 +56,29 @@ func (s *Spaces) shares() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.able == nil {
-		able := s.Probe() == nil
+		able := Sharing(s.dir) == nil
 		s.able = &able
 	}
 	return *s.able
 }
 
-// Probe tries whether spaces can share files here, in a folder that it makes and removes. The error says what is missing.
-func (s *Spaces) Probe() error {
-	trees := filepath.Join(s.dir, frozenFolder)
-	if err := os.MkdirAll(trees, 0o700); err != nil {
+// probeFolder is how the folders begin in which something is tried.
+const probeFolder = ".probe-"
+
+// Sharing tries whether spaces whose folders lie in dir, or would, can share files there, in a folder that it makes and removes. The error says
+// what is missing.
+func Sharing(dir string) error {
+	for {
+		probe, err := os.MkdirTemp(dir, probeFolder)
+		if err == nil {
+			return errors.Join(overlay.Probe(probe), os.RemoveAll(probe))
+		}
+		if above := filepath.Dir(dir); errors.Is(err, os.ErrNotExist) && above != dir {
+			dir = above
+			continue
+		}
 		return err
 	}
-	dir, err := os.MkdirTemp(trees, "probe-")
-	if err != nil {
-		return err
-	}
-	return errors.Join(overlay.Probe(dir), os.RemoveAll(dir))
 }
 
 // freeze makes the files of a space a frozen tree and lays the space over it. They move in one step, after the link that says where they will
@@ -95,7 +88,7 @@ func (s *Spaces) freeze(p *place, sp id.Space, uid int) (snapshots.Folders, erro
 	from, to := filepath.Join(p.home, filesFolder), filepath.Join(tree, filesFolder)
 	// In the eyes of another user the daemon's own is nobody, so that not even the kernel goes through what is closed to others. The folder of
 	// all trees is closed.
-	err := errors.Join(os.MkdirAll(filepath.Dir(tree), 0o700), os.MkdirAll(tree, 0o755), os.Chmod(tree, 0o755), lay(p.home, base{sp, uid}))
+	err := errors.Join(os.MkdirAll(filepath.Dir(tree), 0o700), os.MkdirAll(tree, 0o755), os.Chmod(tree, 0o755), overlay.Lay(p.home, overlay.Base{Tree: sp, User: uid}))
 	for _, dir := range []string{s.dir, filepath.Dir(tree), p.home} {
 		err = errors.Join(err, beneath.SyncPath(dir))
 	}
@@ -103,11 +96,11 @@ func (s *Spaces) freeze(p *place, sp id.Space, uid int) (snapshots.Folders, erro
 		err = os.Rename(from, to)
 	}
 	if err != nil {
-		return snapshots.Folders{}, errors.Join(beneath.Refusal(err, "."), unlay(p.home))
+		return snapshots.Folders{}, errors.Join(beneath.Refusal(err, "."), overlay.Unlay(p.home))
 	}
-	mount, err := s.mount(p.home, base{sp, uid})
+	mount, err := s.mount(p.home, overlay.Base{Tree: sp, User: uid})
 	if err = errors.Join(err, beneath.SyncPath(tree), beneath.SyncPath(p.home)); err != nil {
-		return snapshots.Folders{}, errors.Join(err, os.Rename(to, from), beneath.SyncPath(p.home), unlay(p.home))
+		return snapshots.Folders{}, errors.Join(err, os.Rename(to, from), beneath.SyncPath(p.home), overlay.Unlay(p.home))
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -115,30 +108,13 @@ func (s *Spaces) freeze(p *place, sp id.Space, uid int) (snapshots.Folders, erro
 	return p.folders(), nil
 }
 
-// lay makes what a space needs to lie over a tree. The caller makes the names in home durable, and with them the text of the link: it takes one
-// wait for the disk and not two.
-func lay(home string, over base) error {
-	text := fmt.Sprintf("%s %d", over.Tree, over.User)
-	return errors.Join(os.Mkdir(filepath.Join(home, upperFolder), 0o700), os.Mkdir(filepath.Join(home, workFolder), 0o700),
-		os.Symlink(text, filepath.Join(home, baseLink)))
-}
-
-// unlay removes what lay made, as long as nothing was changed in it.
-func unlay(home string) error {
-	var all error
-	for _, name := range []string{baseLink, upperFolder, workFolder} {
-		all = errors.Join(all, os.RemoveAll(filepath.Join(home, name)))
-	}
-	return all
-}
-
 // mount makes the overlay of a space.
-func (s *Spaces) mount(home string, over base) (*os.File, error) {
-	l, err := layers(s.dir, home, over)
+func (s *Spaces) mount(home string, over overlay.Base) (*os.File, error) {
+	l, err := over.Layers(home)
 	if err != nil {
-		return nil, fault.Wrap(err, fault.NotFound, "space_files_missing", "the files of %s are not on this host", filepath.Base(home))
+		return nil, err
 	}
-	for _, name := range []string{stagingFolder, movedFolder} {
+	for _, name := range []string{stagingFolder, overlay.Moved} {
 		if err := os.Mkdir(filepath.Join(l.Upper, name), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 			return nil, beneath.Refusal(err, ".")
 		}
@@ -151,40 +127,8 @@ func (s *Spaces) mount(home string, over base) (*os.File, error) {
 	return mount, nil
 }
 
-// layers are those of the overlay of a space below the folder of all spaces.
-func layers(dir, home string, over base) (overlay.Layers, error) {
-	l := overlay.Layers{
-		Lower: filepath.Join(dir, frozenFolder, string(over.Tree)), User: over.User,
-		Upper: filepath.Join(home, upperFolder), Work: filepath.Join(home, workFolder),
-	}
-	var st unix.Stat_t
-	if err := unix.Lstat(filepath.Join(l.Lower, filesFolder), &st); err != nil {
-		return l, err
-	}
-	l.Owner = int(st.Uid)
-	return l, nil
-}
-
-// readBase reads what the files of a space lie over; false where they are its own.
-func readBase(home string) (over base, ok bool, err error) {
-	text, err := os.Readlink(filepath.Join(home, baseLink))
-	if errors.Is(err, os.ErrNotExist) {
-		return over, false, nil
-	}
-	if err == nil {
-		_, err = fmt.Sscanf(text, "%s %d", &over.Tree, &over.User)
-	}
-	if err == nil {
-		_, err = id.Parse[id.Space](string(over.Tree))
-	}
-	if err != nil {
-		return over, false, fault.Wrap(err, fault.Internal, "space_damaged", "what the files of %s lie over cannot be read", filepath.Base(home))
-	}
-	return over, true, nil
-}
-
 // base returns what a space lies over; false where its files are its own.
-func (s *Spaces) base(sp id.Space) (base, bool) {
+func (s *Spaces) base(sp id.Space) (overlay.Base, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	over, ok := s.over[sp]
@@ -202,7 +146,7 @@ func (s *Spaces) join(home string, made id.Space, uid int, from id.Space) error 
 	if !ok {
 		return nil
 	}
-	if err := errors.Join(lay(home, over), beneath.SyncPath(home), beneath.SyncPath(s.dir)); err != nil {
+	if err := errors.Join(overlay.Lay(home, over), beneath.SyncPath(home), beneath.SyncPath(s.dir)); err != nil {
 		return beneath.Refusal(err, ".")
 	}
 	return nil
@@ -255,6 +199,20 @@ func (s *Spaces) leave(sp id.Space) (tree id.Space, last bool) {
 	return over.Tree, last
 }
 
+// Close gives up what shows the files of spaces that share them. Nothing of the store is used afterwards.
+func (s *Spaces) Close() error {
+	s.mu.Lock()
+	places, pasts := slices.Collect(maps.Values(s.places)), slices.Collect(maps.Values(s.pasts))
+	s.mu.Unlock()
+	for _, past := range pasts {
+		past.Close()
+	}
+	for _, p := range places {
+		p.end()
+	}
+	return nil
+}
+
 // tree returns what is in a frozen tree.
 func (s *Spaces) tree(ctx context.Context, name id.Space) (*snapshots.Tree, error) {
 	s.mu.Lock()
@@ -278,21 +236,28 @@ func (s *Spaces) recover(ctx context.Context, sp id.Space) error {
 	home := filepath.Join(s.dir, string(sp))
 	staging := filepath.Join(home, stagingFolder)
 	if _, err := os.Lstat(filepath.Join(home, filesFolder)); err == nil { // if they were about to move, they did not
-		return errors.Join(unlay(home), beneath.Empty(ctx, staging, s.entropy))
+		return errors.Join(overlay.Unlay(home), beneath.Empty(ctx, staging, s.entropy))
 	}
-	over, shares, err := readBase(home)
+	over, shares, err := overlay.Find(home)
 	if err != nil {
 		return err
 	}
 	if shares {
 		s.over[sp] = over
-		staging = filepath.Join(home, upperFolder, stagingFolder)
+		staging = filepath.Join(home, overlay.Upper, stagingFolder)
 	}
 	return beneath.Empty(ctx, staging, s.entropy)
 }
 
-// discardTrees moves the frozen trees to the trash that no space lies over.
+// discardTrees moves the frozen trees to the trash that no space lies over, and removes what was left of trying.
 func (s *Spaces) discardTrees() error {
+	probes, err := filepath.Glob(filepath.Join(s.dir, probeFolder+"*"))
+	for _, probe := range probes {
+		err = errors.Join(err, os.RemoveAll(probe))
+	}
+	if err != nil {
+		return err
+	}
 	used := map[string]bool{}
 	for _, over := range s.over {
 		used[string(over.Tree)] = true

@@ -14,6 +14,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/disk/internal/beneath"
+	"agentbox/internal/driver/disk/internal/overlay"
 	"agentbox/internal/driver/disk/internal/seed"
 	"agentbox/internal/driver/disk/internal/snapshots"
 	"agentbox/internal/kernel/vault"
@@ -21,11 +22,11 @@ import (
 
 // The folders of one space.
 const (
-	filesFolder   = "files"     // what the space sees, owned by its user
-	stagingFolder = "staging"   // what is about to become one of its files; on the same file system, out of its sight
-	keptFolder    = "snapshots" // what its files were
-	trashFolder   = ".trash"    // of all spaces: what is being removed
-	frozenFolder  = ".frozen"   // of all spaces: trees of files that nothing changes any more
+	filesFolder   = overlay.Files   // what the space sees, owned by its user
+	stagingFolder = overlay.Staging // what is about to become one of its files; on the same file system, out of its sight
+	keptFolder    = "snapshots"     // what its files were
+	trashFolder   = ".trash"        // of all spaces: what is being removed
+	frozenFolder  = overlay.Frozen
 )
 
 // Spaces are the folders of all spaces of a daemon: `<dir>/<space>/files` and beside it what the space does not see. The folder itself is
@@ -42,7 +43,7 @@ type Spaces struct {
 	open   map[id.Space]*Files
 	pasts  map[id.Space]*snapshots.Past
 	places map[id.Space]*place
-	over   map[id.Space]base
+	over   map[id.Space]overlay.Base
 	trees  map[id.Space]*snapshots.Tree // what is in frozen trees, of those that were looked at
 	able   *bool                        // whether this host can do that; nil until it was tried
 }
@@ -72,7 +73,7 @@ func OpenSpaces(ctx context.Context, dir string, keys vault.Keys, entropy io.Rea
 	}
 	s := &Spaces{
 		dir: dir, keys: keys, entropy: entropy, sources: sources, open: map[id.Space]*Files{}, pasts: map[id.Space]*snapshots.Past{},
-		places: map[id.Space]*place{}, over: map[id.Space]base{}, trees: map[id.Space]*snapshots.Tree{},
+		places: map[id.Space]*place{}, over: map[id.Space]overlay.Base{}, trees: map[id.Space]*snapshots.Tree{},
 	}
 	found, err := s.List(ctx)
 	if err != nil {
@@ -152,7 +153,7 @@ func (s *Spaces) fill(ctx context.Context, home string, uid int, limits space.Li
 	case from == (space.Seed{}):
 		return 0, nil
 	case from.Space != "":
-		return s.fork(ctx, a.Space, uid, limits, from, base{})
+		return s.fork(ctx, a.Space, uid, limits, from, overlay.Base{})
 	}
 	root, err := beneath.Root(files)
 	if err != nil {
