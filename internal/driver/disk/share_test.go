@@ -1,6 +1,7 @@
 package disk_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -20,6 +21,7 @@ import (
 	"agentbox/internal/domain/space"
 	"agentbox/internal/domain/space/filestest"
 	"agentbox/internal/driver/disk"
+	"agentbox/internal/driver/disk/backup"
 	"agentbox/internal/driver/disk/internal/beneath"
 	"agentbox/internal/driver/disk/internal/seal"
 	"agentbox/internal/kernel/vault"
@@ -107,9 +109,18 @@ func shared(t *testing.T, s *disk.Spaces) (error, event.Digest) {
 	}
 	_, after, err := s.Open(origin, originUID(), filestest.Limits)
 	if err == nil && after == dir {
-		t.Skip("this host lets spaces share no files") // said once, by TestSharingIsPossible
+		unshared(t)
 	}
 	return err, empty.Root
+}
+
+// unshared ends a test for which files should have become shared: it fails unless this host cannot do that, which TestSharingIsPossible says.
+func unshared(t *testing.T) {
+	t.Helper()
+	if disk.Sharing(t.TempDir()) == nil {
+		t.Fatal("the files did not become shared")
+	}
+	t.Skip("this host lets spaces share no files")
 }
 
 // fill puts into a folder what the suite's own files may be called.
@@ -157,7 +168,7 @@ type lair struct {
 
 func newLair(t *testing.T) *lair {
 	t.Helper()
-	l := &lair{t: t, root: t.TempDir()}
+	l := &lair{t: t, root: filepath.Join(t.TempDir(), "spaces")}
 	l.open()
 	if err, _ := shared(t, l.store); err != nil {
 		t.Fatal(err)
@@ -300,7 +311,7 @@ func TestForksShareWhatTheyDoNotChange(t *testing.T) {
 
 // What the space that is forked may rely on: it goes on as if nothing had happened.
 func TestTheOriginIsAsItWas(t *testing.T) {
-	l := &lair{t: t, root: t.TempDir()}
+	l := &lair{t: t, root: filepath.Join(t.TempDir(), "spaces")}
 	l.open()
 	permit := issue(t)(policy.Action{Type: policy.SpaceCreate, Space: origin})
 	_, err := l.store.Create(t.Context(), permit, originUID(), filestest.Limits, space.Seed{})
@@ -310,6 +321,7 @@ func TestTheOriginIsAsItWas(t *testing.T) {
 	l.must(os.Link(filepath.Join(before, "f"), filepath.Join(before, "g")), os.Symlink("f", filepath.Join(before, "to")))
 	old := l.keep(origin, originUID())
 	l.must(os.WriteFile(filepath.Join(before, "new"), []byte("changed"), 0o644))
+	give(t, before, originUID())
 	now := l.keep(origin, originUID())
 	halted := 0
 	halt := func() error {
@@ -324,7 +336,7 @@ func TestTheOriginIsAsItWas(t *testing.T) {
 	}
 	after := l.dir(origin, originUID())
 	if after == before {
-		t.Skip("this host lets spaces share no files")
+		unshared(t)
 	}
 	if halted != 1 {
 		t.Errorf("what runs was ended %d times, want once", halted)
@@ -395,7 +407,7 @@ func TestWhatIsNotShared(t *testing.T) {
 			if os.Geteuid() != 0 {
 				t.Skip("only root gives files away")
 			}
-			l := &lair{t: t, root: t.TempDir()}
+			l := &lair{t: t, root: filepath.Join(t.TempDir(), "spaces")}
 			l.open()
 			_, err := l.store.Create(t.Context(), issue(t)(policy.Action{Type: policy.SpaceCreate, Space: origin}), originUID(), filestest.Limits, space.Seed{})
 			l.must(err)
@@ -487,5 +499,52 @@ func TestACopiedDataDirectory(t *testing.T) {
 		if got := l.keep(sp, uid); got != want {
 			t.Errorf("%s is %+v, want %+v", sp, got, want)
 		}
+	}
+}
+
+// In a backup each space has all its files, with their owners, and needs no others: it can be restored where nothing can be shared.
+func TestABackupOfForks(t *testing.T) {
+	l := newLair(t)
+	a, err := l.fork(forkA, spaceUID(), l.keep(origin, originUID()).Root)
+	l.must(err)
+	l.must(os.WriteFile(filepath.Join(a, "f"), []byte("changed"), 0o600), os.Rename(filepath.Join(a, "a"), filepath.Join(a, "moved")), os.Remove(filepath.Join(a, "new")))
+	give(t, a, spaceUID())
+	want := map[id.Space][]string{origin: filestest.Tree(t, l.dir(origin, originUID())), forkA: filestest.Tree(t, a)}
+	l.keep(forkA, spaceUID())
+	var b bytes.Buffer
+	if _, err := backup.Write(t.Context(), &b, filepath.Dir(l.root), backup.Options{}); err != nil { // the daemon, whose mounts they are, goes on
+		t.Fatal(err)
+	}
+	restored := t.TempDir()
+	if _, err := backup.Restore(t.Context(), &b, restored, nil); err != nil {
+		t.Fatal(err)
+	}
+	for sp, want := range want {
+		home := filepath.Join(restored, "spaces", string(sp))
+		if got := filestest.Tree(t, filepath.Join(home, "files")); !slices.Equal(got, want) {
+			t.Errorf("restored is\n%v\nwant\n%v", got, want)
+		}
+		found, err := os.ReadDir(home)
+		var names []string
+		for _, e := range found {
+			names = append(names, e.Name())
+		}
+		if err != nil || !slices.Equal(names, []string{"files", "snapshots", "staging"}) {
+			t.Errorf("in %s are %v, %v", sp, names, err)
+		}
+	}
+	info, err := os.Lstat(filepath.Join(restored, "spaces", string(forkA), "files/moved/one"))
+	if err != nil || owner(info) != max(spaceUID(), os.Geteuid()) {
+		t.Errorf("the fork's file: %v, %v", info, err)
+	}
+	if _, err := os.Lstat(filepath.Join(restored, "spaces/.frozen")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the frozen trees: %v", err)
+	}
+	l.must(l.store.Close())
+	l.root, l.store = filepath.Join(restored, "spaces"), nil
+	l.open()
+	l.keep(forkA, spaceUID())
+	if err := l.store.Share(t.Context(), forkA, spaceUID(), filestest.Limits, noHalt); err != nil {
+		t.Error(err)
 	}
 }
