@@ -60,11 +60,10 @@ func (f *Files) Read(ctx context.Context, p policy.Permit) (space.File, error) {
 
 // Delete removes the file or symbolic link of a file.delete permit, durably.
 func (f *Files) Delete(ctx context.Context, p policy.Permit) error {
-	stay, err := f.at.stay()
-	if err != nil {
+	if err := f.at.stay(); err != nil {
 		return err
 	}
-	defer stay()
+	defer f.at.leave()
 	a, root, err := f.begin(ctx, p, policy.FileDelete)
 	if err != nil {
 		return err

@@ -50,7 +50,7 @@ func (s *Spaces) past(sp id.Space, at *place, uid int, limits space.Limits) *sna
 }
 
 // fork makes the files of a new space what they are in a snapshot of another: from those of the frozen tree over which it lies, or from none.
-func (s *Spaces) fork(ctx context.Context, made id.Space, uid int, limits space.Limits, from space.Seed, over overlay.Base) (int, error) {
+func (s *Spaces) fork(ctx context.Context, made id.Space, uid int, limits space.Limits, from space.Seed, over overlay.Below) (int, error) {
 	s.mu.Lock()
 	parent := s.pasts[from.Space]
 	s.mu.Unlock()

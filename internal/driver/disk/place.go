@@ -74,21 +74,23 @@ func (p *place) top() error {
 	return beneath.Refusal(unix.Fchmod(int(dir.Fd()), beneath.FolderMode), ".")
 }
 
-// stay keeps the files where they are until leave is called.
-func (p *place) stay() (leave func(), err error) {
+// stay keeps the files where they are until leave is called, which it must be unless there is an error.
+func (p *place) stay() error {
 	p.still.RLock()
-	leave = func() {
-		p.still.RUnlock()
-		p.retire()
-	}
 	p.mu.Lock()
 	gone := p.gone
 	p.mu.Unlock()
 	if gone {
-		leave()
-		return nil, removed(p.home)
+		p.leave()
+		return removed(p.home)
 	}
-	return leave, nil
+	return nil
+}
+
+// leave ends a stay.
+func (p *place) leave() {
+	p.still.RUnlock()
+	p.retire()
 }
 
 // end says that the space was removed. Its mount ends as soon as nobody stays.

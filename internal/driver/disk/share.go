@@ -32,7 +32,7 @@ func (s *Spaces) Share(ctx context.Context, sp id.Space, uid int, limits space.L
 	if err != nil {
 		return err
 	}
-	if _, shares := s.base(sp); shares || !s.shares() || !f.at.still.TryLock() {
+	if _, shares := s.below(sp); shares || !s.shares() || !f.at.still.TryLock() {
 		return nil
 	}
 	defer f.at.still.Unlock()
@@ -47,7 +47,7 @@ func (s *Spaces) Share(ctx context.Context, sp id.Space, uid int, limits space.L
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.trees[sp], s.over[sp] = tree, overlay.Base{Tree: sp, User: uid}
+	s.trees[sp], s.over[sp] = tree, overlay.Below{Tree: sp, User: uid}
 	return nil
 }
 
@@ -88,7 +88,7 @@ func (s *Spaces) freeze(p *place, sp id.Space, uid int) (snapshots.Folders, erro
 	from, to := filepath.Join(p.home, filesFolder), filepath.Join(tree, filesFolder)
 	// In the eyes of another user the daemon's own is nobody, so that not even the kernel goes through what is closed to others. The folder of
 	// all trees is closed.
-	err := errors.Join(os.MkdirAll(filepath.Dir(tree), 0o700), os.MkdirAll(tree, 0o755), os.Chmod(tree, 0o755), overlay.Lay(p.home, overlay.Base{Tree: sp, User: uid}))
+	err := errors.Join(os.MkdirAll(filepath.Dir(tree), 0o700), os.MkdirAll(tree, 0o755), os.Chmod(tree, 0o755), overlay.Lay(p.home, overlay.Below{Tree: sp, User: uid}))
 	for _, dir := range []string{s.dir, filepath.Dir(tree), p.home} {
 		err = errors.Join(err, beneath.SyncPath(dir))
 	}
@@ -98,7 +98,7 @@ func (s *Spaces) freeze(p *place, sp id.Space, uid int) (snapshots.Folders, erro
 	if err != nil {
 		return snapshots.Folders{}, errors.Join(beneath.Refusal(err, "."), overlay.Unlay(p.home))
 	}
-	mount, err := s.mount(p.home, overlay.Base{Tree: sp, User: uid})
+	mount, err := s.mount(p.home, overlay.Below{Tree: sp, User: uid})
 	if err = errors.Join(err, beneath.SyncPath(tree), beneath.SyncPath(p.home)); err != nil {
 		return snapshots.Folders{}, errors.Join(err, os.Rename(to, from), beneath.SyncPath(p.home), overlay.Unlay(p.home))
 	}
@@ -109,7 +109,7 @@ func (s *Spaces) freeze(p *place, sp id.Space, uid int) (snapshots.Folders, erro
 }
 
 // mount makes the overlay of a space.
-func (s *Spaces) mount(home string, over overlay.Base) (*os.File, error) {
+func (s *Spaces) mount(home string, over overlay.Below) (*os.File, error) {
 	l, err := over.Layers(home)
 	if err != nil {
 		return nil, err
@@ -127,8 +127,8 @@ func (s *Spaces) mount(home string, over overlay.Base) (*os.File, error) {
 	return mount, nil
 }
 
-// base returns what a space lies over; false where its files are its own.
-func (s *Spaces) base(sp id.Space) (overlay.Base, bool) {
+// below returns what a space lies over; false where its files are its own.
+func (s *Spaces) below(sp id.Space) (overlay.Below, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	over, ok := s.over[sp]
@@ -296,7 +296,7 @@ func (s *Spaces) discard(tree id.Space) (string, error) {
 func (s *Spaces) purge(ctx context.Context, sp id.Space, contents map[event.Digest]bool) error {
 	s.shared.Lock()
 	defer s.shared.Unlock()
-	over, shares := s.base(sp)
+	over, shares := s.below(sp)
 	if !shares {
 		return nil
 	}

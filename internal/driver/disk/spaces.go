@@ -43,7 +43,7 @@ type Spaces struct {
 	open   map[id.Space]*Files
 	pasts  map[id.Space]*snapshots.Past
 	places map[id.Space]*place
-	over   map[id.Space]overlay.Base
+	over   map[id.Space]overlay.Below
 	trees  map[id.Space]*snapshots.Tree // what is in frozen trees, of those that were looked at
 	able   *bool                        // whether this host can do that; nil until it was tried
 }
@@ -73,7 +73,7 @@ func OpenSpaces(ctx context.Context, dir string, keys vault.Keys, entropy io.Rea
 	}
 	s := &Spaces{
 		dir: dir, keys: keys, entropy: entropy, sources: sources, open: map[id.Space]*Files{}, pasts: map[id.Space]*snapshots.Past{},
-		places: map[id.Space]*place{}, over: map[id.Space]overlay.Base{}, trees: map[id.Space]*snapshots.Tree{},
+		places: map[id.Space]*place{}, over: map[id.Space]overlay.Below{}, trees: map[id.Space]*snapshots.Tree{},
 	}
 	found, err := s.List(ctx)
 	if err != nil {
@@ -137,7 +137,7 @@ func (s *Spaces) fill(ctx context.Context, home string, uid int, limits space.Li
 		if err := s.join(home, a.Space, uid, from.Space); err != nil {
 			return 0, err
 		}
-		if tree, ok := s.base(a.Space); ok {
+		if tree, ok := s.below(a.Space); ok {
 			return s.fork(ctx, a.Space, uid, limits, from, tree)
 		}
 	}
@@ -153,7 +153,7 @@ func (s *Spaces) fill(ctx context.Context, home string, uid int, limits space.Li
 	case from == (space.Seed{}):
 		return 0, nil
 	case from.Space != "":
-		return s.fork(ctx, a.Space, uid, limits, from, overlay.Base{})
+		return s.fork(ctx, a.Space, uid, limits, from, overlay.Below{})
 	}
 	root, err := beneath.Root(files)
 	if err != nil {

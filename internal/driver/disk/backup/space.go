@@ -47,7 +47,7 @@ func (w *writer) space(home *os.File, below string) error {
 }
 
 // view writes folders of an overlay as if they were in the home of its space.
-func (w *writer) view(at, below string, over overlay.Base, names ...string) error {
+func (w *writer) view(at, below string, over overlay.Below, names ...string) error {
 	layers, err := over.Layers(at)
 	if err != nil {
 		return err

@@ -30,15 +30,15 @@ const (
 	Moved = "trash"
 )
 
-// Base says what the files of a space lie over.
-type Base struct {
+// Below says what the files of a space lie over.
+type Below struct {
 	Tree id.Space // the space whose files became the frozen tree
 	User int      // the host uid of the space that lies over it
 }
 
 // Lay makes in the home of a space what it needs to lie over a tree. The caller makes the names in it durable, and with them the text of the link:
 // it takes one wait for the disk and not two.
-func Lay(home string, b Base) error {
+func Lay(home string, b Below) error {
 	return errors.Join(os.Mkdir(filepath.Join(home, Upper), 0o700), os.Mkdir(filepath.Join(home, work), 0o700),
 		os.Symlink(fmt.Sprintf("%s %d", b.Tree, b.User), filepath.Join(home, link)))
 }
@@ -56,7 +56,7 @@ func Unlay(home string) error {
 func Own(name string) bool { return name == link || name == Upper || name == work }
 
 // Find reads what the files of a space lie over; false where they are its own.
-func Find(home string) (b Base, ok bool, err error) {
+func Find(home string) (b Below, ok bool, err error) {
 	text, err := os.Readlink(filepath.Join(home, link))
 	if errors.Is(err, os.ErrNotExist) {
 		return b, false, nil
@@ -74,7 +74,7 @@ func Find(home string) (b Base, ok bool, err error) {
 }
 
 // Layers returns those of the overlay of a space, whose home lies beside the frozen trees.
-func (b Base) Layers(home string) (Layers, error) {
+func (b Below) Layers(home string) (Layers, error) {
 	l := Layers{
 		Lower: filepath.Join(filepath.Dir(home), Frozen, string(b.Tree)), User: b.User, Upper: filepath.Join(home, Upper), Work: filepath.Join(home, work),
 	}
