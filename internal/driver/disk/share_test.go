@@ -59,9 +59,9 @@ func (s forks) Create(ctx context.Context, p policy.Permit, uid int, limits spac
 	if err != nil {
 		return 0, err
 	}
-	made, empty := shared(s.t, s.Spaces)
-	if made != nil {
-		return 0, made
+	empty, err := shared(s.t, s.Spaces)
+	if err != nil {
+		return 0, err
 	}
 	return s.Spaces.Create(ctx, issue(s.t)(policy.Action{Type: policy.SpaceFork, Space: a.Space, Target: string(origin), Content: empty}), uid, limits,
 		space.Seed{Space: origin, Snapshot: empty})
@@ -74,44 +74,44 @@ func (s forks) List(ctx context.Context) ([]id.Space, error) {
 }
 
 // shared makes the origin, unless it is there, and returns its snapshot without files. It is full and shares its files when this returns.
-func shared(t *testing.T, s *disk.Spaces) (error, event.Digest) {
+func shared(t *testing.T, s *disk.Spaces) (event.Digest, error) {
 	t.Helper()
 	ctx := t.Context()
 	if _, err := s.Create(ctx, issue(t)(policy.Action{Type: policy.SpaceCreate, Space: origin}), originUID(), filestest.Limits, space.Seed{}); err != nil && fault.CodeOf(err) != "space_exists" {
-		return err, event.Digest{}
+		return event.Digest{}, err
 	}
 	past, err := s.History(origin, originUID(), filestest.Limits)
 	if err != nil {
-		return err, event.Digest{}
+		return event.Digest{}, err
 	}
 	kept, _, err := past.Kept(ctx)
 	if err != nil {
-		return err, event.Digest{}
+		return event.Digest{}, err
 	}
 	if len(kept) > 0 {
-		return nil, kept[0].Root
+		return kept[0].Root, nil
 	}
 	empty, err := past.Keep(ctx)
 	if err != nil {
-		return err, empty.Root
+		return empty.Root, err
 	}
 	_, dir, err := s.Open(origin, originUID(), filestest.Limits)
 	if err != nil {
-		return err, empty.Root
+		return empty.Root, err
 	}
 	fill(t, dir)
 	past.Disturb()
 	if _, err := past.Keep(ctx); err != nil {
-		return err, empty.Root
+		return empty.Root, err
 	}
 	if err := s.Share(ctx, origin, originUID(), filestest.Limits, noHalt); err != nil {
-		return err, empty.Root
+		return empty.Root, err
 	}
 	_, after, err := s.Open(origin, originUID(), filestest.Limits)
 	if err == nil && after == dir {
 		unshared(t)
 	}
-	return err, empty.Root
+	return empty.Root, err
 }
 
 // unshared ends a test for which files should have become shared: it fails unless this host cannot do that, which TestSharingIsPossible says.
@@ -170,7 +170,7 @@ func newLair(t *testing.T) *lair {
 	t.Helper()
 	l := &lair{t: t, root: filepath.Join(t.TempDir(), "spaces")}
 	l.open()
-	if err, _ := shared(t, l.store); err != nil {
+	if _, err := shared(t, l.store); err != nil {
 		t.Fatal(err)
 	}
 	return l

