@@ -205,6 +205,7 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 	if err != nil {
 		return err
 	}
+	a.closers = append(a.closers, spaces.Close) // after the tiers, whose spaces see the files
 	presets, err := presetNames()
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/driver/disk"
 	"agentbox/internal/driver/namespace"
 	"agentbox/internal/driver/telemetry"
 	"agentbox/internal/spaceinit/embedded"
@@ -33,7 +34,10 @@ func openNamespace(c Config, clock event.Clock, phase func(string, time.Duration
 		return nil, err
 	}
 	digest := event.DigestOf([]byte(c.DataDir))
-	return namespace.New(namespace.Options{Program: program, Root: rootFS(c), Owner: "d" + digest.Hex()[:12], Clock: clock, Phase: phase})
+	return namespace.New(namespace.Options{
+		Program: program, Root: rootFS(c), Owner: "d" + digest.Hex()[:12], Clock: clock, Phase: phase,
+		Sharing: func() error { return disk.Sharing(filepath.Join(c.DataDir, spacesDir)) },
+	})
 }
 
 // rootFS finds the root of the spaces: the one that is configured, else the newest that `make rootfs` made, else the host's own programs.

@@ -221,6 +221,7 @@ func (s *Stack) end() {
 	if err := s.Tier.Close(); err != nil {
 		s.T.Errorf("close the tier: %v", err)
 	}
+	s.must(s.Store.Close()) // a daemon that ends takes its mounts along, however it ends
 	if log, ok := s.base.(*sqlite.Journal); ok {
 		s.must(log.Close())
 	}

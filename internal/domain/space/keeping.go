@@ -30,6 +30,10 @@ type Store interface {
 	// Create makes the directory of a space.create or space.fork permit's space, owned by the host uid, and fills it from the seed, within
 	// the limits. It returns how many files the seed held. What goes wrong leaves nothing behind.
 	Create(ctx context.Context, p policy.Permit, uid int, limits Limits, seed Seed) (files int, err error)
+	// Share prepares the files of a space for forks of it that cost no more than what they change, where the host allows it; where it does not,
+	// or something is being written, it does nothing. The files stay what they are, but lie in another directory, from which what runs among
+	// them must be started anew: halt, which is called before they move, ends it. Nobody else may use the space meanwhile.
+	Share(ctx context.Context, s id.Space, uid int, limits Limits, halt func() error) error
 	// Open returns the files of a space that was created, and their host directory for its tier.
 	Open(s id.Space, uid int, limits Limits) (files Files, dir string, err error)
 	// History returns what the files of a space were, with the arguments of Open.

@@ -24,8 +24,7 @@ import (
 // even a link that the host's owner made is never written through.
 type Files struct {
 	space   id.Space
-	dir     string // of the files; nothing in the way to it is under the space's control
-	staging string // on the same file system, out of the space's sight
+	at      *place // nothing in the way to it is under the space's control
 	uid     int    // owner of what is made; 0 leaves it to the daemon's user
 	limits  space.Limits
 	entropy io.Reader
@@ -61,6 +60,10 @@ func (f *Files) Read(ctx context.Context, p policy.Permit) (space.File, error) {
 
 // Delete removes the file or symbolic link of a file.delete permit, durably.
 func (f *Files) Delete(ctx context.Context, p policy.Permit) error {
+	if err := f.at.stay(); err != nil {
+		return err
+	}
+	defer f.at.leave()
 	a, root, err := f.begin(ctx, p, policy.FileDelete)
 	if err != nil {
 		return err
@@ -116,7 +119,7 @@ func (f *Files) begin(ctx context.Context, p policy.Permit, kind string) (policy
 	} else if path != a.Path {
 		return policy.Action{}, nil, fault.New(fault.Invalid, space.ErrInvalidPath.Code, "the path %+q is not in its clean form %+q", a.Path, path)
 	}
-	root, err := beneath.Root(f.dir)
+	root, err := f.at.open(filesFolder)
 	return a, root, err
 }
 

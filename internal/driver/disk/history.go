@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"maps"
-	"path/filepath"
 	"slices"
 
 	"agentbox/internal/domain/event"
@@ -13,6 +12,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/driver/disk/internal/overlay"
 	"agentbox/internal/driver/disk/internal/snapshots"
 )
 
@@ -22,6 +22,7 @@ const MaxDifferences = 10_000
 // History is what the files of one space were. Its writers wait for it: no file changes from outside while a snapshot is made or returned
 // to.
 type History struct {
+	store *Spaces
 	space id.Space
 	files *Files
 	past  *snapshots.Past
@@ -35,23 +36,21 @@ func (s *Spaces) History(sp id.Space, uid int, limits space.Limits) (space.Histo
 	if err != nil {
 		return nil, err
 	}
-	return &History{space: sp, files: files, past: files.past}, nil
+	return &History{store: s, space: sp, files: files, past: files.past}, nil
 }
 
 // past returns the one past of a space. The lock is held.
-func (s *Spaces) past(sp id.Space, home string, uid int, limits space.Limits) *snapshots.Past {
+func (s *Spaces) past(sp id.Space, at *place, uid int, limits space.Limits) *snapshots.Past {
 	p := s.pasts[sp]
 	if p == nil {
-		p = snapshots.New(snapshots.Folders{
-			Files: filepath.Join(home, filesFolder), Staging: filepath.Join(home, stagingFolder), Kept: filepath.Join(home, keptFolder),
-		}, uid, limits.DiskBytes, s.keys, s.entropy)
+		p = snapshots.New(at.folders(), uid, limits.DiskBytes, s.keys, s.entropy)
 		s.pasts[sp] = p
 	}
 	return p
 }
 
-// fork fills the files of a new space with a snapshot of another.
-func (s *Spaces) fork(ctx context.Context, made id.Space, uid int, limits space.Limits, from space.Seed) (int, error) {
+// fork makes the files of a new space what they are in a snapshot of another: from those of the frozen tree over which it lies, or from none.
+func (s *Spaces) fork(ctx context.Context, made id.Space, uid int, limits space.Limits, from space.Seed, over overlay.Below) (int, error) {
 	s.mu.Lock()
 	parent := s.pasts[from.Space]
 	s.mu.Unlock()
@@ -62,7 +61,16 @@ func (s *Spaces) fork(ctx context.Context, made id.Space, uid int, limits space.
 	if err != nil {
 		return 0, err
 	}
-	kept, err := files.past.Fork(ctx, parent, from.Snapshot)
+	var tree *snapshots.Tree
+	if over.Tree != "" {
+		if tree, err = s.tree(ctx, over.Tree); err != nil {
+			return 0, err
+		}
+		if err := files.at.top(); err != nil {
+			return 0, err
+		}
+	}
+	kept, err := files.past.Fork(ctx, parent, from.Snapshot, tree)
 	return int(kept.Files), err
 }
 
@@ -122,9 +130,9 @@ func (h *History) Bearing(ctx context.Context, contents map[event.Digest]bool) (
 	return h.past.Bearing(ctx, contents, printable)
 }
 
-// Purge removes what an earlier version kept of contents without sealing it.
+// Purge removes what an earlier version kept of contents without sealing it, and what a frozen tree holds of them.
 func (h *History) Purge(ctx context.Context, contents map[event.Digest]bool) error {
-	return h.past.Purge(ctx, contents)
+	return errors.Join(h.past.Purge(ctx, contents), h.store.purge(ctx, h.space, contents))
 }
 
 // Diff compares the two snapshots of a space.diff permit.

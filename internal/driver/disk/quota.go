@@ -18,7 +18,7 @@ func (f *Files) reserve(ctx context.Context, size int64) (func(), error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.known || f.stale*64 >= f.used.Inodes || f.fresh+size > 16<<20 || f.used.Bytes+size > f.limits.DiskBytes {
-		used, err := beneath.Measure(ctx, f.dir)
+		used, err := beneath.Measure(ctx, f.at.path(filesFolder))
 		if err != nil {
 			return nil, err
 		}

@@ -14,6 +14,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/disk/internal/beneath"
+	"agentbox/internal/driver/disk/internal/overlay"
 	"agentbox/internal/driver/disk/internal/seed"
 	"agentbox/internal/driver/disk/internal/snapshots"
 	"agentbox/internal/kernel/vault"
@@ -21,10 +22,11 @@ import (
 
 // The folders of one space.
 const (
-	filesFolder   = "files"     // what the space sees, owned by its user
-	stagingFolder = "staging"   // what is about to become one of its files; on the same file system, out of its sight
-	keptFolder    = "snapshots" // what its files were
-	trashFolder   = ".trash"    // of all spaces: what is being removed
+	filesFolder   = overlay.Files   // what the space sees, owned by its user
+	stagingFolder = overlay.Staging // what is about to become one of its files; on the same file system, out of its sight
+	keptFolder    = "snapshots"     // what its files were
+	trashFolder   = ".trash"        // of all spaces: what is being removed
+	frozenFolder  = overlay.Frozen
 )
 
 // Spaces are the folders of all spaces of a daemon: `<dir>/<space>/files` and beside it what the space does not see. The folder itself is
@@ -35,9 +37,15 @@ type Spaces struct {
 	entropy io.Reader
 	sources []string
 
-	mu    sync.Mutex // guards what follows
-	open  map[id.Space]*Files
-	pasts map[id.Space]*snapshots.Past
+	shared sync.RWMutex // held for reading while a space is laid over a frozen tree, for writing while something is taken out of one
+
+	mu     sync.Mutex // guards what follows
+	open   map[id.Space]*Files
+	pasts  map[id.Space]*snapshots.Past
+	places map[id.Space]*place
+	over   map[id.Space]overlay.Below
+	trees  map[id.Space]*snapshots.Tree // what is in frozen trees, of those that were looked at
+	able   *bool                        // whether this host can do that; nil until it was tried
 }
 
 var _ space.Store = (*Spaces)(nil)
@@ -63,15 +71,21 @@ func OpenSpaces(ctx context.Context, dir string, keys vault.Keys, entropy io.Rea
 	if err := beneath.SyncPath(filepath.Dir(dir)); err != nil {
 		return nil, fmt.Errorf("make the folder of the spaces durable: %w", err)
 	}
-	s := &Spaces{dir: dir, keys: keys, entropy: entropy, sources: sources, open: map[id.Space]*Files{}, pasts: map[id.Space]*snapshots.Past{}}
+	s := &Spaces{
+		dir: dir, keys: keys, entropy: entropy, sources: sources, open: map[id.Space]*Files{}, pasts: map[id.Space]*snapshots.Past{},
+		places: map[id.Space]*place{}, over: map[id.Space]overlay.Below{}, trees: map[id.Space]*snapshots.Tree{},
+	}
 	found, err := s.List(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, sp := range found {
-		if err := beneath.Empty(ctx, filepath.Join(dir, string(sp), stagingFolder), entropy); err != nil {
+		if err := s.recover(ctx, sp); err != nil {
 			return nil, err
 		}
+	}
+	if err := s.discardTrees(); err != nil {
+		return nil, err
 	}
 	return s, beneath.Empty(ctx, filepath.Join(dir, trashFolder), entropy)
 }
@@ -117,6 +131,16 @@ func decided(a policy.Action, from space.Seed) bool {
 }
 
 func (s *Spaces) fill(ctx context.Context, home string, uid int, limits space.Limits, from space.Seed, a policy.Action) (int, error) {
+	if from.Space != "" {
+		s.shared.RLock()
+		defer s.shared.RUnlock()
+		if err := s.join(home, a.Space, uid, from.Space); err != nil {
+			return 0, err
+		}
+		if tree, ok := s.below(a.Space); ok {
+			return s.fork(ctx, a.Space, uid, limits, from, tree)
+		}
+	}
 	files := filepath.Join(home, filesFolder)
 	err := errors.Join(os.Mkdir(filepath.Join(home, stagingFolder), 0o700), os.Mkdir(files, 0o700), os.Chmod(files, beneath.FolderMode))
 	if err == nil && uid != 0 {
@@ -129,7 +153,7 @@ func (s *Spaces) fill(ctx context.Context, home string, uid int, limits space.Li
 	case from == (space.Seed{}):
 		return 0, nil
 	case from.Space != "":
-		return s.fork(ctx, a.Space, uid, limits, from)
+		return s.fork(ctx, a.Space, uid, limits, from, overlay.Below{})
 	}
 	root, err := beneath.Root(files)
 	if err != nil {
@@ -141,12 +165,13 @@ func (s *Spaces) fill(ctx context.Context, home string, uid int, limits space.Li
 
 // Open returns the files of a space and their folder, for the tier that mounts it. What is made belongs to uid (0: the daemon's user). As
 // long as these arguments stay the same, a space's Files are the same each time, so that all its writers share one account of its disk.
+// The folder is another one after Share.
 func (s *Spaces) Open(sp id.Space, uid int, limits space.Limits) (space.Files, string, error) {
 	f, err := s.files(sp, uid, limits)
 	if err != nil {
 		return nil, "", err
 	}
-	return f, f.dir, nil
+	return f, f.at.path(filesFolder), nil
 }
 
 func (s *Spaces) files(sp id.Space, uid int, limits space.Limits) (*Files, error) {
@@ -154,17 +179,16 @@ func (s *Spaces) files(sp id.Space, uid int, limits space.Limits) (*Files, error
 	if err != nil {
 		return nil, err
 	}
-	dir := filepath.Join(home, filesFolder)
-	if _, err := os.Lstat(dir); err != nil {
-		return nil, fault.Wrap(err, fault.NotFound, "space_files_missing", "the files of %s are not on this host", sp)
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	p, err := s.place(sp, home)
+	if err != nil {
+		return nil, err
+	}
 	f := s.open[sp]
 	if f == nil || f.uid != uid || f.limits != limits {
 		f = &Files{
-			space: sp, dir: dir, staging: filepath.Join(home, stagingFolder), uid: uid, limits: limits, entropy: s.entropy,
-			past: s.past(sp, home, uid, limits),
+			space: sp, at: p, uid: uid, limits: limits, entropy: s.entropy, past: s.past(sp, p, uid, limits),
 		}
 		s.open[sp] = f
 	}
@@ -196,10 +220,7 @@ func (s *Spaces) Remove(ctx context.Context, sp id.Space) error {
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	delete(s.open, sp)
-	delete(s.pasts, sp)
-	s.mu.Unlock()
+	tree, last := s.leave(sp)
 	name, err := beneath.RandomName(s.entropy)
 	if err != nil {
 		return err
@@ -214,6 +235,17 @@ func (s *Spaces) Remove(ctx context.Context, sp id.Space) error {
 	if err := errors.Join(beneath.SyncPath(s.dir), beneath.SyncPath(filepath.Join(s.dir, trashFolder))); err != nil {
 		return err
 	}
+	if err := s.empty(ctx, gone); err != nil || !last {
+		return err
+	}
+	if gone, err = s.discard(tree); err != nil || gone == "" {
+		return err
+	}
+	return s.empty(ctx, gone)
+}
+
+// empty removes a folder of the trash.
+func (s *Spaces) empty(ctx context.Context, gone string) error {
 	if err := beneath.Empty(ctx, gone, s.entropy); err != nil {
 		return err
 	}

@@ -30,6 +30,10 @@ const (
 // checked against the size and the hash that were decided on, made durable, and takes its name in one step. A file that is replaced
 // leaves its executable bits to the new one.
 func (f *Files) Write(ctx context.Context, p policy.Permit, content io.Reader) (space.Entry, error) {
+	if err := f.at.stay(); err != nil {
+		return space.Entry{}, err
+	}
+	defer f.at.leave()
 	a, root, err := f.begin(ctx, p, policy.FileCreate)
 	if err != nil {
 		return space.Entry{}, err
@@ -42,7 +46,7 @@ func (f *Files) Write(ctx context.Context, p policy.Permit, content io.Reader) (
 	if err != nil {
 		return space.Entry{}, beneath.Refusal(err, a.Path)
 	}
-	staging, err := beneath.Root(f.staging)
+	staging, err := f.at.open(stagingFolder)
 	if err != nil {
 		return space.Entry{}, err
 	}
@@ -63,6 +67,10 @@ func (f *Files) Write(ctx context.Context, p policy.Permit, content io.Reader) (
 // Edit applies the edits of a file.edit permit. A file that code in the space changes at the same moment is read again; one that it
 // keeps changing is a fault file_changed. The permission bits stay.
 func (f *Files) Edit(ctx context.Context, p policy.Permit, edits []space.Edit) (space.Entry, error) {
+	if err := f.at.stay(); err != nil {
+		return space.Entry{}, err
+	}
+	defer f.at.leave()
 	a, root, err := f.begin(ctx, p, policy.FileEdit)
 	if err != nil {
 		return space.Entry{}, err
@@ -73,7 +81,7 @@ func (f *Files) Edit(ctx context.Context, p policy.Permit, edits []space.Edit) (
 	} else if digest != a.Content {
 		return space.Entry{}, policy.ErrPermitMismatch
 	}
-	staging, err := beneath.Root(f.staging)
+	staging, err := f.at.open(stagingFolder)
 	if err != nil {
 		return space.Entry{}, err
 	}

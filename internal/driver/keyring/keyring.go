@@ -157,6 +157,21 @@ func (k *Keyring) Key(tree string, g vault.Generation, leaf uint64) ([vault.KeyB
 	return [vault.KeyBytes]byte{}, vault.ErrMissing
 }
 
+// Holds implements vault.Keys.
+func (k *Keyring) Holds(tree string, g vault.Generation, leaf uint64) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, p := range k.trees[tree] {
+		if p.generation == g {
+			if p.tree.Holds(leaf) {
+				return nil
+			}
+			return vault.ErrForgotten
+		}
+	}
+	return vault.ErrMissing
+}
+
 // Forget implements vault.Keys.
 func (k *Keyring) Forget(tree string, leaves ...uint64) error {
 	k.mu.Lock()

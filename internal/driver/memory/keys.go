@@ -58,6 +58,19 @@ func (k *Keys) Key(tree string, g vault.Generation, leaf uint64) ([vault.KeyByte
 	return key, nil
 }
 
+// Holds implements vault.Keys.
+func (k *Keys) Holds(tree string, g vault.Generation, leaf uint64) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch t := k.trees[tree]; {
+	case t == nil || g != generation:
+		return vault.ErrMissing
+	case !t.Holds(leaf):
+		return vault.ErrForgotten
+	}
+	return nil
+}
+
 // Forget implements vault.Keys.
 func (k *Keys) Forget(tree string, leaves ...uint64) error {
 	k.mu.Lock()

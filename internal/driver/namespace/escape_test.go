@@ -113,9 +113,9 @@ type way struct {
 	bare            bool // it works for root without a space, which is tried too: else a mistake in the try would pass for a wall
 }
 
-func imprison(t *testing.T) *prison {
+func imprison(t *testing.T, h spacetest.Host) *prison {
 	t.Helper()
-	p := &prison{Host: host(t)}
+	p := &prison{Host: h}
 	p.spec = p.Spec(t)
 	put := func(path, content string, mode os.FileMode) string {
 		if err := os.WriteFile(path, []byte(content), mode); err != nil {
@@ -192,8 +192,11 @@ func listen(t *testing.T, network, address string) string {
 
 // TestEscape tries every way out. None may work inside; those that work for root outside are tried there as well, so that it is the space
 // which holds and not a mistake in the try.
-func TestEscape(t *testing.T) {
-	p := imprison(t)
+func TestEscape(t *testing.T) { tryAll(t, imprison(t, host(t)), true) }
+
+// tryAll tries every way out of a space and, where outside is set, those that work for root also there.
+func tryAll(t *testing.T, p *prison, outside bool) {
+	t.Helper()
 	ways := escapes(p)
 	if len(ways) < 60 {
 		t.Errorf("got %d ways, want at least 60", len(ways))
@@ -209,7 +212,7 @@ func TestEscape(t *testing.T) {
 				t.Errorf("%s: got %+v, want held", w.what, r)
 			}
 			t.Log(strings.TrimSpace(r.Stdout), r.Signal)
-			if !w.bare || os.Geteuid() != 0 {
+			if !w.bare || !outside || os.Geteuid() != 0 {
 				return
 			}
 			arg := strings.Replace(w.arg, "/workspace", p.spec.Dir, 1)

@@ -69,6 +69,9 @@ func (t *Tier) Probe(ctx context.Context) space.Report {
 	for _, c := range p.report.Checks {
 		required = required && c.OK
 	}
+	if t.sharing != nil { // without it a fork is the same, and takes longer
+		p.add("forks share files", t.sharing(), "a fork costs what it changes", mendSharing(), "")
+	}
 	p.programChecks(ctx) // what is not there can be put there; no promise hangs on it
 	if err := p.space.Close(); err != nil {
 		p.add("the end", err, "", "look for processes called "+initName, "")
@@ -122,6 +125,10 @@ func setting(path string) string {
 func mendStart() string {
 	return "Linux 5.12 or newer is needed, with namespaces and a readable /proc; in a container, one that is allowed to nest: " +
 		"seccomp and AppArmor unconfined, /proc not masked"
+}
+
+func mendSharing() string {
+	return "run the daemon as root, with overlay and Linux 6.15 or newer, on a file system that takes idmapped mounts; until then a fork makes all its files"
 }
 
 // start makes the probe's space, whose name begins as told, and runs a first command.

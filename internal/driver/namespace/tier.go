@@ -35,6 +35,9 @@ type Options struct {
 	Owner   string      // tells this daemon's spaces from those of others on the host: a short name of its data directory, a-z and 0-9
 	Clock   event.Clock // for the durations of commands
 
+	// Sharing tries whether forks can share files here; it is one of the checks of Probe, and may be nil.
+	Sharing func() error
+
 	// Phase is told how long each phase of a space's start took: prepare, launch and set_up. It is called by whoever starts the space, and may
 	// be nil.
 	Phase func(name string, took time.Duration)
@@ -50,6 +53,7 @@ type Tier struct {
 	owner      string
 	clock      event.Clock
 	phase      func(name string, took time.Duration)
+	sharing    func() error
 	groups     *hierarchy
 	privileged bool // the daemon is root, so each space has a user id of its own
 	starter    *starter
@@ -88,7 +92,7 @@ func New(o Options) (*Tier, error) {
 	s := &starter{program: program, null: null, owner: o.Owner, apart: privileged, homes: groups.homes(), answer: answerTime}
 	s.open()
 	return &Tier{
-		phase: o.Phase, null: null, root: root, links: etcLinks(), filter: filterProgram(), program: program, owner: o.Owner, clock: o.Clock, groups: groups,
+		phase: o.Phase, sharing: o.Sharing, null: null, root: root, links: etcLinks(), filter: filterProgram(), program: program, owner: o.Owner, clock: o.Clock, groups: groups,
 		privileged: privileged, starter: s, living: map[id.Space]*instance{}, reaping: map[id.Space]bool{},
 	}, nil
 }

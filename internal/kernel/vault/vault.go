@@ -33,6 +33,8 @@ type Keys interface {
 	Plant(tree string) (Generation, error)
 	// Key returns the key of a leaf: ErrForgotten once it was forgotten, ErrMissing where there is no such generation here.
 	Key(tree string, g Generation, leaf uint64) ([KeyBytes]byte, error)
+	// Holds says what Key would say of a leaf, at a hundredth of the cost.
+	Holds(tree string, g Generation, leaf uint64) error
 	// Forget destroys the keys of leaves in every generation of a tree that is here. When it returns, no file has what they could be
 	// derived from. To forget again what was forgotten, or a leaf of a tree that is not here, does nothing.
 	Forget(tree string, leaves ...uint64) error

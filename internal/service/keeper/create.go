@@ -40,8 +40,9 @@ type Request struct {
 	ArchiveHash event.Digest
 	Key         string // idempotency key; "" for none
 
-	fork string // what was asked for, where the space is a fork: the other space and the name of its snapshot
-	from space.Seed
+	fork   string // what was asked for, where the space is a fork: the other space and the name of its snapshot
+	from   space.Seed
+	parent space.Space // the other space
 }
 
 // Create makes a space, fills and starts it. What goes wrong after its creation was recorded destroys it again.
@@ -188,6 +189,9 @@ func (k *Keeper) make(ctx context.Context, origin event.Origin, q Request, doc s
 	seed := space.Seed{Folder: q.Folder, Archive: q.Archive}
 	if q.fork != "" {
 		seed = q.from
+		if err := k.share(ctx, q.parent); err != nil {
+			return err
+		}
 	}
 	seeded, err := k.Store.Create(ctx, permit, doc.UID, doc.Limits, seed)
 	if err != nil {

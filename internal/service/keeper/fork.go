@@ -51,6 +51,25 @@ func (k *Keeper) Fork(ctx context.Context, origin event.Origin, f Fork) (space.S
 	if err != nil {
 		return space.Space{}, err
 	}
-	q.from = space.Seed{Space: parent.ID, Snapshot: root}
+	q.from, q.parent = space.Seed{Space: parent.ID, Snapshot: root}, parent
 	return k.create(ctx, origin, q, tier, parent.Bundle)
+}
+
+// share prepares the files of a space for being forked, so that the fork costs no more than what it changes. The processes of the space end with
+// that, once, and are started again when they are needed; so it is left out while a run of it is under way or waits, and then the fork may take
+// as long as it takes to make its files.
+func (k *Keeper) share(ctx context.Context, parent space.Space) error {
+	leave, err := k.seize(parent.ID)
+	if err != nil {
+		return nil //nolint:nilerr // it is being used
+	}
+	defer leave()
+	now, err := k.alive(ctx, parent.Workspace, parent.ID)
+	if err != nil || now.Status != space.Ready {
+		return err
+	}
+	l := k.of(parent.ID)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return k.Store.Share(ctx, now.ID, now.UID, now.Limits, l.halt)
 }

@@ -266,6 +266,11 @@ func (k *Keeper) Close() error {
 func (l *living) close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.halt()
+}
+
+// halt is close for who holds the lock.
+func (l *living) halt() error {
 	if l.instance == nil {
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/driver/disk"
 	"agentbox/internal/service/keeper"
 	"agentbox/internal/testkit"
 )
@@ -341,6 +342,75 @@ func TestForkAndDeath(t *testing.T) {
 		}
 		nothingLeft(t, s.Stack)
 		s.Verify()
+	}
+}
+
+// A fork costs what it changes, and neither it nor the space that it came of knows of the other.
+func TestForksShareFiles(t *testing.T) {
+	s := tell(t)
+	frozen := filepath.Join(s.Dir, "spaces", ".frozen", string(s.in))
+	shares := disk.Sharing(s.Dir) == nil
+	waits := s.Start(s.in, `[{"type":"shell","command":"echo busy > x; echo begun; while test ! -e go; do sleep 0.01; done"},{"type":"shell","command":"cat x"}]`)
+	s.Prints(waits.ID, "begun")
+	busy, err := s.Keeper.Fork(s.Context(), s.Origin, keeper.Fork{Workspace: testkit.WS, Space: s.in, At: s.step("b")})
+	if err != nil || s.File(busy.ID, "f") != "second\n" {
+		t.Errorf("a fork of a space that is at work: %v", err)
+	}
+	if _, err := os.Lstat(frozen); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the files of a space that is at work were moved: %v", err)
+	}
+	living, err := s.Keeper.Instance(s.Context(), testkit.WS, s.in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.letGo(t)
+	if doc := s.Ended(waits.ID); doc.Status != run.Succeeded || *s.Results(doc.ID)[1].Stdout != "busy\n" {
+		t.Errorf("the run ends as %s, %+v", doc.Status, s.Results(doc.ID))
+	}
+	forks := make([]id.Space, 2)
+	for i := range forks {
+		fork, err := s.Keeper.Fork(s.Context(), s.Origin, keeper.Fork{Workspace: testkit.WS, Space: s.in, At: s.step("b")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		forks[i] = fork.ID
+	}
+	if _, err := os.Lstat(frozen); (err == nil) != shares {
+		t.Errorf("whether files can be shared here: %v; the frozen tree: %v", shares, err)
+	}
+	if shares {
+		<-living.Done() // nothing may run any more among files that others share
+	}
+	s.Ended(s.Start(forks[0], `[{"type":"shell","command":"cat f; echo fork > f; mkdir only"}]`).ID)
+	s.Ended(s.Start(s.in, `[{"type":"shell","command":"test ! -e f && echo origin > f && test ! -e only"}]`).ID)
+	for sp, want := range map[id.Space]string{forks[0]: "fork\n", forks[1]: "second\n", s.in: "origin\n"} {
+		if got := s.File(sp, "f"); got != want {
+			t.Errorf("%s holds %q, want %q", sp, got, want)
+		}
+	}
+	s.Crash()
+	for sp, want := range map[id.Space]string{forks[0]: "fork\n", forks[1]: "second\n", s.in: "origin\n"} {
+		doc := s.Ended(s.Start(sp, `[{"type":"shell","command":"cat f"}]`).ID)
+		if got := *s.Results(doc.ID)[0].Stdout; got != want {
+			t.Errorf("after a crash, a command in %s sees %q, want %q", sp, got, want)
+		}
+	}
+	s.Verify()
+	nothingLeft(t, s.Stack)
+}
+
+// letGo makes the file for which a command of the space waits.
+func (s told) letGo(t *testing.T) {
+	t.Helper()
+	_, dir, err := s.Store.Open(s.in, s.uid(t), space.DefaultLimits())
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "go"), nil, 0o644)
+	}
+	if uid := s.uid(t); err == nil && uid != 0 {
+		err = os.Chown(filepath.Join(dir, "go"), uid, uid)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -342,6 +342,11 @@ func (f *hostFiles) Create(ctx context.Context, p policy.Permit, _ int, _ space.
 	return 0, nil
 }
 
+// Share implements space.Store: no fork is made here.
+func (f *hostFiles) Share(context.Context, id.Space, int, space.Limits, func() error) error {
+	return nil
+}
+
 // Open implements space.Store.
 func (f *hostFiles) Open(s id.Space, _ int, _ space.Limits) (space.Files, string, error) {
 	f.h.w.mu.Lock()

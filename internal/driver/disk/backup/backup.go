@@ -40,6 +40,9 @@ const (
 	dataFolder   = "data"
 )
 
+// spacesFolder is the folder of the spaces, in the data directory.
+const spacesFolder = "spaces"
+
 // Header is the first entry.
 type Header struct {
 	Version int       `json:"backup_version"`
@@ -87,6 +90,7 @@ type Options struct {
 // writer is one backup while it is written.
 type writer struct {
 	Options
+	dir      string // the data directory
 	ctx      context.Context
 	tar      *tar.Writer
 	manifest []Entry
@@ -100,7 +104,7 @@ func Write(ctx context.Context, out io.Writer, dir string, o Options) (Summary, 
 	if err != nil {
 		return Summary{}, err
 	}
-	w := &writer{Options: o, ctx: ctx, tar: tar.NewWriter(compress), sum: Summary{Header: o.Header}}
+	w := &writer{Options: o, dir: dir, ctx: ctx, tar: tar.NewWriter(compress), sum: Summary{Header: o.Header}}
 	top, err := beneath.Root(dir)
 	if err != nil {
 		return w.sum, err
@@ -155,7 +159,7 @@ func (w *writer) folder(dir *os.File, at string) error {
 			return err
 		}
 		below := path.Join(at, name)
-		if w.Leave != nil && w.Leave(below) {
+		if w.Leave != nil && w.Leave(below) || shared(below) {
 			continue
 		}
 		if file, ok := w.Replace[below]; ok {
@@ -198,6 +202,9 @@ func (w *writer) entry(dir *os.File, name, below string) error {
 		defer sub.Close()
 		if err := w.header(e, st.Mtim); err != nil {
 			return err
+		}
+		if path.Dir(below) == spacesFolder {
+			return w.space(sub, below)
 		}
 		return w.folder(sub, below)
 	case unix.S_IFLNK:

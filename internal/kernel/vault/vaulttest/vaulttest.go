@@ -57,6 +57,9 @@ func Run(t *testing.T, open func(t *testing.T) vault.Keys, reopen func(t *testin
 			t.Helper()
 			for _, leaf := range leaves {
 				key, err := k.Key(tree, g, leaf)
+				if holds := k.Holds(tree, g, leaf); !errors.Is(holds, err) {
+					t.Errorf("leaf %d: Key says %v, Holds %v", leaf, err, holds)
+				}
 				if forgotten[leaf] {
 					if !errors.Is(err, vault.ErrForgotten) || key != ([vault.KeyBytes]byte{}) {
 						t.Errorf("forgotten leaf %d: %x, %v", leaf, key, err)

@@ -17,13 +17,13 @@ func Empty(ctx context.Context, path string, entropy io.Reader) error {
 		return ignoring(err, os.ErrNotExist)
 	}
 	defer top.Close()
-	return empty(ctx, top, entropy)
+	return EmptyDir(ctx, top, entropy)
 }
 
-// empty removes everything in a folder, however deep and wide it is, in constant memory and with three descriptors: a folder in a folder
+// EmptyDir removes everything in a folder, however deep and wide it is, in constant memory and with three descriptors: a folder in a folder
 // is first moved up to the top under a random name, so that there is never a second level to go down to. It follows no link, crosses no
 // mount, and changes nothing but what it removes.
-func empty(ctx context.Context, top *os.File, entropy io.Reader) error {
+func EmptyDir(ctx context.Context, top *os.File, entropy io.Reader) error {
 	for {
 		names, err := someNames(top)
 		if err != nil || len(names) == 0 {

@@ -102,6 +102,11 @@ func Open(keys vault.Keys, k Key, d event.Digest, size int64) (*Cipher, error) {
 	return c, nil
 }
 
+// Forgotten is vault.ErrForgotten, or vault.ErrMissing, where what was sealed under a key cannot be opened any more.
+func Forgotten(keys vault.Keys, k Key, d event.Digest) error {
+	return keys.Holds(Tree, k.Generation, Leaf(d, k.Round))
+}
+
 // Forget destroys the keys of contents, wherever and in whatever round they were sealed.
 func Forget(keys vault.Keys, contents ...event.Digest) error {
 	var leaves []uint64

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"agentbox/internal/domain/event"
-	"agentbox/internal/domain/fault"
 	"agentbox/internal/driver/disk/internal/beneath"
 	"agentbox/internal/kernel/vault"
 )
@@ -48,8 +47,7 @@ func (m *maker) make(dir *os.File, name string, e entry) error {
 	}
 	defer file.Close()
 	if err := m.packs.copyTo(m.ctx, file, e); errors.Is(err, vault.ErrForgotten) {
-		return fault.Wrap(err, vault.ErrForgotten.Kind, vault.ErrForgotten.Code, "the content of %+.80q was redacted, and its key destroyed: nothing can be made of it any more", e.name).
-			With("rewind to a snapshot without it; agentbox space diff shows what a snapshot holds")
+		return forgotten(err, e.name)
 	} else if err != nil {
 		return err
 	}

@@ -230,11 +230,9 @@ func (w *writer) copy(from *packs, d event.Digest, at place) error {
 	return errors.Join(err, w.end())
 }
 
-// lend makes what one snapshot needs part of another folder of packs, which has none: packs that are mostly of use get a second name there,
-// which costs nothing, and the rest is copied.
-func (p *packs) lend(root event.Digest, to *packs) error {
-	live := map[event.Digest]struct{}{}
-	p.reach(live, root)
+// lend makes what is needed part of another folder of packs, which has none: packs that are mostly of use get a second name there, which costs
+// nothing, and the rest is copied.
+func (p *packs) lend(live map[event.Digest]struct{}, to *packs) error {
 	used := map[*pack]int64{}
 	for d := range live {
 		if at, ok := p.objects[d]; ok {

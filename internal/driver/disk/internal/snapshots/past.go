@@ -43,6 +43,7 @@ type Folders struct {
 	Files   string
 	Staging string
 	Kept    string // packs and lists
+	Trash   string // what is moved away; "" is a folder in Kept
 }
 
 // Past is what the files of one space were. Every method may be called from any goroutine; they wait for each other.
@@ -54,6 +55,7 @@ type Past struct {
 	entropy io.Reader
 
 	mu     sync.Mutex
+	closed bool
 	packs  *packs // nil until it is needed
 	kept   []space.Snapshot
 	now    *node // the files as they were when they were last looked at
@@ -120,6 +122,9 @@ func New(f Folders, uid int, disk int64, keys vault.Keys, entropy io.Reader) *Pa
 
 // load reads what is kept, and finishes a rewind that an earlier daemon did not: its content was ready and its decision taken.
 func (p *Past) load(ctx context.Context) error {
+	if p.closed {
+		return fault.New(fault.NotFound, "space_files_missing", "the space was removed")
+	}
 	if p.packs != nil {
 		return nil
 	}
@@ -270,8 +275,8 @@ func (p *Past) lookAt(ctx context.Context, only map[string]bool, known map[uint6
 		return refusal(err)
 	}
 	w := p.packs.writer(p.bound(1))
-	s := &scan{ctx: ctx, root: root, w: w, now: now, bytes: p.bound(1), left: MaxEntries, only: only, known: known}
-	n, err := s.folder(root, ".", ".", beneath.FolderMode, 1, p.now)
+	s := &scan{ctx: ctx, root: root, uid: uint32(p.owner()), w: w, now: now, bytes: p.bound(1), left: MaxEntries, only: only, known: known}
+	n, err := s.folder(root, ".", ".", unix.Stat_t{Mode: beneath.FolderMode}, 1, p.now)
 	if err == nil {
 		err = w.done()
 	}
@@ -379,10 +384,49 @@ func (p *Past) Sync(ctx context.Context) error {
 			return refusal(err)
 		}
 	}
-	return beneath.Empty(ctx, p.trash(), p.entropy)
+	return p.clear(ctx)
 }
 
-func (p *Past) trash() string { return filepath.Join(p.folders.Kept, "trash") }
+// clear empties the trash. It is opened before the lock goes, for its path may mean something else when the past is closed.
+func (p *Past) clear(ctx context.Context) error {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return nil
+	}
+	trash, err := os.Open(p.trash())
+	p.mu.Unlock()
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return refusal(err)
+	}
+	defer trash.Close()
+	return beneath.EmptyDir(ctx, trash, p.entropy)
+}
+
+// owner is the user to whom the files belong.
+func (p *Past) owner() int {
+	if p.uid == 0 {
+		return os.Geteuid()
+	}
+	return p.uid
+}
+
+func (p *Past) trash() string {
+	if p.folders.Trash != "" {
+		return p.folders.Trash
+	}
+	return filepath.Join(p.folders.Kept, "trash")
+}
+
+// Close waits for whoever uses the past and has everybody refused who comes later.
+func (p *Past) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed, p.packs, p.now = true, nil, nil
+}
 
 // refusal turns a file system's error into a fault.
 func refusal(err error) error {

@@ -36,10 +36,11 @@ type seen struct {
 	size  int64
 	ctime int64 // ns
 	mode  uint32
+	owner uint32
 }
 
 func look(st unix.Stat_t) seen {
-	return seen{inode: st.Ino, size: st.Size, ctime: st.Ctim.Nano(), mode: st.Mode}
+	return seen{inode: st.Ino, size: st.Size, ctime: st.Ctim.Nano(), mode: st.Mode, owner: st.Uid}
 }
 
 // node is a folder as it was when it was looked at.
@@ -47,6 +48,7 @@ type node struct {
 	leaves  map[string]leaf // files and links
 	folders map[string]*node
 	mode    uint32
+	owner   uint32
 	digest  event.Digest
 	special []string // names of what is neither file nor folder nor link
 	sum     sum      // of everything below
@@ -62,6 +64,7 @@ type leaf struct {
 // sum counts what lies below a folder.
 type sum struct {
 	entries, files, bytes, omitted int64
+	foreign                        int64 // what belongs to another user than the space's
 }
 
 func (n *node) snapshot() space.Snapshot {
@@ -72,7 +75,8 @@ func (n *node) snapshot() space.Snapshot {
 type scan struct {
 	ctx   context.Context
 	root  *os.File
-	w     *writer
+	uid   uint32 // to whom everything should belong
+	w     sink
 	now   int64 // of the file system's clock, before anything was looked at
 	bytes int64 // the most content
 	left  int   // entries that may still come
@@ -81,12 +85,31 @@ type scan struct {
 	known map[uint64]event.Digest // by inode: content that was written a moment ago, out of the space's sight
 }
 
+// sink is where content goes that was looked at.
+type sink interface {
+	has(d event.Digest) bool
+	add(d event.Digest, raw []byte) error
+	stream(ctx context.Context, d event.Digest, r io.Reader, size int64) error
+}
+
+var (
+	_ sink = (*writer)(nil)
+	_ sink = nowhere{}
+)
+
+// nowhere is where content goes that is only looked at.
+type nowhere struct{}
+
+func (nowhere) has(event.Digest) bool                                        { return true }
+func (nowhere) add(event.Digest, []byte) error                               { return nil }
+func (nowhere) stream(context.Context, event.Digest, io.Reader, int64) error { return nil }
+
 // folder looks at the folder rel, which is below anchor and nested depth deep; old is what it was before, or nil. With s.only set, folders
 // that are not in it are taken to be what they were.
-func (s *scan) folder(anchor *os.File, at, rel string, mode uint32, depth int, old *node) (*node, error) {
+func (s *scan) folder(anchor *os.File, at, rel string, is unix.Stat_t, depth int, old *node) (*node, error) {
 	if s.only != nil && old != nil && !s.only[rel] {
 		kept := *old
-		kept.mode = mode
+		kept.mode, kept.owner = is.Mode&modeBits, is.Uid
 		s.left -= int(old.sum.entries)
 		s.read += old.sum.bytes
 		return &kept, nil
@@ -99,7 +122,7 @@ func (s *scan) folder(anchor *os.File, at, rel string, mode uint32, depth int, o
 		return nil, beneath.Refusal(err, rel)
 	}
 	defer dir.Close()
-	n := &node{leaves: map[string]leaf{}, mode: mode}
+	n := &node{leaves: map[string]leaf{}, mode: is.Mode & modeBits, owner: is.Uid}
 	if old != nil {
 		n.leaves = make(map[string]leaf, len(old.leaves))
 	}
@@ -107,12 +130,12 @@ func (s *scan) folder(anchor *os.File, at, rel string, mode uint32, depth int, o
 	if err != nil {
 		return nil, err
 	}
-	for name, mode := range below {
+	for name, is := range below {
 		var was *node
 		if old != nil {
 			was = old.folders[name]
 		}
-		inner, err := s.folder(dir, name, beneath.Join(rel, name), mode, depth+1, was)
+		inner, err := s.folder(dir, name, beneath.Join(rel, name), is, depth+1, was)
 		if err != nil {
 			return nil, err
 		}
@@ -124,9 +147,9 @@ func (s *scan) folder(anchor *os.File, at, rel string, mode uint32, depth int, o
 	return n, s.close(n, rel, old)
 }
 
-// names looks at everything in a folder and returns the folders in it with their modes.
-func (s *scan) names(dir *os.File, rel string, n, old *node) (map[string]uint32, error) {
-	below := map[string]uint32{}
+// names looks at everything in a folder and returns the folders in it.
+func (s *scan) names(dir *os.File, rel string, n, old *node) (map[string]unix.Stat_t, error) {
+	below := map[string]unix.Stat_t{}
 	for {
 		if err := s.ctx.Err(); err != nil {
 			return nil, err
@@ -145,7 +168,7 @@ func (s *scan) names(dir *os.File, rel string, n, old *node) (map[string]uint32,
 			}
 			switch st.Mode & unix.S_IFMT {
 			case unix.S_IFDIR:
-				below[name] = st.Mode & modeBits
+				below[name] = st
 			case unix.S_IFREG, unix.S_IFLNK:
 				if err := s.leaf(dir, rel, name, st, n, old); err != nil {
 					return nil, err
@@ -268,6 +291,9 @@ func (s *scan) close(n *node, rel string, old *node) error {
 	same := old != nil && len(n.leaves) == len(old.leaves) && len(n.folders) == len(old.folders)
 	for name, l := range n.leaves {
 		n.sum.entries++
+		if l.owner != s.uid {
+			n.sum.foreign++
+		}
 		if l.mode&unix.S_IFMT == unix.S_IFREG {
 			n.sum.files++
 			n.sum.bytes += l.size
@@ -282,6 +308,10 @@ func (s *scan) close(n *node, rel string, old *node) error {
 		n.sum.files += f.sum.files
 		n.sum.bytes += f.sum.bytes
 		n.sum.omitted += f.sum.omitted
+		n.sum.foreign += f.sum.foreign
+		if f.owner != s.uid {
+			n.sum.foreign++
+		}
 		if same {
 			was := old.folders[name]
 			same = was != nil && was.digest == f.digest && was.mode == f.mode

@@ -1,0 +1,87 @@
+package overlay
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+)
+
+// Frozen is the folder of all frozen trees, beside the homes of the spaces: trees of files that nothing changes any more.
+const Frozen = ".frozen"
+
+// Files is the folder of a space's files, in its home or in a frozen tree, and Staging the one of what is about to become one of them.
+const (
+	Files   = "files"
+	Staging = "staging"
+)
+
+// What a space that shares files has in its home instead of a folder of its own: the folders of its overlay, in whose upper one are the staging
+// folder and the one for what rewinds move away, and a link whose text says what is below.
+const (
+	Upper = "upper"
+	work  = "work"
+	link  = "over"
+	Moved = "trash"
+)
+
+// Below says what the files of a space lie over.
+type Below struct {
+	Tree id.Space // the space whose files became the frozen tree
+	User int      // the host uid of the space that lies over it
+}
+
+// Lay makes in the home of a space what it needs to lie over a tree. The caller makes the names in it durable, and with them the text of the link:
+// it takes one wait for the disk and not two.
+func Lay(home string, b Below) error {
+	return errors.Join(os.Mkdir(filepath.Join(home, Upper), 0o700), os.Mkdir(filepath.Join(home, work), 0o700),
+		os.Symlink(fmt.Sprintf("%s %d", b.Tree, b.User), filepath.Join(home, link)))
+}
+
+// Unlay removes what Lay made, as long as nothing was changed in it.
+func Unlay(home string) error {
+	var all error
+	for _, name := range []string{link, Upper, work} {
+		all = errors.Join(all, os.RemoveAll(filepath.Join(home, name)))
+	}
+	return all
+}
+
+// Own reports whether a name in the home of a space is of what Lay made.
+func Own(name string) bool { return name == link || name == Upper || name == work }
+
+// Find reads what the files of a space lie over; false where they are its own.
+func Find(home string) (b Below, ok bool, err error) {
+	text, err := os.Readlink(filepath.Join(home, link))
+	if errors.Is(err, os.ErrNotExist) {
+		return b, false, nil
+	}
+	if err == nil {
+		_, err = fmt.Sscanf(text, "%s %d", &b.Tree, &b.User)
+	}
+	if err == nil {
+		_, err = id.Parse[id.Space](string(b.Tree))
+	}
+	if err != nil {
+		return b, false, fault.Wrap(err, fault.Internal, "space_damaged", "what the files of %s lie over cannot be read", filepath.Base(home))
+	}
+	return b, true, nil
+}
+
+// Layers returns those of the overlay of a space, whose home lies beside the frozen trees.
+func (b Below) Layers(home string) (Layers, error) {
+	l := Layers{
+		Lower: filepath.Join(filepath.Dir(home), Frozen, string(b.Tree)), User: b.User, Upper: filepath.Join(home, Upper), Work: filepath.Join(home, work),
+	}
+	var st unix.Stat_t
+	if err := unix.Lstat(filepath.Join(l.Lower, Files), &st); err != nil {
+		return l, fault.Wrap(err, fault.NotFound, "space_files_missing", "the files of %s are not on this host", filepath.Base(home))
+	}
+	l.Owner = int(st.Uid)
+	return l, nil
+}

@@ -1,0 +1,123 @@
+package disk
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/driver/disk/internal/beneath"
+	"agentbox/internal/driver/disk/internal/overlay"
+	"agentbox/internal/driver/disk/internal/snapshots"
+)
+
+// place is where the files of one space lie, and beside them what is about to become one of them: in folders of the space's own or, where it
+// shares files with others, in an overlay over a frozen tree. The overlay hangs on a descriptor of this process and on nothing else.
+type place struct {
+	home string
+
+	still sync.RWMutex // held for reading while something is changed from outside, for writing while the files move or are given up
+
+	mu    sync.Mutex // guards what follows
+	mount *os.File   // nil where there is none
+	gone  bool       // the space was removed
+}
+
+// path returns where one of the folders is found. What is below a mount is there only while somebody stays.
+func (p *place) path(name string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.at(name)
+}
+
+// at is path for who holds the lock.
+func (p *place) at(name string) string {
+	if p.mount == nil {
+		return filepath.Join(p.home, name)
+	}
+	return fmt.Sprintf("/proc/self/fd/%d/%s", p.mount.Fd(), name)
+}
+
+// folders are those of a past. The lock is held.
+func (p *place) folders() snapshots.Folders {
+	f := snapshots.Folders{Files: p.at(filesFolder), Staging: p.at(stagingFolder), Kept: filepath.Join(p.home, keptFolder)}
+	if p.mount != nil {
+		f.Trash = p.at(overlay.Moved)
+	}
+	return f
+}
+
+// open opens one of the folders.
+func (p *place) open(name string) (*os.File, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.gone {
+		return nil, removed(p.home)
+	}
+	return beneath.Root(p.at(name))
+}
+
+// top gives the folder of the files the mode that it has in a new space, which is none of what a snapshot keeps.
+func (p *place) top() error {
+	dir, err := p.open(filesFolder)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	var st unix.Stat_t
+	if err := unix.Fstat(int(dir.Fd()), &st); err != nil || st.Mode&0o7777 == beneath.FolderMode {
+		return beneath.Refusal(err, ".")
+	}
+	return beneath.Refusal(unix.Fchmod(int(dir.Fd()), beneath.FolderMode), ".")
+}
+
+// stay keeps the files where they are until leave is called, which it must be unless there is an error.
+func (p *place) stay() error {
+	p.still.RLock()
+	p.mu.Lock()
+	gone := p.gone
+	p.mu.Unlock()
+	if gone {
+		p.leave()
+		return removed(p.home)
+	}
+	return nil
+}
+
+// leave ends a stay.
+func (p *place) leave() {
+	p.still.RUnlock()
+	p.retire()
+}
+
+// end says that the space was removed. Its mount ends as soon as nobody stays.
+func (p *place) end() {
+	p.mu.Lock()
+	p.gone = true
+	p.mu.Unlock()
+	p.retire()
+}
+
+// retire closes the mount of a space that was removed, unless somebody stays: then it is he who does so when he leaves.
+func (p *place) retire() {
+	p.mu.Lock()
+	over := p.gone && p.mount != nil
+	p.mu.Unlock()
+	if !over || !p.still.TryLock() {
+		return
+	}
+	defer p.still.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.mount != nil {
+		p.mount.Close()
+		p.mount = nil
+	}
+}
+
+func removed(home string) error {
+	return fault.New(fault.NotFound, "space_files_missing", "the files of %s are not on this host", filepath.Base(home))
+}
