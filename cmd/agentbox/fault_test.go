@@ -81,7 +81,7 @@ func (c *victim) run(command string) (status int, what string, succeeded bool) {
 }
 
 // A disk that fills up under the daemon: what cannot be recorded is refused with a code, nothing hangs, nothing that was acknowledged is
-// lost, and with room again the next daemon goes on.
+// lost, and with room again the same daemon goes on, and so does the next.
 func TestFaultDiskFull(t *testing.T) {
 	dir := small(t, 32<<20)
 	c := strike(t, filepath.Join(dir, "data"))
@@ -114,6 +114,29 @@ func TestFaultDiskFull(t *testing.T) {
 	if status, _, _ := c.once("GET", "/v1/runs?limit=1", ""); status != 200 {
 		t.Errorf("reading answers %d, want 200", status)
 	}
+	for _, again := range []func(){func() {}, func() { c.kill(); c.verify(); c.start() }} {
+		shut := c.untilReadiness(503)
+		if !strings.Contains(shut, "log_unavailable") && !strings.Contains(shut, "opens again") {
+			t.Errorf("a daemon whose log is shut says %s", shut)
+		}
+		if err := os.Remove(ballast); err != nil {
+			t.Fatal(err)
+		}
+		c.untilReadiness(200)
+		if _, what, ok := c.run("echo with room"); !ok {
+			t.Fatalf("with room again: %s\n%s", what, c.output.String())
+		}
+		succeeded++
+		again()
+		fill(t, ballast)
+		for range 200 { // until the room that the log has kept is used up
+			_, what, ok := c.run("true")
+			if !ok {
+				break
+			}
+			succeeded, refused = succeeded+1, what
+		}
+	}
 	c.kill()
 	if err := os.Remove(ballast); err != nil {
 		t.Fatal(err)
@@ -128,6 +151,26 @@ func TestFaultDiskFull(t *testing.T) {
 	}
 	c.end()
 	c.verify()
+}
+
+// untilReadiness asks whether the daemon can work until it answers with a status, and returns what it says then. While its log is shut it
+// reads files, of which each time is recorded, so that the room that the log has kept is used up.
+func (c *victim) untilReadiness(want int) string {
+	c.t.Helper()
+	for ctx := c.t.Context(); ; {
+		status, body, ok := c.once("GET", "/readyz", "")
+		if ok && status == want {
+			return fmt.Sprint(body)
+		}
+		if want != 200 {
+			c.once("GET", "/v1/spaces/"+c.space+"/files", "")
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			c.t.Fatalf("the daemon stays as it is: %d %v", status, body)
+		}
+	}
 }
 
 // fill writes a file until the disk is full.

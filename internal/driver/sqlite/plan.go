@@ -88,7 +88,7 @@ func (j *Journal) plan() {
 // perform runs a task in the committer's place, between the batches before and after it.
 func (j *Journal) perform(r *request) *request {
 	j.between(func() {
-		if failed := j.failed.Load(); failed != nil {
+		if failed := j.failed.Load(); failed != nil && !r.mends {
 			r.err = failed
 		} else {
 			r.err = r.task(r.ctx)

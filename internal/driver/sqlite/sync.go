@@ -51,6 +51,12 @@ func (d *durability) owe(flags vfs.SyncFlag) {
 	d.flags = flags
 }
 
+func (d *durability) isLost() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.lost
+}
+
 // sync makes durable what was written.
 func (d *durability) sync() error {
 	d.mu.Lock()
