@@ -206,6 +206,14 @@ func TestFaultReadOnlyDisk(t *testing.T) {
 	c.verify() // which writes nothing
 }
 
+// starve bounds how many descriptors the daemon may have.
+func (c *victim) starve(most *unix.Rlimit) {
+	c.t.Helper()
+	if err := unix.Prlimit(c.daemon.Process.Pid, unix.RLIMIT_NOFILE, most, nil); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
 // A daemon that has no file descriptor left refuses what needs one, with a code, and goes on when there are some again.
 func TestFaultNoFileDescriptors(t *testing.T) {
 	c := strike(t, filepath.Join(t.TempDir(), "data"))
@@ -221,12 +229,24 @@ func TestFaultNoFileDescriptors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	c.starve(&unix.Rlimit{Cur: 0, Max: before.Max}) // for as long as each of its loops goes round
+	for ended := time.After(2 * time.Second); ; {
+		if _, what, ok := c.run("true"); ok || what == "internal_error" {
+			t.Errorf("without descriptors: %s, %v", what, ok)
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+			continue
+		case <-ended:
+		}
+		break
+	}
+	c.starve(&before)
+	c.untilReadiness(200)
 	refused := 0
 	for _, most := range []int{0, 8, len(open) / 2, len(open) - 4, len(open) - 2, len(open), len(open) + 2} {
 		left := unix.Rlimit{Cur: uint64(most), Max: before.Max}
-		if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &left, nil); err != nil {
-			t.Fatal(err)
-		}
+		c.starve(&left)
 		status, what, ok := c.run("echo during >> during")
 		t.Logf("%d descriptors, %d were open: %d %s, %v", most, len(open), status, what, ok)
 		if !ok {
@@ -239,9 +259,7 @@ func TestFaultNoFileDescriptors(t *testing.T) {
 	if refused == 0 {
 		t.Error("nothing was refused")
 	}
-	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &before, nil); err != nil {
-		t.Fatal(err)
-	}
+	c.starve(&before)
 	if _, what, ok := c.run("echo after"); !ok {
 		t.Errorf("with descriptors again: %s\n%s", what, c.output.String())
 	}

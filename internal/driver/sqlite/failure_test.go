@@ -14,6 +14,7 @@ import (
 	"github.com/ncruces/go-sqlite3/vfs"
 
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/driver/sqlite"
 	"agentbox/internal/kernel/journal"
@@ -26,11 +27,14 @@ type faults struct {
 	vfs.VFSFilename
 	armed atomic.Bool
 	left  atomic.Int64
-	call  string // write or sync, of the write-ahead log
+	call  string // write or sync, of the write-ahead log, or open, of any file
 	err   error
 }
 
 func (f *faults) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, error) {
+	if err := f.strike("open"); err != nil {
+		return nil, flags, err
+	}
 	file, out, err := f.VFSFilename.OpenFilename(name, flags)
 	if err != nil {
 		return nil, out, err
@@ -124,6 +128,34 @@ func TestDiskFails(t *testing.T) {
 				}
 			}()
 			checkAll(t, log, acknowledged)
+		})
+	}
+}
+
+// A reader that cannot be opened, for the process has as many files open as it may, is refused for a moment; the log goes on.
+func TestNothingCanBeOpened(t *testing.T) {
+	for _, after := range []int64{0, 1} { // the database, its write-ahead log
+		t.Run(fmt.Sprint(after), func(t *testing.T) {
+			f := &faults{VFSFilename: vfs.Find("").(vfs.VFSFilename), call: "open", err: sqlite3.CANTOPEN}
+			f.left.Store(after)
+			vfs.Register("starved", f)
+			defer vfs.Unregister("starved")
+			log, _ := openNotes(t, "starved")
+			if _, err := log.Append(t.Context(), note("first", "0")); err != nil {
+				t.Fatal(err)
+			}
+			f.armed.Store(true)
+			query := journal.Query{Workspace: journaltest.Workspace}
+			if _, err := log.Read(t.Context(), query); fault.KindOf(err) != fault.Unavailable || fault.CodeOf(err) != "log_not_opened" {
+				t.Errorf("got %v, want log_not_opened", err)
+			}
+			if _, err := log.Append(t.Context(), note("second", "0")); err != nil {
+				t.Errorf("append, for which nothing has to be opened: %v", err)
+			}
+			f.armed.Store(false)
+			if events, err := log.Read(t.Context(), query); err != nil || len(events) != 2 {
+				t.Errorf("got %d events, %v, want 2", len(events), err)
+			}
 		})
 	}
 }

@@ -57,9 +57,9 @@ type Executor struct {
 	queues  map[id.Space]*queue
 	coming  map[id.Space]int // runs that have their place in a queue and are not recorded yet
 	follows map[id.Workspace]bool
-	effects map[id.Run]underway      // the effect under way of each run
-	cancels map[id.Run]*cancellation // of runs that are being cancelled and may yet come into a queue
-	ending  map[id.Space]*cancellation   // spaces whose runs are being cancelled
+	effects map[id.Run]underway        // the effect under way of each run
+	cancels map[id.Run]*cancellation   // of runs that are being cancelled and may yet come into a queue
+	ending  map[id.Space]*cancellation // spaces whose runs are being cancelled
 	workers sync.WaitGroup
 }
 
