@@ -159,7 +159,10 @@ func (a *App) syncSnapshots(ctx context.Context) error {
 func (a *App) sweep(ctx context.Context) error {
 	const wait = 10 * time.Minute
 	n := 0
-	every(a.clock, ctx.Done(), wait, func(time.Time) {
+	every(a.clock, ctx.Done(), wait, func(reading time.Time) {
+		if now, _ := a.steady.at(reading); reading.Sub(now) > jump {
+			return // what is old by a clock that is not believed is not freed
+		}
 		if n++; n%int(sweeper.Every/wait) != 2 {
 			return
 		}
@@ -173,7 +176,7 @@ func (a *App) sweep(ctx context.Context) error {
 // forget redacts what is past its time, and finishes redactions that another program held up.
 func (a *App) forget(ctx context.Context) error {
 	finished := a.clock.Now()
-	every(a.clock, ctx.Done(), stepPeriod, func(now time.Time) {
+	a.steadily(ctx.Done(), func(now time.Time) {
 		err := a.Redact.Step(ctx, now)
 		if now.Sub(finished) >= time.Minute {
 			err = errors.Join(err, a.Redact.Recover(ctx))
@@ -188,7 +191,7 @@ func (a *App) forget(ctx context.Context) error {
 
 // tick ends what has expired: spaces and questions.
 func (a *App) tick(ctx context.Context) error {
-	every(a.clock, ctx.Done(), stepPeriod, func(now time.Time) {
+	a.steadily(ctx.Done(), func(now time.Time) {
 		if err := a.Keeper.Step(ctx, now); err != nil && ctx.Err() == nil {
 			a.logger.Error("end what has expired", "code", "spaces_not_expired", "error", err)
 		}
