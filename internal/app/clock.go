@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -103,7 +104,7 @@ func (a *App) steadily(done <-chan struct{}, step func(now time.Time)) {
 	every(a.clock, done, stepPeriod, func(reading time.Time) {
 		now, jumped := a.steady.at(reading)
 		if jumped > 0 {
-			a.logger.Warn("the clock has jumped ahead; what expires by that ends when it stays so for "+believeAfter.String(), "code", "clock_jumped", "ahead", jumped)
+			a.logger.Warn("the clock has jumped ahead; what expires by that ends when it stays so for ten minutes", "code", "clock_jumped", "error", fmt.Errorf("by %s", jumped))
 		}
 		step(now)
 	})
