@@ -7,9 +7,9 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"time"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
