@@ -87,8 +87,7 @@ func (j *Journal) mend(ctx context.Context) error {
 		j.wal.moving = false
 		<-j.mover.tells // it is asked again when there is need
 	}
-	// A commit may have failed after its sync was left for later: it is not visible, and those who read wait for that sync.
-	if err := j.durable.sync(); err != nil {
+	if err := j.durable.settle(); err != nil {
 		return j.fail(err)
 	}
 	if err := j.renewWriter(); err != nil {
@@ -101,20 +100,41 @@ func (j *Journal) mend(ctx context.Context) error {
 		}
 		return fmt.Errorf("try whether the log can be written: %w", err)
 	}
-	if err := j.ledger.load(ctx, j.ledger.r); err != nil {
+	if err := j.countUnindexed(); err != nil {
+		return err
+	}
+	if err := j.recover(ctx); err != nil { // the planner has planned on what was lost
 		return err
 	}
 	if err := j.asAcknowledged(); err != nil {
 		j.unsure.Store(true)
 		return err
 	}
-	if err := j.countUnindexed(); err != nil {
-		return err
-	}
 	j.shelf.clear(true)
+	j.durable.resume()
 	j.failed.Store(nil)
 	j.watch.open()
 	return nil
+}
+
+func (d *durability) isLost() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.lost
+}
+
+// settle makes durable a commit that failed after its sync was left for later, if there is one: nobody sees it, and its sync is owed.
+func (d *durability) settle() error {
+	g := &group{}
+	d.handed(g)
+	return d.sync([]*group{g}, func() {})
+}
+
+// resume is the opposite of end.
+func (d *durability) resume() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ended = false
 }
 
 // renewWriter gives the committer a connection that knows nothing of what failed.
