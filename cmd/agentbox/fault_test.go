@@ -81,7 +81,7 @@ func (c *victim) run(command string) (status int, what string, succeeded bool) {
 }
 
 // A disk that fills up under the daemon: what cannot be recorded is refused with a code, nothing hangs, nothing that was acknowledged is
-// lost, and with room again the next daemon goes on.
+// lost, and with room again the same daemon goes on, and so does the next.
 func TestFaultDiskFull(t *testing.T) {
 	dir := small(t, 32<<20)
 	c := strike(t, filepath.Join(dir, "data"))
@@ -114,6 +114,28 @@ func TestFaultDiskFull(t *testing.T) {
 	if status, _, _ := c.once("GET", "/v1/runs?limit=1", ""); status != 200 {
 		t.Errorf("reading answers %d, want 200", status)
 	}
+	for _, again := range []func(){func() {}, func() { c.kill(); c.verify(); c.start() }} {
+		shut := c.untilReadiness(503)
+		if !strings.Contains(shut, "log_unavailable") && !strings.Contains(shut, "opens again") {
+			t.Errorf("a daemon whose log is shut says %s", shut)
+		}
+		if err := os.Remove(ballast); err != nil {
+			t.Fatal(err)
+		}
+		c.untilReadiness(200)
+		if _, what, ok := c.run("echo with room"); !ok {
+			t.Fatalf("with room again: %s\n%s", what, c.output.String())
+		}
+		succeeded++
+		again()
+		fill(t, ballast)
+		for range 200 { // until the room that the log has kept is used up
+			if _, _, ok := c.run("true"); !ok {
+				break
+			}
+			succeeded++
+		}
+	}
 	c.kill()
 	if err := os.Remove(ballast); err != nil {
 		t.Fatal(err)
@@ -128,6 +150,26 @@ func TestFaultDiskFull(t *testing.T) {
 	}
 	c.end()
 	c.verify()
+}
+
+// untilReadiness asks whether the daemon can work until it answers with a status, and returns what it says then. While its log is shut it
+// reads files, of which each time is recorded, so that the room that the log has kept is used up.
+func (c *victim) untilReadiness(want int) string {
+	c.t.Helper()
+	for ctx := c.t.Context(); ; {
+		status, body, ok := c.once("GET", "/readyz", "")
+		if ok && status == want {
+			return fmt.Sprint(body)
+		}
+		if want != 200 {
+			c.once("GET", "/v1/spaces/"+c.space+"/files", "")
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			c.t.Fatalf("the daemon stays as it is: %d %v", status, body)
+		}
+	}
 }
 
 // fill writes a file until the disk is full.
@@ -163,6 +205,14 @@ func TestFaultReadOnlyDisk(t *testing.T) {
 	c.verify() // which writes nothing
 }
 
+// starve bounds how many descriptors the daemon may have.
+func (c *victim) starve(most *unix.Rlimit) {
+	c.t.Helper()
+	if err := unix.Prlimit(c.daemon.Process.Pid, unix.RLIMIT_NOFILE, most, nil); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
 // A daemon that has no file descriptor left refuses what needs one, with a code, and goes on when there are some again.
 func TestFaultNoFileDescriptors(t *testing.T) {
 	c := strike(t, filepath.Join(t.TempDir(), "data"))
@@ -178,12 +228,24 @@ func TestFaultNoFileDescriptors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	c.starve(&unix.Rlimit{Cur: 0, Max: before.Max}) // for as long as each of its loops goes round
+	for ended := time.After(2 * time.Second); ; {
+		if _, what, ok := c.run("true"); ok || what == "internal_error" {
+			t.Errorf("without descriptors: %s, %v", what, ok)
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+			continue
+		case <-ended:
+		}
+		break
+	}
+	c.starve(&before)
+	c.untilReadiness(200)
 	refused := 0
 	for _, most := range []int{0, 8, len(open) / 2, len(open) - 4, len(open) - 2, len(open), len(open) + 2} {
 		left := unix.Rlimit{Cur: uint64(most), Max: before.Max}
-		if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &left, nil); err != nil {
-			t.Fatal(err)
-		}
+		c.starve(&left)
 		status, what, ok := c.run("echo during >> during")
 		t.Logf("%d descriptors, %d were open: %d %s, %v", most, len(open), status, what, ok)
 		if !ok {
@@ -196,9 +258,7 @@ func TestFaultNoFileDescriptors(t *testing.T) {
 	if refused == 0 {
 		t.Error("nothing was refused")
 	}
-	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &before, nil); err != nil {
-		t.Fatal(err)
-	}
+	c.starve(&before)
 	if _, what, ok := c.run("echo after"); !ok {
 		t.Errorf("with descriptors again: %s\n%s", what, c.output.String())
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -259,6 +260,22 @@ func (x *examiner) logless(ctx context.Context, r *result) error {
 	return nil
 }
 
+// again wants that a daemon which lacked something goes on by itself once it has it.
+func (t *trial) again(ctx context.Context, d *daemon, space string) error {
+	for ended := time.After(time.Minute); ; {
+		err := works(ctx, d, space, "again")
+		if err == nil || ctx.Err() != nil {
+			return ctx.Err()
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ended:
+			t.fail("it does not go on by itself: %v", err)
+			return nil
+		}
+	}
+}
+
 // full fills the disk of the log, which takes a small disk of its own.
 func (x *examiner) full(ctx context.Context, r *result) (err error) {
 	t := r.try("the disk of the log is full; with room again it works")
@@ -311,6 +328,9 @@ func (x *examiner) full(ctx context.Context, r *result) (err error) {
 	}
 	t.absent(d, space, "effect")
 	if err := os.Remove(ballast); err != nil {
+		return err
+	}
+	if err := t.again(ctx, d, space); err != nil {
 		return err
 	}
 	if err := d.stop(); err != nil {

@@ -59,6 +59,7 @@ type App struct {
 	Prover  *auditor.Prover
 	Owner   id.Principal
 
+	steady  *steady
 	keys    *keyring.Keyring
 	proofs  *trees.Store
 	metrics *telemetry.Metrics
@@ -105,7 +106,7 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 	if err := c.check(); err != nil {
 		return nil, fault.Wrap(err, fault.Invalid, "config_invalid", "the configuration cannot be used")
 	}
-	opening := &App{Config: c, clock: clock, logger: logger, metrics: telemetry.NewMetrics(Version)}
+	opening := &App{Config: c, clock: clock, steady: newSteady(clock.Now()), logger: logger, metrics: telemetry.NewMetrics(Version)}
 	a = opening
 	if a.claim, err = claim(c.DataDir); err != nil {
 		return nil, err
@@ -142,6 +143,9 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 		return nil, a.dir.unopened(err)
 	}
 	if err := a.dir.hold(ctx, a.Log, a.Log); err != nil {
+		return nil, err
+	}
+	if err := behind(ctx, a.Log, ids); err != nil {
 		return nil, err
 	}
 	if err := a.traces(ctx); err != nil {

@@ -13,7 +13,6 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/driver/disk"
-	"agentbox/internal/kernel/journal"
 	"agentbox/internal/service/reader"
 	"agentbox/internal/service/sweeper"
 	"agentbox/internal/surface/httpapi"
@@ -49,18 +48,9 @@ func (a *App) serve(ids *id.Source, blobs *disk.Blobs) error {
 	return nil
 }
 
-// writable reports whether the log takes events; one that a write error has shut does not.
+// writable reports whether the log takes events; one that a write error has shut does not, until it is opened again.
 func (a *App) writable(ctx context.Context) error {
-	head, err := a.Log.Head(ctx, id.DefaultWorkspace)
-	if err != nil {
-		return err
-	}
-	ended, end := context.WithCancel(ctx)
-	end()
-	if err := a.Log.Wait(ended, id.DefaultWorkspace, head); errors.Is(err, journal.ErrClosed) {
-		return err
-	}
-	return nil
+	return errors.Join(a.Log.Writable(), ctx.Err())
 }
 
 // Run listens, tells ready where, and serves until ctx ends or something that it cannot do without breaks. Then it ends every process of
@@ -93,6 +83,7 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 	part("make snapshots durable", a.syncSnapshots)
 	part("forget what is past its time", a.forget)
 	part("watch over the data directory", a.watch)
+	part("open the log again", a.mend)
 	part("sign checkpoints", a.sign)
 	part("measure the data directory", a.measureData)
 	if len(a.Config.Witnesses) > 0 {
@@ -133,6 +124,27 @@ func (a *App) watch(ctx context.Context) error {
 	return nil
 }
 
+// mend opens the log again where a write error has shut it and the disk is well again.
+func (a *App) mend(ctx context.Context) error {
+	shut := false
+	every(a.clock, ctx.Done(), stepPeriod, func(time.Time) {
+		why := a.Log.Writable()
+		if why != nil && !shut {
+			shut = true
+			a.logger.Error("the log is shut", "code", "log_shut", "error", errors.Unwrap(why))
+		}
+		if !shut || ctx.Err() != nil {
+			return
+		}
+		if err := a.Log.Mend(ctx); err != nil {
+			return // it is tried again; readiness says how it stands
+		}
+		shut = false
+		a.logger.Warn("the log is open again", "code", "log_mended")
+	})
+	return nil
+}
+
 // syncSnapshots makes the snapshots of spaces durable, beside the operations that make them.
 func (a *App) syncSnapshots(ctx context.Context) error {
 	every(a.clock, ctx.Done(), stepPeriod, func(time.Time) {
@@ -147,7 +159,10 @@ func (a *App) syncSnapshots(ctx context.Context) error {
 func (a *App) sweep(ctx context.Context) error {
 	const wait = 10 * time.Minute
 	n := 0
-	every(a.clock, ctx.Done(), wait, func(time.Time) {
+	every(a.clock, ctx.Done(), wait, func(reading time.Time) {
+		if now, _ := a.steady.at(reading); reading.Sub(now) > jump {
+			return // what is old by a clock that is not believed is not freed
+		}
 		if n++; n%int(sweeper.Every/wait) != 2 {
 			return
 		}
@@ -161,7 +176,7 @@ func (a *App) sweep(ctx context.Context) error {
 // forget redacts what is past its time, and finishes redactions that another program held up.
 func (a *App) forget(ctx context.Context) error {
 	finished := a.clock.Now()
-	every(a.clock, ctx.Done(), stepPeriod, func(now time.Time) {
+	a.steadily(ctx.Done(), func(now time.Time) {
 		err := a.Redact.Step(ctx, now)
 		if now.Sub(finished) >= time.Minute {
 			err = errors.Join(err, a.Redact.Recover(ctx))
@@ -176,7 +191,7 @@ func (a *App) forget(ctx context.Context) error {
 
 // tick ends what has expired: spaces and questions.
 func (a *App) tick(ctx context.Context) error {
-	every(a.clock, ctx.Done(), stepPeriod, func(now time.Time) {
+	a.steadily(ctx.Done(), func(now time.Time) {
 		if err := a.Keeper.Step(ctx, now); err != nil && ctx.Err() == nil {
 			a.logger.Error("end what has expired", "code", "spaces_not_expired", "error", err)
 		}

@@ -38,6 +38,7 @@ type Client struct {
 	calls map[uint32]*call
 	next  uint32
 	pings []chan struct{} // waiting for an answer, oldest first
+	late  int             // frames since the last start that were for commands which are over
 	err   error           // why it ended
 }
 
@@ -109,6 +110,17 @@ func (c *Client) Close() {
 	<-c.ended
 }
 
+// Drain is Close for when the init has ended: what it said before is read, for which it is waited at most d.
+func (c *Client) Drain(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-c.ended:
+	case <-timer.C: // somebody else has its end of the connection
+	}
+	c.Close()
+}
+
 // Run starts a command, sends its input, passes its output on as it comes and returns how it ended. When it returns without an error, no
 // process of the command is left. Ending ctx kills the command at once; a value or the closing of expire gives it Grace first. Both let
 // Run wait for the end of the command, whose Exit then says Killed.
@@ -137,9 +149,8 @@ func (c *Client) Run(ctx context.Context, x Exec, stdin []byte, expire <-chan ti
 				}
 			}
 			call.taken(len(p.bytes))
-			if err := c.w.Write(KindCredit, id, EncodeCredit(p.channel, len(p.bytes))); err != nil {
-				return Exit{}, c.gone(err)
-			}
+			// An init that is gone takes none. What it said before still counts, and the reader finds its end.
+			_ = c.w.Write(KindCredit, id, EncodeCredit(p.channel, len(p.bytes)))
 			continue
 		case exit != nil:
 			return *exit, fault
@@ -224,6 +235,7 @@ func (c *Client) start(x Exec) (uint32, *call, error) {
 	c.next++
 	id := c.next
 	c.calls[id] = call
+	c.late = 0
 	c.mu.Unlock()
 	if err := c.w.Write(KindExec, id, body); err != nil {
 		c.forget(id)
@@ -296,27 +308,39 @@ func (c *Client) readAll(frames *Reader) error {
 			}
 			continue
 		}
-		c.mu.Lock()
-		call := c.calls[f.ID]
-		known := call != nil || f.ID != 0 && f.ID <= c.next
-		c.mu.Unlock()
-		if !known {
-			return fmt.Errorf("%w: frame %d for a command that was never started", ErrProtocol, f.Kind)
+		call, err := c.addressee(f)
+		if err == nil && call != nil {
+			err = call.take(f)
 		}
-		if call == nil {
-			continue // Run has given it up
-		}
-		if err := call.take(f); err != nil {
+		if err != nil {
 			return err
 		}
 	}
+}
+
+// addressee returns the call that a frame is for. There is none for the credit of a command that is over, which its init may have sent just
+// before the end; of that it cannot have had more than so much to say.
+func (c *Client) addressee(f Frame) (*call, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	call := c.calls[f.ID]
+	switch {
+	case call != nil:
+		return call, nil
+	case f.ID == 0 || f.ID > c.next:
+		return nil, fmt.Errorf("%w: frame %d for a command that was never started", ErrProtocol, f.Kind)
+	case f.Kind != KindCredit || c.late >= MaxCommands:
+		return nil, fmt.Errorf("%w: frame %d for a command that is over", ErrProtocol, f.Kind)
+	}
+	c.late++
+	return nil, nil
 }
 
 // take adds what a frame says to the call.
 func (k *call) take(f Frame) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.exit != nil || k.refused != nil {
+	if (k.exit != nil || k.refused != nil) && f.Kind != KindCredit {
 		return fmt.Errorf("%w: frame %d after the end of its command", ErrProtocol, f.Kind)
 	}
 	switch f.Kind {
@@ -344,7 +368,7 @@ func (k *call) take(f Frame) error {
 		if err != nil {
 			return err
 		}
-		if k.credit += n; channel != Stdin || k.credit > Window {
+		if k.credit += n; channel != Stdin || n == 0 || k.credit > Window {
 			return fmt.Errorf("%w: credit for what was not sent", ErrProtocol)
 		}
 	case KindExit:

@@ -245,8 +245,9 @@ func TestHostileInit(t *testing.T) {
 			breach(p, id)
 			<-c.Ended()
 			close(hold)
-			if err := <-done; !errors.Is(err, ErrEnded) {
-				t.Errorf("got %v, want that the space has ended", err)
+			said := name == "two ends" || name == "output after the end" // how the command ended, before the breach
+			if err := <-done; !said && !errors.Is(err, ErrEnded) || said && err != nil {
+				t.Errorf("got %v, want that the space has ended, or what was said before", err)
 			}
 			if _, err := c.Run(t.Context(), Exec{Argv: []string{"x"}}, nil, nil, nil); !errors.Is(err, ErrEnded) {
 				t.Errorf("a command afterwards: got %v", err)
@@ -280,6 +281,67 @@ func TestAfterItsEnd(t *testing.T) {
 	}
 	if got := <-done; !errors.Is(got.err, ErrRefused) || strings.ContainsAny(got.err.Error(), "\n\x1b") || len(got.err.Error()) > 400 {
 		t.Errorf("got %q, want a refusal that may be shown", got.err)
+	}
+}
+
+// TestWhatWasSaidBeforeTheEnd has an init die right after it has told how a command ended: that counts, though nobody takes its credit.
+func TestWhatWasSaidBeforeTheEnd(t *testing.T) {
+	c, p := connect(t)
+	hold := make(chan struct{})
+	done := make(chan outcome, 1)
+	go func() {
+		var out strings.Builder
+		exit, err := c.Run(t.Context(), Exec{Argv: []string{"x"}}, nil, nil, func(_ Channel, piece []byte) error {
+			<-hold
+			out.Write(piece)
+			return nil
+		})
+		done <- outcome{exit, err, out.String()}
+	}()
+	id := p.expect(t, KindExec).ID
+	if err := errors.Join(p.data(id, Stdout, "a"), p.data(id, Stderr, "b"), p.w.Write(KindExit, id, Exit{Code: 3}.Encode()), p.conn.Close()); err != nil {
+		t.Fatal(err)
+	}
+	c.Drain(time.Minute)
+	close(hold)
+	if got := <-done; got.err != nil || got.exit.Code != 3 || got.out != "ab" {
+		t.Errorf("got %+v, want what was said", got)
+	}
+}
+
+// TestFloodsOfAnEndedCommand has inits go on about a command that is over: a few frames of credit may have been under way, more end the space.
+func TestFloodsOfAnEndedCommand(t *testing.T) {
+	for name, c := range map[string]struct {
+		kind   Kind
+		body   []byte
+		frames int
+		ends   bool
+	}{
+		"credit that was under way": {KindCredit, EncodeCredit(Stdin, 1), MaxCommands, false},
+		"more credit than that":     {KindCredit, EncodeCredit(Stdin, 1), MaxCommands + 1, true},
+		"output":                    {KindData, []byte("\x01x"), 1, true},
+		"an end":                    {KindExit, Exit{}.Encode(), 1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client, p := connect(t)
+			done := run(t.Context(), client, "", nil)
+			id := p.expect(t, KindExec).ID
+			if err := p.w.Write(KindExit, id, Exit{}.Encode()); err != nil {
+				t.Fatal(err)
+			}
+			<-done
+			for range c.frames {
+				_ = p.w.Write(c.kind, id, c.body)
+			}
+			if c.ends {
+				<-client.Ended()
+				return
+			}
+			go func() { p.expect(t, KindPing); _ = p.w.Write(KindPong, 0) }()
+			if err := client.Ping(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

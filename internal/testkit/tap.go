@@ -16,6 +16,7 @@ type Tap struct {
 
 	mu    sync.Mutex
 	dead  bool
+	shut  bool
 	death func(event.Receipt) Death // nil for a daemon that lives on
 	alive context.Context           // ends at death
 	end   context.CancelFunc
@@ -40,7 +41,7 @@ func newTap(log journal.Journal) *Tap {
 func (t *Tap) Append(ctx context.Context, b event.Batch) (event.Receipt, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.dead {
+	if t.dead || t.shut {
 		return event.Receipt{}, journal.ErrClosed
 	}
 	receipt, err := t.Journal.Append(ctx, b)
@@ -57,8 +58,21 @@ func (t *Tap) Append(ctx context.Context, b event.Batch) (event.Receipt, error) 
 	return receipt, nil
 }
 
+// Shut refuses every append from now on, as a log does whose disk is full, or takes them again.
+func (t *Tap) Shut(shut bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.shut = shut
+}
+
 // Wait implements journal.Journal.
 func (t *Tap) Wait(ctx context.Context, ws id.Workspace, after uint64) error {
+	t.mu.Lock()
+	shut := t.shut
+	t.mu.Unlock()
+	if shut {
+		return journal.ErrClosed
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	release := context.AfterFunc(t.alive, cancel)

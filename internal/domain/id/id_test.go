@@ -43,6 +43,24 @@ func TestAClockThatStepsBackKeepsTheOrder(t *testing.T) {
 	}
 }
 
+func TestAClockThatWasSetBackOverARestartKeepsTheOrder(t *testing.T) {
+	at := time.UnixMilli(1_800_000_000_000)
+	s := id.NewSource(func() time.Time { return at }, rand.Reader)
+	space, event := id.New[id.Space](s), id.NewEvent(s)
+	at = at.Add(-24 * time.Hour)
+	for _, behind := range []id.Event{event, "", "no event", id.Event(strings.Repeat("f", 36)), "ffffffff-ffff-7fff-bfff-ffffffffffff"} {
+		next := id.NewSource(func() time.Time { return at }, rand.Reader)
+		next.Behind(behind)
+		if got := id.New[id.Space](next) > space && id.NewEvent(next) > event; got != (behind == event) {
+			t.Errorf("behind %q: sorted behind %s: %t", behind, event, got)
+		}
+	}
+	s.Behind(event) // what it has made itself changes nothing
+	if after := id.New[id.Space](s); after <= space {
+		t.Errorf("got %s after %s", after, space)
+	}
+}
+
 func TestTheTextOfAnULIDHoldsItsTime(t *testing.T) {
 	// The ULID of 2016-07-30T23:54:10.259Z begins with 01ARZ3NDEK.
 	s := id.NewSource(fixed(time.UnixMilli(1469922850259)), bytes.NewReader(make([]byte, 10)))

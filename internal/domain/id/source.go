@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -26,6 +27,29 @@ type Source struct {
 // randomness identifiers could repeat, and no caller could go on.
 func NewSource(now func() time.Time, entropy io.Reader) *Source {
 	return &Source{now: now, entropy: entropy}
+}
+
+// Behind makes every later identifier sort behind an event's, which an earlier source has made, also where the clock was set back since. One
+// that names no time is ignored.
+func (s *Source) Behind(e Event) {
+	at, ok := e.made()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ok && at >= s.ms && at < latest {
+		s.begin(at + 1)
+	}
+}
+
+// latest is the last millisecond that an identifier can name.
+const latest = 1<<48 - 1
+
+// made returns the millisecond of an event's identifier.
+func (e Event) made() (uint64, bool) {
+	if len(e) != 36 || e[8] != '-' || e[14] != '7' {
+		return 0, false
+	}
+	ms, err := strconv.ParseUint(string(e[:8]+e[9:13]), 16, 64)
+	return ms, err == nil
 }
 
 // New makes an identifier of one kind.
@@ -89,13 +113,7 @@ func (s *Source) next() (uint64, [10]byte) {
 	defer s.mu.Unlock()
 	ms := uint64(s.now().UnixMilli())
 	if ms > s.ms {
-		s.ms = ms
-		if _, err := io.ReadFull(s.entropy, s.tail[:]); err != nil {
-			panic(fmt.Sprintf("id: read random bytes: %v", err))
-		}
-		// Both version bits of a UUIDv7 cut into the tail; the counter below must never carry through them within a millisecond.
-		s.tail[2] &= 0x3f
-		s.tail[3] &= 0x7f
+		s.begin(ms)
 		return s.ms, s.tail
 	}
 	for i := 9; i >= 0; i-- {
@@ -105,6 +123,17 @@ func (s *Source) next() (uint64, [10]byte) {
 		}
 	}
 	return s.ms, s.tail
+}
+
+// begin goes on to another millisecond. The lock is held.
+func (s *Source) begin(ms uint64) {
+	s.ms = ms
+	if _, err := io.ReadFull(s.entropy, s.tail[:]); err != nil {
+		panic(fmt.Sprintf("id: read random bytes: %v", err))
+	}
+	// Both version bits of a UUIDv7 cut into the tail; the counter must never carry through them within a millisecond.
+	s.tail[2] &= 0x3f
+	s.tail[3] &= 0x7f
 }
 
 func putMillis(b []byte, ms uint64) {

@@ -127,6 +127,9 @@ func TestFramesFlipped(t *testing.T) {
 	for i := range 3 {
 		say(t, s, aRun, fmt.Sprint("text ", i))
 	}
+	if err := s.Sync(t.Context(), aRun); err != nil {
+		t.Fatal(err)
+	}
 	whole, err := os.ReadFile(framesFile(dir, aRun))
 	if err != nil {
 		t.Fatal(err)
@@ -158,10 +161,91 @@ func TestFramesFlipped(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	first := len("agentbox frames 1\n")
-	frame := (len(whole) - first) / 3
+	first, mark := len("agentbox frames 1\n"), 12
+	frame := (len(whole) - first - mark) / 3
 	if want := 8 * (first + 2*(frame-4)); damaged != want {
 		t.Errorf("%d bits were found, want %d: all of the first line, and all of two of the three frames but their lengths", damaged, want)
+	}
+}
+
+// TestFramesTornByAPowerCut loses parts of what the disk was not yet told to keep, with whole frames behind them: what lies before is there, and
+// numbers go on. What it was told to keep is never cut off, nor is anything where the mark that tells the two apart is lost.
+func TestFramesTornByAPowerCut(t *testing.T) {
+	dir := quickDir(t)
+	s := openFrames(t, dir, clock{}, 0)
+	var ends []int
+	for i := range 6 {
+		say(t, s, aRun, fmt.Sprint("text ", i))
+		info, err := os.Stat(framesFile(dir, aRun))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ends = append(ends, int(info.Size())); i == 2 {
+			if err := s.Sync(t.Context(), aRun); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	whole, err := os.ReadFile(framesFile(dir, aRun))
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func(raw []byte) (*frames.Store, []livestream.Frame, error) {
+		dir := quickDir(t)
+		if err := errors.Join(os.Mkdir(filepath.Dir(framesFile(dir, aRun)), 0o700), os.WriteFile(framesFile(dir, aRun), raw, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		s, err := frames.Open(dir, keys(t), rand.Reader, clock{}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		all, err := heardOrDamaged(t, s)
+		return s, all, err
+	}
+	for at := ends[0]; at < ends[4]; at++ { // the last frame is whole, and so is the first
+		lost := bytes.Clone(whole)
+		clear(lost[at:min(at+20, ends[4])])
+		intact := 0
+		for ends[intact] <= at {
+			intact++
+		}
+		s, all, err := open(lost)
+		switch {
+		case bytes.Equal(lost, whole): // there was nothing but zeros
+		case at >= ends[2]:
+			if err != nil || len(all) != intact {
+				t.Fatalf("lost at %d: %d frames, %v; want the %d before", at, len(all), err, intact)
+			}
+			if n := say(t, s, aRun, "after"); n != uint64(intact)+1 {
+				t.Fatalf("lost at %d: the next frame has number %d, want %d", at, n, intact+1)
+			}
+		case at >= ends[0]+4 && at < ends[1]-20, at >= ends[1]+4 && at < ends[2]-20: // within one frame, and its length is there
+			if fault.CodeOf(err) != "stream_damaged" {
+				t.Fatalf("lost at %d: %d frames, %v; want stream_damaged", at, len(all), err)
+			}
+		}
+	}
+	unmarked := bytes.Clone(whole)
+	unmarked[len("agentbox frames 4\n")] ^= 1
+	if _, all, err := open(unmarked); err != nil || len(all) != 6 {
+		t.Errorf("without its mark: %d frames, %v", len(all), err)
+	}
+	clear(unmarked[ends[3]+10 : ends[3]+30])
+	if _, _, err := open(unmarked); fault.CodeOf(err) != "stream_damaged" {
+		t.Errorf("torn and without its mark: %v, want stream_damaged", err)
+	}
+	earlier := append([]byte("agentbox frames 2\n"), whole[len("agentbox frames 4\n")+12:]...)
+	s, all, err := open(earlier)
+	if err != nil || len(all) != 6 {
+		t.Fatalf("of an earlier version: %d frames, %v", len(all), err)
+	}
+	say(t, s, aRun, "on")
+	if err := s.Sync(t.Context(), aRun); err != nil {
+		t.Error(err)
+	}
+	if got := heard(t, s, aRun, 7); len(got) != 1 || string(got[0].Data) != "on" {
+		t.Errorf("of an earlier version, then %+v", got)
 	}
 }
 

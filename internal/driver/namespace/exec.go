@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -77,14 +78,20 @@ func (s *instance) run(ctx context.Context, x spaceinit.Exec, limit time.Duratio
 	// An init that does not end what it was told to end loses its space.
 	defer after(within, stubborn, s.kill)()
 	var expire <-chan time.Time
+	var overdue atomic.Bool
 	if limit > 0 {
 		timer, stop := s.tier.clock.NewTimer(limit)
 		defer stop()
 		expire = timer
-		defer s.abandon(limit + spaceinit.Grace + stubborn)()
+		defer s.abandon(limit+spaceinit.Grace+stubborn, &overdue)()
 	}
 	room := s.spec.Limits.OutputBytes
-	exit, err := s.client.Run(within, x, stdin, expire, func(c spaceinit.Channel, piece []byte) error {
+	exit, err := s.client.Run(within, x, stdin, expire, func(c spaceinit.Channel, piece []byte) (err error) {
+		defer func() {
+			if err != nil {
+				end(err) // from here on the init has to end the command
+			}
+		}()
 		fits := piece[:min(int64(len(piece)), room)]
 		room -= int64(len(fits))
 		if len(fits) > 0 {
@@ -112,6 +119,7 @@ func (s *instance) run(ctx context.Context, x spaceinit.Exec, limit time.Duratio
 		result.Limit = hit.bound
 		return result, nil
 	case errors.Is(err, spaceinit.ErrEnded):
+		result.TimedOut, result.Limit = overdue.Load(), hit.bound
 		return s.lost(ctx, result, starved)
 	case errors.Is(err, spaceinit.ErrRefused):
 		return space.Exit{}, fault.Wrap(err, fault.Invalid, "command_not_started", "the command could not be started")
@@ -133,14 +141,20 @@ func (s *instance) run(ctx context.Context, x spaceinit.Exec, limit time.Duratio
 	return result, nil
 }
 
-// lost says what became of a command whose space ended under it, once no process of it is left and the space can be started again.
+// lost says what became of a command whose space ended under it, once no process of it is left and the space can be started again. The result
+// says what the space was ended for, where the daemon ended it because the init did not end the command.
 func (s *instance) lost(ctx context.Context, result space.Exit, starved bool) (space.Exit, error) {
 	s.kill()
 	<-s.done
 	result.Code, result.Signal = 128+int(unix.SIGKILL), unix.SignalName(unix.SIGKILL)
 	switch {
 	case ctx.Err() != nil:
-		result.Canceled = true
+		result.Canceled, result.TimedOut, result.Limit = true, false, ""
+		return result, nil
+	case result.TimedOut:
+		result.Code, result.Signal = timedOut, ""
+		return result, nil
+	case result.Limit != "":
 		return result, nil
 	case starved:
 		// The kernel chose the init when memory ran out: the smallest process of a space full of smaller ones.
@@ -151,9 +165,12 @@ func (s *instance) lost(ctx context.Context, result space.Exit, starved bool) (s
 	}
 }
 
-// abandon ends the space after d, unless the returned function is called first.
-func (s *instance) abandon(d time.Duration) (stop func()) {
-	timer := time.AfterFunc(d, s.kill)
+// abandon ends the space after d and says so, unless the returned function is called first.
+func (s *instance) abandon(d time.Duration, overdue *atomic.Bool) (stop func()) {
+	timer := time.AfterFunc(d, func() {
+		overdue.Store(true)
+		s.kill()
+	})
 	return func() { timer.Stop() }
 }
 

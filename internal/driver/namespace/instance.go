@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -24,6 +25,14 @@ const (
 	programFile = 4
 	firstMount  = 5
 )
+
+// settled is how long an init may take to set its space up, of which it needs milliseconds. One that says nothing loses its space.
+const settled = 20 * time.Second
+
+// lastWords is how long is read what an init had said when it died. Nobody else has its end of the connection, unless it gave it away.
+const lastWords = time.Second
+
+var errSlow = errors.New("the init did not say within " + settled.String() + " that the space stands")
 
 // instance is one living space.
 type instance struct {
@@ -109,7 +118,9 @@ func (s *instance) launch(ctx context.Context, setup *spaceinit.Setup, mounts []
 		return errors.Join(err, ours.Close())
 	}
 	phase("launch")
-	if s.client, s.ready, err = spaceinit.Connect(ctx, ours); err != nil {
+	within, cancel := context.WithTimeoutCause(ctx, settled, errSlow)
+	defer cancel()
+	if s.client, s.ready, err = spaceinit.Connect(within, ours); err != nil {
 		err = errors.Join(err, s.process.Kill())
 		_ = s.tier.starter.wait(s.process)
 		return err
@@ -173,7 +184,7 @@ func (s *instance) wait() {
 		_ = s.process.Kill()
 	}()
 	err := s.tier.starter.wait(s.process) // returns after every process of the space has ended
-	s.client.Close()
+	s.client.Drain(lastWords)
 	s.released = errors.Join(err, s.group.remove())
 	s.tier.forget(s)
 	close(s.done)

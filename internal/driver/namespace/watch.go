@@ -119,7 +119,7 @@ func (s *census) grown(dir string, bytes, files int64) bool {
 	return s.bytes+s.freeBytes-freeBytes > bytes || s.files+s.freeFiles-freeFiles > files
 }
 
-// walk takes a census. What cannot be measured, a tree of hostile depth, is over every bound.
+// walk takes a census. What cannot be measured, folders of hostile depth that move, is over every bound.
 func (w *watcher) walk(ctx context.Context, now time.Time) error {
 	s := &w.seen
 	s.freeBytes, s.freeFiles = free(w.dir)
@@ -157,56 +157,128 @@ func free(dir string) (bytes, files int64) {
 // measure adds up what the files below dir take on disk and how many they are. What runs in the space changes them meanwhile and may be
 // hostile: folders are opened one below the other, links are not followed, and nothing but their sizes is read.
 func measure(ctx context.Context, dir string) (bytes, files int64, err error) {
-	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+	fd, err := unix.Open(dir, folderFlags, 0)
 	if err != nil {
 		return 0, 0, err
 	}
-	buf := make([]byte, 32<<10)
-	var walk func(fd, depth int) error
-	walk = func(fd, depth int) error {
-		defer func() { _ = unix.Close(fd) }()
-		var folders []string
-		for {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			n, err := unix.ReadDirent(fd, buf)
-			if err != nil || n == 0 {
-				break // gone meanwhile, or all read
-			}
-			var names []string
-			_, _, names = unix.ParseDirent(buf[:n], -1, nil)
-			for _, name := range names {
-				var st unix.Stat_t
-				if unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
-					continue
-				}
-				files++
-				bytes += st.Blocks * 512
-				if st.Mode&unix.S_IFMT == unix.S_IFDIR {
-					folders = append(folders, name)
-				}
-			}
-		}
-		if depth >= deepest && len(folders) > 0 {
-			return errTooDeep
-		}
-		for _, name := range folders {
-			below, err := unix.Openat(fd, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
-			if err != nil {
-				continue
-			}
-			if err := walk(below, depth+1); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	err = walk(fd, 0)
-	return bytes, files, err
+	t := &tally{buf: make([]byte, 32<<10)}
+	err = t.near(ctx, fd, 0)
+	return t.bytes, t.files, err
 }
 
-// deepest is how many folders below one another are measured; each takes a descriptor.
+const folderFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC | unix.O_NOFOLLOW
+
+// deepest is how many folders below one another are measured with a descriptor each. What lies deeper takes two.
 const deepest = 256
 
-var errTooDeep = errors.New("folders are nested too deep to be measured")
+// errRestless says that folders far below were moved while they were measured: where one lies cannot be told any more.
+var errRestless = errors.New("folders that are nested too deep to be held open were moved while they were measured")
+
+// tally is what a measurement has found.
+type tally struct {
+	bytes, files int64
+	buf          []byte
+}
+
+// near adds what is below a folder that is so deep, and closes it.
+func (t *tally) near(ctx context.Context, fd, depth int) error {
+	defer func() { _ = unix.Close(fd) }()
+	folders, err := t.entries(ctx, fd)
+	if err != nil {
+		return err
+	}
+	for _, name := range folders {
+		below, err := unix.Openat(fd, name, folderFlags, 0)
+		if err != nil {
+			continue // gone meanwhile
+		}
+		if depth+1 < deepest {
+			err = t.near(ctx, below, depth+1)
+		} else {
+			err = t.far(ctx, below)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// far adds what is below a folder, however deep, and closes it. It goes back up by the folder's own word for what is above, and believes it
+// only where that is the folder that it came from: nobody leads it out of the space by moving folders.
+func (t *tally) far(ctx context.Context, fd int) error {
+	type level struct {
+		dev, ino uint64
+		folders  []string // that were not looked at yet
+	}
+	var above []level
+	defer func() { _ = unix.Close(fd) }()
+	enter := func() error {
+		var st unix.Stat_t
+		if err := unix.Fstat(fd, &st); err != nil {
+			return err
+		}
+		folders, err := t.entries(ctx, fd)
+		above = append(above, level{st.Dev, st.Ino, folders})
+		return err
+	}
+	if err := enter(); err != nil {
+		return err
+	}
+	for {
+		at := &above[len(above)-1]
+		if len(at.folders) > 0 {
+			name := at.folders[0]
+			at.folders = at.folders[1:]
+			below, err := unix.Openat(fd, name, folderFlags, 0)
+			if err != nil {
+				continue // gone meanwhile
+			}
+			_ = unix.Close(fd)
+			fd = below
+			if err := enter(); err != nil {
+				return err
+			}
+			continue
+		}
+		if above = above[:len(above)-1]; len(above) == 0 {
+			return nil
+		}
+		up, err := unix.Openat(fd, "..", folderFlags, 0)
+		if err != nil {
+			return errRestless
+		}
+		_ = unix.Close(fd)
+		fd = up
+		var st unix.Stat_t
+		if parent := above[len(above)-1]; unix.Fstat(fd, &st) != nil || st.Dev != parent.dev || st.Ino != parent.ino {
+			return errRestless
+		}
+	}
+}
+
+// entries adds what lies in a folder itself, and returns the names of its folders.
+func (t *tally) entries(ctx context.Context, fd int) (folders []string, err error) {
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		n, err := unix.ReadDirent(fd, t.buf)
+		if err != nil || n == 0 {
+			return folders, nil //nolint:nilerr // gone meanwhile, or all read
+		}
+		var names []string
+		_, _, names = unix.ParseDirent(t.buf[:n], -1, nil)
+		for _, name := range names {
+			var st unix.Stat_t
+			if unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+				continue
+			}
+			t.files++
+			t.bytes += st.Blocks * 512
+			if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+				folders = append(folders, name)
+			}
+		}
+	}
+}

@@ -6,10 +6,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"agentbox/internal/domain/space/spacetest"
 )
 
 func TestMeasure(t *testing.T) {
@@ -39,14 +40,89 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-func TestMeasureDepth(t *testing.T) {
-	for folders, want := range map[int]error{deepest: nil, deepest + 1: errTooDeep} {
-		dir := t.TempDir()
-		if err := os.MkdirAll(filepath.Join(dir, strings.Repeat("d/", folders)), 0o755); err != nil {
+// nest makes folders called d, so many below one another, with a file called f in the last, and returns a descriptor of each.
+func nest(t *testing.T, dir string, folders int) []int {
+	t.Helper()
+	at, err := unix.Open(dir, folderFlags, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := []int{at}
+	for range folders {
+		if err := unix.Mkdirat(at, "d", 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := measure(t.Context(), dir); !errors.Is(err, want) {
-			t.Errorf("%d folders below one another: got %v, want %v", folders, err, want)
+		if at, err = unix.Openat(at, "d", folderFlags, 0); err != nil {
+			t.Fatal(err)
+		}
+		made = append(made, at)
+	}
+	f, err := unix.Openat(at, "f", unix.O_CREAT|unix.O_WRONLY, 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = unix.Write(f, make([]byte, 8192))
+	if err := errors.Join(err, unix.Close(f)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, fd := range made {
+			_ = unix.Close(fd)
+		}
+	})
+	return made
+}
+
+// Folders are measured however deep they are nested.
+func TestMeasureDepth(t *testing.T) {
+	for _, folders := range []int{deepest - 1, deepest, deepest + 1, 5 * deepest} {
+		dir := t.TempDir()
+		nest(t, dir, folders)
+		if bytes, files, err := measure(t.Context(), dir); err != nil || files != int64(folders)+1 || bytes < 8192 {
+			t.Errorf("%d folders below one another: got %d bytes in %d files, %v", folders, bytes, files, err)
+		}
+	}
+}
+
+// Whoever moves folders far below while they are measured does not lead the walk anywhere else.
+func TestMeasureFarSwap(t *testing.T) {
+	dir := t.TempDir()
+	made := nest(t, dir, deepest+20)
+	low, top := made[deepest+2], made[0]
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_ = unix.Renameat(low, "d", top, "e")
+				_ = unix.Renameat(top, "e", low, "d")
+			}
+		}
+	}()
+	for range 200 {
+		if _, files, err := measure(t.Context(), dir); err != nil && !errors.Is(err, errRestless) || files > 2*(deepest+21) {
+			t.Errorf("got %d files, %v, want at most those that are there twice", files, err)
+			break
+		}
+	}
+	close(stop)
+	<-stopped
+}
+
+// A space with folders of any depth goes on, and deletes them.
+func TestDeepFolders(t *testing.T) {
+	h := host(t)
+	spec := h.Spec(t)
+	s := h.Create(t, spec)
+	const deeper = "i=0; while [ $i -lt 1000 ]; do mkdir d && cd d || exit 1; i=$((i+1)); done; echo deep > f"
+	for _, c := range []struct{ command, want string }{
+		{deeper, ""}, {"ls", "d\n"}, {"rm -r d && ls && echo gone", "gone\n"},
+	} {
+		if r := h.Exec(t, s, spacetest.Shell(spec.ID, c.command)); r.Exit.Code != 0 || r.Exit.Limit != "" || r.Stdout != c.want {
+			t.Errorf("%.20s: got %+v", c.command, r)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package sqlite_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"github.com/ncruces/go-sqlite3/vfs"
 
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/driver/sqlite"
 	"agentbox/internal/kernel/journal"
@@ -25,11 +27,14 @@ type faults struct {
 	vfs.VFSFilename
 	armed atomic.Bool
 	left  atomic.Int64
-	call  string // write or sync, of the write-ahead log
+	call  string // write or sync, of the write-ahead log, or open, of any file
 	err   error
 }
 
 func (f *faults) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, error) {
+	if err := f.strike("open"); err != nil {
+		return nil, flags, err
+	}
 	file, out, err := f.VFSFilename.OpenFilename(name, flags)
 	if err != nil {
 		return nil, out, err
@@ -72,8 +77,7 @@ func (f *faultyFile) Sync(flags vfs.SyncFlag) error {
 	return f.File.Sync(flags)
 }
 
-// A disk that fills up or breaks shuts the log for good: every append that was acknowledged is there afterwards, and none was
-// acknowledged that is not.
+// A disk that fills up or breaks shuts the log: every append that was acknowledged is there afterwards, and none was acknowledged that is not.
 func TestDiskFails(t *testing.T) {
 	for _, c := range []struct {
 		call  string
@@ -104,6 +108,9 @@ func TestDiskFails(t *testing.T) {
 			if err := log.Rebuild(t.Context(), "notes"); !errors.Is(err, journal.ErrClosed) {
 				t.Errorf("rebuild after the failure: %v, want %v", err, journal.ErrClosed)
 			}
+			if err := log.Mend(t.Context()); err == nil || log.Writable() == nil {
+				t.Errorf("mended on a disk that does not work: %v", err)
+			}
 			f.armed.Store(false) // the disk works again, but what lies on it is not known
 			if _, err := log.Append(t.Context(), journaltest.Batch(journaltest.Draft("late"))); !errors.Is(err, journal.ErrClosed) {
 				t.Errorf("append after the failure: %v, want %v", err, journal.ErrClosed)
@@ -123,6 +130,117 @@ func TestDiskFails(t *testing.T) {
 			checkAll(t, log, acknowledged)
 		})
 	}
+}
+
+// A reader that cannot be opened, for the process has as many files open as it may, is refused for a moment; the log goes on.
+func TestNothingCanBeOpened(t *testing.T) {
+	for _, after := range []int64{0, 1} { // the database, its write-ahead log
+		t.Run(fmt.Sprint(after), func(t *testing.T) {
+			f := &faults{VFSFilename: vfs.Find("").(vfs.VFSFilename), call: "open", err: sqlite3.CANTOPEN}
+			f.left.Store(after)
+			vfs.Register("starved", f)
+			defer vfs.Unregister("starved")
+			log, _ := openNotes(t, "starved")
+			if _, err := log.Append(t.Context(), note("first", "0")); err != nil {
+				t.Fatal(err)
+			}
+			f.armed.Store(true)
+			query := journal.Query{Workspace: journaltest.Workspace}
+			if _, err := log.Read(t.Context(), query); fault.KindOf(err) != fault.Unavailable || fault.CodeOf(err) != "log_not_opened" {
+				t.Errorf("got %v, want log_not_opened", err)
+			}
+			if _, err := log.Append(t.Context(), note("second", "0")); err != nil {
+				t.Errorf("append, for which nothing has to be opened: %v", err)
+			}
+			f.armed.Store(false)
+			if events, err := log.Read(t.Context(), query); err != nil || len(events) != 2 {
+				t.Errorf("got %d events, %v, want 2", len(events), err)
+			}
+		})
+	}
+}
+
+// A log that a full disk has shut is opened again when there is room: all that was acknowledged is there, nothing else is, and it goes on. So
+// it does each time, wherever in a commit the disk was full; where the disk forgot what it was told to keep, it does not.
+func TestMend(t *testing.T) {
+	f := &faults{VFSFilename: vfs.Find("").(vfs.VFSFilename), call: "write", err: sqlite3.FULL}
+	vfs.Register("mended", f)
+	defer vfs.Unregister("mended")
+	setup := journaltest.NewSetup(journaltest.Notes(1), journaltest.Rooms(1))
+	options := sqlite.Options{Path: filepath.Join(t.TempDir(), "log.db"), Definitions: setup.Definitions, Clock: setup.Clock, IDs: setup.IDs, Entropy: setup.Entropy, VFS: "mended"}
+	log, err := sqlite.Open(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	acknowledged := map[id.Event]uint64{}
+	checked := func() {
+		t.Helper()
+		head, err := log.Head(t.Context(), journaltest.Workspace)
+		if err != nil || head != uint64(len(acknowledged)) {
+			t.Fatalf("the log ends at %d (%v), and %d events were acknowledged", head, err, len(acknowledged))
+		}
+		for from := uint64(1); from <= head; from += journal.MaxRead {
+			events, err := log.Read(t.Context(), journal.Query{Workspace: journaltest.Workspace, From: from, Limit: journal.MaxRead})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range events {
+				if acknowledged[e.ID] != e.Seq {
+					t.Fatalf("event %d was not acknowledged there", e.Seq)
+				}
+			}
+		}
+	}
+	for round := range 12 {
+		f.left.Store(int64(round * round))
+		maps.Copy(acknowledged, storm(t, log, func() { f.armed.Store(true) }))
+		if err := log.Mend(t.Context()); err == nil {
+			t.Fatalf("round %d: mended on a full disk", round)
+		}
+		checked()
+		f.armed.Store(false)
+		waits := make(chan error, 1)
+		if err := log.Mend(t.Context()); err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		if err := log.Writable(); err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		checked()
+		after := uint64(len(acknowledged))
+		go func() { waits <- log.Wait(t.Context(), journaltest.Workspace, after) }()
+		receipt, err := log.Append(t.Context(), journaltest.Batch(journaltest.InRoom(journaltest.Room, "after").About("note", "n1")))
+		if err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		acknowledged[receipt.Events[0].ID] = receipt.Events[0].Seq
+		if err := <-waits; err != nil {
+			t.Errorf("round %d: who waits got %v", round, err)
+		}
+	}
+	f.call, f.err = "sync", sqlite3.IOERR_FSYNC
+	f.left.Store(3)
+	maps.Copy(acknowledged, storm(t, log, func() { f.armed.Store(true) }))
+	f.armed.Store(false)
+	if err := log.Mend(t.Context()); !errors.Is(err, journal.ErrClosed) {
+		t.Errorf("mended what the disk may have forgotten: %v", err)
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := log.Mend(t.Context()); !errors.Is(err, journal.ErrClosed) {
+		t.Errorf("mended a log that was closed: %v", err)
+	}
+	options.VFS = ""
+	if log, err = sqlite.Open(t.Context(), options); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := log.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	checkAll(t, log, acknowledged)
 }
 
 // storm lets 16 writers append until the log refuses, and returns what was acknowledged. The function midway is called when each has

@@ -59,7 +59,8 @@ type Journal struct {
 
 	gate   sync.RWMutex // guards closed; held for reading while a request is put into the queue
 	closed bool
-	failed atomic.Pointer[fault.Error] // why nothing is accepted any more
+	failed atomic.Pointer[fault.Error] // why nothing is accepted, until Mend takes it away
+	unsure atomic.Bool                 // what is on the disk is known again only after a restart
 }
 
 // request is work for the planner: a batch, or a task that needs the log to stand still.
@@ -67,6 +68,7 @@ type request struct {
 	ctx    context.Context
 	batch  event.Batch
 	task   func(ctx context.Context) error
+	mends  bool          // the task is to be run although the log is shut
 	answer chan struct{} // closed when what follows is decided
 
 	events []event.Event
@@ -178,7 +180,7 @@ func (j *Journal) enqueue(r *request) error {
 	if j.closed || j.readOnly {
 		return journal.ErrClosed
 	}
-	if failed := j.failed.Load(); failed != nil {
+	if failed := j.failed.Load(); failed != nil && !r.mends {
 		return failed
 	}
 	select {
@@ -187,11 +189,4 @@ func (j *Journal) enqueue(r *request) error {
 	case <-r.ctx.Done():
 		return r.ctx.Err()
 	}
-}
-
-// fail shuts the log for good: after a write that failed, what is on the disk is known again only after a restart.
-func (j *Journal) fail(err error) *fault.Error {
-	j.failed.CompareAndSwap(nil, fault.Wrap(err, journal.ErrClosed.Kind, journal.ErrClosed.Code, "%s", journal.ErrClosed.Msg))
-	j.watch.close()
-	return j.failed.Load()
 }

@@ -6,7 +6,9 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/ncruces/go-sqlite3"
 	"github.com/ncruces/go-sqlite3/vfs"
+	"golang.org/x/sys/unix"
 )
 
 // gatheredBytes is how much of the write-ahead log is held back at most before it is written.
@@ -56,6 +58,19 @@ func (f *logFile) flush() error {
 	}
 	_, err := f.File.WriteAt(f.held, f.at)
 	f.held = f.held[:0]
+	return asWrite(err)
+}
+
+// asWrite marks an error as one of writing, for it may come up in a Sync, whose errors mean something else: after those nobody knows what the
+// disk has.
+func asWrite(err error) error {
+	var failed *os.PathError
+	switch {
+	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
+		return vfs.SystemError(err, sqlite3.FULL)
+	case errors.As(err, &failed):
+		return vfs.SystemError(err, sqlite3.IOERR_WRITE)
+	}
 	return err
 }
 

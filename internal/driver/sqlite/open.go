@@ -116,25 +116,15 @@ func (j *Journal) open(ctx context.Context) error {
 	if err := file.Close(); err != nil {
 		return fmt.Errorf("open the log: %w", err)
 	}
-	conn, err := j.connect(sqlite3.OPEN_READWRITE | sqlite3.OPEN_CREATE)
+	conn, err := j.connectWriter()
 	if err != nil {
 		return err
 	}
 	j.w = newConnection(conn, &j.seals)
-	if err := newEnough(conn); err != nil {
-		return err
-	}
-	if err := settle(conn); err != nil {
-		return err
-	}
 	if err := j.migrate(conn); err != nil {
 		return err
 	}
-	j.wal.hook(conn)
-	if err := conn.BusyTimeout(busyTimeout); err != nil {
-		return fmt.Errorf("set the time to wait for a lock: %w", err)
-	}
-	if _, err := j.w.one(func(s *sqlite3.Stmt) { j.unindexed = s.ColumnInt(0) }, `SELECT sum(head - indexed) FROM workspaces`); err != nil {
+	if err := j.countUnindexed(); err != nil {
 		return err
 	}
 	if err := j.holdsKeys(); err != nil {
@@ -214,6 +204,25 @@ func (j *Journal) connect(flags sqlite3.OpenFlag, more ...string) (*sqlite3.Conn
 	conn, err := sqlite3.OpenFlags(name, flags|sqlite3.OPEN_URI|sqlite3.OPEN_EXRESCODE)
 	if err != nil {
 		return nil, fmt.Errorf("open the log: %w", err)
+	}
+	return conn, nil
+}
+
+// connectWriter opens the committer's connection.
+func (j *Journal) connectWriter() (*sqlite3.Conn, error) {
+	conn, err := j.connect(sqlite3.OPEN_READWRITE | sqlite3.OPEN_CREATE)
+	if err != nil {
+		return nil, err
+	}
+	if err := newEnough(conn); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	if err := settle(conn); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	j.wal.hook(conn)
+	if err := conn.BusyTimeout(busyTimeout); err != nil {
+		return nil, errors.Join(fmt.Errorf("set the time to wait for a lock: %w", err), conn.Close())
 	}
 	return conn, nil
 }

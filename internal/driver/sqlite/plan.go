@@ -103,7 +103,7 @@ func (j *Journal) next() *request {
 func (j *Journal) perform(r *request) *request {
 	j.flush() // so that the tables hold everything
 	j.between(func() {
-		if failed := j.failed.Load(); failed != nil {
+		if failed := j.failed.Load(); failed != nil && !r.mends {
 			r.err = failed
 		} else {
 			r.err = r.task(r.ctx)

@@ -9,6 +9,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/kernel/journal"
 )
@@ -35,7 +36,7 @@ func (j *Journal) reading(ctx context.Context, fn func(*connection) error) error
 	if r == nil {
 		opened, err := j.connectReader()
 		if err != nil {
-			return err
+			return unopened(err)
 		}
 		r = opened
 	}
@@ -54,8 +55,24 @@ func (j *Journal) reading(ctx context.Context, fn func(*connection) error) error
 	if late := j.durable.wait(ctx); err == nil {
 		err = late
 	}
+	return unopened(err)
+}
+
+// unopened names the error of a read for which a file could not be opened, mostly because the process has as many open as it may.
+func unopened(err error) error {
+	for _, code := range []sqlite3.ExtendedErrorCode{sqlite3.IOERR_SHMOPEN, sqlite3.IOERR_SHMMAP, sqlite3.IOERR_GETTEMPPATH} {
+		if errors.Is(err, code) {
+			return fault.Wrap(err, errUnopened.Kind, errUnopened.Code, "%s", errUnopened.Msg).With(errUnopened.Suggestion)
+		}
+	}
+	if errors.Is(err, sqlite3.CANTOPEN) {
+		return fault.Wrap(err, errUnopened.Kind, errUnopened.Code, "%s", errUnopened.Msg).With(errUnopened.Suggestion)
+	}
 	return err
 }
+
+var errUnopened = fault.New(fault.Unavailable, "log_not_opened", "a file of the log cannot be opened now; ask again in a moment").
+	With("see that the daemon may have enough files open: ulimit -n or LimitNOFILE=")
 
 // Get implements journal.Journal.
 func (j *Journal) Get(ctx context.Context, ws id.Workspace, e id.Event) (event.Event, error) {

@@ -55,6 +55,13 @@ func (w *watch) close() {
 	}
 }
 
+// open is the opposite of close, for a log that was shut for a time.
+func (w *watch) open() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = false
+}
+
 // get returns the number and the head of a workspace, zeros for one without events.
 func (w *watch) get(ws id.Workspace) (no int64, head uint64) {
 	w.mu.Lock()

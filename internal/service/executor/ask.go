@@ -171,12 +171,15 @@ func (r *ride) goOn(ctx context.Context, question policy.Approval, resumed event
 	return err
 }
 
-// follow wakes the workers of a workspace's runs when their questions are answered, from a place on, until ctx ends or the log is shut.
+// follow wakes the workers of a workspace's runs when their questions are answered, from a place on, until ctx ends.
 func (x *Executor) follow(ctx context.Context, ws id.Workspace, head uint64) {
 	for ctx.Err() == nil {
 		for e, err := range journal.Tail(ctx, x.Log, journal.Query{Workspace: ws, From: head + 1, Types: policy.AnswerEvents}) {
-			if ctx.Err() != nil || errors.Is(err, journal.ErrClosed) {
+			if ctx.Err() != nil {
 				return
+			}
+			if errors.Is(err, journal.ErrClosed) {
+				break // until it is open again
 			}
 			if err != nil {
 				x.Logger.Error("follow answers", "code", "answers_not_followed", "workspace", ws, "error", err)

@@ -93,25 +93,49 @@ func (x *Executor) takeWaiting(e *entry) bool {
 	return true
 }
 
-// CancelSpace cancels every run of a space, also those that come meanwhile, and returns when none is left, or when ctx ends.
+// CancelSpace cancels every run of a space, also those that come meanwhile and those of an earlier daemon that were not taken up yet, and
+// returns when none is left, or when ctx ends.
 func (x *Executor) CancelSpace(ctx context.Context, origin event.Origin, s id.Space, reason string) error {
 	origin.Key = "" // it is that of one batch, and there may be many runs
+	c := &cancellation{origin: origin, reason: reason}
 	x.mu.Lock()
+	x.ending[s] = c
 	q := x.queues[s]
 	if q != nil {
-		q.cancel = &cancellation{origin: origin, reason: reason}
+		q.cancel = c
 	}
 	x.mu.Unlock()
-	if q == nil {
+	defer func() {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		if x.ending[s] == c {
+			delete(x.ending, s)
+		}
+	}()
+	if q != nil {
+		x.mark(func(e *entry) bool { return e.space == s }, origin, reason)
+		select {
+		case <-q.gone:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return x.endSpace(context.WithoutCancel(ctx), s, c)
+}
+
+// endSpace records the end of the runs of a space that no worker has. Where that cannot be recorded they go on, and so does the space.
+func (x *Executor) endSpace(ctx context.Context, s id.Space, c *cancellation) error {
+	left := func(status run.Status) projection.Index {
+		return projection.Index{Name: "space_status", Value: string(s) + " " + string(status)}
+	}
+	err := x.each(ctx, left, func(doc run.Run) error { return x.end(ctx, doc.Workspace, doc.ID, c.origin, c.reason) })
+	if err == nil {
 		return nil
 	}
-	x.mark(func(e *entry) bool { return e.space == s }, origin, reason)
-	select {
-	case <-q.gone:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	x.mu.Lock()
+	delete(x.ending, s)
+	x.mu.Unlock()
+	return errors.Join(err, x.each(ctx, left, func(doc run.Run) error { return x.enqueue(ctx, newEntry(doc, true)) }))
 }
 
 // mark cancels the queued runs that match, ends their effects, wakes their workers and returns them.
@@ -147,14 +171,8 @@ func (x *Executor) cancelled(e *entry) *cancellation {
 
 // recover puts every run that has not ended into its queue, in the order in which they were asked for.
 func (x *Executor) recover(ctx context.Context) error {
-	workspaces, err := x.Log.Workspaces(ctx)
-	if err != nil {
+	if err := x.each(ctx, byStatus, x.takeUp(ctx)); err != nil {
 		return err
-	}
-	for _, ws := range workspaces {
-		if err := x.takeUp(ctx, ws); err != nil {
-			return err
-		}
 	}
 	return x.opened(ctx)
 }
@@ -167,27 +185,49 @@ func (x *Executor) TakeUp(ctx context.Context, ws id.Workspace) error {
 	if !running {
 		return nil // Run will, of every workspace
 	}
-	return x.takeUp(ctx, ws)
+	return x.eachIn(ctx, ws, byStatus, x.takeUp(ctx))
 }
 
-func (x *Executor) takeUp(ctx context.Context, ws id.Workspace) error {
-	for _, status := range []run.Status{run.Running, run.AwaitingApproval, run.Queued} {
-		if err := x.recoverStatus(ctx, ws, status); err != nil {
+func (x *Executor) takeUp(ctx context.Context) func(run.Run) error {
+	return func(doc run.Run) error { return x.enqueue(ctx, newEntry(doc, true)) }
+}
+
+func byStatus(status run.Status) projection.Index {
+	return projection.Index{Name: "status", Value: string(status)}
+}
+
+// each calls a function for every run that has not ended and that an index has under its status.
+func (x *Executor) each(ctx context.Context, of func(run.Status) projection.Index, do func(run.Run) error) error {
+	workspaces, err := x.Log.Workspaces(ctx)
+	if err != nil {
+		return err
+	}
+	for _, ws := range workspaces {
+		if err := x.eachIn(ctx, ws, of, do); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (x *Executor) recoverStatus(ctx context.Context, ws id.Workspace, status run.Status) error {
-	q := projection.Query{Workspace: ws, Name: run.Projection, Index: projection.Index{Name: "status", Value: string(status)}, Limit: 1000}
+// eachIn is each for one workspace.
+func (x *Executor) eachIn(ctx context.Context, ws id.Workspace, of func(run.Status) projection.Index, do func(run.Run) error) error {
+	for _, status := range []run.Status{run.Running, run.AwaitingApproval, run.Queued} {
+		if err := x.eachOf(ctx, projection.Query{Workspace: ws, Name: run.Projection, Index: of(status), Limit: 1000}, do); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *Executor) eachOf(ctx context.Context, q projection.Query, do func(run.Run) error) error {
 	for {
 		docs, err := projection.List[run.Run](ctx, x.Docs, q)
 		if err != nil {
 			return err
 		}
 		for _, doc := range docs {
-			if err := x.enqueue(ctx, newEntry(doc, true)); err != nil {
+			if err := do(doc); err != nil {
 				return err
 			}
 			q.After = string(doc.ID)

@@ -59,8 +59,9 @@ type Executor struct {
 	queues  map[id.Space]*queue
 	coming  map[id.Space]int // runs that have their place in a queue and are not recorded yet
 	follows map[id.Workspace]bool
-	effects map[id.Run]underway      // the effect under way of each run
-	cancels map[id.Run]*cancellation // of runs that are being cancelled and may yet come into a queue
+	effects map[id.Run]underway        // the effect under way of each run
+	cancels map[id.Run]*cancellation   // of runs that are being cancelled and may yet come into a queue
+	ending  map[id.Space]*cancellation // spaces whose runs are being cancelled
 	workers sync.WaitGroup
 }
 
@@ -80,7 +81,7 @@ var (
 func New(parts Parts) *Executor {
 	return &Executor{
 		Parts: parts, queues: map[id.Space]*queue{}, coming: map[id.Space]int{}, follows: map[id.Workspace]bool{}, effects: map[id.Run]underway{},
-		cancels: map[id.Run]*cancellation{},
+		cancels: map[id.Run]*cancellation{}, ending: map[id.Space]*cancellation{},
 	}
 }
 

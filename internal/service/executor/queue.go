@@ -9,6 +9,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/run"
+	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 )
 
@@ -69,7 +70,7 @@ func (x *Executor) line(e *entry, head uint64) {
 	}
 	q := x.queues[e.space]
 	if q == nil {
-		q = &queue{space: e.space, wake: make(chan struct{}, 1), gone: make(chan struct{})}
+		q = &queue{space: e.space, cancel: x.ending[e.space], wake: make(chan struct{}, 1), gone: make(chan struct{})}
 		x.queues[e.space] = q
 		x.workers.Go(func() { x.work(base, q) })
 	}
@@ -143,6 +144,8 @@ func (x *Executor) work(ctx context.Context, q *queue) {
 			case <-q.wake: // the switch is lifted, or the run cancelled
 			case <-ctx.Done():
 			}
+		case errors.Is(err, journal.ErrClosed) && ctx.Err() == nil:
+			x.stand(ctx, q)
 		case err != nil && ctx.Err() == nil:
 			x.abandon(ctx, head, err)
 			x.pop(q)
@@ -154,6 +157,30 @@ func (x *Executor) work(ctx context.Context, q *queue) {
 			case <-ctx.Done():
 			}
 		}
+	}
+}
+
+// stand lets a run stand where the log left it when the log was shut, and has it taken up after a while like one of an earlier daemon, for
+// what it did meanwhile may not be recorded. Whoever waits for its worker is told that none has it. Where the space ends, the run is not
+// taken up: who ends the space ends it, when that can be recorded.
+func (x *Executor) stand(ctx context.Context, q *queue) {
+	x.mu.Lock()
+	head := q.runs[0]
+	close(head.done)
+	if q.cancel != nil {
+		delete(x.cancels, head.run)
+		q.runs = q.runs[1:]
+		x.mu.Unlock()
+		return
+	}
+	q.runs[0] = &entry{workspace: head.workspace, space: head.space, run: head.run, recovered: true, cancel: head.cancel, done: make(chan struct{})}
+	x.mu.Unlock()
+	again, stop := x.Clock.NewTimer(followAgain)
+	defer stop()
+	select {
+	case <-again:
+	case <-q.wake:
+	case <-ctx.Done():
 	}
 }
 

@@ -107,7 +107,7 @@ func (r *ride) outcome(ctx context.Context, t task, typ string, result *run.Resu
 		ended.Decision, ended.Reason = d.Outcome.String(), d.ReasonCode
 	}
 	if begun := r.doc.Operations[t.index].BegunAt; !begun.IsZero() {
-		ended.DurationMS = now.Sub(begun).Milliseconds()
+		ended.DurationMS = max(0, now.Sub(begun).Milliseconds()) // the clock may have been set back
 	}
 	raw, err := json.Marshal(result)
 	if err != nil {

@@ -29,9 +29,12 @@ type quota struct {
 }
 
 type window struct {
-	start time.Time
+	start time.Time // as the log has it
+	begun time.Time // with the monotonic clock's reading: what is done to the clock meanwhile makes no window longer or shorter
 	used  int
 }
+
+func (w window) over(now time.Time) bool { return now.Sub(w.begun) >= time.Hour }
 
 // full is the refusal when no effect is left.
 func (q *quota) full() error {
@@ -49,7 +52,7 @@ func (q *quota) room(ctx context.Context, ws id.Workspace, p id.Principal, now t
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	w := q.windows[p]
-	return w.used < q.most || now.Sub(w.start) >= time.Hour, nil
+	return w.used < q.most || w.over(now), nil
 }
 
 // take counts one effect and adds the event of it to a batch; looking and counting are one step, so that two at once cannot both be the last.
@@ -63,8 +66,8 @@ func (q *quota) take(ctx context.Context, batch *event.Batch, a policy.Action, n
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	w := q.windows[a.Principal]
-	if now.Sub(w.start) >= time.Hour {
-		w = window{start: now.UTC().Round(0)}
+	if w.over(now) {
+		w = window{start: now.UTC().Round(0), begun: now}
 	}
 	if w.used >= q.most {
 		return false, nil
@@ -111,8 +114,12 @@ func (q *quota) meet(ctx context.Context, ws id.Workspace, p id.Principal, now t
 		return nil // somebody else read it and has counted on
 	}
 	if len(q.windows) >= maxWindows {
-		maps.DeleteFunc(q.windows, func(_ id.Principal, w window) bool { return now.Sub(w.start) >= time.Hour })
+		maps.DeleteFunc(q.windows, func(_ id.Principal, w window) bool { return w.over(now) })
 	}
-	q.windows[p] = window{doc.Window, doc.Used}
+	begun := doc.Window
+	if begun.After(now) { // the clock was set back since
+		begun = now
+	}
+	q.windows[p] = window{doc.Window, begun, doc.Used}
 	return nil
 }

@@ -88,6 +88,24 @@ func TestQuotaOutlivesARestart(t *testing.T) {
 	}
 }
 
+// A clock that ran ahead and was set right before the next start does not close the window until it would be over by that clock.
+func TestQuotaAfterTheClockWasSetBack(t *testing.T) {
+	h := build(t, func(p *gate.Parts) { p.EffectsPerHour = 1 })
+	a := h.shell("standard", "ls")
+	if err := begin(h, h.judge(a), ""); err != nil {
+		t.Fatal(err)
+	}
+	h.clock.move(-365 * 24 * time.Hour)
+	h.restart()
+	if d := h.judge(a).Decision; d.ReasonCode != policy.ReasonQuotaExceeded {
+		t.Errorf("right after: got %s, want quota_exceeded", d.ReasonCode)
+	}
+	h.clock.move(time.Hour)
+	if err := begin(h, h.judge(a), ""); err != nil {
+		t.Errorf("an hour later: %v", err)
+	}
+}
+
 func TestQuotaIsExactWhenManyBeginAtOnce(t *testing.T) {
 	h := build(t, func(p *gate.Parts) { p.EffectsPerHour = 10 })
 	r := h.judge(h.shell("standard", "ls"))

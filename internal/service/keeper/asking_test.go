@@ -52,6 +52,43 @@ func answer(t *testing.T, s *testkit.Stack, q id.Approval, word policy.DecisionW
 	}
 }
 
+// The questions about a space end with it, also those that a daemon which died did not come to.
+func TestQuestionsEndWithTheirSpace(t *testing.T) {
+	s := open(t)
+	withdrawn := func(q id.Approval) {
+		t.Helper()
+		doc, err := s.Gate.Approval(s.Context(), testkit.WS, q)
+		if err != nil || doc.Status != policy.Withdrawn || doc.Reason != "the space was destroyed" {
+			t.Errorf("the question is %s, %q, %v; want withdrawn", doc.Status, doc.Reason, err)
+		}
+		if _, err := s.Gate.Decide(s.Context(), s.Origin, testkit.WS, q, policy.Answer{Decision: policy.Approve}); err == nil {
+			t.Error("it takes an answer")
+		}
+	}
+	in, other := asking(s), asking(s)
+	one, two, stays := question(t, put(s, in, s.Owner, "docs/a", "one")), question(t, put(s, in, s.Owner, "docs/b", "two")), question(t, put(s, other, s.Owner, "docs/a", "one"))
+	answer(t, s, two, policy.Hold)
+	if _, err := s.Keeper.Destroy(s.Context(), s.Origin, testkit.WS, in); err != nil {
+		t.Fatal(err)
+	}
+	withdrawn(one)
+	withdrawn(two)
+	s.Log.DieAt(func(r event.Receipt) testkit.Death {
+		for _, e := range r.Events {
+			if e.Type == space.EventDestroyed {
+				return testkit.Recorded
+			}
+		}
+		return testkit.Survive
+	})
+	_, _ = s.Keeper.Destroy(s.Context(), s.Origin, testkit.WS, other)
+	if doc, err := s.Gate.Approval(s.Context(), testkit.WS, stays); err != nil || doc.Status != policy.Pending {
+		t.Fatalf("before the next start the question is %s, %v", doc.Status, err)
+	}
+	s.Crash()
+	withdrawn(stays)
+}
+
 func TestAFileThatPolicyAsksAboutIsWrittenOnceApproved(t *testing.T) {
 	s := open(t)
 	in := asking(s)

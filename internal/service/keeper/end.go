@@ -115,6 +115,9 @@ func (k *Keeper) end(ctx context.Context, origin event.Origin, doc space.Space, 
 	if err != nil {
 		return err
 	}
+	if err := k.withdraw(ctx, origin, doc); err != nil { // the next start makes up for it
+		k.Logger.Error("withdraw the questions about a space", "code", "questions_not_withdrawn", "space", doc.ID, "error", err)
+	}
 	if err := l.close(); err != nil { // started again between the two
 		k.Logger.Warn("close a space", "code", "space_not_closed", "space", doc.ID, "error", err)
 	}
@@ -176,7 +179,7 @@ func (k *Keeper) Recover(ctx context.Context) error {
 		return err
 	}
 	for _, ws := range workspaces {
-		if err := k.closeChanges(ctx, ws); err != nil {
+		if err := errors.Join(k.closeChanges(ctx, ws), k.withdrawLeft(ctx, ws)); err != nil {
 			return err
 		}
 	}

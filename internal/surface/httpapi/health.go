@@ -67,7 +67,7 @@ func (s *Server) registerHealth() {
 		})
 	wire.Handle(s.Server, wire.Operation{
 		ID: "readyz", Method: http.MethodGet, Path: "/readyz", Tag: "service", Summary: "Can the daemon do its work", Public: true,
-		Answers: map[int]any{http.StatusServiceUnavailable: readiness{}}, Detail: "503 while the daemon starts (and says what it does), the log cannot be written, or no tier works. The tiers are tried beside the requests: " +
+		Answers: map[int]any{http.StatusServiceUnavailable: readiness{}}, Detail: "503 while the daemon starts (and says what it does), the log cannot be written (and whether it opens again by itself), or no tier works. The tiers are tried beside the requests: " +
 			"the first answers may say that they are being tried.",
 	}, s.ready)
 	wire.Handle(s.Server, wire.Operation{

@@ -10,14 +10,18 @@ import (
 	"agentbox/internal/kernel/livestream"
 )
 
-// A file of frames begins with frameMagic. Each frame is a head of 8 bytes, the length of the body and its CRC-32C, and the body: number,
+// A file of frames begins with frameMagic and a mark. Each frame is a head of 8 bytes, the length of the body and its CRC-32C, and the body: number,
 // time in microseconds since 1970, length and text of kind and operation, and the content, sealed behind the generation of its key and a nonce.
-// Integers are big-endian. A file of an earlier version begins with plainMagic and holds the content as it is; it goes on so to its end.
+// Integers are big-endian. The mark is a size of the file and its CRC-32C: when the disk was last told to keep the file, it was told so of this
+// much, and of the mark too. Files of earlier versions go on as they are to their end: one that begins with unmarkedMagic has no mark, one
+// that begins with plainMagic none either, and holds the content as it is. The first lines differ in two bits at least, so that one flipped bit makes none of them another.
 const (
-	frameMagic = "agentbox frames 2\n"
-	plainMagic = "agentbox frames 1\n"
-	frameHead  = 8
-	frameFixed = 8 + 8 + 2 + 2
+	frameMagic    = "agentbox frames 4\n"
+	unmarkedMagic = "agentbox frames 2\n"
+	plainMagic    = "agentbox frames 1\n"
+	markBytes     = 8 + 4
+	frameHead     = 8
+	frameFixed    = 8 + 8 + 2 + 2
 	// maxBody is the longest body: what livestream.Check lets through.
 	maxBody = frameFixed + 2*livestream.MaxTextBytes + livestream.MaxJSONBytes + sealedMore
 )
@@ -26,6 +30,20 @@ const (
 var errTorn = errors.New("not a whole frame")
 
 func castagnoli(body []byte) uint32 { return crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli)) }
+
+// markOf returns the mark of a size.
+func markOf(size int64) []byte {
+	raw := binary.BigEndian.AppendUint64(make([]byte, 0, markBytes), uint64(size))
+	return binary.BigEndian.AppendUint32(raw, castagnoli(raw))
+}
+
+// readMark returns the size that a mark names; false for what is no mark.
+func readMark(raw []byte) (size int64, ok bool) {
+	if len(raw) != markBytes || binary.BigEndian.Uint32(raw[8:]) != castagnoli(raw[:8]) {
+		return 0, false
+	}
+	return int64(binary.BigEndian.Uint64(raw)), true
+}
 
 // appendFrame appends a frame's bytes.
 func appendFrame(to []byte, f livestream.Frame) []byte {

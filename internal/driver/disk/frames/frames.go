@@ -78,7 +78,8 @@ type output struct {
 	kept     int64    // bytes of stdout and stderr kept
 	cut      uint64   // number of the frame that says so, once they are too many
 	complete bool
-	plain    bool          // of an earlier version
+	plain    bool          // of the first version
+	marked   bool          // of this one
 	dirty    bool          // written since the last Sync
 	grown    chan struct{} // closed and replaced when a frame is added
 	failed   error         // a write failed; what the file holds beyond size is unknown until it is opened again
@@ -213,6 +214,11 @@ func (s *Store) Sync(ctx context.Context, run id.Run) error {
 	if !r.dirty {
 		return nil
 	}
+	if r.marked {
+		if _, err := r.file.WriteAt(markOf(r.size), int64(len(frameMagic))); err != nil {
+			return broken(fmt.Errorf("make the output durable: %w", err))
+		}
+	}
 	if err := unix.Fdatasync(int(r.file.Fd())); err != nil {
 		r.failed = broken(fmt.Errorf("make the output durable: %w", err))
 		return r.failed
@@ -294,7 +300,8 @@ func (s *Store) closeIdle() {
 var errDamaged = fault.New(fault.Internal, "stream_damaged", "the kept output of the run was changed on the disk; its results are in the log")
 
 // open reads the file, if there is one, and cuts off what is not a whole frame at its end: it was being written when an earlier daemon
-// ended. But what has the next whole frame behind it was whole once: that is errDamaged.
+// ended. But what has the next whole frame behind it was whole once: that is errDamaged, unless the mark says that the disk was never told to
+// keep it. After a power cut it may have kept any part of that.
 func (r *output) open() error {
 	file, err := os.OpenFile(r.path, os.O_RDWR, 0)
 	if err != nil {
@@ -308,19 +315,26 @@ func (r *output) open() error {
 	if err != nil {
 		return err
 	}
-	in := bufio.NewReaderSize(io.NewSectionReader(file, 0, info.Size()), 256<<10)
-	magic := make([]byte, len(frameMagic))
-	if _, err := io.ReadFull(in, magic); err != nil && !errors.Is(torn(err), errTorn) {
+	head := make([]byte, len(frameMagic)+markBytes)
+	n, err := file.ReadAt(head, 0)
+	if err != nil && !errors.Is(torn(err), errTorn) {
 		return err
 	}
-	r.plain = string(magic) == plainMagic
-	if string(magic) != frameMagic && !r.plain {
-		if r.whole(int64(len(frameMagic)), info.Size(), 1) {
+	magic, mark := string(head[:min(n, len(frameMagic))]), head[min(n, len(frameMagic)):n]
+	r.marked, r.plain = magic == frameMagic && len(mark) == markBytes, magic == plainMagic
+	if !r.marked && !r.plain && magic != unmarkedMagic {
+		if r.whole(int64(len(frameMagic)+markBytes), info.Size(), 1) || r.whole(int64(len(frameMagic)), info.Size(), 1) {
 			return errDamaged
 		}
 		return r.begin()
 	}
+	kept, known := readMark(mark)
+	known = known && r.marked
 	r.size = int64(len(frameMagic))
+	if r.marked {
+		r.size += markBytes
+	}
+	in := bufio.NewReaderSize(io.NewSectionReader(file, r.size, info.Size()-r.size), 256<<10)
 	for {
 		f, length, err := readFrame(in, info.Size()-r.size, r.head+1)
 		if errors.Is(err, errTorn) {
@@ -334,9 +348,9 @@ func (r *output) open() error {
 	if r.size == info.Size() {
 		return nil
 	}
-	var head [frameHead]byte
-	if _, err := file.ReadAt(head[:], r.size); err == nil {
-		if next := r.size + frameHead + int64(binary.BigEndian.Uint32(head[:])); r.whole(next, info.Size(), r.head+2) {
+	var next [frameHead]byte
+	if _, err := file.ReadAt(next[:], r.size); err == nil && !(known && kept <= r.size) {
+		if at := r.size + frameHead + int64(binary.BigEndian.Uint32(next[:])); r.whole(at, info.Size(), r.head+2) {
 			return errDamaged
 		}
 	}
@@ -352,13 +366,13 @@ func (r *output) whole(at, size int64, number uint64) bool {
 	return err == nil
 }
 
-// begin makes the file empty but for its first line.
+// begin makes the file empty but for its first line and its mark.
 func (r *output) begin() error {
 	if err := r.file.Truncate(0); err != nil {
 		return err
 	}
-	_, err := r.file.WriteAt([]byte(frameMagic), 0)
-	r.size = int64(len(frameMagic))
+	r.marked, r.size = true, int64(len(frameMagic)+markBytes)
+	_, err := r.file.WriteAt(append([]byte(frameMagic), markOf(r.size)...), 0)
 	return err
 }
 

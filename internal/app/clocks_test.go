@@ -1,0 +1,51 @@
+package app_test
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"agentbox/internal/app"
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/kernel/journal"
+)
+
+// setTo is the machine's clock, set to another time.
+type setTo struct {
+	app.Clock
+	off time.Duration
+}
+
+func (c setTo) Now() time.Time { return c.Clock.Now().Add(c.off) }
+
+// What is named after the clock was set back, be it over a restart, sorts behind what was named before.
+func TestIdentifiersAfterTheClockWasSetBack(t *testing.T) {
+	dir := t.TempDir()
+	var keys []id.Key
+	var events []id.Event
+	for _, off := range []time.Duration{0, 365 * 24 * time.Hour, -24 * time.Hour, 0} {
+		a, err := app.Open(t.Context(), app.Default(dir), setTo{off: off}, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, key, err := a.Gate.IssueKey(t.Context(), event.Origin{Principal: a.Owner}, id.DefaultWorkspace, a.Owner, "test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, key.ID)
+		last, err := a.Log.Read(t.Context(), journal.Query{Workspace: id.DefaultWorkspace, Last: true, Limit: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		events = append(events, last[0].ID)
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := 1; i < len(keys); i++ {
+		if keys[i] <= keys[i-1] || events[i] <= events[i-1] {
+			t.Errorf("start %d: got key %s and event %s, want them behind %s and %s", i, keys[i], events[i], keys[i-1], events[i-1])
+		}
+	}
+}
