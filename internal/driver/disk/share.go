@@ -92,6 +92,8 @@ func (s *Spaces) freeze(p *place, sp id.Space, uid int) (snapshots.Folders, erro
 	for _, dir := range []string{s.dir, filepath.Dir(tree), p.home} {
 		err = errors.Join(err, beneath.SyncPath(dir))
 	}
+	p.mu.Lock() // who looks waits
+	defer p.mu.Unlock()
 	if err == nil {
 		err = os.Rename(from, to)
 	}
@@ -102,8 +104,6 @@ func (s *Spaces) freeze(p *place, sp id.Space, uid int) (snapshots.Folders, erro
 	if err = errors.Join(err, beneath.SyncPath(tree), beneath.SyncPath(p.home)); err != nil {
 		return snapshots.Folders{}, errors.Join(err, os.Rename(to, from), beneath.SyncPath(p.home), overlay.Unlay(p.home))
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.mount = mount
 	return p.folders(), nil
 }
