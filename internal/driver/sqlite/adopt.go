@@ -98,7 +98,7 @@ func (j *Journal) adoptChunk(l *ledger, ws id.Workspace, events []event.Event) e
 		return err
 	}
 	g := &group{batches: []plannedBatch{planned}}
-	if err := l.finish(g); err != nil {
+	if err := l.finish(g, true); err != nil {
 		return err
 	}
 	return j.put(g)

@@ -21,13 +21,13 @@ func (j *Journal) commit() {
 		var err error
 		if failed := j.failed.Load(); failed != nil {
 			err = failed
-		} else if len(g.batches) > 0 {
+		} else if len(g.batches) > 0 || g.flush != nil {
 			if j.options.Committed != nil {
 				g.began = j.options.Clock.Now()
 			}
-			j.shelf.take(g)
 			if err = j.write(g); err != nil {
 				err = j.fail(err)
+				j.durable.end()
 				j.shelf.clear(false)
 				if !j.w.conn.GetAutocommit() {
 					_ = j.w.exec(`ROLLBACK`) // the transaction is lost either way
@@ -37,6 +37,7 @@ func (j *Journal) commit() {
 		if err != nil {
 			answer(g.requests, err)
 		} else {
+			j.durable.handed(g)
 			j.written <- g
 		}
 		j.wal.afterGroup(j)
@@ -92,21 +93,21 @@ func (j *Journal) put(g *group) error {
 		return err
 	}
 	for i := range g.streams {
-		if err := w.writeStream(&g.streams[i]); err != nil {
+		if err := w.insertStream(&g.streams[i]); err != nil {
 			return err
 		}
 	}
 	for _, t := range g.tenants {
-		sql, args := `UPDATE workspaces SET head = ? WHERE no = ?`, []any{t.head, t.no}
+		sql, args := `UPDATE workspaces SET head = ?, last = ? WHERE no = ?`, []any{t.head, t.last[:], t.no}
 		if t.fresh {
-			sql, args = `INSERT INTO workspaces (head, no, name, indexed) VALUES (?, ?, ?, 0)`, append(args, string(t.name))
+			sql, args = `INSERT INTO workspaces (head, last, no, name, indexed, flushed) VALUES (?, ?, ?, ?, 0, 0)`, append(args, string(t.name))
 		}
 		if err := w.exec(sql, args...); err != nil {
 			return err
 		}
 	}
-	for i := range g.docs {
-		if err := w.writeDocument(&g.docs[i]); err != nil {
+	if g.flush != nil {
+		if err := w.flush(g.flush); err != nil {
 			return err
 		}
 	}

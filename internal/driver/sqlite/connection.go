@@ -216,27 +216,15 @@ func bindOptional(s *sqlite3.Stmt, param int, text string) error {
 	return s.BindText(param, text)
 }
 
-// writeStream writes the end of a stream.
-func (c *connection) writeStream(p *plannedStream) error {
-	sql := `UPDATE streams SET head = ?, hash = ? WHERE no = ?`
-	if p.fresh {
-		sql = `INSERT INTO streams (head, hash, no, workspace, type, id) VALUES (?, ?, ?, ?, ?, ?)`
-	}
-	s, err := c.rows(sql)
-	if err != nil {
-		return err
-	}
-	err = errors.Join(s.BindInt64(1, int64(p.tip.Seq)), s.BindBlob(2, p.tip.Hash[:]), s.BindInt64(3, p.no))
-	if p.fresh {
-		err = errors.Join(err, s.BindInt64(4, p.tenantNo), s.BindText(5, p.stream.Type), s.BindText(6, p.stream.ID))
-	}
-	if err != nil {
-		return fmt.Errorf("bind the end of a stream: %w", err)
-	}
-	if err := s.Exec(); err != nil {
-		return fmt.Errorf("write the end of a stream: %w", err)
-	}
-	return nil
+// insertStream writes a stream that has no row yet, with its end.
+func (c *connection) insertStream(p *plannedStream) error {
+	return c.exec(`INSERT INTO streams (head, hash, no, workspace, type, id) VALUES (?, ?, ?, ?, ?, ?)`,
+		p.tip.Seq, p.tip.Hash[:], p.no, p.tenantNo, p.stream.Type, p.stream.ID)
+}
+
+// updateStream writes the end of a stream.
+func (c *connection) updateStream(p *plannedStream) error {
+	return c.exec(`UPDATE streams SET head = ?, hash = ? WHERE no = ?`, p.tip.Seq, p.tip.Hash[:], p.no)
 }
 
 // writeDocument writes a document and what of its index entries has changed.

@@ -3,25 +3,35 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/ncruces/go-sqlite3"
 
 	"agentbox/internal/domain/event"
-	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/kernel/vault"
 )
 
-var _ projection.Store = (*Journal)(nil)
+var (
+	_ projection.Store  = (*Journal)(nil)
+	_ projection.Lender = (*Journal)(nil)
+)
 
 // foldedAtOnce is how many events a rebuild folds before it writes the documents down.
 const foldedAtOnce = journal.MaxRead
 
 // Document implements projection.Reader.
 func (j *Journal) Document(ctx context.Context, ws id.Workspace, name, key string) (projection.Document, error) {
+	d, err := j.Lend(ctx, ws, name, key)
+	d.Body = slices.Clone(d.Body)
+	return d, err
+}
+
+// Lend implements projection.Lender.
+func (j *Journal) Lend(ctx context.Context, ws id.Workspace, name, key string) (projection.Document, error) {
 	if _, err := j.set.Lookup(name); err != nil {
 		return projection.Document{}, err
 	}
@@ -32,6 +42,9 @@ func (j *Journal) Document(ctx context.Context, ws id.Workspace, name, key strin
 	case <-j.done:
 		return projection.Document{}, journal.ErrClosed
 	default:
+	}
+	if err := j.lookAhead(ctx, ws); err != nil {
+		return projection.Document{}, err
 	}
 	ref := projection.Ref{Workspace: ws, Name: name, Key: key}
 	d, found, mine := j.shelf.find(ref)
@@ -60,18 +73,17 @@ func (j *Journal) Documents(ctx context.Context, q projection.Query) ([]projecti
 	if _, err := j.set.Lookup(q.Name); err != nil {
 		return nil, err
 	}
-	docs := []projection.Document{}
+	if err := j.lookAhead(ctx, q.Workspace); err != nil {
+		return nil, err
+	}
+	var docs []projection.Document
 	no, _ := j.watch.get(q.Workspace)
-	sql, args := listing(q, no)
+	newer := j.shelf.newer(q)
 	err = j.reading(ctx, func(r *connection) error {
-		rows, err := r.rows(sql, args...)
-		if err != nil {
+		return r.snapshot(func() error {
+			docs, err = r.list(q, no, newer)
 			return err
-		}
-		for rows.Step() {
-			docs = append(docs, scanDocument(rows))
-		}
-		return finish(rows)
+		})
 	})
 	return docs, err
 }
@@ -81,7 +93,16 @@ func (j *Journal) Entries(ctx context.Context, ws id.Workspace, name string) (en
 	if !j.readOnly {
 		return nil, false, ctx.Err()
 	}
+	if err := j.lookAhead(ctx, ws); err != nil {
+		return nil, false, err
+	}
 	no, _ := j.watch.get(ws)
+	newer := j.shelf.newer(projection.Query{Workspace: ws, Name: name})
+	for _, c := range newer.docs {
+		for _, index := range c.indexes {
+			entries = append(entries, projection.Entry{Index: index, Key: c.ref.Key})
+		}
+	}
 	err = j.reading(ctx, func(r *connection) error {
 		rows, err := r.rows(`SELECT name, value, key FROM entries WHERE projection = (SELECT no FROM projections WHERE name = ?) AND workspace = ?`, name, no)
 		if err != nil {
@@ -89,15 +110,18 @@ func (j *Journal) Entries(ctx context.Context, ws id.Workspace, name string) (en
 		}
 		for rows.Step() {
 			index := projection.Index{Name: rows.ColumnText(0), Value: rows.ColumnText(1)}
-			entries = append(entries, projection.Entry{Index: index, Key: rows.ColumnText(2)})
+			if e := (projection.Entry{Index: index, Key: rows.ColumnText(2)}); newer.seqs[e.Key] == 0 {
+				entries = append(entries, e)
+			}
 		}
 		return finish(rows)
 	})
 	return entries, true, err
 }
 
-// listing writes a query in SQL; the index of the keys, or that of the entries, gives both the selection and the order.
-func listing(q projection.Query, no int64) (string, []any) {
+// listing writes a query in SQL; the index of the keys, or that of the entries, gives both the selection and the order. It returns so many more
+// than the query's limit.
+func listing(q projection.Query, no int64, more int) (string, []any) {
 	table, key := `documents d INDEXED BY sqlite_autoindex_documents_1`, `d.key`
 	where, args := `d.projection = (SELECT no FROM projections WHERE name = ?) AND d.workspace = ?`, []any{q.Name, no}
 	if q.Index != (projection.Index{}) {
@@ -113,7 +137,7 @@ func listing(q projection.Query, no int64) (string, []any) {
 		where += ` AND ` + key + compare
 		args = append(args, q.After)
 	}
-	args = append(args, int64(q.Limit))
+	args = append(args, int64(q.Limit+more))
 	return `SELECT d.key, d.version, d.seq, d.body FROM ` + table + ` WHERE ` + where + ` ORDER BY ` + key + order + ` LIMIT ?`, args
 }
 
@@ -145,46 +169,58 @@ func (j *Journal) Rebuild(ctx context.Context, name string) error {
 // Current returns those of the definitions whose documents the file holds in their version. All of them, unless an earlier program wrote the
 // log and none has opened it for writing since.
 func (j *Journal) Current(ctx context.Context) ([]projection.Definition, error) {
-	live := map[string]int64{}
-	err := j.reading(ctx, func(r *connection) error {
-		rows, err := r.rows(`SELECT name, version FROM projections`)
-		if err != nil {
-			return err
-		}
-		for rows.Step() {
-			live[rows.ColumnText(0)] = rows.ColumnInt64(1)
-		}
-		return finish(rows)
-	})
 	var current []projection.Definition
-	for _, def := range j.set.Definitions() {
-		if live[def.Name] == int64(def.Version) {
-			current = append(current, def)
+	err := j.reading(ctx, func(r *connection) error {
+		live, err := r.projections()
+		for _, def := range j.set.Definitions() {
+			if live[def.Name] == int64(def.Version) {
+				current = append(current, def)
+			}
 		}
-	}
+		return err
+	})
 	return current, err
+}
+
+// projections returns the versions of those that the file holds.
+func (c *connection) projections() (map[string]int64, error) {
+	rows, err := c.rows(`SELECT name, version FROM projections`)
+	if err != nil {
+		return nil, err
+	}
+	live := map[string]int64{}
+	for rows.Step() {
+		live[rows.ColumnText(0)] = rows.ColumnInt64(1)
+	}
+	return live, finish(rows)
 }
 
 // openProjections makes the documents agree with the definitions: it rebuilds what has a new version and drops what nobody defines any more.
 func (j *Journal) openProjections(ctx context.Context) error {
-	live := map[string]int64{}
-	rows, err := j.w.rows(`SELECT name, version FROM projections`)
+	live, err := j.w.projections()
 	if err != nil {
 		return err
 	}
-	for rows.Step() {
-		live[rows.ColumnText(0)] = rows.ColumnInt64(1)
-	}
-	if err := finish(rows); err != nil {
-		return err
-	}
-	var changed []projection.Definition
+	var current, changed []projection.Definition
 	for _, def := range j.set.Definitions() {
-		if live[def.Name] != int64(def.Version) {
+		if live[def.Name] == int64(def.Version) {
+			current = append(current, def)
+		} else {
 			changed = append(changed, def)
 		}
 		delete(live, def.Name)
 	}
+	if j.ledger.set, err = projection.NewSet(current); err != nil {
+		return err
+	}
+	unfolded := slices.Collect(maps.Keys(live))
+	for _, def := range changed {
+		unfolded = append(unfolded, def.Name)
+	}
+	if err := j.recover(ctx, unfolded...); err != nil {
+		return err
+	}
+	j.ledger.set = j.set
 	if len(changed)+len(live) == 0 {
 		return nil
 	}
@@ -274,7 +310,7 @@ func (l *ledger) foldAll(ctx context.Context, ws id.Workspace, t *tenant) error 
 			return err
 		}
 		if len(events) == 0 {
-			return fault.New(fault.Internal, "log_damaged", "workspace %s has %d events and none from %d on; run agentbox audit verify", ws, t.head, from)
+			return missing(ws, t.head, from)
 		}
 		from = events[len(events)-1].Seq + 1
 		if slices.ContainsFunc(events, func(e event.Event) bool { return e.Withheld == event.Sealed }) {
@@ -284,11 +320,11 @@ func (l *ledger) foldAll(ctx context.Context, ws id.Workspace, t *tenant) error 
 			return err
 		}
 		g := &group{}
-		if err := l.finish(g); err != nil {
+		if err := l.finish(g, true); err != nil {
 			return err
 		}
-		for i := range g.docs {
-			if err := l.r.writeDocument(&g.docs[i]); err != nil {
+		for i := range g.flush.docs {
+			if err := l.r.writeDocument(&g.flush.docs[i]); err != nil {
 				return err
 			}
 		}

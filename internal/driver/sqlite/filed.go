@@ -34,6 +34,11 @@ func (j *Journal) Misfiled(ctx context.Context, ws id.Workspace, limit int) (fou
 
 func (c *connection) misfiled(ws id.Workspace, no int64, limit int) (found []Misfiled, err error) {
 	streams := map[int64]event.Stream{}
+	if _, err := c.one(func(s *sqlite3.Stmt) {
+		found = append(found, Misfiled{uint64(s.ColumnInt64(0)), false, fmt.Sprintf("the tables are said to know event %d, which the log does not have", s.ColumnInt64(1))})
+	}, `SELECT head, flushed FROM workspaces WHERE no = ? AND flushed > head`, no); err != nil {
+		return nil, err
+	}
 	rows, err := c.rows(`SELECT no, type, id FROM streams WHERE workspace = ?`, no)
 	if err != nil {
 		return nil, err

@@ -2,7 +2,8 @@
 //
 // Appends pass three goroutines. The planner takes whatever waits as one group and turns it into events and documents, in memory; the
 // committer writes the group in one transaction, while the planner plans the next; the syncer waits until the disk has it, once for all
-// groups that were written meanwhile, and answers. Each batch of a group succeeds or fails alone. Readers have connections of their own.
+// groups that were written meanwhile, lays the documents as they are now on the shelf, and answers. The documents' tables are written for a
+// thousand events at a time. Each batch of a group succeeds or fails alone. Readers have connections of their own.
 package sqlite
 
 import (
@@ -107,7 +108,9 @@ func (j *Journal) Close() error {
 
 // release gives back everything that open took, also after an open that failed half-way.
 func (j *Journal) release() error {
+	j.gate.Lock()
 	j.closed = true
+	j.gate.Unlock()
 	close(j.done)
 	j.watch.close()
 	var errs []error

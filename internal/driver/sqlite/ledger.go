@@ -41,30 +41,34 @@ type ledger struct {
 	folios  map[projection.Ref]*folio
 	kept    int           // bytes of folios
 	added   [2]*additions // by the present group and by the one before
+	behind  behind
+	keeps   bool // what the tables lag behind is not written
 
 	// What the present group changes, in the order in which it does.
 	dirtyTenants []id.Workspace
-	dirtyStreams []streamRef
 	dirtyFolios  []*folio
 	staleFolios  []*folio // of those, the ones that are to be encoded
+	newStreams   []streamRef
 	newTypes     []plannedType
 
 	broken error // the file could not be read; nothing that was planned since may be recorded
 }
 
 type tenant struct {
-	no    int64
-	head  uint64
-	made  bool // has a row, or will have
-	dirty bool // is among what the present group changes
+	no      int64
+	head    uint64
+	flushed uint64 // when the ledger was loaded
+	last    event.Digest
+	made    bool // has a row, or will have
+	dirty   bool // is among what the present group changes
 }
 
 type line struct {
-	no    int64
-	tip   journal.Tip
-	group uint64 // that changed it last
-	made  bool
-	dirty bool
+	no     int64
+	tip    journal.Tip
+	group  uint64 // that changed it last
+	made   bool   // has a row, or will have
+	behind bool   // the row has an earlier end
 }
 
 type folio struct {
@@ -74,7 +78,8 @@ type folio struct {
 	indexes []projection.Index // of the row
 	size    int
 	group   uint64
-	dirty   bool
+	dirty   bool // the present group changes it
+	behind  bool // the row has an earlier state; that of the group before is encoded below
 	stale   bool // the state is not encoded below
 	body    []byte
 	next    []projection.Index
@@ -110,8 +115,8 @@ func (l *ledger) load(ctx context.Context, r *connection) error {
 		sql string
 		row func(s *sqlite3.Stmt)
 	}{
-		{`SELECT no, name, head FROM workspaces`, func(s *sqlite3.Stmt) {
-			t := &tenant{no: s.ColumnInt64(0), head: uint64(s.ColumnInt64(2)), made: true}
+		{`SELECT no, name, head, flushed FROM workspaces`, func(s *sqlite3.Stmt) {
+			t := &tenant{no: s.ColumnInt64(0), head: uint64(s.ColumnInt64(2)), flushed: uint64(s.ColumnInt64(3)), made: true}
 			l.tenants[id.Workspace(s.ColumnText(1))] = t
 			l.nextTenant = max(l.nextTenant, t.no)
 		}},
@@ -164,18 +169,18 @@ func (l *ledger) begin() {
 	clear(l.added[0].uses)
 	clear(l.added[0].taken)
 	clear(l.added[0].ids)
-	l.dirtyTenants, l.dirtyStreams, l.newTypes = l.dirtyTenants[:0], l.dirtyStreams[:0], nil
+	l.dirtyTenants, l.newStreams, l.newTypes = l.dirtyTenants[:0], l.newStreams[:0], nil
 	l.dirtyFolios, l.staleFolios = l.dirtyFolios[:0], l.staleFolios[:0]
 	if len(l.streams) > keptStreams {
 		for ref, at := range l.streams {
-			if at.group+1 < l.group {
+			if at.group+1 < l.group && !at.behind {
 				delete(l.streams, ref)
 			}
 		}
 	}
 	if len(l.folios) > keptDocuments || l.kept > keptBytes {
 		for ref, f := range l.folios {
-			if f.group+1 < l.group {
+			if f.group+1 < l.group && !f.behind {
 				delete(l.folios, ref)
 				l.kept -= f.size
 			}
@@ -341,11 +346,9 @@ func (l *ledger) take(b event.Batch, events []event.Event) (plannedBatch, error)
 			l.nextStream++
 			at = &line{no: l.nextStream}
 			l.streams[ref] = at
+			l.newStreams = append(l.newStreams, ref)
 		}
-		if !at.dirty {
-			l.dirtyStreams = append(l.dirtyStreams, ref)
-		}
-		at.tip, at.dirty, at.group = journal.Tip{Seq: e.StreamSeq, Hash: e.Chain.Hash}, true, l.group
+		l.extend(at, e)
 		if l.types[e.Type] == 0 {
 			l.types[e.Type] = int64(len(l.types)) + 1
 			l.newTypes = append(l.newTypes, plannedType{l.types[e.Type], e.Type})
@@ -364,7 +367,8 @@ func (l *ledger) take(b event.Batch, events []event.Event) (plannedBatch, error)
 	if !t.dirty {
 		l.dirtyTenants = append(l.dirtyTenants, b.Workspace)
 	}
-	t.head, t.dirty = events[len(events)-1].Seq, true
+	last := &events[len(events)-1]
+	t.head, t.last, t.dirty = last.Seq, last.Chain.Hash, true
 	return planned, nil
 }
 
@@ -377,22 +381,24 @@ func (l *ledger) fold(events []event.Event) error {
 		}
 		return f.state, nil
 	}
-	save := func(ref projection.Ref, s projection.State) {
-		f := l.folios[ref]
-		if !f.dirty {
-			l.dirtyFolios = append(l.dirtyFolios, f)
-		}
-		if !f.stale {
-			l.staleFolios = append(l.staleFolios, f)
-		}
-		f.state, f.dirty, f.stale, f.group = s, true, true, l.group
-	}
 	for i := range events {
-		if err := l.set.Fold(events[i], load, save); err != nil {
+		if err := l.set.Fold(events[i], load, l.save); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// save takes the state of a document after an event.
+func (l *ledger) save(ref projection.Ref, s projection.State) {
+	f := l.folios[ref]
+	if !f.dirty {
+		l.dirtyFolios = append(l.dirtyFolios, f)
+	}
+	if !f.stale {
+		l.staleFolios = append(l.staleFolios, f)
+	}
+	f.state, f.dirty, f.stale, f.group = s, true, true, l.group
 }
 
 // encode writes the documents that were changed since it was last called.
@@ -407,38 +413,50 @@ func (l *ledger) encode() (err error) {
 	return nil
 }
 
-// finish adds to the group what its batches change, each document once however many of its events changed it.
-func (l *ledger) finish(g *group) error {
+// extend sets the end of a stream.
+func (l *ledger) extend(at *line, e *event.Event) {
+	at.tip, at.group = journal.Tip{Seq: e.StreamSeq, Hash: e.Chain.Hash}, l.group
+	if at.made && !at.behind {
+		at.behind = true
+		l.behind.streams = append(l.behind.streams, at)
+	}
+}
+
+// finish adds to the group what its batches change, each document once however many of its events changed it, and when there is enough of
+// it, or when it is asked for, what the tables lag behind.
+func (l *ledger) finish(g *group, flush bool) error {
 	if err := l.encode(); err != nil {
 		return err
 	}
-	g.docs = make([]plannedDocument, len(l.dirtyFolios))
+	g.docs = make([]changedDocument, len(l.dirtyFolios))
 	for i, f := range l.dirtyFolios {
-		fresh := f.no == 0
-		if fresh {
-			l.nextFolio++
-			f.no = l.nextFolio
-		}
-		g.docs[i] = plannedDocument{
-			no: f.no, projection: l.projections[f.ref.Name], tenantNo: l.tenants[f.ref.Workspace].no, ref: f.ref, version: f.state.Version,
-			seq: f.state.Seq, body: f.body, fresh: fresh, added: without(f.next, f.indexes), removed: without(f.indexes, f.next),
-		}
+		g.docs[i] = changedDocument{f.ref, f.state.Version, f.state.Seq, f.body, f.next}
 		l.kept += len(f.body) - f.size
-		f.indexes, f.size, f.dirty = f.next, len(f.body), false
-		f.body, f.next = nil, nil
+		l.behind.bytes += len(f.body)
+		f.size, f.dirty = len(f.body), false
+		if f.behind {
+			continue
+		}
+		f.behind = true
+		l.behind.folios = append(l.behind.folios, f)
 	}
-	g.streams = make([]plannedStream, 0, len(l.dirtyStreams))
-	for _, ref := range l.dirtyStreams {
+	for _, ref := range l.newStreams {
 		at := l.streams[ref]
-		g.streams = append(g.streams, plannedStream{at.no, l.tenants[ref.workspace].no, ref.stream, at.tip, !at.made})
-		at.made, at.dirty = true, false
+		g.streams = append(g.streams, plannedStream{at.no, l.tenants[ref.workspace].no, ref.stream, at.tip})
+		at.made = true
 	}
 	for _, ws := range l.dirtyTenants {
 		t := l.tenants[ws]
-		g.tenants = append(g.tenants, plannedTenant{t.no, ws, t.head, !t.made})
+		g.tenants = append(g.tenants, plannedTenant{t.no, ws, t.head, t.last, !t.made})
 		t.made, t.dirty = true, false
 	}
 	g.types = l.newTypes
+	for i := range g.batches {
+		l.behind.events += len(g.batches[i].events)
+	}
+	if !l.keeps && (flush || l.behind.due()) {
+		g.flush = l.flush()
+	}
 	return nil
 }
 

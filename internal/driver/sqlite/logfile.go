@@ -46,7 +46,7 @@ type logFile struct {
 	vfs.File
 	at     int64
 	held   []byte
-	owed   func(vfs.SyncFlag) // told of a Sync that is left for later, and with which flags; nil where none is
+	owed   func(vfs.SyncFlag) // told of the Sync of a commit, which is left for later, and of its flags; nil where none is
 	folder string             // whose names are to be made durable with the first Sync; the layer below forgets that
 }
 
@@ -91,13 +91,18 @@ func (f *logFile) Sync(flags vfs.SyncFlag) error {
 		f.owed(flags)
 		return nil
 	}
-	if err := f.File.Sync(flags); err != nil || f.folder == "" {
+	if err := f.File.Sync(flags); err != nil {
 		return err
 	}
-	if err := syncFolder(f.folder); err != nil {
-		return err
+	if f.folder != "" {
+		if err := syncFolder(f.folder); err != nil {
+			return err
+		}
+		f.folder = ""
 	}
-	f.folder = ""
+	if f.owed != nil {
+		f.owed(flags) // what the commit changes is told of behind it all the same
+	}
 	return nil
 }
 

@@ -30,10 +30,39 @@ func (j *Journal) migrate(conn *sqlite3.Conn) error {
 		}
 		return nil
 	}
-	if err := j.sealAll(conn); err != nil {
-		return fmt.Errorf("seal the log of an earlier version: %w", err)
+	if version == 1 {
+		if err := j.sealAll(conn); err != nil {
+			return fmt.Errorf("seal the log of an earlier version: %w", err)
+		}
+	}
+	if err := conn.Exec(toVersion3); err != nil {
+		return errors.Join(fmt.Errorf("add to the tables of an earlier version: %w", err), undo(conn))
 	}
 	return nil
+}
+
+func undo(conn *sqlite3.Conn) error {
+	if conn.GetAutocommit() {
+		return nil
+	}
+	return conn.Exec(`ROLLBACK`)
+}
+
+// toVersion3 notes that the tables of version 2 do not lag behind the events.
+const toVersion3 = `BEGIN IMMEDIATE;
+ALTER TABLE workspaces ADD COLUMN flushed INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE workspaces ADD COLUMN last BLOB NOT NULL DEFAULT x'';
+UPDATE workspaces SET flushed = head, last = ` + lastOfVersion2 + `;
+PRAGMA user_version = 3;
+COMMIT`
+
+// lastOfVersion2 is the event_hash of the last event of a workspace, as its record has it; a missing one stays missing.
+const lastOfVersion2 = `coalesce((SELECT substr(record, -40, 32) FROM events WHERE place = (workspaces.no << 40) + workspaces.head), x'')`
+
+// laidOver makes the tables of each version look like those of the next.
+var laidOver = map[int]string{
+	1: asOfVersion1,
+	2: `CREATE TEMP VIEW workspaces AS SELECT no, name, head, indexed, head AS flushed, ` + lastOfVersion2 + ` AS last FROM main.workspaces`,
 }
 
 // asOfVersion1 lays the tables of version 2 over a log of version 1, in which no body is sealed.
@@ -69,8 +98,8 @@ func (j *Journal) sealAll(conn *sqlite3.Conn) (err error) {
 		return err
 	}
 	defer func() {
-		if err != nil && !conn.GetAutocommit() {
-			err = errors.Join(err, conn.Exec(`ROLLBACK`))
+		if err != nil {
+			err = errors.Join(err, undo(conn))
 		}
 	}()
 	names := map[int64]id.Workspace{}
@@ -123,7 +152,7 @@ func (j *Journal) sealAll(conn *sqlite3.Conn) (err error) {
 			}
 		}
 	}
-	if err := conn.Exec(theTriggers + fmt.Sprintf("PRAGMA user_version = %d; COMMIT", schemaVersion)); err != nil {
+	if err := conn.Exec(theTriggers + "PRAGMA user_version = 2; COMMIT"); err != nil {
 		return err
 	}
 	_, _, err = conn.WALCheckpoint("main", sqlite3.CHECKPOINT_TRUNCATE)

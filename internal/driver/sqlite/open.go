@@ -26,7 +26,7 @@ import (
 // What marks a database file as a log of Agentbox, and the form of its tables.
 const (
 	applicationID = 0x41676278 // "Agbx"
-	schemaVersion = 2
+	schemaVersion = 3
 )
 
 // oldestSQLite is the first release without the WAL-reset bug, which could lose committed transactions.
@@ -140,15 +140,14 @@ func (j *Journal) open(ctx context.Context) error {
 	if err := j.holdsKeys(); err != nil {
 		return err
 	}
+	if j.ledger.r, err = j.connectReader(); err != nil {
+		return err
+	}
 	if err := j.openProjections(ctx); err != nil {
 		return err
 	}
-	reader, err := j.connectReader()
-	if err != nil {
+	if err := j.ledger.load(ctx, j.ledger.r); err != nil {
 		return err
-	}
-	if err := j.ledger.load(ctx, reader); err != nil {
-		return errors.Join(err, reader.close())
 	}
 	j.watch.load(j.ledger.tenants)
 	if err := j.durable.open(conn); err != nil {
@@ -176,9 +175,9 @@ func (j *Journal) openReadOnly(ctx context.Context) error {
 	if version == 0 {
 		return ErrForeign
 	}
-	if version == 1 {
-		// It is read as if it had the tables of today, which are laid over it for this connection only.
-		if err := conn.Exec(asOfVersion1); err != nil {
+	// An older one is read as if it had the tables of today, which are laid over it for this connection only.
+	for ; version < schemaVersion; version++ {
+		if err := conn.Exec(laidOver[version]); err != nil {
 			return fmt.Errorf("open the log for reading: %w", err)
 		}
 	}

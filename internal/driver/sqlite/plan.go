@@ -7,7 +7,6 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/kernel/journal"
-	"agentbox/internal/kernel/projection"
 )
 
 // group is what one transaction writes: requests, and everything that they become. Once the committer has it nobody else touches it.
@@ -15,9 +14,11 @@ type group struct {
 	requests []*request
 	batches  []plannedBatch
 	types    []plannedType
-	streams  []plannedStream
+	streams  []plannedStream // new ones
 	tenants  []plannedTenant
-	docs     []plannedDocument
+	docs     []changedDocument
+	commit   uint64        // number of the commit, from 1 on
+	flush    *flush        // nil unless it is time for one
 	began    time.Time     // when it began to be written, where somebody wants to know how long that took
 	task     func()        // run instead, by the committer, while the planner waits
 	done     chan struct{} // closed when the task has been run
@@ -41,40 +42,20 @@ type plannedStream struct {
 	no, tenantNo int64
 	stream       event.Stream
 	tip          journal.Tip
-	fresh        bool // has no row yet
 }
 
 type plannedTenant struct {
 	no    int64
 	name  id.Workspace
 	head  uint64
-	fresh bool
-}
-
-type plannedDocument struct {
-	no, projection, tenantNo int64
-	ref                      projection.Ref
-	version, seq             uint64
-	body                     []byte
-	fresh                    bool
-	added, removed           []projection.Index
+	last  event.Digest // event_hash of the last event
+	fresh bool         // has no row yet
 }
 
 // plan is the planner's loop.
 func (j *Journal) plan() {
 	defer close(j.groups)
-	for {
-		var r *request
-		select {
-		case r = <-j.queue:
-		case <-j.stop:
-			// Nobody can enqueue any more; what waits is still recorded.
-			select {
-			case r = <-j.queue:
-			default:
-				return
-			}
-		}
+	for r := j.next(); r != nil; r = j.next() {
 		for r != nil {
 			if r.task != nil {
 				r = j.perform(r)
@@ -85,8 +66,42 @@ func (j *Journal) plan() {
 	}
 }
 
+// next returns the next request, nil when there will be none. When nothing comes for a while it flushes.
+func (j *Journal) next() *request {
+	for {
+		select {
+		case r := <-j.queue:
+			return r
+		default:
+		}
+		var quiet <-chan time.Time
+		release := func() {}
+		if j.ledger.behind.events > 0 {
+			quiet, release = j.options.Clock.NewTimer(flushQuiet)
+		}
+		select {
+		case r := <-j.queue:
+			release()
+			return r
+		case <-quiet:
+			j.flush()
+		case <-j.stop:
+			release()
+			// Nobody can enqueue any more; what waits is still recorded.
+			select {
+			case r := <-j.queue:
+				return r
+			default:
+				j.flush()
+				return nil
+			}
+		}
+	}
+}
+
 // perform runs a task in the committer's place, between the batches before and after it.
 func (j *Journal) perform(r *request) *request {
+	j.flush() // so that the tables hold everything
 	j.between(func() {
 		if failed := j.failed.Load(); failed != nil {
 			r.err = failed
@@ -111,6 +126,26 @@ func (j *Journal) hand(g *group) {
 	j.groups <- g
 }
 
+// later waits until it is time to hand over a group of so many requests. It returns a request that came before.
+func (j *Journal) later(requests int) *request {
+	ready := j.ready
+	var done <-chan struct{}
+	for {
+		select {
+		case r := <-j.queue:
+			return r
+		case <-ready:
+			j.ready <- struct{}{} // hand takes it
+			if done = j.durable.worthIt(requests); done == nil {
+				return nil
+			}
+			ready = nil
+		case <-done:
+			return nil
+		}
+	}
+}
+
 // together plans a request, what waits behind it, and what comes until the committer is ready, as one group: it is closed as late as can
 // be, so that one write to the disk serves as many as can be. It returns a task that ended the group, nil if nothing did.
 func (j *Journal) together(r *request) *request {
@@ -132,17 +167,13 @@ func (j *Journal) together(r *request) *request {
 					j.apart(g.requests, err)
 					return nil
 				}
-				select {
-				case r = <-j.queue:
-				case <-j.ready:
-					j.ready <- struct{}{} // hand takes it
-				}
+				r = j.later(len(g.requests))
 			}
 		}
 		if r != nil && r.task == nil {
 			continue
 		}
-		if err := l.finish(g); err != nil {
+		if err := l.finish(g, false); err != nil {
 			j.apart(g.requests, err)
 		} else {
 			j.hand(g)
@@ -156,7 +187,7 @@ func (j *Journal) apart(requests []*request, err error) {
 	l := &j.ledger
 	if l.broken == nil {
 		j.between(func() {
-			if failed := l.load(context.Background(), l.r); failed != nil {
+			if failed := j.recover(context.Background()); failed != nil {
 				l.broken = failed
 			}
 		})
@@ -174,7 +205,7 @@ func (j *Journal) apart(requests []*request, err error) {
 		g := &group{requests: requests[i : i+1]}
 		err := j.add(g, r)
 		if err == nil {
-			err = l.finish(g)
+			err = l.finish(g, false)
 		}
 		if err != nil {
 			j.apart(g.requests, err)

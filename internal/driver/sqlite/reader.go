@@ -146,16 +146,25 @@ func (j *Journal) Streams(ctx context.Context, ws id.Workspace) ([]event.StreamV
 		return streams, ctx.Err()
 	}
 	err := j.reading(ctx, func(r *connection) error {
-		rows, err := r.rows(`SELECT type, id, head, hash FROM streams WHERE workspace = ? ORDER BY type, id`, no)
-		if err != nil {
-			return err
-		}
-		for rows.Step() {
-			head := event.StreamVersion{Stream: event.Stream{Type: rows.ColumnText(0), ID: rows.ColumnText(1)}, Version: uint64(rows.ColumnInt64(2))}
-			copy(head.Hash[:], rows.ColumnRawBlob(3))
-			streams = append(streams, head)
-		}
-		return errors.Join(rows.Err(), rows.Reset())
+		return r.snapshot(func() error {
+			ends, err := r.ends(no)
+			if err != nil {
+				return err
+			}
+			rows, err := r.rows(`SELECT type, id, head, hash, no FROM streams WHERE workspace = ? ORDER BY type, id`, no)
+			if err != nil {
+				return err
+			}
+			for rows.Step() {
+				head := event.StreamVersion{Stream: event.Stream{Type: rows.ColumnText(0), ID: rows.ColumnText(1)}, Version: uint64(rows.ColumnInt64(2))}
+				copy(head.Hash[:], rows.ColumnRawBlob(3))
+				if end := ends[rows.ColumnInt64(4)]; end.Seq >= head.Version && end.Seq > 0 {
+					head.Version, head.Hash = end.Seq, end.Hash
+				}
+				streams = append(streams, head)
+			}
+			return finish(rows)
+		})
 	})
 	return streams, err
 }

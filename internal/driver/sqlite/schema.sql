@@ -1,14 +1,17 @@
--- The log of Agentbox, version 2. A place is the number of the workspace times 2^40 plus seq, so that rows lie in the order of their
+-- The log of Agentbox, version 3. A place is the number of the workspace times 2^40 plus seq, so that rows lie in the order of their
 -- workspace and the primary key is the place in it.
 
 CREATE TABLE workspaces (
   no      INTEGER PRIMARY KEY,
   name    TEXT NOT NULL UNIQUE,
   head    INTEGER NOT NULL, -- seq of its last event
-  indexed INTEGER NOT NULL  -- seq of the last event that the postings know
+  indexed INTEGER NOT NULL, -- seq of the last event that the postings know
+  flushed INTEGER NOT NULL, -- seq of the last event that the documents, their entries and the ends of streams know; see flush.go
+  last    BLOB NOT NULL     -- event_hash of its last event
 ) STRICT;
 
--- The end of every stream is kept apart from the events, so that a missing end is seen.
+-- The end of every stream is kept apart from the events, so that a missing end is seen. Of the events after `flushed` only the last one of
+-- the workspace is.
 CREATE TABLE streams (
   no        INTEGER PRIMARY KEY,
   workspace INTEGER NOT NULL,

@@ -107,7 +107,7 @@ func TestEveryQueryUsesAnIndex(t *testing.T) {
 		if mask&4 != 0 {
 			q.Index, want = projection.Index{Name: "sum", Value: "0"}, "SEARCH n USING PRIMARY KEY (projection=? AND workspace=? AND name=? AND value=?"
 		}
-		sql, args := listing(q, 1)
+		sql, args := listing(q, 1, 0)
 		check(fmt.Sprintf("%+v", q), explain(sql, args), want)
 	}
 }

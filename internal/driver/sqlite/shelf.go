@@ -1,47 +1,61 @@
 package sqlite
 
 import (
+	"cmp"
 	"slices"
 	"sync"
+	"sync/atomic"
 
+	"agentbox/internal/domain/id"
 	"agentbox/internal/kernel/projection"
 )
 
-// What the shelf keeps. A document that is read again and again is found there instead of in the file.
+// What the shelf keeps beside what the tables lag behind. A document that is read again and again is found there instead of in the file.
 const (
 	shelvedDocuments = 4_096
 	shelvedBytes     = 16 << 20 // of all bodies together
 	shelvedBody      = 64 << 10 // of one; a larger one is read anew each time
 )
 
-// shelf keeps documents that were read by their key, exactly as they are in the file. What a commit changes is taken off before the file
-// changes and laid back after it has, before anybody hears of the commit; meanwhile it is read from the file. A reader who puts a document
+// shelf keeps documents in memory: all that the tables lag behind, which can be read nowhere else, and of the others those that were read
+// by their key. What a commit changes is laid there once the disk has it, before anybody hears of the commit. A reader who puts a document
 // there says so before he reads it, and does it only if nothing has happened to its place since.
 type shelf struct {
 	mu     sync.RWMutex // guards all below
 	places map[projection.Ref]*place
-	bytes  int
-	off    bool // nothing is kept now
+	behind map[listed]map[string]*place // by key
+	kept   int                          // documents that the tables hold too
+	bytes  int                          // of their bodies
+	off    bool                         // none of them is kept now
+}
+
+// listed is what lists are made of: the documents of one projection in a workspace.
+type listed struct {
+	workspace id.Workspace
+	name      string
 }
 
 // place is where one document lies, or will lie.
 type place struct {
-	full bool // else a reader is reading the document, or a commit is changing it
-	doc  projection.Document
-	by   *group // that changes the document; nil for a reader's
-	back bool   // of one that a commit changes: it was there before, and is to be there again
+	full    bool // else a reader is reading the document
+	behind  bool // the table has an earlier one, or none
+	read    atomic.Bool
+	doc     projection.Document
+	indexes []projection.Index // of one that the table lags behind
 }
 
-// find returns a document. Where it is not there, mine is the place that the caller may fill with what he reads, or nil if he may not.
+// find returns a document, whose body stays the shelf's. Where it is not there, mine is the place that the caller may fill with what he reads, or nil if he may not.
 func (s *shelf) find(ref projection.Ref) (doc projection.Document, found bool, mine *place) {
 	s.mu.RLock()
 	at, off := s.places[ref], s.off
 	if at != nil && at.full {
 		doc, found = at.doc, true
+		if !at.read.Load() {
+			at.read.Store(true)
+		}
 	}
 	s.mu.RUnlock()
 	if found {
-		doc.Body = slices.Clone(doc.Body) // the caller's own
 		return doc, true, nil
 	}
 	if at != nil || off {
@@ -70,73 +84,126 @@ func (s *shelf) fill(ref projection.Ref, mine *place, doc projection.Document, f
 	if s.places[ref] != mine {
 		return // a commit has taken it
 	}
-	if !found || len(doc.Body) > shelvedBody {
+	if !found {
 		delete(s.places, ref)
 		return
 	}
-	doc.Body = slices.Clone(doc.Body)
-	s.set(ref, doc)
+	mine.doc, mine.full = doc, true
+	mine.read.Store(true)
+	s.keep(ref, mine)
 	s.bound()
 }
 
-// set lays a document into a place. The lock is held.
-func (s *shelf) set(ref projection.Ref, doc projection.Document) {
-	s.places[ref] = &place{full: true, doc: doc}
-	s.bytes += len(doc.Body)
+// keep counts a document that the table holds too, or takes it off. The lock is held.
+func (s *shelf) keep(ref projection.Ref, at *place) {
+	if s.off || len(at.doc.Body) > shelvedBody || !at.read.Load() {
+		delete(s.places, ref)
+		return
+	}
+	s.kept++
+	s.bytes += len(at.doc.Body)
 }
 
-// bound takes off any documents until the rest is within bounds. The lock is held.
+// bound takes off any documents that the tables hold until the rest is within bounds. The lock is held.
 func (s *shelf) bound() {
+	if s.kept <= shelvedDocuments && s.bytes <= shelvedBytes {
+		return
+	}
 	for ref, at := range s.places {
-		if len(s.places) <= shelvedDocuments && s.bytes <= shelvedBytes {
-			return
-		}
-		if at.full {
+		if at.full && !at.behind {
+			s.kept--
 			s.bytes -= len(at.doc.Body)
 			delete(s.places, ref)
 		}
-	}
-}
-
-// take takes off what a commit is about to change, so that nobody finds it or puts it there.
-func (s *shelf) take(g *group) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.places == nil {
-		s.places = map[projection.Ref]*place{}
-	}
-	for i := range g.docs {
-		at := s.places[g.docs[i].ref]
-		taken := &place{by: g, back: at != nil && (at.by == nil || at.back)}
-		if at != nil && at.full {
-			s.bytes -= len(at.doc.Body)
+		if s.kept <= shelvedDocuments && s.bytes <= shelvedBytes {
+			return
 		}
-		s.places[g.docs[i].ref] = taken
 	}
 }
 
-// lay puts what a commit has changed back where it was taken from, unless the next one has taken it meanwhile.
+// lay puts there what a commit has changed, and gives free what it has flushed.
 func (s *shelf) lay(g *group) {
+	if len(g.docs) == 0 && g.flush == nil {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range g.docs {
-		d := &g.docs[i]
+		s.change(&g.docs[i])
+	}
+	if g.flush == nil {
+		return
+	}
+	for i := range g.flush.docs {
+		d := &g.flush.docs[i]
 		at := s.places[d.ref]
-		if at == nil || at.by != g {
+		if at == nil || !at.behind || at.doc.Version != d.version {
 			continue
 		}
-		if !at.back || len(d.body) > shelvedBody {
-			delete(s.places, d.ref)
-			continue
-		}
-		s.set(d.ref, projection.Document{Key: d.ref.Key, Version: d.version, Seq: d.seq, Body: d.body})
+		delete(s.behind[listed{d.ref.Workspace, d.ref.Name}], d.ref.Key)
+		at.behind, at.indexes = false, nil
+		s.keep(d.ref, at)
 	}
 	s.bound()
 }
 
-// clear takes everything off; keep says whether anything may be put there from now on.
+// change lays a document that the table lags behind. The lock is held.
+func (s *shelf) change(d *changedDocument) {
+	at := s.places[d.ref]
+	doc := projection.Document{Key: d.ref.Key, Version: d.version, Seq: d.seq, Body: d.body}
+	if at != nil && at.behind {
+		at.doc, at.indexes = doc, d.indexes
+		return
+	}
+	laid := &place{full: true, behind: true, doc: doc, indexes: d.indexes}
+	if at != nil && at.full {
+		s.kept--
+		s.bytes -= len(at.doc.Body)
+	}
+	laid.read.Store(at != nil)
+	if s.places == nil {
+		s.places = map[projection.Ref]*place{}
+	}
+	s.places[d.ref] = laid
+	in := listed{d.ref.Workspace, d.ref.Name}
+	if s.behind[in] == nil {
+		if s.behind == nil {
+			s.behind = map[listed]map[string]*place{}
+		}
+		s.behind[in] = map[string]*place{}
+	}
+	s.behind[in][d.ref.Key] = laid
+}
+
+// newer returns what the table of a query's projection lags behind.
+func (s *shelf) newer(q projection.Query) newer {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	at := s.behind[listed{q.Workspace, q.Name}]
+	n := newer{seqs: make(map[string]uint64, len(at))}
+	for key, p := range at {
+		n.seqs[key] = p.doc.Seq
+		if selects(q, key, p.indexes) {
+			n.docs = append(n.docs, changedDocument{projection.Ref{Workspace: q.Workspace, Name: q.Name, Key: key}, p.doc.Version, p.doc.Seq, p.doc.Body, p.indexes})
+		}
+	}
+	slices.SortFunc(n.docs, func(a, b changedDocument) int {
+		if q.Newest {
+			a, b = b, a
+		}
+		return cmp.Compare(a.ref.Key, b.ref.Key)
+	})
+	return n
+}
+
+// clear takes off everything that the tables hold; keep says whether anything of it may be put there from now on.
 func (s *shelf) clear(keep bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.places, s.bytes, s.off = nil, 0, !keep
+	for ref, at := range s.places {
+		if !at.behind {
+			delete(s.places, ref)
+		}
+	}
+	s.kept, s.bytes, s.off = 0, 0, !keep
 }

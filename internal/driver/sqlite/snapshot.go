@@ -11,8 +11,8 @@ import (
 	"agentbox/internal/domain/fault"
 )
 
-// ErrOlder means that the log was written by an earlier version, whose bodies are not sealed.
-var ErrOlder = fault.New(fault.Conflict, "log_too_old", "the log was written by an earlier version of Agentbox, which did not seal what it holds").
+// ErrOlder means that the log was written by an earlier version; version 1 did not seal its bodies.
+var ErrOlder = fault.New(fault.Conflict, "log_too_old", "the log was written by an earlier version of Agentbox").
 	With("start the daemon once with this version, then make the backup")
 
 // copied are the tables of a copy, in the order in which their rows are read. The documents are not among them, nor what finds them: they

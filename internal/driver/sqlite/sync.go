@@ -18,7 +18,10 @@ type durability struct {
 	mu      sync.Mutex    // guards all below
 	written uint64        // the last commit that was handed over
 	synced  uint64        // the last one that the disk has
+	waiting int           // batches that are written and not yet synced
 	grown   chan struct{} // closed and replaced when synced moves or nothing more will; nil while nobody waits
+	sent    uint64        // the last one whose group is on its way to the syncer
+	ended   bool          // no group will follow those that are on their way
 	lost    bool          // a sync has failed: the disk may not have what was written since
 	file    *logFile      // the committer's
 	flags   vfs.SyncFlag  // of the sync that is owed
@@ -51,23 +54,72 @@ func (d *durability) owe(flags vfs.SyncFlag) {
 	d.flags = flags
 }
 
-// sync makes durable what was written.
-func (d *durability) sync() error {
+// handed notes a group that was written.
+func (d *durability) handed(g *group) {
 	d.mu.Lock()
-	target, flags, lost := d.written, d.flags, d.lost
+	defer d.mu.Unlock()
+	g.commit, d.sent = d.written, d.written
+	d.waiting += len(g.batches)
+}
+
+// end says that a write has failed: what has no group yet will never have one.
+func (d *durability) end() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ended = true
+	if d.grown != nil {
+		close(d.grown)
+		d.grown = nil
+	}
+}
+
+// worthIt returns nil when a group of so many batches is to be written now: when the disk has all before it, or when it is as large as what
+// the disk is busy with. Else it returns what is closed when the disk is done. Written at once every group would be small, and the work that
+// each costs as a group is half of the work there is.
+func (d *durability) worthIt(batches int) <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if batches >= d.waiting || d.lost {
+		return nil
+	}
+	return d.moving()
+}
+
+// moving returns what is closed when the disk has more, or will never have. The lock is held.
+func (d *durability) moving() <-chan struct{} {
+	if d.grown == nil {
+		d.grown = make(chan struct{})
+	}
+	return d.grown
+}
+
+// sync makes durable what was written, up to the last of the groups. Once the disk has it, and before anybody hears so, show is called.
+func (d *durability) sync(groups []*group, show func()) error {
+	var target uint64
+	batches := 0
+	for _, g := range groups {
+		target = max(target, g.commit)
+		batches += len(g.batches)
+	}
+	d.mu.Lock()
+	flags, lost := d.flags, d.lost
 	owed := target > d.synced
 	d.mu.Unlock()
 	if lost {
 		return journal.ErrClosed
 	}
-	if !owed {
-		return nil
+	var err error
+	if owed {
+		err = d.file.File.Sync(flags)
 	}
-	err := d.file.File.Sync(flags)
+	if err == nil {
+		show()
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err == nil {
-		d.synced = target
+		d.synced = max(d.synced, target)
+		d.waiting -= batches
 	}
 	d.lost = err != nil
 	if d.grown != nil {
@@ -81,11 +133,8 @@ func (d *durability) sync() error {
 func (d *durability) wait(ctx context.Context) error {
 	d.mu.Lock()
 	target := d.written
-	for d.synced < target && !d.lost {
-		if d.grown == nil {
-			d.grown = make(chan struct{})
-		}
-		grown := d.grown
+	for d.synced < target && !d.lost && !(d.ended && target > d.sent) {
+		grown := d.moving()
 		d.mu.Unlock()
 		select {
 		case <-grown:
@@ -118,7 +167,11 @@ func (j *Journal) syncer() {
 				more = false
 			}
 		}
-		err := j.durable.sync()
+		err := j.durable.sync(groups, func() {
+			for _, g := range groups {
+				j.shelf.lay(g)
+			}
+		})
 		if err != nil {
 			err = j.fail(err)
 			j.shelf.clear(false)
@@ -135,11 +188,10 @@ func (j *Journal) tell(g *group, err error) {
 		close(g.done)
 		return
 	}
-	if err == nil && !g.began.IsZero() {
+	if err == nil && len(g.batches) > 0 && !g.began.IsZero() {
 		j.options.Committed(len(g.batches), j.options.Clock.Now().Sub(g.began))
 	}
 	if err == nil {
-		j.shelf.lay(g)
 		for _, t := range g.tenants {
 			j.watch.set(t.name, t.no, t.head)
 		}

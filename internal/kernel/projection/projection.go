@@ -1,7 +1,7 @@
 // Package projection is the contract of documents that are folded from events.
 //
 // A document is a JSON object with a key, an owner (its workspace) and a version, the number of events that were folded into it. Documents
-// are written in the transaction of the events that change them, and can be dropped and rebuilt from the log at any time, byte for byte.
+// change with the events that change them, for every reader at once, and can be dropped and rebuilt from the log at any time, byte for byte.
 package projection
 
 import (
@@ -154,6 +154,20 @@ type Reader interface {
 	Document(ctx context.Context, ws id.Workspace, name, key string) (Document, error)
 	// Documents returns those that the query selects, at most its limit.
 	Documents(ctx context.Context, q Query) ([]Document, error)
+}
+
+// Lender is a Reader that need not copy what it keeps in memory.
+type Lender interface {
+	// Lend is Document, but for the body, which belongs to the store and is never to be changed.
+	Lend(ctx context.Context, ws id.Workspace, name, key string) (Document, error)
+}
+
+// Lend reads a document whose body the caller only looks at.
+func Lend(ctx context.Context, r Reader, ws id.Workspace, name, key string) (Document, error) {
+	if l, ok := r.(Lender); ok {
+		return l.Lend(ctx, ws, name, key)
+	}
+	return r.Document(ctx, ws, name, key)
 }
 
 // Entry is a document's key under one of the index entries by which it is found.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -62,6 +63,44 @@ func tampered(t *testing.T, sql string) *sqlite.Journal {
 	if err := log.Close(); err != nil {
 		t.Fatal(err)
 	}
+	return changed(t, path, sql)
+}
+
+// killed is what a daemon that is killed leaves behind: its documents and the ends of its streams are not in their tables.
+func killed(t *testing.T, sql string) *sqlite.Journal {
+	t.Helper()
+	path, left := filepath.Join(t.TempDir(), "log.db"), filepath.Join(t.TempDir(), "log.db")
+	o := options(path)
+	o.Clock = untimed{o.Clock} // nothing is flushed because nothing comes
+	log, err := sqlite.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = log.Close() }()
+	fill(t, log)
+	other := journaltest.Of(journaltest.OtherWorkspace, journaltest.Draft("x"))
+	if _, err := log.Append(t.Context(), journaltest.Batch(other)); err != nil {
+		t.Fatal(err)
+	}
+	for _, suffix := range []string{"", "-wal"} {
+		raw, err := os.ReadFile(path + suffix)
+		if err == nil {
+			err = os.WriteFile(left+suffix, raw, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return changed(t, left, sql)
+}
+
+type untimed struct{ event.Clock }
+
+func (untimed) NewTimer(time.Duration) (<-chan time.Time, func()) { return nil, func() {} }
+
+// changed opens a log for looking after it was changed behind its back.
+func changed(t *testing.T, path, sql string) *sqlite.Journal {
+	t.Helper()
 	conn, err := sqlite3.Open(path)
 	if err != nil {
 		t.Fatal(err)
@@ -83,6 +122,50 @@ func tampered(t *testing.T, sql string) *sqlite.Journal {
 		}
 	})
 	return look
+}
+
+// The end of a log that was killed is vouched for by its last event's hash; a missing end, another one and a damaged event are found, and stay
+// with the workspace that they are in.
+func TestLogThatWasKilled(t *testing.T) {
+	const last = ` WHERE place = (1 << 40) + 30; `
+	end := event.WorkspaceStream(ws)
+	for _, c := range []struct {
+		name, sql string
+		want      *auditor.Finding
+	}{
+		{"whole", ``, nil},
+		{"the last event is dropped, and the head set back", `DELETE FROM events` + last + `DELETE FROM bodies` + last + `UPDATE workspaces SET head = 29 WHERE no = 1`,
+			&auditor.Finding{Kind: auditor.HeadMismatch, Stream: event.RoomStream(ws, "room_2"), StreamSeq: 10}},
+		{"everything that the tables lag behind is dropped", `DELETE FROM events WHERE place BETWEEN (1 << 40) + 4 AND (1 << 40) + 30; DELETE FROM bodies WHERE place BETWEEN (1 << 40) + 4 AND (1 << 40) + 30; UPDATE workspaces SET head = 3, flushed = 3 WHERE no = 1`,
+			&auditor.Finding{Kind: auditor.HeadMismatch, Stream: end, StreamSeq: 1}},
+		{"the hash of the last event", `UPDATE workspaces SET last = zeroblob(32) WHERE no = 1`, &auditor.Finding{Kind: auditor.HeadMismatch, Stream: end, StreamSeq: 10}},
+		{"the end of a stream is set forward", `UPDATE streams SET head = 11 WHERE id = 'ws_dev'`, &auditor.Finding{Kind: auditor.Truncated, Stream: end, StreamSeq: 11}},
+		{"a body is damaged", `UPDATE bodies SET body = x'00'` + last, &auditor.Finding{Kind: auditor.RecordDamaged, Seq: 30, Stream: end, StreamSeq: 10}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			log := killed(t, c.sql)
+			report, documents, err := auditor.Audit(t.Context(), log, log, definitions, ws)
+			switch {
+			case err != nil:
+				t.Fatal(err)
+			case c.want == nil:
+				if !report.OK || !documents.OK || documents.Documents != 4+3 {
+					t.Errorf("got %+v, %+v", report, documents)
+				}
+			case report.OK || len(report.Findings) == 0:
+				t.Errorf("nothing was found")
+			default:
+				got := report.Findings[0]
+				if got.Kind != c.want.Kind || got.Stream != c.want.Stream || got.StreamSeq != c.want.StreamSeq {
+					t.Errorf("got %+v, want %+v", got, *c.want)
+				}
+			}
+			report, documents, err = auditor.Audit(t.Context(), log, log, definitions, journaltest.OtherWorkspace)
+			if err != nil || !report.OK || !documents.OK {
+				t.Errorf("the other workspace: %+v, %+v, %v", report, documents, err)
+			}
+		})
+	}
 }
 
 func TestWholeLog(t *testing.T) {

@@ -169,7 +169,8 @@ func (h *house) change(sql string) {
 func (h *house) cutTo(n int) {
 	h.change(fmt.Sprintf(`
 		DELETE FROM bodies WHERE place > (1 << 40) + %[1]d; DELETE FROM events WHERE place > (1 << 40) + %[1]d;
-		UPDATE workspaces SET head = %[1]d, indexed = min(indexed, %[1]d);
+		UPDATE workspaces SET head = %[1]d, indexed = min(indexed, %[1]d), flushed = min(flushed, %[1]d),
+			last = (SELECT substr(record, -40, 32) FROM events WHERE place = (1 << 40) + %[1]d);
 		DELETE FROM streams WHERE no NOT IN (SELECT stream FROM events);
 		UPDATE streams SET head = (SELECT max(stream_seq) FROM events e WHERE e.stream = streams.no),
 			hash = (SELECT substr(record, -40, 32) FROM events e WHERE e.stream = streams.no ORDER BY stream_seq DESC LIMIT 1);

@@ -173,7 +173,7 @@ func (g *Gate) holds(ctx context.Context, r policy.Ruling, effect bool) (bool, e
 
 // unchanged reports whether a document still has that version, 0 meaning that there is none.
 func (g *Gate) unchanged(ctx context.Context, ws id.Workspace, name, key string, version uint64) (bool, error) {
-	doc, err := g.Docs.Document(ctx, ws, name, key)
+	doc, err := projection.Lend(ctx, g.Docs, ws, name, key)
 	if errors.Is(err, projection.ErrNotFound) {
 		return version == 0, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 
 	"agentbox/internal/domain/id"
@@ -31,7 +32,7 @@ type parsed[T any] struct {
 
 // load returns a document and its version.
 func (k *known[T]) load(ctx context.Context, r projection.Reader, ws id.Workspace, name, key string) (T, uint64, error) {
-	d, err := r.Document(ctx, ws, name, key)
+	d, err := projection.Lend(ctx, r, ws, name, key)
 	if err != nil {
 		var none T
 		return none, 0, err
@@ -60,6 +61,6 @@ func (k *known[T]) parse(ref projection.Ref, body []byte) (doc T, err error) {
 	if k.docs == nil || len(k.docs) >= maxKnown {
 		k.docs = map[projection.Ref]parsed[T]{}
 	}
-	k.docs[ref] = parsed[T]{body, doc}
+	k.docs[ref] = parsed[T]{slices.Clone(body), doc}
 	return doc, nil
 }
