@@ -92,6 +92,8 @@ func (s *Spaces) freeze(p *place, sp id.Space, uid int) (snapshots.Folders, erro
 	for _, dir := range []string{s.dir, filepath.Dir(tree), p.home} {
 		err = errors.Join(err, beneath.SyncPath(dir))
 	}
+	p.mu.Lock() // who looks waits
+	defer p.mu.Unlock()
 	if err == nil {
 		err = os.Rename(from, to)
 	}
@@ -99,11 +101,14 @@ func (s *Spaces) freeze(p *place, sp id.Space, uid int) (snapshots.Folders, erro
 		return snapshots.Folders{}, errors.Join(beneath.Refusal(err, "."), overlay.Unlay(p.home))
 	}
 	mount, err := s.mount(p.home, overlay.Below{Tree: sp, User: uid})
-	if err = errors.Join(err, beneath.SyncPath(tree), beneath.SyncPath(p.home)); err != nil {
+	if err == nil {
+		if err = errors.Join(beneath.SyncPath(tree), beneath.SyncPath(p.home)); err != nil {
+			mount.Close()
+		}
+	}
+	if err != nil {
 		return snapshots.Folders{}, errors.Join(err, os.Rename(to, from), beneath.SyncPath(p.home), overlay.Unlay(p.home))
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.mount = mount
 	return p.folders(), nil
 }

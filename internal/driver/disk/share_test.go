@@ -453,11 +453,17 @@ func TestForgettingReachesFrozenTrees(t *testing.T) {
 	l.open() // the other spaces are not in use when it is purged
 	contents := map[event.Digest]bool{event.DigestOf([]byte(secret)): true}
 	l.must(l.past(forkB, spaceUID()).Purge(t.Context(), contents))
-	if raw, err := os.ReadFile(filepath.Join(l.dir(forkA, spaceUID()), "moved/b/two")); err != nil || string(raw) != secret {
-		t.Errorf("the fork that moved it shows %q, %v", raw, err)
-	}
-	if raw, err := os.ReadFile(filepath.Join(l.dir(origin, originUID()), "a/b/two")); err != nil || string(raw) != secret {
-		t.Errorf("the origin shows %q, %v", raw, err)
+	for _, daemon := range []string{"the daemon that did it", "the next one"} {
+		if raw, err := os.ReadFile(filepath.Join(l.dir(forkA, spaceUID()), "moved/b/two")); err != nil || string(raw) != secret {
+			t.Errorf("%s: the fork that moved it shows %q, %v", daemon, raw, err)
+		}
+		if raw, err := os.ReadFile(filepath.Join(l.dir(origin, originUID()), "a/b/two")); err != nil || string(raw) != secret {
+			t.Errorf("%s: the origin shows %q, %v", daemon, raw, err)
+		}
+		if _, err := os.Lstat(filepath.Join(l.dir(forkB, spaceUID()), "a/b/two")); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: the fork that deleted it: %v", daemon, err)
+		}
+		l.open()
 	}
 	l.must(os.Remove(filepath.Join(l.dir(forkA, spaceUID()), "moved/b/two")), os.Remove(filepath.Join(l.dir(origin, originUID()), "a/b/two")))
 	err = filepath.WalkDir(l.root, func(path string, e os.DirEntry, err error) error {

@@ -36,11 +36,10 @@ type seen struct {
 	size  int64
 	ctime int64 // ns
 	mode  uint32
-	owner uint32
 }
 
 func look(st unix.Stat_t) seen {
-	return seen{inode: st.Ino, size: st.Size, ctime: st.Ctim.Nano(), mode: st.Mode, owner: st.Uid}
+	return seen{inode: st.Ino, size: st.Size, ctime: st.Ctim.Nano(), mode: st.Mode}
 }
 
 // node is a folder as it was when it was looked at.
@@ -57,6 +56,7 @@ type node struct {
 // leaf is a file or a link.
 type leaf struct {
 	seen
+	owner  uint32 // a file that is shared has another in each space; whoever changes it changes its ctime too
 	digest event.Digest
 	target string
 }
@@ -191,6 +191,7 @@ func (s *scan) leaf(dir *os.File, rel, name string, st unix.Stat_t, n, old *node
 	now := look(st)
 	if old != nil {
 		if was, ok := old.leaves[name]; ok && was.seen == now && now.ctime < s.now-fresh {
+			was.owner = st.Uid
 			n.leaves[name] = was
 			return s.count(now.size)
 		}
@@ -198,13 +199,13 @@ func (s *scan) leaf(dir *os.File, rel, name string, st unix.Stat_t, n, old *node
 	if st.Mode&unix.S_IFMT == unix.S_IFLNK {
 		target, err := beneath.Readlink(dir, name)
 		if err == nil {
-			n.leaves[name] = leaf{seen: now, target: target}
+			n.leaves[name] = leaf{seen: now, owner: st.Uid, target: target}
 			return nil
 		}
 		return gone(err, rel, name)
 	}
 	if digest, ok := s.known[st.Ino]; ok {
-		n.leaves[name] = leaf{seen: now, digest: digest}
+		n.leaves[name] = leaf{seen: now, owner: st.Uid, digest: digest}
 		return s.count(now.size)
 	}
 	for range attempts {
@@ -275,7 +276,7 @@ func (s *scan) content(dir *os.File, name string) (leaf, error) {
 	if look(st) != now {
 		return leaf{}, space.ErrFileChanged
 	}
-	return leaf{seen: now, digest: digest}, nil
+	return leaf{seen: now, owner: st.Uid, digest: digest}, nil
 }
 
 func short(err error) error {
