@@ -35,6 +35,9 @@ type Spec struct {
 	BestEffort bool // accept a host that cannot enforce every bound
 }
 
+// MaxFolderDepth is how many folders a command may nest in a space. Of deeper ones no snapshot is made.
+const MaxFolderDepth = 256
+
 // Limits bound a space. All are positive.
 type Limits struct {
 	MemoryBytes int64 `json:"memory_bytes"` // of all its processes together

@@ -74,7 +74,7 @@ func (s *instance) run(ctx context.Context, x spaceinit.Exec, limit time.Duratio
 	began, before := s.tier.clock.Now(), s.group.hits()
 	within, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	defer s.watch.join(func() { end(overrun{"disk_bytes"}) })()
+	defer s.watch.join(func(bound string) { end(overrun{bound}) })()
 	// An init that does not end what it was told to end loses its space.
 	defer after(within, stubborn, s.kill)()
 	var expire <-chan time.Time

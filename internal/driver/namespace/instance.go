@@ -223,11 +223,11 @@ func (s *instance) Usage(ctx context.Context) (space.Usage, error) {
 	if err != nil {
 		return space.Usage{}, err
 	}
-	bytes, _, err := measure(ctx, s.spec.Dir)
+	t, err := measure(ctx, s.spec.Dir)
 	if err != nil {
 		return space.Usage{}, fault.Wrap(err, fault.Internal, "usage_unknown", "the space's files could not be measured")
 	}
-	return space.Usage{Load: load, DiskBytes: bytes}, nil
+	return space.Usage{Load: load, DiskBytes: t.bytes}, nil
 }
 
 func errEnded() error {

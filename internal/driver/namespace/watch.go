@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"agentbox/internal/domain/space"
 )
 
 // The disk watcher. No file system that is found everywhere bounds a folder, so while commands run the free space of the whole file system
@@ -29,7 +31,7 @@ type watcher struct {
 
 	mu      sync.Mutex
 	next    int
-	running map[int]func() // what to do to each command when a bound is hit
+	running map[int]func(bound string) // what to do to each command when a bound is hit
 	cancel  context.CancelFunc
 	stopped chan struct{}
 
@@ -39,16 +41,17 @@ type watcher struct {
 // census is what the last walk found, and what the file system had left then.
 type census struct {
 	bytes, files         int64
+	depth                int
 	freeBytes, freeFiles int64
 	due, rest            time.Time // when the next walk is needed in any case, and when it is allowed
 }
 
 func newWatcher(dir string, bytes int64) *watcher {
-	return &watcher{dir: dir, bytes: bytes, files: max(bytes/bytesPerFile, leastFiles), running: map[int]func(){}}
+	return &watcher{dir: dir, bytes: bytes, files: max(bytes/bytesPerFile, leastFiles), running: map[int]func(string){}}
 }
 
 // join watches on behalf of one command until the returned function is called.
-func (w *watcher) join(overrun func()) (leave func()) {
+func (w *watcher) join(overrun func(bound string)) (leave func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.next++
@@ -92,7 +95,7 @@ func (w *watcher) run(ctx context.Context, before <-chan struct{}, stopped chan<
 			return
 		}
 	}
-	bytes, files := w.bytes, w.files
+	bytes, files, depth := w.bytes, w.files, max(deepest, s.depth)
 	if s.bytes > bytes || s.files > files {
 		bytes, files = max(bytes, s.bytes+slack), max(files, s.files)
 	}
@@ -102,7 +105,10 @@ func (w *watcher) run(ctx context.Context, before <-chan struct{}, stopped chan<
 				return
 			}
 			if s.bytes > bytes || s.files > files {
-				w.overrun()
+				w.overrun("disk_bytes")
+			}
+			if s.depth > depth {
+				w.overrun("folder_depth")
 			}
 		}
 		select {
@@ -123,10 +129,11 @@ func (s *census) grown(dir string, bytes, files int64) bool {
 func (w *watcher) walk(ctx context.Context, now time.Time) error {
 	s := &w.seen
 	s.freeBytes, s.freeFiles = free(w.dir)
-	var err error
-	if s.bytes, s.files, err = measure(ctx, w.dir); err != nil {
+	t, err := measure(ctx, w.dir)
+	s.bytes, s.files, s.depth = t.bytes, t.files, t.depth
+	if err != nil {
 		if ctx.Err() == nil {
-			w.overrun()
+			w.overrun("folder_depth")
 		}
 		s.due = time.Time{}
 		return err
@@ -137,11 +144,11 @@ func (w *watcher) walk(ctx context.Context, now time.Time) error {
 }
 
 // overrun ends every command that runs.
-func (w *watcher) overrun() {
+func (w *watcher) overrun(bound string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, f := range w.running {
-		f()
+		f(bound)
 	}
 }
 
@@ -156,20 +163,20 @@ func free(dir string) (bytes, files int64) {
 
 // measure adds up what the files below dir take on disk and how many they are. What runs in the space changes them meanwhile and may be
 // hostile: folders are opened one below the other, links are not followed, and nothing but their sizes is read.
-func measure(ctx context.Context, dir string) (bytes, files int64, err error) {
+func measure(ctx context.Context, dir string) (tally, error) {
+	t := tally{buf: make([]byte, 32<<10)}
 	fd, err := unix.Open(dir, folderFlags, 0)
-	if err != nil {
-		return 0, 0, err
+	if err == nil {
+		err = t.near(ctx, fd, 0)
 	}
-	t := &tally{buf: make([]byte, 32<<10)}
-	err = t.near(ctx, fd, 0)
-	return t.bytes, t.files, err
+	return t, err
 }
 
 const folderFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC | unix.O_NOFOLLOW
 
-// deepest is how many folders below one another are measured with a descriptor each. What lies deeper takes two.
-const deepest = 256
+// deepest is how many folders a command may nest; a space whose folders are deeper already may keep them, and delete them. So many are measured
+// with a descriptor each, and what lies deeper with one.
+const deepest = space.MaxFolderDepth
 
 // errRestless says that folders far below were moved while they were measured: where one lies cannot be told any more.
 var errRestless = errors.New("folders that are nested too deep to be held open were moved while they were measured")
@@ -177,6 +184,7 @@ var errRestless = errors.New("folders that are nested too deep to be held open w
 // tally is what a measurement has found.
 type tally struct {
 	bytes, files int64
+	depth        int // of the deepest folder
 	buf          []byte
 }
 
@@ -192,6 +200,7 @@ func (t *tally) near(ctx context.Context, fd, depth int) error {
 		if err != nil {
 			continue // gone meanwhile
 		}
+		t.depth = max(t.depth, depth+1)
 		if depth+1 < deepest {
 			err = t.near(ctx, below, depth+1)
 		} else {
@@ -220,6 +229,7 @@ func (t *tally) far(ctx context.Context, fd int) error {
 		}
 		folders, err := t.entries(ctx, fd)
 		above = append(above, level{st.Dev, st.Ino, folders})
+		t.depth = max(t.depth, deepest-1+len(above))
 		return err
 	}
 	if err := enter(); err != nil {

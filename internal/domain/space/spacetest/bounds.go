@@ -198,8 +198,8 @@ var boundCases = []testCase{
 	{"folders without end", "", func(t *testing.T, h Host) {
 		spec := h.Spec(t)
 		s := h.Create(t, spec)
-		if r := h.Exec(t, s, Shell(spec.ID, "while mkdir d && cd d; do :; done; sleep 1000")); r.Limit != "disk_bytes" {
-			t.Errorf("got %+v, want disk_bytes", r.Exit)
+		if r := h.Exec(t, s, Shell(spec.ID, "while mkdir d && cd d; do :; done; sleep 1000")); r.Limit != "folder_depth" {
+			t.Errorf("got %+v, want folder_depth", r.Exit)
 		}
 	}},
 	{"processor time", "cpu_millis", func(t *testing.T, h Host) {
