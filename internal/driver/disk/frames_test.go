@@ -72,6 +72,9 @@ func TestFramesAfterACrash(t *testing.T) {
 	}
 	for cut := range len(whole) {
 		for _, tail := range [][]byte{nil, {0}, bytes.Repeat([]byte{0xff}, 100)} {
+			if len(tail) > 0 && tail[0] == whole[cut] {
+				continue // by chance the byte that was there: the file is torn further behind
+			}
 			torn := quickDir(t)
 			if err := errors.Join(os.Mkdir(filepath.Dir(framesFile(torn, aRun)), 0o700), os.WriteFile(framesFile(torn, aRun), append(whole[:cut:cut], tail...), 0o600)); err != nil {
 				t.Fatal(err)

@@ -426,6 +426,9 @@ func (j *Journal) truncate() error {
 		return err
 	}
 	_, _, err := j.w.conn.WALCheckpoint("main", sqlite3.CHECKPOINT_TRUNCATE)
+	if again := j.w.conn.BusyTimeout(busyTimeout); again != nil {
+		return errors.Join(err, again)
+	}
 	if errors.Is(err, sqlite3.BUSY) {
 		return errHeld
 	}

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 // metric returns the value of a series in Prometheus's text, and "" where there is none.
@@ -30,6 +31,11 @@ func TestMetricsOfADaemon(t *testing.T) {
 	status, text := d.ask(t, "", "GET", "/metrics", "")
 	if status != http.StatusOK {
 		t.Fatalf("%d %s", status, text)
+	}
+	// A document is there a moment before the append that changed it has been counted.
+	for try := 0; try < 100 && metric(text, `agentbox_runs_total{status="awaiting_approval"}`) == ""; try++ {
+		<-time.After(20 * time.Millisecond)
+		_, text = d.ask(t, "", "GET", "/metrics", "")
 	}
 	for series, want := range map[string]string{
 		`agentbox_http_requests_total{code="201",method="POST",route="/v1/spaces"}`:                                     "1",
