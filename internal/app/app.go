@@ -145,7 +145,7 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 	if err := a.traces(ctx); err != nil {
 		return nil, err
 	}
-	a.counted = telemetry.WrapJournal(a.Log, clock, a.metrics, a.tracer, logger)
+	a.counted = telemetry.WrapJournal(a.Log, a.Log, clock, a.metrics, a.tracer, logger)
 	a.metrics.Watch(a.look)
 	if err := a.prove(ctx); err != nil {
 		return nil, err

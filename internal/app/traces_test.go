@@ -176,6 +176,25 @@ func (d *traceDaemon) ask(method, path, body, traceparent string) (map[string]an
 	return fields, answer.Header
 }
 
+// counts wants a line among the metrics.
+func (d *traceDaemon) counts(want string) {
+	d.t.Helper()
+	r, err := http.NewRequestWithContext(d.t.Context(), "GET", d.url+"/metrics", nil)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+d.key)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	raw, err := io.ReadAll(answer.Body)
+	if err != nil || !strings.Contains(string(raw), want+"\n") {
+		d.t.Errorf("/metrics has no %s (%v)", want, err)
+	}
+}
+
 func text(fields map[string]any, name string) string {
 	s, _ := fields[name].(string)
 	return s
@@ -219,6 +238,7 @@ func TestTheTraceOfARun(t *testing.T) {
 	if err != nil || ended.Status != run.Succeeded {
 		t.Fatalf("%+v %v", ended, err)
 	}
+	d.counts(`agentbox_approval_wait_duration_seconds_count{status="approved"} 1`) // by this daemon, of a question that the other one asked
 	d.stop()
 
 	const want = `POST /v1/spaces/{space_id}/runs

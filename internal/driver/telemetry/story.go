@@ -172,13 +172,13 @@ func (t *Tracer) answered(ctx context.Context, e *event.Event) {
 	if r == nil {
 		return
 	}
-	doc, _, err := projection.Load[policy.Approval](ctx, t.docs, e.Workspace, policy.ApprovalProjection, e.EntityID)
-	if err != nil || doc.Open() { // held: the wait goes on
+	doc, status, ok := settled(ctx, t.docs, e)
+	if !ok {
 		return
 	}
 	t.tell(span{
 		name: "approval", kind: trace.SpanKindInternal, parent: r.at(e.Run, e.Step).parent, self: below(r.parent, run.SpanID(e.EntityID)), began: doc.RequestedAt, ended: e.OccurredAt,
-		attributes: []attribute.KeyValue{attribute.String("agentbox.approval.id", e.EntityID), attribute.String("agentbox.approval.status", string(doc.Status))},
+		attributes: []attribute.KeyValue{attribute.String("agentbox.approval.id", e.EntityID), attribute.String("agentbox.approval.status", string(status))},
 	})
 }
 
