@@ -35,9 +35,9 @@ type Options struct {
 	Owner   string      // tells this daemon's spaces from those of others on the host: a short name of its data directory, a-z and 0-9
 	Clock   event.Clock // for the durations of commands
 
-	// Phase is told how long each phase of a space's start took: prepare, launch and set_up. It is called by whoever starts the space, and may
-	// be nil.
-	Phase func(name string, took time.Duration)
+	// Phase is told how long each phase of a space's start took, at its end: prepare, launch and set_up. It is called by whoever starts the space,
+	// and may be nil.
+	Phase func(s id.Space, name string, took time.Duration)
 }
 
 // Tier makes spaces. Close it last: the spaces end with it.
@@ -49,7 +49,7 @@ type Tier struct {
 	null       *os.File // what the launcher, and so each init, has for its standard streams
 	owner      string
 	clock      event.Clock
-	phase      func(name string, took time.Duration)
+	phase      func(s id.Space, name string, took time.Duration)
 	groups     *hierarchy
 	privileged bool // the daemon is root, so each space has a user id of its own
 	starter    *starter
