@@ -78,6 +78,8 @@ var effects = arch.Effects{
 		"(*internal/driver/telemetry.Journal).*":              "the log itself, whose appends it counts",
 		"(*internal/driver/telemetry.Gate).*":                 "asks the gate that it wraps, whose decisions it counts",
 		"(*internal/driver/telemetry.Output).Append":          "output of runs, kept beside the log, which it counts",
+		"(*internal/driver/telemetry.Store).Open":             "looks whether the folder is there; what it returns hands each permit on",
+		"(*internal/driver/telemetry.counter).Write":          "goes on writing the archive that a permit began",
 		"(*internal/driver/telemetry.stateCollector).Collect": "looks up for the metrics how long the log is and what is in it",
 		"internal/spaceinit.Send":                             "speaks over the stream of an init that a permit started",
 		"(*internal/spaceinit.Client).*":                      "speaks over the stream of an init that a permit started",

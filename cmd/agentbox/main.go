@@ -117,7 +117,8 @@ func screen() (width, height int) {
 	return int(size.Col), int(size.Row)
 }
 
-// keyByKey makes the terminal that is read give each key as it is pressed, unseen, and answer a read after a tenth of a second in any case.
+// keyByKey makes the terminal that is read give each key as it is pressed, unseen, and answer a read after a tenth of a second in any case. It
+// suspends nobody, for a screen would be left behind.
 func keyByKey() (restore func(), err error) {
 	fd := int(os.Stdin.Fd())
 	was, err := unix.IoctlGetTermios(fd, unix.TCGETS)
@@ -126,7 +127,7 @@ func keyByKey() (restore func(), err error) {
 	}
 	now := *was
 	now.Lflag &^= unix.ICANON | unix.ECHO
-	now.Cc[unix.VMIN], now.Cc[unix.VTIME] = 0, 1
+	now.Cc[unix.VMIN], now.Cc[unix.VTIME], now.Cc[unix.VSUSP] = 0, 1, 0
 	return func() { _ = unix.IoctlSetTermios(fd, unix.TCSETS, was) }, unix.IoctlSetTermios(fd, unix.TCSETS, &now)
 }
 

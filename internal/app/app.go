@@ -151,7 +151,7 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 	if err := a.traces(ctx); err != nil {
 		return nil, err
 	}
-	a.counted = telemetry.WrapJournal(a.Log, clock, a.metrics, a.tracer, logger)
+	a.counted = telemetry.WrapJournal(a.Log, a.Log, clock, a.metrics, a.tracer, logger)
 	a.metrics.Watch(a.look)
 	if err := a.prove(ctx); err != nil {
 		return nil, err
@@ -216,7 +216,7 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 	}
 	asked := telemetry.WrapGate(a.Gate, a.clock, a.metrics, a.tracer, presets)
 	a.Keeper = keeper.New(keeper.Parts{
-		Log: a.counted, Docs: a.Log, Gate: asked, Library: a.Gate, Store: spaces, Tiers: tiers, Clock: a.clock, IDs: ids, Logger: a.logger,
+		Log: a.counted, Docs: a.Log, Gate: asked, Library: a.Gate, Store: telemetry.WrapStore(spaces, a.clock, a.tracer), Tiers: tiers, Clock: a.clock, IDs: ids, Logger: a.logger,
 		MaxSpaces: a.Config.MaxSpaces, MaxLimits: a.Config.MaxLimits, FirstUID: firstUID(), System: System,
 	})
 	retention, err := redactor.ParseRetention(a.Config.Retention)

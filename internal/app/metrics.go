@@ -52,7 +52,7 @@ func (a *App) traces(ctx context.Context) error {
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
 		a.logger.Warn("tell traces to the collector", "code", "traces_not_told", "error", err)
 	}))
-	tracer, err := telemetry.OpenTracer(ctx, a.Config.Traces, Version, a.Log)
+	tracer, err := telemetry.OpenTracer(ctx, a.Config.Traces, Version, a.Log, wire.Traceparent)
 	if err != nil {
 		return fault.Wrap(err, fault.Invalid, "config_invalid", "traces cannot be told: %v", err)
 	}

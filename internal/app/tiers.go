@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/disk"
 	"agentbox/internal/driver/namespace"
@@ -19,7 +20,10 @@ import (
 // tiers returns the tiers that this build knows, from the weakest to the strongest. One that cannot be prepared on this host is left out;
 // doctor says why.
 func (a *App) tiers() ([]space.Tier, error) {
-	tier, err := openNamespace(a.Config, a.clock, func(phase string, took time.Duration) { a.metrics.Started(namespace.Name, phase, took) })
+	tier, err := openNamespace(a.Config, a.clock, func(s id.Space, phase string, took time.Duration) {
+		a.metrics.Started(namespace.Name, phase, took)
+		a.tracer.Phase(s, phase, a.clock.Now(), took)
+	})
 	if err != nil {
 		a.logger.Warn("no spaces on this host", "code", "tier_unavailable", "tier", namespace.Name, "error", err)
 		return nil, nil
@@ -28,7 +32,7 @@ func (a *App) tiers() ([]space.Tier, error) {
 	return []space.Tier{telemetry.WrapTier(tier, a.clock, a.metrics, a.tracer)}, nil
 }
 
-func openNamespace(c Config, clock event.Clock, phase func(string, time.Duration)) (*namespace.Tier, error) {
+func openNamespace(c Config, clock event.Clock, phase func(id.Space, string, time.Duration)) (*namespace.Tier, error) {
 	program, err := embedded.Program()
 	if err != nil {
 		return nil, err

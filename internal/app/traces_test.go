@@ -146,15 +146,21 @@ func startTraced(t *testing.T, c app.Config) *traceDaemon {
 	return d
 }
 
-// ask sends a request, with a traceparent unless it is empty, and returns the answer's fields and its headers.
-func (d *traceDaemon) ask(method, path, body, traceparent string) (map[string]any, http.Header) {
+// send sends a request, with a traceparent unless it is empty, and returns the answer's body and status.
+func (d *traceDaemon) send(method, path, body, traceparent string) ([]byte, int) {
+	d.t.Helper()
+	raw, answer := d.roundTrip(method, path, body, traceparent)
+	return raw, answer.StatusCode
+}
+
+func (d *traceDaemon) roundTrip(method, path, body, traceparent string) ([]byte, *http.Response) {
 	d.t.Helper()
 	r, err := http.NewRequestWithContext(d.t.Context(), method, d.url+path, strings.NewReader(body))
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	r.Header.Set("Authorization", "Bearer "+d.key)
-	if body != "" {
+	if strings.HasPrefix(body, "{") {
 		r.Header.Set("Content-Type", "application/json")
 	}
 	if traceparent != "" {
@@ -166,14 +172,30 @@ func (d *traceDaemon) ask(method, path, body, traceparent string) (map[string]an
 	}
 	defer answer.Body.Close()
 	raw, err := io.ReadAll(answer.Body)
-	var fields map[string]any
-	if err == nil {
-		err = json.Unmarshal(raw, &fields)
+	if err != nil {
+		d.t.Fatal(err)
 	}
-	if err != nil || answer.StatusCode >= 300 {
+	return raw, answer
+}
+
+// ask sends a request that succeeds, and returns the answer's fields and its headers.
+func (d *traceDaemon) ask(method, path, body, traceparent string) (map[string]any, http.Header) {
+	d.t.Helper()
+	raw, answer := d.roundTrip(method, path, body, traceparent)
+	var fields map[string]any
+	if err := json.Unmarshal(raw, &fields); err != nil || answer.StatusCode >= 300 {
 		d.t.Fatalf("%s %s: %d %s %v", method, path, answer.StatusCode, raw, err)
 	}
 	return fields, answer.Header
+}
+
+// counts wants a line among the metrics.
+func (d *traceDaemon) counts(want string) {
+	d.t.Helper()
+	raw, status := d.send("GET", "/metrics", "", "")
+	if status != 200 || !strings.Contains(string(raw), want+"\n") {
+		d.t.Errorf("/metrics answers %d and has no %s", status, want)
+	}
 }
 
 func text(fields map[string]any, name string) string {
@@ -195,6 +217,9 @@ func TestTheTraceOfARun(t *testing.T) {
 		{"type":"createFile","path":"name-of-mine.txt","content":"content-of-mine"},
 		{"type":"shell","id":"id-of-mine","command":"echo $TRACEPARENT; exit 3"},
 		{"type":"shell","command":"curl http://host-of-mine"},
+		{"type":"readFile","path":"name-of-mine.txt"},
+		{"type":"editFile","path":"name-of-mine.txt","edits":[{"oldContent":"content","newContent":"something"}]},
+		{"type":"deleteFile","path":"name-of-mine-too.txt"},
 		{"type":"shell","command":"rm -r folder-of-mine"}]}`, "00-"+traceID+"-"+caller+"-01")
 	if h.Get("Traceresponse") != h.Get("Traceparent") || !strings.HasPrefix(h.Get("Traceresponse"), "00-"+traceID+"-") {
 		t.Errorf("answered %q, %q", h.Get("Traceresponse"), h.Get("Traceparent"))
@@ -219,6 +244,7 @@ func TestTheTraceOfARun(t *testing.T) {
 	if err != nil || ended.Status != run.Succeeded {
 		t.Fatalf("%+v %v", ended, err)
 	}
+	d.counts(`agentbox_approval_wait_duration_seconds_count{status="approved"} 1`) // by this daemon, of a question that the other one asked
 	d.stop()
 
 	const want = `POST /v1/spaces/{space_id}/runs
@@ -229,6 +255,7 @@ func TestTheTraceOfARun(t *testing.T) {
       gate decide
       gate permit
         log append
+      space file create
       log append
     execute_tool shell !failed
       gate decide
@@ -239,6 +266,22 @@ func TestTheTraceOfARun(t *testing.T) {
     execute_tool shell !denied
       gate decide
       log append
+    execute_tool readFile
+      gate decide
+      space file read
+      log append
+    execute_tool editFile
+      gate decide
+      gate permit
+        log append
+      space file edit
+      log append
+    execute_tool deleteFile !failed
+      gate decide
+      gate permit
+        log append
+      space file delete !file_not_found
+      log append
     execute_tool shell !failed
       gate decide
       approval
@@ -248,6 +291,10 @@ func TestTheTraceOfARun(t *testing.T) {
       gate decide
       gate permit
         log append
+      space start
+        space start prepare
+        space start launch
+        space start set_up
       space exec !nonzero
       log append
     log append
@@ -273,6 +320,76 @@ func TestTheTraceOfARun(t *testing.T) {
 		if bytes.Contains(c.raw.Bytes(), []byte(word)) {
 			t.Errorf("the collector was told %q", word)
 		}
+	}
+}
+
+// TestTheTraceOfARequest makes a space and uses its files without any run: what is done in the space stands below the request that it is done for.
+func TestTheTraceOfARequest(t *testing.T) {
+	c := collect(t)
+	config := app.Default(t.TempDir())
+	config.Listen, config.Traces = "127.0.0.1:0", c.URL
+	d := startTraced(t, config)
+	const traceID, caller = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+	const followed, ignored = "00-" + traceID + "-" + caller + "-01", "00-" + traceID + "-" + caller + "-00"
+	made, _ := d.ask("POST", "/v1/spaces", `{"best_effort":true}`, followed)
+	space := "/v1/spaces/" + text(made, "id")
+	const name, content = "/files/name-of-mine.txt", "content-of-mine"
+	for _, asked := range []struct {
+		method, path, body, traceparent string
+		status                          int
+	}{
+		{"PUT", name, content, followed, 200},
+		{"GET", name, "", followed, 200},
+		{"GET", "/files/name-of-another.txt", "", followed, 404},
+		{"GET", "/files", "", followed, 200},
+		{"GET", "/files/archive", "", followed, 200},
+		{"GET", name, "", ignored, 200},
+		{"DELETE", name, "", followed, 204},
+	} {
+		if _, status := d.send(asked.method, space+asked.path, asked.body, asked.traceparent); status != asked.status {
+			t.Errorf("%s %s: %d, want %d", asked.method, asked.path, status, asked.status)
+		}
+	}
+	d.ask("POST", "/v1/spaces", `{"best_effort":true}`, ignored)
+	d.stop()
+	const want = `POST /v1/spaces
+  space start
+    space start prepare
+    space start launch
+    space start set_up
+PUT /v1/spaces/{space_id}/files/{path...}
+  space file create
+GET /v1/spaces/{space_id}/files/{path...}
+  space file read
+GET /v1/spaces/{space_id}/files/{path...}
+  space file read !file_not_found
+GET /v1/spaces/{space_id}/files
+  space file list
+GET /v1/spaces/{space_id}/files/archive
+  space file archive
+DELETE /v1/spaces/{space_id}/files/{path...}
+  space file delete
+`
+	if diff := cmp.Diff(want, c.tree(traceID, caller)); diff != "" {
+		t.Errorf("the trace (-want +got):\n%s", diff)
+	}
+	figures := map[string]int64{}
+	for _, s := range c.spans {
+		for _, a := range s.GetAttributes() {
+			if strings.HasPrefix(a.GetKey(), "agentbox.file.") {
+				figures[s.GetName()+" "+a.GetKey()] = max(figures[s.GetName()+" "+a.GetKey()], a.GetValue().GetIntValue())
+			}
+		}
+	}
+	archived := figures["space file archive agentbox.file.bytes"]
+	delete(figures, "space file archive agentbox.file.bytes")
+	if diff := cmp.Diff(map[string]int64{
+		"space file create agentbox.file.bytes": int64(len(content)), "space file read agentbox.file.bytes": int64(len(content)), "space file list agentbox.file.entries": 1,
+	}, figures); diff != "" || archived < int64(len(content)) {
+		t.Errorf("the figures (-want +got):\n%s\nan archive of %d bytes", diff, archived)
+	}
+	if bytes.Contains(c.raw.Bytes(), []byte("of-mine")) || bytes.Contains(c.raw.Bytes(), []byte("of-another")) {
+		t.Error("the collector was told a path or a content")
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/spaceinit"
 )
@@ -52,7 +53,7 @@ var _ space.Instance = (*instance)(nil)
 
 // start starts the init and waits until the space stands. On an error nothing is left.
 func (s *instance) start(ctx context.Context) error {
-	phase := s.tier.phases()
+	phase := s.tier.phases(s.spec.ID)
 	grouped := make(chan map[string]error, 1)
 	go func() { // beside the layout: both are a series of small calls to the kernel
 		var failed map[string]error
@@ -129,15 +130,15 @@ func (s *instance) launch(ctx context.Context, setup *spaceinit.Setup, mounts []
 	return nil
 }
 
-// phases begins to measure a start; the function that it returns is called at the end of each phase.
-func (t *Tier) phases() func(name string) {
+// phases begins to measure the start of a space; the function that it returns is called at the end of each phase.
+func (t *Tier) phases(s id.Space) func(name string) {
 	if t.phase == nil {
 		return func(string) {}
 	}
 	began := t.clock.Now()
 	return func(name string) {
 		now := t.clock.Now()
-		t.phase(name, now.Sub(began))
+		t.phase(s, name, now.Sub(began))
 		began = now
 	}
 }

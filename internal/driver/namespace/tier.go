@@ -38,9 +38,9 @@ type Options struct {
 	// Sharing tries whether forks can share files here; it is one of the checks of Probe, and may be nil.
 	Sharing func() error
 
-	// Phase is told how long each phase of a space's start took: prepare, launch and set_up. It is called by whoever starts the space, and may
-	// be nil.
-	Phase func(name string, took time.Duration)
+	// Phase is told how long each phase of a space's start took, at its end: prepare, launch and set_up. It is called by whoever starts the space,
+	// and may be nil.
+	Phase func(s id.Space, name string, took time.Duration)
 }
 
 // Tier makes spaces. Close it last: the spaces end with it.
@@ -52,7 +52,7 @@ type Tier struct {
 	null       *os.File // what the launcher, and so each init, has for its standard streams
 	owner      string
 	clock      event.Clock
-	phase      func(name string, took time.Duration)
+	phase      func(s id.Space, name string, took time.Duration)
 	sharing    func() error
 	groups     *hierarchy
 	privileged bool // the daemon is root, so each space has a user id of its own

@@ -36,7 +36,7 @@ func BenchmarkAppend(b *testing.B) {
 		wrap      func(journal.Journal) journal.Journal
 	}{
 		{"bare", nil, func(j journal.Journal) journal.Journal { return j }},
-		{"counted", m.Committed, func(j journal.Journal) journal.Journal { return telemetry.WrapJournal(j, running{}, m, nil, nil) }},
+		{"counted", m.Committed, func(j journal.Journal) journal.Journal { return telemetry.WrapJournal(j, nil, running{}, m, nil, nil) }},
 	} {
 		for _, callers := range []int{1, 64} {
 			b.Run(fmt.Sprintf("%s/%d", c.name, callers), func(b *testing.B) {
@@ -73,7 +73,7 @@ func BenchmarkAppend(b *testing.B) {
 func BenchmarkOverhead(b *testing.B) {
 	m := telemetry.NewMetrics("")
 	b.Run("append", func(b *testing.B) {
-		j := telemetry.WrapJournal(taken{}, running{}, m, nil, nil)
+		j := telemetry.WrapJournal(taken{}, nil, running{}, m, nil, nil)
 		batch := event.Batch{Workspace: id.DefaultWorkspace, Drafts: []event.Draft{
 			event.New(run.EventSucceeded, event.Origin{Principal: "usr_01M80CJKDBRXBKTJ07K3WS8FXW"}, id.DefaultWorkspace, "", run.Ended{Tool: run.OpShell, Kind: run.OpShell}),
 		}}

@@ -60,14 +60,23 @@ func (g *Gate) Begin(ctx context.Context, ruling policy.Ruling, approval id.Appr
 	began, at := g.clock.Now(), r.at(a.Run, a.Step)
 	self := g.tracer.fresh(at.parent, began)
 	permit, receipt, err := g.Gate.Begin(trace.ContextWithSpanContext(ctx, self), ruling, approval, intent)
-	if err == nil && a.Type == policy.ShellExec {
-		g.tracer.permitted(r, at, permit.Digest())
+	if err == nil {
+		g.tracer.permitted(r, a, permit.Digest())
 	}
 	g.tracer.tell(span{
 		name: "gate permit", kind: trace.SpanKindInternal, parent: at.parent, self: self, began: began, ended: g.clock.Now(), failed: fault.CodeOf(err),
 		attributes: []attribute.KeyValue{attribute.String("agentbox.action.type", actionType(a.Type))},
 	})
 	return permit, receipt, err
+}
+
+// Glance implements policy.Gate.
+func (g *Gate) Glance(ruling policy.Ruling) (policy.Permit, error) {
+	permit, err := g.Gate.Glance(ruling)
+	if err == nil {
+		g.tracer.glanced(ruling.Action, permit.Digest())
+	}
+	return permit, err
 }
 
 // actionType is the type of an action, of those that there are.

@@ -13,11 +13,13 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/projection"
 )
 
 // Journal is a journal whose appends are counted.
 type Journal struct {
 	journal.Journal
+	docs    projection.Reader
 	clock   event.Clock
 	metrics *Metrics
 	tracer  *Tracer
@@ -29,9 +31,10 @@ var (
 	_ journal.Hasher  = (*Journal)(nil)
 )
 
-// WrapJournal counts what is appended to a journal, and tells the tracer and the daemon's own log of it, where they are not nil.
-func WrapJournal(j journal.Journal, clock event.Clock, m *Metrics, t *Tracer, logger *slog.Logger) *Journal {
-	return &Journal{j, clock, m, t, logger}
+// WrapJournal counts what is appended to a journal, whose documents docs has, and tells the tracer and the daemon's own log of it, where they are
+// not nil.
+func WrapJournal(j journal.Journal, docs projection.Reader, clock event.Clock, m *Metrics, t *Tracer, logger *slog.Logger) *Journal {
+	return &Journal{j, docs, clock, m, t, logger}
 }
 
 // Append implements journal.Journal.
@@ -47,6 +50,7 @@ func (j *Journal) Append(ctx context.Context, b event.Batch) (event.Receipt, err
 		j.metrics.appends.WithLabelValues("recorded").Inc()
 		j.metrics.tallies.of(b.Workspace).appends.Add(1)
 		j.metrics.recorded(receipt.Events)
+		j.settled(ctx, receipt.Events)
 		j.tell(ctx, receipt.Events)
 		if j.tracer != nil {
 			j.tracer.appended(ctx, receipt.Events, began, ended)
@@ -100,6 +104,30 @@ func (m *Metrics) recorded(events []event.Event) {
 			}
 		}
 	}
+}
+
+// settled counts how long the questions had waited that events settle for good.
+func (j *Journal) settled(ctx context.Context, events []event.Event) {
+	for i := range events {
+		if doc, status, ok := settled(ctx, j.docs, &events[i]); ok {
+			j.metrics.waited.WithLabelValues(string(status)).Observe(max(0, events[i].OccurredAt.Sub(doc.RequestedAt)).Seconds())
+		}
+	}
+}
+
+// settled returns the question that an event settles for good, and what became of it. The event says so: the document may have gone further since.
+// A question that somebody only looks into waits on. One whose document cannot be read is not counted, for nobody knows when it was asked.
+func settled(ctx context.Context, docs projection.Reader, e *event.Event) (policy.Approval, policy.ApprovalStatus, bool) {
+	status := policy.ApprovalStatus(approvalStatus[e.Type])
+	if e.Type == policy.ApprovalDecidedType {
+		status = policy.ApprovalStatus(texts(e.Data, "status")[0])
+	}
+	switch status {
+	case policy.Approved, policy.Denied, policy.Expired, policy.Withdrawn:
+		doc, _, err := projection.Load[policy.Approval](context.WithoutCancel(ctx), docs, e.Workspace, policy.ApprovalProjection, e.EntityID)
+		return doc, status, err == nil
+	}
+	return policy.Approval{}, "", false
 }
 
 // operations are the operations of protocol 1.0.

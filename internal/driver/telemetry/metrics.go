@@ -40,6 +40,7 @@ type Metrics struct {
 	decisions *prometheus.CounterVec
 	deciding  prometheus.Histogram
 	approvals *prometheus.CounterVec
+	waited    *prometheus.HistogramVec
 
 	appends    *prometheus.CounterVec
 	appending  prometheus.Histogram
@@ -61,12 +62,13 @@ type Metrics struct {
 	operations *prometheus.CounterVec
 }
 
-// The bounds of histograms, in seconds: of what happens in memory, on the disk, over the network, and in a space.
+// The bounds of histograms, in seconds: of what happens in memory, on the disk, over the network, in a space, and with people.
 var (
 	instants = []float64{.00001, .000025, .00005, .0001, .00025, .0005, .001, .0025, .005, .01, .1}
 	commits  = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1, 5}
 	answers  = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5, 30, 300}
 	works    = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 3600}
+	patience = []float64{1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, 24 * 3600, 3 * 24 * 3600, 7 * 24 * 3600}
 	groups   = []float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024}
 )
 
@@ -82,6 +84,7 @@ func NewMetrics(version string) *Metrics {
 	m.decisions = m.counters("agentbox_gate_decisions_total", "Decisions of the gate on actions.", "outcome", "reason", "preset")
 	m.deciding = m.histogram("agentbox_gate_decision_duration_seconds", "Time that the gate took to decide on an action.", instants)
 	m.approvals = m.counters("agentbox_approvals_total", "Questions to people, by what became of them.", "status")
+	m.waited = m.histograms("agentbox_approval_wait_duration_seconds", "Time that questions waited for people, from when they were asked until they were settled for good, by what became of them.", patience, "status")
 
 	m.appends = m.counters("agentbox_log_appends_total", "Batches that were handed to the log, by what became of them.", "outcome")
 	m.appending = m.histogram("agentbox_log_append_duration_seconds", "Time until a batch was durable.", commits)

@@ -2,6 +2,7 @@ package telemetry_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,6 +21,7 @@ import (
 	"agentbox/internal/driver/telemetry"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/livestream"
+	"agentbox/internal/kernel/projection"
 )
 
 // still is a clock that stands still.
@@ -42,6 +44,14 @@ func (j taken) Append(_ context.Context, b event.Batch) (event.Receipt, error) {
 		r.Events = append(r.Events, event.Event{Header: d.Header, Data: d.Data})
 	}
 	return r, j.err
+}
+
+// asked has for each name a question that was asked when the clock stands still.
+type asked struct{ projection.Reader }
+
+func (asked) Document(context.Context, id.Workspace, string, string) (projection.Document, error) {
+	body, err := json.Marshal(policy.Approval{RequestedAt: still{}.Now()})
+	return projection.Document{Body: body}, err
 }
 
 // decided is a gate that always says the same.
@@ -104,7 +114,7 @@ func told(t *testing.T) *telemetry.Metrics {
 	if _, err := gate.Judge(t.Context(), policy.Action{Workspace: id.DefaultWorkspace}); err != nil {
 		t.Fatal(err)
 	}
-	log := telemetry.WrapJournal(taken{}, still{}, m, nil, nil)
+	log := telemetry.WrapJournal(taken{}, asked{}, still{}, m, nil, nil)
 	b := event.Batch{Workspace: id.DefaultWorkspace}
 	for _, e := range []struct {
 		typ  string
@@ -230,6 +240,54 @@ agentbox_http_requests_in_flight 1
 	}
 }
 
+// TestHowLongQuestionsWait settles questions in each way: one into which somebody only looks waits on, and a clock that was set back does not make
+// a wait shorter than nothing.
+func TestHowLongQuestionsWait(t *testing.T) {
+	m := telemetry.NewMetrics("0")
+	log := telemetry.WrapJournal(taken{}, asked{}, still{}, m, nil, nil)
+	for _, e := range []struct {
+		typ   string
+		data  any
+		after time.Duration
+	}{
+		{policy.ApprovalRequestedType, policy.ApprovalRequested{}, 0},
+		{policy.ApprovalDecidedType, policy.ApprovalDecided{Status: policy.Held, Reason: `","status":"approved`}, time.Minute},
+		{policy.ApprovalAssentedType, policy.ApprovalAssented{}, time.Minute},
+		{policy.ApprovalDecidedType, policy.ApprovalDecided{Status: policy.Approved}, time.Second},
+		{policy.ApprovalDecidedType, policy.ApprovalDecided{Status: policy.Approved}, time.Second + time.Millisecond},
+		{policy.ApprovalDecidedType, policy.ApprovalDecided{Status: policy.Denied}, -time.Hour},
+		{policy.ApprovalExpiredType, policy.ApprovalExpired{}, 7 * 24 * time.Hour},
+		{policy.ApprovalWithdrawnType, policy.ApprovalWithdrawn{}, 30 * 24 * time.Hour},
+		{policy.ApprovalUsedType, policy.ApprovalUsed{}, time.Hour},
+	} {
+		d := event.New(e.typ, event.Origin{Principal: "usr_1"}, id.DefaultWorkspace, "", e.data).About(policy.ApprovalEntity, "apr_1")
+		d.OccurredAt = still{}.Now().Add(e.after)
+		if _, err := log.Append(t.Context(), event.Batch{Workspace: id.DefaultWorkspace, Drafts: []event.Draft{d}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := "# HELP agentbox_approval_wait_duration_seconds Time that questions waited for people, from when they were asked until they were settled for good, by what became of them.\n" +
+		"# TYPE agentbox_approval_wait_duration_seconds histogram\n"
+	for _, c := range []struct {
+		status string
+		sum    string
+		below  [13]int // from the bounds up, and at last all
+	}{
+		{"approved", "2.001", [13]int{1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2}},
+		{"denied", "0", [13]int{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}},
+		{"expired", "604800", [13]int{11: 1, 12: 1}},
+		{"withdrawn", "2.592e+06", [13]int{12: 1}},
+	} {
+		for n, bound := range []string{"1", "5", "15", "60", "300", "900", "3600", "14400", "43200", "86400", "259200", "604800", "+Inf"} {
+			want += fmt.Sprintf("agentbox_approval_wait_duration_seconds_bucket{status=%q,le=%q} %d\n", c.status, bound, c.below[n])
+		}
+		want += fmt.Sprintf("agentbox_approval_wait_duration_seconds_sum{status=%q} %s\nagentbox_approval_wait_duration_seconds_count{status=%q} %d\n", c.status, c.sum, c.status, c.below[12])
+	}
+	if err := testutil.GatherAndCompare(m.Gatherer(), strings.NewReader(want), "agentbox_approval_wait_duration_seconds"); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestCallersMakeNoSeries feeds every label with a thousand values of a caller's choice.
 func TestCallersMakeNoSeries(t *testing.T) {
 	m := told(t)
@@ -244,7 +302,7 @@ func TestCallersMakeNoSeries(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, j := range []taken{{}, {replayed: true}, {err: fault.New(fault.Conflict, word, "no")}, {err: errors.New(word)}} {
-			log := telemetry.WrapJournal(j, still{}, m, nil, nil)
+			log := telemetry.WrapJournal(j, asked{}, still{}, m, nil, nil)
 			_, _ = log.Append(t.Context(), event.Batch{Drafts: []event.Draft{
 				event.New(run.EventSucceeded, event.Origin{Principal: "usr_1"}, id.DefaultWorkspace, "", run.Ended{Tool: word, Kind: word}),
 				event.New(policy.ApprovalDecidedType, event.Origin{Principal: "usr_1"}, id.DefaultWorkspace, "", policy.ApprovalDecided{Status: policy.ApprovalStatus(word)}),

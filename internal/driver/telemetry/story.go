@@ -11,7 +11,6 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
-	"agentbox/internal/domain/space"
 	"agentbox/internal/kernel/projection"
 )
 
@@ -116,26 +115,6 @@ func (t *Tracer) asked(r *traced, step id.Step, at time.Time) {
 	}
 }
 
-// permitted remembers where a command belongs that may run now: all that the tier is given is its permit.
-func (t *Tracer) permitted(r *traced, at place, permit event.Digest) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.permits[permit] = at
-	r.permits = append(r.permits, permit)
-}
-
-// redeem returns where a command belongs.
-func (t *Tracer) redeem(permit event.Digest) (place, bool) {
-	if t == nil {
-		return place{}, false
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	at, ok := t.permits[permit]
-	delete(t.permits, permit)
-	return at, ok
-}
-
 // operated tells of an operation that has its result, in the words of the conventions for tools of agents.
 func (t *Tracer) operated(ctx context.Context, e *event.Event) {
 	r := t.of(ctx, e.Workspace, e.Run)
@@ -172,13 +151,13 @@ func (t *Tracer) answered(ctx context.Context, e *event.Event) {
 	if r == nil {
 		return
 	}
-	doc, _, err := projection.Load[policy.Approval](ctx, t.docs, e.Workspace, policy.ApprovalProjection, e.EntityID)
-	if err != nil || doc.Open() { // held: the wait goes on
+	doc, status, ok := settled(ctx, t.docs, e)
+	if !ok {
 		return
 	}
 	t.tell(span{
 		name: "approval", kind: trace.SpanKindInternal, parent: r.at(e.Run, e.Step).parent, self: below(r.parent, run.SpanID(e.EntityID)), began: doc.RequestedAt, ended: e.OccurredAt,
-		attributes: []attribute.KeyValue{attribute.String("agentbox.approval.id", e.EntityID), attribute.String("agentbox.approval.status", string(doc.Status))},
+		attributes: []attribute.KeyValue{attribute.String("agentbox.approval.id", e.EntityID), attribute.String("agentbox.approval.status", string(status))},
 	})
 }
 
@@ -189,6 +168,9 @@ func (t *Tracer) ended(ctx context.Context, e *event.Event) {
 	if known := t.runs[e.Run]; known != nil {
 		for _, permit := range known.permits {
 			delete(t.permits, permit)
+		}
+		if t.waking[known.space].run == e.Run {
+			delete(t.waking, known.space)
 		}
 	}
 	delete(t.runs, e.Run)
@@ -209,18 +191,7 @@ func (t *Tracer) ended(ctx context.Context, e *event.Event) {
 	t.tell(told)
 }
 
-// moment tells of something that happened at a place, between two moments, and returns the context under which it did.
+// moment tells of something that happened at a place, between two moments, below it.
 func (t *Tracer) moment(at place, name string, began, ended time.Time, failed string, attributes ...attribute.KeyValue) {
 	t.tell(span{name: name, kind: trace.SpanKindInternal, parent: at.parent, self: t.fresh(at.parent, began), began: began, ended: ended, failed: failed, attributes: attributes})
-}
-
-// commanded tells of a command that was run in a space.
-func (t *Tracer) commanded(at place, tier string, began, ended time.Time, exit space.Exit, err error) {
-	class := exitClass(exit, err)
-	failed := class
-	if class == "zero" {
-		failed = ""
-	}
-	t.moment(at, "space exec", began, ended, failed, attribute.String("agentbox.space.tier", tier), attribute.String("agentbox.command.exit", class),
-		attribute.Int("process.exit.code", exit.Code))
 }

@@ -29,13 +29,16 @@ func WrapTier(t space.Tier, clock event.Clock, m *Metrics, to *Tracer) *Tier {
 // Create implements space.Tier.
 func (t *Tier) Create(ctx context.Context, p policy.Permit, spec space.Spec) (space.Instance, error) {
 	began := t.clock.Now()
+	started := t.tracer.start(ctx, spec.ID, t.Name(), began)
 	made, err := t.Tier.Create(ctx, p, spec)
+	ended := t.clock.Now()
+	started(ended, err)
 	if err != nil {
 		t.metrics.starts.WithLabelValues(t.Name(), "failed").Inc()
 		return nil, err
 	}
 	t.metrics.starts.WithLabelValues(t.Name(), "started").Inc()
-	t.metrics.Started(t.Name(), "total", t.clock.Now().Sub(began))
+	t.metrics.Started(t.Name(), "total", ended.Sub(began))
 	return &instance{made, t}, nil
 }
 
@@ -57,7 +60,7 @@ func (i *instance) Exec(ctx context.Context, p policy.Permit, stdin []byte, out 
 	m.commands.WithLabelValues(i.tier.Name(), exitClass(exit, err)).Inc()
 	ended := i.tier.clock.Now()
 	m.commanding.Observe(ended.Sub(began).Seconds())
-	if at, ok := i.tier.tracer.redeem(permit); ok {
+	if at, ok := i.tier.tracer.redeem(ctx, permit); ok {
 		i.tier.tracer.commanded(at, i.tier.Name(), began, ended, exit, err)
 	}
 	return exit, err

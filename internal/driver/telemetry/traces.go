@@ -30,11 +30,14 @@ type Tracer struct {
 	tracer   trace.Tracer
 	provider *sdk.TracerProvider
 	docs     projection.Reader
+	request  func(context.Context) string
 	last     atomic.Uint64 // number of the last span that is about nothing with a name
 
-	mu      sync.Mutex
-	runs    map[id.Run]*traced
-	permits map[event.Digest]place // of the commands that are about to run
+	mu       sync.Mutex
+	runs     map[id.Run]*traced
+	permits  map[event.Digest]place // of what is about to be done in spaces
+	waking   map[id.Space]place     // of the command that is about to run in a space, which may have to be started for it
+	starting map[id.Space][]phase   // of the spaces that are being started
 }
 
 // traced is a run that has not ended.
@@ -55,8 +58,9 @@ type place struct {
 }
 
 // OpenTracer makes a tracer that sends spans to the OTLP/HTTP collector at an address, as in http://127.0.0.1:4318; "" leaves the address, as
-// everything else, to the standard variables OTEL_*. Docs has the runs and the approvals of the log. Close it, so that what waits is sent.
-func OpenTracer(ctx context.Context, address, version string, docs projection.Reader) (*Tracer, error) {
+// everything else, to the standard variables OTEL_*. Docs has the runs and the approvals of the log; request returns the traceparent of the request
+// that a context serves, "" where it serves none. Close it, so that what waits is sent.
+func OpenTracer(ctx context.Context, address, version string, docs projection.Reader, request func(context.Context) string) (*Tracer, error) {
 	var options []otlptracehttp.Option
 	if address != "" {
 		options = append(options, otlptracehttp.WithEndpointURL(strings.TrimSuffix(address, "/")+"/v1/traces"))
@@ -69,7 +73,9 @@ func OpenTracer(ctx context.Context, address, version string, docs projection.Re
 	if err != nil {
 		return nil, err
 	}
-	t := &Tracer{docs: docs, runs: map[id.Run]*traced{}, permits: map[event.Digest]place{}}
+	t := &Tracer{
+		docs: docs, request: request, runs: map[id.Run]*traced{}, permits: map[event.Digest]place{}, waking: map[id.Space]place{}, starting: map[id.Space][]phase{},
+	}
 	t.provider = sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(about), sdk.WithIDGenerator(numbers{}))
 	t.tracer = t.provider.Tracer("agentbox", trace.WithInstrumentationVersion(version))
 	return t, nil

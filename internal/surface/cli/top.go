@@ -319,11 +319,15 @@ func (i *invocation) watchTop(ctx context.Context, api *client.Client, last clie
 		restore()
 	}()
 	view := topView{now: rated(last, last)}
-	for {
-		w, h := i.Screen()
+	draw := func() (height int) { // on the screen as it is now, for it may have been resized
+		width, height := i.Screen()
 		p := i.printer(i.Out)
-		p.width = w
-		view.show(p, h)
+		p.width = width
+		view.show(p, height)
+		return height
+	}
+	for {
+		height := draw()
 		due, cancel := i.Clock.NewTimer(every)
 		for waiting := true; waiting; {
 			select {
@@ -336,11 +340,11 @@ func (i *invocation) watchTop(ctx context.Context, api *client.Client, last clie
 				}
 				view.now, last = rated(last, next), next
 			case key := <-keys:
-				if view.press(key, h-heading) {
+				if view.press(key, height-heading) {
 					cancel()
 					return nil
 				}
-				view.show(p, h)
+				height = draw()
 			case <-ctx.Done():
 				cancel()
 				return nil

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"context"
 	"encoding/hex"
 	"net/http"
 	"strings"
@@ -24,6 +25,14 @@ type Trace struct {
 
 // Parent writes the header traceparent for whoever comes next.
 func (t Trace) Parent() string { return "00-" + t.ID + "-" + t.Span + "-" + t.Flags }
+
+// Traceparent returns the traceparent of the request that a context serves; "" where it serves none.
+func Traceparent(ctx context.Context) string {
+	if t := callOf(ctx).Trace; t.ID != "" {
+		return t.Parent()
+	}
+	return ""
+}
 
 // followed reports whether anybody follows the trace: the caller, or whoever is told of it here.
 func (t Trace) followed() bool { return t.Foreign || t.Flags == "01" }
