@@ -5,6 +5,7 @@ import (
 	"archive/zip"
 	"bufio"
 	"bytes"
+	"compress/flate"
 	"compress/gzip"
 	"errors"
 	"io"
@@ -200,6 +201,9 @@ func misfit(err error, name string) error {
 		if errors.Is(err, e) {
 			return malformed(err)
 		}
+	}
+	if _, ok := errors.AsType[flate.CorruptInputError](err); ok {
+		return malformed(err)
 	}
 	return err
 }
