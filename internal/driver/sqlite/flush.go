@@ -18,12 +18,12 @@ import (
 
 // The documents, their entries and the ends of streams are in memory what the log says, and in their tables what it said at an earlier
 // event: they change with almost every event, each on a page of its own, and the same ones again and again. So they are written for a
-// thousand events at a time, and when nothing was appended for a moment. Until then readers get them from the shelf. What the tables lag behind is folded again after a crash, from
-// the events that follow workspaces.flushed.
+// thousand events at a time, and when nothing was appended for a moment. Until then readers get them from the shelf. What the tables lag
+// behind is folded again after a crash, from the events that follow workspaces.flushed.
 const (
-	flushedAtOnce = 1_024   // events that the tables lag behind before they are written
-	flushedBytes  = 4 << 20 // of documents, each counted as often as it changed
-	flushQuiet    = 100 * time.Millisecond
+	flushedAtOnce = 1_024                  // events that the tables lag behind before they are written
+	flushedBytes  = 4 << 20                // of documents, each counted as often as it changed
+	flushQuiet    = 100 * time.Millisecond // without an append, after which they are written all the same
 )
 
 // behind is what the tables lag behind.

@@ -44,7 +44,8 @@ type place struct {
 	indexes []projection.Index // of one that the table lags behind
 }
 
-// find returns a document, whose body stays the shelf's. Where it is not there, mine is the place that the caller may fill with what he reads, or nil if he may not.
+// find returns a document, whose body stays the shelf's. Where it is not there, mine is the place that the caller may fill with what he
+// reads, or nil if he may not.
 func (s *shelf) find(ref projection.Ref) (doc projection.Document, found bool, mine *place) {
 	s.mu.RLock()
 	at, off := s.places[ref], s.off
