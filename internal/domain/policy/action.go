@@ -29,6 +29,7 @@ type Action struct {
 	Run       id.Run   `json:"run_id,omitempty"`
 	Step      id.Step  `json:"step_id,omitempty"`
 	Operation string   `json:"operation_id,omitempty"` // of the protocol; unique in its run
+	Subject   string   `json:"subject_id,omitempty"`   // the id of what it is about, where no field above names it
 	Fence     uint64   `json:"fence,omitempty"`        // of the claim under which the run is executed
 
 	Path      string       `json:"path,omitempty"`          // relative to the space's files, cleaned, with slashes
@@ -65,7 +66,7 @@ var ErrNotText = fault.New(fault.Invalid, "text_not_utf8", "a text of the action
 func (a Action) isText() bool {
 	for _, text := range []string{
 		a.Type, string(a.Workspace), string(a.Room), string(a.Principal), string(a.Token), string(a.Space), string(a.Run), string(a.Step),
-		a.Operation, a.Path, a.Command, a.Cwd, a.Tool, a.Method, a.Target, string(a.Limits),
+		a.Operation, a.Subject, a.Path, a.Command, a.Cwd, a.Tool, a.Method, a.Target, string(a.Limits),
 	} {
 		if !utf8.ValidString(text) {
 			return false

@@ -69,6 +69,7 @@ func (a Action) canonicalFast() []byte {
 	w.text("space_id", string(a.Space), false)
 	w.digest("stdin_sha256", a.Stdin)
 	w.text("step_id", string(a.Step), false)
+	w.text("subject_id", a.Subject, false)
 	w.text("target", a.Target, false)
 	w.number("timeout_ms", a.TimeoutMS)
 	w.text("tool", a.Tool, false)

@@ -1,6 +1,10 @@
 package policy
 
-import "agentbox/internal/domain/event"
+import (
+	"slices"
+
+	"agentbox/internal/domain/event"
+)
 
 // SideEffect is the class of what an action does to the world, from nothing to everything.
 type SideEffect string
@@ -13,7 +17,12 @@ const (
 	Process    SideEffect = "process"    // runs code
 	Network    SideEffect = "network"    // leaves the machine
 	Control    SideEffect = "control"    // changes what Agentbox itself holds: spaces, runs, policy
+	Record     SideEffect = "record"     // says something in the log and does nothing else: rooms, messages, steps, incidents
 )
+
+// Reaches reports whether what has this side effect reaches beyond the log: then the kill switch stops it, and it counts against the quota.
+// What does not know its side effect does.
+func (s SideEffect) Reaches() bool { return s != Pure && s != Read && s != Record }
 
 // Kind describes an action type: what it may do and how carefully it is treated.
 type Kind struct {
@@ -24,6 +33,19 @@ type Kind struct {
 	Idempotent  bool       `json:"idempotent"`   // may be done again after a crash that hid its outcome
 	PreApproval bool       `json:"pre_approval"` // asks a person whatever the bundle says
 	Title       string     `json:"title"`        // a few words for people, the verb first
+
+	// Of a Record: who may do it. A bundle may forbid it or ask, but need not permit it.
+	Role     string `json:"role,omitempty"`     // the least role of a person; "" is nobody
+	Agents   bool   `json:"agents,omitempty"`   // agents may
+	Services bool   `json:"services,omitempty"` // services may, engines among them
+}
+
+// record describes an action whose whole effect is its event. Who says who may do it beside people of the role: "agents", "services".
+func record(typ, title, role string, who ...string) Kind {
+	return Kind{
+		Type: typ, SideEffect: Record, Zone: event.Supervised, Reversible: true, Title: title,
+		Role: role, Agents: slices.Contains(who, "agents"), Services: slices.Contains(who, "services"),
+	}
 }
 
 // The action types. Their names are the `action` of approvals, the `action` of Cedar policies and the words of the YAML form.
@@ -51,33 +73,39 @@ const (
 	AuditRedact   = "audit.redact" // destroy the data of events for good
 
 	WorkspaceImport = "workspace.import" // take a workspace of another installation into this one
+
+	RoomCreate    = "room.create"
+	MessageCreate = "message.create" // post a message into a thread
 )
 
 // kinds is the registry of actions. What is not in it is denied.
 var kinds = map[string]Kind{
-	MessageSend:   {MessageSend, Pure, event.Sandbox, true, true, false, "say something"},
-	FileRead:      {FileRead, Read, event.Sandbox, true, true, false, "read a file"},
-	FileList:      {FileList, Read, event.Sandbox, true, true, false, "list files"},
-	FileArchive:   {FileArchive, Read, event.Sandbox, true, true, false, "download files"},
-	FileCreate:    {FileCreate, Filesystem, event.Supervised, true, false, false, "write a file"},
-	FileEdit:      {FileEdit, Filesystem, event.Supervised, true, false, false, "change a file"},
-	FileDelete:    {FileDelete, Filesystem, event.Supervised, false, false, false, "delete a file"},
-	ShellExec:     {ShellExec, Process, event.Supervised, false, false, false, "run a command"},
-	SpaceCreate:   {SpaceCreate, Control, event.Supervised, true, false, false, "make a space"},
-	SpaceStart:    {SpaceStart, Control, event.Supervised, true, true, false, "start a space"},
-	SpaceUpdate:   {SpaceUpdate, Control, event.Supervised, true, true, false, "change a space"},
-	SpaceDestroy:  {SpaceDestroy, Control, event.Supervised, false, true, false, "destroy a space"},
-	SpaceDiff:     {SpaceDiff, Read, event.Sandbox, true, true, false, "compare snapshots"},
-	SpaceRewind:   {SpaceRewind, Filesystem, event.Supervised, true, true, false, "rewind a space's files"},
-	SpaceFork:     {SpaceFork, Control, event.Supervised, true, false, false, "fork a space"},
-	RunStart:      {RunStart, Control, event.Supervised, true, false, false, "start a run"},
-	RunImport:     {RunImport, Control, event.Supervised, true, true, false, "import a transcript"},
-	RunContinue:   {RunContinue, Control, event.Supervised, true, true, true, "go on after an interrupted operation"},
-	ContentSweep:  {ContentSweep, Control, event.Supervised, false, true, false, "free what nothing names"},
-	ExternalWrite: {ExternalWrite, Network, event.HighStakes, false, false, true, "write to the outside world"},
-	AuditRedact:   {AuditRedact, Control, event.HighStakes, false, true, false, "redact events"},
+	MessageSend:   {Type: MessageSend, SideEffect: Pure, Zone: event.Sandbox, Reversible: true, Idempotent: true, Title: "say something"},
+	FileRead:      {Type: FileRead, SideEffect: Read, Zone: event.Sandbox, Reversible: true, Idempotent: true, Title: "read a file"},
+	FileList:      {Type: FileList, SideEffect: Read, Zone: event.Sandbox, Reversible: true, Idempotent: true, Title: "list files"},
+	FileArchive:   {Type: FileArchive, SideEffect: Read, Zone: event.Sandbox, Reversible: true, Idempotent: true, Title: "download files"},
+	FileCreate:    {Type: FileCreate, SideEffect: Filesystem, Zone: event.Supervised, Reversible: true, Title: "write a file"},
+	FileEdit:      {Type: FileEdit, SideEffect: Filesystem, Zone: event.Supervised, Reversible: true, Title: "change a file"},
+	FileDelete:    {Type: FileDelete, SideEffect: Filesystem, Zone: event.Supervised, Title: "delete a file"},
+	ShellExec:     {Type: ShellExec, SideEffect: Process, Zone: event.Supervised, Title: "run a command"},
+	SpaceCreate:   {Type: SpaceCreate, SideEffect: Control, Zone: event.Supervised, Reversible: true, Title: "make a space"},
+	SpaceStart:    {Type: SpaceStart, SideEffect: Control, Zone: event.Supervised, Reversible: true, Idempotent: true, Title: "start a space"},
+	SpaceUpdate:   {Type: SpaceUpdate, SideEffect: Control, Zone: event.Supervised, Reversible: true, Idempotent: true, Title: "change a space"},
+	SpaceDestroy:  {Type: SpaceDestroy, SideEffect: Control, Zone: event.Supervised, Idempotent: true, Title: "destroy a space"},
+	SpaceDiff:     {Type: SpaceDiff, SideEffect: Read, Zone: event.Sandbox, Reversible: true, Idempotent: true, Title: "compare snapshots"},
+	SpaceRewind:   {Type: SpaceRewind, SideEffect: Filesystem, Zone: event.Supervised, Reversible: true, Idempotent: true, Title: "rewind a space's files"},
+	SpaceFork:     {Type: SpaceFork, SideEffect: Control, Zone: event.Supervised, Reversible: true, Title: "fork a space"},
+	RunStart:      {Type: RunStart, SideEffect: Control, Zone: event.Supervised, Reversible: true, Title: "start a run"},
+	RunImport:     {Type: RunImport, SideEffect: Control, Zone: event.Supervised, Reversible: true, Idempotent: true, Title: "import a transcript"},
+	RunContinue:   {Type: RunContinue, SideEffect: Control, Zone: event.Supervised, Reversible: true, Idempotent: true, PreApproval: true, Title: "go on after an interrupted operation"},
+	ContentSweep:  {Type: ContentSweep, SideEffect: Control, Zone: event.Supervised, Idempotent: true, Title: "free what nothing names"},
+	ExternalWrite: {Type: ExternalWrite, SideEffect: Network, Zone: event.HighStakes, PreApproval: true, Title: "write to the outside world"},
+	AuditRedact:   {Type: AuditRedact, SideEffect: Control, Zone: event.HighStakes, Idempotent: true, Title: "redact events"},
 
-	WorkspaceImport: {WorkspaceImport, Control, event.HighStakes, false, true, false, "import a workspace"},
+	WorkspaceImport: {Type: WorkspaceImport, SideEffect: Control, Zone: event.HighStakes, Idempotent: true, Title: "import a workspace"},
+
+	RoomCreate:    record(RoomCreate, "make a room", "member"),
+	MessageCreate: record(MessageCreate, "post a message", "member", "agents", "services"),
 }
 
 // KindOf returns the registry's entry for an action type.

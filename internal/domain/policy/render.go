@@ -218,6 +218,8 @@ func Impact(a Action, unsealed []string) string {
 		text = "Reaches out of this machine."
 	case Control:
 		text = "Changes spaces, runs or policy."
+	case Record:
+		text = "Is recorded, and changes nothing else."
 	default:
 		text = "Its effect is not known."
 	}

@@ -87,7 +87,7 @@ func (g *Gate) stale(ctx context.Context, b event.Batch) (bool, error) {
 func (g *Gate) begin(ctx context.Context, r policy.Ruling, approval id.Approval, intent event.Batch) (policy.Permit, event.Receipt, error) {
 	var none policy.Permit
 	kind, _ := policy.KindOf(r.Action.Type)
-	effect := kind.SideEffect != policy.Pure && kind.SideEffect != policy.Read
+	effect := kind.SideEffect.Reaches()
 	ruling := r
 	same, err := g.holds(ctx, r, effect)
 	if err == nil && !same {

@@ -23,7 +23,10 @@ func (g *Gate) consult(c *consideration) error {
 		if strings.HasPrefix(a.Type, "file.") && facts.Path == "" {
 			facts.Path = "."
 		}
-		c.ask(g.Evaluator, facts, policy.Title(a), false)
+		if c.kind.SideEffect == policy.Record && !c.entitled() {
+			return nil
+		}
+		c.ask(g.Evaluator, facts, policy.Title(a), c.kind.SideEffect == policy.Record)
 		return nil
 	}
 	reading, err := read(a)

@@ -72,7 +72,7 @@ func (g *Gate) weigh(ctx context.Context, c *consideration, trial *policy.Bundle
 	if done, err := g.principal(ctx, c); done || err != nil {
 		return err
 	}
-	if !known || c.kind.SideEffect != policy.Pure && c.kind.SideEffect != policy.Read {
+	if c.kind.SideEffect.Reaches() {
 		on, err := g.switches.on(ctx, c.ruling.Action.Workspace)
 		if err != nil {
 			return err
@@ -195,7 +195,8 @@ func malformed(a policy.Action) string {
 
 // policy asks the bundle, then standing approvals, then the quota.
 func (g *Gate) policy(ctx context.Context, c *consideration) error {
-	c.soft = c.kind.SideEffect != policy.Control && c.who.Role != principal.Viewer // what keeps the house in order is no trial
+	keeps := c.kind.SideEffect == policy.Control || c.kind.SideEffect == policy.Record
+	c.soft = !keeps && c.who.Role != principal.Viewer // what keeps the house in order is no trial
 	if err := g.consult(c); err != nil {
 		return err
 	}
@@ -221,8 +222,7 @@ func (g *Gate) policy(ctx context.Context, c *consideration) error {
 			c.deny(fault.CodeOf(err), message(err), policy.ErrTooLongToShow.Suggestion)
 		}
 	}
-	effect := c.kind.SideEffect != policy.Pure && c.kind.SideEffect != policy.Read
-	if d.Outcome != policy.Allow || !effect {
+	if d.Outcome != policy.Allow || !c.kind.SideEffect.Reaches() {
 		return nil
 	}
 	a := c.ruling.Action
