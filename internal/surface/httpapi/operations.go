@@ -11,6 +11,7 @@ import (
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/service/auditor"
+	"agentbox/internal/service/dispatcher"
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/keeper"
@@ -23,16 +24,17 @@ import (
 
 // Services are what the operations call.
 type Services struct {
-	Gate     *gate.Gate
-	Keeper   *keeper.Keeper
-	Executor *executor.Executor
-	Reader   *reader.Reader
-	Log      journal.Journal // which the audit verifies
-	Prover   *auditor.Prover
-	Sweeper  *sweeper.Sweeper
-	Redactor *redactor.Redactor
-	Mover    *mover.Importer
-	Spool    Spool
+	Gate       *gate.Gate
+	Keeper     *keeper.Keeper
+	Executor   *executor.Executor
+	Dispatcher *dispatcher.Dispatcher
+	Reader     *reader.Reader
+	Log        journal.Journal // which the audit verifies
+	Prover     *auditor.Prover
+	Sweeper    *sweeper.Sweeper
+	Redactor   *redactor.Redactor
+	Mover      *mover.Importer
+	Spool      Spool
 
 	MaxWorkspace int64 // bytes of a workspace's file that is sent
 
@@ -63,7 +65,7 @@ func New(c wire.Config, services Services, version string) *Server {
 		}
 		return found[len(found)-1].Seq, nil
 	}
-	c.Tags = []string{"service", "auth", "spaces", "snapshots", "runs", "files", "approvals", "policies", "events", "audit", "content"}
+	c.Tags = []string{"service", "auth", "spaces", "snapshots", "runs", "engines", "files", "approvals", "policies", "events", "audit", "content"}
 	s := &Server{Server: wire.New(c), services: services, version: version, importing: make(chan struct{}, 1)}
 	for _, check := range services.Checks {
 		s.probers = append(s.probers, &prober{check: check})
@@ -73,6 +75,7 @@ func New(c wire.Config, services Services, version string) *Server {
 	s.registerSpaces()
 	s.registerSnapshots()
 	s.registerRuns()
+	s.registerClaims()
 	s.registerFiles()
 	s.registerApprovals()
 	s.registerPolicies()
