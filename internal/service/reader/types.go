@@ -7,6 +7,7 @@ import (
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/domain/step"
 	"agentbox/internal/domain/workspace"
 )
 
@@ -18,6 +19,7 @@ var eventTypes = []string{
 	principal.RegisteredType, principal.QuarantinedType, principal.UnquarantinedType, principal.KeyIssuedType, principal.KeyRevokedType,
 	run.EventCreated, run.EventStarted, run.EventSuspended, run.EventResumed, run.EventCompleted, run.EventFailed, run.EventCancelled, run.EventImported, run.EventRetained, run.EventForgotten,
 	run.EventClaimed, run.EventRenewed, run.EventReleased,
+	step.EventCreated, step.EventArtifactCreated, step.EventArtifactStored,
 	run.EventInvoked, run.EventSucceeded, run.EventErred, run.EventUnknown,
 	space.EventCreated, space.EventStarted, space.EventReady, space.EventUpdated, space.EventExtended, space.EventDestroyed,
 	space.EventRewindBegun, space.EventRewound, space.EventRewindFailed, space.EventForked,

@@ -76,6 +76,7 @@ func New(c wire.Config, services Services, version string) *Server {
 	s.registerSnapshots()
 	s.registerRuns()
 	s.registerClaims()
+	s.registerSteps()
 	s.registerFiles()
 	s.registerApprovals()
 	s.registerPolicies()
