@@ -158,7 +158,11 @@ func (g *Gate) holds(ctx context.Context, r policy.Ruling, effect bool) (bool, e
 		if on, err := g.switches.on(ctx, a.Workspace); on || err != nil {
 			return false, err
 		}
-		if room, err := g.quota.room(ctx, a.Workspace, a.Principal, g.Clock.Now()); !room || err != nil {
+		now := g.Clock.Now()
+		if !credible(now) {
+			return false, nil
+		}
+		if room, err := g.quota.room(ctx, a.Workspace, a.Principal, now); !room || err != nil {
 			return false, err
 		}
 	}
