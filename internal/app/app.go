@@ -22,6 +22,7 @@ import (
 	"agentbox/internal/driver/telemetry"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/kernel/vault"
+	"agentbox/internal/service/arbiter"
 	"agentbox/internal/service/auditor"
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/gate"
@@ -55,6 +56,7 @@ type App struct {
 	Log     *sqlite.Journal
 	Redact  *redactor.Redactor
 	Mover   *mover.Importer
+	Arbiter *arbiter.Arbiter
 	Signer  *auditor.Signer
 	Prover  *auditor.Prover
 	Owner   id.Principal
@@ -236,6 +238,7 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 	a.Mover = mover.NewImporter(mover.Parts{
 		Log: a.counted, Into: a.Log, Docs: a.Log, Contents: blobs, Gate: asked, System: System, TakeUp: a.Runs.TakeUp,
 	})
+	a.Arbiter = arbiter.New(arbiter.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, Shadow: a.Config.Shadow, Counted: a.Config.EffectsPerHour > 0})
 	a.Keeper.SetOccupants(a.Runs)
 	a.Gate.OnHalt(a.Runs.Halt)
 	a.Gate.OnLift(a.Runs.Lifted)

@@ -34,7 +34,12 @@ type Kind struct {
 	PreApproval bool       `json:"pre_approval"` // asks a person whatever the bundle says
 	Title       string     `json:"title"`        // a few words for people, the verb first
 
-	// Of a Record: who may do it. A bundle may forbid it or ask, but need not permit it.
+	Outside    bool     `json:"outside,omitempty"` // it is done outside of Agentbox, by who asks before
+	PostReview bool     `json:"post_review"`       // a person looks at it afterwards
+	Cost       Cost     `json:"cost,omitempty"`
+	Recovery   Recovery `json:"recovery,omitempty"`
+
+	// Of a Record, and of what is done outside: who may do it. A bundle may forbid it or ask, but need not permit it.
 	Role     string `json:"role,omitempty"`     // the least role of a person; "" is nobody
 	Agents   bool   `json:"agents,omitempty"`   // agents may
 	Services bool   `json:"services,omitempty"` // services may, engines among them
@@ -99,7 +104,7 @@ var kinds = map[string]Kind{
 	RunImport:     {Type: RunImport, SideEffect: Control, Zone: event.Supervised, Reversible: true, Idempotent: true, Title: "import a transcript"},
 	RunContinue:   {Type: RunContinue, SideEffect: Control, Zone: event.Supervised, Reversible: true, Idempotent: true, PreApproval: true, Title: "go on after an interrupted operation"},
 	ContentSweep:  {Type: ContentSweep, SideEffect: Control, Zone: event.Supervised, Idempotent: true, Title: "free what nothing names"},
-	ExternalWrite: {Type: ExternalWrite, SideEffect: Network, Zone: event.HighStakes, PreApproval: true, Title: "write to the outside world"},
+	ExternalWrite: risky(ExternalWrite, "write to the outside world", HighCost),
 	AuditRedact:   {Type: AuditRedact, SideEffect: Control, Zone: event.HighStakes, Idempotent: true, Title: "redact events"},
 
 	WorkspaceImport: {Type: WorkspaceImport, SideEffect: Control, Zone: event.HighStakes, Idempotent: true, Title: "import a workspace"},
@@ -111,5 +116,8 @@ var kinds = map[string]Kind{
 // KindOf returns the registry's entry for an action type.
 func KindOf(actionType string) (Kind, bool) {
 	k, ok := kinds[actionType]
+	if !ok {
+		k, ok = outside[actionType]
+	}
 	return k, ok
 }

@@ -10,6 +10,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/kernel/journal"
+	"agentbox/internal/service/arbiter"
 	"agentbox/internal/service/auditor"
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/gate"
@@ -32,6 +33,7 @@ type Services struct {
 	Sweeper  *sweeper.Sweeper
 	Redactor *redactor.Redactor
 	Mover    *mover.Importer
+	Arbiter  *arbiter.Arbiter
 	Spool    Spool
 
 	MaxWorkspace int64 // bytes of a workspace's file that is sent
@@ -76,6 +78,7 @@ func New(c wire.Config, services Services, version string) *Server {
 	s.registerFiles()
 	s.registerApprovals()
 	s.registerPolicies()
+	s.registerArbiter()
 	s.registerEvents()
 	s.registerAudit()
 	s.registerContent()
