@@ -76,6 +76,7 @@ type Daemon struct {
 
 	SigningKey string   // file of the key that signs checkpoints
 	Retention  []string // how long the data of which events are kept, as in run.*=30d
+	Rates      []string // of requests, as in general=5000
 	Witnesses  []string // to which checkpoints are brought
 }
 
