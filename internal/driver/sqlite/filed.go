@@ -9,6 +9,7 @@ import (
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/kernel/journal"
 )
 
 // Misfiled is an event that is found by something else than what its record, which the chain covers, says of it.
@@ -54,20 +55,20 @@ func (c *connection) misfiled(ws id.Workspace, no int64, limit int) (found []Mis
 	}
 	keys := 0
 	for rows.Step() && len(found) < limit {
-		f := filedOf(rows.ColumnRawBlob(2), ws)
-		if f.bad {
+		f := journal.FiledOf(rows.ColumnRawBlob(2), ws)
+		if f.Bad {
 			continue // whoever reads the event says so
 		}
 		seq := uint64(rows.ColumnInt64(0)) & maxSeq
-		if under := streams[rows.ColumnInt64(1)]; under != f.stream {
-			found = append(found, Misfiled{seq, true, fmt.Sprintf("the event belongs to the stream %s %s and is filed under %s", f.stream.Type, f.stream.ID, named(under))})
+		if under := streams[rows.ColumnInt64(1)]; under != f.Stream {
+			found = append(found, Misfiled{seq, true, fmt.Sprintf("the event belongs to the stream %s %s and is filed under %s", f.Stream.Type, f.Stream.ID, named(under))})
 		}
-		if f.key == "" {
+		if f.Key == "" {
 			continue
 		}
 		keys++
 		says := uint64(0)
-		if _, err := c.one(func(s *sqlite3.Stmt) { says = uint64(s.ColumnInt64(0)) }, `SELECT seq FROM event_keys WHERE workspace = ? AND key = ?`, no, f.key); err != nil {
+		if _, err := c.one(func(s *sqlite3.Stmt) { says = uint64(s.ColumnInt64(0)) }, `SELECT seq FROM event_keys WHERE workspace = ? AND key = ?`, no, f.Key); err != nil {
 			return nil, errors.Join(err, rows.Reset())
 		}
 		if says != seq {
@@ -99,49 +100,9 @@ func (c *connection) unfounded(ws id.Workspace, no int64, keys, limit int) (foun
 		return nil, err
 	}
 	for rows.Step() && len(found) < limit {
-		if key := rows.ColumnText(1); filedOf(rows.ColumnRawBlob(2), ws).key != key {
+		if key := rows.ColumnText(1); journal.FiledOf(rows.ColumnRawBlob(2), ws).Key != key {
 			found = append(found, Misfiled{uint64(rows.ColumnInt64(0)), false, fmt.Sprintf("the key %.64q is known as the event's, which has no such key: a request would be taken for a repeat", key)})
 		}
 	}
 	return found, finish(rows)
-}
-
-// filed is what of a record the event is also filed under.
-type filed struct {
-	stream event.Stream
-	key    string
-	bad    bool // the record cannot be read so far
-}
-
-// filedOf reads a record no further than it has to.
-func filedOf(record []byte, ws id.Workspace) filed {
-	r := recordReader{rest: string(record)}
-	if r.byte() != recordVersion {
-		return filed{bad: true}
-	}
-	mask := r.uvarint()
-	for range 3 { // event_version, hash_version, occurred_at
-		r.uvarint()
-	}
-	r.take(2)
-	var f filed
-	var room string
-	for bit := uint64(hasStream); bit <= hasKey; bit <<= 1 {
-		if mask&bit == 0 {
-			continue
-		}
-		switch text := r.text(); bit {
-		case hasStream:
-			f.stream = event.Stream{Type: text, ID: r.text()}
-		case hasRoom:
-			room = text
-		case hasKey:
-			f.key = text
-		}
-	}
-	if mask&hasStream == 0 {
-		f.stream = event.RoomStream(ws, id.Room(room))
-	}
-	f.bad = r.bad
-	return f
 }

@@ -113,7 +113,7 @@ func (j *Journal) sealAll(conn *sqlite3.Conn) (err error) {
 	if err := finish(workspaces); err != nil {
 		return err
 	}
-	for last := int64(0); j.seals.keys != nil; {
+	for last := int64(0); j.seals.Keys != nil; {
 		rows, err := j.w.rows(`SELECT place, body FROM bodies WHERE place > ? ORDER BY place LIMIT 1000`, last)
 		if err != nil {
 			return err
@@ -127,7 +127,7 @@ func (j *Journal) sealAll(conn *sqlite3.Conn) (err error) {
 			last = rows.ColumnInt64(0)
 			p := plain{place: last}
 			p.event.Workspace, p.event.Seq = names[last>>seqBits], uint64(last)&maxSeq
-			if salt, data, ok := splitBody(rows.ColumnBlob(1, nil)); ok {
+			if salt, data, ok := journal.SplitBody(rows.ColumnBlob(1, nil)); ok {
 				p.event.Chain.Salt, p.event.Data, p.event.Chain.Commitment = salt, data, journal.Commit(salt, data)
 			}
 			found = append(found, p)
@@ -143,7 +143,7 @@ func (j *Journal) sealAll(conn *sqlite3.Conn) (err error) {
 			if p.event.Workspace == "" || p.event.Chain.Salt == nil {
 				continue // it is damaged, and stays so
 			}
-			body, generation, err := j.seals.seal(nil, &p.event)
+			body, generation, err := seal(&j.seals, nil, &p.event)
 			if err != nil {
 				return err
 			}

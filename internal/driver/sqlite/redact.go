@@ -30,7 +30,7 @@ var errHeld = fault.New(fault.Unavailable, "log_held", "the data were destroyed,
 
 // insertRedaction notes which event the event.redacted at a place is about. Its own record is written in the same transaction.
 func (c *connection) insertRedaction(by int64, e *event.Event) error {
-	target, ok := uuidBytes(e.Causation)
+	target, ok := journal.UUIDBytes(e.Causation)
 	if !ok {
 		return nil
 	}
@@ -92,8 +92,8 @@ func (j *Journal) forget(ctx context.Context, ws id.Workspace, no int64, seqs []
 	if err != nil {
 		return err
 	}
-	if j.seals.keys != nil {
-		if err := j.seals.keys.Forget(treeOf(ws), seqs...); err != nil {
+	if j.seals.Keys != nil {
+		if err := j.seals.Keys.Forget(treeOf(ws), seqs...); err != nil {
 			return err
 		}
 	}
@@ -205,7 +205,7 @@ func (j *Journal) touched(ws id.Workspace, no int64, seqs []uint64) (touch, erro
 					ask("run "+string(e.Run), journal.Query{Run: e.Run})
 				}
 				if e.EntityID != "" && ref.Key != string(e.Run) {
-					ask("entity "+entityOf(&e), journal.Query{EntityType: e.EntityType, EntityID: e.EntityID})
+					ask("entity "+journal.EntityText(&e), journal.Query{EntityType: e.EntityType, EntityID: e.EntityID})
 				}
 			}
 		}

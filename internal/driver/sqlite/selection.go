@@ -48,7 +48,7 @@ func selectionOf(q journal.Query, no, stream int64) selection {
 	}
 	field(postedRun, `e.run`, string(q.Run))
 	if q.EntityID != "" {
-		field(postedEntity, `e.entity`, q.EntityType+entitySeparator+q.EntityID)
+		field(postedEntity, `e.entity`, q.EntityType+journal.EntitySeparator+q.EntityID)
 	}
 	field(postedCorrelation, `e.correlation`, string(q.Correlation))
 
