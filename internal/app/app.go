@@ -24,6 +24,7 @@ import (
 	"agentbox/internal/kernel/vault"
 	"agentbox/internal/service/arbiter"
 	"agentbox/internal/service/auditor"
+	"agentbox/internal/service/dispatcher"
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/keeper"
@@ -52,6 +53,7 @@ type App struct {
 	Gate    *gate.Gate
 	Keeper  *keeper.Keeper
 	Runs    *executor.Executor
+	Hands   *dispatcher.Dispatcher
 	Sweeper *sweeper.Sweeper
 	Log     *sqlite.Journal
 	Redact  *redactor.Redactor
@@ -83,7 +85,7 @@ type App struct {
 
 // Definitions are the documents that the daemon keeps, for whoever opens its log.
 func Definitions() []projection.Definition {
-	return append(gate.Definitions(), keeper.Definition(), keeper.ChangeDefinition(), keeper.SnapshotDefinition(), executor.Definition(), sweeper.Definition(), redactor.Definition(), mover.Definition())
+	return append(append(gate.Definitions(), dispatcher.Definitions()...), keeper.Definition(), keeper.ChangeDefinition(), keeper.SnapshotDefinition(), executor.Definition(), sweeper.Definition(), redactor.Definition(), mover.Definition())
 }
 
 // System is the daemon itself, as the one who ends what has expired.
@@ -239,6 +241,9 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 		Log: a.counted, Into: a.Log, Docs: a.Log, Contents: blobs, Gate: asked, System: System, TakeUp: a.Runs.TakeUp,
 	})
 	a.Arbiter = arbiter.New(arbiter.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, Shadow: a.Config.Shadow, Counted: a.Config.EffectsPerHour > 0})
+	if err := a.dispatch(ids, blobs, asked); err != nil {
+		return err
+	}
 	a.Keeper.SetOccupants(a.Runs)
 	a.Gate.OnHalt(a.Runs.Halt)
 	a.Gate.OnLift(a.Runs.Lifted)

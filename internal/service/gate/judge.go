@@ -73,7 +73,7 @@ func (g *Gate) weigh(ctx context.Context, c *consideration, trial *policy.Bundle
 	if done, err := g.principal(ctx, c); done || err != nil {
 		return err
 	}
-	if c.kind.SideEffect.Reaches() {
+	if c.kind.Stops() {
 		on, err := g.switches.on(ctx, c.ruling.Action.Workspace)
 		if err != nil {
 			return err
