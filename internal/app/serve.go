@@ -91,6 +91,9 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 	part("forget what is past its time", a.forget)
 	part("watch over the data directory", a.watch)
 	part("open the log again", a.mend)
+	if a.reign != nil {
+		part("hold the database", a.holdStore)
+	}
 	part("sign checkpoints", a.sign)
 	part("measure the data directory", a.measureData)
 	if len(a.Config.Witnesses) > 0 {
@@ -276,8 +279,10 @@ func (a *App) Close() error {
 			}
 			errs = append(errs, a.Log.Close())
 		}
-		if a.claim != nil {
-			errs = append(errs, a.claim.Close())
+		for _, taken := range []*claimed{a.shared, a.claim} {
+			if taken != nil {
+				errs = append(errs, taken.Close())
+			}
 		}
 		a.closed = errors.Join(errs...)
 	})

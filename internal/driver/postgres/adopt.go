@@ -58,17 +58,8 @@ type adoption struct {
 // begin takes the row of the workspace, and finds out how documents are folded for as long as the transaction lasts.
 func (a *adoption) begin() error {
 	l := a.l
-	if _, err := l.db.Exec(l.ctx, `LOCK TABLE projections IN ROW SHARE MODE`); err != nil {
+	if err := l.j.enter(l.ctx, l.db); err != nil {
 		return err
-	}
-	var folds int64
-	if err := l.db.QueryRow(l.ctx, `SELECT folds FROM log`).Scan(&folds); err != nil {
-		return err
-	}
-	if folds != l.j.folding.Load().folds {
-		if err := l.j.refold(l.ctx); err != nil {
-			return err
-		}
 	}
 	if err := l.look(l.ctx, l.db, true); err != nil {
 		return err

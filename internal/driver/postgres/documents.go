@@ -258,6 +258,18 @@ func (j *Journal) refold(ctx context.Context) error {
 	})
 }
 
+// enter begins a transaction that writes, and finds out how documents are folded for as long as it lasts.
+func (j *Journal) enter(ctx context.Context, db querier) error {
+	if _, err := db.Exec(ctx, `SELECT enter(0, $1)`, j.reign); err != nil {
+		return err
+	}
+	var folds int64
+	if err := db.QueryRow(ctx, `SELECT folds FROM log`).Scan(&folds); err != nil || folds == j.folding.Load().folds {
+		return err
+	}
+	return j.refold(ctx)
+}
+
 // Rebuild implements projection.Store. Whoever appends, to any daemon of the database, waits until it is done.
 func (j *Journal) Rebuild(ctx context.Context, name string) error {
 	def, err := j.set.Lookup(name)
@@ -321,6 +333,9 @@ func (j *Journal) openProjections(ctx context.Context) error {
 // go on reading the live ones meanwhile.
 func (j *Journal) rebuild(ctx context.Context, tx pgx.Tx, defs []projection.Definition, dropped []string) error {
 	if _, err := tx.Exec(ctx, `LOCK TABLE projections IN EXCLUSIVE MODE`); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `SELECT enter(0, $1)`, j.reign); err != nil {
 		return err
 	}
 	found, err := projections(ctx, tx)

@@ -13,6 +13,7 @@ import (
 const (
 	codeMoved      = "AGB01"
 	codeSuperseded = "AGB02"
+	codeDeposed    = "AGB04"
 )
 
 // codeOf returns the SQLSTATE that the server answered with, "" for an error that is not the server's.

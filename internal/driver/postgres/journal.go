@@ -32,9 +32,12 @@ type Options struct {
 	Definitions []projection.Definition // of the documents
 	Clock       event.Clock
 	IDs         *id.Source
-	Entropy     io.Reader  // of the salts
-	Existing    bool       // there has to be a log already: a database without one is ErrEmpty and stays as it is
-	Keys        vault.Keys // that bodies and documents are sealed under, the same for every daemon of the database; nil leaves them as they are
+	Entropy     io.Reader                  // of the salts
+	Alone       bool                       // takes the database for this daemon: others that do so wait until it ends
+	Unlock      func() (vault.Keys, error) // gives the keys, once the database is this daemon's; nil where Keys has them
+	Waits       func()                     // is told, once, when another daemon has the database; may be nil
+	Existing    bool                       // there has to be a log already: a database without one is ErrEmpty and stays as it is
+	Keys        vault.Keys                 // that bodies and documents are sealed under, the same for every daemon of the database; nil leaves them as they are
 
 	Committed func(batches int, took time.Duration) // is told of each durable commit, and waited for; may be nil
 }
@@ -56,6 +59,8 @@ type Journal struct {
 	nonces   nonces
 	shelf    shelf
 
+	reign   int64                       // of this daemon; 0 where it shares the database
+	crown   *pgx.Conn                   // with the lock that goes with it
 	folding atomic.Pointer[folding]     // how documents are folded in the database
 	working sync.WaitGroup              // lanes, the listener, provers
 	ctx     context.Context             // ends when the journal is closed
@@ -221,6 +226,9 @@ func (j *Journal) release() error {
 	j.watch.close()
 	j.working.Wait()
 	err := j.view.close()
+	if j.crown != nil {
+		err = errors.Join(err, j.crown.Close(context.Background()))
+	}
 	for _, pool := range []*pgxpool.Pool{j.reads, j.writes} {
 		if pool != nil {
 			pool.Close()
@@ -276,6 +284,11 @@ func (j *Journal) trouble(err error) error {
 		return journal.ErrClosed
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
+	case codeOf(err) == codeDeposed:
+		j.failed.Store(errDeposed)
+		return errDeposed
+	case codeOf(err) == codeSuperseded:
+		return errSuperseded
 	case lost(err) || full(err):
 		why := away(err)
 		j.failed.Store(why)
@@ -302,15 +315,15 @@ func (j *Journal) Mend(ctx context.Context) error {
 		return j.trouble(err)
 	}
 	defer conn.Release()
-	var folds int64
 	err = pgx.BeginFunc(ctx, conn.Conn(), func(tx pgx.Tx) error {
-		return tx.QueryRow(ctx, `UPDATE log SET one = one RETURNING folds`).Scan(&folds)
+		if _, err := tx.Exec(ctx, `SELECT enter(0, $1)`, j.reign); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `UPDATE log SET one = one`)
+		return err
 	})
 	if err != nil {
 		return j.trouble(err)
-	}
-	if folds != j.folding.Load().folds {
-		return errSuperseded
 	}
 	j.failed.Store(nil)
 	return nil

@@ -49,7 +49,7 @@ var (
 	ErrAddress = fault.New(fault.Invalid, "store_invalid", "the address of the database cannot be used; it is like postgres://user@host:5432/database")
 	// ErrForeignKeys means that the keys that are here are not those by which the log is sealed.
 	ErrForeignKeys = fault.New(fault.Conflict, "keys_foreign", "the log in the database is sealed under other keys than those that are here").
-			With("every daemon of a database has to have its keys: name the folder that the first one uses with --keys")
+			With("the daemons of a database share its keys: move the folders keys and blobs of the first one into a folder that all can reach, and name that with --shared for each")
 )
 
 // settings are what every connection has. A plan that rests on what PostgreSQL has counted so far changes while the log grows; each query here
@@ -137,10 +137,27 @@ func (j *Journal) open(ctx context.Context) error {
 			return ErrAddress
 		}
 	}
+	if j.options.Alone {
+		if err := j.wait(ctx); err != nil {
+			return err
+		}
+	}
 	// One daemon after the other opens: what the first one makes the others find.
 	return j.inTurn(ctx, func() error {
 		if err := j.migrate(ctx); err != nil {
 			return err
+		}
+		if j.options.Alone {
+			if err := j.begin(ctx); err != nil {
+				return err
+			}
+		}
+		if j.options.Unlock != nil {
+			keys, err := j.options.Unlock()
+			if err != nil {
+				return err
+			}
+			j.options.Keys, j.seals.Keys = keys, keys
 		}
 		if err := j.sameKeys(ctx); err != nil {
 			return err

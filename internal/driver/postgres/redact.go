@@ -68,19 +68,10 @@ func (j *Journal) Redact(ctx context.Context, ws id.Workspace, seqs []uint64) er
 
 // replace deletes bodies and replaces what documents had of them. It reports whether nothing is left to be done.
 func (j *Journal) replace(ctx context.Context, tx pgx.Tx, ws id.Workspace, seqs []uint64) (done bool, err error) {
-	if _, err := tx.Exec(ctx, `LOCK TABLE projections IN ROW SHARE MODE`); err != nil {
+	if err := j.enter(ctx, tx); err != nil {
 		return false, err
 	}
 	l := &ledger{j: j, ws: ws, set: j.set, db: tx.Conn(), ctx: ctx}
-	var folds int64
-	if err := tx.QueryRow(ctx, `SELECT folds FROM log`).Scan(&folds); err != nil {
-		return false, err
-	}
-	if folds != j.folding.Load().folds {
-		if err := j.refold(ctx); err != nil {
-			return false, err
-		}
-	}
 	s, err := j.stand(ctx, tx, ws, true)
 	if err != nil {
 		return false, err
@@ -136,6 +127,9 @@ func recordedOf(ctx context.Context, tx pgx.Tx, no int64, seqs []uint64) (open [
 // destroy destroys the keys of what was replaced, here and, by the word that is passed, in every daemon that has them in memory.
 func (j *Journal) destroy(ctx context.Context, ws id.Workspace, seqs []uint64) error {
 	return j.alone(ctx, func(tx pgx.Tx) error {
+		if err := j.enter(ctx, tx); err != nil {
+			return err
+		}
 		no, err := j.number(ctx, tx, ws)
 		if err != nil {
 			return err

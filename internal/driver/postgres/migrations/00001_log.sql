@@ -7,6 +7,7 @@
 CREATE TABLE log (
   one        boolean PRIMARY KEY DEFAULT true CHECK (one),
   folds      bigint NOT NULL DEFAULT 1, -- rises with each change of projections; see advance
+  reign      bigint NOT NULL DEFAULT 0, -- rises with each daemon that takes the database for itself
   generation bigint,                    -- of the tree of keys by which the keyring is known; NULL for a log that is not sealed
   proof      bytea,                     -- hash of the key of that tree's leaf 1
   sealed     boolean                    -- NULL until the log is opened for the first time
@@ -126,15 +127,31 @@ CREATE TABLE entries (
   PRIMARY KEY (projection, workspace, name, value, key)
 );
 
--- advance takes the row of a workspace from one event to another, and with it the right to append what lies between. It fails where the log
--- is not as the caller believes: AGB01 where the workspace has moved on, AGB02 where documents are folded by other definitions.
+-- enter is how a transaction begins that writes: who changes projections, or takes the database for himself, waits for it, and makes others
+-- wait. A reign of 0 is that of a daemon that shares the database.
 -- +goose StatementBegin
-CREATE FUNCTION advance(ws bigint, was bigint, was_epoch bigint, folding bigint, becomes bigint, hash bytea) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION enter(folding bigint, reigning bigint) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  now log%ROWTYPE;
 BEGIN
-  LOCK TABLE projections IN ROW SHARE MODE; -- who changes them waits, and makes others wait
-  IF (SELECT folds FROM log) <> folding THEN
+  LOCK TABLE projections IN ROW SHARE MODE;
+  SELECT * INTO now FROM log;
+  IF reigning <> 0 AND now.reign <> reigning THEN
+    RAISE EXCEPTION 'another daemon has taken the database' USING ERRCODE = 'AGB04';
+  END IF;
+  IF folding <> 0 AND now.folds <> folding THEN
     RAISE EXCEPTION 'the documents are folded by other definitions' USING ERRCODE = 'AGB02';
   END IF;
+END $$;
+-- +goose StatementEnd
+
+-- advance takes the row of a workspace from one event to another, and with it the right to append what lies between. It fails where the log
+-- is not as the caller believes: AGB01 where the workspace has moved on, AGB02 where documents are folded by other definitions, AGB04 where
+-- another daemon has taken the database for itself.
+-- +goose StatementBegin
+CREATE FUNCTION advance(ws bigint, was bigint, was_epoch bigint, folding bigint, reigning bigint, becomes bigint, hash bytea) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM enter(folding, reigning);
   UPDATE workspaces SET head = becomes, last = hash WHERE no = ws AND head = was AND epoch = was_epoch;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'the workspace has moved on' USING ERRCODE = 'AGB01';
