@@ -14,6 +14,7 @@ import (
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/keeper"
+	"agentbox/internal/service/moderator"
 	"agentbox/internal/service/mover"
 	"agentbox/internal/service/reader"
 	"agentbox/internal/service/redactor"
@@ -26,6 +27,7 @@ type Services struct {
 	Gate     *gate.Gate
 	Keeper   *keeper.Keeper
 	Executor *executor.Executor
+	Rooms    *moderator.Moderator
 	Reader   *reader.Reader
 	Log      journal.Journal // which the audit verifies
 	Prover   *auditor.Prover
@@ -63,13 +65,14 @@ func New(c wire.Config, services Services, version string) *Server {
 		}
 		return found[len(found)-1].Seq, nil
 	}
-	c.Tags = []string{"service", "auth", "spaces", "snapshots", "runs", "files", "approvals", "policies", "events", "audit", "content"}
+	c.Tags = []string{"service", "auth", "rooms", "spaces", "snapshots", "runs", "files", "approvals", "policies", "events", "audit", "content"}
 	s := &Server{Server: wire.New(c), services: services, version: version, importing: make(chan struct{}, 1)}
 	for _, check := range services.Checks {
 		s.probers = append(s.probers, &prober{check: check})
 	}
 	s.registerHealth()
 	s.registerTop()
+	s.registerRooms()
 	s.registerSpaces()
 	s.registerSnapshots()
 	s.registerRuns()
