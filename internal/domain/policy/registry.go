@@ -90,6 +90,10 @@ const (
 	WorkspaceImport = "workspace.import" // take a workspace of another installation into this one
 
 	RoomCreate    = "room.create"
+	RoomUpdate    = "room.update"    // change what a room is called, or the summary of what was said in it
+	RoomConfigure = "room.configure" // set what agents in a room, or in every room, are told and may use
+	ThreadCreate  = "thread.create"
+	ThreadUpdate  = "thread.update"
 	MessageCreate = "message.create" // post a message into a thread
 
 	RunCreate       = "run.create" // ask for a run that an engine executes
@@ -134,6 +138,10 @@ var kinds = map[string]Kind{
 	WorkspaceImport: {Type: WorkspaceImport, SideEffect: Control, Zone: event.HighStakes, Idempotent: true, Title: "import a workspace"},
 
 	RoomCreate:    record(RoomCreate, "make a room", "member"),
+	RoomUpdate:    record(RoomUpdate, "change a room", "member", "agents", "services"),
+	RoomConfigure: record(RoomConfigure, "set what agents are told and may use in a room", "admin"),
+	ThreadCreate:  record(ThreadCreate, "begin a thread", "member", "agents", "services"),
+	ThreadUpdate:  record(ThreadUpdate, "change a thread", "member", "agents", "services"),
 	MessageCreate: record(MessageCreate, "post a message", "member", "agents", "services"),
 
 	RunCreate:       record(RunCreate, "ask for a run", "member", "agents", "services"),

@@ -16,6 +16,7 @@ import (
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/keeper"
+	"agentbox/internal/service/moderator"
 	"agentbox/internal/service/mover"
 	"agentbox/internal/service/reader"
 	"agentbox/internal/service/redactor"
@@ -29,6 +30,7 @@ type Services struct {
 	Keeper     *keeper.Keeper
 	Executor   *executor.Executor
 	Dispatcher *dispatcher.Dispatcher
+	Rooms      *moderator.Moderator
 	Reader     *reader.Reader
 	Log        journal.Journal // which the audit verifies
 	Prover     *auditor.Prover
@@ -67,13 +69,14 @@ func New(c wire.Config, services Services, version string) *Server {
 		}
 		return found[len(found)-1].Seq, nil
 	}
-	c.Tags = []string{"service", "auth", "spaces", "snapshots", "runs", "engines", "files", "approvals", "policies", "events", "audit", "content"}
+	c.Tags = []string{"service", "auth", "rooms", "spaces", "snapshots", "runs", "engines", "files", "approvals", "policies", "events", "audit", "content"}
 	s := &Server{Server: wire.New(c), services: services, version: version, importing: make(chan struct{}, 1)}
 	for _, check := range services.Checks {
 		s.probers = append(s.probers, &prober{check: check})
 	}
 	s.registerHealth()
 	s.registerTop()
+	s.registerRooms()
 	s.registerSpaces()
 	s.registerSnapshots()
 	s.registerRuns()
