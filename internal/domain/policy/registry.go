@@ -34,7 +34,12 @@ type Kind struct {
 	PreApproval bool       `json:"pre_approval"` // asks a person whatever the bundle says
 	Title       string     `json:"title"`        // a few words for people, the verb first
 
-	// Of a Record: who may do it. A bundle may forbid it or ask, but need not permit it.
+	Outside    bool     `json:"outside,omitempty"` // it is done outside of Agentbox, by who asks before
+	PostReview bool     `json:"post_review"`       // a person looks at it afterwards
+	Cost       Cost     `json:"cost,omitempty"`
+	Recovery   Recovery `json:"recovery,omitempty"`
+
+	// Of a Record, and of what is done outside: who may do it. A bundle may forbid it or ask, but need not permit it.
 	Role     string `json:"role,omitempty"`     // the least role of a person; "" is nobody
 	Agents   bool   `json:"agents,omitempty"`   // agents may
 	Services bool   `json:"services,omitempty"` // services may, engines among them
@@ -85,6 +90,10 @@ const (
 	WorkspaceImport = "workspace.import" // take a workspace of another installation into this one
 
 	RoomCreate    = "room.create"
+	RoomUpdate    = "room.update"    // change what a room is called, or the summary of what was said in it
+	RoomConfigure = "room.configure" // set what agents in a room, or in every room, are told and may use
+	ThreadCreate  = "thread.create"
+	ThreadUpdate  = "thread.update"
 	MessageCreate = "message.create" // post a message into a thread
 
 	RunCreate       = "run.create" // ask for a run that an engine executes
@@ -123,12 +132,16 @@ var kinds = map[string]Kind{
 	RunImport:     {Type: RunImport, SideEffect: Control, Zone: event.Supervised, Reversible: true, Idempotent: true, Title: "import a transcript"},
 	RunContinue:   {Type: RunContinue, SideEffect: Control, Zone: event.Supervised, Reversible: true, Idempotent: true, PreApproval: true, Title: "go on after an interrupted operation"},
 	ContentSweep:  {Type: ContentSweep, SideEffect: Control, Zone: event.Supervised, Idempotent: true, Title: "free what nothing names"},
-	ExternalWrite: {Type: ExternalWrite, SideEffect: Network, Zone: event.HighStakes, PreApproval: true, Title: "write to the outside world"},
+	ExternalWrite: risky(ExternalWrite, "write to the outside world", HighCost),
 	AuditRedact:   {Type: AuditRedact, SideEffect: Control, Zone: event.HighStakes, Idempotent: true, Title: "redact events"},
 
 	WorkspaceImport: {Type: WorkspaceImport, SideEffect: Control, Zone: event.HighStakes, Idempotent: true, Title: "import a workspace"},
 
 	RoomCreate:    record(RoomCreate, "make a room", "member"),
+	RoomUpdate:    record(RoomUpdate, "change a room", "member", "agents", "services"),
+	RoomConfigure: record(RoomConfigure, "set what agents are told and may use in a room", "admin"),
+	ThreadCreate:  record(ThreadCreate, "begin a thread", "member", "agents", "services"),
+	ThreadUpdate:  record(ThreadUpdate, "change a thread", "member", "agents", "services"),
 	MessageCreate: record(MessageCreate, "post a message", "member", "agents", "services"),
 
 	RunCreate:       record(RunCreate, "ask for a run", "member", "agents", "services"),
@@ -141,7 +154,6 @@ var kinds = map[string]Kind{
 	StepCreate:      record(StepCreate, "record a step", "member", "agents", "services"),
 	ToolCall:        halting(record(ToolCall, "call a tool", "member", "agents", "services")),
 	ToolReport:      record(ToolReport, "report a tool call", "member", "agents", "services"),
-	ArtifactCreate:  record(ArtifactCreate, "record an artifact", "member", "agents", "services"),
 	ArtifactStore:   record(ArtifactStore, "keep an artifact's content", "member", "agents", "services"),
 	EvidenceCollect: record(EvidenceCollect, "collect the evidence of a run", "member", "agents", "services"),
 }
@@ -149,5 +161,8 @@ var kinds = map[string]Kind{
 // KindOf returns the registry's entry for an action type.
 func KindOf(actionType string) (Kind, bool) {
 	k, ok := kinds[actionType]
+	if !ok {
+		k, ok = outside[actionType]
+	}
 	return k, ok
 }

@@ -160,7 +160,11 @@ func (g *Gate) holds(ctx context.Context, r policy.Ruling, kind policy.Kind) (bo
 		}
 	}
 	if kind.SideEffect.Reaches() {
-		if room, err := g.quota.room(ctx, a.Workspace, a.Principal, g.Clock.Now()); !room || err != nil {
+		now := g.Clock.Now()
+		if !credible(now) {
+			return false, nil
+		}
+		if room, err := g.quota.room(ctx, a.Workspace, a.Principal, now); !room || err != nil {
 			return false, err
 		}
 	}

@@ -10,11 +10,13 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/kernel/journal"
+	"agentbox/internal/service/arbiter"
 	"agentbox/internal/service/auditor"
 	"agentbox/internal/service/dispatcher"
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/keeper"
+	"agentbox/internal/service/moderator"
 	"agentbox/internal/service/mover"
 	"agentbox/internal/service/reader"
 	"agentbox/internal/service/redactor"
@@ -28,12 +30,14 @@ type Services struct {
 	Keeper     *keeper.Keeper
 	Executor   *executor.Executor
 	Dispatcher *dispatcher.Dispatcher
+	Rooms      *moderator.Moderator
 	Reader     *reader.Reader
 	Log        journal.Journal // which the audit verifies
 	Prover     *auditor.Prover
 	Sweeper    *sweeper.Sweeper
 	Redactor   *redactor.Redactor
 	Mover      *mover.Importer
+	Arbiter    *arbiter.Arbiter
 	Spool      Spool
 
 	MaxWorkspace int64 // bytes of a workspace's file that is sent
@@ -65,13 +69,14 @@ func New(c wire.Config, services Services, version string) *Server {
 		}
 		return found[len(found)-1].Seq, nil
 	}
-	c.Tags = []string{"service", "auth", "spaces", "snapshots", "runs", "engines", "files", "approvals", "policies", "events", "audit", "content"}
+	c.Tags = []string{"service", "auth", "rooms", "spaces", "snapshots", "runs", "engines", "files", "approvals", "policies", "events", "audit", "content"}
 	s := &Server{Server: wire.New(c), services: services, version: version, importing: make(chan struct{}, 1)}
 	for _, check := range services.Checks {
 		s.probers = append(s.probers, &prober{check: check})
 	}
 	s.registerHealth()
 	s.registerTop()
+	s.registerRooms()
 	s.registerSpaces()
 	s.registerSnapshots()
 	s.registerRuns()
@@ -80,6 +85,7 @@ func New(c wire.Config, services Services, version string) *Server {
 	s.registerFiles()
 	s.registerApprovals()
 	s.registerPolicies()
+	s.registerArbiter()
 	s.registerEvents()
 	s.registerAudit()
 	s.registerContent()
