@@ -55,6 +55,7 @@ func (d *Dispatcher) end(ctx context.Context, origin event.Origin, h Hold, actio
 		return doc, err
 	}
 	d.terms.Forget(doc.ID)
+	d.settle(ctx, origin, doc)
 	return after(doc, receipt)
 }
 
@@ -85,6 +86,7 @@ func (d *Dispatcher) Cancel(ctx context.Context, origin event.Origin, ws id.Work
 			return doc, err
 		}
 		d.terms.Forget(r)
+		d.settle(ctx, origin, doc)
 		return after(doc, receipt)
 	}
 }

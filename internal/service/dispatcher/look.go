@@ -14,6 +14,7 @@ import (
 // Definitions fold the documents of what engines do.
 func Definitions() []projection.Definition {
 	return []projection.Definition{
+		evidenceDefinition(),
 		projection.Define(run.AttemptProjection, 1, func(e event.Event) []string {
 			if !run.Tried(e) {
 				return nil

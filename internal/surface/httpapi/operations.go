@@ -82,6 +82,7 @@ func New(c wire.Config, services Services, version string) *Server {
 	s.registerRuns()
 	s.registerClaims()
 	s.registerSteps()
+	s.registerEvidence()
 	s.registerFiles()
 	s.registerApprovals()
 	s.registerPolicies()
