@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"agentbox/internal/domain/engine"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
@@ -97,6 +98,9 @@ func (d *Dispatcher) Create(ctx context.Context, origin event.Origin, q Request)
 	created := run.Created{
 		Run: id.New[id.Run](d.IDs), Title: q.Title, Operations: []run.Outline{}, Trace: origin.Trace,
 		Order: run.Order{Engine: true, Thread: q.Thread, Experiment: q.Experiment, Goal: q.Goal, Tags: q.Tags},
+	}
+	if _, ok := engine.ReadOrder(q.Input); ok {
+		created.Work = engine.Operations
 	}
 	action := policy.Action{
 		Type: policy.RunCreate, Workspace: q.Workspace, Room: q.Room, Principal: origin.Principal, Content: digest(q.Title, q.Goal, q.Input, q.Tags), Size: int64(len(q.Input)),
