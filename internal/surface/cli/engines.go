@@ -99,7 +99,7 @@ func runClaim(i *invocation) *cobra.Command {
 	var room, work string
 	c := &cobra.Command{
 		Use: "claim", Short: "Claim the next run, as an engine does", Args: cobra.NoArgs,
-		Long: "Claim prints the token by which the run is yours, for 30 seconds and as long as you renew it. It exits with 4 when no run waits.",
+		Long: "Claim prints the token by which the run is yours, for 30 seconds and as long as you renew it. It exits with 5 when no run waits.",
 	}
 	c.Flags().StringVar(&room, "room", "", "only a run of this room")
 	c.Flags().StringVar(&work, "work", "", "only a run whose input is of this kind: operations")
@@ -175,6 +175,12 @@ func engineRuns(i *invocation) []*cobra.Command {
 			c.Flags().StringVar(&why, "error", "", "why, a word")
 			c.Flags().StringVar(&message, "message", "", "why, for people")
 			return func() (any, error) { return map[string]string{"error": why, "message": message}, nil }
+		}),
+		runTell(i, "step RUN", "Record a step of a run", "steps", "has another step", func(c *cobra.Command) func() (any, error) {
+			var kind, title string
+			c.Flags().StringVar(&kind, "kind", "", "what kind of step it is, a word")
+			c.Flags().StringVar(&title, "title", "", "what it is called")
+			return func() (any, error) { return map[string]string{"kind": kind, "title": title}, nil }
 		}),
 		runAttempts(i), runSteps(i), runEvidence(i),
 	}
