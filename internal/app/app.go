@@ -28,6 +28,7 @@ import (
 	"agentbox/internal/service/keeper"
 	"agentbox/internal/service/mover"
 	"agentbox/internal/service/redactor"
+	"agentbox/internal/service/registrar"
 	"agentbox/internal/service/sweeper"
 	"agentbox/internal/surface/httpapi"
 )
@@ -47,17 +48,18 @@ const (
 
 // App is a daemon that is wired and not yet running.
 type App struct {
-	Config  Config
-	Gate    *gate.Gate
-	Keeper  *keeper.Keeper
-	Runs    *executor.Executor
-	Sweeper *sweeper.Sweeper
-	Log     *sqlite.Journal
-	Redact  *redactor.Redactor
-	Mover   *mover.Importer
-	Signer  *auditor.Signer
-	Prover  *auditor.Prover
-	Owner   id.Principal
+	Config    Config
+	Gate      *gate.Gate
+	Keeper    *keeper.Keeper
+	Runs      *executor.Executor
+	Sweeper   *sweeper.Sweeper
+	Log       *sqlite.Journal
+	Redact    *redactor.Redactor
+	Mover     *mover.Importer
+	Registrar *registrar.Registrar
+	Signer    *auditor.Signer
+	Prover    *auditor.Prover
+	Owner     id.Principal
 
 	steady  *steady
 	keys    *keyring.Keyring
@@ -236,6 +238,7 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 	a.Mover = mover.NewImporter(mover.Parts{
 		Log: a.counted, Into: a.Log, Docs: a.Log, Contents: blobs, Gate: asked, System: System, TakeUp: a.Runs.TakeUp,
 	})
+	a.Registrar = registrar.New(registrar.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, IDs: ids, Entropy: rand.Reader})
 	a.Keeper.SetOccupants(a.Runs)
 	a.Gate.OnHalt(a.Runs.Halt)
 	a.Gate.OnLift(a.Runs.Lifted)

@@ -38,6 +38,8 @@ type Kind struct {
 	Role     string `json:"role,omitempty"`     // the least role of a person; "" is nobody
 	Agents   bool   `json:"agents,omitempty"`   // agents may
 	Services bool   `json:"services,omitempty"` // services may, engines among them
+
+	Anywhere bool `json:"anywhere,omitempty"` // belongs to no room by its nature, so that the rooms of a capability token do not bound it
 }
 
 // record describes an action whose whole effect is its event. Who says who may do it beside people of the role: "agents", "services".
@@ -46,6 +48,12 @@ func record(typ, title, role string, who ...string) Kind {
 		Type: typ, SideEffect: Record, Zone: event.Supervised, Reversible: true, Title: title,
 		Role: role, Agents: slices.Contains(who, "agents"), Services: slices.Contains(who, "services"),
 	}
+}
+
+// anywhere is the kind of an action that belongs to no room by its nature.
+func anywhere(k Kind) Kind {
+	k.Anywhere = true
+	return k
 }
 
 // The action types. Their names are the `action` of approvals, the `action` of Cedar policies and the words of the YAML form.
@@ -76,6 +84,22 @@ const (
 
 	RoomCreate    = "room.create"
 	MessageCreate = "message.create" // post a message into a thread
+
+	ApprovalDecide = "approval.decide" // answer a question; who may follows the question, too
+	StandingRevoke = "standing.revoke"
+	KillSwitchSet  = "kill_switch.set"
+	RunCancel      = "run.cancel"
+
+	AgentRegister   = "agent.register"
+	AgentQuarantine = "agent.quarantine" // stop a principal from doing anything, or end that
+	PrincipalAdd    = "principal.add"
+	PrincipalRole   = "principal.role"   // give a person another role
+	PrincipalEnsure = "principal.ensure" // register whom another program knew
+	KeyIssue        = "key.issue"
+	KeyRevoke       = "key.revoke"
+
+	CapabilityGrant  = "capability.grant"
+	CapabilityRevoke = "capability.revoke"
 )
 
 // kinds is the registry of actions. What is not in it is denied.
@@ -106,6 +130,22 @@ var kinds = map[string]Kind{
 
 	RoomCreate:    record(RoomCreate, "make a room", "member"),
 	MessageCreate: record(MessageCreate, "post a message", "member", "agents", "services"),
+
+	ApprovalDecide: record(ApprovalDecide, "answer a question", "operator"),
+	StandingRevoke: record(StandingRevoke, "end a standing approval", "operator"),
+	KillSwitchSet:  record(KillSwitchSet, "throw the kill switch", "member"),
+	RunCancel:      record(RunCancel, "end a run", "member", "agents"),
+
+	AgentRegister:   record(AgentRegister, "register an agent", "member", "agents"),
+	AgentQuarantine: record(AgentQuarantine, "quarantine a principal", "admin"),
+	PrincipalAdd:    record(PrincipalAdd, "add a principal", "admin"),
+	PrincipalRole:   record(PrincipalRole, "change a role", "admin"),
+	PrincipalEnsure: record(PrincipalEnsure, "register a principal of another program", "admin"),
+	KeyIssue:        record(KeyIssue, "make an API key", "viewer", "agents", "services"),
+	KeyRevoke:       record(KeyRevoke, "revoke an API key", "viewer", "agents", "services"),
+
+	CapabilityGrant:  anywhere(record(CapabilityGrant, "grant a capability token", "member", "agents")),
+	CapabilityRevoke: anywhere(record(CapabilityRevoke, "revoke a capability token", "member", "agents")),
 }
 
 // KindOf returns the registry's entry for an action type.
