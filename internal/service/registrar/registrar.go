@@ -71,17 +71,3 @@ func (r *Registrar) draft(typ string, origin event.Origin, ws id.Workspace, data
 	d.OccurredAt = r.Clock.Now().UTC()
 	return d
 }
-
-// at returns the event at a place of the workspace, which a repeated request caused when it came first.
-func at[T any](ctx context.Context, log journal.Journal, ws id.Workspace, seq uint64, typ string) (event.Event, T, error) {
-	var data T
-	found, err := log.Read(ctx, journal.Query{Workspace: ws, From: seq, Limit: 1})
-	if err == nil && (len(found) != 1 || found[0].Seq != seq || found[0].Type != typ) {
-		err = fault.New(fault.Internal, "event_missing", "the log did not return what the first request did")
-	}
-	if err != nil {
-		return event.Event{}, data, err
-	}
-	data, err = event.Decode[T](found[0])
-	return found[0], data, err
-}

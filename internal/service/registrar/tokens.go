@@ -151,16 +151,6 @@ func (r *Registrar) attempted(ctx context.Context, origin event.Origin, ws id.Wo
 	return err
 }
 
-// Granted returns the token that the event at a place of the log made, as it was then and without its bearer.
-func (r *Registrar) Granted(ctx context.Context, ws id.Workspace, seq uint64) (Issued, error) {
-	e, _, err := at[token.Granted](ctx, r.Log, ws, seq, token.GrantedType)
-	if err != nil {
-		return Issued{}, err
-	}
-	doc, err := token.Token{}.Evolve(e)
-	return Issued{Token: doc}, err
-}
-
 // Revoke takes a token back, and with it all that were derived from it. Whoever granted or holds it may, whoever granted or holds one that it
 // was derived from, an owner and an admin. One that was revoked before stays as it is.
 func (r *Registrar) Revoke(ctx context.Context, origin event.Origin, ws id.Workspace, t id.Token, reason string) (token.Token, error) {

@@ -72,7 +72,7 @@ func (s *Server) registerCapabilities() {
 		var made registrar.Issued
 		var err error
 		if c.Repeated > 0 {
-			made, err = s.services.Registrar.Granted(ctx, c.Caller.Workspace, c.Repeated)
+			made.Token, err = then[token.Token](ctx, s, c, token.Projection)
 		} else {
 			if c.Caller, err = s.services.Gate.ActsFor(ctx, c.Caller, in.Body.GrantedBy, ""); err != nil {
 				return nil, err
@@ -96,7 +96,7 @@ func (s *Server) registerCapabilities() {
 		var doc token.Token
 		var err error
 		if c.Repeated > 0 {
-			doc, err = s.services.Registrar.Token(ctx, c.Caller.Workspace, in.Body.Token)
+			doc, err = then[token.Token](ctx, s, c, token.Projection)
 		} else {
 			doc, err = s.services.Registrar.Revoke(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, in.Body.Token, in.Body.Reason)
 		}

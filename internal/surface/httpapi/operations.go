@@ -79,6 +79,7 @@ func New(c wire.Config, services Services, version string) *Server {
 	}
 	s.registerHealth()
 	s.registerTop()
+	s.registerPrincipals()
 	s.registerCapabilities()
 	s.registerSpaces()
 	s.registerSnapshots()

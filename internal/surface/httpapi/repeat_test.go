@@ -143,6 +143,24 @@ func TestEveryPostIsDoneOnceOverARestart(t *testing.T) {
 	table["revoke-capability"] = sent{
 		path: "/v1/capabilities/revoke", body: `{"token_id":"` + granted.Token + `","reason":"enough"}`, other: `{"token_id":"` + granted.Token + `"}`, status: 200,
 	}
+	var worker, stray, person struct {
+		ID string `json:"principal_id"`
+	}
+	d.succeed(t, "POST", "/v1/agents", `{"display_name":"free"}`, &worker)
+	d.succeed(t, "POST", "/v1/agents", `{"display_name":"stray"}`, &stray)
+	d.succeed(t, "POST", "/v1/agents/"+stray.ID+"/quarantine", "", nil)
+	d.succeed(t, "POST", "/v1/principals", `{"kind":"user","role":"viewer","display_name":"Vera"}`, &person)
+	table["register-agent"] = sent{path: "/v1/agents", body: `{"display_name":"one"}`, other: `{"display_name":"two"}`, status: 201}
+	table["quarantine-agent"] = sent{path: "/v1/agents/" + worker.ID + "/quarantine", body: `{"reason":"odd"}`, other: `{}`, status: 200}
+	table["unquarantine-agent"] = sent{path: "/v1/agents/" + stray.ID + "/unquarantine", body: `{"reason":"fine"}`, other: `{}`, status: 200}
+	table["add-principal"] = sent{
+		path: "/v1/principals", body: `{"kind":"user","role":"member","display_name":"Mia"}`, other: `{"kind":"service","display_name":"mailer"}`, status: 201,
+	}
+	table["change-role"] = sent{path: "/v1/principals/" + person.ID + "/role", body: `{"role":"member"}`, other: `{"role":"operator"}`, status: 200}
+	table["ensure-principal"] = sent{
+		path: "/v1/principals/legacy/ensure", body: `{"actor_type":"service","actor_id":"cron"}`, other: `{"actor_type":"agent","actor_id":"cron"}`, status: 200,
+	}
+	table["issue-key"] = sent{path: "/v1/keys", body: `{"name":"one"}`, other: `{"name":"two"}`, status: 201}
 	_, transcript := d.ask(t, "", "GET", "/v1/runs/"+wrote.Run+"/transcript?redact=none", "")
 	_, other := d.ask(t, "", "GET", "/v1/runs/"+wrote.Run+"/transcript?redact=output", "")
 	table["import-run"] = sent{path: "/v1/runs/import", body: string(transcript), other: string(other), media: "application/x-ndjson", status: 201}
