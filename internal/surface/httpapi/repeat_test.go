@@ -59,14 +59,9 @@ func documented(t *testing.T) map[string][2]string {
 	return found
 }
 
-// TestEveryPostIsDoneOnceOverARestart sends each POST of the API document four times under one key: twice to a daemon, then with another
-// body, then to the daemon that comes after it. What it does is done once, and the answer is the same each time.
-func TestEveryPostIsDoneOnceOverARestart(t *testing.T) {
-	c := app.Default(t.TempDir())
-	c.Rates = wire.DefaultRates()
-	c.Rates.Spaces, c.Rates.Runs = 1000, 1000
-	d, stop := serveDaemon(t, c)
-
+// samples returns a request for each POST of the API document, and for other changes that take a body. It makes what they are about.
+func samples(t *testing.T, d *daemon) map[string]sent {
+	t.Helper()
 	space := func() string {
 		var made struct {
 			ID string `json:"id"`
@@ -167,6 +162,17 @@ func TestEveryPostIsDoneOnceOverARestart(t *testing.T) {
 	table["import-workspace"] = sent{
 		path: "/v1/workspaces/import", body: parcel(t, "ws_parcel", 3), other: parcel(t, "ws_another", 1), media: "application/gzip", status: 201,
 	}
+	return table
+}
+
+// TestEveryPostIsDoneOnceOverARestart sends each POST of the API document four times under one key: twice to a daemon, then with another
+// body, then to the daemon that comes after it. What it does is done once, and the answer is the same each time.
+func TestEveryPostIsDoneOnceOverARestart(t *testing.T) {
+	c := app.Default(t.TempDir())
+	c.Rates = wire.DefaultRates()
+	c.Rates.Spaces, c.Rates.Runs = 1000, 1000
+	d, stop := serveDaemon(t, c)
+	table := samples(t, d)
 	known := documented(t)
 	for op, where := range known {
 		if _, ok := table[op]; where[0] == "POST" && !ok {
@@ -229,7 +235,7 @@ func TestEveryPostIsDoneOnceOverARestart(t *testing.T) {
 		}
 	}
 	// The run that was decided goes on by itself: what it records is not what a repeat does.
-	run := d.field(t, "/v1/approvals/"+decided, "run_id")
+	run := d.field(t, strings.TrimSuffix(table["decide-approval"].path, "/decide"), "run_id")
 	if _, err := d.app.Runs.Wait(t.Context(), id.DefaultWorkspace, id.Run(run)); err != nil {
 		t.Fatal(err)
 	}
