@@ -32,6 +32,7 @@ import (
 	"agentbox/internal/service/moderator"
 	"agentbox/internal/service/mover"
 	"agentbox/internal/service/redactor"
+	"agentbox/internal/service/registrar"
 	"agentbox/internal/service/sweeper"
 	"agentbox/internal/surface/httpapi"
 )
@@ -51,20 +52,21 @@ const (
 
 // App is a daemon that is wired and not yet running.
 type App struct {
-	Config  Config
-	Gate    *gate.Gate
-	Keeper  *keeper.Keeper
-	Runs    *executor.Executor
-	Hands   *dispatcher.Dispatcher
-	Rooms   *moderator.Moderator
-	Sweeper *sweeper.Sweeper
-	Log     Store
-	Redact  *redactor.Redactor
-	Mover   *mover.Importer
-	Arbiter *arbiter.Arbiter
-	Signer  *auditor.Signer
-	Prover  *auditor.Prover
-	Owner   id.Principal
+	Config    Config
+	Gate      *gate.Gate
+	Keeper    *keeper.Keeper
+	Runs      *executor.Executor
+	Hands     *dispatcher.Dispatcher
+	Rooms     *moderator.Moderator
+	Sweeper   *sweeper.Sweeper
+	Log       Store
+	Redact    *redactor.Redactor
+	Mover     *mover.Importer
+	Arbiter   *arbiter.Arbiter
+	Registrar *registrar.Registrar
+	Signer    *auditor.Signer
+	Prover    *auditor.Prover
+	Owner     id.Principal
 
 	steady  *steady
 	keys    *keyring.Keyring
@@ -256,6 +258,7 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 		return err
 	}
 	a.Rooms = moderator.New(moderator.Parts{Log: a.counted, Docs: a.Log, Gate: asked, IDs: ids})
+	a.Registrar = registrar.New(registrar.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, IDs: ids, Entropy: rand.Reader})
 	a.Keeper.SetOccupants(a.Runs)
 	a.Gate.OnHalt(a.Runs.Halt)
 	a.Gate.OnLift(a.Runs.Lifted)

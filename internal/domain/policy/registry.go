@@ -44,6 +44,8 @@ type Kind struct {
 	Agents   bool   `json:"agents,omitempty"`   // agents may
 	Services bool   `json:"services,omitempty"` // services may, engines among them
 	Halts    bool   `json:"halts,omitempty"`    // who records it acts on the world by it, so that the kill switch stops it
+
+	Anywhere bool `json:"anywhere,omitempty"` // belongs to no room by its nature, so that the rooms of a capability token do not bound it
 }
 
 // record describes an action whose whole effect is its event. Who says who may do it beside people of the role: "agents", "services".
@@ -62,6 +64,12 @@ func halting(k Kind) Kind {
 
 // Stops reports whether the kill switch stops the action.
 func (k Kind) Stops() bool { return k.Halts || k.SideEffect.Reaches() }
+
+// anywhere is the kind of an action that belongs to no room by its nature.
+func anywhere(k Kind) Kind {
+	k.Anywhere = true
+	return k
+}
 
 // The action types. Their names are the `action` of approvals, the `action` of Cedar policies and the words of the YAML form.
 const (
@@ -109,6 +117,22 @@ const (
 	ArtifactCreate  = "artifact.create"
 	ArtifactStore   = "artifact.store" // keep the content of an artifact
 	EvidenceCollect = "evidence.collect"
+
+	ApprovalDecide = "approval.decide" // answer a question; who may follows the question, too
+	StandingRevoke = "standing.revoke"
+	KillSwitchSet  = "kill_switch.set"
+	RunCancel      = "run.cancel"
+
+	AgentRegister   = "agent.register"
+	AgentQuarantine = "agent.quarantine" // stop a principal from doing anything, or end that
+	PrincipalAdd    = "principal.add"
+	PrincipalRole   = "principal.role"   // give a person another role
+	PrincipalEnsure = "principal.ensure" // register whom another program knew
+	KeyIssue        = "key.issue"
+	KeyRevoke       = "key.revoke"
+
+	CapabilityGrant  = "capability.grant"
+	CapabilityRevoke = "capability.revoke"
 )
 
 // kinds is the registry of actions. What is not in it is denied.
@@ -156,6 +180,22 @@ var kinds = map[string]Kind{
 	ToolReport:      record(ToolReport, "report a tool call", "member", "agents", "services"),
 	ArtifactStore:   record(ArtifactStore, "keep an artifact's content", "member", "agents", "services"),
 	EvidenceCollect: record(EvidenceCollect, "collect the evidence of a run", "member", "agents", "services"),
+
+	ApprovalDecide: record(ApprovalDecide, "answer a question", "operator"),
+	StandingRevoke: record(StandingRevoke, "end a standing approval", "operator"),
+	KillSwitchSet:  record(KillSwitchSet, "throw the kill switch", "member"),
+	RunCancel:      record(RunCancel, "end a run", "member", "agents"),
+
+	AgentRegister:   record(AgentRegister, "register an agent", "member", "agents"),
+	AgentQuarantine: record(AgentQuarantine, "quarantine a principal", "admin"),
+	PrincipalAdd:    record(PrincipalAdd, "add a principal", "admin"),
+	PrincipalRole:   record(PrincipalRole, "change a role", "admin"),
+	PrincipalEnsure: record(PrincipalEnsure, "register a principal of another program", "admin"),
+	KeyIssue:        record(KeyIssue, "make an API key", "viewer", "agents", "services"),
+	KeyRevoke:       record(KeyRevoke, "revoke an API key", "viewer", "agents", "services"),
+
+	CapabilityGrant:  anywhere(record(CapabilityGrant, "grant a capability token", "member", "agents")),
+	CapabilityRevoke: anywhere(record(CapabilityRevoke, "revoke a capability token", "member", "agents")),
 }
 
 // KindOf returns the registry's entry for an action type.
