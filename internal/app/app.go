@@ -26,6 +26,7 @@ import (
 	"agentbox/internal/service/auditor"
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/investigator"
 	"agentbox/internal/service/keeper"
 	"agentbox/internal/service/mover"
 	"agentbox/internal/service/redactor"
@@ -57,6 +58,7 @@ type App struct {
 	Redact  *redactor.Redactor
 	Mover   *mover.Importer
 	Arbiter *arbiter.Arbiter
+	Inquiry *investigator.Investigator
 	Signer  *auditor.Signer
 	Prover  *auditor.Prover
 	Owner   id.Principal
@@ -83,7 +85,7 @@ type App struct {
 
 // Definitions are the documents that the daemon keeps, for whoever opens its log.
 func Definitions() []projection.Definition {
-	return append(gate.Definitions(), keeper.Definition(), keeper.ChangeDefinition(), keeper.SnapshotDefinition(), executor.Definition(), sweeper.Definition(), redactor.Definition(), mover.Definition())
+	return append(gate.Definitions(), keeper.Definition(), keeper.ChangeDefinition(), keeper.SnapshotDefinition(), executor.Definition(), sweeper.Definition(), redactor.Definition(), mover.Definition(), investigator.Definition())
 }
 
 // System is the daemon itself, as the one who ends what has expired.
@@ -239,6 +241,7 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 		Log: a.counted, Into: a.Log, Docs: a.Log, Contents: blobs, Gate: asked, System: System, TakeUp: a.Runs.TakeUp,
 	})
 	a.Arbiter = arbiter.New(arbiter.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, Shadow: a.Config.Shadow, Counted: a.Config.EffectsPerHour > 0})
+	a.Inquiry = investigator.New(investigator.Parts{Docs: a.Log, Gate: asked, Clock: a.clock, IDs: ids})
 	a.Keeper.SetOccupants(a.Runs)
 	a.Gate.OnHalt(a.Runs.Halt)
 	a.Gate.OnLift(a.Runs.Lifted)

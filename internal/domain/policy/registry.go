@@ -81,6 +81,11 @@ const (
 
 	RoomCreate    = "room.create"
 	MessageCreate = "message.create" // post a message into a thread
+
+	IncidentOpen  = "incident.open"
+	IncidentRCA   = "incident.rca"   // write down the root cause of an incident
+	IncidentLearn = "incident.learn" // write down what was learned of an incident
+	IncidentClose = "incident.close"
 )
 
 // kinds is the registry of actions. What is not in it is denied.
@@ -111,6 +116,11 @@ var kinds = map[string]Kind{
 
 	RoomCreate:    record(RoomCreate, "make a room", "member"),
 	MessageCreate: record(MessageCreate, "post a message", "member", "agents", "services"),
+
+	IncidentOpen:  record(IncidentOpen, "open an incident", "member", "agents", "services"),
+	IncidentRCA:   record(IncidentRCA, "write down the cause of an incident", "member", "agents", "services"),
+	IncidentLearn: record(IncidentLearn, "write down what was learned", "member", "agents", "services"),
+	IncidentClose: record(IncidentClose, "close an incident", "operator"),
 }
 
 // KindOf returns the registry's entry for an action type.

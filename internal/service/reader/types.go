@@ -3,6 +3,7 @@ package reader
 import (
 	"agentbox/internal/domain/content"
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/incident"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/run"
@@ -24,6 +25,7 @@ var eventTypes = []string{
 	content.EventSweepBegun, content.EventSwept,
 	event.RedactedType,
 	space.EventFileBegun, space.EventFileEnded, space.EventFileRead,
+	incident.EventOpened, incident.EventRCA, incident.EventLearned, incident.EventClosed,
 }
 
 // EventTypes returns the types of every event that is recorded.

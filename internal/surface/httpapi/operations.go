@@ -14,6 +14,7 @@ import (
 	"agentbox/internal/service/auditor"
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/investigator"
 	"agentbox/internal/service/keeper"
 	"agentbox/internal/service/mover"
 	"agentbox/internal/service/reader"
@@ -34,7 +35,10 @@ type Services struct {
 	Redactor *redactor.Redactor
 	Mover    *mover.Importer
 	Arbiter  *arbiter.Arbiter
-	Spool    Spool
+
+	Investigator *investigator.Investigator
+
+	Spool Spool
 
 	MaxWorkspace int64 // bytes of a workspace's file that is sent
 
@@ -65,7 +69,7 @@ func New(c wire.Config, services Services, version string) *Server {
 		}
 		return found[len(found)-1].Seq, nil
 	}
-	c.Tags = []string{"service", "auth", "spaces", "snapshots", "runs", "files", "approvals", "policies", "events", "audit", "content"}
+	c.Tags = []string{"service", "auth", "spaces", "snapshots", "runs", "files", "approvals", "policies", "incidents", "events", "audit", "content"}
 	s := &Server{Server: wire.New(c), services: services, version: version, importing: make(chan struct{}, 1)}
 	for _, check := range services.Checks {
 		s.probers = append(s.probers, &prober{check: check})
@@ -79,6 +83,7 @@ func New(c wire.Config, services Services, version string) *Server {
 	s.registerApprovals()
 	s.registerPolicies()
 	s.registerArbiter()
+	s.registerIncidents()
 	s.registerEvents()
 	s.registerAudit()
 	s.registerContent()
