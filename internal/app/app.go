@@ -24,6 +24,7 @@ import (
 	"agentbox/internal/kernel/vault"
 	"agentbox/internal/service/arbiter"
 	"agentbox/internal/service/auditor"
+	"agentbox/internal/service/custodian"
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/investigator"
@@ -59,6 +60,7 @@ type App struct {
 	Mover   *mover.Importer
 	Arbiter *arbiter.Arbiter
 	Inquiry *investigator.Investigator
+	Labels  *custodian.Custodian
 	Signer  *auditor.Signer
 	Prover  *auditor.Prover
 	Owner   id.Principal
@@ -85,7 +87,7 @@ type App struct {
 
 // Definitions are the documents that the daemon keeps, for whoever opens its log.
 func Definitions() []projection.Definition {
-	return append(gate.Definitions(), keeper.Definition(), keeper.ChangeDefinition(), keeper.SnapshotDefinition(), executor.Definition(), sweeper.Definition(), redactor.Definition(), mover.Definition(), investigator.Definition())
+	return append(append(gate.Definitions(), custodian.Definitions()...), keeper.Definition(), keeper.ChangeDefinition(), keeper.SnapshotDefinition(), executor.Definition(), sweeper.Definition(), redactor.Definition(), mover.Definition(), investigator.Definition())
 }
 
 // System is the daemon itself, as the one who ends what has expired.
@@ -242,6 +244,7 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 	})
 	a.Arbiter = arbiter.New(arbiter.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, Shadow: a.Config.Shadow, Counted: a.Config.EffectsPerHour > 0})
 	a.Inquiry = investigator.New(investigator.Parts{Docs: a.Log, Gate: asked, Clock: a.clock, IDs: ids})
+	a.Labels = custodian.New(custodian.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock})
 	a.Keeper.SetOccupants(a.Runs)
 	a.Gate.OnHalt(a.Runs.Halt)
 	a.Gate.OnLift(a.Runs.Lifted)

@@ -34,7 +34,7 @@ const tiersAge = 10 * time.Minute
 // serve makes the HTTP server; it listens nowhere yet.
 func (a *App) serve(ids *id.Source, blobs *disk.Blobs) error {
 	services := httpapi.Services{
-		Gate: a.Gate, Keeper: a.Keeper, Executor: a.Runs, Reader: reader.New(a.Log, Definitions()...), Log: a.Log, Prover: a.Prover, Redactor: a.Redact, Mover: a.Mover, Arbiter: a.Arbiter, Investigator: a.Inquiry, MaxWorkspace: a.Config.MaxWorkspace, Sweeper: a.Sweeper, Spool: blobs.Spool,
+		Gate: a.Gate, Keeper: a.Keeper, Executor: a.Runs, Reader: reader.New(a.Log, Definitions()...), Log: a.Log, Prover: a.Prover, Redactor: a.Redact, Mover: a.Mover, Arbiter: a.Arbiter, Investigator: a.Inquiry, Custodian: a.Labels, MaxWorkspace: a.Config.MaxWorkspace, Sweeper: a.Sweeper, Spool: blobs.Spool,
 		Metrics: a.metrics.Handler(), Tally: func(ws id.Workspace) httpapi.Tally { return httpapi.Tally(a.metrics.Tally(ws)) },
 		Checks: []httpapi.Check{
 			{Name: "log", Try: a.writable, Keep: time.Second}, {Name: "tiers", Try: a.Keeper.Try, Keep: tiersAge},

@@ -53,6 +53,12 @@ func record(typ, title, role string, who ...string) Kind {
 	}
 }
 
+// asking is a kind that asks a person whatever the bundle says.
+func asking(k Kind) Kind {
+	k.PreApproval = true
+	return k
+}
+
 // The action types. Their names are the `action` of approvals, the `action` of Cedar policies and the words of the YAML form.
 const (
 	MessageSend   = "message.send"
@@ -86,6 +92,13 @@ const (
 	IncidentRCA   = "incident.rca"   // write down the root cause of an incident
 	IncidentLearn = "incident.learn" // write down what was learned of an incident
 	IncidentClose = "incident.close"
+
+	LabelSet   = "label.set"
+	LabelLower = "label.lower" // let anybody nearer to a resource than before
+	DataAccess = "data.access"
+
+	// DataAccessUnjustified is to come near personal data for another purpose than they are kept for, without a justification.
+	DataAccessUnjustified = "data.access.unjustified"
 )
 
 // kinds is the registry of actions. What is not in it is denied.
@@ -121,6 +134,12 @@ var kinds = map[string]Kind{
 	IncidentRCA:   record(IncidentRCA, "write down the cause of an incident", "member", "agents", "services"),
 	IncidentLearn: record(IncidentLearn, "write down what was learned", "member", "agents", "services"),
 	IncidentClose: record(IncidentClose, "close an incident", "operator"),
+
+	LabelSet:   record(LabelSet, "label a resource", "member", "agents", "services"),
+	LabelLower: record(LabelLower, "lower the label of a resource", "admin"),
+	DataAccess: record(DataAccess, "come near data", "viewer", "agents", "services"),
+
+	DataAccessUnjustified: asking(record(DataAccessUnjustified, "come near personal data without a justification", "viewer", "agents", "services")),
 }
 
 // KindOf returns the registry's entry for an action type.

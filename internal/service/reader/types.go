@@ -4,6 +4,7 @@ import (
 	"agentbox/internal/domain/content"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/incident"
+	"agentbox/internal/domain/label"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/run"
@@ -26,6 +27,7 @@ var eventTypes = []string{
 	event.RedactedType,
 	space.EventFileBegun, space.EventFileEnded, space.EventFileRead,
 	incident.EventOpened, incident.EventRCA, incident.EventLearned, incident.EventClosed,
+	label.EventLabelled, label.EventDenied, label.EventMismatch, label.EventJustified, label.EventUnjustified,
 }
 
 // EventTypes returns the types of every event that is recorded.

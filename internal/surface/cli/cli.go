@@ -83,7 +83,7 @@ type Daemon struct {
 var commands = []func(*invocation) *cobra.Command{
 	up, doctor, demo,
 	spaces, execute, runs, timelineCommand, approvals, files,
-	topCommand, events, audit, policies, killSwitch, incidents,
+	topCommand, events, audit, policies, killSwitch, incidents, labels,
 	backups, restore, exportWorkspace, importWorkspace, collect,
 	version,
 }

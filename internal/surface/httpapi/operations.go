@@ -12,6 +12,7 @@ import (
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/service/arbiter"
 	"agentbox/internal/service/auditor"
+	"agentbox/internal/service/custodian"
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/investigator"
@@ -37,6 +38,7 @@ type Services struct {
 	Arbiter  *arbiter.Arbiter
 
 	Investigator *investigator.Investigator
+	Custodian    *custodian.Custodian
 
 	Spool Spool
 
@@ -69,7 +71,7 @@ func New(c wire.Config, services Services, version string) *Server {
 		}
 		return found[len(found)-1].Seq, nil
 	}
-	c.Tags = []string{"service", "auth", "spaces", "snapshots", "runs", "files", "approvals", "policies", "incidents", "events", "audit", "content"}
+	c.Tags = []string{"service", "auth", "spaces", "snapshots", "runs", "files", "approvals", "policies", "incidents", "labels", "events", "audit", "content"}
 	s := &Server{Server: wire.New(c), services: services, version: version, importing: make(chan struct{}, 1)}
 	for _, check := range services.Checks {
 		s.probers = append(s.probers, &prober{check: check})
@@ -84,6 +86,7 @@ func New(c wire.Config, services Services, version string) *Server {
 	s.registerPolicies()
 	s.registerArbiter()
 	s.registerIncidents()
+	s.registerLabels()
 	s.registerEvents()
 	s.registerAudit()
 	s.registerContent()

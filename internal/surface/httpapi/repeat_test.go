@@ -112,6 +112,7 @@ func TestEveryPostIsDoneOnceOverARestart(t *testing.T) {
 	d.succeed(t, "POST", closed, `{"summary":"it was old"}`, nil)
 	d.succeed(t, "POST", strings.Replace(closed, "/rca", "/learning", 1), `{"note":"replace what is old"}`, nil)
 	closed = strings.Replace(closed, "/rca", "/close", 1)
+	d.succeed(t, "POST", "/v1/resources/labels", `{"resource_type":"person","resource_id":"b","label":"confidential"}`, nil)
 	operation := `{"operation":{"type":"shell","command":"ls"}%s}`
 	table := map[string]sent{
 		"create-space": {path: "/v1/spaces", body: `{"name":"one"}`, other: `{"name":"two"}`, status: 201},
@@ -137,15 +138,17 @@ func TestEveryPostIsDoneOnceOverARestart(t *testing.T) {
 			path: "/v1/audit/redactions", body: `{"run_id":"` + forgotten.Run + `","reason":"a mistake"}`,
 			other: `{"run_id":"` + forgotten.Run + `","reason":"another one"}`, status: 200,
 		},
-		"retain-run":        {path: "/v1/runs/" + wrote.Run + "/retention", body: `{"retention":"30d"}`, other: `{"retention":"none"}`, status: 200},
-		"validate-policy":   {path: "/v1/policies/validate", body: fmt.Sprintf(operation, ""), other: fmt.Sprintf(operation, `,"policy":"permissive"`), status: 200, harmless: true},
-		"explain-policy":    {path: "/v1/policies/explain", body: fmt.Sprintf(operation, ""), other: fmt.Sprintf(operation, `,"policy":"permissive"`), status: 200, harmless: true},
-		"evaluate-policy":   {path: "/v1/policy/evaluate", body: `{"action":"email.send","request":{"n":1}}`, other: `{"action":"email.send","request":{"n":2}}`, status: 200},
-		"request-approval":  {path: "/v1/approvals", body: `{"action":"email.send","request":{"n":1}}`, other: `{"action":"email.send","request":{"n":2}}`, status: 201},
-		"open-incident":     {path: "/v1/incidents", body: `{"title":"one"}`, other: `{"title":"two"}`, status: 201},
-		"analyse-incident":  {path: incident(), body: `{"summary":"one"}`, other: `{"summary":"two"}`, status: 200},
-		"learn-of-incident": {path: learned, body: `{"note":"one"}`, other: `{"note":"two"}`, status: 200},
-		"close-incident":    {path: closed, body: `{"reason":"one"}`, other: `{"reason":"two"}`, status: 200},
+		"retain-run":          {path: "/v1/runs/" + wrote.Run + "/retention", body: `{"retention":"30d"}`, other: `{"retention":"none"}`, status: 200},
+		"validate-policy":     {path: "/v1/policies/validate", body: fmt.Sprintf(operation, ""), other: fmt.Sprintf(operation, `,"policy":"permissive"`), status: 200, harmless: true},
+		"explain-policy":      {path: "/v1/policies/explain", body: fmt.Sprintf(operation, ""), other: fmt.Sprintf(operation, `,"policy":"permissive"`), status: 200, harmless: true},
+		"evaluate-policy":     {path: "/v1/policy/evaluate", body: `{"action":"email.send","request":{"n":1}}`, other: `{"action":"email.send","request":{"n":2}}`, status: 200},
+		"request-approval":    {path: "/v1/approvals", body: `{"action":"email.send","request":{"n":1}}`, other: `{"action":"email.send","request":{"n":2}}`, status: 201},
+		"open-incident":       {path: "/v1/incidents", body: `{"title":"one"}`, other: `{"title":"two"}`, status: 201},
+		"analyse-incident":    {path: incident(), body: `{"summary":"one"}`, other: `{"summary":"two"}`, status: 200},
+		"learn-of-incident":   {path: learned, body: `{"note":"one"}`, other: `{"note":"two"}`, status: 200},
+		"close-incident":      {path: closed, body: `{"reason":"one"}`, other: `{"reason":"two"}`, status: 200},
+		"label-resource":      {path: "/v1/resources/labels", body: `{"resource_type":"person","resource_id":"a","label":"confidential"}`, other: `{"resource_type":"person","resource_id":"a","label":"sensitive_pii"}`, status: 201},
+		"request-data-access": {path: "/v1/data/access/requests", body: `{"resource_type":"person","resource_id":"b","action":"read"}`, other: `{"resource_type":"person","resource_id":"b","action":"write"}`, status: 200},
 		// Not a POST, but a change of which a lost answer would leave one in doubt as well.
 		"update-space": {path: space(), body: `{"name":"renamed"}`, other: `{"name":"other"}`, status: 200},
 	}
