@@ -72,6 +72,7 @@ const (
 	ReasonAgentQuarantined  = "agent_quarantined"
 	ReasonQuotaExceeded     = "quota_exceeded"
 	ReasonLimitExceeded     = "limit_exceeded"
+	ReasonClockUnreadable   = "clock_unreadable"
 	ReasonPolicyUnavailable = "policy_unavailable"
 	ReasonPreApproval       = "action_pre_approval_required"
 	ReasonExternalWrite     = "external_write_requires_approval"

@@ -46,7 +46,7 @@ var outside = map[string]Kind{
 	PaymentExecute:    risky(PaymentExecute, "pay", HighCost),
 	APICallMutating:   risky(APICallMutating, "change something by an API", HighCost),
 	APICallIdempotent: {Type: APICallIdempotent, SideEffect: Network, Zone: event.Supervised, Reversible: true, Idempotent: true, Title: "call an API that changes nothing twice", Outside: true, Role: "member", Agents: true, Services: true},
-	"artifact.create": record("artifact.create", "keep an output", "member", "agents", "services"),
+	ArtifactCreate:    record(ArtifactCreate, "record an artifact", "member", "agents", "services"),
 	"artifact.update": record("artifact.update", "change an output", "member", "agents", "services"),
 }
 

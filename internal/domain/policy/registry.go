@@ -43,6 +43,7 @@ type Kind struct {
 	Role     string `json:"role,omitempty"`     // the least role of a person; "" is nobody
 	Agents   bool   `json:"agents,omitempty"`   // agents may
 	Services bool   `json:"services,omitempty"` // services may, engines among them
+	Halts    bool   `json:"halts,omitempty"`    // who records it acts on the world by it, so that the kill switch stops it
 }
 
 // record describes an action whose whole effect is its event. Who says who may do it beside people of the role: "agents", "services".
@@ -58,6 +59,15 @@ func asking(k Kind) Kind {
 	k.PreApproval = true
 	return k
 }
+
+// halting is a kind that the kill switch stops although its whole effect here is its event: what is recorded is about to be done by somebody.
+func halting(k Kind) Kind {
+	k.Halts = true
+	return k
+}
+
+// Stops reports whether the kill switch stops the action.
+func (k Kind) Stops() bool { return k.Halts || k.SideEffect.Reaches() }
 
 // The action types. Their names are the `action` of approvals, the `action` of Cedar policies and the words of the YAML form.
 const (
@@ -99,6 +109,20 @@ const (
 
 	// DataAccessUnjustified is to come near personal data for another purpose than they are kept for, without a justification.
 	DataAccessUnjustified = "data.access.unjustified"
+
+	RunCreate       = "run.create" // ask for a run that an engine executes
+	RunClaim        = "run.claim"
+	RunRenew        = "run.lease.heartbeat" // go on owning a run
+	RunRelease      = "run.lease.release"
+	RunBegin        = "run.begin" // start a run by hand
+	RunComplete     = "run.complete"
+	RunFail         = "run.fail"
+	StepCreate      = "step.create"
+	ToolCall        = "tool.call"   // call a tool, which an engine does itself
+	ToolReport      = "tool.report" // say what came of a tool call
+	ArtifactCreate  = "artifact.create"
+	ArtifactStore   = "artifact.store" // keep the content of an artifact
+	EvidenceCollect = "evidence.collect"
 )
 
 // kinds is the registry of actions. What is not in it is denied.
@@ -140,6 +164,19 @@ var kinds = map[string]Kind{
 	DataAccess: record(DataAccess, "come near data", "viewer", "agents", "services"),
 
 	DataAccessUnjustified: asking(record(DataAccessUnjustified, "come near personal data without a justification", "viewer", "agents", "services")),
+
+	RunCreate:       record(RunCreate, "ask for a run", "member", "agents", "services"),
+	RunClaim:        record(RunClaim, "claim a run", "member", "services"),
+	RunRenew:        record(RunRenew, "go on owning a run", "member", "services"),
+	RunRelease:      record(RunRelease, "give a run back", "member", "services"),
+	RunBegin:        record(RunBegin, "start a run by hand", "member", "agents", "services"),
+	RunComplete:     record(RunComplete, "complete a run", "member", "agents", "services"),
+	RunFail:         record(RunFail, "fail a run", "member", "agents", "services"),
+	StepCreate:      record(StepCreate, "record a step", "member", "agents", "services"),
+	ToolCall:        halting(record(ToolCall, "call a tool", "member", "agents", "services")),
+	ToolReport:      record(ToolReport, "report a tool call", "member", "agents", "services"),
+	ArtifactStore:   record(ArtifactStore, "keep an artifact's content", "member", "agents", "services"),
+	EvidenceCollect: record(EvidenceCollect, "collect the evidence of a run", "member", "agents", "services"),
 }
 
 // KindOf returns the registry's entry for an action type.

@@ -181,7 +181,7 @@ func (g *Gate) mayDecide(ctx context.Context, p id.Principal, doc policy.Approva
 
 // approvable refuses to approve an effect that the kill switch would stop at once.
 func (g *Gate) approvable(ctx context.Context, doc policy.Approval) error {
-	if kind, ok := policy.KindOf(doc.Action); ok && !kind.SideEffect.Reaches() {
+	if kind, ok := policy.KindOf(doc.Action); ok && !kind.Stops() {
 		return nil
 	}
 	on, err := g.switches.on(ctx, doc.Workspace)

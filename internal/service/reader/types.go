@@ -19,6 +19,7 @@ var eventTypes = []string{
 	policy.BundlePinnedType, policy.DeniedType, policy.RequiresApprovalType, policy.BegunType, policy.EffectCountedType,
 	principal.RegisteredType, principal.QuarantinedType, principal.UnquarantinedType, principal.KeyIssuedType, principal.KeyRevokedType,
 	run.EventCreated, run.EventStarted, run.EventSuspended, run.EventResumed, run.EventCompleted, run.EventFailed, run.EventCancelled, run.EventImported, run.EventRetained, run.EventForgotten,
+	run.EventClaimed, run.EventRenewed, run.EventReleased,
 	run.EventInvoked, run.EventSucceeded, run.EventErred, run.EventUnknown,
 	space.EventCreated, space.EventStarted, space.EventReady, space.EventUpdated, space.EventExtended, space.EventDestroyed,
 	space.EventRewindBegun, space.EventRewound, space.EventRewindFailed, space.EventForked,

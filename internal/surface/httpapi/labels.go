@@ -14,7 +14,7 @@ import (
 
 // ResourceLabel is what is said of a resource.
 type ResourceLabel struct {
-	Type     string   `json:"resource_type,omitempty" doc:"Small letters, digits and underscores: room, artifact, or a word of your own"`
+	Type     string   `json:"resource_type,omitempty" doc:"Small letters, digits and underscores: space, artifact, room, or a word of your own"`
 	ID       string   `json:"resource_id,omitempty" doc:"At most 200 bytes"`
 	Label    string   `json:"label,omitempty" doc:"public, internal, restricted (which takes room_id), confidential or sensitive_pii"`
 	Room     id.Room  `json:"room_id,omitempty" maxLength:"100" doc:"The only room in which it is used, where it is restricted or stricter"`
@@ -119,4 +119,13 @@ func (s *Server) listLabels(ctx context.Context, c wire.Call, in *struct {
 // readable refuses to answer with a resource of a room that is labelled against whoever asks.
 func (s *Server) readable(ctx context.Context, c wire.Call, r label.Resource, room id.Room) error {
 	return s.services.Custodian.MayRead(ctx, c.Caller.Workspace, c.Caller.Principal, r, room)
+}
+
+// readableSpace is readable for the files of a space.
+func (s *Server) readableSpace(ctx context.Context, c wire.Call, sp id.Space) error {
+	found, err := s.services.Keeper.Space(ctx, c.Caller.Workspace, sp)
+	if err != nil {
+		return err
+	}
+	return s.readable(ctx, c, label.Resource{Type: "space", ID: string(sp)}, found.Room)
 }

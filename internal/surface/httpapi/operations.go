@@ -13,6 +13,7 @@ import (
 	"agentbox/internal/service/arbiter"
 	"agentbox/internal/service/auditor"
 	"agentbox/internal/service/custodian"
+	"agentbox/internal/service/dispatcher"
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/investigator"
@@ -26,19 +27,20 @@ import (
 
 // Services are what the operations call.
 type Services struct {
-	Gate     *gate.Gate
-	Keeper   *keeper.Keeper
-	Executor *executor.Executor
-	Reader   *reader.Reader
-	Log      journal.Journal // which the audit verifies
-	Prover   *auditor.Prover
-	Sweeper  *sweeper.Sweeper
-	Redactor *redactor.Redactor
-	Mover    *mover.Importer
-	Arbiter  *arbiter.Arbiter
+	Gate       *gate.Gate
+	Keeper     *keeper.Keeper
+	Executor   *executor.Executor
+	Dispatcher *dispatcher.Dispatcher
+	Reader     *reader.Reader
+	Log        journal.Journal // which the audit verifies
+	Prover     *auditor.Prover
+	Sweeper    *sweeper.Sweeper
+	Redactor   *redactor.Redactor
+	Mover      *mover.Importer
+	Arbiter    *arbiter.Arbiter
+	Custodian  *custodian.Custodian
 
 	Investigator *investigator.Investigator
-	Custodian    *custodian.Custodian
 
 	Spool Spool
 
@@ -71,7 +73,7 @@ func New(c wire.Config, services Services, version string) *Server {
 		}
 		return found[len(found)-1].Seq, nil
 	}
-	c.Tags = []string{"service", "auth", "spaces", "snapshots", "runs", "files", "approvals", "policies", "incidents", "labels", "events", "audit", "content"}
+	c.Tags = []string{"service", "auth", "spaces", "snapshots", "runs", "engines", "files", "approvals", "policies", "incidents", "labels", "events", "audit", "content"}
 	s := &Server{Server: wire.New(c), services: services, version: version, importing: make(chan struct{}, 1)}
 	for _, check := range services.Checks {
 		s.probers = append(s.probers, &prober{check: check})
@@ -81,6 +83,7 @@ func New(c wire.Config, services Services, version string) *Server {
 	s.registerSpaces()
 	s.registerSnapshots()
 	s.registerRuns()
+	s.registerClaims()
 	s.registerFiles()
 	s.registerApprovals()
 	s.registerPolicies()

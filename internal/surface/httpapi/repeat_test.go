@@ -113,6 +113,25 @@ func TestEveryPostIsDoneOnceOverARestart(t *testing.T) {
 	d.succeed(t, "POST", strings.Replace(closed, "/rca", "/learning", 1), `{"note":"replace what is old"}`, nil)
 	closed = strings.Replace(closed, "/rca", "/close", 1)
 	d.succeed(t, "POST", "/v1/resources/labels", `{"resource_type":"person","resource_id":"b","label":"confidential"}`, nil)
+	order := `{"room_id":"room_00000000000000000000000000","title":"for an engine","input":{"n":1}}`
+	ordered := func() string {
+		var made struct {
+			Run string `json:"run_id"`
+		}
+		d.succeed(t, "POST", "/v1/runs", order, &made)
+		return "/v1/runs/" + made.Run
+	}
+	claimed := func() (run, token string) {
+		ordered()
+		var got struct {
+			Token string `json:"claim_token"`
+			Run   struct {
+				ID string `json:"run_id"`
+			} `json:"run"`
+		}
+		d.succeed(t, "POST", "/v1/runs/claim", `{}`, &got)
+		return "/v1/runs/" + got.Run.ID, got.Token
+	}
 	operation := `{"operation":{"type":"shell","command":"ls"}%s}`
 	table := map[string]sent{
 		"create-space": {path: "/v1/spaces", body: `{"name":"one"}`, other: `{"name":"two"}`, status: 201},
@@ -152,6 +171,15 @@ func TestEveryPostIsDoneOnceOverARestart(t *testing.T) {
 		// Not a POST, but a change of which a lost answer would leave one in doubt as well.
 		"update-space": {path: space(), body: `{"name":"renamed"}`, other: `{"name":"other"}`, status: 200},
 	}
+	table["create-engine-run"] = sent{path: "/v1/runs", body: order, other: `{"room_id":"room_00000000000000000000000000","title":"other"}`, status: 201}
+	table["claim-run"] = sent{path: "/v1/runs/claim", body: `{}`, other: `{"room_id":"room_00000000000000000000000000"}`, status: 200}
+	for op, way := range map[string]string{"renew-claim": "lease/heartbeat", "release-claim": "lease/release", "complete-run": "complete", "fail-run": "fail"} {
+		run, token := claimed()
+		table[op] = sent{path: run + "/" + way, body: `{"claim_token":"` + token + `"}`, other: `{"claim_token":"clm_OTHER"}`, status: 200}
+	}
+	ordered() // for whoever claims next
+	table["start-run"] = sent{path: ordered() + "/start", body: `{}`, other: `{"claim_token":"clm_OTHER"}`, status: 200}
+	table["cancel-engine-run"] = sent{path: ordered() + "/cancel", body: `{"reason":"enough"}`, other: `{"reason":"other"}`, status: 202}
 	_, transcript := d.ask(t, "", "GET", "/v1/runs/"+wrote.Run+"/transcript?redact=none", "")
 	_, other := d.ask(t, "", "GET", "/v1/runs/"+wrote.Run+"/transcript?redact=output", "")
 	table["import-run"] = sent{path: "/v1/runs/import", body: string(transcript), other: string(other), media: "application/x-ndjson", status: 201}
