@@ -56,6 +56,8 @@ func (a *App) serve(ids *id.Source, blobs *disk.Blobs) error {
 		Sweeper:      a.Sweeper,
 		Spool:        blobs.Spool,
 		Registrar:    a.Registrar,
+		Investigator: a.Inquiry,
+		Custodian:    a.Labels,
 		Docs:         a.Log,
 		Metrics:      a.metrics.Handler(),
 		Tally:        func(ws id.Workspace) httpapi.Tally { return httpapi.Tally(a.metrics.Tally(ws)) },

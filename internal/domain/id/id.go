@@ -41,6 +41,8 @@ type (
 	Standing string
 	// Space names an isolated place where code runs (`spc_`).
 	Space string
+	// Incident names something that went wrong (`inc_`).
+	Incident string
 	// Token names a capability token (`cap_`).
 	Token string
 	// Key names an API key (`key_`); never the key itself.
@@ -78,6 +80,7 @@ func (Experiment) prefix() string  { return "exp_" }
 func (Approval) prefix() string    { return "appr_" }
 func (Standing) prefix() string    { return "stand_" }
 func (Space) prefix() string       { return "spc_" }
+func (Incident) prefix() string    { return "inc_" }
 func (Token) prefix() string       { return "cap_" }
 func (Key) prefix() string         { return "key_" }
 func (Request) prefix() string     { return "req_" }

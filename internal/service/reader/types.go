@@ -3,6 +3,8 @@ package reader
 import (
 	"agentbox/internal/domain/content"
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/incident"
+	"agentbox/internal/domain/label"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/room"
@@ -29,6 +31,8 @@ var eventTypes = []string{
 	event.RedactedType,
 	room.EventCreated, room.EventUpdated, room.EventDefaultsSet, room.EventThreadCreated, room.EventThreadUpdated, room.EventMessageCreated,
 	space.EventFileBegun, space.EventFileEnded, space.EventFileRead,
+	incident.EventOpened, incident.EventRCA, incident.EventLearned, incident.EventClosed,
+	label.EventLabelled, label.EventDenied, label.EventMismatch, label.EventJustified, label.EventUnjustified,
 }
 
 // EventTypes returns the types of every event that is recorded.

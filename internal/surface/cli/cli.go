@@ -91,7 +91,7 @@ type Daemon struct {
 var commands = []func(*invocation) *cobra.Command{
 	up, doctor, demo,
 	spaces, execute, runs, timelineCommand, approvals, files,
-	topCommand, events, audit, policies, killSwitch,
+	topCommand, events, audit, policies, killSwitch, incidents, labels,
 	backups, restore, exportWorkspace, importWorkspace, collect,
 	version,
 }

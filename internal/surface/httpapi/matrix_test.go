@@ -155,6 +155,7 @@ func populated(t *testing.T) *matrix {
 			m.things["run_id"], m.things["space_id"] = r["run_id"].(string), in
 		}
 	}
+	m.things["incident_id"] = first("/v1/incidents", "incidents", "incident_id")
 	m.things["approval_id"] = first("/v1/approvals", "approvals", "approval_id")
 	m.things["event_id"] = first("/v1/events?run_id="+m.things["run_id"], "events", "event_id")
 	m.things["agent_id"] = first("/v1/agents", "agents", "agent_id")

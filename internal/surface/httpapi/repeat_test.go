@@ -98,6 +98,19 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 		Run string `json:"runId"`
 	}
 	d.succeed(t, "POST", space()+"/runs", `{"protocolVersion":"1.0","operations":[{"type":"message","content":"private"}]}`, &forgotten)
+	incident := func() string {
+		var opened struct {
+			ID string `json:"incident_id"`
+		}
+		d.succeed(t, "POST", "/v1/incidents", `{"title":"it broke"}`, &opened)
+		return "/v1/incidents/" + opened.ID + "/rca"
+	}
+	learned := strings.Replace(incident(), "/rca", "/learning", 1)
+	closed := incident()
+	d.succeed(t, "POST", closed, `{"summary":"it was old"}`, nil)
+	d.succeed(t, "POST", strings.Replace(closed, "/rca", "/learning", 1), `{"note":"replace what is old"}`, nil)
+	closed = strings.Replace(closed, "/rca", "/close", 1)
+	d.succeed(t, "POST", "/v1/resources/labels", `{"resource_type":"person","resource_id":"b","label":"confidential"}`, nil)
 	order := `{"room_id":"room_00000000000000000000000000","title":"for an engine","input":{"n":1}}`
 	ordered := func() string {
 		var made struct {
@@ -121,7 +134,7 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 		return "/v1/threads/" + d.must(t, "POST", "/v1/rooms/"+string(id.DefaultRoom)+"/threads", `{"title":"talk"}`, "thread_id") + "/messages"
 	}
 	talk := thread()
-	closed := strings.TrimSuffix(talk, "/messages")
+	talked := strings.TrimSuffix(talk, "/messages")
 	operation := `{"operation":{"type":"shell","command":"ls"}%s}`
 	table := map[string]sent{
 		"create-space": {path: "/v1/spaces", body: `{"name":"one"}`, other: `{"name":"two"}`, status: 201},
@@ -150,15 +163,21 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 			path: "/v1/audit/redactions", body: `{"run_id":"` + forgotten.Run + `","reason":"a mistake"}`,
 			other: `{"run_id":"` + forgotten.Run + `","reason":"another one"}`, status: 200,
 		},
-		"retain-run":       {path: "/v1/runs/" + wrote.Run + "/retention", body: `{"retention":"30d"}`, other: `{"retention":"none"}`, status: 200},
-		"validate-policy":  {path: "/v1/policies/validate", body: fmt.Sprintf(operation, ""), other: fmt.Sprintf(operation, `,"policy":"permissive"`), status: 200, harmless: true},
-		"explain-policy":   {path: "/v1/policies/explain", body: fmt.Sprintf(operation, ""), other: fmt.Sprintf(operation, `,"policy":"permissive"`), status: 200, harmless: true},
-		"evaluate-policy":  {path: "/v1/policy/evaluate", body: `{"action":"email.send","request":{"n":1}}`, other: `{"action":"email.send","request":{"n":2}}`, status: 200},
-		"request-approval": {path: "/v1/approvals", body: `{"action":"email.send","request":{"n":1}}`, other: `{"action":"email.send","request":{"n":2}}`, status: 201},
+		"retain-run":          {path: "/v1/runs/" + wrote.Run + "/retention", body: `{"retention":"30d"}`, other: `{"retention":"none"}`, status: 200},
+		"validate-policy":     {path: "/v1/policies/validate", body: fmt.Sprintf(operation, ""), other: fmt.Sprintf(operation, `,"policy":"permissive"`), status: 200, harmless: true},
+		"explain-policy":      {path: "/v1/policies/explain", body: fmt.Sprintf(operation, ""), other: fmt.Sprintf(operation, `,"policy":"permissive"`), status: 200, harmless: true},
+		"evaluate-policy":     {path: "/v1/policy/evaluate", body: `{"action":"email.send","request":{"n":1}}`, other: `{"action":"email.send","request":{"n":2}}`, status: 200},
+		"request-approval":    {path: "/v1/approvals", body: `{"action":"email.send","request":{"n":1}}`, other: `{"action":"email.send","request":{"n":2}}`, status: 201},
+		"open-incident":       {path: "/v1/incidents", body: `{"title":"one"}`, other: `{"title":"two"}`, status: 201},
+		"analyse-incident":    {path: incident(), body: `{"summary":"one"}`, other: `{"summary":"two"}`, status: 200},
+		"learn-of-incident":   {path: learned, body: `{"note":"one"}`, other: `{"note":"two"}`, status: 200},
+		"close-incident":      {path: closed, body: `{"reason":"one"}`, other: `{"reason":"two"}`, status: 200},
+		"label-resource":      {path: "/v1/resources/labels", body: `{"resource_type":"person","resource_id":"a","label":"confidential"}`, other: `{"resource_type":"person","resource_id":"a","label":"sensitive_pii"}`, status: 201},
+		"request-data-access": {path: "/v1/data/access/requests", body: `{"resource_type":"person","resource_id":"b","action":"read"}`, other: `{"resource_type":"person","resource_id":"b","action":"write"}`, status: 200},
 		// Not a POST, but a change of which a lost answer would leave one in doubt as well.
 		"update-room":          {path: "/v1/rooms/" + string(id.DefaultRoom), body: `{"topic":"one"}`, other: `{"topic":"other"}`, status: 200},
 		"update-room-defaults": {path: "/v1/room-defaults", body: `{"context":{"system_prompt":"be brief"}}`, other: `{"context":{"system_prompt":"be long"}}`, status: 200},
-		"update-thread":        {path: closed, body: `{"status":"closed"}`, other: `{"status":"open"}`, status: 200},
+		"update-thread":        {path: talked, body: `{"status":"closed"}`, other: `{"status":"open"}`, status: 200},
 		"update-space":         {path: space(), body: `{"name":"renamed"}`, other: `{"name":"other"}`, status: 200},
 	}
 	table["create-engine-run"] = sent{path: "/v1/runs", body: order, other: `{"room_id":"room_00000000000000000000000000","title":"other"}`, status: 201}
@@ -248,6 +267,8 @@ func TestEveryPostIsDoneOnceOverARestart(t *testing.T) {
 	d.succeed(t, "PATCH", table["update-room-defaults"].path, `{"context":{"memory_summary":"later"}}`, nil)
 	d.succeed(t, "PATCH", table["update-thread"].path, `{"title":"later"}`, nil)
 	d.succeed(t, "POST", table["retain-run"].path, `{"retention":"31d"}`, nil)
+	d.succeed(t, "POST", table["analyse-incident"].path, `{"summary":"later"}`, nil)
+	d.succeed(t, "POST", table["learn-of-incident"].path, `{"note":"later"}`, nil)
 	again := func(when string) {
 		for _, op := range ops {
 			s := table[op]
