@@ -27,6 +27,7 @@ type plan struct {
 type load struct {
 	plan
 	daemon *daemon
+	server int // the process of PostgreSQL; 0 for none
 	owner  *client
 	engine map[string]string // the headers by which an engine is known
 	rooms  []string
@@ -53,6 +54,7 @@ type phase struct {
 	Name     string             `json:"name"`
 	Seconds  float64            `json:"seconds"`
 	Figures  map[string]figures `json:"figures"` // by what was done
+	Costs    costs              `json:"cpu"`     // of each message and run, by whom; of no phase with a kill
 	Killed   bool               `json:"killed,omitempty"`
 	Recovery float64            `json:"recovery_ms,omitempty"` // from the kill until the daemon answered again
 }
@@ -149,6 +151,7 @@ func (l *load) run(ctx context.Context, w work) (phase, error) {
 	}
 	l.asked, l.came = map[string]time.Time{}, map[string]time.Time{}
 	p := phase{Name: w.name, Killed: w.kill, Figures: map[string]figures{}}
+	before := spend(l.daemon.cmd.Process.Pid, l.server)
 	start := time.Now()
 	until, stop := context.WithDeadline(ctx, start.Add(w.long))
 	defer stop()
@@ -191,6 +194,7 @@ func (l *load) run(ctx context.Context, w work) (phase, error) {
 	}
 	end()
 	working.Wait()
+	after := spend(l.daemon.cmd.Process.Pid, l.server)
 	var took []time.Duration
 	for _, f := range l.followers {
 		took = append(took, f.lately()...)
@@ -202,6 +206,9 @@ func (l *load) run(ctx context.Context, w work) (phase, error) {
 	}
 	for what, all := range m.took {
 		p.Figures[what] = summarize(all, p.Seconds)
+	}
+	if !w.kill {
+		p.Costs = after.since(before, p.Figures["message"].Count+p.Figures["run made"].Count)
 	}
 	p.Figures["event to client"] = summarize(took, p.Seconds)
 	l.mu.Lock()

@@ -61,6 +61,7 @@ type result struct {
 	Phases    []phase  `json:"phases"`
 	Raw       figures  `json:"raw"`   // rows as large, of as many clients, without us
 	Ratio     float64  `json:"ratio"` // messages a second, of the raw rows a second
+	RawCosts  costs    `json:"raw_cpu"`
 	RowBytes  int      `json:"row_bytes"`
 	DBOS      *figures `json:"dbos_step,omitempty"`
 	River     *figures `json:"river_work,omitempty"`
@@ -153,6 +154,9 @@ func (h *hammer) drive(ctx context.Context, store string) (r result, err error) 
 	}
 	defer func() { err = errors.Join(err, d.stop()) }()
 	l := &load{plan: h.plan, daemon: d, say: h.say}
+	if store == "postgres" {
+		l.server = h.server.PID()
+	}
 	defer l.deafen()
 	if err := l.begin(ctx); err != nil {
 		return r, err
@@ -214,14 +218,18 @@ func (h *hammer) judge(ctx context.Context, l *load, r *result) error {
 // compare measures what stands beside us, on the machine as it is now.
 func (h *hammer) compare(ctx context.Context, r *result) (err error) {
 	long := max(time.Second, h.Duration/6)
+	before := spend(0, 0)
 	if r.Store == "sqlite" {
 		if r.Raw, err = rawSQLite(ctx, h.Writers, r.RowBytes, long); err != nil {
 			return err
 		}
+		r.RawCosts = spend(0, 0).since(before, r.Raw.Count)
 	} else {
+		before := spend(0, h.server.PID())
 		if r.Raw, err = rawPostgres(ctx, h.server, h.Writers, r.RowBytes, long); err != nil {
 			return err
 		}
+		r.RawCosts = spend(0, h.server.PID()).since(before, r.Raw.Count)
 		h.say("%s: steps of DBOS", r.Store)
 		steps, err := stepsOfDBOS(ctx, h.server, h.Engines, h.Steps, long)
 		if err != nil {

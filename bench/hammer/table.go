@@ -17,6 +17,7 @@ func table(w io.Writer, results []result) error {
 			fmt.Fprintf(t, "%s\t%s\t%d\t%.0f\t%.2f\t%.2f\t\n", name, what, f.Count, f.Rate, f.P50, f.P99)
 		}
 		for _, p := range r.Phases {
+			fmt.Fprintf(t, "%s\tprocessors: daemon %.0f us, PostgreSQL %.0f us, clients %.0f us for each message and run\t\t\t\t\t\n", p.Name, p.Costs.Daemon, p.Costs.Postgres, p.Costs.Clients)
 			for _, what := range slices.Sorted(maps.Keys(p.Figures)) {
 				line(p.Name, what, p.Figures[what])
 			}
@@ -24,6 +25,7 @@ func table(w io.Writer, results []result) error {
 				fmt.Fprintf(t, "%s\tkilled; it answered again after %.0f ms\t\t\t\t\t\n", p.Name, p.Recovery)
 			}
 		}
+		fmt.Fprintf(t, "bare\tprocessors: PostgreSQL %.0f us, clients %.0f us for each row\t\t\t\t\t\n", r.RawCosts.Postgres, r.RawCosts.Clients)
 		line("bare", fmt.Sprintf("rows of %d bytes", r.RowBytes), r.Raw)
 		if r.DBOS != nil {
 			line("DBOS", "step", *r.DBOS)
