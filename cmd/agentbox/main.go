@@ -71,8 +71,15 @@ func kept(s app.Kept) cli.Kept {
 	}
 }
 
+// at is the default configuration of a daemon that keeps what it has there.
+func at(p cli.Place) app.Config {
+	c := app.Default(p.DataDir)
+	c.Store, c.Shared = p.Store, p.Shared
+	return c
+}
+
 func config(d cli.Daemon) app.Config {
-	c := app.Default(d.DataDir)
+	c := at(d.Place)
 	if d.Listen != "" {
 		c.Listen = d.Listen
 	}

@@ -36,7 +36,7 @@ func up(i *invocation) *cobra.Command {
 	c.Flags().BoolVarP(&d.Verbose, "verbose", "v", false, "log every request")
 	c.Flags().StringVar(&format, "log-format", "text", "how the daemon's own log is written to standard error: text or json")
 	c.RunE = func(cmd *cobra.Command, _ []string) (err error) {
-		if d.DataDir, err = i.dataDir(); err != nil {
+		if d.Place, err = i.place(); err != nil {
 			return err
 		}
 		if err := d.root(); err != nil {
@@ -120,7 +120,7 @@ func doctor(i *invocation) *cobra.Command {
 	}
 	d.flags(c)
 	c.RunE = func(cmd *cobra.Command, _ []string) (err error) {
-		if d.DataDir, err = i.dataDir(); err != nil {
+		if d.Place, err = i.place(); err != nil {
 			return err
 		}
 		if err := d.root(); err != nil {

@@ -35,7 +35,7 @@ type Server struct {
 	port     int
 	owner    *syscall.SysProcAttr
 	settings []string
-	process  *exec.Cmd
+	alive    *os.File // the server ends when this is closed, and so when this process does; nil where none runs
 	ended    chan error
 	made     atomic.Int64 // databases
 }
@@ -102,7 +102,7 @@ func isFile(path string) bool {
 
 // unprivileged makes the server run as nobody where the test runs as root, as whom PostgreSQL refuses to run.
 func (s *Server) unprivileged() error {
-	s.owner = &syscall.SysProcAttr{Pdeathsig: syscall.SIGQUIT}
+	s.owner = &syscall.SysProcAttr{}
 	if os.Geteuid() != 0 {
 		return nil
 	}
@@ -155,19 +155,25 @@ func (s *Server) Restart() {
 		args = append(args, "-c", setting)
 	}
 	said := &tail{}
-	s.process = s.command("postgres", args...)
-	s.process.Stdout, s.process.Stderr = said, said
-	s.must(s.process.Start())
+	ends, alive, err := os.Pipe()
+	s.must(err)
+	server := s.command("postgres", args...)
+	server.Args = append([]string{"sh", "-c", watched, server.Path}, server.Args...)
+	if server.Path, err = exec.LookPath("sh"); err != nil {
+		s.t.Fatal(err)
+	}
+	server.Stdout, server.Stderr, server.ExtraFiles = said, said, []*os.File{ends}
+	s.must(errors.Join(server.Start(), ends.Close()))
 	ended := make(chan error, 1)
-	s.ended = ended
-	go func(p *exec.Cmd) { ended <- p.Wait() }(s.process)
+	s.alive, s.ended = alive, ended
+	go func() { ended <- server.Wait() }()
 	for deadline := time.Now().Add(patience); ; {
 		if s.run("pg_isready", "-h", s.dir, "-p", strconv.Itoa(s.port), "-t", "1") == nil {
 			return
 		}
 		select {
 		case err := <-ended:
-			s.process = nil
+			s.alive = nil
 			s.t.Fatalf("PostgreSQL ended when it was started: %v\n%s", err, said)
 		case <-time.After(20 * time.Millisecond):
 		}
@@ -180,13 +186,16 @@ func (s *Server) Restart() {
 // Kill ends the server at once, as a crash would; what it was told to keep is found again when it is restarted.
 func (s *Server) Kill() {
 	s.t.Helper()
-	if s.process == nil {
+	if s.alive == nil {
 		return
 	}
-	s.must(errors.Join(s.process.Process.Signal(syscall.SIGQUIT)))
+	s.must(s.alive.Close())
 	<-s.ended // with the exit code of a crash
-	s.process = nil
+	s.alive = nil
 }
+
+// watched runs a server until a descriptor is closed. A signal at the death of its parent would come at that of a thread.
+const watched = `"$@" & server=$!; (read _; kill -QUIT $server) <&3 & exec 3<&-; wait $server`
 
 // Database makes an empty database and returns its address, by way of the socket.
 func (s *Server) Database() string {
