@@ -34,10 +34,18 @@ type Kind struct {
 	PreApproval bool       `json:"pre_approval"` // asks a person whatever the bundle says
 	Title       string     `json:"title"`        // a few words for people, the verb first
 
-	// Of a Record: who may do it. A bundle may forbid it or ask, but need not permit it.
+	Outside    bool     `json:"outside,omitempty"` // it is done outside of Agentbox, by who asks before
+	PostReview bool     `json:"post_review"`       // a person looks at it afterwards
+	Cost       Cost     `json:"cost,omitempty"`
+	Recovery   Recovery `json:"recovery,omitempty"`
+
+	// Of a Record, and of what is done outside: who may do it. A bundle may forbid it or ask, but need not permit it.
 	Role     string `json:"role,omitempty"`     // the least role of a person; "" is nobody
 	Agents   bool   `json:"agents,omitempty"`   // agents may
 	Services bool   `json:"services,omitempty"` // services may, engines among them
+	Halts    bool   `json:"halts,omitempty"`    // who records it acts on the world by it, so that the kill switch stops it
+
+	Anywhere bool `json:"anywhere,omitempty"` // belongs to no room by its nature, so that the rooms of a capability token do not bound it
 }
 
 // record describes an action whose whole effect is its event. Who says who may do it beside people of the role: "agents", "services".
@@ -46,6 +54,21 @@ func record(typ, title, role string, who ...string) Kind {
 		Type: typ, SideEffect: Record, Zone: event.Supervised, Reversible: true, Title: title,
 		Role: role, Agents: slices.Contains(who, "agents"), Services: slices.Contains(who, "services"),
 	}
+}
+
+// halting is a kind that the kill switch stops although its whole effect here is its event: what is recorded is about to be done by somebody.
+func halting(k Kind) Kind {
+	k.Halts = true
+	return k
+}
+
+// Stops reports whether the kill switch stops the action.
+func (k Kind) Stops() bool { return k.Halts || k.SideEffect.Reaches() }
+
+// anywhere is the kind of an action that belongs to no room by its nature.
+func anywhere(k Kind) Kind {
+	k.Anywhere = true
+	return k
 }
 
 // The action types. Their names are the `action` of approvals, the `action` of Cedar policies and the words of the YAML form.
@@ -80,6 +103,36 @@ const (
 	ThreadCreate  = "thread.create"
 	ThreadUpdate  = "thread.update"
 	MessageCreate = "message.create" // post a message into a thread
+
+	RunCreate       = "run.create" // ask for a run that an engine executes
+	RunClaim        = "run.claim"
+	RunRenew        = "run.lease.heartbeat" // go on owning a run
+	RunRelease      = "run.lease.release"
+	RunBegin        = "run.begin" // start a run by hand
+	RunComplete     = "run.complete"
+	RunFail         = "run.fail"
+	StepCreate      = "step.create"
+	ToolCall        = "tool.call"   // call a tool, which an engine does itself
+	ToolReport      = "tool.report" // say what came of a tool call
+	ArtifactCreate  = "artifact.create"
+	ArtifactStore   = "artifact.store" // keep the content of an artifact
+	EvidenceCollect = "evidence.collect"
+
+	ApprovalDecide = "approval.decide" // answer a question; who may follows the question, too
+	StandingRevoke = "standing.revoke"
+	KillSwitchSet  = "kill_switch.set"
+	RunCancel      = "run.cancel"
+
+	AgentRegister   = "agent.register"
+	AgentQuarantine = "agent.quarantine" // stop a principal from doing anything, or end that
+	PrincipalAdd    = "principal.add"
+	PrincipalRole   = "principal.role"   // give a person another role
+	PrincipalEnsure = "principal.ensure" // register whom another program knew
+	KeyIssue        = "key.issue"
+	KeyRevoke       = "key.revoke"
+
+	CapabilityGrant  = "capability.grant"
+	CapabilityRevoke = "capability.revoke"
 )
 
 // kinds is the registry of actions. What is not in it is denied.
@@ -103,7 +156,7 @@ var kinds = map[string]Kind{
 	RunImport:     {Type: RunImport, SideEffect: Control, Zone: event.Supervised, Reversible: true, Idempotent: true, Title: "import a transcript"},
 	RunContinue:   {Type: RunContinue, SideEffect: Control, Zone: event.Supervised, Reversible: true, Idempotent: true, PreApproval: true, Title: "go on after an interrupted operation"},
 	ContentSweep:  {Type: ContentSweep, SideEffect: Control, Zone: event.Supervised, Idempotent: true, Title: "free what nothing names"},
-	ExternalWrite: {Type: ExternalWrite, SideEffect: Network, Zone: event.HighStakes, PreApproval: true, Title: "write to the outside world"},
+	ExternalWrite: risky(ExternalWrite, "write to the outside world", HighCost),
 	AuditRedact:   {Type: AuditRedact, SideEffect: Control, Zone: event.HighStakes, Idempotent: true, Title: "redact events"},
 
 	WorkspaceImport: {Type: WorkspaceImport, SideEffect: Control, Zone: event.HighStakes, Idempotent: true, Title: "import a workspace"},
@@ -114,10 +167,42 @@ var kinds = map[string]Kind{
 	ThreadCreate:  record(ThreadCreate, "begin a thread", "member", "agents", "services"),
 	ThreadUpdate:  record(ThreadUpdate, "change a thread", "member", "agents", "services"),
 	MessageCreate: record(MessageCreate, "post a message", "member", "agents", "services"),
+
+	RunCreate:       record(RunCreate, "ask for a run", "member", "agents", "services"),
+	RunClaim:        record(RunClaim, "claim a run", "member", "services"),
+	RunRenew:        record(RunRenew, "go on owning a run", "member", "services"),
+	RunRelease:      record(RunRelease, "give a run back", "member", "services"),
+	RunBegin:        record(RunBegin, "start a run by hand", "member", "agents", "services"),
+	RunComplete:     record(RunComplete, "complete a run", "member", "agents", "services"),
+	RunFail:         record(RunFail, "fail a run", "member", "agents", "services"),
+	StepCreate:      record(StepCreate, "record a step", "member", "agents", "services"),
+	ToolCall:        halting(record(ToolCall, "call a tool", "member", "agents", "services")),
+	ToolReport:      record(ToolReport, "report a tool call", "member", "agents", "services"),
+	ArtifactStore:   record(ArtifactStore, "keep an artifact's content", "member", "agents", "services"),
+	EvidenceCollect: record(EvidenceCollect, "collect the evidence of a run", "member", "agents", "services"),
+
+	ApprovalDecide: record(ApprovalDecide, "answer a question", "operator"),
+	StandingRevoke: record(StandingRevoke, "end a standing approval", "operator"),
+	KillSwitchSet:  record(KillSwitchSet, "throw the kill switch", "member"),
+	RunCancel:      record(RunCancel, "end a run", "member", "agents"),
+
+	AgentRegister:   record(AgentRegister, "register an agent", "member", "agents"),
+	AgentQuarantine: record(AgentQuarantine, "quarantine a principal", "admin"),
+	PrincipalAdd:    record(PrincipalAdd, "add a principal", "admin"),
+	PrincipalRole:   record(PrincipalRole, "change a role", "admin"),
+	PrincipalEnsure: record(PrincipalEnsure, "register a principal of another program", "admin"),
+	KeyIssue:        record(KeyIssue, "make an API key", "viewer", "agents", "services"),
+	KeyRevoke:       record(KeyRevoke, "revoke an API key", "viewer", "agents", "services"),
+
+	CapabilityGrant:  anywhere(record(CapabilityGrant, "grant a capability token", "member", "agents")),
+	CapabilityRevoke: anywhere(record(CapabilityRevoke, "revoke a capability token", "member", "agents")),
 }
 
 // KindOf returns the registry's entry for an action type.
 func KindOf(actionType string) (Kind, bool) {
 	k, ok := kinds[actionType]
+	if !ok {
+		k, ok = outside[actionType]
+	}
 	return k, ok
 }

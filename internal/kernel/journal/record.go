@@ -46,6 +46,9 @@ const (
 
 const sealBytes = 8
 
+// RecordTail is how many bytes at the end of a record RecordHash needs.
+const RecordTail = len(event.Digest{}) + sealBytes
+
 var (
 	zones      = []event.Zone{event.Sandbox, event.Supervised, event.HighStakes}
 	redactions = []event.Redaction{event.RedactNone, event.RedactPartial, event.RedactFull}

@@ -8,6 +8,7 @@ import (
 	"agentbox/internal/domain/room"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/domain/token"
 	"agentbox/internal/domain/workspace"
 )
 
@@ -16,8 +17,10 @@ var eventTypes = []string{
 	policy.ApprovalRequestedType, policy.ApprovalAssentedType, policy.ApprovalDecidedType, policy.ApprovalUsedType, policy.ApprovalExpiredType, policy.ApprovalWithdrawnType,
 	policy.StandingGrantedType, policy.StandingUsedType, policy.StandingRevokedType, policy.KillSwitchThrownType, policy.KillSwitchLiftedType,
 	policy.BundlePinnedType, policy.DeniedType, policy.RequiresApprovalType, policy.BegunType, policy.EffectCountedType,
-	principal.RegisteredType, principal.QuarantinedType, principal.UnquarantinedType, principal.KeyIssuedType, principal.KeyRevokedType,
+	principal.RegisteredType, principal.QuarantinedType, principal.UnquarantinedType, principal.RoleChangedType, principal.KeyIssuedType, principal.KeyRevokedType,
+	token.GrantedType, token.RevokedType, token.AttemptedType,
 	run.EventCreated, run.EventStarted, run.EventSuspended, run.EventResumed, run.EventCompleted, run.EventFailed, run.EventCancelled, run.EventImported, run.EventRetained, run.EventForgotten,
+	run.EventClaimed, run.EventRenewed, run.EventReleased,
 	run.EventInvoked, run.EventSucceeded, run.EventErred, run.EventUnknown,
 	space.EventCreated, space.EventStarted, space.EventReady, space.EventUpdated, space.EventExtended, space.EventDestroyed,
 	space.EventRewindBegun, space.EventRewound, space.EventRewindFailed, space.EventForked,

@@ -127,7 +127,7 @@ func (r *Redactor) Redact(ctx context.Context, origin event.Origin, ws id.Worksp
 		receipt.Redactions, err = r.before(ctx, ws, q)
 		return receipt, err
 	}
-	action := policy.Action{Type: policy.AuditRedact, Workspace: ws, Principal: origin.Principal, Target: string(q.Event), Run: q.Run}
+	action := policy.Action{Type: policy.AuditRedact, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Target: string(q.Event), Run: q.Run}
 	for len(targets) > 0 {
 		some := targets[:min(len(targets), journal.MaxBatch)]
 		targets = targets[len(some):]
