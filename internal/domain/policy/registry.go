@@ -118,6 +118,9 @@ const (
 	ArtifactStore   = "artifact.store" // keep the content of an artifact
 	EvidenceCollect = "evidence.collect"
 
+	PolicyEvaluate  = "policy.evaluate"  // ask whether something may be done outside
+	ApprovalRequest = "approval.request" // ask a person about what is to be done outside
+
 	ApprovalDecide = "approval.decide" // answer a question; who may follows the question, too
 	StandingRevoke = "standing.revoke"
 	KillSwitchSet  = "kill_switch.set"
@@ -180,6 +183,9 @@ var kinds = map[string]Kind{
 	ToolReport:      record(ToolReport, "report a tool call", "member", "agents", "services"),
 	ArtifactStore:   record(ArtifactStore, "keep an artifact's content", "member", "agents", "services"),
 	EvidenceCollect: record(EvidenceCollect, "collect the evidence of a run", "member", "agents", "services"),
+
+	PolicyEvaluate:  record(PolicyEvaluate, "ask whether something may be done", "viewer", "agents", "services"),
+	ApprovalRequest: record(ApprovalRequest, "ask a person", "member", "agents", "services"),
 
 	ApprovalDecide: record(ApprovalDecide, "answer a question", "operator"),
 	StandingRevoke: record(StandingRevoke, "end a standing approval", "operator"),
