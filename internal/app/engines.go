@@ -12,10 +12,10 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/room"
 	"agentbox/internal/driver/disk"
 	claims "agentbox/internal/kernel/claim"
 	"agentbox/internal/service/dispatcher"
-	"agentbox/internal/service/keeper"
 )
 
 // claimsFile holds the secret from which the tokens of claims are made, 0600. Where it is lost, engines claim anew what they have: nothing is
@@ -29,20 +29,21 @@ func (a *App) dispatch(ids *id.Source, blobs *disk.Blobs, asked policy.Gate) err
 		return err
 	}
 	a.Hands = dispatcher.New(dispatcher.Parts{
-		Log: a.counted, Docs: a.Log, Blobs: blobs, MaxContent: a.Config.ContentQuota, Gate: asked, Tokens: tokens, Place: place, Clock: a.clock, IDs: ids, Logger: a.logger,
+		Log: a.counted, Docs: a.Log, Blobs: blobs, MaxContent: a.Config.ContentQuota, Gate: asked, Tokens: tokens, Place: a.place, Clock: a.clock, IDs: ids, Logger: a.logger,
 	})
 	return nil
 }
 
-// place knows the one room that every workspace has. It has no threads.
-func place(_ context.Context, _ id.Workspace, room id.Room, thread id.Thread) error {
-	switch {
-	case room != keeper.DefaultRoom:
-		return fault.New(fault.NotFound, "room_not_found", "there is no room %.64q in this workspace", room)
-	case thread != "":
-		return fault.New(fault.NotFound, "thread_not_found", "there is no thread %.64q in this room", thread)
+// place refuses a room that is not there, and a thread of another one.
+func (a *App) place(ctx context.Context, ws id.Workspace, in id.Room, thread id.Thread) error {
+	if _, err := a.Rooms.Room(ctx, ws, in); err != nil || thread == "" {
+		return err
 	}
-	return nil
+	doc, err := a.Rooms.Thread(ctx, ws, thread)
+	if err == nil && doc.Room != in {
+		err = room.ErrNoThread
+	}
+	return err
 }
 
 // claimTokens reads the secret of claim tokens, and makes it at the first start.

@@ -213,7 +213,7 @@ var kinds = map[string]Kind{
 	ArtifactStore:   record(ArtifactStore, "keep an artifact's content", "member", "agents", "services"),
 	EvidenceCollect: record(EvidenceCollect, "collect the evidence of a run", "member", "agents", "services"),
 
-	PolicyEvaluate:  record(PolicyEvaluate, "ask whether something may be done", "viewer", "agents", "services"),
+	PolicyEvaluate:  record(PolicyEvaluate, "ask whether something may be done", "member", "agents", "services"),
 	ApprovalRequest: record(ApprovalRequest, "ask a person", "member", "agents", "services"),
 
 	ApprovalDecide: record(ApprovalDecide, "answer a question", "operator"),

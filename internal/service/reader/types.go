@@ -3,6 +3,7 @@ package reader
 import (
 	"agentbox/internal/domain/content"
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/evidence"
 	"agentbox/internal/domain/incident"
 	"agentbox/internal/domain/label"
 	"agentbox/internal/domain/policy"
@@ -10,6 +11,7 @@ import (
 	"agentbox/internal/domain/room"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/domain/step"
 	"agentbox/internal/domain/token"
 	"agentbox/internal/domain/workspace"
 )
@@ -23,6 +25,7 @@ var eventTypes = []string{
 	token.GrantedType, token.RevokedType, token.AttemptedType,
 	run.EventCreated, run.EventStarted, run.EventSuspended, run.EventResumed, run.EventCompleted, run.EventFailed, run.EventCancelled, run.EventImported, run.EventRetained, run.EventForgotten,
 	run.EventClaimed, run.EventRenewed, run.EventReleased,
+	step.EventCreated, step.EventArtifactCreated, step.EventArtifactStored, evidence.EventCreated,
 	run.EventInvoked, run.EventSucceeded, run.EventErred, run.EventUnknown,
 	space.EventCreated, space.EventStarted, space.EventReady, space.EventUpdated, space.EventExtended, space.EventDestroyed,
 	space.EventRewindBegun, space.EventRewound, space.EventRewindFailed, space.EventForked,
