@@ -23,7 +23,7 @@ func audit() cli.Audit {
 }
 
 func proofs(q cli.AuditQuery) (*app.Proofs, error) {
-	return app.OpenProofs(app.Default(q.DataDir), q.PublicKey)
+	return app.OpenProofs(at(q.Place), q.PublicKey)
 }
 
 // verify proves the log of a data directory.
@@ -63,7 +63,7 @@ func found(audits []app.Audit) []cli.Proof {
 }
 
 func publicKey(_ context.Context, q cli.AuditQuery) (cli.PublicKey, error) {
-	key, err := app.PublicKey(app.Default(q.DataDir))
+	key, err := app.PublicKey(at(q.Place))
 	if err != nil {
 		return cli.PublicKey{}, err
 	}
@@ -147,6 +147,6 @@ func witness(ctx context.Context, w cli.Witness, ready func(address, publicKey s
 }
 
 func abandon(ctx context.Context, q cli.AuditQuery, reason string) (int, error) {
-	given, err := app.Abandon(ctx, app.Default(q.DataDir), reason)
+	given, err := app.Abandon(ctx, at(q.Place), reason)
 	return len(given), err
 }

@@ -71,14 +71,21 @@ func kept(s app.Kept) cli.Kept {
 	}
 }
 
+// at is the default configuration of a daemon that keeps what it has there.
+func at(p cli.Place) app.Config {
+	c := app.Default(p.DataDir)
+	c.Store, c.Shared = p.Store, p.Shared
+	return c
+}
+
 func config(d cli.Daemon) app.Config {
-	c := app.Default(d.DataDir)
+	c := at(d.Place)
 	if d.Listen != "" {
 		c.Listen = d.Listen
 	}
 	c.RootFS, c.Sources, c.Shadow, c.EffectsPerHour = d.RootFS, d.Sources, d.Shadow, d.EffectsPerHour
 	c.ApprovalTime, c.SigningKey, c.Witnesses, c.Traces = d.ApprovalTime, d.SigningKey, d.Witnesses, d.Traces
-	c.Retention = d.Retention
+	c.Retention, c.RateRules = d.Retention, d.Rates
 	c.KeepSnapshots, c.KeepSnapshotsFor = d.KeepSnapshots, d.KeepSnapshotsFor
 	switch {
 	case d.ContentQuota < 0:

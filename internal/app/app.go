@@ -13,16 +13,18 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/cedar"
 	"agentbox/internal/driver/disk"
 	"agentbox/internal/driver/disk/frames"
 	"agentbox/internal/driver/disk/trees"
 	"agentbox/internal/driver/keyring"
-	"agentbox/internal/driver/sqlite"
 	"agentbox/internal/driver/telemetry"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/kernel/vault"
+	"agentbox/internal/service/arbiter"
 	"agentbox/internal/service/auditor"
+	"agentbox/internal/service/dispatcher"
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/keeper"
@@ -52,10 +54,12 @@ type App struct {
 	Gate      *gate.Gate
 	Keeper    *keeper.Keeper
 	Runs      *executor.Executor
+	Hands     *dispatcher.Dispatcher
 	Sweeper   *sweeper.Sweeper
-	Log       *sqlite.Journal
+	Log       Store
 	Redact    *redactor.Redactor
 	Mover     *mover.Importer
+	Arbiter   *arbiter.Arbiter
 	Registrar *registrar.Registrar
 	Signer    *auditor.Signer
 	Prover    *auditor.Prover
@@ -71,6 +75,8 @@ type App struct {
 	clock   event.Clock
 	logger  *slog.Logger
 	claim   *claimed
+	shared  *claimed                        // the folder that other daemons may want too; nil for none
+	reign   func(ctx context.Context) error // returns when another daemon has taken the database; nil for a log in a file
 	dir     *directory
 	server  *httpapi.Server
 	early   *early // what answers until the server can; nil where the daemon is opened without it
@@ -83,7 +89,7 @@ type App struct {
 
 // Definitions are the documents that the daemon keeps, for whoever opens its log.
 func Definitions() []projection.Definition {
-	return append(gate.Definitions(), keeper.Definition(), keeper.ChangeDefinition(), keeper.SnapshotDefinition(), executor.Definition(), sweeper.Definition(), redactor.Definition(), mover.Definition())
+	return append(append(gate.Definitions(), dispatcher.Definitions()...), keeper.Definition(), keeper.ChangeDefinition(), keeper.SnapshotDefinition(), executor.Definition(), sweeper.Definition(), redactor.Definition(), mover.Definition())
 }
 
 // System is the daemon itself, as the one who ends what has expired.
@@ -119,7 +125,7 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 			a = nil
 		}
 	}()
-	if a.dir, err = lookAt(c.DataDir); err != nil {
+	if a.dir, err = lookAt(c); err != nil {
 		return nil, err
 	}
 	ids := id.NewSource(clock.Now, rand.Reader)
@@ -131,15 +137,9 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 	if err := a.does("opens the log"); err != nil {
 		return nil, err
 	}
-	if a.keys, err = keyring.Open(a.path(keysDir), rand.Reader); err != nil {
-		return nil, err
-	}
-	a.Log, err = sqlite.Open(ctx, sqlite.Options{
-		Path: a.path(logFile), Definitions: Definitions(), Clock: clock, IDs: ids, Entropy: rand.Reader,
-		Existing: a.dir.used, Keys: a.keys, Committed: a.metrics.Committed,
-	})
+	err = a.openStore(ctx, ids)
 	if errors.Is(err, vault.ErrMissing) {
-		err = a.dir.unsealed(ctx, err)
+		err = a.dir.unsealed(ctx, c, err)
 	}
 	if err != nil {
 		return nil, a.dir.unopened(err)
@@ -195,7 +195,7 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 
 // wire makes the services and the drivers that they use.
 func (a *App) wire(ctx context.Context, ids *id.Source) error {
-	blobs, err := disk.OpenBlobs(ctx, a.path(blobsDir), a.keys, rand.Reader)
+	blobs, err := disk.OpenBlobs(ctx, a.Config.blobs(), a.keys, rand.Reader)
 	if err != nil {
 		return err
 	}
@@ -206,6 +206,10 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 	spaces, err := disk.OpenSpaces(ctx, a.path(spacesDir), a.keys, rand.Reader, a.Config.Sources...)
 	if err != nil {
 		return err
+	}
+	var files space.Store = spaces
+	if a.Config.inDatabase() {
+		files = local{spaces, a.path(spacesDir)}
 	}
 	tiers, err := a.tiers()
 	if err != nil {
@@ -218,7 +222,7 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 	}
 	asked := telemetry.WrapGate(a.Gate, a.clock, a.metrics, a.tracer, presets)
 	a.Keeper = keeper.New(keeper.Parts{
-		Log: a.counted, Docs: a.Log, Gate: asked, Library: a.Gate, Store: telemetry.WrapStore(spaces, a.clock, a.tracer), Tiers: tiers, Clock: a.clock, IDs: ids, Logger: a.logger,
+		Log: a.counted, Docs: a.Log, Gate: asked, Library: a.Gate, Store: telemetry.WrapStore(files, a.clock, a.tracer), Tiers: tiers, Clock: a.clock, IDs: ids, Logger: a.logger,
 		MaxSpaces: a.Config.MaxSpaces, MaxLimits: a.Config.MaxLimits, FirstUID: firstUID(), System: System,
 	})
 	retention, err := redactor.ParseRetention(a.Config.Retention)
@@ -239,6 +243,10 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 		Log: a.counted, Into: a.Log, Docs: a.Log, Contents: blobs, Gate: asked, System: System, TakeUp: a.Runs.TakeUp,
 	})
 	a.Registrar = registrar.New(registrar.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, IDs: ids, Entropy: rand.Reader})
+	a.Arbiter = arbiter.New(arbiter.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, Shadow: a.Config.Shadow, Counted: a.Config.EffectsPerHour > 0})
+	if err := a.dispatch(ids, blobs, asked); err != nil {
+		return err
+	}
 	a.Keeper.SetOccupants(a.Runs)
 	a.Gate.OnHalt(a.Runs.Halt)
 	a.Gate.OnLift(a.Runs.Lifted)

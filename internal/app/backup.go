@@ -25,12 +25,16 @@ type Kept = backup.Summary
 
 // isKey reports whether a file of a data directory gives power to whoever has it: to act, to sign, or to read what is sealed.
 func isKey(name string) bool {
-	return name == keyFile || name == signingFile || name == keysDir || strings.HasPrefix(name, keysDir+"/")
+	return name == keyFile || name == signingFile || name == claimsFile || name == keysDir || strings.HasPrefix(name, keysDir+"/")
 }
 
 // Backup keeps a data directory as one file, which appears as a whole or not at all. A daemon may run on it meanwhile: the log is that of one
 // moment, and what it names was there before. Keys stay out of it unless withKeys says otherwise.
 func Backup(ctx context.Context, c Config, target string, withKeys bool, progress func(backup.Summary)) (sum backup.Summary, err error) {
+	if err := c.offFile("a backup", "dump the database with pg_dump, leaving out the documents, which are folded anew (--exclude-table-data for agentbox.documents, agentbox.entries and agentbox.projections), "+
+		"and copy the data directory and the shared folder, while no daemon runs"); err != nil {
+		return sum, err
+	}
 	source := filepath.Join(c.DataDir, logFile)
 	if _, err := os.Stat(source); errors.Is(err, fs.ErrNotExist) {
 		return sum, fault.New(fault.NotFound, "log_not_found", "there is no log in %s; name the data directory with --data", c.DataDir)
@@ -150,14 +154,6 @@ func below(dir, name string) string {
 	return filepath.ToSlash(rel)
 }
 
-// looking are the options of who opens a log to look at, with the keys beside it.
-func looking(source string) (sqlite.Options, error) {
-	keys, err := keyring.OpenReadOnly(filepath.Join(filepath.Dir(source), keysDir))
-	o := logOptions(source)
-	o.Keys = keys
-	return o, err
-}
-
 // logOptions are the options of a log without its keys.
 func logOptions(source string) sqlite.Options {
 	return sqlite.Options{Path: source, Definitions: Definitions(), Clock: Clock{}, IDs: id.NewSource(Clock{}.Now, rand.Reader), Entropy: rand.Reader}
@@ -167,6 +163,9 @@ func logOptions(source string) sqlite.Options {
 // empty. Keys is the folder of the keys under which the log is sealed, where they are not in the backup; without them the log can be verified
 // and its headers read, and no daemon starts on it. What was redacted since the backup was made is gone in it too, for its keys are.
 func Restore(ctx context.Context, c Config, source, keys string, progress func(backup.Summary)) (sum backup.Summary, audits []Audit, err error) {
+	if err := c.offFile("a backup to be restored", "load a dump of the database with psql or pg_restore, and put the data directory back beside it"); err != nil {
+		return sum, nil, err
+	}
 	if left, err := os.ReadDir(c.DataDir); err == nil && len(left) > 0 {
 		return sum, nil, fault.New(fault.Conflict, "data_directory_in_use", "%s is not empty", c.DataDir).With("name another data directory with --data, or move this one away")
 	}
@@ -216,6 +215,9 @@ func Restore(ctx context.Context, c Config, source, keys string, progress func(b
 
 // BringKeys brings the keys of its log to a data directory that was restored without them.
 func BringKeys(ctx context.Context, c Config, keys string) (audits []Audit, err error) {
+	if err := c.offFile("bringing keys", "copy the folder keys into the data directory or the shared one"); err != nil {
+		return nil, err
+	}
 	held, err := claim(c.DataDir)
 	if err != nil {
 		return nil, err

@@ -20,6 +20,8 @@ import (
 // Config is what an operator decides about a daemon. Default fills it in; the zero Config is refused.
 type Config struct {
 	DataDir string   // where everything is kept; made with mode 0700
+	Store   string   // address of the database that the log lies in, as in postgres://user@host/database; "" for a file in the data directory
+	Shared  string   // folder with the keys and the contents of a log in a database, for the daemons that have it in turn; "" for the data directory
 	Listen  string   // host:port; loopback unless a key is demanded of everybody, which it always is; port 0 takes a free one
 	RootFS  string   // read-only root of the spaces; "" finds the one that `make rootfs` made, else the host's own programs
 	Sources []string // folders of the host from which spaces may be filled; absolute
@@ -42,7 +44,8 @@ type Config struct {
 	KeepSnapshots    int           // of each space, by a sweep; 0 means as many as the store keeps
 	KeepSnapshotsFor time.Duration // in whole seconds; 0 means however long
 
-	Rates wire.Rates // requests of one principal; the zero value means wire.DefaultRates
+	Rates     wire.Rates // requests of one principal; the zero value means what RateRules say
+	RateRules []string   // what differs from wire.DefaultRates, as wire.ParseRates reads it
 }
 
 // DefaultListen is where a daemon listens that was not told otherwise.
@@ -78,6 +81,12 @@ func (c Config) check() error {
 	if c.DataDir == "" || !filepath.IsAbs(c.DataDir) {
 		return fmt.Errorf("the data directory must be an absolute path")
 	}
+	if c.Store != "" && !isDatabase(c.Store) {
+		return fmt.Errorf("the store is the address of a database of PostgreSQL, as in postgres://user@host:5432/database")
+	}
+	if c.Shared != "" && (c.Store == "" || !filepath.IsAbs(c.Shared)) {
+		return fmt.Errorf("the shared folder is an absolute path, for the daemons of a database; without --store everything lies in the data directory")
+	}
 	if info, err := os.Stat(c.RootFS); c.RootFS != "" && c.RootFS != namespace.HostRoot && (err != nil || !info.IsDir()) {
 		return fmt.Errorf("the root of the spaces, %s, is not a folder", c.RootFS)
 	}
@@ -96,7 +105,7 @@ func (c Config) check() error {
 	if c.ApprovalTime != 0 && (c.ApprovalTime < time.Second || c.ApprovalTime > policy.MaxQuestionTime) {
 		return fmt.Errorf("the time for an approval is %s; name one from 1s to %s", c.ApprovalTime, policy.MaxQuestionTime)
 	}
-	if _, err := redactor.ParseRetention(c.Retention); err != nil {
+	if _, err := wire.ParseRates(c.RateRules); err != nil {
 		return err
 	}
 	if c.SigningKey != "" && !filepath.IsAbs(c.SigningKey) {

@@ -14,6 +14,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/driver/postgres"
 	"agentbox/internal/driver/sqlite"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
@@ -22,6 +23,9 @@ import (
 // directoryVersion is the form of a data directory; one of a later form is refused.
 const directoryVersion = 1
 
+// storePostgres is what a note says of a log in a database of PostgreSQL.
+const storePostgres = "postgres"
+
 // maxNote is the most that a small file of the data directory may have.
 const maxNote = 1 << 20
 
@@ -29,6 +33,7 @@ const maxNote = 1 << 20
 // to which everything else in the directory belongs. It is written a moment after the log, never before, so that it never says too much.
 type note struct {
 	Version int                     `json:"version"`
+	Store   string                  `json:"store,omitempty"`       // where the log lies: postgres, or "" for log.db beside it
 	First   id.Event                `json:"first_event,omitempty"` // of the default workspace: names the log
 	Heads   map[id.Workspace]uint64 `json:"heads,omitempty"`       // places that the log has reached
 }
@@ -36,14 +41,19 @@ type note struct {
 // directory watches over the files of a data directory: before the log is opened, once it is, and while the daemon runs.
 type directory struct {
 	path  string
+	store string // as in note
 	note  note
 	used  bool                   // something is there that belongs to a log
 	files map[string]os.FileInfo // that have to stay in their places while the daemon runs
 }
 
 // lookAt refuses a data directory that would be broken by going on with it. It changes nothing.
-func lookAt(path string) (*directory, error) {
+func lookAt(c Config) (*directory, error) {
+	path := c.DataDir
 	d := &directory{path: path}
+	if c.inDatabase() {
+		d.store = storePostgres
+	}
 	sizes := map[string]int64{}
 	for _, name := range []string{lockName, logFile, logFile + "-wal", logFile + "-shm", logFile + ".lock", logFile + ".lock-journal", keyFile, stateFile, noteFile} {
 		info, err := regular(filepath.Join(path, name))
@@ -72,7 +82,14 @@ func lookAt(path string) (*directory, error) {
 			left = filepath.Dir(pattern)
 		}
 	}
-	if d.used = left != ""; d.used && sizes[logFile] == 0 {
+	d.used = left != ""
+	switch {
+	case d.store == "" && d.note.Store != "":
+		return nil, fault.New(fault.Conflict, "store_changed", "the log of %s lies in a database", path).With("name it with --store or AGENTBOX_STORE")
+	case d.store != "" && (sizes[logFile] > 0 || d.note.First != "" && d.note.Store == ""):
+		return nil, fault.New(fault.Conflict, "store_changed", "the log of %s lies in it, and not in a database", path).
+			With("start it without --store; to go on in a database, export its workspaces and import them into another data directory with --store")
+	case d.store == "" && d.used && sizes[logFile] == 0:
 		return nil, d.missing(left)
 	}
 	return d, nil
@@ -106,8 +123,8 @@ func (d *directory) read() error {
 }
 
 // unsealed says why the keys that are here do not open the log: it may be another one than the keys, and everything else here, belong to.
-func (d *directory) unsealed(ctx context.Context, err error) error {
-	look, failed := sqlite.OpenReadOnly(ctx, logOptions(filepath.Join(d.path, logFile)))
+func (d *directory) unsealed(ctx context.Context, c Config, err error) error {
+	look, failed := lookAtStore(ctx, c)
 	if failed != nil {
 		return err
 	}
@@ -120,6 +137,10 @@ func (d *directory) unsealed(ctx context.Context, err error) error {
 // unopened says why the log could not be opened, where the driver only knows what the disk answered.
 func (d *directory) unopened(err error) error {
 	switch {
+	case d.store != "" && errors.Is(err, postgres.ErrEmpty):
+		return d.rolledBack("the database holds no log, and it had reached event %d", d.note.Heads[id.DefaultWorkspace])
+	case d.store != "":
+		return err
 	case errors.Is(err, sqlite.ErrEmpty):
 		return d.rolledBack("%s holds no events, and had reached %d", filepath.Join(d.path, logFile), d.note.Heads[id.DefaultWorkspace])
 	case fault.CodeOf(err) != "" && fault.KindOf(err) != fault.Internal:
@@ -134,6 +155,10 @@ func (d *directory) hold(ctx context.Context, log journal.Journal, docs projecti
 	first, err := log.Read(ctx, journal.Query{Workspace: id.DefaultWorkspace, Limit: 1})
 	if err != nil {
 		return err
+	}
+	if d.note.First != "" && len(first) > 0 && first[0].ID != d.note.First && d.store != "" {
+		return fault.New(fault.Conflict, "log_replaced", "the database holds another log than the one to which %s belongs", d.path).
+			With("name the right one with --store, or another data directory with --data")
 	}
 	if d.note.First != "" && len(first) > 0 && first[0].ID != d.note.First {
 		return fault.New(fault.Conflict, "log_replaced", "%s is another log than the one to which this directory belongs", filepath.Join(d.path, logFile)).
@@ -152,7 +177,11 @@ func (d *directory) hold(ctx context.Context, log journal.Journal, docs projecti
 		return err
 	}
 	d.files = map[string]os.FileInfo{}
-	for _, name := range []string{"", lockName, logFile, logFile + "-wal"} {
+	watched := []string{"", lockName}
+	if d.store == "" {
+		watched = append(watched, logFile, logFile+"-wal")
+	}
+	for _, name := range watched {
 		info, err := os.Lstat(filepath.Join(d.path, name))
 		if err != nil && name != lockName {
 			return unwritable(err, d.path)
@@ -196,6 +225,10 @@ func (d *directory) strangers(ctx context.Context, log journal.Journal, docs pro
 
 // rolledBack refuses a log that has lost events.
 func (d *directory) rolledBack(format string, args ...any) error {
+	if d.store != "" {
+		return fault.New(fault.Conflict, "log_rolled_back", format, args...).
+			With("put the database back as it was last; to go on with what is there, and without what was recorded since, move " + filepath.Join(d.path, noteFile) + " away")
+	}
 	return fault.New(fault.Conflict, "log_rolled_back", format, args...).
 		With("put log.db and log.db-wal back, both of the same time; to go on with what is there, and without what was recorded since, move " +
 			filepath.Join(d.path, noteFile) + " away")
@@ -210,7 +243,7 @@ func (d *directory) step(ctx context.Context, log journal.Journal) error {
 				filepath.Join(d.path, name)).With("put it back, then start the daemon again")
 		}
 	}
-	n := note{Version: directoryVersion, First: d.note.First, Heads: map[id.Workspace]uint64{}}
+	n := note{Version: directoryVersion, Store: d.store, First: d.note.First, Heads: map[id.Workspace]uint64{}}
 	if n.First == "" {
 		first, err := log.Read(ctx, journal.Query{Workspace: id.DefaultWorkspace, Limit: 1})
 		if err != nil || len(first) == 0 {

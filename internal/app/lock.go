@@ -17,6 +17,21 @@ const lockName = "lock"
 // itself, where nobody can remove it, and on a file in it, which daemons of before look at.
 type claimed struct {
 	folder, file *os.File
+	also         *claimed // nil for nothing
+}
+
+// claimAll takes the data directory for this process alone, and the folder that it shares with others, for an operator's own work.
+func claimAll(c Config) (*claimed, error) {
+	own, err := claim(c.DataDir)
+	if err != nil || c.Shared == "" {
+		return own, err
+	}
+	shared, err := claim(c.Shared)
+	if err != nil {
+		return nil, errors.Join(err, own.Close())
+	}
+	own.also = shared
+	return own, nil
 }
 
 // claim takes the data directory for this process alone, and makes it if it is not there.
@@ -69,6 +84,9 @@ func exclusive(f *os.File, dir string) error {
 // Close gives the data directory free.
 func (c *claimed) Close() error {
 	err := c.folder.Close()
+	if c.also != nil {
+		err = errors.Join(err, c.also.Close())
+	}
 	if c.file != nil {
 		err = errors.Join(err, c.file.Close())
 	}

@@ -12,7 +12,6 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/driver/disk"
 	"agentbox/internal/driver/keyring"
-	"agentbox/internal/driver/sqlite"
 	"agentbox/internal/kernel/merkle"
 	"agentbox/internal/service/mover"
 )
@@ -26,11 +25,11 @@ func ExportWorkspace(ctx context.Context, c Config, ws id.Workspace, target stri
 	if err != nil {
 		return moved, err
 	}
-	keys, err := keyring.OpenReadOnly(filepath.Join(c.DataDir, keysDir))
+	keys, err := keyring.OpenReadOnly(c.keys())
 	if err != nil {
 		return moved, err
 	}
-	from := mover.Source{Contents: disk.LookAtBlobs(filepath.Join(c.DataDir, blobsDir), keys), PublicKey: p.Key}
+	from := mover.Source{Contents: disk.LookAtBlobs(c.blobs(), keys), PublicKey: p.Key}
 	note, err := p.Trees.Checkpoint(ctx, ws) // before the log, which is never older
 	switch {
 	case err == nil:
@@ -83,22 +82,20 @@ func ImportWorkspace(ctx context.Context, c Config, source, key string) (moved M
 		return moved, 0, fault.Wrap(err, fault.Unavailable, "file_unreadable", "%s cannot be read", source)
 	}
 	defer in.Close()
-	claimed, err := claim(c.DataDir)
+	claimed, err := claimAll(c)
 	if err != nil {
 		return moved, 0, err
 	}
 	defer func() { err = errors.Join(err, claimed.Close()) }()
-	dir, err := lookAt(c.DataDir)
+	dir, err := lookAt(c)
 	if err != nil {
 		return moved, 0, err
 	}
-	options := logOptions(filepath.Join(c.DataDir, logFile))
-	keys, err := keyring.Open(filepath.Join(c.DataDir, keysDir), rand.Reader)
+	keys, err := keyring.Open(c.keys(), rand.Reader)
 	if err != nil {
 		return moved, 0, err
 	}
-	options.Existing, options.Keys = dir.used, keys
-	log, err := sqlite.Open(ctx, options)
+	log, err := writeStore(ctx, c, dir.used && dir.store == "", keys)
 	if err != nil {
 		return moved, 0, dir.unopened(err)
 	}
@@ -106,7 +103,7 @@ func ImportWorkspace(ctx context.Context, c Config, source, key string) (moved M
 	if err := dir.hold(ctx, log, log); err != nil {
 		return moved, 0, err
 	}
-	if to.Contents, err = disk.OpenBlobs(ctx, filepath.Join(c.DataDir, blobsDir), keys, rand.Reader); err != nil {
+	if to.Contents, err = disk.OpenBlobs(ctx, c.blobs(), keys, rand.Reader); err != nil {
 		return moved, 0, err
 	}
 	to.Log = log

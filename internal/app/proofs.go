@@ -14,7 +14,6 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/driver/disk/trees"
 	"agentbox/internal/driver/keyring"
-	"agentbox/internal/driver/sqlite"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/merkle"
 	"agentbox/internal/service/auditor"
@@ -147,7 +146,7 @@ func Abandon(ctx context.Context, c Config, reason string) (given []Abandoned, e
 	if err != nil {
 		return nil, err
 	}
-	held, err := claim(c.DataDir)
+	held, err := claimAll(c)
 	if err != nil {
 		return nil, err
 	}
@@ -165,13 +164,11 @@ func (p *Proofs) abandon(ctx context.Context, reason string) (given []Abandoned,
 	if err != nil || len(workspaces) == 0 {
 		return nil, err
 	}
-	options := logOptions(p.path())
-	keys, err := keyring.Open(filepath.Join(p.dir, keysDir), rand.Reader)
+	keys, err := keyring.Open(p.c.keys(), rand.Reader)
 	if err != nil {
 		return nil, err
 	}
-	options.Keys = keys
-	log, err := sqlite.Open(ctx, options)
+	log, err := writeStore(ctx, p.c, true, keys)
 	if err != nil {
 		return nil, err
 	}

@@ -33,8 +33,15 @@ const tiersAge = 10 * time.Minute
 
 // serve makes the HTTP server; it listens nowhere yet.
 func (a *App) serve(ids *id.Source, blobs *disk.Blobs) error {
+	rates := a.Config.Rates
+	if rates == (wire.Rates{}) {
+		var err error
+		if rates, err = wire.ParseRates(a.Config.RateRules); err != nil {
+			return err
+		}
+	}
 	services := httpapi.Services{
-		Gate: a.Gate, Keeper: a.Keeper, Executor: a.Runs, Reader: reader.New(a.Log, Definitions()...), Log: a.Log, Prover: a.Prover, Redactor: a.Redact, Mover: a.Mover, Registrar: a.Registrar, Docs: a.Log, MaxWorkspace: a.Config.MaxWorkspace, Sweeper: a.Sweeper, Spool: blobs.Spool,
+		Gate: a.Gate, Keeper: a.Keeper, Executor: a.Runs, Dispatcher: a.Hands, Reader: reader.New(a.Log, Definitions()...), Log: a.Log, Prover: a.Prover, Redactor: a.Redact, Mover: a.Mover, Arbiter: a.Arbiter, Registrar: a.Registrar, Docs: a.Log, MaxWorkspace: a.Config.MaxWorkspace, Sweeper: a.Sweeper, Spool: blobs.Spool,
 		Metrics: a.metrics.Handler(), Tally: func(ws id.Workspace) httpapi.Tally { return httpapi.Tally(a.metrics.Tally(ws)) },
 		Checks: []httpapi.Check{
 			{Name: "log", Try: a.writable, Keep: time.Second}, {Name: "tiers", Try: a.Keeper.Try, Keep: tiersAge},
@@ -43,7 +50,7 @@ func (a *App) serve(ids *id.Source, blobs *disk.Blobs) error {
 	}
 	a.server = httpapi.New(wire.Config{
 		Clock: a.clock, IDs: ids, Log: a.logger,
-		Authenticate: a.Gate.Authenticate, Rates: a.Config.Rates, Observer: observer{a.metrics, a.tracer},
+		Authenticate: a.Gate.Authenticate, Rates: rates, Observer: observer{a.metrics, a.tracer},
 	}, services, Version)
 	return nil
 }
@@ -84,6 +91,9 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 	part("forget what is past its time", a.forget)
 	part("watch over the data directory", a.watch)
 	part("open the log again", a.mend)
+	if a.reign != nil {
+		part("hold the database", a.holdStore)
+	}
 	part("sign checkpoints", a.sign)
 	part("measure the data directory", a.measureData)
 	if len(a.Config.Witnesses) > 0 {
@@ -269,8 +279,10 @@ func (a *App) Close() error {
 			}
 			errs = append(errs, a.Log.Close())
 		}
-		if a.claim != nil {
-			errs = append(errs, a.claim.Close())
+		for _, taken := range []*claimed{a.shared, a.claim} {
+			if taken != nil {
+				errs = append(errs, taken.Close())
+			}
 		}
 		a.closed = errors.Join(errs...)
 	})

@@ -12,7 +12,6 @@ import (
 	"agentbox/internal/driver/disk"
 	"agentbox/internal/driver/disk/trees"
 	"agentbox/internal/driver/keyring"
-	"agentbox/internal/driver/sqlite"
 	"agentbox/internal/kernel/merkle"
 	"agentbox/internal/service/auditor"
 )
@@ -42,14 +41,23 @@ type Proofs struct {
 	Key   merkle.PublicKey // "" where none was named and the data directory has none: nothing was signed yet
 	Trees *trees.Store
 	dir   string
+	c     Config
 }
 
 // OpenProofs looks at the proofs of a data directory. An empty key means the one that lies there.
 func OpenProofs(c Config, key string) (*Proofs, error) {
-	p := &Proofs{Trees: trees.Open(filepath.Join(c.DataDir, proofsDir), Clock{}), dir: c.DataDir}
+	p := &Proofs{Trees: trees.Open(filepath.Join(c.DataDir, proofsDir), Clock{}), dir: c.DataDir, c: c}
+	if d := (&directory{path: c.DataDir}); !c.inDatabase() {
+		if err := d.read(); err != nil {
+			return nil, err
+		}
+		if d.note.Store != "" {
+			return nil, fault.New(fault.Conflict, "store_changed", "the log of %s lies in a database", c.DataDir).With("name it with --store or AGENTBOX_STORE")
+		}
+	}
 	if info, err := regular(p.path()); err != nil {
 		return nil, err
-	} else if info == nil {
+	} else if info == nil && !c.inDatabase() {
 		return nil, fault.New(fault.NotFound, "log_not_found", "there is no log in %s; name the data directory with --data", c.DataDir)
 	}
 	var err error
@@ -66,12 +74,8 @@ func OpenProofs(c Config, key string) (*Proofs, error) {
 func (p *Proofs) path() string { return filepath.Join(p.dir, logFile) }
 
 // Log opens the log to look at. What it shows is what was recorded by now; checkpoints that it is held against are read before.
-func (p *Proofs) Log(ctx context.Context) (*sqlite.Journal, error) {
-	options, err := looking(p.path())
-	if err != nil {
-		return nil, err
-	}
-	log, err := sqlite.OpenReadOnly(ctx, options)
+func (p *Proofs) Log(ctx context.Context) (Store, error) {
+	log, err := lookAtStore(ctx, p.c)
 	if err != nil {
 		return nil, fmt.Errorf("open the log: %w", err)
 	}
@@ -117,11 +121,11 @@ func (p *Proofs) Verify(ctx context.Context, others ...Holder) (audits []Audit, 
 	if err != nil {
 		return nil, err
 	}
-	keys, err := keyring.OpenReadOnly(filepath.Join(p.dir, keysDir))
+	keys, err := keyring.OpenReadOnly(p.c.keys())
 	if err != nil {
 		return nil, err
 	}
-	blobs := disk.LookAtBlobs(filepath.Join(p.dir, blobsDir), keys)
+	blobs := disk.LookAtBlobs(p.c.blobs(), keys)
 	for _, ws := range workspaces {
 		report, documents, err := auditor.Audit(ctx, log, log, current, ws, held[ws]...)
 		if err != nil {
@@ -141,7 +145,7 @@ func (p *Proofs) Verify(ctx context.Context, others ...Holder) (audits []Audit, 
 }
 
 // misfiled says of which events the columns beside their records say something else.
-func misfiled(ctx context.Context, log *sqlite.Journal, ws id.Workspace) ([]auditor.Finding, error) {
+func misfiled(ctx context.Context, log Store, ws id.Workspace) ([]auditor.Finding, error) {
 	found, err := log.Misfiled(ctx, ws, auditor.MaxFindings)
 	var findings []auditor.Finding
 	for _, m := range found {

@@ -29,6 +29,12 @@ type (
 	ToolCall string
 	// Artifact names an output of a run (`art_`).
 	Artifact string
+	// Attempt names one try of an engine to execute a run (`rat_`).
+	Attempt string
+	// Evidence names the manifest of what happened in a run (`evd_`).
+	Evidence string
+	// Experiment names what runs are tried for (`exp_`).
+	Experiment string
 	// Approval names one question to a person and its answer (`appr_`).
 	Approval string
 	// Standing names a standing approval, an answer that covers later questions too (`stand_`).
@@ -63,6 +69,9 @@ func (Run) prefix() string         { return "run_" }
 func (Step) prefix() string        { return "step_" }
 func (ToolCall) prefix() string    { return "tc_" }
 func (Artifact) prefix() string    { return "art_" }
+func (Attempt) prefix() string     { return "rat_" }
+func (Evidence) prefix() string    { return "evd_" }
+func (Experiment) prefix() string  { return "exp_" }
 func (Approval) prefix() string    { return "appr_" }
 func (Standing) prefix() string    { return "stand_" }
 func (Space) prefix() string       { return "spc_" }

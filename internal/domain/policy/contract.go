@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"time"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
@@ -57,6 +58,10 @@ type Ask struct {
 	Approval   id.Approval // the new approval's id, made by the caller so that its own events can name it
 	AgentWords string      // what the agent says about it, shown apart and marked
 	Unsealed   []string    // what cannot be sealed, beyond what the decision names
+
+	Scope     Scope        // that is asked for, for whoever answers; empty means once
+	ExpiresAt time.Time    // until when the question stays open, at most MaxQuestionTime from now; zero for the gate's own time
+	Through   id.Principal // who asks for the principal, where that is another one; neither of them approves it
 }
 
 // Agents knows the agents of a workspace by their names.

@@ -34,12 +34,18 @@ type Kind struct {
 	PreApproval bool       `json:"pre_approval"` // asks a person whatever the bundle says
 	Title       string     `json:"title"`        // a few words for people, the verb first
 
-	// Of a Record: who may do it. A bundle may forbid it or ask, but need not permit it.
+	Outside    bool     `json:"outside,omitempty"` // it is done outside of Agentbox, by who asks before
+	PostReview bool     `json:"post_review"`       // a person looks at it afterwards
+	Cost       Cost     `json:"cost,omitempty"`
+	Recovery   Recovery `json:"recovery,omitempty"`
+
+	// Of a Record, and of what is done outside: who may do it. A bundle may forbid it or ask, but need not permit it.
 	Role     string `json:"role,omitempty"`     // the least role of a person; "" is nobody
 	Agents   bool   `json:"agents,omitempty"`   // agents may
 	Services bool   `json:"services,omitempty"` // services may, engines among them
 
 	Anywhere bool `json:"anywhere,omitempty"` // belongs to no room by its nature, so that the rooms of a capability token do not bound it
+	Halts    bool `json:"halts,omitempty"`    // who records it acts on the world by it, so that the kill switch stops it
 }
 
 // record describes an action whose whole effect is its event. Who says who may do it beside people of the role: "agents", "services".
@@ -55,6 +61,15 @@ func anywhere(k Kind) Kind {
 	k.Anywhere = true
 	return k
 }
+
+// halting is a kind that the kill switch stops although its whole effect here is its event: what is recorded is about to be done by somebody.
+func halting(k Kind) Kind {
+	k.Halts = true
+	return k
+}
+
+// Stops reports whether the kill switch stops the action.
+func (k Kind) Stops() bool { return k.Halts || k.SideEffect.Reaches() }
 
 // The action types. Their names are the `action` of approvals, the `action` of Cedar policies and the words of the YAML form.
 const (
@@ -100,6 +115,19 @@ const (
 
 	CapabilityGrant  = "capability.grant"
 	CapabilityRevoke = "capability.revoke"
+	RunCreate        = "run.create" // ask for a run that an engine executes
+	RunClaim         = "run.claim"
+	RunRenew         = "run.lease.heartbeat" // go on owning a run
+	RunRelease       = "run.lease.release"
+	RunBegin         = "run.begin" // start a run by hand
+	RunComplete      = "run.complete"
+	RunFail          = "run.fail"
+	StepCreate       = "step.create"
+	ToolCall         = "tool.call"   // call a tool, which an engine does itself
+	ToolReport       = "tool.report" // say what came of a tool call
+	ArtifactCreate   = "artifact.create"
+	ArtifactStore    = "artifact.store" // keep the content of an artifact
+	EvidenceCollect  = "evidence.collect"
 )
 
 // kinds is the registry of actions. What is not in it is denied.
@@ -123,7 +151,7 @@ var kinds = map[string]Kind{
 	RunImport:     {Type: RunImport, SideEffect: Control, Zone: event.Supervised, Reversible: true, Idempotent: true, Title: "import a transcript"},
 	RunContinue:   {Type: RunContinue, SideEffect: Control, Zone: event.Supervised, Reversible: true, Idempotent: true, PreApproval: true, Title: "go on after an interrupted operation"},
 	ContentSweep:  {Type: ContentSweep, SideEffect: Control, Zone: event.Supervised, Idempotent: true, Title: "free what nothing names"},
-	ExternalWrite: {Type: ExternalWrite, SideEffect: Network, Zone: event.HighStakes, PreApproval: true, Title: "write to the outside world"},
+	ExternalWrite: risky(ExternalWrite, "write to the outside world", HighCost),
 	AuditRedact:   {Type: AuditRedact, SideEffect: Control, Zone: event.HighStakes, Idempotent: true, Title: "redact events"},
 
 	WorkspaceImport: {Type: WorkspaceImport, SideEffect: Control, Zone: event.HighStakes, Idempotent: true, Title: "import a workspace"},
@@ -146,10 +174,25 @@ var kinds = map[string]Kind{
 
 	CapabilityGrant:  anywhere(record(CapabilityGrant, "grant a capability token", "member", "agents")),
 	CapabilityRevoke: anywhere(record(CapabilityRevoke, "revoke a capability token", "member", "agents")),
+	RunCreate:        record(RunCreate, "ask for a run", "member", "agents", "services"),
+	RunClaim:         record(RunClaim, "claim a run", "member", "services"),
+	RunRenew:         record(RunRenew, "go on owning a run", "member", "services"),
+	RunRelease:       record(RunRelease, "give a run back", "member", "services"),
+	RunBegin:         record(RunBegin, "start a run by hand", "member", "agents", "services"),
+	RunComplete:      record(RunComplete, "complete a run", "member", "agents", "services"),
+	RunFail:          record(RunFail, "fail a run", "member", "agents", "services"),
+	StepCreate:       record(StepCreate, "record a step", "member", "agents", "services"),
+	ToolCall:         halting(record(ToolCall, "call a tool", "member", "agents", "services")),
+	ToolReport:       record(ToolReport, "report a tool call", "member", "agents", "services"),
+	ArtifactStore:    record(ArtifactStore, "keep an artifact's content", "member", "agents", "services"),
+	EvidenceCollect:  record(EvidenceCollect, "collect the evidence of a run", "member", "agents", "services"),
 }
 
 // KindOf returns the registry's entry for an action type.
 func KindOf(actionType string) (Kind, bool) {
 	k, ok := kinds[actionType]
+	if !ok {
+		k, ok = outside[actionType]
+	}
 	return k, ok
 }

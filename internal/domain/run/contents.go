@@ -21,6 +21,9 @@ func ContentsOf(e event.Event) ([]Input, error) {
 	switch e.Type {
 	case EventCreated:
 		d, err := event.Decode[Created](e)
+		if d.Input.Digest.IsZero() {
+			return nil, err // of a run that was asked for without any
+		}
 		return []Input{d.Input}, err
 	case EventImported:
 		d, err := event.Decode[ImportedData](e)

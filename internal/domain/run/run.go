@@ -53,10 +53,16 @@ type Run struct {
 	Title      string       `json:"title,omitempty"`
 	Status     Status       `json:"status"`
 	Error      string       `json:"error,omitempty"` // why it failed or was cancelled
+	Order                   // of a run that waits for an engine, what was asked for
 	Input      Input        `json:"input"`
 	Operations []Progress   `json:"operations"`
 	Next       int          `json:"next"`               // index of the first operation without a result
 	Redacted   bool         `json:"redacted,omitempty"` // data of its events were destroyed, so that it is told only as far as they remain
+
+	Attempts int       `json:"attempts,omitempty"` // of engines to execute it
+	Fence    uint64    `json:"fence,omitempty"`    // of the last claim
+	Claim    *Claim    `json:"claim,omitempty"`    // while an engine has it
+	Reported *Reported `json:"reported,omitempty"` // what its engine said at its end
 
 	Retention int64     `json:"retention_seconds,omitempty"` // how long its data are kept once it has ended; 0 for as long as those of others
 	KeptUntil time.Time `json:"kept_until,omitzero"`         // when that is over

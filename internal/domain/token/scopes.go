@@ -186,7 +186,7 @@ func (s Scopes) Refuses(u Use) (code, reason string) {
 		case !asked.wanted:
 		case len(asked.list.entries) == 0:
 			return asked.required, "the token does not permit " + asked.what + ": its scope is empty"
-		case asked.missing:
+		case asked.missing && !permits(asked.list, Any):
 			return asked.lacks, "the token permits certain names only, and none is said"
 		case !slices.ContainsFunc(asked.names, func(name string) bool { return permits(asked.list, name) }):
 			return asked.forbidden, "the token does not permit " + asked.what

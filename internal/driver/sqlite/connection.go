@@ -7,6 +7,8 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"agentbox/internal/domain/event"
+	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/vault"
 )
 
 // connection is a connection with its prepared statements. It is used by one goroutine at a time.
@@ -14,10 +16,10 @@ type connection struct {
 	conn  *sqlite3.Conn
 	stmts map[string]*sqlite3.Stmt
 	buf   []byte
-	seals *sealer
+	seals *vault.Sealer
 }
 
-func newConnection(conn *sqlite3.Conn, seals *sealer) *connection {
+func newConnection(conn *sqlite3.Conn, seals *vault.Sealer) *connection {
 	return &connection{conn: conn, seals: seals, stmts: map[string]*sqlite3.Stmt{}}
 }
 
@@ -103,7 +105,7 @@ func (c *connection) insertBatches(batches []plannedBatch, list []located) ([]lo
 		b := &batches[i]
 		for k := range b.events {
 			e := &b.events[k]
-			at := located{placeOf(b.tenantNo, e.Seq), b.streams[k], int64(e.StreamSeq), string(e.Run), string(e.Correlation), entityOf(e)}
+			at := located{placeOf(b.tenantNo, e.Seq), b.streams[k], int64(e.StreamSeq), string(e.Run), string(e.Correlation), journal.EntityText(e), string(e.Step), string(e.Thread)}
 			rows, list = append(rows, row{e, at, b.types[k]}), append(list, at)
 			if e.Type == event.RedactedType {
 				if err := c.insertRedaction(at.place, e); err != nil {
@@ -172,11 +174,11 @@ func (c *connection) insertRows(events, bodies string, rows []row) error {
 	}
 	for i := range rows {
 		r := &rows[i]
-		uuid, ok := uuidBytes(r.ID)
+		uuid, ok := journal.UUIDBytes(r.ID)
 		if !ok {
 			return fmt.Errorf("event %.64q has no UUID for an id", r.ID)
 		}
-		c.buf = appendRecord(c.buf[:0], r.Event)
+		c.buf = journal.AppendRecord(c.buf[:0], r.Event)
 		p := 10 * i
 		err := errors.Join(
 			s.BindInt64(p+1, r.at.place), s.BindInt64(p+2, r.at.stream), s.BindInt64(p+3, r.at.streamSeq), s.BindInt64(p+4, r.typ), s.BindBlob(p+5, uuid[:]),
@@ -185,7 +187,7 @@ func (c *connection) insertRows(events, bodies string, rows []row) error {
 		if err != nil {
 			return fmt.Errorf("bind an event: %w", err)
 		}
-		sealed, generation, err := c.seals.seal(c.buf[:0], r.Event)
+		sealed, generation, err := seal(c.seals, c.buf[:0], r.Event)
 		if err != nil {
 			return fmt.Errorf("seal an event: %w", err)
 		}

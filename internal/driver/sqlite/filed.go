@@ -9,18 +9,12 @@ import (
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/kernel/journal"
 )
-
-// Misfiled is an event that is found by something else than what its record, which the chain covers, says of it.
-type Misfiled struct {
-	Seq    uint64 // place in the workspace
-	Stream bool   // it is filed under another stream; else it is about its key
-	Detail string // a sentence for people
-}
 
 // Misfiled compares what the events of a workspace are filed under beside their records: the stream, and the keys by which repeats are known.
 // It returns what differs in the order of the log, at most limit of it; keys of no event come last.
-func (j *Journal) Misfiled(ctx context.Context, ws id.Workspace, limit int) (found []Misfiled, err error) {
+func (j *Journal) Misfiled(ctx context.Context, ws id.Workspace, limit int) (found []journal.Misfiled, err error) {
 	no, _ := j.watch.get(ws)
 	if no == 0 {
 		return nil, ctx.Err()
@@ -32,10 +26,10 @@ func (j *Journal) Misfiled(ctx context.Context, ws id.Workspace, limit int) (fou
 	return found, err
 }
 
-func (c *connection) misfiled(ws id.Workspace, no int64, limit int) (found []Misfiled, err error) {
+func (c *connection) misfiled(ws id.Workspace, no int64, limit int) (found []journal.Misfiled, err error) {
 	streams := map[int64]event.Stream{}
 	if _, err := c.one(func(s *sqlite3.Stmt) {
-		found = append(found, Misfiled{uint64(s.ColumnInt64(0)), false, fmt.Sprintf("the tables are said to know event %d, which the log does not have", s.ColumnInt64(1))})
+		found = append(found, journal.Misfiled{Seq: uint64(s.ColumnInt64(0)), Detail: fmt.Sprintf("the tables are said to know event %d, which the log does not have", s.ColumnInt64(1))})
 	}, `SELECT head, flushed FROM workspaces WHERE no = ? AND flushed > head`, no); err != nil {
 		return nil, err
 	}
@@ -54,24 +48,24 @@ func (c *connection) misfiled(ws id.Workspace, no int64, limit int) (found []Mis
 	}
 	keys := 0
 	for rows.Step() && len(found) < limit {
-		f := filedOf(rows.ColumnRawBlob(2), ws)
-		if f.bad {
+		f := journal.FiledOf(rows.ColumnRawBlob(2), ws)
+		if f.Bad {
 			continue // whoever reads the event says so
 		}
 		seq := uint64(rows.ColumnInt64(0)) & maxSeq
-		if under := streams[rows.ColumnInt64(1)]; under != f.stream {
-			found = append(found, Misfiled{seq, true, fmt.Sprintf("the event belongs to the stream %s %s and is filed under %s", f.stream.Type, f.stream.ID, named(under))})
+		if under := streams[rows.ColumnInt64(1)]; under != f.Stream {
+			found = append(found, journal.Misfiled{Seq: seq, Stream: true, Detail: fmt.Sprintf("the event belongs to the stream %s %s and is filed under %s", f.Stream.Type, f.Stream.ID, named(under))})
 		}
-		if f.key == "" {
+		if f.Key == "" {
 			continue
 		}
 		keys++
 		says := uint64(0)
-		if _, err := c.one(func(s *sqlite3.Stmt) { says = uint64(s.ColumnInt64(0)) }, `SELECT seq FROM event_keys WHERE workspace = ? AND key = ?`, no, f.key); err != nil {
+		if _, err := c.one(func(s *sqlite3.Stmt) { says = uint64(s.ColumnInt64(0)) }, `SELECT seq FROM event_keys WHERE workspace = ? AND key = ?`, no, f.Key); err != nil {
 			return nil, errors.Join(err, rows.Reset())
 		}
 		if says != seq {
-			found = append(found, Misfiled{seq, false, "the event's key is not known, or as another event's: a repeat of its request would not be taken for one"})
+			found = append(found, journal.Misfiled{Seq: seq, Detail: "the event's key is not known, or as another event's: a repeat of its request would not be taken for one"})
 		}
 	}
 	if err := finish(rows); err != nil || len(found) == limit {
@@ -89,7 +83,7 @@ func named(s event.Stream) string {
 }
 
 // unfounded returns keys of no event. As many keys as there are events with one are theirs, for each of those has been found.
-func (c *connection) unfounded(ws id.Workspace, no int64, keys, limit int) (found []Misfiled, err error) {
+func (c *connection) unfounded(ws id.Workspace, no int64, keys, limit int) (found []journal.Misfiled, err error) {
 	known := 0
 	if _, err := c.one(func(s *sqlite3.Stmt) { known = s.ColumnInt(0) }, `SELECT count(*) FROM event_keys WHERE workspace = ?`, no); err != nil || known == keys {
 		return nil, err
@@ -99,49 +93,9 @@ func (c *connection) unfounded(ws id.Workspace, no int64, keys, limit int) (foun
 		return nil, err
 	}
 	for rows.Step() && len(found) < limit {
-		if key := rows.ColumnText(1); filedOf(rows.ColumnRawBlob(2), ws).key != key {
-			found = append(found, Misfiled{uint64(rows.ColumnInt64(0)), false, fmt.Sprintf("the key %.64q is known as the event's, which has no such key: a request would be taken for a repeat", key)})
+		if key := rows.ColumnText(1); journal.FiledOf(rows.ColumnRawBlob(2), ws).Key != key {
+			found = append(found, journal.Misfiled{Seq: uint64(rows.ColumnInt64(0)), Detail: fmt.Sprintf("the key %.64q is known as the event's, which has no such key: a request would be taken for a repeat", key)})
 		}
 	}
 	return found, finish(rows)
-}
-
-// filed is what of a record the event is also filed under.
-type filed struct {
-	stream event.Stream
-	key    string
-	bad    bool // the record cannot be read so far
-}
-
-// filedOf reads a record no further than it has to.
-func filedOf(record []byte, ws id.Workspace) filed {
-	r := recordReader{rest: string(record)}
-	if r.byte() != recordVersion {
-		return filed{bad: true}
-	}
-	mask := r.uvarint()
-	for range 3 { // event_version, hash_version, occurred_at
-		r.uvarint()
-	}
-	r.take(2)
-	var f filed
-	var room string
-	for bit := uint64(hasStream); bit <= hasKey; bit <<= 1 {
-		if mask&bit == 0 {
-			continue
-		}
-		switch text := r.text(); bit {
-		case hasStream:
-			f.stream = event.Stream{Type: text, ID: r.text()}
-		case hasRoom:
-			room = text
-		case hasKey:
-			f.key = text
-		}
-	}
-	if mask&hasStream == 0 {
-		f.stream = event.RoomStream(ws, id.Room(room))
-	}
-	f.bad = r.bad
-	return f
 }

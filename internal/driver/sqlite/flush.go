@@ -243,13 +243,15 @@ func (c *connection) ends(no int64) (map[int64]journal.Tip, error) {
 	}
 	ends := map[int64]journal.Tip{}
 	for rows.Step() {
-		ends[rows.ColumnInt64(0)] = journal.Tip{Seq: uint64(rows.ColumnInt64(1)), Hash: hashOf(rows.ColumnRawBlob(2))}
+		hash, _ := journal.RecordHash(rows.ColumnRawBlob(2))
+		ends[rows.ColumnInt64(0)] = journal.Tip{Seq: uint64(rows.ColumnInt64(1)), Hash: hash}
 	}
 	if err := finish(rows); err != nil {
 		return nil, err
 	}
 	_, err = c.one(func(s *sqlite3.Stmt) {
-		if last := (journal.Tip{Seq: uint64(s.ColumnInt64(1))}); hashOf(s.ColumnRawBlob(2)) != event.Digest(s.ColumnRawBlob(3)) {
+		last := journal.Tip{Seq: uint64(s.ColumnInt64(1))}
+		if hash, _ := journal.RecordHash(s.ColumnRawBlob(2)); hash != event.Digest(s.ColumnRawBlob(3)) {
 			copy(last.Hash[:], s.ColumnRawBlob(3))
 			ends[s.ColumnInt64(0)] = last
 		}

@@ -34,10 +34,11 @@ func (j *Journal) Hashes(ctx context.Context, ws id.Workspace, from uint64, limi
 			if seq := uint64(rows.ColumnInt64(0)) & maxSeq; seq != from+uint64(len(hashes)) {
 				return errors.Join(damaged(fmt.Sprintf("no event is there; the next is at %d", seq)), rows.Reset())
 			}
-			if len(record) < len(event.Digest{})+sealBytes {
+			hash, ok := journal.RecordHash(record)
+			if !ok {
 				return errors.Join(damaged("its record cannot be read"), rows.Reset())
 			}
-			hashes = append(hashes, event.Digest(record[len(record)-sealBytes-len(event.Digest{}):]))
+			hashes = append(hashes, hash)
 		}
 		return finish(rows)
 	})

@@ -20,6 +20,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
+	"agentbox/internal/kernel/vault"
 )
 
 // maxGroup is how many batches one transaction takes.
@@ -31,7 +32,7 @@ type Journal struct {
 	set      *projection.Set
 	planner  *journal.Planner
 	readOnly bool
-	seals    sealer
+	seals    vault.Sealer
 
 	lock   *sqlite3.Conn
 	w      *connection // the committer's, or the one of a log that is only read
@@ -82,7 +83,7 @@ func newJournal(o Options, set *projection.Set) *Journal {
 		pool: make(chan *connection, readers), queue: make(chan *request, maxGroup), groups: make(chan *group), written: make(chan *group, 1), ready: make(chan struct{}, 1),
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}
-	j.ledger.set, j.seals.keys = set, o.Keys
+	j.ledger.set, j.seals.Keys = set, o.Keys
 	j.watch.heads = map[id.Workspace]*watched{}
 	for range readers {
 		j.pool <- nil

@@ -272,7 +272,7 @@ func (l *ledger) Holds(e id.Event) (bool, error) {
 	if l.added[0].ids[e] || l.added[1].ids[e] {
 		return true, nil
 	}
-	uuid, ok := uuidBytes(e)
+	uuid, ok := journal.UUIDBytes(e)
 	if !ok {
 		return false, nil
 	}

@@ -77,7 +77,7 @@ var errUnopened = fault.New(fault.Unavailable, "log_not_opened", "a file of the 
 // Get implements journal.Journal.
 func (j *Journal) Get(ctx context.Context, ws id.Workspace, e id.Event) (event.Event, error) {
 	no, _ := j.watch.get(ws)
-	uuid, ok := uuidBytes(e)
+	uuid, ok := journal.UUIDBytes(e)
 	if no == 0 || !ok {
 		return event.Event{}, errors.Join(ctx.Err(), journal.ErrNotFound)
 	}
@@ -117,17 +117,17 @@ func (j *Journal) Read(ctx context.Context, q journal.Query) ([]event.Event, err
 func (c *connection) scanEvent(row *sqlite3.Stmt, ws id.Workspace, e *event.Event) error {
 	e.Workspace, e.Seq = ws, uint64(row.ColumnInt64(0))&maxSeq
 	e.Type = row.ColumnText(1)
-	eventID, known := uuidText(row.ColumnRawBlob(2))
+	eventID, known := journal.UUIDText(row.ColumnRawBlob(2))
 	e.ID = eventID
 	e.RecordedAt = time.UnixMicro(row.ColumnInt64(3)).UTC()
 	e.Correlation, e.Run = id.Correlation(row.ColumnText(4)), id.Run(row.ColumnText(5))
 	entity := row.ColumnText(6)
-	e.EntityType, e.EntityID, _ = strings.Cut(entity, entitySeparator)
+	e.EntityType, e.EntityID, _ = strings.Cut(entity, journal.EntitySeparator)
 	e.StreamSeq = uint64(row.ColumnInt64(10))
 	damaged := func(detail string) error {
 		return &journal.Damage{Workspace: ws, Seq: e.Seq, Stream: e.Stream, StreamSeq: e.StreamSeq, ID: e.ID, Detail: detail}
 	}
-	err := decodeRecord(row.ColumnRawBlob(7), e)
+	err := journal.DecodeRecord(row.ColumnRawBlob(7), e)
 	switch {
 	case err != nil:
 		return damaged("its record cannot be read")
@@ -135,7 +135,7 @@ func (c *connection) scanEvent(row *sqlite3.Stmt, ws id.Workspace, e *event.Even
 		return damaged("its id is no UUID")
 	case e.Type == "":
 		return damaged("its type is unknown")
-	case entity != entityOf(e):
+	case entity != journal.EntityText(e):
 		return damaged("its entity cannot be read")
 	}
 	return c.fill(e, row, 8)

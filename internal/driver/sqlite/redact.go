@@ -30,7 +30,7 @@ var errHeld = fault.New(fault.Unavailable, "log_held", "the data were destroyed,
 
 // insertRedaction notes which event the event.redacted at a place is about. Its own record is written in the same transaction.
 func (c *connection) insertRedaction(by int64, e *event.Event) error {
-	target, ok := uuidBytes(e.Causation)
+	target, ok := journal.UUIDBytes(e.Causation)
 	if !ok {
 		return nil
 	}
@@ -92,8 +92,8 @@ func (j *Journal) forget(ctx context.Context, ws id.Workspace, no int64, seqs []
 	if err != nil {
 		return err
 	}
-	if j.seals.keys != nil {
-		if err := j.seals.keys.Forget(treeOf(ws), seqs...); err != nil {
+	if j.seals.Keys != nil {
+		if err := j.seals.Keys.Forget(treeOf(ws), seqs...); err != nil {
 			return err
 		}
 	}
@@ -128,20 +128,17 @@ const (
 )
 
 // mark notes that redactions are done.
-func (j *Journal) mark(no int64, seqs []uint64) (err error) {
-	if err := j.w.exec(`BEGIN IMMEDIATE`); err != nil {
-		return err
-	}
-	for _, seq := range seqs {
-		if err == nil {
-			err = j.w.exec(`UPDATE redactions SET done = ? WHERE place = ?`, int64(redactionDone), placeOf(no, seq))
+func (j *Journal) mark(no int64, seqs []uint64) error {
+	err := j.transact(func() error {
+		for _, seq := range seqs {
+			if err := j.w.exec(`UPDATE redactions SET done = ? WHERE place = ?`, int64(redactionDone), placeOf(no, seq)); err != nil {
+				return err
+			}
 		}
-	}
-	if err == nil {
-		err = j.w.exec(`COMMIT`)
-	}
+		return nil
+	})
 	if err != nil {
-		return j.fail(errors.Join(err, j.w.exec(`ROLLBACK`)))
+		return j.fail(err)
 	}
 	return nil
 }
@@ -205,7 +202,7 @@ func (j *Journal) touched(ws id.Workspace, no int64, seqs []uint64) (touch, erro
 					ask("run "+string(e.Run), journal.Query{Run: e.Run})
 				}
 				if e.EntityID != "" && ref.Key != string(e.Run) {
-					ask("entity "+entityOf(&e), journal.Query{EntityType: e.EntityType, EntityID: e.EntityID})
+					ask("entity "+journal.EntityText(&e), journal.Query{EntityType: e.EntityType, EntityID: e.EntityID})
 				}
 			}
 		}
@@ -214,21 +211,11 @@ func (j *Journal) touched(ws id.Workspace, no int64, seqs []uint64) (touch, erro
 }
 
 // destroy deletes bodies and folds what they had touched anew, in one transaction.
-func (j *Journal) destroy(ctx context.Context, ws id.Workspace, no int64, seqs []uint64, t touch) (err error) {
-	if err := j.w.exec(`BEGIN IMMEDIATE`); err != nil {
-		return err
-	}
-	defer func() {
-		if err == nil {
-			if err = j.w.exec(`COMMIT`); err != nil {
-				err = j.fail(err)
-			}
-			return
-		}
-		if undo := j.w.exec(`ROLLBACK`); undo != nil {
-			err = errors.Join(err, j.fail(undo))
-		}
-	}()
+func (j *Journal) destroy(ctx context.Context, ws id.Workspace, no int64, seqs []uint64, t touch) error {
+	return j.transact(func() error { return j.destroyAll(ctx, ws, no, seqs, t) })
+}
+
+func (j *Journal) destroyAll(ctx context.Context, ws id.Workspace, no int64, seqs []uint64, t touch) (err error) {
 	for _, seq := range seqs {
 		if err := j.w.exec(`DELETE FROM bodies WHERE place = ?`, placeOf(no, seq)); err != nil {
 			return err

@@ -1,10 +1,7 @@
 package sqlite
 
 import (
-	"crypto/aes"
-	"crypto/cipher"
 	"errors"
-	"sync"
 
 	"github.com/ncruces/go-sqlite3"
 
@@ -17,91 +14,14 @@ import (
 // A body is AES-256-GCM over the salt and the data, under the key of the leaf `seq` in its workspace's tree of keys. The nonce is the
 // beginning of the commitment, a hash of salt and data: a place that is written a second time, because a commit failed or a power cut took
 // it, has the same key and another salt, so that no nonce is ever used for two texts. It also ties the body to its event.
-const nonceBytes = 12
 
 // treeOf names the tree of keys for the bodies of a workspace.
 func treeOf(ws id.Workspace) string { return "events/" + string(ws) }
 
-// sealer seals and opens bodies. Without keys it writes them as they are, and cannot open what is sealed.
-type sealer struct {
-	keys vault.Keys
-
-	mu          sync.Mutex // guards generations
-	generations map[id.Workspace]vault.Generation
-}
-
-// errTampered means that a body is not the one that was sealed for its event.
-var errTampered = errors.New("the body is not the one that was sealed")
-
-func aead(key [vault.KeyBytes]byte) (cipher.AEAD, error) {
-	block, err := aes.NewCipher(key[:])
-	if err != nil {
-		return nil, err
-	}
-	return cipher.NewGCM(block)
-}
-
-// generation returns that under which new bodies of a workspace are sealed, 0 for none.
-func (s *sealer) generation(ws id.Workspace) (vault.Generation, error) {
-	if s.keys == nil {
-		return 0, nil
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if g := s.generations[ws]; g != 0 {
-		return g, nil
-	}
-	g, err := s.keys.Plant(treeOf(ws))
-	if err != nil {
-		return 0, err
-	}
-	if s.generations == nil {
-		s.generations = map[id.Workspace]vault.Generation{}
-	}
-	s.generations[ws] = g
-	return g, nil
-}
-
 // seal appends the body of an event to dst, and tells the generation that sealed it; 0 for none.
-func (s *sealer) seal(dst []byte, e *event.Event) ([]byte, vault.Generation, error) {
-	g, err := s.generation(e.Workspace)
-	if err != nil {
-		return dst, 0, err
-	}
+func seal(s *vault.Sealer, dst []byte, e *event.Event) ([]byte, vault.Generation, error) {
 	from := len(dst)
-	dst = bodyOf(dst, e)
-	if g == 0 {
-		return dst, 0, nil
-	}
-	key, err := s.keys.Key(treeOf(e.Workspace), g, e.Seq)
-	if err != nil {
-		return dst, 0, err
-	}
-	cipher, err := aead(key)
-	if err != nil {
-		return dst, 0, err
-	}
-	return append(dst[:from], cipher.Seal(dst[from:from], e.Chain.Commitment[:nonceBytes], dst[from:], nil)...), g, nil
-}
-
-// open returns the salt and the data of a sealed body, in the bytes that it is given. The error is vault.ErrForgotten, vault.ErrMissing or
-// errTampered.
-func (s *sealer) open(ws id.Workspace, seq uint64, commitment event.Digest, g vault.Generation, body []byte) ([]byte, error) {
-	if s.keys == nil {
-		return nil, vault.ErrMissing
-	}
-	key, err := s.keys.Key(treeOf(ws), g, seq)
-	if err != nil {
-		return nil, err
-	}
-	cipher, err := aead(key)
-	if err != nil {
-		return nil, err
-	}
-	if body, err = cipher.Open(body[:0], commitment[:nonceBytes], body, nil); err != nil {
-		return nil, errTampered
-	}
-	return body, nil
+	return s.Seal(journal.AppendBody(dst, e), from, treeOf(e.Workspace), e.Seq, e.Chain.Commitment[:vault.NonceBytes])
 }
 
 // fill gives an event the data of its row in bodies: the body in one column, the generation in the next.
@@ -120,7 +40,7 @@ func (c *connection) fill(e *event.Event, row *sqlite3.Stmt, column int) error {
 		return nil
 	}
 	if row.ColumnType(column+1) != sqlite3.NULL {
-		opened, err := c.seals.open(e.Workspace, e.Seq, e.Chain.Commitment, vault.Generation(row.ColumnInt64(column+1)), body)
+		opened, err := c.seals.Open(treeOf(e.Workspace), vault.Generation(row.ColumnInt64(column+1)), e.Seq, e.Chain.Commitment[:vault.NonceBytes], body)
 		switch {
 		case errors.Is(err, vault.ErrForgotten):
 			remains, recorded, err := c.remains(e.Workspace, place)
@@ -131,14 +51,14 @@ func (c *connection) fill(e *event.Event, row *sqlite3.Stmt, column int) error {
 		case errors.Is(err, vault.ErrMissing):
 			e.Withhold(event.Sealed, nil)
 			return nil
-		case errors.Is(err, errTampered):
+		case errors.Is(err, vault.ErrTampered):
 			return damaged("its data are not those that were sealed for it")
 		case err != nil:
 			return err
 		}
 		body = opened
 	}
-	salt, data, ok := splitBody(body)
+	salt, data, ok := journal.SplitBody(body)
 	if !ok {
 		return damaged("its data are missing")
 	}
@@ -181,9 +101,9 @@ func (j *Journal) holdsKeys() error {
 	for no, ws := range names {
 		var missing error
 		_, err := j.w.one(func(s *sqlite3.Stmt) {
-			if j.seals.keys == nil {
+			if j.seals.Keys == nil {
 				missing = vault.ErrMissing
-			} else if _, err := j.seals.keys.Key(treeOf(ws), vault.Generation(s.ColumnInt64(1)), uint64(s.ColumnInt64(0))&maxSeq); errors.Is(err, vault.ErrMissing) {
+			} else if _, err := j.seals.Keys.Key(treeOf(ws), vault.Generation(s.ColumnInt64(1)), uint64(s.ColumnInt64(0))&maxSeq); errors.Is(err, vault.ErrMissing) {
 				missing = err
 			}
 		}, `SELECT place, generation FROM bodies WHERE generation IS NOT NULL AND place BETWEEN ? AND ? ORDER BY place DESC LIMIT 1`, placeOf(no, 1), placeOf(no, maxSeq))

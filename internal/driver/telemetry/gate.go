@@ -118,7 +118,7 @@ func (g *Gate) preset(bundle event.Digest) string {
 var reasons = []string{
 	policy.ReasonDefaultAllow, policy.ReasonNoPolicy, policy.ReasonPolicyForbids, policy.ReasonPolicyAsks, policy.ReasonApprovalAllows,
 	policy.ReasonStandingAllows, policy.ReasonKillSwitch, policy.ReasonUnknownAction, policy.ReasonPrincipalNotFound, policy.ReasonAgentQuarantined,
-	policy.ReasonQuotaExceeded, policy.ReasonLimitExceeded, policy.ReasonPolicyUnavailable, policy.ReasonPreApproval, policy.ReasonTokenNotFound,
+	policy.ReasonQuotaExceeded, policy.ReasonLimitExceeded, policy.ReasonClockUnreadable, policy.ReasonPolicyUnavailable, policy.ReasonPreApproval, policy.ReasonTokenNotFound,
 	policy.ReasonRoleTooLow, policy.ReasonUnresolved, policy.ReasonCommandInvalid, policy.ReasonActionInvalid, policy.ReasonTooLongToShow,
 	policy.ReasonApprovalDenied, policy.ReasonApprovalExpired, policy.ReasonApprovalMismatch,
 }

@@ -27,3 +27,10 @@ func (d *Damage) Error() string {
 func (d *Damage) Unwrap() error {
 	return fault.New(fault.Internal, "log_damaged", "entry %d of workspace %s is damaged; run agentbox audit verify and restore a backup", d.Seq, d.Workspace)
 }
+
+// Misfiled is an event that is found by something else than what its record, which the chain covers, says of it.
+type Misfiled struct {
+	Seq    uint64 // place in the workspace
+	Stream bool   // it is filed under another stream; else it is about its key
+	Detail string // a sentence for people
+}

@@ -189,7 +189,12 @@ func (x *Executor) TakeUp(ctx context.Context, ws id.Workspace) error {
 }
 
 func (x *Executor) takeUp(ctx context.Context) func(run.Run) error {
-	return func(doc run.Run) error { return x.enqueue(ctx, newEntry(doc, true)) }
+	return func(doc run.Run) error {
+		if doc.Engine {
+			return nil // no worker of a space has it
+		}
+		return x.enqueue(ctx, newEntry(doc, true))
+	}
 }
 
 func byStatus(status run.Status) projection.Index {

@@ -89,7 +89,7 @@ func (g *Gate) begin(ctx context.Context, r policy.Ruling, approval id.Approval,
 	kind, _ := policy.KindOf(r.Action.Type)
 	effect := kind.SideEffect.Reaches()
 	ruling := r
-	same, err := g.holds(ctx, r, effect)
+	same, err := g.holds(ctx, r, kind)
 	if err == nil && !same {
 		var now consideration
 		now, err = g.judge(ctx, r.Action, nil)
@@ -149,16 +149,22 @@ func (g *Gate) begin(ctx context.Context, r policy.Ruling, approval id.Approval,
 // holds reports whether judging again could only say again what the ruling, which is this gate's own, says: it allows without a standing
 // approval and not under a capability token, the documents of the principal and the space are those that it rests on, the kill switch is open and the quota has room. The
 // bundle is named by its hash and cannot change; the rest is in the canonical bytes.
-func (g *Gate) holds(ctx context.Context, r policy.Ruling, effect bool) (bool, error) {
+func (g *Gate) holds(ctx context.Context, r policy.Ruling, kind policy.Kind) (bool, error) {
 	a := r.Action
 	if r.Decision.Outcome != policy.Allow || r.Standing != "" || r.Basis.Principal == 0 || a.Token != "" {
 		return false, nil
 	}
-	if effect {
+	if kind.Stops() {
 		if on, err := g.switches.on(ctx, a.Workspace); on || err != nil {
 			return false, err
 		}
-		if room, err := g.quota.room(ctx, a.Workspace, a.Principal, g.Clock.Now()); !room || err != nil {
+	}
+	if kind.SideEffect.Reaches() {
+		now := g.Clock.Now()
+		if !credible(now) {
+			return false, nil
+		}
+		if room, err := g.quota.room(ctx, a.Workspace, a.Principal, now); !room || err != nil {
 			return false, err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"time"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -72,13 +73,17 @@ func (g *Gate) weigh(ctx context.Context, c *consideration, trial *policy.Bundle
 	if done, err := g.principal(ctx, c); done || err != nil {
 		return err
 	}
-	if c.kind.SideEffect.Reaches() {
+	if c.kind.Stops() {
 		on, err := g.switches.on(ctx, c.ruling.Action.Workspace)
 		if err != nil {
 			return err
 		}
 		if on {
 			c.deny(policy.ReasonKillSwitch, ErrKillSwitch.Msg, ErrKillSwitch.Suggestion)
+			return nil
+		}
+		if !credible(g.Clock.Now()) {
+			c.deny(policy.ReasonClockUnreadable, "the clock of this machine cannot be read: it says a year that cannot be", "Set the clock, then go on.")
 			return nil
 		}
 	}
@@ -97,6 +102,10 @@ func (g *Gate) weigh(ctx context.Context, c *consideration, trial *policy.Bundle
 	}
 	return nil
 }
+
+// credible reports whether a reading of the clock may be one. A clock that lost its power says 1970; by it nothing that was granted for a time
+// would ever end.
+func credible(now time.Time) bool { return now.Year() >= 2000 && now.Year() <= 9999 }
 
 // principal checks who acts.
 func (g *Gate) principal(ctx context.Context, c *consideration) (done bool, err error) {

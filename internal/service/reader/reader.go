@@ -75,6 +75,18 @@ func (r *Reader) Event(ctx context.Context, ws id.Workspace, e id.Event) (event.
 	return found, err
 }
 
+// At returns the event at a place of the workspace.
+func (r *Reader) At(ctx context.Context, ws id.Workspace, seq uint64) (event.Event, error) {
+	found, err := r.log.Read(ctx, journal.Query{Workspace: ws, From: seq, Before: seq + 1, Limit: 1})
+	if err == nil && len(found) == 0 {
+		err = fault.New(fault.NotFound, "event_not_found", "there is no event %d in this workspace", seq)
+	}
+	if err != nil {
+		return event.Event{}, err
+	}
+	return found[0], nil
+}
+
 // Head returns the place of the workspace's last event.
 func (r *Reader) Head(ctx context.Context, ws id.Workspace) (uint64, error) {
 	return r.log.Head(ctx, ws)

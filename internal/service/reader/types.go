@@ -19,6 +19,7 @@ var eventTypes = []string{
 	principal.RegisteredType, principal.QuarantinedType, principal.UnquarantinedType, principal.RoleChangedType, principal.KeyIssuedType, principal.KeyRevokedType,
 	token.GrantedType, token.RevokedType, token.AttemptedType,
 	run.EventCreated, run.EventStarted, run.EventSuspended, run.EventResumed, run.EventCompleted, run.EventFailed, run.EventCancelled, run.EventImported, run.EventRetained, run.EventForgotten,
+	run.EventClaimed, run.EventRenewed, run.EventReleased,
 	run.EventInvoked, run.EventSucceeded, run.EventErred, run.EventUnknown,
 	space.EventCreated, space.EventStarted, space.EventReady, space.EventUpdated, space.EventExtended, space.EventDestroyed,
 	space.EventRewindBegun, space.EventRewound, space.EventRewindFailed, space.EventForked,

@@ -26,7 +26,7 @@ var ErrImported = fault.New(fault.Invalid, "not_redactable", "the run was import
 // ofRuns are the events of a run of which something is redacted.
 var ofRuns = []string{
 	run.EventCreated, run.EventStarted, run.EventInvoked, run.EventSucceeded, run.EventErred, run.EventUnknown, run.EventSuspended, run.EventResumed,
-	run.EventCompleted, run.EventFailed, run.EventCancelled,
+	run.EventCompleted, run.EventFailed, run.EventCancelled, run.EventClaimed, run.EventRenewed, run.EventReleased,
 	policy.ApprovalRequestedType, policy.ApprovalAssentedType, policy.ApprovalDecidedType, policy.ApprovalUsedType, policy.ApprovalExpiredType,
 	policy.ApprovalWithdrawnType, policy.DeniedType, policy.RequiresApprovalType, policy.BegunType,
 }

@@ -30,7 +30,7 @@ func backups(i *invocation) *cobra.Command {
 	}
 	c.Flags().BoolVar(&keys, "with-keys", false, "put keys into it too")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		dir, err := i.dataDir()
+		at, err := i.place()
 		if err != nil {
 			return err
 		}
@@ -39,7 +39,7 @@ func backups(i *invocation) *cobra.Command {
 			return usage("%s is no path of a file", oneLine(args[0], 80))
 		}
 		tell, done := i.progress("kept")
-		kept, err := i.Backup(cmd.Context(), Daemon{DataDir: dir}, target, keys, tell)
+		kept, err := i.Backup(cmd.Context(), Daemon{Place: at}, target, keys, tell)
 		done()
 		if err != nil {
 			return err
@@ -68,7 +68,7 @@ func restore(i *invocation) *cobra.Command {
 	}
 	c.Flags().StringVar(&keys, "keys", "", "folder of the keys that open the log, which is keys in the data directory that was backed up")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		dir, err := i.dataDir()
+		at, err := i.place()
 		if err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func restore(i *invocation) *cobra.Command {
 			return usage("name the backup, or the keys with --keys")
 		}
 		tell, done := i.progress("restored")
-		kept, proofs, err := i.Restore(cmd.Context(), Daemon{DataDir: dir}, file, keys, tell)
+		kept, proofs, err := i.Restore(cmd.Context(), Daemon{Place: at}, file, keys, tell)
 		done()
 		if err != nil {
 			return err
@@ -94,9 +94,9 @@ func restore(i *invocation) *cobra.Command {
 			Kept
 			DataDir string  `json:"data_directory"`
 			Proofs  []Proof `json:"workspaces"`
-		}{kept, dir, proofs}, func(p *printer) {
+		}{kept, at.DataDir, proofs}, func(p *printer) {
 			if file != "" {
-				p.line("%s %s: %d files, %s, as of %s", p.paint(green, "✓"), plain(dir), kept.Files, bytesize(kept.Bytes), moment(kept.MadeAt))
+				p.line("%s %s: %d files, %s, as of %s", p.paint(green, "✓"), plain(at.DataDir), kept.Files, bytesize(kept.Bytes), moment(kept.MadeAt))
 			}
 			sealed := false
 			for _, proof := range proofs {
@@ -104,10 +104,10 @@ func restore(i *invocation) *cobra.Command {
 				sealed = sealed || proof.Sealed > 0 && proof.Documents == 0
 			}
 			if sealed {
-				p.line("bring its keys, then it can be started: agentbox restore --keys PATH --data %s", plain(dir))
+				p.line("bring its keys, then it can be started: agentbox restore --keys PATH --data %s", plain(at.DataDir))
 				return
 			}
-			p.line("start it with: agentbox up --data %s", plain(dir))
+			p.line("start it with: agentbox up --data %s", plain(at.DataDir))
 		})
 	}
 	return c

@@ -56,9 +56,16 @@ type Host struct {
 	ImportWorkspace func(ctx context.Context, d Daemon, file, key string) (Moved, error)
 }
 
+// Place is where a local daemon keeps what it has.
+type Place struct {
+	DataDir string
+	Store   string // address of the database that the log lies in; "" for a file in the data directory
+	Shared  string // folder with the keys and the contents of a log in a database; "" for the data directory
+}
+
 // Daemon is what an operator decides about a daemon on the command line. Empty fields mean the defaults.
 type Daemon struct {
-	DataDir string
+	Place
 	Listen  string   // host:port; port 0 takes a free one
 	RootFS  string   // read-only root of the spaces
 	Sources []string // folders of the host from which spaces may be filled
@@ -76,6 +83,7 @@ type Daemon struct {
 
 	SigningKey string   // file of the key that signs checkpoints
 	Retention  []string // how long the data of which events are kept, as in run.*=30d
+	Rates      []string // of requests, as in general=5000
 	Witnesses  []string // to which checkpoints are brought
 }
 
@@ -123,6 +131,7 @@ func asksForJSON(args []string) bool {
 type invocation struct {
 	Host
 	data, url, key string
+	store, shared  string
 	json           bool
 	keyFrom        string        // where the API key was found
 	lines          *bufio.Reader // of In, once something was read
@@ -148,6 +157,8 @@ func (i *invocation) root() *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.BoolVar(&i.json, "json", false, "answer in JSON")
 	flags.StringVar(&i.data, "data", "", "data directory of the local daemon (AGENTBOX_HOME; default ~/.agentbox)")
+	flags.StringVar(&i.store, "store", "", "address of the database that the local daemon's log lies in, as in postgres://user@host/database (AGENTBOX_STORE; default: a file in the data directory)")
+	flags.StringVar(&i.shared, "shared", "", "folder with the keys and the contents of a log in a database, for the daemons that have it in turn (AGENTBOX_SHARED; default: the data directory)")
 	flags.StringVar(&i.url, "url", "", "address of a daemon (AGENTBOX_URL; default: the local one's)")
 	flags.StringVar(&i.key, "key-file", "", "file that holds the API key (AGENTBOX_KEY holds a key itself; default: the local owner's)")
 	for _, make := range commands {
@@ -229,6 +240,18 @@ func (i *invocation) dataDir() (string, error) {
 		return "", usage("the home directory is not known; name the data directory with --data")
 	}
 	return absolute(home + "/.agentbox")
+}
+
+// place returns where the local daemon keeps what it has.
+func (i *invocation) place() (p Place, err error) {
+	if p.DataDir, err = i.dataDir(); err != nil {
+		return p, err
+	}
+	p.Store = first(i.store, i.Getenv("AGENTBOX_STORE"))
+	if p.Shared = first(i.shared, i.Getenv("AGENTBOX_SHARED")); p.Shared != "" {
+		p.Shared, err = absolute(p.Shared)
+	}
+	return p, err
 }
 
 // connect returns a client of the daemon that was named, else of the local one.

@@ -37,7 +37,7 @@ func exportWorkspace(i *invocation) *cobra.Command {
 	}
 	c.Flags().StringVar(&ws, "workspace", ws, "the workspace")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		dir, err := i.dataDir()
+		at, err := i.place()
 		if err != nil {
 			return err
 		}
@@ -45,7 +45,7 @@ func exportWorkspace(i *invocation) *cobra.Command {
 		if err != nil {
 			return usage("%s is no path of a file", oneLine(args[0], 80))
 		}
-		moved, err := i.ExportWorkspace(cmd.Context(), Daemon{DataDir: dir}, id.Workspace(ws), target)
+		moved, err := i.ExportWorkspace(cmd.Context(), Daemon{Place: at}, id.Workspace(ws), target)
 		if err != nil {
 			return err
 		}
@@ -93,12 +93,12 @@ func importWorkspace(i *invocation) *cobra.Command {
 func (i *invocation) takeWorkspace(ctx context.Context, name, public, key string) (Moved, string, error) {
 	api, err := i.connect(ctx)
 	if fault.CodeOf(err) == "daemon_not_running" {
-		dir, err := i.dataDir()
+		at, err := i.place()
 		if err != nil {
-			return Moved{}, dir, err
+			return Moved{}, at.DataDir, err
 		}
-		moved, err := i.ImportWorkspace(ctx, Daemon{DataDir: dir}, name, public)
-		return moved, dir, err
+		moved, err := i.ImportWorkspace(ctx, Daemon{Place: at}, name, public)
+		return moved, at.DataDir, err
 	}
 	if err != nil {
 		return Moved{}, "", err

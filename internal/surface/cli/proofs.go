@@ -39,7 +39,7 @@ type Audit struct {
 
 // AuditQuery says what is proven.
 type AuditQuery struct {
-	DataDir   string
+	Place
 	PublicKey string // "" for the one in the data directory
 	Workspace id.Workspace
 	Event     id.Event // or Seq
@@ -103,7 +103,7 @@ type Witness struct {
 func (i *invocation) auditOf(publicKey, workspace string) (AuditQuery, error) {
 	q := AuditQuery{Workspace: id.DefaultWorkspace}
 	var err error
-	if q.DataDir, err = i.dataDir(); err != nil {
+	if q.Place, err = i.place(); err != nil {
 		return q, err
 	}
 	if workspace != "" {

@@ -11,7 +11,9 @@ import (
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
+	"agentbox/internal/service/arbiter"
 	"agentbox/internal/service/auditor"
+	"agentbox/internal/service/dispatcher"
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/keeper"
@@ -25,18 +27,20 @@ import (
 
 // Services are what the operations call.
 type Services struct {
-	Gate      *gate.Gate
-	Keeper    *keeper.Keeper
-	Executor  *executor.Executor
-	Reader    *reader.Reader
-	Log       journal.Journal // which the audit verifies
-	Prover    *auditor.Prover
-	Sweeper   *sweeper.Sweeper
-	Redactor  *redactor.Redactor
-	Mover     *mover.Importer
-	Registrar *registrar.Registrar
-	Docs      projection.Reader // by which the room of a thing is found
-	Spool     Spool
+	Gate       *gate.Gate
+	Keeper     *keeper.Keeper
+	Executor   *executor.Executor
+	Dispatcher *dispatcher.Dispatcher
+	Reader     *reader.Reader
+	Log        journal.Journal // which the audit verifies
+	Prover     *auditor.Prover
+	Sweeper    *sweeper.Sweeper
+	Redactor   *redactor.Redactor
+	Mover      *mover.Importer
+	Arbiter    *arbiter.Arbiter
+	Registrar  *registrar.Registrar
+	Docs       projection.Reader // by which the room of a thing is found
+	Spool      Spool
 
 	MaxWorkspace int64 // bytes of a workspace's file that is sent
 
@@ -72,7 +76,7 @@ func New(c wire.Config, services Services, version string) *Server {
 	c.Narrow = func(ctx context.Context, who principal.Caller, t id.Token) (principal.Caller, error) {
 		return services.Gate.ActsFor(ctx, who, "", t)
 	}
-	c.Tags = []string{"service", "auth", "principals", "spaces", "snapshots", "runs", "files", "approvals", "policies", "events", "audit", "content"}
+	c.Tags = []string{"service", "auth", "principals", "spaces", "snapshots", "runs", "engines", "files", "approvals", "policies", "events", "audit", "content"}
 	s.Server = wire.New(c)
 	for _, check := range services.Checks {
 		s.probers = append(s.probers, &prober{check: check})
@@ -84,9 +88,11 @@ func New(c wire.Config, services Services, version string) *Server {
 	s.registerSpaces()
 	s.registerSnapshots()
 	s.registerRuns()
+	s.registerClaims()
 	s.registerFiles()
 	s.registerApprovals()
 	s.registerPolicies()
+	s.registerArbiter()
 	s.registerEvents()
 	s.registerAudit()
 	s.registerContent()

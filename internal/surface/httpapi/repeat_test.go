@@ -98,6 +98,25 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 		Run string `json:"runId"`
 	}
 	d.succeed(t, "POST", space()+"/runs", `{"protocolVersion":"1.0","operations":[{"type":"message","content":"private"}]}`, &forgotten)
+	order := `{"room_id":"room_00000000000000000000000000","title":"for an engine","input":{"n":1}}`
+	ordered := func() string {
+		var made struct {
+			Run string `json:"run_id"`
+		}
+		d.succeed(t, "POST", "/v1/runs", order, &made)
+		return "/v1/runs/" + made.Run
+	}
+	claimed := func() (run, token string) {
+		ordered()
+		var got struct {
+			Token string `json:"claim_token"`
+			Run   struct {
+				ID string `json:"run_id"`
+			} `json:"run"`
+		}
+		d.succeed(t, "POST", "/v1/runs/claim", `{}`, &got)
+		return "/v1/runs/" + got.Run.ID, got.Token
+	}
 	operation := `{"operation":{"type":"shell","command":"ls"}%s}`
 	table := map[string]sent{
 		"create-space": {path: "/v1/spaces", body: `{"name":"one"}`, other: `{"name":"two"}`, status: 201},
@@ -123,9 +142,11 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 			path: "/v1/audit/redactions", body: `{"run_id":"` + forgotten.Run + `","reason":"a mistake"}`,
 			other: `{"run_id":"` + forgotten.Run + `","reason":"another one"}`, status: 200,
 		},
-		"retain-run":      {path: "/v1/runs/" + wrote.Run + "/retention", body: `{"retention":"30d"}`, other: `{"retention":"none"}`, status: 200},
-		"validate-policy": {path: "/v1/policies/validate", body: fmt.Sprintf(operation, ""), other: fmt.Sprintf(operation, `,"policy":"permissive"`), status: 200, harmless: true},
-		"explain-policy":  {path: "/v1/policies/explain", body: fmt.Sprintf(operation, ""), other: fmt.Sprintf(operation, `,"policy":"permissive"`), status: 200, harmless: true},
+		"retain-run":       {path: "/v1/runs/" + wrote.Run + "/retention", body: `{"retention":"30d"}`, other: `{"retention":"none"}`, status: 200},
+		"validate-policy":  {path: "/v1/policies/validate", body: fmt.Sprintf(operation, ""), other: fmt.Sprintf(operation, `,"policy":"permissive"`), status: 200, harmless: true},
+		"explain-policy":   {path: "/v1/policies/explain", body: fmt.Sprintf(operation, ""), other: fmt.Sprintf(operation, `,"policy":"permissive"`), status: 200, harmless: true},
+		"evaluate-policy":  {path: "/v1/policy/evaluate", body: `{"action":"email.send","request":{"n":1}}`, other: `{"action":"email.send","request":{"n":2}}`, status: 200},
+		"request-approval": {path: "/v1/approvals", body: `{"action":"email.send","request":{"n":1}}`, other: `{"action":"email.send","request":{"n":2}}`, status: 201},
 		// Not a POST, but a change of which a lost answer would leave one in doubt as well.
 		"update-space": {path: space(), body: `{"name":"renamed"}`, other: `{"name":"other"}`, status: 200},
 	}
@@ -156,6 +177,15 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 		path: "/v1/principals/legacy/ensure", body: `{"actor_type":"service","actor_id":"cron"}`, other: `{"actor_type":"agent","actor_id":"cron"}`, status: 200,
 	}
 	table["issue-key"] = sent{path: "/v1/keys", body: `{"name":"one"}`, other: `{"name":"two"}`, status: 201}
+	table["create-engine-run"] = sent{path: "/v1/runs", body: order, other: `{"room_id":"room_00000000000000000000000000","title":"other"}`, status: 201}
+	table["claim-run"] = sent{path: "/v1/runs/claim", body: `{}`, other: `{"room_id":"room_00000000000000000000000000"}`, status: 200}
+	for op, way := range map[string]string{"renew-claim": "lease/heartbeat", "release-claim": "lease/release", "complete-run": "complete", "fail-run": "fail"} {
+		run, token := claimed()
+		table[op] = sent{path: run + "/" + way, body: `{"claim_token":"` + token + `"}`, other: `{"claim_token":"clm_OTHER"}`, status: 200}
+	}
+	ordered() // for whoever claims next
+	table["start-run"] = sent{path: ordered() + "/start", body: `{}`, other: `{"claim_token":"clm_OTHER"}`, status: 200}
+	table["cancel-engine-run"] = sent{path: ordered() + "/cancel", body: `{"reason":"enough"}`, other: `{"reason":"other"}`, status: 202}
 	_, transcript := d.ask(t, "", "GET", "/v1/runs/"+wrote.Run+"/transcript?redact=none", "")
 	_, other := d.ask(t, "", "GET", "/v1/runs/"+wrote.Run+"/transcript?redact=output", "")
 	table["import-run"] = sent{path: "/v1/runs/import", body: string(transcript), other: string(other), media: "application/x-ndjson", status: 201}

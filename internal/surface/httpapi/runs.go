@@ -106,10 +106,12 @@ func (s *Server) registerRuns() {
 		if where.id == "list-runs" {
 			op.Summary += ", of the whole workspace"
 			wire.Handle(s.Server, op, func(ctx context.Context, c wire.Call, in *struct {
-				Space string `query:"space_id" doc:"Only runs of this space"`
+				Space      string `query:"space_id" doc:"Only runs of this space"`
+				Room       string `query:"room_id" doc:"Only runs of this room"`
+				Experiment string `query:"experiment_id" doc:"Only runs of this experiment"`
 				RunFilter
 			}) (*struct{ Body runList }, error) {
-				return s.listRuns(ctx, c, in.Space, in.RunFilter)
+				return s.listRuns(ctx, c, executor.Filter{Space: id.Space(in.Space), Room: id.Room(in.Room), Experiment: id.Experiment(in.Experiment)}, in.RunFilter)
 			})
 			continue
 		}
@@ -120,7 +122,7 @@ func (s *Server) registerRuns() {
 			if _, err := s.services.Keeper.Space(ctx, c.Caller.Workspace, id.Space(in.Space)); err != nil {
 				return nil, err
 			}
-			return s.listRuns(ctx, c, in.Space, in.RunFilter)
+			return s.listRuns(ctx, c, executor.Filter{Space: id.Space(in.Space)}, in.RunFilter)
 		})
 	}
 	wire.Handle(s.Server, wire.Operation{ID: "get-space-run", Needs: wire.Shows("run", "space_id", "run_id"), Method: http.MethodGet, Path: "/v1/spaces/{space_id}/runs/{run_id}", Tag: "runs", Summary: "Show a run with its result events"}, s.getRun)
@@ -251,8 +253,9 @@ type runList struct {
 	Next string    `json:"next_cursor,omitempty" doc:"Where the list goes on; absent at its end"`
 }
 
-func (s *Server) listRuns(ctx context.Context, c wire.Call, in string, f RunFilter) (*struct{ Body runList }, error) {
-	found, err := s.services.Executor.List(ctx, c.Caller.Workspace, id.Space(in), run.Status(f.Status), id.Run(f.Cursor), f.Limit+1)
+func (s *Server) listRuns(ctx context.Context, c wire.Call, in executor.Filter, f RunFilter) (*struct{ Body runList }, error) {
+	in.Status = run.Status(f.Status)
+	found, err := s.services.Executor.List(ctx, c.Caller.Workspace, in, id.Run(f.Cursor), f.Limit+1)
 	if err != nil {
 		return nil, err
 	}
@@ -263,7 +266,8 @@ func (s *Server) listRuns(ctx context.Context, c wire.Call, in string, f RunFilt
 
 type runShown struct {
 	run.Run
-	Result run.Events `json:"result" doc:"The run's events message"`
+	Result run.Events      `json:"result" doc:"The run's events message"`
+	Given  json.RawMessage `json:"given,omitempty" doc:"Of a run that an engine executes, the input as it was sent"`
 }
 
 // find returns a run of the caller's workspace and, where one is named, of the space: a run under another space is not found.
@@ -281,7 +285,14 @@ func (s *Server) getRun(ctx context.Context, c wire.Call, in *RunPath) (*struct{
 		return nil, err
 	}
 	events, err := s.services.Executor.Events(ctx, doc)
-	return &struct{ Body runShown }{runShown{doc, events}}, err
+	if err != nil {
+		return nil, err
+	}
+	shown := runShown{Run: doc, Result: events}
+	if doc.Engine {
+		shown.Given, err = s.services.Dispatcher.Given(ctx, doc)
+	}
+	return &struct{ Body runShown }{shown}, err
 }
 
 func (s *Server) resumeRun(ctx context.Context, c wire.Call, in *struct {
@@ -337,7 +348,9 @@ func (s *Server) cancelRun(ctx context.Context, c wire.Call, in *struct {
 	if in.Body != nil {
 		reason = in.Body.Reason
 	}
-	if c.Repeated == 0 {
+	if c.Repeated == 0 && doc.Engine {
+		doc, err = s.services.Dispatcher.Cancel(context.WithoutCancel(ctx), c.Once(), doc.Workspace, doc.ID, reason)
+	} else if c.Repeated == 0 {
 		if err := s.services.Executor.Cancel(context.WithoutCancel(ctx), c.Once(), doc.Workspace, doc.ID, reason); err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package sqlite
+package journal
 
 import (
 	"bytes"
@@ -11,10 +11,9 @@ import (
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
-	"agentbox/internal/kernel/journal"
 )
 
-// A record is what of an event has no column of its own, in a form that is read back in a microsecond:
+// A record is what of an event has no column of its own in a store, in a form that is read back in a microsecond:
 //
 //	byte      1, the form's version
 //	uvarint   mask of what follows and of the two flags
@@ -47,6 +46,9 @@ const (
 
 const sealBytes = 8
 
+// RecordTail is how many bytes at the end of a record RecordHash needs.
+const RecordTail = len(event.Digest{}) + sealBytes
+
 var (
 	zones      = []event.Zone{event.Sandbox, event.Supervised, event.HighStakes}
 	redactions = []event.Redaction{event.RedactNone, event.RedactPartial, event.RedactFull}
@@ -55,17 +57,19 @@ var (
 
 var errRecord = errors.New("the record cannot be read")
 
-// entitySeparator cannot be part of a text of an event, for it is a control character.
-const entitySeparator = "\x1f"
+// EntitySeparator stands between an entity's type and its id where they share a column. It cannot be part of a text of an event, for it is a control character.
+const EntitySeparator = "\x1f"
 
-func entityOf(e *event.Event) string {
+// EntityText is an event's entity in one text, "" for none.
+func EntityText(e *event.Event) string {
 	if e.EntityID == "" {
 		return ""
 	}
-	return e.EntityType + entitySeparator + e.EntityID
+	return e.EntityType + EntitySeparator + e.EntityID
 }
 
-func appendRecord(dst []byte, e *event.Event) []byte {
+// AppendRecord appends an event's record.
+func AppendRecord(dst []byte, e *event.Event) []byte {
 	mask := uint64(0)
 	set := func(bit uint64, is bool) {
 		if is {
@@ -132,14 +136,15 @@ func sealOf(e *event.Event) [sealBytes]byte {
 	b := append(room[:0], e.Chain.Hash[:]...)
 	b = binary.BigEndian.AppendUint64(b, uint64(e.RecordedAt.UnixMicro()))
 	if e.EntityID != "" {
-		b = append(append(append(b, e.EntityType...), entitySeparator...), e.EntityID...)
+		b = append(append(append(b, e.EntityType...), EntitySeparator...), e.EntityID...)
 	}
 	sum := event.DigestOf(b)
 	return [sealBytes]byte(sum[:sealBytes])
 }
 
-// decodeRecord fills in what a record holds. Of e the columns must be there already: the workspace, the entity and recorded_at.
-func decodeRecord(record []byte, e *event.Event) error {
+// DecodeRecord fills in what a record holds. Of e the columns must be there already: the workspace, the run, the correlation, the entity and
+// recorded_at. An error means that these are not the bytes that AppendRecord makes of the event.
+func DecodeRecord(record []byte, e *event.Event) error {
 	r := recordReader{rest: string(record)} // one allocation for all texts
 	if r.byte() != recordVersion {
 		return errRecord
@@ -184,18 +189,21 @@ func decodeRecord(record []byte, e *event.Event) error {
 	}
 	// What is written back in the same bytes was read right, seal and all; there is no second way to write the same event.
 	var room [1024]byte
-	if !bytes.Equal(appendRecord(room[:0], e), record) {
+	if !bytes.Equal(AppendRecord(room[:0], e), record) {
 		return errRecord
 	}
 	return nil
 }
 
-// hashOf returns the event's hash as a record has it, zeros where there is none. Whoever reads the event finds out whether it is right.
-func hashOf(record []byte) (hash event.Digest) {
-	if end := len(record) - sealBytes; end >= len(hash) {
-		copy(hash[:], record[end-len(hash):end])
+// RecordHash returns the event's hash as a record has it; false where it is too short to have one. Whoever reads the event finds out whether
+// it is right.
+func RecordHash(record []byte) (hash event.Digest, ok bool) {
+	end := len(record) - sealBytes
+	if end < len(hash) {
+		return hash, false
 	}
-	return hash
+	copy(hash[:], record[end-len(hash):end])
+	return hash, true
 }
 
 func raw(text string) []byte {
@@ -253,20 +261,21 @@ func (r *recordReader) text() string { return r.take(r.uvarint()) }
 
 func (r *recordReader) digest(d *event.Digest) { copy(d[:], r.take(uint64(len(d)))) }
 
-// bodyOf is the row of bodies: the salt, then the data.
-func bodyOf(dst []byte, e *event.Event) []byte {
+// AppendBody appends what of an event lies apart from its record, to be sealed and destroyed: the salt, then the data.
+func AppendBody(dst []byte, e *event.Event) []byte {
 	return append(append(dst, e.Chain.Salt...), e.Data...)
 }
 
-func splitBody(body []byte) (salt, data []byte, ok bool) {
-	if len(body) < journal.SaltBytes {
+// SplitBody takes a body apart; false for one that is too short.
+func SplitBody(body []byte) (salt, data []byte, ok bool) {
+	if len(body) < SaltBytes {
 		return nil, nil, false
 	}
-	return body[:journal.SaltBytes:journal.SaltBytes], body[journal.SaltBytes:], true
+	return body[:SaltBytes:SaltBytes], body[SaltBytes:], true
 }
 
-// uuidBytes are the 16 bytes of an event's id; false for a text that is no UUID in lower case.
-func uuidBytes(e id.Event) (b [16]byte, ok bool) {
+// UUIDBytes are the 16 bytes of an event's id; false for a text that is no UUID in lower case.
+func UUIDBytes(e id.Event) (b [16]byte, ok bool) {
 	text := string(e)
 	if len(text) != 36 || strings.ToLower(text) != text {
 		return b, false
@@ -281,7 +290,8 @@ func uuidBytes(e id.Event) (b [16]byte, ok bool) {
 	return b, err == nil && text[8] == '-' && text[13] == '-' && text[18] == '-' && text[23] == '-'
 }
 
-func uuidText(b []byte) (id.Event, bool) {
+// UUIDText is the event id of 16 bytes; false for another number of them.
+func UUIDText(b []byte) (id.Event, bool) {
 	if len(b) != 16 {
 		return "", false
 	}
@@ -293,4 +303,50 @@ func uuidText(b []byte) (id.Event, bool) {
 	hex.Encode(text[24:36], b[10:16])
 	text[8], text[13], text[18], text[23] = '-', '-', '-', '-'
 	return id.Event(text[:]), true
+}
+
+// Filed is what of a record the event is also filed under.
+type Filed struct {
+	Stream event.Stream
+	Thread id.Thread
+	Step   id.Step
+	Key    string // its idempotency key
+	Bad    bool   // the record cannot be read so far
+}
+
+// FiledOf reads a record no further than it has to.
+func FiledOf(record []byte, ws id.Workspace) Filed {
+	r := recordReader{rest: string(record)}
+	if r.byte() != recordVersion {
+		return Filed{Bad: true}
+	}
+	mask := r.uvarint()
+	for range 3 { // event_version, hash_version, occurred_at
+		r.uvarint()
+	}
+	r.take(2)
+	var f Filed
+	var room string
+	for bit := uint64(hasStream); bit <= hasKey; bit <<= 1 {
+		if mask&bit == 0 {
+			continue
+		}
+		switch text := r.text(); bit {
+		case hasStream:
+			f.Stream = event.Stream{Type: text, ID: r.text()}
+		case hasRoom:
+			room = text
+		case hasThread:
+			f.Thread = id.Thread(text)
+		case hasStep:
+			f.Step = id.Step(text)
+		case hasKey:
+			f.Key = text
+		}
+	}
+	if mask&hasStream == 0 {
+		f.Stream = event.RoomStream(ws, id.Room(room))
+	}
+	f.Bad = r.bad
+	return f
 }

@@ -1,4 +1,4 @@
-package sqlite
+package journal
 
 import (
 	"bytes"
@@ -9,7 +9,6 @@ import (
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
-	"agentbox/internal/kernel/journal"
 )
 
 // sample are an event that says all that an event can say, and one that says as little as it may.
@@ -33,7 +32,7 @@ func sample() []event.Event {
 		RecordedAt: time.UnixMicro(0).UTC(),
 	}
 	for _, e := range []*event.Event{&full, &least} {
-		e.Chain = event.Chain{HashVersion: journal.HashVersion, Commitment: event.DigestOf([]byte("c")), Prev: event.DigestOf([]byte("p")), Hash: event.DigestOf([]byte("h"))}
+		e.Chain = event.Chain{HashVersion: HashVersion, Commitment: event.DigestOf([]byte("c")), Prev: event.DigestOf([]byte("p")), Hash: event.DigestOf([]byte("h"))}
 	}
 	return []event.Event{full, least}
 }
@@ -49,7 +48,7 @@ func columns(e event.Event) event.Event {
 func TestRecord(t *testing.T) {
 	for _, want := range sample() {
 		got := columns(want)
-		if err := decodeRecord(appendRecord(nil, &want), &got); err != nil {
+		if err := DecodeRecord(AppendRecord(nil, &want), &got); err != nil {
 			t.Fatal(err)
 		}
 		if !reflect.DeepEqual(got, want) {
@@ -61,7 +60,7 @@ func TestRecord(t *testing.T) {
 // FuzzRecord decodes anything without harm, and whatever it accepts it writes back the same.
 func FuzzRecord(f *testing.F) {
 	for _, e := range sample() {
-		record := appendRecord(nil, &e)
+		record := AppendRecord(nil, &e)
 		f.Add(record)
 		f.Add(record[:len(record)/2])
 		f.Add(append(bytes.Clone(record), 0))
@@ -71,10 +70,10 @@ func FuzzRecord(f *testing.F) {
 	f.Fuzz(func(t *testing.T, record []byte) {
 		for _, s := range sample() {
 			e := columns(s)
-			if err := decodeRecord(record, &e); err != nil {
+			if err := DecodeRecord(record, &e); err != nil {
 				continue
 			}
-			if again := appendRecord(nil, &e); !bytes.Equal(again, record) {
+			if again := AppendRecord(nil, &e); !bytes.Equal(again, record) {
 				t.Errorf("decoded and written again\n got %x\nwant %x", again, record)
 			}
 		}
@@ -86,25 +85,12 @@ func FuzzUUID(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		b, ok := uuidBytes(id.Event(text))
+		b, ok := UUIDBytes(id.Event(text))
 		if !ok {
 			return
 		}
-		if again, ok := uuidText(b[:]); !ok || string(again) != text {
+		if again, ok := UUIDText(b[:]); !ok || string(again) != text {
 			t.Errorf("read and written again: %q, want %q", again, text)
 		}
 	})
-}
-
-func TestOlder(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want bool
-	}{
-		{"3.51.2", "3.51.3", true}, {"3.51.3", "3.51.3", false}, {"3.51.10", "3.51.3", false}, {"3.9.99", "3.51.3", true}, {"4", "3.51.3", false}, {"3.51", "3.51.3", true}, {"", "3.51.3", true},
-	} {
-		if got := older(c.a, c.b); got != c.want {
-			t.Errorf("older(%q, %q) is %v, want %v", c.a, c.b, got, c.want)
-		}
-	}
 }

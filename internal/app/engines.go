@@ -1,0 +1,72 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/driver/disk"
+	claims "agentbox/internal/kernel/claim"
+	"agentbox/internal/service/dispatcher"
+	"agentbox/internal/service/keeper"
+)
+
+// claimsFile holds the secret from which the tokens of claims are made, 0600. Where it is lost, engines claim anew what they have: nothing is
+// known by it that the log does not decide.
+const claimsFile = "claims.key"
+
+// dispatch wires what hands runs out to engines.
+func (a *App) dispatch(ids *id.Source, blobs *disk.Blobs, asked policy.Gate) error {
+	tokens, err := a.claimTokens()
+	if err != nil {
+		return err
+	}
+	a.Hands = dispatcher.New(dispatcher.Parts{
+		Log: a.counted, Docs: a.Log, Blobs: blobs, MaxContent: a.Config.ContentQuota, Gate: asked, Tokens: tokens, Place: place, Clock: a.clock, IDs: ids, Logger: a.logger,
+	})
+	return nil
+}
+
+// place knows the one room that every workspace has. It has no threads.
+func place(_ context.Context, _ id.Workspace, room id.Room, thread id.Thread) error {
+	switch {
+	case room != keeper.DefaultRoom:
+		return fault.New(fault.NotFound, "room_not_found", "there is no room %.64q in this workspace", room)
+	case thread != "":
+		return fault.New(fault.NotFound, "thread_not_found", "there is no thread %.64q in this room", thread)
+	}
+	return nil
+}
+
+// claimTokens reads the secret of claim tokens, and makes it at the first start.
+func (a *App) claimTokens() (claims.Tokens, error) {
+	raw, err := readSmall(a.path(claimsFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		secret, err := claims.NewSecret(rand.Reader)
+		if err != nil {
+			return claims.Tokens{}, err
+		}
+		if err := a.dir.put(claimsFile, []byte(hex.EncodeToString(secret)+"\n")); err != nil {
+			return claims.Tokens{}, err
+		}
+		return claims.NewTokens(secret)
+	}
+	if err != nil {
+		return claims.Tokens{}, fault.Wrap(err, fault.Unavailable, "claim_key_invalid", "the secret of claim tokens cannot be read")
+	}
+	if info, err := os.Stat(a.path(claimsFile)); err != nil || info.Mode().Perm()&0o077 != 0 {
+		return claims.Tokens{}, fault.Wrap(err, fault.Denied, "key_exposed", "%s can be read by other users", a.path(claimsFile)).With("mend it with: chmod 600 " + a.path(claimsFile))
+	}
+	secret, err := hex.DecodeString(strings.TrimSpace(string(raw)))
+	if err != nil {
+		return claims.Tokens{}, fault.Wrap(err, fault.Unavailable, "claim_key_invalid", "the secret of claim tokens cannot be read")
+	}
+	return claims.NewTokens(secret)
+}

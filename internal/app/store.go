@@ -1,0 +1,219 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/driver/keyring"
+	"agentbox/internal/driver/postgres"
+	"agentbox/internal/driver/sqlite"
+	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/projection"
+	"agentbox/internal/kernel/vault"
+)
+
+// Store is what keeps the log of a daemon and the documents that are folded from it: a file in the data directory, or a database.
+type Store interface {
+	journal.Journal
+	journal.Redactor
+	journal.Adopter
+	journal.Keyed
+	journal.Hasher
+	projection.Store
+	projection.Lender
+	projection.Indexed
+
+	// Current returns those of the definitions whose documents are kept in their version.
+	Current(ctx context.Context) ([]projection.Definition, error)
+	// Misfiled returns at most limit events that are filed under something else than their records say.
+	Misfiled(ctx context.Context, ws id.Workspace, limit int) ([]journal.Misfiled, error)
+	// Writable returns nil while the log takes events, else why it does not.
+	Writable() error
+	// Mend opens a log again that a write error has shut, where that is safe.
+	Mend(ctx context.Context) error
+	Close() error
+}
+
+var (
+	_ Store = (*sqlite.Journal)(nil)
+	_ Store = (*postgres.Journal)(nil)
+)
+
+// inDatabase reports whether the log lies in a database instead of the data directory.
+func (c Config) inDatabase() bool { return c.Store != "" }
+
+// isDatabase reports whether a store is the address of a database. It is never shown, for it may hold a password.
+func isDatabase(store string) bool {
+	return strings.HasPrefix(store, "postgres://") || strings.HasPrefix(store, "postgresql://")
+}
+
+// shared returns where something lies that the daemons of a database share.
+func (c Config) shared(name string) string {
+	if c.Shared != "" {
+		return filepath.Join(c.Shared, name)
+	}
+	return filepath.Join(c.DataDir, name)
+}
+
+func (c Config) keys() string  { return c.shared(keysDir) }
+func (c Config) blobs() string { return c.shared(blobsDir) }
+
+// offFile refuses what is done to a log that lies in a file, where it lies in a database.
+func (c Config) offFile(what, instead string) error {
+	if !c.inDatabase() {
+		return nil
+	}
+	return fault.New(fault.Invalid, "store_unsupported", "%s is of a log in the data directory, and this one lies in a database", what).With(instead)
+}
+
+// openStore opens the log for the daemon.
+func (a *App) openStore(ctx context.Context, ids *id.Source) (err error) {
+	if !a.Config.inDatabase() {
+		if err := a.unlock(); err != nil {
+			return err
+		}
+		a.Log, err = openFile(ctx, sqlite.Options{
+			Path: a.path(logFile), Definitions: Definitions(), Clock: a.clock, IDs: ids, Entropy: rand.Reader,
+			Existing: a.dir.used, Keys: a.keys, Committed: a.metrics.Committed,
+		})
+		return err
+	}
+	j, err := postgres.Open(ctx, postgres.Options{
+		Address: a.Config.Store, Definitions: Definitions(), Clock: a.clock, IDs: ids, Entropy: rand.Reader, Existing: a.dir.note.First != "",
+		Alone: true, Committed: a.metrics.Committed,
+		Waits: func() {
+			a.logger.Warn("another daemon has the database; this one stands by", "code", "store_awaited")
+			if err := a.does("waits for the database, which another daemon has"); err != nil {
+				a.logger.Error("say what the daemon does", "code", "state_not_written", "error", err)
+			}
+		},
+		Unlock: func() (vault.Keys, error) { err := a.unlock(); return a.keys, err },
+	})
+	if err != nil {
+		return err
+	}
+	a.Log = j
+	a.reign = j.Reign
+	return nil
+}
+
+func openFile(ctx context.Context, o sqlite.Options) (Store, error) {
+	j, err := sqlite.Open(ctx, o)
+	if err != nil {
+		return nil, err // and not a Store that holds nothing
+	}
+	return j, nil
+}
+
+// unlock takes the folder that other daemons may want too, and opens the keys. Keys are in memory while a daemon runs: two that had the same
+// ones open would bring back what the other has destroyed.
+func (a *App) unlock() error {
+	if a.Config.Shared != "" {
+		taken, err := claim(a.Config.Shared)
+		if err != nil {
+			return err
+		}
+		a.shared = taken
+	}
+	keys, err := keyring.Open(a.Config.keys(), rand.Reader)
+	a.keys = keys
+	return err
+}
+
+// lookAtStore opens the log to look at, beside a daemon or without one.
+func lookAtStore(ctx context.Context, c Config) (Store, error) {
+	keys, err := keyring.OpenReadOnly(c.keys())
+	if err != nil {
+		return nil, err
+	}
+	if c.inDatabase() {
+		o := databaseOptions(c)
+		o.Keys = keys
+		j, err := postgres.OpenReadOnly(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		return j, nil
+	}
+	o := logOptions(filepath.Join(c.DataDir, logFile))
+	o.Keys = keys
+	j, err := sqlite.OpenReadOnly(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return j, nil
+}
+
+// databaseOptions are the options of a log in a database, without its keys.
+func databaseOptions(c Config) postgres.Options {
+	return postgres.Options{Address: c.Store, Definitions: Definitions(), Clock: Clock{}, IDs: id.NewSource(Clock{}.Now, rand.Reader), Entropy: rand.Reader}
+}
+
+// writeStore opens the log for an operator's own work, where no daemon runs. The database is waited for by nobody: a daemon that has it is a
+// refusal.
+func writeStore(ctx context.Context, c Config, existing bool, keys vault.Keys) (Store, error) {
+	if !c.inDatabase() {
+		o := logOptions(filepath.Join(c.DataDir, logFile))
+		o.Existing, o.Keys = existing, keys
+		return openFile(ctx, o)
+	}
+	ctx, refuse := context.WithCancelCause(ctx)
+	defer refuse(nil)
+	o := databaseOptions(c)
+	o.Existing, o.Keys, o.Alone = existing, keys, true
+	o.Waits = func() {
+		refuse(fault.New(fault.Conflict, "data_in_use", "a daemon has the database").With("stop it first, and those that stand by"))
+	}
+	j, err := postgres.Open(ctx, o)
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		return nil, err
+	}
+	return j, nil
+}
+
+// holdStore ends the daemon when another one has taken its database.
+func (a *App) holdStore(ctx context.Context) error { return a.reign(ctx) }
+
+// local is the files of the spaces that lie on this machine. Where daemons have a database in turn, the spaces of the others are in the log
+// and their files are not here: what is asked of those is refused, for an empty folder would be a lie.
+type local struct {
+	space.Store
+	dir string
+}
+
+var errElsewhere = fault.New(fault.Unavailable, "space_elsewhere", "the files of this space lie on the machine of the daemon that made it, which does not have the database now").
+	With("make a new space here, or stop this daemon and start that one again")
+
+func (l local) here(s id.Space) error {
+	_, err := os.Lstat(filepath.Join(l.dir, string(s)))
+	if errors.Is(err, os.ErrNotExist) {
+		return errElsewhere
+	}
+	return err
+}
+
+// Open implements space.Store.
+func (l local) Open(s id.Space, uid int, limits space.Limits) (space.Files, string, error) {
+	if err := l.here(s); err != nil {
+		return nil, "", err
+	}
+	return l.Store.Open(s, uid, limits)
+}
+
+// History implements space.Store.
+func (l local) History(s id.Space, uid int, limits space.Limits) (space.History, error) {
+	if err := l.here(s); err != nil {
+		return nil, err
+	}
+	return l.Store.History(s, uid, limits)
+}

@@ -1,0 +1,197 @@
+package app_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"agentbox/internal/app"
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/service/executor"
+	"agentbox/internal/service/keeper"
+	"agentbox/internal/testkit/pgtest"
+)
+
+// inDatabase is the configuration of a daemon whose log lies in a database.
+func inDatabase(dir, address, shared string) app.Config {
+	c := app.Default(dir)
+	c.Listen, c.Store, c.Shared = "127.0.0.1:0", address, shared
+	return c
+}
+
+// served is a daemon that was told to run.
+type served struct {
+	ready chan app.State
+	ended chan error
+	stop  context.CancelFunc
+}
+
+// up runs a daemon as the command does, until it is stopped or the test ends.
+func up(t *testing.T, c app.Config) *served {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	s := &served{ready: make(chan app.State, 1), ended: make(chan error, 1), stop: stop}
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		s.ended <- app.Up(ctx, c, app.Clock{}, slog.New(slog.NewTextHandler(t.Output(), nil)), func(st app.State) { s.ready <- st })
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-over
+	})
+	return s
+}
+
+func (s *served) wait(t *testing.T) app.State {
+	t.Helper()
+	select {
+	case st := <-s.ready:
+		return st
+	case err := <-s.ended:
+		t.Fatalf("the daemon ended: %v", err)
+	case <-t.Context().Done():
+	}
+	return app.State{}
+}
+
+// A daemon works on a database as on a file, and what it has recorded is proven from there.
+func TestLogInADatabase(t *testing.T) {
+	address := pgtest.Start(t).Database()
+	c := inDatabase(t.TempDir(), address, "")
+	a, err := app.Open(t.Context(), c, app.Clock{}, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended, ready := make(chan error, 1), make(chan struct{})
+	go func() { ended <- a.Run(ctx, func(app.State) { close(ready) }) }()
+	<-ready
+	origin := event.Origin{Principal: a.Owner}
+	s, err := a.Keeper.Create(t.Context(), origin, keeper.Request{Workspace: id.DefaultWorkspace, Name: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := run.ParseMessage([]byte(`{"protocolVersion":"1.0","operations":[{"type":"createFile","path":"a.txt","content":"one\n"},{"type":"shell","command":"wc -l < a.txt"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	within, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	r, err := a.Runs.Start(within, origin, executor.Request{Workspace: id.DefaultWorkspace, Space: s.ID, Message: m})
+	if err == nil {
+		r, err = a.Runs.Wait(within, id.DefaultWorkspace, r.ID)
+	}
+	if err != nil || r.Status != run.Succeeded {
+		t.Fatalf("the run is %+v, %v", r, err)
+	}
+	audits, err := app.Verify(t.Context(), c) // beside the daemon
+	if err != nil || len(audits) != 1 || !audits[0].OK() {
+		t.Errorf("beside the daemon: %+v, %v", audits, err)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	audits, err = app.Verify(t.Context(), c)
+	if err != nil || len(audits) != 1 || !audits[0].OK() || audits[0].Documents.Documents == 0 {
+		t.Errorf("without a daemon: %+v, %v", audits, err)
+	}
+	// What is of a log in a file is refused, and says what to do.
+	if _, err := app.Backup(t.Context(), c, filepath.Join(t.TempDir(), "b"), false, nil); fault.CodeOf(err) != "store_unsupported" || !strings.Contains(suggestion(err), "pg_dump") {
+		t.Errorf("a backup: %v, want store_unsupported", err)
+	}
+	if _, _, err := app.Restore(t.Context(), c, "b", "", nil); fault.CodeOf(err) != "store_unsupported" {
+		t.Errorf("a restore: %v, want store_unsupported", err)
+	}
+	// A workspace moves out of it, and into a file.
+	moved := filepath.Join(t.TempDir(), "ws.tar.gz")
+	if _, err := app.ExportWorkspace(t.Context(), c, id.DefaultWorkspace, moved); err != nil {
+		t.Fatal(err)
+	}
+	file := app.Default(t.TempDir())
+	if _, _, err := app.ImportWorkspace(t.Context(), file, moved, ""); err != nil {
+		t.Fatal(err)
+	}
+	if audits, err := app.Verify(t.Context(), file); err != nil || len(audits) != 1 || !audits[0].OK() {
+		t.Errorf("where it was moved to: %+v, %v", audits, err)
+	}
+	// Without the address, or with one where there was none, the directory is not taken for another's.
+	without := c
+	without.Store = ""
+	for name, wrong := range map[string]app.Config{"without its database": without, "a file's with a database": inDatabase(file.DataDir, address, "")} {
+		if a, err := app.Open(t.Context(), wrong, app.Clock{}, slog.New(slog.DiscardHandler)); fault.CodeOf(err) != "store_changed" {
+			t.Errorf("%s: %v, want store_changed", name, err)
+			_ = a.Close()
+		}
+	}
+	if _, err := app.Verify(t.Context(), without); fault.CodeOf(err) != "store_changed" {
+		t.Errorf("verified without its database: %v, want store_changed", err)
+	}
+	// Another log in its place is noticed.
+	if _, err := app.Open(t.Context(), inDatabase(c.DataDir, pgtest.Start(t).Database(), ""), app.Clock{}, slog.New(slog.DiscardHandler)); fault.CodeOf(err) != "log_rolled_back" {
+		t.Errorf("an empty database in its place: %v, want log_rolled_back", err)
+	}
+}
+
+func suggestion(err error) string {
+	if e, ok := errors.AsType[*fault.Error](err); ok {
+		return e.Suggestion
+	}
+	return ""
+}
+
+// Two daemons have a database in turn: the second one says that it waits, and goes on where the first one has ended.
+func TestDaemonsInTurn(t *testing.T) {
+	server := pgtest.Start(t)
+	address, shared := server.Database(), filepath.Join(t.TempDir(), "shared")
+	first, second := inDatabase(t.TempDir(), address, shared), inDatabase(t.TempDir(), address, shared)
+	a := up(t, first)
+	a.wait(t)
+	b := up(t, second)
+	awaits(t, second.DataDir)
+	select {
+	case st := <-b.ready:
+		t.Fatalf("two daemons work on one database: %+v", st)
+	default:
+	}
+	// The server ends and comes back: the first one goes on, for nobody has begun a reign.
+	server.Restart()
+	a.stop()
+	if err := <-a.ended; err != nil {
+		t.Error(err)
+	}
+	b.wait(t)
+	audits, err := app.Verify(t.Context(), second)
+	if err != nil || len(audits) != 1 || !audits[0].OK() {
+		t.Errorf("after the turn: %+v, %v", audits, err)
+	}
+	// Who has other keys is turned away, and told why.
+	b.stop()
+	<-b.ended
+	if _, err := app.Open(t.Context(), inDatabase(t.TempDir(), address, ""), app.Clock{}, slog.New(slog.DiscardHandler)); fault.CodeOf(err) != "keys_foreign" || !strings.Contains(suggestion(err), "--shared") {
+		t.Errorf("with other keys: %v, want keys_foreign", err)
+	}
+}
+
+// awaits waits until daemon.json says that the daemon waits for the database.
+func awaits(t *testing.T, dir string) {
+	t.Helper()
+	for t.Context().Err() == nil {
+		if raw, err := os.ReadFile(filepath.Join(dir, "daemon.json")); err == nil && strings.Contains(string(raw), "waits for the database") {
+			return
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-t.Context().Done():
+		}
+	}
+}

@@ -1,0 +1,281 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/projection"
+)
+
+// querier is what can be asked: a connection, a pool of them, or a transaction.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
+
+// numbers gives streams and documents their numbers, a block at a time.
+type numbers struct {
+	mu   sync.Mutex // guards both
+	at   int64
+	left int
+}
+
+// blockOfNumbers is how many one value of the sequence stands for.
+const blockOfNumbers = 256
+
+func (n *numbers) next(ctx context.Context, db querier, count int) ([]int64, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	given := make([]int64, 0, count)
+	for len(given) < count {
+		if n.left == 0 {
+			if err := db.QueryRow(ctx, `SELECT nextval('numbers')`).Scan(&n.at); err != nil {
+				return nil, err
+			}
+			n.left = blockOfNumbers
+		}
+		given = append(given, n.at)
+		n.at++
+		n.left--
+	}
+	return given, nil
+}
+
+// wants is what is to be looked up for a group.
+type wants struct {
+	l         *ledger
+	keys      []string
+	eventKeys []string
+	ids       [][]byte
+	streams   []event.Stream
+	refs      []projection.Ref
+}
+
+func (w *wants) stream(s event.Stream) {
+	if _, known := w.l.streams[s]; !known {
+		w.l.streams[s] = nil // asked for
+		w.streams = append(w.streams, s)
+	}
+}
+
+func (w *wants) document(ref projection.Ref) {
+	if _, known := w.l.folios[docRef{ref.Name, ref.Key}]; !known {
+		w.l.folios[docRef{ref.Name, ref.Key}] = nil // asked for
+		w.refs = append(w.refs, ref)
+	}
+}
+
+// prefetch reads in one round trip what planning will ask for: the keys, the ends of streams, and the documents. Which documents an event
+// changes may depend on what it is stamped with; those that are missed here are read one by one.
+func (l *ledger) prefetch(ctx context.Context, requests []*request) error {
+	w := wants{l: l}
+	for _, r := range requests {
+		if r.batch.Key != "" {
+			w.keys = append(w.keys, r.batch.Key)
+			l.uses[r.batch.Key] = nil
+		}
+		for _, s := range r.batch.Streams {
+			w.stream(s.Stream)
+		}
+		for _, d := range r.batch.Documents {
+			if _, err := l.set.Lookup(d.Projection); err == nil {
+				w.document(projection.Ref{Workspace: l.ws, Name: d.Projection, Key: d.Key})
+			}
+		}
+		for i := range r.batch.Drafts {
+			d := &r.batch.Drafts[i]
+			w.stream(d.Stream)
+			if d.IdempotencyKey != "" {
+				w.eventKeys = append(w.eventKeys, d.IdempotencyKey)
+			}
+			if uuid, ok := journal.UUIDBytes(d.ID); ok {
+				w.ids = append(w.ids, uuid[:])
+			}
+			refs, err := l.set.Touched(event.Event{Header: d.Header, Data: d.Data})
+			if err != nil {
+				continue // what is wrong with it is said when it is folded
+			}
+			for _, ref := range refs {
+				w.document(ref)
+			}
+		}
+	}
+	return w.read(ctx)
+}
+
+func (w *wants) read(ctx context.Context) error {
+	l, b := w.l, &pgx.Batch{}
+	if len(w.keys) > 0 {
+		b.Queue(`SELECT key, digest, first, count FROM batches WHERE workspace = $1 AND key = ANY($2)`, l.no, w.keys).Query(func(rows pgx.Rows) error {
+			for rows.Next() {
+				var key string
+				var use journal.Use
+				if err := rows.Scan(&key, (*digest)(&use.Digest), &use.First, &use.Count); err != nil {
+					return err
+				}
+				l.uses[key] = &use
+			}
+			return rows.Err()
+		})
+	}
+	if len(w.eventKeys) > 0 {
+		b.Queue(`SELECT key FROM event_keys WHERE workspace = $1 AND key = ANY($2)`, l.no, w.eventKeys).Query(func(rows pgx.Rows) error {
+			for rows.Next() {
+				var key string
+				if err := rows.Scan(&key); err != nil {
+					return err
+				}
+				l.taken[key] = true
+			}
+			return rows.Err()
+		})
+	}
+	if len(w.ids) > 0 {
+		b.Queue(`SELECT uuid_send(id) FROM events WHERE id = ANY($1)`, uuids(w.ids)).Query(func(rows pgx.Rows) error {
+			for rows.Next() {
+				var raw []byte
+				if err := rows.Scan(&raw); err != nil {
+					return err
+				}
+				found, _ := journal.UUIDText(raw)
+				l.ids[found] = true
+			}
+			return rows.Err()
+		})
+	}
+	l.queueStreams(b, w.streams)
+	if err := l.queueFolios(b, w.refs); err != nil || b.Len() == 0 {
+		return err
+	}
+	return l.db.SendBatch(ctx, b).Close()
+}
+
+// readStreams reads the ends of streams; those without a row are empty.
+func (l *ledger) readStreams(ctx context.Context, streams []event.Stream) error {
+	b := &pgx.Batch{}
+	l.queueStreams(b, streams)
+	return l.db.SendBatch(ctx, b).Close()
+}
+
+func (l *ledger) queueStreams(b *pgx.Batch, streams []event.Stream) {
+	if len(streams) == 0 {
+		return
+	}
+	types, ids := make([]string, len(streams)), make([]string, len(streams))
+	for i, s := range streams {
+		types[i], ids[i] = s.Type, s.ID
+		l.streams[s] = &line{stream: s}
+	}
+	b.Queue(`SELECT s.type, s.id, s.no, s.head, s.hash FROM unnest($2::text[], $3::text[]) u (type, id) JOIN streams s ON s.workspace = $1 AND s.type = u.type AND s.id = u.id`,
+		l.no, types, ids).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			at := &line{}
+			if err := rows.Scan(&at.stream.Type, &at.stream.ID, &at.no, &at.tip.Seq, (*digest)(&at.tip.Hash)); err != nil {
+				return err
+			}
+			l.streams[at.stream] = at
+		}
+		return rows.Err()
+	})
+}
+
+// readFolios reads documents; those without a row are empty.
+func (l *ledger) readFolios(ctx context.Context, refs []projection.Ref) error {
+	b := &pgx.Batch{}
+	if err := l.queueFolios(b, refs); err != nil {
+		return err
+	}
+	return l.db.SendBatch(ctx, b).Close()
+}
+
+func (l *ledger) queueFolios(b *pgx.Batch, refs []projection.Ref) error {
+	if len(refs) == 0 {
+		return nil
+	}
+	nos, keys, names := make([]int64, len(refs)), make([][]byte, len(refs)), map[int64]string{}
+	for i, ref := range refs {
+		nos[i], keys[i] = l.folding.nos[ref.Name], []byte(ref.Key)
+		names[nos[i]] = ref.Name
+		def, err := l.set.Lookup(ref.Name)
+		if err != nil {
+			return err
+		}
+		f := &folio{ref: ref}
+		if f.state, err = def.Restore(ref.Key, nil, 0, 0); err != nil {
+			return err
+		}
+		l.folios[docRef{ref.Name, ref.Key}] = f
+	}
+	b.Queue(`SELECT d.projection, d.key, d.leaf, d.version, d.seq, d.body, d.generation FROM unnest($2::bigint[], $3::bytea[]) u (projection, key)
+		JOIN documents d ON d.projection = u.projection AND d.workspace = $1 AND d.key = u.key`, l.no, nos, keys).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			var no int64
+			var key []byte
+			var d document
+			if err := rows.Scan(&no, &key, &d.leaf, &d.version, &d.seq, &d.body, &d.generation); err != nil {
+				return err
+			}
+			if err := l.restore(l.folios[docRef{names[no], string(key)}], d); err != nil {
+				return err
+			}
+		}
+		return rows.Err()
+	})
+	return nil
+}
+
+// restore reads a document into its folio.
+func (l *ledger) restore(f *folio, d document) error {
+	if f == nil {
+		return fmt.Errorf("a document that nobody has asked for")
+	}
+	body, err := l.j.unseal(l.ws, d)
+	if err != nil {
+		return err
+	}
+	def, err := l.set.Lookup(f.ref.Name)
+	if err != nil {
+		return err
+	}
+	if f.state, err = def.Restore(f.ref.Key, body, d.version, d.seq); err != nil {
+		return err
+	}
+	if _, f.indexes, err = f.state.Encode(); err != nil {
+		return err
+	}
+	f.leaf, f.body = d.leaf, body
+	l.kept += len(body)
+	return nil
+}
+
+// document is a row of documents.
+type document struct {
+	leaf         int64
+	version, seq uint64
+	body         []byte
+	generation   *int64
+}
+
+// digest reads and writes a hash as bytea.
+type digest event.Digest
+
+// ScanBytes implements pgtype.BytesScanner.
+func (d *digest) ScanBytes(raw []byte) error {
+	if len(raw) != len(d) {
+		*d = digest{} // whoever needs it finds out that it is wrong
+		return nil
+	}
+	copy(d[:], raw)
+	return nil
+}
+
+func eventTree(ws id.Workspace) string    { return "events/" + string(ws) }
+func documentTree(ws id.Workspace) string { return "documents/" + string(ws) }

@@ -1,0 +1,342 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/projection"
+)
+
+// What a ledger keeps from one group to the next. Beyond these it forgets what it can read again.
+const (
+	keptStreams   = 4_096
+	keptDocuments = 2_048
+	keptBytes     = 16 << 20 // of documents, as JSON
+)
+
+// standing is how far a workspace has come, as its row says.
+type standing struct {
+	no    int64 // 0 for a workspace that nobody has heard of
+	head  uint64
+	epoch int64
+}
+
+// folding is how the database keeps documents: the number of each projection, for as long as log.folds stays.
+type folding struct {
+	folds int64
+	nos   map[string]int64
+}
+
+// ledger is the log of one workspace as its lane sees it: as it was at the head that the lane believes in, with everything that was planned
+// since. What it reads later may be newer; then the head has moved, and the transaction that rests on it fails.
+type ledger struct {
+	j   *Journal
+	ws  id.Workspace
+	db  *pgx.Conn
+	ctx context.Context
+	set *projection.Set
+
+	known bool // what follows is what the database says
+	standing
+	was     standing // when the group was begun
+	last    event.Digest
+	folding *folding
+	streams map[event.Stream]*line
+	folios  map[docRef]*folio
+	kept    int // bytes of folios
+
+	// Of the present group.
+	uses      map[string]*journal.Use // of batch keys; nil for one that is not used
+	taken     map[string]bool         // event keys
+	ids       map[id.Event]bool
+	dirty     []*folio
+	stale     []*line
+	fresh     []*line // of those, the ones without a row
+	unnumbers int     // documents and streams without a number
+
+	broken error // the database could not be read; nothing that was planned since may be recorded
+}
+
+type docRef struct{ name, key string }
+
+type line struct {
+	no     int64 // 0 where it has no row
+	stream event.Stream
+	tip    journal.Tip
+	dirty  bool
+	events []*int64 // that wait for the number
+}
+
+type folio struct {
+	ref     projection.Ref
+	leaf    int64 // 0 where it has no row
+	state   projection.State
+	indexes []projection.Index // of the row
+	dirty   bool
+	body    []byte
+	next    []projection.Index
+}
+
+var _ journal.Ledger = (*ledger)(nil)
+
+// forget drops everything but what the ledger is of.
+func (l *ledger) forget() {
+	l.streams, l.folios, l.kept = map[event.Stream]*line{}, map[docRef]*folio{}, 0
+}
+
+// look finds out how the workspace stands, and holds its row where it is asked to. Where that is as it was, what is in memory is of now.
+func (l *ledger) look(ctx context.Context, db *pgx.Conn, hold bool) error {
+	l.ctx, l.db, l.broken = ctx, db, nil
+	if folding := l.j.folding.Load(); l.folding != folding {
+		l.folding, l.known = folding, false
+	}
+	if l.known && !hold {
+		return nil
+	}
+	l.forget()
+	s, err := l.j.stand(ctx, db, l.ws, hold)
+	if err == nil && s.no == 0 {
+		if _, err = db.Exec(ctx, `INSERT INTO workspaces (name) VALUES ($1) ON CONFLICT DO NOTHING`, string(l.ws)); err == nil {
+			s, err = l.j.stand(ctx, db, l.ws, hold)
+		}
+	}
+	l.standing, l.known = s, err == nil
+	return err
+}
+
+// stand reads how a workspace stands.
+func (j *Journal) stand(ctx context.Context, db querier, ws id.Workspace, hold bool) (s standing, err error) {
+	sql := `SELECT no, head, epoch FROM workspaces WHERE name = $1`
+	if hold {
+		sql += ` FOR UPDATE`
+	}
+	err = db.QueryRow(ctx, sql, string(ws)).Scan(&s.no, &s.head, &s.epoch)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = nil
+	}
+	return s, err
+}
+
+// still returns errMoved where the workspace has moved on.
+func (l *ledger) still(ctx context.Context, db *pgx.Conn) error {
+	s, err := l.j.stand(ctx, db, l.ws, false)
+	if err == nil && s != l.standing {
+		err = errMoved
+	}
+	return err
+}
+
+// begin starts a group: it reads at once what its requests will ask for.
+func (l *ledger) begin(ctx context.Context, requests []*request) error {
+	l.was = l.standing
+	l.uses, l.taken, l.ids = map[string]*journal.Use{}, map[string]bool{}, map[id.Event]bool{}
+	l.dirty, l.stale, l.fresh, l.unnumbers = nil, nil, nil, 0
+	if len(l.streams) > keptStreams || len(l.folios) > keptDocuments || l.kept > keptBytes {
+		l.forget()
+	}
+	return l.prefetch(ctx, requests)
+}
+
+// fail notes that the database could not be read.
+func (l *ledger) fail(err error) error {
+	if err != nil {
+		l.broken = err
+	}
+	return err
+}
+
+// Head implements journal.Ledger.
+func (l *ledger) Head(id.Workspace) (uint64, error) { return l.head, nil }
+
+// Tip implements journal.Ledger.
+func (l *ledger) Tip(_ id.Workspace, s event.Stream) (journal.Tip, error) {
+	at, err := l.line(s)
+	if err != nil {
+		return journal.Tip{}, err
+	}
+	return at.tip, nil
+}
+
+func (l *ledger) line(s event.Stream) (*line, error) {
+	if l.streams[s] == nil {
+		if err := l.fail(l.readStreams(l.ctx, []event.Stream{s})); err != nil {
+			return nil, err
+		}
+	}
+	return l.streams[s], nil
+}
+
+// Used implements journal.Ledger.
+func (l *ledger) Used(_ id.Workspace, key string) (journal.Use, bool, error) {
+	use, asked := l.uses[key]
+	if !asked {
+		return journal.Use{}, false, l.fail(errors.New("a batch key that nobody has looked up"))
+	}
+	if use == nil {
+		return journal.Use{}, false, nil
+	}
+	return *use, true, nil
+}
+
+// Taken implements journal.Ledger.
+func (l *ledger) Taken(_ id.Workspace, key string) (bool, error) { return l.taken[key], nil }
+
+// Holds implements journal.Ledger.
+func (l *ledger) Holds(e id.Event) (bool, error) { return l.ids[e], nil }
+
+// Folded implements journal.Ledger.
+func (l *ledger) Folded(ws id.Workspace, name, key string) (uint64, error) {
+	f, err := l.folio(projection.Ref{Workspace: ws, Name: name, Key: key})
+	if err != nil {
+		return 0, err
+	}
+	return f.state.Version, nil
+}
+
+// folio returns a document, empty where there is none.
+func (l *ledger) folio(ref projection.Ref) (*folio, error) {
+	if known := l.folios[docRef{ref.Name, ref.Key}]; known != nil {
+		return known, nil
+	}
+	if _, err := l.set.Lookup(ref.Name); err != nil {
+		return nil, err
+	}
+	if err := l.fail(l.readFolios(l.ctx, []projection.Ref{ref})); err != nil {
+		return nil, err
+	}
+	return l.folios[docRef{ref.Name, ref.Key}], nil
+}
+
+// take adds a planned batch to what the ledger knows.
+func (l *ledger) take(b event.Batch, events []event.Event) error {
+	for i := range events {
+		e := &events[i]
+		at, err := l.line(e.Stream)
+		if err != nil {
+			return err
+		}
+		at.tip = journal.Tip{Seq: e.StreamSeq, Hash: e.Chain.Hash}
+		if !at.dirty {
+			at.dirty = true
+			if at.no == 0 {
+				l.fresh = append(l.fresh, at)
+				l.unnumbers++
+			} else {
+				l.stale = append(l.stale, at)
+			}
+		}
+		if e.IdempotencyKey != "" {
+			l.taken[e.IdempotencyKey] = true
+		}
+		if len(b.Drafts) > 0 && b.Drafts[i].ID != "" {
+			l.ids[e.ID] = true
+		}
+	}
+	last := &events[len(events)-1]
+	if b.Key != "" {
+		l.uses[b.Key] = &journal.Use{Digest: b.Digest, First: events[0].Seq, Count: len(events)}
+	}
+	l.head, l.last = last.Seq, last.Chain.Hash
+	return nil
+}
+
+// fold folds events into the documents that they change.
+func (l *ledger) fold(events []event.Event) error {
+	load := func(ref projection.Ref) (projection.State, error) {
+		f, err := l.folio(ref)
+		if err != nil {
+			return projection.State{}, err
+		}
+		return f.state, nil
+	}
+	for i := range events {
+		if err := l.set.Fold(events[i], load, l.save); err != nil {
+			if l.broken != nil {
+				return l.broken
+			}
+			return &spoiltError{err}
+		}
+	}
+	return nil
+}
+
+// save takes the state of a document after an event.
+func (l *ledger) save(ref projection.Ref, s projection.State) {
+	f := l.folios[docRef{ref.Name, ref.Key}]
+	f.state = s
+	if !f.dirty {
+		f.dirty = true
+		l.dirty = append(l.dirty, f)
+		if f.leaf == 0 {
+			l.unnumbers++
+		}
+	}
+}
+
+// finish encodes the documents that a group has changed, each once however many of its events changed it, and numbers what is new.
+func (l *ledger) finish(g *group) error {
+	for _, f := range l.dirty {
+		var err error
+		was := len(f.body)
+		if f.body, f.next, err = f.state.Encode(); err != nil {
+			return &spoiltError{err}
+		}
+		l.kept += len(f.body) - was
+	}
+	g.docs = l.dirty
+	if l.unnumbers == 0 {
+		return nil
+	}
+	numbers, err := l.j.nos.next(l.ctx, l.db, l.unnumbers)
+	if err != nil {
+		return err
+	}
+	for _, at := range l.fresh {
+		at.no, numbers = numbers[0], numbers[1:]
+	}
+	for _, f := range l.dirty {
+		if f.leaf == 0 {
+			f.leaf, numbers = numbers[0], numbers[1:]
+		}
+	}
+	return nil
+}
+
+// settled is told that the group is in the database.
+func (l *ledger) settled() {
+	for _, lines := range [][]*line{l.fresh, l.stale} {
+		for _, at := range lines {
+			at.dirty = false
+		}
+	}
+	for _, f := range l.dirty {
+		f.dirty, f.indexes = false, f.next
+	}
+}
+
+// maxSeq is how many events a workspace may have; the same as in SQLite, so that every log can be moved.
+const maxSeq = 1<<40 - 1
+
+func (l *ledger) fits() error {
+	if l.head > maxSeq {
+		return fault.New(fault.Exhausted, "log_full", "a workspace holds at most %d events", uint64(maxSeq))
+	}
+	return nil
+}
+
+// without returns what of a is not in b.
+func without(a, b []projection.Index) (rest []projection.Index) {
+	for _, index := range a {
+		if !slices.Contains(b, index) {
+			rest = append(rest, index)
+		}
+	}
+	return rest
+}

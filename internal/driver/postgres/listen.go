@@ -1,0 +1,122 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"agentbox/internal/domain/id"
+)
+
+// lookPeriod is how long nothing may be heard before the heads are looked at all the same: a connection may be dead without a word.
+const lookPeriod = 10 * time.Second
+
+// listen hears how far the workspaces have come, from every daemon of the database, until the journal is closed. Who hears first and looks
+// then misses nothing; so a connection that was lost costs time and no event.
+func (j *Journal) listen() {
+	for wait := 10 * time.Millisecond; j.ctx.Err() == nil; wait = min(2*wait, time.Second) {
+		heard, err := j.hear()
+		if heard {
+			wait = 10 * time.Millisecond
+		}
+		_ = j.trouble(err) // which notes it; who appends or reads meets it himself
+		select {
+		case <-time.After(wait):
+		case <-j.ctx.Done():
+		}
+	}
+}
+
+// hear listens on one connection until that is lost. It reports whether it was able to.
+func (j *Journal) hear() (heard bool, err error) {
+	conn, err := pgx.ConnectConfig(j.ctx, j.reads.Config().ConnConfig)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(j.ctx))) }()
+	if _, err := conn.Exec(j.ctx, `LISTEN `+channel); err != nil {
+		return false, err
+	}
+	for {
+		// A redaction somewhere may have been missed too: what it has destroyed is destroyed here as well.
+		if err := j.lookAround(conn); err != nil {
+			return heard, err
+		}
+		heard = true
+		if err := j.Mend(j.ctx); err != nil {
+			return heard, err
+		}
+		if err := j.follow(conn); err != nil {
+			return heard, err
+		}
+	}
+}
+
+// follow takes what is told, until nothing is for a while.
+func (j *Journal) follow(conn *pgx.Conn) error {
+	for {
+		ctx, cancel := context.WithTimeout(j.ctx, lookPeriod)
+		told, err := conn.WaitForNotification(ctx)
+		quiet := ctx.Err() != nil && j.ctx.Err() == nil
+		cancel()
+		if err != nil && quiet {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		ws, place, _ := strings.Cut(told.Payload, " ")
+		if place == redacted {
+			if err := j.refresh(); err != nil {
+				return err
+			}
+			continue
+		}
+		head, err := strconv.ParseUint(place, 10, 64)
+		if err == nil {
+			j.watch.set(id.Workspace(ws), head)
+		}
+	}
+}
+
+// redacted is told in the place of a head when keys were destroyed.
+const redacted = "redacted"
+
+// Refresher is a keeper of keys that several processes share: it can drop what another of them has destroyed.
+type Refresher interface {
+	// Refresh reads the keys anew.
+	Refresh() error
+}
+
+// refresh drops the keys that another daemon has destroyed.
+func (j *Journal) refresh() error {
+	if r, ok := j.options.Keys.(Refresher); ok {
+		return r.Refresh()
+	}
+	return nil
+}
+
+// lookAround finds out how far every workspace has come.
+func (j *Journal) lookAround(conn *pgx.Conn) error {
+	heads := map[id.Workspace]uint64{}
+	rows, err := conn.Query(j.ctx, `SELECT name, head FROM workspaces`)
+	if err != nil {
+		return err
+	}
+	var name string
+	var head uint64
+	if _, err := pgx.ForEachRow(rows, []any{&name, &head}, func() error {
+		heads[id.Workspace(name)] = head
+		return nil
+	}); err != nil {
+		return err
+	}
+	for ws, head := range heads {
+		j.watch.set(ws, head)
+	}
+	return j.refresh()
+}

@@ -1,0 +1,120 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/kernel/journal"
+)
+
+// A daemon that takes the database for itself holds an advisory lock for as long as its connection lasts, and has a number that stands in the
+// row of the log: its reign. The lock says when the next one may begin; the number, which every transaction that writes compares, says that
+// the one before has ended, also to that one, when it was stopped for an hour and goes on.
+
+// crownLock is the advisory lock of who has the database for himself.
+const crownLock = 0x41676279
+
+// errDeposed means that another daemon has taken the database.
+var errDeposed = fault.New(journal.ErrClosed.Kind, journal.ErrClosed.Code, "another daemon has taken the database of the log since; this one does nothing more").
+	With("start it again: it stands by until the other one ends")
+
+// standbyPause is how long who stands by leaves a server alone that he lost, so that the daemon which had the database goes on with it.
+const standbyPause = 5 * time.Second
+
+// wait takes the lock, when whoever has it ends.
+func (j *Journal) wait(ctx context.Context) error {
+	told := false
+	for {
+		err := j.crownOnce(ctx, &told)
+		if err == nil || !told || !lost(err) || ctx.Err() != nil {
+			return err
+		}
+		select {
+		case <-time.After(standbyPause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (j *Journal) crownOnce(ctx context.Context, told *bool) (err error) {
+	conn, err := pgx.ConnectConfig(ctx, j.reads.Config().ConnConfig)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if j.crown = conn; err != nil {
+			j.crown = nil
+			err = errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
+		}
+	}()
+	free := false
+	if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, crownLock).Scan(&free); err != nil || free {
+		return err
+	}
+	if !*told && j.options.Waits != nil {
+		j.options.Waits()
+	}
+	*told = true
+	_, err = conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, crownLock)
+	return err
+}
+
+// begin begins a reign. Who still writes under the last one is waited for, and nobody does from here on.
+func (j *Journal) begin(ctx context.Context) error {
+	return pgx.BeginFunc(ctx, j.writes, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `LOCK TABLE projections IN EXCLUSIVE MODE`); err != nil {
+			return err
+		}
+		return tx.QueryRow(ctx, `UPDATE log SET reign = reign + 1 RETURNING reign`).Scan(&j.reign)
+	})
+}
+
+// reignPeriod is how often a lock that was lost is tried again.
+const reignPeriod = 200 * time.Millisecond
+
+// Reign returns nil when ctx ends, and an error as soon as another daemon has taken the database. A connection that is lost is made again, and
+// the reign goes on where nobody else has begun one meanwhile. It is called once, for a journal that was opened alone.
+func (j *Journal) Reign(ctx context.Context) error {
+	for ctx.Err() == nil {
+		if j.crown != nil {
+			_, err := j.crown.WaitForNotification(ctx) // which comes never; it ends with the connection
+			if ctx.Err() != nil {
+				return nil
+			}
+			_ = errors.Join(err, j.crown.Close(context.WithoutCancel(ctx)))
+			j.crown = nil
+		}
+		deposed, err := j.again(ctx)
+		if deposed {
+			j.failed.Store(errDeposed)
+			return errDeposed
+		}
+		_ = j.trouble(err)
+		select {
+		case <-time.After(reignPeriod):
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}
+
+// again tries to take the lock once more, under the same reign. It reports whether another one has begun.
+func (j *Journal) again(ctx context.Context) (deposed bool, err error) {
+	conn, err := pgx.ConnectConfig(ctx, j.reads.Config().ConnConfig)
+	if err != nil {
+		return false, err
+	}
+	free, reign := false, int64(0)
+	err = conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1), reign FROM log`, crownLock).Scan(&free, &reign)
+	if err == nil && free && reign == j.reign {
+		j.crown = conn
+		return false, nil
+	}
+	// The lock may be held by our own lost connection, of which the server does not know yet that it is lost.
+	return err == nil && reign != j.reign, errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
+}

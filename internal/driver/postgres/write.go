@@ -1,0 +1,260 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/vault"
+)
+
+// channel is what every commit is told on: the workspace, a blank, and the place of its last event.
+const channel = "agentbox"
+
+// nonces draws numbers that are used once, for many at a time.
+type nonces struct {
+	mu    sync.Mutex // guards drawn
+	drawn []byte
+}
+
+func (n *nonces) next(entropy io.Reader) ([]byte, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.drawn) < vault.NonceBytes {
+		n.drawn = make([]byte, 256*vault.NonceBytes)
+		if _, err := io.ReadFull(entropy, n.drawn); err != nil {
+			n.drawn = nil
+			return nil, fmt.Errorf("draw a nonce: %w", err)
+		}
+	}
+	nonce := n.drawn[:vault.NonceBytes:vault.NonceBytes]
+	n.drawn = n.drawn[vault.NonceBytes:]
+	return nonce, nil
+}
+
+// seal returns the body of a document as its row has it: the nonce, and what it seals. The same document is sealed under the same key with each
+// event, hence the nonce is drawn.
+func (j *Journal) seal(ws id.Workspace, leaf int64, body []byte) ([]byte, *int64, error) {
+	if j.seals.Keys == nil {
+		return body, nil, nil
+	}
+	nonce, err := j.nonces.next(j.options.Entropy)
+	if err != nil {
+		return nil, nil, err
+	}
+	dst := make([]byte, 0, len(nonce)+len(body)+16)
+	dst = append(append(dst, nonce...), body...)
+	sealed, g, err := j.seals.Seal(dst, len(nonce), documentTree(ws), uint64(leaf), nonce)
+	return sealed, generation(g), err
+}
+
+// unseal is the opposite of seal.
+func (j *Journal) unseal(ws id.Workspace, d document) ([]byte, error) {
+	if d.generation == nil {
+		return d.body, nil
+	}
+	if len(d.body) < vault.NonceBytes {
+		return nil, vault.ErrTampered
+	}
+	return j.seals.Open(documentTree(ws), vault.Generation(*d.generation), uint64(d.leaf), d.body[:vault.NonceBytes], d.body[vault.NonceBytes:])
+}
+
+func generation(g vault.Generation) *int64 {
+	if g == 0 {
+		return nil
+	}
+	n := int64(g)
+	return &n
+}
+
+func nullable(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+func uuids(raw [][]byte) []pgtype.UUID {
+	all := make([]pgtype.UUID, len(raw))
+	for i := range raw {
+		all[i] = pgtype.UUID{Bytes: [16]byte(raw[i]), Valid: true}
+	}
+	return all
+}
+
+// write queues a group: first the row of the workspace, which says whether the rest may be, and last the word to those who listen.
+func (l *ledger) write(b *pgx.Batch, g *group) error {
+	if err := l.fits(); err != nil {
+		return err
+	}
+	b.Queue(`SELECT advance($1, $2, $3, $4, $5, $6, $7)`, l.no, l.was.head, l.was.epoch, l.folding.folds, l.j.reign, l.head, l.last[:])
+	l.writeStreams(b)
+	for i := range g.batches {
+		r := &g.batches[i]
+		if r.Key != "" {
+			b.Queue(`INSERT INTO batches (workspace, key, digest, first, count) VALUES ($1, $2, $3, $4, $5)`, l.no, r.Key, r.Digest[:], r.events[0].Seq, len(r.events))
+		}
+	}
+	if err := l.writeEvents(b, g); err != nil {
+		return err
+	}
+	if err := l.writeDocuments(b, g); err != nil {
+		return err
+	}
+	b.Queue(`SELECT pg_notify($1, $2)`, channel, string(l.ws)+" "+strconv.FormatUint(l.head, 10))
+	return nil
+}
+
+func (l *ledger) writeStreams(b *pgx.Batch) {
+	if n := len(l.fresh); n > 0 {
+		nos, types, ids, heads, hashes := make([]int64, n), make([]string, n), make([]string, n), make([]int64, n), make([][]byte, n)
+		for i, at := range l.fresh {
+			nos[i], types[i], ids[i], heads[i], hashes[i] = at.no, at.stream.Type, at.stream.ID, int64(at.tip.Seq), at.tip.Hash[:]
+		}
+		b.Queue(`INSERT INTO streams (workspace, no, type, id, head, hash) SELECT $1, * FROM unnest($2::bigint[], $3::text[], $4::text[], $5::bigint[], $6::bytea[])`, l.no, nos, types, ids, heads, hashes)
+	}
+	if n := len(l.stale); n > 0 {
+		nos, heads, hashes := make([]int64, n), make([]int64, n), make([][]byte, n)
+		for i, at := range l.stale {
+			nos[i], heads[i], hashes[i] = at.no, int64(at.tip.Seq), at.tip.Hash[:]
+		}
+		b.Queue(`UPDATE streams s SET head = u.head, hash = u.hash FROM unnest($1::bigint[], $2::bigint[], $3::bytea[]) u (no, head, hash) WHERE s.no = u.no`, nos, heads, hashes)
+	}
+}
+
+// rows are the columns of events and bodies that are to be written.
+type rows struct {
+	seq, stream, streamSeq []int64
+	typ                    []string
+	id                     []pgtype.UUID
+	recorded               []int64
+	correlation            []string
+	run, entity            []*string
+	record, body           [][]byte
+	bodySeq                []int64
+	generation             []*int64
+	keys                   []string
+	keySeq                 []int64
+}
+
+func (l *ledger) writeEvents(b *pgx.Batch, g *group) error {
+	var r rows
+	for i := range g.batches {
+		for k := range g.batches[i].events {
+			if err := l.add(&r, &g.batches[i].events[k]); err != nil {
+				return err
+			}
+		}
+	}
+	b.Queue(`INSERT INTO events (workspace, seq, stream, stream_seq, type, id, recorded_at, correlation, run, entity, record)
+		SELECT $1, * FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::uuid[], $7::bigint[], $8::text[], $9::text[], $10::text[], $11::bytea[])`,
+		l.no, r.seq, r.stream, r.streamSeq, r.typ, r.id, r.recorded, r.correlation, r.run, r.entity, r.record)
+	if len(r.bodySeq) > 0 {
+		b.Queue(`INSERT INTO bodies (workspace, seq, body, generation) SELECT $1, * FROM unnest($2::bigint[], $3::bytea[], $4::bigint[])`, l.no, r.bodySeq, r.body, r.generation)
+	}
+	if len(r.keys) > 0 {
+		b.Queue(`INSERT INTO event_keys (workspace, key, seq) SELECT $1, * FROM unnest($2::text[], $3::bigint[])`, l.no, r.keys, r.keySeq)
+	}
+	for i := range g.batches {
+		for k := range g.batches[i].events {
+			e := &g.batches[i].events[k]
+			if target, ok := journal.UUIDBytes(e.Causation); ok && e.Type == event.RedactedType {
+				b.Queue(`INSERT INTO redactions (workspace, seq, by_seq, done) SELECT workspace, seq, $3, CASE WHEN EXISTS (SELECT 1 FROM bodies b WHERE b.workspace = e.workspace AND b.seq = e.seq) THEN 0 ELSE 2 END
+					FROM events e WHERE id = $2 AND workspace = $1 ON CONFLICT DO NOTHING`, l.no, target, e.Seq)
+			}
+		}
+	}
+	return nil
+}
+
+// add adds an event. One whose data were taken out elsewhere has no body here.
+func (l *ledger) add(r *rows, e *event.Event) error {
+	uuid, ok := journal.UUIDBytes(e.ID)
+	if !ok {
+		return fmt.Errorf("the event id %q is no UUID", e.ID)
+	}
+	shown := e.Recorded()
+	r.seq, r.stream, r.streamSeq = append(r.seq, int64(e.Seq)), append(r.stream, l.streams[e.Stream].no), append(r.streamSeq, int64(e.StreamSeq))
+	r.typ, r.id, r.recorded = append(r.typ, e.Type), append(r.id, pgtype.UUID{Bytes: uuid, Valid: true}), append(r.recorded, e.RecordedAt.UnixMicro())
+	r.correlation, r.run, r.entity = append(r.correlation, string(e.Correlation)), append(r.run, nullable(string(e.Run))), append(r.entity, nullable(journal.EntityText(e)))
+	r.record = append(r.record, journal.AppendRecord(nil, &shown))
+	if e.IdempotencyKey != "" {
+		r.keys, r.keySeq = append(r.keys, e.IdempotencyKey), append(r.keySeq, int64(e.Seq))
+	}
+	if e.Withheld != "" {
+		return nil
+	}
+	body, g, err := l.j.seals.Seal(journal.AppendBody(make([]byte, 0, journal.SaltBytes+len(e.Data)+16), e), 0, eventTree(l.ws), e.Seq, e.Chain.Commitment[:vault.NonceBytes])
+	if err != nil {
+		return err
+	}
+	r.bodySeq, r.body, r.generation = append(r.bodySeq, int64(e.Seq)), append(r.body, body), append(r.generation, generation(g))
+	return nil
+}
+
+func (l *ledger) writeDocuments(b *pgx.Batch, g *group) error {
+	n := len(g.docs)
+	if n == 0 {
+		return nil
+	}
+	nos, keys, leaves, versions, seqs, bodies, generations := make([]int64, n), make([][]byte, n), make([]int64, n), make([]int64, n), make([]int64, n), make([][]byte, n), make([]*int64, n)
+	var added, removed entries
+	for i, f := range g.docs {
+		nos[i], keys[i], leaves[i] = l.folding.nos[f.ref.Name], []byte(f.ref.Key), f.leaf
+		if nos[i] == 0 {
+			return errors.New("a document of a projection that the database does not have")
+		}
+		versions[i], seqs[i] = int64(f.state.Version), int64(f.state.Seq)
+		var err error
+		if bodies[i], generations[i], err = l.j.seal(l.ws, f.leaf, f.body); err != nil {
+			return err
+		}
+		for _, index := range without(f.next, f.indexes) {
+			added.add(nos[i], index.Name, index.Value, keys[i])
+		}
+		for _, index := range without(f.indexes, f.next) {
+			removed.add(nos[i], index.Name, index.Value, keys[i])
+		}
+	}
+	b.Queue(`INSERT INTO documents (workspace, projection, key, leaf, version, seq, body, generation)
+		SELECT $1, * FROM unnest($2::bigint[], $3::bytea[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bytea[], $8::bigint[])
+		ON CONFLICT (projection, workspace, key) DO UPDATE SET leaf = excluded.leaf, version = excluded.version, seq = excluded.seq, body = excluded.body, generation = excluded.generation`,
+		l.no, nos, keys, leaves, versions, seqs, bodies, generations)
+	removed.remove(b, l.no)
+	added.insert(b, l.no)
+	return nil
+}
+
+// entries are rows of entries.
+type entries struct {
+	projection []int64
+	name       []string
+	value, key [][]byte
+}
+
+func (e *entries) add(projection int64, name, value string, key []byte) {
+	e.projection, e.name = append(e.projection, projection), append(e.name, name)
+	e.value, e.key = append(e.value, []byte(value)), append(e.key, key)
+}
+
+func (e *entries) insert(b *pgx.Batch, no int64) {
+	if len(e.name) > 0 {
+		b.Queue(`INSERT INTO entries (workspace, projection, name, value, key) SELECT $1, * FROM unnest($2::bigint[], $3::text[], $4::bytea[], $5::bytea[]) ON CONFLICT DO NOTHING`,
+			no, e.projection, e.name, e.value, e.key)
+	}
+}
+
+func (e *entries) remove(b *pgx.Batch, no int64) {
+	if len(e.name) > 0 {
+		b.Queue(`DELETE FROM entries e USING unnest($2::bigint[], $3::text[], $4::bytea[], $5::bytea[]) u (projection, name, value, key)
+			WHERE e.workspace = $1 AND e.projection = u.projection AND e.name = u.name AND e.value = u.value AND e.key = u.key`, no, e.projection, e.name, e.value, e.key)
+	}
+}
