@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,6 +29,7 @@ import (
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/keeper"
+	"agentbox/internal/service/moderator"
 	"agentbox/internal/service/mover"
 	"agentbox/internal/service/redactor"
 	"agentbox/internal/service/registrar"
@@ -55,6 +57,7 @@ type App struct {
 	Keeper    *keeper.Keeper
 	Runs      *executor.Executor
 	Hands     *dispatcher.Dispatcher
+	Rooms     *moderator.Moderator
 	Sweeper   *sweeper.Sweeper
 	Log       Store
 	Redact    *redactor.Redactor
@@ -89,7 +92,15 @@ type App struct {
 
 // Definitions are the documents that the daemon keeps, for whoever opens its log.
 func Definitions() []projection.Definition {
-	return append(append(gate.Definitions(), dispatcher.Definitions()...), keeper.Definition(), keeper.ChangeDefinition(), keeper.SnapshotDefinition(), executor.Definition(), sweeper.Definition(), redactor.Definition(), mover.Definition())
+	return slices.Concat(
+		gate.Definitions(),
+		moderator.Definitions(),
+		dispatcher.Definitions(),
+		[]projection.Definition{
+			keeper.Definition(), keeper.ChangeDefinition(), keeper.SnapshotDefinition(),
+			executor.Definition(), sweeper.Definition(), redactor.Definition(), mover.Definition(),
+		},
+	)
 }
 
 // System is the daemon itself, as the one who ends what has expired.
@@ -246,11 +257,12 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 	a.Mover = mover.NewImporter(mover.Parts{
 		Log: a.counted, Into: a.Log, Docs: a.Log, Contents: blobs, Gate: asked, System: System, TakeUp: a.Runs.TakeUp,
 	})
-	a.Registrar = registrar.New(registrar.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, IDs: ids, Entropy: rand.Reader, Secret: a.Gate.Secret})
 	a.Arbiter = arbiter.New(arbiter.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, Shadow: a.Config.Shadow, Counted: a.Config.EffectsPerHour > 0})
 	if err := a.dispatch(ids, blobs, asked); err != nil {
 		return err
 	}
+	a.Rooms = moderator.New(moderator.Parts{Log: a.counted, Docs: a.Log, Gate: asked, IDs: ids})
+	a.Registrar = registrar.New(registrar.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, IDs: ids, Entropy: rand.Reader, Secret: a.Gate.Secret})
 	a.Keeper.SetOccupants(a.Runs)
 	a.Gate.OnHalt(a.Runs.Halt)
 	a.Gate.OnLift(a.Runs.Lifted)

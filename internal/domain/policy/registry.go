@@ -43,9 +43,9 @@ type Kind struct {
 	Role     string `json:"role,omitempty"`     // the least role of a person; "" is nobody
 	Agents   bool   `json:"agents,omitempty"`   // agents may
 	Services bool   `json:"services,omitempty"` // services may, engines among them
+	Halts    bool   `json:"halts,omitempty"`    // who records it acts on the world by it, so that the kill switch stops it
 
 	Anywhere bool `json:"anywhere,omitempty"` // belongs to no room by its nature, so that the rooms of a capability token do not bound it
-	Halts    bool `json:"halts,omitempty"`    // who records it acts on the world by it, so that the kill switch stops it
 }
 
 // record describes an action whose whole effect is its event. Who says who may do it beside people of the role: "agents", "services".
@@ -56,12 +56,6 @@ func record(typ, title, role string, who ...string) Kind {
 	}
 }
 
-// anywhere is the kind of an action that belongs to no room by its nature.
-func anywhere(k Kind) Kind {
-	k.Anywhere = true
-	return k
-}
-
 // halting is a kind that the kill switch stops although its whole effect here is its event: what is recorded is about to be done by somebody.
 func halting(k Kind) Kind {
 	k.Halts = true
@@ -70,6 +64,12 @@ func halting(k Kind) Kind {
 
 // Stops reports whether the kill switch stops the action.
 func (k Kind) Stops() bool { return k.Halts || k.SideEffect.Reaches() }
+
+// anywhere is the kind of an action that belongs to no room by its nature.
+func anywhere(k Kind) Kind {
+	k.Anywhere = true
+	return k
+}
 
 // The action types. Their names are the `action` of approvals, the `action` of Cedar policies and the words of the YAML form.
 const (
@@ -98,7 +98,28 @@ const (
 	WorkspaceImport = "workspace.import" // take a workspace of another installation into this one
 
 	RoomCreate    = "room.create"
+	RoomUpdate    = "room.update"    // change what a room is called, or the summary of what was said in it
+	RoomConfigure = "room.configure" // set what agents in a room, or in every room, are told and may use
+	ThreadCreate  = "thread.create"
+	ThreadUpdate  = "thread.update"
 	MessageCreate = "message.create" // post a message into a thread
+
+	RunCreate       = "run.create" // ask for a run that an engine executes
+	RunClaim        = "run.claim"
+	RunRenew        = "run.lease.heartbeat" // go on owning a run
+	RunRelease      = "run.lease.release"
+	RunBegin        = "run.begin" // start a run by hand
+	RunComplete     = "run.complete"
+	RunFail         = "run.fail"
+	StepCreate      = "step.create"
+	ToolCall        = "tool.call"   // call a tool, which an engine does itself
+	ToolReport      = "tool.report" // say what came of a tool call
+	ArtifactCreate  = "artifact.create"
+	ArtifactStore   = "artifact.store" // keep the content of an artifact
+	EvidenceCollect = "evidence.collect"
+
+	PolicyEvaluate  = "policy.evaluate"  // ask whether something may be done outside
+	ApprovalRequest = "approval.request" // ask a person about what is to be done outside
 
 	ApprovalDecide = "approval.decide" // answer a question; who may follows the question, too
 	StandingRevoke = "standing.revoke"
@@ -118,19 +139,6 @@ const (
 
 	CapabilityGrant  = "capability.grant"
 	CapabilityRevoke = "capability.revoke"
-	RunCreate        = "run.create" // ask for a run that an engine executes
-	RunClaim         = "run.claim"
-	RunRenew         = "run.lease.heartbeat" // go on owning a run
-	RunRelease       = "run.lease.release"
-	RunBegin         = "run.begin" // start a run by hand
-	RunComplete      = "run.complete"
-	RunFail          = "run.fail"
-	StepCreate       = "step.create"
-	ToolCall         = "tool.call"   // call a tool, which an engine does itself
-	ToolReport       = "tool.report" // say what came of a tool call
-	ArtifactCreate   = "artifact.create"
-	ArtifactStore    = "artifact.store" // keep the content of an artifact
-	EvidenceCollect  = "evidence.collect"
 )
 
 // kinds is the registry of actions. What is not in it is denied.
@@ -160,7 +168,27 @@ var kinds = map[string]Kind{
 	WorkspaceImport: {Type: WorkspaceImport, SideEffect: Control, Zone: event.HighStakes, Idempotent: true, Title: "import a workspace"},
 
 	RoomCreate:    record(RoomCreate, "make a room", "member"),
+	RoomUpdate:    record(RoomUpdate, "change a room", "member", "agents", "services"),
+	RoomConfigure: record(RoomConfigure, "set what agents are told and may use in a room", "admin"),
+	ThreadCreate:  record(ThreadCreate, "begin a thread", "member", "agents", "services"),
+	ThreadUpdate:  record(ThreadUpdate, "change a thread", "member", "agents", "services"),
 	MessageCreate: record(MessageCreate, "post a message", "member", "agents", "services"),
+
+	RunCreate:       record(RunCreate, "ask for a run", "member", "agents", "services"),
+	RunClaim:        record(RunClaim, "claim a run", "member", "services"),
+	RunRenew:        record(RunRenew, "go on owning a run", "member", "services"),
+	RunRelease:      record(RunRelease, "give a run back", "member", "services"),
+	RunBegin:        record(RunBegin, "start a run by hand", "member", "agents", "services"),
+	RunComplete:     record(RunComplete, "complete a run", "member", "agents", "services"),
+	RunFail:         record(RunFail, "fail a run", "member", "agents", "services"),
+	StepCreate:      record(StepCreate, "record a step", "member", "agents", "services"),
+	ToolCall:        halting(record(ToolCall, "call a tool", "member", "agents", "services")),
+	ToolReport:      record(ToolReport, "report a tool call", "member", "agents", "services"),
+	ArtifactStore:   record(ArtifactStore, "keep an artifact's content", "member", "agents", "services"),
+	EvidenceCollect: record(EvidenceCollect, "collect the evidence of a run", "member", "agents", "services"),
+
+	PolicyEvaluate:  record(PolicyEvaluate, "ask whether something may be done", "viewer", "agents", "services"),
+	ApprovalRequest: record(ApprovalRequest, "ask a person", "member", "agents", "services"),
 
 	ApprovalDecide: record(ApprovalDecide, "answer a question", "operator"),
 	StandingRevoke: record(StandingRevoke, "end a standing approval", "operator"),
@@ -180,18 +208,6 @@ var kinds = map[string]Kind{
 
 	CapabilityGrant:  anywhere(record(CapabilityGrant, "grant a capability token", "member", "agents")),
 	CapabilityRevoke: anywhere(record(CapabilityRevoke, "revoke a capability token", "member", "agents")),
-	RunCreate:        record(RunCreate, "ask for a run", "member", "agents", "services"),
-	RunClaim:         record(RunClaim, "claim a run", "member", "services"),
-	RunRenew:         record(RunRenew, "go on owning a run", "member", "services"),
-	RunRelease:       record(RunRelease, "give a run back", "member", "services"),
-	RunBegin:         record(RunBegin, "start a run by hand", "member", "agents", "services"),
-	RunComplete:      record(RunComplete, "complete a run", "member", "agents", "services"),
-	RunFail:          record(RunFail, "fail a run", "member", "agents", "services"),
-	StepCreate:       record(StepCreate, "record a step", "member", "agents", "services"),
-	ToolCall:         halting(record(ToolCall, "call a tool", "member", "agents", "services")),
-	ToolReport:       record(ToolReport, "report a tool call", "member", "agents", "services"),
-	ArtifactStore:    record(ArtifactStore, "keep an artifact's content", "member", "agents", "services"),
-	EvidenceCollect:  record(EvidenceCollect, "collect the evidence of a run", "member", "agents", "services"),
 }
 
 // KindOf returns the registry's entry for an action type.

@@ -186,7 +186,8 @@ func (s Scopes) Refuses(u Use) (code, reason string) {
 		case !asked.wanted:
 		case len(asked.list.entries) == 0:
 			return asked.required, "the token does not permit " + asked.what + ": its scope is empty"
-		case asked.missing && !permits(asked.list, Any):
+		case asked.missing && slices.Contains(asked.list.entries, Any): // whichever it is
+		case asked.missing:
 			return asked.lacks, "the token permits certain names only, and none is said"
 		case !slices.ContainsFunc(asked.names, func(name string) bool { return permits(asked.list, name) }):
 			return asked.forbidden, "the token does not permit " + asked.what

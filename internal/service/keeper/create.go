@@ -15,6 +15,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/room"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
@@ -50,6 +51,9 @@ func (k *Keeper) Create(ctx context.Context, origin event.Origin, q Request) (sp
 	if err := k.complete(&q); err != nil {
 		return space.Space{}, err
 	}
+	if err := k.roomIsThere(ctx, q.Workspace, q.Room); err != nil {
+		return space.Space{}, err
+	}
 	tier, err := k.tier(q.Tier)
 	if err != nil {
 		return space.Space{}, err
@@ -67,6 +71,18 @@ func (k *Keeper) Create(ctx context.Context, origin event.Origin, q Request) (sp
 		return space.Space{}, err
 	}
 	return k.create(ctx, origin, q, tier, hash)
+}
+
+// roomIsThere refuses a room that nobody has made.
+func (k *Keeper) roomIsThere(ctx context.Context, ws id.Workspace, r id.Room) error {
+	if r == DefaultRoom {
+		return nil
+	}
+	_, err := k.Docs.Document(ctx, ws, room.Projection, string(r))
+	if errors.Is(err, projection.ErrNotFound) {
+		return room.ErrNoRoom
+	}
+	return err
 }
 
 // pin records the policy of a space and returns its hash.
@@ -281,7 +297,7 @@ func (k *Keeper) complete(q *Request) error {
 }
 
 // DefaultRoom is the room of spaces that were put into no other.
-const DefaultRoom id.Room = "room_00000000000000000000000000"
+const DefaultRoom = id.DefaultRoom
 
 // leastLimits are what a space needs to start at all; one with less of anything would fail as if the host were at fault.
 func leastLimits() space.Limits {

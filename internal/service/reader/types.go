@@ -6,6 +6,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
+	"agentbox/internal/domain/room"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/domain/token"
@@ -28,6 +29,7 @@ var eventTypes = []string{
 	workspace.EventImportBegun, workspace.EventImported, workspace.EventImportFailed,
 	content.EventSweepBegun, content.EventSwept,
 	event.RedactedType,
+	room.EventCreated, room.EventUpdated, room.EventDefaultsSet, room.EventThreadCreated, room.EventThreadUpdated, room.EventMessageCreated,
 	space.EventFileBegun, space.EventFileEnded, space.EventFileRead,
 }
 

@@ -18,6 +18,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/room"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/kernel/journal"
@@ -95,7 +96,7 @@ type Receipt struct {
 
 // Remains returns what stays of the data of an event when it is redacted, an object; ErrNotPossible for one that is never redacted.
 func Remains(e event.Event) (json.RawMessage, error) {
-	for _, of := range []func(event.Event) (any, error){run.Remains, space.Remains, policy.Remains} {
+	for _, of := range []func(event.Event) (any, error){run.Remains, space.Remains, policy.Remains, room.Remains} {
 		left, err := of(e)
 		if err != nil {
 			return nil, err

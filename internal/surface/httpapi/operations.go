@@ -17,6 +17,7 @@ import (
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/keeper"
+	"agentbox/internal/service/moderator"
 	"agentbox/internal/service/mover"
 	"agentbox/internal/service/reader"
 	"agentbox/internal/service/redactor"
@@ -31,6 +32,7 @@ type Services struct {
 	Keeper     *keeper.Keeper
 	Executor   *executor.Executor
 	Dispatcher *dispatcher.Dispatcher
+	Rooms      *moderator.Moderator
 	Reader     *reader.Reader
 	Log        journal.Journal // which the audit verifies
 	Prover     *auditor.Prover
@@ -76,7 +78,7 @@ func New(c wire.Config, services Services, version string) *Server {
 	c.Narrow = func(ctx context.Context, who principal.Caller, t id.Token) (principal.Caller, error) {
 		return services.Gate.ActsFor(ctx, who, "", t)
 	}
-	c.Tags = []string{"service", "auth", "principals", "spaces", "snapshots", "runs", "engines", "files", "approvals", "policies", "events", "audit", "content"}
+	c.Tags = []string{"service", "auth", "principals", "rooms", "spaces", "snapshots", "runs", "engines", "files", "approvals", "policies", "events", "audit", "content"}
 	s.Server = wire.New(c)
 	for _, check := range services.Checks {
 		s.probers = append(s.probers, &prober{check: check})
@@ -85,6 +87,7 @@ func New(c wire.Config, services Services, version string) *Server {
 	s.registerTop()
 	s.registerPrincipals()
 	s.registerCapabilities()
+	s.registerRooms()
 	s.registerSpaces()
 	s.registerSnapshots()
 	s.registerRuns()

@@ -117,6 +117,11 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 		d.succeed(t, "POST", "/v1/runs/claim", `{}`, &got)
 		return "/v1/runs/" + got.Run.ID, got.Token
 	}
+	thread := func() string {
+		return "/v1/threads/" + d.must(t, "POST", "/v1/rooms/"+string(id.DefaultRoom)+"/threads", `{"title":"talk"}`, "thread_id") + "/messages"
+	}
+	talk := thread()
+	closed := strings.TrimSuffix(talk, "/messages")
 	operation := `{"operation":{"type":"shell","command":"ls"}%s}`
 	table := map[string]sent{
 		"create-space": {path: "/v1/spaces", body: `{"name":"one"}`, other: `{"name":"two"}`, status: 201},
@@ -137,7 +142,10 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 			path: space() + "/files?path=in", body: part("a.txt", "one") + part("b/c.txt", "two") + "--cut--\r\n", media: "multipart/form-data; boundary=cut",
 			other: part("a.txt", "one") + part("b/c.txt", "three") + "--cut--\r\n", status: 201,
 		},
-		"sweep-content": {path: "/v1/content/sweep", body: "", other: "", status: 200},
+		"create-room":    {path: "/v1/rooms", body: `{"title":"lab"}`, other: `{"title":"kitchen"}`, status: 201},
+		"create-thread":  {path: "/v1/rooms/" + string(id.DefaultRoom) + "/threads", body: `{"title":"one"}`, other: `{"title":"two"}`, status: 201},
+		"create-message": {path: talk, body: `{"content_md":"once"}`, other: `{"content_md":"other"}`, status: 201},
+		"sweep-content":  {path: "/v1/content/sweep", body: "", other: "", status: 200},
 		"redact-events": {
 			path: "/v1/audit/redactions", body: `{"run_id":"` + forgotten.Run + `","reason":"a mistake"}`,
 			other: `{"run_id":"` + forgotten.Run + `","reason":"another one"}`, status: 200,
@@ -148,8 +156,20 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 		"evaluate-policy":  {path: "/v1/policy/evaluate", body: `{"action":"email.send","request":{"n":1}}`, other: `{"action":"email.send","request":{"n":2}}`, status: 200},
 		"request-approval": {path: "/v1/approvals", body: `{"action":"email.send","request":{"n":1}}`, other: `{"action":"email.send","request":{"n":2}}`, status: 201},
 		// Not a POST, but a change of which a lost answer would leave one in doubt as well.
-		"update-space": {path: space(), body: `{"name":"renamed"}`, other: `{"name":"other"}`, status: 200},
+		"update-room":          {path: "/v1/rooms/" + string(id.DefaultRoom), body: `{"topic":"one"}`, other: `{"topic":"other"}`, status: 200},
+		"update-room-defaults": {path: "/v1/room-defaults", body: `{"context":{"system_prompt":"be brief"}}`, other: `{"context":{"system_prompt":"be long"}}`, status: 200},
+		"update-thread":        {path: closed, body: `{"status":"closed"}`, other: `{"status":"open"}`, status: 200},
+		"update-space":         {path: space(), body: `{"name":"renamed"}`, other: `{"name":"other"}`, status: 200},
 	}
+	table["create-engine-run"] = sent{path: "/v1/runs", body: order, other: `{"room_id":"room_00000000000000000000000000","title":"other"}`, status: 201}
+	table["claim-run"] = sent{path: "/v1/runs/claim", body: `{}`, other: `{"room_id":"room_00000000000000000000000000"}`, status: 200}
+	for op, way := range map[string]string{"renew-claim": "lease/heartbeat", "release-claim": "lease/release", "complete-run": "complete", "fail-run": "fail"} {
+		run, token := claimed()
+		table[op] = sent{path: run + "/" + way, body: `{"claim_token":"` + token + `"}`, other: `{"claim_token":"clm_OTHER"}`, status: 200}
+	}
+	ordered() // for whoever claims next
+	table["start-run"] = sent{path: ordered() + "/start", body: `{}`, other: `{"claim_token":"clm_OTHER"}`, status: 200}
+	table["cancel-engine-run"] = sent{path: ordered() + "/cancel", body: `{"reason":"enough"}`, other: `{"reason":"other"}`, status: 202}
 	var granted struct {
 		Token string `json:"token_id"`
 	}
@@ -177,15 +197,6 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 		path: "/v1/principals/legacy/ensure", body: `{"actor_type":"service","actor_id":"cron"}`, other: `{"actor_type":"agent","actor_id":"cron"}`, status: 200,
 	}
 	table["issue-key"] = sent{path: "/v1/keys", body: `{"name":"one"}`, other: `{"name":"two"}`, status: 201}
-	table["create-engine-run"] = sent{path: "/v1/runs", body: order, other: `{"room_id":"room_00000000000000000000000000","title":"other"}`, status: 201}
-	table["claim-run"] = sent{path: "/v1/runs/claim", body: `{}`, other: `{"room_id":"room_00000000000000000000000000"}`, status: 200}
-	for op, way := range map[string]string{"renew-claim": "lease/heartbeat", "release-claim": "lease/release", "complete-run": "complete", "fail-run": "fail"} {
-		run, token := claimed()
-		table[op] = sent{path: run + "/" + way, body: `{"claim_token":"` + token + `"}`, other: `{"claim_token":"clm_OTHER"}`, status: 200}
-	}
-	ordered() // for whoever claims next
-	table["start-run"] = sent{path: ordered() + "/start", body: `{}`, other: `{"claim_token":"clm_OTHER"}`, status: 200}
-	table["cancel-engine-run"] = sent{path: ordered() + "/cancel", body: `{"reason":"enough"}`, other: `{"reason":"other"}`, status: 202}
 	_, transcript := d.ask(t, "", "GET", "/v1/runs/"+wrote.Run+"/transcript?redact=none", "")
 	_, other := d.ask(t, "", "GET", "/v1/runs/"+wrote.Run+"/transcript?redact=output", "")
 	table["import-run"] = sent{path: "/v1/runs/import", body: string(transcript), other: string(other), media: "application/x-ndjson", status: 201}
@@ -233,6 +244,9 @@ func TestEveryPostIsDoneOnceOverARestart(t *testing.T) {
 	// Others change meanwhile what was asked about: an answer of then is not one of now.
 	d.succeed(t, "PATCH", table["extend-space"].path[:len("/v1/spaces/")+len("spc_")+26], `{"name":"later"}`, nil)
 	d.succeed(t, "PATCH", table["update-space"].path, `{"description":"later"}`, nil)
+	d.succeed(t, "PATCH", table["update-room"].path, `{"topic":"later"}`, nil)
+	d.succeed(t, "PATCH", table["update-room-defaults"].path, `{"context":{"memory_summary":"later"}}`, nil)
+	d.succeed(t, "PATCH", table["update-thread"].path, `{"title":"later"}`, nil)
 	d.succeed(t, "POST", table["retain-run"].path, `{"retention":"31d"}`, nil)
 	again := func(when string) {
 		for _, op := range ops {
