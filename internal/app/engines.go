@@ -48,26 +48,38 @@ func (a *App) place(ctx context.Context, ws id.Workspace, in id.Room, thread id.
 
 // claimTokens reads the secret of claim tokens, and makes it at the first start.
 func (a *App) claimTokens() (claims.Tokens, error) {
-	raw, err := readSmall(a.path(claimsFile))
+	secret, err := a.secret(claimsFile, "claim_key_invalid")
+	if err != nil {
+		return claims.Tokens{}, err
+	}
+	return claims.NewTokens(secret)
+}
+
+// authFile holds the secret under which the tokens of engines and of sessions are sealed, 0600. Where it is lost, all of them have to be made anew.
+const authFile = "auth.key"
+
+// secret reads a secret of the daemon, and makes it at the first start.
+func (a *App) secret(file, code string) ([]byte, error) {
+	raw, err := readSmall(a.path(file))
 	if errors.Is(err, fs.ErrNotExist) {
 		secret, err := claims.NewSecret(rand.Reader)
 		if err != nil {
-			return claims.Tokens{}, err
+			return nil, err
 		}
-		if err := a.dir.put(claimsFile, []byte(hex.EncodeToString(secret)+"\n")); err != nil {
-			return claims.Tokens{}, err
-		}
-		return claims.NewTokens(secret)
+		return secret, a.dir.put(file, []byte(hex.EncodeToString(secret)+"\n"))
 	}
 	if err != nil {
-		return claims.Tokens{}, fault.Wrap(err, fault.Unavailable, "claim_key_invalid", "the secret of claim tokens cannot be read")
+		return nil, fault.Wrap(err, fault.Unavailable, code, "the secret in %s cannot be read", file)
 	}
-	if info, err := os.Stat(a.path(claimsFile)); err != nil || info.Mode().Perm()&0o077 != 0 {
-		return claims.Tokens{}, fault.Wrap(err, fault.Denied, "key_exposed", "%s can be read by other users", a.path(claimsFile)).With("mend it with: chmod 600 " + a.path(claimsFile))
+	if info, err := os.Stat(a.path(file)); err != nil || info.Mode().Perm()&0o077 != 0 {
+		return nil, fault.Wrap(err, fault.Denied, "key_exposed", "%s can be read by other users", a.path(file)).With("mend it with: chmod 600 " + a.path(file))
 	}
 	secret, err := hex.DecodeString(strings.TrimSpace(string(raw)))
-	if err != nil {
-		return claims.Tokens{}, fault.Wrap(err, fault.Unavailable, "claim_key_invalid", "the secret of claim tokens cannot be read")
+	if err == nil && len(secret) < 32 {
+		err = errors.New("it is too short")
 	}
-	return claims.NewTokens(secret)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Unavailable, code, "the secret in %s cannot be read", file)
+	}
+	return secret, nil
 }

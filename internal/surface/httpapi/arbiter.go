@@ -106,6 +106,10 @@ func (s *Server) evaluate(ctx context.Context, c wire.Call, in *struct{ Body eva
 	if err := arbiter.Know(&q, in.Body.Context); err != nil {
 		return nil, err
 	}
+	var err error
+	if q.Token, err = s.under(ctx, c, q.Token); err != nil {
+		return nil, err
+	}
 	now, err := s.services.Arbiter.Evaluate(context.WithoutCancel(ctx), c.Once(), c.Caller, q, in.Body.Preview)
 	return s.evaluated(now, err)
 }
@@ -138,7 +142,12 @@ func (s *Server) requestApproval(ctx context.Context, c wire.Call, in *struct{ B
 		return &answer{"/v1/approvals/" + string(then.ID), then}, err
 	}
 	b := in.Body
-	made, err := s.services.Arbiter.Ask(context.WithoutCancel(ctx), c.Once(), c.Caller, b.question(), arbiter.Words{Title: b.Title, Context: b.Context},
+	q := b.question()
+	var err error
+	if q.Token, err = s.under(ctx, c, q.Token); err != nil {
+		return nil, err
+	}
+	made, err := s.services.Arbiter.Ask(context.WithoutCancel(ctx), c.Once(), c.Caller, q, arbiter.Words{Title: b.Title, Context: b.Context},
 		policy.Ask{Scope: policy.Scope(b.Scope), ExpiresAt: b.ExpiresAt})
 	if err != nil {
 		return nil, err

@@ -191,10 +191,10 @@ func (m *matrix) bearer(t *testing.T, to id.Principal, s token.Scopes) (string, 
 func viewerMay(n wire.Needs) bool {
 	kind, known := policy.KindOf(n.Action)
 	switch {
-	case n.Own:
-		return true
 	case n.Least != "":
 		return principal.Viewer.AtLeast(n.Least)
+	case n.Own:
+		return true
 	case n.Reads != "":
 		return true
 	case kind.SideEffect == policy.Record:
