@@ -102,7 +102,7 @@ type Receipt struct {
 func Remains(e event.Event) (json.RawMessage, error) {
 	for _, of := range []func(event.Event) (any, error){
 		run.Remains, step.Remains, space.Remains, policy.Remains,
-		room.Remains, incident.Remains, label.Remains,
+		room.Remains, incident.Remains, label.Remains, leak.Remains,
 	} {
 		left, err := of(e)
 		if err != nil {
