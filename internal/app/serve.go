@@ -55,7 +55,12 @@ func (a *App) serve(ids *id.Source, blobs *disk.Blobs) error {
 		MaxWorkspace: a.Config.MaxWorkspace,
 		Sweeper:      a.Sweeper,
 		Spool:        blobs.Spool,
-		Metrics:      a.metrics.Handler(), Tally: func(ws id.Workspace) httpapi.Tally { return httpapi.Tally(a.metrics.Tally(ws)) },
+		Registrar:    a.Registrar,
+		Investigator: a.Inquiry,
+		Custodian:    a.Labels,
+		Docs:         a.Log,
+		Metrics:      a.metrics.Handler(),
+		Tally:        func(ws id.Workspace) httpapi.Tally { return httpapi.Tally(a.metrics.Tally(ws)) },
 		Checks: []httpapi.Check{
 			{Name: "log", Try: a.writable, Keep: time.Second}, {Name: "tiers", Try: a.Keeper.Try, Keep: tiersAge},
 			{Name: "checkpoints", Try: a.Signer.Ready, Keep: time.Second},

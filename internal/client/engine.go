@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"strconv"
 
-	"agentbox/internal/domain/engine"
+	"agentbox/internal/domain/errand"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/step"
@@ -20,8 +20,8 @@ type Desk struct {
 }
 
 var (
-	_ engine.Claims  = Desk{}
-	_ engine.Records = Desk{}
+	_ errand.Claims  = Desk{}
+	_ errand.Records = Desk{}
 )
 
 // EngineRun asks for a run that an engine executes.
@@ -90,30 +90,30 @@ func claimed(token, key string) map[string]string {
 	return header
 }
 
-// Claim implements engine.Claims.
-func (d Desk) Claim(ctx context.Context) (engine.Work, error) {
-	got, err := d.ClaimRun(ctx, d.Room, engine.Operations)
+// Claim implements errand.Claims.
+func (d Desk) Claim(ctx context.Context) (errand.Work, error) {
+	got, err := d.ClaimRun(ctx, d.Room, errand.Operations)
 	if err != nil {
-		return engine.Work{}, err
+		return errand.Work{}, err
 	}
 	if !got.Claimed || got.Run == nil {
-		return engine.Work{}, engine.ErrNothing
+		return errand.Work{}, errand.ErrNothing
 	}
-	return engine.Work{Run: got.Run.ID, Token: got.Token, Fence: got.Fence, Input: got.Input}, nil
+	return errand.Work{Run: got.Run.ID, Token: got.Token, Fence: got.Fence, Input: got.Input}, nil
 }
 
-// Renew implements engine.Claims.
-func (d Desk) Renew(ctx context.Context, w engine.Work) error {
+// Renew implements errand.Claims.
+func (d Desk) Renew(ctx context.Context, w errand.Work) error {
 	return d.Tell(ctx, w.Run, "lease/heartbeat", w.Token, struct{}{}, nil, "")
 }
 
-// Release implements engine.Claims.
-func (d Desk) Release(ctx context.Context, w engine.Work) error {
+// Release implements errand.Claims.
+func (d Desk) Release(ctx context.Context, w errand.Work) error {
 	return d.Tell(ctx, w.Run, "lease/release", w.Token, struct{}{}, nil, "")
 }
 
-// End implements engine.Claims.
-func (d Desk) End(ctx context.Context, w engine.Work, r engine.Result) error {
+// End implements errand.Claims.
+func (d Desk) End(ctx context.Context, w errand.Work, r errand.Result) error {
 	if r.Failure != "" {
 		return d.Tell(ctx, w.Run, "fail", w.Token, map[string]string{"error": r.Failure, "message": r.Message}, nil, once(w, "fail", 0))
 	}
@@ -125,12 +125,12 @@ func (d Desk) End(ctx context.Context, w engine.Work, r engine.Result) error {
 }
 
 // once is the idempotency key of something that an engine records under one claim.
-func once(w engine.Work, what string, index int) string {
+func once(w errand.Work, what string, index int) string {
 	return "engine-" + string(w.Run) + "-" + strconv.FormatUint(w.Fence, 10) + "-" + what + "-" + strconv.Itoa(index)
 }
 
-// Past implements engine.Records.
-func (d Desk) Past(ctx context.Context, w engine.Work) ([]engine.Progress, error) {
+// Past implements errand.Records.
+func (d Desk) Past(ctx context.Context, w errand.Work) ([]errand.Progress, error) {
 	calls := map[id.Step]step.Call{}
 	var page struct {
 		Steps []step.Step `json:"steps"`
@@ -151,7 +151,7 @@ func (d Desk) Past(ctx context.Context, w engine.Work) ([]engine.Progress, error
 			break
 		}
 	}
-	var past []engine.Progress
+	var past []errand.Progress
 	for cursor := ""; ; cursor = page.Next {
 		page.Steps, page.Next = nil, ""
 		if err := d.get(ctx, join("/v1/runs/", escape(string(w.Run)), "/steps"), all(url.Values{}, cursor), &page); err != nil {
@@ -159,7 +159,7 @@ func (d Desk) Past(ctx context.Context, w engine.Work) ([]engine.Progress, error
 		}
 		for _, s := range page.Steps {
 			c := calls[s.ID]
-			past = append(past, engine.Progress{Index: engine.Indexed(s.Input), Step: s.ID, Call: c.ID, Ended: c.ID != "" && c.Status != step.Running, OK: c.Status == step.Succeeded})
+			past = append(past, errand.Progress{Index: errand.Indexed(s.Input), Step: s.ID, Call: c.ID, Ended: c.ID != "" && c.Status != step.Running, OK: c.Status == step.Succeeded})
 		}
 		if page.Next == "" {
 			return past, nil
@@ -175,50 +175,50 @@ func all(q url.Values, cursor string) url.Values {
 	return q
 }
 
-// Step implements engine.Records.
-func (d Desk) Step(ctx context.Context, w engine.Work, index int) (id.Step, error) {
+// Step implements errand.Records.
+func (d Desk) Step(ctx context.Context, w errand.Work, index int) (id.Step, error) {
 	var made step.Step
-	body := map[string]any{"kind": engine.StepKind, "title": "operation " + strconv.Itoa(index+1), "input": engine.At{Index: index}}
+	body := map[string]any{"kind": errand.StepKind, "title": "operation " + strconv.Itoa(index+1), "input": errand.At{Index: index}}
 	err := d.Tell(ctx, w.Run, "steps", w.Token, body, &made, once(w, "step", index))
 	return made.ID, err
 }
 
-// Invoke implements engine.Records.
-func (d Desk) Invoke(ctx context.Context, w engine.Work, s id.Step, index int, operation json.RawMessage) (engine.Verdict, error) {
+// Invoke implements errand.Records.
+func (d Desk) Invoke(ctx context.Context, w errand.Work, s id.Step, index int, operation json.RawMessage) (errand.Verdict, error) {
 	var got struct {
 		Call     id.ToolCall `json:"tool_call_id"`
 		Decision string      `json:"decision"`
 		Code     string      `json:"reason_code"`
 		Reason   string      `json:"reason"`
 	}
-	body := map[string]any{"tool_name": engine.Tool(operation), "input": engine.AtOperation(index, operation)}
+	body := map[string]any{"tool_name": errand.Tool(operation), "input": errand.AtOperation(index, operation)}
 	err := d.call(ctx, http.MethodPost, join("/v1/steps/", escape(string(s)), "/toolcalls"), nil, body, &got, claimed(w.Token, once(w, "call", index)))
-	return engine.Verdict{Call: got.Call, Asks: got.Decision == "require_approval", Code: got.Code, Reason: got.Reason}, err
+	return errand.Verdict{Call: got.Call, Asks: got.Decision == "require_approval", Code: got.Code, Reason: got.Reason}, err
 }
 
-// Operate implements engine.Records.
-func (d Desk) Operate(ctx context.Context, w engine.Work, call id.ToolCall, in id.Space, operation json.RawMessage) (engine.Outcome, error) {
+// Operate implements errand.Records.
+func (d Desk) Operate(ctx context.Context, w errand.Work, call id.ToolCall, in id.Space, operation json.RawMessage) (errand.Outcome, error) {
 	header := claimed(w.Token, "")
 	header["X-Tool-Call-Id"] = string(call)
 	var e run.Events
 	body := map[string]any{"protocolVersion": run.Protocol, "operations": []json.RawMessage{operation}, "wait": 20}
 	if err := d.call(ctx, http.MethodPost, spacePath(in)+"/runs", nil, body, &e, header); err != nil {
-		return engine.Outcome{}, err
+		return errand.Outcome{}, err
 	}
 	child := id.Run(e.RunID)
 	if e.Status != "completed" && e.Status != "error" && e.Status != "cancelled" {
 		for _, err := range d.FollowRun(ctx, in, child, 0) {
 			if err != nil {
-				return engine.Outcome{}, err
+				return errand.Outcome{}, err
 			}
 		}
 	}
 	shown, err := d.Run(ctx, child)
-	return engine.Outcome{Child: child, Status: string(shown.Status), OK: shown.Status == run.Succeeded && shown.Succeeded()}, err
+	return errand.Outcome{Child: child, Status: string(shown.Status), OK: shown.Status == run.Succeeded && shown.Succeeded()}, err
 }
 
-// Conclude implements engine.Records.
-func (d Desk) Conclude(ctx context.Context, w engine.Work, call id.ToolCall, o engine.Outcome) error {
+// Conclude implements errand.Records.
+func (d Desk) Conclude(ctx context.Context, w errand.Work, call id.ToolCall, o errand.Outcome) error {
 	what, body := "succeed", map[string]any{"output": o}
 	if !o.OK {
 		what, body = "fail", map[string]any{"error": o, "message": "the operation did not succeed; its run says why"}

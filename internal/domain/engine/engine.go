@@ -1,140 +1,55 @@
-// Package engine is the contract between a daemon and the engines that execute its runs, inside of it or over the API.
+// Package engine is programs elsewhere that execute runs: services with tokens by which they are known.
 package engine
 
 import (
-	"context"
-	"encoding/json"
+	"crypto/subtle"
+	"time"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 )
 
-// Operations is the kind of work that an engine of Agentbox executes: an operations message of protocol 1.0 that names its space.
-const Operations = "operations"
-
-// Work is a run that an engine has claimed.
-type Work struct {
-	Workspace id.Workspace // "" for that of the engine's key
-	Run       id.Run
-	Token     string // of the claim
-	Fence     uint64
-	Input     json.RawMessage
+// Engine is the document of an engine. It is a service, whose principal has the same id.
+type Engine struct {
+	ID            id.Principal `json:"engine_id"`
+	Workspace     id.Workspace `json:"workspace_id"`
+	Name          string       `json:"display_name"`
+	Inactive      bool         `json:"inactive,omitempty"` // for good
+	Reason        string       `json:"reason,omitempty"`   // of its deactivation
+	CreatedBy     id.Principal `json:"created_by"`
+	CreatedAt     time.Time    `json:"created_at"`
+	DeactivatedAt time.Time    `json:"deactivated_at,omitzero"`
 }
 
-// Order is an input of the kind Operations.
-type Order struct {
-	Version    string            `json:"protocolVersion"`
-	Space      id.Space          `json:"space_id"`
-	Operations []json.RawMessage `json:"operations"`
+// Token is the document of an engine's token. The token itself is shown once and stored nowhere.
+type Token struct {
+	ID         id.EngineToken `json:"token_id"`
+	Workspace  id.Workspace   `json:"workspace_id"`
+	Engine     id.Principal   `json:"engine_id"`
+	Capability id.Token       `json:"capability_token_id"` // under which the engine acts
+	Seal       event.Digest   `json:"secret_hmac_sha256"`
+	ExpiresAt  time.Time      `json:"expires_at,omitzero"` // zero means without end
+	CreatedAt  time.Time      `json:"created_at"`
+	RevokedAt  time.Time      `json:"revoked_at,omitzero"`
+	Reason     string         `json:"reason,omitempty"` // of the revocation
 }
 
-// ReadOrder reads an input; false where it is no order of operations.
-func ReadOrder(input json.RawMessage) (Order, bool) {
-	var o Order
-	if json.Unmarshal(input, &o) != nil || o.Version != "1.0" || o.Space == "" || len(o.Operations) == 0 {
-		return Order{}, false
-	}
-	return o, true
+// Opens reports, in a time that does not depend on where they differ, whether a seal is that of this token, whatever its state.
+func (t Token) Opens(seal event.Digest) bool {
+	return subtle.ConstantTimeCompare(seal[:], t.Seal[:]) == 1 && t.ID != "" && !t.Seal.IsZero()
 }
 
-// Progress is what was recorded of one operation, by this claim or an earlier one. Fields that are empty did not happen yet.
-type Progress struct {
-	Index int
-	Step  id.Step
-	Call  id.ToolCall
-	Ended bool // the tool call has ended
-	OK    bool // and succeeded
-}
-
-// Verdict is what the gate says of a tool call.
-type Verdict struct {
-	Call   id.ToolCall // "" where it may not be made
-	Asks   bool        // a person has to answer first
-	Code   string
-	Reason string
-}
-
-// Outcome is what came of an operation.
-type Outcome struct {
-	Child  id.Run `json:"run_id"` // in the space, with its result
-	Status string `json:"status"`
-	OK     bool   `json:"success"`
-}
-
-// Result is how a run ends.
-type Result struct {
-	Failure string // a stable word; "" for a run that ends well
-	Message string
-	Summary string
-	Output  json.RawMessage
-}
-
-// ErrNothing says that no run waits for an engine.
-var ErrNothing = fault.New(fault.NotFound, "nothing_to_claim", "no run waits for an engine")
-
-// Claims is how an engine comes to own runs. A claim that is lost is refused with a Conflict or a NotFound; what is Unavailable may be tried again.
-type Claims interface {
-	// Claim returns the next run of the kind Operations, or ErrNothing.
-	Claim(ctx context.Context) (Work, error)
-	// Renew goes on owning a run for another thirty seconds.
-	Renew(ctx context.Context, w Work) error
-	// Release gives a run back, not done.
-	Release(ctx context.Context, w Work) error
-	// End ends a run.
-	End(ctx context.Context, w Work, r Result) error
-}
-
-// Records is how an engine says what it does, and does it. Each of them may be called again for the same operation after it was Unavailable:
-// nothing is recorded, and nothing done, twice.
-type Records interface {
-	// Past returns what was recorded of the run's operations, in no order.
-	Past(ctx context.Context, w Work) ([]Progress, error)
-	// Step records the step of an operation.
-	Step(ctx context.Context, w Work, index int) (id.Step, error)
-	// Invoke asks the gate about an operation, and records its call if it may be made.
-	Invoke(ctx context.Context, w Work, s id.Step, index int, operation json.RawMessage) (Verdict, error)
-	// Operate executes an operation in the space, under its call, and returns when it has ended. Of a call that was executed before it returns
-	// what came of it.
-	Operate(ctx context.Context, w Work, call id.ToolCall, in id.Space, operation json.RawMessage) (Outcome, error)
-	// Conclude records what came of a call.
-	Conclude(ctx context.Context, w Work, call id.ToolCall, o Outcome) error
-}
-
-// StepKind is the kind of the step of an operation, and At what its input says.
-const StepKind = "operation"
-
-// At is the input of a step, and of the call in it: which operation of the order it is, and by its hash, which bytes.
-type At struct {
-	Index  int          `json:"index"`
-	Type   string       `json:"type,omitempty"`
-	Digest event.Digest `json:"operation_sha256,omitzero"`
-}
-
-// AtOperation returns the input of the call for an operation.
-func AtOperation(index int, operation json.RawMessage) At {
-	return At{index, typeOf(operation), event.DigestOf(operation)}
-}
-
-// Tool is the name of the tool that an operation is.
-func Tool(operation json.RawMessage) string { return "space." + typeOf(operation) }
-
-func typeOf(operation json.RawMessage) string {
-	var o struct {
-		Type string `json:"type"`
-	}
-	switch _ = json.Unmarshal(operation, &o); o.Type {
-	case "message", "createFile", "readFile", "editFile", "deleteFile", "shell":
-		return o.Type
-	}
-	return "unknown"
-}
-
-// Indexed reads the index out of the input of a step or a call; -1 where it says none.
-func Indexed(input json.RawMessage) int {
-	at := At{Index: -1}
-	if json.Unmarshal(input, &at) != nil {
-		return -1
-	}
-	return at.Index
-}
+// The refusals of an engine and its token.
+var (
+	ErrNotFound      = fault.New(fault.NotFound, "engine_not_found", "there is no such engine in this workspace")
+	ErrTokenNotFound = fault.New(fault.NotFound, "engine_token_not_found", "this engine has no such token")
+	ErrMissing       = fault.New(fault.Denied, "missing_engine_token", "an engine sends its id and its token, as X-Engine-Id and X-Engine-Token")
+	ErrInvalid       = fault.New(fault.Denied, "engine_token_invalid", "this is not a token of this engine, or it was revoked")
+	ErrExpired       = fault.New(fault.Denied, "engine_token_expired", "the time of this engine's token is over; ask for another one")
+	ErrInactive      = fault.New(fault.Denied, "engine_inactive", "this engine was deactivated")
+	ErrNoMore        = fault.New(fault.Conflict, "engine_inactive", "this engine was deactivated and gets no more tokens; register another one")
+	ErrActionNot     = fault.New(fault.Denied, "engine_action_not_allowed", "the engine's token does not permit this")
+	ErrRoomNot       = fault.New(fault.Denied, "engine_room_not_allowed", "the engine's token is not for this room")
+	ErrRoomRequired  = fault.New(fault.Denied, "engine_room_scope_required", "the engine's token is for certain rooms: name one of them as room_id")
+)

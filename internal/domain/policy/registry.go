@@ -44,6 +44,8 @@ type Kind struct {
 	Agents   bool   `json:"agents,omitempty"`   // agents may
 	Services bool   `json:"services,omitempty"` // services may, engines among them
 	Halts    bool   `json:"halts,omitempty"`    // who records it acts on the world by it, so that the kill switch stops it
+
+	Anywhere bool `json:"anywhere,omitempty"` // belongs to no room by its nature, so that the rooms of a capability token do not bound it
 }
 
 // record describes an action whose whole effect is its event. Who says who may do it beside people of the role: "agents", "services".
@@ -54,6 +56,12 @@ func record(typ, title, role string, who ...string) Kind {
 	}
 }
 
+// asking is a kind that asks a person whatever the bundle says.
+func asking(k Kind) Kind {
+	k.PreApproval = true
+	return k
+}
+
 // halting is a kind that the kill switch stops although its whole effect here is its event: what is recorded is about to be done by somebody.
 func halting(k Kind) Kind {
 	k.Halts = true
@@ -62,6 +70,12 @@ func halting(k Kind) Kind {
 
 // Stops reports whether the kill switch stops the action.
 func (k Kind) Stops() bool { return k.Halts || k.SideEffect.Reaches() }
+
+// anywhere is the kind of an action that belongs to no room by its nature.
+func anywhere(k Kind) Kind {
+	k.Anywhere = true
+	return k
+}
 
 // The action types. Their names are the `action` of approvals, the `action` of Cedar policies and the words of the YAML form.
 const (
@@ -96,6 +110,18 @@ const (
 	ThreadUpdate  = "thread.update"
 	MessageCreate = "message.create" // post a message into a thread
 
+	IncidentOpen  = "incident.open"
+	IncidentRCA   = "incident.rca"   // write down the root cause of an incident
+	IncidentLearn = "incident.learn" // write down what was learned of an incident
+	IncidentClose = "incident.close"
+
+	LabelSet   = "label.set"
+	LabelLower = "label.lower" // let anybody nearer to a resource than before
+	DataAccess = "data.access"
+
+	// DataAccessUnjustified is to come near personal data for another purpose than they are kept for, without a justification.
+	DataAccessUnjustified = "data.access.unjustified"
+
 	RunCreate       = "run.create" // ask for a run that an engine executes
 	RunClaim        = "run.claim"
 	RunRenew        = "run.lease.heartbeat" // go on owning a run
@@ -109,6 +135,28 @@ const (
 	ArtifactCreate  = "artifact.create"
 	ArtifactStore   = "artifact.store" // keep the content of an artifact
 	EvidenceCollect = "evidence.collect"
+
+	PolicyEvaluate  = "policy.evaluate"  // ask whether something may be done outside
+	ApprovalRequest = "approval.request" // ask a person about what is to be done outside
+
+	ApprovalDecide = "approval.decide" // answer a question; who may follows the question, too
+	StandingRevoke = "standing.revoke"
+	KillSwitchSet  = "kill_switch.set"
+	RunCancel      = "run.cancel"
+
+	AgentRegister   = "agent.register"
+	AgentQuarantine = "agent.quarantine" // stop a principal from doing anything, or end that
+	PrincipalAdd    = "principal.add"
+	PrincipalRole   = "principal.role"   // give a person another role
+	PrincipalEnsure = "principal.ensure" // register whom another program knew
+	KeyIssue        = "key.issue"
+	KeyRevoke       = "key.revoke"
+
+	EngineRegister = "engine.register" // register an engine, or deactivate it
+	EngineToken    = "engine.token"    // issue a token of an engine, or revoke it
+
+	CapabilityGrant  = "capability.grant"
+	CapabilityRevoke = "capability.revoke"
 )
 
 // kinds is the registry of actions. What is not in it is denied.
@@ -144,6 +192,17 @@ var kinds = map[string]Kind{
 	ThreadUpdate:  record(ThreadUpdate, "change a thread", "member", "agents", "services"),
 	MessageCreate: record(MessageCreate, "post a message", "member", "agents", "services"),
 
+	IncidentOpen:  record(IncidentOpen, "open an incident", "member", "agents", "services"),
+	IncidentRCA:   record(IncidentRCA, "write down the cause of an incident", "member", "agents", "services"),
+	IncidentLearn: record(IncidentLearn, "write down what was learned", "member", "agents", "services"),
+	IncidentClose: record(IncidentClose, "close an incident", "operator"),
+
+	LabelSet:   record(LabelSet, "label a resource", "member", "agents", "services"),
+	LabelLower: record(LabelLower, "lower the label of a resource", "admin"),
+	DataAccess: record(DataAccess, "come near data", "viewer", "agents", "services"),
+
+	DataAccessUnjustified: asking(record(DataAccessUnjustified, "come near personal data without a justification", "viewer", "agents", "services")),
+
 	RunCreate:       record(RunCreate, "ask for a run", "member", "agents", "services"),
 	RunClaim:        record(RunClaim, "claim a run", "member", "services"),
 	RunRenew:        record(RunRenew, "go on owning a run", "member", "services"),
@@ -156,6 +215,28 @@ var kinds = map[string]Kind{
 	ToolReport:      record(ToolReport, "report a tool call", "member", "agents", "services"),
 	ArtifactStore:   record(ArtifactStore, "keep an artifact's content", "member", "agents", "services"),
 	EvidenceCollect: record(EvidenceCollect, "collect the evidence of a run", "member", "agents", "services"),
+
+	PolicyEvaluate:  record(PolicyEvaluate, "ask whether something may be done", "member", "agents", "services"),
+	ApprovalRequest: record(ApprovalRequest, "ask a person", "member", "agents", "services"),
+
+	ApprovalDecide: record(ApprovalDecide, "answer a question", "operator"),
+	StandingRevoke: record(StandingRevoke, "end a standing approval", "operator"),
+	KillSwitchSet:  record(KillSwitchSet, "throw the kill switch", "member"),
+	RunCancel:      record(RunCancel, "end a run", "member", "agents"),
+
+	AgentRegister:   record(AgentRegister, "register an agent", "member", "agents"),
+	AgentQuarantine: record(AgentQuarantine, "quarantine a principal", "admin"),
+	PrincipalAdd:    record(PrincipalAdd, "add a principal", "admin"),
+	PrincipalRole:   record(PrincipalRole, "change a role", "admin"),
+	PrincipalEnsure: record(PrincipalEnsure, "register a principal of another program", "admin"),
+	KeyIssue:        record(KeyIssue, "make an API key", "viewer", "agents", "services"),
+	KeyRevoke:       record(KeyRevoke, "revoke an API key", "viewer", "agents", "services"),
+
+	EngineRegister: record(EngineRegister, "keep engines", "admin"),
+	EngineToken:    record(EngineToken, "keep the tokens of engines", "admin"),
+
+	CapabilityGrant:  anywhere(record(CapabilityGrant, "grant a capability token", "member", "agents")),
+	CapabilityRevoke: anywhere(record(CapabilityRevoke, "revoke a capability token", "member", "agents")),
 }
 
 // KindOf returns the registry's entry for an action type.

@@ -6,7 +6,7 @@ import (
 	"iter"
 	"time"
 
-	"agentbox/internal/domain/engine"
+	"agentbox/internal/domain/errand"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
@@ -83,7 +83,7 @@ func (d *Dispatcher) Offers(ctx context.Context, ws id.Workspace, want Wanted) (
 }
 
 // ErrNothing says that no run waits for an engine.
-var ErrNothing = engine.ErrNothing
+var ErrNothing = errand.ErrNothing
 
 // errTaken says that a run cannot be claimed any more.
 var errTaken = errors.New("another engine has claimed the run")

@@ -16,6 +16,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/domain/token"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/gate/rules"
@@ -29,6 +30,7 @@ type Parts struct {
 	Clock     event.Clock
 	IDs       *id.Source
 	Entropy   io.Reader    // of keys
+	Secret    []byte       // under which tokens of engines and of sessions are sealed
 	System    id.Principal // who ends questions that nobody answered; the requester where there is none
 
 	Shadow         bool          // record what policy would refuse, and let it pass; the default refuses
@@ -46,6 +48,7 @@ type Gate struct {
 	quota    quota
 	people   known[principal.Principal]
 	spaces   known[space.Space]
+	tokens   known[token.Token]
 
 	mu      sync.RWMutex
 	bundles map[pin]policy.Bundle // verified; a cache

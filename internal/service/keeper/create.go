@@ -59,7 +59,7 @@ func (k *Keeper) Create(ctx context.Context, origin event.Origin, q Request) (sp
 		return space.Space{}, err
 	}
 	// Under whatever policy, who may make no space leaves no policy in the log either.
-	early, err := k.Gate.Judge(ctx, policy.Action{Type: policy.SpaceCreate, Workspace: q.Workspace, Room: q.Room, Principal: origin.Principal})
+	early, err := k.Gate.Judge(ctx, policy.Action{Type: policy.SpaceCreate, Workspace: q.Workspace, Room: q.Room, Principal: origin.Principal, Token: origin.Token})
 	if err == nil && early.Decision.Outcome == policy.Deny {
 		err = k.refusal(ctx, origin, early)
 	}
@@ -241,7 +241,7 @@ func (k *Keeper) fail(ctx context.Context, origin event.Origin, doc space.Space,
 func (k *Keeper) action(typ string, origin event.Origin, doc space.Space) policy.Action {
 	limits, _ := json.Marshal(doc.Limits)
 	return policy.Action{
-		Type: typ, Workspace: doc.Workspace, Room: doc.Room, Principal: origin.Principal, Space: doc.ID, Limits: limits, Bundle: doc.Bundle,
+		Type: typ, Workspace: doc.Workspace, Room: doc.Room, Principal: origin.Principal, Token: origin.Token, Space: doc.ID, Limits: limits, Bundle: doc.Bundle,
 	}
 }
 

@@ -17,6 +17,9 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/incident"
+	"agentbox/internal/domain/label"
+	"agentbox/internal/domain/leak"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/room"
 	"agentbox/internal/domain/run"
@@ -97,7 +100,10 @@ type Receipt struct {
 
 // Remains returns what stays of the data of an event when it is redacted, an object; ErrNotPossible for one that is never redacted.
 func Remains(e event.Event) (json.RawMessage, error) {
-	for _, of := range []func(event.Event) (any, error){run.Remains, step.Remains, space.Remains, policy.Remains, room.Remains} {
+	for _, of := range []func(event.Event) (any, error){
+		run.Remains, step.Remains, space.Remains, policy.Remains,
+		room.Remains, incident.Remains, label.Remains, leak.Remains,
+	} {
 		left, err := of(e)
 		if err != nil {
 			return nil, err
@@ -128,7 +134,7 @@ func (r *Redactor) Redact(ctx context.Context, origin event.Origin, ws id.Worksp
 		receipt.Redactions, err = r.before(ctx, ws, q)
 		return receipt, err
 	}
-	action := policy.Action{Type: policy.AuditRedact, Workspace: ws, Principal: origin.Principal, Target: string(q.Event), Run: q.Run}
+	action := policy.Action{Type: policy.AuditRedact, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Target: string(q.Event), Run: q.Run}
 	for len(targets) > 0 {
 		some := targets[:min(len(targets), journal.MaxBatch)]
 		targets = targets[len(some):]

@@ -12,7 +12,7 @@ import (
 	"log/slog"
 	"time"
 
-	"agentbox/internal/domain/engine"
+	"agentbox/internal/domain/errand"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/run"
@@ -27,8 +27,8 @@ const (
 
 // Runner is an engine. Its fields are set once, before Run.
 type Runner struct {
-	Claims  engine.Claims
-	Records engine.Records
+	Claims  errand.Claims
+	Records errand.Records
 	Clock   event.Clock
 	Logger  *slog.Logger
 	Once    bool // it ends when there is nothing to claim
@@ -61,7 +61,7 @@ func (r *Runner) Run(ctx context.Context) error {
 // Step claims a run and executes it; false where there was none.
 func (r *Runner) Step(ctx context.Context) (bool, error) {
 	w, err := r.Claims.Claim(ctx)
-	if errors.Is(err, engine.ErrNothing) {
+	if errors.Is(err, errand.ErrNothing) {
 		return false, nil
 	}
 	if err != nil {
@@ -72,7 +72,7 @@ func (r *Runner) Step(ctx context.Context) (bool, error) {
 }
 
 // execute works on a run as long as it is this engine's.
-func (r *Runner) execute(ctx context.Context, w engine.Work) {
+func (r *Runner) execute(ctx context.Context, w errand.Work) {
 	working, stop := context.WithCancelCause(ctx)
 	beaten := make(chan struct{})
 	go func() {
@@ -110,7 +110,7 @@ func refusedClaim(err error) bool {
 
 // beat keeps the claim until ctx ends, and returns errLost when it cannot. Time is measured from before each heartbeat was sent, so that the
 // engine believes in its claim for no longer than the daemon does.
-func (r *Runner) beat(ctx context.Context, w engine.Work) error {
+func (r *Runner) beat(ctx context.Context, w errand.Work) error {
 	good := r.Clock.Now()
 	for wait := run.RenewEvery; ; {
 		if !r.pause(ctx, wait) {
@@ -132,30 +132,30 @@ func (r *Runner) beat(ctx context.Context, w engine.Work) error {
 }
 
 // perform executes the operations of a run that have no result yet.
-func (r *Runner) perform(ctx context.Context, w engine.Work) (engine.Result, error) {
-	order, ok := engine.ReadOrder(w.Input)
+func (r *Runner) perform(ctx context.Context, w errand.Work) (errand.Result, error) {
+	order, ok := errand.ReadOrder(w.Input)
 	if !ok {
-		return engine.Result{Failure: "input_invalid", Message: "the input is no operations message of protocol 1.0 with a space_id"}, nil
+		return errand.Result{Failure: "input_invalid", Message: "the input is no operations message of protocol 1.0 with a space_id"}, nil
 	}
-	var past []engine.Progress
+	var past []errand.Progress
 	if err := r.patiently(ctx, func() (err error) { past, err = r.Records.Past(ctx, w); return err }); err != nil {
-		return engine.Result{}, err
+		return errand.Result{}, err
 	}
-	done := make([]engine.Progress, len(order.Operations))
+	done := make([]errand.Progress, len(order.Operations))
 	for _, p := range past {
 		if p.Index >= 0 && p.Index < len(done) && (p.Call != "" || done[p.Index].Step == "") {
 			done[p.Index] = p
 		}
 	}
 	succeeded := 0
-	outcomes := []engine.Outcome{}
+	outcomes := []errand.Outcome{}
 	for i, operation := range order.Operations {
 		ok, outcome, err := r.operate(ctx, w, i, operation, order, done[i])
 		if err != nil {
 			if kind := fault.KindOf(err); ctx.Err() == nil && !refusedClaim(err) && kind != fault.Unavailable && kind != fault.Internal {
-				return engine.Result{Failure: fault.CodeOf(err), Message: err.Error()}, nil // no other engine could go on either
+				return errand.Result{Failure: fault.CodeOf(err), Message: err.Error()}, nil // no other engine could go on either
 			}
-			return engine.Result{}, err
+			return errand.Result{}, err
 		}
 		if ok {
 			succeeded++
@@ -168,11 +168,11 @@ func (r *Runner) perform(ctx context.Context, w engine.Work) (engine.Result, err
 	if err != nil || len(output) > run.MaxReport {
 		output = nil
 	}
-	return engine.Result{Summary: fmt.Sprintf("%d of %d operations succeeded", succeeded, len(order.Operations)), Output: output}, nil
+	return errand.Result{Summary: fmt.Sprintf("%d of %d operations succeeded", succeeded, len(order.Operations)), Output: output}, nil
 }
 
 // operate brings one operation to its end, from wherever it stands.
-func (r *Runner) operate(ctx context.Context, w engine.Work, index int, operation json.RawMessage, order engine.Order, p engine.Progress) (ok bool, o engine.Outcome, err error) {
+func (r *Runner) operate(ctx context.Context, w errand.Work, index int, operation json.RawMessage, order errand.Order, p errand.Progress) (ok bool, o errand.Outcome, err error) {
 	if p.Ended {
 		return p.OK, o, nil
 	}
@@ -182,7 +182,7 @@ func (r *Runner) operate(ctx context.Context, w engine.Work, index int, operatio
 		}
 	}
 	for p.Call == "" {
-		var v engine.Verdict
+		var v errand.Verdict
 		if err := r.patiently(ctx, func() (err error) { v, err = r.Records.Invoke(ctx, w, p.Step, index, operation); return err }); err != nil {
 			return false, o, err
 		}

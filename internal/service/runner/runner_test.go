@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"agentbox/internal/app"
-	"agentbox/internal/domain/engine"
+	"agentbox/internal/domain/errand"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
@@ -133,32 +133,32 @@ func call[T any](ctx context.Context, s seat, do func() (T, error)) (T, error) {
 	return got, err
 }
 
-func (s seat) hold(w engine.Work) dispatcher.Hold {
+func (s seat) hold(w errand.Work) dispatcher.Hold {
 	return dispatcher.Hold{Workspace: ws, Run: w.Run, Token: w.Token}
 }
 
-func (s seat) Claim(ctx context.Context) (engine.Work, error) {
-	return call(ctx, s, func() (engine.Work, error) {
-		doc, token, err := s.hands.Claim(context.Background(), s.owner, ws, dispatcher.Wanted{Work: engine.Operations})
+func (s seat) Claim(ctx context.Context) (errand.Work, error) {
+	return call(ctx, s, func() (errand.Work, error) {
+		doc, token, err := s.hands.Claim(context.Background(), s.owner, ws, dispatcher.Wanted{Work: errand.Operations})
 		if err != nil {
-			return engine.Work{}, err
+			return errand.Work{}, err
 		}
 		input, err := s.hands.Given(context.Background(), doc)
-		return engine.Work{Workspace: ws, Run: doc.ID, Token: token, Fence: doc.Fence, Input: input}, err
+		return errand.Work{Workspace: ws, Run: doc.ID, Token: token, Fence: doc.Fence, Input: input}, err
 	})
 }
 
-func (s seat) Renew(ctx context.Context, w engine.Work) error {
+func (s seat) Renew(ctx context.Context, w errand.Work) error {
 	_, err := call(ctx, s, func() (run.Run, error) { return s.hands.Renew(context.Background(), s.owner, s.hold(w)) })
 	return err
 }
 
-func (s seat) Release(ctx context.Context, w engine.Work) error {
+func (s seat) Release(ctx context.Context, w errand.Work) error {
 	_, err := call(ctx, s, func() (run.Run, error) { return s.hands.Release(context.Background(), s.owner, s.hold(w)) })
 	return err
 }
 
-func (s seat) End(ctx context.Context, w engine.Work, r engine.Result) error {
+func (s seat) End(ctx context.Context, w errand.Work, r errand.Result) error {
 	_, err := call(ctx, s, func() (run.Run, error) {
 		if r.Failure != "" {
 			return s.hands.Fail(context.Background(), s.owner, s.hold(w), r.Failure, r.Message)
@@ -168,15 +168,15 @@ func (s seat) End(ctx context.Context, w engine.Work, r engine.Result) error {
 	return err
 }
 
-func (s seat) Past(ctx context.Context, w engine.Work) ([]engine.Progress, error) {
-	return call(ctx, s, func() ([]engine.Progress, error) {
+func (s seat) Past(ctx context.Context, w errand.Work) ([]errand.Progress, error) {
+	return call(ctx, s, func() ([]errand.Progress, error) {
 		steps, err := s.hands.Steps(context.Background(), ws, dispatcher.Of{Run: w.Run}, "", 1000)
 		if err != nil {
 			return nil, err
 		}
-		var past []engine.Progress
+		var past []errand.Progress
 		for _, doc := range steps {
-			p := engine.Progress{Index: engine.Indexed(doc.Input), Step: doc.ID}
+			p := errand.Progress{Index: errand.Indexed(doc.Input), Step: doc.ID}
 			calls, err := s.hands.Calls(context.Background(), ws, dispatcher.Of{Step: doc.ID}, "", 1)
 			if err != nil {
 				return nil, err
@@ -190,31 +190,31 @@ func (s seat) Past(ctx context.Context, w engine.Work) ([]engine.Progress, error
 	})
 }
 
-func (s seat) Step(ctx context.Context, w engine.Work, index int) (id.Step, error) {
+func (s seat) Step(ctx context.Context, w errand.Work, index int) (id.Step, error) {
 	doc, err := call(ctx, s, func() (step.Step, error) {
-		input, _ := json.Marshal(engine.At{Index: index})
-		return s.hands.AddStep(context.Background(), s.owner, s.hold(w), dispatcher.StepRequest{Kind: engine.StepKind, Input: input})
+		input, _ := json.Marshal(errand.At{Index: index})
+		return s.hands.AddStep(context.Background(), s.owner, s.hold(w), dispatcher.StepRequest{Kind: errand.StepKind, Input: input})
 	})
 	return doc.ID, err
 }
 
-func (s seat) Invoke(ctx context.Context, w engine.Work, in id.Step, index int, operation json.RawMessage) (engine.Verdict, error) {
-	return call(ctx, s, func() (engine.Verdict, error) {
-		c, no, err := s.hands.Invoke(context.Background(), s.owner, ws, w.Token, dispatcher.CallRequest{Step: in, Tool: engine.Tool(operation)})
+func (s seat) Invoke(ctx context.Context, w errand.Work, in id.Step, index int, operation json.RawMessage) (errand.Verdict, error) {
+	return call(ctx, s, func() (errand.Verdict, error) {
+		c, no, err := s.hands.Invoke(context.Background(), s.owner, ws, w.Token, dispatcher.CallRequest{Step: in, Tool: errand.Tool(operation)})
 		if no != nil {
-			return engine.Verdict{Code: no.Decision.ReasonCode}, nil
+			return errand.Verdict{Code: no.Decision.ReasonCode}, nil
 		}
-		return engine.Verdict{Call: c.ID}, err
+		return errand.Verdict{Call: c.ID}, err
 	})
 }
 
 // Operate records the run in the space as the executor does, and counts the effect in that very moment.
-func (s seat) Operate(ctx context.Context, w engine.Work, c id.ToolCall, in id.Space, operation json.RawMessage) (engine.Outcome, error) {
-	return call(ctx, s, func() (engine.Outcome, error) {
+func (s seat) Operate(ctx context.Context, w errand.Work, c id.ToolCall, in id.Space, operation json.RawMessage) (errand.Outcome, error) {
+	return call(ctx, s, func() (errand.Outcome, error) {
 		for {
 			under, err := s.hands.Vouch(context.Background(), ws, w.Token, c)
 			if err != nil || under.Child != "" {
-				return engine.Outcome{Child: under.Child, OK: true}, err
+				return errand.Outcome{Child: under.Child, OK: true}, err
 			}
 			child := id.New[id.Run](s.ids)
 			draft := event.New(run.EventCreated, s.owner, ws, id.DefaultRoom, run.Created{Run: child, Space: in, Operations: []run.Outline{}, Parent: &under.Parent}).About("space", string(in)).In(child, "")
@@ -227,12 +227,12 @@ func (s seat) Operate(ctx context.Context, w engine.Work, c id.ToolCall, in id.S
 				s.done[string(w.Run)+string(operation)]++
 				s.mu.Unlock()
 			}
-			return engine.Outcome{Child: child, OK: err == nil}, err
+			return errand.Outcome{Child: child, OK: err == nil}, err
 		}
 	})
 }
 
-func (s seat) Conclude(ctx context.Context, w engine.Work, c id.ToolCall, o engine.Outcome) error {
+func (s seat) Conclude(ctx context.Context, w errand.Work, c id.ToolCall, o errand.Outcome) error {
 	_, err := call(ctx, s, func() (step.Call, error) {
 		return s.hands.Succeed(context.Background(), s.owner, ws, w.Token, c, nil)
 	})
@@ -446,7 +446,7 @@ func TestOrders(t *testing.T) {
 		`{"protocolVersion":"1.0","space_id":"spc_1","operations":[{}]}`: true, `{"protocolVersion":"1.1","space_id":"spc_1","operations":[{}]}`: false,
 		`{"protocolVersion":"1.0","operations":[{}]}`: false, `{"protocolVersion":"1.0","space_id":"spc_1","operations":[]}`: false, `[]`: false, ``: false, `null`: false, `{"operations":1}`: false,
 	} {
-		if _, got := engine.ReadOrder(json.RawMessage(input)); got != ok {
+		if _, got := errand.ReadOrder(json.RawMessage(input)); got != ok {
 			t.Errorf("%s: got %t", input, got)
 		}
 	}

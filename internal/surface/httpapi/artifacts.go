@@ -9,6 +9,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/step"
 	"agentbox/internal/service/dispatcher"
 	"agentbox/internal/surface/httpapi/wire"
@@ -21,9 +22,9 @@ type ArtifactPath struct {
 
 func (s *Server) registerArtifacts() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "create-artifact", Method: http.MethodPost, Path: "/v1/steps/{step_id}/artifacts", Tag: "engines", Summary: "Record an output of a run", Repeat: wire.RepeatRecalled, Status: http.StatusCreated,
+		ID: "create-artifact", Needs: wire.Does(policy.ArtifactCreate, "step_id"), Method: http.MethodPost, Path: "/v1/steps/{step_id}/artifacts", Tag: "engines", Summary: "Record an output of a run", Repeat: wire.RepeatRecalled, Status: http.StatusCreated,
 	}, s.createArtifact)
-	wire.Handle(s.Server, wire.Operation{ID: "list-artifacts", Method: http.MethodGet, Path: "/v1/artifacts", Tag: "engines", Summary: "Artifacts, the newest first"},
+	wire.Handle(s.Server, wire.Operation{ID: "list-artifacts", Needs: wire.Shows("artifact", "run_id", "step_id"), Method: http.MethodGet, Path: "/v1/artifacts", Tag: "engines", Summary: "Artifacts, the newest first"},
 		func(ctx context.Context, c wire.Call, in *OfRun) (*struct{ Body artifactList }, error) {
 			of, err := in.of()
 			if err != nil {
@@ -34,7 +35,7 @@ func (s *Server) registerArtifacts() {
 			out.Artifacts, out.Next = cut(found, in.Limit, func(x step.Artifact) string { return string(x.ID) })
 			return &struct{ Body artifactList }{out}, err
 		})
-	wire.Handle(s.Server, wire.Operation{ID: "get-artifact", Method: http.MethodGet, Path: "/v1/artifacts/{artifact_id}", Tag: "engines", Summary: "Show an artifact"},
+	wire.Handle(s.Server, wire.Operation{ID: "get-artifact", Needs: wire.Shows("artifact", "artifact_id"), Method: http.MethodGet, Path: "/v1/artifacts/{artifact_id}", Tag: "engines", Summary: "Show an artifact"},
 		func(ctx context.Context, c wire.Call, in *ArtifactPath) (*struct{ Body step.Artifact }, error) {
 			doc, err := s.services.Dispatcher.Artifact(ctx, c.Caller.Workspace, id.Artifact(in.Artifact))
 			return &struct{ Body step.Artifact }{doc}, err
@@ -44,11 +45,11 @@ func (s *Server) registerArtifacts() {
 		Token   string `header:"X-Claim-Token" doc:"The token of the run's claim"`
 		RawBody []byte `contentType:"application/octet-stream"`
 	}](s.Server, wire.Operation{
-		ID: "write-artifact", Method: http.MethodPut, Path: "/v1/artifacts/{artifact_id}/content", Tag: "engines", Summary: "Send the content of an artifact", Rate: wire.RateFiles,
+		ID: "write-artifact", Needs: wire.Does(policy.ArtifactStore, "artifact_id"), Method: http.MethodPut, Path: "/v1/artifacts/{artifact_id}/content", Tag: "engines", Summary: "Send the content of an artifact", Rate: wire.RateFiles,
 		Answers: map[int]any{http.StatusOK: step.Artifact{}}, Detail: "It is kept if it is what the artifact's size_bytes and sha256 say, at most 1 GiB. What is kept already is not kept twice.",
 	}, s.writeArtifact)
 	wire.Stream[ArtifactPath](s.Server, wire.Operation{
-		ID: "read-artifact", Method: http.MethodGet, Path: "/v1/artifacts/{artifact_id}/content", Tag: "engines", Summary: "Read the content of an artifact", Rate: wire.RateFiles,
+		ID: "read-artifact", Needs: wire.Shows("artifact", "artifact_id"), Method: http.MethodGet, Path: "/v1/artifacts/{artifact_id}/content", Tag: "engines", Summary: "Read the content of an artifact", Rate: wire.RateFiles,
 		Media: "application/octet-stream", Detail: "Takes Range, If-None-Match and If-Range. The ETag is the content's SHA-256.",
 	}, s.readArtifact)
 }

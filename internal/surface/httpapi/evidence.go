@@ -7,6 +7,7 @@ import (
 
 	"agentbox/internal/domain/evidence"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -30,14 +31,14 @@ func (s *Server) registerEvidence() {
 		Run string `path:"run_id" doc:"The run"`
 	}
 	wire.Handle(s.Server, wire.Operation{
-		ID: "get-evidence", Method: http.MethodGet, Path: "/v1/runs/{run_id}/evidence", Tag: "engines", Summary: "Show the evidence of a run",
+		ID: "get-evidence", Needs: wire.Shows("evidence", "run_id"), Method: http.MethodGet, Path: "/v1/runs/{run_id}/evidence", Tag: "engines", Summary: "Show the evidence of a run",
 		Detail: "Which events tell of it, under which hashes. That of an engine's run is collected when it ends; that of a run in a space when somebody asks for it.",
 	}, func(ctx context.Context, c wire.Call, in *runPath) (*struct{ Body evidenceAnswer }, error) {
 		found, err := s.collected(ctx, c, id.Run(in.Run))
 		return &struct{ Body evidenceAnswer }{evidenceAnswer{found}}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "finalize-evidence", Method: http.MethodPost, Path: "/v1/runs/{run_id}/evidence/finalize", Tag: "engines", Summary: "Collect the evidence of a run that has ended",
+		ID: "finalize-evidence", Needs: wire.Does(policy.EvidenceCollect, "run_id"), Method: http.MethodPost, Path: "/v1/runs/{run_id}/evidence/finalize", Tag: "engines", Summary: "Collect the evidence of a run that has ended",
 		Repeat: wire.RepeatRecalled,
 	}, func(ctx context.Context, c wire.Call, in *runPath) (*struct{ Body finalizedAnswer }, error) {
 		created, err := c.Repeated > 0, error(nil)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/room"
 	"agentbox/internal/service/moderator"
 	"agentbox/internal/service/reader"
@@ -120,13 +121,13 @@ type messageList struct {
 
 func (s *Server) registerRooms() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "create-room", Method: http.MethodPost, Path: "/v1/rooms", Tag: "rooms", Summary: "Make a room", Status: http.StatusCreated, Repeat: wire.RepeatByService,
+		ID: "create-room", Needs: wire.DoesThere(policy.RoomCreate), Method: http.MethodPost, Path: "/v1/rooms", Tag: "rooms", Summary: "Make a room", Status: http.StatusCreated, Repeat: wire.RepeatByService,
 	}, s.createRoom)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "list-rooms", Method: http.MethodGet, Path: "/v1/rooms", Tag: "rooms", Summary: "List rooms, the newest first",
+		ID: "list-rooms", Needs: wire.Shows("room"), Method: http.MethodGet, Path: "/v1/rooms", Tag: "rooms", Summary: "List rooms, the newest first",
 		Detail: "Every workspace has a default room, which is the last.",
 	}, s.listRooms)
-	wire.Handle(s.Server, wire.Operation{ID: "get-room", Method: http.MethodGet, Path: "/v1/rooms/{room_id}", Tag: "rooms", Summary: "Show a room with the context that holds in it"},
+	wire.Handle(s.Server, wire.Operation{ID: "get-room", Needs: wire.Shows("room", "room_id"), Method: http.MethodGet, Path: "/v1/rooms/{room_id}", Tag: "rooms", Summary: "Show a room with the context that holds in it"},
 		func(ctx context.Context, c wire.Call, in *RoomPath) (*struct{ Body shownRoom }, error) {
 			found, err := s.services.Rooms.Room(ctx, c.Caller.Workspace, id.Room(in.Room))
 			if err != nil {
@@ -136,19 +137,19 @@ func (s *Server) registerRooms() {
 			return &struct{ Body shownRoom }{shownRoom{found, effective}}, err
 		})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "update-room", Method: http.MethodPatch, Path: "/v1/rooms/{room_id}", Tag: "rooms", Summary: "Change a room", Repeat: wire.RepeatRecalled,
+		ID: "update-room", Needs: wire.Does(policy.RoomUpdate, "room_id"), Method: http.MethodPatch, Path: "/v1/rooms/{room_id}", Tag: "rooms", Summary: "Change a room", Repeat: wire.RepeatRecalled,
 		Detail: "A field that is left out stays. The context but for its memory summary, and tool_policy_ref, are for owners and admins.",
 	}, s.updateRoom)
-	wire.Handle(s.Server, wire.Operation{ID: "get-room-defaults", Method: http.MethodGet, Path: "/v1/room-defaults", Tag: "rooms", Summary: "Show what the rooms of the workspace inherit"},
+	wire.Handle(s.Server, wire.Operation{ID: "get-room-defaults", Needs: wire.Shows("room"), Method: http.MethodGet, Path: "/v1/room-defaults", Tag: "rooms", Summary: "Show what the rooms of the workspace inherit"},
 		func(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ Body room.Defaults }, error) {
 			found, err := s.services.Rooms.Defaults(ctx, c.Caller.Workspace)
 			return &struct{ Body room.Defaults }{found}, err
 		})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "update-room-defaults", Method: http.MethodPatch, Path: "/v1/room-defaults", Tag: "rooms", Summary: "Change what the rooms of the workspace inherit", Repeat: wire.RepeatRecalled,
+		ID: "update-room-defaults", Needs: wire.Does(policy.RoomConfigure), Method: http.MethodPatch, Path: "/v1/room-defaults", Tag: "rooms", Summary: "Change what the rooms of the workspace inherit", Repeat: wire.RepeatRecalled,
 	}, s.updateDefaults)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "create-thread", Method: http.MethodPost, Path: "/v1/rooms/{room_id}/threads", Tag: "rooms", Summary: "Begin a thread", Status: http.StatusCreated, Repeat: wire.RepeatByService,
+		ID: "create-thread", Needs: wire.Does(policy.ThreadCreate, "room_id"), Method: http.MethodPost, Path: "/v1/rooms/{room_id}/threads", Tag: "rooms", Summary: "Begin a thread", Status: http.StatusCreated, Repeat: wire.RepeatByService,
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		RoomPath
 		Body threadRequest
@@ -156,7 +157,7 @@ func (s *Server) registerRooms() {
 		made, err := s.services.Rooms.CreateThread(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Room(in.Room), room.ThreadCreated{Title: in.Body.Title, Status: in.Body.Status})
 		return &threadAnswer{Location: "/v1/threads/" + string(made.ID), Body: made}, err
 	})
-	wire.Handle(s.Server, wire.Operation{ID: "list-threads", Method: http.MethodGet, Path: "/v1/rooms/{room_id}/threads", Tag: "rooms", Summary: "List the threads of a room, the newest first"},
+	wire.Handle(s.Server, wire.Operation{ID: "list-threads", Needs: wire.Shows("thread", "room_id"), Method: http.MethodGet, Path: "/v1/rooms/{room_id}/threads", Tag: "rooms", Summary: "List the threads of a room, the newest first"},
 		func(ctx context.Context, c wire.Call, in *struct {
 			RoomPath
 			LongPage
@@ -166,20 +167,20 @@ func (s *Server) registerRooms() {
 			out.Threads, out.Next = cut(found, in.Limit, func(t room.Thread) string { return string(t.ID) })
 			return &struct{ Body threadList }{out}, err
 		})
-	wire.Handle(s.Server, wire.Operation{ID: "get-thread", Method: http.MethodGet, Path: "/v1/threads/{thread_id}", Tag: "rooms", Summary: "Show a thread"},
+	wire.Handle(s.Server, wire.Operation{ID: "get-thread", Needs: wire.Shows("thread", "thread_id"), Method: http.MethodGet, Path: "/v1/threads/{thread_id}", Tag: "rooms", Summary: "Show a thread"},
 		func(ctx context.Context, c wire.Call, in *ThreadPath) (*threadAnswer, error) {
 			found, err := s.services.Rooms.Thread(ctx, c.Caller.Workspace, id.Thread(in.Thread))
 			return &threadAnswer{Body: found}, err
 		})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "update-thread", Method: http.MethodPatch, Path: "/v1/threads/{thread_id}", Tag: "rooms", Summary: "Change a thread", Repeat: wire.RepeatRecalled,
+		ID: "update-thread", Needs: wire.Does(policy.ThreadUpdate, "thread_id"), Method: http.MethodPatch, Path: "/v1/threads/{thread_id}", Tag: "rooms", Summary: "Change a thread", Repeat: wire.RepeatRecalled,
 		Detail: "Nothing is posted into a thread that is closed.",
 	}, s.updateThread)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "create-message", Method: http.MethodPost, Path: "/v1/threads/{thread_id}/messages", Tag: "rooms", Summary: "Post a message", Status: http.StatusCreated, Repeat: wire.RepeatByService,
+		ID: "create-message", Needs: wire.Does(policy.MessageCreate, "thread_id"), Method: http.MethodPost, Path: "/v1/threads/{thread_id}/messages", Tag: "rooms", Summary: "Post a message", Status: http.StatusCreated, Repeat: wire.RepeatByService,
 		Detail: "The sender is the caller. Owners, admins and engines may name an agent of the workspace instead; the event says who spoke and who handed it in.",
 	}, s.postMessage)
-	wire.Handle(s.Server, wire.Operation{ID: "list-messages", Method: http.MethodGet, Path: "/v1/threads/{thread_id}/messages", Tag: "rooms", Summary: "Read a thread, the newest message first"}, s.listMessages)
+	wire.Handle(s.Server, wire.Operation{ID: "list-messages", Needs: wire.Shows("message", "thread_id"), Method: http.MethodGet, Path: "/v1/threads/{thread_id}/messages", Tag: "rooms", Summary: "Read a thread, the newest message first"}, s.listMessages)
 }
 
 func (s *Server) createRoom(ctx context.Context, c wire.Call, in *struct{ Body roomRequest }) (*roomAnswer, error) {

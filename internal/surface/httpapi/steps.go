@@ -122,10 +122,10 @@ type artifactList struct {
 
 func (s *Server) registerSteps() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "create-step", Method: http.MethodPost, Path: "/v1/runs/{run_id}/steps", Tag: "engines", Summary: "Record a step of a run", Repeat: wire.RepeatRecalled, Status: http.StatusCreated,
+		ID: "create-step", Needs: wire.Does(policy.StepCreate, "run_id"), Method: http.MethodPost, Path: "/v1/runs/{run_id}/steps", Tag: "engines", Summary: "Record a step of a run", Repeat: wire.RepeatRecalled, Status: http.StatusCreated,
 	}, s.createStep)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "list-steps", Method: http.MethodGet, Path: "/v1/runs/{run_id}/steps", Tag: "engines", Summary: "The steps of a run, the newest first",
+		ID: "list-steps", Needs: wire.Shows("step", "run_id"), Method: http.MethodGet, Path: "/v1/runs/{run_id}/steps", Tag: "engines", Summary: "The steps of a run, the newest first",
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		Run string `path:"run_id" doc:"The run"`
 		Page
@@ -135,7 +135,7 @@ func (s *Server) registerSteps() {
 		out.Steps, out.Next = cut(found, in.Limit, func(x step.Step) string { return string(x.ID) })
 		return &struct{ Body stepList }{out}, err
 	})
-	wire.Handle(s.Server, wire.Operation{ID: "get-step", Method: http.MethodGet, Path: "/v1/steps/{step_id}", Tag: "engines", Summary: "Show a step"},
+	wire.Handle(s.Server, wire.Operation{ID: "get-step", Needs: wire.Shows("step", "step_id"), Method: http.MethodGet, Path: "/v1/steps/{step_id}", Tag: "engines", Summary: "Show a step"},
 		func(ctx context.Context, c wire.Call, in *struct {
 			Step string `path:"step_id" doc:"The step"`
 		}) (*struct{ Body step.Step }, error) {
@@ -143,13 +143,13 @@ func (s *Server) registerSteps() {
 			return &struct{ Body step.Step }{doc}, err
 		})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "create-tool-call", Method: http.MethodPost, Path: "/v1/steps/{step_id}/toolcalls", Tag: "engines", Summary: "Ask to call a tool, and record that it is called",
+		ID: "create-tool-call", Needs: wire.Does(policy.ToolCall, "step_id"), Method: http.MethodPost, Path: "/v1/steps/{step_id}/toolcalls", Tag: "engines", Summary: "Ask to call a tool, and record that it is called",
 		Repeat: wire.RepeatRecalled, Answers: map[int]any{http.StatusCreated: callDecided{}, http.StatusOK: callDecided{}},
 		Detail: "201 where it may be called; 200 with the policy's decision where it may not, or not before a person has said so: then the same request is sent again. " +
 			"The kill switch stops tool calls. What comes of a call is the engine's word, and recorded as such.",
 	}, s.createCall)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "succeed-tool-call", Method: http.MethodPost, Path: "/v1/toolcalls/{tool_call_id}/succeed", Tag: "engines", Summary: "Report that a tool call succeeded", Repeat: wire.RepeatRecalled,
+		ID: "succeed-tool-call", Needs: wire.Does(policy.ToolReport, "tool_call_id"), Method: http.MethodPost, Path: "/v1/toolcalls/{tool_call_id}/succeed", Tag: "engines", Summary: "Report that a tool call succeeded", Repeat: wire.RepeatRecalled,
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		CallPath
 		Body *succeedRequest
@@ -163,7 +163,7 @@ func (s *Server) registerSteps() {
 		})
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "fail-tool-call", Method: http.MethodPost, Path: "/v1/toolcalls/{tool_call_id}/fail", Tag: "engines", Summary: "Report that a tool call failed", Repeat: wire.RepeatRecalled,
+		ID: "fail-tool-call", Needs: wire.Does(policy.ToolReport, "tool_call_id"), Method: http.MethodPost, Path: "/v1/toolcalls/{tool_call_id}/fail", Tag: "engines", Summary: "Report that a tool call failed", Repeat: wire.RepeatRecalled,
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		CallPath
 		Body *failCallRequest
@@ -176,7 +176,7 @@ func (s *Server) registerSteps() {
 			return s.services.Dispatcher.FailCall(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, token, id.ToolCall(in.Call), sent.Error, sent.Message)
 		})
 	})
-	wire.Handle(s.Server, wire.Operation{ID: "list-tool-calls", Method: http.MethodGet, Path: "/v1/toolcalls", Tag: "engines", Summary: "Tool calls, the newest first"},
+	wire.Handle(s.Server, wire.Operation{ID: "list-tool-calls", Needs: wire.Shows("tool_call", "run_id", "step_id"), Method: http.MethodGet, Path: "/v1/toolcalls", Tag: "engines", Summary: "Tool calls, the newest first"},
 		func(ctx context.Context, c wire.Call, in *OfRun) (*struct{ Body callList }, error) {
 			of, err := in.of()
 			if err != nil {
@@ -187,7 +187,7 @@ func (s *Server) registerSteps() {
 			out.Calls, out.Next = cut(found, in.Limit, func(x step.Call) string { return string(x.ID) })
 			return &struct{ Body callList }{out}, err
 		})
-	wire.Handle(s.Server, wire.Operation{ID: "get-tool-call", Method: http.MethodGet, Path: "/v1/toolcalls/{tool_call_id}", Tag: "engines", Summary: "Show a tool call"},
+	wire.Handle(s.Server, wire.Operation{ID: "get-tool-call", Needs: wire.Shows("tool_call", "tool_call_id"), Method: http.MethodGet, Path: "/v1/toolcalls/{tool_call_id}", Tag: "engines", Summary: "Show a tool call"},
 		func(ctx context.Context, c wire.Call, in *struct {
 			Call string `path:"tool_call_id" doc:"The tool call"`
 		}) (*struct{ Body step.Call }, error) {
