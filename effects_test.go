@@ -35,6 +35,8 @@ var effects = arch.Effects{
 	Allowed: map[string]string{
 		"(*internal/surface/httpapi/wire.Server).Run": "serves on the listener that the roof gave it, and stops",
 
+		"(internal/client.Desk).*": "how an engine outside asks a daemon, whose gate decides there; within a daemon the same contract is its services",
+
 		"internal/driver/disk/internal/seal.*":           "the keys of what the disk driver keeps, and destroys where it forgets",
 		"(*internal/driver/disk/internal/seal.Cipher).*": "goes on writing what the disk driver began",
 		"(*internal/driver/disk/internal/seal.Reader).*": "goes on reading what the disk driver opened",
