@@ -31,8 +31,10 @@ import (
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/investigator"
 	"agentbox/internal/service/keeper"
+	"agentbox/internal/service/moderator"
 	"agentbox/internal/service/mover"
 	"agentbox/internal/service/redactor"
+	"agentbox/internal/service/registrar"
 	"agentbox/internal/service/sweeper"
 	"agentbox/internal/surface/httpapi"
 )
@@ -52,21 +54,23 @@ const (
 
 // App is a daemon that is wired and not yet running.
 type App struct {
-	Config  Config
-	Gate    *gate.Gate
-	Keeper  *keeper.Keeper
-	Runs    *executor.Executor
-	Hands   *dispatcher.Dispatcher
-	Sweeper *sweeper.Sweeper
-	Log     Store
-	Redact  *redactor.Redactor
-	Mover   *mover.Importer
-	Arbiter *arbiter.Arbiter
-	Inquiry *investigator.Investigator
-	Labels  *custodian.Custodian
-	Signer  *auditor.Signer
-	Prover  *auditor.Prover
-	Owner   id.Principal
+	Config    Config
+	Gate      *gate.Gate
+	Keeper    *keeper.Keeper
+	Runs      *executor.Executor
+	Hands     *dispatcher.Dispatcher
+	Rooms     *moderator.Moderator
+	Sweeper   *sweeper.Sweeper
+	Log       Store
+	Redact    *redactor.Redactor
+	Mover     *mover.Importer
+	Arbiter   *arbiter.Arbiter
+	Registrar *registrar.Registrar
+	Inquiry   *investigator.Investigator
+	Labels    *custodian.Custodian
+	Signer    *auditor.Signer
+	Prover    *auditor.Prover
+	Owner     id.Principal
 
 	steady  *steady
 	keys    *keyring.Keyring
@@ -92,9 +96,16 @@ type App struct {
 
 // Definitions are the documents that the daemon keeps, for whoever opens its log.
 func Definitions() []projection.Definition {
-	return slices.Concat(gate.Definitions(), dispatcher.Definitions(), custodian.Definitions(), []projection.Definition{
-		keeper.Definition(), keeper.ChangeDefinition(), keeper.SnapshotDefinition(), executor.Definition(), sweeper.Definition(), redactor.Definition(), mover.Definition(), investigator.Definition(),
-	})
+	return slices.Concat(
+		gate.Definitions(),
+		moderator.Definitions(),
+		dispatcher.Definitions(),
+		custodian.Definitions(),
+		[]projection.Definition{
+			keeper.Definition(), keeper.ChangeDefinition(), keeper.SnapshotDefinition(),
+			executor.Definition(), sweeper.Definition(), redactor.Definition(), mover.Definition(), investigator.Definition(),
+		},
+	)
 }
 
 // System is the daemon itself, as the one who ends what has expired.
@@ -253,6 +264,8 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 	if err := a.dispatch(ids, blobs, asked); err != nil {
 		return err
 	}
+	a.Rooms = moderator.New(moderator.Parts{Log: a.counted, Docs: a.Log, Gate: asked, IDs: ids})
+	a.Registrar = registrar.New(registrar.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, IDs: ids, Entropy: rand.Reader})
 	a.Keeper.SetOccupants(a.Runs)
 	a.Gate.OnHalt(a.Runs.Halt)
 	a.Gate.OnLift(a.Runs.Lifted)

@@ -41,8 +41,26 @@ func (a *App) serve(ids *id.Source, blobs *disk.Blobs) error {
 		}
 	}
 	services := httpapi.Services{
-		Gate: a.Gate, Keeper: a.Keeper, Executor: a.Runs, Dispatcher: a.Hands, Reader: reader.New(a.Log, Definitions()...), Log: a.Log, Prover: a.Prover, Redactor: a.Redact, Mover: a.Mover, Arbiter: a.Arbiter, Investigator: a.Inquiry, Custodian: a.Labels, MaxWorkspace: a.Config.MaxWorkspace, Sweeper: a.Sweeper, Spool: blobs.Spool,
-		Metrics: a.metrics.Handler(), Tally: func(ws id.Workspace) httpapi.Tally { return httpapi.Tally(a.metrics.Tally(ws)) },
+		Gate:         a.Gate,
+		Keeper:       a.Keeper,
+		Executor:     a.Runs,
+		Dispatcher:   a.Hands,
+		Rooms:        a.Rooms,
+		Reader:       reader.New(a.Log, Definitions()...),
+		Log:          a.Log,
+		Prover:       a.Prover,
+		Redactor:     a.Redact,
+		Mover:        a.Mover,
+		Arbiter:      a.Arbiter,
+		MaxWorkspace: a.Config.MaxWorkspace,
+		Sweeper:      a.Sweeper,
+		Spool:        blobs.Spool,
+		Registrar:    a.Registrar,
+		Investigator: a.Inquiry,
+		Custodian:    a.Labels,
+		Docs:         a.Log,
+		Metrics:      a.metrics.Handler(),
+		Tally:        func(ws id.Workspace) httpapi.Tally { return httpapi.Tally(a.metrics.Tally(ws)) },
 		Checks: []httpapi.Check{
 			{Name: "log", Try: a.writable, Keep: time.Second}, {Name: "tiers", Try: a.Keeper.Try, Keep: tiersAge},
 			{Name: "checkpoints", Try: a.Signer.Ready, Keep: time.Second},

@@ -58,6 +58,9 @@ type (
 // DefaultWorkspace is the workspace of a daemon that was told of no other.
 const DefaultWorkspace Workspace = "ws_dev"
 
+// DefaultRoom is the room that every workspace has, for what was put into no other. Nothing records that it was made.
+const DefaultRoom Room = "room_00000000000000000000000000"
+
 // kind is an identifier that is made of a prefix and a ULID.
 type kind interface {
 	~string

@@ -84,6 +84,9 @@ const (
 	ReasonAgentRequired     = "agent_principal_required"
 	ReasonActorMismatch     = "agent_actor_id_mismatch"
 	ReasonTokenNotFound     = "capability_token_not_found"
+	ReasonTokenRevoked      = "capability_token_revoked"
+	ReasonTokenExpired      = "capability_token_expired"
+	ReasonTokenMismatch     = "capability_principal_mismatch"
 	ReasonRoleTooLow        = "role_not_permitted"
 	ReasonUnresolved        = "command_unresolved"
 	ReasonCommandInvalid    = "command_invalid"
@@ -92,4 +95,18 @@ const (
 	ReasonApprovalDenied    = "approval_denied"
 	ReasonApprovalExpired   = "approval_expired"
 	ReasonApprovalMismatch  = "approval_mismatch"
+
+	// Of the scopes of a capability token: an empty one permits nothing of its kind, another one not this.
+	ReasonScopeRoomRequired   = "capability_scope_room_required"
+	ReasonScopeRoom           = "capability_scope_room_not_allowed"
+	ReasonScopeActionRequired = "capability_scope_action_type_required"
+	ReasonScopeAction         = "capability_scope_action_not_allowed"
+	ReasonScopeToolRequired   = "capability_scope_tool_required"
+	ReasonScopeTool           = "capability_scope_tool_not_allowed"
+	ReasonScopeToolMissing    = "capability_scope_context_missing_tool_name"
+	ReasonScopeDataRequired   = "capability_scope_data_access_required"
+	ReasonScopeData           = "capability_scope_data_access_not_allowed"
+	ReasonScopeDomainRequired = "capability_scope_egress_domain_required"
+	ReasonScopeDomain         = "capability_scope_egress_domain_not_allowed"
+	ReasonScopeDomainMissing  = "capability_scope_context_missing_egress_domain"
 )

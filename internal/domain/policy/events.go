@@ -182,7 +182,7 @@ type Begun struct {
 // BegunDraft drafts action.begun.
 func BegunDraft(r Ruling) event.Draft {
 	a := r.Action
-	return event.New(BegunType, event.Origin{Principal: a.Principal}, a.Workspace, a.Room, Begun{
+	return event.New(BegunType, event.Origin{Principal: a.Principal, Token: a.Token}, a.Workspace, a.Room, Begun{
 		Action: a.Type, Title: Title(a), Space: a.Space, Operation: a.Operation, Decision: r.Decision,
 	}).In(a.Run, a.Step).About(ActionEntity, r.Decision.Action.String())
 }

@@ -44,6 +44,8 @@ type Kind struct {
 	Agents   bool   `json:"agents,omitempty"`   // agents may
 	Services bool   `json:"services,omitempty"` // services may, engines among them
 	Halts    bool   `json:"halts,omitempty"`    // who records it acts on the world by it, so that the kill switch stops it
+
+	Anywhere bool `json:"anywhere,omitempty"` // belongs to no room by its nature, so that the rooms of a capability token do not bound it
 }
 
 // record describes an action whose whole effect is its event. Who says who may do it beside people of the role: "agents", "services".
@@ -68,6 +70,12 @@ func halting(k Kind) Kind {
 
 // Stops reports whether the kill switch stops the action.
 func (k Kind) Stops() bool { return k.Halts || k.SideEffect.Reaches() }
+
+// anywhere is the kind of an action that belongs to no room by its nature.
+func anywhere(k Kind) Kind {
+	k.Anywhere = true
+	return k
+}
 
 // The action types. Their names are the `action` of approvals, the `action` of Cedar policies and the words of the YAML form.
 const (
@@ -96,6 +104,10 @@ const (
 	WorkspaceImport = "workspace.import" // take a workspace of another installation into this one
 
 	RoomCreate    = "room.create"
+	RoomUpdate    = "room.update"    // change what a room is called, or the summary of what was said in it
+	RoomConfigure = "room.configure" // set what agents in a room, or in every room, are told and may use
+	ThreadCreate  = "thread.create"
+	ThreadUpdate  = "thread.update"
 	MessageCreate = "message.create" // post a message into a thread
 
 	IncidentOpen  = "incident.open"
@@ -123,6 +135,25 @@ const (
 	ArtifactCreate  = "artifact.create"
 	ArtifactStore   = "artifact.store" // keep the content of an artifact
 	EvidenceCollect = "evidence.collect"
+
+	PolicyEvaluate  = "policy.evaluate"  // ask whether something may be done outside
+	ApprovalRequest = "approval.request" // ask a person about what is to be done outside
+
+	ApprovalDecide = "approval.decide" // answer a question; who may follows the question, too
+	StandingRevoke = "standing.revoke"
+	KillSwitchSet  = "kill_switch.set"
+	RunCancel      = "run.cancel"
+
+	AgentRegister   = "agent.register"
+	AgentQuarantine = "agent.quarantine" // stop a principal from doing anything, or end that
+	PrincipalAdd    = "principal.add"
+	PrincipalRole   = "principal.role"   // give a person another role
+	PrincipalEnsure = "principal.ensure" // register whom another program knew
+	KeyIssue        = "key.issue"
+	KeyRevoke       = "key.revoke"
+
+	CapabilityGrant  = "capability.grant"
+	CapabilityRevoke = "capability.revoke"
 )
 
 // kinds is the registry of actions. What is not in it is denied.
@@ -152,6 +183,10 @@ var kinds = map[string]Kind{
 	WorkspaceImport: {Type: WorkspaceImport, SideEffect: Control, Zone: event.HighStakes, Idempotent: true, Title: "import a workspace"},
 
 	RoomCreate:    record(RoomCreate, "make a room", "member"),
+	RoomUpdate:    record(RoomUpdate, "change a room", "member", "agents", "services"),
+	RoomConfigure: record(RoomConfigure, "set what agents are told and may use in a room", "admin"),
+	ThreadCreate:  record(ThreadCreate, "begin a thread", "member", "agents", "services"),
+	ThreadUpdate:  record(ThreadUpdate, "change a thread", "member", "agents", "services"),
 	MessageCreate: record(MessageCreate, "post a message", "member", "agents", "services"),
 
 	IncidentOpen:  record(IncidentOpen, "open an incident", "member", "agents", "services"),
@@ -177,6 +212,25 @@ var kinds = map[string]Kind{
 	ToolReport:      record(ToolReport, "report a tool call", "member", "agents", "services"),
 	ArtifactStore:   record(ArtifactStore, "keep an artifact's content", "member", "agents", "services"),
 	EvidenceCollect: record(EvidenceCollect, "collect the evidence of a run", "member", "agents", "services"),
+
+	PolicyEvaluate:  record(PolicyEvaluate, "ask whether something may be done", "viewer", "agents", "services"),
+	ApprovalRequest: record(ApprovalRequest, "ask a person", "member", "agents", "services"),
+
+	ApprovalDecide: record(ApprovalDecide, "answer a question", "operator"),
+	StandingRevoke: record(StandingRevoke, "end a standing approval", "operator"),
+	KillSwitchSet:  record(KillSwitchSet, "throw the kill switch", "member"),
+	RunCancel:      record(RunCancel, "end a run", "member", "agents"),
+
+	AgentRegister:   record(AgentRegister, "register an agent", "member", "agents"),
+	AgentQuarantine: record(AgentQuarantine, "quarantine a principal", "admin"),
+	PrincipalAdd:    record(PrincipalAdd, "add a principal", "admin"),
+	PrincipalRole:   record(PrincipalRole, "change a role", "admin"),
+	PrincipalEnsure: record(PrincipalEnsure, "register a principal of another program", "admin"),
+	KeyIssue:        record(KeyIssue, "make an API key", "viewer", "agents", "services"),
+	KeyRevoke:       record(KeyRevoke, "revoke an API key", "viewer", "agents", "services"),
+
+	CapabilityGrant:  anywhere(record(CapabilityGrant, "grant a capability token", "member", "agents")),
+	CapabilityRevoke: anywhere(record(CapabilityRevoke, "revoke a capability token", "member", "agents")),
 }
 
 // KindOf returns the registry's entry for an action type.

@@ -103,7 +103,7 @@ func created(e event.Event) (Run, error) {
 	}
 	r := Run{
 		ID: d.Run, Workspace: e.Workspace, Room: e.Room, Space: d.Space, Agent: d.Agent, CreatedBy: e.Principal, Title: d.Title,
-		Status: Queued, Input: d.Input, CreatedAt: e.OccurredAt, Correlation: e.Correlation, Trace: d.Trace, Retention: d.Retention, Operations: make([]Progress, len(d.Operations)),
+		Status: Queued, Input: d.Input, CreatedAt: e.OccurredAt, Correlation: e.Correlation, Trace: d.Trace, Retention: d.Retention, Token: d.Token, Operations: make([]Progress, len(d.Operations)),
 		Order: d.Order,
 	}
 	for i, o := range d.Operations {

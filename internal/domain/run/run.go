@@ -74,6 +74,8 @@ type Run struct {
 	Correlation id.Correlation `json:"correlation_id"`
 	Trace       string         `json:"traceparent,omitempty"` // of the request that made it, where that belongs to a trace
 
+	Token id.Token `json:"capability_token_id,omitempty"` // under which it was asked for, and is executed
+
 	// Imported is set where the run was not executed here: everything else is as its transcript tells it, ids included, but for its own id, its
 	// workspace and its room.
 	Imported *Imported `json:"imported,omitempty"`

@@ -202,9 +202,9 @@ func (a *Arbiter) answer(r policy.Ruling, d policy.Decision, preview bool) Answe
 // through names the caller where it acts for another one.
 func through(caller principal.Caller, acts id.Principal) id.Principal {
 	if caller.Principal == acts {
-		return ""
+		return caller.By
 	}
-	return caller.Principal
+	return cmp.Or(caller.By, caller.Principal)
 }
 
 // latest is how many approvals of one request are looked at.
@@ -334,8 +334,12 @@ func (a *Arbiter) action(ctx context.Context, caller principal.Caller, q Questio
 	if err != nil {
 		return policy.Action{}, "", err
 	}
+	token := cmp.Or(q.Token, caller.Token)
+	if caller.Token != "" && token != caller.Token && reason == "" { // whoever acts under a token does not leave it behind by naming another
+		reason = policy.ReasonTokenMismatch
+	}
 	action := policy.Action{
-		Type: policy.TypeOf(q.Action), Workspace: caller.Workspace, Room: q.Room, Principal: who, Token: q.Token, Run: q.Run, Step: q.Step,
+		Type: policy.TypeOf(q.Action), Workspace: caller.Workspace, Room: q.Room, Principal: who, Token: token, Run: q.Run, Step: q.Step,
 		Zone: q.Zone, Target: q.Target, Method: q.Method, Tool: q.Tool,
 	}
 	if len(q.Request) > 0 && string(q.Request) != "null" {

@@ -69,7 +69,7 @@ func (x *Executor) end(ctx context.Context, ws id.Workspace, runID id.Run, origi
 		if err != nil || doc.Status.Ended() {
 			return err
 		}
-		r := &ride{x: x, doc: doc, version: version, origin: event.Origin{Principal: doc.Agent, Correlation: doc.Correlation}}
+		r := &ride{x: x, doc: doc, version: version, origin: event.Origin{Principal: doc.Agent, Token: doc.Token, Correlation: doc.Correlation}}
 		if err := r.finish(ctx, run.EventCancelled, origin, reason); !errors.Is(err, journal.ErrConflict) {
 			return err
 		}

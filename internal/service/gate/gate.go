@@ -16,6 +16,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/domain/token"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/gate/rules"
@@ -46,6 +47,7 @@ type Gate struct {
 	quota    quota
 	people   known[principal.Principal]
 	spaces   known[space.Space]
+	tokens   known[token.Token]
 
 	mu      sync.RWMutex
 	bundles map[pin]policy.Bundle // verified; a cache

@@ -87,9 +87,12 @@ func (g *Gate) weigh(ctx context.Context, c *consideration, trial *policy.Bundle
 			return nil
 		}
 	}
+	if c.ruling.Action.Token != "" {
+		if refused, err := g.token(ctx, c); refused || err != nil {
+			return err
+		}
+	}
 	switch {
-	case c.ruling.Action.Token != "":
-		c.deny(policy.ReasonTokenNotFound, "capability tokens are not issued by this version, so none is accepted", "Act without one, with a principal that may do it by itself.")
 	case !known:
 		c.deny(policy.ReasonUnknownAction, fmt.Sprintf("there is no action %s", policy.Escape(c.ruling.Action.Type)), "")
 	case missing != nil:

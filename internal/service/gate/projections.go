@@ -4,6 +4,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
+	"agentbox/internal/domain/token"
 	"agentbox/internal/kernel/projection"
 )
 
@@ -38,6 +39,9 @@ func Definitions() []projection.Definition {
 		}, func(k principal.Key) []projection.Index {
 			return []projection.Index{{Name: "principal", Value: string(k.Principal)}}
 		}),
+		projection.Define(token.Projection, 1, about(token.Entity), func(t token.Token, _ string, e event.Event) (token.Token, error) {
+			return t.Evolve(e)
+		}, tokenIndexes),
 	}
 }
 
@@ -75,6 +79,19 @@ func principalIndexes(p principal.Principal) []projection.Index {
 	}
 	if p.Kind == "agent" {
 		found = append(found, projection.Index{Name: "agent", Value: p.Name})
+	}
+	if p.Legacy != "" {
+		found = append(found, projection.Index{Name: "legacy", Value: p.Legacy})
+	}
+	return found
+}
+
+// tokenIndexes are by who holds a token and who granted it, and, of those that were derived, by that and by both ends of the step.
+func tokenIndexes(t token.Token) []projection.Index {
+	found := []projection.Index{{Name: "principal", Value: string(t.IssuedTo)}, {Name: "granted_by", Value: string(t.GrantedBy)}}
+	if t.Parent != "" {
+		found = append(found, projection.Index{Name: "derived", Value: "true"}, projection.Index{Name: "edge", Value: string(t.GrantedBy)},
+			projection.Index{Name: "edge", Value: string(t.IssuedTo)}, projection.Index{Name: "parent", Value: string(t.Parent)})
 	}
 	return found
 }

@@ -19,6 +19,12 @@ func (g *Gate) Record(ctx context.Context, origin event.Origin, a policy.Action,
 	if len(b.Drafts) == 0 {
 		return event.Receipt{}, fault.New(fault.Internal, policy.ReasonActionInvalid, "there is nothing to record of %s", a.Type)
 	}
+	if a.Token == "" {
+		a.Token = origin.Token // whoever records something cannot forget under what he acts
+	}
+	if a.Token != origin.Token {
+		return event.Receipt{}, fault.New(fault.Internal, policy.ReasonActionInvalid, "the action names another capability token than that under which somebody acts")
+	}
 	ruling, err := g.Judge(ctx, a)
 	if err != nil {
 		return event.Receipt{}, err

@@ -8,8 +8,10 @@ import (
 	"agentbox/internal/domain/leak"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
+	"agentbox/internal/domain/room"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/domain/token"
 	"agentbox/internal/domain/workspace"
 )
 
@@ -18,7 +20,8 @@ var eventTypes = []string{
 	policy.ApprovalRequestedType, policy.ApprovalAssentedType, policy.ApprovalDecidedType, policy.ApprovalUsedType, policy.ApprovalExpiredType, policy.ApprovalWithdrawnType,
 	policy.StandingGrantedType, policy.StandingUsedType, policy.StandingRevokedType, policy.KillSwitchThrownType, policy.KillSwitchLiftedType,
 	policy.BundlePinnedType, policy.DeniedType, policy.RequiresApprovalType, policy.BegunType, policy.EffectCountedType,
-	principal.RegisteredType, principal.QuarantinedType, principal.UnquarantinedType, principal.KeyIssuedType, principal.KeyRevokedType,
+	principal.RegisteredType, principal.QuarantinedType, principal.UnquarantinedType, principal.RoleChangedType, principal.KeyIssuedType, principal.KeyRevokedType,
+	token.GrantedType, token.RevokedType, token.AttemptedType,
 	run.EventCreated, run.EventStarted, run.EventSuspended, run.EventResumed, run.EventCompleted, run.EventFailed, run.EventCancelled, run.EventImported, run.EventRetained, run.EventForgotten,
 	run.EventClaimed, run.EventRenewed, run.EventReleased,
 	run.EventInvoked, run.EventSucceeded, run.EventErred, run.EventUnknown,
@@ -27,6 +30,7 @@ var eventTypes = []string{
 	workspace.EventImportBegun, workspace.EventImported, workspace.EventImportFailed,
 	content.EventSweepBegun, content.EventSwept,
 	event.RedactedType,
+	room.EventCreated, room.EventUpdated, room.EventDefaultsSet, room.EventThreadCreated, room.EventThreadUpdated, room.EventMessageCreated,
 	space.EventFileBegun, space.EventFileEnded, space.EventFileRead,
 	incident.EventOpened, incident.EventRCA, incident.EventLearned, incident.EventClosed,
 	label.EventLabelled, label.EventDenied, label.EventMismatch, label.EventJustified, label.EventUnjustified,

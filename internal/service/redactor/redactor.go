@@ -21,6 +21,7 @@ import (
 	"agentbox/internal/domain/label"
 	"agentbox/internal/domain/leak"
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/room"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/kernel/journal"
@@ -98,7 +99,7 @@ type Receipt struct {
 
 // Remains returns what stays of the data of an event when it is redacted, an object; ErrNotPossible for one that is never redacted.
 func Remains(e event.Event) (json.RawMessage, error) {
-	for _, of := range []func(event.Event) (any, error){run.Remains, space.Remains, policy.Remains, incident.Remains, label.Remains, leak.Remains} {
+	for _, of := range []func(event.Event) (any, error){run.Remains, space.Remains, policy.Remains, room.Remains, incident.Remains, label.Remains, leak.Remains} {
 		left, err := of(e)
 		if err != nil {
 			return nil, err
@@ -129,7 +130,7 @@ func (r *Redactor) Redact(ctx context.Context, origin event.Origin, ws id.Worksp
 		receipt.Redactions, err = r.before(ctx, ws, q)
 		return receipt, err
 	}
-	action := policy.Action{Type: policy.AuditRedact, Workspace: ws, Principal: origin.Principal, Target: string(q.Event), Run: q.Run}
+	action := policy.Action{Type: policy.AuditRedact, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Target: string(q.Event), Run: q.Run}
 	for len(targets) > 0 {
 		some := targets[:min(len(targets), journal.MaxBatch)]
 		targets = targets[len(some):]

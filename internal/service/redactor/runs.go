@@ -92,7 +92,7 @@ func (r *Redactor) Retain(ctx context.Context, origin event.Origin, ws id.Worksp
 	case !doc.Forgotten.IsZero():
 		return doc, ErrForgotten
 	}
-	ruling, err := r.allowed(ctx, origin, policy.Action{Type: policy.AuditRedact, Workspace: ws, Principal: origin.Principal, Run: of})
+	ruling, err := r.allowed(ctx, origin, policy.Action{Type: policy.AuditRedact, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Run: of})
 	if err != nil {
 		return doc, err
 	}

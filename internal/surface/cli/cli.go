@@ -90,6 +90,7 @@ type Daemon struct {
 // commands are all commands, in the order in which help lists them.
 var commands = []func(*invocation) *cobra.Command{
 	up, doctor, demo,
+	rooms, threads, messages,
 	spaces, execute, runs, timelineCommand, approvals, files,
 	topCommand, events, audit, policies, killSwitch, incidents, labels,
 	backups, restore, exportWorkspace, importWorkspace, collect,

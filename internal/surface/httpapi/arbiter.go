@@ -9,6 +9,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/principal"
 	"agentbox/internal/service/arbiter"
 	"agentbox/internal/surface/httpapi/wire"
 )
@@ -72,18 +73,18 @@ type actionList struct {
 
 func (s *Server) registerArbiter() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "evaluate-policy", Method: http.MethodPost, Path: "/v1/policy/evaluate", Tag: "policies", Summary: "Ask whether something may be done outside of Agentbox",
+		ID: "evaluate-policy", Needs: wire.DoesThere(policy.PolicyEvaluate).From(principal.Viewer), Method: http.MethodPost, Path: "/v1/policy/evaluate", Tag: "policies", Summary: "Ask whether something may be done outside of Agentbox",
 		Repeat: wire.RepeatRecalled,
 		Detail: "Ask right before it is done, each time. An answer that allows on the strength of an approval has used it up once, in the same step, and names the event that proves it: of a hundred " +
 			"that ask at once with one approval, one is allowed. Every other answer changes nothing; refusals are recorded. An action that is not in the registry is denied.",
 	}, s.evaluate)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "request-approval", Method: http.MethodPost, Path: "/v1/approvals", Tag: "approvals", Summary: "Ask a person about what is to be done outside of Agentbox", Status: http.StatusCreated,
+		ID: "request-approval", Needs: wire.DoesThere(policy.ApprovalRequest), Method: http.MethodPost, Path: "/v1/approvals", Tag: "approvals", Summary: "Ask a person about what is to be done outside of Agentbox", Status: http.StatusCreated,
 		Repeat: wire.RepeatRecalled,
 		Detail: "`question` is what the daemon writes about it, in full; `title` and `context` stand in `agent_words`, apart. Once it is approved, POST /v1/policy/evaluate allows the same action and request.",
 	}, s.requestApproval)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "list-actions", Method: http.MethodGet, Path: "/v1/action-registry", Tag: "policies", Summary: "List the actions that there are, and how carefully each is treated",
+		ID: "list-actions", Needs: wire.Shows("policy"), Method: http.MethodGet, Path: "/v1/action-registry", Tag: "policies", Summary: "List the actions that there are, and how carefully each is treated",
 	}, func(context.Context, wire.Call, *struct{}) (*struct{ Body actionList }, error) {
 		return &struct{ Body actionList }{actionList{policy.Registry()}}, nil
 	})

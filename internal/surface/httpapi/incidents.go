@@ -8,6 +8,7 @@ import (
 
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/incident"
+	"agentbox/internal/domain/policy"
 	"agentbox/internal/service/investigator"
 	"agentbox/internal/surface/httpapi/wire"
 )
@@ -61,34 +62,34 @@ type IncidentPath struct {
 
 func (s *Server) registerIncidents() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "open-incident", Method: http.MethodPost, Path: "/v1/incidents", Tag: "incidents", Summary: "Open an incident", Status: http.StatusCreated,
+		ID: "open-incident", Needs: wire.DoesThere(policy.IncidentOpen), Method: http.MethodPost, Path: "/v1/incidents", Tag: "incidents", Summary: "Open an incident", Status: http.StatusCreated,
 		Repeat: wire.RepeatRecalled, Answers: map[int]any{http.StatusOK: openedIncident{}},
 		Detail: "Answers with 200 and `deduped` where an incident of the same idempotency_key is there.",
 	}, s.openIncident)
-	wire.Handle(s.Server, wire.Operation{ID: "list-incidents", Method: http.MethodGet, Path: "/v1/incidents", Tag: "incidents", Summary: "List incidents, the newest first"}, s.listIncidents)
-	wire.Handle(s.Server, wire.Operation{ID: "get-incident", Method: http.MethodGet, Path: "/v1/incidents/{incident_id}", Tag: "incidents", Summary: "Show an incident"},
+	wire.Handle(s.Server, wire.Operation{ID: "list-incidents", Needs: wire.Shows("incident", "room_id", "run_id"), Method: http.MethodGet, Path: "/v1/incidents", Tag: "incidents", Summary: "List incidents, the newest first"}, s.listIncidents)
+	wire.Handle(s.Server, wire.Operation{ID: "get-incident", Needs: wire.Shows("incident", "incident_id"), Method: http.MethodGet, Path: "/v1/incidents/{incident_id}", Tag: "incidents", Summary: "Show an incident"},
 		func(ctx context.Context, c wire.Call, in *IncidentPath) (*incidentAnswer, error) {
 			found, err := s.services.Investigator.Incident(ctx, c.Caller.Workspace, id.Incident(in.Incident))
 			return &incidentAnswer{found}, err
 		})
-	changeIncident(s, "analyse-incident", "rca", "Write down the root cause", "It may be written anew as long as the incident is open; the last one counts.",
+	changeIncident(s, "analyse-incident", policy.IncidentRCA, "rca", "Write down the root cause", "It may be written anew as long as the incident is open; the last one counts.",
 		func(ctx context.Context, c wire.Call, i id.Incident, b rcaRequest) (incident.Incident, error) {
 			return s.services.Investigator.Analyse(ctx, c.Once(), c.Caller.Workspace, i, b.Summary, b.Analysis)
 		})
-	changeIncident(s, "learn-of-incident", "learning", "Write down what was learned", "",
+	changeIncident(s, "learn-of-incident", policy.IncidentLearn, "learning", "Write down what was learned", "",
 		func(ctx context.Context, c wire.Call, i id.Incident, b learningRequest) (incident.Incident, error) {
 			return s.services.Investigator.Learn(ctx, c.Once(), c.Caller.Workspace, i, b.Note, b.Tags)
 		})
-	changeIncident(s, "close-incident", "close", "Close an incident", "It takes an analysis of the root cause and at least one learning. Operators close incidents.",
+	changeIncident(s, "close-incident", policy.IncidentClose, "close", "Close an incident", "It takes an analysis of the root cause and at least one learning. Operators close incidents.",
 		func(ctx context.Context, c wire.Call, i id.Incident, b closeRequest) (incident.Incident, error) {
 			return s.services.Investigator.Close(ctx, c.Once(), c.Caller.Workspace, i, b.Reason)
 		})
 }
 
 // changeIncident adds an operation that changes an incident and answers with it.
-func changeIncident[B any](s *Server, op, word, summary, detail string, change func(ctx context.Context, c wire.Call, i id.Incident, body B) (incident.Incident, error)) {
+func changeIncident[B any](s *Server, op, action, word, summary, detail string, change func(ctx context.Context, c wire.Call, i id.Incident, body B) (incident.Incident, error)) {
 	wire.Handle(s.Server, wire.Operation{
-		ID: op, Method: http.MethodPost, Path: "/v1/incidents/{incident_id}/" + word, Tag: "incidents", Summary: summary, Detail: detail, Repeat: wire.RepeatRecalled,
+		ID: op, Needs: wire.Does(action, "incident_id"), Method: http.MethodPost, Path: "/v1/incidents/{incident_id}/" + word, Tag: "incidents", Summary: summary, Detail: detail, Repeat: wire.RepeatRecalled,
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		IncidentPath
 		Body B

@@ -49,7 +49,7 @@ type labelList struct {
 
 func (s *Server) registerLabels() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "label-resource", Method: http.MethodPost, Path: "/v1/resources/labels", Tag: "labels", Summary: "Label a resource", Status: http.StatusCreated, Repeat: wire.RepeatRecalled,
+		ID: "label-resource", Needs: wire.DoesThere(policy.LabelSet), Method: http.MethodPost, Path: "/v1/resources/labels", Tag: "labels", Summary: "Label a resource", Status: http.StatusCreated, Repeat: wire.RepeatRecalled,
 		Detail: "What bears no label is internal. Whoever would let anybody nearer than before, by a lower label, another room or more purposes, has to be an admin.",
 	}, func(ctx context.Context, c wire.Call, in *struct{ Body ResourceLabel }) (*struct{ Body label.Label }, error) {
 		if c.Repeated > 0 {
@@ -63,11 +63,11 @@ func (s *Server) registerLabels() {
 		return &struct{ Body label.Label }{made}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "list-labels", Method: http.MethodGet, Path: "/v1/resources/labels", Tag: "labels", Summary: "List labels, by their resources",
+		ID: "list-labels", Needs: wire.Shows("label"), Method: http.MethodGet, Path: "/v1/resources/labels", Tag: "labels", Summary: "List labels, by their resources",
 		Detail: "With resource_type and resource_id: the label of this one, also where it is the default.",
 	}, s.listLabels)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "request-data-access", Method: http.MethodPost, Path: "/v1/data/access/requests", Tag: "labels", Summary: "Ask to come near labelled data", Repeat: wire.RepeatRecalled,
+		ID: "request-data-access", Needs: wire.DoesThere(policy.DataAccess), Method: http.MethodPost, Path: "/v1/data/access/requests", Tag: "labels", Summary: "Ask to come near labelled data", Repeat: wire.RepeatRecalled,
 		Detail: "Restricted data are used in their room only. An access to what is confidential or stricter is recorded, and lets the same principal read it for an hour. Personal data are for the purposes of " +
 			"their label; for another one it takes a justification, and without that a person decides.",
 	}, s.requestAccess)
