@@ -106,6 +106,12 @@ var uses = []arch.Use{
 	},
 }
 
+// literals are fields that nobody may leave out.
+var literals = []arch.Literal{{
+	Rule: "token", Type: "internal/domain/policy.Action", Has: "Principal", Wants: "Token", Mention: "(internal/domain/policy.Gate).Judge",
+	Why: "who acts may do so under a capability token; take it from the origin",
+}}
+
 // banned are words that say nothing, or that have another name here.
 var banned = map[string]string{
 	"manager": "say what it does",
@@ -140,6 +146,7 @@ func TestArchitecture(t *testing.T) {
 		"globals":    except("internal/testkit/", arch.Globals(module, compiled)), // testkit counts what it made across the tests of a process
 		"names":      arch.Names(module, banned),
 		"uses":       arch.Uses(module, uses),
+		"literals":   arch.Literals(module, literals),
 		"goroutines": arch.Goroutines(module, []string{"internal/domain/**"}),
 	} {
 		t.Run(name, func(t *testing.T) { report(t, found) })

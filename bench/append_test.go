@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"agentbox/bench/yardstick"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
@@ -62,11 +63,13 @@ func BenchmarkAppend(b *testing.B) {
 		b.Run(fmt.Sprintf("writers=%d/yardstick", writers), func(b *testing.B) {
 			// The daemon's spare processor only costs a single goroutine that writes; the yardstick runs as suits it best.
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU()))
-			store := openBare(b)
+			store, err := yardstick.OpenSQLite(filepath.Join(b.TempDir(), "bare.db"))
+			must(b, err)
+			b.Cleanup(func() { must(b, store.Close()) })
 			body := make([]byte, 512)
 			drive(b, writers, func(w int) func() error {
 				answer := make(chan error, 1)
-				return func() error { return store.append(int64(w), body, answer) }
+				return func() error { return store.Append(int64(w), body, answer) }
 			})
 		})
 	}

@@ -25,3 +25,10 @@ func leaveOut(b *testing.B, why string) {
 	fmt.Printf("left out: %s: %s\n", b.Name(), strings.Join(strings.Fields(why), " "))
 	b.SkipNow()
 }
+
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}

@@ -4,17 +4,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"fmt"
-	"os"
-	"os/exec"
-	accounts "os/user"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -22,6 +16,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"agentbox/bench/yardstick"
 )
 
 // BenchmarkAppendPeers appends 100,000 events, each acknowledged when it is on the disk, by 64 writers that wait for their acknowledgement: to
@@ -118,51 +114,22 @@ func openNATS(b *testing.B) jetstream.JetStream {
 	return js
 }
 
-// openPostgres starts a server of PostgreSQL in a folder of its own, which only a socket in that folder leads to, with the settings that it
-// comes with; it commits synchronously. It returns as many connections as there are writers.
+// openPostgres starts a server of PostgreSQL and returns as many connections as there are writers.
 func openPostgres(b *testing.B, writers int) *pgxpool.Pool {
 	b.Helper()
-	programs := postgresPrograms()
-	if programs == "" {
-		leaveOut(b, "PostgreSQL is missing: install postgresql")
+	server, err := yardstick.StartPostgres(b.Context(), writers)
+	if errors.Is(err, yardstick.ErrNoPostgres) {
+		leaveOut(b, err.Error())
 	}
-	owner := &syscall.SysProcAttr{}
-	dir, err := os.MkdirTemp("", "agentbox-bench-postgres-") // the path of a socket may have a hundred bytes
 	must(b, err)
-	b.Cleanup(func() { must(b, os.RemoveAll(dir)) })
-	if os.Geteuid() == 0 { // as whom PostgreSQL refuses to run
-		nobody, err := accounts.Lookup("nobody")
-		must(b, err)
-		uid, err := strconv.Atoi(nobody.Uid)
-		must(b, err)
-		gid, err := strconv.Atoi(nobody.Gid)
-		must(b, err)
-		must(b, os.Chown(dir, uid, gid))
-		owner.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-	}
-	files := filepath.Join(dir, "db")
-	run := func(program string, args ...string) error {
-		cmd := exec.Command(filepath.Join(programs, program), args...)
-		cmd.Dir, cmd.SysProcAttr = dir, owner
-		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "HOME=" + dir}
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			err = fmt.Errorf("%s: %w\n%s", program, err, out)
-		}
-		return err
-	}
-	must(b, run("initdb", "--pgdata", files, "--auth", "trust", "--username", "bench", "--encoding", "UTF8"))
-	options := fmt.Sprintf("-c listen_addresses='' -c unix_socket_directories='%s' -c max_connections=%d -c synchronous_commit=on -c fsync=on", dir, writers+16)
-	must(b, run("pg_ctl", "start", "--pgdata", files, "--wait", "--log", filepath.Join(dir, "log"), "--options", options))
-	b.Cleanup(func() { must(b, run("pg_ctl", "stop", "--pgdata", files, "--mode", "fast")) })
-	config, err := pgxpool.ParseConfig("host=" + dir + " user=bench dbname=postgres")
+	b.Cleanup(func() { must(b, server.Close()) })
+	config, err := pgxpool.ParseConfig(server.URL("postgres"))
 	must(b, err)
 	config.MaxConns, config.MinConns = int32(writers), int32(writers)
 	pool, err := pgxpool.NewWithConfig(context.Background(), config)
 	must(b, err)
 	b.Cleanup(pool.Close)
-	_, err = pool.Exec(b.Context(), `CREATE TABLE events (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, stream bigint NOT NULL, version bigint NOT NULL,
-		type text NOT NULL, at bigint NOT NULL, prev bytea NOT NULL, hash bytea NOT NULL, body bytea NOT NULL, UNIQUE (stream, version))`)
+	_, err = pool.Exec(b.Context(), yardstick.Table)
 	must(b, err)
 	var warm sync.WaitGroup
 	failed := make([]error, writers)
@@ -172,21 +139,4 @@ func openPostgres(b *testing.B, writers int) *pgxpool.Pool {
 	warm.Wait()
 	must(b, errors.Join(failed...))
 	return pool
-}
-
-// postgresPrograms is the folder of the newest server of PostgreSQL, "" where there is none.
-func postgresPrograms() string {
-	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb") // where Debian puts them, off the PATH
-	if err != nil || len(found) == 0 {
-		program, err := exec.LookPath("initdb")
-		if err != nil {
-			return ""
-		}
-		return filepath.Dir(program)
-	}
-	version := func(path string) int {
-		n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path)))) // 0 for what is no number
-		return n
-	}
-	return filepath.Dir(slices.MaxFunc(found, func(a, b string) int { return version(a) - version(b) }))
 }

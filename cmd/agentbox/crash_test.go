@@ -65,7 +65,10 @@ func TestTheDaemonIsKilledAtRandomMoments(t *testing.T) {
 	c.everyOperationHasOneResult()
 	c.end()
 	c.verify()
-	t.Logf("%d kills, %d runs acknowledged, %d operations interrupted", rounds, len(c.runs), c.unknown)
+	t.Logf("%d kills, %d runs and %d sweeps acknowledged, %d operations interrupted", rounds, len(c.runs), c.sweeps, c.unknown)
+	if rounds > 5 && c.sweeps == 0 {
+		t.Error("no sweep came to its end")
+	}
 }
 
 // victim is the test's view of the daemon.
@@ -83,9 +86,10 @@ type victim struct {
 	key     string
 	unknown int
 
-	mu   sync.Mutex
-	runs []string          // acknowledged
-	seen map[string]string // results that a client has seen, by run and operation
+	mu     sync.Mutex
+	runs   []string          // acknowledged
+	seen   map[string]string // results that a client has seen, by run and operation
+	sweeps int               // acknowledged
 }
 
 // start starts the daemon and waits until it is ready.
@@ -93,7 +97,7 @@ func (c *victim) start() {
 	c.t.Helper()
 	_ = os.Remove(filepath.Join(c.dir, "daemon.json"))
 	c.output.Reset()
-	c.daemon = exec.Command(c.bin, "up", "--data", c.dir, "--listen", "127.0.0.1:0")
+	c.daemon = exec.Command(c.bin, "up", "--data", c.dir, "--listen", "127.0.0.1:0", "--keep-snapshots", "3")
 	c.daemon.Stdout, c.daemon.Stderr = &c.output, &c.output
 	c.daemon.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := c.daemon.Start(); err != nil {
@@ -222,7 +226,32 @@ func (c *victim) work(n int) (wait func()) {
 			}
 		})
 	}
+	clients.Go(func() {
+		for c.sweep() {
+		}
+	})
 	return clients.Wait
+}
+
+// sweep frees what nothing names, while the runs go on.
+func (c *victim) sweep() bool {
+	status, answer, ok := c.call("POST", "/v1/content/sweep", "")
+	if !ok {
+		return false
+	}
+	if status == http.StatusOK {
+		c.mu.Lock()
+		c.sweeps++
+		c.mu.Unlock()
+	} else if status != http.StatusTooManyRequests && status != http.StatusConflict {
+		c.t.Errorf("sweep: %d %v", status, answer)
+		return false
+	}
+	select {
+	case <-time.After(20 * time.Millisecond): // the runs are to come to something too
+	case <-c.t.Context().Done():
+	}
+	return true
 }
 
 // send asks for one run whose commands write what they do into a ledger, and looks at it once.

@@ -85,7 +85,7 @@ func config(d cli.Daemon) app.Config {
 	}
 	c.RootFS, c.Sources, c.Shadow, c.EffectsPerHour = d.RootFS, d.Sources, d.Shadow, d.EffectsPerHour
 	c.ApprovalTime, c.SigningKey, c.Witnesses, c.Traces = d.ApprovalTime, d.SigningKey, d.Witnesses, d.Traces
-	c.Retention = d.Retention
+	c.Retention, c.RateRules = d.Retention, d.Rates
 	c.KeepSnapshots, c.KeepSnapshotsFor = d.KeepSnapshots, d.KeepSnapshotsFor
 	switch {
 	case d.ContentQuota < 0:

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,12 +23,18 @@ import (
 	"agentbox/internal/driver/telemetry"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/kernel/vault"
+	"agentbox/internal/service/arbiter"
 	"agentbox/internal/service/auditor"
+	"agentbox/internal/service/custodian"
+	"agentbox/internal/service/dispatcher"
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/investigator"
 	"agentbox/internal/service/keeper"
+	"agentbox/internal/service/moderator"
 	"agentbox/internal/service/mover"
 	"agentbox/internal/service/redactor"
+	"agentbox/internal/service/registrar"
 	"agentbox/internal/service/sweeper"
 	"agentbox/internal/surface/httpapi"
 )
@@ -47,17 +54,23 @@ const (
 
 // App is a daemon that is wired and not yet running.
 type App struct {
-	Config  Config
-	Gate    *gate.Gate
-	Keeper  *keeper.Keeper
-	Runs    *executor.Executor
-	Sweeper *sweeper.Sweeper
-	Log     Store
-	Redact  *redactor.Redactor
-	Mover   *mover.Importer
-	Signer  *auditor.Signer
-	Prover  *auditor.Prover
-	Owner   id.Principal
+	Config    Config
+	Gate      *gate.Gate
+	Keeper    *keeper.Keeper
+	Runs      *executor.Executor
+	Hands     *dispatcher.Dispatcher
+	Rooms     *moderator.Moderator
+	Sweeper   *sweeper.Sweeper
+	Log       Store
+	Redact    *redactor.Redactor
+	Mover     *mover.Importer
+	Arbiter   *arbiter.Arbiter
+	Registrar *registrar.Registrar
+	Inquiry   *investigator.Investigator
+	Labels    *custodian.Custodian
+	Signer    *auditor.Signer
+	Prover    *auditor.Prover
+	Owner     id.Principal
 
 	steady  *steady
 	keys    *keyring.Keyring
@@ -83,7 +96,16 @@ type App struct {
 
 // Definitions are the documents that the daemon keeps, for whoever opens its log.
 func Definitions() []projection.Definition {
-	return append(gate.Definitions(), keeper.Definition(), keeper.ChangeDefinition(), keeper.SnapshotDefinition(), executor.Definition(), sweeper.Definition(), redactor.Definition(), mover.Definition())
+	return slices.Concat(
+		gate.Definitions(),
+		moderator.Definitions(),
+		dispatcher.Definitions(),
+		custodian.Definitions(),
+		[]projection.Definition{
+			keeper.Definition(), keeper.ChangeDefinition(), keeper.SnapshotDefinition(),
+			executor.Definition(), sweeper.Definition(), redactor.Definition(), mover.Definition(), investigator.Definition(),
+		},
+	)
 }
 
 // System is the daemon itself, as the one who ends what has expired.
@@ -152,8 +174,12 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 	if err := a.prove(ctx); err != nil {
 		return nil, err
 	}
+	secret, err := a.secret(authFile, "auth_key_invalid")
+	if err != nil {
+		return nil, err
+	}
 	a.Gate, err = gate.New(gate.Parts{
-		Log: a.counted, Docs: a.Log, Evaluator: cedar.New(), Clock: clock, IDs: ids, Entropy: rand.Reader, Shadow: c.Shadow, System: System,
+		Log: a.counted, Docs: a.Log, Evaluator: cedar.New(), Clock: clock, IDs: ids, Entropy: rand.Reader, Shadow: c.Shadow, System: System, Secret: secret,
 		EffectsPerHour: c.EffectsPerHour, QuestionTime: c.ApprovalTime,
 	})
 	if err != nil {
@@ -236,6 +262,14 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 	a.Mover = mover.NewImporter(mover.Parts{
 		Log: a.counted, Into: a.Log, Docs: a.Log, Contents: blobs, Gate: asked, System: System, TakeUp: a.Runs.TakeUp,
 	})
+	a.Arbiter = arbiter.New(arbiter.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, Shadow: a.Config.Shadow, Counted: a.Config.EffectsPerHour > 0})
+	a.Inquiry = investigator.New(investigator.Parts{Docs: a.Log, Gate: asked, Clock: a.clock, IDs: ids})
+	a.Labels = custodian.New(custodian.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock})
+	if err := a.dispatch(ids, blobs, asked); err != nil {
+		return err
+	}
+	a.Rooms = moderator.New(moderator.Parts{Log: a.counted, Docs: a.Log, Gate: asked, IDs: ids})
+	a.Registrar = registrar.New(registrar.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, IDs: ids, Entropy: rand.Reader, Secret: a.Gate.Secret})
 	a.Keeper.SetOccupants(a.Runs)
 	a.Gate.OnHalt(a.Runs.Halt)
 	a.Gate.OnLift(a.Runs.Lifted)

@@ -8,7 +8,9 @@ import (
 	"agentbox/internal/app"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
 	"agentbox/internal/kernel/journal"
+	"agentbox/internal/service/keeper"
 )
 
 // setTo is the machine's clock, set to another time.
@@ -46,6 +48,35 @@ func TestIdentifiersAfterTheClockWasSetBack(t *testing.T) {
 	for i := 1; i < len(keys); i++ {
 		if keys[i] <= keys[i-1] || events[i] <= events[i-1] {
 			t.Errorf("start %d: got key %s and event %s, want them behind %s and %s", i, keys[i], events[i], keys[i-1], events[i-1])
+		}
+	}
+}
+
+// P-Closed: a daemon on a machine whose clock lost its power starts, tells what is in its log, and does nothing.
+func TestUnderAClockThatCannotBeReadNothingIsDone(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct {
+		clock event.Clock
+		want  policy.Outcome
+		code  string
+	}{
+		{app.Clock{}, policy.Allow, policy.ReasonDefaultAllow},
+		{setTo{off: time.Until(time.Unix(3600, 0))}, policy.Deny, policy.ReasonClockUnreadable},
+		{app.Clock{}, policy.Allow, policy.ReasonDefaultAllow},
+	} {
+		a, err := app.Open(t.Context(), app.Default(dir), c.clock, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ruling, err := a.Gate.Judge(t.Context(), policy.Action{Type: policy.SpaceCreate, Workspace: id.DefaultWorkspace, Principal: a.Owner, Room: keeper.DefaultRoom})
+		if err != nil || ruling.Decision.Outcome != c.want || ruling.Decision.ReasonCode != c.code {
+			t.Errorf("at %s: got %s %s, %v", c.clock.Now(), ruling.Decision.Outcome, ruling.Decision.ReasonCode, err)
+		}
+		if events, err := a.Log.Read(t.Context(), journal.Query{Workspace: id.DefaultWorkspace, Limit: 10}); err != nil || len(events) == 0 {
+			t.Errorf("at %s: got %d events, %v", c.clock.Now(), len(events), err)
+		}
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -44,7 +44,8 @@ type Config struct {
 	KeepSnapshots    int           // of each space, by a sweep; 0 means as many as the store keeps
 	KeepSnapshotsFor time.Duration // in whole seconds; 0 means however long
 
-	Rates wire.Rates // requests of one principal; the zero value means wire.DefaultRates
+	Rates     wire.Rates // requests of one principal; the zero value means what RateRules say
+	RateRules []string   // what differs from wire.DefaultRates, as wire.ParseRates reads it
 }
 
 // DefaultListen is where a daemon listens that was not told otherwise.
@@ -104,7 +105,7 @@ func (c Config) check() error {
 	if c.ApprovalTime != 0 && (c.ApprovalTime < time.Second || c.ApprovalTime > policy.MaxQuestionTime) {
 		return fmt.Errorf("the time for an approval is %s; name one from 1s to %s", c.ApprovalTime, policy.MaxQuestionTime)
 	}
-	if _, err := redactor.ParseRetention(c.Retention); err != nil {
+	if _, err := wire.ParseRates(c.RateRules); err != nil {
 		return err
 	}
 	if c.SigningKey != "" && !filepath.IsAbs(c.SigningKey) {

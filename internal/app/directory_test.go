@@ -155,7 +155,7 @@ func TestTheFilesOfTheLogAreGone(t *testing.T) {
 					t.Errorf("got %v, want %q", err, want)
 				}
 				if err == nil {
-					runs, err := a.Runs.List(t.Context(), id.DefaultWorkspace, "", run.AwaitingApproval, "", 10)
+					runs, err := a.Runs.List(t.Context(), id.DefaultWorkspace, executor.Filter{Status: run.AwaitingApproval}, "", 10)
 					if err != nil || len(runs) != 1 {
 						t.Errorf("got %d runs that wait (%v), want 1", len(runs), err)
 					}

@@ -33,9 +33,34 @@ const tiersAge = 10 * time.Minute
 
 // serve makes the HTTP server; it listens nowhere yet.
 func (a *App) serve(ids *id.Source, blobs *disk.Blobs) error {
+	rates := a.Config.Rates
+	if rates == (wire.Rates{}) {
+		var err error
+		if rates, err = wire.ParseRates(a.Config.RateRules); err != nil {
+			return err
+		}
+	}
 	services := httpapi.Services{
-		Gate: a.Gate, Keeper: a.Keeper, Executor: a.Runs, Reader: reader.New(a.Log, Definitions()...), Log: a.Log, Prover: a.Prover, Redactor: a.Redact, Mover: a.Mover, MaxWorkspace: a.Config.MaxWorkspace, Sweeper: a.Sweeper, Spool: blobs.Spool,
-		Metrics: a.metrics.Handler(), Tally: func(ws id.Workspace) httpapi.Tally { return httpapi.Tally(a.metrics.Tally(ws)) },
+		Gate:         a.Gate,
+		Keeper:       a.Keeper,
+		Executor:     a.Runs,
+		Dispatcher:   a.Hands,
+		Rooms:        a.Rooms,
+		Reader:       reader.New(a.Log, Definitions()...),
+		Log:          a.Log,
+		Prover:       a.Prover,
+		Redactor:     a.Redact,
+		Mover:        a.Mover,
+		Arbiter:      a.Arbiter,
+		MaxWorkspace: a.Config.MaxWorkspace,
+		Sweeper:      a.Sweeper,
+		Spool:        blobs.Spool,
+		Registrar:    a.Registrar,
+		Investigator: a.Inquiry,
+		Custodian:    a.Labels,
+		Docs:         a.Log,
+		Metrics:      a.metrics.Handler(),
+		Tally:        func(ws id.Workspace) httpapi.Tally { return httpapi.Tally(a.metrics.Tally(ws)) },
 		Checks: []httpapi.Check{
 			{Name: "log", Try: a.writable, Keep: time.Second}, {Name: "tiers", Try: a.Keeper.Try, Keep: tiersAge},
 			{Name: "checkpoints", Try: a.Signer.Ready, Keep: time.Second},
@@ -43,7 +68,7 @@ func (a *App) serve(ids *id.Source, blobs *disk.Blobs) error {
 	}
 	a.server = httpapi.New(wire.Config{
 		Clock: a.clock, IDs: ids, Log: a.logger,
-		Authenticate: a.Gate.Authenticate, Rates: a.Config.Rates, Observer: observer{a.metrics, a.tracer},
+		Authenticate: a.Gate.Authenticate, Rates: rates, Observer: observer{a.metrics, a.tracer},
 	}, services, Version)
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
+	"agentbox/internal/service/executor"
 	"agentbox/internal/service/gate"
 	"agentbox/internal/testkit/platter"
 )
@@ -95,7 +96,7 @@ func TestUpgrade(t *testing.T) {
 func holdsWhatItHeld(t *testing.T, a *app.App) {
 	t.Helper()
 	ctx, ws := t.Context(), id.DefaultWorkspace
-	runs, err := a.Runs.List(ctx, ws, "", "", "", 10)
+	runs, err := a.Runs.List(ctx, ws, executor.Filter{}, "", 10)
 	if err != nil || len(runs) != 3 {
 		t.Fatalf("%d runs, %v, want 3", len(runs), err)
 	}

@@ -22,10 +22,12 @@ import (
 	"agentbox/internal/driver/namespace"
 	"agentbox/internal/driver/sqlite"
 	"agentbox/internal/kernel/blob"
+	"agentbox/internal/kernel/claim"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/livestream"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/kernel/vault"
+	"agentbox/internal/service/dispatcher"
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/keeper"
@@ -68,6 +70,7 @@ type Stack struct {
 	Gate     *gate.Gate
 	Keeper   *keeper.Keeper
 	Runs     *executor.Executor
+	Hands    *dispatcher.Dispatcher
 	Sweeper  *sweeper.Sweeper
 	Redactor *redactor.Redactor
 
@@ -133,6 +136,12 @@ func (s *Stack) open() {
 	})
 	s.Redactor = redactor.New(redactor.Parts{
 		Log: s.Log, Bodies: s.base.(journal.Redactor), Docs: s.Docs, Gate: s.Gate, Contents: []vault.Forgetter{s.Sweeper}, Clock: s.Clock, Logger: logger, System: app.System,
+	})
+	tokens, err := claim.NewTokens(make([]byte, claim.SecretBytes))
+	s.must(err)
+	s.Hands = dispatcher.New(dispatcher.Parts{
+		Log: s.Log, Docs: s.Docs, Blobs: s.Blobs, MaxContent: s.Options.Content, Gate: s.Gate, Tokens: tokens, Clock: s.Clock, IDs: s.IDs, Logger: logger,
+		Place: func(context.Context, id.Workspace, id.Room, id.Thread) error { return nil },
 	})
 	s.Keeper.SetOccupants(s.Runs)
 	s.Gate.OnHalt(s.Runs.Halt)

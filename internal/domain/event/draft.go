@@ -19,6 +19,7 @@ func New(typ string, origin Origin, ws id.Workspace, room id.Room, data any) Dra
 			Type: typ, Version: 1, Workspace: ws, Room: room, Stream: RoomStream(ws, room),
 			Actor: Actor{Type: origin.Principal.Kind(), ID: string(origin.Principal)}, Principal: origin.Principal,
 			Zone: Supervised, Correlation: origin.Correlation, Causation: origin.Causation, Redaction: RedactNone,
+			PolicyContext: origin.authority(),
 		},
 		Data: body,
 	}
@@ -34,4 +35,16 @@ func (d Draft) About(entityType, entityID string) Draft {
 func (d Draft) In(run id.Run, step id.Step) Draft {
 	d.Run, d.Step = run, step
 	return d
+}
+
+// authority is what the envelope says of how somebody came to act: under which token, and who acts for him; nil where there is nothing to say.
+func (o Origin) authority() json.RawMessage {
+	if o.Token == "" && o.By == "" {
+		return nil
+	}
+	raw, _ := json.Marshal(struct {
+		By    id.Principal `json:"authenticated_principal_id,omitempty"`
+		Token id.Token     `json:"capability_token_id,omitempty"`
+	}{o.By, o.Token})
+	return raw
 }

@@ -64,6 +64,8 @@ type Origin struct {
 	Principal   id.Principal
 	Correlation id.Correlation // one per outside cause, kept through everything that follows from it
 	Causation   id.Event       // the event that led to this one, if any
+	Token       id.Token       // the capability token under which the principal acts; "" for all that is his
+	By          id.Principal   // who was authenticated, where that is another one, who acts for the principal
 	Trace       string         // traceparent (W3C) of the request behind it; "" where it belongs to no trace that anybody follows
 
 	// Key is the idempotency key of the request behind it, scoped to its principal and endpoint, and Command the digest of what was asked for.

@@ -29,14 +29,26 @@ type (
 	ToolCall string
 	// Artifact names an output of a run (`art_`).
 	Artifact string
+	// Attempt names one try of an engine to execute a run (`rat_`).
+	Attempt string
+	// Evidence names the manifest of what happened in a run (`evd_`).
+	Evidence string
+	// Experiment names what runs are tried for (`exp_`).
+	Experiment string
 	// Approval names one question to a person and its answer (`appr_`).
 	Approval string
 	// Standing names a standing approval, an answer that covers later questions too (`stand_`).
 	Standing string
 	// Space names an isolated place where code runs (`spc_`).
 	Space string
+	// Incident names something that went wrong (`inc_`).
+	Incident string
 	// Token names a capability token (`cap_`).
 	Token string
+	// EngineToken names a token of an engine (`engtok_`); never the token itself.
+	EngineToken string
+	// Session names a login of a person (`ses_`).
+	Session string
 	// Key names an API key (`key_`); never the key itself.
 	Key string
 	// Request names one HTTP request (`req_`).
@@ -49,6 +61,9 @@ type (
 
 // DefaultWorkspace is the workspace of a daemon that was told of no other.
 const DefaultWorkspace Workspace = "ws_dev"
+
+// DefaultRoom is the room that every workspace has, for what was put into no other. Nothing records that it was made.
+const DefaultRoom Room = "room_00000000000000000000000000"
 
 // kind is an identifier that is made of a prefix and a ULID.
 type kind interface {
@@ -63,10 +78,16 @@ func (Run) prefix() string         { return "run_" }
 func (Step) prefix() string        { return "step_" }
 func (ToolCall) prefix() string    { return "tc_" }
 func (Artifact) prefix() string    { return "art_" }
+func (Attempt) prefix() string     { return "rat_" }
+func (Evidence) prefix() string    { return "evd_" }
+func (Experiment) prefix() string  { return "exp_" }
 func (Approval) prefix() string    { return "appr_" }
 func (Standing) prefix() string    { return "stand_" }
 func (Space) prefix() string       { return "spc_" }
+func (Incident) prefix() string    { return "inc_" }
 func (Token) prefix() string       { return "cap_" }
+func (EngineToken) prefix() string { return "engtok_" }
+func (Session) prefix() string     { return "ses_" }
 func (Key) prefix() string         { return "key_" }
 func (Request) prefix() string     { return "req_" }
 func (Correlation) prefix() string { return "cor_" }

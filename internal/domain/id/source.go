@@ -85,8 +85,15 @@ func NewEvent(s *Source) Event {
 	return Event(text[:])
 }
 
-func (s *Source) ulid() string {
-	ms, tail := s.next()
+// Least returns the identifier that sorts in front of all of its kind which are made at that time or later. It names nothing.
+func Least[T kind](at time.Time) T {
+	var none T
+	return T(none.prefix() + ulid(uint64(min(max(at.UnixMilli(), 0), latest)), [10]byte{}))
+}
+
+func (s *Source) ulid() string { return ulid(s.next()) }
+
+func ulid(ms uint64, tail [10]byte) string {
 	var raw [16]byte
 	putMillis(raw[:6], ms)
 	copy(raw[6:], tail[:])

@@ -29,6 +29,7 @@ type Action struct {
 	Run       id.Run   `json:"run_id,omitempty"`
 	Step      id.Step  `json:"step_id,omitempty"`
 	Operation string   `json:"operation_id,omitempty"` // of the protocol; unique in its run
+	Subject   string   `json:"subject_id,omitempty"`   // the id of what it is about, where no field above names it
 	Fence     uint64   `json:"fence,omitempty"`        // of the claim under which the run is executed
 
 	Path      string       `json:"path,omitempty"`          // relative to the space's files, cleaned, with slashes
@@ -50,6 +51,8 @@ type Action struct {
 	Target   string          `json:"target,omitempty"`       // host, recipient or channel
 	Limits   json.RawMessage `json:"limits,omitempty"`       // bounds of a space, as an object
 	Bundle   event.Digest    `json:"policy_bundle,omitzero"` // the bundle under which it was decided
+	Zone     event.Zone      `json:"zone,omitempty"`         // the posture of who acts outside
+	Request  json.RawMessage `json:"request,omitempty"`      // what is done outside, as an object of who does it
 }
 
 // maxExact is the largest integer that canonical JSON, whose numbers are float64, keeps apart from its neighbours.
@@ -65,7 +68,7 @@ var ErrNotText = fault.New(fault.Invalid, "text_not_utf8", "a text of the action
 func (a Action) isText() bool {
 	for _, text := range []string{
 		a.Type, string(a.Workspace), string(a.Room), string(a.Principal), string(a.Token), string(a.Space), string(a.Run), string(a.Step),
-		a.Operation, a.Path, a.Command, a.Cwd, a.Tool, a.Method, a.Target, string(a.Limits),
+		a.Operation, a.Subject, a.Path, a.Command, a.Cwd, a.Tool, a.Method, a.Target, string(a.Limits), string(a.Zone), string(a.Request),
 	} {
 		if !utf8.ValidString(text) {
 			return false

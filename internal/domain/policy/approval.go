@@ -32,6 +32,17 @@ const (
 	ScopeTemplate  Scope = "template"
 )
 
+// Known returns the scope, once where none is named, and refuses one that there is not.
+func (s Scope) Known() (Scope, error) {
+	switch s {
+	case "":
+		return ScopeOnce, nil
+	case ScopeOnce, ScopeRun, ScopeRoom, ScopeWorkspace, ScopeTemplate:
+		return s, nil
+	}
+	return "", ErrInvalidScope
+}
+
 // Stored is JSON that is canonical again whenever it was read: encoding/json rewrites what it embeds, and an approval is for exact bytes.
 type Stored []byte
 
@@ -96,6 +107,7 @@ type Approval struct {
 	Question   Question     `json:"question"`
 
 	RequestedBy id.Principal   `json:"requested_by"`
+	Through     id.Principal   `json:"through_principal_id,omitempty"` // who sent the question for who acts
 	RequestedAt time.Time      `json:"requested_at"`
 	ExpiresAt   time.Time      `json:"expires_at"`
 	Status      ApprovalStatus `json:"status"`

@@ -15,7 +15,7 @@ import (
 )
 
 // Canonical returns the action as RFC 8785 canonical JSON. It writes the bytes by hand, for every action of every agent passes here, and a
-// test holds it to the library; an action with limits, which are JSON of the caller, takes the library's way.
+// test holds it to the library; an action with limits or a request, which are JSON of the caller, takes the library's way.
 func (a Action) Canonical() ([]byte, error) {
 	for _, n := range []int64{int64(a.Fence), a.Size, a.MaxBytes, a.TimeoutMS} {
 		if n > maxExact || n < -maxExact {
@@ -28,7 +28,7 @@ func (a Action) Canonical() ([]byte, error) {
 	if !a.isText() {
 		return nil, ErrNotText
 	}
-	if len(a.Limits) > 0 {
+	if len(a.Limits) > 0 || len(a.Request) > 0 {
 		return a.canonicalSlow()
 	}
 	return a.canonicalFast(), nil
@@ -69,12 +69,14 @@ func (a Action) canonicalFast() []byte {
 	w.text("space_id", string(a.Space), false)
 	w.digest("stdin_sha256", a.Stdin)
 	w.text("step_id", string(a.Step), false)
+	w.text("subject_id", a.Subject, false)
 	w.text("target", a.Target, false)
 	w.number("timeout_ms", a.TimeoutMS)
 	w.text("tool", a.Tool, false)
 	w.digest("tool_sha256", a.ToolHash)
 	w.text("type", a.Type, true)
 	w.text("workspace_id", string(a.Workspace), true)
+	w.text("zone", string(a.Zone), false)
 	return append(w.b, '}')
 }
 

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"time"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
@@ -37,6 +38,10 @@ type Gate interface {
 	// tool.invoked; the use of an approval, if one is named, is recorded in the same commit, so that it is used at most once. An approval
 	// must be approved, unexpired, unused and for exactly these canonical bytes.
 	Begin(ctx context.Context, r Ruling, approval id.Approval, intent event.Batch) (Permit, event.Receipt, error)
+	// Record judges an action whose whole effect is what it records, and appends the batch if it may be done: there is no intent apart from
+	// the outcome. A refusal is recorded too. Where policy asks, the question is made as by AskOnce, and the same request goes through once
+	// it is answered.
+	Record(ctx context.Context, origin event.Origin, a Action, b event.Batch) (event.Receipt, error)
 	// Ask records the question that a ruling of RequireApproval raises, together with the caller's own events.
 	Ask(ctx context.Context, origin event.Origin, r Ruling, q Ask, with event.Batch) (Approval, error)
 	// AskOnce is Ask for who sends the same request again until it is answered, outside of runs. It returns the question about exactly
@@ -53,6 +58,10 @@ type Ask struct {
 	Approval   id.Approval // the new approval's id, made by the caller so that its own events can name it
 	AgentWords string      // what the agent says about it, shown apart and marked
 	Unsealed   []string    // what cannot be sealed, beyond what the decision names
+
+	Scope     Scope        // that is asked for, for whoever answers; empty means once
+	ExpiresAt time.Time    // until when the question stays open, at most MaxQuestionTime from now; zero for the gate's own time
+	Through   id.Principal // who asks for the principal, where that is another one; neither of them approves it
 }
 
 // Agents knows the agents of a workspace by their names.

@@ -52,6 +52,8 @@ var (
 	ErrApprovalDenied = fault.New(fault.Denied, ReasonApprovalDenied, "this approval was denied")
 	// ErrApprovalMismatch refuses an approval for other bytes than were asked about, or for another principal or policy.
 	ErrApprovalMismatch = fault.New(fault.Denied, ReasonApprovalMismatch, "what is to be done is not what was approved; ask again")
+	// ErrInvalidExpiry refuses a question or an answer that ends too early or too late.
+	ErrInvalidExpiry = fault.New(fault.Invalid, "invalid_expires_at", "expires_at must lie between now and %s from now", MaxQuestionTime)
 	// ErrReasonTooLong refuses a reason of more than MaxReasonBytes.
 	ErrReasonTooLong = fault.New(fault.Invalid, "reason_too_long", "the reason may have at most %d bytes of UTF-8", MaxReasonBytes)
 )
@@ -104,7 +106,7 @@ func (a Approval) Decide(cmd Answer, now time.Time) (ApprovalDecided, error) {
 	}
 	if d.Scope == ScopeOnce && !cmd.ExpiresAt.IsZero() {
 		if !cmd.ExpiresAt.After(now) || cmd.ExpiresAt.After(now.Add(MaxQuestionTime)) {
-			return ApprovalDecided{}, fault.New(fault.Invalid, "invalid_expires_at", "expires_at must lie between now and %s from now", MaxQuestionTime)
+			return ApprovalDecided{}, ErrInvalidExpiry
 		}
 		d.ExpiresAt = cmd.ExpiresAt
 	}

@@ -59,6 +59,7 @@ type ApprovalRequested struct {
 	Scope      Scope        `json:"scope"`
 	ExpiresAt  time.Time    `json:"expires_at"`
 	Approvers  int          `json:"approvers,omitempty"`
+	Through    id.Principal `json:"through_principal_id,omitempty"` // who sent it for the principal
 }
 
 // ApprovalAssented is the data of approval.assented: one person approves, and another one has to.
@@ -148,6 +149,8 @@ type Refused struct {
 	Operation string       `json:"operation_id,omitempty"`
 	Decision  Decision     `json:"decision"`
 	Bundle    event.Digest `json:"policy_bundle,omitzero"`
+	Approval  id.Approval  `json:"approval_id,omitempty"`          // the question that is open about it, of what is done outside
+	Through   id.Principal `json:"through_principal_id,omitempty"` // who sent it for the principal
 }
 
 // RefusedDraft drafts the event of a decision that is not allow.
@@ -169,12 +172,17 @@ type Begun struct {
 	Space     id.Space `json:"space_id,omitempty"`
 	Operation string   `json:"operation_id,omitempty"`
 	Decision  Decision `json:"decision"`
+
+	// Of what is done outside: what it rests on, and who sent it for the principal.
+	Approval id.Approval  `json:"approval_id,omitempty"`
+	Standing id.Standing  `json:"standing_id,omitempty"`
+	Through  id.Principal `json:"through_principal_id,omitempty"`
 }
 
 // BegunDraft drafts action.begun.
 func BegunDraft(r Ruling) event.Draft {
 	a := r.Action
-	return event.New(BegunType, event.Origin{Principal: a.Principal}, a.Workspace, a.Room, Begun{
+	return event.New(BegunType, event.Origin{Principal: a.Principal, Token: a.Token}, a.Workspace, a.Room, Begun{
 		Action: a.Type, Title: Title(a), Space: a.Space, Operation: a.Operation, Decision: r.Decision,
 	}).In(a.Run, a.Step).About(ActionEntity, r.Decision.Action.String())
 }

@@ -34,7 +34,7 @@ func (a Approval) Evolve(e event.Event) (Approval, error) {
 			ID: d.Approval, Workspace: e.Workspace, Room: e.Room, Space: d.Space, Run: e.Run, Step: e.Step, Operation: d.Operation,
 			Action: d.Action, Title: d.Title, Request: d.Request, ActionHash: d.ActionHash, Bundle: d.Bundle, Question: d.Question,
 			RequestedBy: e.Principal, RequestedAt: e.OccurredAt, ExpiresAt: d.ExpiresAt, Status: Pending, Scope: d.Scope,
-			Approvers: d.Approvers,
+			Approvers: d.Approvers, Through: d.Through,
 		}, nil
 	case ApprovalAssentedType:
 		d, err := event.Decode[ApprovalAssented](e)

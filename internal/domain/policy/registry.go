@@ -1,6 +1,10 @@
 package policy
 
-import "agentbox/internal/domain/event"
+import (
+	"slices"
+
+	"agentbox/internal/domain/event"
+)
 
 // SideEffect is the class of what an action does to the world, from nothing to everything.
 type SideEffect string
@@ -13,7 +17,12 @@ const (
 	Process    SideEffect = "process"    // runs code
 	Network    SideEffect = "network"    // leaves the machine
 	Control    SideEffect = "control"    // changes what Agentbox itself holds: spaces, runs, policy
+	Record     SideEffect = "record"     // says something in the log and does nothing else: rooms, messages, steps, incidents
 )
+
+// Reaches reports whether what has this side effect reaches beyond the log: then the kill switch stops it, and it counts against the quota.
+// What does not know its side effect does.
+func (s SideEffect) Reaches() bool { return s != Pure && s != Read && s != Record }
 
 // Kind describes an action type: what it may do and how carefully it is treated.
 type Kind struct {
@@ -24,6 +33,48 @@ type Kind struct {
 	Idempotent  bool       `json:"idempotent"`   // may be done again after a crash that hid its outcome
 	PreApproval bool       `json:"pre_approval"` // asks a person whatever the bundle says
 	Title       string     `json:"title"`        // a few words for people, the verb first
+
+	Outside    bool     `json:"outside,omitempty"` // it is done outside of Agentbox, by who asks before
+	PostReview bool     `json:"post_review"`       // a person looks at it afterwards
+	Cost       Cost     `json:"cost,omitempty"`
+	Recovery   Recovery `json:"recovery,omitempty"`
+
+	// Of a Record, and of what is done outside: who may do it. A bundle may forbid it or ask, but need not permit it.
+	Role     string `json:"role,omitempty"`     // the least role of a person; "" is nobody
+	Agents   bool   `json:"agents,omitempty"`   // agents may
+	Services bool   `json:"services,omitempty"` // services may, engines among them
+	Halts    bool   `json:"halts,omitempty"`    // who records it acts on the world by it, so that the kill switch stops it
+
+	Anywhere bool `json:"anywhere,omitempty"` // belongs to no room by its nature, so that the rooms of a capability token do not bound it
+}
+
+// record describes an action whose whole effect is its event. Who says who may do it beside people of the role: "agents", "services".
+func record(typ, title, role string, who ...string) Kind {
+	return Kind{
+		Type: typ, SideEffect: Record, Zone: event.Supervised, Reversible: true, Title: title,
+		Role: role, Agents: slices.Contains(who, "agents"), Services: slices.Contains(who, "services"),
+	}
+}
+
+// asking is a kind that asks a person whatever the bundle says.
+func asking(k Kind) Kind {
+	k.PreApproval = true
+	return k
+}
+
+// halting is a kind that the kill switch stops although its whole effect here is its event: what is recorded is about to be done by somebody.
+func halting(k Kind) Kind {
+	k.Halts = true
+	return k
+}
+
+// Stops reports whether the kill switch stops the action.
+func (k Kind) Stops() bool { return k.Halts || k.SideEffect.Reaches() }
+
+// anywhere is the kind of an action that belongs to no room by its nature.
+func anywhere(k Kind) Kind {
+	k.Anywhere = true
+	return k
 }
 
 // The action types. Their names are the `action` of approvals, the `action` of Cedar policies and the words of the YAML form.
@@ -51,37 +102,148 @@ const (
 	AuditRedact   = "audit.redact" // destroy the data of events for good
 
 	WorkspaceImport = "workspace.import" // take a workspace of another installation into this one
+
+	RoomCreate    = "room.create"
+	RoomUpdate    = "room.update"    // change what a room is called, or the summary of what was said in it
+	RoomConfigure = "room.configure" // set what agents in a room, or in every room, are told and may use
+	ThreadCreate  = "thread.create"
+	ThreadUpdate  = "thread.update"
+	MessageCreate = "message.create" // post a message into a thread
+
+	IncidentOpen  = "incident.open"
+	IncidentRCA   = "incident.rca"   // write down the root cause of an incident
+	IncidentLearn = "incident.learn" // write down what was learned of an incident
+	IncidentClose = "incident.close"
+
+	LabelSet   = "label.set"
+	LabelLower = "label.lower" // let anybody nearer to a resource than before
+	DataAccess = "data.access"
+
+	// DataAccessUnjustified is to come near personal data for another purpose than they are kept for, without a justification.
+	DataAccessUnjustified = "data.access.unjustified"
+
+	RunCreate       = "run.create" // ask for a run that an engine executes
+	RunClaim        = "run.claim"
+	RunRenew        = "run.lease.heartbeat" // go on owning a run
+	RunRelease      = "run.lease.release"
+	RunBegin        = "run.begin" // start a run by hand
+	RunComplete     = "run.complete"
+	RunFail         = "run.fail"
+	StepCreate      = "step.create"
+	ToolCall        = "tool.call"   // call a tool, which an engine does itself
+	ToolReport      = "tool.report" // say what came of a tool call
+	ArtifactCreate  = "artifact.create"
+	ArtifactStore   = "artifact.store" // keep the content of an artifact
+	EvidenceCollect = "evidence.collect"
+
+	PolicyEvaluate  = "policy.evaluate"  // ask whether something may be done outside
+	ApprovalRequest = "approval.request" // ask a person about what is to be done outside
+
+	ApprovalDecide = "approval.decide" // answer a question; who may follows the question, too
+	StandingRevoke = "standing.revoke"
+	KillSwitchSet  = "kill_switch.set"
+	RunCancel      = "run.cancel"
+
+	AgentRegister   = "agent.register"
+	AgentQuarantine = "agent.quarantine" // stop a principal from doing anything, or end that
+	PrincipalAdd    = "principal.add"
+	PrincipalRole   = "principal.role"   // give a person another role
+	PrincipalEnsure = "principal.ensure" // register whom another program knew
+	KeyIssue        = "key.issue"
+	KeyRevoke       = "key.revoke"
+
+	EngineRegister = "engine.register" // register an engine, or deactivate it
+	EngineToken    = "engine.token"    // issue a token of an engine, or revoke it
+
+	CapabilityGrant  = "capability.grant"
+	CapabilityRevoke = "capability.revoke"
 )
 
 // kinds is the registry of actions. What is not in it is denied.
 var kinds = map[string]Kind{
-	MessageSend:   {MessageSend, Pure, event.Sandbox, true, true, false, "say something"},
-	FileRead:      {FileRead, Read, event.Sandbox, true, true, false, "read a file"},
-	FileList:      {FileList, Read, event.Sandbox, true, true, false, "list files"},
-	FileArchive:   {FileArchive, Read, event.Sandbox, true, true, false, "download files"},
-	FileCreate:    {FileCreate, Filesystem, event.Supervised, true, false, false, "write a file"},
-	FileEdit:      {FileEdit, Filesystem, event.Supervised, true, false, false, "change a file"},
-	FileDelete:    {FileDelete, Filesystem, event.Supervised, false, false, false, "delete a file"},
-	ShellExec:     {ShellExec, Process, event.Supervised, false, false, false, "run a command"},
-	SpaceCreate:   {SpaceCreate, Control, event.Supervised, true, false, false, "make a space"},
-	SpaceStart:    {SpaceStart, Control, event.Supervised, true, true, false, "start a space"},
-	SpaceUpdate:   {SpaceUpdate, Control, event.Supervised, true, true, false, "change a space"},
-	SpaceDestroy:  {SpaceDestroy, Control, event.Supervised, false, true, false, "destroy a space"},
-	SpaceDiff:     {SpaceDiff, Read, event.Sandbox, true, true, false, "compare snapshots"},
-	SpaceRewind:   {SpaceRewind, Filesystem, event.Supervised, true, true, false, "rewind a space's files"},
-	SpaceFork:     {SpaceFork, Control, event.Supervised, true, false, false, "fork a space"},
-	RunStart:      {RunStart, Control, event.Supervised, true, false, false, "start a run"},
-	RunImport:     {RunImport, Control, event.Supervised, true, true, false, "import a transcript"},
-	RunContinue:   {RunContinue, Control, event.Supervised, true, true, true, "go on after an interrupted operation"},
-	ContentSweep:  {ContentSweep, Control, event.Supervised, false, true, false, "free what nothing names"},
-	ExternalWrite: {ExternalWrite, Network, event.HighStakes, false, false, true, "write to the outside world"},
-	AuditRedact:   {AuditRedact, Control, event.HighStakes, false, true, false, "redact events"},
+	MessageSend:   {Type: MessageSend, SideEffect: Pure, Zone: event.Sandbox, Reversible: true, Idempotent: true, Title: "say something"},
+	FileRead:      {Type: FileRead, SideEffect: Read, Zone: event.Sandbox, Reversible: true, Idempotent: true, Title: "read a file"},
+	FileList:      {Type: FileList, SideEffect: Read, Zone: event.Sandbox, Reversible: true, Idempotent: true, Title: "list files"},
+	FileArchive:   {Type: FileArchive, SideEffect: Read, Zone: event.Sandbox, Reversible: true, Idempotent: true, Title: "download files"},
+	FileCreate:    {Type: FileCreate, SideEffect: Filesystem, Zone: event.Supervised, Reversible: true, Title: "write a file"},
+	FileEdit:      {Type: FileEdit, SideEffect: Filesystem, Zone: event.Supervised, Reversible: true, Title: "change a file"},
+	FileDelete:    {Type: FileDelete, SideEffect: Filesystem, Zone: event.Supervised, Title: "delete a file"},
+	ShellExec:     {Type: ShellExec, SideEffect: Process, Zone: event.Supervised, Title: "run a command"},
+	SpaceCreate:   {Type: SpaceCreate, SideEffect: Control, Zone: event.Supervised, Reversible: true, Title: "make a space"},
+	SpaceStart:    {Type: SpaceStart, SideEffect: Control, Zone: event.Supervised, Reversible: true, Idempotent: true, Title: "start a space"},
+	SpaceUpdate:   {Type: SpaceUpdate, SideEffect: Control, Zone: event.Supervised, Reversible: true, Idempotent: true, Title: "change a space"},
+	SpaceDestroy:  {Type: SpaceDestroy, SideEffect: Control, Zone: event.Supervised, Idempotent: true, Title: "destroy a space"},
+	SpaceDiff:     {Type: SpaceDiff, SideEffect: Read, Zone: event.Sandbox, Reversible: true, Idempotent: true, Title: "compare snapshots"},
+	SpaceRewind:   {Type: SpaceRewind, SideEffect: Filesystem, Zone: event.Supervised, Reversible: true, Idempotent: true, Title: "rewind a space's files"},
+	SpaceFork:     {Type: SpaceFork, SideEffect: Control, Zone: event.Supervised, Reversible: true, Title: "fork a space"},
+	RunStart:      {Type: RunStart, SideEffect: Control, Zone: event.Supervised, Reversible: true, Title: "start a run"},
+	RunImport:     {Type: RunImport, SideEffect: Control, Zone: event.Supervised, Reversible: true, Idempotent: true, Title: "import a transcript"},
+	RunContinue:   {Type: RunContinue, SideEffect: Control, Zone: event.Supervised, Reversible: true, Idempotent: true, PreApproval: true, Title: "go on after an interrupted operation"},
+	ContentSweep:  {Type: ContentSweep, SideEffect: Control, Zone: event.Supervised, Idempotent: true, Title: "free what nothing names"},
+	ExternalWrite: risky(ExternalWrite, "write to the outside world", HighCost),
+	AuditRedact:   {Type: AuditRedact, SideEffect: Control, Zone: event.HighStakes, Idempotent: true, Title: "redact events"},
 
-	WorkspaceImport: {WorkspaceImport, Control, event.HighStakes, false, true, false, "import a workspace"},
+	WorkspaceImport: {Type: WorkspaceImport, SideEffect: Control, Zone: event.HighStakes, Idempotent: true, Title: "import a workspace"},
+
+	RoomCreate:    record(RoomCreate, "make a room", "member"),
+	RoomUpdate:    record(RoomUpdate, "change a room", "member", "agents", "services"),
+	RoomConfigure: record(RoomConfigure, "set what agents are told and may use in a room", "admin"),
+	ThreadCreate:  record(ThreadCreate, "begin a thread", "member", "agents", "services"),
+	ThreadUpdate:  record(ThreadUpdate, "change a thread", "member", "agents", "services"),
+	MessageCreate: record(MessageCreate, "post a message", "member", "agents", "services"),
+
+	IncidentOpen:  record(IncidentOpen, "open an incident", "member", "agents", "services"),
+	IncidentRCA:   record(IncidentRCA, "write down the cause of an incident", "member", "agents", "services"),
+	IncidentLearn: record(IncidentLearn, "write down what was learned", "member", "agents", "services"),
+	IncidentClose: record(IncidentClose, "close an incident", "operator"),
+
+	LabelSet:   record(LabelSet, "label a resource", "member", "agents", "services"),
+	LabelLower: record(LabelLower, "lower the label of a resource", "admin"),
+	DataAccess: record(DataAccess, "come near data", "viewer", "agents", "services"),
+
+	DataAccessUnjustified: asking(record(DataAccessUnjustified, "come near personal data without a justification", "viewer", "agents", "services")),
+
+	RunCreate:       record(RunCreate, "ask for a run", "member", "agents", "services"),
+	RunClaim:        record(RunClaim, "claim a run", "member", "services"),
+	RunRenew:        record(RunRenew, "go on owning a run", "member", "services"),
+	RunRelease:      record(RunRelease, "give a run back", "member", "services"),
+	RunBegin:        record(RunBegin, "start a run by hand", "member", "agents", "services"),
+	RunComplete:     record(RunComplete, "complete a run", "member", "agents", "services"),
+	RunFail:         record(RunFail, "fail a run", "member", "agents", "services"),
+	StepCreate:      record(StepCreate, "record a step", "member", "agents", "services"),
+	ToolCall:        halting(record(ToolCall, "call a tool", "member", "agents", "services")),
+	ToolReport:      record(ToolReport, "report a tool call", "member", "agents", "services"),
+	ArtifactStore:   record(ArtifactStore, "keep an artifact's content", "member", "agents", "services"),
+	EvidenceCollect: record(EvidenceCollect, "collect the evidence of a run", "member", "agents", "services"),
+
+	PolicyEvaluate:  record(PolicyEvaluate, "ask whether something may be done", "member", "agents", "services"),
+	ApprovalRequest: record(ApprovalRequest, "ask a person", "member", "agents", "services"),
+
+	ApprovalDecide: record(ApprovalDecide, "answer a question", "operator"),
+	StandingRevoke: record(StandingRevoke, "end a standing approval", "operator"),
+	KillSwitchSet:  record(KillSwitchSet, "throw the kill switch", "member"),
+	RunCancel:      record(RunCancel, "end a run", "member", "agents"),
+
+	AgentRegister:   record(AgentRegister, "register an agent", "member", "agents"),
+	AgentQuarantine: record(AgentQuarantine, "quarantine a principal", "admin"),
+	PrincipalAdd:    record(PrincipalAdd, "add a principal", "admin"),
+	PrincipalRole:   record(PrincipalRole, "change a role", "admin"),
+	PrincipalEnsure: record(PrincipalEnsure, "register a principal of another program", "admin"),
+	KeyIssue:        record(KeyIssue, "make an API key", "viewer", "agents", "services"),
+	KeyRevoke:       record(KeyRevoke, "revoke an API key", "viewer", "agents", "services"),
+
+	EngineRegister: record(EngineRegister, "keep engines", "admin"),
+	EngineToken:    record(EngineToken, "keep the tokens of engines", "admin"),
+
+	CapabilityGrant:  anywhere(record(CapabilityGrant, "grant a capability token", "member", "agents")),
+	CapabilityRevoke: anywhere(record(CapabilityRevoke, "revoke a capability token", "member", "agents")),
 }
 
 // KindOf returns the registry's entry for an action type.
 func KindOf(actionType string) (Kind, bool) {
 	k, ok := kinds[actionType]
+	if !ok {
+		k, ok = outside[actionType]
+	}
 	return k, ok
 }

@@ -11,6 +11,7 @@ func Remains(e event.Event) (any, error) {
 		d, err := event.Decode[ApprovalRequested](e)
 		return ApprovalRequested{
 			Approval: d.Approval, Space: d.Space, Action: d.Action, Bundle: d.Bundle, Scope: d.Scope, ExpiresAt: d.ExpiresAt, Approvers: d.Approvers,
+			Through: d.Through,
 		}, err
 	case ApprovalAssentedType:
 		d, err := event.Decode[ApprovalAssented](e)
@@ -30,10 +31,12 @@ func Remains(e event.Event) (any, error) {
 		return ApprovalWithdrawn{Approval: d.Approval}, err
 	case DeniedType, RequiresApprovalType:
 		d, err := event.Decode[Refused](e)
-		return Refused{Action: d.Action, Space: d.Space, Decision: bare(d.Decision), Bundle: d.Bundle}, err
+		return Refused{Action: d.Action, Space: d.Space, Decision: bare(d.Decision), Bundle: d.Bundle, Approval: d.Approval, Through: d.Through}, err
 	case BegunType:
 		d, err := event.Decode[Begun](e)
-		return Begun{Action: d.Action, Space: d.Space, Decision: bare(d.Decision)}, err
+		return Begun{
+			Action: d.Action, Space: d.Space, Decision: bare(d.Decision), Approval: d.Approval, Standing: d.Standing, Through: d.Through,
+		}, err
 	}
 	return nil, nil
 }

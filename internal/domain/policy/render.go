@@ -27,7 +27,7 @@ var ErrTooLongToShow = fault.New(fault.Denied, "action_too_long_to_show", "the a
 	With("Put the long part into a file of the space and run that file.")
 
 // first are the fields that are shown before the others, in this order.
-var first = []string{"type", "command", "path", "target", "method", "tool", "argv", "cwd", "env", "timeout_ms", "space_id", "principal_id"}
+var first = []string{"type", "command", "path", "target", "method", "tool", "request", "argv", "cwd", "env", "timeout_ms", "space_id", "principal_id"}
 
 // Render shows an action's canonical bytes in full, one field per line. It is injective: two different actions never look the same, for
 // every value is quoted and everything but printable ASCII and the accented letters of Latin-1 is written as an escape. A text of several
@@ -203,6 +203,9 @@ func Impact(a Action, unsealed []string) string {
 	if a.Type == RunContinue {
 		return "The run goes on with its next operation. The interrupted one is not repeated, and what it did is not known."
 	}
+	if a.Type == DataAccessUnjustified {
+		return "Personal data are used for another purpose than they are kept for. What is known then cannot be made unknown."
+	}
 	kind, _ := KindOf(a.Type)
 	var text string
 	switch kind.SideEffect {
@@ -218,6 +221,8 @@ func Impact(a Action, unsealed []string) string {
 		text = "Reaches out of this machine."
 	case Control:
 		text = "Changes spaces, runs or policy."
+	case Record:
+		text = "Is recorded, and changes nothing else."
 	default:
 		text = "Its effect is not known."
 	}

@@ -98,6 +98,9 @@ func CoverOf(a Action, scope Scope, words []string) (Cover, error) {
 	if c.Kind != CoverCommand {
 		// What is sent may differ from call to call; where it goes, how and by what may not.
 		covered.Content, covered.Size, covered.Stdin = event.Digest{}, 0, event.Digest{}
+		if a.Type != PaymentExecute { // how much is paid is no detail
+			covered.Request = nil
+		}
 	}
 	canonical, err := covered.Canonical()
 	if err != nil {

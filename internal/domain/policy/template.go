@@ -58,6 +58,9 @@ func templateOf(a Action, words []string) (Cover, error) {
 	c := Cover{Kind: CoverTemplate, Scope: ScopeTemplate, Action: a.Type}
 	var slots []slot
 	open := false
+	if kind, _ := KindOf(a.Type); kind.Outside {
+		return requestTemplate(a)
+	}
 	switch a.Type {
 	case ShellExec:
 		for i, word := range words {
@@ -98,4 +101,29 @@ func templateOf(a Action, words []string) (Cover, error) {
 	kind, _ := KindOf(a.Type)
 	c.Text = kind.Title + ": " + strings.Join(shown, " ")
 	return c, nil
+}
+
+// requestTemplate returns what a standing approval of scope template covers of an action outside: what the same principal does to the same
+// target with a request of the same form, whose values may vary. Payments have none: how much is paid is no detail.
+func requestTemplate(a Action) (Cover, error) {
+	if a.Type == PaymentExecute || a.Target == "" || len(a.Request) == 0 {
+		return Cover{}, ErrTemplateImpossible
+	}
+	form, err := shape(a.Request)
+	if err != nil {
+		return Cover{}, ErrTemplateImpossible
+	}
+	rest := a
+	rest.Step, rest.Token, rest.Run, rest.Request = "", "", "", nil
+	canonical, err := rest.Canonical()
+	if err != nil {
+		return Cover{}, err
+	}
+	tagged, err := json.Marshal([]any{CoverTemplate, ScopeTemplate, string(canonical), form})
+	if err != nil {
+		return Cover{}, ErrTemplateImpossible
+	}
+	return Cover{
+		Kind: CoverTemplate, Scope: ScopeTemplate, Action: a.Type, Match: event.DigestOf(tagged), Text: Title(rest) + ": " + Escape(form),
+	}, nil
 }

@@ -10,6 +10,7 @@ const (
 	RegisteredType    = "principal.registered"
 	QuarantinedType   = "principal.quarantined"
 	UnquarantinedType = "principal.unquarantined"
+	RoleChangedType   = "principal.role_changed"
 	KeyIssuedType     = "key.issued"
 	KeyRevokedType    = "key.revoked"
 )
@@ -32,12 +33,20 @@ type Registered struct {
 	Kind      id.PrincipalKind `json:"kind"`
 	Role      Role             `json:"role,omitempty"`
 	Name      string           `json:"display_name"`
+	Legacy    string           `json:"legacy_actor,omitempty"` // type:id, by which another program knew it
 }
 
 // Quarantined is the data of principal.quarantined and principal.unquarantined.
 type Quarantined struct {
 	Principal id.Principal `json:"principal_id"`
 	Reason    string       `json:"reason,omitempty"`
+}
+
+// RoleChanged is the data of principal.role_changed.
+type RoleChanged struct {
+	Principal id.Principal `json:"principal_id"`
+	From      Role         `json:"from_role"`
+	To        Role         `json:"to_role"`
 }
 
 // KeyIssued is the data of key.issued.

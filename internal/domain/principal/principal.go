@@ -2,10 +2,7 @@
 package principal
 
 import (
-	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/base32"
-	"io"
 	"strings"
 	"time"
 
@@ -38,11 +35,23 @@ type Principal struct {
 	Kind        id.PrincipalKind `json:"kind"`
 	Role        Role             `json:"role,omitempty"` // of a user
 	Name        string           `json:"display_name"`
-	Quarantined bool             `json:"quarantined,omitempty"` // it exists and may do nothing
-	Reason      string           `json:"reason,omitempty"`      // of the quarantine
+	Quarantined bool             `json:"quarantined,omitempty"`  // it exists and may do nothing
+	Reason      string           `json:"reason,omitempty"`       // of the quarantine
+	Legacy      string           `json:"legacy_actor,omitempty"` // type:id, by which another program knew it
 	CreatedBy   id.Principal     `json:"created_by,omitempty"`
 	CreatedAt   time.Time        `json:"created_at"`
 }
+
+// ParseRole reads a role.
+func ParseRole(text string) (Role, error) {
+	if role := Role(text); rank[role] > 0 {
+		return role, nil
+	}
+	return "", ErrInvalidRole
+}
+
+// ErrInvalidRole refuses what is no role.
+var ErrInvalidRole = fault.New(fault.Invalid, "invalid_role", "the role must be overlord, admin, operator, member or viewer")
 
 // MaxName is the length of a display name in bytes.
 const MaxName = 200
@@ -70,56 +79,21 @@ type Key struct {
 	RevokedAt time.Time    `json:"revoked_at,omitzero"`
 }
 
-// secretBytes of chance make a key; its SHA-256 needs no salt and no stretching, for nobody can guess 256 bits.
-const secretBytes = 32
-
-const bearerPrefix = "abk_"
-
-// encoding is that of a key's secret: letters and digits only, so that a double click selects it.
-var encoding = base32.StdEncoding.WithPadding(base32.NoPadding)
-
-// NewBearer makes the text of a key from a source of chance. It names the workspace and the key, so that it is found without a search.
-func NewBearer(ws id.Workspace, key id.Key, entropy io.Reader) (string, error) {
-	var secret [secretBytes]byte
-	if _, err := io.ReadFull(entropy, secret[:]); err != nil {
-		return "", fault.Wrap(err, fault.Internal, "no_randomness", "no key can be made: the source of chance failed")
-	}
-	return bearerPrefix + strings.TrimPrefix(string(ws), "ws_") + "." + strings.TrimPrefix(string(key), "key_") + "." + encoding.EncodeToString(secret[:]), nil
-}
-
-// ParseBearer takes the text of a key apart. It says nothing about whether there is such a key.
-func ParseBearer(bearer string) (id.Workspace, id.Key, bool) {
-	rest, ok := strings.CutPrefix(bearer, bearerPrefix)
-	parts := strings.Split(rest, ".")
-	if !ok || len(bearer) > 256 || len(parts) != 3 || len(parts[2]) != encoding.EncodedLen(secretBytes) {
-		return "", "", false
-	}
-	ws, err := id.ParseWorkspace("ws_" + parts[0])
-	if err != nil {
-		return "", "", false
-	}
-	key, err := id.Parse[id.Key]("key_" + parts[1])
-	if err != nil {
-		return "", "", false
-	}
-	return ws, key, true
-}
-
-// HashBearer returns what is stored of a key.
-func HashBearer(bearer string) event.Digest { return sha256.Sum256([]byte(bearer)) }
-
 // Opens reports, in a time that does not depend on where they differ, whether a bearer is this key and the key is in force.
 func (k Key) Opens(bearer string) bool {
 	hash := HashBearer(bearer)
 	return subtle.ConstantTimeCompare(hash[:], k.Hash[:]) == 1 && k.ID != "" && k.RevokedAt.IsZero()
 }
 
-// Caller is who a request comes from, as its key says.
+// Caller is who a request comes from, as its credentials say.
 type Caller struct {
-	Principal id.Principal
+	Principal id.Principal // who acts
 	Workspace id.Workspace
-	Role      Role
-	Key       id.Key
+	Role      Role         // of a person
+	Key       id.Key       // "" where it was another credential
+	Engine    bool         // it is known by the token of an engine
+	Token     id.Token     // the capability token under which he acts; "" for all that is his
+	By        id.Principal // who was authenticated, where that is another one, who acts for the principal
 }
 
 // ErrUnauthenticated refuses a request without a key that opens anything. It says the same whatever was wrong with the key.

@@ -8,7 +8,7 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// The events of a run. Every one of them is about its space.
+// The events of a run. Every one of them is about its space, or where an engine executes it, about the run.
 const (
 	EventCreated   = "run.created"
 	EventStarted   = "run.started"
@@ -20,6 +20,9 @@ const (
 	EventRetained  = "run.retained"  // how long its data are kept was set anew, when it had ended
 	EventForgotten = "run.forgotten" // their time is over: everything in it that holds text was redacted
 	EventImported  = "run.imported"  // a transcript of a run that was executed elsewhere was taken into the record
+	EventClaimed   = "run.claimed"   // an engine owns it from now on
+	EventRenewed   = "run.renewed"   // the engine lives, and owns it for another while
+	EventReleased  = "run.released"  // the engine has given it back, not done
 
 	EventInvoked   = "tool.invoked"   // an operation's intent, recorded before its effect
 	EventSucceeded = "tool.succeeded" // its result
@@ -37,6 +40,9 @@ type Created struct {
 	Operations []Outline    `json:"operations"`
 	Trace      string       `json:"traceparent,omitempty"`       // of the request that made it
 	Retention  int64        `json:"retention_seconds,omitempty"` // how long its data are kept once it has ended; 0 for as long as those of others
+	Order
+
+	Token id.Token `json:"capability_token_id,omitempty"` // under which it was asked for, and is executed
 }
 
 // Outline is an operation as the log shows it before it runs.
@@ -117,9 +123,11 @@ type Resumed struct {
 
 // Finished is the data of run.completed, run.failed and run.cancelled.
 type Finished struct {
-	Run     id.Run `json:"run_id"`
-	Summary string `json:"summary,omitempty"`
-	Error   string `json:"error,omitempty"`
+	Run     id.Run          `json:"run_id"`
+	Summary string          `json:"summary,omitempty"`
+	Error   string          `json:"error,omitempty"`
+	Message string          `json:"message,omitempty"` // of the engine that executed it: the error in words
+	Output  json.RawMessage `json:"output,omitempty"`  // of the engine that executed it, a JSON value
 
 	Retention int64     `json:"retention_seconds,omitempty"`
 	Until     time.Time `json:"kept_until,omitzero"` // when that is over

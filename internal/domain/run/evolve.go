@@ -11,8 +11,10 @@ import (
 func Touches(e event.Event) bool {
 	switch e.Type {
 	case EventCreated, EventImported, EventStarted, EventSuspended, EventResumed, EventCompleted, EventFailed, EventCancelled,
-		EventRetained, EventForgotten, EventInvoked, EventSucceeded, EventErred, EventUnknown:
+		EventRetained, EventForgotten, EventClaimed, EventRenewed, EventReleased:
 		return e.Run != ""
+	case EventInvoked, EventSucceeded, EventErred, EventUnknown:
+		return e.Run != "" && e.EntityType != CallEntity // which has a document of its own
 	}
 	return false
 }
@@ -41,7 +43,11 @@ func evolve(r Run, e event.Event) (Run, error) {
 	case EventImported:
 		return imported(e)
 	case EventStarted:
-		r.Status, r.StartedAt = Running, e.OccurredAt
+		if r.Status = Running; r.StartedAt.IsZero() {
+			r.StartedAt = e.OccurredAt
+		}
+	case EventClaimed, EventRenewed, EventReleased:
+		return r.claimed(e)
 	case EventInvoked:
 		d, err := event.Decode[Invoked](e)
 		if err != nil {
@@ -71,7 +77,8 @@ func evolve(r Run, e event.Event) (Run, error) {
 		if err != nil {
 			return r, err
 		}
-		r.Status, r.EndedAt, r.Error, r.KeptUntil = finalStatus[e.Type], e.OccurredAt, d.Error, d.Until
+		r.Status, r.EndedAt, r.Error, r.KeptUntil, r.Claim = finalStatus[e.Type], e.OccurredAt, d.Error, d.Until, nil
+		r.Reported = d.reported(r)
 	case EventRetained:
 		d, err := event.Decode[Retained](e)
 		if err != nil {
@@ -96,7 +103,8 @@ func created(e event.Event) (Run, error) {
 	}
 	r := Run{
 		ID: d.Run, Workspace: e.Workspace, Room: e.Room, Space: d.Space, Agent: d.Agent, CreatedBy: e.Principal, Title: d.Title,
-		Status: Queued, Input: d.Input, CreatedAt: e.OccurredAt, Correlation: e.Correlation, Trace: d.Trace, Retention: d.Retention, Operations: make([]Progress, len(d.Operations)),
+		Status: Queued, Input: d.Input, CreatedAt: e.OccurredAt, Correlation: e.Correlation, Trace: d.Trace, Retention: d.Retention, Token: d.Token, Operations: make([]Progress, len(d.Operations)),
+		Order: d.Order,
 	}
 	for i, o := range d.Operations {
 		r.Operations[i] = Progress{ID: o.ID, Type: o.Type, Summary: o.Summary, Context: o.Context, State: Waiting}

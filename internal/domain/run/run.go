@@ -53,10 +53,16 @@ type Run struct {
 	Title      string       `json:"title,omitempty"`
 	Status     Status       `json:"status"`
 	Error      string       `json:"error,omitempty"` // why it failed or was cancelled
+	Order                   // of a run that waits for an engine, what was asked for
 	Input      Input        `json:"input"`
 	Operations []Progress   `json:"operations"`
 	Next       int          `json:"next"`               // index of the first operation without a result
 	Redacted   bool         `json:"redacted,omitempty"` // data of its events were destroyed, so that it is told only as far as they remain
+
+	Attempts int       `json:"attempts,omitempty"` // of engines to execute it
+	Fence    uint64    `json:"fence,omitempty"`    // of the last claim
+	Claim    *Claim    `json:"claim,omitempty"`    // while an engine has it
+	Reported *Reported `json:"reported,omitempty"` // what its engine said at its end
 
 	Retention int64     `json:"retention_seconds,omitempty"` // how long its data are kept once it has ended; 0 for as long as those of others
 	KeptUntil time.Time `json:"kept_until,omitzero"`         // when that is over
@@ -67,6 +73,8 @@ type Run struct {
 	EndedAt     time.Time      `json:"ended_at,omitzero"`
 	Correlation id.Correlation `json:"correlation_id"`
 	Trace       string         `json:"traceparent,omitempty"` // of the request that made it, where that belongs to a trace
+
+	Token id.Token `json:"capability_token_id,omitempty"` // under which it was asked for, and is executed
 
 	// Imported is set where the run was not executed here: everything else is as its transcript tells it, ids included, but for its own id, its
 	// workspace and its room.

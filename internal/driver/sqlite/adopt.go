@@ -59,22 +59,18 @@ func (j *Journal) Adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[
 
 // adopt records the chunks in one transaction.
 func (j *Journal) adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[]event.Event, error], keys iter.Seq2[[]journal.KeyUse, error]) (head uint64, err error) {
-	if err := j.w.exec(`BEGIN IMMEDIATE`); err != nil {
-		return 0, err
-	}
 	fresh, unindexed := slices.Clone(j.fresh), j.unindexed
-	defer func() {
-		if err == nil {
-			if err = j.w.exec(`COMMIT`); err != nil {
-				err = j.fail(err)
-			}
-			return
-		}
+	err = j.transact(func() error {
+		head, err = j.adoptAll(ctx, ws, chunks, keys)
+		return err
+	})
+	if err != nil {
 		j.fresh, j.unindexed = fresh, unindexed
-		if undo := j.w.exec(`ROLLBACK`); undo != nil {
-			err = errors.Join(err, j.fail(undo))
-		}
-	}()
+	}
+	return head, err
+}
+
+func (j *Journal) adoptAll(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[]event.Event, error], keys iter.Seq2[[]journal.KeyUse, error]) (uint64, error) {
 	l := &ledger{set: j.set}
 	if err := l.load(ctx, j.w); err != nil { // by the committer's connection, which sees what it has not committed yet
 		return 0, err

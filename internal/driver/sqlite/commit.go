@@ -1,6 +1,9 @@
 package sqlite
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 // commit is the committer's loop. While nothing comes it tidies up.
 func (j *Journal) commit() {
@@ -77,6 +80,24 @@ func (j *Journal) write(g *group) error {
 		return err
 	}
 	return j.durable.later(func() error { return w.exec(`COMMIT`) })
+}
+
+// transact runs do, in the committer's place, in a transaction of its own: all of it is recorded, durably, or nothing. Where it is not known
+// which of the two, the journal is shut.
+func (j *Journal) transact(do func() error) error {
+	if err := j.w.exec(`BEGIN IMMEDIATE`); err != nil {
+		return err
+	}
+	if err := do(); err != nil {
+		if undo := j.w.exec(`ROLLBACK`); undo != nil {
+			err = errors.Join(err, j.fail(undo))
+		}
+		return err
+	}
+	if err := j.w.exec(`COMMIT`); err != nil {
+		return j.fail(err)
+	}
+	return nil
 }
 
 // put writes a group into the transaction that is open.

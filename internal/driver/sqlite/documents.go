@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 
@@ -232,21 +231,11 @@ func (j *Journal) openProjections(ctx context.Context) error {
 }
 
 // rebuild folds the projections anew beside the live ones, swaps them in, and drops the live ones and those named, all in one transaction.
-func (j *Journal) rebuild(ctx context.Context, defs []projection.Definition, dropped []string) (err error) {
-	if err := j.w.exec(`BEGIN IMMEDIATE`); err != nil {
-		return err
-	}
-	defer func() {
-		if err == nil {
-			if err = j.w.exec(`COMMIT`); err != nil {
-				err = j.fail(err)
-			}
-			return
-		}
-		if undo := j.w.exec(`ROLLBACK`); undo != nil {
-			err = errors.Join(err, j.fail(undo))
-		}
-	}()
+func (j *Journal) rebuild(ctx context.Context, defs []projection.Definition, dropped []string) error {
+	return j.transact(func() error { return j.swap(ctx, defs, dropped) })
+}
+
+func (j *Journal) swap(ctx context.Context, defs []projection.Definition, dropped []string) (err error) {
 	beside := ledger{}
 	if beside.set, err = projection.NewSet(defs); err != nil {
 		return err

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/ncruces/go-sqlite3"
 
@@ -35,8 +36,13 @@ func (j *Journal) migrate(conn *sqlite3.Conn) error {
 			return fmt.Errorf("seal the log of an earlier version: %w", err)
 		}
 	}
-	if err := conn.Exec(toVersion3); err != nil {
-		return errors.Join(fmt.Errorf("add to the tables of an earlier version: %w", err), undo(conn))
+	if version < 3 {
+		if err := conn.Exec(toVersion3); err != nil {
+			return errors.Join(fmt.Errorf("add to the tables of an earlier version: %w", err), undo(conn))
+		}
+	}
+	if err := j.postMore(conn); err != nil {
+		return errors.Join(fmt.Errorf("add to the postings of an earlier version: %w", err), undo(conn))
 	}
 	return nil
 }
@@ -62,7 +68,46 @@ const lastOfVersion2 = `coalesce((SELECT substr(record, -40, 32) FROM events WHE
 // laidOver makes the tables of each version look like those of the next.
 var laidOver = map[int]string{
 	1: asOfVersion1,
-	2: `CREATE TEMP VIEW workspaces AS SELECT no, name, head, indexed, head AS flushed, ` + lastOfVersion2 + ` AS last FROM main.workspaces`,
+	2: `CREATE TEMP VIEW workspaces AS SELECT no, name, head, 0 AS indexed, head AS flushed, ` + lastOfVersion2 + ` AS last FROM main.workspaces`,
+	3: `CREATE TEMP VIEW IF NOT EXISTS workspaces AS SELECT no, name, head, 0 AS indexed, flushed, last FROM main.workspaces`, // its postings lack some
+}
+
+// postedAtOnce is how many events are read into memory for postings that an earlier version did not write.
+const postedAtOnce = 16 << 10
+
+// postMore writes the postings of steps and threads for what version 3 has posted without them.
+func (j *Journal) postMore(conn *sqlite3.Conn) error {
+	if err := conn.Exec(`BEGIN IMMEDIATE`); err != nil {
+		return err
+	}
+	posted := map[int64]int64{}
+	rows, err := j.w.rows(`SELECT no, indexed FROM workspaces`)
+	if err != nil {
+		return err
+	}
+	for rows.Step() {
+		posted[rows.ColumnInt64(0)] = rows.ColumnInt64(1)
+	}
+	if err := finish(rows); err != nil {
+		return err
+	}
+	for no, indexed := range posted {
+		for first := int64(1); first <= indexed; first += postedAtOnce {
+			from, to := placeOf(no, uint64(first)), placeOf(no, uint64(min(indexed, first+postedAtOnce-1)))
+			events, err := j.w.located(from, to)
+			if err != nil {
+				return err
+			}
+			postings, err := gather(events, from, to)
+			if err != nil {
+				return err
+			}
+			if err := j.w.post(slices.DeleteFunc(postings, func(p *posting) bool { return p.kind < postedStep })); err != nil {
+				return err
+			}
+		}
+	}
+	return conn.Exec(`PRAGMA user_version = 4; COMMIT`)
 }
 
 // asOfVersion1 lays the tables of version 2 over a log of version 1, in which no body is sealed.

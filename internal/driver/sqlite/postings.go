@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/ncruces/go-sqlite3"
+
+	"agentbox/internal/kernel/journal"
 )
 
 // indexedAtOnce is how many events lie behind what the postings know before more are written. Fewer cost more pages per event; more make
@@ -20,6 +22,8 @@ const (
 	postedRun
 	postedCorrelation
 	postedEntity
+	postedStep
+	postedThread
 )
 
 // posting is a piece of what lies where, while it is made.
@@ -36,6 +40,7 @@ type posting struct {
 type located struct {
 	place, stream, streamSeq int64
 	run, correlation, entity string
+	step, thread             string
 }
 
 func (p *posting) add(place int64) {
@@ -71,10 +76,8 @@ func (j *Journal) index() error {
 		if err != nil {
 			return err
 		}
-		for _, p := range postings {
-			if err := j.w.exec(`INSERT INTO postings (kind, key, first, places) VALUES (?, ?, ?, ?)`, p.kind, p.key, p.first, p.places); err != nil {
-				return err
-			}
+		if err := j.w.post(postings); err != nil {
+			return err
 		}
 		if err := j.w.exec(`UPDATE workspaces SET indexed = head WHERE no = ?`, t.no); err != nil {
 			return err
@@ -84,16 +87,27 @@ func (j *Journal) index() error {
 	return nil
 }
 
+// post writes pieces of postings.
+func (c *connection) post(postings []*posting) error {
+	for _, p := range postings {
+		if err := c.exec(`INSERT INTO postings (kind, key, first, places) VALUES (?, ?, ?, ?)`, p.kind, p.key, p.first, p.places); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // located reads what the events between two places can be found by.
 func (c *connection) located(first, last int64) ([]located, error) {
-	rows, err := c.rows(`SELECT place, stream, stream_seq, run, correlation, entity FROM events WHERE place BETWEEN ? AND ? ORDER BY place`, first, last)
+	rows, err := c.rows(`SELECT place, stream, stream_seq, run, correlation, entity, record FROM events WHERE place BETWEEN ? AND ? ORDER BY place`, first, last)
 	if err != nil {
 		return nil, err
 	}
 	var events []located
 	for rows.Step() {
+		f := journal.FiledOf(rows.ColumnRawBlob(6), "")
 		events = append(events, located{
-			rows.ColumnInt64(0), rows.ColumnInt64(1), rows.ColumnInt64(2), rows.ColumnText(3), rows.ColumnText(4), rows.ColumnText(5),
+			rows.ColumnInt64(0), rows.ColumnInt64(1), rows.ColumnInt64(2), rows.ColumnText(3), rows.ColumnText(4), rows.ColumnText(5), string(f.Step), string(f.Thread),
 		})
 	}
 	return events, finish(rows)
@@ -138,6 +152,12 @@ func gather(events []located, first, last int64) ([]*posting, error) {
 		}
 		if e.entity != "" {
 			add(postedEntity, e.entity, e.place, e.place)
+		}
+		if e.step != "" {
+			add(postedStep, e.step, e.place, e.place)
+		}
+		if e.thread != "" {
+			add(postedThread, e.thread, e.place, e.place)
 		}
 	}
 	postings := make([]*posting, 0, len(made))

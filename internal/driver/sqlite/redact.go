@@ -128,20 +128,17 @@ const (
 )
 
 // mark notes that redactions are done.
-func (j *Journal) mark(no int64, seqs []uint64) (err error) {
-	if err := j.w.exec(`BEGIN IMMEDIATE`); err != nil {
-		return err
-	}
-	for _, seq := range seqs {
-		if err == nil {
-			err = j.w.exec(`UPDATE redactions SET done = ? WHERE place = ?`, int64(redactionDone), placeOf(no, seq))
+func (j *Journal) mark(no int64, seqs []uint64) error {
+	err := j.transact(func() error {
+		for _, seq := range seqs {
+			if err := j.w.exec(`UPDATE redactions SET done = ? WHERE place = ?`, int64(redactionDone), placeOf(no, seq)); err != nil {
+				return err
+			}
 		}
-	}
-	if err == nil {
-		err = j.w.exec(`COMMIT`)
-	}
+		return nil
+	})
 	if err != nil {
-		return j.fail(errors.Join(err, j.w.exec(`ROLLBACK`)))
+		return j.fail(err)
 	}
 	return nil
 }
@@ -214,21 +211,11 @@ func (j *Journal) touched(ws id.Workspace, no int64, seqs []uint64) (touch, erro
 }
 
 // destroy deletes bodies and folds what they had touched anew, in one transaction.
-func (j *Journal) destroy(ctx context.Context, ws id.Workspace, no int64, seqs []uint64, t touch) (err error) {
-	if err := j.w.exec(`BEGIN IMMEDIATE`); err != nil {
-		return err
-	}
-	defer func() {
-		if err == nil {
-			if err = j.w.exec(`COMMIT`); err != nil {
-				err = j.fail(err)
-			}
-			return
-		}
-		if undo := j.w.exec(`ROLLBACK`); undo != nil {
-			err = errors.Join(err, j.fail(undo))
-		}
-	}()
+func (j *Journal) destroy(ctx context.Context, ws id.Workspace, no int64, seqs []uint64, t touch) error {
+	return j.transact(func() error { return j.destroyAll(ctx, ws, no, seqs, t) })
+}
+
+func (j *Journal) destroyAll(ctx context.Context, ws id.Workspace, no int64, seqs []uint64, t touch) (err error) {
 	for _, seq := range seqs {
 		if err := j.w.exec(`DELETE FROM bodies WHERE place = ?`, placeOf(no, seq)); err != nil {
 			return err

@@ -18,8 +18,9 @@ const (
 	streamNo     = `(SELECT no FROM streams WHERE workspace = ? AND type = ? AND id = ?)`
 )
 
-// selection is a checked query, ready for SQL. The most selective of its fields selects, through the postings: run, entity, correlation,
-// stream; without any of them the place in the workspace does. All of them filter what that finds.
+// selection is a checked query, ready for SQL. The most selective of its fields selects, through the postings: step, run, entity, correlation,
+// thread, stream; without any of them the place in the workspace does. All of them filter what that finds, step and thread outside of SQL, for
+// they have no columns.
 type selection struct {
 	kind            int64 // of posting, 0 for none
 	key             string
@@ -46,11 +47,17 @@ func selectionOf(q journal.Query, no, stream int64) selection {
 			s.kind, s.key = kind, value
 		}
 	}
+	if q.Step != "" {
+		s.kind, s.key = postedStep, string(q.Step)
+	}
 	field(postedRun, `e.run`, string(q.Run))
 	if q.EntityID != "" {
 		field(postedEntity, `e.entity`, q.EntityType+journal.EntitySeparator+q.EntityID)
 	}
 	field(postedCorrelation, `e.correlation`, string(q.Correlation))
+	if s.kind == 0 && q.Thread != "" {
+		s.kind, s.key = postedThread, string(q.Thread)
+	}
 
 	first, last := int64(min(max(q.From, 1), maxSeq+1)), int64(maxSeq)
 	if q.Before != 0 {
@@ -111,16 +118,25 @@ func (c *connection) read(q journal.Query, no int64) (events []event.Event, err 
 		return nil, err
 	}
 	s := selectionOf(q, no, stream)
+	filtered := q.Step != "" || q.Thread != ""
 	events = []event.Event{}
 	between := func(lowest, highest int64) error {
-		rows, err := c.rows(s.rangeSQL(), slices.Concat([]any{lowest, highest}, s.args, []any{int64(q.Limit - len(events))})...)
+		limit := int64(q.Limit - len(events))
+		if filtered {
+			limit = -1 // some of what SQL finds is not selected
+		}
+		rows, err := c.rows(s.rangeSQL(), slices.Concat([]any{lowest, highest}, s.args, []any{limit})...)
 		if err != nil {
 			return err
 		}
-		for rows.Step() {
+		for len(events) < q.Limit && rows.Step() {
 			events = append(events, event.Event{})
-			if err := c.scanEvent(rows, q.Workspace, &events[len(events)-1]); err != nil {
+			e := &events[len(events)-1]
+			if err := c.scanEvent(rows, q.Workspace, e); err != nil {
 				return errors.Join(err, rows.Reset())
+			}
+			if filtered && !q.Selects(e) {
+				events = events[:len(events)-1]
 			}
 		}
 		return finish(rows)
@@ -136,7 +152,7 @@ func (c *connection) read(q journal.Query, no int64) (events []event.Event, err 
 				if err := errors.Join(err, bad); err != nil {
 					return false, err
 				}
-				if found {
+				if found && (!filtered || q.Selects(&e)) {
 					events = append(events, e)
 				}
 				return len(events) < q.Limit, nil

@@ -68,11 +68,14 @@ func TestEveryQueryUsesAnIndex(t *testing.T) {
 			t.Errorf("a start reads all of the log: %s", step)
 		}
 	}
-	for mask := range 64 {
+	for mask := range 256 {
 		q := journal.Query{Workspace: journaltest.Workspace, From: 5, Before: 90, Limit: 10}
 		kind := int64(0)
 		if mask&1 != 0 {
 			q.Stream, kind = event.RoomStream(q.Workspace, "room_1"), postedStream
+		}
+		if mask&64 != 0 {
+			q.Thread, kind = "th_1", postedThread
 		}
 		if mask&2 != 0 {
 			q.Correlation, kind = "cor_1", postedCorrelation
@@ -82,6 +85,9 @@ func TestEveryQueryUsesAnIndex(t *testing.T) {
 		}
 		if mask&8 != 0 {
 			q.Run, kind = "run_1", postedRun
+		}
+		if mask&128 != 0 {
+			q.Step, kind = "step_1", postedStep
 		}
 		if mask&16 != 0 {
 			q.Types = []string{"note.written", "note.read"}
@@ -131,8 +137,8 @@ func TestQueriesAcrossTheIndex(t *testing.T) {
 		for i := range 10 {
 			draft := journaltest.InRoom("room_other", "x")
 			if i == 3 {
-				draft = journaltest.InRoom(journaltest.Room, "y").About("note", "n").In("run_1", "")
-				draft.Correlation = "cor_1"
+				draft = journaltest.InRoom(journaltest.Room, "y").About("note", "n").In("run_1", "step_1")
+				draft.Correlation, draft.Thread = "cor_1", "th_1"
 				want = append(want, n+4)
 			}
 			b.Drafts = append(b.Drafts, draft)
@@ -158,7 +164,7 @@ func TestQueriesAcrossTheIndex(t *testing.T) {
 	}
 	for name, q := range map[string]journal.Query{
 		"stream": {Stream: event.RoomStream(journaltest.Workspace, journaltest.Room)}, "run": {Run: "run_1"}, "correlation": {Correlation: "cor_1"},
-		"entity": {EntityType: "note", EntityID: "n"}, "all": {Run: "run_1", Correlation: "cor_1", Stream: event.RoomStream(journaltest.Workspace, journaltest.Room), EntityType: "note", EntityID: "n"},
+		"entity": {EntityType: "note", EntityID: "n"}, "step": {Step: "step_1"}, "thread": {Thread: "th_1"}, "all": {Run: "run_1", Step: "step_1", Thread: "th_1", Correlation: "cor_1", Stream: event.RoomStream(journaltest.Workspace, journaltest.Room), EntityType: "note", EntityID: "n"},
 	} {
 		q.Workspace = journaltest.Workspace
 		for _, limit := range []int{1, 3, 100, 1000} {

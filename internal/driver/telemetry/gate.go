@@ -50,6 +50,25 @@ func (g *Gate) Judge(ctx context.Context, a policy.Action) (policy.Ruling, error
 	return ruling, err
 }
 
+// Record implements policy.Gate. What was decided shows in the answer.
+func (g *Gate) Record(ctx context.Context, origin event.Origin, a policy.Action, b event.Batch) (event.Receipt, error) {
+	receipt, err := g.Gate.Record(ctx, origin, a, b)
+	outcome, reason := policy.Allow.String(), policy.ReasonDefaultAllow
+	switch {
+	case fault.KindOf(err) == fault.Denied:
+		outcome, reason = policy.Deny.String(), fault.CodeOf(err)
+	case fault.KindOf(err) == fault.Waiting:
+		outcome, reason = policy.RequireApproval.String(), fault.CodeOf(err)
+	case err != nil:
+		outcome, reason = "error", ""
+	}
+	if err == nil || outcome != "error" {
+		g.metrics.tallies.of(a.Workspace).decisions.Add(1)
+	}
+	g.metrics.decisions.WithLabelValues(outcome, among(reason, reasons), g.preset(event.Digest{})).Inc()
+	return receipt, err
+}
+
 // Begin implements policy.Gate.
 func (g *Gate) Begin(ctx context.Context, ruling policy.Ruling, approval id.Approval, intent event.Batch) (policy.Permit, event.Receipt, error) {
 	a := ruling.Action
@@ -99,7 +118,7 @@ func (g *Gate) preset(bundle event.Digest) string {
 var reasons = []string{
 	policy.ReasonDefaultAllow, policy.ReasonNoPolicy, policy.ReasonPolicyForbids, policy.ReasonPolicyAsks, policy.ReasonApprovalAllows,
 	policy.ReasonStandingAllows, policy.ReasonKillSwitch, policy.ReasonUnknownAction, policy.ReasonPrincipalNotFound, policy.ReasonAgentQuarantined,
-	policy.ReasonQuotaExceeded, policy.ReasonLimitExceeded, policy.ReasonPolicyUnavailable, policy.ReasonPreApproval, policy.ReasonTokenNotFound,
+	policy.ReasonQuotaExceeded, policy.ReasonLimitExceeded, policy.ReasonClockUnreadable, policy.ReasonPolicyUnavailable, policy.ReasonPreApproval, policy.ReasonTokenNotFound,
 	policy.ReasonRoleTooLow, policy.ReasonUnresolved, policy.ReasonCommandInvalid, policy.ReasonActionInvalid, policy.ReasonTooLongToShow,
 	policy.ReasonApprovalDenied, policy.ReasonApprovalExpired, policy.ReasonApprovalMismatch,
 }

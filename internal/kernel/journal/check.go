@@ -108,7 +108,9 @@ func checkWho(d *event.Draft) error {
 	if err := checkText("actor_id", d.Actor.ID); err != nil {
 		return err
 	}
-	if d.Principal != "" && d.Principal.Kind() != d.Actor.Type {
+	// A person or a service may hand in what an agent says; nobody else acts for another.
+	kind := d.Principal.Kind()
+	if d.Principal != "" && kind != d.Actor.Type && (d.Actor.Type != id.Agent || kind == "") {
 		return fault.New(fault.Invalid, "actor_invalid", "actor_principal_id is not a principal of type %s", d.Actor.Type)
 	}
 	switch d.Zone {

@@ -36,6 +36,8 @@ type Query struct {
 	Before      uint64 // the place at which to stop, exclusive; 0 for the end
 	Stream      event.Stream
 	Run         id.Run
+	Step        id.Step
+	Thread      id.Thread
 	Correlation id.Correlation
 	EntityType  string // with EntityID
 	EntityID    string
@@ -57,7 +59,7 @@ func (q *Query) Selects(e *event.Event) bool {
 	place := q.Place(e)
 	return place >= q.From && (q.Before == 0 || place < q.Before) &&
 		(q.Stream == event.Stream{} || q.Stream == e.Stream) &&
-		(q.Run == "" || q.Run == e.Run) &&
+		(q.Run == "" || q.Run == e.Run) && (q.Step == "" || q.Step == e.Step) && (q.Thread == "" || q.Thread == e.Thread) &&
 		(q.Correlation == "" || q.Correlation == e.Correlation) &&
 		(q.EntityID == "" || q.EntityType == e.EntityType && q.EntityID == e.EntityID) &&
 		(len(q.Types) == 0 || slices.Contains(q.Types, e.Type))

@@ -308,6 +308,8 @@ func UUIDText(b []byte) (id.Event, bool) {
 // Filed is what of a record the event is also filed under.
 type Filed struct {
 	Stream event.Stream
+	Thread id.Thread
+	Step   id.Step
 	Key    string // its idempotency key
 	Bad    bool   // the record cannot be read so far
 }
@@ -334,6 +336,10 @@ func FiledOf(record []byte, ws id.Workspace) Filed {
 			f.Stream = event.Stream{Type: text, ID: r.text()}
 		case hasRoom:
 			room = text
+		case hasThread:
+			f.Thread = id.Thread(text)
+		case hasStep:
+			f.Step = id.Step(text)
 		case hasKey:
 			f.Key = text
 		}

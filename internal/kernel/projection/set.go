@@ -68,6 +68,9 @@ func (s *Set) Touched(e event.Event) ([]Ref, error) {
 				return nil, fault.New(fault.Invalid, "document_key_invalid", "%s would change a document of %s whose key has %d bytes; it has 1 to %d", e.Type, s.defs[i].Name, len(key), MaxKeyBytes)
 			}
 			if !slices.Contains(keys[:at], key) {
+				if refs == nil {
+					refs = make([]Ref, 0, 4) // most events change no more
+				}
 				refs = append(refs, Ref{Workspace: e.Workspace, Name: s.defs[i].Name, Key: key})
 			}
 		}

@@ -101,20 +101,23 @@ func (c *comparison) finish(ctx context.Context, defs []projection.Definition) (
 			return DocumentsReport{}, err
 		}
 	}
-	for _, ref := range sorted(c.states) {
-		if seen[ref] {
-			continue
-		}
-		// It may have been made after its list was read.
-		if _, err := c.docs.Document(ctx, ws, ref.Name, ref.Key); errors.Is(err, projection.ErrNotFound) {
-			c.found(DocumentMissing, ref, "the log folds to a document that is not there")
-		} else if err != nil {
-			return DocumentsReport{}, err
+	byName := c.sorted()
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		for _, ref := range byName[name] {
+			if seen[ref] {
+				continue
+			}
+			// It may have been made after its list was read.
+			if _, err := c.docs.Document(ctx, ws, ref.Name, ref.Key); errors.Is(err, projection.ErrNotFound) {
+				c.found(DocumentMissing, ref, "the log folds to a document that is not there")
+			} else if err != nil {
+				return DocumentsReport{}, err
+			}
 		}
 	}
 	if indexed, ok := c.docs.(projection.Indexed); ok {
 		for _, def := range defs {
-			if err := c.compareEntries(ctx, indexed, def.Name); err != nil {
+			if err := c.compareEntries(ctx, indexed, def.Name, byName[def.Name]); err != nil {
 				return DocumentsReport{}, err
 			}
 		}
@@ -123,7 +126,7 @@ func (c *comparison) finish(ctx context.Context, defs []projection.Definition) (
 }
 
 // compareEntries compares the entries under which the documents of a projection are found, where they stand still.
-func (c *comparison) compareEntries(ctx context.Context, indexed projection.Indexed, name string) error {
+func (c *comparison) compareEntries(ctx context.Context, indexed projection.Indexed, name string, refs []projection.Ref) error {
 	entries, still, err := indexed.Entries(ctx, c.report.Workspace, name)
 	if !still || err != nil {
 		return err
@@ -132,10 +135,7 @@ func (c *comparison) compareEntries(ctx context.Context, indexed projection.Inde
 	for _, e := range entries {
 		stored[e] = true
 	}
-	for _, ref := range sorted(c.states) {
-		if ref.Name != name {
-			continue
-		}
+	for _, ref := range refs {
 		_, indexes, err := c.states[ref].Encode()
 		if err != nil {
 			return err
@@ -157,11 +157,16 @@ func (c *comparison) compareEntries(ctx context.Context, indexed projection.Inde
 	return nil
 }
 
-// sorted returns the documents in order of projection and key.
-func sorted(states map[projection.Ref]projection.State) []projection.Ref {
-	return slices.SortedFunc(maps.Keys(states), func(a, b projection.Ref) int {
-		return strings.Compare(a.Name+" "+a.Key, b.Name+" "+b.Key)
-	})
+// sorted returns the documents of each projection in the order of their keys.
+func (c *comparison) sorted() map[string][]projection.Ref {
+	byName := map[string][]projection.Ref{}
+	for ref := range c.states {
+		byName[ref.Name] = append(byName[ref.Name], ref)
+	}
+	for _, refs := range byName {
+		slices.SortFunc(refs, func(a, b projection.Ref) int { return strings.Compare(a.Key, b.Key) })
+	}
+	return byName
 }
 
 type comparison struct {

@@ -39,14 +39,14 @@ func (r *ride) prepare(ctx context.Context, t *task, s space.Space) error {
 	return r.fill(t, s, bundle)
 }
 
-// Preview returns the action that an operation of the principal would be in a space under a bundle. Nothing is done with it.
-func (x *Executor) Preview(s space.Space, p id.Principal, bundle policy.Bundle, op run.Operation) (policy.Action, error) {
+// Preview returns the action that an operation of whoever asks would be in a space under a bundle. Nothing is done with it.
+func (x *Executor) Preview(s space.Space, origin event.Origin, bundle policy.Bundle, op run.Operation) (policy.Action, error) {
 	if err := op.Check(); err != nil {
 		return policy.Action{}, err
 	}
 	s.Bundle = bundle.Hash
 	t := task{op: op}
-	r := ride{x: x, doc: run.Run{Workspace: s.Workspace, Room: s.Room, Space: s.ID, Agent: p}}
+	r := ride{x: x, doc: run.Run{Workspace: s.Workspace, Room: s.Room, Space: s.ID, Agent: origin.Principal, Token: origin.Token}}
 	err := r.fill(&t, s, bundle)
 	return t.action, err
 }
@@ -58,7 +58,7 @@ func (r *ride) fill(t *task, s space.Space, bundle policy.Bundle) error {
 		step = id.New[id.Step](r.x.IDs)
 	}
 	a := policy.Action{
-		Workspace: r.doc.Workspace, Room: r.doc.Room, Principal: r.doc.Agent, Space: r.doc.Space, Run: r.doc.ID, Step: step,
+		Workspace: r.doc.Workspace, Room: r.doc.Room, Principal: r.doc.Agent, Token: r.doc.Token, Space: r.doc.Space, Run: r.doc.ID, Step: step,
 		Operation: t.op.ID, Bundle: s.Bundle,
 	}
 	var err error

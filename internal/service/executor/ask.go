@@ -109,7 +109,7 @@ func (r *ride) stopped(ctx context.Context, t task, result run.Result) error {
 // askOn records the result of an operation that was interrupted, and the question whether the run goes on, in one commit.
 func (r *ride) askOn(ctx context.Context, t task, typ string, outcome *run.Result, why string) error {
 	ruling, err := r.x.Gate.Judge(ctx, policy.Action{
-		Type: policy.RunContinue, Workspace: r.doc.Workspace, Room: r.doc.Room, Principal: r.doc.Agent, Space: r.doc.Space, Run: r.doc.ID,
+		Type: policy.RunContinue, Workspace: r.doc.Workspace, Room: r.doc.Room, Principal: r.doc.Agent, Token: r.doc.Token, Space: r.doc.Space, Run: r.doc.ID,
 		Step: t.progress.Step, Operation: t.op.ID, Bundle: t.action.Bundle,
 	})
 	if err != nil {

@@ -69,7 +69,7 @@ func (x *Executor) end(ctx context.Context, ws id.Workspace, runID id.Run, origi
 		if err != nil || doc.Status.Ended() {
 			return err
 		}
-		r := &ride{x: x, doc: doc, version: version, origin: event.Origin{Principal: doc.Agent, Correlation: doc.Correlation}}
+		r := &ride{x: x, doc: doc, version: version, origin: event.Origin{Principal: doc.Agent, Token: doc.Token, Correlation: doc.Correlation}}
 		if err := r.finish(ctx, run.EventCancelled, origin, reason); !errors.Is(err, journal.ErrConflict) {
 			return err
 		}
@@ -189,7 +189,12 @@ func (x *Executor) TakeUp(ctx context.Context, ws id.Workspace) error {
 }
 
 func (x *Executor) takeUp(ctx context.Context) func(run.Run) error {
-	return func(doc run.Run) error { return x.enqueue(ctx, newEntry(doc, true)) }
+	return func(doc run.Run) error {
+		if doc.Engine {
+			return nil // no worker of a space has it
+		}
+		return x.enqueue(ctx, newEntry(doc, true))
+	}
 }
 
 func byStatus(status run.Status) projection.Index {

@@ -78,7 +78,7 @@ func (x *Executor) board(ctx context.Context, ws id.Workspace, runID id.Run) (*r
 	if err != nil {
 		return nil, err
 	}
-	return &ride{x: x, doc: doc, version: version, ops: ops, origin: event.Origin{Principal: doc.Agent, Correlation: doc.Correlation}}, nil
+	return &ride{x: x, doc: doc, version: version, ops: ops, origin: event.Origin{Principal: doc.Agent, Token: doc.Token, Correlation: doc.Correlation}}, nil
 }
 
 func (x *Executor) operations(ctx context.Context, doc run.Run) ([]run.Operation, error) {

@@ -31,7 +31,7 @@ func (x *Executor) Import(ctx context.Context, origin event.Origin, ws id.Worksp
 	}
 	r := id.New[id.Run](x.IDs)
 	ruling, err := x.Gate.Judge(ctx, policy.Action{
-		Type: policy.RunImport, Workspace: ws, Principal: origin.Principal, Run: r, Content: file.Digest, Size: file.Size,
+		Type: policy.RunImport, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Run: r, Content: file.Digest, Size: file.Size,
 	})
 	if err == nil && ruling.Decision.Outcome != policy.Allow {
 		err = refusal(ruling.Decision)

@@ -148,7 +148,7 @@ func TestImport(t *testing.T) {
 	if err != nil || again.ID != made.ID {
 		t.Errorf("again: %s, %v; want %s", again.ID, err, made.ID)
 	}
-	if of, err := s.Runs.List(s.Context(), testkit.WS, in, "", "", 10); err != nil || len(of) != 1 || of[0].ID != doc.ID {
+	if of, err := s.Runs.List(s.Context(), testkit.WS, executor.Filter{Space: in}, "", 10); err != nil || len(of) != 1 || of[0].ID != doc.ID {
 		t.Errorf("the space has runs %v (%v), want its own alone", of, err)
 	}
 	s.Restart()

@@ -26,16 +26,33 @@ func (x *Executor) Find(ctx context.Context, ws id.Workspace, runID id.Run) (run
 	return doc, err
 }
 
-// List returns runs of the workspace, newest first: those of a space, of a status, or all. After is the run behind which to go on.
-func (x *Executor) List(ctx context.Context, ws id.Workspace, s id.Space, status run.Status, after id.Run, limit int) ([]run.Run, error) {
+// Filter selects runs: those of a space, of a room or of an experiment, of which one may be named, and those of a status.
+type Filter struct {
+	Space      id.Space
+	Room       id.Room
+	Experiment id.Experiment
+	Status     run.Status
+}
+
+var errFilter = fault.New(fault.Invalid, "invalid_filter", "runs are listed by their space, by their room or by their experiment; name one of them")
+
+// List returns runs of the workspace, newest first. After is the run behind which to go on.
+func (x *Executor) List(ctx context.Context, ws id.Workspace, f Filter, after id.Run, limit int) ([]run.Run, error) {
 	q := projection.Query{Workspace: ws, Name: run.Projection, After: string(after), Newest: true, Limit: limit}
+	for _, by := range []projection.Index{{Name: "space", Value: string(f.Space)}, {Name: "room", Value: string(f.Room)}, {Name: "experiment", Value: string(f.Experiment)}} {
+		if by.Value == "" {
+			continue
+		}
+		if q.Index != (projection.Index{}) {
+			return nil, errFilter
+		}
+		q.Index = by
+	}
 	switch {
-	case s != "" && status != "":
-		q.Index = projection.Index{Name: "space_status", Value: string(s) + " " + string(status)}
-	case s != "":
-		q.Index = projection.Index{Name: "space", Value: string(s)}
-	case status != "":
-		q.Index = projection.Index{Name: "status", Value: string(status)}
+	case f.Status != "" && q.Index.Name != "":
+		q.Index = projection.Index{Name: q.Index.Name + "_status", Value: q.Index.Value + " " + string(f.Status)}
+	case f.Status != "":
+		q.Index = projection.Index{Name: "status", Value: string(f.Status)}
 	}
 	return projection.List[run.Run](ctx, x.Docs, q)
 }
@@ -225,10 +242,24 @@ func Definition() projection.Definition {
 		return []string{string(e.Run)}
 	}
 	fold := func(r run.Run, _ string, e event.Event) (run.Run, error) { return run.Evolve(r, e) }
-	return projection.Define(run.Projection, 1, keys, fold, func(r run.Run) []projection.Index {
-		if r.Imported != nil { // its space is another installation's
-			return []projection.Index{{Name: "status", Value: string(r.Status)}, {Name: "transcript", Value: r.Imported.Transcript.Digest.String()}}
+	return projection.Define(run.Projection, 2, keys, fold, indexes)
+}
+
+func indexes(r run.Run) []projection.Index {
+	found := []projection.Index{{Name: "status", Value: string(r.Status)}}
+	by := func(name, value string) {
+		if value != "" {
+			found = append(found, projection.Index{Name: name, Value: value}, projection.Index{Name: name + "_status", Value: value + " " + string(r.Status)})
 		}
-		return []projection.Index{{Name: "status", Value: string(r.Status)}, {Name: "space", Value: string(r.Space)}, {Name: "space_status", Value: string(r.Space) + " " + string(r.Status)}}
-	})
+	}
+	by("room", string(r.Room))
+	if r.Imported != nil { // its space is another installation's
+		return append(found, projection.Index{Name: "transcript", Value: r.Imported.Transcript.Digest.String()})
+	}
+	by("space", string(r.Space))
+	by("experiment", string(r.Experiment))
+	if state := r.Offered(); state != "" {
+		found = append(found, projection.Index{Name: "engine", Value: state}, projection.Index{Name: "engine_room", Value: string(r.Room) + " " + state})
+	}
+	return found
 }

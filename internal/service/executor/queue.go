@@ -202,7 +202,7 @@ func (x *Executor) abandon(ctx context.Context, e *entry, cause error) {
 	x.Logger.Error("run cannot go on", "code", "run_abandoned", "run", e.run, "error", cause)
 	doc, version, err := projection.Load[run.Run](ctx, x.Docs, e.workspace, run.Projection, string(e.run))
 	if err == nil && !doc.Status.Ended() {
-		r := &ride{x: x, doc: doc, version: version, origin: event.Origin{Principal: doc.Agent, Correlation: doc.Correlation}}
+		r := &ride{x: x, doc: doc, version: version, origin: event.Origin{Principal: doc.Agent, Token: doc.Token, Correlation: doc.Correlation}}
 		err = r.finish(ctx, run.EventFailed, r.origin, message(cause))
 	}
 	if err != nil {

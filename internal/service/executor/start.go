@@ -102,7 +102,7 @@ func (x *Executor) mayForget(ctx context.Context, origin event.Origin, s space.S
 	if x.MaxKeep > 0 && keep > x.MaxKeep {
 		return run.TooLong(x.MaxKeep)
 	}
-	ruling, err := x.Gate.Judge(ctx, policy.Action{Type: policy.AuditRedact, Workspace: s.Workspace, Principal: origin.Principal, Run: r})
+	ruling, err := x.Gate.Judge(ctx, policy.Action{Type: policy.AuditRedact, Workspace: s.Workspace, Principal: origin.Principal, Token: origin.Token, Run: r})
 	if err == nil && ruling.Decision.Outcome != policy.Allow {
 		err = refusal(ruling.Decision)
 	}
@@ -146,7 +146,7 @@ func (x *Executor) first(ctx context.Context, ws id.Workspace, events []event.Ev
 // admit asks whether the principal may start the run.
 func (x *Executor) admit(ctx context.Context, origin event.Origin, s space.Space, r id.Run, input []byte) (policy.Ruling, error) {
 	ruling, err := x.Gate.Judge(ctx, policy.Action{
-		Type: policy.RunStart, Workspace: s.Workspace, Room: s.Room, Principal: origin.Principal, Space: s.ID, Run: r,
+		Type: policy.RunStart, Workspace: s.Workspace, Room: s.Room, Principal: origin.Principal, Token: origin.Token, Space: s.ID, Run: r,
 		Content: event.DigestOf(input), Size: int64(len(input)), Bundle: s.Bundle,
 	})
 	if err == nil && ruling.Decision.Outcome != policy.Allow {
@@ -167,6 +167,7 @@ func (x *Executor) record(ctx context.Context, origin event.Origin, s space.Spac
 	}
 	created := event.New(run.EventCreated, origin, s.Workspace, s.Room, run.Created{
 		Run: r, Space: s.ID, Agent: agent, Title: q.Title, Input: input, Operations: outline, Trace: origin.Trace, Retention: int64(q.Retention / time.Second),
+		Token: origin.Token,
 	}).About(space.EntityType, string(s.ID)).In(r, "")
 	batch := event.Batch{
 		Workspace: s.Workspace, Drafts: []event.Draft{created}, Documents: []event.DocumentVersion{{Projection: run.Projection, Key: string(r)}},

@@ -219,7 +219,7 @@ func TestTrapQueueQuotaUnderConcurrency(t *testing.T) {
 	if _, err := s.Keeper.Destroy(s.Context(), s.Origin, testkit.WS, in); err != nil {
 		t.Fatal(err)
 	}
-	runs, err := s.Runs.List(s.Context(), testkit.WS, in, run.Cancelled, "", 1000)
+	runs, err := s.Runs.List(s.Context(), testkit.WS, executor.Filter{Space: in, Status: run.Cancelled}, "", 1000)
 	if err != nil || len(runs) != executor.MaxQueued {
 		t.Errorf("%d runs were cancelled, %v; want %d", len(runs), err, executor.MaxQueued)
 	}

@@ -134,6 +134,9 @@ func (g *Gate) grant(doc policy.Approval, answer policy.Answer, now time.Time) (
 	if err != nil {
 		return policy.StandingGranted{}, err
 	}
+	if runsAnything(a) {
+		return policy.StandingGranted{}, policy.ErrStandingImpossible
+	}
 	cover, err := policy.CoverOf(a, answer.Scope, wordsOf(a))
 	if err != nil {
 		return policy.StandingGranted{}, err
@@ -163,7 +166,7 @@ func (g *Gate) mayDecide(ctx context.Context, p id.Principal, doc policy.Approva
 	if who.Kind != id.User || who.Quarantined || !who.Role.AtLeast(least) {
 		return ErrNotDecider
 	}
-	if p != doc.RequestedBy {
+	if p != doc.RequestedBy && p != doc.Through {
 		return nil
 	}
 	others, err := g.others(ctx, doc.Workspace, least, p)
@@ -178,7 +181,7 @@ func (g *Gate) mayDecide(ctx context.Context, p id.Principal, doc policy.Approva
 
 // approvable refuses to approve an effect that the kill switch would stop at once.
 func (g *Gate) approvable(ctx context.Context, doc policy.Approval) error {
-	if kind, ok := policy.KindOf(doc.Action); ok && (kind.SideEffect == policy.Pure || kind.SideEffect == policy.Read) {
+	if kind, ok := policy.KindOf(doc.Action); ok && !kind.Stops() {
 		return nil
 	}
 	on, err := g.switches.on(ctx, doc.Workspace)

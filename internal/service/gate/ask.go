@@ -123,10 +123,20 @@ func (g *Gate) question(origin event.Origin, r policy.Ruling, q policy.Ask) (eve
 		template.Text = "" // it makes none
 	}
 	now := g.Clock.Now().UTC()
+	expires := now.Add(g.QuestionTime)
+	if !q.ExpiresAt.IsZero() {
+		if expires = q.ExpiresAt.UTC(); !expires.After(now) || expires.After(now.Add(policy.MaxQuestionTime)) {
+			return event.Draft{}, policy.ErrInvalidExpiry
+		}
+	}
+	scope, err := q.Scope.Known()
+	if err != nil {
+		return event.Draft{}, err
+	}
 	draft := event.New(policy.ApprovalRequestedType, origin, a.Workspace, a.Room, policy.ApprovalRequested{
 		Approval: q.Approval, Space: a.Space, Operation: a.Operation, Action: a.Type, Title: policy.Title(a), Request: r.Canonical,
-		ActionHash: r.Decision.Action, Bundle: a.Bundle, Scope: policy.ScopeOnce, ExpiresAt: now.Add(g.QuestionTime),
-		Approvers: r.Decision.Approvers,
+		ActionHash: r.Decision.Action, Bundle: a.Bundle, Scope: scope, ExpiresAt: expires,
+		Approvers: r.Decision.Approvers, Through: q.Through,
 		Question: policy.Question{
 			What: what, Why: why, Impact: policy.Impact(a, unsealed), Unsealed: unsealed, Template: template.Text,
 			AgentWords: policy.Escape(words),

@@ -87,9 +87,9 @@ func (g *Gate) stale(ctx context.Context, b event.Batch) (bool, error) {
 func (g *Gate) begin(ctx context.Context, r policy.Ruling, approval id.Approval, intent event.Batch) (policy.Permit, event.Receipt, error) {
 	var none policy.Permit
 	kind, _ := policy.KindOf(r.Action.Type)
-	effect := kind.SideEffect != policy.Pure && kind.SideEffect != policy.Read
+	effect := kind.SideEffect.Reaches()
 	ruling := r
-	same, err := g.holds(ctx, r, effect)
+	same, err := g.holds(ctx, r, kind)
 	if err == nil && !same {
 		var now consideration
 		now, err = g.judge(ctx, r.Action, nil)
@@ -119,7 +119,7 @@ func (g *Gate) begin(ctx context.Context, r policy.Ruling, approval id.Approval,
 		}
 	}
 	if d.Shadow && approval == "" {
-		batch.Drafts = append(batch.Drafts, policy.RefusedDraft(event.Origin{Principal: r.Action.Principal, Correlation: correlation(intent)}, ruling))
+		batch.Drafts = append(batch.Drafts, policy.RefusedDraft(event.Origin{Principal: r.Action.Principal, Token: r.Action.Token, Correlation: correlation(intent)}, ruling))
 	}
 	if len(batch.Drafts) == 0 {
 		batch.Drafts = append(batch.Drafts, policy.BegunDraft(ruling))
@@ -147,18 +147,24 @@ func (g *Gate) begin(ctx context.Context, r policy.Ruling, approval id.Approval,
 }
 
 // holds reports whether judging again could only say again what the ruling, which is this gate's own, says: it allows without a standing
-// approval, the documents of the principal and the space are those that it rests on, the kill switch is open and the quota has room. The
+// approval and not under a capability token, the documents of the principal and the space are those that it rests on, the kill switch is open and the quota has room. The
 // bundle is named by its hash and cannot change; the rest is in the canonical bytes.
-func (g *Gate) holds(ctx context.Context, r policy.Ruling, effect bool) (bool, error) {
+func (g *Gate) holds(ctx context.Context, r policy.Ruling, kind policy.Kind) (bool, error) {
 	a := r.Action
-	if r.Decision.Outcome != policy.Allow || r.Standing != "" || r.Basis.Principal == 0 {
+	if r.Decision.Outcome != policy.Allow || r.Standing != "" || r.Basis.Principal == 0 || a.Token != "" {
 		return false, nil
 	}
-	if effect {
+	if kind.Stops() {
 		if on, err := g.switches.on(ctx, a.Workspace); on || err != nil {
 			return false, err
 		}
-		if room, err := g.quota.room(ctx, a.Workspace, a.Principal, g.Clock.Now()); !room || err != nil {
+	}
+	if kind.SideEffect.Reaches() {
+		now := g.Clock.Now()
+		if !credible(now) {
+			return false, nil
+		}
+		if room, err := g.quota.room(ctx, a.Workspace, a.Principal, now); !room || err != nil {
 			return false, err
 		}
 	}
@@ -200,7 +206,7 @@ func (g *Gate) use(ctx context.Context, batch *event.Batch, r policy.Ruling, app
 	if err != nil {
 		return err
 	}
-	origin := event.Origin{Principal: r.Action.Principal, Correlation: correlation(*batch)}
+	origin := event.Origin{Principal: r.Action.Principal, Token: r.Action.Token, Correlation: correlation(*batch)}
 	draft := event.New(policy.ApprovalUsedType, origin, r.Action.Workspace, doc.Room, used)
 	batch.Drafts = append(batch.Drafts, draft.In(doc.Run, doc.Step).About(policy.ApprovalEntity, string(doc.ID)))
 	batch.Documents = append(batch.Documents, event.DocumentVersion{Projection: policy.ApprovalProjection, Key: string(approval), Version: version})
@@ -216,7 +222,7 @@ func (g *Gate) count(ctx context.Context, batch *event.Batch, r policy.Ruling) e
 	if !doc.Holds(g.Clock.Now()) {
 		return journal.ErrConflict // it was used up or revoked a moment ago: judge again
 	}
-	origin := event.Origin{Principal: r.Action.Principal, Correlation: correlation(*batch)}
+	origin := event.Origin{Principal: r.Action.Principal, Token: r.Action.Token, Correlation: correlation(*batch)}
 	draft := event.New(policy.StandingUsedType, origin, r.Action.Workspace, r.Action.Room, policy.StandingUsed{Standing: doc.ID, ActionHash: r.Decision.Action})
 	batch.Drafts = append(batch.Drafts, draft.In(r.Action.Run, r.Action.Step).About(policy.StandingEntity, string(doc.ID)))
 	batch.Documents = append(batch.Documents, event.DocumentVersion{Projection: policy.StandingProjection, Key: string(doc.ID), Version: version})

@@ -23,7 +23,11 @@ func (g *Gate) consult(c *consideration) error {
 		if strings.HasPrefix(a.Type, "file.") && facts.Path == "" {
 			facts.Path = "."
 		}
-		c.ask(g.Evaluator, facts, policy.Title(a), false)
+		own := c.ownAffair()
+		if own && !c.registered() {
+			return nil
+		}
+		c.ask(g.Evaluator, facts, policy.Title(a), own)
 		return nil
 	}
 	reading, err := read(a)

@@ -43,6 +43,12 @@ func (c *clock) move(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
+func (c *clock) set(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = now
+}
+
 func (c *clock) NewTimer(time.Duration) (<-chan time.Time, func()) { return nil, func() {} }
 
 // chance is a source of bytes that is the same in every run.

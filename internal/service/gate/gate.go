@@ -16,6 +16,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/domain/token"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/gate/rules"
@@ -29,6 +30,7 @@ type Parts struct {
 	Clock     event.Clock
 	IDs       *id.Source
 	Entropy   io.Reader    // of keys
+	Secret    []byte       // under which tokens of engines and of sessions are sealed
 	System    id.Principal // who ends questions that nobody answered; the requester where there is none
 
 	Shadow         bool          // record what policy would refuse, and let it pass; the default refuses
@@ -46,6 +48,7 @@ type Gate struct {
 	quota    quota
 	people   known[principal.Principal]
 	spaces   known[space.Space]
+	tokens   known[token.Token]
 
 	mu      sync.RWMutex
 	bundles map[pin]policy.Bundle // verified; a cache
@@ -133,11 +136,11 @@ func equal(a, b *policy.Ruling) bool {
 	d, e := &a.Decision, &b.Decision
 	return string(a.Canonical) == string(b.Canonical) && a.Standing == b.Standing && a.Basis == b.Basis &&
 		x.Type == y.Type && x.Workspace == y.Workspace && x.Room == y.Room && x.Principal == y.Principal && x.Token == y.Token &&
-		x.Space == y.Space && x.Run == y.Run && x.Step == y.Step && x.Operation == y.Operation && x.Fence == y.Fence &&
+		x.Space == y.Space && x.Run == y.Run && x.Step == y.Step && x.Operation == y.Operation && x.Subject == y.Subject && x.Fence == y.Fence &&
 		x.Path == y.Path && x.Content == y.Content && x.Size == y.Size && x.Overwrite == y.Overwrite && x.MaxBytes == y.MaxBytes &&
 		x.Command == y.Command && slices.Equal(x.Argv, y.Argv) && x.Cwd == y.Cwd && maps.Equal(x.Env, y.Env) && x.Stdin == y.Stdin &&
 		x.TimeoutMS == y.TimeoutMS && x.Tool == y.Tool && x.ToolHash == y.ToolHash && x.Method == y.Method && x.Target == y.Target &&
-		string(x.Limits) == string(y.Limits) && x.Bundle == y.Bundle &&
+		string(x.Limits) == string(y.Limits) && x.Bundle == y.Bundle && x.Zone == y.Zone && string(x.Request) == string(y.Request) &&
 		d.Outcome == e.Outcome && d.ReasonCode == e.ReasonCode && d.Reason == e.Reason && d.Suggestion == e.Suggestion &&
 		slices.Equal(d.Policies, e.Policies) && d.Action == e.Action && d.Bundle == e.Bundle && d.Shadow == e.Shadow &&
 		slices.Equal(d.Unsealed, e.Unsealed) && d.Approvers == e.Approvers

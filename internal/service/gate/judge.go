@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"time"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -72,7 +73,7 @@ func (g *Gate) weigh(ctx context.Context, c *consideration, trial *policy.Bundle
 	if done, err := g.principal(ctx, c); done || err != nil {
 		return err
 	}
-	if !known || c.kind.SideEffect != policy.Pure && c.kind.SideEffect != policy.Read {
+	if c.kind.Stops() {
 		on, err := g.switches.on(ctx, c.ruling.Action.Workspace)
 		if err != nil {
 			return err
@@ -81,10 +82,17 @@ func (g *Gate) weigh(ctx context.Context, c *consideration, trial *policy.Bundle
 			c.deny(policy.ReasonKillSwitch, ErrKillSwitch.Msg, ErrKillSwitch.Suggestion)
 			return nil
 		}
+		if !credible(g.Clock.Now()) {
+			c.deny(policy.ReasonClockUnreadable, "the clock of this machine cannot be read: it says a year that cannot be", "Set the clock, then go on.")
+			return nil
+		}
+	}
+	if c.ruling.Action.Token != "" {
+		if refused, err := g.token(ctx, c); refused || err != nil {
+			return err
+		}
 	}
 	switch {
-	case c.ruling.Action.Token != "":
-		c.deny(policy.ReasonTokenNotFound, "capability tokens are not issued by this version, so none is accepted", "Act without one, with a principal that may do it by itself.")
 	case !known:
 		c.deny(policy.ReasonUnknownAction, fmt.Sprintf("there is no action %s", policy.Escape(c.ruling.Action.Type)), "")
 	case missing != nil:
@@ -94,6 +102,10 @@ func (g *Gate) weigh(ctx context.Context, c *consideration, trial *policy.Bundle
 	}
 	return nil
 }
+
+// credible reports whether a reading of the clock may be one. A clock that lost its power says 1970; by it nothing that was granted for a time
+// would ever end.
+func credible(now time.Time) bool { return now.Year() >= 2000 && now.Year() <= 9999 }
 
 // principal checks who acts.
 func (g *Gate) principal(ctx context.Context, c *consideration) (done bool, err error) {
@@ -195,7 +207,8 @@ func malformed(a policy.Action) string {
 
 // policy asks the bundle, then standing approvals, then the quota.
 func (g *Gate) policy(ctx context.Context, c *consideration) error {
-	c.soft = c.kind.SideEffect != policy.Control && c.who.Role != principal.Viewer // what keeps the house in order is no trial
+	keeps := c.kind.SideEffect == policy.Control || c.kind.SideEffect == policy.Record
+	c.soft = !keeps && c.who.Role != principal.Viewer // what keeps the house in order is no trial
 	if err := g.consult(c); err != nil {
 		return err
 	}
@@ -221,8 +234,7 @@ func (g *Gate) policy(ctx context.Context, c *consideration) error {
 			c.deny(fault.CodeOf(err), message(err), policy.ErrTooLongToShow.Suggestion)
 		}
 	}
-	effect := c.kind.SideEffect != policy.Pure && c.kind.SideEffect != policy.Read
-	if d.Outcome != policy.Allow || !effect {
+	if d.Outcome != policy.Allow || !c.kind.SideEffect.Reaches() {
 		return nil
 	}
 	a := c.ruling.Action

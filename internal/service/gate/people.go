@@ -2,19 +2,26 @@ package gate
 
 import (
 	"context"
+	"crypto/subtle"
 	"errors"
 
+	"agentbox/internal/domain/engine"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
+	"agentbox/internal/domain/token"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 )
 
-// Authenticate returns whose key a bearer is. Key, principal and role are read anew each time, so that what was revoked opens nothing.
+// Authenticate returns whose key, or capability token, a bearer is. What it names, principal and role are read anew each time, so that what
+// was revoked opens nothing.
 func (g *Gate) Authenticate(ctx context.Context, bearer string) (principal.Caller, error) {
+	if principal.TokenForm.Is(bearer) {
+		return g.bearsToken(ctx, bearer)
+	}
 	ws, key, ok := principal.ParseBearer(bearer)
 	if !ok {
 		return principal.Caller{}, principal.ErrUnauthenticated
@@ -27,7 +34,81 @@ func (g *Gate) Authenticate(ctx context.Context, bearer string) (principal.Calle
 	if !doc.Opens(bearer) || doc.ID != key || doc.Workspace != ws {
 		return principal.Caller{}, principal.ErrUnauthenticated
 	}
-	who, err := g.who(ctx, ws, doc.Principal)
+	c, err := g.caller(ctx, ws, doc.Principal)
+	c.Key = key
+	return c, err
+}
+
+// bearsToken returns who acts under the capability token whose bearer was sent. One that was revoked, or whose time is over, opens nothing.
+func (g *Gate) bearsToken(ctx context.Context, bearer string) (principal.Caller, error) {
+	ws, name, ok := principal.ParseToken(bearer)
+	if !ok {
+		return principal.Caller{}, principal.ErrUnauthenticated
+	}
+	chain, err := g.Chain(ctx, ws, name)
+	if err != nil && !errors.Is(err, token.ErrNotFound) {
+		return principal.Caller{}, err
+	}
+	var doc token.Token
+	if len(chain) > 0 {
+		doc = chain[0]
+	}
+	hash := principal.HashSecret(bearer)
+	same := subtle.ConstantTimeCompare(hash[:], doc.Hash[:]) == 1
+	if code, _ := token.Holds(chain, g.Clock.Now()); !same || doc.Hash.IsZero() || code != "" {
+		return principal.Caller{}, principal.ErrUnauthenticated
+	}
+	c, err := g.caller(ctx, ws, doc.IssuedTo)
+	c.Token = name
+	return c, err
+}
+
+// Engine returns the engine whose id and token were sent, as one who acts under the capability token to which its token is bound.
+func (g *Gate) Engine(ctx context.Context, e id.Principal, secret string) (principal.Caller, error) {
+	if e == "" || secret == "" {
+		return principal.Caller{}, engine.ErrMissing
+	}
+	ws, name, ok := principal.ParseEngine(secret)
+	if !ok {
+		return principal.Caller{}, engine.ErrInvalid
+	}
+	doc, _, err := projection.Load[engine.Token](ctx, g.Docs, ws, engine.TokenProjection, string(name))
+	if err != nil && !errors.Is(err, projection.ErrNotFound) {
+		return principal.Caller{}, err
+	}
+	// A token that is not there is compared like one that is, so that the time does not tell.
+	if !doc.Opens(principal.Seal(g.Secret, secret)) || doc.Engine != e || !doc.RevokedAt.IsZero() {
+		return principal.Caller{}, engine.ErrInvalid
+	}
+	now := g.Clock.Now()
+	if !doc.ExpiresAt.IsZero() && !now.Before(doc.ExpiresAt) {
+		return principal.Caller{}, engine.ErrExpired
+	}
+	known, _, err := projection.Load[engine.Engine](ctx, g.Docs, ws, engine.Projection, string(e))
+	if err == nil && known.Inactive || errors.Is(err, projection.ErrNotFound) {
+		return principal.Caller{}, engine.ErrInactive
+	}
+	if err != nil {
+		return principal.Caller{}, err
+	}
+	chain, err := g.Chain(ctx, ws, doc.Capability)
+	if err != nil {
+		return principal.Caller{}, err
+	}
+	if chain[0].IssuedTo != e {
+		return principal.Caller{}, fault.New(fault.Denied, policy.ReasonTokenMismatch, "the capability token was issued to somebody else")
+	}
+	if code, reason := token.Holds(chain, now); code != "" {
+		return principal.Caller{}, fault.New(fault.Denied, code, "%s", reason)
+	}
+	c, err := g.caller(ctx, ws, e)
+	c.Token, c.Engine = doc.Capability, true
+	return c, err
+}
+
+// caller returns a principal as one who was authenticated.
+func (g *Gate) caller(ctx context.Context, ws id.Workspace, p id.Principal) (principal.Caller, error) {
+	who, err := g.who(ctx, ws, p)
 	if errors.Is(err, errNobody) {
 		return principal.Caller{}, principal.ErrUnauthenticated
 	}
@@ -37,7 +118,7 @@ func (g *Gate) Authenticate(ctx context.Context, bearer string) (principal.Calle
 	if who.Quarantined {
 		return principal.Caller{}, fault.New(fault.Denied, policy.ReasonAgentQuarantined, "this principal is quarantined and may do nothing")
 	}
-	return principal.Caller{Principal: who.ID, Workspace: ws, Role: who.Role, Key: key}, nil
+	return principal.Caller{Principal: who.ID, Workspace: ws, Role: who.Role}, nil
 }
 
 // Owner returns the owner of a workspace and makes one, with the given name, where there is none.
@@ -66,18 +147,23 @@ func lost(err error) bool {
 	return errors.Is(err, journal.ErrConflict) || errors.Is(err, journal.ErrKeyConflict)
 }
 
-// register records a principal; unique is what no other may be registered as.
+// register records a principal, without asking anybody; unique is what no other may be registered as.
 func (g *Gate) register(ctx context.Context, origin event.Origin, ws id.Workspace, r principal.Registered, unique string) error {
-	if err := principal.CheckName(r.Name); err != nil {
-		return err
+	batch, err := g.registration(origin, ws, r, unique)
+	if err == nil {
+		_, err = g.Log.Append(ctx, batch)
 	}
+	return err
+}
+
+// registration is the batch that registers a principal.
+func (g *Gate) registration(origin event.Origin, ws id.Workspace, r principal.Registered, unique string) (event.Batch, error) {
 	draft := event.New(principal.RegisteredType, origin, ws, "", r).About(principal.Entity, string(r.Principal))
 	draft.OccurredAt, draft.IdempotencyKey = g.Clock.Now().UTC(), "principal:"+unique
-	_, err := g.Log.Append(ctx, event.Batch{
+	return event.Batch{
 		Workspace: ws, Drafts: []event.Draft{draft},
 		Documents: []event.DocumentVersion{{Projection: principal.Projection, Key: string(r.Principal)}},
-	})
-	return err
+	}, principal.CheckName(r.Name)
 }
 
 // AddPerson registers a person with a role, which may not be mightier than that of whoever adds it.
@@ -86,7 +172,16 @@ func (g *Gate) AddPerson(ctx context.Context, origin event.Origin, ws id.Workspa
 		return "", err
 	}
 	p := id.NewPrincipal(g.IDs, id.User)
-	return p, g.register(ctx, origin, ws, principal.Registered{Principal: p, Kind: id.User, Role: role, Name: name}, string(p))
+	batch, err := g.registration(origin, ws, principal.Registered{Principal: p, Kind: id.User, Role: role, Name: name}, string(p))
+	if err != nil {
+		return "", err
+	}
+	action := policy.Action{Type: policy.PrincipalAdd, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(role), Content: event.DigestOf([]byte(name))}
+	receipt, err := g.Record(ctx, origin, action, origin.Once(batch))
+	if err != nil {
+		return "", err
+	}
+	return id.Principal(receipt.Events[0].EntityID), nil
 }
 
 // mayGive checks that whoever gives a role has it himself and keeps people.
@@ -96,7 +191,7 @@ func (g *Gate) mayGive(ctx context.Context, p id.Principal, ws id.Workspace, rol
 		return err
 	}
 	if !role.AtLeast(principal.Viewer) {
-		return fault.New(fault.Invalid, "invalid_role", "the role must be overlord, admin, operator, member or viewer")
+		return principal.ErrInvalidRole
 	}
 	if who.Kind != id.User || who.Quarantined || !who.Role.AtLeast(principal.Admin) || !who.Role.AtLeast(role) {
 		return ErrNotDecider
@@ -162,7 +257,8 @@ func (g *Gate) Quarantine(ctx context.Context, origin event.Origin, ws id.Worksp
 	}
 	draft := event.New(typ, origin, ws, "", principal.Quarantined{Principal: p, Reason: reason}).About(principal.Entity, string(p))
 	draft.OccurredAt = g.Clock.Now().UTC()
-	_, err = g.Log.Append(ctx, event.Batch{Workspace: ws, Drafts: []event.Draft{draft}})
+	action := policy.Action{Type: policy.AgentQuarantine, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(p), Method: typ}
+	_, err = g.Record(ctx, origin, action, origin.Once(event.Batch{Workspace: ws, Drafts: []event.Draft{draft}}))
 	return err
 }
 
@@ -181,8 +277,12 @@ func (g *Gate) MayStop(ctx context.Context, ws id.Workspace, p, agent id.Princip
 }
 
 // IssueKey makes an API key for a principal and returns its text, which is stored nowhere. People make keys for themselves; for others
-// only who keeps people does, and never for a role mightier than his own.
+// only who keeps people does, and never for a role mightier than his own. Whoever acts under a capability token makes none, for a key is not
+// bound by it.
 func (g *Gate) IssueKey(ctx context.Context, origin event.Origin, ws id.Workspace, p id.Principal, name string) (string, principal.Key, error) {
+	if origin.Token != "" {
+		return "", principal.Key{}, errNoKeyUnderToken
+	}
 	target, err := g.Principal(ctx, ws, p)
 	if err != nil {
 		return "", principal.Key{}, err
@@ -208,15 +308,19 @@ func (g *Gate) IssueKey(ctx context.Context, origin event.Origin, ws id.Workspac
 		Key: key, Principal: p, Hash: principal.HashBearer(bearer), Name: name,
 	}).About(principal.KeyEntity, string(key))
 	draft.OccurredAt = g.Clock.Now().UTC()
-	_, err = g.Log.Append(ctx, event.Batch{
+	action := policy.Action{Type: policy.KeyIssue, Workspace: ws, Principal: origin.Principal, Subject: string(p), Content: event.DigestOf([]byte(name))}
+	_, err = g.Record(ctx, origin, action, origin.Once(event.Batch{
 		Workspace: ws, Drafts: []event.Draft{draft}, Documents: []event.DocumentVersion{{Projection: principal.KeyProjection, Key: string(key)}},
-	})
+	}))
 	if err != nil {
 		return "", principal.Key{}, err
 	}
 	doc, _, err := projection.Load[principal.Key](ctx, g.Docs, ws, principal.KeyProjection, string(key))
 	return bearer, doc, err
 }
+
+var errNoKeyUnderToken = fault.New(fault.Denied, policy.ReasonScopeAction, "a key is not bound by a capability token, so whoever acts under one makes none").
+	With("Grant a token that is derived from it; its bearer is used like a key.")
 
 // RevokeKey ends a key at once. Its principal may, and who keeps people.
 func (g *Gate) RevokeKey(ctx context.Context, origin event.Origin, ws id.Workspace, key id.Key, reason string) error {
@@ -237,6 +341,7 @@ func (g *Gate) RevokeKey(ctx context.Context, origin event.Origin, ws id.Workspa
 	}
 	draft := event.New(principal.KeyRevokedType, origin, ws, "", principal.KeyRevoked{Key: key, Reason: reason}).About(principal.KeyEntity, string(key))
 	draft.OccurredAt = g.Clock.Now().UTC()
-	_, err = g.Log.Append(ctx, event.Batch{Workspace: ws, Drafts: []event.Draft{draft}})
+	action := policy.Action{Type: policy.KeyRevoke, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(key)}
+	_, err = g.Record(ctx, origin, action, origin.Once(event.Batch{Workspace: ws, Drafts: []event.Draft{draft}}))
 	return err
 }

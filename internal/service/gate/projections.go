@@ -1,9 +1,11 @@
 package gate
 
 import (
+	"agentbox/internal/domain/engine"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
+	"agentbox/internal/domain/token"
 	"agentbox/internal/kernel/projection"
 )
 
@@ -38,6 +40,17 @@ func Definitions() []projection.Definition {
 		}, func(k principal.Key) []projection.Index {
 			return []projection.Index{{Name: "principal", Value: string(k.Principal)}}
 		}),
+		projection.Define(engine.Projection, 1, about(engine.Entity), func(g engine.Engine, _ string, e event.Event) (engine.Engine, error) {
+			return g.Evolve(e)
+		}, nil),
+		projection.Define(engine.TokenProjection, 1, about(engine.TokenEntity), func(t engine.Token, _ string, e event.Event) (engine.Token, error) {
+			return t.Evolve(e)
+		}, func(t engine.Token) []projection.Index {
+			return []projection.Index{{Name: "engine", Value: string(t.Engine)}}
+		}),
+		projection.Define(token.Projection, 1, about(token.Entity), func(t token.Token, _ string, e event.Event) (token.Token, error) {
+			return t.Evolve(e)
+		}, tokenIndexes),
 	}
 }
 
@@ -59,7 +72,7 @@ func approvalIndexes(a policy.Approval) []projection.Index {
 	if a.Space != "" {
 		found = append(found, projection.Index{Name: "space", Value: string(a.Space)}, projection.Index{Name: "space_status", Value: string(a.Space) + " " + string(a.Status)})
 	}
-	if a.Run == "" {
+	if kind, _ := policy.KindOf(a.Action); a.Run == "" || kind.Outside {
 		found = append(found, projection.Index{Name: "request", Value: a.ActionHash.String()})
 	}
 	if a.Status == policy.Pending || a.Status == policy.Held {
@@ -75,6 +88,19 @@ func principalIndexes(p principal.Principal) []projection.Index {
 	}
 	if p.Kind == "agent" {
 		found = append(found, projection.Index{Name: "agent", Value: p.Name})
+	}
+	if p.Legacy != "" {
+		found = append(found, projection.Index{Name: "legacy", Value: p.Legacy})
+	}
+	return found
+}
+
+// tokenIndexes are by who holds a token and who granted it, and, of those that were derived, by that and by both ends of the step.
+func tokenIndexes(t token.Token) []projection.Index {
+	found := []projection.Index{{Name: "principal", Value: string(t.IssuedTo)}, {Name: "granted_by", Value: string(t.GrantedBy)}}
+	if t.Parent != "" {
+		found = append(found, projection.Index{Name: "derived", Value: "true"}, projection.Index{Name: "edge", Value: string(t.GrantedBy)},
+			projection.Index{Name: "edge", Value: string(t.IssuedTo)}, projection.Index{Name: "parent", Value: string(t.Parent)})
 	}
 	return found
 }

@@ -75,7 +75,7 @@ func (q *quota) take(ctx context.Context, batch *event.Batch, a policy.Action, n
 	w.used++
 	q.windows[a.Principal] = w
 	counted := policy.EffectCounted{Principal: a.Principal, Window: w.start}
-	draft := event.New(policy.EffectCountedType, event.Origin{Principal: a.Principal, Correlation: correlation(*batch)}, a.Workspace, a.Room, counted)
+	draft := event.New(policy.EffectCountedType, event.Origin{Principal: a.Principal, Token: a.Token, Correlation: correlation(*batch)}, a.Workspace, a.Room, counted)
 	batch.Drafts = append(batch.Drafts, draft.In(a.Run, a.Step).About(policy.QuotaEntity, string(a.Principal)))
 	return true, nil
 }

@@ -15,6 +15,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/room"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
@@ -50,12 +51,15 @@ func (k *Keeper) Create(ctx context.Context, origin event.Origin, q Request) (sp
 	if err := k.complete(&q); err != nil {
 		return space.Space{}, err
 	}
+	if err := k.roomIsThere(ctx, q.Workspace, q.Room); err != nil {
+		return space.Space{}, err
+	}
 	tier, err := k.tier(q.Tier)
 	if err != nil {
 		return space.Space{}, err
 	}
 	// Under whatever policy, who may make no space leaves no policy in the log either.
-	early, err := k.Gate.Judge(ctx, policy.Action{Type: policy.SpaceCreate, Workspace: q.Workspace, Room: q.Room, Principal: origin.Principal})
+	early, err := k.Gate.Judge(ctx, policy.Action{Type: policy.SpaceCreate, Workspace: q.Workspace, Room: q.Room, Principal: origin.Principal, Token: origin.Token})
 	if err == nil && early.Decision.Outcome == policy.Deny {
 		err = k.refusal(ctx, origin, early)
 	}
@@ -67,6 +71,18 @@ func (k *Keeper) Create(ctx context.Context, origin event.Origin, q Request) (sp
 		return space.Space{}, err
 	}
 	return k.create(ctx, origin, q, tier, hash)
+}
+
+// roomIsThere refuses a room that nobody has made.
+func (k *Keeper) roomIsThere(ctx context.Context, ws id.Workspace, r id.Room) error {
+	if r == DefaultRoom {
+		return nil
+	}
+	_, err := k.Docs.Document(ctx, ws, room.Projection, string(r))
+	if errors.Is(err, projection.ErrNotFound) {
+		return room.ErrNoRoom
+	}
+	return err
 }
 
 // pin records the policy of a space and returns its hash.
@@ -225,7 +241,7 @@ func (k *Keeper) fail(ctx context.Context, origin event.Origin, doc space.Space,
 func (k *Keeper) action(typ string, origin event.Origin, doc space.Space) policy.Action {
 	limits, _ := json.Marshal(doc.Limits)
 	return policy.Action{
-		Type: typ, Workspace: doc.Workspace, Room: doc.Room, Principal: origin.Principal, Space: doc.ID, Limits: limits, Bundle: doc.Bundle,
+		Type: typ, Workspace: doc.Workspace, Room: doc.Room, Principal: origin.Principal, Token: origin.Token, Space: doc.ID, Limits: limits, Bundle: doc.Bundle,
 	}
 }
 
@@ -281,7 +297,7 @@ func (k *Keeper) complete(q *Request) error {
 }
 
 // DefaultRoom is the room of spaces that were put into no other.
-const DefaultRoom id.Room = "room_00000000000000000000000000"
+const DefaultRoom = id.DefaultRoom
 
 // leastLimits are what a space needs to start at all; one with less of anything would fail as if the host were at fault.
 func leastLimits() space.Limits {

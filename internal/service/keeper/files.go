@@ -49,7 +49,7 @@ func (k *Keeper) ArchiveFiles(ctx context.Context, origin event.Origin, ws id.Wo
 	var write func(io.Writer) error
 	err := k.look(ctx, origin, ws, s, policy.FileArchive, path, func(files space.Files, p policy.Permit) error {
 		may := func(path string) bool {
-			ruling, err := k.Gate.Judge(ctx, policy.Action{Type: policy.FileRead, Workspace: ws, Principal: origin.Principal, Space: s, Path: path})
+			ruling, err := k.Gate.Judge(ctx, policy.Action{Type: policy.FileRead, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Space: s, Path: path})
 			return err == nil && ruling.Decision.Allowed()
 		}
 		write = func(w io.Writer) error { return files.Archive(ctx, p, w, may) }
@@ -277,7 +277,7 @@ func (k *Keeper) reach(ctx context.Context, origin event.Origin, ws id.Workspace
 	}
 	files, _, err := k.Store.Open(doc.ID, doc.UID, doc.Limits)
 	action := policy.Action{
-		Type: typ, Workspace: ws, Room: doc.Room, Principal: origin.Principal, Space: s, Path: path, Bundle: doc.Bundle,
+		Type: typ, Workspace: ws, Room: doc.Room, Principal: origin.Principal, Token: origin.Token, Space: s, Path: path, Bundle: doc.Bundle,
 	}
 	return doc, files, action, err
 }

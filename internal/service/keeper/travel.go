@@ -301,7 +301,7 @@ func (k *Keeper) Diff(ctx context.Context, origin event.Origin, ws id.Workspace,
 		return c, err
 	}
 	action := policy.Action{
-		Type: policy.SpaceDiff, Workspace: ws, Room: doc.Room, Principal: origin.Principal, Space: s, Content: c.To, Target: c.From.String(), Bundle: doc.Bundle,
+		Type: policy.SpaceDiff, Workspace: ws, Room: doc.Room, Principal: origin.Principal, Token: origin.Token, Space: s, Content: c.To, Target: c.From.String(), Bundle: doc.Bundle,
 	}
 	permit, hash, err := k.glance(ctx, origin, action)
 	if err != nil {
@@ -331,7 +331,7 @@ func (k *Keeper) CarrySnapshot(ctx context.Context, origin event.Origin, ws id.W
 		return 0, err
 	}
 	action := policy.Action{
-		Type: policy.FileArchive, Workspace: ws, Room: doc.Room, Principal: origin.Principal, Space: s, Path: ".", Content: root, MaxBytes: most,
+		Type: policy.FileArchive, Workspace: ws, Room: doc.Room, Principal: origin.Principal, Token: origin.Token, Space: s, Path: ".", Content: root, MaxBytes: most,
 		Bundle: doc.Bundle,
 	}
 	permit, hash, err := k.glance(ctx, origin, action)
@@ -351,7 +351,7 @@ func (k *Keeper) CarrySnapshot(ctx context.Context, origin event.Origin, ws id.W
 
 // mayRead reports whether policy lets the caller read a file of a space.
 func (k *Keeper) mayRead(ctx context.Context, origin event.Origin, doc space.Space, path string) bool {
-	ruling, err := k.Gate.Judge(ctx, policy.Action{Type: policy.FileRead, Workspace: doc.Workspace, Principal: origin.Principal, Space: doc.ID, Path: path})
+	ruling, err := k.Gate.Judge(ctx, policy.Action{Type: policy.FileRead, Workspace: doc.Workspace, Principal: origin.Principal, Token: origin.Token, Space: doc.ID, Path: path})
 	return err == nil && ruling.Decision.Allowed()
 }
 

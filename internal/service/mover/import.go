@@ -103,7 +103,7 @@ func (m *Importer) Import(ctx context.Context, origin event.Origin, by id.Worksp
 		return workspace.Import{}, errors.Join(err, occupied(head))
 	}
 	ruling, err := m.Gate.Judge(ctx, policy.Action{
-		Type: policy.WorkspaceImport, Workspace: by, Principal: origin.Principal, Target: string(found.Workspace), Content: file.Digest, Size: file.Size,
+		Type: policy.WorkspaceImport, Workspace: by, Principal: origin.Principal, Token: origin.Token, Target: string(found.Workspace), Content: file.Digest, Size: file.Size,
 	})
 	if err != nil {
 		return workspace.Import{}, err
@@ -125,11 +125,11 @@ func (m *Importer) Import(ctx context.Context, origin event.Origin, by id.Worksp
 }
 
 // May refuses who may not import workspaces, before he has sent one. It records nothing.
-func (m *Importer) May(ctx context.Context, by id.Workspace, who id.Principal) error {
+func (m *Importer) May(ctx context.Context, origin event.Origin, by id.Workspace) error {
 	if by != id.DefaultWorkspace {
 		return ErrNotHere
 	}
-	ruling, err := m.Gate.Judge(ctx, policy.Action{Type: policy.WorkspaceImport, Workspace: by, Principal: who})
+	ruling, err := m.Gate.Judge(ctx, policy.Action{Type: policy.WorkspaceImport, Workspace: by, Principal: origin.Principal, Token: origin.Token})
 	if err == nil && !ruling.Decision.Allowed() {
 		err = fault.New(fault.Denied, ruling.Decision.ReasonCode, "%s", ruling.Decision.Reason).With(ruling.Decision.Suggestion)
 	}

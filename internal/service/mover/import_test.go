@@ -165,13 +165,13 @@ func TestADaemonRefusesAWorkspace(t *testing.T) {
 	if _, err := h.Import(t.Context(), h.origin, "ws_other", file, "k"); !errors.Is(err, mover.ErrNotHere) {
 		t.Errorf("for another workspace: %v", err)
 	}
-	if err := h.May(t.Context(), "ws_other", h.origin.Principal); !errors.Is(err, mover.ErrNotHere) {
+	if err := h.May(t.Context(), h.origin, "ws_other"); !errors.Is(err, mover.ErrNotHere) {
 		t.Errorf("may another workspace's: %v", err)
 	}
-	if err := h.May(t.Context(), id.DefaultWorkspace, member); fault.CodeOf(err) != policy.ReasonNoPolicy {
+	if err := h.May(t.Context(), event.Origin{Principal: member}, id.DefaultWorkspace); fault.CodeOf(err) != policy.ReasonNoPolicy {
 		t.Errorf("may a member: %v", err)
 	}
-	if err := h.May(t.Context(), id.DefaultWorkspace, h.origin.Principal); err != nil {
+	if err := h.May(t.Context(), h.origin, id.DefaultWorkspace); err != nil {
 		t.Errorf("may the owner: %v", err)
 	}
 	if _, err := h.Import(t.Context(), event.Origin{Principal: member}, id.DefaultWorkspace, file, "k"); fault.CodeOf(err) != policy.ReasonNoPolicy {

@@ -17,9 +17,13 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/incident"
+	"agentbox/internal/domain/label"
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/room"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/domain/step"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/kernel/vault"
@@ -95,7 +99,7 @@ type Receipt struct {
 
 // Remains returns what stays of the data of an event when it is redacted, an object; ErrNotPossible for one that is never redacted.
 func Remains(e event.Event) (json.RawMessage, error) {
-	for _, of := range []func(event.Event) (any, error){run.Remains, space.Remains, policy.Remains} {
+	for _, of := range []func(event.Event) (any, error){run.Remains, step.Remains, space.Remains, policy.Remains, room.Remains, incident.Remains, label.Remains} {
 		left, err := of(e)
 		if err != nil {
 			return nil, err
@@ -126,7 +130,7 @@ func (r *Redactor) Redact(ctx context.Context, origin event.Origin, ws id.Worksp
 		receipt.Redactions, err = r.before(ctx, ws, q)
 		return receipt, err
 	}
-	action := policy.Action{Type: policy.AuditRedact, Workspace: ws, Principal: origin.Principal, Target: string(q.Event), Run: q.Run}
+	action := policy.Action{Type: policy.AuditRedact, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Target: string(q.Event), Run: q.Run}
 	for len(targets) > 0 {
 		some := targets[:min(len(targets), journal.MaxBatch)]
 		targets = targets[len(some):]

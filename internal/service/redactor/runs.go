@@ -13,6 +13,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/domain/step"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 )
@@ -26,7 +27,8 @@ var ErrImported = fault.New(fault.Invalid, "not_redactable", "the run was import
 // ofRuns are the events of a run of which something is redacted.
 var ofRuns = []string{
 	run.EventCreated, run.EventStarted, run.EventInvoked, run.EventSucceeded, run.EventErred, run.EventUnknown, run.EventSuspended, run.EventResumed,
-	run.EventCompleted, run.EventFailed, run.EventCancelled,
+	run.EventCompleted, run.EventFailed, run.EventCancelled, run.EventClaimed, run.EventRenewed, run.EventReleased,
+	step.EventCreated, step.EventArtifactCreated, step.EventArtifactStored,
 	policy.ApprovalRequestedType, policy.ApprovalAssentedType, policy.ApprovalDecidedType, policy.ApprovalUsedType, policy.ApprovalExpiredType,
 	policy.ApprovalWithdrawnType, policy.DeniedType, policy.RequiresApprovalType, policy.BegunType,
 }
@@ -92,7 +94,7 @@ func (r *Redactor) Retain(ctx context.Context, origin event.Origin, ws id.Worksp
 	case !doc.Forgotten.IsZero():
 		return doc, ErrForgotten
 	}
-	ruling, err := r.allowed(ctx, origin, policy.Action{Type: policy.AuditRedact, Workspace: ws, Principal: origin.Principal, Run: of})
+	ruling, err := r.allowed(ctx, origin, policy.Action{Type: policy.AuditRedact, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Run: of})
 	if err != nil {
 		return doc, err
 	}

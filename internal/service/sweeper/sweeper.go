@@ -94,7 +94,7 @@ func (s *Sweeper) sweep(ctx context.Context, by id.Principal, origin event.Origi
 	s.sweeping.Lock()
 	defer s.sweeping.Unlock()
 	var swept content.Swept
-	permit, err := s.permit(ctx, policy.Action{Type: policy.ContentSweep, Workspace: ws, Principal: by}, origin.Once(event.Batch{
+	permit, err := s.permit(ctx, policy.Action{Type: policy.ContentSweep, Workspace: ws, Principal: by, Token: origin.Token}, origin.Once(event.Batch{
 		Workspace: ws, Drafts: []event.Draft{draft(content.EventSweepBegun, origin, ws, content.SweepBegun{Scheduled: scheduled, Rule: s.Rule})},
 	}))
 	if err != nil {
@@ -108,7 +108,7 @@ func (s *Sweeper) sweep(ctx context.Context, by id.Principal, origin event.Origi
 		if err != nil || freed == 0 && len(p.gone) == 0 {
 			return 0, err
 		}
-		a := policy.Action{Type: policy.ContentSweep, Workspace: ws, Room: p.space.Room, Principal: by, Space: p.space.ID, Bundle: p.space.Bundle}
+		a := policy.Action{Type: policy.ContentSweep, Workspace: ws, Room: p.space.Room, Principal: by, Token: origin.Token, Space: p.space.ID, Bundle: p.space.Bundle}
 		permit, err := s.permit(ctx, a, event.Batch{Workspace: ws})
 		if err != nil {
 			return 0, err

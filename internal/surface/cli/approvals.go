@@ -24,7 +24,7 @@ func approvals(i *invocation) *cobra.Command {
 		RunE:    list.RunE,
 	}
 	c.Flags().AddFlagSet(list.Flags())
-	c.AddCommand(list, approvalShow(i), decide(i, "approve", "Allow exactly what is asked, once"), decide(i, "deny", "Refuse it; the run goes on with the next operation"),
+	c.AddCommand(list, approvalShow(i), approvalRequest(i), decide(i, "approve", "Allow exactly what is asked, once"), decide(i, "deny", "Refuse it; the run goes on with the next operation"),
 		decide(i, "hold", "Say that somebody looks into it; a final answer follows"))
 	return c
 }

@@ -83,14 +83,16 @@ type Daemon struct {
 
 	SigningKey string   // file of the key that signs checkpoints
 	Retention  []string // how long the data of which events are kept, as in run.*=30d
+	Rates      []string // of requests, as in general=5000
 	Witnesses  []string // to which checkpoints are brought
 }
 
 // commands are all commands, in the order in which help lists them.
 var commands = []func(*invocation) *cobra.Command{
 	up, doctor, demo,
+	rooms, threads, messages,
 	spaces, execute, runs, timelineCommand, approvals, files,
-	topCommand, events, audit, policies, killSwitch,
+	topCommand, events, audit, policies, killSwitch, incidents, labels,
 	backups, restore, exportWorkspace, importWorkspace, collect,
 	version,
 }

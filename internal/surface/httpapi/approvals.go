@@ -39,16 +39,16 @@ type ApprovalPath struct {
 }
 
 func (s *Server) registerApprovals() {
-	wire.Handle(s.Server, wire.Operation{ID: "list-approvals", Method: http.MethodGet, Path: "/v1/approvals", Tag: "approvals", Summary: "List approvals, the newest first"}, s.listApprovals)
+	wire.Handle(s.Server, wire.Operation{ID: "list-approvals", Needs: wire.Shows("approval", "run_id", "space_id"), Method: http.MethodGet, Path: "/v1/approvals", Tag: "approvals", Summary: "List approvals, the newest first"}, s.listApprovals)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "get-approval", Method: http.MethodGet, Path: "/v1/approvals/{approval_id}", Tag: "approvals", Summary: "Show an approval",
+		ID: "get-approval", Needs: wire.Shows("approval", "approval_id"), Method: http.MethodGet, Path: "/v1/approvals/{approval_id}", Tag: "approvals", Summary: "Show an approval",
 		Detail: "`question` is what the daemon wrote about the action: what, why and impact. `agent_words` are the agent's own.",
 	}, func(ctx context.Context, c wire.Call, in *ApprovalPath) (*approvalAnswer, error) {
 		found, err := s.services.Gate.Approval(ctx, c.Caller.Workspace, id.Approval(in.Approval))
 		return &approvalAnswer{found}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "decide-approval", Method: http.MethodPost, Path: "/v1/approvals/{approval_id}/decide", Tag: "approvals", Summary: "Answer a question",
+		ID: "decide-approval", Needs: wire.Does(policy.ApprovalDecide, "approval_id"), Method: http.MethodPost, Path: "/v1/approvals/{approval_id}/decide", Tag: "approvals", Summary: "Answer a question",
 		Repeat: wire.RepeatRecalled,
 		Detail: "Decided once: approve and deny are final. Nobody approves what he himself requested.",
 	}, func(ctx context.Context, c wire.Call, in *struct {
@@ -64,7 +64,7 @@ func (s *Server) registerApprovals() {
 		return &approvalAnswer{decided}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "list-standing-approvals", Method: http.MethodGet, Path: "/v1/standing-approvals", Tag: "approvals", Summary: "List standing approvals, the newest first",
+		ID: "list-standing-approvals", Needs: wire.Shows("standing_approval"), Method: http.MethodGet, Path: "/v1/standing-approvals", Tag: "approvals", Summary: "List standing approvals, the newest first",
 	}, func(ctx context.Context, c wire.Call, in *Page) (*struct{ Body standingList }, error) {
 		found, err := s.services.Gate.Standings(ctx, c.Caller.Workspace, id.Standing(in.Cursor), in.Limit+1)
 		if err != nil {
@@ -75,7 +75,7 @@ func (s *Server) registerApprovals() {
 		return &struct{ Body standingList }{out}, nil
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "revoke-standing-approval", Method: http.MethodDelete, Path: "/v1/standing-approvals/{standing_id}", Tag: "approvals", Summary: "End a standing approval",
+		ID: "revoke-standing-approval", Needs: wire.Does(policy.StandingRevoke), Method: http.MethodDelete, Path: "/v1/standing-approvals/{standing_id}", Tag: "approvals", Summary: "End a standing approval",
 		Status: http.StatusNoContent,
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		Standing string `path:"standing_id" doc:"The standing approval"`

@@ -50,23 +50,23 @@ type verifiedChain struct {
 
 func (s *Server) registerAudit() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "verify-hash-chain", Method: http.MethodGet, Path: "/v1/audit/hash-chain/verify", Tag: "audit", Summary: "Verify the log", Waits: true,
+		ID: "verify-hash-chain", Needs: wire.Shows("audit", "stream_id"), Method: http.MethodGet, Path: "/v1/audit/hash-chain/verify", Tag: "audit", Summary: "Verify the log", Waits: true,
 		Detail: "Recomputes the commitment and the hash of every event and its tie to the one before it, and names the first that is wrong.",
 	}, s.verifyChain)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "get-audit-key", Method: http.MethodGet, Path: "/v1/audit/key", Tag: "audit", Summary: "The public key of the checkpoints",
+		ID: "get-audit-key", Needs: wire.Shows("audit"), Method: http.MethodGet, Path: "/v1/audit/key", Tag: "audit", Summary: "The public key of the checkpoints",
 		Detail: "In the form of C2SP signed-note, and as the 32 bytes of the Ed25519 key in base64. Keep it where this daemon's host cannot change it.",
 	}, s.auditKey)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "get-checkpoint", Method: http.MethodGet, Path: "/v1/audit/checkpoint", Tag: "audit", Summary: "The last signed checkpoint",
+		ID: "get-checkpoint", Needs: wire.Shows("audit"), Method: http.MethodGet, Path: "/v1/audit/checkpoint", Tag: "audit", Summary: "The last signed checkpoint",
 		Detail: "How many events the workspace's log has and the root of the tree over them, as a note of the C2SP form tlog-checkpoint.",
 	}, s.checkpoint)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "prove-inclusion", Method: http.MethodGet, Path: "/v1/audit/proofs/inclusion", Tag: "audit", Summary: "Prove that an event is in the log",
+		ID: "prove-inclusion", Needs: wire.Shows("audit"), Method: http.MethodGet, Path: "/v1/audit/proofs/inclusion", Tag: "audit", Summary: "Prove that an event is in the log",
 		Detail: "The proof holds under the last checkpoint and is checked without this daemon; docs/PROOFS.md shows how.",
 	}, s.inclusion)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "prove-consistency", Method: http.MethodGet, Path: "/v1/audit/proofs/consistency", Tag: "audit", Summary: "Prove that the log continues an earlier one",
+		ID: "prove-consistency", Needs: wire.Shows("audit"), Method: http.MethodGet, Path: "/v1/audit/proofs/consistency", Tag: "audit", Summary: "Prove that the log continues an earlier one",
 		Detail: "Proves that the log of the last checkpoint begins with the events that an earlier checkpoint was signed for.",
 	}, s.consistency)
 }

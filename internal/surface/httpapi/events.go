@@ -1,11 +1,13 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -19,22 +21,34 @@ import (
 type EventFilter struct {
 	StreamType  string   `query:"stream_type" enum:"workspace,room" doc:"With stream_id: only events of this stream, and places are those in it"`
 	StreamID    string   `query:"stream_id" maxLength:"100"`
+	Room        string   `query:"room_id" maxLength:"100" doc:"Only events of this room; places are those in its stream"`
+	Thread      string   `query:"thread_id" maxLength:"100"`
 	Run         string   `query:"run_id" maxLength:"100"`
+	Step        string   `query:"step_id" maxLength:"100"`
 	Correlation string   `query:"correlation_id" maxLength:"128"`
-	Space       string   `query:"space_id" maxLength:"100"`
+	Space       string   `query:"space_id" maxLength:"100" doc:"Only events about this space"`
+	Agent       string   `query:"subject_agent_id" maxLength:"100" doc:"Only events about this agent"`
+	Principal   string   `query:"subject_principal_id" maxLength:"100" doc:"Only events about this principal"`
+	Type        string   `query:"event_type" maxLength:"100" doc:"One type; one that does not exist is refused"`
 	Types       []string `query:"event_types" maxItems:"20" doc:"Separated by commas; one that does not exist is refused"`
 }
 
 // query returns the filter as a query. A type that no event ever has is a slip of the pen, and finding nothing would hide it.
 func (f EventFilter) query() (reader.Query, error) {
+	if f.Type != "" {
+		f.Types = append(slices.Clip(f.Types), f.Type)
+	}
+	if f.Agent != "" && f.Principal != "" && f.Agent != f.Principal {
+		return reader.Query{}, fault.New(fault.Invalid, "query_invalid", "subject_agent_id and subject_principal_id name two principals; name one")
+	}
 	for _, typ := range f.Types {
 		if err := knownType(typ); err != nil {
 			return reader.Query{}, err
 		}
 	}
 	return reader.Query{
-		Stream: event.Stream{Type: f.StreamType, ID: f.StreamID}, Run: id.Run(f.Run), Correlation: id.Correlation(f.Correlation),
-		Space: id.Space(f.Space), Types: f.Types,
+		Stream: event.Stream{Type: f.StreamType, ID: f.StreamID}, Room: id.Room(f.Room), Thread: id.Thread(f.Thread), Run: id.Run(f.Run), Step: id.Step(f.Step),
+		Correlation: id.Correlation(f.Correlation), Space: id.Space(f.Space), Subject: id.Principal(cmp.Or(f.Agent, f.Principal)), Types: f.Types,
 	}, nil
 }
 
@@ -67,10 +81,10 @@ type StreamParameters struct {
 
 func (s *Server) registerEvents() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "list-events", Method: http.MethodGet, Path: "/v1/events", Tag: "events", Summary: "Read the log",
+		ID: "list-events", Needs: wire.Shows("event", "stream_id", "room_id", "thread_id", "run_id", "step_id", "space_id"), Method: http.MethodGet, Path: "/v1/events", Tag: "events", Summary: "Read the log",
 		Detail: "From a place on with from_seq, else the last events, or the last before a place.",
 	}, s.listEvents)
-	wire.Handle(s.Server, wire.Operation{ID: "get-event", Method: http.MethodGet, Path: "/v1/events/{event_id}", Tag: "events", Summary: "Show an event"},
+	wire.Handle(s.Server, wire.Operation{ID: "get-event", Needs: wire.Shows("event", "event_id"), Method: http.MethodGet, Path: "/v1/events/{event_id}", Tag: "events", Summary: "Show an event"},
 		func(ctx context.Context, c wire.Call, in *struct {
 			Event string `path:"event_id" doc:"The event"`
 		}) (*struct{ Body event.Event }, error) {
@@ -82,11 +96,12 @@ func (s *Server) registerEvents() {
 		EventFilter
 		StreamParameters
 	}](s.Server, wire.Operation{
-		ID: "stream-events", Method: http.MethodGet, Path: "/v1/events/stream", Tag: "events", Summary: "Follow the log", Media: "text/event-stream", Detail: detail,
+		ID: "stream-events", Needs: wire.Shows("event", "stream_id", "room_id", "thread_id", "run_id", "step_id", "space_id"), Method: http.MethodGet, Path: "/v1/events/stream", Tag: "events", Summary: "Follow the log", Media: "text/event-stream", Detail: detail,
 	}, func(w http.ResponseWriter, r *http.Request, c wire.Call) error {
 		p := r.URL.Query()
 		f := EventFilter{
-			StreamType: p.Get("stream_type"), StreamID: p.Get("stream_id"), Run: p.Get("run_id"), Correlation: p.Get("correlation_id"), Space: p.Get("space_id"),
+			StreamType: p.Get("stream_type"), StreamID: p.Get("stream_id"), Room: p.Get("room_id"), Thread: p.Get("thread_id"), Run: p.Get("run_id"), Step: p.Get("step_id"),
+			Correlation: p.Get("correlation_id"), Space: p.Get("space_id"), Agent: p.Get("subject_agent_id"), Principal: p.Get("subject_principal_id"), Type: p.Get("event_type"),
 		}
 		if types := p.Get("event_types"); types != "" {
 			f.Types = strings.Split(types, ",")
@@ -101,21 +116,31 @@ func (s *Server) registerEvents() {
 		Room string `path:"room_id" doc:"The room"`
 		StreamParameters
 	}](s.Server, wire.Operation{
-		ID: "stream-room", Method: http.MethodGet, Path: "/v1/streams/rooms/{room_id}", Tag: "events", Summary: "Follow a room", Media: "text/event-stream", Detail: detail,
+		ID: "stream-room", Needs: wire.Shows("event", "room_id"), Method: http.MethodGet, Path: "/v1/streams/rooms/{room_id}", Tag: "events", Summary: "Follow a room", Media: "text/event-stream", Detail: detail,
 	}, func(w http.ResponseWriter, r *http.Request, c wire.Call) error {
-		return s.followEvents(w, r, c, reader.Query{Stream: event.RoomStream(c.Caller.Workspace, id.Room(r.PathValue("room_id")))})
+		in, err := s.services.Rooms.Room(r.Context(), c.Caller.Workspace, id.Room(r.PathValue("room_id")))
+		if err != nil {
+			return err
+		}
+		return s.followEvents(w, r, c, reader.Query{Room: in.ID})
 	})
 }
 
 func (s *Server) listEvents(ctx context.Context, c wire.Call, in *struct {
 	EventFilter
-	From   uint64 `query:"from_seq" doc:"The place of the first event"`
-	Before uint64 `query:"before" doc:"Only events in front of this place"`
-	Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"100"`
+	From           uint64 `query:"from_seq" doc:"The place of the first event"`
+	Before         uint64 `query:"before" doc:"Only events in front of this place"`
+	RecordedBefore string `query:"before_recorded_at" maxLength:"100" doc:"Only events that were recorded before this time (RFC 3339)"`
+	Limit          int    `query:"limit" minimum:"1" maximum:"200" default:"100"`
 }) (*struct{ Body eventList }, error) {
 	q, err := in.query()
 	if err != nil {
 		return nil, err
+	}
+	if in.RecordedBefore != "" {
+		if q.RecordedBefore, err = time.Parse(time.RFC3339, in.RecordedBefore); err != nil {
+			return nil, fault.New(fault.Invalid, "invalid_before_recorded_at", "before_recorded_at is a time as in RFC 3339, for example 2026-11-22T09:00:00Z")
+		}
 	}
 	q.From, q.Before, q.Limit, q.Last = in.From, in.Before, in.Limit, in.From == 0
 	found, err := s.services.Reader.Events(ctx, c.Caller.Workspace, q)
@@ -167,11 +192,11 @@ func (s *Server) followEvents(w http.ResponseWriter, r *http.Request, c wire.Cal
 
 // placeAfterHead is the place of the next event of what a query reads.
 func (s *Server) placeAfterHead(ctx context.Context, c wire.Call, q reader.Query) (uint64, error) {
-	if q.Stream == (event.Stream{}) {
+	if q.Stream == (event.Stream{}) && q.Room == "" {
 		head, err := s.services.Reader.Head(ctx, c.Caller.Workspace)
 		return head + 1, err
 	}
-	last, err := s.services.Reader.Events(ctx, c.Caller.Workspace, reader.Query{Stream: q.Stream, Last: true, Limit: 1})
+	last, err := s.services.Reader.Events(ctx, c.Caller.Workspace, reader.Query{Stream: q.Stream, Room: q.Room, Last: true, Limit: 1})
 	if err != nil || len(last) == 0 {
 		return 1, err
 	}

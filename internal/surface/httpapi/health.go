@@ -71,14 +71,14 @@ func (s *Server) registerHealth() {
 			"the first answers may say that they are being tried.",
 	}, s.ready)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "get-doctor", Method: http.MethodGet, Path: "/v1/doctor", Tag: "service", Summary: "What the host supports, and how to mend what it does not",
+		ID: "get-doctor", Needs: wire.Shows("host"), Method: http.MethodGet, Path: "/v1/doctor", Tag: "service", Summary: "What the host supports, and how to mend what it does not",
 		Detail: "Starts a real space of every tier and tries what the tier promises. What was found is told again for ten seconds.",
 	}, func(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ Body doctor }, error) {
 		return &struct{ Body doctor }{s.diagnose(ctx)}, nil
 	})
-	wire.Handle(s.Server, wire.Operation{ID: "get-session", Method: http.MethodGet, Path: "/v1/auth/session", Tag: "auth", Summary: "Who am I"},
+	wire.Handle(s.Server, wire.Operation{ID: "get-session", Needs: wire.Own(), Method: http.MethodGet, Path: "/v1/auth/session", Tag: "auth", Summary: "Who am I"},
 		func(_ context.Context, c wire.Call, _ *struct{}) (*struct{ Body session }, error) {
-			return &struct{ Body session }{session{c.Caller.Principal, c.Caller.Workspace, string(c.Caller.Role)}}, nil
+			return &struct{ Body session }{session{c.Caller.Principal, c.Caller.Workspace, string(c.Caller.Role), c.Caller.Token}}, nil
 		})
 }
 
@@ -117,6 +117,7 @@ type session struct {
 	Principal id.Principal `json:"principal_id"`
 	Workspace id.Workspace `json:"workspace_id"`
 	Role      string       `json:"role"`
+	Token     id.Token     `json:"capability_token_id,omitempty" doc:"Under which the caller acts"`
 }
 
 // Run serves until ctx ends, and returns when also no check is tried any more.

@@ -56,28 +56,28 @@ type switchRequest struct {
 type switchAnswer struct{ Body policy.KillSwitch }
 
 func (s *Server) registerPolicies() {
-	wire.Handle(s.Server, wire.Operation{ID: "list-presets", Method: http.MethodGet, Path: "/v1/policies/presets", Tag: "policies", Summary: "List the policy presets, the strictest first"},
+	wire.Handle(s.Server, wire.Operation{ID: "list-presets", Needs: wire.Shows("policy"), Method: http.MethodGet, Path: "/v1/policies/presets", Tag: "policies", Summary: "List the policy presets, the strictest first"},
 		func(context.Context, wire.Call, *struct{}) (*struct{ Body presetList }, error) {
 			found, err := s.services.Gate.Presets()
 			return &struct{ Body presetList }{presetList{found}}, err
 		})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "validate-policy", Method: http.MethodPost, Path: "/v1/policies/validate", Tag: "policies", Summary: "Check a policy, and what it decides about an operation",
+		ID: "validate-policy", Needs: wire.Shows("policy"), Method: http.MethodPost, Path: "/v1/policies/validate", Tag: "policies", Summary: "Check a policy, and what it decides about an operation",
 		Repeat: wire.RepeatHarmless,
 		Detail: "A policy that cannot be used is a problem document that names the place.",
 	}, s.validate)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "explain-policy", Method: http.MethodPost, Path: "/v1/policies/explain", Tag: "policies", Summary: "Explain in every detail what would be decided about an operation",
+		ID: "explain-policy", Needs: wire.Shows("policy"), Method: http.MethodPost, Path: "/v1/policies/explain", Tag: "policies", Summary: "Explain in every detail what would be decided about an operation",
 		Repeat: wire.RepeatHarmless,
 		Detail: "Takes the same way as a real operation and does nothing.",
 	}, s.explain)
-	wire.Handle(s.Server, wire.Operation{ID: "get-kill-switch", Method: http.MethodGet, Path: "/v1/kill-switch", Tag: "policies", Summary: "Show the kill switch"},
+	wire.Handle(s.Server, wire.Operation{ID: "get-kill-switch", Needs: wire.Shows("kill_switch"), Method: http.MethodGet, Path: "/v1/kill-switch", Tag: "policies", Summary: "Show the kill switch"},
 		func(ctx context.Context, c wire.Call, _ *struct{}) (*switchAnswer, error) {
 			found, err := s.services.Gate.KillSwitch(ctx, c.Caller.Workspace)
 			return &switchAnswer{found}, err
 		})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "put-kill-switch", Method: http.MethodPut, Path: "/v1/kill-switch", Tag: "policies", Summary: "Throw or lift the kill switch",
+		ID: "put-kill-switch", Needs: wire.Does(policy.KillSwitchSet), Method: http.MethodPut, Path: "/v1/kill-switch", Tag: "policies", Summary: "Throw or lift the kill switch",
 		Detail: "It beats every policy and approval, reaches what is under way, and holds over a restart. A lift with an Idempotency-Key that is sent again " +
 			"lifts nothing that was thrown since; a throw always throws.",
 	}, func(ctx context.Context, c wire.Call, in *struct{ Body switchRequest }) (*switchAnswer, error) {
@@ -164,7 +164,7 @@ func (s *Server) preview(ctx context.Context, c wire.Call, sp space.Space, b pol
 	if err != nil {
 		return policy.Explanation{}, err
 	}
-	action, err := s.services.Executor.Preview(sp, c.Caller.Principal, b, m.Operations[0])
+	action, err := s.services.Executor.Preview(sp, c.Origin(), b, m.Operations[0])
 	if err != nil {
 		return policy.Explanation{}, err
 	}

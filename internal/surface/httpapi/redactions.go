@@ -8,6 +8,8 @@ import (
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/principal"
 	"agentbox/internal/kernel/vault"
 	"agentbox/internal/service/redactor"
 	"agentbox/internal/surface/httpapi/wire"
@@ -40,13 +42,13 @@ type redactions struct {
 
 func (s *Server) registerRedactions() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "redact-events", Method: http.MethodPost, Path: "/v1/audit/redactions", Tag: "audit", Summary: "Destroy the data of events, for good",
+		ID: "redact-events", Needs: wire.Does(policy.AuditRedact).From(principal.Admin), Method: http.MethodPost, Path: "/v1/audit/redactions", Tag: "audit", Summary: "Destroy the data of events, for good",
 		Repeat: wire.RepeatRecalled,
 		Detail: "Of one event, or of every event of a run. The key under which the data are sealed is destroyed, and with it the data in every backup that has not the keys; documents are folded anew. " +
 			"The event itself stays, with its hash: chains and earlier proofs hold as before. Only owners and admins may. docs/FORGETTING.md says what is forgotten and what cannot be.",
 	}, s.redact)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "list-redactions", Method: http.MethodGet, Path: "/v1/audit/redactions", Tag: "audit", Summary: "List what was redacted, in the order of the log",
+		ID: "list-redactions", Needs: wire.Shows("audit"), Method: http.MethodGet, Path: "/v1/audit/redactions", Tag: "audit", Summary: "List what was redacted, in the order of the log",
 	}, s.listRedactions)
 }
 

@@ -29,6 +29,9 @@ type sent struct {
 // ownStep are the step of an explanation and the hash of the action that holds it.
 var ownStep = regexp.MustCompile(`step_[0-9A-Z]{26}|sha256:[0-9a-f]{64}`)
 
+// shownOnce are secrets, which are in the first answer only.
+var shownOnce = regexp.MustCompile(`,"(?:bearer|key|token|access_token|refresh_token)":"[a-z]+_[^"]*\.[^"]*"`)
+
 // remained is what an answer to a redaction says of content.
 var remained = regexp.MustCompile(`,"contents":\{[^}]*\}`)
 
@@ -56,14 +59,9 @@ func documented(t *testing.T) map[string][2]string {
 	return found
 }
 
-// TestEveryPostIsDoneOnceOverARestart sends each POST of the API document four times under one key: twice to a daemon, then with another
-// body, then to the daemon that comes after it. What it does is done once, and the answer is the same each time.
-func TestEveryPostIsDoneOnceOverARestart(t *testing.T) {
-	c := app.Default(t.TempDir())
-	c.Rates = wire.DefaultRates()
-	c.Rates.Spaces, c.Rates.Runs = 1000, 1000
-	d, stop := serveDaemon(t, c)
-
+// samples returns a request for each POST of the API document, and for other changes that take a body. It makes what they are about.
+func samples(t *testing.T, d *daemon) map[string]sent {
+	t.Helper()
 	space := func() string {
 		var made struct {
 			ID string `json:"id"`
@@ -100,6 +98,43 @@ func TestEveryPostIsDoneOnceOverARestart(t *testing.T) {
 		Run string `json:"runId"`
 	}
 	d.succeed(t, "POST", space()+"/runs", `{"protocolVersion":"1.0","operations":[{"type":"message","content":"private"}]}`, &forgotten)
+	incident := func() string {
+		var opened struct {
+			ID string `json:"incident_id"`
+		}
+		d.succeed(t, "POST", "/v1/incidents", `{"title":"it broke"}`, &opened)
+		return "/v1/incidents/" + opened.ID + "/rca"
+	}
+	learned := strings.Replace(incident(), "/rca", "/learning", 1)
+	closed := incident()
+	d.succeed(t, "POST", closed, `{"summary":"it was old"}`, nil)
+	d.succeed(t, "POST", strings.Replace(closed, "/rca", "/learning", 1), `{"note":"replace what is old"}`, nil)
+	closed = strings.Replace(closed, "/rca", "/close", 1)
+	d.succeed(t, "POST", "/v1/resources/labels", `{"resource_type":"person","resource_id":"b","label":"confidential"}`, nil)
+	order := `{"room_id":"room_00000000000000000000000000","title":"for an engine","input":{"n":1}}`
+	ordered := func() string {
+		var made struct {
+			Run string `json:"run_id"`
+		}
+		d.succeed(t, "POST", "/v1/runs", order, &made)
+		return "/v1/runs/" + made.Run
+	}
+	claimed := func() (run, token string) {
+		ordered()
+		var got struct {
+			Token string `json:"claim_token"`
+			Run   struct {
+				ID string `json:"run_id"`
+			} `json:"run"`
+		}
+		d.succeed(t, "POST", "/v1/runs/claim", `{}`, &got)
+		return "/v1/runs/" + got.Run.ID, got.Token
+	}
+	thread := func() string {
+		return "/v1/threads/" + d.must(t, "POST", "/v1/rooms/"+string(id.DefaultRoom)+"/threads", `{"title":"talk"}`, "thread_id") + "/messages"
+	}
+	talk := thread()
+	talked := strings.TrimSuffix(talk, "/messages")
 	operation := `{"operation":{"type":"shell","command":"ls"}%s}`
 	table := map[string]sent{
 		"create-space": {path: "/v1/spaces", body: `{"name":"one"}`, other: `{"name":"two"}`, status: 201},
@@ -120,23 +155,103 @@ func TestEveryPostIsDoneOnceOverARestart(t *testing.T) {
 			path: space() + "/files?path=in", body: part("a.txt", "one") + part("b/c.txt", "two") + "--cut--\r\n", media: "multipart/form-data; boundary=cut",
 			other: part("a.txt", "one") + part("b/c.txt", "three") + "--cut--\r\n", status: 201,
 		},
-		"sweep-content": {path: "/v1/content/sweep", body: "", other: "", status: 200},
+		"create-room":    {path: "/v1/rooms", body: `{"title":"lab"}`, other: `{"title":"kitchen"}`, status: 201},
+		"create-thread":  {path: "/v1/rooms/" + string(id.DefaultRoom) + "/threads", body: `{"title":"one"}`, other: `{"title":"two"}`, status: 201},
+		"create-message": {path: talk, body: `{"content_md":"once"}`, other: `{"content_md":"other"}`, status: 201},
+		"sweep-content":  {path: "/v1/content/sweep", body: "", other: "", status: 200},
 		"redact-events": {
 			path: "/v1/audit/redactions", body: `{"run_id":"` + forgotten.Run + `","reason":"a mistake"}`,
 			other: `{"run_id":"` + forgotten.Run + `","reason":"another one"}`, status: 200,
 		},
-		"retain-run":      {path: "/v1/runs/" + wrote.Run + "/retention", body: `{"retention":"30d"}`, other: `{"retention":"none"}`, status: 200},
-		"validate-policy": {path: "/v1/policies/validate", body: fmt.Sprintf(operation, ""), other: fmt.Sprintf(operation, `,"policy":"permissive"`), status: 200, harmless: true},
-		"explain-policy":  {path: "/v1/policies/explain", body: fmt.Sprintf(operation, ""), other: fmt.Sprintf(operation, `,"policy":"permissive"`), status: 200, harmless: true},
+		"retain-run":          {path: "/v1/runs/" + wrote.Run + "/retention", body: `{"retention":"30d"}`, other: `{"retention":"none"}`, status: 200},
+		"validate-policy":     {path: "/v1/policies/validate", body: fmt.Sprintf(operation, ""), other: fmt.Sprintf(operation, `,"policy":"permissive"`), status: 200, harmless: true},
+		"explain-policy":      {path: "/v1/policies/explain", body: fmt.Sprintf(operation, ""), other: fmt.Sprintf(operation, `,"policy":"permissive"`), status: 200, harmless: true},
+		"evaluate-policy":     {path: "/v1/policy/evaluate", body: `{"action":"email.send","request":{"n":1}}`, other: `{"action":"email.send","request":{"n":2}}`, status: 200},
+		"request-approval":    {path: "/v1/approvals", body: `{"action":"email.send","request":{"n":1}}`, other: `{"action":"email.send","request":{"n":2}}`, status: 201},
+		"open-incident":       {path: "/v1/incidents", body: `{"title":"one"}`, other: `{"title":"two"}`, status: 201},
+		"analyse-incident":    {path: incident(), body: `{"summary":"one"}`, other: `{"summary":"two"}`, status: 200},
+		"learn-of-incident":   {path: learned, body: `{"note":"one"}`, other: `{"note":"two"}`, status: 200},
+		"close-incident":      {path: closed, body: `{"reason":"one"}`, other: `{"reason":"two"}`, status: 200},
+		"label-resource":      {path: "/v1/resources/labels", body: `{"resource_type":"person","resource_id":"a","label":"confidential"}`, other: `{"resource_type":"person","resource_id":"a","label":"sensitive_pii"}`, status: 201},
+		"request-data-access": {path: "/v1/data/access/requests", body: `{"resource_type":"person","resource_id":"b","action":"read"}`, other: `{"resource_type":"person","resource_id":"b","action":"write"}`, status: 200},
 		// Not a POST, but a change of which a lost answer would leave one in doubt as well.
-		"update-space": {path: space(), body: `{"name":"renamed"}`, other: `{"name":"other"}`, status: 200},
+		"update-room":          {path: "/v1/rooms/" + string(id.DefaultRoom), body: `{"topic":"one"}`, other: `{"topic":"other"}`, status: 200},
+		"update-room-defaults": {path: "/v1/room-defaults", body: `{"context":{"system_prompt":"be brief"}}`, other: `{"context":{"system_prompt":"be long"}}`, status: 200},
+		"update-thread":        {path: talked, body: `{"status":"closed"}`, other: `{"status":"open"}`, status: 200},
+		"update-space":         {path: space(), body: `{"name":"renamed"}`, other: `{"name":"other"}`, status: 200},
 	}
+	table["create-engine-run"] = sent{path: "/v1/runs", body: order, other: `{"room_id":"room_00000000000000000000000000","title":"other"}`, status: 201}
+	table["claim-run"] = sent{path: "/v1/runs/claim", body: `{}`, other: `{"room_id":"room_00000000000000000000000000"}`, status: 200}
+	for op, way := range map[string]string{"renew-claim": "lease/heartbeat", "release-claim": "lease/release", "complete-run": "complete", "fail-run": "fail"} {
+		run, token := claimed()
+		table[op] = sent{path: run + "/" + way, body: `{"claim_token":"` + token + `"}`, other: `{"claim_token":"clm_OTHER"}`, status: 200}
+	}
+	working, token := claimed()
+	var unit struct {
+		Step string `json:"step_id"`
+	}
+	d.succeed(t, "POST", working+"/steps", `{"kind":"work","claim_token":"`+token+`"}`, &unit)
+	call := func() string {
+		var made struct {
+			Call string `json:"tool_call_id"`
+		}
+		d.succeed(t, "POST", "/v1/steps/"+unit.Step+"/toolcalls", `{"tool_name":"look","claim_token":"`+token+`"}`, &made)
+		return "/v1/toolcalls/" + made.Call
+	}
+	held := func(more string) string { return `{"claim_token":"` + token + `"` + more + `}` }
+	table["create-step"] = sent{path: working + "/steps", body: held(`,"kind":"work"`), other: held(`,"kind":"play"`), status: 201}
+	table["create-tool-call"] = sent{path: "/v1/steps/" + unit.Step + "/toolcalls", body: held(`,"tool_name":"look"`), other: held(`,"tool_name":"leap"`), status: 201}
+	table["succeed-tool-call"] = sent{path: call() + "/succeed", body: held(`,"output":1`), other: held(`,"output":2`), status: 200}
+	table["fail-tool-call"] = sent{path: call() + "/fail", body: held(`,"message":"no"`), other: held(`,"message":"yes"`), status: 200}
+	table["create-artifact"] = sent{path: "/v1/steps/" + unit.Step + "/artifacts", body: held(`,"kind":"note"`), other: held(`,"kind":"other"`), status: 201}
+	ordered() // for whoever claims next
+	table["finalize-evidence"] = sent{path: "/v1/runs/" + wrote.Run + "/evidence/finalize", status: 200}
+	table["start-run"] = sent{path: ordered() + "/start", body: `{}`, other: `{"claim_token":"clm_OTHER"}`, status: 200}
+	table["cancel-engine-run"] = sent{path: ordered() + "/cancel", body: `{"reason":"enough"}`, other: `{"reason":"other"}`, status: 202}
+	var granted struct {
+		Token string `json:"token_id"`
+	}
+	grant := `{"issued_to_principal_id":"` + string(d.app.Owner) + `","scopes":{"rooms":["%s"]}}`
+	d.succeed(t, "POST", "/v1/capabilities/grant", fmt.Sprintf(grant, "*"), &granted)
+	table["grant-capability"] = sent{path: "/v1/capabilities/grant", body: fmt.Sprintf(grant, "one"), other: fmt.Sprintf(grant, "two"), status: 201}
+	table["revoke-capability"] = sent{
+		path: "/v1/capabilities/revoke", body: `{"token_id":"` + granted.Token + `","reason":"enough"}`, other: `{"token_id":"` + granted.Token + `"}`, status: 200,
+	}
+	var worker, stray, person struct {
+		ID string `json:"principal_id"`
+	}
+	d.succeed(t, "POST", "/v1/agents", `{"display_name":"free"}`, &worker)
+	d.succeed(t, "POST", "/v1/agents", `{"display_name":"stray"}`, &stray)
+	d.succeed(t, "POST", "/v1/agents/"+stray.ID+"/quarantine", "", nil)
+	d.succeed(t, "POST", "/v1/principals", `{"kind":"user","role":"viewer","display_name":"Vera"}`, &person)
+	table["register-agent"] = sent{path: "/v1/agents", body: `{"display_name":"one"}`, other: `{"display_name":"two"}`, status: 201}
+	table["quarantine-agent"] = sent{path: "/v1/agents/" + worker.ID + "/quarantine", body: `{"reason":"odd"}`, other: `{}`, status: 200}
+	table["unquarantine-agent"] = sent{path: "/v1/agents/" + stray.ID + "/unquarantine", body: `{"reason":"fine"}`, other: `{}`, status: 200}
+	table["add-principal"] = sent{
+		path: "/v1/principals", body: `{"kind":"user","role":"member","display_name":"Mia"}`, other: `{"kind":"service","display_name":"mailer"}`, status: 201,
+	}
+	table["change-role"] = sent{path: "/v1/principals/" + person.ID + "/role", body: `{"role":"member"}`, other: `{"role":"operator"}`, status: 200}
+	table["ensure-principal"] = sent{
+		path: "/v1/principals/legacy/ensure", body: `{"actor_type":"service","actor_id":"cron"}`, other: `{"actor_type":"agent","actor_id":"cron"}`, status: 200,
+	}
+	table["issue-key"] = sent{path: "/v1/keys", body: `{"name":"one"}`, other: `{"name":"two"}`, status: 201}
 	_, transcript := d.ask(t, "", "GET", "/v1/runs/"+wrote.Run+"/transcript?redact=none", "")
 	_, other := d.ask(t, "", "GET", "/v1/runs/"+wrote.Run+"/transcript?redact=output", "")
 	table["import-run"] = sent{path: "/v1/runs/import", body: string(transcript), other: string(other), media: "application/x-ndjson", status: 201}
 	table["import-workspace"] = sent{
 		path: "/v1/workspaces/import", body: parcel(t, "ws_parcel", 3), other: parcel(t, "ws_another", 1), media: "application/gzip", status: 201,
 	}
+	return table
+}
+
+// TestEveryPostIsDoneOnceOverARestart sends each POST of the API document four times under one key: twice to a daemon, then with another
+// body, then to the daemon that comes after it. What it does is done once, and the answer is the same each time.
+func TestEveryPostIsDoneOnceOverARestart(t *testing.T) {
+	c := app.Default(t.TempDir())
+	c.Rates = wire.DefaultRates()
+	c.Rates.Spaces, c.Rates.Runs = 1000, 1000
+	d, stop := serveDaemon(t, c)
+	table := samples(t, d)
 	known := documented(t)
 	for op, where := range known {
 		if _, ok := table[op]; where[0] == "POST" && !ok {
@@ -167,7 +282,12 @@ func TestEveryPostIsDoneOnceOverARestart(t *testing.T) {
 	// Others change meanwhile what was asked about: an answer of then is not one of now.
 	d.succeed(t, "PATCH", table["extend-space"].path[:len("/v1/spaces/")+len("spc_")+26], `{"name":"later"}`, nil)
 	d.succeed(t, "PATCH", table["update-space"].path, `{"description":"later"}`, nil)
+	d.succeed(t, "PATCH", table["update-room"].path, `{"topic":"later"}`, nil)
+	d.succeed(t, "PATCH", table["update-room-defaults"].path, `{"context":{"memory_summary":"later"}}`, nil)
+	d.succeed(t, "PATCH", table["update-thread"].path, `{"title":"later"}`, nil)
 	d.succeed(t, "POST", table["retain-run"].path, `{"retention":"31d"}`, nil)
+	d.succeed(t, "POST", table["analyse-incident"].path, `{"summary":"later"}`, nil)
+	d.succeed(t, "POST", table["learn-of-incident"].path, `{"note":"later"}`, nil)
 	again := func(when string) {
 		for _, op := range ops {
 			s := table[op]
@@ -180,6 +300,7 @@ func TestEveryPostIsDoneOnceOverARestart(t *testing.T) {
 			if s.harmless { // it is decided anew, about a step of its own
 				got, want = ownStep.ReplaceAllString(got, ""), ownStep.ReplaceAllString(want, "")
 			}
+			want = shownOnce.ReplaceAllString(want, "")
 			if op == "redact-events" { // what remained was told once; it may have changed since
 				got, want = remained.ReplaceAllString(got, ""), remained.ReplaceAllString(want, "")
 			}
@@ -198,7 +319,7 @@ func TestEveryPostIsDoneOnceOverARestart(t *testing.T) {
 		}
 	}
 	// The run that was decided goes on by itself: what it records is not what a repeat does.
-	run := d.field(t, "/v1/approvals/"+decided, "run_id")
+	run := d.field(t, strings.TrimSuffix(table["decide-approval"].path, "/decide"), "run_id")
 	if _, err := d.app.Runs.Wait(t.Context(), id.DefaultWorkspace, id.Run(run)); err != nil {
 		t.Fatal(err)
 	}

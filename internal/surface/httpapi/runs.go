@@ -14,6 +14,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/reader"
@@ -94,21 +95,23 @@ func (s *Server) registerRuns() {
 		SpacePath
 		Body runRequest
 	}](s.Server, wire.Operation{
-		ID: "create-run", Method: http.MethodPost, Path: "/v1/spaces/{space_id}/runs", Tag: "runs", Summary: "Run operations in a space",
+		ID: "create-run", Needs: wire.Does(policy.RunStart, "space_id"), Method: http.MethodPost, Path: "/v1/spaces/{space_id}/runs", Tag: "runs", Summary: "Run operations in a space",
 		Rate: wire.RateRuns, Waits: true, MaxBody: maxRunBody, Repeat: wire.RepeatByService, Reads: reflect.TypeFor[runSent](),
 		Answers: map[int]any{http.StatusCreated: message, http.StatusOK: message, http.StatusAccepted: message},
 		Detail: "Answers with the events message when the run has ended (201), waits for a person (200) or still goes on after `wait` seconds (202). " +
 			"An operation that policy refuses is a result in it, not an error.",
 	}, s.createRun)
 	for _, where := range []struct{ id, path string }{{"list-space-runs", "/v1/spaces/{space_id}/runs"}, {"list-runs", "/v1/runs"}} {
-		op := wire.Operation{ID: where.id, Method: http.MethodGet, Path: where.path, Tag: "runs", Summary: "List runs, the newest first"}
+		op := wire.Operation{ID: where.id, Needs: wire.Shows("run", "space_id"), Method: http.MethodGet, Path: where.path, Tag: "runs", Summary: "List runs, the newest first"}
 		if where.id == "list-runs" {
 			op.Summary += ", of the whole workspace"
 			wire.Handle(s.Server, op, func(ctx context.Context, c wire.Call, in *struct {
-				Space string `query:"space_id" doc:"Only runs of this space"`
+				Space      string `query:"space_id" doc:"Only runs of this space"`
+				Room       string `query:"room_id" doc:"Only runs of this room"`
+				Experiment string `query:"experiment_id" doc:"Only runs of this experiment"`
 				RunFilter
 			}) (*struct{ Body runList }, error) {
-				return s.listRuns(ctx, c, in.Space, in.RunFilter)
+				return s.listRuns(ctx, c, executor.Filter{Space: id.Space(in.Space), Room: id.Room(in.Room), Experiment: id.Experiment(in.Experiment)}, in.RunFilter)
 			})
 			continue
 		}
@@ -119,22 +122,22 @@ func (s *Server) registerRuns() {
 			if _, err := s.services.Keeper.Space(ctx, c.Caller.Workspace, id.Space(in.Space)); err != nil {
 				return nil, err
 			}
-			return s.listRuns(ctx, c, in.Space, in.RunFilter)
+			return s.listRuns(ctx, c, executor.Filter{Space: id.Space(in.Space)}, in.RunFilter)
 		})
 	}
-	wire.Handle(s.Server, wire.Operation{ID: "get-space-run", Method: http.MethodGet, Path: "/v1/spaces/{space_id}/runs/{run_id}", Tag: "runs", Summary: "Show a run with its result events"}, s.getRun)
-	wire.Handle(s.Server, wire.Operation{ID: "get-run", Method: http.MethodGet, Path: "/v1/runs/{run_id}", Tag: "runs", Summary: "Show a run with its result events, whatever its space"},
+	wire.Handle(s.Server, wire.Operation{ID: "get-space-run", Needs: wire.Shows("run", "space_id", "run_id"), Method: http.MethodGet, Path: "/v1/spaces/{space_id}/runs/{run_id}", Tag: "runs", Summary: "Show a run with its result events"}, s.getRun)
+	wire.Handle(s.Server, wire.Operation{ID: "get-run", Needs: wire.Shows("run", "run_id"), Method: http.MethodGet, Path: "/v1/runs/{run_id}", Tag: "runs", Summary: "Show a run with its result events, whatever its space"},
 		func(ctx context.Context, c wire.Call, in *struct {
 			Run string `path:"run_id" doc:"The run"`
 		}) (*struct{ Body runShown }, error) {
 			return s.getRun(ctx, c, &RunPath{Run: in.Run})
 		})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "resume-run", Method: http.MethodPost, Path: "/v1/spaces/{space_id}/runs/{run_id}/resume", Tag: "runs", Repeat: wire.RepeatRecalled, Waits: true, Summary: "Answer the question a run waits for, and wait for the run",
+		ID: "resume-run", Needs: wire.Does(policy.ApprovalDecide, "space_id", "run_id"), Method: http.MethodPost, Path: "/v1/spaces/{space_id}/runs/{run_id}/resume", Tag: "runs", Repeat: wire.RepeatRecalled, Waits: true, Summary: "Answer the question a run waits for, and wait for the run",
 		Detail: "Approved means that exactly what was shown is done and the run goes on; denied means that the run goes on with the next operation.",
 	}, s.resumeRun)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "cancel-run", Method: http.MethodPost, Path: "/v1/spaces/{space_id}/runs/{run_id}/cancel", Tag: "runs", Summary: "End a run and every process of it", Repeat: wire.RepeatRecalled,
+		ID: "cancel-run", Needs: wire.Does(policy.RunCancel, "space_id", "run_id"), Method: http.MethodPost, Path: "/v1/spaces/{space_id}/runs/{run_id}/cancel", Tag: "runs", Summary: "End a run and every process of it", Repeat: wire.RepeatRecalled,
 		Status: http.StatusAccepted,
 	}, s.cancelRun)
 	wire.Stream[struct {
@@ -142,12 +145,12 @@ func (s *Server) registerRuns() {
 		From uint64 `query:"from" doc:"The number of the first frame; 1 by default"`
 		Last uint64 `header:"Last-Event-ID" doc:"The last frame that was received; wins over from"`
 	}](s.Server, wire.Operation{
-		ID: "stream-run", Method: http.MethodGet, Path: "/v1/spaces/{space_id}/runs/{run_id}/stream", Tag: "runs", Summary: "Watch a run", Media: "text/event-stream",
+		ID: "stream-run", Needs: wire.Shows("run", "space_id", "run_id"), Method: http.MethodGet, Path: "/v1/spaces/{space_id}/runs/{run_id}/stream", Tag: "runs", Summary: "Watch a run", Media: "text/event-stream",
 		Detail: "Server-sent events named operation, event, stdout, stderr and complete; id is the frame's number. The stream ends with complete if and only if the run " +
 			"has ended; a stream that ends otherwise is resumed with Last-Event-ID.",
 	}, s.streamRun)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "retain-run", Method: http.MethodPost, Path: "/v1/runs/{run_id}/retention", Tag: "runs", Summary: "Set how long the data of a run that has ended are kept", Repeat: wire.RepeatRecalled,
+		ID: "retain-run", Needs: wire.Does(policy.AuditRedact, "run_id").From(principal.Admin), Method: http.MethodPost, Path: "/v1/runs/{run_id}/retention", Tag: "runs", Summary: "Set how long the data of a run that has ended are kept", Repeat: wire.RepeatRecalled,
 		Detail: "Counted from its end; when that is over, everything of the run that holds text is redacted. Never longer than the operator's rules. Only owners and admins may.",
 	}, s.retainRun)
 	s.registerTranscripts()
@@ -250,8 +253,9 @@ type runList struct {
 	Next string    `json:"next_cursor,omitempty" doc:"Where the list goes on; absent at its end"`
 }
 
-func (s *Server) listRuns(ctx context.Context, c wire.Call, in string, f RunFilter) (*struct{ Body runList }, error) {
-	found, err := s.services.Executor.List(ctx, c.Caller.Workspace, id.Space(in), run.Status(f.Status), id.Run(f.Cursor), f.Limit+1)
+func (s *Server) listRuns(ctx context.Context, c wire.Call, in executor.Filter, f RunFilter) (*struct{ Body runList }, error) {
+	in.Status = run.Status(f.Status)
+	found, err := s.services.Executor.List(ctx, c.Caller.Workspace, in, id.Run(f.Cursor), f.Limit+1)
 	if err != nil {
 		return nil, err
 	}
@@ -262,7 +266,8 @@ func (s *Server) listRuns(ctx context.Context, c wire.Call, in string, f RunFilt
 
 type runShown struct {
 	run.Run
-	Result run.Events `json:"result" doc:"The run's events message"`
+	Result run.Events      `json:"result" doc:"The run's events message"`
+	Given  json.RawMessage `json:"given,omitempty" doc:"Of a run that an engine executes, the input as it was sent"`
 }
 
 // find returns a run of the caller's workspace and, where one is named, of the space: a run under another space is not found.
@@ -280,7 +285,14 @@ func (s *Server) getRun(ctx context.Context, c wire.Call, in *RunPath) (*struct{
 		return nil, err
 	}
 	events, err := s.services.Executor.Events(ctx, doc)
-	return &struct{ Body runShown }{runShown{doc, events}}, err
+	if err != nil {
+		return nil, err
+	}
+	shown := runShown{Run: doc, Result: events}
+	if doc.Engine {
+		shown.Given, err = s.services.Dispatcher.Given(ctx, doc)
+	}
+	return &struct{ Body runShown }{shown}, err
 }
 
 func (s *Server) resumeRun(ctx context.Context, c wire.Call, in *struct {
@@ -336,7 +348,9 @@ func (s *Server) cancelRun(ctx context.Context, c wire.Call, in *struct {
 	if in.Body != nil {
 		reason = in.Body.Reason
 	}
-	if c.Repeated == 0 {
+	if c.Repeated == 0 && doc.Engine {
+		doc, err = s.services.Dispatcher.Cancel(context.WithoutCancel(ctx), c.Once(), doc.Workspace, doc.ID, reason)
+	} else if c.Repeated == 0 {
 		if err := s.services.Executor.Cancel(context.WithoutCancel(ctx), c.Once(), doc.Workspace, doc.ID, reason); err != nil {
 			return nil, err
 		}

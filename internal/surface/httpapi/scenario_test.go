@@ -33,7 +33,7 @@ import (
 //	< STATUS                its answer; then the headers that say something, and the body
 //	! event.type ...        the events that were recorded since the request before
 //
-// Some headers are for the scenario itself: `As: other` asks with the key of another workspace, `As: operator-anna` with that of another person, `Show: status` leaves the body out, `Read: N`
+// Some headers are for the scenario itself: `As: other` asks with the key of another workspace, `As: operator-anna` with that of another person, `As: agent-bob` with that of an agent, `Show: status` leaves the body out, `Read: N`
 // reads N messages of an event stream and goes away, `Events: later` leaves the events to the next request. `> WAIT run_1` waits until the run
 // has ended, or waits for a person anew.
 
@@ -234,7 +234,9 @@ func (d *daemon) exchange(t *testing.T, asked []string) string {
 		t.Fatal(err)
 	}
 	r.Header = header
-	r.Header.Set("Authorization", "Bearer "+d.key(t, who))
+	if r.Header.Get("Authorization") == "" {
+		r.Header.Set("Authorization", "Bearer "+d.key(t, who))
+	}
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	resp, err := transport.RoundTrip(r)
@@ -262,7 +264,7 @@ func (d *daemon) exchange(t *testing.T, asked []string) string {
 	return out.String()
 }
 
-// key returns the key of the owner, of the owner of another workspace, or of a person named ROLE-NAME, who is made at the first mention.
+// key returns the key of the owner, of the owner of another workspace, or of a person or an agent named ROLE-NAME, who is made at the first mention.
 func (d *daemon) key(t *testing.T, who string) string {
 	t.Helper()
 	role, name, person := strings.Cut(who, "-")
@@ -270,7 +272,13 @@ func (d *daemon) key(t *testing.T, who string) string {
 		return key
 	}
 	origin, ws := event.Origin{Principal: d.app.Owner}, id.DefaultWorkspace
-	p, err := d.app.Gate.AddPerson(t.Context(), origin, ws, name, principal.Role(role))
+	var p id.Principal
+	var err error
+	if role == string(id.Agent) {
+		p, err = d.app.Gate.Agent(t.Context(), origin, ws, name)
+	} else {
+		p, err = d.app.Gate.AddPerson(t.Context(), origin, ws, name, principal.Role(role))
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -363,12 +371,13 @@ func (d *daemon) events(t *testing.T) string {
 type names map[string]string
 
 var (
-	identifier = regexp.MustCompile(`\b(ws|room|usr|agt|svc|run|step|appr|stand|spc|key|req|cor)_[0-9A-HJKMNP-TV-Z]{26}\b|` +
+	identifier = regexp.MustCompile(`\b(?:abk|abt|atk|rtk|engtok)_[a-z0-9_-]+\.[0-9A-HJKMNP-TV-Z]{26}\.[A-Z2-7]{52}\b|` +
+		`\b(ws|room|th|msg|usr|agt|svc|run|step|tc|art|rat|evd|appr|stand|spc|inc|key|cap|ses|engtok|req|cor)_[0-9A-HJKMNP-TV-Z]{26}\b|\bclm_[A-Z2-7]{52}\b|` +
 		`\b[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\b|(?:sha256:|\b)[0-9a-f]{64}\b`)
 	moment  = regexp.MustCompile(`\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 	varying = regexp.MustCompile(`("(?:durationMs|duration_ms|host_uid|start_ns|seq|stream_seq|pid|appends|decisions|head)": ?)\d+`)
 	salts   = regexp.MustCompile(`("salt": ?)"[^"]*"`)
-	used    = regexp.MustCompile(`\b(?:(?:room|usr|agt|svc|run|step|appr|stand|spc|key|req|cor|event|hash)_\d+|sha256:#\d+)\b`)
+	used    = regexp.MustCompile(`\b(?:(?:room|th|msg|usr|agt|svc|run|step|tc|art|rat|evd|clm|appr|stand|spc|inc|key|cap|ses|engtok|req|cor|event|hash|secret)_\d+|sha256:#\d+)\b`)
 )
 
 // shown replaces what differs from run to run.
@@ -381,7 +390,9 @@ func (n names) shown(text string) string {
 		}
 		prefix, _, isID := strings.Cut(real, "_")
 		form := prefix + "_%d"
-		if strings.HasPrefix(real, "sha256:") {
+		if strings.Count(real, ".") == 2 { // what is shown once; a later request may bear it
+			form = "secret_%d"
+		} else if strings.HasPrefix(real, "sha256:") {
 			form = "sha256:#%d"
 		} else if len(real) == 64 {
 			form = "hash_%d"

@@ -78,22 +78,22 @@ type SpacePath struct {
 
 func (s *Server) registerSpaces() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "create-space", Method: http.MethodPost, Path: "/v1/spaces", Tag: "spaces", Summary: "Make a space", Status: http.StatusCreated,
+		ID: "create-space", Needs: wire.DoesThere(policy.SpaceCreate), Method: http.MethodPost, Path: "/v1/spaces", Tag: "spaces", Summary: "Make a space", Status: http.StatusCreated,
 		Rate: wire.RateSpaces, MaxBody: maxSpaceBody, Repeat: wire.RepeatByService,
 		Detail: "Creation fails rather than downgrades: where the host cannot enforce a bound, the answer is bound_not_enforceable unless best_effort is set.",
 	}, s.createSpace)
-	wire.Handle(s.Server, wire.Operation{ID: "list-spaces", Method: http.MethodGet, Path: "/v1/spaces", Tag: "spaces", Summary: "List spaces, the newest first"}, s.listSpaces)
-	wire.Handle(s.Server, wire.Operation{ID: "get-space", Method: http.MethodGet, Path: "/v1/spaces/{space_id}", Tag: "spaces", Summary: "Show a space"}, s.getSpace)
+	wire.Handle(s.Server, wire.Operation{ID: "list-spaces", Needs: wire.Shows("space"), Method: http.MethodGet, Path: "/v1/spaces", Tag: "spaces", Summary: "List spaces, the newest first"}, s.listSpaces)
+	wire.Handle(s.Server, wire.Operation{ID: "get-space", Needs: wire.Shows("space", "space_id"), Method: http.MethodGet, Path: "/v1/spaces/{space_id}", Tag: "spaces", Summary: "Show a space"}, s.getSpace)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "update-space", Method: http.MethodPatch, Path: "/v1/spaces/{space_id}", Tag: "spaces", Summary: "Change a space", Repeat: wire.RepeatRecalled,
+		ID: "update-space", Needs: wire.Does(policy.SpaceUpdate, "space_id"), Method: http.MethodPatch, Path: "/v1/spaces/{space_id}", Tag: "spaces", Summary: "Change a space", Repeat: wire.RepeatRecalled,
 		Detail: "A field that is left out stays; env and metadata are replaced as a whole. Commands that begin from now on see the new environment.",
 	}, s.updateSpace)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "delete-space", Method: http.MethodDelete, Path: "/v1/spaces/{space_id}", Tag: "spaces", Summary: "Destroy a space",
+		ID: "delete-space", Needs: wire.Does(policy.SpaceDestroy, "space_id"), Method: http.MethodDelete, Path: "/v1/spaces/{space_id}", Tag: "spaces", Summary: "Destroy a space",
 		Detail: "Ends its runs and processes and removes its files. What happened in it stays in the log.",
 	}, s.destroySpace)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "extend-space", Method: http.MethodPost, Path: "/v1/spaces/{space_id}/extend", Tag: "spaces", Summary: "Set how long a space lives, from now on",
+		ID: "extend-space", Needs: wire.Does(policy.SpaceUpdate, "space_id"), Method: http.MethodPost, Path: "/v1/spaces/{space_id}/extend", Tag: "spaces", Summary: "Set how long a space lives, from now on",
 		Repeat: wire.RepeatRecalled,
 	}, s.extendSpace)
 }

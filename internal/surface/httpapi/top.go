@@ -61,11 +61,11 @@ type topRun struct {
 
 func (s *Server) registerTop() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "get-top", Method: http.MethodGet, Path: "/v1/top", Tag: "service", Summary: "What happens now: spaces, their runs and what they use",
+		ID: "get-top", Needs: wire.Shows("host"), Method: http.MethodGet, Path: "/v1/top", Tag: "service", Summary: "What happens now: spaces, their runs and what they use",
 		Detail: "Counters come as they stand, so that whoever asks twice has rates. Nothing is measured that takes longer than reading a few small files for each space.",
 	}, s.top)
 	wire.Stream[struct{}](s.Server, wire.Operation{
-		ID: "get-metrics", Method: http.MethodGet, Path: "/metrics", Tag: "service", Summary: "The metrics, for Prometheus", Media: "text/plain",
+		ID: "get-metrics", Needs: wire.Shows("host").From(principal.Operator), Method: http.MethodGet, Path: "/metrics", Tag: "service", Summary: "The metrics, for Prometheus", Media: "text/plain",
 		Detail: "In Prometheus's text format; docs/METRICS.md lists them. They are those of the whole daemon, so that an operator's key is needed.",
 	}, s.metrics)
 }

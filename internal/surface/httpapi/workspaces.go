@@ -9,6 +9,8 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/workspace"
 	"agentbox/internal/kernel/merkle"
 	"agentbox/internal/service/mover"
@@ -37,7 +39,7 @@ func (s *Server) registerWorkspaces() {
 		Key     string `query:"public_key" maxLength:"1000" doc:"The key that must have signed the checkpoint in the file; the one that came along unless given"`
 		RawBody []byte `contentType:"application/gzip"`
 	}](s.Server, wire.Operation{
-		ID: "import-workspace", Method: http.MethodPost, Path: "/v1/workspaces/import", Tag: "service", Summary: "Take in a workspace of another installation",
+		ID: "import-workspace", Needs: wire.Does(policy.WorkspaceImport).From(principal.Admin), Method: http.MethodPost, Path: "/v1/workspaces/import", Tag: "service", Summary: "Take in a workspace of another installation",
 		Repeat: wire.RepeatByService, Rate: wire.RateFiles, Waits: true, Answers: map[int]any{http.StatusCreated: importedWorkspace{}},
 		Detail: "The file is what `agentbox export` writes. Its events are recorded exactly as they were, so that what was proven elsewhere holds here: all of them in one step, when the " +
 			"whole file was held against its hashes and its checkpoint, or none. The workspace must have no events here. Its spaces end as moved. Whoever writes to the log waits meanwhile. " +
@@ -62,7 +64,7 @@ func (s *Server) importWorkspace(w http.ResponseWriter, r *http.Request, c wire.
 	if r.ContentLength > most {
 		return tooLarge
 	}
-	if err := s.services.Mover.May(r.Context(), c.Caller.Workspace, c.Caller.Principal); err != nil {
+	if err := s.services.Mover.May(r.Context(), c.Origin(), c.Caller.Workspace); err != nil {
 		return err // before anything of it is kept
 	}
 	sent := &body{Reader: s.Patient(w, r)}

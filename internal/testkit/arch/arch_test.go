@@ -46,6 +46,10 @@ func TestEveryRuleCanBeBroken(t *testing.T) {
 		{Rule: "clock", Names: []string{"time.Now"}, Allowed: []string{"internal/app"}, Why: "time is an argument"},
 		{Rule: "issue", Names: []string{"internal/domain/policy.Issue"}, Allowed: []string{"internal/service/gate"}, Why: "only the gate makes permits"},
 	})...)
+	found = append(found, arch.Literals(module, []arch.Literal{
+		{Rule: "act", Type: "internal/domain/policy.Act", Has: "Who", Wants: "Under", Mention: "internal/domain/policy.Judge", Why: "it would be forgotten"},
+		{Rule: "act", Type: "internal/domain/policy.Act", Has: "Who", Wants: "Under", Mention: "internal/domain/policy.Nothing", Why: "nobody mentions it"},
+	})...)
 	lines, unsaid := arch.Logs(module, nil)
 	want := []arch.LogLine{{Code: "also_well", Level: "error", Message: "also well", Package: "internal/app"}, {Code: "well_said", Level: "info", Message: "it is well said", Package: "internal/app"}}
 	if diff := cmp.Diff(want, lines); diff != "" {

@@ -59,3 +59,54 @@ func (m *Module) fullName(object types.Object) string {
 	}
 	return strings.ReplaceAll(name, m.Path+"/", "")
 }
+
+// Literal wants a field beside another one wherever a struct is written out, in packages that mention a name.
+type Literal struct {
+	Rule    string
+	Type    string // full name; ours relative to the module
+	Has     string // a literal that sets this field
+	Wants   string // has to set this one
+	Mention string // in packages that use this name
+	Why     string
+}
+
+// Literals checks every struct that is written out, in what is not a test.
+func Literals(m *Module, rules []Literal) []Finding {
+	var found []Finding
+	for _, p := range m.Packages {
+		for _, r := range rules {
+			mentioned := false
+			for _, object := range p.TypesInfo.Uses {
+				mentioned = mentioned || object.Pkg() != nil && m.fullName(object) == r.Mention
+			}
+			if !mentioned {
+				continue
+			}
+			for _, f := range p.Syntax {
+				ast.Inspect(f, func(n ast.Node) bool {
+					literal, ok := n.(*ast.CompositeLit)
+					if !ok {
+						return true
+					}
+					named, ok := p.TypesInfo.TypeOf(literal).(*types.Named)
+					if ok && named.Obj().Pkg() != nil && m.fullName(named.Obj()) == r.Type && sets(literal, r.Has) && !sets(literal, r.Wants) {
+						found = append(found, Finding{r.Rule, m.at(literal.Pos()), fmt.Sprintf("%s without %s: %s", r.Type, r.Wants, r.Why)})
+					}
+					return true
+				})
+			}
+		}
+	}
+	return found
+}
+
+func sets(literal *ast.CompositeLit, field string) bool {
+	return slices.ContainsFunc(literal.Elts, func(e ast.Expr) bool {
+		pair, ok := e.(*ast.KeyValueExpr)
+		if !ok {
+			return false
+		}
+		name, ok := pair.Key.(*ast.Ident)
+		return ok && name.Name == field
+	})
+}

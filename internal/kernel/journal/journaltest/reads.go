@@ -30,6 +30,12 @@ func queries(t *testing.T, d Driver) {
 		if i%5 < 3 {
 			draft = draft.About([]string{"note", "not"}[i%2], []string{"e1", "ee1"}[i%4/2])
 		}
+		if i%4 == 1 {
+			draft.Step = id.Step(fmt.Sprint("step_", i%3))
+		}
+		if i%7 < 4 {
+			draft.Thread = id.Thread(fmt.Sprint("th_", i%2))
+		}
 		appendAll(t, l, Batch(draft))
 	}
 	all := read(t, l, journal.Query{Limit: 1000})
@@ -40,14 +46,13 @@ func queries(t *testing.T, d Driver) {
 				for _, entity := range [][2]string{{}, {"note", "e1"}, {"not", "ee1"}, {"notee1", "x"}} {
 					for _, types := range [][]string{nil, {"note.read"}, {"note.written", "note.shredded.badly"}, {"none.such"}} {
 						q := journal.Query{Workspace: Workspace, Stream: stream, Run: run, Correlation: cor, EntityType: entity[0], EntityID: entity[1], Types: types}
-						for _, bounds := range [][2]uint64{{0, 0}, {7, 0}, {5, 16}, {9, 9}, {61, 0}, {1 << 62, 1 << 63}} {
-							for _, limit := range []int{4, 1000} {
-								for _, last := range []bool{false, true} {
-									q.From, q.Before, q.Limit, q.Last = bounds[0], bounds[1], limit, last
-									compare(t, l, all, q)
-								}
-							}
-						}
+						bounded(t, l, all, q)
+						q.Thread = "th_1"
+						bounded(t, l, all, q)
+						q.Step = "step_2"
+						bounded(t, l, all, q)
+						q.Thread = ""
+						bounded(t, l, all, q)
 					}
 				}
 			}
@@ -78,6 +83,19 @@ func queries(t *testing.T, d Driver) {
 	}
 }
 
+// bounded compares a query from and to several places.
+func bounded(t *testing.T, l journal.Journal, all []event.Event, q journal.Query) {
+	t.Helper()
+	for _, bounds := range [][2]uint64{{0, 0}, {7, 0}, {5, 16}, {9, 9}, {61, 0}, {1 << 62, 1 << 63}} {
+		for _, limit := range []int{4, 1000} {
+			for _, last := range []bool{false, true} {
+				q.From, q.Before, q.Limit, q.Last = bounds[0], bounds[1], limit, last
+				compare(t, l, all, q)
+			}
+		}
+	}
+}
+
 func compare(t *testing.T, l journal.Journal, all []event.Event, q journal.Query) {
 	t.Helper()
 	want := []uint64{}
@@ -87,7 +105,7 @@ func compare(t *testing.T, l journal.Journal, all []event.Event, q journal.Query
 			place = e.StreamSeq
 		}
 		if place >= q.From && (q.Before == 0 || place < q.Before) && (q.Stream == event.Stream{} || q.Stream == e.Stream) && (q.Run == "" || q.Run == e.Run) &&
-			(q.Correlation == "" || q.Correlation == e.Correlation) && (q.EntityID == "" || q.EntityType == e.EntityType && q.EntityID == e.EntityID) &&
+			(q.Step == "" || q.Step == e.Step) && (q.Thread == "" || q.Thread == e.Thread) && (q.Correlation == "" || q.Correlation == e.Correlation) && (q.EntityID == "" || q.EntityType == e.EntityType && q.EntityID == e.EntityID) &&
 			(q.Types == nil || slices.Contains(q.Types, e.Type)) {
 			want = append(want, e.Seq)
 		}

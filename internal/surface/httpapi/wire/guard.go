@@ -54,7 +54,7 @@ func (c Call) ServiceKey() string {
 
 // Origin is who causes events, and why.
 func (c Call) Origin() event.Origin {
-	o := event.Origin{Principal: c.Caller.Principal, Correlation: c.Correlation}
+	o := event.Origin{Principal: c.Caller.Principal, Token: c.Caller.Token, By: c.Caller.By, Correlation: c.Correlation}
 	if c.Trace.followed() {
 		o.Trace = c.Trace.Parent()
 	}
@@ -206,7 +206,15 @@ func (s *Server) authenticate(r *http.Request) (principal.Caller, error) {
 	if err != nil && (fault.KindOf(err) == fault.Denied || fault.KindOf(err) == fault.NotFound) {
 		return principal.Caller{}, errUnauthenticated // which of the reasons it was is nobody's business
 	}
-	return caller, err
+	named := r.Header.Values(narrowHeader)
+	if err != nil || len(named) == 0 {
+		return caller, err
+	}
+	t, err := id.Parse[id.Token](named[0])
+	if err != nil || len(named) > 1 || s.Narrow == nil {
+		return principal.Caller{}, fault.New(fault.Invalid, "invalid_capability_token", "%s names one capability token by its id, as cap_ and 26 characters", narrowHeader)
+	}
+	return s.Narrow(r.Context(), caller, t)
 }
 
 // prepare reads what every operation of a kind has: the idempotency key of a change, and the body of a JSON operation.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,6 +28,27 @@ type Rates struct {
 // DefaultRates are those of a daemon that was told of no others.
 func DefaultRates() Rates {
 	return Rates{Spaces: 10, Runs: 60, Files: 300, General: 1000, Failures: 60, Streams: 32}
+}
+
+// MaxRate is the most of anything that an operator may allow in a minute.
+const MaxRate = 1_000_000
+
+// ParseRates returns the DefaultRates with some of them set by rules like general=5000: a field of Rates in small letters, = and a number from
+// 1 to MaxRate. Anything else is a fault with code rate_invalid.
+func ParseRates(rules []string) (Rates, error) {
+	r := DefaultRates()
+	fields := map[string]*int{
+		"spaces": &r.Spaces, "runs": &r.Runs, "files": &r.Files, "general": &r.General, "failures": &r.Failures, "streams": &r.Streams,
+	}
+	for _, rule := range rules {
+		class, text, _ := strings.Cut(rule, "=")
+		n, err := strconv.Atoi(text)
+		if fields[class] == nil || err != nil || n < 1 || n > MaxRate {
+			return Rates{}, fault.New(fault.Invalid, "rate_invalid", "%.100q is no rate: write one of spaces, runs, files, general, failures and streams, =, and a number from 1 to %d, as in general=5000", rule, MaxRate)
+		}
+		*fields[class] = n
+	}
+	return r, nil
 }
 
 // RateClass says which of the Rates an operation counts against.

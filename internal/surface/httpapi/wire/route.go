@@ -23,6 +23,7 @@ type route struct {
 	public    bool   // needs no key
 	rate      RateClass
 	repeat    Repeat
+	needs     Needs
 	json      bool // the body, if any, is JSON
 	needsBody bool
 	shape     reflect.Type // of the JSON body
@@ -40,6 +41,7 @@ type Operation struct {
 	Public           bool
 	Rate             RateClass    // "" means RateGeneral
 	MaxBody          int64        // bytes of a JSON body; 0 means 1 MiB
+	Needs            Needs        // what it takes of who asks
 	Repeat           Repeat       // how a repeated Idempotency-Key is met; every POST says it
 	Waits            bool         // it may take long, so that its context ends when the client closes its end; that of a Stream does in any case
 	Media            string       // of an answer that is not JSON
@@ -55,6 +57,9 @@ func (op Operation) document(schemas huma.Registry) huma.Operation {
 			Description: "A problem document; `error` says which",
 			Content:     map[string]*huma.MediaType{problemType: {Schema: schemas.Schema(reflect.TypeFor[Problem](), true, "")}},
 		}},
+	}
+	if op.Needs.said() {
+		d.Extensions = map[string]any{"x-needs": op.Needs}
 	}
 	if op.Public {
 		d.Security = []map[string][]string{}
@@ -101,7 +106,7 @@ func pattern(method, path string) string {
 }
 
 func (s *Server) admitRoute(op Operation, input reflect.Type) {
-	rt := &route{pattern: pattern(op.Method, op.Path), public: op.Public, rate: op.Rate, repeat: op.Repeat, maxBody: op.MaxBody, waits: op.Waits || input == nil}
+	rt := &route{pattern: pattern(op.Method, op.Path), public: op.Public, rate: op.Rate, repeat: op.Repeat, needs: op.Needs, maxBody: op.MaxBody, waits: op.Waits || input == nil}
 	if rt.rate == "" {
 		rt.rate = RateGeneral
 	}

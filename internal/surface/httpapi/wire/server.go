@@ -30,9 +30,14 @@ const (
 // Authenticate finds out to whom a key belongs. A key that belongs to nobody is a fault of the kind Denied.
 type Authenticate func(ctx context.Context, bearer string) (principal.Caller, error)
 
+// Narrow returns a caller as one who acts under a capability token, which must be his own.
+type Narrow func(ctx context.Context, c principal.Caller, t id.Token) (principal.Caller, error)
+
 // Config is what a server is made of.
 type Config struct {
 	Authenticate Authenticate
+	Narrow       Narrow // needed where callers name capability tokens
+	Bound        Bound  // needed where callers act under capability tokens
 	Recall       Recall // needed where an operation is RepeatRecalled
 	Clock        event.Clock
 	IDs          *id.Source
@@ -167,6 +172,9 @@ func (s *Server) serve(w *answer, r *http.Request, c *Call) error {
 	r = r.WithContext(context.WithoutCancel(waiting))
 	if !rt.public {
 		if err := s.admit(w, r, c); err != nil {
+			return err
+		}
+		if err := s.bound(r, *c); err != nil {
 			return err
 		}
 	}

@@ -20,6 +20,9 @@ const heartbeat = 15 * time.Second
 // recheck is how often an event stream asks whether the key that opened it still opens anything.
 const recheck = 10 * time.Second
 
+// recheckToken is recheck for a stream under a capability token, whose revocation reaches what was derived from it within a second.
+const recheckToken = time.Second
+
 // Message is one event of an event stream.
 type Message struct {
 	ID   uint64 // the cursor: what a client sends as Last-Event-ID
@@ -30,7 +33,7 @@ type Message struct {
 
 // Feed sends an event stream until the source ends, the client goes, is too slow, or the server stops. The source is read no further than
 // the client takes it, and every message has a cursor, so a client that was cut off goes on where it was, and slows nobody down meanwhile.
-// A stream whose key was revoked ends within recheck.
+// A stream whose key was revoked ends within recheck, one whose capability token was within recheckToken.
 func (s *Server) Feed(w http.ResponseWriter, r *http.Request, c Call, source func(ctx context.Context) iter.Seq2[Message, error]) error {
 	release, err := s.limiter.open(string(c.Caller.Principal))
 	if err != nil {
@@ -66,7 +69,11 @@ func (s *Server) Feed(w http.ResponseWriter, r *http.Request, c Call, source fun
 
 	// Nothing is answered before the source has said something or has had a moment to fail, so that a refusal is still a problem document.
 	pipe := &eventPipe{w: w, control: http.NewResponseController(w)}
-	look, enough := s.Clock.NewTimer(recheck)
+	every := recheck
+	if c.Caller.Token != "" {
+		every = recheckToken
+	}
+	look, enough := s.Clock.NewTimer(every)
 	defer func() { enough() }()
 	for {
 		beat, stop := s.Clock.NewTimer(pipe.patience())
@@ -86,7 +93,7 @@ func (s *Server) Feed(w http.ResponseWriter, r *http.Request, c Call, source fun
 		case <-beat:
 			err = pipe.comment()
 		case <-look:
-			look, enough = s.Clock.NewTimer(recheck)
+			look, enough = s.Clock.NewTimer(every)
 			if _, err = s.authenticate(r); err != nil {
 				cause = "key_revoked"
 			}

@@ -355,6 +355,21 @@ func TestRates(t *testing.T) {
 	}
 }
 
+func TestRatesAreReadFromRules(t *testing.T) {
+	got, err := ParseRates([]string{"general=1", "streams=1000000", "runs=7", "runs=8", "files=2", "failures=3"})
+	if want := (Rates{Spaces: 10, Runs: 8, Files: 2, General: 1, Failures: 3, Streams: 1_000_000}); err != nil || got != want {
+		t.Errorf("got %+v, %v, want %+v", got, err, want)
+	}
+	if got, err := ParseRates(nil); err != nil || got != DefaultRates() {
+		t.Errorf("without rules: got %+v, %v", got, err)
+	}
+	for _, rule := range []string{"general=0", "general=1000001", "general=-1", "general=1e3", "general", "general=", "=5", "General=5", "all=5", ""} {
+		if _, err := ParseRates([]string{rule}); fault.CodeOf(err) != "rate_invalid" {
+			t.Errorf("%q: got %v", rule, err)
+		}
+	}
+}
+
 func TestAValidKeyIsNotLockedOutByTheFailuresOfItsNeighbours(t *testing.T) {
 	w := newWire(t, func(c *Config) { c.Rates = Rates{General: 10, Failures: 1} })
 	w.ask("GET", "/v1/test/things/a", "", "Authorization: Bearer bad")

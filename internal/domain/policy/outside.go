@@ -1,0 +1,149 @@
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+)
+
+// Cost is how much an action costs who has to bear it: effort, money, trust.
+type Cost string
+
+// The costs.
+const (
+	LowCost    Cost = "low"
+	MediumCost Cost = "medium"
+	HighCost   Cost = "high"
+)
+
+// Recovery is how hard it is to undo an action.
+type Recovery string
+
+// The recoveries.
+const (
+	EasyRecovery Recovery = "easy"
+	HardRecovery Recovery = "hard"
+)
+
+// The actions that are done outside of Agentbox, by programs that ask before they act, beside ExternalWrite.
+const (
+	EmailSend         = "email.send"
+	PaymentExecute    = "payment.execute"
+	APICallIdempotent = "api.call.idempotent"
+	APICallMutating   = "api.call.mutating"
+)
+
+// MaxRequestBytes is the most that the request of an action outside may have in canonical form; a person has to read it in full.
+const MaxRequestBytes = 32 << 10
+
+// outside is the part of the registry whose actions are done outside, beside ExternalWrite, and those on outputs.
+var outside = map[string]Kind{
+	EmailSend:         risky(EmailSend, "send an e-mail", MediumCost),
+	PaymentExecute:    risky(PaymentExecute, "pay", HighCost),
+	APICallMutating:   risky(APICallMutating, "change something by an API", HighCost),
+	APICallIdempotent: {Type: APICallIdempotent, SideEffect: Network, Zone: event.Supervised, Reversible: true, Idempotent: true, Title: "call an API that changes nothing twice", Outside: true, Role: "member", Agents: true, Services: true},
+	ArtifactCreate:    record(ArtifactCreate, "record an artifact", "member", "agents", "services"),
+	"artifact.update": record("artifact.update", "change an output", "member", "agents", "services"),
+}
+
+// risky describes an action outside that nobody takes back.
+func risky(typ, title string, cost Cost) Kind {
+	return Kind{
+		Type: typ, SideEffect: Network, Zone: event.HighStakes, PreApproval: true, Title: title, Cost: cost, Outside: true,
+		Role: "member", Agents: true, Services: true,
+	}
+}
+
+// aliases are other names under which actions are asked about.
+var aliases = map[string]string{"external_write": ExternalWrite}
+
+// TypeOf returns the action type that a name stands for.
+func TypeOf(name string) string {
+	if typ, ok := aliases[name]; ok {
+		return typ
+	}
+	return name
+}
+
+// graded returns the kind with everything said that the registry shows: what nobody grades is graded by its zone and by whether it can be undone.
+func (k Kind) graded() Kind {
+	k.PostReview = k.Zone == event.Supervised
+	if k.Cost == "" {
+		switch {
+		case k.Zone == event.HighStakes:
+			k.Cost = HighCost
+		case k.Reversible || k.Zone == event.Sandbox:
+			k.Cost = LowCost
+		default:
+			k.Cost = MediumCost
+		}
+	}
+	k.Recovery = HardRecovery
+	if k.Reversible {
+		k.Recovery = EasyRecovery
+	}
+	return k
+}
+
+// Registry returns every kind of action, by name.
+func Registry() []Kind {
+	all := maps.Clone(outside)
+	maps.Copy(all, kinds)
+	list := make([]Kind, 0, len(all))
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		list = append(list, all[name].graded())
+	}
+	return list
+}
+
+// BegunOutside drafts action.begun of what somebody does outside on the strength of an approval, if any. Through is who sent it for the principal.
+func BegunOutside(origin event.Origin, r Ruling, approval id.Approval, through id.Principal) event.Draft {
+	a := r.Action
+	return event.New(BegunType, origin, a.Workspace, a.Room, Begun{
+		Action: a.Type, Title: Title(a), Decision: r.Decision, Approval: approval, Standing: r.Standing, Through: through,
+	}).In(a.Run, a.Step).About(ActionEntity, r.Decision.Action.String())
+}
+
+// RefusedOutside drafts the event of a refusal of what somebody would do outside. Approval is the question that is open about it, if any.
+func RefusedOutside(origin event.Origin, r Ruling, approval id.Approval, through id.Principal) event.Draft {
+	typ := DeniedType
+	if r.Decision.Outcome == RequireApproval {
+		typ = RequiresApprovalType
+	}
+	a := r.Action
+	return event.New(typ, origin, a.Workspace, a.Room, Refused{
+		Action: a.Type, Title: Title(a), Decision: r.Decision, Bundle: a.Bundle, Approval: approval, Through: through,
+	}).In(a.Run, a.Step).About(ActionEntity, r.Decision.Action.String())
+}
+
+// shape returns a request with every value replaced by the name of its kind: what stays equal when only values vary.
+func shape(raw json.RawMessage) (string, error) {
+	var v any
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return "", err
+	}
+	bare, err := json.Marshal(kindsIn(v))
+	return string(bare), err
+}
+
+func kindsIn(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		bare := make(map[string]any, len(v))
+		for name, value := range v {
+			bare[name] = kindsIn(value)
+		}
+		return bare
+	case []any:
+		bare := make([]any, len(v))
+		for i, value := range v {
+			bare[i] = kindsIn(value)
+		}
+		return bare
+	}
+	return fmt.Sprintf("%T", v)
+}

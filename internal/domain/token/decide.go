@@ -1,0 +1,130 @@
+package token
+
+import (
+	"slices"
+	"time"
+
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+)
+
+// Grant is the command that makes a token.
+type Grant struct {
+	IssuedTo   id.Principal
+	Parent     id.Token // "" for a root
+	Scopes     Scopes
+	ValidUntil time.Time // zero: as long as the parent
+}
+
+// Root returns the data of a token that is derived from none. It does not judge who grants it; the registrar does.
+func (g Grant) Root(by id.Principal, now time.Time) (Granted, error) {
+	if err := g.check(now); err != nil {
+		return Granted{}, err
+	}
+	return Granted{IssuedTo: g.IssuedTo, GrantedBy: by, Scopes: g.Scopes.Within(All()), ValidUntil: g.ValidUntil}, nil
+}
+
+// Delegate returns the data of a token that is derived from the first of a chain, which is that token and those that it was derived from, up
+// to the root. It permits no more, and ends no later, than any of them.
+func (g Grant) Delegate(chain []Token, by id.Principal, now time.Time) (Granted, error) {
+	if err := g.check(now); err != nil {
+		return Granted{}, err
+	}
+	if !whole(chain) || chain[0].ID != g.Parent {
+		return Granted{}, ErrParentNotFound
+	}
+	d := Granted{IssuedTo: g.IssuedTo, GrantedBy: by, Parent: g.Parent, Depth: chain[0].Depth + 1, Scopes: g.Scopes, ValidUntil: g.ValidUntil}
+	if chain[0].IssuedTo != by {
+		return Granted{}, ErrParentNotYours
+	}
+	for _, t := range chain {
+		switch {
+		case !t.RevokedAt.IsZero():
+			return Granted{}, ErrParentRevoked
+		case t.Expired(now):
+			return Granted{}, ErrParentExpired
+		}
+		d.Scopes = d.Scopes.Within(t.Scopes)
+		if !t.ValidUntil.IsZero() && (d.ValidUntil.IsZero() || t.ValidUntil.Before(d.ValidUntil)) {
+			d.ValidUntil = t.ValidUntil
+		}
+	}
+	if d.Depth > MaxDepth {
+		return Granted{}, ErrTooDeep
+	}
+	return d, nil
+}
+
+func (g Grant) check(now time.Time) error {
+	if !g.ValidUntil.IsZero() && !g.ValidUntil.After(now) {
+		return ErrInvalidUntil
+	}
+	return g.Scopes.Check()
+}
+
+// Chain reads a token and those that it was derived from, up to the root. ErrNotFound where one of them is not there.
+func Chain(t id.Token, read func(id.Token) (Token, error)) ([]Token, error) {
+	var chain []Token
+	for len(chain) <= MaxDepth {
+		doc, err := read(t)
+		if err == nil && doc.ID != t {
+			err = ErrNotFound
+		}
+		if err != nil {
+			return nil, err
+		}
+		if chain = append(chain, doc); doc.Parent == "" {
+			return chain, nil
+		}
+		t = doc.Parent
+	}
+	return nil, ErrNotFound
+}
+
+// Within reports whether a token is one of a chain.
+func Within(chain []Token, t id.Token) bool {
+	return slices.ContainsFunc(chain, func(doc Token) bool { return doc.ID == t })
+}
+
+// whole reports whether a chain goes up to a root without a gap.
+func whole(chain []Token) bool {
+	if len(chain) == 0 || len(chain) > MaxDepth+1 {
+		return false
+	}
+	for n, t := range chain {
+		if n > 0 && chain[n-1].Parent != t.ID || t.ID == "" {
+			return false
+		}
+	}
+	return chain[len(chain)-1].Parent == ""
+}
+
+// Holds returns the reason code, with a sentence, of what keeps the first token of a chain from being in force; "" where nothing does.
+func Holds(chain []Token, now time.Time) (code, reason string) {
+	if !whole(chain) {
+		return policy.ReasonTokenNotFound, "there is no such capability token in this workspace"
+	}
+	for _, t := range chain {
+		switch {
+		case !t.RevokedAt.IsZero():
+			return policy.ReasonTokenRevoked, "the capability token, or one that it was derived from, was revoked"
+		case t.Expired(now):
+			return policy.ReasonTokenExpired, "the time of the capability token, or of one that it was derived from, is over"
+		}
+	}
+	return "", ""
+}
+
+// Permits returns the reason code, with a sentence, of what keeps a use from being permitted by the first token of a chain; "" where nothing
+// does. Every token of the chain has to permit it.
+func Permits(chain []Token, u Use, now time.Time) (code, reason string) {
+	if code, reason = Holds(chain, now); code != "" {
+		return code, reason
+	}
+	for _, t := range chain {
+		if code, reason = t.Scopes.Refuses(u); code != "" {
+			return code, reason
+		}
+	}
+	return "", ""
+}

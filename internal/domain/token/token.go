@@ -1,0 +1,69 @@
+// Package token is capability tokens: authority that is narrowed, handed on and taken back.
+//
+// A token gives nobody a right that he has not: what its holder may do is what his role permits and the scopes of the token, and those of
+// every token that it was derived from, name.
+package token
+
+import (
+	"time"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+)
+
+// MaxDepth is how often a token may be handed on: a root has the depth 0, what is derived from it 1, and no token has more than MaxDepth.
+const MaxDepth = 3
+
+// Token is the document of a capability token.
+type Token struct {
+	ID         id.Token     `json:"token_id"`
+	Workspace  id.Workspace `json:"workspace_id"`
+	IssuedTo   id.Principal `json:"issued_to_principal_id"` // who may act under it
+	GrantedBy  id.Principal `json:"granted_by_principal_id"`
+	Parent     id.Token     `json:"parent_token_id,omitempty"` // that it was derived from
+	Depth      int          `json:"depth"`
+	Scopes     Scopes       `json:"scopes"`
+	ValidUntil time.Time    `json:"valid_until,omitzero"` // never later than that of the parent; zero means without end
+	RevokedAt  time.Time    `json:"revoked_at,omitzero"`
+	RevokedBy  id.Principal `json:"revoked_by_principal_id,omitempty"`
+	Reason     string       `json:"reason,omitempty"` // of the revocation
+	CreatedAt  time.Time    `json:"created_at"`
+	Hash       event.Digest `json:"secret_sha256,omitzero"` // of its bearer, where it has one
+}
+
+// Expired reports whether the token's time is over. The last moment is the one before ValidUntil.
+func (t Token) Expired(now time.Time) bool {
+	return !t.ValidUntil.IsZero() && !now.Before(t.ValidUntil)
+}
+
+// Edge is one step by which authority was handed on.
+type Edge struct {
+	Parent    id.Token     `json:"parent_token_id"`
+	Child     id.Token     `json:"child_token_id"`
+	From      id.Principal `json:"from_principal_id"`
+	To        id.Principal `json:"to_principal_id"`
+	Depth     int          `json:"depth"`
+	CreatedAt time.Time    `json:"created_at"`
+	RevokedAt time.Time    `json:"revoked_at,omitzero"` // of the child itself
+}
+
+// Edge returns the step by which the token was derived; false for a root.
+func (t Token) Edge() (Edge, bool) {
+	return Edge{t.Parent, t.ID, t.GrantedBy, t.IssuedTo, t.Depth, t.CreatedAt, t.RevokedAt}, t.Parent != ""
+}
+
+// The refusals to grant a token. What is refused of a delegation is recorded under the same codes.
+var (
+	ErrNotFound         = fault.New(fault.NotFound, policy.ReasonTokenNotFound, "there is no such capability token in this workspace")
+	ErrParentNotFound   = fault.New(fault.NotFound, "parent_token_not_found", "there is no such parent token in this workspace")
+	ErrParentNotYours   = fault.New(fault.Denied, "parent_token_grantor_mismatch", "only who holds the parent token derives others from it, and under a token only from that one and what was derived from it")
+	ErrParentRevoked    = fault.New(fault.Denied, "parent_token_revoked", "the parent token, or one that it was derived from, was revoked")
+	ErrParentExpired    = fault.New(fault.Denied, "parent_token_expired", "the time of the parent token, or of one that it was derived from, is over")
+	ErrTooDeep          = fault.New(fault.Denied, "delegation_depth_exceeded", "a token may be handed on %d times at most", MaxDepth)
+	ErrIssuedToNotFound = fault.New(fault.NotFound, "issued_to_principal_not_found", "there is nobody of that id in this workspace to whom the token could be issued")
+	ErrGrantorNotFound  = fault.New(fault.NotFound, "granted_by_principal_not_found", "whoever grants the token is not known in this workspace")
+	ErrInvalidUntil     = fault.New(fault.Invalid, "invalid_valid_until", "valid_until must lie in the future")
+	ErrInvalidScopes    = fault.New(fault.Invalid, "invalid_scopes", "a scope has at most %d entries of 1 to %d bytes of printable ASCII; a domain is a host in small letters, *.host, or *", MaxEntries, MaxEntryBytes)
+)

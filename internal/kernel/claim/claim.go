@@ -1,0 +1,88 @@
+// Package claim is the contract of ownership for a time: until when an engine has a run, and by which token it is known.
+//
+// Who owns a run is decided by the log alone: a claim is recorded under the expectation that nobody else has changed the run, so that of many
+// at once exactly one has it, whichever daemon they ask. This package only says when a claim is over, by a clock that nobody sets.
+package claim
+
+import (
+	"sync"
+	"time"
+
+	"agentbox/internal/domain/id"
+)
+
+// Held is one renewal of one claim, as the log stamped it.
+type Held struct {
+	Run     id.Run
+	Fence   uint64
+	Renewed time.Time
+	Until   time.Time
+}
+
+// Terms knows how long claims last. A claim whose renewal it has seen ends by the time that has passed since, whatever the clock was set to
+// meanwhile. One that it has not seen, for another daemon recorded it or an earlier one, ends by its stamp, but never later than if it were
+// renewed now: a clock that was set back makes no claim last longer. Every method is safe for concurrent use.
+type Terms struct {
+	mu    sync.Mutex
+	begin time.Time // the first reading, with that of the monotonic clock
+	seen  map[id.Run]seen
+}
+
+type seen struct {
+	fence   uint64
+	renewed time.Time
+	ends    time.Duration // since begin
+}
+
+// most is how many claims are remembered; those that ended longest ago are forgotten beyond it.
+const most = 10_000
+
+// NewTerms returns terms whose clock is read with every call.
+func NewTerms(now time.Time) *Terms { return &Terms{begin: now, seen: map[id.Run]seen{}} }
+
+// Saw notes that a renewal was recorded just now.
+func (t *Terms) Saw(h Held, now time.Time) { t.saw(h, now.Sub(t.begin)) }
+
+// Left returns how much of the claim's time is left; it is over where nothing is.
+func (t *Terms) Left(h Held, now time.Time) time.Duration {
+	return t.left(h, now.Round(0), now.Sub(t.begin))
+}
+
+// Forget forgets the claims of a run that has ended.
+func (t *Terms) Forget(r id.Run) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.seen, r)
+}
+
+func (t *Terms) saw(h Held, passed time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.keep(h, passed+h.Until.Sub(h.Renewed), passed)
+}
+
+// left takes what the clock says and how much time has passed by the one that nobody sets.
+func (t *Terms) left(h Held, wall time.Time, passed time.Duration) time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s, ok := t.seen[h.Run]
+	if !ok || s.fence != h.Fence || !s.renewed.Equal(h.Renewed) {
+		left := max(0, min(h.Until.Sub(wall), h.Until.Sub(h.Renewed)))
+		s = t.keep(h, passed+left, passed)
+	}
+	return max(0, s.ends-passed)
+}
+
+// keep remembers when a claim ends. The lock is held.
+func (t *Terms) keep(h Held, ends, passed time.Duration) seen {
+	s := seen{h.Fence, h.Renewed, ends}
+	t.seen[h.Run] = s
+	if len(t.seen) > most {
+		for r, old := range t.seen {
+			if old.ends < passed {
+				delete(t.seen, r)
+			}
+		}
+	}
+	return s
+}

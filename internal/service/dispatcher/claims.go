@@ -1,0 +1,152 @@
+package dispatcher
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/projection"
+)
+
+// candidates is how many runs are looked at, at a time, for one that can be claimed.
+const candidates = 100
+
+// Claim gives the engine that asks a run of the workspace, or of one room where it is named, and the token by which it is known from then on:
+// the oldest that waits, else the oldest whose claim has expired. No run is ErrNothing.
+func (d *Dispatcher) Claim(ctx context.Context, origin event.Origin, ws id.Workspace, room id.Room) (run.Run, string, error) {
+	for _, state := range []string{run.ForEngine, run.WithEngine} {
+		q := projection.Query{Workspace: ws, Name: run.Projection, Index: projection.Index{Name: "engine", Value: state}, Limit: candidates}
+		if room != "" {
+			q.Index = projection.Index{Name: "engine_room", Value: string(room) + " " + state}
+		}
+		for {
+			found, err := projection.List[run.Run](ctx, d.Docs, q)
+			if err != nil {
+				return run.Run{}, "", err
+			}
+			for _, doc := range found {
+				if q.After = string(doc.ID); !doc.Claimable(d.left(doc)) {
+					continue
+				}
+				doc, token, err := d.take(ctx, origin, doc)
+				if !errors.Is(err, journal.ErrConflict) && !errors.Is(err, errTaken) {
+					return doc, token, err
+				} // another engine was first: the next one
+			}
+			if len(found) < candidates {
+				break
+			}
+		}
+	}
+	return run.Run{}, "", ErrNothing
+}
+
+// ErrNothing says that no run waits for an engine.
+var ErrNothing = fault.New(fault.NotFound, "nothing_to_claim", "no run waits for an engine")
+
+// errTaken says that a run cannot be claimed any more.
+var errTaken = errors.New("another engine has claimed the run")
+
+// take claims one run.
+func (d *Dispatcher) take(ctx context.Context, origin event.Origin, seen run.Run) (run.Run, string, error) {
+	doc, version, err := d.load(ctx, seen.Workspace, seen.ID)
+	if err != nil {
+		return doc, "", err
+	}
+	if !doc.Claimable(d.left(doc)) {
+		return doc, "", errTaken
+	}
+	c := run.Claimed{
+		Run: doc.ID, Attempt: id.New[id.Attempt](d.IDs), Engine: origin.Principal, Fence: doc.Fence + 1, TimeMS: int64(run.ClaimTime / time.Millisecond),
+	}
+	token := d.Tokens.Token(doc.Workspace, doc.ID, c.Attempt, c.Fence)
+	c.Token = run.HashToken(token)
+	if doc.Claim != nil {
+		c.Lapsed = doc.Claim.Attempt
+	}
+	e := entry{action: policy.Action{Type: policy.RunClaim, Fence: c.Fence}, drafts: []event.Draft{draft(run.EventClaimed, origin, doc, c)}}
+	if doc.Status == run.Queued {
+		e.drafts = append(e.drafts, draft(run.EventStarted, origin, doc, run.Started{Run: doc.ID}))
+	}
+	receipt, err := d.append(ctx, origin, doc, version, e)
+	if err != nil {
+		return doc, "", err
+	}
+	if doc, err = after(doc, receipt); err == nil {
+		d.saw(doc)
+	}
+	return doc, token, err
+}
+
+// Claimed returns the token of a run's claim as it stood when the claim was answered, for who repeats the request.
+func (d *Dispatcher) Claimed(doc run.Run) string {
+	if doc.Claim == nil {
+		return ""
+	}
+	token := d.Tokens.Token(doc.Workspace, doc.ID, doc.Claim.Attempt, doc.Claim.Fence)
+	if !doc.Claim.Opens(token) {
+		return "" // another installation's
+	}
+	return token
+}
+
+// Renew keeps a run for its engine for another run.ClaimTime.
+func (d *Dispatcher) Renew(ctx context.Context, origin event.Origin, h Hold) (run.Run, error) {
+	doc, receipt, err := d.record(ctx, origin, h, func(doc run.Run) (entry, error) {
+		if err := owned(doc, h); err != nil {
+			return entry{}, err
+		}
+		renewed := run.Renewed{Run: doc.ID, Attempt: doc.Claim.Attempt, Fence: doc.Claim.Fence, TimeMS: int64(run.ClaimTime / time.Millisecond)}
+		return entry{action: policy.Action{Type: policy.RunRenew}, drafts: []event.Draft{draft(run.EventRenewed, origin, doc, renewed)}}, nil
+	})
+	if errors.Is(err, journal.ErrConflict) {
+		err = run.ErrOutpaced
+	}
+	if err = ended(err); err != nil {
+		return doc, err
+	}
+	if doc, err = after(doc, receipt); err == nil {
+		d.saw(doc)
+	}
+	return doc, err
+}
+
+// Release gives a run back, so that the next engine claims it.
+func (d *Dispatcher) Release(ctx context.Context, origin event.Origin, h Hold) (run.Run, error) {
+	doc, receipt, err := d.record(ctx, origin, h, func(doc run.Run) (entry, error) {
+		if err := owned(doc, h); err != nil {
+			return entry{}, err
+		}
+		released := run.Released{Run: doc.ID, Attempt: doc.Claim.Attempt, Fence: doc.Claim.Fence, Reason: run.ReleasedByHand}
+		return entry{action: policy.Action{Type: policy.RunRelease}, drafts: []event.Draft{draft(run.EventReleased, origin, doc, released)}}, nil
+	})
+	if err = ended(err); err != nil {
+		return doc, err
+	}
+	return after(doc, receipt)
+}
+
+// owned refuses what only the owner of a claim can do, where there is none.
+func owned(doc run.Run, h Hold) error {
+	switch {
+	case h.Token == "":
+		return run.ErrNoToken
+	case doc.Status != run.Running || doc.Claim == nil:
+		return run.ErrNotRunning
+	}
+	return nil
+}
+
+// ended says of a run that has ended what the routes of claims say: that it does not run.
+func ended(err error) error {
+	if errors.Is(err, run.ErrEnded) {
+		return run.ErrNotRunning
+	}
+	return err
+}

@@ -1,0 +1,284 @@
+package dispatcher_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/kernel/journal"
+	"agentbox/internal/service/dispatcher"
+)
+
+// TestTrapAStaleEngineFinishesNothing lets an engine sleep beyond its claim and wake after another has the run.
+func TestTrapAStaleEngineFinishesNothing(t *testing.T) {
+	h, ctx := open(t), t.Context()
+	h.ask("")
+	_, old := h.claim()
+	h.clock.move(run.ClaimTime)
+	_, err := h.Complete(ctx, h.owner, old, "late", nil)
+	h.code(err, "lease_expired")
+	doc, fresh := h.claim()
+	if doc.Fence != 2 || doc.Attempts != 2 || doc.ID != old.Run {
+		t.Fatalf("got fence %d, attempt %d of %s", doc.Fence, doc.Attempts, doc.ID)
+	}
+	before := h.head()
+	for name, do := range map[string]func(dispatcher.Hold) error{
+		"renew":    func(k dispatcher.Hold) error { _, err := h.Renew(ctx, h.owner, k); return err },
+		"release":  func(k dispatcher.Hold) error { _, err := h.Release(ctx, h.owner, k); return err },
+		"start":    func(k dispatcher.Hold) error { _, err := h.Begin(ctx, h.owner, k); return err },
+		"complete": func(k dispatcher.Hold) error { _, err := h.Complete(ctx, h.owner, k, "", nil); return err },
+		"fail":     func(k dispatcher.Hold) error { _, err := h.Fail(ctx, h.owner, k, "", ""); return err },
+	} {
+		if got := fault.CodeOf(do(old)); got != "lease_token_mismatch" {
+			t.Errorf("%s by the old engine: %q", name, got)
+		}
+		if got := fault.CodeOf(do(dispatcher.Hold{Workspace: ws, Run: old.Run})); got != "run_locked" && !((name == "renew" || name == "release") && got != "") {
+			t.Errorf("%s without a token: %q", name, got)
+		}
+	}
+	if after := h.head(); after != before {
+		t.Errorf("the old engine recorded %d events", after-before)
+	}
+	if _, err := h.Complete(ctx, h.owner, fresh, "done", nil); err != nil {
+		t.Error(err)
+	}
+	tries, err := h.Attempts(ctx, ws, old.Run)
+	if err != nil || len(tries) != 2 || tries[0].Reason != run.ReleasedLapsed || tries[1].Reason != run.ReleasedCompleted || tries[1].Number != 2 {
+		t.Errorf("got %+v, %v", tries, err)
+	}
+}
+
+func TestRunsAreClaimedQueuedFirstThenExpiredOldestFirst(t *testing.T) {
+	h, ctx := open(t), t.Context()
+	one, two := h.ask(""), h.ask("")
+	if doc, _ := h.claim(); doc.ID != one.ID {
+		t.Errorf("got %s, want the oldest", doc.ID)
+	}
+	if doc, _ := h.claim(); doc.ID != two.ID {
+		t.Errorf("got %s, want the next", doc.ID)
+	}
+	_, _, err := h.Claim(ctx, h.owner, ws, "")
+	if !errors.Is(err, dispatcher.ErrNothing) {
+		t.Errorf("got %v of two live claims", err)
+	}
+	h.clock.move(run.ClaimTime + time.Second)
+	three := h.ask("")
+	for i, want := range []id.Run{three.ID, one.ID, two.ID} {
+		if doc, _ := h.claim(); doc.ID != want {
+			t.Errorf("claim %d: got %s, want %s", i, doc.ID, want)
+		}
+	}
+	four := h.ask("")
+	if _, _, err := h.Claim(ctx, h.owner, ws, "room_01M7YNAYM0SM228XA4K3G6VDD4"); !errors.Is(err, dispatcher.ErrNothing) {
+		t.Errorf("got %v of another room", err)
+	}
+	if doc, _, err := h.Claim(ctx, h.owner, ws, four.Room); err != nil || doc.ID != four.ID {
+		t.Errorf("got %s, %v of its own room", doc.ID, err)
+	}
+}
+
+func TestALiveClaimIsKeptByHeartbeats(t *testing.T) {
+	h, ctx := open(t), t.Context()
+	h.ask("")
+	_, k := h.claim()
+	for range 12 {
+		h.clock.move(run.RenewEvery)
+		doc, err := h.Renew(ctx, h.owner, k)
+		if err != nil || !doc.Claim.Until.Equal(h.clock.Now().Add(run.ClaimTime)) {
+			t.Fatalf("got %+v, %v", doc.Claim, err)
+		}
+	}
+	h.clock.move(run.ClaimTime - time.Millisecond)
+	if _, _, err := h.Claim(ctx, h.owner, ws, ""); !errors.Is(err, dispatcher.ErrNothing) {
+		t.Errorf("a claim with a millisecond left was taken: %v", err)
+	}
+	h.clock.move(time.Millisecond)
+	_, err := h.Renew(ctx, h.owner, k)
+	h.code(err, "lease_expired")
+	if doc, _ := h.claim(); doc.Fence != 2 {
+		t.Errorf("got fence %d", doc.Fence)
+	}
+}
+
+// TestOfManyEnginesExactlyOneHasARun lets engines race for few runs.
+func TestOfManyEnginesExactlyOneHasARun(t *testing.T) {
+	h := open(t)
+	for range 5 {
+		h.ask("")
+	}
+	var mu sync.Mutex
+	got := map[id.Run]int{}
+	var engines sync.WaitGroup
+	for range 8 {
+		engines.Go(func() {
+			for {
+				doc, _, err := h.Claim(context.Background(), h.owner, ws, "")
+				if errors.Is(err, dispatcher.ErrNothing) {
+					return
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				got[doc.ID]++
+				mu.Unlock()
+			}
+		})
+	}
+	engines.Wait()
+	if len(got) != 5 {
+		t.Errorf("%d runs were claimed, want 5", len(got))
+	}
+	for r, n := range got {
+		if n != 1 {
+			t.Errorf("%s was claimed %d times", r, n)
+		}
+	}
+}
+
+func TestLimitsOfWhatIsAskedFor(t *testing.T) {
+	h, ctx := open(t), t.Context()
+	ask := func(q dispatcher.Request) error {
+		q.Workspace, q.Room = ws, "room_00000000000000000000000000"
+		_, err := h.Create(ctx, h.owner, q)
+		return err
+	}
+	long := func(n int) string { return strings.Repeat("0", n) }
+	input := func(n int) []byte { return []byte(`"` + long(n-2) + `"`) }
+	tags := func(n int) (all []string) {
+		for i := range n {
+			all = append(all, fmt.Sprint(i))
+		}
+		return all
+	}
+	for name, c := range map[string]struct {
+		q    dispatcher.Request
+		code string
+	}{
+		"title":       {dispatcher.Request{Title: long(run.MaxTitle)}, ""},
+		"long title":  {dispatcher.Request{Title: long(run.MaxTitle + 1)}, "invalid_field"},
+		"goal":        {dispatcher.Request{Goal: long(run.MaxGoal)}, ""},
+		"long goal":   {dispatcher.Request{Goal: long(run.MaxGoal + 1)}, "invalid_field"},
+		"input":       {dispatcher.Request{Input: input(run.MaxGiven)}, ""},
+		"large input": {dispatcher.Request{Input: input(run.MaxGiven + 1)}, "field_too_large"},
+		"tags":        {dispatcher.Request{Tags: tags(run.MaxTags)}, ""},
+		"many tags":   {dispatcher.Request{Tags: tags(run.MaxTags + 1)}, "invalid_field"},
+		"long tag":    {dispatcher.Request{Tags: []string{long(run.MaxTag + 1)}}, "invalid_field"},
+		"no word":     {dispatcher.Request{Tags: []string{"a b"}}, "invalid_field"},
+		"no text":     {dispatcher.Request{Title: "\xff"}, "invalid_field"},
+	} {
+		if got := fault.CodeOf(ask(c.q)); got != c.code {
+			t.Errorf("%s: got %q, want %q", name, got, c.code)
+		}
+	}
+	h.ask("")
+	_, k := h.claim()
+	_, err := h.Complete(ctx, h.owner, k, "", input(run.MaxReport+1))
+	h.code(err, "field_too_large")
+	if _, err := h.Complete(ctx, h.owner, k, "", input(run.MaxReport)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestThreat30NoWriteOfAnOldFence plays random histories of engines that pause, and of a clock that jumps: at any moment at most one of them can
+// write, and nothing is recorded under a fence that is not the last.
+func TestThreat30NoWriteOfAnOldFence(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		h := newHouse(t)
+		defer h.close()
+		ctx := context.Background()
+		of := h.ask("").ID
+		type engine struct {
+			hold  dispatcher.Hold
+			fence uint64
+		}
+		engines := make([]engine, 2)
+		newest := uint64(0)
+		over := false
+		for range rapid.IntRange(5, 40).Draw(rt, "moments") {
+			e := &engines[rapid.IntRange(0, 1).Draw(rt, "engine")]
+			before := h.head()
+			var err error
+			switch what := rapid.SampledFrom([]string{"claim", "renew", "release", "complete", "pass", "jump"}).Draw(rt, "what"); what {
+			case "pass":
+				h.clock.move(time.Duration(rapid.IntRange(1, 40).Draw(rt, "seconds")) * time.Second)
+				continue
+			case "jump":
+				h.clock.move(rapid.SampledFrom([]time.Duration{-time.Hour, time.Hour}).Draw(rt, "jump"))
+				continue
+			case "claim":
+				doc, token, err := h.Claim(ctx, h.owner, ws, "")
+				if errors.Is(err, dispatcher.ErrNothing) {
+					continue
+				}
+				if err != nil {
+					rt.Fatal(err)
+				}
+				if over || doc.Fence != newest+1 {
+					rt.Fatalf("fence %d was given after %d, the run being over: %t", doc.Fence, newest, over)
+				}
+				newest = doc.Fence
+				*e = engine{dispatcher.Hold{Workspace: ws, Run: doc.ID, Token: token}, doc.Fence}
+				continue
+			case "renew":
+				_, err = h.Renew(ctx, h.owner, hold(e.hold, of))
+			case "release":
+				_, err = h.Release(ctx, h.owner, hold(e.hold, of))
+			case "complete":
+				_, err = h.Complete(ctx, h.owner, hold(e.hold, of), "", nil)
+				over = over || err == nil
+			}
+			switch {
+			case err == nil && (e.fence != newest || e.fence == 0):
+				rt.Fatalf("an engine of fence %d wrote although %d was given", e.fence, newest)
+			case err != nil && h.head() != before:
+				rt.Fatalf("what was refused (%v) recorded %d events", err, h.head()-before)
+			}
+		}
+		fences(rt, h, of)
+	})
+}
+
+func hold(k dispatcher.Hold, of id.Run) dispatcher.Hold {
+	k.Workspace, k.Run = ws, of
+	return k
+}
+
+// fences holds the log against the rule that fences only rise, and that nothing is recorded under an older one.
+func fences(rt *rapid.T, h *house, of id.Run) {
+	events, err := h.log.Read(context.Background(), journal.Query{Workspace: ws, Run: of, Limit: 1000})
+	if err != nil {
+		rt.Fatal(err)
+	}
+	last := uint64(0)
+	for _, e := range events {
+		d, err := event.Decode[struct {
+			Fence uint64 `json:"fence"`
+		}](e)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		switch e.Type {
+		case run.EventClaimed:
+			if d.Fence != last+1 {
+				rt.Fatalf("fence %d follows %d", d.Fence, last)
+			}
+			last = d.Fence
+		case run.EventRenewed, run.EventReleased:
+			if d.Fence != last {
+				rt.Fatalf("%s of fence %d behind a claim of fence %d", e.Type, d.Fence, last)
+			}
+		}
+	}
+}

@@ -1,0 +1,218 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/principal"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/token"
+	"agentbox/internal/kernel/projection"
+)
+
+// Chain returns a capability token and those that it was derived from, up to the root. They are read anew each time, so that the revocation
+// of one reaches all below it at once. ErrNotFound where one of them is not there.
+func (g *Gate) Chain(ctx context.Context, ws id.Workspace, t id.Token) ([]token.Token, error) {
+	return token.Chain(t, func(t id.Token) (token.Token, error) {
+		doc, _, err := g.tokens.load(ctx, g.Docs, ws, token.Projection, string(t))
+		if errors.Is(err, projection.ErrNotFound) {
+			err = token.ErrNotFound
+		}
+		return doc, err
+	})
+}
+
+// permits asks a capability token, and every one that it was derived from, whether somebody may do something under it. Whoever handed it on
+// must not be quarantined: what he gave rests with him. Code is "" where it is permitted.
+func (g *Gate) permits(ctx context.Context, ws id.Workspace, t id.Token, holder func(id.Principal) (bool, error), u token.Use) (code, reason string, err error) {
+	chain, err := g.Chain(ctx, ws, t)
+	if errors.Is(err, token.ErrNotFound) {
+		return policy.ReasonTokenNotFound, token.ErrNotFound.Msg, nil
+	}
+	if err != nil {
+		return "", "", err
+	}
+	his, err := holder(chain[0].IssuedTo)
+	if err != nil {
+		return "", "", err
+	}
+	if !his {
+		return policy.ReasonTokenMismatch, "the capability token was issued to somebody else", nil
+	}
+	for _, doc := range chain {
+		from, err := g.who(ctx, ws, doc.GrantedBy)
+		if err != nil && !errors.Is(err, errNobody) {
+			return "", "", err
+		}
+		if err != nil || from.Quarantined {
+			return policy.ReasonAgentQuarantined, "whoever granted the capability token, or one that it was derived from, is quarantined", nil
+		}
+	}
+	code, reason = token.Permits(chain, u, g.Clock.Now())
+	return code, reason, nil
+}
+
+// token asks the capability token of an action.
+func (g *Gate) token(ctx context.Context, c *consideration) (refused bool, err error) {
+	a := c.ruling.Action
+	his := func(p id.Principal) (bool, error) { return g.holder(ctx, p, c.who, a) }
+	code, reason, err := g.permits(ctx, a.Workspace, a.Token, his, c.use())
+	if err != nil || code == "" {
+		return false, err
+	}
+	c.deny(code, reason, suggestToken)
+	return true, nil
+}
+
+const suggestToken = "Ask whoever granted the token for one that permits it."
+
+// holder reports whether an action may be done under a token that was issued to p: who acts is p, p may act for him, or the action is part of
+// a run that p asked for under this token.
+func (g *Gate) holder(ctx context.Context, p id.Principal, who principal.Principal, a policy.Action) (bool, error) {
+	if p == a.Principal {
+		return true, nil
+	}
+	if a.Run != "" {
+		doc, _, err := projection.Load[run.Run](ctx, g.Docs, a.Workspace, run.Projection, string(a.Run))
+		if err != nil && !errors.Is(err, projection.ErrNotFound) {
+			return false, err
+		}
+		if err == nil && doc.Token == a.Token && doc.CreatedBy == p && doc.Agent == a.Principal {
+			return true, nil
+		}
+	}
+	by, err := g.who(ctx, a.Workspace, p)
+	if errors.Is(err, errNobody) {
+		return false, nil
+	}
+	return err == nil && mayActFor(by, who), err
+}
+
+// toolCall is the type of the actions that call a tool.
+const toolCall = "tool.call"
+
+// use is what an action does, as a capability token is asked about it. A space says itself to which room it belongs.
+func (c *consideration) use() token.Use {
+	a := c.ruling.Action
+	u := token.Use{Action: a.Type, Room: a.Room, Anywhere: c.kind.Anywhere, Tool: a.Tool, NoTool: a.Type == toolCall && a.Tool == ""}
+	if c.space.ID != "" {
+		u.Room = c.space.Room
+	}
+	noun, _, _ := strings.Cut(a.Type, ".")
+	switch key := a.Path; c.kind.SideEffect {
+	case policy.Read:
+		u.Reads = token.Names(noun, key, u.Room)
+	case policy.Filesystem:
+		u.Writes = token.Names(noun, key, u.Room)
+	case policy.Process: // code can read and write every file of its space
+		u.Reads, u.Writes = token.Names("file", "", u.Room), token.Names("file", "", u.Room)
+	case policy.Network:
+		u.Domain, u.NoDomain = host(a.Target), a.Target == ""
+	}
+	return u
+}
+
+// host returns the host of a target, in the one way in which a token writes it.
+func host(target string) string {
+	_, rest, found := strings.Cut(target, "://")
+	if !found {
+		rest = target
+	}
+	rest, _, _ = strings.Cut(rest, "/")
+	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
+		rest = rest[at+1:]
+	}
+	name, _, _ := strings.Cut(rest, ":")
+	return strings.ToLower(strings.TrimSuffix(name, "."))
+}
+
+// Bound refuses what the capability token of a caller does not permit, and records the refusal. A caller without one is bound by his role
+// alone, which others judge.
+func (g *Gate) Bound(ctx context.Context, origin event.Origin, c principal.Caller, u token.Use) error {
+	if c.Token == "" {
+		return nil
+	}
+	holder := func(p id.Principal) (bool, error) { return p == c.Principal || p == c.By, nil }
+	code, reason, err := g.permits(ctx, c.Workspace, c.Token, holder, u)
+	if err != nil || code == "" {
+		return err
+	}
+	a := policy.Action{Type: u.Action, Workspace: c.Workspace, Room: u.Room, Principal: c.Principal, Token: c.Token}
+	if a.Type == "" {
+		a.Type = ReadAction
+	}
+	r := policy.Ruling{Action: a, Decision: policy.Decision{Outcome: policy.Deny, ReasonCode: code, Reason: reason, Suggestion: suggestToken}}
+	if canonical, err := a.Canonical(); err == nil {
+		r.Canonical, r.Decision.Action = canonical, event.DigestOf(canonical)
+	}
+	draft := policy.RefusedDraft(origin, r)
+	draft.OccurredAt = g.Clock.Now().UTC()
+	if _, err := g.Log.Append(ctx, event.Batch{Workspace: c.Workspace, Drafts: []event.Draft{draft}}); err != nil {
+		return err
+	}
+	return refusal(r.Decision)
+}
+
+// ReadAction is the action under which the refusal of something that only shows is recorded.
+const ReadAction = "data.read"
+
+// The refusals of a caller who names another principal.
+var (
+	ErrActsForNobody = fault.New(fault.NotFound, "principal_not_found", "there is no such principal in this workspace")
+	ErrNotYours      = fault.New(fault.Denied, "agent_actor_id_mismatch", "you are not that principal and may not act for it: an owner, an admin or an engine acts for an agent of the workspace, and nobody for anybody else").
+				With("Leave the field out to act as yourself.")
+)
+
+// ActsFor returns the caller as the principal, and under the capability token, that a request names in its body; empty ones mean his own. An
+// owner, an admin and an engine may act for the agents of their workspace, and whoever acts under a token may narrow it further to one that was
+// derived from it. Events that he causes say both who acts and who was authenticated.
+func (g *Gate) ActsFor(ctx context.Context, c principal.Caller, p id.Principal, t id.Token) (principal.Caller, error) {
+	if p != "" && p != c.Principal {
+		target, err := g.who(ctx, c.Workspace, p)
+		if errors.Is(err, errNobody) {
+			return principal.Caller{}, ErrActsForNobody
+		}
+		if err != nil {
+			return principal.Caller{}, err
+		}
+		self, err := g.who(ctx, c.Workspace, c.Principal)
+		if err != nil {
+			return principal.Caller{}, err
+		}
+		if c.By != "" || !mayActFor(self, target) {
+			return principal.Caller{}, ErrNotYours
+		}
+		if target.Quarantined {
+			return principal.Caller{}, fault.New(fault.Denied, policy.ReasonAgentQuarantined, "this principal is quarantined and may do nothing")
+		}
+		c.Principal, c.By, c.Role, c.Key = p, c.Principal, "", ""
+	}
+	if t == "" || t == c.Token {
+		return c, nil
+	}
+	chain, err := g.Chain(ctx, c.Workspace, t)
+	if err != nil {
+		return principal.Caller{}, err
+	}
+	if holder := chain[0].IssuedTo; holder != c.Principal && holder != c.By {
+		return principal.Caller{}, fault.New(fault.Denied, policy.ReasonTokenMismatch, "the capability token was issued to somebody else")
+	}
+	if c.Token != "" && !token.Within(chain, c.Token) {
+		return principal.Caller{}, fault.New(fault.Denied, policy.ReasonTokenMismatch, "a request under a capability token may name only one that was derived from it")
+	}
+	if code, reason := token.Holds(chain, g.Clock.Now()); code != "" {
+		return principal.Caller{}, fault.New(fault.Denied, code, "%s", reason)
+	}
+	c.Token = t
+	return c, nil
+}
+
+// mayActFor reports whether one principal may act for another.
+func mayActFor(who, target principal.Principal) bool {
+	return target.Kind == id.Agent && !who.Quarantined && (who.Kind == id.Service || who.Kind == id.User && who.Role.AtLeast(principal.Admin))
+}

@@ -1,0 +1,49 @@
+package gate
+
+import (
+	"fmt"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/service/gate/shell"
+)
+
+// registered lays down what the registry says of an action outside: who may do it, and whether the posture in which it is to be done is
+// strict enough. It reports whether a bundle can still make it stricter.
+func (c *consideration) registered() bool {
+	if !c.entitled() {
+		c.soft = false
+		return false
+	}
+	a, k := c.ruling.Action, c.kind
+	v := verdict{outcome: policy.RequireApproval, suggestion: "Ask for approval of it: POST /v1/approvals."}
+	switch {
+	case a.Zone == event.Sandbox && k.Zone != event.Sandbox:
+		v = verdict{policy.Deny, policy.ReasonZoneMismatch, fmt.Sprintf("to %s takes the zone %s, and this is asked from a sandbox", k.Title, k.Zone), "Do it from the zone " + string(k.Zone) + "."}
+	case k.Zone == event.HighStakes && a.Zone != event.HighStakes:
+		v.code, v.reason = policy.ReasonHighStakes, fmt.Sprintf("to %s takes the zone high_stakes, so a person approves it", k.Title)
+	case k.Type == policy.ExternalWrite:
+		v.code, v.reason = policy.ReasonExternalWrite, "to "+k.Title+" always needs a person's approval"
+	case k.PreApproval:
+		v.code, v.reason = policy.ReasonPreApproval, "to "+k.Title+" always needs a person's approval"
+	default:
+		return true
+	}
+	c.soft = false
+	c.part(policy.Title(a), nil, v, nil)
+	return v.outcome != policy.Deny
+}
+
+// ownAffair reports whether an action is only recorded, or is done outside by who asks, and not from within a space, whose policy has to permit it.
+func (c *consideration) ownAffair() bool {
+	return c.kind.SideEffect == policy.Record || c.kind.Outside && c.ruling.Action.Space == ""
+}
+
+// runsAnything reports whether an action outside names as its tool something that could turn into anything: a shell, an interpreter, a wrapper.
+func runsAnything(a policy.Action) bool {
+	if a.Tool == "" {
+		return false
+	}
+	reading, err := shell.ReadArgv([]string{a.Tool}, "")
+	return err != nil || len(reading.Words()) == 0
+}

@@ -1,0 +1,170 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"agentbox/internal/client"
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+)
+
+// outsideFlags say what is to be done outside of Agentbox.
+type outsideFlags struct {
+	target, method, tool, request, zone, room, run, as string
+}
+
+func (o *outsideFlags) add(c *cobra.Command) {
+	f := c.Flags()
+	f.StringVar(&o.target, "target", "", "the host or recipient")
+	f.StringVar(&o.method, "method", "", "how the target is reached")
+	f.StringVar(&o.tool, "tool", "", "by which tool")
+	f.StringVar(&o.request, "request", "", "what is done, in full, as a JSON object; an approval is for exactly this")
+	f.StringVar(&o.zone, "zone", "", "the posture of who acts: sandbox, supervised or high_stakes (default supervised)")
+	f.StringVar(&o.room, "room", "", "the room in which it is done")
+	f.StringVar(&o.run, "run", "", "the run in which it is done")
+	f.StringVar(&o.as, "as", "", "the agent that acts (default: who asks)")
+}
+
+func (o *outsideFlags) action(name string) (client.OutsideAction, error) {
+	a := client.OutsideAction{
+		Action: name, Target: o.target, Method: o.method, Tool: o.tool, Zone: event.Zone(o.zone), Room: id.Room(o.room), Run: id.Run(o.run), Principal: id.Principal(o.as),
+	}
+	if o.request != "" {
+		if a.Request = json.RawMessage(o.request); !json.Valid(a.Request) {
+			return a, usage("--request is not JSON")
+		}
+	}
+	return a, nil
+}
+
+func policyEvaluate(i *invocation) *cobra.Command {
+	var (
+		what    outsideFlags
+		preview bool
+	)
+	c := &cobra.Command{
+		Use: "evaluate ACTION", Short: "Ask whether something may be done outside of Agentbox, right before it is done", Args: cobra.ExactArgs(1),
+		Long: "Evaluate is for programs that act outside of Agentbox by themselves. It exits with 0 where it may be done, with 6 where policy refuses, and with 7 where\n" +
+			"a person has to approve it first. An answer that rests on an approval has used it up once.",
+		Example: "  agentbox policy evaluate email.send --zone high_stakes --target ada@example.com --request '{\"subject\":\"Report\"}' && send-mail",
+	}
+	what.add(c)
+	c.Flags().BoolVar(&preview, "preview", false, "only say what would be answered; nothing is recorded or used up")
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		a, err := what.action(args[0])
+		if err != nil {
+			return err
+		}
+		api, err := i.connect(cmd.Context())
+		if err != nil {
+			return err
+		}
+		e, err := api.Evaluate(cmd.Context(), a, preview)
+		if err != nil {
+			return err
+		}
+		if err := i.show(e, func(p *printer) {
+			p.line("%s  %s", p.paint(colourOf(e.Decision), e.Decision.String()), plain(e.Reason))
+			if e.Suggestion != "" {
+				p.line("%s %s", p.paint(yellow, "→"), plain(e.Suggestion))
+			}
+			p.fields("reason code", e.Code, "approval", string(e.Approval), "standing", string(e.Standing), "event", string(e.Event), "policies", strings.Join(e.Policies, ", "),
+				"action", e.Action.String())
+		}); err != nil {
+			return err
+		}
+		switch {
+		case !e.Blocked:
+			return nil
+		case e.Decision == policy.RequireApproval:
+			return &ended{ExitWaiting}
+		}
+		return &ended{ExitRefused}
+	}
+	return c
+}
+
+func policyActions(i *invocation) *cobra.Command {
+	return &cobra.Command{
+		Use: "actions", Short: "List the actions that there are, and how carefully each is treated", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			api, err := i.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			found, err := api.Actions(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return i.show(found, func(p *printer) {
+				rows := make([][]cell, len(found))
+				for n, k := range found {
+					asks, where := "", "inside"
+					if k.PreApproval {
+						asks = "always asks"
+					}
+					if k.Outside {
+						where = "outside"
+					}
+					rows[n] = []cell{
+						text(k.Type), text(where), text(string(k.SideEffect)), text(string(k.Zone)), text(asks), text(string(k.Cost)), text(string(k.Recovery)), text(k.Title),
+					}
+				}
+				p.table("There are no actions.", []string{"action", "done", "effect", "zone", "approval", "cost", "recovery", "what"}, rows)
+			})
+		},
+	}
+}
+
+func approvalRequest(i *invocation) *cobra.Command {
+	var (
+		what                      outsideFlags
+		title, words, scope, open string
+	)
+	c := &cobra.Command{
+		Use: "request ACTION", Short: "Ask a person about what is to be done outside of Agentbox", Args: cobra.ExactArgs(1),
+		Example: "  agentbox approvals request email.send --zone high_stakes --target ada@example.com --request '{\"subject\":\"Report\"}' --title 'the weekly report'",
+	}
+	what.add(c)
+	c.Flags().StringVar(&title, "title", "", "in your own words, which are shown apart")
+	c.Flags().StringVar(&words, "context", "", "more of your own words, as JSON")
+	c.Flags().StringVar(&scope, "scope", "", "the scope that you ask for: once, run, room, workspace or template (default once)")
+	c.Flags().StringVar(&open, "for", "", "how long it can be answered, for example 8h (default: as long as any question)")
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		a, err := what.action(args[0])
+		if err != nil {
+			return err
+		}
+		r := client.ApprovalRequest{OutsideAction: a, Title: title, Scope: policy.Scope(scope)}
+		if words != "" {
+			if r.Context = json.RawMessage(words); !json.Valid(r.Context) {
+				return usage("--context is not JSON")
+			}
+		}
+		if open != "" {
+			d, err := parseSpan(open)
+			if err != nil {
+				return err
+			}
+			r.ExpiresAt = i.Clock.Now().Add(d)
+		}
+		api, err := i.connect(cmd.Context())
+		if err != nil {
+			return err
+		}
+		made, err := api.RequestApproval(cmd.Context(), r)
+		if err != nil {
+			return err
+		}
+		return i.show(made, func(p *printer) {
+			p.question(made)
+			p.line("%s", p.paint(faint, fmt.Sprintf("a person answers with: agentbox approvals approve %s", made.ID)))
+		})
+	}
+	return c
+}

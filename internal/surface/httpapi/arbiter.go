@@ -1,0 +1,156 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/service/arbiter"
+	"agentbox/internal/surface/httpapi/wire"
+)
+
+// OutsideAction is what somebody is about to do outside of Agentbox.
+type OutsideAction struct {
+	Action  string          `json:"action,omitempty" maxLength:"100" doc:"A name of the action registry, or external_write"`
+	Room    id.Room         `json:"room_id,omitempty" maxLength:"100"`
+	Thread  id.Thread       `json:"thread_id,omitempty" maxLength:"100"`
+	Run     id.Run          `json:"run_id,omitempty" maxLength:"100"`
+	Step    id.Step         `json:"step_id,omitempty" maxLength:"100"`
+	Request json.RawMessage `json:"request,omitempty" doc:"What is done, in full: an object of at most 32 KiB in canonical form (RFC 8785). An approval is for exactly this"`
+	Target  string          `json:"target,omitempty" maxLength:"1000" doc:"The host or recipient"`
+	Method  string          `json:"method,omitempty" maxLength:"100"`
+	Tool    string          `json:"tool_name,omitempty" maxLength:"200"`
+
+	Principal id.Principal `json:"principal_id,omitempty" maxLength:"100" doc:"Who acts; the caller unless named. Owners, admins and services act for agents"`
+	ActorType string       `json:"actor_type,omitempty" enum:"user,agent,service" doc:"Has to agree with who acts"`
+	ActorID   string       `json:"actor_id,omitempty" maxLength:"200" doc:"Has to agree with who acts"`
+	Token     id.Token     `json:"capability_token_id,omitempty" maxLength:"100"`
+	Zone      string       `json:"zone,omitempty" enum:"sandbox,supervised,high_stakes" doc:"The posture of who acts; supervised unless named"`
+}
+
+// evaluateRequest asks whether something may be done.
+type evaluateRequest struct {
+	OutsideAction
+	Context json.RawMessage `json:"context,omitempty" doc:"What else the caller knows, an object: its members tool_name, egress_domain and method stand for tool_name, target and method; the others decide nothing"`
+	Preview bool            `json:"preview,omitempty" doc:"Say only what would be answered: nothing is recorded, and no approval used up"`
+}
+
+// approvalRequest asks a person.
+type approvalRequest struct {
+	OutsideAction
+	Title     string          `json:"title,omitempty" maxLength:"200" doc:"In the asker's words, which are shown apart"`
+	Context   json.RawMessage `json:"context,omitempty" doc:"In the asker's words, which are shown apart"`
+	Scope     string          `json:"scope,omitempty" doc:"The scope that is asked for: once, run, room, workspace or template. Whoever answers names the scope that he grants"`
+	ExpiresAt time.Time       `json:"expires_at,omitzero" doc:"Until when it can be answered, at most 7 days from now"`
+}
+
+// evaluation is what is answered to somebody who asks before he acts.
+type evaluation struct {
+	Decision    policy.Outcome `json:"decision" enum:"allow,deny,require_approval"`
+	Code        string         `json:"reason_code"`
+	Reason      string         `json:"reason,omitempty"`
+	Suggestion  string         `json:"suggestion,omitempty"`
+	Enforcement string         `json:"enforcement_mode" enum:"enforce,shadow"`
+	Blocked     bool           `json:"blocked" doc:"It must not be done now"`
+	Preview     bool           `json:"preview,omitempty"`
+	Principal   id.Principal   `json:"principal_id" doc:"Who acts"`
+	Approval    id.Approval    `json:"approval_id,omitempty" doc:"That allows it and is used up; or that is open about it"`
+	Standing    id.Standing    `json:"standing_id,omitempty" doc:"The standing approval of which one use is spent"`
+	Event       id.Event       `json:"event_id,omitempty" doc:"Of the log: that it is begun, or was refused"`
+	Action      event.Digest   `json:"action_sha256,omitzero" doc:"Of everything that was judged"`
+	Bundle      event.Digest   `json:"policy_bundle,omitzero"`
+	Policies    []string       `json:"policies,omitempty"`
+}
+
+type actionList struct {
+	Actions []policy.Kind `json:"actions" nullable:"false"`
+}
+
+func (s *Server) registerArbiter() {
+	wire.Handle(s.Server, wire.Operation{
+		ID: "evaluate-policy", Needs: wire.DoesThere(policy.PolicyEvaluate), Method: http.MethodPost, Path: "/v1/policy/evaluate", Tag: "policies", Summary: "Ask whether something may be done outside of Agentbox",
+		Repeat: wire.RepeatRecalled,
+		Detail: "Ask right before it is done, each time. An answer that allows on the strength of an approval has used it up once, in the same step, and names the event that proves it: of a hundred " +
+			"that ask at once with one approval, one is allowed. Every other answer changes nothing; refusals are recorded. An action that is not in the registry is denied.",
+	}, s.evaluate)
+	wire.Handle(s.Server, wire.Operation{
+		ID: "request-approval", Needs: wire.DoesThere(policy.ApprovalRequest), Method: http.MethodPost, Path: "/v1/approvals", Tag: "approvals", Summary: "Ask a person about what is to be done outside of Agentbox", Status: http.StatusCreated,
+		Repeat: wire.RepeatRecalled,
+		Detail: "`question` is what the daemon writes about it, in full; `title` and `context` stand in `agent_words`, apart. Once it is approved, POST /v1/policy/evaluate allows the same action and request.",
+	}, s.requestApproval)
+	wire.Handle(s.Server, wire.Operation{
+		ID: "list-actions", Needs: wire.Shows("policy"), Method: http.MethodGet, Path: "/v1/action-registry", Tag: "policies", Summary: "List the actions that there are, and how carefully each is treated",
+	}, func(context.Context, wire.Call, *struct{}) (*struct{ Body actionList }, error) {
+		return &struct{ Body actionList }{actionList{policy.Registry()}}, nil
+	})
+}
+
+// question is what the arbiter is asked.
+func (a OutsideAction) question() arbiter.Question {
+	return arbiter.Question{
+		Action: a.Action, Room: a.Room, Thread: a.Thread, Run: a.Run, Step: a.Step, Token: a.Token, Zone: event.Zone(a.Zone), Request: a.Request,
+		Target: a.Target, Method: a.Method, Tool: a.Tool, Principal: a.Principal, ActorType: a.ActorType, ActorID: a.ActorID,
+	}
+}
+
+func (s *Server) evaluate(ctx context.Context, c wire.Call, in *struct{ Body evaluateRequest }) (*struct{ Body evaluation }, error) {
+	if c.Repeated > 0 {
+		then, err := s.services.Arbiter.Recall(ctx, c.Caller.Workspace, c.Repeated)
+		return s.evaluated(then, err)
+	}
+	q := in.Body.question()
+	if err := arbiter.Know(&q, in.Body.Context); err != nil {
+		return nil, err
+	}
+	var err error
+	if q.Token, err = s.under(ctx, c, q.Token); err != nil {
+		return nil, err
+	}
+	now, err := s.services.Arbiter.Evaluate(context.WithoutCancel(ctx), c.Once(), c.Caller, q, in.Body.Preview)
+	return s.evaluated(now, err)
+}
+
+func (s *Server) evaluated(a arbiter.Answer, err error) (*struct{ Body evaluation }, error) {
+	if err != nil {
+		return nil, err
+	}
+	d := a.Decision
+	e := evaluation{
+		Decision: d.Outcome, Code: d.ReasonCode, Reason: d.Reason, Suggestion: d.Suggestion, Enforcement: "enforce", Blocked: a.Blocked, Preview: a.Preview,
+		Principal: a.Actor, Approval: a.Approval, Standing: a.Standing, Event: a.Event, Action: d.Action, Bundle: d.Bundle, Policies: d.Policies,
+	}
+	if s.services.Arbiter.Shadow {
+		e.Enforcement = "shadow"
+	}
+	return &struct{ Body evaluation }{e}, nil
+}
+
+func (s *Server) requestApproval(ctx context.Context, c wire.Call, in *struct{ Body approvalRequest }) (*struct {
+	Location string `header:"Location"`
+	Body     policy.Approval
+}, error) {
+	type answer = struct {
+		Location string `header:"Location"`
+		Body     policy.Approval
+	}
+	if c.Repeated > 0 {
+		then, err := past[policy.Approval](ctx, s, c, policy.ApprovalProjection, policy.ApprovalEntity)
+		return &answer{"/v1/approvals/" + string(then.ID), then}, err
+	}
+	b := in.Body
+	q := b.question()
+	var err error
+	if q.Token, err = s.under(ctx, c, q.Token); err != nil {
+		return nil, err
+	}
+	made, err := s.services.Arbiter.Ask(context.WithoutCancel(ctx), c.Once(), c.Caller, q, arbiter.Words{Title: b.Title, Context: b.Context},
+		policy.Ask{Scope: policy.Scope(b.Scope), ExpiresAt: b.ExpiresAt})
+	if err != nil {
+		return nil, err
+	}
+	return &answer{"/v1/approvals/" + string(made.ID), made}, nil
+}

@@ -1,0 +1,87 @@
+package httpapi
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/domain/token"
+	"agentbox/internal/kernel/projection"
+	"agentbox/internal/surface/httpapi/wire"
+)
+
+// housed are the parameters that name a document which belongs to a room, and the projection of each.
+var housed = map[string]string{
+	"space_id": space.Projection, "run_id": run.Projection, "approval_id": policy.ApprovalProjection,
+	"thread_id": "threads", "step_id": "steps", "tool_call_id": "tool_calls", "artifact_id": "artifacts", "incident_id": "incidents",
+}
+
+// bound asks the capability token of a caller about an operation, before it begins: once for each parameter that says whose room counts.
+func (s *Server) bound(ctx context.Context, c wire.Call, n wire.Needs, about map[string]string) error {
+	kind, _ := policy.KindOf(n.Action)
+	use := token.Use{Action: n.Action, Anywhere: n.Judged || kind.Anywhere}
+	if n.Reads != "" {
+		use.Reads = token.Names(n.Reads, "", "")
+	}
+	if len(about) == 0 {
+		return s.services.Gate.Bound(ctx, c.Origin(), c.Caller, use)
+	}
+	for name, value := range about {
+		room, err := s.roomOf(ctx, c.Caller.Workspace, name, value)
+		if err != nil {
+			return err
+		}
+		use.Room = room
+		if n.Reads != "" {
+			use.Reads = token.Names(n.Reads, value, room)
+		}
+		if err := s.services.Gate.Bound(ctx, c.Origin(), c.Caller, use); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// roomOf returns the room of what a parameter names; none for what belongs to the whole workspace, and for what is not there.
+func (s *Server) roomOf(ctx context.Context, ws id.Workspace, name, value string) (id.Room, error) {
+	switch name {
+	case "room_id":
+		return id.Room(value), nil
+	case "stream_id":
+		room, err := id.Parse[id.Room](value)
+		if err != nil {
+			room = ""
+		}
+		return room, nil
+	case "event_id":
+		e, err := s.services.Reader.Event(ctx, ws, id.Event(value))
+		return e.Room, unlessMissing(err)
+	}
+	doc, _, err := projection.Load[struct {
+		Room id.Room `json:"room_id"`
+	}](ctx, s.services.Docs, ws, housed[name], value)
+	return doc.Room, unlessMissing(err)
+}
+
+// unlessMissing leaves it to the operation to say that something is not there.
+func unlessMissing(err error) error {
+	if errors.Is(err, projection.ErrNotFound) || fault.KindOf(err) == fault.NotFound && err != nil {
+		return nil
+	}
+	return err
+}
+
+// under returns the capability token about which the gate is asked where a body names one: the caller's own where it names none, and where he
+// acts under one himself, only what was derived from it.
+func (s *Server) under(ctx context.Context, c wire.Call, named id.Token) (id.Token, error) {
+	if named == "" || c.Caller.Token == "" {
+		return cmp.Or(named, c.Caller.Token), nil
+	}
+	narrowed, err := s.services.Gate.ActsFor(ctx, c.Caller, "", named)
+	return narrowed.Token, err
+}

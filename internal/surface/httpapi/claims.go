@@ -1,0 +1,319 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/service/dispatcher"
+	"agentbox/internal/service/reader"
+	"agentbox/internal/surface/httpapi/wire"
+)
+
+// maxOrderBody is the most that a request for a run of an engine may have.
+const maxOrderBody = run.MaxGiven + 256<<10
+
+// orderRequest asks for a run that an engine executes.
+type orderRequest struct {
+	Room        id.Room         `json:"room_id,omitempty" maxLength:"64" doc:"The room that the run belongs to"`
+	Thread      id.Thread       `json:"thread_id,omitempty" maxLength:"64" doc:"The thread of the room that it belongs to"`
+	Experiment  id.Experiment   `json:"experiment_id,omitempty" maxLength:"64"`
+	Title       string          `json:"title,omitempty" maxLength:"200"`
+	Goal        string          `json:"goal,omitempty" maxLength:"4000"`
+	Input       json.RawMessage `json:"input,omitempty" doc:"What the engine is to work on, any JSON"`
+	Tags        []string        `json:"tags,omitempty" maxItems:"20"`
+	Correlation string          `json:"correlation_id,omitempty" maxLength:"128" pattern:"^[A-Za-z0-9._:-]*$" doc:"Ties the run to what led to it; the request's unless given"`
+}
+
+type claimRequest struct {
+	Room id.Room `json:"room_id,omitempty" maxLength:"64" doc:"Only a run of this room"`
+}
+
+// claimAnswer is a run that an engine has from now on, or none.
+type claimAnswer struct {
+	Claimed bool            `json:"claimed" doc:"Whether there was a run to be claimed"`
+	Run     *run.Run        `json:"run,omitempty"`
+	Input   json.RawMessage `json:"input,omitempty" doc:"What was asked for, as it was sent"`
+	Token   string          `json:"claim_token,omitempty" doc:"Shows that the run is the engine's; it is said here and nowhere else"`
+	Fence   uint64          `json:"fence,omitempty" doc:"Rises with each claim of the run"`
+	Expires time.Time       `json:"expires_at,omitzero" doc:"When the claim is over unless it is renewed; every ten seconds is often enough"`
+}
+
+// tokenBody is what an engine sends where it sends nothing else.
+type tokenBody struct {
+	Token string `json:"claim_token,omitempty" maxLength:"200"`
+}
+
+type completeRequest struct {
+	Token   string          `json:"claim_token,omitempty" maxLength:"200"`
+	Summary string          `json:"summary,omitempty" maxLength:"4000"`
+	Output  json.RawMessage `json:"output,omitempty" doc:"What came of it, any JSON of at most 64 KiB"`
+}
+
+type failRequest struct {
+	Token   string `json:"claim_token,omitempty" maxLength:"200"`
+	Error   string `json:"error,omitempty" maxLength:"4000" doc:"Why, best as a stable word"`
+	Message string `json:"message,omitempty" maxLength:"4000" doc:"Why, for people"`
+}
+
+// claimState says how a claim stands.
+type claimState struct {
+	OK      bool      `json:"ok"`
+	Fence   uint64    `json:"fence"`
+	Expires time.Time `json:"expires_at" doc:"When the claim is over unless it is renewed"`
+}
+
+type releasedAnswer struct {
+	Released bool `json:"released"`
+}
+
+// runState says how a run stands.
+type runState struct {
+	OK     bool       `json:"ok"`
+	Run    id.Run     `json:"run_id"`
+	Status run.Status `json:"status"`
+}
+
+// EngineRunPath names a run, and shows that the caller has it.
+type EngineRunPath struct {
+	Run   string `path:"run_id" doc:"The run"`
+	Token string `header:"X-Claim-Token" maxLength:"200" doc:"The claim's token, if it is not in the body; of a run that nobody has claimed, none"`
+}
+
+var errTwoTokens = fault.New(fault.Invalid, "invalid_claim_token", "the header x-claim-token and the field claim_token differ; send one of them")
+
+// hold is the run of a path, with the token of the header or of the body.
+func (p EngineRunPath) hold(c wire.Call, sent string) (dispatcher.Hold, error) {
+	token, err := oneToken(p.Token, sent)
+	return dispatcher.Hold{Workspace: c.Caller.Workspace, Run: id.Run(p.Run), Token: token}, err
+}
+
+func oneToken(header, body string) (string, error) {
+	if header != "" && body != "" && header != body {
+		return "", errTwoTokens
+	}
+	if header == "" {
+		header = body
+	}
+	return header, nil
+}
+
+func (s *Server) registerClaims() {
+	wire.Handle(s.Server, wire.Operation{
+		ID: "create-engine-run", Needs: wire.DoesThere(policy.RunCreate), Method: http.MethodPost, Path: "/v1/runs", Tag: "engines", Summary: "Ask for a run that an engine executes", Rate: wire.RateRuns,
+		Repeat: wire.RepeatRecalled, Status: http.StatusCreated, MaxBody: maxOrderBody,
+		Detail: "It waits, queued, until an engine claims it. A run of operations that the daemon executes in a space is made with POST /v1/spaces/{space_id}/runs.",
+	}, s.createEngineRun)
+	wire.Handle(s.Server, wire.Operation{
+		ID: "claim-run", Needs: wire.DoesThere(policy.RunClaim), Method: http.MethodPost, Path: "/v1/runs/claim", Tag: "engines", Summary: "Claim the next run", Repeat: wire.RepeatRecalled,
+		Detail: "The oldest run that waits, else the oldest whose engine was not heard of for 30 seconds. From then on everything that is recorded of the run takes the claim's token.",
+	}, s.claimRun)
+	wire.Handle(s.Server, wire.Operation{
+		ID: "renew-claim", Needs: wire.Does(policy.RunRenew, "run_id"), Method: http.MethodPost, Path: "/v1/runs/{run_id}/lease/heartbeat", Tag: "engines", Summary: "Go on owning a run, for another 30 seconds", Repeat: wire.RepeatRecalled,
+	}, s.renewClaim)
+	wire.Handle(s.Server, wire.Operation{
+		ID: "release-claim", Needs: wire.Does(policy.RunRelease, "run_id"), Method: http.MethodPost, Path: "/v1/runs/{run_id}/lease/release", Tag: "engines", Summary: "Give a run back, not done", Repeat: wire.RepeatRecalled,
+	}, s.releaseClaim)
+	wire.Handle(s.Server, wire.Operation{
+		ID: "start-run", Needs: wire.Does(policy.RunBegin, "run_id"), Method: http.MethodPost, Path: "/v1/runs/{run_id}/start", Tag: "engines", Summary: "Start a run by hand, without a claim", Repeat: wire.RepeatRecalled,
+	}, func(ctx context.Context, c wire.Call, in *struct {
+		EngineRunPath
+		Body *tokenBody
+	}) (*struct{ Body runState }, error) {
+		sent := ""
+		if in.Body != nil {
+			sent = in.Body.Token
+		}
+		return s.moved(ctx, c, in.EngineRunPath, sent, func(h dispatcher.Hold) (run.Run, error) {
+			return s.services.Dispatcher.Begin(context.WithoutCancel(ctx), c.Once(), h)
+		})
+	})
+	wire.Handle(s.Server, wire.Operation{
+		ID: "complete-run", Needs: wire.Does(policy.RunComplete, "run_id"), Method: http.MethodPost, Path: "/v1/runs/{run_id}/complete", Tag: "engines", Summary: "End a run well", Repeat: wire.RepeatRecalled,
+	}, func(ctx context.Context, c wire.Call, in *struct {
+		EngineRunPath
+		Body *completeRequest
+	}) (*struct{ Body runState }, error) {
+		var sent completeRequest
+		if in.Body != nil {
+			sent = *in.Body
+		}
+		return s.moved(ctx, c, in.EngineRunPath, sent.Token, func(h dispatcher.Hold) (run.Run, error) {
+			return s.services.Dispatcher.Complete(context.WithoutCancel(ctx), c.Once(), h, sent.Summary, sent.Output)
+		})
+	})
+	wire.Handle(s.Server, wire.Operation{
+		ID: "fail-run", Needs: wire.Does(policy.RunFail, "run_id"), Method: http.MethodPost, Path: "/v1/runs/{run_id}/fail", Tag: "engines", Summary: "End a run badly", Repeat: wire.RepeatRecalled,
+	}, func(ctx context.Context, c wire.Call, in *struct {
+		EngineRunPath
+		Body *failRequest
+	}) (*struct{ Body runState }, error) {
+		var sent failRequest
+		if in.Body != nil {
+			sent = *in.Body
+		}
+		return s.moved(ctx, c, in.EngineRunPath, sent.Token, func(h dispatcher.Hold) (run.Run, error) {
+			return s.services.Dispatcher.Fail(context.WithoutCancel(ctx), c.Once(), h, sent.Error, sent.Message)
+		})
+	})
+	wire.Handle(s.Server, wire.Operation{
+		ID: "cancel-engine-run", Needs: wire.Does(policy.RunCancel, "run_id"), Method: http.MethodPost, Path: "/v1/runs/{run_id}/cancel", Tag: "runs", Summary: "End a run, whoever executes it", Repeat: wire.RepeatRecalled,
+		Status: http.StatusAccepted, Detail: "An engine learns of it with the next thing that it records of the run: everything is refused from then on.",
+	}, s.cancelAnyRun)
+	wire.Handle(s.Server, wire.Operation{
+		ID: "list-attempts", Needs: wire.Shows("run", "run_id"), Method: http.MethodGet, Path: "/v1/runs/{run_id}/attempts", Tag: "engines", Summary: "The last 100 attempts of engines to execute a run",
+	}, func(ctx context.Context, c wire.Call, in *struct {
+		Run string `path:"run_id" doc:"The run"`
+	}) (*struct{ Body attemptList }, error) {
+		found, err := s.services.Dispatcher.Attempts(ctx, c.Caller.Workspace, id.Run(in.Run))
+		return &struct{ Body attemptList }{attemptList{found}}, err
+	})
+}
+
+type attemptList struct {
+	Attempts []run.Attempt `json:"attempts" nullable:"false"`
+}
+
+// then returns a run as it stood when a request was answered for the first time.
+func (s *Server) then(ctx context.Context, c wire.Call, r id.Run) (run.Run, error) {
+	return reader.Past[run.Run](ctx, s.services.Reader, c.Caller.Workspace, reader.Subject{Projection: run.Projection, Key: string(r)}, c.Repeated)
+}
+
+// spoken returns the run that a repeated request was about, which its path does not name.
+func (s *Server) spoken(ctx context.Context, c wire.Call) (run.Run, error) {
+	first, err := s.services.Reader.At(ctx, c.Caller.Workspace, c.Repeated)
+	if err != nil {
+		return run.Run{}, err
+	}
+	return s.then(ctx, c, first.Run)
+}
+
+func (s *Server) createEngineRun(ctx context.Context, c wire.Call, in *struct{ Body orderRequest }) (out *struct{ Body run.Run }, err error) {
+	out = &struct{ Body run.Run }{}
+	if c.Repeated > 0 {
+		out.Body, err = s.spoken(ctx, c)
+		return out, err
+	}
+	origin, q := c.Once(), in.Body
+	if q.Correlation != "" {
+		origin.Correlation = id.Correlation(q.Correlation)
+	}
+	out.Body, err = s.services.Dispatcher.Create(context.WithoutCancel(ctx), origin, dispatcher.Request{
+		Workspace: c.Caller.Workspace, Room: q.Room, Thread: q.Thread, Experiment: q.Experiment, Title: q.Title, Goal: q.Goal, Input: q.Input, Tags: q.Tags,
+	})
+	return out, err
+}
+
+func (s *Server) claimRun(ctx context.Context, c wire.Call, in *struct{ Body *claimRequest }) (*struct{ Body claimAnswer }, error) {
+	var room id.Room
+	if in.Body != nil {
+		room = in.Body.Room
+	}
+	var doc run.Run
+	var token string
+	var err error
+	if c.Repeated > 0 {
+		doc, err = s.spoken(ctx, c)
+		token = s.services.Dispatcher.Claimed(doc)
+	} else {
+		doc, token, err = s.services.Dispatcher.Claim(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, room)
+	}
+	if errors.Is(err, dispatcher.ErrNothing) {
+		return &struct{ Body claimAnswer }{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	given, err := s.services.Dispatcher.Given(ctx, doc)
+	if err != nil {
+		return nil, err
+	}
+	a := claimAnswer{Claimed: true, Run: &doc, Input: given, Token: token, Fence: doc.Fence}
+	if doc.Claim != nil {
+		a.Expires = doc.Claim.Until
+	}
+	return &struct{ Body claimAnswer }{a}, nil
+}
+
+func (s *Server) renewClaim(ctx context.Context, c wire.Call, in *struct {
+	EngineRunPath
+	Body *tokenBody
+}) (*struct{ Body claimState }, error) {
+	doc, err := s.claimed(ctx, c, in.EngineRunPath, in.Body, s.services.Dispatcher.Renew)
+	if err != nil {
+		return nil, err
+	}
+	a := claimState{OK: true, Fence: doc.Fence}
+	if doc.Claim != nil {
+		a.Expires = doc.Claim.Until
+	}
+	return &struct{ Body claimState }{a}, nil
+}
+
+func (s *Server) releaseClaim(ctx context.Context, c wire.Call, in *struct {
+	EngineRunPath
+	Body *tokenBody
+}) (*struct{ Body releasedAnswer }, error) {
+	if _, err := s.claimed(ctx, c, in.EngineRunPath, in.Body, s.services.Dispatcher.Release); err != nil {
+		return nil, err
+	}
+	return &struct{ Body releasedAnswer }{releasedAnswer{true}}, nil
+}
+
+// claimed does what takes the token of a claim.
+func (s *Server) claimed(ctx context.Context, c wire.Call, p EngineRunPath, sent *tokenBody, do doing) (run.Run, error) {
+	body := ""
+	if sent != nil {
+		body = sent.Token
+	}
+	h, err := p.hold(c, body)
+	if err != nil {
+		return run.Run{}, err
+	}
+	if h.Token == "" {
+		return run.Run{}, run.ErrNoToken
+	}
+	if c.Repeated > 0 {
+		return s.then(ctx, c, h.Run)
+	}
+	return do(context.WithoutCancel(ctx), c.Once(), h)
+}
+
+// doing is what is done with a claim.
+type doing func(context.Context, event.Origin, dispatcher.Hold) (run.Run, error)
+
+// moved does what brings a run into another state.
+func (s *Server) moved(ctx context.Context, c wire.Call, p EngineRunPath, sent string, do func(dispatcher.Hold) (run.Run, error)) (*struct{ Body runState }, error) {
+	h, err := p.hold(c, sent)
+	if err != nil {
+		return nil, err
+	}
+	var doc run.Run
+	if c.Repeated > 0 {
+		doc, err = s.then(ctx, c, h.Run)
+	} else {
+		doc, err = do(h)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &struct{ Body runState }{runState{true, doc.ID, doc.Status}}, nil
+}
+
+func (s *Server) cancelAnyRun(ctx context.Context, c wire.Call, in *struct {
+	Run  string `path:"run_id" doc:"The run"`
+	Body *cancelRequest
+}) (*struct{ Body run.Run }, error) {
+	p := struct {
+		RunPath
+		Body *cancelRequest
+	}{RunPath{Run: in.Run}, in.Body}
+	return s.cancelRun(ctx, c, &p)
+}

@@ -1,0 +1,23 @@
+package httpapi
+
+import (
+	"context"
+
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/kernel/journal"
+	"agentbox/internal/service/reader"
+	"agentbox/internal/surface/httpapi/wire"
+)
+
+// past returns the document that the first request with the call's key was about, as its last event left it.
+func past[T any](ctx context.Context, s *Server, c wire.Call, projection, entity string) (T, error) {
+	found, err := s.services.Log.Read(ctx, journal.Query{Workspace: c.Caller.Workspace, From: c.Repeated, Before: c.Repeated + 1, Limit: 1})
+	if err == nil && (len(found) == 0 || found[0].EntityType != entity) {
+		err = fault.New(fault.Internal, "answer_lost", "the answer to the first request is not where it was recorded")
+	}
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return reader.Past[T](ctx, s.services.Reader, c.Caller.Workspace, reader.Subject{Projection: projection, EntityType: entity, Key: found[0].EntityID}, c.Repeated)
+}

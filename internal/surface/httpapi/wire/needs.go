@@ -1,0 +1,90 @@
+package wire
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/principal"
+)
+
+// Needs is what an operation takes of who asks. Each operation says it, for two reasons: a capability token is asked about it before anything
+// of the request is read, so that no service can forget to; and the matrix of rights is tried by it. An operation that says nothing is closed
+// to whoever acts under a token.
+type Needs struct {
+	Action string         `json:"action,omitempty"` // the type of the action that it is, a name of the registry
+	Reads  string         `json:"reads,omitempty"`  // of what only shows something: the type of what it shows
+	Of     []string       `json:"of,omitempty"`     // the parameters that say whose room counts; where none is sent, the whole workspace's
+	Judged bool           `json:"judged,omitempty"` // the room stands in the body, and the gate is asked about it
+	Least  principal.Role `json:"least,omitempty"`  // of people, where the registry does not say it
+	Own    bool           `json:"own,omitempty"`    // it is about the caller himself, or the gate judges what its body names as the action that it is
+}
+
+// Shows is the need of an operation that only shows what is of a type, in the room of the parameters.
+func Shows(typ string, of ...string) Needs { return Needs{Reads: typ, Of: of} }
+
+// Does is the need of an operation that is an action, in the room of the parameters.
+func Does(action string, of ...string) Needs { return Needs{Action: action, Of: of} }
+
+// DoesThere is the need of an operation that is an action in a room which its body names, so that only the gate can say whether it is permitted.
+func DoesThere(action string) Needs { return Needs{Action: action, Judged: true} }
+
+// Own is the need of an operation that is about the caller himself, so that no token bounds it, or whose body says which action it is, about
+// which the gate asks the token.
+func Own() Needs { return Needs{Own: true} }
+
+// From returns the need with the least role that a person must have.
+func (n Needs) From(least principal.Role) Needs {
+	n.Least = least
+	return n
+}
+
+func (n Needs) said() bool { return n.Own || (n.Action != "") != (n.Reads != "") }
+
+// Bound refuses what the capability token of a caller does not permit. About are the parameters of the need that were sent.
+type Bound func(ctx context.Context, c Call, n Needs, about map[string]string) error
+
+var errNotForTokens = fault.New(fault.Denied, policy.ReasonScopeAction, "this operation is not open to whoever acts under a capability token").
+	With("Act without one.")
+
+// bound asks the capability token of a caller about an operation.
+func (s *Server) bound(r *http.Request, c Call) error {
+	n := c.route.needs
+	if c.Caller.Token == "" || n.Own {
+		return nil
+	}
+	if !n.said() || s.Bound == nil {
+		return errNotForTokens
+	}
+	about := map[string]string{}
+	query := r.URL.Query()
+	for _, name := range n.Of {
+		value, ok := pathValue(c.route.pattern, r.URL.EscapedPath(), name)
+		if !ok {
+			value, ok = query.Get(name), query.Has(name)
+		}
+		if ok {
+			about[name] = value
+		}
+	}
+	return s.Bound(r.Context(), c, n, about)
+}
+
+// pathValue returns a parameter of a path, before the router has read it.
+func pathValue(pattern, path, name string) (string, bool) {
+	_, pattern, _ = strings.Cut(pattern, " ")
+	parts := strings.Split(path, "/")
+	for i, part := range strings.Split(pattern, "/") {
+		if part == "{"+name+"}" && i < len(parts) {
+			value, err := url.PathUnescape(parts[i])
+			return value, err == nil
+		}
+	}
+	return "", false
+}
+
+// narrowHeader names a capability token that narrows what the caller may.
+const narrowHeader = "X-Capability-Token"
