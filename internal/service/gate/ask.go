@@ -10,6 +10,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/leak"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
@@ -107,7 +108,7 @@ func (g *Gate) question(origin event.Origin, r policy.Ruling, q policy.Ask) (eve
 		q.Approval = id.New[id.Approval](g.IDs)
 	}
 	unsealed := append(slices.Clone(r.Decision.Unsealed), escapeAll(q.Unsealed)...)
-	words := q.AgentWords
+	words, _ := leak.Text(q.AgentWords)
 	if len(words) > policy.MaxAgentWords {
 		words = strings.ToValidUTF8(words[:policy.MaxAgentWords], "") + "..."
 	}
