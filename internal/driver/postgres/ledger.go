@@ -53,12 +53,12 @@ type ledger struct {
 	kept    int // bytes of folios
 
 	// Of the present group.
-	uses      map[string]*journal.Use // of batch keys; nil for one that is not used
-	taken     map[string]bool         // event keys
-	ids       map[id.Event]bool
-	dirty     []*folio
-	lines     []*line // that it extends
-	unnumbers int     // documents and streams without a number
+	uses       map[string]*journal.Use // of batch keys; nil for one that is not used
+	taken      map[string]bool         // event keys
+	ids        map[id.Event]bool
+	dirty      []*folio
+	lines      []*line // that it extends
+	unnumbered int     // documents and streams without a number
 
 	broken error // the database could not be read; nothing that was planned since may be recorded
 }
@@ -135,7 +135,7 @@ func (l *ledger) still(ctx context.Context, db *pgx.Conn) error {
 func (l *ledger) begin(ctx context.Context, requests []*request) error {
 	l.was = l.standing
 	l.uses, l.taken, l.ids = map[string]*journal.Use{}, map[string]bool{}, map[id.Event]bool{}
-	l.dirty, l.lines, l.unnumbers = nil, nil, 0
+	l.dirty, l.lines, l.unnumbered = nil, nil, 0
 	if len(l.streams) > keptStreams || len(l.folios) > keptDocuments || l.kept > keptBytes {
 		l.forget()
 	}
@@ -225,7 +225,7 @@ func (l *ledger) take(b event.Batch, events []event.Event) error {
 			at.dirty = true
 			l.lines = append(l.lines, at)
 			if at.no == 0 {
-				l.unnumbers++
+				l.unnumbered++
 			}
 		}
 		if e.IdempotencyKey != "" {
@@ -271,7 +271,7 @@ func (l *ledger) save(ref projection.Ref, s projection.State) {
 		f.dirty = true
 		l.dirty = append(l.dirty, f)
 		if f.leaf == 0 {
-			l.unnumbers++
+			l.unnumbered++
 		}
 	}
 }
@@ -287,10 +287,10 @@ func (l *ledger) finish(g *group) error {
 		l.kept += len(f.body) - was
 	}
 	g.docs = l.dirty
-	if l.unnumbers == 0 {
+	if l.unnumbered == 0 {
 		return nil
 	}
-	numbers, err := l.j.nos.next(l.ctx, l.db, l.unnumbers)
+	numbers, err := l.j.nos.next(l.ctx, l.db, l.unnumbered)
 	if err != nil {
 		return err
 	}
