@@ -91,21 +91,21 @@ func (l *load) begin(ctx context.Context) error {
 	return nil
 }
 
-// register makes an engine and returns the headers by which it is known.
+// register makes an engine, a service with a key of its own, and returns the headers by which it is known.
 func register(ctx context.Context, owner *client) (map[string]string, error) {
 	var made struct {
-		Engine string `json:"engine_id"`
+		Principal string `json:"principal_id"`
 	}
-	if err := owner.post(ctx, "/v1/engines/register", "engine", map[string]string{"display_name": "hammer"}, &made); err != nil {
-		return nil, fmt.Errorf("register an engine: %w", err)
+	if err := owner.post(ctx, "/v1/principals", "engine", map[string]string{"kind": "service", "display_name": "hammer"}, &made); err != nil {
+		return nil, fmt.Errorf("add the engine: %w", err)
 	}
 	var issued struct {
-		Token string `json:"token"`
+		Key string `json:"key"`
 	}
-	if err := owner.post(ctx, "/v1/engines/"+made.Engine+"/tokens/issue", "token", map[string]any{}, &issued); err != nil {
-		return nil, fmt.Errorf("issue a token for the engine: %w", err)
+	if err := owner.post(ctx, "/v1/keys", "key", map[string]string{"principal_id": made.Principal, "name": "hammer"}, &issued); err != nil {
+		return nil, fmt.Errorf("make a key for the engine: %w", err)
 	}
-	return map[string]string{"X-Engine-Id": made.Engine, "X-Engine-Token": issued.Token}, nil
+	return map[string]string{"Authorization": "Bearer " + issued.Key}, nil
 }
 
 // hear wakes an engine that has nothing to do.
@@ -322,11 +322,11 @@ type claimed struct {
 func (l *load) claim(ctx context.Context, m *meter, c *client, n int) (*claimed, error) {
 	var got struct {
 		Claimed bool `json:"claimed"`
-		Run     *struct {
-			Run   string `json:"run_id"`
-			Token string `json:"claim_token"`
-			Fence uint64 `json:"fence"`
+		Run     struct {
+			Run string `json:"run_id"`
 		} `json:"run"`
+		Token string `json:"claim_token"`
+		Fence uint64 `json:"fence"`
 	}
 	start := time.Now()
 	if err := c.post(ctx, "/v1/runs/claim", l.once(), map[string]any{}, &got); err != nil {
@@ -342,8 +342,8 @@ func (l *load) claim(ctx context.Context, m *meter, c *client, n int) (*claimed,
 	if l.came[got.Run.Run].IsZero() {
 		l.came[got.Run.Run] = now
 	}
-	l.history.Claims = append(l.history.Claims, claim{got.Run.Run, fmt.Sprint("engine ", n), got.Run.Fence})
-	return &claimed{got.Run.Run, got.Run.Token}, nil
+	l.history.Claims = append(l.history.Claims, claim{got.Run.Run, fmt.Sprint("engine ", n), got.Fence})
+	return &claimed{got.Run.Run, got.Token}, nil
 }
 
 // execute does the steps of a run, a tool call and an artifact, and completes it.
