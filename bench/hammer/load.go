@@ -140,6 +140,7 @@ type work struct {
 	name            string
 	writers, makers int
 	perSecond       int // runs that are made, by all makers; 0 for as many as the engines end
+	steps           int // of each run; one of none has no tool call and no artifact either
 	long            time.Duration
 	kill            bool // the daemon is killed in the middle, and started again
 }
@@ -168,7 +169,7 @@ func (l *load) run(ctx context.Context, w work) (phase, error) {
 	defer end()
 	if makers > 0 {
 		for n := range l.Engines {
-			working.Go(func() { l.engage(ctx, ended, &m, n) })
+			working.Go(func() { l.engage(ctx, ended, &m, n, w.steps) })
 		}
 	}
 	var broken error
@@ -290,7 +291,7 @@ func (l *load) make(ctx, until context.Context, m *meter, n, perSecond int) {
 }
 
 // engage is an engine: it claims runs and executes them, until it is told to end.
-func (l *load) engage(ctx, ended context.Context, m *meter, n int) {
+func (l *load) engage(ctx, ended context.Context, m *meter, n, steps int) {
 	c := l.owner.as(l.engine)
 	for ended.Err() == nil {
 		run, err := l.claim(ctx, m, c, n)
@@ -303,7 +304,7 @@ func (l *load) engage(ctx, ended context.Context, m *meter, n int) {
 			continue
 		}
 		if err == nil {
-			err = l.execute(ctx, m, c, run)
+			err = l.execute(ctx, m, c, run, steps)
 		}
 		if err != nil {
 			l.fail(err)
@@ -347,10 +348,10 @@ func (l *load) claim(ctx context.Context, m *meter, c *client, n int) (*claimed,
 }
 
 // execute does the steps of a run, a tool call and an artifact, and completes it.
-func (l *load) execute(ctx context.Context, m *meter, c *client, run *claimed) error {
+func (l *load) execute(ctx context.Context, m *meter, c *client, run *claimed, todo int) error {
 	var steps []step
 	var took []time.Duration
-	for n := range l.Steps {
+	for n := range todo {
 		var made struct {
 			Step string `json:"step_id"`
 		}
@@ -366,16 +367,20 @@ func (l *load) execute(ctx context.Context, m *meter, c *client, run *claimed) e
 	var call struct {
 		Call string `json:"tool_call_id"`
 	}
-	last := steps[len(steps)-1].Step
-	for _, request := range []struct {
+	type request struct {
 		path string
 		in   map[string]any
-	}{
-		{"/v1/steps/" + last + "/toolcalls", map[string]any{"tool_name": "search", "input": map[string]string{"query": "evidence"}}},
-		{"/v1/toolcalls/%s/succeed", map[string]any{"output": map[string]int{"hits": 3}}},
-		{"/v1/steps/" + last + "/artifacts", map[string]any{"kind": "report", "title": "Report", "content": map[string]string{"type": "text", "text": "All is well."}}},
-		{"/v1/runs/" + run.Run + "/complete", map[string]any{"summary": "It is done.", "output": map[string]bool{"ok": true}}},
-	} {
+	}
+	requests := []request{{"/v1/runs/" + run.Run + "/complete", map[string]any{"summary": "It is done.", "output": map[string]bool{"ok": true}}}}
+	if todo > 0 {
+		last := steps[todo-1].Step
+		requests = append([]request{
+			{"/v1/steps/" + last + "/toolcalls", map[string]any{"tool_name": "search", "input": map[string]string{"query": "evidence"}}},
+			{"/v1/toolcalls/%s/succeed", map[string]any{"output": map[string]int{"hits": 3}}},
+			{"/v1/steps/" + last + "/artifacts", map[string]any{"kind": "report", "title": "Report", "content": map[string]string{"type": "text", "text": "All is well."}}},
+		}, requests...)
+	}
+	for _, request := range requests {
 		request.in["claim_token"] = run.Token
 		if err := c.post(ctx, strings.ReplaceAll(request.path, "%s", call.Call), l.once(), request.in, &call); err != nil {
 			return fmt.Errorf("%s: %w", request.path, err)
