@@ -174,8 +174,12 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 	if err := a.prove(ctx); err != nil {
 		return nil, err
 	}
+	secret, err := a.secret(authFile, "auth_key_invalid")
+	if err != nil {
+		return nil, err
+	}
 	a.Gate, err = gate.New(gate.Parts{
-		Log: a.counted, Docs: a.Log, Evaluator: cedar.New(), Clock: clock, IDs: ids, Entropy: rand.Reader, Shadow: c.Shadow, System: System,
+		Log: a.counted, Docs: a.Log, Evaluator: cedar.New(), Clock: clock, IDs: ids, Entropy: rand.Reader, Shadow: c.Shadow, System: System, Secret: secret,
 		EffectsPerHour: c.EffectsPerHour, QuestionTime: c.ApprovalTime,
 	})
 	if err != nil {
@@ -265,7 +269,7 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 		return err
 	}
 	a.Rooms = moderator.New(moderator.Parts{Log: a.counted, Docs: a.Log, Gate: asked, IDs: ids})
-	a.Registrar = registrar.New(registrar.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, IDs: ids, Entropy: rand.Reader})
+	a.Registrar = registrar.New(registrar.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, IDs: ids, Entropy: rand.Reader, Secret: a.Gate.Secret})
 	a.Keeper.SetOccupants(a.Runs)
 	a.Gate.OnHalt(a.Runs.Halt)
 	a.Gate.OnLift(a.Runs.Lifted)

@@ -45,6 +45,10 @@ type (
 	Incident string
 	// Token names a capability token (`cap_`).
 	Token string
+	// EngineToken names a token of an engine (`engtok_`); never the token itself.
+	EngineToken string
+	// Session names a login of a person (`ses_`).
+	Session string
 	// Key names an API key (`key_`); never the key itself.
 	Key string
 	// Request names one HTTP request (`req_`).
@@ -82,6 +86,8 @@ func (Standing) prefix() string    { return "stand_" }
 func (Space) prefix() string       { return "spc_" }
 func (Incident) prefix() string    { return "inc_" }
 func (Token) prefix() string       { return "cap_" }
+func (EngineToken) prefix() string { return "engtok_" }
+func (Session) prefix() string     { return "ses_" }
 func (Key) prefix() string         { return "key_" }
 func (Request) prefix() string     { return "req_" }
 func (Correlation) prefix() string { return "cor_" }

@@ -152,6 +152,9 @@ const (
 	KeyIssue        = "key.issue"
 	KeyRevoke       = "key.revoke"
 
+	EngineRegister = "engine.register" // register an engine, or deactivate it
+	EngineToken    = "engine.token"    // issue a token of an engine, or revoke it
+
 	CapabilityGrant  = "capability.grant"
 	CapabilityRevoke = "capability.revoke"
 )
@@ -213,7 +216,7 @@ var kinds = map[string]Kind{
 	ArtifactStore:   record(ArtifactStore, "keep an artifact's content", "member", "agents", "services"),
 	EvidenceCollect: record(EvidenceCollect, "collect the evidence of a run", "member", "agents", "services"),
 
-	PolicyEvaluate:  record(PolicyEvaluate, "ask whether something may be done", "viewer", "agents", "services"),
+	PolicyEvaluate:  record(PolicyEvaluate, "ask whether something may be done", "member", "agents", "services"),
 	ApprovalRequest: record(ApprovalRequest, "ask a person", "member", "agents", "services"),
 
 	ApprovalDecide: record(ApprovalDecide, "answer a question", "operator"),
@@ -228,6 +231,9 @@ var kinds = map[string]Kind{
 	PrincipalEnsure: record(PrincipalEnsure, "register a principal of another program", "admin"),
 	KeyIssue:        record(KeyIssue, "make an API key", "viewer", "agents", "services"),
 	KeyRevoke:       record(KeyRevoke, "revoke an API key", "viewer", "agents", "services"),
+
+	EngineRegister: record(EngineRegister, "keep engines", "admin"),
+	EngineToken:    record(EngineToken, "keep the tokens of engines", "admin"),
 
 	CapabilityGrant:  anywhere(record(CapabilityGrant, "grant a capability token", "member", "agents")),
 	CapabilityRevoke: anywhere(record(CapabilityRevoke, "revoke a capability token", "member", "agents")),

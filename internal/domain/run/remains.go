@@ -5,6 +5,9 @@ import "agentbox/internal/domain/event"
 // Remains returns what stays of the data of a run's event when it is redacted: ids, numbers and words of the program, by which the run's
 // document can still be folded, and no text of anybody. It is nil for an event of another kind.
 func Remains(e event.Event) (any, error) {
+	if e.EntityType == CallEntity {
+		return nil, nil // of an engine's tool call
+	}
 	switch e.Type {
 	case EventCreated:
 		d, err := event.Decode[Created](e)

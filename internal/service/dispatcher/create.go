@@ -99,7 +99,7 @@ func (d *Dispatcher) Create(ctx context.Context, origin event.Origin, q Request)
 		Order: run.Order{Engine: true, Thread: q.Thread, Experiment: q.Experiment, Goal: q.Goal, Tags: q.Tags},
 	}
 	action := policy.Action{
-		Type: policy.RunCreate, Workspace: q.Workspace, Room: q.Room, Principal: origin.Principal, Content: digest(q.Title, q.Goal, q.Input, q.Tags), Size: int64(len(q.Input)),
+		Type: policy.RunCreate, Workspace: q.Workspace, Room: q.Room, Principal: origin.Principal, Token: origin.Token, Content: digest(q.Title, q.Goal, q.Input, q.Tags), Size: int64(len(q.Input)),
 	}
 	if len(q.Input) > 0 {
 		// Before anything is kept of what may be refused.

@@ -2,7 +2,9 @@ package reader
 
 import (
 	"agentbox/internal/domain/content"
+	"agentbox/internal/domain/engine"
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/evidence"
 	"agentbox/internal/domain/incident"
 	"agentbox/internal/domain/label"
 	"agentbox/internal/domain/policy"
@@ -10,6 +12,7 @@ import (
 	"agentbox/internal/domain/room"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/domain/step"
 	"agentbox/internal/domain/token"
 	"agentbox/internal/domain/workspace"
 )
@@ -20,9 +23,11 @@ var eventTypes = []string{
 	policy.StandingGrantedType, policy.StandingUsedType, policy.StandingRevokedType, policy.KillSwitchThrownType, policy.KillSwitchLiftedType,
 	policy.BundlePinnedType, policy.DeniedType, policy.RequiresApprovalType, policy.BegunType, policy.EffectCountedType,
 	principal.RegisteredType, principal.QuarantinedType, principal.UnquarantinedType, principal.RoleChangedType, principal.KeyIssuedType, principal.KeyRevokedType,
+	engine.RegisteredType, engine.DeactivatedType, engine.TokenIssuedType, engine.TokenRevokedType,
 	token.GrantedType, token.RevokedType, token.AttemptedType,
 	run.EventCreated, run.EventStarted, run.EventSuspended, run.EventResumed, run.EventCompleted, run.EventFailed, run.EventCancelled, run.EventImported, run.EventRetained, run.EventForgotten,
 	run.EventClaimed, run.EventRenewed, run.EventReleased,
+	step.EventCreated, step.EventArtifactCreated, step.EventArtifactStored, evidence.EventCreated,
 	run.EventInvoked, run.EventSucceeded, run.EventErred, run.EventUnknown,
 	space.EventCreated, space.EventStarted, space.EventReady, space.EventUpdated, space.EventExtended, space.EventDestroyed,
 	space.EventRewindBegun, space.EventRewound, space.EventRewindFailed, space.EventForked,

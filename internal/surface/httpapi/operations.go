@@ -96,6 +96,8 @@ func New(c wire.Config, services Services, version string) *Server {
 	s.registerSnapshots()
 	s.registerRuns()
 	s.registerClaims()
+	s.registerSteps()
+	s.registerEvidence()
 	s.registerFiles()
 	s.registerApprovals()
 	s.registerPolicies()

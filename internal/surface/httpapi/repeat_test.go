@@ -186,7 +186,26 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 		run, token := claimed()
 		table[op] = sent{path: run + "/" + way, body: `{"claim_token":"` + token + `"}`, other: `{"claim_token":"clm_OTHER"}`, status: 200}
 	}
+	working, token := claimed()
+	var unit struct {
+		Step string `json:"step_id"`
+	}
+	d.succeed(t, "POST", working+"/steps", `{"kind":"work","claim_token":"`+token+`"}`, &unit)
+	call := func() string {
+		var made struct {
+			Call string `json:"tool_call_id"`
+		}
+		d.succeed(t, "POST", "/v1/steps/"+unit.Step+"/toolcalls", `{"tool_name":"look","claim_token":"`+token+`"}`, &made)
+		return "/v1/toolcalls/" + made.Call
+	}
+	held := func(more string) string { return `{"claim_token":"` + token + `"` + more + `}` }
+	table["create-step"] = sent{path: working + "/steps", body: held(`,"kind":"work"`), other: held(`,"kind":"play"`), status: 201}
+	table["create-tool-call"] = sent{path: "/v1/steps/" + unit.Step + "/toolcalls", body: held(`,"tool_name":"look"`), other: held(`,"tool_name":"leap"`), status: 201}
+	table["succeed-tool-call"] = sent{path: call() + "/succeed", body: held(`,"output":1`), other: held(`,"output":2`), status: 200}
+	table["fail-tool-call"] = sent{path: call() + "/fail", body: held(`,"message":"no"`), other: held(`,"message":"yes"`), status: 200}
+	table["create-artifact"] = sent{path: "/v1/steps/" + unit.Step + "/artifacts", body: held(`,"kind":"note"`), other: held(`,"kind":"other"`), status: 201}
 	ordered() // for whoever claims next
+	table["finalize-evidence"] = sent{path: "/v1/runs/" + wrote.Run + "/evidence/finalize", status: 200}
 	table["start-run"] = sent{path: ordered() + "/start", body: `{}`, other: `{"claim_token":"clm_OTHER"}`, status: 200}
 	table["cancel-engine-run"] = sent{path: ordered() + "/cancel", body: `{"reason":"enough"}`, other: `{"reason":"other"}`, status: 202}
 	var granted struct {

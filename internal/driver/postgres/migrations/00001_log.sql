@@ -128,7 +128,7 @@ CREATE TABLE entries (
 );
 
 -- enter is how a transaction begins that writes: who changes projections, or takes the database for himself, waits for it, and makes others
--- wait. A reign of 0 is that of a daemon that shares the database.
+-- wait. A reign of 0 is that of daemons that share a database which nobody has ever had for himself.
 -- +goose StatementBegin
 CREATE FUNCTION enter(folding bigint, reigning bigint) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
@@ -136,7 +136,7 @@ DECLARE
 BEGIN
   LOCK TABLE projections IN ROW SHARE MODE;
   SELECT * INTO now FROM log;
-  IF reigning <> 0 AND now.reign <> reigning THEN
+  IF now.reign <> reigning THEN
     RAISE EXCEPTION 'another daemon has taken the database' USING ERRCODE = 'AGB04';
   END IF;
   IF folding <> 0 AND now.folds <> folding THEN
