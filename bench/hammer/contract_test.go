@@ -134,7 +134,11 @@ func (s *stranger) story() {
 		"action": "external.write", "title": "Send the report", "room_id": room, "thread_id": thread, "request": object{"to": "everyone"}, "context": object{"why": "it is Friday"},
 		"scope": "room", "expires_at": time.Now().Add(time.Hour).UTC().Format(time.RFC3339),
 	})
-	s.does(s.c, http.MethodGet, "/v1/approvals/"+approval, nil)
+	s.does(s.c, http.MethodPost, "/v1/approvals/"+approval+"/decide", object{"decision": "approve", "reason": "It is true."})
+	s.refused(s.c, http.MethodPost, "/v1/approvals/"+approval+"/decide", object{"decision": "deny"}, 409, "approval_already_decided")
+	if decided := s.does(s.c, http.MethodGet, "/v1/approvals/"+approval, nil); decided["status"] != "approved" {
+		t.Errorf("the approval is %v", decided)
+	}
 	run := s.id(s.c, "/v1/runs", "run_id", "run_", object{"room_id": room, "thread_id": thread, "title": "Report", "goal": "One page", "input": object{"week": 47}, "tags": []string{"weekly"}})
 
 	claim := s.does(s.engine, http.MethodPost, "/v1/runs/claim", object{"room_id": room})
@@ -161,7 +165,7 @@ func (s *stranger) story() {
 	}
 	s.pages(thread, messages)
 	s.follow(room, []string{
-		"room.created", "thread.created", "message.created", "message.created", "message.created", "approval.requested", "run.created", "run.started", "step.created",
+		"room.created", "thread.created", "message.created", "message.created", "message.created", "approval.requested", "approval.decided", "run.created", "run.started", "step.created",
 		"tool.invoked", "tool.succeeded", "artifact.created", "run.completed",
 	})
 }
