@@ -68,7 +68,7 @@ func (a *App) serve(ids *id.Source, blobs *disk.Blobs) error {
 	}
 	a.server = httpapi.New(wire.Config{
 		Clock: a.clock, IDs: ids, Log: a.logger,
-		Authenticate: a.Gate.Authenticate, Rates: rates, Observer: observer{a.metrics, a.tracer},
+		Authenticate: a.Gate.Authenticate, AuthenticateEngine: a.Gate.Engine, Rates: rates, Observer: observer{a.metrics, a.tracer},
 	}, services, Version)
 	return nil
 }
