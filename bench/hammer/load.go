@@ -91,21 +91,21 @@ func (l *load) begin(ctx context.Context) error {
 	return nil
 }
 
-// register makes an engine and returns the headers by which it is known.
+// register makes an engine, a service with a key of its own, and returns the headers by which it is known.
 func register(ctx context.Context, owner *client) (map[string]string, error) {
 	var made struct {
-		Engine string `json:"engine_id"`
+		Principal string `json:"principal_id"`
 	}
-	if err := owner.post(ctx, "/v1/engines/register", "engine", map[string]string{"display_name": "hammer"}, &made); err != nil {
-		return nil, fmt.Errorf("register an engine: %w", err)
+	if err := owner.post(ctx, "/v1/principals", "engine", map[string]string{"kind": "service", "display_name": "hammer"}, &made); err != nil {
+		return nil, fmt.Errorf("add the engine: %w", err)
 	}
 	var issued struct {
-		Token string `json:"token"`
+		Key string `json:"key"`
 	}
-	if err := owner.post(ctx, "/v1/engines/"+made.Engine+"/tokens/issue", "token", map[string]any{}, &issued); err != nil {
-		return nil, fmt.Errorf("issue a token for the engine: %w", err)
+	if err := owner.post(ctx, "/v1/keys", "key", map[string]string{"principal_id": made.Principal, "name": "hammer"}, &issued); err != nil {
+		return nil, fmt.Errorf("make a key for the engine: %w", err)
 	}
-	return map[string]string{"X-Engine-Id": made.Engine, "X-Engine-Token": issued.Token}, nil
+	return map[string]string{"Authorization": "Bearer " + issued.Key}, nil
 }
 
 // hear wakes an engine that has nothing to do.
@@ -140,6 +140,7 @@ type work struct {
 	name            string
 	writers, makers int
 	perSecond       int // runs that are made, by all makers; 0 for as many as the engines end
+	steps           int // of each run; one of none has no tool call and no artifact either
 	long            time.Duration
 	kill            bool // the daemon is killed in the middle, and started again
 }
@@ -168,7 +169,7 @@ func (l *load) run(ctx context.Context, w work) (phase, error) {
 	defer end()
 	if makers > 0 {
 		for n := range l.Engines {
-			working.Go(func() { l.engage(ctx, ended, &m, n) })
+			working.Go(func() { l.engage(ctx, ended, &m, n, w.steps) })
 		}
 	}
 	var broken error
@@ -290,7 +291,7 @@ func (l *load) make(ctx, until context.Context, m *meter, n, perSecond int) {
 }
 
 // engage is an engine: it claims runs and executes them, until it is told to end.
-func (l *load) engage(ctx, ended context.Context, m *meter, n int) {
+func (l *load) engage(ctx, ended context.Context, m *meter, n, steps int) {
 	c := l.owner.as(l.engine)
 	for ended.Err() == nil {
 		run, err := l.claim(ctx, m, c, n)
@@ -303,7 +304,7 @@ func (l *load) engage(ctx, ended context.Context, m *meter, n int) {
 			continue
 		}
 		if err == nil {
-			err = l.execute(ctx, m, c, run)
+			err = l.execute(ctx, m, c, run, steps)
 		}
 		if err != nil {
 			l.fail(err)
@@ -322,11 +323,11 @@ type claimed struct {
 func (l *load) claim(ctx context.Context, m *meter, c *client, n int) (*claimed, error) {
 	var got struct {
 		Claimed bool `json:"claimed"`
-		Run     *struct {
-			Run   string `json:"run_id"`
-			Token string `json:"claim_token"`
-			Fence uint64 `json:"fence"`
+		Run     struct {
+			Run string `json:"run_id"`
 		} `json:"run"`
+		Token string `json:"claim_token"`
+		Fence uint64 `json:"fence"`
 	}
 	start := time.Now()
 	if err := c.post(ctx, "/v1/runs/claim", l.once(), map[string]any{}, &got); err != nil {
@@ -342,15 +343,15 @@ func (l *load) claim(ctx context.Context, m *meter, c *client, n int) (*claimed,
 	if l.came[got.Run.Run].IsZero() {
 		l.came[got.Run.Run] = now
 	}
-	l.history.Claims = append(l.history.Claims, claim{got.Run.Run, fmt.Sprint("engine ", n), got.Run.Fence})
-	return &claimed{got.Run.Run, got.Run.Token}, nil
+	l.history.Claims = append(l.history.Claims, claim{got.Run.Run, fmt.Sprint("engine ", n), got.Fence})
+	return &claimed{got.Run.Run, got.Token}, nil
 }
 
 // execute does the steps of a run, a tool call and an artifact, and completes it.
-func (l *load) execute(ctx context.Context, m *meter, c *client, run *claimed) error {
+func (l *load) execute(ctx context.Context, m *meter, c *client, run *claimed, todo int) error {
 	var steps []step
 	var took []time.Duration
-	for n := range l.Steps {
+	for n := range todo {
 		var made struct {
 			Step string `json:"step_id"`
 		}
@@ -366,16 +367,20 @@ func (l *load) execute(ctx context.Context, m *meter, c *client, run *claimed) e
 	var call struct {
 		Call string `json:"tool_call_id"`
 	}
-	last := steps[len(steps)-1].Step
-	for _, request := range []struct {
+	type request struct {
 		path string
 		in   map[string]any
-	}{
-		{"/v1/steps/" + last + "/toolcalls", map[string]any{"tool_name": "search", "input": map[string]string{"query": "evidence"}}},
-		{"/v1/toolcalls/%s/succeed", map[string]any{"output": map[string]int{"hits": 3}}},
-		{"/v1/steps/" + last + "/artifacts", map[string]any{"kind": "report", "title": "Report", "content": map[string]string{"type": "text", "text": "All is well."}}},
-		{"/v1/runs/" + run.Run + "/complete", map[string]any{"summary": "It is done.", "output": map[string]bool{"ok": true}}},
-	} {
+	}
+	requests := []request{{"/v1/runs/" + run.Run + "/complete", map[string]any{"summary": "It is done.", "output": map[string]bool{"ok": true}}}}
+	if todo > 0 {
+		last := steps[todo-1].Step
+		requests = append([]request{
+			{"/v1/steps/" + last + "/toolcalls", map[string]any{"tool_name": "search", "input": map[string]string{"query": "evidence"}}},
+			{"/v1/toolcalls/%s/succeed", map[string]any{"output": map[string]int{"hits": 3}}},
+			{"/v1/steps/" + last + "/artifacts", map[string]any{"kind": "report", "title": "Report", "content": map[string]string{"type": "text", "text": "All is well."}}},
+		}, requests...)
+	}
+	for _, request := range requests {
 		request.in["claim_token"] = run.Token
 		if err := c.post(ctx, strings.ReplaceAll(request.path, "%s", call.Call), l.once(), request.in, &call); err != nil {
 			return fmt.Errorf("%s: %w", request.path, err)

@@ -164,9 +164,9 @@ func (h *hammer) drive(ctx context.Context, store string) (r result, err error) 
 	part := func(share float64) time.Duration { return time.Duration(share * float64(h.Duration)) }
 	for _, w := range []work{
 		{name: "messages", writers: h.Writers, long: part(0.35)},
-		{name: "runs", makers: h.Makers, long: part(0.25)},
-		{name: "runs, 50 a second", makers: h.Makers, perSecond: 50, long: part(0.15)},
-		{name: "everything", writers: h.Writers / 2, makers: h.Makers, long: part(0.25), kill: h.Kill},
+		{name: "runs", makers: h.Makers, steps: h.Steps, long: part(0.25)},
+		{name: "runs without steps, 50 a second", makers: h.Makers, perSecond: 50, long: part(0.15)},
+		{name: "everything", writers: h.Writers / 2, makers: h.Makers, steps: h.Steps, long: part(0.25), kill: h.Kill},
 	} {
 		h.say("%s: %s", store, w.name)
 		p, err := l.run(ctx, w)

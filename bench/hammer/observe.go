@@ -172,20 +172,25 @@ func (l *load) shown(ctx context.Context, run string) (shown, error) {
 	var got struct {
 		Status string `json:"status"`
 	}
-	var steps struct {
-		Steps []struct {
-			Step string `json:"step_id"`
-		} `json:"steps"`
-	}
 	if err := l.owner.get(ctx, "/v1/runs/"+run, &got); err != nil {
 		return shown{}, fmt.Errorf("read run %s: %w", run, err)
 	}
-	if err := l.owner.get(ctx, "/v1/runs/"+run+"/steps?limit=200", &steps); err != nil {
-		return shown{}, fmt.Errorf("read the steps of run %s: %w", run, err)
-	}
 	as := shown{Status: got.Status}
-	for _, s := range steps.Steps {
-		as.Steps = append(as.Steps, s.Step)
+	for cursor := ""; ; {
+		var page struct {
+			Steps []struct {
+				Step string `json:"step_id"`
+			} `json:"steps"`
+			Next string `json:"next_cursor"`
+		}
+		if err := l.owner.get(ctx, "/v1/runs/"+run+"/steps?limit=100&cursor="+cursor, &page); err != nil {
+			return shown{}, fmt.Errorf("read the steps of run %s: %w", run, err)
+		}
+		for _, s := range page.Steps {
+			as.Steps = append(as.Steps, s.Step)
+		}
+		if cursor = page.Next; cursor == "" {
+			return as, nil
+		}
 	}
-	return as, nil
 }

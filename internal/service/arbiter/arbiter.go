@@ -202,9 +202,9 @@ func (a *Arbiter) answer(r policy.Ruling, d policy.Decision, preview bool) Answe
 // through names the caller where it acts for another one.
 func through(caller principal.Caller, acts id.Principal) id.Principal {
 	if caller.Principal == acts {
-		return ""
+		return caller.By
 	}
-	return caller.Principal
+	return cmp.Or(caller.By, caller.Principal)
 }
 
 // latest is how many approvals of one request are looked at.
