@@ -63,7 +63,6 @@ var effects = arch.Effects{
 		"internal/driver/postgres.OpenReadOnly":  "opens the log to verify it",
 		"(*internal/driver/postgres.Journal).*":  "the log itself and the documents folded from it",
 		"(*internal/driver/postgres.adoption).*": "a workspace's log that is taken in as it is",
-		"(internal/app.local).*":                 "looks whether the files of a space lie on this machine",
 		"(*internal/driver/postgres.ledger).*":   "the log as a batch sees it before it is recorded",
 		"(*internal/driver/memory.Journal).*":    "the log in memory, which plans a batch through the same contract as the one on disk",
 

@@ -14,7 +14,6 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
-	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/cedar"
 	"agentbox/internal/driver/disk"
 	"agentbox/internal/driver/disk/frames"
@@ -227,10 +226,6 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 	if err != nil {
 		return err
 	}
-	var files space.Store = spaces
-	if a.Config.inDatabase() {
-		files = local{spaces, a.path(spacesDir)}
-	}
 	tiers, err := a.tiers()
 	if err != nil {
 		return err
@@ -242,7 +237,7 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 	}
 	asked := telemetry.WrapGate(a.Gate, a.clock, a.metrics, a.tracer, presets)
 	a.Keeper = keeper.New(keeper.Parts{
-		Log: a.counted, Docs: a.Log, Gate: asked, Library: a.Gate, Store: telemetry.WrapStore(files, a.clock, a.tracer), Tiers: tiers, Clock: a.clock, IDs: ids, Logger: a.logger,
+		Log: a.counted, Docs: a.Log, Gate: asked, Library: a.Gate, Store: telemetry.WrapStore(spaces, a.clock, a.tracer), Tiers: tiers, Clock: a.clock, IDs: ids, Logger: a.logger,
 		MaxSpaces: a.Config.MaxSpaces, MaxLimits: a.Config.MaxLimits, FirstUID: firstUID(), System: System,
 	})
 	retention, err := redactor.ParseRetention(a.Config.Retention)
