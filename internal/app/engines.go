@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/room"
 	"agentbox/internal/driver/disk"
+	"agentbox/internal/driver/disk/trees"
 	claims "agentbox/internal/kernel/claim"
 	"agentbox/internal/service/dispatcher"
 )
@@ -66,7 +68,10 @@ func (a *App) secret(file, code string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		return secret, a.dir.put(file, []byte(hex.EncodeToString(secret)+"\n"))
+		if err := trees.Replace(a.path(file), []byte(hex.EncodeToString(secret)+"\n"), 0o600); err != nil {
+			return nil, fmt.Errorf("keep the secret %s: %w", file, err)
+		}
+		return secret, nil
 	}
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Unavailable, code, "the secret in %s cannot be read", file)

@@ -60,6 +60,12 @@ var (
 	ErrInvalidJustification = fault.New(fault.Invalid, "invalid_justification", "a justification has at most %d bytes of text", MaxJustification)
 )
 
+// The types of resources at which Agentbox itself holds labels, where they are read.
+const (
+	OfSpace    = "space" // its files
+	OfArtifact = "artifact"
+)
+
 // Resource names a piece of data.
 type Resource struct {
 	Type string `json:"resource_type"` // room, artifact, or any word of who keeps it

@@ -12,7 +12,8 @@ func Remains(e event.Event) (any, error) {
 	case EventCreated:
 		d, err := event.Decode[Created](e)
 		left := Created{Run: d.Run, Space: d.Space, Agent: d.Agent, Retention: d.Retention, Token: d.Token, Operations: make([]Outline, len(d.Operations))}
-		left.Order = Order{Engine: d.Engine, Thread: d.Thread, Experiment: d.Experiment}
+		left.Parent = d.Parent
+		left.Order = Order{Engine: d.Engine, Work: d.Work, Thread: d.Thread, Experiment: d.Experiment}
 		for i, o := range d.Operations {
 			left.Operations[i] = Outline{Type: o.Type, Context: o.Context}
 		}

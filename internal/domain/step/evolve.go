@@ -1,7 +1,10 @@
 package step
 
 import (
+	"bytes"
+
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
 )
 
 // Attested is how the log calls what nobody but an engine vouches for.
@@ -19,6 +22,25 @@ func (s Step) Evolve(e event.Event) (Step, error) {
 	}, err
 }
 
+// childCreated is the type of the event by which a run is made; see Parent.
+const childCreated = "run.created"
+
+// Parent returns the tool call for which an event makes a run in a space, "" for any other.
+func Parent(e event.Event) id.ToolCall {
+	if e.Type != childCreated || !bytes.Contains(e.Data, []byte(`"parent":`)) {
+		return ""
+	}
+	d, err := event.Decode[struct {
+		Parent struct {
+			Call id.ToolCall `json:"tool_call_id"`
+		} `json:"parent"`
+	}](e)
+	if err != nil {
+		return ""
+	}
+	return d.Parent.Call
+}
+
 // Evolve returns the tool call after an event about it.
 func (c Call) Evolve(e event.Event) (Call, error) {
 	switch e.Type {
@@ -28,6 +50,8 @@ func (c Call) Evolve(e event.Event) (Call, error) {
 			ID: d.Call, Run: e.Run, Step: e.Step, Room: e.Room, Tool: d.Tool, Title: d.Title, Agent: d.Agent, By: e.Principal, Fence: d.Fence, Status: Running,
 			Input: d.Input, Decision: d.Decision, Reason: d.Reason, Attested: Attested, BegunAt: e.OccurredAt, Redacted: e.Withheld != "",
 		}, err
+	case childCreated:
+		c.Child = e.Run
 	case EventSucceeded, EventFailed:
 		d, err := event.Decode[Ended](e)
 		if err != nil {

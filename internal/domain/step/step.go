@@ -72,6 +72,7 @@ type Call struct {
 	Fence    uint64          `json:"fence,omitempty"`
 	Status   Status          `json:"status"`
 	Input    json.RawMessage `json:"input,omitempty"`
+	Child    id.Run          `json:"child_run_id,omitempty"` // that the daemon executes for it in a space
 	Output   json.RawMessage `json:"output,omitempty"`
 	Error    json.RawMessage `json:"error,omitempty"`
 	Message  string          `json:"message,omitempty"`

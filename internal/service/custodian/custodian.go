@@ -70,7 +70,7 @@ func (c *Custodian) Label(ctx context.Context, origin event.Origin, ws id.Worksp
 		if err != nil {
 			return label.Label{}, err
 		}
-		a := policy.Action{Type: policy.LabelSet, Workspace: ws, Principal: origin.Principal, Subject: next.Key(), Content: event.DigestOf(content)}
+		a := policy.Action{Type: policy.LabelSet, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: next.Key(), Content: event.DigestOf(content)}
 		if now.Lowers(next) {
 			a.Type = policy.LabelLower
 		}
@@ -158,7 +158,7 @@ func (c *Custodian) Request(ctx context.Context, origin event.Origin, ws id.Work
 		}
 		return answer, err
 	}
-	a, err := access(origin.Principal, ws, run, q, said)
+	a, err := access(origin, ws, run, q, said)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -202,7 +202,7 @@ func (c *Custodian) Request(ctx context.Context, origin event.Origin, ws id.Work
 }
 
 // access is the action of an access; everything that is said about it is in its request, so that an approval is for exactly that.
-func access(p id.Principal, ws id.Workspace, run id.Run, q label.Request, said label.Accessed) (policy.Action, error) {
+func access(origin event.Origin, ws id.Workspace, run id.Run, q label.Request, said label.Accessed) (policy.Action, error) {
 	raw, err := json.Marshal(struct {
 		label.Accessed
 		Run id.Run `json:"run_id,omitempty"`
@@ -211,7 +211,7 @@ func access(p id.Principal, ws id.Workspace, run id.Run, q label.Request, said l
 		return policy.Action{}, err
 	}
 	request, err := policy.Canonicalize(raw)
-	return policy.Action{Type: policy.DataAccess, Workspace: ws, Room: q.Room, Principal: p, Subject: q.Key(), Method: q.Action, Request: request}, err
+	return policy.Action{Type: policy.DataAccess, Workspace: ws, Room: q.Room, Principal: origin.Principal, Token: origin.Token, Subject: q.Key(), Method: q.Action, Request: request}, err
 }
 
 func (c *Custodian) batch(origin event.Origin, ws id.Workspace, room id.Room, run id.Run, said label.Accessed, types ...string) event.Batch {

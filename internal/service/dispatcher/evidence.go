@@ -59,7 +59,7 @@ func (d *Dispatcher) Finalize(ctx context.Context, origin event.Origin, ws id.Wo
 		return false, err
 	}
 	action := policy.Action{
-		Type: policy.EvidenceCollect, Workspace: ws, Room: doc.Room, Principal: origin.Principal, Run: r, Content: event.DigestOf(canonical), Size: int64(len(canonical)),
+		Type: policy.EvidenceCollect, Workspace: ws, Room: doc.Room, Principal: origin.Principal, Token: origin.Token, Run: r, Content: event.DigestOf(canonical), Size: int64(len(canonical)),
 	}
 	if err := d.contentRoom(ctx, ws, int64(len(canonical))); err != nil {
 		return false, err

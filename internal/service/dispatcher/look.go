@@ -24,7 +24,12 @@ func Definitions() []projection.Definition {
 		projection.Define(step.Projection, 1, about(step.EntityType), func(s step.Step, _ string, e event.Event) (step.Step, error) { return s.Evolve(e) }, func(s step.Step) []projection.Index {
 			return []projection.Index{{Name: "run", Value: string(s.Run)}}
 		}),
-		projection.Define(step.CallProjection, 1, about(step.CallEntity), func(c step.Call, _ string, e event.Event) (step.Call, error) { return c.Evolve(e) }, func(c step.Call) []projection.Index {
+		projection.Define(step.CallProjection, 1, func(e event.Event) []string {
+			if parent := step.Parent(e); parent != "" {
+				return []string{string(parent)}
+			}
+			return about(step.CallEntity)(e)
+		}, func(c step.Call, _ string, e event.Event) (step.Call, error) { return c.Evolve(e) }, func(c step.Call) []projection.Index {
 			return []projection.Index{{Name: "run", Value: string(c.Run)}, {Name: "step", Value: string(c.Step)}}
 		}),
 		projection.Define(step.ArtifactProjection, 1, about(step.ArtifactEntity), func(a step.Artifact, _ string, e event.Event) (step.Artifact, error) { return a.Evolve(e) }, func(a step.Artifact) []projection.Index {

@@ -177,6 +177,34 @@ func (d *Dispatcher) conclude(ctx context.Context, origin event.Origin, ws id.Wo
 	return c.Evolve(receipt.Events[0])
 }
 
+// Vouch returns what stands behind a run in a space that an engine asks for under one of its tool calls.
+func (d *Dispatcher) Vouch(ctx context.Context, ws id.Workspace, token string, c id.ToolCall) (run.Under, error) {
+	call, version, err := found[step.Call](ctx, d, ws, step.CallProjection, string(c), step.ErrCallNotFound)
+	if err != nil {
+		return run.Under{}, err
+	}
+	doc, at, err := d.load(ctx, ws, call.Run)
+	if err != nil {
+		return run.Under{}, err
+	}
+	if err := running(doc.MayWrite(token, d.left(doc))); err != nil {
+		return run.Under{}, err
+	}
+	u := run.Under{
+		Parent: run.Parent{Run: call.Run, Call: c, Fence: doc.Fence}, Child: call.Child,
+		Expect: []event.DocumentVersion{{Projection: run.Projection, Key: string(doc.ID), Version: at}, {Projection: step.CallProjection, Key: string(c), Version: version}},
+	}
+	switch {
+	case u.Child != "":
+		return u, nil
+	case doc.Status != run.Running:
+		return u, run.ErrNotRunning
+	case call.Status != step.Running:
+		return u, step.ErrCallEnded
+	}
+	return u, nil
+}
+
 // running says of a run that has ended what the routes of steps say: that it does not run.
 func running(err error) error { return ended(err) }
 

@@ -7,6 +7,7 @@ import (
 	"agentbox/internal/domain/evidence"
 	"agentbox/internal/domain/incident"
 	"agentbox/internal/domain/label"
+	"agentbox/internal/domain/leak"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/room"
@@ -38,6 +39,7 @@ var eventTypes = []string{
 	space.EventFileBegun, space.EventFileEnded, space.EventFileRead,
 	incident.EventOpened, incident.EventRCA, incident.EventLearned, incident.EventClosed,
 	label.EventLabelled, label.EventDenied, label.EventMismatch, label.EventJustified, label.EventUnjustified,
+	leak.EventDetected,
 }
 
 // EventTypes returns the types of every event that is recorded.

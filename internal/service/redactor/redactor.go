@@ -19,6 +19,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/incident"
 	"agentbox/internal/domain/label"
+	"agentbox/internal/domain/leak"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/room"
 	"agentbox/internal/domain/run"
@@ -99,7 +100,10 @@ type Receipt struct {
 
 // Remains returns what stays of the data of an event when it is redacted, an object; ErrNotPossible for one that is never redacted.
 func Remains(e event.Event) (json.RawMessage, error) {
-	for _, of := range []func(event.Event) (any, error){run.Remains, step.Remains, space.Remains, policy.Remains, room.Remains, incident.Remains, label.Remains} {
+	for _, of := range []func(event.Event) (any, error){
+		run.Remains, step.Remains, space.Remains, policy.Remains,
+		room.Remains, incident.Remains, label.Remains, leak.Remains,
+	} {
 		left, err := of(e)
 		if err != nil {
 			return nil, err

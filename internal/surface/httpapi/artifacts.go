@@ -9,6 +9,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/label"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/step"
 	"agentbox/internal/service/dispatcher"
@@ -31,6 +32,9 @@ func (s *Server) registerArtifacts() {
 				return nil, err
 			}
 			found, err := s.services.Dispatcher.Artifacts(ctx, c.Caller.Workspace, of, in.Cursor, in.Limit+1)
+			if err == nil {
+				err = s.withhold(ctx, c, found)
+			}
 			out := artifactList{}
 			out.Artifacts, out.Next = cut(found, in.Limit, func(x step.Artifact) string { return string(x.ID) })
 			return &struct{ Body artifactList }{out}, err
@@ -38,6 +42,9 @@ func (s *Server) registerArtifacts() {
 	wire.Handle(s.Server, wire.Operation{ID: "get-artifact", Needs: wire.Shows("artifact", "artifact_id"), Method: http.MethodGet, Path: "/v1/artifacts/{artifact_id}", Tag: "engines", Summary: "Show an artifact"},
 		func(ctx context.Context, c wire.Call, in *ArtifactPath) (*struct{ Body step.Artifact }, error) {
 			doc, err := s.services.Dispatcher.Artifact(ctx, c.Caller.Workspace, id.Artifact(in.Artifact))
+			if err == nil {
+				err = s.readable(ctx, c, label.Resource{Type: label.OfArtifact, ID: in.Artifact}, doc.Room)
+			}
 			return &struct{ Body step.Artifact }{doc}, err
 		})
 	wire.Stream[struct {
@@ -100,6 +107,9 @@ func (s *Server) readArtifact(w http.ResponseWriter, r *http.Request, c wire.Cal
 		return err
 	}
 	defer content.Close()
+	if err := s.readable(r.Context(), c, label.Resource{Type: label.OfArtifact, ID: string(doc.ID)}, doc.Room); err != nil {
+		return err
+	}
 	h := w.Header()
 	h.Set("ETag", `"`+artifactDigest(doc).String()+`"`)
 	h.Set("Content-Type", "application/octet-stream") // what it calls itself is an engine's word, and no browser's business

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 
+	"agentbox/internal/domain/engine"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
@@ -29,7 +30,7 @@ func (s *Server) bound(ctx context.Context, c wire.Call, n wire.Needs, about map
 		use.Reads = token.Names(n.Reads, "", "")
 	}
 	if len(about) == 0 {
-		return s.services.Gate.Bound(ctx, c.Origin(), c.Caller, use)
+		return s.permitted(ctx, c, use)
 	}
 	for name, value := range about {
 		room, err := s.roomOf(ctx, c.Caller.Workspace, name, value)
@@ -40,11 +41,26 @@ func (s *Server) bound(ctx context.Context, c wire.Call, n wire.Needs, about map
 		if n.Reads != "" {
 			use.Reads = token.Names(n.Reads, value, room)
 		}
-		if err := s.services.Gate.Bound(ctx, c.Origin(), c.Caller, use); err != nil {
+		if err := s.permitted(ctx, c, use); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// engineCodes are what an engine is told where its capability token does not permit something.
+var engineCodes = map[string]*fault.Error{
+	policy.ReasonScopeAction: engine.ErrActionNot, policy.ReasonScopeActionRequired: engine.ErrActionNot,
+	policy.ReasonScopeRoom: engine.ErrRoomNot, policy.ReasonScopeRoomRequired: engine.ErrRoomRequired,
+}
+
+// permitted asks the capability token of a caller about a use.
+func (s *Server) permitted(ctx context.Context, c wire.Call, use token.Use) error {
+	err := s.services.Gate.Bound(ctx, c.Origin(), c.Caller, use)
+	if told, ok := engineCodes[fault.CodeOf(err)]; ok && c.Caller.Engine {
+		return told
+	}
+	return err
 }
 
 // roomOf returns the room of what a parameter names; none for what belongs to the whole workspace, and for what is not there.

@@ -8,6 +8,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/label"
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/step"
 	"agentbox/internal/service/custodian"
 	"agentbox/internal/surface/httpapi/wire"
 )
@@ -127,5 +128,20 @@ func (s *Server) readableSpace(ctx context.Context, c wire.Call, sp id.Space) er
 	if err != nil {
 		return err
 	}
-	return s.readable(ctx, c, label.Resource{Type: "space", ID: string(sp)}, found.Room)
+	return s.readable(ctx, c, label.Resource{Type: label.OfSpace, ID: string(sp)}, found.Room)
+}
+
+// withhold takes out of a list of artifacts what their labels keep from whoever asks.
+func (s *Server) withhold(ctx context.Context, c wire.Call, found []step.Artifact) error {
+	for i, a := range found {
+		err := s.readable(ctx, c, label.Resource{Type: label.OfArtifact, ID: string(a.ID)}, a.Room)
+		switch {
+		case err == nil:
+		case fault.KindOf(err) != fault.Denied:
+			return err
+		default:
+			found[i].Content, found[i].Metadata, found[i].Title = step.Content{Type: step.None}, nil, ""
+		}
+	}
+	return nil
 }

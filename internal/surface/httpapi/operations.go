@@ -91,6 +91,7 @@ func New(c wire.Config, services Services, version string) *Server {
 	s.registerTop()
 	s.registerPrincipals()
 	s.registerCapabilities()
+	s.registerEngines()
 	s.registerRooms()
 	s.registerSpaces()
 	s.registerSnapshots()

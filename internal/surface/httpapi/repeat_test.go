@@ -235,6 +235,19 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 		path: "/v1/principals/legacy/ensure", body: `{"actor_type":"service","actor_id":"cron"}`, other: `{"actor_type":"agent","actor_id":"cron"}`, status: 200,
 	}
 	table["issue-key"] = sent{path: "/v1/keys", body: `{"name":"one"}`, other: `{"name":"two"}`, status: 201}
+	var engine, idle struct {
+		ID string `json:"engine_id"`
+	}
+	var issued struct {
+		ID string `json:"token_id"`
+	}
+	d.succeed(t, "POST", "/v1/engines/register", `{"display_name":"mill"}`, &engine)
+	d.succeed(t, "POST", "/v1/engines/register", `{"display_name":"idle"}`, &idle)
+	d.succeed(t, "POST", "/v1/engines/"+engine.ID+"/tokens/issue", ``, &issued)
+	table["register-engine"] = sent{path: "/v1/engines/register", body: `{"display_name":"one"}`, other: `{"display_name":"two"}`, status: 201}
+	table["deactivate-engine"] = sent{path: "/v1/engines/" + idle.ID + "/deactivate", body: `{"reason":"gone"}`, other: `{}`, status: 200}
+	table["issue-engine-token"] = sent{path: "/v1/engines/" + engine.ID + "/tokens/issue", body: `{}`, other: `{"scopes":{}}`, status: 201}
+	table["revoke-engine-token"] = sent{path: "/v1/engines/" + engine.ID + "/tokens/" + issued.ID + "/revoke", body: `{"reason":"lost"}`, other: `{}`, status: 200}
 	_, transcript := d.ask(t, "", "GET", "/v1/runs/"+wrote.Run+"/transcript?redact=none", "")
 	_, other := d.ask(t, "", "GET", "/v1/runs/"+wrote.Run+"/transcript?redact=output", "")
 	table["import-run"] = sent{path: "/v1/runs/import", body: string(transcript), other: string(other), media: "application/x-ndjson", status: 201}
