@@ -133,6 +133,9 @@ func (d *Dispatcher) append(ctx context.Context, origin event.Origin, doc run.Ru
 	if a.Principal == "" {
 		a.Principal = origin.Principal
 	}
+	if a.Token == "" {
+		a.Token = origin.Token
+	}
 	return d.Gate.Record(ctx, origin, a, origin.Once(event.Batch{
 		Workspace: doc.Workspace, Drafts: e.drafts,
 		Documents: append(e.expect, event.DocumentVersion{Projection: run.Projection, Key: string(doc.ID), Version: version}),

@@ -92,6 +92,9 @@ func (d *Dispatcher) Invoke(ctx context.Context, origin event.Origin, ws id.Work
 		if a.Principal == "" {
 			a.Principal = origin.Principal
 		}
+		if a.Token == "" {
+			a.Token = origin.Token
+		}
 		ruling, err := d.Gate.Judge(ctx, a)
 		if err != nil {
 			return entry{}, err
