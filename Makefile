@@ -101,11 +101,12 @@ bench: guest ## measure, each figure beside its yardstick; writes bench.json and
 hammer: build ## drive the API with load on both stores, check every promise, and compare (HAMMER="-kill -duration 1m -json")
 	@cd bench && $(GO) run ./hammer -agentbox $(CURDIR)/$(BIN)/agentbox $(HAMMER)
 
-CURVE ?= 5000000
+CURVE       ?= 5000000
+CURVE_STORE ?= sqlite
 
 .PHONY: bench-curve
-bench-curve: ## append and tail from an empty log to five million events (CURVE=5000000); writes bench-curve.json and .svg
-	@cd bench && $(GO) test -count=1 -timeout 2h -run '^TestTheCurve$$' -v . -curve $(CURVE) -curve-out $(CURDIR)/bench-curve || true
+bench-curve: ## append, tail and page from an empty log to five million events (CURVE=5000000, CURVE_STORE=postgres); writes bench-curve.json and .svg
+	@cd bench && $(GO) test -count=1 -timeout 4h -run '^TestTheCurve$$' -v . -curve $(CURVE) -curve-store $(CURVE_STORE) -curve-out $(CURDIR)/bench-curve || true
 
 .PHONY: clean
 clean: ## remove what was built; the cache in $(CACHE) stays

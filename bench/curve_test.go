@@ -15,16 +15,23 @@ import (
 	"time"
 
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/room"
 	"agentbox/internal/driver/disk/trees"
+	"agentbox/internal/driver/postgres"
 	"agentbox/internal/driver/sqlite"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/merkle"
+	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/auditor"
+	"agentbox/internal/service/moderator"
+	"agentbox/internal/testkit/pgtest"
 )
 
 var (
-	curveTo  = flag.Uint64("curve", 0, "events up to which TestTheCurve fills the log")
-	curveOut = flag.String("curve-out", "", "where TestTheCurve writes its points, as .json and as .svg")
+	curveTo    = flag.Uint64("curve", 0, "events up to which TestTheCurve fills the log")
+	curveStore = flag.String("curve-store", "sqlite", "where the log of TestTheCurve is kept: sqlite or postgres")
+	curveOut   = flag.String("curve-out", "", "where TestTheCurve writes its points, as .json and as .svg")
 )
 
 // curvePlaces are the sizes of the log at which it is measured.
@@ -36,6 +43,7 @@ const (
 	curveWriters = 64
 	curveAppends = 10_000 // by all writers, one event each; at most as many as lead to the next place
 	curveReads   = 400    // of the last hundred events
+	curvePage    = 50     // messages of a room, as many as the API shows at a time
 	curveTails   = 100    // events that a follower waits for, one at a time
 )
 
@@ -46,11 +54,13 @@ type point struct {
 	CPU     float64 `json:"cpu_us_per_event"`  // of the processors, for the same; with neighbours on the machine it tells more than the rate
 	P50     float64 `json:"append_p50_ms"`
 	Read    float64 `json:"read_last_100_p50_ms"`
+	Page    float64 `json:"page_of_a_room_p50_ms"`     // the newest 50 messages of a thread, in which one of ten events is
+	Stream  float64 `json:"stream_of_a_room_p50_ms"`   // the last 50 events of the stream of its room
 	Tail    float64 `json:"append_to_follower_p50_ms"` // of one writer: the commit, the notice and the read
 	PerByte float64 `json:"bytes_per_event"`           // of all files, once the log has been closed; 0 where it went on
 }
 
-// TestTheCurve measures appends and reads of the tail while the log grows, through the journal as the daemon has it: hash chains, indexes,
+// TestTheCurve measures appends and reads of the tail and of a room while the log grows, through the journal as the daemon has it: hash chains, indexes,
 // documents, and a signer that grows the Merkle tree and signs a checkpoint every second meanwhile. Up to ten thousand events every try has a
 // log of its own, made to that size; the larger sizes are measured one after the other in one log. `make bench-curve` goes to five million.
 func TestTheCurve(t *testing.T) {
@@ -79,10 +89,10 @@ func TestTheCurve(t *testing.T) {
 	if *curveTo > 10_000 {
 		points = append(points, largeCurve(t)...)
 	}
-	fmt.Printf("\n%12s %12s %12s %10s %14s %16s %12s\n", "events", "events/s", "cpu us/event", "p50 ms", "last 100 ms", "to follower ms", "bytes/event")
+	fmt.Printf("\n%12s %12s %12s %10s %14s %10s %10s %16s %12s\n", "events", "events/s", "cpu us/event", "p50 ms", "last 100 ms", "page ms", "stream ms", "to follower ms", "bytes/event")
 	for _, p := range points {
-		fmt.Printf("%12d %12.0f %12.1f %10.2f %14.3f %16.3f %12.0f\n", p.Events, p.Rate, p.CPU, p.P50, p.Read, p.Tail, p.PerByte)
-		if p.Rate <= 0 || p.Read <= 0 || p.Tail <= 0 {
+		fmt.Printf("%12d %12.0f %12.1f %10.2f %14.3f %10.3f %10.3f %16.3f %12.0f\n", p.Events, p.Rate, p.CPU, p.P50, p.Read, p.Page, p.Stream, p.Tail, p.PerByte)
+		if p.Rate <= 0 || p.Read <= 0 || p.Page <= 0 || p.Stream <= 0 || p.Tail <= 0 {
 			t.Errorf("at %d events something was not measured: %+v", p.Events, p)
 		}
 	}
@@ -122,21 +132,26 @@ func largeCurve(t *testing.T) (points []point) {
 	}
 	head := c.head(t)
 	c.close(t)
-	size := sizeOf(t, c.dir)
-	fmt.Printf("  the files of %d events have %.0f MB\n", head, float64(size)/1e6)
-	points[len(points)-1].PerByte = float64(size) / float64(head)
+	if c.folder {
+		size := sizeOf(t, c.dir)
+		fmt.Printf("  the files of %d events have %.0f MB\n", head, float64(size)/1e6)
+		points[len(points)-1].PerByte = float64(size) / float64(head)
+	}
 	return points
 }
 
 func say(t *testing.T, p point) {
 	t.Helper()
-	fmt.Printf("  at %d: %.0f events/s of %.1f us, p50 %.2f ms; last 100 in %.3f ms; follower after %.3f ms\n", p.Events, p.Rate, p.CPU, p.P50, p.Read, p.Tail)
+	fmt.Printf("  at %d: %.0f events/s of %.1f us, p50 %.2f ms; last 100 in %.3f ms; page of a room in %.3f ms, of its stream in %.3f ms; follower after %.3f ms\n",
+		p.Events, p.Rate, p.CPU, p.P50, p.Read, p.Page, p.Stream, p.Tail)
 }
 
 // curve is a log that grows.
 type curve struct {
 	dir    string
-	log    *sqlite.Journal
+	log    closingStore
+	folder bool // all of it lies in dir
+	talk   talk
 	signer *auditor.Signer
 	stop   context.CancelFunc
 	ended  sync.WaitGroup
@@ -147,11 +162,7 @@ type curve struct {
 func openCurve(t *testing.T) *curve {
 	t.Helper()
 	c := &curve{dir: t.TempDir(), next: runOf(user)}
-	var err error
-	c.log, err = sqlite.Open(t.Context(), sqlite.Options{
-		Path: filepath.Join(c.dir, "log.db"), Definitions: definitions(), Clock: clock{}, IDs: ids, Entropy: rand.Reader,
-	})
-	must(t, err)
+	c.open(t)
 	key, _, err := merkle.NewKey(rand.Reader)
 	must(t, err)
 	c.signer, err = auditor.NewSigner(c.log, trees.Open(filepath.Join(c.dir, "proofs"), clock{}), key)
@@ -174,6 +185,74 @@ func openCurve(t *testing.T) *curve {
 		}
 	})
 	return c
+}
+
+// closingStore is what both stores are.
+type closingStore interface {
+	store
+	Close() error
+}
+
+// open opens an empty log where it is to be kept.
+func (c *curve) open(t *testing.T) {
+	t.Helper()
+	folds := append(definitions(), moderator.Definitions()...)
+	var err error
+	switch *curveStore {
+	case "sqlite":
+		c.folder = true
+		c.log, err = sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(c.dir, "log.db"), Definitions: folds, Clock: clock{}, IDs: ids, Entropy: rand.Reader})
+	case "postgres":
+		c.log, err = postgres.Open(t.Context(), postgres.Options{
+			Address: pgtest.Start(t).Database(), Definitions: folds, Clock: clock{}, IDs: ids, Entropy: rand.Reader, Alone: true,
+		})
+	default:
+		t.Fatalf("-curve-store %s: there are sqlite and postgres", *curveStore)
+	}
+	must(t, err)
+	c.talk = talk{id.New[id.Room](ids), id.New[id.Thread](ids)}
+	batch := event.Batch{Workspace: workspace}
+	for range curvePage {
+		batch.Drafts = append(batch.Drafts, c.talk.message())
+	}
+	_, err = c.log.Append(t.Context(), batch)
+	must(t, err)
+}
+
+// talk is a thread of a room that gets longer as the log does.
+type talk struct {
+	room   id.Room
+	thread id.Thread
+}
+
+func (k talk) message() event.Draft {
+	said := room.MessageCreated{Message: id.New[id.Message](ids), Thread: k.thread, SenderType: id.User, Sender: string(user), Content: "Weighed, counted, and found to be enough.", Lang: "en"}
+	origin := event.Origin{Principal: user, Correlation: id.New[id.Correlation](ids)}
+	draft := event.New(room.EventMessageCreated, origin, workspace, k.room, said).About(room.MessageEntity, string(said.Message))
+	draft.Thread = k.thread
+	return draft
+}
+
+// pages reads pages of the room as the API does: of the thread's messages, and of the room's stream.
+func (c *curve) pages(t *testing.T) (page, stream float64) {
+	t.Helper()
+	var pages, streams []time.Duration
+	for range curveReads {
+		began := time.Now()
+		docs, err := c.log.Documents(t.Context(), projection.Query{
+			Workspace: workspace, Name: room.MessageProjection, Index: projection.Index{Name: room.IndexThread, Value: string(c.talk.thread)}, Newest: true, Limit: curvePage,
+		})
+		must(t, err)
+		pages = append(pages, time.Since(began))
+		began = time.Now()
+		events, err := c.log.Read(t.Context(), journal.Query{Workspace: workspace, Stream: event.RoomStream(workspace, c.talk.room), Last: true, Limit: curvePage})
+		must(t, err)
+		streams = append(streams, time.Since(began))
+		if len(docs) != curvePage || len(events) != curvePage {
+			t.Fatalf("a page has %d messages and %d events, want %d of each", len(docs), len(events), curvePage)
+		}
+	}
+	return half(pages), half(streams)
 }
 
 func (c *curve) close(t *testing.T) {
@@ -201,7 +280,10 @@ func (c *curve) fill(t *testing.T, to uint64) {
 			if c.filled%50 == 0 {
 				c.next = runOf(user)
 			}
-			c.filled++
+			if c.filled++; c.filled%10 == 0 {
+				batch.Drafts = append(batch.Drafts, c.talk.message())
+				continue
+			}
 			batch.Drafts = append(batch.Drafts, c.next().Drafts...)
 		}
 		got, err := c.log.Append(t.Context(), batch)
@@ -246,6 +328,7 @@ func (c *curve) measure(t *testing.T, appends uint64) point {
 		reads = append(reads, time.Since(began))
 	}
 	p.Read = half(reads)
+	p.Page, p.Stream = c.pages(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	came := make(chan time.Time)
@@ -291,7 +374,8 @@ func middle(tries []point) point {
 	}
 	return point{
 		Events: tries[0].Events, Rate: of(func(p point) float64 { return p.Rate }), CPU: of(func(p point) float64 { return p.CPU }), P50: of(func(p point) float64 { return p.P50 }),
-		Read: of(func(p point) float64 { return p.Read }), Tail: of(func(p point) float64 { return p.Tail }),
+		Read: of(func(p point) float64 { return p.Read }), Page: of(func(p point) float64 { return p.Page }), Stream: of(func(p point) float64 { return p.Stream }),
+		Tail: of(func(p point) float64 { return p.Tail }),
 	}
 }
 

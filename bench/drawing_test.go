@@ -34,6 +34,7 @@ func drawCurve(points []point) []byte {
 	panel(&out, 1, "median latency, ms", points, []line{
 		{"append, 64 writers", "#1769aa", func(p point) float64 { return p.P50 }},
 		{"read the last 100", "#b3541e", func(p point) float64 { return p.Read }},
+		{"page of a room", "#7b3fa0", func(p point) float64 { return p.Page }},
 		{"append to follower", "#3a7d34", func(p point) float64 { return p.Tail }},
 	})
 	fmt.Fprintln(&out, `</svg>`)
@@ -69,7 +70,7 @@ func panel(out *bytes.Buffer, n int, title string, points []point, lines []line)
 		}
 		fmt.Fprintf(out, `<path d="%s" fill="none" stroke="%s" stroke-width="2"/>`+"\n", path.String(), l.colour)
 		if len(lines) > 1 {
-			fmt.Fprintf(out, `<text x="%.1f" y="%.1f" fill="%s">%s</text>`+"\n", panelLeft+180+float64(i)*150, top-12, l.colour, l.name)
+			fmt.Fprintf(out, `<text x="%.1f" y="%.1f" fill="%s">%s</text>`+"\n", panelLeft+180+float64(i)*130, top-12, l.colour, l.name)
 		}
 	}
 }
@@ -101,7 +102,7 @@ func short(n uint64) string {
 
 // TestThePictureIsWellFormed draws and parses.
 func TestThePictureIsWellFormed(t *testing.T) {
-	picture := drawCurve([]point{{Events: 0, Rate: 30_000, P50: 1.5, Read: 0.2, Tail: 0.4}, {Events: 5_000_000, Rate: 31_000, P50: 1.4, Read: 0.2, Tail: 0.5}})
+	picture := drawCurve([]point{{Events: 0, Rate: 30_000, P50: 1.5, Read: 0.2, Page: 0.3, Tail: 0.4}, {Events: 5_000_000, Rate: 31_000, P50: 1.4, Read: 0.2, Page: 0.3, Tail: 0.5}})
 	var parsed struct {
 		Circles []struct {
 			Y float64 `xml:"cy,attr"`
@@ -110,8 +111,8 @@ func TestThePictureIsWellFormed(t *testing.T) {
 	if err := xml.Unmarshal(picture, &parsed); err != nil {
 		t.Fatal(err)
 	}
-	if len(parsed.Circles) != 8 {
-		t.Fatalf("%d points, want 8", len(parsed.Circles))
+	if len(parsed.Circles) != 10 {
+		t.Fatalf("%d points, want 10", len(parsed.Circles))
 	}
 	if low, high := parsed.Circles[0].Y, parsed.Circles[1].Y; low <= high {
 		t.Errorf("30,000 lies at %g and 31,000 at %g, which is not above it", low, high)

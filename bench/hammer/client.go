@@ -25,7 +25,7 @@ func newClient(address, key string) *client {
 	return &client{base: "http://" + address, header: map[string]string{"Authorization": "Bearer " + key}, http: &http.Client{Transport: &line{address: address}}}
 }
 
-// as returns a client like this one, with a connection of its own, that also sends these headers.
+// as returns a client like this one, with a connection of its own, that also sends these headers; one that is empty is not sent.
 func (c *client) as(header map[string]string) *client {
 	other := newClient(c.base[len("http://"):], "")
 	for name, value := range c.header {
@@ -65,7 +65,9 @@ func (c *client) do(ctx context.Context, method, path, once string, in, out any)
 		return err
 	}
 	for name, value := range c.header {
-		r.Header.Set(name, value)
+		if value != "" {
+			r.Header.Set(name, value)
+		}
 	}
 	if in != nil {
 		r.Header.Set("Content-Type", "application/json")

@@ -60,7 +60,7 @@ func TestAnUnmodifiedClient(t *testing.T) {
 type stranger struct {
 	t      *testing.T
 	c      *client
-	engine *client
+	engine *client // it is known by its token where it claims runs and keeps them, as the contract has it, and sends a key elsewhere
 }
 
 type object = map[string]any
@@ -86,11 +86,11 @@ func begin(t *testing.T, program string, store ...string) *stranger {
 	if err != nil {
 		t.Fatal(err)
 	}
-	header, err := register(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &stranger{t, c, c.as(header)}
+	s := &stranger{t: t, c: c}
+	engine := s.id(c, "/v1/engines/register", "engine_id", "", object{"display_name": "Stranger's engine"})
+	token := s.id(c, "/v1/engines/"+engine+"/tokens/issue", "token", "engtok_", object{})
+	s.engine = c.as(map[string]string{"Authorization": "", "X-Engine-Id": engine, "X-Engine-Token": token})
+	return s
 }
 
 // does makes a request that is to be answered with success, and returns the answer.
@@ -150,16 +150,16 @@ func (s *stranger) story() {
 		t.Errorf("a second claim got %v", none)
 	}
 	s.does(s.engine, http.MethodPost, "/v1/runs/"+run+"/lease/heartbeat", object{"claim_token": token})
-	step := s.id(s.engine, "/v1/runs/"+run+"/steps", "step_id", "step_", object{"claim_token": token, "kind": "tool", "title": "Look", "input": object{"query": "week 47"}})
-	call := s.id(s.engine, "/v1/steps/"+step+"/toolcalls", "tool_call_id", "tc_", object{"claim_token": token, "tool_name": "search", "title": "Search", "input": object{"query": "week 47"}})
-	s.does(s.engine, http.MethodPost, "/v1/toolcalls/"+call+"/succeed", object{"claim_token": token, "output": object{"hits": 3}})
-	s.id(s.engine, "/v1/steps/"+step+"/artifacts", "artifact_id", "art_", object{
+	step := s.id(s.c, "/v1/runs/"+run+"/steps", "step_id", "step_", object{"claim_token": token, "kind": "tool", "title": "Look", "input": object{"query": "week 47"}})
+	call := s.id(s.c, "/v1/steps/"+step+"/toolcalls", "tool_call_id", "tc_", object{"claim_token": token, "tool_name": "search", "title": "Search", "input": object{"query": "week 47"}})
+	s.does(s.c, http.MethodPost, "/v1/toolcalls/"+call+"/succeed", object{"claim_token": token, "output": object{"hits": 3}})
+	s.id(s.c, "/v1/steps/"+step+"/artifacts", "artifact_id", "art_", object{
 		"claim_token": token, "kind": "report", "title": "Week 47", "mime_type": "text/markdown", "content": object{"type": "text", "text": "# Week 47"}, "metadata": object{"pages": 1},
 	})
 	s.refusals(room, thread, run, step, token)
-	s.does(s.engine, http.MethodPost, "/v1/runs/"+run+"/complete", object{"claim_token": token, "summary": "Done", "output": object{"pages": 1}})
-	s.refused(s.engine, http.MethodPost, "/v1/runs/"+run+"/complete", object{"claim_token": token}, 409, "run_already_ended")
-	s.refused(s.engine, http.MethodPost, "/v1/runs/"+run+"/steps", object{"claim_token": token, "kind": "tool"}, 409, "run_not_running")
+	s.does(s.c, http.MethodPost, "/v1/runs/"+run+"/complete", object{"claim_token": token, "summary": "Done", "output": object{"pages": 1}})
+	s.refused(s.c, http.MethodPost, "/v1/runs/"+run+"/complete", object{"claim_token": token}, 409, "run_already_ended")
+	s.refused(s.c, http.MethodPost, "/v1/runs/"+run+"/steps", object{"claim_token": token, "kind": "tool"}, 409, "run_not_running")
 	if shown := s.does(s.c, http.MethodGet, "/v1/runs/"+run, nil); shown["status"] != "succeeded" {
 		t.Errorf("the run is %v", shown["status"])
 	}
@@ -184,10 +184,10 @@ func (s *stranger) refusals(room, thread, run, step, token string) {
 	s.refused(s.c, http.MethodGet, "/v1/runs?status=asleep", nil, 400, "invalid_status")
 	s.refused(s.engine, post, "/v1/runs/"+run+"/lease/heartbeat", object{}, 400, "missing_claim_token")
 	s.refused(s.engine, post, "/v1/runs/"+run+"/lease/heartbeat", object{"claim_token": token + "x"}, 409, "lease_token_mismatch")
-	s.refused(s.engine, post, "/v1/runs/"+run+"/start", object{}, 409, "run_locked")
-	s.refused(s.engine, post, "/v1/runs/"+run+"/steps", object{"claim_token": token}, 400, "missing_kind")
-	s.refused(s.engine, post, "/v1/steps/"+step+"/toolcalls", object{"claim_token": token}, 400, "missing_tool_name")
-	s.refused(s.engine, post, "/v1/steps/"+step+"/artifacts", object{"claim_token": token}, 400, "missing_kind")
+	s.refused(s.c, post, "/v1/runs/"+run+"/start", object{}, 409, "run_locked")
+	s.refused(s.c, post, "/v1/runs/"+run+"/steps", object{"claim_token": token}, 400, "missing_kind")
+	s.refused(s.c, post, "/v1/steps/"+step+"/toolcalls", object{"claim_token": token}, 400, "missing_tool_name")
+	s.refused(s.c, post, "/v1/steps/"+step+"/artifacts", object{"claim_token": token}, 400, "missing_kind")
 	s.refused(s.c, http.MethodGet, "/v1/events?stream_type=room", nil, 400, "stream_type_and_stream_id_required_together")
 }
 
