@@ -25,9 +25,10 @@ var eventTypes = []string{
 	space.EventCreated, space.EventStarted, space.EventReady, space.EventUpdated, space.EventExtended, space.EventDestroyed,
 	space.EventRewindBegun, space.EventRewound, space.EventRewindFailed, space.EventForked,
 	workspace.EventImportBegun, workspace.EventImported, workspace.EventImportFailed,
+	workspace.EventCreateOrdered, workspace.EventCreated, workspace.EventArchiveOrdered, workspace.EventArchived,
 	content.EventSweepBegun, content.EventSwept,
 	event.RedactedType,
-	room.EventCreated, room.EventUpdated, room.EventDefaultsSet, room.EventThreadCreated, room.EventThreadUpdated, room.EventMessageCreated,
+	room.EventCreated, room.EventUpdated, room.EventDefaultsSet, room.EventThreadCreated, room.EventThreadUpdated, room.EventMessageCreated, room.EventRead,
 	space.EventFileBegun, space.EventFileEnded, space.EventFileRead,
 }
 

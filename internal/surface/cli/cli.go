@@ -90,7 +90,7 @@ type Daemon struct {
 // commands are all commands, in the order in which help lists them.
 var commands = []func(*invocation) *cobra.Command{
 	up, doctor, demo,
-	rooms, threads, messages,
+	workspaces, rooms, threads, messages, searchCommand,
 	spaces, execute, runs, timelineCommand, approvals, files,
 	topCommand, events, audit, policies, killSwitch,
 	backups, restore, exportWorkspace, importWorkspace, collect,

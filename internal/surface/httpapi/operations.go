@@ -17,11 +17,13 @@ import (
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/keeper"
+	"agentbox/internal/service/librarian"
 	"agentbox/internal/service/moderator"
 	"agentbox/internal/service/mover"
 	"agentbox/internal/service/reader"
 	"agentbox/internal/service/redactor"
 	"agentbox/internal/service/registrar"
+	"agentbox/internal/service/steward"
 	"agentbox/internal/service/sweeper"
 	"agentbox/internal/surface/httpapi/wire"
 )
@@ -33,6 +35,8 @@ type Services struct {
 	Executor   *executor.Executor
 	Dispatcher *dispatcher.Dispatcher
 	Rooms      *moderator.Moderator
+	Steward    *steward.Steward
+	Librarian  *librarian.Librarian
 	Reader     *reader.Reader
 	Log        journal.Journal // which the audit verifies
 	Prover     *auditor.Prover
@@ -88,6 +92,7 @@ func New(c wire.Config, services Services, version string) *Server {
 	s.registerPrincipals()
 	s.registerCapabilities()
 	s.registerRooms()
+	s.registerSearch()
 	s.registerSpaces()
 	s.registerSnapshots()
 	s.registerRuns()
@@ -101,6 +106,7 @@ func New(c wire.Config, services Services, version string) *Server {
 	s.registerContent()
 	s.registerRedactions()
 	s.registerWorkspaces()
+	s.registerTenants()
 	s.Object("PolicyApproval", "request")
 	s.Object("PolicyExplanation", "request")
 	s.Finish()
