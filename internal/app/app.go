@@ -26,9 +26,11 @@ import (
 	"agentbox/internal/kernel/vault"
 	"agentbox/internal/service/arbiter"
 	"agentbox/internal/service/auditor"
+	"agentbox/internal/service/custodian"
 	"agentbox/internal/service/dispatcher"
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/investigator"
 	"agentbox/internal/service/keeper"
 	"agentbox/internal/service/librarian"
 	"agentbox/internal/service/moderator"
@@ -70,6 +72,8 @@ type App struct {
 	Mover     *mover.Importer
 	Arbiter   *arbiter.Arbiter
 	Registrar *registrar.Registrar
+	Inquiry   *investigator.Investigator
+	Labels    *custodian.Custodian
 	Signer    *auditor.Signer
 	Prover    *auditor.Prover
 	Owner     id.Principal
@@ -102,9 +106,10 @@ func Definitions() []projection.Definition {
 		gate.Definitions(),
 		moderator.Definitions(),
 		dispatcher.Definitions(),
+		custodian.Definitions(),
 		[]projection.Definition{
 			keeper.Definition(), keeper.ChangeDefinition(), keeper.SnapshotDefinition(),
-			executor.Definition(), sweeper.Definition(), redactor.Definition(), mover.Definition(), steward.Definition(),
+			executor.Definition(), sweeper.Definition(), redactor.Definition(), mover.Definition(), steward.Definition(), investigator.Definition(),
 		},
 	)
 }
@@ -175,8 +180,12 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 	if err := a.prove(ctx); err != nil {
 		return nil, err
 	}
+	secret, err := a.secret(authFile, "auth_key_invalid")
+	if err != nil {
+		return nil, err
+	}
 	a.Gate, err = gate.New(gate.Parts{
-		Log: a.counted, Docs: a.Log, Evaluator: cedar.New(), Clock: clock, IDs: ids, Entropy: rand.Reader, Shadow: c.Shadow, System: System,
+		Log: a.counted, Docs: a.Log, Evaluator: cedar.New(), Clock: clock, IDs: ids, Entropy: rand.Reader, Shadow: c.Shadow, System: System, Secret: secret,
 		EffectsPerHour: c.EffectsPerHour, QuestionTime: c.ApprovalTime,
 	})
 	if err != nil {
@@ -266,12 +275,14 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 		Log: a.counted, Into: a.Log, Docs: a.Log, Contents: blobs, Gate: asked, System: System, TakeUp: a.Runs.TakeUp,
 	})
 	a.Arbiter = arbiter.New(arbiter.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, Shadow: a.Config.Shadow, Counted: a.Config.EffectsPerHour > 0})
+	a.Inquiry = investigator.New(investigator.Parts{Docs: a.Log, Gate: asked, Clock: a.clock, IDs: ids})
+	a.Labels = custodian.New(custodian.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock})
 	if err := a.dispatch(ids, blobs, asked); err != nil {
 		return err
 	}
 	a.Steward = steward.New(steward.Parts{Log: a.counted, Docs: a.Log, Gate: asked, IDs: ids, Owner: a.Gate.Owner, IssueKey: a.Gate.IssueKey})
 	a.Rooms = moderator.New(moderator.Parts{Log: a.counted, Docs: a.Log, Gate: asked, IDs: ids})
-	a.Registrar = registrar.New(registrar.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, IDs: ids, Entropy: rand.Reader})
+	a.Registrar = registrar.New(registrar.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, IDs: ids, Entropy: rand.Reader, Secret: a.Gate.Secret})
 	a.Keeper.SetOccupants(a.Runs)
 	a.Gate.OnHalt(a.Runs.Halt)
 	a.Gate.OnLift(a.Runs.Lifted)

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"strings"
@@ -12,10 +13,11 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/room"
 	"agentbox/internal/driver/disk"
+	"agentbox/internal/driver/disk/trees"
 	claims "agentbox/internal/kernel/claim"
 	"agentbox/internal/service/dispatcher"
-	"agentbox/internal/service/keeper"
 )
 
 // claimsFile holds the secret from which the tokens of claims are made, 0600. Where it is lost, engines claim anew what they have: nothing is
@@ -29,44 +31,60 @@ func (a *App) dispatch(ids *id.Source, blobs *disk.Blobs, asked policy.Gate) err
 		return err
 	}
 	a.Hands = dispatcher.New(dispatcher.Parts{
-		Log: a.counted, Docs: a.Log, Blobs: blobs, MaxContent: a.Config.ContentQuota, Gate: asked, Tokens: tokens, Place: place, Clock: a.clock, IDs: ids, Logger: a.logger,
+		Log: a.counted, Docs: a.Log, Blobs: blobs, MaxContent: a.Config.ContentQuota, Gate: asked, Tokens: tokens, Place: a.place, Clock: a.clock, IDs: ids, Logger: a.logger,
 	})
 	return nil
 }
 
-// place knows the one room that every workspace has. It has no threads.
-func place(_ context.Context, _ id.Workspace, room id.Room, thread id.Thread) error {
-	switch {
-	case room != keeper.DefaultRoom:
-		return fault.New(fault.NotFound, "room_not_found", "there is no room %.64q in this workspace", room)
-	case thread != "":
-		return fault.New(fault.NotFound, "thread_not_found", "there is no thread %.64q in this room", thread)
+// place refuses a room that is not there, and a thread of another one.
+func (a *App) place(ctx context.Context, ws id.Workspace, in id.Room, thread id.Thread) error {
+	if _, err := a.Rooms.Room(ctx, ws, in); err != nil || thread == "" {
+		return err
 	}
-	return nil
+	doc, err := a.Rooms.Thread(ctx, ws, thread)
+	if err == nil && doc.Room != in {
+		err = room.ErrNoThread
+	}
+	return err
 }
 
 // claimTokens reads the secret of claim tokens, and makes it at the first start.
 func (a *App) claimTokens() (claims.Tokens, error) {
-	raw, err := readSmall(a.path(claimsFile))
+	secret, err := a.secret(claimsFile, "claim_key_invalid")
+	if err != nil {
+		return claims.Tokens{}, err
+	}
+	return claims.NewTokens(secret)
+}
+
+// authFile holds the secret under which the tokens of engines and of sessions are sealed, 0600. Where it is lost, all of them have to be made anew.
+const authFile = "auth.key"
+
+// secret reads a secret of the daemon, and makes it at the first start.
+func (a *App) secret(file, code string) ([]byte, error) {
+	raw, err := readSmall(a.path(file))
 	if errors.Is(err, fs.ErrNotExist) {
 		secret, err := claims.NewSecret(rand.Reader)
 		if err != nil {
-			return claims.Tokens{}, err
+			return nil, err
 		}
-		if err := a.dir.put(claimsFile, []byte(hex.EncodeToString(secret)+"\n")); err != nil {
-			return claims.Tokens{}, err
+		if err := trees.Replace(a.path(file), []byte(hex.EncodeToString(secret)+"\n"), 0o600); err != nil {
+			return nil, fmt.Errorf("keep the secret %s: %w", file, err)
 		}
-		return claims.NewTokens(secret)
+		return secret, nil
 	}
 	if err != nil {
-		return claims.Tokens{}, fault.Wrap(err, fault.Unavailable, "claim_key_invalid", "the secret of claim tokens cannot be read")
+		return nil, fault.Wrap(err, fault.Unavailable, code, "the secret in %s cannot be read", file)
 	}
-	if info, err := os.Stat(a.path(claimsFile)); err != nil || info.Mode().Perm()&0o077 != 0 {
-		return claims.Tokens{}, fault.Wrap(err, fault.Denied, "key_exposed", "%s can be read by other users", a.path(claimsFile)).With("mend it with: chmod 600 " + a.path(claimsFile))
+	if info, err := os.Stat(a.path(file)); err != nil || info.Mode().Perm()&0o077 != 0 {
+		return nil, fault.Wrap(err, fault.Denied, "key_exposed", "%s can be read by other users", a.path(file)).With("mend it with: chmod 600 " + a.path(file))
 	}
 	secret, err := hex.DecodeString(strings.TrimSpace(string(raw)))
-	if err != nil {
-		return claims.Tokens{}, fault.Wrap(err, fault.Unavailable, "claim_key_invalid", "the secret of claim tokens cannot be read")
+	if err == nil && len(secret) < 32 {
+		err = errors.New("it is too short")
 	}
-	return claims.NewTokens(secret)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Unavailable, code, "the secret in %s cannot be read", file)
+	}
+	return secret, nil
 }

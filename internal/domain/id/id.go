@@ -41,8 +41,14 @@ type (
 	Standing string
 	// Space names an isolated place where code runs (`spc_`).
 	Space string
+	// Incident names something that went wrong (`inc_`).
+	Incident string
 	// Token names a capability token (`cap_`).
 	Token string
+	// EngineToken names a token of an engine (`engtok_`); never the token itself.
+	EngineToken string
+	// Session names a login of a person (`ses_`).
+	Session string
 	// Key names an API key (`key_`); never the key itself.
 	Key string
 	// Request names one HTTP request (`req_`).
@@ -78,7 +84,10 @@ func (Experiment) prefix() string  { return "exp_" }
 func (Approval) prefix() string    { return "appr_" }
 func (Standing) prefix() string    { return "stand_" }
 func (Space) prefix() string       { return "spc_" }
+func (Incident) prefix() string    { return "inc_" }
 func (Token) prefix() string       { return "cap_" }
+func (EngineToken) prefix() string { return "engtok_" }
+func (Session) prefix() string     { return "ses_" }
 func (Key) prefix() string         { return "key_" }
 func (Request) prefix() string     { return "req_" }
 func (Correlation) prefix() string { return "cor_" }

@@ -1,6 +1,7 @@
 package principal
 
 import (
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base32"
 	"io"
@@ -59,6 +60,23 @@ func (f Form) parse(text string) (ws id.Workspace, ulid string, ok bool) {
 
 // HashSecret returns what is stored of a secret that anybody who reads the log may try to guess.
 func HashSecret(text string) event.Digest { return sha256.Sum256([]byte(text)) }
+
+// Seal returns what is stored of a secret where even a guess that is right shall not be told from a wrong one without the installation's key.
+func Seal(key []byte, text string) event.Digest {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(text))
+	return event.Digest(mac.Sum(nil))
+}
+
+// ParseEngine takes the token of an engine apart.
+func ParseEngine(text string) (id.Workspace, id.EngineToken, bool) {
+	ws, ulid, ok := EngineForm.parse(text)
+	token, err := id.Parse[id.EngineToken]("engtok_" + ulid)
+	if !ok || err != nil {
+		return "", "", false
+	}
+	return ws, token, true
+}
 
 // NewBearer makes the text of an API key.
 func NewBearer(ws id.Workspace, key id.Key, entropy io.Reader) (string, error) {

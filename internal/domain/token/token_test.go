@@ -157,6 +157,7 @@ func TestRefusals(t *testing.T) {
 		{"its tool", narrow, in(token.Use{Tool: "search"}), ""},
 		{"another tool", narrow, in(token.Use{Tool: "pay"}), policy.ReasonScopeTool},
 		{"a tool without a name", narrow, in(token.Use{NoTool: true}), policy.ReasonScopeToolMissing},
+		{"a tool without a name, of any", token.All(), token.Use{NoTool: true, NoDomain: true}, ""},
 		{"no tools", token.Scopes{Rooms: []string{"*"}}, token.Use{Tool: "search"}, policy.ReasonScopeToolRequired},
 		{"a host below its domain", narrow, in(token.Use{Domain: "x.y.a.org"}), ""},
 		{"the domain itself", narrow, in(token.Use{Domain: "a.org"}), policy.ReasonScopeDomain},

@@ -31,6 +31,7 @@ type Parts struct {
 	Clock     event.Clock
 	IDs       *id.Source
 	Entropy   io.Reader    // of keys
+	Secret    []byte       // under which tokens of engines and of sessions are sealed
 	System    id.Principal // who ends questions that nobody answered; the requester where there is none
 
 	Shadow         bool          // record what policy would refuse, and let it pass; the default refuses

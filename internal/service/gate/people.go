@@ -5,6 +5,7 @@ import (
 	"crypto/subtle"
 	"errors"
 
+	"agentbox/internal/domain/engine"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
@@ -59,6 +60,49 @@ func (g *Gate) bearsToken(ctx context.Context, bearer string) (principal.Caller,
 	}
 	c, err := g.caller(ctx, ws, doc.IssuedTo)
 	c.Token = name
+	return c, err
+}
+
+// Engine returns the engine whose id and token were sent, as one who acts under the capability token to which its token is bound.
+func (g *Gate) Engine(ctx context.Context, e id.Principal, secret string) (principal.Caller, error) {
+	if e == "" || secret == "" {
+		return principal.Caller{}, engine.ErrMissing
+	}
+	ws, name, ok := principal.ParseEngine(secret)
+	if !ok {
+		return principal.Caller{}, engine.ErrInvalid
+	}
+	doc, _, err := projection.Load[engine.Token](ctx, g.Docs, ws, engine.TokenProjection, string(name))
+	if err != nil && !errors.Is(err, projection.ErrNotFound) {
+		return principal.Caller{}, err
+	}
+	// A token that is not there is compared like one that is, so that the time does not tell.
+	if !doc.Opens(principal.Seal(g.Secret, secret)) || doc.Engine != e || !doc.RevokedAt.IsZero() {
+		return principal.Caller{}, engine.ErrInvalid
+	}
+	now := g.Clock.Now()
+	if !doc.ExpiresAt.IsZero() && !now.Before(doc.ExpiresAt) {
+		return principal.Caller{}, engine.ErrExpired
+	}
+	known, _, err := projection.Load[engine.Engine](ctx, g.Docs, ws, engine.Projection, string(e))
+	if err == nil && known.Inactive || errors.Is(err, projection.ErrNotFound) {
+		return principal.Caller{}, engine.ErrInactive
+	}
+	if err != nil {
+		return principal.Caller{}, err
+	}
+	chain, err := g.Chain(ctx, ws, doc.Capability)
+	if err != nil {
+		return principal.Caller{}, err
+	}
+	if chain[0].IssuedTo != e {
+		return principal.Caller{}, fault.New(fault.Denied, policy.ReasonTokenMismatch, "the capability token was issued to somebody else")
+	}
+	if code, reason := token.Holds(chain, now); code != "" {
+		return principal.Caller{}, fault.New(fault.Denied, code, "%s", reason)
+	}
+	c, err := g.caller(ctx, ws, e)
+	c.Token, c.Engine = doc.Capability, true
 	return c, err
 }
 

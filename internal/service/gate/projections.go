@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"agentbox/internal/domain/engine"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
@@ -38,6 +39,14 @@ func Definitions() []projection.Definition {
 			return k.Evolve(e)
 		}, func(k principal.Key) []projection.Index {
 			return []projection.Index{{Name: "principal", Value: string(k.Principal)}}
+		}),
+		projection.Define(engine.Projection, 1, about(engine.Entity), func(g engine.Engine, _ string, e event.Event) (engine.Engine, error) {
+			return g.Evolve(e)
+		}, nil),
+		projection.Define(engine.TokenProjection, 1, about(engine.TokenEntity), func(t engine.Token, _ string, e event.Event) (engine.Token, error) {
+			return t.Evolve(e)
+		}, func(t engine.Token) []projection.Index {
+			return []projection.Index{{Name: "engine", Value: string(t.Engine)}}
 		}),
 		projection.Define(token.Projection, 1, about(token.Entity), func(t token.Token, _ string, e event.Event) (token.Token, error) {
 			return t.Evolve(e)

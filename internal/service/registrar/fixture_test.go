@@ -85,12 +85,12 @@ func open(t *testing.T) *office {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := gate.New(gate.Parts{Log: log, Docs: log, Evaluator: cedar.New(), Clock: c, IDs: ids, Entropy: entropy})
+	g, err := gate.New(gate.Parts{Log: log, Docs: log, Evaluator: cedar.New(), Clock: c, IDs: ids, Entropy: entropy, Secret: []byte("0123456789abcdef0123456789abcdef")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	o := &office{t: t, gate: g, log: log, clock: c}
-	o.Registrar = registrar.New(registrar.Parts{Log: log, Docs: log, Gate: g, Clock: c, IDs: ids, Entropy: entropy})
+	o.Registrar = registrar.New(registrar.Parts{Log: log, Docs: log, Gate: g, Clock: c, IDs: ids, Entropy: entropy, Secret: []byte("0123456789abcdef0123456789abcdef")})
 	ctx := t.Context()
 	if o.owner, err = g.Owner(ctx, ws, "Olga"); err != nil {
 		t.Fatal(err)

@@ -25,6 +25,7 @@ type Parts struct {
 	Clock   event.Clock
 	IDs     *id.Source
 	Entropy io.Reader // of secrets
+	Secret  []byte    // under which secrets are sealed; the gate has the same
 }
 
 // Registrar keeps principals and what they act with. Make it with New; every method may be called from any goroutine.

@@ -330,9 +330,9 @@ func roomDefaults(i *invocation) *cobra.Command {
 func roomWatch(i *invocation) *cobra.Command {
 	var from uint64
 	c := onRoom(i, "watch", "Follow a room: what is said in it, and what its runs do", func(cmd *cobra.Command, api *client.Client, r id.Room) error {
-		p := i.printer(i.Out)
-		for e, err := range api.FollowRoom(cmd.Context(), r, from) {
-			if cmd.Context().Err() != nil {
+		p, ctx := i.printer(i.Out), cmd.Context()
+		for e, err := range api.FollowRoom(ctx, r, from) {
+			if ctx.Err() != nil {
 				return nil
 			}
 			if err != nil {
@@ -342,7 +342,7 @@ func roomWatch(i *invocation) *cobra.Command {
 				return err
 			}
 		}
-		if cmd.Context().Err() != nil {
+		if ctx.Err() != nil {
 			return nil
 		}
 		return fault.New(fault.Unavailable, "stream_ended", "the daemon ended the stream of events").With("go on with: agentbox room watch")

@@ -9,7 +9,6 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
-	"agentbox/internal/domain/principal"
 	"agentbox/internal/service/arbiter"
 	"agentbox/internal/surface/httpapi/wire"
 )
@@ -73,7 +72,7 @@ type actionList struct {
 
 func (s *Server) registerArbiter() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "evaluate-policy", Needs: wire.DoesThere(policy.PolicyEvaluate).From(principal.Viewer), Method: http.MethodPost, Path: "/v1/policy/evaluate", Tag: "policies", Summary: "Ask whether something may be done outside of Agentbox",
+		ID: "evaluate-policy", Needs: wire.DoesThere(policy.PolicyEvaluate), Method: http.MethodPost, Path: "/v1/policy/evaluate", Tag: "policies", Summary: "Ask whether something may be done outside of Agentbox",
 		Repeat: wire.RepeatRecalled,
 		Detail: "Ask right before it is done, each time. An answer that allows on the strength of an approval has used it up once, in the same step, and names the event that proves it: of a hundred " +
 			"that ask at once with one approval, one is allowed. Every other answer changes nothing; refusals are recorded. An action that is not in the registry is denied.",
@@ -105,6 +104,10 @@ func (s *Server) evaluate(ctx context.Context, c wire.Call, in *struct{ Body eva
 	}
 	q := in.Body.question()
 	if err := arbiter.Know(&q, in.Body.Context); err != nil {
+		return nil, err
+	}
+	var err error
+	if q.Token, err = s.under(ctx, c, q.Token); err != nil {
 		return nil, err
 	}
 	now, err := s.services.Arbiter.Evaluate(context.WithoutCancel(ctx), c.Once(), c.Caller, q, in.Body.Preview)
@@ -139,7 +142,12 @@ func (s *Server) requestApproval(ctx context.Context, c wire.Call, in *struct{ B
 		return &answer{"/v1/approvals/" + string(then.ID), then}, err
 	}
 	b := in.Body
-	made, err := s.services.Arbiter.Ask(context.WithoutCancel(ctx), c.Once(), c.Caller, b.question(), arbiter.Words{Title: b.Title, Context: b.Context},
+	q := b.question()
+	var err error
+	if q.Token, err = s.under(ctx, c, q.Token); err != nil {
+		return nil, err
+	}
+	made, err := s.services.Arbiter.Ask(context.WithoutCancel(ctx), c.Once(), c.Caller, q, arbiter.Words{Title: b.Title, Context: b.Context},
 		policy.Ask{Scope: policy.Scope(b.Scope), ExpiresAt: b.ExpiresAt})
 	if err != nil {
 		return nil, err

@@ -1,9 +1,11 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
+	"agentbox/internal/domain/engine"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
@@ -28,7 +30,7 @@ func (s *Server) bound(ctx context.Context, c wire.Call, n wire.Needs, about map
 		use.Reads = token.Names(n.Reads, "", "")
 	}
 	if len(about) == 0 {
-		return s.services.Gate.Bound(ctx, c.Origin(), c.Caller, use)
+		return s.permitted(ctx, c, use)
 	}
 	for name, value := range about {
 		room, err := s.roomOf(ctx, c.Caller.Workspace, name, value)
@@ -39,11 +41,26 @@ func (s *Server) bound(ctx context.Context, c wire.Call, n wire.Needs, about map
 		if n.Reads != "" {
 			use.Reads = token.Names(n.Reads, value, room)
 		}
-		if err := s.services.Gate.Bound(ctx, c.Origin(), c.Caller, use); err != nil {
+		if err := s.permitted(ctx, c, use); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// engineCodes are what an engine is told where its capability token does not permit something.
+var engineCodes = map[string]*fault.Error{
+	policy.ReasonScopeAction: engine.ErrActionNot, policy.ReasonScopeActionRequired: engine.ErrActionNot,
+	policy.ReasonScopeRoom: engine.ErrRoomNot, policy.ReasonScopeRoomRequired: engine.ErrRoomRequired,
+}
+
+// permitted asks the capability token of a caller about a use.
+func (s *Server) permitted(ctx context.Context, c wire.Call, use token.Use) error {
+	err := s.services.Gate.Bound(ctx, c.Origin(), c.Caller, use)
+	if told, ok := engineCodes[fault.CodeOf(err)]; ok && c.Caller.Engine {
+		return told
+	}
+	return err
 }
 
 // roomOf returns the room of what a parameter names; none for what belongs to the whole workspace, and for what is not there.
@@ -73,4 +90,14 @@ func unlessMissing(err error) error {
 		return nil
 	}
 	return err
+}
+
+// under returns the capability token about which the gate is asked where a body names one: the caller's own where it names none, and where he
+// acts under one himself, only what was derived from it.
+func (s *Server) under(ctx context.Context, c wire.Call, named id.Token) (id.Token, error) {
+	if named == "" || c.Caller.Token == "" {
+		return cmp.Or(named, c.Caller.Token), nil
+	}
+	narrowed, err := s.services.Gate.ActsFor(ctx, c.Caller, "", named)
+	return narrowed.Token, err
 }

@@ -72,7 +72,7 @@ func (s *Server) registerCapabilities() {
 		var made registrar.Issued
 		var err error
 		if c.Repeated > 0 {
-			made.Token, err = then[token.Token](ctx, s, c, token.Projection)
+			made.Token, err = past[token.Token](ctx, s, c, token.Projection, token.Entity)
 		} else {
 			if c.Caller, err = s.services.Gate.ActsFor(ctx, c.Caller, in.Body.GrantedBy, ""); err != nil {
 				return nil, err
@@ -96,7 +96,7 @@ func (s *Server) registerCapabilities() {
 		var doc token.Token
 		var err error
 		if c.Repeated > 0 {
-			doc, err = then[token.Token](ctx, s, c, token.Projection)
+			doc, err = past[token.Token](ctx, s, c, token.Projection, token.Entity)
 		} else {
 			doc, err = s.services.Registrar.Revoke(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, in.Body.Token, in.Body.Reason)
 		}

@@ -12,6 +12,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
+	capability "agentbox/internal/domain/token"
 	"agentbox/internal/service/dispatcher"
 	"agentbox/internal/service/reader"
 	"agentbox/internal/surface/httpapi/wire"
@@ -34,6 +35,7 @@ type orderRequest struct {
 
 type claimRequest struct {
 	Room id.Room `json:"room_id,omitempty" maxLength:"64" doc:"Only a run of this room"`
+	Work string  `json:"work,omitempty" enum:"operations" doc:"Only a run whose input is of this kind: an operations message of protocol 1.0 with a space_id"`
 }
 
 // claimAnswer is a run that an engine has from now on, or none.
@@ -112,17 +114,17 @@ func (s *Server) registerClaims() {
 		Detail: "It waits, queued, until an engine claims it. A run of operations that the daemon executes in a space is made with POST /v1/spaces/{space_id}/runs.",
 	}, s.createEngineRun)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "claim-run", Needs: wire.DoesThere(policy.RunClaim), Method: http.MethodPost, Path: "/v1/runs/claim", Tag: "engines", Summary: "Claim the next run", Repeat: wire.RepeatRecalled,
+		ID: "claim-run", Needs: wire.DoesThere(policy.RunClaim), Method: http.MethodPost, Path: "/v1/runs/claim", Tag: "engines", Engines: true, Summary: "Claim the next run", Repeat: wire.RepeatRecalled,
 		Detail: "The oldest run that waits, else the oldest whose engine was not heard of for 30 seconds. From then on everything that is recorded of the run takes the claim's token.",
 	}, s.claimRun)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "renew-claim", Needs: wire.Does(policy.RunRenew, "run_id"), Method: http.MethodPost, Path: "/v1/runs/{run_id}/lease/heartbeat", Tag: "engines", Summary: "Go on owning a run, for another 30 seconds", Repeat: wire.RepeatRecalled,
+		ID: "renew-claim", Needs: wire.Does(policy.RunRenew, "run_id"), Method: http.MethodPost, Path: "/v1/runs/{run_id}/lease/heartbeat", Tag: "engines", Engines: true, Summary: "Go on owning a run, for another 30 seconds", Repeat: wire.RepeatRecalled,
 	}, s.renewClaim)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "release-claim", Needs: wire.Does(policy.RunRelease, "run_id"), Method: http.MethodPost, Path: "/v1/runs/{run_id}/lease/release", Tag: "engines", Summary: "Give a run back, not done", Repeat: wire.RepeatRecalled,
+		ID: "release-claim", Needs: wire.Does(policy.RunRelease, "run_id"), Method: http.MethodPost, Path: "/v1/runs/{run_id}/lease/release", Tag: "engines", Engines: true, Summary: "Give a run back, not done", Repeat: wire.RepeatRecalled,
 	}, s.releaseClaim)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "start-run", Needs: wire.Does(policy.RunBegin, "run_id"), Method: http.MethodPost, Path: "/v1/runs/{run_id}/start", Tag: "engines", Summary: "Start a run by hand, without a claim", Repeat: wire.RepeatRecalled,
+		ID: "start-run", Needs: wire.Does(policy.RunBegin, "run_id"), Method: http.MethodPost, Path: "/v1/runs/{run_id}/start", Tag: "engines", Engines: true, Summary: "Start a run by hand, without a claim", Repeat: wire.RepeatRecalled,
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		EngineRunPath
 		Body *tokenBody
@@ -136,7 +138,7 @@ func (s *Server) registerClaims() {
 		})
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "complete-run", Needs: wire.Does(policy.RunComplete, "run_id"), Method: http.MethodPost, Path: "/v1/runs/{run_id}/complete", Tag: "engines", Summary: "End a run well", Repeat: wire.RepeatRecalled,
+		ID: "complete-run", Needs: wire.Does(policy.RunComplete, "run_id"), Method: http.MethodPost, Path: "/v1/runs/{run_id}/complete", Tag: "engines", Engines: true, Summary: "End a run well", Repeat: wire.RepeatRecalled,
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		EngineRunPath
 		Body *completeRequest
@@ -150,7 +152,7 @@ func (s *Server) registerClaims() {
 		})
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "fail-run", Needs: wire.Does(policy.RunFail, "run_id"), Method: http.MethodPost, Path: "/v1/runs/{run_id}/fail", Tag: "engines", Summary: "End a run badly", Repeat: wire.RepeatRecalled,
+		ID: "fail-run", Needs: wire.Does(policy.RunFail, "run_id"), Method: http.MethodPost, Path: "/v1/runs/{run_id}/fail", Tag: "engines", Engines: true, Summary: "End a run badly", Repeat: wire.RepeatRecalled,
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		EngineRunPath
 		Body *failRequest
@@ -168,7 +170,7 @@ func (s *Server) registerClaims() {
 		Status: http.StatusAccepted, Detail: "An engine learns of it with the next thing that it records of the run: everything is refused from then on.",
 	}, s.cancelAnyRun)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "list-attempts", Needs: wire.Shows("run", "run_id"), Method: http.MethodGet, Path: "/v1/runs/{run_id}/attempts", Tag: "engines", Summary: "The last 100 attempts of engines to execute a run",
+		ID: "list-attempts", Needs: wire.Shows("run", "run_id"), Method: http.MethodGet, Path: "/v1/runs/{run_id}/attempts", Tag: "engines", Engines: true, Summary: "The last 100 attempts of engines to execute a run",
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		Run string `path:"run_id" doc:"The run"`
 	}) (*struct{ Body attemptList }, error) {
@@ -212,9 +214,12 @@ func (s *Server) createEngineRun(ctx context.Context, c wire.Call, in *struct{ B
 }
 
 func (s *Server) claimRun(ctx context.Context, c wire.Call, in *struct{ Body *claimRequest }) (*struct{ Body claimAnswer }, error) {
-	var room id.Room
+	var want dispatcher.Wanted
 	if in.Body != nil {
-		room = in.Body.Room
+		want = dispatcher.Wanted{Room: in.Body.Room, Work: in.Body.Work}
+	}
+	if err := s.permitted(ctx, c, capability.Use{Action: policy.RunClaim, Room: room}); err != nil {
+		return nil, err
 	}
 	var doc run.Run
 	var token string
@@ -223,7 +228,7 @@ func (s *Server) claimRun(ctx context.Context, c wire.Call, in *struct{ Body *cl
 		doc, err = s.spoken(ctx, c)
 		token = s.services.Dispatcher.Claimed(doc)
 	} else {
-		doc, token, err = s.services.Dispatcher.Claim(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, room)
+		doc, token, err = s.services.Dispatcher.Claim(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, want)
 	}
 	if errors.Is(err, dispatcher.ErrNothing) {
 		return &struct{ Body claimAnswer }{}, nil

@@ -5,13 +5,10 @@ import (
 	"net/http"
 	"time"
 
-	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
-	"agentbox/internal/kernel/journal"
-	"agentbox/internal/service/reader"
 	"agentbox/internal/service/registrar"
 	"agentbox/internal/surface/httpapi/wire"
 )
@@ -133,7 +130,7 @@ func (s *Server) registerPrincipals() {
 		var doc principal.Principal
 		var err error
 		if c.Repeated > 0 {
-			doc, err = then[principal.Principal](ctx, s, c, principal.Projection)
+			doc, err = past[principal.Principal](ctx, s, c, principal.Projection, principal.Entity)
 		} else {
 			doc, err = s.services.Registrar.ChangeRole(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Principal(in.Principal), principal.Role(in.Body.Role))
 		}
@@ -147,7 +144,7 @@ func (s *Server) registerPrincipals() {
 		var doc principal.Principal
 		var err error
 		if c.Repeated > 0 {
-			doc, err = then[principal.Principal](ctx, s, c, principal.Projection)
+			doc, err = past[principal.Principal](ctx, s, c, principal.Projection, principal.Entity)
 		} else {
 			doc, err = s.services.Registrar.Ensure(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.PrincipalKind(in.Body.Type), in.Body.ID, in.Body.Name)
 		}
@@ -188,7 +185,7 @@ func (s *Server) registerAgents() {
 		var doc principal.Principal
 		var err error
 		if c.Repeated > 0 {
-			doc, err = then[principal.Principal](ctx, s, c, principal.Projection)
+			doc, err = past[principal.Principal](ctx, s, c, principal.Projection, principal.Entity)
 		} else {
 			doc, err = s.services.Registrar.RegisterAgent(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, in.Body.Name)
 		}
@@ -207,7 +204,7 @@ func (s *Server) registerAgents() {
 			Body *quarantineRequest
 		}) (*struct{ Body Agent }, error) {
 			if c.Repeated > 0 {
-				doc, err := then[principal.Principal](ctx, s, c, principal.Projection)
+				doc, err := past[principal.Principal](ctx, s, c, principal.Projection, principal.Entity)
 				return &struct{ Body Agent }{shownAgent(doc)}, err
 			}
 			if _, err := s.agent(ctx, c, in.Agent); err != nil {
@@ -255,7 +252,7 @@ func (s *Server) registerKeys() {
 		Detail: "For oneself; for others only admins do, and for nobody above themselves. Whoever acts under a capability token makes none. A repeat is answered without the key.",
 	}, func(ctx context.Context, c wire.Call, in *struct{ Body keyRequest }) (*struct{ Body APIKey }, error) {
 		if c.Repeated > 0 {
-			doc, err := then[principal.Key](ctx, s, c, principal.KeyProjection)
+			doc, err := past[principal.Key](ctx, s, c, principal.KeyProjection, principal.KeyEntity)
 			return &struct{ Body APIKey }{shownKey(doc, "")}, err
 		}
 		of := in.Body.Principal
@@ -280,7 +277,7 @@ func (s *Server) registerKeys() {
 func (s *Server) add(ctx context.Context, c wire.Call, q principalRequest) (principal.Principal, error) {
 	switch {
 	case c.Repeated > 0:
-		return then[principal.Principal](ctx, s, c, principal.Projection)
+		return past[principal.Principal](ctx, s, c, principal.Projection, principal.Entity)
 	case q.Kind == string(id.Service) && q.Role != "":
 		return principal.Principal{}, registrar.ErrNotAPerson
 	case q.Kind == string(id.Service):
@@ -308,21 +305,4 @@ func shownAgent(p principal.Principal) Agent {
 
 func shownKey(k principal.Key, secret string) APIKey {
 	return APIKey{k.ID, k.Principal, k.Name, k.CreatedAt, k.RevokedAt, secret}
-}
-
-// then returns the document that the first request with the caller's idempotency key was about, as it stood when that was done.
-func then[T any](ctx context.Context, s *Server, c wire.Call, name string) (T, error) {
-	var none T
-	found, err := s.services.Log.Read(ctx, journal.Query{Workspace: c.Caller.Workspace, From: c.Repeated, Limit: 1})
-	if err == nil && (len(found) == 0 || found[0].Seq != c.Repeated) {
-		err = fault.New(fault.Internal, "event_missing", "the log did not return what the first request did")
-	}
-	if err != nil {
-		return none, err
-	}
-	return reader.Past[T](ctx, s.services.Reader, c.Caller.Workspace, subjectOf(name, found[0]), c.Repeated)
-}
-
-func subjectOf(name string, e event.Event) reader.Subject {
-	return reader.Subject{Projection: name, EntityType: e.EntityType, Key: e.EntityID}
 }

@@ -178,7 +178,10 @@ var errUnauthenticated = fault.New(fault.Denied, "unauthenticated", "no valid ke
 
 // admit authenticates the caller and counts the request. Failures count against the address; a valid key is never locked out by them.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, c *Call) error {
-	caller, err := s.authenticate(r)
+	caller, known, err := s.engine(w, r, c.route)
+	if !known {
+		caller, err = s.authenticate(r)
+	}
 	if err != nil {
 		if StatusOf(fault.KindOf(err), fault.CodeOf(err)) != http.StatusUnauthorized {
 			return err

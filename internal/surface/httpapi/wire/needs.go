@@ -20,7 +20,7 @@ type Needs struct {
 	Of     []string       `json:"of,omitempty"`     // the parameters that say whose room counts; where none is sent, the whole workspace's
 	Judged bool           `json:"judged,omitempty"` // the room stands in the body, and the gate is asked about it
 	Least  principal.Role `json:"least,omitempty"`  // of people, where the registry does not say it
-	Own    bool           `json:"own,omitempty"`    // it is about the caller himself, and no token bounds it
+	Own    bool           `json:"own,omitempty"`    // it is about the caller himself, or the gate judges what its body names as the action that it is
 }
 
 // Shows is the need of an operation that only shows what is of a type, in the room of the parameters.
@@ -32,7 +32,8 @@ func Does(action string, of ...string) Needs { return Needs{Action: action, Of: 
 // DoesThere is the need of an operation that is an action in a room which its body names, so that only the gate can say whether it is permitted.
 func DoesThere(action string) Needs { return Needs{Action: action, Judged: true} }
 
-// Own is the need of an operation that is about the caller himself.
+// Own is the need of an operation that is about the caller himself, so that no token bounds it, or whose body says which action it is, about
+// which the gate asks the token.
 func Own() Needs { return Needs{Own: true} }
 
 // From returns the need with the least role that a person must have.

@@ -41,6 +41,10 @@ const problemType = "application/problem+json"
 // statusOfCode is the status of the codes whose kind alone does not tell it.
 var statusOfCode = map[string]int{
 	"unauthenticated":                http.StatusUnauthorized,
+	"missing_engine_token":           http.StatusUnauthorized,
+	"engine_token_invalid":           http.StatusUnauthorized,
+	"engine_token_expired":           http.StatusUnauthorized,
+	"capability_token_expired":       http.StatusUnauthorized,
 	"method_not_allowed":             http.StatusMethodNotAllowed,
 	"request_timeout":                http.StatusRequestTimeout,
 	"unsupported_media_type":         http.StatusUnsupportedMediaType,

@@ -24,6 +24,7 @@ type route struct {
 	rate      RateClass
 	repeat    Repeat
 	needs     Needs
+	engines   bool // open to the tokens of engines
 	json      bool // the body, if any, is JSON
 	needsBody bool
 	shape     reflect.Type // of the JSON body
@@ -42,6 +43,7 @@ type Operation struct {
 	Rate             RateClass    // "" means RateGeneral
 	MaxBody          int64        // bytes of a JSON body; 0 means 1 MiB
 	Needs            Needs        // what it takes of who asks
+	Engines          bool         // it is open to engines, by their own tokens
 	Repeat           Repeat       // how a repeated Idempotency-Key is met; every POST says it
 	Waits            bool         // it may take long, so that its context ends when the client closes its end; that of a Stream does in any case
 	Media            string       // of an answer that is not JSON
@@ -60,6 +62,9 @@ func (op Operation) document(schemas huma.Registry) huma.Operation {
 	}
 	if op.Needs.said() {
 		d.Extensions = map[string]any{"x-needs": op.Needs}
+	}
+	if op.Engines {
+		d.Security = append(d.Security, map[string][]string{"engine": {}, "engine_token": {}})
 	}
 	if op.Public {
 		d.Security = []map[string][]string{}
@@ -106,7 +111,7 @@ func pattern(method, path string) string {
 }
 
 func (s *Server) admitRoute(op Operation, input reflect.Type) {
-	rt := &route{pattern: pattern(op.Method, op.Path), public: op.Public, rate: op.Rate, repeat: op.Repeat, needs: op.Needs, maxBody: op.MaxBody, waits: op.Waits || input == nil}
+	rt := &route{pattern: pattern(op.Method, op.Path), public: op.Public, rate: op.Rate, repeat: op.Repeat, needs: op.Needs, engines: op.Engines, maxBody: op.MaxBody, waits: op.Waits || input == nil}
 	if rt.rate == "" {
 		rt.rate = RateGeneral
 	}
@@ -213,8 +218,12 @@ func apiConfig() huma.Config {
 				Description: "Runs AI agents that do real work without having to be trusted. Errors are problem documents (RFC 9457) with a stable `error`.",
 			},
 			Components: &huma.Components{
-				Schemas:         huma.NewMapRegistry("#/components/schemas/", schemaName),
-				SecuritySchemes: map[string]*huma.SecurityScheme{"key": {Type: "http", Scheme: "bearer", Description: "An API key"}},
+				Schemas: huma.NewMapRegistry("#/components/schemas/", schemaName),
+				SecuritySchemes: map[string]*huma.SecurityScheme{
+					"key":          {Type: "http", Scheme: "bearer", Description: "An API key, the bearer of a capability token, or the access token of a session"},
+					"engine":       {Type: "apiKey", In: "header", Name: engineHeader, Description: "The id of an engine; or the field engine_id of the body"},
+					"engine_token": {Type: "apiKey", In: "header", Name: engineTokenHeader, Description: "Its token; or the field engine_token of the body"},
+				},
 			},
 		},
 		Formats:                      map[string]huma.Format{"application/json": huma.DefaultJSONFormat, "json": huma.DefaultJSONFormat},

@@ -35,17 +35,18 @@ type Narrow func(ctx context.Context, c principal.Caller, t id.Token) (principal
 
 // Config is what a server is made of.
 type Config struct {
-	Authenticate Authenticate
-	Narrow       Narrow // needed where callers name capability tokens
-	Bound        Bound  // needed where callers act under capability tokens
-	Recall       Recall // needed where an operation is RepeatRecalled
-	Clock        event.Clock
-	IDs          *id.Source
-	Log          *slog.Logger
-	Hosts        []string // host names besides loopback's by which clients may reach the server; a wrong Host is refused
-	Rates        Rates    // the zero value means DefaultRates
-	Tags         []string // the groups of operations, in the order of the docs
-	Observer     Observer // is told of each request; nil for nobody
+	Authenticate       Authenticate
+	AuthenticateEngine AuthenticateEngine // needed where an operation is open to engines
+	Narrow             Narrow             // needed where callers name capability tokens
+	Bound              Bound              // needed where callers act under capability tokens
+	Recall             Recall             // needed where an operation is RepeatRecalled
+	Clock              event.Clock
+	IDs                *id.Source
+	Log                *slog.Logger
+	Hosts              []string // host names besides loopback's by which clients may reach the server; a wrong Host is refused
+	Rates              Rates    // the zero value means DefaultRates
+	Tags               []string // the groups of operations, in the order of the docs
+	Observer           Observer // is told of each request; nil for nobody
 }
 
 // Observer is told what the server does, and has it wait for nothing.

@@ -1,0 +1,157 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"agentbox/internal/domain/engine"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/token"
+	"agentbox/internal/service/registrar"
+	"agentbox/internal/surface/httpapi/wire"
+)
+
+type engineRequest struct {
+	Name string `json:"display_name"`
+}
+
+type engineTokenRequest struct {
+	Scopes    *token.Scopes `json:"scopes,omitempty" doc:"What the engine may do by it; to claim runs of every room, to go on owning them and to give them back unless named"`
+	ExpiresAt time.Time     `json:"expires_at,omitzero"`
+}
+
+// EngineToken is a token of an engine as it is shown.
+type EngineToken struct {
+	Token      id.EngineToken `json:"token_id"`
+	Engine     id.Principal   `json:"engine_id"`
+	Capability id.Token       `json:"capability_token_id" doc:"Under which the engine acts by it"`
+	ExpiresAt  time.Time      `json:"expires_at,omitzero"`
+	CreatedAt  time.Time      `json:"created_at"`
+	RevokedAt  time.Time      `json:"revoked_at,omitzero"`
+	Reason     string         `json:"reason,omitempty"`
+	Secret     string         `json:"token,omitempty" doc:"What to send as X-Engine-Token. Shown once"`
+}
+
+type engineList struct {
+	Engines []engine.Engine `json:"engines" nullable:"false"`
+	Next    string          `json:"next_cursor,omitempty" doc:"Where the list goes on; absent at its end"`
+}
+
+type engineTokenList struct {
+	Tokens []EngineToken `json:"tokens" nullable:"false"`
+	Next   string        `json:"next_cursor,omitempty" doc:"Where the list goes on; absent at its end"`
+}
+
+// EnginePath names an engine.
+type EnginePath struct {
+	Engine string `path:"engine_id" doc:"The engine"`
+}
+
+type engineAnswer struct{ Body engine.Engine }
+
+type reasonBody struct {
+	Reason string `json:"reason,omitempty" maxLength:"2000"`
+}
+
+func (b *reasonBody) text() string {
+	if b == nil {
+		return ""
+	}
+	return b.Reason
+}
+
+func (s *Server) registerEngines() {
+	wire.Handle(s.Server, wire.Operation{
+		ID: "list-engines", Needs: wire.Shows("engine"), Method: http.MethodGet, Path: "/v1/engines", Tag: "engines", Summary: "List engines, the newest first",
+	}, func(ctx context.Context, c wire.Call, in *Page) (*struct{ Body engineList }, error) {
+		found, err := s.services.Registrar.Engines(ctx, c.Caller.Workspace, id.Principal(in.Cursor), in.Limit+1)
+		out := engineList{}
+		out.Engines, out.Next = cut(found, in.Limit, func(e engine.Engine) string { return string(e.ID) })
+		return &struct{ Body engineList }{out}, err
+	})
+	wire.Handle(s.Server, wire.Operation{
+		ID: "register-engine", Needs: wire.Does(policy.EngineRegister), Method: http.MethodPost, Path: "/v1/engines/register", Tag: "engines", Summary: "Register an engine",
+		Status: http.StatusCreated, Repeat: wire.RepeatRecalled, Detail: "A program elsewhere that executes runs. It is a service; what it may do is what its tokens permit.",
+	}, func(ctx context.Context, c wire.Call, in *struct{ Body engineRequest }) (*engineAnswer, error) {
+		if c.Repeated > 0 {
+			doc, err := past[engine.Engine](ctx, s, c, engine.Projection, engine.Entity)
+			return &engineAnswer{doc}, err
+		}
+		doc, err := s.services.Registrar.RegisterEngine(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, in.Body.Name)
+		return &engineAnswer{doc}, err
+	})
+	wire.Handle(s.Server, wire.Operation{
+		ID: "deactivate-engine", Needs: wire.Does(policy.EngineRegister), Method: http.MethodPost, Path: "/v1/engines/{engine_id}/deactivate", Tag: "engines",
+		Summary: "End an engine for good", Repeat: wire.RepeatRecalled, Detail: "None of its tokens opens anything any more.",
+	}, func(ctx context.Context, c wire.Call, in *struct {
+		EnginePath
+		Body *reasonBody
+	}) (*engineAnswer, error) {
+		if c.Repeated > 0 {
+			doc, err := past[engine.Engine](ctx, s, c, engine.Projection, engine.Entity)
+			return &engineAnswer{doc}, err
+		}
+		doc, err := s.services.Registrar.DeactivateEngine(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Principal(in.Engine), in.Body.text())
+		return &engineAnswer{doc}, err
+	})
+	wire.Handle(s.Server, wire.Operation{
+		ID: "list-engine-tokens", Needs: wire.Shows("engine"), Method: http.MethodGet, Path: "/v1/engines/{engine_id}/tokens", Tag: "engines", Summary: "List the tokens of an engine",
+	}, func(ctx context.Context, c wire.Call, in *struct {
+		EnginePath
+		Page
+	}) (*struct{ Body engineTokenList }, error) {
+		found, err := s.services.Registrar.EngineTokens(ctx, c.Caller.Workspace, id.Principal(in.Engine), id.EngineToken(in.Cursor), in.Limit+1)
+		if err != nil {
+			return nil, err
+		}
+		out := engineTokenList{Tokens: []EngineToken{}}
+		found, out.Next = cut(found, in.Limit, func(t engine.Token) string { return string(t.ID) })
+		for _, t := range found {
+			out.Tokens = append(out.Tokens, shownEngineToken(t, ""))
+		}
+		return &struct{ Body engineTokenList }{out}, nil
+	})
+	wire.Handle(s.Server, wire.Operation{
+		ID: "issue-engine-token", Needs: wire.Does(policy.EngineToken), Method: http.MethodPost, Path: "/v1/engines/{engine_id}/tokens/issue", Tag: "engines",
+		Summary: "Make a token by which an engine is known", Status: http.StatusCreated, Repeat: wire.RepeatRecalled,
+		Detail: "Bound to a capability token of its own, which says what the engine may do by it. It opens the operations of engines only. A repeat is answered without the token.",
+	}, func(ctx context.Context, c wire.Call, in *struct {
+		EnginePath
+		Body *engineTokenRequest
+	}) (*struct{ Body EngineToken }, error) {
+		if c.Repeated > 0 {
+			doc, err := past[engine.Token](ctx, s, c, engine.TokenProjection, engine.TokenEntity)
+			return &struct{ Body EngineToken }{shownEngineToken(doc, "")}, err
+		}
+		scopes, until := registrar.EngineScopes(), time.Time{}
+		if in.Body != nil && in.Body.Scopes != nil {
+			scopes = *in.Body.Scopes
+		}
+		if in.Body != nil {
+			until = in.Body.ExpiresAt.UTC()
+		}
+		made, err := s.services.Registrar.IssueEngineToken(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Principal(in.Engine), scopes, until)
+		return &struct{ Body EngineToken }{shownEngineToken(made.Token, made.Secret)}, err
+	})
+	wire.Handle(s.Server, wire.Operation{
+		ID: "revoke-engine-token", Needs: wire.Does(policy.EngineToken), Method: http.MethodPost, Path: "/v1/engines/{engine_id}/tokens/{engine_token_id}/revoke", Tag: "engines",
+		Summary: "Revoke a token of an engine", Repeat: wire.RepeatRecalled, Detail: "At once, with the capability token to which it is bound.",
+	}, func(ctx context.Context, c wire.Call, in *struct {
+		EnginePath
+		Token string `path:"engine_token_id" doc:"The token"`
+		Body  *reasonBody
+	}) (*struct{ Body EngineToken }, error) {
+		if c.Repeated > 0 {
+			doc, err := past[engine.Token](ctx, s, c, engine.TokenProjection, engine.TokenEntity)
+			return &struct{ Body EngineToken }{shownEngineToken(doc, "")}, err
+		}
+		doc, err := s.services.Registrar.RevokeEngineToken(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Principal(in.Engine), id.EngineToken(in.Token), in.Body.text())
+		return &struct{ Body EngineToken }{shownEngineToken(doc, "")}, err
+	})
+}
+
+func shownEngineToken(t engine.Token, secret string) EngineToken {
+	return EngineToken{t.ID, t.Engine, t.Capability, t.ExpiresAt, t.CreatedAt, t.RevokedAt, t.Reason, secret}
+}

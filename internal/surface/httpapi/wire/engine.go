@@ -1,0 +1,74 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"time"
+
+	"agentbox/internal/domain/engine"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/principal"
+)
+
+// AuthenticateEngine returns the engine whose id and token were sent.
+type AuthenticateEngine func(ctx context.Context, e id.Principal, token string) (principal.Caller, error)
+
+// The headers by which an engine is known.
+const (
+	engineHeader      = "X-Engine-Id"
+	engineTokenHeader = "X-Engine-Token"
+)
+
+// maxEngineBody is how much is read of the body of a request by which nobody is known yet.
+const maxEngineBody = 64 << 10
+
+// engine returns the engine that makes a request of an operation which is open to engines; false where the request names none.
+func (s *Server) engine(w http.ResponseWriter, r *http.Request, rt *route) (principal.Caller, bool, error) {
+	if !rt.engines || s.AuthenticateEngine == nil || len(r.Header.Values("Authorization")) > 0 {
+		return principal.Caller{}, false, nil
+	}
+	names, tokens := r.Header.Values(engineHeader), r.Header.Values(engineTokenHeader)
+	if len(names)+len(tokens) == 0 && rt.json {
+		name, token := s.engineInBody(w, r)
+		names, tokens = append(names, name...), append(tokens, token...)
+	}
+	if len(names)+len(tokens) == 0 {
+		return principal.Caller{}, false, nil
+	}
+	if len(names) != 1 || len(tokens) != 1 {
+		return principal.Caller{}, true, engine.ErrMissing
+	}
+	c, err := s.AuthenticateEngine(r.Context(), id.Principal(names[0]), tokens[0])
+	return c, true, err
+}
+
+// engineInBody takes engine_id and engine_token out of a JSON body. What cannot be read is left to whoever reads the body.
+func (s *Server) engineInBody(w http.ResponseWriter, r *http.Request) (names, tokens []string) {
+	deadline := http.NewResponseController(w)
+	_ = deadline.SetReadDeadline(s.Clock.Now().Add(bodyTimeout))
+	raw, err := io.ReadAll(io.LimitReader(r.Body, maxEngineBody))
+	_ = deadline.SetReadDeadline(time.Time{})
+	rest := r.Body
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(raw), rest), rest}
+	var fields map[string]json.RawMessage
+	if err != nil || json.Unmarshal(raw, &fields) != nil {
+		return nil, nil
+	}
+	for name, to := range map[string]*[]string{"engine_id": &names, "engine_token": &tokens} {
+		var text string
+		if field, ok := fields[name]; ok && json.Unmarshal(field, &text) == nil {
+			*to = []string{text}
+			delete(fields, name)
+		}
+	}
+	if left, err := json.Marshal(fields); err == nil && len(names)+len(tokens) > 0 {
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(left)), int64(len(left))
+	}
+	return names, tokens
+}
