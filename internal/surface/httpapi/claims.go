@@ -218,7 +218,7 @@ func (s *Server) claimRun(ctx context.Context, c wire.Call, in *struct{ Body *cl
 	if in.Body != nil {
 		want = dispatcher.Wanted{Room: in.Body.Room, Work: in.Body.Work}
 	}
-	if err := s.permitted(ctx, c, capability.Use{Action: policy.RunClaim, Room: room}); err != nil {
+	if err := s.permitted(ctx, c, capability.Use{Action: policy.RunClaim, Room: want.Room}); err != nil {
 		return nil, err
 	}
 	var doc run.Run
