@@ -52,6 +52,9 @@ var effects = arch.Effects{
 		"internal/driver/keyring.Copy":         "an operator's own work on a data directory",
 		"(*internal/driver/keyring.Keyring).*": "keys of the log's own content, kept beside it",
 
+		"internal/driver/fts.Open":       "opens the index of what documents hold when the daemon starts, and makes it anew where it cannot be used",
+		"(*internal/driver/fts.Index).*": "an index of what documents hold, which anybody could make from them",
+
 		"internal/driver/sqlite.Open":            "opens the log when the daemon starts",
 		"internal/driver/sqlite.OpenReadOnly":    "opens the log to verify it",
 		"internal/driver/sqlite.Snapshot":        "copies the log for a backup, which an operator makes without a daemon",

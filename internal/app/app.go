@@ -18,6 +18,7 @@ import (
 	"agentbox/internal/driver/disk"
 	"agentbox/internal/driver/disk/frames"
 	"agentbox/internal/driver/disk/trees"
+	"agentbox/internal/driver/fts"
 	"agentbox/internal/driver/keyring"
 	"agentbox/internal/driver/telemetry"
 	"agentbox/internal/kernel/projection"
@@ -30,10 +31,12 @@ import (
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/investigator"
 	"agentbox/internal/service/keeper"
+	"agentbox/internal/service/librarian"
 	"agentbox/internal/service/moderator"
 	"agentbox/internal/service/mover"
 	"agentbox/internal/service/redactor"
 	"agentbox/internal/service/registrar"
+	"agentbox/internal/service/steward"
 	"agentbox/internal/service/sweeper"
 	"agentbox/internal/surface/httpapi"
 )
@@ -47,6 +50,7 @@ const (
 	blobsDir   = "blobs"
 	framesDir  = "live"
 	spacesDir  = "spaces"
+	searchFile = "search.db" // what finds messages; made anew from the log where it is not there
 	keysDir    = "keys"      // under which the data of events are sealed
 	stepPeriod = time.Second // how often expiry is looked at
 )
@@ -59,6 +63,8 @@ type App struct {
 	Runs      *executor.Executor
 	Hands     *dispatcher.Dispatcher
 	Rooms     *moderator.Moderator
+	Steward   *steward.Steward
+	Library   *librarian.Librarian
 	Sweeper   *sweeper.Sweeper
 	Log       Store
 	Redact    *redactor.Redactor
@@ -102,7 +108,7 @@ func Definitions() []projection.Definition {
 		custodian.Definitions(),
 		[]projection.Definition{
 			keeper.Definition(), keeper.ChangeDefinition(), keeper.SnapshotDefinition(),
-			executor.Definition(), sweeper.Definition(), redactor.Definition(), mover.Definition(), investigator.Definition(),
+			executor.Definition(), sweeper.Definition(), redactor.Definition(), mover.Definition(), steward.Definition(), investigator.Definition(),
 		},
 	)
 }
@@ -251,8 +257,14 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 	a.Sweeper = sweeper.New(sweeper.Parts{
 		Log: a.counted, Docs: a.Log, Gate: a.Gate, Blobs: blobs, Live: live, Spaces: spaces, Rule: a.Config.rule(), Clock: a.clock, Logger: a.logger, System: System,
 	})
+	index, err := fts.Open(a.path(searchFile))
+	if err != nil {
+		return err
+	}
+	a.closers = append(a.closers, index.Close)
+	a.Library = librarian.New(librarian.Parts{Log: a.Log, Bodies: a.Log, Docs: a.Log, Index: index})
 	a.Redact = redactor.New(redactor.Parts{
-		Log: a.Log, Bodies: a.Log, Docs: a.Log, Gate: a.Gate, Contents: []vault.Forgetter{a.Sweeper}, Clock: a.clock, Logger: a.logger, System: System, Retention: retention,
+		Log: a.Log, Bodies: a.Log, Docs: a.Log, Gate: a.Gate, Contents: []vault.Forgetter{a.Sweeper, a.Library}, Clock: a.clock, Logger: a.logger, System: System, Retention: retention,
 	})
 	a.Mover = mover.NewImporter(mover.Parts{
 		Log: a.counted, Into: a.Log, Docs: a.Log, Contents: blobs, Gate: asked, System: System, TakeUp: a.Runs.TakeUp,
@@ -263,6 +275,7 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 	if err := a.dispatch(ids, blobs, asked); err != nil {
 		return err
 	}
+	a.Steward = steward.New(steward.Parts{Log: a.counted, Docs: a.Log, Gate: asked, IDs: ids, Owner: a.Gate.Owner, IssueKey: a.Gate.IssueKey})
 	a.Rooms = moderator.New(moderator.Parts{Log: a.counted, Docs: a.Log, Gate: asked, IDs: ids})
 	a.Registrar = registrar.New(registrar.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, IDs: ids, Entropy: rand.Reader, Secret: a.Gate.Secret})
 	a.Keeper.SetOccupants(a.Runs)

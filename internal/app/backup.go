@@ -89,7 +89,7 @@ func Backup(ctx context.Context, c Config, target string, withKeys bool, progres
 func leave(name string) bool {
 	parts := strings.Split(name, "/")
 	switch first := parts[0]; {
-	case first == stateFile, first == noteFile, first == lockName, strings.HasPrefix(first, logFile+"-"), strings.HasPrefix(first, logFile+".lock"), strings.HasSuffix(first, ".new"):
+	case first == stateFile, first == noteFile, first == lockName, strings.HasPrefix(first, logFile+"-"), strings.HasPrefix(first, searchFile), strings.HasPrefix(first, logFile+".lock"), strings.HasSuffix(first, ".new"):
 		return true
 	}
 	last := len(parts) - 1

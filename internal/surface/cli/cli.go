@@ -93,7 +93,7 @@ type Daemon struct {
 // commands are all commands, in the order in which help lists them.
 var commands = []func(*invocation) *cobra.Command{
 	up, doctor, demo,
-	rooms, threads, messages,
+	workspaces, rooms, threads, messages, searchCommand,
 	spaces, execute, runs, timelineCommand, approvals, files,
 	artifacts, engine,
 	topCommand, events, audit, policies, killSwitch, incidents, labels,
