@@ -92,6 +92,7 @@ var commands = []func(*invocation) *cobra.Command{
 	up, doctor, demo,
 	spaces, execute, runs, timelineCommand, approvals, files,
 	topCommand, events, audit, policies, killSwitch,
+	principals, agents, keys, tokens, engines,
 	backups, restore, exportWorkspace, importWorkspace, collect,
 	version,
 }
