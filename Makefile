@@ -97,6 +97,10 @@ trust: build ## a stranger's check of the promises, against the daemon on the de
 bench: guest ## measure, each figure beside its yardstick; writes bench.json and fails nothing
 	@cd bench && { $(GO) test -run '^$$' -bench . -benchmem -timeout 30m ./... || true; } | $(GO) run ./report -goals goals.json -out ../bench.json
 
+.PHONY: hammer
+hammer: build ## drive the API with load on both stores, check every promise, and compare (HAMMER="-kill -duration 1m -json")
+	@cd bench && $(GO) run ./hammer -agentbox $(CURDIR)/$(BIN)/agentbox $(HAMMER)
+
 CURVE ?= 5000000
 
 .PHONY: bench-curve

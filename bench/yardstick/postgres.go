@@ -102,6 +102,9 @@ func (p *Postgres) Command(ctx context.Context, program string, args ...string) 
 	return cmd
 }
 
+// PID is its process, which starts all its others.
+func (p *Postgres) PID() int { return p.server.Process.Pid }
+
 // URL leads to one of its databases; "postgres" is there from the start.
 func (p *Postgres) URL(database string) string {
 	return "postgres://bench@/" + database + "?host=" + p.Dir

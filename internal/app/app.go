@@ -26,9 +26,11 @@ import (
 	"agentbox/internal/kernel/vault"
 	"agentbox/internal/service/arbiter"
 	"agentbox/internal/service/auditor"
+	"agentbox/internal/service/custodian"
 	"agentbox/internal/service/dispatcher"
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/investigator"
 	"agentbox/internal/service/keeper"
 	"agentbox/internal/service/moderator"
 	"agentbox/internal/service/mover"
@@ -65,6 +67,8 @@ type App struct {
 	Mover     *mover.Importer
 	Arbiter   *arbiter.Arbiter
 	Registrar *registrar.Registrar
+	Inquiry   *investigator.Investigator
+	Labels    *custodian.Custodian
 	Signer    *auditor.Signer
 	Prover    *auditor.Prover
 	Owner     id.Principal
@@ -97,9 +101,10 @@ func Definitions() []projection.Definition {
 		gate.Definitions(),
 		moderator.Definitions(),
 		dispatcher.Definitions(),
+		custodian.Definitions(),
 		[]projection.Definition{
 			keeper.Definition(), keeper.ChangeDefinition(), keeper.SnapshotDefinition(),
-			executor.Definition(), sweeper.Definition(), redactor.Definition(), mover.Definition(),
+			executor.Definition(), sweeper.Definition(), redactor.Definition(), mover.Definition(), investigator.Definition(),
 		},
 	)
 }
@@ -259,6 +264,8 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 		Log: a.counted, Into: a.Log, Docs: a.Log, Contents: blobs, Gate: asked, System: System, TakeUp: a.Runs.TakeUp,
 	})
 	a.Arbiter = arbiter.New(arbiter.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, Shadow: a.Config.Shadow, Counted: a.Config.EffectsPerHour > 0})
+	a.Inquiry = investigator.New(investigator.Parts{Docs: a.Log, Gate: asked, Clock: a.clock, IDs: ids})
+	a.Labels = custodian.New(custodian.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock})
 	if err := a.dispatch(ids, blobs, asked); err != nil {
 		return err
 	}

@@ -26,6 +26,7 @@ type Config struct {
 	RootFS  string   // read-only root of the spaces; "" finds the one that `make rootfs` made, else the host's own programs
 	Sources []string // folders of the host from which spaces may be filled; absolute
 	Shadow  bool     // record what policy would refuse, and let it pass
+	Engine  string   // who executes runs of operations that wait for an engine: EngineEmbedded or EngineExternal; "" for the first
 
 	EffectsPerHour int           // of one principal, counted over restarts; 0 means without limit
 	ApprovalTime   time.Duration // after which a question that nobody answered expires; 0 means policy.DefaultQuestionTime

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"strings"
@@ -12,10 +13,11 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/room"
 	"agentbox/internal/driver/disk"
+	"agentbox/internal/driver/disk/trees"
 	claims "agentbox/internal/kernel/claim"
 	"agentbox/internal/service/dispatcher"
-	"agentbox/internal/service/keeper"
 )
 
 // claimsFile holds the secret from which the tokens of claims are made, 0600. Where it is lost, engines claim anew what they have: nothing is
@@ -29,20 +31,21 @@ func (a *App) dispatch(ids *id.Source, blobs *disk.Blobs, asked policy.Gate) err
 		return err
 	}
 	a.Hands = dispatcher.New(dispatcher.Parts{
-		Log: a.counted, Docs: a.Log, Blobs: blobs, MaxContent: a.Config.ContentQuota, Gate: asked, Tokens: tokens, Place: place, Clock: a.clock, IDs: ids, Logger: a.logger,
+		Log: a.counted, Docs: a.Log, Blobs: blobs, MaxContent: a.Config.ContentQuota, Gate: asked, Tokens: tokens, Place: a.place, Clock: a.clock, IDs: ids, Logger: a.logger,
 	})
 	return nil
 }
 
-// place knows the one room that every workspace has. It has no threads.
-func place(_ context.Context, _ id.Workspace, room id.Room, thread id.Thread) error {
-	switch {
-	case room != keeper.DefaultRoom:
-		return fault.New(fault.NotFound, "room_not_found", "there is no room %.64q in this workspace", room)
-	case thread != "":
-		return fault.New(fault.NotFound, "thread_not_found", "there is no thread %.64q in this room", thread)
+// place refuses a room that is not there, and a thread of another one.
+func (a *App) place(ctx context.Context, ws id.Workspace, in id.Room, thread id.Thread) error {
+	if _, err := a.Rooms.Room(ctx, ws, in); err != nil || thread == "" {
+		return err
 	}
-	return nil
+	doc, err := a.Rooms.Thread(ctx, ws, thread)
+	if err == nil && doc.Room != in {
+		err = room.ErrNoThread
+	}
+	return err
 }
 
 // claimTokens reads the secret of claim tokens, and makes it at the first start.
@@ -68,7 +71,10 @@ func (a *App) secret(file, code string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		return secret, a.dir.put(file, []byte(hex.EncodeToString(secret)+"\n"))
+		if err := trees.Replace(a.path(file), []byte(hex.EncodeToString(secret)+"\n"), 0o600); err != nil {
+			return nil, fmt.Errorf("keep the secret %s: %w", file, err)
+		}
+		return secret, nil
 	}
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Unavailable, code, "the secret in %s cannot be read", file)

@@ -56,6 +56,8 @@ func (a *App) serve(ids *id.Source, blobs *disk.Blobs) error {
 		Sweeper:      a.Sweeper,
 		Spool:        blobs.Spool,
 		Registrar:    a.Registrar,
+		Investigator: a.Inquiry,
+		Custodian:    a.Labels,
 		Docs:         a.Log,
 		Metrics:      a.metrics.Handler(),
 		Tally:        func(ws id.Workspace) httpapi.Tally { return httpapi.Tally(a.metrics.Tally(ws)) },
@@ -100,6 +102,9 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 		})
 	}
 	part("execute runs", a.Runs.Run)
+	if a.Config.Engine != EngineExternal {
+		part("execute runs that wait for an engine", a.work)
+	}
 	part("serve the api", func(ctx context.Context) error { return a.server.Run(ctx, listener) })
 	part("look at the clock", a.tick)
 	part("sweep", a.sweep)

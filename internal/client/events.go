@@ -16,7 +16,10 @@ import (
 // EventFilter selects events. Zero fields do not select.
 type EventFilter struct {
 	Stream      event.Stream
+	Room        id.Room // places are those in its stream
+	Thread      id.Thread
 	Run         id.Run
+	Step        id.Step
 	Space       id.Space
 	Correlation id.Correlation
 	Types       []string // at most 20
@@ -27,7 +30,7 @@ type EventFilter struct {
 
 func (f EventFilter) values() url.Values {
 	return Page{}.values(
-		"stream_type", f.Stream.Type, "stream_id", f.Stream.ID, "run_id", string(f.Run), "space_id", string(f.Space),
+		"stream_type", f.Stream.Type, "stream_id", f.Stream.ID, "run_id", string(f.Run), "room_id", string(f.Room), "thread_id", string(f.Thread), "step_id", string(f.Step), "space_id", string(f.Space),
 		"correlation_id", string(f.Correlation), "event_types", strings.Join(f.Types, ","))
 }
 
@@ -54,12 +57,17 @@ func (c *Client) Events(ctx context.Context, f EventFilter) (EventList, error) {
 // FollowEvents yields events from a place on, as they are recorded, until ctx ends or the daemon does not come back. A connection that
 // breaks is taken up again behind the last event, without a gap and without a duplicate. Without From only what happens from now on is seen.
 func (c *Client) FollowEvents(ctx context.Context, f EventFilter) iter.Seq2[event.Event, error] {
+	return c.followPlaces(ctx, "/v1/events/stream", f.values(), f.From)
+}
+
+// followPlaces yields the events of a stream whose cursor is a place, and takes it up again behind the last one.
+func (c *Client) followPlaces(ctx context.Context, path string, q url.Values, from uint64) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		next := ""
-		if f.From > 0 {
-			next = strconv.FormatUint(f.From, 10)
+		if from > 0 {
+			next = strconv.FormatUint(from, 10)
 		}
-		for m, err := range c.follow(ctx, "/v1/events/stream", f.values(), func() (string, string) { return "from_seq", next }) {
+		for m, err := range c.follow(ctx, path, q, func() (string, string) { return "from_seq", next }) {
 			var e event.Event
 			if err == nil {
 				if err = json.Unmarshal([]byte(m.data), &e); err != nil {

@@ -91,7 +91,8 @@ type RunList struct {
 // RunShown is a run with its events message.
 type RunShown struct {
 	run.Run
-	Result run.Events `json:"result"`
+	Result run.Events      `json:"result"`
+	Given  json.RawMessage `json:"given,omitempty"` // the input of a run that an engine executes
 }
 
 // CreateRun starts a run and returns its events message as it is when the run ends, pauses, or the wait is over.
@@ -154,7 +155,11 @@ func (c *Client) CancelRun(ctx context.Context, r id.Run, reason string) (run.Ru
 	if reason != "" {
 		body["reason"] = reason
 	}
-	err = c.post(ctx, join(spacePath(found.Space), "/runs/", escape(string(r)), "/cancel"), body, &cancelled)
+	path := join("/v1/runs/", escape(string(r)), "/cancel")
+	if found.Space != "" {
+		path = join(spacePath(found.Space), "/runs/", escape(string(r)), "/cancel")
+	}
+	err = c.post(ctx, path, body, &cancelled)
 	return cancelled, err
 }
 

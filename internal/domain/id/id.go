@@ -41,6 +41,8 @@ type (
 	Standing string
 	// Space names an isolated place where code runs (`spc_`).
 	Space string
+	// Incident names something that went wrong (`inc_`).
+	Incident string
 	// Token names a capability token (`cap_`).
 	Token string
 	// EngineToken names a token of an engine (`engtok_`); never the token itself.
@@ -82,6 +84,7 @@ func (Experiment) prefix() string  { return "exp_" }
 func (Approval) prefix() string    { return "appr_" }
 func (Standing) prefix() string    { return "stand_" }
 func (Space) prefix() string       { return "spc_" }
+func (Incident) prefix() string    { return "inc_" }
 func (Token) prefix() string       { return "cap_" }
 func (EngineToken) prefix() string { return "engtok_" }
 func (Session) prefix() string     { return "ses_" }

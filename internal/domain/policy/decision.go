@@ -78,6 +78,8 @@ const (
 	ReasonExternalWrite     = "external_write_requires_approval"
 	ReasonHighStakes        = "action_zone_requires_high_stakes"
 	ReasonZoneMismatch      = "action_zone_mismatch"
+	ReasonRoomMismatch      = "data_access_restricted_room_mismatch"
+	ReasonPurposeMismatch   = "data_access_purpose_hint_mismatch"
 	ReasonNotOutside        = "action_not_external"
 	ReasonAgentRequired     = "agent_principal_required"
 	ReasonActorMismatch     = "agent_actor_id_mismatch"

@@ -56,6 +56,12 @@ func record(typ, title, role string, who ...string) Kind {
 	}
 }
 
+// asking is a kind that asks a person whatever the bundle says.
+func asking(k Kind) Kind {
+	k.PreApproval = true
+	return k
+}
+
 // halting is a kind that the kill switch stops although its whole effect here is its event: what is recorded is about to be done by somebody.
 func halting(k Kind) Kind {
 	k.Halts = true
@@ -103,6 +109,18 @@ const (
 	ThreadCreate  = "thread.create"
 	ThreadUpdate  = "thread.update"
 	MessageCreate = "message.create" // post a message into a thread
+
+	IncidentOpen  = "incident.open"
+	IncidentRCA   = "incident.rca"   // write down the root cause of an incident
+	IncidentLearn = "incident.learn" // write down what was learned of an incident
+	IncidentClose = "incident.close"
+
+	LabelSet   = "label.set"
+	LabelLower = "label.lower" // let anybody nearer to a resource than before
+	DataAccess = "data.access"
+
+	// DataAccessUnjustified is to come near personal data for another purpose than they are kept for, without a justification.
+	DataAccessUnjustified = "data.access.unjustified"
 
 	RunCreate       = "run.create" // ask for a run that an engine executes
 	RunClaim        = "run.claim"
@@ -174,6 +192,17 @@ var kinds = map[string]Kind{
 	ThreadUpdate:  record(ThreadUpdate, "change a thread", "member", "agents", "services"),
 	MessageCreate: record(MessageCreate, "post a message", "member", "agents", "services"),
 
+	IncidentOpen:  record(IncidentOpen, "open an incident", "member", "agents", "services"),
+	IncidentRCA:   record(IncidentRCA, "write down the cause of an incident", "member", "agents", "services"),
+	IncidentLearn: record(IncidentLearn, "write down what was learned", "member", "agents", "services"),
+	IncidentClose: record(IncidentClose, "close an incident", "operator"),
+
+	LabelSet:   record(LabelSet, "label a resource", "member", "agents", "services"),
+	LabelLower: record(LabelLower, "lower the label of a resource", "admin"),
+	DataAccess: record(DataAccess, "come near data", "viewer", "agents", "services"),
+
+	DataAccessUnjustified: asking(record(DataAccessUnjustified, "come near personal data without a justification", "viewer", "agents", "services")),
+
 	RunCreate:       record(RunCreate, "ask for a run", "member", "agents", "services"),
 	RunClaim:        record(RunClaim, "claim a run", "member", "services"),
 	RunRenew:        record(RunRenew, "go on owning a run", "member", "services"),
@@ -187,7 +216,7 @@ var kinds = map[string]Kind{
 	ArtifactStore:   record(ArtifactStore, "keep an artifact's content", "member", "agents", "services"),
 	EvidenceCollect: record(EvidenceCollect, "collect the evidence of a run", "member", "agents", "services"),
 
-	PolicyEvaluate:  record(PolicyEvaluate, "ask whether something may be done", "viewer", "agents", "services"),
+	PolicyEvaluate:  record(PolicyEvaluate, "ask whether something may be done", "member", "agents", "services"),
 	ApprovalRequest: record(ApprovalRequest, "ask a person", "member", "agents", "services"),
 
 	ApprovalDecide: record(ApprovalDecide, "answer a question", "operator"),

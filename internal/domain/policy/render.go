@@ -203,6 +203,9 @@ func Impact(a Action, unsealed []string) string {
 	if a.Type == RunContinue {
 		return "The run goes on with its next operation. The interrupted one is not repeated, and what it did is not known."
 	}
+	if a.Type == DataAccessUnjustified {
+		return "Personal data are used for another purpose than they are kept for. What is known then cannot be made unknown."
+	}
 	kind, _ := KindOf(a.Type)
 	var text string
 	switch kind.SideEffect {

@@ -25,10 +25,26 @@ const (
 // Order is what was asked for of a run that an engine is to execute. The zero Order is that of a run which the daemon executes in a space.
 type Order struct {
 	Engine     bool          `json:"for_engine,omitempty"` // it waits for an engine that claims it
+	Work       string        `json:"work,omitempty"`       // the kind of its input, where the engine of Agentbox knows it: operations
 	Thread     id.Thread     `json:"thread_id,omitempty"`
 	Experiment id.Experiment `json:"experiment_id,omitempty"`
 	Goal       string        `json:"goal,omitempty"`
 	Tags       []string      `json:"tags,omitempty"`
+}
+
+// Parent is the tool call of an engine for which a run is executed in a space. One call has one such run.
+type Parent struct {
+	Run   id.Run      `json:"run_id"`
+	Call  id.ToolCall `json:"tool_call_id"`
+	Fence uint64      `json:"fence,omitempty"` // of the claim under which it was asked for
+}
+
+// Under is what stands behind a run that is asked for by an engine: its tool call, the run that the call has already, and what the log has to
+// expect so that the claim is the engine's in the moment in which the run is recorded.
+type Under struct {
+	Parent Parent
+	Child  id.Run
+	Expect []event.DocumentVersion
 }
 
 // Limits of what is asked for of an engine, and of what it reports.

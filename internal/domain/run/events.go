@@ -40,6 +40,7 @@ type Created struct {
 	Operations []Outline    `json:"operations"`
 	Trace      string       `json:"traceparent,omitempty"`       // of the request that made it
 	Retention  int64        `json:"retention_seconds,omitempty"` // how long its data are kept once it has ended; 0 for as long as those of others
+	Parent     *Parent      `json:"parent,omitempty"`
 	Order
 
 	Token id.Token `json:"capability_token_id,omitempty"` // under which it was asked for, and is executed

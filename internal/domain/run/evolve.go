@@ -104,7 +104,7 @@ func created(e event.Event) (Run, error) {
 	r := Run{
 		ID: d.Run, Workspace: e.Workspace, Room: e.Room, Space: d.Space, Agent: d.Agent, CreatedBy: e.Principal, Title: d.Title,
 		Status: Queued, Input: d.Input, CreatedAt: e.OccurredAt, Correlation: e.Correlation, Trace: d.Trace, Retention: d.Retention, Token: d.Token, Operations: make([]Progress, len(d.Operations)),
-		Order: d.Order,
+		Order: d.Order, Parent: d.Parent,
 	}
 	for i, o := range d.Operations {
 		r.Operations[i] = Progress{ID: o.ID, Type: o.Type, Summary: o.Summary, Context: o.Context, State: Waiting}
@@ -168,6 +168,16 @@ func (r Run) with(index int, change func(*Progress)) (Run, error) {
 	change(&ops[index])
 	r.Operations = ops
 	return r, nil
+}
+
+// Succeeded reports whether every operation that has a result succeeded.
+func (r Run) Succeeded() bool {
+	for _, p := range r.Operations {
+		if p.State == Done && !p.OK {
+			return false
+		}
+	}
+	return true
 }
 
 // Interrupted returns the index of an operation whose intent is recorded and whose outcome is not; -1 where there is none. While its effect

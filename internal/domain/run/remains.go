@@ -5,11 +5,15 @@ import "agentbox/internal/domain/event"
 // Remains returns what stays of the data of a run's event when it is redacted: ids, numbers and words of the program, by which the run's
 // document can still be folded, and no text of anybody. It is nil for an event of another kind.
 func Remains(e event.Event) (any, error) {
+	if e.EntityType == CallEntity {
+		return nil, nil // of an engine's tool call
+	}
 	switch e.Type {
 	case EventCreated:
 		d, err := event.Decode[Created](e)
 		left := Created{Run: d.Run, Space: d.Space, Agent: d.Agent, Retention: d.Retention, Token: d.Token, Operations: make([]Outline, len(d.Operations))}
-		left.Order = Order{Engine: d.Engine, Thread: d.Thread, Experiment: d.Experiment}
+		left.Parent = d.Parent
+		left.Order = Order{Engine: d.Engine, Work: d.Work, Thread: d.Thread, Experiment: d.Experiment}
 		for i, o := range d.Operations {
 			left.Operations[i] = Outline{Type: o.Type, Context: o.Context}
 		}

@@ -59,6 +59,7 @@ type Run struct {
 	Next       int          `json:"next"`               // index of the first operation without a result
 	Redacted   bool         `json:"redacted,omitempty"` // data of its events were destroyed, so that it is told only as far as they remain
 
+	Parent   *Parent   `json:"parent,omitempty"`   // for which it is executed in its space
 	Attempts int       `json:"attempts,omitempty"` // of engines to execute it
 	Fence    uint64    `json:"fence,omitempty"`    // of the last claim
 	Claim    *Claim    `json:"claim,omitempty"`    // while an engine has it

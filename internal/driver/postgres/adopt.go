@@ -45,6 +45,7 @@ func (j *Journal) Adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[
 	if err != nil {
 		return 0, err
 	}
+	j.shelf.begins(ws, s)
 	j.watch.set(ws, s.head)
 	return head, nil
 }

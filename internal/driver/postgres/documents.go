@@ -279,6 +279,7 @@ func (j *Journal) Rebuild(ctx context.Context, name string) error {
 	if err := j.alone(ctx, func(tx pgx.Tx) error { return j.rebuild(ctx, tx, []projection.Definition{def}, nil) }); err != nil {
 		return err
 	}
+	j.shelf.clear()
 	return j.refold(ctx)
 }
 

@@ -174,7 +174,8 @@ func (l *ledger) queueStreams(b *pgx.Batch, streams []event.Stream) {
 		types[i], ids[i] = s.Type, s.ID
 		l.streams[s] = &line{stream: s}
 	}
-	b.Queue(`SELECT s.type, s.id, s.no, s.head, s.hash FROM unnest($2::text[], $3::text[]) u (type, id) JOIN streams s ON s.workspace = $1 AND s.type = u.type AND s.id = u.id`,
+	b.Queue(`SELECT s.type, s.id, s.no, s.head, s.hash FROM unnest($2::text[], $3::text[]) u (type, id)
+		CROSS JOIN LATERAL (SELECT * FROM streams s WHERE s.workspace = $1 AND s.type = u.type AND s.id = u.id OFFSET 0) s`,
 		l.no, types, ids).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			at := &line{}
@@ -214,8 +215,9 @@ func (l *ledger) queueFolios(b *pgx.Batch, refs []projection.Ref) error {
 		}
 		l.folios[docRef{ref.Name, ref.Key}] = f
 	}
+	// OFFSET 0 keeps the planner from turning the join around: of a table that it knows nothing of it would read every document for a few.
 	b.Queue(`SELECT d.projection, d.key, d.leaf, d.version, d.seq, d.body, d.generation FROM unnest($2::bigint[], $3::bytea[]) u (projection, key)
-		JOIN documents d ON d.projection = u.projection AND d.workspace = $1 AND d.key = u.key`, l.no, nos, keys).Query(func(rows pgx.Rows) error {
+		CROSS JOIN LATERAL (SELECT * FROM documents d WHERE d.projection = u.projection AND d.workspace = $1 AND d.key = u.key OFFSET 0) d`, l.no, nos, keys).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var no int64
 			var key []byte

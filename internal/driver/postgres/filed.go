@@ -44,24 +44,31 @@ func (j *Journal) Misfiled(ctx context.Context, ws id.Workspace, limit int) (fou
 	return found, err
 }
 
+// filing is what the columns beside a record say of it.
+type filing struct {
+	stream event.Stream
+	step   id.Step
+	thread id.Thread
+}
+
 // filed are some events as they are filed, and as they should be.
 type filed struct {
 	seqs  []uint64
-	under []event.Stream
+	under []filing
 	says  []journal.Filed
 	keys  []string
 }
 
 func filedFrom(ctx context.Context, db querier, ws id.Workspace, no int64, from uint64) (page filed, err error) {
-	rows, err := db.Query(ctx, `SELECT e.seq, coalesce(s.type, ''), coalesce(s.id, ''), e.record FROM events e LEFT JOIN streams s ON s.no = e.stream AND s.workspace = e.workspace
+	rows, err := db.Query(ctx, `SELECT e.seq, coalesce(s.type, ''), coalesce(s.id, ''), coalesce(e.step, ''), coalesce(e.thread, ''), e.record FROM events e LEFT JOIN streams s ON s.no = e.stream AND s.workspace = e.workspace
 		WHERE e.workspace = $1 AND e.seq BETWEEN $2 AND $3 ORDER BY e.seq`, no, from, from+journal.MaxRead-1)
 	if err != nil {
 		return page, err
 	}
 	var seq uint64
-	var under event.Stream
+	var under filing
 	var record []byte
-	_, err = pgx.ForEachRow(rows, []any{&seq, &under.Type, &under.ID, &record}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&seq, &under.stream.Type, &under.stream.ID, (*string)(&under.step), (*string)(&under.thread), &record}, func() error {
 		says := journal.FiledOf(record, ws)
 		if says.Bad {
 			return nil // whoever reads the event says so
@@ -97,10 +104,13 @@ func (f *filed) known(ctx context.Context, db querier, no int64) (map[string]uin
 func (f *filed) misfiled(known map[string]uint64) (found []journal.Misfiled) {
 	for i, seq := range f.seqs {
 		says, under := f.says[i], f.under[i]
-		if under != says.Stream {
+		if under.step != says.Step || under.thread != says.Thread {
+			found = append(found, journal.Misfiled{Seq: seq, Stream: true, Detail: fmt.Sprintf("the event belongs to the step %q and the thread %q and is filed under %q and %q", says.Step, says.Thread, under.step, under.thread)})
+		}
+		if under.stream != says.Stream {
 			name := "none of the workspace's"
-			if under != (event.Stream{}) {
-				name = under.Type + " " + under.ID
+			if under.stream != (event.Stream{}) {
+				name = under.stream.Type + " " + under.stream.ID
 			}
 			found = append(found, journal.Misfiled{Seq: seq, Stream: true, Detail: fmt.Sprintf("the event belongs to the stream %s %s and is filed under %s", says.Stream.Type, says.Stream.ID, name)})
 		}

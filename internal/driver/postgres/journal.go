@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"agentbox/internal/domain/event"
@@ -276,13 +277,14 @@ var errSuperseded = fault.New(journal.ErrClosed.Kind, journal.ErrClosed.Code, "a
 
 // trouble says what an error of the database means to a caller, and notes one that anybody would meet.
 func (j *Journal) trouble(err error) error {
-	var fault_ *fault.Error
+	_, said := errors.AsType[*fault.Error](err)
+	_, unmet := errors.AsType[*pgconn.ConnectError](err) // which may be a deadline of its own, and nobody's else
 	switch {
-	case err == nil, errors.As(err, &fault_), errors.Is(err, vault.ErrTampered):
+	case err == nil || said:
 		return err
 	case errors.Is(context.Cause(j.ctx), journal.ErrClosed) && (lost(err) || errors.Is(err, context.Canceled)):
 		return journal.ErrClosed
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded) && !unmet:
 		return err
 	case codeOf(err) == codeDeposed:
 		j.failed.Store(errDeposed)

@@ -53,13 +53,12 @@ type ledger struct {
 	kept    int // bytes of folios
 
 	// Of the present group.
-	uses      map[string]*journal.Use // of batch keys; nil for one that is not used
-	taken     map[string]bool         // event keys
-	ids       map[id.Event]bool
-	dirty     []*folio
-	stale     []*line
-	fresh     []*line // of those, the ones without a row
-	unnumbers int     // documents and streams without a number
+	uses       map[string]*journal.Use // of batch keys; nil for one that is not used
+	taken      map[string]bool         // event keys
+	ids        map[id.Event]bool
+	dirty      []*folio
+	lines      []*line // that it extends
+	unnumbered int     // documents and streams without a number
 
 	broken error // the database could not be read; nothing that was planned since may be recorded
 }
@@ -71,7 +70,6 @@ type line struct {
 	stream event.Stream
 	tip    journal.Tip
 	dirty  bool
-	events []*int64 // that wait for the number
 }
 
 type folio struct {
@@ -137,7 +135,7 @@ func (l *ledger) still(ctx context.Context, db *pgx.Conn) error {
 func (l *ledger) begin(ctx context.Context, requests []*request) error {
 	l.was = l.standing
 	l.uses, l.taken, l.ids = map[string]*journal.Use{}, map[string]bool{}, map[id.Event]bool{}
-	l.dirty, l.stale, l.fresh, l.unnumbers = nil, nil, nil, 0
+	l.dirty, l.lines, l.unnumbered = nil, nil, 0
 	if len(l.streams) > keptStreams || len(l.folios) > keptDocuments || l.kept > keptBytes {
 		l.forget()
 	}
@@ -225,11 +223,9 @@ func (l *ledger) take(b event.Batch, events []event.Event) error {
 		at.tip = journal.Tip{Seq: e.StreamSeq, Hash: e.Chain.Hash}
 		if !at.dirty {
 			at.dirty = true
+			l.lines = append(l.lines, at)
 			if at.no == 0 {
-				l.fresh = append(l.fresh, at)
-				l.unnumbers++
-			} else {
-				l.stale = append(l.stale, at)
+				l.unnumbered++
 			}
 		}
 		if e.IdempotencyKey != "" {
@@ -275,7 +271,7 @@ func (l *ledger) save(ref projection.Ref, s projection.State) {
 		f.dirty = true
 		l.dirty = append(l.dirty, f)
 		if f.leaf == 0 {
-			l.unnumbers++
+			l.unnumbered++
 		}
 	}
 }
@@ -291,15 +287,17 @@ func (l *ledger) finish(g *group) error {
 		l.kept += len(f.body) - was
 	}
 	g.docs = l.dirty
-	if l.unnumbers == 0 {
+	if l.unnumbered == 0 {
 		return nil
 	}
-	numbers, err := l.j.nos.next(l.ctx, l.db, l.unnumbers)
+	numbers, err := l.j.nos.next(l.ctx, l.db, l.unnumbered)
 	if err != nil {
 		return err
 	}
-	for _, at := range l.fresh {
-		at.no, numbers = numbers[0], numbers[1:]
+	for _, at := range l.lines {
+		if at.no == 0 {
+			at.no, numbers = numbers[0], numbers[1:]
+		}
 	}
 	for _, f := range l.dirty {
 		if f.leaf == 0 {
@@ -311,10 +309,8 @@ func (l *ledger) finish(g *group) error {
 
 // settled is told that the group is in the database.
 func (l *ledger) settled() {
-	for _, lines := range [][]*line{l.fresh, l.stale} {
-		for _, at := range lines {
-			at.dirty = false
-		}
+	for _, at := range l.lines {
+		at.dirty = false
 	}
 	for _, f := range l.dirty {
 		f.dirty, f.indexes = false, f.next

@@ -110,18 +110,10 @@ func Open(ctx context.Context, o Options) (*Journal, error) {
 		j.mu.Lock()
 		j.closed = true
 		j.mu.Unlock()
-		return nil, errors.Join(unopened(j.trouble(err)), j.release())
+		return nil, errors.Join(j.trouble(err), j.release())
 	}
 	j.goes(j.listen)
 	return j, nil
-}
-
-// unopened says why a database could not be opened.
-func unopened(err error) error {
-	if e, ok := errors.AsType[*fault.Error](err); ok && e.Code != "log_unavailable" {
-		return e
-	}
-	return err
 }
 
 func (j *Journal) open(ctx context.Context) error {
@@ -300,7 +292,7 @@ func OpenReadOnly(ctx context.Context, o Options) (*Journal, error) {
 	j := newJournal(o, set)
 	j.readOnly = true
 	if err := j.openReadOnly(ctx); err != nil {
-		return nil, errors.Join(unopened(j.trouble(err)), j.Close())
+		return nil, errors.Join(j.trouble(err), j.Close())
 	}
 	return j, nil
 }

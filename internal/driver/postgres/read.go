@@ -220,7 +220,7 @@ func storable(texts ...string) bool {
 
 // read returns what a checked query selects. Whichever of its fields selects, an index has the events in their order.
 func (j *Journal) read(ctx context.Context, db querier, q journal.Query, no int64) ([]event.Event, error) {
-	if no == 0 || !storable(append([]string{string(q.Run), string(q.Correlation), q.EntityType, q.EntityID, q.Stream.Type, q.Stream.ID}, q.Types...)...) {
+	if no == 0 || !storable(append([]string{string(q.Run), string(q.Step), string(q.Thread), string(q.Correlation), q.EntityType, q.EntityID, q.Stream.Type, q.Stream.ID}, q.Types...)...) {
 		return []event.Event{}, nil
 	}
 	var sql strings.Builder
@@ -247,6 +247,12 @@ func (j *Journal) read(ctx context.Context, db querier, q journal.Query, no int6
 	}
 	if q.Run != "" {
 		where(`e.run = ?`, string(q.Run))
+	}
+	if q.Step != "" {
+		where(`e.step = ?`, string(q.Step))
+	}
+	if q.Thread != "" {
+		where(`e.thread = ?`, string(q.Thread))
 	}
 	if q.EntityID != "" {
 		where(`e.entity = ?`, q.EntityType+journal.EntitySeparator+q.EntityID)

@@ -57,43 +57,44 @@ func (j *Journal) Redact(ctx context.Context, ws id.Workspace, seqs []uint64) er
 	}
 	seqs = slices.Compact(slices.Sorted(slices.Values(seqs)))
 	done := true
+	var now standing
 	if err := j.alone(ctx, func(tx pgx.Tx) (err error) {
-		done, err = j.replace(ctx, tx, ws, seqs)
+		done, now, err = j.replace(ctx, tx, ws, seqs)
 		return err
 	}); err != nil || done {
 		return err
 	}
+	j.shelf.begins(ws, now)
 	return j.destroy(context.WithoutCancel(ctx), ws, seqs)
 }
 
-// replace deletes bodies and replaces what documents had of them. It reports whether nothing is left to be done.
-func (j *Journal) replace(ctx context.Context, tx pgx.Tx, ws id.Workspace, seqs []uint64) (done bool, err error) {
+// replace deletes bodies and replaces what documents had of them. It reports whether nothing is left to be done, else how the workspace then
+// stands.
+func (j *Journal) replace(ctx context.Context, tx pgx.Tx, ws id.Workspace, seqs []uint64) (done bool, now standing, err error) {
 	if err := j.enter(ctx, tx); err != nil {
-		return false, err
+		return false, now, err
 	}
-	l := &ledger{j: j, ws: ws, set: j.set, db: tx.Conn(), ctx: ctx}
-	s, err := j.stand(ctx, tx, ws, true)
-	if err != nil {
-		return false, err
+	if now, err = j.stand(ctx, tx, ws, true); err != nil {
+		return false, now, err
 	}
-	if s.no == 0 {
-		return false, journal.ErrNotFound
+	if now.no == 0 {
+		return false, now, journal.ErrNotFound
 	}
-	l.standing, l.folding = s, j.folding.Load()
-	l.forget()
-	open, left, err := recordedOf(ctx, tx, s.no, seqs)
+	open, left, err := recordedOf(ctx, tx, now.no, seqs)
 	if err != nil || len(open) == 0 {
-		return left == 0, err
+		return left == 0, now, err
 	}
+	l := &ledger{j: j, ws: ws, set: j.set, db: tx.Conn(), ctx: ctx, standing: now, folding: j.folding.Load()}
+	l.forget()
 	r := &refolding{l: l, seqs: open}
 	if err := r.run(); err != nil {
-		return false, err
+		return false, now, err
 	}
-	if _, err := tx.Exec(ctx, `UPDATE redactions SET done = $3 WHERE workspace = $1 AND seq = ANY($2)`, s.no, open, redactionReplaced); err != nil {
-		return false, err
+	if _, err := tx.Exec(ctx, `UPDATE redactions SET done = $3 WHERE workspace = $1 AND seq = ANY($2)`, now.no, open, redactionReplaced); err != nil {
+		return false, now, err
 	}
-	_, err = tx.Exec(ctx, `UPDATE workspaces SET epoch = epoch + 1 WHERE no = $1`, s.no)
-	return false, err
+	err = tx.QueryRow(ctx, `UPDATE workspaces SET epoch = epoch + 1 WHERE no = $1 RETURNING epoch`, now.no).Scan(&now.epoch)
+	return false, now, err
 }
 
 // recordedOf returns those of the events whose data are there, and how many more have keys that are there. The redaction of all has to be

@@ -16,10 +16,58 @@ const (
 )
 
 // shelf keeps documents that were read, as they are at one place of their workspace's log. Who looks there has proven before how far the
-// log has come: a shelf that lags behind that is of no use to him, however little.
+// log has come: a shelf that lags behind that is of no use to him, however little. Where the database is this daemon's alone nobody else takes
+// the log further, so that the shelf itself is the proof: it is taken along before anybody hears of a commit.
 type shelf struct {
 	mu sync.Mutex // guards all below
 	of map[id.Workspace]*shelved
+}
+
+// knows returns how a workspace stands, as far as this daemon has taken it; false where it has not looked yet.
+func (s *shelf) knows(ws id.Workspace) (standing, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at := s.of[ws]; at != nil {
+		return at.standing, true
+	}
+	return standing{}, false
+}
+
+// learns is told how a workspace stood when it was asked. Where it was taken further since, the shelf knows.
+func (s *shelf) learns(ws id.Workspace, then standing) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.of[ws] == nil && then.no != 0 {
+		s.put(ws, newShelved(then))
+	}
+}
+
+// begins anew with a workspace, of which all documents may have changed.
+func (s *shelf) begins(ws id.Workspace, now standing) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at := s.of[ws]; at == nil || at.epoch < now.epoch || at.epoch == now.epoch && at.head < now.head {
+		s.put(ws, newShelved(now)) // else a lane has gone on from there already
+	}
+}
+
+// put keeps the number of workspaces with documents within bounds; how they stand is kept of all. The lock is held.
+func (s *shelf) put(ws id.Workspace, at *shelved) {
+	if s.of == nil {
+		s.of = map[id.Workspace]*shelved{}
+	}
+	if len(s.of)%shelvedTenants == shelvedTenants-1 && s.of[ws] == nil {
+		s.empty()
+	}
+	s.of[ws] = at
+}
+
+// empty takes every document off. The lock is held.
+func (s *shelf) empty() {
+	for _, at := range s.of {
+		clear(at.docs)
+		at.bytes = 0
+	}
 }
 
 type shelved struct {
@@ -48,7 +96,7 @@ func (s *shelf) find(ws id.Workspace, now standing, ref docRef) (projection.Docu
 	if at.epoch > now.epoch || at.epoch == now.epoch && now.head <= at.expected {
 		return projection.Document{}, false // it is about to be of now
 	}
-	delete(s.of, ws)
+	s.of[ws] = newShelved(now)
 	return projection.Document{}, false
 }
 
@@ -61,11 +109,8 @@ func (s *shelf) fill(ws id.Workspace, then standing, ref docRef, doc projection.
 	defer s.mu.Unlock()
 	at := s.of[ws]
 	if at == nil {
-		if s.of == nil || len(s.of) >= shelvedTenants {
-			s.of = map[id.Workspace]*shelved{}
-		}
 		at = newShelved(then)
-		s.of[ws] = at
+		s.put(ws, at)
 	}
 	if at.standing == then {
 		at.put(ref, doc)
@@ -101,11 +146,8 @@ func (s *shelf) lay(ws id.Workspace, was, now standing, g *group) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := s.of[ws]
-	if at == nil {
-		return
-	}
-	if at.standing != was {
-		delete(s.of, ws)
+	if at == nil || at.standing != was {
+		s.put(ws, newShelved(now))
 		return
 	}
 	at.standing = now
@@ -121,9 +163,9 @@ func (s *shelf) lay(ws id.Workspace, was, now standing, g *group) {
 	}
 }
 
-// clear forgets everything.
+// clear takes every document off.
 func (s *shelf) clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.of = nil
+	s.empty()
 }

@@ -113,21 +113,16 @@ func (l *ledger) write(b *pgx.Batch, g *group) error {
 	return nil
 }
 
+// writeStreams writes the ends of the streams that the group has extended. Each is found by its number, whatever else there is: a join might
+// be planned from the other side.
 func (l *ledger) writeStreams(b *pgx.Batch) {
-	if n := len(l.fresh); n > 0 {
-		nos, types, ids, heads, hashes := make([]int64, n), make([]string, n), make([]string, n), make([]int64, n), make([][]byte, n)
-		for i, at := range l.fresh {
-			nos[i], types[i], ids[i], heads[i], hashes[i] = at.no, at.stream.Type, at.stream.ID, int64(at.tip.Seq), at.tip.Hash[:]
-		}
-		b.Queue(`INSERT INTO streams (workspace, no, type, id, head, hash) SELECT $1, * FROM unnest($2::bigint[], $3::text[], $4::text[], $5::bigint[], $6::bytea[])`, l.no, nos, types, ids, heads, hashes)
+	n := len(l.lines)
+	nos, types, ids, heads, hashes := make([]int64, n), make([]string, n), make([]string, n), make([]int64, n), make([][]byte, n)
+	for i, at := range l.lines {
+		nos[i], types[i], ids[i], heads[i], hashes[i] = at.no, at.stream.Type, at.stream.ID, int64(at.tip.Seq), at.tip.Hash[:]
 	}
-	if n := len(l.stale); n > 0 {
-		nos, heads, hashes := make([]int64, n), make([]int64, n), make([][]byte, n)
-		for i, at := range l.stale {
-			nos[i], heads[i], hashes[i] = at.no, int64(at.tip.Seq), at.tip.Hash[:]
-		}
-		b.Queue(`UPDATE streams s SET head = u.head, hash = u.hash FROM unnest($1::bigint[], $2::bigint[], $3::bytea[]) u (no, head, hash) WHERE s.no = u.no`, nos, heads, hashes)
-	}
+	b.Queue(`INSERT INTO streams (workspace, no, type, id, head, hash) SELECT $1, * FROM unnest($2::bigint[], $3::text[], $4::text[], $5::bigint[], $6::bytea[])
+		ON CONFLICT (no) DO UPDATE SET head = excluded.head, hash = excluded.hash`, l.no, nos, types, ids, heads, hashes)
 }
 
 // rows are the columns of events and bodies that are to be written.
@@ -137,7 +132,8 @@ type rows struct {
 	id                     []pgtype.UUID
 	recorded               []int64
 	correlation            []string
-	run, entity            []*string
+	run, step, thread      []*string
+	entity                 []*string
 	record, body           [][]byte
 	bodySeq                []int64
 	generation             []*int64
@@ -154,9 +150,9 @@ func (l *ledger) writeEvents(b *pgx.Batch, g *group) error {
 			}
 		}
 	}
-	b.Queue(`INSERT INTO events (workspace, seq, stream, stream_seq, type, id, recorded_at, correlation, run, entity, record)
-		SELECT $1, * FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::uuid[], $7::bigint[], $8::text[], $9::text[], $10::text[], $11::bytea[])`,
-		l.no, r.seq, r.stream, r.streamSeq, r.typ, r.id, r.recorded, r.correlation, r.run, r.entity, r.record)
+	b.Queue(`INSERT INTO events (workspace, seq, stream, stream_seq, type, id, recorded_at, correlation, run, step, thread, entity, record)
+		SELECT $1, * FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::uuid[], $7::bigint[], $8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::bytea[])`,
+		l.no, r.seq, r.stream, r.streamSeq, r.typ, r.id, r.recorded, r.correlation, r.run, r.step, r.thread, r.entity, r.record)
 	if len(r.bodySeq) > 0 {
 		b.Queue(`INSERT INTO bodies (workspace, seq, body, generation) SELECT $1, * FROM unnest($2::bigint[], $3::bytea[], $4::bigint[])`, l.no, r.bodySeq, r.body, r.generation)
 	}
@@ -185,6 +181,7 @@ func (l *ledger) add(r *rows, e *event.Event) error {
 	r.seq, r.stream, r.streamSeq = append(r.seq, int64(e.Seq)), append(r.stream, l.streams[e.Stream].no), append(r.streamSeq, int64(e.StreamSeq))
 	r.typ, r.id, r.recorded = append(r.typ, e.Type), append(r.id, pgtype.UUID{Bytes: uuid, Valid: true}), append(r.recorded, e.RecordedAt.UnixMicro())
 	r.correlation, r.run, r.entity = append(r.correlation, string(e.Correlation)), append(r.run, nullable(string(e.Run))), append(r.entity, nullable(journal.EntityText(e)))
+	r.step, r.thread = append(r.step, nullable(string(e.Step))), append(r.thread, nullable(string(e.Thread)))
 	r.record = append(r.record, journal.AppendRecord(nil, &shown))
 	if e.IdempotencyKey != "" {
 		r.keys, r.keySeq = append(r.keys, e.IdempotencyKey), append(r.keySeq, int64(e.Seq))
@@ -254,7 +251,7 @@ func (e *entries) insert(b *pgx.Batch, no int64) {
 
 func (e *entries) remove(b *pgx.Batch, no int64) {
 	if len(e.name) > 0 {
-		b.Queue(`DELETE FROM entries e USING unnest($2::bigint[], $3::text[], $4::bytea[], $5::bytea[]) u (projection, name, value, key)
-			WHERE e.workspace = $1 AND e.projection = u.projection AND e.name = u.name AND e.value = u.value AND e.key = u.key`, no, e.projection, e.name, e.value, e.key)
+		b.Queue(`DELETE FROM entries WHERE ctid = ANY(ARRAY(SELECT e.at FROM unnest($2::bigint[], $3::text[], $4::bytea[], $5::bytea[]) u (projection, name, value, key) CROSS JOIN LATERAL
+			(SELECT ctid AS at FROM entries e WHERE e.projection = u.projection AND e.workspace = $1 AND e.name = u.name AND e.value = u.value AND e.key = u.key OFFSET 0) e))`, no, e.projection, e.name, e.value, e.key)
 	}
 }

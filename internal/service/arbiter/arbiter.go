@@ -13,6 +13,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/leak"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/run"
@@ -75,6 +76,8 @@ var (
 	ErrInvalidZone = fault.New(fault.Invalid, "invalid_zone", "the zone must be sandbox, supervised or high_stakes")
 	// ErrInvalidRequest refuses a request that is no object or too large.
 	ErrInvalidRequest = fault.New(fault.Invalid, "invalid_request", "request is a JSON object of at most %d bytes", policy.MaxRequestBytes)
+	// ErrSecret refuses what holds a secret: it would have to be recorded and shown as it is.
+	ErrSecret = fault.New(fault.Invalid, "request_holds_secret", "the request holds a secret, which would be recorded and shown; name the secret instead of sending it")
 	// ErrMayNotAct refuses a caller who names somebody for whom it may not act.
 	ErrMayNotAct = fault.New(fault.Denied, "may_not_act_for", "you may only act for yourself; owners, admins and services act for the agents of their workspace")
 	// ErrRunNotFound means that the workspace has no such run.
@@ -199,9 +202,9 @@ func (a *Arbiter) answer(r policy.Ruling, d policy.Decision, preview bool) Answe
 // through names the caller where it acts for another one.
 func through(caller principal.Caller, acts id.Principal) id.Principal {
 	if caller.Principal == acts {
-		return ""
+		return caller.By
 	}
-	return caller.Principal
+	return cmp.Or(caller.By, caller.Principal)
 }
 
 // latest is how many approvals of one request are looked at.
@@ -345,6 +348,11 @@ func (a *Arbiter) action(ctx context.Context, caller principal.Caller, q Questio
 		}
 		if len(action.Request) > policy.MaxRequestBytes || action.Request[0] != '{' {
 			return policy.Action{}, "", ErrInvalidRequest
+		}
+	}
+	for _, text := range []string{q.Target, q.Method, q.Tool, string(action.Request), string(q.Run), string(q.Step)} {
+		if _, found := leak.Text(text); len(found) > 0 {
+			return policy.Action{}, "", ErrSecret
 		}
 	}
 	if q.Run == "" {

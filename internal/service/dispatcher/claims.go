@@ -3,10 +3,11 @@ package dispatcher
 import (
 	"context"
 	"errors"
+	"iter"
 	"time"
 
+	"agentbox/internal/domain/errand"
 	"agentbox/internal/domain/event"
-	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
@@ -17,9 +18,36 @@ import (
 // candidates is how many runs are looked at, at a time, for one that can be claimed.
 const candidates = 100
 
-// Claim gives the engine that asks a run of the workspace, or of one room where it is named, and the token by which it is known from then on:
-// the oldest that waits, else the oldest whose claim has expired. No run is ErrNothing.
-func (d *Dispatcher) Claim(ctx context.Context, origin event.Origin, ws id.Workspace, room id.Room) (run.Run, string, error) {
+// Wanted says which runs an engine takes; the zero Wanted is any.
+type Wanted struct {
+	Room id.Room
+	Work string // the kind of their input
+}
+
+// Claim gives the engine that asks a run of the workspace and the token by which it is known from then on: the oldest that waits, else the oldest
+// whose claim has expired. No run is ErrNothing.
+func (d *Dispatcher) Claim(ctx context.Context, origin event.Origin, ws id.Workspace, want Wanted) (run.Run, string, error) {
+	for doc, err := range d.offered(ctx, ws, want) {
+		if err != nil {
+			return run.Run{}, "", err
+		}
+		doc, token, err := d.take(ctx, origin, doc)
+		if !errors.Is(err, journal.ErrConflict) && !errors.Is(err, errTaken) {
+			return doc, token, err
+		} // another engine was first: the next one
+	}
+	return run.Run{}, "", ErrNothing
+}
+
+// offered yields the runs that can be claimed, in the order in which they are.
+func (d *Dispatcher) offered(ctx context.Context, ws id.Workspace, want Wanted) iter.Seq2[run.Run, error] {
+	return func(yield func(run.Run, error) bool) {
+		d.eachOffered(ctx, ws, want, yield)
+	}
+}
+
+func (d *Dispatcher) eachOffered(ctx context.Context, ws id.Workspace, want Wanted, yield func(run.Run, error) bool) {
+	room := want.Room
 	for _, state := range []string{run.ForEngine, run.WithEngine} {
 		q := projection.Query{Workspace: ws, Name: run.Projection, Index: projection.Index{Name: "engine", Value: state}, Limit: candidates}
 		if room != "" {
@@ -28,27 +56,34 @@ func (d *Dispatcher) Claim(ctx context.Context, origin event.Origin, ws id.Works
 		for {
 			found, err := projection.List[run.Run](ctx, d.Docs, q)
 			if err != nil {
-				return run.Run{}, "", err
+				yield(run.Run{}, err)
+				return
 			}
 			for _, doc := range found {
-				if q.After = string(doc.ID); !doc.Claimable(d.left(doc)) {
+				if q.After = string(doc.ID); want.Work != "" && doc.Work != want.Work || !doc.Claimable(d.left(doc)) {
 					continue
 				}
-				doc, token, err := d.take(ctx, origin, doc)
-				if !errors.Is(err, journal.ErrConflict) && !errors.Is(err, errTaken) {
-					return doc, token, err
-				} // another engine was first: the next one
+				if !yield(doc, nil) {
+					return
+				}
 			}
 			if len(found) < candidates {
 				break
 			}
 		}
 	}
-	return run.Run{}, "", ErrNothing
+}
+
+// Offers reports whether there is a run that an engine could claim.
+func (d *Dispatcher) Offers(ctx context.Context, ws id.Workspace, want Wanted) (bool, error) {
+	for doc, err := range d.offered(ctx, ws, want) {
+		return err == nil && doc.ID != "", err
+	}
+	return false, nil
 }
 
 // ErrNothing says that no run waits for an engine.
-var ErrNothing = fault.New(fault.NotFound, "nothing_to_claim", "no run waits for an engine")
+var ErrNothing = errand.ErrNothing
 
 // errTaken says that a run cannot be claimed any more.
 var errTaken = errors.New("another engine has claimed the run")

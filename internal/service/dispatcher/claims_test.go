@@ -67,7 +67,7 @@ func TestRunsAreClaimedQueuedFirstThenExpiredOldestFirst(t *testing.T) {
 	if doc, _ := h.claim(); doc.ID != two.ID {
 		t.Errorf("got %s, want the next", doc.ID)
 	}
-	_, _, err := h.Claim(ctx, h.owner, ws, "")
+	_, _, err := h.Claim(ctx, h.owner, ws, dispatcher.Wanted{})
 	if !errors.Is(err, dispatcher.ErrNothing) {
 		t.Errorf("got %v of two live claims", err)
 	}
@@ -79,10 +79,10 @@ func TestRunsAreClaimedQueuedFirstThenExpiredOldestFirst(t *testing.T) {
 		}
 	}
 	four := h.ask("")
-	if _, _, err := h.Claim(ctx, h.owner, ws, "room_01M7YNAYM0SM228XA4K3G6VDD4"); !errors.Is(err, dispatcher.ErrNothing) {
+	if _, _, err := h.Claim(ctx, h.owner, ws, dispatcher.Wanted{Room: "room_01M7YNAYM0SM228XA4K3G6VDD4"}); !errors.Is(err, dispatcher.ErrNothing) {
 		t.Errorf("got %v of another room", err)
 	}
-	if doc, _, err := h.Claim(ctx, h.owner, ws, four.Room); err != nil || doc.ID != four.ID {
+	if doc, _, err := h.Claim(ctx, h.owner, ws, dispatcher.Wanted{Room: four.Room}); err != nil || doc.ID != four.ID {
 		t.Errorf("got %s, %v of its own room", doc.ID, err)
 	}
 }
@@ -99,7 +99,7 @@ func TestALiveClaimIsKeptByHeartbeats(t *testing.T) {
 		}
 	}
 	h.clock.move(run.ClaimTime - time.Millisecond)
-	if _, _, err := h.Claim(ctx, h.owner, ws, ""); !errors.Is(err, dispatcher.ErrNothing) {
+	if _, _, err := h.Claim(ctx, h.owner, ws, dispatcher.Wanted{}); !errors.Is(err, dispatcher.ErrNothing) {
 		t.Errorf("a claim with a millisecond left was taken: %v", err)
 	}
 	h.clock.move(time.Millisecond)
@@ -122,7 +122,7 @@ func TestOfManyEnginesExactlyOneHasARun(t *testing.T) {
 	for range 8 {
 		engines.Go(func() {
 			for {
-				doc, _, err := h.Claim(context.Background(), h.owner, ws, "")
+				doc, _, err := h.Claim(context.Background(), h.owner, ws, dispatcher.Wanted{})
 				if errors.Is(err, dispatcher.ErrNothing) {
 					return
 				}
@@ -218,7 +218,7 @@ func TestThreat30NoWriteOfAnOldFence(t *testing.T) {
 				h.clock.move(rapid.SampledFrom([]time.Duration{-time.Hour, time.Hour}).Draw(rt, "jump"))
 				continue
 			case "claim":
-				doc, token, err := h.Claim(ctx, h.owner, ws, "")
+				doc, token, err := h.Claim(ctx, h.owner, ws, dispatcher.Wanted{})
 				if errors.Is(err, dispatcher.ErrNothing) {
 					continue
 				}

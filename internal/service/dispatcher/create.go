@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"agentbox/internal/domain/errand"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
@@ -95,8 +96,11 @@ func (d *Dispatcher) Create(ctx context.Context, origin event.Origin, q Request)
 		origin.Correlation = id.New[id.Correlation](d.IDs)
 	}
 	created := run.Created{
-		Run: id.New[id.Run](d.IDs), Title: q.Title, Operations: []run.Outline{}, Trace: origin.Trace,
+		Run: id.New[id.Run](d.IDs), Title: q.Title, Operations: []run.Outline{}, Trace: origin.Trace, Token: origin.Token,
 		Order: run.Order{Engine: true, Thread: q.Thread, Experiment: q.Experiment, Goal: q.Goal, Tags: q.Tags},
+	}
+	if _, ok := errand.ReadOrder(q.Input); ok {
+		created.Work = errand.Operations
 	}
 	action := policy.Action{
 		Type: policy.RunCreate, Workspace: q.Workspace, Room: q.Room, Principal: origin.Principal, Token: origin.Token, Content: digest(q.Title, q.Goal, q.Input, q.Tags), Size: int64(len(q.Input)),

@@ -5,14 +5,17 @@
 package dispatcher
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"time"
 
 	"agentbox/internal/domain/content"
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
@@ -173,4 +176,22 @@ func (d *Dispatcher) contentRoom(ctx context.Context, ws id.Workspace, size int6
 func digest(values ...any) event.Digest {
 	raw, _ := json.Marshal(values) // what was decoded from JSON
 	return event.DigestOf(raw)
+}
+
+// inEvent reads content that stands in an event.
+func inEvent(raw []byte) io.ReadSeekCloser { return unclosed{bytes.NewReader(raw)} }
+
+type unclosed struct{ *bytes.Reader }
+
+// Close implements io.Closer.
+func (unclosed) Close() error { return nil }
+
+func asAsked(err error) (*policy.Asked, bool) { return errors.AsType[*policy.Asked](err) }
+
+// message is what an error says to people.
+func message(err error) string {
+	if f, ok := errors.AsType[*fault.Error](err); ok {
+		return f.Msg
+	}
+	return err.Error()
 }

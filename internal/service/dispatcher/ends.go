@@ -28,7 +28,7 @@ func (d *Dispatcher) Begin(ctx context.Context, origin event.Origin, h Hold) (ru
 
 // Complete ends a run well. The summary has at most run.MaxReportWords characters, the output, any JSON or nil, at most run.MaxReport bytes.
 func (d *Dispatcher) Complete(ctx context.Context, origin event.Origin, h Hold, summary string, output json.RawMessage) (run.Run, error) {
-	if err := errors.Join(texts(text{"summary", summary, run.MaxReportWords}), fits("output", output, run.MaxReport)); err != nil {
+	if err := either(texts(text{"summary", summary, run.MaxReportWords}), fits("output", output, run.MaxReport)); err != nil {
 		return run.Run{}, err
 	}
 	return d.end(ctx, origin, h, policy.RunComplete, run.EventCompleted, run.Finished{Run: h.Run, Summary: summary, Output: output})
@@ -55,6 +55,7 @@ func (d *Dispatcher) end(ctx context.Context, origin event.Origin, h Hold, actio
 		return doc, err
 	}
 	d.terms.Forget(doc.ID)
+	d.settle(ctx, origin, doc)
 	return after(doc, receipt)
 }
 
@@ -85,6 +86,7 @@ func (d *Dispatcher) Cancel(ctx context.Context, origin event.Origin, ws id.Work
 			return doc, err
 		}
 		d.terms.Forget(r)
+		d.settle(ctx, origin, doc)
 		return after(doc, receipt)
 	}
 }

@@ -117,7 +117,7 @@ func (h *house) ask(input string) run.Run {
 
 func (h *house) claim() (run.Run, dispatcher.Hold) {
 	h.t.Helper()
-	doc, token, err := h.Claim(context.Background(), h.owner, ws, "")
+	doc, token, err := h.Claim(context.Background(), h.owner, ws, dispatcher.Wanted{})
 	if err != nil {
 		h.t.Fatal(err)
 	}

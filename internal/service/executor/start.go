@@ -31,6 +31,9 @@ type Request struct {
 	Context   []string // files whose content opens the run's events
 	Key       string   // idempotency key; "" for none
 
+	// Under says what stands behind the run where an engine asks for it; nil for nothing. It is asked again when something has changed meanwhile.
+	Under func(context.Context) (run.Under, error)
+
 	// Retention is how long the run's data are kept once it has ended, in whole seconds; 0 for as long as those of other runs.
 	Retention time.Duration
 }
@@ -43,6 +46,11 @@ func (x *Executor) Start(ctx context.Context, origin event.Origin, q Request) (r
 	s, err := x.Spaces.Space(ctx, q.Workspace, q.Space)
 	if err != nil {
 		return run.Run{}, err
+	}
+	if q.Under != nil {
+		if under, err := q.Under(ctx); err != nil || under.Child != "" {
+			return x.child(ctx, q, under, err)
+		}
 	}
 	if utf8.RuneCountInString(q.Title) > 200 {
 		return run.Run{}, fault.New(fault.Invalid, "validation_failed", "title has more than 200 characters")
@@ -174,6 +182,9 @@ func (x *Executor) record(ctx context.Context, origin event.Origin, s space.Spac
 	}
 	if q.Key != "" {
 		batch.Key, batch.Digest = startKey(q), startDigest(q, input.Digest)
+	}
+	if q.Under != nil {
+		return x.recordUnder(ctx, q, admitted, batch)
 	}
 	_, receipt, err := x.Gate.Begin(ctx, admitted, "", batch)
 	if err != nil {

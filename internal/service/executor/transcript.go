@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/kernel/journal"
@@ -22,6 +23,10 @@ type Export struct {
 	Prove func(ctx context.Context, doc run.Run) (*run.Proof, error)
 }
 
+// errOfEngine refuses the transcript of a run that is none of operations.
+var errOfEngine = fault.New(fault.Invalid, "run_of_engine", "an engine executes this run, so that there is no transcript of operations").
+	With("its steps and its evidence tell of it: agentbox runs show, agentbox runs evidence")
+
 // Transcript writes the transcript of a run. A run that has not ended is told as far as it is. An error after the first byte leaves a
 // transcript without its end, which no reader takes.
 func (x *Executor) Transcript(ctx context.Context, ws id.Workspace, runID id.Run, what Export, out io.Writer) error {
@@ -36,6 +41,9 @@ func (x *Executor) Transcript(ctx context.Context, ws id.Workspace, runID id.Run
 	doc, err := x.Find(ctx, ws, runID)
 	if err != nil {
 		return err
+	}
+	if doc.Engine {
+		return errOfEngine
 	}
 	if doc.Imported != nil {
 		return x.retold(ctx, doc, w)

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/leak"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
@@ -107,7 +109,7 @@ func (g *Gate) question(origin event.Origin, r policy.Ruling, q policy.Ask) (eve
 		q.Approval = id.New[id.Approval](g.IDs)
 	}
 	unsealed := append(slices.Clone(r.Decision.Unsealed), escapeAll(q.Unsealed)...)
-	words := q.AgentWords
+	words, _ := leak.Text(q.AgentWords)
 	if len(words) > policy.MaxAgentWords {
 		words = strings.ToValidUTF8(words[:policy.MaxAgentWords], "") + "..."
 	}
@@ -136,7 +138,7 @@ func (g *Gate) question(origin event.Origin, r policy.Ruling, q policy.Ask) (eve
 	draft := event.New(policy.ApprovalRequestedType, origin, a.Workspace, a.Room, policy.ApprovalRequested{
 		Approval: q.Approval, Space: a.Space, Operation: a.Operation, Action: a.Type, Title: policy.Title(a), Request: r.Canonical,
 		ActionHash: r.Decision.Action, Bundle: a.Bundle, Scope: scope, ExpiresAt: expires,
-		Approvers: r.Decision.Approvers, Through: q.Through,
+		Approvers: r.Decision.Approvers, Through: cmp.Or(q.Through, origin.By),
 		Question: policy.Question{
 			What: what, Why: why, Impact: policy.Impact(a, unsealed), Unsealed: unsealed, Template: template.Text,
 			AgentWords: policy.Escape(words),

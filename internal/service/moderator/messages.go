@@ -55,7 +55,7 @@ func (m *Moderator) Post(ctx context.Context, origin event.Origin, who principal
 	a := m.action(policy.MessageCreate, origin, ws, thread.Room, string(t), c)
 	if sender != who.Principal {
 		spoken := a
-		spoken.Principal = sender
+		spoken.Principal, spoken.Token = sender, "" // the token is the caller's, and asked about below
 		if err := m.permitted(ctx, origin, spoken); err != nil {
 			return room.Message{}, err
 		}

@@ -131,7 +131,7 @@ func (m *Moderator) action(typ string, origin event.Origin, ws id.Workspace, r i
 		panic(fmt.Sprintf("moderator: marshal the data of %s: %v", typ, err)) // the types are the program's own
 	}
 	return policy.Action{
-		Type: typ, Workspace: ws, Room: r, Principal: origin.Principal, Subject: subject, Content: event.DigestOf(body), Size: int64(len(body)),
+		Type: typ, Workspace: ws, Room: r, Principal: origin.Principal, Token: origin.Token, Subject: subject, Content: event.DigestOf(body), Size: int64(len(body)),
 	}
 }
 

@@ -4,11 +4,16 @@ import (
 	"agentbox/internal/domain/content"
 	"agentbox/internal/domain/engine"
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/evidence"
+	"agentbox/internal/domain/incident"
+	"agentbox/internal/domain/label"
+	"agentbox/internal/domain/leak"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/room"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/domain/step"
 	"agentbox/internal/domain/token"
 	"agentbox/internal/domain/workspace"
 )
@@ -24,6 +29,7 @@ var eventTypes = []string{
 	token.GrantedType, token.RevokedType, token.AttemptedType,
 	run.EventCreated, run.EventStarted, run.EventSuspended, run.EventResumed, run.EventCompleted, run.EventFailed, run.EventCancelled, run.EventImported, run.EventRetained, run.EventForgotten,
 	run.EventClaimed, run.EventRenewed, run.EventReleased,
+	step.EventCreated, step.EventArtifactCreated, step.EventArtifactStored, evidence.EventCreated,
 	run.EventInvoked, run.EventSucceeded, run.EventErred, run.EventUnknown,
 	space.EventCreated, space.EventStarted, space.EventReady, space.EventUpdated, space.EventExtended, space.EventDestroyed,
 	space.EventRewindBegun, space.EventRewound, space.EventRewindFailed, space.EventForked,
@@ -32,6 +38,9 @@ var eventTypes = []string{
 	event.RedactedType,
 	room.EventCreated, room.EventUpdated, room.EventDefaultsSet, room.EventThreadCreated, room.EventThreadUpdated, room.EventMessageCreated,
 	space.EventFileBegun, space.EventFileEnded, space.EventFileRead,
+	incident.EventOpened, incident.EventRCA, incident.EventLearned, incident.EventClosed,
+	label.EventLabelled, label.EventDenied, label.EventMismatch, label.EventJustified, label.EventUnjustified,
+	leak.EventDetected,
 }
 
 // EventTypes returns the types of every event that is recorded.

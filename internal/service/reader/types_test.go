@@ -46,6 +46,7 @@ func TestEveryEventTypeIsListed(t *testing.T) {
 	got := reader.EventTypes()
 	slices.Sort(got)
 	slices.Sort(want)
+	want = slices.Compact(want) // operations and tool calls share the names of their events
 	if !slices.Equal(got, want) || len(got) < 30 {
 		t.Errorf("listed are\n%q\nrecorded are\n%q", got, want)
 	}

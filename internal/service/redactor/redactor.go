@@ -17,10 +17,14 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/incident"
+	"agentbox/internal/domain/label"
+	"agentbox/internal/domain/leak"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/room"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/domain/step"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/kernel/vault"
@@ -96,7 +100,10 @@ type Receipt struct {
 
 // Remains returns what stays of the data of an event when it is redacted, an object; ErrNotPossible for one that is never redacted.
 func Remains(e event.Event) (json.RawMessage, error) {
-	for _, of := range []func(event.Event) (any, error){run.Remains, space.Remains, policy.Remains, room.Remains} {
+	for _, of := range []func(event.Event) (any, error){
+		run.Remains, step.Remains, space.Remains, policy.Remains,
+		room.Remains, incident.Remains, label.Remains, leak.Remains,
+	} {
 		left, err := of(e)
 		if err != nil {
 			return nil, err

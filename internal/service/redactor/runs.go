@@ -13,6 +13,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/domain/step"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 )
@@ -27,6 +28,7 @@ var ErrImported = fault.New(fault.Invalid, "not_redactable", "the run was import
 var ofRuns = []string{
 	run.EventCreated, run.EventStarted, run.EventInvoked, run.EventSucceeded, run.EventErred, run.EventUnknown, run.EventSuspended, run.EventResumed,
 	run.EventCompleted, run.EventFailed, run.EventCancelled, run.EventClaimed, run.EventRenewed, run.EventReleased,
+	step.EventCreated, step.EventArtifactCreated, step.EventArtifactStored,
 	policy.ApprovalRequestedType, policy.ApprovalAssentedType, policy.ApprovalDecidedType, policy.ApprovalUsedType, policy.ApprovalExpiredType,
 	policy.ApprovalWithdrawnType, policy.DeniedType, policy.RequiresApprovalType, policy.BegunType,
 }

@@ -41,6 +41,8 @@ type Host struct {
 
 	// Up runs a daemon until ctx ends, and says once where it serves.
 	Up func(ctx context.Context, d Daemon, ready func(addr string)) error
+	// Engine executes the runs that a daemon hands out, until ctx ends, or once there is none.
+	Engine func(ctx context.Context, desk client.Desk, once, verbose bool) error
 	// Doctor probes what the host can isolate.
 	Doctor func(ctx context.Context, d Daemon) ([]space.Report, error)
 	// Audit proves the log of a data directory, whether or not a daemon runs on it.
@@ -70,6 +72,7 @@ type Daemon struct {
 	RootFS  string   // read-only root of the spaces
 	Sources []string // folders of the host from which spaces may be filled
 	Shadow  bool
+	Engine  string // embedded or external
 	Verbose bool
 	Traces  string // address of the collector of traces
 	JSONLog bool   // the daemon's own log is written as JSON
@@ -90,8 +93,10 @@ type Daemon struct {
 // commands are all commands, in the order in which help lists them.
 var commands = []func(*invocation) *cobra.Command{
 	up, doctor, demo,
+	rooms, threads, messages,
 	spaces, execute, runs, timelineCommand, approvals, files,
-	topCommand, events, audit, policies, killSwitch,
+	artifacts, engine,
+	topCommand, events, audit, policies, killSwitch, incidents, labels,
 	principals, agents, keys, tokens, engines,
 	backups, restore, exportWorkspace, importWorkspace, collect,
 	version,

@@ -23,6 +23,7 @@ func up(i *invocation) *cobra.Command {
 	c.Flags().StringVar(&d.Listen, "listen", "", "host:port on a loopback address; port 0 takes a free one (default 127.0.0.1:7433)")
 	c.Flags().StringArrayVar(&d.Sources, "allow-from", nil, "folder of this machine from which spaces may be filled; repeatable")
 	c.Flags().BoolVar(&d.Shadow, "shadow", false, "record what policy would refuse, and let it pass")
+	c.Flags().StringVar(&d.Engine, "engine", "embedded", "who executes runs of operations that wait for an engine: embedded, the daemon itself, or external, others")
 	c.Flags().IntVar(&d.EffectsPerHour, "effects-per-hour", 0, "how many effects one principal may cause within an hour; 0 means without limit")
 	c.Flags().StringVar(&quota, "content-quota", "", "how much content the log of a workspace may name, for example 200G; 0 means without limit (default 64 GiB)")
 	c.Flags().IntVar(&d.KeepSnapshots, "keep-snapshots", 0, "how many snapshots of a space gc keeps; 0 means as many as fit")
@@ -41,6 +42,9 @@ func up(i *invocation) *cobra.Command {
 		}
 		if err := d.root(); err != nil {
 			return err
+		}
+		if d.Engine != "embedded" && d.Engine != "external" {
+			return usage("--engine %s: write embedded or external", oneLine(d.Engine, 40))
 		}
 		if format != "text" && format != "json" {
 			return usage("--log-format %s: write text or json", oneLine(format, 40))

@@ -19,6 +19,8 @@ func events(i *invocation) *cobra.Command {
 	var (
 		q             client.EventFilter
 		run, space    string
+		inRoom        string
+		thread, step  string
 		follow        bool
 		most          int
 		since, before uint64
@@ -32,11 +34,15 @@ func events(i *invocation) *cobra.Command {
 	f.BoolVarP(&follow, "follow", "f", false, "go on with what happens from now on")
 	f.StringVar(&run, "run", "", "only events of this run")
 	f.StringVar(&space, "space", "", "only events of this space")
+	f.StringVar(&inRoom, "room", "", "only events of this room; places are those in its stream")
+	f.StringVar(&thread, "thread", "", "only events of this thread")
+	f.StringVar(&step, "step", "", "only events of this step")
 	f.StringSliceVar(&q.Types, "type", nil, "only these types, at most 20, separated by commas")
 	f.Uint64Var(&since, "from", 0, "from this place in the workspace on")
 	f.Uint64Var(&before, "before", 0, "only events in front of this place")
 	f.IntVar(&most, "limit", 50, "how many at most, 1 to 200; of those that are already there when following")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		q.Thread, q.Step = id.Thread(thread), id.Step(step)
 		q.Run, q.From, q.Before, q.Limit = id.Run(run), since, before, most
 		api, err := i.connect(cmd.Context())
 		if err != nil {
@@ -44,6 +50,11 @@ func events(i *invocation) *cobra.Command {
 		}
 		if q.Space, err = i.named(cmd.Context(), api, space); err != nil {
 			return err
+		}
+		if inRoom != "" {
+			if q.Room, err = i.roomNamed(cmd.Context(), api, inRoom); err != nil {
+				return err
+			}
 		}
 		p := i.printer(i.Out)
 		page, err := api.Events(cmd.Context(), q)
@@ -104,10 +115,11 @@ func (p *printer) event(e event.Event) error {
 		Reason   string `json:"reason_code"`
 		Answer   string `json:"answer"`
 		Error    string `json:"error"`
+		Content  string `json:"content_md"`
 	}
 	_ = json.Unmarshal(e.Data, &data) // what does not fit is not shown
 	var words []string
-	for _, w := range []string{data.Tool, data.Name, first(data.Title, data.Summary), data.Kind, data.Decision, data.Answer, data.Reason, data.Error} {
+	for _, w := range []string{data.Tool, data.Name, first(data.Title, data.Summary, data.Content), data.Kind, data.Decision, data.Answer, data.Reason, data.Error} {
 		if w != "" && !slices.Contains(words, w) {
 			words = append(words, w)
 		}

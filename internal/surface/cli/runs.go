@@ -9,13 +9,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentbox/internal/client"
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/run"
 )
 
 // runs are the commands about runs.
 func runs(i *invocation) *cobra.Command {
-	return group("runs", "List, show, watch, cancel, retain, export, import and replay runs", runList(i), runShow(i), runWatch(i), runCancel(i), runRetain(i), runExport(i), runImport(i), runReplay(i))
+	own := []*cobra.Command{runList(i), runShow(i), runWatch(i), runCancel(i), runRetain(i), runExport(i), runImport(i), runReplay(i)}
+	return group("runs", "List, show, watch, cancel, retain, export, import and replay runs, and be an engine by hand", append(own, engineRuns(i)...)...)
 }
 
 func runList(i *invocation) *cobra.Command {
@@ -88,6 +90,9 @@ func runShow(i *invocation) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if r.Engine {
+				return i.showEngineRun(cmd.Context(), api, r)
+			}
 			return i.show(r, func(p *printer) { p.run(i, r) })
 		},
 	}
@@ -112,7 +117,11 @@ func failures(r client.RunShown) string {
 
 // run writes a run: its timeline, then where it stands and what to do next.
 func (p *printer) run(i *invocation, r client.RunShown) {
-	p.timeline(r.Run, r.Result.Events)
+	if r.Engine {
+		p.order(r)
+	} else {
+		p.timeline(r.Run, r.Result.Events)
+	}
 	status := state(r.Status)
 	took := ""
 	if !r.EndedAt.IsZero() && !r.StartedAt.IsZero() {
@@ -201,6 +210,9 @@ func runWatch(i *invocation) *cobra.Command {
 		r, err := api.Run(cmd.Context(), id.Run(args[0]))
 		if err != nil {
 			return err
+		}
+		if r.Engine {
+			return fault.New(fault.Invalid, "run_of_engine", "an engine executes this run, which has no output to watch").With("watch its events: agentbox events --follow --run " + string(r.ID))
 		}
 		shown, err := i.attend(cmd.Context(), api, r.Space, r.ID, e)
 		if err != nil {

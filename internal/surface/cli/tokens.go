@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentbox/internal/client"
-	"agentbox/internal/domain/engine"
+	machine "agentbox/internal/domain/engine"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/token"
@@ -170,13 +170,13 @@ func engineRegister(i *invocation) *cobra.Command {
 		Use: "register NAME", Short: "Register an engine", Args: cobra.ExactArgs(1),
 		Long: "An engine is a program elsewhere that executes runs. It is known by a token: agentbox engines token issue ENGINE.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return call(i, cmd, func(api *client.Client) (engine.Engine, error) { return api.RegisterEngine(cmd.Context(), args[0]) }, (*printer).engine)
+			return call(i, cmd, func(api *client.Client) (machine.Engine, error) { return api.RegisterEngine(cmd.Context(), args[0]) }, (*printer).engine)
 		},
 	}
 }
 
 // engine writes what an engine is.
-func (p *printer) engine(e engine.Engine) {
+func (p *printer) engine(e machine.Engine) {
 	state := "active"
 	if e.Inactive {
 		state = "inactive"
@@ -189,7 +189,7 @@ func engineDeactivate(i *invocation) *cobra.Command {
 	c := &cobra.Command{Use: "deactivate ENGINE", Short: "End an engine for good, with all its tokens", Args: cobra.ExactArgs(1)}
 	c.Flags().StringVar(&reason, "reason", "", "why; it stands in the log")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		return call(i, cmd, func(api *client.Client) (engine.Engine, error) {
+		return call(i, cmd, func(api *client.Client) (machine.Engine, error) {
 			return api.DeactivateEngine(cmd.Context(), id.Principal(args[0]), reason)
 		}, (*printer).engine)
 	}

@@ -9,7 +9,6 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
-	"agentbox/internal/domain/principal"
 	"agentbox/internal/service/arbiter"
 	"agentbox/internal/surface/httpapi/wire"
 )
@@ -73,7 +72,7 @@ type actionList struct {
 
 func (s *Server) registerArbiter() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "evaluate-policy", Needs: wire.DoesThere(policy.PolicyEvaluate).From(principal.Viewer), Method: http.MethodPost, Path: "/v1/policy/evaluate", Tag: "policies", Summary: "Ask whether something may be done outside of Agentbox",
+		ID: "evaluate-policy", Needs: wire.DoesThere(policy.PolicyEvaluate), Method: http.MethodPost, Path: "/v1/policy/evaluate", Tag: "policies", Summary: "Ask whether something may be done outside of Agentbox",
 		Repeat: wire.RepeatRecalled,
 		Detail: "Ask right before it is done, each time. An answer that allows on the strength of an approval has used it up once, in the same step, and names the event that proves it: of a hundred " +
 			"that ask at once with one approval, one is allowed. Every other answer changes nothing; refusals are recorded. An action that is not in the registry is denied.",

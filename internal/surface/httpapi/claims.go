@@ -35,6 +35,7 @@ type orderRequest struct {
 
 type claimRequest struct {
 	Room id.Room `json:"room_id,omitempty" maxLength:"64" doc:"Only a run of this room"`
+	Work string  `json:"work,omitempty" enum:"operations" doc:"Only a run whose input is of this kind: an operations message of protocol 1.0 with a space_id"`
 }
 
 // claimAnswer is a run that an engine has from now on, or none.
@@ -213,11 +214,11 @@ func (s *Server) createEngineRun(ctx context.Context, c wire.Call, in *struct{ B
 }
 
 func (s *Server) claimRun(ctx context.Context, c wire.Call, in *struct{ Body *claimRequest }) (*struct{ Body claimAnswer }, error) {
-	var room id.Room
+	var want dispatcher.Wanted
 	if in.Body != nil {
-		room = in.Body.Room
+		want = dispatcher.Wanted{Room: in.Body.Room, Work: in.Body.Work}
 	}
-	if err := s.permitted(ctx, c, capability.Use{Action: policy.RunClaim, Room: room}); err != nil {
+	if err := s.permitted(ctx, c, capability.Use{Action: policy.RunClaim, Room: want.Room}); err != nil {
 		return nil, err
 	}
 	var doc run.Run
@@ -227,7 +228,7 @@ func (s *Server) claimRun(ctx context.Context, c wire.Call, in *struct{ Body *cl
 		doc, err = s.spoken(ctx, c)
 		token = s.services.Dispatcher.Claimed(doc)
 	} else {
-		doc, token, err = s.services.Dispatcher.Claim(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, room)
+		doc, token, err = s.services.Dispatcher.Claim(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, want)
 	}
 	if errors.Is(err, dispatcher.ErrNothing) {
 		return &struct{ Body claimAnswer }{}, nil

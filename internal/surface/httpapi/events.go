@@ -81,7 +81,7 @@ type StreamParameters struct {
 
 func (s *Server) registerEvents() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "list-events", Needs: wire.Shows("event", "stream_id", "run_id", "space_id"), Method: http.MethodGet, Path: "/v1/events", Tag: "events", Summary: "Read the log",
+		ID: "list-events", Needs: wire.Shows("event", "stream_id", "room_id", "thread_id", "run_id", "step_id", "space_id"), Method: http.MethodGet, Path: "/v1/events", Tag: "events", Summary: "Read the log",
 		Detail: "From a place on with from_seq, else the last events, or the last before a place.",
 	}, s.listEvents)
 	wire.Handle(s.Server, wire.Operation{ID: "get-event", Needs: wire.Shows("event", "event_id"), Method: http.MethodGet, Path: "/v1/events/{event_id}", Tag: "events", Summary: "Show an event"},
@@ -96,7 +96,7 @@ func (s *Server) registerEvents() {
 		EventFilter
 		StreamParameters
 	}](s.Server, wire.Operation{
-		ID: "stream-events", Needs: wire.Shows("event", "stream_id", "run_id", "space_id"), Method: http.MethodGet, Path: "/v1/events/stream", Tag: "events", Summary: "Follow the log", Media: "text/event-stream", Detail: detail,
+		ID: "stream-events", Needs: wire.Shows("event", "stream_id", "room_id", "thread_id", "run_id", "step_id", "space_id"), Method: http.MethodGet, Path: "/v1/events/stream", Tag: "events", Summary: "Follow the log", Media: "text/event-stream", Detail: detail,
 	}, func(w http.ResponseWriter, r *http.Request, c wire.Call) error {
 		p := r.URL.Query()
 		f := EventFilter{

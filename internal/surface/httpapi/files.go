@@ -106,6 +106,9 @@ func (s *Server) listFiles(ctx context.Context, c wire.Call, in *struct {
 }
 
 func (s *Server) readFile(w http.ResponseWriter, r *http.Request, c wire.Call) error {
+	if err := s.readableSpace(r.Context(), c, id.Space(r.PathValue("space_id"))); err != nil {
+		return err
+	}
 	file, err := s.services.Keeper.ReadFile(r.Context(), c.Origin(), c.Caller.Workspace, id.Space(r.PathValue("space_id")), r.PathValue("path"))
 	if err != nil {
 		return err
@@ -331,6 +334,9 @@ func (s *Server) archiveFiles(w http.ResponseWriter, r *http.Request, c wire.Cal
 	folder := r.URL.Query().Get("path")
 	if folder == "" {
 		folder = "."
+	}
+	if err := s.readableSpace(r.Context(), c, id.Space(r.PathValue("space_id"))); err != nil {
+		return err
 	}
 	write, err := s.services.Keeper.ArchiveFiles(r.Context(), c.Origin(), c.Caller.Workspace, id.Space(r.PathValue("space_id")), folder)
 	if err != nil {

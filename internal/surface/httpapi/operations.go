@@ -13,9 +13,11 @@ import (
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/arbiter"
 	"agentbox/internal/service/auditor"
+	"agentbox/internal/service/custodian"
 	"agentbox/internal/service/dispatcher"
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/investigator"
 	"agentbox/internal/service/keeper"
 	"agentbox/internal/service/moderator"
 	"agentbox/internal/service/mover"
@@ -28,21 +30,23 @@ import (
 
 // Services are what the operations call.
 type Services struct {
-	Gate       *gate.Gate
-	Keeper     *keeper.Keeper
-	Executor   *executor.Executor
-	Dispatcher *dispatcher.Dispatcher
-	Rooms      *moderator.Moderator
-	Reader     *reader.Reader
-	Log        journal.Journal // which the audit verifies
-	Prover     *auditor.Prover
-	Sweeper    *sweeper.Sweeper
-	Redactor   *redactor.Redactor
-	Mover      *mover.Importer
-	Arbiter    *arbiter.Arbiter
-	Registrar  *registrar.Registrar
-	Docs       projection.Reader // by which the room of a thing is found
-	Spool      Spool
+	Gate         *gate.Gate
+	Keeper       *keeper.Keeper
+	Executor     *executor.Executor
+	Dispatcher   *dispatcher.Dispatcher
+	Rooms        *moderator.Moderator
+	Reader       *reader.Reader
+	Log          journal.Journal // which the audit verifies
+	Prover       *auditor.Prover
+	Sweeper      *sweeper.Sweeper
+	Redactor     *redactor.Redactor
+	Mover        *mover.Importer
+	Arbiter      *arbiter.Arbiter
+	Registrar    *registrar.Registrar
+	Docs         projection.Reader // by which the room of a thing is found
+	Custodian    *custodian.Custodian
+	Investigator *investigator.Investigator
+	Spool        Spool
 
 	MaxWorkspace int64 // bytes of a workspace's file that is sent
 
@@ -78,7 +82,7 @@ func New(c wire.Config, services Services, version string) *Server {
 	c.Narrow = func(ctx context.Context, who principal.Caller, t id.Token) (principal.Caller, error) {
 		return services.Gate.ActsFor(ctx, who, "", t)
 	}
-	c.Tags = []string{"service", "auth", "principals", "rooms", "spaces", "snapshots", "runs", "engines", "files", "approvals", "policies", "events", "audit", "content"}
+	c.Tags = []string{"service", "auth", "principals", "rooms", "spaces", "snapshots", "runs", "engines", "files", "approvals", "policies", "incidents", "labels", "events", "audit", "content"}
 	s.Server = wire.New(c)
 	for _, check := range services.Checks {
 		s.probers = append(s.probers, &prober{check: check})
@@ -94,10 +98,14 @@ func New(c wire.Config, services Services, version string) *Server {
 	s.registerSnapshots()
 	s.registerRuns()
 	s.registerClaims()
+	s.registerSteps()
+	s.registerEvidence()
 	s.registerFiles()
 	s.registerApprovals()
 	s.registerPolicies()
 	s.registerArbiter()
+	s.registerIncidents()
+	s.registerLabels()
 	s.registerEvents()
 	s.registerAudit()
 	s.registerContent()

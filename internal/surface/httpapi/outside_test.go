@@ -343,3 +343,65 @@ func TestScopesOfApprovalsOutside(t *testing.T) {
 		}
 	}
 }
+
+// Mode shadow says what it would have said; what always takes a person takes one in it too, and both callers read the same field.
+func TestShadowModeBlocksOnlyWhatAlwaysTakesAPerson(t *testing.T) {
+	d := startDaemon(t, func(c *app.Config) { c.Shadow = true })
+	d.populate(t)
+	for body, blocked := range map[string]bool{
+		`{"action":"api.call.idempotent"}`: false, `{"action":"email.send","zone":"high_stakes"}`: true, `{"action":"server.shutdown"}`: true,
+	} {
+		status, raw := d.ask(t, "agent", "POST", "/v1/policy/evaluate", body)
+		var a struct {
+			asked
+			Mode string `json:"enforcement_mode"`
+		}
+		if err := json.Unmarshal(raw, &a); err != nil || status != 200 || a.Mode != "shadow" || a.Blocked != blocked {
+			t.Errorf("%s: %d %s", body, status, raw)
+		}
+	}
+}
+
+// Where effects are counted, what is done outside counts too, however many ask at once.
+func TestTheQuotaHoldsOutside(t *testing.T) {
+	d := startDaemon(t, func(c *app.Config) { c.EffectsPerHour = 5 })
+	d.populate(t)
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	answers := map[string]int{}
+	for range 20 {
+		wg.Go(func() {
+			a := d.evaluate(t, "agent", `{"action":"api.call.idempotent","target":"api.example.com"}`)
+			mu.Lock()
+			defer mu.Unlock()
+			answers[a.Decision+" "+a.Code]++
+		})
+	}
+	wg.Wait()
+	if answers["allow default_allow"] != 5 || answers["deny quota_exceeded"] != 15 {
+		t.Errorf("got %v", answers)
+	}
+	if status, raw := d.ask(t, "agent", "POST", "/v1/policy/evaluate", `{"action":"api.call.idempotent","target":"api.example.com","preview":true}`); status != 200 || !strings.Contains(string(raw), "quota_exceeded") {
+		t.Errorf("a preview: %d %s", status, raw)
+	}
+}
+
+// A quarantined agent may do nothing outside either, and what was approved for it before waits with it.
+func TestQuarantineHoldsOutside(t *testing.T) {
+	d := startDaemon(t)
+	d.populate(t)
+	agent, err := d.app.Gate.Agent(t.Context(), event.Origin{Principal: d.app.Owner}, id.DefaultWorkspace, "stranger")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.decide(t, d.request(t, "agent", mail), `{"decision":"approve"}`)
+	for _, on := range []bool{true, false} {
+		if err := d.app.Gate.Quarantine(t.Context(), event.Origin{Principal: d.app.Owner}, id.DefaultWorkspace, agent, on, "it acts oddly"); err != nil {
+			t.Fatal(err)
+		}
+		body := strings.Replace(mail, `{"action"`, `{"principal_id":"`+string(agent)+`","action"`, 1)
+		if a := d.evaluate(t, "", body); on && (a.Decision != "deny" || a.Code != policy.ReasonAgentQuarantined) || !on && a.Decision != "allow" {
+			t.Errorf("quarantined %t: %+v", on, a)
+		}
+	}
+}

@@ -99,6 +99,19 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 		Run string `json:"runId"`
 	}
 	d.succeed(t, "POST", space()+"/runs", `{"protocolVersion":"1.0","operations":[{"type":"message","content":"private"}]}`, &forgotten)
+	incident := func() string {
+		var opened struct {
+			ID string `json:"incident_id"`
+		}
+		d.succeed(t, "POST", "/v1/incidents", `{"title":"it broke"}`, &opened)
+		return "/v1/incidents/" + opened.ID + "/rca"
+	}
+	learned := strings.Replace(incident(), "/rca", "/learning", 1)
+	closed := incident()
+	d.succeed(t, "POST", closed, `{"summary":"it was old"}`, nil)
+	d.succeed(t, "POST", strings.Replace(closed, "/rca", "/learning", 1), `{"note":"replace what is old"}`, nil)
+	closed = strings.Replace(closed, "/rca", "/close", 1)
+	d.succeed(t, "POST", "/v1/resources/labels", `{"resource_type":"person","resource_id":"b","label":"confidential"}`, nil)
 	order := `{"room_id":"room_00000000000000000000000000","title":"for an engine","input":{"n":1}}`
 	ordered := func() string {
 		var made struct {
@@ -122,7 +135,7 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 		return "/v1/threads/" + d.must(t, "POST", "/v1/rooms/"+string(id.DefaultRoom)+"/threads", `{"title":"talk"}`, "thread_id") + "/messages"
 	}
 	talk := thread()
-	closed := strings.TrimSuffix(talk, "/messages")
+	talked := strings.TrimSuffix(talk, "/messages")
 	operation := `{"operation":{"type":"shell","command":"ls"}%s}`
 	table := map[string]sent{
 		"create-space": {path: "/v1/spaces", body: `{"name":"one"}`, other: `{"name":"two"}`, status: 201},
@@ -151,15 +164,21 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 			path: "/v1/audit/redactions", body: `{"run_id":"` + forgotten.Run + `","reason":"a mistake"}`,
 			other: `{"run_id":"` + forgotten.Run + `","reason":"another one"}`, status: 200,
 		},
-		"retain-run":       {path: "/v1/runs/" + wrote.Run + "/retention", body: `{"retention":"30d"}`, other: `{"retention":"none"}`, status: 200},
-		"validate-policy":  {path: "/v1/policies/validate", body: fmt.Sprintf(operation, ""), other: fmt.Sprintf(operation, `,"policy":"permissive"`), status: 200, harmless: true},
-		"explain-policy":   {path: "/v1/policies/explain", body: fmt.Sprintf(operation, ""), other: fmt.Sprintf(operation, `,"policy":"permissive"`), status: 200, harmless: true},
-		"evaluate-policy":  {path: "/v1/policy/evaluate", body: `{"action":"email.send","request":{"n":1}}`, other: `{"action":"email.send","request":{"n":2}}`, status: 200},
-		"request-approval": {path: "/v1/approvals", body: `{"action":"email.send","request":{"n":1}}`, other: `{"action":"email.send","request":{"n":2}}`, status: 201},
+		"retain-run":          {path: "/v1/runs/" + wrote.Run + "/retention", body: `{"retention":"30d"}`, other: `{"retention":"none"}`, status: 200},
+		"validate-policy":     {path: "/v1/policies/validate", body: fmt.Sprintf(operation, ""), other: fmt.Sprintf(operation, `,"policy":"permissive"`), status: 200, harmless: true},
+		"explain-policy":      {path: "/v1/policies/explain", body: fmt.Sprintf(operation, ""), other: fmt.Sprintf(operation, `,"policy":"permissive"`), status: 200, harmless: true},
+		"evaluate-policy":     {path: "/v1/policy/evaluate", body: `{"action":"email.send","request":{"n":1}}`, other: `{"action":"email.send","request":{"n":2}}`, status: 200},
+		"request-approval":    {path: "/v1/approvals", body: `{"action":"email.send","request":{"n":1}}`, other: `{"action":"email.send","request":{"n":2}}`, status: 201},
+		"open-incident":       {path: "/v1/incidents", body: `{"title":"one"}`, other: `{"title":"two"}`, status: 201},
+		"analyse-incident":    {path: incident(), body: `{"summary":"one"}`, other: `{"summary":"two"}`, status: 200},
+		"learn-of-incident":   {path: learned, body: `{"note":"one"}`, other: `{"note":"two"}`, status: 200},
+		"close-incident":      {path: closed, body: `{"reason":"one"}`, other: `{"reason":"two"}`, status: 200},
+		"label-resource":      {path: "/v1/resources/labels", body: `{"resource_type":"person","resource_id":"a","label":"confidential"}`, other: `{"resource_type":"person","resource_id":"a","label":"sensitive_pii"}`, status: 201},
+		"request-data-access": {path: "/v1/data/access/requests", body: `{"resource_type":"person","resource_id":"b","action":"read"}`, other: `{"resource_type":"person","resource_id":"b","action":"write"}`, status: 200},
 		// Not a POST, but a change of which a lost answer would leave one in doubt as well.
 		"update-room":          {path: "/v1/rooms/" + string(id.DefaultRoom), body: `{"topic":"one"}`, other: `{"topic":"other"}`, status: 200},
 		"update-room-defaults": {path: "/v1/room-defaults", body: `{"context":{"system_prompt":"be brief"}}`, other: `{"context":{"system_prompt":"be long"}}`, status: 200},
-		"update-thread":        {path: closed, body: `{"status":"closed"}`, other: `{"status":"open"}`, status: 200},
+		"update-thread":        {path: talked, body: `{"status":"closed"}`, other: `{"status":"open"}`, status: 200},
 		"update-space":         {path: space(), body: `{"name":"renamed"}`, other: `{"name":"other"}`, status: 200},
 	}
 	table["create-engine-run"] = sent{path: "/v1/runs", body: order, other: `{"room_id":"room_00000000000000000000000000","title":"other"}`, status: 201}
@@ -168,7 +187,26 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 		run, token := claimed()
 		table[op] = sent{path: run + "/" + way, body: `{"claim_token":"` + token + `"}`, other: `{"claim_token":"clm_OTHER"}`, status: 200}
 	}
+	working, token := claimed()
+	var unit struct {
+		Step string `json:"step_id"`
+	}
+	d.succeed(t, "POST", working+"/steps", `{"kind":"work","claim_token":"`+token+`"}`, &unit)
+	call := func() string {
+		var made struct {
+			Call string `json:"tool_call_id"`
+		}
+		d.succeed(t, "POST", "/v1/steps/"+unit.Step+"/toolcalls", `{"tool_name":"look","claim_token":"`+token+`"}`, &made)
+		return "/v1/toolcalls/" + made.Call
+	}
+	held := func(more string) string { return `{"claim_token":"` + token + `"` + more + `}` }
+	table["create-step"] = sent{path: working + "/steps", body: held(`,"kind":"work"`), other: held(`,"kind":"play"`), status: 201}
+	table["create-tool-call"] = sent{path: "/v1/steps/" + unit.Step + "/toolcalls", body: held(`,"tool_name":"look"`), other: held(`,"tool_name":"leap"`), status: 201}
+	table["succeed-tool-call"] = sent{path: call() + "/succeed", body: held(`,"output":1`), other: held(`,"output":2`), status: 200}
+	table["fail-tool-call"] = sent{path: call() + "/fail", body: held(`,"message":"no"`), other: held(`,"message":"yes"`), status: 200}
+	table["create-artifact"] = sent{path: "/v1/steps/" + unit.Step + "/artifacts", body: held(`,"kind":"note"`), other: held(`,"kind":"other"`), status: 201}
 	ordered() // for whoever claims next
+	table["finalize-evidence"] = sent{path: "/v1/runs/" + wrote.Run + "/evidence/finalize", status: 200}
 	table["start-run"] = sent{path: ordered() + "/start", body: `{}`, other: `{"claim_token":"clm_OTHER"}`, status: 200}
 	table["cancel-engine-run"] = sent{path: ordered() + "/cancel", body: `{"reason":"enough"}`, other: `{"reason":"other"}`, status: 202}
 	var granted struct {
@@ -275,6 +313,8 @@ func TestEveryPostIsDoneOnceOverARestart(t *testing.T) {
 	d.succeed(t, "PATCH", table["update-room-defaults"].path, `{"context":{"memory_summary":"later"}}`, nil)
 	d.succeed(t, "PATCH", table["update-thread"].path, `{"title":"later"}`, nil)
 	d.succeed(t, "POST", table["retain-run"].path, `{"retention":"31d"}`, nil)
+	d.succeed(t, "POST", table["analyse-incident"].path, `{"summary":"later"}`, nil)
+	d.succeed(t, "POST", table["learn-of-incident"].path, `{"note":"later"}`, nil)
 	again := func(when string) {
 		for _, op := range ops {
 			s := table[op]

@@ -93,7 +93,9 @@ func (s *Server) registerRuns() {
 	message := run.Events{}
 	wire.Stream[struct {
 		SpacePath
-		Body runRequest
+		Call  string `header:"X-Tool-Call-Id" maxLength:"64" doc:"The tool call of an engine's run for which the operations are run; one call has one run, and a repeat is answered with it"`
+		Token string `header:"X-Claim-Token" maxLength:"200" doc:"The token of the claim of that engine's run"`
+		Body  runRequest
 	}](s.Server, wire.Operation{
 		ID: "create-run", Needs: wire.Does(policy.RunStart, "space_id"), Method: http.MethodPost, Path: "/v1/spaces/{space_id}/runs", Tag: "runs", Summary: "Run operations in a space",
 		Rate: wire.RateRuns, Waits: true, MaxBody: maxRunBody, Repeat: wire.RepeatByService, Reads: reflect.TypeFor[runSent](),
@@ -157,7 +159,7 @@ func (s *Server) registerRuns() {
 }
 
 func (s *Server) createRun(w http.ResponseWriter, r *http.Request, c wire.Call) error {
-	out, err := s.startRun(r.Context(), c, id.Space(r.PathValue("space_id")))
+	out, err := s.startRun(r, c, id.Space(r.PathValue("space_id")))
 	if err != nil {
 		return err
 	}
@@ -165,7 +167,8 @@ func (s *Server) createRun(w http.ResponseWriter, r *http.Request, c wire.Call) 
 	return wire.AnswerJSON(w, out.Status, out.Body)
 }
 
-func (s *Server) startRun(ctx context.Context, c wire.Call, sp id.Space) (*eventsAnswer, error) {
+func (s *Server) startRun(r *http.Request, c wire.Call, sp id.Space) (*eventsAnswer, error) {
+	ctx := r.Context()
 	var sent runSent
 	if err := strictjson.Decode(c.Body, &sent); err != nil {
 		return nil, err
@@ -197,6 +200,12 @@ func (s *Server) startRun(ctx context.Context, c wire.Call, sp id.Space) (*event
 	if sent.Retention != "" {
 		if q.Retention, err = run.ParseKeep(sent.Retention); err != nil {
 			return nil, err
+		}
+	}
+	if call := id.ToolCall(r.Header.Get("X-Tool-Call-Id")); call != "" {
+		token := r.Header.Get("X-Claim-Token")
+		q.Under = func(ctx context.Context) (run.Under, error) {
+			return s.services.Dispatcher.Vouch(ctx, c.Caller.Workspace, token, call)
 		}
 	}
 	doc, err := s.services.Executor.Start(context.WithoutCancel(ctx), c.Origin(), q)

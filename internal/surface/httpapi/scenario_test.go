@@ -24,6 +24,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/kernel/journal"
+	"agentbox/internal/testkit/pgtest"
 )
 
 // The scenarios are transcripts: what is asked, what is answered, and which events that caused. `go test -run Scenarios -update` writes the
@@ -120,6 +121,23 @@ func TestScenarios(t *testing.T) {
 				}
 			} else if got != string(raw) {
 				t.Errorf("%s is not what happens now:\n%s", file, difference(string(raw), got))
+			}
+		})
+	}
+}
+
+// The same stories, word for word, where the log lies in a database.
+func TestScenariosInADatabase(t *testing.T) {
+	server := pgtest.Start(t)
+	for _, name := range []string{"spaces", "runs", "approvals", "policies", "redactions", "principals", "events"} {
+		raw, err := os.ReadFile("testdata/scenarios/" + name + ".txt")
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			if got := startDaemon(t, func(c *app.Config) { c.Store = server.Database() }).play(t, string(raw)); got != string(raw) {
+				t.Errorf("%s happens otherwise in a database:\n%s", name, difference(string(raw), got))
 			}
 		})
 	}

@@ -7,6 +7,7 @@
 package simulation
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -17,9 +18,11 @@ import (
 	"time"
 
 	"agentbox/internal/app"
+	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/driver/memory"
 	"agentbox/internal/kernel/blob"
+	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/livestream"
 )
 
@@ -37,6 +40,8 @@ type History struct {
 	Unknown  int // operations whose outcome a crash hid
 	Used     int // approvals
 	Switched int // times that the kill switch was thrown
+
+	Events []event.Event // the log at the end
 }
 
 // String is the history as text.
@@ -76,11 +81,24 @@ func Simulate(seed uint64) History {
 		return s.history
 	}
 	s.play()
+	if s.history.Events, err = everyEvent(s.log); err != nil {
+		s.wrong("read the log: %v", err)
+	}
 	if err := s.log.Close(); err != nil {
 		s.wrong("close the log: %v", err)
 	}
 	synctest.Wait()
 	return s.history
+}
+
+// everyEvent returns the whole log.
+func everyEvent(log journal.Journal) (all []event.Event, err error) {
+	for {
+		some, err := log.Read(context.Background(), journal.Query{Workspace: WS, From: uint64(len(all)) + 1, Limit: journal.MaxRead})
+		if all = append(all, some...); err != nil || len(some) < journal.MaxRead {
+			return all, err
+		}
+	}
 }
 
 // pause lets a moment pass that is the caller's alone.

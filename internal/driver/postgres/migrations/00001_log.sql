@@ -44,6 +44,8 @@ CREATE TABLE events (
   recorded_at bigint NOT NULL, -- microseconds since 1970
   correlation text COLLATE "C" NOT NULL,
   run         text COLLATE "C",
+  step        text COLLATE "C",
+  thread      text COLLATE "C",
   entity      text COLLATE "C", -- entity_type, 0x1f, entity_id
   record      bytea NOT NULL,   -- the rest of the envelope and the chain; see journal.AppendRecord
   PRIMARY KEY (workspace, seq)
@@ -52,6 +54,8 @@ CREATE UNIQUE INDEX events_id ON events (id);
 CREATE UNIQUE INDEX events_stream ON events (stream, stream_seq);
 CREATE INDEX events_correlation ON events (workspace, correlation, seq);
 CREATE INDEX events_run ON events (workspace, run, seq) WHERE run IS NOT NULL;
+CREATE INDEX events_step ON events (workspace, step, seq) WHERE step IS NOT NULL;
+CREATE INDEX events_thread ON events (workspace, thread, seq) WHERE thread IS NOT NULL;
 CREATE INDEX events_entity ON events (workspace, entity, seq) WHERE entity IS NOT NULL;
 
 -- Salt and data lie apart from the envelope, sealed under a key of their own: to redact an event is to destroy that key and this row.
@@ -128,7 +132,7 @@ CREATE TABLE entries (
 );
 
 -- enter is how a transaction begins that writes: who changes projections, or takes the database for himself, waits for it, and makes others
--- wait. A reign of 0 is that of a daemon that shares the database.
+-- wait. A reign of 0 is that of daemons that share a database which nobody has ever had for himself.
 -- +goose StatementBegin
 CREATE FUNCTION enter(folding bigint, reigning bigint) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
@@ -136,7 +140,7 @@ DECLARE
 BEGIN
   LOCK TABLE projections IN ROW SHARE MODE;
   SELECT * INTO now FROM log;
-  IF reigning <> 0 AND now.reign <> reigning THEN
+  IF now.reign <> reigning THEN
     RAISE EXCEPTION 'another daemon has taken the database' USING ERRCODE = 'AGB04';
   END IF;
   IF folding <> 0 AND now.folds <> folding THEN

@@ -1,0 +1,228 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strconv"
+
+	"agentbox/internal/domain/errand"
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/principal"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/step"
+	"agentbox/internal/kernel/journal"
+	"agentbox/internal/service/dispatcher"
+	"agentbox/internal/service/executor"
+	"agentbox/internal/service/runner"
+)
+
+// EngineID is the engine within the daemon, in every workspace whose runs it executes.
+const EngineID id.Principal = "svc_00000000000000000000000001"
+
+// The engines of a daemon.
+const (
+	EngineEmbedded = "embedded" // the daemon executes runs of operations itself
+	EngineExternal = "external" // others do
+)
+
+// Engine executes the runs that another daemon hands out, until ctx ends, or with once until there is none.
+func Engine(ctx context.Context, claims errand.Claims, records errand.Records, clock event.Clock, logger *slog.Logger, once bool) error {
+	return (&runner.Runner{Claims: claims, Records: records, Clock: clock, Logger: logger, Once: once}).Run(ctx)
+}
+
+// work is the engine within the daemon. It does nothing that one outside could not do.
+func (a *App) work(ctx context.Context) error {
+	d := desk{a}
+	return Engine(ctx, d, d, a.clock, a.logger, false)
+}
+
+// desk is where the engine within the daemon claims runs: the services that the API calls too.
+type desk struct{ a *App }
+
+var (
+	_ errand.Claims  = desk{}
+	_ errand.Records = desk{}
+)
+
+// origin is who records: the engine. What it does in spaces is done for who asked for the run.
+func (d desk) origin() event.Origin { return event.Origin{Principal: EngineID} }
+
+func (d desk) hold(w errand.Work) dispatcher.Hold {
+	return dispatcher.Hold{Workspace: w.Workspace, Run: w.Run, Token: w.Token}
+}
+
+// Claim implements errand.Claims.
+func (d desk) Claim(ctx context.Context) (errand.Work, error) {
+	workspaces, err := d.a.Log.Workspaces(ctx)
+	if err != nil {
+		return errand.Work{}, err
+	}
+	want := dispatcher.Wanted{Work: errand.Operations}
+	for _, ws := range workspaces {
+		if offers, err := d.a.Hands.Offers(ctx, ws, want); err != nil || !offers {
+			continue
+		}
+		if err := d.register(ctx, ws); err != nil {
+			return errand.Work{}, err
+		}
+		doc, token, err := d.a.Hands.Claim(ctx, d.origin(), ws, want)
+		if errors.Is(err, errand.ErrNothing) {
+			continue
+		}
+		if err != nil {
+			return errand.Work{}, err
+		}
+		given, err := d.a.Hands.Given(ctx, doc)
+		return errand.Work{Workspace: ws, Run: doc.ID, Token: token, Fence: doc.Fence, Input: given}, err
+	}
+	return errand.Work{}, errand.ErrNothing
+}
+
+// register makes the engine known in a workspace, before it claims its first run.
+func (d desk) register(ctx context.Context, ws id.Workspace) error {
+	_, err := d.a.Gate.Principal(ctx, ws, EngineID)
+	if fault.KindOf(err) != fault.NotFound && fault.KindOf(err) != fault.Denied {
+		return err
+	}
+	data := principal.Registered{Principal: EngineID, Kind: id.Service, Name: "engine of the daemon"}
+	_, err = d.a.counted.Append(ctx, event.Batch{
+		Workspace: ws, Drafts: []event.Draft{event.New(principal.RegisteredType, event.Origin{Principal: System}, ws, "", data).About(principal.Entity, string(EngineID))},
+		Documents: []event.DocumentVersion{{Projection: principal.Projection, Key: string(EngineID)}},
+	})
+	if errors.Is(err, journal.ErrConflict) {
+		return nil
+	}
+	return err
+}
+
+// Renew implements errand.Claims.
+func (d desk) Renew(ctx context.Context, w errand.Work) error {
+	_, err := d.a.Hands.Renew(ctx, d.origin(), d.hold(w))
+	return err
+}
+
+// Release implements errand.Claims.
+func (d desk) Release(ctx context.Context, w errand.Work) error {
+	_, err := d.a.Hands.Release(ctx, d.origin(), d.hold(w))
+	return err
+}
+
+// End implements errand.Claims.
+func (d desk) End(ctx context.Context, w errand.Work, r errand.Result) (err error) {
+	if r.Failure != "" {
+		_, err = d.a.Hands.Fail(ctx, d.origin(), d.hold(w), r.Failure, r.Message)
+	} else {
+		_, err = d.a.Hands.Complete(ctx, d.origin(), d.hold(w), r.Summary, r.Output)
+	}
+	return err
+}
+
+// Past implements errand.Records.
+func (d desk) Past(ctx context.Context, w errand.Work) ([]errand.Progress, error) {
+	const page = 1000
+	of := dispatcher.Of{Run: w.Run}
+	calls := map[id.Step]step.Call{}
+	for after := ""; ; {
+		found, err := d.a.Hands.Calls(ctx, w.Workspace, of, after, page)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range found {
+			after = string(c.ID)
+			if _, newer := calls[c.Step]; !newer {
+				calls[c.Step] = c
+			}
+		}
+		if len(found) < page {
+			break
+		}
+	}
+	var past []errand.Progress
+	for after := ""; ; {
+		found, err := d.a.Hands.Steps(ctx, w.Workspace, of, after, page)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range found {
+			after = string(s.ID)
+			c := calls[s.ID]
+			past = append(past, errand.Progress{Index: errand.Indexed(s.Input), Step: s.ID, Call: c.ID, Ended: c.ID != "" && c.Status != step.Running, OK: c.Status == step.Succeeded})
+		}
+		if len(found) < page {
+			return past, nil
+		}
+	}
+}
+
+// Step implements errand.Records.
+func (d desk) Step(ctx context.Context, w errand.Work, index int) (id.Step, error) {
+	input, err := json.Marshal(errand.At{Index: index})
+	if err != nil {
+		return "", err
+	}
+	s, err := d.a.Hands.AddStep(ctx, d.origin(), d.hold(w), dispatcher.StepRequest{Kind: errand.StepKind, Title: "operation " + strconv.Itoa(index+1), Input: input})
+	return s.ID, err
+}
+
+// Invoke implements errand.Records.
+func (d desk) Invoke(ctx context.Context, w errand.Work, s id.Step, index int, operation json.RawMessage) (errand.Verdict, error) {
+	input, err := json.Marshal(errand.AtOperation(index, operation))
+	if err != nil {
+		return errand.Verdict{}, err
+	}
+	c, no, err := d.a.Hands.Invoke(ctx, d.origin(), w.Workspace, w.Token, dispatcher.CallRequest{Step: s, Tool: errand.Tool(operation), Input: input})
+	if no != nil {
+		return errand.Verdict{Asks: no.Decision.Outcome == policy.RequireApproval, Code: no.Decision.ReasonCode, Reason: no.Decision.Reason}, nil
+	}
+	return errand.Verdict{Call: c.ID}, err
+}
+
+// Operate implements errand.Records.
+func (d desk) Operate(ctx context.Context, w errand.Work, call id.ToolCall, in id.Space, operation json.RawMessage) (errand.Outcome, error) {
+	asked, err := d.a.Hands.Find(ctx, w.Workspace, w.Run)
+	if err != nil {
+		return errand.Outcome{}, err
+	}
+	raw, err := json.Marshal(map[string]any{"protocolVersion": run.Protocol, "operations": []json.RawMessage{operation}})
+	if err != nil {
+		return errand.Outcome{}, err
+	}
+	message, err := run.ParseMessage(raw)
+	if err != nil {
+		return errand.Outcome{}, err
+	}
+	doc, err := d.a.Runs.Start(context.WithoutCancel(ctx), event.Origin{Principal: asked.CreatedBy, Token: asked.Token, Correlation: asked.Correlation}, executor.Request{
+		Workspace: w.Workspace, Space: in, Message: message,
+		Under: func(ctx context.Context) (run.Under, error) { return d.a.Hands.Vouch(ctx, w.Workspace, w.Token, call) },
+	})
+	for err == nil && !doc.Status.Ended() {
+		_, asks := doc.Pending()
+		doc, err = d.a.Runs.WaitPast(ctx, w.Workspace, doc.ID, asks)
+		if ctx.Err() != nil {
+			return errand.Outcome{}, context.Cause(ctx)
+		}
+	}
+	return errand.Outcome{Child: doc.ID, Status: string(doc.Status), OK: doc.Status == run.Succeeded && doc.Succeeded()}, err
+}
+
+// Conclude implements errand.Records.
+func (d desk) Conclude(ctx context.Context, w errand.Work, call id.ToolCall, o errand.Outcome) error {
+	raw, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	if o.OK {
+		_, err = d.a.Hands.Succeed(ctx, d.origin(), w.Workspace, w.Token, call, raw)
+	} else {
+		_, err = d.a.Hands.FailCall(ctx, d.origin(), w.Workspace, w.Token, call, raw, "the operation did not succeed; its run says why")
+	}
+	if fault.CodeOf(err) == step.ErrCallEnded.Code {
+		return nil // it was recorded, and the answer lost
+	}
+	return err
+}

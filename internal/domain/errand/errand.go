@@ -1,0 +1,140 @@
+// Package errand is the contract between a daemon and the engines that execute its runs, inside of it or over the API.
+package errand
+
+import (
+	"context"
+	"encoding/json"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+)
+
+// Operations is the kind of work that an engine of Agentbox executes: an operations message of protocol 1.0 that names its space.
+const Operations = "operations"
+
+// Work is a run that an engine has claimed.
+type Work struct {
+	Workspace id.Workspace // "" for that of the engine's key
+	Run       id.Run
+	Token     string // of the claim
+	Fence     uint64
+	Input     json.RawMessage
+}
+
+// Order is an input of the kind Operations.
+type Order struct {
+	Version    string            `json:"protocolVersion"`
+	Space      id.Space          `json:"space_id"`
+	Operations []json.RawMessage `json:"operations"`
+}
+
+// ReadOrder reads an input; false where it is no order of operations.
+func ReadOrder(input json.RawMessage) (Order, bool) {
+	var o Order
+	if json.Unmarshal(input, &o) != nil || o.Version != "1.0" || o.Space == "" || len(o.Operations) == 0 {
+		return Order{}, false
+	}
+	return o, true
+}
+
+// Progress is what was recorded of one operation, by this claim or an earlier one. Fields that are empty did not happen yet.
+type Progress struct {
+	Index int
+	Step  id.Step
+	Call  id.ToolCall
+	Ended bool // the tool call has ended
+	OK    bool // and succeeded
+}
+
+// Verdict is what the gate says of a tool call.
+type Verdict struct {
+	Call   id.ToolCall // "" where it may not be made
+	Asks   bool        // a person has to answer first
+	Code   string
+	Reason string
+}
+
+// Outcome is what came of an operation.
+type Outcome struct {
+	Child  id.Run `json:"run_id"` // in the space, with its result
+	Status string `json:"status"`
+	OK     bool   `json:"success"`
+}
+
+// Result is how a run ends.
+type Result struct {
+	Failure string // a stable word; "" for a run that ends well
+	Message string
+	Summary string
+	Output  json.RawMessage
+}
+
+// ErrNothing says that no run waits for an engine.
+var ErrNothing = fault.New(fault.NotFound, "nothing_to_claim", "no run waits for an engine")
+
+// Claims is how an engine comes to own runs. A claim that is lost is refused with a Conflict or a NotFound; what is Unavailable may be tried again.
+type Claims interface {
+	// Claim returns the next run of the kind Operations, or ErrNothing.
+	Claim(ctx context.Context) (Work, error)
+	// Renew goes on owning a run for another thirty seconds.
+	Renew(ctx context.Context, w Work) error
+	// Release gives a run back, not done.
+	Release(ctx context.Context, w Work) error
+	// End ends a run.
+	End(ctx context.Context, w Work, r Result) error
+}
+
+// Records is how an engine says what it does, and does it. Each of them may be called again for the same operation after it was Unavailable:
+// nothing is recorded, and nothing done, twice.
+type Records interface {
+	// Past returns what was recorded of the run's operations, in no order.
+	Past(ctx context.Context, w Work) ([]Progress, error)
+	// Step records the step of an operation.
+	Step(ctx context.Context, w Work, index int) (id.Step, error)
+	// Invoke asks the gate about an operation, and records its call if it may be made.
+	Invoke(ctx context.Context, w Work, s id.Step, index int, operation json.RawMessage) (Verdict, error)
+	// Operate executes an operation in the space, under its call, and returns when it has ended. Of a call that was executed before it returns
+	// what came of it.
+	Operate(ctx context.Context, w Work, call id.ToolCall, in id.Space, operation json.RawMessage) (Outcome, error)
+	// Conclude records what came of a call.
+	Conclude(ctx context.Context, w Work, call id.ToolCall, o Outcome) error
+}
+
+// StepKind is the kind of the step of an operation, and At what its input says.
+const StepKind = "operation"
+
+// At is the input of a step, and of the call in it: which operation of the order it is, and by its hash, which bytes.
+type At struct {
+	Index  int          `json:"index"`
+	Type   string       `json:"type,omitempty"`
+	Digest event.Digest `json:"operation_sha256,omitzero"`
+}
+
+// AtOperation returns the input of the call for an operation.
+func AtOperation(index int, operation json.RawMessage) At {
+	return At{index, typeOf(operation), event.DigestOf(operation)}
+}
+
+// Tool is the name of the tool that an operation is.
+func Tool(operation json.RawMessage) string { return "space." + typeOf(operation) }
+
+func typeOf(operation json.RawMessage) string {
+	var o struct {
+		Type string `json:"type"`
+	}
+	switch _ = json.Unmarshal(operation, &o); o.Type {
+	case "message", "createFile", "readFile", "editFile", "deleteFile", "shell":
+		return o.Type
+	}
+	return "unknown"
+}
+
+// Indexed reads the index out of the input of a step or a call; -1 where it says none.
+func Indexed(input json.RawMessage) int {
+	at := At{Index: -1}
+	if json.Unmarshal(input, &at) != nil {
+		return -1
+	}
+	return at.Index
+}

@@ -1,0 +1,30 @@
+package label
+
+import (
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/policy"
+)
+
+// Evolve returns the label after an event about its resource.
+func (l Label) Evolve(e event.Event) (Label, error) {
+	if e.Type != EventLabelled {
+		return l, nil
+	}
+	d, err := event.Decode[Labelled](e)
+	if err != nil {
+		return l, err
+	}
+	return Label{Resource: d.Resource, Workspace: e.Workspace, Level: d.Level, Room: d.Room, Purposes: d.Purposes, SetBy: e.Principal, SetAt: e.OccurredAt}, nil
+}
+
+// Evolve returns the access after an event about it.
+func (a Access) Evolve(e event.Event) (Access, error) {
+	if e.Type != EventJustified && e.Type != EventUnjustified {
+		return a, nil
+	}
+	d, err := event.Decode[Accessed](e)
+	if err != nil || d.Decision != policy.Allow {
+		return a, err
+	}
+	return Access{Resource: d.Resource, Principal: e.Principal, At: e.OccurredAt, Level: d.Level, Writes: d.Action == "write"}, nil
+}

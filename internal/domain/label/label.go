@@ -1,0 +1,143 @@
+// Package label is how sensitive a piece of data is, and who may come near it for what purpose.
+package label
+
+import (
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+)
+
+// The names of the documents.
+const (
+	Projection       = "resource_labels"
+	AccessProjection = "data_accesses"
+)
+
+// Level is how sensitive a resource is.
+type Level string
+
+// The levels, from the freest to the strictest. What bears no label is Internal.
+const (
+	Public       Level = "public"
+	Internal     Level = "internal"
+	Restricted   Level = "restricted"    // only in the room that the label names
+	Confidential Level = "confidential"  // each access is asked for and recorded, and in the room where the label names one
+	SensitivePII Level = "sensitive_pii" // for the purposes that the label names; for another one only with a justification, else a person decides
+)
+
+var rank = map[Level]int{Public: 1, Internal: 2, Restricted: 3, Confidential: 4, SensitivePII: 5}
+
+// AtLeast reports whether a level is another one or stricter.
+func (l Level) AtLeast(other Level) bool { return rank[l] >= rank[other] }
+
+// AccessTime is how long what was asked for and allowed may be read.
+const AccessTime = time.Hour
+
+// Bounds of what is said of a resource, in bytes unless another unit is named.
+const (
+	MaxType          = 50 // of a resource's type: small letters, digits and underscores
+	MaxID            = 200
+	MaxTags          = 20
+	MaxTag           = 50
+	MaxJustification = 2_000
+)
+
+// The refusals of what is said of a resource.
+var (
+	// ErrInvalidResource refuses what names no resource.
+	ErrInvalidResource = fault.New(fault.Invalid, "invalid_resource", "name the resource: resource_type of 1 to %d small letters, digits and underscores, and resource_id of 1 to %d bytes", MaxType, MaxID)
+	// ErrInvalidLabel refuses a level that is none, or a restriction without a room.
+	ErrInvalidLabel = fault.New(fault.Invalid, "invalid_label", "the label must be public, internal, restricted, confidential or sensitive_pii; restricted takes room_id")
+	// ErrInvalidTags refuses purposes that are none.
+	ErrInvalidTags = fault.New(fault.Invalid, "invalid_purpose_tags", "purpose_tags are at most %d words of 1 to %d bytes, each once", MaxTags, MaxTag)
+	// ErrInvalidAction refuses an access that is neither reading nor writing.
+	ErrInvalidAction = fault.New(fault.Invalid, "invalid_action", "the action must be read or write")
+	// ErrInvalidJustification refuses a justification that is too long or no text.
+	ErrInvalidJustification = fault.New(fault.Invalid, "invalid_justification", "a justification has at most %d bytes of text", MaxJustification)
+)
+
+// The types of resources at which Agentbox itself holds labels, where they are read.
+const (
+	OfSpace    = "space" // its files
+	OfArtifact = "artifact"
+)
+
+// Resource names a piece of data.
+type Resource struct {
+	Type string `json:"resource_type"` // room, artifact, or any word of who keeps it
+	ID   string `json:"resource_id"`
+}
+
+// Key is the key of the resource's document.
+func (r Resource) Key() string { return r.Type + "/" + r.ID }
+
+// Check refuses what names nothing.
+func (r Resource) Check() error {
+	if r.Type == "" || len(r.Type) > MaxType || strings.Trim(r.Type, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" ||
+		r.ID == "" || len(r.ID) > MaxID || !utf8.ValidString(r.ID) {
+		return ErrInvalidResource
+	}
+	return nil
+}
+
+// Label is the document of a resource's label.
+type Label struct {
+	Resource
+	Workspace id.Workspace `json:"workspace_id"`
+	Level     Level        `json:"label"`
+	Room      id.Room      `json:"room_id,omitempty"`
+	Purposes  []string     `json:"purpose_tags,omitempty"`
+	SetBy     id.Principal `json:"set_by,omitempty"`
+	SetAt     time.Time    `json:"set_at,omitzero"`
+}
+
+// Check refuses a label that says nothing that can be held.
+func (l Label) Check() error {
+	if err := l.Resource.Check(); err != nil {
+		return err
+	}
+	if rank[l.Level] == 0 || l.Level == Restricted && l.Room == "" {
+		return ErrInvalidLabel
+	}
+	return checkTags(l.Purposes)
+}
+
+func checkTags(tags []string) error {
+	if len(tags) > MaxTags {
+		return ErrInvalidTags
+	}
+	for i, tag := range tags {
+		if tag == "" || len(tag) > MaxTag || !utf8.ValidString(tag) || slices.Contains(tags[:i], tag) {
+			return ErrInvalidTags
+		}
+	}
+	return nil
+}
+
+// Lowers reports whether another label in this one's place would let anybody nearer: it is less strict, or for another room, or for more
+// purposes.
+func (l Label) Lowers(next Label) bool {
+	if !next.Level.AtLeast(l.Level) {
+		return true
+	}
+	if l.Level.AtLeast(Restricted) && l.Room != "" && next.Room != l.Room {
+		return true
+	}
+	return l.Level == SensitivePII && slices.ContainsFunc(next.Purposes, func(tag string) bool { return !slices.Contains(l.Purposes, tag) })
+}
+
+// Access is the document of what somebody was last allowed to come near.
+type Access struct {
+	Resource
+	Principal id.Principal `json:"principal_id"`
+	At        time.Time    `json:"at"`
+	Level     Level        `json:"label"`
+	Writes    bool         `json:"writes,omitempty"`
+}
+
+// AccessKey is the key of the document of an access.
+func AccessKey(p id.Principal, r Resource) string { return string(p) + "/" + r.Key() }

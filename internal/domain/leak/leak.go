@@ -1,0 +1,275 @@
+// Package leak finds secrets in what is about to be recorded, and takes them out.
+package leak
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Limits of one scan. What lies beyond them and may hold a secret is taken out as a whole: padding hides nothing.
+const (
+	MaxCharacters = 256_000 // of texts that may hold a secret
+	MaxMatches    = 20      // that are told one by one
+	MaxDepth      = 20      // of nested objects and arrays
+)
+
+// Redacted stands in the place of what was taken out.
+const Redacted = "[redacted]"
+
+// The rules by which a secret is known.
+const (
+	OpenAIKey   = "openai_api_key"
+	GitHubToken = "github_pat"
+	AWSKey      = "aws_access_key_id"
+	BearerToken = "bearer_token"
+	Unscanned   = "scan_limit" // it lies beyond the limits
+)
+
+// Match is one secret that was found.
+type Match struct {
+	Rule    string `json:"rule"`
+	Where   string `json:"where"`   // in the data: names and numbers of members; a name that is a secret is not told
+	Preview string `json:"preview"` // the first and the last four characters, or stars where there are no more than eight
+}
+
+type rule struct {
+	name    string
+	pattern *regexp.Regexp // its first group is the secret
+}
+
+var rules = []rule{
+	{OpenAIKey, regexp.MustCompile(`(?:^|[^A-Za-z0-9])(sk-(?:(?:proj|svcacct|admin|ant|or)-[A-Za-z0-9_-]{20,}|[A-Za-z0-9]{20,}))`)},
+	{GitHubToken, regexp.MustCompile(`((?:gh[pousr]|github_pat)_[A-Za-z0-9_]{20,})`)},
+	{AWSKey, regexp.MustCompile(`(A[KS]IA[0-9A-Z]{16})`)},
+	{BearerToken, regexp.MustCompile(`(?i)bearer[ \t:="']+([A-Za-z0-9._~+/-]{20,}=*)`)},
+}
+
+// Scan returns JSON without the secrets in it, in texts and in names, and what was found. Data without any are returned as they are, byte for
+// byte. What is no JSON is returned as it is, for the log refuses it.
+func Scan(data json.RawMessage) (json.RawMessage, []Match) {
+	if !suspicious(data) {
+		return data, nil
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return data, nil
+	}
+	s := scan{left: MaxCharacters}
+	v = s.value(v, "", 0)
+	if len(s.found) == 0 {
+		return data, nil
+	}
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return json.RawMessage(`{}`), s.found // it was read from JSON, so it is written as JSON
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), s.found
+}
+
+// Text is Scan for a text.
+func Text(text string) (string, []Match) {
+	s := scan{left: MaxCharacters}
+	text = s.text(text, "")
+	return text, s.found
+}
+
+// scan is one scan on its way.
+type scan struct {
+	left  int // characters
+	found []Match
+}
+
+func (s *scan) value(v any, where string, depth int) any {
+	if depth > MaxDepth {
+		raw, err := json.Marshal(v)
+		if err != nil || suspicious(raw) {
+			return s.whole(Unscanned, where, "")
+		}
+		return v
+	}
+	switch v := v.(type) {
+	case string:
+		return s.text(v, where)
+	case []any:
+		out := make([]any, len(v))
+		for i, element := range v {
+			out[i] = s.value(element, fmt.Sprintf("%s[%d]", where, i), depth+1)
+		}
+		return s.joined(out, where)
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			clean := s.text(name, where+".(name)")
+			out[free(out, clean)] = s.value(v[name], where+"."+clean, depth+1)
+		}
+		return out
+	}
+	return v
+}
+
+// free returns a name that an object does not have yet: two secrets that were names have not become one.
+func free(out map[string]any, name string) string {
+	for n, first := 2, name; ; n++ {
+		if _, taken := out[name]; !taken {
+			return name
+		}
+		name = fmt.Sprintf("%s %d", first, n)
+	}
+}
+
+// text returns a text without the secrets in it.
+func (s *scan) text(text, where string) string {
+	if !suspicious([]byte(text)) {
+		return text
+	}
+	if s.left -= utf8.RuneCountInString(text); s.left < 0 {
+		return s.whole(Unscanned, where, "")
+	}
+	for _, r := range rules {
+		at := r.pattern.FindAllStringSubmatchIndex(text, MaxMatches+1)
+		if len(at) == 0 {
+			continue
+		}
+		if len(s.found)+len(at) > MaxMatches {
+			return s.whole(Unscanned, where, "")
+		}
+		var out strings.Builder
+		end := 0
+		for _, m := range at {
+			s.found = append(s.found, Match{r.name, where, preview(text[m[2]:m[3]])})
+			out.WriteString(text[end:m[2]] + Redacted)
+			end = m[3]
+		}
+		text = out.String() + text[end:]
+	}
+	if squeezed := squeeze(text); squeezed != text {
+		for _, r := range rules {
+			if m := r.pattern.FindStringSubmatch(squeezed); m != nil { // it was split, so that nobody can say where it ends
+				return s.whole(r.name, where, preview(m[1]))
+			}
+		}
+	}
+	return text
+}
+
+// joined takes out the texts of an array that are a secret only together.
+func (s *scan) joined(list []any, where string) []any {
+	var all strings.Builder
+	for _, v := range list {
+		if text, ok := v.(string); ok && text != Redacted {
+			all.WriteString(text)
+		}
+	}
+	text := all.String()
+	if len(list) < 2 || !suspicious([]byte(text)) || len(text) > MaxCharacters {
+		return list
+	}
+	for _, r := range rules {
+		m := r.pattern.FindStringSubmatchIndex(text)
+		if m == nil {
+			continue
+		}
+		s.whole(r.name, where, preview(text[m[2]:m[3]]))
+		at := 0
+		for i, v := range list {
+			piece, ok := v.(string)
+			if !ok || piece == Redacted {
+				continue
+			}
+			if at < m[3] && at+len(piece) > m[2] {
+				list[i] = Redacted
+			}
+			at += len(piece)
+		}
+	}
+	return list
+}
+
+// whole notes that a value is taken out as a whole.
+func (s *scan) whole(rule, where, preview string) string {
+	if len(s.found) < MaxMatches {
+		s.found = append(s.found, Match{rule, where, preview})
+	}
+	return Redacted
+}
+
+// preview tells of a secret what a person needs to find it again.
+func preview(secret string) string {
+	if len(secret) <= 8 {
+		return strings.Repeat("*", len(secret))
+	}
+	return secret[:4] + "..." + secret[len(secret)-4:]
+}
+
+// invisible are characters that take no room, with which a secret may be split.
+const invisible = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
+
+// squeeze takes out what may split a secret: characters that take no room, and line breaks with the blanks around them.
+func squeeze(text string) string {
+	if strings.ContainsAny(text, invisible) {
+		text = strings.Map(func(r rune) rune {
+			if strings.ContainsRune(invisible, r) {
+				return -1
+			}
+			return r
+		}, text)
+	}
+	if !strings.ContainsAny(text, "\n\r") {
+		return text
+	}
+	var out strings.Builder
+	for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\n' || r == '\r' }) {
+		line = strings.Trim(line, " \t")
+		if strings.HasPrefix(line, "sk-") { // here one begins: what stands before it is no part of its word
+			out.WriteByte(' ')
+		}
+		out.WriteString(line)
+	}
+	return out.String()
+}
+
+// suspicious reports whether a text may hold a secret, as JSON or decoded. Every record passes here, so it looks at each byte once.
+func suspicious(b []byte) bool {
+	for i, c := range b {
+		switch c {
+		case '-':
+			if i >= 2 && b[i-1] == 'k' && b[i-2] == 's' {
+				return true
+			}
+		case '_':
+			if i >= 3 && (b[i-3] == 'g' && b[i-2] == 'h' || b[i-3] == 'p' && b[i-2] == 'a') {
+				return true
+			}
+		case 'I':
+			if i >= 2 && b[i-2] == 'A' && (b[i-1] == 'K' || b[i-1] == 'S') {
+				return true
+			}
+		case 'r', 'R':
+			if i >= 5 && b[i-5]|0x20 == 'b' && b[i-4]|0x20 == 'e' && b[i-3]|0x20 == 'a' && b[i-2]|0x20 == 'r' && b[i-1]|0x20 == 'e' {
+				return true
+			}
+		case '\\':
+			if i+5 < len(b) && b[i+1] == 'u' && !plain[string(b[i+2:i+6])] {
+				return true
+			}
+		case 0xc2, 0xe2, 0xef: // the first bytes of invisible
+			if r, _ := utf8.DecodeRune(b[i:]); strings.ContainsRune(invisible, r) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// plain are the escapes that encoding/json writes by itself.
+var plain = map[string]bool{"003c": true, "003e": true, "0026": true, "2028": true, "2029": true}

@@ -1,0 +1,89 @@
+package step
+
+import (
+	"bytes"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+)
+
+// Attested is how the log calls what nobody but an engine vouches for.
+const Attested = "attested"
+
+// Evolve returns the step after an event about it.
+func (s Step) Evolve(e event.Event) (Step, error) {
+	if e.Type != EventCreated {
+		return s, nil
+	}
+	d, err := event.Decode[Created](e)
+	return Step{
+		ID: d.Step, Run: e.Run, Room: e.Room, Kind: d.Kind, Title: d.Title, Input: d.Input, Fence: d.Fence, CreatedBy: e.Principal, CreatedAt: e.OccurredAt,
+		Redacted: e.Withheld != "",
+	}, err
+}
+
+// childCreated is the type of the event by which a run is made; see Parent.
+const childCreated = "run.created"
+
+// Parent returns the tool call for which an event makes a run in a space, "" for any other.
+func Parent(e event.Event) id.ToolCall {
+	if e.Type != childCreated || !bytes.Contains(e.Data, []byte(`"parent":`)) {
+		return ""
+	}
+	d, err := event.Decode[struct {
+		Parent struct {
+			Call id.ToolCall `json:"tool_call_id"`
+		} `json:"parent"`
+	}](e)
+	if err != nil {
+		return ""
+	}
+	return d.Parent.Call
+}
+
+// Evolve returns the tool call after an event about it.
+func (c Call) Evolve(e event.Event) (Call, error) {
+	switch e.Type {
+	case EventInvoked:
+		d, err := event.Decode[Invoked](e)
+		return Call{
+			ID: d.Call, Run: e.Run, Step: e.Step, Room: e.Room, Tool: d.Tool, Title: d.Title, Agent: d.Agent, By: e.Principal, Fence: d.Fence, Status: Running,
+			Input: d.Input, Decision: d.Decision, Reason: d.Reason, Attested: Attested, BegunAt: e.OccurredAt, Redacted: e.Withheld != "",
+		}, err
+	case childCreated:
+		c.Child = e.Run
+	case EventSucceeded, EventFailed:
+		d, err := event.Decode[Ended](e)
+		if err != nil {
+			return c, err
+		}
+		c.Status, c.EndedAt, c.Output, c.Error, c.Message = Succeeded, e.OccurredAt, d.Output, d.Error, d.Message
+		if e.Type == EventFailed {
+			c.Status = Failed
+		}
+		c.Redacted = c.Redacted || e.Withheld != ""
+	}
+	return c, nil
+}
+
+// Evolve returns the artifact after an event about it.
+func (a Artifact) Evolve(e event.Event) (Artifact, error) {
+	switch e.Type {
+	case EventArtifactCreated:
+		d, err := event.Decode[ArtifactCreated](e)
+		return Artifact{
+			ID: d.Artifact, Run: e.Run, Step: e.Step, Room: e.Room, Kind: d.Kind, Title: d.Title, Media: d.Media, Size: d.Size, Digest: d.Digest, Content: d.Content,
+			Metadata: d.Metadata, Fence: d.Fence, CreatedBy: e.Principal, CreatedAt: e.OccurredAt, Redacted: e.Withheld != "",
+		}, err
+	case EventArtifactStored:
+		d, err := event.Decode[ArtifactStored](e)
+		if err != nil {
+			return a, err
+		}
+		a.Stored = &d.Content
+		if a.Redacted = a.Redacted || e.Withheld != ""; e.Withheld != "" {
+			a.Stored = nil
+		}
+	}
+	return a, nil
+}

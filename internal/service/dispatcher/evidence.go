@@ -1,0 +1,118 @@
+package dispatcher
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/evidence"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/projection"
+)
+
+// Evidence returns the evidence of a run that was collected, and its manifest as it is stored.
+func (d *Dispatcher) Evidence(ctx context.Context, ws id.Workspace, r id.Run) (evidence.Record, json.RawMessage, error) {
+	if _, err := d.Find(ctx, ws, r); err != nil {
+		return evidence.Record{}, nil, err
+	}
+	doc, _, err := found[evidence.Record](ctx, d, ws, evidence.Projection, string(r), evidence.ErrNotFound)
+	if err != nil {
+		return doc, nil, err
+	}
+	stored, err := d.Blobs.Open(ctx, doc.Content.Digest)
+	if err != nil {
+		return doc, nil, err
+	}
+	defer stored.Close()
+	raw, err := io.ReadAll(io.LimitReader(stored, doc.Content.Size))
+	if err != nil {
+		return doc, nil, fault.Wrap(err, fault.Unavailable, "content_unreadable", "the manifest cannot be read")
+	}
+	return doc, raw, nil
+}
+
+// Finalize collects the evidence of a run that has ended, whoever executed it. What was collected before is not collected again: created is false.
+func (d *Dispatcher) Finalize(ctx context.Context, origin event.Origin, ws id.Workspace, r id.Run) (created bool, err error) {
+	doc, err := d.Find(ctx, ws, r)
+	if err != nil {
+		return false, err
+	}
+	if !doc.Status.Ended() {
+		return false, evidence.ErrNotEnded
+	}
+	if _, _, err := found[evidence.Record](ctx, d, ws, evidence.Projection, string(r), evidence.ErrNotFound); !errors.Is(err, evidence.ErrNotFound) {
+		return false, err
+	}
+	m, err := d.collect(ctx, doc)
+	if err != nil {
+		return false, err
+	}
+	canonical, err := m.Canonical()
+	if err != nil {
+		return false, err
+	}
+	action := policy.Action{
+		Type: policy.EvidenceCollect, Workspace: ws, Room: doc.Room, Principal: origin.Principal, Token: origin.Token, Run: r, Content: event.DigestOf(canonical), Size: int64(len(canonical)),
+	}
+	if err := d.contentRoom(ctx, ws, int64(len(canonical))); err != nil {
+		return false, err
+	}
+	defer d.Blobs.Hold()()
+	stored, err := d.Blobs.Put(ctx, bytes.NewReader(canonical), int64(len(canonical)))
+	if err != nil {
+		return false, err
+	}
+	data := evidence.Created{
+		ID: id.New[id.Evidence](d.IDs), Run: r, Hash: event.DigestOf(canonical), Root: m.Root, Window: m.Window, Completeness: m.Completeness,
+		Content: evidence.Content{Digest: stored.Digest, Size: stored.Size},
+	}
+	_, err = d.Gate.Record(ctx, origin, action, origin.Once(event.Batch{
+		Workspace: ws, Drafts: []event.Draft{draft(evidence.EventCreated, origin, doc, data).About(evidence.EntityType, string(r))},
+		Documents: []event.DocumentVersion{{Projection: evidence.Projection, Key: string(r)}},
+	}))
+	if errors.Is(err, journal.ErrConflict) {
+		return false, nil // somebody else has, and it is the same
+	}
+	return err == nil, err
+}
+
+// collect makes the manifest of a run that has ended.
+func (d *Dispatcher) collect(ctx context.Context, doc run.Run) (evidence.Manifest, error) {
+	var events []event.Event
+	q := journal.Query{Workspace: doc.Workspace, Run: doc.ID, From: 1, Limit: journal.MaxRead}
+	for {
+		page, err := d.Log.Read(ctx, q)
+		if err != nil {
+			return evidence.Manifest{}, err
+		}
+		events = append(events, page...)
+		if len(page) < q.Limit {
+			break
+		}
+		if len(events) > evidence.MaxEvents {
+			return evidence.Manifest{}, evidence.ErrManyEvent
+		}
+		q.From = page[len(page)-1].Seq + 1
+	}
+	return evidence.Collect(doc.Workspace, doc.ID, doc.Room, events)
+}
+
+// settle collects the evidence of a run that an engine or a person has just ended. The end stands; evidence that cannot be collected now is
+// collected when somebody asks.
+func (d *Dispatcher) settle(ctx context.Context, origin event.Origin, doc run.Run) {
+	origin.Key = "" // that of the end
+	if _, err := d.Finalize(context.WithoutCancel(ctx), origin, doc.Workspace, doc.ID); err != nil {
+		d.Logger.Warn("collect the evidence of a run", "code", "evidence_not_collected", "run", doc.ID, "error", err)
+	}
+}
+
+func evidenceDefinition() projection.Definition {
+	return projection.Define(evidence.Projection, 1, about(evidence.EntityType), func(r evidence.Record, _ string, e event.Event) (evidence.Record, error) { return r.Evolve(e) }, nil)
+}

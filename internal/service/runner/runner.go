@@ -1,0 +1,234 @@
+// Package runner is an engine: it claims runs, executes the operations that they ask for, and reports what came of them.
+//
+// It is the same within a daemon and outside of it; both speak the contract of package engine. It stops writing the moment that it knows its
+// claim to be lost, and what it writes before it knows is refused by the fence.
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"agentbox/internal/domain/errand"
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/run"
+)
+
+// How often an engine looks for work, and how long it waits before it tries again what was unavailable, or asked about.
+const (
+	Poll  = 1200 * time.Millisecond
+	Again = time.Second
+	Ask   = 2 * time.Second
+)
+
+// Runner is an engine. Its fields are set once, before Run.
+type Runner struct {
+	Claims  errand.Claims
+	Records errand.Records
+	Clock   event.Clock
+	Logger  *slog.Logger
+	Once    bool // it ends when there is nothing to claim
+}
+
+// errLost ends the work on a run that another engine may have.
+var errLost = errors.New("the claim is lost")
+
+// Run claims and executes runs, one after the other, until ctx ends; the run under way is given back.
+func (r *Runner) Run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		worked, err := r.Step(ctx)
+		if err != nil && ctx.Err() == nil {
+			if kind := fault.KindOf(err); r.Once || kind == fault.Denied || kind == fault.Invalid {
+				return err
+			}
+			r.Logger.Warn("look for a run", "code", "claim_failed", "error", err)
+		}
+		if worked {
+			continue
+		}
+		if r.Once {
+			return nil
+		}
+		r.pause(ctx, Poll)
+	}
+	return nil
+}
+
+// Step claims a run and executes it; false where there was none.
+func (r *Runner) Step(ctx context.Context) (bool, error) {
+	w, err := r.Claims.Claim(ctx)
+	if errors.Is(err, errand.ErrNothing) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	r.execute(ctx, w)
+	return true, nil
+}
+
+// execute works on a run as long as it is this engine's.
+func (r *Runner) execute(ctx context.Context, w errand.Work) {
+	working, stop := context.WithCancelCause(ctx)
+	beaten := make(chan struct{})
+	go func() {
+		defer close(beaten)
+		if err := r.beat(working, w); err != nil {
+			stop(err)
+		}
+	}()
+	result, err := r.perform(working, w)
+	if err == nil {
+		err = r.patiently(working, func() error { return r.Claims.End(working, w, result) })
+	}
+	lost := errors.Is(context.Cause(working), errLost)
+	stop(nil)
+	<-beaten
+	switch {
+	case err == nil:
+	case lost || refusedClaim(err):
+		r.Logger.Warn("a run is not this engine's any more", "code", "claim_lost", "run", w.Run, "error", err)
+	default: // it was stopped, or cannot go on: the next engine does
+		if err := r.Claims.Release(context.WithoutCancel(ctx), w); err != nil {
+			r.Logger.Warn("give a run back", "code", "release_failed", "run", w.Run, "error", err)
+		}
+	}
+}
+
+// refusedClaim reports whether an error says that the run is not this engine's.
+func refusedClaim(err error) bool {
+	switch fault.CodeOf(err) {
+	case run.ErrTokenMismatch.Code, run.ErrExpired.Code, run.ErrNotRunning.Code, run.ErrEnded.Code, run.ErrLocked.Code, run.ErrNotFound.Code:
+		return true
+	}
+	return false
+}
+
+// beat keeps the claim until ctx ends, and returns errLost when it cannot. Time is measured from before each heartbeat was sent, so that the
+// engine believes in its claim for no longer than the daemon does.
+func (r *Runner) beat(ctx context.Context, w errand.Work) error {
+	good := r.Clock.Now()
+	for wait := run.RenewEvery; ; {
+		if !r.pause(ctx, wait) {
+			return nil
+		}
+		sent := r.Clock.Now()
+		err := r.Claims.Renew(ctx, w)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err == nil:
+			good, wait = sent, run.RenewEvery
+		case refusedClaim(err) || r.Clock.Now().Sub(good) >= run.ClaimTime:
+			return fmt.Errorf("%w: %w", errLost, err)
+		default:
+			wait = Again
+		}
+	}
+}
+
+// perform executes the operations of a run that have no result yet.
+func (r *Runner) perform(ctx context.Context, w errand.Work) (errand.Result, error) {
+	order, ok := errand.ReadOrder(w.Input)
+	if !ok {
+		return errand.Result{Failure: "input_invalid", Message: "the input is no operations message of protocol 1.0 with a space_id"}, nil
+	}
+	var past []errand.Progress
+	if err := r.patiently(ctx, func() (err error) { past, err = r.Records.Past(ctx, w); return err }); err != nil {
+		return errand.Result{}, err
+	}
+	done := make([]errand.Progress, len(order.Operations))
+	for _, p := range past {
+		if p.Index >= 0 && p.Index < len(done) && (p.Call != "" || done[p.Index].Step == "") {
+			done[p.Index] = p
+		}
+	}
+	succeeded := 0
+	outcomes := []errand.Outcome{}
+	for i, operation := range order.Operations {
+		ok, outcome, err := r.operate(ctx, w, i, operation, order, done[i])
+		if err != nil {
+			if kind := fault.KindOf(err); ctx.Err() == nil && !refusedClaim(err) && kind != fault.Unavailable && kind != fault.Internal {
+				return errand.Result{Failure: fault.CodeOf(err), Message: err.Error()}, nil // no other engine could go on either
+			}
+			return errand.Result{}, err
+		}
+		if ok {
+			succeeded++
+		}
+		if outcome.Child != "" {
+			outcomes = append(outcomes, outcome)
+		}
+	}
+	output, err := json.Marshal(map[string]any{"operations": outcomes})
+	if err != nil || len(output) > run.MaxReport {
+		output = nil
+	}
+	return errand.Result{Summary: fmt.Sprintf("%d of %d operations succeeded", succeeded, len(order.Operations)), Output: output}, nil
+}
+
+// operate brings one operation to its end, from wherever it stands.
+func (r *Runner) operate(ctx context.Context, w errand.Work, index int, operation json.RawMessage, order errand.Order, p errand.Progress) (ok bool, o errand.Outcome, err error) {
+	if p.Ended {
+		return p.OK, o, nil
+	}
+	if p.Step == "" {
+		if err := r.patiently(ctx, func() (err error) { p.Step, err = r.Records.Step(ctx, w, index); return err }); err != nil {
+			return false, o, err
+		}
+	}
+	for p.Call == "" {
+		var v errand.Verdict
+		if err := r.patiently(ctx, func() (err error) { v, err = r.Records.Invoke(ctx, w, p.Step, index, operation); return err }); err != nil {
+			return false, o, err
+		}
+		if p.Call = v.Call; p.Call != "" {
+			break
+		}
+		if !v.Asks {
+			return false, o, nil // it was refused, which is its result
+		}
+		if !r.pause(ctx, Ask) {
+			return false, o, context.Cause(ctx)
+		}
+	}
+	if err := r.patiently(ctx, func() (err error) { o, err = r.Records.Operate(ctx, w, p.Call, order.Space, operation); return err }); err != nil {
+		return false, o, err
+	}
+	return o.OK, o, r.patiently(ctx, func() error { return r.Records.Conclude(ctx, w, p.Call, o) })
+}
+
+// patiently does something again as long as it is unavailable, for a daemon may be starting again, and ctx lasts.
+func (r *Runner) patiently(ctx context.Context, do func() error) error {
+	for {
+		if ctx.Err() != nil {
+			return context.Cause(ctx) // what is done by then is not even asked about
+		}
+		err := do()
+		if ctx.Err() != nil && err != nil {
+			return context.Cause(ctx)
+		}
+		if kind := fault.KindOf(err); err == nil || kind != fault.Unavailable && kind != fault.Exhausted {
+			return err
+		}
+		if !r.pause(ctx, Again) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// pause waits; false where ctx ended before.
+func (r *Runner) pause(ctx context.Context, d time.Duration) bool {
+	c, stop := r.Clock.NewTimer(d)
+	defer stop()
+	select {
+	case <-c:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

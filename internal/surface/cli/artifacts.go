@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"crypto/sha256"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"agentbox/internal/client"
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/step"
+)
+
+// artifacts are the commands about outputs of runs.
+func artifacts(i *invocation) *cobra.Command {
+	return group("artifact", "List, put and get outputs of runs", artifactList(i), artifactPut(i), artifactGet(i))
+}
+
+func artifactList(i *invocation) *cobra.Command {
+	var r string
+	var most int
+	c := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List artifacts, the newest first", Args: cobra.NoArgs}
+	c.Flags().StringVar(&r, "run", "", "only of this run")
+	c.Flags().IntVar(&most, "limit", 20, "how many at most, 1 to 100")
+	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		api, err := i.connect(cmd.Context())
+		if err != nil {
+			return err
+		}
+		found, err := api.Artifacts(cmd.Context(), id.Run(r), client.Page{Limit: most})
+		if err != nil {
+			return err
+		}
+		return i.show(found, func(p *printer) {
+			rows := make([][]cell, len(found))
+			for n, a := range found {
+				size := ""
+				if a.Size != nil {
+					size = strconv.FormatInt(*a.Size, 10)
+				}
+				rows[n] = []cell{text(string(a.ID)), text(a.Kind), text(a.Title), text(size), text(string(a.Run)), {ago(i.Clock.Now(), a.CreatedAt), faint}}
+			}
+			p.table("There are no artifacts.", []string{"artifact", "kind", "title", "bytes", "run", "made"}, rows)
+		})
+	}
+	return c
+}
+
+func artifactPut(i *invocation) *cobra.Command {
+	var kind, title, media, token string
+	c := &cobra.Command{
+		Use: "put STEP FILE", Short: "Keep a file as an output of a step's run", Args: cobra.ExactArgs(2),
+		Example: "  agentbox artifact put step_... report.pdf --kind report --token clm_...",
+	}
+	c.Flags().StringVar(&kind, "kind", "file", "what kind of output it is, a word")
+	c.Flags().StringVar(&title, "title", "", "what it is called (default: the file's name)")
+	c.Flags().StringVar(&media, "type", "", "its media type")
+	c.Flags().StringVar(&token, "token", "", "the token of the run's claim")
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		api, err := i.connect(cmd.Context())
+		if err != nil {
+			return err
+		}
+		file, err := os.Open(args[1])
+		if err != nil {
+			return fault.Wrap(err, fault.Invalid, "file_unreadable", "%s cannot be read", oneLine(args[1], 200))
+		}
+		defer file.Close()
+		hash := sha256.New()
+		size, err := io.Copy(hash, file)
+		if err == nil {
+			_, err = file.Seek(0, io.SeekStart)
+		}
+		if err != nil {
+			return fault.Wrap(err, fault.Invalid, "file_unreadable", "%s cannot be read", oneLine(args[1], 200))
+		}
+		made, err := api.PutArtifact(cmd.Context(), id.Step(args[0]), token, client.NewArtifact{
+			Kind: kind, Title: first(title, filepath.Base(args[1])), Media: media, Size: size, Digest: event.Digest(hash.Sum(nil)),
+		}, file)
+		if err != nil {
+			return err
+		}
+		return i.show(made, func(p *printer) { p.line("%s holds %d bytes, %s", made.ID, size, made.Digest) })
+	}
+	return c
+}
+
+func artifactGet(i *invocation) *cobra.Command {
+	var out string
+	c := &cobra.Command{
+		Use: "get ARTIFACT", Short: "Write the content of an artifact to standard output, or to a file", Args: cobra.ExactArgs(1),
+		Long: "Get checks the content against its hash. With --json it shows the artifact and no content.",
+	}
+	c.Flags().StringVarP(&out, "out", "o", "", "file to write, which must not be there")
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		api, err := i.connect(cmd.Context())
+		if err != nil {
+			return err
+		}
+		a, err := api.Artifact(cmd.Context(), id.Artifact(args[0]))
+		if err != nil || i.json {
+			return errOr(err, func() error { return i.show(a, nil) })
+		}
+		to := i.Out
+		if out != "" {
+			file, err := os.OpenFile(out, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+			if err != nil {
+				return fault.Wrap(err, fault.Invalid, "file_unwritable", "%s cannot be made", oneLine(out, 200))
+			}
+			defer file.Close()
+			to = file
+		}
+		content, err := api.ArtifactContent(cmd.Context(), a.ID)
+		if err != nil {
+			return err
+		}
+		defer content.Close()
+		hash := sha256.New()
+		if _, err := io.Copy(io.MultiWriter(to, hash), content); err != nil {
+			return fault.Wrap(err, fault.Unavailable, "content_cut_off", "the content was cut off")
+		}
+		want := a.Digest
+		if a.Stored != nil {
+			want = a.Stored.Digest
+		}
+		if event.Digest(hash.Sum(nil)) != want {
+			return fault.Wrap(step.ErrOtherContent, fault.Internal, "content_corrupt", "what came is not the artifact's content")
+		}
+		return nil
+	}
+	return c
+}
+
+func errOr(err error, do func() error) error {
+	if err != nil {
+		return err
+	}
+	return do()
+}

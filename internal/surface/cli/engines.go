@@ -1,0 +1,310 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"agentbox/internal/client"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/run"
+)
+
+// engine is an engine outside of the daemon.
+func engine(i *invocation) *cobra.Command {
+	var (
+		room          string
+		once, verbose bool
+	)
+	c := &cobra.Command{
+		Use: "engine", Short: "Execute runs that a daemon hands out, until it is interrupted", Args: cobra.NoArgs,
+		Long: "Engine claims runs whose input is an operations message with a space_id, executes the operations in that space over the API, and reports a step\n" +
+			"and a tool call for each. It says that it lives every ten seconds, gives the run under way back when it is interrupted, and waits for a daemon\n" +
+			"that is started again. The daemon does the same by itself, unless it was started with --engine external.",
+		Example: "  agentbox up --engine external\n  agentbox engine\n  agentbox engine --once --room room_...",
+	}
+	c.Flags().StringVar(&room, "room", "", "only runs of this room")
+	c.Flags().BoolVar(&once, "once", false, "end when no run waits")
+	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "log more")
+	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		api, err := i.connect(cmd.Context())
+		if err != nil {
+			return err
+		}
+		return i.Engine(cmd.Context(), client.Desk{Client: api, Room: id.Room(room)}, once, verbose)
+	}
+	return c
+}
+
+// runCreate asks for a run that an engine executes.
+func runCreate(i *invocation) *cobra.Command {
+	q := client.EngineRun{}
+	var room, input string
+	c := &cobra.Command{
+		Use: "create", Short: "Ask for a run that an engine executes", Args: cobra.NoArgs,
+		Long:    "Create asks for a run that waits until an engine claims it. Operations in a space are run at once with: agentbox run SPACE OPERATIONS.json",
+		Example: "  agentbox runs create --title report --input order.json",
+	}
+	c.Flags().StringVar(&room, "room", string(id.DefaultRoom), "the room that it belongs to")
+	c.Flags().StringVar(&q.Title, "title", "", "what it is called")
+	c.Flags().StringVar(&q.Goal, "goal", "", "what it is for")
+	c.Flags().StringVar(&input, "input", "", "JSON file that the engine is to work on; - reads standard input")
+	c.Flags().StringArrayVar(&q.Tags, "tag", nil, "a word by which it is found; repeatable")
+	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		api, err := i.connect(cmd.Context())
+		if err != nil {
+			return err
+		}
+		q.Room = id.Room(room)
+		if q.Input, err = i.jsonFile(input); err != nil {
+			return err
+		}
+		made, err := api.CreateEngineRun(cmd.Context(), q)
+		if err != nil {
+			return err
+		}
+		return i.show(made, func(p *printer) { p.line("%s waits for an engine", made.ID) })
+	}
+	return c
+}
+
+// jsonFile reads a JSON value from a file, or from standard input where it is named -; nil where no file is named.
+func (i *invocation) jsonFile(name string) (json.RawMessage, error) {
+	if name == "" {
+		return nil, nil
+	}
+	var raw []byte
+	var err error
+	if name == "-" {
+		raw, err = io.ReadAll(io.LimitReader(i.In, run.MaxGiven+1))
+	} else {
+		raw, err = os.ReadFile(name)
+	}
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Invalid, "file_unreadable", "%s cannot be read", oneLine(name, 200))
+	}
+	if !json.Valid(raw) {
+		return nil, usage("%s is no JSON", oneLine(name, 200))
+	}
+	return raw, nil
+}
+
+func runClaim(i *invocation) *cobra.Command {
+	var room, work string
+	c := &cobra.Command{
+		Use: "claim", Short: "Claim the next run, as an engine does", Args: cobra.NoArgs,
+		Long: "Claim prints the token by which the run is yours, for 30 seconds and as long as you renew it. It exits with 5 when no run waits.",
+	}
+	c.Flags().StringVar(&room, "room", "", "only a run of this room")
+	c.Flags().StringVar(&work, "work", "", "only a run whose input is of this kind: operations")
+	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		api, err := i.connect(cmd.Context())
+		if err != nil {
+			return err
+		}
+		got, err := api.ClaimRun(cmd.Context(), id.Room(room), work)
+		if err != nil {
+			return err
+		}
+		if !got.Claimed {
+			return fault.New(fault.NotFound, "nothing_to_claim", "no run waits for an engine")
+		}
+		return i.show(got, func(p *printer) {
+			p.line("%s is yours", got.Run.ID)
+			p.fields("token", got.Token, "fence", strconv.FormatUint(got.Fence, 10), "input", oneLine(string(got.Input), 2000))
+		})
+	}
+	return c
+}
+
+// runTell makes a command that tells something to a run that was claimed.
+func runTell(i *invocation, use, short, what, said string, flags func(*cobra.Command) func() (any, error)) *cobra.Command {
+	var token string
+	c := &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(1)}
+	c.Flags().StringVar(&token, "token", "", "the token of the run's claim")
+	body := func() (any, error) { return struct{}{}, nil }
+	if flags != nil {
+		body = flags(c)
+	}
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		api, err := i.connect(cmd.Context())
+		if err != nil {
+			return err
+		}
+		sent, err := body()
+		if err != nil {
+			return err
+		}
+		var answer map[string]any
+		if err := api.Tell(cmd.Context(), id.Run(args[0]), what, token, sent, &answer, ""); err != nil {
+			return err
+		}
+		return i.show(answer, func(p *printer) { p.line("%s %s", args[0], said) })
+	}
+	return c
+}
+
+// engineRuns are the commands about runs that engines execute.
+func engineRuns(i *invocation) []*cobra.Command {
+	return []*cobra.Command{
+		runCreate(i), runClaim(i),
+		runTell(i, "renew RUN", "Go on owning a run, for another 30 seconds", "lease/heartbeat", "is yours for another 30 seconds", nil),
+		runTell(i, "release RUN", "Give a run back, not done", "lease/release", "waits for an engine", nil),
+		runTell(i, "start RUN", "Start a run by hand, without a claim", "start", "is running", nil),
+		runTell(i, "complete RUN", "End a run well", "complete", "succeeded", func(c *cobra.Command) func() (any, error) {
+			var summary, output string
+			c.Flags().StringVar(&summary, "summary", "", "what was done")
+			c.Flags().StringVar(&output, "output", "", "JSON file with what came of it; - reads standard input")
+			return func() (any, error) {
+				raw, err := i.jsonFile(output)
+				body := map[string]any{"summary": summary}
+				if raw != nil {
+					body["output"] = raw
+				}
+				return body, err
+			}
+		}),
+		runTell(i, "fail RUN", "End a run badly", "fail", "failed", func(c *cobra.Command) func() (any, error) {
+			var why, message string
+			c.Flags().StringVar(&why, "error", "", "why, a word")
+			c.Flags().StringVar(&message, "message", "", "why, for people")
+			return func() (any, error) { return map[string]string{"error": why, "message": message}, nil }
+		}),
+		runTell(i, "step RUN", "Record a step of a run", "steps", "has another step", func(c *cobra.Command) func() (any, error) {
+			var kind, title string
+			c.Flags().StringVar(&kind, "kind", "", "what kind of step it is, a word")
+			c.Flags().StringVar(&title, "title", "", "what it is called")
+			return func() (any, error) { return map[string]string{"kind": kind, "title": title}, nil }
+		}),
+		runAttempts(i), runSteps(i), runEvidence(i),
+	}
+}
+
+func runAttempts(i *invocation) *cobra.Command {
+	return &cobra.Command{
+		Use: "attempts RUN", Short: "List the attempts of engines to execute a run", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			api, err := i.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			found, err := api.Attempts(cmd.Context(), id.Run(args[0]))
+			if err != nil {
+				return err
+			}
+			return i.show(found, func(p *printer) {
+				rows := make([][]cell, len(found))
+				for n, a := range found {
+					rows[n] = []cell{text(strconv.Itoa(a.Number)), text(string(a.Engine)), {ago(i.Clock.Now(), a.Since), faint}, text(a.Reason)}
+				}
+				p.table("No engine has claimed it.", []string{"attempt", "engine", "claimed", "ended by"}, rows)
+			})
+		},
+	}
+}
+
+func runSteps(i *invocation) *cobra.Command {
+	return &cobra.Command{
+		Use: "steps RUN", Short: "List the steps of a run that an engine executes, with their tool calls", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			api, err := i.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			found, err := api.Steps(cmd.Context(), id.Run(args[0]))
+			if err != nil {
+				return err
+			}
+			return i.show(found, func(p *printer) { p.steps(found) })
+		},
+	}
+}
+
+// steps writes what an engine has recorded of a run.
+func (p *printer) steps(found client.Recorded) {
+	var rows [][]cell
+	for _, s := range found.Steps {
+		row := []cell{text(string(s.ID)), text(s.Kind), text(s.Title), text(""), text("")}
+		calls := 0
+		for _, c := range found.Calls {
+			if c.Step != s.ID {
+				continue
+			}
+			row[3], row[4] = text(c.Tool), state(run.Status(c.Status))
+			rows = append(rows, row)
+			row = []cell{text(""), text(""), text(""), text(""), text("")}
+			calls++
+		}
+		if calls == 0 {
+			rows = append(rows, row)
+		}
+	}
+	p.table("Nothing was recorded of it.", []string{"step", "kind", "title", "tool", "status"}, rows)
+	for _, a := range found.Artifacts {
+		p.line("artifact %s: %s", a.ID, oneLine(strings.TrimSpace(a.Kind+" "+a.Title), 200))
+	}
+}
+
+func runEvidence(i *invocation) *cobra.Command {
+	var finalize bool
+	c := &cobra.Command{Use: "evidence RUN", Short: "Show which events tell of a run, under which hashes", Args: cobra.ExactArgs(1)}
+	c.Flags().BoolVar(&finalize, "finalize", false, "collect it first, where that was not done")
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		api, err := i.connect(cmd.Context())
+		if err != nil {
+			return err
+		}
+		found, err := api.Evidence(cmd.Context(), id.Run(args[0]), finalize)
+		if err != nil {
+			return err
+		}
+		return i.show(found, func(p *printer) {
+			p.fields("run", string(found.Run), "events", strconv.Itoa(found.Window.Count), "root", found.Root.String(), "manifest", found.Hash.String(),
+				"artifacts", strconv.Itoa(found.Completeness.Artifacts), "complete", strconv.FormatBool(found.Completeness.Terminal && found.Completeness.Calls))
+		})
+	}
+	return c
+}
+
+// showEngineRun shows a run that an engine executes, with everything that was recorded of it.
+func (i *invocation) showEngineRun(ctx context.Context, api *client.Client, r client.RunShown) error {
+	found, err := api.Steps(ctx, r.ID)
+	if err != nil {
+		return err
+	}
+	shown := struct {
+		client.RunShown
+		client.Recorded
+	}{r, found}
+	return i.show(shown, func(p *printer) {
+		p.steps(found)
+		p.run(i, r)
+	})
+}
+
+// order says what an engine was asked for, and what it said at the end.
+func (p *printer) order(r client.RunShown) {
+	fields := []string{}
+	add := func(name, value string) {
+		if value != "" {
+			fields = append(fields, name, oneLine(value, 2000))
+		}
+	}
+	add("title", r.Title)
+	add("goal", r.Goal)
+	add("input", string(r.Given))
+	if r.Claim != nil {
+		add("engine", string(r.Claim.Engine))
+	}
+	if r.Reported != nil {
+		add("said", r.Reported.Summary+r.Reported.Message)
+		add("output", string(r.Reported.Output))
+	}
+	p.fields(fields...)
+}

@@ -1,0 +1,147 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/label"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/step"
+	"agentbox/internal/service/custodian"
+	"agentbox/internal/surface/httpapi/wire"
+)
+
+// ResourceLabel is what is said of a resource.
+type ResourceLabel struct {
+	Type     string   `json:"resource_type,omitempty" doc:"Small letters, digits and underscores: space, artifact, room, or a word of your own"`
+	ID       string   `json:"resource_id,omitempty" doc:"At most 200 bytes"`
+	Label    string   `json:"label,omitempty" doc:"public, internal, restricted (which takes room_id), confidential or sensitive_pii"`
+	Room     id.Room  `json:"room_id,omitempty" maxLength:"100" doc:"The only room in which it is used, where it is restricted or stricter"`
+	Purposes []string `json:"purpose_tags,omitempty" doc:"For which it is kept; at most 20 words"`
+}
+
+// accessRequest asks to come near a resource.
+type accessRequest struct {
+	ResourceLabel
+	Run           id.Run `json:"run_id,omitempty" maxLength:"100"`
+	Action        string `json:"action,omitempty" doc:"read or write"`
+	Justification string `json:"justification,omitempty" doc:"Why, where the purpose is none of the label's; at most 2,000 bytes"`
+}
+
+// accessDecision is the answer to who asks to come near a resource.
+type accessDecision struct {
+	Decision    policy.Outcome `json:"decision" enum:"allow,deny,require_approval"`
+	Code        string         `json:"reason_code"`
+	Reason      string         `json:"reason,omitempty"`
+	Suggestion  string         `json:"suggestion,omitempty"`
+	Enforcement string         `json:"enforcement_mode" enum:"enforce"`
+	Blocked     bool           `json:"blocked"`
+	Label       label.Label    `json:"resolved_label" doc:"By which it was decided"`
+	Approval    id.Approval    `json:"approval_id,omitempty" doc:"The question that is open about it; once it is approved, send the same request again"`
+	Event       id.Event       `json:"event_id,omitempty" doc:"That records it"`
+}
+
+type labelList struct {
+	Labels []label.Label `json:"labels" nullable:"false"`
+	Next   string        `json:"next_cursor,omitempty" doc:"Where the list goes on; absent at its end"`
+}
+
+func (s *Server) registerLabels() {
+	wire.Handle(s.Server, wire.Operation{
+		ID: "label-resource", Needs: wire.DoesThere(policy.LabelSet), Method: http.MethodPost, Path: "/v1/resources/labels", Tag: "labels", Summary: "Label a resource", Status: http.StatusCreated, Repeat: wire.RepeatRecalled,
+		Detail: "What bears no label is internal. Whoever would let anybody nearer than before, by a lower label, another room or more purposes, has to be an admin.",
+	}, func(ctx context.Context, c wire.Call, in *struct{ Body ResourceLabel }) (*struct{ Body label.Label }, error) {
+		if c.Repeated > 0 {
+			then, err := past[label.Label](ctx, s, c, label.Projection, label.Entity)
+			return &struct{ Body label.Label }{then}, err
+		}
+		b := in.Body
+		made, err := s.services.Custodian.Label(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, label.Label{
+			Resource: label.Resource{Type: b.Type, ID: b.ID}, Level: label.Level(b.Label), Room: b.Room, Purposes: b.Purposes,
+		})
+		return &struct{ Body label.Label }{made}, err
+	})
+	wire.Handle(s.Server, wire.Operation{
+		ID: "list-labels", Needs: wire.Shows("label"), Method: http.MethodGet, Path: "/v1/resources/labels", Tag: "labels", Summary: "List labels, by their resources",
+		Detail: "With resource_type and resource_id: the label of this one, also where it is the default.",
+	}, s.listLabels)
+	wire.Handle(s.Server, wire.Operation{
+		ID: "request-data-access", Needs: wire.DoesThere(policy.DataAccess), Method: http.MethodPost, Path: "/v1/data/access/requests", Tag: "labels", Summary: "Ask to come near labelled data", Repeat: wire.RepeatRecalled,
+		Detail: "Restricted data are used in their room only. An access to what is confidential or stricter is recorded, and lets the same principal read it for an hour. Personal data are for the purposes of " +
+			"their label; for another one it takes a justification, and without that a person decides.",
+	}, s.requestAccess)
+}
+
+func (s *Server) requestAccess(ctx context.Context, c wire.Call, in *struct{ Body accessRequest }) (*struct{ Body accessDecision }, error) {
+	var a custodian.Answer
+	var err error
+	if c.Repeated > 0 {
+		a, err = s.services.Custodian.Recall(ctx, c.Caller.Workspace, c.Repeated)
+	} else {
+		b := in.Body
+		a, err = s.services.Custodian.Request(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, b.Run, label.Request{
+			Resource: label.Resource{Type: b.Type, ID: b.ID}, Action: b.Action, Level: label.Level(b.Label), Room: b.Room, Purposes: b.Purposes, Justification: b.Justification,
+		})
+	}
+	if err != nil {
+		return nil, err
+	}
+	d := a.Decision
+	return &struct{ Body accessDecision }{accessDecision{
+		Decision: d.Outcome, Code: d.ReasonCode, Reason: d.Reason, Suggestion: d.Suggestion, Enforcement: "enforce", Blocked: d.Outcome != policy.Allow,
+		Label: a.Label, Approval: a.Approval, Event: a.Event,
+	}}, nil
+}
+
+func (s *Server) listLabels(ctx context.Context, c wire.Call, in *struct {
+	Type  string `query:"resource_type" maxLength:"50" doc:"With resource_id"`
+	ID    string `query:"resource_id" maxLength:"200"`
+	Label string `query:"label" enum:"public,internal,restricted,confidential,sensitive_pii" doc:"Only these"`
+	Room  string `query:"room_id" maxLength:"100"`
+	Limit int    `query:"limit" minimum:"1" maximum:"100" default:"20" doc:"How many at most"`
+	After string `query:"cursor" maxLength:"256" doc:"The next_cursor of the page before"`
+}) (*struct{ Body labelList }, error) {
+	if in.Room != "" && in.Label != "" {
+		return nil, fault.New(fault.Invalid, "invalid_parameter", "select by room_id or by label, not by both")
+	}
+	found, err := s.services.Custodian.Labels(ctx, c.Caller.Workspace, custodian.Filter{
+		Resource: label.Resource{Type: in.Type, ID: in.ID}, Level: label.Level(in.Label), Room: id.Room(in.Room), After: in.After, Limit: in.Limit + 1,
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := labelList{}
+	out.Labels, out.Next = cut(found, in.Limit, func(l label.Label) string { return l.Key() })
+	return &struct{ Body labelList }{out}, nil
+}
+
+// readable refuses to answer with a resource of a room that is labelled against whoever asks.
+func (s *Server) readable(ctx context.Context, c wire.Call, r label.Resource, room id.Room) error {
+	return s.services.Custodian.MayRead(ctx, c.Caller.Workspace, c.Caller.Principal, r, room)
+}
+
+// readableSpace is readable for the files of a space.
+func (s *Server) readableSpace(ctx context.Context, c wire.Call, sp id.Space) error {
+	found, err := s.services.Keeper.Space(ctx, c.Caller.Workspace, sp)
+	if err != nil {
+		return err
+	}
+	return s.readable(ctx, c, label.Resource{Type: label.OfSpace, ID: string(sp)}, found.Room)
+}
+
+// withhold takes out of a list of artifacts what their labels keep from whoever asks.
+func (s *Server) withhold(ctx context.Context, c wire.Call, found []step.Artifact) error {
+	for i, a := range found {
+		err := s.readable(ctx, c, label.Resource{Type: label.OfArtifact, ID: string(a.ID)}, a.Room)
+		switch {
+		case err == nil:
+		case fault.KindOf(err) != fault.Denied:
+			return err
+		default:
+			found[i].Content, found[i].Metadata, found[i].Title = step.Content{Type: step.None}, nil, ""
+		}
+	}
+	return nil
+}
