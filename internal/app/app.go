@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"log/slog"
 	"os"
@@ -277,7 +278,11 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 	}
 	a.Steward = steward.New(steward.Parts{Log: a.counted, Docs: a.Log, Gate: asked, IDs: ids, Owner: a.Gate.Owner, IssueKey: a.Gate.IssueKey})
 	a.Rooms = moderator.New(moderator.Parts{Log: a.counted, Docs: a.Log, Gate: asked, IDs: ids})
-	a.Registrar = registrar.New(registrar.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, IDs: ids, Entropy: rand.Reader, Secret: a.Gate.Secret})
+	bootstrap, err := a.secret(bootstrapFile, "bootstrap_key_invalid")
+	if err != nil {
+		return err
+	}
+	a.Registrar = registrar.New(registrar.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, IDs: ids, Entropy: rand.Reader, Secret: a.Gate.Secret, BootstrapToken: hex.EncodeToString(bootstrap)})
 	a.Keeper.SetOccupants(a.Runs)
 	a.Gate.OnHalt(a.Runs.Halt)
 	a.Gate.OnLift(a.Runs.Lifted)

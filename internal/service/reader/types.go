@@ -24,6 +24,7 @@ var eventTypes = []string{
 	policy.StandingGrantedType, policy.StandingUsedType, policy.StandingRevokedType, policy.KillSwitchThrownType, policy.KillSwitchLiftedType,
 	policy.BundlePinnedType, policy.DeniedType, policy.RequiresApprovalType, policy.BegunType, policy.EffectCountedType,
 	principal.RegisteredType, principal.QuarantinedType, principal.UnquarantinedType, principal.RoleChangedType, principal.KeyIssuedType, principal.KeyRevokedType,
+	principal.LoginSetType, principal.LoginRefusedType, principal.LoginShutType, principal.SessionBegunType, principal.SessionRefreshedType, principal.SessionEndedType,
 	engine.RegisteredType, engine.DeactivatedType, engine.TokenIssuedType, engine.TokenRevokedType,
 	token.GrantedType, token.RevokedType, token.AttemptedType,
 	run.EventCreated, run.EventStarted, run.EventSuspended, run.EventResumed, run.EventCompleted, run.EventFailed, run.EventCancelled, run.EventImported, run.EventRetained, run.EventForgotten,

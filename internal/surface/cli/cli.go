@@ -97,6 +97,7 @@ var commands = []func(*invocation) *cobra.Command{
 	spaces, execute, runs, timelineCommand, approvals, files,
 	artifacts, engine,
 	topCommand, events, audit, policies, killSwitch, incidents, labels,
+	principals, agents, keys, tokens, engines,
 	backups, restore, exportWorkspace, importWorkspace, collect,
 	version,
 }

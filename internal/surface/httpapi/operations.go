@@ -93,6 +93,7 @@ func New(c wire.Config, services Services, version string) *Server {
 	}
 	s.registerHealth()
 	s.registerTop()
+	s.registerSessions()
 	s.registerPrincipals()
 	s.registerCapabilities()
 	s.registerEngines()

@@ -23,6 +23,7 @@ type sent struct {
 	path, body, other string
 	media             string // JSON unless named
 	status            int
+	keyless           bool // a key is refused
 	harmless          bool // nothing is done, so that nothing is recorded and another body is another question
 }
 
@@ -251,6 +252,10 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 	table["deactivate-engine"] = sent{path: "/v1/engines/" + idle.ID + "/deactivate", body: `{"reason":"gone"}`, other: `{}`, status: 200}
 	table["issue-engine-token"] = sent{path: "/v1/engines/" + engine.ID + "/tokens/issue", body: `{}`, other: `{"scopes":{}}`, status: 201}
 	table["revoke-engine-token"] = sent{path: "/v1/engines/" + engine.ID + "/tokens/" + issued.ID + "/revoke", body: `{"reason":"lost"}`, other: `{}`, status: 200}
+	table["bootstrap-owner"] = sent{path: "/v1/auth/bootstrap-owner", body: `{"display_name":"Olga","passphrase":"correct horse battery"}`, keyless: true}
+	table["login"] = sent{path: "/v1/auth/login", body: `{"passphrase":"correct horse battery"}`, keyless: true}
+	table["refresh"] = sent{path: "/v1/auth/refresh", body: `{"refresh_token":"none"}`, keyless: true}
+	table["logout"] = sent{path: "/v1/auth/logout", status: 200, harmless: true}
 	_, transcript := d.ask(t, "", "GET", "/v1/runs/"+wrote.Run+"/transcript?redact=none", "")
 	_, other := d.ask(t, "", "GET", "/v1/runs/"+wrote.Run+"/transcript?redact=output", "")
 	table["import-run"] = sent{path: "/v1/runs/import", body: string(transcript), other: string(other), media: "application/x-ndjson", status: 201}
@@ -286,6 +291,15 @@ func TestEveryPostIsDoneOnceOverARestart(t *testing.T) {
 		return d.keyed(t, known[op][0], s.path, media, "key of "+op, body)
 	}
 	first := map[string]string{}
+	for op, s := range table {
+		if !s.keyless {
+			continue
+		}
+		if status, _, got := ask(op, s.body); status != 400 || !strings.Contains(got, `"idempotency_key_not_possible"`) {
+			t.Errorf("%s with a key: %d %s", op, status, got)
+		}
+		delete(table, op)
+	}
 	ops := slices.Sorted(maps.Keys(table))
 	for _, op := range ops {
 		s := table[op]
