@@ -19,7 +19,6 @@ import (
 	"agentbox/internal/driver/cedar"
 	"agentbox/internal/driver/memory"
 	"agentbox/internal/kernel/journal"
-	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/keeper"
 	"agentbox/internal/service/moderator"
@@ -488,95 +487,6 @@ func TestTheDefaultRoomIsListedOnce(t *testing.T) {
 	}
 }
 
-// What remains of a redacted event holds no text, and the documents can still be folded from it.
-func TestRemains(t *testing.T) {
-	h := build(t)
-	secret := "MARZIPAN"
-	words := []string{"sh." + secret}
-	lab, err := h.CreateRoom(t.Context(), origin(h.owner), ws, room.Created{
-		Title: secret, Topic: secret, Mode: secret, Lang: secret, ToolPolicy: secret, Context: room.Context{Prompt: &secret, Tools: &words, Models: &words, Memory: &secret},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	thread, err := h.CreateThread(t.Context(), origin(h.owner), ws, lab.ID, room.ThreadCreated{Title: secret})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := h.Post(t.Context(), origin(h.owner), h.owner, thread.ID, room.MessageCreated{Content: secret, Lang: secret, Labels: []string{secret}, SchemaVersion: secret}); err != nil {
-		t.Fatal(err)
-	}
-	for _, change := range []error{
-		second(h.UpdateRoom(t.Context(), origin(h.owner), ws, lab.ID, room.Updated{Title: &secret, Topic: &secret, Mode: &secret, Lang: &secret, ToolPolicy: &secret, Context: room.Context{Prompt: &secret, Tools: &words}})),
-		second(h.UpdateThread(t.Context(), origin(h.owner), ws, thread.ID, room.ThreadUpdated{Title: &secret})),
-		second(h.SetDefaults(t.Context(), origin(h.owner), ws, room.DefaultsSet{Context: room.Context{Prompt: &secret, Models: &words}})),
-	} {
-		if change != nil {
-			t.Fatal(change)
-		}
-	}
-	events, err := h.log.Read(t.Context(), journal.Query{Workspace: ws, Limit: journal.MaxRead})
-	if err != nil {
-		t.Fatal(err)
-	}
-	set, err := projection.NewSet(moderator.Definitions())
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := 0
-	for _, why := range []event.Withheld{event.Forgotten, event.Destroyed} {
-		states := map[projection.Ref]projection.State{}
-		for _, e := range events {
-			left, err := room.Remains(e)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if left == nil {
-				continue
-			}
-			seen++
-			data := event.New("x.y", event.Origin{}, ws, "", left).Data
-			if strings.Contains(string(data), secret) {
-				t.Errorf("of %s remains %s", e.Type, data)
-			}
-			if why == event.Destroyed {
-				data = nil
-			}
-			e.Withhold(why, data)
-			err = set.Fold(e, func(ref projection.Ref) (projection.State, error) {
-				if s, ok := states[ref]; ok {
-					return s, nil
-				}
-				d, err := set.Lookup(ref.Name)
-				if err != nil {
-					return projection.State{}, err
-				}
-				return d.Restore(ref.Key, nil, 0, 0)
-			}, func(ref projection.Ref, s projection.State) { states[ref] = s })
-			if err != nil {
-				t.Errorf("fold what remains of %s: %v", e.Type, err)
-			}
-		}
-		for ref, s := range states {
-			body, indexes, err := s.Encode()
-			if err != nil || strings.Contains(string(body), secret) || strings.Contains(fmt.Sprint(indexes), secret) {
-				t.Errorf("%s %s is %s %v, %v", ref.Name, ref.Key, body, indexes, err)
-			}
-			if ref.Name == room.MessageProjection && (!strings.Contains(string(body), `"withheld":"`+string(why)) || !strings.Contains(string(body), string(thread.ID))) {
-				t.Errorf("the message is %s", body)
-			}
-			if ref.Name == room.Projection && why == event.Forgotten && !strings.Contains(string(body), `"tool_allowlist":[]`) {
-				t.Errorf("of an allowlist whose names are gone is left %s: it has to allow nothing", body)
-			}
-		}
-	}
-	if seen != 2*6 {
-		t.Errorf("%d events have remains, want 12", seen)
-	}
-}
-
-func second[T any](_ T, err error) error { return err }
-
 // Nobody who is not known in the workspace says anything in it, and no refusal of his is recorded.
 func TestNobody(t *testing.T) {
 	h := build(t)
@@ -590,67 +500,5 @@ func TestNobody(t *testing.T) {
 	}
 	if after, err := h.log.Head(context.Background(), ws); err != nil || after != before {
 		t.Errorf("%d events were recorded, %v", after-before, err)
-	}
-}
-
-// A cursor never goes back, whoever comes last, and says how much of what others said is new.
-func TestReadCursors(t *testing.T) {
-	h := build(t)
-	thread, mia, worker := h.thread(), h.person(principal.Member), h.agent("worker")
-	read := func(who principal.Caller, place uint64, unread int) {
-		t.Helper()
-		got, err := h.ReadCursor(t.Context(), ws, who.Principal, id.DefaultRoom)
-		if err != nil || got.StreamSeq != place || got.Unread != unread || got.Principal != who.Principal {
-			t.Errorf("got %+v, %v, want place %d and %d unread", got, err, place, unread)
-		}
-	}
-	read(mia, 0, 0)
-	for n := range 3 { // places 2 to 4
-		h.post([]principal.Caller{h.owner, worker, mia}[n], thread.ID, "x")
-	}
-	read(mia, 0, 2)
-	read(h.owner, 0, 2)
-	var moving sync.WaitGroup
-	for n := range 4 {
-		moving.Go(func() {
-			if _, err := h.MarkRead(t.Context(), origin(mia), ws, id.DefaultRoom, uint64(4-n)); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	moving.Wait()
-	read(mia, 4, 0)
-	head, err := h.log.Head(t.Context(), ws)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := h.MarkRead(t.Context(), origin(mia), ws, id.DefaultRoom, 1); err != nil {
-		t.Error(err)
-	}
-	if now, err := h.log.Head(t.Context(), ws); err != nil || now != head {
-		t.Errorf("going back recorded %d events, %v", now-head, err)
-	}
-	read(mia, 4, 0)
-	if _, err := h.MarkRead(t.Context(), origin(mia), ws, id.DefaultRoom, 5); !errors.Is(err, room.ErrBeyond) {
-		t.Errorf("beyond the end: %v, want %v", err, room.ErrBeyond)
-	}
-	for range room.MaxUnread {
-		h.post(h.owner, thread.ID, "x")
-	}
-	read(mia, 4, room.MaxUnread)
-	h.post(h.owner, thread.ID, "x")
-	read(mia, 4, room.MaxUnread)
-	lab, err := h.CreateRoom(t.Context(), origin(h.owner), ws, room.Created{Title: "lab"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err := h.ReadCursor(t.Context(), ws, mia.Principal, lab.ID); err != nil || got.Unread != 0 {
-		t.Errorf("another room: %+v, %v", got, err)
-	}
-	if got, err := h.MarkRead(t.Context(), origin(mia), ws, id.DefaultRoom, 0); err != nil || got.StreamSeq != 105 || got.Unread != 0 {
-		t.Errorf("everything: %+v, %v", got, err)
-	}
-	if _, err := h.ReadCursor(t.Context(), "ws_other", mia.Principal, lab.ID); !errors.Is(err, room.ErrNoRoom) {
-		t.Errorf("through another workspace: %v", err)
 	}
 }
