@@ -1,6 +1,8 @@
 // Package gate decides what may be done, asks people where policy says so, and is the only maker of permits.
 package gate
 
+//go:generate go test -count=1 -run ^TestTheRightsAreTheWrittenOnes$ . -update
+
 import (
 	"context"
 	"fmt"
