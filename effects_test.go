@@ -25,7 +25,7 @@ var effects = arch.Effects{
 	},
 	Pure: []string{
 		"github.com/gowebpki/jcs", "github.com/cedar-policy/cedar-go/**", "mvdan.cc/sh/v3/syntax/**", "golang.org/x/mod/sumdb/note",
-		"golang.org/x/mod/sumdb/tlog", "golang.org/x/time/rate", "github.com/danielgtaylor/huma/v2/**", "go.yaml.in/yaml/**",
+		"golang.org/x/mod/sumdb/tlog", "golang.org/x/time/rate", "golang.org/x/crypto/scrypt", "github.com/danielgtaylor/huma/v2/**", "go.yaml.in/yaml/**",
 		"github.com/prometheus/client_golang/**", // counts in memory, and reads the figures of its own process
 		"go.opentelemetry.io/otel/trace", "go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/codes",
 		"github.com/google/go-cmp/**", "pgregory.net/rapid", "go.uber.org/goleak", "github.com/bmatcuk/doublestar/**",
@@ -34,6 +34,8 @@ var effects = arch.Effects{
 	// Persistence is what a permit itself rests on: without the log there is none. Stopping never waits for one.
 	Allowed: map[string]string{
 		"(*internal/surface/httpapi/wire.Server).Run": "serves on the listener that the roof gave it, and stops",
+
+		"(internal/client.Desk).*": "how an engine outside asks a daemon, whose gate decides there; within a daemon the same contract is its services",
 
 		"internal/driver/disk/internal/seal.*":           "the keys of what the disk driver keeps, and destroys where it forgets",
 		"(*internal/driver/disk/internal/seal.Cipher).*": "goes on writing what the disk driver began",
@@ -50,6 +52,9 @@ var effects = arch.Effects{
 		"internal/driver/keyring.Copy":         "an operator's own work on a data directory",
 		"(*internal/driver/keyring.Keyring).*": "keys of the log's own content, kept beside it",
 
+		"internal/driver/fts.Open":       "opens the index of what documents hold when the daemon starts, and makes it anew where it cannot be used",
+		"(*internal/driver/fts.Index).*": "an index of what documents hold, which anybody could make from them",
+
 		"internal/driver/sqlite.Open":            "opens the log when the daemon starts",
 		"internal/driver/sqlite.OpenReadOnly":    "opens the log to verify it",
 		"internal/driver/sqlite.Snapshot":        "copies the log for a backup, which an operator makes without a daemon",
@@ -61,7 +66,6 @@ var effects = arch.Effects{
 		"internal/driver/postgres.OpenReadOnly":  "opens the log to verify it",
 		"(*internal/driver/postgres.Journal).*":  "the log itself and the documents folded from it",
 		"(*internal/driver/postgres.adoption).*": "a workspace's log that is taken in as it is",
-		"(internal/app.local).*":                 "looks whether the files of a space lie on this machine",
 		"(*internal/driver/postgres.ledger).*":   "the log as a batch sees it before it is recorded",
 		"(*internal/driver/memory.Journal).*":    "the log in memory, which plans a batch through the same contract as the one on disk",
 

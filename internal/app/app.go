@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"log/slog"
 	"os"
@@ -14,11 +15,11 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
-	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/cedar"
 	"agentbox/internal/driver/disk"
 	"agentbox/internal/driver/disk/frames"
 	"agentbox/internal/driver/disk/trees"
+	"agentbox/internal/driver/fts"
 	"agentbox/internal/driver/keyring"
 	"agentbox/internal/driver/telemetry"
 	"agentbox/internal/kernel/projection"
@@ -31,10 +32,12 @@ import (
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/investigator"
 	"agentbox/internal/service/keeper"
+	"agentbox/internal/service/librarian"
 	"agentbox/internal/service/moderator"
 	"agentbox/internal/service/mover"
 	"agentbox/internal/service/redactor"
 	"agentbox/internal/service/registrar"
+	"agentbox/internal/service/steward"
 	"agentbox/internal/service/sweeper"
 	"agentbox/internal/surface/httpapi"
 )
@@ -48,6 +51,7 @@ const (
 	blobsDir   = "blobs"
 	framesDir  = "live"
 	spacesDir  = "spaces"
+	searchFile = "search.db" // what finds messages; made anew from the log where it is not there
 	keysDir    = "keys"      // under which the data of events are sealed
 	stepPeriod = time.Second // how often expiry is looked at
 )
@@ -60,6 +64,8 @@ type App struct {
 	Runs      *executor.Executor
 	Hands     *dispatcher.Dispatcher
 	Rooms     *moderator.Moderator
+	Steward   *steward.Steward
+	Library   *librarian.Librarian
 	Sweeper   *sweeper.Sweeper
 	Log       Store
 	Redact    *redactor.Redactor
@@ -103,7 +109,7 @@ func Definitions() []projection.Definition {
 		custodian.Definitions(),
 		[]projection.Definition{
 			keeper.Definition(), keeper.ChangeDefinition(), keeper.SnapshotDefinition(),
-			executor.Definition(), sweeper.Definition(), redactor.Definition(), mover.Definition(), investigator.Definition(),
+			executor.Definition(), sweeper.Definition(), redactor.Definition(), mover.Definition(), steward.Definition(), investigator.Definition(),
 		},
 	)
 }
@@ -227,10 +233,6 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 	if err != nil {
 		return err
 	}
-	var files space.Store = spaces
-	if a.Config.inDatabase() {
-		files = local{spaces, a.path(spacesDir)}
-	}
 	tiers, err := a.tiers()
 	if err != nil {
 		return err
@@ -242,7 +244,7 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 	}
 	asked := telemetry.WrapGate(a.Gate, a.clock, a.metrics, a.tracer, presets)
 	a.Keeper = keeper.New(keeper.Parts{
-		Log: a.counted, Docs: a.Log, Gate: asked, Library: a.Gate, Store: telemetry.WrapStore(files, a.clock, a.tracer), Tiers: tiers, Clock: a.clock, IDs: ids, Logger: a.logger,
+		Log: a.counted, Docs: a.Log, Gate: asked, Library: a.Gate, Store: telemetry.WrapStore(spaces, a.clock, a.tracer), Tiers: tiers, Clock: a.clock, IDs: ids, Logger: a.logger,
 		MaxSpaces: a.Config.MaxSpaces, MaxLimits: a.Config.MaxLimits, FirstUID: firstUID(), System: System,
 	})
 	retention, err := redactor.ParseRetention(a.Config.Retention)
@@ -256,8 +258,14 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 	a.Sweeper = sweeper.New(sweeper.Parts{
 		Log: a.counted, Docs: a.Log, Gate: a.Gate, Blobs: blobs, Live: live, Spaces: spaces, Rule: a.Config.rule(), Clock: a.clock, Logger: a.logger, System: System,
 	})
+	index, err := fts.Open(a.path(searchFile))
+	if err != nil {
+		return err
+	}
+	a.closers = append(a.closers, index.Close)
+	a.Library = librarian.New(librarian.Parts{Log: a.Log, Bodies: a.Log, Docs: a.Log, Index: index})
 	a.Redact = redactor.New(redactor.Parts{
-		Log: a.Log, Bodies: a.Log, Docs: a.Log, Gate: a.Gate, Contents: []vault.Forgetter{a.Sweeper}, Clock: a.clock, Logger: a.logger, System: System, Retention: retention,
+		Log: a.Log, Bodies: a.Log, Docs: a.Log, Gate: a.Gate, Contents: []vault.Forgetter{a.Sweeper, a.Library}, Clock: a.clock, Logger: a.logger, System: System, Retention: retention,
 	})
 	a.Mover = mover.NewImporter(mover.Parts{
 		Log: a.counted, Into: a.Log, Docs: a.Log, Contents: blobs, Gate: asked, System: System, TakeUp: a.Runs.TakeUp,
@@ -268,8 +276,13 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 	if err := a.dispatch(ids, blobs, asked); err != nil {
 		return err
 	}
+	a.Steward = steward.New(steward.Parts{Log: a.counted, Docs: a.Log, Gate: asked, IDs: ids, Owner: a.Gate.Owner, IssueKey: a.Gate.IssueKey})
 	a.Rooms = moderator.New(moderator.Parts{Log: a.counted, Docs: a.Log, Gate: asked, IDs: ids})
-	a.Registrar = registrar.New(registrar.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, IDs: ids, Entropy: rand.Reader, Secret: a.Gate.Secret})
+	bootstrap, err := a.secret(bootstrapFile, "bootstrap_key_invalid")
+	if err != nil {
+		return err
+	}
+	a.Registrar = registrar.New(registrar.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, IDs: ids, Entropy: rand.Reader, Secret: a.Gate.Secret, BootstrapToken: hex.EncodeToString(bootstrap)})
 	a.Keeper.SetOccupants(a.Runs)
 	a.Gate.OnHalt(a.Runs.Halt)
 	a.Gate.OnLift(a.Runs.Lifted)

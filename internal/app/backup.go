@@ -25,7 +25,7 @@ type Kept = backup.Summary
 
 // isKey reports whether a file of a data directory gives power to whoever has it: to act, to sign, or to read what is sealed.
 func isKey(name string) bool {
-	return name == keyFile || name == signingFile || name == claimsFile || name == authFile || name == keysDir || strings.HasPrefix(name, keysDir+"/")
+	return name == keyFile || name == signingFile || name == claimsFile || name == authFile || name == bootstrapFile || name == keysDir || strings.HasPrefix(name, keysDir+"/")
 }
 
 // Backup keeps a data directory as one file, which appears as a whole or not at all. A daemon may run on it meanwhile: the log is that of one
@@ -89,7 +89,7 @@ func Backup(ctx context.Context, c Config, target string, withKeys bool, progres
 func leave(name string) bool {
 	parts := strings.Split(name, "/")
 	switch first := parts[0]; {
-	case first == stateFile, first == noteFile, first == lockName, strings.HasPrefix(first, logFile+"-"), strings.HasPrefix(first, logFile+".lock"), strings.HasSuffix(first, ".new"):
+	case first == stateFile, first == noteFile, first == lockName, strings.HasPrefix(first, logFile+"-"), strings.HasPrefix(first, searchFile), strings.HasPrefix(first, logFile+".lock"), strings.HasSuffix(first, ".new"):
 		return true
 	}
 	last := len(parts) - 1

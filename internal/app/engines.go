@@ -60,6 +60,9 @@ func (a *App) claimTokens() (claims.Tokens, error) {
 // authFile holds the secret under which the tokens of engines and of sessions are sealed, 0600. Where it is lost, all of them have to be made anew.
 const authFile = "auth.key"
 
+// bootstrapFile holds the token by which the owner of a workspace is given a passphrase, 0600.
+const bootstrapFile = "bootstrap.key"
+
 // secret reads a secret of the daemon, and makes it at the first start.
 func (a *App) secret(file, code string) ([]byte, error) {
 	raw, err := readSmall(a.path(file))

@@ -41,11 +41,11 @@ func (a *App) serve(ids *id.Source, blobs *disk.Blobs) error {
 		}
 	}
 	services := httpapi.Services{
-		Gate:         a.Gate,
-		Keeper:       a.Keeper,
-		Executor:     a.Runs,
-		Dispatcher:   a.Hands,
-		Rooms:        a.Rooms,
+		Gate:       a.Gate,
+		Keeper:     a.Keeper,
+		Executor:   a.Runs,
+		Dispatcher: a.Hands,
+		Rooms:      a.Rooms, Steward: a.Steward, Librarian: a.Library,
 		Reader:       reader.New(a.Log, Definitions()...),
 		Log:          a.Log,
 		Prover:       a.Prover,
@@ -110,6 +110,7 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 	part("sweep", a.sweep)
 	part("make snapshots durable", a.syncSnapshots)
 	part("forget what is past its time", a.forget)
+	part("take what was said into the index", a.index)
 	part("watch over the data directory", a.watch)
 	part("open the log again", a.mend)
 	if a.reign != nil {
@@ -152,6 +153,16 @@ func (a *App) watch(ctx context.Context) error {
 	if cause := context.Cause(ctx); fault.CodeOf(cause) == "log_moved" {
 		return cause
 	}
+	return nil
+}
+
+// index takes what is new in the log into the index, so that whoever searches need not wait for it.
+func (a *App) index(ctx context.Context) error {
+	every(a.clock, ctx.Done(), stepPeriod, func(time.Time) {
+		if err := a.Library.Step(ctx); err != nil && ctx.Err() == nil {
+			a.logger.Error("take what is new into the index", "code", "index_not_current", "error", err)
+		}
+	})
 	return nil
 }
 

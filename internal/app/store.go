@@ -3,14 +3,11 @@ package app
 import (
 	"context"
 	"crypto/rand"
-	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
-	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/keyring"
 	"agentbox/internal/driver/postgres"
 	"agentbox/internal/driver/sqlite"
@@ -183,37 +180,3 @@ func writeStore(ctx context.Context, c Config, existing bool, keys vault.Keys) (
 
 // holdStore ends the daemon when another one has taken its database.
 func (a *App) holdStore(ctx context.Context) error { return a.reign(ctx) }
-
-// local is the files of the spaces that lie on this machine. Where daemons have a database in turn, the spaces of the others are in the log
-// and their files are not here: what is asked of those is refused, for an empty folder would be a lie.
-type local struct {
-	space.Store
-	dir string
-}
-
-var errElsewhere = fault.New(fault.Unavailable, "space_elsewhere", "the files of this space lie on the machine of the daemon that made it, which does not have the database now").
-	With("make a new space here, or stop this daemon and start that one again")
-
-func (l local) here(s id.Space) error {
-	_, err := os.Lstat(filepath.Join(l.dir, string(s)))
-	if errors.Is(err, os.ErrNotExist) {
-		return errElsewhere
-	}
-	return err
-}
-
-// Open implements space.Store.
-func (l local) Open(s id.Space, uid int, limits space.Limits) (space.Files, string, error) {
-	if err := l.here(s); err != nil {
-		return nil, "", err
-	}
-	return l.Store.Open(s, uid, limits)
-}
-
-// History implements space.Store.
-func (l local) History(s id.Space, uid int, limits space.Limits) (space.History, error) {
-	if err := l.here(s); err != nil {
-		return nil, err
-	}
-	return l.Store.History(s, uid, limits)
-}

@@ -15,6 +15,9 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/keeper"
 	"agentbox/internal/testkit/pgtest"
@@ -193,5 +196,58 @@ func awaits(t *testing.T, dir string) {
 		case <-time.After(10 * time.Millisecond):
 		case <-t.Context().Done():
 		}
+	}
+}
+
+// The files of a space stay on the machine that made them. A daemon that has the database after that one knows the space, says that its files
+// are elsewhere, and works all the same.
+func TestSpacesElsewhere(t *testing.T) {
+	address, shared := pgtest.Start(t).Database(), filepath.Join(t.TempDir(), "shared")
+	open := func(dir string) *app.App {
+		t.Helper()
+		a, err := app.Open(t.Context(), inDatabase(dir, address, shared), app.Clock{}, slog.New(slog.NewTextHandler(t.Output(), nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	mine, theirs := t.TempDir(), t.TempDir()
+	a := open(mine)
+	s, err := a.Keeper.Create(t.Context(), event.Origin{Principal: a.Owner}, keeper.Request{Workspace: id.DefaultWorkspace, Name: "mine"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b := open(theirs)
+	if doc, _, err := projection.Load[space.Space](t.Context(), b.Log, id.DefaultWorkspace, space.Projection, string(s.ID)); err != nil || doc.Status == space.Destroyed {
+		t.Errorf("the space is %+v, %v", doc, err)
+	}
+	if _, err := b.Keeper.Keep(t.Context(), id.DefaultWorkspace, s.ID); !errors.Is(err, space.ErrFilesMissing) {
+		t.Errorf("its files: %v, want %v", err, space.ErrFilesMissing)
+	}
+	if err := b.Sweeper.Step(t.Context(), id.DefaultWorkspace, b.Owner); err != nil {
+		t.Errorf("a sweep: %v", err)
+	}
+	first, err := b.Log.Read(t.Context(), journal.Query{Workspace: id.DefaultWorkspace, Types: []string{space.EventCreated}, Limit: 1})
+	if err != nil || len(first) != 1 {
+		t.Fatal(first, err)
+	}
+	if left, err := b.Sweeper.ForgetContent(t.Context(), first); err != nil {
+		t.Errorf("to forget content: %+v, %v", left, err)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if entries, err := filepath.Glob(filepath.Join(theirs, "spaces", "spc_*")); err != nil || len(entries) != 0 {
+		t.Errorf("it has made %v, %v", entries, err)
+	}
+	a = open(mine)
+	if _, err := a.Keeper.Keep(t.Context(), id.DefaultWorkspace, s.ID); err != nil {
+		t.Errorf("back where the files are: %v", err)
+	}
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -49,6 +49,13 @@ type ListedRoom struct {
 	Mode      string    `json:"room_mode,omitempty"`
 	CreatedAt time.Time `json:"created_at,omitzero"`
 	UpdatedAt time.Time `json:"updated_at,omitzero"`
+	Unread    int       `json:"unread"` // messages of others, at most 100, which means as many or more
+}
+
+// ReadCursor says how far the key's principal has read a room.
+type ReadCursor struct {
+	room.Cursor
+	Unread int `json:"unread"`
 }
 
 // RoomList is a page of rooms, the newest first.
@@ -120,6 +127,24 @@ func (c *Client) UpdateRoom(ctx context.Context, r id.Room, change RoomChange) (
 	var changed room.Room
 	err := c.call(ctx, http.MethodPatch, roomPath(r), nil, change, &changed, nil)
 	return changed, err
+}
+
+// ReadCursor returns how far the key's principal has read a room.
+func (c *Client) ReadCursor(ctx context.Context, r id.Room) (ReadCursor, error) {
+	var found ReadCursor
+	err := c.get(ctx, roomPath(r)+"/read-cursor", nil, &found)
+	return found, err
+}
+
+// MarkRead says that a room was read up to a place in its stream, or with 0 everything that is there.
+func (c *Client) MarkRead(ctx context.Context, r id.Room, to uint64) (ReadCursor, error) {
+	var moved ReadCursor
+	body := map[string]uint64{}
+	if to > 0 {
+		body["stream_seq"] = to
+	}
+	err := c.call(ctx, http.MethodPut, roomPath(r)+"/read-cursor", nil, body, &moved, nil)
+	return moved, err
 }
 
 // RoomDefaults returns what the rooms of the workspace inherit.

@@ -7,6 +7,7 @@ import (
 	"net/url"
 
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/workspace"
 )
 
 // ImportedWorkspace says what a daemon took in.
@@ -30,5 +31,56 @@ func (c *Client) ImportWorkspace(ctx context.Context, file io.Reader, size int64
 		q.query = url.Values{"public_key": {publicKey}}
 	}
 	err := c.exchange(ctx, q, &done)
+	return done, err
+}
+
+// WorkspaceRequest asks for a workspace; what is left out takes the daemon's default.
+type WorkspaceRequest struct {
+	Workspace id.Workspace `json:"workspace_id,omitempty"`
+	Kind      string       `json:"kind,omitempty"` // community or private
+	Name      string       `json:"display_name,omitempty"`
+	Tasks     int          `json:"max_concurrent_tasks,omitempty"`
+	Owner     string       `json:"owner_name,omitempty"`
+}
+
+// MadeWorkspace is a workspace that was made, and the first key of its owner, which is shown once.
+type MadeWorkspace struct {
+	workspace.Workspace
+	Owner id.Principal `json:"owner_principal_id"`
+	KeyID id.Key       `json:"key_id"`
+	Key   string       `json:"key,omitempty"`
+}
+
+// WorkspaceList is a page of workspaces, by name.
+type WorkspaceList struct {
+	Workspaces []workspace.Workspace `json:"workspaces"`
+	Next       string                `json:"next_cursor"` // empty at the end
+}
+
+// CreateWorkspace makes a workspace.
+func (c *Client) CreateWorkspace(ctx context.Context, q WorkspaceRequest) (MadeWorkspace, error) {
+	var made MadeWorkspace
+	err := c.post(ctx, "/v1/workspaces", q, &made)
+	return made, err
+}
+
+// Workspaces lists the workspaces that the key's principal sees.
+func (c *Client) Workspaces(ctx context.Context, p Page) (WorkspaceList, error) {
+	var l WorkspaceList
+	err := c.get(ctx, "/v1/workspaces", p.values(), &l)
+	return l, err
+}
+
+// Workspace returns a workspace.
+func (c *Client) Workspace(ctx context.Context, ws id.Workspace) (workspace.Workspace, error) {
+	var found workspace.Workspace
+	err := c.get(ctx, join("/v1/workspaces/", escape(string(ws))), nil, &found)
+	return found, err
+}
+
+// ArchiveWorkspace ends what is done in a workspace, for good.
+func (c *Client) ArchiveWorkspace(ctx context.Context, ws id.Workspace, reason string) (workspace.Workspace, error) {
+	var done workspace.Workspace
+	err := c.post(ctx, join("/v1/workspaces/", escape(string(ws)), "/archive"), map[string]string{"reason": reason}, &done)
 	return done, err
 }

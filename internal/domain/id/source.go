@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -57,6 +58,9 @@ func New[T kind](s *Source) T {
 	var none T
 	return T(none.prefix() + s.ulid())
 }
+
+// NewWorkspace makes the identifier of a workspace that nobody has named.
+func NewWorkspace(s *Source) Workspace { return Workspace("ws_" + strings.ToLower(s.ulid())) }
 
 // NewPrincipal makes a principal of one of the three kinds; any other kind panics, for it is a mistake in the program.
 func NewPrincipal(s *Source, kind PrincipalKind) Principal {

@@ -24,6 +24,7 @@ type Ruling struct {
 type Basis struct {
 	Principal uint64 // version of who acts
 	Space     uint64 // version of the space, 0 where there is none or it is about to be made
+	Workspace uint64 // version of the workspace's document, 0 where there is none
 }
 
 // Gate is the one way to a permit. Every method is safe for concurrent use.

@@ -67,6 +67,7 @@ const (
 	ReasonApprovalAllows    = "approval_allows_action"
 	ReasonStandingAllows    = "standing_approval_allows_action"
 	ReasonKillSwitch        = "kill_switch_active"
+	ReasonArchived          = "workspace_archived"
 	ReasonUnknownAction     = "unknown_action"
 	ReasonPrincipalNotFound = "agent_principal_not_found"
 	ReasonAgentQuarantined  = "agent_quarantined"

@@ -101,11 +101,14 @@ const (
 	ExternalWrite = "external.write"
 	AuditRedact   = "audit.redact" // destroy the data of events for good
 
-	WorkspaceImport = "workspace.import" // take a workspace of another installation into this one
+	WorkspaceImport  = "workspace.import" // take a workspace of another installation into this one
+	WorkspaceCreate  = "workspace.create"
+	WorkspaceArchive = "workspace.archive" // end what is done in a workspace, for good
 
 	RoomCreate    = "room.create"
 	RoomUpdate    = "room.update"    // change what a room is called, or the summary of what was said in it
 	RoomConfigure = "room.configure" // set what agents in a room, or in every room, are told and may use
+	RoomRead      = "room.read"      // say how far one has read
 	ThreadCreate  = "thread.create"
 	ThreadUpdate  = "thread.update"
 	MessageCreate = "message.create" // post a message into a thread
@@ -185,9 +188,13 @@ var kinds = map[string]Kind{
 
 	WorkspaceImport: {Type: WorkspaceImport, SideEffect: Control, Zone: event.HighStakes, Idempotent: true, Title: "import a workspace"},
 
+	WorkspaceCreate:  record(WorkspaceCreate, "make a workspace", "admin"),
+	WorkspaceArchive: record(WorkspaceArchive, "archive a workspace", "admin"),
+
 	RoomCreate:    record(RoomCreate, "make a room", "member"),
 	RoomUpdate:    record(RoomUpdate, "change a room", "member", "agents", "services"),
 	RoomConfigure: record(RoomConfigure, "set what agents are told and may use in a room", "admin"),
+	RoomRead:      record(RoomRead, "say how far one has read a room", "viewer", "agents", "services"),
 	ThreadCreate:  record(ThreadCreate, "begin a thread", "member", "agents", "services"),
 	ThreadUpdate:  record(ThreadUpdate, "change a thread", "member", "agents", "services"),
 	MessageCreate: record(MessageCreate, "post a message", "member", "agents", "services"),

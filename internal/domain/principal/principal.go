@@ -91,6 +91,7 @@ type Caller struct {
 	Workspace id.Workspace
 	Role      Role         // of a person
 	Key       id.Key       // "" where it was another credential
+	Session   id.Session   // "" where it was another credential
 	Engine    bool         // it is known by the token of an engine
 	Token     id.Token     // the capability token under which he acts; "" for all that is his
 	By        id.Principal // who was authenticated, where that is another one, who acts for the principal

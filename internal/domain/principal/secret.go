@@ -78,6 +78,23 @@ func ParseEngine(text string) (id.Workspace, id.EngineToken, bool) {
 	return ws, token, true
 }
 
+// ParseAccess takes the access token of a session apart.
+func ParseAccess(text string) (id.Workspace, id.Session, bool) { return parseSession(AccessForm, text) }
+
+// ParseRefresh takes the refresh token of a session apart.
+func ParseRefresh(text string) (id.Workspace, id.Session, bool) {
+	return parseSession(RefreshForm, text)
+}
+
+func parseSession(f Form, text string) (id.Workspace, id.Session, bool) {
+	ws, ulid, ok := f.parse(text)
+	session, err := id.Parse[id.Session]("ses_" + ulid)
+	if !ok || err != nil {
+		return "", "", false
+	}
+	return ws, session, true
+}
+
 // NewBearer makes the text of an API key.
 func NewBearer(ws id.Workspace, key id.Key, entropy io.Reader) (string, error) {
 	return KeyForm.New(ws, string(key), entropy)

@@ -45,6 +45,8 @@ var (
 	ErrSnapshotNotFound = fault.New(fault.NotFound, "snapshot_not_found", "the space keeps no such snapshot")
 	// ErrSnapshotTooLarge refuses to make a snapshot of more than is permitted.
 	ErrSnapshotTooLarge = fault.New(fault.Exhausted, "snapshot_too_large", "the files are too many or too large for a snapshot")
+	// ErrFilesMissing means that the files of a space are not on this host: another daemon of the same log made them on its own.
+	ErrFilesMissing = fault.New(fault.NotFound, "space_files_missing", "the files of the space are not on this host")
 	// ErrSnapshotDamaged means that the disk has changed or lost what was stored.
 	ErrSnapshotDamaged = fault.New(fault.Internal, "snapshot_damaged", "the snapshot cannot be used")
 	// ErrRewindIncomplete means that files are on their way between two snapshots and could be brought to neither.

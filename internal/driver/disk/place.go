@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/disk/internal/beneath"
 	"agentbox/internal/driver/disk/internal/overlay"
 	"agentbox/internal/driver/disk/internal/snapshots"
@@ -119,5 +120,5 @@ func (p *place) retire() {
 }
 
 func removed(home string) error {
-	return fault.New(fault.NotFound, "space_files_missing", "the files of %s are not on this host", filepath.Base(home))
+	return fault.New(space.ErrFilesMissing.Kind, space.ErrFilesMissing.Code, "the files of %s are not on this host", filepath.Base(home))
 }

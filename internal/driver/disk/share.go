@@ -166,7 +166,7 @@ func (s *Spaces) place(sp id.Space, home string) (*place, error) {
 	p := &place{home: home}
 	if !shares {
 		if _, err := os.Lstat(filepath.Join(home, filesFolder)); err != nil {
-			return nil, fault.Wrap(err, fault.NotFound, "space_files_missing", "the files of %s are not on this host", sp)
+			return nil, fault.Wrap(err, space.ErrFilesMissing.Kind, space.ErrFilesMissing.Code, "the files of %s are not on this host", sp)
 		}
 	} else {
 		var err error

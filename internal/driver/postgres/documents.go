@@ -55,6 +55,9 @@ func (j *Journal) Lend(ctx context.Context, ws id.Workspace, name, key string) (
 		}
 		return err
 	})
+	if err == nil {
+		err = j.settled(ctx, ws, d.Seq)
+	}
 	if err != nil {
 		return projection.Document{}, err
 	}
@@ -149,6 +152,13 @@ func (j *Journal) Documents(ctx context.Context, q projection.Query) (docs []pro
 		}
 		return nil
 	})
+	latest := uint64(0)
+	for i := range docs {
+		latest = max(latest, docs[i].Seq)
+	}
+	if err == nil {
+		err = j.settled(ctx, q.Workspace, latest)
+	}
 	return docs, err
 }
 

@@ -43,7 +43,14 @@ func (j *Journal) hear() (heard bool, err error) {
 	}
 	for {
 		// A redaction somewhere may have been missed too: what it has destroyed is destroyed here as well.
-		if err := j.lookAround(conn); err != nil {
+		if err := j.refresh(); err != nil {
+			return heard, err
+		}
+		if j.reign == 0 {
+			if err := j.lookAround(j.ctx, conn); err != nil {
+				return heard, err
+			}
+		} else if err := conn.Ping(j.ctx); err != nil {
 			return heard, err
 		}
 		heard = true
@@ -77,7 +84,7 @@ func (j *Journal) follow(conn *pgx.Conn) error {
 			continue
 		}
 		head, err := strconv.ParseUint(place, 10, 64)
-		if err == nil {
+		if err == nil && j.reign == 0 {
 			j.watch.set(id.Workspace(ws), head)
 		}
 	}
@@ -100,10 +107,12 @@ func (j *Journal) refresh() error {
 	return nil
 }
 
-// lookAround finds out how far every workspace has come.
-func (j *Journal) lookAround(conn *pgx.Conn) error {
+// lookAround finds out how far every workspace has come. Where the database is this daemon's alone it is done once, when it is opened: from
+// then on a lane tells it, after it has laid on the shelf what it has changed, so that nobody hears of an event and then reads an older
+// document.
+func (j *Journal) lookAround(ctx context.Context, conn querier) error {
 	heads := map[id.Workspace]uint64{}
-	rows, err := conn.Query(j.ctx, `SELECT name, head FROM workspaces`)
+	rows, err := conn.Query(ctx, `SELECT name, head FROM workspaces`)
 	if err != nil {
 		return err
 	}
@@ -118,5 +127,14 @@ func (j *Journal) lookAround(conn *pgx.Conn) error {
 	for ws, head := range heads {
 		j.watch.set(ws, head)
 	}
-	return j.refresh()
+	return nil
+}
+
+// settled returns when this daemon knows of an event that was read: a commit is seen in the database a moment before its documents are on
+// the shelf. Where others append too, whoever reads a document proves that it is of now.
+func (j *Journal) settled(ctx context.Context, ws id.Workspace, seq uint64) error {
+	if j.reign == 0 || seq == 0 {
+		return nil
+	}
+	return j.watch.wait(ctx, ws, seq-1)
 }

@@ -157,7 +157,10 @@ func (j *Journal) open(ctx context.Context) error {
 		if err := j.holdsKeys(ctx); err != nil {
 			return err
 		}
-		return j.openProjections(ctx)
+		if err := j.openProjections(ctx); err != nil {
+			return err
+		}
+		return j.reading(ctx, func(db querier) error { return j.lookAround(ctx, db) })
 	})
 }
 

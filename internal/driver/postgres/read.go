@@ -316,6 +316,9 @@ func (j *Journal) Get(ctx context.Context, ws id.Workspace, e id.Event) (found e
 		found = events[0]
 		return nil
 	})
+	if err == nil {
+		err = j.settled(ctx, ws, found.Seq)
+	}
 	return found, err
 }
 
@@ -332,6 +335,9 @@ func (j *Journal) Read(ctx context.Context, q journal.Query) (events []event.Eve
 		}
 		return err
 	})
+	if err == nil && len(events) > 0 {
+		err = j.settled(ctx, q.Workspace, events[len(events)-1].Seq)
+	}
 	return events, err
 }
 
@@ -388,7 +394,7 @@ func (j *Journal) Head(ctx context.Context, ws id.Workspace) (uint64, error) {
 		return s.head, err
 	}
 	s, err := j.prove(ctx, ws)
-	if err == nil {
+	if err == nil && j.reign == 0 {
 		j.watch.set(ws, s.head)
 	}
 	return s.head, err

@@ -469,3 +469,58 @@ func cut(t *testing.T, address string) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 }
+
+// Whoever hears of an event, and reads a document that it has changed, reads it as it is since: from the daemon that appends, alone or not, and
+// from another.
+func TestWhoHearsOfAnEventReadsItsDocument(t *testing.T) {
+	server := pgtest.Start(t)
+	for name, alone := range map[string]bool{"alone": true, "shared": false} {
+		t.Run(name, func(t *testing.T) {
+			o := optionsAt(server.Database(), memory.NewKeys(rand.Reader))
+			o.Alone = alone
+			j, err := postgres.Open(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer j.Close()
+			const events = 300
+			var wg sync.WaitGroup
+			for range 4 {
+				wg.Go(func() {
+					for e, err := range journal.Tail(t.Context(), j, journal.Query{Workspace: journaltest.Workspace, Before: events + 1}) {
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						if doc, err := j.Lend(t.Context(), journaltest.Workspace, "notes", e.EntityID); err != nil || doc.Seq < e.Seq {
+							t.Errorf("behind event %d the document is of %d, %v", e.Seq, doc.Seq, err)
+							return
+						}
+					}
+				})
+				wg.Go(func() { // and whoever looks without waiting
+					for last := uint64(0); last < events; {
+						found, err := j.Read(t.Context(), journal.Query{Workspace: journaltest.Workspace, Last: true, Limit: 1})
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						for _, e := range found {
+							last = e.Seq
+							if doc, err := j.Lend(t.Context(), journaltest.Workspace, "notes", e.EntityID); err != nil || doc.Seq < e.Seq {
+								t.Errorf("behind event %d the document is of %d, %v", e.Seq, doc.Seq, err)
+								return
+							}
+						}
+					}
+				})
+			}
+			for i := range events {
+				if _, err := j.Append(t.Context(), journaltest.Batch(journaltest.Draft("x").About("note", fmt.Sprint("n", i%3)))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			wg.Wait()
+		})
+	}
+}

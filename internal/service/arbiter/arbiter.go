@@ -103,11 +103,20 @@ func (a *Arbiter) Evaluate(ctx context.Context, origin event.Origin, caller prin
 	}
 	for try := 1; ; try++ {
 		answer, err := a.evaluate(ctx, origin, caller, q, action, preview)
-		kind := fault.KindOf(err)
-		if err == nil || try == tries || kind != fault.Denied && kind != fault.Waiting && !errors.Is(err, journal.ErrConflict) {
+		if err == nil || try == tries || !overtaken(err) {
 			return answer, err
 		}
 	}
+}
+
+// overtaken reports whether somebody else used what the answer rested on, so that another one has to be found: an approval, the last use of a
+// standing one, the last effect of the hour.
+func overtaken(err error) bool {
+	switch fault.KindOf(err) {
+	case fault.Denied, fault.Waiting, fault.Exhausted:
+		return true
+	}
+	return errors.Is(err, journal.ErrConflict)
 }
 
 func (a *Arbiter) evaluate(ctx context.Context, origin event.Origin, caller principal.Caller, q Question, action policy.Action, preview bool) (Answer, error) {

@@ -25,7 +25,7 @@ type Wanted struct {
 }
 
 // Claim gives the engine that asks a run of the workspace and the token by which it is known from then on: the oldest that waits, else the oldest
-// whose claim has expired. No run is ErrNothing.
+// whose claim has expired. No run is errand.ErrNothing.
 func (d *Dispatcher) Claim(ctx context.Context, origin event.Origin, ws id.Workspace, want Wanted) (run.Run, string, error) {
 	for doc, err := range d.offered(ctx, ws, want) {
 		if err != nil {
@@ -36,7 +36,7 @@ func (d *Dispatcher) Claim(ctx context.Context, origin event.Origin, ws id.Works
 			return doc, token, err
 		} // another engine was first: the next one
 	}
-	return run.Run{}, "", ErrNothing
+	return run.Run{}, "", errand.ErrNothing
 }
 
 // offered yields the runs that can be claimed, in the order in which they are.
@@ -81,9 +81,6 @@ func (d *Dispatcher) Offers(ctx context.Context, ws id.Workspace, want Wanted) (
 	}
 	return false, nil
 }
-
-// ErrNothing says that no run waits for an engine.
-var ErrNothing = errand.ErrNothing
 
 // errTaken says that a run cannot be claimed any more.
 var errTaken = errors.New("another engine has claimed the run")

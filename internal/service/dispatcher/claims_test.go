@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"agentbox/internal/domain/errand"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
@@ -68,7 +69,7 @@ func TestRunsAreClaimedQueuedFirstThenExpiredOldestFirst(t *testing.T) {
 		t.Errorf("got %s, want the next", doc.ID)
 	}
 	_, _, err := h.Claim(ctx, h.owner, ws, dispatcher.Wanted{})
-	if !errors.Is(err, dispatcher.ErrNothing) {
+	if !errors.Is(err, errand.ErrNothing) {
 		t.Errorf("got %v of two live claims", err)
 	}
 	h.clock.move(run.ClaimTime + time.Second)
@@ -79,7 +80,7 @@ func TestRunsAreClaimedQueuedFirstThenExpiredOldestFirst(t *testing.T) {
 		}
 	}
 	four := h.ask("")
-	if _, _, err := h.Claim(ctx, h.owner, ws, dispatcher.Wanted{Room: "room_01M7YNAYM0SM228XA4K3G6VDD4"}); !errors.Is(err, dispatcher.ErrNothing) {
+	if _, _, err := h.Claim(ctx, h.owner, ws, dispatcher.Wanted{Room: "room_01M7YNAYM0SM228XA4K3G6VDD4"}); !errors.Is(err, errand.ErrNothing) {
 		t.Errorf("got %v of another room", err)
 	}
 	if doc, _, err := h.Claim(ctx, h.owner, ws, dispatcher.Wanted{Room: four.Room}); err != nil || doc.ID != four.ID {
@@ -99,7 +100,7 @@ func TestALiveClaimIsKeptByHeartbeats(t *testing.T) {
 		}
 	}
 	h.clock.move(run.ClaimTime - time.Millisecond)
-	if _, _, err := h.Claim(ctx, h.owner, ws, dispatcher.Wanted{}); !errors.Is(err, dispatcher.ErrNothing) {
+	if _, _, err := h.Claim(ctx, h.owner, ws, dispatcher.Wanted{}); !errors.Is(err, errand.ErrNothing) {
 		t.Errorf("a claim with a millisecond left was taken: %v", err)
 	}
 	h.clock.move(time.Millisecond)
@@ -123,7 +124,7 @@ func TestOfManyEnginesExactlyOneHasARun(t *testing.T) {
 		engines.Go(func() {
 			for {
 				doc, _, err := h.Claim(context.Background(), h.owner, ws, dispatcher.Wanted{})
-				if errors.Is(err, dispatcher.ErrNothing) {
+				if errors.Is(err, errand.ErrNothing) {
 					return
 				}
 				if err != nil {
@@ -219,7 +220,7 @@ func TestThreat30NoWriteOfAnOldFence(t *testing.T) {
 				continue
 			case "claim":
 				doc, token, err := h.Claim(ctx, h.owner, ws, dispatcher.Wanted{})
-				if errors.Is(err, dispatcher.ErrNothing) {
+				if errors.Is(err, errand.ErrNothing) {
 					continue
 				}
 				if err != nil {

@@ -11,6 +11,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/domain/workspace"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 )
@@ -131,6 +132,9 @@ func (g *Gate) begin(ctx context.Context, r policy.Ruling, approval id.Approval,
 			return none, event.Receipt{}, g.quota.full()
 		}
 	}
+	if ws := r.Action.Workspace; ws != id.DefaultWorkspace { // of an effect and an archiving, one comes first
+		batch.Documents = append(batch.Documents, event.DocumentVersion{Projection: workspace.Workspaces, Key: string(ws), Version: ruling.Basis.Workspace})
+	}
 	receipt, err := g.Log.Append(ctx, batch)
 	if err != nil || receipt.Replayed {
 		if effect {
@@ -170,6 +174,11 @@ func (g *Gate) holds(ctx context.Context, r policy.Ruling, kind policy.Kind) (bo
 	}
 	if same, err := g.unchanged(ctx, a.Workspace, principal.Projection, string(a.Principal), r.Basis.Principal); !same || err != nil {
 		return false, err
+	}
+	if a.Workspace != id.DefaultWorkspace {
+		if same, err := g.unchanged(ctx, a.Workspace, workspace.Workspaces, string(a.Workspace), r.Basis.Workspace); !same || err != nil {
+			return false, err
+		}
 	}
 	if a.Space == "" {
 		return true, nil

@@ -17,6 +17,7 @@ import (
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/domain/token"
+	"agentbox/internal/domain/workspace"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/gate/rules"
@@ -48,6 +49,7 @@ type Gate struct {
 	quota    quota
 	people   known[principal.Principal]
 	spaces   known[space.Space]
+	tenants  known[workspace.Workspace]
 	tokens   known[token.Token]
 
 	mu      sync.RWMutex

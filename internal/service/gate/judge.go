@@ -73,6 +73,9 @@ func (g *Gate) weigh(ctx context.Context, c *consideration, trial *policy.Bundle
 	if done, err := g.principal(ctx, c); done || err != nil {
 		return err
 	}
+	if done, err := g.workspace(ctx, c); done || err != nil {
+		return err
+	}
 	if c.kind.Stops() {
 		on, err := g.switches.on(ctx, c.ruling.Action.Workspace)
 		if err != nil {

@@ -22,6 +22,9 @@ func (g *Gate) Authenticate(ctx context.Context, bearer string) (principal.Calle
 	if principal.TokenForm.Is(bearer) {
 		return g.bearsToken(ctx, bearer)
 	}
+	if principal.AccessForm.Is(bearer) {
+		return g.hasSession(ctx, bearer)
+	}
 	ws, key, ok := principal.ParseBearer(bearer)
 	if !ok {
 		return principal.Caller{}, principal.ErrUnauthenticated
@@ -60,6 +63,24 @@ func (g *Gate) bearsToken(ctx context.Context, bearer string) (principal.Caller,
 	}
 	c, err := g.caller(ctx, ws, doc.IssuedTo)
 	c.Token = name
+	return c, err
+}
+
+// hasSession returns whose session an access token is of.
+func (g *Gate) hasSession(ctx context.Context, access string) (principal.Caller, error) {
+	ws, name, ok := principal.ParseAccess(access)
+	if !ok {
+		return principal.Caller{}, principal.ErrUnauthenticated
+	}
+	doc, _, err := projection.Load[principal.Session](ctx, g.Docs, ws, principal.SessionProjection, string(name))
+	if err != nil && !errors.Is(err, projection.ErrNotFound) {
+		return principal.Caller{}, err
+	}
+	if !doc.Opens(principal.Seal(g.Secret, access), g.Clock.Now()) {
+		return principal.Caller{}, principal.ErrUnauthenticated
+	}
+	c, err := g.caller(ctx, ws, doc.Principal)
+	c.Session = name
 	return c, err
 }
 

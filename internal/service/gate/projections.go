@@ -40,6 +40,17 @@ func Definitions() []projection.Definition {
 		}, func(k principal.Key) []projection.Index {
 			return []projection.Index{{Name: "principal", Value: string(k.Principal)}}
 		}),
+		projection.Define(principal.LoginProjection, 1, func(e event.Event) []string {
+			if e.EntityType == principal.LoginEntity || e.Type == principal.SessionBegunType {
+				return []string{string(e.Workspace)}
+			}
+			return nil
+		}, func(l principal.Login, _ string, e event.Event) (principal.Login, error) {
+			return l.Evolve(e)
+		}, nil),
+		projection.Define(principal.SessionProjection, 1, about(principal.SessionEntity), func(s principal.Session, _ string, e event.Event) (principal.Session, error) {
+			return s.Evolve(e)
+		}, nil),
 		projection.Define(engine.Projection, 1, about(engine.Entity), func(g engine.Engine, _ string, e event.Event) (engine.Engine, error) {
 			return g.Evolve(e)
 		}, nil),

@@ -15,7 +15,7 @@ import (
 // Definitions fold the documents of rooms. A message changes no document but its own, so that posting costs the same in a thread of any length,
 // and a page of a thread is a range of one index.
 func Definitions() []projection.Definition {
-	return []projection.Definition{
+	return append(cursorDefinitions(), []projection.Definition{
 		projection.Define(room.Projection, 1, about(room.EntityType), func(r room.Room, _ string, e event.Event) (room.Room, error) {
 			return r.Evolve(e)
 		}, nil),
@@ -32,7 +32,7 @@ func Definitions() []projection.Definition {
 		}, func(m room.Message) []projection.Index {
 			return []projection.Index{{Name: room.IndexThread, Value: string(m.Thread)}}
 		}),
-	}
+	}...)
 }
 
 // about selects the events about an entity type that change its document; the entity's id is the document's key.

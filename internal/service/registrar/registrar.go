@@ -26,13 +26,18 @@ type Parts struct {
 	IDs     *id.Source
 	Entropy io.Reader // of secrets
 	Secret  []byte    // under which secrets are sealed; the gate has the same
+
+	BootstrapToken string // by which the first login of a workspace is set; "" for none
 }
 
 // Registrar keeps principals and what they act with. Make it with New; every method may be called from any goroutine.
-type Registrar struct{ Parts }
+type Registrar struct {
+	Parts
+	hashing chan struct{} // holds those who stretch a passphrase
+}
 
 // New returns a registrar of the given parts.
-func New(parts Parts) *Registrar { return &Registrar{parts} }
+func New(parts Parts) *Registrar { return &Registrar{parts, make(chan struct{}, maxHashing)} }
 
 // tries bounds how often a change is decided anew because somebody else was first.
 const tries = 16

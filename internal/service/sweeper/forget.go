@@ -185,6 +185,10 @@ func (s *Sweeper) files(ctx context.Context, b *brought, e event.Event, made spa
 		return nil
 	}
 	history, err := s.Spaces.History(doc.ID, doc.UID, doc.Limits)
+	if errors.Is(err, space.ErrFilesMissing) {
+		missed("the files of " + string(doc.ID) + " are on another host")
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -207,6 +211,10 @@ func (s *Sweeper) held(ctx context.Context, b *brought, remains *vault.Remains) 
 	}
 	err := s.living(ctx, b.ws, func(doc space.Space) error {
 		history, err := s.Spaces.History(doc.ID, doc.UID, doc.Limits)
+		if errors.Is(err, space.ErrFilesMissing) {
+			b.missed = append(b.missed, "the files of "+string(doc.ID)+" are on another host, and may hold it")
+			return nil
+		}
 		if err != nil {
 			return err
 		}
@@ -317,6 +325,9 @@ func (s *Sweeper) purge(ctx context.Context, gone []event.Digest) error {
 	for _, ws := range workspaces {
 		err := s.living(ctx, ws, func(doc space.Space) error {
 			history, err := s.Spaces.History(doc.ID, doc.UID, doc.Limits)
+			if errors.Is(err, space.ErrFilesMissing) {
+				return nil // its host has it, sealed under keys that are destroyed
+			}
 			if err != nil {
 				return err
 			}

@@ -93,10 +93,11 @@ type Daemon struct {
 // commands are all commands, in the order in which help lists them.
 var commands = []func(*invocation) *cobra.Command{
 	up, doctor, demo,
-	rooms, threads, messages,
+	workspaces, rooms, threads, messages, searchCommand,
 	spaces, execute, runs, timelineCommand, approvals, files,
 	artifacts, engine,
 	topCommand, events, audit, policies, killSwitch, incidents, labels,
+	principals, agents, keys, tokens, engines,
 	backups, restore, exportWorkspace, importWorkspace, collect,
 	version,
 }

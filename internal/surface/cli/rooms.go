@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,7 +16,7 @@ import (
 // rooms are the commands about rooms.
 func rooms(i *invocation) *cobra.Command {
 	c := group("room", "Make, list and follow rooms, where people and agents talk",
-		roomCreate(i), roomList(i), roomShow(i), roomUpdate(i), roomDefaults(i), roomWatch(i))
+		roomCreate(i), roomList(i), roomShow(i), roomUpdate(i), roomRead(i), roomDefaults(i), roomWatch(i))
 	c.Aliases = []string{"rooms"}
 	return c
 }
@@ -115,12 +116,12 @@ func roomList(i *invocation) *cobra.Command {
 			return i.show(found, func(p *printer) {
 				rows := make([][]cell, len(found))
 				for n, r := range found {
-					rows[n] = []cell{text(string(r.ID)), {ago(i.Clock.Now(), r.UpdatedAt), faint}, text(r.Title), text(r.Topic)}
+					rows[n] = []cell{text(string(r.ID)), {unread(r.Unread), yellow}, {ago(i.Clock.Now(), r.UpdatedAt), faint}, text(r.Title), text(r.Topic)}
 					if r.UpdatedAt.IsZero() {
-						rows[n][1].text = ""
+						rows[n][2].text = ""
 					}
 				}
-				p.table("There are no rooms.", []string{"room", "changed", "title", "topic"}, rows)
+				p.table("There are no rooms.", []string{"room", "unread", "changed", "title", "topic"}, rows)
 			})
 		},
 	}
@@ -259,6 +260,32 @@ func roomUpdate(i *invocation) *cobra.Command {
 	flags.StringVar(&policy, "tool-policy", "", "names a policy for tools")
 	f.add(c)
 	f.addInherit(c, "fields that are inherited from the workspace again")
+	return c
+}
+
+// unread is how many messages are new, for people.
+func unread(n int) string {
+	switch {
+	case n == 0:
+		return ""
+	case n >= room.MaxUnread:
+		return strconv.Itoa(room.MaxUnread) + "+"
+	}
+	return strconv.Itoa(n)
+}
+
+func roomRead(i *invocation) *cobra.Command {
+	var to uint64
+	c := onRoom(i, "read", "Say that you have read a room, up to now or to a place in it", func(cmd *cobra.Command, api *client.Client, r id.Room) error {
+		moved, err := api.MarkRead(cmd.Context(), r, to)
+		if err != nil {
+			return err
+		}
+		return i.show(moved, func(p *printer) {
+			p.line("read up to %d; %s unread", moved.StreamSeq, first(unread(moved.Unread), "nothing"))
+		})
+	})
+	c.Flags().Uint64Var(&to, "to", 0, "up to this place in the room's stream (default: everything)")
 	return c
 }
 

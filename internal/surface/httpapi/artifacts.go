@@ -23,7 +23,7 @@ type ArtifactPath struct {
 
 func (s *Server) registerArtifacts() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "create-artifact", Needs: wire.Does(policy.ArtifactCreate, "step_id"), Method: http.MethodPost, Path: "/v1/steps/{step_id}/artifacts", Tag: "engines", Summary: "Record an output of a run", Repeat: wire.RepeatRecalled, Status: http.StatusCreated,
+		ID: "create-artifact", Engines: true, Needs: wire.Does(policy.ArtifactCreate, "step_id"), Method: http.MethodPost, Path: "/v1/steps/{step_id}/artifacts", Tag: "engines", Summary: "Record an output of a run", Repeat: wire.RepeatRecalled, Status: http.StatusCreated,
 	}, s.createArtifact)
 	wire.Handle(s.Server, wire.Operation{ID: "list-artifacts", Needs: wire.Shows("artifact", "run_id", "step_id"), Method: http.MethodGet, Path: "/v1/artifacts", Tag: "engines", Summary: "Artifacts, the newest first"},
 		func(ctx context.Context, c wire.Call, in *OfRun) (*struct{ Body artifactList }, error) {
@@ -52,7 +52,7 @@ func (s *Server) registerArtifacts() {
 		Token   string `header:"X-Claim-Token" doc:"The token of the run's claim"`
 		RawBody []byte `contentType:"application/octet-stream"`
 	}](s.Server, wire.Operation{
-		ID: "write-artifact", Needs: wire.Does(policy.ArtifactStore, "artifact_id"), Method: http.MethodPut, Path: "/v1/artifacts/{artifact_id}/content", Tag: "engines", Summary: "Send the content of an artifact", Rate: wire.RateFiles,
+		ID: "write-artifact", Engines: true, Needs: wire.Does(policy.ArtifactStore, "artifact_id"), Method: http.MethodPut, Path: "/v1/artifacts/{artifact_id}/content", Tag: "engines", Summary: "Send the content of an artifact", Rate: wire.RateFiles,
 		Answers: map[int]any{http.StatusOK: step.Artifact{}}, Detail: "It is kept if it is what the artifact's size_bytes and sha256 say, at most 1 GiB. What is kept already is not kept twice.",
 	}, s.writeArtifact)
 	wire.Stream[ArtifactPath](s.Server, wire.Operation{

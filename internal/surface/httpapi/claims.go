@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"agentbox/internal/domain/errand"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
@@ -230,7 +231,7 @@ func (s *Server) claimRun(ctx context.Context, c wire.Call, in *struct{ Body *cl
 	} else {
 		doc, token, err = s.services.Dispatcher.Claim(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, want)
 	}
-	if errors.Is(err, dispatcher.ErrNothing) {
+	if errors.Is(err, errand.ErrNothing) {
 		return &struct{ Body claimAnswer }{}, nil
 	}
 	if err != nil {

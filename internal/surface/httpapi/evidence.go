@@ -38,7 +38,7 @@ func (s *Server) registerEvidence() {
 		return &struct{ Body evidenceAnswer }{evidenceAnswer{found}}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "finalize-evidence", Needs: wire.Does(policy.EvidenceCollect, "run_id"), Method: http.MethodPost, Path: "/v1/runs/{run_id}/evidence/finalize", Tag: "engines", Summary: "Collect the evidence of a run that has ended",
+		ID: "finalize-evidence", Engines: true, Needs: wire.Does(policy.EvidenceCollect, "run_id"), Method: http.MethodPost, Path: "/v1/runs/{run_id}/evidence/finalize", Tag: "engines", Summary: "Collect the evidence of a run that has ended",
 		Repeat: wire.RepeatRecalled,
 	}, func(ctx context.Context, c wire.Call, in *runPath) (*struct{ Body finalizedAnswer }, error) {
 		created, err := c.Repeated > 0, error(nil)

@@ -269,7 +269,7 @@ func TestEveryOperationRefusesAStranger(t *testing.T) {
 	for path, methods := range document.Paths {
 		for method, op := range methods {
 			if len(op.Security) == 0 {
-				if path != "/healthz" && path != "/readyz" {
+				if path != "/healthz" && path != "/readyz" && path != "/v1/auth/bootstrap-owner" && path != "/v1/auth/login" && path != "/v1/auth/refresh" {
 					t.Errorf("%s %s needs no key", method, path)
 				}
 				continue

@@ -172,6 +172,7 @@ func populated(t *testing.T) *matrix {
 	m.things["event_id"] = first("/v1/events?run_id="+m.things["run_id"], "events", "event_id")
 	m.things["agent_id"] = first("/v1/agents", "agents", "agent_id")
 	m.things["principal_id"] = m.things["agent_id"]
+	m.things["workspace_id"] = string(id.DefaultWorkspace)
 	m.things["engine_id"] = first("/v1/engines", "engines", "engine_id")
 	m.things["standing_id"] = "stand_01M7YNAYM0SMK245AEDNVB5CNW"
 	m.things["key_id"] = "key_01M7YNAYM0SMK245AEDNVB5CNW"

@@ -19,11 +19,13 @@ import (
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/investigator"
 	"agentbox/internal/service/keeper"
+	"agentbox/internal/service/librarian"
 	"agentbox/internal/service/moderator"
 	"agentbox/internal/service/mover"
 	"agentbox/internal/service/reader"
 	"agentbox/internal/service/redactor"
 	"agentbox/internal/service/registrar"
+	"agentbox/internal/service/steward"
 	"agentbox/internal/service/sweeper"
 	"agentbox/internal/surface/httpapi/wire"
 )
@@ -35,6 +37,8 @@ type Services struct {
 	Executor     *executor.Executor
 	Dispatcher   *dispatcher.Dispatcher
 	Rooms        *moderator.Moderator
+	Steward      *steward.Steward
+	Librarian    *librarian.Librarian
 	Reader       *reader.Reader
 	Log          journal.Journal // which the audit verifies
 	Prover       *auditor.Prover
@@ -89,10 +93,12 @@ func New(c wire.Config, services Services, version string) *Server {
 	}
 	s.registerHealth()
 	s.registerTop()
+	s.registerSessions()
 	s.registerPrincipals()
 	s.registerCapabilities()
 	s.registerEngines()
 	s.registerRooms()
+	s.registerSearch()
 	s.registerSpaces()
 	s.registerSnapshots()
 	s.registerRuns()
@@ -110,6 +116,7 @@ func New(c wire.Config, services Services, version string) *Server {
 	s.registerContent()
 	s.registerRedactions()
 	s.registerWorkspaces()
+	s.registerTenants()
 	s.Object("PolicyApproval", "request")
 	s.Object("PolicyExplanation", "request")
 	s.Finish()

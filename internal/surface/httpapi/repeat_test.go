@@ -23,6 +23,7 @@ type sent struct {
 	path, body, other string
 	media             string // JSON unless named
 	status            int
+	keyless           bool // a key is refused
 	harmless          bool // nothing is done, so that nothing is recorded and another body is another question
 }
 
@@ -130,6 +131,7 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 		d.succeed(t, "POST", "/v1/runs/claim", `{}`, &got)
 		return "/v1/runs/" + got.Run.ID, got.Token
 	}
+	d.succeed(t, "POST", "/v1/workspaces", `{"workspace_id":"ws_over"}`, nil)
 	thread := func() string {
 		return "/v1/threads/" + d.must(t, "POST", "/v1/rooms/"+string(id.DefaultRoom)+"/threads", `{"title":"talk"}`, "thread_id") + "/messages"
 	}
@@ -155,10 +157,12 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 			path: space() + "/files?path=in", body: part("a.txt", "one") + part("b/c.txt", "two") + "--cut--\r\n", media: "multipart/form-data; boundary=cut",
 			other: part("a.txt", "one") + part("b/c.txt", "three") + "--cut--\r\n", status: 201,
 		},
-		"create-room":    {path: "/v1/rooms", body: `{"title":"lab"}`, other: `{"title":"kitchen"}`, status: 201},
-		"create-thread":  {path: "/v1/rooms/" + string(id.DefaultRoom) + "/threads", body: `{"title":"one"}`, other: `{"title":"two"}`, status: 201},
-		"create-message": {path: talk, body: `{"content_md":"once"}`, other: `{"content_md":"other"}`, status: 201},
-		"sweep-content":  {path: "/v1/content/sweep", body: "", other: "", status: 200},
+		"create-workspace":  {path: "/v1/workspaces", body: `{"workspace_id":"ws_made","kind":"community"}`, other: `{"workspace_id":"ws_made","kind":"private"}`, status: 201},
+		"archive-workspace": {path: "/v1/workspaces/ws_over/archive", body: `{"reason":"over"}`, other: `{"reason":"really"}`, status: 200},
+		"create-room":       {path: "/v1/rooms", body: `{"title":"lab"}`, other: `{"title":"kitchen"}`, status: 201},
+		"create-thread":     {path: "/v1/rooms/" + string(id.DefaultRoom) + "/threads", body: `{"title":"one"}`, other: `{"title":"two"}`, status: 201},
+		"create-message":    {path: talk, body: `{"content_md":"once"}`, other: `{"content_md":"other"}`, status: 201},
+		"sweep-content":     {path: "/v1/content/sweep", body: "", other: "", status: 200},
 		"redact-events": {
 			path: "/v1/audit/redactions", body: `{"run_id":"` + forgotten.Run + `","reason":"a mistake"}`,
 			other: `{"run_id":"` + forgotten.Run + `","reason":"another one"}`, status: 200,
@@ -248,6 +252,10 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 	table["deactivate-engine"] = sent{path: "/v1/engines/" + idle.ID + "/deactivate", body: `{"reason":"gone"}`, other: `{}`, status: 200}
 	table["issue-engine-token"] = sent{path: "/v1/engines/" + engine.ID + "/tokens/issue", body: `{}`, other: `{"scopes":{}}`, status: 201}
 	table["revoke-engine-token"] = sent{path: "/v1/engines/" + engine.ID + "/tokens/" + issued.ID + "/revoke", body: `{"reason":"lost"}`, other: `{}`, status: 200}
+	table["bootstrap-owner"] = sent{path: "/v1/auth/bootstrap-owner", body: `{"display_name":"Olga","passphrase":"correct horse battery"}`, keyless: true}
+	table["login"] = sent{path: "/v1/auth/login", body: `{"passphrase":"correct horse battery"}`, keyless: true}
+	table["refresh"] = sent{path: "/v1/auth/refresh", body: `{"refresh_token":"none"}`, keyless: true}
+	table["logout"] = sent{path: "/v1/auth/logout", status: 200, harmless: true}
 	_, transcript := d.ask(t, "", "GET", "/v1/runs/"+wrote.Run+"/transcript?redact=none", "")
 	_, other := d.ask(t, "", "GET", "/v1/runs/"+wrote.Run+"/transcript?redact=output", "")
 	table["import-run"] = sent{path: "/v1/runs/import", body: string(transcript), other: string(other), media: "application/x-ndjson", status: 201}
@@ -283,6 +291,15 @@ func TestEveryPostIsDoneOnceOverARestart(t *testing.T) {
 		return d.keyed(t, known[op][0], s.path, media, "key of "+op, body)
 	}
 	first := map[string]string{}
+	for op, s := range table {
+		if !s.keyless {
+			continue
+		}
+		if status, _, got := ask(op, s.body); status != 400 || !strings.Contains(got, `"idempotency_key_not_possible"`) {
+			t.Errorf("%s with a key: %d %s", op, status, got)
+		}
+		delete(table, op)
+	}
 	ops := slices.Sorted(maps.Keys(table))
 	for _, op := range ops {
 		s := table[op]

@@ -49,6 +49,18 @@ type listedRoom struct {
 	Mode      string    `json:"room_mode,omitempty"`
 	CreatedAt time.Time `json:"created_at,omitzero"`
 	UpdatedAt time.Time `json:"updated_at,omitzero"`
+	Unread    int       `json:"unread" doc:"Messages of others that the caller has not read, at most 100, which means as many or more"`
+}
+
+// readCursor says how far the caller has read a room.
+type readCursor struct {
+	room.Cursor
+	Unread int `json:"unread" doc:"Messages of others behind it, at most 100, which means as many or more"`
+}
+
+// readRequest moves a read cursor.
+type readRequest struct {
+	StreamSeq uint64 `json:"stream_seq,omitempty" minimum:"1" doc:"The place in the room's stream up to which was read; everything that is there unless given"`
 }
 
 // shownRoom is a room with the context that holds in it.
@@ -140,6 +152,21 @@ func (s *Server) registerRooms() {
 		ID: "update-room", Needs: wire.Does(policy.RoomUpdate, "room_id"), Method: http.MethodPatch, Path: "/v1/rooms/{room_id}", Tag: "rooms", Summary: "Change a room", Repeat: wire.RepeatRecalled,
 		Detail: "A field that is left out stays. The context but for its memory summary, and tool_policy_ref, are for owners and admins.",
 	}, s.updateRoom)
+	wire.Handle(s.Server, wire.Operation{ID: "get-read-cursor", Needs: wire.Shows("room", "room_id"), Method: http.MethodGet, Path: "/v1/rooms/{room_id}/read-cursor", Tag: "rooms", Summary: "Show how far the caller has read a room"},
+		func(ctx context.Context, c wire.Call, in *RoomPath) (*struct{ Body readCursor }, error) {
+			found, err := s.services.Rooms.ReadCursor(ctx, c.Caller.Workspace, c.Caller.Principal, id.Room(in.Room))
+			return &struct{ Body readCursor }{readCursor(found)}, err
+		})
+	wire.Handle(s.Server, wire.Operation{
+		ID: "put-read-cursor", Needs: wire.Does(policy.RoomRead, "room_id"), Method: http.MethodPut, Path: "/v1/rooms/{room_id}/read-cursor", Tag: "rooms", Summary: "Say how far the caller has read a room",
+		Detail: "It never goes back: a place in front of the present one changes nothing.",
+	}, func(ctx context.Context, c wire.Call, in *struct {
+		RoomPath
+		Body readRequest
+	}) (*struct{ Body readCursor }, error) {
+		moved, err := s.services.Rooms.MarkRead(context.WithoutCancel(ctx), c.Origin(), c.Caller.Workspace, id.Room(in.Room), in.Body.StreamSeq)
+		return &struct{ Body readCursor }{readCursor(moved)}, err
+	})
 	wire.Handle(s.Server, wire.Operation{ID: "get-room-defaults", Needs: wire.Shows("room"), Method: http.MethodGet, Path: "/v1/room-defaults", Tag: "rooms", Summary: "Show what the rooms of the workspace inherit"},
 		func(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ Body room.Defaults }, error) {
 			found, err := s.services.Rooms.Defaults(ctx, c.Caller.Workspace)
@@ -201,7 +228,11 @@ func (s *Server) listRooms(ctx context.Context, c wire.Call, in *LongPage) (*str
 	out := roomList{Rooms: []listedRoom{}}
 	found, out.Next = cut(found, in.Limit, func(r room.Room) string { return string(r.ID) })
 	for _, r := range found {
-		out.Rooms = append(out.Rooms, listedRoom{Room: r.ID, Title: r.Title, Topic: r.Topic, Mode: r.Mode, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt})
+		read, err := s.services.Rooms.ReadCursor(ctx, c.Caller.Workspace, c.Caller.Principal, r.ID)
+		if err != nil {
+			return nil, err
+		}
+		out.Rooms = append(out.Rooms, listedRoom{Unread: read.Unread, Room: r.ID, Title: r.Title, Topic: r.Topic, Mode: r.Mode, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt})
 	}
 	return &struct{ Body roomList }{out}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"iter"
 	"net/http"
 	"reflect"
@@ -16,6 +17,8 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/step"
+	"agentbox/internal/service/dispatcher"
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/reader"
 	"agentbox/internal/surface/httpapi/strictjson"
@@ -358,7 +361,9 @@ func (s *Server) cancelRun(ctx context.Context, c wire.Call, in *struct {
 		reason = in.Body.Reason
 	}
 	if c.Repeated == 0 && doc.Engine {
-		doc, err = s.services.Dispatcher.Cancel(context.WithoutCancel(ctx), c.Once(), doc.Workspace, doc.ID, reason)
+		if doc, err = s.services.Dispatcher.Cancel(context.WithoutCancel(ctx), c.Once(), doc.Workspace, doc.ID, reason); err == nil {
+			err = s.cancelChildren(context.WithoutCancel(ctx), c, doc)
+		}
 	} else if c.Repeated == 0 {
 		if err := s.services.Executor.Cancel(context.WithoutCancel(ctx), c.Once(), doc.Workspace, doc.ID, reason); err != nil {
 			return nil, err
@@ -366,6 +371,25 @@ func (s *Server) cancelRun(ctx context.Context, c wire.Call, in *struct {
 		doc, err = s.find(ctx, c, in.RunPath)
 	}
 	return &struct{ Body run.Run }{doc}, err
+}
+
+// cancelChildren ends what the daemon executes in spaces for a run that an engine had. Nothing new can begin: it would expect the run as it was.
+func (s *Server) cancelChildren(ctx context.Context, c wire.Call, doc run.Run) error {
+	for after := ""; ; {
+		calls, err := s.services.Dispatcher.Calls(ctx, doc.Workspace, dispatcher.Of{Run: doc.ID}, after, 100)
+		if err != nil || len(calls) == 0 {
+			return err
+		}
+		for _, call := range calls {
+			after = string(call.ID)
+			if call.Child == "" || call.Status != step.Running {
+				continue
+			}
+			if err := s.services.Executor.Cancel(ctx, c.Origin(), doc.Workspace, call.Child, "the run for which it was executed was cancelled"); err != nil && !errors.Is(err, executor.ErrEnded) {
+				return err
+			}
+		}
+	}
 }
 
 type retainRequest struct {

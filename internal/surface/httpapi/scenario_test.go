@@ -236,6 +236,9 @@ func (d *daemon) exchange(t *testing.T, asked []string) string {
 			break
 		}
 		name, value, _ := strings.Cut(line, ": ")
+		if value == "BOOTSTRAP" {
+			value = d.app.Registrar.BootstrapToken
+		}
 		header.Set(name, d.names.real(value))
 	}
 	show, read, who := header.Get("Show"), header.Get("Read"), header.Get("As")

@@ -122,7 +122,7 @@ type artifactList struct {
 
 func (s *Server) registerSteps() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "create-step", Needs: wire.Does(policy.StepCreate, "run_id"), Method: http.MethodPost, Path: "/v1/runs/{run_id}/steps", Tag: "engines", Summary: "Record a step of a run", Repeat: wire.RepeatRecalled, Status: http.StatusCreated,
+		ID: "create-step", Engines: true, Needs: wire.Does(policy.StepCreate, "run_id"), Method: http.MethodPost, Path: "/v1/runs/{run_id}/steps", Tag: "engines", Summary: "Record a step of a run", Repeat: wire.RepeatRecalled, Status: http.StatusCreated,
 	}, s.createStep)
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-steps", Needs: wire.Shows("step", "run_id"), Method: http.MethodGet, Path: "/v1/runs/{run_id}/steps", Tag: "engines", Summary: "The steps of a run, the newest first",
@@ -143,13 +143,13 @@ func (s *Server) registerSteps() {
 			return &struct{ Body step.Step }{doc}, err
 		})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "create-tool-call", Needs: wire.Does(policy.ToolCall, "step_id"), Method: http.MethodPost, Path: "/v1/steps/{step_id}/toolcalls", Tag: "engines", Summary: "Ask to call a tool, and record that it is called",
+		ID: "create-tool-call", Engines: true, Needs: wire.Does(policy.ToolCall, "step_id"), Method: http.MethodPost, Path: "/v1/steps/{step_id}/toolcalls", Tag: "engines", Summary: "Ask to call a tool, and record that it is called",
 		Repeat: wire.RepeatRecalled, Answers: map[int]any{http.StatusCreated: callDecided{}, http.StatusOK: callDecided{}},
 		Detail: "201 where it may be called; 200 with the policy's decision where it may not, or not before a person has said so: then the same request is sent again. " +
 			"The kill switch stops tool calls. What comes of a call is the engine's word, and recorded as such.",
 	}, s.createCall)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "succeed-tool-call", Needs: wire.Does(policy.ToolReport, "tool_call_id"), Method: http.MethodPost, Path: "/v1/toolcalls/{tool_call_id}/succeed", Tag: "engines", Summary: "Report that a tool call succeeded", Repeat: wire.RepeatRecalled,
+		ID: "succeed-tool-call", Engines: true, Needs: wire.Does(policy.ToolReport, "tool_call_id"), Method: http.MethodPost, Path: "/v1/toolcalls/{tool_call_id}/succeed", Tag: "engines", Summary: "Report that a tool call succeeded", Repeat: wire.RepeatRecalled,
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		CallPath
 		Body *succeedRequest
@@ -163,7 +163,7 @@ func (s *Server) registerSteps() {
 		})
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "fail-tool-call", Needs: wire.Does(policy.ToolReport, "tool_call_id"), Method: http.MethodPost, Path: "/v1/toolcalls/{tool_call_id}/fail", Tag: "engines", Summary: "Report that a tool call failed", Repeat: wire.RepeatRecalled,
+		ID: "fail-tool-call", Engines: true, Needs: wire.Does(policy.ToolReport, "tool_call_id"), Method: http.MethodPost, Path: "/v1/toolcalls/{tool_call_id}/fail", Tag: "engines", Summary: "Report that a tool call failed", Repeat: wire.RepeatRecalled,
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		CallPath
 		Body *failCallRequest

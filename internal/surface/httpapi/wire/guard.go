@@ -193,8 +193,17 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, c *Call) error {
 	}
 	c.Caller = caller
 	w.Header().Set("X-Workspace-Id", string(caller.Workspace))
+	if sent := r.Header.Values(workspaceHeader); len(sent) > 1 || len(sent) == 1 && sent[0] != string(caller.Workspace) {
+		return errOtherWorkspace
+	}
 	return s.limiter.allow(w.Header(), string(caller.Principal), c.route.rate)
 }
+
+// workspaceHeader names the workspace that a request is meant for. A key belongs to one, so that it can only agree.
+const workspaceHeader = "X-Workspace-Id"
+
+var errOtherWorkspace = fault.New(fault.Denied, "unauthorized_workspace", "the header x-workspace-id names another workspace than that of the key").
+	With("Send a key of that workspace, or leave the header out.")
 
 func (s *Server) authenticate(r *http.Request) (principal.Caller, error) {
 	sent := r.Header.Values("Authorization")

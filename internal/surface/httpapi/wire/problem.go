@@ -41,6 +41,8 @@ const problemType = "application/problem+json"
 // statusOfCode is the status of the codes whose kind alone does not tell it.
 var statusOfCode = map[string]int{
 	"unauthenticated":                http.StatusUnauthorized,
+	"login_failed":                   http.StatusUnauthorized,
+	"refresh_token_invalid":          http.StatusUnauthorized,
 	"missing_engine_token":           http.StatusUnauthorized,
 	"engine_token_invalid":           http.StatusUnauthorized,
 	"engine_token_expired":           http.StatusUnauthorized,

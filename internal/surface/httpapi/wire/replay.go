@@ -21,6 +21,8 @@ const (
 	RepeatRecalled Repeat = "recalled"
 	// RepeatByService leaves it to the service, which gets the key with the request.
 	RepeatByService Repeat = "by_service"
+	// RepeatRefused is for requests of nobody who is known yet, whose answers hold secrets: a key is refused, for nobody could tell whose it is.
+	RepeatRefused Repeat = "refused"
 	// RepeatHarmless is for what changes nothing: a repeat is answered anew.
 	RepeatHarmless Repeat = "harmless"
 )
@@ -30,6 +32,8 @@ const (
 type Recall func(ctx context.Context, caller principal.Caller, key string, command event.Digest) (uint64, error)
 
 var errKeyBusy = fault.New(fault.Conflict, "idempotency_in_progress", "a request with this idempotency key is under way; ask again when it has ended")
+
+var errNoKey = fault.New(fault.Invalid, "idempotency_key_not_possible", "this operation takes no Idempotency-Key; send the request without one")
 
 // inHand are the idempotency keys of requests that are worked on now: a repeat that comes before the first has ended is refused, not queued.
 type inHand struct {
@@ -57,6 +61,9 @@ func (h *inHand) take(key string) (give func(), ok bool) {
 
 // repeated takes the key of a call for its duration, and finds out whether the log knows the request already.
 func (s *Server) repeated(w http.ResponseWriter, r *http.Request, c *Call) (give func(), err error) {
+	if c.route.repeat == RepeatRefused {
+		return nil, errNoKey
+	}
 	give, ok := s.inHand.take(c.once)
 	if !ok {
 		return nil, errKeyBusy

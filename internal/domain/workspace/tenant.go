@@ -1,0 +1,127 @@
+package workspace
+
+import (
+	"time"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+)
+
+// Workspaces is the name of the documents of workspaces. The key of one is the workspace; it stands in that workspace itself, and comes along
+// when that is moved.
+const Workspaces = "workspaces"
+
+// Kind says whose a workspace is.
+type Kind string
+
+// The kinds of workspace.
+const (
+	Community Kind = "community" // shared by those who meet in it
+	Private   Kind = "private"   // of one person: his own memory, drafts and tasks
+)
+
+// State is whether anything is done in a workspace.
+type State string
+
+// The states of a workspace. An archived one can be read, and nothing else.
+const (
+	ActiveState   State = "active"
+	ArchivedState State = "archived"
+)
+
+// How many tasks of a workspace run at the same time.
+const (
+	DefaultTasks = 5
+	MaxTasks     = 1_000
+)
+
+// Workspace is the document of a workspace. One that was made by an earlier version has none: see Unsaid.
+type Workspace struct {
+	ID         id.Workspace `json:"workspace_id"`
+	Kind       Kind         `json:"kind"`
+	Name       string       `json:"display_name"`
+	Tasks      int          `json:"max_concurrent_tasks"`
+	State      State        `json:"status"`
+	CreatedBy  id.Principal `json:"created_by,omitempty"` // of the workspace in which it was asked for
+	CreatedAt  time.Time    `json:"created_at,omitzero"`
+	ArchivedAt time.Time    `json:"archived_at,omitzero"`
+	Reason     string       `json:"reason,omitempty"` // of the archiving
+}
+
+// Archived reports whether nothing is done in the workspace any more.
+func (w Workspace) Archived() bool { return w.State == ArchivedState }
+
+// Unsaid is what holds of a workspace that nobody has said anything about.
+func Unsaid(ws id.Workspace) Workspace {
+	return Workspace{ID: ws, Kind: Community, Name: string(ws), Tasks: DefaultTasks, State: ActiveState}
+}
+
+// The events of a workspace. What is ordered is recorded where it was asked for, what has become of it in the workspace itself.
+const (
+	EventCreateOrdered  = "workspace.create_ordered"
+	EventCreated        = "workspace.created"
+	EventArchiveOrdered = "workspace.archive_ordered"
+	EventArchived       = "workspace.archived"
+)
+
+// Created is the data of workspace.create_ordered and workspace.created.
+type Created struct {
+	Workspace id.Workspace `json:"new_workspace_id"`
+	Kind      Kind         `json:"kind"`
+	Name      string       `json:"display_name"`
+	Tasks     int          `json:"max_concurrent_tasks"`
+}
+
+// Archiving is the data of workspace.archive_ordered and workspace.archived.
+type Archiving struct {
+	Workspace id.Workspace `json:"archived_workspace_id"`
+	Reason    string       `json:"reason,omitempty"`
+}
+
+// The refusals of what is said of workspaces.
+var (
+	ErrExists  = fault.New(fault.Conflict, "workspace_exists", "there is a workspace of that name in this installation; choose another one")
+	ErrNone    = fault.New(fault.NotFound, "workspace_not_found", "there is no such workspace, or it is not yours")
+	ErrKeep    = fault.New(fault.Conflict, "workspace_needed", "%s is the installation's own workspace and is never archived", id.DefaultWorkspace)
+	ErrNotHere = fault.New(fault.Denied, "workspace_not_permitted", "workspaces are made by the owners of %s, to whom the installation belongs", id.DefaultWorkspace)
+)
+
+// MaxReason is how long the reason of an archiving may be, in bytes.
+const MaxReason = 1_000
+
+// Check refuses what is beyond the limits. The name is looked at by whoever knows names.
+func (c Created) Check() error {
+	if _, err := id.ParseWorkspace(string(c.Workspace)); err != nil {
+		return fault.New(fault.Invalid, "invalid_workspace_id", "%v", err)
+	}
+	if c.Kind != Community && c.Kind != Private {
+		return fault.New(fault.Invalid, "invalid_kind", "the kind of a workspace is %s or %s", Community, Private)
+	}
+	if c.Tasks < 1 || c.Tasks > MaxTasks {
+		return fault.New(fault.Invalid, "invalid_max_concurrent_tasks", "max_concurrent_tasks is 1 to %d", MaxTasks)
+	}
+	return nil
+}
+
+// Tells reports whether the event changes the document of the workspace that it is recorded in.
+func Tells(e event.Event) bool {
+	return (e.Type == EventCreated || e.Type == EventArchived) && e.EntityType == EntityType && e.EntityID == string(e.Workspace)
+}
+
+// Evolve returns the workspace after an event that tells of it.
+func (w Workspace) Evolve(e event.Event) (Workspace, error) {
+	switch e.Type {
+	case EventCreated:
+		d, err := event.Decode[Created](e)
+		return Workspace{ID: e.Workspace, Kind: d.Kind, Name: d.Name, Tasks: d.Tasks, State: ActiveState, CreatedBy: e.Principal, CreatedAt: e.OccurredAt}, err
+	case EventArchived:
+		d, err := event.Decode[Archiving](e)
+		if w.ID == "" {
+			w = Unsaid(e.Workspace)
+		}
+		w.State, w.ArchivedAt, w.Reason = ArchivedState, e.OccurredAt, d.Reason
+		return w, err
+	}
+	return w, nil
+}

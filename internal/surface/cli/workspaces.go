@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"agentbox/internal/client"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/workspace"
+)
+
+// workspaces are the commands about workspaces.
+func workspaces(i *invocation) *cobra.Command {
+	c := group("workspace", "Make, list and archive workspaces, the tenants of an installation",
+		workspaceCreate(i), workspaceList(i), workspaceShow(i), workspaceArchive(i))
+	c.Aliases = []string{"workspaces"}
+	return c
+}
+
+func workspaceCreate(i *invocation) *cobra.Command {
+	var q client.WorkspaceRequest
+	c := &cobra.Command{
+		Use: "create [WORKSPACE]", Short: "Make a workspace with an owner and his first key", Args: cobra.MaximumNArgs(1),
+		Long:    "Create makes a workspace and prints the first key of its owner. The key is stored nowhere and shown once: keep it.",
+		Example: "  agentbox workspace create ws_team --kind community --name 'The team'\n  AGENTBOX_KEY=abk_... agentbox room list",
+	}
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			q.Workspace = id.Workspace(args[0])
+		}
+		api, err := i.connect(cmd.Context())
+		if err != nil {
+			return err
+		}
+		made, err := api.CreateWorkspace(cmd.Context(), q)
+		if err != nil {
+			return err
+		}
+		return i.show(made, func(p *printer) {
+			p.fields("workspace", string(made.ID), "kind", string(made.Kind), "name", made.Name, "owner", string(made.Owner), "key", made.Key)
+		})
+	}
+	f := c.Flags()
+	f.StringVar(&q.Kind, "kind", "", "community or private (default private)")
+	f.StringVar(&q.Name, "name", "", "how it is called")
+	f.StringVar(&q.Owner, "owner", "", "how its owner is called")
+	f.IntVar(&q.Tasks, "tasks", 0, "how many of its tasks run at the same time (default "+strconv.Itoa(workspace.DefaultTasks)+")")
+	_ = c.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions([]string{string(workspace.Community), string(workspace.Private)}, cobra.ShellCompDirectiveNoFileComp))
+	return c
+}
+
+func workspaceList(i *invocation) *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Aliases: []string{"ls"}, Short: "List the workspaces that you see", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			api, err := i.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			found, err := all(func(cursor string) ([]workspace.Workspace, string, error) {
+				page, err := api.Workspaces(cmd.Context(), client.Page{Cursor: cursor, Limit: 100})
+				return page.Workspaces, page.Next, err
+			})
+			if err != nil {
+				return err
+			}
+			return i.show(found, func(p *printer) {
+				rows := make([][]cell, len(found))
+				for n, w := range found {
+					rows[n] = []cell{text(string(w.ID)), text(string(w.Kind)), text(string(w.State)), text(strconv.Itoa(w.Tasks)), text(w.Name)}
+				}
+				p.table("There are no workspaces.", []string{"workspace", "kind", "status", "tasks", "name"}, rows)
+			})
+		},
+	}
+}
+
+func (p *printer) workspace(i *invocation, w workspace.Workspace) {
+	now := i.Clock.Now()
+	made, archived := "", ""
+	if !w.CreatedAt.IsZero() {
+		made = ago(now, w.CreatedAt) + " by " + string(w.CreatedBy)
+	}
+	if !w.ArchivedAt.IsZero() {
+		archived = ago(now, w.ArchivedAt)
+	}
+	p.fields("workspace", string(w.ID), "kind", string(w.Kind), "name", w.Name, "status", string(w.State), "tasks at once", strconv.Itoa(w.Tasks), "made", made, "archived", archived, "reason", w.Reason)
+}
+
+func workspaceShow(i *invocation) *cobra.Command {
+	return &cobra.Command{
+		Use: "show WORKSPACE", Short: "Show a workspace", Args: cobra.ExactArgs(1), ValidArgsFunction: i.completeWorkspaces,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			api, err := i.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			found, err := api.Workspace(cmd.Context(), id.Workspace(args[0]))
+			if err != nil {
+				return err
+			}
+			return i.show(found, func(p *printer) { p.workspace(i, found) })
+		},
+	}
+}
+
+func workspaceArchive(i *invocation) *cobra.Command {
+	var reason string
+	c := &cobra.Command{
+		Use: "archive WORKSPACE", Short: "Archive a workspace: it can be read, and nothing is done in it any more", Args: cobra.ExactArgs(1), ValidArgsFunction: i.completeWorkspaces,
+		Long: "Archive is for good. What runs in the workspace may be ended and what it holds redacted; everything else is refused.",
+	}
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		api, err := i.connect(cmd.Context())
+		if err != nil {
+			return err
+		}
+		done, err := api.ArchiveWorkspace(cmd.Context(), id.Workspace(args[0]), reason)
+		if err != nil {
+			return err
+		}
+		return i.show(done, func(p *printer) { p.workspace(i, done) })
+	}
+	c.Flags().StringVar(&reason, "reason", "", "why; it stays in the log")
+	return c
+}
+
+// completeWorkspaces offers the workspaces that are seen.
+func (i *invocation) completeWorkspaces(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	api, err := i.connect(cmd.Context())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	page, err := api.Workspaces(cmd.Context(), client.Page{Limit: 100})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var found []string
+	for _, w := range page.Workspaces {
+		found = append(found, string(w.ID)+"\t"+oneLine(w.Name, 60))
+	}
+	return found, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,109 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/service/registrar"
+	"agentbox/internal/surface/httpapi/wire"
+)
+
+type bootstrapRequest struct {
+	Workspace  string `json:"workspace_id,omitempty" doc:"ws_dev unless named"`
+	Name       string `json:"display_name"`
+	Passphrase string `json:"passphrase" doc:"12 to 1024 bytes"`
+}
+
+type bootstrapAnswer struct {
+	Workspace id.Workspace `json:"workspace_id"`
+	Principal id.Principal `json:"principal_id"`
+}
+
+type loginRequest struct {
+	Workspace  string `json:"workspace_id,omitempty" doc:"ws_dev unless named"`
+	Passphrase string `json:"passphrase"`
+}
+
+type refreshRequest struct {
+	Token string `json:"refresh_token"`
+}
+
+// sessionTokens are the tokens of a session. They are shown once.
+type sessionTokens struct {
+	Session      id.Session   `json:"session_id"`
+	Principal    id.Principal `json:"principal_id"`
+	Workspace    id.Workspace `json:"workspace_id"`
+	Access       string       `json:"access_token" doc:"What to send as Authorization: Bearer"`
+	AccessUntil  time.Time    `json:"access_expires_at"`
+	Refresh      string       `json:"refresh_token" doc:"What to exchange for new tokens, once"`
+	RefreshUntil time.Time    `json:"refresh_expires_at"`
+}
+
+type loggedOut struct {
+	OK    bool `json:"ok"`
+	Ended bool `json:"ended" doc:"Whether there was a session; a key has none"`
+}
+
+func (s *Server) registerSessions() {
+	wire.Handle(s.Server, wire.Operation{
+		ID: "bootstrap-owner", Method: http.MethodPost, Path: "/v1/auth/bootstrap-owner", Tag: "auth", Summary: "Give the owner of a workspace a passphrase",
+		Public: true, Status: http.StatusCreated, Repeat: wire.RepeatRefused,
+		Detail: "Once for each workspace, with the token that lies in bootstrap.key in the daemon's data directory. An owner is made where there is none.",
+	}, func(ctx context.Context, c wire.Call, in *struct {
+		Token string `header:"X-Bootstrap-Token" doc:"The daemon's bootstrap token"`
+		Body  bootstrapRequest
+	}) (*struct{ Body bootstrapAnswer }, error) {
+		ws, err := workspaceOf(in.Body.Workspace)
+		if err != nil {
+			return nil, err
+		}
+		owner, err := s.services.Registrar.Bootstrap(context.WithoutCancel(ctx), s.services.Gate, in.Token, ws, in.Body.Name, in.Body.Passphrase)
+		return &struct{ Body bootstrapAnswer }{bootstrapAnswer{ws, owner}}, err
+	})
+	wire.Handle(s.Server, wire.Operation{
+		ID: "login", Method: http.MethodPost, Path: "/v1/auth/login", Tag: "auth", Summary: "Open a session of the owner", Public: true, Repeat: wire.RepeatRefused,
+		Detail: "After five wrong passphrases in a row nobody logs in for five minutes, and the log says so. There are no cookies: a page of another origin has nothing to send.",
+	}, func(ctx context.Context, c wire.Call, in *struct{ Body loginRequest }) (*struct{ Body sessionTokens }, error) {
+		ws, err := workspaceOf(in.Body.Workspace)
+		if err != nil {
+			return nil, err
+		}
+		opened, err := s.services.Registrar.Login(context.WithoutCancel(ctx), ws, in.Body.Passphrase)
+		return &struct{ Body sessionTokens }{shownSession(opened)}, err
+	})
+	wire.Handle(s.Server, wire.Operation{
+		ID: "refresh", Method: http.MethodPost, Path: "/v1/auth/refresh", Tag: "auth", Summary: "Exchange a refresh token for new tokens", Public: true, Repeat: wire.RepeatRefused,
+		Detail: "Both tokens are new; the ones before open nothing. A refresh token that is used twice ends its session.",
+	}, func(ctx context.Context, c wire.Call, in *struct{ Body refreshRequest }) (*struct{ Body sessionTokens }, error) {
+		opened, err := s.services.Registrar.Refresh(context.WithoutCancel(ctx), in.Body.Token)
+		return &struct{ Body sessionTokens }{shownSession(opened)}, err
+	})
+	wire.Handle(s.Server, wire.Operation{
+		ID: "logout", Needs: wire.Own(), Method: http.MethodPost, Path: "/v1/auth/logout", Tag: "auth", Summary: "End the caller's session", Repeat: wire.RepeatHarmless,
+	}, func(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ Body loggedOut }, error) {
+		if c.Caller.Session == "" {
+			return &struct{ Body loggedOut }{loggedOut{OK: true}}, nil
+		}
+		err := s.services.Registrar.Logout(context.WithoutCancel(ctx), c.Caller.Workspace, c.Caller.Session)
+		return &struct{ Body loggedOut }{loggedOut{OK: true, Ended: true}}, err
+	})
+}
+
+// workspaceOf reads the workspace of somebody who is not known yet.
+func workspaceOf(text string) (id.Workspace, error) {
+	if text == "" {
+		return id.DefaultWorkspace, nil
+	}
+	ws, err := id.ParseWorkspace(text)
+	if err != nil {
+		err = fault.Wrap(err, fault.Invalid, "invalid_workspace", "a workspace is ws_ and 1 to 60 of a-z, 0-9, - and _")
+	}
+	return ws, err
+}
+
+func shownSession(o registrar.Opened) sessionTokens {
+	return sessionTokens{o.ID, o.Principal, o.Workspace, o.AccessToken, o.AccessUntil, o.RefreshToken, o.RefreshUntil}
+}
