@@ -97,12 +97,7 @@ func (l *ledger) write(b *pgx.Batch, g *group) error {
 	}
 	b.Queue(`SELECT advance($1, $2, $3, $4, $5, $6, $7)`, l.no, l.was.head, l.was.epoch, l.folding.folds, l.j.reign, l.head, l.last[:])
 	l.writeStreams(b)
-	for i := range g.batches {
-		r := &g.batches[i]
-		if r.Key != "" {
-			b.Queue(`INSERT INTO batches (workspace, key, digest, first, count) VALUES ($1, $2, $3, $4, $5)`, l.no, r.Key, r.Digest[:], r.events[0].Seq, len(r.events))
-		}
-	}
+	l.writeBatches(b, g)
 	if err := l.writeEvents(b, g); err != nil {
 		return err
 	}
@@ -115,6 +110,22 @@ func (l *ledger) write(b *pgx.Batch, g *group) error {
 
 // writeStreams writes the ends of the streams that the group has extended. Each is found by its number, whatever else there is: a join might
 // be planned from the other side.
+// writeBatches queues the keys of the batches that have one, in one statement, for most of a group have.
+func (l *ledger) writeBatches(b *pgx.Batch, g *group) {
+	var keys []string
+	var digests [][]byte
+	var firsts, counts []int64
+	for i := range g.batches {
+		if r := &g.batches[i]; r.Key != "" {
+			keys, digests = append(keys, r.Key), append(digests, r.Digest[:])
+			firsts, counts = append(firsts, int64(r.events[0].Seq)), append(counts, int64(len(r.events)))
+		}
+	}
+	if len(keys) > 0 {
+		b.Queue(`INSERT INTO batches (workspace, key, digest, first, count) SELECT $1, * FROM unnest($2::text[], $3::bytea[], $4::bigint[], $5::bigint[])`, l.no, keys, digests, firsts, counts)
+	}
+}
+
 func (l *ledger) writeStreams(b *pgx.Batch) {
 	n := len(l.lines)
 	nos, types, ids, heads, hashes := make([]int64, n), make([]string, n), make([]string, n), make([]int64, n), make([][]byte, n)
