@@ -271,7 +271,7 @@ func TestMatrixOfRights(t *testing.T) {
 			t.Errorf("%s: strangers left %d events (%v)", e.id, now-before, err)
 		}
 		m.otherWorkspace(t, e)
-		status, code, raw := m.try(t, e, "Bearer "+m.keys["viewer"])
+		status, _, raw := m.try(t, e, "Bearer "+m.keys["viewer"])
 		each := strings.Contains(raw, policy.ReasonRoleTooLow) && strings.Contains(raw, `"ok":false`) && !strings.Contains(raw, `"ok":true`) // an answer for each file
 		if may := viewerMay(e.needs); may == (status == http.StatusForbidden || status == http.StatusUnauthorized || each) {
 			t.Errorf("%s of a viewer: %d %s, want it permitted: %t", e.id, status, raw, may)
@@ -279,7 +279,7 @@ func TestMatrixOfRights(t *testing.T) {
 		if e.needs.Own {
 			continue
 		}
-		status, code, raw = m.try(t, e, inert)
+		status, code, raw := m.try(t, e, inert)
 		if status != http.StatusForbidden || code != policy.ReasonScopeAction && code != policy.ReasonScopeData {
 			t.Errorf("%s under a token without it: %d %s", e.id, status, raw)
 		}
