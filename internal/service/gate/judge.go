@@ -108,7 +108,7 @@ func (g *Gate) weigh(ctx context.Context, c *consideration, trial *policy.Bundle
 
 // credible reports whether a reading of the clock may be one. A clock that lost its power says 1970; by it nothing that was granted for a time
 // would ever end.
-func credible(now time.Time) bool { return now.Year() >= 2000 && now.Year() <= 9999 }
+func credible(now time.Time) bool { return now.Year() >= 1990 && now.Year() <= 9999 }
 
 // principal checks who acts.
 func (g *Gate) principal(ctx context.Context, c *consideration) (done bool, err error) {
