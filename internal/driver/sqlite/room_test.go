@@ -14,14 +14,18 @@ import (
 
 // A log is opened again where there is the room for it, to the page, and the try leaves nothing behind.
 func TestRoomBeforeALogOpensAgain(t *testing.T) {
+	leaveOut := t.Skip
+	if os.Getenv("CI") != "" {
+		leaveOut = t.Fatal
+	}
 	if os.Geteuid() != 0 {
-		t.Skip("only root can mount a small disk")
+		leaveOut("only root can mount a small disk")
 	}
 	page := os.Getpagesize()
 	for _, less := range []int{0, page} {
 		dir := t.TempDir()
 		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=0700", 2*sqlite.MendingRoom)); err != nil {
-			t.Skipf("this host mounts nothing: %v", err)
+			leaveOut("this host mounts nothing: ", err)
 		}
 		t.Cleanup(func() {
 			if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
