@@ -294,7 +294,9 @@ func (l *ledger) catchUp() error {
 			return err
 		}
 	}
-	load := func(ref projection.Ref) (projection.State, error) { return l.folios[docRef{ref.Name, ref.Key}].state, nil }
+	load := func(ref projection.Ref) (projection.State, error) {
+		return l.folios[docRef{ref.Name, ref.Key}].state, nil
+	}
 	for _, u := range left {
 		if err := projection.FoldInto(u.refs, *u.event, load, l.save); err != nil {
 			return &spoiltError{err}
