@@ -36,6 +36,7 @@ func (d *Dispatcher) AddStep(ctx context.Context, origin event.Origin, h Hold, q
 		return entry{
 			action: policy.Action{Type: policy.StepCreate, Step: s, Content: digest(q.Kind, q.Title, q.Input)},
 			drafts: []event.Draft{draft(step.EventCreated, origin, doc, created).About(step.EntityType, string(s)).In(doc.ID, s)},
+			expect: []event.DocumentVersion{{Projection: step.Projection, Key: string(s)}},
 		}, nil
 	})
 	if err = running(err); err != nil {
@@ -108,7 +109,7 @@ func (d *Dispatcher) Invoke(ctx context.Context, origin event.Origin, ws id.Work
 		if q.Zone != "" {
 			intent.Zone = q.Zone
 		}
-		return entry{action: a, drafts: []event.Draft{intent}}, nil
+		return entry{action: a, drafts: []event.Draft{intent}, expect: []event.DocumentVersion{{Projection: step.CallProjection, Key: string(call)}}}, nil
 	})
 	if why := refused(decided, err); why != nil {
 		return step.Call{}, why, nil
