@@ -56,7 +56,8 @@ type Outline struct {
 
 // Started is the data of run.started.
 type Started struct {
-	Run id.Run `json:"run_id"`
+	Run   id.Run `json:"run_id"`
+	Child bool   `json:"child,omitempty"` // it runs in the place of the run of its engine: see Load
 	Kept
 }
 
@@ -120,6 +121,7 @@ type Resumed struct {
 	Index     int         `json:"index"`
 	Approval  id.Approval `json:"approval_id"`
 	Answer    string      `json:"answer"` // approved, denied or expired
+	Child     bool        `json:"child,omitempty"`
 }
 
 // Finished is the data of run.completed, run.failed and run.cancelled.

@@ -19,6 +19,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/workspace"
 	"agentbox/internal/kernel/blob"
 	"agentbox/internal/kernel/claim"
 	"agentbox/internal/kernel/journal"
@@ -164,6 +165,22 @@ func after(doc run.Run, receipt event.Receipt) (run.Run, error) {
 		}
 	}
 	return doc, nil
+}
+
+// room returns what the log has to expect so that one more run of a workspace runs, or run.ErrFull.
+func (d *Dispatcher) room(ctx context.Context, ws id.Workspace) ([]event.DocumentVersion, error) {
+	load, version, err := projection.Load[run.Load](ctx, d.Docs, ws, run.LoadProjection, string(ws))
+	if err != nil && !errors.Is(err, projection.ErrNotFound) {
+		return nil, err
+	}
+	tenant, _, err := projection.Load[workspace.Workspace](ctx, d.Docs, ws, workspace.Workspaces, string(ws))
+	if errors.Is(err, projection.ErrNotFound) {
+		tenant, err = workspace.Unsaid(ws), nil
+	}
+	if err == nil && load.Room(tenant.Tasks) == 0 {
+		err = run.ErrFull
+	}
+	return []event.DocumentVersion{{Projection: run.LoadProjection, Key: string(ws), Version: version}}, err
 }
 
 // contentRoom refuses content that the workspace's quota has no room for.

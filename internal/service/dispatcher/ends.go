@@ -18,7 +18,8 @@ func (d *Dispatcher) Begin(ctx context.Context, origin event.Origin, h Hold) (ru
 		if doc.Status != run.Queued {
 			return entry{}, run.ErrNotQueued
 		}
-		return entry{action: policy.Action{Type: policy.RunBegin}, drafts: []event.Draft{draft(run.EventStarted, origin, doc, run.Started{Run: doc.ID})}}, nil
+		place, err := d.room(ctx, doc.Workspace)
+		return entry{action: policy.Action{Type: policy.RunBegin}, drafts: []event.Draft{draft(run.EventStarted, origin, doc, run.Started{Run: doc.ID})}, expect: place}, err
 	})
 	if err != nil {
 		return doc, err
