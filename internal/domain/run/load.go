@@ -55,6 +55,17 @@ func (l Load) Evolve(e event.Event) (Load, error) {
 // Room returns how many more runs may run where most may.
 func (l Load) Room(most int) int { return max(0, most-len(l.Running)) }
 
+// How far from full a workspace is where runs take their places without a look at who else does so, and how many of one daemon do so at once.
+// As many as 16 daemons, each with so many, cannot fill what is left.
+const (
+	AmpleRoom  = 256
+	AtOnceFree = 16
+)
+
+// Ample reports whether there is so much room that a run takes its place side by side with others, of which one daemon has so many: then they are
+// recorded in one commit, and none waits for the other. Else whoever takes a place expects the load as it was.
+func (l Load) Ample(most, atOnce int) bool { return l.Room(most) > AmpleRoom && atOnce <= AtOnceFree }
+
 // Has reports whether the run has its place.
 func (l Load) Has(r id.Run) bool { return slices.Contains(l.Running, r) }
 

@@ -49,6 +49,14 @@ func TestWhatRunsInAWorkspace(t *testing.T) {
 	if run.Loads(event.Event{Header: event.Header{Type: run.EventStarted}}) {
 		t.Error("an event of no run is looked at")
 	}
+	for _, s := range []struct {
+		most, atOnce int
+		want         bool
+	}{{run.AmpleRoom + 2, 1, false}, {run.AmpleRoom + 3, 1, true}, {run.AmpleRoom + 3, run.AtOnceFree, true}, {run.AmpleRoom + 3, run.AtOnceFree + 1, false}, {5, 1, false}} {
+		if got := (run.Load{Running: []id.Run{"a", "b"}}).Ample(s.most, s.atOnce); got != s.want {
+			t.Errorf("%+v: %t", s, got)
+		}
+	}
 	two := run.Load{Running: []id.Run{"a", "b"}}
 	if got := []int{two.Room(1), two.Room(2), two.Room(3)}; !slices.Equal(got, []int{0, 0, 1}) {
 		t.Errorf("room: %v", got)

@@ -33,6 +33,9 @@ func (r *ride) room(ctx context.Context) ([]event.DocumentVersion, error) {
 	if err == nil && load.Room(tenant.Tasks) <= r.x.before(r.entry) {
 		err = run.ErrFull
 	}
+	if err == nil && load.Ample(tenant.Tasks, int(r.x.entering.Load())) {
+		return nil, nil
+	}
 	return []event.DocumentVersion{{Projection: run.LoadProjection, Key: string(ws), Version: version}}, err
 }
 
@@ -51,6 +54,8 @@ func (r *ride) enter(ctx context.Context, draft event.Draft) error {
 
 // entering has a batch recorded under the expectation that there is room, again when another run was first.
 func (r *ride) entering(ctx context.Context, record func(place []event.DocumentVersion) (event.Receipt, error)) (event.Receipt, error) {
+	r.x.entering.Add(1)
+	defer r.x.entering.Add(-1)
 	for try := 1; ; try++ {
 		place, err := r.room(ctx)
 		if err != nil {
