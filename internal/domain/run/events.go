@@ -132,6 +132,8 @@ type Finished struct {
 	Message string          `json:"message,omitempty"` // of the engine that executed it: the error in words
 	Output  json.RawMessage `json:"output,omitempty"`  // of the engine that executed it, a JSON value
 
+	Permit event.Digest `json:"permit_sha256,omitzero"` // of the text of the permit that its engine showed
+
 	Retention int64     `json:"retention_seconds,omitempty"`
 	Until     time.Time `json:"kept_until,omitzero"` // when that is over
 }

@@ -43,9 +43,9 @@ type Query struct {
 	Workspace id.Workspace
 	Room      id.Room   // only what was said in it; "" for everywhere
 	Thread    id.Thread // only what was said in it; "" for everywhere
-	Words     []string // as Words returns them
-	Before    uint64   // only entries in front of this place; 0 for all
-	Limit     int      // 1 to MaxHits
+	Words     []string  // as Words returns them
+	Before    uint64    // only entries in front of this place; 0 for all
+	Limit     int       // 1 to MaxHits
 }
 
 // Hit is an entry that was found.

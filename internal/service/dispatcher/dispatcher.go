@@ -34,6 +34,7 @@ type Parts struct {
 	MaxContent int64 // bytes of content that the log of a workspace may name; 0 for without limit
 	Gate       policy.Gate
 	Tokens     claim.Tokens
+	Seal       policy.Seal // signs the permits of engines; the zero Seal signs none
 	Place      Place
 	Clock      event.Clock
 	IDs        *id.Source
@@ -64,7 +65,11 @@ type Hold struct {
 	Workspace id.Workspace
 	Run       id.Run
 	Token     string
+	Permit    string // the text of the permit that was in the answer to the claim, "" for none; of what ends the run
 }
+
+// Shown is what an engine shows when it says what came of a tool call: the token of its claim, and the permit of the call, "" for none.
+type Shown struct{ Token, Permit string }
 
 // tries bounds how often something is recorded anew because the run has changed meanwhile.
 const tries = 16
