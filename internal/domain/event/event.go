@@ -143,6 +143,7 @@ const (
 	Forgotten Withheld = "redacted"      // the log says that they were destroyed, and by whom
 	Destroyed Withheld = "key_destroyed" // their key was destroyed after this copy of the log was made, which does not say why
 	Sealed    Withheld = "sealed"        // their key is not here, as in a backup that was restored without keys
+	Labelled  Withheld = "labelled"      // they are here, and a label keeps them from who asks
 )
 
 // Withhold takes the data out of an event, but for what remains of them, an object or nothing.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -18,16 +19,21 @@ import (
 // Parts are what a custodian is made of.
 type Parts struct {
 	Log   journal.Journal
-	Docs  projection.Reader // of Definitions
+	Docs  projection.Reader // of Definitions, and of the things that are labelled
 	Gate  policy.Gate
 	Clock event.Clock
 }
 
 // Custodian keeps labels. Make it with New; every method may be called from any goroutine.
-type Custodian struct{ Parts }
+type Custodian struct {
+	Parts
+
+	mu      sync.Mutex // guards all below
+	guarded map[id.Workspace]guarded
+}
 
 // New returns a custodian of the given parts.
-func New(p Parts) *Custodian { return &Custodian{p} }
+func New(p Parts) *Custodian { return &Custodian{Parts: p} }
 
 // Definitions fold the documents of labels and of accesses.
 func Definitions() []projection.Definition {
@@ -49,6 +55,12 @@ func Definitions() []projection.Definition {
 				return found
 			}),
 		projection.Define(label.AccessProjection, 1, about(label.AccessEntity), func(a label.Access, _ string, e event.Event) (label.Access, error) { return a.Evolve(e) }, nil),
+		projection.Define(label.GuardProjection, 1, func(e event.Event) []string {
+			if e.EntityType != label.Entity {
+				return nil
+			}
+			return []string{string(e.Workspace)}
+		}, func(g label.Guards, _ string, e event.Event) (label.Guards, error) { return g.Evolve(e) }, nil),
 	}
 }
 

@@ -69,8 +69,9 @@ type Answer struct {
 }
 
 // Search finds messages of a workspace that have every word of a query. It waits until the index has come to where the log was when it was
-// asked, unless that is far: then the answer says how far the index has come.
-func (l *Librarian) Search(ctx context.Context, ws id.Workspace, q string, limit int) (Answer, error) {
+// asked, unless that is far: then the answer says how far the index has come. Shows, where it is not nil, says which messages may be shown to who
+// asks; the others are as if they were not there.
+func (l *Librarian) Search(ctx context.Context, ws id.Workspace, q string, limit int, shows func(room.Message) (bool, error)) (Answer, error) {
 	words, err := search.Words(q)
 	if err != nil {
 		return Answer{}, err
@@ -100,6 +101,13 @@ func (l *Librarian) Search(ctx context.Context, ws id.Workspace, q string, limit
 			}
 			if err != nil {
 				return Answer{}, err
+			}
+			if shows != nil {
+				if may, err := shows(m); err != nil {
+					return Answer{}, err
+				} else if !may {
+					continue
+				}
 			}
 			a.Results = append(a.Results, Result{
 				Type: "message", Message: m.ID, Thread: m.Thread, Room: m.Room, SenderType: m.SenderType, Sender: m.Sender, CreatedAt: m.CreatedAt,

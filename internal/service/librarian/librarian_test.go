@@ -66,7 +66,7 @@ func (s *shelf) say(in id.Workspace, texts ...string) []event.Event {
 
 func (s *shelf) find(in id.Workspace, q string, limit int, want ...string) librarian.Answer {
 	s.t.Helper()
-	a, err := s.Search(s.t.Context(), in, q, limit)
+	a, err := s.Search(s.t.Context(), in, q, limit, nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -96,11 +96,11 @@ func TestASearchFindsWhatWasThere(t *testing.T) {
 	s.say("ws_other", "message of others")
 	s.find("ws_other", "message", 5, "message of others")
 	s.find("ws_none", "message", 5)
-	if _, err := s.Search(t.Context(), ws, " x ", 5); !errors.Is(err, search.ErrTooShort) {
+	if _, err := s.Search(t.Context(), ws, " x ", 5, nil); !errors.Is(err, search.ErrTooShort) {
 		t.Errorf("one character: %v", err)
 	}
 	s.say(ws, strings.Repeat("long ", 1000)+"needle")
-	long, err := s.Search(t.Context(), ws, "needle", 0)
+	long, err := s.Search(t.Context(), ws, "needle", 0, nil)
 	if err != nil || len(long.Results) != 1 || utf8.RuneCountInString(long.Results[0].Excerpt) != librarian.ExcerptChars || !strings.Contains(long.Results[0].Excerpt, "needle") {
 		t.Errorf("got %+v, %v", long, err)
 	}
@@ -117,7 +117,7 @@ func TestAnIndexThatLagsSaysSo(t *testing.T) {
 		s.say(ws, batch...)
 	}
 	s.say(ws, "the last word")
-	a, err := s.Search(t.Context(), ws, "last word", 5)
+	a, err := s.Search(t.Context(), ws, "last word", 5, nil)
 	if err != nil || a.Indexed >= a.Head || len(a.Results) != 0 || a.Head != 25_001 {
 		t.Errorf("got %+v, %v, want an answer that says that it is not whole", a, err)
 	}
@@ -193,14 +193,14 @@ func TestManyPostAndSearch(t *testing.T) {
 			for k := range 25 {
 				text := fmt.Sprintf("writer%dx%dy", n, k)
 				s.say(ws, text)
-				if a, err := s.Search(t.Context(), ws, text, 5); err != nil || len(a.Results) != 1 {
+				if a, err := s.Search(t.Context(), ws, text, 5, nil); err != nil || len(a.Results) != 1 {
 					t.Errorf("%q: %+v, %v", text, a, err)
 				}
 			}
 		})
 	}
 	working.Wait()
-	a, err := s.Search(t.Context(), ws, "writer", 100)
+	a, err := s.Search(t.Context(), ws, "writer", 100, nil)
 	if err != nil || len(a.Results) != 100 {
 		t.Errorf("%d are found, %v", len(a.Results), err)
 	}

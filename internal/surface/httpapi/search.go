@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 
+	"agentbox/internal/domain/label"
+	"agentbox/internal/domain/room"
 	"agentbox/internal/service/librarian"
 	"agentbox/internal/surface/httpapi/wire"
 )
@@ -23,7 +25,13 @@ func (s *Server) registerSearch() {
 		Q     string `query:"q" doc:"Words with spaces between; at least two characters"`
 		Limit int    `query:"limit" minimum:"1" maximum:"100" default:"20" doc:"How many at most"`
 	}) (*struct{ Body searchAnswer }, error) {
-		a, err := s.services.Librarian.Search(ctx, c.Caller.Workspace, in.Q, in.Limit)
+		sight, err := s.sight(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		a, err := s.services.Librarian.Search(ctx, c.Caller.Workspace, in.Q, in.Limit, func(m room.Message) (bool, error) {
+			return sight.Shows(ctx, label.Resource{Type: label.OfMessage, ID: string(m.ID)})
+		})
 		return &struct{ Body searchAnswer }{searchAnswer{a.Results, a.Indexed, a.Head, a.Indexed >= a.Head}}, err
 	})
 }
