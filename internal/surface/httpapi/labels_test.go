@@ -45,7 +45,7 @@ func TestLabelsHoldWhereFilesAreRead(t *testing.T) {
 	reads("member", 403, "data_access_required")
 	access("member", `,"purpose_tags":["support"]`)
 	reads("member", 200, "")
-	label("restricted", `,"room_id":"room_00000000000000000000000001"`)
+	label("restricted", `,"room_id":"`+d.must(t, "POST", "/v1/rooms", `{"title":"elsewhere"}`, "room_id")+`"`)
 	reads("member", 403, "data_access_restricted_room_mismatch")
 	label("restricted", `,"room_id":"room_00000000000000000000000000"`)
 	reads("member", 200, "")
