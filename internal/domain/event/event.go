@@ -178,6 +178,23 @@ type Chain struct {
 	Redaction Redaction `json:"redaction_level,omitempty"`
 }
 
+// Shown is an event as answers and streams have it. Its hashes stand at the top too, where every client of this contract looks for them; what
+// else ties it to its stream is in its chain.
+type Shown struct {
+	Event
+	Prev *Digest `json:"prev_event_hash" doc:"Of the event before it in its stream, as in chain; null of the first"`
+	Hash Digest  `json:"event_hash" doc:"As in chain"`
+}
+
+// Show returns an event as it is shown.
+func Show(e Event) Shown {
+	shown := Shown{Event: e, Hash: e.Chain.Hash}
+	if !e.Chain.Prev.IsZero() {
+		shown.Prev = &e.Chain.Prev
+	}
+	return shown
+}
+
 // Clock tells the time and wakes; it is made once, in app, and handed down.
 type Clock interface {
 	// Now returns the present time.

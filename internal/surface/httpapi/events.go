@@ -70,7 +70,7 @@ func knownType(typ string) error {
 }
 
 type eventList struct {
-	Events []event.Event `json:"events" nullable:"false" doc:"In ascending order"`
+	Events []event.Shown `json:"events" nullable:"false" doc:"In ascending order"`
 	Next   uint64        `json:"next_from_seq" doc:"The from_seq that goes on behind the last event"`
 	Before uint64        `json:"before,omitempty" doc:"The before that goes on in front of the first event; absent where nothing is in front of it"`
 }
@@ -89,7 +89,7 @@ func (s *Server) registerEvents() {
 	wire.Handle(s.Server, wire.Operation{ID: "get-event", Needs: wire.Shows("event", "event_id").PastLabels(), Method: http.MethodGet, Path: "/v1/events/{event_id}", Tag: "events", Summary: "Show an event"},
 		func(ctx context.Context, c wire.Call, in *struct {
 			Event string `path:"event_id" doc:"The event"`
-		}) (*struct{ Body event.Event }, error) {
+		}) (*struct{ Body event.Shown }, error) {
 			e, err := s.services.Reader.Event(ctx, c.Caller.Workspace, id.Event(in.Event))
 			if err != nil {
 				return nil, err
@@ -99,7 +99,7 @@ func (s *Server) registerEvents() {
 				return nil, err
 			}
 			e, err = sight.Event(ctx, e)
-			return &struct{ Body event.Event }{e}, err
+			return &struct{ Body event.Shown }{event.Show(e)}, err
 		})
 	const detail = "Server-sent events; data is the event, id its place. A client that sends the last id back as Last-Event-ID misses nothing and gets nothing twice. " +
 		"Where a label keeps an event's data from the caller, they are withheld, and the event keeps its place."
@@ -159,15 +159,17 @@ func (s *Server) listEvents(ctx context.Context, c wire.Call, in *struct {
 		return nil, err
 	}
 	sight, err := s.sight(ctx, c)
-	for i := 0; i < len(found) && err == nil; i++ {
-		found[i], err = sight.Event(ctx, found[i])
-	}
 	if err != nil {
 		return nil, err
 	}
-	out := eventList{Events: found, Next: max(q.From, 1)}
+	out := eventList{Events: make([]event.Shown, len(found)), Next: max(q.From, 1)}
+	for i, e := range found {
+		if e, err = sight.Event(ctx, e); err != nil {
+			return nil, err
+		}
+		out.Events[i] = event.Show(e)
+	}
 	if len(found) == 0 {
-		out.Events = []event.Event{}
 		return &struct{ Body eventList }{out}, nil
 	}
 	out.Next = q.Place(found[len(found)-1]) + 1
@@ -220,7 +222,7 @@ func (s *Server) shown(ctx context.Context, c wire.Call, item *reader.Item) ([]b
 		data, jsonErr := item.JSON()
 		return data, errors.Join(err, jsonErr)
 	}
-	return json.Marshal(e)
+	return json.Marshal(event.Show(e))
 }
 
 // placeAfterHead is the place of the next event of what a query reads.
