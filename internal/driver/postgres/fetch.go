@@ -73,6 +73,23 @@ func (w *wants) document(ref projection.Ref) {
 	}
 }
 
+// unmade is document for one of an event that is planned: where no other event can have made it, it is empty and need not be read.
+func (w *wants) unmade(ref projection.Ref) error {
+	def, err := w.l.set.Lookup(ref.Name)
+	if err != nil || !def.Once {
+		w.document(ref)
+		return err
+	}
+	at := docRef{ref.Name, ref.Key}
+	if _, known := w.l.folios[at]; known {
+		return nil
+	}
+	f := &folio{ref: ref}
+	f.state, err = def.Restore(ref.Key, nil, 0, 0)
+	w.l.folios[at] = f
+	return err
+}
+
 // prefetch reads in one round trip what planning will ask for: the keys, the ends of streams, and the documents. Which documents an event
 // changes may depend on what it is stamped with; those that are missed here are read one by one.
 func (l *ledger) prefetch(ctx context.Context, requests []*request) error {

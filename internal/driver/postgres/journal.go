@@ -153,11 +153,27 @@ func (j *Journal) enqueue(r *request) error {
 		j.lanes[r.batch.Workspace] = l
 	}
 	l.waiting = append(l.waiting, r)
+	if l.full != nil && len(l.waiting) >= l.wanted {
+		close(l.full)
+		l.full = nil
+	}
 	if !l.busy {
 		l.busy = true
 		j.working.Go(l.work)
 	}
 	return nil
+}
+
+// awaits returns what is closed when so many requests wait in a lane; nil where they do already, or the log is closed.
+func (j *Journal) awaits(l *lane, wanted int) <-chan struct{} {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	l.full = nil
+	if len(l.waiting) >= wanted || j.closed {
+		return nil
+	}
+	l.wanted, l.full = wanted, make(chan struct{})
+	return l.full
 }
 
 // goes runs something until it ends, which Close waits for; false once the log is closed.

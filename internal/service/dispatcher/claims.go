@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"sync"
 	"time"
 
 	"agentbox/internal/domain/errand"
@@ -15,8 +16,11 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// candidates is how many runs are looked at, at a time, for one that can be claimed.
-const candidates = 100
+// How many runs are looked at for one that can be claimed: at first, and then four times as many each time.
+const (
+	firstCandidates = 4
+	mostCandidates  = 256
+)
 
 // Wanted says which runs an engine takes; the zero Wanted is any.
 type Wanted struct {
@@ -40,7 +44,12 @@ func (d *Dispatcher) Claim(ctx context.Context, origin event.Origin, ws id.Works
 				continue
 			}
 		}
+		give, ok := d.hands.reach(doc.ID)
+		if !ok {
+			continue
+		}
 		doc, token, err := d.take(ctx, origin, doc)
+		give()
 		if !errors.Is(err, journal.ErrConflict) && !errors.Is(err, errTaken) {
 			return doc, token, err
 		} // another engine was first: the next one
@@ -58,10 +67,15 @@ func (d *Dispatcher) offered(ctx context.Context, ws id.Workspace, want Wanted) 
 func (d *Dispatcher) eachOffered(ctx context.Context, ws id.Workspace, want Wanted, yield func(run.Run, error) bool) {
 	room := want.Room
 	for _, state := range []string{run.ForEngine, run.WithEngine} {
-		q := projection.Query{Workspace: ws, Name: run.Projection, Index: projection.Index{Name: "engine", Value: state}, Limit: candidates}
+		q := projection.Query{Workspace: ws, Name: run.Projection, Index: projection.Index{Name: "engine", Value: state}, Limit: firstCandidates}
 		if room != "" {
 			q.Index = projection.Index{Name: "engine_room", Value: string(room) + " " + state}
 		}
+		lull := string(ws) + " " + q.Index.Value
+		if state == run.WithEngine && d.lulls.last(lull, d.passed()) {
+			continue
+		}
+		began, soonest := d.passed(), run.ClaimTime
 		for {
 			found, err := projection.List[run.Run](ctx, d.Docs, q)
 			if err != nil {
@@ -69,18 +83,74 @@ func (d *Dispatcher) eachOffered(ctx context.Context, ws id.Workspace, want Want
 				return
 			}
 			for _, doc := range found {
-				if q.After = string(doc.ID); want.Work != "" && doc.Work != want.Work || !doc.Claimable(d.left(doc)) {
+				left := d.left(doc)
+				soonest = min(soonest, left)
+				if q.After = string(doc.ID); want.Work != "" && doc.Work != want.Work || !doc.Claimable(left) {
 					continue
 				}
 				if !yield(doc, nil) {
 					return
 				}
 			}
-			if len(found) < candidates {
+			if len(found) < q.Limit {
 				break
 			}
+			q.Limit = min(4*q.Limit, mostCandidates)
+		}
+		if state == run.WithEngine {
+			d.lulls.until(lull, began+soonest)
 		}
 	}
+}
+
+// passed is how much time has passed since the dispatcher was made.
+func (d *Dispatcher) passed() time.Duration { return d.Clock.Now().Sub(d.begun) }
+
+// hands are the runs that somebody is just claiming here: who comes at the same moment reaches for the next one, instead of losing this one.
+type hands struct {
+	mu  sync.Mutex // guards out
+	out map[id.Run]bool
+}
+
+func (h *hands) reach(r id.Run) (give func(), ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.out[r] {
+		return nil, false
+	}
+	if h.out == nil {
+		h.out = map[id.Run]bool{}
+	}
+	h.out[r] = true
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.out, r)
+	}, true
+}
+
+// lulls are until when no claim can be over of those that were looked at. One that is made meanwhile lasts longer than that.
+type lulls struct {
+	mu  sync.Mutex // guards end
+	end map[string]time.Duration
+}
+
+// mostLulls is how many lulls are remembered.
+const mostLulls = 10_000
+
+func (l *lulls) last(of string, now time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return now < l.end[of]
+}
+
+func (l *lulls) until(of string, end time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.end == nil || len(l.end) >= mostLulls {
+		l.end = map[string]time.Duration{}
+	}
+	l.end[of] = end
 }
 
 // Offers reports whether there is a run that an engine could claim.

@@ -46,12 +46,16 @@ type Place func(ctx context.Context, ws id.Workspace, room id.Room, thread id.Th
 type Dispatcher struct {
 	Parts
 
+	begun time.Time
 	terms *claim.Terms
+	hands hands
+	lulls lulls
 }
 
 // New returns a dispatcher of the given parts.
 func New(parts Parts) *Dispatcher {
-	return &Dispatcher{Parts: parts, terms: claim.NewTerms(parts.Clock.Now())}
+	now := parts.Clock.Now()
+	return &Dispatcher{Parts: parts, begun: now, terms: claim.NewTerms(now)}
 }
 
 // Hold is a run, and the token by which an engine shows that it has it; "" where nobody has claimed it.
