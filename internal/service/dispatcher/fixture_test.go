@@ -85,7 +85,7 @@ func newHouse(t testing.TB) *house {
 	}
 	h.Dispatcher = dispatcher.New(dispatcher.Parts{
 		Seal: seal,
-		Log: h.log, Docs: h.log, Blobs: h.blobs, MaxContent: 1 << 30, Gate: h.gate, Tokens: tokens, Clock: h.clock, IDs: ids, Logger: slog.New(slog.DiscardHandler),
+		Log:  h.log, Docs: h.log, Blobs: h.blobs, MaxContent: 1 << 30, Gate: h.gate, Tokens: tokens, Clock: h.clock, IDs: ids, Logger: slog.New(slog.DiscardHandler),
 		Place: func(context.Context, id.Workspace, id.Room, id.Thread) error { return nil },
 	})
 	owner, err := h.gate.Owner(context.Background(), ws, "owner")

@@ -119,9 +119,18 @@ func TestThreat30ThePermitOfAnOldFenceIsWorthNothing(t *testing.T) {
 // TestNoToolCallIsLeftRunning ends runs in every way while calls are under way: each has one result, which is that nobody knows.
 func TestNoToolCallIsLeftRunning(t *testing.T) {
 	for name, end := range map[string]func(*house, dispatcher.Hold) error{
-		"complete": func(h *house, k dispatcher.Hold) error { _, err := h.Complete(context.Background(), h.owner, k, "", nil); return err },
-		"fail":     func(h *house, k dispatcher.Hold) error { _, err := h.Fail(context.Background(), h.owner, k, "", ""); return err },
-		"cancel":   func(h *house, k dispatcher.Hold) error { _, err := h.Cancel(context.Background(), h.owner, ws, k.Run, ""); return err },
+		"complete": func(h *house, k dispatcher.Hold) error {
+			_, err := h.Complete(context.Background(), h.owner, k, "", nil)
+			return err
+		},
+		"fail": func(h *house, k dispatcher.Hold) error {
+			_, err := h.Fail(context.Background(), h.owner, k, "", "")
+			return err
+		},
+		"cancel": func(h *house, k dispatcher.Hold) error {
+			_, err := h.Cancel(context.Background(), h.owner, ws, k.Run, "")
+			return err
+		},
 		"cancel after the claim is over": func(h *house, k dispatcher.Hold) error {
 			h.clock.move(2 * run.ClaimTime)
 			_, err := h.Cancel(context.Background(), h.owner, ws, k.Run, "")
