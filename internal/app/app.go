@@ -110,7 +110,7 @@ func Definitions() []projection.Definition {
 		custodian.Definitions(),
 		[]projection.Definition{
 			keeper.Definition(), keeper.ChangeDefinition(), keeper.SnapshotDefinition(),
-			executor.Definition(), sweeper.Definition(), redactor.Definition(), mover.Definition(), steward.Definition(), investigator.Definition(),
+			executor.Definition(), executor.LoadDefinition(), sweeper.Definition(), redactor.Definition(), mover.Definition(), steward.Definition(), investigator.Definition(),
 		},
 	)
 }

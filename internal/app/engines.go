@@ -24,14 +24,26 @@ import (
 // known by it that the log does not decide.
 const claimsFile = "claims.key"
 
+// permitFile holds the seed of the key that signs the permits of engines, 0600. Where it is lost, permits that are out are worth nothing, and what is
+// reported under them is refused until it is reported without.
+const permitFile = "permit.key"
+
 // dispatch wires what hands runs out to engines.
 func (a *App) dispatch(ids *id.Source, blobs *disk.Blobs, asked policy.Gate) error {
 	tokens, err := a.claimTokens()
 	if err != nil {
 		return err
 	}
+	seed, err := a.secret(permitFile, "permit_key_invalid")
+	if err != nil {
+		return err
+	}
+	seal, err := policy.NewSeal(seed)
+	if err != nil {
+		return err
+	}
 	a.Hands = dispatcher.New(dispatcher.Parts{
-		Log: a.counted, Docs: a.Log, Blobs: blobs, MaxContent: a.Config.ContentQuota, Gate: asked, Tokens: tokens, Place: a.place, Clock: a.clock, IDs: ids, Logger: a.logger,
+		Log: a.counted, Docs: a.Log, Blobs: blobs, MaxContent: a.Config.ContentQuota, Gate: asked, Tokens: tokens, Seal: seal, Place: a.place, Clock: a.clock, IDs: ids, Logger: a.logger,
 	})
 	return nil
 }

@@ -47,6 +47,7 @@ type claimAnswer struct {
 	Run     *run.Run        `json:"run,omitempty"`
 	Input   json.RawMessage `json:"input,omitempty" doc:"What was asked for, as it was sent"`
 	Token   string          `json:"claim_token,omitempty" doc:"Shows that the run is the engine's; it is said here and nowhere else"`
+	Permit  string          `json:"permit,omitempty" doc:"Signed: the engine may work on the run. Sent back once, with what ends it, it makes that recorded as permitted"`
 	Fence   uint64          `json:"fence,omitempty" doc:"Rises with each claim of the run"`
 	Expires time.Time       `json:"expires_at,omitzero" doc:"When the claim is over unless it is renewed; every ten seconds is often enough"`
 }
@@ -58,12 +59,14 @@ type tokenBody struct {
 
 type completeRequest struct {
 	Token   string          `json:"claim_token,omitempty" maxLength:"200"`
+	Permit  string          `json:"permit,omitempty" maxLength:"2000" doc:"The permit of the claim; without it what is reported is recorded as attested"`
 	Summary string          `json:"summary,omitempty" maxLength:"4000"`
 	Output  json.RawMessage `json:"output,omitempty" doc:"What came of it, any JSON of at most 64 KiB"`
 }
 
 type failRequest struct {
 	Token   string `json:"claim_token,omitempty" maxLength:"200"`
+	Permit  string `json:"permit,omitempty" maxLength:"2000" doc:"The permit of the claim; without it what is reported is recorded as attested"`
 	Error   string `json:"error,omitempty" maxLength:"4000" doc:"Why, best as a stable word"`
 	Message string `json:"message,omitempty" maxLength:"4000" doc:"Why, for people"`
 }
@@ -152,6 +155,7 @@ func (s *Server) registerClaims() {
 			sent = *in.Body
 		}
 		return s.moved(ctx, c, in.EngineRunPath, sent.Token, func(h dispatcher.Hold) (run.Run, error) {
+			h.Permit = sent.Permit
 			return s.services.Dispatcher.Complete(context.WithoutCancel(ctx), c.Once(), h, sent.Summary, sent.Output)
 		})
 	})
@@ -166,6 +170,7 @@ func (s *Server) registerClaims() {
 			sent = *in.Body
 		}
 		return s.moved(ctx, c, in.EngineRunPath, sent.Token, func(h dispatcher.Hold) (run.Run, error) {
+			h.Permit = sent.Permit
 			return s.services.Dispatcher.Fail(context.WithoutCancel(ctx), c.Once(), h, sent.Error, sent.Message)
 		})
 	})
@@ -251,7 +256,7 @@ func (s *Server) claimRun(ctx context.Context, c wire.Call, in *struct{ Body *cl
 	if err != nil {
 		return nil, err
 	}
-	a := claimAnswer{Claimed: true, Run: &doc, Input: given, Token: token, Fence: doc.Fence}
+	a := claimAnswer{Claimed: true, Run: &doc, Input: given, Token: token, Permit: s.services.Dispatcher.ClaimPermit(doc), Fence: doc.Fence}
 	if doc.Claim != nil {
 		a.Expires = doc.Claim.Until
 	}

@@ -62,6 +62,7 @@ type callAnswer struct {
 
 type callDecided struct {
 	*step.Call
+	Permit     string      `json:"permit,omitempty" doc:"Signed: the engine may make this call, once, as long as it has the run. Sent back with what came of it, it makes that recorded as permitted"`
 	Blocked    bool        `json:"blocked" doc:"Whether the tool may not be called, or not yet"`
 	Decided    string      `json:"decision" doc:"allow, deny or require_approval"`
 	Code       string      `json:"reason_code"`
@@ -72,11 +73,13 @@ type callDecided struct {
 
 type succeedRequest struct {
 	Token  string          `json:"claim_token,omitempty" maxLength:"200"`
+	Permit string          `json:"permit,omitempty" maxLength:"2000" doc:"The permit of the call; without it what is reported is recorded as attested"`
 	Output json.RawMessage `json:"output,omitempty" doc:"Any JSON of at most 64 KiB"`
 }
 
 type failCallRequest struct {
 	Token   string          `json:"claim_token,omitempty" maxLength:"200"`
+	Permit  string          `json:"permit,omitempty" maxLength:"2000" doc:"The permit of the call; without it what is reported is recorded as attested"`
 	Error   json.RawMessage `json:"error,omitempty" doc:"Any JSON of at most 64 KiB"`
 	Message string          `json:"message,omitempty" maxLength:"4000"`
 }
@@ -164,7 +167,7 @@ func (s *Server) registerSteps() {
 			sent = *in.Body
 		}
 		return s.concluded(ctx, c, in.CallPath, sent.Token, func(token string) (step.Call, error) {
-			return s.services.Dispatcher.Succeed(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, token, id.ToolCall(in.Call), sent.Output)
+			return s.services.Dispatcher.Succeed(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, dispatcher.Shown{Token: token, Permit: sent.Permit}, id.ToolCall(in.Call), sent.Output)
 		})
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -178,7 +181,7 @@ func (s *Server) registerSteps() {
 			sent = *in.Body
 		}
 		return s.concluded(ctx, c, in.CallPath, sent.Token, func(token string) (step.Call, error) {
-			return s.services.Dispatcher.FailCall(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, token, id.ToolCall(in.Call), sent.Error, sent.Message)
+			return s.services.Dispatcher.FailCall(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, dispatcher.Shown{Token: token, Permit: sent.Permit}, id.ToolCall(in.Call), sent.Error, sent.Message)
 		})
 	})
 	wire.Handle(s.Server, wire.Operation{ID: "list-tool-calls", Needs: wire.Shows("tool_call", "run_id", "step_id"), Method: http.MethodGet, Path: "/v1/toolcalls", Tag: "engines", Summary: "Tool calls, the newest first"},
@@ -290,7 +293,7 @@ func (s *Server) createCall(ctx context.Context, c wire.Call, in *struct {
 			Blocked: true, Decided: d.Outcome.String(), Code: d.ReasonCode, Why: d.Reason, Suggestion: d.Suggestion, Approval: no.Approval,
 		}}, nil
 	}
-	return &callAnswer{http.StatusCreated, callDecided{Call: &call, Decided: policy.Allow.String(), Code: call.Reason}}, nil
+	return &callAnswer{http.StatusCreated, callDecided{Call: &call, Permit: s.services.Dispatcher.CallPermit(c.Caller.Workspace, call), Decided: policy.Allow.String(), Code: call.Reason}}, nil
 }
 
 // calledThen returns the tool call that a repeated request has begun. The use of an approval may stand behind it in the batch.
