@@ -40,7 +40,7 @@ func (s *story) does(who id.Principal, what string, request func(event.Origin) e
 	s.t.Helper()
 	origin := event.Origin{Principal: who, Key: fmt.Sprint(what, " ", s.n), Command: event.DigestOf([]byte(what)), Correlation: "cor_1"}
 	for {
-		known, found, err := journal.Recall(s.Context(), s.Log, testkit.WS, origin.Key, origin.Command, event.New("request.repeated", origin, testkit.WS, "", struct{}{}))
+		known, found, err := journal.Recall(s.Context(), s.Log, testkit.WS, origin.Key, origin.Command)
 		switch {
 		case err == nil && found:
 			err = recalled(known[len(known)-1])

@@ -270,3 +270,22 @@ func TestAToolIsCalledUnderANamedToken(t *testing.T) {
 		t.Errorf("%d calls are recorded: %+v", len(called), called)
 	}
 }
+
+// TestARepeatThatHeldASecretHasTheFirstAnswer sends requests with secrets twice under one key.
+func TestARepeatThatHeldASecretHasTheFirstAnswer(t *testing.T) {
+	d := startDaemon(t)
+	secret := "ghp" + "_" + strings.Repeat("aB3dE6gH9k", 3)
+	thread := d.must(t, "POST", "/v1/rooms/room_00000000000000000000000000/threads", `{"title":"talk"}`, "thread_id")
+	space := d.must(t, "POST", "/v1/spaces", `{}`, "id")
+	for path, body := range map[string]string{
+		"/v1/threads/" + thread + "/messages": `{"content_md":"it is ` + secret + `"}`, "/v1/incidents": `{"title":"lost ` + secret + `"}`, "/v1/runs": `{"title":"with ` + secret + `","room_id":"room_00000000000000000000000000"}`,
+		"/v1/spaces": `{"name":"of ` + secret + `"}`, "/v1/spaces/" + space + "/runs": `{"protocolVersion":"1.0","operations":[{"type":"shell","command":"echo ` + secret + `"}]}`,
+		"/v1/rooms": `{"title":"of ` + secret + `"}`, "/v1/spaces/" + space + "/extend": `{"duration_seconds":7200}`,
+	} {
+		first, _, want := d.keyed(t, "POST", path, "application/json", "key", body)
+		second, _, got := d.keyed(t, "POST", path, "application/json", "key", body)
+		if first >= 300 || second != first || got != want {
+			t.Errorf("%s: got %d %s, want %d %s", path, second, got, first, want)
+		}
+	}
+}
