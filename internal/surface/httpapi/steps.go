@@ -271,13 +271,17 @@ func (s *Server) createCall(ctx context.Context, c wire.Call, in *struct {
 	if err != nil {
 		return nil, err
 	}
+	under, err := s.under(ctx, c, in.Body.Capability)
+	if err != nil {
+		return nil, err
+	}
 	var call step.Call
 	var no *dispatcher.Refused
 	if c.Repeated > 0 {
 		call, err = s.calledThen(ctx, c)
 	} else {
 		call, no, err = s.services.Dispatcher.Invoke(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, token, dispatcher.CallRequest{
-			Step: id.Step(in.Step), Tool: in.Body.Tool, Title: in.Body.Title, Input: in.Body.Input, Agent: agent, Token: in.Body.Capability, Zone: event.Zone(in.Body.Zone),
+			Step: id.Step(in.Step), Tool: in.Body.Tool, Title: in.Body.Title, Input: in.Body.Input, Agent: agent, Token: under, Zone: event.Zone(in.Body.Zone),
 		})
 	}
 	if err != nil {
