@@ -4,6 +4,7 @@ package errand
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -17,7 +18,9 @@ const Operations = "operations"
 type Work struct {
 	Workspace id.Workspace // "" for that of the engine's key
 	Run       id.Run
-	Token     string // of the claim
+	Token     string        // of the claim
+	Permit    string        // to work on it, signed; "" for none
+	Lasts     time.Duration // how long the claim lasts without a heartbeat; 0 for thirty seconds
 	Fence     uint64
 	Input     json.RawMessage
 }
@@ -50,6 +53,7 @@ type Progress struct {
 // Verdict is what the gate says of a tool call.
 type Verdict struct {
 	Call   id.ToolCall // "" where it may not be made
+	Permit string      // to make it, signed; "" for none
 	Asks   bool        // a person has to answer first
 	Code   string
 	Reason string
@@ -77,7 +81,7 @@ var ErrNothing = fault.New(fault.NotFound, "nothing_to_claim", "no run waits for
 type Claims interface {
 	// Claim returns the next run of the kind Operations, or ErrNothing.
 	Claim(ctx context.Context) (Work, error)
-	// Renew goes on owning a run for another thirty seconds.
+	// Renew goes on owning a run for as long as a claim lasts.
 	Renew(ctx context.Context, w Work) error
 	// Release gives a run back, not done.
 	Release(ctx context.Context, w Work) error
@@ -97,8 +101,8 @@ type Records interface {
 	// Operate executes an operation in the space, under its call, and returns when it has ended. Of a call that was executed before it returns
 	// what came of it.
 	Operate(ctx context.Context, w Work, call id.ToolCall, in id.Space, operation json.RawMessage) (Outcome, error)
-	// Conclude records what came of a call.
-	Conclude(ctx context.Context, w Work, call id.ToolCall, o Outcome) error
+	// Conclude records what came of a call. The permit is that of its verdict, "" for one that was asked about under an earlier claim.
+	Conclude(ctx context.Context, w Work, call id.ToolCall, permit string, o Outcome) error
 }
 
 // StepKind is the kind of the step of an operation, and At what its input says.

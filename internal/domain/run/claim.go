@@ -8,6 +8,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
 )
 
 // EntityType is what the events of a run are about that an engine executes, under the run's id.
@@ -16,11 +17,15 @@ const EntityType = "run"
 // CallEntity is what the events of an engine's tool calls are about: they are no operations, and have documents of their own.
 const CallEntity = "tool_call"
 
-// How long an engine owns a run without being heard of, and how often it should be heard of.
+// How long an engine owns a run without being heard of, unless the daemon was told otherwise, and the bounds of that.
 const (
-	ClaimTime  = 30 * time.Second
-	RenewEvery = 10 * time.Second
+	ClaimTime    = 30 * time.Second
+	MinClaimTime = time.Second
+	MaxClaimTime = time.Hour
 )
+
+// RenewEvery returns how often an engine should be heard of whose claim lasts so long: often enough that two heartbeats may be lost.
+func RenewEvery(claim time.Duration) time.Duration { return claim / 3 }
 
 // Order is what was asked for of a run that an engine is to execute. The zero Order is that of a run which the daemon executes in a space.
 type Order struct {
@@ -59,16 +64,14 @@ const (
 	MaxAttempts    = 100      // of one run that are listed
 )
 
-// Reported is what an engine said at the end of a run. Nobody but the engine vouches for it.
+// Reported is what an engine said at the end of a run. That it was permitted says that the engine had the run and its one permit; what came of it
+// is its word in either case.
 type Reported struct {
-	Attested string          `json:"recorded_as"` // always attested: an engine said so
-	Summary  string          `json:"summary,omitempty"`
-	Message  string          `json:"message,omitempty"`
-	Output   json.RawMessage `json:"output,omitempty"`
+	As      string          `json:"recorded_as"` // policy.Permitted where the permit of the claim was shown, else policy.Attested
+	Summary string          `json:"summary,omitempty"`
+	Message string          `json:"message,omitempty"`
+	Output  json.RawMessage `json:"output,omitempty"`
 }
-
-// Attested is how the log calls what an engine outside says without a permit behind it.
-const Attested = "attested"
 
 // Claim is the ownership of a run by the engine that executes it.
 type Claim struct {
@@ -210,5 +213,9 @@ func (f Finished) reported(r Run) *Reported {
 	if !r.Engine || f.Summary == "" && f.Message == "" && f.Output == nil {
 		return nil
 	}
-	return &Reported{Attested: Attested, Summary: f.Summary, Message: f.Message, Output: f.Output}
+	as := policy.Attested
+	if !f.Permit.IsZero() {
+		as = policy.Permitted
+	}
+	return &Reported{As: as, Summary: f.Summary, Message: f.Message, Output: f.Output}
 }

@@ -26,14 +26,23 @@ const (
 type Wanted struct {
 	Room id.Room
 	Work string // the kind of their input
+
+	Shows func(id.Run) (bool, error) // whether the engine may see a run; nil where it may see all
 }
 
-// Claim gives the engine that asks a run of the workspace and the token by which it is known from then on: the oldest that waits, else the oldest
-// whose claim has expired. No run is errand.ErrNothing.
+// Claim gives the engine that asks a run of the workspace and the token by which it is known from then on: the oldest that waits, if the workspace
+// has room for another one that runs, else the oldest whose claim has expired. No run is errand.ErrNothing.
 func (d *Dispatcher) Claim(ctx context.Context, origin event.Origin, ws id.Workspace, want Wanted) (run.Run, string, error) {
 	for doc, err := range d.offered(ctx, ws, want) {
 		if err != nil {
 			return run.Run{}, "", err
+		}
+		if want.Shows != nil {
+			if may, err := want.Shows(doc.ID); err != nil {
+				return run.Run{}, "", err
+			} else if !may {
+				continue
+			}
 		}
 		give, ok := d.hands.reach(doc.ID)
 		if !ok {
@@ -41,7 +50,7 @@ func (d *Dispatcher) Claim(ctx context.Context, origin event.Origin, ws id.Works
 		}
 		doc, token, err := d.take(ctx, origin, doc)
 		give()
-		if !errors.Is(err, journal.ErrConflict) && !errors.Is(err, errTaken) {
+		if !errors.Is(err, journal.ErrConflict) && !errors.Is(err, errTaken) && !errors.Is(err, run.ErrFull) {
 			return doc, token, err
 		} // another engine was first: the next one
 	}
@@ -57,7 +66,15 @@ func (d *Dispatcher) offered(ctx context.Context, ws id.Workspace, want Wanted) 
 
 func (d *Dispatcher) eachOffered(ctx context.Context, ws id.Workspace, want Wanted, yield func(run.Run, error) bool) {
 	room := want.Room
-	for _, state := range []string{run.ForEngine, run.WithEngine} {
+	states := []string{run.ForEngine, run.WithEngine}
+	switch _, err := d.room(ctx, ws); {
+	case errors.Is(err, run.ErrFull):
+		states = states[1:] // what is claimed has its place already
+	case err != nil:
+		yield(run.Run{}, err)
+		return
+	}
+	for _, state := range states {
 		q := projection.Query{Workspace: ws, Name: run.Projection, Index: projection.Index{Name: "engine", Value: state}, Limit: firstCandidates}
 		if room != "" {
 			q.Index = projection.Index{Name: "engine_room", Value: string(room) + " " + state}
@@ -66,7 +83,7 @@ func (d *Dispatcher) eachOffered(ctx context.Context, ws id.Workspace, want Want
 		if state == run.WithEngine && d.lulls.last(lull, d.passed()) {
 			continue
 		}
-		began, soonest := d.passed(), run.ClaimTime
+		began, soonest := d.passed(), d.ClaimTime
 		for {
 			found, err := projection.List[run.Run](ctx, d.Docs, q)
 			if err != nil {
@@ -120,6 +137,13 @@ func (h *hands) reach(r id.Run) (give func(), ok bool) {
 	}, true
 }
 
+// count is how many claim a run just now.
+func (h *hands) count() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.out)
+}
+
 // lulls are until when no claim can be over of those that were looked at. One that is made meanwhile lasts longer than that.
 type lulls struct {
 	mu  sync.Mutex // guards end
@@ -157,22 +181,39 @@ var errTaken = errors.New("another engine has claimed the run")
 
 // take claims one run.
 func (d *Dispatcher) take(ctx context.Context, origin event.Origin, seen run.Run) (run.Run, string, error) {
-	doc, version, err := d.load(ctx, seen.Workspace, seen.ID)
-	if err != nil {
-		return doc, "", err
+	for try := 1; ; try++ {
+		doc, version, err := d.load(ctx, seen.Workspace, seen.ID)
+		if err != nil {
+			return doc, "", err
+		}
+		if !doc.Claimable(d.left(doc)) {
+			return doc, "", errTaken
+		}
+		var place []event.DocumentVersion
+		if doc.Status == run.Queued {
+			if place, err = d.room(ctx, doc.Workspace); err != nil {
+				return doc, "", err
+			}
+		}
+		doc, token, err := d.claim(ctx, origin, doc, version, place)
+		if errors.Is(err, journal.ErrConflict) && try < tries {
+			continue
+		}
+		return doc, token, err
 	}
-	if !doc.Claimable(d.left(doc)) {
-		return doc, "", errTaken
-	}
+}
+
+// claim records a claim of a run as it stands.
+func (d *Dispatcher) claim(ctx context.Context, origin event.Origin, doc run.Run, version uint64, place []event.DocumentVersion) (run.Run, string, error) {
 	c := run.Claimed{
-		Run: doc.ID, Attempt: id.New[id.Attempt](d.IDs), Engine: origin.Principal, Fence: doc.Fence + 1, TimeMS: int64(run.ClaimTime / time.Millisecond),
+		Run: doc.ID, Attempt: id.New[id.Attempt](d.IDs), Engine: origin.Principal, Fence: doc.Fence + 1, TimeMS: d.ClaimTime.Milliseconds(),
 	}
 	token := d.Tokens.Token(doc.Workspace, doc.ID, c.Attempt, c.Fence)
 	c.Token = run.HashToken(token)
 	if doc.Claim != nil {
 		c.Lapsed = doc.Claim.Attempt
 	}
-	e := entry{action: policy.Action{Type: policy.RunClaim, Fence: c.Fence}, drafts: []event.Draft{draft(run.EventClaimed, origin, doc, c)}}
+	e := entry{action: policy.Action{Type: policy.RunClaim, Fence: c.Fence}, drafts: []event.Draft{draft(run.EventClaimed, origin, doc, c)}, expect: place}
 	if doc.Status == run.Queued {
 		e.drafts = append(e.drafts, draft(run.EventStarted, origin, doc, run.Started{Run: doc.ID}))
 	}
@@ -198,13 +239,13 @@ func (d *Dispatcher) Claimed(doc run.Run) string {
 	return token
 }
 
-// Renew keeps a run for its engine for another run.ClaimTime.
+// Renew keeps a run for its engine for another ClaimTime.
 func (d *Dispatcher) Renew(ctx context.Context, origin event.Origin, h Hold) (run.Run, error) {
 	doc, receipt, err := d.record(ctx, origin, h, func(doc run.Run) (entry, error) {
 		if err := owned(doc, h); err != nil {
 			return entry{}, err
 		}
-		renewed := run.Renewed{Run: doc.ID, Attempt: doc.Claim.Attempt, Fence: doc.Claim.Fence, TimeMS: int64(run.ClaimTime / time.Millisecond)}
+		renewed := run.Renewed{Run: doc.ID, Attempt: doc.Claim.Attempt, Fence: doc.Claim.Fence, TimeMS: d.ClaimTime.Milliseconds()}
 		return entry{action: policy.Action{Type: policy.RunRenew}, drafts: []event.Draft{draft(run.EventRenewed, origin, doc, renewed)}}, nil
 	})
 	if errors.Is(err, journal.ErrConflict) {

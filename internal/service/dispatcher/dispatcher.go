@@ -19,6 +19,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/workspace"
 	"agentbox/internal/kernel/blob"
 	"agentbox/internal/kernel/claim"
 	"agentbox/internal/kernel/journal"
@@ -33,6 +34,8 @@ type Parts struct {
 	MaxContent int64 // bytes of content that the log of a workspace may name; 0 for without limit
 	Gate       policy.Gate
 	Tokens     claim.Tokens
+	ClaimTime  time.Duration // how long an engine owns a run without being heard of; 0 for run.ClaimTime
+	Seal       policy.Seal   // signs the permits of engines; the zero Seal signs none
 	Place      Place
 	Clock      event.Clock
 	IDs        *id.Source
@@ -54,6 +57,9 @@ type Dispatcher struct {
 
 // New returns a dispatcher of the given parts.
 func New(parts Parts) *Dispatcher {
+	if parts.ClaimTime == 0 {
+		parts.ClaimTime = run.ClaimTime
+	}
 	now := parts.Clock.Now()
 	return &Dispatcher{Parts: parts, begun: now, terms: claim.NewTerms(now)}
 }
@@ -63,7 +69,11 @@ type Hold struct {
 	Workspace id.Workspace
 	Run       id.Run
 	Token     string
+	Permit    string // the text of the permit that was in the answer to the claim, "" for none; of what ends the run
 }
+
+// Shown is what an engine shows when it says what came of a tool call: the token of its claim, and the permit of the call, "" for none.
+type Shown struct{ Token, Permit string }
 
 // tries bounds how often something is recorded anew because the run has changed meanwhile.
 const tries = 16
@@ -168,6 +178,25 @@ func after(doc run.Run, receipt event.Receipt) (run.Run, error) {
 		}
 	}
 	return doc, nil
+}
+
+// room returns what the log has to expect so that one more run of a workspace runs, or run.ErrFull.
+func (d *Dispatcher) room(ctx context.Context, ws id.Workspace) ([]event.DocumentVersion, error) {
+	load, version, err := projection.Load[run.Load](ctx, d.Docs, ws, run.LoadProjection, string(ws))
+	if err != nil && !errors.Is(err, projection.ErrNotFound) {
+		return nil, err
+	}
+	tenant, _, err := projection.Load[workspace.Workspace](ctx, d.Docs, ws, workspace.Workspaces, string(ws))
+	if errors.Is(err, projection.ErrNotFound) {
+		tenant, err = workspace.Unsaid(ws), nil
+	}
+	if err == nil && load.Room(tenant.Tasks) == 0 {
+		err = run.ErrFull
+	}
+	if err == nil && load.Ample(tenant.Tasks, d.hands.count()) {
+		return nil, nil
+	}
+	return []event.DocumentVersion{{Projection: run.LoadProjection, Key: string(ws), Version: version}}, err
 }
 
 // contentRoom refuses content that the workspace's quota has no room for.

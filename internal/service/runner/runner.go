@@ -111,8 +111,11 @@ func refusedClaim(err error) bool {
 // beat keeps the claim until ctx ends, and returns errLost when it cannot. Time is measured from before each heartbeat was sent, so that the
 // engine believes in its claim for no longer than the daemon does.
 func (r *Runner) beat(ctx context.Context, w errand.Work) error {
-	good := r.Clock.Now()
-	for wait := run.RenewEvery; ; {
+	good, lasts := r.Clock.Now(), w.Lasts
+	if lasts <= 0 {
+		lasts = run.ClaimTime
+	}
+	for wait := run.RenewEvery(lasts); ; {
 		if !r.pause(ctx, wait) {
 			return nil
 		}
@@ -122,11 +125,11 @@ func (r *Runner) beat(ctx context.Context, w errand.Work) error {
 		case ctx.Err() != nil:
 			return nil
 		case err == nil:
-			good, wait = sent, run.RenewEvery
-		case refusedClaim(err) || r.Clock.Now().Sub(good) >= run.ClaimTime:
+			good, wait = sent, run.RenewEvery(lasts)
+		case refusedClaim(err) || r.Clock.Now().Sub(good) >= lasts:
 			return fmt.Errorf("%w: %w", errLost, err)
 		default:
-			wait = Again
+			wait = min(Again, run.RenewEvery(lasts))
 		}
 	}
 }
@@ -181,12 +184,14 @@ func (r *Runner) operate(ctx context.Context, w errand.Work, index int, operatio
 			return false, o, err
 		}
 	}
+	permit := ""
 	for p.Call == "" {
 		var v errand.Verdict
 		if err := r.patiently(ctx, func() (err error) { v, err = r.Records.Invoke(ctx, w, p.Step, index, operation); return err }); err != nil {
 			return false, o, err
 		}
 		if p.Call = v.Call; p.Call != "" {
+			permit = v.Permit
 			break
 		}
 		if !v.Asks {
@@ -199,7 +204,7 @@ func (r *Runner) operate(ctx context.Context, w errand.Work, index int, operatio
 	if err := r.patiently(ctx, func() (err error) { o, err = r.Records.Operate(ctx, w, p.Call, order.Space, operation); return err }); err != nil {
 		return false, o, err
 	}
-	return o.OK, o, r.patiently(ctx, func() error { return r.Records.Conclude(ctx, w, p.Call, o) })
+	return o.OK, o, r.patiently(ctx, func() error { return r.Records.Conclude(ctx, w, p.Call, permit, o) })
 }
 
 // patiently does something again as long as it is unavailable, for a daemon may be starting again, and ctx lasts.

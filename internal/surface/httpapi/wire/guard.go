@@ -16,6 +16,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/leak"
 	"agentbox/internal/domain/principal"
 )
 
@@ -95,8 +96,12 @@ func (s *Server) correlationID(r *http.Request, t Trace) id.Correlation {
 	return id.New[id.Correlation](s.IDs)
 }
 
-// wellFormed reports whether an identifier from outside may be repeated in headers, events and logs: 1 to 128 letters, digits and ._:-
+// wellFormed reports whether an identifier from outside may be repeated in headers, events and logs: 1 to 128 letters, digits and ._:- that
+// are no secret.
 func wellFormed(sent string) bool {
+	if _, found := leak.Text(sent); len(found) > 0 {
+		return false
+	}
 	return sent != "" && len(sent) <= 128 && strings.Trim(sent, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:-") == ""
 }
 
