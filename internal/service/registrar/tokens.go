@@ -99,15 +99,26 @@ func (r *Registrar) decide(origin event.Origin, q token.Grant, who, target princ
 	return q.Delegate(chain, who.ID, now)
 }
 
-// speaksFor reports whether one principal may be given what lets him act as another: himself, an agent that he registered, or whom he keeps.
+// speaksFor reports whether one principal may be given what lets him act as another: himself, an agent that he registered, or whom he keeps and
+// who could not be his second person.
 func speaksFor(who, target principal.Principal) bool {
-	return who.ID == target.ID || target.Kind == id.Agent && target.CreatedBy == who.ID || reaches(who, target)
+	return who.ID == target.ID || target.Kind == id.Agent && target.CreatedBy == who.ID ||
+		reaches(who, target) && (target.Kind != id.User || who.Role.Issues(target.Role))
 }
 
 // issue records a token, by way of the gate.
 func (r *Registrar) issue(ctx context.Context, origin event.Origin, ws id.Workspace, q token.Grant, d token.Granted, bears bool, expect []event.DocumentVersion) (Issued, error) {
 	made := Issued{}
 	d.Token = id.New[id.Token](r.IDs)
+	var role principal.Role
+	if origin.Issuer != "" {
+		by, _, err := r.who(ctx, ws, origin.Issuer)
+		if err != nil && !errors.Is(err, errNobody) {
+			return Issued{}, err
+		}
+		role = by.Role
+	}
+	d.IssuedBy = principal.IssuerOf(origin, role)
 	if bears {
 		var err error
 		if made.Bearer, err = principal.TokenForm.New(ws, string(d.Token), r.Entropy); err != nil {

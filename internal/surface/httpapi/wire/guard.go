@@ -55,7 +55,7 @@ func (c Call) ServiceKey() string {
 
 // Origin is who causes events, and why.
 func (c Call) Origin() event.Origin {
-	o := event.Origin{Principal: c.Caller.Principal, Token: c.Caller.Token, By: c.Caller.By, Correlation: c.Correlation}
+	o := event.Origin{Principal: c.Caller.Principal, Token: c.Caller.Token, By: c.Caller.By, Issuer: c.Caller.Issuer, Correlation: c.Correlation}
 	if c.Trace.followed() {
 		o.Trace = c.Trace.Parent()
 	}
