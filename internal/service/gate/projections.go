@@ -83,7 +83,7 @@ func approvalIndexes(a policy.Approval) []projection.Index {
 	if a.Space != "" {
 		found = append(found, projection.Index{Name: "space", Value: string(a.Space)}, projection.Index{Name: "space_status", Value: string(a.Space) + " " + string(a.Status)})
 	}
-	if kind, _ := policy.KindOf(a.Action); a.Run == "" || kind.Outside {
+	if kind, _ := policy.KindOf(a.Action); a.Run == "" || kind.Outside || kind.SideEffect == policy.Record {
 		found = append(found, projection.Index{Name: "request", Value: a.ActionHash.String()})
 	}
 	if a.Status == policy.Pending || a.Status == policy.Held {
