@@ -3,6 +3,8 @@ package leak_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -180,6 +182,59 @@ func FuzzScan(f *testing.F) {
 		}
 		if again, more := leak.Scan(clean); len(found) > 0 && len(more) > 0 && string(again) == string(clean) {
 			t.Fatalf("%q still has %+v", clean, more)
+		}
+	})
+}
+
+// FuzzHidden hides a secret somewhere in JSON: it is found, wherever it stands and whatever stands around it.
+func FuzzHidden(f *testing.F) {
+	kinds := slices.Sorted(maps.Values(secrets()))
+	for n := range kinds {
+		f.Add(n, "before ", " after", `{"a":[1,{"b":"%"}]}`)
+	}
+	f.Add(0, "", "", `{"%":"%"}`)
+	f.Add(1, "\"", "\\", `[[["%"]],"%"]`)
+	f.Add(2, "é", "\n", `{"a":"x%","b":[" ","%"]}`)
+	f.Fuzz(func(t *testing.T, n int, before, after, shape string) {
+		var v any
+		if n < 0 || json.Unmarshal([]byte(shape), &v) != nil || !strings.Contains(shape, "%") {
+			return
+		}
+		hidden := kinds[n%len(kinds)]
+		// What continues a secret, or stands before it like a letter of its word, makes it another word.
+		text := before + " " + hidden + " " + after
+		planted := 0
+		var plant func(v any) any
+		plant = func(v any) any {
+			switch v := v.(type) {
+			case string:
+				planted += strings.Count(v, "%")
+				return strings.ReplaceAll(v, "%", text)
+			case []any:
+				for i := range v {
+					v[i] = plant(v[i])
+				}
+			case map[string]any:
+				for _, name := range slices.Sorted(maps.Keys(v)) {
+					value := plant(v[name])
+					delete(v, name)
+					v[plant(name).(string)] = value
+				}
+			}
+			return v
+		}
+		raw, err := json.Marshal(plant(v))
+		if err != nil || planted == 0 {
+			return
+		}
+		clean, found := leak.Scan(raw)
+		if len(found) == 0 || strings.Contains(string(clean), bare(hidden)) || !json.Valid(clean) {
+			t.Fatalf("%s became %s with %+v", raw, clean, found)
+		}
+		for _, m := range found {
+			if strings.Contains(m.Preview+m.Where, bare(hidden)) {
+				t.Fatalf("what is told tells it: %+v", m)
+			}
 		}
 	})
 }
