@@ -78,7 +78,7 @@ func (d desk) Claim(ctx context.Context) (errand.Work, error) {
 			return errand.Work{}, err
 		}
 		given, err := d.a.Hands.Given(ctx, doc)
-		return errand.Work{Workspace: ws, Run: doc.ID, Token: token, Permit: d.a.Hands.ClaimPermit(doc), Fence: doc.Fence, Input: given}, err
+		return errand.Work{Lasts: doc.Claim.Until.Sub(doc.Claim.Since), Workspace: ws, Run: doc.ID, Token: token, Permit: d.a.Hands.ClaimPermit(doc), Fence: doc.Fence, Input: given}, err
 	}
 	return errand.Work{}, errand.ErrNothing
 }
