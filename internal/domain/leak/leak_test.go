@@ -253,3 +253,20 @@ func BenchmarkScan(b *testing.B) {
 		}
 	}
 }
+
+// What stands under a name that stands twice is read by nobody, so that a secret there would be found by nobody.
+func TestANameThatStandsTwiceHidesNothing(t *testing.T) {
+	s := secret(t, leak.GitHubToken)
+	for data, want := range map[string]string{
+		`{"a":"` + s + `","a":"b"}`: `{"a":"b"}`, `{"x":[{"a":{"k":"` + s + `"},"b":1,"a":2}]}`: `{"x":[{"a":2,"b":1}]}`, `{"a":1,"b":{"a":"sk-","a":2}}`: `{"a":1,"b":{"a":2}}`,
+	} {
+		if clean, found := leak.Scan(json.RawMessage(data)); string(clean) != want || len(found) != 1 || found[0].Rule != leak.Unscanned {
+			t.Errorf("%s became %s with %+v", data, clean, found)
+		}
+	}
+	for _, data := range []string{`{"a":1,"a":2}`, `{"a":"sk-","b":{"a":"sk-"},"c":[{"a":1},{"a":1}]}`, `["sk-","sk-"]`, `{"a":"a","b":"a","sk-":["a",{"a":"b"}]}`} {
+		if clean, found := leak.Scan(json.RawMessage(data)); string(clean) != data || len(found) > 0 {
+			t.Errorf("%s became %s with %+v", data, clean, found)
+		}
+	}
+}
