@@ -81,7 +81,7 @@ func (d *Dispatcher) Invoke(ctx context.Context, origin event.Origin, ws id.Work
 		return step.Call{}, nil, err
 	}
 	if q.Token != "" {
-		origin.Token = q.Token // what is recorded says under what it was done
+		origin.Token = q.Token // under which it is done, and recorded
 	}
 	var decided policy.Decision
 	call := id.New[id.ToolCall](d.IDs)

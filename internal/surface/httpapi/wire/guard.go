@@ -223,9 +223,17 @@ func (s *Server) authenticate(r *http.Request) (principal.Caller, error) {
 	if err != nil && (fault.KindOf(err) == fault.Denied || fault.KindOf(err) == fault.NotFound) {
 		return principal.Caller{}, errUnauthenticated // which of the reasons it was is nobody's business
 	}
-	named := r.Header.Values(narrowHeader)
-	if err != nil || len(named) == 0 {
+	if err != nil {
 		return caller, err
+	}
+	return s.narrowed(r, caller)
+}
+
+// narrowed returns a caller as one who acts under the capability token that a header names, if one does.
+func (s *Server) narrowed(r *http.Request, caller principal.Caller) (principal.Caller, error) {
+	named := r.Header.Values(narrowHeader)
+	if len(named) == 0 {
+		return caller, nil
 	}
 	t, err := id.Parse[id.Token](named[0])
 	if err != nil || len(named) > 1 || s.Narrow == nil {
