@@ -188,6 +188,7 @@ func FuzzScrub(f *testing.F) {
 	f.Add(`{"env":{"b":1e400,"a":"%"},"name":"<&>"}`, 0)
 	f.Add(`{"result":"%","x":[["%"]]}`, 1)
 	f.Add(`{"%":1,"request":{"%":"%"},"question":null}`, 2)
+	f.Add(`{"000":{"b":1e000,"0":"%"},"000":"000"}`, 30)
 	types := []string{space.EventCreated, run.EventSucceeded, policy.ApprovalRequestedType, "thing.said"}
 	members := [][]string{{"env"}, {"result"}, {"action", "title", "request", "question"}, nil}
 	f.Fuzz(func(t *testing.T, shape string, n int) {
