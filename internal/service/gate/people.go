@@ -88,7 +88,7 @@ func (g *Gate) hasSession(ctx context.Context, access string) (principal.Caller,
 		return principal.Caller{}, principal.ErrUnauthenticated
 	}
 	c, err := g.caller(ctx, ws, doc.Principal)
-	c.Session = name
+	c.Session, c.Issuer = name, doc.IssuedBy
 	return c, err
 }
 

@@ -110,17 +110,11 @@ func speaksFor(who, target principal.Principal) bool {
 func (r *Registrar) issue(ctx context.Context, origin event.Origin, ws id.Workspace, q token.Grant, d token.Granted, bears bool, expect []event.DocumentVersion) (Issued, error) {
 	made := Issued{}
 	d.Token = id.New[id.Token](r.IDs)
-	var role principal.Role
-	if origin.Issuer != "" {
-		by, _, err := r.who(ctx, ws, origin.Issuer)
-		if err != nil && !errors.Is(err, errNobody) {
-			return Issued{}, err
-		}
-		role = by.Role
+	var err error
+	if d.IssuedBy, err = r.issuer(ctx, ws, origin); err != nil {
+		return Issued{}, err
 	}
-	d.IssuedBy = principal.IssuerOf(origin, role)
 	if bears {
-		var err error
 		if made.Bearer, err = principal.TokenForm.New(ws, string(d.Token), r.Entropy); err != nil {
 			return Issued{}, err
 		}
