@@ -174,7 +174,8 @@ func (c *Custodian) Request(ctx context.Context, origin event.Origin, ws id.Work
 	l.Level = resolved
 	answer := Answer{Decision: d, Label: l}
 	if d.Outcome == policy.Deny {
-		receipt, err := c.Log.Append(ctx, origin.Once(c.batch(origin, ws, q.Room, in, said, label.EventDenied)))
+		// Without the key of the request: a refusal does not use it up.
+		receipt, err := c.Log.Append(ctx, c.batch(origin, ws, q.Room, in, said, label.EventDenied))
 		if err == nil {
 			answer.Event = receipt.Events[0].ID
 		}
