@@ -9,6 +9,7 @@ import (
 
 	"agentbox/internal/domain/errand"
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
@@ -44,6 +45,9 @@ func (d *Dispatcher) Claim(ctx context.Context, origin event.Origin, ws id.Works
 				continue
 			}
 		}
+		if err := d.mayClaim(ctx, origin, doc); err != nil {
+			return run.Run{}, "", err
+		}
 		give, ok := d.hands.reach(doc.ID)
 		if !ok {
 			continue
@@ -55,6 +59,22 @@ func (d *Dispatcher) Claim(ctx context.Context, origin event.Origin, ws id.Works
 		} // another engine was first: the next one
 	}
 	return run.Run{}, "", errand.ErrNothing
+}
+
+// denialTime is how long a denial of a claim is not recorded again for the same engine and reason: engines ask every second.
+const denialTime = time.Hour
+
+// mayClaim refuses an engine that may not claim runs, before one is taken for it. The first denial within denialTime is left to whoever records it.
+func (d *Dispatcher) mayClaim(ctx context.Context, origin event.Origin, doc run.Run) error {
+	r, err := d.Gate.Judge(ctx, policy.Action{Type: policy.RunClaim, Workspace: doc.Workspace, Room: doc.Room, Principal: origin.Principal, Token: origin.Token})
+	if said := r.Decision; err == nil && !said.Allowed() && said.Outcome == policy.Deny {
+		of, now := string(doc.Workspace)+" "+string(origin.Principal)+" "+said.ReasonCode, d.passed()
+		if d.denials.last(of, now) {
+			return fault.New(fault.Denied, said.ReasonCode, "%s", said.Reason).With(said.Suggestion)
+		}
+		d.denials.until(of, now+denialTime)
+	}
+	return err
 }
 
 // offered yields the runs that can be claimed, in the order in which they are.

@@ -15,6 +15,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/service/dispatcher"
@@ -281,5 +282,30 @@ func fences(rt *rapid.T, h *house, of id.Run) {
 				rt.Fatalf("%s of fence %d behind a claim of fence %d", e.Type, d.Fence, last)
 			}
 		}
+	}
+}
+
+// TestAnEngineThatMayNotClaimIsRecordedOnceAnHour lets a quarantined engine poll for two hours, once a minute.
+func TestAnEngineThatMayNotClaimIsRecordedOnceAnHour(t *testing.T) {
+	h, ctx := open(t), t.Context()
+	agent, err := h.gate.Agent(ctx, h.owner, ws, "mill")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.ask("")
+	if err := h.gate.Quarantine(ctx, h.owner, ws, agent, true, "odd"); err != nil {
+		t.Fatal(err)
+	}
+	before := h.head()
+	for range 120 {
+		_, _, err := h.Claim(ctx, event.Origin{Principal: agent}, ws, dispatcher.Wanted{})
+		h.code(err, policy.ReasonAgentQuarantined)
+		h.clock.move(time.Minute)
+	}
+	if n := h.head() - before; n != 2 {
+		t.Errorf("%d events in two hours of polling, want 2", n)
+	}
+	if _, k := h.claim(); k.Token == "" {
+		t.Error("the run cannot be claimed by anybody")
 	}
 }
