@@ -31,6 +31,19 @@ type Wanted struct {
 	Shows func(id.Run) (bool, error) // whether the engine may see a run; nil where it may see all
 }
 
+// index is that of the runs that are wanted, in a state.
+func (w Wanted) index(state string) projection.Index {
+	switch {
+	case w.Room != "" && w.Work != "":
+		return projection.Index{Name: "engine_room_work", Value: string(w.Room) + " " + w.Work + " " + state}
+	case w.Room != "":
+		return projection.Index{Name: "engine_room", Value: string(w.Room) + " " + state}
+	case w.Work != "":
+		return projection.Index{Name: "engine_work", Value: w.Work + " " + state}
+	}
+	return projection.Index{Name: "engine", Value: state}
+}
+
 // Claim gives the engine that asks a run of the workspace and the token by which it is known from then on: the oldest that waits, if the workspace
 // has room for another one that runs, else the oldest whose claim has expired. No run is errand.ErrNothing.
 func (d *Dispatcher) Claim(ctx context.Context, origin event.Origin, ws id.Workspace, want Wanted) (run.Run, string, error) {
@@ -85,7 +98,6 @@ func (d *Dispatcher) offered(ctx context.Context, ws id.Workspace, want Wanted) 
 }
 
 func (d *Dispatcher) eachOffered(ctx context.Context, ws id.Workspace, want Wanted, yield func(run.Run, error) bool) {
-	room := want.Room
 	states := []string{run.ForEngine, run.WithEngine}
 	switch _, err := d.room(ctx, ws); {
 	case errors.Is(err, run.ErrFull):
@@ -95,11 +107,8 @@ func (d *Dispatcher) eachOffered(ctx context.Context, ws id.Workspace, want Want
 		return
 	}
 	for _, state := range states {
-		q := projection.Query{Workspace: ws, Name: run.Projection, Index: projection.Index{Name: "engine", Value: state}, Limit: firstCandidates}
-		if room != "" {
-			q.Index = projection.Index{Name: "engine_room", Value: string(room) + " " + state}
-		}
-		lull := string(ws) + " " + q.Index.Value
+		q := projection.Query{Workspace: ws, Name: run.Projection, Index: want.index(state), Limit: firstCandidates}
+		lull := string(ws) + " " + q.Index.Name + " " + q.Index.Value
 		if state == run.WithEngine && d.lulls.last(lull, d.passed()) {
 			continue
 		}
@@ -113,7 +122,7 @@ func (d *Dispatcher) eachOffered(ctx context.Context, ws id.Workspace, want Want
 			for _, doc := range found {
 				left := d.left(doc)
 				soonest = min(soonest, left)
-				if q.After = string(doc.ID); want.Work != "" && doc.Work != want.Work || !doc.Claimable(left) {
+				if q.After = string(doc.ID); !doc.Claimable(left) {
 					continue
 				}
 				if !yield(doc, nil) {

@@ -18,6 +18,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/dispatcher"
 )
 
@@ -307,5 +308,46 @@ func TestAnEngineThatMayNotClaimIsRecordedOnceAnHour(t *testing.T) {
 	}
 	if _, k := h.claim(); k.Token == "" {
 		t.Error("the run cannot be claimed by anybody")
+	}
+}
+
+// looked counts the documents that are read in lists.
+type looked struct {
+	projection.Reader
+	n int
+}
+
+// Documents implements projection.Reader.
+func (l *looked) Documents(ctx context.Context, q projection.Query) ([]projection.Document, error) {
+	found, err := l.Reader.Documents(ctx, q)
+	l.n += len(found)
+	return found, err
+}
+
+// TestAClaimOfOneKindDoesNotLookAtTheOthers has many runs of any input wait before one of operations, in the room and out of it.
+func TestAClaimOfOneKindDoesNotLookAtTheOthers(t *testing.T) {
+	h, ctx := open(t), t.Context()
+	for range 300 {
+		h.ask(`{"anything":1}`)
+	}
+	wanted := h.ask(`{"type":"operations","protocolVersion":"1.0","space_id":"spc_00000000000000000000000001","operations":[{"type":"message","operationId":"op-1","content":"x"}]}`)
+	docs := &looked{Reader: h.Docs}
+	h.Docs = docs
+	for _, want := range []dispatcher.Wanted{{Work: errand.Operations}, {Work: errand.Operations, Room: wanted.Room}} {
+		if offers, err := h.Offers(ctx, ws, want); err != nil || !offers || docs.n > 4 {
+			t.Errorf("%+v: offers %t, %v, after a look at %d documents", want, offers, err, docs.n)
+		}
+		docs.n = 0
+	}
+	doc, _, err := h.Claim(ctx, h.owner, ws, dispatcher.Wanted{Work: errand.Operations})
+	if err != nil || doc.ID != wanted.ID {
+		t.Errorf("got %s, %v, want %s", doc.ID, err, wanted.ID)
+	}
+	if offers, err := h.Offers(ctx, ws, dispatcher.Wanted{Work: errand.Operations, Room: "room_00000000000000000000000009"}); err != nil || offers {
+		t.Errorf("another room offers %t, %v", offers, err)
+	}
+	h.clock.move(run.ClaimTime)
+	if again, _, err := h.Claim(ctx, h.owner, ws, dispatcher.Wanted{Work: errand.Operations, Room: wanted.Room}); err != nil || again.ID != wanted.ID {
+		t.Errorf("after its claim is over: got %s, %v", again.ID, err)
 	}
 }
