@@ -3,6 +3,7 @@ package evidence
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -22,8 +23,12 @@ const (
 	EntityType   = "evidence"
 )
 
-// MaxEvents is how many events a manifest points to.
-const MaxEvents = 50_000
+// MaxEvents is how many events a manifest points to. Of a run with more, as one that renewed its claim for weeks, it points to the first ones and to
+// the LastEvents of them, and Completeness says between which it has a gap.
+const (
+	MaxEvents  = 50_000
+	LastEvents = 1_000
+)
 
 // Manifest says which events tell of a run that has ended. It holds hashes, ids and counts, and nothing of what was said; the hashes of events
 // cover salted commitments, so that it stays true when something is redacted.
@@ -62,6 +67,13 @@ type Completeness struct {
 	Terminal  bool `json:"terminal_event_present"`
 	Calls     bool `json:"all_toolcalls_terminal"`
 	Artifacts int  `json:"artifact_count"`
+	Gap       *Gap `json:"gap,omitempty"` // of a run with too many events; then nobody can say of all tool calls that they have ended
+}
+
+// Gap is the part of the workspace's log whose events of the run a manifest does not point to. Both ends are in it.
+type Gap struct {
+	From uint64 `json:"from_seq"`
+	To   uint64 `json:"to_seq"`
 }
 
 // Record is the document of a manifest: where it lies, and what it says in short.
@@ -96,25 +108,34 @@ type Created struct {
 
 // The refusals of evidence.
 var (
-	ErrNotFound  = fault.New(fault.NotFound, "evidence_not_found", "no evidence of the run was collected yet").With("collect it with: agentbox runs evidence RUN --finalize")
-	ErrNotEnded  = fault.New(fault.Conflict, "run_not_ended", "the run has not ended; its evidence is collected then")
-	ErrNoEvents  = fault.New(fault.Internal, "run_events_missing", "the log holds no event that ends the run")
-	ErrManyEvent = fault.New(fault.Exhausted, "evidence_too_large", "the run has more than %d events; a manifest points to no more", MaxEvents)
+	ErrNotFound = fault.New(fault.NotFound, "evidence_not_found", "no evidence of the run was collected yet").With("collect it with: agentbox runs evidence RUN --finalize")
+	ErrNotEnded = fault.New(fault.Conflict, "run_not_ended", "the run has not ended; its evidence is collected then")
+	ErrNoEvents = fault.New(fault.Internal, "run_events_missing", "the log holds no event that ends the run")
 )
 
 // ends are the events that end a run, and how.
 var ends = map[string]string{"run.completed": "succeeded", "run.failed": "failed", "run.cancelled": "cancelled"}
 
-// Collect makes the manifest of a run from its events, in the order of the log; what lies behind its end is no part of it. It is pure, so that
-// whoever has the events makes the same one.
-func Collect(ws id.Workspace, r id.Run, room id.Room, events []event.Event) (Manifest, error) {
+// Ends are the types of the events that end a run.
+func Ends() []string { return slices.Sorted(maps.Keys(ends)) }
+
+// Ended returns how many of the events of a run tell of it, up to the one that ends it; false where none does.
+func Ended(events []event.Event) (int, bool) {
+	n := slices.IndexFunc(events, func(e event.Event) bool { return ends[e.Type] != "" })
+	return n + 1, n >= 0
+}
+
+// Collect makes the manifest of a run from its events, in the order of the log; what lies behind its end is no part of it. Where there are more
+// than MaxEvents of them, gap says which part of the log they leave out. It is pure, so that whoever has the events makes the same one.
+func Collect(ws id.Workspace, r id.Run, room id.Room, events []event.Event, gap *Gap) (Manifest, error) {
 	m := Manifest{Workspace: ws, Run: r, Room: room, Events: []Pointer{}, Steps: []id.Step{}, Calls: []id.ToolCall{}, Artifacts: []id.Artifact{}}
-	open := map[string]bool{}
+	open, steps := map[string]bool{}, map[id.Step]bool{}
 	var hashes []string
 	for _, e := range events {
 		m.Events = append(m.Events, Pointer{e.ID, e.Type, e.Seq, e.StreamSeq, e.Chain.Hash})
 		hashes = append(hashes, e.Chain.Hash.String())
-		if e.Step != "" && !slices.Contains(m.Steps, e.Step) {
+		if e.Step != "" && !steps[e.Step] {
+			steps[e.Step] = true
 			m.Steps = append(m.Steps, e.Step)
 		}
 		call := e.EntityID // of an engine's tool call; an operation is known by its step
@@ -140,7 +161,7 @@ func Collect(ws id.Workspace, r id.Run, room id.Room, events []event.Event) (Man
 		return m, ErrNoEvents
 	}
 	m.Window = Window{m.Events[0].Seq, m.Events[len(m.Events)-1].Seq, len(m.Events)}
-	m.Completeness = Completeness{Terminal: true, Calls: len(open) == 0, Artifacts: len(m.Artifacts)}
+	m.Completeness = Completeness{Terminal: true, Calls: len(open) == 0 && gap == nil, Artifacts: len(m.Artifacts), Gap: gap}
 	m.Root = event.DigestOf([]byte(strings.Join(hashes, "\n")))
 	return m, nil
 }

@@ -25,11 +25,11 @@ func TestCollect(t *testing.T) {
 		at(3, "run.created", "run", "run_1", ""), at(5, "step.created", "step", "step_1", "x"), at(6, "tool.invoked", "tool_call", "tc_1", "x"),
 		at(7, "tool.invoked", "tool_call", "tc_2", "x"), at(8, "tool.succeeded", "tool_call", "tc_1", "x"), at(9, "artifact.created", "artifact", "art_1", "x"),
 	}
-	if _, err := evidence.Collect("ws_dev", "run_1", "room_1", told); !errors.Is(err, evidence.ErrNoEvents) {
+	if _, err := evidence.Collect("ws_dev", "run_1", "room_1", told, nil); !errors.Is(err, evidence.ErrNoEvents) {
 		t.Errorf("got %v of a run that has not ended", err)
 	}
 	told = append(told, at(12, "run.failed", "run", "run_1", ""), at(13, "run.retained", "run", "run_1", ""))
-	m, err := evidence.Collect("ws_dev", "run_1", "room_1", told)
+	m, err := evidence.Collect("ws_dev", "run_1", "room_1", told, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestCollect(t *testing.T) {
 	if m.Root != event.Digest(sha256.Sum256([]byte(text))) {
 		t.Errorf("the root %s is not that of the hashes", m.Root)
 	}
-	again, _ := evidence.Collect("ws_dev", "run_1", "room_1", told[:7])
+	again, _ := evidence.Collect("ws_dev", "run_1", "room_1", told[:7], nil)
 	one, _ := m.Canonical()
 	two, _ := again.Canonical()
 	if string(one) != string(two) {
@@ -62,7 +62,7 @@ func TestCollect(t *testing.T) {
 	for i := range 7 { // each hash counts
 		other := append([]event.Event(nil), told...)
 		other[i].Chain.Hash[0] ^= 1
-		if changed, _ := evidence.Collect("ws_dev", "run_1", "room_1", other); changed.Root == m.Root {
+		if changed, _ := evidence.Collect("ws_dev", "run_1", "room_1", other, nil); changed.Root == m.Root {
 			t.Errorf("the hash of event %d does not count", i)
 		}
 	}
@@ -70,7 +70,7 @@ func TestCollect(t *testing.T) {
 
 func TestAnOperationThatHasItsResultIsTerminal(t *testing.T) {
 	told := []event.Event{at(1, "run.created", "space", "spc_1", ""), at(2, "tool.invoked", "space", "spc_1", "x"), at(3, "tool.unknown", "space", "spc_1", "x"), at(4, "run.completed", "space", "spc_1", "")}
-	if m, err := evidence.Collect("ws_dev", "run_1", "room_1", told); err != nil || !m.Completeness.Calls || len(m.Calls) != 0 {
+	if m, err := evidence.Collect("ws_dev", "run_1", "room_1", told, nil); err != nil || !m.Completeness.Calls || len(m.Calls) != 0 {
 		t.Errorf("got %+v, %v", m.Completeness, err)
 	}
 }

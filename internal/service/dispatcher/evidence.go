@@ -83,7 +83,7 @@ func (d *Dispatcher) Finalize(ctx context.Context, origin event.Origin, ws id.Wo
 	return err == nil, err
 }
 
-// collect makes the manifest of a run that has ended.
+// collect makes the manifest of a run that has ended. However many events it has, so many are read that a manifest points to, and a page.
 func (d *Dispatcher) collect(ctx context.Context, doc run.Run) (evidence.Manifest, error) {
 	var events []event.Event
 	q := journal.Query{Workspace: doc.Workspace, Run: doc.ID, From: 1, Limit: journal.MaxRead}
@@ -93,15 +93,34 @@ func (d *Dispatcher) collect(ctx context.Context, doc run.Run) (evidence.Manifes
 			return evidence.Manifest{}, err
 		}
 		events = append(events, page...)
-		if len(page) < q.Limit {
-			break
+		n, ended := evidence.Ended(events)
+		if !ended && len(events) > evidence.MaxEvents || n > evidence.MaxEvents {
+			return d.abridge(ctx, doc, events[:evidence.MaxEvents-evidence.LastEvents])
 		}
-		if len(events) > evidence.MaxEvents {
-			return evidence.Manifest{}, evidence.ErrManyEvent
+		if ended || len(page) < q.Limit {
+			break
 		}
 		q.From = page[len(page)-1].Seq + 1
 	}
-	return evidence.Collect(doc.Workspace, doc.ID, doc.Room, events)
+	return evidence.Collect(doc.Workspace, doc.ID, doc.Room, events, nil)
+}
+
+// abridge makes the manifest of a run that has more events than one points to from the first ones and from those before its end.
+func (d *Dispatcher) abridge(ctx context.Context, doc run.Run, first []event.Event) (evidence.Manifest, error) {
+	q := journal.Query{Workspace: doc.Workspace, Run: doc.ID, From: 1, Types: evidence.Ends(), Limit: 1}
+	end, err := d.Log.Read(ctx, q)
+	if err != nil {
+		return evidence.Manifest{}, err
+	}
+	if len(end) == 0 {
+		return evidence.Manifest{}, evidence.ErrNoEvents
+	}
+	left := first[len(first)-1].Seq + 1
+	last, err := d.Log.Read(ctx, journal.Query{Workspace: doc.Workspace, Run: doc.ID, From: left, Before: end[0].Seq + 1, Last: true, Limit: evidence.LastEvents})
+	if err != nil {
+		return evidence.Manifest{}, err
+	}
+	return evidence.Collect(doc.Workspace, doc.ID, doc.Room, append(first, last...), &evidence.Gap{From: left, To: last[0].Seq - 1})
 }
 
 // settle collects the evidence of a run that an engine or a person has just ended. The end stands; evidence that cannot be collected now is
