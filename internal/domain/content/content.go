@@ -23,6 +23,13 @@ type Usage struct {
 // ErrQuota is the refusal of content beyond a workspace's quota.
 var ErrQuota = fault.New(fault.Exhausted, "content_quota", "the workspace may keep no more content")
 
+// aside is how many that look at the same room at the same moment are thought of.
+const aside = 256
+
+// Ample reports whether there is room for so many more of the same size that nobody who comes at the same moment need be waited for: all that take
+// no more than this part of what is left cannot fill it together, unless they are more than aside.
+func (u Usage) Ample(size, quota int64) bool { return quota <= 0 || size <= (quota-u.Bytes)/aside }
+
 // Room refuses size bytes more where the quota, 0 for none, has no room for them.
 func (u Usage) Room(size, quota int64) error {
 	if quota <= 0 || size <= quota-u.Bytes {

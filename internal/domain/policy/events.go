@@ -33,6 +33,7 @@ const (
 	KillSwitchProjection = "kill_switches"
 	BundleProjection     = "policy_bundles"
 	QuotaProjection      = "quotas"
+	AskerProjection      = "askers" // how many questions each principal has asked
 )
 
 // The entity types under which these events are found.

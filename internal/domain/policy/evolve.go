@@ -73,6 +73,15 @@ func (a Approval) Evolve(e event.Event) (Approval, error) {
 	return a, nil
 }
 
+// Asker is the document of somebody who has asked questions: how many, ever.
+type Asker struct {
+	Principal id.Principal `json:"principal_id"`
+	Asked     uint64       `json:"asked"`
+}
+
+// Evolve returns the asker after a question of his.
+func (a Asker) Evolve(e event.Event) Asker { return Asker{Principal: e.Principal, Asked: a.Asked + 1} }
+
 // without returns the assents of all but one person, in a slice of its own.
 func without(assents []Assent, by id.Principal) []Assent {
 	return slices.DeleteFunc(slices.Clone(assents), func(x Assent) bool { return x.By == by })

@@ -118,7 +118,7 @@ func (d *Dispatcher) Store(ctx context.Context, origin event.Origin, ws id.Works
 	if doc.Stored != nil {
 		return doc, nil
 	}
-	if err := d.contentRoom(ctx, ws, *doc.Size); err != nil {
+	if _, err := d.contentRoom(ctx, ws, *doc.Size); err != nil {
 		return doc, err
 	}
 	defer d.Blobs.Hold()()
@@ -140,11 +140,15 @@ func (d *Dispatcher) Store(ctx context.Context, origin event.Origin, ws id.Works
 		if now.Stored != nil {
 			return entry{}, errStored
 		}
+		room, err := d.contentRoom(ctx, ws, stored.Size) // again: it may have been taken while the content was sent
+		if err != nil {
+			return entry{}, err
+		}
 		kept := step.ArtifactStored{Artifact: a, Run: r.ID, Content: step.Stored{Digest: stored.Digest, Size: stored.Size}, Fence: r.Fence}
 		return entry{
 			action: policy.Action{Type: policy.ArtifactStore, Step: doc.Step, Subject: string(a), Content: stored.Digest, Size: stored.Size},
 			drafts: []event.Draft{draft(step.EventArtifactStored, origin, r, kept).About(step.ArtifactEntity, string(a)).In(r.ID, doc.Step)},
-			expect: []event.DocumentVersion{{Projection: step.ArtifactProjection, Key: string(a), Version: version}},
+			expect: append(room, event.DocumentVersion{Projection: step.ArtifactProjection, Key: string(a), Version: version}),
 		}, nil
 	})
 	if errors.Is(err, errStored) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"strings"
 	"unicode/utf8"
@@ -14,6 +15,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
+	"agentbox/internal/kernel/journal"
 )
 
 // Request asks for a run that an engine executes.
@@ -105,6 +107,7 @@ func (d *Dispatcher) Create(ctx context.Context, origin event.Origin, q Request)
 	action := policy.Action{
 		Type: policy.RunCreate, Workspace: q.Workspace, Room: q.Room, Principal: origin.Principal, Token: origin.Token, Content: digest(q.Title, q.Goal, q.Input, q.Tags), Size: int64(len(q.Input)),
 	}
+	var room []event.DocumentVersion
 	if len(q.Input) > 0 {
 		// Before anything is kept of what may be refused.
 		ruling, err := d.Gate.Judge(ctx, action)
@@ -112,7 +115,7 @@ func (d *Dispatcher) Create(ctx context.Context, origin event.Origin, q Request)
 			return run.Run{}, err
 		}
 		if ruling.Decision.Outcome != policy.Deny {
-			if err := d.contentRoom(ctx, q.Workspace, int64(len(q.Input))); err != nil {
+			if room, err = d.contentRoom(ctx, q.Workspace, int64(len(q.Input))); err != nil {
 				return run.Run{}, err
 			}
 			defer d.Blobs.Hold()() // until the event names it
@@ -124,11 +127,21 @@ func (d *Dispatcher) Create(ctx context.Context, origin event.Origin, q Request)
 		}
 	}
 	draft := draft(run.EventCreated, origin, run.Run{ID: created.Run, Workspace: q.Workspace, Room: q.Room, Order: created.Order}, created)
-	receipt, err := d.Gate.Record(ctx, origin, action, origin.Once(event.Batch{
-		Workspace: q.Workspace, Drafts: []event.Draft{draft}, Documents: []event.DocumentVersion{{Projection: run.Projection, Key: string(created.Run)}},
-	}))
-	if err != nil {
-		return run.Run{}, err
+	var receipt event.Receipt
+	for try := 1; ; try++ {
+		var err error
+		receipt, err = d.Gate.Record(ctx, origin, action, origin.Once(event.Batch{
+			Workspace: q.Workspace, Drafts: []event.Draft{draft}, Documents: append(room, event.DocumentVersion{Projection: run.Projection, Key: string(created.Run)}),
+		}))
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, journal.ErrConflict) || len(room) == 0 || try == tries {
+			return run.Run{}, err
+		}
+		if room, err = d.contentRoom(ctx, q.Workspace, int64(len(q.Input))); err != nil {
+			return run.Run{}, err
+		}
 	}
 	if receipt.Replayed {
 		return d.Find(ctx, q.Workspace, receipt.Events[0].Run)

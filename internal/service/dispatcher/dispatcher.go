@@ -201,13 +201,17 @@ func (d *Dispatcher) room(ctx context.Context, ws id.Workspace) ([]event.Documen
 	return []event.DocumentVersion{{Projection: run.LoadProjection, Key: string(ws), Version: version}}, err
 }
 
-// contentRoom refuses content that the workspace's quota has no room for.
-func (d *Dispatcher) contentRoom(ctx context.Context, ws id.Workspace, size int64) error {
-	used, _, err := projection.Load[content.Usage](ctx, d.Docs, ws, content.Projection, string(ws))
+// contentRoom refuses content that the workspace's quota has no room for, and returns what the log has to expect so that two that come at once do
+// not take the same room.
+func (d *Dispatcher) contentRoom(ctx context.Context, ws id.Workspace, size int64) ([]event.DocumentVersion, error) {
+	used, version, err := projection.Load[content.Usage](ctx, d.Docs, ws, content.Projection, string(ws))
 	if err != nil && !errors.Is(err, projection.ErrNotFound) {
-		return err
+		return nil, err
 	}
-	return used.Room(size, d.MaxContent)
+	if err := used.Room(size, d.MaxContent); err != nil || used.Ample(size, d.MaxContent) {
+		return nil, err
+	}
+	return []event.DocumentVersion{{Projection: content.Projection, Key: string(ws), Version: version}}, nil
 }
 
 // digest is what an action says of JSON that is recorded with it.

@@ -61,7 +61,8 @@ func (d *Dispatcher) Finalize(ctx context.Context, origin event.Origin, ws id.Wo
 	action := policy.Action{
 		Type: policy.EvidenceCollect, Workspace: ws, Room: doc.Room, Principal: origin.Principal, Token: origin.Token, Run: r, Content: event.DigestOf(canonical), Size: int64(len(canonical)),
 	}
-	if err := d.contentRoom(ctx, ws, int64(len(canonical))); err != nil {
+	room, err := d.contentRoom(ctx, ws, int64(len(canonical)))
+	if err != nil {
 		return false, err
 	}
 	defer d.Blobs.Hold()()
@@ -73,14 +74,24 @@ func (d *Dispatcher) Finalize(ctx context.Context, origin event.Origin, ws id.Wo
 		ID: id.New[id.Evidence](d.IDs), Run: r, Hash: event.DigestOf(canonical), Root: m.Root, Window: m.Window, Completeness: m.Completeness,
 		Content: evidence.Content{Digest: stored.Digest, Size: stored.Size},
 	}
-	_, err = d.Gate.Record(ctx, origin, action, origin.Once(event.Batch{
-		Workspace: ws, Drafts: []event.Draft{draft(evidence.EventCreated, origin, doc, data).About(evidence.EntityType, string(r))},
-		Documents: []event.DocumentVersion{{Projection: evidence.Projection, Key: string(r)}},
-	}))
-	if errors.Is(err, journal.ErrConflict) {
-		return false, nil // somebody else has, and it is the same
+	for try := 1; ; try++ {
+		_, err = d.Gate.Record(ctx, origin, action, origin.Once(event.Batch{
+			Workspace: ws, Drafts: []event.Draft{draft(evidence.EventCreated, origin, doc, data).About(evidence.EntityType, string(r))},
+			Documents: append(room, event.DocumentVersion{Projection: evidence.Projection, Key: string(r)}),
+		}))
+		if !errors.Is(err, journal.ErrConflict) {
+			return err == nil, err
+		}
+		if _, _, look := found[evidence.Record](ctx, d, ws, evidence.Projection, string(r), evidence.ErrNotFound); !errors.Is(look, evidence.ErrNotFound) {
+			return false, look // somebody else has, and it is the same
+		}
+		if try == tries {
+			return false, err
+		}
+		if room, err = d.contentRoom(ctx, ws, int64(len(canonical))); err != nil {
+			return false, err
+		}
 	}
-	return err == nil, err
 }
 
 // collect makes the manifest of a run that has ended. However many events it has, so many are read that a manifest points to, and a page.

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"slices"
 	"strings"
+	"sync"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -83,19 +85,29 @@ func (g *Gate) ask(ctx context.Context, origin event.Origin, r policy.Ruling, q 
 	if now.ruling.Decision.Outcome == policy.Deny {
 		return policy.Approval{}, refusal(now.ruling.Decision) // it has become impossible since
 	}
-	if err := g.open(ctx, a.Workspace, a.Principal); err != nil {
-		return policy.Approval{}, err
-	}
 	draft, err := g.question(origin, r, q)
 	if err != nil {
 		return policy.Approval{}, err
 	}
 	draft.IdempotencyKey = unique
-	batch := with
-	batch.Drafts = append(slices.Clone(with.Drafts), draft)
-	batch.Documents = append(slices.Clone(with.Documents), event.DocumentVersion{Projection: policy.ApprovalProjection, Key: draft.EntityID})
-	if _, err := g.Log.Append(ctx, batch); err != nil {
-		return policy.Approval{}, err
+	defer g.askers.of(a.Principal)() // else of many at once all but one would lose, again and again
+	for try := 1; ; try++ {
+		open, err := g.open(ctx, a.Workspace, a.Principal)
+		if err != nil {
+			return policy.Approval{}, err
+		}
+		batch := with
+		batch.Drafts = append(slices.Clone(with.Drafts), draft)
+		batch.Documents = append(slices.Clone(with.Documents), open, event.DocumentVersion{Projection: policy.ApprovalProjection, Key: draft.EntityID})
+		if _, err = g.Log.Append(ctx, batch); err == nil {
+			break
+		}
+		if !errors.Is(err, journal.ErrConflict) || try == tries {
+			return policy.Approval{}, err
+		}
+		if again, lookErr := g.stale(ctx, with); lookErr != nil || again {
+			return policy.Approval{}, err // the caller's own expectation failed: another try cannot help
+		}
 	}
 	doc, _, err := projection.Load[policy.Approval](ctx, g.Docs, a.Workspace, policy.ApprovalProjection, draft.EntityID)
 	return doc, err
@@ -151,15 +163,32 @@ func (g *Gate) question(origin event.Origin, r policy.Ruling, q policy.Ask) (eve
 	return draft, nil
 }
 
-// open refuses a question more than a principal may have open.
-func (g *Gate) open(ctx context.Context, ws id.Workspace, p id.Principal) error {
+// askers let one question of a principal be recorded after the other; principals share a few locks.
+type askers [64]sync.Mutex
+
+// of takes the lock of a principal and returns how to give it back.
+func (a *askers) of(p id.Principal) (give func()) {
+	lock := &a[crc32.ChecksumIEEE([]byte(p))%uint32(len(a))]
+	lock.Lock()
+	return lock.Unlock
+}
+
+// open refuses a question more than a principal may have open, and returns what the log has to expect so that nobody asks in between: that the
+// principal has asked no other question since.
+func (g *Gate) open(ctx context.Context, ws id.Workspace, p id.Principal) (event.DocumentVersion, error) {
+	asked := event.DocumentVersion{Projection: policy.AskerProjection, Key: string(p)}
+	doc, err := g.Docs.Document(ctx, ws, policy.AskerProjection, string(p))
+	if err != nil && !errors.Is(err, projection.ErrNotFound) {
+		return asked, err
+	}
+	asked.Version = doc.Version
 	found, err := g.Docs.Documents(ctx, projection.Query{
 		Workspace: ws, Name: policy.ApprovalProjection, Index: projection.Index{Name: "open_by", Value: string(p)}, Limit: MaxOpen,
 	})
 	if err == nil && len(found) >= MaxOpen {
 		err = fault.New(fault.Exhausted, policy.ReasonQuotaExceeded, "%d questions of this agent are open already, the most that are allowed; wait for an answer", MaxOpen)
 	}
-	return err
+	return asked, err
 }
 
 // conflicting runs a change of a document again while somebody else was first; the change looks at the document anew each time.

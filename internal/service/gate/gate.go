@@ -49,6 +49,7 @@ type Gate struct {
 
 	switches switches
 	quota    quota
+	askers   askers
 	people   known[principal.Principal]
 	spaces   known[space.Space]
 	tenants  known[workspace.Workspace]

@@ -4,9 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
@@ -160,5 +164,48 @@ func TestAKeyOfOldWasIssuedByWhoCausedIt(t *testing.T) {
 		if err != nil || got.IssuedBy != want {
 			t.Errorf("caused by %q: got %q, %v, want %s", caused, got.IssuedBy, err, want)
 		}
+	}
+}
+
+// Of many questions that a principal asks at once, as through two daemons, no more are open than may be.
+func TestNoMoreQuestionsAreOpenThanMayBe(t *testing.T) {
+	ctx := context.Background()
+	h := build(t, nil)
+	other, err := gate.New(h.parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := make([]policy.Ruling, gate.MaxOpen+20)
+	for n := range r {
+		r[n] = h.judge(h.shell("standard", fmt.Sprintf("rm -r scratch%d", n)))
+	}
+	var wg sync.WaitGroup
+	var asked, full atomic.Int32
+	for n, g := range []*gate.Gate{h.Gate, other} {
+		again := r
+		if n == 1 { // its own rulings
+			again = make([]policy.Ruling, len(r))
+			for i := range r {
+				if again[i], err = other.Judge(ctx, r[i].Action); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for i := n; i < len(again); i += 2 {
+			wg.Go(func() {
+				switch _, err := g.Ask(ctx, h.origin(h.agent), again[i], policy.Ask{}, event.Batch{Workspace: ws}); {
+				case err == nil:
+					asked.Add(1)
+				case fault.CodeOf(err) == policy.ReasonQuotaExceeded:
+					full.Add(1)
+				default:
+					t.Error(err)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	if asked.Load() != gate.MaxOpen || full.Load() != 20 || h.count(policy.ApprovalRequestedType) != gate.MaxOpen {
+		t.Errorf("%d questions were asked and %d refused, want %d and 20", asked.Load(), full.Load(), gate.MaxOpen)
 	}
 }

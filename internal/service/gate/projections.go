@@ -15,6 +15,12 @@ func Definitions() []projection.Definition {
 		projection.Define(policy.ApprovalProjection, 3, about(policy.ApprovalEntity), func(a policy.Approval, _ string, e event.Event) (policy.Approval, error) {
 			return a.Evolve(e)
 		}, approvalIndexes),
+		projection.Define(policy.AskerProjection, 1, func(e event.Event) []string {
+			if e.Type != policy.ApprovalRequestedType || e.Principal == "" {
+				return nil
+			}
+			return []string{string(e.Principal)}
+		}, func(a policy.Asker, _ string, e event.Event) (policy.Asker, error) { return a.Evolve(e), nil }, nil),
 		projection.Define(policy.StandingProjection, 1, about(policy.StandingEntity), func(s policy.Standing, _ string, e event.Event) (policy.Standing, error) {
 			return s.Evolve(e)
 		}, func(s policy.Standing) []projection.Index {
