@@ -86,13 +86,26 @@ func (k *Keyring) alone(do func() error) error {
 	return errors.Join(err, k.refresh()) // whose files are ours now
 }
 
+// FreshTime is how old what Current has found may be.
+const FreshTime = 50 * time.Millisecond
+
+// Current looks whether another program has forgotten something, unless that was just done: for who seals content under a name that may have
+// been forgotten before.
+func (k *Keyring) Current() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.look(FreshTime)
+}
+
 // current looks whether the files are those that were read, where that was found last a while ago. The lock is held.
-func (k *Keyring) current() error {
+func (k *Keyring) current() error { return k.look(CheckTime) }
+
+func (k *Keyring) look(after time.Duration) error {
 	if k.now == nil {
 		return nil
 	}
 	now := k.now()
-	if passed := now.Sub(k.checked); passed >= 0 && passed < CheckTime {
+	if passed := now.Sub(k.checked); passed >= 0 && passed < after {
 		return nil
 	}
 	entries, err := os.ReadDir(k.dir)

@@ -21,7 +21,8 @@ const candidates = 100
 // Wanted says which runs an engine takes; the zero Wanted is any.
 type Wanted struct {
 	Room id.Room
-	Work string // the kind of their input
+	Work string                                       // the kind of their input
+	Fits func(context.Context, run.Run) (bool, error) // the engine can execute it; nil for every one
 }
 
 // Claim gives the engine that asks a run of the workspace and the token by which it is known from then on: the oldest that waits, else the oldest
@@ -62,6 +63,16 @@ func (d *Dispatcher) eachOffered(ctx context.Context, ws id.Workspace, want Want
 			for _, doc := range found {
 				if q.After = string(doc.ID); want.Work != "" && doc.Work != want.Work || !doc.Claimable(d.left(doc)) {
 					continue
+				}
+				if want.Fits != nil {
+					fits, err := want.Fits(ctx, doc)
+					if err != nil {
+						yield(run.Run{}, err)
+						return
+					}
+					if !fits {
+						continue
+					}
 				}
 				if !yield(doc, nil) {
 					return

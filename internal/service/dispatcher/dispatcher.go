@@ -37,6 +37,8 @@ type Parts struct {
 	Clock      event.Clock
 	IDs        *id.Source
 	Logger     *slog.Logger
+
+	Together bool // other daemons record claims too
 }
 
 // Place refuses a room that the workspace does not have, and a thread that the room does not have; an empty thread is none.
@@ -51,7 +53,11 @@ type Dispatcher struct {
 
 // New returns a dispatcher of the given parts.
 func New(parts Parts) *Dispatcher {
-	return &Dispatcher{Parts: parts, terms: claim.NewTerms(parts.Clock.Now())}
+	d := &Dispatcher{Parts: parts, terms: claim.NewTerms(parts.Clock.Now())}
+	if parts.Together {
+		d.terms = claim.NewTermsTogether(parts.Clock.Now())
+	}
+	return d
 }
 
 // Hold is a run, and the token by which an engine shows that it has it; "" where nobody has claimed it.

@@ -40,6 +40,7 @@ type Parts struct {
 	Gate       policy.Gate
 	Agents     policy.Agents
 	Spaces     space.Keeping
+	Mine       func(ctx context.Context, s space.Space) (bool, error) // a space is this daemon's, where several work on the log; nil where none else does
 	Bundles    policy.Library
 	Clock      event.Clock
 	IDs        *id.Source
