@@ -88,7 +88,7 @@ func config(d cli.Daemon) app.Config {
 	if d.Listen != "" {
 		c.Listen = d.Listen
 	}
-	c.Engine = d.Engine
+	c.Engine, c.Advertise = d.Engine, d.Advertise
 	c.RootFS, c.Sources, c.Shadow, c.EffectsPerHour = d.RootFS, d.Sources, d.Shadow, d.EffectsPerHour
 	c.ApprovalTime, c.SigningKey, c.Witnesses, c.Traces = d.ApprovalTime, d.SigningKey, d.Witnesses, d.Traces
 	c.Retention, c.RateRules = d.Retention, d.Rates

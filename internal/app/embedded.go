@@ -14,6 +14,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/space"
 	"agentbox/internal/domain/step"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/service/dispatcher"
@@ -63,6 +64,9 @@ func (d desk) Claim(ctx context.Context) (errand.Work, error) {
 		return errand.Work{}, err
 	}
 	want := dispatcher.Wanted{Work: errand.Operations}
+	if d.a.member != nil {
+		want.Fits = d.a.fits
+	}
 	for _, ws := range workspaces {
 		if offers, err := d.a.Hands.Offers(ctx, ws, want); err != nil || !offers {
 			continue
@@ -81,6 +85,26 @@ func (d desk) Claim(ctx context.Context) (errand.Work, error) {
 		return errand.Work{Workspace: ws, Run: doc.ID, Token: token, Fence: doc.Fence, Input: given}, err
 	}
 	return errand.Work{}, errand.ErrNothing
+}
+
+// fits reports whether an order can be executed by this daemon: its space is here, or nowhere any more, which is to be said.
+func (a *App) fits(ctx context.Context, doc run.Run) (bool, error) {
+	given, err := a.Hands.Given(ctx, doc)
+	if err != nil {
+		return false, nil // who has it finds out what is wrong with it
+	}
+	order, ok := errand.ReadOrder(given)
+	if !ok {
+		return true, nil
+	}
+	s, err := a.Keeper.Space(ctx, doc.Workspace, order.Space)
+	if fault.KindOf(err) == fault.NotFound || err == nil && s.Status == space.Destroyed {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return a.Keeper.Mine(ctx, s)
 }
 
 // register makes the engine known in a workspace, before it claims its first run.

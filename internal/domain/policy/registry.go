@@ -105,6 +105,8 @@ const (
 	WorkspaceCreate  = "workspace.create"
 	WorkspaceArchive = "workspace.archive" // end what is done in a workspace, for good
 
+	NodeRemove = "node.remove" // give up a daemon of the installation that never comes back
+
 	RoomCreate    = "room.create"
 	RoomUpdate    = "room.update"    // change what a room is called, or the summary of what was said in it
 	RoomConfigure = "room.configure" // set what agents in a room, or in every room, are told and may use
@@ -190,6 +192,8 @@ var kinds = map[string]Kind{
 
 	WorkspaceCreate:  record(WorkspaceCreate, "make a workspace", "admin"),
 	WorkspaceArchive: record(WorkspaceArchive, "archive a workspace", "admin"),
+
+	NodeRemove: record(NodeRemove, "give up a node", "overlord"),
 
 	RoomCreate:    record(RoomCreate, "make a room", "member"),
 	RoomUpdate:    record(RoomUpdate, "change a room", "member", "agents", "services"),

@@ -22,6 +22,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/node"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/kernel/vault"
@@ -293,8 +294,8 @@ func (j *Journal) trouble(err error) error {
 		j.failed.Store(errDeposed)
 		return errDeposed
 	case codeOf(err) == codeRemoved:
-		j.failed.Store(ErrRemoved)
-		return ErrRemoved
+		j.failed.Store(node.ErrRemoved)
+		return node.ErrRemoved
 	case codeOf(err) == codeSuperseded:
 		return errSuperseded
 	case lost(err) || full(err):

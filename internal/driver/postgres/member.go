@@ -10,7 +10,10 @@ import (
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/node"
 )
+
+var _ node.Members = (*Journal)(nil)
 
 // Members work on a database together. Each has a row, and holds an advisory lock of its own as long as it lives: no clock says who does. One of
 // them, who holds another lock, is the leader; what may be done by one alone is his.
@@ -24,36 +27,15 @@ type Membership struct {
 	Dropped func(ctx context.Context) error
 }
 
-// Member is a daemon that works, or has worked, on the database together with others.
-type Member struct {
-	Node    id.Node
-	Address string
-	Since   time.Time // when it joined last
-	Epoch   int64     // how often it has joined
-	Alive   bool
-	Leads   bool
-	Removed bool // it was given up and cannot come back
-}
-
 // The advisory locks of members: each has its own in the class, by its number.
 const (
 	memberLock = 0x4167627a
 	leaderLock = 0x4167627b
 )
 
-// The refusals of membership.
-var (
-	// ErrRemoved means that this member was given up.
-	ErrRemoved = fault.New(fault.Unavailable, "node_removed", "this daemon was given up: its spaces were ended, and it does nothing more on this database").
-			With("start it with a new data directory, as a new node")
-	// ErrNodeInUse means that another daemon lives under the same node.
-	ErrNodeInUse = fault.New(fault.Conflict, "node_in_use", "another daemon works on the database under the same node: its data directory is a copy of this one's, or the other way round").
-			With("give each daemon a data directory of its own, which it has made itself")
-	// ErrNoNode means that there is no such member.
-	ErrNoNode = fault.New(fault.NotFound, "node_not_found", "no daemon of that node has ever worked on the database")
-	// ErrNodeAlive means that a member which lives is not given up.
-	ErrNodeAlive = fault.New(fault.Conflict, "node_alive", "the daemon of that node works; only one that never comes back is given up").With("stop it first")
-)
+// errNodeInUse means that another daemon lives under the same node.
+var errNodeInUse = fault.New(fault.Conflict, "node_in_use", "another daemon works on the database under the same node: its data directory is a copy of this one's, or the other way round").
+	With("give each daemon a data directory of its own, which it has made itself")
 
 // joinTime is how long a member waits for its own lock, which its lost connection may hold still.
 const joinTime = "10s"
@@ -78,7 +60,7 @@ func (j *Journal) join(ctx context.Context) error {
 			ON CONFLICT (node) DO UPDATE SET address = excluded.address, since = excluded.since, destroyed = excluded.destroyed, epoch = members.epoch + 1 WHERE NOT members.removed
 			RETURNING no`, string(m.Node), m.Address, j.options.Clock.Now().UnixMicro()).Scan(&j.member)
 		if errors.Is(err, pgx.ErrNoRows) {
-			return ErrRemoved
+			return node.ErrRemoved
 		}
 		return err
 	})
@@ -90,7 +72,7 @@ func (j *Journal) join(ctx context.Context) error {
 		_, err = j.crown.Exec(ctx, `SELECT pg_advisory_lock($1, $2)`, memberLock, int32(j.member))
 	}
 	if codeOf(err) == "55P03" {
-		return ErrNodeInUse
+		return errNodeInUse
 	}
 	if err == nil {
 		_, err = j.crown.Exec(ctx, `SET lock_timeout = 0`)
@@ -101,19 +83,25 @@ func (j *Journal) join(ctx context.Context) error {
 // Number is this member's number among all that there ever were, from 1; 0 for who is none.
 func (j *Journal) Number() int { return int(j.member) }
 
-// memberColumns are those of Member.
+// Advertise says where the others reach this member from now on.
+func (j *Journal) Advertise(ctx context.Context, address string) error {
+	_, err := j.writes.Exec(ctx, `UPDATE members SET address = $2 WHERE no = $1`, j.member, address)
+	return j.trouble(err)
+}
+
+// memberColumns are those of node.Member.
 const memberColumns = `m.node, m.address, m.since, m.epoch, m.leads, m.removed, EXISTS (SELECT 1 FROM pg_locks l WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2
 	AND l.classid = 1097294458 AND l.objid = m.no::oid AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()))`
 
 // Members returns everybody who works on the database together with others, and who has, in the order in which they joined first.
-func (j *Journal) Members(ctx context.Context) (found []Member, err error) {
+func (j *Journal) Members(ctx context.Context) (found []node.Member, err error) {
 	err = j.reading(ctx, func(db querier) error {
 		found = nil
 		rows, err := db.Query(ctx, `SELECT `+memberColumns+` FROM members m ORDER BY m.no`)
 		if err != nil {
 			return err
 		}
-		var m Member
+		var m node.Member
 		var since int64
 		_, err = pgx.ForEachRow(rows, []any{&m.Node, &m.Address, &since, &m.Epoch, &m.Leads, &m.Removed, &m.Alive}, func() error {
 			m.Since = time.UnixMicro(since).UTC()
@@ -128,7 +116,7 @@ func (j *Journal) Members(ctx context.Context) (found []Member, err error) {
 
 // Remove gives a member up that does not live: what it writes is refused from here on, also where it lives after all and was cut off. One that
 // was given up stays so.
-func (j *Journal) Remove(ctx context.Context, node id.Node) error {
+func (j *Journal) Remove(ctx context.Context, n id.Node) error {
 	return j.alone(ctx, func(tx pgx.Tx) error {
 		// Who still writes is waited for, as where a reign begins.
 		if _, err := tx.Exec(ctx, `LOCK TABLE projections IN EXCLUSIVE MODE`); err != nil {
@@ -137,18 +125,18 @@ func (j *Journal) Remove(ctx context.Context, node id.Node) error {
 		if err := j.enter(ctx, tx); err != nil {
 			return err
 		}
-		var m Member
+		var m node.Member
 		var since int64
-		err := tx.QueryRow(ctx, `SELECT `+memberColumns+` FROM members m WHERE m.node = $1`, string(node)).Scan(&m.Node, &m.Address, &since, &m.Epoch, &m.Leads, &m.Removed, &m.Alive)
+		err := tx.QueryRow(ctx, `SELECT `+memberColumns+` FROM members m WHERE m.node = $1`, string(n)).Scan(&m.Node, &m.Address, &since, &m.Epoch, &m.Leads, &m.Removed, &m.Alive)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
-			return ErrNoNode
+			return node.ErrNone
 		case err != nil:
 			return err
 		case m.Alive:
-			return ErrNodeAlive
+			return node.ErrAlive
 		}
-		_, err = tx.Exec(ctx, `UPDATE members SET removed = true, leads = false WHERE node = $1`, string(node))
+		_, err = tx.Exec(ctx, `UPDATE members SET removed = true, leads = false WHERE node = $1`, string(n))
 		return err
 	})
 }

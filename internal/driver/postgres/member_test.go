@@ -11,6 +11,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/node"
 	"agentbox/internal/driver/keyring"
 	"agentbox/internal/driver/postgres"
 	"agentbox/internal/kernel/journal"
@@ -27,9 +28,9 @@ const (
 )
 
 // memberOf opens a log as a member, with keys of a folder that all share.
-func memberOf(t *testing.T, address, keys string, node id.Node, dropped func(context.Context) error) *postgres.Journal {
+func memberOf(t *testing.T, address, keys string, n id.Node, dropped func(context.Context) error) *postgres.Journal {
 	t.Helper()
-	j, err := openMember(t.Context(), address, keys, node, dropped)
+	j, err := openMember(t.Context(), address, keys, n, dropped)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,20 +42,20 @@ func memberOf(t *testing.T, address, keys string, node id.Node, dropped func(con
 	return j
 }
 
-func openMember(ctx context.Context, address, keys string, node id.Node, dropped func(context.Context) error) (*postgres.Journal, error) {
+func openMember(ctx context.Context, address, keys string, n id.Node, dropped func(context.Context) error) (*postgres.Journal, error) {
 	o := optionsAt(address, nil)
-	o.Member = &postgres.Membership{Node: node, Address: "http://" + string(node), Dropped: dropped}
+	o.Member = &postgres.Membership{Node: n, Address: "http://" + string(n), Dropped: dropped}
 	o.Unlock = func() (vault.Keys, error) { return keyring.OpenShared(keys, rand.Reader, time.Now) }
 	return postgres.Open(ctx, o)
 }
 
-func members(t *testing.T, j *postgres.Journal) map[id.Node]postgres.Member {
+func members(t *testing.T, j *postgres.Journal) map[id.Node]node.Member {
 	t.Helper()
 	found, err := j.Members(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	by := map[id.Node]postgres.Member{}
+	by := map[id.Node]node.Member{}
 	for _, m := range found {
 		by[m.Node] = m
 	}
@@ -106,8 +107,8 @@ func TestMembersShareAReign(t *testing.T) {
 		t.Errorf("the document is at version %d, %v, want 4", doc.Version, err)
 	}
 	// Another daemon of the same node is refused.
-	if j, err := openMember(t.Context(), address, keys, nodeB, nil); !errors.Is(err, postgres.ErrNodeInUse) {
-		t.Errorf("a second daemon of a node: %v, want %v", err, postgres.ErrNodeInUse)
+	if j, err := openMember(t.Context(), address, keys, nodeB, nil); fault.CodeOf(err) != "node_in_use" {
+		t.Errorf("a second daemon of a node: %v, want node_in_use", err)
 		_ = j.Close()
 	}
 	refused := alone
@@ -158,14 +159,14 @@ func TestOneLeads(t *testing.T) {
 	stops := map[id.Node]context.CancelFunc{}
 	ended := map[id.Node]chan error{}
 	var last *postgres.Journal
-	for _, node := range []id.Node{nodeA, nodeB, nodeC} {
-		j := memberOf(t, address, keys, node, nil)
+	for _, n := range []id.Node{nodeA, nodeB, nodeC} {
+		j := memberOf(t, address, keys, n, nil)
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		stops[node], ended[node], last = stop, make(chan error, 1), j
+		stops[n], ended[n], last = stop, make(chan error, 1), j
 		go func() {
-			ended[node] <- j.Lead(ctx, func(ctx context.Context) error {
-				leads <- node
+			ended[n] <- j.Lead(ctx, func(ctx context.Context) error {
+				leads <- n
 				<-ctx.Done()
 				return nil
 			})
@@ -258,16 +259,16 @@ func TestAMemberIsGivenUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Remove(t.Context(), nodeB); !errors.Is(err, postgres.ErrNodeAlive) {
-		t.Errorf("one that lives: %v, want %v", err, postgres.ErrNodeAlive)
+	if err := a.Remove(t.Context(), nodeB); !errors.Is(err, node.ErrAlive) {
+		t.Errorf("one that lives: %v, want %v", err, node.ErrAlive)
 	}
-	if err := a.Remove(t.Context(), nodeC); !errors.Is(err, postgres.ErrNoNode) {
-		t.Errorf("one that never was: %v, want %v", err, postgres.ErrNoNode)
+	if err := a.Remove(t.Context(), nodeC); !errors.Is(err, node.ErrNone) {
+		t.Errorf("one that never was: %v, want %v", err, node.ErrNone)
 	}
 	// Its connections are cut, and it does not come back by itself, for nobody calls Reign: so it is held to be dead, and is not.
 	cut(t, address)
 	for n := 0; ; n++ {
-		if err = a.Remove(t.Context(), nodeB); !errors.Is(err, postgres.ErrNodeAlive) {
+		if err = a.Remove(t.Context(), nodeB); !errors.Is(err, node.ErrAlive) {
 			break
 		}
 	}
@@ -275,18 +276,18 @@ func TestAMemberIsGivenUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if _, err := b.Append(t.Context(), journaltest.Batch(journaltest.Draft("x"))); !errors.Is(err, postgres.ErrRemoved) {
-			t.Errorf("who was given up appends: %v, want %v", err, postgres.ErrRemoved)
+		if _, err := b.Append(t.Context(), journaltest.Batch(journaltest.Draft("x"))); !errors.Is(err, node.ErrRemoved) {
+			t.Errorf("who was given up appends: %v, want %v", err, node.ErrRemoved)
 		}
 	}
-	if err := b.Reign(t.Context()); !errors.Is(err, postgres.ErrRemoved) {
-		t.Errorf("its membership ends with %v, want %v", err, postgres.ErrRemoved)
+	if err := b.Reign(t.Context()); !errors.Is(err, node.ErrRemoved) {
+		t.Errorf("its membership ends with %v, want %v", err, node.ErrRemoved)
 	}
 	if err := b.Close(); err != nil && fault.CodeOf(err) == "" {
 		t.Error(err)
 	}
-	if j, err := openMember(t.Context(), address, keys, nodeB, nil); !errors.Is(err, postgres.ErrRemoved) {
-		t.Errorf("who was given up joins: %v, want %v", err, postgres.ErrRemoved)
+	if j, err := openMember(t.Context(), address, keys, nodeB, nil); !errors.Is(err, node.ErrRemoved) {
+		t.Errorf("who was given up joins: %v, want %v", err, node.ErrRemoved)
 		_ = j.Close()
 	}
 	if found := members(t, a); !found[nodeB].Removed || found[nodeA].Removed {

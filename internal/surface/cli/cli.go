@@ -62,20 +62,21 @@ type Host struct {
 type Place struct {
 	DataDir string
 	Store   string // address of the database that the log lies in; "" for a file in the data directory
-	Shared  string // folder with the keys and the contents of a log in a database; "" for the data directory
+	Shared  string // folder with what the daemons of a database share; "" for the data directory, of one that has it alone
 }
 
 // Daemon is what an operator decides about a daemon on the command line. Empty fields mean the defaults.
 type Daemon struct {
 	Place
-	Listen  string   // host:port; port 0 takes a free one
-	RootFS  string   // read-only root of the spaces
-	Sources []string // folders of the host from which spaces may be filled
-	Shadow  bool
-	Engine  string // embedded or external
-	Verbose bool
-	Traces  string // address of the collector of traces
-	JSONLog bool   // the daemon's own log is written as JSON
+	Listen    string   // host:port; port 0 takes a free one
+	Advertise string   // address where the other daemons of a database reach this one
+	RootFS    string   // read-only root of the spaces
+	Sources   []string // folders of the host from which spaces may be filled
+	Shadow    bool
+	Engine    string // embedded or external
+	Verbose   bool
+	Traces    string // address of the collector of traces
+	JSONLog   bool   // the daemon's own log is written as JSON
 
 	EffectsPerHour int           // of one principal; 0 means without limit
 	ApprovalTime   time.Duration // after which a question that nobody answered expires
@@ -164,7 +165,7 @@ func (i *invocation) root() *cobra.Command {
 	flags.BoolVar(&i.json, "json", false, "answer in JSON")
 	flags.StringVar(&i.data, "data", "", "data directory of the local daemon (AGENTBOX_HOME; default ~/.agentbox)")
 	flags.StringVar(&i.store, "store", "", "address of the database that the local daemon's log lies in, as in postgres://user@host/database (AGENTBOX_STORE; default: a file in the data directory)")
-	flags.StringVar(&i.shared, "shared", "", "folder with the keys and the contents of a log in a database, for the daemons that have it in turn (AGENTBOX_SHARED; default: the data directory)")
+	flags.StringVar(&i.shared, "shared", "", "folder with what the daemons of a database share, to work on it together (AGENTBOX_SHARED; default: the data directory, of a daemon that has the database alone)")
 	flags.StringVar(&i.url, "url", "", "address of a daemon (AGENTBOX_URL; default: the local one's)")
 	flags.StringVar(&i.key, "key-file", "", "file that holds the API key (AGENTBOX_KEY holds a key itself; default: the local owner's)")
 	for _, make := range commands {
