@@ -183,6 +183,9 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 	if err := a.dir.hold(ctx, a.Log, a.Log); err != nil {
 		return nil, err
 	}
+	if err := a.shareSecrets(ctx); err != nil {
+		return nil, err
+	}
 	if err := behind(ctx, a.Log, ids); err != nil {
 		return nil, err
 	}

@@ -80,11 +80,27 @@ func (c Config) hosts() []string {
 	return nil
 }
 
-// joins opens the folder that members share. One member after the other does, so that what the first one brings the others find.
+// joins opens the folder that members share.
 func (a *App) joins() (err error) {
 	if a.shared, err = claimTogether(a.Config.Shared); err != nil {
 		return err
 	}
+	keys, err := keyring.OpenShared(a.Config.keys(), rand.Reader, a.clock.Now)
+	a.keys = keys
+	return err
+}
+
+// shareSecrets sees to it that the secrets lie in the folder that members share, and the proofs. One member after the other does, so that what
+// the first one brings, or makes, the others find.
+func (a *App) shareSecrets(ctx context.Context) error {
+	if a.member == nil {
+		return nil
+	}
+	giveBack, err := a.member.Exclusive(ctx, "secrets of the members")
+	if err != nil {
+		return err
+	}
+	defer giveBack()
 	for name, code := range map[string]string{authFile: "auth_key_invalid", claimsFile: "claim_key_invalid", bootstrapFile: "bootstrap_key_invalid"} {
 		if err := a.bring(name, func() error { return copySecret(a.path(name), a.Config.shared(name)) }); err != nil {
 			return err
@@ -99,15 +115,10 @@ func (a *App) joins() (err error) {
 			return err
 		}
 	}
-	signed, err := trees.Open(a.Config.shared(proofsDir), a.clock).Workspaces(context.Background())
+	signed, err := trees.Open(a.Config.shared(proofsDir), a.clock).Workspaces(ctx)
 	if err == nil {
 		_, err = signingKey(a.Config, len(signed) > 0, rand.Reader)
 	}
-	if err != nil {
-		return err
-	}
-	keys, err := keyring.OpenShared(a.Config.keys(), rand.Reader, a.clock.Now)
-	a.keys = keys
 	return err
 }
 
