@@ -25,7 +25,7 @@ type Kept = backup.Summary
 
 // isKey reports whether a file of a data directory gives power to whoever has it: to act, to sign, or to read what is sealed.
 func isKey(name string) bool {
-	return name == keyFile || name == signingFile || name == claimsFile || name == authFile || name == bootstrapFile || name == keysDir || strings.HasPrefix(name, keysDir+"/")
+	return name == keyFile || name == signingFile || name == claimsFile || name == permitFile || name == authFile || name == bootstrapFile || name == keysDir || strings.HasPrefix(name, keysDir+"/")
 }
 
 // Backup keeps a data directory as one file, which appears as a whole or not at all. A daemon may run on it meanwhile: the log is that of one

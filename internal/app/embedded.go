@@ -54,7 +54,7 @@ var (
 func (d desk) origin() event.Origin { return event.Origin{Principal: EngineID} }
 
 func (d desk) hold(w errand.Work) dispatcher.Hold {
-	return dispatcher.Hold{Workspace: w.Workspace, Run: w.Run, Token: w.Token}
+	return dispatcher.Hold{Workspace: w.Workspace, Run: w.Run, Token: w.Token, Permit: w.Permit}
 }
 
 // Claim implements errand.Claims.
@@ -82,7 +82,7 @@ func (d desk) Claim(ctx context.Context) (errand.Work, error) {
 			return errand.Work{}, err
 		}
 		given, err := d.a.Hands.Given(ctx, doc)
-		return errand.Work{Workspace: ws, Run: doc.ID, Token: token, Fence: doc.Fence, Input: given}, err
+		return errand.Work{Workspace: ws, Run: doc.ID, Token: token, Permit: d.a.Hands.ClaimPermit(doc), Fence: doc.Fence, Input: given}, err
 	}
 	return errand.Work{}, errand.ErrNothing
 }
@@ -203,7 +203,7 @@ func (d desk) Invoke(ctx context.Context, w errand.Work, s id.Step, index int, o
 	if no != nil {
 		return errand.Verdict{Asks: no.Decision.Outcome == policy.RequireApproval, Code: no.Decision.ReasonCode, Reason: no.Decision.Reason}, nil
 	}
-	return errand.Verdict{Call: c.ID}, err
+	return errand.Verdict{Call: c.ID, Permit: d.a.Hands.CallPermit(w.Workspace, c)}, err
 }
 
 // Operate implements errand.Records.
@@ -235,15 +235,16 @@ func (d desk) Operate(ctx context.Context, w errand.Work, call id.ToolCall, in i
 }
 
 // Conclude implements errand.Records.
-func (d desk) Conclude(ctx context.Context, w errand.Work, call id.ToolCall, o errand.Outcome) error {
+func (d desk) Conclude(ctx context.Context, w errand.Work, call id.ToolCall, permit string, o errand.Outcome) error {
 	raw, err := json.Marshal(o)
 	if err != nil {
 		return err
 	}
+	by := dispatcher.Shown{Token: w.Token, Permit: permit}
 	if o.OK {
-		_, err = d.a.Hands.Succeed(ctx, d.origin(), w.Workspace, w.Token, call, raw)
+		_, err = d.a.Hands.Succeed(ctx, d.origin(), w.Workspace, by, call, raw)
 	} else {
-		_, err = d.a.Hands.FailCall(ctx, d.origin(), w.Workspace, w.Token, call, raw, "the operation did not succeed; its run says why")
+		_, err = d.a.Hands.FailCall(ctx, d.origin(), w.Workspace, by, call, raw, "the operation did not succeed; its run says why")
 	}
 	if fault.CodeOf(err) == step.ErrCallEnded.Code {
 		return nil // it was recorded, and the answer lost

@@ -24,14 +24,26 @@ import (
 // known by it that the log does not decide.
 const claimsFile = "claims.key"
 
+// permitFile holds the seed of the key that signs the permits of engines, 0600. Where it is lost, permits that are out are worth nothing, and what is
+// reported under them is refused until it is reported without.
+const permitFile = "permit.key"
+
 // dispatch wires what hands runs out to engines.
 func (a *App) dispatch(ids *id.Source, blobs *disk.Blobs, asked policy.Gate) error {
 	tokens, err := a.claimTokens()
 	if err != nil {
 		return err
 	}
+	seed, err := a.secret(permitFile, "permit_key_invalid")
+	if err != nil {
+		return err
+	}
+	seal, err := policy.NewSeal(seed)
+	if err != nil {
+		return err
+	}
 	a.Hands = dispatcher.New(dispatcher.Parts{
-		Log: a.counted, Docs: a.Log, Blobs: blobs, MaxContent: a.Config.ContentQuota, Gate: asked, Tokens: tokens, Place: a.place, Clock: a.clock, IDs: ids, Logger: a.logger, Together: a.member != nil,
+		Log: a.counted, Docs: a.Log, Blobs: blobs, MaxContent: a.Config.ContentQuota, Gate: asked, Tokens: tokens, Seal: seal, Place: a.place, Clock: a.clock, IDs: ids, Logger: a.logger, Together: a.member != nil,
 	})
 	return nil
 }
@@ -46,6 +58,18 @@ func (a *App) place(ctx context.Context, ws id.Workspace, in id.Room, thread id.
 		err = room.ErrNoThread
 	}
 	return err
+}
+
+// named is place for what need not be in a room or a thread.
+func (a *App) named(ctx context.Context, ws id.Workspace, in id.Room, thread id.Thread) error {
+	switch {
+	case in != "":
+		return a.place(ctx, ws, in, thread)
+	case thread != "":
+		_, err := a.Rooms.Thread(ctx, ws, thread)
+		return err
+	}
+	return nil
 }
 
 // claimTokens reads the secret of claim tokens, and makes it at the first start.

@@ -101,7 +101,7 @@ func (a *App) shareSecrets(ctx context.Context) error {
 		return err
 	}
 	defer giveBack()
-	for name, code := range map[string]string{authFile: "auth_key_invalid", claimsFile: "claim_key_invalid", bootstrapFile: "bootstrap_key_invalid"} {
+	for name, code := range map[string]string{authFile: "auth_key_invalid", claimsFile: "claim_key_invalid", permitFile: "permit_key_invalid", bootstrapFile: "bootstrap_key_invalid"} {
 		if err := a.bring(name, func() error { return copySecret(a.path(name), a.Config.shared(name)) }); err != nil {
 			return err
 		}

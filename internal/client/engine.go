@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"crypto/ed25519"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -42,6 +43,7 @@ type Claimed struct {
 	Run     *run.Run        `json:"run,omitempty"`
 	Input   json.RawMessage `json:"input,omitempty"`
 	Token   string          `json:"claim_token,omitempty"`
+	Permit  string          `json:"permit,omitempty"`
 	Fence   uint64          `json:"fence,omitempty"`
 }
 
@@ -68,6 +70,15 @@ func (c *Client) ClaimRun(ctx context.Context, room id.Room, work string) (Claim
 // Tell sends something to a run that the caller has claimed: what is lease/heartbeat, lease/release, start, complete, fail or steps.
 func (c *Client) Tell(ctx context.Context, r id.Run, what, token string, body, out any, key string) error {
 	return c.call(ctx, http.MethodPost, join("/v1/runs/", escape(string(r)), "/", what), nil, body, out, claimed(token, key))
+}
+
+// PermitKey returns the public key that verifies the permits of engines.
+func (c *Client) PermitKey(ctx context.Context) (ed25519.PublicKey, error) {
+	var got struct {
+		Key ed25519.PublicKey `json:"public_key"`
+	}
+	err := c.get(ctx, "/v1/engines/permit-key", nil, &got)
+	return got.Key, err
 }
 
 // Attempts returns the attempts of engines to execute a run.
@@ -99,7 +110,7 @@ func (d Desk) Claim(ctx context.Context) (errand.Work, error) {
 	if !got.Claimed || got.Run == nil {
 		return errand.Work{}, errand.ErrNothing
 	}
-	return errand.Work{Run: got.Run.ID, Token: got.Token, Fence: got.Fence, Input: got.Input}, nil
+	return errand.Work{Run: got.Run.ID, Token: got.Token, Permit: got.Permit, Fence: got.Fence, Input: got.Input}, nil
 }
 
 // Renew implements errand.Claims.
@@ -115,13 +126,21 @@ func (d Desk) Release(ctx context.Context, w errand.Work) error {
 // End implements errand.Claims.
 func (d Desk) End(ctx context.Context, w errand.Work, r errand.Result) error {
 	if r.Failure != "" {
-		return d.Tell(ctx, w.Run, "fail", w.Token, map[string]string{"error": r.Failure, "message": r.Message}, nil, once(w, "fail", 0))
+		return d.Tell(ctx, w.Run, "fail", w.Token, permitted(map[string]any{"error": r.Failure, "message": r.Message}, w.Permit), nil, once(w, "fail", 0))
 	}
-	body := map[string]any{"summary": r.Summary}
+	body := permitted(map[string]any{"summary": r.Summary}, w.Permit)
 	if r.Output != nil {
 		body["output"] = r.Output
 	}
 	return d.Tell(ctx, w.Run, "complete", w.Token, body, nil, once(w, "complete", 0))
+}
+
+// permitted adds a permit to what is sent, where there is one.
+func permitted(body map[string]any, permit string) map[string]any {
+	if permit != "" {
+		body["permit"] = permit
+	}
+	return body
 }
 
 // once is the idempotency key of something that an engine records under one claim.
@@ -187,13 +206,14 @@ func (d Desk) Step(ctx context.Context, w errand.Work, index int) (id.Step, erro
 func (d Desk) Invoke(ctx context.Context, w errand.Work, s id.Step, index int, operation json.RawMessage) (errand.Verdict, error) {
 	var got struct {
 		Call     id.ToolCall `json:"tool_call_id"`
+		Permit   string      `json:"permit"`
 		Decision string      `json:"decision"`
 		Code     string      `json:"reason_code"`
 		Reason   string      `json:"reason"`
 	}
 	body := map[string]any{"tool_name": errand.Tool(operation), "input": errand.AtOperation(index, operation)}
 	err := d.call(ctx, http.MethodPost, join("/v1/steps/", escape(string(s)), "/toolcalls"), nil, body, &got, claimed(w.Token, once(w, "call", index)))
-	return errand.Verdict{Call: got.Call, Asks: got.Decision == "require_approval", Code: got.Code, Reason: got.Reason}, err
+	return errand.Verdict{Call: got.Call, Permit: got.Permit, Asks: got.Decision == "require_approval", Code: got.Code, Reason: got.Reason}, err
 }
 
 // Operate implements errand.Records.
@@ -218,10 +238,10 @@ func (d Desk) Operate(ctx context.Context, w errand.Work, call id.ToolCall, in i
 }
 
 // Conclude implements errand.Records.
-func (d Desk) Conclude(ctx context.Context, w errand.Work, call id.ToolCall, o errand.Outcome) error {
+func (d Desk) Conclude(ctx context.Context, w errand.Work, call id.ToolCall, permit string, o errand.Outcome) error {
 	what, body := "succeed", map[string]any{"output": o}
 	if !o.OK {
 		what, body = "fail", map[string]any{"error": o, "message": "the operation did not succeed; its run says why"}
 	}
-	return d.call(ctx, http.MethodPost, join("/v1/toolcalls/", escape(string(call)), "/", what), nil, body, nil, claimed(w.Token, once(w, string(call), 0)))
+	return d.call(ctx, http.MethodPost, join("/v1/toolcalls/", escape(string(call)), "/", what), nil, permitted(body, permit), nil, claimed(w.Token, once(w, string(call), 0)))
 }

@@ -27,9 +27,17 @@ type FoundList struct {
 	Whole   bool    `json:"complete"` // everything that was there is among it
 }
 
-// Search finds the messages that have every word of a query.
-func (c *Client) Search(ctx context.Context, q string, limit int) (FoundList, error) {
+// SearchRequest asks for messages.
+type SearchRequest struct {
+	Words  string    // with spaces between; every one has to be found
+	Room   id.Room   // only what was said in it; "" for everywhere
+	Thread id.Thread // only what was said in it; "" for everywhere
+	Limit  int       // 0 for the daemon's default
+}
+
+// Search finds messages.
+func (c *Client) Search(ctx context.Context, q SearchRequest) (FoundList, error) {
 	var l FoundList
-	err := c.get(ctx, "/v1/search", Page{Limit: limit}.values("q", q), &l)
+	err := c.get(ctx, "/v1/search", Page{Limit: q.Limit}.values("q", q.Words, "room_id", string(q.Room), "thread_id", string(q.Thread)), &l)
 	return l, err
 }

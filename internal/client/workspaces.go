@@ -78,7 +78,27 @@ func (c *Client) Workspace(ctx context.Context, ws id.Workspace) (workspace.Work
 	return found, err
 }
 
-// ArchiveWorkspace ends what is done in a workspace, for good.
+// WorkspaceChange says what changes of a workspace; what is zero stays as it is.
+type WorkspaceChange struct {
+	Name  string `json:"display_name,omitempty"`
+	Tasks int    `json:"max_concurrent_tasks,omitempty"`
+}
+
+// UpdateWorkspace changes how a workspace is called and how many of its runs run at the same time.
+func (c *Client) UpdateWorkspace(ctx context.Context, ws id.Workspace, q WorkspaceChange) (workspace.Workspace, error) {
+	var done workspace.Workspace
+	err := c.call(ctx, http.MethodPatch, join("/v1/workspaces/", escape(string(ws))), nil, q, &done, nil)
+	return done, err
+}
+
+// UnarchiveWorkspace lets things be done in an archived workspace again.
+func (c *Client) UnarchiveWorkspace(ctx context.Context, ws id.Workspace, reason string) (workspace.Workspace, error) {
+	var done workspace.Workspace
+	err := c.post(ctx, join("/v1/workspaces/", escape(string(ws)), "/unarchive"), map[string]string{"reason": reason}, &done)
+	return done, err
+}
+
+// ArchiveWorkspace ends what is done in a workspace until it is unarchived.
 func (c *Client) ArchiveWorkspace(ctx context.Context, ws id.Workspace, reason string) (workspace.Workspace, error) {
 	var done workspace.Workspace
 	err := c.post(ctx, join("/v1/workspaces/", escape(string(ws)), "/archive"), map[string]string{"reason": reason}, &done)

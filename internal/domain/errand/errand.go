@@ -18,6 +18,7 @@ type Work struct {
 	Workspace id.Workspace // "" for that of the engine's key
 	Run       id.Run
 	Token     string // of the claim
+	Permit    string // to work on it, signed; "" for none
 	Fence     uint64
 	Input     json.RawMessage
 }
@@ -50,6 +51,7 @@ type Progress struct {
 // Verdict is what the gate says of a tool call.
 type Verdict struct {
 	Call   id.ToolCall // "" where it may not be made
+	Permit string      // to make it, signed; "" for none
 	Asks   bool        // a person has to answer first
 	Code   string
 	Reason string
@@ -97,8 +99,8 @@ type Records interface {
 	// Operate executes an operation in the space, under its call, and returns when it has ended. Of a call that was executed before it returns
 	// what came of it.
 	Operate(ctx context.Context, w Work, call id.ToolCall, in id.Space, operation json.RawMessage) (Outcome, error)
-	// Conclude records what came of a call.
-	Conclude(ctx context.Context, w Work, call id.ToolCall, o Outcome) error
+	// Conclude records what came of a call. The permit is that of its verdict, "" for one that was asked about under an earlier claim.
+	Conclude(ctx context.Context, w Work, call id.ToolCall, permit string, o Outcome) error
 }
 
 // StepKind is the kind of the step of an operation, and At what its input says.

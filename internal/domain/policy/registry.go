@@ -101,9 +101,11 @@ const (
 	ExternalWrite = "external.write"
 	AuditRedact   = "audit.redact" // destroy the data of events for good
 
-	WorkspaceImport  = "workspace.import" // take a workspace of another installation into this one
-	WorkspaceCreate  = "workspace.create"
-	WorkspaceArchive = "workspace.archive" // end what is done in a workspace, for good
+	WorkspaceImport    = "workspace.import" // take a workspace of another installation into this one
+	WorkspaceCreate    = "workspace.create"
+	WorkspaceUpdate    = "workspace.update"  // change how a workspace is called, or how many of its tasks run at the same time
+	WorkspaceArchive   = "workspace.archive" // end what is done in a workspace
+	WorkspaceUnarchive = "workspace.unarchive"
 
 	NodeRemove = "node.remove" // give up a daemon of the installation that never comes back
 
@@ -190,8 +192,10 @@ var kinds = map[string]Kind{
 
 	WorkspaceImport: {Type: WorkspaceImport, SideEffect: Control, Zone: event.HighStakes, Idempotent: true, Title: "import a workspace"},
 
-	WorkspaceCreate:  record(WorkspaceCreate, "make a workspace", "admin"),
-	WorkspaceArchive: record(WorkspaceArchive, "archive a workspace", "admin"),
+	WorkspaceCreate:    record(WorkspaceCreate, "make a workspace", "admin"),
+	WorkspaceUpdate:    record(WorkspaceUpdate, "change a workspace", "admin"),
+	WorkspaceArchive:   record(WorkspaceArchive, "archive a workspace", "admin"),
+	WorkspaceUnarchive: record(WorkspaceUnarchive, "unarchive a workspace", "admin"),
 
 	NodeRemove: record(NodeRemove, "give up a node", "overlord"),
 

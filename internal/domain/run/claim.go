@@ -8,6 +8,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
 )
 
 // EntityType is what the events of a run are about that an engine executes, under the run's id.
@@ -59,16 +60,14 @@ const (
 	MaxAttempts    = 100      // of one run that are listed
 )
 
-// Reported is what an engine said at the end of a run. Nobody but the engine vouches for it.
+// Reported is what an engine said at the end of a run. That it was permitted says that the engine had the run and its one permit; what came of it
+// is its word in either case.
 type Reported struct {
-	Attested string          `json:"recorded_as"` // always attested: an engine said so
-	Summary  string          `json:"summary,omitempty"`
-	Message  string          `json:"message,omitempty"`
-	Output   json.RawMessage `json:"output,omitempty"`
+	As      string          `json:"recorded_as"` // policy.Permitted where the permit of the claim was shown, else policy.Attested
+	Summary string          `json:"summary,omitempty"`
+	Message string          `json:"message,omitempty"`
+	Output  json.RawMessage `json:"output,omitempty"`
 }
-
-// Attested is how the log calls what an engine outside says without a permit behind it.
-const Attested = "attested"
 
 // Claim is the ownership of a run by the engine that executes it.
 type Claim struct {
@@ -210,5 +209,9 @@ func (f Finished) reported(r Run) *Reported {
 	if !r.Engine || f.Summary == "" && f.Message == "" && f.Output == nil {
 		return nil
 	}
-	return &Reported{Attested: Attested, Summary: f.Summary, Message: f.Message, Output: f.Output}
+	as := policy.Attested
+	if !f.Permit.IsZero() {
+		as = policy.Permitted
+	}
+	return &Reported{As: as, Summary: f.Summary, Message: f.Message, Output: f.Output}
 }

@@ -56,7 +56,8 @@ type Outline struct {
 
 // Started is the data of run.started.
 type Started struct {
-	Run id.Run `json:"run_id"`
+	Run   id.Run `json:"run_id"`
+	Child bool   `json:"child,omitempty"` // it runs in the place of the run of its engine: see Load
 	Kept
 }
 
@@ -120,6 +121,7 @@ type Resumed struct {
 	Index     int         `json:"index"`
 	Approval  id.Approval `json:"approval_id"`
 	Answer    string      `json:"answer"` // approved, denied or expired
+	Child     bool        `json:"child,omitempty"`
 }
 
 // Finished is the data of run.completed, run.failed and run.cancelled.
@@ -129,6 +131,8 @@ type Finished struct {
 	Error   string          `json:"error,omitempty"`
 	Message string          `json:"message,omitempty"` // of the engine that executed it: the error in words
 	Output  json.RawMessage `json:"output,omitempty"`  // of the engine that executed it, a JSON value
+
+	Permit event.Digest `json:"permit_sha256,omitzero"` // of the text of the permit that its engine showed
 
 	Retention int64     `json:"retention_seconds,omitempty"`
 	Until     time.Time `json:"kept_until,omitzero"` // when that is over

@@ -42,7 +42,7 @@ func Remains(e event.Event) (any, error) {
 		return d, err
 	case EventCompleted, EventFailed, EventCancelled:
 		d, err := event.Decode[Finished](e)
-		return Finished{Run: d.Run, Retention: d.Retention, Until: d.Until}, err
+		return Finished{Run: d.Run, Permit: d.Permit, Retention: d.Retention, Until: d.Until}, err
 	}
 	return nil, nil
 }

@@ -13,6 +13,7 @@ const (
 	EventInvoked         = "tool.invoked"
 	EventSucceeded       = "tool.succeeded"
 	EventFailed          = "tool.failed"
+	EventUnknown         = "tool.unknown"
 	EventArtifactCreated = "artifact.created"
 	EventArtifactStored  = "artifact.stored"
 )
@@ -41,7 +42,7 @@ type Invoked struct {
 	Fence    uint64          `json:"fence,omitempty"`
 }
 
-// Ended is the data of tool.succeeded and tool.failed of an engine's tool call.
+// Ended is the data of tool.succeeded, tool.failed and tool.unknown of an engine's tool call.
 type Ended struct {
 	Call    id.ToolCall     `json:"tool_call_id"`
 	Run     id.Run          `json:"run_id"`
@@ -50,6 +51,7 @@ type Ended struct {
 	Error   json.RawMessage `json:"error,omitempty"`
 	Message string          `json:"message,omitempty"`
 	Fence   uint64          `json:"fence,omitempty"`
+	Permit  event.Digest    `json:"permit_sha256,omitzero"` // of the text of the permit that was shown
 }
 
 // ArtifactCreated is the data of artifact.created.

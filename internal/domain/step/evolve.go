@@ -5,10 +5,8 @@ import (
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
 )
-
-// Attested is how the log calls what nobody but an engine vouches for.
-const Attested = "attested"
 
 // Evolve returns the step after an event about it.
 func (s Step) Evolve(e event.Event) (Step, error) {
@@ -17,7 +15,7 @@ func (s Step) Evolve(e event.Event) (Step, error) {
 	}
 	d, err := event.Decode[Created](e)
 	return Step{
-		ID: d.Step, Run: e.Run, Room: e.Room, Kind: d.Kind, Title: d.Title, Input: d.Input, Fence: d.Fence, CreatedBy: e.Principal, CreatedAt: e.OccurredAt,
+		ID: d.Step, Run: e.Run, Room: e.Room, Kind: d.Kind, Title: d.Title, Input: d.Input, Fence: d.Fence, As: policy.Attested, CreatedBy: e.Principal, CreatedAt: e.OccurredAt,
 		Redacted: e.Withheld != "",
 	}, err
 }
@@ -41,6 +39,9 @@ func Parent(e event.Event) id.ToolCall {
 	return d.Parent.Call
 }
 
+// ended is where the events that end a tool call leave it.
+var ended = map[string]Status{EventSucceeded: Succeeded, EventFailed: Failed, EventUnknown: Unknown}
+
 // Evolve returns the tool call after an event about it.
 func (c Call) Evolve(e event.Event) (Call, error) {
 	switch e.Type {
@@ -48,18 +49,18 @@ func (c Call) Evolve(e event.Event) (Call, error) {
 		d, err := event.Decode[Invoked](e)
 		return Call{
 			ID: d.Call, Run: e.Run, Step: e.Step, Room: e.Room, Tool: d.Tool, Title: d.Title, Agent: d.Agent, By: e.Principal, Fence: d.Fence, Status: Running,
-			Input: d.Input, Decision: d.Decision, Reason: d.Reason, Attested: Attested, BegunAt: e.OccurredAt, Redacted: e.Withheld != "",
+			Input: d.Input, Decision: d.Decision, Reason: d.Reason, Action: d.Action, As: policy.Attested, BegunAt: e.OccurredAt, Redacted: e.Withheld != "",
 		}, err
 	case childCreated:
 		c.Child = e.Run
-	case EventSucceeded, EventFailed:
+	case EventSucceeded, EventFailed, EventUnknown:
 		d, err := event.Decode[Ended](e)
 		if err != nil {
 			return c, err
 		}
-		c.Status, c.EndedAt, c.Output, c.Error, c.Message = Succeeded, e.OccurredAt, d.Output, d.Error, d.Message
-		if e.Type == EventFailed {
-			c.Status = Failed
+		c.Status, c.EndedAt, c.Output, c.Error, c.Message = ended[e.Type], e.OccurredAt, d.Output, d.Error, d.Message
+		if !d.Permit.IsZero() {
+			c.As = policy.Permitted
 		}
 		c.Redacted = c.Redacted || e.Withheld != ""
 	}
@@ -73,7 +74,7 @@ func (a Artifact) Evolve(e event.Event) (Artifact, error) {
 		d, err := event.Decode[ArtifactCreated](e)
 		return Artifact{
 			ID: d.Artifact, Run: e.Run, Step: e.Step, Room: e.Room, Kind: d.Kind, Title: d.Title, Media: d.Media, Size: d.Size, Digest: d.Digest, Content: d.Content,
-			Metadata: d.Metadata, Fence: d.Fence, CreatedBy: e.Principal, CreatedAt: e.OccurredAt, Redacted: e.Withheld != "",
+			Metadata: d.Metadata, Fence: d.Fence, As: policy.Attested, CreatedBy: e.Principal, CreatedAt: e.OccurredAt, Redacted: e.Withheld != "",
 		}, err
 	case EventArtifactStored:
 		d, err := event.Decode[ArtifactStored](e)

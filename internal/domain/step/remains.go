@@ -12,9 +12,9 @@ func Remains(e event.Event) (any, error) {
 	case e.Type == EventInvoked && e.EntityType == CallEntity:
 		d, err := event.Decode[Invoked](e)
 		return Invoked{Call: d.Call, Run: d.Run, Tool: d.Tool, Agent: d.Agent, Decision: d.Decision, Reason: d.Reason, Fence: d.Fence}, err
-	case (e.Type == EventSucceeded || e.Type == EventFailed) && e.EntityType == CallEntity:
+	case (e.Type == EventSucceeded || e.Type == EventFailed || e.Type == EventUnknown) && e.EntityType == CallEntity:
 		d, err := event.Decode[Ended](e)
-		return Ended{Call: d.Call, Run: d.Run, Tool: d.Tool, Fence: d.Fence}, err
+		return Ended{Call: d.Call, Run: d.Run, Tool: d.Tool, Fence: d.Fence, Permit: d.Permit}, err
 	case e.Type == EventArtifactCreated:
 		d, err := event.Decode[ArtifactCreated](e)
 		return ArtifactCreated{Artifact: d.Artifact, Run: d.Run, Kind: d.Kind, Content: Content{Type: None}, Fence: d.Fence}, err

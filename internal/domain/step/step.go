@@ -44,6 +44,7 @@ type Step struct {
 	Title     string          `json:"title,omitempty"`
 	Input     json.RawMessage `json:"input,omitempty"`
 	Fence     uint64          `json:"fence,omitempty"` // of the claim under which it was recorded
+	As        string          `json:"recorded_as"`     // always policy.Attested
 	CreatedBy id.Principal    `json:"created_by"`
 	CreatedAt time.Time       `json:"created_at"`
 	Redacted  bool            `json:"redacted,omitempty"`
@@ -52,11 +53,12 @@ type Step struct {
 // Status is where a tool call stands.
 type Status string
 
-// The states of a tool call. Succeeded and Failed are final.
+// The states of a tool call. All but Running are final.
 const (
 	Running   Status = "running"
 	Succeeded Status = "succeeded"
 	Failed    Status = "failed"
+	Unknown   Status = "unknown" // its run ended before anybody said what came of it
 )
 
 // Call is the document of a tool call.
@@ -78,7 +80,8 @@ type Call struct {
 	Message  string          `json:"message,omitempty"`
 	Decision string          `json:"decision"` // of the gate
 	Reason   string          `json:"reason_code"`
-	Attested string          `json:"recorded_as"` // always attested: what came of it is the engine's word
+	Action   event.Digest    `json:"action_sha256,omitzero"` // that the gate decided on
+	As       string          `json:"recorded_as"`            // policy.Permitted where its permit was shown, else policy.Attested
 	BegunAt  time.Time       `json:"begun_at"`
 	EndedAt  time.Time       `json:"ended_at,omitzero"`
 	Redacted bool            `json:"redacted,omitempty"`
@@ -99,6 +102,7 @@ type Artifact struct {
 	Stored    *Stored         `json:"stored,omitempty"` // the content, where it was sent by itself
 	Metadata  json.RawMessage `json:"metadata,omitempty"`
 	Fence     uint64          `json:"fence,omitempty"`
+	As        string          `json:"recorded_as"` // always policy.Attested
 	CreatedBy id.Principal    `json:"created_by"`
 	CreatedAt time.Time       `json:"created_at"`
 	Redacted  bool            `json:"redacted,omitempty"`

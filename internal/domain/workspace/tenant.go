@@ -24,7 +24,7 @@ const (
 // State is whether anything is done in a workspace.
 type State string
 
-// The states of a workspace. An archived one can be read, and nothing else.
+// The states of a workspace. An archived one can be read, and nothing else, until it is unarchived.
 const (
 	ActiveState   State = "active"
 	ArchivedState State = "archived"
@@ -59,10 +59,14 @@ func Unsaid(ws id.Workspace) Workspace {
 
 // The events of a workspace. What is ordered is recorded where it was asked for, what has become of it in the workspace itself.
 const (
-	EventCreateOrdered  = "workspace.create_ordered"
-	EventCreated        = "workspace.created"
-	EventArchiveOrdered = "workspace.archive_ordered"
-	EventArchived       = "workspace.archived"
+	EventCreateOrdered    = "workspace.create_ordered"
+	EventCreated          = "workspace.created"
+	EventUpdateOrdered    = "workspace.update_ordered"
+	EventUpdated          = "workspace.updated"
+	EventArchiveOrdered   = "workspace.archive_ordered"
+	EventArchived         = "workspace.archived"
+	EventUnarchiveOrdered = "workspace.unarchive_ordered"
+	EventUnarchived       = "workspace.unarchived"
 )
 
 // Created is the data of workspace.create_ordered and workspace.created.
@@ -73,7 +77,14 @@ type Created struct {
 	Tasks     int          `json:"max_concurrent_tasks"`
 }
 
-// Archiving is the data of workspace.archive_ordered and workspace.archived.
+// Updated is the data of workspace.update_ordered and workspace.updated: what changes. What is empty stays as it is.
+type Updated struct {
+	Workspace id.Workspace `json:"updated_workspace_id"`
+	Name      string       `json:"display_name,omitempty"`
+	Tasks     int          `json:"max_concurrent_tasks,omitempty"`
+}
+
+// Archiving is the data of workspace.archive_ordered, workspace.archived, workspace.unarchive_ordered and workspace.unarchived.
 type Archiving struct {
 	Workspace id.Workspace `json:"archived_workspace_id"`
 	Reason    string       `json:"reason,omitempty"`
@@ -84,7 +95,7 @@ var (
 	ErrExists  = fault.New(fault.Conflict, "workspace_exists", "there is a workspace of that name in this installation; choose another one")
 	ErrNone    = fault.New(fault.NotFound, "workspace_not_found", "there is no such workspace, or it is not yours")
 	ErrKeep    = fault.New(fault.Conflict, "workspace_needed", "%s is the installation's own workspace and is never archived", id.DefaultWorkspace)
-	ErrNotHere = fault.New(fault.Denied, "workspace_not_permitted", "workspaces are made by the owners of %s, to whom the installation belongs", id.DefaultWorkspace)
+	ErrNotHere = fault.New(fault.Denied, "workspace_not_permitted", "workspaces are made, changed and unarchived by the owners of %s, to whom the installation belongs", id.DefaultWorkspace)
 )
 
 // MaxReason is how long the reason of an archiving may be, in bytes.
@@ -98,30 +109,60 @@ func (c Created) Check() error {
 	if c.Kind != Community && c.Kind != Private {
 		return fault.New(fault.Invalid, "invalid_kind", "the kind of a workspace is %s or %s", Community, Private)
 	}
-	if c.Tasks < 1 || c.Tasks > MaxTasks {
+	return checkTasks(c.Tasks)
+}
+
+func checkTasks(n int) error {
+	if n < 1 || n > MaxTasks {
 		return fault.New(fault.Invalid, "invalid_max_concurrent_tasks", "max_concurrent_tasks is 1 to %d", MaxTasks)
 	}
 	return nil
 }
 
+// Check refuses what is beyond the limits, and what changes nothing. The name is looked at by whoever knows names.
+func (u Updated) Check() error {
+	switch {
+	case u.Name == "" && u.Tasks == 0:
+		return fault.New(fault.Invalid, "nothing_to_change", "nothing was said of the workspace; name what changes: display_name or max_concurrent_tasks")
+	case u.Tasks == 0:
+		return nil
+	}
+	return checkTasks(u.Tasks)
+}
+
 // Tells reports whether the event changes the document of the workspace that it is recorded in.
 func Tells(e event.Event) bool {
-	return (e.Type == EventCreated || e.Type == EventArchived) && e.EntityType == EntityType && e.EntityID == string(e.Workspace)
+	switch e.Type {
+	case EventCreated, EventUpdated, EventArchived, EventUnarchived:
+		return e.EntityType == EntityType && e.EntityID == string(e.Workspace)
+	}
+	return false
 }
 
 // Evolve returns the workspace after an event that tells of it.
 func (w Workspace) Evolve(e event.Event) (Workspace, error) {
+	if w.ID == "" {
+		w = Unsaid(e.Workspace)
+	}
 	switch e.Type {
 	case EventCreated:
 		d, err := event.Decode[Created](e)
 		return Workspace{ID: e.Workspace, Kind: d.Kind, Name: d.Name, Tasks: d.Tasks, State: ActiveState, CreatedBy: e.Principal, CreatedAt: e.OccurredAt}, err
+	case EventUpdated:
+		d, err := event.Decode[Updated](e)
+		if d.Name != "" {
+			w.Name = d.Name
+		}
+		if d.Tasks != 0 {
+			w.Tasks = d.Tasks
+		}
+		return w, err
 	case EventArchived:
 		d, err := event.Decode[Archiving](e)
-		if w.ID == "" {
-			w = Unsaid(e.Workspace)
-		}
 		w.State, w.ArchivedAt, w.Reason = ArchivedState, e.OccurredAt, d.Reason
 		return w, err
+	case EventUnarchived:
+		w.State, w.ArchivedAt, w.Reason = ActiveState, time.Time{}, ""
 	}
 	return w, nil
 }

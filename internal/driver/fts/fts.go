@@ -1,11 +1,13 @@
 // Package fts is a full-text index in a file of its own, over FTS5 of SQLite.
 //
 // A text is taken in as the pairs of characters that stand side by side in it. A word is then a phrase of pairs, which finds it anywhere and in
-// any language, from two characters on; a single character is the beginning of a pair.
+// any language, from two characters on; a single character is the beginning of a pair. Room and thread of a text are words of a column beside it,
+// so that what was said in one of them is found without a look at the others.
 package fts
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -22,7 +24,7 @@ import (
 )
 
 // version is that of the tables. A file of another one is made anew, for the log has everything that was in it.
-const version = 1
+const version = 2
 
 // seqBits are those of a place within its workspace; above them stands the number of the workspace, so that the entries of one lie together.
 const seqBits = 40
@@ -30,10 +32,10 @@ const seqBits = 40
 // The texts are kept beside the pairs, for FTS5 removes what it is shown again. What is removed leaves nothing in the pages that it lay in.
 const schema = `
 CREATE TABLE workspaces (no INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, place INTEGER NOT NULL) STRICT;
-CREATE TABLE entries (id INTEGER PRIMARY KEY, key TEXT NOT NULL, text TEXT NOT NULL) STRICT;
-CREATE VIRTUAL TABLE pairs USING fts5(text, content='', tokenize='ascii');
+CREATE TABLE entries (id INTEGER PRIMARY KEY, key TEXT NOT NULL, text TEXT NOT NULL, said TEXT NOT NULL) STRICT;
+CREATE VIRTUAL TABLE pairs USING fts5(text, said, content='', tokenize='ascii');
 INSERT INTO pairs (pairs, rank) VALUES ('secure-delete', 1);
-PRAGMA user_version = 1;`
+PRAGMA user_version = 2;`
 
 // Index is an index in a file. Make it with Open, and Close it.
 type Index struct {
@@ -205,10 +207,10 @@ func (i *Index) Take(ctx context.Context, ws id.Workspace, upTo uint64, entries 
 			if err != nil {
 				return err
 			}
-			at, text := no<<seqBits|int64(e.Place), search.Fold(e.Text)
+			at, text, said := no<<seqBits|int64(e.Place), search.Fold(e.Text), within(e.Room)+" "+within(e.Thread)
 			err = errors.Join(
-				i.rows(nil, `INSERT INTO entries (id, key, text) VALUES (?, ?, ?)`, at, e.Key, text),
-				i.rows(nil, `INSERT INTO pairs (rowid, text) VALUES (?, ?)`, at, pairs(text)),
+				i.rows(nil, `INSERT INTO entries (id, key, text, said) VALUES (?, ?, ?, ?)`, at, e.Key, text, said),
+				i.rows(nil, `INSERT INTO pairs (rowid, text, said) VALUES (?, ?, ?)`, at, pairs(text), said),
 			)
 		}
 		return err
@@ -232,11 +234,17 @@ func (i *Index) Search(ctx context.Context, q search.Query) ([]search.Hit, error
 	}
 	var phrases []string
 	for _, w := range q.Words {
-		phrases = append(phrases, phrase(w))
+		phrases = append(phrases, "text : "+phrase(w))
+	}
+	if q.Room != "" {
+		phrases = append(phrases, `said : "`+within(q.Room)+`"`)
+	}
+	if q.Thread != "" {
+		phrases = append(phrases, `said : "`+within(q.Thread)+`"`)
 	}
 	err = i.rows(func(s *sqlite3.Stmt) {
 		hits = append(hits, search.Hit{Place: uint64(s.ColumnInt64(0)) & (1<<seqBits - 1), Key: s.ColumnText(1)})
-	}, `SELECT p.rowid, e.key FROM pairs p JOIN entries e ON e.id = p.rowid WHERE p.pairs MATCH ? AND p.rowid > ? AND p.rowid < ? ORDER BY p.rowid DESC LIMIT ?`,
+	}, `SELECT p.rowid, e.key FROM pairs p JOIN entries e ON e.id = p.rowid WHERE p.pairs MATCH ? AND p.rowid > ? AND p.rowid < ? ORDER BY p.rowid DESC LIMIT ? + 0`,
 		strings.Join(phrases, " AND "), no<<seqBits, before, int64(q.Limit))
 	return hits, err
 }
@@ -287,12 +295,12 @@ func (i *Index) Reset(ctx context.Context, ws id.Workspace) error {
 
 // remove removes the entries that a condition on their ids selects.
 func (i *Index) remove(where string, args ...any) error {
-	texts := map[int64]string{}
-	if err := i.rows(func(s *sqlite3.Stmt) { texts[s.ColumnInt64(0)] = s.ColumnText(1) }, `SELECT id, text FROM entries WHERE `+where, args...); err != nil {
+	texts := map[int64][2]string{}
+	if err := i.rows(func(s *sqlite3.Stmt) { texts[s.ColumnInt64(0)] = [2]string{s.ColumnText(1), s.ColumnText(2)} }, `SELECT id, text, said FROM entries WHERE `+where, args...); err != nil {
 		return err
 	}
-	for at, text := range texts {
-		if err := i.rows(nil, `INSERT INTO pairs (pairs, rowid, text) VALUES ('delete', ?, ?)`, at, pairs(text)); err != nil {
+	for at, was := range texts {
+		if err := i.rows(nil, `INSERT INTO pairs (pairs, rowid, text, said) VALUES ('delete', ?, ?, ?)`, at, pairs(was[0]), was[1]); err != nil {
 			return err
 		}
 	}
@@ -331,6 +339,9 @@ func pairs(folded string) string {
 	}
 	return b.String()
 }
+
+// within returns a room or a thread as one word of the tokenizer.
+func within[T id.Room | id.Thread](in T) string { return hex.EncodeToString([]byte(in)) }
 
 // phrase returns the query that finds a word.
 func phrase(word string) string {

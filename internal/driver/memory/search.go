@@ -45,11 +45,16 @@ func (s *Search) Search(_ context.Context, q search.Query) ([]search.Hit, error)
 	defer s.mu.Unlock()
 	hits := []search.Hit{}
 	for _, e := range slices.Backward(s.entries[q.Workspace]) {
-		if (q.Before == 0 || e.Place < q.Before) && len(hits) < q.Limit && search.Matches(e.Text, q.Words) {
+		if (q.Before == 0 || e.Place < q.Before) && len(hits) < q.Limit && among(q, e) && search.Matches(e.Text, q.Words) {
 			hits = append(hits, search.Hit{Place: e.Place, Key: e.Key})
 		}
 	}
 	return hits, nil
+}
+
+// among reports whether an entry is from where is searched.
+func among(q search.Query, e search.Entry) bool {
+	return (q.Room == "" || e.Room == q.Room) && (q.Thread == "" || e.Thread == q.Thread)
 }
 
 // Forget implements search.Index.

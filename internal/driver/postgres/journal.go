@@ -57,6 +57,7 @@ type Journal struct {
 	view     view // of a log that is only read
 	watch    watch
 	prover   prover
+	recaller recaller
 	nos      numbers
 	numbered sync.Map // the numbers of workspaces
 	nonces   nonces
@@ -105,6 +106,7 @@ func newJournal(o Options, set *projection.Set) *Journal {
 	j.ctx, j.stop = context.WithCancelCause(context.Background())
 	j.watch.heads = map[id.Workspace]*watched{}
 	j.prover.of = map[id.Workspace]*proving{}
+	j.recaller.of = map[id.Workspace]*recalling{}
 	return j
 }
 
@@ -157,11 +159,27 @@ func (j *Journal) enqueue(r *request) error {
 		j.lanes[r.batch.Workspace] = l
 	}
 	l.waiting = append(l.waiting, r)
+	if l.full != nil && len(l.waiting) >= l.wanted {
+		close(l.full)
+		l.full = nil
+	}
 	if !l.busy {
 		l.busy = true
 		j.working.Go(l.work)
 	}
 	return nil
+}
+
+// awaits returns what is closed when so many requests wait in a lane; nil where they do already, or the log is closed.
+func (j *Journal) awaits(l *lane, wanted int) <-chan struct{} {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	l.full = nil
+	if len(l.waiting) >= wanted || j.closed {
+		return nil
+	}
+	l.wanted, l.full = wanted, make(chan struct{})
+	return l.full
 }
 
 // goes runs something until it ends, which Close waits for; false once the log is closed.

@@ -32,7 +32,10 @@ type lane struct {
 	waiting []*request    // these three are guarded by the journal's lock
 	busy    bool          // a goroutine works
 	rests   chan struct{} // closed when it ends; nil while nobody wants to know
+	wanted  int           // requests that the lane waits for
+	full    chan struct{} // closed when so many wait; nil while the lane does not
 
+	took    time.Duration // by the last commit
 	planner *journal.Planner
 	ledger  ledger
 }
@@ -45,6 +48,7 @@ func newLane(j *Journal, ws id.Workspace) *lane {
 func (l *lane) work() {
 	for taken := l.j.take(l); len(taken) > 0; taken = l.j.take(l) {
 		err := l.together(taken)
+		l.gather(len(taken))
 		if err == nil {
 			continue
 		}
@@ -58,6 +62,27 @@ func (l *lane) work() {
 				answer(taken[i:i+1], err)
 			}
 		}
+	}
+}
+
+// maxPatience bounds how long a group is let grow.
+const maxPatience = 5 * time.Millisecond
+
+// gather lets the next group grow for as long as the last commit took, up to so many requests. Those who were just answered together come back
+// together; a commit costs the database as much for one of them as for ten. Who was alone waits for nobody.
+func (l *lane) gather(answered int) {
+	if answered < 2 {
+		return
+	}
+	full := l.j.awaits(l, 2*answered)
+	if full == nil {
+		return
+	}
+	patience := time.NewTimer(min(l.took, maxPatience))
+	defer patience.Stop()
+	select {
+	case <-full:
+	case <-patience.C:
 	}
 }
 
@@ -128,7 +153,7 @@ func (l *lane) try(requests []*request, hold bool) error {
 		return err
 	}
 	g := &group{}
-	if err := l.plan(ctx, g, requests); err != nil {
+	if err := l.plan(ctx, g, requests, !hold); err != nil {
 		return err
 	}
 	began := j.options.Clock.Now()
@@ -140,8 +165,8 @@ func (l *lane) try(requests []*request, hold bool) error {
 		if err != nil {
 			return err
 		}
-		if j.options.Committed != nil {
-			j.options.Committed(len(g.batches), j.options.Clock.Now().Sub(began))
+		if l.took = j.options.Clock.Now().Sub(began); j.options.Committed != nil {
+			j.options.Committed(len(g.batches), l.took)
 		}
 		l.ledger.settled()
 		j.shelf.lay(l.ws, l.ledger.was, l.ledger.standing, g)
@@ -161,8 +186,8 @@ func (l *lane) try(requests []*request, hold bool) error {
 }
 
 // plan turns requests into what is to be written.
-func (l *lane) plan(ctx context.Context, g *group, requests []*request) error {
-	if err := l.ledger.begin(ctx, requests); err != nil {
+func (l *lane) plan(ctx context.Context, g *group, requests []*request, presumes bool) error {
+	if err := l.ledger.begin(ctx, requests, presumes); err != nil {
 		return err
 	}
 	for _, r := range requests {
@@ -184,6 +209,9 @@ func (l *lane) plan(ctx context.Context, g *group, requests []*request) error {
 			return err
 		}
 		g.batches = append(g.batches, recorded{r.batch, r.events})
+	}
+	if err := l.ledger.verify(ctx, requests); err != nil {
+		return err
 	}
 	return l.ledger.finish(g)
 }

@@ -53,9 +53,13 @@ type ledger struct {
 	kept    int // bytes of folios
 
 	// Of the present group.
+	presumes   bool                    // what is said to be new is not looked for: the database finds out when it is written
 	uses       map[string]*journal.Use // of batch keys; nil for one that is not used
 	taken      map[string]bool         // event keys
 	ids        map[id.Event]bool
+	presumed   []*folio // the documents that are
+	unfolded   []unfolded
+	stale      map[docRef]bool // the documents of what is unfolded
 	dirty      []*folio
 	lines      []*line // that it extends
 	unnumbered int     // documents and streams without a number
@@ -77,6 +81,7 @@ type folio struct {
 	leaf    int64 // 0 where it has no row
 	state   projection.State
 	indexes []projection.Index // of the row
+	fresh   bool               // it is presumed to have no row
 	dirty   bool
 	body    []byte
 	next    []projection.Index
@@ -131,10 +136,11 @@ func (l *ledger) still(ctx context.Context, db *pgx.Conn) error {
 	return err
 }
 
-// begin starts a group: it reads at once what its requests will ask for.
-func (l *ledger) begin(ctx context.Context, requests []*request) error {
-	l.was = l.standing
+// begin starts a group: it reads at once what its requests will ask for. Where it presumes, what has to be new is believed to be.
+func (l *ledger) begin(ctx context.Context, requests []*request, presumes bool) error {
+	l.was, l.presumes = l.standing, presumes
 	l.uses, l.taken, l.ids = map[string]*journal.Use{}, map[string]bool{}, map[id.Event]bool{}
+	l.presumed, l.unfolded, l.stale = nil, nil, map[docRef]bool{}
 	l.dirty, l.lines, l.unnumbered = nil, nil, 0
 	if len(l.streams) > keptStreams || len(l.folios) > keptDocuments || l.kept > keptBytes {
 		l.forget()
@@ -191,6 +197,11 @@ func (l *ledger) Holds(e id.Event) (bool, error) { return l.ids[e], nil }
 
 // Folded implements journal.Ledger.
 func (l *ledger) Folded(ws id.Workspace, name, key string) (uint64, error) {
+	if l.stale[docRef{name, key}] {
+		if err := l.catchUp(); err != nil {
+			return 0, l.fail(err)
+		}
+	}
 	f, err := l.folio(projection.Ref{Workspace: ws, Name: name, Key: key})
 	if err != nil {
 		return 0, err
@@ -243,20 +254,54 @@ func (l *ledger) take(b event.Batch, events []event.Event) error {
 	return nil
 }
 
-// fold folds events into the documents that they change.
+// unfolded is an event whose documents are not as it leaves them yet.
+type unfolded struct {
+	event *event.Event
+	refs  []projection.Ref
+}
+
+// fold takes up the events of a batch, to be folded when somebody asks for one of their documents, or when the group is finished: by then it is known
+// which documents have to be read, and one round trip reads them all.
 func (l *ledger) fold(events []event.Event) error {
-	load := func(ref projection.Ref) (projection.State, error) {
-		f, err := l.folio(ref)
-		if err != nil {
-			return projection.State{}, err
-		}
-		return f.state, nil
-	}
 	for i := range events {
-		if err := l.set.Fold(events[i], load, l.save); err != nil {
-			if l.broken != nil {
-				return l.broken
+		refs, err := l.set.Touched(events[i])
+		if err != nil {
+			return &spoiltError{err}
+		}
+		l.unfolded = append(l.unfolded, unfolded{&events[i], refs})
+		for _, ref := range refs {
+			l.stale[docRef{ref.Name, ref.Key}] = true
+		}
+	}
+	return nil
+}
+
+// catchUp folds what was left.
+func (l *ledger) catchUp() error {
+	left := l.unfolded
+	if len(left) == 0 {
+		return nil
+	}
+	l.unfolded = nil
+	clear(l.stale)
+	missing := wants{l: l}
+	for _, u := range left {
+		for _, ref := range u.refs {
+			if err := missing.unmade(ref); err != nil {
+				return &spoiltError{err}
 			}
+		}
+	}
+	if len(missing.refs) > 0 {
+		if err := l.fail(l.readFolios(l.ctx, missing.refs)); err != nil {
+			return err
+		}
+	}
+	load := func(ref projection.Ref) (projection.State, error) {
+		return l.folios[docRef{ref.Name, ref.Key}].state, nil
+	}
+	for _, u := range left {
+		if err := projection.FoldInto(u.refs, *u.event, load, l.save); err != nil {
 			return &spoiltError{err}
 		}
 	}
@@ -278,6 +323,14 @@ func (l *ledger) save(ref projection.Ref, s projection.State) {
 
 // finish encodes the documents that a group has changed, each once however many of its events changed it, and numbers what is new.
 func (l *ledger) finish(g *group) error {
+	if err := l.catchUp(); err != nil {
+		return err
+	}
+	for _, f := range l.presumed {
+		if !f.dirty {
+			return errMoved // it is not written, so that nobody would find out whether it is new
+		}
+	}
 	for _, f := range l.dirty {
 		var err error
 		was := len(f.body)
@@ -313,7 +366,7 @@ func (l *ledger) settled() {
 		at.dirty = false
 	}
 	for _, f := range l.dirty {
-		f.dirty, f.indexes = false, f.next
+		f.dirty, f.fresh, f.indexes = false, false, f.next
 	}
 }
 

@@ -27,6 +27,7 @@ type Index struct{ Name, Value string }
 type Definition struct {
 	Name    string // snake_case, plural: runs
 	Version int    // a new version is rebuilt from the log when the store is opened
+	Once    bool   // a key names the one event that makes the document, so that a store need not look whether there is one already
 
 	keys    func(event.Event) []string
 	empty   func() any

@@ -84,6 +84,11 @@ func (s *Set) Fold(e event.Event, load func(Ref) (State, error), save func(Ref, 
 	if err != nil {
 		return err
 	}
+	return FoldInto(refs, e, load, save)
+}
+
+// FoldInto folds an event into the documents that it changes, of which Touched has told.
+func FoldInto(refs []Ref, e event.Event, load func(Ref) (State, error), save func(Ref, State)) error {
 	for _, ref := range refs {
 		state, err := load(ref)
 		if err != nil {

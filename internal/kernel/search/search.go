@@ -31,17 +31,21 @@ var (
 
 // Entry is a text that can be found. Its place is that of the event which brought it, in the workspace.
 type Entry struct {
-	Place uint64
-	Key   string // what it is the text of
-	Text  string
+	Place  uint64
+	Key    string    // what it is the text of
+	Room   id.Room   // in which it was said
+	Thread id.Thread // in which it was said
+	Text   string
 }
 
 // Query asks for the entries of one workspace that have every word.
 type Query struct {
 	Workspace id.Workspace
-	Words     []string // as Words returns them
-	Before    uint64   // only entries in front of this place; 0 for all
-	Limit     int      // 1 to MaxHits
+	Room      id.Room   // only what was said in it; "" for everywhere
+	Thread    id.Thread // only what was said in it; "" for everywhere
+	Words     []string  // as Words returns them
+	Before    uint64    // only entries in front of this place; 0 for all
+	Limit     int       // 1 to MaxHits
 }
 
 // Hit is an entry that was found.

@@ -79,7 +79,7 @@ func (d *Dispatcher) AddArtifact(ctx context.Context, origin event.Origin, ws id
 		return step.Artifact{}, err
 	}
 	a := id.New[id.Artifact](d.IDs)
-	_, receipt, err := d.record(ctx, origin, Hold{ws, s.Run, token}, func(doc run.Run) (entry, error) {
+	_, receipt, err := d.record(ctx, origin, Hold{Workspace: ws, Run: s.Run, Token: token}, func(doc run.Run) (entry, error) {
 		if doc.Status != run.Running {
 			return entry{}, run.ErrNotRunning
 		}
@@ -89,6 +89,7 @@ func (d *Dispatcher) AddArtifact(ctx context.Context, origin event.Origin, ws id
 		return entry{
 			action: policy.Action{Type: policy.ArtifactCreate, Step: s.ID, Content: digest(q.Kind, q.Title, q.Media, q.Digest, q.Content, q.Metadata)},
 			drafts: []event.Draft{draft(step.EventArtifactCreated, origin, doc, created).About(step.ArtifactEntity, string(a)).In(doc.ID, s.ID)},
+			expect: []event.DocumentVersion{{Projection: step.ArtifactProjection, Key: string(a)}},
 		}, nil
 	})
 	if err = running(err); err != nil {
@@ -106,7 +107,7 @@ func (d *Dispatcher) Store(ctx context.Context, origin event.Origin, ws id.Works
 	if doc.Content.Type != step.None || doc.Size == nil || doc.Digest.IsZero() {
 		return doc, step.ErrUndeclared
 	}
-	h := Hold{ws, doc.Run, token}
+	h := Hold{Workspace: ws, Run: doc.Run, Token: token}
 	owner, err := d.Find(ctx, ws, doc.Run) // whoever may not write should not send a gigabyte first
 	if err != nil {
 		return doc, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"sync"
 	"time"
 
 	"agentbox/internal/domain/errand"
@@ -15,25 +16,46 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// candidates is how many runs are looked at, at a time, for one that can be claimed.
-const candidates = 100
+// How many runs are looked at for one that can be claimed: at first, and then four times as many each time.
+const (
+	firstCandidates = 4
+	mostCandidates  = 256
+)
+
+// maxLull is for how long at most it is not looked at claims that other daemons may have recorded meanwhile: they last from when they are met.
+const maxLull = 5 * time.Second
 
 // Wanted says which runs an engine takes; the zero Wanted is any.
 type Wanted struct {
 	Room id.Room
-	Work string                                       // the kind of their input
-	Fits func(context.Context, run.Run) (bool, error) // the engine can execute it; nil for every one
+	Work string // the kind of their input
+
+	Shows func(id.Run) (bool, error) // whether the engine may see a run; nil where it may see all
+
+	Fits func(context.Context, run.Run) (bool, error) // the engine can execute it; nil where it can execute every one
 }
 
-// Claim gives the engine that asks a run of the workspace and the token by which it is known from then on: the oldest that waits, else the oldest
-// whose claim has expired. No run is errand.ErrNothing.
+// Claim gives the engine that asks a run of the workspace and the token by which it is known from then on: the oldest that waits, if the workspace
+// has room for another one that runs, else the oldest whose claim has expired. No run is errand.ErrNothing.
 func (d *Dispatcher) Claim(ctx context.Context, origin event.Origin, ws id.Workspace, want Wanted) (run.Run, string, error) {
 	for doc, err := range d.offered(ctx, ws, want) {
 		if err != nil {
 			return run.Run{}, "", err
 		}
+		if want.Shows != nil {
+			if may, err := want.Shows(doc.ID); err != nil {
+				return run.Run{}, "", err
+			} else if !may {
+				continue
+			}
+		}
+		give, ok := d.hands.reach(doc.ID)
+		if !ok {
+			continue
+		}
 		doc, token, err := d.take(ctx, origin, doc)
-		if !errors.Is(err, journal.ErrConflict) && !errors.Is(err, errTaken) {
+		give()
+		if !errors.Is(err, journal.ErrConflict) && !errors.Is(err, errTaken) && !errors.Is(err, run.ErrFull) {
 			return doc, token, err
 		} // another engine was first: the next one
 	}
@@ -49,11 +71,24 @@ func (d *Dispatcher) offered(ctx context.Context, ws id.Workspace, want Wanted) 
 
 func (d *Dispatcher) eachOffered(ctx context.Context, ws id.Workspace, want Wanted, yield func(run.Run, error) bool) {
 	room := want.Room
-	for _, state := range []string{run.ForEngine, run.WithEngine} {
-		q := projection.Query{Workspace: ws, Name: run.Projection, Index: projection.Index{Name: "engine", Value: state}, Limit: candidates}
+	states := []string{run.ForEngine, run.WithEngine}
+	switch _, err := d.room(ctx, ws); {
+	case errors.Is(err, run.ErrFull):
+		states = states[1:] // what is claimed has its place already
+	case err != nil:
+		yield(run.Run{}, err)
+		return
+	}
+	for _, state := range states {
+		q := projection.Query{Workspace: ws, Name: run.Projection, Index: projection.Index{Name: "engine", Value: state}, Limit: firstCandidates}
 		if room != "" {
 			q.Index = projection.Index{Name: "engine_room", Value: string(room) + " " + state}
 		}
+		lull := string(ws) + " " + q.Index.Value
+		if state == run.WithEngine && d.lulls.last(lull, d.passed()) {
+			continue
+		}
+		began, soonest := d.passed(), run.ClaimTime
 		for {
 			found, err := projection.List[run.Run](ctx, d.Docs, q)
 			if err != nil {
@@ -61,7 +96,9 @@ func (d *Dispatcher) eachOffered(ctx context.Context, ws id.Workspace, want Want
 				return
 			}
 			for _, doc := range found {
-				if q.After = string(doc.ID); want.Work != "" && doc.Work != want.Work || !doc.Claimable(d.left(doc)) {
+				left := d.left(doc)
+				soonest = min(soonest, left)
+				if q.After = string(doc.ID); want.Work != "" && doc.Work != want.Work || !doc.Claimable(left) {
 					continue
 				}
 				if want.Fits != nil {
@@ -78,11 +115,75 @@ func (d *Dispatcher) eachOffered(ctx context.Context, ws id.Workspace, want Want
 					return
 				}
 			}
-			if len(found) < candidates {
+			if len(found) < q.Limit {
 				break
 			}
+			q.Limit = min(4*q.Limit, mostCandidates)
+		}
+		if state == run.WithEngine {
+			if d.Together {
+				soonest = min(soonest, maxLull)
+			}
+			d.lulls.until(lull, began+soonest)
 		}
 	}
+}
+
+// passed is how much time has passed since the dispatcher was made.
+func (d *Dispatcher) passed() time.Duration { return d.Clock.Now().Sub(d.begun) }
+
+// hands are the runs that somebody is just claiming here: who comes at the same moment reaches for the next one, instead of losing this one.
+type hands struct {
+	mu  sync.Mutex // guards out
+	out map[id.Run]bool
+}
+
+func (h *hands) reach(r id.Run) (give func(), ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.out[r] {
+		return nil, false
+	}
+	if h.out == nil {
+		h.out = map[id.Run]bool{}
+	}
+	h.out[r] = true
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.out, r)
+	}, true
+}
+
+// count is how many claim a run just now.
+func (h *hands) count() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.out)
+}
+
+// lulls are until when no claim can be over of those that were looked at. One that is made meanwhile lasts longer than that.
+type lulls struct {
+	mu  sync.Mutex // guards end
+	end map[string]time.Duration
+}
+
+// mostLulls is how many lulls are remembered.
+const mostLulls = 10_000
+
+func (l *lulls) last(of string, now time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return now < l.end[of]
+}
+
+func (l *lulls) until(of string, end time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.end == nil || len(l.end) >= mostLulls {
+		l.end = map[string]time.Duration{}
+	}
+	l.end[of] = end
 }
 
 // Offers reports whether there is a run that an engine could claim.
@@ -98,13 +199,30 @@ var errTaken = errors.New("another engine has claimed the run")
 
 // take claims one run.
 func (d *Dispatcher) take(ctx context.Context, origin event.Origin, seen run.Run) (run.Run, string, error) {
-	doc, version, err := d.load(ctx, seen.Workspace, seen.ID)
-	if err != nil {
-		return doc, "", err
+	for try := 1; ; try++ {
+		doc, version, err := d.load(ctx, seen.Workspace, seen.ID)
+		if err != nil {
+			return doc, "", err
+		}
+		if !doc.Claimable(d.left(doc)) {
+			return doc, "", errTaken
+		}
+		var place []event.DocumentVersion
+		if doc.Status == run.Queued {
+			if place, err = d.room(ctx, doc.Workspace); err != nil {
+				return doc, "", err
+			}
+		}
+		doc, token, err := d.claim(ctx, origin, doc, version, place)
+		if errors.Is(err, journal.ErrConflict) && try < tries {
+			continue
+		}
+		return doc, token, err
 	}
-	if !doc.Claimable(d.left(doc)) {
-		return doc, "", errTaken
-	}
+}
+
+// claim records a claim of a run as it stands.
+func (d *Dispatcher) claim(ctx context.Context, origin event.Origin, doc run.Run, version uint64, place []event.DocumentVersion) (run.Run, string, error) {
 	c := run.Claimed{
 		Run: doc.ID, Attempt: id.New[id.Attempt](d.IDs), Engine: origin.Principal, Fence: doc.Fence + 1, TimeMS: int64(run.ClaimTime / time.Millisecond),
 	}
@@ -113,7 +231,7 @@ func (d *Dispatcher) take(ctx context.Context, origin event.Origin, seen run.Run
 	if doc.Claim != nil {
 		c.Lapsed = doc.Claim.Attempt
 	}
-	e := entry{action: policy.Action{Type: policy.RunClaim, Fence: c.Fence}, drafts: []event.Draft{draft(run.EventClaimed, origin, doc, c)}}
+	e := entry{action: policy.Action{Type: policy.RunClaim, Fence: c.Fence}, drafts: []event.Draft{draft(run.EventClaimed, origin, doc, c)}, expect: place}
 	if doc.Status == run.Queued {
 		e.drafts = append(e.drafts, draft(run.EventStarted, origin, doc, run.Started{Run: doc.ID}))
 	}

@@ -19,6 +19,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/workspace"
 	"agentbox/internal/kernel/blob"
 	"agentbox/internal/kernel/claim"
 	"agentbox/internal/kernel/journal"
@@ -33,6 +34,7 @@ type Parts struct {
 	MaxContent int64 // bytes of content that the log of a workspace may name; 0 for without limit
 	Gate       policy.Gate
 	Tokens     claim.Tokens
+	Seal       policy.Seal // signs the permits of engines; the zero Seal signs none
 	Place      Place
 	Clock      event.Clock
 	IDs        *id.Source
@@ -48,16 +50,20 @@ type Place func(ctx context.Context, ws id.Workspace, room id.Room, thread id.Th
 type Dispatcher struct {
 	Parts
 
+	begun time.Time
 	terms *claim.Terms
+	hands hands
+	lulls lulls
 }
 
 // New returns a dispatcher of the given parts.
 func New(parts Parts) *Dispatcher {
-	d := &Dispatcher{Parts: parts, terms: claim.NewTerms(parts.Clock.Now())}
+	now := parts.Clock.Now()
+	terms := claim.NewTerms(now)
 	if parts.Together {
-		d.terms = claim.NewTermsTogether(parts.Clock.Now())
+		terms = claim.NewTermsTogether(now)
 	}
-	return d
+	return &Dispatcher{Parts: parts, begun: now, terms: terms}
 }
 
 // Hold is a run, and the token by which an engine shows that it has it; "" where nobody has claimed it.
@@ -65,7 +71,11 @@ type Hold struct {
 	Workspace id.Workspace
 	Run       id.Run
 	Token     string
+	Permit    string // the text of the permit that was in the answer to the claim, "" for none; of what ends the run
 }
+
+// Shown is what an engine shows when it says what came of a tool call: the token of its claim, and the permit of the call, "" for none.
+type Shown struct{ Token, Permit string }
 
 // tries bounds how often something is recorded anew because the run has changed meanwhile.
 const tries = 16
@@ -170,6 +180,25 @@ func after(doc run.Run, receipt event.Receipt) (run.Run, error) {
 		}
 	}
 	return doc, nil
+}
+
+// room returns what the log has to expect so that one more run of a workspace runs, or run.ErrFull.
+func (d *Dispatcher) room(ctx context.Context, ws id.Workspace) ([]event.DocumentVersion, error) {
+	load, version, err := projection.Load[run.Load](ctx, d.Docs, ws, run.LoadProjection, string(ws))
+	if err != nil && !errors.Is(err, projection.ErrNotFound) {
+		return nil, err
+	}
+	tenant, _, err := projection.Load[workspace.Workspace](ctx, d.Docs, ws, workspace.Workspaces, string(ws))
+	if errors.Is(err, projection.ErrNotFound) {
+		tenant, err = workspace.Unsaid(ws), nil
+	}
+	if err == nil && load.Room(tenant.Tasks) == 0 {
+		err = run.ErrFull
+	}
+	if err == nil && !d.Together && load.Ample(tenant.Tasks, d.hands.count()) {
+		return nil, nil
+	}
+	return []event.DocumentVersion{{Projection: run.LoadProjection, Key: string(ws), Version: version}}, err
 }
 
 // contentRoom refuses content that the workspace's quota has no room for.

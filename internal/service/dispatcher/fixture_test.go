@@ -2,6 +2,7 @@ package dispatcher_test
 
 import (
 	"context"
+	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/json"
 	"log/slog"
@@ -15,6 +16,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/driver/cedar"
 	"agentbox/internal/driver/memory"
@@ -77,8 +79,13 @@ func newHouse(t testing.TB) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
+	seal, err := policy.NewSeal(make([]byte, ed25519.SeedSize))
+	if err != nil {
+		t.Fatal(err)
+	}
 	h.Dispatcher = dispatcher.New(dispatcher.Parts{
-		Log: h.log, Docs: h.log, Blobs: h.blobs, MaxContent: 1 << 30, Gate: h.gate, Tokens: tokens, Clock: h.clock, IDs: ids, Logger: slog.New(slog.DiscardHandler),
+		Seal: seal,
+		Log:  h.log, Docs: h.log, Blobs: h.blobs, MaxContent: 1 << 30, Gate: h.gate, Tokens: tokens, Clock: h.clock, IDs: ids, Logger: slog.New(slog.DiscardHandler),
 		Place: func(context.Context, id.Workspace, id.Room, id.Thread) error { return nil },
 	})
 	owner, err := h.gate.Owner(context.Background(), ws, "owner")

@@ -21,22 +21,29 @@ func Definitions() []projection.Definition {
 			}
 			return []string{string(e.Run)}
 		}, func(t run.Tries, _ string, e event.Event) (run.Tries, error) { return t.Evolve(e) }, nil),
-		projection.Define(step.Projection, 1, about(step.EntityType), func(s step.Step, _ string, e event.Event) (step.Step, error) { return s.Evolve(e) }, func(s step.Step) []projection.Index {
+		projection.Define(step.Projection, 2, about(step.EntityType), func(s step.Step, _ string, e event.Event) (step.Step, error) { return s.Evolve(e) }, func(s step.Step) []projection.Index {
 			return []projection.Index{{Name: "run", Value: string(s.Run)}}
 		}),
-		projection.Define(step.CallProjection, 1, func(e event.Event) []string {
+		projection.Define(step.CallProjection, 2, func(e event.Event) []string {
 			if parent := step.Parent(e); parent != "" {
 				return []string{string(parent)}
 			}
 			return about(step.CallEntity)(e)
 		}, func(c step.Call, _ string, e event.Event) (step.Call, error) { return c.Evolve(e) }, func(c step.Call) []projection.Index {
-			return []projection.Index{{Name: "run", Value: string(c.Run)}, {Name: "step", Value: string(c.Step)}}
+			found := []projection.Index{{Name: "run", Value: string(c.Run)}, {Name: "step", Value: string(c.Step)}}
+			if c.Status == step.Running {
+				found = append(found, projection.Index{Name: indexOpen, Value: string(c.Run)})
+			}
+			return found
 		}),
-		projection.Define(step.ArtifactProjection, 1, about(step.ArtifactEntity), func(a step.Artifact, _ string, e event.Event) (step.Artifact, error) { return a.Evolve(e) }, func(a step.Artifact) []projection.Index {
+		projection.Define(step.ArtifactProjection, 2, about(step.ArtifactEntity), func(a step.Artifact, _ string, e event.Event) (step.Artifact, error) { return a.Evolve(e) }, func(a step.Artifact) []projection.Index {
 			return []projection.Index{{Name: "run", Value: string(a.Run)}, {Name: "step", Value: string(a.Step)}}
 		}),
 	}
 }
+
+// indexOpen finds the tool calls of a run of which nobody has said what came.
+const indexOpen = "open"
 
 // about selects the events about an entity type; its id is the document's key.
 func about(entity string) func(event.Event) []string {

@@ -36,6 +36,7 @@ func (d *Dispatcher) AddStep(ctx context.Context, origin event.Origin, h Hold, q
 		return entry{
 			action: policy.Action{Type: policy.StepCreate, Step: s, Content: digest(q.Kind, q.Title, q.Input)},
 			drafts: []event.Draft{draft(step.EventCreated, origin, doc, created).About(step.EntityType, string(s)).In(doc.ID, s)},
+			expect: []event.DocumentVersion{{Projection: step.Projection, Key: string(s)}},
 		}, nil
 	})
 	if err = running(err); err != nil {
@@ -81,7 +82,7 @@ func (d *Dispatcher) Invoke(ctx context.Context, origin event.Origin, ws id.Work
 	}
 	var decided policy.Decision
 	call := id.New[id.ToolCall](d.IDs)
-	_, receipt, err := d.record(ctx, origin, Hold{ws, s.Run, token}, func(doc run.Run) (entry, error) {
+	_, receipt, err := d.record(ctx, origin, Hold{Workspace: ws, Run: s.Run, Token: token}, func(doc run.Run) (entry, error) {
 		if doc.Status != run.Running {
 			return entry{}, run.ErrNotRunning
 		}
@@ -108,7 +109,7 @@ func (d *Dispatcher) Invoke(ctx context.Context, origin event.Origin, ws id.Work
 		if q.Zone != "" {
 			intent.Zone = q.Zone
 		}
-		return entry{action: a, drafts: []event.Draft{intent}}, nil
+		return entry{action: a, drafts: []event.Draft{intent}, expect: []event.DocumentVersion{{Projection: step.CallProjection, Key: string(call)}}}, nil
 	})
 	if why := refused(decided, err); why != nil {
 		return step.Call{}, why, nil
@@ -137,27 +138,27 @@ func refused(decided policy.Decision, err error) *Refused {
 }
 
 // Succeed records that a tool call succeeded. The output is any JSON of at most step.MaxValue bytes, or nil.
-func (d *Dispatcher) Succeed(ctx context.Context, origin event.Origin, ws id.Workspace, token string, c id.ToolCall, output json.RawMessage) (step.Call, error) {
+func (d *Dispatcher) Succeed(ctx context.Context, origin event.Origin, ws id.Workspace, by Shown, c id.ToolCall, output json.RawMessage) (step.Call, error) {
 	if err := fits("output", output, step.MaxValue); err != nil {
 		return step.Call{}, err
 	}
-	return d.conclude(ctx, origin, ws, token, step.EventSucceeded, step.Ended{Call: c, Output: output})
+	return d.conclude(ctx, origin, ws, by, step.EventSucceeded, step.Ended{Call: c, Output: output})
 }
 
 // FailCall records that a tool call failed. The error is any JSON of at most step.MaxValue bytes, or nil.
-func (d *Dispatcher) FailCall(ctx context.Context, origin event.Origin, ws id.Workspace, token string, c id.ToolCall, why json.RawMessage, message string) (step.Call, error) {
+func (d *Dispatcher) FailCall(ctx context.Context, origin event.Origin, ws id.Workspace, by Shown, c id.ToolCall, why json.RawMessage, message string) (step.Call, error) {
 	if err := either(fits("error", why, step.MaxValue), texts(text{"message", message, step.MaxMessage})); err != nil {
 		return step.Call{}, err
 	}
-	return d.conclude(ctx, origin, ws, token, step.EventFailed, step.Ended{Call: c, Error: why, Message: message})
+	return d.conclude(ctx, origin, ws, by, step.EventFailed, step.Ended{Call: c, Error: why, Message: message})
 }
 
-func (d *Dispatcher) conclude(ctx context.Context, origin event.Origin, ws id.Workspace, token, typ string, ended step.Ended) (step.Call, error) {
+func (d *Dispatcher) conclude(ctx context.Context, origin event.Origin, ws id.Workspace, by Shown, typ string, ended step.Ended) (step.Call, error) {
 	c, err := d.Call(ctx, ws, ended.Call)
 	if err != nil {
 		return c, err
 	}
-	_, receipt, err := d.record(ctx, origin, Hold{ws, c.Run, token}, func(doc run.Run) (entry, error) {
+	_, receipt, err := d.record(ctx, origin, Hold{Workspace: ws, Run: c.Run, Token: by.Token}, func(doc run.Run) (entry, error) {
 		now, version, err := found[step.Call](ctx, d, ws, step.CallProjection, string(c.ID), step.ErrCallNotFound)
 		switch {
 		case err != nil:
@@ -168,6 +169,14 @@ func (d *Dispatcher) conclude(ctx context.Context, origin event.Origin, ws id.Wo
 			return entry{}, step.ErrCallEnded
 		}
 		c, ended.Run, ended.Tool, ended.Fence = now, doc.ID, now.Tool, doc.Fence
+		if by.Permit != "" {
+			p := callPermit(doc.Workspace, now)
+			p.Fence = doc.Fence // of an earlier claim it is worth nothing
+			if err := d.spend(by.Permit, origin, p); err != nil {
+				return entry{}, err
+			}
+			ended.Permit = event.DigestOf([]byte(by.Permit))
+		}
 		return entry{
 			action: policy.Action{Type: policy.ToolReport, Step: c.Step, Subject: string(c.ID), Tool: c.Tool, Content: digest(ended.Output, ended.Error, ended.Message)},
 			drafts: []event.Draft{draft(typ, origin, doc, ended).About(step.CallEntity, string(c.ID)).In(doc.ID, c.Step)},

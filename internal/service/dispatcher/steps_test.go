@@ -62,9 +62,9 @@ func TestThreat30AnOldFenceRecordsNoStep(t *testing.T) {
 		if h.code(err, want); no != nil {
 			t.Errorf("got the decision %+v", no)
 		}
-		_, err = h.Succeed(ctx, h.owner, ws, old.Token, c.ID, nil)
+		_, err = h.Succeed(ctx, h.owner, ws, dispatcher.Shown{Token: old.Token}, c.ID, nil)
 		h.code(err, want)
-		_, err = h.FailCall(ctx, h.owner, ws, old.Token, c.ID, nil, "late")
+		_, err = h.FailCall(ctx, h.owner, ws, dispatcher.Shown{Token: old.Token}, c.ID, nil, "late")
 		h.code(err, want)
 		_, err = h.AddArtifact(ctx, h.owner, ws, old.Token, dispatcher.ArtifactRequest{Step: s.ID, Kind: "late"})
 		h.code(err, want)
@@ -82,7 +82,7 @@ func TestThreat30AnOldFenceRecordsNoStep(t *testing.T) {
 	_, fresh := h.claim()
 	try("lease_token_mismatch")
 	// Who has the run now goes on with what the other left.
-	if _, err := h.Succeed(ctx, h.owner, ws, fresh.Token, c.ID, nil); err != nil {
+	if _, err := h.Succeed(ctx, h.owner, ws, dispatcher.Shown{Token: fresh.Token}, c.ID, nil); err != nil {
 		t.Error(err)
 	}
 	if _, err := h.Store(ctx, h.owner, ws, fresh.Token, a.ID, strings.NewReader("hello")); err != nil {

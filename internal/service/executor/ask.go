@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"agentbox/internal/domain/event"
@@ -11,6 +12,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/domain/workspace"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/livestream"
 	"agentbox/internal/kernel/projection"
@@ -68,10 +70,10 @@ func (r *ride) answer(ctx context.Context) (bool, error) {
 		origin.Principal = question.DecidedBy
 	}
 	p := r.doc.Operations[index]
-	resumed := run.Resumed{Run: r.doc.ID, Operation: p.ID, Index: index, Approval: approval, Answer: string(question.Status)}
+	resumed := run.Resumed{Run: r.doc.ID, Operation: p.ID, Index: index, Approval: approval, Answer: string(question.Status), Child: r.doc.Parent != nil}
 	draft := event.New(run.EventResumed, origin, r.doc.Workspace, r.doc.Room, resumed).About(entitySpace, string(r.doc.Space)).In(r.doc.ID, p.Step)
 	if question.Action != policy.RunContinue {
-		return true, r.append(ctx, draft)
+		return true, r.enter(ctx, draft)
 	}
 	return true, r.goOn(ctx, question, draft)
 }
@@ -145,7 +147,7 @@ func (r *ride) askOn(ctx context.Context, t task, typ string, outcome *run.Resul
 
 // goOn resumes a run after an interrupted operation, or ends it, as the person said.
 func (r *ride) goOn(ctx context.Context, question policy.Approval, resumed event.Draft) error {
-	if question.Status != policy.Approved {
+	if question.Status != policy.Approved { // it takes a place for as long as it takes to end
 		if err := r.append(ctx, resumed); err != nil {
 			return err
 		}
@@ -159,7 +161,12 @@ func (r *ride) goOn(ctx context.Context, question policy.Approval, resumed event
 	if err != nil {
 		return err
 	}
-	_, receipt, err := r.x.Gate.Begin(ctx, ruling, question.ID, r.batch(resumed))
+	receipt, err := r.entering(ctx, func(place []event.DocumentVersion) (event.Receipt, error) {
+		batch := r.batch(resumed)
+		batch.Documents = append(batch.Documents, place...)
+		_, receipt, err := r.x.Gate.Begin(ctx, ruling, question.ID, batch)
+		return receipt, err
+	})
 	switch {
 	case err == nil:
 		return r.fold(receipt)
@@ -171,10 +178,16 @@ func (r *ride) goOn(ctx context.Context, question policy.Approval, resumed event
 	return err
 }
 
-// follow wakes the workers of a workspace's runs when their questions are answered, from a place on, until ctx ends.
+// wakers are the events after which a run that waits may go on: its question is answered, or there may be room for it.
+func wakers() []string {
+	return slices.Concat(policy.AnswerEvents, run.LoadEvents, []string{workspace.EventUpdated})
+}
+
+// follow wakes the workers of a workspace's runs when their questions are answered and when there is room for those that wait for their turn,
+// from a place on, until ctx ends.
 func (x *Executor) follow(ctx context.Context, ws id.Workspace, head uint64) {
 	for ctx.Err() == nil {
-		for e, err := range journal.Tail(ctx, x.Log, journal.Query{Workspace: ws, From: head + 1, Types: policy.AnswerEvents}) {
+		for e, err := range journal.Tail(ctx, x.Log, journal.Query{Workspace: ws, From: head + 1, Types: wakers()}) {
 			if ctx.Err() != nil {
 				return
 			}
@@ -186,7 +199,10 @@ func (x *Executor) follow(ctx context.Context, ws id.Workspace, head uint64) {
 				break
 			}
 			head = e.Seq
-			if e.Run != "" {
+			switch {
+			case !slices.Contains(policy.AnswerEvents, e.Type):
+				x.pokeWaiting(ws)
+			case e.Run != "":
 				x.poke(e.Run)
 			}
 		}

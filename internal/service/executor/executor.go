@@ -9,6 +9,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"agentbox/internal/domain/event"
@@ -52,6 +53,8 @@ type Executor struct {
 	Parts
 
 	frames sync.Mutex // held while the frames of an ended run are completed
+
+	entering atomic.Int64 // runs that take their places just now
 
 	mu      sync.Mutex
 	base    context.Context // ends when Run's context ends; nil before Run

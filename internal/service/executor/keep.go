@@ -10,12 +10,15 @@ import (
 
 // start records that the run begins, and what the space's files are before its first operation.
 func (r *ride) start(ctx context.Context) error {
+	if _, err := r.room(ctx); err != nil {
+		return err
+	}
 	leave, err := r.x.Spaces.Occupy(ctx, r.doc.Workspace, r.doc.Space, false)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	return r.append(ctx, r.event(run.EventStarted, "", run.Started{Run: r.doc.ID, Kept: r.keep(ctx)}))
+	return r.enter(ctx, r.event(run.EventStarted, "", run.Started{Run: r.doc.ID, Child: r.doc.Parent != nil, Kept: r.keep(ctx)}))
 }
 
 // occupied causes an effect while nobody else may touch the space's files as a whole, and makes a snapshot of them afterwards. No process of

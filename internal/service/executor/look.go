@@ -245,6 +245,16 @@ func Definition() projection.Definition {
 	return projection.Define(run.Projection, 2, keys, fold, indexes)
 }
 
+// LoadDefinition folds what runs in each workspace.
+func LoadDefinition() projection.Definition {
+	return projection.Define(run.LoadProjection, 1, func(e event.Event) []string {
+		if !run.Loads(e) {
+			return nil
+		}
+		return []string{string(e.Workspace)}
+	}, func(l run.Load, _ string, e event.Event) (run.Load, error) { return l.Evolve(e) }, nil)
+}
+
 func indexes(r run.Run) []projection.Index {
 	found := []projection.Index{{Name: "status", Value: string(r.Status)}}
 	by := func(name, value string) {

@@ -18,6 +18,7 @@ type queue struct {
 	space  id.Space
 	runs   []*entry
 	cancel *cancellation // set when the space ends: what comes is cancelled too
+	full   bool          // the run under way waits for room in its workspace
 	wake   chan struct{} // holds at most one token: look again
 	gone   chan struct{} // closed when its worker has ended
 }
@@ -137,7 +138,14 @@ func (x *Executor) work(ctx context.Context, q *queue) {
 		x.mu.Unlock()
 
 		status, err := x.drive(ctx, head)
+		waiting := x.turn(q, errors.Is(err, run.ErrFull))
 		switch {
+		case errors.Is(err, run.ErrFull) && !waiting: // from now on it is woken: it looks once more
+		case errors.Is(err, run.ErrFull):
+			select {
+			case <-q.wake: // there is room, or the run is cancelled
+			case <-ctx.Done():
+			}
 		case errors.Is(err, errHeld):
 			x.Logger.Info("the kill switch holds a run", "code", "run_held", "run", head.run)
 			select {

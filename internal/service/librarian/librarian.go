@@ -68,13 +68,24 @@ type Answer struct {
 	Head    uint64 // the place of the last event when the search began; beyond Indexed where the index lags
 }
 
+// Query asks for messages.
+type Query struct {
+	Words  string    // with spaces between
+	Room   id.Room   // only what was said in it; "" for everywhere
+	Thread id.Thread // only what was said in it; "" for everywhere
+	Limit  int       // 1 to MaxResults; 0 for DefaultResults
+
+	Shows func(room.Message) (bool, error) // which messages may be shown to who asks, the others are as if they were not there; nil for all
+}
+
 // Search finds messages of a workspace that have every word of a query. It waits until the index has come to where the log was when it was
 // asked, unless that is far: then the answer says how far the index has come.
-func (l *Librarian) Search(ctx context.Context, ws id.Workspace, q string, limit int) (Answer, error) {
-	words, err := search.Words(q)
+func (l *Librarian) Search(ctx context.Context, ws id.Workspace, q Query) (Answer, error) {
+	words, err := search.Words(q.Words)
 	if err != nil {
 		return Answer{}, err
 	}
+	limit := q.Limit
 	if limit == 0 {
 		limit = DefaultResults
 	}
@@ -88,7 +99,7 @@ func (l *Librarian) Search(ctx context.Context, ws id.Workspace, q string, limit
 		return Answer{}, err
 	}
 	for before := uint64(0); ; {
-		hits, err := l.Index.Search(ctx, search.Query{Workspace: ws, Words: words, Before: before, Limit: limit})
+		hits, err := l.Index.Search(ctx, search.Query{Workspace: ws, Room: q.Room, Thread: q.Thread, Words: words, Before: before, Limit: limit})
 		if err != nil {
 			return Answer{}, err
 		}
@@ -100,6 +111,13 @@ func (l *Librarian) Search(ctx context.Context, ws id.Workspace, q string, limit
 			}
 			if err != nil {
 				return Answer{}, err
+			}
+			if q.Shows != nil {
+				if may, err := q.Shows(m); err != nil {
+					return Answer{}, err
+				} else if !may {
+					continue
+				}
 			}
 			a.Results = append(a.Results, Result{
 				Type: "message", Message: m.ID, Thread: m.Thread, Room: m.Room, SenderType: m.SenderType, Sender: m.Sender, CreatedAt: m.CreatedAt,
@@ -214,7 +232,7 @@ func (l *Librarian) take(ctx context.Context, ws id.Workspace, from, to uint64) 
 		if err != nil {
 			return 0, err
 		}
-		entries = append(entries, search.Entry{Place: e.Seq, Key: e.EntityID, Text: d.Content})
+		entries = append(entries, search.Entry{Place: e.Seq, Key: e.EntityID, Room: e.Room, Thread: d.Thread, Text: d.Content})
 	}
 	if err := l.Index.Take(ctx, ws, to, entries); err != nil {
 		return 0, err

@@ -66,7 +66,7 @@ func (s *shelf) say(in id.Workspace, texts ...string) []event.Event {
 
 func (s *shelf) find(in id.Workspace, q string, limit int, want ...string) librarian.Answer {
 	s.t.Helper()
-	a, err := s.Search(s.t.Context(), in, q, limit)
+	a, err := s.Search(s.t.Context(), in, librarian.Query{Words: q, Limit: limit})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -96,13 +96,52 @@ func TestASearchFindsWhatWasThere(t *testing.T) {
 	s.say("ws_other", "message of others")
 	s.find("ws_other", "message", 5, "message of others")
 	s.find("ws_none", "message", 5)
-	if _, err := s.Search(t.Context(), ws, " x ", 5); !errors.Is(err, search.ErrTooShort) {
+	if _, err := s.Search(t.Context(), ws, librarian.Query{Words: " x ", Limit: 5}); !errors.Is(err, search.ErrTooShort) {
 		t.Errorf("one character: %v", err)
 	}
 	s.say(ws, strings.Repeat("long ", 1000)+"needle")
-	long, err := s.Search(t.Context(), ws, "needle", 0)
+	long, err := s.Search(t.Context(), ws, librarian.Query{Words: "needle", Limit: 0})
 	if err != nil || len(long.Results) != 1 || utf8.RuneCountInString(long.Results[0].Excerpt) != librarian.ExcerptChars || !strings.Contains(long.Results[0].Excerpt, "needle") {
 		t.Errorf("got %+v, %v", long, err)
+	}
+}
+
+// What was said in another room or thread is not among what is found.
+func TestASearchLooksWhereItIsToldTo(t *testing.T) {
+	s := build(t)
+	lab, other := id.New[id.Room](s.ids), id.New[id.Room](s.ids)
+	one, two := id.New[id.Thread](s.ids), id.New[id.Thread](s.ids)
+	for _, m := range []struct {
+		in     id.Room
+		thread id.Thread
+		text   string
+	}{{lab, one, "an apple"}, {lab, two, "a second apple"}, {other, "", "an apple elsewhere"}} {
+		key := id.New[id.Message](s.ids)
+		draft := event.New(room.EventMessageCreated, event.Origin{Principal: who}, ws, m.in, room.MessageCreated{Message: key, Thread: m.thread, Content: m.text}).About(room.MessageEntity, string(key))
+		draft.Thread = m.thread
+		if _, err := s.log.Append(t.Context(), event.Batch{Workspace: ws, Drafts: []event.Draft{draft}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, q := range []struct {
+		ask  librarian.Query
+		want string
+	}{
+		{librarian.Query{Words: "apple"}, `["an apple elsewhere" "a second apple" "an apple"]`},
+		{librarian.Query{Words: "apple", Room: lab}, `["a second apple" "an apple"]`},
+		{librarian.Query{Words: "apple", Room: lab, Limit: 1}, `["a second apple"]`},
+		{librarian.Query{Words: "apple", Thread: one}, `["an apple"]`},
+		{librarian.Query{Words: "apple", Room: other, Thread: one}, `[]`},
+		{librarian.Query{Words: "apple", Room: other}, `["an apple elsewhere"]`},
+	} {
+		a, err := s.Search(t.Context(), ws, q.ask)
+		got := []string{}
+		for _, r := range a.Results {
+			got = append(got, r.Excerpt)
+		}
+		if err != nil || fmt.Sprintf("%q", got) != q.want {
+			t.Errorf("%+v: %q, %v; want %s", q.ask, got, err, q.want)
+		}
 	}
 }
 
@@ -117,7 +156,7 @@ func TestAnIndexThatLagsSaysSo(t *testing.T) {
 		s.say(ws, batch...)
 	}
 	s.say(ws, "the last word")
-	a, err := s.Search(t.Context(), ws, "last word", 5)
+	a, err := s.Search(t.Context(), ws, librarian.Query{Words: "last word", Limit: 5})
 	if err != nil || a.Indexed >= a.Head || len(a.Results) != 0 || a.Head != 25_001 {
 		t.Errorf("got %+v, %v, want an answer that says that it is not whole", a, err)
 	}
@@ -193,14 +232,14 @@ func TestManyPostAndSearch(t *testing.T) {
 			for k := range 25 {
 				text := fmt.Sprintf("writer%dx%dy", n, k)
 				s.say(ws, text)
-				if a, err := s.Search(t.Context(), ws, text, 5); err != nil || len(a.Results) != 1 {
+				if a, err := s.Search(t.Context(), ws, librarian.Query{Words: text, Limit: 5}); err != nil || len(a.Results) != 1 {
 					t.Errorf("%q: %+v, %v", text, a, err)
 				}
 			}
 		})
 	}
 	working.Wait()
-	a, err := s.Search(t.Context(), ws, "writer", 100)
+	a, err := s.Search(t.Context(), ws, librarian.Query{Words: "writer", Limit: 100})
 	if err != nil || len(a.Results) != 100 {
 		t.Errorf("%d are found, %v", len(a.Results), err)
 	}

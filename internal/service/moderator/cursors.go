@@ -20,6 +20,15 @@ type Read struct {
 }
 
 func cursorDefinitions() []projection.Definition {
+	marks := projection.Define(room.MarkProjection, 1, func(e event.Event) []string {
+		if e.Type != room.EventMessageCreated || e.Room == "" {
+			return nil
+		}
+		return []string{room.MarkKey(e.Room, e.StreamSeq)}
+	}, func(_ room.Mark, _ string, e event.Event) (room.Mark, error) {
+		return room.Mark{Sender: e.Actor.ID}, nil
+	}, nil)
+	marks.Once = true
 	return []projection.Definition{
 		projection.Define(room.CursorProjection, 1, func(e event.Event) []string {
 			if e.Type != room.EventRead || e.EntityType != room.CursorEntity || e.EntityID == "" {
@@ -27,14 +36,7 @@ func cursorDefinitions() []projection.Definition {
 			}
 			return []string{e.EntityID}
 		}, func(c room.Cursor, _ string, e event.Event) (room.Cursor, error) { return c.Evolve(e) }, nil),
-		projection.Define(room.MarkProjection, 1, func(e event.Event) []string {
-			if e.Type != room.EventMessageCreated || e.Room == "" {
-				return nil
-			}
-			return []string{room.MarkKey(e.Room, e.StreamSeq)}
-		}, func(_ room.Mark, _ string, e event.Event) (room.Mark, error) {
-			return room.Mark{Sender: e.Actor.ID}, nil
-		}, nil),
+		marks,
 	}
 }
 

@@ -181,12 +181,14 @@ func (r *Runner) operate(ctx context.Context, w errand.Work, index int, operatio
 			return false, o, err
 		}
 	}
+	permit := ""
 	for p.Call == "" {
 		var v errand.Verdict
 		if err := r.patiently(ctx, func() (err error) { v, err = r.Records.Invoke(ctx, w, p.Step, index, operation); return err }); err != nil {
 			return false, o, err
 		}
 		if p.Call = v.Call; p.Call != "" {
+			permit = v.Permit
 			break
 		}
 		if !v.Asks {
@@ -199,7 +201,7 @@ func (r *Runner) operate(ctx context.Context, w errand.Work, index int, operatio
 	if err := r.patiently(ctx, func() (err error) { o, err = r.Records.Operate(ctx, w, p.Call, order.Space, operation); return err }); err != nil {
 		return false, o, err
 	}
-	return o.OK, o, r.patiently(ctx, func() error { return r.Records.Conclude(ctx, w, p.Call, o) })
+	return o.OK, o, r.patiently(ctx, func() error { return r.Records.Conclude(ctx, w, p.Call, permit, o) })
 }
 
 // patiently does something again as long as it is unavailable, for a daemon may be starting again, and ctx lasts.

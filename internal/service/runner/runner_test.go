@@ -232,9 +232,9 @@ func (s seat) Operate(ctx context.Context, w errand.Work, c id.ToolCall, in id.S
 	})
 }
 
-func (s seat) Conclude(ctx context.Context, w errand.Work, c id.ToolCall, o errand.Outcome) error {
+func (s seat) Conclude(ctx context.Context, w errand.Work, c id.ToolCall, _ string, _ errand.Outcome) error {
 	_, err := call(ctx, s, func() (step.Call, error) {
-		return s.hands.Succeed(context.Background(), s.owner, ws, w.Token, c, nil)
+		return s.hands.Succeed(context.Background(), s.owner, ws, dispatcher.Shown{Token: w.Token}, c, nil)
 	})
 	return err
 }

@@ -1,13 +1,11 @@
-// Package steward makes workspaces and archives them.
+// Package steward makes workspaces, changes them and archives them.
 package steward
 
 import (
 	"context"
 	"errors"
-	"unicode/utf8"
 
 	"agentbox/internal/domain/event"
-	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
@@ -180,73 +178,13 @@ func (s *Steward) recall(ctx context.Context, origin event.Origin, by id.Workspa
 	if origin.Key == "" {
 		return event.Event{}, false, nil
 	}
-	events, known, err := journal.Recall(ctx, s.Log, by, origin.Key, origin.Command, event.New(typ, origin, by, "", struct{}{}))
+	events, known, err := journal.Recall(ctx, s.Log, by, origin.Key, origin.Command)
 	for _, e := range events {
 		if e.Type == typ {
 			return e, true, err
 		}
 	}
 	return event.Event{}, known, err
-}
-
-// Archive ends what is done in a workspace, for good. Its own owners and admins may, and those of the installation's. To archive again what is
-// archived changes nothing.
-func (s *Steward) Archive(ctx context.Context, origin event.Origin, who principal.Caller, ws id.Workspace, reason string) (workspace.Workspace, error) {
-	if len(reason) > workspace.MaxReason || !utf8.ValidString(reason) {
-		return workspace.Workspace{}, fault.New(fault.Invalid, "invalid_reason", "a reason has at most %d bytes of UTF-8", workspace.MaxReason)
-	}
-	by := who.Workspace
-	data := workspace.Archiving{Workspace: ws, Reason: reason}
-	a := policy.Action{Type: policy.WorkspaceArchive, Workspace: by, Principal: origin.Principal, Token: origin.Token, Subject: string(ws)}
-	ordering := event.Batch{Workspace: by, Drafts: []event.Draft{event.New(workspace.EventArchiveOrdered, origin, by, "", data).About(workspace.EntityType, string(ws))}}
-	if ruling, err := s.Gate.Judge(ctx, a); err != nil || !ruling.Decision.Allowed() && ruling.Decision.ReasonCode != policy.ReasonArchived {
-		if err == nil { // who may not is not told what there is
-			_, err = s.Gate.Record(ctx, origin, a, ordering)
-		}
-		return workspace.Workspace{}, err
-	}
-	doc, err := s.Workspace(ctx, who, ws)
-	if err != nil {
-		return doc, err
-	}
-	if ws == id.DefaultWorkspace {
-		return doc, workspace.ErrKeep
-	}
-	typ := workspace.EventArchiveOrdered
-	if by == ws {
-		typ = workspace.EventArchived
-	}
-	ordered, known, err := s.recall(ctx, origin, by, typ)
-	if err != nil || doc.Archived() {
-		return doc, err
-	}
-	if by == ws {
-		_, err = s.Gate.Record(ctx, origin, a, origin.Once(event.Batch{
-			Workspace: ws, Drafts: []event.Draft{event.New(workspace.EventArchived, origin, ws, "", data).About(workspace.EntityType, string(ws))},
-		}))
-		if err != nil {
-			return doc, err
-		}
-		return s.load(ctx, ws)
-	}
-	if !known {
-		var receipt event.Receipt
-		receipt, err = s.Gate.Record(ctx, origin, a, origin.Once(ordering))
-		if err == nil {
-			ordered = receipt.Events[0]
-		}
-	}
-	if err != nil {
-		return doc, err
-	}
-	origin.Key, origin.Causation = "", ordered.ID
-	_, err = s.Log.Append(ctx, event.Batch{
-		Workspace: ws, Drafts: []event.Draft{event.New(workspace.EventArchived, origin, ws, "", data).About(workspace.EntityType, string(ws))},
-	})
-	if err != nil {
-		return doc, err
-	}
-	return s.load(ctx, ws)
 }
 
 // Workspace returns a workspace: his own to everybody, every one to the owners and admins of the installation.
@@ -291,9 +229,6 @@ func (s *Steward) List(ctx context.Context, who principal.Caller, after id.Works
 }
 
 func (s *Steward) load(ctx context.Context, ws id.Workspace) (workspace.Workspace, error) {
-	doc, _, err := projection.Load[workspace.Workspace](ctx, s.Docs, ws, workspace.Workspaces, string(ws))
-	if errors.Is(err, projection.ErrNotFound) {
-		return workspace.Unsaid(ws), nil
-	}
+	doc, _, err := s.find(ctx, ws)
 	return doc, err
 }

@@ -117,7 +117,7 @@ func runClaim(i *invocation) *cobra.Command {
 		}
 		return i.show(got, func(p *printer) {
 			p.line("%s is yours", got.Run.ID)
-			p.fields("token", got.Token, "fence", strconv.FormatUint(got.Fence, 10), "input", oneLine(string(got.Input), 2000))
+			p.fields("token", got.Token, "permit", got.Permit, "fence", strconv.FormatUint(got.Fence, 10), "input", oneLine(string(got.Input), 2000))
 		})
 	}
 	return c
@@ -125,9 +125,12 @@ func runClaim(i *invocation) *cobra.Command {
 
 // runTell makes a command that tells something to a run that was claimed.
 func runTell(i *invocation, use, short, what, said string, flags func(*cobra.Command) func() (any, error)) *cobra.Command {
-	var token string
+	var token, permit string
 	c := &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(1)}
 	c.Flags().StringVar(&token, "token", "", "the token of the run's claim")
+	if what == "complete" || what == "fail" {
+		c.Flags().StringVar(&permit, "permit", "", "the permit of the run's claim; without it what is reported is recorded as attested")
+	}
 	body := func() (any, error) { return struct{}{}, nil }
 	if flags != nil {
 		body = flags(c)
@@ -140,6 +143,9 @@ func runTell(i *invocation, use, short, what, said string, flags func(*cobra.Com
 		sent, err := body()
 		if err != nil {
 			return err
+		}
+		if ended, ok := sent.(map[string]any); ok && permit != "" {
+			ended["permit"] = permit
 		}
 		var answer map[string]any
 		if err := api.Tell(cmd.Context(), id.Run(args[0]), what, token, sent, &answer, ""); err != nil {
@@ -174,7 +180,7 @@ func engineRuns(i *invocation) []*cobra.Command {
 			var why, message string
 			c.Flags().StringVar(&why, "error", "", "why, a word")
 			c.Flags().StringVar(&message, "message", "", "why, for people")
-			return func() (any, error) { return map[string]string{"error": why, "message": message}, nil }
+			return func() (any, error) { return map[string]any{"error": why, "message": message}, nil }
 		}),
 		runTell(i, "step RUN", "Record a step of a run", "steps", "has another step", func(c *cobra.Command) func() (any, error) {
 			var kind, title string

@@ -4,22 +4,25 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"agentbox/internal/client"
 )
 
 // searchCommand finds messages.
 func searchCommand(i *invocation) *cobra.Command {
-	var limit int
+	var q client.SearchRequest
 	c := &cobra.Command{
 		Use: "search WORD...", Short: "Find messages that have every word, the newest first", Args: cobra.MinimumNArgs(1),
 		Long:    "Search finds messages by words, or parts of words, in any language; case does not count.",
-		Example: "  agentbox search deploy failed\n  agentbox search 東京 --json",
+		Example: "  agentbox search deploy failed\n  agentbox search 東京 --json\n  agentbox search invoice --room room_00000000000000000000000000",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		api, err := i.connect(cmd.Context())
 		if err != nil {
 			return err
 		}
-		found, err := api.Search(cmd.Context(), strings.Join(args, " "), limit)
+		q.Words = strings.Join(args, " ")
+		found, err := api.Search(cmd.Context(), q)
 		if err != nil {
 			return err
 		}
@@ -34,6 +37,12 @@ func searchCommand(i *invocation) *cobra.Command {
 			}
 		})
 	}
-	c.Flags().IntVar(&limit, "limit", 20, "how many at most, 1 to 100")
+	f := c.Flags()
+	f.IntVar(&q.Limit, "limit", 20, "how many at most, 1 to 100")
+	f.StringVar((*string)(&q.Room), "room", "", "only what was said in this room")
+	f.StringVar((*string)(&q.Thread), "thread", "", "only what was said in this thread")
+	_ = c.RegisterFlagCompletionFunc("room", func(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+		return i.completeRooms(cmd, nil, begun)
+	})
 	return c
 }

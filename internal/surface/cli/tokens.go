@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,7 +21,7 @@ func tokens(i *invocation) *cobra.Command {
 
 // engines are the commands about programs elsewhere that execute runs.
 func engines(i *invocation) *cobra.Command {
-	return group("engines", "Register engines, and give them tokens", engineList(i), engineRegister(i), engineDeactivate(i),
+	return group("engines", "Register engines, and give them tokens", engineList(i), engineRegister(i), engineDeactivate(i), enginePermit(i),
 		group("token", "Make, list and revoke the tokens of an engine", engineTokens(i), engineIssue(i), engineRevoke(i)))
 }
 
@@ -171,6 +172,39 @@ func engineRegister(i *invocation) *cobra.Command {
 		Long: "An engine is a program elsewhere that executes runs. It is known by a token: agentbox engines token issue ENGINE.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return call(i, cmd, func(api *client.Client) (machine.Engine, error) { return api.RegisterEngine(cmd.Context(), args[0]) }, (*printer).engine)
+		},
+	}
+}
+
+// enginePermit verifies what an engine shows.
+func enginePermit(i *invocation) *cobra.Command {
+	return &cobra.Command{
+		Use: "permit PERMIT", Short: "Verify the signed permit of an engine, and show what it permits", Args: cobra.ExactArgs(1),
+		Long: "Permit asks the daemon for the key of its permits and verifies the signature. Whether the engine still has the run is not in the permit: agentbox runs\n" +
+			"show RUN has the fence of the last claim.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			api, err := i.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			key, err := api.PermitKey(cmd.Context())
+			if err != nil {
+				return err
+			}
+			permit, err := policy.OpenPermit(key, args[0])
+			if err != nil {
+				return err
+			}
+			return i.show(permit, func(p *printer) {
+				what, begin := permit.Kind, "over"
+				if permit.Tool != "" {
+					what = permit.Tool
+				}
+				if left := permit.BeginBy.Sub(i.Clock.Now()); left > 0 {
+					begin = "within " + left.Round(time.Second).String()
+				}
+				p.fields("permits", what, "run", string(permit.Run), "engine", string(permit.Engine), "fence", strconv.FormatUint(permit.Fence, 10), "call", string(permit.Call), "begins", begin)
+			})
 		},
 	}
 }

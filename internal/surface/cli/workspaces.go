@@ -12,8 +12,8 @@ import (
 
 // workspaces are the commands about workspaces.
 func workspaces(i *invocation) *cobra.Command {
-	c := group("workspace", "Make, list and archive workspaces, the tenants of an installation",
-		workspaceCreate(i), workspaceList(i), workspaceShow(i), workspaceArchive(i))
+	c := group("workspace", "Make, list, change and archive workspaces, the tenants of an installation",
+		workspaceCreate(i), workspaceList(i), workspaceShow(i), workspaceUpdate(i), workspaceArchive(i), workspaceUnarchive(i))
 	c.Aliases = []string{"workspaces"}
 	return c
 }
@@ -109,7 +109,7 @@ func workspaceArchive(i *invocation) *cobra.Command {
 	var reason string
 	c := &cobra.Command{
 		Use: "archive WORKSPACE", Short: "Archive a workspace: it can be read, and nothing is done in it any more", Args: cobra.ExactArgs(1), ValidArgsFunction: i.completeWorkspaces,
-		Long: "Archive is for good. What runs in the workspace may be ended and what it holds redacted; everything else is refused.",
+		Long: "What runs in an archived workspace may be ended and what it holds redacted; everything else is refused, until an owner of the installation unarchives it.",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		api, err := i.connect(cmd.Context())
@@ -123,6 +123,52 @@ func workspaceArchive(i *invocation) *cobra.Command {
 		return i.show(done, func(p *printer) { p.workspace(i, done) })
 	}
 	c.Flags().StringVar(&reason, "reason", "", "why; it stays in the log")
+	return c
+}
+
+func workspaceUnarchive(i *invocation) *cobra.Command {
+	var reason string
+	c := &cobra.Command{
+		Use: "unarchive WORKSPACE", Short: "Let things be done in an archived workspace again", Args: cobra.ExactArgs(1), ValidArgsFunction: i.completeWorkspaces,
+		Long: "Unarchive takes an owner or an admin of the installation's own workspace. Runs that waited when the workspace was archived, and were not ended, go on.",
+	}
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		api, err := i.connect(cmd.Context())
+		if err != nil {
+			return err
+		}
+		done, err := api.UnarchiveWorkspace(cmd.Context(), id.Workspace(args[0]), reason)
+		if err != nil {
+			return err
+		}
+		return i.show(done, func(p *printer) { p.workspace(i, done) })
+	}
+	c.Flags().StringVar(&reason, "reason", "", "why; it stays in the log")
+	return c
+}
+
+func workspaceUpdate(i *invocation) *cobra.Command {
+	var q client.WorkspaceChange
+	c := &cobra.Command{
+		Use: "update WORKSPACE", Short: "Change how a workspace is called, or how many of its runs run at the same time", Args: cobra.ExactArgs(1), ValidArgsFunction: i.completeWorkspaces,
+		Long: "A run beyond the number waits and starts when another one ends. A lower number ends nothing: what runs goes on. Update takes an owner or an\n" +
+			"admin of the installation's own workspace.",
+		Example: "  agentbox workspace update ws_dev --tasks 20",
+	}
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		api, err := i.connect(cmd.Context())
+		if err != nil {
+			return err
+		}
+		done, err := api.UpdateWorkspace(cmd.Context(), id.Workspace(args[0]), q)
+		if err != nil {
+			return err
+		}
+		return i.show(done, func(p *printer) { p.workspace(i, done) })
+	}
+	f := c.Flags()
+	f.StringVar(&q.Name, "name", "", "how it is called")
+	f.IntVar(&q.Tasks, "tasks", 0, "how many of its runs run at the same time, at most "+strconv.Itoa(workspace.MaxTasks))
 	return c
 }
 

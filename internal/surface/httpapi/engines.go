@@ -62,7 +62,18 @@ func (b *reasonBody) text() string {
 	return b.Reason
 }
 
+type permitKey struct {
+	Algorithm string `json:"algorithm" doc:"ed25519"`
+	Key       []byte `json:"public_key" doc:"The 32 bytes of the key, in base64"`
+}
+
 func (s *Server) registerEngines() {
+	wire.Handle(s.Server, wire.Operation{
+		ID: "get-permit-key", Engines: true, Needs: wire.Shows("engine"), Method: http.MethodGet, Path: "/v1/engines/permit-key", Tag: "engines", Summary: "The public key of the permits of engines",
+		Detail: "A permit is prm_, JSON in base64url, a dot, and in base64url the Ed25519 signature over the line `agentbox permit 1` with its line feed, and the JSON.",
+	}, func(context.Context, wire.Call, *struct{}) (*struct{ Body permitKey }, error) {
+		return &struct{ Body permitKey }{permitKey{"ed25519", s.services.Dispatcher.PermitKey()}}, nil
+	})
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-engines", Needs: wire.Shows("engine"), Method: http.MethodGet, Path: "/v1/engines", Tag: "engines", Summary: "List engines, the newest first",
 	}, func(ctx context.Context, c wire.Call, in *Page) (*struct{ Body engineList }, error) {

@@ -8,6 +8,7 @@ import (
 
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/incident"
+	"agentbox/internal/domain/label"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/service/investigator"
 	"agentbox/internal/surface/httpapi/wire"
@@ -145,5 +146,8 @@ func (s *Server) listIncidents(ctx context.Context, c wire.Call, in *struct {
 	}
 	out := incidentList{}
 	out.Incidents, out.Next = cut(found, in.Limit, func(i incident.Incident) string { return string(i.ID) })
-	return &struct{ Body incidentList }{out}, nil
+	out.Incidents, err = visible(ctx, s, c, out.Incidents, func(x incident.Incident) label.Resource {
+		return label.Resource{Type: label.OfIncident, ID: string(x.ID)}
+	})
+	return &struct{ Body incidentList }{out}, err
 }

@@ -302,7 +302,7 @@ func TestScopesOfApprovalsOutside(t *testing.T) {
 	same := strings.Replace(first, "/a", "/b", 1)
 	elsewhere := strings.Replace(first, "api.example.com", "evil.example.com", 1)
 	otherForm := strings.Replace(first, `"path":"/a"`, `"path":"/a","force":true`, 1)
-	otherRoom := strings.Replace(same, "room_00000000000000000000000000", "room_00000000000000000000000001", 1)
+	otherRoom := strings.Replace(same, "room_00000000000000000000000000", d.must(t, "POST", "/v1/rooms", `{"title":"other"}`, "room_id"), 1)
 	for scope, allowed := range map[string]map[string]bool{
 		"room":      {same: true, otherForm: true, elsewhere: false, otherRoom: false},
 		"workspace": {same: true, otherForm: true, elsewhere: false, otherRoom: true},

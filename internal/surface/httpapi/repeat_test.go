@@ -131,7 +131,11 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 		d.succeed(t, "POST", "/v1/runs/claim", `{}`, &got)
 		return "/v1/runs/" + got.Run.ID, got.Token
 	}
-	d.succeed(t, "POST", "/v1/workspaces", `{"workspace_id":"ws_over"}`, nil)
+	d.succeed(t, "PATCH", "/v1/workspaces/ws_dev", `{"max_concurrent_tasks":100}`, nil) // many of the samples run at the same time
+	for _, ws := range []string{"ws_over", "ws_back", "ws_wide"} {
+		d.succeed(t, "POST", "/v1/workspaces", `{"workspace_id":"`+ws+`"}`, nil)
+	}
+	d.succeed(t, "POST", "/v1/workspaces/ws_back/archive", `{}`, nil)
 	thread := func() string {
 		return "/v1/threads/" + d.must(t, "POST", "/v1/rooms/"+string(id.DefaultRoom)+"/threads", `{"title":"talk"}`, "thread_id") + "/messages"
 	}
@@ -157,12 +161,14 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 			path: space() + "/files?path=in", body: part("a.txt", "one") + part("b/c.txt", "two") + "--cut--\r\n", media: "multipart/form-data; boundary=cut",
 			other: part("a.txt", "one") + part("b/c.txt", "three") + "--cut--\r\n", status: 201,
 		},
-		"create-workspace":  {path: "/v1/workspaces", body: `{"workspace_id":"ws_made","kind":"community"}`, other: `{"workspace_id":"ws_made","kind":"private"}`, status: 201},
-		"archive-workspace": {path: "/v1/workspaces/ws_over/archive", body: `{"reason":"over"}`, other: `{"reason":"really"}`, status: 200},
-		"create-room":       {path: "/v1/rooms", body: `{"title":"lab"}`, other: `{"title":"kitchen"}`, status: 201},
-		"create-thread":     {path: "/v1/rooms/" + string(id.DefaultRoom) + "/threads", body: `{"title":"one"}`, other: `{"title":"two"}`, status: 201},
-		"create-message":    {path: talk, body: `{"content_md":"once"}`, other: `{"content_md":"other"}`, status: 201},
-		"sweep-content":     {path: "/v1/content/sweep", body: "", other: "", status: 200},
+		"create-workspace":    {path: "/v1/workspaces", body: `{"workspace_id":"ws_made","kind":"community"}`, other: `{"workspace_id":"ws_made","kind":"private"}`, status: 201},
+		"archive-workspace":   {path: "/v1/workspaces/ws_over/archive", body: `{"reason":"over"}`, other: `{"reason":"really"}`, status: 200},
+		"unarchive-workspace": {path: "/v1/workspaces/ws_back/unarchive", body: `{"reason":"back"}`, other: `{"reason":"really"}`, status: 200},
+		"update-workspace":    {path: "/v1/workspaces/ws_wide", body: `{"max_concurrent_tasks":7}`, other: `{"max_concurrent_tasks":8}`, status: 200},
+		"create-room":         {path: "/v1/rooms", body: `{"title":"lab"}`, other: `{"title":"kitchen"}`, status: 201},
+		"create-thread":       {path: "/v1/rooms/" + string(id.DefaultRoom) + "/threads", body: `{"title":"one"}`, other: `{"title":"two"}`, status: 201},
+		"create-message":      {path: talk, body: `{"content_md":"once"}`, other: `{"content_md":"other"}`, status: 201},
+		"sweep-content":       {path: "/v1/content/sweep", body: "", other: "", status: 200},
 		"redact-events": {
 			path: "/v1/audit/redactions", body: `{"run_id":"` + forgotten.Run + `","reason":"a mistake"}`,
 			other: `{"run_id":"` + forgotten.Run + `","reason":"another one"}`, status: 200,

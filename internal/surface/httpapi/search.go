@@ -4,6 +4,9 @@ import (
 	"context"
 	"net/http"
 
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/label"
+	"agentbox/internal/domain/room"
 	"agentbox/internal/service/librarian"
 	"agentbox/internal/surface/httpapi/wire"
 )
@@ -17,13 +20,42 @@ type searchAnswer struct {
 
 func (s *Server) registerSearch() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "search", Needs: wire.Shows("message"), Method: http.MethodGet, Path: "/v1/search", Tag: "rooms", Summary: "Find messages",
-		Detail: "Those that have every word of q somewhere, also inside of other words, in any language; case does not count. What was posted before the request is found.",
+		ID: "search", Needs: wire.Shows("message", "room_id", "thread_id"), Method: http.MethodGet, Path: "/v1/search", Tag: "rooms", Summary: "Find messages",
+		Detail: "Those that have every word of q somewhere, also inside of other words, in any language; case does not count. What was posted before the request is found. With room_id or thread_id only what was said there.",
 	}, func(ctx context.Context, c wire.Call, in *struct {
-		Q     string `query:"q" doc:"Words with spaces between; at least two characters"`
-		Limit int    `query:"limit" minimum:"1" maximum:"100" default:"20" doc:"How many at most"`
+		Q      string `query:"q" doc:"Words with spaces between; at least two characters"`
+		Room   string `query:"room_id" maxLength:"64" doc:"Only what was said in this room"`
+		Thread string `query:"thread_id" maxLength:"64" doc:"Only what was said in this thread"`
+		Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"20" doc:"How many at most"`
 	}) (*struct{ Body searchAnswer }, error) {
-		a, err := s.services.Librarian.Search(ctx, c.Caller.Workspace, in.Q, in.Limit)
+		if err := s.whereIs(ctx, c.Caller.Workspace, id.Room(in.Room), id.Thread(in.Thread)); err != nil {
+			return nil, err
+		}
+		sight, err := s.sight(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		shows := func(m room.Message) (bool, error) {
+			return sight.Shows(ctx, label.Resource{Type: label.OfMessage, ID: string(m.ID)})
+		}
+		a, err := s.services.Librarian.Search(ctx, c.Caller.Workspace, librarian.Query{Words: in.Q, Room: id.Room(in.Room), Thread: id.Thread(in.Thread), Limit: in.Limit, Shows: shows})
 		return &struct{ Body searchAnswer }{searchAnswer{a.Results, a.Indexed, a.Head, a.Indexed >= a.Head}}, err
 	})
+}
+
+// whereIs refuses a room or a thread that is not there, and a thread of another room; what is empty is everywhere.
+func (s *Server) whereIs(ctx context.Context, ws id.Workspace, in id.Room, thread id.Thread) error {
+	if in != "" {
+		if _, err := s.services.Rooms.Room(ctx, ws, in); err != nil {
+			return err
+		}
+	}
+	if thread == "" {
+		return nil
+	}
+	doc, err := s.services.Rooms.Thread(ctx, ws, thread)
+	if err == nil && in != "" && doc.Room != in {
+		err = room.ErrNoThread
+	}
+	return err
 }

@@ -8,6 +8,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/label"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/step"
@@ -61,6 +62,7 @@ type callAnswer struct {
 
 type callDecided struct {
 	*step.Call
+	Permit     string      `json:"permit,omitempty" doc:"Signed: the engine may make this call, once, as long as it has the run. Sent back with what came of it, it makes that recorded as permitted"`
 	Blocked    bool        `json:"blocked" doc:"Whether the tool may not be called, or not yet"`
 	Decided    string      `json:"decision" doc:"allow, deny or require_approval"`
 	Code       string      `json:"reason_code"`
@@ -71,11 +73,13 @@ type callDecided struct {
 
 type succeedRequest struct {
 	Token  string          `json:"claim_token,omitempty" maxLength:"200"`
+	Permit string          `json:"permit,omitempty" maxLength:"2000" doc:"The permit of the call; without it what is reported is recorded as attested"`
 	Output json.RawMessage `json:"output,omitempty" doc:"Any JSON of at most 64 KiB"`
 }
 
 type failCallRequest struct {
 	Token   string          `json:"claim_token,omitempty" maxLength:"200"`
+	Permit  string          `json:"permit,omitempty" maxLength:"2000" doc:"The permit of the call; without it what is reported is recorded as attested"`
 	Error   json.RawMessage `json:"error,omitempty" doc:"Any JSON of at most 64 KiB"`
 	Message string          `json:"message,omitempty" maxLength:"4000"`
 }
@@ -122,7 +126,7 @@ type artifactList struct {
 
 func (s *Server) registerSteps() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "create-step", Engines: true, Needs: wire.Does(policy.StepCreate, "run_id"), Method: http.MethodPost, Path: "/v1/runs/{run_id}/steps", Tag: "engines", Summary: "Record a step of a run", Repeat: wire.RepeatRecalled, Status: http.StatusCreated,
+		ID: "create-step", Engines: true, Needs: wire.Does(policy.StepCreate, "run_id").PastLabels(), Method: http.MethodPost, Path: "/v1/runs/{run_id}/steps", Tag: "engines", Summary: "Record a step of a run", Repeat: wire.RepeatRecalled, Status: http.StatusCreated,
 	}, s.createStep)
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-steps", Needs: wire.Shows("step", "run_id"), Method: http.MethodGet, Path: "/v1/runs/{run_id}/steps", Tag: "engines", Summary: "The steps of a run, the newest first",
@@ -131,8 +135,12 @@ func (s *Server) registerSteps() {
 		Page
 	}) (*struct{ Body stepList }, error) {
 		found, err := s.services.Dispatcher.Steps(ctx, c.Caller.Workspace, dispatcher.Of{Run: id.Run(in.Run)}, in.Cursor, in.Limit+1)
+		if err != nil {
+			return nil, err
+		}
 		out := stepList{}
 		out.Steps, out.Next = cut(found, in.Limit, func(x step.Step) string { return string(x.ID) })
+		out.Steps, err = visible(ctx, s, c, out.Steps, func(x step.Step) label.Resource { return label.Resource{Type: label.OfStep, ID: string(x.ID)} })
 		return &struct{ Body stepList }{out}, err
 	})
 	wire.Handle(s.Server, wire.Operation{ID: "get-step", Needs: wire.Shows("step", "step_id"), Method: http.MethodGet, Path: "/v1/steps/{step_id}", Tag: "engines", Summary: "Show a step"},
@@ -143,13 +151,13 @@ func (s *Server) registerSteps() {
 			return &struct{ Body step.Step }{doc}, err
 		})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "create-tool-call", Engines: true, Needs: wire.Does(policy.ToolCall, "step_id"), Method: http.MethodPost, Path: "/v1/steps/{step_id}/toolcalls", Tag: "engines", Summary: "Ask to call a tool, and record that it is called",
+		ID: "create-tool-call", Engines: true, Needs: wire.Does(policy.ToolCall, "step_id").PastLabels(), Method: http.MethodPost, Path: "/v1/steps/{step_id}/toolcalls", Tag: "engines", Summary: "Ask to call a tool, and record that it is called",
 		Repeat: wire.RepeatRecalled, Answers: map[int]any{http.StatusCreated: callDecided{}, http.StatusOK: callDecided{}},
 		Detail: "201 where it may be called; 200 with the policy's decision where it may not, or not before a person has said so: then the same request is sent again. " +
 			"The kill switch stops tool calls. What comes of a call is the engine's word, and recorded as such.",
 	}, s.createCall)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "succeed-tool-call", Engines: true, Needs: wire.Does(policy.ToolReport, "tool_call_id"), Method: http.MethodPost, Path: "/v1/toolcalls/{tool_call_id}/succeed", Tag: "engines", Summary: "Report that a tool call succeeded", Repeat: wire.RepeatRecalled,
+		ID: "succeed-tool-call", Engines: true, Needs: wire.Does(policy.ToolReport, "tool_call_id").PastLabels(), Method: http.MethodPost, Path: "/v1/toolcalls/{tool_call_id}/succeed", Tag: "engines", Summary: "Report that a tool call succeeded", Repeat: wire.RepeatRecalled,
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		CallPath
 		Body *succeedRequest
@@ -159,11 +167,11 @@ func (s *Server) registerSteps() {
 			sent = *in.Body
 		}
 		return s.concluded(ctx, c, in.CallPath, sent.Token, func(token string) (step.Call, error) {
-			return s.services.Dispatcher.Succeed(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, token, id.ToolCall(in.Call), sent.Output)
+			return s.services.Dispatcher.Succeed(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, dispatcher.Shown{Token: token, Permit: sent.Permit}, id.ToolCall(in.Call), sent.Output)
 		})
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "fail-tool-call", Engines: true, Needs: wire.Does(policy.ToolReport, "tool_call_id"), Method: http.MethodPost, Path: "/v1/toolcalls/{tool_call_id}/fail", Tag: "engines", Summary: "Report that a tool call failed", Repeat: wire.RepeatRecalled,
+		ID: "fail-tool-call", Engines: true, Needs: wire.Does(policy.ToolReport, "tool_call_id").PastLabels(), Method: http.MethodPost, Path: "/v1/toolcalls/{tool_call_id}/fail", Tag: "engines", Summary: "Report that a tool call failed", Repeat: wire.RepeatRecalled,
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		CallPath
 		Body *failCallRequest
@@ -173,7 +181,7 @@ func (s *Server) registerSteps() {
 			sent = *in.Body
 		}
 		return s.concluded(ctx, c, in.CallPath, sent.Token, func(token string) (step.Call, error) {
-			return s.services.Dispatcher.FailCall(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, token, id.ToolCall(in.Call), sent.Error, sent.Message)
+			return s.services.Dispatcher.FailCall(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, dispatcher.Shown{Token: token, Permit: sent.Permit}, id.ToolCall(in.Call), sent.Error, sent.Message)
 		})
 	})
 	wire.Handle(s.Server, wire.Operation{ID: "list-tool-calls", Needs: wire.Shows("tool_call", "run_id", "step_id"), Method: http.MethodGet, Path: "/v1/toolcalls", Tag: "engines", Summary: "Tool calls, the newest first"},
@@ -183,8 +191,12 @@ func (s *Server) registerSteps() {
 				return nil, err
 			}
 			found, err := s.services.Dispatcher.Calls(ctx, c.Caller.Workspace, of, in.Cursor, in.Limit+1)
+			if err != nil {
+				return nil, err
+			}
 			out := callList{}
 			out.Calls, out.Next = cut(found, in.Limit, func(x step.Call) string { return string(x.ID) })
+			out.Calls, err = visible(ctx, s, c, out.Calls, func(x step.Call) label.Resource { return label.Resource{Type: label.OfToolCall, ID: string(x.ID)} })
 			return &struct{ Body callList }{out}, err
 		})
 	wire.Handle(s.Server, wire.Operation{ID: "get-tool-call", Needs: wire.Shows("tool_call", "tool_call_id"), Method: http.MethodGet, Path: "/v1/toolcalls/{tool_call_id}", Tag: "engines", Summary: "Show a tool call"},
@@ -277,7 +289,7 @@ func (s *Server) createCall(ctx context.Context, c wire.Call, in *struct {
 			Blocked: true, Decided: d.Outcome.String(), Code: d.ReasonCode, Why: d.Reason, Suggestion: d.Suggestion, Approval: no.Approval,
 		}}, nil
 	}
-	return &callAnswer{http.StatusCreated, callDecided{Call: &call, Decided: policy.Allow.String(), Code: call.Reason}}, nil
+	return &callAnswer{http.StatusCreated, callDecided{Call: &call, Permit: s.services.Dispatcher.CallPermit(c.Caller.Workspace, call), Decided: policy.Allow.String(), Code: call.Reason}}, nil
 }
 
 // calledThen returns the tool call that a repeated request has begun. The use of an approval may stand behind it in the batch.

@@ -29,6 +29,12 @@ type madeWorkspace struct {
 	Key   string       `json:"key,omitempty" doc:"The owner's first key. Shown once: a repeat of the request does not have it"`
 }
 
+// workspaceChange says what changes of a workspace.
+type workspaceChange struct {
+	Name  string `json:"display_name,omitempty"`
+	Tasks int    `json:"max_concurrent_tasks,omitempty" minimum:"1" maximum:"1000" doc:"How many of its runs run at the same time; the others wait"`
+}
+
 type archiveRequest struct {
 	Reason string `json:"reason,omitempty" maxLength:"1000"`
 }
@@ -72,12 +78,33 @@ func (s *Server) registerTenants() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "archive-workspace", Needs: wire.Does(policy.WorkspaceArchive).From(principal.Admin), Method: http.MethodPost, Path: "/v1/workspaces/{workspace_id}/archive", Tag: "service", Summary: "Archive a workspace",
 		Repeat: wire.RepeatByService,
-		Detail: "For good. Nothing is done or said in it any more; everything in it can be read, redacted, and ended. Its own owners and admins may, and those of ws_dev.",
+		Detail: "Nothing is done or said in it any more; everything in it can be read, redacted, and ended. Its own owners and admins may, and those of ws_dev, who may unarchive it.",
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		WorkspacePath
 		Body archiveRequest
 	}) (*struct{ Body workspace.Workspace }, error) {
 		done, err := s.services.Steward.Archive(context.WithoutCancel(ctx), c.Once(), c.Caller, id.Workspace(in.Workspace), in.Body.Reason)
+		return &struct{ Body workspace.Workspace }{done}, err
+	})
+	wire.Handle(s.Server, wire.Operation{
+		ID: "unarchive-workspace", Needs: wire.Does(policy.WorkspaceUnarchive).From(principal.Admin), Method: http.MethodPost, Path: "/v1/workspaces/{workspace_id}/unarchive", Tag: "service", Summary: "Unarchive a workspace",
+		Repeat: wire.RepeatByService,
+		Detail: "Everything in it goes on as it was. Only owners and admins of ws_dev may.",
+	}, func(ctx context.Context, c wire.Call, in *struct {
+		WorkspacePath
+		Body archiveRequest
+	}) (*struct{ Body workspace.Workspace }, error) {
+		done, err := s.services.Steward.Unarchive(context.WithoutCancel(ctx), c.Once(), c.Caller, id.Workspace(in.Workspace), in.Body.Reason)
+		return &struct{ Body workspace.Workspace }{done}, err
+	})
+	wire.Handle(s.Server, wire.Operation{
+		ID: "update-workspace", Needs: wire.Does(policy.WorkspaceUpdate).From(principal.Admin), Method: http.MethodPatch, Path: "/v1/workspaces/{workspace_id}", Tag: "service", Summary: "Change a workspace", Repeat: wire.RepeatByService,
+		Detail: "How it is called and how many of its runs run at the same time; what is left out stays. A lower number ends nothing: what runs goes on, and nothing else starts before there is room. Only owners and admins of ws_dev may.",
+	}, func(ctx context.Context, c wire.Call, in *struct {
+		WorkspacePath
+		Body workspaceChange
+	}) (*struct{ Body workspace.Workspace }, error) {
+		done, err := s.services.Steward.Update(context.WithoutCancel(ctx), c.Once(), c.Caller, workspace.Updated{Workspace: id.Workspace(in.Workspace), Name: in.Body.Name, Tasks: in.Body.Tasks})
 		return &struct{ Body workspace.Workspace }{done}, err
 	})
 }

@@ -34,7 +34,7 @@ var texts = []string{
 // Run runs the suite.
 func Run(t *testing.T, d Driver) {
 	for name, test := range map[string]func(*testing.T, Driver){
-		"finds what a scan finds": scans, "follows the log": follows, "forgets": forgets, "workspaces are apart": apart, "many at once": many,
+		"finds what a scan finds": scans, "follows the log": follows, "forgets": forgets, "looks where it is told to": within, "workspaces are apart": apart, "many at once": many,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, d) })
 	}
@@ -157,6 +157,59 @@ func forgets(t *testing.T, d Driver) {
 		if d.Holds(t, i, text) {
 			t.Errorf("a file has %q still", text)
 		}
+	}
+}
+
+// within searches rooms and threads.
+func within(t *testing.T, d Driver) {
+	i := d.Open(t)
+	const a, b, none = id.Room("room_01M7YNAYM0SMK245AEDNVB5CNW"), id.Room("room_01M7YNAYM0SMK245AEDNVB5CNX"), id.Room("room_01")
+	const first, second = id.Thread("th_01M7YNAYM0SMK245AEDNVB5CNW"), id.Thread("th_\"or *")
+	entry := func(place uint64, r id.Room, th id.Thread, text string) search.Entry {
+		return search.Entry{Place: place, Key: key(place), Room: r, Thread: th, Text: text}
+	}
+	take(t, i, one, 9, entry(1, a, first, "words of one"), entry(2, a, second, "words of two"), entry(3, b, "", "words of three"), entry(4, "", "", "words of none"))
+	take(t, i, two, 9, entry(1, a, first, "words of others"))
+	for _, s := range []struct {
+		what   string
+		room   id.Room
+		thread id.Thread
+		q      string
+		before uint64
+		want   []uint64
+	}{
+		{"everywhere", "", "", "words", 0, []uint64{4, 3, 2, 1}},
+		{"a room", a, "", "words", 0, []uint64{2, 1}},
+		{"another room", b, "", "words", 0, []uint64{3}},
+		{"a room whose name another one begins with", none, "", "words", 0, []uint64{}},
+		{"a thread", "", first, "words", 0, []uint64{1}},
+		{"a thread with an odd name", "", second, "words", 0, []uint64{2}},
+		{"a thread of the room", a, second, "words of", 0, []uint64{2}},
+		{"a thread of another room", b, second, "words", 0, []uint64{}},
+		{"a room, in front of a place", a, "", "words", 2, []uint64{1}},
+		{"other words in a room", a, "", "three", 0, []uint64{}},
+		{"the name of a room is no word", "", "", "room_01M7", 0, []uint64{}},
+		{"the name of a room is no word as it is kept", "", "", "726f6f6d", 0, []uint64{}},
+	} {
+		words, err := search.Words(s.q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hits, err := i.Search(t.Context(), search.Query{Workspace: one, Room: s.room, Thread: s.thread, Words: words, Before: s.before, Limit: 10})
+		if err != nil {
+			t.Errorf("%s: %v", s.what, err)
+		}
+		got := []uint64{}
+		for _, h := range hits {
+			got = append(got, h.Place)
+		}
+		same(t, s.what, got, s.want...)
+	}
+	if err := i.Forget(t.Context(), one, 1); err != nil {
+		t.Fatal(err)
+	}
+	if hits, err := i.Search(t.Context(), search.Query{Workspace: one, Room: a, Words: []string{"words"}, Limit: 10}); err != nil || len(hits) != 1 || hits[0].Place != 2 {
+		t.Errorf("after one was forgotten: %v, %v", hits, err)
 	}
 }
 

@@ -1,0 +1,74 @@
+package run
+
+import (
+	"slices"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+)
+
+// LoadProjection is the name of the documents of what runs in a workspace. The key of one is the workspace.
+const LoadProjection = "run_loads"
+
+// Load is what runs in a workspace at the same time. A run takes its place when it starts and gives it back when it ends, when its engine gives
+// it back, and as long as it waits for a person. A run under an engine's tool call runs in the place of the engine's.
+type Load struct {
+	Running []id.Run `json:"running"` // in the order in which they took their places
+}
+
+// LoadEvents are the types of the events that may change what runs in a workspace.
+var LoadEvents = []string{EventStarted, EventResumed, EventSuspended, EventReleased, EventCompleted, EventFailed, EventCancelled}
+
+// Loads reports whether the event may change what runs in its workspace.
+func Loads(e event.Event) bool { return e.Run != "" && slices.Contains(LoadEvents, e.Type) }
+
+// Evolve returns the load after an event. It is pure.
+func (l Load) Evolve(e event.Event) (Load, error) {
+	enters, child := false, false
+	switch e.Type {
+	case EventStarted:
+		d, err := event.Decode[Started](e)
+		if err != nil {
+			return l, err
+		}
+		enters, child = true, d.Child
+	case EventResumed:
+		d, err := event.Decode[Resumed](e)
+		if err != nil {
+			return l, err
+		}
+		enters, child = true, d.Child
+	}
+	left := make([]id.Run, 0, len(l.Running)+1)
+	for _, r := range l.Running {
+		if r != e.Run {
+			left = append(left, r)
+		}
+	}
+	if enters && !child {
+		left = append(left, e.Run)
+	}
+	return Load{Running: left}, nil
+}
+
+// Room returns how many more runs may run where most may.
+func (l Load) Room(most int) int { return max(0, most-len(l.Running)) }
+
+// How far from full a workspace is where runs take their places without a look at who else does so, and how many of one daemon do so at once.
+// As many as 16 daemons, each with so many, cannot fill what is left.
+const (
+	AmpleRoom  = 256
+	AtOnceFree = 16
+)
+
+// Ample reports whether there is so much room that a run takes its place side by side with others, of which one daemon has so many: then they are
+// recorded in one commit, and none waits for the other. Else whoever takes a place expects the load as it was.
+func (l Load) Ample(most, atOnce int) bool { return l.Room(most) > AmpleRoom && atOnce <= AtOnceFree }
+
+// Has reports whether the run has its place.
+func (l Load) Has(r id.Run) bool { return slices.Contains(l.Running, r) }
+
+// ErrFull refuses to start a run where as many run in the workspace as may. It waits as it is.
+var ErrFull = fault.New(fault.Exhausted, "too_many_tasks", "as many runs of the workspace run as may at the same time, so that this one waits").
+	With("wait for one to end, or have an owner of the installation raise the number: agentbox workspace update WORKSPACE --tasks N")
