@@ -96,7 +96,7 @@ type App struct {
 	reign   func(ctx context.Context) error // returns when another daemon has taken the database; nil for a log in a file
 	node    id.Node
 	began   time.Time
-	serving string            // host:port, once it does
+	serving string            // host:port, once it listens
 	member  *postgres.Journal // the log, of a daemon that works on it together with others; nil of one that is alone
 	leads   atomic.Bool       // this member does what only one may
 	library atomic.Pointer[librarian.Librarian]
@@ -169,6 +169,7 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 		if a.early, err = a.listen(ids); err != nil {
 			return nil, err
 		}
+		a.serving = a.early.listener.Addr().String()
 	}
 	if err := a.does("opens the log"); err != nil {
 		return nil, err

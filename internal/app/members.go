@@ -66,8 +66,6 @@ func (a *App) advertised() string {
 		return strings.TrimSuffix(a.Config.Advertise, "/")
 	case a.serving != "":
 		return "http://" + a.serving
-	case a.early != nil && a.early.listener != nil:
-		return "http://" + a.early.listener.Addr().String()
 	}
 	return "http://" + a.Config.Listen
 }
