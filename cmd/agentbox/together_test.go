@@ -274,6 +274,18 @@ func TestDaemonsWorkTogether(t *testing.T) {
 		if got := resp.Header.Values("X-Request-Id"); len(got) != 1 {
 			t.Errorf("request ids of a forwarded request: %v", got)
 		}
+		// Two daemons that each hold the other for the home do not send a request to and fro.
+		looped, err := http.NewRequestWithContext(t.Context(), "GET", b.address+space+"/files/out.txt", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		looped.Header.Set("Authorization", "Bearer "+b.key)
+		looped.Header.Set("Agentbox-Forwarded-By", a.node())
+		if resp, err := http.DefaultClient.Do(looped); err != nil || resp.StatusCode != 503 {
+			t.Errorf("what was forwarded already: %v, %v, want 503", resp, err)
+		} else {
+			resp.Body.Close()
+		}
 		snapshots := b.must("GET", space+"/snapshots", "")["snapshots"].([]any)
 		if len(snapshots) < 2 {
 			t.Errorf("the snapshots, asked for elsewhere: %v", snapshots)
