@@ -76,6 +76,7 @@ type victim struct {
 	t       *testing.T
 	bin     string
 	dir     string
+	flags   []string // of the daemon, beyond those of every victim
 	space   string
 	ledger  string // the file into which the commands write what they do; no other test has one of that name
 	round   int
@@ -97,7 +98,7 @@ func (c *victim) start() {
 	c.t.Helper()
 	_ = os.Remove(filepath.Join(c.dir, "daemon.json"))
 	c.output.Reset()
-	c.daemon = exec.Command(c.bin, "up", "--data", c.dir, "--listen", "127.0.0.1:0", "--keep-snapshots", "3")
+	c.daemon = exec.Command(c.bin, append([]string{"up", "--data", c.dir, "--listen", "127.0.0.1:0", "--keep-snapshots", "3"}, c.flags...)...)
 	c.daemon.Stdout, c.daemon.Stderr = &c.output, &c.output
 	c.daemon.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := c.daemon.Start(); err != nil {

@@ -24,6 +24,7 @@ import (
 	"agentbox/internal/driver/keyring"
 	"agentbox/internal/driver/postgres"
 	"agentbox/internal/driver/telemetry"
+	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/kernel/vault"
 	"agentbox/internal/service/arbiter"
@@ -86,7 +87,7 @@ type App struct {
 	keys    *keyring.Keyring
 	proofs  *trees.Store
 	metrics *telemetry.Metrics
-	counted *telemetry.Journal // Log, as those append to it whose appends are counted
+	counted journal.Journal // Log, as those append to it whose appends are counted, and whose secrets are taken out
 	sizes   sizes
 	tracer  *telemetry.Tracer // nil where no traces are told
 	clock   event.Clock
@@ -193,7 +194,7 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 	if err := a.traces(ctx); err != nil {
 		return nil, err
 	}
-	a.counted = telemetry.WrapJournal(a.Log, a.Log, clock, a.metrics, a.tracer, logger)
+	a.counted = redactor.Scrub(telemetry.WrapJournal(a.Log, a.Log, clock, a.metrics, a.tracer, logger), System, ids)
 	a.metrics.Watch(a.look)
 	if err := a.prove(ctx); err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 
 	"agentbox/internal/domain/content"
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/namespace"
 	"agentbox/internal/service/redactor"
@@ -30,6 +31,7 @@ type Config struct {
 	Engine    string   // who executes runs of operations that wait for an engine: EngineEmbedded or EngineExternal; "" for the first
 
 	EffectsPerHour int           // of one principal, counted over restarts; 0 means without limit
+	ClaimTime      time.Duration // after which the run of an engine that is silent is another's; 0 means run.ClaimTime
 	ApprovalTime   time.Duration // after which a question that nobody answered expires; 0 means policy.DefaultQuestionTime
 
 	SigningKey string   // file of the key that signs checkpoints; "" for signing.key in the data directory
@@ -109,6 +111,9 @@ func (c Config) check() error {
 	}
 	if c.ApprovalTime != 0 && (c.ApprovalTime < time.Second || c.ApprovalTime > policy.MaxQuestionTime) {
 		return fmt.Errorf("the time for an approval is %s; name one from 1s to %s", c.ApprovalTime, policy.MaxQuestionTime)
+	}
+	if c.ClaimTime != 0 && (c.ClaimTime < run.MinClaimTime || c.ClaimTime > run.MaxClaimTime || c.ClaimTime%time.Millisecond != 0) {
+		return fmt.Errorf("the time of a claim is %s; name one from %s to %s", c.ClaimTime, run.MinClaimTime, run.MaxClaimTime)
 	}
 	if _, err := wire.ParseRates(c.RateRules); err != nil {
 		return err

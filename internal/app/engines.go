@@ -43,7 +43,7 @@ func (a *App) dispatch(ids *id.Source, blobs *disk.Blobs, asked policy.Gate) err
 		return err
 	}
 	a.Hands = dispatcher.New(dispatcher.Parts{
-		Log: a.counted, Docs: a.Log, Blobs: blobs, MaxContent: a.Config.ContentQuota, Gate: asked, Tokens: tokens, Seal: seal, Place: a.place, Clock: a.clock, IDs: ids, Logger: a.logger, Together: a.member != nil,
+		Log: a.counted, Docs: a.Log, Blobs: blobs, MaxContent: a.Config.ContentQuota, Gate: asked, Tokens: tokens, ClaimTime: a.Config.ClaimTime, Seal: seal, Place: a.place, Clock: a.clock, IDs: ids, Logger: a.logger, Together: a.member != nil,
 	})
 	return nil
 }

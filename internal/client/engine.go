@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"agentbox/internal/domain/errand"
 	"agentbox/internal/domain/id"
@@ -110,7 +111,11 @@ func (d Desk) Claim(ctx context.Context) (errand.Work, error) {
 	if !got.Claimed || got.Run == nil {
 		return errand.Work{}, errand.ErrNothing
 	}
-	return errand.Work{Run: got.Run.ID, Token: got.Token, Permit: got.Permit, Fence: got.Fence, Input: got.Input}, nil
+	var lasts time.Duration
+	if c := got.Run.Claim; c != nil {
+		lasts = c.Until.Sub(c.Renewed)
+	}
+	return errand.Work{Lasts: lasts, Run: got.Run.ID, Token: got.Token, Permit: got.Permit, Fence: got.Fence, Input: got.Input}, nil
 }
 
 // Renew implements errand.Claims.

@@ -4,6 +4,7 @@ package errand
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -17,8 +18,9 @@ const Operations = "operations"
 type Work struct {
 	Workspace id.Workspace // "" for that of the engine's key
 	Run       id.Run
-	Token     string // of the claim
-	Permit    string // to work on it, signed; "" for none
+	Token     string        // of the claim
+	Permit    string        // to work on it, signed; "" for none
+	Lasts     time.Duration // how long the claim lasts without a heartbeat; 0 for thirty seconds
 	Fence     uint64
 	Input     json.RawMessage
 }
@@ -79,7 +81,7 @@ var ErrNothing = fault.New(fault.NotFound, "nothing_to_claim", "no run waits for
 type Claims interface {
 	// Claim returns the next run of the kind Operations, or ErrNothing.
 	Claim(ctx context.Context) (Work, error)
-	// Renew goes on owning a run for another thirty seconds.
+	// Renew goes on owning a run for as long as a claim lasts.
 	Renew(ctx context.Context, w Work) error
 	// Release gives a run back, not done.
 	Release(ctx context.Context, w Work) error

@@ -53,8 +53,6 @@ var (
 	// ErrRemoved means that this daemon was given up.
 	ErrRemoved = fault.New(fault.Unavailable, "node_removed", "this daemon was given up: its spaces were ended, and it does nothing more on this log").
 			With("start it with a new data directory, as a new node")
-	// ErrNotHere refuses who belongs to another workspace.
-	ErrNotHere = fault.New(fault.Denied, "node_not_permitted", "the nodes are those of the installation; only the owner of %s gives one up", id.DefaultWorkspace)
 	// ErrReason refuses a reason that is too long.
 	ErrReason = fault.New(fault.Invalid, "invalid_reason", "a reason has at most %d bytes of UTF-8", MaxReason)
 )

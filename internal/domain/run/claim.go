@@ -17,11 +17,15 @@ const EntityType = "run"
 // CallEntity is what the events of an engine's tool calls are about: they are no operations, and have documents of their own.
 const CallEntity = "tool_call"
 
-// How long an engine owns a run without being heard of, and how often it should be heard of.
+// How long an engine owns a run without being heard of, unless the daemon was told otherwise, and the bounds of that.
 const (
-	ClaimTime  = 30 * time.Second
-	RenewEvery = 10 * time.Second
+	ClaimTime    = 30 * time.Second
+	MinClaimTime = time.Second
+	MaxClaimTime = time.Hour
 )
+
+// RenewEvery returns how often an engine should be heard of whose claim lasts so long: often enough that two heartbeats may be lost.
+func RenewEvery(claim time.Duration) time.Duration { return claim / 3 }
 
 // Order is what was asked for of a run that an engine is to execute. The zero Order is that of a run which the daemon executes in a space.
 type Order struct {

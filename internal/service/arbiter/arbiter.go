@@ -414,6 +414,8 @@ func unjudged(a policy.Action, code string) policy.Ruling {
 	switch code {
 	case policy.ReasonAgentRequired:
 		d.Reason, d.Suggestion = "an agent is to act, and nothing says which", "Send its principal_id."
+	case policy.ReasonTokenMismatch:
+		d.Reason, d.Suggestion = "whoever acts under a capability token asks under that one", "Leave capability_token_id out, or name a token that was derived from it."
 	case policy.ReasonActorMismatch:
 		d.Reason, d.Suggestion = "actor_type and actor_id name somebody else than who acts", "Leave them out, or let them agree with principal_id."
 	default:

@@ -51,7 +51,7 @@ func (c *Census) Remove(ctx context.Context, origin event.Origin, who principal.
 		return node.Member{}, node.ErrReason
 	}
 	if who.Workspace != id.DefaultWorkspace {
-		return node.Member{}, node.ErrNotHere
+		return node.Member{}, node.ErrNone // the nodes are those of the installation
 	}
 	action := policy.Action{Type: policy.NodeRemove, Workspace: who.Workspace, Principal: origin.Principal, Token: origin.Token, Subject: string(n)}
 	record := event.Batch{Workspace: who.Workspace, Drafts: []event.Draft{

@@ -88,7 +88,7 @@ func (d *Dispatcher) eachOffered(ctx context.Context, ws id.Workspace, want Want
 		if state == run.WithEngine && d.lulls.last(lull, d.passed()) {
 			continue
 		}
-		began, soonest := d.passed(), run.ClaimTime
+		began, soonest := d.passed(), d.ClaimTime
 		for {
 			found, err := projection.List[run.Run](ctx, d.Docs, q)
 			if err != nil {
@@ -224,7 +224,7 @@ func (d *Dispatcher) take(ctx context.Context, origin event.Origin, seen run.Run
 // claim records a claim of a run as it stands.
 func (d *Dispatcher) claim(ctx context.Context, origin event.Origin, doc run.Run, version uint64, place []event.DocumentVersion) (run.Run, string, error) {
 	c := run.Claimed{
-		Run: doc.ID, Attempt: id.New[id.Attempt](d.IDs), Engine: origin.Principal, Fence: doc.Fence + 1, TimeMS: int64(run.ClaimTime / time.Millisecond),
+		Run: doc.ID, Attempt: id.New[id.Attempt](d.IDs), Engine: origin.Principal, Fence: doc.Fence + 1, TimeMS: d.ClaimTime.Milliseconds(),
 	}
 	token := d.Tokens.Token(doc.Workspace, doc.ID, c.Attempt, c.Fence)
 	c.Token = run.HashToken(token)
@@ -257,13 +257,13 @@ func (d *Dispatcher) Claimed(doc run.Run) string {
 	return token
 }
 
-// Renew keeps a run for its engine for another run.ClaimTime.
+// Renew keeps a run for its engine for another ClaimTime.
 func (d *Dispatcher) Renew(ctx context.Context, origin event.Origin, h Hold) (run.Run, error) {
 	doc, receipt, err := d.record(ctx, origin, h, func(doc run.Run) (entry, error) {
 		if err := owned(doc, h); err != nil {
 			return entry{}, err
 		}
-		renewed := run.Renewed{Run: doc.ID, Attempt: doc.Claim.Attempt, Fence: doc.Claim.Fence, TimeMS: int64(run.ClaimTime / time.Millisecond)}
+		renewed := run.Renewed{Run: doc.ID, Attempt: doc.Claim.Attempt, Fence: doc.Claim.Fence, TimeMS: d.ClaimTime.Milliseconds()}
 		return entry{action: policy.Action{Type: policy.RunRenew}, drafts: []event.Draft{draft(run.EventRenewed, origin, doc, renewed)}}, nil
 	})
 	if errors.Is(err, journal.ErrConflict) {

@@ -93,7 +93,7 @@ func TestALiveClaimIsKeptByHeartbeats(t *testing.T) {
 	h.ask("")
 	_, k := h.claim()
 	for range 12 {
-		h.clock.move(run.RenewEvery)
+		h.clock.move(run.RenewEvery(run.ClaimTime))
 		doc, err := h.Renew(ctx, h.owner, k)
 		if err != nil || !doc.Claim.Until.Equal(h.clock.Now().Add(run.ClaimTime)) {
 			t.Fatalf("got %+v, %v", doc.Claim, err)

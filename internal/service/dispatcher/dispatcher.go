@@ -34,7 +34,8 @@ type Parts struct {
 	MaxContent int64 // bytes of content that the log of a workspace may name; 0 for without limit
 	Gate       policy.Gate
 	Tokens     claim.Tokens
-	Seal       policy.Seal // signs the permits of engines; the zero Seal signs none
+	ClaimTime  time.Duration // how long an engine owns a run without being heard of; 0 for run.ClaimTime
+	Seal       policy.Seal   // signs the permits of engines; the zero Seal signs none
 	Place      Place
 	Clock      event.Clock
 	IDs        *id.Source
@@ -58,6 +59,9 @@ type Dispatcher struct {
 
 // New returns a dispatcher of the given parts.
 func New(parts Parts) *Dispatcher {
+	if parts.ClaimTime == 0 {
+		parts.ClaimTime = run.ClaimTime
+	}
 	now := parts.Clock.Now()
 	terms := claim.NewTerms(now)
 	if parts.Together {

@@ -80,6 +80,9 @@ func (d *Dispatcher) Invoke(ctx context.Context, origin event.Origin, ws id.Work
 	if err != nil {
 		return step.Call{}, nil, err
 	}
+	if q.Token != "" {
+		origin.Token = q.Token // under which it is done, and recorded
+	}
 	var decided policy.Decision
 	call := id.New[id.ToolCall](d.IDs)
 	_, receipt, err := d.record(ctx, origin, Hold{Workspace: ws, Run: s.Run, Token: token}, func(doc run.Run) (entry, error) {
@@ -87,14 +90,11 @@ func (d *Dispatcher) Invoke(ctx context.Context, origin event.Origin, ws id.Work
 			return entry{}, run.ErrNotRunning
 		}
 		a := policy.Action{
-			Type: policy.ToolCall, Workspace: ws, Room: doc.Room, Principal: q.Agent, Token: q.Token, Run: doc.ID, Step: s.ID, Fence: doc.Fence,
+			Type: policy.ToolCall, Workspace: ws, Room: doc.Room, Principal: q.Agent, Token: origin.Token, Run: doc.ID, Step: s.ID, Fence: doc.Fence,
 			Tool: q.Tool, Content: digest(q.Title, q.Input), Size: int64(len(q.Input)),
 		}
 		if a.Principal == "" {
 			a.Principal = origin.Principal
-		}
-		if a.Token == "" {
-			a.Token = origin.Token
 		}
 		ruling, err := d.Gate.Judge(ctx, a)
 		if err != nil {

@@ -111,8 +111,11 @@ func refusedClaim(err error) bool {
 // beat keeps the claim until ctx ends, and returns errLost when it cannot. Time is measured from before each heartbeat was sent, so that the
 // engine believes in its claim for no longer than the daemon does.
 func (r *Runner) beat(ctx context.Context, w errand.Work) error {
-	good := r.Clock.Now()
-	for wait := run.RenewEvery; ; {
+	good, lasts := r.Clock.Now(), w.Lasts
+	if lasts <= 0 {
+		lasts = run.ClaimTime
+	}
+	for wait := run.RenewEvery(lasts); ; {
 		if !r.pause(ctx, wait) {
 			return nil
 		}
@@ -122,11 +125,11 @@ func (r *Runner) beat(ctx context.Context, w errand.Work) error {
 		case ctx.Err() != nil:
 			return nil
 		case err == nil:
-			good, wait = sent, run.RenewEvery
-		case refusedClaim(err) || r.Clock.Now().Sub(good) >= run.ClaimTime:
+			good, wait = sent, run.RenewEvery(lasts)
+		case refusedClaim(err) || r.Clock.Now().Sub(good) >= lasts:
 			return fmt.Errorf("%w: %w", errLost, err)
 		default:
-			wait = Again
+			wait = min(Again, run.RenewEvery(lasts))
 		}
 	}
 }

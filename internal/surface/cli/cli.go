@@ -80,6 +80,7 @@ type Daemon struct {
 
 	EffectsPerHour int           // of one principal; 0 means without limit
 	ApprovalTime   time.Duration // after which a question that nobody answered expires
+	ClaimTime      time.Duration // after which the run of an engine that is silent is another's
 
 	ContentQuota     int64         // bytes that the log of a workspace may name; negative means without limit, 0 the default
 	KeepSnapshots    int           // of each space; 0 means as many as fit

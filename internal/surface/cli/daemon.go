@@ -30,6 +30,7 @@ func up(i *invocation) *cobra.Command {
 	c.Flags().IntVar(&d.KeepSnapshots, "keep-snapshots", 0, "how many snapshots of a space gc keeps; 0 means as many as fit")
 	c.Flags().StringVar(&keepFor, "keep-snapshots-for", "", "how long gc keeps snapshots, for example 30d; the newest stays (default: however long)")
 	c.Flags().DurationVar(&d.ApprovalTime, "approval-time", 0, "time after which a question that nobody answered expires, from 1s to 168h (default 24h)")
+	c.Flags().DurationVar(&d.ClaimTime, "claim-time", 0, "time after which the run of an engine that is silent is another's, from 1s to 1h (default 30s)")
 	c.Flags().StringVar(&d.SigningKey, "signing-key", "", "file of the key that signs checkpoints (default: signing.key in the data directory)")
 	c.Flags().StringArrayVar(&d.Retention, "retention", nil, "how long the data of events are kept before they are redacted: an event type or its beginning with a star, and a time, as in run.*=30d; repeatable (default: for good)")
 	c.Flags().StringArrayVar(&d.Rates, "rate", nil, "how many requests one principal may make in a minute: spaces, runs, files, general or failures, =, and a number up to 1000000; streams=N are those open at once; repeatable (default: spaces=10 runs=60 files=300 general=1000 failures=60 streams=32)")

@@ -69,7 +69,10 @@ func runCreate(i *invocation) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return i.show(made, func(p *printer) { p.line("%s waits for an engine", made.ID) })
+		return i.show(made, func(p *printer) {
+			p.line("%s", made.ID)
+			i.printer(i.Err).line("it waits for an engine: agentbox runs show %s", made.ID)
+		})
 	}
 	return c
 }

@@ -10,6 +10,7 @@ import (
 	"agentbox/internal/domain/incident"
 	"agentbox/internal/domain/label"
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/token"
 	"agentbox/internal/service/investigator"
 	"agentbox/internal/surface/httpapi/wire"
 )
@@ -121,6 +122,9 @@ func (s *Server) openIncident(ctx context.Context, c wire.Call, in *struct{ Body
 		found, deduped, err = s.services.Investigator.Open(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, investigator.Place{Room: b.Room, Thread: b.Thread, Run: b.Run}, incident.Opened{
 			Title: cmp.Or(b.Title, b.Summary), Severity: incident.Severity(b.Severity), Category: b.Category, Details: b.Details, EntityType: b.EntityType, EntityID: b.EntityID, Key: b.Key,
 		})
+	}
+	if err == nil && deduped { // it was opened by somebody else, maybe in another room
+		err = s.permitted(ctx, c, token.Use{Action: policy.IncidentOpen, Room: found.Room})
 	}
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/step"
+	"agentbox/internal/domain/token"
 	"agentbox/internal/service/dispatcher"
 	"agentbox/internal/service/reader"
 	"agentbox/internal/surface/httpapi/wire"
@@ -263,11 +264,15 @@ func (s *Server) createCall(ctx context.Context, c wire.Call, in *struct {
 	StepPath
 	Body callRequest
 }) (*callAnswer, error) {
-	token, err := oneToken(in.Token, in.Body.Token)
+	claim, err := oneToken(in.Token, in.Body.Token)
 	if err != nil {
 		return nil, err
 	}
 	agent, err := actsFor(c.Caller, in.Body)
+	if err != nil {
+		return nil, err
+	}
+	under, err := s.calledUnder(ctx, c, in, agent)
 	if err != nil {
 		return nil, err
 	}
@@ -276,8 +281,8 @@ func (s *Server) createCall(ctx context.Context, c wire.Call, in *struct {
 	if c.Repeated > 0 {
 		call, err = s.calledThen(ctx, c)
 	} else {
-		call, no, err = s.services.Dispatcher.Invoke(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, token, dispatcher.CallRequest{
-			Step: id.Step(in.Step), Tool: in.Body.Tool, Title: in.Body.Title, Input: in.Body.Input, Agent: agent, Token: in.Body.Capability, Zone: event.Zone(in.Body.Zone),
+		call, no, err = s.services.Dispatcher.Invoke(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, claim, dispatcher.CallRequest{
+			Step: id.Step(in.Step), Tool: in.Body.Tool, Title: in.Body.Title, Input: in.Body.Input, Agent: agent, Token: under, Zone: event.Zone(in.Body.Zone),
 		})
 	}
 	if err != nil {
@@ -290,6 +295,23 @@ func (s *Server) createCall(ctx context.Context, c wire.Call, in *struct {
 		}}, nil
 	}
 	return &callAnswer{http.StatusCreated, callDecided{Call: &call, Permit: s.services.Dispatcher.CallPermit(c.Caller.Workspace, call), Decided: policy.Allow.String(), Code: call.Reason}}, nil
+}
+
+// calledUnder returns the capability token under which a tool is called: the one that the body names, else the caller's. Who acts for an agent
+// names the agent's; then his own has to permit the tool as well.
+func (s *Server) calledUnder(ctx context.Context, c wire.Call, in *struct {
+	StepPath
+	Body callRequest
+}, agent id.Principal) (id.Token, error) {
+	named := in.Body.Capability
+	if agent == "" || named == "" || named == c.Caller.Token || c.Caller.Token == "" {
+		return s.under(ctx, c, named)
+	}
+	room, err := s.roomOf(ctx, c.Caller.Workspace, "step_id", in.Step)
+	if err == nil {
+		err = s.permitted(ctx, c, token.Use{Action: policy.ToolCall, Room: room, Tool: in.Body.Tool, NoTool: in.Body.Tool == ""})
+	}
+	return named, err
 }
 
 // calledThen returns the tool call that a repeated request has begun. The use of an approval may stand behind it in the batch.
