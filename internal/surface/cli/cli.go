@@ -95,7 +95,7 @@ type Daemon struct {
 // commands are all commands, in the order in which help lists them.
 var commands = []func(*invocation) *cobra.Command{
 	up, doctor, demo,
-	workspaces, rooms, threads, messages, searchCommand,
+	workspaces, nodes, rooms, threads, messages, searchCommand,
 	spaces, execute, runs, timelineCommand, approvals, files,
 	artifacts, engine,
 	topCommand, events, audit, policies, killSwitch, incidents, labels,

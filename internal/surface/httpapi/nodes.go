@@ -7,7 +7,6 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/node"
 	"agentbox/internal/domain/policy"
-	"agentbox/internal/domain/principal"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -22,7 +21,7 @@ type NodePath struct {
 
 func (s *Server) registerNodes() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "list-nodes", Needs: wire.Shows("host").From(principal.Operator), Method: http.MethodGet, Path: "/v1/nodes", Tag: "service", Summary: "List the daemons that work on the log",
+		ID: "list-nodes", Needs: wire.Shows("host"), Method: http.MethodGet, Path: "/v1/nodes", Tag: "service", Summary: "List the daemons that work on the log",
 		Detail: "In the order in which they joined first, with those that do not work now and those that were given up. Of a daemon that works alone it is the only one.",
 	}, func(ctx context.Context, _ wire.Call, _ *struct{}) (*struct{ Body nodeList }, error) {
 		found, err := s.services.Nodes.List(ctx)
