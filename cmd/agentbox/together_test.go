@@ -174,6 +174,15 @@ func (m *member) nodes() map[string]map[string]any {
 	return found
 }
 
+// begun waits until a run has begun its command.
+func (m *member) begun(run string) {
+	m.t.Helper()
+	m.until("the command runs", func() bool {
+		events, _ := json.Marshal(m.must("GET", "/v1/events?run_id="+run, ""))
+		return strings.Contains(string(events), "tool.invoked")
+	})
+}
+
 // says fails unless a command that finds this daemon by its data directory says something.
 func (m *member) says(what string, args ...string) {
 	m.t.Helper()
@@ -324,10 +333,7 @@ func TestDaemonsWorkTogether(t *testing.T) {
 
 		space := "/v1/spaces/" + b.must("POST", "/v1/spaces", `{"name":"of b"}`)["id"].(string)
 		run := b.must("POST", space+"/runs", fmt.Sprintf(atOnce, "sleep 100"))["runId"].(string)
-		b.until("the command runs", func() bool {
-			events, _ := json.Marshal(b.must("GET", "/v1/events?run_id="+run, ""))
-			return strings.Contains(string(events), "tool.invoked")
-		})
+		b.begun(run)
 		came = b.follow(1, "tool.failed")
 		since = time.Now()
 		a.must("PUT", "/v1/kill-switch", `{"on":true,"reason":"enough"}`)
@@ -408,6 +414,7 @@ func TestDaemonsWorkTogether(t *testing.T) {
 		space := "/v1/spaces/" + a.must("POST", "/v1/spaces", `{"name":"left"}`)["id"].(string)
 		run := a.must("POST", space+"/runs", fmt.Sprintf(atOnce, "sleep 100"))["runId"].(string)
 		thread := a.must("POST", "/v1/rooms/room_00000000000000000000000000/threads", `{"title":"last words"}`)["thread_id"].(string)
+		a.begun(run)
 		last := a.must("POST", "/v1/threads/"+thread+"/messages", `{"content_md":"acknowledged"}`)["message_id"].(string)
 		a.kill()
 		b.leads()
