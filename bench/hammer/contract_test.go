@@ -232,8 +232,18 @@ func (s *stranger) follow(room string, types []string) {
 		s.t.Errorf("behind the third of %d events came %d", len(all), len(rest))
 	}
 	events, _ := s.does(s.c, http.MethodGet, "/v1/events?limit=200&stream_type=room&stream_id="+room+"&from_seq=1", nil)["events"].([]any)
+	before := any(nil) // the first names none before it
+	for i, e := range all {
+		if e["prev_event_hash"] != before || i < len(events) && events[i].(map[string]any)["event_hash"] != e["event_hash"] {
+			s.t.Errorf("event %d of the stream comes after %v, and the one before it is %v", i+1, e["prev_event_hash"], before)
+		}
+		before = e["event_hash"]
+	}
+	if one := s.does(s.c, http.MethodGet, "/v1/events/"+all[0]["event_id"].(string), nil); one["event_hash"] != all[0]["event_hash"] || one["event_hash"] == "" {
+		s.t.Errorf("by its id the first event is %v", one)
+	}
 	report := s.does(s.c, http.MethodGet, "/v1/audit/hash-chain/verify?stream_type=room&stream_id="+room, nil)
-	if report["valid"] != true || report["checked"] != float64(len(events)) || report["first_mismatch"] != nil || report["last_event_hash"] == "" {
+	if report["valid"] != true || report["checked"] != float64(len(events)) || report["first_mismatch"] != nil || report["last_event_hash"] != events[len(events)-1].(map[string]any)["event_hash"] {
 		s.t.Errorf("the chain of %d events: %v", len(events), report)
 	}
 }

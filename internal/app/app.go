@@ -22,6 +22,7 @@ import (
 	"agentbox/internal/driver/fts"
 	"agentbox/internal/driver/keyring"
 	"agentbox/internal/driver/telemetry"
+	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/kernel/vault"
 	"agentbox/internal/service/arbiter"
@@ -82,7 +83,7 @@ type App struct {
 	keys    *keyring.Keyring
 	proofs  *trees.Store
 	metrics *telemetry.Metrics
-	counted *telemetry.Journal // Log, as those append to it whose appends are counted
+	counted journal.Journal // Log, as those append to it whose appends are counted, and whose secrets are taken out
 	sizes   sizes
 	tracer  *telemetry.Tracer // nil where no traces are told
 	clock   event.Clock
@@ -175,7 +176,7 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 	if err := a.traces(ctx); err != nil {
 		return nil, err
 	}
-	a.counted = telemetry.WrapJournal(a.Log, a.Log, clock, a.metrics, a.tracer, logger)
+	a.counted = redactor.Scrub(telemetry.WrapJournal(a.Log, a.Log, clock, a.metrics, a.tracer, logger), System, ids)
 	a.metrics.Watch(a.look)
 	if err := a.prove(ctx); err != nil {
 		return nil, err
@@ -270,9 +271,9 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 	a.Mover = mover.NewImporter(mover.Parts{
 		Log: a.counted, Into: a.Log, Docs: a.Log, Contents: blobs, Gate: asked, System: System, TakeUp: a.Runs.TakeUp,
 	})
-	a.Arbiter = arbiter.New(arbiter.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, Shadow: a.Config.Shadow, Counted: a.Config.EffectsPerHour > 0})
-	a.Inquiry = investigator.New(investigator.Parts{Docs: a.Log, Gate: asked, Clock: a.clock, IDs: ids})
-	a.Labels = custodian.New(custodian.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock})
+	a.Arbiter = arbiter.New(arbiter.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, Shadow: a.Config.Shadow, Counted: a.Config.EffectsPerHour > 0, Place: a.named})
+	a.Inquiry = investigator.New(investigator.Parts{Docs: a.Log, Gate: asked, Clock: a.clock, IDs: ids, Place: a.named})
+	a.Labels = custodian.New(custodian.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, Place: a.named})
 	if err := a.dispatch(ids, blobs, asked); err != nil {
 		return err
 	}

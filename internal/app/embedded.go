@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strconv"
 
@@ -15,7 +16,9 @@ import (
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/step"
+	"agentbox/internal/domain/workspace"
 	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/dispatcher"
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/runner"
@@ -63,24 +66,49 @@ func (d desk) Claim(ctx context.Context) (errand.Work, error) {
 		return errand.Work{}, err
 	}
 	want := dispatcher.Wanted{Work: errand.Operations}
+	var failed error
 	for _, ws := range workspaces {
 		if offers, err := d.a.Hands.Offers(ctx, ws, want); err != nil || !offers {
 			continue
 		}
-		if err := d.register(ctx, ws); err != nil {
-			return errand.Work{}, err
+		may, err := d.mayClaim(ctx, ws)
+		if err == nil && !may {
+			continue
 		}
-		doc, token, err := d.a.Hands.Claim(ctx, d.origin(), ws, want)
+		var doc run.Run
+		var token string
+		if err == nil {
+			doc, token, err = d.a.Hands.Claim(ctx, d.origin(), ws, want)
+		}
 		if errors.Is(err, errand.ErrNothing) {
 			continue
 		}
-		if err != nil {
-			return errand.Work{}, err
+		if err != nil { // what is wrong in one workspace keeps nobody else waiting
+			failed = errors.Join(failed, fmt.Errorf("in %s: %w", ws, err))
+			continue
 		}
 		given, err := d.a.Hands.Given(ctx, doc)
 		return errand.Work{Lasts: doc.Claim.Until.Sub(doc.Claim.Since), Workspace: ws, Run: doc.ID, Token: token, Permit: d.a.Hands.ClaimPermit(doc), Fence: doc.Fence, Input: given}, err
 	}
+	if failed != nil {
+		// The engine of the daemon serves every workspace: what one of them denies is no reason to end, as it is for one outside.
+		return errand.Work{}, errors.New(failed.Error())
+	}
 	return errand.Work{}, errand.ErrNothing
+}
+
+// mayClaim makes the engine known in a workspace, and reports whether it may claim runs there. Where the workspace is archived, or the engine
+// is refused, it is left alone: a refusal would be recorded with every look.
+func (d desk) mayClaim(ctx context.Context, ws id.Workspace) (bool, error) {
+	doc, _, err := projection.Load[workspace.Workspace](ctx, d.a.Log, ws, workspace.Workspaces, string(ws))
+	if err != nil && !errors.Is(err, projection.ErrNotFound) || doc.Archived() {
+		return false, err
+	}
+	if err := d.register(ctx, ws); err != nil {
+		return false, err
+	}
+	ruling, err := d.a.Gate.Judge(ctx, policy.Action{Type: policy.RunClaim, Workspace: ws, Principal: EngineID})
+	return ruling.Decision.Allowed(), err
 }
 
 // register makes the engine known in a workspace, before it claims its first run.

@@ -60,6 +60,18 @@ func (a *App) place(ctx context.Context, ws id.Workspace, in id.Room, thread id.
 	return err
 }
 
+// named is place for what need not be in a room or a thread.
+func (a *App) named(ctx context.Context, ws id.Workspace, in id.Room, thread id.Thread) error {
+	switch {
+	case in != "":
+		return a.place(ctx, ws, in, thread)
+	case thread != "":
+		_, err := a.Rooms.Thread(ctx, ws, thread)
+		return err
+	}
+	return nil
+}
+
 // claimTokens reads the secret of claim tokens, and makes it at the first start.
 func (a *App) claimTokens() (claims.Tokens, error) {
 	secret, err := a.secret(claimsFile, "claim_key_invalid")

@@ -143,6 +143,7 @@ const (
 	Forgotten Withheld = "redacted"      // the log says that they were destroyed, and by whom
 	Destroyed Withheld = "key_destroyed" // their key was destroyed after this copy of the log was made, which does not say why
 	Sealed    Withheld = "sealed"        // their key is not here, as in a backup that was restored without keys
+	Labelled  Withheld = "labelled"      // they are here, and a label keeps them from who asks
 )
 
 // Withhold takes the data out of an event, but for what remains of them, an object or nothing.
@@ -175,6 +176,23 @@ type Chain struct {
 
 	// Redaction is the level that was recorded, which the hash covers, where that of the event says that its data were taken out since.
 	Redaction Redaction `json:"redaction_level,omitempty"`
+}
+
+// Shown is an event as answers and streams have it. Its hashes stand at the top too, where every client of this contract looks for them; what
+// else ties it to its stream is in its chain.
+type Shown struct {
+	Event
+	Prev *Digest `json:"prev_event_hash" doc:"Of the event before it in its stream, as in chain; null of the first"`
+	Hash Digest  `json:"event_hash" doc:"As in chain"`
+}
+
+// Show returns an event as it is shown.
+func Show(e Event) Shown {
+	shown := Shown{Event: e, Hash: e.Chain.Hash}
+	if !e.Chain.Prev.IsZero() {
+		shown.Prev = &e.Chain.Prev
+	}
+	return shown
 }
 
 // Clock tells the time and wakes; it is made once, in app, and handed down.

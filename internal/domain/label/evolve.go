@@ -1,6 +1,8 @@
 package label
 
 import (
+	"maps"
+
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/policy"
 )
@@ -27,4 +29,29 @@ func (a Access) Evolve(e event.Event) (Access, error) {
 		return a, err
 	}
 	return Access{Resource: d.Resource, Principal: e.Principal, At: e.OccurredAt, Level: d.Level, Writes: d.Action == "write"}, nil
+}
+
+// Evolve returns the guards after an event about a label.
+func (g Guards) Evolve(e event.Event) (Guards, error) {
+	if e.Type != EventLabelled {
+		return g, nil
+	}
+	d, err := event.Decode[Labelled](e)
+	if err != nil {
+		return g, err
+	}
+	was, is := d.Was.AtLeast(Restricted), d.Level.AtLeast(Restricted)
+	if was == is {
+		return g, nil
+	}
+	types := maps.Clone(g.Types)
+	if types == nil {
+		types = map[string]int{}
+	}
+	if is {
+		types[d.Type]++
+	} else if types[d.Type]--; types[d.Type] <= 0 {
+		delete(types, d.Type)
+	}
+	return Guards{types}, nil
 }

@@ -15,6 +15,7 @@ import (
 const (
 	Projection       = "resource_labels"
 	AccessProjection = "data_accesses"
+	GuardProjection  = "label_guards" // the key is the workspace
 )
 
 // Level is how sensitive a resource is.
@@ -60,10 +61,19 @@ var (
 	ErrInvalidJustification = fault.New(fault.Invalid, "invalid_justification", "a justification has at most %d bytes of text", MaxJustification)
 )
 
-// The types of resources at which Agentbox itself holds labels, where they are read.
+// The types of resources at which Agentbox itself holds labels, wherever they are shown. What lies in a labelled thing is guarded with it: the
+// messages of a room, the output of a run, the runs and the forks of a space.
 const (
-	OfSpace    = "space" // its files
+	OfRoom     = "room"
+	OfThread   = "thread"
+	OfMessage  = "message"
+	OfSpace    = "space" // its files, and what runs in it
+	OfRun      = "run"
+	OfStep     = "step"
+	OfToolCall = "tool_call"
 	OfArtifact = "artifact"
+	OfApproval = "approval"
+	OfIncident = "incident"
 )
 
 // Resource names a piece of data.
@@ -128,6 +138,17 @@ func (l Label) Lowers(next Label) bool {
 		return true
 	}
 	return l.Level == SensitivePII && slices.ContainsFunc(next.Purposes, func(tag string) bool { return !slices.Contains(l.Purposes, tag) })
+}
+
+// Guards is the document of how many resources of each type bear a label that keeps anybody from them. Where there are none, nobody has to look
+// any further.
+type Guards struct {
+	Types map[string]int `json:"types,omitempty"`
+}
+
+// On reports whether a resource of one of the types is guarded.
+func (g Guards) On(types ...string) bool {
+	return slices.ContainsFunc(types, func(typ string) bool { return g.Types[typ] > 0 })
 }
 
 // Access is the document of what somebody was last allowed to come near.

@@ -82,7 +82,7 @@ type Invoked struct {
 	Index     int             `json:"index"`
 	Tool      string          `json:"tool_name"` // the operation's type
 	Title     string          `json:"title"`
-	Input     json.RawMessage `json:"input"` // the action's canonical bytes
+	Input     json.RawMessage `json:"input"` // the action's canonical bytes, without secrets
 	Action    event.Digest    `json:"action_sha256"`
 	Decision  string          `json:"decision"`
 	Reason    string          `json:"reason_code"`

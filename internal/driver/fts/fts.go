@@ -244,7 +244,7 @@ func (i *Index) Search(ctx context.Context, q search.Query) ([]search.Hit, error
 	}
 	err = i.rows(func(s *sqlite3.Stmt) {
 		hits = append(hits, search.Hit{Place: uint64(s.ColumnInt64(0)) & (1<<seqBits - 1), Key: s.ColumnText(1)})
-	}, `SELECT p.rowid, e.key FROM pairs p JOIN entries e ON e.id = p.rowid WHERE p.pairs MATCH ? AND p.rowid > ? AND p.rowid < ? ORDER BY p.rowid DESC LIMIT ?`,
+	}, `SELECT p.rowid, e.key FROM pairs p JOIN entries e ON e.id = p.rowid WHERE p.pairs MATCH ? AND p.rowid > ? AND p.rowid < ? ORDER BY p.rowid DESC LIMIT ? + 0`,
 		strings.Join(phrases, " AND "), no<<seqBits, before, int64(q.Limit))
 	return hits, err
 }

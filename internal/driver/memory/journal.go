@@ -235,6 +235,16 @@ func (j *Journal) Read(ctx context.Context, q journal.Query) ([]event.Event, err
 	return found, nil
 }
 
+// Used implements journal.Journal.
+func (j *Journal) Used(ctx context.Context, ws id.Workspace, key string) (journal.Use, bool, error) {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	if err := ctx.Err(); err != nil {
+		return journal.Use{}, false, err
+	}
+	return ledger{j}.Used(ws, key)
+}
+
 // Head implements journal.Journal.
 func (j *Journal) Head(ctx context.Context, ws id.Workspace) (uint64, error) {
 	j.mu.RLock()

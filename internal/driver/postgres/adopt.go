@@ -88,7 +88,7 @@ func (a *adoption) events(chunks iter.Seq2[[]event.Event, error]) error {
 
 func (a *adoption) chunk(events []event.Event) error {
 	l := a.l
-	if err := l.begin(l.ctx, nil); err != nil {
+	if err := l.begin(l.ctx, nil, false); err != nil {
 		return err
 	}
 	raw := make([][]byte, 0, len(events))

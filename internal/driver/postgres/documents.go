@@ -428,7 +428,7 @@ func (l *ledger) foldFrom(ctx context.Context, s standing) error {
 			return vault.ErrMissing
 		}
 		from = events[len(events)-1].Seq + 1
-		if err := l.begin(ctx, nil); err != nil {
+		if err := l.begin(ctx, nil, false); err != nil {
 			return err
 		}
 		if err := l.fold(events); err != nil {

@@ -73,20 +73,26 @@ func (w *wants) document(ref projection.Ref) {
 	}
 }
 
-// unmade is document for one of an event that is planned: where no other event can have made it, it is empty and need not be read.
+// unmade is document for one of an event that is planned: where no other event can have made it, it is presumed to be empty.
 func (w *wants) unmade(ref projection.Ref) error {
 	def, err := w.l.set.Lookup(ref.Name)
-	if err != nil || !def.Once {
+	if err != nil || !def.Once || !w.l.presumes {
 		w.document(ref)
 		return err
 	}
+	return w.presume(ref, def)
+}
+
+// presume takes a document for one that nobody has made yet. Its row is inserted as a new one, which fails where there is one already.
+func (w *wants) presume(ref projection.Ref, def projection.Definition) (err error) {
 	at := docRef{ref.Name, ref.Key}
 	if _, known := w.l.folios[at]; known {
 		return nil
 	}
-	f := &folio{ref: ref}
+	f := &folio{ref: ref, fresh: true}
 	f.state, err = def.Restore(ref.Key, nil, 0, 0)
 	w.l.folios[at] = f
+	w.l.presumed = append(w.l.presumed, f)
 	return err
 }
 
@@ -96,15 +102,23 @@ func (l *ledger) prefetch(ctx context.Context, requests []*request) error {
 	w := wants{l: l}
 	for _, r := range requests {
 		if r.batch.Key != "" {
-			w.keys = append(w.keys, r.batch.Key)
-			l.uses[r.batch.Key] = nil
+			if l.uses[r.batch.Key] = nil; !l.presumes {
+				w.keys = append(w.keys, r.batch.Key)
+			}
 		}
 		for _, s := range r.batch.Streams {
 			w.stream(s.Stream)
 		}
 		for _, d := range r.batch.Documents {
-			if _, err := l.set.Lookup(d.Projection); err == nil {
-				w.document(projection.Ref{Workspace: l.ws, Name: d.Projection, Key: d.Key})
+			def, err := l.set.Lookup(d.Projection)
+			if err != nil {
+				continue // planning says so
+			}
+			ref := projection.Ref{Workspace: l.ws, Name: d.Projection, Key: d.Key}
+			if d.Version != 0 || !l.presumes {
+				w.document(ref)
+			} else if err := w.presume(ref, def); err != nil {
+				return err
 			}
 		}
 		for i := range r.batch.Drafts {
@@ -131,17 +145,7 @@ func (l *ledger) prefetch(ctx context.Context, requests []*request) error {
 func (w *wants) read(ctx context.Context) error {
 	l, b := w.l, &pgx.Batch{}
 	if len(w.keys) > 0 {
-		b.Queue(`SELECT key, digest, first, count FROM batches WHERE workspace = $1 AND key = ANY($2)`, l.no, w.keys).Query(func(rows pgx.Rows) error {
-			for rows.Next() {
-				var key string
-				var use journal.Use
-				if err := rows.Scan(&key, (*digest)(&use.Digest), &use.First, &use.Count); err != nil {
-					return err
-				}
-				l.uses[key] = &use
-			}
-			return rows.Err()
-		})
+		b.Queue(selectUses, l.no, w.keys).Query(func(rows pgx.Rows) error { return scanUses(rows, l.uses) })
 	}
 	if len(w.eventKeys) > 0 {
 		b.Queue(`SELECT key FROM event_keys WHERE workspace = $1 AND key = ANY($2)`, l.no, w.eventKeys).Query(func(rows pgx.Rows) error {

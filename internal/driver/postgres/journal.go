@@ -55,6 +55,7 @@ type Journal struct {
 	view     view // of a log that is only read
 	watch    watch
 	prover   prover
+	recaller recaller
 	nos      numbers
 	numbered sync.Map // the numbers of workspaces
 	nonces   nonces
@@ -101,6 +102,7 @@ func newJournal(o Options, set *projection.Set) *Journal {
 	j.ctx, j.stop = context.WithCancelCause(context.Background())
 	j.watch.heads = map[id.Workspace]*watched{}
 	j.prover.of = map[id.Workspace]*proving{}
+	j.recaller.of = map[id.Workspace]*recalling{}
 	return j
 }
 

@@ -153,7 +153,7 @@ func (l *lane) try(requests []*request, hold bool) error {
 		return err
 	}
 	g := &group{}
-	if err := l.plan(ctx, g, requests); err != nil {
+	if err := l.plan(ctx, g, requests, !hold); err != nil {
 		return err
 	}
 	began := j.options.Clock.Now()
@@ -186,8 +186,8 @@ func (l *lane) try(requests []*request, hold bool) error {
 }
 
 // plan turns requests into what is to be written.
-func (l *lane) plan(ctx context.Context, g *group, requests []*request) error {
-	if err := l.ledger.begin(ctx, requests); err != nil {
+func (l *lane) plan(ctx context.Context, g *group, requests []*request, presumes bool) error {
+	if err := l.ledger.begin(ctx, requests, presumes); err != nil {
 		return err
 	}
 	for _, r := range requests {
@@ -209,6 +209,9 @@ func (l *lane) plan(ctx context.Context, g *group, requests []*request) error {
 			return err
 		}
 		g.batches = append(g.batches, recorded{r.batch, r.events})
+	}
+	if err := l.ledger.verify(ctx, requests); err != nil {
+		return err
 	}
 	return l.ledger.finish(g)
 }

@@ -53,9 +53,11 @@ type ledger struct {
 	kept    int // bytes of folios
 
 	// Of the present group.
+	presumes   bool                    // what is said to be new is not looked for: the database finds out when it is written
 	uses       map[string]*journal.Use // of batch keys; nil for one that is not used
 	taken      map[string]bool         // event keys
 	ids        map[id.Event]bool
+	presumed   []*folio // the documents that are
 	unfolded   []unfolded
 	stale      map[docRef]bool // the documents of what is unfolded
 	dirty      []*folio
@@ -79,6 +81,7 @@ type folio struct {
 	leaf    int64 // 0 where it has no row
 	state   projection.State
 	indexes []projection.Index // of the row
+	fresh   bool               // it is presumed to have no row
 	dirty   bool
 	body    []byte
 	next    []projection.Index
@@ -133,11 +136,11 @@ func (l *ledger) still(ctx context.Context, db *pgx.Conn) error {
 	return err
 }
 
-// begin starts a group: it reads at once what its requests will ask for.
-func (l *ledger) begin(ctx context.Context, requests []*request) error {
-	l.was = l.standing
+// begin starts a group: it reads at once what its requests will ask for. Where it presumes, what has to be new is believed to be.
+func (l *ledger) begin(ctx context.Context, requests []*request, presumes bool) error {
+	l.was, l.presumes = l.standing, presumes
 	l.uses, l.taken, l.ids = map[string]*journal.Use{}, map[string]bool{}, map[id.Event]bool{}
-	l.unfolded, l.stale = nil, map[docRef]bool{}
+	l.presumed, l.unfolded, l.stale = nil, nil, map[docRef]bool{}
 	l.dirty, l.lines, l.unnumbered = nil, nil, 0
 	if len(l.streams) > keptStreams || len(l.folios) > keptDocuments || l.kept > keptBytes {
 		l.forget()
@@ -323,6 +326,11 @@ func (l *ledger) finish(g *group) error {
 	if err := l.catchUp(); err != nil {
 		return err
 	}
+	for _, f := range l.presumed {
+		if !f.dirty {
+			return errMoved // it is not written, so that nobody would find out whether it is new
+		}
+	}
 	for _, f := range l.dirty {
 		var err error
 		was := len(f.body)
@@ -358,7 +366,7 @@ func (l *ledger) settled() {
 		at.dirty = false
 	}
 	for _, f := range l.dirty {
-		f.dirty, f.indexes = false, f.next
+		f.dirty, f.fresh, f.indexes = false, false, f.next
 	}
 }
 

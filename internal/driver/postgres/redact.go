@@ -354,7 +354,7 @@ func (r *refolding) fold(events []event.Event) error {
 // write puts what was folded in the place of what was there, each document under a new number and key, and condemns the old ones.
 func (r *refolding) write() error {
 	l := r.l
-	if err := l.begin(l.ctx, nil); err != nil {
+	if err := l.begin(l.ctx, nil, false); err != nil {
 		return err
 	}
 	var condemned []int64

@@ -213,32 +213,58 @@ func (l *ledger) writeDocuments(b *pgx.Batch, g *group) error {
 	if n == 0 {
 		return nil
 	}
-	nos, keys, leaves, versions, seqs, bodies, generations := make([]int64, n), make([][]byte, n), make([]int64, n), make([]int64, n), make([]int64, n), make([][]byte, n), make([]*int64, n)
-	var added, removed entries
-	for i, f := range g.docs {
-		nos[i], keys[i], leaves[i] = l.folding.nos[f.ref.Name], []byte(f.ref.Key), f.leaf
-		if nos[i] == 0 {
+	var fresh, known folios
+	var freshly, added, removed entries
+	for _, f := range g.docs {
+		no, key := l.folding.nos[f.ref.Name], []byte(f.ref.Key)
+		if no == 0 {
 			return errors.New("a document of a projection that the database does not have")
 		}
-		versions[i], seqs[i] = int64(f.state.Version), int64(f.state.Seq)
-		var err error
-		if bodies[i], generations[i], err = l.j.seal(l.ws, f.leaf, f.body); err != nil {
+		body, g, err := l.j.seal(l.ws, f.leaf, f.body)
+		if err != nil {
 			return err
 		}
+		into, entered := &known, &added
+		if f.fresh {
+			into, entered = &fresh, &freshly
+		}
+		into.add(no, key, f, body, g)
 		for _, index := range without(f.next, f.indexes) {
-			added.add(nos[i], index.Name, index.Value, keys[i])
+			entered.add(no, index.Name, index.Value, key)
 		}
 		for _, index := range without(f.indexes, f.next) {
-			removed.add(nos[i], index.Name, index.Value, keys[i])
+			removed.add(no, index.Name, index.Value, key)
 		}
 	}
-	b.Queue(`INSERT INTO documents (workspace, projection, key, leaf, version, seq, body, generation)
-		SELECT $1, * FROM unnest($2::bigint[], $3::bytea[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bytea[], $8::bigint[])
-		ON CONFLICT (projection, workspace, key) DO UPDATE SET leaf = excluded.leaf, version = excluded.version, seq = excluded.seq, body = excluded.body, generation = excluded.generation`,
-		l.no, nos, keys, leaves, versions, seqs, bodies, generations)
+	fresh.insert(b, l.no, ``)
+	known.insert(b, l.no, ` ON CONFLICT (projection, workspace, key) DO UPDATE SET leaf = excluded.leaf, version = excluded.version, seq = excluded.seq, body = excluded.body, generation = excluded.generation`)
 	removed.remove(b, l.no)
-	added.insert(b, l.no)
+	freshly.insert(b, l.no, ``)
+	added.insert(b, l.no, ` ON CONFLICT DO NOTHING`)
 	return nil
+}
+
+// folios are rows of documents.
+type folios struct {
+	projection         []int64
+	key                [][]byte
+	leaf, version, seq []int64
+	body               [][]byte
+	generation         []*int64
+}
+
+func (d *folios) add(projection int64, key []byte, f *folio, body []byte, g *int64) {
+	d.projection, d.key, d.leaf = append(d.projection, projection), append(d.key, key), append(d.leaf, f.leaf)
+	d.version, d.seq = append(d.version, int64(f.state.Version)), append(d.seq, int64(f.state.Seq))
+	d.body, d.generation = append(d.body, body), append(d.generation, g)
+}
+
+func (d *folios) insert(b *pgx.Batch, no int64, conflict string) {
+	if len(d.key) > 0 {
+		b.Queue(`INSERT INTO documents (workspace, projection, key, leaf, version, seq, body, generation)
+			SELECT $1, * FROM unnest($2::bigint[], $3::bytea[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bytea[], $8::bigint[])`+conflict,
+			no, d.projection, d.key, d.leaf, d.version, d.seq, d.body, d.generation)
+	}
 }
 
 // entries are rows of entries.
@@ -253,9 +279,9 @@ func (e *entries) add(projection int64, name, value string, key []byte) {
 	e.value, e.key = append(e.value, []byte(value)), append(e.key, key)
 }
 
-func (e *entries) insert(b *pgx.Batch, no int64) {
+func (e *entries) insert(b *pgx.Batch, no int64, conflict string) {
 	if len(e.name) > 0 {
-		b.Queue(`INSERT INTO entries (workspace, projection, name, value, key) SELECT $1, * FROM unnest($2::bigint[], $3::text[], $4::bytea[], $5::bytea[]) ON CONFLICT DO NOTHING`,
+		b.Queue(`INSERT INTO entries (workspace, projection, name, value, key) SELECT $1, * FROM unnest($2::bigint[], $3::text[], $4::bytea[], $5::bytea[])`+conflict,
 			no, e.projection, e.name, e.value, e.key)
 	}
 }

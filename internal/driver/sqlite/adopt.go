@@ -21,7 +21,7 @@ var (
 func (j *Journal) Keys(ctx context.Context, ws id.Workspace, after string, limit int) (keys []journal.KeyUse, err error) {
 	no, _ := j.watch.get(ws)
 	err = j.reading(ctx, func(r *connection) error {
-		rows, err := r.rows(`SELECT key, digest, first, count FROM batches WHERE workspace = ? AND key > ? ORDER BY key LIMIT ?`, no, after, int64(min(limit, journal.MaxBatch)))
+		rows, err := r.rows(`SELECT key, digest, first, count FROM batches WHERE workspace = ? AND key > ? ORDER BY key LIMIT ? + 0`, no, after, int64(min(limit, journal.MaxBatch)))
 		if err != nil {
 			return err
 		}

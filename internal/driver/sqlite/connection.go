@@ -31,7 +31,8 @@ func (c *connection) close() error {
 	return errors.Join(append(errs, c.conn.Close())...)
 }
 
-// rows prepares a statement, once, and binds its parameters: int64, uint64, string and []byte.
+// rows prepares a statement, once, and binds its parameters: int64, uint64, string and []byte. A limit is written `? + 0`: SQLite plans for the
+// value of one that is a parameter alone, and so compiles the statement anew each time it is bound (8 us in the place of 1, and 40 for a join).
 func (c *connection) rows(sql string, args ...any) (*sqlite3.Stmt, error) {
 	s := c.stmts[sql]
 	if s == nil {

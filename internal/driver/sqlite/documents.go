@@ -137,7 +137,7 @@ func listing(q projection.Query, no int64, more int) (string, []any) {
 		args = append(args, q.After)
 	}
 	args = append(args, int64(q.Limit+more))
-	return `SELECT d.key, d.version, d.seq, d.body FROM ` + table + ` WHERE ` + where + ` ORDER BY ` + key + order + ` LIMIT ?`, args
+	return `SELECT d.key, d.version, d.seq, d.body FROM ` + table + ` WHERE ` + where + ` ORDER BY ` + key + order + ` LIMIT ? + 0`, args
 }
 
 func scanDocument(row *sqlite3.Stmt) projection.Document {

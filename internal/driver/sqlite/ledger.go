@@ -248,11 +248,18 @@ func (l *ledger) Used(ws id.Workspace, key string) (journal.Use, bool, error) {
 		return journal.Use{}, false, nil
 	}
 	var use journal.Use
-	ok, err := l.read(func(row *sqlite3.Stmt) {
+	ok, err := l.read(scanUse(&use), selectUse, t.no, key)
+	return use, ok, err
+}
+
+// selectUse is how a batch is found by its key.
+const selectUse = `SELECT digest, first, count FROM batches WHERE workspace = ? AND key = ?`
+
+func scanUse(use *journal.Use) func(*sqlite3.Stmt) {
+	return func(row *sqlite3.Stmt) {
 		copy(use.Digest[:], row.ColumnRawBlob(0))
 		use.First, use.Count = uint64(row.ColumnInt64(1)), row.ColumnInt(2)
-	}, `SELECT digest, first, count FROM batches WHERE workspace = ? AND key = ?`, t.no, key)
-	return use, ok, err
+	}
 }
 
 // Taken implements journal.Ledger.

@@ -16,6 +16,15 @@ import (
 
 // reading lends a connection to fn, within which it sees what was committed before. It returns when the disk has what fn may have seen.
 func (j *Journal) reading(ctx context.Context, fn func(*connection) error) error {
+	err := j.lending(ctx, fn)
+	if late := j.durable.wait(ctx); err == nil {
+		err = late
+	}
+	return unopened(err)
+}
+
+// lending is reading for who waits for the disk himself.
+func (j *Journal) lending(ctx context.Context, fn func(*connection) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -52,10 +61,7 @@ func (j *Journal) reading(ctx context.Context, fn func(*connection) error) error
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if late := j.durable.wait(ctx); err == nil {
-		err = late
-	}
-	return unopened(err)
+	return err
 }
 
 // unopened names the error of a read for which a file could not be opened, mostly because the process has as many open as it may.
@@ -139,6 +145,22 @@ func (c *connection) scanEvent(row *sqlite3.Stmt, ws id.Workspace, e *event.Even
 		return damaged("its entity cannot be read")
 	}
 	return c.fill(e, row, 8)
+}
+
+// Used implements journal.Journal. That a key is new waits for no disk.
+func (j *Journal) Used(ctx context.Context, ws id.Workspace, key string) (use journal.Use, known bool, err error) {
+	no, _ := j.watch.get(ws)
+	if no == 0 {
+		return use, false, ctx.Err()
+	}
+	err = j.lending(ctx, func(r *connection) (err error) {
+		known, err = r.one(scanUse(&use), selectUse, no, key)
+		return err
+	})
+	if known && err == nil {
+		err = j.durable.wait(ctx)
+	}
+	return use, known && err == nil, unopened(err)
 }
 
 // Head implements journal.Journal.

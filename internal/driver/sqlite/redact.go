@@ -43,7 +43,7 @@ func (j *Journal) Unfinished(ctx context.Context, ws id.Workspace) ([]uint64, er
 	no, _ := j.watch.get(ws)
 	var seqs []uint64
 	err := j.reading(ctx, func(r *connection) error {
-		rows, err := r.rows(`SELECT place FROM redactions INDEXED BY redactions_open WHERE done < 2 AND place BETWEEN ? AND ? ORDER BY place LIMIT ?`,
+		rows, err := r.rows(`SELECT place FROM redactions INDEXED BY redactions_open WHERE done < 2 AND place BETWEEN ? AND ? ORDER BY place LIMIT ? + 0`,
 			placeOf(no, 1), placeOf(no, maxSeq), int64(journal.MaxBatch))
 		if err != nil {
 			return err

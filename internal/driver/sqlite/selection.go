@@ -96,7 +96,7 @@ func (s selection) rangeSQL() string {
 	if s.last {
 		direction = ` DESC`
 	}
-	return `SELECT ` + eventColumns + ` FROM events e NOT INDEXED` + eventTables + ` WHERE e.place BETWEEN ? AND ?` + s.filter + ` ORDER BY e.place` + direction + ` LIMIT ?`
+	return `SELECT ` + eventColumns + ` FROM events e NOT INDEXED` + eventTables + ` WHERE e.place BETWEEN ? AND ?` + s.filter + ` ORDER BY e.place` + direction + ` LIMIT ? + 0`
 }
 
 // read returns what a checked query selects, from one snapshot.

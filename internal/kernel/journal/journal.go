@@ -73,6 +73,8 @@ type Journal interface {
 	Get(ctx context.Context, ws id.Workspace, e id.Event) (event.Event, error)
 	// Read returns the events that the query selects, and no more than its limit.
 	Read(ctx context.Context, q Query) ([]event.Event, error)
+	// Used returns what an idempotency key of a batch was used for, false where no batch that is recorded used it.
+	Used(ctx context.Context, ws id.Workspace, key string) (Use, bool, error)
 	// Head returns the place of the workspace's last event, 0 if it has none.
 	Head(ctx context.Context, ws id.Workspace) (uint64, error)
 	// Wait returns when the workspace's head lies beyond after, when ctx ends, or with ErrClosed.

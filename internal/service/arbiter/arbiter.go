@@ -30,6 +30,9 @@ type Parts struct {
 	Clock   event.Clock
 	Shadow  bool // of the gate
 	Counted bool // the gate counts effects: what is allowed is begun there, so that it counts
+
+	// Place refuses a room and a thread that are not there, or not together; either may be empty.
+	Place func(ctx context.Context, ws id.Workspace, in id.Room, thread id.Thread) error
 }
 
 // Arbiter judges what is done outside. Make it with New; every method may be called from any goroutine.
@@ -365,7 +368,7 @@ func (a *Arbiter) action(ctx context.Context, caller principal.Caller, q Questio
 		}
 	}
 	if q.Run == "" {
-		return action, reason, nil
+		return action, reason, a.Place(ctx, caller.Workspace, q.Room, q.Thread)
 	}
 	doc, _, err := projection.Load[run.Run](ctx, a.Docs, caller.Workspace, run.Projection, string(q.Run))
 	switch {
@@ -377,7 +380,7 @@ func (a *Arbiter) action(ctx context.Context, caller principal.Caller, q Questio
 		return policy.Action{}, "", ErrRunRoom
 	}
 	action.Room = doc.Room
-	return action, reason, nil
+	return action, reason, a.Place(ctx, caller.Workspace, doc.Room, q.Thread)
 }
 
 // acting returns who acts. Identity comes from the caller; what the question says besides has to agree with it, or the caller has to be one who
@@ -411,6 +414,8 @@ func unjudged(a policy.Action, code string) policy.Ruling {
 	switch code {
 	case policy.ReasonAgentRequired:
 		d.Reason, d.Suggestion = "an agent is to act, and nothing says which", "Send its principal_id."
+	case policy.ReasonTokenMismatch:
+		d.Reason, d.Suggestion = "whoever acts under a capability token asks under that one", "Leave capability_token_id out, or name a token that was derived from it."
 	case policy.ReasonActorMismatch:
 		d.Reason, d.Suggestion = "actor_type and actor_id name somebody else than who acts", "Leave them out, or let them agree with principal_id."
 	default:

@@ -5,12 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/label"
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/run"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 )
@@ -18,16 +20,24 @@ import (
 // Parts are what a custodian is made of.
 type Parts struct {
 	Log   journal.Journal
-	Docs  projection.Reader // of Definitions
+	Docs  projection.Reader // of Definitions, and of the things that are labelled
 	Gate  policy.Gate
 	Clock event.Clock
+
+	// Place refuses a room and a thread that are not there, or not together; either may be empty.
+	Place func(ctx context.Context, ws id.Workspace, in id.Room, thread id.Thread) error
 }
 
 // Custodian keeps labels. Make it with New; every method may be called from any goroutine.
-type Custodian struct{ Parts }
+type Custodian struct {
+	Parts
+
+	mu      sync.Mutex // guards all below
+	guarded map[id.Workspace]guarded
+}
 
 // New returns a custodian of the given parts.
-func New(p Parts) *Custodian { return &Custodian{p} }
+func New(p Parts) *Custodian { return &Custodian{Parts: p} }
 
 // Definitions fold the documents of labels and of accesses.
 func Definitions() []projection.Definition {
@@ -49,6 +59,12 @@ func Definitions() []projection.Definition {
 				return found
 			}),
 		projection.Define(label.AccessProjection, 1, about(label.AccessEntity), func(a label.Access, _ string, e event.Event) (label.Access, error) { return a.Evolve(e) }, nil),
+		projection.Define(label.GuardProjection, 1, func(e event.Event) []string {
+			if e.EntityType != label.Entity {
+				return nil
+			}
+			return []string{string(e.Workspace)}
+		}, func(g label.Guards, _ string, e event.Event) (label.Guards, error) { return g.Evolve(e) }, nil),
 	}
 }
 
@@ -58,6 +74,9 @@ const tries = 16
 // Label labels a resource. Whoever would let anybody nearer to it than before has to be an admin.
 func (c *Custodian) Label(ctx context.Context, origin event.Origin, ws id.Workspace, next label.Label) (label.Label, error) {
 	if err := next.Check(); err != nil {
+		return label.Label{}, err
+	}
+	if err := c.Place(ctx, ws, next.Room, ""); err != nil {
 		return label.Label{}, err
 	}
 	for try := 1; ; try++ {
@@ -137,8 +156,11 @@ type Answer struct {
 
 // Request decides whether origin's principal may come near a resource, and records it where the resource is more than internal. Where a person
 // has to approve, the question is made, and the same request goes through once it is answered.
-func (c *Custodian) Request(ctx context.Context, origin event.Origin, ws id.Workspace, run id.Run, q label.Request) (Answer, error) {
+func (c *Custodian) Request(ctx context.Context, origin event.Origin, ws id.Workspace, in id.Run, q label.Request) (Answer, error) {
 	if err := q.Check(); err != nil {
+		return Answer{}, err
+	}
+	if err := c.placed(ctx, ws, q.Room, in); err != nil {
 		return Answer{}, err
 	}
 	l, _, err := c.label(ctx, ws, q.Resource)
@@ -152,13 +174,13 @@ func (c *Custodian) Request(ctx context.Context, origin event.Origin, ws id.Work
 	l.Level = resolved
 	answer := Answer{Decision: d, Label: l}
 	if d.Outcome == policy.Deny {
-		receipt, err := c.Log.Append(ctx, origin.Once(c.batch(origin, ws, q.Room, run, said, label.EventDenied)))
+		receipt, err := c.Log.Append(ctx, origin.Once(c.batch(origin, ws, q.Room, in, said, label.EventDenied)))
 		if err == nil {
 			answer.Event = receipt.Events[0].ID
 		}
 		return answer, err
 	}
-	a, err := access(origin, ws, run, q, said)
+	a, err := access(origin, ws, in, q, said)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -179,7 +201,7 @@ func (c *Custodian) Request(ctx context.Context, origin event.Origin, ws id.Work
 		a.Type = policy.DataAccessUnjustified
 		said.Decision = policy.Allow // it is recorded when a person has approved it
 	}
-	receipt, err := c.Gate.Record(ctx, origin, a, origin.Once(c.batch(origin, ws, q.Room, run, said, types...)))
+	receipt, err := c.Gate.Record(ctx, origin, a, origin.Once(c.batch(origin, ws, q.Room, in, said, types...)))
 	if asked, ok := errors.AsType[*policy.Asked](err); ok && asked.Fault.Kind == fault.Waiting {
 		answer.Approval = asked.Approval
 		if d.Outcome == policy.Allow { // the policy asks, not the label
@@ -201,12 +223,37 @@ func (c *Custodian) Request(ctx context.Context, origin event.Origin, ws id.Work
 	return answer, nil
 }
 
+// placed refuses a room and a run that are not there, or not together.
+func (c *Custodian) placed(ctx context.Context, ws id.Workspace, in id.Room, r id.Run) error {
+	if r == "" {
+		return c.Place(ctx, ws, in, "")
+	}
+	doc, _, err := projection.Load[place](ctx, c.Docs, ws, run.Projection, string(r))
+	switch {
+	case errors.Is(err, projection.ErrNotFound):
+		return ErrRunNotFound
+	case err != nil:
+		return err
+	case in != "" && in != doc.Room:
+		return ErrRunRoom
+	}
+	return nil
+}
+
+// The refusals of where an access is asked for.
+var (
+	// ErrRunNotFound means that the workspace has no such run.
+	ErrRunNotFound = fault.New(fault.NotFound, "run_not_found", "there is no such run in this workspace")
+	// ErrRunRoom refuses a run together with another room than its own.
+	ErrRunRoom = fault.New(fault.Invalid, "run_room_mismatch", "the run belongs to another room")
+)
+
 // access is the action of an access; everything that is said about it is in its request, so that an approval is for exactly that.
-func access(origin event.Origin, ws id.Workspace, run id.Run, q label.Request, said label.Accessed) (policy.Action, error) {
+func access(origin event.Origin, ws id.Workspace, in id.Run, q label.Request, said label.Accessed) (policy.Action, error) {
 	raw, err := json.Marshal(struct {
 		label.Accessed
 		Run id.Run `json:"run_id,omitempty"`
-	}{said, run})
+	}{said, in})
 	if err != nil {
 		return policy.Action{}, err
 	}
@@ -214,10 +261,10 @@ func access(origin event.Origin, ws id.Workspace, run id.Run, q label.Request, s
 	return policy.Action{Type: policy.DataAccess, Workspace: ws, Room: q.Room, Principal: origin.Principal, Token: origin.Token, Subject: q.Key(), Method: q.Action, Request: request}, err
 }
 
-func (c *Custodian) batch(origin event.Origin, ws id.Workspace, room id.Room, run id.Run, said label.Accessed, types ...string) event.Batch {
+func (c *Custodian) batch(origin event.Origin, ws id.Workspace, room id.Room, in id.Run, said label.Accessed, types ...string) event.Batch {
 	b := event.Batch{Workspace: ws}
 	for _, typ := range types {
-		draft := event.New(typ, origin, ws, room, said).In(run, "").About(label.AccessEntity, label.AccessKey(origin.Principal, said.Resource))
+		draft := event.New(typ, origin, ws, room, said).In(in, "").About(label.AccessEntity, label.AccessKey(origin.Principal, said.Resource))
 		draft.OccurredAt = c.Clock.Now().UTC()
 		b.Drafts = append(b.Drafts, draft)
 	}

@@ -42,7 +42,7 @@ func TestAnAccessEndsAfterItsTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keeper := custodian.New(custodian.Parts{Log: log, Docs: log, Gate: g, Clock: c})
+	keeper := custodian.New(custodian.Parts{Log: log, Docs: log, Gate: g, Clock: c, Place: func(context.Context, id.Workspace, id.Room, id.Thread) error { return nil }})
 	origin, thing := event.Origin{Principal: owner}, label.Resource{Type: "artifact", ID: "a"}
 	reads := func(want error) {
 		t.Helper()

@@ -89,6 +89,7 @@ func (d *Dispatcher) AddArtifact(ctx context.Context, origin event.Origin, ws id
 		return entry{
 			action: policy.Action{Type: policy.ArtifactCreate, Step: s.ID, Content: digest(q.Kind, q.Title, q.Media, q.Digest, q.Content, q.Metadata)},
 			drafts: []event.Draft{draft(step.EventArtifactCreated, origin, doc, created).About(step.ArtifactEntity, string(a)).In(doc.ID, s.ID)},
+			expect: []event.DocumentVersion{{Projection: step.ArtifactProjection, Key: string(a)}},
 		}, nil
 	})
 	if err = running(err); err != nil {

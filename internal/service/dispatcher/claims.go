@@ -26,6 +26,8 @@ const (
 type Wanted struct {
 	Room id.Room
 	Work string // the kind of their input
+
+	Shows func(id.Run) (bool, error) // whether the engine may see a run; nil where it may see all
 }
 
 // Claim gives the engine that asks a run of the workspace and the token by which it is known from then on: the oldest that waits, if the workspace
@@ -34,6 +36,13 @@ func (d *Dispatcher) Claim(ctx context.Context, origin event.Origin, ws id.Works
 	for doc, err := range d.offered(ctx, ws, want) {
 		if err != nil {
 			return run.Run{}, "", err
+		}
+		if want.Shows != nil {
+			if may, err := want.Shows(doc.ID); err != nil {
+				return run.Run{}, "", err
+			} else if !may {
+				continue
+			}
 		}
 		give, ok := d.hands.reach(doc.ID)
 		if !ok {

@@ -130,7 +130,10 @@ func (d *Dispatcher) Create(ctx context.Context, origin event.Origin, q Request)
 	if err != nil {
 		return run.Run{}, err
 	}
-	return d.Find(ctx, q.Workspace, receipt.Events[0].Run)
+	if receipt.Replayed {
+		return d.Find(ctx, q.Workspace, receipt.Events[0].Run)
+	}
+	return run.Evolve(run.Run{}, receipt.Events[0])
 }
 
 // Given returns the input of a run, JSON as it was sent; null where there is none, or where it was redacted.

@@ -36,6 +36,7 @@ func (d *Dispatcher) AddStep(ctx context.Context, origin event.Origin, h Hold, q
 		return entry{
 			action: policy.Action{Type: policy.StepCreate, Step: s, Content: digest(q.Kind, q.Title, q.Input)},
 			drafts: []event.Draft{draft(step.EventCreated, origin, doc, created).About(step.EntityType, string(s)).In(doc.ID, s)},
+			expect: []event.DocumentVersion{{Projection: step.Projection, Key: string(s)}},
 		}, nil
 	})
 	if err = running(err); err != nil {
@@ -79,6 +80,9 @@ func (d *Dispatcher) Invoke(ctx context.Context, origin event.Origin, ws id.Work
 	if err != nil {
 		return step.Call{}, nil, err
 	}
+	if q.Token != "" {
+		origin.Token = q.Token // under which it is done, and recorded
+	}
 	var decided policy.Decision
 	call := id.New[id.ToolCall](d.IDs)
 	_, receipt, err := d.record(ctx, origin, Hold{Workspace: ws, Run: s.Run, Token: token}, func(doc run.Run) (entry, error) {
@@ -86,14 +90,11 @@ func (d *Dispatcher) Invoke(ctx context.Context, origin event.Origin, ws id.Work
 			return entry{}, run.ErrNotRunning
 		}
 		a := policy.Action{
-			Type: policy.ToolCall, Workspace: ws, Room: doc.Room, Principal: q.Agent, Token: q.Token, Run: doc.ID, Step: s.ID, Fence: doc.Fence,
+			Type: policy.ToolCall, Workspace: ws, Room: doc.Room, Principal: q.Agent, Token: origin.Token, Run: doc.ID, Step: s.ID, Fence: doc.Fence,
 			Tool: q.Tool, Content: digest(q.Title, q.Input), Size: int64(len(q.Input)),
 		}
 		if a.Principal == "" {
 			a.Principal = origin.Principal
-		}
-		if a.Token == "" {
-			a.Token = origin.Token
 		}
 		ruling, err := d.Gate.Judge(ctx, a)
 		if err != nil {
@@ -108,7 +109,7 @@ func (d *Dispatcher) Invoke(ctx context.Context, origin event.Origin, ws id.Work
 		if q.Zone != "" {
 			intent.Zone = q.Zone
 		}
-		return entry{action: a, drafts: []event.Draft{intent}}, nil
+		return entry{action: a, drafts: []event.Draft{intent}, expect: []event.DocumentVersion{{Projection: step.CallProjection, Key: string(call)}}}, nil
 	})
 	if why := refused(decided, err); why != nil {
 		return step.Call{}, why, nil

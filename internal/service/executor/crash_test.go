@@ -27,9 +27,9 @@ const story = `[
 	{"type":"shell","id":"e","command":"echo e >> ledger"}
 ]`
 
-// TestCrashAfterEachEvent lets the daemon die at each append of a run in turn: once when the append is recorded and its author goes on for
+// TestThreat14CrashAfterEachEvent lets the daemon die at each append of a run in turn: once when the append is recorded and its author goes on for
 // a moment, so that effects happen whose outcome nobody records, and once when its author never learns of it.
-func TestCrashAfterEachEvent(t *testing.T) {
+func TestThreat14CrashAfterEachEvent(t *testing.T) {
 	for _, answer := range []policy.DecisionWord{policy.Approve, policy.Refuse} {
 		for _, death := range []testkit.Death{testkit.Recorded, testkit.Unconfirmed} {
 			name := map[testkit.Death]string{testkit.Recorded: "recorded", testkit.Unconfirmed: "unconfirmed"}[death]
@@ -126,12 +126,53 @@ func checkStory(t *testing.T, s *testkit.Stack, doc run.Run, when string, answer
 			t.Errorf("%s: %s was not done, and its result says that it was", when, op)
 		}
 	}
+	startsAreApproved(t, s, doc, when)
 	want := run.Succeeded
 	if unknown > 0 && answer == policy.Refuse {
 		want = run.Cancelled
 	}
 	if doc.Status != want || unknown > 1 || want == run.Succeeded && len(results) != len(doc.Operations) {
 		t.Errorf("%s: the run is %s with %d results, %d of them unknown; want %s", when, doc.Status, len(results), unknown, want)
+	}
+}
+
+// startsAreApproved finds in the log that the operation which policy asks about began only when a person had approved it before, and used that up.
+func startsAreApproved(t *testing.T, s *testkit.Stack, doc run.Run, when string) {
+	t.Helper()
+	approved, used, starts := map[id.Approval]bool{}, map[id.Approval]int{}, 0
+	for _, e := range s.Events(0) {
+		if e.Run != doc.ID {
+			continue
+		}
+		switch e.Type {
+		case policy.ApprovalDecidedType:
+			d, err := event.Decode[policy.ApprovalDecided](e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			approved[d.Approval] = d.Status == policy.Approved && e.Principal == s.Owner
+		case policy.ApprovalUsedType:
+			used[id.Approval(e.EntityID)]++
+		case run.EventInvoked:
+			d, err := event.Decode[run.Invoked](e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d.Operation != "c" {
+				continue
+			}
+			if starts++; !approved[d.Approval] {
+				t.Errorf("%s: event %d starts what nobody approved: %+v", when, e.Seq, d)
+			}
+		}
+	}
+	for approval, n := range used {
+		if n != 1 || !approved[approval] {
+			t.Errorf("%s: %s is approved %t and was used %d times", when, approval, approved[approval], n)
+		}
+	}
+	if starts > 1 {
+		t.Errorf("%s: what was approved once started %d times", when, starts)
 	}
 }
 

@@ -131,8 +131,7 @@ func (x *Executor) again(ctx context.Context, origin event.Origin, q Request, in
 	if q.Key == "" {
 		return run.Run{}, why
 	}
-	probe := event.New(run.EventCreated, origin, q.Workspace, "", struct{}{})
-	events, known, err := journal.Recall(ctx, x.Log, q.Workspace, startKey(q), startDigest(q, event.DigestOf(input)), probe)
+	events, known, err := journal.Recall(ctx, x.Log, q.Workspace, startKey(q), startDigest(q, event.DigestOf(input)))
 	if err != nil {
 		return run.Run{}, err
 	}

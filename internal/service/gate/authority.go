@@ -117,18 +117,34 @@ func (c *consideration) use() token.Use {
 	return u
 }
 
-// host returns the host of a target, in the one way in which a token writes it.
+// unreadable is the host of a target in which two programs could read different ones, or none. No scope names it but *.
+const unreadable = "?"
+
+// host returns the host of a target, a URL, a host or an address, in the one way in which a token writes it.
 func host(target string) string {
-	_, rest, found := strings.Cut(target, "://")
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-"
+	scheme, rest, found := strings.Cut(target, "://")
 	if !found {
-		rest = target
+		scheme, rest = "", target
 	}
-	rest, _, _ = strings.Cut(rest, "/")
+	end := strings.IndexAny(rest, "/?#\\")
+	if strings.Trim(scheme, letters+"+") != "" || end >= 0 && !found && strings.Contains(target, "@") {
+		return unreadable // what stands behind an address may name others to whom it goes
+	}
+	if end >= 0 {
+		rest = rest[:end]
+	}
 	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
+		if strings.Trim(rest[:at], letters+"_+%~!$&'*=:") != "" {
+			return unreadable
+		}
 		rest = rest[at+1:]
 	}
-	name, _, _ := strings.Cut(rest, ":")
-	return strings.ToLower(strings.TrimSuffix(name, "."))
+	name, port, _ := strings.Cut(rest, ":")
+	if name = strings.TrimSuffix(name, "."); name == "" || strings.Trim(name, letters+"_") != "" || strings.Trim(port, "0123456789") != "" {
+		return unreadable
+	}
+	return strings.ToLower(name)
 }
 
 // Bound refuses what the capability token of a caller does not permit, and records the refusal. A caller without one is bound by his role

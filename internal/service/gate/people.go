@@ -315,11 +315,7 @@ func (g *Gate) IssueKey(ctx context.Context, origin event.Origin, ws id.Workspac
 	}
 	action := policy.Action{Type: policy.KeyIssue, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(p), Content: event.DigestOf([]byte(name))}
 	if origin.Principal != p {
-		role := target.Role
-		if target.Kind != id.User {
-			role = principal.Viewer
-		}
-		if err := g.mayGive(ctx, origin.Principal, ws, role); err != nil {
+		if err := g.mayGive(ctx, origin.Principal, ws, keeps(target)); err != nil {
 			return "", principal.Key{}, g.refused(ctx, origin, action, err)
 		}
 	}
@@ -348,7 +344,15 @@ func (g *Gate) IssueKey(ctx context.Context, origin event.Origin, ws id.Workspac
 var errNoKeyUnderToken = fault.New(fault.Denied, policy.ReasonScopeAction, "a key is not bound by a capability token, so whoever acts under one makes none").
 	With("Grant a token that is derived from it; its bearer is used like a key.")
 
-// RevokeKey ends a key at once. Its principal may, and who keeps people.
+// keeps is the role below which nobody keeps the keys of a principal: a person's own.
+func keeps(target principal.Principal) principal.Role {
+	if target.Kind != id.User || target.Role == "" {
+		return principal.Viewer
+	}
+	return target.Role
+}
+
+// RevokeKey ends a key at once. Its principal may, and who keeps people and is not below him.
 func (g *Gate) RevokeKey(ctx context.Context, origin event.Origin, ws id.Workspace, key id.Key, reason string) error {
 	doc, _, err := projection.Load[principal.Key](ctx, g.Docs, ws, principal.KeyProjection, string(key))
 	if errors.Is(err, projection.ErrNotFound) {
@@ -359,7 +363,11 @@ func (g *Gate) RevokeKey(ctx context.Context, origin event.Origin, ws id.Workspa
 	}
 	action := policy.Action{Type: policy.KeyRevoke, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(key)}
 	if doc.Principal != origin.Principal {
-		if err := g.mayGive(ctx, origin.Principal, ws, principal.Viewer); err != nil {
+		target, err := g.who(ctx, ws, doc.Principal)
+		if err != nil && !errors.Is(err, errNobody) {
+			return err
+		}
+		if err := g.mayGive(ctx, origin.Principal, ws, keeps(target)); err != nil {
 			return g.refused(ctx, origin, action, err)
 		}
 	}

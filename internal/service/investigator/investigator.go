@@ -22,6 +22,9 @@ type Parts struct {
 	Gate  policy.Gate
 	Clock event.Clock
 	IDs   *id.Source
+
+	// Place refuses a room and a thread that are not there, or not together; either may be empty.
+	Place func(ctx context.Context, ws id.Workspace, in id.Room, thread id.Thread) error
 }
 
 // Investigator keeps incidents. Make it with New; every method may be called from any goroutine.
@@ -119,7 +122,7 @@ func (v *Investigator) Open(ctx context.Context, origin event.Origin, ws id.Work
 // place fills in the room and the thread of the run.
 func (v *Investigator) place(ctx context.Context, ws id.Workspace, at Place) (Place, error) {
 	if at.Run == "" {
-		return at, nil
+		return at, v.Place(ctx, ws, at.Room, at.Thread)
 	}
 	of, _, err := projection.Load[struct {
 		Room   id.Room   `json:"room_id"`
@@ -139,7 +142,7 @@ func (v *Investigator) place(ctx context.Context, ws id.Workspace, at Place) (Pl
 	if of.Thread != "" {
 		at.Thread = of.Thread
 	}
-	return at, nil
+	return at, v.Place(ctx, ws, at.Room, at.Thread)
 }
 
 // keyed returns the incident that has a key.

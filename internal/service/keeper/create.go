@@ -138,7 +138,7 @@ func (k *Keeper) admit(ctx context.Context, origin event.Origin, q Request, doc 
 	if key == "" {
 		return permit, "", false, full
 	}
-	events, known, err := journal.Recall(ctx, k.Log, q.Workspace, key, q.digest(), k.event(space.EventCreated, origin, doc, struct{}{}))
+	events, known, err := journal.Recall(ctx, k.Log, q.Workspace, key, q.digest())
 	if err != nil || !known {
 		return permit, "", false, errors.Join(err, full)
 	}

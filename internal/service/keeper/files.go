@@ -206,8 +206,7 @@ func (k *Keeper) changed(ctx context.Context, origin *event.Origin, ws id.Worksp
 	}
 	first := origin.Key
 	for try := 1; ; try++ {
-		probe := event.New(space.EventFileBegun, *origin, ws, "", struct{}{})
-		events, known, err := journal.Recall(ctx, k.Log, ws, origin.Key, origin.Command, probe)
+		events, known, err := journal.Recall(ctx, k.Log, ws, origin.Key, origin.Command)
 		if err != nil || !known {
 			return entry, before, err
 		}

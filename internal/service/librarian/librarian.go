@@ -74,6 +74,8 @@ type Query struct {
 	Room   id.Room   // only what was said in it; "" for everywhere
 	Thread id.Thread // only what was said in it; "" for everywhere
 	Limit  int       // 1 to MaxResults; 0 for DefaultResults
+
+	Shows func(room.Message) (bool, error) // which messages may be shown to who asks, the others are as if they were not there; nil for all
 }
 
 // Search finds messages of a workspace that have every word of a query. It waits until the index has come to where the log was when it was
@@ -109,6 +111,13 @@ func (l *Librarian) Search(ctx context.Context, ws id.Workspace, q Query) (Answe
 			}
 			if err != nil {
 				return Answer{}, err
+			}
+			if q.Shows != nil {
+				if may, err := q.Shows(m); err != nil {
+					return Answer{}, err
+				} else if !may {
+					continue
+				}
 			}
 			a.Results = append(a.Results, Result{
 				Type: "message", Message: m.ID, Thread: m.Thread, Room: m.Room, SenderType: m.SenderType, Sender: m.Sender, CreatedAt: m.CreatedAt,

@@ -77,7 +77,7 @@ func (m *Moderator) Post(ctx context.Context, origin event.Origin, who principal
 			return room.Message{}, room.ErrClosed
 		}
 		// The thread is as it was when it was found open: of a post and a closing, one comes first.
-		made, err := m.record(ctx, origin, a, draft, event.DocumentVersion{Projection: room.ThreadProjection, Key: string(t), Version: version})
+		made, err := m.record(ctx, origin, a, draft, event.DocumentVersion{Projection: room.MessageProjection, Key: string(c.Message)}, event.DocumentVersion{Projection: room.ThreadProjection, Key: string(t), Version: version})
 		if !errors.Is(err, journal.ErrConflict) || try == tries {
 			return evolved(room.Message{}, made, err)
 		}

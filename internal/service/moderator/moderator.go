@@ -141,7 +141,7 @@ func (m *Moderator) recall(ctx context.Context, origin event.Origin, ws id.Works
 	if origin.Key == "" {
 		return event.Event{}, false, nil
 	}
-	events, known, err := journal.Recall(ctx, m.Log, ws, origin.Key, origin.Command, event.New(typ, origin, ws, "", struct{}{}))
+	events, known, err := journal.Recall(ctx, m.Log, ws, origin.Key, origin.Command)
 	return firstOf(events, typ), known, err
 }
 

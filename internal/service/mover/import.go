@@ -167,8 +167,7 @@ func (m *Importer) again(ctx context.Context, origin event.Origin, by id.Workspa
 	if key == "" {
 		return workspace.Import{}, false, nil
 	}
-	probe := event.New(workspace.EventImportBegun, origin, by, "", struct{}{})
-	events, known, err := journal.Recall(ctx, m.Log, by, keyOf(key), file.digest(), probe)
+	events, known, err := journal.Recall(ctx, m.Log, by, keyOf(key), file.digest())
 	if err != nil || !known {
 		return workspace.Import{}, false, err
 	}

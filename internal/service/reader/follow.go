@@ -26,10 +26,10 @@ type Item struct {
 }
 
 func newItem(e event.Event) *Item {
-	return &Item{e, sync.OnceValues(func() ([]byte, error) { return json.Marshal(e) })}
+	return &Item{e, sync.OnceValues(func() ([]byte, error) { return json.Marshal(event.Show(e)) })}
 }
 
-// JSON returns the event as JSON. It is made once, however many ask; the caller may not change it.
+// JSON returns the event as it is shown, as JSON. It is made once, however many ask; the caller may not change it.
 func (i *Item) JSON() ([]byte, error) { return i.encode() }
 
 // Follow yields the events that a query selects, those that are recorded and those that come, each once and in order, until ctx ends. What

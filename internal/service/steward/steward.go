@@ -178,7 +178,7 @@ func (s *Steward) recall(ctx context.Context, origin event.Origin, by id.Workspa
 	if origin.Key == "" {
 		return event.Event{}, false, nil
 	}
-	events, known, err := journal.Recall(ctx, s.Log, by, origin.Key, origin.Command, event.New(typ, origin, by, "", struct{}{}))
+	events, known, err := journal.Recall(ctx, s.Log, by, origin.Key, origin.Command)
 	for _, e := range events {
 		if e.Type == typ {
 			return e, true, err

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/label"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/reader"
@@ -72,7 +73,10 @@ func (s *Server) registerApprovals() {
 		}
 		out := standingList{}
 		out.Standing, out.Next = cut(found, in.Limit, func(a policy.Standing) string { return string(a.ID) })
-		return &struct{ Body standingList }{out}, nil
+		out.Standing, err = visible(ctx, s, c, out.Standing, func(x policy.Standing) label.Resource {
+			return label.Resource{Type: label.OfApproval, ID: string(x.Approval)}
+		})
+		return &struct{ Body standingList }{out}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
 		ID: "revoke-standing-approval", Needs: wire.Does(policy.StandingRevoke), Method: http.MethodDelete, Path: "/v1/standing-approvals/{standing_id}", Tag: "approvals", Summary: "End a standing approval",
@@ -99,7 +103,10 @@ func (s *Server) listApprovals(ctx context.Context, c wire.Call, in *struct {
 	}
 	out := approvalList{}
 	out.Approvals, out.Next = cut(found, in.Limit, func(a policy.Approval) string { return string(a.ID) })
-	return &struct{ Body approvalList }{out}, nil
+	out.Approvals, err = visible(ctx, s, c, out.Approvals, func(x policy.Approval) label.Resource {
+		return label.Resource{Type: label.OfApproval, ID: string(x.ID)}
+	})
+	return &struct{ Body approvalList }{out}, err
 }
 
 // decide answers an approval on behalf of the caller.

@@ -110,6 +110,9 @@ func (s *Server) evaluate(ctx context.Context, c wire.Call, in *struct{ Body eva
 	if q.Token, err = s.under(ctx, c, q.Token); err != nil {
 		return nil, err
 	}
+	if c.Caller.Token != "" {
+		c.Caller.Token = q.Token // his own, or one that was derived from it: he goes on under that
+	}
 	now, err := s.services.Arbiter.Evaluate(context.WithoutCancel(ctx), c.Once(), c.Caller, q, in.Body.Preview)
 	return s.evaluated(now, err)
 }
@@ -146,6 +149,9 @@ func (s *Server) requestApproval(ctx context.Context, c wire.Call, in *struct{ B
 	var err error
 	if q.Token, err = s.under(ctx, c, q.Token); err != nil {
 		return nil, err
+	}
+	if c.Caller.Token != "" {
+		c.Caller.Token = q.Token // his own, or one that was derived from it: he goes on under that
 	}
 	made, err := s.services.Arbiter.Ask(context.WithoutCancel(ctx), c.Once(), c.Caller, q, arbiter.Words{Title: b.Title, Context: b.Context},
 		policy.Ask{Scope: policy.Scope(b.Scope), ExpiresAt: b.ExpiresAt})

@@ -23,7 +23,7 @@ type ArtifactPath struct {
 
 func (s *Server) registerArtifacts() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "create-artifact", Engines: true, Needs: wire.Does(policy.ArtifactCreate, "step_id"), Method: http.MethodPost, Path: "/v1/steps/{step_id}/artifacts", Tag: "engines", Summary: "Record an output of a run", Repeat: wire.RepeatRecalled, Status: http.StatusCreated,
+		ID: "create-artifact", Engines: true, Needs: wire.Does(policy.ArtifactCreate, "step_id").PastLabels(), Method: http.MethodPost, Path: "/v1/steps/{step_id}/artifacts", Tag: "engines", Summary: "Record an output of a run", Repeat: wire.RepeatRecalled, Status: http.StatusCreated,
 	}, s.createArtifact)
 	wire.Handle(s.Server, wire.Operation{ID: "list-artifacts", Needs: wire.Shows("artifact", "run_id", "step_id"), Method: http.MethodGet, Path: "/v1/artifacts", Tag: "engines", Summary: "Artifacts, the newest first"},
 		func(ctx context.Context, c wire.Call, in *OfRun) (*struct{ Body artifactList }, error) {
@@ -32,19 +32,17 @@ func (s *Server) registerArtifacts() {
 				return nil, err
 			}
 			found, err := s.services.Dispatcher.Artifacts(ctx, c.Caller.Workspace, of, in.Cursor, in.Limit+1)
-			if err == nil {
-				err = s.withhold(ctx, c, found)
+			if err != nil {
+				return nil, err
 			}
 			out := artifactList{}
 			out.Artifacts, out.Next = cut(found, in.Limit, func(x step.Artifact) string { return string(x.ID) })
+			out.Artifacts, err = visible(ctx, s, c, out.Artifacts, func(x step.Artifact) label.Resource { return label.Resource{Type: label.OfArtifact, ID: string(x.ID)} })
 			return &struct{ Body artifactList }{out}, err
 		})
 	wire.Handle(s.Server, wire.Operation{ID: "get-artifact", Needs: wire.Shows("artifact", "artifact_id"), Method: http.MethodGet, Path: "/v1/artifacts/{artifact_id}", Tag: "engines", Summary: "Show an artifact"},
 		func(ctx context.Context, c wire.Call, in *ArtifactPath) (*struct{ Body step.Artifact }, error) {
 			doc, err := s.services.Dispatcher.Artifact(ctx, c.Caller.Workspace, id.Artifact(in.Artifact))
-			if err == nil {
-				err = s.readable(ctx, c, label.Resource{Type: label.OfArtifact, ID: in.Artifact}, doc.Room)
-			}
 			return &struct{ Body step.Artifact }{doc}, err
 		})
 	wire.Stream[struct {
@@ -52,7 +50,7 @@ func (s *Server) registerArtifacts() {
 		Token   string `header:"X-Claim-Token" doc:"The token of the run's claim"`
 		RawBody []byte `contentType:"application/octet-stream"`
 	}](s.Server, wire.Operation{
-		ID: "write-artifact", Engines: true, Needs: wire.Does(policy.ArtifactStore, "artifact_id"), Method: http.MethodPut, Path: "/v1/artifacts/{artifact_id}/content", Tag: "engines", Summary: "Send the content of an artifact", Rate: wire.RateFiles,
+		ID: "write-artifact", Engines: true, Needs: wire.Does(policy.ArtifactStore, "artifact_id").PastLabels(), Method: http.MethodPut, Path: "/v1/artifacts/{artifact_id}/content", Tag: "engines", Summary: "Send the content of an artifact", Rate: wire.RateFiles,
 		Answers: map[int]any{http.StatusOK: step.Artifact{}}, Detail: "It is kept if it is what the artifact's size_bytes and sha256 say, at most 1 GiB. What is kept already is not kept twice.",
 	}, s.writeArtifact)
 	wire.Stream[ArtifactPath](s.Server, wire.Operation{
@@ -107,9 +105,6 @@ func (s *Server) readArtifact(w http.ResponseWriter, r *http.Request, c wire.Cal
 		return err
 	}
 	defer content.Close()
-	if err := s.readable(r.Context(), c, label.Resource{Type: label.OfArtifact, ID: string(doc.ID)}, doc.Room); err != nil {
-		return err
-	}
 	h := w.Header()
 	h.Set("ETag", `"`+artifactDigest(doc).String()+`"`)
 	h.Set("Content-Type", "application/octet-stream") // what it calls itself is an engine's word, and no browser's business

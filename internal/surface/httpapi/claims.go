@@ -11,9 +11,11 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/label"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	capability "agentbox/internal/domain/token"
+	"agentbox/internal/service/custodian"
 	"agentbox/internal/service/dispatcher"
 	"agentbox/internal/service/reader"
 	"agentbox/internal/surface/httpapi/wire"
@@ -119,16 +121,17 @@ func (s *Server) registerClaims() {
 	}, s.createEngineRun)
 	wire.Handle(s.Server, wire.Operation{
 		ID: "claim-run", Needs: wire.DoesThere(policy.RunClaim), Method: http.MethodPost, Path: "/v1/runs/claim", Tag: "engines", Engines: true, Summary: "Claim the next run", Repeat: wire.RepeatRecalled,
-		Detail: "The oldest run that waits, else the oldest whose engine was not heard of for 30 seconds. From then on everything that is recorded of the run takes the claim's token.",
+		Detail: "The oldest run that waits, else the oldest whose engine was not heard of for 30 seconds. From then on everything that is recorded of the run takes the claim's token. " +
+			"A run that a label keeps from the engine is passed over: it asks for access first.",
 	}, s.claimRun)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "renew-claim", Needs: wire.Does(policy.RunRenew, "run_id"), Method: http.MethodPost, Path: "/v1/runs/{run_id}/lease/heartbeat", Tag: "engines", Engines: true, Summary: "Go on owning a run, for another 30 seconds", Repeat: wire.RepeatRecalled,
+		ID: "renew-claim", Needs: wire.Does(policy.RunRenew, "run_id").PastLabels(), Method: http.MethodPost, Path: "/v1/runs/{run_id}/lease/heartbeat", Tag: "engines", Engines: true, Summary: "Go on owning a run, for another 30 seconds", Repeat: wire.RepeatRecalled,
 	}, s.renewClaim)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "release-claim", Needs: wire.Does(policy.RunRelease, "run_id"), Method: http.MethodPost, Path: "/v1/runs/{run_id}/lease/release", Tag: "engines", Engines: true, Summary: "Give a run back, not done", Repeat: wire.RepeatRecalled,
+		ID: "release-claim", Needs: wire.Does(policy.RunRelease, "run_id").PastLabels(), Method: http.MethodPost, Path: "/v1/runs/{run_id}/lease/release", Tag: "engines", Engines: true, Summary: "Give a run back, not done", Repeat: wire.RepeatRecalled,
 	}, s.releaseClaim)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "start-run", Needs: wire.Does(policy.RunBegin, "run_id"), Method: http.MethodPost, Path: "/v1/runs/{run_id}/start", Tag: "engines", Engines: true, Summary: "Start a run by hand, without a claim", Repeat: wire.RepeatRecalled,
+		ID: "start-run", Needs: wire.Does(policy.RunBegin, "run_id").PastLabels(), Method: http.MethodPost, Path: "/v1/runs/{run_id}/start", Tag: "engines", Engines: true, Summary: "Start a run by hand, without a claim", Repeat: wire.RepeatRecalled,
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		EngineRunPath
 		Body *tokenBody
@@ -142,7 +145,7 @@ func (s *Server) registerClaims() {
 		})
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "complete-run", Needs: wire.Does(policy.RunComplete, "run_id"), Method: http.MethodPost, Path: "/v1/runs/{run_id}/complete", Tag: "engines", Engines: true, Summary: "End a run well", Repeat: wire.RepeatRecalled,
+		ID: "complete-run", Needs: wire.Does(policy.RunComplete, "run_id").PastLabels(), Method: http.MethodPost, Path: "/v1/runs/{run_id}/complete", Tag: "engines", Engines: true, Summary: "End a run well", Repeat: wire.RepeatRecalled,
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		EngineRunPath
 		Body *completeRequest
@@ -157,7 +160,7 @@ func (s *Server) registerClaims() {
 		})
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "fail-run", Needs: wire.Does(policy.RunFail, "run_id"), Method: http.MethodPost, Path: "/v1/runs/{run_id}/fail", Tag: "engines", Engines: true, Summary: "End a run badly", Repeat: wire.RepeatRecalled,
+		ID: "fail-run", Needs: wire.Does(policy.RunFail, "run_id").PastLabels(), Method: http.MethodPost, Path: "/v1/runs/{run_id}/fail", Tag: "engines", Engines: true, Summary: "End a run badly", Repeat: wire.RepeatRecalled,
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		EngineRunPath
 		Body *failRequest
@@ -172,7 +175,7 @@ func (s *Server) registerClaims() {
 		})
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "cancel-engine-run", Needs: wire.Does(policy.RunCancel, "run_id"), Method: http.MethodPost, Path: "/v1/runs/{run_id}/cancel", Tag: "runs", Summary: "End a run, whoever executes it", Repeat: wire.RepeatRecalled,
+		ID: "cancel-engine-run", Needs: wire.Does(policy.RunCancel, "run_id").PastLabels(), Method: http.MethodPost, Path: "/v1/runs/{run_id}/cancel", Tag: "runs", Summary: "End a run, whoever executes it", Repeat: wire.RepeatRecalled,
 		Status: http.StatusAccepted, Detail: "An engine learns of it with the next thing that it records of the run: everything is refused from then on.",
 	}, s.cancelAnyRun)
 	wire.Handle(s.Server, wire.Operation{
@@ -234,6 +237,13 @@ func (s *Server) claimRun(ctx context.Context, c wire.Call, in *struct{ Body *cl
 		doc, err = s.spoken(ctx, c)
 		token = s.services.Dispatcher.Claimed(doc)
 	} else {
+		var sight *custodian.Sight
+		if sight, err = s.sight(ctx, c); err != nil {
+			return nil, err
+		}
+		want.Shows = func(r id.Run) (bool, error) {
+			return sight.Shows(ctx, label.Resource{Type: label.OfRun, ID: string(r)})
+		}
 		doc, token, err = s.services.Dispatcher.Claim(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, want)
 	}
 	if errors.Is(err, errand.ErrNothing) {

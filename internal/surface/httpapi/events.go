@@ -3,6 +3,8 @@ package httpapi
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"iter"
 	"net/http"
 	"slices"
@@ -68,7 +70,7 @@ func knownType(typ string) error {
 }
 
 type eventList struct {
-	Events []event.Event `json:"events" nullable:"false" doc:"In ascending order"`
+	Events []event.Shown `json:"events" nullable:"false" doc:"In ascending order"`
 	Next   uint64        `json:"next_from_seq" doc:"The from_seq that goes on behind the last event"`
 	Before uint64        `json:"before,omitempty" doc:"The before that goes on in front of the first event; absent where nothing is in front of it"`
 }
@@ -81,22 +83,31 @@ type StreamParameters struct {
 
 func (s *Server) registerEvents() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "list-events", Needs: wire.Shows("event", "stream_id", "room_id", "thread_id", "run_id", "step_id", "space_id"), Method: http.MethodGet, Path: "/v1/events", Tag: "events", Summary: "Read the log",
-		Detail: "From a place on with from_seq, else the last events, or the last before a place.",
+		ID: "list-events", Needs: wire.Shows("event", "stream_id", "room_id", "thread_id", "run_id", "step_id", "space_id").PastLabels(), Method: http.MethodGet, Path: "/v1/events", Tag: "events", Summary: "Read the log",
+		Detail: "From a place on with from_seq, else the last events, or the last before a place. Where a label keeps an event's data from the caller, they are withheld: `withheld` is `labelled`.",
 	}, s.listEvents)
-	wire.Handle(s.Server, wire.Operation{ID: "get-event", Needs: wire.Shows("event", "event_id"), Method: http.MethodGet, Path: "/v1/events/{event_id}", Tag: "events", Summary: "Show an event"},
+	wire.Handle(s.Server, wire.Operation{ID: "get-event", Needs: wire.Shows("event", "event_id").PastLabels(), Method: http.MethodGet, Path: "/v1/events/{event_id}", Tag: "events", Summary: "Show an event"},
 		func(ctx context.Context, c wire.Call, in *struct {
 			Event string `path:"event_id" doc:"The event"`
-		}) (*struct{ Body event.Event }, error) {
+		}) (*struct{ Body event.Shown }, error) {
 			e, err := s.services.Reader.Event(ctx, c.Caller.Workspace, id.Event(in.Event))
-			return &struct{ Body event.Event }{e}, err
+			if err != nil {
+				return nil, err
+			}
+			sight, err := s.sight(ctx, c)
+			if err != nil {
+				return nil, err
+			}
+			e, err = sight.Event(ctx, e)
+			return &struct{ Body event.Shown }{event.Show(e)}, err
 		})
-	const detail = "Server-sent events; data is the event, id its place. A client that sends the last id back as Last-Event-ID misses nothing and gets nothing twice."
+	const detail = "Server-sent events; data is the event, id its place. A client that sends the last id back as Last-Event-ID misses nothing and gets nothing twice. " +
+		"Where a label keeps an event's data from the caller, they are withheld, and the event keeps its place."
 	wire.Stream[struct {
 		EventFilter
 		StreamParameters
 	}](s.Server, wire.Operation{
-		ID: "stream-events", Needs: wire.Shows("event", "stream_id", "room_id", "thread_id", "run_id", "step_id", "space_id"), Method: http.MethodGet, Path: "/v1/events/stream", Tag: "events", Summary: "Follow the log", Media: "text/event-stream", Detail: detail,
+		ID: "stream-events", Needs: wire.Shows("event", "stream_id", "room_id", "thread_id", "run_id", "step_id", "space_id").PastLabels(), Method: http.MethodGet, Path: "/v1/events/stream", Tag: "events", Summary: "Follow the log", Media: "text/event-stream", Detail: detail,
 	}, func(w http.ResponseWriter, r *http.Request, c wire.Call) error {
 		p := r.URL.Query()
 		f := EventFilter{
@@ -116,7 +127,7 @@ func (s *Server) registerEvents() {
 		Room string `path:"room_id" doc:"The room"`
 		StreamParameters
 	}](s.Server, wire.Operation{
-		ID: "stream-room", Needs: wire.Shows("event", "room_id"), Method: http.MethodGet, Path: "/v1/streams/rooms/{room_id}", Tag: "events", Summary: "Follow a room", Media: "text/event-stream", Detail: detail,
+		ID: "stream-room", Needs: wire.Shows("event", "room_id").PastLabels(), Method: http.MethodGet, Path: "/v1/streams/rooms/{room_id}", Tag: "events", Summary: "Follow a room", Media: "text/event-stream", Detail: detail,
 	}, func(w http.ResponseWriter, r *http.Request, c wire.Call) error {
 		in, err := s.services.Rooms.Room(r.Context(), c.Caller.Workspace, id.Room(r.PathValue("room_id")))
 		if err != nil {
@@ -147,9 +158,18 @@ func (s *Server) listEvents(ctx context.Context, c wire.Call, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	out := eventList{Events: found, Next: max(q.From, 1)}
+	sight, err := s.sight(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	out := eventList{Events: make([]event.Shown, len(found)), Next: max(q.From, 1)}
+	for i, e := range found {
+		if e, err = sight.Event(ctx, e); err != nil {
+			return nil, err
+		}
+		out.Events[i] = event.Show(e)
+	}
 	if len(found) == 0 {
-		out.Events = []event.Event{}
 		return &struct{ Body eventList }{out}, nil
 	}
 	out.Next = q.Place(found[len(found)-1]) + 1
@@ -181,13 +201,28 @@ func (s *Server) followEvents(w http.ResponseWriter, r *http.Request, c wire.Cal
 					yield(wire.Message{}, err)
 					return
 				}
-				data, err := e.JSON()
+				data, err := s.shown(ctx, c, e)
 				if !yield(wire.Message{ID: q.Place(e.Event), Data: data}, err) {
 					return
 				}
 			}
 		}
 	})
+}
+
+// shown returns an event that is followed as JSON, with its data withheld where a label keeps them from the caller: its place stays, so that the
+// stream has no gap. What the labels say is read for each event, for they change while somebody follows.
+func (s *Server) shown(ctx context.Context, c wire.Call, item *reader.Item) ([]byte, error) {
+	sight, err := s.sight(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	e, err := sight.Event(ctx, item.Event)
+	if err != nil || e.Withheld == item.Withheld {
+		data, jsonErr := item.JSON()
+		return data, errors.Join(err, jsonErr)
+	}
+	return json.Marshal(event.Show(e))
 }
 
 // placeAfterHead is the place of the next event of what a query reads.

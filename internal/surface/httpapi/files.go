@@ -53,7 +53,7 @@ func (s *Server) registerFiles() {
 		Overwrite bool           `query:"overwrite" doc:"Replace files that exist"`
 		RawBody   multipart.Form `contentType:"multipart/form-data"`
 	}](s.Server, wire.Operation{
-		ID: "upload-files", Needs: wire.Does(policy.FileCreate, "space_id"), Method: http.MethodPost, Path: "/v1/spaces/{space_id}/files", Tag: "files", Summary: "Upload files", Rate: wire.RateFiles,
+		ID: "upload-files", Needs: wire.Does(policy.FileCreate, "space_id").PastLabels(), Method: http.MethodPost, Path: "/v1/spaces/{space_id}/files", Tag: "files", Summary: "Upload files", Rate: wire.RateFiles,
 		Repeat:  wire.RepeatByService,
 		Answers: map[int]any{http.StatusCreated: uploaded{}, http.StatusOK: uploaded{}},
 		Detail: "One part per file; its filename is the file's path below `path`. Each file is taken or refused by itself: 201 when all were taken, 200 when some were not. " +
@@ -77,11 +77,11 @@ func (s *Server) registerFiles() {
 		NoneMatch string `header:"If-None-Match" enum:"*" doc:"With * an existing file is not replaced"`
 		RawBody   []byte `contentType:"application/octet-stream"`
 	}](s.Server, wire.Operation{
-		ID: "write-file", Needs: wire.Does(policy.FileCreate, "space_id"), Method: http.MethodPut, Path: "/v1/spaces/{space_id}/files/{path}", Tag: "files", Summary: "Write a file", Rate: wire.RateFiles,
+		ID: "write-file", Needs: wire.Does(policy.FileCreate, "space_id").PastLabels(), Method: http.MethodPut, Path: "/v1/spaces/{space_id}/files/{path}", Tag: "files", Summary: "Write a file", Rate: wire.RateFiles,
 		Answers: map[int]any{http.StatusOK: space.Entry{}}, Detail: "The file appears as a whole or not at all; folders are made.",
 	}, s.writeFile)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "delete-file", Needs: wire.Does(policy.FileDelete, "space_id"), Method: http.MethodDelete, Path: "/v1/spaces/{space_id}/files/{path}", Tag: "files", Summary: "Delete a file", Rate: wire.RateFiles,
+		ID: "delete-file", Needs: wire.Does(policy.FileDelete, "space_id").PastLabels(), Method: http.MethodDelete, Path: "/v1/spaces/{space_id}/files/{path}", Tag: "files", Summary: "Delete a file", Rate: wire.RateFiles,
 		Status: http.StatusNoContent,
 	}, func(ctx context.Context, c wire.Call, in *FilePath) (*struct{}, error) {
 		err := s.services.Keeper.DeleteFile(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Path)
@@ -106,9 +106,6 @@ func (s *Server) listFiles(ctx context.Context, c wire.Call, in *struct {
 }
 
 func (s *Server) readFile(w http.ResponseWriter, r *http.Request, c wire.Call) error {
-	if err := s.readableSpace(r.Context(), c, id.Space(r.PathValue("space_id"))); err != nil {
-		return err
-	}
 	file, err := s.services.Keeper.ReadFile(r.Context(), c.Origin(), c.Caller.Workspace, id.Space(r.PathValue("space_id")), r.PathValue("path"))
 	if err != nil {
 		return err
@@ -334,9 +331,6 @@ func (s *Server) archiveFiles(w http.ResponseWriter, r *http.Request, c wire.Cal
 	folder := r.URL.Query().Get("path")
 	if folder == "" {
 		folder = "."
-	}
-	if err := s.readableSpace(r.Context(), c, id.Space(r.PathValue("space_id"))); err != nil {
-		return err
 	}
 	write, err := s.services.Keeper.ArchiveFiles(r.Context(), c.Origin(), c.Caller.Workspace, id.Space(r.PathValue("space_id")), folder)
 	if err != nil {

@@ -22,6 +22,7 @@ func TestThreat31TheKillSwitchReachesAHundredBusyRuns(t *testing.T) {
 		c.Rates = wire.DefaultRates()
 		c.Rates.Spaces, c.Rates.Runs, c.Rates.Files = 1000, 1000, 10_000
 	})
+	d.succeed(t, "PATCH", "/v1/workspaces/"+string(id.DefaultWorkspace), fmt.Sprintf(`{"max_concurrent_tasks":%d}`, busy), &struct{}{})
 	const beat = `sleep 200 | while true; do echo $EPOCHREALTIME > beat; read -t 0.2 x; done`
 	body := fmt.Sprintf(`{"protocolVersion":"1.0","wait":0,"operations":[{"type":"shell","command":%q},{"type":"shell","command":"echo more"}]}`, beat)
 	spaces, runs := make([]string, busy), make([]string, busy)

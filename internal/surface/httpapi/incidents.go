@@ -8,7 +8,9 @@ import (
 
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/incident"
+	"agentbox/internal/domain/label"
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/token"
 	"agentbox/internal/service/investigator"
 	"agentbox/internal/surface/httpapi/wire"
 )
@@ -121,6 +123,9 @@ func (s *Server) openIncident(ctx context.Context, c wire.Call, in *struct{ Body
 			Title: cmp.Or(b.Title, b.Summary), Severity: incident.Severity(b.Severity), Category: b.Category, Details: b.Details, EntityType: b.EntityType, EntityID: b.EntityID, Key: b.Key,
 		})
 	}
+	if err == nil && deduped { // it was opened by somebody else, maybe in another room
+		err = s.permitted(ctx, c, token.Use{Action: policy.IncidentOpen, Room: found.Room})
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -145,5 +150,8 @@ func (s *Server) listIncidents(ctx context.Context, c wire.Call, in *struct {
 	}
 	out := incidentList{}
 	out.Incidents, out.Next = cut(found, in.Limit, func(i incident.Incident) string { return string(i.ID) })
-	return &struct{ Body incidentList }{out}, nil
+	out.Incidents, err = visible(ctx, s, c, out.Incidents, func(x incident.Incident) label.Resource {
+		return label.Resource{Type: label.OfIncident, ID: string(x.ID)}
+	})
+	return &struct{ Body incidentList }{out}, err
 }

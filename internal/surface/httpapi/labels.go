@@ -2,13 +2,15 @@ package httpapi
 
 import (
 	"context"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/label"
 	"agentbox/internal/domain/policy"
-	"agentbox/internal/domain/step"
 	"agentbox/internal/service/custodian"
 	"agentbox/internal/surface/httpapi/wire"
 )
@@ -68,7 +70,7 @@ func (s *Server) registerLabels() {
 		Detail: "With resource_type and resource_id: the label of this one, also where it is the default.",
 	}, s.listLabels)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "request-data-access", Needs: wire.DoesThere(policy.DataAccess), Method: http.MethodPost, Path: "/v1/data/access/requests", Tag: "labels", Summary: "Ask to come near labelled data", Repeat: wire.RepeatRecalled,
+		ID: "request-data-access", Engines: true, Needs: wire.DoesThere(policy.DataAccess), Method: http.MethodPost, Path: "/v1/data/access/requests", Tag: "labels", Summary: "Ask to come near labelled data", Repeat: wire.RepeatRecalled,
 		Detail: "Restricted data are used in their room only. An access to what is confidential or stricter is recorded, and lets the same principal read it for an hour. Personal data are for the purposes of " +
 			"their label; for another one it takes a justification, and without that a person decides.",
 	}, s.requestAccess)
@@ -117,31 +119,44 @@ func (s *Server) listLabels(ctx context.Context, c wire.Call, in *struct {
 	return &struct{ Body labelList }{out}, nil
 }
 
-// readable refuses to answer with a resource of a room that is labelled against whoever asks.
-func (s *Server) readable(ctx context.Context, c wire.Call, r label.Resource, room id.Room) error {
-	return s.services.Custodian.MayRead(ctx, c.Caller.Workspace, c.Caller.Principal, r, room)
-}
-
-// readableSpace is readable for the files of a space.
-func (s *Server) readableSpace(ctx context.Context, c wire.Call, sp id.Space) error {
-	found, err := s.services.Keeper.Space(ctx, c.Caller.Workspace, sp)
+// labelled refuses what the labels of what is named keep from a caller.
+func (s *Server) labelled(ctx context.Context, c wire.Call, about map[string]string) error {
+	sight, err := s.sight(ctx, c)
 	if err != nil {
 		return err
 	}
-	return s.readable(ctx, c, label.Resource{Type: label.OfSpace, ID: string(sp)}, found.Room)
-}
-
-// withhold takes out of a list of artifacts what their labels keep from whoever asks.
-func (s *Server) withhold(ctx context.Context, c wire.Call, found []step.Artifact) error {
-	for i, a := range found {
-		err := s.readable(ctx, c, label.Resource{Type: label.OfArtifact, ID: string(a.ID)}, a.Room)
-		switch {
-		case err == nil:
-		case fault.KindOf(err) != fault.Denied:
+	for _, name := range slices.Sorted(maps.Keys(about)) {
+		if about[name] == "" {
+			continue
+		}
+		if err := sight.Sees(ctx, label.Resource{Type: strings.TrimSuffix(name, "_id"), ID: about[name]}); err != nil {
 			return err
-		default:
-			found[i].Content, found[i].Metadata, found[i].Title = step.Content{Type: step.None}, nil, ""
 		}
 	}
 	return nil
+}
+
+// sight is what a caller may see now.
+func (s *Server) sight(ctx context.Context, c wire.Call) (*custodian.Sight, error) {
+	return s.services.Custodian.Sight(ctx, c.Caller.Workspace, c.Caller.Principal)
+}
+
+// hidden reports whether a label keeps something from a caller.
+func (s *Server) hidden(ctx context.Context, c wire.Call, r label.Resource) (bool, error) {
+	sight, err := s.sight(ctx, c)
+	if err != nil {
+		return true, err
+	}
+	shows, err := sight.Shows(ctx, r)
+	return !shows, err
+}
+
+// visible leaves out of a page what labels keep from a caller. A page may so have fewer entries than were asked for; where the list goes on
+// stays as it is.
+func visible[T any](ctx context.Context, s *Server, c wire.Call, page []T, resource func(T) label.Resource) ([]T, error) {
+	sight, err := s.sight(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return custodian.Visible(ctx, sight, page, resource)
 }

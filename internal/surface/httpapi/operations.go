@@ -74,15 +74,14 @@ type Server struct {
 // New makes a server of the daemon's version; it listens nowhere yet.
 func New(c wire.Config, services Services, version string) *Server {
 	c.Recall = func(ctx context.Context, who principal.Caller, key string, command event.Digest) (uint64, error) {
-		probe := event.New("request.repeated", event.Origin{Principal: who.Principal}, who.Workspace, "", struct{}{})
-		found, _, err := journal.Recall(ctx, services.Log, who.Workspace, key, command, probe)
+		found, _, err := journal.Recall(ctx, services.Log, who.Workspace, key, command)
 		if err != nil || len(found) == 0 {
 			return 0, err
 		}
 		return found[len(found)-1].Seq, nil
 	}
 	s := &Server{services: services, version: version, importing: make(chan struct{}, 1)}
-	c.Bound = s.bound
+	c.Bound, c.Labels = s.bound, s.labelled
 	c.Narrow = func(ctx context.Context, who principal.Caller, t id.Token) (principal.Caller, error) {
 		return services.Gate.ActsFor(ctx, who, "", t)
 	}

@@ -140,6 +140,9 @@ func (s *Server) explain(ctx context.Context, c wire.Call, in *struct{ Body expl
 		if choice.Policy != "" || choice.Overrides != nil || choice.YAML != "" || choice.Cedar != "" {
 			return nil, fault.New(fault.Invalid, "policy_ambiguous", "name a space or a policy, not both")
 		}
+		if err := s.labelled(ctx, c, map[string]string{"space_id": string(in.Body.Space)}); err != nil {
+			return nil, err
+		}
 		if sp, err = s.services.Keeper.Space(ctx, c.Caller.Workspace, in.Body.Space); err == nil {
 			b, err = s.services.Gate.Bundle(ctx, c.Caller.Workspace, sp.Bundle)
 		}

@@ -8,6 +8,8 @@ import (
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/label"
+	"agentbox/internal/domain/leak"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/kernel/vault"
@@ -87,7 +89,8 @@ func (s *Server) listRedactions(ctx context.Context, c wire.Call, in *struct{ Pa
 	if len(found) == in.Limit {
 		out.Next = strconv.FormatUint(upTo, 10)
 	}
-	return &struct{ Body redactions }{out}, nil
+	out.Redactions, err = visible(ctx, s, c, out.Redactions, func(x redaction) label.Resource { return label.Resource{Type: leak.Entity, ID: string(x.Event)} })
+	return &struct{ Body redactions }{out}, err
 }
 
 func said(found []redactor.Redaction) []redaction {

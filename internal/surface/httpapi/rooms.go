@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/label"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/room"
 	"agentbox/internal/service/moderator"
@@ -158,7 +159,7 @@ func (s *Server) registerRooms() {
 			return &struct{ Body readCursor }{readCursor(found)}, err
 		})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "put-read-cursor", Needs: wire.Does(policy.RoomRead, "room_id"), Method: http.MethodPut, Path: "/v1/rooms/{room_id}/read-cursor", Tag: "rooms", Summary: "Say how far the caller has read a room",
+		ID: "put-read-cursor", Needs: wire.Does(policy.RoomRead, "room_id").PastLabels(), Method: http.MethodPut, Path: "/v1/rooms/{room_id}/read-cursor", Tag: "rooms", Summary: "Say how far the caller has read a room",
 		Detail: "It never goes back: a place in front of the present one changes nothing.",
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		RoomPath
@@ -176,7 +177,7 @@ func (s *Server) registerRooms() {
 		ID: "update-room-defaults", Needs: wire.Does(policy.RoomConfigure), Method: http.MethodPatch, Path: "/v1/room-defaults", Tag: "rooms", Summary: "Change what the rooms of the workspace inherit", Repeat: wire.RepeatRecalled,
 	}, s.updateDefaults)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "create-thread", Needs: wire.Does(policy.ThreadCreate, "room_id"), Method: http.MethodPost, Path: "/v1/rooms/{room_id}/threads", Tag: "rooms", Summary: "Begin a thread", Status: http.StatusCreated, Repeat: wire.RepeatByService,
+		ID: "create-thread", Needs: wire.Does(policy.ThreadCreate, "room_id").PastLabels(), Method: http.MethodPost, Path: "/v1/rooms/{room_id}/threads", Tag: "rooms", Summary: "Begin a thread", Status: http.StatusCreated, Repeat: wire.RepeatByService,
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		RoomPath
 		Body threadRequest
@@ -190,8 +191,12 @@ func (s *Server) registerRooms() {
 			LongPage
 		}) (*struct{ Body threadList }, error) {
 			found, err := s.services.Rooms.Threads(ctx, c.Caller.Workspace, id.Room(in.Room), id.Thread(in.Cursor), in.Limit+1)
+			if err != nil {
+				return nil, err
+			}
 			out := threadList{}
 			out.Threads, out.Next = cut(found, in.Limit, func(t room.Thread) string { return string(t.ID) })
+			out.Threads, err = visible(ctx, s, c, out.Threads, func(x room.Thread) label.Resource { return label.Resource{Type: label.OfThread, ID: string(x.ID)} })
 			return &struct{ Body threadList }{out}, err
 		})
 	wire.Handle(s.Server, wire.Operation{ID: "get-thread", Needs: wire.Shows("thread", "thread_id"), Method: http.MethodGet, Path: "/v1/threads/{thread_id}", Tag: "rooms", Summary: "Show a thread"},
@@ -204,7 +209,7 @@ func (s *Server) registerRooms() {
 		Detail: "Nothing is posted into a thread that is closed.",
 	}, s.updateThread)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "create-message", Needs: wire.Does(policy.MessageCreate, "thread_id"), Method: http.MethodPost, Path: "/v1/threads/{thread_id}/messages", Tag: "rooms", Summary: "Post a message", Status: http.StatusCreated, Repeat: wire.RepeatByService,
+		ID: "create-message", Needs: wire.Does(policy.MessageCreate, "thread_id").PastLabels(), Method: http.MethodPost, Path: "/v1/threads/{thread_id}/messages", Tag: "rooms", Summary: "Post a message", Status: http.StatusCreated, Repeat: wire.RepeatByService,
 		Detail: "The sender is the caller. Owners, admins and engines may name an agent of the workspace instead; the event says who spoke and who handed it in.",
 	}, s.postMessage)
 	wire.Handle(s.Server, wire.Operation{ID: "list-messages", Needs: wire.Shows("message", "thread_id"), Method: http.MethodGet, Path: "/v1/threads/{thread_id}/messages", Tag: "rooms", Summary: "Read a thread, the newest message first"}, s.listMessages)
@@ -227,6 +232,9 @@ func (s *Server) listRooms(ctx context.Context, c wire.Call, in *LongPage) (*str
 	}
 	out := roomList{Rooms: []listedRoom{}}
 	found, out.Next = cut(found, in.Limit, func(r room.Room) string { return string(r.ID) })
+	if found, err = visible(ctx, s, c, found, func(x room.Room) label.Resource { return label.Resource{Type: label.OfRoom, ID: string(x.ID)} }); err != nil {
+		return nil, err
+	}
 	for _, r := range found {
 		read, err := s.services.Rooms.ReadCursor(ctx, c.Caller.Workspace, c.Caller.Principal, r.ID)
 		if err != nil {
@@ -308,5 +316,6 @@ func (s *Server) listMessages(ctx context.Context, c wire.Call, in *struct {
 	}
 	out := messageList{}
 	out.Messages, out.Next = cut(found, in.Limit, func(m room.Message) string { return string(m.ID) })
-	return &struct{ Body messageList }{out}, nil
+	out.Messages, err = visible(ctx, s, c, out.Messages, func(x room.Message) label.Resource { return label.Resource{Type: label.OfMessage, ID: string(x.ID)} })
+	return &struct{ Body messageList }{out}, err
 }

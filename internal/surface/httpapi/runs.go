@@ -14,6 +14,7 @@ import (
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/label"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/run"
@@ -142,7 +143,7 @@ func (s *Server) registerRuns() {
 		Detail: "Approved means that exactly what was shown is done and the run goes on; denied means that the run goes on with the next operation.",
 	}, s.resumeRun)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "cancel-run", Needs: wire.Does(policy.RunCancel, "space_id", "run_id"), Method: http.MethodPost, Path: "/v1/spaces/{space_id}/runs/{run_id}/cancel", Tag: "runs", Summary: "End a run and every process of it", Repeat: wire.RepeatRecalled,
+		ID: "cancel-run", Needs: wire.Does(policy.RunCancel, "space_id", "run_id").PastLabels(), Method: http.MethodPost, Path: "/v1/spaces/{space_id}/runs/{run_id}/cancel", Tag: "runs", Summary: "End a run and every process of it", Repeat: wire.RepeatRecalled,
 		Status: http.StatusAccepted,
 	}, s.cancelRun)
 	wire.Stream[struct {
@@ -155,7 +156,7 @@ func (s *Server) registerRuns() {
 			"has ended; a stream that ends otherwise is resumed with Last-Event-ID.",
 	}, s.streamRun)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "retain-run", Needs: wire.Does(policy.AuditRedact, "run_id").From(principal.Admin), Method: http.MethodPost, Path: "/v1/runs/{run_id}/retention", Tag: "runs", Summary: "Set how long the data of a run that has ended are kept", Repeat: wire.RepeatRecalled,
+		ID: "retain-run", Needs: wire.Does(policy.AuditRedact, "run_id").From(principal.Admin).PastLabels(), Method: http.MethodPost, Path: "/v1/runs/{run_id}/retention", Tag: "runs", Summary: "Set how long the data of a run that has ended are kept", Repeat: wire.RepeatRecalled,
 		Detail: "Counted from its end; when that is over, everything of the run that holds text is redacted. Never longer than the operator's rules. Only owners and admins may.",
 	}, s.retainRun)
 	s.registerTranscripts()
@@ -273,7 +274,8 @@ func (s *Server) listRuns(ctx context.Context, c wire.Call, in executor.Filter, 
 	}
 	out := runList{}
 	out.Runs, out.Next = cut(found, f.Limit, func(r run.Run) string { return string(r.ID) })
-	return &struct{ Body runList }{out}, nil
+	out.Runs, err = visible(ctx, s, c, out.Runs, func(x run.Run) label.Resource { return label.Resource{Type: label.OfRun, ID: string(x.ID)} })
+	return &struct{ Body runList }{out}, err
 }
 
 type runShown struct {
@@ -370,7 +372,23 @@ func (s *Server) cancelRun(ctx context.Context, c wire.Call, in *struct {
 		}
 		doc, err = s.find(ctx, c, in.RunPath)
 	}
+	if err != nil {
+		return nil, err
+	}
+	doc, err = s.bare(ctx, c, doc)
 	return &struct{ Body run.Run }{doc}, err
+}
+
+// bare returns a run that was ended or is to be forgotten, with nothing of what it says where a label keeps that from the caller.
+func (s *Server) bare(ctx context.Context, c wire.Call, doc run.Run) (run.Run, error) {
+	hidden, err := s.hidden(ctx, c, label.Resource{Type: label.OfRun, ID: string(doc.ID)})
+	if err != nil || !hidden {
+		return doc, err
+	}
+	return run.Run{
+		ID: doc.ID, Workspace: doc.Workspace, Room: doc.Room, Space: doc.Space, Agent: doc.Agent, CreatedBy: doc.CreatedBy, Status: doc.Status, Operations: []run.Progress{},
+		Retention: doc.Retention, KeptUntil: doc.KeptUntil, CreatedAt: doc.CreatedAt, StartedAt: doc.StartedAt, EndedAt: doc.EndedAt, Correlation: doc.Correlation,
+	}, nil
 }
 
 // cancelChildren ends what the daemon executes in spaces for a run that an engine had. Nothing new can begin: it would expect the run as it was.
@@ -409,9 +427,17 @@ func (s *Server) retainRun(ctx context.Context, c wire.Call, in *struct {
 	}
 	if c.Repeated > 0 {
 		doc, err := reader.Past[run.Run](ctx, s.services.Reader, c.Caller.Workspace, reader.Subject{Projection: run.Projection, Key: in.Run}, c.Repeated)
+		if err != nil {
+			return nil, err
+		}
+		doc, err = s.bare(ctx, c, doc)
 		return &struct{ Body run.Run }{doc}, err
 	}
 	doc, err := s.services.Redactor.Retain(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Run(in.Run), keep)
+	if err != nil {
+		return nil, err
+	}
+	doc, err = s.bare(ctx, c, doc)
 	return &struct{ Body run.Run }{doc}, err
 }
 
@@ -435,6 +461,12 @@ func (s *Server) streamRun(w http.ResponseWriter, r *http.Request, c wire.Call) 
 	return s.Feed(w, r, c, func(ctx context.Context) iter.Seq2[wire.Message, error] {
 		return func(yield func(wire.Message, error) bool) {
 			for f, err := range s.services.Executor.Follow(ctx, doc.Workspace, doc.ID, from) {
+				if err == nil { // it may be labelled while somebody watches: then it ends, and whoever comes back is told why
+					var hidden bool
+					if hidden, err = s.hidden(ctx, c, label.Resource{Type: label.OfRun, ID: string(doc.ID)}); hidden && err == nil {
+						return
+					}
+				}
 				if !yield(wire.Message{ID: f.N, Name: f.Kind, Data: frameData(f.Kind, f.Operation, f.Data, f.At), Last: f.Kind == "complete"}, err) {
 					return
 				}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/label"
 	"agentbox/internal/domain/room"
 	"agentbox/internal/service/librarian"
 	"agentbox/internal/surface/httpapi/wire"
@@ -30,7 +31,14 @@ func (s *Server) registerSearch() {
 		if err := s.whereIs(ctx, c.Caller.Workspace, id.Room(in.Room), id.Thread(in.Thread)); err != nil {
 			return nil, err
 		}
-		a, err := s.services.Librarian.Search(ctx, c.Caller.Workspace, librarian.Query{Words: in.Q, Room: id.Room(in.Room), Thread: id.Thread(in.Thread), Limit: in.Limit})
+		sight, err := s.sight(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		shows := func(m room.Message) (bool, error) {
+			return sight.Shows(ctx, label.Resource{Type: label.OfMessage, ID: string(m.ID)})
+		}
+		a, err := s.services.Librarian.Search(ctx, c.Caller.Workspace, librarian.Query{Words: in.Q, Room: id.Room(in.Room), Thread: id.Thread(in.Thread), Limit: in.Limit, Shows: shows})
 		return &struct{ Body searchAnswer }{searchAnswer{a.Results, a.Indexed, a.Head, a.Indexed >= a.Head}}, err
 	})
 }

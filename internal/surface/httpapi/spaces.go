@@ -10,6 +10,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/label"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/service/keeper"
@@ -89,7 +90,7 @@ func (s *Server) registerSpaces() {
 		Detail: "A field that is left out stays; env and metadata are replaced as a whole. Commands that begin from now on see the new environment.",
 	}, s.updateSpace)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "delete-space", Needs: wire.Does(policy.SpaceDestroy, "space_id"), Method: http.MethodDelete, Path: "/v1/spaces/{space_id}", Tag: "spaces", Summary: "Destroy a space",
+		ID: "delete-space", Needs: wire.Does(policy.SpaceDestroy, "space_id").PastLabels(), Method: http.MethodDelete, Path: "/v1/spaces/{space_id}", Tag: "spaces", Summary: "Destroy a space",
 		Detail: "Ends its runs and processes and removes its files. What happened in it stays in the log.",
 	}, s.destroySpace)
 	wire.Handle(s.Server, wire.Operation{
@@ -135,7 +136,8 @@ func (s *Server) listSpaces(ctx context.Context, c wire.Call, in *struct {
 	}
 	out := spaceList{}
 	out.Spaces, out.Next = cut(found, in.Limit, func(sp space.Space) string { return string(sp.ID) })
-	return &struct{ Body spaceList }{out}, nil
+	out.Spaces, err = visible(ctx, s, c, out.Spaces, func(x space.Space) label.Resource { return label.Resource{Type: label.OfSpace, ID: string(x.ID)} })
+	return &struct{ Body spaceList }{out}, err
 }
 
 type spaceList struct {
@@ -161,6 +163,13 @@ func (s *Server) updateSpace(ctx context.Context, c wire.Call, in *struct {
 
 func (s *Server) destroySpace(ctx context.Context, c wire.Call, in *SpacePath) (*spaceAnswer, error) {
 	gone, err := s.services.Keeper.Destroy(context.WithoutCancel(ctx), c.Origin(), c.Caller.Workspace, id.Space(in.Space))
+	if err != nil {
+		return nil, err
+	}
+	hidden, err := s.hidden(ctx, c, label.Resource{Type: label.OfSpace, ID: in.Space})
+	if hidden {
+		gone = space.Space{ID: gone.ID, Workspace: gone.Workspace, Room: gone.Room, Status: gone.Status, CreatedAt: gone.CreatedAt, UpdatedAt: gone.UpdatedAt}
+	}
 	return &spaceAnswer{Body: gone}, err
 }
 

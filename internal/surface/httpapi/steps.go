@@ -8,9 +8,11 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/label"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/step"
+	"agentbox/internal/domain/token"
 	"agentbox/internal/service/dispatcher"
 	"agentbox/internal/service/reader"
 	"agentbox/internal/surface/httpapi/wire"
@@ -125,7 +127,7 @@ type artifactList struct {
 
 func (s *Server) registerSteps() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "create-step", Engines: true, Needs: wire.Does(policy.StepCreate, "run_id"), Method: http.MethodPost, Path: "/v1/runs/{run_id}/steps", Tag: "engines", Summary: "Record a step of a run", Repeat: wire.RepeatRecalled, Status: http.StatusCreated,
+		ID: "create-step", Engines: true, Needs: wire.Does(policy.StepCreate, "run_id").PastLabels(), Method: http.MethodPost, Path: "/v1/runs/{run_id}/steps", Tag: "engines", Summary: "Record a step of a run", Repeat: wire.RepeatRecalled, Status: http.StatusCreated,
 	}, s.createStep)
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-steps", Needs: wire.Shows("step", "run_id"), Method: http.MethodGet, Path: "/v1/runs/{run_id}/steps", Tag: "engines", Summary: "The steps of a run, the newest first",
@@ -134,8 +136,12 @@ func (s *Server) registerSteps() {
 		Page
 	}) (*struct{ Body stepList }, error) {
 		found, err := s.services.Dispatcher.Steps(ctx, c.Caller.Workspace, dispatcher.Of{Run: id.Run(in.Run)}, in.Cursor, in.Limit+1)
+		if err != nil {
+			return nil, err
+		}
 		out := stepList{}
 		out.Steps, out.Next = cut(found, in.Limit, func(x step.Step) string { return string(x.ID) })
+		out.Steps, err = visible(ctx, s, c, out.Steps, func(x step.Step) label.Resource { return label.Resource{Type: label.OfStep, ID: string(x.ID)} })
 		return &struct{ Body stepList }{out}, err
 	})
 	wire.Handle(s.Server, wire.Operation{ID: "get-step", Needs: wire.Shows("step", "step_id"), Method: http.MethodGet, Path: "/v1/steps/{step_id}", Tag: "engines", Summary: "Show a step"},
@@ -146,13 +152,13 @@ func (s *Server) registerSteps() {
 			return &struct{ Body step.Step }{doc}, err
 		})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "create-tool-call", Engines: true, Needs: wire.Does(policy.ToolCall, "step_id"), Method: http.MethodPost, Path: "/v1/steps/{step_id}/toolcalls", Tag: "engines", Summary: "Ask to call a tool, and record that it is called",
+		ID: "create-tool-call", Engines: true, Needs: wire.Does(policy.ToolCall, "step_id").PastLabels(), Method: http.MethodPost, Path: "/v1/steps/{step_id}/toolcalls", Tag: "engines", Summary: "Ask to call a tool, and record that it is called",
 		Repeat: wire.RepeatRecalled, Answers: map[int]any{http.StatusCreated: callDecided{}, http.StatusOK: callDecided{}},
 		Detail: "201 where it may be called; 200 with the policy's decision where it may not, or not before a person has said so: then the same request is sent again. " +
 			"The kill switch stops tool calls. What comes of a call is the engine's word, and recorded as such.",
 	}, s.createCall)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "succeed-tool-call", Engines: true, Needs: wire.Does(policy.ToolReport, "tool_call_id"), Method: http.MethodPost, Path: "/v1/toolcalls/{tool_call_id}/succeed", Tag: "engines", Summary: "Report that a tool call succeeded", Repeat: wire.RepeatRecalled,
+		ID: "succeed-tool-call", Engines: true, Needs: wire.Does(policy.ToolReport, "tool_call_id").PastLabels(), Method: http.MethodPost, Path: "/v1/toolcalls/{tool_call_id}/succeed", Tag: "engines", Summary: "Report that a tool call succeeded", Repeat: wire.RepeatRecalled,
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		CallPath
 		Body *succeedRequest
@@ -166,7 +172,7 @@ func (s *Server) registerSteps() {
 		})
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "fail-tool-call", Engines: true, Needs: wire.Does(policy.ToolReport, "tool_call_id"), Method: http.MethodPost, Path: "/v1/toolcalls/{tool_call_id}/fail", Tag: "engines", Summary: "Report that a tool call failed", Repeat: wire.RepeatRecalled,
+		ID: "fail-tool-call", Engines: true, Needs: wire.Does(policy.ToolReport, "tool_call_id").PastLabels(), Method: http.MethodPost, Path: "/v1/toolcalls/{tool_call_id}/fail", Tag: "engines", Summary: "Report that a tool call failed", Repeat: wire.RepeatRecalled,
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		CallPath
 		Body *failCallRequest
@@ -186,8 +192,12 @@ func (s *Server) registerSteps() {
 				return nil, err
 			}
 			found, err := s.services.Dispatcher.Calls(ctx, c.Caller.Workspace, of, in.Cursor, in.Limit+1)
+			if err != nil {
+				return nil, err
+			}
 			out := callList{}
 			out.Calls, out.Next = cut(found, in.Limit, func(x step.Call) string { return string(x.ID) })
+			out.Calls, err = visible(ctx, s, c, out.Calls, func(x step.Call) label.Resource { return label.Resource{Type: label.OfToolCall, ID: string(x.ID)} })
 			return &struct{ Body callList }{out}, err
 		})
 	wire.Handle(s.Server, wire.Operation{ID: "get-tool-call", Needs: wire.Shows("tool_call", "tool_call_id"), Method: http.MethodGet, Path: "/v1/toolcalls/{tool_call_id}", Tag: "engines", Summary: "Show a tool call"},
@@ -254,11 +264,15 @@ func (s *Server) createCall(ctx context.Context, c wire.Call, in *struct {
 	StepPath
 	Body callRequest
 }) (*callAnswer, error) {
-	token, err := oneToken(in.Token, in.Body.Token)
+	claim, err := oneToken(in.Token, in.Body.Token)
 	if err != nil {
 		return nil, err
 	}
 	agent, err := actsFor(c.Caller, in.Body)
+	if err != nil {
+		return nil, err
+	}
+	under, err := s.calledUnder(ctx, c, in, agent)
 	if err != nil {
 		return nil, err
 	}
@@ -267,8 +281,8 @@ func (s *Server) createCall(ctx context.Context, c wire.Call, in *struct {
 	if c.Repeated > 0 {
 		call, err = s.calledThen(ctx, c)
 	} else {
-		call, no, err = s.services.Dispatcher.Invoke(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, token, dispatcher.CallRequest{
-			Step: id.Step(in.Step), Tool: in.Body.Tool, Title: in.Body.Title, Input: in.Body.Input, Agent: agent, Token: in.Body.Capability, Zone: event.Zone(in.Body.Zone),
+		call, no, err = s.services.Dispatcher.Invoke(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, claim, dispatcher.CallRequest{
+			Step: id.Step(in.Step), Tool: in.Body.Tool, Title: in.Body.Title, Input: in.Body.Input, Agent: agent, Token: under, Zone: event.Zone(in.Body.Zone),
 		})
 	}
 	if err != nil {
@@ -281,6 +295,23 @@ func (s *Server) createCall(ctx context.Context, c wire.Call, in *struct {
 		}}, nil
 	}
 	return &callAnswer{http.StatusCreated, callDecided{Call: &call, Permit: s.services.Dispatcher.CallPermit(c.Caller.Workspace, call), Decided: policy.Allow.String(), Code: call.Reason}}, nil
+}
+
+// calledUnder returns the capability token under which a tool is called: the one that the body names, else the caller's. Who acts for an agent
+// names the agent's; then his own has to permit the tool as well.
+func (s *Server) calledUnder(ctx context.Context, c wire.Call, in *struct {
+	StepPath
+	Body callRequest
+}, agent id.Principal) (id.Token, error) {
+	named := in.Body.Capability
+	if agent == "" || named == "" || named == c.Caller.Token || c.Caller.Token == "" {
+		return s.under(ctx, c, named)
+	}
+	room, err := s.roomOf(ctx, c.Caller.Workspace, "step_id", in.Step)
+	if err == nil {
+		err = s.permitted(ctx, c, token.Use{Action: policy.ToolCall, Room: room, Tool: in.Body.Tool, NoTool: in.Body.Tool == ""})
+	}
+	return named, err
 }
 
 // calledThen returns the tool call that a repeated request has begun. The use of an approval may stand behind it in the batch.

@@ -7,6 +7,7 @@ import (
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/label"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/run"
@@ -102,6 +103,9 @@ func (s *Server) top(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ Bo
 	if err != nil {
 		return nil, err
 	}
+	if living, err = visible(ctx, s, c, living, func(x space.Space) label.Resource { return label.Resource{Type: label.OfSpace, ID: string(x.ID)} }); err != nil {
+		return nil, err
+	}
 	for _, sp := range living {
 		one := topSpace{ID: sp.ID, Name: sp.Name, Status: sp.Status, Tier: sp.Tier, Policy: sp.Policy, Memory: sp.Limits.MemoryBytes, CPU: sp.Limits.CPUMillis}
 		if load, ok := s.services.Keeper.Load(sp.ID); ok {
@@ -112,7 +116,13 @@ func (s *Server) top(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ Bo
 			if err != nil {
 				return nil, err
 			}
-			one.Run = atNow(doc)
+			hidden, err := s.hidden(ctx, c, label.Resource{Type: label.OfRun, ID: string(doc.ID)})
+			if err != nil {
+				return nil, err
+			}
+			if !hidden {
+				one.Run = atNow(doc)
+			}
 		}
 		out.Spaces = append(out.Spaces, one)
 	}

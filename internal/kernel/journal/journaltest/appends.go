@@ -261,15 +261,15 @@ func batchKeys(t *testing.T, d Driver) {
 	if _, err := l.Append(t.Context(), keyed("k", "another command", Draft("c"))); !errors.Is(err, journal.ErrKeyConflict) {
 		t.Errorf("another command under the key: %v, want %v", err, journal.ErrKeyConflict)
 	}
-	recalled, known, err := journal.Recall(t.Context(), l, Workspace, "k", event.DigestOf([]byte("command")), Draft("a"))
+	recalled, known, err := journal.Recall(t.Context(), l, Workspace, "k", event.DigestOf([]byte("command")))
 	if err != nil || !known {
 		t.Fatalf("recall: %t, %v, want the first answer", known, err)
 	}
 	sameEvents(t, recalled, first)
-	if _, _, err := journal.Recall(t.Context(), l, Workspace, "k", event.DigestOf([]byte("another")), Draft("a")); !errors.Is(err, journal.ErrKeyConflict) {
+	if _, _, err := journal.Recall(t.Context(), l, Workspace, "k", event.DigestOf([]byte("another"))); !errors.Is(err, journal.ErrKeyConflict) {
 		t.Errorf("recall of another command: %v, want %v", err, journal.ErrKeyConflict)
 	}
-	if _, known, err := journal.Recall(t.Context(), l, Workspace, "new", event.DigestOf([]byte("command")), Draft("a")); err != nil || known {
+	if _, known, err := journal.Recall(t.Context(), l, Workspace, "new", event.DigestOf([]byte("command"))); err != nil || known {
 		t.Errorf("recall of a new key: %t, %v, want that it is new", known, err)
 	}
 	if n := head(t, l, Workspace); n != 3 {

@@ -42,6 +42,9 @@ func (s *Server) engine(w http.ResponseWriter, r *http.Request, rt *route) (prin
 		return principal.Caller{}, true, engine.ErrMissing
 	}
 	c, err := s.AuthenticateEngine(r.Context(), id.Principal(names[0]), tokens[0])
+	if err == nil {
+		c, err = s.narrowed(r, c)
+	}
 	return c, true, err
 }
 

@@ -16,6 +16,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/leak"
 	"agentbox/internal/domain/principal"
 )
 
@@ -95,8 +96,12 @@ func (s *Server) correlationID(r *http.Request, t Trace) id.Correlation {
 	return id.New[id.Correlation](s.IDs)
 }
 
-// wellFormed reports whether an identifier from outside may be repeated in headers, events and logs: 1 to 128 letters, digits and ._:-
+// wellFormed reports whether an identifier from outside may be repeated in headers, events and logs: 1 to 128 letters, digits and ._:- that
+// are no secret.
 func wellFormed(sent string) bool {
+	if _, found := leak.Text(sent); len(found) > 0 {
+		return false
+	}
 	return sent != "" && len(sent) <= 128 && strings.Trim(sent, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:-") == ""
 }
 
@@ -218,9 +223,17 @@ func (s *Server) authenticate(r *http.Request) (principal.Caller, error) {
 	if err != nil && (fault.KindOf(err) == fault.Denied || fault.KindOf(err) == fault.NotFound) {
 		return principal.Caller{}, errUnauthenticated // which of the reasons it was is nobody's business
 	}
-	named := r.Header.Values(narrowHeader)
-	if err != nil || len(named) == 0 {
+	if err != nil {
 		return caller, err
+	}
+	return s.narrowed(r, caller)
+}
+
+// narrowed returns a caller as one who acts under the capability token that a header names, if one does.
+func (s *Server) narrowed(r *http.Request, caller principal.Caller) (principal.Caller, error) {
+	named := r.Header.Values(narrowHeader)
+	if len(named) == 0 {
+		return caller, nil
 	}
 	t, err := id.Parse[id.Token](named[0])
 	if err != nil || len(named) > 1 || s.Narrow == nil {

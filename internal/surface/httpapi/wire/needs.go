@@ -21,6 +21,9 @@ type Needs struct {
 	Judged bool           `json:"judged,omitempty"` // the room stands in the body, and the gate is asked about it
 	Least  principal.Role `json:"least,omitempty"`  // of people, where the registry does not say it
 	Own    bool           `json:"own,omitempty"`    // it is about the caller himself, or the gate judges what its body names as the action that it is
+
+	// Unlabelled says that labels of what the parameters name do not hold: nothing of it is shown, or the operation withholds by itself.
+	Unlabelled bool `json:"unlabelled,omitempty"`
 }
 
 // Shows is the need of an operation that only shows what is of a type, in the room of the parameters.
@@ -42,27 +45,51 @@ func (n Needs) From(least principal.Role) Needs {
 	return n
 }
 
+// PastLabels returns the need of an operation at which the labels of what its parameters name do not hold: because it answers with nothing of
+// that, because it ends something, or because it withholds by itself.
+func (n Needs) PastLabels() Needs {
+	n.Unlabelled = true
+	return n
+}
+
 func (n Needs) said() bool { return n.Own || (n.Action != "") != (n.Reads != "") }
 
 // Bound refuses what the capability token of a caller does not permit. About are the parameters of the need that were sent.
 type Bound func(ctx context.Context, c Call, n Needs, about map[string]string) error
 
+// Labels refuses what labels keep from a caller. About are the parameters of the need that were sent.
+type Labels func(ctx context.Context, c Call, about map[string]string) error
+
 var errNotForTokens = fault.New(fault.Denied, policy.ReasonScopeAction, "this operation is not open to whoever acts under a capability token").
 	With("Act without one.")
 
-// bound asks the capability token of a caller about an operation.
+// bound asks the capability token of a caller about an operation, and the labels of what it names.
 func (s *Server) bound(r *http.Request, c Call) error {
 	n := c.route.needs
-	if c.Caller.Token == "" || n.Own {
+	if n.Own {
 		return nil
 	}
-	if !n.said() || s.Bound == nil {
-		return errNotForTokens
+	if c.Caller.Token != "" {
+		if !n.said() || s.Bound == nil {
+			return errNotForTokens
+		}
+		if err := s.Bound(r.Context(), c, n, about(r, c.route)); err != nil {
+			return err
+		}
 	}
+	if n.Unlabelled || len(n.Of) == 0 || s.Labels == nil {
+		return nil
+	}
+	return s.Labels(r.Context(), c, about(r, c.route))
+}
+
+// about returns the parameters of a route's need that were sent.
+func about(r *http.Request, rt *route) map[string]string {
+	n := rt.needs
 	about := map[string]string{}
 	query := r.URL.Query()
 	for _, name := range n.Of {
-		value, ok := pathValue(c.route.pattern, r.URL.EscapedPath(), name)
+		value, ok := pathValue(rt.pattern, r.URL.EscapedPath(), name)
 		if !ok {
 			value, ok = query.Get(name), query.Has(name)
 		}
@@ -70,7 +97,7 @@ func (s *Server) bound(r *http.Request, c Call) error {
 			about[name] = value
 		}
 	}
-	return s.Bound(r.Context(), c, n, about)
+	return about
 }
 
 // pathValue returns a parameter of a path, before the router has read it.

@@ -39,6 +39,7 @@ type Config struct {
 	AuthenticateEngine AuthenticateEngine // needed where an operation is open to engines
 	Narrow             Narrow             // needed where callers name capability tokens
 	Bound              Bound              // needed where callers act under capability tokens
+	Labels             Labels             // needed where labels hold
 	Recall             Recall             // needed where an operation is RepeatRecalled
 	Clock              event.Clock
 	IDs                *id.Source

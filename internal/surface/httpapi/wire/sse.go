@@ -94,7 +94,10 @@ func (s *Server) Feed(w http.ResponseWriter, r *http.Request, c Call, source fun
 			err = pipe.comment()
 		case <-look:
 			look, enough = s.Clock.NewTimer(every)
-			if _, err = s.authenticate(r); err != nil {
+			if _, err = s.authenticate(r); err == nil {
+				err = s.bound(r, c) // whoever handed its token on may be quarantined since
+			}
+			if err != nil {
 				cause = "key_revoked"
 			}
 		case <-r.Context().Done():

@@ -1,0 +1,158 @@
+package postgres
+
+import (
+	"context"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+
+	"agentbox/internal/domain/id"
+	"agentbox/internal/kernel/journal"
+)
+
+// recaller looks up idempotency keys, in one round trip for all that are asked about at the same time.
+type recaller struct {
+	mu sync.Mutex // guards of
+	of map[id.Workspace]*recalling
+}
+
+// recalling is what is asked about the keys of one workspace.
+type recalling struct {
+	busy bool
+	next *recollection // that nobody has begun to read; nil while nobody waits
+}
+
+type recollection struct {
+	keys []string
+	done chan struct{}
+	uses map[string]*journal.Use
+	err  error
+}
+
+// Used implements journal.Journal.
+func (j *Journal) Used(ctx context.Context, ws id.Workspace, key string) (journal.Use, bool, error) {
+	if err := ctx.Err(); err != nil {
+		return journal.Use{}, false, err
+	}
+	if !storable(key) {
+		return journal.Use{}, false, nil
+	}
+	if j.readOnly {
+		mine := &recollection{keys: []string{key}}
+		j.recall(ws, mine)
+		return mine.of(key)
+	}
+	if j.ctx.Err() != nil {
+		return journal.Use{}, false, journal.ErrClosed
+	}
+	r := &j.recaller
+	r.mu.Lock()
+	at := r.of[ws]
+	if at == nil {
+		at = &recalling{}
+		r.of[ws] = at
+	}
+	if at.next == nil {
+		at.next = &recollection{done: make(chan struct{})}
+	}
+	mine := at.next
+	mine.keys = append(mine.keys, key)
+	if !at.busy {
+		at.busy = j.goes(func() { j.answerKeys(ws, at) })
+	}
+	busy := at.busy
+	r.mu.Unlock()
+	if !busy {
+		return journal.Use{}, false, journal.ErrClosed
+	}
+	select {
+	case <-mine.done:
+		return mine.of(key)
+	case <-ctx.Done():
+		return journal.Use{}, false, ctx.Err()
+	}
+}
+
+func (r *recollection) of(key string) (journal.Use, bool, error) {
+	if use := r.uses[key]; use != nil && r.err == nil {
+		return *use, true, nil
+	}
+	return journal.Use{}, false, r.err
+}
+
+// answerKeys looks up what is asked about, until nothing is.
+func (j *Journal) answerKeys(ws id.Workspace, at *recalling) {
+	r := &j.recaller
+	for {
+		r.mu.Lock()
+		mine := at.next
+		at.next = nil
+		if mine == nil {
+			at.busy = false
+			delete(r.of, ws)
+			r.mu.Unlock()
+			return
+		}
+		r.mu.Unlock()
+		j.recall(ws, mine)
+		close(mine.done)
+	}
+}
+
+// recall reads what keys were used for.
+func (j *Journal) recall(ws id.Workspace, r *recollection) {
+	r.err = j.reading(j.ctx, func(db querier) error {
+		no, err := j.number(j.ctx, db, ws)
+		if err != nil || no == 0 {
+			return err
+		}
+		rows, err := db.Query(j.ctx, selectUses, no, r.keys)
+		if err != nil {
+			return err
+		}
+		r.uses = map[string]*journal.Use{}
+		return scanUses(rows, r.uses)
+	})
+}
+
+// verify looks up the keys of requests that are refused, for they were presumed to be new: a repeat is not refused for what has changed since.
+func (l *ledger) verify(ctx context.Context, requests []*request) error {
+	if !l.presumes {
+		return nil
+	}
+	var keys []string
+	for _, r := range requests {
+		if r.err != nil && r.batch.Key != "" {
+			keys = append(keys, r.batch.Key)
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	rows, err := l.db.Query(ctx, selectUses, l.no, keys)
+	if err != nil {
+		return err
+	}
+	used := map[string]*journal.Use{}
+	if err := scanUses(rows, used); err != nil {
+		return err
+	}
+	if len(used) > 0 {
+		return errMoved
+	}
+	return nil
+}
+
+// selectUses finds batches by their keys.
+const selectUses = `SELECT key, digest, first, count FROM batches WHERE workspace = $1 AND key = ANY($2)`
+
+func scanUses(rows pgx.Rows, uses map[string]*journal.Use) error {
+	var key string
+	var use journal.Use
+	_, err := pgx.ForEachRow(rows, []any{&key, (*digest)(&use.Digest), &use.First, &use.Count}, func() error {
+		found := use
+		uses[key] = &found
+		return nil
+	})
+	return err
+}

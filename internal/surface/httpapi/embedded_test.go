@@ -1,0 +1,66 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+
+	"agentbox/internal/app"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/kernel/journal"
+)
+
+// TestAnArchivedWorkspaceDoesNotEndTheEngine archives a workspace in which a run waits: the engine within the daemon leaves it alone, records
+// nothing in it, and executes the runs of others.
+func TestAnArchivedWorkspaceDoesNotEndTheEngine(t *testing.T) {
+	const order = `{"room_id":"room_00000000000000000000000000","input":{"protocolVersion":"1.0","space_id":"space_00000000000000000000000000","operations":[{"type":"message","content":"hello"}]}}`
+	c := app.Default(t.TempDir())
+	c.Engine = app.EngineExternal // until the workspace is archived
+	d, stop := serveDaemon(t, c)
+	d.keys["late"] = d.must(t, "POST", "/v1/workspaces", `{"workspace_id":"ws_aaa"}`, "key")
+	status, raw := d.ask(t, "late", "POST", "/v1/runs", order)
+	var left run.Run
+	if err := json.Unmarshal(raw, &left); err != nil || status != http.StatusCreated || left.Work == "" {
+		t.Fatalf("%d %s", status, raw)
+	}
+	if status, raw := d.ask(t, "late", "POST", "/v1/workspaces/ws_aaa/archive", `{}`); status != http.StatusOK {
+		t.Fatalf("%d %s", status, raw)
+	}
+	head, err := d.app.Log.Head(t.Context(), "ws_aaa")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop()
+
+	c.Engine = app.EngineEmbedded
+	d, stop = serveDaemon(t, c)
+	defer stop()
+	for range 2 { // between the two it has looked at every workspace
+		d.ended(t, id.Run(d.must(t, "POST", "/v1/runs", order, "run_id")))
+	}
+	if now, err := d.app.Log.Head(t.Context(), "ws_aaa"); err != nil || now != head {
+		t.Errorf("the log of the archived workspace went from %d to %d, %v", head, now, err)
+	}
+}
+
+// ended waits until a run of the default workspace has ended.
+func (d *daemon) ended(t *testing.T, r id.Run) {
+	t.Helper()
+	for {
+		seq, err := d.app.Log.Head(t.Context(), id.DefaultWorkspace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := d.app.Log.Read(t.Context(), journal.Query{Workspace: id.DefaultWorkspace, Run: r, Types: []string{run.EventCompleted, run.EventFailed}, Limit: 1})
+		if err == nil && len(found) == 0 {
+			err = d.app.Log.Wait(t.Context(), id.DefaultWorkspace, seq)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(found) > 0 {
+			return
+		}
+	}
+}
