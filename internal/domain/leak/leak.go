@@ -51,7 +51,8 @@ var rules = []rule{
 }
 
 // Scan returns JSON without the secrets in it, in texts and in names, and what was found. Data without any are returned as they are, byte for
-// byte. What is no JSON is returned as it is, for the log refuses it.
+// byte. What is no JSON is returned as it is, for the log refuses it. Of two members of one name, where there may be a secret, the last is kept: the
+// first is read by nobody.
 func Scan(data json.RawMessage) (json.RawMessage, []Match) {
 	if !suspicious(data) {
 		return data, nil
@@ -64,8 +65,11 @@ func Scan(data json.RawMessage) (json.RawMessage, []Match) {
 	}
 	s := scan{left: MaxCharacters}
 	v = s.value(v, "", 0)
-	if len(s.found) == 0 {
+	if len(s.found) == 0 && !twice(data) {
 		return data, nil
+	}
+	if len(s.found) == 0 { // the first of them was not read, by nobody, and may hold one
+		s.whole(Unscanned, "(a name that stands twice)", "")
 	}
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
@@ -74,6 +78,40 @@ func Scan(data json.RawMessage) (json.RawMessage, []Match) {
 		return json.RawMessage(`{}`), s.found // it was read from JSON, so it is written as JSON
 	}
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), s.found
+}
+
+// twice reports whether an object in JSON has two members of one name.
+func twice(data json.RawMessage) bool {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	var open []map[string]bool // the names of each object that is open, nil for an array
+	name := false              // what comes next is one
+	for {
+		token, err := d.Token()
+		if err != nil {
+			return false // its end
+		}
+		switch token {
+		case json.Delim('{'):
+			open, name = append(open, map[string]bool{}), true
+			continue
+		case json.Delim('['):
+			open, name = append(open, nil), false
+			continue
+		case json.Delim('}'), json.Delim(']'):
+			open = open[:len(open)-1]
+		default:
+			if text, ok := token.(string); ok && name {
+				names := open[len(open)-1]
+				if names[text] {
+					return true
+				}
+				names[text], name = true, false
+				continue
+			}
+		}
+		name = len(open) > 0 && open[len(open)-1] != nil
+	}
 }
 
 // Text is Scan for a text.

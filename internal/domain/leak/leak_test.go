@@ -3,6 +3,8 @@ package leak_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -184,6 +186,59 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
+// FuzzHidden hides a secret somewhere in JSON: it is found, wherever it stands and whatever stands around it.
+func FuzzHidden(f *testing.F) {
+	kinds := slices.Sorted(maps.Values(secrets()))
+	for n := range kinds {
+		f.Add(n, "before ", " after", `{"a":[1,{"b":"%"}]}`)
+	}
+	f.Add(0, "", "", `{"%":"%"}`)
+	f.Add(1, "\"", "\\", `[[["%"]],"%"]`)
+	f.Add(2, "é", "\n", `{"a":"x%","b":[" ","%"]}`)
+	f.Fuzz(func(t *testing.T, n int, before, after, shape string) {
+		var v any
+		if n < 0 || json.Unmarshal([]byte(shape), &v) != nil || !strings.Contains(shape, "%") {
+			return
+		}
+		hidden := kinds[n%len(kinds)]
+		// What continues a secret, or stands before it like a letter of its word, makes it another word.
+		text := before + " " + hidden + " " + after
+		planted := 0
+		var plant func(v any) any
+		plant = func(v any) any {
+			switch v := v.(type) {
+			case string:
+				planted += strings.Count(v, "%")
+				return strings.ReplaceAll(v, "%", text)
+			case []any:
+				for i := range v {
+					v[i] = plant(v[i])
+				}
+			case map[string]any:
+				for _, name := range slices.Sorted(maps.Keys(v)) {
+					value := plant(v[name])
+					delete(v, name)
+					v[plant(name).(string)] = value
+				}
+			}
+			return v
+		}
+		raw, err := json.Marshal(plant(v))
+		if err != nil || planted == 0 {
+			return
+		}
+		clean, found := leak.Scan(raw)
+		if len(found) == 0 || strings.Contains(string(clean), bare(hidden)) || !json.Valid(clean) {
+			t.Fatalf("%s became %s with %+v", raw, clean, found)
+		}
+		for _, m := range found {
+			if strings.Contains(m.Preview+m.Where, bare(hidden)) {
+				t.Fatalf("what is told tells it: %+v", m)
+			}
+		}
+	})
+}
+
 // BenchmarkScan shows what a record costs that holds no secret: a message of a kilobyte.
 func BenchmarkScan(b *testing.B) {
 	raw, err := json.Marshal(map[string]string{"message_id": "msg_00000000000000000000000000", "content_md": strings.Repeat("The quick brown fox jumps over it.\n", 30)})
@@ -195,6 +250,23 @@ func BenchmarkScan(b *testing.B) {
 	for b.Loop() {
 		if _, found := leak.Scan(raw); len(found) > 0 {
 			b.Fatal("found")
+		}
+	}
+}
+
+// What stands under a name that stands twice is read by nobody, so that a secret there would be found by nobody.
+func TestANameThatStandsTwiceHidesNothing(t *testing.T) {
+	s := secret(t, leak.GitHubToken)
+	for data, want := range map[string]string{
+		`{"a":"` + s + `","a":"b"}`: `{"a":"b"}`, `{"x":[{"a":{"k":"` + s + `"},"b":1,"a":2}]}`: `{"x":[{"a":2,"b":1}]}`, `{"a":1,"b":{"a":"sk-","a":2}}`: `{"a":1,"b":{"a":2}}`,
+	} {
+		if clean, found := leak.Scan(json.RawMessage(data)); string(clean) != want || len(found) != 1 || found[0].Rule != leak.Unscanned {
+			t.Errorf("%s became %s with %+v", data, clean, found)
+		}
+	}
+	for _, data := range []string{`{"a":1,"a":2}`, `{"a":"sk-","b":{"a":"sk-"},"c":[{"a":1},{"a":1}]}`, `["sk-","sk-"]`, `{"a":"a","b":"a","sk-":["a",{"a":"b"}]}`} {
+		if clean, found := leak.Scan(json.RawMessage(data)); string(clean) != data || len(found) > 0 {
+			t.Errorf("%s became %s with %+v", data, clean, found)
 		}
 	}
 }

@@ -54,6 +54,55 @@ func TestBearersThatAreNone(t *testing.T) {
 	}
 }
 
+// FuzzForms reads any text as every kind of secret: it is one kind at most, names what can be named, and holds nothing but letters, digits and what
+// divides them.
+func FuzzForms(f *testing.F) {
+	for _, form := range []principal.Form{principal.KeyForm, principal.TokenForm, principal.EngineForm, principal.AccessForm, principal.RefreshForm} {
+		f.Add(string(form) + "dev.01M7YNAYM0SM228XA4K3G6VDD4." + strings.Repeat("A", 52))
+		f.Add(string(form) + "..")
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		var names []string
+		for _, parse := range []func() (id.Workspace, string, bool){
+			func() (id.Workspace, string, bool) {
+				ws, n, ok := principal.ParseBearer(text)
+				return ws, string(n), ok
+			},
+			func() (id.Workspace, string, bool) { ws, n, ok := principal.ParseToken(text); return ws, string(n), ok },
+			func() (id.Workspace, string, bool) {
+				ws, n, ok := principal.ParseEngine(text)
+				return ws, string(n), ok
+			},
+			func() (id.Workspace, string, bool) {
+				ws, n, ok := principal.ParseAccess(text)
+				return ws, string(n), ok
+			},
+			func() (id.Workspace, string, bool) {
+				ws, n, ok := principal.ParseRefresh(text)
+				return ws, string(n), ok
+			},
+		} {
+			ws, name, ok := parse()
+			if !ok {
+				if ws != "" || name != "" {
+					t.Errorf("%q is refused and names %s, %s", text, ws, name)
+				}
+				continue
+			}
+			names = append(names, name)
+			if _, err := id.ParseWorkspace(string(ws)); err != nil {
+				t.Errorf("%q: %v", text, err)
+			}
+			if _, ulid, _ := strings.Cut(name, "_"); len(ulid) != 26 || !strings.Contains(text, "."+ulid+".") {
+				t.Errorf("%q names %s", text, name)
+			}
+		}
+		if len(names) > 1 {
+			t.Errorf("%q is %q", text, names)
+		}
+	})
+}
+
 func FuzzParseBearer(f *testing.F) {
 	f.Add("abk_dev.01M7YNAYM0SM228XA4K3G6VDD4." + strings.Repeat("A", 52))
 	f.Add("abk_..")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/leak"
 	"agentbox/internal/domain/policy"
@@ -178,4 +179,52 @@ func TestNoSecretInAHeader(t *testing.T) {
 			t.Errorf("%s: got %v after %d batches", name, err, under.batches)
 		}
 	}
+}
+
+// FuzzScrub records any object with a secret in it, as an event of a type some of whose members count by their bytes: those stay as they were, byte for
+// byte where nothing else had a secret, and the secret is nowhere else.
+func FuzzScrub(f *testing.F) {
+	f.Add(`{"env":{"a":"%"},"name":"%"}`, 0)
+	f.Add(`{"env":{"b":1e400,"a":"%"},"name":"<&>"}`, 0)
+	f.Add(`{"result":"%","x":[["%"]]}`, 1)
+	f.Add(`{"%":1,"request":{"%":"%"},"question":null}`, 2)
+	f.Add(`{"000":{"b":1e000,"0":"%"},"000":"000"}`, 30)
+	types := []string{space.EventCreated, run.EventSucceeded, policy.ApprovalRequestedType, "thing.said"}
+	members := [][]string{{"env"}, {"result"}, {"action", "title", "request", "question"}, nil}
+	f.Fuzz(func(t *testing.T, shape string, n int) {
+		raw := json.RawMessage(strings.ReplaceAll(shape, "%", secret))
+		var was map[string]json.RawMessage
+		if n < 0 || json.Unmarshal(raw, &was) != nil || was == nil {
+			return
+		}
+		log, _ := scrubbed(t)
+		d := said(types[n%len(types)], struct{}{})
+		d.Data = raw
+		receipt, err := log.Append(t.Context(), batch(d))
+		if err != nil {
+			if fault.KindOf(err) != fault.Invalid { // what the log takes for no object
+				t.Fatal(err)
+			}
+			return
+		}
+		e := receipt.Events[0]
+		var is map[string]json.RawMessage
+		if err := json.Unmarshal(e.Data, &is); err != nil {
+			t.Fatalf("%s became %s: %v", raw, e.Data, err)
+		}
+		for _, name := range members[n%len(types)] {
+			if string(is[name]) != string(was[name]) {
+				t.Errorf("%s was %s and is %s", name, was[name], is[name])
+			}
+			delete(is, name)
+		}
+		for name, value := range is {
+			if strings.Contains(name+string(value), secret) {
+				t.Errorf("%s became %s", raw, e.Data)
+			}
+		}
+		if strings.Contains(string(raw), secret) && !e.ContainsSecrets || e.Redaction == event.RedactNone && string(e.Data) != string(raw) {
+			t.Errorf("%s became %s, at level %s", raw, e.Data, e.Redaction)
+		}
+	})
 }

@@ -103,7 +103,7 @@ func (i *invocation) follow(ctx context.Context, api *client.Client, q client.Ev
 // event writes one entry of the log.
 func (p *printer) event(e event.Event) error {
 	if p.json {
-		return p.record(e)
+		return p.record(event.Show(e))
 	}
 	var data struct {
 		Title    string `json:"title"`
@@ -123,6 +123,9 @@ func (p *printer) event(e event.Event) error {
 		if w != "" && !slices.Contains(words, w) {
 			words = append(words, w)
 		}
+	}
+	if e.Withheld != "" {
+		words = append(words, "withheld: "+oneLine(string(e.Withheld), 20))
 	}
 	colour := ""
 	switch {

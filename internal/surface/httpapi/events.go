@@ -7,6 +7,7 @@ import (
 	"errors"
 	"iter"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -33,6 +34,18 @@ type EventFilter struct {
 	Principal   string   `query:"subject_principal_id" maxLength:"100" doc:"Only events about this principal"`
 	Type        string   `query:"event_type" maxLength:"100" doc:"One type; one that does not exist is refused"`
 	Types       []string `query:"event_types" maxItems:"20" doc:"Separated by commas; one that does not exist is refused"`
+}
+
+// filterOf reads the filter of a stream, of which huma reads nothing.
+func filterOf(p url.Values) EventFilter {
+	f := EventFilter{
+		StreamType: p.Get("stream_type"), StreamID: p.Get("stream_id"), Room: p.Get("room_id"), Thread: p.Get("thread_id"), Run: p.Get("run_id"), Step: p.Get("step_id"),
+		Correlation: p.Get("correlation_id"), Space: p.Get("space_id"), Agent: p.Get("subject_agent_id"), Principal: p.Get("subject_principal_id"), Type: p.Get("event_type"),
+	}
+	if types := p.Get("event_types"); types != "" {
+		f.Types = strings.Split(types, ",")
+	}
+	return f
 }
 
 // query returns the filter as a query. A type that no event ever has is a slip of the pen, and finding nothing would hide it.
@@ -109,15 +122,7 @@ func (s *Server) registerEvents() {
 	}](s.Server, wire.Operation{
 		ID: "stream-events", Needs: wire.Shows("event", "stream_id", "room_id", "thread_id", "run_id", "step_id", "space_id").PastLabels(), Method: http.MethodGet, Path: "/v1/events/stream", Tag: "events", Summary: "Follow the log", Media: "text/event-stream", Detail: detail,
 	}, func(w http.ResponseWriter, r *http.Request, c wire.Call) error {
-		p := r.URL.Query()
-		f := EventFilter{
-			StreamType: p.Get("stream_type"), StreamID: p.Get("stream_id"), Room: p.Get("room_id"), Thread: p.Get("thread_id"), Run: p.Get("run_id"), Step: p.Get("step_id"),
-			Correlation: p.Get("correlation_id"), Space: p.Get("space_id"), Agent: p.Get("subject_agent_id"), Principal: p.Get("subject_principal_id"), Type: p.Get("event_type"),
-		}
-		if types := p.Get("event_types"); types != "" {
-			f.Types = strings.Split(types, ",")
-		}
-		q, err := f.query()
+		q, err := filterOf(r.URL.Query()).query()
 		if err != nil {
 			return err
 		}
