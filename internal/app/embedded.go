@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
+	"sync"
 
 	"agentbox/internal/domain/errand"
 	"agentbox/internal/domain/event"
@@ -33,41 +35,90 @@ const (
 	EngineExternal = "external" // others do
 )
 
-// Engine executes the runs that another daemon hands out, until ctx ends, or with once until there is none.
+// How many runs the engine within the daemon works on at the same time: in all, and of one workspace, so that one whose runs wait for people
+// does not keep the others waiting.
+const (
+	engineHands    = 64
+	workspaceHands = 16
+)
+
+// Engine executes the runs that another daemon hands out, one after another, until ctx ends, or with once until there is none.
 func Engine(ctx context.Context, claims errand.Claims, records errand.Records, clock event.Clock, logger *slog.Logger, once bool) error {
 	return (&runner.Runner{Claims: claims, Records: records, Clock: clock, Logger: logger, Once: once}).Run(ctx)
 }
 
 // work is the engine within the daemon. It does nothing that one outside could not do.
 func (a *App) work(ctx context.Context) error {
-	d := desk{a}
-	return Engine(ctx, d, d, a.clock, a.logger, false)
+	d := &desk{a: a, held: map[id.Workspace]int{}}
+	return (&runner.Runner{Claims: d, Records: d, Clock: a.clock, Logger: a.logger, Hands: engineHands, Done: d.done}).Run(ctx)
 }
 
 // desk is where the engine within the daemon claims runs: the services that the API calls too.
-type desk struct{ a *App }
+type desk struct {
+	a    *App
+	last id.Workspace // of the last run that was claimed; used by whoever claims, one at a time
+
+	mu   sync.Mutex // guards held
+	held map[id.Workspace]int
+}
 
 var (
-	_ errand.Claims  = desk{}
-	_ errand.Records = desk{}
+	_ errand.Claims  = (*desk)(nil)
+	_ errand.Records = (*desk)(nil)
 )
 
-// origin is who records: the engine. What it does in spaces is done for who asked for the run.
-func (d desk) origin() event.Origin { return event.Origin{Principal: EngineID} }
+// done takes a run for one that nobody works on any more.
+func (d *desk) done(w errand.Work) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.held[w.Workspace]--; d.held[w.Workspace] == 0 {
+		delete(d.held, w.Workspace)
+	}
+}
 
-func (d desk) hold(w errand.Work) dispatcher.Hold {
+// take notes a run that is worked on from now on.
+func (d *desk) take(ws id.Workspace) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.held[ws]++
+	d.last = ws
+}
+
+// full reports whether as many runs of a workspace are worked on as may be.
+func (d *desk) full(ws id.Workspace) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.held[ws] >= workspaceHands
+}
+
+// fromLast returns the workspaces in their order, beginning with the one behind that which was served last.
+func fromLast(all []id.Workspace, last id.Workspace) []id.Workspace {
+	at, found := slices.BinarySearch(all, last)
+	if found {
+		at++
+	}
+	return slices.Concat(all[at:], all[:at])
+}
+
+// origin is who records: the engine. What it does in spaces is done for who asked for the run.
+func (d *desk) origin() event.Origin { return event.Origin{Principal: EngineID} }
+
+func (d *desk) hold(w errand.Work) dispatcher.Hold {
 	return dispatcher.Hold{Workspace: w.Workspace, Run: w.Run, Token: w.Token, Permit: w.Permit}
 }
 
 // Claim implements errand.Claims.
-func (d desk) Claim(ctx context.Context) (errand.Work, error) {
+func (d *desk) Claim(ctx context.Context) (errand.Work, error) {
 	workspaces, err := d.a.Log.Workspaces(ctx)
 	if err != nil {
 		return errand.Work{}, err
 	}
 	want := dispatcher.Wanted{Work: errand.Operations}
 	var failed error
-	for _, ws := range workspaces {
+	for _, ws := range fromLast(workspaces, d.last) {
+		if d.full(ws) {
+			continue
+		}
 		if offers, err := d.a.Hands.Offers(ctx, ws, want); err != nil || !offers {
 			continue
 		}
@@ -87,7 +138,11 @@ func (d desk) Claim(ctx context.Context) (errand.Work, error) {
 			failed = errors.Join(failed, fmt.Errorf("in %s: %w", ws, err))
 			continue
 		}
+		d.take(ws)
 		given, err := d.a.Hands.Given(ctx, doc)
+		if err != nil {
+			d.done(errand.Work{Workspace: ws})
+		}
 		return errand.Work{Lasts: doc.Claim.Until.Sub(doc.Claim.Since), Workspace: ws, Run: doc.ID, Token: token, Permit: d.a.Hands.ClaimPermit(doc), Fence: doc.Fence, Input: given}, err
 	}
 	if failed != nil {
@@ -99,7 +154,7 @@ func (d desk) Claim(ctx context.Context) (errand.Work, error) {
 
 // mayClaim makes the engine known in a workspace, and reports whether it may claim runs there. Where the workspace is archived, or the engine
 // is refused, it is left alone: a refusal would be recorded with every look.
-func (d desk) mayClaim(ctx context.Context, ws id.Workspace) (bool, error) {
+func (d *desk) mayClaim(ctx context.Context, ws id.Workspace) (bool, error) {
 	doc, _, err := projection.Load[workspace.Workspace](ctx, d.a.Log, ws, workspace.Workspaces, string(ws))
 	if err != nil && !errors.Is(err, projection.ErrNotFound) || doc.Archived() {
 		return false, err
@@ -112,7 +167,7 @@ func (d desk) mayClaim(ctx context.Context, ws id.Workspace) (bool, error) {
 }
 
 // register makes the engine known in a workspace, before it claims its first run.
-func (d desk) register(ctx context.Context, ws id.Workspace) error {
+func (d *desk) register(ctx context.Context, ws id.Workspace) error {
 	_, err := d.a.Gate.Principal(ctx, ws, EngineID)
 	if fault.KindOf(err) != fault.NotFound && fault.KindOf(err) != fault.Denied {
 		return err
@@ -129,19 +184,19 @@ func (d desk) register(ctx context.Context, ws id.Workspace) error {
 }
 
 // Renew implements errand.Claims.
-func (d desk) Renew(ctx context.Context, w errand.Work) error {
+func (d *desk) Renew(ctx context.Context, w errand.Work) error {
 	_, err := d.a.Hands.Renew(ctx, d.origin(), d.hold(w))
 	return err
 }
 
 // Release implements errand.Claims.
-func (d desk) Release(ctx context.Context, w errand.Work) error {
+func (d *desk) Release(ctx context.Context, w errand.Work) error {
 	_, err := d.a.Hands.Release(ctx, d.origin(), d.hold(w))
 	return err
 }
 
 // End implements errand.Claims.
-func (d desk) End(ctx context.Context, w errand.Work, r errand.Result) (err error) {
+func (d *desk) End(ctx context.Context, w errand.Work, r errand.Result) (err error) {
 	if r.Failure != "" {
 		_, err = d.a.Hands.Fail(ctx, d.origin(), d.hold(w), r.Failure, r.Message)
 	} else {
@@ -151,7 +206,7 @@ func (d desk) End(ctx context.Context, w errand.Work, r errand.Result) (err erro
 }
 
 // Past implements errand.Records.
-func (d desk) Past(ctx context.Context, w errand.Work) ([]errand.Progress, error) {
+func (d *desk) Past(ctx context.Context, w errand.Work) ([]errand.Progress, error) {
 	const page = 1000
 	of := dispatcher.Of{Run: w.Run}
 	calls := map[id.Step]step.Call{}
@@ -188,7 +243,7 @@ func (d desk) Past(ctx context.Context, w errand.Work) ([]errand.Progress, error
 }
 
 // Step implements errand.Records.
-func (d desk) Step(ctx context.Context, w errand.Work, index int) (id.Step, error) {
+func (d *desk) Step(ctx context.Context, w errand.Work, index int) (id.Step, error) {
 	input, err := json.Marshal(errand.At{Index: index})
 	if err != nil {
 		return "", err
@@ -198,7 +253,7 @@ func (d desk) Step(ctx context.Context, w errand.Work, index int) (id.Step, erro
 }
 
 // Invoke implements errand.Records.
-func (d desk) Invoke(ctx context.Context, w errand.Work, s id.Step, index int, operation json.RawMessage) (errand.Verdict, error) {
+func (d *desk) Invoke(ctx context.Context, w errand.Work, s id.Step, index int, operation json.RawMessage) (errand.Verdict, error) {
 	input, err := json.Marshal(errand.AtOperation(index, operation))
 	if err != nil {
 		return errand.Verdict{}, err
@@ -211,7 +266,7 @@ func (d desk) Invoke(ctx context.Context, w errand.Work, s id.Step, index int, o
 }
 
 // Operate implements errand.Records.
-func (d desk) Operate(ctx context.Context, w errand.Work, call id.ToolCall, in id.Space, operation json.RawMessage) (errand.Outcome, error) {
+func (d *desk) Operate(ctx context.Context, w errand.Work, call id.ToolCall, in id.Space, operation json.RawMessage) (errand.Outcome, error) {
 	asked, err := d.a.Hands.Find(ctx, w.Workspace, w.Run)
 	if err != nil {
 		return errand.Outcome{}, err
@@ -239,7 +294,7 @@ func (d desk) Operate(ctx context.Context, w errand.Work, call id.ToolCall, in i
 }
 
 // Conclude implements errand.Records.
-func (d desk) Conclude(ctx context.Context, w errand.Work, call id.ToolCall, permit string, o errand.Outcome) error {
+func (d *desk) Conclude(ctx context.Context, w errand.Work, call id.ToolCall, permit string, o errand.Outcome) error {
 	raw, err := json.Marshal(o)
 	if err != nil {
 		return err

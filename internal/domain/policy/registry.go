@@ -156,6 +156,7 @@ const (
 	PrincipalEnsure = "principal.ensure" // register whom another program knew
 	KeyIssue        = "key.issue"
 	KeyRevoke       = "key.revoke"
+	PassphraseSet   = "passphrase.set" // by which one logs in oneself
 
 	EngineRegister = "engine.register" // register an engine, or deactivate it
 	EngineToken    = "engine.token"    // issue a token of an engine, or revoke it
@@ -241,6 +242,7 @@ var kinds = map[string]Kind{
 	PrincipalRole:   record(PrincipalRole, "change a role", "admin"),
 	PrincipalEnsure: record(PrincipalEnsure, "register a principal of another program", "admin"),
 	KeyIssue:        record(KeyIssue, "make an API key", "viewer", "agents", "services"),
+	PassphraseSet:   record(PassphraseSet, "set one's own passphrase", "viewer"),
 	KeyRevoke:       record(KeyRevoke, "revoke an API key", "viewer", "agents", "services"),
 
 	EngineRegister: record(EngineRegister, "keep engines", "admin"),

@@ -40,6 +40,21 @@ const (
 	SessionEndedType     = "session.ended"
 )
 
+// LoginKey returns the key of the login that an event is about: of the owner who was given a passphrase with the bootstrap token it is the workspace,
+// of everybody else the person. It is "" for an event about none.
+func LoginKey(e event.Event) string {
+	switch {
+	case e.EntityType == LoginEntity:
+		return e.EntityID
+	case e.Type == SessionBegunType:
+		if d, err := event.Decode[SessionTokens](e); err == nil && d.Login != "" {
+			return d.Login
+		}
+		return string(e.Workspace)
+	}
+	return ""
+}
+
 // Login is the document of how a person logs in. The passphrase is stored nowhere; Verifier is what scrypt makes of it.
 type Login struct {
 	Principal id.Principal `json:"principal_id"`
@@ -88,6 +103,7 @@ type SessionTokens struct {
 	AccessUntil  time.Time    `json:"access_until"`
 	Refresh      event.Digest `json:"refresh_hmac_sha256"`
 	RefreshUntil time.Time    `json:"refresh_until"`
+	Login        string       `json:"login,omitempty"` // of session.begun, the key of the login that was used; "" for that of the workspace
 }
 
 // SessionEnded is the data of session.ended.
@@ -169,7 +185,9 @@ var (
 	ErrBootstrap   = fault.New(fault.Denied, "bootstrap_forbidden", "this is not the bootstrap token of the daemon, which lies in bootstrap.key in its data directory")
 	ErrOwnerExists = fault.New(fault.Conflict, "owner_already_exists", "the owner of this workspace has a passphrase; log in with it")
 	ErrPassphrase  = fault.New(fault.Invalid, "invalid_passphrase", "a passphrase has %d to %d bytes", MinPassphrase, MaxPassphrase)
-	ErrWrong       = fault.New(fault.Denied, "login_failed", "there is no such owner, or the passphrase is another one")
+	ErrWrong       = fault.New(fault.Denied, "login_failed", "there is nobody who logs in like that, or the passphrase is another one")
+	ErrNotAPerson  = fault.New(fault.Denied, "not_a_person", "only people log in; agents and services have keys and tokens")
+	ErrCurrent     = fault.New(fault.Invalid, "passphrase_needed", "you have a passphrase: send it as current_passphrase along with the new one")
 	ErrShut        = fault.New(fault.Exhausted, "login_shut", "the passphrase was wrong %d times in a row; wait %s", MaxTries, ShutTime)
 	ErrRefresh     = fault.New(fault.Denied, "refresh_token_invalid", "this refresh token opens nothing: it was used, its session has ended, or its time is over; log in again")
 )

@@ -189,20 +189,25 @@ func (g *Gate) registration(origin event.Origin, ws id.Workspace, r principal.Re
 
 // AddPerson registers a person with a role, which may not be mightier than that of whoever adds it.
 func (g *Gate) AddPerson(ctx context.Context, origin event.Origin, ws id.Workspace, name string, role principal.Role) (id.Principal, error) {
+	action := policy.Action{Type: policy.PrincipalAdd, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(role), Content: event.DigestOf([]byte(name))}
 	if err := g.mayGive(ctx, origin.Principal, ws, role); err != nil {
-		return "", err
+		return "", g.refused(ctx, origin, action, err)
 	}
 	p := id.NewPrincipal(g.IDs, id.User)
 	batch, err := g.registration(origin, ws, principal.Registered{Principal: p, Kind: id.User, Role: role, Name: name}, string(p))
 	if err != nil {
 		return "", err
 	}
-	action := policy.Action{Type: policy.PrincipalAdd, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(role), Content: event.DigestOf([]byte(name))}
 	receipt, err := g.Record(ctx, origin, action, origin.Once(batch))
 	if err != nil {
 		return "", err
 	}
 	return id.Principal(receipt.Events[0].EntityID), nil
+}
+
+// refused records that the gate refuses what policy alone would not: why is the refusal, and is returned.
+func (g *Gate) refused(ctx context.Context, origin event.Origin, a policy.Action, why error) error {
+	return policy.RecordRefusal(ctx, g, g.Log.Append, origin, a, why)
 }
 
 // mayGive checks that whoever gives a role has it himself and keeps people.
@@ -259,8 +264,13 @@ func (g *Gate) Principal(ctx context.Context, ws id.Workspace, p id.Principal) (
 
 // Quarantine stops a principal from doing anything, or ends that.
 func (g *Gate) Quarantine(ctx context.Context, origin event.Origin, ws id.Workspace, p id.Principal, on bool, reason string) error {
+	typ := principal.UnquarantinedType
+	if on {
+		typ = principal.QuarantinedType
+	}
+	action := policy.Action{Type: policy.AgentQuarantine, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(p), Method: typ}
 	if err := g.mayGive(ctx, origin.Principal, ws, principal.Viewer); err != nil {
-		return err
+		return g.refused(ctx, origin, action, err)
 	}
 	if len(reason) > policy.MaxReasonBytes {
 		return policy.ErrReasonTooLong
@@ -270,15 +280,10 @@ func (g *Gate) Quarantine(ctx context.Context, origin event.Origin, ws id.Worksp
 		return err
 	}
 	if doc.Role == principal.Overlord {
-		return fault.New(fault.Denied, policy.ReasonRoleTooLow, "an owner cannot be quarantined")
-	}
-	typ := principal.UnquarantinedType
-	if on {
-		typ = principal.QuarantinedType
+		return g.refused(ctx, origin, action, fault.New(fault.Denied, policy.ReasonRoleTooLow, "an owner cannot be quarantined"))
 	}
 	draft := event.New(typ, origin, ws, "", principal.Quarantined{Principal: p, Reason: reason}).About(principal.Entity, string(p))
 	draft.OccurredAt = g.Clock.Now().UTC()
-	action := policy.Action{Type: policy.AgentQuarantine, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(p), Method: typ}
 	_, err = g.Record(ctx, origin, action, origin.Once(event.Batch{Workspace: ws, Drafts: []event.Draft{draft}}))
 	return err
 }
@@ -308,9 +313,10 @@ func (g *Gate) IssueKey(ctx context.Context, origin event.Origin, ws id.Workspac
 	if err != nil {
 		return "", principal.Key{}, err
 	}
+	action := policy.Action{Type: policy.KeyIssue, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(p), Content: event.DigestOf([]byte(name))}
 	if origin.Principal != p {
 		if err := g.mayGive(ctx, origin.Principal, ws, keeps(target)); err != nil {
-			return "", principal.Key{}, err
+			return "", principal.Key{}, g.refused(ctx, origin, action, err)
 		}
 	}
 	if err := principal.CheckName(name); err != nil {
@@ -325,7 +331,6 @@ func (g *Gate) IssueKey(ctx context.Context, origin event.Origin, ws id.Workspac
 		Key: key, Principal: p, Hash: principal.HashBearer(bearer), Name: name,
 	}).About(principal.KeyEntity, string(key))
 	draft.OccurredAt = g.Clock.Now().UTC()
-	action := policy.Action{Type: policy.KeyIssue, Workspace: ws, Principal: origin.Principal, Subject: string(p), Content: event.DigestOf([]byte(name))}
 	_, err = g.Record(ctx, origin, action, origin.Once(event.Batch{
 		Workspace: ws, Drafts: []event.Draft{draft}, Documents: []event.DocumentVersion{{Projection: principal.KeyProjection, Key: string(key)}},
 	}))
@@ -356,13 +361,14 @@ func (g *Gate) RevokeKey(ctx context.Context, origin event.Origin, ws id.Workspa
 	if err != nil {
 		return err
 	}
+	action := policy.Action{Type: policy.KeyRevoke, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(key)}
 	if doc.Principal != origin.Principal {
 		target, err := g.who(ctx, ws, doc.Principal)
 		if err != nil && !errors.Is(err, errNobody) {
 			return err
 		}
 		if err := g.mayGive(ctx, origin.Principal, ws, keeps(target)); err != nil {
-			return err
+			return g.refused(ctx, origin, action, err)
 		}
 	}
 	if !doc.RevokedAt.IsZero() {
@@ -370,7 +376,6 @@ func (g *Gate) RevokeKey(ctx context.Context, origin event.Origin, ws id.Workspa
 	}
 	draft := event.New(principal.KeyRevokedType, origin, ws, "", principal.KeyRevoked{Key: key, Reason: reason}).About(principal.KeyEntity, string(key))
 	draft.OccurredAt = g.Clock.Now().UTC()
-	action := policy.Action{Type: policy.KeyRevoke, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(key)}
 	_, err = g.Record(ctx, origin, action, origin.Once(event.Batch{Workspace: ws, Drafts: []event.Draft{draft}}))
 	return err
 }

@@ -41,8 +41,8 @@ func Definitions() []projection.Definition {
 			return []projection.Index{{Name: "principal", Value: string(k.Principal)}}
 		}),
 		projection.Define(principal.LoginProjection, 1, func(e event.Event) []string {
-			if e.EntityType == principal.LoginEntity || e.Type == principal.SessionBegunType {
-				return []string{string(e.Workspace)}
+			if key := principal.LoginKey(e); key != "" {
+				return []string{key}
 			}
 			return nil
 		}, func(l principal.Login, _ string, e event.Event) (principal.Login, error) {

@@ -131,13 +131,13 @@ func (r *Registrar) RevokeEngineToken(ctx context.Context, origin event.Origin, 
 		if err != nil {
 			return err
 		}
+		action := policy.Action{Type: policy.EngineToken, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(t), Method: "revoke"}
 		if !reaches(who, target) {
-			return ErrMayNotGive
+			return policy.RecordRefusal(ctx, r.Gate, r.Log.Append, origin, action, ErrMayNotGive)
 		}
 		if !doc.RevokedAt.IsZero() {
 			return nil
 		}
-		action := policy.Action{Type: policy.EngineToken, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(t), Method: "revoke"}
 		_, err = r.Gate.Record(ctx, origin, action, origin.Once(event.Batch{
 			Workspace: ws, Drafts: []event.Draft{
 				r.draft(token.RevokedType, origin, ws, token.Revoked{Token: doc.Capability, By: origin.Principal, Reason: reason}, token.Entity, string(doc.Capability)),

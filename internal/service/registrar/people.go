@@ -151,11 +151,12 @@ func (r *Registrar) ChangeRole(ctx context.Context, origin event.Origin, ws id.W
 		if err != nil {
 			return err
 		}
+		action := policy.Action{Type: policy.PrincipalRole, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(p), Method: string(to)}
 		switch {
 		case target.Kind != id.User:
 			return ErrNotAPerson
 		case !reaches(who, target) || !who.Role.AtLeast(to):
-			return ErrMayNotGive
+			return policy.RecordRefusal(ctx, r.Gate, r.Log.Append, origin, action, ErrMayNotGive)
 		case target.Role == to:
 			return nil
 		}
@@ -174,7 +175,6 @@ func (r *Registrar) ChangeRole(ctx context.Context, origin event.Origin, ws id.W
 			expect = append(expect, others...)
 		}
 		changed := principal.RoleChanged{Principal: p, From: target.Role, To: to}
-		action := policy.Action{Type: policy.PrincipalRole, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(p), Method: string(to)}
 		_, err = r.Gate.Record(ctx, origin, action, origin.Once(event.Batch{
 			Workspace: ws, Drafts: []event.Draft{r.draft(principal.RoleChangedType, origin, ws, changed, principal.Entity, string(p))}, Documents: unique(expect),
 		}))

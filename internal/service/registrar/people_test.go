@@ -10,6 +10,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/token"
+	"agentbox/internal/kernel/journal"
 	"agentbox/internal/service/registrar"
 )
 
@@ -184,5 +185,60 @@ func TestNoKeyUnderAToken(t *testing.T) {
 	o.want("a key", err, policy.ReasonScopeAction)
 	if n := o.count(principal.KeyIssuedType); n != 0 {
 		t.Errorf("%d keys were made", n)
+	}
+}
+
+// TestWhatIsRefusedBeforePolicyStandsInTheLog tries what the role alone would permit, and what it does not: each refusal is one event.
+func TestWhatIsRefusedBeforePolicyStandsInTheLog(t *testing.T) {
+	o, ctx := open(t), t.Context()
+	_, key, err := o.gate.IssueKey(ctx, o.as(o.member), ws, o.member, "own")
+	if err != nil {
+		t.Fatal(err)
+	}
+	granted := o.give(o.as(o.owner), token.Grant{IssuedTo: o.owner})
+	for name, do := range map[string]func() error{
+		"an admin makes an owner": func() error {
+			_, err := o.gate.AddPerson(ctx, o.as(o.admin), ws, "Mallory", principal.Overlord)
+			return err
+		},
+		"a member adds a person": func() error {
+			_, err := o.gate.AddPerson(ctx, o.as(o.member), ws, "Mallory", principal.Viewer)
+			return err
+		},
+		"an admin lowers an owner": func() error { _, err := o.ChangeRole(ctx, o.as(o.admin), ws, o.owner, principal.Viewer); return err },
+		"an operator raises himself": func() error {
+			_, err := o.ChangeRole(ctx, o.as(o.operator), ws, o.operator, principal.Admin)
+			return err
+		},
+		"a member quarantines an agent":      func() error { return o.gate.Quarantine(ctx, o.as(o.member), ws, o.agent, true, "") },
+		"an admin quarantines an owner":      func() error { return o.gate.Quarantine(ctx, o.as(o.admin), ws, o.owner, true, "") },
+		"an admin makes an owner's key":      func() error { _, _, err := o.gate.IssueKey(ctx, o.as(o.admin), ws, o.owner, "mine"); return err },
+		"an operator revokes a member's key": func() error { return o.gate.RevokeKey(ctx, o.as(o.operator), ws, key.ID, "") },
+		"a member takes another one's token": func() error { _, err := o.Revoke(ctx, o.as(o.member), ws, granted.ID, ""); return err },
+	} {
+		before, err := o.log.Head(ctx, ws)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.want(name, do(), policy.ReasonRoleTooLow)
+		found, err := o.log.Read(ctx, journal.Query{Workspace: ws, From: before + 1, Limit: 10})
+		if err != nil || len(found) != 1 || found[0].Type != policy.DeniedType {
+			t.Errorf("%s: recorded as %v, %v", name, found, err)
+			continue
+		}
+		d, err := event.Decode[policy.Refused](found[0])
+		if err != nil || d.Decision.Outcome != policy.Deny || d.Decision.ReasonCode != policy.ReasonRoleTooLow || d.Decision.Reason == "" {
+			t.Errorf("%s: recorded as %+v, %v", name, d, err)
+		}
+	}
+	before, err := o.log.Head(ctx, ws)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.gate.AddPerson(ctx, o.as("usr_01M7YNAYM0SM228XA4K3G6VDD4"), ws, "Mallory", principal.Viewer); err == nil {
+		t.Error("nobody adds people")
+	}
+	if after, err := o.log.Head(ctx, ws); err != nil || after != before {
+		t.Errorf("whoever is nobody here is refused in the log: %v", err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/kernel/projection"
 )
@@ -54,21 +55,18 @@ func (r *Registrar) Bootstrap(ctx context.Context, owners Owners, token string, 
 	if err := principal.CheckName(name); err != nil {
 		return "", err
 	}
-	if len(passphrase) < principal.MinPassphrase || len(passphrase) > principal.MaxPassphrase || !utf8.ValidString(passphrase) {
-		return "", principal.ErrPassphrase
+	if err := checkPassphrase(passphrase); err != nil {
+		return "", err
 	}
-	if _, _, err := r.login(ctx, ws); err == nil || !errors.Is(err, projection.ErrNotFound) {
+	if _, _, err := r.login(ctx, ws, string(ws)); err == nil || !errors.Is(err, projection.ErrNotFound) {
 		return "", errors.Join(err, unless(err, principal.ErrOwnerExists))
 	}
 	owner, err := owners.Owner(ctx, ws, name)
 	if err != nil {
 		return "", err
 	}
-	set := principal.LoginSet{Principal: owner, Salt: make([]byte, principal.SaltBytes)}
-	if _, err := io.ReadFull(r.Entropy, set.Salt); err != nil {
-		return "", fault.Wrap(err, fault.Internal, "no_randomness", "no passphrase can be set: the source of chance failed")
-	}
-	if set.Verifier, err = r.stretch(ctx, passphrase, set.Salt); err != nil {
+	set, err := r.verifier(ctx, owner, passphrase)
+	if err != nil {
 		return "", err
 	}
 	// The document's key is the workspace: there is one owner who logs in, whoever is first.
@@ -81,6 +79,76 @@ func (r *Registrar) Bootstrap(ctx context.Context, owners Owners, token string, 
 	}
 	return owner, err
 }
+
+func checkPassphrase(text string) error {
+	if len(text) < principal.MinPassphrase || len(text) > principal.MaxPassphrase || !utf8.ValidString(text) {
+		return principal.ErrPassphrase
+	}
+	return nil
+}
+
+// verifier makes of a passphrase what is stored of it.
+func (r *Registrar) verifier(ctx context.Context, p id.Principal, passphrase string) (set principal.LoginSet, err error) {
+	set = principal.LoginSet{Principal: p, Salt: make([]byte, principal.SaltBytes)}
+	if _, err := io.ReadFull(r.Entropy, set.Salt); err != nil {
+		return set, fault.Wrap(err, fault.Internal, "no_randomness", "no passphrase can be set: the source of chance failed")
+	}
+	set.Verifier, err = r.stretch(ctx, passphrase, set.Salt)
+	return set, err
+}
+
+// SetPassphrase gives the person who asks a passphrase, by which he logs in from then on. Whoever has one shows it; a wrong one counts as a try to
+// log in. It takes what is wholly his own: under a capability token nobody sets one.
+func (r *Registrar) SetPassphrase(ctx context.Context, origin event.Origin, ws id.Workspace, current, passphrase string) error {
+	if err := checkPassphrase(passphrase); err != nil {
+		return err
+	}
+	if origin.Token != "" {
+		return errNoLoginUnderToken
+	}
+	if origin.Principal.Kind() != id.User {
+		return principal.ErrNotAPerson
+	}
+	key, err := r.loginKey(ctx, ws, origin.Principal)
+	if err != nil {
+		return err
+	}
+	set, err := r.verifier(ctx, origin.Principal, passphrase)
+	if err != nil {
+		return err
+	}
+	return again(func() error {
+		doc, version, err := r.login(ctx, ws, key)
+		if err != nil && !errors.Is(err, projection.ErrNotFound) {
+			return err
+		}
+		expect := []event.DocumentVersion{{Projection: principal.LoginProjection, Key: key, Version: version}}
+		if doc.Principal != "" {
+			now := r.Clock.Now().UTC()
+			switch {
+			case current == "":
+				return principal.ErrCurrent
+			case now.Before(doc.ShutUntil):
+				return principal.ErrShut
+			}
+			shown, err := r.stretch(ctx, current, doc.Salt)
+			if err != nil {
+				return err
+			}
+			if subtle.ConstantTimeCompare(shown, doc.Verifier) != 1 {
+				return r.wrong(ctx, ws, key, doc, now, expect)
+			}
+		}
+		action := policy.Action{Type: policy.PassphraseSet, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(origin.Principal)}
+		_, err = r.Gate.Record(ctx, origin, action, origin.Once(event.Batch{
+			Workspace: ws, Drafts: []event.Draft{r.draft(principal.LoginSetType, origin, ws, set, principal.LoginEntity, key)}, Documents: expect,
+		}))
+		return err
+	})
+}
+
+var errNoLoginUnderToken = fault.New(fault.Denied, policy.ReasonScopeAction, "a passphrase is not bound by a capability token, so whoever acts under one sets none").
+	With("Act without it.")
 
 // Owners knows the owner of a workspace.
 type Owners interface {
@@ -96,20 +164,36 @@ func unless(err, other error) error {
 	return nil
 }
 
-func (r *Registrar) login(ctx context.Context, ws id.Workspace) (principal.Login, uint64, error) {
-	return projection.Load[principal.Login](ctx, r.Docs, ws, principal.LoginProjection, string(ws))
+func (r *Registrar) login(ctx context.Context, ws id.Workspace, key string) (principal.Login, uint64, error) {
+	return projection.Load[principal.Login](ctx, r.Docs, ws, principal.LoginProjection, key)
 }
 
-// Login opens a session of the owner of a workspace. After MaxTries wrong passphrases in a row nobody logs in for ShutTime, and the log says
+// loginKey returns under which key the login of a person stands, or would stand.
+func (r *Registrar) loginKey(ctx context.Context, ws id.Workspace, p id.Principal) (string, error) {
+	doc, _, err := r.login(ctx, ws, string(ws))
+	if err != nil && !errors.Is(err, projection.ErrNotFound) {
+		return "", err
+	}
+	if p == "" || doc.Principal == p {
+		return string(ws), nil
+	}
+	return string(p), nil
+}
+
+// Login opens a session of a person, or where none is named, of the owner who was given a passphrase with the bootstrap token. After MaxTries wrong passphrases in a row he logs in no more for ShutTime, and the log says
 // so; of many who guess at once none is let in once that number is reached.
-func (r *Registrar) Login(ctx context.Context, ws id.Workspace, passphrase string) (Opened, error) {
+func (r *Registrar) Login(ctx context.Context, ws id.Workspace, p id.Principal, passphrase string) (Opened, error) {
 	var opened Opened
 	if len(passphrase) > principal.MaxPassphrase {
 		return opened, principal.ErrWrong
 	}
+	key, err := r.loginKey(ctx, ws, p)
+	if err != nil {
+		return opened, err
+	}
 	stretched := map[string][]byte{} // by salt: a try that meets another one is not stretched twice
-	err := again(func() error {
-		doc, version, err := r.login(ctx, ws)
+	err = again(func() error {
+		doc, version, err := r.login(ctx, ws, key)
 		if err != nil && !errors.Is(err, projection.ErrNotFound) {
 			return err
 		}
@@ -127,25 +211,25 @@ func (r *Registrar) Login(ctx context.Context, ws id.Workspace, passphrase strin
 			}
 		}
 		right := subtle.ConstantTimeCompare(stretched[string(salt)], doc.Verifier) == 1
-		expect := []event.DocumentVersion{{Projection: principal.LoginProjection, Key: string(ws), Version: version}}
+		expect := []event.DocumentVersion{{Projection: principal.LoginProjection, Key: key, Version: version}}
 		switch {
 		case doc.Principal == "":
 			return principal.ErrWrong
 		case !right:
-			return r.wrong(ctx, ws, doc, now, expect)
+			return r.wrong(ctx, ws, key, doc, now, expect)
 		}
 		who, _, err := r.who(ctx, ws, doc.Principal)
 		if err != nil || who.Quarantined {
 			return errors.Join(err, unless(err, principal.ErrWrong))
 		}
-		opened, err = r.open(ctx, ws, principal.SessionBegunType, principal.Session{ID: id.New[id.Session](r.IDs), Principal: doc.Principal}, now, expect)
+		opened, err = r.open(ctx, ws, principal.SessionBegunType, principal.Session{ID: id.New[id.Session](r.IDs), Principal: doc.Principal}, key, now, expect)
 		return err
 	})
 	return opened, err
 }
 
 // wrong records a wrong passphrase, and shuts the login where it is one too many.
-func (r *Registrar) wrong(ctx context.Context, ws id.Workspace, doc principal.Login, now time.Time, expect []event.DocumentVersion) error {
+func (r *Registrar) wrong(ctx context.Context, ws id.Workspace, key string, doc principal.Login, now time.Time, expect []event.DocumentVersion) error {
 	d := principal.LoginRefused{Principal: doc.Principal, Failures: doc.Failures + 1}
 	typ, why := principal.LoginRefusedType, error(principal.ErrWrong)
 	if !doc.ShutUntil.IsZero() {
@@ -155,13 +239,13 @@ func (r *Registrar) wrong(ctx context.Context, ws id.Workspace, doc principal.Lo
 		typ, d.Until = principal.LoginShutType, now.Add(principal.ShutTime)
 	}
 	_, err := r.Log.Append(ctx, event.Batch{
-		Workspace: ws, Drafts: []event.Draft{r.draft(typ, event.Origin{Principal: doc.Principal}, ws, d, principal.LoginEntity, string(ws))}, Documents: expect,
+		Workspace: ws, Drafts: []event.Draft{r.draft(typ, event.Origin{Principal: doc.Principal}, ws, d, principal.LoginEntity, key)}, Documents: expect,
 	})
 	return errors.Join(err, unless(err, why))
 }
 
 // open records new tokens of a session.
-func (r *Registrar) open(ctx context.Context, ws id.Workspace, typ string, s principal.Session, now time.Time, expect []event.DocumentVersion) (Opened, error) {
+func (r *Registrar) open(ctx context.Context, ws id.Workspace, typ string, s principal.Session, login string, now time.Time, expect []event.DocumentVersion) (Opened, error) {
 	var o Opened
 	var err error
 	if o.AccessToken, err = principal.AccessForm.New(ws, string(s.ID), r.Entropy); err != nil {
@@ -172,7 +256,10 @@ func (r *Registrar) open(ctx context.Context, ws id.Workspace, typ string, s pri
 	}
 	d := principal.SessionTokens{
 		Session: s.ID, Principal: s.Principal, Access: principal.Seal(r.Secret, o.AccessToken), AccessUntil: now.Add(principal.AccessTime),
-		Refresh: principal.Seal(r.Secret, o.RefreshToken), RefreshUntil: now.Add(principal.RefreshTime),
+		Refresh: principal.Seal(r.Secret, o.RefreshToken), RefreshUntil: now.Add(principal.RefreshTime), Login: login,
+	}
+	if login == string(ws) {
+		d.Login = "" // as it was before others logged in
 	}
 	origin := event.Origin{Principal: s.Principal}
 	drafts := []event.Draft{r.draft(typ, origin, ws, d, principal.SessionEntity, string(s.ID))}
@@ -209,7 +296,7 @@ func (r *Registrar) Refresh(ctx context.Context, token string) (Opened, error) {
 		if err != nil || !right || who.Quarantined {
 			return errors.Join(err, unless(err, principal.ErrRefresh))
 		}
-		opened, err = r.open(ctx, ws, principal.SessionRefreshedType, doc, now, expect)
+		opened, err = r.open(ctx, ws, principal.SessionRefreshedType, doc, "", now, expect)
 		return err
 	})
 	return opened, err

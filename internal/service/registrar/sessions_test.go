@@ -8,7 +8,9 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
+	"agentbox/internal/domain/token"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/service/registrar"
 )
@@ -28,7 +30,7 @@ func bootstrapped(t *testing.T) *office {
 
 func (o *office) login(passphrase string) (registrar.Opened, string) {
 	o.t.Helper()
-	opened, err := o.Login(o.t.Context(), ws, passphrase)
+	opened, err := o.Login(o.t.Context(), ws, "", passphrase)
 	return opened, fault.CodeOf(err)
 }
 
@@ -111,7 +113,7 @@ func TestThreat16ALoginIsShutAfterFiveWrongTries(t *testing.T) {
 	if _, code := o.login(right); code != "" {
 		t.Errorf("the right one afterwards: %s", code)
 	}
-	if _, err := o.Login(t.Context(), "ws_none", right); fault.CodeOf(err) != "login_failed" {
+	if _, err := o.Login(t.Context(), "ws_none", "", right); fault.CodeOf(err) != "login_failed" {
 		t.Errorf("of a workspace that is not there: %v", err)
 	}
 	if _, code := o.login(strings.Repeat("x", principal.MaxPassphrase+1)); code != "login_failed" {
@@ -125,7 +127,7 @@ func TestThreat16ManyWhoGuessAtOnceGetFiveTries(t *testing.T) {
 	var all sync.WaitGroup
 	for range 12 {
 		all.Go(func() {
-			if _, err := o.Login(t.Context(), ws, "wrong"); fault.CodeOf(err) != "login_failed" && fault.CodeOf(err) != "login_shut" {
+			if _, err := o.Login(t.Context(), ws, "", "wrong"); fault.CodeOf(err) != "login_failed" && fault.CodeOf(err) != "login_shut" {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -244,5 +246,72 @@ func TestASecretStandsNowhere(t *testing.T) {
 				t.Errorf("%s holds it", e.Type)
 			}
 		}
+	}
+}
+
+// TestEveryPersonLogsIn gives people passphrases: each logs in by his own, is shut out by his own mistakes, and changes it with the one that he has.
+func TestEveryPersonLogsIn(t *testing.T) {
+	o, ctx := bootstrapped(t), t.Context()
+	const own = "a viewer's passphrase"
+	login := func(p id.Principal, passphrase string) string {
+		t.Helper()
+		opened, err := o.Login(ctx, ws, p, passphrase)
+		if err == nil {
+			who, err := o.gate.Authenticate(ctx, opened.AccessToken)
+			if want := p; err != nil || who.Principal != want || who.Session != opened.ID {
+				t.Errorf("the session of %s is of %+v, %v", want, who, err)
+			}
+		}
+		return fault.CodeOf(err)
+	}
+	if code := login(o.viewer, own); code != "login_failed" {
+		t.Errorf("without a passphrase: %q", code)
+	}
+	o.want("one byte too few", o.SetPassphrase(ctx, o.as(o.viewer), ws, "", strings.Repeat("x", principal.MinPassphrase-1)), "invalid_passphrase")
+	o.want("an agent", o.SetPassphrase(ctx, o.as(o.agent), ws, "", own), "not_a_person")
+	granted := o.give(o.as(o.owner), token.Grant{IssuedTo: o.viewer})
+	o.want("under a capability token", o.SetPassphrase(ctx, o.under(o.viewer, granted.ID), ws, "", own), policy.ReasonScopeAction)
+	o.want("the first one", o.SetPassphrase(ctx, o.as(o.viewer), ws, "", own), "")
+	if code := login(o.viewer, own); code != "" {
+		t.Errorf("with it: %q", code)
+	}
+	if code := login(o.viewer, right); code != "login_failed" {
+		t.Errorf("with the owner's: %q", code)
+	}
+	if code := login(o.owner, right); code != "" {
+		t.Errorf("the owner by name: %q", code)
+	}
+	o.want("another one, without that", o.SetPassphrase(ctx, o.as(o.viewer), ws, "", right), "passphrase_needed")
+	o.want("another one, with a wrong one", o.SetPassphrase(ctx, o.as(o.viewer), ws, "guessed by somebody", right), "login_failed")
+	o.want("another one, with that", o.SetPassphrase(ctx, o.as(o.viewer), ws, own, right), "")
+	if code := login(o.viewer, own); code != "login_failed" {
+		t.Errorf("with the old one: %q", code)
+	}
+	o.want("the owner's, with that", o.SetPassphrase(ctx, o.as(o.owner), ws, right, own), "")
+	if _, code := o.login(own); code != "" {
+		t.Errorf("the owner, unnamed: %q", code)
+	}
+	for range principal.MaxTries {
+		login(o.viewer, "guessed by somebody")
+	}
+	if code := login(o.viewer, right); code != "login_shut" {
+		t.Errorf("after too many tries: %q", code)
+	}
+	o.want("another one, while it is shut", o.SetPassphrase(ctx, o.as(o.viewer), ws, right, own), "login_shut")
+	if code := login(o.owner, own); code != "" {
+		t.Errorf("the owner meanwhile: %q", code)
+	}
+	o.clock.move(principal.ShutTime)
+	if code := login(o.viewer, right); code != "" {
+		t.Errorf("afterwards: %q", code)
+	}
+	if err := o.gate.Quarantine(ctx, o.as(o.owner), ws, o.viewer, true, ""); err != nil {
+		t.Fatal(err)
+	}
+	if code := login(o.viewer, right); code != "login_failed" {
+		t.Errorf("quarantined: %q", code)
+	}
+	if code := login("usr_01M7YNAYM0SM228XA4K3G6VDD4", right); code != "login_failed" {
+		t.Errorf("nobody: %q", code)
 	}
 }

@@ -169,14 +169,14 @@ func (r *Registrar) Revoke(ctx context.Context, origin event.Origin, ws id.Works
 		if err != nil {
 			return err
 		}
+		action := policy.Action{Type: policy.CapabilityRevoke, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(t)}
 		if !mayRevoke(origin, who, chain) {
-			return ErrMayNotGive
+			return policy.RecordRefusal(ctx, r.Gate, r.Log.Append, origin, action, ErrMayNotGive)
 		}
 		if !chain[0].RevokedAt.IsZero() {
 			return nil
 		}
 		revoked := token.Revoked{Token: t, By: origin.Principal, Reason: reason}
-		action := policy.Action{Type: policy.CapabilityRevoke, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(t)}
 		_, err = r.Gate.Record(ctx, origin, action, origin.Once(event.Batch{
 			Workspace: ws, Drafts: []event.Draft{r.draft(token.RevokedType, origin, ws, revoked, token.Entity, string(t))}, Documents: expect[:1],
 		}))

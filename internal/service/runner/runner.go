@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"agentbox/internal/domain/errand"
@@ -31,48 +32,55 @@ type Runner struct {
 	Records errand.Records
 	Clock   event.Clock
 	Logger  *slog.Logger
-	Once    bool // it ends when there is nothing to claim
+	Once    bool                // it ends when there is nothing to claim
+	Hands   int                 // runs that it works on at the same time; 0 means 1
+	Done    func(w errand.Work) // is told of each run that it has worked on, whatever became of it; may be nil
 }
 
 // errLost ends the work on a run that another engine may have.
 var errLost = errors.New("the claim is lost")
 
-// Run claims and executes runs, one after the other, until ctx ends; the run under way is given back.
+// Run claims and executes runs, as many at the same time as it has hands, until ctx ends; what is under way then is given back.
 func (r *Runner) Run(ctx context.Context) error {
-	for ctx.Err() == nil {
-		worked, err := r.Step(ctx)
-		if err != nil && ctx.Err() == nil {
+	var working sync.WaitGroup
+	defer working.Wait()
+	hands := make(chan struct{}, max(r.Hands, 1))
+	for {
+		select {
+		case hands <- struct{}{}:
+		case <-ctx.Done():
+			return nil
+		}
+		w, err := r.Claims.Claim(ctx)
+		if err == nil {
+			working.Go(func() {
+				r.execute(ctx, w)
+				<-hands
+			})
+			continue
+		}
+		<-hands
+		if ctx.Err() != nil {
+			return nil
+		}
+		if !errors.Is(err, errand.ErrNothing) {
 			if kind := fault.KindOf(err); r.Once || kind == fault.Denied || kind == fault.Invalid {
 				return err
 			}
 			r.Logger.Warn("look for a run", "code", "claim_failed", "error", err)
-		}
-		if worked {
-			continue
 		}
 		if r.Once {
 			return nil
 		}
 		r.pause(ctx, Poll)
 	}
-	return nil
-}
-
-// Step claims a run and executes it; false where there was none.
-func (r *Runner) Step(ctx context.Context) (bool, error) {
-	w, err := r.Claims.Claim(ctx)
-	if errors.Is(err, errand.ErrNothing) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	r.execute(ctx, w)
-	return true, nil
 }
 
 // execute works on a run as long as it is this engine's.
 func (r *Runner) execute(ctx context.Context, w errand.Work) {
+	if r.Done != nil {
+		defer r.Done(w)
+	}
 	working, stop := context.WithCancelCause(ctx)
 	beaten := make(chan struct{})
 	go func() {
@@ -120,7 +128,7 @@ func (r *Runner) beat(ctx context.Context, w errand.Work) error {
 			return nil
 		}
 		sent := r.Clock.Now()
-		err := r.Claims.Renew(ctx, w)
+		err := r.renew(ctx, w, good.Add(lasts).Sub(sent))
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -132,6 +140,22 @@ func (r *Runner) beat(ctx context.Context, w errand.Work) error {
 			wait = min(Again, run.RenewEvery(lasts))
 		}
 	}
+}
+
+// renew sends a heartbeat, and waits for its answer for as long as the claim lasts: a daemon that says nothing may have given it to another.
+func (r *Runner) renew(ctx context.Context, w errand.Work, left time.Duration) error {
+	ctx, give := context.WithCancel(ctx)
+	defer give()
+	over, stop := r.Clock.NewTimer(max(left, 0))
+	defer stop()
+	go func() {
+		select {
+		case <-over:
+			give()
+		case <-ctx.Done():
+		}
+	}()
+	return r.Claims.Renew(ctx, w)
 }
 
 // perform executes the operations of a run that have no result yet.

@@ -98,7 +98,7 @@ var commands = []func(*invocation) *cobra.Command{
 	spaces, execute, runs, timelineCommand, approvals, files,
 	artifacts, engine,
 	topCommand, events, audit, policies, killSwitch, incidents, labels,
-	principals, agents, keys, tokens, engines,
+	bootstrap, login, logout, passphrase, principals, agents, keys, tokens, engines,
 	backups, restore, exportWorkspace, importWorkspace, collect,
 	version,
 }
@@ -120,7 +120,7 @@ func Run(ctx context.Context, host Host, args []string) int {
 func (i *invocation) unknownKey(err error) error {
 	if f, ok := asFault(err); ok && f.Code == "unauthenticated" && i.keyFrom != "" {
 		return fault.New(f.Kind, f.Code, "the daemon does not know the key from %s", oneLine(i.keyFrom, 200)).
-			With("without AGENTBOX_KEY and --key-file the local owner's key is used")
+			With("without AGENTBOX_KEY and --key-file the session of agentbox login is used, and where there is none, the local owner's key")
 	}
 	return err
 }
@@ -272,26 +272,34 @@ func (i *invocation) connect(ctx context.Context) (*client.Client, error) {
 		}
 		key, i.keyFrom = strings.TrimSpace(string(text)), i.key
 	}
-	if address == "" || key == "" {
+	named := address != ""
+	if !named {
+		var err error
+		if address, err = i.address(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if key == "" {
+		var err error
+		if key, err = i.bearer(ctx, address); err != nil {
+			return nil, err
+		}
+		i.keyFrom = i.sessionFile()
+	}
+	if key == "" {
 		dir, err := i.dataDir()
 		if err != nil {
 			return nil, err
 		}
-		if address == "" {
-			found, err := i.serving(ctx, dir)
-			if err != nil {
+		if named {
+			if err := i.localOnly(ctx, address, dir); err != nil {
 				return nil, err
 			}
-			address = found.URL()
-		} else if err := i.localOnly(ctx, address, dir); err != nil {
+		}
+		if key, err = ownerKey(dir); err != nil {
 			return nil, err
 		}
-		if key == "" {
-			if key, err = ownerKey(dir); err != nil {
-				return nil, err
-			}
-			i.keyFrom = filepath.Join(dir, "owner.key")
-		}
+		i.keyFrom = filepath.Join(dir, "owner.key")
 	}
 	return client.New(address, key), nil
 }

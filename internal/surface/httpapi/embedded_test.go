@@ -64,3 +64,66 @@ func (d *daemon) ended(t *testing.T, r id.Run) {
 		}
 	}
 }
+
+// TestARunThatAsksKeepsNobodyWaiting lets runs of one workspace wait for a person, as many as may run there: the engine within the daemon executes
+// those of another one meanwhile, and the ones that waited when they are answered.
+func TestARunThatAsksKeepsNobodyWaiting(t *testing.T) {
+	const waiting = 5 // as many as run in a workspace at the same time
+	d, stop := serveDaemon(t, app.Default(t.TempDir()))
+	defer stop()
+	d.keys["busy"] = d.must(t, "POST", "/v1/workspaces", `{"workspace_id":"ws_aaa"}`, "key")
+	for range waiting + 1 {
+		made := func(path, body, field string) string {
+			status, raw := d.ask(t, "busy", "POST", path, body)
+			var answer map[string]any
+			if err := json.Unmarshal(raw, &answer); err != nil || status != http.StatusCreated {
+				t.Fatalf("%d %s", status, raw)
+			}
+			return answer[field].(string)
+		}
+		space := made("/v1/spaces", `{}`, "id")
+		made("/v1/runs", `{"room_id":"room_00000000000000000000000000","input":{"protocolVersion":"1.0","space_id":"`+space+`","operations":[{"type":"shell","command":"rm -r scratch"}]}}`, "run_id")
+	}
+	questions := func() (open []string) {
+		status, raw := d.ask(t, "busy", "GET", "/v1/approvals?status=pending", "")
+		var answer struct {
+			Approvals []struct {
+				ID string `json:"approval_id"`
+			} `json:"approvals"`
+		}
+		if err := json.Unmarshal(raw, &answer); err != nil || status != http.StatusOK {
+			t.Fatalf("%d %s", status, raw)
+		}
+		for _, a := range answer.Approvals {
+			open = append(open, a.ID)
+		}
+		return open
+	}
+	d.until(t, "ws_aaa", func() bool { return len(questions()) == waiting })
+	d.ended(t, id.Run(d.must(t, "POST", "/v1/runs", `{"room_id":"room_00000000000000000000000000","input":{"protocolVersion":"1.0","space_id":"space_00000000000000000000000000","operations":[{"type":"message","content":"hello"}]}}`, "run_id")))
+	open := questions()
+	if len(open) != waiting {
+		t.Fatalf("%d questions are open, want %d: one more than may run waits", len(open), waiting)
+	}
+	if status, raw := d.ask(t, "busy", "POST", "/v1/approvals/"+open[0]+"/decide", `{"decision":"approve"}`); status != http.StatusOK {
+		t.Fatalf("%d %s", status, raw)
+	}
+	d.until(t, "ws_aaa", func() bool { return len(questions()) == waiting })
+}
+
+// until looks at something again with each event of a workspace, until it is so.
+func (d *daemon) until(t *testing.T, ws id.Workspace, so func() bool) {
+	t.Helper()
+	for {
+		seq, err := d.app.Log.Head(t.Context(), ws)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if so() {
+			return
+		}
+		if err := d.app.Log.Wait(t.Context(), ws, seq); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -260,6 +260,7 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 	table["revoke-engine-token"] = sent{path: "/v1/engines/" + engine.ID + "/tokens/" + issued.ID + "/revoke", body: `{"reason":"lost"}`, other: `{}`, status: 200}
 	table["bootstrap-owner"] = sent{path: "/v1/auth/bootstrap-owner", body: `{"display_name":"Olga","passphrase":"correct horse battery"}`, keyless: true}
 	table["login"] = sent{path: "/v1/auth/login", body: `{"passphrase":"correct horse battery"}`, keyless: true}
+	table["set-passphrase"] = sent{path: "/v1/auth/passphrase", body: `{"passphrase":"correct horse battery"}`, keyless: true}
 	table["refresh"] = sent{path: "/v1/auth/refresh", body: `{"refresh_token":"none"}`, keyless: true}
 	table["logout"] = sent{path: "/v1/auth/logout", status: 200, harmless: true}
 	_, transcript := d.ask(t, "", "GET", "/v1/runs/"+wrote.Run+"/transcript?redact=none", "")

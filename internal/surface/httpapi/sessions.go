@@ -7,6 +7,7 @@ import (
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
 	"agentbox/internal/service/registrar"
 	"agentbox/internal/surface/httpapi/wire"
 )
@@ -24,7 +25,18 @@ type bootstrapAnswer struct {
 
 type loginRequest struct {
 	Workspace  string `json:"workspace_id,omitempty" doc:"ws_dev unless named"`
+	Principal  string `json:"principal_id,omitempty" maxLength:"64" doc:"Who logs in; the owner who was given a passphrase by bootstrap-owner unless named"`
 	Passphrase string `json:"passphrase"`
+}
+
+type passphraseRequest struct {
+	Current    string `json:"current_passphrase,omitempty" doc:"The one that holds so far, where there is one"`
+	Passphrase string `json:"passphrase" doc:"12 to 1024 bytes"`
+}
+
+type passphraseSet struct {
+	OK        bool         `json:"ok"`
+	Principal id.Principal `json:"principal_id" doc:"By which the caller logs in"`
 }
 
 type refreshRequest struct {
@@ -64,14 +76,14 @@ func (s *Server) registerSessions() {
 		return &struct{ Body bootstrapAnswer }{bootstrapAnswer{ws, owner}}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "login", Method: http.MethodPost, Path: "/v1/auth/login", Tag: "auth", Summary: "Open a session of the owner", Public: true, Repeat: wire.RepeatRefused,
-		Detail: "After five wrong passphrases in a row nobody logs in for five minutes, and the log says so. There are no cookies: a page of another origin has nothing to send.",
+		ID: "login", Method: http.MethodPost, Path: "/v1/auth/login", Tag: "auth", Summary: "Open a session", Public: true, Repeat: wire.RepeatRefused,
+		Detail: "After five wrong passphrases in a row the person does not log in for five minutes, and the log says so. There are no cookies: a page of another origin has nothing to send.",
 	}, func(ctx context.Context, c wire.Call, in *struct{ Body loginRequest }) (*struct{ Body sessionTokens }, error) {
 		ws, err := workspaceOf(in.Body.Workspace)
 		if err != nil {
 			return nil, err
 		}
-		opened, err := s.services.Registrar.Login(context.WithoutCancel(ctx), ws, in.Body.Passphrase)
+		opened, err := s.services.Registrar.Login(context.WithoutCancel(ctx), ws, id.Principal(in.Body.Principal), in.Body.Passphrase)
 		return &struct{ Body sessionTokens }{shownSession(opened)}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -80,6 +92,13 @@ func (s *Server) registerSessions() {
 	}, func(ctx context.Context, c wire.Call, in *struct{ Body refreshRequest }) (*struct{ Body sessionTokens }, error) {
 		opened, err := s.services.Registrar.Refresh(context.WithoutCancel(ctx), in.Body.Token)
 		return &struct{ Body sessionTokens }{shownSession(opened)}, err
+	})
+	wire.Handle(s.Server, wire.Operation{
+		ID: "set-passphrase", Needs: wire.Does(policy.PassphraseSet), Method: http.MethodPost, Path: "/v1/auth/passphrase", Tag: "auth", Summary: "Set the caller's own passphrase", Repeat: wire.RepeatRefused,
+		Detail: "By which the caller, a person, logs in from then on. Whoever has one sends it along. Nobody sets one under a capability token. An Idempotency-Key is refused, for the log would keep a hash of the passphrase with it.",
+	}, func(ctx context.Context, c wire.Call, in *struct{ Body passphraseRequest }) (*struct{ Body passphraseSet }, error) {
+		err := s.services.Registrar.SetPassphrase(context.WithoutCancel(ctx), c.Origin(), c.Caller.Workspace, in.Body.Current, in.Body.Passphrase)
+		return &struct{ Body passphraseSet }{passphraseSet{OK: err == nil, Principal: c.Caller.Principal}}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
 		ID: "logout", Needs: wire.Own(), Method: http.MethodPost, Path: "/v1/auth/logout", Tag: "auth", Summary: "End the caller's session", Repeat: wire.RepeatHarmless,
