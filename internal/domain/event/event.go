@@ -66,6 +66,7 @@ type Origin struct {
 	Causation   id.Event       // the event that led to this one, if any
 	Token       id.Token       // the capability token under which the principal acts; "" for all that is his
 	By          id.Principal   // who was authenticated, where that is another one, who acts for the principal
+	Issuer      id.Principal   // who issued the credential that was sent, where that is another one than whom it names
 	Trace       string         // traceparent (W3C) of the request behind it; "" where it belongs to no trace that anybody follows
 
 	// Key is the idempotency key of the request behind it, scoped to its principal and endpoint, and Command the digest of what was asked for.

@@ -28,7 +28,14 @@ func (a Access) Evolve(e event.Event) (Access, error) {
 	if err != nil || d.Decision != policy.Allow {
 		return a, err
 	}
-	return Access{Resource: d.Resource, Principal: e.Principal, At: e.OccurredAt, Level: d.Level, Writes: d.Action == "write"}, nil
+	a.Resource, a.Principal = d.Resource, e.Principal
+	switch near := (Nearness{e.OccurredAt, d.Level}); d.Action {
+	case "read":
+		a.Reads = near
+	case "write":
+		a.Writes = near
+	}
+	return a, nil
 }
 
 // Evolve returns the guards after an event about a label.

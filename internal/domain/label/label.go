@@ -151,13 +151,23 @@ func (g Guards) On(types ...string) bool {
 	return slices.ContainsFunc(types, func(typ string) bool { return g.Types[typ] > 0 })
 }
 
-// Access is the document of what somebody was last allowed to come near.
+// Access is the document of what somebody was last allowed to come near: to read and to write are two things, and neither opens the other.
 type Access struct {
 	Resource
 	Principal id.Principal `json:"principal_id"`
-	At        time.Time    `json:"at"`
-	Level     Level        `json:"label"`
-	Writes    bool         `json:"writes,omitempty"`
+	Reads     Nearness     `json:"reads,omitzero"`
+	Writes    Nearness     `json:"writes,omitzero"`
+}
+
+// Nearness is when somebody was last allowed to do one thing with a resource, and how sensitive this was then; zero for never.
+type Nearness struct {
+	At    time.Time `json:"at"`
+	Level Level     `json:"label"`
+}
+
+// Holds reports whether what was allowed still opens a resource of a level.
+func (n Nearness) Holds(l Level, now time.Time) bool {
+	return n.Level.AtLeast(l) && now.Before(n.At.Add(AccessTime))
 }
 
 // AccessKey is the key of the document of an access.

@@ -45,7 +45,8 @@ type Gate interface {
 	Record(ctx context.Context, origin event.Origin, a Action, b event.Batch) (event.Receipt, error)
 	// Ask records the question that a ruling of RequireApproval raises, together with the caller's own events.
 	Ask(ctx context.Context, origin event.Origin, r Ruling, q Ask, with event.Batch) (Approval, error)
-	// AskOnce is Ask for who sends the same request again until it is answered, outside of runs. It returns the question about exactly
+	// AskOnce is Ask for who sends the same request again until it is answered: of what is only recorded, or outside of runs. Who sends it for
+	// somebody else is named in the question. It returns the question about exactly
 	// these canonical bytes that still counts: one that is open, one that is denied and whose time is not over, or one that is approved and
 	// can still be used. Where there is none it asks, and of many at once only one does.
 	AskOnce(ctx context.Context, origin event.Origin, r Ruling, with event.Batch) (Approval, error)

@@ -36,6 +36,9 @@ var (
 	ErrAlreadyDecided = fault.New(fault.Conflict, "approval_already_decided", "this approval was decided before; look at it again")
 	// ErrAlreadyAssented refuses a second yes of the same person where policy demands two.
 	ErrAlreadyAssented = fault.New(fault.Conflict, "approval_already_assented", "you have approved this; the policy demands that another person approves it too")
+	// ErrAssentCredential refuses a yes with a credential that one who has approved before may know, or whose credential it may know.
+	ErrAssentCredential = fault.New(fault.Denied, "approval_assent_credential", "you, or whoever issued your key or token, also issued the key or token by which another person has approved this, so that both could be one").
+				With("Whose key somebody else has issued makes a key of his own and answers with that.")
 	// ErrAssentDiffers refuses an approval that covers more or less than the one that another person has given.
 	ErrAssentDiffers = fault.New(fault.Conflict, "approval_scope_differs", "another person has approved this with another scope; approve with the same, or deny it")
 	// ErrApprovalExpired refuses to decide an approval after its time.
@@ -113,10 +116,13 @@ func (a Approval) Decide(cmd Answer, now time.Time) (ApprovalDecided, error) {
 	return d, nil
 }
 
-// Second puts the answer of one who approves together with those of others that count. It returns the answer with the narrower bounds of
+// Second puts the answer of one who approves, with a credential that issuer has issued, together with those of others that count. It returns the answer with the narrower bounds of
 // all, and false where it is not enough for what policy demands and there is another person to ask.
-func (a Approval) Second(cmd Answer, by id.Principal, others []Assent, more bool) (Answer, bool, error) {
+func (a Approval) Second(cmd Answer, by, issuer id.Principal, others []Assent, more bool) (Answer, bool, error) {
 	for _, o := range others {
+		if o.Same(by, issuer) {
+			return cmd, false, ErrAssentCredential
+		}
 		if o.Scope != cmd.scope() {
 			return cmd, false, ErrAssentDiffers
 		}
@@ -131,7 +137,7 @@ func (a Approval) Second(cmd Answer, by id.Principal, others []Assent, more bool
 		return cmd, true, nil
 	}
 	for _, own := range a.Assents {
-		if own.By == by && own.Scope == cmd.scope() {
+		if own.By == by && own.Issuer == issuer && own.Scope == cmd.scope() {
 			return cmd, false, ErrAlreadyAssented
 		}
 	}
@@ -139,8 +145,8 @@ func (a Approval) Second(cmd Answer, by id.Principal, others []Assent, more bool
 }
 
 // Assent returns the data of approval.assented for an answer that approves.
-func (a Approval) Assent(cmd Answer) ApprovalAssented {
-	return ApprovalAssented{Approval: a.ID, Reason: cmd.Reason, Scope: cmd.scope(), ExpiresAt: cmd.ExpiresAt, Uses: cmd.Uses}
+func (a Approval) Assent(cmd Answer, issuer id.Principal) ApprovalAssented {
+	return ApprovalAssented{Approval: a.ID, Reason: cmd.Reason, Scope: cmd.scope(), ExpiresAt: cmd.ExpiresAt, Uses: cmd.Uses, Issuer: issuer}
 }
 
 func (cmd Answer) scope() Scope {

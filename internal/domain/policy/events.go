@@ -69,6 +69,8 @@ type ApprovalAssented struct {
 	Scope     Scope       `json:"scope"`
 	ExpiresAt time.Time   `json:"expires_at,omitzero"`
 	Uses      int         `json:"uses,omitempty"`
+
+	Issuer id.Principal `json:"credential_issued_by,omitempty"` // of the person's credential, where that was another one
 }
 
 // ApprovalDecided is the data of approval.decided.

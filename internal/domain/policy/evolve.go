@@ -42,7 +42,7 @@ func (a Approval) Evolve(e event.Event) (Approval, error) {
 			return a, misplaced(e, err)
 		}
 		a.Assents = append(without(a.Assents, e.Principal), Assent{
-			By: e.Principal, At: e.OccurredAt, Reason: d.Reason, Scope: d.Scope, ExpiresAt: d.ExpiresAt, Uses: d.Uses,
+			By: e.Principal, At: e.OccurredAt, Reason: d.Reason, Scope: d.Scope, ExpiresAt: d.ExpiresAt, Uses: d.Uses, Issuer: d.Issuer,
 		})
 	case ApprovalDecidedType:
 		d, err := event.Decode[ApprovalDecided](e)

@@ -55,6 +55,7 @@ type KeyIssued struct {
 	Principal id.Principal `json:"principal_id"`
 	Hash      event.Digest `json:"secret_sha256"`
 	Name      string       `json:"name,omitempty"`
+	IssuedBy  id.Principal `json:"issued_by,omitempty"` // as IssuerOf says
 }
 
 // KeyRevoked is the data of key.revoked.

@@ -1,6 +1,10 @@
 package principal
 
-import "agentbox/internal/domain/event"
+import (
+	"cmp"
+
+	"agentbox/internal/domain/event"
+)
 
 // Evolve returns the principal after an event about it.
 func (p Principal) Evolve(e event.Event) (Principal, error) {
@@ -37,7 +41,10 @@ func (k Key) Evolve(e event.Event) (Key, error) {
 		if err != nil {
 			return k, err
 		}
-		return Key{ID: d.Key, Workspace: e.Workspace, Principal: d.Principal, Hash: d.Hash, Name: d.Name, CreatedAt: e.OccurredAt}, nil
+		return Key{
+			ID: d.Key, Workspace: e.Workspace, Principal: d.Principal, Hash: d.Hash, Name: d.Name, CreatedAt: e.OccurredAt,
+			IssuedBy: cmp.Or(d.IssuedBy, e.Principal, d.Principal), // an event of old says it by who caused it
+		}, nil
 	case KeyRevokedType:
 		k.RevokedAt = e.OccurredAt
 	}

@@ -2,6 +2,7 @@
 package principal
 
 import (
+	"cmp"
 	"crypto/subtle"
 	"strings"
 	"time"
@@ -27,6 +28,18 @@ var rank = map[Role]int{Overlord: 5, Admin: 4, Operator: 3, Member: 2, Viewer: 1
 
 // AtLeast reports whether the role is another one or mightier. An unknown role is nothing.
 func (r Role) AtLeast(other Role) bool { return rank[r] >= rank[other] && rank[r] > 0 }
+
+// Issues reports whether a person of the role may be given what lets him act as another person: an owner as everybody but owners, an admin as
+// those who neither keep principals nor answer questions. Nobody comes by the credential of his peer, who could be his second person.
+func (r Role) Issues(other Role) bool {
+	switch r {
+	case Overlord:
+		return other != Overlord
+	case Admin:
+		return !other.AtLeast(Operator)
+	}
+	return false
+}
 
 // Principal is the document of one who acts.
 type Principal struct {
@@ -75,6 +88,7 @@ type Key struct {
 	Principal id.Principal `json:"principal_id"`
 	Hash      event.Digest `json:"secret_sha256"`
 	Name      string       `json:"name,omitempty"`
+	IssuedBy  id.Principal `json:"issued_by,omitempty"` // who may know it besides its principal
 	CreatedAt time.Time    `json:"created_at"`
 	RevokedAt time.Time    `json:"revoked_at,omitzero"`
 }
@@ -95,6 +109,17 @@ type Caller struct {
 	Engine    bool         // it is known by the token of an engine
 	Token     id.Token     // the capability token under which he acts; "" for all that is his
 	By        id.Principal // who was authenticated, where that is another one, who acts for the principal
+	Issuer    id.Principal // who issued the credential, where that is another one than whom it names
+}
+
+// IssuerOf returns who counts as having issued a credential that origin makes, where role is that of origin's own issuer: whoever makes it. One
+// who acts by what another has issued is taken for that other, so that nobody steps out of a credential that he made for somebody into one that
+// this one seems to have made. What an owner has issued is the exception, for otherwise nobody would ever have a credential of his own.
+func IssuerOf(origin event.Origin, role Role) id.Principal {
+	if origin.Issuer != "" && role != Overlord {
+		return origin.Issuer
+	}
+	return cmp.Or(origin.By, origin.Principal)
 }
 
 // ErrUnauthenticated refuses a request without a key that opens anything. It says the same whatever was wrong with the key.

@@ -64,6 +64,7 @@ type Login struct {
 	Failures  int          `json:"failures,omitempty"` // in a row
 	ShutUntil time.Time    `json:"shut_until,omitzero"`
 	SetAt     time.Time    `json:"set_at"`
+	IssuedBy  id.Principal `json:"issued_by,omitempty"` // who may know the passphrase besides the person; "" for nobody
 }
 
 // LoginSet is the data of login.set.
@@ -71,6 +72,7 @@ type LoginSet struct {
 	Principal id.Principal `json:"principal_id"`
 	Salt      []byte       `json:"salt"`
 	Verifier  []byte       `json:"verifier"`
+	IssuedBy  id.Principal `json:"issued_by,omitempty"` // as IssuerOf says, where it is another one than the person
 }
 
 // LoginRefused is the data of login.refused and login.shut.
@@ -90,6 +92,7 @@ type Session struct {
 	Refresh      event.Digest   `json:"refresh_hmac_sha256"`
 	RefreshUntil time.Time      `json:"refresh_until"`
 	Earlier      []event.Digest `json:"earlier,omitempty"` // refresh tokens that were used
+	IssuedBy     id.Principal   `json:"issued_by,omitempty"` // of its login
 	BegunAt      time.Time      `json:"begun_at"`
 	EndedAt      time.Time      `json:"ended_at,omitzero"`
 	Reason       string         `json:"reason,omitempty"` // of its end: logout, or a refresh token that was used twice
@@ -104,6 +107,7 @@ type SessionTokens struct {
 	Refresh      event.Digest `json:"refresh_hmac_sha256"`
 	RefreshUntil time.Time    `json:"refresh_until"`
 	Login        string       `json:"login,omitempty"` // of session.begun, the key of the login that was used; "" for that of the workspace
+	IssuedBy     id.Principal `json:"issued_by,omitempty"` // of that login
 }
 
 // SessionEnded is the data of session.ended.
@@ -140,7 +144,7 @@ func (l Login) Evolve(e event.Event) (Login, error) {
 		if err != nil {
 			return l, err
 		}
-		return Login{Principal: d.Principal, Workspace: e.Workspace, Salt: d.Salt, Verifier: d.Verifier, SetAt: e.OccurredAt}, nil
+		return Login{Principal: d.Principal, Workspace: e.Workspace, Salt: d.Salt, Verifier: d.Verifier, SetAt: e.OccurredAt, IssuedBy: d.IssuedBy}, nil
 	case LoginRefusedType, LoginShutType:
 		d, err := event.Decode[LoginRefused](e)
 		if err != nil {
@@ -163,7 +167,7 @@ func (s Session) Evolve(e event.Event) (Session, error) {
 		}
 		next := Session{
 			ID: d.Session, Workspace: e.Workspace, Principal: d.Principal, Access: d.Access, AccessUntil: d.AccessUntil, Refresh: d.Refresh,
-			RefreshUntil: d.RefreshUntil, BegunAt: e.OccurredAt,
+			RefreshUntil: d.RefreshUntil, BegunAt: e.OccurredAt, IssuedBy: d.IssuedBy,
 		}
 		if e.Type == SessionRefreshedType {
 			next.BegunAt, next.Earlier = s.BegunAt, append(slices.Clip(s.Earlier), s.Refresh)

@@ -30,6 +30,7 @@ type Granted struct {
 	Scopes     Scopes       `json:"scopes"`
 	ValidUntil time.Time    `json:"valid_until,omitzero"`
 	Hash       event.Digest `json:"secret_sha256,omitzero"`
+	IssuedBy   id.Principal `json:"issued_by,omitempty"` // as principal.IssuerOf says
 }
 
 // Revoked is the data of agent.capability.revoked.

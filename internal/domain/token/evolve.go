@@ -1,6 +1,10 @@
 package token
 
-import "agentbox/internal/domain/event"
+import (
+	"cmp"
+
+	"agentbox/internal/domain/event"
+)
 
 // Evolve returns the token after an event about it.
 func (t Token) Evolve(e event.Event) (Token, error) {
@@ -13,6 +17,7 @@ func (t Token) Evolve(e event.Event) (Token, error) {
 		return Token{
 			ID: d.Token, Workspace: e.Workspace, IssuedTo: d.IssuedTo, GrantedBy: d.GrantedBy, Parent: d.Parent, Depth: d.Depth, Scopes: d.Scopes,
 			ValidUntil: d.ValidUntil, CreatedAt: e.OccurredAt, Hash: d.Hash,
+			IssuedBy: cmp.Or(d.IssuedBy, d.GrantedBy),
 		}, nil
 	case RevokedType:
 		d, err := event.Decode[Revoked](e)

@@ -31,6 +31,7 @@ type Token struct {
 	Reason     string       `json:"reason,omitempty"` // of the revocation
 	CreatedAt  time.Time    `json:"created_at"`
 	Hash       event.Digest `json:"secret_sha256,omitzero"` // of its bearer, where it has one
+	IssuedBy   id.Principal `json:"issued_by,omitempty"`    // who may know its bearer besides its holder
 }
 
 // Expired reports whether the token's time is over. The last moment is the one before ValidUntil.

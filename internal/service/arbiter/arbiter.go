@@ -199,7 +199,8 @@ func (a *Arbiter) refuse(ctx context.Context, origin event.Origin, caller princi
 	origin.Principal = by
 	draft := policy.RefusedOutside(origin, r, approval, through(caller, by))
 	draft.Thread = q.Thread
-	receipt, err := a.Log.Append(ctx, origin.Once(event.Batch{Workspace: caller.Workspace, Drafts: []event.Draft{draft}}))
+	// Without the key of the request: a refusal does not use it up, so that the same request is answered anew when something has changed.
+	receipt, err := a.Log.Append(ctx, event.Batch{Workspace: caller.Workspace, Drafts: []event.Draft{draft}})
 	if err != nil {
 		return Answer{}, err
 	}

@@ -58,7 +58,7 @@ func Definitions() []projection.Definition {
 				}
 				return found
 			}),
-		projection.Define(label.AccessProjection, 1, about(label.AccessEntity), func(a label.Access, _ string, e event.Event) (label.Access, error) { return a.Evolve(e) }, nil),
+		projection.Define(label.AccessProjection, 2, about(label.AccessEntity), func(a label.Access, _ string, e event.Event) (label.Access, error) { return a.Evolve(e) }, nil),
 		projection.Define(label.GuardProjection, 1, func(e event.Event) []string {
 			if e.EntityType != label.Entity {
 				return nil
@@ -174,7 +174,8 @@ func (c *Custodian) Request(ctx context.Context, origin event.Origin, ws id.Work
 	l.Level = resolved
 	answer := Answer{Decision: d, Label: l}
 	if d.Outcome == policy.Deny {
-		receipt, err := c.Log.Append(ctx, origin.Once(c.batch(origin, ws, q.Room, in, said, label.EventDenied)))
+		// Without the key of the request: a refusal does not use it up.
+		receipt, err := c.Log.Append(ctx, c.batch(origin, ws, q.Room, in, said, label.EventDenied))
 		if err == nil {
 			answer.Event = receipt.Events[0].ID
 		}
@@ -276,7 +277,7 @@ var ErrAccessRequired = fault.New(fault.Denied, "data_access_required", "these d
 	With("POST /v1/data/access/requests; what is allowed there can be read for " + label.AccessTime.String() + ".")
 
 // MayRead reports whether a principal may read a resource of a room now: what is restricted belongs to that room, and what is confidential was
-// asked for within label.AccessTime.
+// asked for, for reading, within label.AccessTime.
 func (c *Custodian) MayRead(ctx context.Context, ws id.Workspace, p id.Principal, r label.Resource, room id.Room) error {
 	l, _, err := c.label(ctx, ws, r)
 	if err != nil || !l.Level.AtLeast(label.Restricted) {
@@ -289,7 +290,7 @@ func (c *Custodian) MayRead(ctx context.Context, ws id.Workspace, p id.Principal
 		return nil
 	}
 	got, _, err := projection.Load[label.Access](ctx, c.Docs, ws, label.AccessProjection, label.AccessKey(p, r))
-	if errors.Is(err, projection.ErrNotFound) || err == nil && (!got.Level.AtLeast(l.Level) || !c.Clock.Now().Before(got.At.Add(label.AccessTime))) {
+	if errors.Is(err, projection.ErrNotFound) || err == nil && !got.Reads.Holds(l.Level, c.Clock.Now()) {
 		return ErrAccessRequired
 	}
 	return err

@@ -55,11 +55,21 @@ func TestAnAccessEndsAfterItsTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	reads(custodian.ErrAccessRequired)
+	ask := func(action string) {
+		t.Helper()
+		if a, err := keeper.Request(ctx, origin, id.DefaultWorkspace, "", label.Request{Resource: thing, Action: action}); err != nil || a.Decision.Outcome != policy.Allow {
+			t.Fatalf("to %s: got %+v, %v", action, a, err)
+		}
+	}
+	ask("write")
+	reads(custodian.ErrAccessRequired) // to write is not to read
 	a, err := keeper.Request(ctx, origin, id.DefaultWorkspace, "", label.Request{Resource: thing, Action: "read"})
 	if err != nil || a.Decision.Outcome != policy.Allow || a.Event == "" {
 		t.Fatalf("got %+v, %v", a, err)
 	}
 	c.now = c.now.Add(label.AccessTime - time.Nanosecond)
+	reads(nil)
+	ask("write") // takes away nothing, and puts off no end
 	reads(nil)
 	c.now = c.now.Add(time.Nanosecond)
 	reads(custodian.ErrAccessRequired)

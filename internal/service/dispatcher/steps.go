@@ -34,7 +34,7 @@ func (d *Dispatcher) AddStep(ctx context.Context, origin event.Origin, h Hold, q
 		}
 		created := step.Created{Step: s, Run: doc.ID, Kind: q.Kind, Title: q.Title, Input: q.Input, Fence: doc.Fence}
 		return entry{
-			action: policy.Action{Type: policy.StepCreate, Step: s, Content: digest(q.Kind, q.Title, q.Input)},
+			action: policy.Action{Type: policy.StepCreate, Content: digest(q.Kind, q.Title, q.Input)},
 			drafts: []event.Draft{draft(step.EventCreated, origin, doc, created).About(step.EntityType, string(s)).In(doc.ID, s)},
 			expect: []event.DocumentVersion{{Projection: step.Projection, Key: string(s)}},
 		}, nil

@@ -25,6 +25,9 @@ var (
 			With("An operator decides what happens once inside; an admin or the owner decides what leaves the machine, and standing approvals.")
 	// ErrOwnRequest refuses an answer from whoever asked.
 	ErrOwnRequest = fault.New(fault.Denied, "approval_own_request", "nobody approves what he himself requested; somebody else has to decide")
+	// ErrOwnCredential refuses an answer with a credential that whoever asked has issued, for he may know it.
+	ErrOwnCredential = fault.New(fault.Denied, "approval_own_credential", "whoever requested this has issued the key or token that you sent, so that the answer could be his own").
+				With("Answer with a key of your own: one that you, or somebody else than whoever asked, made for you.")
 )
 
 // Filter selects approvals. Zero fields do not select.
@@ -84,7 +87,7 @@ func (g *Gate) decide(ctx context.Context, origin event.Origin, ws id.Workspace,
 		return err
 	}
 	standing := answer.Decision == policy.Approve && answer.Scope != "" && answer.Scope != policy.ScopeOnce
-	if err := g.mayDecide(ctx, origin.Principal, doc, standing); err != nil {
+	if err := g.mayDecide(ctx, origin, doc, standing); err != nil {
 		return err
 	}
 	if answer.Decision == policy.Approve && doc.Open() {
@@ -96,7 +99,7 @@ func (g *Gate) decide(ctx context.Context, origin event.Origin, ws id.Workspace,
 	expect := []event.DocumentVersion{{Projection: policy.ApprovalProjection, Key: string(doc.ID), Version: version}}
 	if answer.Decision == policy.Approve && doc.Approvers > 1 && doc.Open() {
 		var enough bool
-		answer, enough, expect, err = g.second(ctx, origin.Principal, doc, answer, standing, expect)
+		answer, enough, expect, err = g.second(ctx, origin, doc, answer, standing, expect)
 		if err != nil {
 			return err
 		}
@@ -156,8 +159,9 @@ func wordsOf(a policy.Action) []string {
 	return reading.Words()
 }
 
-// mayDecide checks who answers: a person whose role reaches, and not whoever asked.
-func (g *Gate) mayDecide(ctx context.Context, p id.Principal, doc policy.Approval, standing bool) error {
+// mayDecide checks who answers: a person whose role reaches, and not whoever asked, by whatever credential.
+func (g *Gate) mayDecide(ctx context.Context, origin event.Origin, doc policy.Approval, standing bool) error {
+	p := origin.Principal
 	who, err := g.who(ctx, doc.Workspace, p)
 	if err != nil {
 		return err
@@ -167,6 +171,9 @@ func (g *Gate) mayDecide(ctx context.Context, p id.Principal, doc policy.Approva
 		return ErrNotDecider
 	}
 	if p != doc.RequestedBy && p != doc.Through {
+		if i := origin.Issuer; i != "" && (i == doc.RequestedBy || i == doc.Through) {
+			return ErrOwnCredential
+		}
 		return nil
 	}
 	others, err := g.others(ctx, doc.Workspace, least, p)

@@ -38,7 +38,7 @@ func (g *Gate) Authenticate(ctx context.Context, bearer string) (principal.Calle
 		return principal.Caller{}, principal.ErrUnauthenticated
 	}
 	c, err := g.caller(ctx, ws, doc.Principal)
-	c.Key = key
+	c.Key, c.Issuer = key, another(doc.IssuedBy, doc.Principal)
 	return c, err
 }
 
@@ -62,8 +62,16 @@ func (g *Gate) bearsToken(ctx context.Context, bearer string) (principal.Caller,
 		return principal.Caller{}, principal.ErrUnauthenticated
 	}
 	c, err := g.caller(ctx, ws, doc.IssuedTo)
-	c.Token = name
+	c.Token, c.Issuer = name, another(doc.IssuedBy, doc.IssuedTo)
 	return c, err
+}
+
+// another returns who issued a credential where that is not whom it names.
+func another(issuer, p id.Principal) id.Principal {
+	if issuer == p {
+		return ""
+	}
+	return issuer
 }
 
 // hasSession returns whose session an access token is of.
@@ -80,7 +88,7 @@ func (g *Gate) hasSession(ctx context.Context, access string) (principal.Caller,
 		return principal.Caller{}, principal.ErrUnauthenticated
 	}
 	c, err := g.caller(ctx, ws, doc.Principal)
-	c.Session = name
+	c.Session, c.Issuer = name, doc.IssuedBy
 	return c, err
 }
 
@@ -303,7 +311,7 @@ func (g *Gate) MayStop(ctx context.Context, ws id.Workspace, p, agent id.Princip
 }
 
 // IssueKey makes an API key for a principal and returns its text, which is stored nowhere. People make keys for themselves; for others
-// only who keeps people does, and never for a role mightier than his own. Whoever acts under a capability token makes none, for a key is not
+// only who keeps people does, and never for his peers or those above him. Whoever acts under a capability token makes none, for a key is not
 // bound by it.
 func (g *Gate) IssueKey(ctx context.Context, origin event.Origin, ws id.Workspace, p id.Principal, name string) (string, principal.Key, error) {
 	if origin.Token != "" {
@@ -315,11 +323,15 @@ func (g *Gate) IssueKey(ctx context.Context, origin event.Origin, ws id.Workspac
 	}
 	action := policy.Action{Type: policy.KeyIssue, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(p), Content: event.DigestOf([]byte(name))}
 	if origin.Principal != p {
-		if err := g.mayGive(ctx, origin.Principal, ws, keeps(target)); err != nil {
+		if err := g.mayIssue(ctx, origin.Principal, target); err != nil {
 			return "", principal.Key{}, g.refused(ctx, origin, action, err)
 		}
 	}
 	if err := principal.CheckName(name); err != nil {
+		return "", principal.Key{}, err
+	}
+	issuer, err := g.issuer(ctx, ws, origin)
+	if err != nil {
 		return "", principal.Key{}, err
 	}
 	key := id.New[id.Key](g.IDs)
@@ -328,7 +340,7 @@ func (g *Gate) IssueKey(ctx context.Context, origin event.Origin, ws id.Workspac
 		return "", principal.Key{}, err
 	}
 	draft := event.New(principal.KeyIssuedType, origin, ws, "", principal.KeyIssued{
-		Key: key, Principal: p, Hash: principal.HashBearer(bearer), Name: name,
+		Key: key, Principal: p, Hash: principal.HashBearer(bearer), Name: name, IssuedBy: issuer,
 	}).About(principal.KeyEntity, string(key))
 	draft.OccurredAt = g.Clock.Now().UTC()
 	_, err = g.Record(ctx, origin, action, origin.Once(event.Batch{
@@ -340,6 +352,34 @@ func (g *Gate) IssueKey(ctx context.Context, origin event.Origin, ws id.Workspac
 	doc, _, err := projection.Load[principal.Key](ctx, g.Docs, ws, principal.KeyProjection, string(key))
 	return bearer, doc, err
 }
+
+// mayIssue refuses to make a key for somebody whom whoever asks does not keep, or who could be his second person.
+func (g *Gate) mayIssue(ctx context.Context, p id.Principal, target principal.Principal) error {
+	who, err := g.who(ctx, target.Workspace, p)
+	if err != nil {
+		return err
+	}
+	if who.Kind != id.User || who.Quarantined || !who.Role.AtLeast(principal.Admin) || target.Kind == id.User && !who.Role.Issues(target.Role) {
+		return ErrMayNotIssue
+	}
+	return nil
+}
+
+// issuer returns who counts as having issued a key that origin makes.
+func (g *Gate) issuer(ctx context.Context, ws id.Workspace, origin event.Origin) (id.Principal, error) {
+	if origin.Issuer == "" {
+		return principal.IssuerOf(origin, ""), nil
+	}
+	by, err := g.who(ctx, ws, origin.Issuer)
+	if err != nil && !errors.Is(err, errNobody) {
+		return "", err
+	}
+	return principal.IssuerOf(origin, by.Role), nil
+}
+
+// ErrMayNotIssue refuses a key for somebody else.
+var ErrMayNotIssue = fault.New(fault.Denied, policy.ReasonRoleTooLow, "a key for another person is made by an owner, or for members and viewers by an admin; nobody makes one for his peers or those above him").
+	With("Everybody makes keys for himself; ask an owner for the first one.")
 
 var errNoKeyUnderToken = fault.New(fault.Denied, policy.ReasonScopeAction, "a key is not bound by a capability token, so whoever acts under one makes none").
 	With("Grant a token that is derived from it; its bearer is used like a key.")

@@ -12,7 +12,7 @@ import (
 // Definitions fold the documents that the gate reads: approvals, standing approvals, kill switches, bundles, quotas, principals and keys.
 func Definitions() []projection.Definition {
 	return []projection.Definition{
-		projection.Define(policy.ApprovalProjection, 2, about(policy.ApprovalEntity), func(a policy.Approval, _ string, e event.Event) (policy.Approval, error) {
+		projection.Define(policy.ApprovalProjection, 3, about(policy.ApprovalEntity), func(a policy.Approval, _ string, e event.Event) (policy.Approval, error) {
 			return a.Evolve(e)
 		}, approvalIndexes),
 		projection.Define(policy.StandingProjection, 1, about(policy.StandingEntity), func(s policy.Standing, _ string, e event.Event) (policy.Standing, error) {
@@ -35,7 +35,7 @@ func Definitions() []projection.Definition {
 		projection.Define(principal.Projection, 1, about(principal.Entity), func(p principal.Principal, _ string, e event.Event) (principal.Principal, error) {
 			return p.Evolve(e)
 		}, principalIndexes),
-		projection.Define(principal.KeyProjection, 1, about(principal.KeyEntity), func(k principal.Key, _ string, e event.Event) (principal.Key, error) {
+		projection.Define(principal.KeyProjection, 2, about(principal.KeyEntity), func(k principal.Key, _ string, e event.Event) (principal.Key, error) {
 			return k.Evolve(e)
 		}, func(k principal.Key) []projection.Index {
 			return []projection.Index{{Name: "principal", Value: string(k.Principal)}}
@@ -59,7 +59,7 @@ func Definitions() []projection.Definition {
 		}, func(t engine.Token) []projection.Index {
 			return []projection.Index{{Name: "engine", Value: string(t.Engine)}}
 		}),
-		projection.Define(token.Projection, 1, about(token.Entity), func(t token.Token, _ string, e event.Event) (token.Token, error) {
+		projection.Define(token.Projection, 2, about(token.Entity), func(t token.Token, _ string, e event.Event) (token.Token, error) {
 			return t.Evolve(e)
 		}, tokenIndexes),
 	}
@@ -83,7 +83,7 @@ func approvalIndexes(a policy.Approval) []projection.Index {
 	if a.Space != "" {
 		found = append(found, projection.Index{Name: "space", Value: string(a.Space)}, projection.Index{Name: "space_status", Value: string(a.Space) + " " + string(a.Status)})
 	}
-	if kind, _ := policy.KindOf(a.Action); a.Run == "" || kind.Outside {
+	if kind, _ := policy.KindOf(a.Action); a.Run == "" || kind.Outside || kind.SideEffect == policy.Record {
 		found = append(found, projection.Index{Name: "request", Value: a.ActionHash.String()})
 	}
 	if a.Status == policy.Pending || a.Status == policy.Held {

@@ -2,6 +2,7 @@ package gate_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -107,5 +108,54 @@ func TestRecordIsForWhatIsOnlyRecorded(t *testing.T) {
 	_, b = h.said(h.owner, a.Type)
 	if _, err := h.Record(context.Background(), h.origin(h.owner), a, b); fault.CodeOf(err) != policy.ReasonUnknownAction {
 		t.Errorf("an unknown action: got %v", err)
+	}
+}
+
+// A bundle that asks about what an engine records of a run asks once for the same request, and lets it pass once after a person's yes: also where a
+// service sends it for an agent.
+func TestABundleAsksAboutWhatIsRecordedOfARun(t *testing.T) {
+	ctx := context.Background()
+	h := build(t, nil)
+	bundle := h.bundle(`
+@id("any") permit (principal, action, resource);
+@id("ask") @decision("require_approval") permit (principal, action in [Action::"tool.call", Action::"run.complete", Action::"incident.open"], resource);`, true)
+	service := id.NewPrincipal(h.ids, id.Service)
+	draft := event.New(principal.RegisteredType, h.origin(h.owner), ws, "", principal.Registered{Principal: service, Kind: id.Service, Name: "engine"})
+	if _, err := h.log.Append(ctx, event.Batch{Workspace: ws, Drafts: []event.Draft{draft.About(principal.Entity, string(service))}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		typ    string
+		by, of id.Principal
+	}{{policy.ToolCall, service, h.agent}, {policy.ToolCall, service, service}, {policy.RunComplete, service, service}, {policy.IncidentOpen, h.owner, h.owner}} {
+		a, b := h.said(c.of, c.typ)
+		a.Run, a.Bundle = run, bundle.Hash
+		record := func() error {
+			_, err := h.Record(ctx, h.origin(c.by), a, b)
+			return err
+		}
+		before, asked := h.count("test.said"), h.count(policy.ApprovalRequestedType)
+		first, second := record(), record()
+		question, ok := errors.AsType[*policy.Asked](first)
+		if again, both := errors.AsType[*policy.Asked](second); !ok || !both || question.Approval != again.Approval || fault.KindOf(first) != fault.Waiting {
+			t.Fatalf("%s by %s for %s: got %v and %v, want one question", c.typ, c.by, c.of, first, second)
+		}
+		if n := h.count(policy.ApprovalRequestedType) - asked; n != 1 {
+			t.Errorf("%s: %d questions, want 1", c.typ, n)
+		}
+		q, err := h.Approval(ctx, ws, question.Approval)
+		if err != nil || q.RequestedBy != c.of || (q.Through == c.by) != (c.by != c.of) {
+			t.Errorf("%s: the question is of %s through %s, %v", c.typ, q.RequestedBy, q.Through, err)
+		}
+		h.approve(q, h.person("anna "+string(q.ID), principal.Admin))
+		if err := record(); err != nil {
+			t.Errorf("%s after a yes: %v", c.typ, err)
+		}
+		if err := record(); fault.KindOf(err) != fault.Waiting {
+			t.Errorf("%s a second time: got %v, want another question", c.typ, err)
+		}
+		if n := h.count("test.said") - before; n != 1 {
+			t.Errorf("%s was recorded %d times, want once", c.typ, n)
+		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"agentbox/internal/domain/event"
-	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 )
@@ -14,8 +13,8 @@ import (
 // second puts a person's yes together with those that others gave before, where policy demands more than one. Only the assent of somebody
 // who could decide now counts. It is enough when as many as are demanded agree, or when nobody else is there who could: whoever is alone is
 // never locked out. A second person who may decide once, but not grant a standing approval, is there all the same.
-func (g *Gate) second(ctx context.Context, p id.Principal, doc policy.Approval, answer policy.Answer, standing bool, expect []event.DocumentVersion) (policy.Answer, bool, []event.DocumentVersion, error) {
-	least := leastRole(doc, standing)
+func (g *Gate) second(ctx context.Context, origin event.Origin, doc policy.Approval, answer policy.Answer, standing bool, expect []event.DocumentVersion) (policy.Answer, bool, []event.DocumentVersion, error) {
+	p, least := origin.Principal, leastRole(doc, standing)
 	var others []policy.Assent
 	for _, a := range doc.Assents {
 		if a.By == p {
@@ -38,7 +37,7 @@ func (g *Gate) second(ctx context.Context, p id.Principal, doc policy.Approval, 
 	if err != nil {
 		return answer, false, nil, err
 	}
-	answer, enough, err := doc.Second(answer, p, others, more)
+	answer, enough, err := doc.Second(answer, p, origin.Issuer, others, more)
 	return answer, enough, expect, err
 }
 
@@ -47,7 +46,7 @@ func (g *Gate) assent(ctx context.Context, origin event.Origin, doc policy.Appro
 	if _, err := doc.Decide(answer, now); err != nil {
 		return err
 	}
-	assented := doc.Assent(answer)
+	assented := doc.Assent(answer, origin.Issuer)
 	if assented.Scope != policy.ScopeOnce {
 		if _, err := g.grant(doc, answer, now); err != nil {
 			return err

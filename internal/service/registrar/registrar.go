@@ -62,6 +62,18 @@ func reaches(who, target principal.Principal) bool {
 	return who.Kind == id.User && !who.Quarantined && who.Role.AtLeast(principal.Admin) && (target.Kind != id.User || who.Role.AtLeast(target.Role))
 }
 
+// issuer returns who counts as having issued a credential that origin makes.
+func (r *Registrar) issuer(ctx context.Context, ws id.Workspace, origin event.Origin) (id.Principal, error) {
+	if origin.Issuer == "" {
+		return principal.IssuerOf(origin, ""), nil
+	}
+	by, _, err := r.who(ctx, ws, origin.Issuer)
+	if err != nil && !errors.Is(err, errNobody) {
+		return "", err
+	}
+	return principal.IssuerOf(origin, by.Role), nil
+}
+
 // again runs a change anew while somebody else was first; the change looks at the documents each time.
 func again(change func() error) error {
 	for try := 1; ; try++ {

@@ -117,6 +117,11 @@ func (r *Registrar) SetPassphrase(ctx context.Context, origin event.Origin, ws i
 	if err != nil {
 		return err
 	}
+	if issuer, err := r.issuer(ctx, ws, origin); err != nil {
+		return err
+	} else if issuer != origin.Principal {
+		set.IssuedBy = issuer
+	}
 	return again(func() error {
 		doc, version, err := r.login(ctx, ws, key)
 		if err != nil && !errors.Is(err, projection.ErrNotFound) {
@@ -222,7 +227,7 @@ func (r *Registrar) Login(ctx context.Context, ws id.Workspace, p id.Principal, 
 		if err != nil || who.Quarantined {
 			return errors.Join(err, unless(err, principal.ErrWrong))
 		}
-		opened, err = r.open(ctx, ws, principal.SessionBegunType, principal.Session{ID: id.New[id.Session](r.IDs), Principal: doc.Principal}, key, now, expect)
+		opened, err = r.open(ctx, ws, principal.SessionBegunType, principal.Session{ID: id.New[id.Session](r.IDs), Principal: doc.Principal, IssuedBy: doc.IssuedBy}, key, now, expect)
 		return err
 	})
 	return opened, err
@@ -256,7 +261,7 @@ func (r *Registrar) open(ctx context.Context, ws id.Workspace, typ string, s pri
 	}
 	d := principal.SessionTokens{
 		Session: s.ID, Principal: s.Principal, Access: principal.Seal(r.Secret, o.AccessToken), AccessUntil: now.Add(principal.AccessTime),
-		Refresh: principal.Seal(r.Secret, o.RefreshToken), RefreshUntil: now.Add(principal.RefreshTime), Login: login,
+		Refresh: principal.Seal(r.Secret, o.RefreshToken), RefreshUntil: now.Add(principal.RefreshTime), Login: login, IssuedBy: s.IssuedBy,
 	}
 	if login == string(ws) {
 		d.Login = "" // as it was before others logged in

@@ -315,3 +315,29 @@ func TestEveryPersonLogsIn(t *testing.T) {
 		t.Errorf("nobody: %q", code)
 	}
 }
+
+// TestAPassphraseDoesNotLeaveTheKeyByWhichItWasSet lets an admin set the passphrase of a member with a key that he issued to him: whoever logs in by it
+// comes with the admin's credential, and one whom an owner gave his first key does not.
+func TestAPassphraseDoesNotLeaveTheKeyByWhichItWasSet(t *testing.T) {
+	for issuer, want := range map[principal.Role]bool{principal.Admin: true, principal.Overlord: false} {
+		o := open(t)
+		by := map[principal.Role]id.Principal{principal.Admin: o.admin, principal.Overlord: o.owner}[issuer]
+		origin := o.as(o.member)
+		origin.Issuer = by
+		if err := o.SetPassphrase(t.Context(), origin, ws, "", right); err != nil {
+			t.Fatal(err)
+		}
+		opened, err := o.Login(t.Context(), ws, o.member, right)
+		if err != nil {
+			t.Fatal(err)
+		}
+		refreshed, err := o.Refresh(t.Context(), opened.RefreshToken)
+		if err != nil {
+			t.Fatal(err)
+		}
+		who, err := o.gate.Authenticate(t.Context(), refreshed.AccessToken)
+		if err != nil || who.Principal != o.member || (who.Issuer == by) != want {
+			t.Errorf("set by a key that an %s issued: got %+v, %v, want issued by him: %t", issuer, who, err, want)
+		}
+	}
+}

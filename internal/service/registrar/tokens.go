@@ -99,17 +99,22 @@ func (r *Registrar) decide(origin event.Origin, q token.Grant, who, target princ
 	return q.Delegate(chain, who.ID, now)
 }
 
-// speaksFor reports whether one principal may be given what lets him act as another: himself, an agent that he registered, or whom he keeps.
+// speaksFor reports whether one principal may be given what lets him act as another: himself, an agent that he registered, or whom he keeps and
+// who could not be his second person.
 func speaksFor(who, target principal.Principal) bool {
-	return who.ID == target.ID || target.Kind == id.Agent && target.CreatedBy == who.ID || reaches(who, target)
+	return who.ID == target.ID || target.Kind == id.Agent && target.CreatedBy == who.ID ||
+		reaches(who, target) && (target.Kind != id.User || who.Role.Issues(target.Role))
 }
 
 // issue records a token, by way of the gate.
 func (r *Registrar) issue(ctx context.Context, origin event.Origin, ws id.Workspace, q token.Grant, d token.Granted, bears bool, expect []event.DocumentVersion) (Issued, error) {
 	made := Issued{}
 	d.Token = id.New[id.Token](r.IDs)
+	var err error
+	if d.IssuedBy, err = r.issuer(ctx, ws, origin); err != nil {
+		return Issued{}, err
+	}
 	if bears {
-		var err error
 		if made.Bearer, err = principal.TokenForm.New(ws, string(d.Token), r.Entropy); err != nil {
 			return Issued{}, err
 		}

@@ -244,6 +244,15 @@ func TestWhoRevokes(t *testing.T) {
 func TestABearerIsGivenToWhoMaySpeakForItsHolder(t *testing.T) {
 	o := open(t)
 	root := o.give(o.as(o.owner), token.Grant{IssuedTo: o.agent, Scopes: token.All()})
+	var people []id.Principal
+	for _, role := range []principal.Role{principal.Admin, principal.Overlord} {
+		p, err := o.gate.AddPerson(t.Context(), o.as(o.owner), ws, "another "+string(role), role)
+		if err != nil {
+			t.Fatal(err)
+		}
+		people = append(people, p)
+	}
+	peer, second := people[0], people[1]
 	for name, c := range map[string]struct {
 		to   id.Principal
 		want bool
@@ -253,6 +262,28 @@ func TestABearerIsGivenToWhoMaySpeakForItsHolder(t *testing.T) {
 		made := o.give(o.as(o.agent), token.Grant{IssuedTo: c.to, Parent: root.ID, Scopes: token.All()})
 		if got := made.Bearer != ""; got != c.want || got == made.Hash.IsZero() {
 			t.Errorf("an agent for %s: got a bearer %t, want %t", name, got, c.want)
+		}
+	}
+	for name, c := range map[string]struct {
+		by, to id.Principal
+		want   bool
+	}{
+		"an owner for an admin": {o.owner, o.admin, true}, "an admin for himself": {o.admin, o.admin, true}, "an admin for a peer": {o.admin, peer, false},
+		"an admin for an operator": {o.admin, o.operator, false}, "an admin for a member": {o.admin, o.member, true}, "an owner for an owner": {o.owner, second, false},
+	} {
+		made := o.give(o.as(c.by), token.Grant{IssuedTo: c.to, Scopes: token.All()})
+		if (made.Bearer != "") != c.want {
+			t.Errorf("%s: got a bearer %t, want %t", name, made.Bearer != "", c.want)
+		}
+		if made.Bearer == "" {
+			continue
+		}
+		issuer := c.by
+		if c.by == c.to {
+			issuer = ""
+		}
+		if who, err := o.gate.Authenticate(t.Context(), made.Bearer); err != nil || who.Issuer != issuer || made.IssuedBy != c.by {
+			t.Errorf("%s: it was issued by %q and %q, %v, want %q", name, who.Issuer, made.IssuedBy, err, issuer)
 		}
 	}
 	made := o.give(o.as(o.owner), token.Grant{IssuedTo: o.agent, Scopes: token.All()})

@@ -39,6 +39,7 @@ type APIKey struct {
 	Key       id.Key       `json:"key_id"`
 	Principal id.Principal `json:"principal_id"`
 	Name      string       `json:"name"`
+	IssuedBy  id.Principal `json:"issued_by" doc:"Who made it, or had made that by which it was made; what he requested is not approved with it"`
 	CreatedAt time.Time    `json:"created_at"`
 	RevokedAt time.Time    `json:"revoked_at,omitzero"`
 	Secret    string       `json:"key,omitempty" doc:"What to send as Authorization: Bearer. Shown once"`
@@ -249,7 +250,7 @@ func (s *Server) registerKeys() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "issue-key", Needs: wire.Does(policy.KeyIssue), Method: http.MethodPost, Path: "/v1/keys", Tag: "principals", Summary: "Make an API key",
 		Status: http.StatusCreated, Repeat: wire.RepeatRecalled,
-		Detail: "For oneself; for others only admins do, and for nobody above themselves. Whoever acts under a capability token makes none. A repeat is answered without the key.",
+		Detail: "For oneself; for others an owner does, but not for owners, and an admin for members, viewers, agents and services. Who issued a key does not get his own requests approved with it. Whoever acts under a capability token makes none. A repeat is answered without the key.",
 	}, func(ctx context.Context, c wire.Call, in *struct{ Body keyRequest }) (*struct{ Body APIKey }, error) {
 		if c.Repeated > 0 {
 			doc, err := past[principal.Key](ctx, s, c, principal.KeyProjection, principal.KeyEntity)
@@ -304,5 +305,5 @@ func shownAgent(p principal.Principal) Agent {
 }
 
 func shownKey(k principal.Key, secret string) APIKey {
-	return APIKey{k.ID, k.Principal, k.Name, k.CreatedAt, k.RevokedAt, secret}
+	return APIKey{k.ID, k.Principal, k.Name, k.IssuedBy, k.CreatedAt, k.RevokedAt, secret}
 }

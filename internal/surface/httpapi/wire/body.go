@@ -43,9 +43,8 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, rt *route) ([]
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
 		return nil, fault.New(fault.Invalid, "content_encoding_not_supported", "compressed requests are not read; send the body as it is")
 	}
-	tooLarge := fault.New(fault.Exhausted, "body_too_large", "the body may have %d bytes", rt.maxBody)
 	if r.ContentLength > rt.maxBody {
-		return nil, tooLarge
+		return nil, tooLarge(rt.maxBody)
 	}
 	deadline := http.NewResponseController(w)
 	_ = deadline.SetReadDeadline(s.Clock.Now().Add(bodyTimeout)) // a writer without deadlines has no slow sender
@@ -53,7 +52,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, rt *route) ([]
 	if err != nil {
 		switch _, large := errors.AsType[*http.MaxBytesError](err); {
 		case large:
-			return nil, tooLarge
+			return nil, tooLarge(rt.maxBody)
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return nil, fault.New(fault.Invalid, "request_timeout", "the body did not arrive within %s", bodyTimeout)
 		}
@@ -71,6 +70,11 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, rt *route) ([]
 		return nil, fault.New(fault.Invalid, "unsupported_media_type", "the body is read as JSON in UTF-8 only; send `Content-Type: application/json`")
 	}
 	return body, strictjson.Check(body, rt.shape)
+}
+
+// tooLarge refuses a body of more bytes than its operation takes.
+func tooLarge(most int64) error {
+	return fault.New(fault.Exhausted, "body_too_large", "the body may have %d bytes", most)
 }
 
 // Patient reads a body of any length; only the sender's silence has a limit.

@@ -22,17 +22,21 @@ const (
 	engineTokenHeader = "X-Engine-Token"
 )
 
-// maxEngineBody is how much is read of the body of a request by which nobody is known yet.
-const maxEngineBody = 64 << 10
-
 // engine returns the engine that makes a request of an operation which is open to engines; false where the request names none.
-func (s *Server) engine(w http.ResponseWriter, r *http.Request, rt *route) (principal.Caller, bool, error) {
+func (s *Server) engine(w http.ResponseWriter, r *http.Request, c *Call) (principal.Caller, bool, error) {
+	rt := c.route
 	if !rt.engines || s.AuthenticateEngine == nil || len(r.Header.Values("Authorization")) > 0 {
 		return principal.Caller{}, false, nil
 	}
 	names, tokens := r.Header.Values(engineHeader), r.Header.Values(engineTokenHeader)
 	if len(names)+len(tokens) == 0 && rt.json {
-		name, token := s.engineInBody(w, r)
+		if err := s.bodies.take(c, r.ContentLength); err != nil {
+			return principal.Caller{}, true, err
+		}
+		name, token, err := s.engineInBody(w, r, rt.maxBody)
+		if err != nil {
+			return principal.Caller{}, true, err
+		}
 		names, tokens = append(names, name...), append(tokens, token...)
 	}
 	if len(names)+len(tokens) == 0 {
@@ -41,27 +45,31 @@ func (s *Server) engine(w http.ResponseWriter, r *http.Request, rt *route) (prin
 	if len(names) != 1 || len(tokens) != 1 {
 		return principal.Caller{}, true, engine.ErrMissing
 	}
-	c, err := s.AuthenticateEngine(r.Context(), id.Principal(names[0]), tokens[0])
+	caller, err := s.AuthenticateEngine(r.Context(), id.Principal(names[0]), tokens[0])
 	if err == nil {
-		c, err = s.narrowed(r, c)
+		caller, err = s.narrowed(r, caller)
 	}
-	return c, true, err
+	return caller, true, err
 }
 
-// engineInBody takes engine_id and engine_token out of a JSON body. What cannot be read is left to whoever reads the body.
-func (s *Server) engineInBody(w http.ResponseWriter, r *http.Request) (names, tokens []string) {
+// engineInBody takes engine_id and engine_token out of a JSON body of at most so many bytes, for which there is room among those that are worked
+// on. What cannot be read is left to whoever reads the body.
+func (s *Server) engineInBody(w http.ResponseWriter, r *http.Request, most int64) (names, tokens []string, err error) {
 	deadline := http.NewResponseController(w)
 	_ = deadline.SetReadDeadline(s.Clock.Now().Add(bodyTimeout))
-	raw, err := io.ReadAll(io.LimitReader(r.Body, maxEngineBody))
+	raw, unread := io.ReadAll(io.LimitReader(r.Body, most+1))
 	_ = deadline.SetReadDeadline(time.Time{})
+	if int64(len(raw)) > most {
+		return nil, nil, tooLarge(most)
+	}
 	rest := r.Body
 	r.Body = struct {
 		io.Reader
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(raw), rest), rest}
 	var fields map[string]json.RawMessage
-	if err != nil || json.Unmarshal(raw, &fields) != nil {
-		return nil, nil
+	if unread != nil || json.Unmarshal(raw, &fields) != nil {
+		return nil, nil, nil
 	}
 	for name, to := range map[string]*[]string{"engine_id": &names, "engine_token": &tokens} {
 		var text string
@@ -73,5 +81,5 @@ func (s *Server) engineInBody(w http.ResponseWriter, r *http.Request) (names, to
 	if left, err := json.Marshal(fields); err == nil && len(names)+len(tokens) > 0 {
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(left)), int64(len(left))
 	}
-	return names, tokens
+	return names, tokens, nil
 }

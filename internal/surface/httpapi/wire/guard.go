@@ -55,7 +55,7 @@ func (c Call) ServiceKey() string {
 
 // Origin is who causes events, and why.
 func (c Call) Origin() event.Origin {
-	o := event.Origin{Principal: c.Caller.Principal, Token: c.Caller.Token, By: c.Caller.By, Correlation: c.Correlation}
+	o := event.Origin{Principal: c.Caller.Principal, Token: c.Caller.Token, By: c.Caller.By, Issuer: c.Caller.Issuer, Correlation: c.Correlation}
 	if c.Trace.followed() {
 		o.Trace = c.Trace.Parent()
 	}
@@ -183,7 +183,7 @@ var errUnauthenticated = fault.New(fault.Denied, "unauthenticated", "no valid ke
 
 // admit authenticates the caller and counts the request. Failures count against the address; a valid key is never locked out by them.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, c *Call) error {
-	caller, known, err := s.engine(w, r, c.route)
+	caller, known, err := s.engine(w, r, c)
 	if !known {
 		caller, err = s.authenticate(r)
 	}
@@ -253,8 +253,10 @@ func (s *Server) prepare(w http.ResponseWriter, r *http.Request, c *Call) error 
 	if !c.route.json {
 		return nil
 	}
-	if err := s.bodies.take(c, r.ContentLength); err != nil {
-		return err
+	if c.held == 0 { // else there is room for it since an engine was looked for in it
+		if err := s.bodies.take(c, r.ContentLength); err != nil {
+			return err
+		}
 	}
 	body, err := s.readBody(w, r, c.route)
 	if err != nil {
