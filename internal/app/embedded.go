@@ -43,9 +43,9 @@ const (
 	workspaceHands = 16
 )
 
-// Engine executes the runs that another daemon hands out, one after another, until ctx ends, or with once until there is none.
-func Engine(ctx context.Context, claims errand.Claims, records errand.Records, clock event.Clock, logger *slog.Logger, once bool) error {
-	return (&runner.Runner{Claims: claims, Records: records, Clock: clock, Logger: logger, Once: once}).Run(ctx)
+// Engine executes the runs that another daemon hands out, so many at the same time, until ctx ends, or with once until there is none.
+func Engine(ctx context.Context, claims errand.Claims, records errand.Records, clock event.Clock, logger *slog.Logger, hands int, once bool) error {
+	return (&runner.Runner{Claims: claims, Records: records, Clock: clock, Logger: logger, Hands: hands, Once: once}).Run(ctx)
 }
 
 // work is the engine within the daemon. It does nothing that one outside could not do.

@@ -91,7 +91,7 @@ type Session struct {
 	AccessUntil  time.Time      `json:"access_until"`
 	Refresh      event.Digest   `json:"refresh_hmac_sha256"`
 	RefreshUntil time.Time      `json:"refresh_until"`
-	Earlier      []event.Digest `json:"earlier,omitempty"` // refresh tokens that were used
+	Earlier      []event.Digest `json:"earlier,omitempty"`   // refresh tokens that were used
 	IssuedBy     id.Principal   `json:"issued_by,omitempty"` // of its login
 	BegunAt      time.Time      `json:"begun_at"`
 	EndedAt      time.Time      `json:"ended_at,omitzero"`
@@ -106,7 +106,7 @@ type SessionTokens struct {
 	AccessUntil  time.Time    `json:"access_until"`
 	Refresh      event.Digest `json:"refresh_hmac_sha256"`
 	RefreshUntil time.Time    `json:"refresh_until"`
-	Login        string       `json:"login,omitempty"` // of session.begun, the key of the login that was used; "" for that of the workspace
+	Login        string       `json:"login,omitempty"`     // of session.begun, the key of the login that was used; "" for that of the workspace
 	IssuedBy     id.Principal `json:"issued_by,omitempty"` // of that login
 }
 

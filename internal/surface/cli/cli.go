@@ -41,8 +41,8 @@ type Host struct {
 
 	// Up runs a daemon until ctx ends, and says once where it serves.
 	Up func(ctx context.Context, d Daemon, ready func(addr string)) error
-	// Engine executes the runs that a daemon hands out, until ctx ends, or once there is none.
-	Engine func(ctx context.Context, desk client.Desk, once, verbose bool) error
+	// Engine executes the runs that a daemon hands out, so many at a time, until ctx ends, or once there is none.
+	Engine func(ctx context.Context, desk client.Desk, hands int, once, verbose bool) error
 	// Doctor probes what the host can isolate.
 	Doctor func(ctx context.Context, d Daemon) ([]space.Report, error)
 	// Audit proves the log of a data directory, whether or not a daemon runs on it.
