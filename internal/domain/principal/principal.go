@@ -66,6 +66,10 @@ func ParseRole(text string) (Role, error) {
 // ErrInvalidRole refuses what is no role.
 var ErrInvalidRole = fault.New(fault.Invalid, "invalid_role", "the role must be overlord, admin, operator, member or viewer")
 
+// ErrMayNotGive refuses to give somebody more than one has, or to keep principals without the role for it.
+var ErrMayNotGive = fault.New(fault.Denied, "role_too_low", "only an owner or an admin keeps principals, and nobody gives more than he has or reaches those above him").
+	With("Ask an owner.")
+
 // MaxName is the length of a display name in bytes.
 const MaxName = 200
 

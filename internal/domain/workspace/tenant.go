@@ -6,6 +6,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
 )
 
 // Workspaces is the name of the documents of workspaces. The key of one is the workspace; it stands in that workspace itself, and comes along
@@ -48,6 +49,10 @@ type Workspace struct {
 	ArchivedAt time.Time    `json:"archived_at,omitzero"`
 	Reason     string       `json:"reason,omitempty"` // of the archiving
 }
+
+// ErrArchived refuses what would be done or recorded in an archived workspace.
+var ErrArchived = fault.New(fault.Denied, policy.ReasonArchived, "the workspace is archived: nothing is done or said in it any more, and everything in it can be read").
+	With("Work in another workspace.")
 
 // Archived reports whether nothing is done in the workspace any more.
 func (w Workspace) Archived() bool { return w.State == ArchivedState }

@@ -17,6 +17,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/workspace"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 )
@@ -192,6 +193,9 @@ func (a *Arbiter) refuse(ctx context.Context, origin event.Origin, caller princi
 	if preview {
 		return answer, nil
 	}
+	if archived, err := a.archived(ctx, caller.Workspace); archived || err != nil {
+		return answer, err // it takes no more records
+	}
 	by := caller.Principal
 	if r.Action.Principal.Kind() != "" && r.Decision.ReasonCode != policy.ReasonPrincipalNotFound {
 		by = r.Action.Principal
@@ -206,6 +210,15 @@ func (a *Arbiter) refuse(ctx context.Context, origin event.Origin, caller princi
 	}
 	answer.Event = receipt.Events[0].ID
 	return answer, nil
+}
+
+// archived reports whether a workspace is archived.
+func (a *Arbiter) archived(ctx context.Context, ws id.Workspace) (bool, error) {
+	doc, _, err := projection.Load[workspace.Workspace](ctx, a.Docs, ws, workspace.Workspaces, string(ws))
+	if errors.Is(err, projection.ErrNotFound) {
+		err = nil
+	}
+	return doc.Archived(), err
 }
 
 func (a *Arbiter) answer(r policy.Ruling, d policy.Decision, preview bool) Answer {

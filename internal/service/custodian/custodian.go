@@ -134,6 +134,9 @@ func (c *Custodian) Labels(ctx context.Context, ws id.Workspace, f Filter) ([]la
 			return nil, err
 		}
 		one, _, err := c.label(ctx, ws, f.Resource)
+		if f.Room != "" && one.Room != f.Room {
+			return nil, err // whoever asks about one room is told nothing of the others
+		}
 		return []label.Label{one}, err
 	}
 	q := projection.Query{Workspace: ws, Name: label.Projection, After: f.After, Limit: f.Limit}

@@ -9,6 +9,7 @@ import (
 
 	"agentbox/internal/domain/errand"
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
@@ -35,6 +36,19 @@ type Wanted struct {
 	Fits func(context.Context, run.Run) (bool, error) // the engine can execute it; nil where it can execute every one
 }
 
+// index is that of the runs that are wanted, in a state.
+func (w Wanted) index(state string) projection.Index {
+	switch {
+	case w.Room != "" && w.Work != "":
+		return projection.Index{Name: "engine_room_work", Value: string(w.Room) + " " + w.Work + " " + state}
+	case w.Room != "":
+		return projection.Index{Name: "engine_room", Value: string(w.Room) + " " + state}
+	case w.Work != "":
+		return projection.Index{Name: "engine_work", Value: w.Work + " " + state}
+	}
+	return projection.Index{Name: "engine", Value: state}
+}
+
 // Claim gives the engine that asks a run of the workspace and the token by which it is known from then on: the oldest that waits, if the workspace
 // has room for another one that runs, else the oldest whose claim has expired. No run is errand.ErrNothing.
 func (d *Dispatcher) Claim(ctx context.Context, origin event.Origin, ws id.Workspace, want Wanted) (run.Run, string, error) {
@@ -49,6 +63,9 @@ func (d *Dispatcher) Claim(ctx context.Context, origin event.Origin, ws id.Works
 				continue
 			}
 		}
+		if err := d.mayClaim(ctx, origin, doc); err != nil {
+			return run.Run{}, "", err
+		}
 		give, ok := d.hands.reach(doc.ID)
 		if !ok {
 			continue
@@ -62,6 +79,22 @@ func (d *Dispatcher) Claim(ctx context.Context, origin event.Origin, ws id.Works
 	return run.Run{}, "", errand.ErrNothing
 }
 
+// denialTime is how long a denial of a claim is not recorded again for the same engine and reason: engines ask every second.
+const denialTime = time.Hour
+
+// mayClaim refuses an engine that may not claim runs, before one is taken for it. The first denial within denialTime is left to whoever records it.
+func (d *Dispatcher) mayClaim(ctx context.Context, origin event.Origin, doc run.Run) error {
+	r, err := d.Gate.Judge(ctx, policy.Action{Type: policy.RunClaim, Workspace: doc.Workspace, Room: doc.Room, Principal: origin.Principal, Token: origin.Token})
+	if said := r.Decision; err == nil && !said.Allowed() && said.Outcome == policy.Deny {
+		of, now := string(doc.Workspace)+" "+string(origin.Principal)+" "+said.ReasonCode, d.passed()
+		if d.denials.last(of, now) {
+			return fault.New(fault.Denied, said.ReasonCode, "%s", said.Reason).With(said.Suggestion)
+		}
+		d.denials.until(of, now+denialTime)
+	}
+	return err
+}
+
 // offered yields the runs that can be claimed, in the order in which they are.
 func (d *Dispatcher) offered(ctx context.Context, ws id.Workspace, want Wanted) iter.Seq2[run.Run, error] {
 	return func(yield func(run.Run, error) bool) {
@@ -70,7 +103,6 @@ func (d *Dispatcher) offered(ctx context.Context, ws id.Workspace, want Wanted) 
 }
 
 func (d *Dispatcher) eachOffered(ctx context.Context, ws id.Workspace, want Wanted, yield func(run.Run, error) bool) {
-	room := want.Room
 	states := []string{run.ForEngine, run.WithEngine}
 	switch _, err := d.room(ctx, ws); {
 	case errors.Is(err, run.ErrFull):
@@ -80,11 +112,8 @@ func (d *Dispatcher) eachOffered(ctx context.Context, ws id.Workspace, want Want
 		return
 	}
 	for _, state := range states {
-		q := projection.Query{Workspace: ws, Name: run.Projection, Index: projection.Index{Name: "engine", Value: state}, Limit: firstCandidates}
-		if room != "" {
-			q.Index = projection.Index{Name: "engine_room", Value: string(room) + " " + state}
-		}
-		lull := string(ws) + " " + q.Index.Value
+		q := projection.Query{Workspace: ws, Name: run.Projection, Index: want.index(state), Limit: firstCandidates}
+		lull := string(ws) + " " + q.Index.Name + " " + q.Index.Value
 		if state == run.WithEngine && d.lulls.last(lull, d.passed()) {
 			continue
 		}
@@ -98,7 +127,7 @@ func (d *Dispatcher) eachOffered(ctx context.Context, ws id.Workspace, want Want
 			for _, doc := range found {
 				left := d.left(doc)
 				soonest = min(soonest, left)
-				if q.After = string(doc.ID); want.Work != "" && doc.Work != want.Work || !doc.Claimable(left) {
+				if q.After = string(doc.ID); !doc.Claimable(left) {
 					continue
 				}
 				if want.Fits != nil {

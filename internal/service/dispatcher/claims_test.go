@@ -15,8 +15,10 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/dispatcher"
 )
 
@@ -281,5 +283,71 @@ func fences(rt *rapid.T, h *house, of id.Run) {
 				rt.Fatalf("%s of fence %d behind a claim of fence %d", e.Type, d.Fence, last)
 			}
 		}
+	}
+}
+
+// TestAnEngineThatMayNotClaimIsRecordedOnceAnHour lets a quarantined engine poll for two hours, once a minute.
+func TestAnEngineThatMayNotClaimIsRecordedOnceAnHour(t *testing.T) {
+	h, ctx := open(t), t.Context()
+	agent, err := h.gate.Agent(ctx, h.owner, ws, "mill")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.ask("")
+	if err := h.gate.Quarantine(ctx, h.owner, ws, agent, true, "odd"); err != nil {
+		t.Fatal(err)
+	}
+	before := h.head()
+	for range 120 {
+		_, _, err := h.Claim(ctx, event.Origin{Principal: agent}, ws, dispatcher.Wanted{})
+		h.code(err, policy.ReasonAgentQuarantined)
+		h.clock.move(time.Minute)
+	}
+	if n := h.head() - before; n != 2 {
+		t.Errorf("%d events in two hours of polling, want 2", n)
+	}
+	if _, k := h.claim(); k.Token == "" {
+		t.Error("the run cannot be claimed by anybody")
+	}
+}
+
+// looked counts the documents that are read in lists.
+type looked struct {
+	projection.Reader
+	n int
+}
+
+// Documents implements projection.Reader.
+func (l *looked) Documents(ctx context.Context, q projection.Query) ([]projection.Document, error) {
+	found, err := l.Reader.Documents(ctx, q)
+	l.n += len(found)
+	return found, err
+}
+
+// TestAClaimOfOneKindDoesNotLookAtTheOthers has many runs of any input wait before one of operations, in the room and out of it.
+func TestAClaimOfOneKindDoesNotLookAtTheOthers(t *testing.T) {
+	h, ctx := open(t), t.Context()
+	for range 300 {
+		h.ask(`{"anything":1}`)
+	}
+	wanted := h.ask(`{"type":"operations","protocolVersion":"1.0","space_id":"spc_00000000000000000000000001","operations":[{"type":"message","operationId":"op-1","content":"x"}]}`)
+	docs := &looked{Reader: h.Docs}
+	h.Docs = docs
+	for _, want := range []dispatcher.Wanted{{Work: errand.Operations}, {Work: errand.Operations, Room: wanted.Room}} {
+		if offers, err := h.Offers(ctx, ws, want); err != nil || !offers || docs.n > 4 {
+			t.Errorf("%+v: offers %t, %v, after a look at %d documents", want, offers, err, docs.n)
+		}
+		docs.n = 0
+	}
+	doc, _, err := h.Claim(ctx, h.owner, ws, dispatcher.Wanted{Work: errand.Operations})
+	if err != nil || doc.ID != wanted.ID {
+		t.Errorf("got %s, %v, want %s", doc.ID, err, wanted.ID)
+	}
+	if offers, err := h.Offers(ctx, ws, dispatcher.Wanted{Work: errand.Operations, Room: "room_00000000000000000000000009"}); err != nil || offers {
+		t.Errorf("another room offers %t, %v", offers, err)
+	}
+	h.clock.move(run.ClaimTime)
+	if again, _, err := h.Claim(ctx, h.owner, ws, dispatcher.Wanted{Work: errand.Operations, Room: wanted.Room}); err != nil || again.ID != wanted.ID {
+		t.Errorf("after its claim is over: got %s, %v", again.ID, err)
 	}
 }

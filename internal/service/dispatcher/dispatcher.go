@@ -55,6 +55,8 @@ type Dispatcher struct {
 	terms *claim.Terms
 	hands hands
 	lulls lulls
+
+	denials lulls // of claims, which are not recorded again so soon
 }
 
 // New returns a dispatcher of the given parts.

@@ -242,7 +242,7 @@ func Definition() projection.Definition {
 		return []string{string(e.Run)}
 	}
 	fold := func(r run.Run, _ string, e event.Event) (run.Run, error) { return run.Evolve(r, e) }
-	return projection.Define(run.Projection, 2, keys, fold, indexes)
+	return projection.Define(run.Projection, 3, keys, fold, indexes)
 }
 
 // LoadDefinition folds what runs in each workspace.
@@ -270,6 +270,9 @@ func indexes(r run.Run) []projection.Index {
 	by("experiment", string(r.Experiment))
 	if state := r.Offered(); state != "" {
 		found = append(found, projection.Index{Name: "engine", Value: state}, projection.Index{Name: "engine_room", Value: string(r.Room) + " " + state})
+		if r.Work != "" {
+			found = append(found, projection.Index{Name: "engine_work", Value: r.Work + " " + state}, projection.Index{Name: "engine_room_work", Value: string(r.Room) + " " + r.Work + " " + state})
+		}
 	}
 	return found
 }

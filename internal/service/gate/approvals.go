@@ -90,13 +90,20 @@ func (g *Gate) decide(ctx context.Context, origin event.Origin, ws id.Workspace,
 	if err := g.mayDecide(ctx, origin, doc, standing); err != nil {
 		return err
 	}
+	expect := []event.DocumentVersion{{Projection: policy.ApprovalProjection, Key: string(doc.ID), Version: version}}
+	if answer.Decision != policy.Refuse { // to refuse ends something, and can be done in an archived workspace too
+		alive, err := g.living(ctx, ws)
+		if err != nil {
+			return err
+		}
+		expect = append(expect, alive...)
+	}
 	if answer.Decision == policy.Approve && doc.Open() {
 		if err := g.approvable(ctx, doc); err != nil {
 			return err
 		}
 	}
 	now := g.Clock.Now().UTC()
-	expect := []event.DocumentVersion{{Projection: policy.ApprovalProjection, Key: string(doc.ID), Version: version}}
 	if answer.Decision == policy.Approve && doc.Approvers > 1 && doc.Open() {
 		var enough bool
 		answer, enough, expect, err = g.second(ctx, origin, doc, answer, standing, expect)

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"slices"
 
+	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/workspace"
+	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 )
 
@@ -29,8 +31,40 @@ func (g *Gate) workspace(ctx context.Context, c *consideration) (done bool, err 
 	}
 	c.ruling.Basis.Workspace = version
 	if doc.Archived() && c.kind.SideEffect != policy.Pure && c.kind.SideEffect != policy.Read && !slices.Contains(endures, a.Type) {
-		c.deny(policy.ReasonArchived, "the workspace is archived: nothing is done or said in it any more, and everything in it can be read", "Work in another workspace.")
+		c.deny(workspace.ErrArchived.Code, workspace.ErrArchived.Msg, workspace.ErrArchived.Suggestion)
 		return true, nil
 	}
 	return false, nil
+}
+
+// living refuses what is recorded in an archived workspace without a judgement, and returns what the log has to expect so that of it and an
+// archiving one comes first.
+func (g *Gate) living(ctx context.Context, ws id.Workspace) ([]event.DocumentVersion, error) {
+	if ws == id.DefaultWorkspace {
+		return nil, nil
+	}
+	doc, version, err := g.tenants.load(ctx, g.Docs, ws, workspace.Workspaces, string(ws))
+	if err != nil && !errors.Is(err, projection.ErrNotFound) {
+		return nil, err
+	}
+	if doc.Archived() {
+		return nil, workspace.ErrArchived
+	}
+	return []event.DocumentVersion{{Projection: workspace.Workspaces, Key: string(ws), Version: version}}, nil
+}
+
+// recordRefusal records a refusal where something is recorded at all: an archived workspace does not grow by what is tried in it.
+func (g *Gate) recordRefusal(ctx context.Context, b event.Batch) error {
+	expect, err := g.living(ctx, b.Workspace)
+	if errors.Is(err, workspace.ErrArchived) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	b.Documents = expect
+	if _, err = g.Log.Append(ctx, b); errors.Is(err, journal.ErrConflict) {
+		return g.recordRefusal(ctx, b) // the workspace has changed meanwhile
+	}
+	return err
 }

@@ -168,7 +168,7 @@ func (g *Gate) Bound(ctx context.Context, origin event.Origin, c principal.Calle
 	}
 	draft := policy.RefusedDraft(origin, r)
 	draft.OccurredAt = g.Clock.Now().UTC()
-	if _, err := g.Log.Append(ctx, event.Batch{Workspace: c.Workspace, Drafts: []event.Draft{draft}}); err != nil {
+	if err := g.recordRefusal(ctx, event.Batch{Workspace: c.Workspace, Drafts: []event.Draft{draft}}); err != nil {
 		return err
 	}
 	return refusal(r.Decision)

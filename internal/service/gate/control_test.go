@@ -365,7 +365,7 @@ func TestThereIsOneOwnerAndOneAgentOfAName(t *testing.T) {
 		}
 	}
 	viewer := h.person("v", principal.Viewer)
-	if _, err := h.Agent(ctx, h.origin(viewer), ws, "mine"); !errors.Is(err, gate.ErrNotDecider) {
+	if _, err := h.Agent(ctx, h.origin(viewer), ws, "mine"); !errors.Is(err, gate.ErrMayNotRegister) {
 		t.Errorf("a viewer makes an agent: got %v", err)
 	}
 	for _, name := range []string{"", " x", "a\nb", "a\x1b", strings.Repeat("x", principal.MaxName+1), "\xff"} {

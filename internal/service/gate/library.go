@@ -8,7 +8,6 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
-	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/gate/rules"
 )
@@ -80,18 +79,23 @@ func (g *Gate) PinBundle(ctx context.Context, origin event.Origin, ws id.Workspa
 	if err := g.Evaluator.Validate(b); err != nil {
 		return err
 	}
+	return conflicting(func() error { return g.pin(ctx, origin, ws, b) })
+}
+
+func (g *Gate) pin(ctx context.Context, origin event.Origin, ws id.Workspace, b policy.Bundle) error {
 	if _, err := g.Bundle(ctx, ws, b.Hash); err == nil || !errors.Is(err, ErrBundleNotFound) {
+		return err // somebody else may have pinned it a moment ago; the same hash is the same bundle
+	}
+	alive, err := g.living(ctx, ws)
+	if err != nil {
 		return err
 	}
 	draft := event.New(policy.BundlePinnedType, origin, ws, "", policy.BundlePinned{Bundle: b}).About(policy.BundleEntity, b.Hash.String())
 	draft.OccurredAt = g.Clock.Now().UTC()
-	_, err := g.Log.Append(ctx, event.Batch{
+	_, err = g.Log.Append(ctx, event.Batch{
 		Workspace: ws, Drafts: []event.Draft{draft},
-		Documents: []event.DocumentVersion{{Projection: policy.BundleProjection, Key: b.Hash.String()}},
+		Documents: append(alive, event.DocumentVersion{Projection: policy.BundleProjection, Key: b.Hash.String()}),
 	})
-	if errors.Is(err, journal.ErrConflict) {
-		return nil // somebody else pinned it a moment ago; the same hash is the same bundle
-	}
 	return err
 }
 

@@ -228,10 +228,14 @@ func (g *Gate) mayGive(ctx context.Context, p id.Principal, ws id.Workspace, rol
 		return principal.ErrInvalidRole
 	}
 	if who.Kind != id.User || who.Quarantined || !who.Role.AtLeast(principal.Admin) || !who.Role.AtLeast(role) {
-		return ErrNotDecider
+		return principal.ErrMayNotGive
 	}
 	return nil
 }
+
+// ErrMayNotRegister refuses an agent to somebody who only reads.
+var ErrMayNotRegister = fault.New(fault.Denied, policy.ReasonRoleTooLow, "to register an agent takes the role member").
+	With("Ask an owner for the role member.")
 
 // Agent implements policy.Agents.
 func (g *Gate) Agent(ctx context.Context, origin event.Origin, ws id.Workspace, name string) (id.Principal, error) {
@@ -250,11 +254,19 @@ func (g *Gate) Agent(ctx context.Context, origin event.Origin, ws id.Workspace, 
 			return "", err
 		}
 		if who.Kind == id.User && !who.Role.AtLeast(principal.Member) {
-			return "", ErrNotDecider
+			return "", ErrMayNotRegister
+		}
+		alive, err := g.living(ctx, ws)
+		if err != nil {
+			return "", err
 		}
 		agent := id.NewPrincipal(g.IDs, id.Agent)
-		err = g.register(ctx, origin, ws, principal.Registered{Principal: agent, Kind: id.Agent, Name: name}, "agent:"+name)
-		if !lost(err) {
+		batch, err := g.registration(origin, ws, principal.Registered{Principal: agent, Kind: id.Agent, Name: name}, "agent:"+name)
+		if err != nil {
+			return "", err
+		}
+		batch.Documents = append(batch.Documents, alive...)
+		if _, err = g.Log.Append(ctx, batch); !lost(err) {
 			return agent, err
 		}
 	}

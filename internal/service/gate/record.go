@@ -49,7 +49,7 @@ func (g *Gate) granted(ctx context.Context, origin event.Origin, r policy.Ruling
 		if d.ReasonCode == policy.ReasonPrincipalNotFound { // nobody is not even refused
 			return "", refusal(d)
 		}
-		if _, err := g.Log.Append(ctx, refused); err != nil {
+		if err := g.recordRefusal(ctx, refused); err != nil {
 			return "", err
 		}
 		return "", refusal(d)

@@ -402,7 +402,7 @@ func TestThreat17NobodyGivesMoreThanHeHas(t *testing.T) {
 			t.Errorf("role %q: got %v", role, err)
 		}
 	}
-	if _, err := h.AddPerson(ctx, h.origin(h.agent), ws, "x", principal.Viewer); !errors.Is(err, gate.ErrNotDecider) {
+	if _, err := h.AddPerson(ctx, h.origin(h.agent), ws, "x", principal.Viewer); !errors.Is(err, principal.ErrMayNotGive) {
 		t.Errorf("an agent adds a person: got %v", err)
 	}
 }

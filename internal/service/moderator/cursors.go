@@ -54,22 +54,32 @@ func (m *Moderator) read(ctx context.Context, ws id.Workspace, p id.Principal, r
 		return Read{}, err
 	}
 	found := Read{Cursor: c}
-	// Marks of others' messages are counted; own ones lie between them, so that twice as many are looked at.
-	marks, err := m.Docs.Documents(ctx, projection.Query{Workspace: ws, Name: room.MarkProjection, After: room.MarkKey(r, c.StreamSeq), Limit: 2 * room.MaxUnread})
-	if err != nil {
-		return Read{}, err
-	}
+	// Marks of others' messages are counted; own ones lie between them, so that more are looked at, and many more where they are nothing but own.
+	q := projection.Query{Workspace: ws, Name: room.MarkProjection, After: room.MarkKey(r, c.StreamSeq), Limit: 2 * room.MaxUnread}
 	own := `{"by":"` + string(p) + `"}`
-	for _, mark := range marks {
-		if !strings.HasPrefix(mark.Key, string(r)+"/") || found.Unread == room.MaxUnread {
-			break
+	for looked := 0; looked < maxMarks; looked, q.Limit = looked+q.Limit, 1_000 {
+		q.Limit = min(q.Limit, maxMarks-looked)
+		marks, err := m.Docs.Documents(ctx, q)
+		if err != nil {
+			return Read{}, err
 		}
-		if string(mark.Body) != own {
-			found.Unread++
+		for _, mark := range marks {
+			if !strings.HasPrefix(mark.Key, string(r)+"/") || found.Unread == room.MaxUnread {
+				return found, nil
+			}
+			if q.After = mark.Key; string(mark.Body) != own {
+				found.Unread++
+			}
+		}
+		if len(marks) < q.Limit {
+			break
 		}
 	}
 	return found, nil
 }
+
+// maxMarks is how many messages behind a cursor are looked at. Whoever has said so much himself since he last read has read it all but in name.
+const maxMarks = 10_000
 
 func (m *Moderator) cursor(ctx context.Context, ws id.Workspace, p id.Principal, r id.Room) (room.Cursor, uint64, error) {
 	doc, version, err := projection.Load[room.Cursor](ctx, m.Docs, ws, room.CursorProjection, room.CursorKey(r, p))

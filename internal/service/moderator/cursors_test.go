@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/room"
@@ -70,4 +71,48 @@ func TestReadCursors(t *testing.T) {
 	if _, err := h.ReadCursor(t.Context(), "ws_other", mia.Principal, lab.ID); !errors.Is(err, room.ErrNoRoom) {
 		t.Errorf("through another workspace: %v", err)
 	}
+}
+
+// What others said is found behind however many messages of one's own, up to the bound.
+func TestUnreadIsCountedBehindOwnMessages(t *testing.T) {
+	h := build(t)
+	mia := h.person(principal.Member)
+	h.thread()
+	says := func(who principal.Caller, n int) {
+		t.Helper()
+		for n > 0 {
+			b := event.Batch{Workspace: ws}
+			for range min(n, 500) {
+				draft := event.New(room.EventMessageCreated, origin(who), ws, id.DefaultRoom, map[string]string{})
+				b.Drafts = append(b.Drafts, draft)
+			}
+			if _, err := h.log.Append(t.Context(), b); err != nil {
+				t.Fatal(err)
+			}
+			n -= len(b.Drafts)
+		}
+	}
+	unread := func(want int) {
+		t.Helper()
+		if got, err := h.ReadCursor(t.Context(), ws, mia.Principal, id.DefaultRoom); err != nil || got.Unread != want {
+			t.Errorf("got %d, %v, want %d", got.Unread, err, want)
+		}
+	}
+	says(mia, 2*room.MaxUnread)
+	unread(0)
+	says(h.owner, 1)
+	unread(1)
+	says(mia, 2_000)
+	says(h.owner, room.MaxUnread-2)
+	unread(room.MaxUnread - 1)
+	says(h.owner, 1)
+	unread(room.MaxUnread)
+	says(h.owner, 1)
+	unread(room.MaxUnread)
+	if _, err := h.MarkRead(t.Context(), origin(mia), ws, id.DefaultRoom, 0); err != nil {
+		t.Fatal(err)
+	}
+	says(mia, 9_999)
+	says(h.owner, 2)
+	unread(1) // the last that is looked at
 }

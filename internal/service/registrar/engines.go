@@ -133,7 +133,7 @@ func (r *Registrar) RevokeEngineToken(ctx context.Context, origin event.Origin, 
 		}
 		action := policy.Action{Type: policy.EngineToken, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(t), Method: "revoke"}
 		if !reaches(who, target) {
-			return policy.RecordRefusal(ctx, r.Gate, r.Log.Append, origin, action, ErrMayNotGive)
+			return policy.RecordRefusal(ctx, r.Gate, r.Log.Append, origin, action, principal.ErrMayNotGive)
 		}
 		if !doc.RevokedAt.IsZero() {
 			return nil

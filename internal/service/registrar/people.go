@@ -156,7 +156,7 @@ func (r *Registrar) ChangeRole(ctx context.Context, origin event.Origin, ws id.W
 		case target.Kind != id.User:
 			return ErrNotAPerson
 		case !reaches(who, target) || !who.Role.AtLeast(to):
-			return policy.RecordRefusal(ctx, r.Gate, r.Log.Append, origin, action, ErrMayNotGive)
+			return policy.RecordRefusal(ctx, r.Gate, r.Log.Append, origin, action, principal.ErrMayNotGive)
 		case target.Role == to:
 			return nil
 		}

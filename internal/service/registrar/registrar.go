@@ -42,10 +42,6 @@ func New(parts Parts) *Registrar { return &Registrar{parts, make(chan struct{}, 
 // tries bounds how often a change is decided anew because somebody else was first.
 const tries = 16
 
-// ErrMayNotGive refuses to give somebody more than one has, or to keep principals without the role for it.
-var ErrMayNotGive = fault.New(fault.Denied, policy.ReasonRoleTooLow, "only an owner or an admin keeps principals, and nobody gives more than he has or reaches those above him").
-	With("Ask an owner.")
-
 var errNobody = fault.New(fault.NotFound, "principal_not_found", "there is no such principal in this workspace")
 
 // who returns a principal of the workspace.

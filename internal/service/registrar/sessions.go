@@ -15,6 +15,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
+	"agentbox/internal/domain/workspace"
 	"agentbox/internal/kernel/projection"
 )
 
@@ -56,6 +57,9 @@ func (r *Registrar) Bootstrap(ctx context.Context, owners Owners, token string, 
 		return "", err
 	}
 	if err := checkPassphrase(passphrase); err != nil {
+		return "", err
+	}
+	if err := r.living(ctx, ws); err != nil {
 		return "", err
 	}
 	if _, _, err := r.login(ctx, ws, string(ws)); err == nil || !errors.Is(err, projection.ErrNotFound) {
@@ -108,6 +112,9 @@ func (r *Registrar) SetPassphrase(ctx context.Context, origin event.Origin, ws i
 	}
 	if origin.Principal.Kind() != id.User {
 		return principal.ErrNotAPerson
+	}
+	if err := r.living(ctx, ws); err != nil {
+		return err
 	}
 	key, err := r.loginKey(ctx, ws, origin.Principal)
 	if err != nil {
@@ -192,6 +199,9 @@ func (r *Registrar) Login(ctx context.Context, ws id.Workspace, p id.Principal, 
 	if len(passphrase) > principal.MaxPassphrase {
 		return opened, principal.ErrWrong
 	}
+	if err := r.living(ctx, ws); err != nil {
+		return opened, err
+	}
 	key, err := r.loginKey(ctx, ws, p)
 	if err != nil {
 		return opened, err
@@ -231,6 +241,18 @@ func (r *Registrar) Login(ctx context.Context, ws id.Workspace, p id.Principal, 
 		return err
 	})
 	return opened, err
+}
+
+// living refuses to record anything of a login in an archived workspace: what is in it is read with keys, and a session that there is can be ended.
+func (r *Registrar) living(ctx context.Context, ws id.Workspace) error {
+	doc, _, err := projection.Load[workspace.Workspace](ctx, r.Docs, ws, workspace.Workspaces, string(ws))
+	if err != nil && !errors.Is(err, projection.ErrNotFound) {
+		return err
+	}
+	if doc.Archived() {
+		return workspace.ErrArchived
+	}
+	return nil
 }
 
 // wrong records a wrong passphrase, and shuts the login where it is one too many.
@@ -300,6 +322,9 @@ func (r *Registrar) Refresh(ctx context.Context, token string) (Opened, error) {
 		who, _, err := r.who(ctx, ws, doc.Principal)
 		if err != nil || !right || who.Quarantined {
 			return errors.Join(err, unless(err, principal.ErrRefresh))
+		}
+		if err := r.living(ctx, ws); err != nil {
+			return err
 		}
 		opened, err = r.open(ctx, ws, principal.SessionRefreshedType, doc, "", now, expect)
 		return err

@@ -176,7 +176,7 @@ func (r *Registrar) Revoke(ctx context.Context, origin event.Origin, ws id.Works
 		}
 		action := policy.Action{Type: policy.CapabilityRevoke, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(t)}
 		if !mayRevoke(origin, who, chain) {
-			return policy.RecordRefusal(ctx, r.Gate, r.Log.Append, origin, action, ErrMayNotGive)
+			return policy.RecordRefusal(ctx, r.Gate, r.Log.Append, origin, action, principal.ErrMayNotGive)
 		}
 		if !chain[0].RevokedAt.IsZero() {
 			return nil

@@ -66,7 +66,7 @@ func (s *Server) registerLabels() {
 		return &struct{ Body label.Label }{made}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "list-labels", Needs: wire.Shows("label"), Method: http.MethodGet, Path: "/v1/resources/labels", Tag: "labels", Summary: "List labels, by their resources",
+		ID: "list-labels", Needs: wire.Shows("label", "room_id"), Method: http.MethodGet, Path: "/v1/resources/labels", Tag: "labels", Summary: "List labels, by their resources",
 		Detail: "With resource_type and resource_id: the label of this one, also where it is the default.",
 	}, s.listLabels)
 	wire.Handle(s.Server, wire.Operation{

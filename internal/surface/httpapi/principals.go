@@ -232,7 +232,7 @@ func (s *Server) registerKeys() {
 		of := id.Principal(in.Principal)
 		if !c.Caller.Role.AtLeast(principal.Admin) {
 			if of != "" && of != c.Caller.Principal {
-				return nil, registrar.ErrMayNotGive
+				return nil, principal.ErrMayNotGive
 			}
 			of = c.Caller.Principal
 		}

@@ -111,6 +111,7 @@ func (s *Server) registerRuns() {
 		op := wire.Operation{ID: where.id, Needs: wire.Shows("run", "space_id"), Method: http.MethodGet, Path: where.path, Tag: "runs", Summary: "List runs, the newest first"}
 		if where.id == "list-runs" {
 			op.Summary += ", of the whole workspace"
+			op.Needs.Of = append(op.Needs.Of, "room_id")
 			wire.Handle(s.Server, op, func(ctx context.Context, c wire.Call, in *struct {
 				Space      string `query:"space_id" doc:"Only runs of this space"`
 				Room       string `query:"room_id" doc:"Only runs of this room"`
