@@ -42,11 +42,13 @@ var effects = arch.Effects{
 		"(*internal/driver/disk/internal/seal.Reader).*": "goes on reading what the disk driver opened",
 		"(*internal/driver/memory.Blobs).*":              "content in memory, which is swept through the same contract as that on disk",
 		"internal/driver/disk.OpenBlobs":                 "opens the daemon's own folder when it starts",
+		"internal/driver/disk.OpenSharedBlobs":           "opens the folder that daemons share when one of them starts",
 		"(*internal/driver/disk.Blobs).*":                "content of the log",
 		"internal/driver/disk/frames.Open":               "opens the daemon's own folder when it starts",
 		"(*internal/driver/disk/frames.Store).*":         "output of runs, kept beside the log",
 
 		"internal/driver/keyring.Open":         "opens the daemon's own folder when it starts",
+		"internal/driver/keyring.OpenShared":   "opens the folder that daemons share when one of them starts",
 		"internal/driver/keyring.OpenReadOnly": "opens the keys to verify the log",
 		"internal/driver/keyring.Renew":        "plants the keys of a data directory that an operator restored",
 		"internal/driver/keyring.Copy":         "an operator's own work on a data directory",

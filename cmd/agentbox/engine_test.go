@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// claimTime is how long the engines of these tests own a run without being heard of.
-const claimTime = time.Second
+// claimTime is how long the engines of these tests own a run without being heard of. On a machine that is busy enough an engine loses its claim
+// all the same, and claims the run again, so that there may be more attempts than were meant.
+const claimTime = 3 * time.Second
 
 // shop is a daemon that leaves runs to engines outside of it, and may run one of them at a time: what an engine has done in a space for its run
 // needs no place beside it.
@@ -62,10 +63,17 @@ func (c *victim) shown(run string) map[string]any {
 	return answer
 }
 
+// tried is how often engines have tried to execute a run.
+func (c *victim) tried(run string) int {
+	c.t.Helper()
+	n, _ := c.shown(run)["attempts"].(float64)
+	return int(n)
+}
+
 // attempts waits until engines have tried to execute a run so often.
 func (c *victim) attempts(run string, n int) {
 	c.t.Helper()
-	alive(c.t, c.daemon.Process.Pid, fmt.Sprintf("attempt %d", n), func() bool { return c.shown(run)["attempts"] == float64(n) })
+	alive(c.t, c.daemon.Process.Pid, fmt.Sprintf("attempt %d", n), func() bool { return c.tried(run) >= n })
 }
 
 // lines are what the commands have written.
@@ -92,7 +100,7 @@ func (c *victim) done(run string, attempts int) {
 		return status == 200
 	})
 	doc := c.shown(run)
-	if doc["status"] != "succeeded" || doc["attempts"] != float64(attempts) {
+	if doc["status"] != "succeeded" || c.tried(run) < attempts {
 		c.t.Errorf("the run is %v after %v attempts: %v", doc["status"], doc["attempts"], doc)
 	}
 	if reported, _ := doc["reported"].(map[string]any); reported["recorded_as"] != "permitted" || reported["summary"] != "3 of 3 operations succeeded" {
@@ -149,7 +157,7 @@ func TestAnEngineThatSleepsBeyondItsClaimChangesNothing(t *testing.T) {
 		t.Errorf("the other engine ended with %v\n%s", err, worker.String())
 	}
 	attempts := c.list("/v1/runs/"+run+"/attempts", "attempts")
-	if len(attempts) != 2 || attempts[0]["release_reason"] != "lease_expired_reclaimed" || attempts[1]["release_reason"] != "run_completed" {
+	if n := len(attempts); n < 2 || attempts[0]["release_reason"] != "lease_expired_reclaimed" || attempts[n-1]["release_reason"] != "run_completed" {
 		t.Errorf("the attempts are %v", attempts)
 	}
 	c.end()
@@ -161,19 +169,21 @@ func TestAnEngineThatIsKilledLosesNothing(t *testing.T) {
 	c := shop(t)
 	run := c.order()
 	const kills = 3
-	for n := 1; n <= kills; n++ {
+	tries := 0
+	for range kills {
 		var said bytes.Buffer
 		e := c.engine(&said)
-		c.attempts(run, n)
+		c.attempts(run, tries+1)
 		alive(t, c.daemon.Process.Pid, "the first command", func() bool { return len(c.lines()) == 1 })
 		if err := e.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
 		_ = e.Wait()
+		tries = c.tried(run)
 	}
 	var said bytes.Buffer
 	last := c.engine(&said)
-	c.attempts(run, kills+1)
+	c.attempts(run, tries+1)
 	c.letGo()
 	c.done(run, kills+1)
 	if err := last.Process.Signal(syscall.SIGINT); err != nil {

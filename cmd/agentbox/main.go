@@ -33,9 +33,9 @@ func host() cli.Host {
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Terminal: outIsTerminal, Asks: inIsTerminal, Width: width,
 		Screen: screen, Keys: keyByKey,
 		Clock: app.Clock{}, Version: app.Version, Example: weather.Operations, Up: up,
-		Engine: func(ctx context.Context, desk client.Desk, once, verbose bool) error {
+		Engine: func(ctx context.Context, desk client.Desk, hands int, once, verbose bool) error {
 			logger := slog.New(lines(cli.Daemon{Verbose: verbose}))
-			return app.Engine(ctx, desk, desk, app.Clock{}, logger, once)
+			return app.Engine(ctx, desk, desk, app.Clock{}, logger, hands, once)
 		},
 		Doctor: func(ctx context.Context, d cli.Daemon) ([]space.Report, error) {
 			return app.Doctor(ctx, config(d)), nil
@@ -88,7 +88,7 @@ func config(d cli.Daemon) app.Config {
 	if d.Listen != "" {
 		c.Listen = d.Listen
 	}
-	c.Engine = d.Engine
+	c.Engine, c.Advertise = d.Engine, d.Advertise
 	c.RootFS, c.Sources, c.Shadow, c.EffectsPerHour = d.RootFS, d.Sources, d.Shadow, d.EffectsPerHour
 	c.ApprovalTime, c.ClaimTime, c.SigningKey, c.Witnesses, c.Traces = d.ApprovalTime, d.ClaimTime, d.SigningKey, d.Witnesses, d.Traces
 	c.Retention, c.RateRules = d.Retention, d.Rates

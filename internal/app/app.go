@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"agentbox/internal/domain/event"
@@ -21,12 +22,14 @@ import (
 	"agentbox/internal/driver/disk/trees"
 	"agentbox/internal/driver/fts"
 	"agentbox/internal/driver/keyring"
+	"agentbox/internal/driver/postgres"
 	"agentbox/internal/driver/telemetry"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/kernel/vault"
 	"agentbox/internal/service/arbiter"
 	"agentbox/internal/service/auditor"
+	"agentbox/internal/service/census"
 	"agentbox/internal/service/custodian"
 	"agentbox/internal/service/dispatcher"
 	"agentbox/internal/service/executor"
@@ -77,6 +80,7 @@ type App struct {
 	Labels    *custodian.Custodian
 	Signer    *auditor.Signer
 	Prover    *auditor.Prover
+	Nodes     *census.Census
 	Owner     id.Principal
 
 	steady  *steady
@@ -91,6 +95,12 @@ type App struct {
 	claim   *claimed
 	shared  *claimed                        // the folder that other daemons may want too; nil for none
 	reign   func(ctx context.Context) error // returns when another daemon has taken the database; nil for a log in a file
+	node    id.Node
+	began   time.Time
+	serving string            // host:port, once it listens
+	member  *postgres.Journal // the log, of a daemon that works on it together with others; nil of one that is alone
+	leads   atomic.Bool       // this member does what only one may
+	library atomic.Pointer[librarian.Librarian]
 	dir     *directory
 	server  *httpapi.Server
 	early   *early // what answers until the server can; nil where the daemon is opened without it
@@ -152,10 +162,15 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 		return nil, err
 	}
 	ids := id.NewSource(clock.Now, rand.Reader)
+	a.began = clock.Now().UTC()
+	if a.node, err = a.theNode(ids); err != nil {
+		return nil, err
+	}
 	if listen {
 		if a.early, err = a.listen(ids); err != nil {
 			return nil, err
 		}
+		a.serving = a.early.listener.Addr().String()
 	}
 	if err := a.does("opens the log"); err != nil {
 		return nil, err
@@ -168,6 +183,9 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 		return nil, a.dir.unopened(err)
 	}
 	if err := a.dir.hold(ctx, a.Log, a.Log); err != nil {
+		return nil, err
+	}
+	if err := a.shareSecrets(ctx); err != nil {
 		return nil, err
 	}
 	if err := behind(ctx, a.Log, ids); err != nil {
@@ -187,7 +205,7 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 	}
 	a.Gate, err = gate.New(gate.Parts{
 		Log: a.counted, Docs: a.Log, Evaluator: cedar.New(), Clock: clock, IDs: ids, Entropy: rand.Reader, Shadow: c.Shadow, System: System, Secret: secret,
-		EffectsPerHour: c.EffectsPerHour, QuestionTime: c.ApprovalTime,
+		EffectsPerHour: c.EffectsPerHour, QuestionTime: c.ApprovalTime, Together: a.member != nil,
 	})
 	if err != nil {
 		return nil, err
@@ -204,13 +222,12 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 	if err := a.does("puts in order what an earlier daemon left"); err != nil {
 		return nil, err
 	}
-	if err := a.Mover.Recover(ctx); err != nil {
-		return nil, err
+	if a.member == nil { // else the leader does
+		if err := a.recoverAlone(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if err := a.Keeper.Recover(ctx); err != nil {
-		return nil, err
-	}
-	if err := a.Redact.Recover(ctx); err != nil {
 		return nil, err
 	}
 	if err := a.dir.step(ctx, a.Log); err != nil {
@@ -222,7 +239,7 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 
 // wire makes the services and the drivers that they use.
 func (a *App) wire(ctx context.Context, ids *id.Source) error {
-	blobs, err := disk.OpenBlobs(ctx, a.Config.blobs(), a.keys, rand.Reader)
+	blobs, err := a.openBlobs(ctx)
 	if err != nil {
 		return err
 	}
@@ -246,8 +263,9 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 	asked := telemetry.WrapGate(a.Gate, a.clock, a.metrics, a.tracer, presets)
 	a.Keeper = keeper.New(keeper.Parts{
 		Log: a.counted, Docs: a.Log, Gate: asked, Library: a.Gate, Store: telemetry.WrapStore(spaces, a.clock, a.tracer), Tiers: tiers, Clock: a.clock, IDs: ids, Logger: a.logger,
-		MaxSpaces: a.Config.MaxSpaces, MaxLimits: a.Config.MaxLimits, FirstUID: firstUID(), System: System,
+		MaxSpaces: a.Config.MaxSpaces, MaxLimits: a.Config.MaxLimits, FirstUID: a.uids(), System: System, Node: a.node, Together: a.shares(),
 	})
+	a.takeCensus()
 	retention, err := redactor.ParseRetention(a.Config.Retention)
 	if err != nil {
 		return err
@@ -265,6 +283,7 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 	}
 	a.closers = append(a.closers, index.Close)
 	a.Library = librarian.New(librarian.Parts{Log: a.Log, Bodies: a.Log, Docs: a.Log, Index: index})
+	a.library.Store(a.Library)
 	a.Redact = redactor.New(redactor.Parts{
 		Log: a.Log, Bodies: a.Log, Docs: a.Log, Gate: a.Gate, Contents: []vault.Forgetter{a.Sweeper, a.Library}, Clock: a.clock, Logger: a.logger, System: System, Retention: retention,
 	})
@@ -284,6 +303,9 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 		return err
 	}
 	a.Registrar = registrar.New(registrar.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, IDs: ids, Entropy: rand.Reader, Secret: a.Gate.Secret, BootstrapToken: hex.EncodeToString(bootstrap)})
+	if a.member != nil {
+		a.Runs.Mine, a.Sweeper.Mine, a.Sweeper.Leads = a.Keeper.Mine, a.Keeper.Mine, a.leads.Load
+	}
 	a.Keeper.SetOccupants(a.Runs)
 	a.Gate.OnHalt(a.Runs.Halt)
 	a.Gate.OnLift(a.Runs.Lifted)

@@ -20,14 +20,15 @@ import (
 
 // Config is what an operator decides about a daemon. Default fills it in; the zero Config is refused.
 type Config struct {
-	DataDir string   // where everything is kept; made with mode 0700
-	Store   string   // address of the database that the log lies in, as in postgres://user@host/database; "" for a file in the data directory
-	Shared  string   // folder with the keys and the contents of a log in a database, for the daemons that have it in turn; "" for the data directory
-	Listen  string   // host:port; loopback unless a key is demanded of everybody, which it always is; port 0 takes a free one
-	RootFS  string   // read-only root of the spaces; "" finds the one that `make rootfs` made, else the host's own programs
-	Sources []string // folders of the host from which spaces may be filled; absolute
-	Shadow  bool     // record what policy would refuse, and let it pass
-	Engine  string   // who executes runs of operations that wait for an engine: EngineEmbedded or EngineExternal; "" for the first
+	DataDir   string   // where everything is kept; made with mode 0700
+	Store     string   // address of the database that the log lies in, as in postgres://user@host/database; "" for a file in the data directory
+	Shared    string   // folder with what the daemons of a database share: this one works on it together with others; "" for a daemon that has it alone
+	Listen    string   // host:port; loopback unless a key is demanded of everybody, which it always is; port 0 takes a free one
+	Advertise string   // address where the other daemons of a database reach this one, as in https://a.example; "" for http and the listen address
+	RootFS    string   // read-only root of the spaces; "" finds the one that `make rootfs` made, else the host's own programs
+	Sources   []string // folders of the host from which spaces may be filled; absolute
+	Shadow    bool     // record what policy would refuse, and let it pass
+	Engine    string   // who executes runs of operations that wait for an engine: EngineEmbedded or EngineExternal; "" for the first
 
 	EffectsPerHour int           // of one principal, counted over restarts; 0 means without limit
 	ClaimTime      time.Duration // after which the run of an engine that is silent is another's; 0 means run.ClaimTime
@@ -90,6 +91,9 @@ func (c Config) check() error {
 	if c.Shared != "" && (c.Store == "" || !filepath.IsAbs(c.Shared)) {
 		return fmt.Errorf("the shared folder is an absolute path, for the daemons of a database; without --store everything lies in the data directory")
 	}
+	if err := c.checkAdvertised(); err != nil {
+		return err
+	}
 	if info, err := os.Stat(c.RootFS); c.RootFS != "" && c.RootFS != namespace.HostRoot && (err != nil || !info.IsDir()) {
 		return fmt.Errorf("the root of the spaces, %s, is not a folder", c.RootFS)
 	}
@@ -126,6 +130,24 @@ func (c Config) check() error {
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		return fmt.Errorf("listening on %s would send keys over the network in clear text; listen on 127.0.0.1 and put a TLS proxy in front", host)
+	}
+	return nil
+}
+
+// checkAdvertised refuses an address under which nobody should reach the daemon: what is forwarded bears the keys of whoever asks.
+func (c Config) checkAdvertised() error {
+	if c.Advertise == "" {
+		return nil
+	}
+	u, err := url.Parse(c.Advertise)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.User != nil {
+		return fmt.Errorf("the advertised address is that of the daemon as the others reach it, as in https://a.example")
+	}
+	if ip := net.ParseIP(u.Hostname()); u.Scheme == "http" && u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return fmt.Errorf("the advertised address %s would send keys over the network in clear text; put a TLS proxy in front and advertise that", c.Advertise)
+	}
+	if c.Shared == "" {
+		return fmt.Errorf("an address is advertised to the other daemons of a database; without --shared there are none")
 	}
 	return nil
 }

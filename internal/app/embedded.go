@@ -17,6 +17,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/space"
 	"agentbox/internal/domain/step"
 	"agentbox/internal/domain/workspace"
 	"agentbox/internal/kernel/journal"
@@ -42,9 +43,9 @@ const (
 	workspaceHands = 16
 )
 
-// Engine executes the runs that another daemon hands out, one after another, until ctx ends, or with once until there is none.
-func Engine(ctx context.Context, claims errand.Claims, records errand.Records, clock event.Clock, logger *slog.Logger, once bool) error {
-	return (&runner.Runner{Claims: claims, Records: records, Clock: clock, Logger: logger, Once: once}).Run(ctx)
+// Engine executes the runs that another daemon hands out, so many at the same time, until ctx ends, or with once until there is none.
+func Engine(ctx context.Context, claims errand.Claims, records errand.Records, clock event.Clock, logger *slog.Logger, hands int, once bool) error {
+	return (&runner.Runner{Claims: claims, Records: records, Clock: clock, Logger: logger, Hands: hands, Once: once}).Run(ctx)
 }
 
 // work is the engine within the daemon. It does nothing that one outside could not do.
@@ -114,6 +115,9 @@ func (d *desk) Claim(ctx context.Context) (errand.Work, error) {
 		return errand.Work{}, err
 	}
 	want := dispatcher.Wanted{Work: errand.Operations}
+	if d.a.member != nil {
+		want.Fits = d.a.fits
+	}
 	var failed error
 	for _, ws := range fromLast(workspaces, d.last) {
 		if d.full(ws) {
@@ -150,6 +154,26 @@ func (d *desk) Claim(ctx context.Context) (errand.Work, error) {
 		return errand.Work{}, errors.New(failed.Error())
 	}
 	return errand.Work{}, errand.ErrNothing
+}
+
+// fits reports whether an order can be executed by this daemon: its space is here, or nowhere any more, which is to be said.
+func (a *App) fits(ctx context.Context, doc run.Run) (bool, error) {
+	given, err := a.Hands.Given(ctx, doc)
+	if err != nil {
+		return true, nil // who claims it finds out what is wrong with it
+	}
+	order, ok := errand.ReadOrder(given)
+	if !ok {
+		return true, nil
+	}
+	s, err := a.Keeper.Space(ctx, doc.Workspace, order.Space)
+	if fault.KindOf(err) == fault.NotFound || err == nil && s.Status == space.Destroyed {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return a.Keeper.Mine(ctx, s)
 }
 
 // mayClaim makes the engine known in a workspace, and reports whether it may claim runs there. Where the workspace is archived, or the engine

@@ -43,7 +43,7 @@ func (a *App) dispatch(ids *id.Source, blobs *disk.Blobs, asked policy.Gate) err
 		return err
 	}
 	a.Hands = dispatcher.New(dispatcher.Parts{
-		Log: a.counted, Docs: a.Log, Blobs: blobs, MaxContent: a.Config.ContentQuota, Gate: asked, Tokens: tokens, ClaimTime: a.Config.ClaimTime, Seal: seal, Place: a.place, Clock: a.clock, IDs: ids, Logger: a.logger,
+		Log: a.counted, Docs: a.Log, Blobs: blobs, MaxContent: a.Config.ContentQuota, Gate: asked, Tokens: tokens, ClaimTime: a.Config.ClaimTime, Seal: seal, Place: a.place, Clock: a.clock, IDs: ids, Logger: a.logger, Together: a.member != nil,
 	})
 	return nil
 }
@@ -89,13 +89,14 @@ const bootstrapFile = "bootstrap.key"
 
 // secret reads a secret of the daemon, and makes it at the first start.
 func (a *App) secret(file, code string) ([]byte, error) {
-	raw, err := readSmall(a.path(file))
+	path := a.Config.shared(file)
+	raw, err := readSmall(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		secret, err := claims.NewSecret(rand.Reader)
 		if err != nil {
 			return nil, err
 		}
-		if err := trees.Replace(a.path(file), []byte(hex.EncodeToString(secret)+"\n"), 0o600); err != nil {
+		if err := trees.Replace(path, []byte(hex.EncodeToString(secret)+"\n"), 0o600); err != nil {
 			return nil, fmt.Errorf("keep the secret %s: %w", file, err)
 		}
 		return secret, nil
@@ -103,8 +104,8 @@ func (a *App) secret(file, code string) ([]byte, error) {
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Unavailable, code, "the secret in %s cannot be read", file)
 	}
-	if info, err := os.Stat(a.path(file)); err != nil || info.Mode().Perm()&0o077 != 0 {
-		return nil, fault.Wrap(err, fault.Denied, "key_exposed", "%s can be read by other users", a.path(file)).With("mend it with: chmod 600 " + a.path(file))
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm()&0o077 != 0 {
+		return nil, fault.Wrap(err, fault.Denied, "key_exposed", "%s can be read by other users", path).With("mend it with: chmod 600 " + path)
 	}
 	secret, err := hex.DecodeString(strings.TrimSpace(string(raw)))
 	if err == nil && len(secret) < 32 {

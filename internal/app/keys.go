@@ -26,7 +26,7 @@ const (
 func signingKey(c Config, signed bool, entropy io.Reader) (merkle.PrivateKey, error) {
 	path := c.SigningKey
 	if path == "" {
-		path = filepath.Join(c.DataDir, signingFile)
+		path = c.shared(signingFile)
 	}
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -70,7 +70,7 @@ func publish(dir string, key merkle.PublicKey) error {
 
 // PublicKey reads the public key of a data directory.
 func PublicKey(c Config) (merkle.PublicKey, error) {
-	raw, err := os.ReadFile(filepath.Join(c.DataDir, publicFile))
+	raw, err := os.ReadFile(c.shared(publicFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", fault.New(fault.NotFound, "public_key_missing", "there is no public key in %s; the first start of a daemon makes one", c.DataDir).
 			With("name the data directory with --data, or the public key with --public-key")

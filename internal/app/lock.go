@@ -26,7 +26,7 @@ func claimAll(c Config) (*claimed, error) {
 	if err != nil || c.Shared == "" {
 		return own, err
 	}
-	shared, err := claim(c.Shared)
+	shared, err := claim(c.Shared) // which refuses while a daemon has it, with others or alone
 	if err != nil {
 		return nil, errors.Join(err, own.Close())
 	}
@@ -35,7 +35,12 @@ func claimAll(c Config) (*claimed, error) {
 }
 
 // claim takes the data directory for this process alone, and makes it if it is not there.
-func claim(dir string) (*claimed, error) {
+func claim(dir string) (*claimed, error) { return claimAs(dir, unix.LOCK_EX) }
+
+// claimTogether takes a folder together with others that do, and keeps it from whoever wants it alone.
+func claimTogether(dir string) (*claimed, error) { return claimAs(dir, unix.LOCK_SH) }
+
+func claimAs(dir string, how int) (*claimed, error) {
 	if err := makeDurably(dir); err != nil {
 		return nil, unwritable(err, dir)
 	}
@@ -44,14 +49,14 @@ func claim(dir string) (*claimed, error) {
 		return nil, unwritable(err, dir)
 	}
 	c := &claimed{folder: folder}
-	if err := c.take(dir); err != nil {
+	if err := c.take(dir, how); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
 }
 
-func (c *claimed) take(dir string) (err error) {
-	if err := exclusive(c.folder, dir); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+func (c *claimed) take(dir string, how int) (err error) {
+	if err := lockAs(c.folder, dir, how); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}
 	if err := c.folder.Chmod(0o700); err != nil {
@@ -64,11 +69,11 @@ func (c *claimed) take(dir string) (err error) {
 	if c.file, err = os.OpenFile(path, os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600); err != nil {
 		return unwritable(err, dir)
 	}
-	return exclusive(c.file, dir)
+	return lockAs(c.file, dir, how)
 }
 
-func exclusive(f *os.File, dir string) error {
-	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+func lockAs(f *os.File, dir string, how int) error {
+	err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
 	switch {
 	case errors.Is(err, unix.EWOULDBLOCK):
 		return fault.New(fault.Conflict, "data_in_use", "another daemon runs on %s", dir).With("use it, stop it, or name another directory with --data")

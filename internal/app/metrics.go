@@ -147,9 +147,10 @@ const sizesPeriod = time.Minute
 func (a *App) measureData(ctx context.Context) error {
 	every(a.clock, ctx.Done(), sizesPeriod, func(time.Time) {
 		found := map[string]int64{}
-		for part, name := range map[string]string{"log": logFile, "live": framesDir, "spaces": spacesDir, "proofs": proofsDir} {
+		for part, name := range map[string]string{"log": logFile, "live": framesDir, "spaces": spacesDir} {
 			found[part] = bytesBelow(ctx, a.path(name))
 		}
+		found["proofs"] = bytesBelow(ctx, a.Config.shared(proofsDir))
 		found["blobs"] = bytesBelow(ctx, a.Config.blobs())
 		a.sizes.set(found)
 	})

@@ -21,7 +21,7 @@ import (
 
 // prove wires what signs checkpoints and makes proofs, and refuses a log that is not the one that was signed.
 func (a *App) prove(ctx context.Context) error {
-	a.proofs = trees.Open(filepath.Join(a.Config.DataDir, proofsDir), a.clock)
+	a.proofs = trees.Open(a.Config.shared(proofsDir), a.clock)
 	signed, err := a.proofs.Workspaces(ctx)
 	if err != nil {
 		return err
@@ -33,11 +33,13 @@ func (a *App) prove(ctx context.Context) error {
 	if a.Signer, err = auditor.NewSigner(a.Log, a.proofs, key); err != nil {
 		return err
 	}
-	if err := a.Signer.Recover(ctx); err != nil {
-		return err
+	if a.member == nil { // else the leader does
+		if err := a.Signer.Recover(ctx); err != nil {
+			return err
+		}
 	}
 	a.Prover = auditor.NewProver(a.Log, a.proofs, a.Signer.PublicKey())
-	return publish(a.Config.DataDir, a.Signer.PublicKey())
+	return publish(filepath.Dir(a.Config.shared(publicFile)), a.Signer.PublicKey())
 }
 
 // sign signs checkpoints about once a second while the log grows, beside everything else.

@@ -57,6 +57,7 @@ func (a *App) serve(ids *id.Source, blobs *disk.Blobs) error {
 		Spool:        blobs.Spool,
 		Registrar:    a.Registrar,
 		Investigator: a.Inquiry,
+		Nodes:        a.Nodes,
 		Custodian:    a.Labels,
 		Docs:         a.Log,
 		Metrics:      a.metrics.Handler(),
@@ -69,6 +70,7 @@ func (a *App) serve(ids *id.Source, blobs *disk.Blobs) error {
 	a.server = httpapi.New(wire.Config{
 		Clock: a.clock, IDs: ids, Log: a.logger,
 		Authenticate: a.Gate.Authenticate, AuthenticateEngine: a.Gate.Engine, Rates: rates, Observer: observer{a.metrics, a.tracer},
+		Hosts: a.Config.hosts(), Elsewhere: a.elsewhere(),
 	}, services, Version)
 	return nil
 }
@@ -91,6 +93,7 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 	if err != nil {
 		return err
 	}
+	a.serving = listener.Addr().String()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var parts sync.WaitGroup
@@ -106,20 +109,26 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 		part("execute runs that wait for an engine", a.work)
 	}
 	part("serve the api", func(ctx context.Context) error { return a.server.Run(ctx, listener) })
-	part("look at the clock", a.tick)
+	part("end spaces that have expired", a.tick)
 	part("sweep", a.sweep)
 	part("make snapshots durable", a.syncSnapshots)
-	part("forget what is past its time", a.forget)
 	part("take what was said into the index", a.index)
 	part("watch over the data directory", a.watch)
 	part("open the log again", a.mend)
 	if a.reign != nil {
 		part("hold the database", a.holdStore)
 	}
-	part("sign checkpoints", a.sign)
 	part("measure the data directory", a.measureData)
-	if len(a.Config.Witnesses) > 0 {
-		part("bring checkpoints to witnesses", a.witness)
+	if a.member != nil {
+		part("follow what other daemons say", a.Gate.Follow)
+		part("lead", a.lead)
+		if err := a.member.Advertise(ctx, a.advertised()); err != nil {
+			stop(err)
+		}
+	} else {
+		for name, run := range a.alone() {
+			part(name, run)
+		}
 	}
 	state := a.state(listener, "")
 	if err := a.dir.write(stateFile, state); err != nil {
@@ -129,14 +138,32 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 	}
 	<-ctx.Done()
 	parts.Wait()
-	if err := a.Signer.Step(context.WithoutCancel(ctx)); err != nil {
-		a.logger.Error("sign the last checkpoint", "code", "last_checkpoint_not_signed", "error", err)
+	if a.member == nil {
+		a.lastCheckpoint(ctx)
 	}
 	_ = os.Remove(a.path(stateFile))
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		return cause
 	}
 	return nil
+}
+
+// alone are the parts of what only one daemon of a log does.
+func (a *App) alone() map[string]func(context.Context) error {
+	parts := map[string]func(context.Context) error{
+		"sign checkpoints": a.sign, "forget what is past its time": a.forget, "end questions that have expired": a.expire,
+	}
+	if len(a.Config.Witnesses) > 0 {
+		parts["bring checkpoints to witnesses"] = a.witness
+	}
+	return parts
+}
+
+// lastCheckpoint signs what was recorded last, when nothing more is.
+func (a *App) lastCheckpoint(ctx context.Context) {
+	if err := a.Signer.Step(context.WithoutCancel(ctx)); err != nil {
+		a.logger.Error("sign the last checkpoint", "code", "last_checkpoint_not_signed", "error", err)
+	}
 }
 
 // watch ends the daemon when the files of its log are taken from under it.
@@ -231,14 +258,21 @@ func (a *App) forget(ctx context.Context) error {
 	return nil
 }
 
-// tick ends what has expired: spaces and questions.
+// expire ends questions that nobody has answered in time.
+func (a *App) expire(ctx context.Context) error {
+	a.steadily(ctx.Done(), func(now time.Time) {
+		if err := a.Gate.Step(ctx, now); err != nil && ctx.Err() == nil {
+			a.logger.Error("end questions that have expired", "code", "questions_not_expired", "error", err)
+		}
+	})
+	return nil
+}
+
+// tick ends the spaces that have expired.
 func (a *App) tick(ctx context.Context) error {
 	a.steadily(ctx.Done(), func(now time.Time) {
 		if err := a.Keeper.Step(ctx, now); err != nil && ctx.Err() == nil {
 			a.logger.Error("end what has expired", "code", "spaces_not_expired", "error", err)
-		}
-		if err := a.Gate.Step(ctx, now); err != nil && ctx.Err() == nil {
-			a.logger.Error("end questions that have expired", "code", "questions_not_expired", "error", err)
 		}
 	})
 	return nil

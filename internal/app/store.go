@@ -82,9 +82,9 @@ func (a *App) openStore(ctx context.Context, ids *id.Source) (err error) {
 		})
 		return err
 	}
-	j, err := postgres.Open(ctx, postgres.Options{
+	o := postgres.Options{
 		Address: a.Config.Store, Definitions: Definitions(), Clock: a.clock, IDs: ids, Entropy: rand.Reader, Existing: a.dir.note.First != "",
-		Alone: true, Committed: a.metrics.Committed,
+		Alone: !a.Config.together(), Committed: a.metrics.Committed,
 		Waits: func() {
 			a.logger.Warn("another daemon has the database; this one stands by", "code", "store_awaited")
 			if err := a.does("waits for the database, which another daemon has"); err != nil {
@@ -92,11 +92,18 @@ func (a *App) openStore(ctx context.Context, ids *id.Source) (err error) {
 			}
 		},
 		Unlock: func() (vault.Keys, error) { err := a.unlock(); return a.keys, err },
-	})
+	}
+	if a.Config.together() {
+		o.Unlock = func() (vault.Keys, error) { err := a.joins(); return a.keys, err }
+		o.Member = &postgres.Membership{Node: a.node, Address: a.advertised(), Dropped: a.dropped}
+	}
+	j, err := postgres.Open(ctx, o)
 	if err != nil {
 		return err
 	}
-	a.Log = j
+	if a.Log = j; a.Config.together() {
+		a.member = j
+	}
 	a.reign = j.Reign
 	return nil
 }
@@ -109,16 +116,8 @@ func openFile(ctx context.Context, o sqlite.Options) (Store, error) {
 	return j, nil
 }
 
-// unlock takes the folder that other daemons may want too, and opens the keys. Keys are in memory while a daemon runs: two that had the same
-// ones open would bring back what the other has destroyed.
+// unlock opens the keys of a daemon that has its log alone.
 func (a *App) unlock() error {
-	if a.Config.Shared != "" {
-		taken, err := claim(a.Config.Shared)
-		if err != nil {
-			return err
-		}
-		a.shared = taken
-	}
 	keys, err := keyring.Open(a.Config.keys(), rand.Reader)
 	a.keys = keys
 	return err

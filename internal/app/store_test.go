@@ -152,18 +152,23 @@ func suggestion(err error) string {
 	return ""
 }
 
-// Two daemons have a database in turn: the second one says that it waits, and goes on where the first one has ended.
-func TestDaemonsInTurn(t *testing.T) {
+// A daemon that has a database alone keeps from it who would work on it with others. It is found to have other keys when its turn comes; once
+// keys and contents are where both can reach them, the two work together, and what the first one was is what both are.
+func TestFromOneDaemonToSeveral(t *testing.T) {
 	server := pgtest.Start(t)
 	address, shared := server.Database(), filepath.Join(t.TempDir(), "shared")
-	first, second := inDatabase(t.TempDir(), address, shared), inDatabase(t.TempDir(), address, shared)
+	first, second := inDatabase(t.TempDir(), address, ""), inDatabase(t.TempDir(), address, shared)
 	a := up(t, first)
 	a.wait(t)
+	signed, err := app.PublicKey(first)
+	if err != nil {
+		t.Fatal(err)
+	}
 	b := up(t, second)
 	awaits(t, second.DataDir)
 	select {
 	case st := <-b.ready:
-		t.Fatalf("two daemons work on one database: %+v", st)
+		t.Fatalf("one has the database alone, and another one works on it: %+v", st)
 	default:
 	}
 	// The server ends and comes back: the first one goes on, for nobody has begun a reign.
@@ -172,16 +177,36 @@ func TestDaemonsInTurn(t *testing.T) {
 	if err := <-a.ended; err != nil {
 		t.Error(err)
 	}
+	if err := <-b.ended; fault.CodeOf(err) != "keys_foreign" || !strings.Contains(suggestion(err), "--shared") {
+		t.Errorf("with other keys: %v, want keys_foreign", err)
+	}
+	for _, name := range []string{"keys", "blobs"} {
+		if err := os.RemoveAll(filepath.Join(shared, name)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(filepath.Join(first.DataDir, name), filepath.Join(shared, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first.Shared = shared
+	a, b = up(t, first), nil
+	a.wait(t)
+	b = up(t, second)
 	b.wait(t)
+	if key, err := app.PublicKey(second); err != nil || key != signed {
+		t.Errorf("both sign with %s, %v, and the first one signed with %s", key, err, signed)
+	}
+	a.stop()
+	if err := <-a.ended; err != nil {
+		t.Error(err)
+	}
+	b.stop()
+	if err := <-b.ended; err != nil {
+		t.Error(err)
+	}
 	audits, err := app.Verify(t.Context(), second)
 	if err != nil || len(audits) != 1 || !audits[0].OK() {
-		t.Errorf("after the turn: %+v, %v", audits, err)
-	}
-	// Who has other keys is turned away, and told why.
-	b.stop()
-	<-b.ended
-	if _, err := app.Open(t.Context(), inDatabase(t.TempDir(), address, ""), app.Clock{}, slog.New(slog.DiscardHandler)); fault.CodeOf(err) != "keys_foreign" || !strings.Contains(suggestion(err), "--shared") {
-		t.Errorf("with other keys: %v, want keys_foreign", err)
+		t.Errorf("after all: %+v, %v", audits, err)
 	}
 }
 
@@ -199,8 +224,8 @@ func awaits(t *testing.T, dir string) {
 	}
 }
 
-// The files of a space stay on the machine that made them. A daemon that has the database after that one knows the space, says that its files
-// are elsewhere, and works all the same.
+// The files of a space stay on the machine that made them. Another member knows the space, leaves it alone, and works all the same; so does who
+// comes back to it.
 func TestSpacesElsewhere(t *testing.T) {
 	address, shared := pgtest.Start(t).Database(), filepath.Join(t.TempDir(), "shared")
 	open := func(dir string) *app.App {
@@ -217,15 +242,15 @@ func TestSpacesElsewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Close(); err != nil {
-		t.Fatal(err)
-	}
-	b := open(theirs)
+	b := open(theirs) // while the first one works
 	if doc, _, err := projection.Load[space.Space](t.Context(), b.Log, id.DefaultWorkspace, space.Projection, string(s.ID)); err != nil || doc.Status == space.Destroyed {
 		t.Errorf("the space is %+v, %v", doc, err)
 	}
 	if _, err := b.Keeper.Keep(t.Context(), id.DefaultWorkspace, s.ID); !errors.Is(err, space.ErrFilesMissing) {
 		t.Errorf("its files: %v, want %v", err, space.ErrFilesMissing)
+	}
+	if err := b.Keeper.Step(t.Context(), time.Now().Add(365*24*time.Hour)); err != nil {
+		t.Errorf("its time is over, elsewhere: %v", err)
 	}
 	if err := b.Sweeper.Step(t.Context(), id.DefaultWorkspace, b.Owner); err != nil {
 		t.Errorf("a sweep: %v", err)
@@ -237,17 +262,22 @@ func TestSpacesElsewhere(t *testing.T) {
 	if left, err := b.Sweeper.ForgetContent(t.Context(), first); err != nil {
 		t.Errorf("to forget content: %+v, %v", left, err)
 	}
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
-	}
 	if entries, err := filepath.Glob(filepath.Join(theirs, "spaces", "spc_*")); err != nil || len(entries) != 0 {
 		t.Errorf("it has made %v, %v", entries, err)
 	}
-	a = open(mine)
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	a = open(mine) // and again, while the other one works
 	if _, err := a.Keeper.Keep(t.Context(), id.DefaultWorkspace, s.ID); err != nil {
 		t.Errorf("back where the files are: %v", err)
 	}
-	if err := a.Close(); err != nil {
-		t.Fatal(err)
+	if doc, err := a.Keeper.Space(t.Context(), id.DefaultWorkspace, s.ID); err != nil || doc.Status != space.Ready {
+		t.Errorf("the space is %+v, %v", doc, err)
+	}
+	for _, one := range []*app.App{a, b} {
+		if err := one.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -46,7 +46,7 @@ type Proofs struct {
 
 // OpenProofs looks at the proofs of a data directory. An empty key means the one that lies there.
 func OpenProofs(c Config, key string) (*Proofs, error) {
-	p := &Proofs{Trees: trees.Open(filepath.Join(c.DataDir, proofsDir), Clock{}), dir: c.DataDir, c: c}
+	p := &Proofs{Trees: trees.Open(c.shared(proofsDir), Clock{}), dir: c.DataDir, c: c}
 	if d := (&directory{path: c.DataDir}); !c.inDatabase() {
 		if err := d.read(); err != nil {
 			return nil, err

@@ -41,6 +41,8 @@ type (
 	Standing string
 	// Space names an isolated place where code runs (`spc_`).
 	Space string
+	// Node names a daemon that works on a database with others, by its data directory (`node_`).
+	Node string
 	// Incident names something that went wrong (`inc_`).
 	Incident string
 	// Token names a capability token (`cap_`).
@@ -84,6 +86,7 @@ func (Experiment) prefix() string  { return "exp_" }
 func (Approval) prefix() string    { return "appr_" }
 func (Standing) prefix() string    { return "stand_" }
 func (Space) prefix() string       { return "spc_" }
+func (Node) prefix() string        { return "node_" }
 func (Incident) prefix() string    { return "inc_" }
 func (Token) prefix() string       { return "cap_" }
 func (EngineToken) prefix() string { return "engtok_" }

@@ -107,6 +107,8 @@ const (
 	WorkspaceArchive   = "workspace.archive" // end what is done in a workspace
 	WorkspaceUnarchive = "workspace.unarchive"
 
+	NodeRemove = "node.remove" // give up a daemon of the installation that never comes back
+
 	RoomCreate    = "room.create"
 	RoomUpdate    = "room.update"    // change what a room is called, or the summary of what was said in it
 	RoomConfigure = "room.configure" // set what agents in a room, or in every room, are told and may use
@@ -195,6 +197,8 @@ var kinds = map[string]Kind{
 	WorkspaceUpdate:    record(WorkspaceUpdate, "change a workspace", "admin"),
 	WorkspaceArchive:   record(WorkspaceArchive, "archive a workspace", "admin"),
 	WorkspaceUnarchive: record(WorkspaceUnarchive, "unarchive a workspace", "admin"),
+
+	NodeRemove: record(NodeRemove, "give up a node", "overlord"),
 
 	RoomCreate:    record(RoomCreate, "make a room", "member"),
 	RoomUpdate:    record(RoomUpdate, "change a room", "member", "agents", "services"),

@@ -35,6 +35,7 @@ type Created struct {
 	Limits      Limits            `json:"limits"`
 	BestEffort  bool              `json:"best_effort,omitempty"`
 	UID         int               `json:"host_uid,omitempty"`
+	Node        id.Node           `json:"node_id,omitempty"` // of the daemon that makes it, and has its files
 	ExpiresAt   time.Time         `json:"expires_at"`
 	ForkedFrom  id.Space          `json:"forked_from,omitempty"` // the space of which it is a fork
 	ForkedAt    event.Digest      `json:"forked_snapshot_sha256,omitzero"`

@@ -54,7 +54,7 @@ func Evolve(s Space, e event.Event) (Space, error) {
 		}
 		return Space{
 			ID: d.Space, Workspace: e.Workspace, Room: e.Room, Name: d.Name, Description: d.Description, Status: Creating, Tier: d.Tier,
-			Policy: d.Policy, Bundle: d.Bundle, Env: d.Env, Metadata: d.Metadata, Limits: d.Limits, BestEffort: d.BestEffort, UID: d.UID,
+			Policy: d.Policy, Bundle: d.Bundle, Env: d.Env, Metadata: d.Metadata, Limits: d.Limits, BestEffort: d.BestEffort, UID: d.UID, Node: d.Node,
 			CreatedBy: e.Principal, CreatedAt: e.OccurredAt, UpdatedAt: e.OccurredAt, ExpiresAt: d.ExpiresAt, Key: d.Key,
 			ForkedFrom: d.ForkedFrom, ForkedAt: d.ForkedAt,
 		}, nil

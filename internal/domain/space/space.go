@@ -42,12 +42,13 @@ type Space struct {
 	BestEffort  bool              `json:"best_effort,omitempty"`
 	Unenforced  []string          `json:"unenforced,omitempty"`
 	UID         int               `json:"host_uid,omitempty"`
+	Node        id.Node           `json:"node_id,omitempty"` // of the daemon that has its files; "" for one that was made before daemons told
 	CreatedBy   id.Principal      `json:"created_by"`
 	CreatedAt   time.Time         `json:"created_at"`
 	UpdatedAt   time.Time         `json:"updated_at"`
 	ExpiresAt   time.Time         `json:"expires_at"`
 	ActiveRun   id.Run            `json:"active_run_id,omitempty"` // the run that is under way or waits for a person
-	Reason      string            `json:"reason,omitempty"`        // why it was destroyed: requested, expired, failed, moved
+	Reason      string            `json:"reason,omitempty"`        // why it was destroyed: requested, expired, failed, moved, node_removed
 	ForkedFrom  id.Space          `json:"forked_from,omitempty"`   // the space of which it is a fork
 	ForkedAt    event.Digest      `json:"forked_snapshot_sha256,omitzero"`
 	Rewinding   event.Digest      `json:"rewinding_to,omitzero"` // the snapshot to which its files are on their way

@@ -30,6 +30,8 @@ type Blobs struct {
 	keys    vault.Keys
 	entropy io.Reader
 	holds   blob.Holds
+	staging string // folder of what is being stored
+	shared  bool   // other daemons store content there too
 }
 
 // A sealed content is a file: its mark, the name of its key, the length of the content, and the content in sealed chunks.
@@ -44,7 +46,18 @@ var _ blob.Store = (*Blobs)(nil)
 // OpenBlobs opens the folder, makes it if needed, and removes what an earlier daemon left half written. What is put is sealed under keys. Names
 // of temporary files are drawn from entropy, which must be safe for concurrent use.
 func OpenBlobs(ctx context.Context, dir string, keys vault.Keys, entropy io.Reader) (*Blobs, error) {
-	if err := os.MkdirAll(filepath.Join(dir, stagingFolder), 0o700); err != nil {
+	return openBlobs(ctx, &Blobs{dir: dir, keys: keys, entropy: entropy, staging: filepath.Join(dir, stagingFolder)})
+}
+
+// OpenSharedBlobs is OpenBlobs for a folder that several daemons have open, each under a name of its own. What one of them has just put is left
+// alone by the sweeps of another.
+func OpenSharedBlobs(ctx context.Context, dir, name string, keys vault.Keys, entropy io.Reader) (*Blobs, error) {
+	return openBlobs(ctx, &Blobs{dir: dir, keys: keys, entropy: entropy, staging: filepath.Join(dir, stagingFolder+"-"+name), shared: true})
+}
+
+func openBlobs(ctx context.Context, b *Blobs) (*Blobs, error) {
+	dir := b.dir
+	if err := os.MkdirAll(b.staging, 0o700); err != nil {
 		return nil, fmt.Errorf("make the folder of stored content: %w", err)
 	}
 	// Each folder is there, durably, before anything is put into it: two who put at the same time need not wait for each other's.
@@ -56,10 +69,10 @@ func OpenBlobs(ctx context.Context, dir string, keys vault.Keys, entropy io.Read
 	if err := errors.Join(beneath.SyncPath(dir), beneath.SyncPath(filepath.Dir(dir))); err != nil {
 		return nil, fmt.Errorf("make the folders of stored content durable: %w", err)
 	}
-	if err := beneath.Empty(ctx, filepath.Join(dir, stagingFolder), entropy); err != nil {
+	if err := beneath.Empty(ctx, b.staging, b.entropy); err != nil {
 		return nil, err
 	}
-	return &Blobs{dir: dir, keys: keys, entropy: entropy}, nil
+	return b, nil
 }
 
 // LookAtBlobs returns the stored content of a folder for reading, beside a daemon or without one; nothing can be put into it.
@@ -77,7 +90,7 @@ func (b *Blobs) Put(ctx context.Context, r io.Reader, max int64) (blob.Ref, erro
 	if err != nil {
 		return blob.Ref{}, err
 	}
-	staging, err := os.Open(filepath.Join(b.dir, stagingFolder))
+	staging, err := os.Open(b.staging)
 	if err != nil {
 		return blob.Ref{}, stored(err)
 	}
@@ -129,6 +142,11 @@ func (b *Blobs) place(staging *os.File, name string, d event.Digest) error {
 		return err
 	}
 	defer dir.Close()
+	free, err := b.lock(unix.LOCK_SH)
+	if err != nil {
+		return err
+	}
+	defer free()
 	b.holds.Put(d)
 	if err := unix.Renameat(int(staging.Fd()), name, int(dir.Fd()), last+sealedSuffix); err != nil {
 		return err

@@ -60,6 +60,10 @@ func (b *Blobs) sweep(ctx context.Context, mark blob.Mark, remove func(path stri
 	if err != nil {
 		return swept, stored(err)
 	}
+	young, err := b.young()
+	if err != nil {
+		return swept, stored(err)
+	}
 	if err := mark(ctx, func(d event.Digest) {
 		if size, ok := found[d]; ok {
 			swept.Count(false, size)
@@ -74,6 +78,14 @@ func (b *Blobs) sweep(ctx context.Context, mark blob.Mark, remove func(path stri
 		}
 		folder, name := b.path(d)
 		freed, err := free(d, func() error {
+			unlock, err := b.lock(unix.LOCK_EX)
+			if err != nil {
+				return err
+			}
+			defer unlock()
+			if young(d) {
+				return errYoung
+			}
 			for _, suffix := range []string{"", sealedSuffix} {
 				if err := remove(filepath.Join(folder, name+suffix)); err != nil && !errors.Is(err, os.ErrNotExist) {
 					return err
@@ -81,6 +93,9 @@ func (b *Blobs) sweep(ctx context.Context, mark blob.Mark, remove func(path stri
 			}
 			return nil
 		})
+		if errors.Is(err, errYoung) {
+			freed, err = false, nil
+		}
 		if err != nil {
 			return swept, stored(err)
 		}
@@ -123,7 +138,7 @@ func (b *Blobs) all(ctx context.Context) (map[event.Digest]int64, error) {
 // Spool takes content whose hash and size are not known yet, at most max bytes of it, and gives it back with both. It has no name on the disk,
 // so that nothing is left of it when it is closed or the daemon ends.
 func (b *Blobs) Spool(ctx context.Context, r io.Reader, max int64) (_ io.ReadSeekCloser, _ blob.Ref, err error) {
-	staging, err := os.Open(filepath.Join(b.dir, stagingFolder))
+	staging, err := os.Open(b.staging)
 	if err != nil {
 		return nil, blob.Ref{}, stored(err)
 	}

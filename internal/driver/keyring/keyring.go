@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/kernel/vault"
@@ -40,9 +41,12 @@ type Keyring struct {
 	dir      string
 	entropy  io.Reader
 	readOnly bool
+	now      func() time.Time // of a keyring that several programs have open; nil of one that is this program's alone
 
-	mu    sync.Mutex // guards trees, and what Key keeps in them
-	trees map[string][]*planted
+	mu      sync.Mutex // guards all below, and what Key keeps in trees
+	trees   map[string][]*planted
+	files   map[string]os.FileInfo // that the trees were read from, where others write them too
+	checked time.Time              // when that was found to be so last
 }
 
 // planted is one generation of a tree.
@@ -71,10 +75,12 @@ func OpenReadOnly(dir string) (*Keyring, error) {
 	return k, k.load()
 }
 
+// load reads every tree. The lock is held, or nobody else has the keyring yet.
 func (k *Keyring) load() error {
-	k.trees = map[string][]*planted{}
+	trees, files := map[string][]*planted{}, map[string]os.FileInfo{}
 	entries, err := os.ReadDir(k.dir)
 	if errors.Is(err, fs.ErrNotExist) && k.readOnly {
+		k.trees = trees
 		return nil
 	}
 	if err != nil {
@@ -84,16 +90,16 @@ func (k *Keyring) load() error {
 		if !strings.HasSuffix(entry.Name(), keysSuffix) {
 			continue
 		}
-		p, err := read(filepath.Join(k.dir, entry.Name()))
+		p, info, err := k.read(entry.Name())
 		if err != nil {
 			return err
 		}
 		if entry.Name() != p.file() {
 			return damaged(entry.Name())
 		}
-		k.trees[p.name] = append(k.trees[p.name], p)
+		trees[p.name], files[entry.Name()] = append(trees[p.name], p), info
 	}
-	for _, generations := range k.trees {
+	for _, generations := range trees {
 		slices.SortFunc(generations, func(a, b *planted) int {
 			if a.number != b.number {
 				return int(a.number) - int(b.number)
@@ -101,7 +107,30 @@ func (k *Keyring) load() error {
 			return int(a.generation) - int(b.generation)
 		})
 	}
+	for _, generations := range k.trees {
+		for _, p := range generations {
+			p.tree.Wipe()
+		}
+	}
+	k.trees, k.files = trees, files
 	return nil
+}
+
+// read reads the file of a generation, once more where another program has replaced it meanwhile.
+func (k *Keyring) read(name string) (p *planted, info os.FileInfo, err error) {
+	path := filepath.Join(k.dir, name)
+	for range readTries {
+		if info, err = os.Stat(path); err != nil {
+			return nil, nil, fmt.Errorf("open the keys: %w", err)
+		}
+		if p, err = read(path); err == nil || k.now == nil {
+			return p, info, err
+		}
+		if now, gone := os.Stat(path); gone == nil && unchanged(now, info) {
+			return nil, nil, err
+		}
+	}
+	return nil, nil, err
 }
 
 // Plant implements vault.Keys.
@@ -117,7 +146,16 @@ func (k *Keyring) Plant(tree string) (vault.Generation, error) {
 	if k.readOnly {
 		return 0, vault.ErrMissing
 	}
-	return k.plant(tree, 1)
+	var g vault.Generation
+	err := k.alone(func() (err error) {
+		if generations := k.trees[tree]; len(generations) > 0 { // another program was first
+			g = generations[len(generations)-1].generation
+			return nil
+		}
+		g, err = k.plant(tree, 1)
+		return err
+	})
+	return g, err
 }
 
 // plant makes a generation of a tree. The lock is held.
@@ -146,36 +184,56 @@ func (k *Keyring) plant(tree string, number uint64) (vault.Generation, error) {
 func (k *Keyring) Key(tree string, g vault.Generation, leaf uint64) ([vault.KeyBytes]byte, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, p := range k.trees[tree] {
-		if p.generation == g {
-			if key, ok := p.tree.Key(leaf); ok {
-				return key, nil
+	p, err := k.find(tree, g)
+	if err != nil {
+		return [vault.KeyBytes]byte{}, err
+	}
+	if key, ok := p.tree.Key(leaf); ok {
+		return key, nil
+	}
+	return [vault.KeyBytes]byte{}, vault.ErrForgotten
+}
+
+// find returns a generation of a tree. The lock is held.
+func (k *Keyring) find(tree string, g vault.Generation) (*planted, error) {
+	if err := k.current(); err != nil {
+		return nil, err
+	}
+	for again := k.now != nil; ; again = false {
+		for _, p := range k.trees[tree] {
+			if p.generation == g {
+				return p, nil
 			}
-			return [vault.KeyBytes]byte{}, vault.ErrForgotten
+		}
+		if !again {
+			return nil, vault.ErrMissing
+		}
+		if err := k.load(); err != nil { // another program may have planted it a moment ago
+			return nil, err
 		}
 	}
-	return [vault.KeyBytes]byte{}, vault.ErrMissing
 }
 
 // Holds implements vault.Keys.
 func (k *Keyring) Holds(tree string, g vault.Generation, leaf uint64) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, p := range k.trees[tree] {
-		if p.generation == g {
-			if p.tree.Holds(leaf) {
-				return nil
-			}
-			return vault.ErrForgotten
-		}
+	p, err := k.find(tree, g)
+	if err == nil && !p.tree.Holds(leaf) {
+		err = vault.ErrForgotten
 	}
-	return vault.ErrMissing
+	return err
 }
 
 // Forget implements vault.Keys.
 func (k *Keyring) Forget(tree string, leaves ...uint64) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	return k.alone(func() error { return k.forget(tree, leaves) })
+}
+
+// forget is Forget for who has the keys alone.
+func (k *Keyring) forget(tree string, leaves []uint64) error {
 	for _, p := range k.trees[tree] {
 		if !slices.ContainsFunc(leaves, p.tree.Holds) {
 			continue

@@ -270,7 +270,7 @@ func (j *Journal) refold(ctx context.Context) error {
 
 // enter begins a transaction that writes, and finds out how documents are folded for as long as it lasts.
 func (j *Journal) enter(ctx context.Context, db querier) error {
-	if _, err := db.Exec(ctx, `SELECT enter(0, $1)`, j.reign); err != nil {
+	if _, err := db.Exec(ctx, `SELECT enter(0, $1, $2)`, j.reign, j.member); err != nil {
 		return err
 	}
 	var folds int64
@@ -346,7 +346,7 @@ func (j *Journal) rebuild(ctx context.Context, tx pgx.Tx, defs []projection.Defi
 	if _, err := tx.Exec(ctx, `LOCK TABLE projections IN EXCLUSIVE MODE`); err != nil {
 		return err
 	}
-	if _, err := tx.Exec(ctx, `SELECT enter(0, $1)`, j.reign); err != nil {
+	if _, err := tx.Exec(ctx, `SELECT enter(0, $1, $2)`, j.reign, j.member); err != nil {
 		return err
 	}
 	found, err := projections(ctx, tx)

@@ -14,6 +14,7 @@ const (
 	codeMoved      = "AGB01"
 	codeSuperseded = "AGB02"
 	codeDeposed    = "AGB04"
+	codeRemoved    = "AGB05"
 )
 
 // codeOf returns the SQLSTATE that the server answered with, "" for an error that is not the server's.

@@ -22,6 +22,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/node"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/kernel/vault"
@@ -35,7 +36,8 @@ type Options struct {
 	IDs         *id.Source
 	Entropy     io.Reader                  // of the salts
 	Alone       bool                       // takes the database for this daemon: others that do so wait until it ends
-	Unlock      func() (vault.Keys, error) // gives the keys, once the database is this daemon's; nil where Keys has them
+	Member      *Membership                // works on the database together with others that do; not with Alone
+	Unlock      func() (vault.Keys, error) // gives the keys, once this daemon may work on the database; nil where Keys has them
 	Waits       func()                     // is told, once, when another daemon has the database; may be nil
 	Existing    bool                       // there has to be a log already: a database without one is ErrEmpty and stays as it is
 	Keys        vault.Keys                 // that bodies and documents are sealed under, the same for every daemon of the database; nil leaves them as they are
@@ -61,8 +63,10 @@ type Journal struct {
 	nonces   nonces
 	shelf    shelf
 
-	reign   int64                       // of this daemon; 0 where it shares the database
-	crown   *pgx.Conn                   // with the lock that goes with it
+	reign   int64                       // of this daemon, or of the members of which it is one; 0 for neither
+	member  int64                       // its number among them; 0 for none
+	drops   chan struct{}               // holds a token while a member has yet to drop what was destroyed
+	crown   *pgx.Conn                   // with the locks that go with it
 	folding atomic.Pointer[folding]     // how documents are folded in the database
 	working sync.WaitGroup              // lanes, the listener, provers
 	ctx     context.Context             // ends when the journal is closed
@@ -97,7 +101,7 @@ type request struct {
 }
 
 func newJournal(o Options, set *projection.Set) *Journal {
-	j := &Journal{options: o, set: set, lanes: map[id.Workspace]*lane{}}
+	j := &Journal{options: o, set: set, lanes: map[id.Workspace]*lane{}, drops: make(chan struct{}, 1)}
 	j.seals.Keys = o.Keys
 	j.ctx, j.stop = context.WithCancelCause(context.Background())
 	j.watch.heads = map[id.Workspace]*watched{}
@@ -307,6 +311,9 @@ func (j *Journal) trouble(err error) error {
 	case codeOf(err) == codeDeposed:
 		j.failed.Store(errDeposed)
 		return errDeposed
+	case codeOf(err) == codeRemoved:
+		j.failed.Store(node.ErrRemoved)
+		return node.ErrRemoved
 	case codeOf(err) == codeSuperseded:
 		return errSuperseded
 	case lost(err) || full(err):
@@ -336,7 +343,7 @@ func (j *Journal) Mend(ctx context.Context) error {
 	}
 	defer conn.Release()
 	err = pgx.BeginFunc(ctx, conn.Conn(), func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `SELECT enter(0, $1)`, j.reign); err != nil {
+		if _, err := tx.Exec(ctx, `SELECT enter(0, $1, $2)`, j.reign, j.member); err != nil {
 			return err
 		}
 		_, err := tx.Exec(ctx, `UPDATE log SET one = one`)

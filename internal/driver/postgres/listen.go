@@ -43,10 +43,10 @@ func (j *Journal) hear() (heard bool, err error) {
 	}
 	for {
 		// A redaction somewhere may have been missed too: what it has destroyed is destroyed here as well.
-		if err := j.refresh(); err != nil {
+		if err := j.told(); err != nil {
 			return heard, err
 		}
-		if j.reign == 0 {
+		if !j.options.Alone {
 			if err := j.lookAround(j.ctx, conn); err != nil {
 				return heard, err
 			}
@@ -78,13 +78,13 @@ func (j *Journal) follow(conn *pgx.Conn) error {
 		}
 		ws, place, _ := strings.Cut(told.Payload, " ")
 		if place == redacted {
-			if err := j.refresh(); err != nil {
+			if err := j.told(); err != nil {
 				return err
 			}
 			continue
 		}
 		head, err := strconv.ParseUint(place, 10, 64)
-		if err == nil && j.reign == 0 {
+		if err == nil && !j.options.Alone {
 			j.watch.set(id.Workspace(ws), head)
 		}
 	}
@@ -97,6 +97,18 @@ const redacted = "redacted"
 type Refresher interface {
 	// Refresh reads the keys anew.
 	Refresh() error
+}
+
+// told is called when keys may have been destroyed. A member drops them beside the listening, for it has more to do than that.
+func (j *Journal) told() error {
+	if j.member == 0 {
+		return j.refresh()
+	}
+	select {
+	case j.drops <- struct{}{}:
+	default:
+	}
+	return nil
 }
 
 // refresh drops the keys that another daemon has destroyed.
@@ -133,7 +145,7 @@ func (j *Journal) lookAround(ctx context.Context, conn querier) error {
 // settled returns when this daemon knows of an event that was read: a commit is seen in the database a moment before its documents are on
 // the shelf. Where others append too, whoever reads a document proves that it is of now.
 func (j *Journal) settled(ctx context.Context, ws id.Workspace, seq uint64) error {
-	if j.reign == 0 || seq == 0 {
+	if !j.options.Alone || seq == 0 {
 		return nil
 	}
 	return j.watch.wait(ctx, ws, seq-1)

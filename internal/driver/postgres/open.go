@@ -25,7 +25,7 @@ import (
 const schemaName = "agentbox"
 
 // schemaVersion is that of the newest migration.
-const schemaVersion = 1
+const schemaVersion = 2
 
 // Connections, unless the address says pool_max_conns.
 const (
@@ -113,6 +113,9 @@ func Open(ctx context.Context, o Options) (*Journal, error) {
 		return nil, errors.Join(j.trouble(err), j.release())
 	}
 	j.goes(j.listen)
+	if j.member != 0 {
+		j.goes(j.drop)
+	}
 	return j, nil
 }
 
@@ -129,7 +132,10 @@ func (j *Journal) open(ctx context.Context) error {
 			return ErrAddress
 		}
 	}
-	if j.options.Alone {
+	if j.options.Alone && j.options.Member != nil {
+		return errors.New("a daemon has the database alone or is a member")
+	}
+	if j.options.Alone || j.options.Member != nil {
 		if err := j.wait(ctx); err != nil {
 			return err
 		}
@@ -141,6 +147,11 @@ func (j *Journal) open(ctx context.Context) error {
 		}
 		if j.options.Alone {
 			if err := j.begin(ctx); err != nil {
+				return err
+			}
+		}
+		if j.options.Member != nil {
+			if err := j.join(ctx); err != nil {
 				return err
 			}
 		}

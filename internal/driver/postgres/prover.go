@@ -34,7 +34,7 @@ func (j *Journal) prove(ctx context.Context, ws id.Workspace) (standing, error) 
 	if j.ctx.Err() != nil {
 		return standing{}, journal.ErrClosed
 	}
-	if j.reign != 0 {
+	if j.options.Alone {
 		if now, known := j.shelf.knows(ws); known {
 			return now, nil
 		}

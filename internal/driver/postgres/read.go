@@ -394,7 +394,7 @@ func (j *Journal) Head(ctx context.Context, ws id.Workspace) (uint64, error) {
 		return s.head, err
 	}
 	s, err := j.prove(ctx, ws)
-	if err == nil && j.reign == 0 {
+	if err == nil && !j.options.Alone {
 		j.watch.set(ws, s.head)
 	}
 	return s.head, err

@@ -125,14 +125,19 @@ func recordedOf(ctx context.Context, tx pgx.Tx, no int64, seqs []uint64) (open [
 	return open, left, nil
 }
 
-// destroy destroys the keys of what was replaced, here and, by the word that is passed, in every daemon that has them in memory.
+// destroy destroys the keys of what was replaced, here and, by the word that is passed, in every daemon that has them in memory. Where members
+// work together a redaction is done when each of them has said that it has dropped them.
 func (j *Journal) destroy(ctx context.Context, ws id.Workspace, seqs []uint64) error {
-	return j.alone(ctx, func(tx pgx.Tx) error {
+	var no, destroyed int64
+	done := func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE redactions SET done = $3 WHERE workspace = $1 AND seq = ANY($2)`, no, seqs, redactionDone)
+		return err
+	}
+	err := j.alone(ctx, func(tx pgx.Tx) (err error) {
 		if err := j.enter(ctx, tx); err != nil {
 			return err
 		}
-		no, err := j.number(ctx, tx, ws)
-		if err != nil {
+		if no, err = j.number(ctx, tx, ws); err != nil {
 			return err
 		}
 		rows, err := tx.Query(ctx, `DELETE FROM condemned WHERE workspace = $1 RETURNING leaf`, no)
@@ -153,11 +158,28 @@ func (j *Journal) destroy(ctx context.Context, ws id.Workspace, seqs []uint64) e
 		if err := j.seals.Forget(documentTree(ws), forget...); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `UPDATE redactions SET done = $3 WHERE workspace = $1 AND seq = ANY($2)`, no, seqs, redactionDone); err != nil {
+		if err := tx.QueryRow(ctx, `UPDATE log SET destroyed = destroyed + 1 RETURNING destroyed`).Scan(&destroyed); err != nil {
 			return err
+		}
+		if j.member == 0 {
+			if err := done(tx); err != nil {
+				return err
+			}
 		}
 		_, err = tx.Exec(ctx, `SELECT pg_notify($1, $2)`, channel, string(ws)+" "+redacted)
 		return err
+	})
+	if err != nil || j.member == 0 {
+		return err
+	}
+	if err := j.dropped(ctx, destroyed); err != nil {
+		return err
+	}
+	return j.alone(ctx, func(tx pgx.Tx) error {
+		if err := j.enter(ctx, tx); err != nil {
+			return err
+		}
+		return done(tx)
 	})
 }
 

@@ -524,3 +524,18 @@ func TestWhoHearsOfAnEventReadsItsDocument(t *testing.T) {
 		})
 	}
 }
+
+// TestAServerThatWasStartedAgainIsNotNoticed appends over connections that are of before the server was started again.
+func TestAServerThatWasStartedAgainIsNotNoticed(t *testing.T) {
+	server := pgtest.Start(t)
+	j := daemon(t, server.Database(), nil)
+	for range 2 {
+		if _, err := j.Append(t.Context(), journaltest.Batch(journaltest.Draft("text"))); err != nil {
+			t.Fatal(err)
+		}
+		server.Restart()
+	}
+	if _, err := j.Append(t.Context(), journaltest.Batch(journaltest.Draft("text"))); err != nil {
+		t.Error(err)
+	}
+}

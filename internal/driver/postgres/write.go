@@ -95,7 +95,7 @@ func (l *ledger) write(b *pgx.Batch, g *group) error {
 	if err := l.fits(); err != nil {
 		return err
 	}
-	b.Queue(`SELECT advance($1, $2, $3, $4, $5, $6, $7)`, l.no, l.was.head, l.was.epoch, l.folding.folds, l.j.reign, l.head, l.last[:])
+	b.Queue(`SELECT advance($1, $2, $3, $4, $5, $6, $7, $8)`, l.no, l.was.head, l.was.epoch, l.folding.folds, l.j.reign, l.j.member, l.head, l.last[:])
 	l.writeStreams(b)
 	l.writeBatches(b, g)
 	if err := l.writeEvents(b, g); err != nil {

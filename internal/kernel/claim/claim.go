@@ -23,6 +23,8 @@ type Held struct {
 // meanwhile. One that it has not seen, for another daemon recorded it or an earlier one, ends by its stamp, but never later than if it were
 // renewed now: a clock that was set back makes no claim last longer. Every method is safe for concurrent use.
 type Terms struct {
+	together bool // others renew claims too, by clocks of their own
+
 	mu    sync.Mutex
 	begin time.Time // the first reading, with that of the monotonic clock
 	seen  map[id.Run]seen
@@ -39,6 +41,14 @@ const most = 10_000
 
 // NewTerms returns terms whose clock is read with every call.
 func NewTerms(now time.Time) *Terms { return &Terms{begin: now, seen: map[id.Run]seen{}} }
+
+// NewTermsTogether returns the terms of one of several daemons that record claims, whose clocks need not agree: a renewal that another one has
+// recorded lasts its full time from when it is first met here. So no claim ends before its time, and one that nobody renews ends everywhere.
+func NewTermsTogether(now time.Time) *Terms {
+	t := NewTerms(now)
+	t.together = true
+	return t
+}
 
 // Saw notes that a renewal was recorded just now.
 func (t *Terms) Saw(h Held, now time.Time) { t.saw(h, now.Sub(t.begin)) }
@@ -67,7 +77,11 @@ func (t *Terms) left(h Held, wall time.Time, passed time.Duration) time.Duration
 	defer t.mu.Unlock()
 	s, ok := t.seen[h.Run]
 	if !ok || s.fence != h.Fence || !s.renewed.Equal(h.Renewed) {
-		left := max(0, min(h.Until.Sub(wall), h.Until.Sub(h.Renewed)))
+		whole := h.Until.Sub(h.Renewed)
+		left := max(0, min(h.Until.Sub(wall), whole))
+		if t.together {
+			left = whole
+		}
 		s = t.keep(h, passed+left, passed)
 	}
 	return max(0, s.ends-passed)

@@ -46,6 +46,24 @@ func TestThreat30ClaimsEndByAClockThatNobodySets(t *testing.T) {
 	}
 }
 
+// Daemons whose clocks do not agree: a claim lasts its whole time from when it is first met, and ends then.
+func TestTermsTogetherAskNoClock(t *testing.T) {
+	at := time.UnixMilli(1_800_000_000_000)
+	for _, skew := range []time.Duration{0, time.Hour, -time.Hour} {
+		terms := NewTermsTogether(at)
+		h := Held{Run: of, Fence: 1, Renewed: at, Until: at.Add(30 * time.Second)}
+		for _, look := range []struct{ passed, left time.Duration }{{0, 30 * time.Second}, {30*time.Second - 1, 1}, {30 * time.Second, 0}} {
+			if got := terms.left(h, at.Add(skew+look.passed), look.passed); got != look.left {
+				t.Errorf("with a skew of %s, %s after it was met: %s are left, want %s", skew, look.passed, got, look.left)
+			}
+		}
+		h.Renewed, h.Until = at.Add(time.Minute), at.Add(90*time.Second)
+		if got := terms.left(h, at.Add(skew), time.Minute); got != 30*time.Second {
+			t.Errorf("with a skew of %s, renewed elsewhere: %s are left", skew, got)
+		}
+	}
+}
+
 func TestANewerClaimIsNotMeasuredByAnOlder(t *testing.T) {
 	at := time.UnixMilli(1_800_000_000_000)
 	terms := NewTerms(at)

@@ -23,12 +23,17 @@ const (
 	mostCandidates  = 256
 )
 
+// maxLull is for how long at most it is not looked at claims that other daemons may have recorded meanwhile: they last from when they are met.
+const maxLull = 5 * time.Second
+
 // Wanted says which runs an engine takes; the zero Wanted is any.
 type Wanted struct {
 	Room id.Room
 	Work string // the kind of their input
 
 	Shows func(id.Run) (bool, error) // whether the engine may see a run; nil where it may see all
+
+	Fits func(context.Context, run.Run) (bool, error) // the engine can execute it; nil where it can execute every one
 }
 
 // index is that of the runs that are wanted, in a state.
@@ -125,6 +130,16 @@ func (d *Dispatcher) eachOffered(ctx context.Context, ws id.Workspace, want Want
 				if q.After = string(doc.ID); !doc.Claimable(left) {
 					continue
 				}
+				if want.Fits != nil {
+					fits, err := want.Fits(ctx, doc)
+					if err != nil {
+						yield(run.Run{}, err)
+						return
+					}
+					if !fits {
+						continue
+					}
+				}
 				if !yield(doc, nil) {
 					return
 				}
@@ -135,6 +150,9 @@ func (d *Dispatcher) eachOffered(ctx context.Context, ws id.Workspace, want Want
 			q.Limit = min(4*q.Limit, mostCandidates)
 		}
 		if state == run.WithEngine {
+			if d.Together {
+				soonest = min(soonest, maxLull)
+			}
 			d.lulls.until(lull, began+soonest)
 		}
 	}

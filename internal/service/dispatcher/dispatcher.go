@@ -40,6 +40,8 @@ type Parts struct {
 	Clock      event.Clock
 	IDs        *id.Source
 	Logger     *slog.Logger
+
+	Together bool // other daemons record claims too
 }
 
 // Place refuses a room that the workspace does not have, and a thread that the room does not have; an empty thread is none.
@@ -63,7 +65,11 @@ func New(parts Parts) *Dispatcher {
 		parts.ClaimTime = run.ClaimTime
 	}
 	now := parts.Clock.Now()
-	return &Dispatcher{Parts: parts, begun: now, terms: claim.NewTerms(now)}
+	terms := claim.NewTerms(now)
+	if parts.Together {
+		terms = claim.NewTermsTogether(now)
+	}
+	return &Dispatcher{Parts: parts, begun: now, terms: terms}
 }
 
 // Hold is a run, and the token by which an engine shows that it has it; "" where nobody has claimed it.
@@ -195,7 +201,7 @@ func (d *Dispatcher) room(ctx context.Context, ws id.Workspace) ([]event.Documen
 	if err == nil && load.Room(tenant.Tasks) == 0 {
 		err = run.ErrFull
 	}
-	if err == nil && load.Ample(tenant.Tasks, d.hands.count()) {
+	if err == nil && !d.Together && load.Ample(tenant.Tasks, d.hands.count()) {
 		return nil, nil
 	}
 	return []event.DocumentVersion{{Projection: run.LoadProjection, Key: string(ws), Version: version}}, err

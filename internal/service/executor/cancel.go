@@ -135,7 +135,7 @@ func (x *Executor) endSpace(ctx context.Context, s id.Space, c *cancellation) er
 	x.mu.Lock()
 	delete(x.ending, s)
 	x.mu.Unlock()
-	return errors.Join(err, x.each(ctx, left, func(doc run.Run) error { return x.enqueue(ctx, newEntry(doc, true)) }))
+	return errors.Join(err, x.each(ctx, left, x.takeUp(ctx)))
 }
 
 // mark cancels the queued runs that match, ends their effects, wakes their workers and returns them.
@@ -193,8 +193,23 @@ func (x *Executor) takeUp(ctx context.Context) func(run.Run) error {
 		if doc.Engine {
 			return nil // no worker of a space has it
 		}
+		if mine, err := x.mine(ctx, doc); err != nil || !mine {
+			return err // another daemon drives it, or will when it comes back
+		}
 		return x.enqueue(ctx, newEntry(doc, true))
 	}
+}
+
+// mine reports whether the space of a run is this daemon's.
+func (x *Executor) mine(ctx context.Context, doc run.Run) (bool, error) {
+	if x.Mine == nil {
+		return true, nil
+	}
+	s, err := x.Spaces.Space(ctx, doc.Workspace, doc.Space)
+	if err != nil {
+		return false, err
+	}
+	return x.Mine(ctx, s)
 }
 
 func byStatus(status run.Status) projection.Index {

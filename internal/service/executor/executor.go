@@ -41,6 +41,7 @@ type Parts struct {
 	Gate       policy.Gate
 	Agents     policy.Agents
 	Spaces     space.Keeping
+	Mine       func(ctx context.Context, s space.Space) (bool, error) // a space is this daemon's, where several work on the log; nil where none else does
 	Bundles    policy.Library
 	Clock      event.Clock
 	IDs        *id.Source
@@ -93,7 +94,7 @@ func (x *Executor) Run(ctx context.Context) error {
 	x.mu.Lock()
 	x.base, x.opening = ctx, true
 	x.mu.Unlock()
-	err := x.recover(ctx)
+	err := x.recoverOnce(ctx)
 	if err == nil {
 		<-ctx.Done()
 	}
@@ -105,6 +106,24 @@ func (x *Executor) Run(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// recoverOnce takes up what an earlier daemon left, as soon as the log can be read: a database may be away for a while.
+func (x *Executor) recoverOnce(ctx context.Context) error {
+	for {
+		err := x.recover(ctx)
+		if !errors.Is(err, journal.ErrClosed) {
+			return err
+		}
+		again, stop := x.Clock.NewTimer(followAgain)
+		select {
+		case <-again:
+			stop()
+		case <-ctx.Done():
+			stop()
+			return ctx.Err()
+		}
+	}
 }
 
 // Halt ends every effect under way in a workspace, without waiting and without asking; cause becomes the error of their results. The runs

@@ -47,6 +47,15 @@ func (x *Executor) Start(ctx context.Context, origin event.Origin, q Request) (r
 	if err != nil {
 		return run.Run{}, err
 	}
+	if x.Mine != nil && s.Status != space.Destroyed {
+		mine, err := x.Mine(ctx, s)
+		if err == nil && !mine {
+			err = space.ErrFilesMissing // whoever asks is sent to the daemon whose it is, before
+		}
+		if err != nil {
+			return run.Run{}, err
+		}
+	}
 	if q.Under != nil {
 		if under, err := q.Under(ctx); err != nil || under.Child != "" {
 			return x.child(ctx, q, under, err)

@@ -36,6 +36,7 @@ type Parts struct {
 	Secret    []byte       // under which tokens of engines and of sessions are sealed
 	System    id.Principal // who ends questions that nobody answered; the requester where there is none
 
+	Together       bool          // other daemons record what this one decides by: nothing of that is remembered
 	Shadow         bool          // record what policy would refuse, and let it pass; the default refuses
 	QuestionTime   time.Duration // how long a question stays open; 0 means policy.DefaultQuestionTime
 	EffectsPerHour int           // of one principal, counted in the log, over restarts too; 0 means without limit
@@ -83,8 +84,8 @@ func New(parts Parts) (*Gate, error) {
 		return nil, fmt.Errorf("a question may stay open for %s at most, not %s", policy.MaxQuestionTime, parts.QuestionTime)
 	}
 	g := &Gate{Parts: parts, standard: standard, bundles: map[pin]policy.Bundle{}}
-	g.switches.docs = parts.Docs
-	g.quota.most, g.quota.docs = parts.EffectsPerHour, parts.Docs
+	g.switches.docs, g.switches.together = parts.Docs, parts.Together
+	g.quota.most, g.quota.docs, g.quota.together = parts.EffectsPerHour, parts.Docs, parts.Together
 	return g, parts.Evaluator.Validate(standard)
 }
 

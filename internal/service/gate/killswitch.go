@@ -22,9 +22,11 @@ var ErrKillSwitchHolds = fault.New(fault.Conflict, policy.ReasonKillSwitch, "the
 	With("Lift it with `agentbox kill-switch off` and approve then; to deny or to hold is possible now.")
 
 // switches are the kill switches in memory, one per workspace. Memory decides: a switch is thrown there first and recorded after, and it
-// is read from the log only when the daemon meets a workspace for the first time.
+// is read from the log only when the daemon meets a workspace for the first time. Where other daemons throw it too, memory is enough to refuse,
+// and what it says is open is read from the log.
 type switches struct {
-	docs projection.Reader
+	docs     projection.Reader
+	together bool
 
 	mu     sync.RWMutex
 	states map[id.Workspace]*state
@@ -33,6 +35,7 @@ type switches struct {
 type state struct {
 	on     bool
 	throws int // counts, so that a lift does not undo a throw that came while it was recorded
+	own    int // throws of this daemon that are not recorded
 }
 
 // on reports whether a workspace's switch is thrown.
@@ -41,7 +44,7 @@ func (s *switches) on(ctx context.Context, ws id.Workspace) (bool, error) {
 	st := s.states[ws]
 	on := st != nil && st.on
 	s.mu.RUnlock()
-	if st != nil {
+	if st != nil && (on || !s.together) {
 		return on, nil
 	}
 	doc, _, err := projection.Load[policy.KillSwitch](ctx, s.docs, ws, policy.KillSwitchProjection, string(ws))
@@ -53,7 +56,30 @@ func (s *switches) on(ctx context.Context, ws id.Workspace) (bool, error) {
 	if st = s.state(ws, doc.On); st.on {
 		return true, nil
 	}
-	return false, nil
+	return doc.On, nil // before Follow has told of it
+}
+
+// learn takes what the log says of a switch now, and reports whether that has thrown it, or lifted it, here. What was thrown here and could not
+// be recorded holds.
+func (s *switches) learn(ws id.Workspace, on bool) (thrown, lifted bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.states[ws]
+	if st == nil {
+		st = s.state(ws, false)
+	}
+	was := st.on
+	st.on = on || st.own > 0
+	return st.on && !was, was && !st.on
+}
+
+// recorded is told that a throw is in the log.
+func (s *switches) recorded(ws id.Workspace) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if st := s.state(ws, true); st.own > 0 {
+		st.own--
+	}
 }
 
 // state returns the state of a workspace and makes it if there is none. The lock is held.
@@ -85,6 +111,7 @@ func (s *switches) throw(ws id.Workspace) {
 	st := s.state(ws, true)
 	st.on = true
 	st.throws++
+	st.own++
 }
 
 func (s *switches) throws(ws id.Workspace) int {
@@ -104,7 +131,7 @@ func (s *switches) lift(ws id.Workspace, throws int) bool {
 	if st.throws != throws {
 		return false
 	}
-	st.on = false
+	st.on, st.own = false, 0
 	return true
 }
 
@@ -137,6 +164,7 @@ func (g *Gate) ThrowKillSwitch(ctx context.Context, origin event.Origin, ws id.W
 		return policy.KillSwitch{Workspace: ws, On: true, Reason: reason, By: origin.Principal},
 			fault.Wrap(err, fault.Unavailable, "kill_switch_not_recorded", "the kill switch is thrown, but that could not be recorded; it holds until the daemon ends")
 	}
+	g.switches.recorded(ws)
 	return g.KillSwitch(ctx, ws)
 }
 

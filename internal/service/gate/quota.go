@@ -21,8 +21,9 @@ const maxWindows = 10_000
 // intent carries an event that counts it too, so that a daemon that starts anew goes on from the log. Where there is no limit, nothing is
 // counted, read or recorded.
 type quota struct {
-	most int
-	docs projection.Reader
+	most     int
+	docs     projection.Reader
+	together bool // other daemons count too: the log counts alone, and each effect expects that it has not counted on
 
 	mu      sync.Mutex
 	windows map[id.Principal]window
@@ -46,6 +47,10 @@ func (q *quota) room(ctx context.Context, ws id.Workspace, p id.Principal, now t
 	if q.most <= 0 {
 		return true, nil
 	}
+	if q.together {
+		w, _, err := q.counted(ctx, ws, p, now)
+		return w.used < q.most, err
+	}
 	if err := q.meet(ctx, ws, p, now); err != nil {
 		return false, err
 	}
@@ -58,6 +63,15 @@ func (q *quota) room(ctx context.Context, ws id.Workspace, p id.Principal, now t
 // take counts one effect and adds the event of it to a batch; looking and counting are one step, so that two at once cannot both be the last.
 func (q *quota) take(ctx context.Context, batch *event.Batch, a policy.Action, now time.Time) (bool, error) {
 	if q.most <= 0 {
+		return true, nil
+	}
+	if q.together {
+		w, version, err := q.counted(ctx, a.Workspace, a.Principal, now)
+		if err != nil || w.used >= q.most {
+			return false, err
+		}
+		batch.Documents = append(batch.Documents, event.DocumentVersion{Projection: policy.QuotaProjection, Key: string(a.Principal), Version: version})
+		count(batch, a, w)
 		return true, nil
 	}
 	if err := q.meet(ctx, a.Workspace, a.Principal, now); err != nil {
@@ -74,15 +88,33 @@ func (q *quota) take(ctx context.Context, batch *event.Batch, a policy.Action, n
 	}
 	w.used++
 	q.windows[a.Principal] = w
+	count(batch, a, w)
+	return true, nil
+}
+
+// count adds the event of an effect to a batch.
+func count(batch *event.Batch, a policy.Action, w window) {
 	counted := policy.EffectCounted{Principal: a.Principal, Window: w.start}
 	draft := event.New(policy.EffectCountedType, event.Origin{Principal: a.Principal, Token: a.Token, Correlation: correlation(*batch)}, a.Workspace, a.Room, counted)
 	batch.Drafts = append(batch.Drafts, draft.In(a.Run, a.Step).About(policy.QuotaEntity, string(a.Principal)))
-	return true, nil
+}
+
+// counted returns the window of now, as the log has counted, and the version of the document that says so.
+func (q *quota) counted(ctx context.Context, ws id.Workspace, p id.Principal, now time.Time) (window, uint64, error) {
+	doc, version, err := projection.Load[policy.Quota](ctx, q.docs, ws, policy.QuotaProjection, string(p))
+	if err != nil && !errors.Is(err, projection.ErrNotFound) {
+		return window{}, 0, err
+	}
+	w := window{doc.Window, doc.Window, doc.Used}
+	if w.over(now) {
+		w = window{start: now.UTC().Round(0), begun: now}
+	}
+	return w, version, nil
 }
 
 // giveBack takes back an effect that was not recorded.
 func (q *quota) giveBack(p id.Principal) {
-	if q.most <= 0 {
+	if q.most <= 0 || q.together {
 		return
 	}
 	q.mu.Lock()

@@ -103,7 +103,7 @@ func (k *Keeper) create(ctx context.Context, origin event.Origin, q Request, tie
 	}
 	doc := space.Space{
 		ID: s, Workspace: q.Workspace, Room: q.Room, Name: q.Name, Tier: tier.Name(), Bundle: bundle, Limits: q.Limits, UID: uid,
-		CreatedBy: origin.Principal,
+		Node: k.Node, CreatedBy: origin.Principal,
 	}
 	if doc.Name == "" {
 		doc.Name = string(s)
@@ -127,6 +127,11 @@ func (k *Keeper) create(ctx context.Context, origin event.Origin, q Request, tie
 func (k *Keeper) admit(ctx context.Context, origin event.Origin, q Request, doc space.Space) (permit policy.Permit, made id.Space, replayed bool, err error) {
 	k.creating.Lock()
 	defer k.creating.Unlock()
+	giveBack, err := k.exclusive(ctx, q.Workspace)
+	if err != nil {
+		return permit, "", false, err
+	}
+	defer giveBack()
 	key, err := k.key(ctx, q)
 	if err != nil {
 		return permit, "", false, err
@@ -186,7 +191,7 @@ func (k *Keeper) record(ctx context.Context, origin event.Origin, q Request, doc
 	now := k.Clock.Now().UTC()
 	batch := event.Batch{Workspace: q.Workspace, Drafts: []event.Draft{k.event(space.EventCreated, origin, doc, space.Created{
 		Space: doc.ID, Name: doc.Name, Description: q.Description, Tier: doc.Tier, Policy: q.Preset, Bundle: doc.Bundle, Env: q.Env,
-		Metadata: q.Metadata, Limits: doc.Limits, BestEffort: q.BestEffort, UID: doc.UID, ExpiresAt: now.Add(q.TTL), Key: q.Key,
+		Metadata: q.Metadata, Limits: doc.Limits, BestEffort: q.BestEffort, UID: doc.UID, Node: doc.Node, ExpiresAt: now.Add(q.TTL), Key: q.Key,
 		ForkedFrom: q.from.Space, ForkedAt: q.from.Snapshot,
 	})}}
 	if key != "" {
@@ -429,7 +434,7 @@ func Definition() projection.Definition {
 		return []string{e.EntityID}
 	}
 	fold := func(s space.Space, _ string, e event.Event) (space.Space, error) { return space.Evolve(s, e) }
-	return projection.Define(space.Projection, 2, keys, fold, func(s space.Space) []projection.Index {
+	return projection.Define(space.Projection, 3, keys, fold, func(s space.Space) []projection.Index {
 		found := []projection.Index{{Name: "status", Value: string(s.Status)}}
 		if s.Status != space.Destroyed {
 			found = append(found, projection.Index{Name: "living", Value: "true"})

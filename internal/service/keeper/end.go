@@ -91,6 +91,9 @@ func (k *Keeper) end(ctx context.Context, origin event.Origin, doc space.Space, 
 		if reason == "expired" {
 			why = "the space's time was over"
 		}
+		if reason == nodeRemoved {
+			why = "the daemon that had the space was given up"
+		}
 		if err := k.occupants.CancelSpace(ctx, origin, doc.ID, why); err != nil {
 			return err
 		}
@@ -138,6 +141,9 @@ func (k *Keeper) Step(ctx context.Context, now time.Time) error {
 		if doc.ExpiresAt.After(now) {
 			return nil
 		}
+		if ours, err := k.expires(ctx, doc); err != nil || !ours {
+			return err
+		}
 		k.Logger.Info("space expired", "code", "space_expired", "space", doc.ID)
 		if err := k.end(ctx, event.Origin{Principal: k.System}, doc, "expired"); err != nil {
 			failed = append(failed, fmt.Errorf("end space %s: %w", doc.ID, err))
@@ -148,7 +154,8 @@ func (k *Keeper) Step(ctx context.Context, now time.Time) error {
 }
 
 // Recover puts in order what an earlier daemon left: processes without a daemon end, spaces that were never finished are destroyed, and
-// directories without a living space are removed. It is called once, before spaces are used.
+// directories without a living space are removed. Where several daemons work on the log it is done for this one's. It is called once, before
+// spaces are used.
 func (k *Keeper) Recover(ctx context.Context) error {
 	for _, t := range k.Tiers {
 		if err := t.Reap(ctx, nil); err != nil {
@@ -157,6 +164,11 @@ func (k *Keeper) Recover(ctx context.Context) error {
 	}
 	alive := map[id.Space]bool{}
 	err := k.each(ctx, func(doc space.Space) error {
+		mine, err := k.Mine(ctx, doc)
+		if err != nil || !mine {
+			alive[doc.ID] = true // what of it may be here is not ours to remove
+			return err
+		}
 		if doc.Status == space.Creating {
 			return k.end(ctx, event.Origin{Principal: k.System}, doc, "failed")
 		}

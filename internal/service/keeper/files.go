@@ -300,17 +300,24 @@ func (k *Keeper) refusal(ctx context.Context, origin event.Origin, r policy.Ruli
 
 // closeChanges ends the changes that an earlier daemon began and did not finish: whether they took effect is not known.
 func (k *Keeper) closeChanges(ctx context.Context, ws id.Workspace) error {
-	for {
+	for after := ""; ; {
 		open, err := k.Docs.Documents(ctx, projection.Query{
-			Workspace: ws, Name: space.ChangeProjection, Index: projection.Index{Name: "open", Value: "true"}, Limit: 100,
+			Workspace: ws, Name: space.ChangeProjection, Index: projection.Index{Name: "open", Value: "true"}, After: after, Limit: 100,
 		})
 		if err != nil || len(open) == 0 {
 			return err
 		}
 		for _, d := range open {
+			after = d.Key
 			c, _, err := projection.Load[space.Change](ctx, k.Docs, ws, space.ChangeProjection, d.Key)
 			if err != nil {
 				return err
+			}
+			if mine, err := k.mineNow(ctx, ws, c.Space); err != nil || !mine {
+				if err != nil {
+					return err
+				}
+				continue
 			}
 			ended := space.FileEnded{Space: c.Space, Change: id.Event(d.Key), Unknown: true, Error: "daemon_stopped"}
 			draft := event.New(space.EventFileEnded, event.Origin{Principal: k.System}, ws, c.Room, ended).About(space.EntityType, string(c.Space))

@@ -45,7 +45,15 @@ type Parts struct {
 	MaxSpaces int          // living spaces of one workspace
 	MaxLimits space.Limits // the most that a space may ask for
 	FirstUID  int          // of the range of host uids for spaces; 0 where the daemon is not root
+	Node      id.Node      // of this daemon, which its spaces bear
+	Together  Together     // the zero value where no other daemon works on the log
 	System    id.Principal // who destroys what has expired
+}
+
+// Together is what a keeper needs where several daemons work on one log, each with the files of its own spaces.
+type Together struct {
+	Leads     func() bool                                                         // this daemon is their leader; nil where there are no others
+	Exclusive func(ctx context.Context, name string) (giveBack func(), err error) // waits until nobody else, in any daemon, has what is named
 }
 
 // Keeper keeps spaces. Make it with New; every method may be called from any goroutine.

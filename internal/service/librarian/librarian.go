@@ -150,6 +150,26 @@ func (l *Librarian) Step(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// Through takes everything into the index that was recorded before it was called: what was redacted by then is out of it.
+func (l *Librarian) Through(ctx context.Context) error {
+	workspaces, err := l.Log.Workspaces(ctx)
+	if err != nil {
+		return err
+	}
+	for _, ws := range workspaces {
+		head, err := l.Log.Head(ctx, ws)
+		for place := uint64(0); err == nil && place < head; {
+			if err = ctx.Err(); err == nil {
+				place, err = l.catchUp(ctx, ws, head, waiting)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // catchUp takes the log in up to a place, at most so many windows of it, and returns how far it has come.
 func (l *Librarian) catchUp(ctx context.Context, ws id.Workspace, head uint64, windows int) (uint64, error) {
 	l.turn.Lock()

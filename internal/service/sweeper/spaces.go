@@ -25,6 +25,11 @@ type past struct {
 // keep the others from it.
 func (s *Sweeper) each(ctx context.Context, ws id.Workspace, swept *content.Swept, free func(past) (int64, error)) error {
 	return s.living(ctx, ws, func(doc space.Space) error {
+		if s.Mine != nil {
+			if mine, err := s.Mine(ctx, doc); err != nil || !mine {
+				return err
+			}
+		}
 		counted, err := s.one(ctx, doc, free)
 		if err != nil {
 			swept.Failed = append(swept.Failed, content.Miss{Space: string(doc.ID), Error: fault.CodeOf(err)})

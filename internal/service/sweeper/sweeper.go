@@ -37,6 +37,11 @@ type Parts struct {
 	Logger *slog.Logger
 	System id.Principal // who sweeps by the clock
 
+	// Where several daemons work on one log, each sweeps the snapshots of its own spaces, and their leader the contents, which they share. Nil
+	// where there are no others.
+	Mine  func(ctx context.Context, s space.Space) (bool, error)
+	Leads func() bool
+
 	Remember int // names of content that are kept in memory for redactions; 0 for DefaultRemember
 }
 
@@ -60,10 +65,12 @@ func (s *Sweeper) Usage(ctx context.Context, ws id.Workspace) (content.Usage, er
 func (s *Sweeper) Survey(ctx context.Context, ws id.Workspace) (content.Swept, error) {
 	s.sweeping.Lock()
 	defer s.sweeping.Unlock()
-	found, err := s.Blobs.Survey(ctx, s.mark)
-	swept := content.Swept{Contents: found}
-	if err != nil {
-		return swept, err
+	var swept content.Swept
+	var err error
+	if s.leads() {
+		if swept.Contents, err = s.Blobs.Survey(ctx, s.mark); err != nil {
+			return swept, err
+		}
 	}
 	return swept, s.each(ctx, ws, &swept, func(p past) (int64, error) { return p.history.Survey(ctx, p.gone) })
 }
@@ -100,8 +107,10 @@ func (s *Sweeper) sweep(ctx context.Context, by id.Principal, origin event.Origi
 	if err != nil {
 		return swept, err
 	}
-	if swept.Contents, err = s.Blobs.Sweep(ctx, permit, s.mark); err != nil {
-		return swept, err
+	if s.leads() {
+		if swept.Contents, err = s.Blobs.Sweep(ctx, permit, s.mark); err != nil {
+			return swept, err
+		}
 	}
 	err = s.each(ctx, ws, &swept, func(p past) (int64, error) {
 		freed, err := p.history.Survey(ctx, p.gone)
@@ -122,6 +131,9 @@ func (s *Sweeper) sweep(ctx context.Context, by id.Principal, origin event.Origi
 	_, err = s.Log.Append(context.WithoutCancel(ctx), event.Batch{Workspace: ws, Drafts: []event.Draft{draft(content.EventSwept, done, ws, swept)}})
 	return swept, err
 }
+
+// leads reports whether the contents are this daemon's to sweep.
+func (s *Sweeper) leads() bool { return s.Leads == nil || s.Leads() }
 
 // permit takes an action through the gate; nobody waits here for a person.
 func (s *Sweeper) permit(ctx context.Context, a policy.Action, intent event.Batch) (policy.Permit, error) {

@@ -41,8 +41,8 @@ type Host struct {
 
 	// Up runs a daemon until ctx ends, and says once where it serves.
 	Up func(ctx context.Context, d Daemon, ready func(addr string)) error
-	// Engine executes the runs that a daemon hands out, until ctx ends, or once there is none.
-	Engine func(ctx context.Context, desk client.Desk, once, verbose bool) error
+	// Engine executes the runs that a daemon hands out, so many at a time, until ctx ends, or once there is none.
+	Engine func(ctx context.Context, desk client.Desk, hands int, once, verbose bool) error
 	// Doctor probes what the host can isolate.
 	Doctor func(ctx context.Context, d Daemon) ([]space.Report, error)
 	// Audit proves the log of a data directory, whether or not a daemon runs on it.
@@ -62,20 +62,21 @@ type Host struct {
 type Place struct {
 	DataDir string
 	Store   string // address of the database that the log lies in; "" for a file in the data directory
-	Shared  string // folder with the keys and the contents of a log in a database; "" for the data directory
+	Shared  string // folder with what the daemons of a database share; "" for the data directory, of one that has it alone
 }
 
 // Daemon is what an operator decides about a daemon on the command line. Empty fields mean the defaults.
 type Daemon struct {
 	Place
-	Listen  string   // host:port; port 0 takes a free one
-	RootFS  string   // read-only root of the spaces
-	Sources []string // folders of the host from which spaces may be filled
-	Shadow  bool
-	Engine  string // embedded or external
-	Verbose bool
-	Traces  string // address of the collector of traces
-	JSONLog bool   // the daemon's own log is written as JSON
+	Listen    string   // host:port; port 0 takes a free one
+	Advertise string   // address where the other daemons of a database reach this one
+	RootFS    string   // read-only root of the spaces
+	Sources   []string // folders of the host from which spaces may be filled
+	Shadow    bool
+	Engine    string // embedded or external
+	Verbose   bool
+	Traces    string // address of the collector of traces
+	JSONLog   bool   // the daemon's own log is written as JSON
 
 	EffectsPerHour int           // of one principal; 0 means without limit
 	ApprovalTime   time.Duration // after which a question that nobody answered expires
@@ -94,7 +95,7 @@ type Daemon struct {
 // commands are all commands, in the order in which help lists them.
 var commands = []func(*invocation) *cobra.Command{
 	up, doctor, demo,
-	workspaces, rooms, threads, messages, searchCommand,
+	workspaces, nodes, rooms, threads, messages, searchCommand,
 	spaces, execute, runs, timelineCommand, approvals, files,
 	artifacts, engine,
 	topCommand, events, audit, policies, killSwitch, incidents, labels,
@@ -165,7 +166,7 @@ func (i *invocation) root() *cobra.Command {
 	flags.BoolVar(&i.json, "json", false, "answer in JSON")
 	flags.StringVar(&i.data, "data", "", "data directory of the local daemon (AGENTBOX_HOME; default ~/.agentbox)")
 	flags.StringVar(&i.store, "store", "", "address of the database that the local daemon's log lies in, as in postgres://user@host/database (AGENTBOX_STORE; default: a file in the data directory)")
-	flags.StringVar(&i.shared, "shared", "", "folder with the keys and the contents of a log in a database, for the daemons that have it in turn (AGENTBOX_SHARED; default: the data directory)")
+	flags.StringVar(&i.shared, "shared", "", "folder with what the daemons of a database share, to work on it together (AGENTBOX_SHARED; default: the data directory, of a daemon that has the database alone)")
 	flags.StringVar(&i.url, "url", "", "address of a daemon (AGENTBOX_URL; default: the local one's)")
 	flags.StringVar(&i.key, "key-file", "", "file that holds the API key (AGENTBOX_KEY holds a key itself; default: the local owner's)")
 	for _, make := range commands {

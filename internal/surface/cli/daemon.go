@@ -21,6 +21,7 @@ func up(i *invocation) *cobra.Command {
 	}
 	d.flags(c)
 	c.Flags().StringVar(&d.Listen, "listen", "", "host:port on a loopback address; port 0 takes a free one (default 127.0.0.1:7433)")
+	c.Flags().StringVar(&d.Advertise, "advertise", "", "address where the other daemons of a database reach this one, as in https://a.example (default: http and the listen address)")
 	c.Flags().StringArrayVar(&d.Sources, "allow-from", nil, "folder of this machine from which spaces may be filled; repeatable")
 	c.Flags().BoolVar(&d.Shadow, "shadow", false, "record what policy would refuse, and let it pass")
 	c.Flags().StringVar(&d.Engine, "engine", "embedded", "who executes runs of operations that wait for an engine: embedded, the daemon itself, or external, others")

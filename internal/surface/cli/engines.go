@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"strconv"
@@ -21,26 +22,34 @@ func engine(i *invocation) *cobra.Command {
 	var (
 		room          string
 		once, verbose bool
+		hands         int
 	)
 	c := &cobra.Command{
 		Use: "engine", Short: "Execute runs that a daemon hands out, until it is interrupted", Args: cobra.NoArgs,
 		Long: "Engine claims runs whose input is an operations message with a space_id, executes the operations in that space over the API, and reports a step\n" +
-			"and a tool call for each. It says that it lives every ten seconds, gives the run under way back when it is interrupted, and waits for a daemon\n" +
+			"and a tool call for each. It says that it lives every ten seconds, gives what is under way back when it is interrupted, and waits for a daemon\n" +
 			"that is started again. The daemon does the same by itself, unless it was started with --engine external.",
 		Example: "  agentbox up --engine external\n  agentbox engine\n  agentbox engine --once --room room_...",
 	}
 	c.Flags().StringVar(&room, "room", "", "only runs of this room")
+	c.Flags().IntVar(&hands, "hands", 1, fmt.Sprintf("runs that are executed at the same time, 1 to %d", maxHands))
 	c.Flags().BoolVar(&once, "once", false, "end when no run waits")
 	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "log more")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		if hands < 1 || hands > maxHands {
+			return usage("--hands is 1 to %d, not %d", maxHands, hands)
+		}
 		api, err := i.connect(cmd.Context())
 		if err != nil {
 			return err
 		}
-		return i.Engine(cmd.Context(), client.Desk{Client: api, Room: id.Room(room)}, once, verbose)
+		return i.Engine(cmd.Context(), client.Desk{Client: api, Room: id.Room(room)}, hands, once, verbose)
 	}
 	return c
 }
+
+// maxHands is how many runs an engine executes at the same time at most; whoever wants more starts another one.
+const maxHands = 64
 
 // runCreate asks for a run that an engine executes.
 func runCreate(i *invocation) *cobra.Command {

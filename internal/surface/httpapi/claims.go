@@ -175,7 +175,7 @@ func (s *Server) registerClaims() {
 		})
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "cancel-engine-run", Needs: wire.Does(policy.RunCancel, "run_id").PastLabels(), Method: http.MethodPost, Path: "/v1/runs/{run_id}/cancel", Tag: "runs", Summary: "End a run, whoever executes it", Repeat: wire.RepeatRecalled,
+		ID: "cancel-engine-run", Home: wire.AtRun, Needs: wire.Does(policy.RunCancel, "run_id").PastLabels(), Method: http.MethodPost, Path: "/v1/runs/{run_id}/cancel", Tag: "runs", Summary: "End a run, whoever executes it", Repeat: wire.RepeatRecalled,
 		Status: http.StatusAccepted, Detail: "An engine learns of it with the next thing that it records of the run: everything is refused from then on.",
 	}, s.cancelAnyRun)
 	wire.Handle(s.Server, wire.Operation{

@@ -46,14 +46,14 @@ type listing struct {
 }
 
 func (s *Server) registerFiles() {
-	wire.Handle(s.Server, wire.Operation{ID: "list-files", Needs: wire.Does(policy.FileList, "space_id"), Method: http.MethodGet, Path: "/v1/spaces/{space_id}/files", Tag: "files", Summary: "List files", Rate: wire.RateFiles}, s.listFiles)
+	wire.Handle(s.Server, wire.Operation{ID: "list-files", Home: wire.AtSpace, Needs: wire.Does(policy.FileList, "space_id"), Method: http.MethodGet, Path: "/v1/spaces/{space_id}/files", Tag: "files", Summary: "List files", Rate: wire.RateFiles}, s.listFiles)
 	wire.Stream[struct {
 		SpacePath
 		Path      string         `query:"path" doc:"The folder into which the files go; the top by default"`
 		Overwrite bool           `query:"overwrite" doc:"Replace files that exist"`
 		RawBody   multipart.Form `contentType:"multipart/form-data"`
 	}](s.Server, wire.Operation{
-		ID: "upload-files", Needs: wire.Does(policy.FileCreate, "space_id").PastLabels(), Method: http.MethodPost, Path: "/v1/spaces/{space_id}/files", Tag: "files", Summary: "Upload files", Rate: wire.RateFiles,
+		ID: "upload-files", Home: wire.AtSpace, Needs: wire.Does(policy.FileCreate, "space_id").PastLabels(), Method: http.MethodPost, Path: "/v1/spaces/{space_id}/files", Tag: "files", Summary: "Upload files", Rate: wire.RateFiles,
 		Repeat:  wire.RepeatByService,
 		Answers: map[int]any{http.StatusCreated: uploaded{}, http.StatusOK: uploaded{}},
 		Detail: "One part per file; its filename is the file's path below `path`. Each file is taken or refused by itself: 201 when all were taken, 200 when some were not. " +
@@ -63,12 +63,12 @@ func (s *Server) registerFiles() {
 		SpacePath
 		Path string `query:"path" doc:"The folder; the top by default"`
 	}](s.Server, wire.Operation{
-		ID: "archive-files", Needs: wire.Does(policy.FileArchive, "space_id"), Method: http.MethodGet, Path: "/v1/spaces/{space_id}/files/archive", Tag: "files", Summary: "Download a folder as a zip file",
+		ID: "archive-files", Home: wire.AtSpace, Needs: wire.Does(policy.FileArchive, "space_id"), Method: http.MethodGet, Path: "/v1/spaces/{space_id}/files/archive", Tag: "files", Summary: "Download a folder as a zip file",
 		Rate: wire.RateFiles, Media: "application/zip",
 		Detail: "Symbolic links are not followed. A file named archive at the top is read under the path %2e/archive.",
 	}, s.archiveFiles)
 	wire.Stream[FilePath](s.Server, wire.Operation{
-		ID: "read-file", Needs: wire.Does(policy.FileRead, "space_id"), Method: http.MethodGet, Path: "/v1/spaces/{space_id}/files/{path}", Tag: "files", Summary: "Read a file", Rate: wire.RateFiles,
+		ID: "read-file", Home: wire.AtSpace, Needs: wire.Does(policy.FileRead, "space_id"), Method: http.MethodGet, Path: "/v1/spaces/{space_id}/files/{path}", Tag: "files", Summary: "Read a file", Rate: wire.RateFiles,
 		Media: "application/octet-stream", Detail: "Takes Range, If-None-Match and If-Range. The ETag is the content's SHA-256.",
 	}, s.readFile)
 	wire.Stream[struct {
@@ -77,11 +77,11 @@ func (s *Server) registerFiles() {
 		NoneMatch string `header:"If-None-Match" enum:"*" doc:"With * an existing file is not replaced"`
 		RawBody   []byte `contentType:"application/octet-stream"`
 	}](s.Server, wire.Operation{
-		ID: "write-file", Needs: wire.Does(policy.FileCreate, "space_id").PastLabels(), Method: http.MethodPut, Path: "/v1/spaces/{space_id}/files/{path}", Tag: "files", Summary: "Write a file", Rate: wire.RateFiles,
+		ID: "write-file", Home: wire.AtSpace, Needs: wire.Does(policy.FileCreate, "space_id").PastLabels(), Method: http.MethodPut, Path: "/v1/spaces/{space_id}/files/{path}", Tag: "files", Summary: "Write a file", Rate: wire.RateFiles,
 		Answers: map[int]any{http.StatusOK: space.Entry{}}, Detail: "The file appears as a whole or not at all; folders are made.",
 	}, s.writeFile)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "delete-file", Needs: wire.Does(policy.FileDelete, "space_id").PastLabels(), Method: http.MethodDelete, Path: "/v1/spaces/{space_id}/files/{path}", Tag: "files", Summary: "Delete a file", Rate: wire.RateFiles,
+		ID: "delete-file", Home: wire.AtSpace, Needs: wire.Does(policy.FileDelete, "space_id").PastLabels(), Method: http.MethodDelete, Path: "/v1/spaces/{space_id}/files/{path}", Tag: "files", Summary: "Delete a file", Rate: wire.RateFiles,
 		Status: http.StatusNoContent,
 	}, func(ctx context.Context, c wire.Call, in *FilePath) (*struct{}, error) {
 		err := s.services.Keeper.DeleteFile(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Path)

@@ -175,6 +175,7 @@ func populated(t *testing.T) *matrix {
 	m.things["workspace_id"] = string(id.DefaultWorkspace)
 	m.things["engine_id"] = first("/v1/engines", "engines", "engine_id")
 	m.things["standing_id"] = "stand_01M7YNAYM0SMK245AEDNVB5CNW"
+	m.things["node_id"] = "node_01M7YNAYM0SMK245AEDNVB5CNW"
 	m.things["key_id"] = "key_01M7YNAYM0SMK245AEDNVB5CNW"
 	return m
 }

@@ -13,6 +13,7 @@ import (
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/arbiter"
 	"agentbox/internal/service/auditor"
+	"agentbox/internal/service/census"
 	"agentbox/internal/service/custodian"
 	"agentbox/internal/service/dispatcher"
 	"agentbox/internal/service/executor"
@@ -50,6 +51,7 @@ type Services struct {
 	Docs         projection.Reader // by which the room of a thing is found
 	Custodian    *custodian.Custodian
 	Investigator *investigator.Investigator
+	Nodes        *census.Census
 	Spool        Spool
 
 	MaxWorkspace int64 // bytes of a workspace's file that is sent
@@ -116,6 +118,7 @@ func New(c wire.Config, services Services, version string) *Server {
 	s.registerRedactions()
 	s.registerWorkspaces()
 	s.registerTenants()
+	s.registerNodes()
 	s.Object("PolicyApproval", "request")
 	s.Object("PolicyExplanation", "request")
 	s.Finish()

@@ -44,7 +44,7 @@ type redactions struct {
 
 func (s *Server) registerRedactions() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "redact-events", Needs: wire.Does(policy.AuditRedact).From(principal.Admin), Method: http.MethodPost, Path: "/v1/audit/redactions", Tag: "audit", Summary: "Destroy the data of events, for good",
+		ID: "redact-events", Home: wire.AtLeader, Needs: wire.Does(policy.AuditRedact).From(principal.Admin), Method: http.MethodPost, Path: "/v1/audit/redactions", Tag: "audit", Summary: "Destroy the data of events, for good",
 		Repeat: wire.RepeatRecalled,
 		Detail: "Of one event, or of every event of a run. The key under which the data are sealed is destroyed, and with it the data in every backup that has not the keys; documents are folded anew. " +
 			"The event itself stays, with its hash: chains and earlier proofs hold as before. Only owners and admins may. docs/FORGETTING.md says what is forgotten and what cannot be.",

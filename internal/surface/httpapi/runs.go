@@ -101,7 +101,7 @@ func (s *Server) registerRuns() {
 		Token string `header:"X-Claim-Token" maxLength:"200" doc:"The token of the claim of that engine's run"`
 		Body  runRequest
 	}](s.Server, wire.Operation{
-		ID: "create-run", Needs: wire.Does(policy.RunStart, "space_id"), Method: http.MethodPost, Path: "/v1/spaces/{space_id}/runs", Tag: "runs", Summary: "Run operations in a space",
+		ID: "create-run", Home: wire.AtSpace, Needs: wire.Does(policy.RunStart, "space_id"), Method: http.MethodPost, Path: "/v1/spaces/{space_id}/runs", Tag: "runs", Summary: "Run operations in a space",
 		Rate: wire.RateRuns, Waits: true, MaxBody: maxRunBody, Repeat: wire.RepeatByService, Reads: reflect.TypeFor[runSent](),
 		Answers: map[int]any{http.StatusCreated: message, http.StatusOK: message, http.StatusAccepted: message},
 		Detail: "Answers with the events message when the run has ended (201), waits for a person (200) or still goes on after `wait` seconds (202). " +
@@ -144,7 +144,7 @@ func (s *Server) registerRuns() {
 		Detail: "Approved means that exactly what was shown is done and the run goes on; denied means that the run goes on with the next operation.",
 	}, s.resumeRun)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "cancel-run", Needs: wire.Does(policy.RunCancel, "space_id", "run_id").PastLabels(), Method: http.MethodPost, Path: "/v1/spaces/{space_id}/runs/{run_id}/cancel", Tag: "runs", Summary: "End a run and every process of it", Repeat: wire.RepeatRecalled,
+		ID: "cancel-run", Home: wire.AtSpace, Needs: wire.Does(policy.RunCancel, "space_id", "run_id").PastLabels(), Method: http.MethodPost, Path: "/v1/spaces/{space_id}/runs/{run_id}/cancel", Tag: "runs", Summary: "End a run and every process of it", Repeat: wire.RepeatRecalled,
 		Status: http.StatusAccepted,
 	}, s.cancelRun)
 	wire.Stream[struct {
@@ -152,7 +152,7 @@ func (s *Server) registerRuns() {
 		From uint64 `query:"from" doc:"The number of the first frame; 1 by default"`
 		Last uint64 `header:"Last-Event-ID" doc:"The last frame that was received; wins over from"`
 	}](s.Server, wire.Operation{
-		ID: "stream-run", Needs: wire.Shows("run", "space_id", "run_id"), Method: http.MethodGet, Path: "/v1/spaces/{space_id}/runs/{run_id}/stream", Tag: "runs", Summary: "Watch a run", Media: "text/event-stream",
+		ID: "stream-run", Home: wire.AtSpace, Needs: wire.Shows("run", "space_id", "run_id"), Method: http.MethodGet, Path: "/v1/spaces/{space_id}/runs/{run_id}/stream", Tag: "runs", Summary: "Watch a run", Media: "text/event-stream",
 		Detail: "Server-sent events named operation, event, stdout, stderr and complete; id is the frame's number. The stream ends with complete if and only if the run " +
 			"has ended; a stream that ends otherwise is resumed with Last-Event-ID.",
 	}, s.streamRun)

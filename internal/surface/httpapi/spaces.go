@@ -90,7 +90,7 @@ func (s *Server) registerSpaces() {
 		Detail: "A field that is left out stays; env and metadata are replaced as a whole. Commands that begin from now on see the new environment.",
 	}, s.updateSpace)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "delete-space", Needs: wire.Does(policy.SpaceDestroy, "space_id").PastLabels(), Method: http.MethodDelete, Path: "/v1/spaces/{space_id}", Tag: "spaces", Summary: "Destroy a space",
+		ID: "delete-space", Home: wire.AtSpace, Needs: wire.Does(policy.SpaceDestroy, "space_id").PastLabels(), Method: http.MethodDelete, Path: "/v1/spaces/{space_id}", Tag: "spaces", Summary: "Destroy a space",
 		Detail: "Ends its runs and processes and removes its files. What happened in it stays in the log.",
 	}, s.destroySpace)
 	wire.Handle(s.Server, wire.Operation{

@@ -21,7 +21,7 @@ func (s *Server) registerTranscripts() {
 		Redact string `query:"redact" default:"env" doc:"What is taken out, separated by commas: env, content, output; or none"`
 		Files  bool   `query:"files" doc:"Carry the files with which the run began, at most 16 MiB of them and none that the caller may not read, so that it can be replayed elsewhere"`
 	}](s.Server, wire.Operation{
-		ID: "export-run", Needs: wire.Shows("run", "run_id"), Method: http.MethodGet, Path: "/v1/runs/{run_id}/transcript", Tag: "runs", Summary: "Export a run as a transcript", Media: "application/x-ndjson",
+		ID: "export-run", Home: wire.AtRun, Needs: wire.Shows("run", "run_id"), Method: http.MethodGet, Path: "/v1/runs/{run_id}/transcript", Tag: "runs", Summary: "Export a run as a transcript", Media: "application/x-ndjson",
 		Detail: "JSON Lines: a header, the operations, their outcomes, the events of the run, the files it began with, the proof of the events, and an end line that holds the " +
 			"SHA-256 of all before it; a transcript without its end is cut off. Events have their data only with redact=none. Of an imported run it is the transcript with which it came.",
 	}, s.exportRun)

@@ -29,6 +29,7 @@ type route struct {
 	needsBody bool
 	shape     reflect.Type // of the JSON body
 	maxBody   int64
+	home      Home
 	waits     bool // its context ends with the connection
 }
 
@@ -45,6 +46,7 @@ type Operation struct {
 	Needs            Needs        // what it takes of who asks
 	Engines          bool         // it is open to engines, by their own tokens
 	Repeat           Repeat       // how a repeated Idempotency-Key is met; every POST says it
+	Home             Home         // which of several daemons answers it
 	Waits            bool         // it may take long, so that its context ends when the client closes its end; that of a Stream does in any case
 	Media            string       // of an answer that is not JSON
 	Answers          map[int]any  // values of the types of further answers
@@ -111,7 +113,7 @@ func pattern(method, path string) string {
 }
 
 func (s *Server) admitRoute(op Operation, input reflect.Type) {
-	rt := &route{pattern: pattern(op.Method, op.Path), public: op.Public, rate: op.Rate, repeat: op.Repeat, needs: op.Needs, engines: op.Engines, maxBody: op.MaxBody, waits: op.Waits || input == nil}
+	rt := &route{pattern: pattern(op.Method, op.Path), public: op.Public, rate: op.Rate, repeat: op.Repeat, needs: op.Needs, engines: op.Engines, maxBody: op.MaxBody, home: op.Home, waits: op.Waits || input == nil}
 	if rt.rate == "" {
 		rt.rate = RateGeneral
 	}

@@ -44,10 +44,11 @@ type Config struct {
 	Clock              event.Clock
 	IDs                *id.Source
 	Log                *slog.Logger
-	Hosts              []string // host names besides loopback's by which clients may reach the server; a wrong Host is refused
-	Rates              Rates    // the zero value means DefaultRates
-	Tags               []string // the groups of operations, in the order of the docs
-	Observer           Observer // is told of each request; nil for nobody
+	Hosts              []string  // host names besides loopback's by which clients may reach the server; a wrong Host is refused
+	Rates              Rates     // the zero value means DefaultRates
+	Tags               []string  // the groups of operations, in the order of the docs
+	Elsewhere          Elsewhere // finds the daemon that answers; nil where there is only this one
+	Observer           Observer  // is told of each request; nil for nobody
 }
 
 // Observer is told what the server does, and has it wait for nothing.
@@ -182,6 +183,15 @@ func (s *Server) serve(w *answer, r *http.Request, c *Call) error {
 			return err
 		}
 		if err := s.bound(r, *c); err != nil {
+			return err
+		}
+	}
+	if rt.home != AtAny && s.Elsewhere != nil {
+		out := r
+		if rt.waits {
+			out = r.WithContext(waiting)
+		}
+		if answered, err := s.elsewhere(w, out, *c); err != nil || answered {
 			return err
 		}
 	}

@@ -66,6 +66,12 @@ const maxRounds = 1 << 16
 
 // Fresh returns the key under which content is sealed now, and its cipher.
 func Fresh(keys vault.Keys, d event.Digest, size int64) (Key, *Cipher, error) {
+	// Where other programs forget too, what is sealed now must not be sealed under what one of them has just forgotten.
+	if shared, ok := keys.(interface{ Current() error }); ok {
+		if err := shared.Current(); err != nil {
+			return Key{}, nil, err
+		}
+	}
 	g, err := keys.Plant(Tree)
 	if err != nil {
 		return Key{}, nil, err

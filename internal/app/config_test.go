@@ -1,0 +1,60 @@
+package app
+
+import (
+	"testing"
+
+	"agentbox/internal/domain/fault"
+)
+
+// Members have the shared folder together; what an operator does alone is refused while one of them works.
+func TestAFolderThatIsShared(t *testing.T) {
+	c := Default(t.TempDir())
+	c.Store, c.Shared = "postgres://x@localhost/y", t.TempDir()
+	first, err := claimTogether(c.Shared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := claimTogether(c.Shared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if own, err := claimAll(c); fault.CodeOf(err) != "data_in_use" {
+		t.Errorf("an operator beside a member: %v, want data_in_use", err)
+		_ = own.Close()
+	}
+	if err := second.Close(); err != nil {
+		t.Fatal(err)
+	}
+	own, err := claimAll(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := claimTogether(c.Shared); fault.CodeOf(err) != "data_in_use" {
+		t.Errorf("a member beside an operator: %v, want data_in_use", err)
+	}
+	if err := own.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAdvertisedAddresses(t *testing.T) {
+	for address, ok := range map[string]bool{
+		"": true, "https://a.example": true, "https://a.example:8443/": true, "http://127.0.0.1:7433": true, "http://localhost:1": true, "http://[::1]:7433": true,
+		"http://a.example": false, "http://10.0.0.1:7433": false, "a.example": false, "https://a.example/path": false, "https://a.example?x=1": false,
+		"https://user:word@a.example": false, "ftp://a.example": false, "https://": false,
+	} {
+		c := Default("/data")
+		c.Store, c.Shared, c.Advertise = "postgres://x@localhost/y", "/shared", address
+		if err := c.check(); (err == nil) != ok {
+			t.Errorf("%q: %v", address, err)
+		}
+	}
+	alone := Default("/data")
+	alone.Advertise = "https://a.example"
+	if err := alone.check(); err == nil {
+		t.Error("a daemon that works alone advertises an address")
+	}
+}

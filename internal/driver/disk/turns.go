@@ -1,0 +1,84 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/driver/disk/internal/beneath"
+)
+
+// Grace is how long content that several daemons can put is left alone after it was put last, by the clock of its file system: what one of them
+// puts is named by an event within seconds, and no other one knows of it before.
+const Grace = time.Hour
+
+// errYoung says that content was put too lately to be swept.
+var errYoung = errors.New("the content was put a moment ago")
+
+// turnFile is what is locked while content gets its name, by all who put together, or loses it.
+const turnFile = "lock"
+
+// lock keeps content from being removed while another daemon puts it; of a folder that is one daemon's alone it does nothing.
+func (b *Blobs) lock(how int) (unlock func(), err error) {
+	if !b.shared {
+		return func() {}, nil
+	}
+	f, err := os.OpenFile(filepath.Join(b.dir, turnFile), os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err := unix.Flock(int(f.Fd()), how)
+		if err == nil {
+			return func() { _ = f.Close() }, nil
+		}
+		if !errors.Is(err, unix.EINTR) {
+			return nil, errors.Join(fmt.Errorf("lock the stored content: %w", err), f.Close())
+		}
+	}
+}
+
+// young returns what tells whether content was put within Grace; nothing was of a folder that is one daemon's alone, which knows what it holds.
+func (b *Blobs) young() (func(event.Digest) bool, error) {
+	if !b.shared {
+		return func(event.Digest) bool { return false }, nil
+	}
+	now, err := b.fileTime()
+	if err != nil {
+		return nil, err
+	}
+	return func(d event.Digest) bool {
+		folder, name := b.path(d)
+		for _, suffix := range []string{"", sealedSuffix} {
+			info, err := os.Lstat(filepath.Join(folder, name+suffix))
+			if err == nil && now.Sub(info.ModTime()) < Grace || err != nil && !errors.Is(err, os.ErrNotExist) {
+				return true
+			}
+		}
+		return false
+	}, nil
+}
+
+// fileTime is what the clock of the file system says.
+func (b *Blobs) fileTime() (time.Time, error) {
+	staging, err := os.Open(b.staging)
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer staging.Close()
+	file, name, err := beneath.CreateTemp(staging, b.entropy)
+	if err != nil {
+		return time.Time{}, err
+	}
+	_, err = file.Write([]byte{0}) // which is what sets its time
+	info, statErr := file.Stat()
+	if err := errors.Join(err, statErr, unix.Unlinkat(int(staging.Fd()), name, 0), file.Close()); err != nil {
+		return time.Time{}, err
+	}
+	return info.ModTime(), nil
+}

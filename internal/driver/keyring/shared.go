@@ -1,0 +1,136 @@
+package keyring
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"agentbox/internal/domain/fault"
+)
+
+// lockFile is what a program locks that writes keys which others have open too.
+const lockFile = "lock"
+
+// CheckTime is how long a shared keyring believes what it has in memory before it looks whether another program has destroyed something of it:
+// a program that stood still for longer looks before it opens anything.
+const CheckTime = time.Second
+
+// What it waits for.
+const (
+	lockTime  = 10 * time.Second      // for another program that writes keys
+	lockPause = 20 * time.Millisecond // between two tries
+	readTries = 10                    // of a file that is replaced each time
+)
+
+// OpenShared opens keys that several programs have open at the same time. Each finds what another has planted, and drops what another has
+// forgotten within CheckTime, and at once where Refresh tells it; one that stood still looks first. What it writes rests on what is on the disk.
+func OpenShared(dir string, entropy io.Reader, now func() time.Time) (*Keyring, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("open the keys: %w", err)
+	}
+	k := &Keyring{dir: dir, entropy: entropy, now: now}
+	return k, k.alone(func() error { return tidy(dir) })
+}
+
+// Refresh reads the keys anew: what another program has forgotten is forgotten here when it returns.
+func (k *Keyring) Refresh() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.refresh()
+}
+
+func (k *Keyring) refresh() error {
+	at := time.Time{}
+	if k.now != nil {
+		at = k.now()
+	}
+	if err := k.load(); err != nil {
+		return err
+	}
+	k.checked = at
+	return nil
+}
+
+// alone calls do while no other program writes keys, and with what is on the disk in memory. The lock is held.
+func (k *Keyring) alone(do func() error) error {
+	if k.now == nil {
+		return do()
+	}
+	f, err := os.OpenFile(filepath.Join(k.dir, lockFile), os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return fmt.Errorf("lock the keys: %w", err)
+	}
+	defer f.Close() // which gives it free
+	for begun := k.now(); ; {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+			return fault.Wrap(err, fault.Unavailable, "data_not_lockable", "the keys in %s cannot be locked, so that two daemons might write them", k.dir)
+		}
+		if k.now().Sub(begun) > lockTime {
+			return fault.New(fault.Unavailable, "keys_busy", "another daemon has been writing the keys in %s for too long", k.dir).With("see whether a daemon of this database stands still, and end it")
+		}
+		<-time.After(lockPause)
+	}
+	if err := k.refresh(); err != nil {
+		return err
+	}
+	err = do()
+	return errors.Join(err, k.refresh()) // whose files are ours now
+}
+
+// FreshTime is how old what Current has found may be.
+const FreshTime = 50 * time.Millisecond
+
+// Current looks whether another program has forgotten something, unless that was just done: for who seals content under a name that may have
+// been forgotten before.
+func (k *Keyring) Current() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.look(FreshTime)
+}
+
+// current looks whether the files are those that were read, where that was found last a while ago. The lock is held.
+func (k *Keyring) current() error { return k.look(CheckTime) }
+
+func (k *Keyring) look(after time.Duration) error {
+	if k.now == nil {
+		return nil
+	}
+	now := k.now()
+	if passed := now.Sub(k.checked); passed >= 0 && passed < after {
+		return nil
+	}
+	entries, err := os.ReadDir(k.dir)
+	if err != nil {
+		return fmt.Errorf("look at the keys: %w", err)
+	}
+	found := 0
+	for _, entry := range entries {
+		if filepath.Ext(entry.Name()) != keysSuffix {
+			continue
+		}
+		found++
+		info, err := entry.Info()
+		if was := k.files[entry.Name()]; err != nil || was == nil || !unchanged(info, was) {
+			return k.refresh()
+		}
+	}
+	if found != len(k.files) {
+		return k.refresh()
+	}
+	k.checked = now
+	return nil
+}
+
+// unchanged reports whether a file was not replaced. The number of one that was removed may be given to the next, which then has another time.
+func unchanged(a, b os.FileInfo) bool {
+	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
+}

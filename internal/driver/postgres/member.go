@@ -1,0 +1,280 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/node"
+)
+
+var _ node.Members = (*Journal)(nil)
+
+// Members work on a database together. Each has a row, and holds an advisory lock of its own as long as it lives: no clock says who does. One of
+// them, who holds another lock, is the leader; what may be done by one alone is his.
+
+// Membership says who a member is.
+type Membership struct {
+	Node    id.Node
+	Address string // where the others reach it, as in http://127.0.0.1:7433
+	// Dropped is called when keys were destroyed and before the other members are told that this one has dropped them: what was read with
+	// them, and is kept elsewhere, goes too. It may be nil.
+	Dropped func(ctx context.Context) error
+}
+
+// The advisory locks of members: each has its own in the class, by its number.
+const (
+	memberLock = 0x4167627a
+	leaderLock = 0x4167627b
+)
+
+// errNodeInUse means that another daemon lives under the same node.
+var errNodeInUse = fault.New(fault.Conflict, "node_in_use", "another daemon works on the database under the same node: its data directory is a copy of this one's, or the other way round").
+	With("give each daemon a data directory of its own, which it has made itself")
+
+// joinTime is how long a member waits for its own lock, which its lost connection may hold still.
+const joinTime = "10s"
+
+// join makes this daemon a member. The shared lock is held, so that nobody has the database for himself.
+func (j *Journal) join(ctx context.Context) error {
+	m := j.options.Member
+	err := pgx.BeginFunc(ctx, j.writes, func(tx pgx.Tx) error {
+		var together bool
+		if err := tx.QueryRow(ctx, `SELECT together, reign FROM log`).Scan(&together, &j.reign); err != nil {
+			return err
+		}
+		if !together {
+			if _, err := tx.Exec(ctx, `LOCK TABLE projections IN EXCLUSIVE MODE`); err != nil {
+				return err
+			}
+			if err := tx.QueryRow(ctx, `UPDATE log SET reign = reign + 1, together = true RETURNING reign`).Scan(&j.reign); err != nil {
+				return err
+			}
+		}
+		err := tx.QueryRow(ctx, `INSERT INTO members (node, address, since, destroyed) SELECT $1, $2, $3, destroyed FROM log
+			ON CONFLICT (node) DO UPDATE SET address = excluded.address, since = excluded.since, destroyed = excluded.destroyed, epoch = members.epoch + 1 WHERE NOT members.removed
+			RETURNING no`, string(m.Node), m.Address, j.options.Clock.Now().UnixMicro()).Scan(&j.member)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return node.ErrRemoved
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	_, err = j.crown.Exec(ctx, `SET lock_timeout = '`+joinTime+`'`)
+	if err == nil {
+		_, err = j.crown.Exec(ctx, `SELECT pg_advisory_lock($1, $2)`, memberLock, int32(j.member))
+	}
+	if codeOf(err) == "55P03" {
+		return errNodeInUse
+	}
+	if err == nil {
+		_, err = j.crown.Exec(ctx, `SET lock_timeout = 0`)
+	}
+	return err
+}
+
+// Number is this member's number among all that there ever were, from 1; 0 for who is none.
+func (j *Journal) Number() int { return int(j.member) }
+
+// Advertise says where the others reach this member from now on.
+func (j *Journal) Advertise(ctx context.Context, address string) error {
+	_, err := j.writes.Exec(ctx, `UPDATE members SET address = $2 WHERE no = $1`, j.member, address)
+	return j.trouble(err)
+}
+
+// memberColumns are those of node.Member.
+const memberColumns = `m.node, m.address, m.since, m.epoch, m.leads, m.removed, EXISTS (SELECT 1 FROM pg_locks l WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2
+	AND l.classid = 1097294458 AND l.objid = m.no::oid AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()))`
+
+// Members returns everybody who works on the database together with others, and who has, in the order in which they joined first.
+func (j *Journal) Members(ctx context.Context) (found []node.Member, err error) {
+	err = j.reading(ctx, func(db querier) error {
+		found = nil
+		rows, err := db.Query(ctx, `SELECT `+memberColumns+` FROM members m ORDER BY m.no`)
+		if err != nil {
+			return err
+		}
+		var m node.Member
+		var since int64
+		_, err = pgx.ForEachRow(rows, []any{&m.Node, &m.Address, &since, &m.Epoch, &m.Leads, &m.Removed, &m.Alive}, func() error {
+			m.Since = time.UnixMicro(since).UTC()
+			m.Leads = m.Leads && m.Alive
+			found = append(found, m)
+			return nil
+		})
+		return err
+	})
+	return found, err
+}
+
+// Remove gives a member up that does not live: what it writes is refused from here on, also where it lives after all and was cut off. One that
+// was given up stays so.
+func (j *Journal) Remove(ctx context.Context, n id.Node) error {
+	return j.alone(ctx, func(tx pgx.Tx) error {
+		// Who still writes is waited for, as where a reign begins.
+		if _, err := tx.Exec(ctx, `LOCK TABLE projections IN EXCLUSIVE MODE`); err != nil {
+			return err
+		}
+		if err := j.enter(ctx, tx); err != nil {
+			return err
+		}
+		var m node.Member
+		var since int64
+		err := tx.QueryRow(ctx, `SELECT `+memberColumns+` FROM members m WHERE m.node = $1`, string(n)).Scan(&m.Node, &m.Address, &since, &m.Epoch, &m.Leads, &m.Removed, &m.Alive)
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+			return node.ErrNone
+		case err != nil:
+			return err
+		case m.Alive:
+			return node.ErrAlive
+		}
+		_, err = tx.Exec(ctx, `UPDATE members SET removed = true, leads = false WHERE node = $1`, string(n))
+		return err
+	})
+}
+
+// Lead calls lead whenever this member is the leader, until ctx ends. The context of lead ends with the leadership, of which the connection that
+// holds the lock is the measure; the next one may have begun by then, so that what may never be done by two has to be held by more than that.
+// It returns the error of lead.
+func (j *Journal) Lead(ctx context.Context, lead func(ctx context.Context) error) error {
+	for ctx.Err() == nil {
+		led, err := j.leadOnce(ctx, lead)
+		if led && err != nil && ctx.Err() == nil {
+			return err
+		}
+		_ = j.trouble(err)
+		select {
+		case <-time.After(reignPeriod):
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}
+
+func (j *Journal) leadOnce(ctx context.Context, lead func(ctx context.Context) error) (led bool, err error) {
+	conn, err := pgx.ConnectConfig(ctx, j.reads.Config().ConnConfig)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))) }()
+	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, leaderLock); err != nil {
+		return false, err
+	}
+	for _, sql := range []string{`UPDATE members SET leads = false WHERE leads AND no <> $1`, `UPDATE members SET leads = true WHERE no = $1`} {
+		if _, err := conn.Exec(ctx, sql, j.member); err != nil {
+			return false, err
+		}
+	}
+	during, over := context.WithCancel(ctx)
+	defer over()
+	lost := make(chan struct{})
+	go func() {
+		defer close(lost)
+		_, _ = conn.WaitForNotification(during) // which comes never; it ends with the connection, or with the leadership
+		over()
+	}()
+	err = lead(during)
+	over()
+	<-lost
+	return true, err
+}
+
+// Exclusive waits until nobody else, in any daemon of the database, has what the name stands for, and keeps it until it is given back.
+func (j *Journal) Exclusive(ctx context.Context, name string) (giveBack func(), err error) {
+	conn, err := pgx.ConnectConfig(ctx, j.reads.Config().ConnConfig)
+	if err != nil {
+		return nil, j.trouble(err)
+	}
+	if _, err = conn.Exec(ctx, `SET lock_timeout = '`+joinTime+`'`); err == nil {
+		_, err = conn.Exec(ctx, `SELECT pg_advisory_lock(hashtextextended($1, $2))`, name, turn)
+	}
+	if err == nil {
+		return func() { _ = conn.Close(context.WithoutCancel(ctx)) }, nil
+	}
+	_ = conn.Close(context.WithoutCancel(ctx))
+	if codeOf(err) == "55P03" {
+		return nil, fault.New(fault.Unavailable, "busy", "another daemon of the database is doing the same and takes long; ask again in a moment")
+	}
+	return nil, j.trouble(err)
+}
+
+// What a redaction waits for.
+const (
+	dropTime  = 10 * time.Second      // for every member to say that it has dropped what was destroyed
+	dropPause = 20 * time.Millisecond // between two looks
+)
+
+// drop drops what was destroyed, each time that this member is told, and then says so.
+func (j *Journal) drop() {
+	for {
+		select {
+		case <-j.drops:
+		case <-j.ctx.Done():
+			return
+		}
+		for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+			err := j.dropOnce(j.ctx)
+			if j.trouble(err) == nil {
+				break
+			}
+			select {
+			case <-time.After(wait):
+			case <-j.ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+func (j *Journal) dropOnce(ctx context.Context) error {
+	var destroyed, was int64
+	// It is read first: what is destroyed after that is told of again.
+	if err := j.reads.QueryRow(ctx, `SELECT l.destroyed, m.destroyed FROM log l, members m WHERE m.no = $1`, j.member).Scan(&destroyed, &was); err != nil {
+		return err
+	}
+	if err := j.refresh(); err != nil || destroyed == was {
+		return err
+	}
+	j.shelf.clear()
+	if j.options.Member.Dropped != nil {
+		if err := j.options.Member.Dropped(ctx); err != nil {
+			return err
+		}
+	}
+	_, err := j.writes.Exec(ctx, `UPDATE members SET destroyed = greatest(destroyed, $2) WHERE no = $1`, j.member, destroyed)
+	return err
+}
+
+// dropped waits until every member that lives has dropped what was destroyed.
+func (j *Journal) dropped(ctx context.Context, destroyed int64) error {
+	for begun := j.options.Clock.Now(); ; {
+		var late []string
+		err := j.reading(ctx, func(db querier) error {
+			rows, err := db.Query(ctx, `SELECT node FROM (SELECT m.destroyed, `+memberColumns+` AS alive FROM members m) m WHERE alive AND NOT removed AND destroyed < $1 ORDER BY node`, destroyed)
+			if err == nil {
+				late, err = pgx.CollectRows(rows, pgx.RowTo[string])
+			}
+			return err
+		})
+		if err != nil || len(late) == 0 {
+			return err
+		}
+		if j.options.Clock.Now().Sub(begun) >= dropTime {
+			return fault.New(fault.Unavailable, "redaction_open", "the data are gone from the disk, but the redaction is not done: %s has not said that it has dropped the keys from memory", strings.Join(late, ", ")).
+				With("it is finished by itself once that daemon goes on, or has ended; see with agentbox node list what became of it")
+		}
+		select {
+		case <-time.After(dropPause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/node"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/surface/httpapi/wire"
+)
+
+type nodeList struct {
+	Nodes []node.Member `json:"nodes" nullable:"false"`
+}
+
+// NodePath names a node.
+type NodePath struct {
+	Node string `path:"node_id" doc:"The node"`
+}
+
+func (s *Server) registerNodes() {
+	wire.Handle(s.Server, wire.Operation{
+		ID: "list-nodes", Needs: wire.Shows("host"), Method: http.MethodGet, Path: "/v1/nodes", Tag: "service", Summary: "List the daemons that work on the log",
+		Detail: "In the order in which they joined first, with those that do not work now and those that were given up. Of a daemon that works alone it is the only one.",
+	}, func(ctx context.Context, _ wire.Call, _ *struct{}) (*struct{ Body nodeList }, error) {
+		found, err := s.services.Nodes.List(ctx)
+		return &struct{ Body nodeList }{nodeList{found}}, err
+	})
+	wire.Handle(s.Server, wire.Operation{
+		ID: "remove-node", Needs: wire.Does(policy.NodeRemove), Method: http.MethodDelete, Path: "/v1/nodes/{node_id}", Tag: "service", Home: wire.AtLeader,
+		Summary: "Give up a daemon that never comes back",
+		Detail:  "Only the owner of ws_dev may, and only of one that does not work. Its spaces end with their runs, and nothing that it writes is taken any more; to remove it again finishes that.",
+	}, func(ctx context.Context, c wire.Call, in *struct {
+		NodePath
+		Reason string `query:"reason" maxLength:"1000" doc:"Why"`
+	}) (*struct{ Body node.Member }, error) {
+		done, err := s.services.Nodes.Remove(context.WithoutCancel(ctx), c.Once(), c.Caller, id.Node(in.Node), in.Reason)
+		return &struct{ Body node.Member }{done}, err
+	})
+}
