@@ -10,6 +10,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
 )
 
 // Role is what a person may do in a workspace. Agents and services have none.
@@ -67,7 +68,7 @@ func ParseRole(text string) (Role, error) {
 var ErrInvalidRole = fault.New(fault.Invalid, "invalid_role", "the role must be overlord, admin, operator, member or viewer")
 
 // ErrMayNotGive refuses to give somebody more than one has, or to keep principals without the role for it.
-var ErrMayNotGive = fault.New(fault.Denied, "role_too_low", "only an owner or an admin keeps principals, and nobody gives more than he has or reaches those above him").
+var ErrMayNotGive = fault.New(fault.Denied, policy.ReasonRoleTooLow, "only an owner or an admin keeps principals, and nobody gives more than he has or reaches those above him").
 	With("Ask an owner.")
 
 // MaxName is the length of a display name in bytes.
