@@ -8,6 +8,7 @@ import (
 	"agentbox/internal/domain/incident"
 	"agentbox/internal/domain/label"
 	"agentbox/internal/domain/leak"
+	"agentbox/internal/domain/node"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/room"
@@ -42,7 +43,7 @@ var eventTypes = []string{
 	space.EventFileBegun, space.EventFileEnded, space.EventFileRead,
 	incident.EventOpened, incident.EventRCA, incident.EventLearned, incident.EventClosed,
 	label.EventLabelled, label.EventDenied, label.EventMismatch, label.EventJustified, label.EventUnjustified,
-	leak.EventDetected,
+	leak.EventDetected, node.EventRemoved,
 }
 
 // EventTypes returns the types of every event that is recorded.

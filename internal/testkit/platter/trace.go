@@ -61,7 +61,7 @@ func (t *tracer) run(cmd *exec.Cmd) error {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
-	cmd.SysProcAttr.Ptrace = true
+	cmd.SysProcAttr.Ptrace, cmd.SysProcAttr.Setpgid = true, true
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start what is traced: %w", err)
 	}
@@ -112,13 +112,13 @@ func (t *tracer) run(cmd *exec.Cmd) error {
 	}
 }
 
-// next waits until one of the program's threads has stopped or ended. It only looks: this thread of ours may have started other programs,
-// whose ends belong to those who wait for them.
+// next waits until one of the program's threads has stopped or ended. It only looks, and only in the program's own group: this thread of ours may
+// have started other programs, whose ends belong to those who wait for them, and may be left lying by those who do not.
 func (t *tracer) next(main int) (thread int, err error) {
 	for {
 		var info [128]byte // siginfo_t, whose fifth word is the process
 		how := uintptr(unix.WEXITED | unix.WSTOPPED | unix.WNOWAIT | unix.WALL | unix.WNOTHREAD)
-		if _, _, errno := unix.Syscall6(unix.SYS_WAITID, unix.P_ALL, 0, uintptr(unsafe.Pointer(&info)), how, 0, 0); errno != 0 {
+		if _, _, errno := unix.Syscall6(unix.SYS_WAITID, unix.P_PGID, uintptr(main), uintptr(unsafe.Pointer(&info)), how, 0, 0); errno != 0 {
 			return 0, errno
 		}
 		thread := int(int32(binary.NativeEndian.Uint32(info[16:])))
@@ -135,7 +135,9 @@ func (t *tracer) next(main int) (thread int, err error) {
 // stopped looks at a thread that has begun or ended a system call.
 func (t *tracer) stopped(thread int) error {
 	var info [88]byte
-	if _, _, errno := unix.Syscall6(unix.SYS_PTRACE, getSyscallInfo, uintptr(thread), uintptr(len(info)), uintptr(unsafe.Pointer(&info)), 0, 0); errno != 0 {
+	if _, _, errno := unix.Syscall6(unix.SYS_PTRACE, getSyscallInfo, uintptr(thread), uintptr(len(info)), uintptr(unsafe.Pointer(&info)), 0, 0); errno == unix.ESRCH {
+		return nil // the program has ended meanwhile, and the thread with it
+	} else if errno != 0 {
 		return fmt.Errorf("look at a system call: %w", errno)
 	}
 	word := func(at int) uint64 { return binary.NativeEndian.Uint64(info[at:]) }
