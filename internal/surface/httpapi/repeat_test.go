@@ -176,7 +176,7 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 		"retain-run":          {path: "/v1/runs/" + wrote.Run + "/retention", body: `{"retention":"30d"}`, other: `{"retention":"none"}`, status: 200},
 		"validate-policy":     {path: "/v1/policies/validate", body: fmt.Sprintf(operation, ""), other: fmt.Sprintf(operation, `,"policy":"permissive"`), status: 200, harmless: true},
 		"explain-policy":      {path: "/v1/policies/explain", body: fmt.Sprintf(operation, ""), other: fmt.Sprintf(operation, `,"policy":"permissive"`), status: 200, harmless: true},
-		"evaluate-policy":     {path: "/v1/policy/evaluate", body: `{"action":"email.send","request":{"n":1}}`, other: `{"action":"email.send","request":{"n":2}}`, status: 200},
+		"evaluate-policy":     {path: "/v1/policy/evaluate", body: `{"action":"email.send","zone":"high_stakes","target":"ada@example.com","request":{"n":1}}`, other: `{"action":"email.send","zone":"high_stakes","target":"ada@example.com","request":{"n":2}}`, status: 200},
 		"request-approval":    {path: "/v1/approvals", body: `{"action":"email.send","request":{"n":1}}`, other: `{"action":"email.send","request":{"n":2}}`, status: 201},
 		"open-incident":       {path: "/v1/incidents", body: `{"title":"one"}`, other: `{"title":"two"}`, status: 201},
 		"analyse-incident":    {path: incident(), body: `{"summary":"one"}`, other: `{"summary":"two"}`, status: 200},
@@ -308,6 +308,7 @@ func TestEveryPostIsDoneOnceOverARestart(t *testing.T) {
 		delete(table, op)
 	}
 	ops := slices.Sorted(maps.Keys(table))
+	d.decide(t, d.request(t, "", table["evaluate-policy"].body), `{"decision":"approve"}`) // a refusal would not use up its key
 	for _, op := range ops {
 		s := table[op]
 		status, _, got := ask(op, s.body)
