@@ -337,7 +337,7 @@ func plant(t *testing.T) *planted {
 
 // showNothing are the GET operations that show nothing of what can be labelled.
 var showNothing = strings.Fields(`
-	healthz readyz get-metrics get-doctor list-actions list-agents get-agent list-principals get-principal get-session list-capabilities list-delegations list-engines list-engine-tokens list-keys get-permit-key
+	healthz readyz get-metrics get-doctor list-actions list-agents get-agent list-principals get-principal get-session list-capabilities list-delegations list-engines list-engine-tokens list-keys get-permit-key list-nodes
 	get-kill-switch list-presets list-labels get-room-defaults get-content list-workspaces get-workspace get-checkpoint get-audit-key prove-consistency verify-hash-chain
 	get-read-cursor get-permit-key list-snapshots list-attempts get-evidence`)
 
