@@ -261,9 +261,10 @@ func together(t *testing.T, server *pgtest.Server, seed uint64) {
 	var reigns sync.WaitGroup
 	for n := range 2 {
 		skew := time.Duration(dice.IntN(7200)-3600) * time.Second
-		w.two = append(w.two, w.join(t, address, n+1, skew, keys))
+		m := w.join(t, address, n+1, skew, keys)
+		w.two = append(w.two, m)
 		reigns.Go(func() {
-			if err := w.two[n].log.Reign(ctx); err != nil {
+			if err := m.log.Reign(ctx); err != nil {
 				t.Errorf("daemon %d: %v", n, err)
 			}
 		})
