@@ -21,6 +21,7 @@ import (
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/keeper"
 	"agentbox/internal/service/registrar"
+	"agentbox/internal/service/steward"
 )
 
 const (
@@ -81,7 +82,7 @@ func open(t *testing.T) *office {
 	t.Helper()
 	c, entropy := &clock{now: time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)}, &chance{}
 	ids := id.NewSource(c.Now, entropy)
-	log, err := memory.NewJournal(append(gate.Definitions(), keeper.Definition(), executor.Definition()), c, ids, entropy)
+	log, err := memory.NewJournal(append(gate.Definitions(), keeper.Definition(), executor.Definition(), steward.Definition()), c, ids, entropy)
 	if err != nil {
 		t.Fatal(err)
 	}
