@@ -8,7 +8,6 @@ import (
 	"hash/crc32"
 	"slices"
 	"strings"
-	"sync"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -90,7 +89,11 @@ func (g *Gate) ask(ctx context.Context, origin event.Origin, r policy.Ruling, q 
 		return policy.Approval{}, err
 	}
 	draft.IdempotencyKey = unique
-	defer g.askers.of(a.Principal)() // else of many at once all but one would lose, again and again
+	give, err := g.askers.of(ctx, a.Principal) // else of many at once all but one would lose, again and again
+	if err != nil {
+		return policy.Approval{}, err
+	}
+	defer give()
 	for try := 1; ; try++ {
 		open, err := g.open(ctx, a.Workspace, a.Principal)
 		if err != nil {
@@ -163,14 +166,26 @@ func (g *Gate) question(origin event.Origin, r policy.Ruling, q policy.Ask) (eve
 	return draft, nil
 }
 
-// askers let one question of a principal be recorded after the other; principals share a few locks.
-type askers [64]sync.Mutex
+// askers let one question of a principal be recorded after the other; principals share a few turns. A turn is a channel that has room for one,
+// for it is waited for while somebody records, and not longer than who waits wants to.
+type askers [64]chan struct{}
 
-// of takes the lock of a principal and returns how to give it back.
-func (a *askers) of(p id.Principal) (give func()) {
-	lock := &a[crc32.ChecksumIEEE([]byte(p))%uint32(len(a))]
-	lock.Lock()
-	return lock.Unlock
+func newAskers() (a askers) {
+	for i := range a {
+		a[i] = make(chan struct{}, 1)
+	}
+	return a
+}
+
+// of takes the turn of a principal and returns how to give it back.
+func (a *askers) of(ctx context.Context, p id.Principal) (give func(), err error) {
+	turn := a[crc32.ChecksumIEEE([]byte(p))%uint32(len(a))]
+	select {
+	case turn <- struct{}{}:
+		return func() { <-turn }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // open refuses a question more than a principal may have open, and returns what the log has to expect so that nobody asks in between: that the

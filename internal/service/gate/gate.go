@@ -83,7 +83,7 @@ func New(parts Parts) (*Gate, error) {
 	if parts.QuestionTime < 0 || parts.QuestionTime > policy.MaxQuestionTime {
 		return nil, fmt.Errorf("a question may stay open for %s at most, not %s", policy.MaxQuestionTime, parts.QuestionTime)
 	}
-	g := &Gate{Parts: parts, standard: standard, bundles: map[pin]policy.Bundle{}}
+	g := &Gate{Parts: parts, standard: standard, bundles: map[pin]policy.Bundle{}, askers: newAskers()}
 	g.switches.docs, g.switches.together = parts.Docs, parts.Together
 	g.quota.most, g.quota.docs, g.quota.together = parts.EffectsPerHour, parts.Docs, parts.Together
 	return g, parts.Evaluator.Validate(standard)
