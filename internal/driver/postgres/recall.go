@@ -143,8 +143,9 @@ func (l *ledger) verify(ctx context.Context, requests []*request) error {
 	return nil
 }
 
-// selectUses finds batches by their keys.
-const selectUses = `SELECT key, digest, first, count FROM batches WHERE workspace = $1 AND key = ANY($2)`
+// selectUses finds batches by their keys, each by itself: of a table that it knows nothing of, the planner would read the whole workspace for a few.
+const selectUses = `SELECT b.key, b.digest, b.first, b.count FROM unnest($2::text[]) u (key)
+	CROSS JOIN LATERAL (SELECT * FROM batches b WHERE b.workspace = $1 AND b.key = u.key OFFSET 0) b`
 
 func scanUses(rows pgx.Rows, uses map[string]*journal.Use) error {
 	var key string
