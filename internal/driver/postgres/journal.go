@@ -56,8 +56,8 @@ type Journal struct {
 	writes   *pgxpool.Pool
 	view     view // of a log that is only read
 	watch    watch
-	prover   prover
-	recaller recaller
+	prover   rounds[proof]        // how workspaces stand
+	recaller rounds[recollection] // what keys were used for
 	nos      numbers
 	numbered sync.Map // the numbers of workspaces
 	nonces   nonces
@@ -105,8 +105,6 @@ func newJournal(o Options, set *projection.Set) *Journal {
 	j.seals.Keys = o.Keys
 	j.ctx, j.stop = context.WithCancelCause(context.Background())
 	j.watch.heads = map[id.Workspace]*watched{}
-	j.prover.of = map[id.Workspace]*proving{}
-	j.recaller.of = map[id.Workspace]*recalling{}
 	return j
 }
 

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"sync"
 
 	"github.com/jackc/pgx/v5"
 
@@ -10,23 +9,18 @@ import (
 	"agentbox/internal/kernel/journal"
 )
 
-// recaller looks up idempotency keys, in one round trip for all that are asked about at the same time.
-type recaller struct {
-	mu sync.Mutex // guards of
-	of map[id.Workspace]*recalling
-}
-
-// recalling is what is asked about the keys of one workspace.
-type recalling struct {
-	busy bool
-	next *recollection // that nobody has begun to read; nil while nobody waits
-}
-
+// recollection is what some keys were used for, which are looked up in one round trip.
 type recollection struct {
 	keys []string
-	done chan struct{}
 	uses map[string]*journal.Use
 	err  error
+}
+
+func (r *recollection) of(key string) (journal.Use, bool, error) {
+	if use := r.uses[key]; use != nil && r.err == nil {
+		return *use, true, nil
+	}
+	return journal.Use{}, false, r.err
 }
 
 // Used implements journal.Journal.
@@ -45,58 +39,11 @@ func (j *Journal) Used(ctx context.Context, ws id.Workspace, key string) (journa
 	if j.ctx.Err() != nil {
 		return journal.Use{}, false, journal.ErrClosed
 	}
-	r := &j.recaller
-	r.mu.Lock()
-	at := r.of[ws]
-	if at == nil {
-		at = &recalling{}
-		r.of[ws] = at
+	r, err := j.recaller.ask(ctx, j, ws, func(r *recollection) { r.keys = append(r.keys, key) }, func(r *recollection) { j.recall(ws, r) })
+	if err != nil {
+		return journal.Use{}, false, err
 	}
-	if at.next == nil {
-		at.next = &recollection{done: make(chan struct{})}
-	}
-	mine := at.next
-	mine.keys = append(mine.keys, key)
-	if !at.busy {
-		at.busy = j.goes(func() { j.answerKeys(ws, at) })
-	}
-	busy := at.busy
-	r.mu.Unlock()
-	if !busy {
-		return journal.Use{}, false, journal.ErrClosed
-	}
-	select {
-	case <-mine.done:
-		return mine.of(key)
-	case <-ctx.Done():
-		return journal.Use{}, false, ctx.Err()
-	}
-}
-
-func (r *recollection) of(key string) (journal.Use, bool, error) {
-	if use := r.uses[key]; use != nil && r.err == nil {
-		return *use, true, nil
-	}
-	return journal.Use{}, false, r.err
-}
-
-// answerKeys looks up what is asked about, until nothing is.
-func (j *Journal) answerKeys(ws id.Workspace, at *recalling) {
-	r := &j.recaller
-	for {
-		r.mu.Lock()
-		mine := at.next
-		at.next = nil
-		if mine == nil {
-			at.busy = false
-			delete(r.of, ws)
-			r.mu.Unlock()
-			return
-		}
-		r.mu.Unlock()
-		j.recall(ws, mine)
-		close(mine.done)
-	}
+	return r.of(key)
 }
 
 // recall reads what keys were used for.
