@@ -122,6 +122,7 @@ func (l *lane) together(requests []*request) error {
 			again = n == 0 // it may be because the log was not as it was believed to be
 		case lost(err):
 			again = n == 0 // nothing was recorded, which was found out; the connection may be one of before the server was started again
+			l.j.writes.Reset()
 		case code == codeSuperseded:
 			if err := l.j.refold(l.j.ctx); err != nil {
 				return l.j.trouble(err)

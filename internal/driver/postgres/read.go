@@ -59,6 +59,7 @@ func (j *Journal) reading(ctx context.Context, fn func(querier) error) error {
 		if err == nil || !lost(err) || ctx.Err() != nil || j.ctx.Err() != nil {
 			break
 		}
+		j.reads.Reset() // what took one connection may have taken those that rest
 	}
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()

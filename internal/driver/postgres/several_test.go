@@ -539,3 +539,33 @@ func TestAServerThatWasStartedAgainIsNotNoticed(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestConnectionsOfBeforeARestartAreNotTried lets many connections rest while the server is started again: who reads then meets none of them.
+func TestConnectionsOfBeforeARestartAreNotTried(t *testing.T) {
+	server := pgtest.Start(t)
+	j := daemon(t, server.Database(), nil)
+	receipt, err := j.Append(t.Context(), journaltest.Batch(journaltest.Draft("text")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const many = 64 // more than there are tries, whatever the pool holds
+	var reading sync.WaitGroup
+	read := func() error {
+		_, err := j.Get(t.Context(), journaltest.Workspace, receipt.Events[0].ID)
+		return err
+	}
+	for range many {
+		reading.Go(func() {
+			for range 20 {
+				if err := read(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	reading.Wait()
+	server.Restart()
+	if err := read(); err != nil {
+		t.Error(err)
+	}
+}
