@@ -16,7 +16,6 @@ type follower struct {
 	followed
 	address string
 	header  map[string]string
-	news    func(typ string) // told of each event that comes; nil for nobody
 
 	mu   sync.Mutex // guards what follows, and Got
 	took []time.Duration
@@ -87,9 +86,6 @@ func (f *follower) got(raw []byte, now time.Time) error {
 	f.Got = append(f.Got, ref{seq, field(raw, `"event_id":"`)})
 	f.took = append(f.took, now.Sub(at))
 	f.mu.Unlock()
-	if f.news != nil {
-		f.news(field(raw, `"event_type":"`))
-	}
 	return nil
 }
 

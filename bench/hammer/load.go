@@ -35,7 +35,6 @@ type load struct {
 	say    func(format string, args ...any)
 
 	followers []*follower
-	wake      chan struct{} // told when a run was made
 	following sync.WaitGroup
 	deaf      context.CancelFunc // ends the followers
 
@@ -73,7 +72,7 @@ func (l *load) begin(ctx context.Context) error {
 	if l.engine, err = register(ctx, l.owner); err != nil {
 		return err
 	}
-	l.wake, l.ends = make(chan struct{}, 1024), map[string]string{}
+	l.ends = map[string]string{}
 	for n := range l.Rooms {
 		var made struct {
 			Room string `json:"room_id"`
@@ -87,9 +86,6 @@ func (l *load) begin(ctx context.Context) error {
 	l.deaf = stop
 	for n := range max(l.Followers, l.Rooms) {
 		f := &follower{followed: followed{Name: fmt.Sprint("follower ", n), Room: l.rooms[n%l.Rooms]}, address: l.daemon.address, header: l.owner.header}
-		if n < l.Rooms { // the engines live in one process, which follows each room once to hear of runs
-			f.Name, f.news = fmt.Sprint("the engines' follower of room ", n), l.hear
-		}
 		l.followers = append(l.followers, f)
 		l.following.Go(func() { f.follow(following) })
 	}
@@ -111,16 +107,6 @@ func register(ctx context.Context, owner *client) (map[string]string, error) {
 		return nil, fmt.Errorf("make a key for the engine: %w", err)
 	}
 	return map[string]string{"Authorization": "Bearer " + issued.Key}, nil
-}
-
-// hear wakes an engine that has nothing to do.
-func (l *load) hear(typ string) {
-	if typ == "run.created" {
-		select {
-		case l.wake <- struct{}{}:
-		default: // as many are awake as there are engines
-		}
-	}
 }
 
 // fail notes what should not have happened.
@@ -301,11 +287,6 @@ func (l *load) engage(ctx, ended context.Context, m *meter, n, steps int) {
 	for ended.Err() == nil {
 		run, err := l.claim(ctx, m, c, n)
 		if err == nil && run == nil {
-			select {
-			case <-l.wake:
-			case <-time.After(250 * time.Millisecond): // a claim may have expired, of which nobody tells
-			case <-ended.Done():
-			}
 			continue
 		}
 		if err == nil {
@@ -324,7 +305,7 @@ type claimed struct {
 	Token string
 }
 
-// claim asks for a run; nil where there is none.
+// claim asks for a run, and waits for one; nil where there is none.
 func (l *load) claim(ctx context.Context, m *meter, c *client, n int) (*claimed, error) {
 	var got struct {
 		Claimed bool `json:"claimed"`
@@ -334,15 +315,13 @@ func (l *load) claim(ctx context.Context, m *meter, c *client, n int) (*claimed,
 		Token string `json:"claim_token"`
 		Fence uint64 `json:"fence"`
 	}
-	start := time.Now()
-	if err := c.post(ctx, "/v1/runs/claim", l.once(), map[string]any{}, &got); err != nil {
+	if err := c.post(ctx, "/v1/runs/claim", l.once(), map[string]any{"wait": 1}, &got); err != nil {
 		return nil, fmt.Errorf("claim a run: %w", err)
 	}
 	if !got.Claimed {
 		return nil, nil
 	}
 	now := time.Now()
-	m.add("run claimed", []time.Duration{now.Sub(start)})
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.came[got.Run.Run].IsZero() {

@@ -20,7 +20,7 @@ const claimTime = 3 * time.Second
 // needs no place beside it.
 func shop(t *testing.T) *victim {
 	t.Helper()
-	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}, flags: []string{"--engine", "external", "--claim-time", claimTime.String()}}
+	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}, flags: []string{"--engine", "external", "--claim-time", claimTime.String(), "--rate", "general=1000000"}} // who waits here asks often, by the key of the engines
 	c.start()
 	if status, answer, _ := c.call("PATCH", "/v1/workspaces/ws_dev", `{"max_concurrent_tasks":1}`); status != 200 {
 		t.Fatalf("%d %v", status, answer)

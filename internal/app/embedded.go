@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"agentbox/internal/domain/errand"
 	"agentbox/internal/domain/event"
@@ -108,8 +109,28 @@ func (d *desk) hold(w errand.Work) dispatcher.Hold {
 	return dispatcher.Hold{Workspace: w.Workspace, Run: w.Run, Token: w.Token, Permit: w.Permit}
 }
 
-// Claim implements errand.Claims.
-func (d *desk) Claim(ctx context.Context) (errand.Work, error) {
+// Claim implements errand.Claims. It waits until it hears of a run in some workspace, and no longer than runner.Poll: of what other daemons record, and
+// of claims that have expired, it hears nothing.
+func (d *desk) Claim(ctx context.Context, wait time.Duration) (errand.Work, error) {
+	heard, stop := d.a.Hands.Listen(errand.Operations)
+	defer stop()
+	w, err := d.next(ctx)
+	if !errors.Is(err, errand.ErrNothing) || wait <= 0 {
+		return w, err
+	}
+	late, stopTimer := d.a.clock.NewTimer(min(wait, runner.Poll))
+	defer stopTimer()
+	select {
+	case <-heard:
+		return d.next(ctx)
+	case <-late:
+	case <-ctx.Done():
+	}
+	return errand.Work{}, errand.ErrNothing
+}
+
+// next claims a run of the next workspace that offers one.
+func (d *desk) next(ctx context.Context) (errand.Work, error) {
 	workspaces, err := d.a.Log.Workspaces(ctx)
 	if err != nil {
 		return errand.Work{}, err

@@ -55,16 +55,14 @@ func (c *Client) CreateEngineRun(ctx context.Context, q EngineRun) (run.Run, err
 	return made, err
 }
 
-// ClaimRun claims the next run: of a room and of a kind of work where they are named.
-func (c *Client) ClaimRun(ctx context.Context, room id.Room, work string) (Claimed, error) {
+// ClaimRun claims the next run: of a room and of a kind of work where they are named. It waits for one, in whole seconds and at most a minute.
+func (c *Client) ClaimRun(ctx context.Context, room id.Room, work string, wait time.Duration) (Claimed, error) {
 	var got Claimed
-	body := map[string]string{}
-	for name, value := range map[string]string{"room_id": string(room), "work": work} {
-		if value != "" {
-			body[name] = value
-		}
-	}
-	err := c.post(ctx, "/v1/runs/claim", body, &got)
+	err := c.post(ctx, "/v1/runs/claim", struct {
+		Room id.Room `json:"room_id,omitempty"`
+		Work string  `json:"work,omitempty"`
+		Wait int64   `json:"wait,omitempty"`
+	}{room, work, int64(wait / time.Second)}, &got)
 	return got, err
 }
 
@@ -103,8 +101,8 @@ func claimed(token, key string) map[string]string {
 }
 
 // Claim implements errand.Claims.
-func (d Desk) Claim(ctx context.Context) (errand.Work, error) {
-	got, err := d.ClaimRun(ctx, d.Room, errand.Operations)
+func (d Desk) Claim(ctx context.Context, wait time.Duration) (errand.Work, error) {
+	got, err := d.ClaimRun(ctx, d.Room, errand.Operations, wait)
 	if err != nil {
 		return errand.Work{}, err
 	}

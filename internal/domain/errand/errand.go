@@ -79,8 +79,8 @@ var ErrNothing = fault.New(fault.NotFound, "nothing_to_claim", "no run waits for
 
 // Claims is how an engine comes to own runs. A claim that is lost is refused with a Conflict or a NotFound; what is Unavailable may be tried again.
 type Claims interface {
-	// Claim returns the next run of the kind Operations, or ErrNothing.
-	Claim(ctx context.Context) (Work, error)
+	// Claim returns the next run of the kind Operations. It waits up to so long for one, and then returns ErrNothing; it may do so earlier.
+	Claim(ctx context.Context, wait time.Duration) (Work, error)
 	// Renew goes on owning a run for as long as a claim lasts.
 	Renew(ctx context.Context, w Work) error
 	// Release gives a run back, not done.

@@ -13,6 +13,9 @@ const (
 	shelvedBytes     = 16 << 20 // of all bodies together
 	shelvedBody      = 64 << 10 // of one; a larger one is read anew each time
 	shelvedTenants   = 256      // workspaces
+
+	youngDocuments = 1_024   // that were written and that nobody has read since
+	youngBody      = 4 << 10 // bytes of one
 )
 
 // shelf keeps documents that were read, as they are at one place of their workspace's log. Who looks there has proven before how far the
@@ -66,6 +69,7 @@ func (s *shelf) put(ws id.Workspace, at *shelved) {
 func (s *shelf) empty() {
 	for _, at := range s.of {
 		clear(at.docs)
+		clear(at.young)
 		at.bytes = 0
 	}
 }
@@ -75,10 +79,15 @@ type shelved struct {
 	expected uint64                         // up to which our own lane is just appending; 0 for nothing
 	docs     map[docRef]projection.Document // Version 0 for one that is not there
 	bytes    int
+
+	// What was just written is likely to be read soon, a run more than a message: it waits here until somebody does, and does not drive out what is read often.
+	young map[docRef]projection.Document
+	born  []docRef // the young in their order, and those that were; a ring
+	next  int      // the place in it that is taken next
 }
 
 func newShelved(s standing) *shelved {
-	return &shelved{standing: s, docs: map[docRef]projection.Document{}}
+	return &shelved{standing: s, docs: map[docRef]projection.Document{}, young: map[docRef]projection.Document{}}
 }
 
 // find returns a document of a workspace that was proven to stand so.
@@ -91,6 +100,12 @@ func (s *shelf) find(ws id.Workspace, now standing, ref docRef) (projection.Docu
 	}
 	if at.no == now.no && at.epoch == now.epoch && at.head >= now.head {
 		doc, found := at.docs[ref]
+		if !found {
+			if doc, found = at.young[ref]; found {
+				delete(at.young, ref)
+				at.put(ref, doc)
+			}
+		}
 		return doc, found
 	}
 	if at.epoch > now.epoch || at.epoch == now.epoch && now.head <= at.expected {
@@ -118,6 +133,7 @@ func (s *shelf) fill(ws id.Workspace, then standing, ref docRef, doc projection.
 }
 
 func (s *shelved) put(ref docRef, doc projection.Document) {
+	delete(s.young, ref)
 	if was, known := s.docs[ref]; known {
 		s.bytes -= len(was.Body)
 	}
@@ -154,13 +170,36 @@ func (s *shelf) lay(ws id.Workspace, was, now standing, g *group) {
 	for _, f := range g.docs {
 		ref := docRef{f.ref.Name, f.ref.Key}
 		doc := projection.Document{Key: f.ref.Key, Version: f.state.Version, Seq: f.state.Seq, Body: f.body}
-		if _, known := at.docs[ref]; known && len(f.body) <= shelvedBody {
+		switch _, known := at.docs[ref]; {
+		case known && len(f.body) <= shelvedBody:
 			at.put(ref, doc)
-		} else if known {
+		case known:
 			at.bytes -= len(at.docs[ref].Body)
 			delete(at.docs, ref)
+		default:
+			at.bear(ref, doc)
 		}
 	}
+}
+
+// bear takes in a document that was written.
+func (s *shelved) bear(ref docRef, doc projection.Document) {
+	_, known := s.young[ref]
+	if len(doc.Body) > youngBody {
+		delete(s.young, ref)
+		return
+	}
+	s.young[ref] = doc
+	switch {
+	case known:
+		return
+	case len(s.born) < youngDocuments:
+		s.born = append(s.born, ref)
+		return
+	}
+	delete(s.young, s.born[s.next])
+	s.born[s.next] = ref
+	s.next = (s.next + 1) % youngDocuments
 }
 
 // clear takes every document off.

@@ -56,27 +56,34 @@ func (d *Dispatcher) Claim(ctx context.Context, origin event.Origin, ws id.Works
 		if err != nil {
 			return run.Run{}, "", err
 		}
-		if want.Shows != nil {
-			if may, err := want.Shows(doc.ID); err != nil {
-				return run.Run{}, "", err
-			} else if !may {
-				continue
-			}
-		}
-		if err := d.mayClaim(ctx, origin, doc); err != nil {
-			return run.Run{}, "", err
-		}
-		give, ok := d.hands.reach(doc.ID)
-		if !ok {
-			continue
-		}
-		doc, token, err := d.take(ctx, origin, doc)
-		give()
-		if !errors.Is(err, journal.ErrConflict) && !errors.Is(err, errTaken) && !errors.Is(err, run.ErrFull) {
+		if doc, token, err := d.reach(ctx, origin, want, doc); !errors.Is(err, errTaken) {
 			return doc, token, err
-		} // another engine was first: the next one
+		}
 	}
 	return run.Run{}, "", errand.ErrNothing
+}
+
+// reach claims a run that is offered. It returns errTaken where the next one is to be tried: the engine may not see this one, another one was
+// first, or no more may run.
+func (d *Dispatcher) reach(ctx context.Context, origin event.Origin, want Wanted, doc run.Run) (run.Run, string, error) {
+	if want.Shows != nil {
+		if may, err := want.Shows(doc.ID); err != nil || !may {
+			return run.Run{}, "", either(err, errTaken)
+		}
+	}
+	if err := d.mayClaim(ctx, origin, doc); err != nil {
+		return run.Run{}, "", err
+	}
+	give, ok := d.hands.reach(doc.ID)
+	if !ok {
+		return run.Run{}, "", errTaken
+	}
+	defer give()
+	doc, token, err := d.take(ctx, origin, doc)
+	if errors.Is(err, journal.ErrConflict) || errors.Is(err, run.ErrFull) {
+		err = errTaken
+	}
+	return doc, token, err
 }
 
 // denialTime is how long a denial of a claim is not recorded again for the same engine and reason: engines ask every second.
@@ -319,7 +326,11 @@ func (d *Dispatcher) Release(ctx context.Context, origin event.Origin, h Hold) (
 	if err = ended(err); err != nil {
 		return doc, err
 	}
-	return after(doc, receipt)
+	if doc, err = after(doc, receipt); err == nil && !receipt.Replayed {
+		d.bells.offer(doc)
+		d.bells.hasRoom(doc.Workspace)
+	}
+	return doc, err
 }
 
 // owned refuses what only the owner of a claim can do, where there is none.

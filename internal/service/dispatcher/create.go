@@ -146,7 +146,11 @@ func (d *Dispatcher) Create(ctx context.Context, origin event.Origin, q Request)
 	if receipt.Replayed {
 		return d.Find(ctx, q.Workspace, receipt.Events[0].Run)
 	}
-	return run.Evolve(run.Run{}, receipt.Events[0])
+	doc, err := run.Evolve(run.Run{}, receipt.Events[0])
+	if err == nil {
+		d.bells.offer(doc)
+	}
+	return doc, err
 }
 
 // Given returns the input of a run, JSON as it was sent; null where there is none, or where it was redacted.

@@ -55,6 +55,7 @@ type Dispatcher struct {
 	terms *claim.Terms
 	hands hands
 	lulls lulls
+	bells bells
 
 	denials lulls // of claims, which are not recorded again so soon
 }
@@ -190,6 +191,7 @@ func after(doc run.Run, receipt event.Receipt) (run.Run, error) {
 
 // room returns what the log has to expect so that one more run of a workspace runs, or run.ErrFull.
 func (d *Dispatcher) room(ctx context.Context, ws id.Workspace) ([]event.DocumentVersion, error) {
+	freed := d.bells.freed(ws)
 	load, version, err := projection.Load[run.Load](ctx, d.Docs, ws, run.LoadProjection, string(ws))
 	if err != nil && !errors.Is(err, projection.ErrNotFound) {
 		return nil, err
@@ -199,6 +201,7 @@ func (d *Dispatcher) room(ctx context.Context, ws id.Workspace) ([]event.Documen
 		tenant, err = workspace.Unsaid(ws), nil
 	}
 	if err == nil && load.Room(tenant.Tasks) == 0 {
+		d.bells.isFull(ws, freed)
 		err = run.ErrFull
 	}
 	if err == nil && !d.Together && load.Ample(tenant.Tasks, d.hands.count()) {

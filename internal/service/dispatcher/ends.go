@@ -65,6 +65,7 @@ func (d *Dispatcher) end(ctx context.Context, origin event.Origin, h Hold, actio
 		return doc, err
 	}
 	d.terms.Forget(doc.ID)
+	d.bells.hasRoom(doc.Workspace)
 	d.close(ctx, origin, doc)
 	d.settle(ctx, origin, doc)
 	return after(doc, receipt)
@@ -140,6 +141,7 @@ func (d *Dispatcher) Cancel(ctx context.Context, origin event.Origin, ws id.Work
 			return doc, err
 		}
 		d.terms.Forget(r)
+		d.bells.hasRoom(ws)
 		d.close(ctx, origin, doc)
 		d.settle(ctx, origin, doc)
 		return after(doc, receipt)

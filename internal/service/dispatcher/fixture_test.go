@@ -30,21 +30,31 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const ws = id.DefaultWorkspace
 
-// clock is set by the test, ahead and back.
+// clock is set by the test, ahead and back; in a bubble it is that of the bubble.
 type clock struct {
-	mu  sync.Mutex
-	now time.Time
+	bubble bool
+	mu     sync.Mutex
+	now    time.Time
 }
 
 // Now implements event.Clock.
 func (c *clock) Now() time.Time {
+	if c.bubble {
+		return time.Now()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now
 }
 
 // NewTimer implements event.Clock.
-func (c *clock) NewTimer(time.Duration) (<-chan time.Time, func()) { panic("nobody waits here") }
+func (c *clock) NewTimer(d time.Duration) (<-chan time.Time, func()) {
+	if !c.bubble {
+		panic("nobody waits here")
+	}
+	t := time.NewTimer(d)
+	return t.C, func() { t.Stop() }
+}
 
 func (c *clock) move(d time.Duration) {
 	c.mu.Lock()
@@ -64,9 +74,11 @@ type house struct {
 }
 
 // newHouse makes a house. The caller closes its log: a property makes many in one test.
-func newHouse(t testing.TB) *house {
+func newHouse(t testing.TB) *house { return newHouseOn(t, &clock{now: time.UnixMilli(1_800_000_000_000).UTC()}) }
+
+func newHouseOn(t testing.TB, c *clock) *house {
 	t.Helper()
-	h := &house{t: t, clock: &clock{now: time.UnixMilli(1_800_000_000_000).UTC()}, blobs: memory.NewBlobs()}
+	h := &house{t: t, clock: c, blobs: memory.NewBlobs()}
 	ids := id.NewSource(h.clock.Now, rand.Reader)
 	var err error
 	if h.log, err = memory.NewJournal(app.Definitions(), h.clock, ids, rand.Reader); err != nil {

@@ -22,7 +22,7 @@ type mute struct {
 	stopped time.Duration // after the claim, the work was given up
 }
 
-func (m *mute) Claim(ctx context.Context) (errand.Work, error) {
+func (m *mute) Claim(ctx context.Context, _ time.Duration) (errand.Work, error) {
 	if m.given {
 		<-ctx.Done()
 		return errand.Work{}, ctx.Err()

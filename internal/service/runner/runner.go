@@ -19,8 +19,10 @@ import (
 	"agentbox/internal/domain/run"
 )
 
-// How often an engine looks for work, and how long it waits before it tries again what was unavailable, or asked about.
+// How long an engine waits for work at a time, how often it looks where nobody lets it wait, and how long it waits before it tries again what was
+// unavailable, or asked about.
 const (
+	Wait  = 20 * time.Second
 	Poll  = 1200 * time.Millisecond
 	Again = time.Second
 	Ask   = 2 * time.Second
@@ -51,7 +53,12 @@ func (r *Runner) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
-		w, err := r.Claims.Claim(ctx)
+		wait := Wait
+		if r.Once {
+			wait = 0
+		}
+		began := r.Clock.Now()
+		w, err := r.Claims.Claim(ctx, wait)
 		if err == nil {
 			working.Go(func() {
 				r.execute(ctx, w)
@@ -72,7 +79,9 @@ func (r *Runner) Run(ctx context.Context) error {
 		if r.Once {
 			return nil
 		}
-		r.pause(ctx, Poll)
+		if left := Poll - r.Clock.Now().Sub(began); left > 0 {
+			r.pause(ctx, left)
+		}
 	}
 }
 

@@ -137,7 +137,7 @@ func (s seat) hold(w errand.Work) dispatcher.Hold {
 	return dispatcher.Hold{Workspace: ws, Run: w.Run, Token: w.Token}
 }
 
-func (s seat) Claim(ctx context.Context) (errand.Work, error) {
+func (s seat) Claim(ctx context.Context, _ time.Duration) (errand.Work, error) {
 	return call(ctx, s, func() (errand.Work, error) {
 		doc, token, err := s.hands.Claim(context.Background(), s.owner, ws, dispatcher.Wanted{Work: errand.Operations})
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -109,18 +110,23 @@ func (i *invocation) jsonFile(name string) (json.RawMessage, error) {
 
 func runClaim(i *invocation) *cobra.Command {
 	var room, work string
+	var wait time.Duration
 	c := &cobra.Command{
 		Use: "claim", Short: "Claim the next run, as an engine does", Args: cobra.NoArgs,
 		Long: "Claim prints the token by which the run is yours, for 30 seconds and as long as you renew it. It exits with 5 when no run waits.",
 	}
 	c.Flags().StringVar(&room, "room", "", "only a run of this room")
 	c.Flags().StringVar(&work, "work", "", "only a run whose input is of this kind: operations")
+	c.Flags().DurationVar(&wait, "wait", 0, "wait so long for one, in whole seconds, at most 60s")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		api, err := i.connect(cmd.Context())
 		if err != nil {
 			return err
 		}
-		got, err := api.ClaimRun(cmd.Context(), id.Room(room), work)
+		if wait%time.Second != 0 || wait < 0 || wait > time.Minute {
+			return usage("--wait %s: whole seconds, from 0s to 60s", wait)
+		}
+		got, err := api.ClaimRun(cmd.Context(), id.Room(room), work, wait)
 		if err != nil {
 			return err
 		}

@@ -39,6 +39,7 @@ type orderRequest struct {
 type claimRequest struct {
 	Room id.Room `json:"room_id,omitempty" maxLength:"64" doc:"Only a run of this room"`
 	Work string  `json:"work,omitempty" enum:"operations" doc:"Only a run whose input is of this kind: an operations message of protocol 1.0 with a space_id"`
+	Wait int64   `json:"wait,omitempty" minimum:"0" maximum:"60" doc:"Seconds to wait for a run where there is none now; 0 by default"`
 }
 
 // claimAnswer is a run that an engine has from now on, or none.
@@ -120,7 +121,7 @@ func (s *Server) registerClaims() {
 		Detail: "It waits, queued, until an engine claims it. A run of operations that the daemon executes in a space is made with POST /v1/spaces/{space_id}/runs.",
 	}, s.createEngineRun)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "claim-run", Needs: wire.DoesThere(policy.RunClaim), Method: http.MethodPost, Path: "/v1/runs/claim", Tag: "engines", Engines: true, Summary: "Claim the next run", Repeat: wire.RepeatRecalled,
+		ID: "claim-run", Needs: wire.DoesThere(policy.RunClaim), Method: http.MethodPost, Path: "/v1/runs/claim", Tag: "engines", Engines: true, Summary: "Claim the next run", Repeat: wire.RepeatRecalled, Waits: true,
 		Detail: "The oldest run that waits, else the oldest whose engine was not heard of for 30 seconds. From then on everything that is recorded of the run takes the claim's token. " +
 			"A run that a label keeps from the engine is passed over: it asks for access first.",
 	}, s.claimRun)
@@ -224,8 +225,10 @@ func (s *Server) createEngineRun(ctx context.Context, c wire.Call, in *struct{ B
 
 func (s *Server) claimRun(ctx context.Context, c wire.Call, in *struct{ Body *claimRequest }) (*struct{ Body claimAnswer }, error) {
 	var want dispatcher.Wanted
+	var wait time.Duration
 	if in.Body != nil {
 		want = dispatcher.Wanted{Room: in.Body.Room, Work: in.Body.Work}
+		wait = time.Duration(in.Body.Wait) * time.Second
 	}
 	if err := s.permitted(ctx, c, capability.Use{Action: policy.RunClaim, Room: want.Room}); err != nil {
 		return nil, err
@@ -244,7 +247,13 @@ func (s *Server) claimRun(ctx context.Context, c wire.Call, in *struct{ Body *cl
 		want.Shows = func(r id.Run) (bool, error) {
 			return sight.Shows(ctx, label.Resource{Type: label.OfRun, ID: string(r)})
 		}
-		doc, token, err = s.services.Dispatcher.Claim(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, want)
+		if wait == 0 {
+			doc, token, err = s.services.Dispatcher.Claim(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, want)
+		} else {
+			waiting, stop := s.Within(ctx, wait, s.Stopping())
+			doc, token, err = s.services.Dispatcher.Await(waiting, c.Once(), c.Caller.Workspace, want)
+			stop()
+		}
 	}
 	if errors.Is(err, errand.ErrNothing) {
 		return &struct{ Body claimAnswer }{}, nil
