@@ -163,13 +163,12 @@ func (j *Journal) Documents(ctx context.Context, q projection.Query) (docs []pro
 }
 
 // listing writes a query in SQL; the index of the keys, or that of the entries, gives both the selection and the order. There is a row without
-// a document where the projection is there and nothing is selected.
+// a document where the projection is there and nothing is selected. The documents of entries are looked up one by one, whatever the planner knows.
 func listing(q projection.Query, def projection.Definition, no int64) (string, []any) {
-	from, key := `documents d WHERE d.projection = p.no AND d.workspace = $3`, `d.key`
 	args := []any{def.Name, def.Version, no, q.Limit}
+	from, key := `documents d WHERE d.projection = p.no AND d.workspace = $3`, `d.key`
 	if q.Index != (projection.Index{}) {
-		key = `n.key`
-		from = `entries n JOIN documents d ON d.projection = n.projection AND d.workspace = n.workspace AND d.key = n.key WHERE n.projection = p.no AND n.workspace = $3 AND n.name = $5 AND n.value = $6`
+		from, key = `entries n WHERE n.projection = p.no AND n.workspace = $3 AND n.name = $5 AND n.value = $6`, `n.key`
 		args = append(args, q.Index.Name, []byte(q.Index.Value))
 	}
 	compare, order := ` > `, ``
@@ -180,8 +179,16 @@ func listing(q projection.Query, def projection.Definition, no int64) (string, [
 		args = append(args, []byte(q.After))
 		from += ` AND ` + key + compare + `$` + string(rune('0'+len(args)))
 	}
-	return `SELECT f.key, f.leaf, f.version, f.seq, f.body, f.generation FROM projections p LEFT JOIN LATERAL
-		(SELECT d.key, d.leaf, d.version, d.seq, d.body, d.generation FROM ` + from + ` ORDER BY ` + key + order + ` LIMIT $4) f ON true WHERE p.name = $1 AND p.version = $2 ORDER BY f.key` + order, args
+	from += ` ORDER BY ` + key + order + ` LIMIT $4`
+	const columns = `d.key, d.leaf, d.version, d.seq, d.body, d.generation`
+	if q.Index == (projection.Index{}) {
+		from = `SELECT ` + columns + ` FROM ` + from
+	} else {
+		from = `SELECT ` + columns + ` FROM (SELECT n.key FROM ` + from + `) n
+			CROSS JOIN LATERAL (SELECT ` + columns + ` FROM documents d WHERE d.projection = p.no AND d.workspace = $3 AND d.key = n.key OFFSET 0) d`
+	}
+	return `SELECT f.key, f.leaf, f.version, f.seq, f.body, f.generation FROM projections p LEFT JOIN LATERAL (` + from + `) f ON true
+		WHERE p.name = $1 AND p.version = $2 ORDER BY f.key` + order, args
 }
 
 // Entries implements projection.Indexed.

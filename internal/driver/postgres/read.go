@@ -239,12 +239,24 @@ func (j *Journal) read(ctx context.Context, db querier, q journal.Query, no int6
 		last = int64(min(q.Before-1, maxSeq))
 	}
 	order := `e.seq`
-	if q.Stream == (event.Stream{}) {
-		where(`e.seq BETWEEN ? AND ?`, first, last)
-	} else {
+	if q.Stream != (event.Stream{}) {
 		where(`e.stream = (SELECT no FROM streams WHERE workspace = $1 AND type = ? AND id = ?)`, q.Stream.Type, q.Stream.ID)
-		where(`e.stream_seq BETWEEN ? AND ?`, first, last)
 		order = `e.stream_seq`
+	}
+	// A range on both sides is believed to be so few rows, of a table of which nothing is known, that the index of the places looks as good as that
+	// of what is asked for, and the whole workspace is read. Hence only the side from which it is read belongs to the index.
+	switch {
+	case first <= 1 && last == maxSeq:
+	case q.Last:
+		where(order+` <= ?`, last)
+		if first > 1 {
+			where(order+` + 0 >= ?`, first)
+		}
+	default:
+		where(order+` >= ?`, first)
+		if last < maxSeq {
+			where(order+` + 0 <= ?`, last)
+		}
 	}
 	if q.Run != "" {
 		where(`e.run = ?`, string(q.Run))
