@@ -331,6 +331,9 @@ func (a *App) Close() error {
 			errs = append(errs, a.early.Close())
 			_ = os.Remove(a.path(stateFile))
 		}
+		if a.Hands != nil {
+			a.Hands.Wait()
+		}
 		if a.Keeper != nil {
 			errs = append(errs, a.Keeper.Close())
 		}

@@ -224,6 +224,7 @@ func (s *Stack) end() {
 	if s.stop != nil {
 		s.stop()
 	}
+	s.Hands.Wait()
 	if err := s.Keeper.Close(); err != nil {
 		s.T.Errorf("close the spaces: %v", err)
 	}

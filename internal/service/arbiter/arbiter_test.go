@@ -85,6 +85,7 @@ func convene(t *testing.T) *court {
 	}
 	c.Arbiter = arbiter.New(arbiter.Parts{Log: c.log, Docs: c.log, Gate: c.gate, Clock: c.clock, Place: place})
 	c.hands = dispatcher.New(dispatcher.Parts{Log: c.log, Docs: c.log, Blobs: memory.NewBlobs(), Gate: c.gate, Clock: c.clock, IDs: ids, Place: place})
+	t.Cleanup(c.hands.Wait)
 	owner, err := c.gate.Owner(t.Context(), ws, "owner")
 	if err != nil {
 		t.Fatal(err)

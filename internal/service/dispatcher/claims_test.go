@@ -211,6 +211,7 @@ func TestThreat30NoWriteOfAnOldFence(t *testing.T) {
 		over := false
 		for range rapid.IntRange(5, 40).Draw(rt, "moments") {
 			e := &engines[rapid.IntRange(0, 1).Draw(rt, "engine")]
+			h.Wait() // the evidence of a run that has ended is an event too
 			before := h.head()
 			var err error
 			switch what := rapid.SampledFrom([]string{"claim", "renew", "release", "complete", "pass", "jump"}).Draw(rt, "what"); what {

@@ -57,6 +57,8 @@ type Dispatcher struct {
 	lulls lulls
 	bells bells
 
+	settling *settling
+
 	denials lulls // of claims, which are not recorded again so soon
 }
 
@@ -70,7 +72,7 @@ func New(parts Parts) *Dispatcher {
 	if parts.Together {
 		terms = claim.NewTermsTogether(now)
 	}
-	return &Dispatcher{Parts: parts, begun: now, terms: terms}
+	return &Dispatcher{Parts: parts, begun: now, terms: terms, settling: newSettling()}
 }
 
 // Hold is a run, and the token by which an engine shows that it has it; "" where nobody has claimed it.

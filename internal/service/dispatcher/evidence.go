@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"sync"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/evidence"
@@ -20,6 +21,9 @@ import (
 // Evidence returns the evidence of a run that was collected, and its manifest as it is stored.
 func (d *Dispatcher) Evidence(ctx context.Context, ws id.Workspace, r id.Run) (evidence.Record, json.RawMessage, error) {
 	if _, err := d.Find(ctx, ws, r); err != nil {
+		return evidence.Record{}, nil, err
+	}
+	if err := d.settling.wait(ctx, r); err != nil {
 		return evidence.Record{}, nil, err
 	}
 	doc, _, err := found[evidence.Record](ctx, d, ws, evidence.Projection, string(r), evidence.ErrNotFound)
@@ -40,6 +44,13 @@ func (d *Dispatcher) Evidence(ctx context.Context, ws id.Workspace, r id.Run) (e
 
 // Finalize collects the evidence of a run that has ended, whoever executed it. What was collected before is not collected again: created is false.
 func (d *Dispatcher) Finalize(ctx context.Context, origin event.Origin, ws id.Workspace, r id.Run) (created bool, err error) {
+	if err := d.settling.wait(ctx, r); err != nil {
+		return false, err
+	}
+	return d.finalize(ctx, origin, ws, r)
+}
+
+func (d *Dispatcher) finalize(ctx context.Context, origin event.Origin, ws id.Workspace, r id.Run) (created bool, err error) {
 	doc, err := d.Find(ctx, ws, r)
 	if err != nil {
 		return false, err
@@ -134,12 +145,65 @@ func (d *Dispatcher) abridge(ctx context.Context, doc run.Run, first []event.Eve
 	return evidence.Collect(doc.Workspace, doc.ID, doc.Room, append(first, last...), &evidence.Gap{From: left, To: last[0].Seq - 1})
 }
 
-// settle collects the evidence of a run that an engine or a person has just ended. The end stands; evidence that cannot be collected now is
-// collected when somebody asks.
+// settle collects the evidence of a run that an engine or a person has just ended, behind their back: who asks for it meanwhile waits. The end
+// stands; evidence that cannot be collected now is collected when somebody asks.
 func (d *Dispatcher) settle(ctx context.Context, origin event.Origin, doc run.Run) {
 	origin.Key = "" // that of the end
-	if _, err := d.Finalize(context.WithoutCancel(ctx), origin, doc.Workspace, doc.ID); err != nil {
-		d.Logger.Warn("collect the evidence of a run", "code", "evidence_not_collected", "run", doc.ID, "error", err)
+	d.settling.begin(doc.ID, func() {
+		if _, err := d.finalize(context.WithoutCancel(ctx), origin, doc.Workspace, doc.ID); err != nil {
+			d.Logger.Warn("collect the evidence of a run", "code", "evidence_not_collected", "run", doc.ID, "error", err)
+		}
+	})
+}
+
+// Wait returns when the evidence of every run that has ended is collected. It is called before the log is closed.
+func (d *Dispatcher) Wait() { d.settling.working.Wait() }
+
+// settlers is how many runs are settled at the same time.
+const settlers = 4
+
+// settling are the runs whose evidence is being collected. Make it with newSettling.
+type settling struct {
+	slots   chan struct{}
+	working sync.WaitGroup
+
+	mu   sync.Mutex // guards done
+	done map[id.Run]chan struct{}
+}
+
+func newSettling() *settling {
+	return &settling{slots: make(chan struct{}, settlers), done: map[id.Run]chan struct{}{}}
+}
+
+func (s *settling) begin(r id.Run, do func()) {
+	done := make(chan struct{})
+	s.mu.Lock()
+	s.done[r] = done // a run ends once
+	s.mu.Unlock()
+	s.working.Go(func() {
+		s.slots <- struct{}{}
+		do()
+		<-s.slots
+		s.mu.Lock()
+		delete(s.done, r)
+		s.mu.Unlock()
+		close(done)
+	})
+}
+
+// wait returns when the evidence of a run is not being collected any more.
+func (s *settling) wait(ctx context.Context, r id.Run) error {
+	s.mu.Lock()
+	done := s.done[r]
+	s.mu.Unlock()
+	if done == nil {
+		return nil
+	}
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

@@ -74,7 +74,9 @@ type house struct {
 }
 
 // newHouse makes a house. The caller closes its log: a property makes many in one test.
-func newHouse(t testing.TB) *house { return newHouseOn(t, &clock{now: time.UnixMilli(1_800_000_000_000).UTC()}) }
+func newHouse(t testing.TB) *house {
+	return newHouseOn(t, &clock{now: time.UnixMilli(1_800_000_000_000).UTC()})
+}
 
 func newHouseOn(t testing.TB, c *clock) *house {
 	t.Helper()
@@ -116,6 +118,7 @@ func open(t *testing.T) *house {
 }
 
 func (h *house) close() {
+	h.Wait()
 	if err := h.log.Close(); err != nil {
 		h.t.Error(err)
 	}

@@ -292,6 +292,7 @@ func together(t *testing.T, server *pgtest.Server, seed uint64) {
 	stop()
 	reigns.Wait()
 	for _, m := range w.two {
+		m.Wait()
 		if err := m.log.Close(); err != nil {
 			t.Error(err)
 		}

@@ -74,6 +74,7 @@ func open(t *testing.T) *office {
 	o := &office{t: t, log: log}
 	o.Investigator = investigator.New(investigator.Parts{Docs: log, Gate: g, Clock: c, IDs: ids, Place: place})
 	o.hands = dispatcher.New(dispatcher.Parts{Log: log, Docs: log, Blobs: memory.NewBlobs(), Gate: g, Clock: c, IDs: ids, Place: place})
+	t.Cleanup(o.hands.Wait)
 	owner, err := g.Owner(t.Context(), ws, "owner")
 	if err != nil {
 		t.Fatal(err)

@@ -247,6 +247,7 @@ func TestThreat30NoStepIsLostOrDoubled(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := newHost(t)
 				defer func() {
+					h.hands.Wait()
 					if err := h.log.Close(); err != nil {
 						t.Error(err)
 					}
@@ -377,7 +378,7 @@ func (h *host) verify(r id.Run, operations int) {
 func TestAnEngineThatIsStoppedGivesItsRunBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
-		defer func() { _ = h.log.Close() }()
+		defer func() { h.hands.Wait(); _ = h.log.Close() }()
 		r := h.ask(1000).ID
 		s := seat{host: h, chance: locked(mrand.New(mrand.NewPCG(1, 1))), dead: context.Background()}
 		engine := &runner.Runner{Claims: s, Records: s, Clock: app.Clock{}, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}
@@ -408,7 +409,7 @@ func TestAnEngineOutlivesItsDaemonsRestart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := newHost(t)
-				defer func() { _ = h.log.Close() }()
+				defer func() { h.hands.Wait(); _ = h.log.Close() }()
 				r := h.ask(50).ID
 				s := seat{host: h, chance: locked(mrand.New(mrand.NewPCG(2, 2))), dead: context.Background()}
 				ctx, stop := context.WithCancel(t.Context())
