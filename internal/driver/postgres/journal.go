@@ -62,6 +62,7 @@ type Journal struct {
 	numbered sync.Map // the numbers of workspaces
 	nonces   nonces
 	shelf    shelf
+	survey   survey
 
 	reign   int64                       // of this daemon, or of the members of which it is one; 0 for neither
 	member  int64                       // its number among them; 0 for none

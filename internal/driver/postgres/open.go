@@ -171,7 +171,7 @@ func (j *Journal) open(ctx context.Context) error {
 		if err := j.openProjections(ctx); err != nil {
 			return err
 		}
-		return j.reading(ctx, func(db querier) error { return j.lookAround(ctx, db) })
+		return j.reading(ctx, func(db querier) error { return errors.Join(j.lookAround(ctx, db), j.survey.begin(ctx, db)) })
 	})
 }
 

@@ -3,13 +3,16 @@ package postgres_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/driver/postgres"
+	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/journal/journaltest"
+	"agentbox/internal/kernel/projection"
 	"agentbox/internal/testkit/pgtest"
 )
 
@@ -63,5 +66,109 @@ func TestAnAppendReadsOnlyItsOwnDocuments(t *testing.T) {
 		return nil
 	}); err != nil || tables != 5 {
 		t.Errorf("counted in %d tables: %v", tables, err)
+	}
+}
+
+// TestAReadReadsOnlyWhatItShows asks for the events of a run, a step, a thread, an entity, a correlation and a stream, and for documents by an index, with
+// queries that were planned when there was nothing of the kind. It once read the whole workspace for each of them.
+func TestAReadReadsOnlyWhatItShows(t *testing.T) {
+	server := pgtest.Start(t, "autovacuum=off")
+	address := server.Database()
+	reader, err := postgres.Open(t.Context(), optionsAt(address, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	ids := journaltest.NewSetup().IDs
+	var all []journal.Query
+	var notes []string
+	write := func(batches, together int) {
+		t.Helper()
+		for range batches {
+			var drafts []event.Draft
+			for range together {
+				d := journaltest.InRoom(id.New[id.Room](ids), "text")
+				entity := fmt.Sprint("note ", len(notes))
+				d = d.About("note", entity).In(id.New[id.Run](ids), id.New[id.Step](ids))
+				d.Thread, d.Correlation = id.New[id.Thread](ids), id.New[id.Correlation](ids)
+				drafts, notes = append(drafts, d), append(notes, entity)
+				all = append(all, journal.Query{Run: d.Run}, journal.Query{Step: d.Step}, journal.Query{Thread: d.Thread}, journal.Query{Correlation: d.Correlation},
+					journal.Query{EntityType: "note", EntityID: entity}, journal.Query{Stream: d.Stream})
+			}
+			if _, err := reader.Append(t.Context(), journaltest.Batch(drafts...)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	ask := func(times, want int) { // for what was written last, or for what is not there
+		t.Helper()
+		for n := range times {
+			queries := []journal.Query{
+				{Run: id.New[id.Run](ids)}, {Step: id.New[id.Step](ids)}, {Thread: id.New[id.Thread](ids)}, {Correlation: id.New[id.Correlation](ids)},
+				{EntityType: "note", EntityID: "none"}, {Stream: event.RoomStream(journaltest.Workspace, id.New[id.Room](ids))},
+			}
+			if want > 0 {
+				queries = all[len(all)-6*(n+1):][:6]
+			}
+			for _, q := range queries {
+				q.Workspace, q.Limit = journaltest.Workspace, 10
+				for _, q.Last = range []bool{false, true} {
+					for _, q.Before = range []uint64{0, 1 << 30} {
+						for _, q.From = range []uint64{0, 1} {
+							if found, err := reader.Read(t.Context(), q); err != nil || len(found) != want {
+								t.Fatalf("%+v: %d events, %v; want %d", q, len(found), err, want)
+							}
+						}
+					}
+				}
+			}
+			for _, index := range []projection.Index{{Name: "texts", Value: "1"}, {Name: "texts", Value: "2"}} {
+				_, err := reader.Documents(t.Context(), projection.Query{Workspace: journaltest.Workspace, Name: "notes", Index: index, Limit: 4})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	for range 2 {
+		var drafts []event.Draft
+		for range 100 {
+			drafts = append(drafts, journaltest.InRoom(journaltest.Room, "text"))
+		}
+		if _, err := reader.Append(t.Context(), journaltest.Batch(drafts...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask(10, 0)
+	write(10, 500)
+	turn := time.NewTicker(5 * time.Millisecond)
+	defer turn.Stop()
+	for known, limit := false, time.Now().Add(time.Minute); !known; <-turn.C { // nothing but the driver itself makes the server look
+		if err := conn.QueryRow(t.Context(), `SELECT reltuples > 500 FROM pg_class WHERE oid = 'agentbox.events'::regclass`).Scan(&known); err != nil || time.Now().After(limit) {
+			t.Fatalf("the server does not know of what was written: %v", err)
+		}
+	}
+	ask(20, 1)
+	if err := reader.Close(); err != nil { // with which its connections tell what they counted
+		t.Fatal(err)
+	}
+	rows, err := conn.Query(t.Context(), `SELECT relname, coalesce(seq_tup_read, 0) + (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes i WHERE i.relid = t.relid) FROM pg_stat_user_tables t
+		WHERE relname IN ('documents', 'streams', 'events', 'bodies', 'entries')`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table string
+	var read int64
+	if _, err := pgx.ForEachRow(rows, []any{&table, &read}, func() error {
+		if read > 8*int64(len(notes)) {
+			t.Errorf("of %s %d rows were read in a log of %d events", table, read, len(notes))
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
 	}
 }

@@ -1,0 +1,49 @@
+package postgres
+
+import (
+	"context"
+	"sync/atomic"
+)
+
+// survey sees to it that the server knows what is in its tables while they grow fast. PostgreSQL looks at them by itself, about once a minute;
+// until then a query is planned, and its plan kept, for tables that are as good as empty, where each index looks as good as any other.
+type survey struct {
+	grown atomic.Int64 // events that were appended since the log was opened
+	next  atomic.Int64 // at how many of them the tables are looked at next
+	busy  atomic.Bool
+}
+
+// The tables are looked at when so many events were appended, and again each time the log has grown to surveyGrowth times of that.
+const (
+	firstSurvey  = 100
+	surveyGrowth = 4
+)
+
+// begin finds out of how many events the server knows.
+func (s *survey) begin(ctx context.Context, db querier) error {
+	var known float64
+	if err := db.QueryRow(ctx, `SELECT reltuples FROM pg_class WHERE oid = 'events'::regclass`).Scan(&known); err != nil {
+		return err
+	}
+	s.next.Store(max(firstSurvey, (surveyGrowth-1)*int64(known)))
+	return nil
+}
+
+// grew is told of events that were appended.
+func (j *Journal) grew(events int) {
+	s := &j.survey
+	if s.grown.Add(int64(events)) < s.next.Load() || !s.busy.CompareAndSwap(false, true) {
+		return
+	}
+	if !j.goes(func() {
+		defer s.busy.Store(false)
+		at := s.grown.Load()
+		_ = j.reading(j.ctx, func(db querier) error { // the server does so itself in a while
+			_, err := db.Exec(j.ctx, `ANALYZE events, bodies, batches, streams, documents, entries`)
+			return err
+		})
+		s.next.Store(surveyGrowth * at)
+	}) {
+		s.busy.Store(false)
+	}
+}
