@@ -33,9 +33,15 @@ func main() {
 	flag.IntVar(&p.Content, "content", 350, "bytes of a message")
 	flag.DurationVar(&p.Duration, "duration", 30*time.Second, "how long each store is driven")
 	flag.BoolVar(&p.Kill, "kill", false, "kill the daemon with SIGKILL once in the middle, and go on")
+	bare := flag.String("serve-bare", "", "serve bare rows from this database and nothing else: what the hammer starts beside")
 	asJSON := flag.Bool("json", false, "print JSON in place of the tables")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	if *bare != "" {
+		err := serveBare(ctx, *bare, p.Writers)
+		fmt.Fprintln(os.Stderr, "hammer:", err)
+		os.Exit(1)
+	}
 	h := hammer{plan: p, program: *program, stores: strings.Split(*stores, ","), out: os.Stdout, progress: os.Stderr, json: *asJSON}
 	err := h.run(ctx)
 	stop()
@@ -63,6 +69,8 @@ type result struct {
 	Ratio     float64  `json:"ratio"` // messages a second, of the raw rows a second
 	RawCosts  costs    `json:"raw_cpu"`
 	RowBytes  int      `json:"row_bytes"`
+	Bare      *figures `json:"bare_http,omitempty"`      // the same rows, of as many clients, over HTTP
+	BareStep  *figures `json:"bare_http_step,omitempty"` // and of as many as there are engines
 	DBOS      *figures `json:"dbos_step,omitempty"`
 	River     *figures `json:"river_work,omitempty"`
 	Events    int      `json:"events_audited"`
@@ -230,6 +238,16 @@ func (h *hammer) compare(ctx context.Context, r *result) (err error) {
 			return err
 		}
 		r.RawCosts = spend(0, h.server.PID()).since(before, r.Raw.Count)
+		h.say("%s: the same over bare HTTP", r.Store)
+		bare, err := bareHTTP(ctx, h.server, "bare", h.Writers, r.RowBytes, long)
+		if err != nil {
+			return fmt.Errorf("rows over HTTP: %w", err)
+		}
+		few, err := bareHTTP(ctx, h.server, "few", h.Engines, r.RowBytes, long)
+		if err != nil {
+			return fmt.Errorf("rows over HTTP: %w", err)
+		}
+		r.Bare, r.BareStep = &bare, &few
 		h.say("%s: steps of DBOS", r.Store)
 		steps, err := stepsOfDBOS(ctx, h.server, h.Engines, h.Steps, long)
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -62,20 +63,22 @@ const script = `\set version :version + 1
 INSERT INTO events (stream, version, type, at, prev, hash, body) VALUES (:client_id, :version, 'message.created', :client_id, :prev, :hash, :body);
 `
 
+func makeTable(ctx context.Context, url string) error {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	_, err = conn.Exec(ctx, yardstick.Table)
+	return errors.Join(err, conn.Close(ctx))
+}
+
 // rawPostgres is how fast pgbench's clients insert rows as large, each in a transaction of its own, on the same server.
 func rawPostgres(ctx context.Context, server *yardstick.Postgres, clients, size int, long time.Duration) (figures, error) {
 	url, err := server.Database(ctx, "raw")
 	if err != nil {
 		return figures{}, err
 	}
-	conn, err := pgx.Connect(ctx, url)
-	if err != nil {
-		return figures{}, err
-	}
-	if _, err := conn.Exec(ctx, yardstick.Table); err != nil {
-		return figures{}, err
-	}
-	if err := conn.Close(ctx); err != nil {
+	if err := makeTable(ctx, url); err != nil {
 		return figures{}, err
 	}
 	file := filepath.Join(server.Dir, "insert.sql")

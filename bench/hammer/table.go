@@ -28,6 +28,8 @@ func table(w io.Writer, results []result) error {
 		fmt.Fprintf(t, "bare\tprocessors: PostgreSQL %.0f us, clients %.0f us for each row\t\t\t\t\t\n", r.RawCosts.Postgres, r.RawCosts.Clients)
 		line("bare", fmt.Sprintf("rows of %d bytes", r.RowBytes), r.Raw)
 		if r.DBOS != nil {
+			line("bare HTTP", fmt.Sprintf("rows of %d bytes", r.RowBytes), *r.Bare)
+			line("bare HTTP", "the same, of as many clients as engines", *r.BareStep)
 			line("DBOS", "step", *r.DBOS)
 			line("River", "job made to work", *r.River)
 		}
@@ -55,6 +57,8 @@ func table(w io.Writer, results []result) error {
 		verdict("bare rows a second", r.Phases[0].Figures["message"].Rate, r.Raw.Rate, r.Ratio, goal, r.Ratio >= 0.5)
 		if r.DBOS != nil {
 			step, came := r.Phases[1].Figures["step"].P50, r.Phases[2].Figures["run made to claimed"].P50
+			verdict("the same rows over bare HTTP a second", r.Phases[0].Figures["message"].Rate, r.Bare.Rate, r.Phases[0].Figures["message"].Rate/r.Bare.Rate, "", true)
+			verdict("a row over bare HTTP, p50 ms, beside a step", step, r.BareStep.P50, step/r.BareStep.P50, "", true)
 			verdict("a step of DBOS, p50 ms", step, r.DBOS.P50, step/r.DBOS.P50, "below 1", step < r.DBOS.P50)
 			verdict("a job of River made to work, p50 ms", came, r.River.P50, came/r.River.P50, "below 1", came < r.River.P50)
 		}

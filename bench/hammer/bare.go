@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"agentbox/bench/yardstick"
+)
+
+// serveBare is the least that a server over HTTP can do for a message: it reads the JSON, writes one row in a transaction of its own, and answers with
+// an id. It knows nobody, keeps no promise and is asked for nothing else. It says where it listens, and serves until it is killed.
+func serveBare(ctx context.Context, url string, connections int) error {
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return err
+	}
+	config.MaxConns = int32(connections)
+	rows, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	hash := strings.Repeat("h", 32)
+	var last atomic.Int64
+	http.HandleFunc("POST /rows", func(w http.ResponseWriter, r *http.Request) {
+		var sent struct {
+			Content string `json:"content_md"`
+		}
+		n := last.Add(1)
+		err := json.NewDecoder(r.Body).Decode(&sent)
+		if err == nil {
+			_, err = rows.Exec(r.Context(), `INSERT INTO events (stream, version, type, at, prev, hash, body) VALUES ($1, $2, 'message.created', $3, $4, $5, $6)`, n%64, n, time.Now().UnixMicro(), hash, hash, sent.Content)
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusCreated)
+		_ = json.NewEncoder(w).Encode(map[string]int64{"message_id": n})
+	})
+	fmt.Println(listener.Addr())
+	return http.Serve(listener, nil)
+}
+
+// bareHTTP is how fast that server takes rows as large, in a process of its own, from as many of the clients that drive the daemon.
+func bareHTTP(ctx context.Context, server *yardstick.Postgres, name string, clients, size int, long time.Duration) (_ figures, err error) {
+	url, err := server.Database(ctx, name)
+	if err != nil {
+		return figures{}, err
+	}
+	if err := makeTable(ctx, url); err != nil {
+		return figures{}, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return figures{}, err
+	}
+	cmd := exec.Command(self, "-serve-bare", url)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	said, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return figures{}, err
+	}
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // it was killed
+	}()
+	address, err := bufio.NewReader(said).ReadString('\n')
+	if err != nil {
+		return figures{}, fmt.Errorf("the bare server did not start: %w", err)
+	}
+	var m meter
+	var writing sync.WaitGroup
+	failed := make([]error, clients)
+	start := time.Now()
+	for n := range clients {
+		writing.Go(func() {
+			c, content := newClient(strings.TrimSpace(address), ""), strings.Repeat("o", size)
+			var took []time.Duration
+			for ctx.Err() == nil && time.Since(start) < long && failed[n] == nil {
+				began := time.Now()
+				failed[n] = c.do(ctx, http.MethodPost, "/rows", "", map[string]string{"content_md": content}, nil)
+				took = append(took, time.Since(began))
+			}
+			m.add("row", took)
+		})
+	}
+	writing.Wait()
+	return summarize(m.took["row"], time.Since(start).Seconds()), errors.Join(append(failed, ctx.Err())...)
+}
