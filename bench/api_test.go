@@ -22,7 +22,7 @@ func overAPI(b *testing.B) *client.Client {
 	c := app.Default(b.TempDir())
 	c.Listen = "127.0.0.1:0"
 	c.MaxSpaces = 1000
-	c.Rates = wire.Rates{Spaces: 1e6, Runs: 1e6, Files: 1e6, General: 1e6, Failures: 1e6, Streams: 32}
+	c.Rates = wire.Rates{Spaces: 1e6, Runs: 1e6, Files: 1e6, Claims: 1e6, General: 1e6, Failures: 1e6, Streams: 32}
 	a, err := app.Open(b.Context(), c, app.Clock{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		b.Fatal(err)

@@ -69,7 +69,7 @@ func upAPI(b *testing.B) (a *app.App, address, key string) {
 	b.Helper()
 	c := app.Default(b.TempDir())
 	c.Listen = "127.0.0.1:0"
-	c.Rates = wire.Rates{Spaces: 1e6, Runs: 1e6, Files: 1e6, General: 1e6, Failures: 1e6, Streams: 2 * subscribers}
+	c.Rates = wire.Rates{Spaces: 1e6, Runs: 1e6, Files: 1e6, Claims: 1e6, General: 1e6, Failures: 1e6, Streams: 2 * subscribers}
 	a, err := app.Open(b.Context(), c, app.Clock{}, slog.New(slog.DiscardHandler))
 	must(b, err)
 	ctx, stop := context.WithCancel(context.Background())

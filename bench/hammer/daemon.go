@@ -38,7 +38,7 @@ func newDaemon(program, dir string, store ...string) (*daemon, error) {
 // start starts the daemon and waits until it answers. Its rates are those of an operator who lets one principal do what he likes.
 func (d *daemon) start(ctx context.Context) error {
 	args := []string{"up", "--data", d.dir, "--listen", d.address}
-	for _, class := range []string{"spaces", "runs", "files", "general", "failures", "streams"} {
+	for _, class := range []string{"spaces", "runs", "files", "claims", "general", "failures", "streams"} {
 		args = append(args, "--rate", class+"=1000000")
 	}
 	d.cmd = exec.Command(d.program, append(args, d.store...)...)

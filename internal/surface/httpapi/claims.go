@@ -126,10 +126,10 @@ func (s *Server) registerClaims() {
 			"A run that a label keeps from the engine is passed over: it asks for access first.",
 	}, s.claimRun)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "renew-claim", Needs: wire.Does(policy.RunRenew, "run_id").PastLabels(), Method: http.MethodPost, Path: "/v1/runs/{run_id}/lease/heartbeat", Tag: "engines", Engines: true, Summary: "Go on owning a run, for another 30 seconds", Repeat: wire.RepeatRecalled,
+		ID: "renew-claim", Needs: wire.Does(policy.RunRenew, "run_id").PastLabels(), Method: http.MethodPost, Path: "/v1/runs/{run_id}/lease/heartbeat", Tag: "engines", Rate: wire.RateClaims, Engines: true, Summary: "Go on owning a run, for another 30 seconds", Repeat: wire.RepeatRecalled,
 	}, s.renewClaim)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "release-claim", Needs: wire.Does(policy.RunRelease, "run_id").PastLabels(), Method: http.MethodPost, Path: "/v1/runs/{run_id}/lease/release", Tag: "engines", Engines: true, Summary: "Give a run back, not done", Repeat: wire.RepeatRecalled,
+		ID: "release-claim", Needs: wire.Does(policy.RunRelease, "run_id").PastLabels(), Method: http.MethodPost, Path: "/v1/runs/{run_id}/lease/release", Tag: "engines", Rate: wire.RateClaims, Engines: true, Summary: "Give a run back, not done", Repeat: wire.RepeatRecalled,
 	}, s.releaseClaim)
 	wire.Handle(s.Server, wire.Operation{
 		ID: "start-run", Needs: wire.Does(policy.RunBegin, "run_id").PastLabels(), Method: http.MethodPost, Path: "/v1/runs/{run_id}/start", Tag: "engines", Engines: true, Summary: "Start a run by hand, without a claim", Repeat: wire.RepeatRecalled,
@@ -146,7 +146,7 @@ func (s *Server) registerClaims() {
 		})
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "complete-run", Needs: wire.Does(policy.RunComplete, "run_id").PastLabels(), Method: http.MethodPost, Path: "/v1/runs/{run_id}/complete", Tag: "engines", Engines: true, Summary: "End a run well", Repeat: wire.RepeatRecalled,
+		ID: "complete-run", Needs: wire.Does(policy.RunComplete, "run_id").PastLabels(), Method: http.MethodPost, Path: "/v1/runs/{run_id}/complete", Tag: "engines", Rate: wire.RateClaims, Engines: true, Summary: "End a run well", Repeat: wire.RepeatRecalled,
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		EngineRunPath
 		Body *completeRequest
@@ -161,7 +161,7 @@ func (s *Server) registerClaims() {
 		})
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "fail-run", Needs: wire.Does(policy.RunFail, "run_id").PastLabels(), Method: http.MethodPost, Path: "/v1/runs/{run_id}/fail", Tag: "engines", Engines: true, Summary: "End a run badly", Repeat: wire.RepeatRecalled,
+		ID: "fail-run", Needs: wire.Does(policy.RunFail, "run_id").PastLabels(), Method: http.MethodPost, Path: "/v1/runs/{run_id}/fail", Tag: "engines", Rate: wire.RateClaims, Engines: true, Summary: "End a run badly", Repeat: wire.RepeatRecalled,
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		EngineRunPath
 		Body *failRequest

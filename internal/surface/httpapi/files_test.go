@@ -23,7 +23,7 @@ import (
 // busyRates let a test ask as often as it likes.
 func busyRates(c *app.Config) {
 	c.Rates = wire.DefaultRates()
-	c.Rates.Spaces, c.Rates.Runs, c.Rates.Files, c.Rates.General = 1_000_000, 1_000_000, 1_000_000, 1_000_000
+	c.Rates.Spaces, c.Rates.Runs, c.Rates.Files, c.Rates.Claims, c.Rates.General = 1_000_000, 1_000_000, 1_000_000, 1_000_000, 1_000_000
 }
 
 // zipped packs entries: a name that ends in @ is a link to its content.

@@ -20,6 +20,7 @@ type Rates struct {
 	Spaces   int // spaces made
 	Runs     int // runs made
 	Files    int // files read and written
+	Claims   int // claims of runs kept, given back and ended: whoever asks for much does not lose what he works on
 	General  int // everything else
 	Failures int // unauthenticated attempts of one address
 	Streams  int // event streams of one principal open at once; not per minute
@@ -27,7 +28,7 @@ type Rates struct {
 
 // DefaultRates are those of a daemon that was told of no others.
 func DefaultRates() Rates {
-	return Rates{Spaces: 10, Runs: 60, Files: 300, General: 1000, Failures: 60, Streams: 32}
+	return Rates{Spaces: 10, Runs: 60, Files: 300, Claims: 1000, General: 1000, Failures: 60, Streams: 32}
 }
 
 // MaxRate is the most of anything that an operator may allow in a minute.
@@ -38,13 +39,13 @@ const MaxRate = 1_000_000
 func ParseRates(rules []string) (Rates, error) {
 	r := DefaultRates()
 	fields := map[string]*int{
-		"spaces": &r.Spaces, "runs": &r.Runs, "files": &r.Files, "general": &r.General, "failures": &r.Failures, "streams": &r.Streams,
+		"spaces": &r.Spaces, "runs": &r.Runs, "files": &r.Files, "claims": &r.Claims, "general": &r.General, "failures": &r.Failures, "streams": &r.Streams,
 	}
 	for _, rule := range rules {
 		class, text, _ := strings.Cut(rule, "=")
 		n, err := strconv.Atoi(text)
 		if fields[class] == nil || err != nil || n < 1 || n > MaxRate {
-			return Rates{}, fault.New(fault.Invalid, "rate_invalid", "%.100q is no rate: write one of spaces, runs, files, general, failures and streams, =, and a number from 1 to %d, as in general=5000", rule, MaxRate)
+			return Rates{}, fault.New(fault.Invalid, "rate_invalid", "%.100q is no rate: write one of spaces, runs, files, claims, general, failures and streams, =, and a number from 1 to %d, as in general=5000", rule, MaxRate)
 		}
 		*fields[class] = n
 	}
@@ -60,6 +61,7 @@ const (
 	RateSpaces   RateClass = "spaces"
 	RateRuns     RateClass = "runs"
 	RateFiles    RateClass = "files"
+	RateClaims   RateClass = "claims"
 	rateFailures RateClass = "failures"
 )
 
@@ -71,6 +73,8 @@ func (r Rates) of(class RateClass) int {
 		return r.Runs
 	case RateFiles:
 		return r.Files
+	case RateClaims:
+		return r.Claims
 	case rateFailures:
 		return r.Failures
 	}

@@ -357,7 +357,7 @@ func TestRates(t *testing.T) {
 
 func TestRatesAreReadFromRules(t *testing.T) {
 	got, err := ParseRates([]string{"general=1", "streams=1000000", "runs=7", "runs=8", "files=2", "failures=3"})
-	if want := (Rates{Spaces: 10, Runs: 8, Files: 2, General: 1, Failures: 3, Streams: 1_000_000}); err != nil || got != want {
+	if want := (Rates{Spaces: 10, Runs: 8, Files: 2, Claims: 1000, General: 1, Failures: 3, Streams: 1_000_000}); err != nil || got != want {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
 	if got, err := ParseRates(nil); err != nil || got != DefaultRates() {
