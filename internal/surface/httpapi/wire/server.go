@@ -89,6 +89,7 @@ type Server struct {
 	limiter *limiter
 	inHand  inHand
 	bodies  bodies
+	idle    idle
 	done    chan struct{} // closed when the server stops; event streams end with it
 }
 
@@ -112,7 +113,7 @@ func New(c Config) *Server {
 func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	hs := &http.Server{
 		Handler: s, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
-		ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
+		ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug), ConnState: s.idle.turn,
 	}
 	served := make(chan error, 1)
 	go func() { served <- hs.Serve(l) }()
