@@ -259,7 +259,7 @@ func (s *Server) waited(ctx context.Context, c wire.Call, doc run.Run, answered 
 // RunFilter are the parameters that select runs.
 type RunFilter struct {
 	Status string `query:"status" enum:"queued,running,awaiting_approval,succeeded,failed,cancelled" doc:"Only runs in this state"`
-	Page
+	Page[id.Run]
 }
 
 type runList struct {
@@ -269,7 +269,7 @@ type runList struct {
 
 func (s *Server) listRuns(ctx context.Context, c wire.Call, in executor.Filter, f RunFilter) (*struct{ Body runList }, error) {
 	in.Status = run.Status(f.Status)
-	found, err := s.services.Executor.List(ctx, c.Caller.Workspace, in, id.Run(f.Cursor), f.Limit+1)
+	found, err := s.services.Executor.List(ctx, c.Caller.Workspace, in, f.Cursor.After, f.Limit+1)
 	if err != nil {
 		return nil, err
 	}

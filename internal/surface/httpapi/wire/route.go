@@ -287,6 +287,8 @@ func wrongField(op *huma.Operation, d *huma.ErrorDetail) error {
 		return fault.New(fault.Invalid, strictjson.CodeType, "the field %q is not accepted: %s", name, says)
 	case d.Message == "unknown query parameter":
 		return unknownParameter(op, name)
+	case where == "query" && name == "cursor":
+		return fault.New(fault.Invalid, "invalid_cursor", "the cursor is not one of this list; leave it out to begin at its top")
 	}
 	return fault.New(fault.Invalid, "invalid_parameter", "the %s parameter %.64q is not accepted: %s", where, name, says)
 }
