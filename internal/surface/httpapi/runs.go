@@ -456,6 +456,12 @@ func (s *Server) streamRun(w http.ResponseWriter, r *http.Request, c wire.Call) 
 		return err
 	}
 	from, _, err := wire.Cursor(r, "from")
+	if err == nil && from > 1 {
+		var there uint64
+		if there, err = s.services.Executor.Frames(r.Context(), doc.ID, from-1); err == nil {
+			err = wire.Within(from, there+1)
+		}
+	}
 	if err != nil {
 		return err
 	}
