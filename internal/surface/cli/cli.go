@@ -108,13 +108,22 @@ var commands = []func(*invocation) *cobra.Command{
 func Run(ctx context.Context, host Host, args []string) int {
 	i := &invocation{Host: host}
 	root := i.root()
+	shells(root)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if _, silent := errors.AsType[*ended](err); err != nil && !silent {
 		i.json = i.json || asksForJSON(args) // a wrong flag may keep the rest from being read
-		complain(host.Err, i.printer(host.Err), i.unknownKey(err))
+		complain(host.Err, i.printer(host.Err), stopped(ctx, i.unknownKey(err)))
 	}
 	return exitCode(err)
+}
+
+// stopped says in words what ended because the person at the terminal wanted it, and said nothing of its own.
+func stopped(ctx context.Context, err error) error {
+	if _, said := asFault(err); said || ctx.Err() == nil || !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return fault.New(fault.Unavailable, codeInterrupted, "interrupted")
 }
 
 // unknownKey says where a key came from that the daemon refuses; the daemon cannot know.
@@ -172,6 +181,7 @@ func (i *invocation) root() *cobra.Command {
 	for _, make := range commands {
 		root.AddCommand(make(i))
 	}
+	i.completed(root)
 	wrapArgs(root)
 	return root
 }

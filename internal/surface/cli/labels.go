@@ -103,7 +103,7 @@ func labelAccess(i *invocation) *cobra.Command {
 		if err := i.show(d, func(p *printer) {
 			p.line("%s  %s", p.paint(colourOf(d.Decision), d.Decision.String()), plain(d.Reason))
 			if d.Suggestion != "" {
-				p.line("%s %s", p.paint(yellow, "→"), plain(d.Suggestion))
+				p.line("%s %s", p.paint(yellow, "→"), plain(here(d.Suggestion)))
 			}
 			p.fields("reason code", d.Code, "label", string(d.Label.Level), "approval", string(d.Approval), "event", string(d.Event))
 		}); err != nil {

@@ -71,7 +71,7 @@ func policyEvaluate(i *invocation) *cobra.Command {
 		if err := i.show(e, func(p *printer) {
 			p.line("%s  %s", p.paint(colourOf(e.Decision), e.Decision.String()), plain(e.Reason))
 			if e.Suggestion != "" {
-				p.line("%s %s", p.paint(yellow, "→"), plain(e.Suggestion))
+				p.line("%s %s", p.paint(yellow, "→"), plain(here(e.Suggestion)))
 			}
 			p.fields("reason code", e.Code, "approval", string(e.Approval), "standing", string(e.Standing), "event", string(e.Event), "policies", strings.Join(e.Policies, ", "),
 				"action", e.Action.String())
@@ -87,6 +87,11 @@ func policyEvaluate(i *invocation) *cobra.Command {
 		return &ended{ExitRefused}
 	}
 	return c
+}
+
+// here says a suggestion for programs in the words of the command line.
+func here(suggestion string) string {
+	return strings.ReplaceAll(suggestion, "POST /v1/approvals", "agentbox approvals request")
 }
 
 func policyActions(i *invocation) *cobra.Command {

@@ -6,6 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentbox/internal/client"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/kernel/search"
 )
 
 // searchCommand finds messages.
@@ -23,6 +25,9 @@ func searchCommand(i *invocation) *cobra.Command {
 		}
 		q.Words = strings.Join(args, " ")
 		found, err := api.Search(cmd.Context(), q)
+		if fault.CodeOf(err) == search.ErrTooShort.Code {
+			return usage("the words are too short: search takes at least %d characters", search.MinQuery)
+		}
 		if err != nil {
 			return err
 		}

@@ -328,7 +328,7 @@ func spaceRemove(i *invocation) *cobra.Command {
 // completeSpaces offers the spaces that live.
 func (i *invocation) completeSpaces(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveDefault
+		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	api, err := i.connect(cmd.Context())
 	if err != nil {
