@@ -33,11 +33,12 @@ func artifactList(i *invocation) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		found, err := api.Artifacts(cmd.Context(), id.Run(r), client.Page{Limit: most})
+		page, err := api.Artifacts(cmd.Context(), id.Run(r), client.Page{Limit: most})
 		if err != nil {
 			return err
 		}
-		return i.show(found, func(p *printer) {
+		found := page.Artifacts
+		return i.list("artifacts", found, page.Next, func(p *printer) {
 			rows := make([][]cell, len(found))
 			for n, a := range found {
 				size := ""

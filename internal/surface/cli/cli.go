@@ -6,6 +6,7 @@ package cli
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -243,6 +244,28 @@ func (i *invocation) show(v any, people func(*printer)) error {
 	}
 	people(p)
 	return nil
+}
+
+// list shows a list; as JSON it is what the API answers: an object with the list under its name, and the cursor with which it goes on, if it does.
+func (i *invocation) list(name string, entries any, next string, people func(*printer)) error {
+	return i.show(listed{name, entries, next}, people)
+}
+
+type listed struct {
+	name    string
+	entries any
+	next    string
+}
+
+// MarshalJSON writes the list before its cursor, which is the identifier of an entry too.
+func (l listed) MarshalJSON() ([]byte, error) {
+	name, err := json.Marshal(l.name)
+	entries, wrong := json.Marshal(l.entries)
+	if err = errors.Join(err, wrong); err != nil || l.next == "" {
+		return fmt.Appendf(nil, "{%s:%s}", name, entries), err
+	}
+	next, err := json.Marshal(l.next)
+	return fmt.Appendf(nil, `{%s:%s,"next_cursor":%s}`, name, entries, next), err
 }
 
 // dataDir returns the data directory of the local daemon.

@@ -68,7 +68,7 @@ func labelList(i *invocation) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return i.show(found, func(p *printer) {
+		return i.list("labels", found, "", func(p *printer) {
 			rows := make([][]cell, len(found))
 			for n, l := range found {
 				rows[n] = []cell{{oneLine(l.Key(), 60), ""}, text(string(l.Level)), text(string(l.Room)), text(strings.Join(l.Purposes, " "))}

@@ -106,7 +106,7 @@ func policyActions(i *invocation) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return i.show(found, func(p *printer) {
+			return i.list("actions", found, "", func(p *printer) {
 				rows := make([][]cell, len(found))
 				for n, k := range found {
 					asks, where := "", "inside"

@@ -33,7 +33,7 @@ func policyPresets(i *invocation) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return i.show(found, func(p *printer) {
+			return i.list("presets", found, "", func(p *printer) {
 				rows := make([][]cell, len(found))
 				for n, b := range found {
 					rows[n] = []cell{

@@ -152,7 +152,7 @@ func spaceList(i *invocation) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return i.show(found, func(p *printer) {
+		return i.list("spaces", found, "", func(p *printer) {
 			now := i.Clock.Now()
 			rows := make([][]cell, len(found))
 			for n, s := range found {

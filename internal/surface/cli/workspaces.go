@@ -65,7 +65,7 @@ func workspaceList(i *invocation) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return i.show(found, func(p *printer) {
+			return i.list("workspaces", found, "", func(p *printer) {
 				rows := make([][]cell, len(found))
 				for n, w := range found {
 					rows[n] = []cell{text(string(w.ID)), text(string(w.Kind)), text(string(w.State)), text(strconv.Itoa(w.Tasks)), text(w.Name)}
