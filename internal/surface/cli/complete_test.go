@@ -19,7 +19,9 @@ func TestStoppedInWords(t *testing.T) {
 	stop()
 	var out, errs strings.Builder
 	host := Host{Out: &out, Err: &errs, Clock: clock{}, Getenv: func(name string) string { return map[string]string{"HOME": t.TempDir()}[name] }}
-	host.Up = func(ctx context.Context, _ Daemon, _ func(string)) error { return fmt.Errorf("open the log: %w", ctx.Err()) }
+	host.Up = func(ctx context.Context, _ Daemon, _ func(string)) error {
+		return fmt.Errorf("open the log: %w", ctx.Err())
+	}
 	if code := Run(ctx, host, []string{"up"}); code != ExitInterrupted || errs.String() != "agentbox: interrupted\n" {
 		t.Errorf("got %d and %q, want %d and that it was interrupted", code, errs.String(), ExitInterrupted)
 	}
