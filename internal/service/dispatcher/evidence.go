@@ -159,11 +159,16 @@ func (d *Dispatcher) settle(ctx context.Context, origin event.Origin, doc run.Ru
 // Wait returns when the evidence of every run that has ended is collected. It is called before the log is closed.
 func (d *Dispatcher) Wait() { d.settling.working.Wait() }
 
-// settlers is how many runs are settled at the same time.
-const settlers = 4
+// settlers is how many runs are settled at the same time behind the back of who ends them, and mostSettling how many of them there are, or wait for
+// that: whoever ends one more settles it himself.
+const (
+	settlers     = 4
+	mostSettling = 256
+)
 
 // settling are the runs whose evidence is being collected. Make it with newSettling.
 type settling struct {
+	room    chan struct{}
 	slots   chan struct{}
 	working sync.WaitGroup
 
@@ -172,7 +177,7 @@ type settling struct {
 }
 
 func newSettling() *settling {
-	return &settling{slots: make(chan struct{}, settlers), done: map[id.Run]chan struct{}{}}
+	return &settling{room: make(chan struct{}, mostSettling), slots: make(chan struct{}, settlers), done: map[id.Run]chan struct{}{}}
 }
 
 func (s *settling) begin(r id.Run, do func()) {
@@ -180,15 +185,26 @@ func (s *settling) begin(r id.Run, do func()) {
 	s.mu.Lock()
 	s.done[r] = done // a run ends once
 	s.mu.Unlock()
-	s.working.Go(func() {
-		s.slots <- struct{}{}
+	settle := func() {
+		defer func() {
+			s.mu.Lock()
+			delete(s.done, r)
+			s.mu.Unlock()
+			close(done)
+		}()
 		do()
-		<-s.slots
-		s.mu.Lock()
-		delete(s.done, r)
-		s.mu.Unlock()
-		close(done)
-	})
+	}
+	select {
+	case s.room <- struct{}{}:
+		s.working.Go(func() {
+			s.slots <- struct{}{}
+			settle()
+			<-s.slots
+			<-s.room
+		})
+	default:
+		settle()
+	}
 }
 
 // wait returns when the evidence of a run is not being collected any more.
