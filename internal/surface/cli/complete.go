@@ -53,11 +53,25 @@ func shells(root *cobra.Command) {
 }
 
 // soon ends what is asked of a daemon in time.
-func soon(of offer) offer {
+func (i *invocation) soon(of offer) offer {
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		before := cmd.Context()
-		ctx, cancel := context.WithTimeout(before, completionTime)
-		defer cancel()
+		ctx, cancel := context.WithCancel(before)
+		over, stop := i.Clock.NewTimer(completionTime)
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			select {
+			case <-over:
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+		defer func() {
+			cancel()
+			stop()
+			<-ended
+		}()
 		cmd.SetContext(ctx)
 		defer cmd.SetContext(before)
 		return of(cmd, args, begun)
@@ -69,7 +83,7 @@ func (i *invocation) arguments(cmd *cobra.Command) offer {
 	own := cmd.ValidArgsFunction
 	_, takes, _ := strings.Cut(cmd.Use, " ")
 	words := strings.Fields(strings.NewReplacer("[", "", "]", "").Replace(takes))
-	return soon(func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	return i.soon(func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		if own != nil && len(args) == 0 {
 			return own(cmd, args, begun)
 		}
@@ -152,7 +166,7 @@ func (i *invocation) values(cmd *cobra.Command, f *pflag.Flag) offer {
 		}
 	}
 	if kind := strings.ToUpper(f.Name); slices.Contains([]string{"RUN", "ROOM", "SPACE", "THREAD", "WORKSPACE"}, kind) {
-		return soon(func(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+		return i.soon(func(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 			return i.offered(cmd, kind, begun)
 		})
 	}

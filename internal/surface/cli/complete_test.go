@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -52,12 +53,24 @@ func TestEveryCommandSaysWhatItIsCompletedWith(t *testing.T) {
 	look(i.root())
 }
 
+// upClock has timers that end when somebody says so.
+type upClock struct {
+	clock
+	over chan time.Time
+}
+
+func (c upClock) NewTimer(time.Duration) (<-chan time.Time, func()) { return c.over, func() {} }
+
 // TestASilentDaemonHoldsUpNoShell completes a run with a daemon that takes the question and never answers.
 func TestASilentDaemonHoldsUpNoShell(t *testing.T) {
-	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	over := make(chan time.Time, 1)
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		over <- noon // its time is up while it is asked
+		<-r.Context().Done()
+	}))
 	defer silent.Close()
 	var out strings.Builder
-	i := Host{Out: &out, Err: io.Discard, Clock: clock{}, Getenv: func(name string) string {
+	i := Host{Out: &out, Err: io.Discard, Clock: upClock{over: over}, Getenv: func(name string) string {
 		return map[string]string{"HOME": t.TempDir(), "AGENTBOX_URL": silent.URL, "AGENTBOX_KEY": "abk_x"}[name]
 	}}
 	if code := Run(t.Context(), i, []string{"__complete", "runs", "show", ""}); code != ExitOK || out.String() != ":4\n" {

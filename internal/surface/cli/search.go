@@ -6,8 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentbox/internal/client"
-	"agentbox/internal/domain/fault"
-	"agentbox/internal/kernel/search"
 )
 
 // searchCommand finds messages.
@@ -25,8 +23,8 @@ func searchCommand(i *invocation) *cobra.Command {
 		}
 		q.Words = strings.Join(args, " ")
 		found, err := api.Search(cmd.Context(), q)
-		if fault.CodeOf(err) == search.ErrTooShort.Code {
-			return usage("the words are too short: search takes at least %d characters", search.MinQuery)
+		if f, ok := asFault(err); ok && f.Code == "q_too_short" {
+			return usage("the words have%s", strings.TrimPrefix(f.Msg, "q has"))
 		}
 		if err != nil {
 			return err
