@@ -284,7 +284,7 @@ func policyValidate(i *invocation) *cobra.Command {
 	return c
 }
 
-// killSwitch stops everything that does more than read.
+// killSwitch stops every effect; reading goes on, and what is only recorded.
 func killSwitch(i *invocation) *cobra.Command {
 	set := func(on bool) func(cmd *cobra.Command, args []string) error {
 		return func(cmd *cobra.Command, _ []string) error {
@@ -322,7 +322,7 @@ func killSwitch(i *invocation) *cobra.Command {
 			return i.show(k, func(p *printer) { p.killSwitch(i, k) })
 		},
 	}
-	return group("kill-switch", "Stop everything that does more than read", onCommand, offCommand, status)
+	return group("kill-switch", "Stop every effect; reading goes on, and what is only recorded", onCommand, offCommand, status)
 }
 
 func (p *printer) killSwitch(i *invocation, k policy.KillSwitch) {
@@ -330,6 +330,6 @@ func (p *printer) killSwitch(i *invocation, k policy.KillSwitch) {
 		p.line("the kill switch is %s: effects are decided by policy", p.paint(green, "off"))
 		return
 	}
-	p.line("the kill switch is %s: nothing but reading is permitted; lift it with: agentbox kill-switch off", p.paint(red, "on"))
+	p.line("the kill switch is %s: only reading, and what is only recorded, is permitted; lift it with: agentbox kill-switch off", p.paint(red, "on"))
 	p.fields("since", ago(i.Clock.Now(), k.At), "by", string(k.By), "reason", k.Reason)
 }
