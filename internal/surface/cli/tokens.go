@@ -261,8 +261,9 @@ func engineIssue(i *invocation) *cobra.Command {
 	var after time.Duration
 	c := &cobra.Command{
 		Use: "issue ENGINE", Short: "Make a token by which an engine is known, which is shown once", Args: cobra.ExactArgs(1),
-		Long:    "Without scopes it permits to claim runs of every room, to go on owning them and to give them back.",
-		Example: "  agentbox engines token issue ENGINE\n  agentbox engines token issue ENGINE --action run.claim,run.lease.heartbeat,run.lease.release,run.complete,run.fail",
+		Long: "Without scopes it permits to claim runs of every room, to go on owning them and to give them back. The second example permits all that an engine\n" +
+			"does with a run, tool calls included: --tool names those that it may call. Without evidence.collect no evidence is collected when a run ends.",
+		Example: "  agentbox engines token issue ENGINE\n  agentbox engines token issue ENGINE --action " + strings.Join(machine.Work(), ",") + " --tool '*'",
 	}
 	scoped(c, &s)
 	c.Flags().DurationVar(&after, "ends-after", 0, "how long it holds, as 8h; without it without end")

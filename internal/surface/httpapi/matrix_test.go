@@ -27,6 +27,7 @@ type endpoint struct {
 	id, method, path string
 	public           bool
 	needs            wire.Needs
+	engines          bool // open to engines, by their own tokens
 }
 
 // endpoints reads the committed API document.
@@ -49,7 +50,7 @@ func endpoints(t *testing.T) []endpoint {
 	var all []endpoint
 	for _, path := range slices.Sorted(maps.Keys(document.Paths)) {
 		for method, op := range document.Paths[path] {
-			all = append(all, endpoint{op.ID, strings.ToUpper(method), path, len(op.Security) == 0, op.Needs})
+			all = append(all, endpoint{op.ID, strings.ToUpper(method), path, len(op.Security) == 0, op.Needs, len(op.Security) > 1})
 		}
 	}
 	slices.SortFunc(all, func(a, b endpoint) int { return strings.Compare(a.path+a.method, b.path+b.method) })
