@@ -102,6 +102,9 @@ func tokenGrant(i *invocation) *cobra.Command {
 		g.IssuedTo, g.Parent, g.ValidUntil = id.Principal(args[0]), id.Token(parent), i.ends(after)
 		return call(i, cmd, func(api *client.Client) (client.Capability, error) { return api.Grant(cmd.Context(), g) }, func(p *printer, t client.Capability) {
 			p.fields("id", string(t.ID), "held by", string(t.IssuedTo), "permits", scopesLine(t.Scopes), "bearer", t.Bearer)
+			if len(t.Dropped) > 0 {
+				i.printer(i.Err).line("left out, because %s does not permit it: %s", t.Parent, strings.Join(t.Dropped, ", "))
+			}
 			if t.Bearer != "" {
 				p.line("%s", p.paint(faint, "The bearer is shown here and nowhere else."))
 			}
