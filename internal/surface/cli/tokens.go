@@ -265,7 +265,7 @@ func engineIssue(i *invocation) *cobra.Command {
 	c := &cobra.Command{
 		Use: "issue ENGINE", Short: "Make a token by which an engine is known, which is shown once", Args: cobra.ExactArgs(1),
 		Long: "Without scopes it permits to claim runs of every room, to go on owning them and to give them back. The second example permits all that an engine\n" +
-			"does with a run, tool calls included: --tool names those that it may call. Without evidence.collect no evidence is collected when a run ends.",
+			"does with a run, tool calls included: --tool names those that it may call.",
 		Example: "  agentbox engines token issue ENGINE\n  agentbox engines token issue ENGINE --action " + strings.Join(machine.Work(), ",") + " --tool '*'",
 	}
 	scoped(c, &s)
