@@ -238,7 +238,7 @@ func TestMatrixOfRights(t *testing.T) {
 	}
 	elsewhere := token.All()
 	elsewhere.Rooms = []string{"room_01M7YNAYM0SMK245AEDNVB5CNW"}
-	idle := token.Scopes{Rooms: []string{token.Any}, Actions: []string{"nothing.at.all"}, Data: token.Data{Read: []string{"nothing"}, Write: []string{"nothing"}}}
+	idle := token.Scopes{Rooms: []string{token.Any}, Actions: []string{policy.MessageSend}, Data: token.Data{Read: []string{"nothing"}, Write: []string{"nothing"}}}
 	inert, _ := m.bearer(t, m.app.Owner, idle)
 	away, _ := m.bearer(t, m.app.Owner, elsewhere)
 	strangers := map[string]string{
