@@ -8,6 +8,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
 )
 
 // Engine is the document of an engine. It is a service, whose principal has the same id.
@@ -38,6 +39,25 @@ type Token struct {
 // Opens reports, in a time that does not depend on where they differ, whether a seal is that of this token, whatever its state.
 func (t Token) Opens(seal event.Digest) bool {
 	return subtle.ConstantTimeCompare(seal[:], t.Seal[:]) == 1 && t.ID != "" && !t.Seal.IsZero()
+}
+
+// Work are the action types that the whole of an engine's work takes, from the claim of a run to the evidence of it. Its tool calls take the names of
+// the tools besides.
+func Work() []string {
+	return []string{
+		policy.RunClaim, policy.RunRenew, policy.RunRelease, policy.StepCreate, policy.ToolCall, policy.ToolReport, policy.ArtifactCreate, policy.ArtifactStore,
+		policy.RunComplete, policy.RunFail, policy.EvidenceCollect,
+	}
+}
+
+// NotPermitted is ErrActionNot that names the action and how to get a token which permits it. An action that is empty is to see something.
+func NotPermitted(action string) error {
+	if action == "" {
+		return fault.New(ErrActionNot.Kind, ErrActionNot.Code, "the engine's token does not permit to see this").
+			With("Ask an owner or an admin for a token with what may be read: `agentbox engines token issue ENGINE --read TYPE`, with the actions that it needs.")
+	}
+	return fault.New(ErrActionNot.Kind, ErrActionNot.Code, "the engine's token does not permit %s", action).
+		With("Ask an owner or an admin for a token with all actions that the engine needs: `agentbox engines token issue ENGINE --action run.claim,...," + action + "`.")
 }
 
 // The refusals of an engine and its token.

@@ -25,6 +25,8 @@ type Basis struct {
 	Principal uint64 // version of who acts
 	Space     uint64 // version of the space, 0 where there is none or it is about to be made
 	Workspace uint64 // version of the workspace's document, 0 where there is none
+	Room      uint64 // version of the room that says which tools may be used, 0 where there is none or none is used
+	Defaults  uint64 // version of what rooms inherit, 0 where there is none or the room itself says it
 }
 
 // Gate is the one way to a permit. Every method is safe for concurrent use.

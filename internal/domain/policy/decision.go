@@ -82,6 +82,7 @@ const (
 	ReasonRoomMismatch      = "data_access_restricted_room_mismatch"
 	ReasonPurposeMismatch   = "data_access_purpose_hint_mismatch"
 	ReasonNotOutside        = "action_not_external"
+	ReasonToolNotAllowed    = "tool_not_allowed" // by the list of the room
 	ReasonAgentRequired     = "agent_principal_required"
 	ReasonActorMismatch     = "agent_actor_id_mismatch"
 	ReasonTokenNotFound     = "capability_token_not_found"

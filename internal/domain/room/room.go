@@ -44,7 +44,7 @@ func Default(ws id.Workspace) Room {
 }
 
 // Context is what agents in a room are told and may use. What is nil is inherited from the workspace; where that sets nothing either, there is
-// no prompt and no summary, and what may be used is for policy alone to say.
+// no prompt and no summary, and what may be used is for policy alone to say. The gate holds the list of tools; that of models is told to engines.
 type Context struct {
 	Prompt *string   `json:"system_prompt,omitempty"`
 	Tools  *[]string `json:"tool_allowlist,omitempty"`

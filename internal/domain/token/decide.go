@@ -2,8 +2,10 @@ package token
 
 import (
 	"slices"
+	"strings"
 	"time"
 
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 )
@@ -60,6 +62,51 @@ func (g Grant) check(now time.Time) error {
 		return ErrInvalidUntil
 	}
 	return g.Scopes.Check()
+}
+
+// Useful refuses to grant what would permit nothing: an action that the registry does not know, or nothing at all: no action and nothing to
+// see, or none of the rooms that are asked for, because the tokens above do not permit it or nobody asked. Otherwise what is granted is what both permit, and Without says what is not.
+func (g Grant) Useful(d Granted) error {
+	for _, action := range g.Scopes.Actions {
+		if _, known := policy.KindOf(action); !known && action != Any {
+			return unknownAction(action)
+		}
+	}
+	if (len(d.Scopes.Rooms) > 0 || len(g.Scopes.Rooms) == 0) && len(d.Scopes.Actions)+len(d.Scopes.Data.Read) > 0 {
+		return nil
+	}
+	if dropped := g.Scopes.Without(d.Scopes); len(dropped) > 0 {
+		return fault.New(ErrPermitsNothing.Kind, ErrPermitsNothing.Code, "this token would permit nothing, for the parent does not permit what is asked for: %s", strings.Join(dropped, ", ")).
+			With("Ask for what the parent permits: `agentbox token ls` shows it.")
+	}
+	return ErrPermitsNothing
+}
+
+// unknownAction refuses an action that is not in the registry.
+func unknownAction(action string) error {
+	var names []string
+	for _, k := range policy.Registry() {
+		names = append(names, k.Type)
+	}
+	near := policy.TypeOf(action)
+	if near == action {
+		near = policy.Nearest(action, names)
+	}
+	return fault.New(ErrUnknownAction.Kind, ErrUnknownAction.Code, "there is no action %s, so that a token for it permits nothing; did you mean %s?", policy.Escape(action), near).
+		With("`agentbox policy actions` lists those that there are.")
+}
+
+// Without returns what was asked for and is not granted, or not in full, each entry with its kind, as "action_types run.start".
+func (s Scopes) Without(granted Scopes) (dropped []string) {
+	mine, left := s.lists(), granted.lists()
+	for n, l := range mine {
+		for _, e := range l.entries {
+			if !permits(left[n], e) {
+				dropped = append(dropped, kinds[n]+" "+e)
+			}
+		}
+	}
+	return dropped
 }
 
 // Chain reads a token and those that it was derived from, up to the root. ErrNotFound where one of them is not there.

@@ -66,5 +66,8 @@ var (
 	ErrIssuedToNotFound = fault.New(fault.NotFound, "issued_to_principal_not_found", "there is nobody of that id in this workspace to whom the token could be issued")
 	ErrGrantorNotFound  = fault.New(fault.NotFound, "granted_by_principal_not_found", "whoever grants the token is not known in this workspace")
 	ErrInvalidUntil     = fault.New(fault.Invalid, "invalid_valid_until", "valid_until must lie in the future")
-	ErrInvalidScopes    = fault.New(fault.Invalid, "invalid_scopes", "a scope has at most %d entries of 1 to %d bytes of printable ASCII; a domain is a host in small letters, *.host, or *", MaxEntries, MaxEntryBytes)
+	ErrUnknownAction    = fault.New(fault.Invalid, "invalid_action", "there is no such action, so that a token for it permits nothing")
+	ErrPermitsNothing   = fault.New(fault.Invalid, "capability_permits_nothing", "this token would permit nothing").
+				With("Name what it is for: action_types, or data_access.read to see something.")
+	ErrInvalidScopes = fault.New(fault.Invalid, "invalid_scopes", "a scope has at most %d entries of 1 to %d bytes of printable ASCII; a domain is a host in small letters, *.host, or *", MaxEntries, MaxEntryBytes)
 )

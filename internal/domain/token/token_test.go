@@ -297,3 +297,48 @@ func TestEvolve(t *testing.T) {
 		t.Error("broken data was folded")
 	}
 }
+
+// What would permit nothing is not granted, and what the parent does not permit is named.
+func TestATokenThatPermitsNothingIsNotUseful(t *testing.T) {
+	acts := func(actions ...string) token.Scopes {
+		return token.Scopes{Rooms: []string{token.Any}, Actions: actions}
+	}
+	root := token.Token{ID: "cap_1", IssuedTo: "agt_a", Scopes: token.Scopes{Rooms: []string{"room_a"}, Actions: []string{policy.FileRead}, Data: token.Data{Read: []string{"file"}}}}
+	for _, c := range []struct {
+		name    string
+		derived bool
+		scopes  token.Scopes
+		code    string
+		says    string
+		dropped []string
+	}{
+		{"everything", false, token.All(), "", "", nil},
+		{"an action", false, acts(policy.RunStart), "", "", nil},
+		{"only to see", false, token.Scopes{Rooms: []string{token.Any}, Data: token.Data{Read: []string{"run"}}}, "", "", nil},
+		{"nothing", false, token.Scopes{}, "capability_permits_nothing", "", nil},
+		{"rooms only", false, acts(), "capability_permits_nothing", "", nil},
+		{"a wrong action", false, acts(policy.RunStart, "run.strat"), "invalid_action", "did you mean run.start?", nil},
+		{"a pattern", false, acts("file.*"), "invalid_action", "there is no action file.*", nil},
+		{"an alias", false, acts("external_write"), "invalid_action", "did you mean external.write?", nil},
+		{"what the parent permits", true, token.Scopes{Rooms: []string{"room_a"}, Actions: []string{policy.FileRead}}, "", "", nil},
+		{"less of it", true, acts(policy.FileRead, policy.FileCreate), "", "", []string{"rooms *", "action_types file.create"}},
+		{"none of the actions", true, acts(policy.FileCreate), "capability_permits_nothing", "action_types", nil},
+		{"none of the rooms", true, token.Scopes{Rooms: []string{"room_b"}, Actions: []string{policy.FileRead}}, "capability_permits_nothing", "rooms", nil},
+	} {
+		g := token.Grant{IssuedTo: "agt_b", Scopes: c.scopes}
+		granted, err := g.Root("agt_a", now)
+		if c.derived {
+			g.Parent = root.ID
+			granted, err = g.Delegate([]token.Token{root}, "agt_a", now)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Useful(granted); fault.CodeOf(err) != c.code || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: got %v, want %q that says %q", c.name, err, c.code, c.says)
+		}
+		if got := c.scopes.Without(granted.Scopes); c.code == "" && !slices.Equal(got, c.dropped) {
+			t.Errorf("%s: %v was dropped, want %v", c.name, got, c.dropped)
+		}
+	}
+}

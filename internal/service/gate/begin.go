@@ -151,7 +151,7 @@ func (g *Gate) begin(ctx context.Context, r policy.Ruling, approval id.Approval,
 }
 
 // holds reports whether judging again could only say again what the ruling, which is this gate's own, says: it allows without a standing
-// approval and not under a capability token, the documents of the principal and the space are those that it rests on, the kill switch is open and the quota has room. The
+// approval and not under a capability token, the documents of the principal, the space and the room's list of tools are those that it rests on, the kill switch is open and the quota has room. The
 // bundle is named by its hash and cannot change; the rest is in the canonical bytes.
 func (g *Gate) holds(ctx context.Context, r policy.Ruling, kind policy.Kind) (bool, error) {
 	a := r.Action
@@ -180,10 +180,20 @@ func (g *Gate) holds(ctx context.Context, r policy.Ruling, kind policy.Kind) (bo
 			return false, err
 		}
 	}
-	if a.Space == "" {
-		return true, nil
+	in := a.Room
+	if a.Space != "" {
+		doc, version, err := g.spaces.load(ctx, g.Docs, a.Workspace, space.Projection, string(a.Space))
+		if errors.Is(err, projection.ErrNotFound) {
+			err = nil
+		}
+		if err != nil || version != r.Basis.Space {
+			return false, err
+		}
+		if doc.ID != "" {
+			in = doc.Room
+		}
 	}
-	return g.unchanged(ctx, a.Workspace, space.Projection, string(a.Space), r.Basis.Space)
+	return g.sameTools(ctx, r, kind, in)
 }
 
 // unchanged reports whether a document still has that version, 0 meaning that there is none.

@@ -21,6 +21,7 @@ import (
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/keeper"
+	"agentbox/internal/service/moderator"
 )
 
 const ws = id.DefaultWorkspace
@@ -90,7 +91,7 @@ func build(t testing.TB, change func(*gate.Parts)) *house {
 	c := &clock{now: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)}
 	entropy := &chance{}
 	ids := id.NewSource(c.Now, entropy)
-	log, err := memory.NewJournal(append(gate.Definitions(), keeper.Definition()), c, ids, entropy)
+	log, err := memory.NewJournal(append(append(gate.Definitions(), moderator.Definitions()...), keeper.Definition()), c, ids, entropy)
 	if err != nil {
 		t.Fatal(err)
 	}

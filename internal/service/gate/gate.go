@@ -55,6 +55,7 @@ type Gate struct {
 	spaces   known[space.Space]
 	tenants  known[workspace.Workspace]
 	tokens   known[token.Token]
+	rooms    known[listed]
 
 	mu      sync.RWMutex
 	bundles map[pin]policy.Bundle // verified; a cache

@@ -30,8 +30,8 @@ type consideration struct {
 	soft   bool     // a policy decided: mode shadow lets it pass
 }
 
-// judge decides, in this order: the action itself, the principal, the kill switch, the capability token, the registry, the bundle,
-// standing approvals, the quota.
+// judge decides, in this order: the action itself, the principal, the kill switch, the capability token, the room's list of
+// tools, the registry, the bundle, standing approvals, the quota.
 func (g *Gate) judge(ctx context.Context, a policy.Action, trial *policy.Bundle) (consideration, error) {
 	c := consideration{ruling: policy.Ruling{Action: a}}
 	if err := g.weigh(ctx, &c, trial); err != nil {
@@ -94,6 +94,9 @@ func (g *Gate) weigh(ctx context.Context, c *consideration, trial *policy.Bundle
 		if refused, err := g.token(ctx, c); refused || err != nil {
 			return err
 		}
+	}
+	if refused, err := g.tool(ctx, c); refused || err != nil {
+		return err
 	}
 	switch {
 	case !known:

@@ -14,7 +14,7 @@ import (
 )
 
 // ErrKillSwitch refuses every effect while the kill switch is thrown.
-var ErrKillSwitch = fault.New(fault.Denied, policy.ReasonKillSwitch, "the kill switch is thrown: nothing but reading is permitted").
+var ErrKillSwitch = fault.New(fault.Denied, policy.ReasonKillSwitch, "the kill switch is thrown: only reading, and what is only recorded, is permitted").
 	With("An owner lifts it with `agentbox kill-switch off`.")
 
 // ErrKillSwitchHolds refuses to approve, while the kill switch is thrown, what would be refused at once.

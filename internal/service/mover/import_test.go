@@ -23,6 +23,7 @@ import (
 	"agentbox/internal/kernel/journal/journaltest"
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/keeper"
+	"agentbox/internal/service/moderator"
 	"agentbox/internal/service/mover"
 )
 
@@ -58,7 +59,7 @@ func install(t *testing.T) *there {
 	t.Helper()
 	ids := id.NewSource(time.Now, rand.Reader)
 	s := journaltest.NewSetup()
-	log, err := memory.NewJournal(append(gate.Definitions(), keeper.Definition(), mover.Definition()), s.Clock, ids, rand.Reader)
+	log, err := memory.NewJournal(append(append(gate.Definitions(), moderator.Definitions()...), keeper.Definition(), mover.Definition()), s.Clock, ids, rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -195,7 +195,7 @@ func TestWhatIsRefusedBeforePolicyStandsInTheLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	granted := o.give(o.as(o.owner), token.Grant{IssuedTo: o.owner})
+	granted := o.give(o.as(o.owner), token.Grant{IssuedTo: o.owner, Scopes: talk("*")})
 	for name, do := range map[string]func() error{
 		"an admin makes an owner": func() error {
 			_, err := o.gate.AddPerson(ctx, o.as(o.admin), ws, "Mallory", principal.Overlord)

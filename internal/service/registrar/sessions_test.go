@@ -269,7 +269,7 @@ func TestEveryPersonLogsIn(t *testing.T) {
 	}
 	o.want("one byte too few", o.SetPassphrase(ctx, o.as(o.viewer), ws, "", strings.Repeat("x", principal.MinPassphrase-1)), "invalid_passphrase")
 	o.want("an agent", o.SetPassphrase(ctx, o.as(o.agent), ws, "", own), "not_a_person")
-	granted := o.give(o.as(o.owner), token.Grant{IssuedTo: o.viewer})
+	granted := o.give(o.as(o.owner), token.Grant{IssuedTo: o.viewer, Scopes: talk("*")})
 	o.want("under a capability token", o.SetPassphrase(ctx, o.under(o.viewer, granted.ID), ws, "", own), policy.ReasonScopeAction)
 	o.want("the first one", o.SetPassphrase(ctx, o.as(o.viewer), ws, "", own), "")
 	if code := login(o.viewer, own); code != "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"time"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -91,12 +92,21 @@ func (r *Registrar) decide(origin event.Origin, q token.Grant, who, target princ
 		if !reaches(who, target) {
 			return token.Granted{}, ErrRootNotYours
 		}
-		return q.Root(who.ID, now)
+		return useful(q, q.Root, who.ID, now)
 	}
 	if origin.Token != "" && !token.Within(chain, origin.Token) {
 		return token.Granted{}, token.ErrParentNotYours
 	}
-	return q.Delegate(chain, who.ID, now)
+	return useful(q, func(by id.Principal, now time.Time) (token.Granted, error) { return q.Delegate(chain, by, now) }, who.ID, now)
+}
+
+// useful is a grant that permits something.
+func useful(q token.Grant, grant func(id.Principal, time.Time) (token.Granted, error), by id.Principal, now time.Time) (token.Granted, error) {
+	d, err := grant(by, now)
+	if err == nil {
+		err = q.Useful(d)
+	}
+	return d, err
 }
 
 // speaksFor reports whether one principal may be given what lets him act as another: himself, an agent that he registered, or whom he keeps and

@@ -284,7 +284,7 @@ func policyValidate(i *invocation) *cobra.Command {
 	return c
 }
 
-// killSwitch stops everything that does more than read.
+// killSwitch stops every effect; reading goes on, and what is only recorded.
 func killSwitch(i *invocation) *cobra.Command {
 	set := func(on bool) func(cmd *cobra.Command, args []string) error {
 		return func(cmd *cobra.Command, _ []string) error {
@@ -303,7 +303,7 @@ func killSwitch(i *invocation) *cobra.Command {
 			return i.show(k, func(p *printer) { p.killSwitch(i, k) })
 		}
 	}
-	onCommand := &cobra.Command{Use: "on", Short: "Stop everything that does more than read, at once", Args: cobra.NoArgs, RunE: set(true)}
+	onCommand := &cobra.Command{Use: "on", Short: "Stop every effect, at once; reading goes on, and what is only recorded", Args: cobra.NoArgs, RunE: set(true)}
 	offCommand := &cobra.Command{Use: "off", Short: "Permit effects again", Args: cobra.NoArgs, RunE: set(false)}
 	for _, c := range []*cobra.Command{onCommand, offCommand} {
 		c.Flags().String("reason", "", "why; it stands in the log")
@@ -322,7 +322,7 @@ func killSwitch(i *invocation) *cobra.Command {
 			return i.show(k, func(p *printer) { p.killSwitch(i, k) })
 		},
 	}
-	c := group("kill-switch", "Stop everything that does more than read, or say whether it is thrown", onCommand, offCommand, status)
+	c := group("kill-switch", "Stop every effect, or say whether it is stopped; reading goes on, and what is only recorded", onCommand, offCommand, status)
 	c.RunE = status.RunE
 	return c
 }
@@ -332,6 +332,6 @@ func (p *printer) killSwitch(i *invocation, k policy.KillSwitch) {
 		p.line("the kill switch is %s: effects are decided by policy", p.paint(green, "off"))
 		return
 	}
-	p.line("the kill switch is %s: nothing but reading is permitted; lift it with: agentbox kill-switch off", p.paint(red, "on"))
+	p.line("the kill switch is %s: only reading, and what is only recorded, is permitted; lift it with: agentbox kill-switch off", p.paint(red, "on"))
 	p.fields("since", ago(i.Clock.Now(), k.At), "by", string(k.By), "reason", k.Reason)
 }

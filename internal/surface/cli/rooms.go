@@ -32,8 +32,8 @@ func (f *contextFlags) add(c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringVar(&f.prompt, "system-prompt", "", "what agents in it are told; @FILE reads a file, - the input")
 	flags.StringVar(&f.memory, "memory-summary", "", "the summary of what was said so far; @FILE reads a file, - the input")
-	flags.StringSliceVar(&f.tools, "tools", nil, "tools that may be used, separated by commas; empty allows none")
-	flags.StringSliceVar(&f.models, "models", nil, "models that may be used, separated by commas; empty allows none")
+	flags.StringSliceVar(&f.tools, "tools", nil, "tools that may be used there, as shell or what engines call, separated by commas; empty allows none")
+	flags.StringSliceVar(&f.models, "models", nil, "models that may be used, separated by commas, as engines are told; empty allows none")
 }
 
 func (f *contextFlags) addInherit(c *cobra.Command, usage string) {

@@ -102,6 +102,9 @@ func tokenGrant(i *invocation) *cobra.Command {
 		g.IssuedTo, g.Parent, g.ValidUntil = id.Principal(args[0]), id.Token(parent), i.ends(after)
 		return call(i, cmd, func(api *client.Client) (client.Capability, error) { return api.Grant(cmd.Context(), g) }, func(p *printer, t client.Capability) {
 			p.fields("id", string(t.ID), "held by", string(t.IssuedTo), "permits", scopesLine(t.Scopes), "bearer", t.Bearer)
+			if len(t.Dropped) > 0 {
+				i.printer(i.Err).line("left out, because %s does not permit it: %s", t.Parent, strings.Join(t.Dropped, ", "))
+			}
 			if t.Bearer != "" {
 				p.line("%s", p.paint(faint, "The bearer is shown here and nowhere else."))
 			}
@@ -261,8 +264,9 @@ func engineIssue(i *invocation) *cobra.Command {
 	var after time.Duration
 	c := &cobra.Command{
 		Use: "issue ENGINE", Short: "Make a token by which an engine is known, which is shown once", Args: cobra.ExactArgs(1),
-		Long:    "Without scopes it permits to claim runs of every room, to go on owning them and to give them back.",
-		Example: "  agentbox engines token issue ENGINE\n  agentbox engines token issue ENGINE --action run.claim,run.lease.heartbeat,run.lease.release,run.complete,run.fail",
+		Long: "Without scopes it permits to claim runs of every room, to go on owning them and to give them back. The second example permits all that an engine\n" +
+			"does with a run, tool calls included: --tool names those that it may call.",
+		Example: "  agentbox engines token issue ENGINE\n  agentbox engines token issue ENGINE --action " + strings.Join(machine.Work(), ",") + " --tool '*'",
 	}
 	scoped(c, &s)
 	c.Flags().DurationVar(&after, "ends-after", 0, "how long it holds, as 8h; without it without end")

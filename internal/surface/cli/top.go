@@ -233,7 +233,7 @@ func (t topNow) notice(width int) (colour, text string) {
 	case t.Unreached != "":
 		return red, fit(oneLine(t.Unreached, 0), width)
 	case t.Thrown:
-		return red, fit("the kill switch is thrown: nothing but reading is permitted", width)
+		return red, fit("the kill switch is thrown: only reading, and what is only recorded, is permitted", width)
 	case t.Waiting == 1:
 		return yellow, fit("1 question waits for a person: agentbox approvals", width)
 	case t.Waiting > 0:

@@ -57,10 +57,14 @@ var engineCodes = map[string]*fault.Error{
 // permitted asks the capability token of a caller about a use.
 func (s *Server) permitted(ctx context.Context, c wire.Call, use token.Use) error {
 	err := s.services.Gate.Bound(ctx, c.Origin(), c.Caller, use)
-	if told, ok := engineCodes[fault.CodeOf(err)]; ok && c.Caller.Engine {
-		return told
+	told, ok := engineCodes[fault.CodeOf(err)]
+	switch {
+	case !ok || !c.Caller.Engine:
+		return err
+	case told == engine.ErrActionNot:
+		return engine.NotPermitted(use.Action)
 	}
-	return err
+	return told
 }
 
 // roomOf returns the room of what a parameter names; none for what belongs to the whole workspace, and for what is not there.

@@ -39,6 +39,7 @@ type CapabilityToken struct {
 	RevokedAt  time.Time    `json:"revoked_at,omitzero"`
 	Reason     string       `json:"reason,omitempty"`
 	CreatedAt  time.Time    `json:"created_at"`
+	Dropped    []string     `json:"dropped,omitempty" doc:"What was asked for and the parent does not permit, or not in full, as action_types run.start"`
 	Bearer     string       `json:"bearer,omitempty" doc:"What to send as Authorization: Bearer. Shown once, to whoever may speak for the holder"`
 }
 
@@ -67,7 +68,7 @@ func (s *Server) registerCapabilities() {
 		ID: "grant-capability", Needs: wire.Does(policy.CapabilityGrant), Method: http.MethodPost, Path: "/v1/capabilities/grant", Tag: "principals",
 		Summary: "Grant a capability token", Status: http.StatusCreated, Repeat: wire.RepeatRecalled,
 		Detail: "A token permits nothing that its holder may not do anyway; it narrows. One that is derived from another permits what both permit, ends no later, and is revoked with it; " +
-			"it may be handed on three times. Without a parent only owners and admins grant one, to nobody above themselves. A repeat is answered without the bearer.",
+			"it may be handed on three times. An action that is not in the registry is refused, and so is a token that would permit nothing; what the parent does not permit is left out and named as `dropped`. Without a parent only owners and admins grant one, to nobody above themselves. A repeat is answered without the bearer.",
 	}, func(ctx context.Context, c wire.Call, in *struct{ Body grantRequest }) (*struct{ Body CapabilityToken }, error) {
 		var made registrar.Issued
 		var err error
@@ -85,7 +86,7 @@ func (s *Server) registerCapabilities() {
 			return nil, err
 		}
 		out := shownToken(made.Token, "active")
-		out.Bearer = made.Bearer
+		out.Bearer, out.Dropped = made.Bearer, in.Body.Scopes.Without(made.Scopes)
 		return &struct{ Body CapabilityToken }{out}, nil
 	})
 	wire.Handle(s.Server, wire.Operation{

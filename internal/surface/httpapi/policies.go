@@ -49,7 +49,7 @@ type presetList struct {
 }
 
 type switchRequest struct {
-	On     bool   `json:"on" doc:"Thrown: nothing but reading is permitted, and effects under way end"`
+	On     bool   `json:"on" doc:"Thrown: effects under way end, and only reading is permitted, and what is only recorded"`
 	Reason string `json:"reason,omitempty" maxLength:"2000"`
 }
 
@@ -78,7 +78,9 @@ func (s *Server) registerPolicies() {
 		})
 	wire.Handle(s.Server, wire.Operation{
 		ID: "put-kill-switch", Needs: wire.Does(policy.KillSwitchSet), Method: http.MethodPut, Path: "/v1/kill-switch", Tag: "policies", Summary: "Throw or lift the kill switch",
-		Detail: "It beats every policy and approval, reaches what is under way, and holds over a restart. A lift with an Idempotency-Key that is sent again " +
+		Detail: "It beats every policy and approval, reaches what is under way, and holds over a restart. It stops everything that changes files, runs code, leaves the machine, starts or " +
+			"changes spaces and runs in them, and tool calls. Reading goes on, and so does what is only recorded: messages, rooms, keys, incidents, workspaces, what engines report, and " +
+			"that a run is cancelled. A lift with an Idempotency-Key that is sent again " +
 			"lifts nothing that was thrown since; a throw always throws.",
 	}, func(ctx context.Context, c wire.Call, in *struct{ Body switchRequest }) (*switchAnswer, error) {
 		if in.Body.On {

@@ -221,7 +221,7 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 	var granted struct {
 		Token string `json:"token_id"`
 	}
-	grant := `{"issued_to_principal_id":"` + string(d.app.Owner) + `","scopes":{"rooms":["%s"]}}`
+	grant := `{"issued_to_principal_id":"` + string(d.app.Owner) + `","scopes":{"rooms":["%s"],"action_types":["run.start"]}}`
 	d.succeed(t, "POST", "/v1/capabilities/grant", fmt.Sprintf(grant, "*"), &granted)
 	table["grant-capability"] = sent{path: "/v1/capabilities/grant", body: fmt.Sprintf(grant, "one"), other: fmt.Sprintf(grant, "two"), status: 201}
 	table["revoke-capability"] = sent{
@@ -256,7 +256,7 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 	d.succeed(t, "POST", "/v1/engines/"+engine.ID+"/tokens/issue", ``, &issued)
 	table["register-engine"] = sent{path: "/v1/engines/register", body: `{"display_name":"one"}`, other: `{"display_name":"two"}`, status: 201}
 	table["deactivate-engine"] = sent{path: "/v1/engines/" + idle.ID + "/deactivate", body: `{"reason":"gone"}`, other: `{}`, status: 200}
-	table["issue-engine-token"] = sent{path: "/v1/engines/" + engine.ID + "/tokens/issue", body: `{}`, other: `{"scopes":{}}`, status: 201}
+	table["issue-engine-token"] = sent{path: "/v1/engines/" + engine.ID + "/tokens/issue", body: `{}`, other: `{"scopes":{"rooms":["*"],"action_types":["run.claim"]}}`, status: 201}
 	table["revoke-engine-token"] = sent{path: "/v1/engines/" + engine.ID + "/tokens/" + issued.ID + "/revoke", body: `{"reason":"lost"}`, other: `{}`, status: 200}
 	table["bootstrap-owner"] = sent{path: "/v1/auth/bootstrap-owner", body: `{"display_name":"Olga","passphrase":"correct horse battery"}`, keyless: true}
 	table["login"] = sent{path: "/v1/auth/login", body: `{"passphrase":"correct horse battery"}`, keyless: true}

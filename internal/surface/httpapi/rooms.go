@@ -22,7 +22,7 @@ type roomRequest struct {
 	Lang       string        `json:"default_lang,omitempty" doc:"Of its messages, a BCP 47 tag"`
 	ToolPolicy string        `json:"tool_policy_ref,omitempty" doc:"Names a policy for tools; to set it takes the right to configure rooms"`
 	Mission    string        `json:"mission_id,omitempty"`
-	Context    *room.Context `json:"context,omitempty" doc:"What agents in it are told and may use; what is left out is inherited from the workspace"`
+	Context    *room.Context `json:"context,omitempty" doc:"What agents in it are told and may use; what is left out is inherited from the workspace. The gate holds the list of tools; that of models is a statement to engines"`
 }
 
 // roomChange changes a room; what is left out stays.

@@ -63,7 +63,7 @@ func entry(key, value string) error {
 		}
 	case "traits":
 		if _, ok := traitTexts[value]; !ok {
-			return fmt.Errorf("%q is not a trait; did you mean %s?", value, nearest(value, Traits()))
+			return fmt.Errorf("%q is not a trait; did you mean %s?", value, policy.Nearest(value, Traits()))
 		}
 	}
 	return nil

@@ -121,7 +121,7 @@ func section(n *yaml.Node, name string, f func(key string, value *yaml.Node) err
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		if !slices.Contains(keys[name], key.Value) {
-			return refuse(key, "%s has no key %.64q; did you mean %s?", cmpName(name), key.Value, nearest(key.Value, keys[name]))
+			return refuse(key, "%s has no key %.64q; did you mean %s?", cmpName(name), key.Value, policy.Nearest(key.Value, keys[name]))
 		}
 		if seen[key.Value] {
 			return refuse(key, "%s has the key %s twice", cmpName(name), key.Value)
@@ -233,36 +233,4 @@ func (l *Lists) read(key string, value *yaml.Node) error {
 		l.Traits = list
 	}
 	return nil
-}
-
-// nearest returns the valid word that takes the fewest changes to reach.
-func nearest(word string, valid []string) string {
-	best, least := "", 0
-	for _, v := range valid {
-		if d := distance(word, v); best == "" || d < least {
-			best, least = v, d
-		}
-	}
-	return best
-}
-
-// distance is the Levenshtein distance of two words, of which only the first 64 bytes count.
-func distance(a, b string) int {
-	a, b = a[:min(len(a), 64)], b[:min(len(b), 64)]
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		prev := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := prev
-			if a[i] != b[j] {
-				cost++
-			}
-			prev, row[j+1] = row[j+1], min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

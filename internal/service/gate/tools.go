@@ -1,0 +1,113 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/room"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/kernel/projection"
+)
+
+// operations are the action types of what is done in a space, and the tool that each is: what an operation of protocol 1.0 is called.
+var operations = map[string]string{
+	policy.MessageSend: run.OpMessage, policy.FileCreate: run.OpCreateFile, policy.FileRead: run.OpReadFile, policy.FileArchive: run.OpReadFile,
+	policy.FileEdit: run.OpEditFile, policy.FileDelete: run.OpDeleteFile, policy.ShellExec: run.OpShell,
+}
+
+// prefix is what the engine that comes with the program writes before the name of an operation where that is a tool call.
+const prefix = "space."
+
+// toolName returns the one name of a tool: an operation is called the same with and without the prefix.
+func toolName(name string) string {
+	bare, ok := strings.CutPrefix(name, prefix)
+	if !ok {
+		return name
+	}
+	for _, operation := range operations {
+		if bare == operation {
+			return bare
+		}
+	}
+	return name
+}
+
+// toolOf returns the tool that an action uses; false for one that uses none.
+func toolOf(a policy.Action, k policy.Kind) (string, bool) {
+	if operation, ok := operations[a.Type]; ok {
+		return operation, true
+	}
+	return toolName(a.Tool), a.Type == policy.ToolCall || k.Outside && a.Tool != ""
+}
+
+// listed are the rooms' lists of tools as documents have them. Nothing else is read out of these, and a list that is nil is unset.
+type listed struct {
+	Context struct {
+		Tools *[]string `json:"tool_allowlist"`
+	} `json:"context"`
+}
+
+// tools returns the list of tools that holds in a room, its own or that which rooms of the workspace inherit, nil where nobody has set one, and the
+// versions of the documents that say so. What belongs to no room has the list that rooms inherit, else leaving the room out would be a way around it.
+func (g *Gate) tools(ctx context.Context, ws id.Workspace, r id.Room) (list *[]string, own, inherited uint64, err error) {
+	var doc listed
+	if r != "" {
+		if doc, own, err = g.rooms.load(ctx, g.Docs, ws, room.Projection, string(r)); err != nil && !errors.Is(err, projection.ErrNotFound) {
+			return nil, 0, 0, err
+		}
+	}
+	if doc.Context.Tools != nil {
+		return doc.Context.Tools, own, 0, nil
+	}
+	doc, inherited, err = g.rooms.load(ctx, g.Docs, ws, room.DefaultsProjection, string(ws))
+	if errors.Is(err, projection.ErrNotFound) {
+		err = nil
+	}
+	return doc.Context.Tools, own, inherited, err
+}
+
+// tool refuses a tool that the list of the room does not name, whoever uses it and whatever policy says. What a person himself sends or fetches
+// as files is no use of a tool; what an agent or a service does is, by whichever road.
+func (g *Gate) tool(ctx context.Context, c *consideration) (refused bool, err error) {
+	a := c.ruling.Action
+	tool, ok := toolOf(a, c.kind)
+	if !ok {
+		return false, nil
+	}
+	in := a.Room
+	if c.space.ID != "" {
+		in = c.space.Room
+	}
+	list, own, inherited, err := g.tools(ctx, a.Workspace, in)
+	if err != nil {
+		return true, err
+	}
+	c.ruling.Basis.Room, c.ruling.Basis.Defaults = own, inherited
+	transfer := c.who.Kind == id.User && a.Operation == "" && strings.HasPrefix(a.Type, "file.")
+	if list == nil || transfer || slices.ContainsFunc(*list, func(name string) bool { return toolName(name) == tool }) {
+		return false, nil
+	}
+	reason := fmt.Sprintf("the room's list of allowed tools does not name %s", policy.Escape(cut(tool)))
+	switch {
+	case len(*list) == 0:
+		reason = "the room's list of allowed tools is empty, so that none may be used"
+	case tool == "":
+		reason = "the room has a list of allowed tools, and no tool is named"
+	}
+	c.deny(policy.ReasonToolNotAllowed, reason, "Use a tool that the list names (`agentbox room show ROOM`), or ask an owner or an admin to change it: `agentbox room update ROOM --tools ...`.")
+	return true, nil
+}
+
+// sameTools reports whether the lists on which a ruling rests are those of now, in the room in which its action is done.
+func (g *Gate) sameTools(ctx context.Context, r policy.Ruling, k policy.Kind, in id.Room) (bool, error) {
+	if _, ok := toolOf(r.Action, k); !ok {
+		return true, nil
+	}
+	_, own, inherited, err := g.tools(ctx, r.Action.Workspace, in)
+	return err == nil && own == r.Basis.Room && inherited == r.Basis.Defaults, err
+}
