@@ -128,14 +128,14 @@ func (d Desk) Release(ctx context.Context, w errand.Work) error {
 
 // End implements errand.Claims.
 func (d Desk) End(ctx context.Context, w errand.Work, r errand.Result) error {
+	what, body := "complete", map[string]any{"summary": r.Summary}
 	if r.Failure != "" {
-		return d.Tell(ctx, w.Run, "fail", w.Token, permitted(map[string]any{"error": r.Failure, "message": r.Message}, w.Permit), nil, once(w, "fail", 0))
+		what, body = "fail", map[string]any{"error": r.Failure, "message": r.Message}
 	}
-	body := permitted(map[string]any{"summary": r.Summary}, w.Permit)
 	if r.Output != nil {
 		body["output"] = r.Output
 	}
-	return d.Tell(ctx, w.Run, "complete", w.Token, body, nil, once(w, "complete", 0))
+	return d.Tell(ctx, w.Run, what, w.Token, permitted(body, w.Permit), nil, once(w, what, 0))
 }
 
 // permitted adds a permit to what is sent, where there is one.
@@ -180,8 +180,7 @@ func (d Desk) Past(ctx context.Context, w errand.Work) ([]errand.Progress, error
 			return nil, err
 		}
 		for _, s := range page.Steps {
-			c := calls[s.ID]
-			past = append(past, errand.Progress{Index: errand.Indexed(s.Input), Step: s.ID, Call: c.ID, Ended: c.ID != "" && c.Status != step.Running, OK: c.Status == step.Succeeded})
+			past = append(past, errand.Recorded(s, calls[s.ID]))
 		}
 		if page.Next == "" {
 			return past, nil

@@ -9,6 +9,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/step"
 )
 
 // Operations is the kind of work that an engine of Agentbox executes: an operations message of protocol 1.0 that names its space.
@@ -30,6 +31,7 @@ type Order struct {
 	Version    string            `json:"protocolVersion"`
 	Space      id.Space          `json:"space_id"`
 	Operations []json.RawMessage `json:"operations"`
+	Continue   bool              `json:"continue_on_error,omitempty"` // an operation that does not succeed does not fail the run
 }
 
 // ReadOrder reads an input; false where it is no order of operations.
@@ -48,6 +50,28 @@ type Progress struct {
 	Call  id.ToolCall
 	Ended bool // the tool call has ended
 	OK    bool // and succeeded
+
+	Outcome Outcome // of a call that has ended
+}
+
+// Recorded returns what a step and its last tool call tell of an operation; the zero call is none.
+func Recorded(s step.Step, c step.Call) Progress {
+	p := Progress{Index: Indexed(s.Input), Step: s.ID, Call: c.ID, Ended: c.ID != "" && c.Status != step.Running, OK: c.Status == step.Succeeded}
+	if !p.Ended {
+		return p
+	}
+	said := c.Output
+	if !p.OK {
+		said = c.Error
+	}
+	_ = json.Unmarshal(said, &p.Outcome) // where it was redacted, or is something else, the call says as much
+	if p.Outcome.OK = p.OK; p.Outcome.Child == "" {
+		p.Outcome.Child = c.Child
+	}
+	if p.Outcome.Status == "" {
+		p.Outcome.Status = string(c.Status)
+	}
+	return p
 }
 
 // Verdict is what the gate says of a tool call.
@@ -61,16 +85,24 @@ type Verdict struct {
 
 // Outcome is what came of an operation.
 type Outcome struct {
-	Child  id.Run `json:"run_id"` // in the space, with its result
-	Status string `json:"status"`
+	Child  id.Run `json:"run_id,omitempty"` // in the space, with its result; "" for an operation that was refused
+	Status string `json:"status"`           // of that run, or Refused
 	OK     bool   `json:"success"`
+	Code   string `json:"reason_code,omitempty"` // why it was refused
+	Reason string `json:"reason,omitempty"`      // the same for people
 }
+
+// Refused is the status of an operation that the gate has refused.
+const Refused = "refused"
+
+// Failed is how a run ends of whose operations some did not succeed, unless its order says to continue on errors.
+const Failed = "operations_failed"
 
 // Result is how a run ends.
 type Result struct {
 	Failure string // a stable word; "" for a run that ends well
-	Message string
-	Summary string
+	Message string // of a failure
+	Summary string // of a run that ends well
 	Output  json.RawMessage
 }
 

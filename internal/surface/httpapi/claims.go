@@ -70,6 +70,8 @@ type failRequest struct {
 	Permit  string `json:"permit,omitempty" maxLength:"2000" doc:"The permit of the claim; without it what is reported is recorded as attested"`
 	Error   string `json:"error,omitempty" maxLength:"4000" doc:"Why, best as a stable word"`
 	Message string `json:"message,omitempty" maxLength:"4000" doc:"Why, for people"`
+
+	Output json.RawMessage `json:"output,omitempty" doc:"What came of it all the same, any JSON of at most 64 KiB"`
 }
 
 // claimState says how a claim stands.
@@ -172,7 +174,7 @@ func (s *Server) registerClaims() {
 		}
 		return s.moved(ctx, c, in.EngineRunPath, sent.Token, func(h dispatcher.Hold) (run.Run, error) {
 			h.Permit = sent.Permit
-			return s.services.Dispatcher.Fail(context.WithoutCancel(ctx), c.Once(), h, sent.Error, sent.Message)
+			return s.services.Dispatcher.Fail(context.WithoutCancel(ctx), c.Once(), h, sent.Error, sent.Message, sent.Output)
 		})
 	})
 	wire.Handle(s.Server, wire.Operation{
