@@ -46,7 +46,17 @@ type Claimed struct {
 	Token   string          `json:"claim_token,omitempty"`
 	Permit  string          `json:"permit,omitempty"`
 	Fence   uint64          `json:"fence,omitempty"`
+
+	Reason  string     `json:"reason,omitempty"`  // why nothing was: NothingWaits or WorkspaceFull
+	Waiting int        `json:"waiting,omitempty"` // runs that wait until fewer run
+	Tasks   *run.Tasks `json:"tasks,omitempty"`   // of a workspace that is full
 }
+
+// Why there was nothing to claim.
+const (
+	NothingWaits  = "nothing_waits"
+	WorkspaceFull = "workspace_full"
+)
 
 // CreateEngineRun asks for a run that an engine executes.
 func (c *Client) CreateEngineRun(ctx context.Context, q EngineRun) (run.Run, error) {
