@@ -37,7 +37,7 @@ func host() cli.Host {
 		Clock: app.Clock{}, Version: app.Version, Example: weather.Operations, Up: up,
 		Engine: func(ctx context.Context, desk client.Desk, e cli.Engine) error {
 			logger := slog.New(told(e))
-			logger.Info("the engine waits for runs", "daemon", e.Daemon, "room", cmp.Or(string(desk.Room), "any"), "work", errand.Operations, "hands", e.Hands)
+			logger.Info("the engine waits for runs", "code", "engine_waits", "daemon", e.Daemon, "room", cmp.Or(string(desk.Room), "any"), "work", errand.Operations, "hands", e.Hands)
 			return app.Engine(ctx, desk, desk, app.Clock{}, logger, e.Hands, e.Once)
 		},
 		Doctor: func(ctx context.Context, d cli.Daemon) ([]space.Report, error) {

@@ -99,7 +99,7 @@ func (r *Runner) execute(ctx context.Context, w errand.Work) {
 			stop(err)
 		}
 	}()
-	r.Logger.Info("a run was claimed", "run", w.Run, "fence", w.Fence)
+	r.Logger.Info("a run was claimed", "code", "run_claimed", "run", w.Run, "fence", w.Fence)
 	result, err := r.perform(working, w)
 	if err == nil {
 		err = r.patiently(working, func() error { return r.Claims.End(working, w, result) })
@@ -109,9 +109,9 @@ func (r *Runner) execute(ctx context.Context, w errand.Work) {
 	<-beaten
 	switch {
 	case err == nil && result.Failure != "":
-		r.Logger.Info("a run has failed", "run", w.Run, "code", result.Failure, "result", result.Message)
+		r.Logger.Info("a run has failed", "code", "run_failed", "run", w.Run, "error", result.Failure, "result", result.Message)
 	case err == nil:
-		r.Logger.Info("a run has succeeded", "run", w.Run, "result", result.Summary)
+		r.Logger.Info("a run has succeeded", "code", "run_succeeded", "run", w.Run, "result", result.Summary)
 	case lost || refusedClaim(err):
 		r.Logger.Warn("a run is not this engine's any more", "code", "claim_lost", "run", w.Run, "error", err)
 	default: // it was stopped, or cannot go on: the next engine does
@@ -239,7 +239,7 @@ func (r *Runner) operate(ctx context.Context, w errand.Work, index int, operatio
 		}
 		if waits != v.Code {
 			waits = v.Code
-			r.Logger.Info("an operation waits", "run", w.Run, "operation", index+1, "code", v.Code, "reason", v.Reason)
+			r.Logger.Info("an operation waits", "code", "operation_waits", "run", w.Run, "operation", index+1, "for", v.Code, "reason", v.Reason)
 		}
 		if !r.pause(ctx, Ask) {
 			return o, context.Cause(ctx)
