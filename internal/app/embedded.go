@@ -278,7 +278,9 @@ func (d *desk) Past(ctx context.Context, w errand.Work) ([]errand.Progress, erro
 		}
 		for _, s := range found {
 			after = string(s.ID)
-			past = append(past, errand.Recorded(s, calls[s.ID]))
+			c := calls[s.ID]
+			call := errand.Call{ID: c.ID, Status: string(c.Status), OK: c.Status == step.Succeeded, Child: c.Child, Output: c.Output, Error: c.Error}
+			past = append(past, errand.Recorded(s.ID, s.Input, call))
 		}
 		if len(found) < page {
 			return past, nil

@@ -190,7 +190,9 @@ func (d Desk) Past(ctx context.Context, w errand.Work) ([]errand.Progress, error
 			return nil, err
 		}
 		for _, s := range page.Steps {
-			past = append(past, errand.Recorded(s, calls[s.ID]))
+			c := calls[s.ID]
+			call := errand.Call{ID: c.ID, Status: string(c.Status), OK: c.Status == step.Succeeded, Child: c.Child, Output: c.Output, Error: c.Error}
+			past = append(past, errand.Recorded(s.ID, s.Input, call))
 		}
 		if page.Next == "" {
 			return past, nil

@@ -9,7 +9,6 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
-	"agentbox/internal/domain/step"
 )
 
 // Operations is the kind of work that an engine of Agentbox executes: an operations message of protocol 1.0 that names its space.
@@ -54,9 +53,18 @@ type Progress struct {
 	Outcome Outcome // of a call that has ended
 }
 
-// Recorded returns what a step and its last tool call tell of an operation; the zero call is none.
-func Recorded(s step.Step, c step.Call) Progress {
-	p := Progress{Index: Indexed(s.Input), Step: s.ID, Call: c.ID, Ended: c.ID != "" && c.Status != step.Running, OK: c.Status == step.Succeeded}
+// Call is the last tool call of an operation, as it was recorded.
+type Call struct {
+	ID            id.ToolCall
+	Status        string // running, or how it ended
+	OK            bool   // it succeeded
+	Child         id.Run // that was executed for it
+	Output, Error json.RawMessage
+}
+
+// Recorded returns what a step with its input and its last tool call tell of an operation; the zero Call is none.
+func Recorded(s id.Step, input json.RawMessage, c Call) Progress {
+	p := Progress{Index: Indexed(input), Step: s, Call: c.ID, Ended: c.ID != "" && c.Status != "running", OK: c.OK}
 	if !p.Ended {
 		return p
 	}
@@ -69,7 +77,7 @@ func Recorded(s step.Step, c step.Call) Progress {
 		p.Outcome.Child = c.Child
 	}
 	if p.Outcome.Status == "" {
-		p.Outcome.Status = string(c.Status)
+		p.Outcome.Status = c.Status
 	}
 	return p
 }

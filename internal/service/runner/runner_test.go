@@ -189,10 +189,15 @@ func (s seat) Past(ctx context.Context, w errand.Work) ([]errand.Progress, error
 			for _, c := range calls {
 				last = c
 			}
-			past = append(past, errand.Recorded(doc, last))
+			past = append(past, errand.Recorded(doc.ID, doc.Input, asCall(last)))
 		}
 		return past, nil
 	})
+}
+
+// asCall is a tool call as an engine reads it.
+func asCall(c step.Call) errand.Call {
+	return errand.Call{ID: c.ID, Status: string(c.Status), OK: c.Status == step.Succeeded, Child: c.Child, Output: c.Output, Error: c.Error}
 }
 
 func (s seat) Step(ctx context.Context, w errand.Work, index int) (id.Step, error) {

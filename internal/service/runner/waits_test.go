@@ -235,7 +235,7 @@ func TestRecorded(t *testing.T) {
 		"other output": {step.Call{ID: "call_1", Status: step.Failed, Child: "run_1", Error: json.RawMessage(`"no"`)},
 			errand.Progress{Index: 2, Step: "step_1", Call: "call_1", Ended: true, Outcome: errand.Outcome{Child: "run_1", Status: "failed"}}},
 	} {
-		if got := errand.Recorded(s, c.call); got != c.want {
+		if got := errand.Recorded(s.ID, s.Input, asCall(c.call)); got != c.want {
 			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
 		}
 	}
