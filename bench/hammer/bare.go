@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -74,7 +75,7 @@ func bareHTTP(ctx context.Context, server *yardstick.Postgres, name string, clie
 	if err != nil {
 		return figures{}, err
 	}
-	cmd := exec.Command(self, "-serve-bare", url)
+	cmd := exec.Command(self, "-serve-bare", url, "-writers", strconv.Itoa(clients)) // it has a connection for each
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	said, err := cmd.StdoutPipe()
 	if err == nil {

@@ -112,21 +112,25 @@ func (d *desk) hold(w errand.Work) dispatcher.Hold {
 // Claim implements errand.Claims. It waits until it hears of a run in some workspace, and no longer than runner.Poll: of what other daemons record, and
 // of claims that have expired, it hears nothing.
 func (d *desk) Claim(ctx context.Context, wait time.Duration) (errand.Work, error) {
-	heard, stop := d.a.Hands.Listen(errand.Operations)
+	late, stop := d.a.clock.NewTimer(min(max(wait, 0), runner.Poll))
 	defer stop()
-	w, err := d.next(ctx)
-	if !errors.Is(err, errand.ErrNothing) || wait <= 0 {
-		return w, err
+	for {
+		heard, deaf := d.a.Hands.Listen(errand.Operations)
+		w, err := d.next(ctx)
+		if !errors.Is(err, errand.ErrNothing) || wait <= 0 {
+			deaf()
+			return w, err
+		}
+		select {
+		case <-heard: // and if another one has it, there may be others
+		case <-late:
+			deaf()
+			return w, err
+		case <-ctx.Done():
+			deaf()
+			return w, err
+		}
 	}
-	late, stopTimer := d.a.clock.NewTimer(min(wait, runner.Poll))
-	defer stopTimer()
-	select {
-	case <-heard:
-		return d.next(ctx)
-	case <-late:
-	case <-ctx.Done():
-	}
-	return errand.Work{}, errand.ErrNothing
 }
 
 // next claims a run of the next workspace that offers one.

@@ -138,6 +138,7 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 	}
 	<-ctx.Done()
 	parts.Wait()
+	a.settle()
 	if a.member == nil {
 		a.lastCheckpoint(ctx)
 	}
@@ -323,6 +324,31 @@ func trim(raw []byte) []byte {
 	return raw
 }
 
+// settleTime is how long the evidence of runs that have ended is waited for before the log is closed: the database may be away.
+const settleTime = 5 * time.Second
+
+// settle waits until the evidence of every run that has ended is collected, for as long as settleTime. What it returns is closed when that is so, or
+// when the log was closed.
+func (a *App) settle() <-chan struct{} {
+	settled := make(chan struct{})
+	if a.Hands == nil {
+		close(settled)
+		return settled
+	}
+	go func() {
+		defer close(settled)
+		a.Hands.Wait()
+	}()
+	late, stop := a.clock.NewTimer(settleTime)
+	defer stop()
+	select {
+	case <-settled:
+	case <-late:
+		a.logger.Warn("the evidence of runs that have ended is left to who asks for it", "code", "evidence_not_awaited")
+	}
+	return settled
+}
+
 // Close ends every process of every space, closes the log and gives the data directory free. It may be called more than once.
 func (a *App) Close() error {
 	a.closing.Do(func() {
@@ -331,9 +357,7 @@ func (a *App) Close() error {
 			errs = append(errs, a.early.Close())
 			_ = os.Remove(a.path(stateFile))
 		}
-		if a.Hands != nil {
-			a.Hands.Wait()
-		}
+		settled := a.settle()
 		if a.Keeper != nil {
 			errs = append(errs, a.Keeper.Close())
 		}
@@ -348,6 +372,7 @@ func (a *App) Close() error {
 			}
 			errs = append(errs, a.Log.Close())
 		}
+		<-settled
 		for _, taken := range []*claimed{a.shared, a.claim} {
 			if taken != nil {
 				errs = append(errs, taken.Close())

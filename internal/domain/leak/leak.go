@@ -4,7 +4,9 @@ package leak
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"regexp"
 	"slices"
@@ -62,6 +64,9 @@ func Scan(data json.RawMessage) (json.RawMessage, []Match) {
 	var v any
 	if err := d.Decode(&v); err != nil {
 		return data, nil
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return data, nil // more than one value is no JSON either
 	}
 	s := scan{left: MaxCharacters}
 	v = s.value(v, "", 0)

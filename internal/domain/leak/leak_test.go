@@ -169,6 +169,7 @@ func FuzzScan(f *testing.F) {
 		f.Add(`{"a":"`+s+`"}`, s)
 	}
 	f.Add(`{"a":["sk-"]}`, "sk-")
+	f.Add(`"sk-00000000000000000000"00`, "")
 	f.Fuzz(func(t *testing.T, data, _ string) {
 		clean, found := leak.Scan(json.RawMessage(data))
 		if len(found) == 0 && string(clean) != data {

@@ -172,3 +172,68 @@ func TestAReadReadsOnlyWhatItShows(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestARangeIsReadToItsEndAndNoFurther reads pieces of a long log, as the auditor, the sweeper and a redaction do: a few places with room in the answer for
+// many more. It once read on to the end of the log for each of them.
+func TestARangeIsReadToItsEndAndNoFurther(t *testing.T) {
+	server := pgtest.Start(t, "autovacuum=off")
+	address := server.Database()
+	j, err := postgres.Open(t.Context(), optionsAt(address, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := journaltest.NewSetup().IDs
+	r, thread := id.New[id.Run](ids), id.New[id.Thread](ids)
+	const events = 4_000
+	for range events / 500 {
+		var drafts []event.Draft
+		for range 500 {
+			d := journaltest.InRoom(journaltest.Room, "text").About("note", "one").In(r, "")
+			d.Thread, d.Correlation = thread, "cor_one"
+			drafts = append(drafts, d)
+		}
+		if _, err := j.Append(t.Context(), journaltest.Batch(drafts...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first, err := j.Read(t.Context(), journal.Query{Workspace: journaltest.Workspace, Limit: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	asked := 0
+	for n := range 10 {
+		for _, q := range []journal.Query{
+			{}, {Types: []string{first[0].Type}}, {Run: r}, {Thread: thread}, {Correlation: "cor_one"}, {EntityType: "note", EntityID: "one"}, {Stream: first[0].Stream},
+		} {
+			for _, q.Last = range []bool{false, true} {
+				for _, q.From = range []uint64{uint64(1 + n), events - 20} {
+					q.Workspace, q.Before, q.Limit = journaltest.Workspace, q.From+5, journal.MaxRead
+					asked++
+					if found, err := j.Read(t.Context(), q); err != nil || len(found) != 5 || q.Place(&found[0]) != q.From {
+						t.Fatalf("%+v: %d events, %v", q, len(found), err)
+					}
+					q.Before = q.From // nothing
+					if found, err := j.Read(t.Context(), q); err != nil || len(found) != 0 {
+						t.Fatalf("%+v: %d events, %v", q, len(found), err)
+					}
+				}
+			}
+		}
+	}
+	if err := j.Close(); err != nil { // with which its connections tell what they counted
+		t.Fatal(err)
+	}
+	var read int64
+	if err := conn.QueryRow(t.Context(), `SELECT coalesce(seq_tup_read, 0) + (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes i WHERE i.relid = t.relid) FROM pg_stat_user_tables t
+		WHERE relname = 'events'`).Scan(&read); err != nil {
+		t.Fatal(err)
+	}
+	if most := int64(2*events + 20*asked); read > most {
+		t.Errorf("for %d times five events %d rows were read, want at most %d", asked, read, most)
+	}
+}

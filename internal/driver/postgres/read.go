@@ -243,35 +243,37 @@ func (j *Journal) read(ctx context.Context, db querier, q journal.Query, no int6
 		where(`e.stream = (SELECT no FROM streams WHERE workspace = $1 AND type = ? AND id = ?)`, q.Stream.Type, q.Stream.ID)
 		order = `e.stream_seq`
 	}
-	// A range on both sides is believed to be so few rows, of a table of which nothing is known, that the index of the places looks as good as that
-	// of what is asked for, and the whole workspace is read. Hence only the side from which it is read belongs to the index.
-	switch {
-	case first <= 1 && last == maxSeq:
-	case q.Last:
-		where(order+` <= ?`, last)
-		if first > 1 {
-			where(order+` + 0 >= ?`, first)
-		}
-	default:
-		where(order+` >= ?`, first)
-		if last < maxSeq {
-			where(order+` + 0 <= ?`, last)
-		}
-	}
-	if q.Run != "" {
-		where(`e.run = ?`, string(q.Run))
-	}
-	if q.Step != "" {
-		where(`e.step = ?`, string(q.Step))
-	}
-	if q.Thread != "" {
-		where(`e.thread = ?`, string(q.Thread))
-	}
+	entity := ""
 	if q.EntityID != "" {
-		where(`e.entity = ?`, q.EntityType+journal.EntitySeparator+q.EntityID)
+		entity = q.EntityType + journal.EntitySeparator + q.EntityID
 	}
-	if q.Correlation != "" {
-		where(`e.correlation = ?`, string(q.Correlation))
+	var column, value string // that of the index by which it is read, unless that is the index of the places
+	for _, by := range []struct{ column, value string }{
+		{`e.run`, string(q.Run)}, {`e.step`, string(q.Step)}, {`e.thread`, string(q.Thread)}, {`e.entity`, entity}, {`e.correlation`, string(q.Correlation)},
+	} {
+		if by.value == "" {
+			continue
+		}
+		where(by.column+` = ?`, by.value)
+		if column == "" && q.Stream == (event.Stream{}) {
+			column, value = by.column, by.value
+		}
+	}
+	// A range of places is believed to be so few rows, of a table of which nothing is known, that the index of the places looks as good as that of what
+	// is asked for, and the whole workspace is read. Hence the side at which the reading ends is that of both together, which no other index has: it
+	// ends there all the same.
+	bound := func(compare string, place int64, ends bool) {
+		if ends && column != "" {
+			where(`(`+column+`, `+order+`)`+compare+`(?, ?)`, value, place)
+		} else {
+			where(order+compare+`?`, place)
+		}
+	}
+	if first > 1 {
+		bound(` >= `, first, q.Last)
+	}
+	if last < maxSeq {
+		bound(` <= `, last, !q.Last)
 	}
 	if len(q.Types) > 0 {
 		where(`e.type = ANY(?)`, q.Types)

@@ -14,8 +14,9 @@ const (
 	shelvedBody      = 64 << 10 // of one; a larger one is read anew each time
 	shelvedTenants   = 256      // workspaces
 
-	youngDocuments = 1_024   // that were written and that nobody has read since
-	youngBody      = 4 << 10 // bytes of one
+	youngDocuments = 1_024     // that were written and that nobody has read since
+	youngBytes     = 256 << 10 // of all their bodies together
+	youngBody      = 4 << 10   // of one
 )
 
 // shelf keeps documents that were read, as they are at one place of their workspace's log. Who looks there has proven before how far the
@@ -69,7 +70,7 @@ func (s *shelf) put(ws id.Workspace, at *shelved) {
 func (s *shelf) empty() {
 	for _, at := range s.of {
 		clear(at.docs)
-		clear(at.young)
+		at.young, at.born, at.youngBytes = map[docRef]projection.Document{}, nil, 0
 		at.bytes = 0
 	}
 }
@@ -81,9 +82,9 @@ type shelved struct {
 	bytes    int
 
 	// What was just written is likely to be read soon, a run more than a message: it waits here until somebody does, and does not drive out what is read often.
-	young map[docRef]projection.Document
-	born  []docRef // the young in their order, and those that were; a ring
-	next  int      // the place in it that is taken next
+	young      map[docRef]projection.Document
+	youngBytes int
+	born       []docRef // the young in their order, and some that were
 }
 
 func newShelved(s standing) *shelved {
@@ -102,7 +103,6 @@ func (s *shelf) find(ws id.Workspace, now standing, ref docRef) (projection.Docu
 		doc, found := at.docs[ref]
 		if !found {
 			if doc, found = at.young[ref]; found {
-				delete(at.young, ref)
 				at.put(ref, doc)
 			}
 		}
@@ -133,7 +133,7 @@ func (s *shelf) fill(ws id.Workspace, then standing, ref docRef, doc projection.
 }
 
 func (s *shelved) put(ref docRef, doc projection.Document) {
-	delete(s.young, ref)
+	s.age(ref)
 	if was, known := s.docs[ref]; known {
 		s.bytes -= len(was.Body)
 	}
@@ -182,24 +182,30 @@ func (s *shelf) lay(ws id.Workspace, was, now standing, g *group) {
 	}
 }
 
-// bear takes in a document that was written.
+// bear takes in a document that was written, and lets go of those that were written first where there are too many.
 func (s *shelved) bear(ref docRef, doc projection.Document) {
 	_, known := s.young[ref]
+	s.age(ref)
 	if len(doc.Body) > youngBody {
-		delete(s.young, ref)
 		return
 	}
 	s.young[ref] = doc
-	switch {
-	case known:
-		return
-	case len(s.born) < youngDocuments:
+	s.youngBytes += len(doc.Body)
+	if !known {
 		s.born = append(s.born, ref)
-		return
 	}
-	delete(s.young, s.born[s.next])
-	s.born[s.next] = ref
-	s.next = (s.next + 1) % youngDocuments
+	for len(s.born) > youngDocuments || s.youngBytes > youngBytes {
+		s.age(s.born[0])
+		s.born = s.born[1:]
+	}
+}
+
+// age takes a document from the young.
+func (s *shelved) age(ref docRef) {
+	if doc, known := s.young[ref]; known {
+		s.youngBytes -= len(doc.Body)
+		delete(s.young, ref)
+	}
 }
 
 // clear takes every document off.

@@ -49,15 +49,18 @@ func TestTheShelfShowsNothingOld(t *testing.T) {
 			}
 			at := s.of[ws]
 			bytes := 0
-			if len(at.docs) > shelvedDocuments || len(at.young) > youngDocuments || len(at.born) > youngDocuments || at.bytes > shelvedBytes {
+			if len(at.docs) > shelvedDocuments || len(at.young) > youngDocuments || len(at.born) > youngDocuments || at.bytes > shelvedBytes || at.youngBytes > youngBytes {
 				t.Fatalf("it keeps %d and %d documents, %d bytes", len(at.docs), len(at.young), at.bytes)
 			}
 			if r.IntN(5000) == 0 {
 				for _, doc := range at.docs {
 					bytes += len(doc.Body)
 				}
-				if bytes != at.bytes {
-					t.Fatalf("it keeps %d bytes and believes in %d", bytes, at.bytes)
+				for _, doc := range at.young {
+					bytes += len(doc.Body)
+				}
+				if bytes != at.bytes+at.youngBytes {
+					t.Fatalf("it keeps %d bytes and believes in %d and %d", bytes, at.bytes, at.youngBytes)
 				}
 			}
 		}

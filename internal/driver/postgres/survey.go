@@ -39,7 +39,8 @@ func (j *Journal) grew(events int) {
 		defer s.busy.Store(false)
 		at := s.grown.Load()
 		_ = j.reading(j.ctx, func(db querier) error { // the server does so itself in a while
-			_, err := db.Exec(j.ctx, `ANALYZE events, bodies, batches, streams, documents, entries`)
+			_, err := db.Exec(j.ctx, `ANALYZE events (workspace, seq, stream, stream_seq, type, id, correlation, run, step, thread, entity), bodies (workspace, seq), batches (workspace, key),
+				streams (no, workspace, type, id), documents (projection, workspace, key), entries (projection, workspace, name, value, key)`)
 			return err
 		})
 		s.next.Store(surveyGrowth * at)

@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -27,8 +28,11 @@ func (d *Dispatcher) Await(ctx context.Context, origin event.Origin, ws id.Works
 	if d.Together {
 		again = lookAgainTogether
 	}
-	b, waited := d.bells.hang(ws, want), false
-	for {
+	barred := false // there was a run that is not for him
+	want = want.noting(&barred)
+	b, heard := d.bells.hang(ws, want), Offer{}
+	for waited := false; ; waited = true {
+		barred = false
 		doc, token, err := d.Claim(record, origin, ws, want)
 		if !errors.Is(err, errand.ErrNothing) {
 			if d.bells.takeDown(b); waited {
@@ -36,25 +40,57 @@ func (d *Dispatcher) Await(ctx context.Context, origin event.Origin, ws id.Works
 			}
 			return doc, token, err
 		}
-		waited = true
+		if barred {
+			d.bells.pass(heard)
+		}
+		heard = Offer{}
 		late, stop := d.Clock.NewTimer(again)
 		select {
-		case o := <-b.rung:
+		case heard = <-b.rung:
 			stop()
-			if o.run.ID != "" {
-				if doc, token, err = d.accept(record, origin, want, o.run); !errors.Is(err, errand.ErrNothing) {
+			if ctx.Err() != nil {
+				d.bells.pass(heard)
+				return run.Run{}, "", errand.ErrNothing
+			}
+			if heard.run.ID != "" {
+				if doc, token, err = d.accept(record, origin, want, heard.run); err == nil {
+					return doc, token, nil
+				}
+				d.bells.pass(heard)
+				if heard = (Offer{}); !errors.Is(err, errand.ErrNothing) {
 					return doc, token, err
 				}
-				d.bells.pass(o)
 			}
-			b = d.bells.hang(ws, want)
+			d.bells.rehang(b)
 		case <-late:
 		case <-ctx.Done():
 			stop()
+		}
+		if ctx.Err() != nil {
 			d.bells.takeDown(b)
+			d.bells.pass(heard)
 			return run.Run{}, "", errand.ErrNothing
 		}
 	}
+}
+
+// noting returns what is wanted, and notes when a run is not for who wants it.
+func (w Wanted) noting(barred *bool) Wanted {
+	if shows := w.Shows; shows != nil {
+		w.Shows = func(r id.Run) (bool, error) {
+			may, err := shows(r)
+			*barred = *barred || !may
+			return may, err
+		}
+	}
+	if fits := w.Fits; fits != nil {
+		w.Fits = func(ctx context.Context, doc run.Run) (bool, error) {
+			can, err := fits(ctx, doc)
+			*barred = *barred || !can
+			return can, err
+		}
+	}
+	return w
 }
 
 // Listen returns where it is told, once, that a run of some workspace has become claimable that is of that kind of work, or may have; as far as this
@@ -81,53 +117,76 @@ func (d *Dispatcher) accept(ctx context.Context, origin event.Origin, want Wante
 // bells wake those who wait for runs. The zero value is ready.
 type bells struct {
 	mu     sync.Mutex // guards all below
+	came   uint64     // how many have begun to wait
 	hung   map[id.Workspace][]*bell
 	places map[id.Workspace]*places
 }
 
-// bell is one who waits. It hangs in a workspace, "" for all, until it is rung or taken down.
+// bell is one who waits. It hangs in a workspace, "" for all, in the order in which they came, until it is rung or taken down.
 type bell struct {
+	kind
 	ws   id.Workspace
-	room id.Room
-	work string
+	turn uint64
 	rung chan Offer // takes one
 }
 
-// Offer is what somebody is woken for: a run that has become claimable, or a workspace where it is worth to look again.
+// kind is for what one waits.
+type kind struct {
+	room id.Room
+	work string
+}
+
+// Offer is what somebody is woken for: a run that has become claimable, or a workspace where it is worth to look again. It goes from one to the next of
+// those who hang in the workspace, and then of those who hang in all.
 type Offer struct {
 	workspace id.Workspace
 	run       run.Run // one without an ID for none
-	passed    int     // by so many who did not want it
+	kind      kind    // for which it is worth to look, where there is no run
+	outside   bool    // it was offered to all who hang in the workspace
+	turn      uint64  // and up to this one
 }
 
-func (b *bell) hears(doc run.Run) bool {
-	return (b.room == "" || b.room == doc.Room) && (b.work == "" || b.work == doc.Work)
+func (b *bell) hears(o Offer) bool {
+	if o.run.ID == "" {
+		return b.kind == o.kind
+	}
+	return (b.room == "" || b.room == o.run.Room) && (b.work == "" || b.work == o.run.Work)
 }
 
 // hang is called before the first look, so that nothing can become claimable between the look and the wait.
 func (s *bells) hang(ws id.Workspace, want Wanted) *bell {
-	b := &bell{ws: ws, room: want.Room, work: want.Work, rung: make(chan Offer, 1)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.came++
+	b := &bell{kind: kind{want.Room, want.Work}, ws: ws, turn: s.came, rung: make(chan Offer, 1)}
+	s.put(b)
+	return b
+}
+
+// rehang hangs a bell that was rung, and emptied, where it hung.
+func (s *bells) rehang(b *bell) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.put(b)
+}
+
+// put hangs a bell in its turn. The lock is held.
+func (s *bells) put(b *bell) {
 	if s.hung == nil {
 		s.hung = map[id.Workspace][]*bell{}
 	}
-	s.hung[ws] = append(s.hung[ws], b)
-	return b
+	at, _ := slices.BinarySearchFunc(s.hung[b.ws], b.turn, func(other *bell, turn uint64) int { return cmp.Compare(other.turn, turn) })
+	s.hung[b.ws] = slices.Insert(s.hung[b.ws], at, b)
 }
 
 // takeDown is called by who waits no more. Where he was rung meanwhile the next one is.
 func (s *bells) takeDown(b *bell) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.remove(b)
-	s.mu.Unlock()
 	select {
 	case o := <-b.rung:
-		if o.run.ID != "" {
-			s.ring(o)
-		} else {
-			s.again(o.workspace)
-		}
+		s.ring(o)
 	default:
 	}
 }
@@ -144,27 +203,36 @@ func (s *bells) remove(b *bell) {
 }
 
 // offer wakes the first who wants a run that has become claimable.
-func (s *bells) offer(doc run.Run) { s.ring(Offer{workspace: doc.Workspace, run: doc}) }
+func (s *bells) offer(doc run.Run) { s.pass(Offer{workspace: doc.Workspace, run: doc}) }
 
-// pass wakes the next one, unless as many have passed a run on as wait.
+// pass wakes the next one. Whoever hangs again before him looks for himself.
 func (s *bells) pass(o Offer) {
-	o.passed++
-	s.mu.Lock()
-	waiting := len(s.hung[o.workspace]) + len(s.hung[""])
-	s.mu.Unlock()
-	if o.passed <= waiting {
-		s.ring(o)
-	}
-}
-
-func (s *bells) ring(o Offer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, ws := range []id.Workspace{o.workspace, ""} {
-		at := slices.IndexFunc(s.hung[ws], func(b *bell) bool { return b.hears(o.run) })
+	s.ring(o)
+}
+
+// ring is pass, with the lock held.
+func (s *bells) ring(o Offer) {
+	if o.workspace == "" {
+		return
+	}
+	for _, outside := range []bool{false, true} {
+		ws, after := o.workspace, uint64(0)
+		if outside {
+			ws = ""
+		}
+		switch {
+		case outside == o.outside:
+			after = o.turn
+		case o.outside:
+			continue
+		}
+		at := slices.IndexFunc(s.hung[ws], func(b *bell) bool { return b.turn > after && b.hears(o) })
 		if at >= 0 {
 			b := s.hung[ws][at]
 			s.remove(b)
+			o.outside, o.turn = outside, b.turn
 			b.rung <- o
 			return
 		}
@@ -177,11 +245,14 @@ type places struct {
 	none  bool   // somebody has found that there is none, and none became free since
 }
 
+// mostPlaces is of how many workspaces it is remembered; of which it is not, who waits looks again in a while.
+const mostPlaces = 10_000
+
 func (s *bells) at(ws id.Workspace) *places {
-	if s.places == nil {
-		s.places = map[id.Workspace]*places{}
-	}
 	if s.places[ws] == nil {
+		if s.places == nil || len(s.places) >= mostPlaces {
+			s.places = map[id.Workspace]*places{}
+		}
 		s.places[ws] = &places{}
 	}
 	return s.places[ws]
@@ -191,7 +262,10 @@ func (s *bells) at(ws id.Workspace) *places {
 func (s *bells) freed(ws id.Workspace) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.at(ws).freed
+	if at := s.places[ws]; at != nil {
+		return at.freed
+	}
+	return 0
 }
 
 // isFull notes that runs of a workspace wait for a place. Where one became free since freed was asked, before it was looked, those who wait look
@@ -227,17 +301,12 @@ func (s *bells) again(ws id.Workspace) {
 
 // wake is again, with the lock held.
 func (s *bells) wake(ws id.Workspace) {
-	type kind struct {
-		room id.Room
-		work string
-	}
 	told := map[kind]bool{}
 	for _, of := range []id.Workspace{ws, ""} {
 		for _, b := range slices.Clone(s.hung[of]) {
-			if k := (kind{b.room, b.work}); !told[k] {
-				told[k] = true
-				s.remove(b)
-				b.rung <- Offer{workspace: ws}
+			if !told[b.kind] {
+				told[b.kind] = true
+				s.ring(Offer{workspace: ws, kind: b.kind})
 			}
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"agentbox/internal/domain/errand"
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/service/dispatcher"
@@ -203,6 +205,150 @@ func TestNobodySleepsThroughARun(t *testing.T) {
 		}
 		if took := time.Since(began); took != 0 {
 			t.Errorf("somebody slept for %s while there was work", took)
+		}
+	})
+}
+
+// A run passes by everybody whom a label keeps from it, whoever leaves meanwhile, to who may have it: without a wait.
+func TestARunReachesTheLastWhoWaits(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *house) {
+		ctx, leave := context.WithCancel(t.Context())
+		defer leave()
+		blind := func() *waiter {
+			own, gone := context.WithCancel(ctx)
+			looks := 0
+			return h.wait(own, dispatcher.Wanted{Shows: func(id.Run) (bool, error) {
+				if looks++; looks == 1 {
+					gone() // it has looked, and goes
+				}
+				return false, nil
+			}})
+		}
+		all := []*waiter{blind(), blind(), blind()}
+		last := h.wait(ctx, dispatcher.Wanted{})
+		made := h.ask("")
+		last.got(t, made.ID, 0)
+		for _, w := range all {
+			<-w.done
+		}
+	})
+}
+
+// What one who waits is refused, or fails at, is offered to the next one.
+func TestARefusalPassesARunOn(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *house) {
+		broken := errors.New("it cannot be looked up")
+		agent, err := h.gate.Agent(t.Context(), h.owner, ws, "stranger")
+		if err != nil {
+			t.Fatal(err)
+		}
+		failing := h.wait(t.Context(), dispatcher.Wanted{Shows: func(id.Run) (bool, error) { return false, broken }})
+		refused := &waiter{done: make(chan struct{})}
+		go func() {
+			defer close(refused.done)
+			_, _, refused.err = h.Await(t.Context(), event.Origin{Principal: agent}, ws, dispatcher.Wanted{})
+		}()
+		synctest.Wait()
+		good := h.wait(t.Context(), dispatcher.Wanted{})
+		made := h.ask("")
+		good.got(t, made.ID, 0)
+		if <-failing.done; !errors.Is(failing.err, broken) {
+			t.Errorf("got %v", failing.err)
+		}
+		if <-refused.done; fault.KindOf(refused.err) != fault.Denied {
+			t.Errorf("got %v", refused.err)
+		}
+	})
+}
+
+// A place that becomes free is of no use to who may not see the run that waits for it: the next one looks.
+func TestAPlaceIsPassedOn(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *house) {
+		var held []dispatcher.Hold
+		for range 5 { // as many as run in a workspace at the same time
+			h.ask("")
+			_, k := h.claim()
+			held = append(held, k)
+		}
+		six := h.ask("")
+		ctx, leave := context.WithCancel(t.Context())
+		blind := h.wait(ctx, dispatcher.Wanted{Shows: func(id.Run) (bool, error) { return false, nil }})
+		good := h.wait(t.Context(), dispatcher.Wanted{})
+		if _, err := h.Complete(t.Context(), h.owner, held[0], "", nil); err != nil {
+			t.Fatal(err)
+		}
+		good.got(t, six.ID, 0)
+		leave()
+		<-blind.done
+	})
+}
+
+// A listener hears of a run which those who wait in its workspace do not want.
+func TestWhoListensHearsOfWhatNobodyWants(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *house) {
+		ctx, leave := context.WithCancel(t.Context())
+		blind := []*waiter{}
+		for range 3 {
+			blind = append(blind, h.wait(ctx, dispatcher.Wanted{Shows: func(id.Run) (bool, error) { return false, nil }}))
+		}
+		heard, stop := h.Listen("")
+		defer stop()
+		h.ask("")
+		synctest.Wait()
+		select {
+		case <-heard:
+		default:
+			t.Error("nobody was told")
+		}
+		leave()
+		for _, w := range blind {
+			<-w.done
+		}
+	})
+}
+
+// Who came first is served first, also when he was offered what he could not have.
+func TestWhoCameFirstKeepsHisTurn(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *house) {
+		var hidden id.Run
+		first := h.wait(t.Context(), dispatcher.Wanted{Shows: func(r id.Run) (bool, error) {
+			if hidden == "" {
+				hidden = r
+			}
+			return r != hidden, nil
+		}})
+		second := h.wait(t.Context(), dispatcher.Wanted{})
+		third := h.wait(t.Context(), dispatcher.Wanted{})
+		one := h.ask("")
+		second.got(t, one.ID, 0)
+		two := h.ask("")
+		first.got(t, two.ID, 0)
+		three := h.ask("")
+		third.got(t, three.ID, 0)
+	})
+}
+
+// Who has gone away is given nothing: the next one is.
+func TestWhoHasGoneIsGivenNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *house) {
+		ctx, leave := context.WithCancel(t.Context())
+		looks, looking := 0, make(chan struct{})
+		gone := h.wait(ctx, dispatcher.Wanted{Shows: func(id.Run) (bool, error) {
+			if looks++; looks == 1 {
+				<-looking
+			}
+			return looks > 1, nil
+		}})
+		h.ask("")
+		synctest.Wait() // he looks at it
+		leave()
+		h.ask("")
+		close(looking)
+		if <-gone.done; !errors.Is(gone.err, errand.ErrNothing) {
+			t.Errorf("got %s, %v", gone.doc.ID, gone.err)
+		}
+		for range 2 {
+			h.claim()
 		}
 	})
 }

@@ -47,10 +47,14 @@ func (d *Dispatcher) Finalize(ctx context.Context, origin event.Origin, ws id.Wo
 	if err := d.settling.wait(ctx, r); err != nil {
 		return false, err
 	}
-	return d.finalize(ctx, origin, ws, r)
+	return d.finalize(ctx, origin, ws, r, func(ctx context.Context, a policy.Action, b event.Batch) error {
+		_, err := d.Gate.Record(ctx, origin, a, b)
+		return err
+	})
 }
 
-func (d *Dispatcher) finalize(ctx context.Context, origin event.Origin, ws id.Workspace, r id.Run) (created bool, err error) {
+// finalize is Finalize with a way to record what was collected.
+func (d *Dispatcher) finalize(ctx context.Context, origin event.Origin, ws id.Workspace, r id.Run, record func(context.Context, policy.Action, event.Batch) error) (created bool, err error) {
 	doc, err := d.Find(ctx, ws, r)
 	if err != nil {
 		return false, err
@@ -86,7 +90,7 @@ func (d *Dispatcher) finalize(ctx context.Context, origin event.Origin, ws id.Wo
 		Content: evidence.Content{Digest: stored.Digest, Size: stored.Size},
 	}
 	for try := 1; ; try++ {
-		_, err = d.Gate.Record(ctx, origin, action, origin.Once(event.Batch{
+		err = record(ctx, action, origin.Once(event.Batch{
 			Workspace: ws, Drafts: []event.Draft{draft(evidence.EventCreated, origin, doc, data).About(evidence.EntityType, string(r))},
 			Documents: append(room, event.DocumentVersion{Projection: evidence.Projection, Key: string(r)}),
 		}))
@@ -145,12 +149,18 @@ func (d *Dispatcher) abridge(ctx context.Context, doc run.Run, first []event.Eve
 	return evidence.Collect(doc.Workspace, doc.ID, doc.Room, append(first, last...), &evidence.Gap{From: left, To: last[0].Seq - 1})
 }
 
-// settle collects the evidence of a run that an engine or a person has just ended, behind their back: who asks for it meanwhile waits. The end
-// stands; evidence that cannot be collected now is collected when somebody asks.
+// settle collects the evidence of a run that an engine or a person has just ended, behind their back: who asks for it meanwhile waits. It belongs to
+// the end, which was judged, and is not judged again: whoever ended the run may be nobody any more. Evidence that cannot be collected now is collected
+// when somebody asks. Where other daemons may be asked for it nobody is answered before.
 func (d *Dispatcher) settle(ctx context.Context, origin event.Origin, doc run.Run) {
 	origin.Key = "" // that of the end
-	d.settling.begin(doc.ID, func() {
-		if _, err := d.finalize(context.WithoutCancel(ctx), origin, doc.Workspace, doc.ID); err != nil {
+	d.settling.begin(doc.ID, d.Together, func() {
+		ctx := context.WithoutCancel(ctx)
+		_, err := d.finalize(ctx, origin, doc.Workspace, doc.ID, func(ctx context.Context, _ policy.Action, b event.Batch) error {
+			_, err := d.Log.Append(ctx, b)
+			return err
+		})
+		if err != nil {
 			d.Logger.Warn("collect the evidence of a run", "code", "evidence_not_collected", "run", doc.ID, "error", err)
 		}
 	})
@@ -159,11 +169,16 @@ func (d *Dispatcher) settle(ctx context.Context, origin event.Origin, doc run.Ru
 // Wait returns when the evidence of every run that has ended is collected. It is called before the log is closed.
 func (d *Dispatcher) Wait() { d.settling.working.Wait() }
 
-// settlers is how many runs are settled at the same time.
-const settlers = 4
+// settlers is how many runs are settled at the same time behind the back of who ends them, and mostSettling how many of them there are, or wait for
+// that: whoever ends one more settles it himself.
+const (
+	settlers     = 4
+	mostSettling = 256
+)
 
 // settling are the runs whose evidence is being collected. Make it with newSettling.
 type settling struct {
+	room    chan struct{}
 	slots   chan struct{}
 	working sync.WaitGroup
 
@@ -172,23 +187,38 @@ type settling struct {
 }
 
 func newSettling() *settling {
-	return &settling{slots: make(chan struct{}, settlers), done: map[id.Run]chan struct{}{}}
+	return &settling{room: make(chan struct{}, mostSettling), slots: make(chan struct{}, settlers), done: map[id.Run]chan struct{}{}}
 }
 
-func (s *settling) begin(r id.Run, do func()) {
+func (s *settling) begin(r id.Run, atOnce bool, do func()) {
 	done := make(chan struct{})
 	s.mu.Lock()
 	s.done[r] = done // a run ends once
 	s.mu.Unlock()
-	s.working.Go(func() {
-		s.slots <- struct{}{}
+	settle := func() {
+		defer func() {
+			s.mu.Lock()
+			delete(s.done, r)
+			s.mu.Unlock()
+			close(done)
+		}()
 		do()
-		<-s.slots
-		s.mu.Lock()
-		delete(s.done, r)
-		s.mu.Unlock()
-		close(done)
-	})
+	}
+	if atOnce {
+		settle()
+		return
+	}
+	select {
+	case s.room <- struct{}{}:
+		s.working.Go(func() {
+			s.slots <- struct{}{}
+			settle()
+			<-s.slots
+			<-s.room
+		})
+	default:
+		settle()
+	}
 }
 
 // wait returns when the evidence of a run is not being collected any more.

@@ -129,7 +129,7 @@ func (s *Server) registerClaims() {
 		Detail: "It waits, queued, until an engine claims it. A run of operations that the daemon executes in a space is made with POST /v1/spaces/{space_id}/runs.",
 	}, s.createEngineRun)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "claim-run", Needs: wire.DoesThere(policy.RunClaim), Method: http.MethodPost, Path: "/v1/runs/claim", Tag: "engines", Engines: true, Summary: "Claim the next run", Repeat: wire.RepeatRecalled, Waits: true,
+		ID: "claim-run", Needs: wire.DoesThere(policy.RunClaim), Method: http.MethodPost, Path: "/v1/runs/claim", Tag: "engines", Engines: true, Summary: "Claim the next run", Repeat: wire.RepeatRecalled, Waits: true, MaxBody: maxClaimBody,
 		Detail: "The oldest run that waits, else the oldest whose engine was not heard of for 30 seconds. From then on everything that is recorded of the run takes the claim's token. " +
 			"A run that a label keeps from the engine is passed over: it asks for access first.",
 	}, s.claimRun)
@@ -234,7 +234,11 @@ func (s *Server) createEngineRun(ctx context.Context, c wire.Call, in *struct{ B
 	return out, err
 }
 
-func (s *Server) claimRun(ctx context.Context, c wire.Call, in *struct{ Body *claimRequest }) (*struct{ Body claimAnswer }, error) {
+// maxClaimBody is how many bytes a claim takes, which holds room among the bodies that are worked on for as long as it waits.
+const maxClaimBody = 4 << 10
+
+func (s *Server) claimRun(waiting context.Context, c wire.Call, in *struct{ Body *claimRequest }) (*struct{ Body claimAnswer }, error) {
+	ctx := context.WithoutCancel(waiting) // who closed his end may still read
 	var want dispatcher.Wanted
 	var wait time.Duration
 	if in.Body != nil {
@@ -260,14 +264,27 @@ func (s *Server) claimRun(ctx context.Context, c wire.Call, in *struct{ Body *cl
 		if sight, err = s.sight(ctx, c); err != nil {
 			return nil, err
 		}
-		want.Shows = func(r id.Run) (bool, error) {
+		want.Shows = func(r id.Run) (shows bool, err error) {
+			if wait > 0 { // what holds when the run is handed over, not when it was asked for
+				if err := c.Still(); err != nil {
+					return false, err
+				}
+				if sight, err = s.sight(ctx, c); err != nil {
+					return false, err
+				}
+			}
 			return sight.Shows(ctx, label.Resource{Type: label.OfRun, ID: string(r)})
 		}
 		if wait == 0 {
-			doc, token, err = s.services.Dispatcher.Claim(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, want)
+			doc, token, err = s.services.Dispatcher.Claim(ctx, c.Once(), c.Caller.Workspace, want)
 		} else {
-			waiting, stop := s.Within(ctx, wait, s.Stopping())
-			doc, token, err = s.services.Dispatcher.Await(waiting, c.Once(), c.Caller.Workspace, want)
+			var release func()
+			if release, err = s.Waits(c); err != nil {
+				return nil, err
+			}
+			defer release()
+			limited, stop := s.Within(waiting, wait, s.Stopping())
+			doc, token, err = s.services.Dispatcher.Await(limited, c.Once(), c.Caller.Workspace, want)
 			stop()
 		}
 	}

@@ -45,10 +45,15 @@ func (s *Server) engine(w http.ResponseWriter, r *http.Request, c *Call) (princi
 	if len(names) != 1 || len(tokens) != 1 {
 		return principal.Caller{}, true, engine.ErrMissing
 	}
-	caller, err := s.AuthenticateEngine(r.Context(), id.Principal(names[0]), tokens[0])
-	if err == nil {
-		caller, err = s.narrowed(r, caller)
+	authenticate := func() (principal.Caller, error) {
+		caller, err := s.AuthenticateEngine(r.Context(), id.Principal(names[0]), tokens[0])
+		if err == nil {
+			caller, err = s.narrowed(r, caller)
+		}
+		return caller, err
 	}
+	c.again = func() error { _, err := authenticate(); return err }
+	caller, err := authenticate()
 	return caller, true, err
 }
 

@@ -35,6 +35,7 @@ type Call struct {
 	held    int64        // bytes for which bodies has room
 	once    string       // the key as the log sees it, scoped to the principal and the endpoint
 	command event.Digest // of what is asked for
+	again   func() error // authenticates the caller once more
 }
 
 // callKey is the context key of the call: the only way from the outer handler, which admits a caller, through the router to an operation.
@@ -181,11 +182,20 @@ func (d discard) WriteHeader(int)             {}
 var errUnauthenticated = fault.New(fault.Denied, "unauthenticated", "no valid key; send the header `Authorization: Bearer KEY`").
 	With("`agentbox up` says where the owner's key lies")
 
+// Still refuses a call whose credential opens nothing any more. An operation asks that has let the caller wait.
+func (c Call) Still() error {
+	if c.again == nil {
+		return nil
+	}
+	return c.again()
+}
+
 // admit authenticates the caller and counts the request. Failures count against the address; a valid key is never locked out by them.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, c *Call) error {
 	caller, known, err := s.engine(w, r, c)
 	if !known {
 		caller, err = s.authenticate(r)
+		c.again = func() error { _, err := s.authenticate(r); return err }
 	}
 	if err != nil {
 		if StatusOf(fault.KindOf(err), fault.CodeOf(err)) != http.StatusUnauthorized {

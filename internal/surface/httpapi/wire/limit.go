@@ -98,10 +98,11 @@ type limiter struct {
 	mu      sync.Mutex
 	buckets map[bucketKey]*rate.Limiter
 	streams map[string]int
+	waiting map[string]int
 }
 
 func newLimiter(rates Rates, clock event.Clock) *limiter {
-	return &limiter{rates: rates, clock: clock, buckets: map[bucketKey]*rate.Limiter{}, streams: map[string]int{}}
+	return &limiter{rates: rates, clock: clock, buckets: map[bucketKey]*rate.Limiter{}, streams: map[string]int{}, waiting: map[string]int{}}
 }
 
 // allow counts one request, tells the caller where he stands, and refuses it when the minute is used up.
@@ -146,19 +147,38 @@ func (l *limiter) bucket(key bucketKey, limit int, now time.Time) *rate.Limiter 
 
 // open counts an event stream of a caller until it is released.
 func (l *limiter) open(who string) (release func(), err error) {
+	if release, ok := l.hold(l.streams, who, l.rates.Streams); ok {
+		return release, nil
+	}
+	return nil, fault.New(fault.Exhausted, "too_many_streams", "%d event streams are open; close one first", l.rates.Streams)
+}
+
+// mostWaiting is how many requests of one principal wait at the same time for something to happen. Each holds a connection, and looks now and then.
+const mostWaiting = 128
+
+// Waits counts a request of a caller that waits until it is released.
+func (s *Server) Waits(c Call) (release func(), err error) {
+	if release, ok := s.limiter.hold(s.limiter.waiting, string(c.Caller.Principal), mostWaiting); ok {
+		return release, nil
+	}
+	return nil, fault.New(fault.Exhausted, "too_many_waiting", "%d requests wait already; ask again when one has ended", mostWaiting)
+}
+
+// hold counts one more of what somebody has at the same time; false where he has the most already.
+func (l *limiter) hold(held map[string]int, who string, most int) (release func(), ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.streams[who] >= l.rates.Streams {
-		return nil, fault.New(fault.Exhausted, "too_many_streams", "%d event streams are open; close one first", l.rates.Streams)
+	if held[who] >= most {
+		return nil, false
 	}
-	l.streams[who]++
+	held[who]++
 	return func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if l.streams[who]--; l.streams[who] == 0 {
-			delete(l.streams, who)
+		if held[who]--; held[who] == 0 {
+			delete(held, who)
 		}
-	}, nil
+	}, true
 }
 
 // address is who an unauthenticated request counts against: the address, of IPv6 the network of 64 bits.
