@@ -35,6 +35,9 @@ func Backup(ctx context.Context, c Config, target string, withKeys bool, progres
 		"and copy the data directory and the shared folder, while no daemon runs"); err != nil {
 		return sum, err
 	}
+	if err := c.inFile(); err != nil {
+		return sum, err
+	}
 	source := filepath.Join(c.DataDir, logFile)
 	if _, err := os.Stat(source); errors.Is(err, fs.ErrNotExist) {
 		return sum, fault.New(fault.NotFound, "log_not_found", "there is no log in %s; name the data directory with --data", c.DataDir)

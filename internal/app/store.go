@@ -70,6 +70,18 @@ func (c Config) offFile(what, instead string) error {
 	return fault.New(fault.Invalid, "store_unsupported", "%s is of a log in the data directory, and this one lies in a database", what).With(instead)
 }
 
+// inFile refuses a configuration without a database for a data directory whose log lies in one.
+func (c Config) inFile() error {
+	if c.inDatabase() {
+		return nil
+	}
+	d := &directory{path: c.DataDir}
+	if err := d.read(); err != nil || d.note.Store == "" {
+		return err
+	}
+	return fault.New(fault.Conflict, "store_changed", "the log of %s lies in a database", c.DataDir).With("name it with --store or AGENTBOX_STORE")
+}
+
 // openStore opens the log for the daemon.
 func (a *App) openStore(ctx context.Context, ids *id.Source) (err error) {
 	if !a.Config.inDatabase() {

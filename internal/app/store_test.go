@@ -139,6 +139,9 @@ func TestLogInADatabase(t *testing.T) {
 	if _, err := app.Verify(t.Context(), without); fault.CodeOf(err) != "store_changed" {
 		t.Errorf("verified without its database: %v, want store_changed", err)
 	}
+	if _, err := app.Backup(t.Context(), without, filepath.Join(t.TempDir(), "b.tar.gz"), false, nil); fault.CodeOf(err) != "store_changed" {
+		t.Errorf("kept without its database: %v, want store_changed", err)
+	}
 	// Another log in its place is noticed.
 	if _, err := app.Open(t.Context(), inDatabase(c.DataDir, pgtest.Start(t).Database(), ""), app.Clock{}, slog.New(slog.DiscardHandler)); fault.CodeOf(err) != "log_rolled_back" {
 		t.Errorf("an empty database in its place: %v, want log_rolled_back", err)

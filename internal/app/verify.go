@@ -47,13 +47,8 @@ type Proofs struct {
 // OpenProofs looks at the proofs of a data directory. An empty key means the one that lies there.
 func OpenProofs(c Config, key string) (*Proofs, error) {
 	p := &Proofs{Trees: trees.Open(c.shared(proofsDir), Clock{}), dir: c.DataDir, c: c}
-	if d := (&directory{path: c.DataDir}); !c.inDatabase() {
-		if err := d.read(); err != nil {
-			return nil, err
-		}
-		if d.note.Store != "" {
-			return nil, fault.New(fault.Conflict, "store_changed", "the log of %s lies in a database", c.DataDir).With("name it with --store or AGENTBOX_STORE")
-		}
+	if err := c.inFile(); err != nil {
+		return nil, err
 	}
 	if info, err := regular(p.path()); err != nil {
 		return nil, err

@@ -159,7 +159,7 @@ func problem(answer *http.Response) error {
 	if kind == fault.Internal && p.RequestID != "" {
 		f.Msg += " (" + p.RequestID + ")"
 	}
-	if answer.StatusCode == http.StatusUnauthorized && p.Suggestion == "" {
+	if p.Code == "unauthenticated" && p.Suggestion == "" {
 		p.Suggestion = "the key is not, or no longer, one of this daemon's"
 	}
 	if p.Approval != "" {

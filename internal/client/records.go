@@ -67,11 +67,17 @@ func (c *Client) Evidence(ctx context.Context, of id.Run, finalize bool) (eviden
 	return got.Evidence, err
 }
 
+// ArtifactList is a page of artifacts, the newest first.
+type ArtifactList struct {
+	Artifacts []step.Artifact `json:"artifacts"`
+	Next      string          `json:"next_cursor"` // empty at the end
+}
+
 // Artifacts returns artifacts, the newest first: of one run where it is named.
-func (c *Client) Artifacts(ctx context.Context, of id.Run, p Page) ([]step.Artifact, error) {
-	var got Recorded
+func (c *Client) Artifacts(ctx context.Context, of id.Run, p Page) (ArtifactList, error) {
+	var got ArtifactList
 	err := c.get(ctx, "/v1/artifacts", p.values("run_id", string(of)), &got)
-	return got.Artifacts, err
+	return got, err
 }
 
 // Artifact returns an artifact.

@@ -106,6 +106,29 @@ func Parse[T kind](text string) (T, error) {
 	return T(text), nil
 }
 
+// Read reads an identifier of any type of this package, in the form that the type has.
+func Read[T ~string](text string) (T, error) {
+	switch none := any(T("")).(type) {
+	case Workspace:
+		_, err := ParseWorkspace(text)
+		return T(text), err
+	case Principal:
+		_, err := ParsePrincipal(text)
+		return T(text), err
+	case Event:
+		if _, ok := Event(text).made(); ok && strings.Trim(text, "0123456789abcdef-") == "" {
+			return T(text), nil
+		}
+		return "", fmt.Errorf("%.64q is not an event: a UUIDv7 in small letters", text)
+	case interface{ prefix() string }:
+		if rest, ok := strings.CutPrefix(text, none.prefix()); ok && isULID(rest) {
+			return T(text), nil
+		}
+		return "", fmt.Errorf("%.64q is not an identifier of the form %s followed by 26 characters", text, none.prefix())
+	}
+	return "", fmt.Errorf("%.64q is not an identifier: %T has no form of its own", text, T(""))
+}
+
 // ParseWorkspace reads a workspace identifier: `ws_` and 1 to 60 of a-z, 0-9, - and _.
 func ParseWorkspace(text string) (Workspace, error) {
 	rest, ok := strings.CutPrefix(text, "ws_")

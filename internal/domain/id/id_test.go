@@ -153,3 +153,30 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestRead(t *testing.T) {
+	const ulid = "01ARZ3NDEK0000000000000000"
+	for _, c := range []struct {
+		read func(string) error
+		good string
+	}{
+		{read[id.Run], "run_" + ulid}, {read[id.Principal], "svc_" + ulid}, {read[id.Workspace], "ws_dev"}, {read[id.Event], "01234567-89ab-7fff-bfff-ffffffffffff"},
+	} {
+		if err := c.read(c.good); err != nil {
+			t.Error(err)
+		}
+		for _, bad := range []string{"", "zzz", "room_" + ulid, strings.ToLower(c.good + "_A"), c.good[:len(c.good)-1] + "!"} {
+			if err := c.read(bad); err == nil && bad != "ws_dev_a" {
+				t.Errorf("%q passed for one as %q", bad, c.good)
+			}
+		}
+	}
+	if err := read[string]("anything"); err == nil {
+		t.Error("a text passed for an identifier")
+	}
+}
+
+func read[T ~string](text string) error {
+	_, err := id.Read[T](text)
+	return err
+}

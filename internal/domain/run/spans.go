@@ -1,6 +1,8 @@
 package run
 
 import (
+	"cmp"
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -18,16 +20,32 @@ const (
 	SpanWorking SpanKind = "working" // the effect was under way
 )
 
-// Span is a part of a run's time. Index is that of the operation, -1 for the run itself.
+// Span is a part of a run's time. Index is that of the operation, -1 for the run itself; in a run that engines execute, that of the part.
 type Span struct {
 	Index int       `json:"index"`
 	Kind  SpanKind  `json:"kind"`
 	From  time.Time `json:"from"`
 	To    time.Time `json:"to"` // the last that is known, for one that goes on
+
+	Part   string `json:"part,omitempty"` // of a run that engines execute: see the Part constants
+	ID     string `json:"id,omitempty"`   // of the attempt, the step or the tool call
+	Name   string `json:"name,omitempty"` // what its engine calls it
+	Failed bool   `json:"failed,omitempty"`
 }
 
-// Spans tells the time of a run from its events, which are in the order of the log. Their data are not needed.
+// The parts of a run that engines execute.
+const (
+	PartWhole   = "run"       // it was begun without a claim
+	PartAttempt = "attempt"   // of an engine, from its claim to the claim's end
+	PartStep    = "step"      // from its record to the last of what was recorded in it
+	PartCall    = "tool_call" // from its intent to its result
+)
+
+// Spans tells the time of a run from its events, which are in the order of the log. Their data are needed for the names of parts only.
 func Spans(r Run, events []event.Event) []Span {
+	if r.Engine {
+		return engineSpans(r, events)
+	}
 	var spans []Span
 	var last time.Time
 	operation := func(step id.Step) int {
@@ -84,3 +102,83 @@ func Spans(r Run, events []event.Event) []Span {
 	}
 	return spans
 }
+
+// engineSpans tells the time of a run that engines execute: how long it waited for one, and its attempts, steps and tool calls in the order in
+// which they began.
+func engineSpans(r Run, events []event.Event) []Span {
+	var spans []Span
+	var last time.Time
+	parts := 0
+	open := map[string]int{} // identifier to its open span; "" is the wait for an engine, and the run's identifier what works on it as a whole
+	begin := func(key string, s Span, at time.Time) {
+		s.From, s.To, s.Index = at, at, -1
+		if s.Kind == SpanWorking {
+			s.Index = parts
+			parts++
+		}
+		open[key] = len(spans)
+		spans = append(spans, s)
+	}
+	finish := func(key string, at time.Time, failed bool) {
+		if i, ok := open[key]; ok {
+			spans[i].To, spans[i].Failed = at, failed
+			delete(open, key)
+		}
+	}
+	whole := string(r.ID)
+	for _, e := range events {
+		if e.Run != r.ID {
+			continue
+		}
+		at := e.OccurredAt
+		var said struct { // what a label keeps from the reader is not there
+			Attempt id.Attempt `json:"attempt_id"`
+			Kind    string     `json:"kind"`
+			Title   string     `json:"title"`
+			Tool    string     `json:"tool_name"`
+		}
+		_ = json.Unmarshal(e.Data, &said)
+		call := e.EntityType == CallEntity
+		switch {
+		case e.Type == EventCreated:
+			begin("", Span{Kind: SpanQueued}, at)
+		case e.Type == EventClaimed:
+			finish("", at, false)
+			finish(whole, at, true) // the claim before has lapsed
+			begin(whole, Span{Kind: SpanWorking, Part: PartAttempt, ID: string(said.Attempt)}, at)
+		case e.Type == EventStarted:
+			finish("", at, false)
+			if _, claimed := open[whole]; !claimed {
+				begin(whole, Span{Kind: SpanWorking, Part: PartWhole, ID: whole}, at)
+			}
+		case e.Type == EventReleased:
+			finish(whole, at, true)
+			begin("", Span{Kind: SpanQueued}, at)
+		case (e.Type == EventCompleted || e.Type == EventFailed || e.Type == EventCancelled) && e.EntityType == EntityType:
+			finish("", at, false)
+			finish(whole, at, e.Type != EventCompleted)
+		case e.Type == eventStep:
+			begin(string(e.Step), Span{Kind: SpanWorking, Part: PartStep, ID: string(e.Step), Name: cmp.Or(said.Title, said.Kind)}, at)
+		case e.Type == EventInvoked && call:
+			begin(e.EntityID, Span{Kind: SpanWorking, Part: PartCall, ID: e.EntityID, Name: cmp.Or(said.Tool, said.Title)}, at)
+		case (e.Type == EventSucceeded || e.Type == EventErred || e.Type == EventUnknown) && call:
+			finish(e.EntityID, at, e.Type != EventSucceeded)
+		case e.Type != EventRenewed && e.Step == "":
+			continue // what is recorded of a run beside its work, such as its evidence, is no time of it
+		}
+		if i, ok := open[string(e.Step)]; ok && e.Step != "" {
+			spans[i].To = at
+		}
+		last = at
+	}
+	for key, i := range open {
+		if spans[i].Part != PartStep {
+			spans[i].To = last
+		}
+		delete(open, key)
+	}
+	return spans
+}
+
+// eventStep is what records a step of an engine's run: see package step.
+const eventStep = "step.created"

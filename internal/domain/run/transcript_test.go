@@ -314,9 +314,48 @@ func TestSpans(t *testing.T) {
 		e(EventErred, "stp_b", 6), e(EventSuspended, "stp_c", 7), e(EventResumed, "stp_c", 17), e(EventInvoked, "stp_c", 18),
 	}
 	want := []Span{
-		{-1, SpanQueued, at(0), at(2)}, {0, SpanWorking, at(3), at(5)}, {1, SpanWorking, at(6), at(6)}, {2, SpanWaiting, at(7), at(17)}, {2, SpanWorking, at(18), at(18)},
+		{Index: -1, Kind: SpanQueued, From: at(0), To: at(2)}, {Index: 0, Kind: SpanWorking, From: at(3), To: at(5)}, {Index: 1, Kind: SpanWorking, From: at(6), To: at(6)},
+		{Index: 2, Kind: SpanWaiting, From: at(7), To: at(17)}, {Index: 2, Kind: SpanWorking, From: at(18), To: at(18)},
 	}
 	if diff := cmp.Diff(want, Spans(r, events)); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// TestSpansOfAnEngine tells of a run that one engine gave back and another one ended, with its steps and its tool calls.
+func TestSpansOfAnEngine(t *testing.T) {
+	at := func(s int) time.Time { return time.Date(2026, 3, 1, 12, 0, s, 0, time.UTC) }
+	r := Run{ID: "run_1", Order: Order{Engine: true}}
+	e := func(typ, entity, about string, step id.Step, s int, data string) event.Event {
+		return event.Event{Header: event.Header{Type: typ, Run: r.ID, Step: step, EntityType: entity, EntityID: about, OccurredAt: at(s)}, Data: json.RawMessage(data)}
+	}
+	events := []event.Event{
+		e(EventCreated, EntityType, "run_1", "", 0, "{}"),
+		e(EventClaimed, EntityType, "run_1", "", 2, `{"attempt_id":"rat_1"}`), e(EventStarted, EntityType, "run_1", "", 2, "{}"),
+		e("step.created", "step", "step_1", "step_1", 3, `{"kind":"plan","title":"look around"}`),
+		e(EventInvoked, CallEntity, "tc_1", "step_1", 4, `{"tool_name":"web.search"}`), e(EventErred, CallEntity, "tc_1", "step_1", 9, "{}"),
+		e(EventReleased, EntityType, "run_1", "", 10, "{}"),
+		e(EventClaimed, EntityType, "run_1", "", 20, `{"attempt_id":"rat_2"}`),
+		e("step.created", "step", "step_2", "step_2", 21, `{"kind":"write"}`),
+		e(EventInvoked, CallEntity, "tc_2", "step_2", 22, ""), e(EventSucceeded, CallEntity, "tc_2", "step_2", 50, ""), e("artifact.created", "artifact", "art_1", "step_2", 51, ""),
+		e(EventRenewed, EntityType, "run_1", "", 60, "{}"), e(EventCompleted, EntityType, "run_1", "", 63, "{}"),
+		e("evidence.manifest.created", "evidence", "run_1", "", 90, "{}"),
+	}
+	want := []Span{
+		{Index: -1, Kind: SpanQueued, From: at(0), To: at(2)},
+		{Index: 0, Kind: SpanWorking, From: at(2), To: at(10), Part: PartAttempt, ID: "rat_1", Failed: true},
+		{Index: 1, Kind: SpanWorking, From: at(3), To: at(9), Part: PartStep, ID: "step_1", Name: "look around"},
+		{Index: 2, Kind: SpanWorking, From: at(4), To: at(9), Part: PartCall, ID: "tc_1", Name: "web.search", Failed: true},
+		{Index: -1, Kind: SpanQueued, From: at(10), To: at(20)},
+		{Index: 3, Kind: SpanWorking, From: at(20), To: at(63), Part: PartAttempt, ID: "rat_2"},
+		{Index: 4, Kind: SpanWorking, From: at(21), To: at(51), Part: PartStep, ID: "step_2", Name: "write"},
+		{Index: 5, Kind: SpanWorking, From: at(22), To: at(50), Part: PartCall, ID: "tc_2"},
+	}
+	if diff := cmp.Diff(want, Spans(r, events)); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	goesOn := Spans(r, events[:len(events)-2])
+	if got := goesOn[5].To; got != at(60) {
+		t.Errorf("an attempt that goes on was last heard of at %s, want its heartbeat", got)
 	}
 }

@@ -208,3 +208,20 @@ func (x *Executor) Follow(ctx context.Context, ws id.Workspace, runID id.Run, fr
 		}
 	}
 }
+
+// Frames tells how many frames a run has, up to a number: it is at most upTo, and less only where the run has no more.
+func (x *Executor) Frames(ctx context.Context, runID id.Run, upTo uint64) (uint64, error) {
+	have, none := uint64(0), upTo+1 // frame 0 counts as there, frame none is not asked for or is not there
+	for look := upTo; have+1 < none; look = have + (none-have)/2 {
+		found, err := x.Live.Read(ctx, runID, look, 1)
+		if err != nil {
+			return 0, err
+		}
+		if len(found) > 0 {
+			have = look
+		} else {
+			none = look
+		}
+	}
+	return have, nil
+}

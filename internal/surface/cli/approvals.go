@@ -42,7 +42,7 @@ func approvalList(i *invocation) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return i.show(found, func(p *printer) {
+		return i.list("approvals", found, "", func(p *printer) {
 			now := i.Clock.Now()
 			rows := make([][]cell, len(found))
 			for n, a := range found {

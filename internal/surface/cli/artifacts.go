@@ -2,6 +2,7 @@ package cli
 
 import (
 	"crypto/sha256"
+	"hash"
 	"io"
 	"os"
 	"path/filepath"
@@ -32,11 +33,12 @@ func artifactList(i *invocation) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		found, err := api.Artifacts(cmd.Context(), id.Run(r), client.Page{Limit: most})
+		page, err := api.Artifacts(cmd.Context(), id.Run(r), client.Page{Limit: most})
 		if err != nil {
 			return err
 		}
-		return i.show(found, func(p *printer) {
+		found := page.Artifacts
+		return i.list("artifacts", found, page.Next, func(p *printer) {
 			rows := make([][]cell, len(found))
 			for n, a := range found {
 				size := ""
@@ -91,12 +93,16 @@ func artifactPut(i *invocation) *cobra.Command {
 }
 
 func artifactGet(i *invocation) *cobra.Command {
-	var out string
+	var (
+		out   string
+		force bool
+	)
 	c := &cobra.Command{
 		Use: "get ARTIFACT", Short: "Write the content of an artifact to standard output, or to a file", Args: cobra.ExactArgs(1),
 		Long: "Get checks the content against its hash. With --json it shows the artifact and no content.",
 	}
-	c.Flags().StringVarP(&out, "out", "o", "", "file to write, which must not be there")
+	c.Flags().StringVarP(&out, "out", "o", "", "file to write")
+	c.Flags().BoolVarP(&force, "force", "f", false, "replace the file if it exists")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		api, err := i.connect(cmd.Context())
 		if err != nil {
@@ -106,34 +112,43 @@ func artifactGet(i *invocation) *cobra.Command {
 		if err != nil || i.json {
 			return errOr(err, func() error { return i.show(a, nil) })
 		}
-		to := i.Out
-		if out != "" {
-			file, err := os.OpenFile(out, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-			if err != nil {
-				return fault.Wrap(err, fault.Invalid, "file_unwritable", "%s cannot be made", oneLine(out, 200))
-			}
-			defer file.Close()
-			to = file
-		}
 		content, err := api.ArtifactContent(cmd.Context(), a.ID)
 		if err != nil {
 			return err
 		}
 		defer content.Close()
-		hash := sha256.New()
-		if _, err := io.Copy(io.MultiWriter(to, hash), content); err != nil {
-			return fault.Wrap(err, fault.Unavailable, "content_cut_off", "the content was cut off")
-		}
-		want := a.Digest
+		whole := &checked{content: content, hash: sha256.New(), want: a.Digest}
 		if a.Stored != nil {
-			want = a.Stored.Digest
+			whole.want = a.Stored.Digest
 		}
-		if event.Digest(hash.Sum(nil)) != want {
-			return fault.Wrap(step.ErrOtherContent, fault.Internal, "content_corrupt", "what came is not the artifact's content")
+		if out != "" {
+			_, err = save(out, whole, force)
+		} else {
+			_, err = io.Copy(i.Out, whole)
 		}
-		return nil
+		return err
 	}
 	return c
+}
+
+// checked is the content of an artifact, which ends with an error where it is not what the artifact says.
+type checked struct {
+	content io.Reader
+	hash    hash.Hash
+	want    event.Digest
+}
+
+// Read reads on.
+func (c *checked) Read(b []byte) (int, error) {
+	n, err := c.content.Read(b)
+	c.hash.Write(b[:n])
+	switch {
+	case err == io.EOF && event.Digest(c.hash.Sum(nil)) != c.want:
+		err = fault.Wrap(step.ErrOtherContent, fault.Internal, "content_corrupt", "what came is not the artifact's content")
+	case err != nil && err != io.EOF:
+		err = fault.Wrap(err, fault.Unavailable, "content_cut_off", "the content was cut off")
+	}
+	return n, err
 }
 
 func errOr(err error, do func() error) error {

@@ -6,6 +6,7 @@ package cli
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -117,13 +118,22 @@ var commands = []func(*invocation) *cobra.Command{
 func Run(ctx context.Context, host Host, args []string) int {
 	i := &invocation{Host: host}
 	root := i.root()
+	shells(root)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if _, silent := errors.AsType[*ended](err); err != nil && !silent {
 		i.json = i.json || asksForJSON(args) // a wrong flag may keep the rest from being read
-		complain(host.Err, i.printer(host.Err), i.unknownKey(err))
+		complain(host.Err, i.printer(host.Err), stopped(ctx, i.unknownKey(err)))
 	}
 	return exitCode(err)
+}
+
+// stopped says in words what ended because the person at the terminal wanted it, and said nothing of its own.
+func stopped(ctx context.Context, err error) error {
+	if _, said := asFault(err); said || ctx.Err() == nil || !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return fault.New(fault.Unavailable, codeInterrupted, "interrupted")
 }
 
 // unknownKey says where a key came from that the daemon refuses; the daemon cannot know.
@@ -181,6 +191,7 @@ func (i *invocation) root() *cobra.Command {
 	for _, make := range commands {
 		root.AddCommand(make(i))
 	}
+	i.completed(root)
 	wrapArgs(root)
 	return root
 }
@@ -242,6 +253,28 @@ func (i *invocation) show(v any, people func(*printer)) error {
 	}
 	people(p)
 	return nil
+}
+
+// list shows a list; as JSON it is what the API answers: an object with the list under its name, and the cursor with which it goes on, if it does.
+func (i *invocation) list(name string, entries any, next string, people func(*printer)) error {
+	return i.show(listed{name, entries, next}, people)
+}
+
+type listed struct {
+	name    string
+	entries any
+	next    string
+}
+
+// MarshalJSON writes the list before its cursor, which is the identifier of an entry too.
+func (l listed) MarshalJSON() ([]byte, error) {
+	name, err := json.Marshal(l.name)
+	entries, wrong := json.Marshal(l.entries)
+	if err = errors.Join(err, wrong); err != nil || l.next == "" {
+		return fmt.Appendf(nil, "{%s:%s}", name, entries), err
+	}
+	next, err := json.Marshal(l.next)
+	return fmt.Appendf(nil, `{%s:%s,"next_cursor":%s}`, name, entries, next), err
 }
 
 // dataDir returns the data directory of the local daemon.

@@ -99,6 +99,20 @@ func someTime() (client.RunShown, []run.Span) {
 	}
 }
 
+// someEngine is a run that one engine gave back and another one ended.
+func someEngine() (client.RunShown, []run.Span) {
+	at := func(s int) time.Time { return noon.Add(time.Duration(s) * time.Second) }
+	r := client.RunShown{Run: run.Run{ID: "run_1", Title: "weather", Status: run.Succeeded, Order: run.Order{Engine: true}}}
+	return r, []run.Span{
+		{Index: -1, Kind: run.SpanQueued, From: at(0), To: at(2)},
+		{Index: 0, Kind: run.SpanWorking, From: at(2), To: at(10), Part: run.PartAttempt, ID: "rat_1", Failed: true},
+		{Index: 1, Kind: run.SpanWorking, From: at(3), To: at(9), Part: run.PartStep, ID: "step_1", Name: "look \x1b[2J <around>"},
+		{Index: 2, Kind: run.SpanWorking, From: at(4), To: at(9), Part: run.PartCall, ID: "tc_1", Name: "web.search", Failed: true},
+		{Index: -1, Kind: run.SpanQueued, From: at(10), To: at(20)},
+		{Index: 3, Kind: run.SpanWorking, From: at(20), To: at(63), Part: run.PartAttempt, ID: "rat_2"},
+	}
+}
+
 // someTranscript is a transcript whose texts would like to be more than text.
 func someTranscript() run.Transcript {
 	yes, zero, stdout := true, 0, "```\n# owned\x1b[2J\n"
@@ -129,6 +143,11 @@ func TestDrawings(t *testing.T) {
 		"waterfall": func(p *printer) {
 			r, spans := someTime()
 			p.waterfall(r, spans)
+		},
+		"engine": func(p *printer) {
+			r, spans := someEngine()
+			p.waterfall(r, spans)
+			p.line("%s", waterfall(r.Run, spans))
 		},
 		"picture": func(p *printer) {
 			r, spans := someTime()

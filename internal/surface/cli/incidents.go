@@ -98,7 +98,7 @@ func incidentList(i *invocation) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return i.show(found, func(p *printer) {
+		return i.list("incidents", found, "", func(p *printer) {
 			now := i.Clock.Now()
 			rows := make([][]cell, len(found))
 			for n, x := range found {
@@ -154,7 +154,11 @@ func (p *printer) incident(i *invocation, x incident.Incident) {
 	p.fields("status", string(x.Status), "severity", string(x.Severity), "category", x.Category, "opened", ago(now, x.OpenedAt)+" by "+string(x.OpenedBy),
 		"room", string(x.Room), "run", string(x.Run), "details", string(x.Details), "root cause", cause, "closed", closed, "reason", x.CloseReason)
 	for _, l := range x.Learning {
-		p.line("learned  %s%s", oneLine(l.Note, 0), p.paint(faint, oneLine(" "+strings.Join(l.Tags, " "), 0)))
+		tags := ""
+		for _, tag := range l.Tags {
+			tags += " #" + oneLine(tag, 0)
+		}
+		p.line("learned  %s%s", oneLine(l.Note, 0), p.paint(faint, tags))
 	}
 	if missing := missingOf(x); missing != "" {
 		p.line("%s", p.paint(faint, fmt.Sprintf("to close it, it needs: %s", missing)))

@@ -68,7 +68,7 @@ func labelList(i *invocation) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return i.show(found, func(p *printer) {
+		return i.list("labels", found, "", func(p *printer) {
 			rows := make([][]cell, len(found))
 			for n, l := range found {
 				rows[n] = []cell{{oneLine(l.Key(), 60), ""}, text(string(l.Level)), text(string(l.Room)), text(strings.Join(l.Purposes, " "))}
@@ -103,7 +103,7 @@ func labelAccess(i *invocation) *cobra.Command {
 		if err := i.show(d, func(p *printer) {
 			p.line("%s  %s", p.paint(colourOf(d.Decision), d.Decision.String()), plain(d.Reason))
 			if d.Suggestion != "" {
-				p.line("%s %s", p.paint(yellow, "→"), plain(d.Suggestion))
+				p.line("%s %s", p.paint(yellow, "→"), plain(here(d.Suggestion)))
 			}
 			p.fields("reason code", d.Code, "label", string(d.Label.Level), "approval", string(d.Approval), "event", string(d.Event))
 		}); err != nil {

@@ -57,6 +57,9 @@ func (i *invocation) serving(ctx context.Context, dir string) (located, error) {
 	said := ""
 	for {
 		l, err := locate(dir)
+		if f, ok := asFault(err); ok && f.Suggestion == advice && i.data != "" {
+			err = f.With(advice + " --data " + word(i.data))
+		}
 		if err != nil || l.Phase == "" {
 			return l, err
 		}
@@ -72,6 +75,14 @@ func (i *invocation) serving(ctx context.Context, dir string) (located, error) {
 			return l, fault.Wrap(ctx.Err(), fault.Unavailable, "interrupted", "the daemon was still starting: it %s", oneLine(l.Phase, 100))
 		}
 	}
+}
+
+// word is a text as one word of a shell.
+func word(s string) string {
+	if s = plain(s); strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./,:@%+=") == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 // ownerKey reads the key that the daemon made for its owner, and refuses one that others can read.

@@ -70,7 +70,7 @@ func threadList(i *invocation) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return i.show(found, func(p *printer) {
+		return i.list("threads", found, "", func(p *printer) {
 			rows := make([][]cell, len(found))
 			for n, t := range found {
 				rows[n] = []cell{text(string(t.ID)), text(string(t.Status)), {ago(i.Clock.Now(), t.CreatedAt), faint}, text(t.Title)}

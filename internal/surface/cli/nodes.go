@@ -39,7 +39,7 @@ func nodeList(i *invocation) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return i.show(found, func(p *printer) {
+			return i.list("nodes", found, "", func(p *printer) {
 				rows := make([][]cell, len(found))
 				for n, m := range found {
 					rows[n] = []cell{text(string(m.Node)), text(standing(m)), text(m.Address), text(ago(i.Clock.Now(), m.Since))}

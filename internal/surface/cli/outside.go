@@ -71,7 +71,7 @@ func policyEvaluate(i *invocation) *cobra.Command {
 		if err := i.show(e, func(p *printer) {
 			p.line("%s  %s", p.paint(colourOf(e.Decision), e.Decision.String()), plain(e.Reason))
 			if e.Suggestion != "" {
-				p.line("%s %s", p.paint(yellow, "→"), plain(e.Suggestion))
+				p.line("%s %s", p.paint(yellow, "→"), plain(here(e.Suggestion)))
 			}
 			p.fields("reason code", e.Code, "approval", string(e.Approval), "standing", string(e.Standing), "event", string(e.Event), "policies", strings.Join(e.Policies, ", "),
 				"action", e.Action.String())
@@ -89,6 +89,11 @@ func policyEvaluate(i *invocation) *cobra.Command {
 	return c
 }
 
+// here says a suggestion for programs in the words of the command line.
+func here(suggestion string) string {
+	return strings.ReplaceAll(suggestion, "POST /v1/approvals", "agentbox approvals request")
+}
+
 func policyActions(i *invocation) *cobra.Command {
 	return &cobra.Command{
 		Use: "actions", Short: "List the actions that there are, and how carefully each is treated", Args: cobra.NoArgs,
@@ -101,7 +106,7 @@ func policyActions(i *invocation) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return i.show(found, func(p *printer) {
+			return i.list("actions", found, "", func(p *printer) {
 				rows := make([][]cell, len(found))
 				for n, k := range found {
 					asks, where := "", "inside"

@@ -33,7 +33,7 @@ func policyPresets(i *invocation) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return i.show(found, func(p *printer) {
+			return i.list("presets", found, "", func(p *printer) {
 				rows := make([][]cell, len(found))
 				for n, b := range found {
 					rows[n] = []cell{
@@ -134,7 +134,7 @@ func (p *printer) explanation(e policy.Explanation) {
 	d := e.Decision
 	p.line("%s  %s", p.paint(colourOf(d.Outcome), d.Outcome.String()), plain(d.Reason))
 	if d.Suggestion != "" {
-		p.line("%s %s", p.paint(yellow, "→"), plain(d.Suggestion))
+		p.line("%s %s", p.paint(yellow, "→"), plain(here(d.Suggestion)))
 	}
 	p.fields("reason code", d.ReasonCode, "policies", strings.Join(d.Policies, ", "), "not sealed", strings.Join(d.Unsealed, "; "), "bundle", d.Bundle.String())
 	rows := make([][]cell, len(e.Parts))
@@ -322,7 +322,9 @@ func killSwitch(i *invocation) *cobra.Command {
 			return i.show(k, func(p *printer) { p.killSwitch(i, k) })
 		},
 	}
-	return group("kill-switch", "Stop everything that does more than read", onCommand, offCommand, status)
+	c := group("kill-switch", "Stop everything that does more than read, or say whether it is thrown", onCommand, offCommand, status)
+	c.RunE = status.RunE
+	return c
 }
 
 func (p *printer) killSwitch(i *invocation, k policy.KillSwitch) {

@@ -113,7 +113,7 @@ func roomList(i *invocation) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return i.show(found, func(p *printer) {
+			return i.list("rooms", found, "", func(p *printer) {
 				rows := make([][]cell, len(found))
 				for n, r := range found {
 					rows[n] = []cell{text(string(r.ID)), {unread(r.Unread), yellow}, {ago(i.Clock.Now(), r.UpdatedAt), faint}, text(r.Title), text(r.Topic)}

@@ -39,7 +39,7 @@ func runList(i *invocation) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return i.show(page.Runs, func(p *printer) {
+		return i.list("runs", page.Runs, page.Next, func(p *printer) {
 			now := i.Clock.Now()
 			rows := make([][]cell, len(page.Runs))
 			for n, r := range page.Runs {

@@ -23,6 +23,9 @@ func searchCommand(i *invocation) *cobra.Command {
 		}
 		q.Words = strings.Join(args, " ")
 		found, err := api.Search(cmd.Context(), q)
+		if f, ok := asFault(err); ok && f.Code == "q_too_short" {
+			return usage("the words have%s", strings.TrimPrefix(f.Msg, "q has"))
+		}
 		if err != nil {
 			return err
 		}

@@ -32,18 +32,18 @@ func spaceSnapshots(i *invocation) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		found := []client.Snapshot{}
+		found, next := []client.Snapshot{}, ""
 		for cursor := ""; len(found) < limit; {
 			page, err := api.Snapshots(cmd.Context(), named, client.Page{Cursor: cursor, Limit: min(100, limit-len(found))})
 			if err != nil {
 				return err
 			}
 			found = append(found, page.Snapshots...)
-			if cursor = page.Next; cursor == "" {
+			if cursor, next = page.Next, page.Next; cursor == "" {
 				break
 			}
 		}
-		return i.show(found, func(p *printer) {
+		return i.list("snapshots", found, next, func(p *printer) {
 			now := i.Clock.Now()
 			rows := make([][]cell, len(found))
 			for n, s := range found {

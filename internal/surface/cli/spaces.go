@@ -152,7 +152,7 @@ func spaceList(i *invocation) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return i.show(found, func(p *printer) {
+		return i.list("spaces", found, "", func(p *printer) {
 			now := i.Clock.Now()
 			rows := make([][]cell, len(found))
 			for n, s := range found {
@@ -328,7 +328,7 @@ func spaceRemove(i *invocation) *cobra.Command {
 // completeSpaces offers the spaces that live.
 func (i *invocation) completeSpaces(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveDefault
+		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	api, err := i.connect(cmd.Context())
 	if err != nil {

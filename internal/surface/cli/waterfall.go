@@ -23,7 +23,8 @@ func timelineCommand(i *invocation) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use: "timeline RUN", Short: "Show when a run did what, as a table or as an SVG picture", Args: cobra.ExactArgs(1),
-		Long: "Timeline shows the time of a run: when it was queued, when each operation worked, and when it waited for a person.\n" +
+		Long: "Timeline shows the time of a run: when it was queued, when each operation worked, and when it waited for a person. Of a run that engines\n" +
+			"execute it shows their attempts, and the steps and tool calls in them.\n" +
 			"With --svg it draws that as a picture that needs nothing but a browser.",
 		Example: "  agentbox timeline run_...\n  agentbox timeline run_... --svg run.svg",
 	}
@@ -90,6 +91,28 @@ func extent(spans []run.Span) (from, to time.Time) {
 	return from, to
 }
 
+// lane is a line of a timeline: the run itself first, then its operations, or the parts of one that engines execute.
+type lane struct {
+	number, kind, what string
+	bad                bool // it did not succeed
+}
+
+// partWords are the words for the parts of a run that engines execute.
+var partWords = map[string]string{run.PartWhole: "without a claim", run.PartAttempt: "attempt", run.PartStep: "· step", run.PartCall: "· · tool call"}
+
+func lanes(r run.Run, spans []run.Span) []lane {
+	all := []lane{{kind: "queued"}}
+	for i, o := range r.Operations {
+		all = append(all, lane{fmt.Sprint(i + 1), o.Type, o.Summary, o.State == run.Done && !o.OK})
+	}
+	for _, s := range spans {
+		if s.Part != "" {
+			all = append(all, lane{fmt.Sprint(s.Index + 1), partWords[s.Part], first(s.Name, s.ID), s.Failed})
+		}
+	}
+	return all
+}
+
 // waterfall writes a timeline for people: a line for each operation with a bar that shows when.
 func (p *printer) waterfall(r client.RunShown, spans []run.Span) {
 	from, to := extent(spans)
@@ -98,7 +121,8 @@ func (p *printer) waterfall(r client.RunShown, spans []run.Span) {
 		width = min(60, max(12, p.width-74))
 	}
 	var rows [][]cell
-	for i := -1; i < len(r.Operations); i++ {
+	for i, l := range lanes(r.Run, spans) {
+		i-- // the first is the run itself
 		var took, waited time.Duration
 		var begun time.Time
 		bar := []rune(strings.Repeat(" ", width))
@@ -124,13 +148,12 @@ func (p *printer) waterfall(r client.RunShown, spans []run.Span) {
 		if begun.IsZero() && i < 0 {
 			continue
 		}
-		row := []cell{{"", ""}, {"queued", faint}, {"", ""}, {after(begun, from), faint}, {duration(took), faint}, {pause(waited), yellow}, {string(bar), cyan}}
-		if i >= 0 {
-			o := r.Operations[i]
-			row[0], row[1], row[2] = cell{fmt.Sprint(i + 1), faint}, text(o.Type), cell{oneLine(o.Summary, 28), ""}
-			if o.State == run.Done && !o.OK {
-				row[6].colour = red
-			}
+		row := []cell{{l.number, faint}, {l.kind, ""}, {oneLine(l.what, 28), ""}, {after(begun, from), faint}, {duration(took), faint}, {pause(waited), yellow}, {string(bar), cyan}}
+		if i < 0 {
+			row[1].colour = faint
+		}
+		if l.bad {
+			row[6].colour = red
 		}
 		if i < 0 || begun.IsZero() {
 			row[4].text = ""
@@ -182,7 +205,8 @@ func waterfall(r run.Run, spans []run.Span) string {
 	all := max(to.Sub(from), time.Millisecond)
 	chart := float64(pictureWidth - labelWidth - timeWidth)
 	x := func(at time.Time) float64 { return labelWidth + chart*float64(at.Sub(from))/float64(all) }
-	rows := len(r.Operations) + 1
+	parts := lanes(r, spans)
+	rows := len(parts)
 	height := headHeight + rows*rowHeight + footHeight
 	var b strings.Builder
 	title := fmt.Sprintf("Run %s: %s, %s", r.ID, r.Status, duration(to.Sub(from)))
@@ -198,15 +222,15 @@ func waterfall(r run.Run, spans []run.Span) string {
 		fmt.Fprintf(&b, `<line class="grid" x1="%.1f" x2="%.1f" y1="%d" y2="%d"/><text class="tick" x="%.1f" y="%d">%s</text>`+"\n",
 			x(at), x(at), headHeight-6, bottom, x(at), bottom+16, escaped(duration(at.Sub(from))))
 	}
-	for i := -1; i < len(r.Operations); i++ {
-		y := headHeight + (i+1)*rowHeight
-		label, class := "queued", ""
+	for i, l := range parts {
+		y := headHeight + i*rowHeight
+		i-- // the first is the run itself
+		label, class := l.kind, ""
 		if i >= 0 {
-			o := r.Operations[i]
-			label = fmt.Sprintf("%d  %s  %s", i+1, o.Type, o.Summary)
-			if o.State == run.Done && !o.OK {
-				class = " bad"
-			}
+			label = l.number + "  " + l.kind + "  " + l.what
+		}
+		if l.bad {
+			class = " bad"
 		}
 		fmt.Fprintf(&b, `<g><title>%s</title><text class="label" x="16" y="%d">%s</text>`, escaped(plain(label)), y+16, escaped(oneLine(label, 42)))
 		var took time.Duration

@@ -65,7 +65,7 @@ func workspaceList(i *invocation) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return i.show(found, func(p *printer) {
+			return i.list("workspaces", found, "", func(p *printer) {
 				rows := make([][]cell, len(found))
 				for n, w := range found {
 					rows[n] = []cell{text(string(w.ID)), text(string(w.Kind)), text(string(w.State)), text(strconv.Itoa(w.Tasks)), text(w.Name)}
@@ -156,6 +156,9 @@ func workspaceUpdate(i *invocation) *cobra.Command {
 		Example: "  agentbox workspace update ws_dev --tasks 20",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
+		if cmd.Flags().Changed("tasks") && (q.Tasks < 1 || q.Tasks > workspace.MaxTasks) {
+			return usage("--tasks %d: write a number from 1 to %d", q.Tasks, workspace.MaxTasks)
+		}
 		api, err := i.connect(cmd.Context())
 		if err != nil {
 			return err
@@ -168,7 +171,7 @@ func workspaceUpdate(i *invocation) *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringVar(&q.Name, "name", "", "how it is called")
-	f.IntVar(&q.Tasks, "tasks", 0, "how many of its runs run at the same time, at most "+strconv.Itoa(workspace.MaxTasks))
+	f.IntVar(&q.Tasks, "tasks", 0, "how many of its runs run at the same time, 1 to "+strconv.Itoa(workspace.MaxTasks))
 	return c
 }
 

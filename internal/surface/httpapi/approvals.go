@@ -66,8 +66,8 @@ func (s *Server) registerApprovals() {
 	})
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-standing-approvals", Needs: wire.Shows("standing_approval"), Method: http.MethodGet, Path: "/v1/standing-approvals", Tag: "approvals", Summary: "List standing approvals, the newest first",
-	}, func(ctx context.Context, c wire.Call, in *Page) (*struct{ Body standingList }, error) {
-		found, err := s.services.Gate.Standings(ctx, c.Caller.Workspace, id.Standing(in.Cursor), in.Limit+1)
+	}, func(ctx context.Context, c wire.Call, in *Page[id.Standing]) (*struct{ Body standingList }, error) {
+		found, err := s.services.Gate.Standings(ctx, c.Caller.Workspace, in.Cursor.After, in.Limit+1)
 		if err != nil {
 			return nil, err
 		}
@@ -93,10 +93,10 @@ func (s *Server) listApprovals(ctx context.Context, c wire.Call, in *struct {
 	Status string `query:"status" enum:"pending,held,approved,denied,expired,withdrawn" doc:"Only approvals in this state"`
 	Run    string `query:"run_id" maxLength:"100"`
 	Space  string `query:"space_id" maxLength:"100"`
-	Page
+	Page[id.Approval]
 }) (*struct{ Body approvalList }, error) {
 	found, err := s.services.Gate.Approvals(ctx, c.Caller.Workspace, gate.Filter{
-		Status: policy.ApprovalStatus(in.Status), Run: id.Run(in.Run), Space: id.Space(in.Space), After: id.Approval(in.Cursor), Limit: in.Limit + 1,
+		Status: policy.ApprovalStatus(in.Status), Run: id.Run(in.Run), Space: id.Space(in.Space), After: in.Cursor.After, Limit: in.Limit + 1,
 	})
 	if err != nil {
 		return nil, err

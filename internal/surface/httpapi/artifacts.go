@@ -26,12 +26,12 @@ func (s *Server) registerArtifacts() {
 		ID: "create-artifact", Engines: true, Needs: wire.Does(policy.ArtifactCreate, "step_id").PastLabels(), Method: http.MethodPost, Path: "/v1/steps/{step_id}/artifacts", Tag: "engines", Summary: "Record an output of a run", Repeat: wire.RepeatRecalled, Status: http.StatusCreated,
 	}, s.createArtifact)
 	wire.Handle(s.Server, wire.Operation{ID: "list-artifacts", Needs: wire.Shows("artifact", "run_id", "step_id"), Method: http.MethodGet, Path: "/v1/artifacts", Tag: "engines", Summary: "Artifacts, the newest first"},
-		func(ctx context.Context, c wire.Call, in *OfRun) (*struct{ Body artifactList }, error) {
+		func(ctx context.Context, c wire.Call, in *OfRun[id.Artifact]) (*struct{ Body artifactList }, error) {
 			of, err := in.of()
 			if err != nil {
 				return nil, err
 			}
-			found, err := s.services.Dispatcher.Artifacts(ctx, c.Caller.Workspace, of, in.Cursor, in.Limit+1)
+			found, err := s.services.Dispatcher.Artifacts(ctx, c.Caller.Workspace, of, string(in.Cursor.After), in.Limit+1)
 			if err != nil {
 				return nil, err
 			}

@@ -52,10 +52,10 @@ type edgeList struct {
 	Next  string       `json:"next_cursor,omitempty" doc:"Where the list goes on; absent at its end"`
 }
 
-// ofPrincipal selects what concerns one principal.
-type ofPrincipal struct {
+// ofPrincipal selects what concerns one principal, from a list that goes by a T.
+type ofPrincipal[T ~string] struct {
 	Principal string `query:"principal_id" maxLength:"100" doc:"Only what concerns this principal"`
-	Page
+	Page[T]
 }
 
 func (s *Server) registerCapabilities() {
@@ -105,8 +105,8 @@ func (s *Server) registerCapabilities() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-delegations", Needs: wire.Shows("capability_token"), Method: http.MethodGet, Path: "/v1/capabilities/delegations", Tag: "principals",
 		Summary: "List by which steps authority was handed on, the newest first",
-	}, func(ctx context.Context, c wire.Call, in *ofPrincipal) (*struct{ Body edgeList }, error) {
-		found, err := s.services.Registrar.Edges(ctx, c.Caller.Workspace, id.Principal(in.Principal), id.Token(in.Cursor), in.Limit+1)
+	}, func(ctx context.Context, c wire.Call, in *ofPrincipal[id.Token]) (*struct{ Body edgeList }, error) {
+		found, err := s.services.Registrar.Edges(ctx, c.Caller.Workspace, id.Principal(in.Principal), in.Cursor.After, in.Limit+1)
 		if err != nil {
 			return nil, err
 		}
@@ -116,8 +116,8 @@ func (s *Server) registerCapabilities() {
 	})
 }
 
-func (s *Server) listCapabilities(ctx context.Context, c wire.Call, in *ofPrincipal) (*struct{ Body capabilityList }, error) {
-	found, err := s.services.Registrar.Tokens(ctx, c.Caller.Workspace, id.Principal(in.Principal), id.Token(in.Cursor), in.Limit+1)
+func (s *Server) listCapabilities(ctx context.Context, c wire.Call, in *ofPrincipal[id.Token]) (*struct{ Body capabilityList }, error) {
+	found, err := s.services.Registrar.Tokens(ctx, c.Caller.Workspace, id.Principal(in.Principal), in.Cursor.After, in.Limit+1)
 	if err != nil {
 		return nil, err
 	}

@@ -76,8 +76,8 @@ func (s *Server) registerEngines() {
 	})
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-engines", Needs: wire.Shows("engine"), Method: http.MethodGet, Path: "/v1/engines", Tag: "engines", Summary: "List engines, the newest first",
-	}, func(ctx context.Context, c wire.Call, in *Page) (*struct{ Body engineList }, error) {
-		found, err := s.services.Registrar.Engines(ctx, c.Caller.Workspace, id.Principal(in.Cursor), in.Limit+1)
+	}, func(ctx context.Context, c wire.Call, in *Page[id.Principal]) (*struct{ Body engineList }, error) {
+		found, err := s.services.Registrar.Engines(ctx, c.Caller.Workspace, in.Cursor.After, in.Limit+1)
 		out := engineList{}
 		out.Engines, out.Next = cut(found, in.Limit, func(e engine.Engine) string { return string(e.ID) })
 		return &struct{ Body engineList }{out}, err
@@ -111,9 +111,9 @@ func (s *Server) registerEngines() {
 		ID: "list-engine-tokens", Needs: wire.Shows("engine"), Method: http.MethodGet, Path: "/v1/engines/{engine_id}/tokens", Tag: "engines", Summary: "List the tokens of an engine",
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		EnginePath
-		Page
+		Page[id.EngineToken]
 	}) (*struct{ Body engineTokenList }, error) {
-		found, err := s.services.Registrar.EngineTokens(ctx, c.Caller.Workspace, id.Principal(in.Engine), id.EngineToken(in.Cursor), in.Limit+1)
+		found, err := s.services.Registrar.EngineTokens(ctx, c.Caller.Workspace, id.Principal(in.Engine), in.Cursor.After, in.Limit+1)
 		if err != nil {
 			return nil, err
 		}

@@ -189,11 +189,16 @@ func (s *Server) followEvents(w http.ResponseWriter, r *http.Request, c wire.Cal
 	if err != nil {
 		return err
 	}
+	// The head is read before anything is answered: what is recorded after the answer began is on the stream.
+	next, err := s.placeAfterHead(r.Context(), c, q)
+	if err != nil {
+		return err
+	}
 	if q.From = from; !given {
-		// The head is read before anything is answered: what is recorded after the answer began is on the stream.
-		if q.From, err = s.placeAfterHead(r.Context(), c, q); err != nil {
-			return err
-		}
+		q.From = next
+	}
+	if err := wire.Within(q.From, next); err != nil {
+		return err
 	}
 	return s.Feed(w, r, c, func(ctx context.Context) iter.Seq2[wire.Message, error] {
 		return func(yield func(wire.Message, error) bool) {

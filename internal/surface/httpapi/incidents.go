@@ -140,10 +140,10 @@ func (s *Server) listIncidents(ctx context.Context, c wire.Call, in *struct {
 	Status string `query:"status" enum:"open,closed" doc:"Only incidents in this state"`
 	Room   string `query:"room_id" maxLength:"100"`
 	Run    string `query:"run_id" maxLength:"100"`
-	Page
+	Page[id.Incident]
 }) (*struct{ Body incidentList }, error) {
 	found, err := s.services.Investigator.Incidents(ctx, c.Caller.Workspace, investigator.Filter{
-		Status: incident.Status(in.Status), Room: id.Room(in.Room), Run: id.Run(in.Run), After: id.Incident(in.Cursor), Limit: in.Limit + 1,
+		Status: incident.Status(in.Status), Room: id.Room(in.Room), Run: id.Run(in.Run), After: in.Cursor.After, Limit: in.Limit + 1,
 	})
 	if err != nil {
 		return nil, err

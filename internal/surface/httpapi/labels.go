@@ -98,18 +98,18 @@ func (s *Server) requestAccess(ctx context.Context, c wire.Call, in *struct{ Bod
 }
 
 func (s *Server) listLabels(ctx context.Context, c wire.Call, in *struct {
-	Type  string `query:"resource_type" maxLength:"50" doc:"With resource_id"`
-	ID    string `query:"resource_id" maxLength:"200"`
-	Label string `query:"label" enum:"public,internal,restricted,confidential,sensitive_pii" doc:"Only these"`
-	Room  string `query:"room_id" maxLength:"100"`
-	Limit int    `query:"limit" minimum:"1" maximum:"100" default:"20" doc:"How many at most"`
-	After string `query:"cursor" maxLength:"256" doc:"The next_cursor of the page before"`
+	Type  string           `query:"resource_type" maxLength:"50" doc:"With resource_id"`
+	ID    string           `query:"resource_id" maxLength:"200"`
+	Label string           `query:"label" enum:"public,internal,restricted,confidential,sensitive_pii" doc:"Only these"`
+	Room  string           `query:"room_id" maxLength:"100"`
+	Limit int              `query:"limit" minimum:"1" maximum:"100" default:"20" doc:"How many at most"`
+	After Cursor[labelKey] `query:"cursor" maxLength:"256" doc:"The next_cursor of the page before"`
 }) (*struct{ Body labelList }, error) {
 	if in.Room != "" && in.Label != "" {
 		return nil, fault.New(fault.Invalid, "invalid_parameter", "select by room_id or by label, not by both")
 	}
 	found, err := s.services.Custodian.Labels(ctx, c.Caller.Workspace, custodian.Filter{
-		Resource: label.Resource{Type: in.Type, ID: in.ID}, Level: label.Level(in.Label), Room: id.Room(in.Room), After: in.After, Limit: in.Limit + 1,
+		Resource: label.Resource{Type: in.Type, ID: in.ID}, Level: label.Level(in.Label), Room: id.Room(in.Room), After: string(in.After.After), Limit: in.Limit + 1,
 	})
 	if err != nil {
 		return nil, err

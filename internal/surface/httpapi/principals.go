@@ -98,10 +98,10 @@ func (s *Server) registerPrincipals() {
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		Kind string `query:"kind" enum:"user,agent,service" doc:"Only these"`
 		Name string `query:"q" maxLength:"200" doc:"A part of the name"`
-		Page
+		Page[id.Principal]
 	}) (*struct{ Body principalList }, error) {
 		found, err := s.services.Registrar.Principals(ctx, c.Caller.Workspace, registrar.Filter{
-			Kind: id.PrincipalKind(in.Kind), Name: in.Name, After: id.Principal(in.Cursor), Limit: in.Limit + 1,
+			Kind: id.PrincipalKind(in.Kind), Name: in.Name, After: in.Cursor.After, Limit: in.Limit + 1,
 		})
 		out := principalList{}
 		out.Principals, out.Next = cut(found, in.Limit, func(p principal.Principal) string { return string(p.ID) })
@@ -159,9 +159,9 @@ func (s *Server) registerAgents() {
 		ID: "list-agents", Needs: wire.Shows("agent"), Method: http.MethodGet, Path: "/v1/agents", Tag: "principals", Summary: "List agents, the newest first",
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		Name string `query:"q" maxLength:"200" doc:"A part of the name"`
-		Page
+		Page[id.Principal]
 	}) (*struct{ Body agentList }, error) {
-		found, err := s.services.Registrar.Principals(ctx, c.Caller.Workspace, registrar.Filter{Kind: id.Agent, Name: in.Name, After: id.Principal(in.Cursor), Limit: in.Limit + 1})
+		found, err := s.services.Registrar.Principals(ctx, c.Caller.Workspace, registrar.Filter{Kind: id.Agent, Name: in.Name, After: in.Cursor.After, Limit: in.Limit + 1})
 		if err != nil {
 			return nil, err
 		}
@@ -228,7 +228,7 @@ func (s *Server) registerKeys() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-keys", Needs: wire.Shows("key"), Method: http.MethodGet, Path: "/v1/keys", Tag: "principals", Summary: "List API keys, the newest first",
 		Detail: "Whoever is no admin sees his own.",
-	}, func(ctx context.Context, c wire.Call, in *ofPrincipal) (*struct{ Body keyList }, error) {
+	}, func(ctx context.Context, c wire.Call, in *ofPrincipal[id.Key]) (*struct{ Body keyList }, error) {
 		of := id.Principal(in.Principal)
 		if !c.Caller.Role.AtLeast(principal.Admin) {
 			if of != "" && of != c.Caller.Principal {
@@ -236,7 +236,7 @@ func (s *Server) registerKeys() {
 			}
 			of = c.Caller.Principal
 		}
-		found, err := s.services.Registrar.Keys(ctx, c.Caller.Workspace, of, id.Key(in.Cursor), in.Limit+1)
+		found, err := s.services.Registrar.Keys(ctx, c.Caller.Workspace, of, in.Cursor.After, in.Limit+1)
 		if err != nil {
 			return nil, err
 		}

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/label"
 	"agentbox/internal/domain/leak"
@@ -73,15 +72,8 @@ func (s *Server) redact(ctx context.Context, c wire.Call, in *struct{ Body redac
 	return &struct{ Body redactions }{out}, nil
 }
 
-func (s *Server) listRedactions(ctx context.Context, c wire.Call, in *struct{ Page }) (*struct{ Body redactions }, error) {
-	after := uint64(0)
-	if in.Cursor != "" {
-		var err error
-		if after, err = strconv.ParseUint(in.Cursor, 10, 63); err != nil {
-			return nil, fault.New(fault.Invalid, "cursor_invalid", "the cursor is the next_cursor of the page before")
-		}
-	}
-	found, upTo, err := s.services.Redactor.List(ctx, c.Caller.Workspace, after, in.Limit)
+func (s *Server) listRedactions(ctx context.Context, c wire.Call, in *struct{ Page[logPlace] }) (*struct{ Body redactions }, error) {
+	found, upTo, err := s.services.Redactor.List(ctx, c.Caller.Workspace, in.Cursor.After.number(), in.Limit)
 	if err != nil {
 		return nil, err
 	}

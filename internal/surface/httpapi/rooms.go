@@ -101,12 +101,6 @@ type ThreadPath struct {
 	Thread string `path:"thread_id" doc:"The thread"`
 }
 
-// LongPage are the parameters of a list of which more is shown at once.
-type LongPage struct {
-	Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"50" doc:"How many at most"`
-	Cursor string `query:"cursor" maxLength:"100" doc:"The next_cursor of the page before"`
-}
-
 type roomAnswer struct {
 	Location string `header:"Location"`
 	Body     room.Room
@@ -188,9 +182,9 @@ func (s *Server) registerRooms() {
 	wire.Handle(s.Server, wire.Operation{ID: "list-threads", Needs: wire.Shows("thread", "room_id"), Method: http.MethodGet, Path: "/v1/rooms/{room_id}/threads", Tag: "rooms", Summary: "List the threads of a room, the newest first"},
 		func(ctx context.Context, c wire.Call, in *struct {
 			RoomPath
-			LongPage
+			LongPage[id.Thread]
 		}) (*struct{ Body threadList }, error) {
-			found, err := s.services.Rooms.Threads(ctx, c.Caller.Workspace, id.Room(in.Room), id.Thread(in.Cursor), in.Limit+1)
+			found, err := s.services.Rooms.Threads(ctx, c.Caller.Workspace, id.Room(in.Room), in.Cursor.After, in.Limit+1)
 			if err != nil {
 				return nil, err
 			}
@@ -225,8 +219,8 @@ func (s *Server) createRoom(ctx context.Context, c wire.Call, in *struct{ Body r
 	return &roomAnswer{Location: "/v1/rooms/" + string(made.ID), Body: made}, err
 }
 
-func (s *Server) listRooms(ctx context.Context, c wire.Call, in *LongPage) (*struct{ Body roomList }, error) {
-	found, err := s.services.Rooms.Rooms(ctx, c.Caller.Workspace, id.Room(in.Cursor), in.Limit+1)
+func (s *Server) listRooms(ctx context.Context, c wire.Call, in *LongPage[id.Room]) (*struct{ Body roomList }, error) {
+	found, err := s.services.Rooms.Rooms(ctx, c.Caller.Workspace, in.Cursor.After, in.Limit+1)
 	if err != nil {
 		return nil, err
 	}

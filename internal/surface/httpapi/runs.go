@@ -259,7 +259,7 @@ func (s *Server) waited(ctx context.Context, c wire.Call, doc run.Run, answered 
 // RunFilter are the parameters that select runs.
 type RunFilter struct {
 	Status string `query:"status" enum:"queued,running,awaiting_approval,succeeded,failed,cancelled" doc:"Only runs in this state"`
-	Page
+	Page[id.Run]
 }
 
 type runList struct {
@@ -269,7 +269,7 @@ type runList struct {
 
 func (s *Server) listRuns(ctx context.Context, c wire.Call, in executor.Filter, f RunFilter) (*struct{ Body runList }, error) {
 	in.Status = run.Status(f.Status)
-	found, err := s.services.Executor.List(ctx, c.Caller.Workspace, in, id.Run(f.Cursor), f.Limit+1)
+	found, err := s.services.Executor.List(ctx, c.Caller.Workspace, in, f.Cursor.After, f.Limit+1)
 	if err != nil {
 		return nil, err
 	}
@@ -456,6 +456,12 @@ func (s *Server) streamRun(w http.ResponseWriter, r *http.Request, c wire.Call) 
 		return err
 	}
 	from, _, err := wire.Cursor(r, "from")
+	if err == nil && from > 1 {
+		var there uint64
+		if there, err = s.services.Executor.Frames(r.Context(), doc.ID, from-1); err == nil {
+			err = wire.Within(from, there+1)
+		}
+	}
 	if err != nil {
 		return err
 	}

@@ -77,9 +77,9 @@ func (s *Server) registerSnapshots() {
 
 func (s *Server) listSnapshots(ctx context.Context, c wire.Call, in *struct {
 	SpacePath
-	Page
+	Page[id.Event]
 }) (*struct{ Body snapshotList }, error) {
-	past, err := s.services.Keeper.Snapshots(ctx, c.Caller.Workspace, id.Space(in.Space), id.Event(in.Cursor), in.Limit+1)
+	past, err := s.services.Keeper.Snapshots(ctx, c.Caller.Workspace, id.Space(in.Space), in.Cursor.After, in.Limit+1)
 	if err != nil {
 		return nil, err
 	}

@@ -128,9 +128,9 @@ func (s *Server) createSpace(ctx context.Context, c wire.Call, in *struct{ Body 
 
 func (s *Server) listSpaces(ctx context.Context, c wire.Call, in *struct {
 	Status string `query:"status" enum:"creating,ready,running,paused,destroyed" doc:"Only those; without it, all that are not destroyed"`
-	Page
+	Page[id.Space]
 }) (*struct{ Body spaceList }, error) {
-	found, err := s.services.Keeper.List(ctx, c.Caller.Workspace, space.Status(in.Status), id.Space(in.Cursor), in.Limit+1)
+	found, err := s.services.Keeper.List(ctx, c.Caller.Workspace, space.Status(in.Status), in.Cursor.After, in.Limit+1)
 	if err != nil {
 		return nil, err
 	}
@@ -189,21 +189,4 @@ func (s *Server) extendSpace(ctx context.Context, c wire.Call, in *struct {
 func (s *Server) pastSpace(ctx context.Context, c wire.Call, sp string) (*spaceAnswer, error) {
 	then, err := reader.Past[space.Space](ctx, s.services.Reader, c.Caller.Workspace, reader.Subject{Projection: space.Projection, EntityType: space.EntityType, Key: sp}, c.Repeated)
 	return &spaceAnswer{Body: then}, err
-}
-
-// Page are the parameters of a list.
-type Page struct {
-	Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"20" doc:"How many at most"`
-	Cursor string `query:"cursor" maxLength:"100" doc:"The next_cursor of the page before"`
-}
-
-// cut makes a page of a list that was read one entry further than the page has, and says where it goes on.
-func cut[T any](found []T, limit int, key func(T) string) (here []T, next string) {
-	if len(found) <= limit {
-		if found == nil {
-			found = []T{}
-		}
-		return found, ""
-	}
-	return found[:limit], key(found[limit-1])
 }

@@ -96,14 +96,14 @@ type artifactRequest struct {
 	Metadata json.RawMessage `json:"metadata,omitempty" doc:"Any JSON of at most 64 KiB"`
 }
 
-// OfRun selects what was recorded of a run.
-type OfRun struct {
+// OfRun selects what was recorded of a run, from a list that goes by a T.
+type OfRun[T ~string] struct {
 	Run  string `query:"run_id" doc:"Only of this run"`
 	Step string `query:"step_id" doc:"Only of this step"`
-	Page
+	Page[T]
 }
 
-func (o OfRun) of() (dispatcher.Of, error) {
+func (o OfRun[T]) of() (dispatcher.Of, error) {
 	if o.Run != "" && o.Step != "" {
 		return dispatcher.Of{}, fault.New(fault.Invalid, "invalid_filter", "name a run or a step, not both")
 	}
@@ -133,9 +133,9 @@ func (s *Server) registerSteps() {
 		ID: "list-steps", Needs: wire.Shows("step", "run_id"), Method: http.MethodGet, Path: "/v1/runs/{run_id}/steps", Tag: "engines", Summary: "The steps of a run, the newest first",
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		Run string `path:"run_id" doc:"The run"`
-		Page
+		Page[id.Step]
 	}) (*struct{ Body stepList }, error) {
-		found, err := s.services.Dispatcher.Steps(ctx, c.Caller.Workspace, dispatcher.Of{Run: id.Run(in.Run)}, in.Cursor, in.Limit+1)
+		found, err := s.services.Dispatcher.Steps(ctx, c.Caller.Workspace, dispatcher.Of{Run: id.Run(in.Run)}, string(in.Cursor.After), in.Limit+1)
 		if err != nil {
 			return nil, err
 		}
@@ -186,12 +186,12 @@ func (s *Server) registerSteps() {
 		})
 	})
 	wire.Handle(s.Server, wire.Operation{ID: "list-tool-calls", Needs: wire.Shows("tool_call", "run_id", "step_id"), Method: http.MethodGet, Path: "/v1/toolcalls", Tag: "engines", Summary: "Tool calls, the newest first"},
-		func(ctx context.Context, c wire.Call, in *OfRun) (*struct{ Body callList }, error) {
+		func(ctx context.Context, c wire.Call, in *OfRun[id.ToolCall]) (*struct{ Body callList }, error) {
 			of, err := in.of()
 			if err != nil {
 				return nil, err
 			}
-			found, err := s.services.Dispatcher.Calls(ctx, c.Caller.Workspace, of, in.Cursor, in.Limit+1)
+			found, err := s.services.Dispatcher.Calls(ctx, c.Caller.Workspace, of, string(in.Cursor.After), in.Limit+1)
 			if err != nil {
 				return nil, err
 			}

@@ -161,6 +161,86 @@ func TestTheLogsStreamCutAtEveryEvent(t *testing.T) {
 	}
 }
 
+// TestAStreamBeyondItsEndIsRefused begins streams at their next place, and further on, where nothing would ever be sent of what is recorded in between.
+func TestAStreamBeyondItsEndIsRefused(t *testing.T) {
+	d := startDaemon(t)
+	ctx, origin := t.Context(), event.Origin{Principal: d.app.Owner}
+	s, err := d.app.Keeper.Create(ctx, origin, keeper.Request{Workspace: id.DefaultWorkspace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := run.ParseMessage([]byte(`{"protocolVersion":"1.0","operations":[{"type":"message","content":"a"},{"type":"message","content":"b"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := d.app.Runs.Start(ctx, origin, executor.Request{Workspace: id.DefaultWorkspace, Space: s.ID, Message: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ofRun := "/v1/spaces/" + string(s.ID) + "/runs/" + string(doc.ID) + "/stream"
+	frames := len(d.take(t, ofRun, "", 1_000_000))
+	lab := d.must(t, "POST", "/v1/rooms", `{"title":"lab"}`, "room_id")
+	d.must(t, "POST", "/v1/rooms/"+lab+"/threads", `{"title":"talk"}`, "thread_id")
+	for path, length := range map[string]func() int{
+		"/v1/streams/rooms/" + lab: func() int { return 2 },
+		ofRun:                      func() int { return frames },
+		"/v1/events/stream": func() int {
+			head, err := d.app.Log.Head(ctx, id.DefaultWorkspace)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return int(head)
+		},
+	} {
+		from := "from_seq"
+		if path == ofRun {
+			from = "from"
+		}
+		for _, last := range []int{0, 1, 50, 1 << 40} { // how far behind the last place; the log grows a little by itself
+			n := length() + last
+			for query, header := range map[string]string{"": fmt.Sprint(n), fmt.Sprintf("?%s=%d", from, n+1): ""} {
+				status, raw := d.begin(t, path+query, header)
+				if good := status == 200 || status == 204 && path == ofRun; last == 0 && !good {
+					t.Errorf("%s%s behind %q: %d %s, want it to go on", path, query, header, status, raw)
+				}
+				if last > 1 || last == 1 && path != "/v1/events/stream" {
+					if status != 400 || code(raw) != "invalid_cursor" || !strings.Contains(string(raw), "begin at 1") {
+						t.Errorf("%s%s behind %q: %d %s, want 400 invalid_cursor", path, query, header, status, raw)
+					}
+				}
+			}
+		}
+	}
+}
+
+// begin opens a stream and returns the status, and the answer where it is no stream.
+func (d *daemon) begin(t *testing.T, path, last string) (int, []byte) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, d.address+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+d.keys[""])
+	if last != "" {
+		r.Header.Set("Last-Event-ID", last)
+	}
+	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusOK {
+		return resp.StatusCode, nil
+	}
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, raw
+}
+
 // TestADaemonThatCannotMakeSpacesSaysSoAndStops asks a daemon whose spaces have no root for a space, and ends it.
 func TestADaemonThatCannotMakeSpacesSaysSoAndStops(t *testing.T) {
 	d := startDaemon(t, func(c *app.Config) { c.RootFS = t.TempDir() })

@@ -64,8 +64,8 @@ func (s *Server) registerTenants() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-workspaces", Needs: wire.Shows("workspace"), Method: http.MethodGet, Path: "/v1/workspaces", Tag: "service", Summary: "List workspaces, by name",
 		Detail: "The owners and admins of ws_dev see every workspace of the installation, everybody else his own.",
-	}, func(ctx context.Context, c wire.Call, in *Page) (*struct{ Body workspaceList }, error) {
-		found, err := s.services.Steward.List(ctx, c.Caller, id.Workspace(in.Cursor), in.Limit+1)
+	}, func(ctx context.Context, c wire.Call, in *Page[id.Workspace]) (*struct{ Body workspaceList }, error) {
+		found, err := s.services.Steward.List(ctx, c.Caller, in.Cursor.After, in.Limit+1)
 		out := workspaceList{}
 		out.Workspaces, out.Next = cut(found, in.Limit, func(w workspace.Workspace) string { return string(w.ID) })
 		return &struct{ Body workspaceList }{out}, err

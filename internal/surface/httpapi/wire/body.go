@@ -77,6 +77,22 @@ func tooLarge(most int64) error {
 	return fault.New(fault.Exhausted, "body_too_large", "the body may have %d bytes", most)
 }
 
+// discarded and discardTime are how much of a body that is too large is still taken from its sender, and for how long.
+const (
+	discarded   = 1 << 20
+	discardTime = time.Second
+)
+
+// discard reads and throws away a little of a body that is refused: a connection that is closed on a client that still sends is reset, and the
+// client never sees the answer. Whoever waits to be asked for his body sends nothing.
+func (s *Server) discard(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Expect") != "" {
+		return
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(s.Clock.Now().Add(discardTime)) // a writer without deadlines has no slow sender
+	_, _ = io.CopyN(io.Discard, r.Body, discarded)                                    // whatever comes of it, the answer is the same
+}
+
 // Patient reads a body of any length; only the sender's silence has a limit.
 func (s *Server) Patient(w http.ResponseWriter, r *http.Request) io.Reader {
 	return &patientReader{r.Body, http.NewResponseController(w), s.Clock.Now}

@@ -163,7 +163,7 @@ func Stream[I any](s *Server, op Operation, do func(w http.ResponseWriter, r *ht
 			err = do(w, r, c)
 		}
 		if err != nil {
-			s.refuse(w, c, err)
+			s.refuse(w, r, c, err)
 		}
 	})
 }
@@ -283,10 +283,14 @@ func wrongField(op *huma.Operation, d *huma.ErrorDetail) error {
 	case where == "body" && strings.HasPrefix(d.Message, "expected required property "):
 		missing, _, _ := strings.Cut(strings.TrimPrefix(d.Message, "expected required property "), " ")
 		return fault.New(fault.Invalid, "missing_field", "the field %q is missing", join(name, missing))
+	case where == "body" && name == "":
+		return fault.New(fault.Invalid, strictjson.CodeType, "the body is not accepted: %s", says)
 	case where == "body":
 		return fault.New(fault.Invalid, strictjson.CodeType, "the field %q is not accepted: %s", name, says)
 	case d.Message == "unknown query parameter":
 		return unknownParameter(op, name)
+	case where == "query" && name == "cursor":
+		return fault.New(fault.Invalid, "invalid_cursor", "the cursor is not one of this list; leave it out to begin at its top")
 	}
 	return fault.New(fault.Invalid, "invalid_parameter", "the %s parameter %.64q is not accepted: %s", where, name, says)
 }

@@ -150,7 +150,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.present(a.Header(), c)
 	defer s.finish(a, r, &c)
 	if err := s.serve(a, r, &c); err != nil {
-		s.refuse(a, c, err)
+		s.refuse(a, r, c, err)
 	}
 }
 
@@ -215,9 +215,12 @@ func (s *Server) serve(w *answer, r *http.Request, c *Call) error {
 }
 
 // refuse answers with the problem and keeps the cause for the log.
-func (s *Server) refuse(w http.ResponseWriter, c Call, err error) {
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, c Call, err error) {
 	p := ProblemOf(err, c.Request)
 	s.Note(c, p, err)
+	if p.Status == http.StatusRequestEntityTooLarge {
+		s.discard(w, r)
+	}
 	p.write(w)
 }
 

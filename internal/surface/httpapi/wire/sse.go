@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"log/slog"
 	"net/http"
@@ -82,6 +83,9 @@ func (s *Server) Feed(w http.ResponseWriter, r *http.Request, c Call, source fun
 		case m, ok := <-next:
 			if !ok {
 				stop()
+				if r.Context().Err() != nil {
+					return nil // it is the client that went, and the source saw it first
+				}
 				cause = "broken"
 				return s.broken(c, pipe, failed)
 			}
@@ -202,4 +206,14 @@ func Cursor(r *http.Request, parameter string) (from uint64, ok bool, err error)
 		return max(n, 1), true, nil
 	}
 	return 0, false, nil
+}
+
+// Within refuses to begin a stream beyond the place that comes next on it, where nothing that happens in between would ever be sent: a client
+// that was further is one of a log that is no more, for example of one that was restored from a backup.
+func Within(from, next uint64) error {
+	if from <= next {
+		return nil
+	}
+	return fault.New(fault.Invalid, "invalid_cursor", "the stream has %d places, and what was asked for begins behind place %d", next-1, from-1).
+		With(fmt.Sprintf("begin at 1 for all of it, or at %d for what comes from now on; whoever has seen more has seen what is no more, as after the restore of an older backup", next))
 }

@@ -378,3 +378,61 @@ func TestLargeBodiesAreHeldWithinABound(t *testing.T) {
 		t.Errorf("%d bytes are held, want those of three", held)
 	}
 }
+
+// TestWhoStillSendsTooMuchSeesTheRefusal sends a body over the limit without a look at the answer before its end, as most clients do.
+func TestWhoStillSendsTooMuchSeesTheRefusal(t *testing.T) {
+	w := newWire(t, nil)
+	for _, length := range []string{"Content-Length: 1000000", "Transfer-Encoding: chunked"} {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if err := conn.(*net.TCPConn).SetWriteBuffer(4 << 10); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "POST /v1/test/things HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer good\r\nContent-Type: application/json\r\n%s\r\n\r\n", length)
+		for range 1000 {
+			piece := strings.Repeat("x", 1000)
+			if strings.HasPrefix(length, "Transfer") {
+				piece = "3e8\r\n" + piece + "\r\n"
+			}
+			if _, err := io.WriteString(conn, piece); err != nil {
+				t.Fatalf("%s: the connection was closed on the sender: %v", length, err)
+			}
+		}
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatalf("%s: %v", length, err)
+		}
+		got, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if resp.StatusCode != 413 || !strings.Contains(string(got), `"error":"body_too_large"`) {
+			t.Errorf("%s: got %d %s", length, resp.StatusCode, got)
+		}
+	}
+}
+
+// TestAClientThatGoesAwayIsNoError ends a stream with its client, whose going the source sees first, or the server: neither is an error.
+func TestAClientThatGoesAwayIsNoError(t *testing.T) {
+	w := newWire(t, nil)
+	for range 100 {
+		ctx, leave := context.WithCancel(t.Context())
+		r := httptest.NewRequestWithContext(ctx, "GET", "/v1/test/count", nil)
+		err := w.s.Feed(httptest.NewRecorder(), r, Call{}, func(ctx context.Context) iter.Seq2[Message, error] {
+			return func(yield func(Message, error) bool) {
+				if yield(Message{ID: 1, Data: []byte("x")}, nil) {
+					leave()
+					yield(Message{}, ctx.Err())
+				}
+			}
+		})
+		leave()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if w.log.Len() > 0 {
+		t.Errorf("it was logged: %.300s", w.log)
+	}
+}

@@ -195,6 +195,8 @@ func TestBadRequestsGetPreciseProblems(t *testing.T) {
 		{"missing field", "POST", "/v1/test/things", `{}`, nil, 400, "missing_field", `"name"`},
 		{"field of another type", "POST", "/v1/test/things", `{"name":7}`, nil, 400, "invalid_field", `"name"`},
 		{"nested field of another type", "POST", "/v1/test/things", `{"name":"a","labels":{"x":1}}`, nil, 400, "invalid_field", `labels.x`},
+		{"a list for a body", "POST", "/v1/test/things", `[]`, nil, 400, "invalid_field", "the body is not accepted: expected object"},
+		{"nothing for a body", "POST", "/v1/test/things", `null`, nil, 400, "invalid_field", "the body is not accepted: expected object"},
 		{"fraction", "POST", "/v1/test/things", `{"name":"a","count":1.5}`, nil, 400, "invalid_field", `"count"`},
 		{"as much as allowed", "POST", "/v1/test/things", `{"name":"a","count":100}`, nil, 201, "", ""},
 		{"one more", "POST", "/v1/test/things", `{"name":"a","count":101}`, nil, 400, "invalid_field", `"count"`},

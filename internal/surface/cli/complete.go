@@ -1,0 +1,192 @@
+package cli
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"agentbox/internal/client"
+	"agentbox/internal/domain/incident"
+	"agentbox/internal/domain/label"
+	"agentbox/internal/domain/principal"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/space"
+)
+
+// completionTime is how long a shell waits for what a daemon would offer.
+const completionTime = 500 * time.Millisecond
+
+// offer is what a shell completes an argument or the value of a flag with.
+type offer = func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective)
+
+// completed gives every command and every flag of a tree its completions: identifiers from the daemon, words where there are few, files only
+// where a file is meant.
+func (i *invocation) completed(cmd *cobra.Command) {
+	if len(cmd.ValidArgs) == 0 {
+		cmd.ValidArgsFunction = i.arguments(cmd)
+	}
+	for _, flags := range []*pflag.FlagSet{cmd.Flags(), cmd.PersistentFlags()} {
+		flags.VisitAll(func(f *pflag.Flag) {
+			if _, known := cmd.GetFlagCompletionFunc(f.Name); !known && f.Value.Type() != "bool" && f.Name != "help" {
+				_ = cmd.RegisterFlagCompletionFunc(f.Name, i.values(cmd, f)) // it is known to the command
+			}
+		})
+	}
+	for _, sub := range cmd.Commands() {
+		i.completed(sub)
+	}
+}
+
+// shells adds the command that writes the completions of each shell, and has it refuse a shell that it does not know.
+func shells(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if c.Name() == "completion" {
+			c.Args, c.RunE = onlyCommands, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+			wrapArgs(c)
+		}
+	}
+}
+
+// soon ends what is asked of a daemon in time.
+func (i *invocation) soon(of offer) offer {
+	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		before := cmd.Context()
+		ctx, cancel := context.WithCancel(before)
+		over, stop := i.Clock.NewTimer(completionTime)
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			select {
+			case <-over:
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+		defer func() {
+			cancel()
+			stop()
+			<-ended
+		}()
+		cmd.SetContext(ctx)
+		defer cmd.SetContext(before)
+		return of(cmd, args, begun)
+	}
+}
+
+// arguments offers what the line of use of a command says, and for the first argument what the command itself does, if anything.
+func (i *invocation) arguments(cmd *cobra.Command) offer {
+	own := cmd.ValidArgsFunction
+	_, takes, _ := strings.Cut(cmd.Use, " ")
+	words := strings.Fields(strings.NewReplacer("[", "", "]", "").Replace(takes))
+	return i.soon(func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		if own != nil && len(args) == 0 {
+			return own(cmd, args, begun)
+		}
+		if len(words) == 0 || len(args) >= len(words) && !strings.HasSuffix(words[len(words)-1], "...") {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return i.offered(cmd, words[min(len(args), len(words)-1)], begun)
+	})
+}
+
+// offered is what a word of a line of use stands for.
+func (i *invocation) offered(cmd *cobra.Command, stands, begun string) ([]string, cobra.ShellCompDirective) {
+	for kind := range strings.SplitSeq(strings.TrimSuffix(stands, "..."), "|") {
+		switch kind {
+		case "RUN":
+			return i.fromDaemon(cmd, func(ctx context.Context, api *client.Client) (found []string, err error) {
+				page, err := api.Runs(ctx, client.RunFilter{Page: client.Page{Limit: 100}})
+				for _, r := range page.Runs {
+					found = append(found, string(r.ID)+"\t"+oneLine(first(r.Title, string(r.Status)), 60))
+				}
+				return found, err
+			})
+		case "INCIDENT":
+			return i.fromDaemon(cmd, func(ctx context.Context, api *client.Client) (found []string, err error) {
+				page, err := api.Incidents(ctx, client.IncidentFilter{Page: client.Page{Limit: 100}})
+				for _, x := range page.Incidents {
+					found = append(found, string(x.ID)+"\t"+oneLine(x.Title, 60))
+				}
+				return found, err
+			})
+		case "SPACE":
+			return i.completeSpaces(cmd, nil, begun)
+		case "ROOM":
+			return i.completeRooms(cmd, nil, begun)
+		case "THREAD":
+			return i.completeThreads(cmd, nil, begun)
+		case "APPROVAL":
+			return i.completeApprovals(cmd, nil, begun)
+		case "WORKSPACE":
+			return i.completeWorkspaces(cmd, nil, begun)
+		case "LABEL":
+			return enumerations["label list label"], cobra.ShellCompDirectiveNoFileComp
+		case "ROLE":
+			return enumerations["role"], cobra.ShellCompDirectiveNoFileComp
+		}
+		if strings.HasPrefix(kind, "FILE") || strings.Contains(kind, ".") || kind == "WHERE" {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+	}
+	return nil, cobra.ShellCompDirectiveNoFileComp
+}
+
+// enumerations are the words that a flag takes, by its name; with the command before it where another command's flag of that name takes others.
+var enumerations = map[string][]string{
+	"approvals scope":  {"once", "run", "room", "workspace", "template"},
+	"approvals status": {"pending", "held", "approved", "denied", "expired", "withdrawn"},
+	"up engine":        {"embedded", "external"},
+	"label list label": {string(label.Public), string(label.Internal), string(label.Restricted), string(label.Confidential), string(label.SensitivePII)},
+	"log-format":       {"text", "json"},
+	"policy":           {"restrictive", "standard", "permissive"},
+	"redact":           {"env", "content", "output", "none"},
+	"role":             {string(principal.Viewer), string(principal.Member), string(principal.Operator), string(principal.Admin), string(principal.Overlord)},
+	"severity":         {string(incident.Low), string(incident.Medium), string(incident.High), string(incident.Critical)},
+	"incident status":  {string(incident.Open), string(incident.Closed)},
+	"space status":     {string(space.Creating), string(space.Ready), string(space.Running), string(space.Paused), string(space.Destroyed)},
+	"runs status":      {string(run.Queued), string(run.Running), string(run.AwaitingApproval), string(run.Succeeded), string(run.Failed), string(run.Cancelled)},
+	"tier":             {"auto", "namespace", "microvm"},
+	"zone":             {"sandbox", "supervised", "high_stakes"},
+}
+
+// values offers what a flag takes.
+func (i *invocation) values(cmd *cobra.Command, f *pflag.Flag) offer {
+	above := ""
+	if cmd.HasParent() {
+		above = cmd.Parent().Name() + " "
+	}
+	for _, name := range []string{above + cmd.Name() + " " + f.Name, cmd.Name() + " " + f.Name, above + f.Name, f.Name} {
+		if words, known := enumerations[name]; known {
+			return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
+		}
+	}
+	if kind := strings.ToUpper(f.Name); slices.Contains([]string{"RUN", "ROOM", "SPACE", "THREAD", "WORKSPACE"}, kind) {
+		return i.soon(func(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+			return i.offered(cmd, kind, begun)
+		})
+	}
+	for _, word := range []string{"file", "folder", "directory", ".csv"} {
+		if strings.Contains(strings.ToLower(f.Usage), word) {
+			return cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)
+		}
+	}
+	return cobra.FixedCompletions(nil, cobra.ShellCompDirectiveNoFileComp)
+}
+
+// fromDaemon offers what a daemon has; nothing where none answers.
+func (i *invocation) fromDaemon(cmd *cobra.Command, list func(ctx context.Context, api *client.Client) ([]string, error)) ([]string, cobra.ShellCompDirective) {
+	api, err := i.connect(cmd.Context())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	found, err := list(cmd.Context(), api)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return found, cobra.ShellCompDirectiveNoFileComp
+}

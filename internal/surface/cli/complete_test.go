@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// TestStoppedInWords ends a daemon that waits, and a command that says for itself what became of it.
+func TestStoppedInWords(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	var out, errs strings.Builder
+	host := Host{Out: &out, Err: &errs, Clock: clock{}, Getenv: func(name string) string { return map[string]string{"HOME": t.TempDir()}[name] }}
+	host.Up = func(ctx context.Context, _ Daemon, _ func(string)) error {
+		return fmt.Errorf("open the log: %w", ctx.Err())
+	}
+	if code := Run(ctx, host, []string{"up"}); code != ExitInterrupted || errs.String() != "agentbox: interrupted\n" {
+		t.Errorf("got %d and %q, want %d and that it was interrupted", code, errs.String(), ExitInterrupted)
+	}
+	errs.Reset()
+	host.Up = func(context.Context, Daemon, func(string)) error { return context.Canceled }
+	if Run(t.Context(), host, []string{"up"}); !strings.Contains(errs.String(), "canceled") {
+		t.Errorf("what nobody stopped says %q", errs.String())
+	}
+}
+
+// TestEveryCommandSaysWhatItIsCompletedWith looks for commands and flags that a shell would complete with files because nobody said anything.
+func TestEveryCommandSaysWhatItIsCompletedWith(t *testing.T) {
+	i := &invocation{Host: Host{Clock: clock{}, Getenv: func(string) string { return "" }}}
+	var look func(cmd *cobra.Command)
+	look = func(cmd *cobra.Command) {
+		if cmd.ValidArgsFunction == nil && len(cmd.ValidArgs) == 0 {
+			t.Errorf("%s has no completion", cmd.CommandPath())
+		}
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if _, known := cmd.GetFlagCompletionFunc(f.Name); !known && f.Value.Type() != "bool" {
+				t.Errorf("%s --%s has no completion", cmd.CommandPath(), f.Name)
+			}
+		})
+		for _, sub := range cmd.Commands() {
+			look(sub)
+		}
+	}
+	look(i.root())
+}
+
+// upClock has timers that end when somebody says so.
+type upClock struct {
+	clock
+	over chan time.Time
+}
+
+func (c upClock) NewTimer(time.Duration) (<-chan time.Time, func()) { return c.over, func() {} }
+
+// TestASilentDaemonHoldsUpNoShell completes a run with a daemon that takes the question and never answers.
+func TestASilentDaemonHoldsUpNoShell(t *testing.T) {
+	over := make(chan time.Time, 1)
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		over <- noon // its time is up while it is asked
+		<-r.Context().Done()
+	}))
+	defer silent.Close()
+	var out strings.Builder
+	i := Host{Out: &out, Err: io.Discard, Clock: upClock{over: over}, Getenv: func(name string) string {
+		return map[string]string{"HOME": t.TempDir(), "AGENTBOX_URL": silent.URL, "AGENTBOX_KEY": "abk_x"}[name]
+	}}
+	if code := Run(t.Context(), i, []string{"__complete", "runs", "show", ""}); code != ExitOK || out.String() != ":4\n" {
+		t.Errorf("got %d and %q, want nothing, and no files", code, out.String())
+	}
+}

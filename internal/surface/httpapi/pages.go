@@ -1,0 +1,75 @@
+package httpapi
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"agentbox/internal/domain/id"
+)
+
+// Page are the parameters of a list whose entries go by a T.
+type Page[T ~string] struct {
+	Limit  int       `query:"limit" minimum:"1" maximum:"100" default:"20" doc:"How many at most"`
+	Cursor Cursor[T] `query:"cursor" maxLength:"100" doc:"The next_cursor of the page before"`
+}
+
+// LongPage are the parameters of a list of which more is shown at once.
+type LongPage[T ~string] struct {
+	Limit  int       `query:"limit" minimum:"1" maximum:"200" default:"50" doc:"How many at most"`
+	Cursor Cursor[T] `query:"cursor" maxLength:"100" doc:"The next_cursor of the page before"`
+}
+
+// Cursor says where a list goes on: behind the entry that it names, "" for the top. One that names no entry of such a list is refused before
+// the operation is asked, for whoever sent it mangled would get the first page again and again.
+type Cursor[T ~string] struct{ After T }
+
+// UnmarshalText reads a cursor.
+func (c *Cursor[T]) UnmarshalText(text []byte) error {
+	sent := string(text)
+	if sent == "" {
+		return nil
+	}
+	c.After = T(sent)
+	switch any(c.After).(type) {
+	case labelKey:
+		if typ, of, ok := strings.Cut(sent, "/"); !ok || typ == "" || of == "" {
+			return errNoCursor
+		}
+	case logPlace:
+		if _, err := strconv.ParseUint(sent, 10, 63); err != nil {
+			return errNoCursor
+		}
+	default:
+		if _, err := id.Read[T](sent); err != nil {
+			return errNoCursor
+		}
+	}
+	return nil
+}
+
+// labelKey is what a list of labels goes by: the type of a resource and its identifier, with a stroke between them.
+type labelKey string
+
+// logPlace is what a list goes by that is read from the log: a place in it.
+type logPlace string
+
+// number is the place as a number; 0 for none.
+func (p logPlace) number() uint64 {
+	n, _ := strconv.ParseUint(string(p), 10, 63) // it was read with its cursor
+	return n
+}
+
+// errNoCursor is answered as invalid_cursor, whatever it says.
+var errNoCursor = errors.New("no cursor of this list")
+
+// cut makes a page of a list that was read one entry further than the page has, and says where it goes on.
+func cut[T any](found []T, limit int, key func(T) string) (here []T, next string) {
+	if len(found) <= limit {
+		if found == nil {
+			found = []T{}
+		}
+		return found, ""
+	}
+	return found[:limit], key(found[limit-1])
+}
