@@ -2,6 +2,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"os"
@@ -13,6 +14,7 @@ import (
 	weather "agentbox/examples/weather-report"
 	"agentbox/internal/app"
 	"agentbox/internal/client"
+	"agentbox/internal/domain/errand"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/surface/cli"
@@ -33,9 +35,10 @@ func host() cli.Host {
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Terminal: outIsTerminal, Asks: inIsTerminal, Width: width,
 		Screen: screen, Keys: keyByKey,
 		Clock: app.Clock{}, Version: app.Version, Example: weather.Operations, Up: up,
-		Engine: func(ctx context.Context, desk client.Desk, hands int, once, verbose bool) error {
-			logger := slog.New(lines(cli.Daemon{Verbose: verbose}))
-			return app.Engine(ctx, desk, desk, app.Clock{}, logger, hands, once)
+		Engine: func(ctx context.Context, desk client.Desk, e cli.Engine) error {
+			logger := slog.New(told(e))
+			logger.Info("the engine waits for runs", "code", "engine_waits", "daemon", e.Daemon, "room", cmp.Or(string(desk.Room), "any"), "work", errand.Operations, "hands", e.Hands)
+			return app.Engine(ctx, desk, desk, app.Clock{}, logger, e.Hands, e.Once)
 		},
 		Doctor: func(ctx context.Context, d cli.Daemon) ([]space.Report, error) {
 			return app.Doctor(ctx, config(d)), nil
@@ -107,6 +110,18 @@ func up(ctx context.Context, d cli.Daemon, ready func(addr string)) error {
 	app.Tune()
 	logger := slog.New(lines(d))
 	return app.Up(ctx, config(d), app.Clock{}, logger, func(s app.State) { ready(s.Address) })
+}
+
+// told writes what an engine tells of its work, which whoever started it reads: a line for each thing, without a level below Warn.
+func told(e cli.Engine) slog.Handler {
+	options := &slog.HandlerOptions{Level: slog.LevelInfo}
+	if e.Verbose {
+		options.Level = slog.LevelDebug
+	}
+	if e.JSONLog {
+		return slog.NewJSONHandler(os.Stderr, options)
+	}
+	return slog.NewTextHandler(os.Stderr, options)
 }
 
 // lines writes the daemon's own log as the operator wants it.

@@ -247,7 +247,7 @@ func (d *desk) Release(ctx context.Context, w errand.Work) error {
 // End implements errand.Claims.
 func (d *desk) End(ctx context.Context, w errand.Work, r errand.Result) (err error) {
 	if r.Failure != "" {
-		_, err = d.a.Hands.Fail(ctx, d.origin(), d.hold(w), r.Failure, r.Message)
+		_, err = d.a.Hands.Fail(ctx, d.origin(), d.hold(w), r.Failure, r.Message, r.Output)
 	} else {
 		_, err = d.a.Hands.Complete(ctx, d.origin(), d.hold(w), r.Summary, r.Output)
 	}
@@ -283,7 +283,8 @@ func (d *desk) Past(ctx context.Context, w errand.Work) ([]errand.Progress, erro
 		for _, s := range found {
 			after = string(s.ID)
 			c := calls[s.ID]
-			past = append(past, errand.Progress{Index: errand.Indexed(s.Input), Step: s.ID, Call: c.ID, Ended: c.ID != "" && c.Status != step.Running, OK: c.Status == step.Succeeded})
+			call := errand.Call{ID: c.ID, Status: string(c.Status), OK: c.Status == step.Succeeded, Child: c.Child, Output: c.Output, Error: c.Error}
+			past = append(past, errand.Recorded(s.ID, s.Input, call))
 		}
 		if len(found) < page {
 			return past, nil

@@ -51,6 +51,9 @@ func New(address, key string) *Client {
 	}
 }
 
+// Address is where the daemon is asked.
+func (c *Client) Address() string { return c.address }
+
 // Close releases the connections that wait for further use.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 

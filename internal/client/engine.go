@@ -46,7 +46,17 @@ type Claimed struct {
 	Token   string          `json:"claim_token,omitempty"`
 	Permit  string          `json:"permit,omitempty"`
 	Fence   uint64          `json:"fence,omitempty"`
+
+	Reason  string     `json:"reason,omitempty"`  // why nothing was: NothingWaits or WorkspaceFull
+	Waiting int        `json:"waiting,omitempty"` // runs that wait until fewer run
+	Tasks   *run.Tasks `json:"tasks,omitempty"`   // of a workspace that is full
 }
+
+// Why there was nothing to claim.
+const (
+	NothingWaits  = "nothing_waits"
+	WorkspaceFull = "workspace_full"
+)
 
 // CreateEngineRun asks for a run that an engine executes.
 func (c *Client) CreateEngineRun(ctx context.Context, q EngineRun) (run.Run, error) {
@@ -128,14 +138,14 @@ func (d Desk) Release(ctx context.Context, w errand.Work) error {
 
 // End implements errand.Claims.
 func (d Desk) End(ctx context.Context, w errand.Work, r errand.Result) error {
+	what, body := "complete", map[string]any{"summary": r.Summary}
 	if r.Failure != "" {
-		return d.Tell(ctx, w.Run, "fail", w.Token, permitted(map[string]any{"error": r.Failure, "message": r.Message}, w.Permit), nil, once(w, "fail", 0))
+		what, body = "fail", map[string]any{"error": r.Failure, "message": r.Message}
 	}
-	body := permitted(map[string]any{"summary": r.Summary}, w.Permit)
 	if r.Output != nil {
 		body["output"] = r.Output
 	}
-	return d.Tell(ctx, w.Run, "complete", w.Token, body, nil, once(w, "complete", 0))
+	return d.Tell(ctx, w.Run, what, w.Token, permitted(body, w.Permit), nil, once(w, what, 0))
 }
 
 // permitted adds a permit to what is sent, where there is one.
@@ -181,7 +191,8 @@ func (d Desk) Past(ctx context.Context, w errand.Work) ([]errand.Progress, error
 		}
 		for _, s := range page.Steps {
 			c := calls[s.ID]
-			past = append(past, errand.Progress{Index: errand.Indexed(s.Input), Step: s.ID, Call: c.ID, Ended: c.ID != "" && c.Status != step.Running, OK: c.Status == step.Succeeded})
+			call := errand.Call{ID: c.ID, Status: string(c.Status), OK: c.Status == step.Succeeded, Child: c.Child, Output: c.Output, Error: c.Error}
+			past = append(past, errand.Recorded(s.ID, s.Input, call))
 		}
 		if page.Next == "" {
 			return past, nil

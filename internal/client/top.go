@@ -17,6 +17,7 @@ type Top struct {
 	Appends   uint64     `json:"appends"`
 	Waiting   int        `json:"approvals_waiting"`
 	Thrown    bool       `json:"kill_switch"`
+	Tasks     run.Tasks  `json:"tasks"`
 	Spaces    []TopSpace `json:"spaces"`
 }
 

@@ -30,6 +30,7 @@ type Order struct {
 	Version    string            `json:"protocolVersion"`
 	Space      id.Space          `json:"space_id"`
 	Operations []json.RawMessage `json:"operations"`
+	Continue   bool              `json:"continue_on_error,omitempty"` // an operation that does not succeed does not fail the run
 }
 
 // ReadOrder reads an input; false where it is no order of operations.
@@ -48,6 +49,37 @@ type Progress struct {
 	Call  id.ToolCall
 	Ended bool // the tool call has ended
 	OK    bool // and succeeded
+
+	Outcome Outcome // of a call that has ended
+}
+
+// Call is the last tool call of an operation, as it was recorded.
+type Call struct {
+	ID            id.ToolCall
+	Status        string // running, or how it ended
+	OK            bool   // it succeeded
+	Child         id.Run // that was executed for it
+	Output, Error json.RawMessage
+}
+
+// Recorded returns what a step with its input and its last tool call tell of an operation; the zero Call is none.
+func Recorded(s id.Step, input json.RawMessage, c Call) Progress {
+	p := Progress{Index: Indexed(input), Step: s, Call: c.ID, Ended: c.ID != "" && c.Status != "running", OK: c.OK}
+	if !p.Ended {
+		return p
+	}
+	said := c.Output
+	if !p.OK {
+		said = c.Error
+	}
+	_ = json.Unmarshal(said, &p.Outcome) // where it was redacted, or is something else, the call says as much
+	if p.Outcome.OK = p.OK; p.Outcome.Child == "" {
+		p.Outcome.Child = c.Child
+	}
+	if p.Outcome.Status == "" {
+		p.Outcome.Status = c.Status
+	}
+	return p
 }
 
 // Verdict is what the gate says of a tool call.
@@ -61,16 +93,24 @@ type Verdict struct {
 
 // Outcome is what came of an operation.
 type Outcome struct {
-	Child  id.Run `json:"run_id"` // in the space, with its result
-	Status string `json:"status"`
+	Child  id.Run `json:"run_id,omitempty"` // in the space, with its result; "" for an operation that was refused
+	Status string `json:"status"`           // of that run, or Refused
 	OK     bool   `json:"success"`
+	Code   string `json:"reason_code,omitempty"` // why it was refused
+	Reason string `json:"reason,omitempty"`      // the same for people
 }
+
+// Refused is the status of an operation that the gate has refused.
+const Refused = "refused"
+
+// Failed is how a run ends of whose operations some did not succeed, unless its order says to continue on errors.
+const Failed = "operations_failed"
 
 // Result is how a run ends.
 type Result struct {
 	Failure string // a stable word; "" for a run that ends well
-	Message string
-	Summary string
+	Message string // of a failure
+	Summary string // of a run that ends well
 	Output  json.RawMessage
 }
 

@@ -55,6 +55,13 @@ func (l Load) Evolve(e event.Event) (Load, error) {
 // Room returns how many more runs may run where most may.
 func (l Load) Room(most int) int { return max(0, most-len(l.Running)) }
 
+// Tasks says how full a workspace is.
+type Tasks struct {
+	Running int `json:"running"` // at this moment
+	Most    int `json:"most"`    // that may
+	Silent  int `json:"silent"`  // of those that run, with engines that were not heard of for longer than their claims last
+}
+
 // How far from full a workspace is where runs take their places without a look at who else does so, and how many of one daemon do so at once.
 // As many as 16 daemons, each with so many, cannot fill what is left.
 const (

@@ -40,7 +40,7 @@ func TestTrapAStaleEngineFinishesNothing(t *testing.T) {
 		"release":  func(k dispatcher.Hold) error { _, err := h.Release(ctx, h.owner, k); return err },
 		"start":    func(k dispatcher.Hold) error { _, err := h.Begin(ctx, h.owner, k); return err },
 		"complete": func(k dispatcher.Hold) error { _, err := h.Complete(ctx, h.owner, k, "", nil); return err },
-		"fail":     func(k dispatcher.Hold) error { _, err := h.Fail(ctx, h.owner, k, "", ""); return err },
+		"fail":     func(k dispatcher.Hold) error { _, err := h.Fail(ctx, h.owner, k, "", "", nil); return err },
 	} {
 		if got := fault.CodeOf(do(old)); got != "lease_token_mismatch" {
 			t.Errorf("%s by the old engine: %q", name, got)

@@ -37,12 +37,13 @@ func (d *Dispatcher) Complete(ctx context.Context, origin event.Origin, h Hold, 
 	return d.end(ctx, origin, h, policy.RunComplete, run.EventCompleted, run.Finished{Run: h.Run, Summary: summary, Output: output})
 }
 
-// Fail ends a run badly. Why, a word or a line, and the message have at most run.MaxReportWords characters.
-func (d *Dispatcher) Fail(ctx context.Context, origin event.Origin, h Hold, why, message string) (run.Run, error) {
-	if err := texts(text{"error", why, run.MaxReportWords}, text{"message", message, run.MaxReportWords}); err != nil {
+// Fail ends a run badly. Why, a word or a line, and the message have at most run.MaxReportWords characters, what came of it all the same, any JSON
+// or nil, at most run.MaxReport bytes.
+func (d *Dispatcher) Fail(ctx context.Context, origin event.Origin, h Hold, why, message string, output json.RawMessage) (run.Run, error) {
+	if err := either(texts(text{"error", why, run.MaxReportWords}, text{"message", message, run.MaxReportWords}), fits("output", output, run.MaxReport)); err != nil {
 		return run.Run{}, err
 	}
-	return d.end(ctx, origin, h, policy.RunFail, run.EventFailed, run.Finished{Run: h.Run, Error: why, Message: message})
+	return d.end(ctx, origin, h, policy.RunFail, run.EventFailed, run.Finished{Run: h.Run, Error: why, Message: message, Output: output})
 }
 
 func (d *Dispatcher) end(ctx context.Context, origin event.Origin, h Hold, action, typ string, f run.Finished) (run.Run, error) {

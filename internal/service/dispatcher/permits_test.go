@@ -79,7 +79,7 @@ func TestWhatAnEngineReportsUnderItsPermitIsPermitted(t *testing.T) {
 	}
 	h.ask("")
 	_, k = h.claim()
-	if doc, err = h.Fail(ctx, h.owner, k, "broken", "it broke"); err != nil || doc.Reported.As != policy.Attested {
+	if doc, err = h.Fail(ctx, h.owner, k, "broken", "it broke", nil); err != nil || doc.Reported.As != policy.Attested {
 		t.Errorf("the end without one: %+v, %v", doc.Reported, err)
 	}
 }
@@ -124,7 +124,7 @@ func TestNoToolCallIsLeftRunning(t *testing.T) {
 			return err
 		},
 		"fail": func(h *house, k dispatcher.Hold) error {
-			_, err := h.Fail(context.Background(), h.owner, k, "", "")
+			_, err := h.Fail(context.Background(), h.owner, k, "", "", nil)
 			return err
 		},
 		"cancel": func(h *house, k dispatcher.Hold) error {

@@ -101,6 +101,9 @@ func (d *Dispatcher) Invoke(ctx context.Context, origin event.Origin, ws id.Work
 			return entry{}, err
 		}
 		decided = ruling.Decision
+		if err := d.halted(ruling); err != nil {
+			return entry{}, err
+		}
 		invoked := step.Invoked{
 			Call: call, Run: doc.ID, Tool: q.Tool, Title: q.Title, Input: q.Input, Agent: q.Agent, Fence: doc.Fence,
 			Action: decided.Action, Decision: decided.Outcome.String(), Reason: decided.ReasonCode,
@@ -119,6 +122,20 @@ func (d *Dispatcher) Invoke(ctx context.Context, origin event.Origin, ws id.Work
 	}
 	c, err := step.Call{}.Evolve(receipt.Events[0])
 	return c, nil, err
+}
+
+// halted refuses a tool call that was refused before, by the kill switch: who waits until it is lifted asks every other second, and the log has to
+// hear of it once.
+func (d *Dispatcher) halted(r policy.Ruling) error {
+	if r.Decision.Outcome != policy.Deny || r.Decision.ReasonCode != policy.ReasonKillSwitch {
+		return nil
+	}
+	of, now := string(r.Action.Workspace)+" "+string(r.Action.Step)+" "+r.Decision.Action.String(), d.passed()
+	if d.denials.last(of, now) {
+		return fault.New(fault.Denied, r.Decision.ReasonCode, "%s", r.Decision.Reason)
+	}
+	d.denials.until(of, now+denialTime)
+	return nil
 }
 
 // refused returns what the gate said of a tool call that it did not let pass, nil where something else was wrong.

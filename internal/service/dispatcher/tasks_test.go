@@ -81,7 +81,7 @@ func TestNoMoreRunsThanAWorkspaceMay(t *testing.T) {
 		t.Errorf("one more may run: %s at attempt %d", doc.ID, doc.Attempts)
 	}
 	h.tasks(1)
-	if _, err := h.Fail(ctx, h.owner, fresh, "", ""); err != nil {
+	if _, err := h.Fail(ctx, h.owner, fresh, "", "", nil); err != nil {
 		t.Fatal(err)
 	}
 	if offers, err := h.Offers(ctx, ws, dispatcher.Wanted{}); !offers || err != nil { // those whose claims have expired

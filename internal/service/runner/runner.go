@@ -16,6 +16,7 @@ import (
 	"agentbox/internal/domain/errand"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 )
 
@@ -98,6 +99,7 @@ func (r *Runner) execute(ctx context.Context, w errand.Work) {
 			stop(err)
 		}
 	}()
+	r.Logger.Info("a run was claimed", "code", "run_claimed", "run", w.Run, "fence", w.Fence)
 	result, err := r.perform(working, w)
 	if err == nil {
 		err = r.patiently(working, func() error { return r.Claims.End(working, w, result) })
@@ -106,7 +108,10 @@ func (r *Runner) execute(ctx context.Context, w errand.Work) {
 	stop(nil)
 	<-beaten
 	switch {
+	case err == nil && result.Failure != "":
+		r.Logger.Info("a run has failed", "code", "run_failed", "run", w.Run, "error", result.Failure, "result", result.Message)
 	case err == nil:
+		r.Logger.Info("a run has succeeded", "code", "run_succeeded", "run", w.Run, "result", result.Summary)
 	case lost || refusedClaim(err):
 		r.Logger.Warn("a run is not this engine's any more", "code", "claim_lost", "run", w.Run, "error", err)
 	default: // it was stopped, or cannot go on: the next engine does
@@ -184,63 +189,69 @@ func (r *Runner) perform(ctx context.Context, w errand.Work) (errand.Result, err
 		}
 	}
 	succeeded := 0
-	outcomes := []errand.Outcome{}
+	outcomes := make([]errand.Outcome, len(order.Operations)) // each in its operation's place, whoever executed it
 	for i, operation := range order.Operations {
-		ok, outcome, err := r.operate(ctx, w, i, operation, order, done[i])
+		outcome, err := r.operate(ctx, w, i, operation, order, done[i])
 		if err != nil {
 			if kind := fault.KindOf(err); ctx.Err() == nil && !refusedClaim(err) && kind != fault.Unavailable && kind != fault.Internal {
 				return errand.Result{Failure: fault.CodeOf(err), Message: err.Error()}, nil // no other engine could go on either
 			}
 			return errand.Result{}, err
 		}
-		if ok {
+		if outcomes[i] = outcome; outcome.OK {
 			succeeded++
-		}
-		if outcome.Child != "" {
-			outcomes = append(outcomes, outcome)
 		}
 	}
 	output, err := json.Marshal(map[string]any{"operations": outcomes})
 	if err != nil || len(output) > run.MaxReport {
 		output = nil
 	}
-	return errand.Result{Summary: fmt.Sprintf("%d of %d operations succeeded", succeeded, len(order.Operations)), Output: output}, nil
+	said := fmt.Sprintf("%d of %d operations succeeded", succeeded, len(outcomes))
+	if succeeded < len(outcomes) && !order.Continue {
+		return errand.Result{Failure: errand.Failed, Message: said, Output: output}, nil
+	}
+	return errand.Result{Summary: said, Output: output}, nil
 }
 
 // operate brings one operation to its end, from wherever it stands.
-func (r *Runner) operate(ctx context.Context, w errand.Work, index int, operation json.RawMessage, order errand.Order, p errand.Progress) (ok bool, o errand.Outcome, err error) {
+func (r *Runner) operate(ctx context.Context, w errand.Work, index int, operation json.RawMessage, order errand.Order, p errand.Progress) (o errand.Outcome, err error) {
 	if p.Ended {
-		return p.OK, o, nil
+		return p.Outcome, nil
 	}
 	if p.Step == "" {
 		if err := r.patiently(ctx, func() (err error) { p.Step, err = r.Records.Step(ctx, w, index); return err }); err != nil {
-			return false, o, err
+			return o, err
 		}
 	}
-	permit := ""
+	permit, waits := "", ""
 	for p.Call == "" {
 		var v errand.Verdict
 		if err := r.patiently(ctx, func() (err error) { v, err = r.Records.Invoke(ctx, w, p.Step, index, operation); return err }); err != nil {
-			return false, o, err
+			return o, err
 		}
 		if p.Call = v.Call; p.Call != "" {
 			permit = v.Permit
 			break
 		}
-		if !v.Asks {
-			return false, o, nil // it was refused, which is its result
+		// While the kill switch is thrown nothing is done, and nothing is said of what would be done without it: it is waited for, as a person is.
+		if !v.Asks && v.Code != policy.ReasonKillSwitch {
+			return errand.Outcome{Status: errand.Refused, Code: v.Code, Reason: v.Reason}, nil // which is its result
+		}
+		if waits != v.Code {
+			waits = v.Code
+			r.Logger.Info("an operation waits", "code", "operation_waits", "run", w.Run, "operation", index+1, "for", v.Code, "reason", v.Reason)
 		}
 		if !r.pause(ctx, Ask) {
-			return false, o, context.Cause(ctx)
+			return o, context.Cause(ctx)
 		}
 	}
 	if err := r.patiently(ctx, func() (err error) { o, err = r.Records.Operate(ctx, w, p.Call, order.Space, operation); return err }); err != nil {
-		return false, o, err
+		return o, err
 	}
-	return o.OK, o, r.patiently(ctx, func() error { return r.Records.Conclude(ctx, w, p.Call, permit, o) })
+	return o, r.patiently(ctx, func() error { return r.Records.Conclude(ctx, w, p.Call, permit, o) })
 }
 
-// patiently does something again as long as it is unavailable, for a daemon may be starting again, and ctx lasts.
+// patiently does something again as long as it is unavailable, for a daemon may be starting again, or the kill switch is thrown, and ctx lasts.
 func (r *Runner) patiently(ctx context.Context, do func() error) error {
 	for {
 		if ctx.Err() != nil {
@@ -250,10 +261,16 @@ func (r *Runner) patiently(ctx context.Context, do func() error) error {
 		if ctx.Err() != nil && err != nil {
 			return context.Cause(ctx)
 		}
-		if kind := fault.KindOf(err); err == nil || kind != fault.Unavailable && kind != fault.Exhausted {
+		wait := Again
+		switch kind := fault.KindOf(err); {
+		case err == nil:
+			return nil
+		case fault.CodeOf(err) == policy.ReasonKillSwitch:
+			wait = Ask
+		case kind != fault.Unavailable && kind != fault.Exhausted:
 			return err
 		}
-		if !r.pause(ctx, Again) {
+		if !r.pause(ctx, wait) {
 			return context.Cause(ctx)
 		}
 	}

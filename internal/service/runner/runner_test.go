@@ -36,6 +36,7 @@ const ws = id.DefaultWorkspace
 type host struct {
 	t     *testing.T
 	hands *dispatcher.Dispatcher
+	gate  *gate.Gate
 	log   *memory.Journal
 	ids   *id.Source
 	owner event.Origin
@@ -66,6 +67,7 @@ func newHost(t *testing.T) *host {
 		Log: h.log, Docs: h.log, Blobs: memory.NewBlobs(), Gate: g, Tokens: tokens, Clock: clock, IDs: h.ids, Logger: slog.New(slog.DiscardHandler),
 		Place: func(context.Context, id.Workspace, id.Room, id.Thread) error { return nil },
 	})
+	h.gate = g
 	owner, err := g.Owner(t.Context(), ws, "owner")
 	if err != nil {
 		t.Fatal(err)
@@ -74,13 +76,16 @@ func newHost(t *testing.T) *host {
 	return h
 }
 
-func (h *host) ask(operations int) run.Run {
+func (h *host) ask(operations int) run.Run { return h.order(operations, "") }
+
+// order asks for a run whose order has further fields.
+func (h *host) order(operations int, fields string) run.Run {
 	h.t.Helper()
 	var list []string
 	for i := range operations {
 		list = append(list, fmt.Sprintf(`{"type":"shell","command":"%d"}`, i))
 	}
-	input := `{"protocolVersion":"1.0","space_id":"spc_1","operations":[` + strings.Join(list, ",") + `]}`
+	input := `{"protocolVersion":"1.0",` + fields + `"space_id":"spc_1","operations":[` + strings.Join(list, ",") + `]}`
 	doc, err := h.hands.Create(h.t.Context(), h.owner, dispatcher.Request{Workspace: ws, Room: id.DefaultRoom, Input: json.RawMessage(input)})
 	if err != nil {
 		h.t.Fatal(err)
@@ -161,7 +166,7 @@ func (s seat) Release(ctx context.Context, w errand.Work) error {
 func (s seat) End(ctx context.Context, w errand.Work, r errand.Result) error {
 	_, err := call(ctx, s, func() (run.Run, error) {
 		if r.Failure != "" {
-			return s.hands.Fail(context.Background(), s.owner, s.hold(w), r.Failure, r.Message)
+			return s.hands.Fail(context.Background(), s.owner, s.hold(w), r.Failure, r.Message, r.Output)
 		}
 		return s.hands.Complete(context.Background(), s.owner, s.hold(w), r.Summary, r.Output)
 	})
@@ -176,18 +181,23 @@ func (s seat) Past(ctx context.Context, w errand.Work) ([]errand.Progress, error
 		}
 		var past []errand.Progress
 		for _, doc := range steps {
-			p := errand.Progress{Index: errand.Indexed(doc.Input), Step: doc.ID}
+			var last step.Call
 			calls, err := s.hands.Calls(context.Background(), ws, dispatcher.Of{Step: doc.ID}, "", 1)
 			if err != nil {
 				return nil, err
 			}
 			for _, c := range calls {
-				p.Call, p.Ended, p.OK = c.ID, c.Status != step.Running, c.Status == step.Succeeded
+				last = c
 			}
-			past = append(past, p)
+			past = append(past, errand.Recorded(doc.ID, doc.Input, asCall(last)))
 		}
 		return past, nil
 	})
+}
+
+// asCall is a tool call as an engine reads it.
+func asCall(c step.Call) errand.Call {
+	return errand.Call{ID: c.ID, Status: string(c.Status), OK: c.Status == step.Succeeded, Child: c.Child, Output: c.Output, Error: c.Error}
 }
 
 func (s seat) Step(ctx context.Context, w errand.Work, index int) (id.Step, error) {

@@ -42,8 +42,8 @@ type Host struct {
 
 	// Up runs a daemon until ctx ends, and says once where it serves.
 	Up func(ctx context.Context, d Daemon, ready func(addr string)) error
-	// Engine executes the runs that a daemon hands out, so many at a time, until ctx ends, or once there is none.
-	Engine func(ctx context.Context, desk client.Desk, hands int, once, verbose bool) error
+	// Engine executes the runs that a daemon hands out, until ctx ends, or once there is none.
+	Engine func(ctx context.Context, desk client.Desk, e Engine) error
 	// Doctor probes what the host can isolate.
 	Doctor func(ctx context.Context, d Daemon) ([]space.Report, error)
 	// Audit proves the log of a data directory, whether or not a daemon runs on it.
@@ -64,6 +64,15 @@ type Place struct {
 	DataDir string
 	Store   string // address of the database that the log lies in; "" for a file in the data directory
 	Shared  string // folder with what the daemons of a database share; "" for the data directory, of one that has it alone
+}
+
+// Engine is what an operator decides about an engine outside of the daemon.
+type Engine struct {
+	Daemon  string // address where it waits
+	Hands   int    // runs that it works on at the same time
+	Once    bool   // it ends when there is nothing to claim
+	Verbose bool
+	JSONLog bool // what it tells is written as JSON
 }
 
 // Daemon is what an operator decides about a daemon on the command line. Empty fields mean the defaults.

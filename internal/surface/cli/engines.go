@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentbox/internal/client"
+	"agentbox/internal/domain/errand"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/run"
@@ -28,14 +29,14 @@ func engine(i *invocation) *cobra.Command {
 	c := &cobra.Command{
 		Use: "engine", Short: "Execute runs that a daemon hands out, until it is interrupted", Args: cobra.NoArgs,
 		Long: "Engine claims runs whose input is an operations message with a space_id, executes the operations in that space over the API, and reports a step\n" +
-			"and a tool call for each. It says that it lives every ten seconds, gives what is under way back when it is interrupted, and waits for a daemon\n" +
+			"and a tool call for each. It tells on standard error, with --json in JSON, of the runs that it claims, what it waits for, and what came of them. It says that it lives every ten seconds, gives what is under way back when it is interrupted, and waits for a daemon\n" +
 			"that is started again. The daemon does the same by itself, unless it was started with --engine external.",
-		Example: "  agentbox up --engine external\n  agentbox engine\n  agentbox engine --once --room room_...",
+		Example: "  agentbox up --engine external\n  agentbox engine\n  agentbox engine --once --room lab",
 	}
-	c.Flags().StringVar(&room, "room", "", "only runs of this room")
+	i.onlyRoom(c, &room, "only runs of this room, by its id or title")
 	c.Flags().IntVar(&hands, "hands", 1, fmt.Sprintf("runs that are executed at the same time, 1 to %d", maxHands))
 	c.Flags().BoolVar(&once, "once", false, "end when no run waits")
-	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "log more")
+	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "log more, as what is tried again")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		if hands < 1 || hands > maxHands {
 			return usage("--hands is 1 to %d, not %d", maxHands, hands)
@@ -44,9 +45,29 @@ func engine(i *invocation) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return i.Engine(cmd.Context(), client.Desk{Client: api, Room: id.Room(room)}, hands, once, verbose)
+		in, err := i.roomOnly(cmd.Context(), api, room)
+		if err != nil {
+			return err
+		}
+		return i.Engine(cmd.Context(), client.Desk{Client: api, Room: in}, Engine{Hands: hands, Once: once, Verbose: verbose, JSONLog: i.json, Daemon: api.Address()})
 	}
 	return c
+}
+
+// onlyRoom adds the flag that names the only room that is meant.
+func (i *invocation) onlyRoom(c *cobra.Command, room *string, usage string) {
+	c.Flags().StringVar(room, "room", "", usage)
+	_ = c.RegisterFlagCompletionFunc("room", func(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+		return i.completeRooms(cmd, nil, begun)
+	})
+}
+
+// roomOnly returns the id of the only room that is meant, "" for any.
+func (i *invocation) roomOnly(ctx context.Context, api *client.Client, name string) (id.Room, error) {
+	if name == "" {
+		return "", nil
+	}
+	return i.roomNamed(ctx, api, name)
 }
 
 // maxHands is how many runs an engine executes at the same time at most; whoever wants more starts another one.
@@ -61,7 +82,7 @@ func runCreate(i *invocation) *cobra.Command {
 		Long:    "Create asks for a run that waits until an engine claims it. Operations in a space are run at once with: agentbox run SPACE OPERATIONS.json",
 		Example: "  agentbox runs create --title report --input order.json",
 	}
-	c.Flags().StringVar(&room, "room", string(id.DefaultRoom), "the room that it belongs to")
+	i.roomFlag(c, &room)
 	c.Flags().StringVar(&q.Title, "title", "", "what it is called")
 	c.Flags().StringVar(&q.Goal, "goal", "", "what it is for")
 	c.Flags().StringVar(&input, "input", "", "JSON file that the engine is to work on; - reads standard input")
@@ -71,7 +92,9 @@ func runCreate(i *invocation) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		q.Room = id.Room(room)
+		if q.Room, err = i.roomNamed(cmd.Context(), api, room); err != nil {
+			return err
+		}
 		if q.Input, err = i.jsonFile(input); err != nil {
 			return err
 		}
@@ -81,7 +104,11 @@ func runCreate(i *invocation) *cobra.Command {
 		}
 		return i.show(made, func(p *printer) {
 			p.line("%s", made.ID)
-			i.printer(i.Err).line("it waits for an engine: agentbox runs show %s", made.ID)
+			who := "it waits for an engine that is made for it, or for who does it by hand: agentbox runs claim"
+			if made.Work == errand.Operations {
+				who = "it waits for an engine that executes operations: the daemon's own, or where it has none an agentbox engine"
+			}
+			i.printer(i.Err).line("%s\nsee how it goes: agentbox runs show %s", who, made.ID)
 		})
 	}
 	return c
@@ -113,9 +140,9 @@ func runClaim(i *invocation) *cobra.Command {
 	var wait time.Duration
 	c := &cobra.Command{
 		Use: "claim", Short: "Claim the next run, as an engine does", Args: cobra.NoArgs,
-		Long: "Claim prints the token by which the run is yours, for 30 seconds and as long as you renew it. It exits with 5 when no run waits.",
+		Long: "Claim prints the token by which the run is yours, for 30 seconds and as long as you renew it. It exits with 5 when there is none, and says why.",
 	}
-	c.Flags().StringVar(&room, "room", "", "only a run of this room")
+	i.onlyRoom(c, &room, "only a run of this room, by its id or title")
 	c.Flags().StringVar(&work, "work", "", "only a run whose input is of this kind: operations")
 	c.Flags().DurationVar(&wait, "wait", 0, "wait so long for one, in whole seconds, at most 60s")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -126,12 +153,16 @@ func runClaim(i *invocation) *cobra.Command {
 		if wait%time.Second != 0 || wait < 0 || wait > time.Minute {
 			return usage("--wait %s: whole seconds, from 0s to 60s", wait)
 		}
-		got, err := api.ClaimRun(cmd.Context(), id.Room(room), work, wait)
+		in, err := i.roomOnly(cmd.Context(), api, room)
+		if err != nil {
+			return err
+		}
+		got, err := api.ClaimRun(cmd.Context(), in, work, wait)
 		if err != nil {
 			return err
 		}
 		if !got.Claimed {
-			return fault.New(fault.NotFound, "nothing_to_claim", "no run waits for an engine")
+			return unclaimed(got)
 		}
 		return i.show(got, func(p *printer) {
 			p.line("%s is yours", got.Run.ID)
@@ -139,6 +170,31 @@ func runClaim(i *invocation) *cobra.Command {
 		})
 	}
 	return c
+}
+
+// unclaimed says why there was nothing to claim.
+func unclaimed(got client.Claimed) error {
+	if got.Reason != client.WorkspaceFull || got.Tasks == nil {
+		return errand.ErrNothing
+	}
+	return fault.New(fault.NotFound, client.WorkspaceFull, "%s, but %s", several(got.Waiting, "run waits", "runs wait"), full(*got.Tasks)).With("see: agentbox runs list")
+}
+
+// full says how many tasks of a workspace run.
+func full(t run.Tasks) string {
+	said := fmt.Sprintf("%d of %d tasks of the workspace run", t.Running, t.Most)
+	if t.Silent > 0 {
+		said += fmt.Sprintf(", %d of them with engines that were not heard of for longer than their claims last", t.Silent)
+	}
+	return said
+}
+
+// several writes a number of things.
+func several(n int, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + more
 }
 
 // runTell makes a command that tells something to a run that was claimed.
@@ -169,7 +225,13 @@ func runTell(i *invocation, use, short, what, said string, flags func(*cobra.Com
 		if err := api.Tell(cmd.Context(), id.Run(args[0]), what, token, sent, &answer, ""); err != nil {
 			return err
 		}
-		return i.show(answer, func(p *printer) { p.line("%s %s", args[0], said) })
+		return i.show(answer, func(p *printer) {
+			if s, ok := answer["step_id"].(string); ok {
+				p.line("%s", s)
+				return
+			}
+			p.line("%s %s", args[0], said)
+		})
 	}
 	return c
 }
@@ -195,12 +257,20 @@ func engineRuns(i *invocation) []*cobra.Command {
 			}
 		}),
 		runTell(i, "fail RUN", "End a run badly", "fail", "failed", func(c *cobra.Command) func() (any, error) {
-			var why, message string
+			var why, message, output string
 			c.Flags().StringVar(&why, "error", "", "why, a word")
 			c.Flags().StringVar(&message, "message", "", "why, for people")
-			return func() (any, error) { return map[string]any{"error": why, "message": message}, nil }
+			c.Flags().StringVar(&output, "output", "", "JSON file with what came of it all the same; - reads standard input")
+			return func() (any, error) {
+				raw, err := i.jsonFile(output)
+				body := map[string]any{"error": why, "message": message}
+				if raw != nil {
+					body["output"] = raw
+				}
+				return body, err
+			}
 		}),
-		runTell(i, "step RUN", "Record a step of a run", "steps", "has another step", func(c *cobra.Command) func() (any, error) {
+		runTell(i, "step RUN", "Record a step of a run, and print its id", "steps", "", func(c *cobra.Command) func() (any, error) {
 			var kind, title string
 			c.Flags().StringVar(&kind, "kind", "", "what kind of step it is, a word")
 			c.Flags().StringVar(&title, "title", "", "what it is called")
@@ -245,13 +315,13 @@ func runSteps(i *invocation) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return i.show(found, func(p *printer) { p.steps(found) })
+			return i.show(found, func(p *printer) { p.steps(found, "No step of it was recorded.") })
 		},
 	}
 }
 
 // steps writes what an engine has recorded of a run.
-func (p *printer) steps(found client.Recorded) {
+func (p *printer) steps(found client.Recorded, none string) {
 	var rows [][]cell
 	for _, s := range found.Steps {
 		row := []cell{text(string(s.ID)), text(s.Kind), text(s.Title), text(""), text("")}
@@ -269,7 +339,7 @@ func (p *printer) steps(found client.Recorded) {
 			rows = append(rows, row)
 		}
 	}
-	p.table("Nothing was recorded of it.", []string{"step", "kind", "title", "tool", "status"}, rows)
+	p.table(none, []string{"step", "kind", "title", "tool", "status"}, rows)
 	for _, a := range found.Artifacts {
 		p.line("artifact %s: %s", a.ID, oneLine(strings.TrimSpace(a.Kind+" "+a.Title), 200))
 	}
@@ -307,7 +377,11 @@ func (i *invocation) showEngineRun(ctx context.Context, api *client.Client, r cl
 		client.Recorded
 	}{r, found}
 	return i.show(shown, func(p *printer) {
-		p.steps(found)
+		none := "Nothing was recorded of it."
+		if c := r.Claim; c != nil && !r.Status.Ended() {
+			none = fmt.Sprintf("It is with engine %s, claimed %s; no step of it was recorded yet.", c.Engine, ago(i.Clock.Now(), c.Since))
+		}
+		p.steps(found, none)
 		p.run(i, r)
 	})
 }

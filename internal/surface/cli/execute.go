@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -138,6 +139,8 @@ func (i *invocation) queued(ctx context.Context, api *client.Client, s id.Space,
 // attend follows a run until it ends, or waits for a person whom nobody asks here.
 func (i *invocation) attend(ctx context.Context, api *client.Client, s id.Space, r id.Run, e execution) (client.RunShown, error) {
 	w := &watch{i: i, p: i.printer(i.Out), quiet: !e.stream}
+	begun := i.tellOfQueue(ctx, api, r)
+	defer begun()
 	for {
 		pending, err := w.follow(ctx, api, s, r)
 		if ctx.Err() != nil {
@@ -169,6 +172,38 @@ func (i *invocation) attend(ctx context.Context, api *client.Client, s id.Space,
 	}
 	return shown, err
 }
+
+// tellOfQueue says on standard error what a run waits for that is still queued after a second, where that is a place in its workspace; else nothing
+// would be seen. Who calls it says when nobody wants to know any more.
+func (i *invocation) tellOfQueue(ctx context.Context, api *client.Client, r id.Run) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		late, stopTimer := i.Clock.NewTimer(queuedLong)
+		defer stopTimer()
+		select {
+		case <-late:
+		case <-ctx.Done():
+			return
+		}
+		shown, err := api.Run(ctx, r)
+		if err != nil || shown.Status != run.Queued {
+			return // what is wrong shows where the run is watched
+		}
+		if now, err := api.Top(ctx); err == nil && now.Tasks.Running >= now.Tasks.Most {
+			p := i.printer(i.Err)
+			p.line("%s", p.paint(yellow, fmt.Sprintf("the run %s is queued: %s; see agentbox runs list", r, full(now.Tasks))))
+		}
+	}()
+	return func() {
+		cancel()
+		<-told
+	}
+}
+
+// queuedLong is how long a run is queued before it is said what it waits for.
+const queuedLong = time.Second
 
 // away is the fault of a daemon that cannot be reached any more while a run is watched.
 func away(r id.Run, err error) error {

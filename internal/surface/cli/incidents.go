@@ -40,11 +40,11 @@ func incidentOpen(i *invocation) *cobra.Command {
 	f.StringVar(&r.Severity, "severity", "", "how bad: low, medium, high or critical (default medium)")
 	f.StringVar(&r.Category, "category", "", "a word of your own by which you sort them")
 	f.StringVar(&details, "details", "", "more, as a JSON object")
-	f.StringVar(&room, "room", "", "the room in which it happened")
+	i.onlyRoom(c, &room, "the room in which it happened, by its id or title")
 	f.StringVar(&run, "run", "", "the run in which it happened")
 	f.StringVar(&r.Key, "key", "", "opens it once: an incident with the same key is shown instead")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		r.Title, r.Room, r.Run = args[0], id.Room(room), id.Run(run)
+		r.Title, r.Run = args[0], id.Run(run)
 		if details != "" {
 			if r.Details = json.RawMessage(details); !json.Valid(r.Details) {
 				return usage("--details is not JSON")
@@ -52,6 +52,9 @@ func incidentOpen(i *invocation) *cobra.Command {
 		}
 		api, err := i.connect(cmd.Context())
 		if err != nil {
+			return err
+		}
+		if r.Room, err = i.roomOnly(cmd.Context(), api, room); err != nil {
 			return err
 		}
 		made, err := api.OpenIncident(cmd.Context(), r)

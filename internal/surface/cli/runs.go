@@ -43,7 +43,7 @@ func runList(i *invocation) *cobra.Command {
 			now := i.Clock.Now()
 			rows := make([][]cell, len(page.Runs))
 			for n, r := range page.Runs {
-				rows[n] = []cell{text(string(r.ID)), state(r.Status), {progress(r), ""}, {ago(now, r.CreatedAt), faint}, place(r), text(r.Title)}
+				rows[n] = []cell{text(string(r.ID)), whereItStands(r, now), {progress(r), ""}, {ago(now, r.CreatedAt), faint}, place(r), text(r.Title)}
 			}
 			p.table("There are no runs; start one with: agentbox run SPACE OPERATIONS.json", []string{"run", "status", "done", "asked for", "space", "title"}, rows)
 		})
@@ -76,6 +76,14 @@ func progress(r run.Run) string {
 func state(s run.Status) cell {
 	colour := map[run.Status]string{run.Succeeded: green, run.Failed: red, run.Cancelled: red, run.AwaitingApproval: yellow, run.Running: cyan}[s]
 	return cell{oneLine(string(s), 40), colour}
+}
+
+// whereItStands is a run's status, and for how long its engine was silent where its claim has expired.
+func whereItStands(r run.Run, now time.Time) cell {
+	if c := r.Claim; c != nil && r.Status == run.Running && now.After(c.Until) {
+		return cell{fmt.Sprintf("%s, engine silent for %s", r.Status, duration(now.Sub(c.Renewed).Truncate(time.Second))), yellow}
+	}
+	return state(r.Status)
 }
 
 func runShow(i *invocation) *cobra.Command {
@@ -122,7 +130,7 @@ func (p *printer) run(i *invocation, r client.RunShown) {
 	} else {
 		p.timeline(r.Run, r.Result.Events)
 	}
-	status := state(r.Status)
+	status := whereItStands(r.Run, i.Clock.Now())
 	took := ""
 	if !r.EndedAt.IsZero() && !r.StartedAt.IsZero() {
 		took = " in " + duration(r.EndedAt.Sub(r.StartedAt))

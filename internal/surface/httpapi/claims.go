@@ -14,9 +14,11 @@ import (
 	"agentbox/internal/domain/label"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/space"
 	capability "agentbox/internal/domain/token"
 	"agentbox/internal/service/custodian"
 	"agentbox/internal/service/dispatcher"
+	"agentbox/internal/service/executor"
 	"agentbox/internal/service/reader"
 	"agentbox/internal/surface/httpapi/wire"
 )
@@ -51,6 +53,10 @@ type claimAnswer struct {
 	Permit  string          `json:"permit,omitempty" doc:"Signed: the engine may work on the run. Sent back once, with what ends it, it makes that recorded as permitted"`
 	Fence   uint64          `json:"fence,omitempty" doc:"Rises with each claim of the run"`
 	Expires time.Time       `json:"expires_at,omitzero" doc:"When the claim is over unless it is renewed; every ten seconds is often enough"`
+
+	Reason  string     `json:"reason,omitempty" enum:"nothing_waits,workspace_full" doc:"Why there was none: no run waits that the engine may have, or as many run in the workspace as may"`
+	Waiting int        `json:"waiting,omitempty" doc:"Runs that wait until fewer run in the workspace; 1000 stands for at least as many"`
+	Tasks   *run.Tasks `json:"tasks,omitempty" doc:"How full the workspace is, where that is why"`
 }
 
 // tokenBody is what an engine sends where it sends nothing else.
@@ -70,6 +76,8 @@ type failRequest struct {
 	Permit  string `json:"permit,omitempty" maxLength:"2000" doc:"The permit of the claim; without it what is reported is recorded as attested"`
 	Error   string `json:"error,omitempty" maxLength:"4000" doc:"Why, best as a stable word"`
 	Message string `json:"message,omitempty" maxLength:"4000" doc:"Why, for people"`
+
+	Output json.RawMessage `json:"output,omitempty" doc:"What came of it all the same, any JSON of at most 64 KiB"`
 }
 
 // claimState says how a claim stands.
@@ -172,7 +180,7 @@ func (s *Server) registerClaims() {
 		}
 		return s.moved(ctx, c, in.EngineRunPath, sent.Token, func(h dispatcher.Hold) (run.Run, error) {
 			h.Permit = sent.Permit
-			return s.services.Dispatcher.Fail(context.WithoutCancel(ctx), c.Once(), h, sent.Error, sent.Message)
+			return s.services.Dispatcher.Fail(context.WithoutCancel(ctx), c.Once(), h, sent.Error, sent.Message, sent.Output)
 		})
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -214,6 +222,9 @@ func (s *Server) createEngineRun(ctx context.Context, c wire.Call, in *struct{ B
 		return out, err
 	}
 	origin, q := c.Once(), in.Body
+	if err := s.executable(ctx, c, q.Input); err != nil {
+		return nil, err
+	}
 	if q.Correlation != "" {
 		origin.Correlation = id.Correlation(q.Correlation)
 	}
@@ -236,6 +247,11 @@ func (s *Server) claimRun(waiting context.Context, c wire.Call, in *struct{ Body
 	}
 	if err := s.permitted(ctx, c, capability.Use{Action: policy.RunClaim, Room: want.Room}); err != nil {
 		return nil, err
+	}
+	if want.Room != "" && c.Repeated == 0 {
+		if err := s.services.Dispatcher.Place(ctx, c.Caller.Workspace, want.Room, ""); err != nil {
+			return nil, err // nothing would ever come
+		}
 	}
 	var doc run.Run
 	var token string
@@ -273,7 +289,7 @@ func (s *Server) claimRun(waiting context.Context, c wire.Call, in *struct{ Body
 		}
 	}
 	if errors.Is(err, errand.ErrNothing) {
-		return &struct{ Body claimAnswer }{}, nil
+		return s.nothing(ctx, c, want, wait)
 	}
 	if err != nil {
 		return nil, err
@@ -287,6 +303,54 @@ func (s *Server) claimRun(waiting context.Context, c wire.Call, in *struct{ Body
 		a.Expires = doc.Claim.Until
 	}
 	return &struct{ Body claimAnswer }{a}, nil
+}
+
+// errStopping is the answer to who waits while the daemon stops: there may be a run for him, which this daemon does not hand out any more.
+var errStopping = fault.New(fault.Unavailable, "stopping", "the daemon stops; ask again when it is started again")
+
+// nothing is the answer to a claim of nothing: it says why.
+func (s *Server) nothing(ctx context.Context, c wire.Call, want dispatcher.Wanted, waited time.Duration) (*struct{ Body claimAnswer }, error) {
+	select {
+	case <-s.Stopping():
+		if waited > 0 {
+			return nil, errStopping
+		}
+	default:
+	}
+	ctx = context.WithoutCancel(ctx) // who waited may be gone, which is nothing to tell of
+	full, err := s.services.Dispatcher.Tasks(ctx, c.Caller.Workspace)
+	if err != nil {
+		return nil, err
+	}
+	a := claimAnswer{Reason: "nothing_waits"}
+	if a.Waiting, err = s.services.Dispatcher.Behind(ctx, c.Caller.Workspace, want, full); err != nil {
+		return nil, err
+	}
+	if a.Waiting > 0 {
+		a.Reason, a.Tasks = "workspace_full", &full
+	}
+	return &struct{ Body claimAnswer }{a}, nil
+}
+
+// executable refuses an order of operations that no engine could execute, as it is refused where it is sent to its space itself. Any other input is
+// between who asks and his engine.
+func (s *Server) executable(ctx context.Context, c wire.Call, input json.RawMessage) error {
+	order, ok := errand.ReadOrder(input)
+	if !ok {
+		return nil
+	}
+	raw, err := json.Marshal(map[string]any{"protocolVersion": order.Version, "operations": order.Operations})
+	if err != nil {
+		return fault.Wrap(err, fault.Invalid, "operation_invalid", "the operations cannot be read")
+	}
+	if _, err := run.ParseMessage(raw); err != nil {
+		return err
+	}
+	sp, err := s.services.Keeper.Space(ctx, c.Caller.Workspace, order.Space)
+	if err == nil && sp.Status == space.Destroyed {
+		err = executor.ErrSpaceNotReady
+	}
+	return err
 }
 
 func (s *Server) renewClaim(ctx context.Context, c wire.Call, in *struct {

@@ -8,18 +8,26 @@ import (
 	"agentbox/internal/app"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/space"
 	"agentbox/internal/kernel/journal"
 )
 
 // TestAnArchivedWorkspaceDoesNotEndTheEngine archives a workspace in which a run waits: the engine within the daemon leaves it alone, records
 // nothing in it, and executes the runs of others.
 func TestAnArchivedWorkspaceDoesNotEndTheEngine(t *testing.T) {
-	const order = `{"room_id":"room_00000000000000000000000000","input":{"protocolVersion":"1.0","space_id":"space_00000000000000000000000000","operations":[{"type":"message","content":"hello"}]}}`
+	order := func(space string) string {
+		return `{"room_id":"room_00000000000000000000000000","input":{"protocolVersion":"1.0","space_id":"` + space + `","operations":[{"type":"message","content":"hello"}]}}`
+	}
 	c := app.Default(t.TempDir())
 	c.Engine = app.EngineExternal // until the workspace is archived
 	d, stop := serveDaemon(t, c)
 	d.keys["late"] = d.must(t, "POST", "/v1/workspaces", `{"workspace_id":"ws_aaa"}`, "key")
-	status, raw := d.ask(t, "late", "POST", "/v1/runs", order)
+	status, raw := d.ask(t, "late", "POST", "/v1/spaces", `{}`)
+	var there space.Space
+	if err := json.Unmarshal(raw, &there); err != nil || status != http.StatusCreated {
+		t.Fatalf("%d %s", status, raw)
+	}
+	status, raw = d.ask(t, "late", "POST", "/v1/runs", order(string(there.ID)))
 	var left run.Run
 	if err := json.Unmarshal(raw, &left); err != nil || status != http.StatusCreated || left.Work == "" {
 		t.Fatalf("%d %s", status, raw)
@@ -36,8 +44,9 @@ func TestAnArchivedWorkspaceDoesNotEndTheEngine(t *testing.T) {
 	c.Engine = app.EngineEmbedded
 	d, stop = serveDaemon(t, c)
 	defer stop()
+	here := d.must(t, "POST", "/v1/spaces", `{}`, "id")
 	for range 2 { // between the two it has looked at every workspace
-		d.ended(t, id.Run(d.must(t, "POST", "/v1/runs", order, "run_id")))
+		d.ended(t, id.Run(d.must(t, "POST", "/v1/runs", order(here), "run_id")))
 	}
 	if now, err := d.app.Log.Head(t.Context(), "ws_aaa"); err != nil || now != head {
 		t.Errorf("the log of the archived workspace went from %d to %d, %v", head, now, err)
@@ -100,7 +109,7 @@ func TestARunThatAsksKeepsNobodyWaiting(t *testing.T) {
 		return open
 	}
 	d.until(t, "ws_aaa", func() bool { return len(questions()) == waiting })
-	d.ended(t, id.Run(d.must(t, "POST", "/v1/runs", `{"room_id":"room_00000000000000000000000000","input":{"protocolVersion":"1.0","space_id":"space_00000000000000000000000000","operations":[{"type":"message","content":"hello"}]}}`, "run_id")))
+	d.ended(t, id.Run(d.must(t, "POST", "/v1/runs", `{"room_id":"room_00000000000000000000000000","input":{"protocolVersion":"1.0","space_id":"`+d.must(t, "POST", "/v1/spaces", `{}`, "id")+`","operations":[{"type":"message","content":"hello"}]}}`, "run_id")))
 	open := questions()
 	if len(open) != waiting {
 		t.Fatalf("%d questions are open, want %d: one more than may run waits", len(open), waiting)

@@ -31,6 +31,7 @@ type top struct {
 	Head    uint64     `json:"head" doc:"Events in the workspace's log"`
 	Waiting int        `json:"approvals_waiting" doc:"Questions that a person has to answer; 1000 stands for at least as many"`
 	Thrown  bool       `json:"kill_switch" doc:"The kill switch is thrown"`
+	Tasks   run.Tasks  `json:"tasks" doc:"How many runs run at the same time, and how many may; silent are those whose engines were not heard of for longer than their claims last"`
 	Spaces  []topSpace `json:"spaces" nullable:"false" doc:"Those that are not destroyed, the newest first, at most 500"`
 	Tally
 }
@@ -99,6 +100,9 @@ func (s *Server) top(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ Bo
 		return nil, err
 	}
 	out.Thrown = thrown.On
+	if out.Tasks, err = s.services.Dispatcher.Tasks(ctx, ws); err != nil {
+		return nil, err
+	}
 	living, err := s.services.Keeper.List(ctx, ws, "", "", maxTop)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"agentbox/internal/client"
+	"agentbox/internal/domain/run"
+)
+
+func TestWhereItStandsSaysHowLongAnEngineIsSilent(t *testing.T) {
+	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	claimed := func(ago time.Duration) *run.Claim {
+		return &run.Claim{Renewed: now.Add(-ago), Until: now.Add(-ago + run.ClaimTime)}
+	}
+	for want, r := range map[string]run.Run{
+		"running":                               {Status: run.Running, Claim: claimed(20 * time.Second)},
+		"running, engine silent for 1 min 20 s": {Status: run.Running, Claim: claimed(80 * time.Second)},
+		"failed":                                {Status: run.Failed, Claim: claimed(80 * time.Second)},
+		"queued":                                {Status: run.Queued},
+	} {
+		if got := whereItStands(r, now).text; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// soon is a clock whose timers are over at once.
+type soon struct{}
+
+func (soon) Now() time.Time { return time.Now() }
+
+func (soon) NewTimer(time.Duration) (<-chan time.Time, func()) {
+	over := make(chan time.Time, 1)
+	over <- time.Time{}
+	return over, func() {}
+}
+
+// TestWhatAQueuedRunWaitsForIsSaid watches a run that is queued behind engines of which some are silent, and one for which there is room.
+func TestWhatAQueuedRunWaitsForIsSaid(t *testing.T) {
+	for tasks, want := range map[string]string{
+		`{"running":5,"most":5,"silent":2}`: "the run run_1 is queued: 5 of 5 tasks of the workspace run, 2 of them with engines that were not heard of for longer than their claims last; see agentbox runs list\n",
+		`{"running":5,"most":5,"silent":0}`: "the run run_1 is queued: 5 of 5 tasks of the workspace run; see agentbox runs list\n",
+		`{"running":4,"most":5,"silent":2}`: "",
+	} {
+		asked := make(chan struct{})
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			if r.URL.Path == "/v1/top" {
+				_, _ = w.Write([]byte(`{"tasks":` + tasks + `}`))
+				close(asked)
+				return
+			}
+			_, _ = w.Write([]byte(`{"run_id":"run_1","status":"queued"}`))
+		}))
+		var said told
+		i := &invocation{Host: Host{Err: &said, Clock: soon{}, Getenv: func(string) string { return "" }}}
+		said.done = make(chan struct{})
+		stop := i.tellOfQueue(context.Background(), client.New(server.URL, "key"), "run_1")
+		<-asked
+		if want != "" {
+			<-said.done
+		}
+		stop()
+		if got := said.String(); got != want {
+			t.Errorf("%s: got %q, want %q", tasks, got, want)
+		}
+		server.Close()
+	}
+}
+
+// told is an output whose done is closed when something was written to it.
+type told struct {
+	strings.Builder
+	done chan struct{}
+}
+
+func (w *told) Write(p []byte) (int, error) {
+	n, err := w.Builder.Write(p)
+	if strings.HasSuffix(w.String(), "\n") {
+		close(w.done)
+	}
+	return n, err
+}
