@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -93,8 +94,8 @@ func TestARunThatNobodyWantsEndsItsRound(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *house) {
 		ctx, leave := context.WithTimeout(t.Context(), time.Minute)
 		defer leave()
-		looks := 0
-		blind := func(id.Run) (bool, error) { looks++; return false, nil }
+		var looks atomic.Int64
+		blind := func(id.Run) (bool, error) { looks.Add(1); return false, nil }
 		var all []*waiter
 		for range 3 {
 			all = append(all, h.wait(ctx, dispatcher.Wanted{Shows: blind}))
@@ -105,7 +106,7 @@ func TestARunThatNobodyWantsEndsItsRound(t *testing.T) {
 				t.Errorf("got %s, %v", w.doc.ID, w.err)
 			}
 		}
-		if looks > 3*(2*4+30) { // each is told once or twice, looks again then, and every two seconds
+		if looks := looks.Load(); looks > 3*(2*4+30) { // each is told once or twice, looks again then, and every two seconds
 			t.Errorf("the run was looked at %d times", looks)
 		}
 	})
