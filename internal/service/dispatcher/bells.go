@@ -104,7 +104,7 @@ func (d *Dispatcher) Listen(work string) (heard <-chan Offer, stop func()) {
 func (d *Dispatcher) accept(ctx context.Context, origin event.Origin, want Wanted, doc run.Run) (run.Run, string, error) {
 	if want.Fits != nil {
 		if fits, err := want.Fits(ctx, doc); err != nil || !fits {
-			return run.Run{}, "", errors.Join(err, errand.ErrNothing)
+			return run.Run{}, "", either(err, errand.ErrNothing)
 		}
 	}
 	doc, token, err := d.reach(ctx, origin, want, doc)

@@ -353,3 +353,23 @@ func TestWhoHasGoneIsGivenNothing(t *testing.T) {
 		}
 	})
 }
+
+// TestWhoCannotTellWhetherARunFitsHearsWhy offers a run to somebody whose look at it fails: he is told of that, and the next one has the run.
+func TestWhoCannotTellWhetherARunFitsHearsWhy(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *house) {
+		broken := errors.New("the space cannot be looked at")
+		looks := 0
+		first := h.wait(t.Context(), dispatcher.Wanted{Fits: func(context.Context, run.Run) (bool, error) {
+			if looks++; looks == 1 {
+				return false, broken
+			}
+			return false, nil
+		}})
+		second := h.wait(t.Context(), dispatcher.Wanted{})
+		made := h.ask("")
+		second.got(t, made.ID, 0)
+		if <-first.done; !errors.Is(first.err, broken) {
+			t.Errorf("got %s, %v, want %v", first.doc.ID, first.err, broken)
+		}
+	})
+}
