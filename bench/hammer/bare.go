@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -12,7 +11,6 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -92,22 +90,11 @@ func bareHTTP(ctx context.Context, server *yardstick.Postgres, name string, clie
 	if err != nil {
 		return figures{}, fmt.Errorf("the bare server did not start: %w", err)
 	}
-	var m meter
-	var writing sync.WaitGroup
-	failed := make([]error, clients)
-	start := time.Now()
-	for n := range clients {
-		writing.Go(func() {
-			c, content := newClient(strings.TrimSpace(address), ""), strings.Repeat("o", size)
-			var took []time.Duration
-			for ctx.Err() == nil && time.Since(start) < long && failed[n] == nil {
-				began := time.Now()
-				failed[n] = c.do(ctx, http.MethodPost, "/rows", "", map[string]string{"content_md": content}, nil)
-				took = append(took, time.Since(began))
-			}
-			m.add("row", took)
-		})
-	}
-	writing.Wait()
-	return summarize(m.took["row"], time.Since(start).Seconds()), errors.Join(append(failed, ctx.Err())...)
+	content := strings.Repeat("o", size)
+	return writeRows(ctx, clients, long, func(int) func() error {
+		c := newClient(strings.TrimSpace(address), "")
+		return func() error {
+			return c.do(ctx, http.MethodPost, "/rows", "", map[string]string{"content_md": content}, nil)
+		}
+	})
 }

@@ -29,33 +29,33 @@ func rawSQLite(ctx context.Context, clients, size int, long time.Duration) (_ fi
 	if err != nil {
 		return figures{}, err
 	}
+	f, err := writeRows(ctx, clients, long, func(n int) func() error {
+		body, answer := bytes.Repeat([]byte("o"), size), make(chan error, 1)
+		return func() error { return store.Append(int64(n), body, answer) }
+	})
+	return f, errors.Join(err, store.Close())
+}
+
+// writeRows lets so many clients write rows, each one after another for so long, and says how long they took. Client makes what writes one.
+func writeRows(ctx context.Context, clients int, long time.Duration, client func(n int) (write func() error)) (figures, error) {
 	var m meter
 	var writing sync.WaitGroup
 	failed := make([]error, clients)
 	start := time.Now()
 	for n := range clients {
 		writing.Go(func() {
-			body, answer := bytes.Repeat([]byte("o"), size), make(chan error, 1)
+			write := client(n)
 			var took []time.Duration
 			for ctx.Err() == nil && time.Since(start) < long && failed[n] == nil {
 				began := time.Now()
-				failed[n] = store.Append(int64(n), body, answer)
+				failed[n] = write()
 				took = append(took, time.Since(began))
 			}
 			m.add("row", took)
 		})
 	}
 	writing.Wait()
-	seconds := time.Since(start).Seconds()
-	if err := store.Close(); err != nil {
-		return figures{}, err
-	}
-	for _, err := range failed {
-		if err != nil {
-			return figures{}, err
-		}
-	}
-	return summarize(m.took["row"], seconds), ctx.Err()
+	return summarize(m.took["row"], time.Since(start).Seconds()), errors.Join(append(failed, ctx.Err())...)
 }
 
 // script is what pgbench does over and over: one row, as large, in a transaction of its own.
