@@ -99,6 +99,8 @@ var effects = arch.Effects{
 
 		"internal/spaceinit/inittest.*": "builds the init for tests",
 
+		"(*internal/driver/wasm/vfs.Handle).*": "files and pipes of an execution, in memory; what has changed in the end is written by the tier, for the command's permit",
+
 		"internal/driver/disk.OpenSpaces":            "makes the daemon's own folder when it starts, and removes what an earlier one left half done",
 		"(*internal/driver/disk.Spaces).Open":        "looks whether the folder is there; what it returns redeems a permit for each use",
 		"(*internal/driver/disk.Spaces).History":     "looks whether the folder is there; what changes files in it redeems a permit for each use",
