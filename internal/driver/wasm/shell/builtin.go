@@ -280,8 +280,10 @@ func biUnset(sh *shell, args []string) int {
 				delete(sh.funcs, name)
 				continue
 			}
-			sh.complain("unset", "`%s': not a valid identifier", name)
-			status = 1
+			if variables {
+				sh.complain("unset", "`%s': not a valid identifier", name)
+				status = 1
+			}
 			continue
 		}
 		target := name
@@ -983,7 +985,7 @@ func biCaller(sh *shell, args []string) int {
 		n, _ = strconv.Atoi(args[1])
 	}
 	i := len(sh.frames) - 1 - n
-	if i < 0 {
+	if i < 0 || i == 0 && sh.fromText {
 		return 1
 	}
 	name, source := "main", sh.name

@@ -284,6 +284,9 @@ func (sh *shell) declareOne(by string, on, off map[byte]bool, d declared) bool {
 		sh.complain(by, "%s", err)
 		return false
 	}
+	if sh.on[optXtrace] && d.has && (by == "export" || by == "readonly") {
+		sh.trace(target + assignOperator(d.add) + quoteTrace(d.val))
+	}
 	v = sh.mine(target)
 	if on['x'] {
 		v.exported = true

@@ -445,7 +445,7 @@ func (sh *shell) caseClause(c *syntax.CaseClause) {
 	sh.debugTrap(c)
 	word := sh.literal(c.Word)
 	if sh.on[optXtrace] {
-		sh.trace("case " + quoteTrace(word) + " in")
+		sh.trace("case " + sh.code(c.Word) + " in")
 	}
 	sh.status = 0
 	through := false
@@ -595,6 +595,7 @@ func (sh *shell) pipeline(s *syntax.Stmt) {
 		child := sh.fork(nil)
 		if in != nil {
 			child.replace0(0, in)
+			child.piped = true
 		}
 		if w != nil {
 			if all[i] {
@@ -668,9 +669,7 @@ func (sh *shell) background(s *syntax.Stmt) {
 	plain := *s
 	plain.Background = false
 	child := sh.fork(nil)
-	if null, err := sh.w.fs.Open(sh.at(), "/dev/null", vfs.Read, 0); err == nil {
-		child.replace0(0, null)
-	} else {
+	if !sh.piped {
 		child.replace0(0, sh.w.fs.Stream(empty{}, vfs.Read))
 	}
 	p := sh.spawn(child, strings.TrimSuffix(strings.TrimSpace(sh.code(s)), "&"), func() {
@@ -705,6 +704,7 @@ func (sh *shell) commandSubst(c *syntax.CmdSubst) string {
 	child := sh.fork(nil)
 	h := sh.w.fs.Stream(out, vfs.Write)
 	child.replace0(1, h)
+	child.evals++
 	if !sh.shopts["inherit_errexit"] {
 		child.on[optErrexit] = false
 	}
@@ -990,34 +990,29 @@ func (sh *shell) assignArray(name string, array *syntax.ArrayExpr, add bool, wan
 	type element struct {
 		key, val string
 		keyed    bool
-		add      bool
 	}
 	var elements []element
 	sh.charge(gasPerWord * len(array.Elems))
-	var trace strings.Builder
-	for i, e := range array.Elems {
+	for _, e := range array.Elems {
 		if e.Index != nil {
 			sub := sh.code(e.Index)
-			more := strings.HasSuffix(strings.TrimRight(sub, " "), "+") && false
-			el := element{key: sub, val: sh.one(e.Value, modeLiteral, true), keyed: true, add: more}
+			el := element{key: sub, val: sh.one(e.Value, modeLiteral, true), keyed: true}
 			if assoc {
 				el.key = sh.subscriptKey(sub)
 			}
 			elements = append(elements, el)
-			if sh.on[optXtrace] {
-				trace.WriteString(spaced(i, "["+sub+"]="+quoteTrace(el.val)))
-			}
 			continue
 		}
 		for _, f := range sh.fields([]*syntax.Word{e.Value}) {
 			elements = append(elements, element{val: f})
-			if sh.on[optXtrace] {
-				trace.WriteString(spaced(len(elements)-1, quoteTrace(f)))
-			}
 		}
 	}
 	if sh.on[optXtrace] {
-		sh.trace(name + assignOperator(add) + "(" + trace.String() + ")")
+		raw := make([]string, 0, len(array.Elems))
+		for _, e := range array.Elems {
+			raw = append(raw, sh.code(e))
+		}
+		sh.trace(name + assignOperator(add) + "(" + strings.Join(raw, " ") + ")")
 	}
 	v := sh.mine(name)
 	if !add {
@@ -1068,13 +1063,6 @@ func (sh *shell) assignArray(name string, array *syntax.ArrayExpr, add bool, wan
 		next++
 	}
 	return nil
-}
-
-func spaced(i int, s string) string {
-	if i > 0 {
-		return " " + s
-	}
-	return s
 }
 
 // aliased expands an alias at the beginning of a command and runs what that makes; it reports whether there was one.
@@ -1206,6 +1194,9 @@ func (sh *shell) program(args []string, assigns []assigned, standard bool) int {
 	if signal := sh.proc.dying(); signal != 0 {
 		panic(program.Killed{Signal: signal})
 	}
+	if d := sh.p.Deadline; !d.IsZero() && !sh.p.Now().Before(d) {
+		panic(program.Killed{Signal: program.SIGTERM})
+	}
 	switch status.Signal {
 	case 0, program.SIGINT, program.SIGPIPE:
 	default:
@@ -1266,6 +1257,10 @@ func (sh *shell) notFound(name string, err error) int {
 	if f := sh.funcs["command_not_found_handle"]; f != nil {
 		return sh.call(f, []string{f.name, name})
 	}
+	if path := sh.str("PATH"); path == "" {
+		sh.complain("", "%s: %s", name, err)
+		return 127
+	}
 	if name != "" {
 		sh.w.Report(program.Lack{Kind: program.LackCommand, Name: name})
 	}
@@ -1274,9 +1269,9 @@ func (sh *shell) notFound(name string, err error) int {
 }
 
 func (sh *shell) notStarted(name, path string, err error) int {
-	if bad, ok := errors.AsType[badInterpreter](err); ok {
-		sh.complain("", "%s: %s", path, bad)
-		return 126
+	if _, ok := errors.AsType[badInterpreter](err); ok {
+		sh.complain("", "%s: %s", path, err)
+		return 127
 	}
 	if strings.Contains(name, "/") {
 		path = name
@@ -1354,7 +1349,7 @@ func (sh *shell) trace(s string) {
 		}
 	}
 	if prefix != "" {
-		prefix = strings.Repeat(prefix[:1], sh.level+sh.evals) + prefix
+		prefix = strings.Repeat(prefix[:1], sh.evals) + prefix
 	}
 	sh.stderr(prefix + s + "\n")
 }

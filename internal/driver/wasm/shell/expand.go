@@ -527,6 +527,7 @@ func (sh *shell) part(k *sink, p syntax.WordPart, quoted bool) {
 	case *syntax.ParamExp:
 		sh.param(k, p, quoted)
 	case *syntax.CmdSubst:
+		sh.refused(p)
 		s := sh.commandSubst(p)
 		if quoted {
 			k.add(s, true)
@@ -553,6 +554,19 @@ func (sh *shell) part(k *sink, p syntax.WordPart, quoted bool) {
 		sh.complain("", "bad substitution")
 		panic(discard{1})
 	}
+}
+
+// refused discards the command line where a command substitution stands for an expansion that there is not.
+func (sh *shell) refused(c *syntax.CmdSubst) {
+	if len(c.Stmts) != 1 {
+		return
+	}
+	call, ok := c.Stmts[0].Cmd.(*syntax.CallExpr)
+	if !ok || len(call.Args) != 2 || call.Args[0].Lit() != badExpansion {
+		return
+	}
+	sh.complain("", "%s: bad substitution", sh.literal(call.Args[1]))
+	panic(discard{1})
 }
 
 // extendedText expands what stands within an extended glob operator: variables, and quotes that make characters plain.

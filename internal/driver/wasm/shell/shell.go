@@ -326,9 +326,7 @@ func (w *world) execute(p *program.Process, path string) (program.Status, error)
 
 type badInterpreter struct{ name string }
 
-func (b badInterpreter) Error() string {
-	return b.name + ": bad interpreter: No such file or directory"
-}
+func (badInterpreter) Error() string { return "cannot execute: required file not found" }
 
 // head returns the beginning of a file.
 func (w *world) head(at vfs.At, path string) (string, error) {
@@ -463,6 +461,7 @@ type shell struct {
 	aliases    map[string]string
 	fds        []*vfs.Handle
 	ownsFiles  bool
+	piped      bool // its standard input is that of a pipeline
 	cwd        *vfs.Node
 	umask      uint32
 	dirs       []string // the stack of pushd, without the current one
@@ -470,6 +469,7 @@ type shell struct {
 	pipes      []int // PIPESTATUS
 	lastJob    int   // $!
 	jobs       []*proc
+	ended      map[int]int    // the statuses of jobs that were waited for
 	traps      map[int]string // by signal; 0 is EXIT and negative ones are bash's own
 	inTrap     map[int]bool
 	on         [optionCount]bool // set -o
@@ -543,7 +543,7 @@ func (sh *shell) charge(gas int) {
 // tick is done before each command: it counts it and looks for signals.
 func (sh *shell) tick() {
 	sh.charge(gasPerCommand)
-	if d := sh.p.Deadline; !d.IsZero() && sh.p.Now().After(d) {
+	if d := sh.p.Deadline; !d.IsZero() && !sh.p.Now().Before(d) {
 		panic(program.Killed{Signal: program.SIGTERM})
 	}
 	if signal := sh.proc.dying(); signal != 0 {
@@ -621,7 +621,7 @@ func (sh *shell) fork(p *proc) *shell {
 		}
 	}
 	c.shopts, c.hash = maps.Clone(sh.shopts), maps.Clone(sh.hash)
-	c.jobs = nil
+	c.jobs, c.ended = nil, nil
 	c.level++
 	c.seeded = false
 	c.producers, c.hidden = nil, nil
