@@ -644,6 +644,7 @@ func (sh *shell) replace0(fd int, h *vfs.Handle) {
 // spawn runs a shell's process on a fiber of its own.
 func (sh *shell) spawn(child *shell, text string, body func()) *proc {
 	p := sh.w.start(child.pid, text, child, nil)
+	p.reader = child.proc != nil && child.proc.reader
 	child.proc = p
 	if len(child.fds) > 1 {
 		p.stdout = child.fds[1]
@@ -801,7 +802,7 @@ func (sh *shell) processSubst(c *syntax.ProcSubst) string {
 	sh.hidden = append(sh.hidden, mine.Dup())
 	var wait *proc
 	if fd == 0 {
-		wait = p
+		wait, p.reader = p, true
 	}
 	sh.producers = append(sh.producers, wait)
 	return "/dev/fd/" + strconv.Itoa(n)
@@ -809,16 +810,18 @@ func (sh *shell) processSubst(c *syntax.ProcSubst) string {
 
 // closeSubsts closes the pipes of process substitutions when their command has ended, and waits for those that read.
 func (sh *shell) closeSubsts(mark int) {
-	for _, h := range sh.hidden[mark:] {
+	wait := sh.producers[mark:]
+	for i, h := range sh.hidden[mark:] {
 		for fd := 63; fd > 9; fd-- {
 			if fd < len(sh.fds) && sh.fds[fd] == h {
 				_ = h.Close()
 				sh.fds[fd] = nil
 			}
 		}
-		_ = h.Close()
+		if _ = h.Close(); h.Open() {
+			wait[i] = nil // who has it besides goes on writing
+		}
 	}
-	wait := sh.producers[mark:]
 	sh.hidden, sh.producers = sh.hidden[:mark], sh.producers[:mark]
 	for _, p := range wait {
 		if p != nil {

@@ -76,6 +76,7 @@ type proc struct {
 	done    bool
 	status  int
 	queue   *fiber.Queue
+	reader  bool // of what a process substitution is given: it ends by itself when that ends
 	stdout  *vfs.Handle
 }
 
@@ -157,6 +158,13 @@ func (w *world) end(p *proc, status int) {
 // endAll kills what still runs when the first shell has ended. Its files are closed, so that none waits at a pipe.
 func (w *world) endAll() {
 	for _, p := range slices.Clone(w.procs) {
+		if !p.reader {
+			p.kill(program.SIGKILL)
+		}
+	}
+	for _, p := range slices.Clone(w.procs) {
+		for !p.done && p.reader && w.account.Check() == nil && p.queue.Wait() == nil {
+		}
 		p.kill(program.SIGKILL)
 	}
 }
@@ -184,11 +192,11 @@ func (p *proc) kill(signal int) {
 	}
 	p.fatal = signal
 	for _, h := range p.shell.fds {
-		if h != nil && p.shell.ownsFiles {
+		if h != nil {
 			_ = h.Close()
 		}
 	}
-	p.shell.fds = nil
+	clear(p.shell.fds)
 }
 
 // Find implements program.Host.
@@ -460,7 +468,6 @@ type shell struct {
 	funcs      map[string]*function
 	aliases    map[string]string
 	fds        []*vfs.Handle
-	ownsFiles  bool
 	piped      bool // its standard input is that of a pipeline
 	cwd        *vfs.Node
 	umask      uint32
@@ -584,7 +591,6 @@ func (w *world) shell(p *program.Process, from *proc) *shell {
 			sh.fds[i] = h.Dup()
 		}
 	}
-	sh.ownsFiles = true
 	sh.on[optHashall], sh.on[optBraceexpand] = true, true
 	sh.setup(p)
 	return sh
@@ -613,7 +619,6 @@ func (sh *shell) fork(p *proc) *shell {
 			c.fds[i] = h.Dup()
 		}
 	}
-	c.ownsFiles = true
 	c.traps, c.inTrap = map[int]string{}, map[int]bool{}
 	for signal, t := range sh.traps {
 		if t == "" || signal == trapErr && sh.on[optErrtrace] || (signal == trapDebug || signal == trapReturn) && sh.on[optFunctrace] {

@@ -2,7 +2,6 @@ package shell_test
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -72,7 +71,7 @@ func TestGasAtItsEdge(t *testing.T) {
 
 func TestDepthIsBounded(t *testing.T) {
 	for _, c := range []struct{ script, want string }{
-		{`f() { f; }; f; echo after`, "bash: line 1: f: maximum function nesting level exceeded (50)\n[1]\n"},
+		{`f() { f; }; f; echo after`, "environment: line 1: f: maximum function nesting level exceeded (50)\n[1]\n"},
 		{`f() { [ $1 = 0 ] || f $(($1-1)); }; f 40 && echo fits`, "fits\n"},
 		{`f() { (f); }; f; echo $?`, ""}, {`f() { eval f; }; f; echo $?`, ""}, {`f() { echo $(f); }; f > /dev/null; echo $?`, ""}, {`f() { f | f; }; f; echo $?`, ""},
 		{`echo 'bash ./s' > s; bash ./s; echo $?`, ""}, {`echo '. ./s' > s; . ./s; echo $?`, ""}, {`x='x+1'; echo $((x))`, ""}, {`a=b b=a; echo $((a))`, ""},
@@ -158,14 +157,21 @@ func TestOpenFilesAreBounded(t *testing.T) {
 	}
 }
 
-func TestStopEndsAtOnce(t *testing.T) {
+func TestTimeEndsASleeper(t *testing.T) {
 	x := newExecution(t)
-	x.during = func(*vfs.FS) { x.account.Stop(&bound.Stopped{Canceled: true}) }
-	x.during = nil
 	x.limits.Time = 3 * time.Second
 	got := x.run(t, `sleep 2; echo two; sleep 2; echo never`)
 	s, ok := errors.AsType[*bound.Stopped](x.result.Err)
 	if got != "two\n[137]\n" || !ok || !s.TimedOut {
+		t.Errorf("got %q, %v", got, x.result.Err)
+	}
+}
+
+func TestACancelledExecutionEndsAtOnce(t *testing.T) {
+	x := newExecution(t)
+	x.during = func(*vfs.FS) { x.account.Stop(&bound.Stopped{Canceled: true}) }
+	got := x.run(t, `echo never`)
+	if s, ok := errors.AsType[*bound.Stopped](x.result.Err); got != "[137]\n" || !ok || !s.Canceled {
 		t.Errorf("got %q, %v", got, x.result.Err)
 	}
 }
@@ -307,5 +313,3 @@ func BenchmarkShell(b *testing.B) {
 		})
 	}
 }
-
-var _ = fmt.Sprint
