@@ -135,6 +135,9 @@ func (sh *shell) condition(list []*syntax.Stmt) bool {
 }
 
 func (sh *shell) stmt(s *syntax.Stmt) {
+	if sh.on[optNoexec] {
+		return
+	}
 	if s.Coprocess || s.Disown {
 		sh.unsupported("coprocess")
 		return
@@ -240,10 +243,17 @@ func (sh *shell) run(s *syntax.Stmt) {
 	case *syntax.LetClause:
 		sh.line = int(s.Pos().Line())
 		sh.tick()
-		for _, x := range c.Exprs {
-			if sh.status = sh.arithmCommand("let", sh.letText(x)); sh.status > 1 {
-				break
-			}
+		exprs := make([]string, len(c.Exprs))
+		trace := "let"
+		for i, x := range c.Exprs {
+			exprs[i] = sh.letText(x)
+			trace += " " + quoteTrace(exprs[i])
+		}
+		if sh.on[optXtrace] {
+			sh.trace(trace)
+		}
+		for _, x := range exprs {
+			sh.status = sh.arithmCommand("let", x)
 		}
 		checks = true
 	case *syntax.TimeClause:
@@ -273,6 +283,9 @@ func (sh *shell) arithmCommand(name, expr string) int {
 	}
 	n, err := sh.tryArith(expr)
 	if err != nil {
+		if err.plain {
+			name = ""
+		}
 		sh.complain(name, "%s", err.text)
 		return 1
 	}
@@ -408,7 +421,11 @@ func (sh *shell) cLoop(c *syntax.ForClause, l *syntax.CStyleLoop) {
 		}
 		n, err := sh.tryArith(text)
 		if err != nil {
-			sh.complain("((", "%s", err.text)
+			name := "(("
+			if err.plain {
+				name = ""
+			}
+			sh.complain(name, "%s", err.text)
 			sh.status = 1
 		}
 		return n, err == nil
@@ -644,6 +661,7 @@ func (sh *shell) replace0(fd int, h *vfs.Handle) {
 // spawn runs a shell's process on a fiber of its own.
 func (sh *shell) spawn(child *shell, text string, body func()) *proc {
 	p := sh.w.start(child.pid, text, child, nil)
+	sh.lastProc = p
 	p.reader = child.proc != nil && child.proc.reader
 	child.proc = p
 	if len(child.fds) > 1 {
@@ -1083,6 +1101,13 @@ func (sh *shell) aliased(s *syntax.Stmt, c *syntax.CallExpr) bool {
 		return false
 	}
 	rest := sh.source.code[from:to]
+	if strings.HasSuffix(val, " ") {
+		trimmed := strings.TrimLeft(rest, " \t")
+		word, after, _ := strings.Cut(trimmed, " ")
+		if next, ok := sh.aliases[word]; ok {
+			rest = " " + next + " " + after
+		}
+	}
 	if s.Semicolon.IsValid() {
 		rest = strings.TrimRight(rest, ";&")
 	}

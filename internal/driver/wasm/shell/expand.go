@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -228,6 +229,13 @@ func (sh *shell) sequence(b *syntax.BraceExp) []string {
 		}
 	}
 	count := (max(x, y)-min(x, y))/step + 1
+	if count > 1<<31-2 || count <= 0 { // as bash: what is too long is no sequence
+		s := "{" + from + ".." + to
+		if len(b.Elems) > 2 {
+			s += ".." + b.Elems[2].Lit()
+		}
+		return []string{s + "}"}
+	}
 	sh.charge(int(min(count, 1<<40)) * 10)
 	sh.spare(int(min(count, 1<<34)) * 64)
 	all := make([]string, 0, count)
@@ -617,7 +625,8 @@ func (sh *shell) join(list []string) string {
 	if sh.ifsSet {
 		sep = ""
 		if sh.ifs != "" {
-			sep = sh.ifs[:1]
+			_, size := utf8.DecodeRuneInString(sh.ifs)
+			sep = sh.ifs[:size]
 		}
 	}
 	return strings.Join(list, sep)

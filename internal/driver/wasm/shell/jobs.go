@@ -86,6 +86,9 @@ func biWait(sh *shell, args []string) int {
 					p = j
 				}
 			}
+			if l := sh.lastProc; p == nil && l != nil && l.pid == pid && pid == sh.lastJob {
+				p = l
+			}
 			if ended, ok := sh.ended[pid]; ok && p == nil {
 				status = ended
 				continue

@@ -171,7 +171,7 @@ func (sh *shell) syntaxError(code, where string, err error) {
 		return
 	case strings.HasPrefix(text, "reached EOF without matching `"):
 		parts := strings.Split(text, "`")
-		if closer := parts[len(parts)-2]; closer == "{" || closer == "}" && strings.HasPrefix(parts[1], "{") {
+		if closer := parts[len(parts)-2]; closer == "}" && strings.HasPrefix(parts[1], "{") || closer == ")" && parts[1] == "(" && !afterEqual(code, err) {
 			say(total, "syntax error: unexpected end of file")
 		} else {
 			if strings.Contains(text, "`$(`") {
@@ -206,6 +206,13 @@ func (sh *shell) syntaxError(code, where string, err error) {
 	if line-1 < len(lines) {
 		say(line, "`%s'", lines[line-1])
 	}
+}
+
+// afterEqual reports whether an error lies behind an equals sign: at the bracket of an array.
+func afterEqual(code string, err error) bool {
+	e, ok := errors.AsType[syntax.ParseError](err)
+	at := int(e.Pos.Offset())
+	return ok && at > 0 && at <= len(code) && (code[at-1] == '=' || at < len(code) && code[at] == '=')
 }
 
 // lineAfter returns the token that stands behind the keyword with which a message begins.

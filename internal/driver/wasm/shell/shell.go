@@ -475,6 +475,8 @@ type shell struct {
 	status     int
 	pipes      []int // PIPESTATUS
 	lastJob    int   // $!
+	lastProc   *proc // the process that was started last
+	setParams  bool  // set has changed the parameters
 	jobs       []*proc
 	ended      map[int]int    // the statuses of jobs that were waited for
 	traps      map[int]string // by signal; 0 is EXIT and negative ones are bash's own
@@ -591,7 +593,7 @@ func (w *world) shell(p *program.Process, from *proc) *shell {
 			sh.fds[i] = h.Dup()
 		}
 	}
-	sh.on[optHashall], sh.on[optBraceexpand] = true, true
+	sh.on[optHashall], sh.on[optBraceexpand], sh.on[optInteractiveComments] = true, true, true
 	sh.setup(p)
 	return sh
 }
