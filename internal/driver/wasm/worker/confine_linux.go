@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"runtime"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -36,6 +37,7 @@ var calls = []uint32{
 
 // Confine takes from this process everything that a worker does not need, for good and for every thread of it.
 func Confine(c Confinement) error {
+	time.AfterFunc(time.Hour, func() {}).Stop() // the runtime makes its poller with the first timer; later it could not
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	for what, value := range map[int]uint64{
@@ -43,6 +45,11 @@ func Confine(c Confinement) error {
 	} {
 		if err := unix.Setrlimit(what, &unix.Rlimit{Cur: value, Max: value}); err != nil {
 			return fmt.Errorf("bound the worker (%d): %w", what, err)
+		}
+	}
+	if os.Geteuid() == 0 { // the program itself may lie where only root reaches it, so it is the worker who changes its user
+		if err := errors.Join(syscall.Setgroups(nil), syscall.Setresgid(nobody, nobody, nobody), syscall.Setresuid(nobody, nobody, nobody)); err != nil {
+			return fmt.Errorf("give up the user: %w", err)
 		}
 	}
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
@@ -94,12 +101,11 @@ func filter() []unix.SockFilter {
 	return code
 }
 
-// Prepare bounds a worker's process before it starts: where the daemon is root it gets a user without rights and no network.
+// Prepare bounds a worker's process before it starts: where the daemon is root it gets no network.
 func Prepare(c *exec.Cmd) {
 	c.Dir = "/"
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if os.Geteuid() == 0 {
-		c.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
 		c.SysProcAttr.Cloneflags = syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC
 	}
 }

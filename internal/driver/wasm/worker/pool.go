@@ -124,7 +124,7 @@ type process struct {
 	buf     []byte
 	done    int  // executions
 	broken  bool // it said what no worker of ours says, or was killed
-	ended   chan struct{}
+	words   *lastWords
 
 	mu sync.Mutex // guards w
 	w  *bufio.Writer
@@ -136,7 +136,8 @@ var errClosed = fault.New(fault.Unavailable, "tier_closed", "the daemon is shutt
 func (p *Pool) start() (*process, error) {
 	c := exec.Command(p.o.Command[0], p.o.Command[1:]...)
 	c.Env = p.o.Env
-	c.Stderr = os.Stderr
+	words := &lastWords{}
+	c.Stderr = words
 	if p.o.Prepare != nil {
 		p.o.Prepare(c)
 	}
@@ -151,7 +152,7 @@ func (p *Pool) start() (*process, error) {
 	if err := c.Start(); err != nil {
 		return nil, err
 	}
-	w := &process{command: c, in: in, out: bufio.NewReaderSize(out, 64<<10), w: bufio.NewWriterSize(in, 64<<10), ended: make(chan struct{})}
+	w := &process{command: c, in: in, out: bufio.NewReaderSize(out, 64<<10), w: bufio.NewWriterSize(in, 64<<10), words: words}
 	p.mu.Lock()
 	if p.closed {
 		w.kill()
@@ -166,7 +167,7 @@ func (p *Pool) start() (*process, error) {
 	}
 	if err != nil {
 		p.discard(w)
-		return nil, fmt.Errorf("the worker did not come up: %w", err)
+		return nil, fmt.Errorf("the worker did not come up: %w: %.300s", err, words)
 	}
 	if p.o.Started != nil {
 		p.o.Started(c.Process)
@@ -186,12 +187,35 @@ func (p *Pool) discard(w *process) {
 	p.mu.Lock()
 	delete(p.living, w)
 	p.mu.Unlock()
-	close(w.ended)
+}
+
+// lastWords keeps the beginning of what a worker says about its own end.
+type lastWords struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+const maxWords = 2 << 10
+
+func (l *lastWords) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text = append(l.text, p[:min(len(p), maxWords-len(l.text))]...)
+	return len(p), nil
+}
+
+func (l *lastWords) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return string(l.text)
 }
 
 // take waits for a worker that is idle.
 func (p *Pool) take(ctx context.Context) (*process, error) {
 	for tries := 0; ; tries++ {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		var w *process
 		select {
 		case w = <-p.idle:
@@ -245,6 +269,9 @@ func (p *Pool) Execute(ctx context.Context, o Order, files []Files, out func(cha
 	printed := newPrinter(out, o.Limits.OutputBytes)
 	t := &talk{w: w, files: files, printed: printed, limits: o.Limits}
 	outcome, err := t.execute(ctx, raw, o.Limits.Time)
+	if w.broken {
+		p.o.Logger.Warn("a worker is replaced", "code", "worker_replaced", "error", errors.Join(err, fmt.Errorf("%.500s", w.words)))
+	}
 	p.give(w)
 	if refused := printed.wait(); refused != nil {
 		return Outcome{}, refused
