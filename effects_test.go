@@ -7,6 +7,7 @@ var effects = arch.Effects{
 	Permit:  "internal/domain/policy.Permit",
 	From:    []string{"internal/domain/*", "internal/kernel/*", "internal/service/**", "internal/surface/httpapi/**"},
 	Drivers: []string{"internal/driver/**", "internal/spaceinit/**"},
+	Inner:   []string{"internal/driver/wasm/*"},
 
 	Sinks: []string{
 		"os.*", "os/exec.*", "os/signal.*", "syscall.*", "net.*", "plugin.*", "database/sql.*", "io/ioutil.*",

@@ -1,0 +1,227 @@
+// Package bound says what one execution may use, and keeps the account of what it has used: gas, memory, output, time and chance.
+package bound
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+)
+
+// Limits bound one execution. All are positive.
+type Limits struct {
+	Gas         int64         // units of work; what costs how much is part of the metering version
+	Time        time.Duration // of the virtual clock's sleeping, and of the wall
+	MemoryBytes int64         // linear memories of guests, and what commands and files hold
+	OutputBytes int64         // of stdout and stderr together
+	FileBytes   int64         // of one file
+	OpenFiles   int64         // handles that are open at once
+	Depth       int64         // of calls, of the shell's functions and of the programs that programs start
+}
+
+// The names of the bounds, as an exit tells them.
+const (
+	Gas    = "gas"
+	Memory = "memory_bytes"
+	Output = "output_bytes"
+	Disk   = "disk_bytes"
+	File   = "file_bytes"
+	Depth  = "depth"
+)
+
+// Stopped is why an execution was ended from outside of its code. It is returned as an error through Go code and thrown through WASM; nothing
+// that runs on behalf of the execution may swallow it.
+type Stopped struct {
+	Limit    string // the bound that was hit, if it was one of this package's
+	TimedOut bool   // its time ran out, on the wall or by sleeping
+	Canceled bool   // somebody asked for it
+}
+
+func (s *Stopped) Error() string {
+	switch {
+	case s.TimedOut:
+		return "the time of the execution ran out"
+	case s.Canceled:
+		return "the execution was cancelled"
+	}
+	return "the execution hit its bound " + s.Limit
+}
+
+// ErrMemory refuses memory beyond the bound. It ends the program that asked, as the kernel of an operating system would, not the execution.
+var ErrMemory = errors.New("out of memory")
+
+// nanosecondsPerGas is how far the virtual clock moves for a unit of gas.
+const nanosecondsPerGas = 1
+
+// Account is what one execution has used of its limits. All of an execution runs on one fiber at a time, so only Stop may be called from elsewhere.
+type Account struct {
+	limits Limits
+	start  time.Time
+	stop   atomic.Pointer[Stopped]
+
+	gas    int64 // used
+	slept  time.Duration
+	memory int64 // held now
+	peak   int64
+	output int64
+	depth  int64
+	hit    string
+	chance *rand.ChaCha8
+}
+
+// New opens an account. The virtual clock begins at start; chance is drawn from seed.
+func New(l Limits, seed [32]byte, start time.Time) *Account {
+	return &Account{limits: l, start: start, chance: rand.NewChaCha8(seed)}
+}
+
+// Limits returns the bounds.
+func (a *Account) Limits() Limits { return a.limits }
+
+// Stop ends the execution at its next charge. The first cause counts. It may be called from any goroutine, at any time.
+func (a *Account) Stop(cause *Stopped) { a.stop.CompareAndSwap(nil, cause) }
+
+// Stopped returns why the execution was stopped, nil while it goes on.
+func (a *Account) Stopped() *Stopped { return a.stop.Load() }
+
+// Check returns the cause of a stop as an error, nil while the execution goes on.
+func (a *Account) Check() error {
+	if s := a.stop.Load(); s != nil {
+		return s
+	}
+	return nil
+}
+
+// Charge counts gas, and fails with *Stopped when the execution has none left or was stopped. A negative charge is a refusal as well.
+func (a *Account) Charge(gas int64) error {
+	if s := a.stop.Load(); s != nil {
+		return s
+	}
+	if gas < 0 || gas > a.limits.Gas-a.gas {
+		a.gas = a.limits.Gas
+		return a.end(&Stopped{Limit: Gas})
+	}
+	a.gas += gas
+	return nil
+}
+
+// Slice takes up to want units of gas in advance, for code that counts by itself, and fails where none is left. What was not used is given back with
+// Return; in between, Used and Now count it as used.
+func (a *Account) Slice(want int64) (int64, error) {
+	if s := a.stop.Load(); s != nil {
+		return 0, s
+	}
+	got := min(want, a.limits.Gas-a.gas)
+	if got <= 0 {
+		return 0, a.end(&Stopped{Limit: Gas})
+	}
+	a.gas += got
+	return got, nil
+}
+
+// Return gives back what is left of slices. What is negative was used beyond them, which is counted also where it exceeds the bound.
+func (a *Account) Return(gas int64) { a.gas -= gas }
+
+// Used returns the gas that was used.
+func (a *Account) Used() int64 { return a.gas }
+
+// Now returns the virtual time: the start, what was slept since, and a nanosecond for each unit of gas. unused is what code that counts by itself holds
+// of its slices.
+func (a *Account) Now(unused int64) time.Time {
+	return a.start.Add(a.slept + time.Duration(min(max(a.gas-unused, 0), math.MaxInt64/2)*nanosecondsPerGas))
+}
+
+// Sleep moves the virtual clock. Who sleeps beyond the execution's time is stopped, for he would not have woken.
+func (a *Account) Sleep(d time.Duration) error {
+	if s := a.stop.Load(); s != nil {
+		return s
+	}
+	if d = max(d, 0); d > a.limits.Time-a.slept {
+		a.slept = a.limits.Time
+		return a.end(&Stopped{TimedOut: true})
+	}
+	a.slept += d
+	return nil
+}
+
+// Slept returns how far the virtual clock was moved by sleeping.
+func (a *Account) Slept() time.Duration { return a.slept }
+
+// Allocate counts memory that is held from now on; what does not fit is ErrMemory, which is noted as hit.
+func (a *Account) Allocate(n int64) error {
+	if n > a.limits.MemoryBytes-a.memory {
+		a.Hit(Memory)
+		return ErrMemory
+	}
+	a.memory += n
+	a.peak = max(a.peak, a.memory)
+	return nil
+}
+
+// Release counts memory that is held no more.
+func (a *Account) Release(n int64) { a.memory -= n }
+
+// Memory returns what is held now, and the most that was held at once.
+func (a *Account) Memory() (now, peak int64) { return a.memory, a.peak }
+
+// Spare returns how much memory may still be held.
+func (a *Account) Spare() int64 { return a.limits.MemoryBytes - a.memory }
+
+// Print counts n bytes of output and returns how many of them may be shown; with fewer than n the execution is stopped.
+func (a *Account) Print(n int) (fits int, err error) {
+	if s := a.stop.Load(); s != nil {
+		return 0, s
+	}
+	if left := a.limits.OutputBytes - a.output; int64(n) > left {
+		a.output = a.limits.OutputBytes
+		return int(left), a.end(&Stopped{Limit: Output})
+	}
+	a.output += int64(n)
+	return n, nil
+}
+
+// Enter goes one level deeper: a function of the shell, a program that a program starts. Each Enter without an error has its Leave.
+func (a *Account) Enter() error {
+	if a.depth >= a.limits.Depth {
+		a.Hit(Depth)
+		return ErrDepth
+	}
+	a.depth++
+	return nil
+}
+
+// Leave ends what Enter began.
+func (a *Account) Leave() { a.depth-- }
+
+// ErrDepth refuses to go deeper.
+var ErrDepth = errors.New("too many levels of calls")
+
+// Hit notes that a bound was hit that did not end the execution. The first one is kept.
+func (a *Account) Hit(limit string) {
+	if a.hit == "" {
+		a.hit = limit
+	}
+}
+
+// WasHit returns the first bound that was hit without ending the execution, "" for none.
+func (a *Account) WasHit() string { return a.hit }
+
+// Entropy fills p with bytes that the seed decides.
+func (a *Account) Entropy(p []byte) {
+	for len(p) >= 8 {
+		binary.LittleEndian.PutUint64(p, a.chance.Uint64())
+		p = p[8:]
+	}
+	if len(p) > 0 {
+		var last [8]byte
+		binary.LittleEndian.PutUint64(last[:], a.chance.Uint64())
+		copy(p, last[:])
+	}
+}
+
+// end stops the execution for a cause and returns the first one.
+func (a *Account) end(cause *Stopped) error {
+	a.Stop(cause)
+	return a.stop.Load()
+}
