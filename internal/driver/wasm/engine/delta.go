@@ -41,8 +41,8 @@ func (d *Delta) add(at uint64, b []byte) {
 	d.Pieces = append(d.Pieces, Piece{Offset: at, Bytes: bytes.Clone(b)})
 }
 
-// Freeze returns what With needs to go on later where the instance is now. It compares the memory with the image. The instance goes on as it was; it must not be
-// running.
+// Freeze returns what With needs to go on later where the instance is now. It compares the memory with the image, where the system tells what was written only
+// that. The instance goes on as it was; it must not be running.
 func (in *Instance) Freeze() (Delta, error) {
 	if in.module == nil || in.running > 0 {
 		return Delta{}, ErrClosed
@@ -53,13 +53,16 @@ func (in *Instance) Freeze() (Delta, error) {
 	root := in.image.root()
 	memory, was := in.Memory(), root.store.bytes()
 	d := Delta{Base: root.hash, Size: uint64(len(memory)), Globals: in.values()}
-	const stride = 16 * pieceSize // most of a memory is as it was
+	written := in.engine.marks.written(&in.linear.mapping, d.Size)
+	const stride = 16 * pieceSize // a memory is a multiple of it, and most of it is as it was
 	for begin := 0; begin < len(memory); begin += stride {
-		end := begin + stride // a memory is a multiple of it
-		if begin < len(was) && bytes.Equal(memory[begin:end], was[begin:end]) {
+		if written == nil && begin < len(was) && bytes.Equal(memory[begin:begin+stride], was[begin:begin+stride]) {
 			continue
 		}
-		for at := begin; at < end; at += pieceSize {
+		for at := begin; at < begin+stride; at += pieceSize {
+			if written != nil && !written[at/pieceSize] {
+				continue
+			}
 			piece := memory[at : at+pieceSize]
 			if at < len(was) && bytes.Equal(piece, was[at:at+pieceSize]) || at >= len(was) && isZero(piece) {
 				continue

@@ -35,6 +35,7 @@ type Engine struct {
 	o       Options
 	runtime wazero.Runtime
 	cache   wazero.CompilationCache
+	marks   marks
 }
 
 // Errors to compare with errors.Is.
@@ -64,10 +65,11 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	if !o.Interpreter {
 		config = wazero.NewRuntimeConfig()
 	}
-	e := &Engine{o: o}
+	e := &Engine{o: o, marks: openMarks()}
 	if o.Cache != "" {
 		var err error
 		if e.cache, err = wazero.NewCompilationCacheWithDir(o.Cache); err != nil {
+			e.marks.close()
 			return nil, fault.Wrap(err, fault.Unavailable, "wasm_cache", "the folder for compiled WebAssembly cannot be used; make it writable for the daemon alone")
 		}
 		config = config.WithCompilationCache(e.cache)
@@ -83,6 +85,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 
 // Close frees all that was compiled. Instances and images are closed before.
 func (e *Engine) Close(ctx context.Context) error {
+	e.marks.close()
 	err := e.runtime.Close(ctx)
 	if e.cache != nil {
 		err = errors.Join(err, e.cache.Close(ctx))

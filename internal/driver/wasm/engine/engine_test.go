@@ -490,6 +490,35 @@ func TestFreeze(t *testing.T) {
 	}
 }
 
+// TestWhatWasWritten: whether the system tells what was written or all is compared, the delta is the same.
+func TestWhatWasWritten(t *testing.T) {
+	e, c := start(t, "state")
+	im := build(t, c)
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 50 {
+		in := open(t, im, account())
+		call(t, in, "grow", uint64(random.IntN(20)))
+		m := in.Memory()
+		for range random.IntN(30) {
+			at := random.IntN(len(m))
+			m[at] += byte(random.IntN(2)) // some writes change nothing
+			_ = m[random.IntN(len(m))]
+		}
+		fast, err := in.Freeze()
+		if err != nil {
+			t.Fatal(err)
+		}
+		known := e.marks
+		e.marks = marks{}
+		slow, err := in.Freeze()
+		e.marks = known
+		if err != nil || !equal(fast, slow) {
+			t.Fatalf("%d bytes where the system tells, %d where all is compared: %v", fast.Bytes(), slow.Bytes(), err)
+		}
+		in.Close(context.Background())
+	}
+}
+
 func equal(a, b Delta) bool {
 	x, _ := a.MarshalBinary()
 	y, _ := b.MarshalBinary()

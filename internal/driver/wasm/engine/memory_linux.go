@@ -3,6 +3,8 @@
 package engine
 
 import (
+	"encoding/binary"
+	"os"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -108,4 +110,40 @@ func (m *mapping) free() {
 		_ = unix.MunmapPtr(m.address, m.reserved)
 		*m = mapping{}
 	}
+}
+
+// marks tells which pages of the process were written, from /proc/self/pagemap; nil where that cannot be read.
+type marks struct{ file *os.File }
+
+func openMarks() marks {
+	file, err := os.Open("/proc/self/pagemap")
+	if err != nil || os.Getpagesize() != pieceSize {
+		return marks{}
+	}
+	return marks{file: file}
+}
+
+func (k marks) close() {
+	if k.file != nil {
+		_ = k.file.Close()
+	}
+}
+
+// written returns for each piece of the memory whether it may have been written, or nil if that is not known. A page that was written is one of
+// the process's own; one that only was read, or was not touched, is still one of the image's file, or none.
+func (k marks) written(m *mapping, size uint64) []bool {
+	const present, swapped, file = 1 << 63, 1 << 62, 1 << 61
+	entries := make([]byte, size/pieceSize*8)
+	if k.file == nil || m.address == nil {
+		return nil
+	}
+	if n, _ := k.file.ReadAt(entries, int64(uintptr(m.address)/pieceSize*8)); n != len(entries) {
+		return nil
+	}
+	written := make([]bool, size/pieceSize)
+	for i := range written {
+		e := binary.NativeEndian.Uint64(entries[i*8:])
+		written[i] = e&(present|swapped) != 0 && e&file == 0
+	}
+	return written
 }
