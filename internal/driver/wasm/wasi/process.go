@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"agentbox/internal/driver/wasm/engine"
 	"agentbox/internal/driver/wasm/vfs"
 )
 
@@ -91,7 +92,7 @@ func (c *call) schedYield() errno {
 	return success
 }
 
-func (c *call) procExit() errno { panic(&Exit{Code: c.i(0)}) }
+func (c *call) procExit() errno { panic(&engine.Exit{Code: c.i(0)}) }
 
 // procRaise does what a signal does that nobody handles: most end the program.
 func (c *call) procRaise() errno {
@@ -113,7 +114,7 @@ func (c *call) procRaise() errno {
 	case n >= stop && n <= ttou: // nobody could let it go on
 		return notsup
 	default:
-		panic(&Exit{Code: 128 + uint32(n), Signal: uint8(n)})
+		panic(&engine.Exit{Code: 128 + uint32(n)})
 	}
 }
 

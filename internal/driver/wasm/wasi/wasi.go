@@ -1,23 +1,24 @@
-// Package wasi is a host of WASI preview 1 for wazero: all of its functions, over a virtual file system, a virtual clock and seeded chance.
+// Package wasi is a host of WASI preview 1: all of its functions, over a virtual file system, a virtual clock and seeded chance.
 //
-// A module is instantiated once its imports are there (Instantiate); the program whose state the functions work on travels in the context of each call (With).
-// Every pointer and length comes from code that is not trusted: what lies outside of its memory is the error fault, and every call charges gas.
+// An engine is given the functions once; the program that they work for is found in the state of the instance that calls. Every pointer and length comes from
+// code that is not trusted: what lies outside of its memory is the error fault. Every call charges gas. proc_exit and proc_raise end the call of the guest
+// with *engine.Exit.
 package wasi
 
 import (
-	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
+	"agentbox/internal/driver/wasm/engine"
 	"agentbox/internal/driver/wasm/vfs"
 )
 
-// Module is the name of the module that Instantiate makes.
+// Module is the name of the module that programs import the functions from.
 const Module = "wasi_snapshot_preview1"
 
 // What work costs in gas, beside what the file system charges, and bounds of what one call may ask for.
@@ -28,19 +29,6 @@ const (
 	maxVectors      = 1024
 	maxSubscription = 4096
 )
-
-// Exit is the end of a program that it has asked for. It is thrown by proc_exit and proc_raise and comes out of the call as an error.
-type Exit struct {
-	Code   uint32
-	Signal uint8 // that the program has raised, 0 for none; Code is then 128 more
-}
-
-func (e *Exit) Error() string {
-	if e.Signal != 0 {
-		return fmt.Sprintf("the program has raised signal %d", e.Signal)
-	}
-	return fmt.Sprintf("the program has exited with %d", e.Code)
-}
 
 // Config says what a program begins with.
 type Config struct {
@@ -122,24 +110,22 @@ func (p *Program) Close() {
 	}
 }
 
-type key struct{}
-
-// With returns a context in which calls of a module work on the program.
-func (p *Program) With(ctx context.Context) context.Context {
-	return context.WithValue(ctx, key{}, p)
-}
-
-// Instantiate makes the module that programs import, in a runtime.
-func Instantiate(ctx context.Context, r wazero.Runtime) (api.Closer, error) {
-	b := r.NewHostModuleBuilder(Module)
-	for _, f := range functions {
-		var results []api.ValueType
+// Functions returns what programs import from Module, for the engine. of finds the program in the state of an instance.
+func Functions(of func(state any) *Program) []engine.Function {
+	all := make([]engine.Function, len(functions))
+	for i, f := range functions {
+		all[i] = engine.Function{Name: f.name, Params: types(f.params), Call: func(in *engine.Instance, stack []uint64) {
+			c := call{Program: of(in.State), instance: in, args: stack}
+			c.charge(gasPerCall)
+			if e := f.do(&c); len(stack) > 0 {
+				stack[0] = uint64(e)
+			}
+		}}
 		if f.name != "proc_exit" {
-			results = []api.ValueType{api.ValueTypeI32}
+			all[i].Results = []api.ValueType{engine.I32}
 		}
-		b.NewFunctionBuilder().WithGoModuleFunction(f, types(f.params), results).Export(f.name)
 	}
-	return b.Instantiate(ctx)
+	return all
 }
 
 // function is one of the functions of preview 1. In params, i is an i32 and I an i64.
@@ -152,26 +138,12 @@ type function struct {
 func types(params string) []api.ValueType {
 	all := make([]api.ValueType, len(params))
 	for i := range params {
-		all[i] = api.ValueTypeI32
+		all[i] = engine.I32
 		if params[i] == 'I' {
-			all[i] = api.ValueTypeI64
+			all[i] = engine.I64
 		}
 	}
 	return all
-}
-
-// Call makes it a function of the host.
-func (f function) Call(ctx context.Context, m api.Module, stack []uint64) {
-	p, ok := ctx.Value(key{}).(*Program)
-	if !ok {
-		panic(errors.New("wasi: a module was called without its program: use the context of Program.With"))
-	}
-	c := call{Program: p, memory: m.Memory(), args: stack}
-	c.charge(gasPerCall)
-	e := f.do(&c)
-	if len(stack) > 0 {
-		stack[0] = uint64(e)
-	}
 }
 
 var functions = []function{
@@ -226,8 +198,8 @@ var functions = []function{
 // call is one call of a function.
 type call struct {
 	*Program
-	memory api.Memory
-	args   []uint64
+	instance *engine.Instance
+	args     []uint64
 }
 
 // i returns an argument of 32 bits, n one of 64.
@@ -243,14 +215,10 @@ func (c *call) charge(gas int64) {
 
 // bytes returns a part of the memory, not a copy.
 func (c *call) bytes(at, length uint32) ([]byte, errno) {
-	if c.memory == nil {
-		return nil, fault
+	if b, ok := c.instance.Bytes(at, length); ok {
+		return b, success
 	}
-	b, ok := c.memory.Read(at, length)
-	if !ok {
-		return nil, fault
-	}
-	return b, success
+	return nil, fault
 }
 
 // path reads a path; one that is to become a new name has to be text.
@@ -269,17 +237,19 @@ func (c *call) path(at, length uint32, fresh bool) (string, errno) {
 }
 
 func (c *call) put32(at, v uint32) errno {
-	if c.memory == nil || !c.memory.WriteUint32Le(at, v) {
-		return fault
+	b, e := c.bytes(at, 4)
+	if e == success {
+		binary.LittleEndian.PutUint32(b, v)
 	}
-	return success
+	return e
 }
 
 func (c *call) put64(at uint32, v uint64) errno {
-	if c.memory == nil || !c.memory.WriteUint64Le(at, v) {
-		return fault
+	b, e := c.bytes(at, 8)
+	if e == success {
+		binary.LittleEndian.PutUint64(b, v)
 	}
-	return success
+	return e
 }
 
 // fd returns a descriptor with rights.

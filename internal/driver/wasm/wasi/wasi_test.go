@@ -13,9 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tetratelabs/wazero"
-
 	"agentbox/internal/driver/wasm/bound"
+	"agentbox/internal/driver/wasm/engine"
 	"agentbox/internal/driver/wasm/fiber"
 	"agentbox/internal/driver/wasm/vfs"
 	"agentbox/internal/driver/wasm/wasi"
@@ -37,24 +36,21 @@ var probe = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(out)
 })
 
-// machine is a runtime with the probe compiled.
-type machine struct {
-	runtime wazero.Runtime
-	module  wazero.CompiledModule
-}
-
-var compiled = sync.OnceValues(func() (machine, error) {
+// compiled is an engine with the probe.
+var compiled = sync.OnceValues(func() (*engine.Code, error) {
 	code, err := probe()
 	if err != nil {
-		return machine{}, err
+		return nil, err
 	}
 	ctx := context.Background()
-	m := machine{runtime: wazero.NewRuntime(ctx)}
-	if _, err := wasi.Instantiate(ctx, m.runtime); err != nil {
-		return machine{}, err
+	e, err := engine.New(ctx, engine.Options{})
+	if err != nil {
+		return nil, err
 	}
-	m.module, err = m.runtime.CompileModule(ctx, code)
-	return m, err
+	if err := e.Define(ctx, wasi.Module, wasi.Functions(func(state any) *wasi.Program { return state.(*wasi.Program) })...); err != nil {
+		return nil, err
+	}
+	return e.Compile(ctx, code)
 })
 
 // stream is a standard stream of a test.
@@ -88,7 +84,7 @@ type ran struct {
 // run runs the probe over an empty folder.
 func run(t testing.TB, l bound.Limits, stdin string, args ...string) ran {
 	t.Helper()
-	m, err := compiled()
+	code, err := compiled()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,21 +111,24 @@ func run(t testing.TB, l bound.Limits, stdin string, args ...string) ran {
 			t.Fatal(err)
 		}
 		defer p.Close()
-		r.code, r.err = start(p, m)
+		r.code, r.err = start(account, code, p)
 		r.out, r.stderr, r.gas = out.String(), stderr.String(), account.Used()
 	})
 	return r
 }
 
-func start(p *wasi.Program, m machine) (uint32, error) {
-	ctx := p.With(context.Background())
-	module, err := m.runtime.InstantiateModule(ctx, m.module, wazero.NewModuleConfig().WithName("").WithStartFunctions())
+func start(account *bound.Account, code *engine.Code, p *wasi.Program) (uint32, error) {
+	ctx := context.Background()
+	in, err := code.Initial().New(ctx, account, p)
 	if err != nil {
 		return 0, err
 	}
-	defer module.Close(ctx)
-	_, err = module.ExportedFunction("_start").Call(ctx)
-	if exit, ok := errors.AsType[*wasi.Exit](err); ok {
+	defer in.Close(ctx)
+	if err := in.Start(ctx); err != nil {
+		return 0, err
+	}
+	_, err = in.Call(ctx, "_start")
+	if exit, ok := errors.AsType[*engine.Exit](err); ok {
 		return exit.Code, nil
 	}
 	return 0, err
