@@ -95,6 +95,8 @@ func main() {
 		for _, p := range probes {
 			fmt.Println(p.name)
 		}
+	case "filter":
+		filter()
 	case "all":
 		for _, p := range probes {
 			if !p.ends {

@@ -5,6 +5,7 @@ package main
 import (
 	"encoding/binary"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -1432,6 +1433,17 @@ func cat(uint32) {
 		}
 		must(write(1, s))
 	}
+}
+
+// filter is cat as Go does it: without waiting in a read or write, but in a poll.
+func filter() {
+	if _, err := io.Copy(os.Stdout, os.Stdin); err != nil {
+		rawProcExit(1)
+	}
+	// And as C does it.
+	want(rawFdFdstatSetFlags(1, 0), ok)
+	must(write(1, strings.Repeat("y", 100_000)))
+	rawProcExit(0)
 }
 
 // leave leaves a file and fails.
