@@ -97,6 +97,11 @@ func (c *compiler) failAt(at int, format string, args ...any) {
 	panic(failed{fmt.Errorf("-e expression #%d, char %d: %s", in.nth, at-in.at, msg)})
 }
 
+// noLabel is a jump to a label that is not there.
+type noLabel string
+
+func (n noLabel) Error() string { return "can't find label for jump to `" + string(n) + "'" }
+
 func (c *compiler) compile() (err error) {
 	defer func() {
 		switch x := recover().(type) {
@@ -130,7 +135,7 @@ func (c *compiler) compile() (err error) {
 			case ok:
 				cmd.jump = at
 			default:
-				return fmt.Errorf("can't find label for jump to `%s'", cmd.label)
+				return noLabel(cmd.label)
 			}
 		}
 	}

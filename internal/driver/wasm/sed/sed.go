@@ -85,6 +85,9 @@ func run(p *program.Process) int {
 	}
 	if err := c.compile(); err != nil {
 		p.Errorf("%s", err.Error())
+		if _, ok := errors.AsType[noLabel](err); ok {
+			return exitPanic
+		}
 		return exitUsage
 	}
 	e.commands = c.commands
