@@ -20,6 +20,7 @@ type walker struct {
 	depth int
 	steps int64
 	err   error
+	keep  int // where \K was, -1 for nowhere
 }
 
 // backtrack returns the first match at or behind from: of those at one place the first that trying everything greedily finds.
@@ -30,8 +31,12 @@ func (r *Regexp) backtrack(text string, from int) ([]int, error) {
 			w.caps[i] = -1
 		}
 		end := -1
+		w.keep = -1
 		if w.match(r.tree, at, func(i int) bool { end = i; return true }) && w.err == nil {
 			w.caps[0], w.caps[1] = at, end
+			if w.keep >= 0 {
+				w.caps[0] = w.keep
+			}
 			return w.caps, r.charge(w.steps * gasPerStep)
 		}
 		if w.err != nil {
@@ -118,7 +123,29 @@ func (w *walker) match(n *node, i int, next func(int) bool) bool {
 			return false
 		}
 		return next(i + b - a)
+	case opAhead:
+		return w.match(n.subs[0], i, func(int) bool { return true }) != n.not && w.err == nil && next(i)
+	case opBehind:
+		found := false
+		for j := i; j >= 0 && !found && w.err == nil; j-- {
+			found = w.match(n.subs[0], j, func(k int) bool { return k == i })
+		}
+		return found != n.not && w.err == nil && next(i)
+	case opAtomic:
+		end := -1
+		return w.match(n.subs[0], i, func(j int) bool { end = j; return true }) && next(end)
+	case opKeep:
+		old := w.keep
+		w.keep = i
+		if next(i) {
+			return true
+		}
+		w.keep = old
+		return false
 	case opRepeat:
+		if n.lazy {
+			return w.lazy(n, 0, i, next)
+		}
 		switch n.subs[0].op {
 		case opRune, opAny, opSet:
 			return w.run(n, i, next)
@@ -175,6 +202,15 @@ func (w *walker) repeat(n *node, count, i int, next func(int) bool) bool {
 		}
 	}
 	return count >= n.min && next(i)
+}
+
+func (w *walker) lazy(n *node, count, i int, next func(int) bool) bool {
+	if count >= n.min && next(i) {
+		return true
+	}
+	return (n.max < 0 || count < n.max) && w.match(n.subs[0], i, func(j int) bool {
+		return (j > i || count < n.min) && w.lazy(n, count+1, j, next)
+	})
 }
 
 // one returns how long the character at i is if the node matches it, 0 if not.

@@ -10,7 +10,7 @@ import (
 )
 
 // Flags say how an expression is written and what it matches.
-type Flags uint8
+type Flags uint16
 
 // The flags of Compile.
 const (
@@ -21,6 +21,7 @@ const (
 	Awk                          // a backslash escapes in brackets too, and \y is the edge of a word
 	Literal                      // nothing is special: grep -F
 	Whole                        // the whole text has to match: grep -x
+	Perl                         // an expression of Perl: grep -P
 )
 
 // maxPattern bounds what is compiled, in bytes.
@@ -71,9 +72,22 @@ func Compile(pattern string, flags Flags, charge func(int64) error) (*Regexp, er
 		return nil, err
 	}
 	r := &Regexp{charge: charge, fold: flags&IgnoreCase != 0}
+	if flags&Perl != 0 {
+		if done, err := r.perl(pattern, flags); done || err != nil {
+			return r, err
+		}
+	}
 	p := &parser{src: pattern, flags: flags}
 	var err error
-	if flags&Literal != 0 {
+	if flags&Perl != 0 {
+		q := &perl{parser: *p, names: map[string]int{}}
+		r.tree, err = q.all()
+		if err != nil {
+			return nil, err
+		}
+		*p = q.parser
+		r.fold = p.flags&IgnoreCase != 0
+	} else if flags&Literal != 0 {
 		r.tree = literal(pattern)
 	} else if r.tree, err = p.parse(); err != nil {
 		return nil, err
@@ -101,6 +115,23 @@ func Compile(pattern string, flags Flags, charge func(int64) error) (*Regexp, er
 		return r, nil
 	}
 	return r, r.tree.prepare(r.fold, flags&Lines != 0)
+}
+
+// perl compiles an expression of Perl by Go's, and reports whether that is possible.
+func (r *Regexp) perl(pattern string, flags Flags) (bool, error) {
+	if flags&Whole != 0 {
+		pattern = `\A(?:` + pattern + `)\z`
+	}
+	if r.fold {
+		pattern = "(?i)" + pattern
+	}
+	var err error
+	if r.re, err = regexp.Compile(pattern); err != nil {
+		r.re = nil
+		return false, nil
+	}
+	r.groups = r.re.NumSubexp()
+	return true, nil
 }
 
 // Groups returns how many groups the expression has.
@@ -214,6 +245,10 @@ const (
 	opAlternate
 	opRepeat
 	opReference
+	opAhead
+	opBehind
+	opAtomic
+	opKeep // \K
 )
 
 // node is a part of an expression.
@@ -226,6 +261,8 @@ type node struct {
 	min, max int // of a repeat; max -1 for any number
 	group    int // of a group, -1 for one that is not counted; of a reference
 	lines    bool
+	lazy     bool // a repeat that takes as few as it can
+	not      bool // a look that has to find nothing
 }
 
 func literal(s string) *node {
