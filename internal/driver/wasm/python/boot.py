@@ -1,0 +1,602 @@
+# The guest's side of the run protocol. It runs once, when the image is made; what it sets up is frozen into the image, and each execution begins with
+# prepare(), called from nano.c with a request in a fresh copy. Nothing here may depend on when, where or with which files the image is made.
+import _nano
+import sys
+
+import _thread, argparse, array, ast, asyncio, base64, bisect, builtins, calendar, collections, collections.abc, configparser, contextlib, copy, csv
+import dataclasses, datetime, decimal, difflib, enum, errno, fnmatch, fractions, functools, gc, glob, hashlib, heapq, hmac, html, importlib.machinery, inspect, io
+import itertools, json, linecache, locale, logging, math, numbers, operator, os, os.path, pathlib, pickle, pprint, queue, random, re, runpy, secrets, shlex
+import shutil, signal, site, socket, statistics, string, struct, subprocess, tempfile, textwrap, threading, time, traceback, types, typing, unicodedata
+import urllib.parse, uuid, warnings, weakref, zipfile, zlib
+
+HOME = "/usr/lib/python3.13/"  # what the library calls its own files
+RESERVE = 256 << 10  # kept free so that a program which has used up its memory can still say so
+MAX_TEXT = 1 << 20  # of one representation of a value
+MAX_ROWS = 1000  # of a table
+
+
+# Lacks: what a program asked for that a nano space has not. The host may run it again in a space that has it.
+
+lacks = []
+
+
+def lack(kind, name):
+    name = str(name)[:200]
+    if {"kind": kind, "name": name} not in lacks and len(lacks) < 32:
+        lacks.append({"kind": kind, "name": name})
+
+
+def library(name):
+    return name.startswith((HOME, "<frozen ", "<nano>"))
+
+
+def asked_by_program(depth=2):
+    """Whether the code that asks is the program's own. The library asks for many things that it can do without."""
+    frame = sys._getframe(depth)
+    while frame and (frame.f_code.co_filename.startswith("<frozen importlib") or frame.f_code.co_filename == HOME + "importlib/__init__.py"):
+        frame = frame.f_back
+    return bool(frame) and not library(frame.f_code.co_filename)
+
+
+class Missing:
+    """The last of the finders: it notes the modules that no finder has found."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if path is None and asked_by_program():
+            lack("module", name)
+        return None
+
+
+sys.meta_path.append(Missing)
+
+
+def no_threads(*args, **kwargs):
+    lack("thread", "threading")
+    raise RuntimeError("can't start new thread: a nano space has no threads")
+
+
+threading._start_joinable_thread = no_threads
+_thread.start_joinable_thread = no_threads
+_thread.start_new_thread = _thread.start_new = no_threads
+
+
+def no_process(name):
+    def refuse(*args, **kwargs):
+        lack("process", name)
+        raise OSError(errno.ENOTSUP, f"a nano space has no processes: {name}")
+
+    return refuse
+
+
+def no_popen(self, args, *rest, **kwargs):
+    lack("process", args if isinstance(args, str) else " ".join(map(str, args)) if isinstance(args, (list, tuple)) else args)
+    raise OSError(errno.ENOTSUP, "a nano space has no processes: subprocess")
+
+
+subprocess.Popen.__init__ = no_popen
+os.system = no_process("os.system")
+os.popen = no_process("os.popen")
+
+
+def no_network(name):
+    def refuse(*args, **kwargs):
+        what = name
+        if args and name != "socket.socket":
+            address = args[0]
+            what = str(address[0] if isinstance(address, tuple) and address else address)
+        lack("network", what)
+        raise OSError(errno.ENETUNREACH, f"a nano space has no network: {what}")
+
+    return refuse
+
+
+class NoSocket(socket.socket):
+    def __init__(self, *args, **kwargs):
+        refuse_socket()
+
+    def __del__(self):
+        pass
+
+
+refuse_socket = no_network("socket.socket")
+NoSocket.__name__ = NoSocket.__qualname__ = "socket"
+NoSocket.__module__ = "socket"
+socket.socket = socket.SocketType = NoSocket
+for name in ("create_connection", "create_server", "getaddrinfo", "gethostbyname", "gethostbyname_ex", "gethostbyaddr", "getnameinfo", "socketpair", "fromfd"):
+    setattr(socket, name, no_network(name))
+
+ABSENT = {
+    "os": ("process", {"fork", "forkpty", "execl", "execle", "execlp", "execlpe", "execv", "execve", "execvp", "execvpe", "posix_spawn", "posix_spawnp",
+                       "spawnl", "spawnle", "spawnlp", "spawnlpe", "spawnv", "spawnve", "spawnvp", "spawnvpe", "wait", "waitpid", "kill", "killpg", "pipe"}),
+    "signal": ("signal", {"alarm", "setitimer", "pause", "sigwait", "pthread_kill"}),
+}
+
+
+def absent(module):
+    kind, names = ABSENT[module.__name__]
+
+    def __getattr__(name):
+        if name in names and asked_by_program():
+            lack(kind, f"{module.__name__}.{name}")
+        raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+
+    module.__getattr__ = __getattr__
+
+
+absent(os)
+absent(signal)
+
+
+# WASI knows no modes of files: chmod succeeds for what is there, so that the library's copying works.
+
+def chmod(path, mode, *, dir_fd=None, follow_symlinks=True):
+    if isinstance(path, int):
+        os.fstat(path)
+    else:
+        os.stat(path, follow_symlinks=follow_symlinks)
+
+
+if not hasattr(os, "chmod"):
+    os.chmod = chmod
+if not hasattr(os, "umask"):
+    os.umask = lambda mask: 0o022
+if not os.cpu_count():
+    os.cpu_count = os.process_cpu_count = lambda: 1
+
+
+# The event loop: timers on the clock of the space, and nothing else that could happen.
+
+class Timers:
+    def select(self, timeout=None):
+        if timeout is None:
+            raise RuntimeError("asyncio: every task waits for something that cannot happen in a nano space")
+        if timeout > 0:
+            time.sleep(timeout)
+        return []
+
+    def close(self):
+        pass
+
+
+class EventLoop(asyncio.base_events.BaseEventLoop):
+    """An event loop without a selector: a nano space has no sockets, pipes, processes and threads to wait for."""
+
+    def __init__(self, selector=None):
+        super().__init__()
+        self._selector = Timers()
+
+    def _process_events(self, events):
+        pass
+
+    def _write_to_self(self):
+        pass
+
+    def run_in_executor(self, executor, func, *args):
+        lack("thread", "run_in_executor")
+        raise RuntimeError("can't start new thread: a nano space has no threads to run an executor in")
+
+    async def getaddrinfo(self, host, port, **kwargs):
+        return socket.getaddrinfo(host, port)
+
+    async def _make_subprocess_transport(self, protocol, args, shell, stdin, stdout, stderr, bufsize, extra=None, **kwargs):
+        no_popen(None, args)
+
+
+class EventLoopPolicy(asyncio.events.BaseDefaultEventLoopPolicy):
+    _loop_factory = EventLoop
+
+
+asyncio.SelectorEventLoop = asyncio.unix_events.SelectorEventLoop = EventLoop
+asyncio.DefaultEventLoopPolicy = asyncio.unix_events.DefaultEventLoopPolicy = EventLoopPolicy
+asyncio.set_event_loop_policy(EventLoopPolicy())
+
+
+# The run protocol.
+
+class Exit(BaseException):
+    """Ends prepare() with text for stderr and a code."""
+
+    def __init__(self, code, text):
+        self.code, self.text = code, text
+
+
+def say(text):
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except Exception:
+        pass
+
+
+def fresh_main():
+    main = types.ModuleType("__main__")
+    main.__builtins__ = builtins
+    main.__loader__ = importlib.machinery.BuiltinImporter
+    main.__dict__.update({"__annotations__": {}})
+    sys.modules["__main__"] = main
+    return main
+
+
+def begin(request):
+    """What each execution has of its own: chance, environment, folder, arguments, flags."""
+    global reserve
+    reserve = bytearray(RESERVE)
+    random.seed()
+    os.environ.clear()
+    os.environ.update(request.get("env") or {})
+    try:
+        os.chdir(request.get("cwd") or "/")
+    except OSError as e:
+        raise Exit(2, f"python3: can't enter {request.get('cwd')!r}: {e.strerror}\n")
+    sys.argv = list(request["argv"])
+    sys.orig_argv = list(request.get("orig_argv") or sys.argv)
+    for option in request.get("warnings") or []:
+        warnings._processoptions([option])
+    if request.get("unbuffered"):
+        sys.stdout.reconfigure(write_through=True)
+        sys.stderr.reconfigure(write_through=True)
+    environment = os.environ.get("PYTHONPATH", "") if not request.get("ignore_environment") else ""
+    sys.path[0:0] = [os.path.abspath(entry) for entry in environment.split(":") if entry]
+
+
+def compiled(source, name, request, register=False):
+    code = compile(source, name, "exec", dont_inherit=True, optimize=request.get("optimize", 0))
+    if register:
+        linecache._register_code(code, source, name)
+    return code
+
+
+def prepare_command(request, main):
+    return [compiled(request["source"], "<string>", request, True)]
+
+
+def prepare_stdin(request, main):
+    return [compiled(sys.stdin.buffer.read(), "<stdin>", request)]
+
+
+def prepare_module(request, main):
+    name = request["source"]
+    sys.argv[0] = "-m"
+    return [functools.partial(runpy._run_module_as_main, name)]
+
+
+def prepare_file(request, main):
+    path = request["source"]
+    if os.path.isdir(path) or zipfile_like(path):
+        sys.path.insert(0, path)
+        return [functools.partial(runpy._run_module_as_main, "__main__", False)]
+    try:
+        with io.open_code(os.path.abspath(path)) as file:
+            source = file.read()
+    except OSError as e:
+        raise Exit(2, f"/usr/bin/python3: can't open file {os.path.abspath(path)!r}: [Errno {e.errno}] {e.strerror}\n")
+    main.__file__ = os.path.abspath(path)
+    main.__cached__ = None
+    main.__loader__ = importlib.machinery.SourceFileLoader("__main__", main.__file__)
+    return [compiled(source, main.__file__, request)]
+
+
+def zipfile_like(path):
+    try:
+        with open(path, "rb") as file:
+            return file.read(4) == b"PK\x03\x04"
+    except OSError:
+        return False
+
+
+def path0(request):
+    kind = request["kind"]
+    if request.get("safe_path"):
+        return None
+    if kind == "file":
+        path = request["source"]
+        return None if os.path.isdir(path) or zipfile_like(path) else os.path.dirname(os.path.realpath(path))
+    if kind == "module":
+        return os.getcwd()
+    return ""
+
+
+PREPARE = {"command": prepare_command, "stdin": prepare_stdin, "module": prepare_module, "file": prepare_file}
+
+
+def prepare(raw):
+    """Makes an execution ready. It returns what is to be run, in order, and the globals to run it in."""
+    global request
+    lacks.clear()
+    request = json.loads(raw)
+    if request["kind"] == "cell":
+        return prepare_cell(request)
+    begin(request)
+    main = fresh_main()
+    first = path0(request)
+    if first is not None:
+        sys.path.insert(0, first)
+    return PREPARE[request["kind"]](request, main), main.__dict__
+
+
+def exit_code(error):
+    """The code of a SystemExit, whose text is printed, as CPython does it."""
+    code = getattr(error, "code", error)
+    if code is None:
+        return 0
+    if isinstance(code, int):
+        return int(code) & 0xFF if -(1 << 63) <= code < 1 << 63 else 0xFF
+    say(str(code) + "\n")
+    return 1
+
+
+def note_lack(error):
+    seen = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        if isinstance(error, ModuleNotFoundError) and error.name:
+            lack("module", error.name)
+        elif isinstance(error, ImportError) and error.name and getattr(error, "name_from", None):
+            if library(getattr(sys.modules.get(error.name), "__file__", None) or "<frozen "):
+                lack("module", f"{error.name}.{error.name_from}")
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
+def printed(error):
+    """Prints an exception through sys.excepthook, as CPython does, and returns the exit code."""
+    if isinstance(error, SystemExit):
+        return exit_code(error)
+    note_lack(error)
+    try:
+        sys.stdout.flush()
+    except Exception:
+        pass
+    hook = getattr(sys, "excepthook", None)
+    if hook is None:
+        say("sys.excepthook is missing\n")
+        hook = sys.__excepthook__
+    try:
+        hook(type(error), error, error.__traceback__)
+    except SystemExit as e:
+        return exit_code(e)
+    except MemoryError:
+        raise
+    except BaseException as e:
+        say("Error in sys.excepthook:\n")
+        sys.__excepthook__(type(e), e, e.__traceback__.tb_next if e.__traceback__ else None)
+        say("\nOriginal exception was:\n")
+        sys.__excepthook__(type(error), error, error.__traceback__)
+    try:
+        sys.stderr.flush()
+    except Exception:
+        pass
+    return 1
+
+
+def own_modules():
+    """The program's own modules, the newest first."""
+    for name in reversed(list(sys.modules)):
+        module = sys.modules.get(name)
+        if name not in BASE and isinstance(module, types.ModuleType):
+            file = getattr(module, "__file__", None)
+            if isinstance(file, str) and not library(file) and not file.startswith(LIBRARY):
+                yield module
+
+
+def clear(names):
+    for private in True, False:
+        for name in list(names):
+            if isinstance(name, str) and name != "__builtins__" and (name[:1] == "_" and name[1:2] != "_") == private:
+                names[name] = None
+            name = None
+
+
+def finalize():
+    """What the end of the interpreter does that can be seen: exit functions, destructors of what is left, and the streams."""
+    try:
+        threading._shutdown()
+    except Exception:
+        pass
+    atexit._run_exitfuncs()
+    last = sys.modules.get("__main__")
+    own = list(own_modules())
+    if isinstance(last, types.ModuleType):
+        clear(last.__dict__)
+    for module in own:
+        clear(module.__dict__)
+    del last, own
+    gc.collect()
+
+
+def flushed(code):
+    for stream in sys.stdout, sys.stderr:
+        try:
+            if stream is not None and not stream.closed:
+                stream.flush()
+        except BaseException as e:
+            say(f"Exception ignored in: {stream!r}\n{type(e).__name__}: {e}\n")
+            code = code or 120
+    return code
+
+
+def finish(given):
+    """Ends an execution: given holds what it raised, None if it came to its end. Returns the exit code."""
+    global reserve
+    reserve = None
+    error = given.pop()
+    if request is None or request["kind"] == "cell":
+        return finish_cell(error)
+    if isinstance(error, Exit):
+        say(error.text)
+        code = error.code
+    else:
+        code = printed(error) if error is not None else 0
+        error = None
+        try:
+            finalize()
+        except BaseException as e:
+            code = printed(e) or code
+        code = flushed(code)
+    _nano.report(json.dumps({"lacks": lacks}).encode())
+    return code
+
+
+def settle(value):
+    """Gets what an evaluated piece has returned: a coroutine where a cell awaits at its top."""
+    if inspect.iscoroutine(value):
+        asyncio.get_event_loop_policy().get_event_loop().run_until_complete(value)
+
+
+# Cells: pieces of a program with one namespace, whose last expression's value is told.
+
+cells = None  # the namespace, once there was a cell
+
+
+def own_lines(value, lines):
+    return value[:lines]
+
+
+def text_of(method, *args):
+    try:
+        text = method(*args)
+    except Exception as e:
+        return f"<{type(e).__name__}: {e}>" if method is repr else None
+    if isinstance(text, tuple):  # IPython allows (text, metadata)
+        text = text[0] if text else None
+    return text
+
+
+def cut(text):
+    return text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + "…"
+
+
+def plain(value):
+    """A cell of a table: what JSON has, else text."""
+    if value is None or isinstance(value, (bool, str)):
+        return value if not isinstance(value, str) else cut(value)
+    if isinstance(value, int):
+        return value if -(1 << 53) < value < 1 << 53 else str(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    return cut(text_of(repr, value))
+
+
+def table(value):
+    if not isinstance(value, (list, tuple)) or not value or not all(isinstance(row, dict) for row in value):
+        return None
+    rows = value[:MAX_ROWS]
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    if not columns or len(columns) > 256 or not all(isinstance(key, str) for key in columns):
+        return None
+    return {"columns": columns, "rows": [[plain(row.get(key)) for key in columns] for row in rows], "total": len(value)}
+
+
+def rich(value):
+    """All that a value says of itself, by the names that notebooks use for it."""
+    result = {"type": type(value).__name__, "text": cut(text_of(repr, value))}
+    for key in "html", "svg", "markdown", "latex":
+        method = getattr(type(value), f"_repr_{key}_", None)
+        if callable(method):
+            text = text_of(method, value)
+            if isinstance(text, str) and len(text) <= MAX_TEXT:
+                result[key] = text
+    for key in "png", "jpeg":
+        method = getattr(type(value), f"_repr_{key}_", None)
+        if callable(method):
+            data = text_of(method, value)
+            if isinstance(data, bytes):
+                data = base64.b64encode(data).decode()
+            if isinstance(data, str) and len(data) <= 8 * MAX_TEXT:
+                result[key] = data
+    method = getattr(type(value), "_repr_json_", None)
+    data = text_of(method, value) if callable(method) else value if isinstance(value, (dict, list, tuple)) else None
+    if data is not None:
+        try:
+            text = json.dumps(data, allow_nan=False)
+            if len(text) <= MAX_TEXT:
+                result["json"] = json.loads(text)
+        except (TypeError, ValueError, RecursionError):
+            pass
+    rows = table(value)
+    if rows:
+        result["table"] = rows
+    return result
+
+
+def display(*values):
+    """Shows values beside the cell's output, each in all of its forms."""
+    for value in values:
+        if len(displayed) < 256:
+            displayed.append(rich(value))
+
+
+displayed = []
+shown = None
+
+
+def show(value):
+    """The hook for the value of a cell's last expression."""
+    global shown
+    if value is not None:
+        cells["_"] = value
+        shown = rich(value)
+
+
+def prepare_cell(request):
+    global cells, shown
+    displayed.clear()
+    shown = None
+    if cells is None:
+        begin(request)
+        if not request.get("safe_path"):
+            sys.path.insert(0, "")
+        cells = fresh_main().__dict__
+        builtins.display = display
+        loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(loop)
+    else:
+        random.seed()
+    sys.displayhook = show
+    name, source = request.get("name") or "<cell>", request["source"]
+    linecache.cache[name] = (len(source), None, source.splitlines(True), name)
+    tree = ast.parse(source, name)
+    last = None
+    if tree.body and isinstance(tree.body[-1], ast.Expr) and not source.rstrip().endswith(";"):
+        last = tree.body.pop()
+    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    codes = [compile(tree, name, "exec", flags, dont_inherit=True)] if tree.body else []
+    if last is not None:
+        codes.append(compile(ast.Interactive([last]), name, "single", flags, dont_inherit=True))
+    return codes, cells
+
+
+def finish_cell(error):
+    code, failure = 0, None
+    if isinstance(error, Exit):
+        say(error.text)
+        code = error.code
+    elif error is not None:
+        if not isinstance(error, SystemExit):
+            failure = {"type": type(error).__name__, "message": cut(str(text_of(str, error)))}
+        code = printed(error)
+        error = None
+    code = flushed(code)
+    report = {"lacks": lacks, "value": shown, "displayed": displayed, "error": failure}
+    _nano.report(json.dumps(report).encode())
+    return code
+
+
+import atexit
+
+request = None
+reserve = None
+LIBRARY = "/usr/lib/python313.zip"
+site.setquit()
+site.setcopyright()
+site.sethelper()
+sys.flags  # frozen as they are: what a command line sets is looked at by the functions above
+sys.path[:] = [LIBRARY]
+sys.dont_write_bytecode = True
+for name in ("HOME", "PWD"):
+    os.environ.pop(name, None)
+zipfile.ZipFile  # its first use would read the archive's folder anew
+BASE = frozenset(sys.modules)
+_nano.entry(prepare, settle, finish)
+gc.collect()
+gc.freeze()
