@@ -7,6 +7,7 @@ var effects = arch.Effects{
 	Permit:  "internal/domain/policy.Permit",
 	From:    []string{"internal/domain/*", "internal/kernel/*", "internal/service/**", "internal/surface/httpapi/**"},
 	Drivers: []string{"internal/driver/**", "internal/spaceinit/**"},
+	Inner:   []string{"internal/driver/wasm/*"},
 
 	Sinks: []string{
 		"os.*", "os/exec.*", "os/signal.*", "syscall.*", "net.*", "plugin.*", "database/sql.*", "io/ioutil.*",
@@ -98,8 +99,6 @@ var effects = arch.Effects{
 		"(*internal/spaceinit.Writer).Write":                  "speaks over the stream of an init that a permit started",
 
 		"internal/spaceinit/inittest.*": "builds the init for tests",
-
-		"(*internal/driver/wasm/vfs.Handle).*": "files and pipes of an execution, in memory; what has changed in the end is written by the tier, for the command's permit",
 
 		"internal/driver/disk.OpenSpaces":            "makes the daemon's own folder when it starts, and removes what an earlier one left half done",
 		"(*internal/driver/disk.Spaces).Open":        "looks whether the folder is there; what it returns redeems a permit for each use",
