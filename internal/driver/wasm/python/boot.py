@@ -3,7 +3,7 @@
 import _nano
 import sys
 
-import _thread, argparse, array, ast, asyncio, base64, bisect, builtins, calendar, collections, collections.abc, configparser, contextlib, copy, csv
+import _thread, argparse, array, ast, asyncio, atexit, base64, bisect, builtins, calendar, collections, collections.abc, configparser, contextlib, copy, csv
 import dataclasses, datetime, decimal, difflib, enum, errno, fnmatch, fractions, functools, gc, glob, hashlib, heapq, hmac, html, importlib.machinery, inspect, io
 import itertools, json, linecache, locale, logging, math, numbers, operator, os, os.path, pathlib, pickle, pprint, queue, random, re, runpy, secrets, shlex
 import shutil, signal, site, socket, statistics, string, struct, subprocess, tempfile, textwrap, threading, time, traceback, types, typing, unicodedata
@@ -211,9 +211,9 @@ def say(text):
 
 def fresh_main():
     main = types.ModuleType("__main__")
-    main.__builtins__ = builtins
     main.__loader__ = importlib.machinery.BuiltinImporter
-    main.__dict__.update({"__annotations__": {}})
+    main.__annotations__ = {}
+    main.__builtins__ = builtins
     sys.modules["__main__"] = main
     return main
 
@@ -224,15 +224,22 @@ def begin(request):
     reserve = bytearray(RESERVE)
     random.seed()
     os.environ.clear()
-    os.environ.update(request.get("env") or {})
+    for pair in request.get("env") or []:
+        name, separator, value = pair.partition("=")
+        if name and separator:
+            os.environ[name] = value
     try:
         os.chdir(request.get("cwd") or "/")
     except OSError as e:
         raise Exit(2, f"python3: can't enter {request.get('cwd')!r}: {e.strerror}\n")
     sys.argv = list(request["argv"])
     sys.orig_argv = list(request.get("orig_argv") or sys.argv)
-    for option in request.get("warnings") or []:
-        warnings._processoptions([option])
+    warnings._processoptions(request.get("warnings") or [])
+    for option in request.get("xoptions") or []:
+        name, separator, value = option.partition("=")
+        sys._xoptions[name] = value if separator else True
+    if request.get("optimize"):
+        importlib._bootstrap_external.SourceLoader.source_to_code.__kwdefaults__["_optimize"] = request["optimize"]
     if request.get("unbuffered"):
         sys.stdout.reconfigure(write_through=True)
         sys.stderr.reconfigure(write_through=True)
@@ -264,11 +271,13 @@ def prepare_module(request, main):
 def prepare_file(request, main):
     path = request["source"]
     if os.path.isdir(path) or zipfile_like(path):
-        sys.path.insert(0, path)
+        sys.path.insert(0, os.path.abspath(path))
         return [functools.partial(runpy._run_module_as_main, "__main__", False)]
     try:
         with io.open_code(os.path.abspath(path)) as file:
             source = file.read()
+        if request.get("skip_first_line"):
+            source = b"\n" + source.partition(b"\n")[2]
     except OSError as e:
         raise Exit(2, f"/usr/bin/python3: can't open file {os.path.abspath(path)!r}: [Errno {e.errno}] {e.strerror}\n")
     main.__file__ = os.path.abspath(path)
@@ -312,6 +321,7 @@ def prepare(raw):
     first = path0(request)
     if first is not None:
         sys.path.insert(0, first)
+        _nano.path0(first)
     return PREPARE[request["kind"]](request, main), main.__dict__
 
 
@@ -332,16 +342,25 @@ def note_lack(error):
         seen.add(id(error))
         if isinstance(error, ModuleNotFoundError) and error.name:
             lack("module", error.name)
-        elif isinstance(error, ImportError) and error.name and getattr(error, "name_from", None):
-            if library(getattr(sys.modules.get(error.name), "__file__", None) or "<frozen "):
-                lack("module", f"{error.name}.{error.name_from}")
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
-def printed(error):
+def trimmed(error, first=None):
+    """Takes the frames of this file off the traceback of an exception; with first, all before the file of that name."""
+    trace = error.__traceback__
+    while trace and trace.tb_frame.f_code.co_filename == "<nano>":
+        trace = trace.tb_next
+    below = trace
+    while first and below and below.tb_frame.f_code.co_filename != first:
+        below = below.tb_next
+    error.__traceback__ = below or trace
+
+
+def printed(error, first=None):
     """Prints an exception through sys.excepthook, as CPython does, and returns the exit code."""
     if isinstance(error, SystemExit):
         return exit_code(error)
+    trimmed(error, first)
     note_lack(error)
     try:
         sys.stdout.flush()
@@ -359,14 +378,15 @@ def printed(error):
         raise
     except BaseException as e:
         say("Error in sys.excepthook:\n")
-        sys.__excepthook__(type(e), e, e.__traceback__.tb_next if e.__traceback__ else None)
+        trimmed(e)
+        sys.__excepthook__(type(e), e, e.__traceback__)
         say("\nOriginal exception was:\n")
         sys.__excepthook__(type(error), error, error.__traceback__)
     try:
         sys.stderr.flush()
     except Exception:
         pass
-    return 1
+    return 128 + signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
 
 
 def own_modules():
@@ -446,10 +466,6 @@ def settle(value):
 # Cells: pieces of a program with one namespace, whose last expression's value is told.
 
 cells = None  # the namespace, once there was a cell
-
-
-def own_lines(value, lines):
-    return value[:lines]
 
 
 def text_of(method, *args):
@@ -574,7 +590,7 @@ def finish_cell(error):
     elif error is not None:
         if not isinstance(error, SystemExit):
             failure = {"type": type(error).__name__, "message": cut(str(text_of(str, error)))}
-        code = printed(error)
+        code = printed(error, request.get("name") or "<cell>")
         error = None
     code = flushed(code)
     report = {"lacks": lacks, "value": shown, "displayed": displayed, "error": failure}
@@ -582,20 +598,16 @@ def finish_cell(error):
     return code
 
 
-import atexit
-
 request = None
 reserve = None
 LIBRARY = "/usr/lib/python313.zip"
 site.setquit()
 site.setcopyright()
 site.sethelper()
-sys.flags  # frozen as they are: what a command line sets is looked at by the functions above
 sys.path[:] = [LIBRARY]
 sys.dont_write_bytecode = True
 for name in ("HOME", "PWD"):
     os.environ.pop(name, None)
-zipfile.ZipFile  # its first use would read the archive's folder anew
 BASE = frozenset(sys.modules)
 _nano.entry(prepare, settle, finish)
 gc.collect()

@@ -1,6 +1,11 @@
 // The entry of the Python guest: CPython as a WASI reactor, which a host initialises once, freezes, and then thaws for each execution.
 // `scripts/nano` links it in place of CPython's own main program. All memory that crosses the boundary was got from nano_alloc.
 #include "Python.h"
+#include "internal/pycore_interp.h"
+
+// The door to the host: call gives it a request and returns how long its answer is, take copies the answer, once. Below zero the host has none.
+__attribute__((import_module("nano"), import_name("call"))) extern int32_t host_call(const char *request, uint32_t len);
+__attribute__((import_module("nano"), import_name("take"))) extern void host_take(char *answer);
 
 #define EXPORT(name) __attribute__((export_name(#name), visibility("default"))) name
 
@@ -42,7 +47,44 @@ nano_set_entry(PyObject *Py_UNUSED(self), PyObject *args)
     Py_RETURN_NONE;
 }
 
+static PyObject *
+nano_call(PyObject *Py_UNUSED(self), PyObject *arg)
+{
+    char *request;
+    Py_ssize_t len;
+    if (PyBytes_AsStringAndSize(arg, &request, &len) < 0) {
+        return NULL;
+    }
+    int32_t n = host_call(request, len);
+    if (n < 0) {
+        PyErr_SetString(PyExc_NotImplementedError, "the host has no answer");
+        return NULL;
+    }
+    PyObject *answer = PyBytes_FromStringAndSize(NULL, n);
+    if (answer) {
+        host_take(PyBytes_AS_STRING(answer));
+    }
+    return answer;
+}
+
+// nano_set_path0 tells the interpreter what the program's own folder is, which its hints on modules with the library's names need.
+static PyObject *
+nano_set_path0(PyObject *Py_UNUSED(self), PyObject *arg)
+{
+    wchar_t *path = PyUnicode_AsWideCharString(arg, NULL);
+    if (path == NULL) {
+        return NULL;
+    }
+    PyConfig *config = (PyConfig *)_PyInterpreterState_GetConfig(PyInterpreterState_Get());
+    PyMem_RawFree(config->sys_path_0);
+    config->sys_path_0 = _PyMem_RawWcsdup(path);
+    PyMem_Free(path);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
+    {"call", nano_call, METH_O, "call(bytes): what the host answers."},
+    {"path0", nano_set_path0, METH_O, "path0(str): the folder of the program."},
     {"report", nano_set_report, METH_O, "report(bytes): what the host reads after the call, in place of what was said before."},
     {"entry", nano_set_entry, METH_VARARGS, "entry(prepare, settle, finish): what runs before, between and after the pieces of an execution."},
     {NULL, NULL, 0, NULL},
