@@ -61,22 +61,292 @@ _thread.start_joinable_thread = no_threads
 _thread.start_new_thread = _thread.start_new = no_threads
 
 
-def no_process(name):
-    def refuse(*args, **kwargs):
-        lack("process", name)
-        raise OSError(errno.ENOTSUP, f"a nano space has no processes: {name}")
+# Processes: there are none, but the host runs commands to their end and says what they have printed. So a Popen starts its command when somebody waits for
+# it, reads from it, or goes on without it.
 
-    return refuse
-
-
-def no_popen(self, args, *rest, **kwargs):
-    lack("process", args if isinstance(args, str) else " ".join(map(str, args)) if isinstance(args, (list, tuple)) else args)
-    raise OSError(errno.ENOTSUP, "a nano space has no processes: subprocess")
+class Refused(Exception):
+    """The host cannot do this."""
 
 
-subprocess.Popen.__init__ = no_popen
-os.system = no_process("os.system")
-os.popen = no_process("os.popen")
+def ask(**request):
+    try:
+        answer = json.loads(_nano.call(json.dumps(request).encode()))
+    except NotImplementedError:
+        raise Refused from None
+    if answer.get("errno"):
+        raise OSError(answer["errno"], os.strerror(answer["errno"]), *([request["args"][0]] if request.get("args") else []))
+    return answer
+
+
+def command_of(args, shell, executable):
+    if isinstance(args, (str, bytes, os.PathLike)):
+        args = [args]
+    args = [os.fsdecode(arg) for arg in args]
+    if shell:
+        args = ["/bin/sh", "-c"] + args
+    if executable is not None:
+        args = [os.fsdecode(executable)] + args[1:]
+    if not args:
+        raise IndexError("list index out of range")
+    return args
+
+
+class Feed(io.BytesIO):
+    """What a command will read: it is given to it when it starts."""
+
+    def __init__(self, process):
+        super().__init__()
+        self.process = process
+
+    def close(self):
+        if not self.closed:
+            self.process._fed = self.getvalue()
+            super().close()
+
+
+class Output(io.BufferedIOBase):
+    """What a command has printed. Reading makes it run."""
+
+    def __init__(self, process, name):
+        self.process, self.name = process, name
+
+    def _data(self):
+        self.process._run()
+        return self.process._printed[self.name]
+
+    def readable(self):
+        return True
+
+    def read(self, size=-1):
+        self._checked()
+        return self._data().read(size)
+
+    read1 = read
+
+    def readinto(self, buffer):
+        self._checked()
+        return self._data().readinto(buffer)
+
+    def readline(self, size=-1):
+        self._checked()
+        return self._data().readline(size)
+
+    def _checked(self):
+        if self.closed:
+            raise ValueError("I/O operation on closed file.")
+
+
+def popen_init(self, args, bufsize=-1, executable=None, stdin=None, stdout=None, stderr=None, preexec_fn=None, close_fds=True, shell=False, cwd=None, env=None,
+               universal_newlines=None, startupinfo=None, creationflags=0, restore_signals=True, start_new_session=False, pass_fds=(), *, user=None, group=None,
+               extra_groups=None, encoding=None, errors=None, text=None, umask=-1, pipesize=-1, process_group=None):
+    if preexec_fn is not None:
+        lack("process", "preexec_fn")
+        raise OSError(errno.ENOTSUP, "a nano space has no processes: preexec_fn")
+    self.args, self.returncode, self.encoding, self.errors = args, None, encoding, errors
+    self.text_mode = encoding or errors or text or universal_newlines
+    self._command = command_of(args, shell, executable)
+    self._cwd = os.path.abspath(os.fsdecode(cwd)) if cwd is not None else os.getcwd()
+    self._env = [f"{os.fsdecode(k)}={os.fsdecode(v)}" for k, v in (os.environ if env is None else env).items()]
+    if cwd is not None:
+        os.stat(self._cwd)
+    try:
+        self.pid = ask(op="find", args=self._command[:1], cwd=self._cwd, env=self._env)["pid"]
+    except Refused:
+        lack("process", " ".join(self._command))
+        raise OSError(errno.ENOTSUP, f"a nano space has no processes: {self._command[0]}") from None
+    self._fed, self._printed, self._limit = None, {}, None
+    self._streams = {"stdout": stdout, "stderr": stderr}
+    self.stdin = self.stdout = self.stderr = None
+
+    def wrapped(stream, **how):
+        return io.TextIOWrapper(stream, encoding=encoding, errors=errors, **how) if self.text_mode else stream
+
+    if stdin == subprocess.PIPE:
+        self.stdin = wrapped(Feed(self), write_through=True)
+    elif stdin == subprocess.DEVNULL:
+        self._fed = b""
+    elif stdin is not None:
+        number = stdin if isinstance(stdin, int) else stdin.fileno() if not isinstance(getattr(stdin, "buffer", stdin), (Feed, Output)) else None
+        if number is None:
+            self._fed = getattr(stdin, "buffer", stdin).read()
+        elif number != 0:
+            self._fed = b"".join(iter(lambda: os.read(number, 65536), b""))
+    if stdout == subprocess.PIPE:
+        self.stdout = wrapped(Output(self, "stdout"))
+    if stderr == subprocess.PIPE:
+        self.stderr = wrapped(Output(self, "stderr"))
+
+
+def popen_run(self):
+    if self.returncode is not None:
+        return
+    if self.stdin is not None and not self.stdin.closed:
+        self.stdin.close()
+    how = {}
+    for name, stream in self._streams.items():
+        number = {"stdout": 1, "stderr": 2}[name]
+        if stream is None or stream == number:
+            how[name] = "inherit"
+        elif stream == subprocess.DEVNULL:
+            how[name] = "null"
+        elif name == "stderr" and (stream == subprocess.STDOUT or stream == 1 and self._streams["stdout"] is None):
+            how[name] = "stdout"
+        else:
+            how[name] = "capture"
+    for name, stream in self._streams.items():
+        if how[name] == "inherit":
+            (sys.stdout if name == "stdout" else sys.stderr).flush()
+    fed = None if self._fed is None else base64.b64encode(self._fed).decode()
+    answer = ask(op="execute", args=self._command, cwd=self._cwd, env=self._env, stdin=fed, timeout=self._limit, **how)
+    for name, stream in self._streams.items():
+        if how[name] == "capture":
+            data = base64.b64decode(answer[name])
+            self._printed[name] = io.BytesIO(data)
+            if stream != subprocess.PIPE:
+                number = stream if isinstance(stream, int) else stream.fileno()
+                while data:
+                    data = data[os.write(number, data):]
+    self.returncode = answer["code"]
+    self._timed_out = answer.get("timed_out", False)
+
+
+def popen_wait(self, timeout=None):
+    self._limit = timeout
+    self._run()
+    if self._timed_out:
+        raise subprocess.TimeoutExpired(self.args, timeout)
+    return self.returncode
+
+
+def popen_communicate(self, input=None, timeout=None):
+    if self.stdin is not None and not self.stdin.closed:
+        if input:
+            self.stdin.write(input)
+        self.stdin.close()
+    self._limit = timeout
+    self._run()
+    texts = [stream.read() if stream is not None and not stream.closed else None for stream in (self.stdout, self.stderr)]
+    if self._timed_out:
+        raise subprocess.TimeoutExpired(self.args, timeout, output=texts[0], stderr=texts[1])
+    return tuple(texts)
+
+
+def popen_poll(self):
+    self._run()
+    return self.returncode
+
+
+def popen_exit(self, kind, value, traceback):
+    for stream in self.stdin, self.stdout, self.stderr:
+        if stream is not None and not stream.closed and (stream is self.stdin or self.returncode is not None):
+            stream.close()
+    self._run()
+
+
+def popen_signal(self, number=None):
+    pass  # it has not begun, or has ended
+
+
+Popen = subprocess.Popen
+Popen.__init__, Popen._run, Popen.wait, Popen.communicate, Popen.poll = popen_init, popen_run, popen_wait, popen_communicate, popen_poll
+Popen.__exit__, Popen.send_signal, Popen.terminate, Popen.kill, Popen.__del__ = popen_exit, popen_signal, popen_signal, popen_signal, popen_signal
+Popen._timed_out = False
+
+
+def system(command):
+    code = subprocess.call(os.fsdecode(command), shell=True)
+    return -code if code < 0 else code << 8
+
+
+class Piped:
+    """What os.popen returns: the stream of a command that waits for it when it is closed."""
+
+    def __init__(self, process, stream):
+        self._process, self._stream = process, stream
+
+    def close(self):
+        self._stream.close()
+        code = self._process.wait()
+        return code << 8 if code > 0 else code or None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *args):
+        self.close()
+
+    def __iter__(self):
+        return iter(self._stream)
+
+    def __getattr__(self, name):
+        return getattr(self._stream, name)
+
+
+def popen(cmd, mode="r", buffering=-1):
+    if mode not in ("r", "w"):
+        raise ValueError("invalid mode %r" % mode)
+    process = Popen(cmd, shell=True, text=True, stdout=subprocess.PIPE if mode == "r" else None, stdin=subprocess.PIPE if mode == "w" else None)
+    return Piped(process, process.stdout if mode == "r" else process.stdin)
+
+
+os.system = system
+os.popen = popen
+os.waitstatus_to_exitcode = lambda status: -(status & 0x7F) if status & 0x7F else status >> 8
+
+
+class AsyncProcess:
+    """What asyncio.create_subprocess_exec returns."""
+
+    def __init__(self, process, limit):
+        self._process, self._limit, self.pid = process, limit, process.pid
+        self.stdin, self._readers = process.stdin, {}
+        if self.stdin is not None:
+            self.stdin.drain = self.stdin.wait_closed = drained
+
+    @property
+    def returncode(self):
+        return self._process.returncode
+
+    def _reader(self, name):
+        stream = getattr(self._process, name)
+        if stream is not None and name not in self._readers:
+            self._readers[name] = asyncio.StreamReader(limit=self._limit)
+            self._readers[name].feed_data(stream.read())
+            self._readers[name].feed_eof()
+        return self._readers.get(name)
+
+    @property
+    def stdout(self):
+        return self._reader("stdout")
+
+    @property
+    def stderr(self):
+        return self._reader("stderr")
+
+    async def communicate(self, input=None):
+        return self._process.communicate(input)
+
+    async def wait(self):
+        return self._process.wait()
+
+    send_signal = terminate = kill = popen_signal
+
+
+async def drained():
+    pass
+
+
+async def create_subprocess_exec(program, *args, stdin=None, stdout=None, stderr=None, limit=1 << 16, **kwargs):
+    return AsyncProcess(Popen([program, *args], stdin=stdin, stdout=stdout, stderr=stderr, **kwargs), limit)
+
+
+async def create_subprocess_shell(cmd, stdin=None, stdout=None, stderr=None, limit=1 << 16, **kwargs):
+    return AsyncProcess(Popen(cmd, shell=True, stdin=stdin, stdout=stdout, stderr=stderr, **kwargs), limit)
+
+
+asyncio.create_subprocess_exec = asyncio.subprocess.create_subprocess_exec = create_subprocess_exec
+asyncio.create_subprocess_shell = asyncio.subprocess.create_subprocess_shell = create_subprocess_shell
+asyncio.subprocess.Process = AsyncProcess
 
 
 def no_network(name):
@@ -128,17 +398,22 @@ absent(os)
 absent(signal)
 
 
-# WASI knows no modes of files: chmod succeeds for what is there, so that the library's copying works.
+# WASI knows no modes of files: they are the host's to set. What is there may be changed where the host has none, so that the library's copying works.
 
 def chmod(path, mode, *, dir_fd=None, follow_symlinks=True):
     if isinstance(path, int):
         os.fstat(path)
-    else:
-        os.stat(path, follow_symlinks=follow_symlinks)
+        return
+    os.stat(path, follow_symlinks=follow_symlinks)
+    try:
+        ask(op="chmod", args=[os.path.join(os.getcwd(), os.fsdecode(path))], mode=mode & 0o7777, follow=follow_symlinks)
+    except Refused:
+        pass
 
 
-if not hasattr(os, "chmod"):
-    os.chmod = chmod
+os.chmod = chmod
+os.lchmod = functools.partial(chmod, follow_symlinks=False)
+os.fchmod = chmod
 if not hasattr(os, "umask"):
     os.umask = lambda mask: 0o022
 if not os.cpu_count():
@@ -180,7 +455,8 @@ class EventLoop(asyncio.base_events.BaseEventLoop):
         return socket.getaddrinfo(host, port)
 
     async def _make_subprocess_transport(self, protocol, args, shell, stdin, stdout, stderr, bufsize, extra=None, **kwargs):
-        no_popen(None, args)
+        lack("process", "asyncio")
+        raise OSError(errno.ENOTSUP, "a nano space has no processes: asyncio")
 
 
 class EventLoopPolicy(asyncio.events.BaseDefaultEventLoopPolicy):
