@@ -21,9 +21,21 @@ type Tier interface {
 	// Create starts a space. The permit is for space.start of this space with these limits. A bound that cannot be enforced fails the
 	// creation with fault code bound_not_enforceable unless spec.BestEffort; then Instance.Unenforced names it.
 	Create(ctx context.Context, p policy.Permit, spec Spec) (Instance, error)
+	// Lacks names the features that spaces of this tier do not have, in order. Code that wants one is refused: it is told so and goes on.
+	Lacks() []string
 	// Reap ends whatever an earlier daemon left of spaces that are not in keep: processes, control groups, mounts. Stopping needs no permit.
 	Reap(ctx context.Context, keep []id.Space) error
 }
+
+// The features that a tier may lack.
+const (
+	Processes    = "processes"     // of their own: signals to others, what runs on in the background, /proc
+	Concurrency  = "concurrency"   // commands of one space at the same time, each of which sees what the other writes
+	Binaries     = "binaries"      // programs of machine code
+	Sockets      = "sockets"       // within the space
+	Ownership    = "ownership"     // users and groups of files
+	SpecialFiles = "special_files" // pipes, sockets and devices with a name
+)
 
 // Spec is what a tier needs to start a space.
 type Spec struct {

@@ -201,6 +201,9 @@ var (
 	_ space.Files = (*spaceFiles)(nil)
 )
 
+// Lacks implements space.Tier.
+func (h *host) Lacks() []string { return nil }
+
 var errGone = fault.New(fault.Unavailable, "host_gone", "the daemon is dead")
 
 // Name implements space.Tier.

@@ -17,7 +17,7 @@ type Limits struct {
 	MemoryBytes int64         // linear memories of guests, and what commands and files hold
 	OutputBytes int64         // of stdout and stderr together
 	FileBytes   int64         // of one file
-	OpenFiles   int64         // handles of one program
+	OpenFiles   int64         // handles that are open at once
 	Depth       int64         // of calls, of the shell's functions and of the programs that programs start
 }
 

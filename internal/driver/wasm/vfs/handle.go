@@ -1,7 +1,9 @@
 package vfs
 
 import (
+	"cmp"
 	"io"
+	"strings"
 
 	"agentbox/internal/driver/wasm/bound"
 )
@@ -38,7 +40,12 @@ func (f *FS) Open(at At, path string, flags Flags, perm uint32) (*Handle, error)
 	if err := f.charge(0); err != nil {
 		return nil, err
 	}
-	p, err := f.walk(at, path, flags&(NoFollow|Exclusive) == 0)
+	if flags&Create != 0 && strings.HasSuffix(path, "/") {
+		if p, err := f.walk(at, path, nameful); err != nil || p.name != "" {
+			return nil, cmp.Or(err, error(EISDIR))
+		}
+	}
+	p, err := f.walk(at, path, ending(flags&NoFollow == 0 && flags&(Create|Exclusive) != Create|Exclusive))
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +161,7 @@ func (h *Handle) Close() error {
 		h.pipe.close(h.flags)
 	}
 	if h.node != nil {
-		if h.node.opens--; h.node.opens == 0 && h.node.nlink == 0 && h.node.kind == Regular {
+		if h.node.opens--; h.node.opens == 0 && h.node.nlink == 0 && h.node.kind == Regular && h.node.mount != nil {
 			h.node.freed()
 		}
 	}

@@ -23,7 +23,7 @@ const (
 	gasPerCall  = 200 // of an operation
 	gasPerEntry = 20  // of a folder that is listed or loaded
 	bytesPerGas = 8   // that are copied
-	nodeBytes   = 256 // of memory that a file's entry counts for
+	nodeBytes   = 256 // of memory that a file's entry counts for, beside its name
 )
 
 // Kind is what a node is.
@@ -79,7 +79,8 @@ type Node struct {
 	id       uint64
 	kind     Kind
 	mode     uint32 // permission bits, as in 07777
-	nlink    int
+	nlink    int    // names that are loaded
+	unseen   int    // names at the source that are not loaded
 	accessed time.Time
 	modified time.Time
 	changed  time.Time
@@ -128,7 +129,7 @@ func (i Info) IsDir() bool { return i.Kind == Directory }
 
 // Info returns what the node tells about itself.
 func (n *Node) Info() Info {
-	i := Info{ID: n.id, Kind: n.kind, Mode: n.mode, Links: n.nlink, Accessed: n.accessed, Modified: n.modified, Changed: n.changed}
+	i := Info{ID: n.id, Kind: n.kind, Mode: n.mode, Links: n.nlink + n.unseen, Accessed: n.accessed, Modified: n.modified, Changed: n.changed}
 	switch n.kind {
 	case Regular:
 		i.Size = n.content.size

@@ -335,6 +335,9 @@ func (t *talk) execute(ctx context.Context, order []byte, limit time.Duration) (
 			if err != nil {
 				return t.lost(err)
 			}
+			if outcome.Crash != "" { // what broke once is not trusted again
+				return t.lost(errors.New(outcome.Crash))
+			}
 			return t.end(outcome)
 		}
 		if err := t.frame(kind, payload); err != nil {

@@ -254,6 +254,7 @@ type Outcome struct {
 	Slept    time.Duration
 	Memory   int64 // the most that was held at once
 	Lacks    []Lack
+	Refused  string // why the command was not started, "" where it was
 	Crash    string // what broke in a guest or in us, "" for nothing
 }
 
@@ -266,7 +267,7 @@ type Lack struct {
 // Bounds of what is believed of an outcome.
 const (
 	maxLacks = 32
-	maxWord  = 200
+	maxWord  = 500
 )
 
 func (o *Outcome) encode() []byte {
@@ -285,6 +286,7 @@ func (o *Outcome) encode() []byte {
 		e.string(cut(l.Kind))
 		e.string(cut(l.Name))
 	}
+	e.string(cut(o.Refused))
 	e.string(cut(o.Crash))
 	return e.b
 }
@@ -305,7 +307,7 @@ func decodeOutcome(b []byte) (Outcome, error) {
 	for range n {
 		o.Lacks = append(o.Lacks, Lack{cut(d.string()), cut(d.string())})
 	}
-	o.Crash = cut(d.string())
+	o.Refused, o.Crash = cut(d.string()), cut(d.string())
 	return o, d.done()
 }
 

@@ -49,7 +49,7 @@ func (system) Execute(o worker.Order, a *bound.Account, sources []vfs.Source, ou
 		fs := vfs.New(a, g)
 		for i, m := range o.Mounts {
 			if err := fs.Mount(m.Path, vfs.Options{Source: sources[i], Disk: m.Disk}); err != nil {
-				o2.Crash = err.Error()
+				o2.Crash = err.Error() // cannot be
 				return
 			}
 		}

@@ -1,0 +1,177 @@
+// Package wasm makes spaces in metered WebAssembly and a virtual shell: without root, processes of the space or programs of the host.
+//
+// What a command does, it does in a worker process that has given up everything but its pipe to the daemon, over a file system in memory that loads what is
+// touched; at its end the daemon makes the changes in the space's folder. The same command with the same files, seed and clock does the same, to the unit of gas.
+package wasm
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/driver/wasm/worker"
+)
+
+// Name is the tier's word.
+const Name = "nano"
+
+// Options are what a tier is made of.
+type Options struct {
+	Command []string  // the program that calls Serve, and its arguments
+	Workers int       // how many executions run at once; at least 1
+	Scratch string    // folder for the /tmp of living spaces, which nobody but the daemon reaches; made if needed
+	Entropy io.Reader // for seeds that nobody has chosen; safe for concurrent use
+	Clock   event.Clock
+	Logger  *slog.Logger
+}
+
+// Tier makes spaces. Close it last: the spaces end with it.
+type Tier struct {
+	o    Options
+	pool *worker.Pool
+
+	mu     sync.Mutex // guards what follows
+	living map[id.Space]*instance
+	closed bool
+}
+
+var _ space.Tier = (*Tier)(nil)
+
+// New prepares the tier; its workers start in the background.
+func New(o Options) (*Tier, error) {
+	if len(o.Command) == 0 || o.Workers < 1 || !filepath.IsAbs(o.Scratch) || o.Entropy == nil || o.Clock == nil || o.Logger == nil {
+		return nil, fault.New(fault.Internal, "tier_options", "the nano tier needs a command, workers, a folder, entropy, a clock and a logger")
+	}
+	if err := os.MkdirAll(o.Scratch, 0o700); err != nil {
+		return nil, fault.Wrap(err, fault.Unavailable, "scratch_missing", "the folder for the temporary files of spaces cannot be made")
+	}
+	pool := worker.NewPool(worker.Options{Command: o.Command, Env: []string{"PATH=" + os.Getenv("PATH")}, Workers: o.Workers, Prepare: worker.Prepare, Logger: o.Logger})
+	return &Tier{o: o, pool: pool, living: map[id.Space]*instance{}}, nil
+}
+
+// Name returns the tier's word.
+func (t *Tier) Name() string { return Name }
+
+// Lacks names what needs an operating system: a nano space has none.
+func (t *Tier) Lacks() []string {
+	return []string{space.Binaries, space.Concurrency, space.Ownership, space.Processes, space.Sockets, space.SpecialFiles}
+}
+
+// Create makes a space for a space.start permit. No process of it runs until it has a command.
+func (t *Tier) Create(ctx context.Context, p policy.Permit, spec space.Spec) (space.Instance, error) {
+	action, err := p.Redeem(policy.SpaceStart)
+	if err != nil {
+		return nil, err
+	}
+	if err := check(action, spec); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if info, err := os.Stat(spec.Dir); err != nil || !info.IsDir() {
+		return nil, fault.Wrap(errors.Join(err, os.ErrNotExist), fault.Unavailable, "space_not_started", "the space could not be started: its files are not there")
+	}
+	s := &instance{tier: t, spec: spec, tmp: filepath.Join(t.o.Scratch, string(spec.ID)), turn: make(chan struct{}, 1), done: make(chan struct{})}
+	s.base, s.end = context.WithCancelCause(context.Background())
+	if err := t.register(s); err != nil {
+		return nil, err
+	}
+	if err := s.start(); err != nil {
+		t.forget(s)
+		return nil, fault.Wrap(err, fault.Unavailable, "space_not_started", "the space could not be started")
+	}
+	return s, nil
+}
+
+// check compares the specification with the permit.
+func check(action policy.Action, spec space.Spec) error {
+	var permitted space.Limits
+	d := json.NewDecoder(bytes.NewReader(action.Limits))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&permitted); err != nil || permitted != spec.Limits || action.Space != spec.ID {
+		return policy.ErrPermitMismatch
+	}
+	for _, bound := range permitted.Bounds() {
+		if bound.Value <= 0 {
+			return fault.New(fault.Invalid, "limit_invalid", "the limit %s is %d; every limit of a space is positive", bound.Name, bound.Value)
+		}
+	}
+	return nil
+}
+
+// register makes room for a space; there is one instance of each.
+func (t *Tier) register(s *instance) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return fault.New(fault.Unavailable, "tier_closed", "the daemon is shutting down; no space can be started")
+	}
+	if t.living[s.spec.ID] != nil {
+		return fault.New(fault.Conflict, "space_running", "the space %s is running already", s.spec.ID)
+	}
+	t.living[s.spec.ID] = s
+	return nil
+}
+
+func (t *Tier) forget(s *instance) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.living, s.spec.ID)
+}
+
+// Reap removes the temporary files of spaces that an earlier daemon had and that are not in keep.
+func (t *Tier) Reap(ctx context.Context, keep []id.Space) error {
+	entries, err := os.ReadDir(t.o.Scratch)
+	if err != nil {
+		return fault.Wrap(err, fault.Unavailable, "scratch_missing", "the folder for the temporary files of spaces cannot be read")
+	}
+	var all error
+	for _, e := range entries {
+		s, err := id.Parse[id.Space](e.Name())
+		if err != nil || slices.Contains(keep, s) || t.lives(s) {
+			continue
+		}
+		if ctx.Err() != nil {
+			return errors.Join(all, ctx.Err())
+		}
+		all = errors.Join(all, os.RemoveAll(filepath.Join(t.o.Scratch, e.Name())))
+	}
+	return all
+}
+
+func (t *Tier) lives(s id.Space) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.living[s] != nil
+}
+
+// Close ends every space of the tier and its workers.
+func (t *Tier) Close() error {
+	t.mu.Lock()
+	again := t.closed
+	t.closed = true
+	living := slices.Collect(maps.Values(t.living))
+	t.mu.Unlock()
+	if again {
+		return nil
+	}
+	var all error
+	for _, s := range living {
+		all = errors.Join(all, s.Close())
+	}
+	return errors.Join(all, t.pool.Close())
+}
