@@ -30,6 +30,16 @@ test: guest rootfs nano dataset ## every test
 	cd bench && $(GO) test ./...
 	$(GO) test -timeout 20m ./...
 
+PORTS := linux/arm64 darwin/arm64 darwin/amd64 windows/amd64 windows/arm64
+
+.PHONY: ports
+ports: guest ## the program for every other system (nothing is kept), and the disk driver as it is there, tested on this one
+	@for port in $(PORTS); do \
+		echo "$$port"; export CGO_ENABLED=0 GOOS=$${port%/*} GOARCH=$${port#*/}; \
+		$(GO) vet ./internal/host ./internal/driver/disk/internal/...; $(GO) build -o /dev/null ./cmd/agentbox; \
+	done
+	$(GO) test -tags portable -timeout 10m ./internal/driver/disk/...
+
 .PHONY: build
 build: guest ## bin/agentbox
 	$(GO) build $(BUILD_FLAGS) -o $(BIN)/agentbox ./cmd/agentbox

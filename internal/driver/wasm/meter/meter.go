@@ -30,8 +30,8 @@ const (
 
 // What a module may be at most. The numbers are those of the browsers' engines or below, and above what CPython and Go's compiler need.
 const (
-	MaxModule     = 64 << 20  // bytes of a module
-	MaxOutput     = 256 << 20 // bytes of what comes out
+	MaxModule     = 48 << 20  // bytes of a module
+	MaxOutput     = 128 << 20 // bytes of what comes out
 	MaxFunction   = 4 << 20   // bytes of a function's body
 	MaxNesting    = 4096      // blocks around an instruction, the function's own among them
 	MaxLocals     = 10_000    // locals of a function beside its parameters

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -110,9 +111,15 @@ func (h *host) callIn(m api.Module, name string, args ...uint64) outcome {
 	}
 	var o outcome
 	var err error
-	o.Results, err = m.ExportedFunction(name).Call(context.Background(), args...)
+	f := m.ExportedFunction(name)
+	o.Results, err = f.Call(context.Background(), args...)
+	for i := range o.Results { // the compiler leaves in the upper half what was there
+		if t := f.Definition().ResultTypes()[i]; t == api.ValueTypeF32 || t == api.ValueTypeI32 {
+			o.Results[i] = uint64(uint32(o.Results[i]))
+		}
+	}
 	o.Trap = reason(err)
-	if memory := m.Memory(); memory != nil {
+	if memory := m.Memory(); !reflect.ValueOf(memory).IsNil() { // an interface around nothing where there is no memory
 		all, _ := memory.Read(0, memory.Size())
 		o.Memory = sha256.Sum256(all)
 	}

@@ -84,6 +84,10 @@ func (p *pass) parse() {
 			return
 		}
 		if id == 0 { // custom: of no effect, and wrong once the functions have other numbers
+			s := &reader{b: content, at: at}
+			if s.name(); s.err != nil {
+				r.fail(s.err)
+			}
 			continue
 		}
 		if id > sectionDataCount {

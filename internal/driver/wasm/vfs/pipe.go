@@ -173,6 +173,11 @@ func (f *FS) wait(deadline time.Time, queues ...*fiber.Queue) error {
 	return err
 }
 
+// Ended reports whether it is a pipe that nobody holds open at its other end.
+func (h *Handle) Ended() bool {
+	return h.pipe != nil && (h.flags&Read != 0 && h.pipe.writers == 0 || h.flags&Write != 0 && h.pipe.readers == 0)
+}
+
 // Ready reports how many bytes can be read without waiting, and whether a read or a write would not wait at all.
 func (h *Handle) Ready() (bytes int64, read, write bool) {
 	if h.pipe == nil {
