@@ -9,31 +9,30 @@ import (
 	"os/signal"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	weather "agentbox/examples/weather-report"
 	"agentbox/internal/app"
 	"agentbox/internal/client"
 	"agentbox/internal/domain/errand"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/host"
 	"agentbox/internal/surface/cli"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := cli.Run(ctx, host(), os.Args[1:])
+	code := cli.Run(ctx, process(), os.Args[1:])
 	stop()
 	os.Exit(code)
 }
 
-// host is this process as the command line sees it.
-func host() cli.Host {
+// process is this process as the command line sees it.
+func process() cli.Host {
 	width, outIsTerminal := terminal(os.Stdout)
 	_, inIsTerminal := terminal(os.Stdin)
 	return cli.Host{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Terminal: outIsTerminal, Asks: inIsTerminal, Width: width,
-		Screen: screen, Keys: keyByKey,
+		Screen: screen, Keys: func() (func(), error) { return host.KeyByKey(os.Stdin) },
 		Clock: app.Clock{}, Version: app.Version, Example: weather.Operations, Up: up,
 		Engine: func(ctx context.Context, desk client.Desk, e cli.Engine) error {
 			logger := slog.New(told(e))
@@ -138,32 +137,15 @@ func lines(d cli.Daemon) slog.Handler {
 
 // screen returns the size of the terminal that is written to.
 func screen() (width, height int) {
-	size, err := unix.IoctlGetWinsize(int(os.Stdout.Fd()), unix.TIOCGWINSZ)
-	if err != nil || size.Col == 0 || size.Row == 0 {
+	width, height, ok := host.Size(os.Stdout)
+	if !ok || width == 0 || height == 0 {
 		return 80, 24
 	}
-	return int(size.Col), int(size.Row)
-}
-
-// keyByKey makes the terminal that is read give each key as it is pressed, unseen, and answer a read after a tenth of a second in any case. It
-// suspends nobody, for a screen would be left behind.
-func keyByKey() (restore func(), err error) {
-	fd := int(os.Stdin.Fd())
-	was, err := unix.IoctlGetTermios(fd, unix.TCGETS)
-	if err != nil {
-		return nil, err
-	}
-	now := *was
-	now.Lflag &^= unix.ICANON | unix.ECHO
-	now.Cc[unix.VMIN], now.Cc[unix.VTIME], now.Cc[unix.VSUSP] = 0, 1, 0
-	return func() { _ = unix.IoctlSetTermios(fd, unix.TCSETS, was) }, unix.IoctlSetTermios(fd, unix.TCSETS, &now)
+	return width, height
 }
 
 // terminal returns the width of a terminal's lines, and whether the file is one.
 func terminal(f *os.File) (int, bool) {
-	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
-	if err != nil {
-		return 0, false
-	}
-	return int(size.Col), true
+	width, _, ok := host.Size(f)
+	return width, ok
 }

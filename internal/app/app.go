@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -317,7 +318,7 @@ const maxFrameBytes = 64 << 20
 
 // firstUID begins the range of host uids for spaces, far above the users of a host and the ranges that container engines are given.
 func firstUID() int {
-	if os.Geteuid() == 0 {
+	if os.Geteuid() == 0 && runtime.GOOS == "linux" { // elsewhere no tier runs anything as a user of its own
 		return 1_879_048_192
 	}
 	return 0

@@ -13,7 +13,6 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
-	"agentbox/internal/driver/namespace"
 	"agentbox/internal/service/redactor"
 	"agentbox/internal/surface/httpapi/wire"
 )
@@ -94,7 +93,7 @@ func (c Config) check() error {
 	if err := c.checkAdvertised(); err != nil {
 		return err
 	}
-	if info, err := os.Stat(c.RootFS); c.RootFS != "" && c.RootFS != namespace.HostRoot && (err != nil || !info.IsDir()) {
+	if info, err := os.Stat(c.RootFS); c.RootFS != "" && c.RootFS != hostRoot && (err != nil || !info.IsDir()) {
 		return fmt.Errorf("the root of the spaces, %s, is not a folder", c.RootFS)
 	}
 	if c.EffectsPerHour < 0 {

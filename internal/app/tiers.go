@@ -8,40 +8,28 @@ import (
 	"strings"
 	"time"
 
-	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/space"
-	"agentbox/internal/driver/disk"
-	"agentbox/internal/driver/namespace"
 	"agentbox/internal/driver/telemetry"
-	"agentbox/internal/spaceinit/embedded"
 )
 
 // tiers returns the tiers that this build knows, from the weakest to the strongest. One that cannot be prepared on this host is left out;
 // doctor says why.
+//
+// | tier      | isolation                                  | Linux | macOS | Windows |
+// |-----------|--------------------------------------------|-------|-------|---------|
+// | namespace | namespaces, seccomp, cgroups of the kernel | yes   | no    | no      |
 func (a *App) tiers() ([]space.Tier, error) {
 	tier, err := openNamespace(a.Config, a.clock, func(s id.Space, phase string, took time.Duration) {
-		a.metrics.Started(namespace.Name, phase, took)
+		a.metrics.Started(namespaceName, phase, took)
 		a.tracer.Phase(s, phase, a.clock.Now(), took)
 	})
 	if err != nil {
-		a.logger.Warn("no spaces on this host", "code", "tier_unavailable", "tier", namespace.Name, "error", err)
+		a.logger.Warn("no spaces on this host", "code", "tier_unavailable", "tier", namespaceName, "error", err)
 		return nil, nil
 	}
 	a.closers = append(a.closers, tier.Close)
 	return []space.Tier{telemetry.WrapTier(tier, a.clock, a.metrics, a.tracer)}, nil
-}
-
-func openNamespace(c Config, clock event.Clock, phase func(id.Space, string, time.Duration)) (*namespace.Tier, error) {
-	program, err := embedded.Program()
-	if err != nil {
-		return nil, err
-	}
-	digest := event.DigestOf([]byte(c.DataDir))
-	return namespace.New(namespace.Options{
-		Program: program, Root: rootFS(c), Owner: "d" + digest.Hex()[:12], Clock: clock, Phase: phase,
-		Sharing: func() error { return disk.Sharing(filepath.Join(c.DataDir, spacesDir)) },
-	})
 }
 
 // rootFS finds the root of the spaces: the one that is configured, else the newest that `make rootfs` made, else the host's own programs.
@@ -53,7 +41,7 @@ func rootFS(c Config) string {
 	if cache == "" {
 		home, err := os.UserHomeDir()
 		if err != nil {
-			return namespace.HostRoot
+			return hostRoot
 		}
 		cache = filepath.Join(home, ".cache", "agentbox")
 	}
@@ -68,17 +56,24 @@ func rootFS(c Config) string {
 		}
 	}
 	if len(roots) == 0 {
-		return namespace.HostRoot
+		return hostRoot
 	}
 	sort.Slice(roots, func(i, j int) bool { return made[roots[i]] > made[roots[j]] })
 	return roots[0]
+}
+
+// probed is a tier that doctor can try.
+type probed interface {
+	space.Tier
+	Probe(context.Context) space.Report
+	Close() error
 }
 
 // Doctor tries on this host what the tiers promise. It needs no daemon and disturbs none.
 func Doctor(ctx context.Context, c Config) []space.Report {
 	tier, err := openNamespace(c, Clock{}, nil)
 	if err != nil {
-		return []space.Report{{Tier: namespace.Name, Checks: []space.Check{{Name: "prepare", Detail: err.Error()}}}}
+		return []space.Report{{Tier: namespaceName, Checks: []space.Check{{Name: "prepare", Detail: err.Error()}}}}
 	}
 	defer func() { _ = tier.Close() }()
 	return []space.Report{tier.Probe(ctx)}

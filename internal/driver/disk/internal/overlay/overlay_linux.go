@@ -1,6 +1,5 @@
-// Package overlay lays the changes of one space over a tree of files that others share, by the kernel's file system of that name.
-//
-// A mount made here is a descriptor and nothing else: no table of mounts shows it, no path leads to it, and it ends with the last descriptor.
+//go:build linux && !portable
+
 package overlay
 
 import (
@@ -13,16 +12,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-)
 
-// Layers are what an overlay is made of: folders of one file system.
-type Layers struct {
-	Lower string // what is shared; nothing changes it while the overlay is there
-	Owner int    // to whom the files in it belong on the disk
-	User  int    // to whom they belong in the overlay, as does what is made there
-	Upper string // what is changed, made and removed
-	Work  string // of the kernel
-}
+	"agentbox/internal/driver/disk/internal/beneath"
+)
 
 // The life of an overlay whose last descriptor was closed ends a moment later. So long is waited for it, and so often is looked.
 const (
@@ -56,7 +48,7 @@ func Mount(l Layers) (*os.File, error) {
 }
 
 // View makes a read-only overlay of the same layers for whoever only looks, also while another process has the one that Mount made.
-func View(l Layers) (*os.File, error) {
+func View(l Layers) (*beneath.Folder, error) {
 	lower, err := l.below()
 	if err != nil {
 		return nil, err
@@ -161,4 +153,11 @@ func mapped(from, to int) (*os.File, error) {
 		return nil, fmt.Errorf("make a user namespace: %w", err)
 	}
 	return users, nil
+}
+
+// owner returns the user to whom a folder belongs.
+func owner(path string) (int, error) {
+	var st unix.Stat_t
+	err := unix.Lstat(path, &st)
+	return int(st.Uid), err
 }
