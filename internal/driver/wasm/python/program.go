@@ -20,7 +20,7 @@ func (g *Guest) run(p *program.Process) int {
 		if a.option != "" {
 			p.Lack(program.LackOption, a.option)
 		}
-		p.Out().WriteString(a.stdout)
+		_, _ = p.Out().WriteString(a.stdout) // what it cannot write ends the program
 		if a.stderr != "" {
 			p.Stderrf("%s", a.stderr)
 		}

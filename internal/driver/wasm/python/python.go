@@ -195,22 +195,21 @@ func (g *Guest) execute(p *program.Process, image *engine.Image, c *command, aft
 		return o, err
 	}
 	result, err := in.Call(ctx, "nano_run", address, uint64(len(request)))
-	switch e := err.(type) {
-	case nil:
-		if result[0]&^0xff != clean {
-			o.crash = "it could not even say what went wrong; its memory may be used up"
+	exit, exited := errors.AsType[*engine.Exit](err)
+	trap, trapped := errors.AsType[*engine.Trap](err)
+	switch {
+	case exited:
+		o.code = int(exit.Code & 0xff)
+	case trapped:
+		if o.crash = trap.Detail; o.crash == "" {
+			o.crash = string(trap.Kind)
 		}
-		o.code = int(result[0] & 0xff)
-	case *engine.Exit:
-		o.code, err = int(e.Code&0xff), nil
-	case *engine.Trap:
-		o.crash = e.Detail
-		if e.Detail == "" {
-			o.crash = string(e.Kind)
-		}
-		err = nil
-	default:
+	case err != nil:
 		return o, err
+	case result[0]&^0xff != clean:
+		o.crash = "it could not even say what went wrong; its memory may be used up"
+	default:
+		o.code = int(result[0] & 0xff)
 	}
 	if o.crash == "" {
 		if o.report, err = said(ctx, in, p); err != nil {
@@ -218,9 +217,9 @@ func (g *Guest) execute(p *program.Process, image *engine.Image, c *command, aft
 		}
 	}
 	if after != nil {
-		err = after(in)
+		return o, after(in)
 	}
-	return o, err
+	return o, nil
 }
 
 // said reads what the boot script has reported.
