@@ -42,7 +42,8 @@ func process() cli.Host {
 		Doctor: func(ctx context.Context, d cli.Daemon) ([]space.Report, error) {
 			return app.Doctor(ctx, config(d)), nil
 		},
-		Audit: audit(),
+		RunModule: runModule,
+		Audit:     audit(),
 		Backup: func(ctx context.Context, d cli.Daemon, file string, keys bool, progress func(int, int64)) (cli.Kept, error) {
 			sum, err := app.Backup(ctx, config(d), file, keys, func(s app.Kept) { progress(s.Files, s.Bytes) })
 			return kept(sum), err
@@ -64,6 +65,19 @@ func process() cli.Host {
 			return moved(done, ended), err
 		},
 	}
+}
+
+// runModule runs a WebAssembly module.
+func runModule(ctx context.Context, m cli.Module) (cli.ModuleEnd, error) {
+	folders := make([]app.ModuleFolder, len(m.Folders))
+	for i, f := range m.Folders {
+		folders[i] = app.ModuleFolder(f)
+	}
+	end, err := app.RunModule(ctx, app.Module{
+		File: m.File, Args: m.Args, Env: m.Env, Folders: folders, In: m.In, Out: m.Out, Err: m.Err, Gas: m.Gas, Time: m.Time, Memory: m.Memory, Seed: m.Seed,
+		Start: m.Start,
+	})
+	return cli.ModuleEnd{ExitCode: end.ExitCode, Gas: end.Gas, MemoryPeak: end.MemoryPeak, SleptMS: end.Slept.Milliseconds(), Changes: end.Changes}, err
 }
 
 func moved(m app.Moved, ended int) cli.Moved {

@@ -44,6 +44,9 @@ func (p *pipe) read(b []byte, nonBlock bool) (int, error) {
 		if p.writers == 0 {
 			return 0, io.EOF
 		}
+		if p.readers == 0 {
+			return 0, EBADF // closed by somebody else meanwhile
+		}
 		if nonBlock {
 			return 0, EAGAIN
 		}
