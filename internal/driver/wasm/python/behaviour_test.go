@@ -169,6 +169,22 @@ func TestAStopEndsWhatRuns(t *testing.T) {
 	}
 }
 
+func TestADeadlineEndsTheProgramAndNotTheExecution(t *testing.T) {
+	for name, code := range map[string]string{
+		"computing": "print('begins', flush=True)\nwhile True: pass",
+		"sleeping":  "import time\nprint('begins', flush=True)\ntime.sleep(100)\nprint('late', flush=True)",
+		"both":      "import time\nprint('begins', flush=True)\nwhile True: time.sleep(0.1)",
+	} {
+		w := &world{during: func(_ *world, p *program.Process) { p.Deadline = p.Now().Add(2 * time.Second) }}
+		if w.python(t, "-c", code); w.status.Signal != program.SIGTERM || w.stdout.String() != "begins\n" || w.stopped != nil {
+			t.Errorf("%s: it ended with %+v and printed %q; stopped: %v", name, w.status, w.stdout.String(), w.stopped)
+		}
+		if past := w.account.Now(0).Sub(epoch.Add(2 * time.Second)); past < 0 || past > 10*time.Millisecond {
+			t.Errorf("%s: it ended %s after its deadline", name, past)
+		}
+	}
+}
+
 func TestLacks(t *testing.T) {
 	for _, c := range []struct{ name, code, want string }{
 		{"module", "import numpy", "module numpy"},

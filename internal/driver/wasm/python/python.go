@@ -85,7 +85,7 @@ func build(ctx context.Context, code *engine.Code, library []byte) (*engine.Imag
 	}
 	var printed bytes.Buffer
 	out := stream{write: printed.Write}
-	s, err := begin(fs, [3]*vfs.Handle{fs.Stream(stream{}, vfs.Read), fs.Stream(out, vfs.Write), fs.Stream(out, vfs.Write)})
+	s, err := begin(fs, nil, [3]*vfs.Handle{fs.Stream(stream{}, vfs.Read), fs.Stream(out, vfs.Write), fs.Stream(out, vfs.Write)})
 	if err != nil {
 		return nil, err
 	}
@@ -124,12 +124,16 @@ func (s *state) WASI() *wasi.Program { return s.wasi }
 func WASI(instance any) *wasi.Program { return instance.(interface{ WASI() *wasi.Program }).WASI() }
 
 // begin opens what every instance has open, in the same order: the image knows it by its numbers.
-func begin(fs *vfs.FS, stdio [3]*vfs.Handle) (*state, error) {
-	w, err := wasi.New(fs, wasi.Config{Args: []string{"python3"}, Stdio: stdio, Preopens: []wasi.Preopen{{Name: "/", Dir: fs.Root()}}})
+func begin(fs *vfs.FS, p *program.Process, stdio [3]*vfs.Handle) (*state, error) {
+	c := wasi.Config{Args: []string{"python3"}, Stdio: stdio, Preopens: []wasi.Preopen{{Name: "/", Dir: fs.Root()}}}
+	if p != nil {
+		c.Deadline, c.Late = p.Deadline, func() { p.Kill(program.SIGTERM) }
+	}
+	w, err := wasi.New(fs, c)
 	if err != nil {
 		return nil, err
 	}
-	return &state{wasi: w}, nil
+	return &state{wasi: w, process: p}, nil
 }
 
 // put copies bytes into memory that it allocates in the guest.
@@ -177,17 +181,19 @@ func (g *Guest) execute(p *program.Process, image *engine.Image, c *command, aft
 			stdio[i] = h.Dup()
 		}
 	}
-	s, err := begin(p.FS, stdio)
+	s, err := begin(p.FS, p, stdio)
 	if err != nil {
 		return o, err
 	}
-	s.process = p
 	defer s.wasi.Close()
 	in, err := image.New(ctx, p.Account, s)
 	if err != nil {
 		return o, err
 	}
 	defer func() { err = errors.Join(err, in.Close(ctx)) }()
+	if !p.Deadline.IsZero() {
+		in.Watch = s.wasi.Check
+	}
 	request := c.encode()
 	p.Charge(len(request) / bytesPerGas)
 	address, err := put(ctx, in, request)
