@@ -24,8 +24,8 @@ import (
 const workerArgument = "nano-worker"
 
 func main() {
-	if len(os.Args) == 2 && os.Args[1] == workerArgument {
-		if err := app.Worker(); err != nil {
+	if len(os.Args) > 1 && os.Args[1] == workerArgument {
+		if err := app.Worker(context.Background(), os.Args[2:]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

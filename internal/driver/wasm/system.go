@@ -54,6 +54,10 @@ func (s *system) Execute(o worker.Order, account *bound.Account, sources []vfs.S
 				outcome = ended(worker.Outcome{}, stopped)
 				return
 			}
+			if _, ok := x.(unprepared); ok {
+				outcome, changed = worker.Outcome{NotReady: true}, nil
+				return
+			}
 			outcome, changed = worker.Outcome{Crash: fmt.Sprintf("%v: %s", x, debug.Stack())}, nil
 		}
 	}()
