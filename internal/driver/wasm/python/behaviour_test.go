@@ -337,7 +337,7 @@ func TestTheImageIsAlwaysTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := start(load(t))
+	again, err := start(load(t), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
