@@ -77,6 +77,16 @@ var effects = arch.Effects{
 		"(*internal/driver/witness.Client).*":          "brings a signed checkpoint to a witness that the operator named; nothing in it comes from a caller",
 		"(*internal/driver/witness.Handler).ServeHTTP": "keeps the checkpoints that are brought to a witness, which is a program of its own",
 
+		"internal/driver/wasm.New":               "makes the daemon's own folder when it starts; workers start with the first space",
+		"(*internal/driver/wasm.Tier).Probe":     "runs its own commands in a worker, in a folder of its own; nothing in it comes from a caller",
+		"(*internal/driver/wasm.Tier).Try":       "runs echo in a worker, in a folder of its own; nothing in it comes from a caller",
+		"(*internal/driver/wasm.Tier).Reap":      "removes the temporary files that an earlier daemon left",
+		"(*internal/driver/wasm.Tier).Close":     "ends every space; stopping never waits for a permit",
+		"(*internal/driver/wasm.instance).Close": "ends a space; stopping never waits for a permit",
+		"(*internal/driver/wasm.instance).Usage": "reads what a space uses",
+		"(*internal/driver/wasm.folder).*":       "answers a worker that executes a command whose permit was redeemed",
+		"(*internal/driver/wasm.changes).*":      "does what a command did whose permit was redeemed",
+
 		"internal/driver/namespace.New":               "looks at the host when the daemon starts",
 		"(*internal/driver/namespace.Tier).Probe":     "makes a space of its own, runs its own commands in it and removes it; nothing in it comes from a caller",
 		"(*internal/driver/namespace.Tier).Try":       "makes a space of its own, runs echo in it and removes it; nothing in it comes from a caller",

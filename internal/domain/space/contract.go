@@ -45,6 +45,7 @@ type Spec struct {
 	Env        map[string]string
 	Limits     Limits
 	BestEffort bool // accept a host that cannot enforce every bound
+	Tentative  bool // what a command did is dropped when it wanted what the tier lacks, and Exec returns *Lacking; tiers that lack nothing ignore it
 }
 
 // MaxFolderDepth is how many folders a command may nest in a space. Of deeper ones no snapshot is made.
@@ -88,7 +89,8 @@ func DefaultLimits() Limits {
 type Instance interface {
 	// Exec runs the command of a shell.exec permit: its Argv, Env (over the space's own), Cwd, TimeoutMS and, if its hash is set, stdin.
 	// Output goes to out as it comes, in order per channel. When Exec returns, no process of the command is left. Ending ctx kills the
-	// command. The error is for what kept the command from running; a command that fails is an Exit.
+	// command. The error is for what kept the command from running; a command that fails is an Exit. In a space whose Spec is Tentative, the
+	// error is a *Lacking where the command wanted what the tier lacks: it has left nothing behind then, and the permit can be redeemed once more.
 	Exec(ctx context.Context, p policy.Permit, stdin []byte, out Output) (Exit, error)
 	// Load returns what the space uses now of memory, processes and processor time. It reads a few small files of the host and no file of the
 	// space, so that it may be asked for often.
@@ -114,6 +116,11 @@ type Exit struct {
 	Canceled bool          // ctx ended
 	Limit    string        // the bound that it hit, if one is known: memory_bytes, output_bytes, disk_bytes (bytes or number of files), file_bytes, pids
 	Duration time.Duration // wall time
+
+	Gas   int64     // what it computed, in units that are the same on every host; 0 in tiers that do not count
+	Seed  string    // what decided its chance; "" in tiers where chance is the host's
+	Clock time.Time // where its clock began; zero in tiers whose clock is the host's
+	Lacks []Lack    // what it wanted and the tier lacks
 }
 
 // Load is what the processes of a space use; -1 where the host does not tell.

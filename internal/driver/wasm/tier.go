@@ -50,7 +50,7 @@ type Tier struct {
 
 var _ space.Tier = (*Tier)(nil)
 
-// New prepares the tier; its workers start in the background.
+// New prepares the tier. Its workers start in the background with the first space.
 func New(o Options) (*Tier, error) {
 	if len(o.Command) == 0 || o.Workers < 1 || !filepath.IsAbs(o.Scratch) || o.Entropy == nil || o.Clock == nil || o.Logger == nil {
 		return nil, fault.New(fault.Internal, "tier_options", "the nano tier needs a command, workers, a folder, entropy, a clock and a logger")
@@ -87,6 +87,7 @@ func (t *Tier) Create(ctx context.Context, p policy.Permit, spec space.Spec) (sp
 	}
 	s := &instance{tier: t, spec: spec, tmp: filepath.Join(t.o.Scratch, string(spec.ID)), turn: make(chan struct{}, 1), done: make(chan struct{})}
 	s.base, s.end = context.WithCancelCause(context.Background())
+	t.pool.Warm()
 	if err := t.register(s); err != nil {
 		return nil, err
 	}

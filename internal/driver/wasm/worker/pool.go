@@ -62,20 +62,26 @@ type Pool struct {
 	end    context.CancelFunc
 	alive  sync.WaitGroup
 	failed atomic.Pointer[error] // why the last start failed
+	warm   sync.Once
 
 	mu     sync.Mutex // guards what follows
 	living map[*process]bool
 	closed bool
 }
 
-// NewPool starts a pool; its workers start in the background.
+// NewPool returns a pool whose workers start in the background when they are wanted, or by Warm.
 func NewPool(o Options) *Pool {
 	base, end := context.WithCancel(context.Background())
-	p := &Pool{o: o, idle: make(chan *process, o.Workers), base: base, end: end, living: map[*process]bool{}}
-	for range o.Workers {
-		p.renew()
-	}
-	return p
+	return &Pool{o: o, idle: make(chan *process, o.Workers), base: base, end: end, living: map[*process]bool{}}
+}
+
+// Warm starts the workers in the background, if they were not started before.
+func (p *Pool) Warm() {
+	p.warm.Do(func() {
+		for range p.o.Workers {
+			p.renew()
+		}
+	})
 }
 
 // renew starts a worker in the background and puts it, or where that failed the task to try again, among the idle.
@@ -212,6 +218,7 @@ func (l *lastWords) String() string {
 
 // take waits for a worker that is idle.
 func (p *Pool) take(ctx context.Context) (*process, error) {
+	p.Warm()
 	for tries := 0; ; tries++ {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -266,13 +273,16 @@ func (p *Pool) Execute(ctx context.Context, o Order, files []Files, out func(cha
 		}
 		return Outcome{}, err
 	}
-	printed := newPrinter(out, o.Limits.OutputBytes)
+	printed := newPrinter(out, o.Limits.OutputBytes, o.Tentative)
 	t := &talk{w: w, files: files, printed: printed, limits: o.Limits}
 	outcome, err := t.execute(ctx, raw, o.Limits.Time)
 	if w.broken {
 		p.o.Logger.Warn("a worker is replaced", "code", "worker_replaced", "error", errors.Join(err, fmt.Errorf("%.500s", w.words)))
 	}
 	p.give(w)
+	if o.Done != nil {
+		o.Done()
+	}
 	if refused := printed.wait(); refused != nil {
 		return Outcome{}, refused
 	}
@@ -375,8 +385,12 @@ func (t *talk) lost(err error) (Outcome, error) {
 	return Outcome{}, fmt.Errorf("%w: %w", ErrEnded, err)
 }
 
-// end makes the changes.
+// end makes the changes, unless the execution was an attempt that lacked something.
 func (t *talk) end(o Outcome) (Outcome, error) {
+	if len(o.Lacks) > 0 && !o.TimedOut && !o.Canceled && t.printed.drop() {
+		o.Dropped = true
+		return o, nil
+	}
 	for _, c := range t.changes {
 		if c != nil {
 			if err := c.Commit(); err != nil {

@@ -13,6 +13,7 @@ import (
 	"math"
 	"time"
 
+	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/wasm/bound"
 	"agentbox/internal/driver/wasm/vfs"
 )
@@ -195,6 +196,13 @@ type Order struct {
 	Start  time.Time // of the virtual clock
 	Limits bound.Limits
 	Mounts []Mount
+
+	// Done is called when nothing of the execution runs any more and what it changed is in its place, while what it printed may still be on its way to who
+	// takes it slowly. It may be nil, and is the daemon's affair like the next.
+	Done func()
+
+	// Tentative drops what the execution did, and what it printed, where it wanted something that is lacking.
+	Tentative bool
 }
 
 // Mount is a folder of the space's in the tree that the execution sees.
@@ -253,15 +261,10 @@ type Outcome struct {
 	Gas      int64
 	Slept    time.Duration
 	Memory   int64 // the most that was held at once
-	Lacks    []Lack
+	Lacks    []space.Lack
+	Dropped  bool   // it was tentative and lacked something: nothing of it is left
 	Refused  string // why the command was not started, "" where it was
 	Crash    string // what broke in a guest or in us, "" for nothing
-}
-
-// Lack is something that this tier has not and a heavier one may have.
-type Lack struct {
-	Kind string // command, option, module, package, syscall, feature
-	Name string
 }
 
 // Bounds of what is believed of an outcome.
@@ -285,6 +288,7 @@ func (o *Outcome) encode() []byte {
 	for _, l := range lacks {
 		e.string(cut(l.Kind))
 		e.string(cut(l.Name))
+		e.string(cut(l.Detail))
 	}
 	e.string(cut(o.Refused))
 	e.string(cut(o.Crash))
@@ -305,7 +309,7 @@ func decodeOutcome(b []byte) (Outcome, error) {
 		n = 0
 	}
 	for range n {
-		o.Lacks = append(o.Lacks, Lack{cut(d.string()), cut(d.string())})
+		o.Lacks = append(o.Lacks, space.Lack{Kind: cut(d.string()), Name: cut(d.string()), Detail: cut(d.string())})
 	}
 	o.Refused, o.Crash = cut(d.string()), cut(d.string())
 	return o, d.done()
