@@ -4,6 +4,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -19,7 +20,17 @@ import (
 	"agentbox/internal/surface/cli"
 )
 
+// workerArgument makes this program a worker of the nano tier; the daemon starts it so.
+const workerArgument = "nano-worker"
+
 func main() {
+	if len(os.Args) == 2 && os.Args[1] == workerArgument {
+		if err := app.Worker(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := cli.Run(ctx, process(), os.Args[1:])
 	stop()
@@ -40,7 +51,7 @@ func process() cli.Host {
 			return app.Engine(ctx, desk, desk, app.Clock{}, logger, e.Hands, e.Once)
 		},
 		Doctor: func(ctx context.Context, d cli.Daemon) ([]space.Report, error) {
-			return app.Doctor(ctx, config(d)), nil
+			return app.Doctor(ctx, config(d), slog.New(slog.DiscardHandler)), nil
 		},
 		RunModule: runModule,
 		Audit:     audit(),
@@ -103,6 +114,9 @@ func config(d cli.Daemon) app.Config {
 	c := at(d.Place)
 	if d.Listen != "" {
 		c.Listen = d.Listen
+	}
+	if self, err := os.Executable(); err == nil { // without itself there is no nano tier
+		c.Worker = []string{self, workerArgument}
 	}
 	c.Engine, c.Advertise = d.Engine, d.Advertise
 	c.RootFS, c.Sources, c.Shadow, c.EffectsPerHour = d.RootFS, d.Sources, d.Shadow, d.EffectsPerHour

@@ -56,6 +56,7 @@ const (
 	blobsDir   = "blobs"
 	framesDir  = "live"
 	spacesDir  = "spaces"
+	nanoDir    = "nano"      // temporary files of living nano spaces
 	searchFile = "search.db" // what finds messages; made anew from the log where it is not there
 	keysDir    = "keys"      // under which the data of events are sealed
 	stepPeriod = time.Second // how often expiry is looked at

@@ -114,7 +114,9 @@ func (s *instance) Exec(ctx context.Context, p policy.Permit, stdin []byte, out 
 	defer context.AfterFunc(s.base, end)()
 	select {
 	case s.turn <- struct{}{}:
-		defer func() { <-s.turn }()
+		var once sync.Once
+		order.Done = func() { once.Do(func() { <-s.turn }) }
+		defer order.Done()
 	case <-within.Done():
 		return s.ended(ctx, space.Exit{Code: 137, Signal: "SIGKILL", Canceled: true})
 	}

@@ -7,14 +7,16 @@ import (
 	"strconv"
 	"strings"
 
+	"agentbox/internal/driver/wasm/awk"
 	"agentbox/internal/driver/wasm/posix"
 	"agentbox/internal/driver/wasm/program"
+	"agentbox/internal/driver/wasm/sed"
 	"agentbox/internal/driver/wasm/vfs"
 )
 
-// Programs returns the commands by their names.
+// Programs returns the commands by their names, with sed and awk.
 func Programs() program.Table {
-	t := program.Table{}
+	t := program.Table{"sed": sed.Program(), "awk": awk.Program(), "gawk": awk.Program(), "mawk": awk.Program()}
 	for name, f := range map[string]program.Func{
 		"grep": grep, "egrep": grep, "fgrep": grep, "find": find, "diff": diff, "cmp": cmp, "patch": patch, "tar": tarCommand, "gzip": gzipCommand, "gunzip": gzipCommand, "zcat": gzipCommand, "zip": zipCommand, "unzip": unzip, "jq": jq,
 	} {

@@ -280,6 +280,9 @@ func (p *Pool) Execute(ctx context.Context, o Order, files []Files, out func(cha
 		p.o.Logger.Warn("a worker is replaced", "code", "worker_replaced", "error", errors.Join(err, fmt.Errorf("%.500s", w.words)))
 	}
 	p.give(w)
+	if o.Done != nil {
+		o.Done()
+	}
 	if refused := printed.wait(); refused != nil {
 		return Outcome{}, refused
 	}

@@ -197,7 +197,11 @@ type Order struct {
 	Limits bound.Limits
 	Mounts []Mount
 
-	// Tentative drops what the execution did, and what it printed, where it wanted something that is lacking. It is the daemon's affair, not the worker's.
+	// Done is called when nothing of the execution runs any more and what it changed is in its place, while what it printed may still be on its way to who
+	// takes it slowly. It may be nil, and is the daemon's affair like the next.
+	Done func()
+
+	// Tentative drops what the execution did, and what it printed, where it wanted something that is lacking.
 	Tentative bool
 }
 
