@@ -331,6 +331,7 @@ func encodeFound(found []vfs.Found) []byte {
 		e.time(f.Modified)
 		e.string(f.Target)
 		e.uint(f.Same)
+		e.uint(uint64(f.Links))
 	}
 	return e.b
 }
@@ -341,6 +342,7 @@ func decodeFound(b []byte) ([]vfs.Found, error) {
 	for i := range found {
 		found[i] = vfs.Found{
 			Name: d.string(), Kind: vfs.Kind(d.uint()), Mode: uint32(d.uint()), Size: d.int(), Modified: d.time(), Target: d.string(), Same: d.uint(),
+			Links: int(d.uint() & math.MaxInt32),
 		}
 	}
 	return found, d.done()
