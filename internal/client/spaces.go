@@ -18,6 +18,7 @@ type SpaceRequest struct {
 	Policy          string            `json:"policy,omitempty"` // a preset
 	PolicyOverrides json.RawMessage   `json:"policy_overrides,omitempty"`
 	PolicyBundle    *policy.Bundle    `json:"policy_bundle,omitempty"` // instead of a preset
+	Runtime         string            `json:"runtime,omitempty"`       // auto, nano, heavy or the name of a tier
 	Tier            string            `json:"tier,omitempty"`
 	Room            id.Room           `json:"room_id,omitempty"`
 	Env             map[string]string `json:"env,omitempty"`
