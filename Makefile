@@ -26,7 +26,7 @@ demo: build rootfs dataset ## the main job from beginning to end, with a real da
 	@$(BIN)/agentbox demo --out dist/demo $(if $(ASK),--ask)
 
 .PHONY: test
-test: guest rootfs dataset ## every test
+test: guest rootfs nano dataset ## every test
 	cd bench && $(GO) test ./...
 	$(GO) test -timeout 20m ./...
 
@@ -51,6 +51,10 @@ guest:
 .PHONY: rootfs
 rootfs: ## the read-only root of the spaces: bash, python, node and bun
 	@scripts/rootfs
+
+.PHONY: nano
+nano: ## the Python of nano spaces, built from source, about 3 minutes; the next build of bin/agentbox embeds it
+	@scripts/nano
 
 .PHONY: dataset
 dataset: ## the data set of the demo
@@ -91,12 +95,12 @@ generated: guest
 	done
 
 .PHONY: race
-race: guest rootfs dataset ## every test under the race detector, also in the daemons that they start
+race: guest rootfs nano dataset ## every test under the race detector, also in the daemons that they start
 	cd bench && $(GO) test -race -run '^$$' ./...
 	$(GO) test -race -timeout 3h ./...
 
 .PHONY: soak
-soak: guest rootfs dataset ## hours of kills, simulated histories and races; says first how long (KILLS=1000 SEEDS=10000 RACE=1)
+soak: guest rootfs nano dataset ## hours of kills, simulated histories and races; says first how long (KILLS=1000 SEEDS=10000 RACE=1)
 	@GO=$(GO) MAKE=$(MAKE) scripts/soak
 
 .PHONY: trust

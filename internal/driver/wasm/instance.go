@@ -93,7 +93,7 @@ func errEnded() error {
 
 // Exec runs the command of a shell.exec permit. The commands of one space run one after the other.
 func (s *instance) Exec(ctx context.Context, p policy.Permit, stdin []byte, out space.Output) (space.Exit, error) {
-	action, err := p.Redeem(policy.ShellExec)
+	action, back, err := p.Try(policy.ShellExec)
 	if err != nil {
 		return space.Exit{}, err
 	}
@@ -105,7 +105,7 @@ func (s *instance) Exec(ctx context.Context, p policy.Permit, stdin []byte, out 
 	if action.Space != s.spec.ID || action.Stdin != input && !(action.Stdin == empty && len(stdin) == 0) {
 		return space.Exit{}, policy.ErrPermitMismatch
 	}
-	order, err := s.order(action, stdin)
+	order, seed, err := s.order(action, stdin)
 	if err != nil {
 		return space.Exit{}, err
 	}
@@ -114,14 +114,21 @@ func (s *instance) Exec(ctx context.Context, p policy.Permit, stdin []byte, out 
 	defer context.AfterFunc(s.base, end)()
 	select {
 	case s.turn <- struct{}{}:
-		defer func() { <-s.turn }()
+		var once sync.Once
+		order.Done = func() { once.Do(func() { <-s.turn }) }
+		defer order.Done()
 	case <-within.Done():
 		return s.ended(ctx, space.Exit{Code: 137, Signal: "SIGKILL", Canceled: true})
 	}
 	if s.base.Err() != nil {
 		return space.Exit{}, errEnded()
 	}
-	return s.execute(ctx, within, order, out)
+	exit, err := s.execute(ctx, within, order, out)
+	exit.Seed, exit.Clock = seed, order.Start
+	if _, lacking := errors.AsType[*space.Lacking](err); lacking {
+		back() // it has had no effect
+	}
+	return exit, err
 }
 
 // ended is an exit, or the error of a space that has ended meanwhile.
@@ -133,39 +140,45 @@ func (s *instance) ended(ctx context.Context, e space.Exit) (space.Exit, error) 
 }
 
 // order is what a worker is asked for.
-func (s *instance) order(a policy.Action, stdin []byte) (worker.Order, error) {
+func (s *instance) order(a policy.Action, stdin []byte) (o worker.Order, seed string, err error) {
 	switch {
 	case len(a.Argv) == 0 || a.Argv[0] == "":
-		return worker.Order{}, fault.New(fault.Invalid, "command_empty", "there is no command to run")
+		return o, "", fault.New(fault.Invalid, "command_empty", "there is no command to run")
 	case path.IsAbs(a.Cwd) || slices.Contains(strings.Split(a.Cwd, "/"), "..") || strings.ContainsRune(a.Cwd, 0):
-		return worker.Order{}, fault.New(fault.Invalid, "invalid_cwd", "the working folder must be a path below the space's files")
+		return o, "", fault.New(fault.Invalid, "invalid_cwd", "the working folder must be a path below the space's files")
 	case strings.ContainsRune(strings.Join(a.Argv, ""), 0):
-		return worker.Order{}, fault.New(fault.Invalid, "command_not_started", "an argument of the command holds a NUL")
+		return o, "", fault.New(fault.Invalid, "command_not_started", "an argument of the command holds a NUL")
 	}
 	env, seed, start, err := s.environment(a.Env)
 	if err != nil {
-		return worker.Order{}, err
+		return o, "", err
 	}
 	size := 0
 	for _, text := range slices.Concat(a.Argv, env) {
 		size += len(text) + 1
 	}
 	if size > longest {
-		return worker.Order{}, fault.New(fault.Invalid, "command_not_started", "the arguments and the environment have %d bytes; at most %d are taken", size, longest)
+		return o, "", fault.New(fault.Invalid, "command_not_started", "the arguments and the environment have %d bytes; at most %d are taken", size, longest)
 	}
 	limit := a.TimeoutMS
 	if limit <= 0 || limit > maxTime {
 		limit = maxTime
 	}
+	o = s.sized(a.Argv, env, path.Join(workspace, a.Cwd), stdin, time.Duration(limit)*time.Millisecond)
+	o.Seed, o.Start, o.Tentative = sha256.Sum256([]byte(seed)), start, s.spec.Tentative
+	return o, seed, nil
+}
+
+// sized is an order with the bounds of the space.
+func (s *instance) sized(argv, env []string, cwd string, stdin []byte, limit time.Duration) worker.Order {
 	l := s.spec.Limits
 	return worker.Order{
-		Argv: a.Argv, Env: env, Cwd: path.Join(workspace, a.Cwd), Stdin: stdin, Seed: sha256.Sum256([]byte(seed)), Start: start,
+		Argv: argv, Env: env, Cwd: cwd, Stdin: stdin,
 		Limits: bound.Limits{
-			Gas: maxGas, Time: time.Duration(limit) * time.Millisecond, MemoryBytes: l.MemoryBytes, OutputBytes: l.OutputBytes, FileBytes: l.FileBytes,
-			OpenFiles: l.OpenFiles, Depth: maxDepth,
+			Gas: maxGas, Time: limit, MemoryBytes: l.MemoryBytes, OutputBytes: l.OutputBytes, FileBytes: l.FileBytes, OpenFiles: l.OpenFiles, Depth: maxDepth,
 		},
 		Mounts: []worker.Mount{{Path: workspace, Disk: true}, {Path: "/tmp"}},
-	}, nil
+	}
 }
 
 // environment is what a command finds set, and what decides its chance and its clock: what the command's variables say, then the space's, else a seed that is
@@ -213,10 +226,20 @@ func (s *instance) execute(ctx, within context.Context, o worker.Order, out spac
 	tmp := &folder{path: s.tmp, bytes: s.spec.Limits.TmpBytes}
 	defer files.close()
 	defer tmp.close()
+	o.Unprepared = !s.tier.ready()
 	outcome, err := s.tier.pool.Execute(within, o, []worker.Files{files, tmp}, out)
+	if outcome.NotReady && err == nil {
+		select {
+		case <-s.tier.prepared:
+			o.Unprepared = false
+			outcome, err = s.tier.pool.Execute(within, o, []worker.Files{files, tmp}, out)
+		case <-within.Done():
+			return s.ended(ctx, space.Exit{Code: 137, Signal: "SIGKILL", Canceled: true})
+		}
+	}
 	exit := space.Exit{
 		Code: outcome.Code, Signal: outcome.Signal, Limit: outcome.Limit, TimedOut: outcome.TimedOut, Canceled: outcome.Canceled,
-		Duration: s.tier.o.Clock.Now().Sub(began),
+		Duration: s.tier.o.Clock.Now().Sub(began), Gas: outcome.Gas, Lacks: outcome.Lacks,
 	}
 	s.mu.Lock()
 	s.micros += exit.Duration.Microseconds()
@@ -227,6 +250,10 @@ func (s *instance) execute(ctx, within context.Context, o worker.Order, out spac
 		return s.ended(ctx, space.Exit{Code: 137, Signal: "SIGKILL", Canceled: true, Duration: exit.Duration})
 	case err != nil:
 		return exit, err
+	case outcome.Dropped:
+		return space.Exit{}, &space.Lacking{Lacks: outcome.Lacks}
+	case outcome.NotReady:
+		return space.Exit{}, fault.New(fault.Unavailable, "runtime_unavailable", "an interpreter of nano spaces could not be prepared; the daemon's own log says why")
 	case outcome.Refused != "":
 		return space.Exit{}, fault.New(fault.Invalid, "command_not_started", "the command could not be started: %s", outcome.Refused)
 	}

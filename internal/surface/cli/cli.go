@@ -48,6 +48,8 @@ type Host struct {
 	Engine func(ctx context.Context, desk client.Desk, e Engine) error
 	// Doctor probes what the host can isolate.
 	Doctor func(ctx context.Context, d Daemon) ([]space.Report, error)
+	// RunModule runs a WebAssembly module, without a daemon.
+	RunModule func(ctx context.Context, m Module) (ModuleEnd, error)
 	// Audit proves the log of a data directory, whether or not a daemon runs on it.
 	Audit Audit
 	// Backup keeps a data directory as one file, beside a daemon or without one.
@@ -111,6 +113,7 @@ var commands = []func(*invocation) *cobra.Command{
 	spaces, snippets, shell, execute, runs, timelineCommand, approvals, files,
 	artifacts, engine,
 	topCommand, events, audit, policies, killSwitch, incidents, labels,
+	wasiCommands,
 	bootstrap, login, logout, passphrase, principals, agents, keys, tokens, engines,
 	backups, restore, exportWorkspace, importWorkspace, collect,
 	version,

@@ -285,7 +285,9 @@ func (p *proof) exported() []Finding {
 // inner finds who imports a driver's inner package and does not belong to the driver, which is the folder two floors below internal.
 func (p *proof) inner() []Finding {
 	var found []Finding
-	driver := func(rel string) string { return strings.Join(strings.SplitN(rel, "/", 4)[:min(3, strings.Count(rel, "/")+1)], "/") }
+	driver := func(rel string) string {
+		return strings.Join(strings.SplitN(rel, "/", 4)[:min(3, strings.Count(rel, "/")+1)], "/")
+	}
 	for _, pkg := range p.module.Packages {
 		for path := range pkg.Imports {
 			if rel := p.module.Rel(path); matchAny(p.Inner, rel) && driver(rel) != driver(p.module.Rel(pkg.PkgPath)) {

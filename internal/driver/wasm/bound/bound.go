@@ -132,6 +132,9 @@ func (a *Account) Now(unused int64) time.Time {
 	return a.start.Add(a.slept + time.Duration(min(max(a.gas-unused, 0), math.MaxInt64/2)*nanosecondsPerGas))
 }
 
+// Worked returns how far the virtual clock was moved by gas.
+func (a *Account) Worked(unused int64) time.Duration { return a.Now(unused).Sub(a.start) - a.slept }
+
 // Sleep moves the virtual clock. Who sleeps beyond the execution's time is stopped, for he would not have woken.
 func (a *Account) Sleep(d time.Duration) error {
 	if s := a.stop.Load(); s != nil {

@@ -118,7 +118,9 @@ type Process struct {
 	// Deadline is when a program that Go code runs ends by SIGTERM on the virtual clock; the zero time is never. Charge and Sleep look at it; a guest's runner
 	// has to.
 	Deadline time.Time
-	Host     Host
+	// Signal returns the signal that is to end the program, 0 for none. Charge and Sleep look at it. It may be nil.
+	Signal func() int
+	Host   Host
 
 	out  *Output
 	open []*vfs.Handle
@@ -217,6 +219,15 @@ func (p *Process) Charge(gas int) {
 	if !p.Deadline.IsZero() && p.Now().After(p.Deadline) {
 		panic(Killed{SIGTERM})
 	}
+	p.signals()
+}
+
+func (p *Process) signals() {
+	if p.Signal != nil {
+		if s := p.Signal(); s != 0 {
+			panic(Killed{s})
+		}
+	}
 }
 
 // Sleep waits on the virtual clock.
@@ -226,6 +237,7 @@ func (p *Process) Sleep(d time.Duration) {
 		panic(Killed{SIGTERM})
 	}
 	p.stop(p.Host.Sleep(d))
+	p.signals()
 }
 
 // Hold counts memory that the program holds until it ends or calls Drop. Where there is none left it ends as the kernel would end it.
@@ -242,6 +254,9 @@ func (p *Process) Drop(bytes int) {
 	p.held -= int64(bytes)
 	p.Account.Release(int64(bytes))
 }
+
+// Check ends the program where an error ends the execution.
+func (p *Process) Check(err error) { p.stop(err) }
 
 // stop throws an error that ends the execution.
 func (p *Process) stop(err error) {

@@ -44,6 +44,9 @@ func (p *pipe) read(b []byte, nonBlock bool) (int, error) {
 		if p.writers == 0 {
 			return 0, io.EOF
 		}
+		if p.readers == 0 {
+			return 0, EBADF // closed by somebody else meanwhile
+		}
 		if nonBlock {
 			return 0, EAGAIN
 		}
@@ -171,6 +174,11 @@ func (f *FS) wait(deadline time.Time, queues ...*fiber.Queue) error {
 		return stopped
 	}
 	return err
+}
+
+// Ended reports whether it is a pipe that nobody holds open at its other end.
+func (h *Handle) Ended() bool {
+	return h.pipe != nil && (h.flags&Read != 0 && h.pipe.writers == 0 || h.flags&Write != 0 && h.pipe.readers == 0)
 }
 
 // Ready reports how many bytes can be read without waiting, and whether a read or a write would not wait at all.

@@ -57,6 +57,7 @@ type Options struct {
 	Bytes  int64  // that fit without a source
 	Files  int64  // that fit without a source
 	Disk   bool   // the space's own files: what does not fit is noted as the bound disk_bytes
+	Sealed bool   // code may change nothing in it
 }
 
 // Mount hangs a writable folder into the tree, at an absolute path whose parent is there.
@@ -70,7 +71,7 @@ func (f *FS) Mount(path string, o Options) error {
 		m.asked, m.moreBytes, m.moreFiles = true, o.Bytes, o.Files
 	}
 	m.root = f.node(Directory, 0o755, m)
-	m.root.source, m.root.loaded = ".", o.Source == nil
+	m.root.source, m.root.loaded, m.root.sealed = ".", o.Source == nil, o.Sealed
 	if p.name == "" { // the whole tree
 		if p.node != f.root || len(f.mounts) > 0 || len(f.root.entries) > 0 {
 			return EBUSY
@@ -130,6 +131,7 @@ func (f *FS) load(n *Node) error {
 
 func (f *FS) found(dir *Node, x Found, origin string) *Node {
 	child := f.node(x.Kind, x.Mode&0o7777, dir.mount)
+	child.sealed = dir.sealed
 	child.modified, child.accessed, child.changed = x.Modified, x.Modified, x.Modified
 	switch x.Kind {
 	case Directory:
@@ -141,7 +143,7 @@ func (f *FS) found(dir *Node, x Found, origin string) *Node {
 			child.content.from = origin
 		}
 		if child.linked = x.Same != 0; child.linked {
-			child.unseen = max(x.Links, 2) - 1
+			child.unseen, child.same = max(x.Links, 2)-1, x.Same
 		}
 	case Symlink:
 		child.target = x.Target

@@ -73,6 +73,9 @@ func (f *FS) Root() *Node { return f.root }
 // Now returns the virtual time.
 func (f *FS) Now() time.Time { return f.account.Now(f.unused()) }
 
+// Worked returns how much of the virtual time was work, not sleep.
+func (f *FS) Worked() time.Duration { return f.account.Worked(f.unused()) }
+
 // Node is a file, folder, link, pipe or device.
 type Node struct {
 	fs       *FS
@@ -100,7 +103,8 @@ type Node struct {
 	removed bool // a folder that has no name any more
 	opens   int  // handles
 
-	linked                              bool // at its source it has other names
+	linked                              bool   // at its source it has other names
+	same                                uint64 // what identifies it there
 	dirtyContent, dirtyMode, dirtyTimes bool
 }
 

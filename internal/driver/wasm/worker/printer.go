@@ -3,6 +3,7 @@ package worker
 import (
 	"errors"
 	"sync"
+	"time"
 )
 
 // printer hands on what is printed, in a goroutine of its own, so that who takes it slowly holds no worker.
@@ -14,10 +15,18 @@ type printer struct {
 	mu    sync.Mutex // guards what follows
 	queue []printed
 	more  sync.Cond
+	begun bool
+	held  int // bytes that wait until it is known whether they are wanted; -1 where nothing is held back
 	over  bool
 	err   error
 	done  chan struct{}
 }
+
+// What a tentative execution prints is held back up to so many bytes and for so long. Then it is shown, and the execution is not tentative any more.
+const (
+	heldBytes = 256 << 10
+	heldFor   = time.Second
+)
 
 type printed struct {
 	channel byte
@@ -27,10 +36,35 @@ type printed struct {
 // errFlood is more output than the order allows, which no worker of ours sends.
 var errFlood = errors.New("the worker prints more than the execution may")
 
-func newPrinter(out func(channel string, p []byte) error, room int64) *printer {
-	p := &printer{out: out, room: room, done: make(chan struct{})}
+func newPrinter(out func(channel string, p []byte) error, room int64, hold bool) *printer {
+	p := &printer{out: out, room: room, done: make(chan struct{}), held: -1}
 	p.more.L = &p.mu
+	if hold {
+		p.held = 0
+		time.AfterFunc(heldFor, p.release)
+	}
 	return p
+}
+
+// release shows what was held back.
+func (p *printer) release() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.held >= 0 {
+		p.held = -1
+		p.begin()
+	}
+}
+
+// drop forgets what was held back, and reports false where it was shown already.
+func (p *printer) drop() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.held < 0 {
+		return false
+	}
+	p.queue, p.held = nil, -1
+	return true
 }
 
 // print takes a piece.
@@ -40,21 +74,27 @@ func (p *printer) print(channel byte, data []byte) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.queue == nil && !p.over {
-		p.begin()
-	}
 	if n := len(p.queue); n > 0 && p.queue[n-1].channel == channel && len(p.queue[n-1].data) < piece {
 		p.queue[n-1].data = append(p.queue[n-1].data, data...)
 	} else {
 		p.queue = append(p.queue, printed{channel, append([]byte(nil), data...)})
 	}
+	if p.held >= 0 {
+		if p.held += len(data); p.held > heldBytes {
+			p.held = -1
+		}
+	}
+	p.begin()
 	p.more.Signal()
 	return nil
 }
 
-// begin starts the goroutine, with the first piece. The lock is held.
+// begin starts the goroutine, where there is something to show. The lock is held.
 func (p *printer) begin() {
-	p.queue = []printed{}
+	if p.begun || p.held >= 0 || len(p.queue) == 0 {
+		return
+	}
+	p.begun = true
 	go func() {
 		defer close(p.done)
 		for {
@@ -63,7 +103,7 @@ func (p *printer) begin() {
 				p.more.Wait()
 			}
 			pieces := p.queue
-			p.queue = []printed{}
+			p.queue = nil
 			failed := p.err
 			p.mu.Unlock()
 			if len(pieces) == 0 {
@@ -90,8 +130,9 @@ func (p *printer) begin() {
 
 // wait returns when everything has been taken, with the error of who took it.
 func (p *printer) wait() error {
+	p.release()
 	p.mu.Lock()
-	begun := p.queue != nil
+	begun := p.begun
 	p.over = true
 	p.more.Signal()
 	p.mu.Unlock()

@@ -13,6 +13,7 @@ import (
 	"math"
 	"time"
 
+	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/wasm/bound"
 	"agentbox/internal/driver/wasm/vfs"
 )
@@ -195,6 +196,15 @@ type Order struct {
 	Start  time.Time // of the virtual clock
 	Limits bound.Limits
 	Mounts []Mount
+
+	// Done is called when nothing of the execution runs any more and what it changed is in its place, while what it printed may still be on its way to who
+	// takes it slowly. It may be nil, and is the daemon's affair like the next.
+	Done func()
+
+	// Tentative drops what the execution did, and what it printed, where it wanted something that is lacking.
+	Tentative bool
+	// Unprepared says that an interpreter may still be missing: an execution that wants it is dropped, with NotReady.
+	Unprepared bool
 }
 
 // Mount is a folder of the space's in the tree that the execution sees.
@@ -253,15 +263,11 @@ type Outcome struct {
 	Gas      int64
 	Slept    time.Duration
 	Memory   int64 // the most that was held at once
-	Lacks    []Lack
+	Lacks    []space.Lack
+	Dropped  bool   // it was tentative and lacked something: nothing of it is left
+	NotReady bool   // it wanted an interpreter that is still being prepared: nothing of it is left
 	Refused  string // why the command was not started, "" where it was
 	Crash    string // what broke in a guest or in us, "" for nothing
-}
-
-// Lack is something that this tier has not and a heavier one may have.
-type Lack struct {
-	Kind string // command, option, module, package, syscall, feature
-	Name string
 }
 
 // Bounds of what is believed of an outcome.
@@ -285,7 +291,9 @@ func (o *Outcome) encode() []byte {
 	for _, l := range lacks {
 		e.string(cut(l.Kind))
 		e.string(cut(l.Name))
+		e.string(cut(l.Detail))
 	}
+	e.bool(o.NotReady)
 	e.string(cut(o.Refused))
 	e.string(cut(o.Crash))
 	return e.b
@@ -305,8 +313,9 @@ func decodeOutcome(b []byte) (Outcome, error) {
 		n = 0
 	}
 	for range n {
-		o.Lacks = append(o.Lacks, Lack{cut(d.string()), cut(d.string())})
+		o.Lacks = append(o.Lacks, space.Lack{Kind: cut(d.string()), Name: cut(d.string()), Detail: cut(d.string())})
 	}
+	o.NotReady = d.bool()
 	o.Refused, o.Crash = cut(d.string()), cut(d.string())
 	return o, d.done()
 }
@@ -322,6 +331,7 @@ func encodeFound(found []vfs.Found) []byte {
 		e.time(f.Modified)
 		e.string(f.Target)
 		e.uint(f.Same)
+		e.uint(uint64(f.Links))
 	}
 	return e.b
 }
@@ -332,6 +342,7 @@ func decodeFound(b []byte) ([]vfs.Found, error) {
 	for i := range found {
 		found[i] = vfs.Found{
 			Name: d.string(), Kind: vfs.Kind(d.uint()), Mode: uint32(d.uint()), Size: d.int(), Modified: d.time(), Target: d.string(), Same: d.uint(),
+			Links: int(d.uint() & math.MaxInt32),
 		}
 	}
 	return found, d.done()

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/wasm/bound"
 	"agentbox/internal/driver/wasm/fiber"
 	"agentbox/internal/driver/wasm/vfs"
@@ -141,7 +142,11 @@ func act(o worker.Order, a *bound.Account, fs *vfs.FS, out func(int, []byte) err
 			all = append(all, p)
 		}
 	case "lack":
-		return worker.Outcome{Code: 127, Lacks: []worker.Lack{{Kind: "command", Name: "gcc"}}}
+		_ = out(1, []byte("tried"))
+		if to, err := fs.Open(at, "/workspace/tried", vfs.Write|vfs.Create, 0o644); err == nil {
+			_, _ = to.Write([]byte("x"))
+		}
+		return worker.Outcome{Code: 127, Lacks: []space.Lack{{Kind: "command", Name: "gcc"}}}
 	}
 	return worker.Outcome{}
 }
@@ -276,8 +281,25 @@ func TestAWorkerExecutes(t *testing.T) {
 	if r, err := run(t, p, order("list", "/workspace"), f); err != nil || r.out != "20004" {
 		t.Errorf("a folder of 20004: got %+v, %v", r, err)
 	}
-	if r, err := run(t, p, order("lack"), f); err != nil || len(r.Lacks) != 1 || r.Lacks[0] != (worker.Lack{Kind: "command", Name: "gcc"}) || r.Code != 127 {
+	if r, err := run(t, p, order("lack"), f); err != nil || len(r.Lacks) != 1 || r.Lacks[0] != (space.Lack{Kind: "command", Name: "gcc"}) || r.Code != 127 {
 		t.Errorf("a lack: got %+v, %v", r, err)
+	}
+	if f.files["tried"] != "x" {
+		t.Error("what it did is not kept")
+	}
+	delete(f.files, "tried")
+	o = order("lack")
+	o.Tentative = true
+	if r, err := run(t, p, o, f); err != nil || len(r.Lacks) != 1 || !r.Dropped || r.out != "" || f.files["tried"] != "" {
+		t.Errorf("an attempt that lacks something: got %+v, %v, want nothing left", r, err)
+	}
+	o.Argv = []string{"copy", "/workspace/a", "/workspace/tentative"}
+	if r, err := run(t, p, o, f); err != nil || r.Dropped || f.files["tentative"] == "" {
+		t.Errorf("an attempt that lacks nothing: got %+v, %v", r, err)
+	}
+	o.Argv = []string{"echo", "hi"}
+	if r, err := run(t, p, o, f); err != nil || r.out != "hi" {
+		t.Errorf("what an attempt prints: got %+v, %v", r, err)
 	}
 }
 

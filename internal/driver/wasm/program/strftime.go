@@ -1,0 +1,183 @@
+package program
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Strftime formats a time as strftime of C does in the C locale, with the flags of GNU (-, _, 0, ^, #) and %N.
+func Strftime(layout string, t time.Time) string {
+	var b strings.Builder
+	for i := 0; i < len(layout); i++ {
+		if layout[i] != '%' || i+1 == len(layout) {
+			b.WriteByte(layout[i])
+			continue
+		}
+		begin := i
+		i++
+		flag := byte(0)
+		for i < len(layout) && strings.IndexByte("-_0^#", layout[i]) >= 0 {
+			flag = layout[i]
+			i++
+		}
+		width := 0
+		for i < len(layout) && layout[i] >= '0' && layout[i] <= '9' {
+			width = min(width*10+int(layout[i]-'0'), 1024)
+			i++
+		}
+		colons := 0
+		for i < len(layout) && layout[i] == ':' {
+			colons++
+			i++
+		}
+		for i < len(layout) && (layout[i] == 'E' || layout[i] == 'O') {
+			i++
+		}
+		if i == len(layout) {
+			b.WriteString(layout[begin:])
+			break
+		}
+		s, ok := conversion(layout[i], t, flag, width, colons)
+		if !ok {
+			b.WriteString(layout[begin : i+1])
+			continue
+		}
+		b.WriteString(s)
+	}
+	return b.String()
+}
+
+// conversion writes one conversion.
+func conversion(c byte, t time.Time, flag byte, width, colons int) (string, bool) {
+	number := func(n, digits int, fill byte) string {
+		if width > 0 {
+			digits = width
+		}
+		switch flag {
+		case '-':
+			return strconv.Itoa(n)
+		case '_':
+			fill = ' '
+		case '0':
+			fill = '0'
+		}
+		s := strconv.Itoa(n)
+		if len(s) < digits {
+			s = strings.Repeat(string(fill), digits-len(s)) + s
+		}
+		return s
+	}
+	text := func(s string) string {
+		if flag == '^' {
+			s = strings.ToUpper(s)
+		}
+		if len(s) < width {
+			fill := " "
+			if flag == '0' {
+				fill = "0"
+			}
+			s = strings.Repeat(fill, width-len(s)) + s
+		}
+		return s
+	}
+	hour := (t.Hour()+11)%12 + 1
+	isoYear, isoWeek := t.ISOWeek()
+	switch c {
+	case 'a':
+		return text(t.Format("Mon")), true
+	case 'A':
+		return text(t.Format("Monday")), true
+	case 'b', 'h':
+		return text(t.Format("Jan")), true
+	case 'B':
+		return text(t.Format("January")), true
+	case 'c':
+		return text(t.Format("Mon Jan _2 15:04:05 2006")), true
+	case 'C':
+		return number(t.Year()/100, 2, '0'), true
+	case 'd':
+		return number(t.Day(), 2, '0'), true
+	case 'D', 'x':
+		return text(t.Format("01/02/06")), true
+	case 'e':
+		return number(t.Day(), 2, ' '), true
+	case 'F':
+		return text(t.Format("2006-01-02")), true
+	case 'g':
+		return number(isoYear%100, 2, '0'), true
+	case 'G':
+		return number(isoYear, 4, '0'), true
+	case 'H':
+		return number(t.Hour(), 2, '0'), true
+	case 'I':
+		return number(hour, 2, '0'), true
+	case 'j':
+		return number(t.YearDay(), 3, '0'), true
+	case 'k':
+		return number(t.Hour(), 2, ' '), true
+	case 'l':
+		return number(hour, 2, ' '), true
+	case 'm':
+		return number(int(t.Month()), 2, '0'), true
+	case 'M':
+		return number(t.Minute(), 2, '0'), true
+	case 'n':
+		return "\n", true
+	case 'N':
+		s := fmt.Sprintf("%09d", t.Nanosecond())
+		if width > 0 && width < 9 {
+			s = s[:width]
+		}
+		return s, true
+	case 'p':
+		if flag == '#' {
+			return text(t.Format("pm")), true
+		}
+		return text(t.Format("PM")), true
+	case 'P':
+		return text(t.Format("pm")), true
+	case 'q':
+		return number((int(t.Month())+2)/3, 1, '0'), true
+	case 'r':
+		return text(t.Format("03:04:05 PM")), true
+	case 'R':
+		return text(t.Format("15:04")), true
+	case 's':
+		return number(int(t.Unix()), 1, '0'), true
+	case 'S':
+		return number(t.Second(), 2, '0'), true
+	case 't':
+		return "\t", true
+	case 'T', 'X':
+		return text(t.Format("15:04:05")), true
+	case 'u':
+		return number((int(t.Weekday())+6)%7+1, 1, '0'), true
+	case 'U':
+		return number((t.YearDay()+6-int(t.Weekday()))/7, 2, '0'), true
+	case 'V':
+		return number(isoWeek, 2, '0'), true
+	case 'w':
+		return number(int(t.Weekday()), 1, '0'), true
+	case 'W':
+		return number((t.YearDay()+6-(int(t.Weekday())+6)%7)/7, 2, '0'), true
+	case 'y':
+		return number(t.Year()%100, 2, '0'), true
+	case 'Y':
+		return number(t.Year(), 1, '0'), true
+	case 'z':
+		switch colons {
+		case 1:
+			return t.Format("-07:00"), true
+		case 2:
+			return t.Format("-07:00:00"), true
+		}
+		return t.Format("-0700"), true
+	case 'Z':
+		return text(t.Format("MST")), true
+	case '%':
+		return "%", true
+	}
+	return "", false
+}

@@ -1,0 +1,610 @@
+package shell
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// sink takes what a word expands to.
+type sink struct {
+	sh      *shell
+	mode    byte // one of the modes below
+	assign  bool // a tilde behind a colon is expanded
+	out     []string
+	text    []byte
+	esc     []byte // text as a pattern, once there is something special in it
+	glob    bool
+	started bool // there is a field, perhaps an empty one
+}
+
+const (
+	modeFields  = 'f' // split into fields and globbed
+	modeLiteral = 'l'
+	modePattern = 'p' // what is quoted is escaped as in patterns
+	modeRegexp  = 'r' // what is quoted is escaped as in regular expressions
+)
+
+// add appends text to the field.
+func (k *sink) add(s string, quoted bool) {
+	if quoted || s != "" {
+		k.started = true
+	}
+	switch k.mode {
+	case modePattern:
+		if quoted {
+			s = quotePattern(s)
+		}
+	case modeRegexp:
+		if quoted {
+			s = regexp.QuoteMeta(s)
+		}
+	case modeFields:
+		if !k.glob && !quoted && s != "" && (strings.ContainsAny(s, `*?[\`) || k.sh.shopts["extglob"] && hasExtended(s)) {
+			k.glob = true
+			k.esc = append(k.esc[:0], quotePattern(string(k.text))...)
+		}
+		if k.glob {
+			if quoted {
+				k.esc = append(k.esc, quotePattern(s)...)
+			} else {
+				k.esc = append(k.esc, s...)
+			}
+		}
+	}
+	k.text = append(k.text, s...)
+	if len(s) > 4096 {
+		k.sh.spare(len(k.text))
+	}
+}
+
+// end ends the field, if there is one.
+func (k *sink) end() {
+	if !k.started || k.mode != modeFields {
+		return
+	}
+	sh := k.sh
+	if k.glob && !sh.on[optNoglob] && sh.hasGlob(string(k.esc)) {
+		found := sh.glob(string(k.esc))
+		switch {
+		case len(found) > 0:
+			k.out = append(k.out, found...)
+		case sh.shopts["failglob"]:
+			sh.complain("", "no match: %s", k.text)
+			panic(discard{1})
+		case !sh.shopts["nullglob"]:
+			k.out = append(k.out, string(k.text))
+		}
+	} else {
+		k.out = append(k.out, string(k.text))
+	}
+	k.text, k.esc, k.glob, k.started = k.text[:0], k.esc[:0], false, false
+}
+
+// split appends the result of an expansion that is not quoted.
+func (k *sink) split(s string) {
+	if k.mode != modeFields {
+		k.add(s, false)
+		return
+	}
+	ifs := k.sh.ifs
+	if !k.sh.ifsSet {
+		ifs = " \t\n"
+	}
+	if !strings.ContainsAny(s, ifs) {
+		k.add(s, false)
+		return
+	}
+	k.sh.charge(len(s) / 4)
+	for i := 0; i < len(s); {
+		j := i
+		for j < len(s) && strings.IndexByte(ifs, s[j]) < 0 {
+			j++
+		}
+		if j > i {
+			k.add(s[i:j], false)
+		}
+		if i = j; i == len(s) {
+			return
+		}
+		hard := false
+		for i < len(s) && strings.IndexByte(ifs, s[i]) >= 0 {
+			if !isSpace(s[i]) {
+				if hard {
+					break
+				}
+				hard = true
+			}
+			i++
+		}
+		if hard {
+			k.started = true
+		}
+		k.end()
+	}
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' }
+
+// fields expands words as the arguments of a command.
+func (sh *shell) fields(words []*syntax.Word) []string {
+	if len(words) == 0 {
+		return nil
+	}
+	k := sink{sh: sh, mode: modeFields, out: make([]string, 0, len(words))}
+	sh.charge(gasPerWord * len(words))
+	for _, w := range words {
+		sh.field(&k, w)
+	}
+	return k.out
+}
+
+func (sh *shell) field(k *sink, w *syntax.Word) {
+	if len(w.Parts) == 1 {
+		if lit, ok := w.Parts[0].(*syntax.Lit); ok && !strings.ContainsAny(lit.Value, "\\~{*?[+@!") {
+			k.out = append(k.out, lit.Value)
+			return
+		}
+	}
+	if sh.on[optBraceexpand] && hasBrace(w.Parts) {
+		split := *w
+		if syntax.SplitBraces(&split) {
+			for _, parts := range sh.braces(split.Parts) {
+				sh.walk(k, parts, false)
+				k.end()
+			}
+			return
+		}
+	}
+	sh.walk(k, w.Parts, false)
+	k.end()
+}
+
+func hasBrace(parts []syntax.WordPart) bool {
+	for _, p := range parts {
+		if lit, ok := p.(*syntax.Lit); ok && strings.IndexByte(lit.Value, '{') >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// braces returns the words that one with brace expressions stands for.
+func (sh *shell) braces(parts []syntax.WordPart) [][]syntax.WordPart {
+	for i, p := range parts {
+		b, ok := p.(*syntax.BraceExp)
+		if !ok {
+			continue
+		}
+		var middle [][]syntax.WordPart
+		if b.Sequence {
+			for _, s := range sh.sequence(b) {
+				middle = append(middle, []syntax.WordPart{&syntax.Lit{Value: s}})
+			}
+		} else {
+			for _, e := range b.Elems {
+				middle = append(middle, sh.braces(e.Parts)...)
+			}
+		}
+		rest := sh.braces(parts[i+1:])
+		sh.charge(20 * len(middle) * len(rest))
+		sh.spare(64 * len(middle) * len(rest))
+		all := make([][]syntax.WordPart, 0, len(middle)*len(rest))
+		for _, m := range middle {
+			for _, r := range rest {
+				word := make([]syntax.WordPart, 0, i+len(m)+len(r))
+				word = append(append(append(word, parts[:i]...), m...), r...)
+				all = append(all, word)
+			}
+		}
+		return all
+	}
+	return [][]syntax.WordPart{parts}
+}
+
+// sequence returns what {a..b..c} stands for.
+func (sh *shell) sequence(b *syntax.BraceExp) []string {
+	from, to := b.Elems[0].Lit(), b.Elems[1].Lit()
+	step := int64(0)
+	if len(b.Elems) > 2 {
+		step, _ = strconv.ParseInt(b.Elems[2].Lit(), 10, 64)
+	}
+	x, errX := strconv.ParseInt(from, 10, 64)
+	y, errY := strconv.ParseInt(to, 10, 64)
+	letters := errX != nil || errY != nil
+	if letters {
+		x, y = int64(from[0]), int64(to[0])
+	}
+	if step < 0 {
+		step = -step
+	}
+	step = max(step, 1)
+	width := 0
+	for _, s := range []string{from, to} {
+		if digits := strings.TrimLeft(s, "-+"); !letters && len(digits) > 1 && digits[0] == '0' {
+			width = max(len(from), len(to))
+		}
+	}
+	count := (max(x, y)-min(x, y))/step + 1
+	sh.charge(int(min(count, 1<<40)) * 10)
+	sh.spare(int(min(count, 1<<34)) * 64)
+	all := make([]string, 0, count)
+	for n := x; ; {
+		if letters {
+			all = append(all, string(rune(n)))
+		} else {
+			s := strconv.FormatInt(n, 10)
+			if len(s) < width {
+				if n < 0 {
+					s = "-" + strings.Repeat("0", width-len(s)) + s[1:]
+				} else {
+					s = strings.Repeat("0", width-len(s)) + s
+				}
+			}
+			all = append(all, s)
+		}
+		if int64(len(all)) >= count {
+			return all
+		}
+		if x <= y {
+			n += step
+		} else {
+			n -= step
+		}
+	}
+}
+
+// literal expands a word without splitting it.
+func (sh *shell) literal(w *syntax.Word) string { return sh.one(w, modeLiteral, false) }
+
+// pattern expands a word to a pattern.
+func (sh *shell) pattern(w *syntax.Word) string { return sh.one(w, modePattern, false) }
+
+func (sh *shell) one(w *syntax.Word, mode byte, assign bool) string {
+	if w == nil {
+		return ""
+	}
+	if len(w.Parts) == 1 && mode != modeRegexp {
+		if lit, ok := w.Parts[0].(*syntax.Lit); ok && !strings.ContainsAny(lit.Value, "\\~") {
+			return lit.Value
+		}
+	}
+	sh.charge(gasPerWord)
+	k := sink{sh: sh, mode: mode, assign: assign}
+	sh.walk(&k, w.Parts, false)
+	return string(k.text)
+}
+
+// document expands the body of a here-document.
+func (sh *shell) document(w *syntax.Word) string {
+	if w == nil {
+		return ""
+	}
+	k := sink{sh: sh, mode: modeLiteral}
+	for _, p := range w.Parts {
+		if lit, ok := p.(*syntax.Lit); ok {
+			sh.doubleQuoted(&k, lit.Value, true)
+			continue
+		}
+		sh.part(&k, p, true)
+	}
+	return string(k.text)
+}
+
+// documentText expands text in which only $, ` and \ are special.
+func (sh *shell) documentText(raw string) string {
+	p, ok := sh.w.words["d"+raw]
+	if !ok {
+		sh.charge(200 + 20*len(raw))
+		p.word, p.err = newParser().Document(strings.NewReader(raw))
+		sh.remember("d"+raw, p)
+	}
+	if p.err != nil {
+		sh.complain("", "%s: bad substitution", raw)
+		panic(discard{1})
+	}
+	before := sh.source
+	sh.source = &text{code: raw, name: before.name}
+	defer func() { sh.source = before }()
+	return sh.document(p.word)
+}
+
+type parsed struct {
+	word *syntax.Word
+	err  error
+}
+
+// remember keeps a parsed word for the next time.
+func (sh *shell) remember(key string, p parsed) {
+	if len(sh.w.words) >= 1024 {
+		clear(sh.w.words)
+	}
+	if len(key) < 4096 {
+		sh.w.words[key] = p
+	}
+}
+
+// subscriptKey expands the source text of an associative array's subscript.
+func (sh *shell) subscriptKey(raw string) string {
+	if !strings.ContainsAny(raw, "$`\\'\"") {
+		return raw
+	}
+	p, ok := sh.w.words["k"+raw]
+	if !ok {
+		sh.charge(200 + 20*len(raw))
+		text := oneWord(raw)
+		for w, err := range newParser().WordsSeq(strings.NewReader(text)) {
+			p.word, p.err = w, err
+			break
+		}
+		sh.remember("k"+raw, p)
+	}
+	if p.err != nil || p.word == nil {
+		return raw
+	}
+	before := sh.source
+	sh.source = &text{code: oneWord(raw), name: before.name}
+	defer func() { sh.source = before }()
+	return sh.one(p.word, modeLiteral, false)
+}
+
+// oneWord escapes what would end a word.
+func oneWord(raw string) string {
+	var b strings.Builder
+	depth := 0
+	for i := 0; i < len(raw); i++ {
+		c := raw[i]
+		switch {
+		case c == '\\' && i+1 < len(raw):
+			b.WriteByte(c)
+			i++
+		case c == '\'' && depth == 0 || c == '"':
+			end := i + 1
+			for end < len(raw) && raw[end] != c {
+				if raw[end] == '\\' && c == '"' {
+					end++
+				}
+				end++
+			}
+			end = min(end, len(raw)-1)
+			b.WriteString(raw[i:end])
+			i = end
+		case c == '$' && i+1 < len(raw) && (raw[i+1] == '{' || raw[i+1] == '('):
+			depth++
+			b.WriteByte(c)
+			i++
+		case depth > 0 && (c == '(' || c == '{'):
+			depth++
+		case depth > 0 && (c == ')' || c == '}'):
+			depth--
+		case depth == 0 && strings.IndexByte(" \t\n|&;<>()#*?[]{}~!", c) >= 0:
+			b.WriteByte('\\')
+		}
+		b.WriteByte(raw[i])
+	}
+	return b.String()
+}
+
+// walk expands the parts of a word.
+func (sh *shell) walk(k *sink, parts []syntax.WordPart, quoted bool) {
+	for i, p := range parts {
+		lit, ok := p.(*syntax.Lit)
+		if !ok {
+			sh.part(k, p, quoted)
+			continue
+		}
+		if quoted {
+			sh.doubleQuoted(k, lit.Value, false)
+			continue
+		}
+		s := lit.Value
+		if strings.IndexByte(s, '~') >= 0 && (i == 0 || k.assign) {
+			s = sh.tilde(k, s, i == 0, i+1 == len(parts))
+		}
+		sh.unquoted(k, s)
+	}
+}
+
+// unquoted appends literal text outside of quotes.
+func (sh *shell) unquoted(k *sink, s string) {
+	for {
+		i := strings.IndexByte(s, '\\')
+		if i < 0 || i+1 == len(s) {
+			k.add(s, false)
+			return
+		}
+		if i > 0 {
+			k.add(s[:i], false)
+		}
+		if s[i+1] != '\n' {
+			k.add(s[i+1:i+2], true)
+		}
+		s = s[i+2:]
+	}
+}
+
+// doubleQuoted appends literal text within double quotes or a here-document.
+func (sh *shell) doubleQuoted(k *sink, s string, document bool) {
+	for {
+		i := strings.IndexByte(s, '\\')
+		if i < 0 || i+1 == len(s) {
+			k.add(s, true)
+			return
+		}
+		switch s[i+1] {
+		case '$', '`', '\\':
+			k.add(s[:i]+s[i+1:i+2], true)
+		case '\n':
+			k.add(s[:i], true)
+		case '"':
+			if !document {
+				k.add(s[:i]+`"`, true)
+				break
+			}
+			fallthrough
+		default:
+			k.add(s[:i+2], true)
+		}
+		s = s[i+2:]
+	}
+}
+
+// tilde expands home folders at the beginning of literal text, and behind colons in assignments. It appends what it has read and returns the rest.
+func (sh *shell) tilde(k *sink, s string, first, last bool) string {
+	for {
+		if first && strings.HasPrefix(s, "~") {
+			end := strings.IndexAny(s, "/:")
+			if end >= 0 && s[end] == ':' && !k.assign {
+				end = strings.IndexByte(s, '/')
+			}
+			whole := end < 0
+			if whole {
+				end = len(s)
+			}
+			if home, ok := sh.home(s[1:end]); ok && (!whole || last) {
+				k.add(home, true)
+				s = s[end:]
+			}
+		}
+		if !k.assign {
+			return s
+		}
+		i := strings.Index(s, ":~")
+		if i < 0 {
+			return s
+		}
+		sh.unquoted(k, s[:i+1])
+		s, first = s[i+1:], true
+	}
+}
+
+func (sh *shell) home(user string) (string, bool) {
+	switch user {
+	case "":
+		if h, ok := sh.get("HOME"); ok {
+			return h, true
+		}
+		return "/root", true
+	case "+":
+		return sh.get("PWD")
+	case "-":
+		return sh.get("OLDPWD")
+	case "root":
+		return "/root", true
+	}
+	return "", false
+}
+
+// part expands one part of a word that is no literal.
+func (sh *shell) part(k *sink, p syntax.WordPart, quoted bool) {
+	switch p := p.(type) {
+	case *syntax.Lit:
+		if quoted {
+			sh.doubleQuoted(k, p.Value, false)
+		} else {
+			sh.unquoted(k, p.Value)
+		}
+	case *syntax.SglQuoted:
+		if quoted && !p.Dollar {
+			k.add("'"+p.Value+"'", true)
+			return
+		}
+		s := p.Value
+		if p.Dollar {
+			s, _ = unescape(s, '$')
+			s, _, _ = strings.Cut(s, "\x00")
+		}
+		k.add(s, true)
+	case *syntax.DblQuoted:
+		if len(p.Parts) == 0 {
+			k.add("", true)
+		}
+		for _, inner := range p.Parts {
+			sh.part(k, inner, true)
+		}
+	case *syntax.ParamExp:
+		sh.param(k, p, quoted)
+	case *syntax.CmdSubst:
+		s := sh.commandSubst(p)
+		if quoted {
+			k.add(s, true)
+		} else {
+			k.split(s)
+		}
+		sh.charge(len(s) / 8)
+	case *syntax.ArithmExp:
+		s := strconv.FormatInt(sh.arith(sh.arithExpr(p.X)), 10)
+		if quoted {
+			k.add(s, true)
+		} else {
+			k.split(s)
+		}
+	case *syntax.ProcSubst:
+		k.add(sh.processSubst(p), true)
+	case *syntax.ExtGlob:
+		s := p.Pattern.Value
+		if strings.ContainsAny(s, "$`'\"") {
+			s = sh.extendedText(s)
+		}
+		k.add(p.Op.String()+s+")", false)
+	default:
+		sh.complain("", "bad substitution")
+		panic(discard{1})
+	}
+}
+
+// extendedText expands what stands within an extended glob operator: variables, and quotes that make characters plain.
+func (sh *shell) extendedText(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; c == '\'' || c == '"' {
+			end := strings.IndexByte(s[i+1:], c)
+			if end >= 0 {
+				inner := s[i+1 : i+1+end]
+				if c == '"' {
+					inner = sh.documentText(inner)
+				}
+				b.WriteString(quotePattern(inner))
+				i += end + 1
+				continue
+			}
+		}
+		if s[i] == '\\' && i+1 < len(s) {
+			b.WriteString(s[i : i+2])
+			i++
+			continue
+		}
+		if s[i] == '$' {
+			end := i + 1
+			switch {
+			case end < len(s) && s[end] == '{':
+				if close := strings.IndexByte(s[end:], '}'); close > 0 {
+					end += close + 1
+				}
+			default:
+				for end < len(s) && (s[end] == '_' || s[end] >= 'a' && s[end] <= 'z' || s[end] >= 'A' && s[end] <= 'Z' || s[end] >= '0' && s[end] <= '9') {
+					end++
+				}
+			}
+			b.WriteString(sh.documentText(s[i:end]))
+			i = end - 1
+			continue
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+// join joins a list with the first character of IFS.
+func (sh *shell) join(list []string) string {
+	sep := " "
+	if sh.ifsSet {
+		sep = ""
+		if sh.ifs != "" {
+			sep = sh.ifs[:1]
+		}
+	}
+	return strings.Join(list, sep)
+}

@@ -1,0 +1,693 @@
+package shell
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// value is what a parameter has.
+type value struct {
+	name   string // with the subscript
+	s      string
+	list   []string
+	isList bool // by @ or *
+	star   bool
+	set    bool
+	v      *variable // nil for special parameters
+}
+
+func (e value) join(sh *shell) string {
+	if !e.isList {
+		return e.s
+	}
+	if e.star {
+		return sh.join(e.list)
+	}
+	return strings.Join(e.list, " ")
+}
+
+// parameter returns the value of a parameter by its text: a name, a number, a special character, a name with a subscript.
+func (sh *shell) parameter(name string) value {
+	if base, sub, ok := splitSubscript(name); ok {
+		return sh.element(base, sub, false)
+	}
+	e := value{name: name}
+	switch name {
+	case "@", "*":
+		e.list, e.isList, e.star, e.set = sh.params, true, name == "*", len(sh.params) > 0
+	case "#":
+		e.s, e.set = strconv.Itoa(len(sh.params)), true
+	case "?":
+		e.s, e.set = strconv.Itoa(sh.status), true
+	case "$":
+		e.s, e.set = strconv.Itoa(sh.root), true
+	case "!":
+		if sh.lastJob > 0 {
+			e.s, e.set = strconv.Itoa(sh.lastJob), true
+		}
+	case "-":
+		e.s, e.set = sh.optionLetters(), true
+	case "_":
+		e.s, e.set = sh.last, true
+	case "0":
+		e.s, e.set = sh.name, true
+	default:
+		if name != "" && name[0] >= '0' && name[0] <= '9' {
+			if n, err := strconv.Atoi(name); err == nil && n <= len(sh.params) {
+				e.s, e.set = sh.params[n-1], true
+			}
+			return e
+		}
+		e.s, e.set = sh.get(name)
+		e.v = sh.lookup(name)
+	}
+	return e
+}
+
+// element returns the value of name[sub], sub being source text.
+func (sh *shell) element(name, sub string, expanded bool) value {
+	e := value{name: name + "[" + sub + "]"}
+	target := sh.resolve(name)
+	v := sh.raw(target)
+	e.v = v
+	if sub == "@" || sub == "*" {
+		e.isList, e.star = true, sub == "*"
+		if v != nil {
+			e.list = v.values()
+			e.set = len(e.list) > 0
+		}
+		return e
+	}
+	if v != nil && v.kind == associative {
+		key := sub
+		if !expanded {
+			key = sh.subscriptKey(sub)
+		}
+		i, ok := v.m[key]
+		e.s, e.set = i.val, ok
+		return e
+	}
+	i := sh.arith(sh.arithText(sub))
+	if v == nil {
+		return e
+	}
+	if i < 0 {
+		top := v.top()
+		if v.kind == scalar && v.set {
+			top = 1
+		}
+		if i += int64(top); i < 0 {
+			sh.complain("", "%s: bad array subscript", name)
+			return e
+		}
+	}
+	switch {
+	case v.kind == indexed:
+		e.s, e.set = v.at(int(i))
+	case i == 0:
+		e.s, e.set = v.str, v.set
+	}
+	return e
+}
+
+// code returns the source text of a node.
+func (sh *shell) code(n syntax.Node) string {
+	from, to := int(n.Pos().Offset()), int(n.End().Offset())
+	if from >= 0 && from <= to && to <= len(sh.source.code) {
+		return sh.source.code[from:to]
+	}
+	var b strings.Builder
+	_ = syntax.NewPrinter().Print(&b, n)
+	return b.String()
+}
+
+// param expands a parameter.
+func (sh *shell) param(k *sink, pe *syntax.ParamExp, quoted bool) {
+	name := pe.Param.Value
+	if pe.Short || !pe.Excl && !pe.Length && pe.Index == nil && pe.Slice == nil && pe.Repl == nil && pe.Exp == nil && pe.Names == 0 {
+		if name == "LINENO" {
+			sh.line = int(pe.Pos().Line())
+		}
+		if c := name[0]; c == '_' && len(name) > 1 || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' {
+			if pe.Index == nil {
+				s, ok := sh.get(name)
+				if !ok && sh.on[optNounset] {
+					sh.unbound(name)
+				}
+				if quoted {
+					k.add(s, true)
+				} else {
+					k.split(s)
+				}
+				return
+			}
+		}
+	}
+	if pe.Width || pe.IsSet || pe.Flags != nil || len(pe.Modifiers) > 0 {
+		sh.badSubstitution(pe)
+	}
+	if pe.Excl && pe.Names != 0 {
+		var names []string
+		for _, n := range slices.Sorted(maps.Keys(sh.vars)) {
+			if strings.HasPrefix(n, name) && sh.vars[n].set {
+				names = append(names, n)
+			}
+		}
+		sh.emit(k, value{list: names, isList: true, star: pe.Names == syntax.NamesPrefix}, quoted)
+		return
+	}
+	e := sh.paramValue(pe)
+	if pe.Length {
+		if !e.set && !e.isList && sh.on[optNounset] {
+			sh.unbound(e.name)
+		}
+		n := len(e.list)
+		if !e.isList {
+			n = utf8.RuneCountInString(e.s)
+		}
+		k.add(strconv.Itoa(n), quoted)
+		return
+	}
+	if pe.Exp != nil && sh.conditional(k, pe, e, quoted) {
+		return
+	}
+	if !e.set && !e.isList && sh.on[optNounset] && !(pe.Excl && pe.Index != nil) {
+		sh.unbound(e.name)
+	}
+	switch {
+	case pe.Slice != nil:
+		e = sh.slice(pe, e)
+	case pe.Repl != nil:
+		pat := sh.pattern(pe.Repl.Orig)
+		with := sh.replacement(pe.Repl.With)
+		if pe.Repl.All {
+			// An anchor means nothing with //.
+			e = e.each(func(s string) string { return sh.replace(s, pat, with, true) })
+		} else {
+			if raw := sh.anchored(pe); raw == 0 && pat != "" && (pat[0] == '#' || pat[0] == '%') {
+				pat = `\` + pat
+			}
+			e = e.each(func(s string) string { return sh.replace(s, pat, with, false) })
+		}
+	case pe.Exp != nil:
+		e = sh.operate(pe, e)
+	}
+	sh.emit(k, e, quoted)
+}
+
+// anchored returns the anchor with which a replacement's pattern begins in the source, 0 for none.
+func (sh *shell) anchored(pe *syntax.ParamExp) byte {
+	if pe.Repl.Orig != nil && len(pe.Repl.Orig.Parts) > 0 {
+		if lit, ok := pe.Repl.Orig.Parts[0].(*syntax.Lit); ok && lit.Value != "" && (lit.Value[0] == '#' || lit.Value[0] == '%') {
+			return lit.Value[0]
+		}
+	}
+	return 0
+}
+
+// replacement expands the text that is put in by a replacement: an & that is quoted stands for itself.
+func (sh *shell) replacement(w *syntax.Word) string {
+	if w == nil {
+		return ""
+	}
+	k := sink{sh: sh, mode: modeLiteral}
+	for _, p := range w.Parts {
+		inner := sink{sh: sh, mode: modeLiteral}
+		switch q := p.(type) {
+		case *syntax.Lit:
+			if strings.Contains(q.Value, `\&`) {
+				k.add(strings.ReplaceAll(q.Value, `\/`, `/`), true)
+				continue
+			}
+			sh.walk(&inner, []syntax.WordPart{p}, false)
+			k.add(strings.ReplaceAll(string(inner.text), `\`, `\\`), true)
+		case *syntax.SglQuoted, *syntax.DblQuoted:
+			sh.part(&inner, p, false)
+			k.add(strings.NewReplacer(`\`, `\\`, `&`, `\&`).Replace(string(inner.text)), true)
+		default:
+			sh.part(&inner, p, false)
+			k.add(string(inner.text), true)
+		}
+	}
+	return string(k.text)
+}
+
+func (sh *shell) badSubstitution(pe *syntax.ParamExp) {
+	sh.complain("", "%s: bad substitution", sh.code(pe))
+	panic(discard{1})
+}
+
+func (sh *shell) unbound(name string) {
+	sh.complain("", "%s: unbound variable", name)
+	sh.fatal()
+}
+
+// fatal ends the shell because of an expansion.
+func (sh *shell) fatal() {
+	if sh.fromText {
+		panic(exitShell{127})
+	}
+	panic(exitShell{1})
+}
+
+// paramValue returns the value that the operators of an expansion begin with.
+func (sh *shell) paramValue(pe *syntax.ParamExp) value {
+	name := pe.Param.Value
+	if pe.Excl {
+		if pe.Index != nil {
+			sub := sh.code(pe.Index)
+			if sub == "@" || sub == "*" {
+				e := value{isList: true, star: sub == "*", set: true}
+				if v := sh.lookup(name); v != nil {
+					e.list = v.names()
+				}
+				return e
+			}
+		}
+		if v := sh.vars[name]; v != nil && v.ref && pe.Index == nil {
+			return value{name: name, s: v.str, set: true}
+		}
+		var e value
+		if pe.Index != nil {
+			e = sh.element(name, sh.code(pe.Index), false)
+		} else {
+			e = sh.parameter(name)
+		}
+		target := e.join(sh)
+		if target == "" {
+			if !e.set {
+				if pe.Exp != nil {
+					return value{name: name}
+				}
+				sh.complain("", "%s: invalid indirect expansion", name)
+			} else {
+				sh.complain("", "%s: invalid variable name", target)
+			}
+			panic(discard{1})
+		}
+		base, _, isElement := splitSubscript(target)
+		if !isElement && !validName(target) && !isSpecial(target) {
+			sh.complain("", "%s: invalid variable name", target)
+			panic(discard{1})
+		}
+		_ = base
+		return sh.parameter(target)
+	}
+	if pe.Index != nil {
+		return sh.element(name, sh.code(pe.Index), false)
+	}
+	e := sh.parameter(name)
+	if e.v != nil && e.v.kind != scalar && (pe.Slice == nil || e.v.kind == associative) {
+		e.name = name
+	}
+	return e
+}
+
+func isSpecial(name string) bool {
+	if len(name) == 1 && strings.Contains("@*#?$!-_", name) {
+		return true
+	}
+	_, err := strconv.ParseUint(name, 10, 31)
+	return err == nil
+}
+
+// each applies an operator to every element.
+func (e value) each(f func(string) string) value {
+	if !e.isList {
+		e.s = f(e.s)
+		return e
+	}
+	list := make([]string, len(e.list))
+	for i, s := range e.list {
+		list[i] = f(s)
+	}
+	e.list = list
+	return e
+}
+
+// conditional does the operators that look at whether the parameter is set, and reports whether that was all.
+func (sh *shell) conditional(k *sink, pe *syntax.ParamExp, e value, quoted bool) bool {
+	null := false
+	switch pe.Exp.Op {
+	case syntax.DefaultUnsetOrNull, syntax.AlternateUnsetOrNull, syntax.AssignUnsetOrNull, syntax.ErrorUnsetOrNull:
+		null = e.join(sh) == ""
+	case syntax.DefaultUnset, syntax.AlternateUnset, syntax.AssignUnset, syntax.ErrorUnset:
+	default:
+		return false
+	}
+	there := e.set && !null
+	switch pe.Exp.Op {
+	case syntax.DefaultUnset, syntax.DefaultUnsetOrNull:
+		if there {
+			sh.emit(k, e, quoted)
+			return true
+		}
+		sh.alternative(k, pe.Exp.Word, quoted)
+	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
+		if there {
+			sh.alternative(k, pe.Exp.Word, quoted)
+		} else if quoted && !e.isList {
+			k.add("", true)
+		}
+	case syntax.AssignUnset, syntax.AssignUnsetOrNull:
+		if there {
+			sh.emit(k, e, quoted)
+			return true
+		}
+		inner := sink{sh: sh, mode: modeLiteral}
+		sh.alternative(&inner, pe.Exp.Word, quoted)
+		s := string(inner.text)
+		var err error
+		base, sub, isElement := splitSubscript(e.name)
+		switch {
+		case isElement:
+			err = sh.assignElement(base, sub, s, false)
+		case !validName(e.name):
+			sh.complain("", "$%s: cannot assign in this way", e.name)
+			panic(discard{1})
+		default:
+			err = sh.assign(e.name, s, false)
+		}
+		if err != nil {
+			sh.complain("", "%s", err)
+			panic(discard{1})
+		}
+		if quoted {
+			k.add(s, true)
+		} else {
+			k.split(s)
+		}
+	case syntax.ErrorUnset, syntax.ErrorUnsetOrNull:
+		if there {
+			sh.emit(k, e, quoted)
+			return true
+		}
+		message := "parameter not set"
+		if pe.Exp.Op == syntax.ErrorUnsetOrNull {
+			message = "parameter null or not set"
+		}
+		if pe.Exp.Word != nil && len(pe.Exp.Word.Parts) > 0 {
+			message = sh.literal(pe.Exp.Word)
+		}
+		sh.complain("", "%s: %s", e.name, message)
+		sh.fatal()
+	}
+	return true
+}
+
+// alternative expands the word that stands behind an operator.
+func (sh *shell) alternative(k *sink, w *syntax.Word, quoted bool) {
+	if w == nil || len(w.Parts) == 0 {
+		if quoted {
+			k.add("", true)
+		}
+		return
+	}
+	if quoted {
+		sh.walk(k, w.Parts, true)
+		return
+	}
+	for i, p := range w.Parts {
+		lit, ok := p.(*syntax.Lit)
+		if !ok {
+			sh.part(k, p, false)
+			continue
+		}
+		s := lit.Value
+		if i == 0 && strings.HasPrefix(s, "~") {
+			s = sh.tilde(k, s, true, len(w.Parts) == 1)
+		}
+		if k.mode != modeFields {
+			sh.unquoted(k, s)
+			continue
+		}
+		// Literal text is split as what is expanded is.
+		for {
+			i := strings.IndexByte(s, '\\')
+			if i < 0 || i+1 == len(s) {
+				k.split(s)
+				break
+			}
+			k.split(s[:i])
+			k.add(s[i+1:i+2], true)
+			s = s[i+2:]
+		}
+	}
+}
+
+// slice is ${x:offset:length}.
+func (sh *shell) slice(pe *syntax.ParamExp, e value) value {
+	offset, length := int64(0), int64(-1)
+	if pe.Slice.Offset != nil {
+		offset = sh.arith(sh.arithExpr(pe.Slice.Offset))
+	}
+	limited := pe.Slice.Length != nil
+	if limited {
+		length = sh.arith(sh.arithExpr(pe.Slice.Length))
+	}
+	if !e.isList {
+		runes := []rune(e.s)
+		ascii := len(runes) == len(e.s)
+		n := int64(len(runes))
+		if offset < 0 {
+			if offset += n; offset < 0 {
+				e.s = ""
+				return e
+			}
+		}
+		if offset > n {
+			e.s = ""
+			return e
+		}
+		end := n
+		if limited {
+			if length < 0 {
+				if end = n + length; end < offset {
+					sh.complain("", "%s: substring expression < 0", sh.code(pe.Slice.Length))
+					panic(discard{1})
+				}
+			} else if length < n-offset {
+				end = offset + length
+			}
+		}
+		if ascii {
+			e.s = e.s[offset:end]
+		} else {
+			e.s = string(runes[offset:end])
+		}
+		return e
+	}
+	if limited && length < 0 {
+		sh.complain("", "%s: substring expression < 0", sh.code(pe.Slice.Length))
+		panic(discard{1})
+	}
+	list := e.list
+	begin := 0
+	switch {
+	case e.name == "@" || e.name == "*":
+		list = append([]string{sh.name}, list...)
+		if offset < 0 {
+			offset += int64(len(list))
+		}
+		begin = int(min(max(offset, 0), int64(len(list))))
+		if offset < 0 {
+			begin = len(list)
+		}
+	case e.v != nil && e.v.kind == indexed && e.v.keys != nil:
+		if offset < 0 {
+			offset += int64(e.v.top())
+		}
+		if offset < 0 {
+			begin = len(list)
+		} else {
+			begin, _ = slices.BinarySearch(e.v.keys, int(offset))
+		}
+	default:
+		if offset < 0 {
+			offset += int64(len(list))
+		}
+		begin = int(min(max(offset, 0), int64(len(list))))
+		if offset < 0 {
+			begin = len(list)
+		}
+	}
+	end := len(list)
+	if limited {
+		end = int(min(int64(end), int64(begin)+length))
+	}
+	e.list = list[begin:max(begin, end)]
+	return e
+}
+
+// operate does the operators that change the value.
+func (sh *shell) operate(pe *syntax.ParamExp, e value) value {
+	op := pe.Exp.Op
+	switch op {
+	case syntax.RemSmallPrefix, syntax.RemLargePrefix, syntax.RemSmallSuffix, syntax.RemLargeSuffix:
+		pat := sh.pattern(pe.Exp.Word)
+		return e.each(func(s string) string {
+			switch op {
+			case syntax.RemSmallPrefix, syntax.RemLargePrefix:
+				return sh.trimPrefix(s, pat, op == syntax.RemLargePrefix)
+			}
+			return sh.trimSuffix(s, pat, op == syntax.RemLargeSuffix)
+		})
+	case syntax.UpperFirst, syntax.UpperAll, syntax.LowerFirst, syntax.LowerAll:
+		pat := sh.pattern(pe.Exp.Word)
+		change := unicode.ToUpper
+		if op == syntax.LowerFirst || op == syntax.LowerAll {
+			change = unicode.ToLower
+		}
+		return e.each(func(s string) string {
+			sh.charge(len(s))
+			var b strings.Builder
+			for i, r := range s {
+				if (i == 0 || op == syntax.UpperAll || op == syntax.LowerAll) && (pat == "" || sh.match(pat, string(r), false)) {
+					r = change(r)
+				}
+				b.WriteRune(r)
+			}
+			return b.String()
+		})
+	case syntax.OtherParamOps:
+		return sh.transform(pe, e, sh.literal(pe.Exp.Word))
+	}
+	sh.badSubstitution(pe)
+	return e
+}
+
+// transform is ${x@op}.
+func (sh *shell) transform(pe *syntax.ParamExp, e value, op string) value {
+	name, _, _ := splitSubscript(e.name)
+	switch op {
+	case "Q":
+		if !e.set && !e.isList {
+			return value{set: true}
+		}
+		return e.each(quoteShell)
+	case "U":
+		return e.each(strings.ToUpper)
+	case "L":
+		return e.each(strings.ToLower)
+	case "u":
+		return e.each(func(s string) string {
+			r, size := utf8.DecodeRuneInString(s)
+			if size == 0 {
+				return s
+			}
+			return string(unicode.ToUpper(r)) + s[size:]
+		})
+	case "E":
+		return e.each(func(s string) string { s, _ = unescape(s, '$'); return s })
+	case "P":
+		return e.each(sh.prompt)
+	case "a":
+		flags := ""
+		if e.v != nil {
+			flags = e.v.flags()
+		}
+		return e.each(func(string) string { return flags }).withFlags(flags)
+	case "A":
+		switch {
+		case e.v == nil:
+			if e.isList {
+				words := make([]string, len(e.list))
+				for i, s := range e.list {
+					words[i] = quoteShell(s)
+				}
+				return value{s: "set -- " + strings.Join(words, " "), set: true}
+			}
+			return value{set: true}
+		case e.isList || e.v.kind == scalar && e.v.flags() != "":
+			if e.v.kind != scalar {
+				return value{s: e.v.declaration(name), set: true}
+			}
+			return value{s: "declare -" + e.v.flags() + " " + name + "=" + quoteShell(e.v.str), set: true}
+		case !e.set:
+			return value{set: true}
+		case e.v.flags() != "":
+			return value{s: "declare -" + e.v.flags() + " " + e.name + "=" + quoteShell(e.s), set: true}
+		}
+		return value{s: e.name + "=" + quoteShell(e.s), set: true}
+	case "K", "k":
+		if !e.isList || e.v == nil || e.v.kind == scalar {
+			return e.each(quoteShell)
+		}
+		var words []string
+		names, values := e.v.names(), e.v.values()
+		for i, k := range names {
+			if op == "k" {
+				words = append(words, k, values[i])
+				continue
+			}
+			if e.v.kind == associative {
+				k = quoteKey(k)
+			}
+			words = append(words, k+" "+quoteDouble(values[i]))
+		}
+		if op == "k" {
+			e.list = words
+			return e
+		}
+		s := strings.Join(words, " ")
+		if e.v.kind == associative && s != "" {
+			s += " "
+		}
+		return value{s: s, set: true}
+	}
+	sh.badSubstitution(pe)
+	return e
+}
+
+func (e value) withFlags(flags string) value {
+	if !e.isList {
+		e.s = flags
+	}
+	return e
+}
+
+// prompt expands the escapes of prompts.
+func (sh *shell) prompt(s string) string {
+	r := strings.NewReplacer(`\u`, "root", `\h`, sh.str("HOSTNAME"), `\H`, sh.str("HOSTNAME"), `\w`, sh.pwd(), `\W`, lastElement(sh.pwd()), `\$`, "#", `\n`, "\n", `\s`, "bash",
+		`\v`, "5.2", `\\`, `\`, `\[`, "", `\]`, "", `\a`, "\a", `\e`, "\x1b", `\r`, "\r", `\t`, sh.p.Now().UTC().Format("15:04:05"))
+	return r.Replace(s)
+}
+
+func lastElement(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
+
+// emit appends a value to a word.
+func (sh *shell) emit(k *sink, e value, quoted bool) {
+	if !e.isList {
+		if quoted {
+			k.add(e.s, true)
+		} else {
+			k.split(e.s)
+		}
+		return
+	}
+	sh.charge(5 * len(e.list))
+	if k.mode != modeFields {
+		k.add(e.join(sh), quoted)
+		return
+	}
+	if quoted && e.star {
+		k.add(sh.join(e.list), true)
+		return
+	}
+	for i, s := range e.list {
+		if i > 0 {
+			k.end()
+		}
+		if quoted {
+			k.add(s, true)
+		} else {
+			k.split(s)
+		}
+	}
+}

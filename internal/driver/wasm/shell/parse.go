@@ -1,0 +1,179 @@
+package shell
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"runtime"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+func newParser() *syntax.Parser { return syntax.NewParser(syntax.Variant(syntax.LangBash)) }
+
+// maxFrames bounds how deep the parser may call itself. It reads a kilobyte at a time, from that depth.
+const maxFrames = 20_000
+
+// errNested refuses text that nests deeper than the parser's stack is allowed to be.
+var errNested = errors.New("maximum nesting level exceeded")
+
+// shallow reads text for the parser and refuses to go on where that has gone too deep: the stack of a goroutine ends the process when it is full.
+type shallow struct {
+	r    *strings.Reader
+	left int
+}
+
+func (s *shallow) Read(p []byte) (int, error) {
+	var pc [1]uintptr
+	if runtime.Callers(maxFrames, pc[:]) > 0 {
+		return 0, errNested
+	}
+	return s.r.Read(p[:min(len(p), 1024)])
+}
+
+// parse reads all statements up to the first error. What bash understands and the parser does not is written otherwise first; the code is returned as it was read.
+func (sh *shell) parse(code string) (stmts []*syntax.Stmt, read string, err error) {
+	sh.charge(100 + 20*len(code))
+	for range 100 {
+		stmts = stmts[:0]
+		err = nil
+		for s, e := range newParser().StmtsSeq(&shallow{r: strings.NewReader(code)}) {
+			if e != nil {
+				err = e
+				break
+			}
+			stmts = append(stmts, s)
+		}
+		fixed, ok := sh.mend(code, err)
+		if !ok {
+			return stmts, code, err
+		}
+		sh.charge(20 * len(code))
+		code = fixed
+	}
+	return stmts, code, err
+}
+
+var (
+	unclosedDocument = regexp.MustCompile("^unclosed here-document `(.*)`$")
+	nearToken        = regexp.MustCompile("^`(.+?)` (?:can only|must|is not)")
+)
+
+// mend writes what the parser has refused in another way, where bash understands it.
+func (sh *shell) mend(code string, err error) (string, bool) {
+	var pos syntax.Pos
+	message := ""
+	if e, ok := errors.AsType[syntax.ParseError](err); ok {
+		pos, message = e.Pos, e.Text
+	} else if e, ok := errors.AsType[syntax.LangError](err); ok {
+		pos, message = e.Pos, e.Feature
+	} else {
+		return "", false
+	}
+	switch {
+	case strings.HasPrefix(message, "not a valid arithmetic operator"), strings.HasPrefix(message, "floating point arithmetic"):
+		return quoteArithmetic(code, int(pos.Offset()))
+	}
+	if m := unclosedDocument.FindStringSubmatch(message); m != nil {
+		sh.complain("", "warning: here-document at line %d delimited by end-of-file (wanted `%s')", pos.Line(), m[1])
+		if code != "" && code[len(code)-1] != '\n' {
+			code += "\n"
+		}
+		return code + m[1] + "\n", true
+	}
+	return "", false
+}
+
+// quoteArithmetic puts the expression around an offset in double quotes, which mean nothing there.
+func quoteArithmetic(code string, at int) (string, bool) {
+	for i := min(at, len(code)) - 1; i >= 0; i-- {
+		open, end := 0, -1
+		switch {
+		case code[i] == '[':
+			open = i + 1
+			if end = closing(code, i); end < at {
+				continue
+			}
+		case i > 0 && code[i] == '(' && code[i-1] == '(':
+			open = i + 1
+			depth := 0
+			for j := i + 1; j+1 < len(code); j++ {
+				if code[j] == '(' {
+					depth++
+				} else if code[j] == ')' {
+					if depth == 0 {
+						end = j
+						break
+					}
+					depth--
+				}
+			}
+			if end < at {
+				continue
+			}
+		default:
+			continue
+		}
+		inner := code[open:end]
+		if strings.ContainsRune(inner, '"') || inner == "" {
+			return "", false
+		}
+		return code[:open] + `"` + inner + `"` + code[end:], true
+	}
+	return "", false
+}
+
+// syntaxError tells what is wrong with a text.
+func (sh *shell) syntaxError(code, where string, err error) {
+	line, text := 1, err.Error()
+	if e, ok := errors.AsType[syntax.ParseError](err); ok {
+		line, text = int(e.Pos.Line()), e.Text
+	} else if e, ok := errors.AsType[syntax.LangError](err); ok {
+		line, text = int(e.Pos.Line()), e.Feature+" is not supported"
+	}
+	prefix := sh.name + ": "
+	if where != "" {
+		prefix += where + ": "
+	}
+	lines := strings.Split(code, "\n")
+	total := len(lines) + 1
+	if strings.HasSuffix(code, "\n") {
+		total--
+	}
+	say := func(n int, format string, args ...any) {
+		sh.stderr(fmt.Sprintf("%sline %d: %s\n", prefix, n, fmt.Sprintf(format, args...)))
+	}
+	token := ""
+	switch {
+	case strings.HasPrefix(text, "reached EOF without closing quote `"):
+		say(line, "unexpected EOF while looking for matching `%s'", text[len(text)-2:len(text)-1])
+		return
+	case strings.HasPrefix(text, "reached EOF without matching `"):
+		parts := strings.Split(text, "`")
+		if closer := parts[len(parts)-2]; closer == "{" || closer == "}" && strings.HasPrefix(parts[1], "{") {
+			say(total, "syntax error: unexpected end of file")
+		} else {
+			say(line, "unexpected EOF while looking for matching `%s'", closer)
+		}
+		return
+	case nearToken.MatchString(text):
+		token = nearToken.FindStringSubmatch(text)[1]
+	}
+	if m := nearToken.FindStringSubmatch(text); m != nil && (strings.Contains(text, "must be followed") || strings.Contains(text, "must end with") || strings.Contains(text, "must be ended")) {
+		token = ""
+		say(total, "syntax error: unexpected end of file")
+		return
+	}
+	if token == "" {
+		say(line, "syntax error: %s", text)
+		return
+	}
+	say(line, "syntax error near unexpected token `%s'", token)
+	if line-1 < len(lines) {
+		say(line, "`%s'", lines[line-1])
+	}
+}
+
+var _ io.Reader = (*shallow)(nil)

@@ -1,0 +1,779 @@
+package shell
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+
+	"agentbox/internal/driver/wasm/program"
+)
+
+// owner marks which shell may change a variable in place; another one copies it first.
+type owner struct{ _ byte }
+
+type kind uint8
+
+const (
+	scalar kind = iota
+	indexed
+	associative
+)
+
+// variable is a shell variable with its attributes.
+type variable struct {
+	own      *owner
+	size     int64 // that is held for it
+	kind     kind
+	set      bool
+	exported bool
+	readonly bool
+	integer  bool
+	lower    bool
+	upper    bool
+	ref      bool // str names another variable
+
+	str  string
+	keys []int // of vals, in order; nil where vals begins with 0 and has no holes
+	vals []string
+	m    map[string]item
+	seq  int
+	list []string // the keys of m in order; nil when it has to be made again
+}
+
+type item struct {
+	val string
+	seq int
+}
+
+// frame is a call of a function.
+type frame struct {
+	name   string
+	source string
+	line   int // of the call
+	params []string
+	saved  []savedVar
+}
+
+type savedVar struct {
+	name string
+	old  *variable
+}
+
+const variableBytes = 96 // that a variable or an element takes besides its text
+
+// special are variables that are made when they are read.
+func special(name string) bool {
+	switch name {
+	case "LINENO", "RANDOM", "SECONDS", "EPOCHSECONDS", "EPOCHREALTIME", "SRANDOM", "BASHPID", "BASH_COMMAND", "BASH_SUBSHELL", "FUNCNAME", "BASH_SOURCE", "BASH_LINENO",
+		"PIPESTATUS", "DIRSTACK", "BASHOPTS", "SHELLOPTS", "GROUPS", "BASH_ARGV0", "BASH_ALIASES":
+		return true
+	}
+	return false
+}
+
+// dynamic returns a variable that is made when it is read.
+func (sh *shell) dynamic(name string) *variable {
+	s := ""
+	switch name {
+	case "LINENO":
+		s = strconv.Itoa(sh.line)
+	case "RANDOM":
+		s = strconv.Itoa(sh.nextRandom())
+	case "SRANDOM":
+		s = strconv.FormatUint(uint64(sh.w.random()), 10)
+	case "SECONDS":
+		s = strconv.Itoa(int(sh.p.Now().Sub(sh.started).Seconds()))
+	case "EPOCHSECONDS":
+		s = strconv.FormatInt(sh.p.Now().Unix(), 10)
+	case "EPOCHREALTIME":
+		now := sh.p.Now()
+		s = fmt.Sprintf("%d.%06d", now.Unix(), now.Nanosecond()/1000)
+	case "BASHPID":
+		s = strconv.Itoa(sh.pid)
+	case "BASH_COMMAND":
+		s = sh.command
+	case "BASH_SUBSHELL":
+		s = strconv.Itoa(sh.level)
+	case "BASH_ARGV0":
+		s = sh.name
+	case "BASHOPTS":
+		s = strings.Join(slices.DeleteFunc(shoptNames(), func(n string) bool { return !sh.shopts[n] }), ":")
+	case "SHELLOPTS":
+		var names []string
+		for i, o := range optionTable() {
+			if sh.on[i] {
+				names = append(names, o.name)
+			}
+		}
+		sort.Strings(names)
+		s = strings.Join(names, ":")
+	default:
+		v := &variable{kind: indexed, set: true}
+		switch name {
+		case "PIPESTATUS":
+			for _, p := range sh.pipes {
+				v.vals = append(v.vals, strconv.Itoa(p))
+			}
+		case "GROUPS":
+			v.vals = []string{"0"}
+		case "DIRSTACK":
+			v.vals = append([]string{sh.pwd()}, sh.dirs...)
+		case "BASH_ALIASES":
+			v = &variable{kind: associative, set: true, m: map[string]item{}}
+			for _, k := range slices.Sorted(maps.Keys(sh.aliases)) {
+				v.put(k, sh.aliases[k])
+			}
+		case "FUNCNAME":
+			if len(sh.frames) == 0 {
+				return nil
+			}
+			for i := len(sh.frames) - 1; i >= 0; i-- {
+				v.vals = append(v.vals, sh.frames[i].name)
+			}
+			v.vals = append(v.vals, "main")
+		case "BASH_SOURCE":
+			for i := len(sh.frames) - 1; i >= 0; i-- {
+				v.vals = append(v.vals, sh.frames[i].source)
+			}
+			for i := len(sh.sources) - 1; i >= 0; i-- {
+				v.vals = append(v.vals, sh.sources[i])
+			}
+			if !sh.fromText && sh.name != "" {
+				v.vals = append(v.vals, sh.name)
+			}
+			if len(v.vals) == 0 {
+				return nil
+			}
+		case "BASH_LINENO":
+			for i := len(sh.frames) - 1; i >= 0; i-- {
+				v.vals = append(v.vals, strconv.Itoa(sh.frames[i].line))
+			}
+			v.vals = append(v.vals, "0")
+		default:
+			return nil
+		}
+		return v
+	}
+	return &variable{set: true, str: s, integer: name == "RANDOM" || name == "SECONDS"}
+}
+
+// nextRandom is bash's generator.
+func (sh *shell) nextRandom() int {
+	if !sh.seeded {
+		sh.seed, sh.seeded = sh.w.random(), true
+	}
+	last := int64(int32(sh.seed))
+	if last == 0 {
+		last = 123459876
+	}
+	next := 16807*(last%127773) - 2836*(last/127773)
+	if next < 0 {
+		next += 0x7fffffff
+	}
+	sh.seed = uint32(next)
+	return int((sh.seed>>16 ^ sh.seed&65535) & 32767)
+}
+
+// raw returns a variable without following references.
+func (sh *shell) raw(name string) *variable {
+	if v := sh.vars[name]; v != nil {
+		return v
+	}
+	if special(name) {
+		return sh.dynamic(name)
+	}
+	return nil
+}
+
+// resolve follows the references of a name: to another one, perhaps with a subscript.
+func (sh *shell) resolve(name string) string {
+	for range 10 {
+		v := sh.vars[name]
+		if v == nil || !v.ref || v.str == "" || v.str == name {
+			return name
+		}
+		name = v.str
+	}
+	return name
+}
+
+// lookup returns a variable, nil where there is none.
+func (sh *shell) lookup(name string) *variable {
+	v := sh.raw(name)
+	if v != nil && v.ref && v.str != "" {
+		name = sh.resolve(name)
+		base, _, _ := strings.Cut(name, "[")
+		v = sh.raw(base)
+	}
+	return v
+}
+
+// get returns the value of a scalar or of the first element, and whether there is one.
+func (sh *shell) get(name string) (string, bool) {
+	v := sh.raw(name)
+	if v == nil {
+		return "", false
+	}
+	if v.ref && v.str != "" {
+		target := sh.resolve(name)
+		if strings.Contains(target, "[") {
+			e := sh.parameter(target)
+			return e.join(sh), e.set
+		}
+		if v = sh.raw(target); v == nil {
+			return "", false
+		}
+	}
+	return v.scalar()
+}
+
+// str returns the value of a variable, "" where there is none.
+func (sh *shell) str(name string) string {
+	s, _ := sh.get(name)
+	return s
+}
+
+func (v *variable) scalar() (string, bool) {
+	switch v.kind {
+	case indexed:
+		return v.at(0)
+	case associative:
+		i, ok := v.m["0"]
+		return i.val, ok
+	}
+	return v.str, v.set
+}
+
+// at returns an element of an indexed array.
+func (v *variable) at(i int) (string, bool) {
+	if v.keys == nil {
+		if i >= 0 && i < len(v.vals) {
+			return v.vals[i], true
+		}
+		return "", false
+	}
+	if p, ok := slices.BinarySearch(v.keys, i); ok {
+		return v.vals[p], true
+	}
+	return "", false
+}
+
+// top returns one more than the highest index.
+func (v *variable) top() int {
+	if v.keys != nil {
+		if len(v.keys) == 0 {
+			return 0
+		}
+		return v.keys[len(v.keys)-1] + 1
+	}
+	return len(v.vals)
+}
+
+// values returns the elements in order.
+func (v *variable) values() []string {
+	switch v.kind {
+	case indexed:
+		return v.vals
+	case associative:
+		all := make([]string, 0, len(v.m))
+		for _, k := range v.names() {
+			all = append(all, v.m[k].val)
+		}
+		return all
+	}
+	if !v.set {
+		return nil
+	}
+	return []string{v.str}
+}
+
+// names returns the keys in order.
+func (v *variable) names() []string {
+	switch v.kind {
+	case indexed:
+		all := make([]string, len(v.vals))
+		for i := range all {
+			if v.keys != nil {
+				all[i] = strconv.Itoa(v.keys[i])
+			} else {
+				all[i] = strconv.Itoa(i)
+			}
+		}
+		return all
+	case associative:
+		if v.list == nil {
+			v.list = sortedKeys(v.m)
+		}
+		return v.list
+	}
+	if !v.set {
+		return nil
+	}
+	return []string{"0"}
+}
+
+// sortedKeys orders the keys of an associative array as bash does: by the buckets of its hash table, in each the newest first.
+func sortedKeys(m map[string]item) []string {
+	buckets := uint32(1024)
+	for len(m) > int(buckets)*2 {
+		buckets *= 4
+	}
+	keys := slices.Collect(maps.Keys(m))
+	slices.SortFunc(keys, func(a, b string) int {
+		ha, hb := bashHash(a)&(buckets-1), bashHash(b)&(buckets-1)
+		if ha != hb {
+			return int(ha) - int(hb)
+		}
+		return m[b].seq - m[a].seq
+	})
+	return keys
+}
+
+func bashHash(s string) uint32 {
+	h := uint32(2166136261)
+	for _, c := range []byte(s) {
+		h *= 16777619
+		h ^= uint32(int32(int8(c)))
+	}
+	return h
+}
+
+// put sets an element of an associative array.
+func (v *variable) put(key, val string) {
+	if old, ok := v.m[key]; ok {
+		v.m[key] = item{val, old.seq}
+		return
+	}
+	v.seq++
+	v.m[key] = item{val, v.seq}
+	v.list = nil
+}
+
+// setAt sets an element of an indexed array.
+func (v *variable) setAt(i int, val string) {
+	if v.keys == nil {
+		switch {
+		case i < len(v.vals):
+			v.vals[i] = val
+			return
+		case i == len(v.vals):
+			v.vals = append(v.vals, val)
+			return
+		}
+		v.keys = make([]int, len(v.vals), len(v.vals)+1)
+		for j := range v.keys {
+			v.keys[j] = j
+		}
+	}
+	p, ok := slices.BinarySearch(v.keys, i)
+	if ok {
+		v.vals[p] = val
+		return
+	}
+	v.keys = slices.Insert(v.keys, p, i)
+	v.vals = slices.Insert(v.vals, p, val)
+}
+
+// unsetAt removes an element of an indexed array.
+func (v *variable) unsetAt(i int) {
+	if v.keys == nil {
+		if i < 0 || i >= len(v.vals) {
+			return
+		}
+		if i == len(v.vals)-1 {
+			v.vals = v.vals[:i]
+			return
+		}
+		v.keys = make([]int, len(v.vals))
+		for j := range v.keys {
+			v.keys[j] = j
+		}
+	}
+	if p, ok := slices.BinarySearch(v.keys, i); ok {
+		v.keys = slices.Delete(v.keys, p, p+1)
+		v.vals = slices.Delete(v.vals, p, p+1)
+	}
+}
+
+// mine returns a variable that this shell may change in place, made where there is none.
+func (sh *shell) mine(name string) *variable {
+	v := sh.vars[name]
+	if v != nil && v.own == sh.own {
+		return v
+	}
+	n := &variable{}
+	if v != nil {
+		*n = *v
+		n.keys, n.vals, n.m = slices.Clone(v.keys), slices.Clone(v.vals), maps.Clone(v.m)
+		sh.charge(len(v.vals) + len(v.m)*4)
+	} else {
+		n.size = int64(variableBytes + len(name))
+	}
+	n.own = sh.own
+	sh.hold(n.size)
+	sh.vars[name] = n
+	return n
+}
+
+// grow counts what a variable holds more.
+func (sh *shell) grow(v *variable, n int) {
+	v.size += int64(n)
+	sh.hold(int64(n))
+}
+
+// drop forgets a variable.
+func (sh *shell) drop(name string) {
+	if v := sh.vars[name]; v != nil {
+		if v.own == sh.own {
+			sh.hold(-v.size)
+		}
+		delete(sh.vars, name)
+	}
+}
+
+// validName reports whether s can be the name of a variable.
+func validName(s string) bool {
+	for i, c := range []byte(s) {
+		if c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || i > 0 && c >= '0' && c <= '9' {
+			continue
+		}
+		return false
+	}
+	return s != ""
+}
+
+// readonlyError is what assigning to a constant is; the caller decides how far it reaches.
+type readonlyError struct{ name string }
+
+func (r readonlyError) Error() string { return r.name + ": readonly variable" }
+
+// assign sets a scalar, or the first element of an array.
+func (sh *shell) assign(name, val string, add bool) error {
+	target := sh.resolve(name)
+	if base, sub, ok := splitSubscript(target); ok {
+		return sh.assignElement(base, sub, val, add)
+	}
+	if v := sh.vars[target]; v != nil && v.readonly {
+		return readonlyError{target}
+	}
+	switch v := sh.vars[target]; {
+	case v != nil && v.kind == indexed:
+		return sh.assignIndex(target, 0, val, add)
+	case v != nil && v.kind == associative:
+		return sh.assignKey(target, "0", val, add)
+	}
+	if special(target) && sh.assignDynamic(target, val) {
+		return nil
+	}
+	v := sh.mine(target)
+	val = sh.convert(v, v.str, val, add)
+	sh.grow(v, len(val)-len(v.str))
+	if add && !v.integer && len(val) > 4096 {
+		sh.charge(len(val) / 8)
+	}
+	v.str, v.set = val, true
+	if sh.on[optAllexport] {
+		v.exported = true
+	}
+	sh.changed(target)
+	return nil
+}
+
+// set is assign of the shell's own values, which cannot fail.
+func (sh *shell) set(name, val string) { _ = sh.assign(name, val, false) }
+
+// convert applies the attributes of a variable to a value.
+func (sh *shell) convert(v *variable, old, val string, add bool) string {
+	switch {
+	case v.integer:
+		n := sh.arith(val)
+		if add {
+			n += sh.arith(old)
+		}
+		return strconv.FormatInt(n, 10)
+	case v.lower:
+		val = strings.ToLower(val)
+	case v.upper:
+		val = strings.ToUpper(val)
+	}
+	if add {
+		return old + val
+	}
+	return val
+}
+
+// assignDynamic sets what a variable that is made when it is read begins with; it reports whether that is all.
+func (sh *shell) assignDynamic(name, val string) bool {
+	switch name {
+	case "RANDOM":
+		n, _ := strconv.ParseInt(val, 10, 64)
+		sh.seed, sh.seeded = uint32(n), true
+	case "SECONDS":
+		n, _ := strconv.ParseInt(val, 10, 64)
+		sh.started = sh.p.Now().Add(-seconds(float64(n)))
+	case "BASH_ARGV0":
+		sh.name = val
+	}
+	return true
+}
+
+// changed is called when a variable has another value, for those on which the shell depends.
+func (sh *shell) changed(name string) {
+	switch name {
+	case "IFS":
+		sh.ifs, sh.ifsSet = sh.get("IFS")
+	case "PATH":
+		clear(sh.hash)
+	case "OPTIND":
+		sh.optind = 1
+	}
+}
+
+// assignIndex sets an element of an indexed array; a scalar becomes one.
+func (sh *shell) assignIndex(name string, i int, val string, add bool) error {
+	v := sh.vars[name]
+	if v != nil && v.readonly {
+		return readonlyError{name}
+	}
+	if special(name) && v == nil {
+		return nil
+	}
+	v = sh.mine(name)
+	if v.kind == scalar {
+		v.kind = indexed
+		if v.set {
+			v.vals = []string{v.str}
+		}
+		v.str = ""
+	}
+	old, had := v.at(i)
+	val = sh.convert(v, old, val, add)
+	more := len(val) - len(old)
+	if !had {
+		more += 16
+	}
+	sh.grow(v, more)
+	if v.keys != nil && !had {
+		sh.charge(len(v.keys) / 16)
+	}
+	v.setAt(i, val)
+	v.set = true
+	return nil
+}
+
+// assignKey sets an element of an associative array.
+func (sh *shell) assignKey(name, key, val string, add bool) error {
+	v := sh.mine(name)
+	if v.readonly {
+		return readonlyError{name}
+	}
+	if v.m == nil {
+		v.m = map[string]item{}
+	}
+	old, had := v.m[key]
+	val = sh.convert(v, old.val, val, add)
+	more := len(val) - len(old.val)
+	if !had {
+		more += variableBytes + len(key)
+	}
+	sh.grow(v, more)
+	v.put(key, val)
+	v.set = true
+	return nil
+}
+
+// assignElement sets name[sub], sub being source text.
+func (sh *shell) assignElement(name, sub, val string, add bool) error {
+	name = sh.resolve(name)
+	if v := sh.vars[name]; v != nil && v.kind == associative {
+		if v.readonly {
+			return readonlyError{name}
+		}
+		key := sh.subscriptKey(sub)
+		if key == "" {
+			return fmt.Errorf("%s[%s]: bad array subscript", name, sub)
+		}
+		return sh.assignKey(name, key, val, add)
+	}
+	if sub == "" || sub == "@" || sub == "*" {
+		return fmt.Errorf("%s[%s]: bad array subscript", name, sub)
+	}
+	i, ok := sh.subscriptIndex(sh.vars[name], sub)
+	if !ok {
+		return fmt.Errorf("%s[%s]: bad array subscript", name, sub)
+	}
+	return sh.assignIndex(name, i, val, add)
+}
+
+// subscriptIndex evaluates a subscript of an indexed array; a negative one counts from the end.
+func (sh *shell) subscriptIndex(v *variable, sub string) (int, bool) {
+	i := sh.arith(sh.arithText(sub))
+	if i < 0 {
+		top := 0
+		if v != nil {
+			if top = v.top(); v.kind == scalar && v.set {
+				top = 1
+			}
+		}
+		i += int64(top)
+	}
+	return int(i), i >= 0
+}
+
+// splitSubscript splits name[sub].
+func splitSubscript(s string) (name, sub string, ok bool) {
+	i := strings.IndexByte(s, '[')
+	if i <= 0 || s[len(s)-1] != ']' || !validName(s[:i]) {
+		return s, "", false
+	}
+	return s[:i], s[i+1 : len(s)-1], true
+}
+
+// unset removes a variable.
+func (sh *shell) unset(name string) error {
+	v := sh.vars[name]
+	if v == nil {
+		return nil
+	}
+	if v.readonly {
+		return fmt.Errorf("%s: cannot unset: readonly variable", name)
+	}
+	sh.drop(name)
+	sh.changed(name)
+	return nil
+}
+
+// local makes a variable local to the function that runs, and returns whether it was not yet.
+func (sh *shell) local(name string) bool {
+	f := sh.frames[len(sh.frames)-1]
+	for _, s := range f.saved {
+		if s.name == name {
+			return false
+		}
+	}
+	f.saved = append(f.saved, savedVar{name, sh.vars[name]})
+	delete(sh.vars, name)
+	return true
+}
+
+// restore gives back variables that were hidden.
+func (sh *shell) restore(saved []savedVar) {
+	for i := len(saved) - 1; i >= 0; i-- {
+		s := saved[i]
+		sh.drop(s.name)
+		if s.old != nil {
+			sh.vars[s.name] = s.old
+		}
+		sh.changed(s.name)
+	}
+}
+
+// environ returns what programs that are started get.
+func (sh *shell) environ() []string {
+	names := make([]string, 0, len(sh.vars))
+	for name, v := range sh.vars {
+		if v.exported && v.set && v.kind == scalar {
+			names = append(names, name)
+		}
+	}
+	sort.Strings(names)
+	env := make([]string, 0, len(names)+len(sh.funcs)/8)
+	for _, name := range names {
+		env = append(env, name+"="+sh.vars[name].str)
+	}
+	for _, name := range slices.Sorted(maps.Keys(sh.funcs)) {
+		if f := sh.funcs[name]; f.exported {
+			env = append(env, "BASH_FUNC_"+name+"%%=() "+f.print())
+		}
+	}
+	sh.charge(len(env) * 20)
+	return env
+}
+
+// setup sets the variables with which a shell begins.
+func (sh *shell) setup(p *program.Process) {
+	for _, kv := range p.Env {
+		name, val, ok := strings.Cut(kv, "=")
+		if ok && strings.HasPrefix(name, "BASH_FUNC_") && strings.HasSuffix(name, "%%") {
+			sh.importFunction(name[10:len(name)-2], val)
+			continue
+		}
+		if ok && validName(name) {
+			v := sh.mine(name)
+			sh.grow(v, len(val))
+			v.str, v.set, v.exported = val, true, true
+		}
+	}
+	level, _ := strconv.Atoi(sh.str("SHLVL"))
+	for _, kv := range [][2]string{{"PATH", defaultPath}, {"IFS", " \t\n"}, {"PS4", "+ "}, {"OPTIND", "1"}, {"OPTERR", "1"}, {"SHLVL", strconv.Itoa(level + 1)},
+		{"BASH", "/bin/bash"}, {"BASH_VERSION", "5.2.15(1)-release"}, {"HOSTTYPE", "x86_64"}, {"OSTYPE", "linux-gnu"}, {"MACHTYPE", "x86_64-pc-linux-gnu"},
+		{"HOSTNAME", "agentbox"}, {"TERM", "dumb"}} {
+		if _, has := sh.vars[kv[0]]; !has || kv[0] == "SHLVL" || kv[0] == "IFS" {
+			sh.set(kv[0], kv[1])
+		}
+	}
+	sh.vars["SHLVL"].exported = true
+	for i, s := range []string{"5", "2", "15", "1", "release", "x86_64-pc-linux-gnu"} {
+		_ = sh.assignIndex("BASH_VERSINFO", i, s, false)
+	}
+	for _, kv := range [][2]string{{"UID", "0"}, {"EUID", "0"}, {"PPID", strconv.Itoa(p.PPID)}} {
+		sh.set(kv[0], kv[1])
+		sh.vars[kv[0]].readonly, sh.vars[kv[0]].integer = true, true
+	}
+	sh.vars["BASH_VERSINFO"].readonly = true
+	sh.startFolder()
+}
+
+// flags returns the attributes of a variable as declare -p writes them.
+func (v *variable) flags() string {
+	b := ""
+	for _, f := range []struct {
+		on bool
+		c  string
+	}{{v.kind == indexed, "a"}, {v.kind == associative, "A"}, {v.integer, "i"}, {v.lower, "l"}, {v.ref, "n"}, {v.readonly, "r"}, {v.upper, "u"}, {v.exported, "x"}} {
+		if f.on {
+			b += f.c
+		}
+	}
+	return b
+}
+
+// declaration returns the command that makes a variable as it is.
+func (v *variable) declaration(name string) string {
+	flags := v.flags()
+	if flags == "" {
+		flags = "-"
+	}
+	head := "declare -" + flags + " " + name
+	if !v.set {
+		return head
+	}
+	if v.kind == scalar {
+		return head + "=" + quoteDouble(v.str)
+	}
+	return head + "=" + v.compound(false)
+}
+
+// compound returns the elements of an array as an assignment writes them.
+func (v *variable) compound(plain bool) string {
+	var b strings.Builder
+	b.WriteByte('(')
+	names, values := v.names(), v.values()
+	for i, k := range names {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		if v.kind == associative {
+			k = quoteKey(k)
+		}
+		b.WriteString("[" + k + "]=" + quoteDouble(values[i]))
+	}
+	if v.kind == associative && !plain && len(names) > 0 {
+		b.WriteByte(' ')
+	}
+	b.WriteByte(')')
+	return b.String()
+}
