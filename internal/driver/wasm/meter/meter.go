@@ -1,5 +1,7 @@
-// Package meter rewrites WebAssembly so that what it may use is counted by the code itself: gas, the depth of calls, and bulk operations by
-// their length. What a metered module costs and computes is the same on every engine and every machine.
+// Package meter rewrites WebAssembly so that the code itself counts what it uses, in gas and in the depth of its calls.
+//
+// What a metered module costs and computes is the same on every engine and every machine: bulk operations are charged by their length, the limit of the
+// depth is its own, and each NaN has one form.
 package meter
 
 import (
@@ -119,7 +121,7 @@ func Instrument(module []byte, o Options) (*Module, error) {
 		return nil, tooLarge("the module has %d bytes, and at most %d are taken", len(module), MaxModule)
 	}
 	r := &reader{b: module}
-	p := &pass{r: r, o: o}
+	p := &pass{r: r, o: o, operations: newInstructions()}
 	p.parse()
 	if r.err != nil {
 		return nil, r.err
