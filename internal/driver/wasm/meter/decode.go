@@ -21,7 +21,7 @@ func (w *rewriter) decode(r *reader) {
 	p := w.p
 	w.code = w.code[:0]
 	w.calls, w.loops, w.total = false, false, 0
-	depth := 1
+	depth, blocks := 1, 0
 	for depth > 0 {
 		if r.err != nil {
 			return
@@ -48,6 +48,10 @@ func (w *rewriter) decode(r *reader) {
 			depth++
 			if depth > MaxNesting {
 				r.fail(tooLarge("more than %d nested blocks at byte %d", MaxNesting, r.at+off))
+				return
+			}
+			if blocks++; blocks > MaxBlocks {
+				r.fail(tooLarge("a function has more than %d blocks, at byte %d", MaxBlocks, r.at+off))
 				return
 			}
 			w.blockType(r)

@@ -36,6 +36,7 @@ const (
 	MaxOutput     = 128 << 20 // bytes of what comes out
 	MaxFunction   = 4 << 20   // bytes of a function's body
 	MaxNesting    = 4096      // blocks around an instruction, the function's own among them
+	MaxBlocks     = 10_000    // blocks of a function: what an engine takes to compile one grows faster than their number
 	MaxLocals     = 10_000    // locals of a function beside its parameters
 	MaxArity      = 1000      // parameters of a function, and results
 	MaxTypes      = 65_536

@@ -49,6 +49,9 @@ func TestLimits(t *testing.T) {
 		"nested blocks": {MaxNesting, func(n int) []byte {
 			return oneFunction(0, nil, append(repeat(n-1, opBlock, 0x40), repeat(n, opEnd)...))
 		}},
+		"blocks": {MaxBlocks, func(n int) []byte {
+			return oneFunction(0, nil, append(repeat(n, opBlock, 0x40, opEnd), opEnd))
+		}},
 		"locals": {MaxLocals, func(n int) []byte {
 			return oneFunction(2, append(append(appendU32(nil, uint32(n-1)), typeI32), 1, typeI64), []byte{opEnd})
 		}},
