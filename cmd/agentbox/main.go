@@ -4,6 +4,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"log/slog"
 	"os"
@@ -24,8 +25,8 @@ import (
 const workerArgument = "nano-worker"
 
 func main() {
-	if len(os.Args) == 2 && os.Args[1] == workerArgument {
-		if err := app.Worker(); err != nil {
+	if len(os.Args) > 1 && os.Args[1] == workerArgument {
+		if err := app.Worker(context.Background(), os.Args[2:]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -43,7 +44,7 @@ func process() cli.Host {
 	_, inIsTerminal := terminal(os.Stdin)
 	return cli.Host{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Terminal: outIsTerminal, Asks: inIsTerminal, Width: width,
-		Screen: screen, Keys: func() (func(), error) { return host.KeyByKey(os.Stdin) },
+		Screen: screen, Keys: func() (func(), error) { return host.KeyByKey(os.Stdin) }, Edit: func() (func(), error) { return host.ByteByByte(os.Stdin) }, Entropy: rand.Reader,
 		Clock: app.Clock{}, Version: app.Version, Example: weather.Operations, Up: up,
 		Engine: func(ctx context.Context, desk client.Desk, e cli.Engine) error {
 			logger := slog.New(told(e))

@@ -49,14 +49,14 @@ func (a *App) tiers() ([]space.Tier, error) {
 	return found, nil
 }
 
-// Worker makes this process a worker of the nano tier, which executes what the daemon that started it asks for, until that is gone.
-func Worker() error {
-	return wasm.Serve(os.Stdin, os.Stdout, func() { os.Exit(1) })
+// Worker makes this process one of the nano tier, which does what the daemon that started it asks for, until that is gone.
+func Worker(ctx context.Context, args []string) error {
+	return wasm.Worker(ctx, args, os.Stdin, os.Stdout, func() { os.Exit(1) })
 }
 
 func openNano(c Config, clock event.Clock, logger *slog.Logger) (*wasm.Tier, error) {
 	return wasm.New(wasm.Options{
-		Command: c.Worker, Workers: runtime.NumCPU(), Scratch: filepath.Join(c.DataDir, nanoDir), Entropy: rand.Reader, Clock: clock, Logger: logger,
+		Command: c.Worker, Cache: filepath.Join(c.DataDir, nanoCacheDir), Workers: runtime.NumCPU(), Scratch: filepath.Join(c.DataDir, nanoDir), Entropy: rand.Reader, Clock: clock, Logger: logger,
 	})
 }
 

@@ -203,6 +203,8 @@ type Order struct {
 
 	// Tentative drops what the execution did, and what it printed, where it wanted something that is lacking.
 	Tentative bool
+	// Unprepared says that an interpreter may still be missing: an execution that wants it is dropped, with NotReady.
+	Unprepared bool
 }
 
 // Mount is a folder of the space's in the tree that the execution sees.
@@ -263,6 +265,7 @@ type Outcome struct {
 	Memory   int64 // the most that was held at once
 	Lacks    []space.Lack
 	Dropped  bool   // it was tentative and lacked something: nothing of it is left
+	NotReady bool   // it wanted an interpreter that is still being prepared: nothing of it is left
 	Refused  string // why the command was not started, "" where it was
 	Crash    string // what broke in a guest or in us, "" for nothing
 }
@@ -290,6 +293,7 @@ func (o *Outcome) encode() []byte {
 		e.string(cut(l.Name))
 		e.string(cut(l.Detail))
 	}
+	e.bool(o.NotReady)
 	e.string(cut(o.Refused))
 	e.string(cut(o.Crash))
 	return e.b
@@ -311,6 +315,7 @@ func decodeOutcome(b []byte) (Outcome, error) {
 	for range n {
 		o.Lacks = append(o.Lacks, space.Lack{Kind: cut(d.string()), Name: cut(d.string()), Detail: cut(d.string())})
 	}
+	o.NotReady = d.bool()
 	o.Refused, o.Crash = cut(d.string()), cut(d.string())
 	return o, d.done()
 }
