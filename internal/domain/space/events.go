@@ -112,6 +112,8 @@ type Promoted struct {
 	Reason    string   `json:"reason,omitempty"` // for a person
 	Run       id.Run   `json:"run_id,omitempty"` // whose operation wanted it
 	Operation string   `json:"operation_id,omitempty"`
+
+	Unenforced []string `json:"unenforced,omitempty"` // bounds that the host does not enforce in the tier To
 }
 
 // Ended is the data of space.destroyed.

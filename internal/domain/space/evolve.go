@@ -95,7 +95,7 @@ func Evolve(s Space, e event.Event) (Space, error) {
 			return s, err
 		}
 		if d.To != "" { // else its data were redacted
-			s.Tier = d.To
+			s.Tier, s.Unenforced = d.To, d.Unenforced
 		}
 	case EventDestroyed:
 		d, err := event.Decode[Ended](e)

@@ -89,3 +89,51 @@ type Why struct {
 	Run       id.Run // whose operation wants it, "" for none
 	Operation string
 }
+
+// Need is something that a command wants and that is seen before it runs: a lighter tier has it not.
+type Need struct {
+	Kind  string `json:"kind"` // of a Lack
+	Name  string `json:"name"`
+	Where string `json:"where,omitempty"` // where it was seen: the file and the line, or "" for the command itself
+	Why   string `json:"why,omitempty"`   // for a person, where the name does not say it
+}
+
+// Lack is what a tier lacks that a command needs.
+func (n Need) Lack() Lack {
+	detail := n.Where + n.Why
+	if n.Where != "" && n.Why != "" {
+		detail = n.Where + ": " + n.Why
+	}
+	return Lack{Kind: n.Kind, Name: n.Name, Detail: detail}
+}
+
+// Command is a command whose tier is to be found.
+type Command struct {
+	Text string            // of a shell
+	Cwd  string            // relative to the space's files
+	Env  map[string]string // of the command
+}
+
+// Read returns the first most bytes of a file of a space, whose path is relative to its files, or an error where it is not there, is none, or may
+// not be read.
+type Read func(path string, most int64) ([]byte, error)
+
+// Place finds what a command needs that the tier nano has not; nothing where it has all. It decides by what it reads and is bounded.
+type Place func(c Command, read Read) []Need
+
+// Route says where a command of a space would run, and why.
+type Route struct {
+	Runtime string `json:"runtime"`         // what the space was asked for
+	Tier    string `json:"tier"`            // in which the space is
+	To      string `json:"to"`              // in which the command would run; another one than Tier after the space was promoted
+	Needs   []Need `json:"needs,omitempty"` // what the command was seen to need that nano has not
+}
+
+// Lacks are the needs as a tier would say them.
+func (r Route) Lacks() []Lack {
+	lacks := make([]Lack, len(r.Needs))
+	for i, n := range r.Needs {
+		lacks[i] = n.Lack()
+	}
+	return lacks
+}

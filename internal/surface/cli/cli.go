@@ -35,7 +35,9 @@ type Host struct {
 	Width    int                                // characters of a line of Out; 0 where nobody reads it
 	Screen   func() (width, height int)         // of the terminal, as it is now
 	Keys     func() (restore func(), err error) // has In give each key as it is pressed, and nothing after a moment without one
+	Edit     func() (restore func(), err error) // as Keys, and Ctrl-C is a key like others; errors.ErrUnsupported where the system edits lines itself
 	Clock    event.Clock
+	Entropy  io.Reader // for marks that nobody foresees
 	Version  string
 
 	Example []byte // the operations of the demo
@@ -108,7 +110,7 @@ type Daemon struct {
 var commands = []func(*invocation) *cobra.Command{
 	up, doctor, demo,
 	workspaces, nodes, rooms, threads, messages, searchCommand,
-	spaces, execute, runs, timelineCommand, approvals, files,
+	spaces, snippets, shell, execute, runs, timelineCommand, approvals, files,
 	artifacts, engine,
 	topCommand, events, audit, policies, killSwitch, incidents, labels,
 	wasiCommands,
@@ -163,8 +165,9 @@ type invocation struct {
 	data, url, key string
 	store, shared  string
 	json           bool
-	keyFrom        string        // where the API key was found
-	lines          *bufio.Reader // of In, once something was read
+	keyFrom        string                              // where the API key was found
+	lines          *bufio.Reader                       // of In, once something was read
+	answers        func(prompt string) (string, error) // reads an answer where a terminal is read key by key
 }
 
 // root makes the command tree.
