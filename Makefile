@@ -53,7 +53,7 @@ rootfs: ## the read-only root of the spaces: bash, python, node and bun
 	@scripts/rootfs
 
 .PHONY: nano
-nano: ## the Python of nano spaces, built from source, about 2 minutes; the next build of bin/agentbox embeds it
+nano: ## the Python of nano spaces, built from source, about 3 minutes; the next build of bin/agentbox embeds it
 	@scripts/nano
 
 .PHONY: dataset

@@ -4,6 +4,8 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -19,7 +21,17 @@ import (
 	"agentbox/internal/surface/cli"
 )
 
+// workerArgument makes this program a worker of the nano tier; the daemon starts it so.
+const workerArgument = "nano-worker"
+
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == workerArgument {
+		if err := app.Worker(context.Background(), os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := cli.Run(ctx, process(), os.Args[1:])
 	stop()
@@ -32,7 +44,7 @@ func process() cli.Host {
 	_, inIsTerminal := terminal(os.Stdin)
 	return cli.Host{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Terminal: outIsTerminal, Asks: inIsTerminal, Width: width,
-		Screen: screen, Keys: func() (func(), error) { return host.KeyByKey(os.Stdin) },
+		Screen: screen, Keys: func() (func(), error) { return host.KeyByKey(os.Stdin) }, Edit: func() (func(), error) { return host.ByteByByte(os.Stdin) }, Entropy: rand.Reader,
 		Clock: app.Clock{}, Version: app.Version, Example: weather.Operations, Up: up,
 		Engine: func(ctx context.Context, desk client.Desk, e cli.Engine) error {
 			logger := slog.New(told(e))
@@ -40,9 +52,10 @@ func process() cli.Host {
 			return app.Engine(ctx, desk, desk, app.Clock{}, logger, e.Hands, e.Once)
 		},
 		Doctor: func(ctx context.Context, d cli.Daemon) ([]space.Report, error) {
-			return app.Doctor(ctx, config(d)), nil
+			return app.Doctor(ctx, config(d), slog.New(slog.DiscardHandler)), nil
 		},
-		Audit: audit(),
+		RunModule: runModule,
+		Audit:     audit(),
 		Backup: func(ctx context.Context, d cli.Daemon, file string, keys bool, progress func(int, int64)) (cli.Kept, error) {
 			sum, err := app.Backup(ctx, config(d), file, keys, func(s app.Kept) { progress(s.Files, s.Bytes) })
 			return kept(sum), err
@@ -64,6 +77,19 @@ func process() cli.Host {
 			return moved(done, ended), err
 		},
 	}
+}
+
+// runModule runs a WebAssembly module.
+func runModule(ctx context.Context, m cli.Module) (cli.ModuleEnd, error) {
+	folders := make([]app.ModuleFolder, len(m.Folders))
+	for i, f := range m.Folders {
+		folders[i] = app.ModuleFolder(f)
+	}
+	end, err := app.RunModule(ctx, app.Module{
+		File: m.File, Args: m.Args, Env: m.Env, Folders: folders, In: m.In, Out: m.Out, Err: m.Err, Gas: m.Gas, Time: m.Time, Memory: m.Memory, Seed: m.Seed,
+		Start: m.Start,
+	})
+	return cli.ModuleEnd{ExitCode: end.ExitCode, Gas: end.Gas, MemoryPeak: end.MemoryPeak, SleptMS: end.Slept.Milliseconds(), Changes: end.Changes}, err
 }
 
 func moved(m app.Moved, ended int) cli.Moved {
@@ -89,6 +115,9 @@ func config(d cli.Daemon) app.Config {
 	c := at(d.Place)
 	if d.Listen != "" {
 		c.Listen = d.Listen
+	}
+	if self, err := os.Executable(); err == nil { // without itself there is no nano tier
+		c.Worker = []string{self, workerArgument}
 	}
 	c.Engine, c.Advertise = d.Engine, d.Advertise
 	c.RootFS, c.Sources, c.Shadow, c.EffectsPerHour = d.RootFS, d.Sources, d.Shadow, d.EffectsPerHour

@@ -49,16 +49,18 @@ import (
 
 // The files of a data directory.
 const (
-	logFile    = "log.db"
-	keyFile    = "owner.key"   // the owner's API key, 0600
-	stateFile  = "daemon.json" // where the running daemon is found
-	noteFile   = "directory.json"
-	blobsDir   = "blobs"
-	framesDir  = "live"
-	spacesDir  = "spaces"
-	searchFile = "search.db" // what finds messages; made anew from the log where it is not there
-	keysDir    = "keys"      // under which the data of events are sealed
-	stepPeriod = time.Second // how often expiry is looked at
+	logFile      = "log.db"
+	keyFile      = "owner.key"   // the owner's API key, 0600
+	stateFile    = "daemon.json" // where the running daemon is found
+	noteFile     = "directory.json"
+	blobsDir     = "blobs"
+	framesDir    = "live"
+	spacesDir    = "spaces"
+	nanoDir      = "nano"       // temporary files of living nano spaces
+	nanoCacheDir = "nano-cache" // compiled interpreters of nano spaces
+	searchFile   = "search.db"  // what finds messages; made anew from the log where it is not there
+	keysDir      = "keys"       // under which the data of events are sealed
+	stepPeriod   = time.Second  // how often expiry is looked at
 )
 
 // App is a daemon that is wired and not yet running.

@@ -26,6 +26,7 @@ type Config struct {
 	Advertise string   // address where the other daemons of a database reach this one, as in https://a.example; "" for http and the listen address
 	RootFS    string   // read-only root of the spaces; "" finds the one that `make rootfs` made, else the host's own programs
 	Sources   []string // folders of the host from which spaces may be filled; absolute
+	Worker    []string // command that makes a worker of the nano tier by calling Worker: this program and an argument; without it there is no nano tier
 	Shadow    bool     // record what policy would refuse, and let it pass
 	Engine    string   // who executes runs of operations that wait for an engine: EngineEmbedded or EngineExternal; "" for the first
 

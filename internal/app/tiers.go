@@ -2,15 +2,20 @@ package app
 
 import (
 	"context"
+	"crypto/rand"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sort"
 	"strings"
 	"time"
 
+	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/telemetry"
+	"agentbox/internal/driver/wasm"
 )
 
 // tiers returns the tiers that this build knows, from the weakest to the strongest. One that cannot be prepared on this host is left out;
@@ -18,18 +23,41 @@ import (
 //
 // | tier      | isolation                                  | Linux | macOS | Windows |
 // |-----------|--------------------------------------------|-------|-------|---------|
+// | nano      | metered WASM, no system of its own         | yes   | yes   | yes     |
 // | namespace | namespaces, seccomp, cgroups of the kernel | yes   | no    | no      |
 func (a *App) tiers() ([]space.Tier, error) {
+	var found []space.Tier
+	wrap := func(t space.Tier) { found = append(found, telemetry.WrapTier(t, a.clock, a.metrics, a.tracer)) }
+	if len(a.Config.Worker) > 0 {
+		tier, err := openNano(a.Config, a.clock, a.logger)
+		if err != nil {
+			return nil, err
+		}
+		a.closers = append(a.closers, tier.Close)
+		wrap(tier)
+	}
 	tier, err := openNamespace(a.Config, a.clock, func(s id.Space, phase string, took time.Duration) {
 		a.metrics.Started(namespaceName, phase, took)
 		a.tracer.Phase(s, phase, a.clock.Now(), took)
 	})
 	if err != nil {
-		a.logger.Warn("no spaces on this host", "code", "tier_unavailable", "tier", namespaceName, "error", err)
-		return nil, nil
+		a.logger.Warn("no spaces of namespaces on this host", "code", "tier_unavailable", "tier", namespaceName, "error", err)
+		return found, nil
 	}
 	a.closers = append(a.closers, tier.Close)
-	return []space.Tier{telemetry.WrapTier(tier, a.clock, a.metrics, a.tracer)}, nil
+	wrap(tier)
+	return found, nil
+}
+
+// Worker makes this process one of the nano tier, which does what the daemon that started it asks for, until that is gone.
+func Worker(ctx context.Context, args []string) error {
+	return wasm.Worker(ctx, args, os.Stdin, os.Stdout, func() { os.Exit(1) })
+}
+
+func openNano(c Config, clock event.Clock, logger *slog.Logger) (*wasm.Tier, error) {
+	return wasm.New(wasm.Options{
+		Command: c.Worker, Cache: filepath.Join(c.DataDir, nanoCacheDir), Workers: runtime.NumCPU(), Scratch: filepath.Join(c.DataDir, nanoDir), Entropy: rand.Reader, Clock: clock, Logger: logger,
+	})
 }
 
 // rootFS finds the root of the spaces: the one that is configured, else the newest that `make rootfs` made, else the host's own programs.
@@ -70,11 +98,34 @@ type probed interface {
 }
 
 // Doctor tries on this host what the tiers promise. It needs no daemon and disturbs none.
-func Doctor(ctx context.Context, c Config) []space.Report {
+func Doctor(ctx context.Context, c Config, logger *slog.Logger) []space.Report {
+	var reports []space.Report
+	if len(c.Worker) > 0 {
+		reports = append(reports, doctorNano(ctx, c, logger))
+	}
 	tier, err := openNamespace(c, Clock{}, nil)
 	if err != nil {
-		return []space.Report{{Tier: namespaceName, Checks: []space.Check{{Name: "prepare", Detail: err.Error()}}}}
+		return append(reports, space.Report{Tier: namespaceName, Checks: []space.Check{{Name: "prepare", Detail: err.Error()}}})
 	}
 	defer func() { _ = tier.Close() }()
-	return []space.Report{tier.Probe(ctx)}
+	return append(reports, tier.Probe(ctx))
+}
+
+// doctorNano tries the nano tier with a folder of its own: the daemon's may be in use.
+func doctorNano(ctx context.Context, c Config, logger *slog.Logger) space.Report {
+	failed := func(err error) space.Report {
+		return space.Report{Tier: wasm.Name, Checks: []space.Check{{Name: "prepare", Detail: err.Error()}}}
+	}
+	dir, err := os.MkdirTemp("", "agentbox-doctor-")
+	if err != nil {
+		return failed(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	c.DataDir = dir
+	tier, err := openNano(c, Clock{}, logger)
+	if err != nil {
+		return failed(err)
+	}
+	defer func() { _ = tier.Close() }()
+	return tier.Probe(ctx)
 }

@@ -114,7 +114,9 @@ func (s *instance) Exec(ctx context.Context, p policy.Permit, stdin []byte, out 
 	defer context.AfterFunc(s.base, end)()
 	select {
 	case s.turn <- struct{}{}:
-		defer func() { <-s.turn }()
+		var once sync.Once
+		order.Done = func() { once.Do(func() { <-s.turn }) }
+		defer order.Done()
 	case <-within.Done():
 		return s.ended(ctx, space.Exit{Code: 137, Signal: "SIGKILL", Canceled: true})
 	}
@@ -224,7 +226,17 @@ func (s *instance) execute(ctx, within context.Context, o worker.Order, out spac
 	tmp := &folder{path: s.tmp, bytes: s.spec.Limits.TmpBytes}
 	defer files.close()
 	defer tmp.close()
+	o.Unprepared = !s.tier.ready()
 	outcome, err := s.tier.pool.Execute(within, o, []worker.Files{files, tmp}, out)
+	if outcome.NotReady && err == nil {
+		select {
+		case <-s.tier.prepared:
+			o.Unprepared = false
+			outcome, err = s.tier.pool.Execute(within, o, []worker.Files{files, tmp}, out)
+		case <-within.Done():
+			return s.ended(ctx, space.Exit{Code: 137, Signal: "SIGKILL", Canceled: true})
+		}
+	}
 	exit := space.Exit{
 		Code: outcome.Code, Signal: outcome.Signal, Limit: outcome.Limit, TimedOut: outcome.TimedOut, Canceled: outcome.Canceled,
 		Duration: s.tier.o.Clock.Now().Sub(began), Gas: outcome.Gas, Lacks: outcome.Lacks,
@@ -240,6 +252,8 @@ func (s *instance) execute(ctx, within context.Context, o worker.Order, out spac
 		return exit, err
 	case outcome.Dropped:
 		return space.Exit{}, &space.Lacking{Lacks: outcome.Lacks}
+	case outcome.NotReady:
+		return space.Exit{}, fault.New(fault.Unavailable, "runtime_unavailable", "an interpreter of nano spaces could not be prepared; the daemon's own log says why")
 	case outcome.Refused != "":
 		return space.Exit{}, fault.New(fault.Invalid, "command_not_started", "the command could not be started: %s", outcome.Refused)
 	}

@@ -49,6 +49,7 @@ func (t *Tier) Probe(ctx context.Context) space.Report {
 
 // Try runs a command in a worker.
 func (t *Tier) Try(ctx context.Context) error {
+	t.warm()
 	got, err := t.try(ctx, "echo up")
 	if err == nil && got != "up\n" {
 		err = fmt.Errorf("echo printed %.100q", got)

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"agentbox/internal/driver/wasm/posix"
+	"agentbox/internal/driver/wasm/program"
 )
 
 // builtin is a function of awk's own.
@@ -462,7 +463,7 @@ func strftime(e *engine, a []expr) value {
 	if len(a) > 1 {
 		t = time.Unix(int64(e.number(a[1])), 0)
 	}
-	return str(posix.Strftime(format, t.UTC()))
+	return str(program.Strftime(format, t.UTC()))
 }
 
 func mktime(e *engine, a []expr) value {

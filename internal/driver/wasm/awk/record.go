@@ -335,7 +335,7 @@ func (e *engine) openNext() bool {
 		}
 		if err != nil {
 			e.out.Flush()
-			e.p.Errorf("warning: command line argument `%s' cannot be read: %s", arg, program.Message(err))
+			e.p.Errorf("cannot open %s (%s)", arg, program.Message(err))
 			e.code = exitFatal
 			continue
 		}

@@ -18,6 +18,8 @@ import (
 type Instance struct {
 	// State is what the functions that it imports need. The engine does not look at it.
 	State any
+	// Watch, if it is not nil, is called each time that the guest has used a slice of gas. It ends the guest as a host function does, by a panic.
+	Watch func()
 
 	image   *Image
 	engine  *Engine
@@ -259,6 +261,9 @@ func (in *Instance) yield(ctx context.Context) {
 		left += got
 	}
 	in.gas.Set(uint64(left))
+	if in.Watch != nil {
+		in.host(func(in *Instance, _ []uint64) { in.Watch() }, nil)
+	}
 }
 
 // host calls a function of the host: with all gas on the account, and with what it throws kept from the engine, which would make a text of it.

@@ -70,7 +70,7 @@ class Refused(Exception):
 
 def ask(**request):
     try:
-        answer = json.loads(_nano.call(json.dumps(request).encode()))
+        answer = loads(_nano.call(dumps(request).encode()))
     except NotImplementedError:
         raise Refused from None
     if answer.get("errno"):
@@ -200,7 +200,7 @@ def popen_run(self):
     answer = ask(op="execute", args=self._command, cwd=self._cwd, env=self._env, stdin=fed, timeout=self._limit, **how)
     for name, stream in self._streams.items():
         if how[name] == "capture":
-            data = base64.b64decode(answer[name])
+            data = base64.b64decode(answer[name] or "")
             self._printed[name] = io.BytesIO(data)
             if stream != subprocess.PIPE:
                 number = stream if isinstance(stream, int) else stream.fileno()
@@ -214,6 +214,7 @@ def popen_wait(self, timeout=None):
     self._limit = timeout
     self._run()
     if self._timed_out:
+        self._timed_out = False
         raise subprocess.TimeoutExpired(self.args, timeout)
     return self.returncode
 
@@ -227,6 +228,7 @@ def popen_communicate(self, input=None, timeout=None):
     self._run()
     texts = [stream.read() if stream is not None and not stream.closed else None for stream in (self.stdout, self.stderr)]
     if self._timed_out:
+        self._timed_out = False
         raise subprocess.TimeoutExpired(self.args, timeout, output=texts[0], stderr=texts[1])
     return tuple(texts)
 
@@ -378,7 +380,8 @@ for name in ("create_connection", "create_server", "getaddrinfo", "gethostbyname
 
 ABSENT = {
     "os": ("process", {"fork", "forkpty", "execl", "execle", "execlp", "execlpe", "execv", "execve", "execvp", "execvpe", "posix_spawn", "posix_spawnp",
-                       "spawnl", "spawnle", "spawnlp", "spawnlpe", "spawnv", "spawnve", "spawnvp", "spawnvpe", "wait", "waitpid", "kill", "killpg", "pipe"}),
+                       "spawnl", "spawnle", "spawnlp", "spawnlpe", "spawnv", "spawnve", "spawnvp", "spawnvpe", "wait", "waitpid", "kill", "killpg", "pipe", "dup",
+                       "dup2"}),
     "signal": ("signal", {"alarm", "setitimer", "pause", "sigwait", "pthread_kill"}),
 }
 
@@ -414,10 +417,40 @@ def chmod(path, mode, *, dir_fd=None, follow_symlinks=True):
 os.chmod = chmod
 os.lchmod = functools.partial(chmod, follow_symlinks=False)
 os.fchmod = chmod
+os.getuid = os.geteuid = os.getgid = os.getegid = lambda: 1000
 if not hasattr(os, "umask"):
     os.umask = lambda mask: 0o022
 if not os.cpu_count():
     os.cpu_count = os.process_cpu_count = lambda: 1
+
+
+def pbkdf2_hmac(hash_name, password, salt, iterations, dklen=None):
+    """What the library has only with OpenSSL."""
+    keyed = hmac.new(password, None, hash_name)
+    size = keyed.digest_size
+    if iterations < 1:
+        raise ValueError("iteration value must be greater than 0.")
+    if dklen is None:
+        dklen = size
+    if dklen < 1:
+        raise ValueError("key length must be greater than 0.")
+    key = b""
+    for block in range(1, -(-dklen // size) + 1):
+        turn = keyed.copy()
+        turn.update(salt + block.to_bytes(4, "big"))
+        digest = turn.digest()
+        mixed = int.from_bytes(digest, "big")
+        for _ in range(iterations - 1):
+            turn = keyed.copy()
+            turn.update(digest)
+            digest = turn.digest()
+            mixed ^= int.from_bytes(digest, "big")
+        key += mixed.to_bytes(size, "big")
+    return key[:dklen]
+
+
+if not hasattr(hashlib, "pbkdf2_hmac"):
+    hashlib.pbkdf2_hmac = pbkdf2_hmac
 
 
 # The event loop: timers on the clock of the space, and nothing else that could happen.
@@ -469,6 +502,17 @@ asyncio.set_event_loop_policy(EventLoopPolicy())
 
 
 # The run protocol.
+
+dumps, loads = functools.partial(json.dumps, separators=(",", ":")), json.loads  # a program may change the module
+
+
+def tell(report):
+    """Leaves the report for the host, if the program has left what is needed for that as it was."""
+    try:
+        _nano.report(dumps(report).encode())
+    except Exception:
+        pass
+
 
 class Exit(BaseException):
     """Ends prepare() with text for stderr and a code."""
@@ -589,7 +633,7 @@ def prepare(raw):
     """Makes an execution ready. It returns what is to be run, in order, and the globals to run it in."""
     global request
     lacks.clear()
-    request = json.loads(raw)
+    request = loads(raw)
     if request["kind"] == "cell":
         return prepare_cell(request)
     begin(request)
@@ -635,6 +679,8 @@ def trimmed(error, first=None):
 def printed(error, first=None):
     """Prints an exception through sys.excepthook, as CPython does, and returns the exit code."""
     if isinstance(error, SystemExit):
+        if request and request["kind"] == "module" and "No module named" in str(error.code):
+            lack("module", request["source"])
         return exit_code(error)
     trimmed(error, first)
     note_lack(error)
@@ -729,7 +775,7 @@ def finish(given):
         except BaseException as e:
             code = printed(e) or code
         code = flushed(code)
-    _nano.report(json.dumps({"lacks": lacks}).encode())
+    tell({"lacks": lacks})
     return code
 
 
@@ -800,9 +846,9 @@ def rich(value):
     data = text_of(method, value) if callable(method) else value if isinstance(value, (dict, list, tuple)) else None
     if data is not None:
         try:
-            text = json.dumps(data, allow_nan=False)
+            text = dumps(data, allow_nan=False)
             if len(text) <= MAX_TEXT:
-                result["json"] = json.loads(text)
+                result["json"] = loads(text)
         except (TypeError, ValueError, RecursionError):
             pass
     rows = table(value)
@@ -858,6 +904,27 @@ def prepare_cell(request):
     return codes, cells
 
 
+def close_files():
+    """Closes what a cell has left open: the numbers of its files mean nothing to the next one."""
+    for kind in io.TextIOBase, io.BufferedIOBase, io.RawIOBase:  # what wraps another first, so that nothing is lost
+        for thing in gc.get_objects():
+            try:
+                if isinstance(thing, kind) and not thing.closed and thing.fileno() > 2:
+                    thing.close()
+            except io.UnsupportedOperation:
+                pass  # in memory
+            except Exception as e:
+                say(f"Exception ignored in: {thing!r}\n{type(e).__name__}: {e}\n")
+    sqlite3 = sys.modules.get("sqlite3")
+    if sqlite3:
+        for thing in gc.get_objects():
+            try:
+                if isinstance(thing, sqlite3.Connection) and any(row[2] for row in thing.execute("pragma database_list")):
+                    thing.close()
+            except Exception:
+                pass
+
+
 def finish_cell(error):
     code, failure = 0, None
     if isinstance(error, Exit):
@@ -868,9 +935,9 @@ def finish_cell(error):
             failure = {"type": type(error).__name__, "message": cut(str(text_of(str, error)))}
         code = printed(error, request.get("name") or "<cell>")
         error = None
+    close_files()
     code = flushed(code)
-    report = {"lacks": lacks, "value": shown, "displayed": displayed, "error": failure}
-    _nano.report(json.dumps(report).encode())
+    tell({"lacks": lacks, "value": shown, "displayed": displayed, "error": failure})
     return code
 
 

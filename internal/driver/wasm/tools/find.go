@@ -860,7 +860,7 @@ func timeField(c byte, t time.Time) string {
 	case '+':
 		return t.Format("2006-01-02+15:04:05") + fmt.Sprintf(".%09d0", t.Nanosecond())
 	}
-	return posix.Strftime("%"+string(c), t)
+	return program.Strftime("%"+string(c), t)
 }
 
 func (s *seeker) directive(c byte, v *visit) (string, bool) {

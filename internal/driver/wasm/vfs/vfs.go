@@ -103,7 +103,8 @@ type Node struct {
 	removed bool // a folder that has no name any more
 	opens   int  // handles
 
-	linked                              bool // at its source it has other names
+	linked                              bool   // at its source it has other names
+	same                                uint64 // what identifies it there
 	dirtyContent, dirtyMode, dirtyTimes bool
 }
 

@@ -122,7 +122,7 @@ func (c *call) pathOpen() errno {
 	if e := c.put32(c.i(8), 0); e != success {
 		return e
 	}
-	h, err := c.fs.Open(at, p, openFlags(lookup, flags, fdflags, base), 0o644)
+	h, err := c.open(at, p, openFlags(lookup, flags, fdflags, base))
 	if err != nil {
 		return numbered(err)
 	}
@@ -143,6 +143,17 @@ func (c *call) pathOpen() errno {
 	}
 	c.fds[number] = d
 	return c.put32(c.i(8), number)
+}
+
+// open opens a file. The names of the standard streams mean those of the program, where the whole tree is open.
+func (c *call) open(at vfs.At, path string, flags vfs.Flags) (*vfs.Handle, error) {
+	if d := c.fds[c.i(0)]; d.preopened && d.name == "/" {
+		n, ok := map[string]int{"dev/stdin": 0, "dev/stdout": 1, "dev/stderr": 2}[path]
+		if ok && n < len(c.fds) && c.fds[n] != nil && !c.fds[n].preopened {
+			return c.fds[n].handle.Dup(), nil
+		}
+	}
+	return c.fs.Open(at, path, flags, 0o644)
 }
 
 func openFlags(lookup, flags, fdflags uint32, base rights) vfs.Flags {

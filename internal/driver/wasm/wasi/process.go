@@ -191,9 +191,13 @@ func (c *call) pollOneoff() errno {
 				deadline = s.deadline
 			}
 		}
+		if !c.deadline.IsZero() && (deadline.IsZero() || c.deadline.Before(deadline)) {
+			deadline = c.deadline
+		}
 		if err := c.fs.Poll(waits, deadline); err != nil {
 			return numbered(err)
 		}
+		c.Check()
 		count, e = c.events(subs)
 	}
 	if e != success {

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/tetratelabs/wazero/api"
@@ -36,6 +37,9 @@ type Config struct {
 	Env      []string // as in NAME=value
 	Stdio    [3]*vfs.Handle
 	Preopens []Preopen
+	// Deadline is when the program may go on no longer, on the virtual clock; the zero time is never. Late is called then, and ends it by a panic.
+	Deadline time.Time
+	Late     func()
 }
 
 // Preopen is a folder that a program has open from the beginning. It reaches nothing outside of it.
@@ -51,11 +55,14 @@ type Program struct {
 	arg []string
 	env []string
 	fds []*descriptor // by number; nil for one that is free
+
+	deadline time.Time
+	late     func()
 }
 
 // New returns the state of a program. The handles of Stdio are its own from then on, also when an error is returned: Close closes them.
 func New(fs *vfs.FS, c Config) (*Program, error) {
-	p := &Program{fs: fs, arg: c.Args, env: c.Env}
+	p := &Program{fs: fs, arg: c.Args, env: c.Env, deadline: c.Deadline, late: c.Late}
 	for _, h := range c.Stdio {
 		if h == nil {
 			p.fds = append(p.fds, nil)
@@ -98,6 +105,13 @@ func New(fs *vfs.FS, c Config) (*Program, error) {
 		p.fds = append(p.fds, d)
 	}
 	return p, nil
+}
+
+// Check ends the program where its deadline is over. Every function calls it; who runs the program calls it while that computes.
+func (p *Program) Check() {
+	if !p.deadline.IsZero() && !p.fs.Now().Before(p.deadline) {
+		p.late()
+	}
 }
 
 // Close closes what the program has left open.
@@ -211,6 +225,7 @@ func (c *call) charge(gas int64) {
 	if err := c.fs.Account().Charge(gas); err != nil {
 		panic(err)
 	}
+	c.Check()
 }
 
 // bytes returns a part of the memory, not a copy.

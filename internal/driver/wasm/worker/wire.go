@@ -197,8 +197,14 @@ type Order struct {
 	Limits bound.Limits
 	Mounts []Mount
 
-	// Tentative drops what the execution did, and what it printed, where it wanted something that is lacking. It is the daemon's affair, not the worker's.
+	// Done is called when nothing of the execution runs any more and what it changed is in its place, while what it printed may still be on its way to who
+	// takes it slowly. It may be nil, and is the daemon's affair like the next.
+	Done func()
+
+	// Tentative drops what the execution did, and what it printed, where it wanted something that is lacking.
 	Tentative bool
+	// Unprepared says that an interpreter may still be missing: an execution that wants it is dropped, with NotReady.
+	Unprepared bool
 }
 
 // Mount is a folder of the space's in the tree that the execution sees.
@@ -259,6 +265,7 @@ type Outcome struct {
 	Memory   int64 // the most that was held at once
 	Lacks    []space.Lack
 	Dropped  bool   // it was tentative and lacked something: nothing of it is left
+	NotReady bool   // it wanted an interpreter that is still being prepared: nothing of it is left
 	Refused  string // why the command was not started, "" where it was
 	Crash    string // what broke in a guest or in us, "" for nothing
 }
@@ -286,6 +293,7 @@ func (o *Outcome) encode() []byte {
 		e.string(cut(l.Name))
 		e.string(cut(l.Detail))
 	}
+	e.bool(o.NotReady)
 	e.string(cut(o.Refused))
 	e.string(cut(o.Crash))
 	return e.b
@@ -307,6 +315,7 @@ func decodeOutcome(b []byte) (Outcome, error) {
 	for range n {
 		o.Lacks = append(o.Lacks, space.Lack{Kind: cut(d.string()), Name: cut(d.string()), Detail: cut(d.string())})
 	}
+	o.NotReady = d.bool()
 	o.Refused, o.Crash = cut(d.string()), cut(d.string())
 	return o, d.done()
 }
@@ -322,6 +331,7 @@ func encodeFound(found []vfs.Found) []byte {
 		e.time(f.Modified)
 		e.string(f.Target)
 		e.uint(f.Same)
+		e.uint(uint64(f.Links))
 	}
 	return e.b
 }
@@ -332,6 +342,7 @@ func decodeFound(b []byte) ([]vfs.Found, error) {
 	for i := range found {
 		found[i] = vfs.Found{
 			Name: d.string(), Kind: vfs.Kind(d.uint()), Mode: uint32(d.uint()), Size: d.int(), Modified: d.time(), Target: d.string(), Same: d.uint(),
+			Links: int(d.uint() & math.MaxInt32),
 		}
 	}
 	return found, d.done()

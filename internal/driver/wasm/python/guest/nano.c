@@ -3,9 +3,85 @@
 #include "Python.h"
 #include "internal/pycore_interp.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <wasi/api.h>
+
 // The door to the host: call gives it a request and returns how long its answer is, take copies the answer, once. Below zero the host has none.
 __attribute__((import_module("nano"), import_name("call"))) extern int32_t host_call(const char *request, uint32_t len);
 __attribute__((import_module("nano"), import_name("take"))) extern void host_take(char *answer);
+
+// What WASI does not tell of a file is its mode. Our host puts it into bytes of the reply that have no meaning: the permission bits, with 1 << 16 to say that
+// they are there. These two functions take the place of those of the C library, from which all of its others get what they tell of a file.
+static void
+to_stat(const __wasi_filestat_t *from, struct stat *to)
+{
+    uint32_t mode;
+    memcpy(&mode, (const char *)from + offsetof(__wasi_filestat_t, filetype) + 4, sizeof mode);
+    int known = mode >> 16 == 1;
+    *to = (struct stat){
+        .st_dev = from->dev,
+        .st_ino = from->ino,
+        .st_nlink = from->nlink,
+        .st_size = from->size,
+        .st_blksize = 4096,
+        .st_blocks = (from->size + 511) / 512,
+        .st_atim = {from->atim / 1000000000, from->atim % 1000000000},
+        .st_mtim = {from->mtim / 1000000000, from->mtim % 1000000000},
+        .st_ctim = {from->ctim / 1000000000, from->ctim % 1000000000},
+    };
+    switch (from->filetype) {
+    case __WASI_FILETYPE_BLOCK_DEVICE:
+        to->st_mode = S_IFBLK | 0600;
+        break;
+    case __WASI_FILETYPE_CHARACTER_DEVICE:
+        to->st_mode = S_IFCHR | 0666;
+        break;
+    case __WASI_FILETYPE_DIRECTORY:
+        to->st_mode = S_IFDIR | 0755;
+        break;
+    case __WASI_FILETYPE_REGULAR_FILE:
+        to->st_mode = S_IFREG | 0644;
+        break;
+    case __WASI_FILETYPE_SOCKET_DGRAM:
+    case __WASI_FILETYPE_SOCKET_STREAM:
+        to->st_mode = S_IFIFO | 0600; // pipes are told so
+        break;
+    case __WASI_FILETYPE_SYMBOLIC_LINK:
+        to->st_mode = S_IFLNK | 0777;
+        break;
+    }
+    if (known) {
+        to->st_mode = (to->st_mode & ~07777) | (mode & 07777);
+    }
+}
+
+int
+fstat(int fd, struct stat *to)
+{
+    __wasi_filestat_t from;
+    __wasi_errno_t error = __wasi_fd_filestat_get(fd, &from);
+    if (error) {
+        errno = error == ENOTCAPABLE ? EBADF : error;
+        return -1;
+    }
+    to_stat(&from, to);
+    return 0;
+}
+
+int
+__wasilibc_nocwd_fstatat(int fd, const char *restrict path, struct stat *restrict to, int flags)
+{
+    __wasi_filestat_t from;
+    __wasi_lookupflags_t lookup = flags & AT_SYMLINK_NOFOLLOW ? 0 : __WASI_LOOKUPFLAGS_SYMLINK_FOLLOW;
+    __wasi_errno_t error = __wasi_path_filestat_get(fd, lookup, path, &from);
+    if (error) {
+        errno = error;
+        return -1;
+    }
+    to_stat(&from, to);
+    return 0;
+}
 
 #define EXPORT(name) __attribute__((export_name(#name), visibility("default"))) name
 
@@ -120,6 +196,7 @@ EXPORT(nano_init)(const char *script, uint32_t len)
     }
     PyConfig config;
     PyConfig_InitIsolatedConfig(&config);
+    config.isolated = 0; // what it implies is set, but it would be seen in sys.flags
     config.site_import = 0;
     config.use_hash_seed = 1;
     config.hash_seed = 0;
