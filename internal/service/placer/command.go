@@ -333,7 +333,7 @@ func (s *look) program(at string, rest []word, stdin *string, depth int) {
 	text, ok := s.file(at)
 	where := strings.TrimPrefix(at, "/")
 	switch {
-	case !ok || strings.HasPrefix(text, "\x00asm"): // a module of WebAssembly is a program in no tier
+	case !ok || strings.HasPrefix(text, "\x00asm"): // a module of WebAssembly is what nano itself runs
 	case strings.HasPrefix(text, "\x7fELF"):
 		s.need(space.Need{Kind: space.LackFeature, Name: space.Binaries, Where: where, Why: "it is a program of machine code"})
 	case strings.HasPrefix(text, "#!"):
