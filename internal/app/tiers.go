@@ -28,6 +28,9 @@ import (
 func (a *App) tiers() ([]space.Tier, error) {
 	var found []space.Tier
 	wrap := func(t space.Tier) { found = append(found, telemetry.WrapTier(t, a.clock, a.metrics, a.tracer)) }
+	if a.Config.Light != nil {
+		wrap(a.Config.Light)
+	}
 	if len(a.Config.Worker) > 0 {
 		tier, err := openNano(a.Config, a.clock, a.logger)
 		if err != nil {

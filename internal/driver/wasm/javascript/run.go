@@ -26,6 +26,7 @@ type run struct {
 	maps    map[string]*sourceMap // of what was transformed, by file
 	rejects []rejection
 	lacks   map[string]bool
+	given   source // a program that was given as text
 }
 
 // rejection is a promise that was rejected and that nobody has handled yet.
@@ -197,6 +198,7 @@ func (r *run) text(text, name string, typescript bool) (value, bool, error) {
 	if err != nil {
 		return 0, true, r.raise(err)
 	}
+	r.given = source
 	return r.start(source)
 }
 

@@ -353,10 +353,10 @@ asyncio.subprocess.Process = AsyncProcess
 
 def no_network(name):
     def refuse(*args, **kwargs):
-        what = name
-        if args and name != "socket.socket":
-            address = args[0]
-            what = str(address[0] if isinstance(address, tuple) and address else address)
+        what = args[0] if args and name != "socket.socket" else None
+        if isinstance(what, tuple):
+            what = what[0] if what else None
+        what = str(what or name)
         lack("network", what)
         raise OSError(errno.ENETUNREACH, f"a nano space has no network: {what}")
 
