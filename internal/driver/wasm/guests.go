@@ -10,6 +10,7 @@ import (
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/driver/wasm/engine"
+	"agentbox/internal/driver/wasm/javascript"
 	"agentbox/internal/driver/wasm/meter"
 	"agentbox/internal/driver/wasm/program"
 	"agentbox/internal/driver/wasm/python"
@@ -31,6 +32,8 @@ type guests struct {
 	cache  string
 	engine *engine.Engine
 	python *python.Guest
+	script *javascript.Runtime
+	module *foreign
 	table  program.Table
 	files  []fixed
 }
@@ -48,7 +51,23 @@ func (g *guests) open(ctx context.Context, make bool) error {
 	if err := g.engine.Define(ctx, wasi.Module, wasi.Functions(stateOf)...); err != nil {
 		return err
 	}
-	return g.openPython(ctx, make)
+	return errors.Join(g.openJavaScript(ctx), g.openForeign(ctx), g.openPython(ctx, make))
+}
+
+func (g *guests) openForeign(ctx context.Context) (err error) {
+	g.module, err = openForeign(ctx)
+	return err
+}
+
+func (g *guests) openJavaScript(ctx context.Context) (err error) {
+	if _, err := javascript.Module(); err != nil { // this build has none: its commands are not there
+		return nil
+	}
+	if g.script, err = javascript.New(ctx, engine.Options{Cache: g.cache, MemoryPages: memoryPages}); err != nil {
+		return err
+	}
+	g.table.Add(g.script.Programs())
+	return nil
 }
 
 // stateOf finds the state of WASI in that of an instance.
@@ -58,6 +77,12 @@ func (g *guests) close(ctx context.Context) error {
 	var err error
 	if g.python != nil {
 		err = g.python.Close(ctx)
+	}
+	if g.script != nil {
+		err = errors.Join(err, g.script.Close(ctx))
+	}
+	if g.module != nil {
+		err = errors.Join(err, g.module.close(ctx))
 	}
 	if g.engine != nil {
 		err = errors.Join(err, g.engine.Close(ctx))

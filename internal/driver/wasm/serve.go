@@ -35,7 +35,7 @@ func Serve(ctx context.Context, cache string, in io.Reader, out io.Writer, exit 
 	if err := g.open(ctx, false); err != nil {
 		return err
 	}
-	s := newSystem(g.table, g.files...)
+	s := newSystem(g)
 	if err := worker.Confine(worker.Confinement{DataBytes: dataBytes}); err != nil {
 		return err
 	}

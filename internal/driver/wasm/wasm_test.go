@@ -83,3 +83,12 @@ func issue(a policy.Action) policy.Permit {
 func host(t *testing.T) spacetest.Host {
 	return spacetest.Host{Tier: openTier(t, 2), Permit: issue, Place: place, IDs: id.NewSource(time.Now, rand.Reader)}
 }
+
+func TestConformance(t *testing.T) { spacetest.Run(t, host(t)) }
+
+func TestProbe(t *testing.T) {
+	r := openTier(t, 1).Probe(t.Context())
+	if !r.OK || len(r.Checks) < 4 {
+		t.Errorf("got %+v", r)
+	}
+}
