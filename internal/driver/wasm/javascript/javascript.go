@@ -16,6 +16,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/driver/wasm/bound"
 	"agentbox/internal/driver/wasm/engine"
+	"agentbox/internal/driver/wasm/meter"
 	"agentbox/internal/driver/wasm/program"
 )
 
@@ -47,8 +48,9 @@ func Module() ([]byte, error) {
 
 // The limits of the interpreter itself.
 const (
-	stackBytes = 256 << 10 // of calls: beyond it a RangeError is thrown
-	spareBytes = 4 << 20   // of the memory of an execution that the heap leaves to files and commands
+	stackBytes = 480 << 10           // of calls: beyond it a RangeError is thrown
+	depth      = 8 * meter.SafeDepth // of the engine's stack; the interpreter's main loop is charged as a large function and takes little, so its own bound is met first
+	spareBytes = 4 << 20             // of the memory of an execution that the heap leaves to files and commands
 )
 
 // Runtime is the interpreter, ready to run programs. It may be used by many goroutines.
@@ -72,6 +74,9 @@ func New(ctx context.Context, o engine.Options) (_ *Runtime, err error) {
 			err = errors.Join(err, r.Close(ctx))
 		}
 	}()
+	if o.Depth == 0 {
+		o.Depth = depth
+	}
 	if r.engine, err = engine.New(ctx, o); err != nil {
 		return nil, err
 	}

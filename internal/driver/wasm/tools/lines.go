@@ -401,7 +401,7 @@ func (f *filler) paragraph(indent int, words []fillWord) {
 				break
 			}
 			length += words[w-1].space + words[w].length
-			if length >= f.width+1 {
+			if length >= f.width {
 				break
 			}
 		}

@@ -411,10 +411,11 @@ func numfmt(p *program.Process) int {
 	out := p.Out()
 	if len(operands) > 0 {
 		for _, o := range operands {
-			out.WriteString(f.line(o) + "\n")
+			text := f.line(o)
 			if f.code != 0 && f.invalid == "abort" {
 				return f.code
 			}
+			out.WriteString(text + "\n")
 		}
 		return f.code
 	}

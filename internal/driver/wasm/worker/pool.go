@@ -288,10 +288,11 @@ func (p *Pool) Execute(ctx context.Context, o Order, files []Files, out func(cha
 	printed := newPrinter(out, o.Limits.OutputBytes, o.Tentative || o.Unprepared)
 	t := &talk{w: w, files: files, printed: printed, limits: o.Limits, tentative: o.Tentative}
 	outcome, err := t.execute(ctx, raw, o.Limits.Time)
-	if w.broken {
-		p.o.Logger.Warn("a worker is replaced", "code", "worker_replaced", "error", errors.Join(err, fmt.Errorf("%.500s", w.words)))
-	}
+	broken := w.broken
 	p.give(w)
+	if broken {
+		p.o.Logger.Warn("a worker is replaced", "code", "worker_replaced", "error", errors.Join(err, fmt.Errorf("%s: %.1000s", w.command.ProcessState, w.words)))
+	}
 	if o.Done != nil {
 		o.Done()
 	}
