@@ -58,6 +58,7 @@ type Runtime struct {
 	engine *engine.Engine
 	code   *engine.Code
 	image  *engine.Image
+	cell   uint64 // memory of every instance in which the interpreter leaves lengths
 	// exports are the names that each module of Node's exports.
 	exports map[string][]string
 }
@@ -118,6 +119,11 @@ func (r *Runtime) begin(ctx context.Context, in *engine.Instance) error {
 	if err := vm.must("_initialize"); err != nil {
 		return err
 	}
+	cell, err := vm.call("wasm_malloc", 8)
+	if err != nil {
+		return err
+	}
+	r.cell, vm.cell = cell, cell
 	if started, err := vm.call("qjs_init"); err != nil || int32(started) != 0 {
 		return errors.Join(err, fault.New(fault.Internal, "runtime_damaged", "the JavaScript interpreter does not start"))
 	}
