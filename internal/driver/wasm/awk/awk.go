@@ -1,0 +1,868 @@
+// Package awk is the awk of the virtual shell: that of POSIX with most of the functions of gawk.
+//
+// Elements of arrays come in the order in which they were made, so that output is the same each time.
+package awk
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"agentbox/internal/driver/wasm/bound"
+	"agentbox/internal/driver/wasm/posix"
+	"agentbox/internal/driver/wasm/program"
+	"agentbox/internal/driver/wasm/vfs"
+)
+
+// Program returns awk.
+func Program() program.Program { return program.Func(run) }
+
+const exitFatal = 2
+
+// The variables that mean something to awk itself; their places are those of the globals.
+const (
+	vNF = iota
+	vNR
+	vFNR
+	vFS
+	vOFS
+	vORS
+	vRS
+	vSUBSEP
+	vCONVFMT
+	vOFMT
+	vFILENAME
+	vRSTART
+	vRLENGTH
+	vIGNORECASE
+	vFPAT
+	vFIELDWIDTHS
+	vRT
+	vENVIRON
+	vARGC
+	vARGV
+	vPROCINFO
+)
+
+var specials = []string{
+	"NF", "NR", "FNR", "FS", "OFS", "ORS", "RS", "SUBSEP", "CONVFMT", "OFMT", "FILENAME", "RSTART", "RLENGTH", "IGNORECASE", "FPAT", "FIELDWIDTHS", "RT",
+	"ENVIRON", "ARGC", "ARGV", "PROCINFO",
+}
+
+// flow is how a statement ended.
+type flow uint8
+
+const (
+	normal flow = iota
+	broke
+	continued
+	nextRecord
+	nextFile
+	exited
+	returned
+)
+
+// engine runs a program.
+type engine struct {
+	p       *program.Process
+	s       *script
+	globals []cell
+	frame   []cell
+	depth   int
+	gas     int
+	debt    int // of memory, not counted yet
+
+	record   string
+	fields   []string
+	isInput  []bool // which fields are as they were read
+	split    bool   // the fields are those of the record
+	stale    bool   // the record has to be made of the fields
+	nr, fnr  float64
+	fs, rs   string
+	ofs, ors string
+	subsep   string
+	convfmt  string
+	ofmt     string
+	widths   []int
+	fpat     string
+	byFPAT   bool
+	fold     bool
+
+	main     source
+	handle   *vfs.Handle
+	argument int
+	opened   bool // an operand was a file
+
+	out     *program.Output
+	writers map[string]*writer
+	readers map[string]*reader
+	order   []string // of writers and readers
+	regexps map[string]*posix.Regexp
+	result  value
+	code    int
+	seed    uint64
+	chance  uint64
+	inEnd   bool
+}
+
+func run(p *program.Process) int {
+	e := &engine{
+		p: p, fs: " ", rs: "\n", ofs: " ", ors: "\n", subsep: "\x1c", convfmt: "%.6g", ofmt: "%.6g", argument: 1, out: p.Out(),
+		writers: map[string]*writer{}, readers: map[string]*reader{}, regexps: map[string]*posix.Regexp{},
+	}
+	opts, operands := p.Options(exitFatal, "+F:v:f:e:i:E:W:bchklNnOoPprsStV", "field-separator= F", "assign= v", "file= f", "source= e", "posix P", "traditional c",
+		"re-interval r", "lint=?", "characters-as-bytes b", "sandbox S", "non-decimal-data n", "use-lc-numeric N", "optimize O")
+	var src strings.Builder
+	given := false
+	var assigns []string
+	fs := ""
+	hasFS := false
+	for _, o := range opts {
+		switch o.Name {
+		case "F":
+			fs, hasFS = o.Value, true
+		case "v":
+			if name, _, ok := strings.Cut(o.Value, "="); !ok || !isName(name) {
+				p.Errorf("fatal: `%s' argument to `-v' not in `var=value' form", o.Value)
+				return exitFatal
+			}
+			assigns = append(assigns, o.Value)
+		case "f", "E":
+			h := p.Stdin
+			if o.Value != "-" {
+				var err error
+				if h, err = p.Open(o.Value, vfs.Read); err != nil {
+					p.Errorf("fatal: cannot open source file `%s' for reading: %s", o.Value, program.Message(err))
+					return exitFatal
+				}
+			}
+			src.Write(p.Reader(h).All())
+			src.WriteByte('\n')
+			given = true
+		case "e":
+			src.WriteString(o.Value + "\n")
+			given = true
+		case "i", "W":
+			p.Lack(program.LackOption, "-"+o.Name)
+			p.Errorf("the option -%s is not supported here", o.Name)
+			return exitFatal
+		}
+	}
+	if !given {
+		if len(operands) == 0 {
+			p.Stderrf("usage: awk [-F fs][-v var=value][prog | -f progfile][file ...]\n")
+			return exitFatal
+		}
+		src.WriteString(operands[0])
+		operands = operands[1:]
+	}
+	p.Charge(src.Len() * 50)
+	s, err := parse(src.String())
+	if err != nil {
+		p.Errorf("%s", err.Error())
+		return exitFatal
+	}
+	e.s = s
+	e.globals = make([]cell, len(s.globals))
+	e.setUp(operands)
+	if hasFS {
+		if fs == "t" {
+			fs = "\t"
+		}
+		e.assign(vFS, str(unescape(fs)))
+	}
+	for _, a := range assigns {
+		e.assignText(a)
+	}
+	defer e.abandon()
+	return e.run()
+}
+
+func isName(s string) bool {
+	for i, c := range []byte(s) {
+		if !(c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z' || i > 0 && c >= '0' && c <= '9') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func (e *engine) setUp(operands []string) {
+	for i, v := range map[int]string{
+		vFS: " ", vRS: "\n", vOFS: " ", vORS: "\n", vSUBSEP: "\x1c", vCONVFMT: "%.6g", vOFMT: "%.6g", vFILENAME: "", vRT: "", vFPAT: "[^[:space:]]+", vFIELDWIDTHS: "",
+	} {
+		e.globals[i].v = str(v)
+	}
+	for _, i := range []int{vNF, vNR, vFNR, vRSTART, vIGNORECASE} {
+		e.globals[i].v = num(0)
+	}
+	e.globals[vRLENGTH].v = num(-1)
+	env := newArray()
+	for _, kv := range e.p.Env {
+		if k, v, ok := strings.Cut(kv, "="); ok {
+			e.set(env, k, in(v))
+		}
+	}
+	e.globals[vENVIRON].arr = env
+	argv := newArray()
+	e.set(argv, "0", str("awk"))
+	for i, a := range operands {
+		e.set(argv, strconv.Itoa(i+1), in(a))
+	}
+	e.globals[vARGV].arr = argv
+	e.globals[vARGC].v = num(float64(len(operands) + 1))
+	info := newArray()
+	e.set(info, "version", str("5.2.1"))
+	e.set(info, "pid", num(float64(e.p.PID)))
+	e.set(info, "ppid", num(float64(e.p.PPID)))
+	e.globals[vPROCINFO].arr = info
+}
+
+// assignText does what var=value says.
+func (e *engine) assignText(a string) {
+	name, v, _ := strings.Cut(a, "=")
+	i, ok := e.s.globals[name]
+	if !ok {
+		return // the program does not know it
+	}
+	e.assign(i, in(unescape(v)))
+}
+
+// fatal ends the program for a mistake.
+func (e *engine) fatal(format string, args ...any) {
+	e.p.Errorf("fatal: %s", fmt.Sprintf(format, args...))
+	e.finish()
+	e.p.Exit(exitFatal)
+}
+
+// tick counts work, and now and then charges it.
+func (e *engine) tick(n int) {
+	if e.gas += n; e.gas >= 4096 {
+		n, e.gas = e.gas, 0
+		e.p.Charge(n)
+	}
+}
+
+// hold counts memory, and now and then accounts for it.
+func (e *engine) hold(n int) {
+	e.debt += n
+	switch {
+	case e.debt > 16<<10:
+		e.p.Hold(e.debt)
+		e.debt = 0
+	case e.debt < -64<<10:
+		e.p.Drop(-e.debt)
+		e.debt = 0
+	}
+}
+
+// fit refuses a text that no memory would hold.
+func (e *engine) fit(size int) {
+	e.tick(size / 8)
+	if size > 1<<16 && int64(size) > e.p.Account.Spare() {
+		e.p.Hold(size)
+	}
+}
+
+// unwind is thrown where next or exit stands in a function.
+type unwind struct{ to flow }
+
+// guarded runs statements and catches an unwind.
+func (e *engine) guarded(body func() flow) (f flow) {
+	depth, frame := e.depth, e.frame
+	defer func() {
+		switch x := recover().(type) {
+		case nil:
+		case unwind:
+			for ; e.depth > depth; e.depth-- {
+				e.p.Account.Leave()
+			}
+			e.frame = frame
+			f = x.to
+		default:
+			panic(x)
+		}
+	}()
+	return body()
+}
+
+func (e *engine) run() int {
+	f := e.guarded(func() flow { return e.block(e.s.begin) })
+	if f != exited && (len(e.s.rules) > 0 || len(e.s.end) > 0 || len(e.s.beginFile) > 0 || len(e.s.endFile) > 0) {
+		for {
+			f = e.guarded(e.records)
+			if f == nextFile {
+				e.closeInput()
+				continue
+			}
+			if f != nextRecord {
+				break
+			}
+		}
+	}
+	e.inEnd = true
+	if f != exited || len(e.s.end) > 0 && !e.skipEnd() {
+		e.guarded(func() flow { return e.block(e.s.end) })
+	}
+	e.tick(4096)
+	e.finish()
+	return e.code
+}
+
+// skipEnd reports whether exit was called in an END.
+func (e *engine) skipEnd() bool { return false }
+
+// records reads the input and runs the rules, until an unwind.
+func (e *engine) records() flow {
+	for e.nextMain() {
+		for _, r := range e.s.rules {
+			e.tick(20)
+			if !e.applies(r) {
+				continue
+			}
+			if r.bare {
+				e.refresh()
+				e.out.WriteString(e.record)
+				e.out.WriteString(e.ors)
+				continue
+			}
+			f := e.block(r.body)
+			if f == exited || f == nextFile {
+				return f
+			}
+			if f == nextRecord {
+				break
+			}
+		}
+	}
+	return normal
+}
+
+func (e *engine) applies(r *rule) bool {
+	switch {
+	case r.from == nil:
+		return true
+	case r.to == nil:
+		return e.eval(r.from).truth()
+	}
+	if !r.inRange {
+		if !e.eval(r.from).truth() {
+			return false
+		}
+		r.inRange = true
+	}
+	if e.eval(r.to).truth() {
+		r.inRange = false
+	}
+	return true
+}
+
+func (e *engine) block(body []stmt) flow {
+	for _, s := range body {
+		if f := e.exec(s); f != normal {
+			return f
+		}
+	}
+	return normal
+}
+
+func (e *engine) exec(s stmt) flow {
+	e.tick(10)
+	switch s := s.(type) {
+	case *simple:
+		e.eval(s.x)
+	case *print:
+		e.print(s)
+	case *ifStmt:
+		if e.eval(s.test).truth() {
+			return e.block(s.then)
+		}
+		return e.block(s.orElse)
+	case *block:
+		return e.block(s.body)
+	case *loop:
+		return e.loop(s)
+	case *forIn:
+		a := e.array(s.array)
+		for _, key := range e.sorted(a) {
+			e.tick(20)
+			if _, ok := a.at[key]; !ok {
+				continue
+			}
+			e.store(s.to, in(key))
+			switch f := e.block(s.body); f {
+			case normal, continued:
+			case broke:
+				return normal
+			default:
+				return f
+			}
+		}
+	case *deleteAll:
+		e.empty(e.array(s.array))
+	case *deleteOne:
+		e.remove(e.array(s.array), e.subscript(s.subs))
+	case *jump:
+		return s.to
+	case *ret:
+		e.result = value{}
+		if s.x != nil {
+			e.result = e.eval(s.x)
+		}
+		return returned
+	case *exitStmt:
+		if s.x != nil {
+			e.code = int(e.eval(s.x).num()) & 0xff
+		}
+		return exited
+	case *choose:
+		return e.choose(s)
+	}
+	return normal
+}
+
+func (e *engine) loop(s *loop) flow {
+	if s.init != nil {
+		e.exec(s.init)
+	}
+	for first := s.first; first || s.test == nil || e.eval(s.test).truth(); first = false {
+		e.tick(10)
+		switch f := e.block(s.body); f {
+		case normal, continued:
+		case broke:
+			return normal
+		default:
+			return f
+		}
+		if s.after != nil {
+			e.exec(s.after)
+		}
+	}
+	return normal
+}
+
+func (e *engine) choose(s *choose) flow {
+	v := e.eval(s.x)
+	at := -1
+	for i, c := range s.cases {
+		if c.x == nil {
+			continue
+		}
+		x := e.eval(c.x)
+		if c.regex && e.matches(e.str(v), x.s) || !c.regex && e.compare("==", v, x) {
+			at = i
+			break
+		}
+	}
+	if at < 0 {
+		at = slices.IndexFunc(s.cases, func(c choice) bool { return c.x == nil })
+	}
+	for ; at >= 0 && at < len(s.cases); at++ {
+		switch f := e.block(s.cases[at].body); f {
+		case normal:
+		case broke:
+			return normal
+		default:
+			return f
+		}
+	}
+	return normal
+}
+
+// variable returns the cell of a variable.
+func (e *engine) variable(x expr) *cell {
+	var c *cell
+	switch x := x.(type) {
+	case *global:
+		return &e.globals[x.index]
+	case *local:
+		c = &e.frame[x.index]
+	}
+	for c.ref != nil {
+		c = c.ref
+	}
+	return c
+}
+
+// array returns the array that a variable is.
+func (e *engine) array(x expr) *array {
+	c := e.variable(x)
+	if c.arr == nil {
+		if c.v.kind != none {
+			e.fatal("attempt to use a scalar as an array")
+		}
+		c.arr = newArray()
+	}
+	return c.arr
+}
+
+func (e *engine) subscript(subs []expr) string {
+	if len(subs) == 1 {
+		return e.key(e.eval(subs[0]))
+	}
+	var b strings.Builder
+	for i, s := range subs {
+		if i > 0 {
+			b.WriteString(e.subsep)
+		}
+		b.WriteString(e.key(e.eval(s)))
+	}
+	return b.String()
+}
+
+func (e *engine) key(v value) string { return e.write(v, e.convfmt) }
+
+// eval evaluates an expression.
+func (e *engine) eval(x expr) value {
+	e.tick(4)
+	switch x := x.(type) {
+	case *number:
+		return x.v
+	case *text:
+		return x.v
+	case *global:
+		if x.index <= vFNR {
+			return e.special(x.index)
+		}
+		c := &e.globals[x.index]
+		if c.arr != nil {
+			e.fatal("attempt to use an array in a scalar context")
+		}
+		return c.v
+	case *local:
+		c := e.variable(x)
+		if c.arr != nil {
+			e.fatal("attempt to use an array in a scalar context")
+		}
+		return c.v
+	case *dollar:
+		return e.field(e.fieldNumber(x.index))
+	case *element:
+		a := e.array(x.array)
+		return a.vals[e.slot(a, e.subscript(x.subs))]
+	case *group:
+		if len(x.list) == 1 {
+			return e.eval(x.list[0])
+		}
+		e.fatal("a list stands where one value is wanted")
+	case *match:
+		e.refresh()
+		return truth(e.matches(e.record, x.source))
+	case *matches:
+		s := e.str(e.eval(x.x))
+		return truth(e.matches(s, e.regex(x.r)) != x.not)
+	case *inArray:
+		_, ok := e.array(x.array).at[e.subscript(x.subs)]
+		return truth(ok)
+	case *unary:
+		v := e.eval(x.x)
+		switch x.op {
+		case '!':
+			return truth(!v.truth())
+		case '-':
+			return num(-v.num())
+		}
+		return num(v.num())
+	case *binary:
+		return e.binary(x)
+	case *concat:
+		a := e.str(e.eval(x.a))
+		b := e.str(e.eval(x.b))
+		e.fit(len(a) + len(b))
+		return str(a + b)
+	case *ternary:
+		if e.eval(x.test).truth() {
+			return e.eval(x.a)
+		}
+		return e.eval(x.b)
+	case *assign:
+		v := e.eval(x.from)
+		if x.op != "" {
+			v = num(e.arithmetic(x.op, e.eval(x.to).num(), v.num()))
+		}
+		if v.kind == none {
+			v = value{kind: none}
+		}
+		e.store(x.to, v)
+		return v
+	case *step:
+		old := e.eval(x.to).num()
+		e.store(x.to, num(old+x.delta))
+		if x.prefix {
+			return num(old + x.delta)
+		}
+		return num(old)
+	case *call:
+		return e.call(x)
+	case *builtinCall:
+		return x.fn(e, x.args)
+	case *getline:
+		return e.getline(x)
+	}
+	return value{}
+}
+
+func (e *engine) binary(x *binary) value {
+	switch x.op {
+	case "&&":
+		return truth(e.eval(x.a).truth() && e.eval(x.b).truth())
+	case "||":
+		return truth(e.eval(x.a).truth() || e.eval(x.b).truth())
+	}
+	a, b := e.eval(x.a), e.eval(x.b)
+	switch x.op {
+	case "<", "<=", "==", "!=", ">", ">=":
+		return truth(e.compare(x.op, a, b))
+	}
+	return num(e.arithmetic(x.op, a.num(), b.num()))
+}
+
+func (e *engine) compare(op string, a, b value) bool {
+	c := 0
+	x, okX := a.numeric()
+	y, okY := b.numeric()
+	if okX && okY {
+		if math.IsNaN(x) || math.IsNaN(y) {
+			return op == "!="
+		}
+		switch {
+		case x < y:
+			c = -1
+		case x > y:
+			c = 1
+		}
+	} else {
+		s, t := e.str(a), e.str(b)
+		e.tick(min(len(s), len(t)) / 8)
+		c = strings.Compare(s, t)
+	}
+	switch op {
+	case "<":
+		return c < 0
+	case "<=":
+		return c <= 0
+	case "==":
+		return c == 0
+	case "!=":
+		return c != 0
+	case ">":
+		return c > 0
+	}
+	return c >= 0
+}
+
+func (e *engine) arithmetic(op string, a, b float64) float64 {
+	switch op {
+	case "+":
+		return a + b
+	case "-":
+		return a - b
+	case "*":
+		return a * b
+	case "/":
+		if b == 0 {
+			e.fatal("division by zero attempted")
+		}
+		return a / b
+	case "%":
+		if b == 0 {
+			e.fatal("division by zero attempted in `%%'")
+		}
+		return math.Mod(a, b)
+	}
+	return math.Pow(a, b)
+}
+
+// store assigns to a variable, a field or an element.
+func (e *engine) store(to expr, v value) {
+	switch to := to.(type) {
+	case *global:
+		e.assign(to.index, v)
+	case *local:
+		c := e.variable(to)
+		if c.arr != nil {
+			e.fatal("attempt to use an array in a scalar context")
+		}
+		c.v = v
+	case *dollar:
+		e.setField(e.fieldNumber(to.index), e.str(v), v.kind != isStr)
+	case *element:
+		a := e.array(to.array)
+		e.set(a, e.subscript(to.subs), v)
+	case *group:
+		e.store(to.list[0], v)
+	}
+}
+
+// special returns a variable that is kept elsewhere.
+func (e *engine) special(i int) value {
+	switch i {
+	case vNF:
+		e.splitRecord()
+		return num(float64(len(e.fields)))
+	case vNR:
+		return num(e.nr)
+	}
+	return num(e.fnr)
+}
+
+// assign sets a global variable.
+func (e *engine) assign(i int, v value) {
+	c := &e.globals[i]
+	if c.arr != nil {
+		e.fatal("attempt to use an array in a scalar context")
+	}
+	e.hold(len(v.s) - len(c.v.s))
+	c.v = v
+	if i > vFIELDWIDTHS {
+		return
+	}
+	switch i {
+	case vNF:
+		e.splitRecord()
+		n := int(v.num())
+		if n < 0 || n > maxFields {
+			e.fatal("NF set to a value that is not possible")
+		}
+		e.resize(n)
+		e.stale = true
+	case vNR:
+		e.nr = v.num()
+	case vFNR:
+		e.fnr = v.num()
+	case vFS:
+		e.keepFields()
+		e.fs, e.widths, e.byFPAT = e.str(v), nil, false
+	case vOFS:
+		e.refresh()
+		e.ofs = e.str(v)
+	case vORS:
+		e.ors = e.str(v)
+	case vRS:
+		e.rs = e.str(v)
+	case vSUBSEP:
+		e.subsep = e.str(v)
+	case vCONVFMT:
+		e.convfmt = e.str(v)
+	case vOFMT:
+		e.ofmt = e.str(v)
+	case vIGNORECASE:
+		e.fold = v.truth()
+		clear(e.regexps)
+	case vFPAT:
+		e.keepFields()
+		e.fpat, e.byFPAT, e.widths = e.str(v), true, nil
+	case vFIELDWIDTHS:
+		e.keepFields()
+		e.widths, e.byFPAT = nil, false
+		for _, w := range strings.Fields(e.str(v)) {
+			n, _ := strconv.Atoi(w)
+			e.widths = append(e.widths, max(n, 0))
+		}
+	}
+}
+
+// call calls a function of the program.
+func (e *engine) call(x *call) value {
+	if len(x.args) > x.fn.params {
+		e.fatal("function `%s' called with more arguments than declared", x.name)
+	}
+	frame := make([]cell, x.fn.params)
+	for i, arg := range x.args {
+		switch arg.(type) {
+		case *global, *local:
+			if g, ok := arg.(*global); ok && g.index <= vFNR {
+				frame[i].v = e.special(g.index)
+				continue
+			}
+			c := e.variable(arg)
+			switch {
+			case c.arr != nil:
+				frame[i].arr = c.arr
+			case c.v.kind == none:
+				frame[i].ref = c
+			default:
+				frame[i].v = c.v
+			}
+		default:
+			frame[i].v = e.eval(arg)
+		}
+	}
+	if err := e.p.Account.Enter(); err != nil {
+		e.fatal("function `%s': %s", x.name, err.Error())
+	}
+	e.depth++
+	old := e.frame
+	e.frame = frame
+	e.tick(60 + 20*len(frame))
+	e.result = value{}
+	f := e.block(x.fn.body)
+	for i := range frame {
+		if c := &frame[i]; c.arr != nil && i >= len(x.args) {
+			e.empty(c.arr)
+		}
+	}
+	e.frame = old
+	e.depth--
+	e.p.Account.Leave()
+	switch f {
+	case nextRecord, nextFile, exited:
+		panic(unwind{f})
+	}
+	r := e.result
+	e.result = value{}
+	return r
+}
+
+// matches reports whether an expression matches a text.
+func (e *engine) matches(s, source string) bool {
+	ok, err := e.compile(source).MatchString(s)
+	e.check(err)
+	return ok
+}
+
+// regex returns the source of the expression that an argument is.
+func (e *engine) regex(x expr) string {
+	if m, ok := x.(*match); ok {
+		return m.source
+	}
+	return e.str(e.eval(x))
+}
+
+// compile returns a compiled expression.
+func (e *engine) compile(source string) *posix.Regexp {
+	if re := e.regexps[source]; re != nil {
+		return re
+	}
+	flags := posix.Extended | posix.Awk
+	if e.fold {
+		flags |= posix.IgnoreCase
+	}
+	re, err := posix.Compile(source, flags, e.charge)
+	if err != nil {
+		e.fatal("%s: /%s/", err.Error(), source)
+	}
+	if len(e.regexps) >= 256 {
+		clear(e.regexps)
+	}
+	e.regexps[source] = re
+	return re
+}
+
+func (e *engine) charge(gas int64) error {
+	e.tick(int(gas))
+	return nil
+}
+
+func (e *engine) check(err error) {
+	if err == nil {
+		return
+	}
+	if s, ok := errors.AsType[*bound.Stopped](err); ok {
+		panic(s)
+	}
+	e.fatal("%s", err.Error())
+}

@@ -1,0 +1,17 @@
+package awk_test
+
+import (
+	"testing"
+
+	"agentbox/internal/driver/wasm/program"
+	"agentbox/internal/driver/wasm/shell"
+	"agentbox/internal/driver/wasm/shell/coreutils"
+	"agentbox/internal/driver/wasm/shelltest"
+	"agentbox/internal/driver/wasm/tools"
+)
+
+func programs() program.Table {
+	return program.Table{}.Add(shell.Programs(), coreutils.Programs(), tools.Programs())
+}
+
+func TestTranscripts(t *testing.T) { shelltest.Transcripts(t, programs(), "testdata/*.txtar") }

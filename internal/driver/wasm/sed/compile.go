@@ -1,0 +1,679 @@
+package sed
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"agentbox/internal/driver/wasm/posix"
+	"agentbox/internal/driver/wasm/program"
+)
+
+type addressKind uint8
+
+const (
+	byNumber addressKind = iota + 1
+	byStep
+	byLast
+	byPattern
+	byOffset   // ,+N
+	byMultiple // ,~N
+)
+
+// address is a line that a command is for.
+type address struct {
+	kind addressKind
+	n    int
+	step int
+	re   *posix.Regexp // nil for the last one that was used
+}
+
+// command is one of the script's.
+type command struct {
+	from, to *address
+	not      bool
+	active   bool // in its range
+	end      int  // the line at which the range ends
+	name     byte
+	text     string
+	label    string
+	file     string
+	out      *output
+	n        int // of q, Q, l
+	jump     int // of {, b, t, T
+	sub      *substitution
+	table    map[rune]rune
+}
+
+// substitution is what s does.
+type substitution struct {
+	re     *posix.Regexp
+	parts  []part
+	global bool
+	print  int
+	nth    int
+}
+
+// part is a piece of a replacement.
+type part struct {
+	text  string
+	group int  // -1 for text
+	mode  byte // 'L', 'U', 'E', 'l' or 'u': what begins here; 0 for none
+}
+
+// compiler reads a script.
+type compiler struct {
+	p        *program.Process
+	e        *editor
+	src      string
+	at       int
+	pieces   []piece
+	flags    posix.Flags
+	sandbox  bool
+	commands []*command
+	open     []int
+}
+
+// failed is thrown at a mistake in the script.
+type failed struct{ error }
+
+// fail throws a mistake at where the script is read.
+func (c *compiler) fail(format string, args ...any) { c.failAt(c.at, format, args...) }
+
+func (c *compiler) failAt(at int, format string, args ...any) {
+	in := c.pieces[0]
+	for _, x := range c.pieces {
+		if x.at <= at {
+			in = x
+		}
+	}
+	msg := fmt.Sprintf(format, args...)
+	at = min(at, len(c.src))
+	if in.file != "" {
+		panic(failed{fmt.Errorf("file %s line %d: %s", in.file, 1+strings.Count(c.src[in.at:at], "\n"), msg)})
+	}
+	panic(failed{fmt.Errorf("-e expression #%d, char %d: %s", in.nth, at-in.at, msg)})
+}
+
+// noLabel is a jump to a label that is not there.
+type noLabel string
+
+func (n noLabel) Error() string { return "can't find label for jump to `" + string(n) + "'" }
+
+func (c *compiler) compile() (err error) {
+	defer func() {
+		switch x := recover().(type) {
+		case nil:
+		case failed:
+			err = x.error
+		default:
+			panic(x)
+		}
+	}()
+	c.p.Charge(len(c.src) * 20)
+	for c.command() {
+	}
+	if len(c.open) > 0 {
+		c.at = 0
+		return errors.New("-e expression #1, char 0: unmatched `{'")
+	}
+	labels := map[string]int{}
+	for i, cmd := range c.commands {
+		if cmd.name == ':' {
+			labels[cmd.label] = i
+		}
+	}
+	for _, cmd := range c.commands {
+		switch cmd.name {
+		case 'b', 't', 'T':
+			at, ok := labels[cmd.label]
+			switch {
+			case cmd.label == "":
+				cmd.jump = len(c.commands)
+			case ok:
+				cmd.jump = at
+			default:
+				return noLabel(cmd.label)
+			}
+		}
+	}
+	return nil
+}
+
+// peek returns the next character, 0 at the end.
+func (c *compiler) peek() byte {
+	if c.at < len(c.src) {
+		return c.src[c.at]
+	}
+	return 0
+}
+
+func (c *compiler) skip(set string) {
+	for c.at < len(c.src) && strings.IndexByte(set, c.src[c.at]) >= 0 {
+		c.at++
+	}
+}
+
+// command reads one command and reports whether there was one.
+func (c *compiler) command() bool {
+	c.skip(" \t\n;")
+	if c.at >= len(c.src) {
+		return false
+	}
+	cmd := &command{}
+	if cmd.from = c.address(false); cmd.from != nil {
+		c.skip(" \t")
+		if c.peek() == ',' {
+			c.at++
+			c.skip(" \t")
+			if cmd.to = c.address(true); cmd.to == nil {
+				c.at++
+				c.fail("unexpected `,'")
+			}
+		}
+		if cmd.from.kind == byNumber && cmd.from.n == 0 {
+			if cmd.to == nil || cmd.to.kind != byPattern {
+				c.fail("invalid usage of line address 0")
+			}
+			cmd.active = true
+		}
+	}
+	c.skip(" \t")
+	for c.peek() == '!' {
+		if cmd.not {
+			c.at++
+			c.fail("multiple `!'s")
+		}
+		cmd.not = true
+		c.at++
+		c.skip(" \t")
+	}
+	if c.at >= len(c.src) {
+		c.fail("missing command")
+	}
+	cmd.name = c.src[c.at]
+	c.at++
+	c.arguments(cmd)
+	if cmd.name != '#' {
+		c.commands = append(c.commands, cmd)
+	}
+	return true
+}
+
+func (c *compiler) arguments(cmd *command) {
+	switch cmd.name {
+	case '#':
+		if cmd.from != nil {
+			c.fail("comments don't accept any addresses")
+		}
+		for c.at < len(c.src) && c.src[c.at] != '\n' {
+			c.at++
+		}
+	case '{':
+		c.open = append(c.open, len(c.commands))
+	case '}':
+		if len(c.open) == 0 {
+			c.fail("unexpected `}'")
+		}
+		if cmd.from != nil {
+			c.fail("} doesn't want any addresses")
+		}
+		c.commands[c.open[len(c.open)-1]].jump = len(c.commands)
+		c.open = c.open[:len(c.open)-1]
+		c.done()
+	case '=', 'd', 'D', 'F', 'g', 'G', 'h', 'H', 'n', 'N', 'p', 'P', 'x', 'z':
+		c.done()
+	case 'a', 'i', 'c':
+		c.text(cmd)
+	case ':':
+		if cmd.from != nil {
+			c.fail(": doesn't want any addresses")
+		}
+		c.skip(" \t")
+		start := c.at
+		for c.at < len(c.src) && c.src[c.at] != '\n' && c.src[c.at] != ';' {
+			c.at++
+		}
+		if cmd.label = strings.TrimRight(c.src[start:c.at], " \t"); cmd.label == "" {
+			c.fail("\":\" lacks a label")
+		}
+	case 'b', 't', 'T':
+		c.skip(" \t")
+		start := c.at
+		for c.at < len(c.src) && strings.IndexByte("\n;}", c.src[c.at]) < 0 {
+			c.at++
+		}
+		cmd.label = strings.TrimRight(c.src[start:c.at], " \t")
+	case 'r', 'R', 'w', 'W':
+		cmd.file = c.filename()
+	case 'q', 'Q', 'l', 'L':
+		if cmd.to != nil && cmd.name != 'l' {
+			c.fail("command only uses one address")
+		}
+		c.skip(" \t")
+		cmd.n = -1
+		if n, ok := c.number(); ok {
+			cmd.n = n
+		}
+		c.done()
+	case 's':
+		c.substitute(cmd)
+	case 'y':
+		c.transliterate(cmd)
+	case 'v':
+		for c.at < len(c.src) && strings.IndexByte("\n;", c.src[c.at]) < 0 {
+			c.at++
+		}
+	case 'e':
+		c.p.Lack(program.LackFeature, "the command e")
+		c.fail("the command `e' is not supported here: start programs by the shell instead")
+	default:
+		c.fail("unknown command: `%c'", cmd.name)
+	}
+}
+
+// done expects the end of a command.
+func (c *compiler) done() {
+	c.skip(" \t")
+	switch c.peek() {
+	case 0, '\n', ';':
+		c.at++
+	case '}', '#':
+	default:
+		c.at++
+		c.fail("extra characters after command")
+	}
+}
+
+func (c *compiler) number() (int, bool) {
+	start := c.at
+	c.skip("0123456789")
+	if c.at == start {
+		return 0, false
+	}
+	n, err := strconv.Atoi(c.src[start:c.at])
+	if err != nil {
+		c.fail("invalid number")
+	}
+	return n, true
+}
+
+func (c *compiler) filename() string {
+	c.skip(" \t")
+	start := c.at
+	for c.at < len(c.src) && c.src[c.at] != '\n' {
+		c.at++
+	}
+	if start == c.at {
+		c.fail("missing filename in r/R/w/W commands")
+	}
+	return c.src[start:c.at]
+}
+
+func (c *compiler) address(second bool) *address {
+	switch b := c.peek(); {
+	case b == '$':
+		c.at++
+		return &address{kind: byLast}
+	case b >= '0' && b <= '9':
+		n, _ := c.number()
+		c.skip(" \t")
+		if c.peek() == '~' && !second {
+			c.at++
+			step, _ := c.number()
+			return &address{kind: byStep, n: n, step: step}
+		}
+		return &address{kind: byNumber, n: n}
+	case second && (b == '+' || b == '~'):
+		c.at++
+		n, ok := c.number()
+		if !ok {
+			c.fail("expected a number")
+		}
+		if b == '+' {
+			return &address{kind: byOffset, n: n}
+		}
+		return &address{kind: byMultiple, n: n}
+	case b == '/' || b == '\\':
+		c.at++
+		if b == '\\' {
+			if b = c.peek(); b == 0 {
+				c.fail("unterminated address regex")
+			}
+			c.at++
+		}
+		text, ok := c.until(b, true)
+		if !ok {
+			c.fail("unterminated address regex")
+		}
+		flags := c.flags
+		for {
+			switch c.peek() {
+			case 'I':
+				flags |= posix.IgnoreCase
+				c.at++
+				continue
+			case 'M':
+				flags |= posix.Lines
+				c.at++
+				continue
+			}
+			break
+		}
+		return &address{kind: byPattern, re: c.regexp(text, flags)}
+	}
+	return nil
+}
+
+// until reads up to a delimiter. An escaped delimiter loses its backslash, and \ before a newline in a pattern is left.
+func (c *compiler) until(delim byte, pattern bool) (string, bool) {
+	var b strings.Builder
+	for c.at < len(c.src) {
+		x := c.src[c.at]
+		c.at++
+		switch {
+		case x == delim:
+			return b.String(), true
+		case x == '\\' && c.at < len(c.src):
+			y := c.src[c.at]
+			c.at++
+			switch {
+			case y == delim && pattern && strings.IndexByte("+?|(){}", y) >= 0 && c.flags&posix.Extended != 0:
+				b.WriteString("[" + string(y) + "]")
+			case y == delim && pattern && (y == '.' || y == '*' || y == '[' || y == '^' || y == '$'):
+				b.WriteString(`\` + string(y))
+			case y == delim && (pattern || y != '&'):
+				b.WriteByte(y)
+			default:
+				b.WriteByte('\\')
+				b.WriteByte(y)
+			}
+		case x == '\n' && pattern:
+			return "", false
+		case x == '[' && pattern:
+			b.WriteByte(x)
+			b.WriteString(c.bracket(delim))
+		default:
+			b.WriteByte(x)
+		}
+	}
+	return "", false
+}
+
+// bracket reads what stands in brackets, behind the first, in which a delimiter is no delimiter. Brackets that do not end are none.
+func (c *compiler) bracket(delim byte) string {
+	i := c.at
+	if i < len(c.src) && c.src[i] == '^' {
+		i++
+	}
+	if i < len(c.src) && c.src[i] == ']' {
+		i++
+	}
+	for ; i < len(c.src) && c.src[i] != '\n'; i++ {
+		switch {
+		case c.src[i] == ']':
+			s := c.src[c.at : i+1]
+			c.at = i + 1
+			return strings.ReplaceAll(s, `\`+string(delim), string(delim))
+		case c.src[i] == '[' && i+1 < len(c.src) && strings.IndexByte(":.=", c.src[i+1]) >= 0:
+			if end := strings.Index(c.src[i+2:], c.src[i+1:i+2]+"]"); end >= 0 {
+				i += end + 3
+			}
+		}
+	}
+	return ""
+}
+
+// regexp compiles an expression; nil stands for an empty one.
+func (c *compiler) regexp(text string, flags posix.Flags) *posix.Regexp {
+	if text == "" {
+		return nil
+	}
+	re, err := posix.Compile(text, flags|posix.Escapes, func(gas int64) error { c.p.Charge(int(gas)); return nil })
+	if err != nil {
+		c.fail("%s", err.Error())
+	}
+	return re
+}
+
+// text reads what a, i and c write.
+func (c *compiler) text(cmd *command) {
+	c.skip(" \t")
+	if c.at >= len(c.src) {
+		c.fail("expected \\ after `a', `c' or `i'")
+	}
+	if c.peek() == '\\' {
+		c.at++
+		start := c.at
+		c.skip(" \t")
+		if c.peek() == '\n' {
+			c.at++
+		} else {
+			c.at = start // one line: the backslash keeps blanks
+		}
+	}
+	var b strings.Builder
+	for c.at < len(c.src) {
+		x := c.src[c.at]
+		c.at++
+		if x == '\n' {
+			break
+		}
+		if x == '\\' {
+			if c.at >= len(c.src) {
+				break
+			}
+			x = c.src[c.at]
+			c.at++
+			if x == 't' && b.Len() > 0 {
+				x = '\t'
+			}
+		}
+		b.WriteByte(x)
+	}
+	cmd.text = b.String() + "\n"
+}
+
+func (c *compiler) substitute(cmd *command) {
+	delim := c.peek()
+	c.at++
+	if delim == 0 || delim == '\n' || delim == '\\' {
+		c.fail("unterminated `s' command")
+	}
+	pattern, ok := c.until(delim, true)
+	if !ok {
+		c.at = len(c.src)
+		c.fail("unterminated `s' command")
+	}
+	replacement, ok := c.until(delim, false)
+	if !ok {
+		c.fail("unterminated `s' command")
+	}
+	s := &substitution{nth: 1}
+	cmd.sub = s
+	flags := c.flags
+	counted := false
+	for more := true; more; {
+		switch x := c.peek(); x {
+		case 'g':
+			if s.global {
+				c.at++
+				c.fail("multiple `g' options to `s' command")
+			}
+			s.global = true
+			c.at++
+		case 'p':
+			if s.print > 0 {
+				c.at++
+				c.fail("multiple `p' options to `s' command")
+			}
+			s.print++
+			c.at++
+		case 'i', 'I':
+			flags |= posix.IgnoreCase
+			c.at++
+		case 'm', 'M':
+			flags |= posix.Lines
+			c.at++
+		case 'e':
+			c.p.Lack(program.LackFeature, "the flag e of s")
+			c.at++
+			c.fail("the option `e' of `s' is not supported here: start programs by the shell instead")
+		case 'w':
+			c.at++
+			cmd.file = c.filename()
+			more = false
+		case '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
+			if counted {
+				c.at++
+				c.fail("multiple number options to `s' command")
+			}
+			s.nth, _ = c.number()
+			counted = true
+			if s.nth == 0 {
+				c.fail("number option to `s' command may not be zero")
+			}
+		case 0, '\n', ';':
+			c.at++
+			more = false
+		case '}', '#':
+			more = false
+		case ' ', '\t', '\r':
+			c.skip(" \t\r")
+			if strings.IndexByte("\x00\n;}#", c.peek()) < 0 {
+				c.at++
+				c.fail("unknown option to `s'")
+			}
+		default:
+			c.at++
+			c.fail("unknown option to `s'")
+		}
+	}
+	end := c.at
+	c.at = min(c.at, len(c.src))
+	s.re = c.regexp(pattern, flags)
+	s.parts = c.replacement(replacement)
+	if s.re != nil {
+		for _, x := range s.parts {
+			if x.group > s.re.Groups() {
+				c.at = min(end-1, len(c.src))
+				c.fail("invalid reference \\%d on `s' command's RHS", x.group)
+			}
+		}
+	}
+	c.at = end
+}
+
+// replacement reads the right side of s.
+func (c *compiler) replacement(s string) []part {
+	var parts []part
+	var b strings.Builder
+	put := func(x part) {
+		if b.Len() > 0 {
+			parts = append(parts, part{text: b.String(), group: -1})
+			b.Reset()
+		}
+		parts = append(parts, x)
+	}
+	for i := 0; i < len(s); i++ {
+		switch x := s[i]; {
+		case x == '&':
+			put(part{group: 0})
+		case x == '\\' && i+1 < len(s):
+			i++
+			switch y := s[i]; y {
+			case '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
+				put(part{group: int(y - '0')})
+			case 'L', 'U', 'E', 'l', 'u':
+				put(part{group: -1, mode: y})
+			case 'n':
+				b.WriteByte('\n')
+			case 't':
+				b.WriteByte('\t')
+			case 'r':
+				b.WriteByte('\r')
+			case 'f':
+				b.WriteByte('\f')
+			case 'v':
+				b.WriteByte('\v')
+			case 'a':
+				b.WriteByte('\a')
+			case 'x', 'o', 'd':
+				base, width := map[byte]int{'x': 16, 'o': 8, 'd': 10}[y], map[byte]int{'x': 2, 'o': 3, 'd': 3}[y]
+				end := i + 1
+				for end < len(s) && end <= i+width {
+					if _, err := strconv.ParseUint(s[end:end+1], base, 8); err != nil {
+						break
+					}
+					end++
+				}
+				v, err := strconv.ParseUint(s[i+1:end], base, 16)
+				if err != nil {
+					b.WriteByte(y)
+					continue
+				}
+				b.WriteByte(byte(v))
+				i = end - 1
+			default:
+				b.WriteByte(y)
+			}
+		default:
+			b.WriteByte(x)
+		}
+	}
+	if b.Len() > 0 {
+		parts = append(parts, part{text: b.String(), group: -1})
+	}
+	return parts
+}
+
+func (c *compiler) transliterate(cmd *command) {
+	delim := c.peek()
+	c.at++
+	from, ok := c.until(delim, false)
+	if !ok {
+		c.fail("unterminated `y' command")
+	}
+	to, ok := c.until(delim, false)
+	if !ok {
+		c.fail("unterminated `y' command")
+	}
+	a, b := c.letters(from), c.letters(to)
+	if len(a) != len(b) {
+		c.fail("strings for `y' command are different lengths")
+	}
+	cmd.table = make(map[rune]rune, len(a))
+	for i, r := range a {
+		if _, ok := cmd.table[r]; !ok {
+			cmd.table[r] = b[i]
+		}
+	}
+	c.done()
+}
+
+func (c *compiler) letters(s string) []rune {
+	var all []rune
+	for i := 0; i < len(s); {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		i += size
+		if r == '\\' && i < len(s) {
+			switch s[i] {
+			case '\\':
+			case 'n':
+				r = '\n'
+			case 't':
+				r = '\t'
+			case 'r':
+				r = '\r'
+			default:
+				all = append(all, r)
+				continue
+			}
+			i++
+		}
+		all = append(all, r)
+	}
+	return all
+}

@@ -1,0 +1,913 @@
+package tools
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/itchyny/gojq"
+
+	"agentbox/internal/driver/wasm/program"
+)
+
+// gasPerJQ is what an instruction of jq's machine costs.
+const gasPerJQ = 150
+
+// querier is a jq that runs.
+type querier struct {
+	p      *program.Process
+	out    *program.Output
+	indent string
+	packed bool
+	raw    bool
+	joined bool
+	nul    bool
+	ascii  bool
+	sorted bool
+	seq    bool
+
+	order  map[uintptr][]string // of the keys of the objects that were read
+	keep   []map[string]any     // so that their addresses stay theirs
+	rank   map[string]int       // the order in which keys were first seen in the input
+	shapes map[string][]string  // the objects that the program writes, by their sorted keys
+	texts  map[string]int       // the order in which the program names keys
+}
+
+// steps is a context that charges each instruction, which is what jq's machine asks it before.
+type steps struct {
+	context.Context
+	p *program.Process
+	n int
+}
+
+func (s *steps) Done() <-chan struct{} {
+	if s.n++; s.n >= 64 {
+		s.n = 0
+		s.p.Charge(64 * gasPerJQ)
+	}
+	return nil
+}
+
+// texts is where jq's input comes from.
+type jqInput struct {
+	q       *querier
+	files   []string
+	name    string
+	data    []byte
+	at      int
+	raw     bool
+	started bool
+	failed  int
+}
+
+func jq(p *program.Process) int {
+	q := &querier{p: p, out: p.Out(), indent: "  ", order: map[uintptr][]string{}, rank: map[string]int{}, shapes: map[string][]string{
+		"key\x00value": {"key", "value"}, "captures\x00length\x00offset\x00string": {"offset", "length", "string", "captures"},
+		"length\x00name\x00offset\x00string": {"offset", "length", "string", "name"}, "name\x00value": {"name", "value"},
+	}, texts: map[string]int{}}
+	var files []string
+	filter, hasFilter := "", false
+	null, slurp, rawInput, status := false, false, false, false
+	var names []string
+	var values []any
+	named := map[string]any{}
+	positional := []any{}
+	set := func(name string, v any) {
+		names = append(names, "$"+name)
+		values = append(values, v)
+		named[name] = v
+	}
+	rest := 0 // 1: --args, 2: --jsonargs
+	args := p.Args[1:]
+	need := func(n int, of string) []string {
+		if len(args) < n {
+			p.Errorf("error: %s takes %d parameter%s (e.g. %s)", of, n, plural(n), of+strings.Repeat(" x", n))
+			p.Exit(2)
+		}
+		took := args[:n]
+		args = args[n:]
+		return took
+	}
+	parse := func(text, what string) any {
+		vs, err := q.all([]byte(text))
+		if err != nil || len(vs) != 1 {
+			p.Errorf("Invalid JSON text passed to --%s", what)
+			p.Stderrf("Use jq --help for help with command-line options,\nor see the jq manpage, or online docs  at https://stedolan.github.io/jq\n")
+			p.Exit(2)
+		}
+		return vs[0]
+	}
+	fromFile := ""
+	ended := false
+	for len(args) > 0 {
+		a := args[0]
+		args = args[1:]
+		if ended || a == "" || a[0] != '-' || a == "-" {
+			switch {
+			case !hasFilter && fromFile == "":
+				filter, hasFilter = a, true
+			case rest == 1:
+				positional = append(positional, a)
+			case rest == 2:
+				positional = append(positional, parse(a, "jsonargs"))
+			default:
+				files = append(files, a)
+			}
+			continue
+		}
+		switch a {
+		case "--":
+			ended = true
+			continue
+		case "--arg":
+			v := need(2, a)
+			set(v[0], v[1])
+			continue
+		case "--argjson":
+			v := need(2, a)
+			set(v[0], parse(v[1], "argjson"))
+			continue
+		case "--slurpfile", "--rawfile":
+			v := need(2, a)
+			b, err := whole(p, v[1])
+			if err != nil {
+				p.Errorf("error: Bad JSON in --%s %s %s: Could not open %s: %s", a[2:], v[0], v[1], v[1], program.Message(err))
+				return 2
+			}
+			if a == "--rawfile" {
+				set(v[0], string(b))
+				continue
+			}
+			all, err := q.all(b)
+			if err != nil {
+				p.Errorf("error: Bad JSON in --slurpfile %s %s: %s", v[0], v[1], err.Error())
+				return 2
+			}
+			if all == nil {
+				all = []any{}
+			}
+			set(v[0], all)
+			continue
+		case "--args":
+			rest = 1
+			continue
+		case "--jsonargs":
+			rest = 2
+			continue
+		case "--indent":
+			n := count(p, 2, need(1, a)[0], "indent")
+			if n > 7 {
+				p.Errorf("Cannot indent more than 7 characters")
+				return 2
+			}
+			q.indent = strings.Repeat(" ", n)
+			q.packed = n == 0
+			continue
+		case "--tab":
+			q.indent = "\t"
+			continue
+		case "--raw-output0":
+			q.raw, q.nul = true, true
+			continue
+		case "--seq":
+			q.seq = true
+			continue
+		case "--unbuffered":
+			continue
+		case "--from-file":
+			fromFile = need(1, a)[0]
+			continue
+		}
+		letters := a[1:]
+		if strings.HasPrefix(a, "--") {
+			letters = map[string]string{
+				"--null-input": "n", "--raw-output": "r", "--join-output": "j", "--compact-output": "c", "--slurp": "s", "--sort-keys": "S", "--exit-status": "e",
+				"--raw-input": "R", "--ascii-output": "a", "--color-output": "C", "--monochrome-output": "M", "--help": "h", "--version": "V",
+			}[a]
+			if letters == "" {
+				letters = "?"
+			}
+		}
+		for _, c := range letters {
+			switch c {
+			case 'n':
+				null = true
+			case 'r':
+				q.raw = true
+			case 'j':
+				q.raw, q.joined = true, true
+			case 'c':
+				q.packed = true
+			case 's':
+				slurp = true
+			case 'S':
+				q.sorted = true
+			case 'e':
+				status = true
+			case 'R':
+				rawInput = true
+			case 'a':
+				q.ascii = true
+			case 'C', 'M':
+			case 'f':
+				fromFile = need(1, a)[0]
+			case 'h':
+				q.out.WriteString("Usage:\tjq [OPTIONS] FILTER [FILES...]\n")
+				return 0
+			case 'V':
+				q.out.WriteString("jq-1.7.1\n")
+				return 0
+			default:
+				p.Lack(program.LackOption, a)
+				p.Errorf("Unknown option: %s", a)
+				p.Stderrf("Use jq --help for help with command-line options,\nor see the jq manpage, or online docs  at https://stedolan.github.io/jq\n")
+				return 2
+			}
+		}
+	}
+	if fromFile != "" {
+		b, err := whole(p, fromFile)
+		if err != nil {
+			p.Errorf("error: Could not open %s: %s", fromFile, program.Message(err))
+			return 2
+		}
+		if hasFilter {
+			files = append([]string{filter}, files...)
+		}
+		filter = string(b)
+	} else if !hasFilter {
+		p.Stderrf("Usage:\tjq [OPTIONS] FILTER [FILES...]\n")
+		return 2
+	}
+	p.Charge(len(filter) * 200)
+	if len(filter) > 1<<20 {
+		p.Errorf("error: the program is too long")
+		return 3
+	}
+	query, err := gojq.Parse(filter)
+	if err != nil {
+		p.Errorf("error: %s", err.Error())
+		p.Errorf("1 compile error")
+		return 3
+	}
+	q.study(filter)
+	in := &jqInput{q: q, files: files, raw: rawInput}
+	if len(files) == 0 {
+		in.files = []string{"-"}
+	}
+	set("ARGS", map[string]any{"named": named, "positional": positional})
+	names[len(names)-1] = "$ARGS"
+	code, err := gojq.Compile(query, q.options(in, names)...)
+	if err != nil {
+		p.Errorf("error: %s", err.Error())
+		p.Errorf("1 compile error")
+		return 3
+	}
+	exit := 0
+	last := any(nil)
+	any1 := false
+	work := func(v any) {
+		c, l, some := q.run(code, v, values, in)
+		if some {
+			last, any1 = l, true
+		}
+		if c != 0 {
+			exit = c
+		}
+	}
+	switch {
+	case null:
+		work(nil)
+	case slurp && rawInput:
+		var b strings.Builder
+		in.raw = true
+		for in.open() {
+			b.Write(in.data)
+			in.at = len(in.data)
+		}
+		work(b.String())
+	case slurp:
+		all := []any{}
+		for {
+			v, ok := in.Next()
+			if !ok {
+				break
+			}
+			if err, isErr := v.(error); isErr {
+				p.Stderrf("parse error: %s\n", err.Error())
+				return 2
+			}
+			all = append(all, v)
+		}
+		work(all)
+	default:
+		for {
+			v, ok := in.Next()
+			if !ok {
+				break
+			}
+			if err, isErr := v.(error); isErr {
+				p.Stderrf("parse error: %s\n", err.Error())
+				exit = 2
+				break
+			}
+			work(v)
+		}
+	}
+	if in.failed != 0 && exit == 0 {
+		exit = in.failed
+	}
+	if status && exit == 0 {
+		switch {
+		case !any1:
+			return 4
+		case last == nil || last == false:
+			return 1
+		}
+	}
+	return exit
+}
+
+func (q *querier) options(in *jqInput, names []string) []gojq.CompilerOption {
+	p := q.p
+	return []gojq.CompilerOption{
+		gojq.WithVariables(names),
+		gojq.WithInputIter(in),
+		gojq.WithEnvironLoader(func() []string { return p.Env }),
+		gojq.WithFunction("now", 0, 0, func(any, []any) any { return float64(p.Now().UnixMicro()) / 1e6 }),
+		gojq.WithFunction("input_filename", 0, 0, func(any, []any) any {
+			if in.name == "" || in.name == "-" {
+				return nil
+			}
+			return in.name
+		}),
+		gojq.WithFunction("input_line_number", 0, 0, func(any, []any) any { return strings.Count(string(in.data[:in.at]), "\n") }),
+		gojq.WithFunction("debug", 0, 1, func(v any, args []any) any {
+			x := v
+			if len(args) > 0 {
+				x = args[0]
+			}
+			p.Stderrf(`["DEBUG:",%s]`+"\n", q.text(x))
+			return v
+		}),
+		gojq.WithFunction("stderr", 0, 0, func(v any, _ []any) any {
+			p.Stderrf("%s", q.text(v))
+			return v
+		}),
+	}
+}
+
+// text writes a value without blanks.
+func (q *querier) text(v any) string {
+	was := q.packed
+	q.packed = true
+	b := q.encode(nil, v, 0)
+	q.packed = was
+	return string(b)
+}
+
+// run runs the program on one value.
+func (q *querier) run(code *gojq.Code, v any, values []any, in *jqInput) (exit int, last any, some bool) {
+	iter := code.RunWithContext(&steps{Context: context.Background(), p: q.p}, v, values...)
+	for {
+		v, ok := iter.Next()
+		if !ok {
+			return exit, last, some
+		}
+		if err, isErr := v.(error); isErr {
+			if halt, ok := errors.AsType[*gojq.HaltError](err); ok {
+				q.out.Flush()
+				if x := halt.Value(); x != nil {
+					if s, isText := x.(string); isText {
+						q.p.Stderrf("%s", s)
+					} else {
+						q.p.Stderrf("%s\n", q.text(x))
+					}
+				}
+				q.p.Exit(halt.ExitCode())
+			}
+			q.p.Errorf("error (at %s): %s", in.where(), jqMessage(err.Error()))
+			return 5, last, some
+		}
+		last, some = v, true
+		q.print(v)
+	}
+}
+
+// jqMessage writes what gojq says about the most usual mistakes in the words of jq.
+func jqMessage(s string) string {
+	if rest, ok := strings.CutPrefix(s, "cannot iterate over: "); ok {
+		return "Cannot iterate over " + rest
+	}
+	for _, verb := range [][2]string{{"add", "added"}, {"subtract", "subtracted"}, {"multiply", "multiplied"}, {"divide", "divided"}} {
+		if rest, ok := strings.CutPrefix(s, "cannot "+verb[0]+": "); ok {
+			return rest + " cannot be " + verb[1]
+		}
+	}
+	if rest, ok := strings.CutPrefix(s, "expected an object but got: "); ok {
+		kind, _, _ := strings.Cut(rest, " ")
+		return "Cannot index " + kind + " with a key: " + rest
+	}
+	return s
+}
+
+func (q *querier) print(v any) {
+	if q.seq {
+		_ = q.out.WriteByte(0x1e)
+	}
+	if s, ok := v.(string); ok && q.raw {
+		q.p.Charge(len(s) / 8)
+		q.out.WriteString(s)
+	} else {
+		b := q.encode(nil, v, 0)
+		q.p.Charge(len(b))
+		_, _ = q.out.Write(b)
+	}
+	switch {
+	case q.nul:
+		_ = q.out.WriteByte(0)
+	case !q.joined:
+		_ = q.out.WriteByte('\n')
+	}
+}
+
+func (q *querier) newline(b []byte, depth int) []byte {
+	if q.packed {
+		return b
+	}
+	b = append(b, '\n')
+	for range depth {
+		b = append(b, q.indent...)
+	}
+	return b
+}
+
+func (q *querier) encode(b []byte, v any, depth int) []byte {
+	if len(b) > 1<<16 && int64(len(b)) > q.p.Account.Spare() {
+		q.p.Hold(len(b))
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		if len(v) == 0 {
+			return append(b, "{}"...)
+		}
+		b = append(b, '{')
+		for i, k := range q.keys(v) {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = q.newline(b, depth+1)
+			b = q.scalar(b, k)
+			if b = append(b, ':'); !q.packed {
+				b = append(b, ' ')
+			}
+			b = q.encode(b, v[k], depth+1)
+		}
+		return append(q.newline(b, depth), '}')
+	case []any:
+		if len(v) == 0 {
+			return append(b, "[]"...)
+		}
+		b = append(b, '[')
+		for i, x := range v {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = q.encode(q.newline(b, depth+1), x, depth+1)
+		}
+		return append(q.newline(b, depth), ']')
+	}
+	return q.scalar(b, v)
+}
+
+func (q *querier) scalar(b []byte, v any) []byte {
+	if f, ok := v.(float64); ok && f == math.Trunc(f) && math.Abs(f) < 1e17 {
+		return strconv.AppendInt(b, int64(f), 10)
+	}
+	text, err := gojq.Marshal(v)
+	if err != nil {
+		return append(b, "null"...)
+	}
+	if _, ok := v.(string); !ok || !q.ascii {
+		return append(b, text...)
+	}
+	for len(text) > 0 {
+		r, size := utf8.DecodeRune(text)
+		switch {
+		case r < utf8.RuneSelf:
+			b = append(b, byte(r))
+		case r > 0xffff:
+			r -= 0x10000
+			b = fmt.Appendf(b, `\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff)
+		default:
+			b = fmt.Appendf(b, `\u%04x`, r)
+		}
+		text = text[size:]
+	}
+	return b
+}
+
+// keys returns the keys of an object in the order in which jq would have them, as far as that is known: that of the input, or of the program where it writes
+// just such an object; else what the input has first, then what the program names.
+func (q *querier) keys(v map[string]any) []string {
+	if !q.sorted {
+		if keys, ok := q.order[reflect.ValueOf(v).Pointer()]; ok && len(keys) == len(v) {
+			return keys
+		}
+	}
+	keys := make([]string, 0, len(v))
+	for k := range v {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	if q.sorted {
+		return keys
+	}
+	if shape, ok := q.shapes[strings.Join(keys, "\x00")]; ok {
+		return shape
+	}
+	slices.SortStableFunc(keys, func(a, b string) int { return q.place(a) - q.place(b) })
+	return keys
+}
+
+func (q *querier) place(key string) int {
+	if i, ok := q.rank[key]; ok {
+		return i
+	}
+	if i, ok := q.texts[key]; ok {
+		return 1<<30 + i
+	}
+	return 1 << 31
+}
+
+// study finds the objects that the program writes, for the order of their keys.
+func (q *querier) study(src string) {
+	type open struct {
+		brace bool
+		keys  []string
+		key   bool // a key comes next
+	}
+	var stack []open
+	note := func(key string) {
+		if _, ok := q.texts[key]; !ok {
+			q.texts[key] = len(q.texts)
+		}
+		if n := len(stack); n > 0 && stack[n-1].brace && stack[n-1].key {
+			stack[n-1].keys = append(stack[n-1].keys, key)
+			stack[n-1].key = false
+		}
+	}
+	for i := 0; i < len(src); i++ {
+		c := src[i]
+		switch {
+		case c == '#':
+			for i < len(src) && src[i] != '\n' {
+				i++
+			}
+		case c == '"':
+			start := i + 1
+			for i++; i < len(src) && src[i] != '"'; i++ {
+				if src[i] == '\\' {
+					i++
+				}
+			}
+			if i < len(src) {
+				note(src[start:i])
+			}
+		case c == '{' || c == '[' || c == '(':
+			stack = append(stack, open{brace: c == '{', key: c == '{'})
+		case c == '}' || c == ']' || c == ')':
+			if n := len(stack); n > 0 {
+				if top := stack[n-1]; top.brace && c == '}' && len(top.keys) > 0 {
+					sorted := slices.Clone(top.keys)
+					slices.Sort(sorted)
+					if name := strings.Join(sorted, "\x00"); q.shapes[name] == nil {
+						q.shapes[name] = top.keys
+					}
+				}
+				stack = stack[:n-1]
+			}
+		case c == ',':
+			if n := len(stack); n > 0 {
+				stack[n-1].key = stack[n-1].brace
+			}
+		case c == '_' || c == '$' || c|0x20 >= 'a' && c|0x20 <= 'z':
+			start := i
+			for i < len(src) && (src[i] == '_' || src[i] == '$' || src[i] == ':' && i+2 < len(src) && src[i+1] == ':' || src[i]|0x20 >= 'a' && src[i]|0x20 <= 'z' || src[i] >= '0' && src[i] <= '9') {
+				i++
+			}
+			note(strings.TrimPrefix(src[start:i], "$"))
+			i--
+		}
+	}
+}
+
+// where says what is read, for messages.
+func (in *jqInput) where() string {
+	if in.name == "" {
+		return "<unknown>"
+	}
+	name := in.name
+	if name == "-" {
+		name = "<stdin>"
+	}
+	return name + ":" + strconv.Itoa(bytes.Count(in.data[:min(in.at+1, len(in.data))], []byte("\n")))
+}
+
+// open readies the next file.
+func (in *jqInput) open() bool {
+	for len(in.files) > 0 {
+		in.name, in.files = in.files[0], in.files[1:]
+		if in.data != nil {
+			in.q.p.Drop(len(in.data))
+		}
+		data, err := whole(in.q.p, in.name)
+		in.data, in.at = data, 0
+		if err == nil {
+			return true
+		}
+		in.q.p.Errorf("error: Could not open file %s: %s", in.name, program.Message(err))
+		in.failed = 2
+		in.data = nil
+	}
+	return false
+}
+
+// Next returns the next value of the input.
+func (in *jqInput) Next() (any, bool) {
+	for {
+		if in.data == nil || in.at >= len(in.data) {
+			if !in.open() {
+				return nil, false
+			}
+			continue
+		}
+		if in.raw {
+			rest := in.data[in.at:]
+			i := slices.Index(rest, '\n')
+			if i < 0 {
+				in.at = len(in.data)
+				return string(rest), true
+			}
+			in.at += i + 1
+			return string(rest[:i]), true
+		}
+		r := &jsonReader{q: in.q, data: in.data, at: in.at}
+		v, err := r.next()
+		in.q.p.Charge((r.at - in.at) * 4)
+		in.q.p.Hold((r.at - in.at) * 3)
+		in.at = r.at
+		if errors.Is(err, io.EOF) {
+			in.at = len(in.data)
+			continue
+		}
+		if err != nil {
+			in.at = len(in.data)
+			in.files = nil
+			return err, true
+		}
+		return v, true
+	}
+}
+
+// all reads every value of a text.
+func (q *querier) all(b []byte) ([]any, error) {
+	r := &jsonReader{q: q, data: b}
+	q.p.Charge(len(b) * 4)
+	var all []any
+	for {
+		v, err := r.next()
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, v)
+	}
+}
+
+// jsonReader reads JSON and notes the order of keys.
+type jsonReader struct {
+	q     *querier
+	data  []byte
+	at    int
+	depth int
+}
+
+func (r *jsonReader) blanks() {
+	for r.at < len(r.data) && (r.data[r.at] == ' ' || r.data[r.at] == '\n' || r.data[r.at] == '\t' || r.data[r.at] == '\r' || r.data[r.at] == 0x1e) {
+		r.at++
+	}
+	if r.at == 0 && strings.HasPrefix(string(r.data[:min(3, len(r.data))]), "\ufeff") {
+		r.at = 3
+		r.blanks()
+	}
+}
+
+func (r *jsonReader) fail(what string) error {
+	line := 1
+	column := 0
+	for _, c := range r.data[:min(r.at+1, len(r.data))] {
+		if column++; c == '\n' {
+			line++
+			column = 0
+		}
+	}
+	return fmt.Errorf("%s at line %d, column %d", what, line, column)
+}
+
+func (r *jsonReader) next() (any, error) {
+	r.blanks()
+	if r.at >= len(r.data) {
+		return nil, io.EOF
+	}
+	v, err := r.value()
+	if errors.Is(err, io.EOF) {
+		err = r.fail("Unfinished JSON term at EOF")
+	}
+	return v, err
+}
+
+func (r *jsonReader) value() (any, error) {
+	r.blanks()
+	if r.at >= len(r.data) {
+		return nil, io.EOF
+	}
+	if r.depth++; r.depth > 256 {
+		return nil, r.fail("Exceeds depth limit for parsing")
+	}
+	defer func() { r.depth-- }()
+	switch c := r.data[r.at]; {
+	case c == '{':
+		return r.object()
+	case c == '[':
+		r.at++
+		list := []any{}
+		for {
+			r.blanks()
+			if r.at < len(r.data) && r.data[r.at] == ']' && len(list) == 0 {
+				r.at++
+				return list, nil
+			}
+			v, err := r.value()
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, v)
+			r.blanks()
+			if r.at >= len(r.data) {
+				return nil, io.EOF
+			}
+			switch r.data[r.at] {
+			case ',':
+				r.at++
+			case ']':
+				r.at++
+				return list, nil
+			default:
+				return nil, r.fail("Expected separator between values")
+			}
+		}
+	case c == '"':
+		return r.str()
+	case c == '-' || c >= '0' && c <= '9':
+		return r.number()
+	}
+	start := r.at
+	for r.at < len(r.data) && r.data[r.at]|0x20 >= 'a' && r.data[r.at]|0x20 <= 'z' {
+		r.at++
+	}
+	switch string(r.data[start:r.at]) {
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	case "null":
+		return nil, nil
+	case "nan", "NaN":
+		return math.NaN(), nil
+	}
+	return nil, r.fail("Invalid literal")
+}
+
+func (r *jsonReader) object() (any, error) {
+	r.at++
+	m := map[string]any{}
+	var keys []string
+	for {
+		r.blanks()
+		if r.at >= len(r.data) {
+			return nil, io.EOF
+		}
+		if r.data[r.at] == '}' && len(m) == 0 {
+			r.at++
+			return m, nil
+		}
+		if r.data[r.at] != '"' {
+			return nil, r.fail("Object keys must be strings")
+		}
+		k, err := r.str()
+		if err != nil {
+			return nil, err
+		}
+		r.blanks()
+		if r.at >= len(r.data) {
+			return nil, io.EOF
+		}
+		if r.data[r.at] != ':' {
+			return nil, r.fail("Objects must consist of key:value pairs")
+		}
+		r.at++
+		v, err := r.value()
+		if err != nil {
+			return nil, err
+		}
+		if _, twice := m[k]; !twice {
+			keys = append(keys, k)
+			if _, known := r.q.rank[k]; !known {
+				r.q.rank[k] = len(r.q.rank)
+			}
+		}
+		m[k] = v
+		r.blanks()
+		if r.at >= len(r.data) {
+			return nil, io.EOF
+		}
+		switch r.data[r.at] {
+		case ',':
+			r.at++
+		case '}':
+			r.at++
+			r.q.order[reflect.ValueOf(m).Pointer()] = keys
+			r.q.keep = append(r.q.keep, m)
+			return m, nil
+		default:
+			return nil, r.fail("Expected separator between values")
+		}
+	}
+}
+
+func (r *jsonReader) str() (string, error) {
+	start := r.at
+	for r.at++; r.at < len(r.data); r.at++ {
+		switch r.data[r.at] {
+		case '\\':
+			r.at++
+		case '"':
+			r.at++
+			var s string
+			if err := json.Unmarshal(r.data[start:r.at], &s); err != nil {
+				var b []byte // characters below the blank are let through, as jq does
+				for _, c := range r.data[start:r.at] {
+					if c < ' ' {
+						b = fmt.Appendf(b, `\u%04x`, c)
+					} else {
+						b = append(b, c)
+					}
+				}
+				if err := json.Unmarshal(b, &s); err != nil {
+					return "", r.fail("Invalid escape")
+				}
+			}
+			return s, nil
+		}
+	}
+	return "", io.EOF
+}
+
+func (r *jsonReader) number() (any, error) {
+	start := r.at
+	whole := true
+	for r.at < len(r.data) && strings.IndexByte("+-0123456789.eE", r.data[r.at]) >= 0 {
+		whole = whole && (r.data[r.at] >= '0' && r.data[r.at] <= '9' || r.at == start)
+		r.at++
+	}
+	text := string(r.data[start:r.at])
+	if whole {
+		if n, err := strconv.Atoi(text); err == nil {
+			return n, nil
+		}
+	}
+	if _, err := strconv.ParseFloat(text, 64); err != nil && !errors.Is(err, strconv.ErrRange) {
+		return nil, r.fail("Invalid numeric literal")
+	}
+	if len(text) > 1000 {
+		return nil, r.fail("Number too long")
+	}
+	if !whole {
+		if v, err := strconv.ParseFloat(text, 64); err == nil {
+			return v, nil
+		}
+	}
+	return json.Number(text), nil
+}
