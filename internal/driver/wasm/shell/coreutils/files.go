@@ -486,6 +486,9 @@ func (c *copier) file(from, to string, n, old *vfs.Node) {
 		out, err = p.FS.Open(p.At(), to, flags, perm)
 	}
 	if err != nil {
+		if strings.HasSuffix(to, "/") && errors.Is(err, vfs.EISDIR) {
+			err = vfs.ENOTDIR
+		}
 		c.fail(err, "cannot create regular file %s", quoteName(to))
 		return
 	}
@@ -684,12 +687,6 @@ func ln(p *program.Process) int {
 		to := target
 		if n, err := lookup(p, target, !noFollow); !noTarget && err == nil && n.Kind() == vfs.Directory {
 			to = join(target, base(name))
-			if target == "." {
-				to = base(name)
-				if len(names) > 1 || true {
-					to = "./" + base(name)
-				}
-			}
 		}
 		source := name
 		if !symbolic {
