@@ -21,6 +21,10 @@ BUILD_FLAGS := -trimpath -buildvcs=auto -ldflags "-s -w"
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-11s %s\n", $$1, $$2}'
 
+.PHONY: hello
+hello: build ## a TypeScript program in a nano space: from a fresh clone to its output, without root
+	@scripts/hello $(BIN)/agentbox examples/hello/hello.ts
+
 .PHONY: demo
 demo: build rootfs dataset ## the main job from beginning to end, with a real data set (make demo ASK=1 asks you)
 	@$(BIN)/agentbox demo --out dist/demo $(if $(ASK),--ask)
@@ -57,7 +61,7 @@ rootfs: ## the read-only root of the spaces: bash, python, node and bun
 	@scripts/rootfs
 
 .PHONY: nano
-nano: ## the Python of nano spaces, built from source, about 2 minutes; the next build of bin/agentbox embeds it
+nano: ## the Python of nano spaces, built from source, about 3 minutes; the next build of bin/agentbox embeds it
 	@scripts/nano
 
 .PHONY: dataset

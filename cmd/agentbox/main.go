@@ -4,6 +4,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"log/slog"
 	"os"
@@ -24,8 +25,8 @@ import (
 const workerArgument = "nano-worker"
 
 func main() {
-	if len(os.Args) == 2 && os.Args[1] == workerArgument {
-		if err := app.Worker(); err != nil {
+	if len(os.Args) > 1 && os.Args[1] == workerArgument {
+		if err := app.Worker(context.Background(), os.Args[2:]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -43,7 +44,7 @@ func process() cli.Host {
 	_, inIsTerminal := terminal(os.Stdin)
 	return cli.Host{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Terminal: outIsTerminal, Asks: inIsTerminal, Width: width,
-		Screen: screen, Keys: func() (func(), error) { return host.KeyByKey(os.Stdin) },
+		Screen: screen, Keys: func() (func(), error) { return host.KeyByKey(os.Stdin) }, Edit: func() (func(), error) { return host.ByteByByte(os.Stdin) }, Entropy: rand.Reader,
 		Clock: app.Clock{}, Version: app.Version, Example: weather.Operations, Up: up,
 		Engine: func(ctx context.Context, desk client.Desk, e cli.Engine) error {
 			logger := slog.New(told(e))
@@ -86,7 +87,7 @@ func runModule(ctx context.Context, m cli.Module) (cli.ModuleEnd, error) {
 	}
 	end, err := app.RunModule(ctx, app.Module{
 		File: m.File, Args: m.Args, Env: m.Env, Folders: folders, In: m.In, Out: m.Out, Err: m.Err, Gas: m.Gas, Time: m.Time, Memory: m.Memory, Seed: m.Seed,
-		Start: m.Start,
+		Start: m.Start, Cache: m.Cache,
 	})
 	return cli.ModuleEnd{ExitCode: end.ExitCode, Gas: end.Gas, MemoryPeak: end.MemoryPeak, SleptMS: end.Slept.Milliseconds(), Changes: end.Changes}, err
 }
@@ -121,6 +122,7 @@ func config(d cli.Daemon) app.Config {
 	c.Engine, c.Advertise = d.Engine, d.Advertise
 	c.RootFS, c.Sources, c.Shadow, c.EffectsPerHour = d.RootFS, d.Sources, d.Shadow, d.EffectsPerHour
 	c.ApprovalTime, c.ClaimTime, c.SigningKey, c.Witnesses, c.Traces = d.ApprovalTime, d.ClaimTime, d.SigningKey, d.Witnesses, d.Traces
+	c.RuntimeRules = d.Runtimes
 	c.Retention, c.RateRules = d.Retention, d.Rates
 	c.KeepSnapshots, c.KeepSnapshotsFor = d.KeepSnapshots, d.KeepSnapshotsFor
 	switch {

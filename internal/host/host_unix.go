@@ -79,6 +79,15 @@ func KeyByKey(f *os.File) (restore func(), err error) {
 	})
 }
 
+// ByteByByte is as KeyByKey, and no key makes a signal or is changed on its way.
+func ByteByByte(f *os.File) (restore func(), err error) {
+	return change(f, func(t *unix.Termios) {
+		t.Lflag &^= unix.ICANON | unix.ECHO | unix.ISIG | unix.IEXTEN
+		t.Iflag &^= unix.ICRNL | unix.INLCR | unix.IXON
+		t.Cc[unix.VMIN], t.Cc[unix.VTIME] = 0, 1
+	})
+}
+
 func change(f *os.File, how func(*unix.Termios)) (restore func(), err error) {
 	fd := int(f.Fd())
 	was, err := unix.IoctlGetTermios(fd, getTermios)

@@ -96,3 +96,6 @@ func Unseen(f *os.File) (restore func(), err error) {
 
 // KeyByKey is not to be had here: a read of a console ends with a key and with nothing else.
 func KeyByKey(*os.File) (restore func(), err error) { return nil, errors.ErrUnsupported }
+
+// ByteByByte is not to be had here either.
+func ByteByByte(*os.File) (restore func(), err error) { return nil, errors.ErrUnsupported }

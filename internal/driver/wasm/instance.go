@@ -173,7 +173,7 @@ func (s *instance) order(a policy.Action, stdin []byte) (o worker.Order, seed st
 func (s *instance) sized(argv, env []string, cwd string, stdin []byte, limit time.Duration) worker.Order {
 	l := s.spec.Limits
 	return worker.Order{
-		Argv: argv, Env: env, Cwd: cwd, Stdin: stdin,
+		Argv: argv, Env: env, Cwd: cwd, Stdin: stdin, Millis: l.CPUMillis,
 		Limits: bound.Limits{
 			Gas: maxGas, Time: limit, MemoryBytes: l.MemoryBytes, OutputBytes: l.OutputBytes, FileBytes: l.FileBytes, OpenFiles: l.OpenFiles, Depth: maxDepth,
 		},
@@ -226,13 +226,23 @@ func (s *instance) execute(ctx, within context.Context, o worker.Order, out spac
 	tmp := &folder{path: s.tmp, bytes: s.spec.Limits.TmpBytes}
 	defer files.close()
 	defer tmp.close()
+	o.Unprepared = !s.tier.ready()
 	outcome, err := s.tier.pool.Execute(within, o, []worker.Files{files, tmp}, out)
+	if outcome.NotReady && err == nil {
+		select {
+		case <-s.tier.prepared:
+			o.Unprepared = false
+			outcome, err = s.tier.pool.Execute(within, o, []worker.Files{files, tmp}, out)
+		case <-within.Done():
+			return s.ended(ctx, space.Exit{Code: 137, Signal: "SIGKILL", Canceled: true})
+		}
+	}
 	exit := space.Exit{
 		Code: outcome.Code, Signal: outcome.Signal, Limit: outcome.Limit, TimedOut: outcome.TimedOut, Canceled: outcome.Canceled,
 		Duration: s.tier.o.Clock.Now().Sub(began), Gas: outcome.Gas, Lacks: outcome.Lacks,
 	}
 	s.mu.Lock()
-	s.micros += exit.Duration.Microseconds()
+	s.micros += outcome.CPU.Microseconds()
 	s.memory = outcome.Memory
 	s.mu.Unlock()
 	switch {
@@ -242,6 +252,8 @@ func (s *instance) execute(ctx, within context.Context, o worker.Order, out spac
 		return exit, err
 	case outcome.Dropped:
 		return space.Exit{}, &space.Lacking{Lacks: outcome.Lacks}
+	case outcome.NotReady:
+		return space.Exit{}, fault.New(fault.Unavailable, "runtime_unavailable", "an interpreter of nano spaces could not be prepared; the daemon's own log says why")
 	case outcome.Refused != "":
 		return space.Exit{}, fault.New(fault.Invalid, "command_not_started", "the command could not be started: %s", outcome.Refused)
 	}

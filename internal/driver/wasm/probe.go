@@ -49,6 +49,7 @@ func (t *Tier) Probe(ctx context.Context) space.Report {
 
 // Try runs a command in a worker.
 func (t *Tier) Try(ctx context.Context) error {
+	t.warm()
 	got, err := t.try(ctx, "echo up")
 	if err == nil && got != "up\n" {
 		err = fmt.Errorf("echo printed %.100q", got)
@@ -74,7 +75,7 @@ func (t *Tier) try(ctx context.Context, command string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	order := s.sized([]string{"/bin/bash", "-c", command}, env, workspace, nil, 10*time.Second)
+	order := s.sized([]string{"/bin/bash", "-c", command}, env, workspace, nil, 2*time.Hour)
 	order.Start = start
 	over, workspaceFiles := &folder{path: tmp, bytes: 1 << 20}, &folder{path: files, bytes: 1 << 20}
 	defer over.close()

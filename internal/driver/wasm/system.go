@@ -35,9 +35,9 @@ type fixed struct {
 var _ worker.System = (*system)(nil)
 
 // newSystem returns a system with the programs of the shell and those of the guests.
-func newSystem(guests program.Table, files ...fixed) *system {
-	s := &system{programs: shell.Programs().Add(coreutils.Programs(), tools.Programs(), guests)}
-	s.files = append(files,
+func newSystem(g *guests) *system {
+	s := &system{programs: shell.Programs().Add(coreutils.Programs(), tools.Programs(), g.table), module: g.module}
+	s.files = append(g.files,
 		fixed{"/etc/passwd", []byte("agent:x:1000:1000:agent:" + home + ":/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n")},
 		fixed{"/etc/group", []byte("agent:x:1000:\nnogroup:x:65534:\n")},
 		fixed{"/etc/hosts", []byte("127.0.0.1 localhost space\n::1 localhost space\n")},
@@ -52,6 +52,10 @@ func (s *system) Execute(o worker.Order, account *bound.Account, sources []vfs.S
 		if x := recover(); x != nil {
 			if stopped, ok := x.(*bound.Stopped); ok {
 				outcome = ended(worker.Outcome{}, stopped)
+				return
+			}
+			if _, ok := x.(unprepared); ok {
+				outcome, changed = worker.Outcome{NotReady: true}, nil
 				return
 			}
 			outcome, changed = worker.Outcome{Crash: fmt.Sprintf("%v: %s", x, debug.Stack())}, nil
@@ -96,6 +100,7 @@ func ended(o worker.Outcome, why *bound.Stopped) worker.Outcome {
 
 // world makes the file system of an execution.
 func (s *system) world(o worker.Order, account *bound.Account, g *fiber.Group, sources []vfs.Source) (*vfs.FS, error) {
+	account.EndAt(bound.Disk, "folder_depth") // as the watcher of a heavier tier ends it
 	fs := vfs.New(account, g)
 	for i, m := range o.Mounts {
 		if err := fs.Mount(m.Path, vfs.Options{Source: sources[i], Disk: m.Disk}); err != nil {
@@ -148,6 +153,9 @@ func (e *execution) run() worker.Outcome {
 	})
 	r := sh.Run(`exec "$@"`)
 	o := worker.Outcome{Code: r.Code, Lacks: e.lacks}
+	if r.Signal == "STOP" || r.Signal == "TSTP" { // nobody lets it go on
+		return ended(o, &bound.Stopped{TimedOut: true})
+	}
 	if r.Signal != "" {
 		o.Signal = "SIG" + r.Signal
 	}

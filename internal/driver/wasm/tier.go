@@ -9,10 +9,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -30,7 +32,8 @@ const Name = "nano"
 
 // Options are what a tier is made of.
 type Options struct {
-	Command []string  // the program that calls Serve, and its arguments
+	Command []string  // the program that calls Worker, and its arguments before those of Worker
+	Cache   string    // folder for compiled interpreters, which nobody but the daemon may write; made if needed
 	Workers int       // how many executions run at once; at least 1
 	Scratch string    // folder for the /tmp of living spaces, which nobody but the daemon reaches; made if needed
 	Entropy io.Reader // for seeds that nobody has chosen; safe for concurrent use
@@ -42,6 +45,12 @@ type Options struct {
 type Tier struct {
 	o    Options
 	pool *worker.Pool
+	base context.Context // ends with the tier
+	end  context.CancelFunc
+
+	preparing   sync.Once
+	preparation sync.WaitGroup
+	prepared    chan struct{} // closed when the interpreters lie in the cache, or could not be put there
 
 	mu     sync.Mutex // guards what follows
 	living map[id.Space]*instance
@@ -52,14 +61,41 @@ var _ space.Tier = (*Tier)(nil)
 
 // New prepares the tier. Its workers start in the background with the first space.
 func New(o Options) (*Tier, error) {
-	if len(o.Command) == 0 || o.Workers < 1 || !filepath.IsAbs(o.Scratch) || o.Entropy == nil || o.Clock == nil || o.Logger == nil {
+	if len(o.Command) == 0 || o.Workers < 1 || !filepath.IsAbs(o.Scratch) || !filepath.IsAbs(o.Cache) || o.Entropy == nil || o.Clock == nil || o.Logger == nil {
 		return nil, fault.New(fault.Internal, "tier_options", "the nano tier needs a command, workers, a folder, entropy, a clock and a logger")
 	}
 	if err := os.MkdirAll(o.Scratch, 0o700); err != nil {
 		return nil, fault.Wrap(err, fault.Unavailable, "scratch_missing", "the folder for the temporary files of spaces cannot be made")
 	}
-	pool := worker.NewPool(worker.Options{Command: o.Command, Env: []string{"PATH=" + os.Getenv("PATH")}, Workers: o.Workers, Prepare: worker.Prepare, Logger: o.Logger})
-	return &Tier{o: o, pool: pool, living: map[id.Space]*instance{}}, nil
+	pool := worker.NewPool(worker.Options{Command: slices.Concat(o.Command, []string{serves, o.Cache}), Workers: o.Workers, Prepare: worker.Prepare, Logger: o.Logger})
+	t := &Tier{o: o, pool: pool, living: map[id.Space]*instance{}, prepared: make(chan struct{})}
+	t.base, t.end = context.WithCancel(context.Background())
+	return t, nil
+}
+
+// warm starts the workers, and prepares the interpreters, if that was not done before.
+func (t *Tier) warm() {
+	t.pool.Warm()
+	t.preparing.Do(func() {
+		t.preparation.Go(func() {
+			defer close(t.prepared)
+			defer t.pool.Outdate() // those that run have started without
+			c := exec.CommandContext(t.base, t.o.Command[0], slices.Concat(t.o.Command[1:], []string{prepares, t.o.Cache})...)
+			if said, err := c.CombinedOutput(); err != nil && t.base.Err() == nil {
+				t.o.Logger.Error("the interpreters of nano spaces could not be prepared", "code", "interpreters_not_prepared", "error", fmt.Errorf("%w: %.500s", err, said))
+			}
+		})
+	})
+}
+
+// ready reports whether the interpreters were prepared.
+func (t *Tier) ready() bool {
+	select {
+	case <-t.prepared:
+		return true
+	default:
+		return false
+	}
 }
 
 // Name returns the tier's word.
@@ -87,7 +123,7 @@ func (t *Tier) Create(ctx context.Context, p policy.Permit, spec space.Spec) (sp
 	}
 	s := &instance{tier: t, spec: spec, tmp: filepath.Join(t.o.Scratch, string(spec.ID)), turn: make(chan struct{}, 1), done: make(chan struct{})}
 	s.base, s.end = context.WithCancelCause(context.Background())
-	t.pool.Warm()
+	t.warm()
 	if err := t.register(s); err != nil {
 		return nil, err
 	}
@@ -174,5 +210,7 @@ func (t *Tier) Close() error {
 	for _, s := range living {
 		all = errors.Join(all, s.Close())
 	}
+	t.end()
+	t.preparation.Wait()
 	return errors.Join(all, t.pool.Close())
 }

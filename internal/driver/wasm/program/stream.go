@@ -114,6 +114,9 @@ type Input struct {
 // Reader returns a buffered reader of a handle; nil is one that is closed.
 func (p *Process) Reader(h *vfs.Handle) *Input { return &Input{p: p, h: h} }
 
+// Handle returns what is read.
+func (in *Input) Handle() *vfs.Handle { return in.h }
+
 // fill reads more and reports whether there is any.
 func (in *Input) fill() bool {
 	if in.err != nil {

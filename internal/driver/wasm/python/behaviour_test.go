@@ -57,6 +57,7 @@ func TestEnds(t *testing.T) {
 		{"lock", "import threading; l = threading.RLock(); l.acquire(); l.acquire(); print(threading.active_count())", "1\n", "", 0},
 		{"devices", "open('/dev/null', 'w').write('x'); print(repr(open('/dev/null').read()))", "''\n", "", 0},
 		{"standard streams by name", "open('/dev/stdout', 'w').write('a\\n'); open('/dev/stderr', 'w').write('b\\n')", "a\n", "b\n", 0},
+		{"key of a password", "import hashlib; print(hashlib.pbkdf2_hmac('sha256', b'a', b'b', 1000, 40).hex())", "a9ad83929ae9ec538bc0f44e36ada66fedb00425310583960ad798a416eec3aa7a246050251cac3b\n", "", 0},
 		{"no bytecode is written", "open('m.py', 'w').close(); import m, os; print(os.listdir())", "['m.py']\n", "", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) { expect(t, &world{}, c.code, c.stdout, c.stderr, c.exit) })
@@ -336,7 +337,7 @@ func TestTheImageIsAlwaysTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := start(load(t))
+	again, err := start(load(t), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -353,10 +353,10 @@ asyncio.subprocess.Process = AsyncProcess
 
 def no_network(name):
     def refuse(*args, **kwargs):
-        what = name
-        if args and name != "socket.socket":
-            address = args[0]
-            what = str(address[0] if isinstance(address, tuple) and address else address)
+        what = args[0] if args and name != "socket.socket" else None
+        if isinstance(what, tuple):
+            what = what[0] if what else None
+        what = str(what or name)
         lack("network", what)
         raise OSError(errno.ENETUNREACH, f"a nano space has no network: {what}")
 
@@ -380,7 +380,8 @@ for name in ("create_connection", "create_server", "getaddrinfo", "gethostbyname
 
 ABSENT = {
     "os": ("process", {"fork", "forkpty", "execl", "execle", "execlp", "execlpe", "execv", "execve", "execvp", "execvpe", "posix_spawn", "posix_spawnp",
-                       "spawnl", "spawnle", "spawnlp", "spawnlpe", "spawnv", "spawnve", "spawnvp", "spawnvpe", "wait", "waitpid", "kill", "killpg", "pipe"}),
+                       "spawnl", "spawnle", "spawnlp", "spawnlpe", "spawnv", "spawnve", "spawnvp", "spawnvpe", "wait", "waitpid", "kill", "killpg", "pipe", "dup",
+                       "dup2"}),
     "signal": ("signal", {"alarm", "setitimer", "pause", "sigwait", "pthread_kill"}),
 }
 
@@ -403,23 +404,50 @@ absent(signal)
 # WASI knows no modes of files: they are the host's to set. What is there may be changed where the host has none, so that the library's copying works.
 
 def chmod(path, mode, *, dir_fd=None, follow_symlinks=True):
-    if isinstance(path, int):
-        os.fstat(path)
-        return
-    os.stat(path, follow_symlinks=follow_symlinks)
+    if isinstance(path, int) or dir_fd is not None or not follow_symlinks and os.path.islink(path):
+        raise NotImplementedError("chmod: only by the path of a file in a nano space")
+    os.stat(path)
     try:
-        ask(op="chmod", args=[os.path.join(os.getcwd(), os.fsdecode(path))], mode=mode & 0o7777, follow=follow_symlinks)
+        ask(op="chmod", args=[os.path.join(os.getcwd(), os.fsdecode(path))], mode=mode & 0o7777)
     except Refused:
         pass
 
 
 os.chmod = chmod
-os.lchmod = functools.partial(chmod, follow_symlinks=False)
-os.fchmod = chmod
+os.getuid = os.geteuid = os.getgid = os.getegid = lambda: 1000
 if not hasattr(os, "umask"):
     os.umask = lambda mask: 0o022
 if not os.cpu_count():
     os.cpu_count = os.process_cpu_count = lambda: 1
+
+
+def pbkdf2_hmac(hash_name, password, salt, iterations, dklen=None):
+    """What the library has only with OpenSSL."""
+    keyed = hmac.new(password, None, hash_name)
+    size = keyed.digest_size
+    if iterations < 1:
+        raise ValueError("iteration value must be greater than 0.")
+    if dklen is None:
+        dklen = size
+    if dklen < 1:
+        raise ValueError("key length must be greater than 0.")
+    key = b""
+    for block in range(1, -(-dklen // size) + 1):
+        turn = keyed.copy()
+        turn.update(salt + block.to_bytes(4, "big"))
+        digest = turn.digest()
+        mixed = int.from_bytes(digest, "big")
+        for _ in range(iterations - 1):
+            turn = keyed.copy()
+            turn.update(digest)
+            digest = turn.digest()
+            mixed ^= int.from_bytes(digest, "big")
+        key += mixed.to_bytes(size, "big")
+    return key[:dklen]
+
+
+if not hasattr(hashlib, "pbkdf2_hmac"):
+    hashlib.pbkdf2_hmac = pbkdf2_hmac
 
 
 # The event loop: timers on the clock of the space, and nothing else that could happen.
@@ -648,6 +676,8 @@ def trimmed(error, first=None):
 def printed(error, first=None):
     """Prints an exception through sys.excepthook, as CPython does, and returns the exit code."""
     if isinstance(error, SystemExit):
+        if request and request["kind"] == "module" and "No module named" in str(error.code):
+            lack("module", request["source"])
         return exit_code(error)
     trimmed(error, first)
     note_lack(error)

@@ -1,5 +1,7 @@
-// Package python is CPython as a guest of the nano tier: a WASI reactor that is initialised once, with the common modules imported, frozen into an image, and
-// thawed for each execution. Each has an interpreter of its own that begins in the same state, whatever others have done.
+// Package python is CPython as a guest of the nano tier, with a fresh interpreter for each execution.
+//
+// It is a WASI reactor that is initialised once, with the common modules imported, frozen into an image, and thawed for each execution. So each begins in the same
+// state, whatever others have done. See docs/RATIONALE.md, "Why is the Python of nano spaces built here, and how does it start in a millisecond?".
 package python
 
 import (

@@ -45,11 +45,11 @@ var shared = sync.OnceValues(func() (*python.Guest, error) {
 	if err != nil {
 		return nil, err
 	}
-	return start(r)
+	return start(r, nil)
 })
 
 // start makes a guest on an engine of its own.
-func start(r *python.Runtime) (*python.Guest, error) {
+func start(r *python.Runtime, image []byte) (*python.Guest, error) {
 	ctx := context.Background()
 	cache := filepath.Join(os.TempDir(), "agentbox-test-wasm")
 	e, err := engine.New(ctx, engine.Options{Cache: cache, Depth: python.Depth})
@@ -59,7 +59,7 @@ func start(r *python.Runtime) (*python.Guest, error) {
 	if err := e.Define(ctx, wasi.Module, wasi.Functions(python.WASI)...); err != nil {
 		return nil, err
 	}
-	return python.New(ctx, e, r, nil)
+	return python.New(ctx, e, r, image)
 }
 
 func guest(t testing.TB) *python.Guest {

@@ -378,9 +378,10 @@ func patternRegexp(p string, lazy bool) (string, bool) {
 		}
 		switch c {
 		case '*':
-			b.WriteString("(?s:.*)")
 			if lazy {
-				b.WriteByte('?')
+				b.WriteString("(?s:.*?)")
+			} else {
+				b.WriteString("(?s:.*)")
 			}
 		case '?':
 			b.WriteString("(?s:.)")

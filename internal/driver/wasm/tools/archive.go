@@ -420,7 +420,9 @@ func (s *packer) read(file string, packing byte, mode string, operands, folders 
 		if err != nil {
 			s.p.Charge(0)
 			if members == 0 {
-				return errors.New("This does not look like a tar archive")
+				s.p.Errorf("This does not look like a tar archive")
+				s.code = 2
+				return nil
 			}
 			return errors.New("Unexpected EOF in archive")
 		}
@@ -629,12 +631,14 @@ func (s *packer) through(name string) error {
 
 // gzipCommand is gzip, gunzip and zcat.
 func gzipCommand(p *program.Process) int {
+	called := base(p.Name())
+	p.Args[0] = "gzip" // that is what its messages call it
 	opts, operands := p.Options(1, "cdfhklLnNqrS:tv123456789", "stdout c", "to-stdout c", "decompress d", "uncompress d", "force f", "keep k", "list l", "no-name n", "name N", "quiet q",
 		"recursive r", "suffix= S", "test t", "verbose v", "fast 1", "best 9")
 	unpack, stdout, keep, force, test, list := false, false, false, false, false, false
 	level := gzip.DefaultCompression
 	suffix := ".gz"
-	switch base(p.Name()) {
+	switch called {
 	case "gunzip":
 		unpack = true
 	case "zcat":

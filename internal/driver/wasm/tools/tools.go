@@ -18,7 +18,13 @@ import (
 func Programs() program.Table {
 	t := program.Table{"sed": sed.Program(), "awk": awk.Program(), "gawk": awk.Program(), "mawk": awk.Program()}
 	for name, f := range map[string]program.Func{
-		"grep": grep, "egrep": grep, "fgrep": grep, "find": find, "diff": diff, "cmp": cmp, "patch": patch, "tar": tarCommand, "gzip": gzipCommand, "gunzip": gzipCommand, "zcat": gzipCommand, "zip": zipCommand, "unzip": unzip, "jq": jq,
+		"base32": base32Command, "bc": bc, "chgrp": refuses("there are no other owners here"), "chown": refuses("there are no other owners here"), "cksum": cksum, "cmp": cmp,
+		"column": column, "comm": comm, "csplit": csplit, "dd": dd, "df": df, "diff": diff, "du": du, "egrep": grep, "expand": expand, "expr": expr, "factor": factor,
+		"fgrep": grep, "file": fileCommand, "find": find, "fmt": fmtCommand, "fold": fold, "grep": grep, "gunzip": gzipCommand, "gzip": gzipCommand, "hd": hexdump,
+		"hexdump": hexdump, "install": install, "ionice": runs, "join": joinCommand, "jq": jq, "mkfifo": refuses("pipes with names are not supported here: use |"),
+		"mknod": refuses("devices cannot be made here"), "nice": runs, "nl": nl, "nohup": runs, "numfmt": numfmt, "od": od, "paste": paste, "patch": patch, "rev": rev,
+		"setsid": runs, "shuf": shuf, "split": splitCommand, "stdbuf": runs, "strings": stringsCommand, "sum": cksum, "tac": tac, "tar": tarCommand, "truncate": truncate,
+		"tsort": tsort, "tty": tty, "unexpand": unexpand, "unzip": unzip, "xxd": xxd, "zcat": gzipCommand, "zip": zipCommand,
 	} {
 		t[name] = f
 	}

@@ -407,7 +407,7 @@ func zipCommand(p *program.Process) int {
 		node, err := p.FS.Lookup(p.At(), n, !links)
 		if err != nil {
 			p.Charge(0)
-			p.Stderrf("\tzip warning: name not matched: %s\n", n)
+			out.Printf("\tzip warning: name not matched: %s\n", n)
 			continue
 		}
 		name := strings.TrimLeft(path.Clean(n), "/")
@@ -423,7 +423,11 @@ func zipCommand(p *program.Process) int {
 		}
 	}
 	if z.count == 0 {
-		p.Stderrf("\nzip error: Nothing to do! (try: zip -r %s . -i %s)\n", strings.TrimSuffix(file, ".zip"), strings.Join(names, " "))
+		hint := file
+		if recursive {
+			hint = "try: zip -r " + strings.TrimSuffix(file, ".zip") + " . -i " + strings.Join(names, " ")
+		}
+		out.Printf("\nzip error: Nothing to do! (%s)\n", hint)
 		return 12
 	}
 	if old != nil {

@@ -193,4 +193,5 @@ func (n *Node) freed() {
 	_ = n.mount.grow(n.fs, -n.content.size, -1)
 	n.fs.account.Release(int64(len(n.content.data) + len(n.target)))
 	n.content = content{}
+	delete(n.mount.same, n.same) // a name that appears nevertheless is the source's file
 }

@@ -143,7 +143,7 @@ func (f *FS) found(dir *Node, x Found, origin string) *Node {
 			child.content.from = origin
 		}
 		if child.linked = x.Same != 0; child.linked {
-			child.unseen = max(x.Links, 2) - 1
+			child.unseen, child.same = max(x.Links, 2)-1, x.Same
 		}
 	case Symlink:
 		child.target = x.Target

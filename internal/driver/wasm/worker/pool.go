@@ -63,6 +63,7 @@ type Pool struct {
 	alive  sync.WaitGroup
 	failed atomic.Pointer[error] // why the last start failed
 	warm   sync.Once
+	age    atomic.Int64 // how often the workers were outdated
 
 	mu     sync.Mutex // guards what follows
 	living map[*process]bool
@@ -83,6 +84,9 @@ func (p *Pool) Warm() {
 		}
 	})
 }
+
+// Outdate has every worker that was started before replaced before it executes anything more.
+func (p *Pool) Outdate() { p.age.Add(1) }
 
 // renew starts a worker in the background and puts it, or where that failed the task to try again, among the idle.
 func (p *Pool) renew() {
@@ -128,7 +132,8 @@ type process struct {
 	in      io.WriteCloser
 	out     *bufio.Reader
 	buf     []byte
-	done    int  // executions
+	done    int // executions
+	age     int64
 	broken  bool // it said what no worker of ours says, or was killed
 	words   *lastWords
 
@@ -140,6 +145,7 @@ var errClosed = fault.New(fault.Unavailable, "tier_closed", "the daemon is shutt
 
 // start starts a worker and waits until it is ready.
 func (p *Pool) start() (*process, error) {
+	age := p.age.Load()
 	c := exec.Command(p.o.Command[0], p.o.Command[1:]...)
 	c.Env = p.o.Env
 	words := &lastWords{}
@@ -158,7 +164,7 @@ func (p *Pool) start() (*process, error) {
 	if err := c.Start(); err != nil {
 		return nil, err
 	}
-	w := &process{command: c, in: in, out: bufio.NewReaderSize(out, 64<<10), w: bufio.NewWriterSize(in, 64<<10), words: words}
+	w := &process{command: c, in: in, out: bufio.NewReaderSize(out, 64<<10), w: bufio.NewWriterSize(in, 64<<10), words: words, age: age}
 	p.mu.Lock()
 	if p.closed {
 		w.kill()
@@ -231,8 +237,14 @@ func (p *Pool) take(ctx context.Context) (*process, error) {
 		case <-p.base.Done():
 			return nil, errClosed
 		}
-		if w != nil {
+		if w != nil && w.age == p.age.Load() {
 			return w, nil
+		}
+		if w != nil {
+			p.discard(w)
+			p.renew()
+			tries = 0
+			continue
 		}
 		p.renew() // the last start failed; try again, for the next one who asks too
 		if tries > 0 {
@@ -273,13 +285,14 @@ func (p *Pool) Execute(ctx context.Context, o Order, files []Files, out func(cha
 		}
 		return Outcome{}, err
 	}
-	printed := newPrinter(out, o.Limits.OutputBytes, o.Tentative)
-	t := &talk{w: w, files: files, printed: printed, limits: o.Limits}
+	printed := newPrinter(out, o.Limits.OutputBytes, o.Tentative || o.Unprepared)
+	t := &talk{w: w, files: files, printed: printed, limits: o.Limits, tentative: o.Tentative}
 	outcome, err := t.execute(ctx, raw, o.Limits.Time)
-	if w.broken {
-		p.o.Logger.Warn("a worker is replaced", "code", "worker_replaced", "error", errors.Join(err, fmt.Errorf("%.500s", w.words)))
-	}
+	broken := w.broken
 	p.give(w)
+	if broken {
+		p.o.Logger.Warn("a worker is replaced", "code", "worker_replaced", "error", errors.Join(err, fmt.Errorf("%s: %.1000s", w.command.ProcessState, w.words)))
+	}
 	if o.Done != nil {
 		o.Done()
 	}
@@ -291,13 +304,14 @@ func (p *Pool) Execute(ctx context.Context, o Order, files []Files, out func(cha
 
 // talk is one execution, seen from the daemon.
 type talk struct {
-	w       *process
-	files   []Files
-	changes []Changes
-	printed *printer
-	limits  bound.Limits
-	killed  atomic.Pointer[bound.Stopped] // why the worker was killed
-	listing map[string][]vfs.Found        // folders that are told in parts
+	w         *process
+	files     []Files
+	changes   []Changes
+	printed   *printer
+	limits    bound.Limits
+	tentative bool
+	killed    atomic.Pointer[bound.Stopped] // why the worker was killed
+	listing   map[string][]vfs.Found        // folders that are told in parts
 }
 
 func (t *talk) execute(ctx context.Context, order []byte, limit time.Duration) (Outcome, error) {
@@ -387,7 +401,13 @@ func (t *talk) lost(err error) (Outcome, error) {
 
 // end makes the changes, unless the execution was an attempt that lacked something.
 func (t *talk) end(o Outcome) (Outcome, error) {
-	if len(o.Lacks) > 0 && !o.TimedOut && !o.Canceled && t.printed.drop() {
+	if o.NotReady {
+		if !t.printed.drop() {
+			o.NotReady, o.Refused = false, "the interpreter is still being prepared; try again in a moment"
+		}
+		return o, nil
+	}
+	if t.tentative && len(o.Lacks) > 0 && !o.TimedOut && !o.Canceled && t.printed.drop() {
 		o.Dropped = true
 		return o, nil
 	}

@@ -195,6 +195,7 @@ type Order struct {
 	Seed   [32]byte
 	Start  time.Time // of the virtual clock
 	Limits bound.Limits
+	Millis int64 // thousandths of a processor that it may take
 	Mounts []Mount
 
 	// Done is called when nothing of the execution runs any more and what it changed is in its place, while what it printed may still be on its way to who
@@ -203,6 +204,8 @@ type Order struct {
 
 	// Tentative drops what the execution did, and what it printed, where it wanted something that is lacking.
 	Tentative bool
+	// Unprepared says that an interpreter may still be missing: an execution that wants it is dropped, with NotReady.
+	Unprepared bool
 }
 
 // Mount is a folder of the space's in the tree that the execution sees.
@@ -223,6 +226,7 @@ func (o *Order) encode() []byte {
 	for _, v := range []int64{l.Gas, int64(l.Time), l.MemoryBytes, l.OutputBytes, l.FileBytes, l.OpenFiles, l.Depth} {
 		e.int(v)
 	}
+	e.int(o.Millis)
 	e.uint(uint64(len(o.Mounts)))
 	for _, m := range o.Mounts {
 		e.string(m.Path)
@@ -244,6 +248,7 @@ func decodeOrder(b []byte) (Order, error) {
 	for _, v := range []*int64{&l.Gas, (*int64)(&l.Time), &l.MemoryBytes, &l.OutputBytes, &l.FileBytes, &l.OpenFiles, &l.Depth} {
 		*v = d.int()
 	}
+	o.Millis = d.int()
 	o.Mounts = make([]Mount, d.count())
 	for i := range o.Mounts {
 		o.Mounts[i] = Mount{d.string(), d.bool()}
@@ -260,9 +265,11 @@ type Outcome struct {
 	Canceled bool
 	Gas      int64
 	Slept    time.Duration
-	Memory   int64 // the most that was held at once
+	CPU      time.Duration // of the worker's processor time
+	Memory   int64         // the most that was held at once
 	Lacks    []space.Lack
 	Dropped  bool   // it was tentative and lacked something: nothing of it is left
+	NotReady bool   // it wanted an interpreter that is still being prepared: nothing of it is left
 	Refused  string // why the command was not started, "" where it was
 	Crash    string // what broke in a guest or in us, "" for nothing
 }
@@ -282,6 +289,7 @@ func (o *Outcome) encode() []byte {
 	e.bool(o.Canceled)
 	e.int(o.Gas)
 	e.int(int64(o.Slept))
+	e.int(int64(o.CPU))
 	e.int(o.Memory)
 	lacks := o.Lacks[:min(len(o.Lacks), maxLacks)]
 	e.uint(uint64(len(lacks)))
@@ -290,6 +298,7 @@ func (o *Outcome) encode() []byte {
 		e.string(cut(l.Name))
 		e.string(cut(l.Detail))
 	}
+	e.bool(o.NotReady)
 	e.string(cut(o.Refused))
 	e.string(cut(o.Crash))
 	return e.b
@@ -301,7 +310,7 @@ func decodeOutcome(b []byte) (Outcome, error) {
 	d := decoder{b: b}
 	o := Outcome{
 		Code: int(d.int() & 0xff), Signal: cut(d.string()), Limit: cut(d.string()), TimedOut: d.bool(), Canceled: d.bool(),
-		Gas: max(d.int(), 0), Slept: time.Duration(max(d.int(), 0)), Memory: max(d.int(), 0),
+		Gas: max(d.int(), 0), Slept: time.Duration(max(d.int(), 0)), CPU: time.Duration(max(d.int(), 0)), Memory: max(d.int(), 0),
 	}
 	n := d.count()
 	if n > maxLacks {
@@ -311,6 +320,7 @@ func decodeOutcome(b []byte) (Outcome, error) {
 	for range n {
 		o.Lacks = append(o.Lacks, space.Lack{Kind: cut(d.string()), Name: cut(d.string()), Detail: cut(d.string())})
 	}
+	o.NotReady = d.bool()
 	o.Refused, o.Crash = cut(d.string()), cut(d.string())
 	return o, d.done()
 }
@@ -326,6 +336,7 @@ func encodeFound(found []vfs.Found) []byte {
 		e.time(f.Modified)
 		e.string(f.Target)
 		e.uint(f.Same)
+		e.uint(uint64(f.Links))
 	}
 	return e.b
 }
@@ -336,6 +347,7 @@ func decodeFound(b []byte) ([]vfs.Found, error) {
 	for i := range found {
 		found[i] = vfs.Found{
 			Name: d.string(), Kind: vfs.Kind(d.uint()), Mode: uint32(d.uint()), Size: d.int(), Modified: d.time(), Target: d.string(), Same: d.uint(),
+			Links: int(d.uint() & math.MaxInt32),
 		}
 	}
 	return found, d.done()
