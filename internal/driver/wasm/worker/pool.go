@@ -77,9 +77,12 @@ type Pool struct {
 	warm   sync.Once
 	age    atomic.Int64 // how often the workers were outdated
 
-	mu     sync.Mutex // guards what follows
-	living map[*process]bool
-	closed bool
+	mu       sync.Mutex // guards what follows
+	living   map[*process]bool
+	closed   bool
+	started  int // workers that there are, or that stand for one that has to be started
+	starting int // of them
+	waiting  int // executions
 }
 
 // NewPool returns a pool whose workers start in the background when they are wanted, or by Warm.
@@ -88,13 +91,22 @@ func NewPool(o Options) *Pool {
 	return &Pool{o: o, idle: make(chan *process, o.Workers), base: base, end: end, living: map[*process]bool{}}
 }
 
-// Warm starts the workers in the background, if they were not started before.
+// Warm starts a worker in the background, if none was started before. The others start when they are wanted.
 func (p *Pool) Warm() {
-	p.warm.Do(func() {
-		for range p.o.Workers {
-			p.renew()
-		}
-	})
+	p.warm.Do(func() { p.add() })
+}
+
+// add starts one more worker in the background, where there are fewer than there may be.
+func (p *Pool) add() {
+	p.mu.Lock()
+	room := p.started < p.o.Workers && p.starting == 0
+	if room {
+		p.started++
+	}
+	p.mu.Unlock()
+	if room {
+		p.renew()
+	}
 }
 
 // Outdate has every worker that was started before replaced before it executes anything more.
@@ -108,9 +120,14 @@ func (p *Pool) renew() {
 		return
 	}
 	p.alive.Add(1)
+	p.starting++
 	go func() {
 		defer p.alive.Done()
 		w, err := p.start()
+		p.mu.Lock()
+		p.starting--
+		more := p.waiting > 1
+		p.mu.Unlock()
 		if err != nil {
 			p.failed.Store(&err)
 			if p.base.Err() == nil {
@@ -118,6 +135,9 @@ func (p *Pool) renew() {
 			}
 		}
 		p.idle <- w
+		if more && err == nil {
+			p.add()
+		}
 	}()
 }
 
@@ -237,11 +257,16 @@ func (l *lastWords) String() string {
 // take waits for a worker that is idle.
 func (p *Pool) take(ctx context.Context) (*process, error) {
 	p.Warm()
+	p.count(1)
+	defer p.count(-1)
 	for tries := 0; ; tries++ {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		var w *process
+		if len(p.idle) == 0 {
+			p.add()
+		}
 		select {
 		case w = <-p.idle:
 		case <-ctx.Done():
@@ -263,6 +288,13 @@ func (p *Pool) take(ctx context.Context) (*process, error) {
 			return nil, fault.Wrap(*p.failed.Load(), fault.Unavailable, "worker_not_started", "no worker can be started; run agentbox doctor")
 		}
 	}
+}
+
+// count counts those who wait for a worker.
+func (p *Pool) count(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiting += n
 }
 
 // give puts a worker back, or replaces it.
