@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,6 +64,7 @@ type Options struct {
 	Workers int                 // at least 1
 	Started func(p *os.Process) // called with each worker's process before its first order, and may be nil
 	Prepare func(c *exec.Cmd)   // what the host can bound a process by before it starts, and may be nil
+	Hold    time.Duration       // for how long what an attempt prints is held back at most; 0 means a second
 	Logger  *slog.Logger
 }
 
@@ -329,7 +331,11 @@ func (p *Pool) Execute(ctx context.Context, o Order, files []Files, out func(cha
 		}
 		return Outcome{}, err
 	}
-	printed := newPrinter(out, o.Limits.OutputBytes, o.Tentative || o.Unprepared)
+	var hold time.Duration
+	if o.Tentative || o.Unprepared {
+		hold = cmp.Or(p.o.Hold, heldFor)
+	}
+	printed := newPrinter(out, o.Limits.OutputBytes, hold)
 	t := &talk{w: w, files: files, printed: printed, limits: o.Limits, tentative: o.Tentative}
 	outcome, err := t.execute(ctx, raw, o.Limits.Time)
 	broken := w.broken
