@@ -7,6 +7,7 @@ var effects = arch.Effects{
 	Permit:  "internal/domain/policy.Permit",
 	From:    []string{"internal/domain/*", "internal/kernel/*", "internal/service/**", "internal/surface/httpapi/**"},
 	Drivers: []string{"internal/driver/**", "internal/spaceinit/**"},
+	Inner:   []string{"internal/driver/wasm/*/**"},
 
 	Sinks: []string{
 		"os.*", "os/exec.*", "os/signal.*", "syscall.*", "net.*", "plugin.*", "database/sql.*", "io/ioutil.*",
@@ -76,6 +77,24 @@ var effects = arch.Effects{
 		"(*internal/driver/witness.Client).*":          "brings a signed checkpoint to a witness that the operator named; nothing in it comes from a caller",
 		"(*internal/driver/witness.Handler).ServeHTTP": "keeps the checkpoints that are brought to a witness, which is a program of its own",
 
+		"internal/driver/wasm.Run":                "runs an operator's own module over folders that he names, without a daemon",
+		"(*internal/driver/wasm.hostInput).Read":  "reads what an operator gives to his module",
+		"(internal/driver/wasm.hostOutput).Write": "shows an operator what his module says",
+		"internal/driver/wasm.New":                "makes the daemon's own folder when it starts; workers start with the first space",
+		"internal/driver/wasm.Prepare":            "compiles the interpreters of this build into the daemon's own folder",
+		"internal/driver/wasm.Serve":              "makes its process a worker, which executes what a tier asks for whose permits were redeemed",
+		"internal/driver/wasm.Worker":             "makes its process a worker, which executes what a tier asks for whose permits were redeemed",
+		"(*internal/driver/wasm.system).*":        "executes in a worker what a tier asks for whose permit was redeemed",
+		"(*internal/driver/wasm.foreign).*":       "executes in a worker what a tier asks for whose permit was redeemed",
+		"(*internal/driver/wasm.Tier).Probe":      "runs its own commands in a worker, in a folder of its own; nothing in it comes from a caller",
+		"(*internal/driver/wasm.Tier).Try":        "runs echo in a worker, in a folder of its own; nothing in it comes from a caller",
+		"(*internal/driver/wasm.Tier).Reap":       "removes the temporary files that an earlier daemon left",
+		"(*internal/driver/wasm.Tier).Close":      "ends every space; stopping never waits for a permit",
+		"(*internal/driver/wasm.instance).Close":  "ends a space; stopping never waits for a permit",
+		"(*internal/driver/wasm.instance).Usage":  "reads what a space uses",
+		"(*internal/driver/wasm.folder).*":        "answers a worker that executes a command whose permit was redeemed",
+		"(*internal/driver/wasm.changes).*":       "does what a command did whose permit was redeemed",
+
 		"internal/driver/namespace.New":               "looks at the host when the daemon starts",
 		"(*internal/driver/namespace.Tier).Probe":     "makes a space of its own, runs its own commands in it and removes it; nothing in it comes from a caller",
 		"(*internal/driver/namespace.Tier).Try":       "makes a space of its own, runs echo in it and removes it; nothing in it comes from a caller",
@@ -98,8 +117,6 @@ var effects = arch.Effects{
 		"(*internal/spaceinit.Writer).Write":                  "speaks over the stream of an init that a permit started",
 
 		"internal/spaceinit/inittest.*": "builds the init for tests",
-
-		"(*internal/driver/wasm/vfs.Handle).*": "files and pipes of an execution, in memory; what has changed in the end is written by the tier, for the command's permit",
 
 		"internal/driver/disk.OpenSpaces":            "makes the daemon's own folder when it starts, and removes what an earlier one left half done",
 		"(*internal/driver/disk.Spaces).Open":        "looks whether the folder is there; what it returns redeems a permit for each use",

@@ -4,12 +4,12 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 
 	weather "agentbox/examples/weather-report"
 	"agentbox/internal/app"
@@ -17,23 +17,34 @@ import (
 	"agentbox/internal/domain/errand"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/host"
 	"agentbox/internal/surface/cli"
 )
 
+// workerArgument makes this program a worker of the nano tier; the daemon starts it so.
+const workerArgument = "nano-worker"
+
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == workerArgument {
+		if err := app.Worker(context.Background(), os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := cli.Run(ctx, host(), os.Args[1:])
+	code := cli.Run(ctx, process(), os.Args[1:])
 	stop()
 	os.Exit(code)
 }
 
-// host is this process as the command line sees it.
-func host() cli.Host {
+// process is this process as the command line sees it.
+func process() cli.Host {
 	width, outIsTerminal := terminal(os.Stdout)
 	_, inIsTerminal := terminal(os.Stdin)
 	return cli.Host{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Terminal: outIsTerminal, Asks: inIsTerminal, Width: width,
-		Screen: screen, Keys: keyByKey,
+		Screen: screen, Keys: func() (func(), error) { return host.KeyByKey(os.Stdin) }, Edit: func() (func(), error) { return host.ByteByByte(os.Stdin) }, Entropy: rand.Reader,
 		Clock: app.Clock{}, Version: app.Version, Example: weather.Operations, Up: up,
 		Engine: func(ctx context.Context, desk client.Desk, e cli.Engine) error {
 			logger := slog.New(told(e))
@@ -41,9 +52,10 @@ func host() cli.Host {
 			return app.Engine(ctx, desk, desk, app.Clock{}, logger, e.Hands, e.Once)
 		},
 		Doctor: func(ctx context.Context, d cli.Daemon) ([]space.Report, error) {
-			return app.Doctor(ctx, config(d)), nil
+			return app.Doctor(ctx, config(d), slog.New(slog.DiscardHandler)), nil
 		},
-		Audit: audit(),
+		RunModule: runModule,
+		Audit:     audit(),
 		Backup: func(ctx context.Context, d cli.Daemon, file string, keys bool, progress func(int, int64)) (cli.Kept, error) {
 			sum, err := app.Backup(ctx, config(d), file, keys, func(s app.Kept) { progress(s.Files, s.Bytes) })
 			return kept(sum), err
@@ -65,6 +77,19 @@ func host() cli.Host {
 			return moved(done, ended), err
 		},
 	}
+}
+
+// runModule runs a WebAssembly module.
+func runModule(ctx context.Context, m cli.Module) (cli.ModuleEnd, error) {
+	folders := make([]app.ModuleFolder, len(m.Folders))
+	for i, f := range m.Folders {
+		folders[i] = app.ModuleFolder(f)
+	}
+	end, err := app.RunModule(ctx, app.Module{
+		File: m.File, Args: m.Args, Env: m.Env, Folders: folders, In: m.In, Out: m.Out, Err: m.Err, Gas: m.Gas, Time: m.Time, Memory: m.Memory, Seed: m.Seed,
+		Start: m.Start, Cache: m.Cache,
+	})
+	return cli.ModuleEnd{ExitCode: end.ExitCode, Gas: end.Gas, MemoryPeak: end.MemoryPeak, SleptMS: end.Slept.Milliseconds(), Changes: end.Changes}, err
 }
 
 func moved(m app.Moved, ended int) cli.Moved {
@@ -91,9 +116,13 @@ func config(d cli.Daemon) app.Config {
 	if d.Listen != "" {
 		c.Listen = d.Listen
 	}
+	if self, err := os.Executable(); err == nil { // without itself there is no nano tier
+		c.Worker = []string{self, workerArgument}
+	}
 	c.Engine, c.Advertise = d.Engine, d.Advertise
 	c.RootFS, c.Sources, c.Shadow, c.EffectsPerHour = d.RootFS, d.Sources, d.Shadow, d.EffectsPerHour
 	c.ApprovalTime, c.ClaimTime, c.SigningKey, c.Witnesses, c.Traces = d.ApprovalTime, d.ClaimTime, d.SigningKey, d.Witnesses, d.Traces
+	c.RuntimeRules = d.Runtimes
 	c.Retention, c.RateRules = d.Retention, d.Rates
 	c.KeepSnapshots, c.KeepSnapshotsFor = d.KeepSnapshots, d.KeepSnapshotsFor
 	switch {
@@ -138,32 +167,15 @@ func lines(d cli.Daemon) slog.Handler {
 
 // screen returns the size of the terminal that is written to.
 func screen() (width, height int) {
-	size, err := unix.IoctlGetWinsize(int(os.Stdout.Fd()), unix.TIOCGWINSZ)
-	if err != nil || size.Col == 0 || size.Row == 0 {
+	width, height, ok := host.Size(os.Stdout)
+	if !ok || width == 0 || height == 0 {
 		return 80, 24
 	}
-	return int(size.Col), int(size.Row)
-}
-
-// keyByKey makes the terminal that is read give each key as it is pressed, unseen, and answer a read after a tenth of a second in any case. It
-// suspends nobody, for a screen would be left behind.
-func keyByKey() (restore func(), err error) {
-	fd := int(os.Stdin.Fd())
-	was, err := unix.IoctlGetTermios(fd, unix.TCGETS)
-	if err != nil {
-		return nil, err
-	}
-	now := *was
-	now.Lflag &^= unix.ICANON | unix.ECHO
-	now.Cc[unix.VMIN], now.Cc[unix.VTIME], now.Cc[unix.VSUSP] = 0, 1, 0
-	return func() { _ = unix.IoctlSetTermios(fd, unix.TCSETS, was) }, unix.IoctlSetTermios(fd, unix.TCSETS, &now)
+	return width, height
 }
 
 // terminal returns the width of a terminal's lines, and whether the file is one.
 func terminal(f *os.File) (int, bool) {
-	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
-	if err != nil {
-		return 0, false
-	}
-	return int(size.Col), true
+	width, _, ok := host.Size(f)
+	return width, ok
 }

@@ -36,6 +36,10 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	if err := compileProbe(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	os.Setenv("GORACE", "halt_on_error=1")
 	os.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 	return m.Run()
@@ -70,6 +74,16 @@ func compile(dir string) error {
 	return os.Remove(file)
 }
 
+// compileProbe makes the WebAssembly module that tries every function of WASI.
+func compileProbe(dir string) error {
+	build := exec.Command("go", "build", "-ldflags=-s", "-o", filepath.Join(dir, "probe.wasm"), "../../internal/driver/wasm/wasi/testdata/probe")
+	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the probe: %w\n%s", err, out)
+	}
+	return os.Setenv("PROBE", filepath.Join(dir, "probe.wasm"))
+}
+
 // TestCommands runs every script of testdata against a daemon of its own. Beside testscript's own commands they use:
 //
 //	daemon [FLAG...]     starts `agentbox up` and goes on when it serves; it is ended with the script
@@ -89,6 +103,7 @@ func TestCommands(t *testing.T) {
 			e.Setenv("AGENTBOX_HOME", filepath.Join(e.WorkDir, "data"))
 			e.Setenv("AGENTBOX_CACHE", cache())
 			e.Setenv("TMPDIR", e.WorkDir)
+			e.Setenv("PROBE", os.Getenv("PROBE"))
 			e.Values[daemonKey] = &scripted{}
 			return nil
 		},

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -48,16 +49,18 @@ import (
 
 // The files of a data directory.
 const (
-	logFile    = "log.db"
-	keyFile    = "owner.key"   // the owner's API key, 0600
-	stateFile  = "daemon.json" // where the running daemon is found
-	noteFile   = "directory.json"
-	blobsDir   = "blobs"
-	framesDir  = "live"
-	spacesDir  = "spaces"
-	searchFile = "search.db" // what finds messages; made anew from the log where it is not there
-	keysDir    = "keys"      // under which the data of events are sealed
-	stepPeriod = time.Second // how often expiry is looked at
+	logFile      = "log.db"
+	keyFile      = "owner.key"   // the owner's API key, 0600
+	stateFile    = "daemon.json" // where the running daemon is found
+	noteFile     = "directory.json"
+	blobsDir     = "blobs"
+	framesDir    = "live"
+	spacesDir    = "spaces"
+	nanoDir      = "nano"       // temporary files of living nano spaces
+	nanoCacheDir = "nano-cache" // compiled interpreters of nano spaces, where the user has no folder for such things
+	searchFile   = "search.db"  // what finds messages; made anew from the log where it is not there
+	keysDir      = "keys"       // under which the data of events are sealed
+	stepPeriod   = time.Second  // how often expiry is looked at
 )
 
 // App is a daemon that is wired and not yet running.
@@ -260,9 +263,13 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 	if err != nil {
 		return err
 	}
+	seen, err := place(a.Config)
+	if err != nil {
+		return err
+	}
 	asked := telemetry.WrapGate(a.Gate, a.clock, a.metrics, a.tracer, presets)
 	a.Keeper = keeper.New(keeper.Parts{
-		Log: a.counted, Docs: a.Log, Gate: asked, Library: a.Gate, Store: telemetry.WrapStore(spaces, a.clock, a.tracer), Tiers: tiers, Clock: a.clock, IDs: ids, Logger: a.logger,
+		Log: a.counted, Docs: a.Log, Gate: asked, Library: a.Gate, Store: telemetry.WrapStore(spaces, a.clock, a.tracer), Tiers: tiers, Place: seen, Clock: a.clock, IDs: ids, Logger: a.logger,
 		MaxSpaces: a.Config.MaxSpaces, MaxLimits: a.Config.MaxLimits, FirstUID: a.uids(), System: System, Node: a.node, Together: a.shares(),
 	})
 	a.takeCensus()
@@ -317,7 +324,7 @@ const maxFrameBytes = 64 << 20
 
 // firstUID begins the range of host uids for spaces, far above the users of a host and the ranges that container engines are given.
 func firstUID() int {
-	if os.Geteuid() == 0 {
+	if os.Geteuid() == 0 && runtime.GOOS == "linux" { // elsewhere no tier runs anything as a user of its own
 		return 1_879_048_192
 	}
 	return 0

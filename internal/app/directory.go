@@ -9,13 +9,12 @@ import (
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
-
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/postgres"
 	"agentbox/internal/driver/sqlite"
+	"agentbox/internal/host"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 )
@@ -300,7 +299,7 @@ func (d *directory) put(name string, raw []byte) error {
 
 // readSmall reads an ordinary file of the data directory, and waits for nothing.
 func readSmall(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	f, err := os.OpenFile(path, os.O_RDONLY|host.NoFollow|host.Prompt, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -8,10 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/host"
 	"agentbox/internal/surface/httpapi"
 	"agentbox/internal/surface/httpapi/wire"
 )
@@ -43,7 +42,7 @@ func (lent) Close() error { return nil }
 // bind listens on the configured address.
 func (a *App) bind() (*net.TCPListener, error) {
 	listener, err := net.Listen("tcp", a.Config.Listen)
-	if errors.Is(err, unix.EADDRINUSE) {
+	if host.InUse(err) {
 		return nil, fault.New(fault.Conflict, "address_in_use", "another program listens on %s", a.Config.Listen).
 			With("name another address with --listen; 127.0.0.1:0 takes a free port, and the other commands find it")
 	}

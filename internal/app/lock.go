@@ -5,9 +5,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
-
 	"agentbox/internal/domain/fault"
+	"agentbox/internal/host"
 )
 
 // lockName is the file that is locked.
@@ -35,12 +34,12 @@ func claimAll(c Config) (*claimed, error) {
 }
 
 // claim takes the data directory for this process alone, and makes it if it is not there.
-func claim(dir string) (*claimed, error) { return claimAs(dir, unix.LOCK_EX) }
+func claim(dir string) (*claimed, error) { return claimAs(dir, host.Exclusive) }
 
 // claimTogether takes a folder together with others that do, and keeps it from whoever wants it alone.
-func claimTogether(dir string) (*claimed, error) { return claimAs(dir, unix.LOCK_SH) }
+func claimTogether(dir string) (*claimed, error) { return claimAs(dir, host.Shared) }
 
-func claimAs(dir string, how int) (*claimed, error) {
+func claimAs(dir string, how host.How) (*claimed, error) {
 	if err := makeDurably(dir); err != nil {
 		return nil, unwritable(err, dir)
 	}
@@ -55,7 +54,7 @@ func claimAs(dir string, how int) (*claimed, error) {
 	return c, nil
 }
 
-func (c *claimed) take(dir string, how int) (err error) {
+func (c *claimed) take(dir string, how host.How) (err error) {
 	if err := lockAs(c.folder, dir, how); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}
@@ -66,18 +65,18 @@ func (c *claimed) take(dir string, how int) (err error) {
 	if _, err := regular(path); err != nil {
 		return err
 	}
-	if c.file, err = os.OpenFile(path, os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600); err != nil {
+	if c.file, err = os.OpenFile(path, os.O_CREATE|os.O_RDWR|host.NoFollow|host.Prompt, 0o600); err != nil {
 		return unwritable(err, dir)
 	}
 	return lockAs(c.file, dir, how)
 }
 
-func lockAs(f *os.File, dir string, how int) error {
-	err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
+func lockAs(f *os.File, dir string, how host.How) error {
+	err := host.Lock(f, how|host.NoWait)
 	switch {
-	case errors.Is(err, unix.EWOULDBLOCK):
+	case errors.Is(err, host.ErrLocked):
 		return fault.New(fault.Conflict, "data_in_use", "another daemon runs on %s", dir).With("use it, stop it, or name another directory with --data")
-	case errors.Is(err, unix.EBADF), errors.Is(err, unix.EINVAL): // a file system that locks no directories
+	case host.Unlockable(err): // a file system that locks no directories
 		return errors.ErrUnsupported
 	case err != nil:
 		return fault.Wrap(err, fault.Unavailable, "data_not_lockable", "%s cannot be locked, so that two daemons might write to it", dir).
@@ -102,11 +101,11 @@ func (c *claimed) Close() error {
 func unwritable(err error, dir string) error {
 	e := fault.Wrap(err, fault.Unavailable, "data_unwritable", "the data directory %s cannot be written", dir)
 	switch {
-	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
+	case host.Full(err):
 		return e.With("its disk is full: make room, or name another directory with --data")
-	case errors.Is(err, unix.EROFS):
+	case host.ReadOnly(err):
 		return e.With("its disk is mounted read-only: mend that, or name another directory with --data")
-	case errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.EEXIST):
+	case host.NoFolder(err):
 		return e.With("there is a file in its way; name another directory with --data")
 	}
 	return e.With("make it yours (chown, chmod 700), or name another directory with --data")
@@ -159,5 +158,5 @@ func makeDurably(dir string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(above.Sync(), above.Close())
+	return errors.Join(host.SyncNames(above), above.Close())
 }

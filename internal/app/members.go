@@ -12,14 +12,13 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/node"
 	"agentbox/internal/driver/disk"
 	"agentbox/internal/driver/disk/trees"
 	"agentbox/internal/driver/keyring"
+	"agentbox/internal/host"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/service/census"
 	"agentbox/internal/service/keeper"
@@ -282,16 +281,16 @@ func (a *App) leadOnce(ctx context.Context) error {
 
 // takeLeadership waits until nobody else acts as the leader; nil where ctx ended before.
 func (a *App) takeLeadership(ctx context.Context) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(a.Config.Shared, leaderFile), os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, 0o600)
+	f, err := os.OpenFile(filepath.Join(a.Config.Shared, leaderFile), os.O_CREATE|os.O_RDWR|host.NoFollow, 0o600)
 	if err != nil {
 		return nil, unwritable(err, a.Config.Shared)
 	}
 	for told := false; ; told = true {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		err := host.Lock(f, host.Exclusive|host.NoWait)
 		if err == nil {
 			return f, nil
 		}
-		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+		if !errors.Is(err, host.ErrLocked) && !host.Interrupted(err) {
 			return nil, errors.Join(unwritable(err, a.Config.Shared), f.Close())
 		}
 		if !told {

@@ -2,8 +2,11 @@ package app
 
 import (
 	"context"
+	"crypto/rand"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sort"
 	"strings"
 	"time"
@@ -11,37 +14,74 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/space"
-	"agentbox/internal/driver/disk"
-	"agentbox/internal/driver/namespace"
 	"agentbox/internal/driver/telemetry"
-	"agentbox/internal/spaceinit/embedded"
+	"agentbox/internal/driver/wasm"
 )
 
 // tiers returns the tiers that this build knows, from the weakest to the strongest. One that cannot be prepared on this host is left out;
 // doctor says why.
+//
+// | tier      | isolation                                  | Linux | macOS | Windows |
+// |-----------|--------------------------------------------|-------|-------|---------|
+// | nano      | metered WASM, no system of its own         | yes   | yes   | yes     |
+// | namespace | namespaces, seccomp, cgroups of the kernel | yes   | no    | no      |
 func (a *App) tiers() ([]space.Tier, error) {
+	var found []space.Tier
+	wrap := func(t space.Tier) { found = append(found, telemetry.WrapTier(t, a.clock, a.metrics, a.tracer)) }
+	if a.Config.Light != nil {
+		wrap(a.Config.Light)
+	}
+	if len(a.Config.Worker) > 0 {
+		tier, err := openNano(a.Config, a.clock, a.logger)
+		if err != nil {
+			return nil, err
+		}
+		a.closers = append(a.closers, tier.Close)
+		wrap(tier)
+	}
 	tier, err := openNamespace(a.Config, a.clock, func(s id.Space, phase string, took time.Duration) {
-		a.metrics.Started(namespace.Name, phase, took)
+		a.metrics.Started(namespaceName, phase, took)
 		a.tracer.Phase(s, phase, a.clock.Now(), took)
 	})
 	if err != nil {
-		a.logger.Warn("no spaces on this host", "code", "tier_unavailable", "tier", namespace.Name, "error", err)
-		return nil, nil
+		a.logger.Warn("no spaces of namespaces on this host", "code", "tier_unavailable", "tier", namespaceName, "error", err)
+		return found, nil
 	}
 	a.closers = append(a.closers, tier.Close)
-	return []space.Tier{telemetry.WrapTier(tier, a.clock, a.metrics, a.tracer)}, nil
+	wrap(tier)
+	return found, nil
 }
 
-func openNamespace(c Config, clock event.Clock, phase func(id.Space, string, time.Duration)) (*namespace.Tier, error) {
-	program, err := embedded.Program()
-	if err != nil {
-		return nil, err
-	}
-	digest := event.DigestOf([]byte(c.DataDir))
-	return namespace.New(namespace.Options{
-		Program: program, Root: rootFS(c), Owner: "d" + digest.Hex()[:12], Clock: clock, Phase: phase,
-		Sharing: func() error { return disk.Sharing(filepath.Join(c.DataDir, spacesDir)) },
+// Worker makes this process one of the nano tier, which does what the daemon that started it asks for, until that is gone.
+func Worker(ctx context.Context, args []string) error {
+	return wasm.Worker(ctx, args, os.Stdin, os.Stdout, func() { os.Exit(1) })
+}
+
+func openNano(c Config, clock event.Clock, logger *slog.Logger) (*wasm.Tier, error) {
+	return wasm.New(wasm.Options{
+		Command: c.Worker, Cache: nanoCache(c), Workers: runtime.NumCPU(), Scratch: filepath.Join(c.DataDir, nanoDir), Entropy: rand.Reader, Clock: clock, Logger: logger,
 	})
+}
+
+// nanoCache is the folder for compiled interpreters, one for all daemons of a user, since compiling takes seconds. What lies in it is executed: it is closed
+// to others, like the program itself.
+func nanoCache(c Config) string {
+	if cache := cacheDir(); cache != "" {
+		return filepath.Join(cache, "wasm")
+	}
+	return filepath.Join(c.DataDir, nanoCacheDir)
+}
+
+// cacheDir is where parts lie that were fetched or made once for all daemons of a user, "" where there is none.
+func cacheDir() string {
+	if cache, err := filepath.Abs(os.Getenv("AGENTBOX_CACHE")); err == nil && os.Getenv("AGENTBOX_CACHE") != "" {
+		return cache
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(home, ".cache", "agentbox")
 }
 
 // rootFS finds the root of the spaces: the one that is configured, else the newest that `make rootfs` made, else the host's own programs.
@@ -49,13 +89,9 @@ func rootFS(c Config) string {
 	if c.RootFS != "" {
 		return c.RootFS
 	}
-	cache := os.Getenv("AGENTBOX_CACHE")
+	cache := cacheDir()
 	if cache == "" {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return namespace.HostRoot
-		}
-		cache = filepath.Join(home, ".cache", "agentbox")
+		return hostRoot
 	}
 	found, _ := filepath.Glob(filepath.Join(cache, "rootfs-*"))
 	made := map[string]int64{}
@@ -68,18 +104,48 @@ func rootFS(c Config) string {
 		}
 	}
 	if len(roots) == 0 {
-		return namespace.HostRoot
+		return hostRoot
 	}
 	sort.Slice(roots, func(i, j int) bool { return made[roots[i]] > made[roots[j]] })
 	return roots[0]
 }
 
+// probed is a tier that doctor can try.
+type probed interface {
+	space.Tier
+	Probe(context.Context) space.Report
+	Close() error
+}
+
 // Doctor tries on this host what the tiers promise. It needs no daemon and disturbs none.
-func Doctor(ctx context.Context, c Config) []space.Report {
+func Doctor(ctx context.Context, c Config, logger *slog.Logger) []space.Report {
+	var reports []space.Report
+	if len(c.Worker) > 0 {
+		reports = append(reports, doctorNano(ctx, c, logger))
+	}
 	tier, err := openNamespace(c, Clock{}, nil)
 	if err != nil {
-		return []space.Report{{Tier: namespace.Name, Checks: []space.Check{{Name: "prepare", Detail: err.Error()}}}}
+		return append(reports, space.Report{Tier: namespaceName, Checks: []space.Check{{Name: "prepare", Detail: err.Error()}}})
 	}
 	defer func() { _ = tier.Close() }()
-	return []space.Report{tier.Probe(ctx)}
+	return append(reports, tier.Probe(ctx))
+}
+
+// doctorNano tries the nano tier with a folder of its own: the daemon's may be in use.
+func doctorNano(ctx context.Context, c Config, logger *slog.Logger) space.Report {
+	failed := func(err error) space.Report {
+		return space.Report{Tier: wasm.Name, Checks: []space.Check{{Name: "prepare", Detail: err.Error()}}}
+	}
+	dir, err := os.MkdirTemp("", "agentbox-doctor-")
+	if err != nil {
+		return failed(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	c.DataDir = dir
+	tier, err := openNano(c, Clock{}, logger)
+	if err != nil {
+		return failed(err)
+	}
+	defer func() { _ = tier.Close() }()
+	return tier.Probe(ctx)
 }

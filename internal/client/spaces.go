@@ -18,7 +18,8 @@ type SpaceRequest struct {
 	Policy          string            `json:"policy,omitempty"` // a preset
 	PolicyOverrides json.RawMessage   `json:"policy_overrides,omitempty"`
 	PolicyBundle    *policy.Bundle    `json:"policy_bundle,omitempty"` // instead of a preset
-	Tier            string            `json:"tier,omitempty"`
+	Runtime         string            `json:"runtime,omitempty"`
+	Tier            string            `json:"tier,omitempty"` // the older name of Runtime
 	Room            id.Room           `json:"room_id,omitempty"`
 	Env             map[string]string `json:"env,omitempty"`
 	Metadata        map[string]string `json:"metadata,omitempty"`
@@ -102,6 +103,20 @@ func (c *Client) ExtendSpace(ctx context.Context, s id.Space, d time.Duration) (
 	body := map[string]int64{"duration_seconds": int64(d / time.Second)}
 	err := c.post(ctx, spacePath(s)+"/extend", body, &longer)
 	return longer, err
+}
+
+// PromoteSpace makes a space one of a heavier tier: of the strongest where to is "". It never goes back.
+func (c *Client) PromoteSpace(ctx context.Context, s id.Space, to, reason string) (space.Space, error) {
+	var promoted space.Space
+	err := c.post(ctx, spacePath(s)+"/promote", map[string]string{"tier": to, "reason": reason}, &promoted)
+	return promoted, err
+}
+
+// RouteCommand says in which tier a command of a space would run, and why. It runs nothing.
+func (c *Client) RouteCommand(ctx context.Context, s id.Space, command, cwd string) (space.Route, error) {
+	var found space.Route
+	err := c.post(ctx, spacePath(s)+"/route", map[string]string{"command": command, "cwd": cwd}, &found)
+	return found, err
 }
 
 // DestroySpace ends a space: its runs, its processes and its files.

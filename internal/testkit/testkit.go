@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"agentbox/internal/app"
@@ -48,6 +49,8 @@ type Options struct {
 	Rule      content.Rule // of snapshots
 	Content   int64        // the quota of content; 0 for none
 	Idle      bool         // the executor is not run: who tests it does
+	Light     *Light       // a tier beside the real one, weaker than it
+	Place     space.Place  // what commands need that the tier has not
 }
 
 // Stack is the services of one daemon after the other, over the same log and files.
@@ -123,8 +126,12 @@ func (s *Stack) open() {
 		Log: s.Log, Docs: s.Docs, Evaluator: cedar.New(), Clock: s.Clock, IDs: s.IDs, Entropy: rand.Reader, System: app.System,
 	})
 	s.must(err)
+	tiers := []space.Tier{s.Tier}
+	if s.Options.Light != nil {
+		tiers = slices.Insert(tiers, 0, space.Tier(s.Options.Light))
+	}
 	s.Keeper = keeper.New(keeper.Parts{
-		Log: s.Log, Docs: s.Docs, Gate: s.Gate, Library: s.Gate, Store: s.Store, Tiers: []space.Tier{s.Tier}, Clock: s.Clock, IDs: s.IDs,
+		Log: s.Log, Docs: s.Docs, Gate: s.Gate, Library: s.Gate, Store: s.Store, Tiers: tiers, Place: s.Options.Place, Clock: s.Clock, IDs: s.IDs,
 		Logger: logger, MaxSpaces: s.Options.MaxSpaces, MaxLimits: s.Options.MaxLimits, FirstUID: s.first, System: app.System,
 	})
 	s.Runs = executor.New(executor.Parts{

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"encoding/json"
+	"strings"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -21,12 +22,13 @@ type Bundle struct {
 // MaxApprovers is the most persons that a policy may demand for one question.
 const MaxApprovers = 2
 
-// Limits are the numbers of a bundle. All are positive but Approvers, which may be 0.
+// Limits are the bounds of a bundle. All numbers are positive but Approvers, which may be 0.
 type Limits struct {
-	FileBytes int64    `json:"file_bytes"`          // of one file that is read or written
-	CommandMS int64    `json:"command_ms"`          // wall time of one command; a requested timeout may only be lower
-	Blocked   []string `json:"blocked,omitempty"`   // globs of paths that are refused at any depth; for display, the rules hold them too
-	Approvers int      `json:"approvers,omitempty"` // persons who have to approve whatever asks under this bundle; 0 means one
+	FileBytes int64    `json:"file_bytes"`             // of one file that is read or written
+	CommandMS int64    `json:"command_ms"`             // wall time of one command; a requested timeout may only be lower
+	Blocked   []string `json:"blocked,omitempty"`      // globs of paths that are refused at any depth; for display, the rules hold them too
+	Weakest   string   `json:"weakest_tier,omitempty"` // the tier of the weakest isolation in which code may run; "" accepts every one
+	Approvers int      `json:"approvers,omitempty"`    // persons who have to approve whatever asks under this bundle; 0 means one
 }
 
 // NewBundle makes a bundle and its hash.
@@ -39,6 +41,9 @@ func NewBundle(name, cedar string, limits Limits) (Bundle, error) {
 	}
 	if limits.Approvers < 0 || limits.Approvers > MaxApprovers {
 		return Bundle{}, fault.New(fault.Invalid, "policy_invalid", "a policy may demand 1 to %d approvers, not %d", MaxApprovers, limits.Approvers)
+	}
+	if limits.Weakest != "" && !TierName(limits.Weakest) {
+		return Bundle{}, fault.New(fault.Invalid, "policy_invalid", "a policy's weakest tier is a tier's name, such as namespace, not %.32q", limits.Weakest)
 	}
 	b := Bundle{Name: name, Cedar: cedar, Limits: limits}
 	hash, err := b.digest()
@@ -69,4 +74,9 @@ func (b Bundle) digest() (event.Digest, error) {
 		return event.Digest{}, err
 	}
 	return event.DigestOf(canonical), nil
+}
+
+// TierName reports whether a text may be the name of a tier: 1 to 32 small letters, digits and _.
+func TierName(name string) bool {
+	return name != "" && len(name) <= 32 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
 }

@@ -17,6 +17,7 @@ type grant struct {
 	digest    event.Digest
 	revoked   func() error // asked at redemption; the kill switch may have been thrown since
 	spent     atomic.Bool
+	returned  atomic.Bool // it was given back after an attempt without effect; that is possible once
 }
 
 // The refusals of a permit.
@@ -59,6 +60,22 @@ func (p Permit) Redeem(types ...string) (Action, error) {
 		return Action{}, ErrPermitSpent
 	}
 	return action, nil
+}
+
+// Try is Redeem for an attempt that may turn out to have no effect: a lighter tier that finds out that it cannot do the action and leaves nothing
+// of it behind. The function back, which is never nil, makes the permit unspent again, so that a heavier tier can redeem it: once in a permit's
+// life; after that, and where the permit was refused, it does nothing. Who has caused any effect does not call it.
+func (p Permit) Try(types ...string) (a Action, back func(), err error) {
+	a, err = p.Redeem(types...)
+	if err != nil {
+		return Action{}, func() {}, err
+	}
+	var mine atomic.Bool // else a late call would take away another attempt's
+	return a, func() {
+		if !mine.Swap(true) && !p.grant.returned.Swap(true) {
+			p.grant.spent.Store(false)
+		}
+	}, nil
 }
 
 // Digest names the action that the permit is for; zero for the zero Permit.

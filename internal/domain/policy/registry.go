@@ -91,9 +91,10 @@ const (
 	SpaceStart    = "space.start" // start the processes of a space, at first or again
 	SpaceUpdate   = "space.update"
 	SpaceDestroy  = "space.destroy"
-	SpaceDiff     = "space.diff"   // compare two snapshots of a space's files
-	SpaceRewind   = "space.rewind" // make a space's files what they were in a snapshot
-	SpaceFork     = "space.fork"   // make a space whose files begin as a snapshot of another's
+	SpaceDiff     = "space.diff"    // compare two snapshots of a space's files
+	SpaceRewind   = "space.rewind"  // make a space's files what they were in a snapshot
+	SpaceFork     = "space.fork"    // make a space whose files begin as a snapshot of another's
+	SpacePromote  = "space.promote" // run a space's code in a heavier tier from now on
 	RunStart      = "run.start"
 	RunImport     = "run.import"    // take a transcript of a run that was executed elsewhere into the record
 	RunContinue   = "run.continue"  // go on after an operation whose outcome a crash hid
@@ -184,6 +185,7 @@ var kinds = map[string]Kind{
 	SpaceDiff:     {Type: SpaceDiff, SideEffect: Read, Zone: event.Sandbox, Reversible: true, Idempotent: true, Title: "compare snapshots"},
 	SpaceRewind:   {Type: SpaceRewind, SideEffect: Filesystem, Zone: event.Supervised, Reversible: true, Idempotent: true, Title: "rewind a space's files"},
 	SpaceFork:     {Type: SpaceFork, SideEffect: Control, Zone: event.Supervised, Reversible: true, Title: "fork a space"},
+	SpacePromote:  {Type: SpacePromote, SideEffect: Control, Zone: event.Supervised, Idempotent: true, Title: "promote a space"},
 	RunStart:      {Type: RunStart, SideEffect: Control, Zone: event.Supervised, Reversible: true, Title: "start a run"},
 	RunImport:     {Type: RunImport, SideEffect: Control, Zone: event.Supervised, Reversible: true, Idempotent: true, Title: "import a transcript"},
 	RunContinue:   {Type: RunContinue, SideEffect: Control, Zone: event.Supervised, Reversible: true, Idempotent: true, PreApproval: true, Title: "go on after an interrupted operation"},

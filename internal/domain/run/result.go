@@ -45,6 +45,14 @@ type Result struct {
 	Limit      string  `json:"limit,omitempty"` // the bound that ended the command
 	Error      string  `json:"error,omitempty"`
 
+	Tier  string     `json:"tier,omitempty"`  // in which the command ran
+	Gas   int64      `json:"gas,omitempty"`   // what it computed, in units that are the same on every host
+	Seed  string     `json:"seed,omitempty"`  // what decided its chance
+	Clock *time.Time `json:"clock,omitempty"` // where its clock began
+	Lacks []Lack     `json:"lacks,omitempty"` // what it wanted and the tier has not
+
+	Engine string `json:"engine,omitempty"` // what gas depends on: the versions of what counts it and of the guests
+
 	OperationType string           `json:"operationType,omitempty"`
 	ApprovalID    string           `json:"approvalId,omitempty"`
 	Reason        string           `json:"reason,omitempty"`
@@ -54,6 +62,13 @@ type Result struct {
 	Message       string           `json:"message,omitempty"`
 	Omitted       []string         `json:"omitted,omitempty"` // fields left out of a live frame because they are long
 	Details       *json.RawMessage `json:"details,omitempty"`
+}
+
+// Lack is something that a command wanted and its tier has not.
+type Lack struct {
+	Kind   string `json:"kind"` // command, option, feature, module or package
+	Name   string `json:"name"`
+	Detail string `json:"detail,omitempty"`
 }
 
 // OK reports whether the operation did what it was asked.

@@ -21,9 +21,21 @@ type Tier interface {
 	// Create starts a space. The permit is for space.start of this space with these limits. A bound that cannot be enforced fails the
 	// creation with fault code bound_not_enforceable unless spec.BestEffort; then Instance.Unenforced names it.
 	Create(ctx context.Context, p policy.Permit, spec Spec) (Instance, error)
+	// Lacks names the features that spaces of this tier do not have, in order. Code that wants one is refused: it is told so and goes on.
+	Lacks() []string
 	// Reap ends whatever an earlier daemon left of spaces that are not in keep: processes, control groups, mounts. Stopping needs no permit.
 	Reap(ctx context.Context, keep []id.Space) error
 }
+
+// The features that a tier may lack.
+const (
+	Processes    = "processes"     // of their own: signals to others, what runs on in the background, /proc
+	Concurrency  = "concurrency"   // commands of one space at the same time, each of which sees what the other writes
+	Binaries     = "binaries"      // programs of machine code
+	Sockets      = "sockets"       // within the space
+	Ownership    = "ownership"     // users and groups of files
+	SpecialFiles = "special_files" // pipes, sockets and devices with a name
+)
 
 // Spec is what a tier needs to start a space.
 type Spec struct {
@@ -33,6 +45,7 @@ type Spec struct {
 	Env        map[string]string
 	Limits     Limits
 	BestEffort bool // accept a host that cannot enforce every bound
+	Tentative  bool // what a command did is dropped when it wanted what the tier lacks, and Exec returns *Lacking; tiers that lack nothing ignore it
 }
 
 // MaxFolderDepth is how many folders a command may nest in a space. Of deeper ones no snapshot is made.
@@ -76,7 +89,8 @@ func DefaultLimits() Limits {
 type Instance interface {
 	// Exec runs the command of a shell.exec permit: its Argv, Env (over the space's own), Cwd, TimeoutMS and, if its hash is set, stdin.
 	// Output goes to out as it comes, in order per channel. When Exec returns, no process of the command is left. Ending ctx kills the
-	// command. The error is for what kept the command from running; a command that fails is an Exit.
+	// command. The error is for what kept the command from running; a command that fails is an Exit. In a space whose Spec is Tentative, the
+	// error is a *Lacking where the command wanted what the tier lacks: it has left nothing behind then, and the permit can be redeemed once more.
 	Exec(ctx context.Context, p policy.Permit, stdin []byte, out Output) (Exit, error)
 	// Load returns what the space uses now of memory, processes and processor time. It reads a few small files of the host and no file of the
 	// space, so that it may be asked for often.
@@ -102,6 +116,11 @@ type Exit struct {
 	Canceled bool          // ctx ended
 	Limit    string        // the bound that it hit, if one is known: memory_bytes, output_bytes, disk_bytes (bytes or number of files), file_bytes, pids
 	Duration time.Duration // wall time
+
+	Gas   int64     // what it computed, in units that are the same on every host; 0 in tiers that do not count
+	Seed  string    // what decided its chance; "" in tiers where chance is the host's
+	Clock time.Time // where its clock began; zero in tiers whose clock is the host's
+	Lacks []Lack    // what it wanted and the tier lacks
 }
 
 // Load is what the processes of a space use; -1 where the host does not tell.

@@ -20,6 +20,8 @@ const (
 	EventRewound      = "space.rewound"       // they have
 	EventRewindFailed = "space.rewind_failed" // they have not
 	EventForked       = "space.forked"        // another space begins with what its files were
+
+	EventPromoted = "space.promoted" // from now on its code runs in a heavier tier
 )
 
 // Created is the data of space.created.
@@ -27,7 +29,8 @@ type Created struct {
 	Space       id.Space          `json:"space_id"`
 	Name        string            `json:"name"`
 	Description string            `json:"description,omitempty"`
-	Tier        string            `json:"tier"`
+	Runtime     string            `json:"runtime,omitempty"` // what was asked for: auto, nano, heavy or a tier's name
+	Tier        string            `json:"tier"`              // in which it begins
 	Policy      string            `json:"policy"`
 	Bundle      event.Digest      `json:"policy_bundle"`
 	Env         map[string]string `json:"env,omitempty"`
@@ -98,6 +101,19 @@ type Forked struct {
 	Space id.Space     `json:"space_id"`
 	Fork  id.Space     `json:"fork_id"`
 	At    event.Digest `json:"snapshot_sha256"`
+}
+
+// Promoted is the data of space.promoted. From now on the space's code runs in the tier To, and never again in From.
+type Promoted struct {
+	Space     id.Space `json:"space_id"`
+	From      string   `json:"from"`
+	To        string   `json:"to"`
+	Code      string   `json:"code"`             // one of the codes of Why
+	Reason    string   `json:"reason,omitempty"` // for a person
+	Run       id.Run   `json:"run_id,omitempty"` // whose operation wanted it
+	Operation string   `json:"operation_id,omitempty"`
+
+	Unenforced []string `json:"unenforced,omitempty"` // bounds that the host does not enforce in the tier To
 }
 
 // Ended is the data of space.destroyed.

@@ -14,7 +14,8 @@ func Touches(e event.Event) bool {
 		return false
 	}
 	switch e.Type {
-	case EventCreated, EventReady, EventUpdated, EventExtended, EventDestroyed, EventRewindBegun, EventRewound, EventRewindFailed:
+	case EventCreated, EventReady, EventUpdated, EventExtended, EventDestroyed, EventRewindBegun, EventRewound, EventRewindFailed,
+		EventPromoted:
 		return true
 	}
 	_, ok := activity[e.Type]
@@ -53,7 +54,8 @@ func Evolve(s Space, e event.Event) (Space, error) {
 			}, nil
 		}
 		return Space{
-			ID: d.Space, Workspace: e.Workspace, Room: e.Room, Name: d.Name, Description: d.Description, Status: Creating, Tier: d.Tier,
+			ID: d.Space, Workspace: e.Workspace, Room: e.Room, Name: d.Name, Description: d.Description, Status: Creating,
+			Runtime: d.Runtime, Tier: d.Tier,
 			Policy: d.Policy, Bundle: d.Bundle, Env: d.Env, Metadata: d.Metadata, Limits: d.Limits, BestEffort: d.BestEffort, UID: d.UID, Node: d.Node,
 			CreatedBy: e.Principal, CreatedAt: e.OccurredAt, UpdatedAt: e.OccurredAt, ExpiresAt: d.ExpiresAt, Key: d.Key,
 			ForkedFrom: d.ForkedFrom, ForkedAt: d.ForkedAt,
@@ -87,6 +89,14 @@ func Evolve(s Space, e event.Event) (Space, error) {
 		s.Rewinding = d.To
 	case EventRewound, EventRewindFailed:
 		s.Rewinding = event.Digest{}
+	case EventPromoted:
+		d, err := event.Decode[Promoted](e)
+		if err != nil {
+			return s, err
+		}
+		if d.To != "" { // else its data were redacted
+			s.Tier, s.Unenforced = d.To, d.Unenforced
+		}
 	case EventDestroyed:
 		d, err := event.Decode[Ended](e)
 		if err != nil {

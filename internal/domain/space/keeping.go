@@ -21,6 +21,12 @@ type Keeping interface {
 	// Occupy takes a space's files for one operation: until leave is called, nobody rewinds or forks them. It waits for its turn. Who is
 	// going to run code in the space says so here.
 	Occupy(ctx context.Context, ws id.Workspace, s id.Space, runs bool) (leave func(), err error)
+	// Route says in which tier a command of the origin's would run, by what it and the files that it names say. Only those files are read that the
+	// origin may read.
+	Route(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, c Command) (Route, error)
+	// PromoteHeld makes a space one of a heavier tier, by whoever occupies it: the strongest where to is "". What it holds in memory or in its
+	// private /tmp is gone; its files, its environment and its limits stay. It is done when the space has started in that tier, and else not at all.
+	PromoteHeld(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, to string, why Why) (Space, error)
 	// Keep makes a snapshot of a living space's files, by whoever occupies it.
 	Keep(ctx context.Context, ws id.Workspace, s id.Space) (Snapshot, error)
 }

@@ -33,6 +33,10 @@ func Remains(e event.Event) (any, error) {
 		return event.Decode[Rewound](e)
 	case EventRewindFailed:
 		return event.Decode[RewindFailed](e)
+	case EventPromoted:
+		d, err := event.Decode[Promoted](e)
+		d.Reason, d.Operation = "", "" // they quote the command
+		return d, err
 	case EventForked:
 		return event.Decode[Forked](e)
 	case EventFileBegun:

@@ -33,9 +33,10 @@ type Space struct {
 	Name        string            `json:"name"`
 	Description string            `json:"description,omitempty"`
 	Status      Status            `json:"status"`
-	Tier        string            `json:"tier"`
-	Policy      string            `json:"policy"`        // the preset's name
-	Bundle      event.Digest      `json:"policy_bundle"` // pinned content hash
+	Runtime     string            `json:"runtime,omitempty"` // what was asked for: auto, nano, heavy or a tier's name; "" is the tier
+	Tier        string            `json:"tier"`              // in which it is now
+	Policy      string            `json:"policy"`            // the preset's name
+	Bundle      event.Digest      `json:"policy_bundle"`     // pinned content hash
 	Env         map[string]string `json:"env,omitempty"`
 	Metadata    map[string]string `json:"metadata,omitempty"`
 	Limits      Limits            `json:"limits"`

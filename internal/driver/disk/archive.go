@@ -6,11 +6,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/policy"
@@ -73,13 +70,13 @@ type zipper struct {
 	left    int // left out
 }
 
-func (z *zipper) walk(root *os.File, see beneath.Visit) error {
+func (z *zipper) walk(root *beneath.Folder, see beneath.Visit) error {
 	return beneath.Walk(z.ctx, root, z.folder, beneath.MaxDepth, MaxArchiveEntries+1, see)
 }
 
 // count is the visit that judges the bounds.
-func (z *zipper) count(_ *os.File, _, _ string, st unix.Stat_t) error {
-	if st.Mode&unix.S_IFMT == unix.S_IFREG {
+func (z *zipper) count(_ *beneath.Folder, _, _ string, st beneath.Stat) error {
+	if st.Mode&beneath.TypeBits == beneath.TypeFile {
 		z.used += st.Size
 	}
 	return z.enter()
@@ -97,7 +94,7 @@ func (z *zipper) enter() error {
 }
 
 // add is the visit that writes an entry.
-func (z *zipper) add(dir *os.File, rel, name string, st unix.Stat_t) error {
+func (z *zipper) add(dir *beneath.Folder, rel, name string, st beneath.Stat) error {
 	if err := z.enter(); err != nil {
 		return err
 	}
@@ -110,13 +107,13 @@ func (z *zipper) add(dir *os.File, rel, name string, st unix.Stat_t) error {
 		z.left++
 		return nil
 	}
-	switch st.Mode & unix.S_IFMT {
-	case unix.S_IFDIR:
+	switch st.Mode & beneath.TypeBits {
+	case beneath.TypeFolder:
 		header.Name += "/"
 		header.SetMode(fs.ModeDir | fs.FileMode(st.Mode&0o777))
 		_, err := z.zip.CreateHeader(header)
 		return err
-	case unix.S_IFLNK:
+	case beneath.TypeLink:
 		target, err := beneath.Readlink(dir, name)
 		if err != nil || !beneath.StaysInside(inside, target) {
 			z.left++
@@ -128,14 +125,14 @@ func (z *zipper) add(dir *os.File, rel, name string, st unix.Stat_t) error {
 			_, err = io.WriteString(w, target)
 		}
 		return err
-	case unix.S_IFREG:
+	case beneath.TypeFile:
 		return z.file(dir, name, header)
 	}
 	z.left++
 	return nil
 }
 
-func (z *zipper) file(dir *os.File, name string, header *zip.FileHeader) error {
+func (z *zipper) file(dir *beneath.Folder, name string, header *zip.FileHeader) error {
 	file, st, err := beneath.Regular(dir, name)
 	if err != nil {
 		z.left++ // it went away, or became something else, or may not be read

@@ -9,13 +9,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/driver/disk/internal/beneath"
 	"agentbox/internal/driver/disk/internal/seal"
+	"agentbox/internal/host"
 	"agentbox/internal/kernel/blob"
 	"agentbox/internal/kernel/vault"
 )
@@ -90,7 +90,7 @@ func (b *Blobs) Put(ctx context.Context, r io.Reader, max int64) (blob.Ref, erro
 	if err != nil {
 		return blob.Ref{}, err
 	}
-	staging, err := os.Open(b.staging)
+	staging, err := beneath.At(b.staging)
 	if err != nil {
 		return blob.Ref{}, stored(err)
 	}
@@ -113,7 +113,7 @@ func (b *Blobs) Put(ctx context.Context, r io.Reader, max int64) (blob.Ref, erro
 		err = b.place(staging, name, ref.Digest)
 	}
 	if err != nil {
-		return blob.Ref{}, stored(errors.Join(err, unix.Unlinkat(int(staging.Fd()), name, 0)))
+		return blob.Ref{}, stored(errors.Join(err, beneath.Unlink(staging, name)))
 	}
 	return ref, nil
 }
@@ -135,24 +135,24 @@ func (b *Blobs) measured(ctx context.Context, r io.Reader, max int64) (io.ReadCl
 }
 
 // place gives finished content the name of its hash, durably.
-func (b *Blobs) place(staging *os.File, name string, d event.Digest) error {
+func (b *Blobs) place(staging *beneath.Folder, name string, d event.Digest) error {
 	folder, last := b.path(d)
-	dir, err := os.Open(folder)
+	dir, err := beneath.At(folder)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	free, err := b.lock(unix.LOCK_SH)
+	free, err := b.lock(host.Shared)
 	if err != nil {
 		return err
 	}
 	defer free()
 	b.holds.Put(d)
-	if err := unix.Renameat(int(staging.Fd()), name, int(dir.Fd()), last+sealedSuffix); err != nil {
+	if err := beneath.Rename(staging, name, dir, last+sealedSuffix); err != nil {
 		return err
 	}
 	// What an earlier version stored of it gives way to what can be forgotten.
-	if err := unix.Unlinkat(int(dir.Fd()), last, 0); err != nil && !errors.Is(err, unix.ENOENT) {
+	if err := beneath.Unlink(dir, last); err != nil && !errors.Is(err, syscall.ENOENT) {
 		return err
 	}
 	return beneath.SyncDir(dir)
@@ -197,10 +197,10 @@ type kept struct {
 // find opens stored content, sealed or as an earlier version stored it.
 func (b *Blobs) find(d event.Digest) (*kept, error) {
 	folder, name := b.path(d)
-	file, err := os.OpenFile(filepath.Join(folder, name+sealedSuffix), os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	file, err := os.OpenFile(filepath.Join(folder, name+sealedSuffix), os.O_RDONLY|beneath.NoFollow, 0)
 	sealed := err == nil
 	if errors.Is(err, os.ErrNotExist) {
-		file, err = os.OpenFile(filepath.Join(folder, name), os.O_RDONLY|unix.O_NOFOLLOW, 0)
+		file, err = os.OpenFile(filepath.Join(folder, name), os.O_RDONLY|beneath.NoFollow, 0)
 	}
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, blob.ErrNotFound
@@ -245,7 +245,7 @@ func stored(err error) error {
 	if _, ok := errors.AsType[*fault.Error](err); ok || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return fault.Wrap(err, fault.Unavailable, "disk_full", "the host's disk is full")
 	}
 	return fault.Wrap(err, fault.Internal, "content_error", "the stored content cannot be accessed")

@@ -6,9 +6,8 @@ import (
 	"io"
 	"os"
 	"sync"
+	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
@@ -79,10 +78,10 @@ func (f *Files) Delete(ctx context.Context, p policy.Permit) error {
 	if err != nil {
 		return beneath.Refusal(err, a.Path)
 	}
-	switch st.Mode & unix.S_IFMT {
-	case unix.S_IFREG, unix.S_IFLNK:
-	case unix.S_IFDIR:
-		return beneath.Refusal(unix.EISDIR, a.Path)
+	switch st.Mode & beneath.TypeBits {
+	case beneath.TypeFile, beneath.TypeLink:
+	case beneath.TypeFolder:
+		return beneath.Refusal(syscall.EISDIR, a.Path)
 	default:
 		return beneath.Refusal(space.ErrNotAFile, a.Path)
 	}
@@ -90,7 +89,7 @@ func (f *Files) Delete(ctx context.Context, p policy.Permit) error {
 	defer f.tree.RUnlock()
 	f.past.Touch(folder)
 	// Without AT_REMOVEDIR the kernel removes no directory, should one have taken the name meanwhile.
-	if err := unix.Unlinkat(int(dir.Fd()), name, 0); err != nil {
+	if err := beneath.Unlink(dir, name); err != nil {
 		return beneath.Refusal(err, a.Path)
 	}
 	f.forget()
@@ -98,7 +97,7 @@ func (f *Files) Delete(ctx context.Context, p policy.Permit) error {
 }
 
 // begin redeems a permit for one of the space's files and opens the folder that they lie in.
-func (f *Files) begin(ctx context.Context, p policy.Permit, kind string) (policy.Action, *os.File, error) {
+func (f *Files) begin(ctx context.Context, p policy.Permit, kind string) (policy.Action, *beneath.Folder, error) {
 	if err := ctx.Err(); err != nil {
 		return policy.Action{}, nil, err
 	}
@@ -124,17 +123,17 @@ func (f *Files) begin(ctx context.Context, p policy.Permit, kind string) (policy
 }
 
 // entryOf describes a file by what the kernel says about it.
-func entryOf(path string, st unix.Stat_t) space.Entry {
+func entryOf(path string, st beneath.Stat) space.Entry {
 	e := space.Entry{
 		Path: path, Type: "other", Size: st.Size, Mode: fmt.Sprintf("%04o", st.Mode&0o7777),
 		Modified: time.Unix(int64(st.Mtim.Sec), int64(st.Mtim.Nsec)).UTC(),
 	}
-	switch st.Mode & unix.S_IFMT {
-	case unix.S_IFREG:
+	switch st.Mode & beneath.TypeBits {
+	case beneath.TypeFile:
 		e.Type = "file"
-	case unix.S_IFDIR:
+	case beneath.TypeFolder:
 		e.Type, e.Size = "directory", 0
-	case unix.S_IFLNK:
+	case beneath.TypeLink:
 		e.Type = "symlink"
 	}
 	return e

@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"unicode/utf8"
-
-	"golang.org/x/sys/unix"
 
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space"
@@ -38,7 +35,7 @@ func (f *Files) List(ctx context.Context, p policy.Permit, recursive bool, limit
 		depth = listDepth
 	}
 	entries := []space.Entry{}
-	err = beneath.Walk(ctx, root, a.Path, depth, limit, func(dir *os.File, rel, name string, st unix.Stat_t) error {
+	err = beneath.Walk(ctx, root, a.Path, depth, limit, func(dir *beneath.Folder, rel, name string, st beneath.Stat) error {
 		e := entryOf(printable(rel), st)
 		if e.Type == "symlink" {
 			target, err := beneath.Readlink(dir, name)

@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 	"sync"
 
-	"golang.org/x/sys/unix"
-
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/disk/internal/beneath"
@@ -52,7 +50,7 @@ func (p *place) folders() snapshots.Folders {
 }
 
 // open opens one of the folders.
-func (p *place) open(name string) (*os.File, error) {
+func (p *place) open(name string) (*beneath.Folder, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.gone {
@@ -68,11 +66,11 @@ func (p *place) top() error {
 		return err
 	}
 	defer dir.Close()
-	var st unix.Stat_t
-	if err := unix.Fstat(int(dir.Fd()), &st); err != nil || st.Mode&0o7777 == beneath.FolderMode {
+	var st beneath.Stat
+	if err := beneath.Fstat(dir, &st); err != nil || st.Mode&0o7777 == beneath.FolderMode {
 		return beneath.Refusal(err, ".")
 	}
-	return beneath.Refusal(unix.Fchmod(int(dir.Fd()), beneath.FolderMode), ".")
+	return beneath.Refusal(beneath.Fchmod(dir, beneath.FolderMode), ".")
 }
 
 // stay keeps the files where they are until leave is called, which it must be unless there is an error.

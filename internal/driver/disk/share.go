@@ -8,8 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -355,12 +354,12 @@ func (p *place) own(ctx context.Context, inodes map[uint64][]string) error {
 		return nil //nolint:nilerr // the space was removed
 	}
 	defer root.Close()
-	return beneath.Walk(ctx, root, ".", beneath.MaxDepth, snapshots.MaxEntries, func(dir *os.File, rel, name string, st unix.Stat_t) error {
-		if st.Mode&unix.S_IFMT != unix.S_IFREG || inodes[st.Ino] == nil {
+	return beneath.Walk(ctx, root, ".", beneath.MaxDepth, snapshots.MaxEntries, func(dir *beneath.Folder, rel, name string, st beneath.Stat) error {
+		if st.Mode&beneath.TypeBits != beneath.TypeFile || inodes[st.Ino] == nil {
 			return nil
 		}
-		file, err := beneath.Open(dir, name, unix.O_WRONLY)
-		if errors.Is(err, unix.ENOENT) {
+		file, err := beneath.Open(dir, name, os.O_WRONLY)
+		if errors.Is(err, syscall.ENOENT) {
 			return nil
 		}
 		if err != nil {
@@ -371,16 +370,16 @@ func (p *place) own(ctx context.Context, inodes map[uint64][]string) error {
 }
 
 // scrap empties and removes a file. Emptying it frees what it holds at once, whoever has it open.
-func scrap(root *os.File, path string) error {
+func scrap(root *beneath.Folder, path string) error {
 	folder, name := beneath.Split(path)
 	dir, err := beneath.Dir(root, folder)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	file, err := beneath.Open(dir, name, unix.O_WRONLY|unix.O_TRUNC)
+	file, err := beneath.Open(dir, name, os.O_WRONLY|os.O_TRUNC)
 	if err != nil {
 		return fmt.Errorf("empty it: %w", err)
 	}
-	return errors.Join(file.Sync(), file.Close(), unix.Unlinkat(int(dir.Fd()), name, 0), beneath.SyncDir(dir))
+	return errors.Join(file.Sync(), file.Close(), beneath.Unlink(dir, name), beneath.SyncDir(dir))
 }

@@ -248,7 +248,7 @@ func (l *lair) takes(name string) int64 {
 func TestSharingIsPossible(t *testing.T) {
 	err := disk.Sharing(filepath.Join(t.TempDir(), "not", "there", "yet"))
 	if err != nil && os.Geteuid() == 0 {
-		if os.Getenv("CI") != "" {
+		if os.Getenv("CI") != "" && !portable {
 			t.Errorf("where everything is tested spaces have to be able to share files: %v", err)
 		}
 		t.Logf("this host lets spaces share no files, so all that is said of it here is left out: %v", err)
@@ -410,6 +410,9 @@ func TestWhatIsNotShared(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if os.Geteuid() != 0 {
 				t.Skip("only root shares files between users, and gives them away")
+			}
+			if portable && spoil == nil {
+				t.Skip("nothing is halted where nothing is shared")
 			}
 			l := &lair{t: t, root: filepath.Join(t.TempDir(), "spaces")}
 			l.open()

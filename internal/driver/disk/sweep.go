@@ -8,14 +8,13 @@ import (
 	"path/filepath"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"agentbox/internal/domain/content"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/driver/disk/internal/beneath"
 	"agentbox/internal/driver/disk/internal/seal"
+	"agentbox/internal/host"
 	"agentbox/internal/kernel/blob"
 )
 
@@ -78,7 +77,7 @@ func (b *Blobs) sweep(ctx context.Context, mark blob.Mark, remove func(path stri
 		}
 		folder, name := b.path(d)
 		freed, err := free(d, func() error {
-			unlock, err := b.lock(unix.LOCK_EX)
+			unlock, err := b.lock(host.Exclusive)
 			if err != nil {
 				return err
 			}
@@ -138,7 +137,7 @@ func (b *Blobs) all(ctx context.Context) (map[event.Digest]int64, error) {
 // Spool takes content whose hash and size are not known yet, at most max bytes of it, and gives it back with both. It has no name on the disk,
 // so that nothing is left of it when it is closed or the daemon ends.
 func (b *Blobs) Spool(ctx context.Context, r io.Reader, max int64) (_ io.ReadSeekCloser, _ blob.Ref, err error) {
-	staging, err := os.Open(b.staging)
+	staging, err := beneath.At(b.staging)
 	if err != nil {
 		return nil, blob.Ref{}, stored(err)
 	}
@@ -147,7 +146,7 @@ func (b *Blobs) Spool(ctx context.Context, r io.Reader, max int64) (_ io.ReadSee
 	if err != nil {
 		return nil, blob.Ref{}, stored(err)
 	}
-	if err := unix.Unlinkat(int(staging.Fd()), name, 0); err != nil {
+	if err := beneath.Unlink(staging, name); err != nil {
 		return nil, blob.Ref{}, beneath.Closed(file, stored(err))
 	}
 	n, digest, err := beneath.CopyHashed(ctx, file, r, max)

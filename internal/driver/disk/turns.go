@@ -7,10 +7,9 @@ import (
 	"path/filepath"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"agentbox/internal/domain/event"
 	"agentbox/internal/driver/disk/internal/beneath"
+	"agentbox/internal/host"
 )
 
 // Grace is how long content that several daemons can put is left alone after it was put last, by the clock of its file system: what one of them
@@ -24,20 +23,20 @@ var errYoung = errors.New("the content was put a moment ago")
 const turnFile = "lock"
 
 // lock keeps content from being removed while another daemon puts it; of a folder that is one daemon's alone it does nothing.
-func (b *Blobs) lock(how int) (unlock func(), err error) {
+func (b *Blobs) lock(how host.How) (unlock func(), err error) {
 	if !b.shared {
 		return func() {}, nil
 	}
-	f, err := os.OpenFile(filepath.Join(b.dir, turnFile), os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, 0o600)
+	f, err := os.OpenFile(filepath.Join(b.dir, turnFile), os.O_CREATE|os.O_RDWR|beneath.NoFollow, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	for {
-		err := unix.Flock(int(f.Fd()), how)
+		err := host.Lock(f, how)
 		if err == nil {
 			return func() { _ = f.Close() }, nil
 		}
-		if !errors.Is(err, unix.EINTR) {
+		if !host.Interrupted(err) {
 			return nil, errors.Join(fmt.Errorf("lock the stored content: %w", err), f.Close())
 		}
 	}
@@ -66,7 +65,7 @@ func (b *Blobs) young() (func(event.Digest) bool, error) {
 
 // fileTime is what the clock of the file system says.
 func (b *Blobs) fileTime() (time.Time, error) {
-	staging, err := os.Open(b.staging)
+	staging, err := beneath.At(b.staging)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -77,7 +76,7 @@ func (b *Blobs) fileTime() (time.Time, error) {
 	}
 	_, err = file.Write([]byte{0}) // which is what sets its time
 	info, statErr := file.Stat()
-	if err := errors.Join(err, statErr, unix.Unlinkat(int(staging.Fd()), name, 0), file.Close()); err != nil {
+	if err := errors.Join(err, statErr, beneath.Unlink(staging, name), file.Close()); err != nil {
 		return time.Time{}, err
 	}
 	return info.ModTime(), nil

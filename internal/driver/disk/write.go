@@ -8,8 +8,7 @@ import (
 	"os"
 	"path"
 	"strings"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -95,7 +94,7 @@ func (f *Files) Edit(ctx context.Context, p policy.Permit, edits []space.Edit) (
 	return space.Entry{}, fault.New(fault.Conflict, space.ErrFileChanged.Code, "%+q keeps changing while it is edited; try again when the program that writes it has ended", a.Path)
 }
 
-func (f *Files) edit(ctx context.Context, root, staging *os.File, a policy.Action, edits []space.Edit) (space.Entry, error) {
+func (f *Files) edit(ctx context.Context, root, staging *beneath.Folder, a policy.Action, edits []space.Edit) (space.Entry, error) {
 	file, before, err := beneath.Regular(root, a.Path)
 	if err != nil {
 		return space.Entry{}, beneath.Refusal(err, a.Path)
@@ -142,10 +141,10 @@ func (f *Files) largest(permitted, max int64) int64 {
 
 // replaces returns the mode for a new file at the path, after a look at what is there. What is there may change later; then the last
 // step finds out.
-func (f *Files) replaces(root *os.File, p string, overwrite bool) (uint32, error) {
+func (f *Files) replaces(root *beneath.Folder, p string, overwrite bool) (uint32, error) {
 	folder, name := beneath.Split(p)
 	dir, err := beneath.Dir(root, folder)
-	if errors.Is(err, unix.ENOENT) {
+	if errors.Is(err, syscall.ENOENT) {
 		return beneath.FileMode, nil
 	}
 	if err != nil {
@@ -154,17 +153,17 @@ func (f *Files) replaces(root *os.File, p string, overwrite bool) (uint32, error
 	defer dir.Close()
 	st, err := beneath.Lstat(dir, name)
 	switch {
-	case errors.Is(err, unix.ENOENT):
+	case errors.Is(err, syscall.ENOENT):
 		return beneath.FileMode, nil
 	case err != nil:
 		return 0, err
-	case st.Mode&unix.S_IFMT == unix.S_IFDIR:
-		return 0, unix.EISDIR
+	case st.Mode&beneath.TypeBits == beneath.TypeFolder:
+		return 0, syscall.EISDIR
 	case !overwrite:
-		return 0, unix.EEXIST
-	case st.Mode&unix.S_IFMT == unix.S_IFLNK:
-		return 0, unix.ELOOP
-	case st.Mode&unix.S_IFMT != unix.S_IFREG:
+		return 0, syscall.EEXIST
+	case st.Mode&beneath.TypeBits == beneath.TypeLink:
+		return 0, syscall.ELOOP
+	case st.Mode&beneath.TypeBits != beneath.TypeFile:
 		return 0, space.ErrNotAFile
 	}
 	return beneath.FileMode | st.Mode&beneath.ExecBits, nil
@@ -172,22 +171,22 @@ func (f *Files) replaces(root *os.File, p string, overwrite bool) (uint32, error
 
 // staged is a finished file that has no name in the space yet.
 type staged struct {
-	dir    *os.File
+	dir    *beneath.Folder
 	file   *os.File
-	name   string       // in dir; empty once it has been moved away
-	expect *unix.Stat_t // what it must replace, if that matters
+	name   string        // in dir; empty once it has been moved away
+	expect *beneath.Stat // what it must replace, if that matters
 }
 
 // discard closes the file and, unless it was placed, removes it. What cannot be removed now is removed when the daemon starts again.
 func (s *staged) discard() {
 	_ = s.file.Close()
 	if s.name != "" {
-		_ = unix.Unlinkat(int(s.dir.Fd()), s.name, 0)
+		_ = beneath.Unlink(s.dir, s.name)
 	}
 }
 
 // stage writes content to a file in the staging folder, checks it, gives it its mode and owner, and makes it durable.
-func (f *Files) stage(ctx context.Context, staging *os.File, content io.Reader, size int64, want event.Digest, mode uint32) (*staged, error) {
+func (f *Files) stage(ctx context.Context, staging *beneath.Folder, content io.Reader, size int64, want event.Digest, mode uint32) (*staged, error) {
 	file, name, err := beneath.CreateTemp(staging, f.entropy)
 	if err != nil {
 		return nil, err
@@ -197,12 +196,11 @@ func (f *Files) stage(ctx context.Context, staging *os.File, content io.Reader, 
 	if err == nil && (n != size || got != want) {
 		err = policy.ErrPermitMismatch
 	}
-	fd := int(file.Fd())
 	if err == nil {
-		err = f.own(fd)
+		err = f.own(file)
 	}
 	if err == nil {
-		err = unix.Fchmod(fd, mode)
+		err = beneath.Fchmod(file, mode)
 	}
 	if err == nil {
 		err = file.Sync()
@@ -215,27 +213,27 @@ func (f *Files) stage(ctx context.Context, staging *os.File, content io.Reader, 
 }
 
 // place moves a staged file to its path and makes the name durable. Folders that are missing on the way are made.
-func (f *Files) place(ctx context.Context, root *os.File, s *staged, p string, overwrite bool) (space.Entry, error) {
+func (f *Files) place(ctx context.Context, root *beneath.Folder, s *staged, p string, overwrite bool) (space.Entry, error) {
 	var err error
 	for range attempts {
 		if err = ctx.Err(); err != nil {
 			return space.Entry{}, err
 		}
-		if err = f.placeOnce(root, s, p, overwrite); !errors.Is(err, unix.ENOENT) {
+		if err = f.placeOnce(root, s, p, overwrite); !errors.Is(err, syscall.ENOENT) {
 			break // else a folder was removed between two steps; make it again
 		}
 	}
 	if err != nil {
 		return space.Entry{}, beneath.Refusal(err, p)
 	}
-	var st unix.Stat_t
-	if err := unix.Fstat(int(s.file.Fd()), &st); err != nil {
+	var st beneath.Stat
+	if err := beneath.Fstat(s.file, &st); err != nil {
 		return space.Entry{}, beneath.Refusal(err, p)
 	}
 	return entryOf(p, st), nil
 }
 
-func (f *Files) placeOnce(root *os.File, s *staged, p string, overwrite bool) error {
+func (f *Files) placeOnce(root *beneath.Folder, s *staged, p string, overwrite bool) error {
 	f.tree.RLock()
 	defer f.tree.RUnlock()
 	folder, name := beneath.Split(p)
@@ -255,7 +253,7 @@ func (f *Files) placeOnce(root *os.File, s *staged, p string, overwrite bool) er
 		}
 	}
 	if overwrite {
-		err = unix.Renameat(int(s.dir.Fd()), s.name, int(dir.Fd()), name)
+		err = beneath.Rename(s.dir, s.name, dir, name)
 	} else {
 		err = beneath.RenameNew(s.dir, s.name, dir, name)
 	}
@@ -267,9 +265,9 @@ func (f *Files) placeOnce(root *os.File, s *staged, p string, overwrite bool) er
 }
 
 // makeFolders opens the folder p below root and makes what is missing of it.
-func (f *Files) makeFolders(root, staging *os.File, p string) (*os.File, error) {
+func (f *Files) makeFolders(root, staging *beneath.Folder, p string) (*beneath.Folder, error) {
 	dir, err := beneath.Dir(root, p)
-	if !errors.Is(err, unix.ENOENT) {
+	if !errors.Is(err, syscall.ENOENT) {
 		return dir, err
 	}
 	parent, err := f.makeFolders(root, staging, path.Dir(p))
@@ -285,27 +283,27 @@ func (f *Files) makeFolders(root, staging *os.File, p string) (*os.File, error) 
 
 // makeFolder makes one folder. It gets its owner and mode in the staging folder and is moved into place complete, so that nothing which
 // code in the space can reach is ever given to another owner.
-func (f *Files) makeFolder(staging, parent *os.File, name string) error {
+func (f *Files) makeFolder(staging, parent *beneath.Folder, name string) error {
 	temp, err := beneath.RandomName(f.entropy)
 	if err != nil {
 		return err
 	}
-	if err := unix.Mkdirat(int(staging.Fd()), temp, 0o700); err != nil {
+	if err := beneath.Mkdir(staging, temp); err != nil {
 		return err
 	}
 	made, err := beneath.Dir(staging, temp)
 	if err == nil {
-		err = f.own(int(made.Fd()))
+		err = f.own(made)
 		if err == nil {
-			err = unix.Fchmod(int(made.Fd()), beneath.FolderMode)
+			err = beneath.Fchmod(made, beneath.FolderMode)
 		}
 		made.Close()
 	}
 	if err == nil {
-		err = unix.Renameat2(int(staging.Fd()), temp, int(parent.Fd()), name, unix.RENAME_NOREPLACE)
+		err = beneath.Move(staging, temp, parent, name)
 	}
 	if err != nil {
-		if gone := unix.Unlinkat(int(staging.Fd()), temp, unix.AT_REMOVEDIR); !errors.Is(err, unix.EEXIST) {
+		if gone := beneath.Rmdir(staging, temp); !errors.Is(err, syscall.EEXIST) {
 			return errors.Join(err, gone)
 		}
 		return nil // code in the space was faster
@@ -314,9 +312,9 @@ func (f *Files) makeFolder(staging, parent *os.File, name string) error {
 }
 
 // own gives an open file or folder to the space's user.
-func (f *Files) own(fd int) error {
+func (f *Files) own(opened beneath.Handle) error {
 	if f.uid == 0 {
 		return nil
 	}
-	return unix.Fchown(fd, f.uid, f.uid)
+	return beneath.Fchown(opened, f.uid)
 }

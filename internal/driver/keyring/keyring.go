@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"agentbox/internal/domain/fault"
+	"agentbox/internal/host"
 	"agentbox/internal/kernel/vault"
 )
 
@@ -389,7 +390,7 @@ func syncFolder(dir string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Sync(), f.Close())
+	return errors.Join(host.SyncNames(f), f.Close())
 }
 
 // read reads the file of a generation.

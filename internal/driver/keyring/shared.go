@@ -8,9 +8,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"agentbox/internal/domain/fault"
+	"agentbox/internal/host"
 )
 
 // lockFile is what a program locks that writes keys which others have open too.
@@ -61,17 +60,17 @@ func (k *Keyring) alone(do func() error) error {
 	if k.now == nil {
 		return do()
 	}
-	f, err := os.OpenFile(filepath.Join(k.dir, lockFile), os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, 0o600)
+	f, err := os.OpenFile(filepath.Join(k.dir, lockFile), os.O_CREATE|os.O_RDWR|host.NoFollow, 0o600)
 	if err != nil {
 		return fmt.Errorf("lock the keys: %w", err)
 	}
 	defer f.Close() // which gives it free
 	for begun := k.now(); ; {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		err := host.Lock(f, host.Exclusive|host.NoWait)
 		if err == nil {
 			break
 		}
-		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+		if !errors.Is(err, host.ErrLocked) && !host.Interrupted(err) {
 			return fault.Wrap(err, fault.Unavailable, "data_not_lockable", "the keys in %s cannot be locked, so that two daemons might write them", k.dir)
 		}
 		if k.now().Sub(begun) > lockTime {

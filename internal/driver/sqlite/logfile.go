@@ -8,7 +8,8 @@ import (
 
 	"github.com/ncruces/go-sqlite3"
 	"github.com/ncruces/go-sqlite3/vfs"
-	"golang.org/x/sys/unix"
+
+	"agentbox/internal/host"
 )
 
 // gatheredBytes is how much of the write-ahead log is held back at most before it is written.
@@ -66,7 +67,7 @@ func (f *logFile) flush() error {
 func asWrite(err error) error {
 	var failed *os.PathError
 	switch {
-	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
+	case host.Full(err):
 		return vfs.SystemError(err, sqlite3.FULL)
 	case errors.As(err, &failed):
 		return vfs.SystemError(err, sqlite3.IOERR_WRITE)
@@ -127,7 +128,7 @@ func syncFolder(name string) error {
 	if err != nil {
 		return fmt.Errorf("make the names of the log durable: %w", err)
 	}
-	return errors.Join(folder.Sync(), folder.Close())
+	return errors.Join(host.SyncNames(folder), folder.Close())
 }
 
 // Size implements vfs.File.

@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
-	"golang.org/x/sys/unix"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/host"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/kernel/vault"
@@ -148,7 +148,7 @@ func (j *Journal) open(ctx context.Context) error {
 
 func (j *Journal) openReadOnly(ctx context.Context) error {
 	conn, err := j.connect(sqlite3.OPEN_READWRITE)
-	if errors.Is(err, unix.EROFS) {
+	if host.ReadOnly(err) {
 		conn, err = j.connectUnwritable()
 	}
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 
 // told are the events of which the daemon's own log has a line too.
 var told = []string{
-	space.EventCreated, space.EventStarted, space.EventReady, space.EventDestroyed, space.EventRewound, space.EventRewindFailed, space.EventForked,
+	space.EventCreated, space.EventStarted, space.EventReady, space.EventDestroyed, space.EventRewound, space.EventRewindFailed, space.EventForked, space.EventPromoted,
 	run.EventCreated, run.EventStarted, run.EventSuspended, run.EventResumed, run.EventCompleted, run.EventFailed, run.EventCancelled, run.EventUnknown,
 	policy.ApprovalRequestedType, policy.ApprovalDecidedType, policy.ApprovalExpiredType, policy.ApprovalWithdrawnType,
 	policy.StandingGrantedType, policy.StandingRevokedType, policy.KillSwitchThrownType, policy.KillSwitchLiftedType,

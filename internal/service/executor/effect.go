@@ -11,7 +11,6 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
-	"agentbox/internal/kernel/livestream"
 )
 
 // affect does what the permit permits and returns the operation's result event. It never fails: what goes wrong is the result.
@@ -73,49 +72,6 @@ func read(ctx context.Context, files space.Files, p policy.Permit, encoding stri
 	}
 	result.Content, result.Size = &text, ptr(int64(len(content)))
 	return nil
-}
-
-// exec runs a command and streams what it prints.
-func (r *ride) exec(ctx context.Context, t task, p policy.Permit) run.Result {
-	result := run.Result{Type: run.OpShell, Command: t.op.Command}
-	instance, err := r.x.Spaces.Instance(ctx, r.doc.Workspace, r.doc.Space)
-	if err != nil {
-		return r.failed(ctx, t, result, err)
-	}
-	var stdout, stderr bytes.Buffer
-	exit, err := instance.Exec(ctx, p, nil, func(channel string, data []byte) error {
-		kind, buffer := livestream.Stdout, &stdout
-		if channel == "stderr" {
-			kind, buffer = livestream.Stderr, &stderr
-		}
-		buffer.Write(data)
-		for len(data) > 0 {
-			n := min(len(data), livestream.MaxFrameBytes)
-			r.output(ctx, kind, t.op.ID, data[:n])
-			data = data[n:]
-		}
-		return nil
-	})
-	result.Stdout, result.Stderr = ptr(valid(stdout.Bytes())), ptr(valid(stderr.Bytes()))
-	if err != nil {
-		return r.failed(ctx, t, result, err)
-	}
-	result.ExitCode, result.DurationMS, result.TimedOut = ptr(exit.Code), ptr(exit.Duration.Milliseconds()), ptr(exit.TimedOut)
-	result.Success, result.Limit = ptr(exit.Code == 0 && exit.Limit == "" && !exit.TimedOut && !exit.Canceled), exit.Limit
-	switch {
-	case exit.Canceled:
-		cause := context.Cause(ctx)
-		result.Error, result.ReasonCode = message(cause), fault.CodeOf(cause)
-		if errors.Is(cause, context.Canceled) {
-			result.Error, result.ReasonCode = errShutdown.Msg, errShutdown.Code
-		}
-	case exit.TimedOut:
-		result.Limit = "timeout_ms"
-		result.Error = "the command did not end within " + milliseconds(t.ruling.Action.TimeoutMS) + "; it and its children were killed"
-	case exit.Limit != "":
-		result.Error = limitError(exit.Limit, r.x.limitsOf(ctx, r))
-	}
-	return result
 }
 
 // failed completes a result with an error. A permit that was refused at the last moment is a denial; an error that carries no words for

@@ -1,6 +1,7 @@
 package keeper
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,7 +31,8 @@ type Request struct {
 	Preset      string // restrictive, standard or permissive; standard by default
 	Overrides   json.RawMessage
 	Bundle      *policy.Bundle // instead of a preset: the policy as it is
-	Tier        string
+	Runtime     string         // auto by default
+	Tier        string         // the older name of Runtime
 	Env         map[string]string
 	Metadata    map[string]string
 	TTL         time.Duration
@@ -54,8 +56,7 @@ func (k *Keeper) Create(ctx context.Context, origin event.Origin, q Request) (sp
 	if err := k.roomIsThere(ctx, q.Workspace, q.Room); err != nil {
 		return space.Space{}, err
 	}
-	tier, err := k.tier(q.Tier)
-	if err != nil {
+	if _, err := k.begins(q.Runtime, ""); err != nil {
 		return space.Space{}, err
 	}
 	// Under whatever policy, who may make no space leaves no policy in the log either.
@@ -66,11 +67,15 @@ func (k *Keeper) Create(ctx context.Context, origin event.Origin, q Request) (sp
 	if err != nil {
 		return space.Space{}, err
 	}
-	hash, err := k.pin(ctx, origin, q)
+	bundle, err := k.pin(ctx, origin, q)
 	if err != nil {
 		return space.Space{}, err
 	}
-	return k.create(ctx, origin, q, tier, hash)
+	tier, err := k.begins(q.Runtime, bundle.Limits.Weakest)
+	if err != nil {
+		return space.Space{}, err
+	}
+	return k.create(ctx, origin, q, cmp.Or(q.Runtime, space.RuntimeAuto), tier, bundle.Hash)
 }
 
 // roomIsThere refuses a room that nobody has made.
@@ -85,24 +90,23 @@ func (k *Keeper) roomIsThere(ctx context.Context, ws id.Workspace, r id.Room) er
 	return err
 }
 
-// pin records the policy of a space and returns its hash.
-func (k *Keeper) pin(ctx context.Context, origin event.Origin, q Request) (event.Digest, error) {
+// pin records the policy of a space and returns it.
+func (k *Keeper) pin(ctx context.Context, origin event.Origin, q Request) (policy.Bundle, error) {
 	if q.Bundle != nil {
-		return q.Bundle.Hash, k.Library.PinBundle(ctx, origin, q.Workspace, *q.Bundle)
+		return *q.Bundle, k.Library.PinBundle(ctx, origin, q.Workspace, *q.Bundle)
 	}
-	bundle, err := k.Library.Pin(ctx, origin, q.Workspace, q.Preset, q.Overrides)
-	return bundle.Hash, err
+	return k.Library.Pin(ctx, origin, q.Workspace, q.Preset, q.Overrides)
 }
 
 // create makes a space whose request is complete.
-func (k *Keeper) create(ctx context.Context, origin event.Origin, q Request, tier space.Tier, bundle event.Digest) (space.Space, error) {
+func (k *Keeper) create(ctx context.Context, origin event.Origin, q Request, runtime string, tier space.Tier, bundle event.Digest) (space.Space, error) {
 	s := id.New[id.Space](k.IDs)
 	uid, err := k.takeUID(ctx, s)
 	if err != nil {
 		return space.Space{}, err
 	}
 	doc := space.Space{
-		ID: s, Workspace: q.Workspace, Room: q.Room, Name: q.Name, Tier: tier.Name(), Bundle: bundle, Limits: q.Limits, UID: uid,
+		ID: s, Workspace: q.Workspace, Room: q.Room, Name: q.Name, Runtime: runtime, Tier: tier.Name(), Bundle: bundle, Limits: q.Limits, UID: uid,
 		Node: k.Node, CreatedBy: origin.Principal,
 	}
 	if doc.Name == "" {
@@ -190,7 +194,7 @@ func (k *Keeper) record(ctx context.Context, origin event.Origin, q Request, doc
 	}
 	now := k.Clock.Now().UTC()
 	batch := event.Batch{Workspace: q.Workspace, Drafts: []event.Draft{k.event(space.EventCreated, origin, doc, space.Created{
-		Space: doc.ID, Name: doc.Name, Description: q.Description, Tier: doc.Tier, Policy: q.Preset, Bundle: doc.Bundle, Env: q.Env,
+		Space: doc.ID, Name: doc.Name, Description: q.Description, Runtime: doc.Runtime, Tier: doc.Tier, Policy: q.Preset, Bundle: doc.Bundle, Env: q.Env,
 		Metadata: q.Metadata, Limits: doc.Limits, BestEffort: q.BestEffort, UID: doc.UID, Node: doc.Node, ExpiresAt: now.Add(q.TTL), Key: q.Key,
 		ForkedFrom: q.from.Space, ForkedAt: q.from.Snapshot,
 	})}}
@@ -279,6 +283,9 @@ func (k *Keeper) complete(q *Request) error {
 		q.Preset = q.Bundle.Name
 	case q.Preset == "":
 		q.Preset = "standard"
+	}
+	if err := q.asks(); err != nil {
+		return err
 	}
 	if q.Room == "" {
 		q.Room = DefaultRoom

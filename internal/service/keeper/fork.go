@@ -1,6 +1,7 @@
 package keeper
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -36,14 +37,14 @@ func (k *Keeper) Fork(ctx context.Context, origin event.Origin, f Fork) (space.S
 		return space.Space{}, err
 	}
 	q := Request{
-		Workspace: f.Workspace, Room: parent.Room, Name: f.Name, Description: f.Description, Preset: parent.Policy, Tier: parent.Tier, Env: f.Env,
+		Workspace: f.Workspace, Room: parent.Room, Name: f.Name, Description: f.Description, Preset: parent.Policy, Tier: cmp.Or(parent.Runtime, parent.Tier), Env: f.Env,
 		Metadata: f.Metadata, TTL: f.TTL, Limits: parent.Limits, BestEffort: parent.BestEffort, Key: f.Key,
 		fork: string(parent.ID) + " " + f.At,
 	}
 	if err := k.complete(&q); err != nil {
 		return space.Space{}, err
 	}
-	tier, err := k.tier(q.Tier)
+	tier, err := k.tier(parent.Tier)
 	if err != nil {
 		return space.Space{}, err
 	}
@@ -52,7 +53,7 @@ func (k *Keeper) Fork(ctx context.Context, origin event.Origin, f Fork) (space.S
 		return space.Space{}, err
 	}
 	q.from, q.parent = space.Seed{Space: parent.ID, Snapshot: root}, parent
-	return k.create(ctx, origin, q, tier, parent.Bundle)
+	return k.create(ctx, origin, q, parent.Runtime, tier, parent.Bundle)
 }
 
 // share prepares the files of a space for being forked, so that the fork costs no more than what it changes. The processes of the space end with

@@ -38,6 +38,7 @@ type Parts struct {
 	Library policy.Library
 	Store   space.Store
 	Tiers   []space.Tier // from the weakest to the strongest
+	Place   space.Place  // finds what a command needs that the tier nano has not; nil finds nothing
 	Clock   event.Clock
 	IDs     *id.Source
 	Logger  *slog.Logger
@@ -199,7 +200,9 @@ func (k *Keeper) start(ctx context.Context, cause id.Correlation, doc space.Spac
 		return nil, err
 	}
 	// The space's environment is part of each command's action, as it is when the command begins: what was taken out of it is gone.
-	return tier.Create(ctx, permit, space.Spec{ID: doc.ID, Dir: dir, UID: doc.UID, Limits: doc.Limits, BestEffort: doc.BestEffort})
+	return tier.Create(ctx, permit, space.Spec{
+		ID: doc.ID, Dir: dir, UID: doc.UID, Limits: doc.Limits, BestEffort: doc.BestEffort, Tentative: k.tentative(doc),
+	})
 }
 
 // permit takes an action through the gate; only allow is good enough, for nobody waits here for a person.
@@ -217,21 +220,6 @@ func (k *Keeper) permit(ctx context.Context, origin event.Origin, a policy.Actio
 
 func (k *Keeper) event(typ string, origin event.Origin, doc space.Space, data any) event.Draft {
 	return event.New(typ, origin, doc.Workspace, doc.Room, data).About(space.EntityType, string(doc.ID))
-}
-
-func (k *Keeper) tier(name string) (space.Tier, error) {
-	if name == "" || name == "auto" || name == "heavy" {
-		if len(k.Tiers) > 0 {
-			return k.Tiers[len(k.Tiers)-1], nil
-		}
-		return nil, fault.New(fault.Unavailable, "tier_unavailable", "no tier can make spaces on this host; run agentbox doctor")
-	}
-	for _, t := range k.Tiers {
-		if t.Name() == name {
-			return t, nil
-		}
-	}
-	return nil, fault.New(fault.Invalid, "tier_unknown", "there is no tier %.32q here; ask for auto", name)
 }
 
 // Probe asks every tier what the host supports.

@@ -195,8 +195,7 @@ func (i *invocation) answer(ctx context.Context, api *client.Client, approval id
 	p.line("")
 	p.question(a)
 	for {
-		fmt.Fprint(i.Err, p.paint(bold, "Allow it? [y]es, [n]o, or [l]ater: "))
-		line, err := i.readLine()
+		line, err := i.ask(p.paint(bold, "Allow it? [y]es, [n]o, or [l]ater: "))
 		if errors.Is(err, io.EOF) {
 			fmt.Fprintln(i.Err)
 			return false, nil
@@ -222,6 +221,15 @@ func (i *invocation) answer(ctx context.Context, api *client.Client, approval id
 		}
 		return err == nil, err
 	}
+}
+
+// ask shows a prompt and reads one line of the person's input.
+func (i *invocation) ask(prompt string) (string, error) {
+	if i.answers != nil {
+		return i.answers(prompt)
+	}
+	fmt.Fprint(i.Err, prompt)
+	return i.readLine()
 }
 
 // readLine reads one line of the person's input.

@@ -35,7 +35,9 @@ type Host struct {
 	Width    int                                // characters of a line of Out; 0 where nobody reads it
 	Screen   func() (width, height int)         // of the terminal, as it is now
 	Keys     func() (restore func(), err error) // has In give each key as it is pressed, and nothing after a moment without one
+	Edit     func() (restore func(), err error) // as Keys, and Ctrl-C is a key like others; errors.ErrUnsupported where the system edits lines itself
 	Clock    event.Clock
+	Entropy  io.Reader // for marks that nobody foresees
 	Version  string
 
 	Example []byte // the operations of the demo
@@ -46,6 +48,8 @@ type Host struct {
 	Engine func(ctx context.Context, desk client.Desk, e Engine) error
 	// Doctor probes what the host can isolate.
 	Doctor func(ctx context.Context, d Daemon) ([]space.Report, error)
+	// RunModule runs a WebAssembly module, without a daemon.
+	RunModule func(ctx context.Context, m Module) (ModuleEnd, error)
 	// Audit proves the log of a data directory, whether or not a daemon runs on it.
 	Audit Audit
 	// Backup keeps a data directory as one file, beside a daemon or without one.
@@ -82,6 +86,7 @@ type Daemon struct {
 	Advertise string   // address where the other daemons of a database reach this one
 	RootFS    string   // read-only root of the spaces
 	Sources   []string // folders of the host from which spaces may be filled
+	Runtimes  string   // file with the rules of where commands run
 	Shadow    bool
 	Engine    string // embedded or external
 	Verbose   bool
@@ -106,9 +111,10 @@ type Daemon struct {
 var commands = []func(*invocation) *cobra.Command{
 	up, doctor, demo,
 	workspaces, nodes, rooms, threads, messages, searchCommand,
-	spaces, execute, runs, timelineCommand, approvals, files,
+	spaces, snippets, shell, execute, runs, timelineCommand, approvals, files,
 	artifacts, engine,
 	topCommand, events, audit, policies, killSwitch, incidents, labels,
+	wasiCommands,
 	bootstrap, login, logout, passphrase, principals, agents, keys, tokens, engines,
 	backups, restore, exportWorkspace, importWorkspace, collect,
 	version,
@@ -160,8 +166,9 @@ type invocation struct {
 	data, url, key string
 	store, shared  string
 	json           bool
-	keyFrom        string        // where the API key was found
-	lines          *bufio.Reader // of In, once something was read
+	keyFrom        string                              // where the API key was found
+	lines          *bufio.Reader                       // of In, once something was read
+	answers        func(prompt string) (string, error) // reads an answer where a terminal is read key by key
 }
 
 // root makes the command tree.

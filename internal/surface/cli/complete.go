@@ -150,6 +150,8 @@ var enumerations = map[string][]string{
 	"incident status":  {string(incident.Open), string(incident.Closed)},
 	"space status":     {string(space.Creating), string(space.Ready), string(space.Running), string(space.Paused), string(space.Destroyed)},
 	"runs status":      {string(run.Queued), string(run.Running), string(run.AwaitingApproval), string(run.Succeeded), string(run.Failed), string(run.Cancelled)},
+	"exec language":    {"python", "js", "ts", "bash", "wasm"},
+	"runtime":          {"auto", "nano", "heavy"},
 	"tier":             {"auto", "namespace", "microvm"},
 	"zone":             {"sandbox", "supervised", "high_stakes"},
 }

@@ -12,9 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"agentbox/internal/domain/fault"
+	"agentbox/internal/host"
 )
 
 // located is what a daemon writes into its data directory while it serves.
@@ -42,7 +41,7 @@ func locate(dir string) (located, error) {
 	if err := json.Unmarshal(text, &l); err != nil || l.Addr == "" || l.PID <= 0 {
 		return located{}, fault.New(fault.Unavailable, "daemon_not_running", "daemon.json in %s does not say where a daemon serves", dir).With(advice)
 	}
-	if err := unix.Kill(l.PID, 0); errors.Is(err, unix.ESRCH) {
+	if !host.Lives(l.PID) {
 		return located{}, fault.New(fault.Unavailable, "daemon_not_running", "the daemon of %s (process %d) has ended without saying so", dir, l.PID).With(advice)
 	}
 	return l, nil
@@ -113,7 +112,7 @@ var errNotOrdinary = errors.New("it is no ordinary file")
 
 // readOrdinary reads a small file. It waits for nothing, which opening a pipe would, and follows no link.
 func readOrdinary(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	f, err := os.OpenFile(path, os.O_RDONLY|host.NoFollow|host.Prompt, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"agentbox/internal/client"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/host"
 )
 
 // saved is a session that login left for the other commands.
@@ -104,12 +104,12 @@ func (i *invocation) bearer(ctx context.Context, address string) (string, error)
 	if err != nil || !found || i.Clock.Now().Add(early).Before(s.AccessUntil) {
 		return s.only(found), err
 	}
-	lock, err := os.OpenFile(i.sessionFile()+".lock", os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, 0o600)
+	lock, err := os.OpenFile(i.sessionFile()+".lock", os.O_CREATE|os.O_RDWR|host.NoFollow, 0o600)
 	if err != nil {
 		return "", fault.Wrap(err, fault.Unavailable, "session_not_kept", "the session cannot be refreshed")
 	}
 	defer lock.Close()
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+	if err := host.Lock(lock, host.Exclusive); err != nil {
 		return "", fault.Wrap(err, fault.Unavailable, "session_not_kept", "the session cannot be refreshed")
 	}
 	if s, found, err = i.session(address); err != nil || !found || i.Clock.Now().Add(early).Before(s.AccessUntil) {
@@ -135,16 +135,11 @@ func (s saved) only(found bool) string {
 func (i *invocation) asked(what string) (string, error) {
 	if f, ok := i.In.(*os.File); ok && i.Asks {
 		i.printer(i.Err).line("%s:", what)
-		was, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+		restore, err := host.Unseen(f)
 		if err != nil {
 			return "", fault.Wrap(err, fault.Unavailable, "terminal_unusable", "the terminal would show the passphrase").With("send it on the standard input")
 		}
-		hidden := *was
-		hidden.Lflag &^= unix.ECHO
-		if err := unix.IoctlSetTermios(int(f.Fd()), unix.TCSETS, &hidden); err != nil {
-			return "", fault.Wrap(err, fault.Unavailable, "terminal_unusable", "the terminal would show the passphrase").With("send it on the standard input")
-		}
-		defer func() { _ = unix.IoctlSetTermios(int(f.Fd()), unix.TCSETS, was) }()
+		defer restore()
 	}
 	if i.lines == nil {
 		i.lines = bufio.NewReader(i.In)

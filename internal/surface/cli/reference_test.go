@@ -168,6 +168,7 @@ func TestEveryCommandAnswersInJSON(t *testing.T) {
 			Doctor: func(context.Context, Daemon) ([]space.Report, error) {
 				return []space.Report{{Tier: "namespace", OK: true}}, nil
 			},
+			RunModule: func(context.Context, Module) (ModuleEnd, error) { return ModuleEnd{}, nil },
 			Audit: Audit{
 				Verify:     func(context.Context, AuditQuery) ([]Proof, error) { return []Proof{{Valid: true}}, nil },
 				Key:        func(context.Context, AuditQuery) (PublicKey, error) { return PublicKey{}, nil },
@@ -194,7 +195,7 @@ func TestEveryCommandAnswersInJSON(t *testing.T) {
 			ExportWorkspace: func(context.Context, Daemon, id.Workspace, string) (Moved, error) { return Moved{}, nil },
 			ImportWorkspace: func(context.Context, Daemon, string, string) (Moved, error) { return Moved{}, nil },
 		}
-		code := Run(context.Background(), host, append(args, "--json", "--data", t.TempDir()))
+		code := Run(context.Background(), host, append([]string{"--json", "--data", t.TempDir()}, args...))
 		said := out.String()
 		if code != 0 {
 			said = says.String()

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"mvdan.cc/sh/v3/syntax"
 
 	"agentbox/internal/client"
 	"agentbox/internal/domain/fault"
@@ -19,7 +20,7 @@ import (
 func spaces(i *invocation) *cobra.Command {
 	c := group("space", "Make, list and end spaces, the isolated places where code runs",
 		spaceCreate(i), spaceList(i), spaceShow(i), spaceExtend(i), spaceSet(i), spaceRemove(i),
-		spaceSnapshots(i), spaceDiff(i), spaceRewind(i), spaceFork(i))
+		spaceSnapshots(i), spaceDiff(i), spaceRewind(i), spaceFork(i), spacePromote(i), spaceRoute(i))
 	c.Aliases = []string{"spaces"}
 	return c
 }
@@ -89,7 +90,8 @@ func spaceCreate(i *invocation) *cobra.Command {
 	f.StringVar(&q.Policy, "policy", "", "policy preset: restrictive, standard or permissive (default standard)")
 	f.StringVar(&overrides, "overrides", "", "file with sections, as JSON, that replace those of the preset")
 	f.StringVar(&q.Description, "description", "", "what it is for")
-	f.StringVar(&q.Tier, "tier", "", "how strongly it is isolated (default auto)")
+	f.StringVar(&q.Runtime, "runtime", "", "what its code runs in: auto, heavy or a tier's name (default auto: nano until a command needs more)")
+	f.StringVar(&q.Tier, "tier", "", "the older name of --runtime")
 	f.StringVar(&ttl, "ttl", "", "how long it lives, for example 90m or 7d (default 12h)")
 	f.StringArrayVar(&env, "env", nil, "NAME=VALUE in the environment of every command; repeatable")
 	f.StringArrayVar(&metadata, "metadata", nil, "NAME=VALUE for your own notes; repeatable")
@@ -242,7 +244,7 @@ func (p *printer) space(i *invocation, s space.Space) {
 	l := s.Limits
 	p.fields(
 		"space", string(s.ID), "name", s.Name, "description", s.Description, "status", string(s.Status), "reason", s.Reason,
-		"fork of", string(s.ForkedFrom), "tier", s.Tier, "policy", s.Policy, "bundle", s.Bundle.String(), "room", string(s.Room),
+		"fork of", string(s.ForkedFrom), "tier", s.Tier, "runtime", s.Runtime, "policy", s.Policy, "bundle", s.Bundle.String(), "room", string(s.Room),
 		"made", ago(now, s.CreatedAt)+" by "+string(s.CreatedBy), "expires", ahead(now, s.ExpiresAt),
 		"limits", strings.Join([]string{
 			bytesize(l.MemoryBytes) + " memory", trimmed(float64(l.CPUMillis)/1000) + " cores", trimmed(float64(l.Pids)) + " processes",
@@ -315,6 +317,72 @@ func replaced(c *cobra.Command, flag string, values []string) (*map[string]strin
 	}
 	m, err := pairs(flag, values)
 	return &m, err
+}
+
+func spacePromote(i *invocation) *cobra.Command {
+	var to, reason string
+	c := onSpace(i, "promote", "Run a space's code in a heavier tier from now on", func(ctx context.Context, api *client.Client, s id.Space) (space.Space, error) {
+		return api.PromoteSpace(ctx, s, to, reason)
+	})
+	c.Long = "Its files, its environment and its limits stay; what lies in its /tmp goes. It never goes back.\nA space with the runtime auto is promoted by itself when a command needs it."
+	c.Flags().StringVar(&to, "to", "", "the tier, for example namespace (default: the strongest)")
+	c.Flags().StringVar(&reason, "reason", "", "why, for whoever reads the log")
+	return c
+}
+
+func spaceRoute(i *invocation) *cobra.Command {
+	var cwd string
+	c := &cobra.Command{
+		Use: "route SPACE -- COMMAND...", Short: "Say in which tier a command would run, and why", Args: cobra.MinimumNArgs(2), ValidArgsFunction: i.completeSpaces,
+		Long:    "It reads the command and the files that it names, and runs nothing.",
+		Example: "  agentbox space route weather -- 'python3 report.py | sort'",
+	}
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		line, err := commandLine(args[1:])
+		if err != nil {
+			return err
+		}
+		api, err := i.connect(cmd.Context())
+		if err != nil {
+			return err
+		}
+		named, err := i.named(cmd.Context(), api, args[0])
+		if err != nil {
+			return err
+		}
+		found, err := api.RouteCommand(cmd.Context(), named, line, cwd)
+		if err != nil {
+			return err
+		}
+		return i.show(found, func(p *printer) {
+			p.line("%s", found.To)
+			for _, n := range found.Needs {
+				p.line("%s %s", p.paint(faint, "needs"), oneLine(n.Lack().String(), 200))
+			}
+			if found.To != found.Tier {
+				p.line("%s", p.paint(faint, "the space is promoted from "+found.Tier+" before it runs"))
+			} else if len(found.Needs) > 0 {
+				p.line("%s", p.paint(faint, "the space stays in "+found.Tier+"; its runtime is "+found.Runtime))
+			}
+		})
+	}
+	c.Flags().StringVar(&cwd, "cwd", "", "where it would run, relative to the space's files")
+	return c
+}
+
+// commandLine is the text of a command: of one argument as it is, of several as the words that they are.
+func commandLine(args []string) (string, error) {
+	if len(args) == 1 {
+		return args[0], nil
+	}
+	words := make([]string, len(args))
+	for n, arg := range args {
+		var err error
+		if words[n], err = syntax.Quote(arg, syntax.LangBash); err != nil {
+			return "", usage("the argument %s cannot be written for a shell", oneLine(arg, 60))
+		}
+	}
+	return strings.Join(words, " "), nil
 }
 
 func spaceRemove(i *invocation) *cobra.Command {

@@ -28,7 +28,8 @@ type spaceRequest struct {
 	Policy      string            `json:"policy,omitempty" enum:"restrictive,standard,permissive" doc:"Policy preset; standard by default"`
 	Overrides   json.RawMessage   `json:"policy_overrides,omitempty" doc:"Sections that replace those of the preset"`
 	Bundle      *policy.Bundle    `json:"policy_bundle,omitempty" doc:"A policy as it is, with the hash that it must have, instead of a preset"`
-	Tier        string            `json:"tier,omitempty" doc:"How strongly it is isolated; auto, the strongest that fits, by default"`
+	Runtime     string            `json:"runtime,omitempty" doc:"What its code runs in: auto, by default, begins in nano where that is there and is promoted when a command needs more; heavy is the strongest tier; a tier's name is that tier and no other"`
+	Tier        string            `json:"tier,omitempty" doc:"The older name of runtime"`
 	Room        id.Room           `json:"room_id,omitempty" doc:"The room to which it belongs; the workspace's default one unless named"`
 	Env         map[string]string `json:"env,omitempty" doc:"Environment of every command"`
 	Metadata    map[string]string `json:"metadata,omitempty" doc:"The client's own notes"`
@@ -67,6 +68,16 @@ type spaceExtension struct {
 	Duration int64 `json:"duration_seconds" minimum:"10" maximum:"2592000" doc:"From now"`
 }
 
+type spacePromotion struct {
+	Tier   string `json:"tier,omitempty" maxLength:"32" doc:"A heavier tier than the space's; the strongest by default"`
+	Reason string `json:"reason,omitempty" maxLength:"500" doc:"Why, for whoever reads the log"`
+}
+
+type routedCommand struct {
+	Command string `json:"command" minLength:"1" maxLength:"1048576" doc:"The text of a shell operation"`
+	Cwd     string `json:"cwd,omitempty" maxLength:"4096" doc:"Where it would run, relative to the space's files"`
+}
+
 type spaceAnswer struct {
 	Location string `header:"Location"`
 	Body     space.Space
@@ -97,6 +108,16 @@ func (s *Server) registerSpaces() {
 		ID: "extend-space", Needs: wire.Does(policy.SpaceUpdate, "space_id"), Method: http.MethodPost, Path: "/v1/spaces/{space_id}/extend", Tag: "spaces", Summary: "Set how long a space lives, from now on",
 		Repeat: wire.RepeatRecalled,
 	}, s.extendSpace)
+	wire.Handle(s.Server, wire.Operation{
+		ID: "promote-space", Home: wire.AtSpace, Needs: wire.Does(policy.SpacePromote, "space_id"), Method: http.MethodPost, Path: "/v1/spaces/{space_id}/promote", Tag: "spaces",
+		Summary: "Run a space's code in a heavier tier from now on", Repeat: wire.RepeatRecalled,
+		Detail: "Its files, its environment and its limits stay; what lies in its private /tmp goes. It never goes back. A space with the runtime auto is promoted by itself when a command needs it; one that was asked to run in one tier stays there. While an operation is under way it is refused: space_busy.",
+	}, s.promoteSpace)
+	wire.Handle(s.Server, wire.Operation{
+		ID: "route-command", Home: wire.AtSpace, Needs: wire.Shows("space", "space_id"), Method: http.MethodPost, Path: "/v1/spaces/{space_id}/route", Tag: "spaces",
+		Summary: "Say in which tier a command would run, and why", Rate: wire.RateFiles, Repeat: wire.RepeatHarmless,
+		Detail: "It reads the command and the files that it names and that the caller may read, and runs nothing. What cannot be seen before is found out while the command runs: then it is run again, in the heavier tier, and has left nothing behind in the lighter one.",
+	}, s.routeCommand)
 }
 
 func (s *Server) createSpace(ctx context.Context, c wire.Call, in *struct{ Body spaceRequest }) (*spaceAnswer, error) {
@@ -108,7 +129,7 @@ func (s *Server) createSpace(ctx context.Context, c wire.Call, in *struct{ Body 
 	}
 	q := keeper.Request{
 		Workspace: c.Caller.Workspace, Room: b.Room, Name: b.Name, Description: b.Description, Preset: b.Policy, Overrides: b.Overrides, Bundle: b.Bundle,
-		Tier: b.Tier, Env: b.Env, Metadata: b.Metadata, TTL: time.Duration(b.TTL) * time.Second, BestEffort: b.BestEffort, Key: c.ServiceKey(),
+		Runtime: b.Runtime, Tier: b.Tier, Env: b.Env, Metadata: b.Metadata, TTL: time.Duration(b.TTL) * time.Second, BestEffort: b.BestEffort, Key: c.ServiceKey(),
 	}
 	if b.Limits != nil {
 		q.Limits = space.Limits(*b.Limits)
@@ -183,6 +204,26 @@ func (s *Server) extendSpace(ctx context.Context, c wire.Call, in *struct {
 	by := time.Duration(in.Body.Duration) * time.Second
 	longer, err := s.services.Keeper.Extend(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Space(in.Space), by)
 	return &spaceAnswer{Body: longer}, err
+}
+
+func (s *Server) promoteSpace(ctx context.Context, c wire.Call, in *struct {
+	SpacePath
+	Body spacePromotion
+}) (*spaceAnswer, error) {
+	if c.Repeated > 0 {
+		return s.pastSpace(ctx, c, in.Space)
+	}
+	why := space.Why{Code: space.WhyRequested, Reason: in.Body.Reason}
+	promoted, err := s.services.Keeper.Promote(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Body.Tier, why)
+	return &spaceAnswer{Body: promoted}, err
+}
+
+func (s *Server) routeCommand(ctx context.Context, c wire.Call, in *struct {
+	SpacePath
+	Body routedCommand
+}) (*struct{ Body space.Route }, error) {
+	found, err := s.services.Keeper.Route(ctx, c.Origin(), c.Caller.Workspace, id.Space(in.Space), space.Command{Text: in.Body.Command, Cwd: in.Body.Cwd})
+	return &struct{ Body space.Route }{found}, err
 }
 
 // pastSpace is a space as a request left it that is repeated now.

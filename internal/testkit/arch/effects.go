@@ -29,6 +29,7 @@ type Effects struct {
 	Permit   string            // the type, relative to the module: internal/domain/policy.Permit
 	From     []string          // patterns of packages
 	Drivers  []string          // patterns of packages
+	Inner    []string          // patterns of drivers' packages that nobody but their own driver imports: what they export is judged where the driver itself exports it
 	Allowed  map[string]string // functions, relative to the module, "(*pkg.T).*" or "pkg.*", and why they need no permit
 }
 
@@ -41,6 +42,7 @@ func (e Effects) Check(m *Module) []Finding {
 	var found []Finding
 	found = append(found, p.fromServices()...)
 	found = append(found, p.exported()...)
+	found = append(found, p.inner()...)
 	found = append(found, p.redeemed()...)
 	for _, name := range slices.Sorted(maps.Keys(e.Allowed)) {
 		if !p.used[name] {
@@ -270,11 +272,27 @@ func (p *proof) exported() []Finding {
 	var found []Finding
 	for _, f := range p.ours {
 		object := f.Object()
-		if object == nil || !object.Exported() || f.Synthetic != "" || !p.inside(f, p.Drivers) {
+		if object == nil || !object.Exported() || f.Synthetic != "" || !p.inside(f, p.Drivers) || p.inside(f, p.Inner) {
 			continue
 		}
 		if p.reaches[f] && !p.guarded(f) && !p.allowed(f) {
 			found = append(found, Finding{"permit", p.module.at(f.Pos()), fmt.Sprintf("%s touches the world (%s) and takes no permit", p.name(f), p.why(f))})
+		}
+	}
+	return found
+}
+
+// inner finds who imports a driver's inner package and does not belong to the driver, which is the folder two floors below internal.
+func (p *proof) inner() []Finding {
+	var found []Finding
+	driver := func(rel string) string {
+		return strings.Join(strings.SplitN(rel, "/", 4)[:min(3, strings.Count(rel, "/")+1)], "/")
+	}
+	for _, pkg := range p.module.Packages {
+		for path := range pkg.Imports {
+			if rel := p.module.Rel(path); matchAny(p.Inner, rel) && driver(rel) != driver(p.module.Rel(pkg.PkgPath)) {
+				found = append(found, Finding{"permit", p.module.Rel(pkg.PkgPath), "imports " + rel + ", which is for its own driver alone"})
+			}
 		}
 	}
 	return found

@@ -93,7 +93,7 @@ var boundCases = []testCase{
 			t.Errorf("got %+v, want a bound of %d bytes", r, spec.Limits.TmpBytes)
 		}
 	}},
-	{"processes", "", func(t *testing.T, h Host) {
+	{"processes", space.Processes, func(t *testing.T, h Host) {
 		spec := h.Spec(t)
 		s := h.Create(t, spec)
 		wait := h.start(t, t.Context(), s, Shell(spec.ID, "echo up; while [ ! -e go ]; do read -t 0.01 x; done; exit 4"))
@@ -127,7 +127,7 @@ var boundCases = []testCase{
 			t.Errorf("left behind:\n%s", left)
 		}
 	}},
-	{"a fork bomb beside another command", "", func(t *testing.T, h Host) {
+	{"a fork bomb beside another command", space.Processes, func(t *testing.T, h Host) {
 		spec := h.Spec(t)
 		s := h.Create(t, spec)
 		wait := h.start(t, t.Context(), s, Shell(spec.ID, "echo up; while [ ! -e go ]; do :; done; exit 4"))

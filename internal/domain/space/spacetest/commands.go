@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/space"
 )
 
 // commandCases are about what a command is given and what comes back.
@@ -83,7 +84,7 @@ var commandCases = []testCase{
 			t.Errorf("got %d and %d bytes in another order, want %d and %d", len(r.Stdout), len(r.Stderr), out.Len(), errs.Len())
 		}
 	}},
-	{"output comes as it is written", "", func(t *testing.T, h Host) {
+	{"output comes as it is written", space.Concurrency, func(t *testing.T, h Host) {
 		spec := h.Spec(t)
 		s := h.Create(t, spec)
 		// start returns at the first line; the command waits for a file that is made only then.
@@ -155,7 +156,7 @@ var commandCases = []testCase{
 			t.Errorf("got %+v", r)
 		}
 	}},
-	{"commands run side by side", "", func(t *testing.T, h Host) {
+	{"commands run side by side", space.Concurrency, func(t *testing.T, h Host) {
 		spec := h.Spec(t)
 		s := h.Create(t, spec)
 		const n = 8

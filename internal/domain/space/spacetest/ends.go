@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/space"
 )
 
 // daemons starts processes in every way that loses a parent and prints a line when they run.
@@ -35,7 +36,7 @@ var endCases = []testCase{
 			}
 		}
 	}},
-	{"nothing is left when it ends", "", func(t *testing.T, h Host) {
+	{"nothing is left when it ends", space.Processes, func(t *testing.T, h Host) {
 		spec := h.Spec(t)
 		s := h.Create(t, spec)
 		if r := h.Exec(t, s, Shell(spec.ID, daemons+"exit 7")); r.Code != 7 || !strings.Contains(r.Stdout, "all run") {
@@ -45,7 +46,7 @@ var endCases = []testCase{
 			t.Errorf("left behind:\n%s", left)
 		}
 	}},
-	{"nothing is left when it ends beside another", "", func(t *testing.T, h Host) {
+	{"nothing is left when it ends beside another", space.Processes, func(t *testing.T, h Host) {
 		spec := h.Spec(t)
 		s := h.Create(t, spec)
 		wait := h.start(t, t.Context(), s, Shell(spec.ID, "(sleep 2000 &); echo up; while [ ! -e go ]; do sleep 0.01; done; pgrep -f 'sleep 2000' >/dev/null && echo mine lives"))
@@ -67,7 +68,7 @@ var endCases = []testCase{
 			t.Errorf("got %+v, want 124 and timed out", r)
 		}
 	}},
-	{"time runs out for a whole tree", "", func(t *testing.T, h Host) {
+	{"time runs out for a whole tree", space.Processes, func(t *testing.T, h Host) {
 		spec := h.Spec(t)
 		s := h.Create(t, spec)
 		c := Shell(spec.ID, daemons+"sleep 3000; sleep 3001")
@@ -79,7 +80,7 @@ var endCases = []testCase{
 			t.Errorf("left behind:\n%s", left)
 		}
 	}},
-	{"a command may tidy up when its time runs out", "", func(t *testing.T, h Host) {
+	{"a command may tidy up when its time runs out", space.Processes, func(t *testing.T, h Host) {
 		spec := h.Spec(t)
 		s := h.Create(t, spec)
 		c := Shell(spec.ID, "trap 'echo tidied; exit 0' TERM; sleep 1000 & wait")
@@ -109,7 +110,7 @@ var endCases = []testCase{
 			t.Errorf("got %+v, want 124 and timed out", r)
 		}
 	}},
-	{"cancelled", "", func(t *testing.T, h Host) {
+	{"cancelled", space.Processes, func(t *testing.T, h Host) {
 		spec := h.Spec(t)
 		s := h.Create(t, spec)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -147,7 +148,7 @@ var endCases = []testCase{
 			t.Errorf("left behind:\n%s", left)
 		}
 	}},
-	{"a command that kills what it can", "", func(t *testing.T, h Host) {
+	{"a command that kills what it can", space.Processes, func(t *testing.T, h Host) {
 		spec := h.Spec(t)
 		s := h.Create(t, spec)
 		h.Exec(t, s, Shell(spec.ID, "trap '' TERM HUP INT QUIT USR1 PIPE; for s in HUP INT QUIT TERM USR1 PIPE SEGV KILL; do kill -$s 1; done; kill -KILL -1"))
@@ -155,7 +156,7 @@ var endCases = []testCase{
 			t.Errorf("got %+v", r)
 		}
 	}},
-	{"output held open by another command", "", func(t *testing.T, h Host) {
+	{"output held open by another command", space.Processes, func(t *testing.T, h Host) {
 		spec := h.Spec(t)
 		s := h.Create(t, spec)
 		// The second command gets the first one's stdout through /proc and keeps it; the first ends all the same.
@@ -169,7 +170,7 @@ var endCases = []testCase{
 			t.Error(err)
 		}
 	}},
-	{"the space is closed", "", func(t *testing.T, h Host) {
+	{"the space is closed", space.Processes, func(t *testing.T, h Host) {
 		spec := h.Spec(t)
 		s := h.Create(t, spec)
 		wait := h.start(t, t.Context(), s, Shell(spec.ID, daemons+"sleep 1000"))

@@ -14,6 +14,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/space"
 )
 
 // permitCases are about the right to do what is done.
@@ -136,7 +137,7 @@ var lifeCases = []testCase{
 			t.Errorf("got %q, %v", b, err)
 		}
 	}},
-	{"neighbours do not see each other", "", func(t *testing.T, h Host) {
+	{"neighbours do not see each other", space.Concurrency, func(t *testing.T, h Host) {
 		a, b := h.Spec(t), h.Spec(t)
 		one, two := h.Create(t, a), h.Create(t, b)
 		wait := h.start(t, t.Context(), one, Shell(a.ID, "echo secret >/tmp/s; echo secret >s; echo up; while [ ! -e go ]; do sleep 0.01; done"))

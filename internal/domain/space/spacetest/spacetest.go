@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -180,17 +181,19 @@ func Run(t *testing.T, h Host) {
 	for _, group := range []struct {
 		name  string
 		cases []testCase
-	}{{"commands", commandCases}, {"ends", endCases}, {"bounds", boundCases}, {"permits", permitCases}, {"lives", lifeCases}} {
+	}{{"commands", commandCases}, {"ends", endCases}, {"bounds", boundCases}, {"permits", permitCases}, {"lives", lifeCases},
+		{"shell", shellCases}, {"streams", streamCases}, {"files", fileCases}, {"lacks", lackCases}} {
 		t.Run(group.name, func(t *testing.T) {
 			for _, c := range group.cases {
 				t.Run(c.name, func(t *testing.T) {
-					for _, bound := range h.Unenforced {
-						if c.needs == bound {
-							t.Logf("left out: this host cannot enforce %s", bound)
-							return
-						}
+					switch {
+					case slices.Contains(h.Unenforced, c.needs):
+						t.Logf("left out: this host cannot enforce %s", c.needs)
+					case slices.Contains(h.Tier.Lacks(), c.needs):
+						t.Logf("left out: the tier has no %s, and says so", c.needs)
+					default:
+						c.test(t, h)
 					}
-					c.test(t, h)
 				})
 			}
 		})
@@ -200,6 +203,6 @@ func Run(t *testing.T, h Host) {
 // testCase is one promise.
 type testCase struct {
 	name  string
-	needs string // a bound without which it cannot be tested
+	needs string // a bound or a feature without which it cannot be tested
 	test  func(*testing.T, Host)
 }

@@ -1,5 +1,3 @@
-//go:build linux
-
 // Package backup keeps a data directory as one file, and makes a data directory from it again.
 //
 // The file is a compressed tar archive that stock tools can list and unpack. It begins with a header, holds the log as a snapshot of one
@@ -21,9 +19,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -148,7 +145,7 @@ func (w *writer) text(name, text string) error {
 }
 
 // folder writes what is in a folder, in the order of names.
-func (w *writer) folder(dir *os.File, at string) error {
+func (w *writer) folder(dir *beneath.Folder, at string) error {
 	names, err := dir.Readdirnames(-1)
 	if err != nil {
 		return beneath.Refusal(err, at)
@@ -168,7 +165,7 @@ func (w *writer) folder(dir *os.File, at string) error {
 			}
 			continue
 		}
-		if err := w.entry(dir, name, below); errors.Is(err, unix.ENOENT) {
+		if err := w.entry(dir, name, below); errors.Is(err, syscall.ENOENT) {
 			continue // it went away meanwhile
 		} else if err != nil {
 			return beneath.Refusal(err, below)
@@ -178,14 +175,14 @@ func (w *writer) folder(dir *os.File, at string) error {
 }
 
 // entry writes one thing that is in a folder.
-func (w *writer) entry(dir *os.File, name, below string) error {
+func (w *writer) entry(dir *beneath.Folder, name, below string) error {
 	st, err := beneath.Lstat(dir, name)
 	if err != nil {
 		return err
 	}
 	e := Entry{Path: below, Mode: st.Mode & 0o7777, UID: int(st.Uid), GID: int(st.Gid)}
-	switch st.Mode & unix.S_IFMT {
-	case unix.S_IFREG:
+	switch st.Mode & beneath.TypeBits {
+	case beneath.TypeFile:
 		file, st, err := beneath.Regular(dir, name)
 		if err != nil {
 			return err
@@ -193,7 +190,7 @@ func (w *writer) entry(dir *os.File, name, below string) error {
 		defer file.Close()
 		e.Type, e.Size = typeFile, st.Size
 		return w.file(e, file, st.Mtim)
-	case unix.S_IFDIR:
+	case beneath.TypeFolder:
 		e.Type = typeFolder
 		sub, err := beneath.Dir(dir, name)
 		if err != nil {
@@ -207,7 +204,7 @@ func (w *writer) entry(dir *os.File, name, below string) error {
 			return w.space(sub, below)
 		}
 		return w.folder(sub, below)
-	case unix.S_IFLNK:
+	case beneath.TypeLink:
 		e.Type = typeLink
 		if e.Target, err = beneath.Readlink(dir, name); err != nil {
 			return err
@@ -225,14 +222,14 @@ func (w *writer) instead(name, below string) error {
 		return err
 	}
 	defer file.Close()
-	var st unix.Stat_t
-	if err := unix.Fstat(int(file.Fd()), &st); err != nil {
+	var st beneath.Stat
+	if err := beneath.Fstat(file, &st); err != nil {
 		return err
 	}
 	return w.file(Entry{Path: below, Type: typeFile, Mode: 0o600, UID: int(st.Uid), GID: int(st.Gid), Size: st.Size}, file, st.Mtim)
 }
 
-func (w *writer) header(e Entry, mtime unix.Timespec) error {
+func (w *writer) header(e Entry, mtime beneath.Time) error {
 	h := &tar.Header{
 		Name: path.Join(dataFolder, e.Path), Mode: int64(e.Mode), Uid: e.UID, Gid: e.GID, Size: e.Size, Linkname: e.Target,
 		ModTime: time.Unix(mtime.Unix()), Format: tar.FormatPAX,
@@ -251,7 +248,7 @@ func (w *writer) header(e Entry, mtime unix.Timespec) error {
 }
 
 // file writes a file with the size that it had when it was opened: what it gained meanwhile is left out, what it lost is zeros.
-func (w *writer) file(e Entry, content io.Reader, mtime unix.Timespec) error {
+func (w *writer) file(e Entry, content io.Reader, mtime beneath.Time) error {
 	if err := w.header(e, mtime); err != nil {
 		return err
 	}

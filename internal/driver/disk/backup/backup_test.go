@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"agentbox/internal/domain/fault"
+	"agentbox/internal/driver/disk/internal/beneath"
 )
 
 // tree makes a directory with everything that a data directory may hold.
@@ -270,10 +271,10 @@ func TestHostileBackups(t *testing.T) {
 func TestAFileThatShrinksIsKeptInItsSize(t *testing.T) {
 	var b bytes.Buffer
 	w := &writer{ctx: t.Context(), tar: tar.NewWriter(&b)}
-	if err := w.file(Entry{Path: "f", Type: typeFile, Size: 10}, strings.NewReader("short"), unix.Timespec{}); err != nil {
+	if err := w.file(Entry{Path: "f", Type: typeFile, Size: 10}, strings.NewReader("short"), beneath.Time{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.file(Entry{Path: "g", Type: typeFile, Size: 3}, strings.NewReader("longer"), unix.Timespec{}); err != nil {
+	if err := w.file(Entry{Path: "g", Type: typeFile, Size: 3}, strings.NewReader("longer"), beneath.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.tar.Close(); err != nil {

@@ -1,5 +1,3 @@
-//go:build linux
-
 package backup
 
 import (
@@ -15,8 +13,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/driver/disk/internal/beneath"
@@ -25,7 +22,7 @@ import (
 // restorer makes the files of one backup.
 type restorer struct {
 	ctx     context.Context
-	top     *os.File
+	top     *beneath.Folder
 	root    bool // owners can be set
 	entries []Entry
 	sum     Summary
@@ -91,10 +88,10 @@ func (r *restorer) entry(h *tar.Header, content io.Reader) error {
 	switch h.Typeflag {
 	case tar.TypeDir:
 		e.Type = typeFolder
-		err = unix.Mkdirat(int(dir.Fd()), name, 0o700) // its own mode when it is full
+		err = beneath.Mkdir(dir, name) // its own mode when it is full
 	case tar.TypeSymlink:
 		e.Type, e.Target = typeLink, h.Linkname
-		err = unix.Symlinkat(h.Linkname, int(dir.Fd()), name)
+		err = beneath.Symlink(h.Linkname, dir, name)
 	case tar.TypeReg:
 		e.Type, e.Size = typeFile, h.Size
 		err = r.file(dir, name, &e, content)
@@ -110,7 +107,7 @@ func (r *restorer) entry(h *tar.Header, content io.Reader) error {
 
 // written says why a file could not be made.
 func written(err error, below string) error {
-	if errors.Is(err, fs.ErrExist) || errors.Is(err, unix.EEXIST) {
+	if errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.EEXIST) {
 		return damaged("%+q stands in it twice", below)
 	}
 	if _, ok := errors.AsType[*fault.Error](err); ok {
@@ -119,8 +116,8 @@ func written(err error, below string) error {
 	return fault.Wrap(err, fault.Unavailable, "restore_failed", "%+q could not be written", below).With("see that the disk has room")
 }
 
-func (r *restorer) file(dir *os.File, name string, e *Entry, content io.Reader) error {
-	f, err := beneath.Open(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL)
+func (r *restorer) file(dir *beneath.Folder, name string, e *Entry, content io.Reader) error {
+	f, err := beneath.Open(dir, name, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
 	if err != nil {
 		return err
 	}
@@ -183,7 +180,7 @@ func (r *restorer) finish() error {
 			return written(err, e.Path)
 		}
 	}
-	return unix.Syncfs(int(r.top.Fd()))
+	return beneath.SyncFS(r.top)
 }
 
 func (r *restorer) settle(e Entry) error {
@@ -194,12 +191,12 @@ func (r *restorer) settle(e Entry) error {
 	}
 	defer dir.Close()
 	if r.root {
-		if err := unix.Fchownat(int(dir.Fd()), name, e.UID, e.GID, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		if err := beneath.Lchown(dir, name, e.UID, e.GID); err != nil {
 			return err
 		}
 	}
 	if e.Type == typeLink {
 		return nil
 	}
-	return unix.Fchmodat(int(dir.Fd()), name, e.Mode, 0) // no link: it was made here as a file or folder
+	return beneath.Chmod(dir, name, e.Mode) // no link: it was made here as a file or folder
 }

@@ -1,9 +1,6 @@
-//go:build linux
-
 package backup
 
 import (
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -24,7 +21,7 @@ func shared(below string) bool {
 }
 
 // space writes what is in the home of a space. Files that it shares with others are written as those of its own, as it shows them.
-func (w *writer) space(home *os.File, below string) error {
+func (w *writer) space(home *beneath.Folder, below string) error {
 	at := filepath.Join(w.dir, filepath.FromSlash(below))
 	over, shares, err := overlay.Find(at)
 	if err != nil {

@@ -12,8 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -219,7 +218,7 @@ func (s *Store) Sync(ctx context.Context, run id.Run) error {
 			return broken(fmt.Errorf("make the output durable: %w", err))
 		}
 	}
-	if err := unix.Fdatasync(int(r.file.Fd())); err != nil {
+	if err := beneath.SyncData(r.file); err != nil {
 		r.failed = broken(fmt.Errorf("make the output durable: %w", err))
 		return r.failed
 	}
@@ -490,7 +489,7 @@ func broken(err error) error {
 	if _, ok := errors.AsType[*fault.Error](err); ok {
 		return err
 	}
-	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return fault.Wrap(err, fault.Unavailable, "disk_full", "the host's disk is full; the run's output cannot be kept")
 	}
 	return fault.Wrap(err, fault.Internal, "stream_error", "the run's output cannot be accessed")

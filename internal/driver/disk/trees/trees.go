@@ -13,6 +13,7 @@ import (
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/host"
 	"agentbox/internal/kernel/merkle"
 )
 
@@ -273,5 +274,5 @@ func syncDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Sync(), f.Close())
+	return errors.Join(host.SyncNames(f), f.Close())
 }

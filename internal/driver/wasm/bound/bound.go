@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -17,7 +18,7 @@ type Limits struct {
 	MemoryBytes int64         // linear memories of guests, and what commands and files hold
 	OutputBytes int64         // of stdout and stderr together
 	FileBytes   int64         // of one file
-	OpenFiles   int64         // handles of one program
+	OpenFiles   int64         // handles that are open at once
 	Depth       int64         // of calls, of the shell's functions and of the programs that programs start
 }
 
@@ -61,6 +62,9 @@ type Account struct {
 	start  time.Time
 	stop   atomic.Pointer[Stopped]
 
+	pace  func()
+	paced int64 // gas at which pace is called next
+
 	gas    int64 // used
 	slept  time.Duration
 	memory int64 // held now
@@ -68,12 +72,27 @@ type Account struct {
 	output int64
 	depth  int64
 	hit    string
+	final  []string // of what is hit, what ends the execution
 	chance *rand.ChaCha8
 }
 
 // New opens an account. The virtual clock begins at start; chance is drawn from seed.
 func New(l Limits, seed [32]byte, start time.Time) *Account {
 	return &Account{limits: l, start: start, chance: rand.NewChaCha8(seed)}
+}
+
+// paceGas is how much is computed between two calls of what SetPace was given: some tenths of a millisecond.
+const paceGas = 500_000
+
+// SetPace has pace called again and again while the execution computes. It may wait, to bound how much of a processor the execution takes.
+func (a *Account) SetPace(pace func()) { a.pace, a.paced = pace, a.gas+paceGas }
+
+// keep calls pace where it is time.
+func (a *Account) keep() {
+	if a.pace != nil && a.gas >= a.paced {
+		a.pace()
+		a.paced = a.gas + paceGas
+	}
 }
 
 // Limits returns the bounds.
@@ -103,6 +122,7 @@ func (a *Account) Charge(gas int64) error {
 		return a.end(&Stopped{Limit: Gas})
 	}
 	a.gas += gas
+	a.keep()
 	return nil
 }
 
@@ -117,6 +137,7 @@ func (a *Account) Slice(want int64) (int64, error) {
 		return 0, a.end(&Stopped{Limit: Gas})
 	}
 	a.gas += got
+	a.keep()
 	return got, nil
 }
 
@@ -131,6 +152,9 @@ func (a *Account) Used() int64 { return a.gas }
 func (a *Account) Now(unused int64) time.Time {
 	return a.start.Add(a.slept + time.Duration(min(max(a.gas-unused, 0), math.MaxInt64/2)*nanosecondsPerGas))
 }
+
+// Worked returns how far the virtual clock was moved by gas.
+func (a *Account) Worked(unused int64) time.Duration { return a.Now(unused).Sub(a.start) - a.slept }
 
 // Sleep moves the virtual clock. Who sleeps beyond the execution's time is stopped, for he would not have woken.
 func (a *Account) Sleep(d time.Duration) error {
@@ -197,8 +221,14 @@ func (a *Account) Leave() { a.depth-- }
 // ErrDepth refuses to go deeper.
 var ErrDepth = errors.New("too many levels of calls")
 
-// Hit notes that a bound was hit that did not end the execution. The first one is kept.
+// EndAt names bounds that end the whole execution when they are hit, though code would be told of an error only.
+func (a *Account) EndAt(limits ...string) { a.final = limits }
+
+// Hit notes that a bound was hit. The first one is kept.
 func (a *Account) Hit(limit string) {
+	if slices.Contains(a.final, limit) {
+		a.Stop(&Stopped{Limit: limit})
+	}
 	if a.hit == "" {
 		a.hit = limit
 	}

@@ -7,14 +7,20 @@ package fiber
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 )
 
 // ErrDeadlock ends a wait that nobody can end: every fiber waits.
 var ErrDeadlock = errors.New("everything waits for each other")
 
+// ErrTimeout ends a wait whose deadline is the next thing that happens.
+var ErrTimeout = errors.New("the wait has reached its deadline")
+
 // Group is the fibers of one execution. Make it with Run.
 type Group struct {
 	ready   []*fiber // in the order in which they will run
+	timed   []*fiber // those that wait with a deadline, in the order in which they came
 	living  int
 	current *fiber
 	panicky any // what a fiber panicked with, for Run
@@ -23,8 +29,10 @@ type Group struct {
 }
 
 type fiber struct {
-	wake chan struct{}
-	err  error // why it was woken, nil because it was signalled
+	wake     chan struct{}
+	err      error    // why it was woken, nil because it was signalled
+	in       []*Queue // where it waits
+	deadline time.Time
 }
 
 // Run calls main as the first fiber and returns when every fiber has returned. A panic of any of them is Run's.
@@ -70,11 +78,47 @@ func (g *Group) Yield() {
 	<-me.wake
 }
 
-// next hands the turn to the first fiber that can run. Where none can, those that wait are told so, oldest first.
+// WaitUntil waits in any number of queues until one of them is woken. Where everybody waits, the one with the earliest deadline is woken with ErrTimeout;
+// it is his to move the clock there.
+func (g *Group) WaitUntil(deadline time.Time, queues ...*Queue) error {
+	g.current.deadline = deadline
+	g.timed = append(g.timed, g.current)
+	return g.wait(queues)
+}
+
+// Wait waits in any number of queues until one of them is woken, and fails with ErrDeadlock where nobody can.
+func (g *Group) Wait(queues ...*Queue) error { return g.wait(queues) }
+
+func (g *Group) wait(queues []*Queue) error {
+	me := g.current
+	me.err, me.in = nil, queues
+	for _, q := range queues {
+		q.waiting = append(q.waiting, me)
+	}
+	g.next()
+	<-me.wake
+	return me.err
+}
+
+// rouse makes a fiber ready that waits.
+func (g *Group) rouse(f *fiber, err error) {
+	is := func(other *fiber) bool { return other == f }
+	for _, q := range f.in {
+		q.waiting = slices.DeleteFunc(q.waiting, is)
+	}
+	g.timed = slices.DeleteFunc(g.timed, is)
+	f.err, f.in = err, nil
+	g.ready = append(g.ready, f)
+}
+
+// next hands the turn to the first fiber that can run. Where none can, time passes up to the first deadline; without one, those that wait are told so.
 func (g *Group) next() {
 	if g.living == 0 {
 		close(g.done)
 		return
+	}
+	if len(g.ready) == 0 && len(g.timed) > 0 {
+		g.rouse(slices.MinFunc(g.timed, func(a, b *fiber) int { return a.deadline.Compare(b.deadline) }), ErrTimeout)
 	}
 	if len(g.ready) == 0 {
 		for _, q := range g.queues {
@@ -106,31 +150,17 @@ func (g *Group) NewQueue() *Queue {
 // Close says that nobody will wait in the queue any more. Who does is woken.
 func (q *Queue) Close() {
 	q.Wake()
-	for i, other := range q.group.queues {
-		if other == q {
-			q.group.queues = append(q.group.queues[:i], q.group.queues[i+1:]...)
-			return
-		}
-	}
+	q.group.queues = slices.DeleteFunc(q.group.queues, func(other *Queue) bool { return other == q })
 }
 
 // Wait lets the others run until somebody wakes the queue, and fails with ErrDeadlock where nobody can.
-func (q *Queue) Wait() error {
-	g, me := q.group, q.group.current
-	me.err = nil
-	q.waiting = append(q.waiting, me)
-	g.next()
-	<-me.wake
-	return me.err
-}
+func (q *Queue) Wait() error { return q.group.wait([]*Queue{q}) }
 
 // Wake makes everybody who waits ready, in the order in which they came.
 func (q *Queue) Wake() { q.fail(nil) }
 
 func (q *Queue) fail(err error) {
-	for _, f := range q.waiting {
-		f.err = err
+	for len(q.waiting) > 0 {
+		q.group.rouse(q.waiting[0], err)
 	}
-	q.group.ready = append(q.group.ready, q.waiting...)
-	q.waiting = nil
 }

@@ -1,5 +1,7 @@
 // Package program says what a command of the nano tier is: something that runs with arguments, an environment, a working folder and open files, under an
-// account. The virtual shell starts programs; commands written in Go, the guests' interpreters and WASI modules are programs alike.
+// account.
+//
+// The virtual shell starts programs; commands written in Go, the guests' interpreters and WASI modules are programs alike.
 package program
 
 import (

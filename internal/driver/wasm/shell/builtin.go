@@ -443,7 +443,7 @@ func (sh *shell) readFile(path string) (string, error) {
 		sh.w.stop(err)
 		return "", err
 	}
-	defer h.Close()
+	defer func() { _ = h.Close() }()
 	all, err := h.ReadAll()
 	if err != nil {
 		sh.w.stop(err)
@@ -956,8 +956,21 @@ func biUlimit(sh *shell, args []string) int {
 			}
 		}
 	}
-	if set != "" {
-		return 0 // the bounds of the execution hold anyway
+	if set != "" { // the bounds of the execution hold: none is raised, and a lower one is no bound of ours
+		n, err := strconv.ParseInt(set, 10, 64)
+		i := slices.IndexFunc(rows, func(r row) bool { return r.letter == letter })
+		if set != "unlimited" && set != "hard" && set != "soft" && err != nil {
+			sh.complain("ulimit", "%s: invalid number", set)
+			return 1
+		}
+		if most, e := int64(0), error(nil); i >= 0 && set != "hard" && set != "soft" {
+			if most, e = strconv.ParseInt(rows[i].val, 10, 64); e == nil && (err != nil || n > most) {
+				name := strings.TrimSpace(rows[i].text[:strings.IndexByte(rows[i].text, '(')])
+				sh.complain("ulimit", "%s: cannot modify limit: Operation not permitted", name)
+				return 1
+			}
+		}
+		return 0
 	}
 	if letter == 0 {
 		return sh.stdout("ulimit", "unlimited\n")

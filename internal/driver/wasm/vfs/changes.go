@@ -9,25 +9,26 @@ import (
 // Op is one kind of change.
 type Op uint8
 
-// The changes of a mount, in the order in which they are applied: what is gone is removed and what has moved is taken away, the deepest first; then
-// everything is put where it belongs, from the top; then modes and times are set.
+// The changes of a mount, in the order in which they are applied: files that keep other names are written first, where they were; then what is gone is
+// removed and what has moved is taken away, the deepest first; then everything is put where it belongs, from the top; then times and modes are set, the
+// deepest first.
 const (
 	Remove    Op = iota + 1 // Path is no name of a file any more
 	RemoveDir               // Path is no folder any more; it is empty by now
 	Take                    // what is at Path moves; it waits in Slot
 	Put                     // what waits in Slot belongs at Path
-	MakeDir                 // Path is a new folder
-	WriteFile               // Path is a file with Content, and nothing else; a file that is there keeps its other names where Keep says so
+	MakeDir                 // Path is a new folder, to be filled: it has Mode, with which its owner can do everything
+	WriteFile               // Path is a file with Content, Mode and Modified; with Keep its other names are so as well
 	MakeLink                // Path is a new symbolic link to Target
 	Link                    // Path is a new name of the file at Target
-	SetMode                 // Path has Mode
 	SetTime                 // Path has Modified
+	SetMode                 // Path has Mode
 )
 
 // Change is one step from the files as they were at the source to those that an execution has left.
 type Change struct {
 	Op       Op
-	Path     string // relative, with slashes; of Remove, RemoveDir and Take as it was before the first change, else as it is in the end
+	Path     string // relative, with slashes; of Remove, RemoveDir, Take and WriteFile with Keep as it was before the first change, else as it is in the end
 	Slot     int
 	Mode     uint32
 	Modified time.Time
@@ -42,7 +43,7 @@ type Change struct {
 func (f *FS) Changes(path string) ([]Change, error) {
 	for _, m := range f.mounts {
 		if m.path == path {
-			d := difference{mount: m, slots: map[*entry]int{}, first: map[*Node]string{}, had: map[*Node]bool{}}
+			d := difference{mount: m, slots: map[string]int{}, first: map[*Node]string{}, had: map[*Node]bool{}, moved: map[*Node]string{}}
 			return d.changes(), nil
 		}
 	}
@@ -52,49 +53,55 @@ func (f *FS) Changes(path string) ([]Change, error) {
 // difference is one comparison of a mount with its source.
 type difference struct {
 	mount *mount
+	keep  []Change // WriteFile with Keep
 	away  []Change // Remove, RemoveDir, Take
 	put   []Change
 	links []Change
 	late  []Change
-	slots map[*entry]int   // of what is taken
+	slots map[string]int   // of what is taken, by where it was
 	first map[*Node]string // of its names the one through which a file is written
 	had   map[*Node]bool   // it had that name at the source
+	moved map[*Node]string // a name that it had, of a file that has none of those left
 }
 
 func (d *difference) changes() []Change {
+	root := d.mount.root
+	d.visit(root, ".", d.name)
 	for _, g := range d.mount.gone {
-		op := Remove
-		if g.dir {
-			op = RemoveDir
+		_, named := d.first[g.node]
+		_, moved := d.moved[g.node]
+		switch {
+		case g.node.kind == Directory:
+			d.away = append(d.away, Change{Op: RemoveDir, Path: g.origin})
+		case named && !d.had[g.node] && !moved:
+			d.moved[g.node] = g.origin
+			d.away = append(d.away, Change{Op: Take, Path: g.origin})
+		default:
+			d.away = append(d.away, Change{Op: Remove, Path: g.origin})
+			if !named && g.node.unseen > 0 && g.node.dirtyContent { // it lives on under a name that was not looked at
+				d.write(g.node, g.origin, true)
+			}
 		}
-		d.away = append(d.away, Change{Op: op, Path: g.origin})
 	}
-	d.taken(d.mount.root)
+	d.taken(root)
 	slices.SortStableFunc(d.away, func(a, b Change) int { return deepestFirst(a.Path, b.Path) })
 	for i := range d.away {
 		if d.away[i].Op == Take {
 			d.away[i].Slot = i + 1
+			d.slots[d.away[i].Path] = i + 1
 		}
 	}
-	slots := map[string]int{}
-	for _, c := range d.away {
-		slots[c.Path] = c.Slot
+	if root.dirtyMode {
+		d.late = append(d.late, Change{Op: SetMode, Path: ".", Mode: root.mode})
 	}
-	for e := range d.slots {
-		d.slots[e] = slots[e.origin]
-	}
-	if d.mount.root.dirtyMode {
-		d.late = append(d.late, Change{Op: SetMode, Path: ".", Mode: d.mount.root.mode})
-	}
-	d.visit(d.mount.root, ".", func(e *entry, at string) { d.name(e, at) })
-	d.visit(d.mount.root, ".", func(e *entry, at string) { d.entry(e, at) })
+	d.visit(root, ".", d.entry)
 	slices.SortStableFunc(d.late, func(a, b Change) int {
-		if a.Op != b.Op {
-			return int(a.Op) - int(b.Op)
+		if order := deepestFirst(a.Path, b.Path); order != 0 {
+			return order
 		}
-		return deepestFirst(a.Path, b.Path)
+		return int(a.Op) - int(b.Op)
 	})
-	return slices.Concat(d.away, d.put, d.links, d.late)
+	return slices.Concat(d.keep, d.away, d.put, d.links, d.late)
 }
 
 // taken finds what moves: what is not below the folder, and under the name, of its origin.
@@ -104,8 +111,10 @@ func (d *difference) taken(dir *Node) {
 	}
 	for _, name := range dir.names() {
 		e := dir.entries[name]
-		if e.old && (dir.source == "" || e.origin != join(dir.source, name)) {
-			d.slots[e] = 0
+		if e.node.mount != d.mount {
+			continue
+		}
+		if e.moved(dir, name) {
 			d.away = append(d.away, Change{Op: Take, Path: e.origin})
 		}
 		if e.node.kind == Directory {
@@ -114,15 +123,23 @@ func (d *difference) taken(dir *Node) {
 	}
 }
 
+// moved reports whether a name in a folder is not the one that its bearer had.
+func (e *entry) moved(dir *Node, name string) bool {
+	return e.old && (dir.source == "" || e.origin != join(dir.source, name))
+}
+
 // visit calls do for every loaded name from the top, in order.
-func (d *difference) visit(dir *Node, path string, do func(e *entry, at string)) {
+func (d *difference) visit(dir *Node, path string, do func(dir *Node, e *entry, at string)) {
 	if !dir.loaded {
 		return
 	}
 	for _, name := range dir.names() {
 		e := dir.entries[name]
+		if e.node.mount != d.mount {
+			continue
+		}
 		at := join(path, name)
-		do(e, at)
+		do(dir, e, at)
 		if e.node.kind == Directory {
 			d.visit(e.node, at, do)
 		}
@@ -130,7 +147,7 @@ func (d *difference) visit(dir *Node, path string, do func(e *entry, at string))
 }
 
 // name chooses, of the names of a file, the one through which it is written: the first that it had, else the first.
-func (d *difference) name(e *entry, at string) {
+func (d *difference) name(_ *Node, e *entry, at string) {
 	if _, named := d.first[e.node]; !named || e.old && !d.had[e.node] {
 		d.first[e.node] = at
 		d.had[e.node] = e.old
@@ -138,38 +155,68 @@ func (d *difference) name(e *entry, at string) {
 }
 
 // entry says what has to be done so that a name is what it is.
-func (d *difference) entry(e *entry, at string) {
+func (d *difference) entry(dir *Node, e *entry, at string) {
 	n := e.node
-	if slot := d.slots[e]; slot > 0 {
-		d.put = append(d.put, Change{Op: Put, Path: at, Slot: slot})
+	origin, old := e.origin, e.old
+	if old && e.moved(dir, at[strings.LastIndexByte(at, '/')+1:]) {
+		d.put = append(d.put, Change{Op: Put, Path: at, Slot: d.slots[origin]})
 	}
-	fresh := !e.old
 	if n.kind != Directory && d.first[n] != at {
-		if fresh {
+		if !old {
 			d.links = append(d.links, Change{Op: Link, Path: at, Target: d.first[n]})
 		}
 		return
 	}
-	switch {
-	case n.kind == Directory && fresh:
-		d.put = append(d.put, Change{Op: MakeDir, Path: at, Mode: n.mode})
-	case n.kind == Symlink && fresh:
-		d.put = append(d.put, Change{Op: MakeLink, Path: at, Target: n.target})
-	case n.kind == Regular && (fresh || n.dirtyContent):
-		d.put = append(d.put, Change{Op: WriteFile, Path: at, Mode: n.mode, Content: n.content.data[:min(n.content.size, int64(len(n.content.data)))], Size: n.content.size, Keep: e.old && n.linked})
+	if moved, was := d.moved[n]; was {
+		origin, old = moved, true
+		d.put = append(d.put, Change{Op: Put, Path: at, Slot: d.slots[origin]})
 	}
-	if n.dirtyMode && !fresh {
+	written := false
+	switch {
+	case n.kind == Directory && !old:
+		d.put = append(d.put, Change{Op: MakeDir, Path: at, Mode: n.mode | 0o700})
+	case n.kind == Symlink && !old:
+		d.put = append(d.put, Change{Op: MakeLink, Path: at, Target: n.target})
+	case n.kind == Regular && n.dirtyContent && old && n.linked:
+		d.write(n, origin, true)
+		written = true
+	case n.kind == Regular && (n.dirtyContent || !old):
+		d.write(n, at, false)
+		written = true
+	}
+	if written || n.kind == Symlink || n.kind == Other {
+		return
+	}
+	if n.dirtyTimes || !old {
+		d.late = append(d.late, Change{Op: SetTime, Path: at, Modified: n.modified})
+	}
+	if n.dirtyMode || !old && n.mode|0o700 != n.mode {
 		d.late = append(d.late, Change{Op: SetMode, Path: at, Mode: n.mode})
 	}
-	if n.kind != Symlink && (n.dirtyTimes || fresh || n.dirtyContent) {
-		d.late = append(d.late, Change{Op: SetTime, Path: at, Modified: n.modified})
+}
+
+// write says what a file holds.
+func (d *difference) write(n *Node, path string, keep bool) {
+	c := Change{Op: WriteFile, Path: path, Mode: n.mode, Modified: n.modified, Size: n.content.size, Keep: keep}
+	c.Content = n.content.data[:min(n.content.size, int64(len(n.content.data)))]
+	if keep {
+		d.keep = append(d.keep, c)
+	} else {
+		d.put = append(d.put, c)
 	}
 }
 
 // deepestFirst orders paths so that what is in a folder comes before the folder.
 func deepestFirst(a, b string) int {
-	if da, db := strings.Count(a, "/"), strings.Count(b, "/"); da != db {
+	if da, db := depth(a), depth(b); da != db {
 		return db - da
 	}
 	return strings.Compare(a, b)
+}
+
+func depth(path string) int {
+	if path == "." {
+		return -1
+	}
+	return strings.Count(path, "/")
 }

@@ -88,9 +88,10 @@ func (n *Node) readAt(p []byte, off int64) (int, error) {
 	return int(length), nil
 }
 
-// writeAt copies into the file. It writes what fits and then says why no more did.
+// writeAt copies into the file. Of what does not fit into the bound of a file it writes the beginning and says why no more; what does not fit otherwise is
+// not written at all.
 func (n *Node) writeAt(p []byte, off int64) (int, error) {
-	if err := n.fs.charge(len(p)); err != nil {
+	if err := n.fs.charge(len(p)); err != nil || len(p) == 0 {
 		return 0, err
 	}
 	end, most := off+int64(len(p)), n.fs.account.Limits().FileBytes
@@ -140,13 +141,16 @@ func (n *Node) resize(size int64) error {
 		n.fs.account.Hit("file_bytes")
 		return EFBIG
 	}
+	if size > 0 {
+		if err := n.own(); err != nil {
+			return err
+		}
+	}
 	if err := n.mount.grow(n.fs, size-c.size, 0); err != nil {
 		return err
 	}
 	if size == 0 {
 		c.from, c.fetched = "", nil
-	} else if err := n.own(); err != nil {
-		return err
 	}
 	if size < c.size {
 		if held := int64(len(c.data)); size < held {
@@ -181,8 +185,13 @@ func (n *Node) whole() ([]byte, error) {
 	return n.content.data[:n.content.size], nil
 }
 
-// freed gives back what a file holds, when its last name and its last handle are gone.
+// freed gives back what a file or link holds, when its last name and its last handle are gone.
 func (n *Node) freed() {
-	n.fs.account.Release(int64(len(n.content.data)))
+	if n.nlink > 0 || n.unseen > 0 {
+		return
+	}
+	_ = n.mount.grow(n.fs, -n.content.size, -1)
+	n.fs.account.Release(int64(len(n.content.data) + len(n.target)))
 	n.content = content{}
+	delete(n.mount.same, n.same) // a name that appears nevertheless is the source's file
 }

@@ -31,8 +31,10 @@ func (f *FS) detach(dir *Node, name string) *entry {
 func (f *FS) lose(dir *Node, name string) {
 	e := f.detach(dir, name)
 	n := e.node
-	if e.old {
-		n.mount.gone = append(n.mount.gone, gone{e.origin, n.kind == Directory})
+	if e.old { // the record takes the place of the entry
+		n.mount.gone = append(n.mount.gone, gone{e.origin, n})
+	} else {
+		f.account.Release(entryBytes(name))
 	}
 	n.changed = f.Now()
 	if n.kind == Directory {
@@ -40,13 +42,13 @@ func (f *FS) lose(dir *Node, name string) {
 		_ = n.mount.grow(f, 0, -1)
 		return
 	}
-	if n.nlink--; n.nlink == 0 {
-		_ = n.mount.grow(f, -n.content.size, -1)
-		if n.opens == 0 {
-			n.freed()
-		}
+	if n.nlink--; n.opens == 0 {
+		n.freed()
 	}
 }
+
+// entryBytes returns how much memory a name in a folder counts for.
+func entryBytes(name string) int64 { return nodeBytes + int64(len(name)) }
 
 // writable reports whether names may be made and removed in a folder.
 func (n *Node) writable() error {
@@ -68,11 +70,11 @@ func (f *FS) touch(dir *Node) {
 }
 
 // make is what every call does that makes a new name.
-func (f *FS) make(at At, path string, follow bool, kind Kind, perm uint32) (*Node, error) {
+func (f *FS) make(at At, path string, kind Kind, perm uint32) (*Node, error) {
 	if err := f.charge(0); err != nil {
 		return nil, err
 	}
-	p, err := f.walk(at, path, follow)
+	p, err := f.walk(at, path, nameful)
 	if err != nil {
 		return nil, err
 	}
@@ -94,11 +96,12 @@ func (f *FS) place(p place, kind Kind, perm uint32) (*Node, error) {
 		f.account.Hit("folder_depth")
 		return nil, ENAMETOOLONG
 	}
-	if err := p.dir.mount.grow(f, 0, 1); err != nil {
-		return nil, err
-	}
-	if err := f.account.Allocate(nodeBytes); err != nil {
+	if err := f.account.Allocate(entryBytes(p.name)); err != nil {
 		return nil, ENOMEM
+	}
+	if err := p.dir.mount.grow(f, 0, 1); err != nil {
+		f.account.Release(entryBytes(p.name))
+		return nil, err
 	}
 	n := f.node(kind, perm&0o7777, p.dir.mount)
 	f.attach(p.dir, p.name, n)
@@ -108,7 +111,7 @@ func (f *FS) place(p place, kind Kind, perm uint32) (*Node, error) {
 
 // Mkdir makes a folder.
 func (f *FS) Mkdir(at At, path string, perm uint32) error {
-	_, err := f.make(at, path, false, Directory, perm)
+	_, err := f.make(at, path, Directory, perm)
 	return err
 }
 
@@ -120,11 +123,16 @@ func (f *FS) Symlink(target string, at At, path string) error {
 	case len(target) >= MaxPath:
 		return ENAMETOOLONG
 	}
-	n, err := f.make(at, path, false, Symlink, 0o777)
-	if err == nil {
-		n.target = target
+	if err := f.account.Allocate(int64(len(target))); err != nil {
+		return ENOMEM
 	}
-	return err
+	n, err := f.make(at, path, Symlink, 0o777)
+	if err != nil {
+		f.account.Release(int64(len(target)))
+		return err
+	}
+	n.target = target
+	return nil
 }
 
 // Readlink returns where a symbolic link points.
@@ -140,33 +148,33 @@ func (f *FS) Readlink(at At, path string) (string, error) {
 }
 
 // Link gives a file another name. A folder is EPERM.
-func (f *FS) Link(at At, old string, follow bool, to At, path string) error {
+func (f *FS) Link(at At, old string, followed bool, to At, path string) error {
 	if err := f.charge(0); err != nil {
 		return err
 	}
-	from, err := f.find(at, old, follow)
+	from, err := f.find(at, old, ending(followed))
 	if err != nil {
 		return err
 	}
-	p, err := f.walk(to, path, false)
+	p, err := f.walk(to, path, nameful)
 	switch {
 	case err != nil:
 		return err
-	case from.node.kind == Directory:
-		return EPERM
 	case p.node != nil || p.name == "":
 		return EEXIST
 	case p.slash:
 		return ENOENT
 	case p.dir.mount != from.node.mount:
 		return EXDEV
-	case from.node.nlink >= MaxLinks:
+	case from.node.kind == Directory:
+		return EPERM
+	case from.node.nlink+from.node.unseen >= MaxLinks:
 		return EMLINK
 	}
 	if err := p.dir.writable(); err != nil {
 		return err
 	}
-	if err := f.account.Allocate(nodeBytes); err != nil {
+	if err := f.account.Allocate(entryBytes(p.name)); err != nil {
 		return ENOMEM
 	}
 	f.attach(p.dir, p.name, from.node)
@@ -181,7 +189,7 @@ func (f *FS) Unlink(at At, path string) error {
 	if err := f.charge(0); err != nil {
 		return err
 	}
-	p, err := f.find(at, path, false)
+	p, err := f.find(at, path, nameful)
 	switch {
 	case err != nil:
 		return err
@@ -203,12 +211,14 @@ func (f *FS) Rmdir(at At, path string) error {
 	if err := f.charge(0); err != nil {
 		return err
 	}
-	p, err := f.find(at, path, false)
+	p, err := f.find(at, path, nameful)
 	switch {
 	case err != nil:
 		return err
 	case p.node.kind != Directory:
 		return ENOTDIR
+	case p.up:
+		return ENOTEMPTY
 	case p.name == "":
 		return EINVAL
 	case p.node.mount != p.dir.mount:
@@ -233,27 +243,28 @@ func (f *FS) Rename(at At, old string, to At, path string) error {
 	if err := f.charge(0); err != nil {
 		return err
 	}
-	from, err := f.find(at, old, false)
+	from, err := f.walk(at, old, nameful)
 	if err != nil {
 		return err
 	}
-	p, err := f.walk(to, path, false)
+	p, err := f.walk(to, path, nameful)
 	switch {
 	case err != nil:
 		return err
 	case from.name == "" || p.name == "":
 		return EBUSY
+	case from.node == nil:
+		return ENOENT
 	case from.slash && from.node.kind != Directory, p.slash && from.node.kind != Directory:
 		return ENOTDIR
 	case from.node.mount != from.dir.mount || p.node != nil && p.node.mount != p.dir.mount:
 		return EBUSY
 	case from.dir.mount != p.dir.mount:
 		return EXDEV
-	}
-	for d := p.dir; d != d.parent; d = d.parent {
-		if d == from.node {
-			return EINVAL // into itself
-		}
+	case from.node.above(p.dir): // into itself
+		return EINVAL
+	case p.node != nil && p.node.above(from.dir):
+		return ENOTEMPTY
 	}
 	if err := from.dir.writable(); err != nil {
 		return err
@@ -268,6 +279,21 @@ func (f *FS) Rename(at At, old string, to At, path string) error {
 		if err := f.replaceable(from.node, p.node); err != nil {
 			return err
 		}
+	}
+	if from.node.kind == Directory && from.dir != p.dir {
+		if err := f.moveable(from.node, p.dir); err != nil {
+			return err
+		}
+	}
+	more := int64(len(p.name) - len(from.name))
+	if more > 0 {
+		if err := f.account.Allocate(more); err != nil {
+			return ENOMEM
+		}
+	} else {
+		f.account.Release(-more)
+	}
+	if p.node != nil {
 		f.lose(p.dir, p.name)
 	}
 	e := f.detach(from.dir, from.name)
@@ -276,6 +302,47 @@ func (f *FS) Rename(at At, old string, to At, path string) error {
 	e.node.changed = f.Now()
 	f.touch(from.dir)
 	f.touch(p.dir)
+	return nil
+}
+
+// above reports whether a folder is another one or lies above it.
+func (n *Node) above(dir *Node) bool {
+	for ; dir != n; dir = dir.parent {
+		if dir == dir.parent {
+			return false
+		}
+	}
+	return true
+}
+
+// moveable reports whether a folder may move into another one: its own name for that, .., has to be written, and nothing in it may come to lie too deep.
+func (f *FS) moveable(n, dir *Node) error {
+	if n.mode&0o200 == 0 {
+		return EACCES
+	}
+	deeper := dir.depth() + 1 - n.depth()
+	if deeper <= 0 {
+		return nil
+	}
+	return f.within(n, MaxDepth-1-deeper)
+}
+
+// within fails where a folder, or one below it, lies deeper than most.
+func (f *FS) within(n *Node, most int) error {
+	if n.depth() > most {
+		f.account.Hit("folder_depth")
+		return ENAMETOOLONG
+	}
+	if err := f.load(n); err != nil {
+		return err
+	}
+	for _, name := range n.names() {
+		if child := n.entries[name].node; child.kind == Directory {
+			if err := f.within(child, most); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 
@@ -362,7 +429,7 @@ type Entry struct {
 
 // List returns what is in a folder, in order of the names, without . and ...
 func (f *FS) List(at At, path string) ([]Entry, error) {
-	p, err := f.find(at, path, true)
+	p, err := f.find(at, path, follow)
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,9 @@
 package vfs
 
 import (
+	"cmp"
 	"io"
+	"strings"
 
 	"agentbox/internal/driver/wasm/bound"
 )
@@ -38,7 +40,12 @@ func (f *FS) Open(at At, path string, flags Flags, perm uint32) (*Handle, error)
 	if err := f.charge(0); err != nil {
 		return nil, err
 	}
-	p, err := f.walk(at, path, flags&(NoFollow|Exclusive) == 0)
+	if flags&Create != 0 && strings.HasSuffix(path, "/") {
+		if p, err := f.walk(at, path, nameful); err != nil || p.name != "" {
+			return nil, cmp.Or(err, error(EISDIR))
+		}
+	}
+	p, err := f.walk(at, path, ending(flags&NoFollow == 0 && flags&(Create|Exclusive) != Create|Exclusive))
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +119,15 @@ func (f *FS) room() error {
 func (f *FS) handle(n *Node, flags Flags) *Handle {
 	f.handles++
 	n.opens++
-	return &Handle{fs: f, node: n, flags: flags, refs: 1, dev: n.device}
+	return &Handle{fs: f, node: n, flags: written(flags), refs: 1, dev: n.device}
+}
+
+// written is flags with Write where they say Append: who appends writes, also once he does not append any more.
+func written(flags Flags) Flags {
+	if flags&Append != 0 {
+		flags |= Write
+	}
+	return flags
 }
 
 // OpenNode opens a node that was found, as Open does.
@@ -132,7 +147,7 @@ func (f *FS) OpenNode(n *Node, flags Flags) (*Handle, error) {
 // Stream opens a device that has no name: the standard streams.
 func (f *FS) Stream(s Stream, flags Flags) *Handle {
 	f.handles++
-	return &Handle{fs: f, flags: flags, refs: 1, dev: s}
+	return &Handle{fs: f, flags: written(flags), refs: 1, dev: s}
 }
 
 // Dup returns the handle for one more user; each closes it.
@@ -154,7 +169,7 @@ func (h *Handle) Close() error {
 		h.pipe.close(h.flags)
 	}
 	if h.node != nil {
-		if h.node.opens--; h.node.opens == 0 && h.node.nlink == 0 && h.node.kind == Regular {
+		if h.node.opens--; h.node.opens == 0 && h.node.nlink == 0 && h.node.kind == Regular && h.node.mount != nil {
 			h.node.freed()
 		}
 	}
@@ -220,7 +235,7 @@ func (h *Handle) Read(p []byte) (int, error) {
 // Write writes on, at the end with Append.
 func (h *Handle) Write(p []byte) (int, error) {
 	switch {
-	case h.flags&(Write|Append) == 0:
+	case h.flags&Write == 0:
 		return 0, EBADF
 	case h.pipe != nil:
 		return h.pipe.write(p, h.flags&NonBlock != 0)

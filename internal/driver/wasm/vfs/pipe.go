@@ -3,6 +3,7 @@ package vfs
 import (
 	"errors"
 	"io"
+	"time"
 
 	"agentbox/internal/driver/wasm/bound"
 	"agentbox/internal/driver/wasm/fiber"
@@ -49,7 +50,7 @@ func (p *pipe) read(b []byte, nonBlock bool) (int, error) {
 		if nonBlock {
 			return 0, EAGAIN
 		}
-		if err := p.wait(p.readable); err != nil {
+		if err := p.fs.wait(time.Time{}, p.readable); err != nil {
 			return 0, err
 		}
 	}
@@ -88,22 +89,10 @@ func (p *pipe) write(b []byte, nonBlock bool) (int, error) {
 			}
 			return done, nil
 		}
-		if err := p.wait(p.writable); err != nil {
+		if err := p.fs.wait(time.Time{}, p.writable); err != nil {
 			return done, err
 		}
 	}
-}
-
-// wait waits in a queue. Where nobody can end that, time passes until the execution's has run out.
-func (p *pipe) wait(q *fiber.Queue) error {
-	err := q.Wait()
-	if errors.Is(err, fiber.ErrDeadlock) {
-		p.fs.account.Stop(&bound.Stopped{TimedOut: true})
-	}
-	if stopped := p.fs.account.Check(); stopped != nil {
-		return stopped
-	}
-	return err
 }
 
 func (p *pipe) close(flags Flags) {
@@ -119,6 +108,77 @@ func (p *pipe) close(flags Flags) {
 		p.writable.Close()
 		p.buf = nil
 	}
+}
+
+// Wait is something to wait for: that a handle can be read from or written to.
+type Wait struct {
+	Handle *Handle
+	Write  bool
+}
+
+// Poll returns when one of waits would not wait, or when the deadline has come; one that is zero never comes. Meanwhile other fibers run.
+func (f *FS) Poll(waits []Wait, deadline time.Time) error {
+	for {
+		var queues []*fiber.Queue
+		for _, w := range waits {
+			_, read, write := w.Handle.Ready()
+			switch {
+			case w.Write && write || !w.Write && read:
+				return nil
+			case w.Write:
+				queues = append(queues, w.Handle.pipe.writable)
+			default:
+				queues = append(queues, w.Handle.pipe.readable)
+			}
+		}
+		if !deadline.IsZero() && !f.Now().Before(deadline) {
+			return nil
+		}
+		switch err := f.wait(deadline, queues...); {
+		case errors.Is(err, fiber.ErrTimeout):
+			return f.account.Sleep(deadline.Sub(f.Now()))
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// Sleep lets the clock go on by d, and other fibers run in that time.
+func (f *FS) Sleep(d time.Duration) error {
+	if err := f.account.Check(); err != nil || d <= 0 {
+		return err
+	}
+	if d > f.account.Limits().Time { // he would not wake
+		return f.account.Sleep(d)
+	}
+	return f.Poll(nil, f.Now().Add(d))
+}
+
+// wait waits in queues, until a deadline that is not zero. Where nobody can end that, time passes until the execution's has run out.
+func (f *FS) wait(deadline time.Time, queues ...*fiber.Queue) error {
+	var err error
+	switch {
+	case deadline.IsZero() && f.group == nil:
+		err = fiber.ErrDeadlock
+	case f.group == nil:
+		err = fiber.ErrTimeout
+	case deadline.IsZero():
+		err = f.group.Wait(queues...)
+	default:
+		err = f.group.WaitUntil(deadline, queues...)
+	}
+	if errors.Is(err, fiber.ErrDeadlock) {
+		f.account.Stop(&bound.Stopped{TimedOut: true})
+	}
+	if stopped := f.account.Check(); stopped != nil {
+		return stopped
+	}
+	return err
+}
+
+// Ended reports whether it is a pipe that nobody holds open at its other end.
+func (h *Handle) Ended() bool {
+	return h.pipe != nil && (h.flags&Read != 0 && h.pipe.writers == 0 || h.flags&Write != 0 && h.pipe.readers == 0)
 }
 
 // Ready reports how many bytes can be read without waiting, and whether a read or a write would not wait at all.

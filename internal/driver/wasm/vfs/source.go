@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -25,7 +26,8 @@ type Found struct {
 	Size     int64
 	Modified time.Time
 	Target   string // of a symbolic link
-	Same     uint64 // equal and not 0 for names of one file
+	Same     uint64 // equal and not 0 for names of one file that has several
+	Links    int    // how many names a file with Same has
 }
 
 // mount is a part of the tree that has a source, or is empty at first.
@@ -46,7 +48,7 @@ type mount struct {
 
 type gone struct {
 	origin string
-	dir    bool
+	node   *Node
 }
 
 // Options say what a mount is.
@@ -55,11 +57,12 @@ type Options struct {
 	Bytes  int64  // that fit without a source
 	Files  int64  // that fit without a source
 	Disk   bool   // the space's own files: what does not fit is noted as the bound disk_bytes
+	Sealed bool   // code may change nothing in it
 }
 
 // Mount hangs a writable folder into the tree, at an absolute path whose parent is there.
 func (f *FS) Mount(path string, o Options) error {
-	p, err := f.walk(At{Dir: f.root}, path, true)
+	p, err := f.walk(At{Dir: f.root}, path, follow)
 	if err != nil {
 		return err
 	}
@@ -68,7 +71,7 @@ func (f *FS) Mount(path string, o Options) error {
 		m.asked, m.moreBytes, m.moreFiles = true, o.Bytes, o.Files
 	}
 	m.root = f.node(Directory, 0o755, m)
-	m.root.source, m.root.loaded = ".", o.Source == nil
+	m.root.source, m.root.loaded, m.root.sealed = ".", o.Source == nil, o.Sealed
 	if p.name == "" { // the whole tree
 		if p.node != f.root || len(f.mounts) > 0 || len(f.root.entries) > 0 {
 			return EBUSY
@@ -97,15 +100,17 @@ func (f *FS) load(n *Node) error {
 	if err := f.account.Charge(int64(len(found)) * gasPerEntry); err != nil {
 		return err
 	}
-	if err := f.account.Allocate(int64(len(found)) * nodeBytes); err != nil {
+	var held int64
+	for _, x := range found {
+		if x.Name == "" || x.Name == "." || x.Name == ".." || strings.ContainsAny(x.Name, "/\x00") || x.Size < 0 {
+			return EIO
+		}
+		held += entryBytes(x.Name) + int64(len(x.Target))
+	}
+	if err := f.account.Allocate(held); err != nil {
 		return ENOMEM
 	}
-	slices.SortFunc(found, func(a, b Found) int {
-		if a.Name < b.Name {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(found, func(a, b Found) int { return strings.Compare(a.Name, b.Name) })
 	n.loaded, n.entries, n.listed = true, make(map[string]*entry, len(found)), nil
 	for _, x := range found {
 		origin := join(n.source, x.Name)
@@ -117,6 +122,7 @@ func (f *FS) load(n *Node) error {
 			}
 		} else {
 			child.nlink++
+			child.unseen = max(child.unseen-1, 0)
 		}
 		n.entries[x.Name] = &entry{node: child, origin: origin, old: true}
 	}
@@ -125,6 +131,7 @@ func (f *FS) load(n *Node) error {
 
 func (f *FS) found(dir *Node, x Found, origin string) *Node {
 	child := f.node(x.Kind, x.Mode&0o7777, dir.mount)
+	child.sealed = dir.sealed
 	child.modified, child.accessed, child.changed = x.Modified, x.Modified, x.Modified
 	switch x.Kind {
 	case Directory:
@@ -135,7 +142,9 @@ func (f *FS) found(dir *Node, x Found, origin string) *Node {
 		if child.content.size = x.Size; x.Size > 0 {
 			child.content.from = origin
 		}
-		child.linked = x.Same != 0
+		if child.linked = x.Same != 0; child.linked {
+			child.unseen, child.same = max(x.Links, 2)-1, x.Same
+		}
 	case Symlink:
 		child.target = x.Target
 	}

@@ -23,7 +23,7 @@ const (
 	gasPerCall  = 200 // of an operation
 	gasPerEntry = 20  // of a folder that is listed or loaded
 	bytesPerGas = 8   // that are copied
-	nodeBytes   = 256 // of memory that a file's entry counts for
+	nodeBytes   = 256 // of memory that a file's entry counts for, beside its name
 )
 
 // Kind is what a node is.
@@ -73,13 +73,17 @@ func (f *FS) Root() *Node { return f.root }
 // Now returns the virtual time.
 func (f *FS) Now() time.Time { return f.account.Now(f.unused()) }
 
+// Worked returns how much of the virtual time was work, not sleep.
+func (f *FS) Worked() time.Duration { return f.account.Worked(f.unused()) }
+
 // Node is a file, folder, link, pipe or device.
 type Node struct {
 	fs       *FS
 	id       uint64
 	kind     Kind
 	mode     uint32 // permission bits, as in 07777
-	nlink    int
+	nlink    int    // names that are loaded
+	unseen   int    // names at the source that are not loaded
 	accessed time.Time
 	modified time.Time
 	changed  time.Time
@@ -99,7 +103,8 @@ type Node struct {
 	removed bool // a folder that has no name any more
 	opens   int  // handles
 
-	linked                              bool // at its source it has other names
+	linked                              bool   // at its source it has other names
+	same                                uint64 // what identifies it there
 	dirtyContent, dirtyMode, dirtyTimes bool
 }
 
@@ -128,7 +133,7 @@ func (i Info) IsDir() bool { return i.Kind == Directory }
 
 // Info returns what the node tells about itself.
 func (n *Node) Info() Info {
-	i := Info{ID: n.id, Kind: n.kind, Mode: n.mode, Links: n.nlink, Accessed: n.accessed, Modified: n.modified, Changed: n.changed}
+	i := Info{ID: n.id, Kind: n.kind, Mode: n.mode, Links: n.nlink + n.unseen, Accessed: n.accessed, Modified: n.modified, Changed: n.changed}
 	switch n.kind {
 	case Regular:
 		i.Size = n.content.size
@@ -145,6 +150,9 @@ func (n *Node) Info() Info {
 
 // Kind returns what the node is.
 func (n *Node) Kind() Kind { return n.kind }
+
+// Parent returns the folder above a folder, which is the root's own for the root. One that was removed has it still.
+func (n *Node) Parent() *Node { return n.parent }
 
 // Target returns where a symbolic link points.
 func (n *Node) Target() string { return n.target }

@@ -13,17 +13,33 @@ type place struct {
 	dir   *Node
 	name  string // "" where the path ends in ., .. or the root
 	node  *Node  // nil where there is nothing
+	up    bool   // the path ends in ..
 	slash bool   // the path ends in a slash: it means a folder
 }
 
-// walk follows a path. The last element is followed if it is a link and follow says so or a slash stands behind it. Something missing at the end is no
-// error.
-func (f *FS) walk(at At, path string, follow bool) (place, error) {
-	links := 0
-	return f.step(at, path, follow, &links)
+// end says what a walk does with a link at the end of a path.
+type end uint8
+
+const (
+	follow  end = iota + 1 // go where it points
+	stay                   // it is the link that is meant, unless a slash stands behind it
+	nameful                // it is the name that is meant, to be made, moved or removed; a slash only says that it is a folder's
+)
+
+func ending(followed bool) end {
+	if followed {
+		return follow
+	}
+	return stay
 }
 
-func (f *FS) step(at At, path string, follow bool, links *int) (place, error) {
+// walk follows a path. Something missing at the end is no error.
+func (f *FS) walk(at At, path string, last end) (place, error) {
+	links := 0
+	return f.step(at, path, last, &links)
+}
+
+func (f *FS) step(at At, path string, end end, links *int) (place, error) {
 	switch {
 	case path == "":
 		return place{}, ENOENT
@@ -61,6 +77,10 @@ func (f *FS) step(at At, path string, follow bool, links *int) (place, error) {
 		if err := f.load(p.node); err != nil {
 			return place{}, err
 		}
+		if p.node.mode&0o100 == 0 {
+			return place{}, EACCES
+		}
+		p.up = false
 		switch name {
 		case ".":
 			p.dir, p.name = p.node, ""
@@ -69,21 +89,18 @@ func (f *FS) step(at At, path string, follow bool, links *int) (place, error) {
 			if p.node == at.Beneath {
 				return place{}, EPERM
 			}
-			p.dir, p.name, p.node = p.node.parent, "", p.node.parent
+			p.dir, p.name, p.node, p.up = p.node.parent, "", p.node.parent, true
 			continue
 		}
 		if len(name) > MaxName {
 			return place{}, ENAMETOOLONG
-		}
-		if p.node.mode&0o100 == 0 {
-			return place{}, EACCES
 		}
 		p.dir, p.name = p.node, name
 		p.node = nil
 		if e := p.dir.entries[name]; e != nil {
 			p.node = e.node
 		}
-		if p.node != nil && p.node.kind == Symlink && (!last || follow || p.slash) {
+		if p.node != nil && p.node.kind == Symlink && (!last || end == follow || end == stay && p.slash) {
 			if *links++; *links > MaxSymlinks {
 				return place{}, ELOOP
 			}
@@ -91,7 +108,7 @@ func (f *FS) step(at At, path string, follow bool, links *int) (place, error) {
 			if strings.HasPrefix(p.node.target, "/") && at.Beneath == f.root {
 				from.Beneath = nil // the bound is everything
 			}
-			target, err := f.step(from, p.node.target, true, links)
+			target, err := f.step(from, p.node.target, follow, links)
 			if err != nil {
 				return place{}, err
 			}
@@ -103,15 +120,15 @@ func (f *FS) step(at At, path string, follow bool, links *int) (place, error) {
 			p.dir, p.name, p.node = target.dir, target.name, target.node
 		}
 	}
-	if p.slash && p.node != nil && p.node.kind != Directory {
+	if p.slash && p.node != nil && p.node.kind != Directory && end != nameful {
 		return place{}, ENOTDIR
 	}
 	return p, nil
 }
 
 // find is walk to something that has to be there.
-func (f *FS) find(at At, path string, follow bool) (place, error) {
-	p, err := f.walk(at, path, follow)
+func (f *FS) find(at At, path string, last end) (place, error) {
+	p, err := f.walk(at, path, last)
 	if err == nil && p.node == nil {
 		err = ENOENT
 	}
@@ -119,11 +136,11 @@ func (f *FS) find(at At, path string, follow bool) (place, error) {
 }
 
 // Lookup returns what a path leads to.
-func (f *FS) Lookup(at At, path string, follow bool) (*Node, error) {
+func (f *FS) Lookup(at At, path string, followed bool) (*Node, error) {
 	if err := f.charge(0); err != nil {
 		return nil, err
 	}
-	p, err := f.find(at, path, follow)
+	p, err := f.find(at, path, ending(followed))
 	return p.node, err
 }
 

@@ -74,7 +74,7 @@ const (
 	reads   = `(action == Action::"file.read" || action == Action::"file.list" || action == Action::"file.archive" || action == Action::"space.diff")`
 	writes  = `(action == Action::"file.create" || action == Action::"file.edit" || action == Action::"file.delete")`
 	files   = `(` + reads + ` || ` + writes + `)`
-	control = `(action == Action::"space.create" || action == Action::"space.start" || action == Action::"space.update" || action == Action::"space.destroy" || action == Action::"space.rewind" || action == Action::"space.fork" || action == Action::"run.start" || action == Action::"run.import" || action == Action::"content.sweep")`
+	control = `(action == Action::"space.create" || action == Action::"space.start" || action == Action::"space.update" || action == Action::"space.destroy" || action == Action::"space.rewind" || action == Action::"space.fork" || action == Action::"space.promote" || action == Action::"run.start" || action == Action::"run.import" || action == Action::"content.sweep")`
 	effects = `(` + writes + ` || ` + control + ` || action == Action::"shell.exec" || action == Action::"run.continue" || action == Action::"external.write")`
 
 	anything = `principal, action, resource`
@@ -135,6 +135,7 @@ func Compile(s Spec) (policy.Bundle, error) {
 	s.tools(w)
 	return policy.NewBundle(s.Name, w.String(), policy.Limits{
 		FileBytes: s.FileBytes, CommandMS: s.CommandMS, Blocked: s.Deny.Paths, Approvers: s.Approvers,
+		Weakest: s.WeakestTier,
 	})
 }
 

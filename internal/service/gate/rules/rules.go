@@ -23,12 +23,15 @@ type Spec struct {
 	Name      string
 	FileBytes int64
 	CommandMS int64
-	Approvers int  // persons who have to approve whatever asks; 0 means one
-	Read      bool // files may be read
-	Write     bool // files may be made, changed and deleted
-	Allow     Lists
-	Ask       Lists
-	Deny      Lists
+	Approvers int // persons who have to approve whatever asks; 0 means one
+
+	WeakestTier string // in which code may run; "" accepts every tier
+
+	Read  bool // files may be read
+	Write bool // files may be made, changed and deleted
+	Allow Lists
+	Ask   Lists
+	Deny  Lists
 }
 
 // The names of the presets, from the strictest to the freest.

@@ -25,7 +25,7 @@ const (
 
 // keys are the words of the short form, by the section that they stand in.
 var keys = map[string][]string{
-	"":       {"name", "preset", "limits", "files", "approvers", "allow", "ask", "deny"},
+	"":       {"name", "preset", "limits", "files", "approvers", "weakest_tier", "allow", "ask", "deny"},
 	"limits": {"file_bytes", "command_ms"},
 	"files":  {"read", "write"},
 	"allow":  {"commands", "paths", "domains", "tools", "traits"},
@@ -169,6 +169,11 @@ func (s *Spec) read(root *yaml.Node) error {
 			if s.Approvers = n; n == 1 {
 				s.Approvers = 0 // the same policy has one form, and one hash
 			}
+		case "weakest_tier":
+			if value.Kind != yaml.ScalarNode || value.Tag != "!!str" || !policy.TierName(value.Value) {
+				return refuse(value, "weakest_tier must be the name of a tier, such as namespace")
+			}
+			s.WeakestTier = value.Value
 		case "allow":
 			return section(value, key, s.Allow.read)
 		case "ask":

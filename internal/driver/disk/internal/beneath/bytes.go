@@ -9,8 +9,6 @@ import (
 	"io"
 	"os"
 
-	"golang.org/x/sys/unix"
-
 	"agentbox/internal/domain/event"
 )
 
@@ -27,16 +25,16 @@ func RandomName(entropy io.Reader) (string, error) {
 }
 
 // CreateTemp makes a file with a random name in dir.
-func CreateTemp(dir *os.File, entropy io.Reader) (*os.File, string, error) {
+func CreateTemp(dir *Folder, entropy io.Reader) (*os.File, string, error) {
 	name, err := RandomName(entropy)
 	if err != nil {
 		return nil, "", err
 	}
-	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	file, err := createNew(dir, name)
 	if err != nil {
 		return nil, "", fmt.Errorf("make a temporary file: %w", err)
 	}
-	return os.NewFile(uintptr(fd), name), name, nil
+	return file, name, nil
 }
 
 // CopyHashed copies r to w, no more than max bytes, and returns how many there were and their hash. One byte more than max is read, and
@@ -65,24 +63,6 @@ func CopyHashed(ctx context.Context, w io.Writer, r io.Reader, max int64) (int64
 		}
 	}
 	return n, event.Digest(hash.Sum(nil)), nil
-}
-
-// SyncDir makes the names in a folder durable.
-func SyncDir(dir *os.File) error {
-	if err := dir.Sync(); err != nil {
-		return fmt.Errorf("make a folder durable: %w", err)
-	}
-	return nil
-}
-
-// SyncPath makes the names in a folder durable.
-func SyncPath(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return SyncDir(dir)
 }
 
 // Closed closes what is no longer wanted because of err.

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
-
-	"golang.org/x/sys/unix"
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/space"
@@ -36,8 +33,8 @@ func Measure(ctx context.Context, dir string) (Usage, error) {
 		return Usage{}, err
 	}
 	defer root.Close()
-	var st unix.Stat_t
-	if err := unix.Fstat(int(root.Fd()), &st); err != nil {
+	var st Stat
+	if err := Fstat(root, &st); err != nil {
 		return Usage{}, Refusal(err, ".")
 	}
 	m := measurer{used: Usage{Bytes: st.Blocks * 512, Inodes: 1}}
@@ -53,7 +50,7 @@ type measurer struct {
 }
 
 // folder adds what lies below rel, which is below anchor and nested depth deep.
-func (m *measurer) folder(ctx context.Context, anchor *os.File, rel string, depth int) error {
+func (m *measurer) folder(ctx context.Context, anchor *Folder, rel string, depth int) error {
 	dir, err := Dir(anchor, rel)
 	if err != nil {
 		return passing(err)
@@ -80,7 +77,7 @@ func (m *measurer) folder(ctx context.Context, anchor *os.File, rel string, dept
 }
 
 // entries adds what lies in a folder and returns the names of the folders in it.
-func (m *measurer) entries(ctx context.Context, dir *os.File) ([]string, error) {
+func (m *measurer) entries(ctx context.Context, dir *Folder) ([]string, error) {
 	var folders []string
 	for {
 		if err := ctx.Err(); err != nil {
@@ -92,7 +89,7 @@ func (m *measurer) entries(ctx context.Context, dir *os.File) ([]string, error) 
 			if err != nil {
 				continue // gone meanwhile
 			}
-			if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+			if st.Mode&TypeBits == TypeFolder {
 				folders = append(folders, name)
 			} else if st.Nlink > 1 && !m.first(st) {
 				continue
@@ -109,7 +106,7 @@ func (m *measurer) entries(ctx context.Context, dir *os.File) ([]string, error) 
 	}
 }
 
-func (m *measurer) first(st unix.Stat_t) bool {
+func (m *measurer) first(st Stat) bool {
 	if m.seen == nil {
 		m.seen = map[[2]uint64]struct{}{}
 	}

@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 )
 
 // Empty removes everything in a folder of the daemon's own; one that is not there is empty.
 func Empty(ctx context.Context, path string, entropy io.Reader) error {
-	top, err := os.Open(path)
+	top, err := At(path)
 	if err != nil {
 		return ignoring(err, os.ErrNotExist)
 	}
@@ -23,7 +22,7 @@ func Empty(ctx context.Context, path string, entropy io.Reader) error {
 // EmptyDir removes everything in a folder, however deep and wide it is, in constant memory and with three descriptors: a folder in a folder
 // is first moved up to the top under a random name, so that there is never a second level to go down to. It follows no link, crosses no
 // mount, and changes nothing but what it removes.
-func EmptyDir(ctx context.Context, top *os.File, entropy io.Reader) error {
+func EmptyDir(ctx context.Context, top *Folder, entropy io.Reader) error {
 	for {
 		names, err := someNames(top)
 		if err != nil || len(names) == 0 {
@@ -41,10 +40,10 @@ func EmptyDir(ctx context.Context, top *os.File, entropy io.Reader) error {
 }
 
 // emptyOne removes one entry of top after moving the folders in it up.
-func emptyOne(ctx context.Context, top *os.File, name string, entropy io.Reader) error {
-	err := unix.Unlinkat(int(top.Fd()), name, 0)
-	if !errors.Is(err, unix.EISDIR) && !errors.Is(err, unix.EPERM) {
-		return ignoring(err, unix.ENOENT)
+func emptyOne(ctx context.Context, top *Folder, name string, entropy io.Reader) error {
+	err := Unlink(top, name)
+	if !errors.Is(err, syscall.EISDIR) && !errors.Is(err, syscall.EPERM) {
+		return ignoring(err, syscall.ENOENT)
 	}
 	dir, err := openForRemoval(top, name)
 	if err != nil {
@@ -57,17 +56,17 @@ func emptyOne(ctx context.Context, top *os.File, name string, entropy io.Reader)
 			return err
 		}
 		if len(names) == 0 {
-			return unix.Unlinkat(int(top.Fd()), name, unix.AT_REMOVEDIR)
+			return Rmdir(top, name)
 		}
 		for _, inner := range names {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			err := unix.Unlinkat(int(dir.Fd()), inner, 0)
-			if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EPERM) {
+			err := Unlink(dir, inner)
+			if errors.Is(err, syscall.EISDIR) || errors.Is(err, syscall.EPERM) {
 				err = moveUp(dir, inner, top, entropy)
 			}
-			if err := ignoring(err, unix.ENOENT); err != nil {
+			if err := ignoring(err, syscall.ENOENT); err != nil {
 				return err
 			}
 		}
@@ -75,7 +74,7 @@ func emptyOne(ctx context.Context, top *os.File, name string, entropy io.Reader)
 }
 
 // openForRemoval opens a folder of which everything is to be removed. Root needs no permission for that, others need the owner's bits.
-func openForRemoval(in *os.File, name string) (*os.File, error) {
+func openForRemoval(in *Folder, name string) (*Folder, error) {
 	if os.Geteuid() != 0 {
 		if err := permit(in, name); err != nil {
 			return nil, err
@@ -84,26 +83,16 @@ func openForRemoval(in *os.File, name string) (*os.File, error) {
 	return Dir(in, name)
 }
 
-// permit gives a folder permission bits with which its owner may do everything.
-func permit(in *os.File, name string) error {
-	path, err := Open(in, name, unix.O_PATH|unix.O_DIRECTORY)
-	if err != nil {
-		return err
-	}
-	defer path.Close()
-	return unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", path.Fd()), 0o700)
-}
-
 // moveUp moves a folder to the top. Who is not root must be allowed to write into a folder to give it another parent.
-func moveUp(dir *os.File, name string, top *os.File, entropy io.Reader) error {
+func moveUp(dir *Folder, name string, top *Folder, entropy io.Reader) error {
 	unique, err := RandomName(entropy)
 	if err != nil {
 		return err
 	}
 	move := func() error {
-		return unix.Renameat2(int(dir.Fd()), name, int(top.Fd()), unique, unix.RENAME_NOREPLACE)
+		return Move(dir, name, top, unique)
 	}
-	if err := move(); !errors.Is(err, unix.EACCES) {
+	if err := move(); !errors.Is(err, syscall.EACCES) {
 		return err
 	}
 	if err := permit(dir, name); err != nil {
@@ -113,7 +102,7 @@ func moveUp(dir *os.File, name string, top *os.File, entropy io.Reader) error {
 }
 
 // someNames returns up to batch names from the beginning of a folder.
-func someNames(dir *os.File) ([]string, error) {
+func someNames(dir *Folder) ([]string, error) {
 	if _, err := dir.Seek(0, io.SeekStart); err != nil {
 		return nil, err
 	}

@@ -5,22 +5,20 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"unicode"
 	"unicode/utf8"
-
-	"golang.org/x/sys/unix"
 )
 
 // Visit receives an entry of a walk: the open folder it lies in, its path from the walk's root, its name, and what it is.
-type Visit func(dir *os.File, rel, name string, st unix.Stat_t) error
+type Visit func(dir *Folder, rel, name string, st Stat) error
 
 // Walk visits what lies below the folder rel in the order of the paths, byte by byte, down to depth folders, looking at no more than the
 // first limit names of each folder. It holds one folder open at a time and no more than limit names of each in memory. A folder that is
 // gone or changed when its turn comes is passed over, except the first.
-func Walk(ctx context.Context, root *os.File, rel string, depth, limit int, see Visit) error {
+func Walk(ctx context.Context, root *Folder, rel string, depth, limit int, see Visit) error {
 	dir, err := Dir(root, rel)
 	if err != nil {
 		return err
@@ -33,7 +31,7 @@ func Walk(ctx context.Context, root *os.File, rel string, depth, limit int, see 
 	// The entry of a folder sorts by its name; what lies in it by the name with a slash. Other names may come between the two.
 	type turn struct{ key, name string }
 	turns := make([]turn, 0, len(names))
-	stats := make(map[string]unix.Stat_t, len(names))
+	stats := make(map[string]Stat, len(names))
 	for _, name := range names {
 		st, err := Lstat(dir, name)
 		if err != nil {
@@ -41,7 +39,7 @@ func Walk(ctx context.Context, root *os.File, rel string, depth, limit int, see 
 		}
 		stats[name] = st
 		turns = append(turns, turn{name, name})
-		if st.Mode&unix.S_IFMT == unix.S_IFDIR && depth > 1 {
+		if st.Mode&TypeBits == TypeFolder && depth > 1 {
 			turns = append(turns, turn{name + "/", name})
 		}
 	}
@@ -63,7 +61,7 @@ func Walk(ctx context.Context, root *os.File, rel string, depth, limit int, see 
 
 // Vanished reports whether a folder went away, or became something else, after its name was read.
 func Vanished(err error) bool {
-	for _, e := range [...]error{unix.ENOENT, unix.ENOTDIR, unix.ELOOP, unix.EXDEV, unix.ESTALE, unix.ENAMETOOLONG} {
+	for _, e := range [...]error{syscall.ENOENT, syscall.ENOTDIR, syscall.ELOOP, syscall.EXDEV, syscall.ESTALE, syscall.ENAMETOOLONG} {
 		if errors.Is(err, e) {
 			return true
 		}
@@ -72,7 +70,7 @@ func Vanished(err error) bool {
 }
 
 // firstNames returns the limit smallest names in a folder, in no order, and holds no more than that in memory.
-func firstNames(ctx context.Context, dir *os.File, limit int) ([]string, error) {
+func firstNames(ctx context.Context, dir *Folder, limit int) ([]string, error) {
 	var first names
 	for {
 		if err := ctx.Err(); err != nil {

@@ -1,3 +1,6 @@
+// Package overlay lays the changes of one space over a tree of files that others share, by the kernel's file system of that name.
+//
+// A mount made here is a descriptor and nothing else: no table of mounts shows it, no path leads to it, and it ends with the last descriptor.
 package overlay
 
 import (
@@ -6,11 +9,18 @@ import (
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
-
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 )
+
+// Layers are what an overlay is made of: folders of one file system.
+type Layers struct {
+	Lower string // what is shared; nothing changes it while the overlay is there
+	Owner int    // to whom the files in it belong on the disk
+	User  int    // to whom they belong in the overlay, as does what is made there
+	Upper string // what is changed, made and removed
+	Work  string // of the kernel
+}
 
 // Frozen is the folder of all frozen trees, beside the homes of the spaces: trees of files that nothing changes any more.
 const Frozen = ".frozen"
@@ -78,10 +88,10 @@ func (b Below) Layers(home string) (Layers, error) {
 	l := Layers{
 		Lower: filepath.Join(filepath.Dir(home), Frozen, string(b.Tree)), User: b.User, Upper: filepath.Join(home, Upper), Work: filepath.Join(home, work),
 	}
-	var st unix.Stat_t
-	if err := unix.Lstat(filepath.Join(l.Lower, Files), &st); err != nil {
+	owner, err := owner(filepath.Join(l.Lower, Files))
+	if err != nil {
 		return l, fault.Wrap(err, fault.NotFound, "space_files_missing", "the files of %s are not on this host", filepath.Base(home))
 	}
-	l.Owner = int(st.Uid)
+	l.Owner = owner
 	return l, nil
 }

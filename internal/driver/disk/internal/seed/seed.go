@@ -4,13 +4,11 @@ package seed
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -32,7 +30,7 @@ const (
 // Fill fills the folder root of a new space, in which no code runs yet, with what a permit decided on: an archive by its hash, or a folder
 // below one of sources. All of it belongs to uid (0: the daemon's user). It returns how many files there were. After an error the folder
 // holds what was made before it.
-func Fill(ctx context.Context, root *os.File, uid int, limits space.Limits, from space.Seed, archive event.Digest, sources []string) (int, error) {
+func Fill(ctx context.Context, root *beneath.Folder, uid int, limits space.Limits, from space.Seed, archive event.Digest, sources []string) (int, error) {
 	s := &sower{ctx: ctx, root: root, uid: uid, limits: limits}
 	if from.Archive != nil {
 		if err := s.archive(from.Archive, archive); err != nil {
@@ -44,13 +42,13 @@ func Fill(ctx context.Context, root *os.File, uid int, limits space.Limits, from
 			return s.files, err
 		}
 	}
-	return s.files, s.taken(unix.Syncfs(int(root.Fd())))
+	return s.files, s.taken(beneath.SyncFS(root))
 }
 
 // sower fills the folder of a new space, in which no code runs yet.
 type sower struct {
 	ctx    context.Context
-	root   *os.File
+	root   *beneath.Folder
 	uid    int
 	limits space.Limits
 
@@ -68,7 +66,7 @@ func (s *sower) folder(path string, permitted []string) error {
 		return fault.New(fault.Denied, "seed_not_permitted", "spaces may not start from %+q", path).
 			With("start from an archive, or have the operator permit the folder in the configuration")
 	}
-	top, err := os.Open(source) // the operator's own word: links in it are his
+	top, err := beneath.At(source) // the operator's own word: links in it are his
 	if err != nil {
 		return fault.Wrap(err, fault.NotFound, "seed_not_found", "the folder %+q cannot be opened", path)
 	}
@@ -87,25 +85,25 @@ func below(path string, permitted []string) (source, rel string, ok bool) {
 		return "", "", false
 	}
 	for _, source := range permitted {
-		if rel, err := filepath.Rel(source, path); err == nil && rel != ".." && !strings.HasPrefix(rel, "../") {
-			return source, rel, true
+		if rel, err := filepath.Rel(source, path); err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
+			return source, filepath.ToSlash(rel), true
 		}
 	}
 	return "", "", false
 }
 
 // copy is the visit that copies an entry of a host folder.
-func (s *sower) copy(dir *os.File, rel, name string, st unix.Stat_t) error {
-	switch st.Mode & unix.S_IFMT {
-	case unix.S_IFDIR:
+func (s *sower) copy(dir *beneath.Folder, rel, name string, st beneath.Stat) error {
+	switch st.Mode & beneath.TypeBits {
+	case beneath.TypeFolder:
 		return s.mkdir(rel)
-	case unix.S_IFLNK:
+	case beneath.TypeLink:
 		target, err := beneath.Readlink(dir, name)
 		if err != nil || !beneath.StaysInside(rel, target) {
 			return nil
 		}
 		return s.symlink(rel, target)
-	case unix.S_IFREG:
+	case beneath.TypeFile:
 		file, st, err := beneath.Regular(dir, name)
 		if beneath.Vanished(err) {
 			return nil
@@ -148,9 +146,9 @@ func (s *sower) mkdir(path string) error {
 }
 
 // dir opens a folder and makes what is missing of it.
-func (s *sower) dir(path string) (*os.File, error) {
+func (s *sower) dir(path string) (*beneath.Folder, error) {
 	dir, err := beneath.Dir(s.root, path)
-	if !errors.Is(err, unix.ENOENT) {
+	if !errors.Is(err, syscall.ENOENT) {
 		return dir, err
 	}
 	if dir, err = beneath.Dir(s.root, "."); err != nil {
@@ -158,7 +156,7 @@ func (s *sower) dir(path string) (*os.File, error) {
 	}
 	for _, name := range strings.Split(path, "/") {
 		inner, err := beneath.Dir(dir, name)
-		if errors.Is(err, unix.ENOENT) {
+		if errors.Is(err, syscall.ENOENT) {
 			inner, err = s.makeDir(dir, name)
 		}
 		dir.Close()
@@ -171,18 +169,18 @@ func (s *sower) dir(path string) (*os.File, error) {
 }
 
 // makeDir makes one folder and opens it.
-func (s *sower) makeDir(parent *os.File, name string) (*os.File, error) {
+func (s *sower) makeDir(parent *beneath.Folder, name string) (*beneath.Folder, error) {
 	if err := s.enter(); err != nil {
 		return nil, err
 	}
-	if err := unix.Mkdirat(int(parent.Fd()), name, 0o700); err != nil {
+	if err := beneath.Mkdir(parent, name); err != nil {
 		return nil, err
 	}
 	dir, err := beneath.Dir(parent, name)
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(unix.Fchmod(int(dir.Fd()), beneath.FolderMode), s.own(int(dir.Fd()))); err != nil {
+	if err := errors.Join(beneath.Fchmod(dir, beneath.FolderMode), s.own(dir)); err != nil {
 		return nil, beneath.Closed(dir, err)
 	}
 	return dir, nil
@@ -205,7 +203,7 @@ func (s *sower) file(path string, executable bool, size int64, content io.Reader
 		return err
 	}
 	defer dir.Close()
-	file, err := beneath.Open(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL)
+	file, err := beneath.Open(dir, name, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
 	if err != nil {
 		return err
 	}
@@ -222,7 +220,7 @@ func (s *sower) file(path string, executable bool, size int64, content io.Reader
 		mode |= beneath.ExecBits
 	}
 	s.files++
-	return errors.Join(s.own(int(file.Fd())), unix.Fchmod(int(file.Fd()), mode))
+	return errors.Join(s.own(file), beneath.Fchmod(file, mode))
 }
 
 // symlink makes a symbolic link.
@@ -236,13 +234,13 @@ func (s *sower) symlink(path, target string) error {
 		return err
 	}
 	defer dir.Close()
-	if err := unix.Symlinkat(target, int(dir.Fd()), name); err != nil {
+	if err := beneath.Symlink(target, dir, name); err != nil {
 		return err
 	}
 	if s.uid == 0 {
 		return nil
 	}
-	return unix.Fchownat(int(dir.Fd()), name, s.uid, s.uid, unix.AT_SYMLINK_NOFOLLOW)
+	return beneath.Lchown(dir, name, s.uid, s.uid)
 }
 
 // link gives a file that was made before a second name.
@@ -250,25 +248,20 @@ func (s *sower) link(path, target string) error {
 	if err := s.enter(); err != nil {
 		return err
 	}
-	file, err := beneath.Open(s.root, target, unix.O_PATH)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
 	folder, name := beneath.Split(path)
 	dir, err := s.dir(folder)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	return unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", file.Fd()), int(dir.Fd()), name, unix.AT_SYMLINK_FOLLOW)
+	return beneath.Link(s.root, target, dir, name)
 }
 
-func (s *sower) own(fd int) error {
+func (s *sower) own(made beneath.Handle) error {
 	if s.uid == 0 {
 		return nil
 	}
-	return unix.Fchown(fd, s.uid, s.uid)
+	return beneath.Fchown(made, s.uid)
 }
 
 // room refuses size more bytes beyond the space's disk limit.

@@ -12,8 +12,7 @@ import (
 	"io/fs"
 	"path"
 	"strings"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -189,10 +188,10 @@ func entryPath(name string) (string, error) {
 
 // misfit turns an error about an entry into a refusal of its archive.
 func misfit(err error, name string) error {
-	if _, ok := errors.AsType[*fault.Error](err); ok || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+	if _, ok := errors.AsType[*fault.Error](err); ok || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return err
 	}
-	for _, e := range [...]error{unix.EEXIST, unix.EISDIR, unix.ENOTDIR, unix.ELOOP, unix.ENOENT, unix.ENAMETOOLONG} {
+	for _, e := range [...]error{syscall.EEXIST, syscall.EISDIR, syscall.ENOTDIR, syscall.ELOOP, syscall.ENOENT, syscall.ENAMETOOLONG} {
 		if errors.Is(err, e) {
 			return fault.Wrap(err, fault.Invalid, space.ErrArchiveInvalid.Code, "the archive's entry %+.100q clashes with another one", name)
 		}

@@ -3,13 +3,10 @@ package snapshots
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"slices"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/driver/disk/internal/beneath"
@@ -28,7 +25,7 @@ type maker struct {
 func byName(a, b entry) int { return strings.Compare(a.name, b.name) }
 
 // make makes an entry under a name that is free.
-func (m *maker) make(dir *os.File, name string, e entry) error {
+func (m *maker) make(dir *beneath.Folder, name string, e entry) error {
 	if err := m.ctx.Err(); err != nil {
 		return err
 	}
@@ -36,12 +33,12 @@ func (m *maker) make(dir *os.File, name string, e entry) error {
 	case isFolder:
 		return m.folder(dir, name, e)
 	case isLink:
-		if err := unix.Symlinkat(e.target, int(dir.Fd()), name); err != nil || m.uid == 0 {
+		if err := beneath.Symlink(e.target, dir, name); err != nil || m.uid == 0 {
 			return err
 		}
-		return unix.Fchownat(int(dir.Fd()), name, m.uid, m.uid, unix.AT_SYMLINK_NOFOLLOW)
+		return beneath.Lchown(dir, name, m.uid, m.uid)
 	}
-	file, err := beneath.Open(dir, name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL)
+	file, err := beneath.Open(dir, name, os.O_RDWR|os.O_CREATE|os.O_EXCL)
 	if err != nil {
 		return err
 	}
@@ -51,17 +48,17 @@ func (m *maker) make(dir *os.File, name string, e entry) error {
 	} else if err != nil {
 		return err
 	}
-	var st unix.Stat_t
-	if err := unix.Fstat(int(file.Fd()), &st); err != nil {
+	var st beneath.Stat
+	if err := beneath.Fstat(file, &st); err != nil {
 		return err
 	}
 	m.made[st.Ino] = e.digest
-	return errors.Join(m.own(file), unix.Fchmod(int(file.Fd()), e.mode))
+	return errors.Join(m.own(file), beneath.Fchmod(file, e.mode))
 }
 
 // folder makes a folder with everything in it.
-func (m *maker) folder(parent *os.File, name string, e entry) error {
-	if err := unix.Mkdirat(int(parent.Fd()), name, 0o700); err != nil {
+func (m *maker) folder(parent *beneath.Folder, name string, e entry) error {
+	if err := beneath.Mkdir(parent, name); err != nil {
 		return err
 	}
 	dir, err := beneath.Dir(parent, name)
@@ -72,11 +69,11 @@ func (m *maker) folder(parent *os.File, name string, e entry) error {
 	if err := m.fill(dir, e.digest); err != nil {
 		return err
 	}
-	return errors.Join(m.own(dir), unix.Fchmod(int(dir.Fd()), e.mode))
+	return errors.Join(m.own(dir), beneath.Fchmod(dir, e.mode))
 }
 
 // fill fills an empty folder.
-func (m *maker) fill(dir *os.File, root event.Digest) error {
+func (m *maker) fill(dir *beneath.Folder, root event.Digest) error {
 	entries, err := m.packs.folder(root)
 	if err != nil {
 		return err
@@ -89,11 +86,11 @@ func (m *maker) fill(dir *os.File, root event.Digest) error {
 	return nil
 }
 
-func (m *maker) own(f *os.File) error {
+func (m *maker) own(f beneath.Handle) error {
 	if m.uid == 0 {
 		return nil
 	}
-	return unix.Fchown(int(f.Fd()), m.uid, m.uid)
+	return beneath.Fchown(f, m.uid)
 }
 
 // step is one change of the live tree. What it puts there lies ready under a name in the staging folder.
@@ -119,7 +116,7 @@ const (
 // plan finds the steps from what is to a target, and makes everything that they put in place.
 type plan struct {
 	maker
-	staging *os.File
+	staging *beneath.Folder
 	steps   []step
 	only    map[string]bool // the folders that change, and those above them
 }
@@ -185,7 +182,7 @@ func (p *plan) entry(rel string, now *node, e entry) error {
 
 // is reports whether a leaf has an entry's content.
 func (l leaf) is(e entry) bool {
-	if l.mode&unix.S_IFMT == unix.S_IFLNK {
+	if l.mode&beneath.TypeBits == beneath.TypeLink {
 		return e.kind == isLink && l.target == e.target
 	}
 	return e.kind == isFile && l.digest == e.digest && l.size == e.size
@@ -218,7 +215,7 @@ func (n *node) is(name string) presence {
 }
 
 // apply does the steps below root. What is removed or replaced and is a folder goes to trash, a folder on the same file system.
-func (p *plan) apply(root, trash *os.File) error {
+func (p *plan) apply(root, trash *beneath.Folder) error {
 	for i := 0; i < len(p.steps); {
 		j := i + 1
 		for j < len(p.steps) && p.steps[j].in == p.steps[i].in {
@@ -233,7 +230,7 @@ func (p *plan) apply(root, trash *os.File) error {
 }
 
 // within does the steps of one folder. Who is not root must be allowed to write into it.
-func (p *plan) within(root, trash *os.File, steps []step) error {
+func (p *plan) within(root, trash *beneath.Folder, steps []step) error {
 	if err := p.ctx.Err(); err != nil {
 		return err
 	}
@@ -243,14 +240,14 @@ func (p *plan) within(root, trash *os.File, steps []step) error {
 		return beneath.Refusal(err, rel)
 	}
 	defer dir.Close()
-	var st unix.Stat_t
-	if err := unix.Fstat(int(dir.Fd()), &st); err != nil {
+	var st beneath.Stat
+	if err := beneath.Fstat(dir, &st); err != nil {
 		return beneath.Refusal(err, rel)
 	}
 	const owner = 0o700
 	locked := st.Mode&owner != owner && os.Geteuid() != 0
 	if locked {
-		if err := unix.Fchmod(int(dir.Fd()), st.Mode&modeBits|owner); err != nil {
+		if err := beneath.Fchmod(dir, st.Mode&modeBits|owner); err != nil {
 			return beneath.Refusal(err, rel)
 		}
 	}
@@ -260,14 +257,14 @@ func (p *plan) within(root, trash *os.File, steps []step) error {
 		}
 	}
 	if locked {
-		return beneath.Refusal(unix.Fchmod(int(dir.Fd()), st.Mode&modeBits), rel)
+		return beneath.Refusal(beneath.Fchmod(dir, st.Mode&modeBits), rel)
 	}
 	return nil
 }
 
-func (p *plan) do(dir, trash *os.File, s step) error {
+func (p *plan) do(dir, trash *beneath.Folder, s step) error {
 	if s.chmod {
-		return chmod(dir, s.name, s.mode)
+		return beneath.Chmod(dir, s.name, s.mode)
 	}
 	switch {
 	case s.now == aFolder:
@@ -275,31 +272,21 @@ func (p *plan) do(dir, trash *os.File, s step) error {
 			return err
 		}
 	case s.now == aLeaf && (s.staged == "" || s.folder):
-		if err := unix.Unlinkat(int(dir.Fd()), s.name, 0); err != nil {
+		if err := beneath.Unlink(dir, s.name); err != nil {
 			return err
 		}
 	}
 	if s.staged == "" {
 		return nil
 	}
-	return unix.Renameat(int(p.staging.Fd()), s.staged, int(dir.Fd()), s.name)
+	return beneath.Rename(p.staging, s.staged, dir, s.name)
 }
 
 // away moves a folder out of the tree in one step, whatever lies in it.
-func (p *plan) away(dir, trash *os.File, name string) error {
+func (p *plan) away(dir, trash *beneath.Folder, name string) error {
 	gone, err := beneath.RandomName(p.entropy)
 	if err != nil {
 		return err
 	}
-	return unix.Renameat2(int(dir.Fd()), name, int(trash.Fd()), gone, unix.RENAME_NOREPLACE)
-}
-
-// chmod changes the mode of what a name means, unless that is a link.
-func chmod(dir *os.File, name string, mode uint32) error {
-	f, err := beneath.Open(dir, name, unix.O_PATH)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), mode)
+	return beneath.Move(dir, name, trash, gone)
 }

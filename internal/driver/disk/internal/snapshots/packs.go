@@ -17,8 +17,6 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/space"
@@ -195,7 +193,7 @@ func (p *packs) open(k *pack) (*os.File, error) {
 	if k.file != nil {
 		return k.file, nil
 	}
-	file, err := os.OpenFile(p.path(k), os.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	file, err := os.OpenFile(p.path(k), os.O_RDWR|beneath.NoFollow, 0)
 	if err == nil {
 		k.file = file
 	}
@@ -367,7 +365,7 @@ func (w *writer) begin(d event.Digest, size int64, key seal.Key) (io.Writer, err
 	if w.k == nil {
 		w.k = &pack{number: w.p.last + 1, fresh: true}
 		w.p.last++
-		file, err := os.OpenFile(w.p.path(w.k), os.O_RDWR|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+		file, err := os.OpenFile(w.p.path(w.k), os.O_RDWR|os.O_CREATE|os.O_EXCL|beneath.NoFollow, 0o600)
 		if err != nil {
 			w.k = nil
 			return nil, err
@@ -489,14 +487,14 @@ func (p *packs) unsynced() map[*pack]string {
 // syncAll makes packs durable. It needs nothing but their paths; one that was removed meanwhile is passed over.
 func syncAll(fresh map[*pack]string) error {
 	for _, path := range fresh {
-		file, err := os.Open(path)
+		file, err := os.OpenFile(path, beneath.ForSync, 0)
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		err = unix.Fdatasync(int(file.Fd()))
+		err = beneath.SyncData(file)
 		file.Close()
 		if err != nil {
 			return fmt.Errorf("make a snapshot durable: %w", err)

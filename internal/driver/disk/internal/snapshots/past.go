@@ -12,8 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -276,7 +275,7 @@ func (p *Past) lookAt(ctx context.Context, only map[string]bool, known map[uint6
 	}
 	w := p.packs.writer(p.bound(1))
 	s := &scan{ctx: ctx, root: root, uid: uint32(p.owner()), w: w, now: now, bytes: p.bound(1), left: MaxEntries, only: only, known: known}
-	n, err := s.folder(root, ".", ".", unix.Stat_t{Mode: beneath.FolderMode}, 1, p.now)
+	n, err := s.folder(root, ".", ".", beneath.Stat{Mode: beneath.FolderMode}, 1, p.now)
 	if err == nil {
 		err = w.done()
 	}
@@ -300,12 +299,8 @@ func (p *Past) bound(times int64) int64 {
 
 // tick returns what the clock of the file system says, from which the times of changes come.
 func (p *Past) tick() (int64, error) {
-	if err := unix.UtimesNanoAt(unix.AT_FDCWD, p.folders.Kept, []unix.Timespec{{Nsec: unix.UTIME_NOW}, {Nsec: unix.UTIME_NOW}}, 0); err != nil {
-		return 0, err
-	}
-	var st unix.Stat_t
-	err := unix.Stat(p.folders.Kept, &st)
-	return st.Ctim.Nano(), err
+	now, err := beneath.Tick(p.folders.Kept)
+	return now.Nano(), err
 }
 
 // Kept returns the snapshots that are kept, the oldest first.
@@ -394,7 +389,7 @@ func (p *Past) clear(ctx context.Context) error {
 		p.mu.Unlock()
 		return nil
 	}
-	trash, err := os.Open(p.trash())
+	trash, err := beneath.At(p.trash())
 	p.mu.Unlock()
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -436,7 +431,7 @@ func refusal(err error) error {
 	if _, ok := errors.AsType[*fault.Error](err); ok || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return fault.Wrap(err, fault.Unavailable, space.ErrDiskFull.Code, "the host's disk is full; the files of the space stay as they are")
 	}
 	return fault.Wrap(err, fault.Internal, "snapshot_error", "the snapshots of the space cannot be accessed")

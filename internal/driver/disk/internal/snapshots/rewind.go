@@ -151,7 +151,7 @@ func (p *Past) settle(ctx context.Context) error {
 }
 
 // openTrash opens the folder to which folders are moved that no longer belong to the files.
-func (p *Past) openTrash() (*os.File, error) {
+func (p *Past) openTrash() (*beneath.Folder, error) {
 	if err := os.Mkdir(p.trash(), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, err
 	}

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"slices"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -38,7 +36,7 @@ type seen struct {
 	mode  uint32
 }
 
-func look(st unix.Stat_t) seen {
+func look(st beneath.Stat) seen {
 	return seen{inode: st.Ino, size: st.Size, ctime: st.Ctim.Nano(), mode: st.Mode}
 }
 
@@ -74,7 +72,7 @@ func (n *node) snapshot() space.Snapshot {
 // scan looks at a tree of files and stores what is new in it.
 type scan struct {
 	ctx   context.Context
-	root  *os.File
+	root  *beneath.Folder
 	uid   uint32 // to whom everything should belong
 	w     sink
 	now   int64 // of the file system's clock, before anything was looked at
@@ -106,7 +104,7 @@ func (nowhere) stream(context.Context, event.Digest, io.Reader, int64) error { r
 
 // folder looks at the folder rel, which is below anchor and nested depth deep; old is what it was before, or nil. With s.only set, folders
 // that are not in it are taken to be what they were.
-func (s *scan) folder(anchor *os.File, at, rel string, is unix.Stat_t, depth int, old *node) (*node, error) {
+func (s *scan) folder(anchor *beneath.Folder, at, rel string, is beneath.Stat, depth int, old *node) (*node, error) {
 	if s.only != nil && old != nil && !s.only[rel] {
 		kept := *old
 		kept.mode, kept.owner = is.Mode&modeBits, is.Uid
@@ -148,8 +146,8 @@ func (s *scan) folder(anchor *os.File, at, rel string, is unix.Stat_t, depth int
 }
 
 // names looks at everything in a folder and returns the folders in it.
-func (s *scan) names(dir *os.File, rel string, n, old *node) (map[string]unix.Stat_t, error) {
-	below := map[string]unix.Stat_t{}
+func (s *scan) names(dir *beneath.Folder, rel string, n, old *node) (map[string]beneath.Stat, error) {
+	below := map[string]beneath.Stat{}
 	for {
 		if err := s.ctx.Err(); err != nil {
 			return nil, err
@@ -157,7 +155,7 @@ func (s *scan) names(dir *os.File, rel string, n, old *node) (map[string]unix.St
 		names, err := dir.Readdirnames(batch)
 		for _, name := range names {
 			st, err := beneath.Lstat(dir, name)
-			if errors.Is(err, unix.ENOENT) {
+			if errors.Is(err, syscall.ENOENT) {
 				continue // gone meanwhile
 			}
 			if err != nil {
@@ -166,10 +164,10 @@ func (s *scan) names(dir *os.File, rel string, n, old *node) (map[string]unix.St
 			if s.left--; s.left < 0 {
 				return nil, tooLarge("it has more than %d files, folders and links", MaxEntries)
 			}
-			switch st.Mode & unix.S_IFMT {
-			case unix.S_IFDIR:
+			switch st.Mode & beneath.TypeBits {
+			case beneath.TypeFolder:
 				below[name] = st
-			case unix.S_IFREG, unix.S_IFLNK:
+			case beneath.TypeFile, beneath.TypeLink:
 				if err := s.leaf(dir, rel, name, st, n, old); err != nil {
 					return nil, err
 				}
@@ -187,7 +185,7 @@ func (s *scan) names(dir *os.File, rel string, n, old *node) (map[string]unix.St
 }
 
 // leaf looks at a file or a link and stores its content unless it is the one that was stored before.
-func (s *scan) leaf(dir *os.File, rel, name string, st unix.Stat_t, n, old *node) error {
+func (s *scan) leaf(dir *beneath.Folder, rel, name string, st beneath.Stat, n, old *node) error {
 	now := look(st)
 	if old != nil {
 		if was, ok := old.leaves[name]; ok && was.seen == now && now.ctime < s.now-fresh {
@@ -196,7 +194,7 @@ func (s *scan) leaf(dir *os.File, rel, name string, st unix.Stat_t, n, old *node
 			return s.count(now.size)
 		}
 	}
-	if st.Mode&unix.S_IFMT == unix.S_IFLNK {
+	if st.Mode&beneath.TypeBits == beneath.TypeLink {
 		target, err := beneath.Readlink(dir, name)
 		if err == nil {
 			n.leaves[name] = leaf{seen: now, owner: st.Uid, target: target}
@@ -223,7 +221,7 @@ func (s *scan) leaf(dir *os.File, rel, name string, st unix.Stat_t, n, old *node
 
 // gone passes over what went away, or became something else, after its name was read.
 func gone(err error, rel, name string) error {
-	if beneath.Vanished(err) || errors.Is(err, space.ErrNotAFile) || errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EINVAL) {
+	if beneath.Vanished(err) || errors.Is(err, space.ErrNotAFile) || errors.Is(err, syscall.EISDIR) || errors.Is(err, syscall.EINVAL) {
 		return nil
 	}
 	return beneath.Refusal(err, beneath.Join(rel, name))
@@ -237,7 +235,7 @@ func (s *scan) count(size int64) error {
 }
 
 // content reads a file and stores it. A large one is read twice: first for its hash, by which it may be known already.
-func (s *scan) content(dir *os.File, name string) (leaf, error) {
+func (s *scan) content(dir *beneath.Folder, name string) (leaf, error) {
 	file, st, err := beneath.Regular(dir, name)
 	if err != nil {
 		return leaf{}, err
@@ -270,7 +268,7 @@ func (s *scan) content(dir *os.File, name string) (leaf, error) {
 			return leaf{}, err
 		}
 	}
-	if err := unix.Fstat(int(file.Fd()), &st); err != nil {
+	if err := beneath.Fstat(file, &st); err != nil {
 		return leaf{}, err
 	}
 	if look(st) != now {
@@ -295,7 +293,7 @@ func (s *scan) close(n *node, rel string, old *node) error {
 		if l.owner != s.uid {
 			n.sum.foreign++
 		}
-		if l.mode&unix.S_IFMT == unix.S_IFREG {
+		if l.mode&beneath.TypeBits == beneath.TypeFile {
 			n.sum.files++
 			n.sum.bytes += l.size
 		}
@@ -334,7 +332,7 @@ func (s *scan) close(n *node, rel string, old *node) error {
 func (n *node) entries() []entry {
 	found := make([]entry, 0, len(n.leaves)+len(n.folders))
 	for name, l := range n.leaves {
-		if l.mode&unix.S_IFMT == unix.S_IFLNK {
+		if l.mode&beneath.TypeBits == beneath.TypeLink {
 			found = append(found, entry{kind: isLink, name: name, target: l.target})
 		} else {
 			found = append(found, entry{kind: isFile, name: name, mode: l.mode & modeBits, digest: l.digest, size: l.size})

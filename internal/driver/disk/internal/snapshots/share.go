@@ -4,8 +4,6 @@ import (
 	"context"
 	"math"
 
-	"golang.org/x/sys/unix"
-
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/driver/disk/internal/beneath"
@@ -29,7 +27,7 @@ func Look(ctx context.Context, folder string) (*Tree, error) {
 	}
 	defer root.Close()
 	s := &scan{ctx: ctx, root: root, w: nowhere{}, bytes: math.MaxInt64, left: MaxEntries}
-	n, err := s.folder(root, ".", ".", unix.Stat_t{Mode: beneath.FolderMode}, 1, nil)
+	n, err := s.folder(root, ".", ".", beneath.Stat{Mode: beneath.FolderMode}, 1, nil)
 	if err != nil {
 		return nil, refusal(err)
 	}

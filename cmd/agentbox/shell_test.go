@@ -1,0 +1,103 @@
+package main_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestShellOnATerminal is a person at a pseudo-terminal: lines are edited, completed, brought back and interrupted, questions are answered, and the
+// terminal is left as it was.
+func TestShellOnATerminal(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("AGENTBOX_CACHE", cache())
+	t.Setenv("NO_COLOR", "1")
+	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}}
+	c.start()
+	c.post("/v1/spaces", `{"name":"weather","runtime":"heavy","best_effort":true}`)
+
+	x := openTerminal(t, 100, 30, "shell", "weather", "--data", c.dir)
+	x.sees("weather:/workspace$ ")
+	if now := x.mode(); now.Lflag&(unix.ICANON|unix.ECHO|unix.ISIG) != 0 {
+		t.Error("keys are shown, wait for the end of a line, or make signals while a line is edited")
+	}
+	for _, step := range []struct {
+		keys string
+		sees []string
+	}{
+		{"mkdir 'my folder'; echo 1 > 'my folder/report.txt'\r", []string{"weather:/workspace$ "}},
+		{"cd my\t\r", []string{`cd my\ folder/`, "weather:/workspace/my folder$ "}},
+		{"cat re\t\r", []string{"cat report.txt ", "\n1\r\n", "$ "}},
+		{"touch real.txt\r", []string{"folder$ "}},
+		{"ls re\t\t\x15", []string{"real.txt", "report.txt"}},
+		{"hea\t", []string{"head"}},
+		{"\x15grep\t", []string{"grep"}},
+		{"\x15export A='two\r", []string{"> "}},
+		{"lines'\r", []string{"folder$ "}},
+		{"echo \"$A\"\r", []string{"two\r\nlines\r\n", "folder$ "}},
+		{"false\r", []string{"exit 1", "folder$ "}},
+		{" echo sec''ret\r", []string{"secret\r\n", "folder$ "}},
+		{"\x1b[A\r", []string{"false", "exit 1", "folder$ "}}, // the line before that is meant to be forgotten
+		{"eco wrong\x01\x1b[C\x1b[Ch\x05\x17\x7f fine\r", []string{"fine\r\n", "folder$ "}},
+		{"no such line\x03", []string{"folder$ "}},
+		{"echo 'open\r", []string{"> "}},
+		{"\x03", []string{"folder$ "}},
+		{"echo begun; sleep 50; echo never\r", []string{"\nbegun\r\n"}},
+		{"\x03", []string{"^C", "folder$ "}},
+		{"cd ..; echo $PWD; printf open\r", []string{"/workspace\r\nopen\r\n", "weather:/workspace$ "}},
+		{"printf '\\033[31mred\\033[2J\\n'\r", []string{"\x1b[31mred", `\x1b[2J`, "$ "}},
+		{"rm -r 'my folder'\r", []string{"Allow it?"}},
+		{"n\r", []string{"agentbox:", "$ "}},
+		{"rm -r 'my folder'; echo gone\r", []string{"Allow it?"}},
+		{"y\r", []string{"\ngone\r\n", "$ "}},
+		{"rm -r *\r", []string{"Allow it?"}},
+		{"l\r", []string{"it waits until a person says: agentbox approvals approve appr_"}},
+		{"\x03", []string{"^C", "$ "}},
+		{"curl http://localhost\r", []string{"agentbox: ", "$ "}},
+	} {
+		x.press(step.keys)
+		for _, text := range step.sees {
+			x.sees(text)
+		}
+	}
+	x.press("\x04")
+	x.left()
+	raw, err := os.ReadFile(filepath.Join(home, ".local", "state", "agentbox", "shell_history"))
+	if err != nil || strings.Contains(string(raw), "ret") || !strings.Contains(string(raw), "cat report.txt") || strings.Contains(string(raw), "\ny\n") {
+		t.Errorf("got the history %q (%v), want what was typed, less what was to be forgotten and what was answered", raw, err)
+	}
+}
+
+// sees waits until a text is shown behind what was seen before.
+func (x *terminal) sees(text string) {
+	x.t.Helper()
+	for {
+		if before, _, ok := strings.Cut(x.seen[x.drawn:], text); ok {
+			x.drawn += len(before) + len(text)
+			return
+		}
+		more, ok := <-x.output
+		if !ok {
+			x.t.Fatalf("it ended before %q was shown, after %q", text, x.seen[x.drawn:])
+		}
+		x.seen += more
+	}
+}
+
+// left waits for the end of the program and compares the terminal with what it was.
+func (x *terminal) left() {
+	x.t.Helper()
+	for more := range x.output {
+		x.seen += more
+	}
+	if err := x.cmd.Wait(); err != nil {
+		x.t.Errorf("it ended with %v", err)
+	}
+	if now := x.mode(); *now != *x.before {
+		x.t.Errorf("the terminal is left as %+v, it was %+v", *now, *x.before)
+	}
+}

@@ -1,0 +1,5 @@
+//go:build !portable
+
+package disk_test
+
+const portable = false

@@ -1,0 +1,50 @@
+package engine
+
+import (
+	"github.com/tetratelabs/wazero/experimental"
+
+	"agentbox/internal/driver/wasm/bound"
+)
+
+const (
+	pageSize  = 1 << 16 // of WebAssembly
+	pieceSize = 1 << 12 // of what is saved and compared: a page of most machines
+)
+
+// linear is the memory of an instance. It counts on the account, and is freed by its instance also where the engine forgets it.
+type linear struct {
+	account *bound.Account
+	image   *Image
+	most    uint64 // the memory never has more bytes
+	begin   uint64 // how large it is at first
+	counted int64
+	mapping mapping
+}
+
+// Allocate makes the memory when the engine asks for it.
+func (l *linear) Allocate(_, most uint64) experimental.LinearMemory {
+	l.most = min(most, l.most)
+	return l
+}
+
+// Reallocate makes the memory so large, but never smaller than it was at first.
+func (l *linear) Reallocate(size uint64) []byte {
+	size = max(size, l.begin)
+	if size > l.most || l.account.Allocate(int64(size)-l.counted) != nil {
+		return nil
+	}
+	b := l.mapping.resize(l.image, size, l.most)
+	if b == nil {
+		l.account.Release(int64(size) - l.counted)
+		return nil
+	}
+	l.counted = int64(size)
+	return b
+}
+
+// Free gives the memory back. It may be called more than once.
+func (l *linear) Free() {
+	l.mapping.free()
+	l.account.Release(l.counted)
+	l.counted = 0
+}

@@ -1,0 +1,147 @@
+//go:build linux && !nocow
+
+package engine
+
+import (
+	"encoding/binary"
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// store holds the memory of an image in a file without a name, of which each instance has a private mapping, and one to read it.
+type store struct {
+	fd   int
+	view []byte
+}
+
+// newStore writes content at the beginning of a file of the given size. Pieces that are zero take no room.
+func newStore(content []byte, size uint64) (store, error) {
+	if size == 0 {
+		return store{fd: -1}, nil
+	}
+	fd, err := unix.MemfdCreate("agentbox-image", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return store{}, err
+	}
+	err = unix.Ftruncate(fd, int64(size))
+	for at := 0; err == nil && at < len(content); at += pieceSize {
+		piece := content[at:min(at+pieceSize, len(content))]
+		if !isZero(piece) {
+			_, err = unix.Pwrite(fd, piece, int64(at))
+		}
+	}
+	if err == nil { // nobody changes it any more, not even by mistake
+		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_WRITE|unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
+	}
+	var view []byte
+	if err == nil {
+		view, err = unix.Mmap(fd, 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
+	}
+	if err != nil {
+		_ = unix.Close(fd)
+		return store{}, err
+	}
+	return store{fd: fd, view: view}, nil
+}
+
+// bytes returns the content, only to be read.
+func (s *store) bytes() []byte { return s.view }
+
+func (s *store) close() error {
+	if s.view == nil {
+		return nil
+	}
+	err := unix.Munmap(s.view)
+	s.view = nil
+	if e := unix.Close(s.fd); err == nil {
+		err = e
+	}
+	return err
+}
+
+// mapping is reserved address space, at whose beginning the image is mapped privately: a page is copied when it is written.
+type mapping struct {
+	address  unsafe.Pointer
+	reserved uintptr
+	usable   uintptr
+}
+
+// resize makes size bytes usable; nil if the system has no room.
+func (m *mapping) resize(image *Image, size, most uint64) []byte {
+	if m.address == nil {
+		if !m.open(image, most) {
+			return nil
+		}
+	}
+	if n := uintptr(size); n > m.usable {
+		fresh := unsafe.Slice((*byte)(unsafe.Add(m.address, m.usable)), n-m.usable)
+		if unix.Mprotect(fresh, unix.PROT_READ|unix.PROT_WRITE) != nil {
+			return nil
+		}
+		m.usable = n
+	}
+	return unsafe.Slice((*byte)(m.address), size)
+}
+
+func (m *mapping) open(image *Image, most uint64) bool {
+	reserved := uintptr(max(most, pageSize)) // so that an empty memory has an address, too
+	address, err := unix.MmapPtr(-1, 0, nil, reserved, unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+	if err != nil {
+		return false
+	}
+	if n := uintptr(len(image.store.view)); n > 0 {
+		_, err = unix.MmapPtr(image.store.fd, 0, address, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_FIXED)
+		if err != nil {
+			_ = unix.MunmapPtr(address, reserved)
+			return false
+		}
+		m.usable = n
+	}
+	m.address, m.reserved = address, reserved
+	return true
+}
+
+func (m *mapping) free() {
+	if m.address != nil {
+		_ = unix.MunmapPtr(m.address, m.reserved)
+		*m = mapping{}
+	}
+}
+
+// marks tells which pages of the process were written, from /proc/self/pagemap; nil where that cannot be read.
+type marks struct{ file *os.File }
+
+func openMarks() marks {
+	file, err := os.Open("/proc/self/pagemap")
+	if err != nil || os.Getpagesize() != pieceSize {
+		return marks{}
+	}
+	return marks{file: file}
+}
+
+func (k marks) close() {
+	if k.file != nil {
+		_ = k.file.Close()
+	}
+}
+
+// written returns for each piece of the memory whether it may have been written, or nil if that is not known. A page that was written is one of
+// the process's own; one that only was read, or was not touched, is still one of the image's file, or none.
+func (k marks) written(m *mapping, size uint64) []bool {
+	const present, swapped, file = 1 << 63, 1 << 62, 1 << 61
+	entries := make([]byte, size/pieceSize*8)
+	if k.file == nil || m.address == nil {
+		return nil
+	}
+	if n, _ := k.file.ReadAt(entries, int64(uintptr(m.address)/pieceSize*8)); n != len(entries) {
+		return nil
+	}
+	written := make([]bool, size/pieceSize)
+	for i := range written {
+		e := binary.NativeEndian.Uint64(entries[i*8:])
+		written[i] = e&(present|swapped) != 0 && e&file == 0
+	}
+	return written
+}

@@ -1,0 +1,121 @@
+package wasm
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+
+	"agentbox/internal/driver/wasm/vfs"
+	"agentbox/internal/driver/wasm/workdir"
+	"agentbox/internal/driver/wasm/worker"
+)
+
+// folder is a folder of a space as an execution asks for it. It is opened when it is touched first.
+type folder struct {
+	path  string
+	uid   int
+	bytes int64 // that it may hold
+	open  *workdir.Folder
+}
+
+var _ worker.Files = (*folder)(nil)
+
+func (f *folder) get() (*workdir.Folder, error) {
+	if f.open == nil {
+		var err error
+		if f.open, err = workdir.Open(f.path, 0, 0); err != nil {
+			return nil, err
+		}
+	}
+	return f.open, nil
+}
+
+func (f *folder) close() {
+	if f.open != nil {
+		_ = f.open.Close()
+	}
+}
+
+// List implements vfs.Source.
+func (f *folder) List(dir string) ([]vfs.Found, error) {
+	d, err := f.get()
+	if err != nil {
+		return nil, err
+	}
+	return d.List(dir)
+}
+
+// Read implements vfs.Source.
+func (f *folder) Read(path string, p []byte, off int64) (int, error) {
+	d, err := f.get()
+	if err != nil {
+		return 0, err
+	}
+	return d.Read(path, p, off)
+}
+
+// Room implements vfs.Source: what is there is measured.
+func (f *folder) Room() (bytes, files int64, err error) {
+	used, count, err := measure(context.Background(), f.path)
+	return max(f.bytes-used, 0), max(max(f.bytes/perFile, minFiles)-count, 0), err
+}
+
+// Begin implements worker.Files.
+func (f *folder) Begin() (worker.Changes, error) { return &changes{folder: f}, nil }
+
+// changes are kept until they are all there.
+type changes struct {
+	folder *folder
+	list   []vfs.Change
+}
+
+// Add implements worker.Changes.
+func (c *changes) Add(x vfs.Change, content io.Reader) error {
+	var err error
+	x.Content, err = io.ReadAll(content)
+	c.list = append(c.list, x)
+	return err
+}
+
+// Commit implements worker.Changes.
+func (c *changes) Commit() error {
+	d, err := c.folder.get()
+	if err != nil {
+		return err
+	}
+	var owner *workdir.Owner
+	if c.folder.uid != 0 {
+		owner = &workdir.Owner{UID: c.folder.uid, GID: c.folder.uid}
+	}
+	return d.Apply(c.list, "", owner)
+}
+
+// Abort implements worker.Changes.
+func (c *changes) Abort() error { return nil }
+
+// measure counts the bytes and the files of a folder. It follows no link.
+func measure(ctx context.Context, path string) (bytes, files int64, err error) {
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer root.Close()
+	err = fs.WalkDir(root.FS(), ".", func(_ string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // it was removed meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		if files++; files%1024 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if info, err := d.Info(); err == nil && d.Type().IsRegular() {
+			bytes += info.Size()
+		}
+		return nil
+	})
+	return bytes, files, err
+}

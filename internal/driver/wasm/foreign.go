@@ -1,0 +1,152 @@
+package wasm
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"slices"
+
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/driver/wasm/bound"
+	"agentbox/internal/driver/wasm/engine"
+	"agentbox/internal/driver/wasm/program"
+	"agentbox/internal/driver/wasm/vfs"
+	"agentbox/internal/driver/wasm/wasi"
+)
+
+// Bounds of modules that are files of a space.
+const (
+	maxModule    = 32 << 20 // bytes
+	keptModules  = 8        // compiled, of those that were run last
+	gasToCompile = 10       // of a byte
+)
+
+// foreign runs WASI modules that are files of the space. What it keeps of one execution for the next is their compiled code, found by its hash alone.
+type foreign struct {
+	engine *engine.Engine
+	kept   []compiled // the one that was used last comes last
+}
+
+type compiled struct {
+	hash [sha256.Size]byte
+	code *engine.Code
+}
+
+func openForeign(ctx context.Context) (*foreign, error) {
+	// Without a folder for compiled code: by then the worker reaches none.
+	e, err := engine.New(ctx, engine.Options{MemoryPages: memoryPages})
+	if err != nil {
+		return nil, err
+	}
+	if err := e.Define(ctx, wasi.Module, wasi.Functions(stateOf)...); err != nil {
+		return nil, errors.Join(err, e.Close(ctx))
+	}
+	return &foreign{engine: e}, nil
+}
+
+// module is the state of one that runs.
+type module struct{ program *wasi.Program }
+
+// WASI returns the state of the functions of WASI.
+func (m module) WASI() *wasi.Program { return m.program }
+
+// Run implements program.Program: the name of the program is the path of the module.
+func (f *foreign) Run(p *program.Process) int {
+	code, err := f.load(p)
+	if err != nil {
+		return f.refused(p, err)
+	}
+	stdio := [3]*vfs.Handle{}
+	for i, h := range []*vfs.Handle{p.Stdin, p.Stdout, p.Stderr} {
+		if h != nil {
+			stdio[i] = h.Dup()
+		}
+	}
+	w, err := wasi.New(p.FS, wasi.Config{Args: p.Args, Env: p.Env, Stdio: stdio, Preopens: []wasi.Preopen{{Name: ".", Dir: p.Cwd}, {Name: "/", Dir: p.FS.Root()}}})
+	if err != nil {
+		return f.refused(p, err)
+	}
+	defer w.Close()
+	ctx := context.Background() // whoever stops an execution tells its account
+	in, err := code.Initial().New(ctx, p.Account, module{w})
+	if err != nil {
+		return f.refused(p, err)
+	}
+	defer func() { _ = in.Close(ctx) }()
+	in.Watch = func() { p.Charge(0) }
+	if err = in.Start(ctx); err == nil {
+		_, err = in.Call(ctx, "_start")
+	}
+	if exit, ok := errors.AsType[*engine.Exit](err); ok {
+		return int(exit.Code & 0xff)
+	}
+	if trap, ok := errors.AsType[*engine.Trap](err); ok {
+		p.Errorf("%s", trap)
+		p.Kill(trapped(trap))
+	}
+	if err != nil {
+		return f.refused(p, err)
+	}
+	return 0
+}
+
+// trapped returns the signal that a machine would end such a program by.
+func trapped(t *engine.Trap) int {
+	switch t.Kind {
+	case engine.Unreachable:
+		return program.SIGABRT
+	case engine.Integer:
+		return 8 // SIGFPE
+	}
+	return 11 // SIGSEGV
+}
+
+// refused is the end of a module that cannot be run, or that was stopped.
+func (f *foreign) refused(p *program.Process, err error) int {
+	if s, ok := errors.AsType[*bound.Stopped](err); ok {
+		panic(s)
+	}
+	if errors.Is(err, bound.ErrMemory) {
+		p.Errorf("not enough memory for the module")
+		p.Kill(program.SIGKILL)
+	}
+	p.Errorf("cannot execute the WebAssembly module: %s", err)
+	return 126
+}
+
+// load reads and compiles the module.
+func (f *foreign) load(p *program.Process) (*engine.Code, error) {
+	h, err := p.Open(p.Name(), vfs.Read)
+	if err != nil {
+		return nil, err
+	}
+	if size := h.Info().Size; size > maxModule {
+		return nil, fault.New(fault.Exhausted, "file_too_large", "it has %d bytes; at most %d are taken", size, int64(maxModule))
+	}
+	raw, err := h.ReadAll()
+	if err != nil {
+		return nil, err
+	}
+	defer p.Account.Release(int64(len(raw)))
+	p.Charge(len(raw) * gasToCompile)
+	hash := sha256.Sum256(raw)
+	if i := slices.IndexFunc(f.kept, func(c compiled) bool { return c.hash == hash }); i >= 0 {
+		c := f.kept[i]
+		f.kept = append(slices.Delete(f.kept, i, i+1), c)
+		return c.code, nil
+	}
+	ctx := context.Background()
+	code, err := f.engine.Compile(ctx, raw)
+	if err != nil {
+		return nil, err
+	}
+	if len(f.kept) == keptModules {
+		// One that another fiber runs just now is kept by its instances until they are closed.
+		_ = f.kept[0].code.Close(ctx)
+		f.kept = slices.Delete(f.kept, 0, 1)
+	}
+	f.kept = append(f.kept, compiled{hash, code})
+	return code, nil
+}
+
+func (f *foreign) close(ctx context.Context) error { return f.engine.Close(ctx) }

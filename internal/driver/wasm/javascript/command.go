@@ -1,0 +1,125 @@
+package javascript
+
+import (
+	"path"
+	"strings"
+
+	"agentbox/internal/driver/wasm/program"
+)
+
+// command is a command line, understood.
+type command struct {
+	code       *string // of -e and -p
+	print      bool    // the value of the last expression
+	typescript bool    // of code
+	file       string  // "-" is the standard input
+	args       []string
+}
+
+// argv returns process.argv.
+func (c *command) argv(r *run, cwd string) []string {
+	all := []string{"/bin/" + path.Base(r.p.Name())}
+	if c.code == nil {
+		file := c.file
+		if found, err := r.resolveMain(file); err == nil && file != "-" {
+			file = found
+		} else if file != "-" && !path.IsAbs(file) {
+			file = path.Join(cwd, file)
+		}
+		all = append(all, file)
+	}
+	return append(all, c.args...)
+}
+
+// harmless are options that change nothing here.
+var harmless = map[string]bool{
+	"--no-warnings": true, "--experimental-strip-types": true, "--experimental-transform-types": true, "--enable-source-maps": true, "--trace-warnings": true,
+	"--use-strict": true, "--no-deprecation": true, "--silent": true, "--smol": true, "--bun": true, "-b": true, "--experimental-vm-modules": true, "--module": true,
+	"--experimental-default-type=module": true, "--input-type=module": true, "--input-type=commonjs": true, "--expose-gc": true, "--no-install": true,
+}
+
+// parse understands a command line of node's, bun's or js's. Where it returns nil there is nothing to run, but an exit code.
+func parse(p *program.Process) (*command, int) {
+	name := path.Base(p.Name())
+	c := &command{typescript: name == "bun"}
+	rest := p.Args[min(1, len(p.Args)):]
+	if name == "bun" && len(rest) > 0 {
+		switch rest[0] {
+		case "run":
+			rest = rest[1:]
+		case "install", "i", "add", "remove", "rm", "update", "link", "x", "create", "init", "build", "test", "pm", "upgrade", "publish", "repl", "exec", "patch", "outdated", "audit":
+			p.Lack(program.LackFeature, "bun "+rest[0])
+			p.Errorf("a nano space runs files; bun %s is not available", rest[0])
+			return nil, 1
+		}
+	}
+	for len(rest) > 0 && len(rest[0]) > 1 && rest[0][0] == '-' {
+		word := rest[0]
+		rest = rest[1:]
+		option, value, given := strings.Cut(word, "=")
+		next := func() (string, bool) {
+			if given {
+				return value, true
+			}
+			if len(rest) == 0 {
+				p.Errorf("%s requires an argument", word)
+				return "", false
+			}
+			value, rest = rest[0], rest[1:]
+			return value, true
+		}
+		switch {
+		case word == "--":
+			return c.finish(rest), 0
+		case option == "-v" || option == "--version" || option == "-V":
+			p.Out().Printf("%s\n", map[string]string{"bun": BunVersion, "node": NodeVersion}[name]+map[bool]string{true: Version}[name == "js"])
+			return nil, 0
+		case option == "-h" || option == "--help":
+			p.Out().Printf("%s", strings.ReplaceAll(usage, "NAME", name))
+			return nil, 0
+		case option == "-e" || option == "--eval" || option == "-p" || option == "--print" || option == "-pe":
+			text, ok := next()
+			if !ok {
+				return nil, 9
+			}
+			c.code, c.print = &text, option[1] == 'p' || option == "--print"
+		case option == "-r" || option == "--require" || option == "--import" || option == "--loader" || option == "--inspect" || option == "--watch" ||
+			option == "-i" || option == "--interactive" || option == "--test" || option == "-c" || option == "--check":
+			p.Lack(program.LackOption, option)
+			p.Errorf("the option %s is not available in a nano space", option)
+			return nil, 9
+		case harmless[word] || strings.HasPrefix(word, "--max-old-space-size") || strings.HasPrefix(word, "--stack-size") || option == "--input-type":
+			if word == "--input-type" {
+				_, _ = next()
+			}
+		default:
+			p.Lack(program.LackOption, option)
+			p.Errorf("bad option: %s", word)
+			return nil, 9
+		}
+	}
+	return c.finish(rest), 0
+}
+
+// finish takes the operands.
+func (c *command) finish(rest []string) *command {
+	if c.code != nil {
+		c.args = rest
+		return c
+	}
+	c.file = "-"
+	if len(rest) > 0 {
+		c.file, c.args = rest[0], rest[1:]
+	}
+	return c
+}
+
+const usage = `Usage: NAME [options] [FILE | - | -e CODE | -p CODE] [arguments]
+
+Runs JavaScript and TypeScript: ES modules and CommonJS, with Node's modules fs, path, os, process, util, events, assert, crypto, buffer, url,
+timers, readline and streams of text. There are no sockets, no processes and no packages but those in node_modules.
+
+  -e, --eval CODE    run CODE
+  -p, --print CODE   run CODE and print the value of its last expression
+  -v, --version      print the version
+`

@@ -1,0 +1,181 @@
+// Package javascript is the guest for JavaScript and TypeScript: QuickJS-ng in metered WebAssembly, with what programs expect of Node and Bun.
+//
+// The interpreter begins once and loads the prelude; what it is then is an image, of which every run has a fresh copy. TypeScript loses its types
+// before the interpreter sees it. Files, time, chance and output are those of the program's process.
+package javascript
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"slices"
+	"time"
+
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/driver/wasm/bound"
+	"agentbox/internal/driver/wasm/engine"
+	"agentbox/internal/driver/wasm/meter"
+	"agentbox/internal/driver/wasm/program"
+)
+
+// What the program says of itself. Node's version is the one whose behaviour is followed.
+const (
+	Version     = "QuickJS-ng 0.16"
+	NodeVersion = "v22.12.0"
+	BunVersion  = "1.2.0"
+)
+
+// embedded holds README.md and, after `make build`, the interpreter.
+//
+//go:embed embedded
+var embedded embed.FS
+
+// prelude is what makes Node's world, in the order of the names.
+//
+//go:embed prelude
+var prelude embed.FS
+
+// Module returns the interpreter that this build holds, or a fault that says how to get it.
+func Module() ([]byte, error) {
+	b, err := embedded.ReadFile("embedded/quickjs.wasm")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fault.New(fault.Unavailable, "runtime_unavailable", "this build of agentbox holds no JavaScript for nano spaces; build it with `make build`")
+	}
+	return b, err
+}
+
+// The limits of the interpreter itself.
+const (
+	stackBytes   = 480 << 10           // of calls: beyond it a RangeError is thrown
+	depth        = 8 * meter.SafeDepth // of the engine's stack; the interpreter's main loop is charged as a large function and takes little, so its own bound is met first
+	collectBytes = 8 << 20             // of the heap from which on it looks for garbage in cycles: most runs end before
+	spareBytes   = 4 << 20             // of the memory of an execution that the heap leaves to files and commands
+)
+
+// Runtime is the interpreter, ready to run programs. It may be used by many goroutines.
+type Runtime struct {
+	engine *engine.Engine
+	code   *engine.Code
+	image  *engine.Image
+	cell   uint64 // memory of every instance in which the interpreter leaves lengths
+	// exports are the names that each module of Node's exports.
+	exports map[string][]string
+}
+
+// New compiles the interpreter and makes the image with which every run begins.
+func New(ctx context.Context, o engine.Options) (_ *Runtime, err error) {
+	module, err := Module()
+	if err != nil {
+		return nil, err
+	}
+	r := &Runtime{exports: map[string][]string{}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, r.Close(ctx))
+		}
+	}()
+	if o.Depth == 0 {
+		o.Depth = depth
+	}
+	if r.engine, err = engine.New(ctx, o); err != nil {
+		return nil, err
+	}
+	if err = define(ctx, r.engine); err != nil {
+		return nil, err
+	}
+	if r.code, err = r.engine.Compile(ctx, module); err != nil {
+		return nil, err
+	}
+	account := bound.New(bound.Limits{
+		Gas: 1 << 40, Time: time.Hour, MemoryBytes: 256 << 20, OutputBytes: 1 << 20, FileBytes: 1 << 20, OpenFiles: 1, Depth: 8,
+	}, [32]byte{}, time.Unix(0, 0))
+	r.image, err = r.code.Build(ctx, account, &run{runtime: r, account: account}, func(in *engine.Instance) error { return r.begin(ctx, in) })
+	return r, err
+}
+
+// Hash identifies the interpreter with its prelude, and the version of the metering.
+func (r *Runtime) Hash() [32]byte { return r.image.Hash() }
+
+// Close frees the interpreter. No program runs any more.
+func (r *Runtime) Close(ctx context.Context) error {
+	var err error
+	if r.image != nil {
+		err = r.image.Close()
+	}
+	if r.code != nil {
+		err = errors.Join(err, r.code.Close(ctx))
+	}
+	if r.engine != nil {
+		err = errors.Join(err, r.engine.Close(ctx))
+	}
+	return err
+}
+
+// begin starts the interpreter and loads the prelude.
+func (r *Runtime) begin(ctx context.Context, in *engine.Instance) error {
+	vm := &guest{in: in, ctx: ctx}
+	in.State.(*run).vm = vm
+	if err := vm.must("_initialize"); err != nil {
+		return err
+	}
+	cell, err := vm.call("wasm_malloc", 8)
+	if err != nil {
+		return err
+	}
+	r.cell, vm.cell = cell, cell
+	if started, err := vm.call("qjs_init"); err != nil || int32(started) != 0 {
+		return errors.Join(err, fault.New(fault.Internal, "runtime_damaged", "the JavaScript interpreter does not start"))
+	}
+	for _, on := range []string{"qjs_set_promise_rejection_handler", "qjs_set_module_loader"} {
+		if err := vm.must(on, 1); err != nil {
+			return err
+		}
+	}
+	if err := vm.must("qjs_set_max_stack_size", stackBytes); err != nil {
+		return err
+	}
+	if err := vm.install(slices.Sorted(mapKeys(operations))); err != nil {
+		return err
+	}
+	names, err := fs.Glob(prelude, "prelude/*.js")
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		text, err := prelude.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		v, thrown, err := vm.eval(string(text), "node:internal/"+name[len("prelude/"):], 0)
+		if err != nil {
+			return err
+		}
+		if thrown {
+			return fault.New(fault.Internal, "prelude_invalid", "the prelude %s does not load: %s", name, vm.describe())
+		}
+		if err := vm.free(v); err != nil {
+			return err
+		}
+	}
+	list, err := vm.ask("__agentbox.list()")
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal([]byte(list), &r.exports); err != nil {
+		return err
+	}
+	if err := vm.drain(); err != nil {
+		return err
+	}
+	if err := vm.must("qjs_run_gc"); err != nil {
+		return err
+	}
+	return vm.must("qjs_set_gc_threshold", collectBytes)
+}
+
+// Programs are the commands of the guest.
+func (r *Runtime) Programs() program.Table {
+	return program.Table{"js": r, "node": r, "bun": r}
+}

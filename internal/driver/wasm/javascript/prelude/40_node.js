@@ -1,0 +1,447 @@
+// Node's modules that need no host: events, path, util, assert, url, timers, querystring, string_decoder, os, stream.
+(() => {
+  const ab = __agentbox;
+  const custom = Symbol.for("nodejs.util.inspect.custom");
+  const argument = (name, type, v) => ab.error(TypeError, "ERR_INVALID_ARG_TYPE", `The "${name}" argument must be of type ${type}. Received ${ab.received(v)}`);
+  ab.argument = argument;
+
+  // events
+  const lists = new WeakMap(); // emitter -> its listeners by name
+  const add = (self, name, f, first, once) => {
+    if (typeof f !== "function") throw argument("listener", "function", f);
+    if (self.lists.has("newListener") && name !== "newListener") self.emit("newListener", name, f);
+    const list = [...(self.lists.get(name) ?? [])];
+    list[first ? "unshift" : "push"]({ f, once });
+    self.lists.set(name, list);
+    return self;
+  };
+  class EventEmitter {
+    static defaultMaxListeners = 10;
+    static errorMonitor = Symbol("events.errorMonitor");
+    static captureRejectionSymbol = Symbol.for("nodejs.rejection");
+    get lists() { return lists.get(this) ?? (lists.set(this, new Map()), lists.get(this)); }
+    on(name, f) { return add(this, name, f, false, false); }
+    addListener(name, f) { return add(this, name, f, false, false); }
+    once(name, f) { return add(this, name, f, false, true); }
+    prependListener(name, f) { return add(this, name, f, true, false); }
+    prependOnceListener(name, f) { return add(this, name, f, true, true); }
+    off(name, f) {
+      const list = this.lists.get(name);
+      if (!list) return this;
+      const i = list.findLastIndex((l) => l.f === f);
+      if (i >= 0) {
+        const left = list.filter((_, j) => j !== i);
+        if (left.length === 0) this.lists.delete(name); else this.lists.set(name, left);
+        if (this.lists.has("removeListener")) this.emit("removeListener", name, f);
+      }
+      return this;
+    }
+    removeListener(name, f) { return this.off(name, f); }
+    removeAllListeners(name) { if (name === undefined) this.lists.clear(); else this.lists.delete(name); return this; }
+    emit(name, ...args) {
+      const list = this.lists.get(name);
+      if (name === "error") {
+        for (const l of this.lists.get(EventEmitter.errorMonitor) ?? []) l.f.apply(this, args);
+        if (!list) {
+          if (args[0] instanceof Error) throw args[0];
+          const e = ab.error(Error, "ERR_UNHANDLED_ERROR", `Unhandled error. (${ab.inspect(args[0])})`);
+          e.context = args[0];
+          throw e;
+        }
+      }
+      if (!list) return false;
+      for (const l of [...list]) {
+        if (l.once) this.off(name, l.f);
+        l.f.apply(this, args);
+      }
+      return true;
+    }
+    listenerCount(name, f) { return (this.lists.get(name) ?? []).filter((l) => f === undefined || l.f === f).length; }
+    listeners(name) { return (this.lists.get(name) ?? []).map((l) => l.f); }
+    rawListeners(name) { return this.listeners(name); }
+    eventNames() { return [...this.lists.keys()]; }
+    setMaxListeners() { return this; }
+    getMaxListeners() { return EventEmitter.defaultMaxListeners; }
+    static once(emitter, name, options) {
+      return new Promise((resolve, reject) => {
+        if (options?.signal?.aborted) { reject(options.signal.reason); return; }
+        if (emitter instanceof EventTarget) { emitter.addEventListener(name, (e) => resolve([e]), { once: true }); return; }
+        const failed = (e) => { emitter.off(name, done); reject(e); };
+        const done = (...args) => { emitter.off("error", failed); resolve(args); };
+        emitter.once(name, done);
+        if (name !== "error") emitter.once("error", failed);
+      });
+    }
+    static on(emitter, name) {
+      const waiting = [];
+      const ready = [];
+      let failure = null;
+      emitter.on(name, (...args) => { const w = waiting.shift(); if (w) w.resolve({ value: args, done: false }); else ready.push(args); });
+      emitter.on("error", (e) => { const w = waiting.shift(); if (w) w.reject(e); else failure = e; });
+      return {
+        next() {
+          if (ready.length > 0) return Promise.resolve({ value: ready.shift(), done: false });
+          if (failure) return Promise.reject(failure);
+          return new Promise((resolve, reject) => waiting.push({ resolve, reject }));
+        },
+        return() { return Promise.resolve({ value: undefined, done: true }); },
+        [Symbol.asyncIterator]() { return this; },
+      };
+    }
+    static listenerCount(emitter, name) { return emitter.listenerCount(name); }
+  }
+  // Classes of old are made with call and util.inherits.
+  const Emitter = new Proxy(EventEmitter, { apply: () => undefined });
+  EventEmitter.EventEmitter = Emitter;
+  ab.EventEmitter = EventEmitter;
+  ab.define("events", () => Object.assign(Emitter, {
+    once: EventEmitter.once, on: EventEmitter.on, EventEmitter: Emitter, listenerCount: EventEmitter.listenerCount, defaultMaxListeners: 10, setMaxListeners() {}, errorMonitor: EventEmitter.errorMonitor,
+    getEventListeners: (e, n) => e.listeners?.(n) ?? [], EventEmitterAsyncResource: EventEmitter,
+  }));
+
+  // path
+  const clean = (parts, above) => {
+    const out = [];
+    for (const p of parts) {
+      if (p === "" || p === ".") continue;
+      if (p === "..") { if (out.length > 0 && out.at(-1) !== "..") out.pop(); else if (above) out.push(".."); } else out.push(p);
+    }
+    return out;
+  };
+  const text = (name, v) => { if (typeof v !== "string") throw argument(name, "string", v); return v; };
+  const path = {
+    sep: "/", delimiter: ":",
+    resolve(...parts) {
+      let whole = "";
+      for (let i = parts.length - 1; i >= 0 && !whole.startsWith("/"); i--) { text(`paths[${i}]`, parts[i]); if (parts[i] !== "") whole = whole === "" ? parts[i] : `${parts[i]}/${whole}`; }
+      if (!whole.startsWith("/")) whole = `${ab.cwd()}/${whole}`;
+      return `/${clean(whole.split("/"), false).join("/")}`;
+    },
+    normalize(p) {
+      text("path", p);
+      if (p === "") return ".";
+      const rooted = p.startsWith("/");
+      let n = clean(p.split("/"), !rooted).join("/");
+      if (n === "" && !rooted) n = ".";
+      if (n !== "" && p.endsWith("/")) n += "/";
+      return rooted ? `/${n}` : n;
+    },
+    isAbsolute: (p) => text("path", p).startsWith("/"),
+    join(...parts) { const s = parts.map((p) => text("path", p)).filter((p) => p !== "").join("/"); return s === "" ? "." : path.normalize(s); },
+    relative(from, to) {
+      const a = path.resolve(text("from", from)).split("/").filter(Boolean);
+      const b = path.resolve(text("to", to)).split("/").filter(Boolean);
+      let n = 0;
+      while (n < a.length && n < b.length && a[n] === b[n]) n++;
+      return [...a.slice(n).map(() => ".."), ...b.slice(n)].join("/");
+    },
+    dirname(p) {
+      text("path", p);
+      const s = p.replace(/\/+$/, "");
+      if (s === "") return p.startsWith("/") ? "/" : ".";
+      const i = s.lastIndexOf("/");
+      return i < 0 ? "." : s.slice(0, i).replace(/\/+$/, "") || "/";
+    },
+    basename(p, suffix) {
+      text("path", p);
+      const s = p.replace(/\/+$/, "");
+      const b = s.slice(s.lastIndexOf("/") + 1);
+      return suffix && b.endsWith(suffix) && b !== suffix ? b.slice(0, -suffix.length) : b;
+    },
+    extname(p) { const b = path.basename(p); const i = b.lastIndexOf("."); return i <= 0 ? "" : b.slice(i); },
+    parse(p) {
+      text("path", p);
+      const base = path.basename(p);
+      const ext = path.extname(p);
+      const root = p.startsWith("/") ? "/" : "";
+      let dir = path.dirname(p);
+      if (dir === "." && !p.startsWith(".")) dir = "";
+      if (base === "" ) dir = root;
+      return { root, dir, base, ext, name: ext ? base.slice(0, -ext.length) : base };
+    },
+    format({ root = "", dir, base, name = "", ext = "" }) {
+      const b = base || name + (ext && !ext.startsWith(".") ? `.${ext}` : ext);
+      if (!dir) return root + b;
+      return dir === root ? dir + b : `${dir}/${b}`;
+    },
+    toNamespacedPath: (p) => p,
+    matchesGlob: (p, g) => ab.glob(g).test(p),
+  };
+  path.posix = path;
+  path.win32 = path;
+  // glob makes an expression of a pattern of file names.
+  ab.glob = (g) => {
+    let s = "";
+    for (let i = 0; i < g.length; i++) {
+      const c = g[i];
+      if (c === "*") {
+        if (g[i + 1] === "*") { i++; if (g[i + 1] === "/") { i++; s += "(?:[^/]+/)*"; } else s += ".*"; } else s += "[^/]*";
+      } else if (c === "?") s += "[^/]";
+      else if (c === "{") s += "(?:";
+      else if (c === "}") s += ")";
+      else if (c === ",") s += "|";
+      else if (c === "[") { const j = g.indexOf("]", i + 1); if (j < 0) s += "\\["; else { s += g.slice(i, j + 1).replace("[!", "[^"); i = j; } } else s += c.replace(/[.+^$()|\\]/g, "\\$&");
+    }
+    return new RegExp(`^${s}$`);
+  };
+  ab.define("path", () => path);
+  ab.define("path/posix", () => path);
+
+  // util
+  const types = {
+    isDate: (v) => v instanceof Date, isRegExp: (v) => v instanceof RegExp, isMap: (v) => v instanceof Map, isSet: (v) => v instanceof Set, isPromise: (v) => v instanceof Promise,
+    isNativeError: (v) => v instanceof Error, isTypedArray: (v) => ArrayBuffer.isView(v) && !(v instanceof DataView), isUint8Array: (v) => v instanceof Uint8Array, isArrayBuffer: (v) => v instanceof ArrayBuffer,
+    isAnyArrayBuffer: (v) => v instanceof ArrayBuffer, isArrayBufferView: (v) => ArrayBuffer.isView(v), isDataView: (v) => v instanceof DataView, isWeakMap: (v) => v instanceof WeakMap, isWeakSet: (v) => v instanceof WeakSet,
+    isAsyncFunction: (v) => typeof v === "function" && v.constructor?.name === "AsyncFunction", isGeneratorFunction: (v) => typeof v === "function" && v.constructor?.name === "GeneratorFunction",
+    isGeneratorObject: (v) => v?.[Symbol.toStringTag] === "Generator", isProxy: () => false, isBoxedPrimitive: (v) => v instanceof Number || v instanceof String || v instanceof Boolean || v instanceof BigInt || v instanceof Symbol,
+    isSymbolObject: (v) => v instanceof Symbol, isNumberObject: (v) => v instanceof Number, isStringObject: (v) => v instanceof String, isModuleNamespaceObject: (v) => v?.[Symbol.toStringTag] === "Module",
+  };
+  const kindOf = (v) => Object.prototype.toString.call(v);
+  // same compares deeply; strict is the way of deepStrictEqual.
+  const same = (a, b, strict, seen = new Map()) => {
+    if (strict ? Object.is(a, b) : a == b || (a !== a && b !== b)) return true; // eslint-disable-line
+    if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
+    if (strict && Object.getPrototypeOf(a) !== Object.getPrototypeOf(b)) return false;
+    if (kindOf(a) !== kindOf(b) || Array.isArray(a) !== Array.isArray(b)) return false;
+    if (seen.get(a) === b) return true;
+    seen.set(a, b);
+    if (a instanceof Date) { if (a.getTime() !== b.getTime() && !(Number.isNaN(a.getTime()) && Number.isNaN(b.getTime()))) return false; }
+    else if (a instanceof RegExp) { if (String(a) !== String(b) || a.lastIndex !== b.lastIndex) return false; }
+    else if (a instanceof Error) { if (a.message !== b.message || a.name !== b.name) return false; }
+    else if (types.isBoxedPrimitive(a)) { if (!types.isBoxedPrimitive(b) || !Object.is(a.valueOf(), b.valueOf())) return false; }
+    else if (ArrayBuffer.isView(a) || a instanceof ArrayBuffer) {
+      const x = new Uint8Array(...ab.view(a));
+      const y = new Uint8Array(...ab.view(b));
+      return x.length === y.length && x.every((n, i) => n === y[i]);
+    } else if (a instanceof Set) {
+      if (a.size !== b.size) return false;
+      const rest = [...b];
+      for (const x of a) {
+        if (b.has(x)) { const i = rest.indexOf(x); if (i >= 0) { rest.splice(i, 1); continue; } }
+        const i = rest.findIndex((y) => same(x, y, strict, new Map(seen)));
+        if (i < 0) return false;
+        rest.splice(i, 1);
+      }
+    } else if (a instanceof Map) {
+      if (a.size !== b.size) return false;
+      for (const [k, v] of a) {
+        if (b.has(k)) { if (!same(v, b.get(k), strict, seen)) return false; continue; }
+        if (![...b].some(([j, w]) => same(k, j, strict, new Map(seen)) && same(v, w, strict, new Map(seen)))) return false;
+      }
+    }
+    const keys = (o) => [...Object.keys(o), ...(strict ? Object.getOwnPropertySymbols(o).filter((s) => Object.getOwnPropertyDescriptor(o, s).enumerable) : [])];
+    const mine = keys(a);
+    if (mine.length !== keys(b).length || (Array.isArray(a) && a.length !== b.length)) return false;
+    return mine.every((k) => Object.hasOwn(b, k) && same(a[k], b[k], strict, seen));
+  };
+  const promisified = Symbol.for("nodejs.util.promisify.custom");
+  const promisify = (f) => {
+    if (typeof f !== "function") throw argument("original", "function", f);
+    if (f[promisified]) return f[promisified];
+    return Object.defineProperty(function (...args) {
+      return new Promise((resolve, reject) => f.call(this, ...args, (e, ...values) => (e ? reject(e) : resolve(values[0]))));
+    }, "name", { value: f.name });
+  };
+  promisify.custom = promisified;
+  setTimeout[promisified] = (ms, v) => new Promise((resolve) => setTimeout(resolve, ms, v));
+  setImmediate[promisified] = (v) => new Promise((resolve) => setImmediate(resolve, v));
+  const styles = { reset: [0, 0], bold: [1, 22], dim: [2, 22], italic: [3, 23], underline: [4, 24], inverse: [7, 27], black: [30, 39], red: [31, 39], green: [32, 39], yellow: [33, 39], blue: [34, 39], magenta: [35, 39], cyan: [36, 39], white: [37, 39], gray: [90, 39], grey: [90, 39] };
+  const parseArgs = ({ args = ab.process.argv.slice(2), options = {}, strict = true, allowPositionals = !strict } = {}) => {
+    const values = Object.create(null);
+    const positionals = [];
+    const bad = (code, message) => ab.error(TypeError, code, message);
+    const put = (name, v) => { if (options[name]?.multiple) (values[name] ??= []).push(v); else values[name] = v; };
+    for (let i = 0; i < args.length; i++) {
+      const a = args[i];
+      if (a === "--") { positionals.push(...args.slice(i + 1)); break; }
+      if (a.startsWith("--") || (a.startsWith("-") && a.length > 1)) {
+        let name, value;
+        if (a.startsWith("--")) { const eq = a.indexOf("="); name = eq < 0 ? a.slice(2) : a.slice(2, eq); value = eq < 0 ? undefined : a.slice(eq + 1); } else {
+          const short = a[1];
+          name = Object.keys(options).find((k) => options[k].short === short) ?? short;
+          if (a.length > 2) { if (options[name]?.type === "string") value = a.slice(2); else args = [...args.slice(0, i + 1), `-${a.slice(2)}`, ...args.slice(i + 1)]; }
+        }
+        let o = options[name];
+        if (!o && name.startsWith("no-") && options[name.slice(3)]?.type === "boolean") { put(name.slice(3), false); continue; }
+        if (!o) { if (strict) throw bad("ERR_PARSE_ARGS_UNKNOWN_OPTION", `Unknown option '${a.startsWith("--") ? `--${name}` : `-${name}`}'`); o = { type: value === undefined ? "boolean" : "string" }; }
+        if (o.type === "string") {
+          if (value === undefined) value = args[++i];
+          if (value === undefined && strict) throw bad("ERR_PARSE_ARGS_INVALID_OPTION_VALUE", `Option '--${name} <value>' argument missing`);
+          put(name, value);
+        } else {
+          if (value !== undefined && strict) throw bad("ERR_PARSE_ARGS_INVALID_OPTION_VALUE", `Option '--${name}' does not take an argument`);
+          put(name, true);
+        }
+      } else {
+        if (!allowPositionals) throw bad("ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL", `Unexpected argument '${a}'. This command does not take positional arguments`);
+        positionals.push(a);
+      }
+    }
+    for (const [k, o] of Object.entries(options)) if (o.default !== undefined && values[k] === undefined) values[k] = o.default;
+    return { values, positionals };
+  };
+  ab.same = same;
+  ab.define("util", () => ({
+    inspect: ab.inspect, format: ab.format, formatWithOptions: (o, ...a) => ab.formatWith(o, ...a), promisify, types, parseArgs, TextEncoder, TextDecoder, isDeepStrictEqual: (a, b) => same(a, b, true),
+    callbackify: (f) => function (...args) { const done = args.pop(); Promise.resolve(f.apply(this, args)).then((v) => ab.nextTick(done, null, v), (e) => ab.nextTick(done, e ?? new Error("rejected"))); },
+    inherits(child, parent) { Object.defineProperty(child, "super_", { value: parent, writable: true, configurable: true }); Object.setPrototypeOf(child.prototype, parent.prototype); },
+    deprecate: (f) => f, debuglog: () => Object.assign(() => {}, { enabled: false }), debug: () => () => {}, isArray: Array.isArray,
+    stripVTControlCharacters: (s) => String(s).replace(/\x1b\[[0-?]*[ -/]*[@-~]/g, ""), toUSVString: (s) => String(s).toWellFormed(),
+    styleText: (style, s) => [style].flat().reduceRight((t, n) => { if (!styles[n]) throw argument("format", "a style", n); return `\x1b[${styles[n][0]}m${t}\x1b[${styles[n][1]}m`; }, String(s)),
+    aborted: (signal) => new Promise((resolve) => { if (signal.aborted) resolve(); else signal.addEventListener("abort", () => resolve(), { once: true }); }), getSystemErrorName: (n) => `E${n}`,
+  }));
+  ab.define("util/types", () => types);
+
+  // assert
+  class AssertionError extends Error {
+    constructor({ message, actual, expected, operator, stackStartFn }) {
+      super(message);
+      void stackStartFn;
+      this.generatedMessage = false;
+      this.code = "ERR_ASSERTION";
+      this.actual = actual;
+      this.expected = expected;
+      this.operator = operator;
+    }
+    get name() { return "AssertionError"; }
+    set name(v) { Object.defineProperty(this, "name", { value: v, writable: true, configurable: true }); }
+  }
+  const failed = (message, text, o) => {
+    if (message instanceof Error) throw message;
+    const e = new AssertionError({ message: message ?? text, ...o });
+    e.generatedMessage = message === undefined;
+    throw e;
+  };
+  const compared = (head, a, b) => {
+    const x = ab.inspect(a);
+    const y = ab.inspect(b);
+    if (!x.includes("\n") && !y.includes("\n") && x.length + y.length < 60) return `${head}\n\n${x} !== ${y}\n`;
+    const left = x.split("\n");
+    const right = y.split("\n");
+    const lines = [];
+    for (let i = 0, j = 0; i < left.length || j < right.length;) {
+      if (left[i] === right[j] && i < left.length) { lines.push(`  ${left[i]}`); i++; j++; continue; }
+      const ahead = right.indexOf(left[i], j);
+      if (i < left.length && (ahead < 0 || j >= right.length)) lines.push(`+ ${left[i++]}`); else lines.push(`- ${right[j++]}`);
+    }
+    return `${head}\n+ actual - expected\n\n${lines.join("\n")}\n`;
+  };
+  const assert = (v, message) => { if (!v) failed(message, arguments_(v), { actual: v, expected: true, operator: "==" }); };
+  const arguments_ = (v) => (v === undefined ? "No value argument passed to `assert.ok()`" : `The expression evaluated to a falsy value:\n\n  assert(${ab.inspect(v)})\n`);
+  const matches = (e, expected, message) => {
+    if (expected === undefined) return;
+    if (typeof expected === "function") {
+      if (expected.prototype !== undefined && e instanceof expected) return;
+      if (Error.isPrototypeOf(expected)) throw e;
+      if (expected.call({}, e) === true) return;
+      failed(message, `The ${expected.name ? `"${expected.name}" ` : ""}validation function is expected to return "true".`, { actual: e, expected, operator: "throws" });
+    } else if (expected instanceof RegExp) {
+      if (!expected.test(String(e instanceof Error ? ab.headline(e) : e))) failed(message, `The input did not match the regular expression ${expected}. Input:\n\n${ab.inspect(String(e))}\n`, { actual: e, expected, operator: "throws" });
+    } else {
+      for (const k of expected instanceof Error ? ["name", "message"] : Object.keys(expected)) {
+        const ok = expected[k] instanceof RegExp && typeof e[k] === "string" ? expected[k].test(e[k]) : same(e[k], expected[k], true);
+        if (!ok) failed(message, compared("Expected values to be strictly deep-equal:", e[k], expected[k]), { actual: e, expected, operator: "throws" });
+      }
+    }
+  };
+  const split = (expected, message) => (typeof expected === "string" ? [undefined, expected] : [expected, message]);
+  Object.assign(assert, {
+    AssertionError, ok: assert,
+    fail(message = "Failed") { failed(message, "Failed", { operator: "fail" }); },
+    equal(a, b, m) { if (!(a == b || (a !== a && b !== b))) failed(m, `${ab.inspect(a)} == ${ab.inspect(b)}`, { actual: a, expected: b, operator: "==" }); },
+    notEqual(a, b, m) { if (a == b) failed(m, `${ab.inspect(a)} != ${ab.inspect(b)}`, { actual: a, expected: b, operator: "!=" }); },
+    strictEqual(a, b, m) { if (!Object.is(a, b)) failed(m, compared("Expected values to be strictly equal:", a, b), { actual: a, expected: b, operator: "strictEqual" }); },
+    notStrictEqual(a, b, m) { if (Object.is(a, b)) failed(m, `Expected "actual" to be strictly unequal to: ${ab.inspect(b)}`, { actual: a, expected: b, operator: "notStrictEqual" }); },
+    deepEqual(a, b, m) { if (!same(a, b, assert.strict === assert)) failed(m, compared("Expected values to be loosely deep-equal:", a, b), { actual: a, expected: b, operator: "deepEqual" }); },
+    notDeepEqual(a, b, m) { if (same(a, b, false)) failed(m, `Expected "actual" not to be loosely deep-equal to: ${ab.inspect(b)}`, { actual: a, expected: b, operator: "notDeepEqual" }); },
+    deepStrictEqual(a, b, m) { if (!same(a, b, true)) failed(m, compared("Expected values to be strictly deep-equal:", a, b), { actual: a, expected: b, operator: "deepStrictEqual" }); },
+    notDeepStrictEqual(a, b, m) { if (same(a, b, true)) failed(m, `Expected "actual" not to be strictly deep-equal to: ${ab.inspect(b)}`, { actual: a, expected: b, operator: "notDeepStrictEqual" }); },
+    throws(f, expected, message) {
+      if (typeof f !== "function") throw argument("fn", "function", f);
+      [expected, message] = split(expected, message);
+      try { f(); } catch (e) { matches(e, expected, message); return; }
+      failed(message && `Missing expected exception: ${message}`, "Missing expected exception.", { expected, operator: "throws" });
+    },
+    doesNotThrow(f, message) { try { f(); } catch (e) { failed(typeof message === "string" ? message : undefined, `Got unwanted exception.\nActual message: "${e?.message}"`, { actual: e, operator: "doesNotThrow" }); } },
+    async rejects(p, expected, message) {
+      [expected, message] = split(expected, message);
+      try { await (typeof p === "function" ? p() : p); } catch (e) { matches(e, expected, message); return; }
+      failed(message, "Missing expected rejection.", { expected, operator: "rejects" });
+    },
+    async doesNotReject(p, message) { try { await (typeof p === "function" ? p() : p); } catch (e) { failed(message, `Got unwanted rejection.\nActual message: "${e?.message}"`, { actual: e, operator: "doesNotReject" }); } },
+    match(s, re, m) { if (!re.test(s)) failed(m, `The input did not match the regular expression ${re}. Input:\n\n${ab.inspect(s)}\n`, { actual: s, expected: re, operator: "match" }); },
+    doesNotMatch(s, re, m) { if (re.test(s)) failed(m, `The input was expected to not match the regular expression ${re}. Input:\n\n${ab.inspect(s)}\n`, { actual: s, expected: re, operator: "doesNotMatch" }); },
+    ifError(e) { if (e !== null && e !== undefined) throw e; },
+  });
+  const strict = Object.assign((v, m) => assert(v, m), assert, { equal: assert.strictEqual, notEqual: assert.notStrictEqual, deepEqual: assert.deepStrictEqual, notDeepEqual: assert.notDeepStrictEqual });
+  assert.strict = strict.strict = strict;
+  ab.define("assert", () => assert);
+  ab.define("assert/strict", () => strict);
+
+  // url
+  const fileURLToPath = (u) => {
+    const url = typeof u === "string" ? new URL(u) : u;
+    if (url.protocol !== "file:") throw ab.error(TypeError, "ERR_INVALID_URL_SCHEME", "The URL must be of scheme file");
+    return ab.decodePercent(url.pathname);
+  };
+  const pathToFileURL = (p) => new URL(`file://${ab.encodePath(path.resolve(p) + (p.endsWith("/") && p !== "/" ? "/" : "")).replace(/[?#]/g, encodeURIComponent)}`);
+  ab.pathOf = fileURLToPath;
+  ab.define("url", () => ({
+    URL, URLSearchParams, fileURLToPath, pathToFileURL, domainToASCII: (d) => { try { return new URL(`http://${d}`).hostname; } catch { return ""; } },
+    format: (u) => (typeof u === "string" ? u : u.href ?? `${u.protocol ? `${u.protocol.replace(/:?$/, ":")}//` : ""}${u.host ?? `${u.hostname ?? ""}${u.port ? `:${u.port}` : ""}`}${u.pathname ?? ""}${u.search ?? (u.query ? `?${ab.builtin("querystring").stringify(u.query)}` : "")}${u.hash ?? ""}`),
+    parse: (s, q) => {
+      let u;
+      try { u = new URL(s); } catch { const r = new URL(s, "http://x"); return { protocol: null, host: null, hostname: null, port: null, search: r.search || null, query: q ? Object.fromEntries(r.searchParams) : r.search.slice(1) || null, pathname: r.pathname, path: r.pathname + r.search, hash: r.hash || null, href: s }; }
+      return { protocol: u.protocol, slashes: true, auth: u.username ? `${u.username}:${u.password}` : null, host: u.host, port: u.port || null, hostname: u.hostname, hash: u.hash || null, search: u.search || null, query: q ? Object.fromEntries(u.searchParams) : u.search.slice(1) || null, pathname: u.pathname, path: u.pathname + u.search, href: u.href };
+    },
+    resolve: (a, b) => { try { return new URL(b, a).href; } catch { const r = new URL(b, new URL(a, "resolve://x")); return r.protocol === "resolve:" ? r.pathname + r.search + r.hash : r.href; } },
+  }));
+  ab.define("querystring", () => {
+    const q = {
+      escape: encodeURIComponent, unescape: (s) => ab.decodePercent(s),
+      stringify: (o, sep = "&", eq = "=") => Object.entries(o ?? {}).flatMap(([k, v]) => [v].flat().map((x) => `${encodeURIComponent(k)}${eq}${encodeURIComponent(x ?? "")}`)).join(sep),
+      parse(s, sep = "&", eq = "=") {
+        const out = Object.create(null);
+        for (const part of String(s).split(sep)) {
+          if (part === "") continue;
+          const i = part.indexOf(eq);
+          const [k, v] = (i < 0 ? [part, ""] : [part.slice(0, i), part.slice(i + eq.length)]).map((x) => ab.decodePercent(x.replaceAll("+", " ")));
+          if (k in out) out[k] = [out[k], v].flat(); else out[k] = v;
+        }
+        return out;
+      },
+    };
+    return Object.assign(q, { encode: q.stringify, decode: q.parse });
+  });
+
+  // timers
+  ab.define("timers", () => ({ setTimeout, setInterval, setImmediate, clearTimeout, clearInterval, clearImmediate, promises: ab.builtin("timers/promises") }));
+  ab.define("timers/promises", () => {
+    const wait = (ms, v, o) => new Promise((resolve, reject) => {
+      if (o?.signal?.aborted) { reject(o.signal.reason); return; }
+      const t = setTimeout(resolve, ms, v);
+      if (o?.ref === false) t.unref();
+      o?.signal?.addEventListener("abort", () => { clearTimeout(t); reject(Object.assign(new Error("The operation was aborted"), { name: "AbortError", code: "ABORT_ERR", cause: o.signal.reason })); }, { once: true });
+    });
+    return {
+      setTimeout: wait, setImmediate: (v) => new Promise((resolve) => setImmediate(resolve, v)), async *setInterval(ms, v) { for (;;) yield await wait(ms, v); },
+      scheduler: { wait: (ms, o) => wait(ms, undefined, o), yield: () => new Promise((resolve) => setImmediate(resolve)) },
+    };
+  });
+
+  ab.define("string_decoder", () => ({
+    StringDecoder: class StringDecoder {
+      constructor(e) { this.encoding = ab.encodingOf(e); this.decoder = this.encoding === "utf8" ? new TextDecoder("utf-8", { ignoreBOM: true }) : null; }
+      write(b) { return this.decoder ? this.decoder.decode(b, { stream: true }) : Buffer.from(b).toString(this.encoding); }
+      end(b) { return (b ? this.write(b) : "") + (this.decoder ? this.decoder.decode() : ""); }
+    },
+  }));
+
+  ab.define("os", () => ({
+    EOL: "\n", devNull: "/dev/null", platform: () => "linux", type: () => "Linux", arch: () => "wasm32", machine: () => "wasm32", release: () => "6.0.0", version: () => "agentbox nano", hostname: () => "agentbox",
+    homedir: () => ab.process.env.HOME ?? "/", tmpdir: () => ab.process.env.TMPDIR ?? "/tmp", endianness: () => "LE", cpus: () => [{ model: "WebAssembly", speed: 1000, times: { user: 0, nice: 0, sys: 0, idle: 0, irq: 0 } }],
+    availableParallelism: () => 1, totalmem: () => 268435456, freemem: () => 134217728, loadavg: () => [0, 0, 0], uptime: () => performance.now() / 1000, networkInterfaces: () => ({}),
+    userInfo: () => ({ uid: 1000, gid: 1000, username: ab.process.env.USER ?? "agent", homedir: ab.process.env.HOME ?? "/", shell: "/bin/sh" }), getPriority: () => 0, setPriority() {},
+    constants: { signals: { SIGHUP: 1, SIGINT: 2, SIGQUIT: 3, SIGKILL: 9, SIGTERM: 15 }, errno: {} },
+  }));
+})();

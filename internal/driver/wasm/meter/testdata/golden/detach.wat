@@ -1,0 +1,10 @@
+(module
+  (memory (export "memory") 1)
+  (global $counter (mut i32) (i32.const 7))
+  (global $fixed i64 (i64.const 9))
+  (global $half (mut f64) (f64.const 0.5))
+  (data (i32.const 16) "abc")
+  (data $kept "kept")
+  (data (i32.const 32) "def")
+  (start $begin)
+  (func $begin (global.set $counter (i32.const 8))))

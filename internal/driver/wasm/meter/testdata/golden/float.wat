@@ -1,0 +1,10 @@
+(module
+  (memory 1)
+  (func (export "chain") (param f64 f64) (result f64)
+    (f64.sqrt (f64.add (f64.mul (local.get 0) (local.get 1)) (f64.div (local.get 1) (f64.const 3)))))
+  (func (export "apart") (param f32) (result f32)
+    (local.set 0 (f32.add (local.get 0) (f32.const 1)))
+    (f32.neg (local.get 0)))
+  (func (export "compare") (param f64) (result i32) (f64.lt (f64.ceil (local.get 0)) (f64.const 3)))
+  (func (export "lanes") (param i32) (result v128)
+    (f32x4.add (f64x2.mul (v128.load (local.get 0)) (v128.load (local.get 0))) (f64x2.sqrt (v128.load (local.get 0))))))

@@ -1,0 +1,11 @@
+(module
+  (type $f (func (param i32) (result i32)))
+  (table 1 funcref)
+  (elem (i32.const 0) $odd)
+  (func $even (export "even") (type $f)
+    (if (result i32) (i32.eqz (local.get 0)) (then (i32.const 1)) (else (return_call $odd (i32.sub (local.get 0) (i32.const 1))))))
+  (func $odd (type $f)
+    (if (i32.eqz (local.get 0)) (then (return (i32.const 0))))
+    (return_call_indirect (type $f) (i32.sub (local.get 0) (i32.const 1)) (i32.const 0)))
+  (func $wide (param i32 i32 i32 i32 i32 i32 i32) (result i32)
+    (return_call $wide (local.get 1) (local.get 2) (local.get 3) (local.get 4) (local.get 5) (local.get 6) (local.get 0))))

@@ -1,0 +1,213 @@
+package python
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"time"
+
+	"agentbox/internal/driver/wasm/bound"
+	"agentbox/internal/driver/wasm/engine"
+	"agentbox/internal/driver/wasm/program"
+	"agentbox/internal/driver/wasm/vfs"
+)
+
+// request is what the guest asks of the host beside WASI: the modes of files, and the commands that a program starts.
+type request struct {
+	Op      string   `json:"op"`
+	Args    []string `json:"args"` // of a command, or a path
+	Mode    uint32   `json:"mode"`
+	Cwd     string   `json:"cwd"`
+	Env     []string `json:"env"`
+	Stdin   *[]byte  `json:"stdin"`  // nil for the program's own
+	Stdout  string   `json:"stdout"` // inherit, capture or null
+	Stderr  string   `json:"stderr"` // and stdout
+	Timeout *float64 `json:"timeout"`
+}
+
+// reply is the answer.
+type reply struct {
+	Errno    int    `json:"errno,omitempty"`
+	PID      int    `json:"pid,omitempty"`
+	Code     int    `json:"code"` // negative for a signal
+	Stdout   []byte `json:"stdout"`
+	Stderr   []byte `json:"stderr"`
+	TimedOut bool   `json:"timed_out,omitempty"`
+}
+
+// maxRequest bounds a request; what a command reads is in it.
+const maxRequest = 64 << 20
+
+// ask answers a request of the guest. Below zero it has no answer.
+func ask(in *engine.Instance, stack []uint64) {
+	s := in.State.(*state)
+	at, n := uint32(stack[0]), uint32(stack[1])
+	stack[0] = uint64(1<<32 - 1)
+	b, ok := in.Bytes(at, n)
+	if !ok || n > maxRequest || s.process == nil || s.process.Host == nil {
+		return
+	}
+	s.process.Charge(int(n) / bytesPerGas)
+	var r request
+	if json.Unmarshal(b, &r) != nil || len(r.Args) == 0 {
+		return
+	}
+	var a reply
+	switch r.Op {
+	case "chmod":
+		err := s.process.FS.Chmod(vfs.At{Dir: s.process.FS.Root()}, r.Args[0], r.Mode, true)
+		a.Errno = number(err)
+	case "find":
+		a = find(s.process, &r)
+	case "execute":
+		a = run(s.process, &r)
+	default:
+		return
+	}
+	s.answer, _ = json.Marshal(a) // of numbers, bytes and truth values
+	s.process.Charge(len(s.answer) / bytesPerGas)
+	stack[0] = uint64(uint32(len(s.answer)))
+}
+
+// take copies the answer into memory that the guest has for it.
+func take(in *engine.Instance, stack []uint64) {
+	s := in.State.(*state)
+	if to, ok := in.Bytes(uint32(stack[0]), uint32(len(s.answer))); ok {
+		copy(to, s.answer)
+	}
+	s.answer = nil
+}
+
+// child returns the process that a request describes.
+func child(p *program.Process, r *request) (*program.Process, error) {
+	c := p.Child(r.Args...)
+	c.Env = r.Env
+	cwd, err := p.FS.Lookup(vfs.At{Dir: p.FS.Root()}, r.Cwd, true)
+	if err == nil && cwd.Kind() != vfs.Directory {
+		err = vfs.ENOTDIR
+	}
+	c.Cwd = cwd
+	return c, err
+}
+
+func find(p *program.Process, r *request) reply {
+	c, err := child(p, r)
+	if err == nil {
+		_, err = p.Host.Find(c, r.Args[0])
+	}
+	if errors.Is(err, vfs.ENOENT) {
+		p.Host.Report(program.Lack{Kind: program.LackCommand, Name: r.Args[0]})
+	}
+	return reply{Errno: number(err), PID: p.PID + 1}
+}
+
+// run runs a command to its end.
+func run(p *program.Process, r *request) reply {
+	c, err := child(p, r)
+	if err != nil {
+		return reply{Errno: number(err)}
+	}
+	var out, errs captured
+	out.account, errs.account = p.Account, p.Account
+	defer out.release()
+	defer errs.release()
+	var opened []*vfs.Handle
+	open := func(s vfs.Stream, flags vfs.Flags) *vfs.Handle {
+		h := p.FS.Stream(s, flags)
+		opened = append(opened, h)
+		return h
+	}
+	defer func() {
+		for _, h := range opened {
+			_ = h.Close()
+		}
+	}()
+	if r.Stdin != nil {
+		rest := *r.Stdin
+		c.Stdin = open(stream{read: func(to []byte) (int, error) {
+			if len(rest) == 0 {
+				return 0, io.EOF
+			}
+			n := copy(to, rest)
+			rest = rest[n:]
+			return n, nil
+		}}, vfs.Read)
+	}
+	switch r.Stdout {
+	case "capture":
+		c.Stdout = open(stream{write: out.Write}, vfs.Write)
+	case "null":
+		c.Stdout = open(stream{}, vfs.Write)
+	}
+	switch r.Stderr {
+	case "capture":
+		c.Stderr = open(stream{write: errs.Write}, vfs.Write)
+	case "null":
+		c.Stderr = open(stream{}, vfs.Write)
+	case "stdout":
+		c.Stderr = c.Stdout
+	}
+	if r.Timeout != nil {
+		limit := time.Duration(min(max(*r.Timeout, 0), 1e9) * float64(time.Second))
+		if at := p.Now().Add(limit); c.Deadline.IsZero() || at.Before(c.Deadline) {
+			c.Deadline = at
+		}
+	}
+	status, err := p.Execute(c)
+	if err != nil {
+		return reply{Errno: number(err)}
+	}
+	a := reply{Code: status.Code, Stdout: out.data, Stderr: errs.data}
+	if status.Signal != 0 {
+		a.Code = -status.Signal
+		a.TimedOut = r.Timeout != nil && status.Signal == program.SIGTERM && !p.Now().Before(c.Deadline)
+	}
+	return a
+}
+
+// captured is what a command prints that its starter reads.
+type captured struct {
+	account *bound.Account
+	data    []byte
+	held    int64
+}
+
+func (c *captured) Write(p []byte) (int, error) {
+	// It is held here, as text of an answer, and by the guest.
+	n := int64(3 * len(p))
+	if err := c.account.Allocate(n); err != nil {
+		return 0, vfs.ENOSPC
+	}
+	c.held += n
+	c.data = append(c.data, p...)
+	return len(p), nil
+}
+
+func (c *captured) release() { c.account.Release(c.held) }
+
+// numbers are Linux's, which programs know errors by.
+var numbers = map[vfs.Errno]int{
+	vfs.EPERM: 1, vfs.ENOENT: 2, vfs.EIO: 5, vfs.EBADF: 9, vfs.EAGAIN: 11, vfs.ENOMEM: 12, vfs.EACCES: 13, vfs.EBUSY: 16, vfs.EEXIST: 17, vfs.EXDEV: 18,
+	vfs.ENOTDIR: 20, vfs.EISDIR: 21, vfs.EINVAL: 22, vfs.EMFILE: 24, vfs.ETXTBSY: 26, vfs.EFBIG: 27, vfs.ENOSPC: 28, vfs.ESPIPE: 29, vfs.EROFS: 30,
+	vfs.EMLINK: 31, vfs.EPIPE: 32, vfs.ENAMETOOLONG: 36, vfs.ENOTEMPTY: 39, vfs.ELOOP: 40, vfs.ENOTSUP: 95,
+}
+
+// number returns the number of an error, 0 for none. What ends the execution is thrown.
+func number(err error) int {
+	if err == nil {
+		return 0
+	}
+	if s, ok := errors.AsType[*bound.Stopped](err); ok {
+		panic(s)
+	}
+	if errors.Is(err, bound.ErrMemory) {
+		return numbers[vfs.ENOMEM]
+	}
+	if errors.Is(err, bound.ErrDepth) {
+		return numbers[vfs.EAGAIN]
+	}
+	if e, ok := errors.AsType[vfs.Errno](err); ok && numbers[e] != 0 {
+		return numbers[e]
+	}
+	return numbers[vfs.EIO]
+}

@@ -1,0 +1,237 @@
+package wasm
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"agentbox/internal/domain/space"
+	"agentbox/internal/driver/wasm/bound"
+	"agentbox/internal/driver/wasm/fiber"
+	"agentbox/internal/driver/wasm/program"
+	"agentbox/internal/driver/wasm/shell"
+	"agentbox/internal/driver/wasm/shell/coreutils"
+	"agentbox/internal/driver/wasm/tools"
+	"agentbox/internal/driver/wasm/vfs"
+	"agentbox/internal/driver/wasm/worker"
+)
+
+// system is what a worker executes with: every program that a nano space has.
+type system struct {
+	programs program.Table
+	module   program.Program // runs modules that are files of the space
+	files    []fixed         // what lies outside of the space's own folders
+}
+
+// fixed is a file of the system's.
+type fixed struct {
+	path string
+	data []byte
+}
+
+var _ worker.System = (*system)(nil)
+
+// newSystem returns a system with the programs of the shell and those of the guests.
+func newSystem(g *guests) *system {
+	s := &system{programs: shell.Programs().Add(coreutils.Programs(), tools.Programs(), g.table), module: g.module}
+	s.files = append(g.files,
+		fixed{"/etc/passwd", []byte("agent:x:1000:1000:agent:" + home + ":/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n")},
+		fixed{"/etc/group", []byte("agent:x:1000:\nnogroup:x:65534:\n")},
+		fixed{"/etc/hosts", []byte("127.0.0.1 localhost space\n::1 localhost space\n")},
+		fixed{"/etc/hostname", []byte("space\n")},
+	)
+	return s
+}
+
+// Execute implements worker.System.
+func (s *system) Execute(o worker.Order, account *bound.Account, sources []vfs.Source, out func(channel int, p []byte) error) (outcome worker.Outcome, changed [][]vfs.Change) {
+	defer func() {
+		if x := recover(); x != nil {
+			if stopped, ok := x.(*bound.Stopped); ok {
+				outcome = ended(worker.Outcome{}, stopped)
+				return
+			}
+			if _, ok := x.(unprepared); ok {
+				outcome, changed = worker.Outcome{NotReady: true}, nil
+				return
+			}
+			outcome, changed = worker.Outcome{Crash: fmt.Sprintf("%v: %s", x, debug.Stack())}, nil
+		}
+	}()
+	fiber.Run(func(g *fiber.Group) {
+		fs, err := s.world(o, account, g, sources)
+		if err != nil {
+			outcome = failed(err)
+			return
+		}
+		e := execution{system: s, order: o, account: account, fs: fs, out: out}
+		outcome = e.run()
+		for _, m := range o.Mounts {
+			list, err := fs.Changes(m.Path)
+			if err != nil {
+				outcome = worker.Outcome{Crash: err.Error()}
+				return
+			}
+			changed = append(changed, list)
+		}
+	})
+	return outcome, changed
+}
+
+// failed is the outcome of what could not even be begun.
+func failed(err error) worker.Outcome {
+	if stopped, ok := errors.AsType[*bound.Stopped](err); ok {
+		return ended(worker.Outcome{}, stopped)
+	}
+	return worker.Outcome{Refused: err.Error()}
+}
+
+// ended is the outcome of what was stopped.
+func ended(o worker.Outcome, why *bound.Stopped) worker.Outcome {
+	o.Code, o.Signal, o.Limit, o.TimedOut, o.Canceled = 137, "SIGKILL", why.Limit, why.TimedOut, why.Canceled
+	if why.TimedOut {
+		o.Code, o.Signal = 124, ""
+	}
+	return o
+}
+
+// world makes the file system of an execution.
+func (s *system) world(o worker.Order, account *bound.Account, g *fiber.Group, sources []vfs.Source) (*vfs.FS, error) {
+	account.EndAt(bound.Disk, "folder_depth") // as the watcher of a heavier tier ends it
+	fs := vfs.New(account, g)
+	for i, m := range o.Mounts {
+		if err := fs.Mount(m.Path, vfs.Options{Source: sources[i], Disk: m.Disk}); err != nil {
+			return nil, fmt.Errorf("mount %s: %w", m.Path, err)
+		}
+	}
+	if err := shell.Install(fs, s.programs); err != nil {
+		return nil, err
+	}
+	for _, f := range s.files {
+		if err := fs.MakeFile(f.path, 0o644, f.data); err != nil {
+			return nil, err
+		}
+	}
+	for _, l := range links {
+		if err := fs.MakeLink(l[0], l[1]); err != nil {
+			return nil, err
+		}
+	}
+	err := fs.Mkdir(vfs.At{Dir: fs.Root()}, home, 0o755)
+	if err != nil && !errors.Is(err, vfs.EEXIST) {
+		return nil, err
+	}
+	return fs, nil
+}
+
+// links are the links that every space has.
+var links = [][2]string{{"/sbin", "/usr/bin"}, {"/var/tmp", "/tmp"}}
+
+// execution is one order on its way.
+type execution struct {
+	system  *system
+	order   worker.Order
+	account *bound.Account
+	fs      *vfs.FS
+	out     func(channel int, p []byte) error
+	lacks   []space.Lack
+}
+
+func (e *execution) run() worker.Outcome {
+	if err := e.startable(); err != nil {
+		return failed(err)
+	}
+	stdin := e.fs.Stream(&input{rest: e.order.Stdin}, vfs.Read)
+	stdout := e.fs.Stream(&output{e, 1}, vfs.Write)
+	stderr := e.fs.Stream(&output{e, 2}, vfs.Write)
+	sh := shell.New(shell.Options{
+		FS: e.fs, Account: e.account, Programs: e.system.programs, Module: e.system.module, Env: e.order.Env, Cwd: e.order.Cwd,
+		Stdin: stdin, Stdout: stdout, Stderr: stderr, Args: e.order.Argv, Report: e.lack,
+	})
+	r := sh.Run(`exec "$@"`)
+	o := worker.Outcome{Code: r.Code, Lacks: e.lacks}
+	if r.Signal == "STOP" || r.Signal == "TSTP" { // nobody lets it go on
+		return ended(o, &bound.Stopped{TimedOut: true})
+	}
+	if r.Signal != "" {
+		o.Signal = "SIG" + r.Signal
+	}
+	if stopped, ok := errors.AsType[*bound.Stopped](r.Err); ok {
+		return ended(o, stopped)
+	}
+	if o.Code != 0 {
+		o.Limit = e.account.WasHit()
+	}
+	return o
+}
+
+// startable says why a command cannot be started, where it is not even there.
+func (e *execution) startable() error {
+	at := vfs.At{Dir: e.fs.Root()}
+	cwd, err := e.fs.Lookup(at, e.order.Cwd, true)
+	if err != nil {
+		return fmt.Errorf("the working folder: %w", err)
+	}
+	if cwd.Kind() != vfs.Directory {
+		return fmt.Errorf("the working folder: %w", vfs.ENOTDIR)
+	}
+	name := e.order.Argv[0]
+	if !strings.Contains(name, "/") {
+		switch _, ok := e.system.programs[name]; {
+		case ok, name == "bash", name == "sh", name == "dash":
+		default:
+			e.lack(program.Lack{Kind: program.LackCommand, Name: name})
+			return fmt.Errorf("%.100s: %w", name, vfs.ENOENT)
+		}
+		return nil
+	}
+	n, err := e.fs.Lookup(vfs.At{Dir: cwd}, name, true)
+	if err != nil {
+		return fmt.Errorf("%.100s: %w", name, err)
+	}
+	if n.Kind() != vfs.Regular || n.Info().Mode&0o111 == 0 {
+		return fmt.Errorf("%.100s: %w", name, vfs.EACCES)
+	}
+	return nil
+}
+
+func (e *execution) lack(l program.Lack) {
+	if w := (space.Lack{Kind: l.Kind, Name: l.Name, Detail: l.Detail}); !slices.Contains(e.lacks, w) {
+		e.lacks = append(e.lacks, w)
+	}
+}
+
+// input is what a command reads.
+type input struct{ rest []byte }
+
+func (i *input) Read(p []byte) (int, error) {
+	if len(i.rest) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, i.rest)
+	i.rest = i.rest[n:]
+	return n, nil
+}
+
+func (i *input) Write([]byte) (int, error) { return 0, vfs.EBADF }
+
+// output is what a command prints.
+type output struct {
+	e       *execution
+	channel int
+}
+
+func (o *output) Read([]byte) (int, error) { return 0, vfs.EBADF }
+
+func (o *output) Write(p []byte) (int, error) {
+	fits, err := o.e.account.Print(len(p))
+	if fits > 0 {
+		if e := o.e.out(o.channel, p[:fits]); e != nil {
+			return 0, vfs.EIO
+		}
+	}
+	return fits, err
+}

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package worker_test
+
+func escapes(func(int, []byte) error) int { return 0 }

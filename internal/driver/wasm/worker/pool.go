@@ -1,0 +1,611 @@
+package worker
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/driver/wasm/bound"
+	"agentbox/internal/driver/wasm/vfs"
+)
+
+// How long is waited for a worker before it is killed.
+const (
+	startTime = 60 * time.Second       // until it says that it is ready: it compiles the interpreters, where they are not in the cache
+	stubborn  = 250 * time.Millisecond // after it was told to stop, for what it is in the middle of
+)
+
+// What the changes of one execution may take of the daemon's memory, beside twice what the execution may hold itself.
+const (
+	maxNames    = 64 << 20 // bytes
+	changeBytes = 128      // of each, whatever it says
+)
+
+// maxListings is how many folders may be told in parts at once. A worker of ours asks for one to its end before it asks for another.
+const maxListings = 1
+
+// errHoard is more changes than an execution can have made, of which no worker of ours tells.
+var errHoard = errors.New("the worker tells of more changes than the execution can have made")
+
+// wornOut is after how many executions a worker is replaced, whatever they did.
+const wornOut = 10_000
+
+// Files are the files behind a mount, on the daemon's side.
+type Files interface {
+	vfs.Source
+	// Begin begins to take changes.
+	Begin() (Changes, error)
+}
+
+// Changes are what an execution has changed; nothing of it happens before Commit.
+type Changes interface {
+	// Add takes one change; of a file, content is what it begins with.
+	Add(c vfs.Change, content io.Reader) error
+	// Commit makes the changes, in the order in which they were added.
+	Commit() error
+	// Abort forgets them. After Commit it does nothing.
+	Abort() error
+}
+
+// Options are what a pool is made of.
+type Options struct {
+	Command []string // the program that serves, and its arguments
+	Env     []string
+	Workers int                 // at least 1
+	Started func(p *os.Process) // called with each worker's process before its first order, and may be nil
+	Prepare func(c *exec.Cmd)   // what the host can bound a process by before it starts, and may be nil
+	Logger  *slog.Logger
+}
+
+// Pool is a number of workers that wait for orders. Close it last.
+type Pool struct {
+	o      Options
+	idle   chan *process // as many as there are workers; nil stands for one that has to be started
+	base   context.Context
+	end    context.CancelFunc
+	alive  sync.WaitGroup
+	failed atomic.Pointer[error] // why the last start failed
+	warm   sync.Once
+	age    atomic.Int64 // how often the workers were outdated
+
+	mu     sync.Mutex // guards what follows
+	living map[*process]bool
+	closed bool
+}
+
+// NewPool returns a pool whose workers start in the background when they are wanted, or by Warm.
+func NewPool(o Options) *Pool {
+	base, end := context.WithCancel(context.Background())
+	return &Pool{o: o, idle: make(chan *process, o.Workers), base: base, end: end, living: map[*process]bool{}}
+}
+
+// Warm starts the workers in the background, if they were not started before.
+func (p *Pool) Warm() {
+	p.warm.Do(func() {
+		for range p.o.Workers {
+			p.renew()
+		}
+	})
+}
+
+// Outdate has every worker that was started before replaced before it executes anything more.
+func (p *Pool) Outdate() { p.age.Add(1) }
+
+// renew starts a worker in the background and puts it, or where that failed the task to try again, among the idle.
+func (p *Pool) renew() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return
+	}
+	p.alive.Add(1)
+	go func() {
+		defer p.alive.Done()
+		w, err := p.start()
+		if err != nil {
+			p.failed.Store(&err)
+			if p.base.Err() == nil {
+				p.o.Logger.Error("a worker could not be started", "code", "worker_not_started", "error", err)
+			}
+		}
+		p.idle <- w
+	}()
+}
+
+// Close ends every worker, also those that work, and waits until none is left.
+func (p *Pool) Close() error {
+	p.mu.Lock()
+	again := p.closed
+	p.closed = true
+	p.end()
+	for w := range p.living {
+		w.kill()
+	}
+	p.mu.Unlock()
+	if again {
+		return nil
+	}
+	p.alive.Wait()
+	return nil
+}
+
+// process is one worker.
+type process struct {
+	command *exec.Cmd
+	in      io.WriteCloser
+	out     *bufio.Reader
+	buf     []byte
+	done    int // executions
+	age     int64
+	broken  bool // it said what no worker of ours says, or was killed
+	words   *lastWords
+
+	mu sync.Mutex // guards w
+	w  *bufio.Writer
+}
+
+var errClosed = fault.New(fault.Unavailable, "tier_closed", "the daemon is shutting down; nothing can be executed")
+
+// start starts a worker and waits until it is ready.
+func (p *Pool) start() (*process, error) {
+	age := p.age.Load()
+	c := exec.Command(p.o.Command[0], p.o.Command[1:]...)
+	c.Env = p.o.Env
+	words := &lastWords{}
+	c.Stderr = words
+	if p.o.Prepare != nil {
+		p.o.Prepare(c)
+	}
+	in, err := c.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		return nil, errors.Join(err, in.Close())
+	}
+	if err := c.Start(); err != nil {
+		return nil, err
+	}
+	w := &process{command: c, in: in, out: bufio.NewReaderSize(out, 64<<10), w: bufio.NewWriterSize(in, 64<<10), words: words, age: age}
+	p.mu.Lock()
+	if p.closed {
+		w.kill()
+	}
+	p.living[w] = true
+	p.mu.Unlock()
+	slow := time.AfterFunc(startTime, w.kill)
+	kind, _, _, err := readFrame(w.out, nil)
+	slow.Stop()
+	if err == nil && kind != frameReady {
+		err = errWire
+	}
+	if err != nil {
+		p.discard(w)
+		return nil, fmt.Errorf("the worker did not come up: %w: %.300s", err, words)
+	}
+	if p.o.Started != nil {
+		p.o.Started(c.Process)
+	}
+	return w, nil
+}
+
+// kill ends the process at once. It may be called at any time.
+func (w *process) kill() { _ = w.command.Process.Kill() }
+
+// discard ends a worker for good.
+func (p *Pool) discard(w *process) {
+	w.kill()
+	_ = w.in.Close()
+	_, _ = io.Copy(io.Discard, w.out)
+	_ = w.command.Wait()
+	p.mu.Lock()
+	delete(p.living, w)
+	p.mu.Unlock()
+}
+
+// lastWords keeps the beginning of what a worker says about its own end.
+type lastWords struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+const maxWords = 2 << 10
+
+func (l *lastWords) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text = append(l.text, p[:min(len(p), maxWords-len(l.text))]...)
+	return len(p), nil
+}
+
+func (l *lastWords) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return string(l.text)
+}
+
+// take waits for a worker that is idle.
+func (p *Pool) take(ctx context.Context) (*process, error) {
+	p.Warm()
+	for tries := 0; ; tries++ {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		var w *process
+		select {
+		case w = <-p.idle:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-p.base.Done():
+			return nil, errClosed
+		}
+		if w != nil && w.age == p.age.Load() {
+			return w, nil
+		}
+		if w != nil {
+			p.discard(w)
+			p.renew()
+			tries = 0
+			continue
+		}
+		p.renew() // the last start failed; try again, for the next one who asks too
+		if tries > 0 {
+			return nil, fault.Wrap(*p.failed.Load(), fault.Unavailable, "worker_not_started", "no worker can be started; run agentbox doctor")
+		}
+	}
+}
+
+// give puts a worker back, or replaces it.
+func (p *Pool) give(w *process) {
+	if w.done++; !w.broken && w.done < wornOut {
+		p.mu.Lock()
+		closed := p.closed
+		p.mu.Unlock()
+		if !closed {
+			p.idle <- w
+			return
+		}
+	}
+	p.discard(w)
+	p.renew()
+}
+
+// ErrEnded is a worker that ended in the middle of an execution, of which nothing was kept.
+var ErrEnded = fault.New(fault.Unavailable, "worker_ended", "the worker that ran the command has ended; nothing that the command did was kept")
+
+// Execute has an order executed by the next idle worker. What is printed goes to out as it comes; its error ends the execution and is returned. What has
+// changed in the files is committed before Execute returns, also when a bound was hit; of an execution whose worker had to be killed nothing is kept.
+func (p *Pool) Execute(ctx context.Context, o Order, files []Files, out func(channel string, p []byte) error) (Outcome, error) {
+	raw := o.encode()
+	if len(raw) > maxOrder {
+		return Outcome{}, fault.New(fault.Exhausted, "command_too_large", "the command with its input has %d bytes; at most %d are taken", len(raw), maxOrder)
+	}
+	w, err := p.take(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return Outcome{Code: 137, Signal: "SIGKILL", Canceled: true}, nil
+		}
+		return Outcome{}, err
+	}
+	printed := newPrinter(out, o.Limits.OutputBytes, o.Tentative || o.Unprepared)
+	t := &talk{w: w, files: files, printed: printed, limits: o.Limits, tentative: o.Tentative}
+	outcome, err := t.execute(ctx, raw, o.Limits.Time)
+	broken := w.broken
+	p.give(w)
+	if broken {
+		p.o.Logger.Warn("a worker is replaced", "code", "worker_replaced", "error", errors.Join(err, fmt.Errorf("%s: %.1000s", w.command.ProcessState, w.words)))
+	}
+	if o.Done != nil {
+		o.Done()
+	}
+	if refused := printed.wait(); refused != nil {
+		return Outcome{}, refused
+	}
+	return outcome, err
+}
+
+// talk is one execution, seen from the daemon.
+type talk struct {
+	w         *process
+	files     []Files
+	changes   []Changes
+	printed   *printer
+	limits    bound.Limits
+	tentative bool
+	listing   map[string][]vfs.Found // folders that are told in parts
+	told      int64                  // bytes that the changes take here
+
+	mu     sync.Mutex // guards what follows
+	over   bool       // the worker is not this execution's any more
+	killed *bound.Stopped
+	hang   *time.Timer // that kills the worker which was told to stop
+}
+
+func (t *talk) execute(ctx context.Context, order []byte, limit time.Duration) (Outcome, error) {
+	t.changes = make([]Changes, len(t.files))
+	defer func() {
+		for _, c := range t.changes {
+			if c != nil {
+				_ = c.Abort()
+			}
+		}
+	}()
+	// A worker that does not stop by itself when its time is over, or when it is told to, is killed.
+	overdue := time.AfterFunc(limit+stubborn, func() { t.kill(&bound.Stopped{TimedOut: true}) })
+	defer overdue.Stop()
+	defer context.AfterFunc(ctx, t.stop)()
+	t.printed.refuse = t.stop
+	defer t.leave()
+	for len(order) > piece {
+		if err := t.send(frameOrderPart, order[:piece]); err != nil {
+			return t.lost(err)
+		}
+		order = order[piece:]
+	}
+	if err := t.send(frameOrder, order); err != nil {
+		return t.lost(err)
+	}
+	for {
+		kind, payload, grown, err := readFrame(t.w.out, t.w.buf)
+		t.w.buf = grown
+		if err != nil {
+			return t.lost(err)
+		}
+		if kind == frameEnd {
+			outcome, err := decodeOutcome(payload)
+			if err == nil && outcome.Crash != "" { // what broke once is not trusted again
+				err = errors.New(outcome.Crash)
+			}
+			if err != nil || !t.leave() {
+				return t.lost(err)
+			}
+			return t.end(outcome)
+		}
+		if err := t.frame(kind, payload); err != nil {
+			return t.lost(err)
+		}
+	}
+}
+
+// kill ends the worker, unless it is another execution's by now.
+func (t *talk) kill(why *bound.Stopped) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.over {
+		return
+	}
+	if t.killed == nil {
+		t.killed = why
+	}
+	t.w.kill()
+}
+
+// stop tells the worker to end the execution, unless it is another one's by now. It may be called more than once, at any time.
+func (t *talk) stop() {
+	t.mu.Lock()
+	if t.over || t.hang != nil {
+		t.mu.Unlock()
+		return
+	}
+	t.hang = time.AfterFunc(stubborn, func() { t.kill(&bound.Stopped{Canceled: true}) })
+	t.mu.Unlock()
+	t.w.mu.Lock() // the next order waits for it, and comes after what is written here
+	defer t.w.mu.Unlock()
+	t.mu.Lock()
+	over := t.over
+	t.mu.Unlock()
+	if !over && writeFrame(t.w.w, frameStop, nil) == nil {
+		_ = t.w.w.Flush()
+	}
+}
+
+// leave makes the worker free for another execution: it is neither killed nor told to stop for this one any more. It reports false where it was killed.
+func (t *talk) leave() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.over = true
+	if t.hang != nil {
+		t.hang.Stop()
+	}
+	return t.killed == nil
+}
+
+func (t *talk) send(kind byte, payload []byte) error {
+	t.w.mu.Lock()
+	defer t.w.mu.Unlock()
+	if err := writeFrame(t.w.w, kind, payload); err != nil {
+		return err
+	}
+	return t.w.w.Flush()
+}
+
+// lost is an execution whose worker ended, or has to.
+func (t *talk) lost(err error) (Outcome, error) {
+	t.w.broken = true
+	t.leave()
+	if why := t.killed; why != nil { // it does not change any more
+		if why.Canceled {
+			return Outcome{Code: 137, Signal: "SIGKILL", Canceled: true}, nil
+		}
+		return Outcome{Code: 124, TimedOut: true}, nil
+	}
+	if f, ok := errors.AsType[*fault.Error](err); ok {
+		return Outcome{}, f
+	}
+	return Outcome{}, fmt.Errorf("%w: %w", ErrEnded, err)
+}
+
+// end makes the changes, unless the execution was an attempt that lacked something.
+func (t *talk) end(o Outcome) (Outcome, error) {
+	if o.NotReady {
+		if !t.printed.drop() {
+			o.NotReady, o.Refused = false, "the interpreter is still being prepared; try again in a moment"
+		}
+		return o, nil
+	}
+	if t.tentative && len(o.Lacks) > 0 && !o.TimedOut && !o.Canceled && t.printed.drop() {
+		o.Dropped = true
+		return o, nil
+	}
+	for _, c := range t.changes {
+		if c != nil {
+			if err := c.Commit(); err != nil {
+				return o, err
+			}
+		}
+	}
+	return o, nil
+}
+
+// frame answers a question or takes what is told.
+func (t *talk) frame(kind byte, payload []byte) error {
+	d := decoder{b: payload}
+	switch kind {
+	case frameOutput:
+		if len(payload) < 1 || payload[0] != 1 && payload[0] != 2 {
+			return errWire
+		}
+		return t.printed.print(payload[0], payload[1:])
+	case frameChange:
+		return t.change(payload)
+	}
+	mount, path := d.uint(), d.string()
+	if d.err != nil || mount >= uint64(len(t.files)) {
+		return errWire
+	}
+	files := t.files[mount]
+	var reply encoder
+	reply.uint(0)
+	var err error
+	switch kind {
+	case frameList:
+		err = t.list(&reply, files, fmt.Sprint(mount, " ", path), path, d.uint())
+	case frameRead:
+		off, want := d.int(), d.uint()
+		if off < 0 || want > piece {
+			return errWire
+		}
+		buf := make([]byte, want)
+		var n int
+		if n, err = files.Read(path, buf, off); errors.Is(err, io.EOF) {
+			err = nil
+		}
+		reply.b = append(reply.b, buf[:n]...)
+	case frameRoom:
+		var bytes, count int64
+		bytes, count, err = files.Room()
+		reply.int(bytes)
+		reply.int(count)
+	default:
+		return errWire
+	}
+	if e := d.done(); e != nil {
+		return e
+	}
+	if err != nil {
+		e, ok := errors.AsType[vfs.Errno](err)
+		if !ok {
+			return err
+		}
+		reply.b = reply.b[:0]
+		reply.uint(uint64(e))
+	}
+	return t.send(frameReply, reply.b)
+}
+
+// list answers with a part of a folder.
+func (t *talk) list(reply *encoder, files Files, key, path string, from uint64) error {
+	found, known := t.listing[key]
+	if !known || from == 0 {
+		var err error
+		if found, err = files.List(path); err != nil {
+			return err
+		}
+	}
+	if from > uint64(len(found)) {
+		return errWire
+	}
+	part := found[from:]
+	size := 0
+	for i, f := range part {
+		if size += len(f.Name) + len(f.Target) + 64; size > maxFrame/2 {
+			part = part[:i]
+			break
+		}
+	}
+	more := int(from)+len(part) < len(found)
+	if more {
+		if t.listing == nil || len(t.listing) >= maxListings { // one is asked for to its end
+			t.listing = map[string][]vfs.Found{}
+		}
+		t.listing[key] = found
+	} else {
+		delete(t.listing, key)
+	}
+	reply.bool(more)
+	reply.b = append(reply.b, encodeFound(part)...)
+	return nil
+}
+
+// change takes one change; its content follows in frames of its own.
+func (t *talk) change(payload []byte) error {
+	mount, c, length, err := decodeChange(payload)
+	if err != nil {
+		return err
+	}
+	if mount >= len(t.files) || c.Size > t.limits.FileBytes {
+		return errWire
+	}
+	// What an execution has changed it has held in its memory: the content, and the names, of which it is told with the folders that they lie in.
+	if t.told += changeBytes + int64(len(payload)) + length; t.told > 2*t.limits.MemoryBytes+maxNames {
+		return errHoard
+	}
+	if t.changes[mount] == nil {
+		if t.changes[mount], err = t.files[mount].Begin(); err != nil {
+			return err
+		}
+	}
+	content := &contents{t: t, left: length}
+	if err := t.changes[mount].Add(c, content); err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, content)
+	return err
+}
+
+// contents reads what follows a change.
+type contents struct {
+	t    *talk
+	left int64
+	buf  []byte
+}
+
+func (c *contents) Read(p []byte) (int, error) {
+	for len(c.buf) == 0 {
+		if c.left == 0 {
+			return 0, io.EOF
+		}
+		kind, payload, grown, err := readFrame(c.t.w.out, c.t.w.buf)
+		c.t.w.buf = grown
+		if err != nil {
+			return 0, err
+		}
+		if kind != frameContent || int64(len(payload)) > c.left || len(payload) == 0 {
+			return 0, errWire
+		}
+		c.buf, c.left = payload, c.left-int64(len(payload))
+	}
+	n := copy(p, c.buf)
+	c.buf = c.buf[n:]
+	return n, nil
+}

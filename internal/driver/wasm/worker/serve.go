@@ -1,0 +1,281 @@
+package worker
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"agentbox/internal/driver/wasm/bound"
+	"agentbox/internal/driver/wasm/vfs"
+)
+
+// System executes orders. It has everything that it needs before the worker gives up its rights, and keeps nothing of one execution for the next.
+type System interface {
+	// Execute runs an order to its end. Its files come from sources, one for each mount; what it prints goes to out, whose channel is 1 or 2. It returns
+	// how it ended and, for each mount, what has changed.
+	Execute(o Order, account *bound.Account, sources []vfs.Source, out func(channel int, p []byte) error) (Outcome, [][]vfs.Change)
+}
+
+// flushAfter is how long what was printed may wait for more.
+const flushAfter = 2 * time.Millisecond
+
+// server is the worker's side of the pipe.
+type server struct {
+	system  System
+	replies chan []byte
+	orders  chan work
+
+	mu      sync.Mutex // guards what follows
+	w       *bufio.Writer
+	waiting bool // a flush is on its way
+	failed  error
+
+	running sync.Mutex
+	account *bound.Account // of the execution under way, nil for none
+}
+
+// work is an order that was taken.
+type work struct {
+	order   Order
+	account *bound.Account
+}
+
+// Serve executes the orders that come over r, one after the other, until it ends. It says that it is ready first. Where the other side is gone while an
+// execution does not stop, exit is called, which does not return.
+func Serve(r io.Reader, w io.Writer, s System, exit func()) error {
+	srv := &server{system: s, replies: make(chan []byte), orders: make(chan work, 1), w: bufio.NewWriterSize(w, 64<<10)}
+	if err := srv.send(frameReady, nil, true); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() {
+		err := srv.read(bufio.NewReaderSize(r, 64<<10))
+		ended <- err
+		time.AfterFunc(stubborn, exit)
+		srv.stop(&bound.Stopped{Canceled: true})
+		close(srv.replies)
+	}()
+	for {
+		select {
+		case o := <-srv.orders:
+			if err := srv.execute(o.order, o.account); err != nil {
+				return err
+			}
+		case err := <-ended:
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// read takes the frames apart: orders, replies to questions, and the order to stop.
+func (s *server) read(r *bufio.Reader) error {
+	var buf, order []byte
+	for {
+		kind, payload, grown, err := readFrame(r, buf)
+		if buf = grown; err != nil {
+			return err
+		}
+		switch kind {
+		case frameOrderPart:
+			if order = append(order, payload...); len(order) > maxOrder {
+				return errWire
+			}
+		case frameOrder:
+			o, err := decodeOrder(append(order, payload...))
+			if order = nil; err != nil {
+				return err
+			}
+			account := bound.New(o.Limits, o.Seed, o.Start)
+			s.running.Lock()
+			s.account = account
+			s.running.Unlock()
+			s.orders <- work{o, account}
+		case frameReply:
+			s.replies <- append([]byte(nil), payload...)
+		case frameStop:
+			s.stop(&bound.Stopped{Canceled: true})
+		default:
+			return errWire
+		}
+	}
+}
+
+// stop ends the execution under way.
+func (s *server) stop(why *bound.Stopped) {
+	s.running.Lock()
+	defer s.running.Unlock()
+	if s.account != nil {
+		s.account.Stop(why)
+	}
+}
+
+func (s *server) execute(o Order, account *bound.Account) error {
+	timer := time.AfterFunc(o.Limits.Time, func() { account.Stop(&bound.Stopped{TimedOut: true}) })
+	begun := newPace(account, o.Millis)
+	sources := make([]vfs.Source, len(o.Mounts))
+	for i := range sources {
+		sources[i] = &remote{server: s, mount: i}
+	}
+	outcome, changes := s.system.Execute(o, account, sources, s.output)
+	timer.Stop()
+	s.running.Lock()
+	s.account = nil
+	s.running.Unlock()
+	outcome.Gas, outcome.Slept, outcome.CPU = account.Used(), account.Slept(), begun.used()
+	_, outcome.Memory = account.Memory()
+	for mount, list := range changes {
+		for _, c := range list {
+			if err := s.change(mount, c); err != nil {
+				return err
+			}
+		}
+	}
+	return s.send(frameEnd, outcome.encode(), true)
+}
+
+func (s *server) change(mount int, c vfs.Change) error {
+	if err := s.send(frameChange, encodeChange(mount, c), false); err != nil {
+		return err
+	}
+	for rest := c.Content; len(rest) > 0; {
+		n := min(len(rest), piece)
+		if err := s.send(frameContent, rest[:n], false); err != nil {
+			return err
+		}
+		rest = rest[n:]
+	}
+	return nil
+}
+
+// send writes a frame, and everything that waits with flush.
+func (s *server) send(kind byte, payload []byte, flush bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failed == nil {
+		s.failed = writeFrame(s.w, kind, payload)
+	}
+	if s.failed == nil && flush {
+		s.failed = s.w.Flush()
+	}
+	return s.failed
+}
+
+// output tells what was printed, soon.
+func (s *server) output(channel int, p []byte) error {
+	for len(p) > 0 {
+		n := min(len(p), piece)
+		if err := s.send(frameOutput, append([]byte{byte(channel)}, p[:n]...), false); err != nil {
+			return err
+		}
+		p = p[n:]
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.waiting {
+		s.waiting = true
+		time.AfterFunc(flushAfter, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if s.waiting = false; s.failed == nil {
+				s.failed = s.w.Flush()
+			}
+		})
+	}
+	return nil
+}
+
+// ask sends a question and waits for its reply, whose first part is an error of the file system or 0.
+func (s *server) ask(kind byte, payload []byte) ([]byte, error) {
+	if err := s.send(kind, payload, true); err != nil {
+		return nil, err
+	}
+	reply, ok := <-s.replies
+	if !ok {
+		return nil, &bound.Stopped{Canceled: true}
+	}
+	d := decoder{b: reply}
+	if e := d.uint(); e != 0 {
+		return nil, vfs.Errno(e)
+	}
+	return d.b, d.err
+}
+
+// remote is a folder on the other side of the pipe.
+type remote struct {
+	server *server
+	mount  int
+}
+
+var _ vfs.Source = (*remote)(nil)
+
+func (r *remote) question(path string) encoder {
+	var e encoder
+	e.uint(uint64(r.mount))
+	e.string(path)
+	return e
+}
+
+// List returns what is in a folder.
+func (r *remote) List(dir string) ([]vfs.Found, error) {
+	q := r.question(dir)
+	var all []vfs.Found
+	for {
+		q.uint(uint64(len(all)))
+		reply, err := r.server.ask(frameList, q.b)
+		if err != nil {
+			return nil, err
+		}
+		d := decoder{b: reply}
+		more := d.bool()
+		found, err := decodeFound(d.b)
+		if err != nil || d.err != nil {
+			return nil, errors.Join(err, d.err)
+		}
+		all = append(all, found...)
+		if !more || len(found) == 0 {
+			return all, nil
+		}
+		q = r.question(dir)
+	}
+}
+
+// Read reads a file at an offset.
+func (r *remote) Read(path string, p []byte, off int64) (int, error) {
+	done := 0
+	for done < len(p) {
+		want := min(len(p)-done, piece)
+		q := r.question(path)
+		q.int(off + int64(done))
+		q.uint(uint64(want))
+		reply, err := r.server.ask(frameRead, q.b)
+		if err != nil {
+			return done, err
+		}
+		n := copy(p[done:done+want], reply)
+		if done += n; n < want {
+			return done, io.EOF
+		}
+	}
+	return done, nil
+}
+
+// Room returns how much more fits.
+func (r *remote) Room() (bytes, files int64, err error) {
+	q := r.question("")
+	reply, err := r.server.ask(frameRoom, q.b)
+	if err != nil {
+		return 0, 0, err
+	}
+	d := decoder{b: reply}
+	bytes, files = d.int(), d.int()
+	return bytes, files, d.done()
+}
+
+// String names the folder in messages.
+func (r *remote) String() string { return fmt.Sprintf("mount %d", r.mount) }

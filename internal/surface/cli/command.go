@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+
+	"agentbox/internal/client"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/run"
+)
+
+// ordered is a run of one shell operation whose output somebody at this command line reads as it comes.
+type ordered struct {
+	api   *client.Client
+	space id.Space
+	title string
+
+	output func(channel string, data []byte) error               // channel is client.FrameStdout or client.FrameStderr
+	asks   func(ctx context.Context, approval id.Approval) error // a person has to decide; the run goes on when one has, whoever it is
+	begun  func(r id.Run)                                        // optional
+}
+
+// do runs a shell operation and returns its result event, and the run. When ctx ends the run is cancelled.
+func (o *ordered) do(ctx context.Context, op run.Operation) (run.Result, id.Run, error) {
+	raw, err := json.Marshal([]run.Operation{op})
+	if err != nil {
+		return run.Result{}, "", err
+	}
+	q := client.RunRequest{Message: client.Message{ProtocolVersion: json.RawMessage(`"` + run.Protocol + `"`), Operations: raw}, Title: o.title}
+	made, err := o.api.CreateRun(ctx, o.space, q)
+	if err != nil {
+		return run.Result{}, "", err
+	}
+	r := id.Run(made.RunID)
+	if o.begun != nil {
+		o.begun(r)
+	}
+	result, err := o.follow(ctx, r)
+	if err != nil {
+		if _, cancelling := o.api.CancelRun(context.WithoutCancel(ctx), r, "whoever asked for it went away"); ctx.Err() != nil && cancelling == nil {
+			err = fault.New(fault.Unavailable, codeInterrupted, "interrupted")
+		}
+		return result, r, err
+	}
+	if result.Type == "" { // it ended before the operation was reached
+		shown, err := o.api.Run(ctx, r)
+		if err != nil {
+			return result, r, err
+		}
+		return result, r, fault.New(fault.Unavailable, "run_"+string(shown.Status), "the run %s is %s: %s", r, shown.Status, first(shown.Error, "its command was not begun"))
+	}
+	return result, r, nil
+}
+
+// follow reads the frames of the run until it has ended.
+func (o *ordered) follow(ctx context.Context, r id.Run) (result run.Result, err error) {
+	for f, err := range o.api.FollowRun(ctx, o.space, r, 0) {
+		if err != nil {
+			return result, err
+		}
+		switch f.Kind {
+		case client.FrameStdout, client.FrameStderr:
+			data, err := printed(f)
+			if err == nil {
+				err = o.output(f.Kind, data)
+			}
+			if err != nil {
+				return result, err
+			}
+		case client.FrameResult:
+			var e run.Result
+			if err := json.Unmarshal(f.Data, &e); err != nil {
+				return result, fault.Wrap(err, fault.Internal, "frame_unreadable", "frame %d of the run cannot be read", f.N)
+			}
+			switch {
+			case e.Type == run.ResApprovalRequired:
+				if err := o.asks(ctx, id.Approval(e.ApprovalID)); err != nil {
+					return result, err
+				}
+			case e.OperationID != "":
+				result = e
+			}
+		}
+	}
+	return result, ctx.Err()
+}
+
+// printed is what a command printed, as it is in a frame.
+func printed(f client.Frame) ([]byte, error) {
+	var out client.Output
+	err := json.Unmarshal(f.Data, &out)
+	data := []byte(out.Data)
+	if err == nil && out.Encoding == "base64" {
+		data, err = base64.StdEncoding.DecodeString(out.Data)
+	}
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Internal, "frame_unreadable", "frame %d of the run cannot be read", f.N)
+	}
+	return data, nil
+}
+
+// tellQuestion shows on standard error what a person is asked, and the commands that answer it.
+func (i *invocation) tellQuestion(ctx context.Context, api *client.Client, approval id.Approval) error {
+	a, err := api.Approval(ctx, approval)
+	if err != nil || !waits(a) {
+		return err
+	}
+	p := i.printer(i.Err)
+	p.json = false
+	p.question(a)
+	p.line("%s", p.paint(yellow, "it waits until a person says: agentbox approvals approve "+string(a.ID)+", or deny"))
+	return nil
+}
+
+// ending turns the result of a command into the exit code of the program that shows it, and says on standard error what no output said.
+func (i *invocation) ending(e run.Result) (code int) {
+	say := func(kind fault.Kind, code, text, suggestion string) {
+		complain(i.Err, i.printer(i.Err), fault.New(kind, first(code, "operation_failed"), "%s", text).With(suggestion))
+	}
+	switch e.Type {
+	case run.ResPolicyDenied:
+		say(fault.Denied, e.ReasonCode, first(e.Reason, e.ReasonCode), e.Suggestion)
+		return ExitRefused
+	case run.ResUnknown:
+		say(fault.Unavailable, e.ReasonCode, "what became of the command is not known: "+e.Reason, e.Suggestion)
+		return ExitUnavailable
+	case run.ResError:
+		say(fault.Internal, e.ReasonCode, first(e.Message, e.Category), e.Suggestion)
+		return ExitInternal
+	}
+	if e.Error != "" {
+		say(fault.Exhausted, first(e.ReasonCode, e.Limit), e.Error, e.Suggestion)
+	}
+	switch {
+	case e.ExitCode == nil:
+		return ExitInternal
+	case *e.ExitCode == 0 && !e.OK():
+		return ExitInternal
+	}
+	return *e.ExitCode
+}

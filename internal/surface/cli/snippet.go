@@ -1,0 +1,352 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"mvdan.cc/sh/v3/syntax"
+
+	"agentbox/internal/client"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/space"
+)
+
+// languages are what a snippet can be written in: the name of its file and the program that every tier has for it. A module of WASM is a program itself.
+var languages = []struct {
+	names         []string // what it is called, the endings of its files too
+	file, program string
+}{
+	{[]string{"python", "py", "python3"}, "snippet.py", "python3"},
+	{[]string{"js", "javascript", "node", "mjs", "cjs"}, "snippet.js", "node"},
+	{[]string{"ts", "typescript", "bun", "mts", "tsx"}, "snippet.ts", "bun"},
+	{[]string{"bash", "sh"}, "snippet.sh", "bash"},
+	{[]string{"wasm"}, "snippet.wasm", ""},
+}
+
+// Bounds of a snippet.
+const (
+	maxSnippet  = 32 << 20       // bytes
+	snippetLife = 24 * time.Hour // after which its space goes in any case, should nobody be left to remove it
+)
+
+// snippet is one program that runs in a space of its own.
+type snippet struct {
+	i        *invocation
+	language string
+	code     string
+	q        client.SpaceRequest
+	keep     bool
+	in, out  []string
+	force    bool
+	env      []string
+	timeout  string
+	seed     string
+}
+
+// snippets is the command that runs a snippet.
+func snippets(i *invocation) *cobra.Command {
+	s := snippet{i: i}
+	c := &cobra.Command{
+		Use: "exec [FILE] [ARG...]", Short: "Run a snippet in a space of its own, which is removed afterwards", Args: cobra.ArbitraryArgs,
+		Long: "Exec makes a space, runs a program there that comes from a file, from standard input (-) or from the command line (--code), and removes the space. What the\n" +
+			"program prints passes through as it comes, and its exit code is the command's; what Agentbox itself has to say goes to standard error. Arguments of the program stand behind --.\n" +
+			"The program passes the gate as everything does: where policy asks a person, the question is shown, and the program waits for the answer.",
+		Example: "  echo 'print(6*7)' | agentbox exec -r python -\n  agentbox exec -r js -c 'console.log(process.argv.slice(2))' -- one two\n" +
+			"  agentbox exec report.py --file data.csv --out report.md\n  agentbox exec -r bash -c 'date' --runtime nano --seed 7 --json",
+	}
+	f := c.Flags()
+	f.StringVarP(&s.language, "language", "r", "", "what it is written in: python, js, ts, bash or wasm (default: what its name or its first line says)")
+	f.StringVarP(&s.code, "code", "c", "", "the program itself")
+	f.StringVar(&s.q.Runtime, "runtime", "", "what it runs in: auto, heavy or a tier's name (default auto: nano until it needs more)")
+	f.StringVar(&s.q.Policy, "policy", "", "policy preset: restrictive, standard or permissive (default standard)")
+	f.BoolVar(&s.keep, "keep", false, "keep the space, and print its id on standard error")
+	f.StringArrayVar(&s.in, "file", nil, "HOST[:PATH]: a file or folder of this machine that it finds under PATH; repeatable")
+	f.StringArrayVar(&s.out, "out", nil, "PATH[:HOST]: a file that it leaves, copied to HOST on this machine; repeatable")
+	f.BoolVarP(&s.force, "force", "f", false, "let --out replace files of this machine")
+	f.StringArrayVar(&s.env, "env", nil, "NAME=VALUE in its environment; repeatable")
+	f.StringVar(&s.timeout, "timeout", "", "how long it may run, for example 90s (default 30s, or what policy allows)")
+	f.StringVar(&s.seed, "seed", "", "any text, which decides what chance brings where the tier is nano")
+	f.BoolVar(&s.q.BestEffort, "best-effort", false, "accept a host that cannot enforce every limit")
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		from, args := "", args
+		if !cmd.Flags().Changed("code") {
+			if dash := cmd.ArgsLenAtDash(); len(args) == 0 || dash == 0 {
+				if i.Asks {
+					return usage("name a FILE, or give the program with --code").With("see: agentbox exec --help")
+				}
+				from = "-"
+			} else {
+				from, args = args[0], args[1:]
+			}
+		}
+		return s.run(cmd.Context(), from, args)
+	}
+	return c
+}
+
+// run reads the program, runs it and says what came of it. An empty from means that the program stands on the command line.
+func (s *snippet) run(ctx context.Context, from string, args []string) error {
+	if from == "" && s.language == "" {
+		return usage("say what the program is written in: -r python, js, ts or bash")
+	}
+	api, err := s.i.connect(ctx)
+	if err != nil {
+		return err
+	}
+	program, err := s.program(from)
+	if err != nil {
+		return err
+	}
+	l, err := s.written(from, program)
+	if err != nil {
+		return err
+	}
+	op, err := s.operation(l, args)
+	if err != nil {
+		return err
+	}
+	s.q.Name, s.q.Metadata = "exec", map[string]string{"made_for": "agentbox exec"}
+	if !s.keep {
+		s.q.TTLSeconds = int64(snippetLife / time.Second)
+	}
+	made, err := api.CreateSpace(ctx, s.q)
+	if err != nil {
+		return err
+	}
+	code, err := s.within(ctx, api, made, languages[l].file, program, op)
+	if s.keep {
+		s.i.printer(s.i.Err).line("the space %s is kept", made.ID)
+	} else if _, removing := api.DestroySpace(context.WithoutCancel(ctx), made.ID); removing != nil && err == nil {
+		err = removing
+	}
+	if err == nil && code != ExitOK {
+		err = &ended{code}
+	}
+	return err
+}
+
+// program reads the program.
+func (s *snippet) program(from string) ([]byte, error) {
+	var in io.Reader
+	switch from {
+	case "":
+		return []byte(s.code), nil
+	case "-":
+		in = s.i.In
+	default:
+		f, err := os.Open(from)
+		if err != nil {
+			return nil, unreadable(err, from)
+		}
+		defer f.Close()
+		in = f
+	}
+	raw, err := io.ReadAll(io.LimitReader(in, maxSnippet+1))
+	if err != nil {
+		return nil, unreadable(err, from)
+	}
+	if len(raw) > maxSnippet {
+		return nil, fault.New(fault.Exhausted, "snippet_too_large", "the program has more than %s", bytesize(maxSnippet)).With("make a space and put it there: agentbox files put")
+	}
+	return raw, nil
+}
+
+// written returns the place among the languages of what the program is written in: as was said, by its file's ending, or by its first bytes.
+func (s *snippet) written(from string, program []byte) (int, error) {
+	say := s.language
+	if say == "" {
+		say = strings.TrimPrefix(filepath.Ext(from), ".")
+	}
+	if line, _, _ := bytes.Cut(program, []byte("\n")); say == "" && bytes.HasPrefix(line, []byte("#!")) {
+		words := strings.Fields(string(line[2:]))
+		for len(words) > 1 && (path.Base(words[0]) == "env" || strings.HasPrefix(words[0], "-")) {
+			words = words[1:]
+		}
+		say = path.Base(strings.Join(words[:min(1, len(words))], ""))
+	}
+	if bytes.HasPrefix(program, []byte("\x00asm")) && s.language == "" {
+		say = "wasm"
+	}
+	for n, l := range languages {
+		if slices.Contains(l.names, say) {
+			return n, nil
+		}
+	}
+	if say == "" {
+		return 0, usage("say what the program is written in: -r python, js, ts, bash or wasm")
+	}
+	return 0, usage("%q is no language that is known here; it is python, js, ts, bash or wasm", oneLine(say, 40)).With("name it with -r")
+}
+
+// operation is what runs the program.
+func (s *snippet) operation(language int, args []string) (op run.Operation, err error) {
+	l := languages[language]
+	words := []string{l.program, l.file}
+	if l.program == "" {
+		words = []string{"./" + l.file}
+	}
+	for _, a := range args {
+		quoted, err := syntax.Quote(a, syntax.LangBash)
+		if err != nil {
+			return op, usage("the argument %s cannot be passed on: %s", oneLine(a, 40), err)
+		}
+		words = append(words, quoted)
+	}
+	op = run.Operation{Type: run.OpShell, Command: strings.Join(words, " ")}
+	if op.Env, err = pairs("env", s.env); err != nil {
+		return op, err
+	}
+	if s.seed != "" {
+		if op.Env == nil {
+			op.Env = map[string]string{}
+		}
+		op.Env[seedVariable] = s.seed
+	}
+	if s.timeout != "" {
+		d, err := parseSpan(s.timeout)
+		if err != nil {
+			return op, err
+		}
+		ms := d.Milliseconds()
+		op.TimeoutMS = &ms
+	}
+	return op, op.Check()
+}
+
+// The variables of a command that decide its chance, and where its clock begins, where the tier has none of its own.
+const (
+	seedVariable  = "AGENTBOX_SEED"
+	clockVariable = "AGENTBOX_CLOCK"
+)
+
+// within runs the program in its space and returns the exit code.
+func (s *snippet) within(ctx context.Context, api *client.Client, in space.Space, file string, program []byte, op run.Operation) (int, error) {
+	for _, bound := range in.Unenforced {
+		complain(s.i.Err, s.i.printer(s.i.Err), fault.New(fault.Unavailable, "not_enforced", "this host does not enforce %s", bound))
+	}
+	put := func(content io.Reader, size int64, to string) error {
+		if path.Clean(to) == file {
+			return usage("%s is where the program itself lies; put the file elsewhere with --file HOST:PATH", file)
+		}
+		_, err := api.WriteFile(ctx, in.ID, to, content, size, true)
+		return err
+	}
+	for _, f := range s.in {
+		from, to := fromHost(f)
+		if err := s.i.put(from, first(to, filepath.Base(filepath.Clean(from))), put); err != nil {
+			return 0, err
+		}
+	}
+	if _, err := api.WriteFile(ctx, in.ID, file, bytes.NewReader(program), int64(len(program)), false); err != nil {
+		return 0, err
+	}
+	said := executed{Space: in.ID, Files: []space.Difference{}}
+	var stdout, stderr bytes.Buffer
+	var toOut, toErr io.Writer = s.i.Out, s.i.Err
+	switch {
+	case s.i.json:
+		toOut, toErr = &stdout, &stderr
+	case s.i.Terminal:
+		out, complaints := &screen{out: s.i.Out}, &screen{out: s.i.Err}
+		defer out.flush()        //nolint:errcheck // there is nowhere left to say it
+		defer complaints.flush() //nolint:errcheck // likewise
+		toOut, toErr = out, complaints
+	}
+	o := ordered{
+		api: api, space: in.ID, title: "agentbox exec",
+		output: func(channel string, data []byte) error {
+			to := toOut
+			if channel == client.FrameStderr {
+				to = toErr
+			}
+			_, err := to.Write(data)
+			return err
+		},
+		asks: func(ctx context.Context, approval id.Approval) error { return s.i.tellQuestion(ctx, api, approval) },
+	}
+	result, r, err := o.do(ctx, op)
+	if err != nil {
+		return 0, err
+	}
+	code := s.i.ending(result)
+	said.Stdout, said.Stderr, said.Code, said.Run = strings.ToValidUTF8(stdout.String(), "\uFFFD"), strings.ToValidUTF8(stderr.String(), "\uFFFD"), code, r
+	said.tell(in, result)
+	if changed, err := api.DiffSpace(ctx, in.ID, "", ""); err == nil { // a space without snapshots has nothing to compare
+		said.Files = append(said.Files, changed.Differences...)
+	}
+	for _, f := range s.out {
+		if err := s.fetch(ctx, api, in.ID, f); err != nil {
+			complain(s.i.Err, s.i.printer(s.i.Err), err)
+			if code == ExitOK {
+				code = exitCode(err)
+			}
+		}
+	}
+	if s.i.json {
+		return code, s.i.printer(s.i.Out).object(said)
+	}
+	return code, nil
+}
+
+// executed is what came of a snippet, in JSON.
+type executed struct {
+	Stdout     string             `json:"stdout"`
+	Stderr     string             `json:"stderr"`
+	Code       int                `json:"exit_code"`
+	TimedOut   bool               `json:"timed_out"`
+	Limit      string             `json:"limit,omitempty"` // the bound that ended it
+	DurationMS int64              `json:"duration_ms"`
+	Tier       string             `json:"tier"`
+	Gas        int64              `json:"gas,omitempty"`   // what it computed, where the tier counts it
+	Seed       string             `json:"seed,omitempty"`  // what decided its chance
+	Clock      *time.Time         `json:"clock,omitempty"` // where its clock began
+	Lacks      []run.Lack         `json:"lacks,omitempty"` // what it wanted and the tier has not
+	Files      []space.Difference `json:"files"`           // that it changed
+	Space      id.Space           `json:"space_id"`
+	Run        id.Run             `json:"run_id"`
+}
+
+// tell takes over what a result says.
+func (x *executed) tell(in space.Space, e run.Result) {
+	x.Limit, x.Tier = e.Limit, first(e.Tier, in.Tier)
+	x.Gas, x.Seed, x.Clock, x.Lacks = e.Gas, e.Seed, e.Clock, e.Lacks
+	if e.DurationMS != nil {
+		x.DurationMS = *e.DurationMS
+	}
+	x.TimedOut = e.TimedOut != nil && *e.TimedOut
+}
+
+// fetch copies a file that the program left to this machine.
+func (s *snippet) fetch(ctx context.Context, api *client.Client, in id.Space, what string) error {
+	from, to, _ := strings.Cut(what, ":")
+	to = first(to, path.Base(from))
+	content, err := api.ReadFile(ctx, in, from)
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	size, err := save(to, content, s.force)
+	if err == nil && s.i.Terminal && !s.i.json {
+		fmt.Fprintf(s.i.Err, "%s  %s\n", plain(to), bytesize(size))
+	}
+	return err
+}
+
+// fromHost takes HOST[:PATH] apart. The colon behind the letter of a drive is part of HOST.
+func fromHost(text string) (from, to string) {
+	if n := strings.LastIndexByte(text, ':'); n > 1 || n == 1 && !strings.HasPrefix(text[2:], `\`) && !strings.HasPrefix(text[2:], "/") {
+		return text[:n], text[n+1:]
+	}
+	return text, ""
+}
