@@ -21,6 +21,10 @@ BUILD_FLAGS := -trimpath -buildvcs=auto -ldflags "-s -w"
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-11s %s\n", $$1, $$2}'
 
+.PHONY: hello
+hello: build ## a TypeScript program in a nano space: from a fresh clone to its output, without root
+	@scripts/hello $(BIN)/agentbox examples/hello/hello.ts
+
 .PHONY: demo
 demo: build rootfs dataset ## the main job from beginning to end, with a real data set (make demo ASK=1 asks you)
 	@$(BIN)/agentbox demo --out dist/demo $(if $(ASK),--ask)

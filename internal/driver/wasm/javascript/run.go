@@ -49,7 +49,7 @@ func (r *Runtime) Run(p *program.Process) int {
 		return run.failed(err)
 	}
 	defer func() { _ = in.Close(ctx) }()
-	run.vm = &guest{in: in, ctx: ctx}
+	run.vm = &guest{in: in, ctx: ctx, cell: r.cell}
 	exit, err := run.main(c)
 	if err != nil {
 		return run.failed(err)

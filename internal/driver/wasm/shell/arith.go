@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -84,7 +83,7 @@ func (sh *shell) evalArith(expr string) int64 {
 	defer func() { sh.arithmetic-- }()
 	a := &arithmetic{sh: sh, src: strings.TrimLeft(expr, " \t\n")}
 	if sh.arithmetic > maxArithDepth {
-		panic(&arithError{text: fmt.Sprintf("%s: expression recursion level exceeded (error token is \"%s\")", a.src, a.src)})
+		panic(&arithError{text: a.src + ": expression recursion level exceeded" + errorToken(a.src)})
 	}
 	a.next()
 	if a.tok == tokEnd {
@@ -112,8 +111,11 @@ func plainNumber(s string) (int64, bool) {
 	return n, true
 }
 
+// errorToken names where an expression is wrong.
+func errorToken(s string) string { return ` (error token is "` + s + `")` }
+
 func (a *arithmetic) fail(message string) {
-	panic(&arithError{text: fmt.Sprintf("%s: %s (error token is \"%s\")", a.src, message, a.src[min(a.at, len(a.src)):])})
+	panic(&arithError{text: a.src + ": " + message + errorToken(a.src[min(a.at, len(a.src)):])})
 }
 
 func (a *arithmetic) next() {
@@ -137,7 +139,7 @@ func (a *arithmetic) next() {
 		if j < len(s) && s[j] == '[' {
 			end := closing(s, j)
 			if end < 0 {
-				panic(&arithError{text: fmt.Sprintf("%s: bad array subscript (error token is \"%s\")", s, s[i:])})
+				panic(&arithError{text: s + ": bad array subscript" + errorToken(s[i:])})
 			}
 			j = end + 1
 		}

@@ -443,7 +443,7 @@ func (sh *shell) readFile(path string) (string, error) {
 		sh.w.stop(err)
 		return "", err
 	}
-	defer h.Close()
+	defer func() { _ = h.Close() }()
 	all, err := h.ReadAll()
 	if err != nil {
 		sh.w.stop(err)

@@ -21,7 +21,6 @@ type function struct {
 	body     *syntax.Stmt
 	source   *text
 	exported bool
-	size     int64
 }
 
 // print writes the body as it can be read again.
@@ -87,7 +86,7 @@ func (sh *shell) group(stmts []*syntax.Stmt) {
 		sh.quiet, sh.loops, sh.source = quiet, loops, source
 		sh.status = d.code
 		if sh.on[optErrexit] && sh.quiet == 0 {
-			panic(exitShell{d.code})
+			panic(exitShell(d))
 		}
 	}()
 	sh.stmts(stmts)

@@ -221,11 +221,9 @@ func (w *world) search(at vfs.At, path, name string) (string, error) {
 		return "", found
 	}
 	for dir := range strings.SplitSeq(path, ":") {
-		full := name
+		full := "./" + name
 		if dir != "" {
 			full = strings.TrimSuffix(dir, "/") + "/" + name
-		} else {
-			full = "./" + name
 		}
 		switch err := w.executable(at, full); {
 		case err == nil:
@@ -348,7 +346,7 @@ func (w *world) head(at vfs.At, path string) (string, error) {
 		w.stop(err)
 		return "", err
 	}
-	defer h.Close()
+	defer func() { _ = h.Close() }()
 	buf := make([]byte, 256)
 	got, err := h.ReadAt(buf, 0)
 	w.stop(err)
@@ -509,7 +507,6 @@ type shell struct {
 	ifs        string
 	ifsSet     bool
 	hash       map[string]string
-	calls      int
 	evals      int // xtrace's depth
 	arithmetic int
 }

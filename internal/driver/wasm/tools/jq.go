@@ -59,14 +59,13 @@ func (s *steps) Done() <-chan struct{} {
 
 // texts is where jq's input comes from.
 type jqInput struct {
-	q       *querier
-	files   []string
-	name    string
-	data    []byte
-	at      int
-	raw     bool
-	started bool
-	failed  int
+	q      *querier
+	files  []string
+	name   string
+	data   []byte
+	at     int
+	raw    bool
+	failed int
 }
 
 func jq(p *program.Process) int {

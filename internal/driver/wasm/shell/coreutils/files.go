@@ -289,12 +289,11 @@ func remove(p *program.Process, name string, n *vfs.Node, recursive, folders, ve
 
 // copier is one cp, or one mv between mounts.
 type copier struct {
-	p                                           *program.Process
-	recursive, force, keep, keepTimes, keepMode bool
-	links                                       bool // copied as such
-	noClobber, update, verbose, hard, symbolic  bool
-	status                                      int
-	backup                                      bool
+	p                                          *program.Process
+	recursive, force, keepTimes, keepMode      bool
+	links                                      bool // copied as such
+	noClobber, update, verbose, hard, symbolic bool
+	status                                     int
 }
 
 func cp(p *program.Process) int {
@@ -474,7 +473,7 @@ func (c *copier) file(from, to string, n, old *vfs.Node) {
 		c.fail(err, "cannot open %s for reading", quoteName(from))
 		return
 	}
-	defer in.Close()
+	defer func() { _ = in.Close() }()
 	perm := info.Mode & 0o777
 	if !c.keepMode {
 		perm &^= p.Umask
@@ -492,7 +491,7 @@ func (c *copier) file(from, to string, n, old *vfs.Node) {
 		c.fail(err, "cannot create regular file %s", quoteName(to))
 		return
 	}
-	defer out.Close()
+	defer func() { _ = out.Close() }()
 	if err := c.bytes(in, out); err != nil {
 		c.fail(err, "error copying %s to %s", quoteName(from), quoteName(to))
 		return
