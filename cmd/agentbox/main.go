@@ -87,7 +87,7 @@ func runModule(ctx context.Context, m cli.Module) (cli.ModuleEnd, error) {
 	}
 	end, err := app.RunModule(ctx, app.Module{
 		File: m.File, Args: m.Args, Env: m.Env, Folders: folders, In: m.In, Out: m.Out, Err: m.Err, Gas: m.Gas, Time: m.Time, Memory: m.Memory, Seed: m.Seed,
-		Start: m.Start,
+		Start: m.Start, Cache: m.Cache,
 	})
 	return cli.ModuleEnd{ExitCode: end.ExitCode, Gas: end.Gas, MemoryPeak: end.MemoryPeak, SleptMS: end.Slept.Milliseconds(), Changes: end.Changes}, err
 }
@@ -122,6 +122,7 @@ func config(d cli.Daemon) app.Config {
 	c.Engine, c.Advertise = d.Engine, d.Advertise
 	c.RootFS, c.Sources, c.Shadow, c.EffectsPerHour = d.RootFS, d.Sources, d.Shadow, d.EffectsPerHour
 	c.ApprovalTime, c.ClaimTime, c.SigningKey, c.Witnesses, c.Traces = d.ApprovalTime, d.ClaimTime, d.SigningKey, d.Witnesses, d.Traces
+	c.RuntimeRules = d.Runtimes
 	c.Retention, c.RateRules = d.Retention, d.Rates
 	c.KeepSnapshots, c.KeepSnapshotsFor = d.KeepSnapshots, d.KeepSnapshotsFor
 	switch {

@@ -57,7 +57,7 @@ const (
 	framesDir    = "live"
 	spacesDir    = "spaces"
 	nanoDir      = "nano"       // temporary files of living nano spaces
-	nanoCacheDir = "nano-cache" // compiled interpreters of nano spaces
+	nanoCacheDir = "nano-cache" // compiled interpreters of nano spaces, where the user has no folder for such things
 	searchFile   = "search.db"  // what finds messages; made anew from the log where it is not there
 	keysDir      = "keys"       // under which the data of events are sealed
 	stepPeriod   = time.Second  // how often expiry is looked at
@@ -263,9 +263,13 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 	if err != nil {
 		return err
 	}
+	seen, err := place(a.Config)
+	if err != nil {
+		return err
+	}
 	asked := telemetry.WrapGate(a.Gate, a.clock, a.metrics, a.tracer, presets)
 	a.Keeper = keeper.New(keeper.Parts{
-		Log: a.counted, Docs: a.Log, Gate: asked, Library: a.Gate, Store: telemetry.WrapStore(spaces, a.clock, a.tracer), Tiers: tiers, Clock: a.clock, IDs: ids, Logger: a.logger,
+		Log: a.counted, Docs: a.Log, Gate: asked, Library: a.Gate, Store: telemetry.WrapStore(spaces, a.clock, a.tracer), Tiers: tiers, Place: seen, Clock: a.clock, IDs: ids, Logger: a.logger,
 		MaxSpaces: a.Config.MaxSpaces, MaxLimits: a.Config.MaxLimits, FirstUID: a.uids(), System: System, Node: a.node, Together: a.shares(),
 	})
 	a.takeCensus()

@@ -19,16 +19,19 @@ import (
 
 // Config is what an operator decides about a daemon. Default fills it in; the zero Config is refused.
 type Config struct {
-	DataDir   string   // where everything is kept; made with mode 0700
-	Store     string   // address of the database that the log lies in, as in postgres://user@host/database; "" for a file in the data directory
-	Shared    string   // folder with what the daemons of a database share: this one works on it together with others; "" for a daemon that has it alone
-	Listen    string   // host:port; loopback unless a key is demanded of everybody, which it always is; port 0 takes a free one
-	Advertise string   // address where the other daemons of a database reach this one, as in https://a.example; "" for http and the listen address
-	RootFS    string   // read-only root of the spaces; "" finds the one that `make rootfs` made, else the host's own programs
-	Sources   []string // folders of the host from which spaces may be filled; absolute
-	Worker    []string // command that makes a worker of the nano tier by calling Worker: this program and an argument; without it there is no nano tier
-	Shadow    bool     // record what policy would refuse, and let it pass
-	Engine    string   // who executes runs of operations that wait for an engine: EngineEmbedded or EngineExternal; "" for the first
+	DataDir   string     // where everything is kept; made with mode 0700
+	Store     string     // address of the database that the log lies in, as in postgres://user@host/database; "" for a file in the data directory
+	Shared    string     // folder with what the daemons of a database share: this one works on it together with others; "" for a daemon that has it alone
+	Listen    string     // host:port; loopback unless a key is demanded of everybody, which it always is; port 0 takes a free one
+	Advertise string     // address where the other daemons of a database reach this one, as in https://a.example; "" for http and the listen address
+	RootFS    string     // read-only root of the spaces; "" finds the one that `make rootfs` made, else the host's own programs
+	Sources   []string   // folders of the host from which spaces may be filled; absolute
+	Worker    []string   // command that makes a worker of the nano tier by calling Worker: this program and an argument; without it there is no nano tier
+	Light     space.Tier // a tier of who runs this package himself, weaker than every other one; nil for none
+	Shadow    bool       // record what policy would refuse, and let it pass
+	Engine    string     // who executes runs of operations that wait for an engine: EngineEmbedded or EngineExternal; "" for the first
+
+	RuntimeRules string // file with the rules of where commands run; "" for those of this program
 
 	EffectsPerHour int           // of one principal, counted over restarts; 0 means without limit
 	ClaimTime      time.Duration // after which the run of an engine that is silent is another's; 0 means run.ClaimTime
@@ -114,6 +117,9 @@ func (c Config) check() error {
 	}
 	if c.ClaimTime != 0 && (c.ClaimTime < run.MinClaimTime || c.ClaimTime > run.MaxClaimTime || c.ClaimTime%time.Millisecond != 0) {
 		return fmt.Errorf("the time of a claim is %s; name one from %s to %s", c.ClaimTime, run.MinClaimTime, run.MaxClaimTime)
+	}
+	if _, err := place(c); err != nil {
+		return err
 	}
 	if _, err := wire.ParseRates(c.RateRules); err != nil {
 		return err

@@ -86,6 +86,7 @@ type Daemon struct {
 	Advertise string   // address where the other daemons of a database reach this one
 	RootFS    string   // read-only root of the spaces
 	Sources   []string // folders of the host from which spaces may be filled
+	Runtimes  string   // file with the rules of where commands run
 	Shadow    bool
 	Engine    string // embedded or external
 	Verbose   bool

@@ -23,6 +23,7 @@ func up(i *invocation) *cobra.Command {
 	c.Flags().StringVar(&d.Listen, "listen", "", "host:port on a loopback address; port 0 takes a free one (default 127.0.0.1:7433)")
 	c.Flags().StringVar(&d.Advertise, "advertise", "", "address where the other daemons of a database reach this one, as in https://a.example (default: http and the listen address)")
 	c.Flags().StringArrayVar(&d.Sources, "allow-from", nil, "folder of this machine from which spaces may be filled; repeatable")
+	c.Flags().StringVar(&d.Runtimes, "runtime-rules", "", "file with the rules of which commands need a heavier tier than nano (default: those of this program)")
 	c.Flags().BoolVar(&d.Shadow, "shadow", false, "record what policy would refuse, and let it pass")
 	c.Flags().StringVar(&d.Engine, "engine", "embedded", "who executes runs of operations that wait for an engine: embedded, the daemon itself, or external, others")
 	c.Flags().IntVar(&d.EffectsPerHour, "effects-per-hour", 0, "how many effects one principal may cause within an hour; 0 means without limit")
@@ -57,6 +58,11 @@ func up(i *invocation) *cobra.Command {
 		}
 		if d.SigningKey != "" {
 			if d.SigningKey, err = absolute(d.SigningKey); err != nil {
+				return err
+			}
+		}
+		if d.Runtimes != "" {
+			if d.Runtimes, err = absolute(d.Runtimes); err != nil {
 				return err
 			}
 		}

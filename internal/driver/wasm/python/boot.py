@@ -353,10 +353,10 @@ asyncio.subprocess.Process = AsyncProcess
 
 def no_network(name):
     def refuse(*args, **kwargs):
-        what = name
-        if args and name != "socket.socket":
-            address = args[0]
-            what = str(address[0] if isinstance(address, tuple) and address else address)
+        what = args[0] if args and name != "socket.socket" else None
+        if isinstance(what, tuple):
+            what = what[0] if what else None
+        what = str(what or name)
         lack("network", what)
         raise OSError(errno.ENETUNREACH, f"a nano space has no network: {what}")
 
@@ -404,19 +404,16 @@ absent(signal)
 # WASI knows no modes of files: they are the host's to set. What is there may be changed where the host has none, so that the library's copying works.
 
 def chmod(path, mode, *, dir_fd=None, follow_symlinks=True):
-    if isinstance(path, int):
-        os.fstat(path)
-        return
-    os.stat(path, follow_symlinks=follow_symlinks)
+    if isinstance(path, int) or dir_fd is not None or not follow_symlinks and os.path.islink(path):
+        raise NotImplementedError("chmod: only by the path of a file in a nano space")
+    os.stat(path)
     try:
-        ask(op="chmod", args=[os.path.join(os.getcwd(), os.fsdecode(path))], mode=mode & 0o7777, follow=follow_symlinks)
+        ask(op="chmod", args=[os.path.join(os.getcwd(), os.fsdecode(path))], mode=mode & 0o7777)
     except Refused:
         pass
 
 
 os.chmod = chmod
-os.lchmod = functools.partial(chmod, follow_symlinks=False)
-os.fchmod = chmod
 os.getuid = os.geteuid = os.getgid = os.getegid = lambda: 1000
 if not hasattr(os, "umask"):
     os.umask = lambda mask: 0o022

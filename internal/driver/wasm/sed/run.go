@@ -24,10 +24,7 @@ const (
 
 func (e *editor) run() int {
 	again := false
-	for {
-		if !again && !e.read(false) {
-			break
-		}
+	for again || e.read(false) {
 		again = false
 		how, code := e.cycle()
 		if !e.quiet && (how == cycled || how == quit) {

@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -42,7 +41,10 @@ const (
 )
 
 // arithError is what is wrong with an expression.
-type arithError struct{ text string }
+type arithError struct {
+	text  string
+	plain bool // it is not told behind the name of the command
+}
 
 // maxArithDepth bounds how deep expressions lie in each other, by parentheses and by the values of variables.
 const maxArithDepth = 1024
@@ -81,7 +83,7 @@ func (sh *shell) evalArith(expr string) int64 {
 	defer func() { sh.arithmetic-- }()
 	a := &arithmetic{sh: sh, src: strings.TrimLeft(expr, " \t\n")}
 	if sh.arithmetic > maxArithDepth {
-		panic(&arithError{fmt.Sprintf("%s: expression recursion level exceeded (error token is \"%s\")", a.src, a.src)})
+		panic(&arithError{text: a.src + ": expression recursion level exceeded" + errorToken(a.src)})
 	}
 	a.next()
 	if a.tok == tokEnd {
@@ -109,8 +111,11 @@ func plainNumber(s string) (int64, bool) {
 	return n, true
 }
 
+// errorToken names where an expression is wrong.
+func errorToken(s string) string { return ` (error token is "` + s + `")` }
+
 func (a *arithmetic) fail(message string) {
-	panic(&arithError{fmt.Sprintf("%s: %s (error token is \"%s\")", a.src, message, a.src[min(a.at, len(a.src)):])})
+	panic(&arithError{text: a.src + ": " + message + errorToken(a.src[min(a.at, len(a.src)):])})
 }
 
 func (a *arithmetic) next() {
@@ -134,7 +139,7 @@ func (a *arithmetic) next() {
 		if j < len(s) && s[j] == '[' {
 			end := closing(s, j)
 			if end < 0 {
-				panic(&arithError{fmt.Sprintf("%s: bad array subscript (error token is \"%s\")", s, s[i:])})
+				panic(&arithError{text: s + ": bad array subscript" + errorToken(s[i:])})
 			}
 			j = end + 1
 		}
@@ -281,7 +286,7 @@ func (a *arithmetic) comma() int64 {
 
 func (a *arithmetic) assignment() int64 {
 	if a.depth++; a.depth > maxArithDepth {
-		panic(&arithError{a.src[:min(len(a.src), 40)] + ": expression recursion level exceeded"})
+		panic(&arithError{text: a.src[:min(len(a.src), 40)] + ": expression recursion level exceeded"})
 	}
 	defer func() { a.depth-- }()
 	isName, name := a.tok == tokName, a.name
@@ -345,7 +350,7 @@ func (a *arithmetic) conditional() int64 {
 
 func (a *arithmetic) conditionalOrAssign() int64 {
 	if a.depth++; a.depth > maxArithDepth {
-		panic(&arithError{a.src[:min(len(a.src), 40)] + ": expression recursion level exceeded"})
+		panic(&arithError{text: a.src[:min(len(a.src), 40)] + ": expression recursion level exceeded"})
 	}
 	defer func() { a.depth-- }()
 	return a.conditional()
@@ -425,7 +430,11 @@ func (a *arithmetic) level(least int) int64 {
 			return n
 		}
 		a.next()
+		operand := a.at
 		m := a.level(p + 1)
+		if m == 0 && a.noeval == 0 && (t == op('/') || t == op('%')) {
+			a.at = operand
+		}
 		n = a.binary(t, n, m)
 		a.name = ""
 	}
@@ -437,7 +446,7 @@ func (a *arithmetic) power() int64 {
 		return n
 	}
 	if a.depth++; a.depth > maxArithDepth {
-		panic(&arithError{a.src[:min(len(a.src), 40)] + ": expression recursion level exceeded"})
+		panic(&arithError{text: a.src[:min(len(a.src), 40)] + ": expression recursion level exceeded"})
 	}
 	defer func() { a.depth-- }()
 	a.next()
@@ -503,7 +512,7 @@ func (a *arithmetic) binary(t token, x, y int64) int64 {
 
 func (a *arithmetic) unary() int64 {
 	if a.depth++; a.depth > maxArithDepth {
-		panic(&arithError{a.src[:min(len(a.src), 40)] + ": expression recursion level exceeded"})
+		panic(&arithError{text: a.src[:min(len(a.src), 40)] + ": expression recursion level exceeded"})
 	}
 	defer func() { a.depth-- }()
 	switch t := a.tok; t {
@@ -642,7 +651,7 @@ func (a *arithmetic) store(name string, n int64) {
 		err = a.sh.assign(name, val, false)
 	}
 	if err != nil {
-		panic(&arithError{err.Error()})
+		panic(&arithError{text: err.Error(), plain: true})
 	}
 }
 

@@ -280,8 +280,10 @@ func biUnset(sh *shell, args []string) int {
 				delete(sh.funcs, name)
 				continue
 			}
-			sh.complain("unset", "`%s': not a valid identifier", name)
-			status = 1
+			if variables {
+				sh.complain("unset", "`%s': not a valid identifier", name)
+				status = 1
+			}
 			continue
 		}
 		target := name
@@ -405,6 +407,8 @@ func biSource(sh *shell, args []string) int {
 	if len(args) > 2 {
 		sh.params = args[2:]
 	}
+	changed := sh.setParams
+	sh.setParams = false
 	sh.sourcing++
 	sh.loops = 0
 	sh.source = &text{name: name}
@@ -413,18 +417,14 @@ func biSource(sh *shell, args []string) int {
 		sh.sourcing--
 		sh.sources = sh.sources[:len(sh.sources)-1]
 		sh.source, sh.loops = source, loops
-		if len(args) > 2 {
+		if len(args) > 2 && !sh.setParams {
 			sh.params = params
 		}
+		sh.setParams = sh.setParams || changed
 	}()
 	sh.status = 0
 	stmts, code, err := sh.parse(code)
 	sh.source.code = code
-	frames := sh.frames
-	sh.frames = append(slices.Clip(frames), &frame{name: "source", source: name, line: sh.line})
-	inside := sh.frames[len(frames)]
-	sh.frames = frames
-	_ = inside
 	if err == nil {
 		sh.stmts(stmts)
 	} else {
@@ -443,7 +443,7 @@ func (sh *shell) readFile(path string) (string, error) {
 		sh.w.stop(err)
 		return "", err
 	}
-	defer h.Close()
+	defer func() { _ = h.Close() }()
 	all, err := h.ReadAll()
 	if err != nil {
 		sh.w.stop(err)
@@ -621,7 +621,7 @@ func (sh *shell) describe(name string, short, all bool, by string) bool {
 }
 
 func biType(sh *shell, args []string) int {
-	all, paths, kinds, force, noFunctions := false, false, false, false, false
+	all, paths, kinds, force := false, false, false, false
 	i := 1
 	for ; i < len(args) && len(args[i]) > 1 && args[i][0] == '-'; i++ {
 		for _, c := range args[i][1:] {
@@ -635,7 +635,6 @@ func biType(sh *shell, args []string) int {
 			case 't':
 				kinds = true
 			case 'f':
-				noFunctions = true
 			default:
 				sh.complain("type", "-%c: invalid option", c)
 				sh.stderr("type: usage: type [-afptP] name [name ...]\n")
@@ -643,7 +642,6 @@ func biType(sh *shell, args []string) int {
 			}
 		}
 	}
-	_ = noFunctions
 	status := 0
 	for _, name := range args[i:] {
 		if !kinds && !paths && !force {
@@ -795,9 +793,7 @@ func biGetopts(sh *shell, args []string) int {
 	index, _ := strconv.Atoi(sh.str("OPTIND"))
 	index = max(index, 1)
 	end := func() int {
-		at := sh.optind
 		sh.set("OPTIND", strconv.Itoa(index))
-		_ = at
 		sh.optind = 1
 		sh.set(name, "?")
 		_ = sh.unset("OPTARG")
@@ -960,8 +956,21 @@ func biUlimit(sh *shell, args []string) int {
 			}
 		}
 	}
-	if set != "" {
-		return 0 // the bounds of the execution hold anyway
+	if set != "" { // the bounds of the execution hold: none is raised, and a lower one is no bound of ours
+		n, err := strconv.ParseInt(set, 10, 64)
+		i := slices.IndexFunc(rows, func(r row) bool { return r.letter == letter })
+		if set != "unlimited" && set != "hard" && set != "soft" && err != nil {
+			sh.complain("ulimit", "%s: invalid number", set)
+			return 1
+		}
+		if most, e := int64(0), error(nil); i >= 0 && set != "hard" && set != "soft" {
+			if most, e = strconv.ParseInt(rows[i].val, 10, 64); e == nil && (err != nil || n > most) {
+				name := strings.TrimSpace(rows[i].text[:strings.IndexByte(rows[i].text, '(')])
+				sh.complain("ulimit", "%s: cannot modify limit: Operation not permitted", name)
+				return 1
+			}
+		}
+		return 0
 	}
 	if letter == 0 {
 		return sh.stdout("ulimit", "unlimited\n")
@@ -983,7 +992,7 @@ func biCaller(sh *shell, args []string) int {
 		n, _ = strconv.Atoi(args[1])
 	}
 	i := len(sh.frames) - 1 - n
-	if i < 0 {
+	if i < 0 || i == 0 && sh.fromText {
 		return 1
 	}
 	name, source := "main", sh.name

@@ -21,7 +21,6 @@ type function struct {
 	body     *syntax.Stmt
 	source   *text
 	exported bool
-	size     int64
 }
 
 // print writes the body as it can be read again.
@@ -87,7 +86,7 @@ func (sh *shell) group(stmts []*syntax.Stmt) {
 		sh.quiet, sh.loops, sh.source = quiet, loops, source
 		sh.status = d.code
 		if sh.on[optErrexit] && sh.quiet == 0 {
-			panic(exitShell{d.code})
+			panic(exitShell(d))
 		}
 	}()
 	sh.stmts(stmts)
@@ -135,6 +134,9 @@ func (sh *shell) condition(list []*syntax.Stmt) bool {
 }
 
 func (sh *shell) stmt(s *syntax.Stmt) {
+	if sh.on[optNoexec] {
+		return
+	}
 	if s.Coprocess || s.Disown {
 		sh.unsupported("coprocess")
 		return
@@ -240,10 +242,17 @@ func (sh *shell) run(s *syntax.Stmt) {
 	case *syntax.LetClause:
 		sh.line = int(s.Pos().Line())
 		sh.tick()
-		for _, x := range c.Exprs {
-			if sh.status = sh.arithmCommand("let", sh.letText(x)); sh.status > 1 {
-				break
-			}
+		exprs := make([]string, len(c.Exprs))
+		trace := "let"
+		for i, x := range c.Exprs {
+			exprs[i] = sh.letText(x)
+			trace += " " + quoteTrace(exprs[i])
+		}
+		if sh.on[optXtrace] {
+			sh.trace(trace)
+		}
+		for _, x := range exprs {
+			sh.status = sh.arithmCommand("let", x)
 		}
 		checks = true
 	case *syntax.TimeClause:
@@ -273,6 +282,9 @@ func (sh *shell) arithmCommand(name, expr string) int {
 	}
 	n, err := sh.tryArith(expr)
 	if err != nil {
+		if err.plain {
+			name = ""
+		}
 		sh.complain(name, "%s", err.text)
 		return 1
 	}
@@ -408,7 +420,11 @@ func (sh *shell) cLoop(c *syntax.ForClause, l *syntax.CStyleLoop) {
 		}
 		n, err := sh.tryArith(text)
 		if err != nil {
-			sh.complain("((", "%s", err.text)
+			name := "(("
+			if err.plain {
+				name = ""
+			}
+			sh.complain(name, "%s", err.text)
 			sh.status = 1
 		}
 		return n, err == nil
@@ -445,7 +461,7 @@ func (sh *shell) caseClause(c *syntax.CaseClause) {
 	sh.debugTrap(c)
 	word := sh.literal(c.Word)
 	if sh.on[optXtrace] {
-		sh.trace("case " + quoteTrace(word) + " in")
+		sh.trace("case " + sh.code(c.Word) + " in")
 	}
 	sh.status = 0
 	through := false
@@ -595,6 +611,7 @@ func (sh *shell) pipeline(s *syntax.Stmt) {
 		child := sh.fork(nil)
 		if in != nil {
 			child.replace0(0, in)
+			child.piped = true
 		}
 		if w != nil {
 			if all[i] {
@@ -643,6 +660,8 @@ func (sh *shell) replace0(fd int, h *vfs.Handle) {
 // spawn runs a shell's process on a fiber of its own.
 func (sh *shell) spawn(child *shell, text string, body func()) *proc {
 	p := sh.w.start(child.pid, text, child, nil)
+	sh.lastProc = p
+	p.reader = child.proc != nil && child.proc.reader
 	child.proc = p
 	if len(child.fds) > 1 {
 		p.stdout = child.fds[1]
@@ -668,9 +687,7 @@ func (sh *shell) background(s *syntax.Stmt) {
 	plain := *s
 	plain.Background = false
 	child := sh.fork(nil)
-	if null, err := sh.w.fs.Open(sh.at(), "/dev/null", vfs.Read, 0); err == nil {
-		child.replace0(0, null)
-	} else {
+	if !sh.piped {
 		child.replace0(0, sh.w.fs.Stream(empty{}, vfs.Read))
 	}
 	p := sh.spawn(child, strings.TrimSuffix(strings.TrimSpace(sh.code(s)), "&"), func() {
@@ -705,6 +722,7 @@ func (sh *shell) commandSubst(c *syntax.CmdSubst) string {
 	child := sh.fork(nil)
 	h := sh.w.fs.Stream(out, vfs.Write)
 	child.replace0(1, h)
+	child.evals++
 	if !sh.shopts["inherit_errexit"] {
 		child.on[optErrexit] = false
 	}
@@ -801,7 +819,7 @@ func (sh *shell) processSubst(c *syntax.ProcSubst) string {
 	sh.hidden = append(sh.hidden, mine.Dup())
 	var wait *proc
 	if fd == 0 {
-		wait = p
+		wait, p.reader = p, true
 	}
 	sh.producers = append(sh.producers, wait)
 	return "/dev/fd/" + strconv.Itoa(n)
@@ -809,16 +827,18 @@ func (sh *shell) processSubst(c *syntax.ProcSubst) string {
 
 // closeSubsts closes the pipes of process substitutions when their command has ended, and waits for those that read.
 func (sh *shell) closeSubsts(mark int) {
-	for _, h := range sh.hidden[mark:] {
+	wait := sh.producers[mark:]
+	for i, h := range sh.hidden[mark:] {
 		for fd := 63; fd > 9; fd-- {
 			if fd < len(sh.fds) && sh.fds[fd] == h {
 				_ = h.Close()
 				sh.fds[fd] = nil
 			}
 		}
-		_ = h.Close()
+		if _ = h.Close(); h.Open() {
+			wait[i] = nil // who has it besides goes on writing
+		}
 	}
-	wait := sh.producers[mark:]
 	sh.hidden, sh.producers = sh.hidden[:mark], sh.producers[:mark]
 	for _, p := range wait {
 		if p != nil {
@@ -990,34 +1010,29 @@ func (sh *shell) assignArray(name string, array *syntax.ArrayExpr, add bool, wan
 	type element struct {
 		key, val string
 		keyed    bool
-		add      bool
 	}
 	var elements []element
 	sh.charge(gasPerWord * len(array.Elems))
-	var trace strings.Builder
-	for i, e := range array.Elems {
+	for _, e := range array.Elems {
 		if e.Index != nil {
 			sub := sh.code(e.Index)
-			more := strings.HasSuffix(strings.TrimRight(sub, " "), "+") && false
-			el := element{key: sub, val: sh.one(e.Value, modeLiteral, true), keyed: true, add: more}
+			el := element{key: sub, val: sh.one(e.Value, modeLiteral, true), keyed: true}
 			if assoc {
 				el.key = sh.subscriptKey(sub)
 			}
 			elements = append(elements, el)
-			if sh.on[optXtrace] {
-				trace.WriteString(spaced(i, "["+sub+"]="+quoteTrace(el.val)))
-			}
 			continue
 		}
 		for _, f := range sh.fields([]*syntax.Word{e.Value}) {
 			elements = append(elements, element{val: f})
-			if sh.on[optXtrace] {
-				trace.WriteString(spaced(len(elements)-1, quoteTrace(f)))
-			}
 		}
 	}
 	if sh.on[optXtrace] {
-		sh.trace(name + assignOperator(add) + "(" + trace.String() + ")")
+		raw := make([]string, 0, len(array.Elems))
+		for _, e := range array.Elems {
+			raw = append(raw, sh.code(e))
+		}
+		sh.trace(name + assignOperator(add) + "(" + strings.Join(raw, " ") + ")")
 	}
 	v := sh.mine(name)
 	if !add {
@@ -1070,13 +1085,6 @@ func (sh *shell) assignArray(name string, array *syntax.ArrayExpr, add bool, wan
 	return nil
 }
 
-func spaced(i int, s string) string {
-	if i > 0 {
-		return " " + s
-	}
-	return s
-}
-
 // aliased expands an alias at the beginning of a command and runs what that makes; it reports whether there was one.
 func (sh *shell) aliased(s *syntax.Stmt, c *syntax.CallExpr) bool {
 	if !sh.shopts["expand_aliases"] || len(c.Assigns) > 0 {
@@ -1092,6 +1100,13 @@ func (sh *shell) aliased(s *syntax.Stmt, c *syntax.CallExpr) bool {
 		return false
 	}
 	rest := sh.source.code[from:to]
+	if strings.HasSuffix(val, " ") {
+		trimmed := strings.TrimLeft(rest, " \t")
+		word, after, _ := strings.Cut(trimmed, " ")
+		if next, ok := sh.aliases[word]; ok {
+			rest = " " + next + " " + after
+		}
+	}
 	if s.Semicolon.IsValid() {
 		rest = strings.TrimRight(rest, ";&")
 	}
@@ -1206,6 +1221,9 @@ func (sh *shell) program(args []string, assigns []assigned, standard bool) int {
 	if signal := sh.proc.dying(); signal != 0 {
 		panic(program.Killed{Signal: signal})
 	}
+	if d := sh.p.Deadline; !d.IsZero() && !sh.p.Now().Before(d) {
+		panic(program.Killed{Signal: program.SIGTERM})
+	}
 	switch status.Signal {
 	case 0, program.SIGINT, program.SIGPIPE:
 	default:
@@ -1266,6 +1284,10 @@ func (sh *shell) notFound(name string, err error) int {
 	if f := sh.funcs["command_not_found_handle"]; f != nil {
 		return sh.call(f, []string{f.name, name})
 	}
+	if path := sh.str("PATH"); path == "" {
+		sh.complain("", "%s: %s", name, err)
+		return 127
+	}
 	if name != "" {
 		sh.w.Report(program.Lack{Kind: program.LackCommand, Name: name})
 	}
@@ -1274,9 +1296,9 @@ func (sh *shell) notFound(name string, err error) int {
 }
 
 func (sh *shell) notStarted(name, path string, err error) int {
-	if bad, ok := errors.AsType[badInterpreter](err); ok {
-		sh.complain("", "%s: %s", path, bad)
-		return 126
+	if _, ok := errors.AsType[badInterpreter](err); ok {
+		sh.complain("", "%s: %s", path, err)
+		return 127
 	}
 	if strings.Contains(name, "/") {
 		path = name
@@ -1354,7 +1376,7 @@ func (sh *shell) trace(s string) {
 		}
 	}
 	if prefix != "" {
-		prefix = strings.Repeat(prefix[:1], sh.level+sh.evals) + prefix
+		prefix = strings.Repeat(prefix[:1], sh.evals) + prefix
 	}
 	sh.stderr(prefix + s + "\n")
 }

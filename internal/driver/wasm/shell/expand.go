@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -228,6 +229,13 @@ func (sh *shell) sequence(b *syntax.BraceExp) []string {
 		}
 	}
 	count := (max(x, y)-min(x, y))/step + 1
+	if count > 1<<31-2 || count <= 0 { // as bash: what is too long is no sequence
+		s := "{" + from + ".." + to
+		if len(b.Elems) > 2 {
+			s += ".." + b.Elems[2].Lit()
+		}
+		return []string{s + "}"}
+	}
 	sh.charge(int(min(count, 1<<40)) * 10)
 	sh.spare(int(min(count, 1<<34)) * 64)
 	all := make([]string, 0, count)
@@ -527,6 +535,7 @@ func (sh *shell) part(k *sink, p syntax.WordPart, quoted bool) {
 	case *syntax.ParamExp:
 		sh.param(k, p, quoted)
 	case *syntax.CmdSubst:
+		sh.refused(p)
 		s := sh.commandSubst(p)
 		if quoted {
 			k.add(s, true)
@@ -553,6 +562,19 @@ func (sh *shell) part(k *sink, p syntax.WordPart, quoted bool) {
 		sh.complain("", "bad substitution")
 		panic(discard{1})
 	}
+}
+
+// refused discards the command line where a command substitution stands for an expansion that there is not.
+func (sh *shell) refused(c *syntax.CmdSubst) {
+	if len(c.Stmts) != 1 {
+		return
+	}
+	call, ok := c.Stmts[0].Cmd.(*syntax.CallExpr)
+	if !ok || len(call.Args) != 2 || call.Args[0].Lit() != badExpansion {
+		return
+	}
+	sh.complain("", "%s: bad substitution", sh.literal(call.Args[1]))
+	panic(discard{1})
 }
 
 // extendedText expands what stands within an extended glob operator: variables, and quotes that make characters plain.
@@ -603,7 +625,8 @@ func (sh *shell) join(list []string) string {
 	if sh.ifsSet {
 		sep = ""
 		if sh.ifs != "" {
-			sep = sh.ifs[:1]
+			_, size := utf8.DecodeRuneInString(sh.ifs)
+			sep = sh.ifs[:size]
 		}
 	}
 	return strings.Join(list, sep)

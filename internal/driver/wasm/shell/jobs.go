@@ -86,6 +86,13 @@ func biWait(sh *shell, args []string) int {
 					p = j
 				}
 			}
+			if l := sh.lastProc; p == nil && l != nil && l.pid == pid && pid == sh.lastJob {
+				p = l
+			}
+			if ended, ok := sh.ended[pid]; ok && p == nil {
+				status = ended
+				continue
+			}
 			if p == nil {
 				sh.complain("wait", "pid %d is not a child of this shell", pid)
 				status = 127
@@ -93,6 +100,7 @@ func biWait(sh *shell, args []string) int {
 			}
 		}
 		sh.waitJob(p)
+		sh.forget(p)
 		status = p.status
 		if variable != "" {
 			sh.set(variable, strconv.Itoa(p.pid))
@@ -107,6 +115,16 @@ func (sh *shell) waitJob(p *proc) {
 	if signal := sh.proc.dying(); signal != 0 {
 		panic(program.Killed{Signal: signal})
 	}
+}
+
+// forget takes a job that has ended out of the list and remembers its status.
+func (sh *shell) forget(p *proc) {
+	sh.jobs = slices.DeleteFunc(slices.Clone(sh.jobs), func(j *proc) bool { return j == p })
+	if sh.ended == nil {
+		sh.ended = map[int]int{}
+	}
+	sh.hold(16)
+	sh.ended[p.pid] = p.status
 }
 
 // waitAny waits for the first job that ends.

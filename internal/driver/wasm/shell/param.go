@@ -609,6 +609,8 @@ func (sh *shell) transform(pe *syntax.ParamExp, e value, op string) value {
 				return value{s: e.v.declaration(name), set: true}
 			}
 			return value{s: "declare -" + e.v.flags() + " " + name + "=" + quoteShell(e.v.str), set: true}
+		case !e.set && e.v.flags() != "":
+			return value{s: "declare -" + e.v.flags() + " " + name, set: true}
 		case !e.set:
 			return value{set: true}
 		case e.v.flags() != "":

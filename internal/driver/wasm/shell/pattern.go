@@ -69,7 +69,6 @@ func hasExtended(p string) bool {
 type matcher struct {
 	sh    *shell
 	fold  bool
-	name  bool // of a file: a leading dot has to be matched by one
 	steps int
 }
 
@@ -101,15 +100,16 @@ func (m *matcher) match(p, s string) bool {
 	star := false
 	for {
 		m.step()
-		if len(p) > 1 && p[1] == '(' && strings.IndexByte("?*+@!", p[0]) >= 0 {
+		switch {
+		case len(p) > 1 && p[1] == '(' && strings.IndexByte("?*+@!", p[0]) >= 0:
 			if m.extended(p, s) {
 				return true
 			}
-		} else if p == "" {
+		case p == "":
 			if s == "" {
 				return true
 			}
-		} else if p[0] == '*' {
+		case p[0] == '*':
 			for p != "" && p[0] == '*' && (len(p) < 2 || p[1] != '(') {
 				p = p[1:]
 			}
@@ -118,7 +118,7 @@ func (m *matcher) match(p, s string) bool {
 			}
 			star, starP, starS = true, p, s
 			continue
-		} else if s != "" {
+		case s != "":
 			if np, ns, ok := m.one(p, s); ok {
 				p, s = np, ns
 				continue
@@ -378,9 +378,10 @@ func patternRegexp(p string, lazy bool) (string, bool) {
 		}
 		switch c {
 		case '*':
-			b.WriteString("(?s:.*)")
 			if lazy {
-				b.WriteByte('?')
+				b.WriteString("(?s:.*?)")
+			} else {
+				b.WriteString("(?s:.*)")
 			}
 		case '?':
 			b.WriteString("(?s:.)")
@@ -543,10 +544,8 @@ func (sh *shell) replace(s, pat, with string, all bool) string {
 	if pat != "" && !all && (pat[0] == '#' || pat[0] == '%') {
 		anchor, pat = pat[0], pat[1:]
 	}
-	fill := func(hit string) string { return hit }
-	if !strings.ContainsAny(with, `&\`) {
-		fill = func(string) string { return with }
-	} else {
+	fill := func(string) string { return with }
+	if strings.ContainsAny(with, `&\`) {
 		fill = func(hit string) string {
 			var b strings.Builder
 			for i := 0; i < len(with); i++ {

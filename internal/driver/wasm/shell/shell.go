@@ -76,6 +76,7 @@ type proc struct {
 	done    bool
 	status  int
 	queue   *fiber.Queue
+	reader  bool // of what a process substitution is given: it ends by itself when that ends
 	stdout  *vfs.Handle
 }
 
@@ -157,6 +158,13 @@ func (w *world) end(p *proc, status int) {
 // endAll kills what still runs when the first shell has ended. Its files are closed, so that none waits at a pipe.
 func (w *world) endAll() {
 	for _, p := range slices.Clone(w.procs) {
+		if !p.reader {
+			p.kill(program.SIGKILL)
+		}
+	}
+	for _, p := range slices.Clone(w.procs) {
+		for !p.done && p.reader && w.account.Check() == nil && p.queue.Wait() == nil {
+		}
 		p.kill(program.SIGKILL)
 	}
 }
@@ -184,11 +192,11 @@ func (p *proc) kill(signal int) {
 	}
 	p.fatal = signal
 	for _, h := range p.shell.fds {
-		if h != nil && p.shell.ownsFiles {
+		if h != nil {
 			_ = h.Close()
 		}
 	}
-	p.shell.fds = nil
+	clear(p.shell.fds)
 }
 
 // Find implements program.Host.
@@ -213,11 +221,9 @@ func (w *world) search(at vfs.At, path, name string) (string, error) {
 		return "", found
 	}
 	for dir := range strings.SplitSeq(path, ":") {
-		full := name
+		full := "./" + name
 		if dir != "" {
 			full = strings.TrimSuffix(dir, "/") + "/" + name
-		} else {
-			full = "./" + name
 		}
 		switch err := w.executable(at, full); {
 		case err == nil:
@@ -326,9 +332,7 @@ func (w *world) execute(p *program.Process, path string) (program.Status, error)
 
 type badInterpreter struct{ name string }
 
-func (b badInterpreter) Error() string {
-	return b.name + ": bad interpreter: No such file or directory"
-}
+func (badInterpreter) Error() string { return "cannot execute: required file not found" }
 
 // head returns the beginning of a file.
 func (w *world) head(at vfs.At, path string) (string, error) {
@@ -342,7 +346,7 @@ func (w *world) head(at vfs.At, path string) (string, error) {
 		w.stop(err)
 		return "", err
 	}
-	defer h.Close()
+	defer func() { _ = h.Close() }()
 	buf := make([]byte, 256)
 	got, err := h.ReadAt(buf, 0)
 	w.stop(err)
@@ -462,14 +466,17 @@ type shell struct {
 	funcs      map[string]*function
 	aliases    map[string]string
 	fds        []*vfs.Handle
-	ownsFiles  bool
+	piped      bool // its standard input is that of a pipeline
 	cwd        *vfs.Node
 	umask      uint32
 	dirs       []string // the stack of pushd, without the current one
 	status     int
 	pipes      []int // PIPESTATUS
 	lastJob    int   // $!
+	lastProc   *proc // the process that was started last
+	setParams  bool  // set has changed the parameters
 	jobs       []*proc
+	ended      map[int]int    // the statuses of jobs that were waited for
 	traps      map[int]string // by signal; 0 is EXIT and negative ones are bash's own
 	inTrap     map[int]bool
 	on         [optionCount]bool // set -o
@@ -500,7 +507,6 @@ type shell struct {
 	ifs        string
 	ifsSet     bool
 	hash       map[string]string
-	calls      int
 	evals      int // xtrace's depth
 	arithmetic int
 }
@@ -543,7 +549,7 @@ func (sh *shell) charge(gas int) {
 // tick is done before each command: it counts it and looks for signals.
 func (sh *shell) tick() {
 	sh.charge(gasPerCommand)
-	if d := sh.p.Deadline; !d.IsZero() && sh.p.Now().After(d) {
+	if d := sh.p.Deadline; !d.IsZero() && !sh.p.Now().Before(d) {
 		panic(program.Killed{Signal: program.SIGTERM})
 	}
 	if signal := sh.proc.dying(); signal != 0 {
@@ -584,8 +590,7 @@ func (w *world) shell(p *program.Process, from *proc) *shell {
 			sh.fds[i] = h.Dup()
 		}
 	}
-	sh.ownsFiles = true
-	sh.on[optHashall], sh.on[optBraceexpand] = true, true
+	sh.on[optHashall], sh.on[optBraceexpand], sh.on[optInteractiveComments] = true, true, true
 	sh.setup(p)
 	return sh
 }
@@ -613,7 +618,6 @@ func (sh *shell) fork(p *proc) *shell {
 			c.fds[i] = h.Dup()
 		}
 	}
-	c.ownsFiles = true
 	c.traps, c.inTrap = map[int]string{}, map[int]bool{}
 	for signal, t := range sh.traps {
 		if t == "" || signal == trapErr && sh.on[optErrtrace] || (signal == trapDebug || signal == trapReturn) && sh.on[optFunctrace] {
@@ -621,7 +625,7 @@ func (sh *shell) fork(p *proc) *shell {
 		}
 	}
 	c.shopts, c.hash = maps.Clone(sh.shopts), maps.Clone(sh.hash)
-	c.jobs = nil
+	c.jobs, c.ended = nil, nil
 	c.level++
 	c.seeded = false
 	c.producers, c.hidden = nil, nil

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -58,18 +59,20 @@ func (s *steps) Done() <-chan struct{} {
 
 // texts is where jq's input comes from.
 type jqInput struct {
-	q       *querier
-	files   []string
-	name    string
-	data    []byte
-	at      int
-	raw     bool
-	started bool
-	failed  int
+	q      *querier
+	files  []string
+	name   string
+	data   []byte
+	at     int
+	raw    bool
+	failed int
 }
 
 func jq(p *program.Process) int {
-	q := &querier{p: p, out: p.Out(), indent: "  ", order: map[uintptr][]string{}, rank: map[string]int{}, shapes: map[string][]string{}, texts: map[string]int{}}
+	q := &querier{p: p, out: p.Out(), indent: "  ", order: map[uintptr][]string{}, rank: map[string]int{}, shapes: map[string][]string{
+		"key\x00value": {"key", "value"}, "captures\x00length\x00offset\x00string": {"offset", "length", "string", "captures"},
+		"length\x00name\x00offset\x00string": {"offset", "length", "string", "name"}, "name\x00value": {"name", "value"},
+	}, texts: map[string]int{}}
 	var files []string
 	filter, hasFilter := "", false
 	null, slurp, rawInput, status := false, false, false, false
@@ -299,7 +302,7 @@ func jq(p *program.Process) int {
 				break
 			}
 			if err, isErr := v.(error); isErr {
-				p.Stderrf("jq: error (at %s): %s\n", in.where(), err.Error())
+				p.Stderrf("parse error: %s\n", err.Error())
 				return 2
 			}
 			all = append(all, v)
@@ -312,7 +315,7 @@ func jq(p *program.Process) int {
 				break
 			}
 			if err, isErr := v.(error); isErr {
-				p.Errorf("error (at %s): %s", in.where(), err.Error())
+				p.Stderrf("parse error: %s\n", err.Error())
 				exit = 2
 				break
 			}
@@ -391,12 +394,29 @@ func (q *querier) run(code *gojq.Code, v any, values []any, in *jqInput) (exit i
 				}
 				q.p.Exit(halt.ExitCode())
 			}
-			q.p.Errorf("error (at %s): %s", in.where(), err.Error())
+			q.p.Errorf("error (at %s): %s", in.where(), jqMessage(err.Error()))
 			return 5, last, some
 		}
 		last, some = v, true
 		q.print(v)
 	}
+}
+
+// jqMessage writes what gojq says about the most usual mistakes in the words of jq.
+func jqMessage(s string) string {
+	if rest, ok := strings.CutPrefix(s, "cannot iterate over: "); ok {
+		return "Cannot iterate over " + rest
+	}
+	for _, verb := range [][2]string{{"add", "added"}, {"subtract", "subtracted"}, {"multiply", "multiplied"}, {"divide", "divided"}} {
+		if rest, ok := strings.CutPrefix(s, "cannot "+verb[0]+": "); ok {
+			return rest + " cannot be " + verb[1]
+		}
+	}
+	if rest, ok := strings.CutPrefix(s, "expected an object but got: "); ok {
+		kind, _, _ := strings.Cut(rest, " ")
+		return "Cannot index " + kind + " with a key: " + rest
+	}
+	return s
 }
 
 func (q *querier) print(v any) {
@@ -599,7 +619,7 @@ func (in *jqInput) where() string {
 	if name == "-" {
 		name = "<stdin>"
 	}
-	return name + ":" + strconv.Itoa(strings.Count(string(in.data[:min(in.at, len(in.data))]), "\n"))
+	return name + ":" + strconv.Itoa(bytes.Count(in.data[:min(in.at+1, len(in.data))], []byte("\n")))
 }
 
 // open readies the next file.
@@ -614,7 +634,7 @@ func (in *jqInput) open() bool {
 		if err == nil {
 			return true
 		}
-		in.q.p.Errorf("error: Could not open %s: %s", in.name, program.Message(err))
+		in.q.p.Errorf("error: Could not open file %s: %s", in.name, program.Message(err))
 		in.failed = 2
 		in.data = nil
 	}
@@ -712,7 +732,7 @@ func (r *jsonReader) next() (any, error) {
 	}
 	v, err := r.value()
 	if errors.Is(err, io.EOF) {
-		err = r.fail("Unfinished JSON term")
+		err = r.fail("Unfinished JSON term at EOF")
 	}
 	return v, err
 }
@@ -882,6 +902,11 @@ func (r *jsonReader) number() (any, error) {
 	}
 	if len(text) > 1000 {
 		return nil, r.fail("Number too long")
+	}
+	if !whole {
+		if v, err := strconv.ParseFloat(text, 64); err == nil {
+			return v, nil
+		}
 	}
 	return json.Number(text), nil
 }

@@ -337,7 +337,7 @@ func (a *applier) link(c vfs.Change) error {
 		if from.root, err = a.folder.reopen(from.path); err != nil {
 			return err
 		}
-		defer from.root.Close()
+		defer func() { _ = from.root.Close() }()
 	}
 	to, name, err := a.folder.parent(c.Path)
 	if err != nil {

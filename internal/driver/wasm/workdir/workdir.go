@@ -177,7 +177,7 @@ func (f *Folder) parent(path string) (*os.Root, string, error) {
 	if i := strings.LastIndexByte(path, '/'); i >= 0 {
 		dir, name = path[:i], path[i+1:]
 	}
-	if !valid(name) {
+	if !valid(name) || strings.HasPrefix(path, "./") {
 		return nil, "", vfs.EINVAL
 	}
 	r, err := f.folder(dir)
@@ -188,6 +188,9 @@ func (f *Folder) parent(path string) (*os.Root, string, error) {
 func (f *Folder) folder(path string) (*os.Root, error) {
 	if path == "." {
 		return f.root, nil
+	}
+	if path == "" || path[len(path)-1] == '/' {
+		return nil, vfs.EINVAL
 	}
 	if f.at == path {
 		return f.dir, nil

@@ -24,6 +24,18 @@ const (
 	stubborn  = 250 * time.Millisecond // after it was told to stop, for what it is in the middle of
 )
 
+// What the changes of one execution may take of the daemon's memory, beside twice what the execution may hold itself.
+const (
+	maxNames    = 64 << 20 // bytes
+	changeBytes = 128      // of each, whatever it says
+)
+
+// maxListings is how many folders may be told in parts at once. A worker of ours asks for one to its end before it asks for another.
+const maxListings = 1
+
+// errHoard is more changes than an execution can have made, of which no worker of ours tells.
+var errHoard = errors.New("the worker tells of more changes than the execution can have made")
+
 // wornOut is after how many executions a worker is replaced, whatever they did.
 const wornOut = 10_000
 
@@ -310,8 +322,13 @@ type talk struct {
 	printed   *printer
 	limits    bound.Limits
 	tentative bool
-	killed    atomic.Pointer[bound.Stopped] // why the worker was killed
-	listing   map[string][]vfs.Found        // folders that are told in parts
+	listing   map[string][]vfs.Found // folders that are told in parts
+	told      int64                  // bytes that the changes take here
+
+	mu     sync.Mutex // guards what follows
+	over   bool       // the worker is not this execution's any more
+	killed *bound.Stopped
+	hang   *time.Timer // that kills the worker which was told to stop
 }
 
 func (t *talk) execute(ctx context.Context, order []byte, limit time.Duration) (Outcome, error) {
@@ -326,19 +343,9 @@ func (t *talk) execute(ctx context.Context, order []byte, limit time.Duration) (
 	// A worker that does not stop by itself when its time is over, or when it is told to, is killed.
 	overdue := time.AfterFunc(limit+stubborn, func() { t.kill(&bound.Stopped{TimedOut: true}) })
 	defer overdue.Stop()
-	var hang atomic.Pointer[time.Timer]
-	stop := func() {
-		hang.Store(time.AfterFunc(stubborn, func() { t.kill(&bound.Stopped{Canceled: true}) }))
-		_ = t.send(frameStop, nil)
-	}
-	unhook := context.AfterFunc(ctx, stop)
-	defer unhook()
-	t.printed.refuse = stop
-	defer func() {
-		if timer := hang.Load(); timer != nil {
-			timer.Stop()
-		}
-	}()
+	defer context.AfterFunc(ctx, t.stop)()
+	t.printed.refuse = t.stop
+	defer t.leave()
 	for len(order) > piece {
 		if err := t.send(frameOrderPart, order[:piece]); err != nil {
 			return t.lost(err)
@@ -356,11 +363,11 @@ func (t *talk) execute(ctx context.Context, order []byte, limit time.Duration) (
 		}
 		if kind == frameEnd {
 			outcome, err := decodeOutcome(payload)
-			if err != nil {
-				return t.lost(err)
+			if err == nil && outcome.Crash != "" { // what broke once is not trusted again
+				err = errors.New(outcome.Crash)
 			}
-			if outcome.Crash != "" { // what broke once is not trusted again
-				return t.lost(errors.New(outcome.Crash))
+			if err != nil || !t.leave() {
+				return t.lost(err)
 			}
 			return t.end(outcome)
 		}
@@ -370,9 +377,47 @@ func (t *talk) execute(ctx context.Context, order []byte, limit time.Duration) (
 	}
 }
 
+// kill ends the worker, unless it is another execution's by now.
 func (t *talk) kill(why *bound.Stopped) {
-	t.killed.CompareAndSwap(nil, why)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.over {
+		return
+	}
+	if t.killed == nil {
+		t.killed = why
+	}
 	t.w.kill()
+}
+
+// stop tells the worker to end the execution, unless it is another one's by now. It may be called more than once, at any time.
+func (t *talk) stop() {
+	t.mu.Lock()
+	if t.over || t.hang != nil {
+		t.mu.Unlock()
+		return
+	}
+	t.hang = time.AfterFunc(stubborn, func() { t.kill(&bound.Stopped{Canceled: true}) })
+	t.mu.Unlock()
+	t.w.mu.Lock() // the next order waits for it, and comes after what is written here
+	defer t.w.mu.Unlock()
+	t.mu.Lock()
+	over := t.over
+	t.mu.Unlock()
+	if !over && writeFrame(t.w.w, frameStop, nil) == nil {
+		_ = t.w.w.Flush()
+	}
+}
+
+// leave makes the worker free for another execution: it is neither killed nor told to stop for this one any more. It reports false where it was killed.
+func (t *talk) leave() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.over = true
+	if t.hang != nil {
+		t.hang.Stop()
+	}
+	return t.killed == nil
 }
 
 func (t *talk) send(kind byte, payload []byte) error {
@@ -387,7 +432,8 @@ func (t *talk) send(kind byte, payload []byte) error {
 // lost is an execution whose worker ended, or has to.
 func (t *talk) lost(err error) (Outcome, error) {
 	t.w.broken = true
-	if why := t.killed.Load(); why != nil {
+	t.leave()
+	if why := t.killed; why != nil { // it does not change any more
 		if why.Canceled {
 			return Outcome{Code: 137, Signal: "SIGKILL", Canceled: true}, nil
 		}
@@ -499,7 +545,7 @@ func (t *talk) list(reply *encoder, files Files, key, path string, from uint64) 
 	}
 	more := int(from)+len(part) < len(found)
 	if more {
-		if t.listing == nil {
+		if t.listing == nil || len(t.listing) >= maxListings { // one is asked for to its end
 			t.listing = map[string][]vfs.Found{}
 		}
 		t.listing[key] = found
@@ -519,6 +565,10 @@ func (t *talk) change(payload []byte) error {
 	}
 	if mount >= len(t.files) || c.Size > t.limits.FileBytes {
 		return errWire
+	}
+	// What an execution has changed it has held in its memory: the content, and the names, of which it is told with the folders that they lie in.
+	if t.told += changeBytes + int64(len(payload)) + length; t.told > 2*t.limits.MemoryBytes+maxNames {
+		return errHoard
 	}
 	if t.changes[mount] == nil {
 		if t.changes[mount], err = t.files[mount].Begin(); err != nil {

@@ -289,12 +289,11 @@ func remove(p *program.Process, name string, n *vfs.Node, recursive, folders, ve
 
 // copier is one cp, or one mv between mounts.
 type copier struct {
-	p                                           *program.Process
-	recursive, force, keep, keepTimes, keepMode bool
-	links                                       bool // copied as such
-	noClobber, update, verbose, hard, symbolic  bool
-	status                                      int
-	backup                                      bool
+	p                                          *program.Process
+	recursive, force, keepTimes, keepMode      bool
+	links                                      bool // copied as such
+	noClobber, update, verbose, hard, symbolic bool
+	status                                     int
 }
 
 func cp(p *program.Process) int {
@@ -474,7 +473,7 @@ func (c *copier) file(from, to string, n, old *vfs.Node) {
 		c.fail(err, "cannot open %s for reading", quoteName(from))
 		return
 	}
-	defer in.Close()
+	defer func() { _ = in.Close() }()
 	perm := info.Mode & 0o777
 	if !c.keepMode {
 		perm &^= p.Umask
@@ -486,10 +485,13 @@ func (c *copier) file(from, to string, n, old *vfs.Node) {
 		out, err = p.FS.Open(p.At(), to, flags, perm)
 	}
 	if err != nil {
+		if strings.HasSuffix(to, "/") && errors.Is(err, vfs.EISDIR) {
+			err = vfs.ENOTDIR
+		}
 		c.fail(err, "cannot create regular file %s", quoteName(to))
 		return
 	}
-	defer out.Close()
+	defer func() { _ = out.Close() }()
 	if err := c.bytes(in, out); err != nil {
 		c.fail(err, "error copying %s to %s", quoteName(from), quoteName(to))
 		return
@@ -684,12 +686,6 @@ func ln(p *program.Process) int {
 		to := target
 		if n, err := lookup(p, target, !noFollow); !noTarget && err == nil && n.Kind() == vfs.Directory {
 			to = join(target, base(name))
-			if target == "." {
-				to = base(name)
-				if len(names) > 1 || true {
-					to = "./" + base(name)
-				}
-			}
 		}
 		source := name
 		if !symbolic {

@@ -142,7 +142,7 @@ func timeout(p *program.Process) int {
 	s := run(p, c)
 	if d > 0 && s.Signal == program.SIGTERM && !p.Now().Before(deadline) {
 		if signal == program.SIGKILL {
-			return 137
+			p.Kill(signal)
 		}
 		if preserve {
 			return 143
@@ -179,6 +179,9 @@ func env(p *program.Process) int {
 			args = append(strings.Fields(o.Value), args...)
 		}
 	}
+	if len(args) > 0 && args[0] == "-" {
+		c.Env, args = nil, args[1:]
+	}
 	for len(args) > 0 && strings.Contains(args[0], "=") {
 		name, _, _ := strings.Cut(args[0], "=")
 		at := slices.IndexFunc(c.Env, func(kv string) bool { return strings.HasPrefix(kv, name+"=") })
@@ -188,9 +191,6 @@ func env(p *program.Process) int {
 			c.Env = append(c.Env, args[0])
 		}
 		args = args[1:]
-	}
-	if len(args) > 0 && args[0] == "-" {
-		c.Env, args = nil, args[1:]
 	}
 	if len(args) == 0 {
 		for _, kv := range c.Env {
@@ -267,7 +267,7 @@ func date(p *program.Process) int {
 	}
 	if len(args) == 1 {
 		if !strings.HasPrefix(args[0], "+") {
-			p.Errorf("cannot set date: Operation not permitted")
+			p.Errorf("invalid date ‘%s’", args[0])
 			return 1
 		}
 		layout = args[0][1:]
@@ -282,16 +282,21 @@ func id(p *program.Process) int {
 		p.Errorf("‘%s’: no such user", names[0])
 		return 1
 	}
-	which, name := "", false
+	which, name, zero := "", false, false
 	for _, o := range opts {
 		switch o.Name {
 		case "u", "g", "G":
 			which = o.Name
 		case "n":
 			name = true
+		case "z":
+			zero = true
 		}
 	}
 	switch {
+	case which == "" && zero:
+		p.Errorf("option --zero not permitted in default format")
+		return 1
 	case which == "" && name:
 		p.Errorf("cannot print only names or real IDs in default format")
 		return 1
@@ -607,7 +612,6 @@ func xargs(p *program.Process) int {
 			split, bad := splitQuoted(text, false)
 			if bad != "" {
 				p.Errorf("unmatched %s quote; by default quotes are special to xargs unless you use the -0 option", bad)
-				flush()
 				return 1
 			}
 			for _, w := range split {

@@ -596,13 +596,14 @@ func ranges(p *program.Process, list, kind string) []span {
 				bad(item)
 			}
 		}
-		if !dash {
+		switch {
+		case !dash:
 			s.to = s.from
-		} else if b != "" {
+		case b != "":
 			if s.to, err = strconv.Atoi(b); err != nil {
 				bad(item)
 			}
-		} else if a == "" {
+		case a == "":
 			usage(p, 1, "invalid range with no endpoint: -")
 		}
 		if s.from < 1 || s.to < 1 {
