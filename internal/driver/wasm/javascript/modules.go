@@ -299,11 +299,10 @@ func (r *run) resolve(from, specifier string, isImport bool) (string, error) {
 		specifier = file
 	}
 	if strings.HasPrefix(specifier, "/") || specifier == "." || specifier == ".." || strings.HasPrefix(specifier, "./") || strings.HasPrefix(specifier, "../") {
-		file := specifier
+		file, _, _ := strings.Cut(specifier, "?")
 		if !path.IsAbs(file) {
 			file = path.Join(folder, file)
 		}
-		specifier, _, _ = strings.Cut(specifier, "?")
 		if found, ok := r.find(file); ok {
 			return found, nil
 		}

@@ -50,6 +50,7 @@ type world struct {
 	env   []string
 	limit bound.Limits
 	seed  byte
+	until time.Duration // after which it is ended; 0 for never
 }
 
 // result is what a program did.
@@ -127,6 +128,9 @@ func execute(t testing.TB, w world) (r result) {
 		p := &program.Process{
 			Args: w.args, Env: append([]string{"HOME=/work", "PATH=/bin"}, w.env...), Cwd: cwd, Stdin: in, Stdout: fs.Stream(out, vfs.Write), Stderr: fs.Stream(errs, vfs.Write),
 			FS: fs, Account: a, Umask: 0o022, PID: 7, PPID: 1, Host: host{fs: fs, lacks: &r.lacks},
+		}
+		if w.until > 0 {
+			p.Deadline = begin.Add(w.until)
 		}
 		func() {
 			defer func() {
