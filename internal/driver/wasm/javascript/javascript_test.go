@@ -90,7 +90,7 @@ export {};
 		},
 		"a syntax error in typescript": {
 			args: []string{"bun", "a.ts"}, files: map[string]string{"a.ts": "const x: number = ;\n"},
-			err: "Unexpected \";\"\n    at /work/a.ts:1:19", code: 1,
+			err: "SyntaxError: Unexpected \";\"\n    at /work/a.ts:1:19", code: 1,
 		},
 		"a syntax error": {
 			args: []string{"node", "a.js"}, files: map[string]string{"a.js": "let a = 1;\nlet b = = 2;\n"},

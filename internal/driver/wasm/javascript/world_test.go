@@ -50,7 +50,8 @@ type world struct {
 	env   []string
 	limit bound.Limits
 	seed  byte
-	until time.Duration // after which it is ended; 0 for never
+	cells func(*Runtime, *program.Process) int // instead of the command line
+	until time.Duration                        // after which it is ended; 0 for never
 }
 
 // result is what a program did.
@@ -142,7 +143,11 @@ func execute(t testing.TB, w world) (r result) {
 					r.stopped = s
 				}
 			}()
-			status := program.Run(guest, p)
+			var runs program.Program = guest
+			if w.cells != nil {
+				runs = program.Func(func(p *program.Process) int { return w.cells(guest, p) })
+			}
+			status := program.Run(runs, p)
 			r.code, r.signal = status.Code, status.Signal
 		}()
 		r.files = map[string]string{}
