@@ -7,7 +7,7 @@ var effects = arch.Effects{
 	Permit:  "internal/domain/policy.Permit",
 	From:    []string{"internal/domain/*", "internal/kernel/*", "internal/service/**", "internal/surface/httpapi/**"},
 	Drivers: []string{"internal/driver/**", "internal/spaceinit/**"},
-	Inner:   []string{"internal/driver/wasm/*"},
+	Inner:   []string{"internal/driver/wasm/*/**"},
 
 	Sinks: []string{
 		"os.*", "os/exec.*", "os/signal.*", "syscall.*", "net.*", "plugin.*", "database/sql.*", "io/ioutil.*",
@@ -81,6 +81,11 @@ var effects = arch.Effects{
 		"(*internal/driver/wasm.hostInput).Read":  "reads what an operator gives to his module",
 		"(internal/driver/wasm.hostOutput).Write": "shows an operator what his module says",
 		"internal/driver/wasm.New":                "makes the daemon's own folder when it starts; workers start with the first space",
+		"internal/driver/wasm.Prepare":            "compiles the interpreters of this build into the daemon's own folder",
+		"internal/driver/wasm.Serve":              "makes its process a worker, which executes what a tier asks for whose permits were redeemed",
+		"internal/driver/wasm.Worker":             "makes its process a worker, which executes what a tier asks for whose permits were redeemed",
+		"(*internal/driver/wasm.system).*":        "executes in a worker what a tier asks for whose permit was redeemed",
+		"(*internal/driver/wasm.foreign).*":       "executes in a worker what a tier asks for whose permit was redeemed",
 		"(*internal/driver/wasm.Tier).Probe":      "runs its own commands in a worker, in a folder of its own; nothing in it comes from a caller",
 		"(*internal/driver/wasm.Tier).Try":        "runs echo in a worker, in a folder of its own; nothing in it comes from a caller",
 		"(*internal/driver/wasm.Tier).Reap":       "removes the temporary files that an earlier daemon left",

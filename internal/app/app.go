@@ -57,7 +57,7 @@ const (
 	framesDir    = "live"
 	spacesDir    = "spaces"
 	nanoDir      = "nano"       // temporary files of living nano spaces
-	nanoCacheDir = "nano-cache" // compiled interpreters of nano spaces
+	nanoCacheDir = "nano-cache" // compiled interpreters of nano spaces, where the user has no folder for such things
 	searchFile   = "search.db"  // what finds messages; made anew from the log where it is not there
 	keysDir      = "keys"       // under which the data of events are sealed
 	stepPeriod   = time.Second  // how often expiry is looked at

@@ -59,8 +59,29 @@ func Worker(ctx context.Context, args []string) error {
 
 func openNano(c Config, clock event.Clock, logger *slog.Logger) (*wasm.Tier, error) {
 	return wasm.New(wasm.Options{
-		Command: c.Worker, Cache: filepath.Join(c.DataDir, nanoCacheDir), Workers: runtime.NumCPU(), Scratch: filepath.Join(c.DataDir, nanoDir), Entropy: rand.Reader, Clock: clock, Logger: logger,
+		Command: c.Worker, Cache: nanoCache(c), Workers: runtime.NumCPU(), Scratch: filepath.Join(c.DataDir, nanoDir), Entropy: rand.Reader, Clock: clock, Logger: logger,
 	})
+}
+
+// nanoCache is the folder for compiled interpreters, one for all daemons of a user, since compiling takes seconds. What lies in it is executed: it is closed
+// to others, like the program itself.
+func nanoCache(c Config) string {
+	if cache := cacheDir(); cache != "" {
+		return filepath.Join(cache, "wasm")
+	}
+	return filepath.Join(c.DataDir, nanoCacheDir)
+}
+
+// cacheDir is where parts lie that were fetched or made once for all daemons of a user, "" where there is none.
+func cacheDir() string {
+	if cache, err := filepath.Abs(os.Getenv("AGENTBOX_CACHE")); err == nil && os.Getenv("AGENTBOX_CACHE") != "" {
+		return cache
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(home, ".cache", "agentbox")
 }
 
 // rootFS finds the root of the spaces: the one that is configured, else the newest that `make rootfs` made, else the host's own programs.
@@ -68,13 +89,9 @@ func rootFS(c Config) string {
 	if c.RootFS != "" {
 		return c.RootFS
 	}
-	cache := os.Getenv("AGENTBOX_CACHE")
+	cache := cacheDir()
 	if cache == "" {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return hostRoot
-		}
-		cache = filepath.Join(home, ".cache", "agentbox")
+		return hostRoot
 	}
 	found, _ := filepath.Glob(filepath.Join(cache, "rootfs-*"))
 	made := map[string]int64{}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/driver/wasm/engine"
@@ -43,6 +44,10 @@ func (g *guests) open(ctx context.Context, make bool) error {
 	g.table = program.Table{}
 	if err := os.MkdirAll(g.cache, 0o700); err != nil {
 		return fault.Wrap(err, fault.Unavailable, "wasm_cache", "the folder for compiled WebAssembly cannot be made")
+	}
+	if info, err := os.Stat(g.cache); err != nil || runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0 {
+		return fault.Wrap(errors.Join(err, fs.ErrPermission), fault.Unavailable, "wasm_cache",
+			"what lies in %s is executed, and others may write there: chmod go-w it, or remove it", g.cache)
 	}
 	var err error
 	if g.engine, err = engine.New(ctx, engine.Options{Cache: g.cache, MemoryPages: memoryPages, Depth: python.Depth}); err != nil {
@@ -91,11 +96,11 @@ func (g *guests) close(ctx context.Context) error {
 }
 
 func (g *guests) openPython(ctx context.Context, make bool) error {
-	runtime, err := python.Load()
+	interpreter, err := python.Load()
 	if err != nil { // this build has none: its commands are not there
 		return nil
 	}
-	hash := runtime.Hash()
+	hash := interpreter.Hash()
 	name := filepath.Join(g.cache, fmt.Sprintf("python-%d-%x.image", meter.Version, hash[:8]))
 	encoded, err := os.ReadFile(name)
 	switch {
@@ -108,7 +113,7 @@ func (g *guests) openPython(ctx context.Context, make bool) error {
 		}
 		return nil
 	}
-	if g.python, err = python.New(ctx, g.engine, runtime, encoded); err != nil {
+	if g.python, err = python.New(ctx, g.engine, interpreter, encoded); err != nil {
 		return err
 	}
 	if encoded == nil {
@@ -120,7 +125,7 @@ func (g *guests) openPython(ctx context.Context, make bool) error {
 		}
 	}
 	g.table.Add(g.python.Programs())
-	g.files = append(g.files, fixed{python.LibraryPath, runtime.Library})
+	g.files = append(g.files, fixed{python.LibraryPath, interpreter.Library})
 	return nil
 }
 

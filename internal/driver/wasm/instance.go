@@ -173,7 +173,7 @@ func (s *instance) order(a policy.Action, stdin []byte) (o worker.Order, seed st
 func (s *instance) sized(argv, env []string, cwd string, stdin []byte, limit time.Duration) worker.Order {
 	l := s.spec.Limits
 	return worker.Order{
-		Argv: argv, Env: env, Cwd: cwd, Stdin: stdin,
+		Argv: argv, Env: env, Cwd: cwd, Stdin: stdin, Millis: l.CPUMillis,
 		Limits: bound.Limits{
 			Gas: maxGas, Time: limit, MemoryBytes: l.MemoryBytes, OutputBytes: l.OutputBytes, FileBytes: l.FileBytes, OpenFiles: l.OpenFiles, Depth: maxDepth,
 		},
@@ -242,7 +242,7 @@ func (s *instance) execute(ctx, within context.Context, o worker.Order, out spac
 		Duration: s.tier.o.Clock.Now().Sub(began), Gas: outcome.Gas, Lacks: outcome.Lacks,
 	}
 	s.mu.Lock()
-	s.micros += exit.Duration.Microseconds()
+	s.micros += outcome.CPU.Microseconds()
 	s.memory = outcome.Memory
 	s.mu.Unlock()
 	switch {

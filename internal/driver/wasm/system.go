@@ -100,6 +100,7 @@ func ended(o worker.Outcome, why *bound.Stopped) worker.Outcome {
 
 // world makes the file system of an execution.
 func (s *system) world(o worker.Order, account *bound.Account, g *fiber.Group, sources []vfs.Source) (*vfs.FS, error) {
+	account.EndAt(bound.Disk, "folder_depth") // as the watcher of a heavier tier ends it
 	fs := vfs.New(account, g)
 	for i, m := range o.Mounts {
 		if err := fs.Mount(m.Path, vfs.Options{Source: sources[i], Disk: m.Disk}); err != nil {
@@ -152,6 +153,9 @@ func (e *execution) run() worker.Outcome {
 	})
 	r := sh.Run(`exec "$@"`)
 	o := worker.Outcome{Code: r.Code, Lacks: e.lacks}
+	if r.Signal == "STOP" || r.Signal == "TSTP" { // nobody lets it go on
+		return ended(o, &bound.Stopped{TimedOut: true})
+	}
 	if r.Signal != "" {
 		o.Signal = "SIG" + r.Signal
 	}

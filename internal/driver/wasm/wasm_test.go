@@ -3,6 +3,7 @@ package wasm
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
@@ -12,6 +13,7 @@ import (
 
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/space"
 	"agentbox/internal/domain/space/spacetest"
 )
 
@@ -80,6 +82,25 @@ func issue(a policy.Action) policy.Permit {
 	return policy.Issue(canonical, nil)
 }
 
+// createPermit is the permit that a specification needs.
+func createPermit(t testing.TB, spec space.Spec) policy.Permit {
+	t.Helper()
+	raw, err := json.Marshal(spec.Limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return issue(policy.Action{Type: policy.SpaceStart, Workspace: id.DefaultWorkspace, Space: spec.ID, Limits: raw})
+}
+
 func host(t *testing.T) spacetest.Host {
 	return spacetest.Host{Tier: openTier(t, 2), Permit: issue, Place: place, IDs: id.NewSource(time.Now, rand.Reader)}
+}
+
+func TestConformance(t *testing.T) { spacetest.Run(t, host(t)) }
+
+func TestProbe(t *testing.T) {
+	r := openTier(t, 1).Probe(t.Context())
+	if !r.OK || len(r.Checks) < 4 {
+		t.Errorf("got %+v", r)
+	}
 }

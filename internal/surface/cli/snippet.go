@@ -68,7 +68,7 @@ func snippets(i *invocation) *cobra.Command {
 	f := c.Flags()
 	f.StringVarP(&s.language, "language", "r", "", "what it is written in: python, js, ts, bash or wasm (default: what its name or its first line says)")
 	f.StringVarP(&s.code, "code", "c", "", "the program itself")
-	f.StringVar(&s.q.Runtime, "runtime", "", "where it runs: auto, nano, heavy or the name of a tier (default auto)")
+	f.StringVar(&s.q.Runtime, "runtime", "", "what it runs in: auto, heavy or a tier's name (default auto: nano until it needs more)")
 	f.StringVar(&s.q.Policy, "policy", "", "policy preset: restrictive, standard or permissive (default standard)")
 	f.BoolVar(&s.keep, "keep", false, "keep the space, and print its id on standard error")
 	f.StringArrayVar(&s.in, "file", nil, "HOST[:PATH]: a file or folder of this machine that it finds under PATH; repeatable")
@@ -224,8 +224,11 @@ func (s *snippet) operation(language int, args []string) (op run.Operation, err 
 	return op, op.Check()
 }
 
-// seedVariable is the variable of a command that decides its chance where the tier has none of its own.
-const seedVariable = "AGENTBOX_SEED"
+// The variables of a command that decide its chance, and where its clock begins, where the tier has none of its own.
+const (
+	seedVariable  = "AGENTBOX_SEED"
+	clockVariable = "AGENTBOX_CLOCK"
+)
 
 // within runs the program in its space and returns the exit code.
 func (s *snippet) within(ctx context.Context, api *client.Client, in space.Space, file string, program []byte, op run.Operation) (int, error) {
@@ -305,14 +308,19 @@ type executed struct {
 	Limit      string             `json:"limit,omitempty"` // the bound that ended it
 	DurationMS int64              `json:"duration_ms"`
 	Tier       string             `json:"tier"`
-	Files      []space.Difference `json:"files"` // that it changed
+	Gas        int64              `json:"gas,omitempty"`   // what it computed, where the tier counts it
+	Seed       string             `json:"seed,omitempty"`  // what decided its chance
+	Clock      *time.Time         `json:"clock,omitempty"` // where its clock began
+	Lacks      []run.Lack         `json:"lacks,omitempty"` // what it wanted and the tier has not
+	Files      []space.Difference `json:"files"`           // that it changed
 	Space      id.Space           `json:"space_id"`
 	Run        id.Run             `json:"run_id"`
 }
 
 // tell takes over what a result says.
 func (x *executed) tell(in space.Space, e run.Result) {
-	x.Limit, x.Tier = e.Limit, in.Tier
+	x.Limit, x.Tier = e.Limit, first(e.Tier, in.Tier)
+	x.Gas, x.Seed, x.Clock, x.Lacks = e.Gas, e.Seed, e.Clock, e.Lacks
 	if e.DurationMS != nil {
 		x.DurationMS = *e.DurationMS
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -61,6 +62,9 @@ type Account struct {
 	start  time.Time
 	stop   atomic.Pointer[Stopped]
 
+	pace  func()
+	paced int64 // gas at which pace is called next
+
 	gas    int64 // used
 	slept  time.Duration
 	memory int64 // held now
@@ -68,12 +72,27 @@ type Account struct {
 	output int64
 	depth  int64
 	hit    string
+	final  []string // of what is hit, what ends the execution
 	chance *rand.ChaCha8
 }
 
 // New opens an account. The virtual clock begins at start; chance is drawn from seed.
 func New(l Limits, seed [32]byte, start time.Time) *Account {
 	return &Account{limits: l, start: start, chance: rand.NewChaCha8(seed)}
+}
+
+// paceGas is how much is computed between two calls of what SetPace was given: some tenths of a millisecond.
+const paceGas = 500_000
+
+// SetPace has pace called again and again while the execution computes. It may wait, to bound how much of a processor the execution takes.
+func (a *Account) SetPace(pace func()) { a.pace, a.paced = pace, a.gas+paceGas }
+
+// keep calls pace where it is time.
+func (a *Account) keep() {
+	if a.pace != nil && a.gas >= a.paced {
+		a.pace()
+		a.paced = a.gas + paceGas
+	}
 }
 
 // Limits returns the bounds.
@@ -103,6 +122,7 @@ func (a *Account) Charge(gas int64) error {
 		return a.end(&Stopped{Limit: Gas})
 	}
 	a.gas += gas
+	a.keep()
 	return nil
 }
 
@@ -117,6 +137,7 @@ func (a *Account) Slice(want int64) (int64, error) {
 		return 0, a.end(&Stopped{Limit: Gas})
 	}
 	a.gas += got
+	a.keep()
 	return got, nil
 }
 
@@ -200,8 +221,14 @@ func (a *Account) Leave() { a.depth-- }
 // ErrDepth refuses to go deeper.
 var ErrDepth = errors.New("too many levels of calls")
 
-// Hit notes that a bound was hit that did not end the execution. The first one is kept.
+// EndAt names bounds that end the whole execution when they are hit, though code would be told of an error only.
+func (a *Account) EndAt(limits ...string) { a.final = limits }
+
+// Hit notes that a bound was hit. The first one is kept.
 func (a *Account) Hit(limit string) {
+	if slices.Contains(a.final, limit) {
+		a.Stop(&Stopped{Limit: limit})
+	}
 	if a.hit == "" {
 		a.hit = limit
 	}

@@ -60,7 +60,7 @@ func (in *Instance) Freeze() (Delta, error) {
 			continue
 		}
 		for at := begin; at < begin+stride; at += pieceSize {
-			if written != nil && !written[at/pieceSize] {
+			if len(written) > 0 && !written[at/pieceSize] {
 				continue
 			}
 			piece := memory[at : at+pieceSize]

@@ -134,6 +134,10 @@ func (e *Engine) Define(ctx context.Context, module string, functions ...Functio
 
 // Code is a compiled module with the state in which it begins.
 type Code struct {
+	// Depth is the stack that calls may take, instead of what the engine's options say, if it is set before instances are made. Beyond meter.SafeDepth it is
+	// for modules that are our own, of which it was measured that their frames are smaller than they might be.
+	Depth int64
+
 	engine   *Engine
 	compiled wazero.CompiledModule
 	meta     *meter.Module
@@ -150,7 +154,7 @@ func (e *Engine) Compile(ctx context.Context, module []byte) (*Code, error) {
 	if m.MemoryMin > e.o.MemoryPages {
 		return nil, fault.New(ErrMemory.Kind, ErrMemory.Code, "the module's memory begins with %d pages, and at most %d are given", m.MemoryMin, e.o.MemoryPages)
 	}
-	c := &Code{engine: e, meta: m}
+	c := &Code{engine: e, meta: m, Depth: e.o.Depth}
 	h := sha256.New()
 	h.Write(binary.LittleEndian.AppendUint32([]byte("agentbox wasm\x00"), meter.Version))
 	h.Write(module)

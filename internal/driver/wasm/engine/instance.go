@@ -204,7 +204,7 @@ func (in *Instance) function(name string) (api.Function, error) {
 func (in *Instance) enter(ctx context.Context, f api.Function, stack []uint64) error {
 	depth := in.depth.Get()
 	if in.running == 0 {
-		in.depth.Set(uint64(in.engine.o.Depth))
+		in.depth.Set(uint64(in.image.code.Depth))
 	}
 	in.running++
 	in.take()

@@ -25,8 +25,6 @@ type mapping struct {
 	filled bool
 }
 
-func (m *mapping) opened() bool { return m.filled }
-
 // resize makes size bytes usable. It grows by a half at least, so that growing page by page copies little.
 func (m *mapping) resize(image *Image, size, most uint64) []byte {
 	if !m.filled {

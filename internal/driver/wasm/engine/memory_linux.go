@@ -68,8 +68,6 @@ type mapping struct {
 	usable   uintptr
 }
 
-func (m *mapping) opened() bool { return m.address != nil }
-
 // resize makes size bytes usable; nil if the system has no room.
 func (m *mapping) resize(image *Image, size, most uint64) []byte {
 	if m.address == nil {

@@ -19,7 +19,7 @@ import (
 type format uint8
 
 const (
-	commonJS format = iota + 1
+	cjs format = iota + 1
 	esm
 	jsonText
 )
@@ -105,7 +105,7 @@ func (r *run) prepare(text, file string, typescript bool) (source, error) {
 			return source{}, err
 		}
 	}
-	s := source{file, text, commonJS}
+	s := source{file, text, cjs}
 	switch {
 	case ext == ".mjs" || ext == ".mts":
 		s.format = esm
@@ -245,6 +245,9 @@ func exportedNames(text string) []string {
 
 // required returns the text of a file as CommonJS, for require.
 func (r *run) required(file string) (source, error) {
+	if r.given.file == file && file != "" {
+		return r.given, nil
+	}
 	s, err := r.source(file)
 	if err != nil || s.format != esm {
 		return s, err
@@ -257,7 +260,7 @@ func (r *run) required(file string) (source, error) {
 	if !ok {
 		loader = api.LoaderJS
 	}
-	s.format = commonJS
+	s.format = cjs
 	s.text, err = r.transform(text, file, loader, api.FormatCommonJS)
 	return s, err
 }

@@ -70,16 +70,24 @@ func TestGasIsExact(t *testing.T) {
 
 // TestEndlessThingsStop: whatever repeats without end comes to a look at the gas, not far below zero.
 func TestEndlessThingsStop(t *testing.T) {
-	straight := strings.Repeat("(local.set 0 (i32.mul (local.get 0) (i32.const 3)))", 50_000)
+	straight := strings.Repeat("(local.set 0 (i32.mul (local.get 0) (i32.const 3)))", 5000)
 	leaves := strings.Repeat("(call $leaf)", 5_000)
-	arms := strings.Repeat("(if (local.get 0) (then (nop) (local.set 0 (i32.const 1))) (else (local.set 0 (i32.const 1))))", 5000)
+	// Arms in which something looks, and ways past them that take more than may be taken without a look, all together.
+	looked, few := "(loop (local.set 1 (i32.const 1)))", strings.Repeat("(local.set 1 (i32.const 3))", 50)
+	arms := strings.Repeat("(if (local.get 0) (then "+few+") (else "+few+"))", 400)
+	past := strings.Repeat(few+"(if (local.get 0) (then "+looked+"))", 400)
+	otherwise := strings.Repeat("(if (local.get 0) (then "+looked+") (else "+few+"))", 400)
+	out := strings.Repeat(few+"(block (br_if 0 (i32.eqz (local.get 0))) "+looked+")", 400)
 	for name, body := range map[string]string{
 		"loop":            `(loop (br 0))`,
 		"loop of a block": `(loop (block (block (br_if 1 (i32.const 1)))) (br 0))`,
 		"loops":           `(loop (loop (block (br 2))))`,
 		"table":           `(loop (br_table 0 0 (i32.const 0)))`,
 		"straight":        `(loop ` + straight + `(br 0))`,
-		"arms":            `(loop ` + arms + `(br 0))`,
+		"arms":            `(local i32) (loop ` + arms + `(br 0))`,
+		"past a look":     `(local i32) (loop ` + past + `(br 0))`,
+		"otherwise":       `(local i32) (loop ` + otherwise + `(br 0))`,
+		"out of a block":  `(local i32) (loop ` + out + `(br 0))`,
 		"leaves":          `(loop ` + leaves + `(br 0))`,
 		"big leaves":      `(loop (call $straight) (br 0))`,
 		"tail call":       `(return_call $run (i32.const 0))`,
@@ -88,7 +96,7 @@ func TestEndlessThingsStop(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			wasm := metered(t, `(module (import "host" "twist" (func $twist (param i32) (result i32))) (memory 1) (table 1 1 funcref) (elem (i32.const 0) $run)
-				(func $leaf (nop)) (func $straight (local i32) %s) (func $run (export "run") (param i32) %s))`, straight, body)
+				(func $leaf %s) (func $straight (local i32) %s) (func $run (export "run") (param i32) %s))`, strings.Repeat("(drop (i32.const 1))", 15), straight, body)
 			onEach(t, func(t *testing.T, h *host) {
 				got := h.call(t, wasm, 1_000_000, "run", 0)
 				if !strings.Contains(got.Trap, errGas.Error()) || h.overshoot > 4*stretch {
@@ -254,8 +262,7 @@ func TestNaNs(t *testing.T) {
 	}
 	onEach(t, func(t *testing.T, h *host) {
 		tested := 0
-		for code := range operations {
-			o := operations[code]
+		for code, o := range newInstructions() {
 			isExact := code == 0x8b || code == 0x8c || code == 0x98 || code == 0x99 || code == 0x9a || code == 0xa6 || // abs neg copysign
 				code >= prefixVector && (code&0xff == 0xe0 || code&0xff == 0xe1 || code&0xff == 0xec || code&0xff == 0xed || // abs neg
 					code&0xff == 0xea || code&0xff == 0xeb || code&0xff == 0xf6 || code&0xff == 0xf7) // pmin pmax
@@ -309,6 +316,18 @@ func TestNaNs(t *testing.T) {
 		}
 		if tested != 7+7+7+7+2+2+2+2+22 && tested < 50 {
 			t.Errorf("%d operations were tested", tested)
+		}
+	})
+}
+
+// TestNaNsBetweenShapes: half of a wide NaN is no NaN in the narrow lanes, so that all of its bits can be seen there.
+func TestNaNsBetweenShapes(t *testing.T) {
+	body := []byte{opLocalGet, 0, 0xfd, 0x12, opLocalGet, 0, 0xfd, 0x12, 0xfd, 0xf0, 0x01} // f64x2.add
+	body = append(append(append(body, 0xfd, 12), make([]byte, 16)...), 0xfd, 0xe4, 0x01, 0xfd, 0x1d, 0)
+	wasm := instrument(t, probe(append(body, opLocalGet, 1)))
+	onEach(t, func(t *testing.T, h *host) {
+		if o := h.call(t, wasm, 1<<40, "run", 0x7ff8dead0000beef, 0); o.Results[0] != 0x7fc0000000000000 {
+			t.Errorf("got %x, %s", o.Results, o.Trap)
 		}
 	})
 }

@@ -1,5 +1,7 @@
-// Package meter rewrites WebAssembly so that what it may use is counted by the code itself: gas, the depth of calls, and bulk operations by
-// their length. What a metered module costs and computes is the same on every engine and every machine.
+// Package meter rewrites WebAssembly so that the code itself counts what it uses, in gas and in the depth of its calls.
+//
+// What a metered module costs and computes is the same on every engine and every machine: bulk operations are charged by their length, the limit of the
+// depth is its own, and each NaN has one form.
 package meter
 
 import (
@@ -34,6 +36,7 @@ const (
 	MaxOutput     = 128 << 20 // bytes of what comes out
 	MaxFunction   = 4 << 20   // bytes of a function's body
 	MaxNesting    = 4096      // blocks around an instruction, the function's own among them
+	MaxBlocks     = 10_000    // blocks of a function: what an engine takes to compile one grows faster than their number
 	MaxLocals     = 10_000    // locals of a function beside its parameters
 	MaxArity      = 1000      // parameters of a function, and results
 	MaxTypes      = 65_536
@@ -119,7 +122,7 @@ func Instrument(module []byte, o Options) (*Module, error) {
 		return nil, tooLarge("the module has %d bytes, and at most %d are taken", len(module), MaxModule)
 	}
 	r := &reader{b: module}
-	p := &pass{r: r, o: o}
+	p := &pass{r: r, o: o, operations: newInstructions()}
 	p.parse()
 	if r.err != nil {
 		return nil, r.err

@@ -117,11 +117,15 @@ const (
 	opV128Bitselect = prefixVector + 0x52
 )
 
-// operations is the table of instructions.
+// instructions is what the pass knows of each, by its code.
+type instructions [prefixVector + 256]operation
+
+// newInstructions returns the table of instructions.
 //
 // What they cost: 1, but for what is much slower (a division, a call, growing, a float with its NaN made canonical), and 0 for what is no
 // instruction of a machine.
-var operations = func() (t [prefixVector + 256]operation) {
+func newInstructions() *instructions {
+	t := &instructions{}
 	set := func(imm immediate, cost uint8, from, to int) {
 		for i := from; i <= to; i++ {
 			t[i] = operation{imm: imm, cost: cost}
@@ -239,4 +243,4 @@ var operations = func() (t [prefixVector + 256]operation) {
 	over(0, opV128Const, opV128Const)
 	over(1, v, v+10) // loads of vectors
 	return t
-}()
+}

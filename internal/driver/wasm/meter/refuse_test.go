@@ -49,6 +49,9 @@ func TestLimits(t *testing.T) {
 		"nested blocks": {MaxNesting, func(n int) []byte {
 			return oneFunction(0, nil, append(repeat(n-1, opBlock, 0x40), repeat(n, opEnd)...))
 		}},
+		"blocks": {MaxBlocks, func(n int) []byte {
+			return oneFunction(0, nil, append(repeat(n, opBlock, 0x40, opEnd), opEnd))
+		}},
 		"locals": {MaxLocals, func(n int) []byte {
 			return oneFunction(2, append(append(appendU32(nil, uint32(n-1)), typeI32), 1, typeI64), []byte{opEnd})
 		}},
@@ -111,15 +114,17 @@ func TestLimits(t *testing.T) {
 
 // TestTablesAreBounded: a table that names no bound, or a larger one, gets ours.
 func TestTablesAreBounded(t *testing.T) {
-	wasm := metered(t, `(module (table 0 funcref) (func (export "run") (param i32) (result i32) (table.grow 0 (ref.null func) (local.get 0))))`)
-	onEach(t, func(t *testing.T, h *host) {
-		if o := h.call(t, wasm, 1<<40, "run", MaxTable); o.Results[0] != 0 {
-			t.Errorf("got %d", int32(o.Results[0]))
-		}
-		if o := h.call(t, wasm, 1<<40, "run", MaxTable+1); int32(o.Results[0]) != -1 {
-			t.Errorf("got %d", int32(o.Results[0]))
-		}
-	})
+	for _, limits := range []string{"0", "0 5000000"} {
+		wasm := metered(t, `(module (table %s funcref) (func (export "run") (param i32) (result i32) (table.grow 0 (ref.null func) (local.get 0))))`, limits)
+		onEach(t, func(t *testing.T, h *host) {
+			if o := h.call(t, wasm, 1<<40, "run", MaxTable); o.Results[0] != 0 {
+				t.Errorf("got %d", int32(o.Results[0]))
+			}
+			if o := h.call(t, wasm, 1<<40, "run", MaxTable+1); int32(o.Results[0]) != -1 {
+				t.Errorf("got %d", int32(o.Results[0]))
+			}
+		})
+	}
 }
 
 // TestRefused says what is refused, and as what.
@@ -184,7 +189,7 @@ func TestRefused(t *testing.T) {
 		"writing our depth":       {code(opI64Const, 0, opGlobalSet, 1), ErrMalformed},
 		"exporting our gas":       {sections{}.with(sectionExport, 1, []byte{1, 'g', 3, 0}).out, ErrMalformed},
 		"calling beyond":          {code(opCall, 1), ErrMalformed},
-		"calling a helper":        {code(opI32Const, 0, opI32Const, 0, opI32Const, 0, 0xfc, 11, 0, opCall, 2), ErrMalformed},
+		"calling what was added":  {code(opI32Const, 0, opI32Const, 0, opI32Const, 0, 0xfc, 11, 0, opCall, 2), ErrMalformed},
 		"tail-calling beyond":     {code(opReturnCall, 1), ErrMalformed},
 		"referring beyond":        {code(opRefFunc, 1, 0x1a), ErrMalformed},
 		"our locals":              {oneFunction(0, nil, []byte{opLoop, 0x40, opBr, 0, opEnd, opI64Const, 0, 0x21, 0, opEnd}), ErrMalformed},

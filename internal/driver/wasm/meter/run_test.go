@@ -125,6 +125,7 @@ func (h *host) callIn(m api.Module, name string, args ...uint64) outcome {
 	}
 	if gas := m.ExportedGlobal(Gas); gas != nil {
 		o.Gas = h.granted - int64(gas.Get())
+		h.overshoot = max(h.overshoot, -int64(gas.Get())) // also what nobody looked at
 	}
 	return o
 }

@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -26,7 +25,6 @@ func (sh *shell) declClause(c *syntax.DeclClause) {
 	var items []declared
 	options := true
 	trace := args[0]
-	substs := sh.substs
 	for _, a := range c.Args {
 		if a.Name == nil {
 			for _, f := range sh.fields([]*syntax.Word{a.Value}) {
@@ -49,12 +47,13 @@ func (sh *shell) declClause(c *syntax.DeclClause) {
 		if a.Index != nil {
 			d.elem, d.sub = true, sh.code(a.Index)
 		}
-		if !a.Naked && a.Array == nil {
+		switch {
+		case !a.Naked && a.Array == nil:
 			d.has, d.val = true, sh.one(a.Value, modeLiteral, true)
 			trace += " " + quoteTrace(d.name+assignOperator(d.add)+d.val)
-		} else if a.Naked {
+		case a.Naked:
 			trace += " " + d.name
-		} else {
+		default:
 			trace += " " + quoteTrace(d.name+assignOperator(d.add)+strings.TrimPrefix(sh.code(a), d.name+assignOperator(d.add)))
 		}
 		items = append(items, d)
@@ -62,7 +61,6 @@ func (sh *shell) declClause(c *syntax.DeclClause) {
 	if sh.on[optXtrace] {
 		sh.trace(trace)
 	}
-	_ = substs
 	sh.status = sh.declare(args, items)
 	sh.last = c.Variant.Value
 }
@@ -187,18 +185,19 @@ func (sh *shell) declareOne(by string, on, off map[byte]bool, d declared) bool {
 	}
 	old := sh.vars[target]
 	if len(sh.frames) > 0 && !on['g'] && by != "export" && by != "readonly" && (old == nil || !old.readonly || by == "local" && !old.readonly) {
-		exported := old != nil && old.exported
 		if sh.local(target) {
 			v := sh.mine(target)
 			if (on['I'] || sh.shopts["localvar_inherit"]) && old != nil {
 				v.set, v.str, v.kind = old.set, old.str, old.kind
 				v.vals, v.keys, v.m = slices.Clone(old.vals), slices.Clone(old.keys), maps.Clone(old.m)
 			}
-			v.exported = exported && false
 		}
 	}
 	old = sh.vars[target]
 	if old != nil && old.readonly && (d.has || d.array != nil || off['r']) {
+		if by == "export" || by == "readonly" {
+			by = ""
+		}
 		sh.complain(by, "%s: readonly variable", target)
 		return false
 	}
@@ -283,6 +282,9 @@ func (sh *shell) declareOne(by string, on, off map[byte]bool, d declared) bool {
 	if err != nil {
 		sh.complain(by, "%s", err)
 		return false
+	}
+	if sh.on[optXtrace] && d.has && (by == "export" || by == "readonly") {
+		sh.trace(target + assignOperator(d.add) + quoteTrace(d.val))
 	}
 	v = sh.mine(target)
 	if on['x'] {
@@ -393,5 +395,3 @@ func (sh *shell) listDeclared(by string, on map[byte]bool) int {
 	}
 	return sh.stdout(by, b.String())
 }
-
-var _ = fmt.Sprint

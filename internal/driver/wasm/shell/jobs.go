@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"agentbox/internal/driver/wasm/fiber"
 	"agentbox/internal/driver/wasm/program"
 )
 
@@ -86,6 +87,13 @@ func biWait(sh *shell, args []string) int {
 					p = j
 				}
 			}
+			if l := sh.lastProc; p == nil && l != nil && l.pid == pid && pid == sh.lastJob {
+				p = l
+			}
+			if ended, ok := sh.ended[pid]; ok && p == nil {
+				status = ended
+				continue
+			}
 			if p == nil {
 				sh.complain("wait", "pid %d is not a child of this shell", pid)
 				status = 127
@@ -93,6 +101,7 @@ func biWait(sh *shell, args []string) int {
 			}
 		}
 		sh.waitJob(p)
+		sh.forget(p)
 		status = p.status
 		if variable != "" {
 			sh.set(variable, strconv.Itoa(p.pid))
@@ -107,6 +116,16 @@ func (sh *shell) waitJob(p *proc) {
 	if signal := sh.proc.dying(); signal != 0 {
 		panic(program.Killed{Signal: signal})
 	}
+}
+
+// forget takes a job that has ended out of the list and remembers its status.
+func (sh *shell) forget(p *proc) {
+	sh.jobs = slices.DeleteFunc(slices.Clone(sh.jobs), func(j *proc) bool { return j == p })
+	if sh.ended == nil {
+		sh.ended = map[int]int{}
+	}
+	sh.hold(16)
+	sh.ended[p.pid] = p.status
 }
 
 // waitAny waits for the first job that ends.
@@ -136,9 +155,11 @@ func (sh *shell) waitAny(ids []string, variable string) int {
 			}
 		}
 		sh.charge(10)
-		if err := (host{sh.w, sh.proc}).Sleep(1); err != nil {
-			panic(err)
+		queues := make([]*fiber.Queue, len(jobs))
+		for i, p := range jobs {
+			queues[i] = p.queue
 		}
+		sh.w.deadlock(sh.w.group.Wait(queues...))
 	}
 }
 

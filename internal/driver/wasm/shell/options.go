@@ -82,7 +82,7 @@ func defaultShopts() map[string]bool {
 }
 
 func shoptNames() []string {
-	return []string{"array_expand_once", "assoc_expand_once", "autocd", "cdable_vars", "cdspell", "checkhash", "checkjobs", "checkwinsize", "cmdhist", "compat31", "compat32",
+	return []string{"autocd", "assoc_expand_once", "cdable_vars", "cdspell", "checkhash", "checkjobs", "checkwinsize", "cmdhist", "compat31", "compat32",
 		"compat40", "compat41", "compat42", "compat43", "compat44", "complete_fullquote", "direxpand", "dirspell", "dotglob", "execfail", "expand_aliases", "extdebug",
 		"extglob", "extquote", "failglob", "force_fignore", "globasciiranges", "globskipdots", "globstar", "gnu_errfmt", "histappend", "histreedit", "histverify",
 		"hostcomplete", "huponexit", "inherit_errexit", "interactive_comments", "lastpipe", "lithist", "localvar_inherit", "localvar_unset", "login_shell", "mailwarn",
@@ -145,7 +145,7 @@ func biSet(sh *shell, args []string) int {
 		return 2
 	}
 	if params {
-		sh.params = slices.Clone(rest)
+		sh.params, sh.setParams = slices.Clone(rest), true
 	}
 	return 0
 }
@@ -159,6 +159,8 @@ func (sh *shell) setOptions(name string, args []string) (rest []string, params, 
 			return args[i+1:], true, true
 		case a == "-":
 			sh.on[optXtrace], sh.on[optVerbose] = false, false
+			return args[i+1:], i+1 < len(args), true
+		case a == "+":
 			return args[i+1:], i+1 < len(args), true
 		case len(a) > 1 && (a[0] == '-' || a[0] == '+'):
 			for _, c := range []byte(a[1:]) {

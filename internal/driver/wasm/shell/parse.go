@@ -21,8 +21,7 @@ var errNested = errors.New("maximum nesting level exceeded")
 
 // shallow reads text for the parser and refuses to go on where that has gone too deep: the stack of a goroutine ends the process when it is full.
 type shallow struct {
-	r    *strings.Reader
-	left int
+	r *strings.Reader
 }
 
 func (s *shallow) Read(p []byte) (int, error) {
@@ -73,8 +72,11 @@ func (sh *shell) mend(code string, err error) (string, bool) {
 		return "", false
 	}
 	switch {
-	case strings.HasPrefix(message, "not a valid arithmetic operator"), strings.HasPrefix(message, "floating point arithmetic"):
+	case strings.HasPrefix(message, "not a valid arithmetic operator"), strings.HasPrefix(message, "floating point arithmetic"), strings.HasSuffix(message, "must be followed by an expression"):
 		return quoteArithmetic(code, int(pos.Offset()))
+	}
+	if strings.HasPrefix(message, "not a valid parameter expansion operator") {
+		return refuseExpansion(code, int(pos.Offset()))
 	}
 	if m := unclosedDocument.FindStringSubmatch(message); m != nil {
 		sh.complain("", "warning: here-document at line %d delimited by end-of-file (wanted `%s')", pos.Line(), m[1])
@@ -84,6 +86,22 @@ func (sh *shell) mend(code string, err error) (string, bool) {
 		return code + m[1] + "\n", true
 	}
 	return "", false
+}
+
+// badExpansion is the command that stands for an expansion of which the parser knows nothing; it is an error only when it is reached.
+const badExpansion = "__bad_substitution"
+
+// refuseExpansion puts badExpansion in the place of the ${...} around an offset.
+func refuseExpansion(code string, at int) (string, bool) {
+	begin := strings.LastIndex(code[:min(at, len(code))], "${")
+	if begin < 0 {
+		return "", false
+	}
+	end := strings.IndexByte(code[begin:], '}')
+	if end < 0 || strings.ContainsAny(code[begin:begin+end], "'\n") {
+		return "", false
+	}
+	return code[:begin] + "$(" + badExpansion + " '" + code[begin:begin+end+1] + "')" + code[begin+end+1:], true
 }
 
 // quoteArithmetic puts the expression around an offset in double quotes, which mean nothing there.
@@ -152,17 +170,29 @@ func (sh *shell) syntaxError(code, where string, err error) {
 		return
 	case strings.HasPrefix(text, "reached EOF without matching `"):
 		parts := strings.Split(text, "`")
-		if closer := parts[len(parts)-2]; closer == "{" || closer == "}" && strings.HasPrefix(parts[1], "{") {
+		if closer := parts[len(parts)-2]; closer == "}" && strings.HasPrefix(parts[1], "{") || closer == ")" && parts[1] == "(" && !afterEqual(code, err) {
 			say(total, "syntax error: unexpected end of file")
 		} else {
+			if strings.Contains(text, "`$(`") {
+				line = total
+			}
 			say(line, "unexpected EOF while looking for matching `%s'", closer)
 		}
+		return
+	case strings.HasSuffix(text, "must be followed by a statement list"):
+		rest := lineAfter(lines, line, text)
+		if rest == "" {
+			say(total, "syntax error: unexpected end of file")
+			return
+		}
+		token = rest
+	case strings.Contains(text, "statement must end with"):
+		say(total, "syntax error: unexpected end of file")
 		return
 	case nearToken.MatchString(text):
 		token = nearToken.FindStringSubmatch(text)[1]
 	}
-	if m := nearToken.FindStringSubmatch(text); m != nil && (strings.Contains(text, "must be followed") || strings.Contains(text, "must end with") || strings.Contains(text, "must be ended")) {
-		token = ""
+	if m := nearToken.FindStringSubmatch(text); m != nil && !strings.HasSuffix(text, "a statement list") && (strings.Contains(text, "must be followed") || strings.Contains(text, "must end with") || strings.Contains(text, "must be ended")) {
 		say(total, "syntax error: unexpected end of file")
 		return
 	}
@@ -174,6 +204,32 @@ func (sh *shell) syntaxError(code, where string, err error) {
 	if line-1 < len(lines) {
 		say(line, "`%s'", lines[line-1])
 	}
+}
+
+// afterEqual reports whether an error lies behind an equals sign: at the bracket of an array.
+func afterEqual(code string, err error) bool {
+	e, ok := errors.AsType[syntax.ParseError](err)
+	at := int(e.Pos.Offset())
+	return ok && at > 0 && at <= len(code) && (code[at-1] == '=' || at < len(code) && code[at] == '=')
+}
+
+// lineAfter returns the token that stands behind the keyword with which a message begins.
+func lineAfter(lines []string, line int, text string) string {
+	parts := strings.Split(text, "`")
+	if line-1 >= len(lines) || len(parts) < 2 {
+		return ""
+	}
+	_, rest, ok := strings.Cut(lines[line-1], parts[1])
+	if rest = strings.TrimLeft(rest, " \t"); !ok || rest == "" {
+		return ""
+	}
+	if strings.HasPrefix(rest, ";;") || strings.HasPrefix(rest, "&&") || strings.HasPrefix(rest, "||") {
+		return rest[:2]
+	}
+	if strings.IndexByte(";&|()", rest[0]) >= 0 {
+		return rest[:1]
+	}
+	return strings.FieldsFunc(rest, func(r rune) bool { return strings.ContainsRune(" \t;&|()", r) })[0]
 }
 
 var _ io.Reader = (*shallow)(nil)

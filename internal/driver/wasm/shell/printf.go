@@ -143,7 +143,7 @@ func (f *format) directive(spec string) int {
 	left := strings.Contains(flags, "-")
 	zero := strings.Contains(flags, "0") && !left
 	emit := func(s string, zeros bool) {
-		fill := width - utf8.RuneCountInString(s)
+		fill := width - len(s) // bash counts bytes
 		if fill <= 0 {
 			f.out.WriteString(s)
 			return
@@ -165,14 +165,8 @@ func (f *format) directive(spec string) int {
 		}
 	}
 	cut := func(s string) string {
-		if precision >= 0 {
-			n := 0
-			for at := range s {
-				if n == precision {
-					return s[:at]
-				}
-				n++
-			}
+		if precision >= 0 && precision < len(s) {
+			return s[:precision]
 		}
 		return s
 	}
@@ -198,9 +192,6 @@ func (f *format) directive(spec string) int {
 			a = a[:1]
 		} else {
 			a = "\x00"
-			if !f.gnu || true {
-				a = ""
-			}
 		}
 		emit(a, false)
 	case 'd', 'i':
@@ -357,11 +348,12 @@ func (f *format) integer() int64 {
 		}
 	}
 	if digits < len(s) || text == "" || text == "-" || text == "+" {
-		if f.gnu && digits > 0 && text != "" {
+		switch {
+		case f.gnu && digits > 0 && text != "":
 			f.warn("‘" + a + "’: value not completely converted")
-		} else if f.gnu {
+		case f.gnu:
 			f.warn("‘" + a + "’: expected a numeric value")
-		} else {
+		default:
 			f.warn(a + ": invalid number")
 		}
 		f.status = 1

@@ -121,9 +121,9 @@ func quoteTrace(s string) string {
 	switch {
 	case s == "":
 		return "''"
-	case hasControl(s):
+	case hasControl(strings.ReplaceAll(s, "\n", "")):
 		return quoteANSI(s)
-	case strings.ContainsAny(s, " '\"\\|&;()<>!{}*[]?^$`,") || s[0] == '#' || s[0] == '~':
+	case strings.ContainsAny(s, "\n '\"\\|&;()<>!{}*[]?^$`,") || s[0] == '#' || s[0] == '~':
 		return quoteSingle(s)
 	}
 	return s

@@ -375,6 +375,10 @@ func (sh *shell) testExpr(x syntax.TestExpr) int {
 		return sh.testExpr(x.X)
 	case *syntax.UnaryTest:
 		if x.Op == syntax.TsNot {
+			if b, ok := x.X.(*syntax.BinaryTest); ok && (b.Op == syntax.AndTest || b.Op == syntax.OrTest) {
+				// The parser lets ! reach over what binds less tightly.
+				return sh.testExpr(&syntax.BinaryTest{OpPos: b.OpPos, Op: b.Op, X: &syntax.UnaryTest{OpPos: x.OpPos, Op: x.Op, X: b.X}, Y: b.Y})
+			}
 			if r := sh.testExpr(x.X); r != badRegexp {
 				return 1 - r
 			}

@@ -155,7 +155,7 @@ func (c *calculator) unit() (quit, end bool) {
 					c.at++
 				}
 			} else {
-				c.p.Stderrf("Runtime error (func=(main), adr=%d): %s\n", 0, x.msg)
+				c.p.Stderrf("Runtime error (func=(main), adr=3): %s\n", x.msg)
 			}
 			c.depth, c.nest, c.loops = 0, 0, 0
 		default:

@@ -532,7 +532,7 @@ func install(p *program.Process) int {
 type usage struct {
 	p                             *program.Process
 	human, si, all, sum, apparent bool
-	total, bytes                  bool
+	total                         bool
 	depth                         int
 	block                         int64
 	exclude                       []string
@@ -654,7 +654,7 @@ func sized(n, block int64, human, si bool) string {
 	tenths := n * 10
 	for v >= factor && i < len(unitLetters) {
 		rest = rest || tenths%factor != 0
-		tenths = tenths / factor
+		tenths /= factor
 		v /= factor
 		i++
 	}
@@ -772,8 +772,8 @@ func fileCommand(p *program.Process) int {
 
 // magics are the files that their first bytes tell.
 var magics = []struct{ at, magic, text, kind string }{
-	{"", "\x89PNG\r\n\x1a\n", "PNG image data", "image/png"}, {"", "\xff\xd8\xff", "JPEG image data", "image/jpeg"}, {"", "GIF87a", "GIF image data, version 87a", "image/gif"},
-	{"", "GIF89a", "GIF image data, version 89a", "image/gif"}, {"", "%PDF-", "PDF document", "application/pdf"}, {"", "PK\x03\x04", "Zip archive data, at least v2.0 to extract, compression method=deflate", "application/zip"},
+	{"", "\x89PNG\r\n\x1a\n", "PNG image data", "image/png"}, {"", "\xff\xd8\xff", "JPEG image data", "image/jpeg"}, {"", "GIF87a", "GIF image data, version 87a,", "image/gif"},
+	{"", "GIF89a", "GIF image data, version 89a,", "image/gif"}, {"", "%PDF-", "PDF document", "application/pdf"}, {"", "PK\x03\x04", "Zip archive data, at least v2.0 to extract, compression method=deflate", "application/zip"},
 	{"", "PK\x05\x06", "Zip archive data (empty)", "application/zip"}, {"", "\x1f\x8b", "gzip compressed data", "application/gzip"}, {"", "BZh", "bzip2 compressed data", "application/x-bzip2"},
 	{"", "\xfd7zXZ\x00", "XZ compressed data", "application/x-xz"}, {"", "\x28\xb5\x2f\xfd", "Zstandard compressed data", "application/zstd"}, {"", "\x7fELF", "ELF", "application/x-executable"},
 	{"", "\x00asm", "WebAssembly (wasm) binary module version 0x1 (MVP)", "application/wasm"}, {"", "SQLite format 3\x00", "SQLite 3.x database", "application/vnd.sqlite3"},
@@ -783,6 +783,12 @@ var magics = []struct{ at, magic, text, kind string }{
 }
 
 func describe(p *program.Process, name string, follow bool) (text, kind, encoding string) {
+	if name == "-" || name == "/dev/stdin" {
+		in := p.Reader(p.Stdin)
+		buf := make([]byte, 64<<10)
+		n, _ := io.ReadFull(in, buf)
+		return contents(p, buf[:n], true)
+	}
 	info, err := p.FS.Stat(p.At(), name, follow)
 	if err != nil {
 		p.Charge(0)
@@ -803,13 +809,18 @@ func describe(p *program.Process, name string, follow bool) (text, kind, encodin
 	}
 	h, err := p.Open(name, vfs.Read)
 	if err != nil {
-		text = fmt.Sprintf("regular file, no read permission")
+		text = "regular file, no read permission"
 		return text, text, "binary"
 	}
 	defer func() { _ = p.Close(h) }()
 	buf := make([]byte, 64<<10)
 	n, _ := io.ReadFull(h, buf)
-	b := buf[:n]
+	return contents(p, buf[:n], info.Size > int64(n))
+}
+
+// contents tells what bytes are; more says that there are others behind them.
+func contents(p *program.Process, b []byte, more bool) (text, kind, encoding string) {
+	n := len(b)
 	p.Charge(n)
 	if n == 0 {
 		return "empty", "inode/x-empty", "binary"
@@ -822,7 +833,7 @@ func describe(p *program.Process, name string, follow bool) (text, kind, encodin
 	if n > 262 && string(b[257:262]) == "ustar" {
 		return "POSIX tar archive (GNU)", "application/x-tar", "binary"
 	}
-	return describeText(b, info.Size > int64(n))
+	return describeText(b, more)
 }
 
 func describeText(b []byte, cut bool) (text, kind, encoding string) {

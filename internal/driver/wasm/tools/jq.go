@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -56,20 +57,25 @@ func (s *steps) Done() <-chan struct{} {
 	return nil
 }
 
-// texts is where jq's input comes from.
+// jqOwn takes the place of what would ask the clock and the time zone of the machine.
+const jqOwn = `def now: _clock; def localtime: gmtime; def strflocaltime($f): strftime($f); .`
+
+// jqInput is where jq's values come from.
 type jqInput struct {
-	q       *querier
-	files   []string
-	name    string
-	data    []byte
-	at      int
-	raw     bool
-	started bool
-	failed  int
+	q      *querier
+	files  []string
+	name   string
+	data   []byte
+	at     int
+	raw    bool
+	failed int
 }
 
 func jq(p *program.Process) int {
-	q := &querier{p: p, out: p.Out(), indent: "  ", order: map[uintptr][]string{}, rank: map[string]int{}, shapes: map[string][]string{}, texts: map[string]int{}}
+	q := &querier{p: p, out: p.Out(), indent: "  ", order: map[uintptr][]string{}, rank: map[string]int{}, shapes: map[string][]string{
+		"key\x00value": {"key", "value"}, "captures\x00length\x00offset\x00string": {"offset", "length", "string", "captures"},
+		"length\x00name\x00offset\x00string": {"offset", "length", "string", "name"}, "name\x00value": {"name", "value"},
+	}, texts: map[string]int{}}
 	var files []string
 	filter, hasFilter := "", false
 	null, slurp, rawInput, status := false, false, false, false
@@ -256,6 +262,12 @@ func jq(p *program.Process) int {
 		return 3
 	}
 	q.study(filter)
+	own, err := gojq.Parse(jqOwn)
+	if err != nil {
+		p.Errorf("error: %s", err.Error())
+		return 3
+	}
+	query.FuncDefs = append(own.FuncDefs, query.FuncDefs...)
 	in := &jqInput{q: q, files: files, raw: rawInput}
 	if len(files) == 0 {
 		in.files = []string{"-"}
@@ -299,7 +311,7 @@ func jq(p *program.Process) int {
 				break
 			}
 			if err, isErr := v.(error); isErr {
-				p.Stderrf("jq: error (at %s): %s\n", in.where(), err.Error())
+				p.Stderrf("parse error: %s\n", err.Error())
 				return 2
 			}
 			all = append(all, v)
@@ -312,7 +324,7 @@ func jq(p *program.Process) int {
 				break
 			}
 			if err, isErr := v.(error); isErr {
-				p.Errorf("error (at %s): %s", in.where(), err.Error())
+				p.Stderrf("parse error: %s\n", err.Error())
 				exit = 2
 				break
 			}
@@ -339,7 +351,7 @@ func (q *querier) options(in *jqInput, names []string) []gojq.CompilerOption {
 		gojq.WithVariables(names),
 		gojq.WithInputIter(in),
 		gojq.WithEnvironLoader(func() []string { return p.Env }),
-		gojq.WithFunction("now", 0, 0, func(any, []any) any { return float64(p.Now().UnixMicro()) / 1e6 }),
+		gojq.WithFunction("_clock", 0, 0, func(any, []any) any { return float64(p.Now().UnixMicro()) / 1e6 }),
 		gojq.WithFunction("input_filename", 0, 0, func(any, []any) any {
 			if in.name == "" || in.name == "-" {
 				return nil
@@ -391,12 +403,29 @@ func (q *querier) run(code *gojq.Code, v any, values []any, in *jqInput) (exit i
 				}
 				q.p.Exit(halt.ExitCode())
 			}
-			q.p.Errorf("error (at %s): %s", in.where(), err.Error())
+			q.p.Errorf("error (at %s): %s", in.where(), jqMessage(err.Error()))
 			return 5, last, some
 		}
 		last, some = v, true
 		q.print(v)
 	}
+}
+
+// jqMessage writes what gojq says about the most usual mistakes in the words of jq.
+func jqMessage(s string) string {
+	if rest, ok := strings.CutPrefix(s, "cannot iterate over: "); ok {
+		return "Cannot iterate over " + rest
+	}
+	for _, verb := range [][2]string{{"add", "added"}, {"subtract", "subtracted"}, {"multiply", "multiplied"}, {"divide", "divided"}} {
+		if rest, ok := strings.CutPrefix(s, "cannot "+verb[0]+": "); ok {
+			return rest + " cannot be " + verb[1]
+		}
+	}
+	if rest, ok := strings.CutPrefix(s, "expected an object but got: "); ok {
+		kind, _, _ := strings.Cut(rest, " ")
+		return "Cannot index " + kind + " with a key: " + rest
+	}
+	return s
 }
 
 func (q *querier) print(v any) {
@@ -599,7 +628,7 @@ func (in *jqInput) where() string {
 	if name == "-" {
 		name = "<stdin>"
 	}
-	return name + ":" + strconv.Itoa(strings.Count(string(in.data[:min(in.at, len(in.data))]), "\n"))
+	return name + ":" + strconv.Itoa(bytes.Count(in.data[:min(in.at+1, len(in.data))], []byte("\n")))
 }
 
 // open readies the next file.
@@ -614,7 +643,7 @@ func (in *jqInput) open() bool {
 		if err == nil {
 			return true
 		}
-		in.q.p.Errorf("error: Could not open %s: %s", in.name, program.Message(err))
+		in.q.p.Errorf("error: Could not open file %s: %s", in.name, program.Message(err))
 		in.failed = 2
 		in.data = nil
 	}
@@ -712,7 +741,7 @@ func (r *jsonReader) next() (any, error) {
 	}
 	v, err := r.value()
 	if errors.Is(err, io.EOF) {
-		err = r.fail("Unfinished JSON term")
+		err = r.fail("Unfinished JSON term at EOF")
 	}
 	return v, err
 }
@@ -882,6 +911,11 @@ func (r *jsonReader) number() (any, error) {
 	}
 	if len(text) > 1000 {
 		return nil, r.fail("Number too long")
+	}
+	if !whole {
+		if v, err := strconv.ParseFloat(text, 64); err == nil {
+			return v, nil
+		}
 	}
 	return json.Number(text), nil
 }

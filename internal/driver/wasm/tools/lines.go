@@ -401,7 +401,7 @@ func (f *filler) paragraph(indent int, words []fillWord) {
 				break
 			}
 			length += words[w-1].space + words[w].length
-			if length >= f.width+1 {
+			if length >= f.width {
 				break
 			}
 		}
@@ -704,7 +704,7 @@ func splitCommand(p *program.Process) int {
 				for n >= limit {
 					n -= limit
 					w++
-					limit = limit * k
+					limit *= k
 				}
 				if w > width {
 					lead := strings.Repeat(digits[k-1:], w-width)

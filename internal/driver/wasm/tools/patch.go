@@ -12,21 +12,22 @@ import (
 
 // patcher is a patch that runs.
 type patcher struct {
-	p       *program.Process
-	out     *program.Output
-	strip   int // -1 for the last element only
-	reverse bool
-	dry     bool
-	silent  bool
-	forward bool
-	force   bool
-	backup  bool
-	empty   bool // files that become empty are removed
-	fuzz    int
-	output  string
-	rejects string
-	target  string
-	failed  bool
+	p        *program.Process
+	out      *program.Output
+	strip    int // -1 for the last element only
+	reverse  bool
+	dry      bool
+	silent   bool
+	forward  bool
+	force    bool
+	backup   bool
+	mismatch bool // what did not fit exactly is kept as it was
+	empty    bool // files that become empty are removed
+	fuzz     int
+	output   string
+	rejects  string
+	target   string
+	failed   bool
 }
 
 // filePatch is the changes of one file.
@@ -55,7 +56,7 @@ type hunkLine struct {
 }
 
 func patch(p *program.Process) int {
-	s := &patcher{p: p, out: p.Out(), strip: -1, fuzz: 2}
+	s := &patcher{p: p, out: p.Out(), strip: -1, fuzz: 2, mismatch: true}
 	opts, operands := p.Options(2, "p:i:RNfsEbo:r:d:F:tulncZTV:z:B:x:", "strip= p", "input= i", "reverse R", "dry-run", "forward N", "force f", "batch t", "silent s", "quiet s",
 		"remove-empty-files E", "backup b", "output= o", "reject-file= r", "directory= d", "fuzz= F", "unified u", "no-backup-if-mismatch", "verbose", "binary",
 		"ignore-whitespace l", "suffix= z", "posix", "merge=?", "follow-symlinks")
@@ -98,7 +99,9 @@ func patch(p *program.Process) int {
 				}
 			}
 			p.Cwd = dir
-		case "u", "no-backup-if-mismatch", "verbose", "binary", "posix", "n", "c", "T", "Z", "follow-symlinks":
+		case "no-backup-if-mismatch":
+			s.mismatch = false
+		case "u", "verbose", "binary", "posix", "n", "c", "T", "Z", "follow-symlinks":
 		default:
 			p.Lack(program.LackOption, "-"+o.Name)
 			p.Errorf("the option %s is not supported here", o.Name)
@@ -115,6 +118,9 @@ func patch(p *program.Process) int {
 	if err != nil {
 		p.Errorf("**** Can't open patch file %s : %s", source, program.Message(err))
 		return 2
+	}
+	if len(data) > 0 && data[len(data)-1] != '\n' {
+		s.out.WriteString("patch unexpectedly ends in middle of line\n")
 	}
 	files, err := parsePatch(p, data)
 	if err != nil {
@@ -477,7 +483,7 @@ func (s *patcher) file(f *filePatch) {
 	if s.dry {
 		return
 	}
-	if (s.backup || mismatch || len(rejected) > 0 && len(rejected) < len(f.hunks)) && s.exists(name) && (s.backup || mismatch) {
+	if (s.backup || s.mismatch && (mismatch || len(rejected) > 0)) && s.exists(name) {
 		s.write(name+".orig", data, mode)
 	}
 	if len(rejected) == len(f.hunks) && len(f.hunks) > 0 {

@@ -305,7 +305,7 @@ func unzipOne(p *program.Process, f *zip.File, dir string, isDir, flat, overwrit
 	if err != nil {
 		return fail(err)
 	}
-	defer h.Close()
+	defer func() { _ = h.Close() }()
 	w := p.Writer(h)
 	if err := copyZip(p, f, w); err != nil {
 		p.Charge(0)
@@ -407,7 +407,7 @@ func zipCommand(p *program.Process) int {
 		node, err := p.FS.Lookup(p.At(), n, !links)
 		if err != nil {
 			p.Charge(0)
-			p.Stderrf("\tzip warning: name not matched: %s\n", n)
+			out.Printf("\tzip warning: name not matched: %s\n", n)
 			continue
 		}
 		name := strings.TrimLeft(path.Clean(n), "/")
@@ -423,7 +423,11 @@ func zipCommand(p *program.Process) int {
 		}
 	}
 	if z.count == 0 {
-		p.Stderrf("\nzip error: Nothing to do! (try: zip -r %s . -i %s)\n", strings.TrimSuffix(file, ".zip"), strings.Join(names, " "))
+		hint := file
+		if recursive {
+			hint = "try: zip -r " + strings.TrimSuffix(file, ".zip") + " . -i " + strings.Join(names, " ")
+		}
+		out.Printf("\nzip error: Nothing to do! (%s)\n", hint)
 		return 12
 	}
 	if old != nil {
@@ -578,7 +582,7 @@ func (z *zipper) add(name string, node *vfs.Node, depth int) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	if _, err := io.Copy(w, &charger{p: z.p, r: f, n: 2 * gasPerPacked}); err != nil {
 		return err
 	}

@@ -176,6 +176,9 @@ func (h *Handle) Close() error {
 	return nil
 }
 
+// Open reports whether somebody still uses the handle.
+func (h *Handle) Open() bool { return h.refs > 0 }
+
 // Node returns what is open, nil for pipes and streams without a name.
 func (h *Handle) Node() *Node { return h.node }
 

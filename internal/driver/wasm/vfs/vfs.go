@@ -151,6 +151,9 @@ func (n *Node) Info() Info {
 // Kind returns what the node is.
 func (n *Node) Kind() Kind { return n.kind }
 
+// Parent returns the folder above a folder, which is the root's own for the root. One that was removed has it still.
+func (n *Node) Parent() *Node { return n.parent }
+
 // Target returns where a symbolic link points.
 func (n *Node) Target() string { return n.target }
 

@@ -466,12 +466,8 @@ func (c *call) fdReaddir() errno {
 		switch {
 		case cookie == 1:
 			name = ".."
-			if !d.preopened {
-				above, err := c.fs.Lookup(vfs.At{Dir: node}, "..", false)
-				if err != nil {
-					return numbered(err)
-				}
-				id = above.Info().ID
+			if !d.preopened { // of what lies above that nothing is told
+				id = node.Parent().Info().ID
 			}
 		case cookie > 1:
 			x := d.entries[cookie-2]

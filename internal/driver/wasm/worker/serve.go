@@ -117,6 +117,7 @@ func (s *server) stop(why *bound.Stopped) {
 
 func (s *server) execute(o Order, account *bound.Account) error {
 	timer := time.AfterFunc(o.Limits.Time, func() { account.Stop(&bound.Stopped{TimedOut: true}) })
+	begun := newPace(account, o.Millis)
 	sources := make([]vfs.Source, len(o.Mounts))
 	for i := range sources {
 		sources[i] = &remote{server: s, mount: i}
@@ -126,7 +127,7 @@ func (s *server) execute(o Order, account *bound.Account) error {
 	s.running.Lock()
 	s.account = nil
 	s.running.Unlock()
-	outcome.Gas, outcome.Slept = account.Used(), account.Slept()
+	outcome.Gas, outcome.Slept, outcome.CPU = account.Used(), account.Slept(), begun.used()
 	_, outcome.Memory = account.Memory()
 	for mount, list := range changes {
 		for _, c := range list {

@@ -195,6 +195,7 @@ type Order struct {
 	Seed   [32]byte
 	Start  time.Time // of the virtual clock
 	Limits bound.Limits
+	Millis int64 // thousandths of a processor that it may take
 	Mounts []Mount
 
 	// Done is called when nothing of the execution runs any more and what it changed is in its place, while what it printed may still be on its way to who
@@ -225,6 +226,7 @@ func (o *Order) encode() []byte {
 	for _, v := range []int64{l.Gas, int64(l.Time), l.MemoryBytes, l.OutputBytes, l.FileBytes, l.OpenFiles, l.Depth} {
 		e.int(v)
 	}
+	e.int(o.Millis)
 	e.uint(uint64(len(o.Mounts)))
 	for _, m := range o.Mounts {
 		e.string(m.Path)
@@ -246,6 +248,7 @@ func decodeOrder(b []byte) (Order, error) {
 	for _, v := range []*int64{&l.Gas, (*int64)(&l.Time), &l.MemoryBytes, &l.OutputBytes, &l.FileBytes, &l.OpenFiles, &l.Depth} {
 		*v = d.int()
 	}
+	o.Millis = d.int()
 	o.Mounts = make([]Mount, d.count())
 	for i := range o.Mounts {
 		o.Mounts[i] = Mount{d.string(), d.bool()}
@@ -262,7 +265,8 @@ type Outcome struct {
 	Canceled bool
 	Gas      int64
 	Slept    time.Duration
-	Memory   int64 // the most that was held at once
+	CPU      time.Duration // of the worker's processor time
+	Memory   int64         // the most that was held at once
 	Lacks    []space.Lack
 	Dropped  bool   // it was tentative and lacked something: nothing of it is left
 	NotReady bool   // it wanted an interpreter that is still being prepared: nothing of it is left
@@ -285,6 +289,7 @@ func (o *Outcome) encode() []byte {
 	e.bool(o.Canceled)
 	e.int(o.Gas)
 	e.int(int64(o.Slept))
+	e.int(int64(o.CPU))
 	e.int(o.Memory)
 	lacks := o.Lacks[:min(len(o.Lacks), maxLacks)]
 	e.uint(uint64(len(lacks)))
@@ -305,7 +310,7 @@ func decodeOutcome(b []byte) (Outcome, error) {
 	d := decoder{b: b}
 	o := Outcome{
 		Code: int(d.int() & 0xff), Signal: cut(d.string()), Limit: cut(d.string()), TimedOut: d.bool(), Canceled: d.bool(),
-		Gas: max(d.int(), 0), Slept: time.Duration(max(d.int(), 0)), Memory: max(d.int(), 0),
+		Gas: max(d.int(), 0), Slept: time.Duration(max(d.int(), 0)), CPU: time.Duration(max(d.int(), 0)), Memory: max(d.int(), 0),
 	}
 	n := d.count()
 	if n > maxLacks {
@@ -376,7 +381,7 @@ func decodeChange(b []byte) (mount int, c vfs.Change, length int64, err error) {
 	}
 	c.Target, c.Keep, c.Size = d.string(), d.bool(), d.int()
 	n := d.uint()
-	if n > math.MaxInt64 || c.Size < 0 || int64(n) > c.Size && c.Op == vfs.WriteFile || m > 255 {
+	if n > math.MaxInt64 || c.Size < 0 || int64(n) > c.Size || n > 0 && c.Op != vfs.WriteFile || m > 255 {
 		d.fail()
 	}
 	return int(m), c, int64(n), d.done()

@@ -17,6 +17,7 @@
   (func (export "throw") (param i32) (call $throw (local.get 0)))
   (func (export "charge") (param i64) (call $charge (local.get 0)))
   (func (export "again") (param i32) (result i32) (call $again (local.get 0)))
+  (func (export "twice") (param i32) (result i32) (drop (call $again (local.get 0))) (call $down (i32.const 1000)))
   (func (export "spin") (param i32) (loop (br_if 0 (local.tee 0 (i32.sub (local.get 0) (i32.const 1))))))
   (func (export "hosted") (param i32) (loop (call $nothing) (br_if 0 (local.tee 0 (i32.sub (local.get 0) (i32.const 1))))))
   (func $forever (export "forever") (loop (br 0))))

@@ -288,6 +288,7 @@
       ab.process.emit("uncaughtException", e, "uncaughtException");
       return 0;
     }
+    if (e instanceof Error && e.name === "InternalError" && e.message === "out of memory") return 2;
     host.write(2, show(e));
     return 1;
   };

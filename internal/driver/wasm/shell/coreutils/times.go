@@ -97,7 +97,14 @@ func midnight(t time.Time) time.Time {
 
 // dateWords splits a date into words: numbers with what belongs to them, and letters.
 func dateWords(s string) []string {
-	return strings.Fields(strings.ReplaceAll(s, ",", " "))
+	words := strings.Fields(strings.ReplaceAll(s, ",", " "))
+	for i := 0; i+1 < len(words); i++ {
+		if words[i] == "+" || words[i] == "-" {
+			words[i] += words[i+1]
+			words = append(words[:i+1], words[i+2:]...)
+		}
+	}
+	return words
 }
 
 type dateParser struct {
@@ -264,6 +271,10 @@ func (d *dateParser) number(w, next string, i int, zone **time.Location) (int, b
 	}
 	if n, err := strconv.Atoi(strings.TrimPrefix(w[:split], "+")); err == nil {
 		if split < len(w) && d.unit(n, w[split:]) {
+			return 0, true
+		}
+		if rest := w[split:]; (rest == "am" || rest == "pm") && n >= 1 && n <= 12 {
+			d.setClock(n%12+map[string]int{"pm": 12}[rest], 0, 0, 0)
 			return 0, true
 		}
 		if split == len(w) {

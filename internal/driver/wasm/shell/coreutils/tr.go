@@ -214,6 +214,10 @@ func tr(p *program.Process) int {
 		usage(p, 1, "extra operand ‘%s’", sets[2])
 	}
 	first := parseSet(p, sets[0])
+	if first.repeat {
+		p.Errorf("the [c*] repeat construct may not appear in string1")
+		return 1
+	}
 	var second trSet
 	if len(sets) > 1 {
 		second = parseSet(p, sets[1])

@@ -4,11 +4,15 @@ package main
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 var probes = []probe{
@@ -27,7 +31,7 @@ var probes = []probe{
 	{name: "unlink", do: unlinks}, {name: "dangling_fd", do: danglingFd}, {name: "interesting_paths", do: interesting}, {name: "names", do: names},
 	{name: "escape", do: escape}, {name: "poll_clock", do: pollClock}, {name: "poll_stdio", do: pollStdio}, {name: "poll_errors", do: pollErrors},
 	{name: "random", do: random}, {name: "yield", do: yield}, {name: "raise", do: raise}, {name: "sock", do: sock}, {name: "faults", do: faults},
-	{name: "isatty", do: isatty}, {name: "stdio", do: stdio, ends: true}, {name: "close_preopen", do: closePreopen, ends: true},
+	{name: "isatty", do: isatty}, {name: "go_os", do: goOS}, {name: "stdio", do: stdio, ends: true}, {name: "close_preopen", do: closePreopen, ends: true},
 	{name: "overwrite_preopen", do: overwritePreopen, ends: true}, {name: "exit", do: exit, ends: true}, {name: "abort", do: abort, ends: true},
 	{name: "sink", do: sink, ends: true}, {name: "cat", do: cat, ends: true}, {name: "leave", do: leave, ends: true}, {name: "spin", do: spin, ends: true},
 }
@@ -1372,6 +1376,57 @@ func isatty(dir uint32) {
 	}
 	want(rawFdClose(fd), ok)
 	want(unlink(dir, "f"), ok)
+}
+
+// goOS does with Go's own functions what programs do.
+func goOS(uint32) {
+	no := func(err error) {
+		if err != nil {
+			wrong("%v", err)
+		}
+	}
+	name := "/go_os.scratch"
+	no(os.MkdirAll(name+"/a/b/c", 0o755))
+	no(os.WriteFile(name+"/a/b/c/f", []byte("hello"), 0o644))
+	no(os.Symlink("b/c/f", name+"/a/l"))
+	no(os.Link(name+"/a/b/c/f", name+"/a/h"))
+	text, err := os.ReadFile(name + "/a/l")
+	no(err)
+	equal(string(text), "hello")
+	no(os.Rename(name+"/a/b", name+"/a/z"))
+	no(os.Truncate(name+"/a/h", 4))
+	no(os.Chtimes(name+"/a/h", time.Unix(1, 0), time.Unix(2, 0)))
+	info, err := os.Stat(name + "/a/z/c/f")
+	no(err)
+	equal(info.Size(), 4)
+	yes(info.ModTime().Equal(time.Unix(2, 0)), "the time is the other name's")
+	var seen []string
+	no(filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
+		seen = append(seen, strings.TrimPrefix(path, name)+d.Type().String()[:1])
+		return err
+	}))
+	equal(strings.Join(seen, " "), "d /ad /a/h- /a/lL /a/zd /a/z/cd /a/z/c/f-")
+	f, err := os.CreateTemp(name, "tmp")
+	no(err)
+	_, err = f.WriteString("0123456789")
+	no(err)
+	_, err = f.Seek(-3, io.SeekEnd)
+	no(err)
+	rest, err := io.ReadAll(f)
+	no(err)
+	equal(string(rest), "789")
+	no(f.Close())
+	_, err = os.Open(name + "/none")
+	yes(errors.Is(err, fs.ErrNotExist), "what is not there does not exist")
+	yes(errors.Is(os.Mkdir(name, 0o755), fs.ErrExist), "what is there exists")
+	began := time.Now()
+	time.Sleep(time.Hour)
+	yes(time.Since(began) >= time.Hour && time.Since(began) < time.Hour+time.Minute, "an hour is an hour")
+	all, err := os.ReadDir(name)
+	no(err)
+	for _, x := range all {
+		no(os.RemoveAll(name + "/" + x.Name()))
+	}
 }
 
 func stdio(dir uint32) {

@@ -2,39 +2,39 @@ package meter
 
 import "slices"
 
-// helper is a kind of function that the pass adds behind those of the module.
-type helper uint8
+// addedKind is a kind of function that the pass adds behind those of the module.
+type addedKind uint8
 
 const (
-	bulkOfBytes   helper = iota // charges for bytes, eight for one gas, and returns its argument
-	bulkOfEntries               // charges for entries of a table, one for one gas, and returns its argument
-	growMemory                  // is memory.grow, and charges for the pages that it got
-	growTable                   // is table.grow, and charges for the entries that it got
+	bulkOfBytes   addedKind = iota // charges for bytes, eight for one gas, and returns its argument
+	bulkOfEntries                  // charges for entries of a table, one for one gas, and returns its argument
+	growMemory                     // is memory.grow, and charges for the pages that it got
+	growTable                      // is table.grow, and charges for the entries that it got
 )
 
-type helperKey struct {
-	kind  helper
+type addedKey struct {
+	kind  addedKind
 	table uint32
 }
 
-// helper returns the index of a function that the pass adds.
-func (p *pass) helper(kind helper, table uint32) uint32 {
-	key := helperKey{kind: kind, table: table}
-	i := slices.Index(p.helpers, key)
+// addedFunction returns the index of a function that the pass adds.
+func (p *pass) addedFunction(kind addedKind, table uint32) uint32 {
+	key := addedKey{kind: kind, table: table}
+	i := slices.Index(p.added, key)
 	if i < 0 {
-		i = len(p.helpers)
-		p.helpers = append(p.helpers, key)
+		i = len(p.added)
+		p.added = append(p.added, key)
 	}
 	return uint32(1 + len(p.functions) + i)
 }
 
-// defineHelpers returns the types of all functions that the module defines, and their code.
-func (p *pass) defineHelpers() (functions, code []byte) {
+// defineAdded returns the types of all functions that the module defines, and their code.
+func (p *pass) defineAdded() (functions, code []byte) {
 	for _, t := range p.functions[p.imports:] {
 		functions = appendU32(functions, t)
 	}
 	code = p.code
-	for _, h := range p.helpers {
+	for _, h := range p.added {
 		params := []byte{typeI32}
 		if h.kind == growTable {
 			params = []byte{p.tables[h.table], typeI32}
@@ -46,12 +46,12 @@ func (p *pass) defineHelpers() (functions, code []byte) {
 	return functions, code
 }
 
-func (p *pass) define(h helperKey) []byte {
+func (p *pass) define(h addedKey) []byte {
 	const n = 0 // the parameter of all but growTable
 	switch h.kind {
 	case bulkOfBytes, bulkOfEntries:
 		b := []byte{0}
-		b = p.chargeFor(b, n, opI64ShrU, map[helper]byte{bulkOfBytes: 3, bulkOfEntries: 0}[h.kind])
+		b = p.chargeFor(b, n, opI64ShrU, map[addedKind]byte{bulkOfBytes: 3, bulkOfEntries: 0}[h.kind])
 		return append(b, opLocalGet, n, opEnd)
 	case growMemory:
 		const got = 1
