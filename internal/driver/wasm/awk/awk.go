@@ -374,7 +374,7 @@ func (e *engine) exec(s stmt) flow {
 	switch s := s.(type) {
 	case *simple:
 		e.eval(s.x)
-	case *print:
+	case *output:
 		e.print(s)
 	case *ifStmt:
 		if e.eval(s.test).truth() {

@@ -518,8 +518,7 @@ func typeOf(e *engine, a []expr) value {
 	if e.isArray(a[0]) {
 		return str("array")
 	}
-	switch a[0].(type) {
-	case *match:
+	if _, ok := a[0].(*match); ok {
 		return str("regexp")
 	}
 	v := e.eval(a[0])
@@ -544,10 +543,6 @@ func typeOf(e *engine, a []expr) value {
 func (e *engine) less(a, b value) int {
 	x, okX := a.numeric()
 	y, okY := b.numeric()
-	switch {
-	case a.kind == input && !okX:
-		okX = false
-	}
 	switch {
 	case okX && okY:
 		switch {

@@ -67,7 +67,7 @@ type (
 	stmt interface{}
 
 	simple struct{ x expr }
-	print  struct {
+	output struct {
 		format bool
 		args   []expr
 		kind   string // "", ">", ">>" or "|"
@@ -138,15 +138,13 @@ type script struct {
 // parser reads a program.
 type parser struct {
 	lexer
-	s        *script
-	locals   map[string]int
-	inFunc   bool
-	loops    int
-	noGT     bool // > is a redirection
-	noIn     bool
-	depth    int
-	prev     int // where the last token ended
-	pregroup bool
+	s      *script
+	locals map[string]int
+	inFunc bool
+	loops  int
+	noGT   bool // > is a redirection
+	noIn   bool
+	depth  int
 }
 
 // maxNesting bounds how deep a program nests.
@@ -533,7 +531,7 @@ func (p *parser) simple() stmt {
 }
 
 func (p *parser) print(format bool) stmt {
-	s := &print{format: format}
+	s := &output{format: format}
 	was := p.noGT
 	p.noGT = true
 	if p.tok != tNewline && !p.is(";") && !p.is("}") && !p.is(">") && !p.is(">>") && !p.is("|") && p.tok != tEOF {

@@ -48,9 +48,10 @@ func Module() ([]byte, error) {
 
 // The limits of the interpreter itself.
 const (
-	stackBytes = 480 << 10           // of calls: beyond it a RangeError is thrown
-	depth      = 8 * meter.SafeDepth // of the engine's stack; the interpreter's main loop is charged as a large function and takes little, so its own bound is met first
-	spareBytes = 4 << 20             // of the memory of an execution that the heap leaves to files and commands
+	stackBytes   = 480 << 10           // of calls: beyond it a RangeError is thrown
+	depth        = 8 * meter.SafeDepth // of the engine's stack; the interpreter's main loop is charged as a large function and takes little, so its own bound is met first
+	collectBytes = 8 << 20             // of the heap from which on it looks for garbage in cycles: most runs end before
+	spareBytes   = 4 << 20             // of the memory of an execution that the heap leaves to files and commands
 )
 
 // Runtime is the interpreter, ready to run programs. It may be used by many goroutines.
@@ -127,7 +128,7 @@ func (r *Runtime) begin(ctx context.Context, in *engine.Instance) error {
 	if started, err := vm.call("qjs_init"); err != nil || int32(started) != 0 {
 		return errors.Join(err, fault.New(fault.Internal, "runtime_damaged", "the JavaScript interpreter does not start"))
 	}
-	for _, on := range []string{"qjs_set_promise_rejection_handler", "qjs_set_module_loader"} {
+	for _, on := range []string{"qjs_set_interrupt_handler", "qjs_set_promise_rejection_handler", "qjs_set_module_loader"} {
 		if err := vm.must(on, 1); err != nil {
 			return err
 		}
@@ -168,7 +169,10 @@ func (r *Runtime) begin(ctx context.Context, in *engine.Instance) error {
 	if err := vm.drain(); err != nil {
 		return err
 	}
-	return vm.must("qjs_run_gc")
+	if err := vm.must("qjs_run_gc"); err != nil {
+		return err
+	}
+	return vm.must("qjs_set_gc_threshold", collectBytes)
 }
 
 // Programs are the commands of the guest.

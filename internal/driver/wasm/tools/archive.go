@@ -30,7 +30,6 @@ type packer struct {
 	toStdout bool
 	keep     bool
 	noTime   bool
-	prefix   func(string) string
 	code     int
 	seen     map[*vfs.Node]string
 	follow   bool
@@ -60,7 +59,8 @@ func tarCommand(p *program.Process) int {
 				rest = rest[1:]
 			}
 		}
-		p.Args = append(args, rest...)
+		args = append(args, rest...)
+		p.Args = args
 	}
 	// -C stands among the operands: it is for those behind it.
 	var folders []string
@@ -238,7 +238,7 @@ func (s *packer) create(file string, packing byte, operands, folders []string) e
 	}
 	if packing == 'z' {
 		z := gzip.NewWriter(&charger{p: s.p, w: w, n: gasPerPacked})
-		defer z.Close()
+		defer func() { _ = z.Close() }()
 		w = &charger{p: s.p, w: z, n: gasPerPacked}
 	}
 	t := tar.NewWriter(w)
@@ -316,7 +316,7 @@ func (s *packer) add(t *tar.Writer, name string, node *vfs.Node, archive *vfs.Ha
 			s.code = 2
 			return nil
 		}
-		defer f.Close()
+		defer func() { _ = f.Close() }()
 		if _, err := io.Copy(t, f); err != nil {
 			return err
 		}
@@ -381,10 +381,9 @@ func (s *packer) read(file string, packing byte, mode string, operands, folders 
 		}
 	}
 	in := s.p.Reader(h)
-	var r io.Reader = in
 	head := make([]byte, 3)
 	n, _ := io.ReadFull(in, head)
-	r = io.MultiReader(strings.NewReader(string(head[:n])), in)
+	var r io.Reader = io.MultiReader(strings.NewReader(string(head[:n])), in)
 	switch {
 	case n >= 2 && head[0] == 0x1f && head[1] == 0x8b:
 		z, err := gzip.NewReader(r)
@@ -564,7 +563,7 @@ func (s *packer) extract(r io.Reader, h *tar.Header) error {
 	if err != nil {
 		return fail(err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	if err := s.copy(f, r, name); err != nil {
 		return err
 	}

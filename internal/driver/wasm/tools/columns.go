@@ -503,8 +503,8 @@ func column(p *program.Process) int {
 	p.Charge(len(lines) * 20)
 	out := p.Out()
 	cell := (longest + 8) &^ 7
-	columns := max((width+cell-longest-1)/cell, 1)
-	if columns = width / cell; columns < 1 || longest >= width {
+	columns := width / cell
+	if columns < 1 || longest >= width {
 		for _, l := range lines {
 			out.WriteString(l + "\n")
 		}

@@ -395,7 +395,7 @@ func (c *comparer) split(x, y *side) {
 			s.ids[i] = id
 		}
 	}
-	defer c.p.Drop((len(x.lines) + len(y.lines)) * 64)
+	c.p.Drop((len(x.lines) + len(y.lines)) * 64)
 }
 
 // key is what of a line is compared.

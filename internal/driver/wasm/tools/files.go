@@ -532,7 +532,7 @@ func install(p *program.Process) int {
 type usage struct {
 	p                             *program.Process
 	human, si, all, sum, apparent bool
-	total, bytes                  bool
+	total                         bool
 	depth                         int
 	block                         int64
 	exclude                       []string
@@ -654,7 +654,7 @@ func sized(n, block int64, human, si bool) string {
 	tenths := n * 10
 	for v >= factor && i < len(unitLetters) {
 		rest = rest || tenths%factor != 0
-		tenths = tenths / factor
+		tenths /= factor
 		v /= factor
 		i++
 	}
@@ -809,7 +809,7 @@ func describe(p *program.Process, name string, follow bool) (text, kind, encodin
 	}
 	h, err := p.Open(name, vfs.Read)
 	if err != nil {
-		text = fmt.Sprintf("regular file, no read permission")
+		text = "regular file, no read permission"
 		return text, text, "binary"
 	}
 	defer func() { _ = p.Close(h) }()

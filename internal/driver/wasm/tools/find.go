@@ -50,7 +50,6 @@ type batch struct {
 	args  []string
 	names []string
 	size  int
-	dir   string
 }
 
 const maxBatch = 128 << 10

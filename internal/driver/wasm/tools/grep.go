@@ -434,7 +434,7 @@ func (s *searcher) words(line []byte) [][]int {
 			for to > from && (wordBefore(line, from) || wordAfter(line, to)) { // a shorter one
 				shorter, err := re.Find(line[from : to-1])
 				check(s.p, 2, err)
-				if shorter == nil || shorter[0] != 0 {
+				if len(shorter) == 0 || shorter[0] != 0 {
 					to = from
 					break
 				}

@@ -704,7 +704,7 @@ func splitCommand(p *program.Process) int {
 				for n >= limit {
 					n -= limit
 					w++
-					limit = limit * k
+					limit *= k
 				}
 				if w > width {
 					lead := strings.Repeat(digits[k-1:], w-width)

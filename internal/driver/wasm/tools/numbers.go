@@ -187,7 +187,7 @@ func (e *evaluator) regexp(s, pattern string, run bool) string {
 	m, err := re.FindString(s)
 	check(e.p, 2, err)
 	if re.Groups() > 0 {
-		if m == nil || m[2] < 0 {
+		if len(m) == 0 || m[2] < 0 {
 			return ""
 		}
 		return s[m[2]:m[3]]
@@ -322,21 +322,19 @@ func factor(p *program.Process) int {
 
 // numfmt writes numbers with units and reads them.
 type numberFormat struct {
-	p                    *program.Process
-	from, to             string
-	fromUnit, toUnit     float64
-	round, suffix        string
-	padding              int
-	format               *posix.Verb
-	before, after        string
-	grouping             bool
-	invalid              string
-	code                 int
-	precision            int
-	fields               string
-	delim                string
-	header               int
-	zeroTerminated, warn bool
+	p                *program.Process
+	from, to         string
+	fromUnit, toUnit float64
+	round, suffix    string
+	padding          int
+	format           *posix.Verb
+	before, after    string
+	invalid          string
+	code             int
+	precision        int
+	fields           string
+	delim            string
+	header           int
 }
 
 func numfmt(p *program.Process) int {

@@ -305,7 +305,7 @@ func unzipOne(p *program.Process, f *zip.File, dir string, isDir, flat, overwrit
 	if err != nil {
 		return fail(err)
 	}
-	defer h.Close()
+	defer func() { _ = h.Close() }()
 	w := p.Writer(h)
 	if err := copyZip(p, f, w); err != nil {
 		p.Charge(0)
@@ -582,7 +582,7 @@ func (z *zipper) add(name string, node *vfs.Node, depth int) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	if _, err := io.Copy(w, &charger{p: z.p, r: f, n: 2 * gasPerPacked}); err != nil {
 		return err
 	}

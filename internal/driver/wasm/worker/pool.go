@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,6 +26,18 @@ const (
 	startTime = 60 * time.Second       // until it says that it is ready: it compiles the interpreters, where they are not in the cache
 	stubborn  = 250 * time.Millisecond // after it was told to stop, for what it is in the middle of
 )
+
+// What the changes of one execution may take of the daemon's memory, beside twice what the execution may hold itself.
+const (
+	maxNames    = 64 << 20 // bytes
+	changeBytes = 128      // of each, whatever it says
+)
+
+// maxListings is how many folders may be told in parts at once. A worker of ours asks for one to its end before it asks for another.
+const maxListings = 1
+
+// errHoard is more changes than an execution can have made, of which no worker of ours tells.
+var errHoard = errors.New("the worker tells of more changes than the execution can have made")
 
 // wornOut is after how many executions a worker is replaced, whatever they did.
 const wornOut = 10_000
@@ -51,6 +66,7 @@ type Options struct {
 	Workers int                 // at least 1
 	Started func(p *os.Process) // called with each worker's process before its first order, and may be nil
 	Prepare func(c *exec.Cmd)   // what the host can bound a process by before it starts, and may be nil
+	Hold    time.Duration       // for how long what an attempt prints is held back at most; 0 means a second
 	Logger  *slog.Logger
 }
 
@@ -65,9 +81,12 @@ type Pool struct {
 	warm   sync.Once
 	age    atomic.Int64 // how often the workers were outdated
 
-	mu     sync.Mutex // guards what follows
-	living map[*process]bool
-	closed bool
+	mu       sync.Mutex // guards what follows
+	living   map[*process]bool
+	closed   bool
+	started  int // workers that there are, or that stand for one that has to be started
+	starting int // of them
+	waiting  int // executions
 }
 
 // NewPool returns a pool whose workers start in the background when they are wanted, or by Warm.
@@ -76,13 +95,22 @@ func NewPool(o Options) *Pool {
 	return &Pool{o: o, idle: make(chan *process, o.Workers), base: base, end: end, living: map[*process]bool{}}
 }
 
-// Warm starts the workers in the background, if they were not started before.
+// Warm starts a worker in the background, if none was started before. The others start when they are wanted.
 func (p *Pool) Warm() {
-	p.warm.Do(func() {
-		for range p.o.Workers {
-			p.renew()
-		}
-	})
+	p.warm.Do(func() { p.add() })
+}
+
+// add starts one more worker in the background, where there are fewer than there may be.
+func (p *Pool) add() {
+	p.mu.Lock()
+	room := p.started < p.o.Workers && p.starting == 0
+	if room {
+		p.started++
+	}
+	p.mu.Unlock()
+	if room {
+		p.renew()
+	}
 }
 
 // Outdate has every worker that was started before replaced before it executes anything more.
@@ -96,9 +124,14 @@ func (p *Pool) renew() {
 		return
 	}
 	p.alive.Add(1)
+	p.starting++
 	go func() {
 		defer p.alive.Done()
 		w, err := p.start()
+		p.mu.Lock()
+		p.starting--
+		more := p.waiting > 1
+		p.mu.Unlock()
 		if err != nil {
 			p.failed.Store(&err)
 			if p.base.Err() == nil {
@@ -106,6 +139,9 @@ func (p *Pool) renew() {
 			}
 		}
 		p.idle <- w
+		if more && err == nil {
+			p.add()
+		}
 	}()
 }
 
@@ -222,14 +258,25 @@ func (l *lastWords) String() string {
 	return string(l.text)
 }
 
+// outOfMemory reports whether a worker says that it has ended because it got no more memory, which is a bound of its execution.
+func (l *lastWords) outOfMemory() bool {
+	words := l.String()
+	return slices.ContainsFunc([]string{"out of memory", "cannot allocate memory", "goroutine stack exceeds"}, func(s string) bool { return strings.Contains(words, s) })
+}
+
 // take waits for a worker that is idle.
 func (p *Pool) take(ctx context.Context) (*process, error) {
 	p.Warm()
+	p.count(1)
+	defer p.count(-1)
 	for tries := 0; ; tries++ {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		var w *process
+		if len(p.idle) == 0 {
+			p.add()
+		}
 		select {
 		case w = <-p.idle:
 		case <-ctx.Done():
@@ -251,6 +298,13 @@ func (p *Pool) take(ctx context.Context) (*process, error) {
 			return nil, fault.Wrap(*p.failed.Load(), fault.Unavailable, "worker_not_started", "no worker can be started; run agentbox doctor")
 		}
 	}
+}
+
+// count counts those who wait for a worker.
+func (p *Pool) count(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiting += n
 }
 
 // give puts a worker back, or replaces it.
@@ -285,11 +339,18 @@ func (p *Pool) Execute(ctx context.Context, o Order, files []Files, out func(cha
 		}
 		return Outcome{}, err
 	}
-	printed := newPrinter(out, o.Limits.OutputBytes, o.Tentative || o.Unprepared)
+	var hold time.Duration
+	if o.Tentative || o.Unprepared {
+		hold = cmp.Or(p.o.Hold, heldFor)
+	}
+	printed := newPrinter(out, o.Limits.OutputBytes, hold)
 	t := &talk{w: w, files: files, printed: printed, limits: o.Limits, tentative: o.Tentative}
 	outcome, err := t.execute(ctx, raw, o.Limits.Time)
 	broken := w.broken
 	p.give(w)
+	if broken && errors.Is(err, ErrEnded) && w.words.outOfMemory() {
+		outcome, err = Outcome{Code: 137, Signal: "SIGKILL", Limit: bound.Memory}, nil
+	}
 	if broken {
 		p.o.Logger.Warn("a worker is replaced", "code", "worker_replaced", "error", errors.Join(err, fmt.Errorf("%s: %.1000s", w.command.ProcessState, w.words)))
 	}
@@ -310,8 +371,13 @@ type talk struct {
 	printed   *printer
 	limits    bound.Limits
 	tentative bool
-	killed    atomic.Pointer[bound.Stopped] // why the worker was killed
-	listing   map[string][]vfs.Found        // folders that are told in parts
+	listing   map[string][]vfs.Found // folders that are told in parts
+	told      int64                  // bytes that the changes take here
+
+	mu     sync.Mutex // guards what follows
+	over   bool       // the worker is not this execution's any more
+	killed *bound.Stopped
+	hang   *time.Timer // that kills the worker which was told to stop
 }
 
 func (t *talk) execute(ctx context.Context, order []byte, limit time.Duration) (Outcome, error) {
@@ -326,19 +392,9 @@ func (t *talk) execute(ctx context.Context, order []byte, limit time.Duration) (
 	// A worker that does not stop by itself when its time is over, or when it is told to, is killed.
 	overdue := time.AfterFunc(limit+stubborn, func() { t.kill(&bound.Stopped{TimedOut: true}) })
 	defer overdue.Stop()
-	var hang atomic.Pointer[time.Timer]
-	stop := func() {
-		hang.Store(time.AfterFunc(stubborn, func() { t.kill(&bound.Stopped{Canceled: true}) }))
-		_ = t.send(frameStop, nil)
-	}
-	unhook := context.AfterFunc(ctx, stop)
-	defer unhook()
-	t.printed.refuse = stop
-	defer func() {
-		if timer := hang.Load(); timer != nil {
-			timer.Stop()
-		}
-	}()
+	defer context.AfterFunc(ctx, t.stop)()
+	t.printed.refuse = t.stop
+	defer t.leave()
 	for len(order) > piece {
 		if err := t.send(frameOrderPart, order[:piece]); err != nil {
 			return t.lost(err)
@@ -356,11 +412,11 @@ func (t *talk) execute(ctx context.Context, order []byte, limit time.Duration) (
 		}
 		if kind == frameEnd {
 			outcome, err := decodeOutcome(payload)
-			if err != nil {
-				return t.lost(err)
+			if err == nil && outcome.Crash != "" { // what broke once is not trusted again
+				err = errors.New(outcome.Crash)
 			}
-			if outcome.Crash != "" { // what broke once is not trusted again
-				return t.lost(errors.New(outcome.Crash))
+			if err != nil || !t.leave() {
+				return t.lost(err)
 			}
 			return t.end(outcome)
 		}
@@ -370,9 +426,47 @@ func (t *talk) execute(ctx context.Context, order []byte, limit time.Duration) (
 	}
 }
 
+// kill ends the worker, unless it is another execution's by now.
 func (t *talk) kill(why *bound.Stopped) {
-	t.killed.CompareAndSwap(nil, why)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.over {
+		return
+	}
+	if t.killed == nil {
+		t.killed = why
+	}
 	t.w.kill()
+}
+
+// stop tells the worker to end the execution, unless it is another one's by now. It may be called more than once, at any time.
+func (t *talk) stop() {
+	t.mu.Lock()
+	if t.over || t.hang != nil {
+		t.mu.Unlock()
+		return
+	}
+	t.hang = time.AfterFunc(stubborn, func() { t.kill(&bound.Stopped{Canceled: true}) })
+	t.mu.Unlock()
+	t.w.mu.Lock() // the next order waits for it, and comes after what is written here
+	defer t.w.mu.Unlock()
+	t.mu.Lock()
+	over := t.over
+	t.mu.Unlock()
+	if !over && writeFrame(t.w.w, frameStop, nil) == nil {
+		_ = t.w.w.Flush()
+	}
+}
+
+// leave makes the worker free for another execution: it is neither killed nor told to stop for this one any more. It reports false where it was killed.
+func (t *talk) leave() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.over = true
+	if t.hang != nil {
+		t.hang.Stop()
+	}
+	return t.killed == nil
 }
 
 func (t *talk) send(kind byte, payload []byte) error {
@@ -387,7 +481,8 @@ func (t *talk) send(kind byte, payload []byte) error {
 // lost is an execution whose worker ended, or has to.
 func (t *talk) lost(err error) (Outcome, error) {
 	t.w.broken = true
-	if why := t.killed.Load(); why != nil {
+	t.leave()
+	if why := t.killed; why != nil { // it does not change any more
 		if why.Canceled {
 			return Outcome{Code: 137, Signal: "SIGKILL", Canceled: true}, nil
 		}
@@ -499,7 +594,7 @@ func (t *talk) list(reply *encoder, files Files, key, path string, from uint64) 
 	}
 	more := int(from)+len(part) < len(found)
 	if more {
-		if t.listing == nil {
+		if t.listing == nil || len(t.listing) >= maxListings { // one is asked for to its end
 			t.listing = map[string][]vfs.Found{}
 		}
 		t.listing[key] = found
@@ -519,6 +614,10 @@ func (t *talk) change(payload []byte) error {
 	}
 	if mount >= len(t.files) || c.Size > t.limits.FileBytes {
 		return errWire
+	}
+	// What an execution has changed it has held in its memory: the content, and the names, of which it is told with the folders that they lie in.
+	if t.told += changeBytes + int64(len(payload)) + length; t.told > 2*t.limits.MemoryBytes+maxNames {
+		return errHoard
 	}
 	if t.changes[mount] == nil {
 		if t.changes[mount], err = t.files[mount].Begin(); err != nil {

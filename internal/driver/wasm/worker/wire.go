@@ -381,7 +381,7 @@ func decodeChange(b []byte) (mount int, c vfs.Change, length int64, err error) {
 	}
 	c.Target, c.Keep, c.Size = d.string(), d.bool(), d.int()
 	n := d.uint()
-	if n > math.MaxInt64 || c.Size < 0 || int64(n) > c.Size && c.Op == vfs.WriteFile || m > 255 {
+	if n > math.MaxInt64 || c.Size < 0 || int64(n) > c.Size || n > 0 && c.Op != vfs.WriteFile || m > 255 {
 		d.fail()
 	}
 	return int(m), c, int64(n), d.done()
