@@ -45,6 +45,7 @@ type steps struct {
 }
 
 func (s *steps) Done() <-chan struct{} {
+	s.p.Check(s.p.Account.Check()) // an instruction may take as much memory as all before it
 	if s.n++; s.n >= 64 {
 		s.n = 0
 		s.p.Charge(64 * gasPerJQ)
