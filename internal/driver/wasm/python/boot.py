@@ -562,6 +562,21 @@ def begin(request):
         sys.stderr.reconfigure(write_through=True)
     environment = os.environ.get("PYTHONPATH", "") if not request.get("ignore_environment") else ""
     sys.path[0:0] = [os.path.abspath(entry) for entry in environment.split(":") if entry]
+    for entry in sys.path[:-1]:
+        uncover(entry)
+
+
+def uncover(folder):
+    """Forgets the modules of the image that have the names of a program's own: those come first, as they do where nothing was imported before."""
+    try:
+        leaves = os.listdir(folder or ".")
+    except OSError:
+        return
+    for leaf in leaves:
+        name = leaf.removesuffix(".py")
+        if name in COVERING and (leaf != name or os.path.exists(os.path.join(folder, name, "__init__.py"))):
+            for loaded in [other for other in sys.modules if other == name or other.startswith(name + ".")]:
+                del sys.modules[loaded]
 
 
 def compiled(source, name, request, register=False):
@@ -639,6 +654,7 @@ def prepare(raw):
     if first is not None:
         sys.path.insert(0, first)
         _nano.path0(first)
+        uncover(first)
     return PREPARE[request["kind"]](request, main), main.__dict__
 
 
@@ -712,7 +728,7 @@ def own_modules():
     """The program's own modules, the newest first."""
     for name in reversed(list(sys.modules)):
         module = sys.modules.get(name)
-        if name not in BASE and isinstance(module, types.ModuleType):
+        if BASE.get(name) is not module and isinstance(module, types.ModuleType):
             file = getattr(module, "__file__", None)
             if isinstance(file, str) and not library(file) and not file.startswith(LIBRARY):
                 yield module
@@ -948,7 +964,12 @@ sys.path[:] = [LIBRARY]
 sys.dont_write_bytecode = True
 for name in ("HOME", "PWD"):
     os.environ.pop(name, None)
-BASE = frozenset(sys.modules)
+BASE = dict(sys.modules)
+# Modules that the image has and an interpreter which has just started has not.
+COVERING = {name for name in sys.modules if "." not in name} - set(sys.builtin_module_names) - {
+    "__main__", "_nano_boot", "_collections_abc", "_frozen_importlib", "_frozen_importlib_external", "_sitebuiltins", "abc", "codecs", "encodings", "genericpath", "io",
+    "os", "posixpath", "site", "stat", "zipimport",
+}
 _nano.entry(prepare, settle, finish)
 gc.collect()
 gc.freeze()

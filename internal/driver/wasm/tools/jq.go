@@ -50,6 +50,7 @@ type steps struct {
 }
 
 func (s *steps) Done() <-chan struct{} {
+	s.p.Check(s.p.Account.Check()) // an instruction may take as much memory as all before it
 	if s.n++; s.n >= 64 {
 		s.n = 0
 		s.p.Charge(64 * gasPerJQ)
@@ -57,7 +58,10 @@ func (s *steps) Done() <-chan struct{} {
 	return nil
 }
 
-// texts is where jq's input comes from.
+// jqOwn takes the place of what would ask the clock and the time zone of the machine.
+const jqOwn = `def now: _clock; def localtime: gmtime; def strflocaltime($f): strftime($f); .`
+
+// jqInput is where jq's values come from.
 type jqInput struct {
 	q      *querier
 	files  []string
@@ -259,6 +263,12 @@ func jq(p *program.Process) int {
 		return 3
 	}
 	q.study(filter)
+	own, err := gojq.Parse(jqOwn)
+	if err != nil {
+		p.Errorf("error: %s", err.Error())
+		return 3
+	}
+	query.FuncDefs = append(own.FuncDefs, query.FuncDefs...)
 	in := &jqInput{q: q, files: files, raw: rawInput}
 	if len(files) == 0 {
 		in.files = []string{"-"}
@@ -342,7 +352,7 @@ func (q *querier) options(in *jqInput, names []string) []gojq.CompilerOption {
 		gojq.WithVariables(names),
 		gojq.WithInputIter(in),
 		gojq.WithEnvironLoader(func() []string { return p.Env }),
-		gojq.WithFunction("now", 0, 0, func(any, []any) any { return float64(p.Now().UnixMicro()) / 1e6 }),
+		gojq.WithFunction("_clock", 0, 0, func(any, []any) any { return float64(p.Now().UnixMicro()) / 1e6 }),
 		gojq.WithFunction("input_filename", 0, 0, func(any, []any) any {
 			if in.name == "" || in.name == "-" {
 				return nil
