@@ -14,11 +14,11 @@ import (
 // Image is a module together with the state in which its instances begin: its memory and its mutable globals. Nothing changes it.
 type Image struct {
 	code    *Code
-	size    uint64   // of the memory
-	globals []uint64 // nil for those with which the module begins
-	store   store    // of an image that stands by itself
-	hash    [sha256.Size]byte
-	live    atomic.Int64 // instances that are not closed, and images that stand on this one
+	size    uint64            // of the memory
+	globals []uint64          // nil for those with which the module begins
+	store   store             // of an image that stands by itself
+	hash    [sha256.Size]byte // of an image that stands by itself
+	live    atomic.Int64      // instances that are not closed, and images that stand on this one
 
 	under *Image // the image on which it stands, nil if it stands by itself
 	delta Delta  // what is different in it
@@ -70,7 +70,12 @@ func (im *Image) head() []byte {
 }
 
 // Hash identifies the image: its module, the version of its metering, and its state.
-func (im *Image) Hash() [sha256.Size]byte { return im.hash }
+func (im *Image) Hash() [sha256.Size]byte {
+	if im.under != nil { // computed when it is asked for: an image of one execution is not
+		return sha256.Sum256(im.delta.Append(nil))
+	}
+	return im.hash
+}
 
 // Code returns the module.
 func (im *Image) Code() *Code { return im.code }
@@ -112,7 +117,7 @@ func (c *Code) Decode(encoded []byte) (*Image, error) {
 	if err := d.UnmarshalBinary(encoded); err != nil {
 		return nil, err
 	}
-	if d.Base != c.hash || len(d.Globals) != len(c.meta.Globals) || !c.fits(d.Size) {
+	if d.Base != c.hash || !c.takes(d.Globals) || !c.fits(d.Size) {
 		return nil, ErrImage
 	}
 	memory := make([]byte, d.Size)
@@ -127,6 +132,19 @@ func (c *Code) Decode(encoded []byte) (*Image, error) {
 func (c *Code) fits(size uint64) bool {
 	pages := size / pageSize
 	return size%pageSize == 0 && pages >= uint64(c.meta.MemoryMin) && pages <= uint64(min(c.meta.MemoryMax, c.engine.o.MemoryPages)) && (c.meta.HasMemory || size == 0)
+}
+
+// takes reports whether values are those of the mutable globals of the module, each within its type.
+func (c *Code) takes(values []uint64) bool {
+	if len(values) != len(c.meta.Globals) {
+		return false
+	}
+	for i, v := range values {
+		if t := c.meta.Globals[i].Type; (t == I32 || t == F32) && v>>32 != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // values returns the mutable globals.
