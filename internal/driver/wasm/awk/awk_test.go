@@ -2,6 +2,7 @@ package awk_test
 
 import (
 	"errors"
+	"flag"
 	"strings"
 	"testing"
 
@@ -13,11 +14,13 @@ import (
 	"agentbox/internal/driver/wasm/tools"
 )
 
+var update = flag.Bool("update", false, "run the real programs and write what they print")
+
 func programs() program.Table {
 	return program.Table{}.Add(shell.Programs(), coreutils.Programs(), tools.Programs())
 }
 
-func TestTranscripts(t *testing.T) { shelltest.Transcripts(t, programs(), "testdata/*.txtar") }
+func TestTranscripts(t *testing.T) { shelltest.Transcripts(t, programs(), "testdata/*.txtar", *update) }
 
 // Whatever a script says, it ends, and nothing but a bound ends it from outside.
 func FuzzAwk(f *testing.F) {

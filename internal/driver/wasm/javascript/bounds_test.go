@@ -113,6 +113,16 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// TestDeadline ends programs that go on, by work and by waiting.
+func TestDeadline(t *testing.T) {
+	for _, code := range []string{"for (;;);", "const f = () => Promise.resolve().then(f); f()", "setInterval(() => {}, 10)", "try { for (;;); } catch {} finally { for (;;); }"} {
+		got := execute(t, world{args: []string{"node", "-e", code}, until: 100 * time.Millisecond})
+		if got.signal != 15 || got.stopped != nil || got.gas > 200_000_000 {
+			t.Errorf("%s ended by signal %d with %d, %v and %d gas", code, got.signal, got.code, got.stopped, got.gas)
+		}
+	}
+}
+
 // TestDepth nests everything that recurses in the interpreter: whatever is the end of it, it is an error or a crash and never success.
 func TestDepth(t *testing.T) {
 	for name, code := range map[string]string{

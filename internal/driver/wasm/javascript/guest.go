@@ -319,7 +319,11 @@ func (g *guest) throw(code, message string) error {
 	if err != nil {
 		return err
 	}
-	for _, p := range [...][2]string{{"message", message}, {"code", code}} {
+	property := "code"
+	if code == syntaxError {
+		property = "name"
+	}
+	for _, p := range [...][2]string{{"message", message}, {property, code}} {
 		if p[1] == "" {
 			continue
 		}

@@ -128,7 +128,7 @@ func (r *Runtime) begin(ctx context.Context, in *engine.Instance) error {
 	if started, err := vm.call("qjs_init"); err != nil || int32(started) != 0 {
 		return errors.Join(err, fault.New(fault.Internal, "runtime_damaged", "the JavaScript interpreter does not start"))
 	}
-	for _, on := range []string{"qjs_set_promise_rejection_handler", "qjs_set_module_loader"} {
+	for _, on := range []string{"qjs_set_interrupt_handler", "qjs_set_promise_rejection_handler", "qjs_set_module_loader"} {
 		if err := vm.must(on, 1); err != nil {
 			return err
 		}

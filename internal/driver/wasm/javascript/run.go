@@ -27,6 +27,7 @@ type run struct {
 	rejects []rejection
 	lacks   map[string]bool
 	given   source // a program that was given as text
+	cell    bool   // the interpreter goes on after it
 }
 
 // rejection is a promise that was rejected and that nobody has handled yet.
@@ -379,6 +380,9 @@ func (r *run) state(main value) (uint64, error) {
 
 // exit has listeners hear of the end and returns the exit code.
 func (r *run) exit(code int) (int, error) {
+	if r.cell {
+		return code, nil
+	}
 	v, err := r.vm.call("qjs_new_number", floatBits(float64(code)))
 	if err != nil {
 		return 0, err

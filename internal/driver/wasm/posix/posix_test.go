@@ -2,6 +2,7 @@ package posix_test
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"regexp"
 	"strings"
@@ -15,10 +16,12 @@ import (
 	"agentbox/internal/driver/wasm/tools"
 )
 
+var update = flag.Bool("update", false, "run the real programs and write what they print")
+
 func free(int64) error { return nil }
 
 func TestTranscripts(t *testing.T) {
-	shelltest.Transcripts(t, program.Table{}.Add(shell.Programs(), coreutils.Programs(), tools.Programs()), "testdata/*.txtar")
+	shelltest.Transcripts(t, program.Table{}.Add(shell.Programs(), coreutils.Programs(), tools.Programs()), "testdata/*.txtar", *update)
 }
 
 var errSpent = errors.New("spent")

@@ -34,10 +34,10 @@ func (sh *shell) braces(parts []syntax.WordPart) [][]syntax.WordPart {
 			}
 		}
 		rest := sh.braces(parts[i+1:])
-		sh.charge(20 * len(middle) * len(rest))
-		sh.spare(64 * len(middle) * len(rest))
+		sh.spare((48 + 16*len(parts)) * len(middle) * len(rest)) // each has the parts that the others have too
 		all := make([][]syntax.WordPart, 0, len(middle)*len(rest))
 		for _, m := range middle {
+			sh.charge(20 * len(rest))
 			for _, r := range rest {
 				word := make([]syntax.WordPart, 0, i+len(m)+len(r))
 				word = append(append(append(word, parts[:i]...), m...), r...)

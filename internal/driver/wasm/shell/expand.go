@@ -243,8 +243,9 @@ func (sh *shell) subscriptKey(raw string) string {
 		sh.charge(200 + 20*len(raw))
 		text := oneWord(raw)
 		for w, err := range newParser().WordsSeq(strings.NewReader(text)) {
-			p.word, p.err = w, err
-			break
+			if p.word == nil && p.err == nil {
+				p.word, p.err = w, err
+			}
 		}
 		sh.remember("k"+raw, p)
 	}

@@ -39,11 +39,14 @@ func (sh *shell) parse(code string) (stmts []*syntax.Stmt, read string, err erro
 		stmts = stmts[:0]
 		err = nil
 		for s, e := range newParser().StmtsSeq(&shallow{r: strings.NewReader(code)}) {
-			if e != nil {
+			// The parser calls again after an error, so the loop may not be left.
+			switch {
+			case err != nil:
+			case e != nil:
 				err = e
-				break
+			default:
+				stmts = append(stmts, s)
 			}
-			stmts = append(stmts, s)
 		}
 		fixed, ok := sh.mend(code, err)
 		if !ok {

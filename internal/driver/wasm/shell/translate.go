@@ -70,9 +70,8 @@ func patternRegexp(p string, lazy bool) (string, bool) {
 // setRegexp translates what stands between brackets.
 func setRegexp(set string) string {
 	var b strings.Builder
-	b.WriteByte('[')
-	if set != "" && (set[0] == '!' || set[0] == '^') {
-		b.WriteByte('^')
+	not := set != "" && (set[0] == '!' || set[0] == '^')
+	if not {
 		set = set[1:]
 	}
 	for set != "" {
@@ -96,18 +95,26 @@ func setRegexp(set string) string {
 		}
 		var lo rune
 		lo, set = setRune(set)
-		b.WriteString(escapeInSet(lo))
+		hi := lo
 		if len(set) > 1 && set[0] == '-' {
-			var hi rune
 			hi, set = setRune(set[1:])
-			if hi < lo {
-				hi = lo
-			}
-			b.WriteString("-" + escapeInSet(hi))
+		}
+		switch {
+		case hi == lo:
+			b.WriteString(escapeInSet(lo))
+		case hi > lo:
+			b.WriteString(escapeInSet(lo) + "-" + escapeInSet(hi))
 		}
 	}
-	b.WriteByte(']')
-	return b.String()
+	switch {
+	case b.Len() == 0 && not: // of ranges that hold nothing
+		return "(?s:.)"
+	case b.Len() == 0:
+		return `[^\x00-\x{10FFFF}]`
+	case not:
+		return "[^" + b.String() + "]"
+	}
+	return "[" + b.String() + "]"
 }
 
 func escapeInSet(r rune) string {

@@ -10,6 +10,8 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -256,6 +258,12 @@ func (l *lastWords) String() string {
 	return string(l.text)
 }
 
+// outOfMemory reports whether a worker says that it has ended because it got no more memory, which is a bound of its execution.
+func (l *lastWords) outOfMemory() bool {
+	words := l.String()
+	return slices.ContainsFunc([]string{"out of memory", "cannot allocate memory", "goroutine stack exceeds"}, func(s string) bool { return strings.Contains(words, s) })
+}
+
 // take waits for a worker that is idle.
 func (p *Pool) take(ctx context.Context) (*process, error) {
 	p.Warm()
@@ -340,6 +348,9 @@ func (p *Pool) Execute(ctx context.Context, o Order, files []Files, out func(cha
 	outcome, err := t.execute(ctx, raw, o.Limits.Time)
 	broken := w.broken
 	p.give(w)
+	if broken && errors.Is(err, ErrEnded) && w.words.outOfMemory() {
+		outcome, err = Outcome{Code: 137, Signal: "SIGKILL", Limit: bound.Memory}, nil
+	}
 	if broken {
 		p.o.Logger.Warn("a worker is replaced", "code", "worker_replaced", "error", errors.Join(err, fmt.Errorf("%s: %.1000s", w.command.ProcessState, w.words)))
 	}

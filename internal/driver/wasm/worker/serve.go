@@ -117,6 +117,7 @@ func (s *server) stop(why *bound.Stopped) {
 
 func (s *server) execute(o Order, account *bound.Account) error {
 	timer := time.AfterFunc(o.Limits.Time, func() { account.Stop(&bound.Stopped{TimedOut: true}) })
+	defer guard(account)()
 	begun := newPace(account, o.Millis)
 	sources := make([]vfs.Source, len(o.Mounts))
 	for i := range sources {

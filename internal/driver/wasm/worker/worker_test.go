@@ -141,6 +141,18 @@ func act(o worker.Order, a *bound.Account, fs *vfs.FS, out func(int, []byte) err
 			}
 			all = append(all, p)
 		}
+	case "gather": // looks whether it is stopped
+		var all [][]byte
+		for {
+			if err := a.Charge(1); err != nil {
+				return fail(err)
+			}
+			all = append(all, bytes.Repeat([]byte{1}, 1<<20))
+		}
+	case "sink":
+		var sink func(n int) int
+		sink = func(n int) int { return sink(n+1) + n }
+		return worker.Outcome{Code: sink(0)}
 	case "lack":
 		_ = out(1, []byte("tried"))
 		if to, err := fs.Open(at, "/workspace/tried", vfs.Write|vfs.Create, 0o644); err == nil {
@@ -342,10 +354,26 @@ func TestAWorkerIsStopped(t *testing.T) {
 
 func TestAWorkerThatMisbehavesIsReplaced(t *testing.T) {
 	p := newPool(t, 1)
-	for _, name := range []string{"die", "garbage", "liar", "hoard"} {
+	for _, name := range []string{"die", "garbage", "liar"} {
 		f := &folder{files: map[string]string{}}
 		if r, err := run(t, p, order(name), f); !errors.Is(err, worker.ErrEnded) {
 			t.Errorf("%s: got %+v, %v, want ErrEnded", name, r, err)
+		}
+		if r, err := run(t, p, order("echo", "alive"), f); err != nil || r.out != "alive" {
+			t.Errorf("after %s: got %+v, %v", name, r, err)
+		}
+	}
+}
+
+// TestAWorkerThatTakesAllMemoryNamesItsBound has code hold what no account counts: at once, piece by piece while it looks, and on the stack.
+func TestAWorkerThatTakesAllMemoryNamesItsBound(t *testing.T) {
+	p := newPool(t, 1)
+	for _, name := range []string{"hoard", "gather", "sink"} {
+		f := &folder{files: map[string]string{}}
+		o := order(name)
+		o.Limits.MemoryBytes = 16 << 20
+		if r, err := run(t, p, o, f); err != nil || r.Limit != bound.Memory || r.Code == 0 {
+			t.Errorf("%s: got %+v, %v, want an end by the bound on memory", name, r, err)
 		}
 		if r, err := run(t, p, order("echo", "alive"), f); err != nil || r.out != "alive" {
 			t.Errorf("after %s: got %+v, %v", name, r, err)
