@@ -21,19 +21,23 @@ BUILD_FLAGS := -trimpath -buildvcs=auto -ldflags "-s -w"
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-11s %s\n", $$1, $$2}'
 
+.PHONY: hello
+hello: build ## a TypeScript program in a nano space: from a fresh clone to its output, without root
+	@scripts/hello $(BIN)/agentbox examples/hello/hello.ts
+
 .PHONY: demo
 demo: build rootfs dataset ## the main job from beginning to end, with a real data set (make demo ASK=1 asks you)
 	@$(BIN)/agentbox demo --out dist/demo $(if $(ASK),--ask)
 
 .PHONY: test
-test: guest rootfs nano dataset ## every test
+test: guest quickjs rootfs nano dataset ## every test
 	cd bench && $(GO) test ./...
 	$(GO) test -timeout 20m ./...
 
 PORTS := linux/arm64 darwin/arm64 darwin/amd64 windows/amd64 windows/arm64
 
 .PHONY: ports
-ports: guest ## the program for every other system (nothing is kept), and the disk driver as it is there, tested on this one
+ports: guest quickjs ## the program for every other system (nothing is kept), and the disk driver as it is there, tested on this one
 	@for port in $(PORTS); do \
 		echo "$$port"; export CGO_ENABLED=0 GOOS=$${port%/*} GOARCH=$${port#*/}; \
 		$(GO) vet ./internal/host ./internal/driver/disk/internal/...; $(GO) build -o /dev/null ./cmd/agentbox; \
@@ -41,12 +45,16 @@ ports: guest ## the program for every other system (nothing is kept), and the di
 	$(GO) test -tags portable -timeout 10m ./internal/driver/disk/...
 
 .PHONY: build
-build: guest ## bin/agentbox
+build: guest quickjs ## bin/agentbox
 	$(GO) build $(BUILD_FLAGS) -o $(BIN)/agentbox ./cmd/agentbox
 
 .PHONY: guest
 guest:
 	CGO_ENABLED=0 $(GO) build $(GUEST_FLAGS) -o $(GUEST) ./cmd/agentbox-init
+
+.PHONY: quickjs
+quickjs: ## the JavaScript interpreter of nano spaces, which the daemon embeds (640 KB from npm)
+	@scripts/quickjs
 
 .PHONY: rootfs
 rootfs: ## the read-only root of the spaces: bash, python, node and bun
@@ -95,12 +103,12 @@ generated: guest
 	done
 
 .PHONY: race
-race: guest rootfs nano dataset ## every test under the race detector, also in the daemons that they start
+race: guest quickjs rootfs nano dataset ## every test under the race detector, also in the daemons that they start
 	cd bench && $(GO) test -race -run '^$$' ./...
 	$(GO) test -race -timeout 3h ./...
 
 .PHONY: soak
-soak: guest rootfs nano dataset ## hours of kills, simulated histories and races; says first how long (KILLS=1000 SEEDS=10000 RACE=1)
+soak: guest quickjs rootfs nano dataset ## hours of kills, simulated histories and races; says first how long (KILLS=1000 SEEDS=10000 RACE=1)
 	@GO=$(GO) MAKE=$(MAKE) scripts/soak
 
 .PHONY: trust

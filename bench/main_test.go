@@ -13,8 +13,10 @@ import (
 func TestMain(m *testing.M) {
 	app.Tune()
 	code := m.Run()
-	if made != "" {
-		_ = os.RemoveAll(made)
+	for _, dir := range []string{made, builtNano} {
+		if dir != "" {
+			_ = os.RemoveAll(dir)
+		}
 	}
 	os.Exit(code)
 }

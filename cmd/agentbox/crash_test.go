@@ -41,7 +41,7 @@ func kills(t *testing.T) int {
 func TestTheDaemonIsKilledAtRandomMoments(t *testing.T) {
 	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}, chance: rand.New(rand.NewPCG(1, 2))}
 	c.start()
-	c.space = c.post("/v1/spaces", `{"name":"crash","ttl_seconds":604800}`)["id"].(string)
+	c.space = c.post("/v1/spaces", `{"name":"crash","runtime":"heavy","ttl_seconds":604800}`)["id"].(string)
 	c.ledger = "ledger-" + c.space
 	rounds := kills(t)
 	for round := range rounds {

@@ -25,7 +25,7 @@ func shop(t *testing.T) *victim {
 	if status, answer, _ := c.call("PATCH", "/v1/workspaces/ws_dev", `{"max_concurrent_tasks":1}`); status != 200 {
 		t.Fatalf("%d %v", status, answer)
 	}
-	c.space = c.post("/v1/spaces", `{"name":"shop"}`)["id"].(string)
+	c.space = c.post("/v1/spaces", `{"name":"shop","runtime":"heavy"}`)["id"].(string)
 	c.ledger = "ledger-" + c.space
 	return c
 }

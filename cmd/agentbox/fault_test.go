@@ -38,7 +38,7 @@ func strike(t *testing.T, dir string) *victim {
 	t.Helper()
 	c := &victim{t: t, bin: "agentbox", dir: dir, seen: map[string]string{}, chance: rand.New(rand.NewPCG(3, 4))}
 	c.start()
-	c.space = c.post("/v1/spaces", `{"name":"fault","ttl_seconds":3600}`)["id"].(string)
+	c.space = c.post("/v1/spaces", `{"name":"fault","runtime":"heavy","ttl_seconds":3600}`)["id"].(string)
 	return c
 }
 

@@ -18,7 +18,7 @@ import (
 func TestTheDaemonIsKilledWhileItRedacts(t *testing.T) {
 	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}, chance: rand.New(rand.NewPCG(5, 6))}
 	c.start()
-	c.space = c.post("/v1/spaces", `{"name":"forget","ttl_seconds":604800,"best_effort":true}`)["id"].(string)
+	c.space = c.post("/v1/spaces", `{"name":"forget","runtime":"heavy","ttl_seconds":604800,"best_effort":true}`)["id"].(string)
 	done := 0
 	for round := range max(kills(t)/4, 3) {
 		c.round = round
@@ -69,7 +69,7 @@ func TestTheDaemonIsKilledWhileTheTimeOfRunsEnds(t *testing.T) {
 	t.Parallel() // most of it is a minute of waiting
 	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}, chance: rand.New(rand.NewPCG(7, 8))}
 	c.start()
-	c.space = c.post("/v1/spaces", `{"name":"keep","ttl_seconds":604800,"best_effort":true}`)["id"].(string)
+	c.space = c.post("/v1/spaces", `{"name":"keep","runtime":"heavy","ttl_seconds":604800,"best_effort":true}`)["id"].(string)
 	const runs = 30
 	text := func(n int) string { return fmt.Sprintf("PRIVATE-%d-TEXT", n) }
 	for n := range runs {

@@ -87,7 +87,7 @@ func runModule(ctx context.Context, m cli.Module) (cli.ModuleEnd, error) {
 	}
 	end, err := app.RunModule(ctx, app.Module{
 		File: m.File, Args: m.Args, Env: m.Env, Folders: folders, In: m.In, Out: m.Out, Err: m.Err, Gas: m.Gas, Time: m.Time, Memory: m.Memory, Seed: m.Seed,
-		Start: m.Start,
+		Start: m.Start, Cache: m.Cache,
 	})
 	return cli.ModuleEnd{ExitCode: end.ExitCode, Gas: end.Gas, MemoryPeak: end.MemoryPeak, SleptMS: end.Slept.Milliseconds(), Changes: end.Changes}, err
 }

@@ -55,7 +55,7 @@ func TestThePowerFailsUnderTheDaemon(t *testing.T) {
 		traced <- err
 	}()
 	within(t, 5*time.Minute, "the traced daemon to be ready", c.ready) // each of its system calls stops it
-	c.space = c.post("/v1/spaces", `{"name":"power","ttl_seconds":3600}`)["id"].(string)
+	c.space = c.post("/v1/spaces", `{"name":"power","runtime":"heavy","ttl_seconds":3600}`)["id"].(string)
 	for n := range 4 {
 		disk.Mark(c.reported(n))
 	}

@@ -22,7 +22,7 @@ func TestTheProofsPageIsTrue(t *testing.T) {
 	data := filepath.Join(dir, "data")
 	c := &victim{t: t, bin: "agentbox", dir: data, seen: map[string]string{}}
 	c.start()
-	c.post("/v1/spaces", `{"name":"proof","ttl_seconds":60,"best_effort":true}`)
+	c.post("/v1/spaces", `{"name":"proof","runtime":"heavy","ttl_seconds":60,"best_effort":true}`)
 	c.end()
 	program := regexp.MustCompile("(?s)\n```(?:python|go) file=(\\S+)\n(.*?)\n```\n")
 	commands := regexp.MustCompile("(?s)\n```sh\n(.*?)```\n")

@@ -18,7 +18,7 @@ func TestShellOnATerminal(t *testing.T) {
 	t.Setenv("NO_COLOR", "1")
 	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}}
 	c.start()
-	c.post("/v1/spaces", `{"name":"weather","best_effort":true}`)
+	c.post("/v1/spaces", `{"name":"weather","runtime":"heavy","best_effort":true}`)
 
 	x := openTerminal(t, 100, 30, "shell", "weather", "--data", c.dir)
 	x.sees("weather:/workspace$ ")

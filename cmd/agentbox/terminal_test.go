@@ -21,7 +21,7 @@ func TestTopOnATerminal(t *testing.T) {
 	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}}
 	c.start()
 	for _, name := range []string{"first", "second", "third"} {
-		c.post("/v1/spaces", `{"name":"`+name+`","best_effort":true}`)
+		c.post("/v1/spaces", `{"name":"`+name+`","runtime":"heavy","best_effort":true}`)
 	}
 	for _, end := range []struct {
 		name string

@@ -258,7 +258,7 @@ func TestDaemonsWorkTogether(t *testing.T) {
 	}
 
 	{ // Each answers for the other.
-		s := a.must("POST", "/v1/spaces", `{"name":"of a"}`)
+		s := a.must("POST", "/v1/spaces", `{"name":"of a","runtime":"heavy"}`)
 		if s["node_id"] != a.node() {
 			t.Fatalf("the space is of %v, want %s", s["node_id"], a.node())
 		}
@@ -331,7 +331,7 @@ func TestDaemonsWorkTogether(t *testing.T) {
 			t.Errorf("a key that was revoked elsewhere: %d, want 401", status)
 		}
 
-		space := "/v1/spaces/" + b.must("POST", "/v1/spaces", `{"name":"of b"}`)["id"].(string)
+		space := "/v1/spaces/" + b.must("POST", "/v1/spaces", `{"name":"of b","runtime":"heavy"}`)["id"].(string)
 		run := b.must("POST", space+"/runs", fmt.Sprintf(atOnce, "sleep 100"))["runId"].(string)
 		b.begun(run)
 		came = b.follow(1, "tool.failed")
@@ -347,7 +347,7 @@ func TestDaemonsWorkTogether(t *testing.T) {
 
 	{ // An order is executed where its space is.
 		for _, m := range []*member{a, b} {
-			space := m.must("POST", "/v1/spaces", `{"name":"for an engine"}`)["id"].(string)
+			space := m.must("POST", "/v1/spaces", `{"name":"for an engine","runtime":"heavy"}`)["id"].(string)
 			order := fmt.Sprintf(`{"room_id":"room_00000000000000000000000000","input":{"protocolVersion":"1.0","space_id":%q,"operations":[{"type":"shell","command":"echo done"}]}}`, space)
 			run := a.must("POST", "/v1/runs", order)["run_id"].(string)
 			a.until("the order is executed", func() bool {
@@ -411,7 +411,7 @@ func TestDaemonsWorkTogether(t *testing.T) {
 	}
 
 	{ // The leader is killed.
-		space := "/v1/spaces/" + a.must("POST", "/v1/spaces", `{"name":"left"}`)["id"].(string)
+		space := "/v1/spaces/" + a.must("POST", "/v1/spaces", `{"name":"left","runtime":"heavy"}`)["id"].(string)
 		run := a.must("POST", space+"/runs", fmt.Sprintf(atOnce, "sleep 100"))["runId"].(string)
 		thread := a.must("POST", "/v1/rooms/room_00000000000000000000000000/threads", `{"title":"last words"}`)["thread_id"].(string)
 		a.begun(run)

@@ -15,6 +15,15 @@ type Divergence struct {
 	Offset    *int64 `json:"offset,omitempty"` // of the first byte that differs, where the field is a text that is known
 	Recorded  string `json:"recorded"`         // the value, or the text from a little before the offset
 	Replayed  string `json:"replayed"`
+
+	Gas  *Metered    `json:"gas,omitempty"`  // where what the operation computed was counted
+	Text *Divergence `json:"text,omitempty"` // where its output differs too, and the field is another
+}
+
+// Metered is what an operation computed, in units that are the same on every host.
+type Metered struct {
+	Recorded int64 `json:"recorded"`
+	Replayed int64 `json:"replayed"`
 }
 
 // Compare returns the first difference between two lists of outcomes, or nil. Times, durations and ids are not compared: they differ in
@@ -28,7 +37,7 @@ func Compare(recorded, replayed []Outcome) *Divergence {
 			return &Divergence{Index: want.Index, Operation: want.ID, Field: "outcome", Recorded: want.Result.Type, Replayed: "none"}
 		}
 		if d := want.compare(replayed[i]); d != nil {
-			return d
+			return want.detailed(d, replayed[i])
 		}
 	}
 	if len(replayed) > len(recorded) {
@@ -38,7 +47,34 @@ func Compare(recorded, replayed []Outcome) *Divergence {
 	return nil
 }
 
-// compare looks at what was decided first, then at what happened, then at the texts.
+// Exact reports whether the operation does the same again to the unit of gas, given the same files, seed and clock.
+func (o Outcome) Exact() bool {
+	return o.Result.Gas > 0 && o.Result.Seed != "" && o.Result.Clock != nil
+}
+
+// detailed adds to a difference what else is known of it.
+func (o Outcome) detailed(d *Divergence, got Outcome) *Divergence {
+	if o.Exact() {
+		d.Gas = &Metered{o.Result.Gas, got.Result.Gas}
+	}
+	if d.Offset == nil {
+		d.Text = o.output(got)
+	}
+	return d
+}
+
+// output returns the first difference in what a command printed.
+func (o Outcome) output(got Outcome) *Divergence {
+	if o.Result.Stdout == nil || got.Result.Stdout == nil {
+		return nil // one of them printed nothing because it did not run
+	}
+	if d := o.texts("stdout", deref(o.Result.Stdout), deref(got.Result.Stdout)); d != nil {
+		return d
+	}
+	return o.texts("stderr", deref(o.Result.Stderr), deref(got.Result.Stderr))
+}
+
+// compare looks at what was decided first, then at what happened, then at the texts, and of what is exact at gas and files.
 func (o Outcome) compare(got Outcome) *Divergence {
 	a, b := o.Result, got.Result
 	for _, f := range []struct{ name, recorded, replayed string }{
@@ -47,6 +83,7 @@ func (o Outcome) compare(got Outcome) *Divergence {
 		{"answer", o.Answer, got.Answer},
 		{"type", a.Type, b.Type},
 		{"success", optional(a.Success, strconv.FormatBool), optional(b.Success, strconv.FormatBool)},
+		{"tier", exactly(o, a.Tier), exactly(o, b.Tier)},
 		{"exitCode", optional(a.ExitCode, strconv.Itoa), optional(b.ExitCode, strconv.Itoa)},
 		{"timedOut", optional(a.TimedOut, strconv.FormatBool), optional(b.TimedOut, strconv.FormatBool)},
 		{"limit", a.Limit, b.Limit},
@@ -72,6 +109,12 @@ func (o Outcome) compare(got Outcome) *Divergence {
 		if d := o.texts(f.name, deref(f.recorded), deref(f.replayed)); d != nil {
 			return d
 		}
+	}
+	if o.Exact() && a.Gas != b.Gas {
+		return &Divergence{Index: o.Index, Operation: o.ID, Field: "gas", Recorded: number(a.Gas), Replayed: number(b.Gas)}
+	}
+	if o.Exact() && !o.Snapshot.IsZero() && !got.Snapshot.IsZero() && o.Snapshot != got.Snapshot {
+		return &Divergence{Index: o.Index, Operation: o.ID, Field: "files", Recorded: o.Snapshot.String(), Replayed: got.Snapshot.String()}
 	}
 	return nil
 }
@@ -109,6 +152,14 @@ func around(s string, at int) string {
 		to++
 	}
 	return s[from:to]
+}
+
+// exactly is a value that counts only of what is exact.
+func exactly(o Outcome, value string) string {
+	if !o.Exact() {
+		return ""
+	}
+	return value
 }
 
 func optional[T any](v *T, text func(T) string) string {

@@ -51,6 +51,8 @@ type Result struct {
 	Clock *time.Time `json:"clock,omitempty"` // where its clock began
 	Lacks []Lack     `json:"lacks,omitempty"` // what it wanted and the tier has not
 
+	Engine string `json:"engine,omitempty"` // what gas depends on: the versions of what counts it and of the guests
+
 	OperationType string           `json:"operationType,omitempty"`
 	ApprovalID    string           `json:"approvalId,omitempty"`
 	Reason        string           `json:"reason,omitempty"`

@@ -94,6 +94,9 @@ type Outcome struct {
 
 	// Forgotten says that the event of the result was redacted: what it said is gone, and cannot be compared.
 	Forgotten bool `json:"forgotten,omitempty"`
+
+	// Snapshot is what the files of the space were behind it; zero where the event that says so is not here with its data.
+	Snapshot event.Digest `json:"-"`
 }
 
 // TranscriptEnd is the last line: without it the rest is missing.
@@ -325,6 +328,7 @@ func readTranscript(r io.Reader, most int64) (Transcript, error) {
 				return t, damaged("there is more behind its end")
 			}
 			t.Digest = l.End.Digest
+			t.snapshots()
 			return t, t.whole()
 		}
 		sum.Write(raw)
@@ -345,6 +349,22 @@ func readTranscript(r io.Reader, most int64) (Transcript, error) {
 		if err != nil {
 			return t, err
 		}
+	}
+}
+
+// snapshots notes behind which outcome the files were what, as the events say.
+func (t *Transcript) snapshots() {
+	roots := map[int]event.Digest{}
+	for _, e := range t.Events {
+		if e.Type != EventSucceeded && e.Type != EventErred || len(e.Data) == 0 {
+			continue
+		}
+		if d, err := event.Decode[Ended](e); err == nil && d.Snapshot != nil { // what cannot be read is found where the events are checked
+			roots[d.Index] = d.Snapshot.Root
+		}
+	}
+	for i := range t.Outcomes {
+		t.Outcomes[i].Snapshot = roots[t.Outcomes[i].Index]
 	}
 }
 

@@ -285,7 +285,7 @@ func TestCompare(t *testing.T) {
 		{"an exit code", read(), func(o []Outcome) []Outcome { o[1].Result.ExitCode = &one; return o },
 			&Divergence{Index: 1, Operation: "make", Field: "exitCode", Recorded: "0", Replayed: "1"}},
 		{"before the text", read(), func(o []Outcome) []Outcome { o[1].Result.Success, o[1].Result.Stdout = &no, text(""); return o },
-			&Divergence{Index: 1, Operation: "make", Field: "success", Recorded: "true", Replayed: "false"}},
+			&Divergence{Index: 1, Operation: "make", Field: "success", Recorded: "true", Replayed: "false", Text: &Divergence{Index: 1, Operation: "make", Field: "stdout", Offset: offset(0), Recorded: "OUTPUT-one\n"}}},
 		{"a byte", read(), func(o []Outcome) []Outcome { o[1].Result.Stdout = text("OUTPUT-two\n"); return o },
 			&Divergence{Index: 1, Operation: "make", Field: "stdout", Offset: offset(7), Recorded: "OUTPUT-one\n", Replayed: "OUTPUT-two\n"}},
 		{"an end", read(), func(o []Outcome) []Outcome { o[1].Result.Stdout = text("OUTPUT-one\nmore"); return o },
@@ -299,6 +299,59 @@ func TestCompare(t *testing.T) {
 		if diff := cmp.Diff(c.want, Compare(c.recorded, c.change(read()))); diff != "" {
 			t.Errorf("%s: -want +got\n%s", c.name, diff)
 		}
+	}
+}
+
+// TestCompareTheExact compares what was counted and what it left, of operations that do the same again.
+func TestCompareTheExact(t *testing.T) {
+	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	outcome := func() Outcome {
+		code, ok, out := 0, true, "one\ntwo\n"
+		return Outcome{
+			ID: "a", Snapshot: event.DigestOf([]byte("files")),
+			Result: Result{Type: OpShell, Success: &ok, ExitCode: &code, Stdout: &out, Stderr: new(string), Tier: "nano", Gas: 1000, Seed: "s", Clock: &noon},
+		}
+	}
+	three, zero, other, changed := 3, int64(4), "one\nTWO\n", event.DigestOf([]byte("others"))
+	gas := func(n int64) *Metered { return &Metered{1000, n} }
+	for name, c := range map[string]struct {
+		change func(o *Outcome)
+		want   *Divergence
+	}{
+		"nothing":            {func(*Outcome) {}, nil},
+		"gas":                {func(o *Outcome) { o.Result.Gas++ }, &Divergence{Operation: "a", Field: "gas", Recorded: "1000", Replayed: "1001", Gas: gas(1001)}},
+		"the tier":           {func(o *Outcome) { o.Result.Tier, o.Result.Gas = "namespace", 0 }, &Divergence{Operation: "a", Field: "tier", Recorded: "nano", Replayed: "namespace", Gas: gas(0)}},
+		"files":              {func(o *Outcome) { o.Snapshot = changed }, &Divergence{Operation: "a", Field: "files", Recorded: outcome().Snapshot.String(), Replayed: changed.String(), Gas: gas(1000)}},
+		"files, not known":   {func(o *Outcome) { o.Snapshot = event.Digest{} }, nil},
+		"a byte":             {func(o *Outcome) { o.Result.Stdout = &other }, &Divergence{Operation: "a", Field: "stdout", Offset: &zero, Recorded: "one\ntwo\n", Replayed: other, Gas: gas(1000)}},
+		"a code, and a byte": {func(o *Outcome) { o.Result.ExitCode, o.Result.Stdout = &three, &other }, &Divergence{Operation: "a", Field: "exitCode", Recorded: "0", Replayed: "3", Gas: gas(1000), Text: &Divergence{Operation: "a", Field: "stdout", Offset: &zero, Recorded: "one\ntwo\n", Replayed: other}}},
+	} {
+		now := outcome()
+		c.change(&now)
+		if diff := cmp.Diff(c.want, Compare([]Outcome{outcome()}, []Outcome{now})); diff != "" {
+			t.Errorf("%s: -want +got\n%s", name, diff)
+		}
+	}
+	loose, now := outcome(), outcome()
+	loose.Result.Clock, now.Result.Gas, now.Snapshot = nil, 7, changed
+	if d := Compare([]Outcome{loose}, []Outcome{now}); d != nil {
+		t.Errorf("what chance decided is compared: %+v", d)
+	}
+}
+
+// TestTheFilesBehindAnOutcomeAreThoseOfItsEvent reads them from the events, where their data are there.
+func TestTheFilesBehindAnOutcomeAreThoseOfItsEvent(t *testing.T) {
+	root := event.DigestOf([]byte("files"))
+	data, err := json.Marshal(Ended{Index: 1, Kept: Kept{Snapshot: &Snapshot{Root: root}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(kind string, data []byte) event.Event {
+		return event.Event{Header: event.Header{Type: kind}, Data: data}
+	}
+	told := Transcript{Outcomes: []Outcome{{Index: 0}, {Index: 1}}, Events: []event.Event{of(EventSucceeded, data), of(EventSucceeded, nil), of(EventStarted, data)}}
+	if told.snapshots(); !told.Outcomes[0].Snapshot.IsZero() || told.Outcomes[1].Snapshot != root {
+		t.Errorf("got %s and %s, want none and %s", told.Outcomes[0].Snapshot, told.Outcomes[1].Snapshot, root)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"runtime"
 	"time"
 
 	"agentbox/internal/domain/fault"
@@ -33,6 +34,7 @@ type Module struct {
 	Memory   int64         // bytes, files that it reads included
 	Seed     string        // of its chance
 	Start    time.Time     // of its clock
+	Cache    string        // folder in which its compiled code is kept, which only the caller may write; "" for none
 }
 
 // Folder is a folder of the host under the name by which a module knows it.
@@ -57,8 +59,13 @@ func Run(ctx context.Context, m Module) (end End, err error) {
 	if err != nil {
 		return end, fault.Wrap(err, fault.NotFound, "module_unreadable", "the module cannot be read")
 	}
+	if m.Cache != "" {
+		if err := ownFolder(m.Cache); err != nil {
+			return end, err
+		}
+	}
 	pages := min((m.Memory+1<<16-1)>>16, 1<<16)
-	e, err := engine.New(ctx, engine.Options{MemoryPages: uint32(pages)})
+	e, err := engine.New(ctx, engine.Options{MemoryPages: uint32(pages), Cache: m.Cache})
 	if err != nil {
 		return end, err
 	}
@@ -131,6 +138,21 @@ func (m *Module) run(ctx context.Context, code *engine.Code, g *fiber.Group) (en
 }
 
 func mountPoint(i int) string { return fmt.Sprintf("/%d", i) }
+
+// ownFolder makes a folder in which lies what is executed: nobody else may write there.
+func ownFolder(path string) error {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return fault.Wrap(err, fault.Invalid, "cache_unusable", "the folder for compiled code cannot be made")
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return fault.Wrap(err, fault.Invalid, "cache_unusable", "the folder for compiled code cannot be used")
+	}
+	if runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0 {
+		return fault.New(fault.Invalid, "cache_unusable", "others may write into the folder for compiled code, which is executed").With("take their right away: chmod go-w " + path)
+	}
+	return nil
+}
 
 // execute runs a module from its beginning and returns its exit code.
 func execute(ctx context.Context, code *engine.Code, account *bound.Account, program *wasi.Program) (exit int, err error) {

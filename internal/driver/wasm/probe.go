@@ -20,6 +20,12 @@ var trials = []struct{ name, command, want, detail string }{
 	{"clock", `a=$(date +%s); sleep 3600; echo $(( $(date +%s) - a ))`, "3600\n", "an hour on the virtual clock"},
 }
 
+// interpreters are what a build may have.
+var interpreters = []struct{ name, command, want, detail, mend string }{
+	{"javascript", "js -p 6*7", "42\n", "QuickJS-ng, with TypeScript", "make build"},
+	{"python", "python3 -c 'print(6*7)'", "42\n", "CPython 3.13", "make nano, then make build"},
+}
+
 // Probe runs commands in a worker and says what this build and host have.
 func (t *Tier) Probe(ctx context.Context) space.Report {
 	r := space.Report{Tier: Name, OK: true}
@@ -30,8 +36,11 @@ func (t *Tier) Probe(ctx context.Context) space.Report {
 		}
 		r.Checks = append(r.Checks, c)
 	}
+	err := t.Try(ctx) // the first one starts the worker
 	began := t.o.Clock.Now()
-	err := t.Try(ctx)
+	if err == nil {
+		err = t.Try(ctx)
+	}
 	r.Start = t.o.Clock.Now().Sub(began)
 	check("worker", fmt.Sprintf("a worker process started and ran a command (%s/%s)", runtime.GOOS, runtime.GOARCH), "look into the daemon's own log", err)
 	if err != nil {
@@ -43,6 +52,18 @@ func (t *Tier) Probe(ctx context.Context) space.Report {
 			err = fmt.Errorf("%s printed %.100q, not %q", x.command, got, x.want)
 		}
 		check(x.name, x.detail, "", err)
+	}
+	select {
+	case <-t.prepared:
+	case <-ctx.Done():
+	}
+	for _, x := range interpreters { // a build may be without; no promise hangs on it
+		c := space.Check{Name: x.name, Detail: x.detail}
+		got, err := t.try(ctx, x.command)
+		if c.OK = err == nil && got == x.want; !c.OK {
+			c.Detail, c.Mend = "not in this build", x.mend
+		}
+		r.Checks = append(r.Checks, c)
 	}
 	return r
 }

@@ -7,6 +7,8 @@ package wasm
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -73,19 +75,38 @@ func New(o Options) (*Tier, error) {
 	return t, nil
 }
 
-// warm starts the workers, and prepares the interpreters, if that was not done before.
+// warm starts a worker, and prepares the interpreters, if that was not done before.
 func (t *Tier) warm() {
 	t.pool.Warm()
 	t.preparing.Do(func() {
+		done := t.mark()
+		if _, err := os.Stat(done); err == nil {
+			close(t.prepared)
+			return
+		}
 		t.preparation.Go(func() {
 			defer close(t.prepared)
 			defer t.pool.Outdate() // those that run have started without
 			c := exec.CommandContext(t.base, t.o.Command[0], slices.Concat(t.o.Command[1:], []string{prepares, t.o.Cache})...)
-			if said, err := c.CombinedOutput(); err != nil && t.base.Err() == nil {
+			said, err := c.CombinedOutput()
+			if err == nil {
+				err = os.WriteFile(done, nil, 0o600)
+			}
+			if err != nil && t.base.Err() == nil {
 				t.o.Logger.Error("the interpreters of nano spaces could not be prepared", "code", "interpreters_not_prepared", "error", fmt.Errorf("%w: %.500s", err, said))
 			}
 		})
 	})
+}
+
+// mark is a file that is there when this very program has prepared its interpreters. It decides nothing but whether that is tried again.
+func (t *Tier) mark() string {
+	name := "none"
+	if info, err := os.Stat(t.o.Command[0]); err == nil {
+		sum := sha256.Sum256(fmt.Append(nil, t.o.Command[0], info.Size(), info.ModTime().UnixNano()))
+		name = hex.EncodeToString(sum[:8])
+	}
+	return filepath.Join(t.o.Cache, "prepared-"+name)
 }
 
 // ready reports whether the interpreters were prepared.

@@ -1,6 +1,7 @@
 package keeper
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -47,11 +48,15 @@ func (k *Keeper) promote(ctx context.Context, origin event.Origin, ws id.Workspa
 	if err != nil {
 		return doc, err
 	}
-	tier, err := k.above(ctx, doc, to)
-	if err != nil || tier.Name() == doc.Tier {
-		return doc, err
-	}
 	action := k.action(policy.SpacePromote, origin, doc)
+	tier, err := k.above(ctx, doc, to)
+	if err != nil || tier.Name() == doc.Tier { // there is nothing to do, which only who may do it is told
+		early, failed := k.Gate.Judge(ctx, action)
+		if failed == nil && early.Decision.Outcome == policy.Deny {
+			failed = k.refusal(ctx, origin, early)
+		}
+		return doc, cmp.Or(failed, err)
+	}
 	action.Target = tier.Name()
 	ruling, approval, err := judge(ctx, origin, action)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 )
 
 // builtins are what every shell has itself.
-var builtins = strings.Fields(`. : [ alias bg bind break builtin caller cd command compgen complete compopt continue declare dirs disown echo enable eval exec exit
+const builtins = `. : [ alias bg bind break builtin caller cd command compgen complete compopt continue declare dirs disown echo enable eval exec exit
 	export false fc fg getopts hash help history jobs kill let local logout mapfile popd printf pushd pwd read readarray readonly return set shift shopt source
-	suspend test times trap true type typeset ulimit umask unalias unset wait`)
+	suspend test times trap true type typeset ulimit umask unalias unset wait`
 
 // interpreters are the shells that nano is.
 var interpreters = []string{"sh", "bash", "dash"}

@@ -78,7 +78,7 @@ func (s *look) scriptText(text, folder, where string) {
 		case slices.Contains(s.rules.Heavy.Modules, "node:"+bare):
 			s.need(space.Need{Kind: space.LackModule, Name: "node:" + bare, Where: at, Why: "the rules say so"})
 		case s.builtins[bare] || s.builtins[top] || slices.Contains(s.rules.Nano.Modules, "node:"+bare):
-		case builtin || slices.Contains(nodeModules, top):
+		case builtin || s.node[top]:
 			s.need(space.Need{Kind: space.LackModule, Name: "node:" + bare, Where: at})
 		default:
 			s.scriptPackage(name, folder, at)
@@ -87,9 +87,9 @@ func (s *look) scriptText(text, folder, where string) {
 }
 
 // nodeModules are the modules that Node has itself, whether nano has them or not.
-var nodeModules = strings.Fields(`assert async_hooks buffer child_process cluster console constants crypto dgram diagnostics_channel dns domain events fs http http2 https
+const nodeModules = `assert async_hooks buffer child_process cluster console constants crypto dgram diagnostics_channel dns domain events fs http http2 https
 	inspector module net os path perf_hooks process punycode querystring readline repl stream string_decoder sys timers tls trace_events tty url util v8 vm
-	wasi worker_threads zlib`)
+	wasi worker_threads zlib`
 
 // scriptPackage looks for a package among the files of the space; one that is not there is wanted.
 func (s *look) scriptPackage(name, folder, where string) {

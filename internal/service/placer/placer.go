@@ -36,14 +36,15 @@ type Placer struct {
 	commands map[string]bool
 	modules  map[string]bool
 	builtins map[string]bool
+	node     map[string]bool // modules of Node's own, whether nano has them or not
 	packages map[string]bool
 }
 
 // New returns a placer.
 func New(rules Rules, has Has) *Placer {
 	return &Placer{
-		rules: rules, commands: set(has.Commands, rules.Nano.Commands, builtins, interpreters), modules: set(has.Modules, rules.Nano.Modules),
-		builtins: set(has.Builtins), packages: set(rules.Nano.Packages),
+		rules: rules, commands: set(has.Commands, rules.Nano.Commands, strings.Fields(builtins), interpreters), modules: set(has.Modules, rules.Nano.Modules),
+		builtins: set(has.Builtins), node: set(strings.Fields(nodeModules)), packages: set(rules.Nano.Packages),
 	}
 }
 

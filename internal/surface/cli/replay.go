@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -47,6 +49,7 @@ func runReplay(i *invocation) *cobra.Command {
 		Long: "Replay makes a space like the one of the run, under the same policy and with the files that the run began with (a fork of its space where\n" +
 			"that is here and keeps the snapshot, else the files that the transcript carries), executes the same operations there, gives the answers that people gave, and compares what was\n" +
 			"decided and what came out with the record, operation by operation. Times, durations and ids differ in every run and are not compared.\n" +
+			"What ran in nano is given its seed and its clock again, in a nano space, and is compared to the unit of gas, and by what it left of the files.\n" +
 			"It exits with 0 when nothing differs and with 1 when something does. The space is removed afterwards.",
 		Example: "  agentbox runs replay run_...\n  agentbox runs replay run.jsonl --env TOKEN=... --keep",
 	}
@@ -88,10 +91,32 @@ type replayed struct {
 	Run        id.Run          `json:"run_id"`
 	Space      id.Space        `json:"space_id"`
 	Start      start           `json:"start"`
+	Engines    *engineChange   `json:"engine_changed,omitempty"` // then gas may differ though the work is the same
 	Same       bool            `json:"same"`
+	Gas        int64           `json:"gas,omitempty"` // of the recorded run, where it was counted
 	Compared   int             `json:"operations_compared"`
 	Divergence *run.Divergence `json:"first_divergence,omitempty"`
 	Notes      []string        `json:"notes"`
+}
+
+// engineChange says that what gas depends on is not what it was.
+type engineChange struct {
+	Recorded string `json:"recorded"`
+	Replayed string `json:"replayed"`
+}
+
+// changed returns the first change of the engine between two lists of outcomes.
+func changed(recorded, told []run.Outcome) *engineChange {
+	now := map[int]string{}
+	for _, o := range told {
+		now[o.Index] = o.Result.Engine
+	}
+	for _, o := range recorded {
+		if was, is := o.Result.Engine, now[o.Index]; was != "" && is != "" && was != is {
+			return &engineChange{was, is}
+		}
+	}
+	return nil
 }
 
 // run replays and says what came out.
@@ -118,6 +143,13 @@ func (r *replay) run(ctx context.Context, api *client.Client) error {
 	if err != nil {
 		return err
 	}
+	gas := int64(0)
+	for n := range r.recorded.Outcomes {
+		o := &r.recorded.Outcomes[n]
+		if gas += o.Result.Gas; !r.start.Exact {
+			o.Snapshot = event.Digest{} // what began otherwise ends otherwise
+		}
+	}
 	d := run.Compare(r.recorded.Outcomes, told.Outcomes)
 	if index, approval := shown.Pending(); approval != "" && (d == nil || d.Index >= index) {
 		o := shown.Operations[index]
@@ -128,7 +160,7 @@ func (r *replay) run(ctx context.Context, api *client.Client) error {
 			r.notes = append(r.notes, "the result of operation "+o.ID+" was redacted and cannot be compared")
 		}
 	}
-	out := replayed{Recorded: r.recorded.Header.Run.ID, Run: shown.ID, Space: in, Start: r.start, Same: d == nil, Compared: len(r.recorded.Outcomes), Divergence: d, Notes: append([]string{}, r.notes...)}
+	out := replayed{Recorded: r.recorded.Header.Run.ID, Run: shown.ID, Space: in, Start: r.start, Engines: changed(r.recorded.Outcomes, told.Outcomes), Same: d == nil, Gas: gas, Compared: len(r.recorded.Outcomes), Divergence: d, Notes: append([]string{}, r.notes...)}
 	if err := r.i.show(out, func(p *printer) { p.replayed(out, r.recorded, told) }); err != nil {
 		return err
 	}
@@ -168,10 +200,20 @@ func (r *replay) request() (client.RunRequest, error) {
 	count := t.Outcomes[len(t.Outcomes)-1].Index + 1
 	var ops []run.Operation
 	var files []string
+	again := map[int]run.Result{}
+	for _, o := range t.Outcomes {
+		if o.Exact() {
+			again[o.Index] = o.Result
+		}
+	}
 	for _, a := range t.Asked[:count] {
+		was, exact := again[a.Index]
 		for name := range a.Removed {
 			variable, isEnv := strings.CutPrefix(name, "env.")
 			value, ok := given[variable]
+			if exact && isEnv && slices.Contains(hidden, variable) {
+				continue // the result says what it was
+			}
 			if !isEnv {
 				return client.RunRequest{}, fault.New(fault.Invalid, "transcript_redacted", "operation %s cannot be executed again: its %s was redacted", a.Operation.ID, name).
 					With("export the run again with --redact env")
@@ -186,11 +228,16 @@ func (r *replay) request() (client.RunRequest, error) {
 			files = append(files, a.Operation.Path)
 			continue
 		}
+		if exact {
+			r.determine(&a.Operation, was)
+		}
 		ops = append(ops, a.Operation)
 	}
 	for name := range t.Header.Place.Env {
 		if value, ok := given[name]; ok {
 			t.Header.Place.Env[name] = value
+		} else if slices.Contains(hidden, name) && len(again) > 0 {
+			delete(t.Header.Place.Env, name) // each operation is told
 		} else if slices.Contains(t.Header.Redacted, run.RedactEnv) {
 			return client.RunRequest{}, fault.New(fault.Invalid, "transcript_redacted", "the space needs the variable %s, whose value was redacted", name).
 				With("give it with --env " + name + "=VALUE")
@@ -206,6 +253,37 @@ func (r *replay) request() (client.RunRequest, error) {
 	}
 	return q, nil
 }
+
+// determine gives an operation the chance and the clock that it had.
+func (r *replay) determine(op *run.Operation, was run.Result) {
+	env := map[string]string{}
+	maps.Copy(env, op.Env)
+	env[seedVariable], env[clockVariable] = was.Seed, was.Clock.UTC().Format(time.RFC3339Nano)
+	if len(env) > run.MaxEnv {
+		r.notes = append(r.notes, "operation "+op.ID+" has so many variables that it cannot be given its seed and clock")
+		return
+	}
+	op.Env = env
+}
+
+// runtime returns what the replay has to run in: nano where all that is exact ran there and nothing ran elsewhere, "" where nothing is exact.
+func (r *replay) runtime() string {
+	exact, other := false, false
+	for _, o := range r.recorded.Outcomes {
+		exact = exact || o.Exact()
+		other = other || o.Result.Type == run.OpShell && !o.Exact()
+	}
+	switch {
+	case !exact:
+		return ""
+	case other:
+		return space.RuntimeAuto
+	}
+	return nanoTier
+}
+
+// nanoTier is the tier in which what is done is exact.
+const nanoTier = "nano"
 
 // place returns the space in which is replayed, and what removes it.
 func (r *replay) place(ctx context.Context, api *client.Client) (id.Space, func(), error) {
@@ -243,15 +321,19 @@ const replayTTL = 3600
 func (r *replay) make(ctx context.Context, api *client.Client) (space.Space, error) {
 	was, began := r.recorded.Header.Place, r.recorded.Header.Start
 	name, metadata := "replay of "+string(r.recorded.Header.Run.ID), map[string]string{"replay_of": string(r.recorded.Header.Run.ID)}
+	runtime := r.runtime()
 	if began != nil && !r.empty {
 		made, err := api.ForkSpace(ctx, was.ID, client.ForkRequest{At: began.Root.Hex(), Name: name, Env: was.Env, Metadata: metadata, TTLSeconds: replayTTL})
 		switch {
-		case err == nil && made.Bundle == was.Bundle:
+		case err == nil && made.Bundle == was.Bundle && (runtime == "" || made.Tier == nanoTier):
 			r.start.From = "snapshot"
 			return made, nil
-		case err == nil: // another space that has the same name elsewhere
+		case err == nil: // another space that has the same name elsewhere, or one that has been promoted since
 			if _, err := api.DestroySpace(ctx, made.ID); err != nil {
 				return made, err
+			}
+			if _, told, err := fetchTranscript(ctx, api, r.recorded.Header.Run.ID, nil, true); err == nil && len(r.recorded.Files) == 0 && runtime != "" {
+				r.recorded.Files, r.recorded.Omitted = told.Files, told.Omitted
 			}
 		case fault.KindOf(err) != fault.NotFound && fault.CodeOf(err) != "space_destroyed":
 			return made, err
@@ -259,6 +341,9 @@ func (r *replay) make(ctx context.Context, api *client.Client) (space.Space, err
 	}
 	q := client.SpaceRequest{
 		Name: name, Policy: was.Policy, Tier: was.Tier, Env: was.Env, TTLSeconds: replayTTL, BestEffort: was.BestEffort, Metadata: metadata,
+	}
+	if runtime != "" {
+		q.Tier, q.Runtime = "", runtime
 	}
 	if was.Text != nil {
 		q.Policy, q.PolicyBundle = "", was.Text
@@ -324,6 +409,9 @@ func (r *replay) answer(ctx context.Context, api *client.Client, approval id.App
 
 // replayed writes a replay for people.
 func (p *printer) replayed(out replayed, recorded, told run.Transcript) {
+	if e := out.Engines; e != nil {
+		p.line("%s %s", p.paint(yellow, "!"), wrapped("what gas depends on has changed: it was "+plain(e.Recorded)+", and is "+plain(e.Replayed), p.width, 2))
+	}
 	var rows [][]cell
 	for n, want := range recorded.Outcomes {
 		word, colour := "same", green
@@ -347,17 +435,33 @@ func (p *printer) replayed(out replayed, recorded, told run.Transcript) {
 		p.line("%s %s", p.paint(yellow, "!"), wrapped(plain(note), p.width, 2))
 	}
 	d := out.Divergence
+	if d == nil && out.Gas > 0 {
+		p.line("\n%s, %d gas: %d operations of %s gave the same in %s", p.paint(green, "equal"), out.Gas, out.Compared, out.Recorded, out.Run)
+		return
+	}
 	if d == nil {
 		p.line("\n%s: %d operations of %s gave the same in %s", p.paint(green, "same"), out.Compared, out.Recorded, out.Run)
 		return
 	}
-	at := ""
-	if d.Offset != nil {
-		at = " at byte " + strconv.FormatInt(*d.Offset, 10)
-	}
-	p.line("\n%s: operation %s differs first, in %s%s", p.paint(red, "diverged"), p.paint(bold, plain(d.Operation)), d.Field, at)
+	p.line("\n%s: operation %s differs first, in %s", p.paint(red, "diverged"), p.paint(bold, plain(d.Operation)), where(d))
 	p.line("  recorded: %s", oneLine(d.Recorded, 0))
 	p.line("  replayed: %s", oneLine(d.Replayed, 0))
+	if d.Gas != nil && d.Field != "gas" {
+		p.line("  gas: %d recorded, %d replayed", d.Gas.Recorded, d.Gas.Replayed)
+	}
+	if d.Text != nil {
+		p.line("  %s:", where(d.Text))
+		p.line("    recorded: %s", oneLine(d.Text.Recorded, 0))
+		p.line("    replayed: %s", oneLine(d.Text.Replayed, 0))
+	}
+}
+
+// where says in which field a difference is, and at which byte of it.
+func where(d *run.Divergence) string {
+	if d.Offset == nil {
+		return plain(d.Field)
+	}
+	return plain(d.Field) + " at byte " + strconv.FormatInt(*d.Offset, 10)
 }
 
 // text says with which files a replay began.

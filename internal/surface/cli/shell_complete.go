@@ -12,8 +12,11 @@ import (
 )
 
 // builtins are the commands that a shell has itself.
-var builtins = strings.Fields(`alias break case cd command continue declare do done echo elif else esac eval exec exit export false fi for function getopts hash if
-	in let local printf pushd popd pwd read readonly return select set shift source test then time times trap true type ulimit umask unalias unset until wait while`)
+var builtins = []string{
+	"alias", "break", "case", "cd", "command", "continue", "declare", "do", "done", "echo", "elif", "else", "esac", "eval", "exec", "exit", "export", "false",
+	"fi", "for", "function", "getopts", "hash", "if", "in", "let", "local", "printf", "pushd", "popd", "pwd", "read", "readonly", "return", "select", "set",
+	"shift", "source", "test", "then", "time", "times", "trap", "true", "type", "ulimit", "umask", "unalias", "unset", "until", "wait", "while",
+}
 
 // maxOffers is how many completions are shown.
 const maxOffers = 200

@@ -30,7 +30,7 @@ type carried struct {
 var unkept = []string{"PWD", "SHLVL", "_", run.TraceVariable}
 
 // hidden are variables that decide how a command runs, and that the command itself does not see.
-var hidden = []string{seedVariable, "AGENTBOX_CLOCK"}
+var hidden = []string{seedVariable, clockVariable}
 
 // operation is the operation of a line, and the mark behind which its output says what it leaves.
 func (s *carried) operation(line string, entropy io.Reader) (op run.Operation, m mark, err error) {

@@ -224,8 +224,11 @@ func (s *snippet) operation(language int, args []string) (op run.Operation, err 
 	return op, op.Check()
 }
 
-// seedVariable is the variable of a command that decides its chance where the tier has none of its own.
-const seedVariable = "AGENTBOX_SEED"
+// The variables of a command that decide its chance, and where its clock begins, where the tier has none of its own.
+const (
+	seedVariable  = "AGENTBOX_SEED"
+	clockVariable = "AGENTBOX_CLOCK"
+)
 
 // within runs the program in its space and returns the exit code.
 func (s *snippet) within(ctx context.Context, api *client.Client, in space.Space, file string, program []byte, op run.Operation) (int, error) {
@@ -309,7 +312,7 @@ type executed struct {
 	Seed       string             `json:"seed,omitempty"`  // what decided its chance
 	Clock      *time.Time         `json:"clock,omitempty"` // where its clock began
 	Lacks      []run.Lack         `json:"lacks,omitempty"` // what it wanted and the tier has not
-	Files      []space.Difference `json:"files"` // that it changed
+	Files      []space.Difference `json:"files"`           // that it changed
 	Space      id.Space           `json:"space_id"`
 	Run        id.Run             `json:"run_id"`
 }

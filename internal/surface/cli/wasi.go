@@ -23,6 +23,7 @@ type Module struct {
 	Memory   int64
 	Seed     string
 	Start    time.Time // zero for now
+	Cache    string    // "" for none
 }
 
 // ModuleFolder is a folder of the host under the name by which a module knows it.
@@ -70,6 +71,7 @@ func wasiRun(i *invocation) *cobra.Command {
 	f.StringVar(&span, "time", moduleTime, "how long it may run and sleep; what it sleeps takes no time")
 	f.StringVar(&memory, "memory", moduleMemory, "memory that it may hold, files included")
 	f.StringVar(&m.Seed, "seed", "", "what its chance is made from: the same seed gives the same")
+	f.StringVar(&m.Cache, "cache", "", "folder in which compiled code is kept for the next time; only you may write there (default: none)")
 	f.StringVar(&start, "clock", "", "where its clock begins, as in 2026-01-02T15:04:05Z (default: now)")
 	c.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		m.File, m.Args = args[0], args[1:]

@@ -16,6 +16,7 @@ import (
 	"agentbox/internal/app"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/surface/httpapi/wire"
+	"agentbox/internal/testkit"
 )
 
 // sent is a request to an operation, and one to the same endpoint that asks for something else.
@@ -67,9 +68,10 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 		var made struct {
 			ID string `json:"id"`
 		}
-		d.succeed(t, "POST", "/v1/spaces", `{}`, &made)
+		d.succeed(t, "POST", "/v1/spaces", `{"runtime":"heavy"}`, &made)
 		return "/v1/spaces/" + made.ID
 	}
+	light := func() string { return "/v1/spaces/" + d.must(t, "POST", "/v1/spaces", `{}`, "id") }
 	asking := func() (in, run, approval string) { // a run that waits for a person
 		in = space()
 		var message struct {
@@ -143,10 +145,12 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 	talked := strings.TrimSuffix(talk, "/messages")
 	operation := `{"operation":{"type":"shell","command":"ls"}%s}`
 	table := map[string]sent{
-		"create-space": {path: "/v1/spaces", body: `{"name":"one"}`, other: `{"name":"two"}`, status: 201},
-		"extend-space": {path: space() + "/extend", body: `{"duration_seconds":7200}`, other: `{"duration_seconds":3600}`, status: 200},
-		"rewind-space": {path: written + "/rewind", body: `{"to":"` + wrote.Run + `"}`, other: `{"to":"00000000"}`, status: 200},
-		"fork-space":   {path: written + "/fork", body: `{"name":"fork"}`, other: `{"name":"other fork"}`, status: 201},
+		"create-space":  {path: "/v1/spaces", body: `{"name":"one"}`, other: `{"name":"two"}`, status: 201},
+		"extend-space":  {path: space() + "/extend", body: `{"duration_seconds":7200}`, other: `{"duration_seconds":3600}`, status: 200},
+		"promote-space": {path: light() + "/promote", body: `{"reason":"a compiler"}`, other: `{"reason":"another"}`, status: 200},
+		"route-command": {path: written + "/route", body: `{"command":"gcc x.c","cwd":"."}`, status: 200, harmless: true},
+		"rewind-space":  {path: written + "/rewind", body: `{"to":"` + wrote.Run + `"}`, other: `{"to":"00000000"}`, status: 200},
+		"fork-space":    {path: written + "/fork", body: `{"name":"fork"}`, other: `{"name":"other fork"}`, status: 201},
 		"create-run": {
 			path: space() + "/runs", body: `{"protocolVersion":"1.0","operations":[{"type":"shell","command":"echo once >> log; cat log"}]}`,
 			other: `{"protocolVersion":"1.0","operations":[{"type":"message","content":"other"}]}`, status: 201,
@@ -276,7 +280,7 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 // body, then to the daemon that comes after it. What it does is done once, and the answer is the same each time.
 func TestEveryPostIsDoneOnceOverARestart(t *testing.T) {
 	c := app.Default(t.TempDir())
-	c.Rates = wire.DefaultRates()
+	c.Rates, c.Light = wire.DefaultRates(), &testkit.Light{}
 	c.Rates.Spaces, c.Rates.Runs = 1000, 1000
 	d, stop := serveDaemon(t, c)
 	table := samples(t, d)

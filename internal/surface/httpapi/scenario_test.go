@@ -24,6 +24,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/kernel/journal"
+	"agentbox/internal/testkit"
 	"agentbox/internal/testkit/pgtest"
 )
 
@@ -114,7 +115,7 @@ func TestScenarios(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := startDaemon(t).play(t, string(raw))
+			got := startDaemon(t, tiersOf(file)).play(t, string(raw))
 			if *update {
 				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 					t.Fatal(err)
@@ -123,6 +124,15 @@ func TestScenarios(t *testing.T) {
 				t.Errorf("%s is not what happens now:\n%s", file, difference(string(raw), got))
 			}
 		})
+	}
+}
+
+// tiersOf gives a daemon the tier nano for the scenarios that are about it.
+func tiersOf(file string) func(*app.Config) {
+	return func(c *app.Config) {
+		if strings.HasPrefix(filepath.Base(file), "runtimes") {
+			c.Light = &testkit.Light{}
+		}
 	}
 }
 
@@ -139,7 +149,7 @@ func TestScenariosInADatabase(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			if got := startDaemon(t, func(c *app.Config) { c.Store = server.Database() }).play(t, string(raw)); got != string(raw) {
+			if got := startDaemon(t, tiersOf(file), func(c *app.Config) { c.Store = server.Database() }).play(t, string(raw)); got != string(raw) {
 				t.Errorf("%s happens otherwise in a database:\n%s", file, difference(string(raw), got))
 			}
 		})

@@ -19,6 +19,7 @@ import (
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/service/auditor"
 	"agentbox/internal/surface/httpapi/wire"
+	"agentbox/internal/testkit"
 )
 
 // schema is that of a JSON body, as far as it is looked at.
@@ -148,13 +149,13 @@ var countsByItsBytes = map[string][]string{
 // takesNoText are the operations that take a JSON body and no text of anybody that is recorded: they take names that are checked, decide without a
 // record, or, where a name is the key of a document, refuse one that is a secret.
 var takesNoText = strings.Fields(`bootstrap-owner change-role claim-run explain-policy extend-space grant-capability issue-engine-token label-resource login put-read-cursor refresh
-	register-agent release-claim renew-claim retain-run rewind-space set-passphrase start-run validate-policy`)
+	register-agent release-claim renew-claim retain-run rewind-space route-command set-passphrase start-run validate-policy`)
 
 // TestNoFreeTextBringsASecretIn sends secrets in every text of every body of the API document: none of them is in the log, but where its bytes
 // count; each event that had one says so, and the log tells of it.
 func TestNoFreeTextBringsASecretIn(t *testing.T) {
 	d := startDaemon(t, func(c *app.Config) {
-		c.Rates = wire.DefaultRates()
+		c.Rates, c.Light = wire.DefaultRates(), &testkit.Light{}
 		c.Rates.Spaces, c.Rates.Runs, c.Rates.Files, c.Rates.General, c.Rates.Failures = 100_000, 100_000, 100_000, 1_000_000, 1_000_000
 	})
 	secret := "ghp" + "_" + strings.Repeat("aB3dE6gH9k", 3)

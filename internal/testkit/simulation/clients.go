@@ -14,6 +14,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/space"
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/keeper"
@@ -27,6 +28,8 @@ var operations = []string{
 	`{"type":"shell","id":"%[1]s","command":"rm -rf d; echo %[1]s"}`,
 	`{"type":"shell","id":"%[1]s","command":"rm -rf e; echo %[1]s"}`,
 	`{"type":"shell","id":"%[1]s","command":"sudo true"}`,
+	`{"type":"shell","id":"%[1]s","command":"echo %[1]s # compiler"}`,
+	`{"type":"shell","id":"%[1]s","command":"echo %[1]s # lacking"}`,
 	`{"type":"createFile","id":"%[1]s","path":"f-%[1]s","content":"x"}`,
 	`{"type":"readFile","id":"%[1]s","path":"f"}`,
 	`{"type":"deleteFile","id":"%[1]s","path":"f-o0"}`,
@@ -74,10 +77,11 @@ func rest(chance *rand.Rand, most time.Duration) {
 
 // makeSpace asks for a space until it has one; the same request twice is one space.
 func (s *simulation) makeSpace(chance *rand.Rand, key string) id.Space {
+	runtime := []string{"", space.RuntimeAuto, space.RuntimeHeavy, space.Nano}[dice(s.seed, "runtime of "+key).IntN(4)]
 	for {
 		var made id.Space
 		err := s.call(func(ctx context.Context, d *daemon) error {
-			doc, err := d.keeper.Create(ctx, d.owner, keeper.Request{Workspace: WS, TTL: keeper.MaxTTL, Key: key})
+			doc, err := d.keeper.Create(ctx, d.owner, keeper.Request{Workspace: WS, TTL: keeper.MaxTTL, Runtime: runtime, Key: key})
 			made = doc.ID
 			return err
 		})

@@ -45,7 +45,7 @@ func (s *simulation) open(left int, how death) (*daemon, error) {
 	s.note("%s begins", name)
 	ids := id.NewSource(s.clock.Now, source(s.seed, name+" ids"))
 	logger := slog.New(slog.DiscardHandler)
-	host := &host{s.world, d.living}
+	light, heavy := &host{s.world, d.living, space.Nano}, &host{s.world, d.living, "namespace"}
 	var err error
 	d.gate, err = gate.New(gate.Parts{
 		Log: d.wire, Docs: s.log, Evaluator: cedar.New(), Clock: s.clock, IDs: ids, Entropy: source(s.seed, name), System: app.System,
@@ -54,7 +54,7 @@ func (s *simulation) open(left int, how death) (*daemon, error) {
 		return d, err
 	}
 	d.keeper = keeper.New(keeper.Parts{
-		Log: d.wire, Docs: s.log, Gate: d.gate, Library: d.gate, Store: &hostFiles{host}, Tiers: []space.Tier{host}, Clock: s.clock, IDs: ids,
+		Log: d.wire, Docs: s.log, Gate: d.gate, Library: d.gate, Store: &hostFiles{heavy}, Tiers: []space.Tier{light, heavy}, Place: place, Clock: s.clock, IDs: ids,
 		Logger: logger, MaxSpaces: 20, MaxLimits: space.DefaultLimits(), System: app.System,
 	})
 	d.runs = executor.New(executor.Parts{

@@ -40,6 +40,7 @@ type History struct {
 	Unknown  int // operations whose outcome a crash hid
 	Used     int // approvals
 	Switched int // times that the kill switch was thrown
+	Promoted int // spaces that were taken into a heavier tier
 
 	Events []event.Event // the log at the end
 }

@@ -53,7 +53,7 @@ func TestSeeds(t *testing.T) {
 	for seed := *first; seed < *first+*seeds; seed++ {
 		h := play(t, seed)
 		sum.Daemons, sum.Runs, sum.Effects, sum.Unknown = sum.Daemons+h.Daemons, sum.Runs+h.Runs, sum.Effects+h.Effects, sum.Unknown+h.Unknown
-		sum.Used, sum.Switched = sum.Used+h.Used, sum.Switched+h.Switched
+		sum.Used, sum.Switched, sum.Promoted = sum.Used+h.Used, sum.Switched+h.Switched, sum.Promoted+h.Promoted
 		if done := seed - *first + 1; done%500 == 0 {
 			t.Logf("%d of %d seeds, %d effects", done, *seeds, sum.Effects)
 		}
@@ -69,9 +69,9 @@ func TestSeeds(t *testing.T) {
 		}
 		t.Errorf("the history of seed %d is in %s; repeat it with\n\tgo test ./internal/testkit/simulation -run TestSeeds -seed %d -seeds 1", seed, file, seed)
 	}
-	t.Logf("%d seeds: %d daemons, %d runs, %d effects, %d unknown, %d approvals used, %d times the kill switch",
-		*seeds, sum.Daemons, sum.Runs, sum.Effects, sum.Unknown, sum.Used, sum.Switched)
-	if *seeds >= 100 && (sum.Unknown == 0 || sum.Used == 0 || sum.Switched == 0 || sum.Effects == 0) {
+	t.Logf("%d seeds: %d daemons, %d runs, %d effects, %d unknown, %d approvals used, %d times the kill switch, %d promotions",
+		*seeds, sum.Daemons, sum.Runs, sum.Effects, sum.Unknown, sum.Used, sum.Switched, sum.Promoted)
+	if *seeds >= 100 && (sum.Unknown == 0 || sum.Used == 0 || sum.Switched == 0 || sum.Promoted == 0 || sum.Effects == 0) {
 		t.Errorf("the histories do too little: %+v", sum)
 	}
 }

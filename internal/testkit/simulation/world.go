@@ -34,6 +34,7 @@ type world struct {
 	used   map[id.Approval]int
 	asked  map[deed]bool     // an approval was used for it
 	thrown bool              // the kill switch, surely
+	heavy  map[id.Space]bool // spaces that were promoted
 	names  map[string]string // of runs and spaces, by the place in the log at which they were made
 }
 
@@ -46,7 +47,7 @@ type deed struct {
 func newWorld(s *simulation) *world {
 	return &world{
 		s: s, files: map[id.Space]map[string]string{}, done: map[deed]int{}, begun: map[deed]bool{}, ended: map[deed]string{},
-		hidden: map[deed]bool{}, used: map[id.Approval]int{}, asked: map[deed]bool{}, names: map[string]string{},
+		hidden: map[deed]bool{}, used: map[id.Approval]int{}, asked: map[deed]bool{}, heavy: map[id.Space]bool{}, names: map[string]string{},
 	}
 }
 
@@ -66,6 +67,12 @@ func (w *world) recorded(receipt event.Receipt) {
 			w.names[string(e.Run)] = fmt.Sprint("run", e.Seq)
 		case space.EventCreated:
 			w.names[e.EntityID] = fmt.Sprint("space", e.Seq)
+		case space.EventPromoted:
+			w.s.count(func(h *History) { h.Promoted++ })
+			if w.heavy[id.Space(e.EntityID)] {
+				w.s.wrong("space %s is promoted twice", e.EntityID)
+			}
+			w.heavy[id.Space(e.EntityID)] = true
 		case run.EventInvoked:
 			if d, err := event.Decode[run.Invoked](e); err == nil {
 				w.begun[deed{d.Run, d.Operation}] = true
@@ -176,6 +183,15 @@ func (w *world) do(a policy.Action) {
 	}
 }
 
+// stays holds a tier in which something of a space is done against what the log says of it: from a heavier one nothing goes back.
+func (w *world) stays(s id.Space, tier string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.heavy[s] && tier == space.Nano {
+		w.s.wrong("something of space %s is done in %s after it was promoted", s, tier)
+	}
+}
+
 func (s *simulation) count(add func(*History)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,10 +205,25 @@ const (
 	fails  = "exit 1"
 )
 
+// What commands say so that they need a heavier tier: compiling is seen before they run, lacking is found out while they do.
+const (
+	compiling = "# compiler"
+	lacking   = "# lacking"
+)
+
+// place sees what a command needs.
+func place(c space.Command, _ space.Read) []space.Need {
+	if strings.Contains(c.Text, compiling) {
+		return []space.Need{{Kind: space.LackCommand, Name: "compiler"}}
+	}
+	return nil
+}
+
 // host is the world as one daemon reaches it. What a dead daemon still asks for does not happen.
 type host struct {
 	w      *world
 	living context.Context
+	tier   string // namespace, or nano, which lacks what commands say
 }
 
 var (
@@ -202,15 +233,20 @@ var (
 )
 
 // Lacks implements space.Tier.
-func (h *host) Lacks() []string { return nil }
+func (h *host) Lacks() []string {
+	if h.tier == space.Nano {
+		return []string{space.Binaries}
+	}
+	return nil
+}
 
 var errGone = fault.New(fault.Unavailable, "host_gone", "the daemon is dead")
 
 // Name implements space.Tier.
-func (h *host) Name() string { return "namespace" }
+func (h *host) Name() string { return h.tier }
 
 // Probe implements space.Tier.
-func (h *host) Probe(context.Context) space.Report { return space.Report{Tier: "namespace", OK: true} }
+func (h *host) Probe(context.Context) space.Report { return space.Report{Tier: h.tier, OK: true} }
 
 // Try implements space.Tier.
 func (h *host) Try(context.Context) error { return nil }
@@ -232,7 +268,8 @@ func (h *host) Create(ctx context.Context, p policy.Permit, spec space.Spec) (sp
 	if err := h.gone(ctx); err != nil {
 		return nil, err
 	}
-	i := &instance{h: h, space: spec.ID}
+	h.w.stays(spec.ID, h.tier)
+	i := &instance{h: h, space: spec.ID, tentative: spec.Tentative}
 	i.life, i.end = context.WithCancel(h.living)
 	return i, nil
 }
@@ -248,14 +285,16 @@ func (h *host) gone(ctx context.Context) error {
 type instance struct {
 	h     *host
 	space id.Space
-	life  context.Context
-	end   context.CancelFunc
+
+	tentative bool
+	life      context.Context
+	end       context.CancelFunc
 }
 
 // Exec implements space.Instance. A command takes its time, has its effect at some moment of it, prints, and may be ended before or after.
 func (i *instance) Exec(ctx context.Context, p policy.Permit, _ []byte, out space.Output) (space.Exit, error) {
 	s := i.h.w.s
-	a, err := p.Redeem(policy.ShellExec)
+	a, back, err := p.Try(policy.ShellExec)
 	if err != nil {
 		return space.Exit{}, err
 	}
@@ -264,6 +303,16 @@ func (i *instance) Exec(ctx context.Context, p policy.Permit, _ []byte, out spac
 	if !i.passes(ctx, before) {
 		return i.cut(ctx)
 	}
+	if i.h.tier == space.Nano && (strings.Contains(a.Command, lacking) || strings.Contains(a.Command, compiling)) {
+		lacks := []space.Lack{{Kind: space.LackCommand, Name: a.Operation}}
+		s.note("lacking: %s", what)
+		if i.tentative {
+			back()
+			return space.Exit{}, &space.Lacking{Lacks: lacks}
+		}
+		return space.Exit{Code: 127, Duration: before, Lacks: lacks}, nil
+	}
+	i.h.w.stays(i.space, i.h.tier)
 	i.h.w.do(a)
 	if err := out("stdout", []byte(a.Operation+"\n")); err != nil {
 		return space.Exit{}, err

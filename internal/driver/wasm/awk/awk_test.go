@@ -1,8 +1,12 @@
 package awk_test
 
 import (
+	"errors"
+	"flag"
+	"strings"
 	"testing"
 
+	"agentbox/internal/driver/wasm/bound"
 	"agentbox/internal/driver/wasm/program"
 	"agentbox/internal/driver/wasm/shell"
 	"agentbox/internal/driver/wasm/shell/coreutils"
@@ -10,8 +14,26 @@ import (
 	"agentbox/internal/driver/wasm/tools"
 )
 
+var update = flag.Bool("update", false, "run the real programs and write what they print")
+
 func programs() program.Table {
 	return program.Table{}.Add(shell.Programs(), coreutils.Programs(), tools.Programs())
 }
 
-func TestTranscripts(t *testing.T) { shelltest.Transcripts(t, programs(), "testdata/*.txtar") }
+func TestTranscripts(t *testing.T) { shelltest.Transcripts(t, programs(), "testdata/*.txtar", *update) }
+
+// Whatever a script says, it ends, and nothing but a bound ends it from outside.
+func FuzzAwk(f *testing.F) {
+	for _, s := range []string{`{print $2}`, `BEGIN{for(i in a)x=a[i]}`, `function f(a){return a*f(a-1)}{f(1)}`, `{gsub(/[a-z]+/,"<&>");NF=2}1`, `BEGIN{printf "%5.2f%c%s\n",1,65,"x"}`, `BEGIN{while(("echo a"|getline l)>0)print l}`, `/a/,/b/{next}{$5=1;print substr($0,2)}`} {
+		f.Add(s, "a b c\nxyx yy\n\nlast")
+	}
+	limits := shelltest.Limits
+	limits.Gas, limits.MemoryBytes, limits.OutputBytes = 5_000_000, 4<<20, 1<<16
+	quote := strings.NewReplacer("'", `'\''`, "\x00", "")
+	f.Fuzz(func(t *testing.T, script, input string) {
+		r := shelltest.Execute(programs(), limits, "printf '%s' '"+quote.Replace(input)+"' | awk '"+quote.Replace(script)+"'")
+		if _, ok := errors.AsType[*bound.Stopped](r.Stopped); r.Stopped != nil && !ok {
+			t.Fatal(r.Stopped)
+		}
+	})
+}

@@ -40,7 +40,7 @@ func (e *engine) read(s *source) (string, bool) {
 	}
 	m, err := e.compile(e.rs).FindString(s.rest)
 	e.check(err)
-	if m == nil || m[1] == m[0] {
+	if len(m) == 0 || m[1] == m[0] {
 		record := s.rest
 		if m == nil {
 			record = strings.TrimSuffix(record, "\n")

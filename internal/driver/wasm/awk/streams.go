@@ -242,7 +242,7 @@ func (e *engine) got(to expr, s string) {
 	e.store(to, in(s))
 }
 
-func (e *engine) print(s *print) {
+func (e *engine) print(s *output) {
 	var line string
 	out := e.out
 	if s.format {

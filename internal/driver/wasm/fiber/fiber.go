@@ -64,9 +64,6 @@ func (g *Group) Go(f func()) {
 	}()
 }
 
-// Ready returns how many fibers wait only for their turn.
-func (g *Group) Ready() int { return len(g.ready) }
-
 // Yield lets every other fiber that can run do so first.
 func (g *Group) Yield() {
 	if len(g.ready) == 0 {

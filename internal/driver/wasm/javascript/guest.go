@@ -24,8 +24,9 @@ const (
 
 // guest speaks with an instance of the interpreter.
 type guest struct {
-	in  *engine.Instance
-	ctx context.Context
+	in   *engine.Instance
+	ctx  context.Context
+	cell uint64 // where the interpreter leaves a length
 }
 
 func mapKeys[K comparable, V any](m map[K]V) iter.Seq[K] { return maps.Keys(m) }
@@ -90,18 +91,14 @@ func (g *guest) str(text string) (value, error) {
 
 // text returns what a value is as a string, copied.
 func (g *guest) text(v value) (string, error) {
-	length, err := g.call("wasm_malloc", 4)
-	if err != nil || length == 0 {
-		return "", errors.Join(err, errMemory)
-	}
-	at, err := g.call("qjs_get_string_len", uint64(v), length)
+	at, err := g.call("qjs_get_string_len", uint64(v), g.cell)
 	if err != nil {
 		return "", err
 	}
 	if at == 0 {
 		return "", errMemory
 	}
-	b, err := g.bytes(length, 4)
+	b, err := g.bytes(g.cell, 4)
 	if err != nil {
 		return "", err
 	}
@@ -113,7 +110,7 @@ func (g *guest) text(v value) (string, error) {
 		return "", err
 	}
 	text := string(b)
-	return text, errors.Join(g.must("qjs_free_cstring", at), g.must("wasm_free", length))
+	return text, g.must("qjs_free_cstring", at)
 }
 
 // number returns what a value is as a number.
@@ -131,22 +128,15 @@ func (g *guest) number(v value) (float64, error) {
 
 // buffer returns the memory of an ArrayBuffer. It is valid until the guest runs.
 func (g *guest) buffer(v value) ([]byte, error) {
-	length, err := g.call("wasm_malloc", 4)
-	if err != nil || length == 0 {
-		return nil, errors.Join(err, errMemory)
-	}
-	at, err := g.call("qjs_get_array_buffer", uint64(v), length)
+	at, err := g.call("qjs_get_array_buffer", uint64(v), g.cell)
 	if err != nil {
 		return nil, err
 	}
-	b, err := g.bytes(length, 4)
+	b, err := g.bytes(g.cell, 4)
 	if err != nil {
 		return nil, err
 	}
 	n := uint64(binary.LittleEndian.Uint32(b))
-	if err := g.must("wasm_free", length); err != nil {
-		return nil, err
-	}
 	if at == 0 {
 		return nil, nil
 	}
@@ -329,7 +319,11 @@ func (g *guest) throw(code, message string) error {
 	if err != nil {
 		return err
 	}
-	for _, p := range [...][2]string{{"message", message}, {"code", code}} {
+	property := "code"
+	if code == syntaxError {
+		property = "name"
+	}
+	for _, p := range [...][2]string{{"message", message}, {property, code}} {
 		if p[1] == "" {
 			continue
 		}

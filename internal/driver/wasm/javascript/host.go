@@ -46,7 +46,12 @@ func define(ctx context.Context, e *engine.Engine) error {
 	refuse := func(*run, []uint64) uint64 { return badf }
 	err := e.Define(ctx, "env",
 		function("host_call", "iiiii", (*run).dispatch),
-		function("host_interrupt", "", func(*run, []uint64) uint64 { return 0 }),
+		engine.Function{Name: "host_interrupt", Results: types("i"), Call: func(in *engine.Instance, s []uint64) {
+			if r := in.State.(*run); r.p != nil {
+				r.p.Charge(1) // which looks at the deadline
+			}
+			s[0] = 0
+		}},
 		engine.Function{Name: "host_promise_rejection", Params: types("iii"), Call: func(in *engine.Instance, s []uint64) { in.State.(*run).rejection(whole("iii", s)) }},
 		function("host_module_normalize", "ii", (*run).normalize),
 		function("host_module_load", "ii", (*run).load),

@@ -16,6 +16,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/driver/wasm/bound"
 	"agentbox/internal/driver/wasm/engine"
+	"agentbox/internal/driver/wasm/meter"
 	"agentbox/internal/driver/wasm/program"
 )
 
@@ -47,8 +48,10 @@ func Module() ([]byte, error) {
 
 // The limits of the interpreter itself.
 const (
-	stackBytes = 256 << 10 // of calls: beyond it a RangeError is thrown
-	spareBytes = 4 << 20   // of the memory of an execution that the heap leaves to files and commands
+	stackBytes   = 480 << 10           // of calls: beyond it a RangeError is thrown
+	depth        = 8 * meter.SafeDepth // of the engine's stack; the interpreter's main loop is charged as a large function and takes little, so its own bound is met first
+	collectBytes = 8 << 20             // of the heap from which on it looks for garbage in cycles: most runs end before
+	spareBytes   = 4 << 20             // of the memory of an execution that the heap leaves to files and commands
 )
 
 // Runtime is the interpreter, ready to run programs. It may be used by many goroutines.
@@ -56,6 +59,7 @@ type Runtime struct {
 	engine *engine.Engine
 	code   *engine.Code
 	image  *engine.Image
+	cell   uint64 // memory of every instance in which the interpreter leaves lengths
 	// exports are the names that each module of Node's exports.
 	exports map[string][]string
 }
@@ -72,6 +76,9 @@ func New(ctx context.Context, o engine.Options) (_ *Runtime, err error) {
 			err = errors.Join(err, r.Close(ctx))
 		}
 	}()
+	if o.Depth == 0 {
+		o.Depth = depth
+	}
 	if r.engine, err = engine.New(ctx, o); err != nil {
 		return nil, err
 	}
@@ -113,10 +120,15 @@ func (r *Runtime) begin(ctx context.Context, in *engine.Instance) error {
 	if err := vm.must("_initialize"); err != nil {
 		return err
 	}
+	cell, err := vm.call("wasm_malloc", 8)
+	if err != nil {
+		return err
+	}
+	r.cell, vm.cell = cell, cell
 	if started, err := vm.call("qjs_init"); err != nil || int32(started) != 0 {
 		return errors.Join(err, fault.New(fault.Internal, "runtime_damaged", "the JavaScript interpreter does not start"))
 	}
-	for _, on := range []string{"qjs_set_promise_rejection_handler", "qjs_set_module_loader"} {
+	for _, on := range []string{"qjs_set_interrupt_handler", "qjs_set_promise_rejection_handler", "qjs_set_module_loader"} {
 		if err := vm.must(on, 1); err != nil {
 			return err
 		}
@@ -157,7 +169,10 @@ func (r *Runtime) begin(ctx context.Context, in *engine.Instance) error {
 	if err := vm.drain(); err != nil {
 		return err
 	}
-	return vm.must("qjs_run_gc")
+	if err := vm.must("qjs_run_gc"); err != nil {
+		return err
+	}
+	return vm.must("qjs_set_gc_threshold", collectBytes)
 }
 
 // Programs are the commands of the guest.

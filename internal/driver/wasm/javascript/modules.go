@@ -40,6 +40,9 @@ const (
 // maxSource is how large a file of a program may be.
 const maxSource = 32 << 20
 
+// syntaxError is the name of errors of a transformation, in the place of a code.
+const syntaxError = "SyntaxError"
+
 // typed are the extensions that need a transformation, and how.
 var typed = map[string]api.Loader{".ts": api.LoaderTS, ".mts": api.LoaderTS, ".cts": api.LoaderTS, ".tsx": api.LoaderTSX, ".jsx": api.LoaderJSX}
 
@@ -168,7 +171,7 @@ func (r *run) transform(text, file string, loader api.Loader, to api.Format) (st
 		if m.Location != nil {
 			at = fmt.Sprintf("%s:%d:%d", file, m.Location.Line, m.Location.Column+1)
 		}
-		return "", &thrown{"SyntaxError", m.Text + "\n    at " + at}
+		return "", &thrown{syntaxError, m.Text + "\n    at " + at}
 	}
 	found, err := parseSourceMap(result.Map)
 	if err != nil {
@@ -299,11 +302,10 @@ func (r *run) resolve(from, specifier string, isImport bool) (string, error) {
 		specifier = file
 	}
 	if strings.HasPrefix(specifier, "/") || specifier == "." || specifier == ".." || strings.HasPrefix(specifier, "./") || strings.HasPrefix(specifier, "../") {
-		file := specifier
+		file, _, _ := strings.Cut(specifier, "?")
 		if !path.IsAbs(file) {
 			file = path.Join(folder, file)
 		}
-		specifier, _, _ = strings.Cut(specifier, "?")
 		if found, ok := r.find(file); ok {
 			return found, nil
 		}

@@ -27,6 +27,7 @@ type run struct {
 	rejects []rejection
 	lacks   map[string]bool
 	given   source // a program that was given as text
+	cell    bool   // the interpreter goes on after it
 }
 
 // rejection is a promise that was rejected and that nobody has handled yet.
@@ -49,7 +50,7 @@ func (r *Runtime) Run(p *program.Process) int {
 		return run.failed(err)
 	}
 	defer func() { _ = in.Close(ctx) }()
-	run.vm = &guest{in: in, ctx: ctx}
+	run.vm = &guest{in: in, ctx: ctx, cell: r.cell}
 	exit, err := run.main(c)
 	if err != nil {
 		return run.failed(err)
@@ -244,6 +245,12 @@ func (r *run) uncaught() (int, error) {
 	return r.fatal("fatal", e)
 }
 
+// What the prelude makes of an error that nobody caught: a listener has heard of it, it is told, or there is no memory to tell it.
+const (
+	heard     = 0
+	exhausted = 2
+)
+
 // fatal has the prelude tell of an error, which a listener of the program's may handle.
 func (r *run) fatal(how string, args ...value) (int, error) {
 	v, thrown, err := r.vm.apply(how, args...)
@@ -259,12 +266,15 @@ func (r *run) fatal(how string, args ...value) (int, error) {
 		r.p.Stderrf("Uncaught %s\n", text)
 		return 1, nil
 	}
-	handled, err := r.vm.number(v)
+	outcome, err := r.vm.number(v)
 	if err != nil {
 		return 0, err
 	}
-	if handled == 0 {
+	switch outcome {
+	case heard:
 		return r.loop(0)
+	case exhausted:
+		return 0, errMemory
 	}
 	return r.exit(1)
 }
@@ -370,6 +380,9 @@ func (r *run) state(main value) (uint64, error) {
 
 // exit has listeners hear of the end and returns the exit code.
 func (r *run) exit(code int) (int, error) {
+	if r.cell {
+		return code, nil
+	}
 	v, err := r.vm.call("qjs_new_number", floatBits(float64(code)))
 	if err != nil {
 		return 0, err

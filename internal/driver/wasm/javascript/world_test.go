@@ -50,6 +50,8 @@ type world struct {
 	env   []string
 	limit bound.Limits
 	seed  byte
+	cells func(*Runtime, *program.Process) int // instead of the command line
+	until time.Duration                        // after which it is ended; 0 for never
 }
 
 // result is what a program did.
@@ -128,6 +130,9 @@ func execute(t testing.TB, w world) (r result) {
 			Args: w.args, Env: append([]string{"HOME=/work", "PATH=/bin"}, w.env...), Cwd: cwd, Stdin: in, Stdout: fs.Stream(out, vfs.Write), Stderr: fs.Stream(errs, vfs.Write),
 			FS: fs, Account: a, Umask: 0o022, PID: 7, PPID: 1, Host: host{fs: fs, lacks: &r.lacks},
 		}
+		if w.until > 0 {
+			p.Deadline = begin.Add(w.until)
+		}
 		func() {
 			defer func() {
 				if x := recover(); x != nil {
@@ -138,7 +143,11 @@ func execute(t testing.TB, w world) (r result) {
 					r.stopped = s
 				}
 			}()
-			status := program.Run(guest, p)
+			var runs program.Program = guest
+			if w.cells != nil {
+				runs = program.Func(func(p *program.Process) int { return w.cells(guest, p) })
+			}
+			status := program.Run(runs, p)
 			r.code, r.signal = status.Code, status.Signal
 		}()
 		r.files = map[string]string{}

@@ -404,19 +404,16 @@ absent(signal)
 # WASI knows no modes of files: they are the host's to set. What is there may be changed where the host has none, so that the library's copying works.
 
 def chmod(path, mode, *, dir_fd=None, follow_symlinks=True):
-    if isinstance(path, int):
-        os.fstat(path)
-        return
-    os.stat(path, follow_symlinks=follow_symlinks)
+    if isinstance(path, int) or dir_fd is not None or not follow_symlinks and os.path.islink(path):
+        raise NotImplementedError("chmod: only by the path of a file in a nano space")
+    os.stat(path)
     try:
-        ask(op="chmod", args=[os.path.join(os.getcwd(), os.fsdecode(path))], mode=mode & 0o7777, follow=follow_symlinks)
+        ask(op="chmod", args=[os.path.join(os.getcwd(), os.fsdecode(path))], mode=mode & 0o7777)
     except Refused:
         pass
 
 
 os.chmod = chmod
-os.lchmod = functools.partial(chmod, follow_symlinks=False)
-os.fchmod = chmod
 os.getuid = os.geteuid = os.getgid = os.getegid = lambda: 1000
 if not hasattr(os, "umask"):
     os.umask = lambda mask: 0o022
@@ -565,6 +562,21 @@ def begin(request):
         sys.stderr.reconfigure(write_through=True)
     environment = os.environ.get("PYTHONPATH", "") if not request.get("ignore_environment") else ""
     sys.path[0:0] = [os.path.abspath(entry) for entry in environment.split(":") if entry]
+    for entry in sys.path[:-1]:
+        uncover(entry)
+
+
+def uncover(folder):
+    """Forgets the modules of the image that have the names of a program's own: those come first, as they do where nothing was imported before."""
+    try:
+        leaves = os.listdir(folder or ".")
+    except OSError:
+        return
+    for leaf in leaves:
+        name = leaf.removesuffix(".py")
+        if name in COVERING and (leaf != name or os.path.exists(os.path.join(folder, name, "__init__.py"))):
+            for loaded in [other for other in sys.modules if other == name or other.startswith(name + ".")]:
+                del sys.modules[loaded]
 
 
 def compiled(source, name, request, register=False):
@@ -642,6 +654,7 @@ def prepare(raw):
     if first is not None:
         sys.path.insert(0, first)
         _nano.path0(first)
+        uncover(first)
     return PREPARE[request["kind"]](request, main), main.__dict__
 
 
@@ -715,7 +728,7 @@ def own_modules():
     """The program's own modules, the newest first."""
     for name in reversed(list(sys.modules)):
         module = sys.modules.get(name)
-        if name not in BASE and isinstance(module, types.ModuleType):
+        if BASE.get(name) is not module and isinstance(module, types.ModuleType):
             file = getattr(module, "__file__", None)
             if isinstance(file, str) and not library(file) and not file.startswith(LIBRARY):
                 yield module
@@ -951,7 +964,12 @@ sys.path[:] = [LIBRARY]
 sys.dont_write_bytecode = True
 for name in ("HOME", "PWD"):
     os.environ.pop(name, None)
-BASE = frozenset(sys.modules)
+BASE = dict(sys.modules)
+# Modules that the image has and an interpreter which has just started has not.
+COVERING = {name for name in sys.modules if "." not in name} - set(sys.builtin_module_names) - {
+    "__main__", "_nano_boot", "_collections_abc", "_frozen_importlib", "_frozen_importlib_external", "_sitebuiltins", "abc", "codecs", "encodings", "genericpath", "io",
+    "os", "posixpath", "site", "stat", "zipimport",
+}
 _nano.entry(prepare, settle, finish)
 gc.collect()
 gc.freeze()

@@ -17,7 +17,6 @@ type request struct {
 	Op      string   `json:"op"`
 	Args    []string `json:"args"` // of a command, or a path
 	Mode    uint32   `json:"mode"`
-	Follow  bool     `json:"follow"`
 	Cwd     string   `json:"cwd"`
 	Env     []string `json:"env"`
 	Stdin   *[]byte  `json:"stdin"`  // nil for the program's own
@@ -56,7 +55,7 @@ func ask(in *engine.Instance, stack []uint64) {
 	var a reply
 	switch r.Op {
 	case "chmod":
-		err := s.process.FS.Chmod(vfs.At{Dir: s.process.FS.Root()}, r.Args[0], r.Mode, r.Follow)
+		err := s.process.FS.Chmod(vfs.At{Dir: s.process.FS.Root()}, r.Args[0], r.Mode, true)
 		a.Errno = number(err)
 	case "find":
 		a = find(s.process, &r)

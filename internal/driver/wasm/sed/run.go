@@ -24,10 +24,7 @@ const (
 
 func (e *editor) run() int {
 	again := false
-	for {
-		if !again && !e.read(false) {
-			break
-		}
+	for again || e.read(false) {
 		again = false
 		how, code := e.cycle()
 		if !e.quiet && (how == cycled || how == quit) {
@@ -300,11 +297,11 @@ func (e *editor) substitute(c *command) {
 	for _, m := range all[s.nth-1:] {
 		r.out = append(r.out, e.pattern[last:m[0]]...)
 		last = m[1]
+		before := len(r.out)
 		r.expand(s.parts, e.pattern, m)
-		e.p.Charge(30 + (len(r.out)-m[0])/8)
-		if len(r.out) > 1<<20 {
+		e.p.Charge(30 + (len(r.out)-before)/8)
+		if len(r.out) > 1<<16 && int64(len(r.out)) > e.p.Account.Spare() {
 			e.p.Hold(len(r.out))
-			e.p.Drop(len(r.out))
 		}
 	}
 	r.out = append(r.out, e.pattern[last:]...)

@@ -47,12 +47,13 @@ func (sh *shell) declClause(c *syntax.DeclClause) {
 		if a.Index != nil {
 			d.elem, d.sub = true, sh.code(a.Index)
 		}
-		if !a.Naked && a.Array == nil {
+		switch {
+		case !a.Naked && a.Array == nil:
 			d.has, d.val = true, sh.one(a.Value, modeLiteral, true)
 			trace += " " + quoteTrace(d.name+assignOperator(d.add)+d.val)
-		} else if a.Naked {
+		case a.Naked:
 			trace += " " + d.name
-		} else {
+		default:
 			trace += " " + quoteTrace(d.name+assignOperator(d.add)+strings.TrimPrefix(sh.code(a), d.name+assignOperator(d.add)))
 		}
 		items = append(items, d)

@@ -163,107 +163,6 @@ func (sh *shell) field(k *sink, w *syntax.Word) {
 	k.end()
 }
 
-func hasBrace(parts []syntax.WordPart) bool {
-	for _, p := range parts {
-		if lit, ok := p.(*syntax.Lit); ok && strings.IndexByte(lit.Value, '{') >= 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// braces returns the words that one with brace expressions stands for.
-func (sh *shell) braces(parts []syntax.WordPart) [][]syntax.WordPart {
-	for i, p := range parts {
-		b, ok := p.(*syntax.BraceExp)
-		if !ok {
-			continue
-		}
-		var middle [][]syntax.WordPart
-		if b.Sequence {
-			for _, s := range sh.sequence(b) {
-				middle = append(middle, []syntax.WordPart{&syntax.Lit{Value: s}})
-			}
-		} else {
-			for _, e := range b.Elems {
-				middle = append(middle, sh.braces(e.Parts)...)
-			}
-		}
-		rest := sh.braces(parts[i+1:])
-		sh.spare((48 + 16*len(parts)) * len(middle) * len(rest)) // each has the parts that the others have too
-		all := make([][]syntax.WordPart, 0, len(middle)*len(rest))
-		for _, m := range middle {
-			sh.charge(20 * len(rest))
-			for _, r := range rest {
-				word := make([]syntax.WordPart, 0, i+len(m)+len(r))
-				word = append(append(append(word, parts[:i]...), m...), r...)
-				all = append(all, word)
-			}
-		}
-		return all
-	}
-	return [][]syntax.WordPart{parts}
-}
-
-// sequence returns what {a..b..c} stands for.
-func (sh *shell) sequence(b *syntax.BraceExp) []string {
-	from, to := b.Elems[0].Lit(), b.Elems[1].Lit()
-	step := int64(0)
-	if len(b.Elems) > 2 {
-		step, _ = strconv.ParseInt(b.Elems[2].Lit(), 10, 64)
-	}
-	x, errX := strconv.ParseInt(from, 10, 64)
-	y, errY := strconv.ParseInt(to, 10, 64)
-	letters := errX != nil || errY != nil
-	if letters {
-		x, y = int64(from[0]), int64(to[0])
-	}
-	if step < 0 {
-		step = -step
-	}
-	step = max(step, 1)
-	width := 0
-	for _, s := range []string{from, to} {
-		if digits := strings.TrimLeft(s, "-+"); !letters && len(digits) > 1 && digits[0] == '0' {
-			width = max(len(from), len(to))
-		}
-	}
-	count := (max(x, y)-min(x, y))/step + 1
-	if count > 1<<31-2 || count <= 0 { // as bash: what is too long is no sequence
-		s := "{" + from + ".." + to
-		if len(b.Elems) > 2 {
-			s += ".." + b.Elems[2].Lit()
-		}
-		return []string{s + "}"}
-	}
-	sh.charge(int(min(count, 1<<40)) * 10)
-	sh.spare(int(min(count, 1<<34)) * 64)
-	all := make([]string, 0, count)
-	for n := x; ; {
-		if letters {
-			all = append(all, string(rune(n)))
-		} else {
-			s := strconv.FormatInt(n, 10)
-			if len(s) < width {
-				if n < 0 {
-					s = "-" + strings.Repeat("0", width-len(s)) + s[1:]
-				} else {
-					s = strings.Repeat("0", width-len(s)) + s
-				}
-			}
-			all = append(all, s)
-		}
-		if int64(len(all)) >= count {
-			return all
-		}
-		if x <= y {
-			n += step
-		} else {
-			n -= step
-		}
-	}
-}
-
 // literal expands a word without splitting it.
 func (sh *shell) literal(w *syntax.Word) string { return sh.one(w, modeLiteral, false) }
 
@@ -344,8 +243,9 @@ func (sh *shell) subscriptKey(raw string) string {
 		sh.charge(200 + 20*len(raw))
 		text := oneWord(raw)
 		for w, err := range newParser().WordsSeq(strings.NewReader(text)) {
-			p.word, p.err = w, err
-			break
+			if p.word == nil && p.err == nil {
+				p.word, p.err = w, err
+			}
 		}
 		sh.remember("k"+raw, p)
 	}

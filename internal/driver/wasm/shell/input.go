@@ -237,7 +237,7 @@ func unquoteRead(line string, raw bool) (string, []bool) {
 // readFields splits a line into at most n fields (all where n is negative); the last takes what is left.
 func readFields(line, ifs string, n int, raw bool) []string {
 	s, quoted := unquoteRead(line, raw)
-	sep := func(i int) bool { return strings.IndexByte(ifs, s[i]) >= 0 && (quoted == nil || !quoted[i]) }
+	sep := func(i int) bool { return strings.IndexByte(ifs, s[i]) >= 0 && (len(quoted) <= i || !quoted[i]) }
 	space := func(i int) bool { return sep(i) && isSpace(s[i]) }
 	var fields []string
 	i := 0

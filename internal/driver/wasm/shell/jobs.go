@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"agentbox/internal/driver/wasm/fiber"
 	"agentbox/internal/driver/wasm/program"
 )
 
@@ -154,9 +155,11 @@ func (sh *shell) waitAny(ids []string, variable string) int {
 			}
 		}
 		sh.charge(10)
-		if err := (host{sh.w, sh.proc}).Sleep(1); err != nil {
-			panic(err)
+		queues := make([]*fiber.Queue, len(jobs))
+		for i, p := range jobs {
+			queues[i] = p.queue
 		}
+		sh.w.deadlock(sh.w.group.Wait(queues...))
 	}
 }
 

@@ -21,8 +21,7 @@ var errNested = errors.New("maximum nesting level exceeded")
 
 // shallow reads text for the parser and refuses to go on where that has gone too deep: the stack of a goroutine ends the process when it is full.
 type shallow struct {
-	r    *strings.Reader
-	left int
+	r *strings.Reader
 }
 
 func (s *shallow) Read(p []byte) (int, error) {
@@ -40,11 +39,14 @@ func (sh *shell) parse(code string) (stmts []*syntax.Stmt, read string, err erro
 		stmts = stmts[:0]
 		err = nil
 		for s, e := range newParser().StmtsSeq(&shallow{r: strings.NewReader(code)}) {
-			if e != nil {
+			// The parser calls again after an error, so the loop may not be left.
+			switch {
+			case err != nil:
+			case e != nil:
 				err = e
-				break
+			default:
+				stmts = append(stmts, s)
 			}
-			stmts = append(stmts, s)
 		}
 		fixed, ok := sh.mend(code, err)
 		if !ok {
@@ -194,7 +196,6 @@ func (sh *shell) syntaxError(code, where string, err error) {
 		token = nearToken.FindStringSubmatch(text)[1]
 	}
 	if m := nearToken.FindStringSubmatch(text); m != nil && !strings.HasSuffix(text, "a statement list") && (strings.Contains(text, "must be followed") || strings.Contains(text, "must end with") || strings.Contains(text, "must be ended")) {
-		token = ""
 		say(total, "syntax error: unexpected end of file")
 		return
 	}

@@ -69,7 +69,6 @@ func hasExtended(p string) bool {
 type matcher struct {
 	sh    *shell
 	fold  bool
-	name  bool // of a file: a leading dot has to be matched by one
 	steps int
 }
 
@@ -101,15 +100,16 @@ func (m *matcher) match(p, s string) bool {
 	star := false
 	for {
 		m.step()
-		if len(p) > 1 && p[1] == '(' && strings.IndexByte("?*+@!", p[0]) >= 0 {
+		switch {
+		case len(p) > 1 && p[1] == '(' && strings.IndexByte("?*+@!", p[0]) >= 0:
 			if m.extended(p, s) {
 				return true
 			}
-		} else if p == "" {
+		case p == "":
 			if s == "" {
 				return true
 			}
-		} else if p[0] == '*' {
+		case p[0] == '*':
 			for p != "" && p[0] == '*' && (len(p) < 2 || p[1] != '(') {
 				p = p[1:]
 			}
@@ -118,7 +118,7 @@ func (m *matcher) match(p, s string) bool {
 			}
 			star, starP, starS = true, p, s
 			continue
-		} else if s != "" {
+		case s != "":
 			if np, ns, ok := m.one(p, s); ok {
 				p, s = np, ns
 				continue
@@ -346,140 +346,6 @@ func (m *matcher) extended(p, s string) bool {
 	return false
 }
 
-// regexp translates a pattern; ok is false where there is an operator that cannot be.
-func patternRegexp(p string, lazy bool) (string, bool) {
-	var b strings.Builder
-	for i := 0; i < len(p); i++ {
-		c := p[i]
-		if i+1 < len(p) && p[i+1] == '(' && strings.IndexByte("?*+@!", c) >= 0 {
-			alternatives, rest, ok := cutExtended(p[i:])
-			if ok {
-				if c == '!' {
-					return "", false
-				}
-				b.WriteString("(?:")
-				for j, a := range alternatives {
-					if j > 0 {
-						b.WriteByte('|')
-					}
-					x, ok := patternRegexp(a, lazy)
-					if !ok {
-						return "", false
-					}
-					b.WriteString(x)
-				}
-				b.WriteByte(')')
-				if c != '@' {
-					b.WriteByte(c)
-				}
-				i = len(p) - len(rest) - 1
-				continue
-			}
-		}
-		switch c {
-		case '*':
-			if lazy {
-				b.WriteString("(?s:.*?)")
-			} else {
-				b.WriteString("(?s:.*)")
-			}
-		case '?':
-			b.WriteString("(?s:.)")
-		case '[':
-			set, rest, ok := cutBracket(p[i:])
-			if !ok {
-				b.WriteString(`\[`)
-				continue
-			}
-			b.WriteString(setRegexp(set))
-			i = len(p) - len(rest) - 1
-		case '\\':
-			if i+1 < len(p) {
-				i++
-			}
-			fallthrough
-		default:
-			_, size := utf8.DecodeRuneInString(p[i:])
-			b.WriteString(regexp.QuoteMeta(p[i : i+size]))
-			i += size - 1
-		}
-	}
-	return b.String(), true
-}
-
-// setRegexp translates what stands between brackets.
-func setRegexp(set string) string {
-	var b strings.Builder
-	b.WriteByte('[')
-	if set != "" && (set[0] == '!' || set[0] == '^') {
-		b.WriteByte('^')
-		set = set[1:]
-	}
-	for set != "" {
-		if strings.HasPrefix(set, "[:") {
-			if end := strings.Index(set, ":]"); end > 0 {
-				switch name := set[2:end]; name {
-				case "alpha":
-					b.WriteString(`\pL`)
-				case "alnum":
-					b.WriteString(`\pL0-9`)
-				case "upper":
-					b.WriteString(`\p{Lu}`)
-				case "lower":
-					b.WriteString(`\p{Ll}`)
-				case "digit", "space", "blank", "punct", "print", "graph", "cntrl", "xdigit", "word":
-					b.WriteString("[:" + name + ":]")
-				}
-				set = set[end+2:]
-				continue
-			}
-		}
-		var lo rune
-		lo, set = setRune(set)
-		b.WriteString(escapeInSet(lo))
-		if len(set) > 1 && set[0] == '-' {
-			var hi rune
-			hi, set = setRune(set[1:])
-			if hi < lo {
-				hi = lo
-			}
-			b.WriteString("-" + escapeInSet(hi))
-		}
-	}
-	b.WriteByte(']')
-	return b.String()
-}
-
-func escapeInSet(r rune) string {
-	if strings.ContainsRune(`\]^-[&~`, r) {
-		return `\` + string(r)
-	}
-	return string(r)
-}
-
-// compiled returns a regular expression, from those that were compiled before if it is there.
-func (sh *shell) compiled(expr string, longest bool) *regexp.Regexp {
-	key := expr
-	if longest {
-		key = "L" + expr
-	}
-	if p, ok := sh.w.regexps[key]; ok {
-		return p.re
-	}
-	sh.charge(200 + 50*len(expr))
-	re, err := regexp.Compile(expr)
-	if err != nil {
-		re = nil
-	} else if longest {
-		re.Longest()
-	}
-	if len(sh.w.regexps) >= 256 {
-		clear(sh.w.regexps)
-	}
-	sh.w.regexps[key] = pattern{re}
-	return re
-}
-
 // trimPrefix and trimSuffix are ${x#pat}, ${x##pat}, ${x%pat} and ${x%%pat}.
 func (sh *shell) trimPrefix(s, pat string, longest bool) string {
 	if lit, ok := plain(pat); ok {
@@ -544,10 +410,8 @@ func (sh *shell) replace(s, pat, with string, all bool) string {
 	if pat != "" && !all && (pat[0] == '#' || pat[0] == '%') {
 		anchor, pat = pat[0], pat[1:]
 	}
-	fill := func(hit string) string { return hit }
-	if !strings.ContainsAny(with, `&\`) {
-		fill = func(string) string { return with }
-	} else {
+	fill := func(string) string { return with }
+	if strings.ContainsAny(with, `&\`) {
 		fill = func(hit string) string {
 			var b strings.Builder
 			for i := 0; i < len(with); i++ {

@@ -348,11 +348,12 @@ func (f *format) integer() int64 {
 		}
 	}
 	if digits < len(s) || text == "" || text == "-" || text == "+" {
-		if f.gnu && digits > 0 && text != "" {
+		switch {
+		case f.gnu && digits > 0 && text != "":
 			f.warn("‘" + a + "’: value not completely converted")
-		} else if f.gnu {
+		case f.gnu:
 			f.warn("‘" + a + "’: expected a numeric value")
-		} else {
+		default:
 			f.warn(a + ": invalid number")
 		}
 		f.status = 1

@@ -8,10 +8,8 @@ package shell
 
 import (
 	"encoding/binary"
-	"errors"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"agentbox/internal/driver/wasm/bound"
@@ -59,7 +57,6 @@ type world struct {
 	module   program.Program
 	report   func(program.Lack)
 	pids     int
-	sleepers []*sleeper
 	procs    []*proc // that live, in the order of their start
 	words    map[string]parsed
 	regexps  map[string]pattern
@@ -75,12 +72,11 @@ type proc struct {
 	pending []int // signals that have a trap
 	done    bool
 	status  int
-	queue   *fiber.Queue
-	reader  bool // of what a process substitution is given: it ends by itself when that ends
+	queue   *fiber.Queue // of those that wait for its end
+	signal  *fiber.Queue // where it sleeps
+	reader  bool         // of what a process substitution is given: it ends by itself when that ends
 	stdout  *vfs.Handle
 }
-
-type sleeper struct{ wake time.Time }
 
 // firstPID is what the first shell has in $$.
 const firstPID = 1000
@@ -141,7 +137,7 @@ func (w *world) pid() int {
 
 // start notes a process that begins.
 func (w *world) start(pid int, text string, sh *shell, parent *proc) *proc {
-	p := &proc{pid: pid, text: text, shell: sh, parent: parent, queue: w.group.NewQueue()}
+	p := &proc{pid: pid, text: text, shell: sh, parent: parent, queue: w.group.NewQueue(), signal: w.group.NewQueue()}
 	w.procs = append(w.procs, p)
 	return p
 }
@@ -150,6 +146,7 @@ func (w *world) start(pid int, text string, sh *shell, parent *proc) *proc {
 func (w *world) end(p *proc, status int) {
 	p.done, p.status = true, status
 	p.queue.Close()
+	p.signal.Close()
 	if i := slices.Index(w.procs, p); i >= 0 {
 		w.procs = slices.Delete(w.procs, i, i+1)
 	}
@@ -187,264 +184,18 @@ func (p *proc) kill(signal int) {
 	if t, trapped := p.shell.traps[signal]; trapped && signal != program.SIGKILL {
 		if t != "" {
 			p.pending = append(p.pending, signal)
+			p.signal.Wake()
 		}
 		return
 	}
 	p.fatal = signal
+	p.signal.Wake()
 	for _, h := range p.shell.fds {
 		if h != nil {
 			_ = h.Close()
 		}
 	}
 	clear(p.shell.fds)
-}
-
-// Find implements program.Host.
-func (w *world) Find(p *program.Process, name string) (string, error) {
-	if strings.Contains(name, "/") {
-		return name, w.executable(p.At(), name)
-	}
-	path, ok := p.LookupEnv("PATH")
-	if !ok {
-		path = defaultPath
-	}
-	return w.search(p.At(), path, name)
-}
-
-const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
-// search looks for a name in the folders of a path.
-func (w *world) search(at vfs.At, path, name string) (string, error) {
-	found := error(vfs.ENOENT)
-	denied := ""
-	if name == "" {
-		return "", found
-	}
-	for dir := range strings.SplitSeq(path, ":") {
-		full := name
-		if dir != "" {
-			full = strings.TrimSuffix(dir, "/") + "/" + name
-		} else {
-			full = "./" + name
-		}
-		switch err := w.executable(at, full); {
-		case err == nil:
-			return full, nil
-		case errors.Is(err, vfs.EACCES) && denied == "":
-			found, denied = err, full
-		}
-	}
-	return denied, found
-}
-
-// executable says why a path cannot be run.
-func (w *world) executable(at vfs.At, path string) error {
-	n, err := w.fs.Lookup(at, path, true)
-	switch {
-	case err != nil:
-		w.stop(err)
-		return err
-	case n.Kind() != vfs.Regular:
-		return vfs.EACCES
-	case n.Info().Mode&0o111 == 0:
-		return vfs.EACCES
-	}
-	return nil
-}
-
-// Execute implements program.Host.
-func (w *world) Execute(p *program.Process) (program.Status, error) {
-	if len(p.Args) == 0 {
-		return program.Status{}, vfs.ENOENT
-	}
-	path, err := w.Find(p, p.Args[0])
-	if err != nil {
-		if errors.Is(err, vfs.ENOENT) && !strings.Contains(p.Args[0], "/") {
-			w.Report(program.Lack{Kind: program.LackCommand, Name: p.Args[0]})
-		}
-		return program.Status{}, err
-	}
-	return w.execute(p, path)
-}
-
-// stub is what the files of the programs begin with. What follows is the program's name and a newline.
-const stub = "\x7fAGENTBOX "
-
-// errFormat refuses a file that is no program.
-var errFormat = errors.New("cannot execute binary file: Exec format error")
-
-// execute runs the file at a path, which was found to be executable.
-func (w *world) execute(p *program.Process, path string) (program.Status, error) {
-	head, err := w.head(p.At(), path)
-	if err != nil {
-		return program.Status{}, err
-	}
-	if err := w.account.Charge(gasPerProgram); err != nil {
-		panic(err)
-	}
-	if err := w.account.Enter(); err != nil {
-		return program.Status{}, err
-	}
-	defer w.account.Leave()
-	p.PID = w.pid()
-	switch {
-	case strings.HasPrefix(head, stub):
-		name, _, _ := strings.Cut(head[len(stub):], "\n")
-		switch name {
-		case "bash", "sh", "dash":
-			return program.Run(program.Func(w.main), p), nil
-		}
-		prog := w.programs[name]
-		if prog == nil {
-			return program.Status{}, vfs.ENOENT
-		}
-		return program.Run(prog, p), nil
-	case strings.HasPrefix(head, "\x00asm"):
-		if w.module == nil {
-			w.Report(program.Lack{Kind: program.LackFeature, Name: path, Detail: "wasm module"})
-			return program.Status{}, errFormat
-		}
-		p.Args = append([]string{path}, p.Args[1:]...)
-		return program.Run(w.module, p), nil
-	case strings.HasPrefix(head, "#!"):
-		line, _, _ := strings.Cut(head[2:], "\n")
-		interpreter, arg, _ := strings.Cut(strings.Trim(line, " \t"), " ")
-		args := []string{interpreter}
-		if arg = strings.TrimSpace(arg); arg != "" {
-			args = append(args, arg)
-		}
-		p.Args = slices.Concat(args, []string{path}, p.Args[1:])
-		if err := w.executable(p.At(), interpreter); err != nil {
-			if errors.Is(err, vfs.ENOENT) {
-				w.Report(program.Lack{Kind: program.LackCommand, Name: interpreter[strings.LastIndexByte(interpreter, '/')+1:]})
-				return program.Status{}, badInterpreter{interpreter}
-			}
-			return program.Status{}, err
-		}
-		return w.execute(p, interpreter)
-	case strings.HasPrefix(head, "\x7fELF"):
-		w.Report(program.Lack{Kind: program.LackFeature, Name: path, Detail: "native program"})
-		return program.Status{}, errFormat
-	case strings.IndexByte(head, 0) >= 0:
-		return program.Status{}, errFormat
-	}
-	p.Args = append([]string{"bash", path}, p.Args[1:]...)
-	return program.Run(program.Func(w.main), p), nil
-}
-
-type badInterpreter struct{ name string }
-
-func (badInterpreter) Error() string { return "cannot execute: required file not found" }
-
-// head returns the beginning of a file.
-func (w *world) head(at vfs.At, path string) (string, error) {
-	n, err := w.fs.Lookup(at, path, true)
-	if err != nil {
-		w.stop(err)
-		return "", err
-	}
-	h, err := w.fs.OpenNode(n, vfs.Read)
-	if err != nil {
-		w.stop(err)
-		return "", err
-	}
-	defer h.Close()
-	buf := make([]byte, 256)
-	got, err := h.ReadAt(buf, 0)
-	w.stop(err)
-	return string(buf[:got]), nil
-}
-
-// stop throws an error that ends the execution.
-func (w *world) stop(err error) {
-	if s, ok := errors.AsType[*bound.Stopped](err); ok {
-		panic(s)
-	}
-}
-
-// Report implements program.Host.
-func (w *world) Report(l program.Lack) {
-	if w.report != nil {
-		w.report(l)
-	}
-}
-
-// Go implements program.Host. What stops the execution is known by everybody already.
-func (w *world) Go(f func()) {
-	w.group.Go(func() {
-		defer func() {
-			x := recover()
-			if _, stopped := x.(*bound.Stopped); x != nil && !stopped {
-				if _, killed := x.(program.Killed); !killed {
-					panic(x)
-				}
-			}
-		}()
-		f()
-	})
-}
-
-// host is the program.Host of what one process starts.
-type host struct {
-	*world
-	proc *proc
-}
-
-// Sleep implements program.Host: who sleeps wakes in the order of time, and time moves only when everybody sleeps or waits.
-func (h host) Sleep(d time.Duration) error {
-	w := h.world
-	me := &sleeper{wake: w.fs.Now().Add(d)}
-	w.sleepers = append(w.sleepers, me)
-	defer func() { w.sleepers = slices.DeleteFunc(w.sleepers, func(s *sleeper) bool { return s == me }) }()
-	for {
-		if err := w.account.Check(); err != nil {
-			return err
-		}
-		if h.proc.dying() != 0 {
-			return nil
-		}
-		now := w.fs.Now()
-		if !me.wake.After(now) {
-			return w.account.Charge(1)
-		}
-		if w.group.Ready() == len(w.sleepers)-1 && !slices.ContainsFunc(w.sleepers, func(s *sleeper) bool { return s.wake.Before(me.wake) }) {
-			return w.account.Sleep(me.wake.Sub(now))
-		}
-		if err := w.account.Charge(1); err != nil {
-			return err
-		}
-		w.group.Yield()
-	}
-}
-
-// main is the program bash.
-func (w *world) main(p *program.Process) int {
-	parent := (*proc)(nil)
-	if h, ok := p.Host.(host); ok {
-		parent = h.proc
-	}
-	sh := w.shell(p, nil)
-	sh.proc = w.start(p.PID, "bash", sh, parent)
-	sh.p.Host = host{w, sh.proc}
-	status := sh.process(func() { sh.arguments(p.Args) })
-	w.end(sh.proc, status.Exit())
-	if status.Signal != 0 {
-		panic(program.Killed{Signal: status.Signal})
-	}
-	return status.Code
-}
-
-// wait waits for the end of a process.
-func (w *world) wait(p *proc) {
-	for !p.done {
-		err := p.queue.Wait()
-		if errors.Is(err, fiber.ErrDeadlock) {
-			w.account.Stop(&bound.Stopped{TimedOut: true})
-		}
-		if stopped := w.account.Check(); stopped != nil {
-			panic(stopped)
-		}
-	}
 }
 
 // random returns a seed that the execution's decides.
@@ -509,7 +260,6 @@ type shell struct {
 	ifs        string
 	ifsSet     bool
 	hash       map[string]string
-	calls      int
 	evals      int // xtrace's depth
 	arithmetic int
 }

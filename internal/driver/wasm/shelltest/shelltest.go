@@ -3,7 +3,6 @@ package shelltest
 
 import (
 	"bytes"
-	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,13 +20,11 @@ import (
 	"agentbox/internal/driver/wasm/vfs"
 )
 
-var update = flag.Bool("update", false, "run the real programs and write what they print")
-
 // Limits are those under which cases run.
 var Limits = bound.Limits{Gas: 2_000_000_000, Time: time.Hour, MemoryBytes: 256 << 20, OutputBytes: 16 << 20, FileBytes: 64 << 20, OpenFiles: 256, Depth: 256}
 
 // Start is where the virtual clock of cases begins.
-var Start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+func Start() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 
 // Result is what a script did.
 type Result struct {
@@ -54,7 +51,7 @@ func (s *sink) Write(p []byte) (int, error) {
 
 // Execute runs a script with programs in an empty folder.
 func Execute(programs program.Table, limits bound.Limits, script string) Result {
-	a := bound.New(limits, [32]byte{1}, Start)
+	a := bound.New(limits, [32]byte{1}, Start())
 	var r Result
 	fiber.Run(func(g *fiber.Group) {
 		fs := vfs.New(a, g)
@@ -121,9 +118,9 @@ func (r Result) transcript() string {
 	return b.String()
 }
 
-// Transcripts runs the cases of the archives that a pattern names. A case is a script NAME and what the real programs do with it, NAME.real, which -update writes.
+// Transcripts runs the cases of the archives that a pattern names. A case is a script NAME and what the real programs do with it, NAME.real, which an update writes.
 // Where the virtual shell does something else on purpose, that is NAME.ours, whose first line says why.
-func Transcripts(t *testing.T, programs program.Table, pattern string) {
+func Transcripts(t *testing.T, programs program.Table, pattern string, update bool) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {
@@ -147,7 +144,7 @@ func Transcripts(t *testing.T, programs program.Table, pattern string) {
 				t.Run(f.Name, func(t *testing.T) {
 					script := strings.TrimSuffix(string(f.Data), "\n")
 					want, known := parts[f.Name+".real"]
-					if *update {
+					if update {
 						want, known = real(t, script).transcript(), true
 					}
 					fresh = append(fresh, f, txtar.File{Name: f.Name + ".real", Data: []byte(want)})
@@ -166,7 +163,7 @@ func Transcripts(t *testing.T, programs program.Table, pattern string) {
 				})
 			}
 		})
-		if *update {
+		if update {
 			archive.Files = fresh
 			if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
 				t.Fatal(err)

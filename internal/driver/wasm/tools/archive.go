@@ -6,7 +6,6 @@ import (
 	"compress/gzip"
 	"errors"
 	"io"
-	"path"
 	"sort"
 	"strconv"
 	"strings"
@@ -30,7 +29,6 @@ type packer struct {
 	toStdout bool
 	keep     bool
 	noTime   bool
-	prefix   func(string) string
 	code     int
 	seen     map[*vfs.Node]string
 	follow   bool
@@ -60,7 +58,8 @@ func tarCommand(p *program.Process) int {
 				rest = rest[1:]
 			}
 		}
-		p.Args = append(args, rest...)
+		args = append(args, rest...)
+		p.Args = args
 	}
 	// -C stands among the operands: it is for those behind it.
 	var folders []string
@@ -238,7 +237,7 @@ func (s *packer) create(file string, packing byte, operands, folders []string) e
 	}
 	if packing == 'z' {
 		z := gzip.NewWriter(&charger{p: s.p, w: w, n: gasPerPacked})
-		defer z.Close()
+		defer func() { _ = z.Close() }()
 		w = &charger{p: s.p, w: z, n: gasPerPacked}
 	}
 	t := tar.NewWriter(w)
@@ -316,7 +315,7 @@ func (s *packer) add(t *tar.Writer, name string, node *vfs.Node, archive *vfs.Ha
 			s.code = 2
 			return nil
 		}
-		defer f.Close()
+		defer func() { _ = f.Close() }()
 		if _, err := io.Copy(t, f); err != nil {
 			return err
 		}
@@ -381,10 +380,9 @@ func (s *packer) read(file string, packing byte, mode string, operands, folders 
 		}
 	}
 	in := s.p.Reader(h)
-	var r io.Reader = in
 	head := make([]byte, 3)
 	n, _ := io.ReadFull(in, head)
-	r = io.MultiReader(strings.NewReader(string(head[:n])), in)
+	var r io.Reader = io.MultiReader(strings.NewReader(string(head[:n])), in)
 	switch {
 	case n >= 2 && head[0] == 0x1f && head[1] == 0x8b:
 		z, err := gzip.NewReader(r)
@@ -467,340 +465,4 @@ func (s *packer) selected(name string, names []string) bool {
 		}
 	}
 	return false
-}
-
-// extract writes a member to its place. What would leave the folder, by its name or through a link, is refused.
-func (s *packer) extract(r io.Reader, h *tar.Header) error {
-	name := h.Name
-	if strings.HasPrefix(name, "/") {
-		if !s.told {
-			s.p.Errorf("Removing leading `/' from member names")
-			s.told = true
-		}
-		name = strings.TrimLeft(name, "/")
-	}
-	if !safe(name) {
-		s.messages.Flush()
-		s.p.Errorf("%s: Member name contains '..'", h.Name)
-		s.code = 2
-		return nil
-	}
-	name = path.Clean(name)
-	for range s.strip {
-		_, rest, ok := strings.Cut(name, "/")
-		if !ok {
-			return nil
-		}
-		name = rest
-	}
-	if s.toStdout {
-		if h.Typeflag == tar.TypeReg {
-			if _, err := io.Copy(s.out, r); err != nil {
-				return errors.New("Unexpected EOF in archive")
-			}
-		}
-		return nil
-	}
-	if s.verbose > 0 {
-		s.messages.WriteString(s.line(h) + "\n")
-	}
-	fail := func(err error) error {
-		s.p.Charge(0)
-		s.messages.Flush()
-		s.p.Errorf("%s: Cannot open: %s", name, program.Message(err))
-		s.code = 2
-		return nil
-	}
-	if err := s.parents(name); err != nil {
-		return fail(err)
-	}
-	fs := s.p.FS
-	mode := uint32(h.Mode) & 0o777 &^ s.p.Umask
-	switch h.Typeflag {
-	case tar.TypeDir:
-		if err := fs.Mkdir(s.at, name, 0o700); err != nil && !errors.Is(err, vfs.EEXIST) {
-			return fail(err)
-		}
-		s.dirs = append(s.dirs, dirTime{name, h})
-		return nil
-	case tar.TypeSymlink:
-		_ = fs.Unlink(s.at, name)
-		if err := fs.Symlink(h.Linkname, s.at, name); err != nil {
-			return fail(err)
-		}
-		if !s.noTime {
-			_ = fs.Utimes(s.at, name, false, h.ModTime, h.ModTime)
-		}
-		return nil
-	case tar.TypeLink:
-		if !safe(h.Linkname) {
-			s.p.Errorf("%s: Member name contains '..'", h.Linkname)
-			s.code = 2
-			return nil
-		}
-		_ = fs.Unlink(s.at, name)
-		if err := s.through(h.Linkname); err != nil {
-			return fail(err)
-		}
-		if err := fs.Link(s.at, h.Linkname, false, s.at, name); err != nil {
-			return fail(err)
-		}
-		return nil
-	case tar.TypeReg:
-	default:
-		return nil
-	}
-	if s.keep {
-		if _, err := fs.Stat(s.at, name, false); err == nil {
-			s.p.Errorf("%s: Cannot open: %s", name, vfs.EEXIST.Error())
-			s.code = 2
-			return nil
-		}
-	}
-	if err := fs.Unlink(s.at, name); err != nil && !errors.Is(err, vfs.ENOENT) {
-		return fail(err)
-	}
-	f, err := fs.Open(s.at, name, vfs.Write|vfs.Create|vfs.Exclusive, 0o600)
-	if err != nil {
-		return fail(err)
-	}
-	defer f.Close()
-	if err := s.copy(f, r, name); err != nil {
-		return err
-	}
-	_ = f.Node().Chmod(mode)
-	if !s.noTime {
-		_ = f.Node().Utimes(h.ModTime, h.ModTime)
-	}
-	return nil
-}
-
-// copy writes a member's bytes.
-func (s *packer) copy(f *vfs.Handle, r io.Reader, name string) error {
-	buf := make([]byte, 32<<10)
-	for {
-		n, err := r.Read(buf)
-		if n > 0 {
-			if _, werr := f.Write(buf[:n]); werr != nil {
-				s.p.Charge(0)
-				return errors.New(name + ": Cannot write: " + program.Message(werr))
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return errors.New("Unexpected EOF in archive")
-		}
-	}
-}
-
-// parents makes the folders above a name, and refuses to go through a link.
-func (s *packer) parents(name string) error {
-	for i := range name {
-		if name[i] != '/' {
-			continue
-		}
-		dir := name[:i]
-		info, err := s.p.FS.Stat(s.at, dir, false)
-		switch {
-		case errors.Is(err, vfs.ENOENT):
-			if err := s.p.FS.Mkdir(s.at, dir, 0o777&^s.p.Umask); err != nil {
-				return err
-			}
-		case err != nil:
-			return err
-		case info.Kind != vfs.Directory:
-			return vfs.ENOTDIR
-		}
-	}
-	return nil
-}
-
-// through refuses a path that goes through a link.
-func (s *packer) through(name string) error {
-	for i := range name {
-		if name[i] == '/' {
-			if info, err := s.p.FS.Stat(s.at, name[:i], false); err != nil || info.Kind != vfs.Directory {
-				return vfs.ENOTDIR
-			}
-		}
-	}
-	return nil
-}
-
-// gzipCommand is gzip, gunzip and zcat.
-func gzipCommand(p *program.Process) int {
-	called := base(p.Name())
-	p.Args[0] = "gzip" // that is what its messages call it
-	opts, operands := p.Options(1, "cdfhklLnNqrS:tv123456789", "stdout c", "to-stdout c", "decompress d", "uncompress d", "force f", "keep k", "list l", "no-name n", "name N", "quiet q",
-		"recursive r", "suffix= S", "test t", "verbose v", "fast 1", "best 9")
-	unpack, stdout, keep, force, test, list := false, false, false, false, false, false
-	level := gzip.DefaultCompression
-	suffix := ".gz"
-	switch called {
-	case "gunzip":
-		unpack = true
-	case "zcat":
-		unpack, stdout, force = true, true, false
-	}
-	for _, o := range opts {
-		switch o.Name {
-		case "c":
-			stdout = true
-		case "d":
-			unpack = true
-		case "f":
-			force = true
-		case "k":
-			keep = true
-		case "t":
-			test, unpack = true, true
-		case "l":
-			list, unpack = true, true
-		case "S":
-			suffix = o.Value
-		case "r":
-			p.Lack(program.LackOption, "-r")
-			p.Errorf("the option -r is not supported here: use find -exec")
-			return 1
-		default:
-			if o.Name[0] >= '1' && o.Name[0] <= '9' {
-				level = int(o.Name[0] - '0')
-			}
-		}
-	}
-	if len(operands) == 0 {
-		operands = []string{"-"}
-	}
-	code := 0
-	if list {
-		p.Out().WriteString("         compressed        uncompressed  ratio uncompressed_name\n")
-	}
-	for _, name := range operands {
-		if !packOne(p, name, suffix, level, unpack, stdout || name == "-", keep || stdout, force, test, list) {
-			code = 1
-		}
-	}
-	return code
-}
-
-func packOne(p *program.Process, name, suffix string, level int, unpack, stdout, keep, force, test, list bool) bool {
-	fail := func(format string, args ...any) bool {
-		p.Charge(0)
-		p.Errorf(format, args...)
-		return false
-	}
-	h := p.Stdin
-	to := name + suffix
-	var info vfs.Info
-	if name != "-" {
-		var err error
-		if unpack && !stdout && !test && !list {
-			switch {
-			case strings.HasSuffix(name, suffix):
-				to = strings.TrimSuffix(name, suffix)
-			case strings.HasSuffix(name, ".tgz"):
-				to = strings.TrimSuffix(name, ".tgz") + ".tar"
-			default:
-				if _, err := p.FS.Stat(p.At(), name, true); err != nil {
-					if _, err := p.FS.Stat(p.At(), name+suffix, true); err == nil {
-						return packOne(p, name+suffix, suffix, level, unpack, stdout, keep, force, test, list)
-					}
-					return fail("%s%s: %s", name, suffix, program.Message(err))
-				}
-				fail("%s: unknown suffix -- ignored", name)
-				return false
-			}
-		}
-		if info, err = p.FS.Stat(p.At(), name, true); err != nil {
-			return fail("%s: %s", name, program.Message(err))
-		}
-		if info.IsDir() {
-			return fail("%s is a directory -- ignored", name)
-		}
-		if !unpack && strings.HasSuffix(name, suffix) && !stdout {
-			return fail("%s already has %s suffix -- unchanged", name, suffix)
-		}
-		if h, err = p.Open(name, vfs.Read); err != nil {
-			return fail("%s: %s", name, program.Message(err))
-		}
-		defer func() { _ = p.Close(h) }()
-	}
-	in := p.Reader(h)
-	w := p.Out()
-	var out *vfs.Handle
-	if !stdout && !test && !list {
-		if _, err := p.FS.Stat(p.At(), to, false); err == nil && !force {
-			return fail("%s already exists;\tnot overwritten", to)
-		}
-		var err error
-		if out, w, err = create(p, to); err != nil {
-			return fail("%s: %s", to, program.Message(err))
-		}
-	}
-	shown := name
-	if shown == "-" {
-		shown = "stdin"
-	}
-	if unpack {
-		z, err := gzip.NewReader(in)
-		if err != nil {
-			if out != nil {
-				_ = p.Close(out)
-				_ = p.FS.Unlink(p.At(), to)
-			}
-			p.Stderrf("\n")
-			if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-				return fail("%s: unexpected end of file", shown)
-			}
-			return fail("%s: not in gzip format", shown)
-		}
-		var n int64
-		var target io.Writer = w
-		if test || list {
-			target = io.Discard
-		}
-		n, err = io.Copy(target, &charger{p: p, r: z, n: gasPerPacked})
-		if err != nil {
-			w.Flush()
-			p.Stderrf("\n")
-			if errors.Is(err, io.ErrUnexpectedEOF) {
-				return fail("%s: unexpected end of file", shown)
-			}
-			return fail("%s: invalid compressed data--format violated", shown)
-		}
-		if list {
-			ratio := 0.0
-			if n > 0 {
-				ratio = 100 * (1 - float64(info.Size-18-int64(len(z.Name)))/float64(n))
-			}
-			p.Out().Printf("%19d %19d %5.1f%% %s\n", info.Size, n, ratio, strings.TrimSuffix(name, suffix))
-		}
-	} else {
-		z, _ := gzip.NewWriterLevel(w, level)
-		if name != "-" {
-			z.Name = base(name)
-			z.ModTime = info.Modified
-		}
-		z.OS = 3
-		if _, err := io.Copy(z, &charger{p: p, r: in, n: 2 * gasPerPacked}); err != nil {
-			return fail("%s: %s", shown, program.Message(err))
-		}
-		_ = z.Close()
-	}
-	w.Flush()
-	if out != nil {
-		if out.Node() != nil {
-			_ = out.Node().Chmod(info.Mode)
-			_ = out.Node().Utimes(info.Accessed, info.Modified)
-		}
-		_ = p.Close(out)
-		if !keep {
-			if err := p.FS.Unlink(p.At(), name); err != nil {
-				return fail("%s: %s", name, program.Message(err))
-			}
-		}
-	}
-	return true
 }

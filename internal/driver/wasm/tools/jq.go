@@ -1,15 +1,10 @@
 package tools
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
-	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -61,16 +56,18 @@ func (s *steps) Done() <-chan struct{} {
 	return nil
 }
 
-// texts is where jq's input comes from.
+// jqOwn takes the place of what would ask the clock and the time zone of the machine.
+const jqOwn = `def now: _clock; def localtime: gmtime; def strflocaltime($f): strftime($f); .`
+
+// jqInput is where jq's values come from.
 type jqInput struct {
-	q       *querier
-	files   []string
-	name    string
-	data    []byte
-	at      int
-	raw     bool
-	started bool
-	failed  int
+	q      *querier
+	files  []string
+	name   string
+	data   []byte
+	at     int
+	raw    bool
+	failed int
 }
 
 func jq(p *program.Process) int {
@@ -264,6 +261,12 @@ func jq(p *program.Process) int {
 		return 3
 	}
 	q.study(filter)
+	own, err := gojq.Parse(jqOwn)
+	if err != nil {
+		p.Errorf("error: %s", err.Error())
+		return 3
+	}
+	query.FuncDefs = append(own.FuncDefs, query.FuncDefs...)
 	in := &jqInput{q: q, files: files, raw: rawInput}
 	if len(files) == 0 {
 		in.files = []string{"-"}
@@ -347,7 +350,7 @@ func (q *querier) options(in *jqInput, names []string) []gojq.CompilerOption {
 		gojq.WithVariables(names),
 		gojq.WithInputIter(in),
 		gojq.WithEnvironLoader(func() []string { return p.Env }),
-		gojq.WithFunction("now", 0, 0, func(any, []any) any { return float64(p.Now().UnixMicro()) / 1e6 }),
+		gojq.WithFunction("_clock", 0, 0, func(any, []any) any { return float64(p.Now().UnixMicro()) / 1e6 }),
 		gojq.WithFunction("input_filename", 0, 0, func(any, []any) any {
 			if in.name == "" || in.name == "-" {
 				return nil
@@ -518,400 +521,4 @@ func (q *querier) scalar(b []byte, v any) []byte {
 		text = text[size:]
 	}
 	return b
-}
-
-// keys returns the keys of an object in the order in which jq would have them, as far as that is known: that of the input, or of the program where it writes
-// just such an object; else what the input has first, then what the program names.
-func (q *querier) keys(v map[string]any) []string {
-	if !q.sorted {
-		if keys, ok := q.order[reflect.ValueOf(v).Pointer()]; ok && len(keys) == len(v) {
-			return keys
-		}
-	}
-	keys := make([]string, 0, len(v))
-	for k := range v {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	if q.sorted {
-		return keys
-	}
-	if shape, ok := q.shapes[strings.Join(keys, "\x00")]; ok {
-		return shape
-	}
-	slices.SortStableFunc(keys, func(a, b string) int { return q.place(a) - q.place(b) })
-	return keys
-}
-
-func (q *querier) place(key string) int {
-	if i, ok := q.rank[key]; ok {
-		return i
-	}
-	if i, ok := q.texts[key]; ok {
-		return 1<<30 + i
-	}
-	return 1 << 31
-}
-
-// study finds the objects that the program writes, for the order of their keys.
-func (q *querier) study(src string) {
-	type open struct {
-		brace bool
-		keys  []string
-		key   bool // a key comes next
-	}
-	var stack []open
-	note := func(key string) {
-		if _, ok := q.texts[key]; !ok {
-			q.texts[key] = len(q.texts)
-		}
-		if n := len(stack); n > 0 && stack[n-1].brace && stack[n-1].key {
-			stack[n-1].keys = append(stack[n-1].keys, key)
-			stack[n-1].key = false
-		}
-	}
-	for i := 0; i < len(src); i++ {
-		c := src[i]
-		switch {
-		case c == '#':
-			for i < len(src) && src[i] != '\n' {
-				i++
-			}
-		case c == '"':
-			start := i + 1
-			for i++; i < len(src) && src[i] != '"'; i++ {
-				if src[i] == '\\' {
-					i++
-				}
-			}
-			if i < len(src) {
-				note(src[start:i])
-			}
-		case c == '{' || c == '[' || c == '(':
-			stack = append(stack, open{brace: c == '{', key: c == '{'})
-		case c == '}' || c == ']' || c == ')':
-			if n := len(stack); n > 0 {
-				if top := stack[n-1]; top.brace && c == '}' && len(top.keys) > 0 {
-					sorted := slices.Clone(top.keys)
-					slices.Sort(sorted)
-					if name := strings.Join(sorted, "\x00"); q.shapes[name] == nil {
-						q.shapes[name] = top.keys
-					}
-				}
-				stack = stack[:n-1]
-			}
-		case c == ',':
-			if n := len(stack); n > 0 {
-				stack[n-1].key = stack[n-1].brace
-			}
-		case c == '_' || c == '$' || c|0x20 >= 'a' && c|0x20 <= 'z':
-			start := i
-			for i < len(src) && (src[i] == '_' || src[i] == '$' || src[i] == ':' && i+2 < len(src) && src[i+1] == ':' || src[i]|0x20 >= 'a' && src[i]|0x20 <= 'z' || src[i] >= '0' && src[i] <= '9') {
-				i++
-			}
-			note(strings.TrimPrefix(src[start:i], "$"))
-			i--
-		}
-	}
-}
-
-// where says what is read, for messages.
-func (in *jqInput) where() string {
-	if in.name == "" {
-		return "<unknown>"
-	}
-	name := in.name
-	if name == "-" {
-		name = "<stdin>"
-	}
-	return name + ":" + strconv.Itoa(bytes.Count(in.data[:min(in.at+1, len(in.data))], []byte("\n")))
-}
-
-// open readies the next file.
-func (in *jqInput) open() bool {
-	for len(in.files) > 0 {
-		in.name, in.files = in.files[0], in.files[1:]
-		if in.data != nil {
-			in.q.p.Drop(len(in.data))
-		}
-		data, err := whole(in.q.p, in.name)
-		in.data, in.at = data, 0
-		if err == nil {
-			return true
-		}
-		in.q.p.Errorf("error: Could not open file %s: %s", in.name, program.Message(err))
-		in.failed = 2
-		in.data = nil
-	}
-	return false
-}
-
-// Next returns the next value of the input.
-func (in *jqInput) Next() (any, bool) {
-	for {
-		if in.data == nil || in.at >= len(in.data) {
-			if !in.open() {
-				return nil, false
-			}
-			continue
-		}
-		if in.raw {
-			rest := in.data[in.at:]
-			i := slices.Index(rest, '\n')
-			if i < 0 {
-				in.at = len(in.data)
-				return string(rest), true
-			}
-			in.at += i + 1
-			return string(rest[:i]), true
-		}
-		r := &jsonReader{q: in.q, data: in.data, at: in.at}
-		v, err := r.next()
-		in.q.p.Charge((r.at - in.at) * 4)
-		in.q.p.Hold((r.at - in.at) * 3)
-		in.at = r.at
-		if errors.Is(err, io.EOF) {
-			in.at = len(in.data)
-			continue
-		}
-		if err != nil {
-			in.at = len(in.data)
-			in.files = nil
-			return err, true
-		}
-		return v, true
-	}
-}
-
-// all reads every value of a text.
-func (q *querier) all(b []byte) ([]any, error) {
-	r := &jsonReader{q: q, data: b}
-	q.p.Charge(len(b) * 4)
-	var all []any
-	for {
-		v, err := r.next()
-		if errors.Is(err, io.EOF) {
-			return all, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, v)
-	}
-}
-
-// jsonReader reads JSON and notes the order of keys.
-type jsonReader struct {
-	q     *querier
-	data  []byte
-	at    int
-	depth int
-}
-
-func (r *jsonReader) blanks() {
-	for r.at < len(r.data) && (r.data[r.at] == ' ' || r.data[r.at] == '\n' || r.data[r.at] == '\t' || r.data[r.at] == '\r' || r.data[r.at] == 0x1e) {
-		r.at++
-	}
-	if r.at == 0 && strings.HasPrefix(string(r.data[:min(3, len(r.data))]), "\ufeff") {
-		r.at = 3
-		r.blanks()
-	}
-}
-
-func (r *jsonReader) fail(what string) error {
-	line := 1
-	column := 0
-	for _, c := range r.data[:min(r.at+1, len(r.data))] {
-		if column++; c == '\n' {
-			line++
-			column = 0
-		}
-	}
-	return fmt.Errorf("%s at line %d, column %d", what, line, column)
-}
-
-func (r *jsonReader) next() (any, error) {
-	r.blanks()
-	if r.at >= len(r.data) {
-		return nil, io.EOF
-	}
-	v, err := r.value()
-	if errors.Is(err, io.EOF) {
-		err = r.fail("Unfinished JSON term at EOF")
-	}
-	return v, err
-}
-
-func (r *jsonReader) value() (any, error) {
-	r.blanks()
-	if r.at >= len(r.data) {
-		return nil, io.EOF
-	}
-	if r.depth++; r.depth > 256 {
-		return nil, r.fail("Exceeds depth limit for parsing")
-	}
-	defer func() { r.depth-- }()
-	switch c := r.data[r.at]; {
-	case c == '{':
-		return r.object()
-	case c == '[':
-		r.at++
-		list := []any{}
-		for {
-			r.blanks()
-			if r.at < len(r.data) && r.data[r.at] == ']' && len(list) == 0 {
-				r.at++
-				return list, nil
-			}
-			v, err := r.value()
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, v)
-			r.blanks()
-			if r.at >= len(r.data) {
-				return nil, io.EOF
-			}
-			switch r.data[r.at] {
-			case ',':
-				r.at++
-			case ']':
-				r.at++
-				return list, nil
-			default:
-				return nil, r.fail("Expected separator between values")
-			}
-		}
-	case c == '"':
-		return r.str()
-	case c == '-' || c >= '0' && c <= '9':
-		return r.number()
-	}
-	start := r.at
-	for r.at < len(r.data) && r.data[r.at]|0x20 >= 'a' && r.data[r.at]|0x20 <= 'z' {
-		r.at++
-	}
-	switch string(r.data[start:r.at]) {
-	case "true":
-		return true, nil
-	case "false":
-		return false, nil
-	case "null":
-		return nil, nil
-	case "nan", "NaN":
-		return math.NaN(), nil
-	}
-	return nil, r.fail("Invalid literal")
-}
-
-func (r *jsonReader) object() (any, error) {
-	r.at++
-	m := map[string]any{}
-	var keys []string
-	for {
-		r.blanks()
-		if r.at >= len(r.data) {
-			return nil, io.EOF
-		}
-		if r.data[r.at] == '}' && len(m) == 0 {
-			r.at++
-			return m, nil
-		}
-		if r.data[r.at] != '"' {
-			return nil, r.fail("Object keys must be strings")
-		}
-		k, err := r.str()
-		if err != nil {
-			return nil, err
-		}
-		r.blanks()
-		if r.at >= len(r.data) {
-			return nil, io.EOF
-		}
-		if r.data[r.at] != ':' {
-			return nil, r.fail("Objects must consist of key:value pairs")
-		}
-		r.at++
-		v, err := r.value()
-		if err != nil {
-			return nil, err
-		}
-		if _, twice := m[k]; !twice {
-			keys = append(keys, k)
-			if _, known := r.q.rank[k]; !known {
-				r.q.rank[k] = len(r.q.rank)
-			}
-		}
-		m[k] = v
-		r.blanks()
-		if r.at >= len(r.data) {
-			return nil, io.EOF
-		}
-		switch r.data[r.at] {
-		case ',':
-			r.at++
-		case '}':
-			r.at++
-			r.q.order[reflect.ValueOf(m).Pointer()] = keys
-			r.q.keep = append(r.q.keep, m)
-			return m, nil
-		default:
-			return nil, r.fail("Expected separator between values")
-		}
-	}
-}
-
-func (r *jsonReader) str() (string, error) {
-	start := r.at
-	for r.at++; r.at < len(r.data); r.at++ {
-		switch r.data[r.at] {
-		case '\\':
-			r.at++
-		case '"':
-			r.at++
-			var s string
-			if err := json.Unmarshal(r.data[start:r.at], &s); err != nil {
-				var b []byte // characters below the blank are let through, as jq does
-				for _, c := range r.data[start:r.at] {
-					if c < ' ' {
-						b = fmt.Appendf(b, `\u%04x`, c)
-					} else {
-						b = append(b, c)
-					}
-				}
-				if err := json.Unmarshal(b, &s); err != nil {
-					return "", r.fail("Invalid escape")
-				}
-			}
-			return s, nil
-		}
-	}
-	return "", io.EOF
-}
-
-func (r *jsonReader) number() (any, error) {
-	start := r.at
-	whole := true
-	for r.at < len(r.data) && strings.IndexByte("+-0123456789.eE", r.data[r.at]) >= 0 {
-		whole = whole && (r.data[r.at] >= '0' && r.data[r.at] <= '9' || r.at == start)
-		r.at++
-	}
-	text := string(r.data[start:r.at])
-	if whole {
-		if n, err := strconv.Atoi(text); err == nil {
-			return n, nil
-		}
-	}
-	if _, err := strconv.ParseFloat(text, 64); err != nil && !errors.Is(err, strconv.ErrRange) {
-		return nil, r.fail("Invalid numeric literal")
-	}
-	if len(text) > 1000 {
-		return nil, r.fail("Number too long")
-	}
-	if !whole {
-		if v, err := strconv.ParseFloat(text, 64); err == nil {
-			return v, nil
-		}
-	}
-	return json.Number(text), nil
 }

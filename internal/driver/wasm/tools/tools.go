@@ -240,8 +240,8 @@ func inClass(name string, c rune) bool {
 	return false
 }
 
-// base returns the last element of a path.
-func base(path string) string {
+// lastName returns the last element of a path.
+func lastName(path string) string {
 	path = strings.TrimRight(path, "/")
 	return path[strings.LastIndexByte(path, '/')+1:]
 }

@@ -1,6 +1,7 @@
 package tools_test
 
 import (
+	"flag"
 	"testing"
 
 	"agentbox/internal/driver/wasm/program"
@@ -10,8 +11,10 @@ import (
 	"agentbox/internal/driver/wasm/tools"
 )
 
+var update = flag.Bool("update", false, "run the real programs and write what they print")
+
 func programs() program.Table {
 	return program.Table{}.Add(shell.Programs(), coreutils.Programs(), tools.Programs())
 }
 
-func TestTranscripts(t *testing.T) { shelltest.Transcripts(t, programs(), "testdata/*.txtar") }
+func TestTranscripts(t *testing.T) { shelltest.Transcripts(t, programs(), "testdata/*.txtar", *update) }

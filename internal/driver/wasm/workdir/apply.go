@@ -40,7 +40,7 @@ func (f *Folder) Apply(changes []vfs.Change, staging string, owner *Owner) error
 			}
 		}
 		if err := a.apply(c); err != nil {
-			if failed = append(failed, fmt.Errorf("%s %q: %w", verbs[c.Op], c.Path, err)); len(failed) > maxComplaints {
+			if failed = append(failed, fmt.Errorf("%s %q: %w", verb(c.Op), c.Path, err)); len(failed) > maxComplaints {
 				failed = failed[:maxComplaints]
 			}
 		}
@@ -51,6 +51,14 @@ func (f *Folder) Apply(changes []vfs.Change, staging string, owner *Owner) error
 var verbs = [...]string{
 	vfs.Remove: "remove", vfs.RemoveDir: "remove folder", vfs.Take: "move", vfs.Put: "move to", vfs.MakeDir: "make folder", vfs.WriteFile: "write",
 	vfs.MakeLink: "make link", vfs.Link: "make name", vfs.SetTime: "set time of", vfs.SetMode: "set mode of",
+}
+
+// verb says what a change does; that of a worker that was taken over may be none.
+func verb(op vfs.Op) string {
+	if int(op) < len(verbs) && verbs[op] != "" {
+		return verbs[op]
+	}
+	return "change"
 }
 
 type applier struct {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"pgregory.net/rapid"
 
 	"agentbox/internal/driver/wasm/bound"
 	"agentbox/internal/driver/wasm/vfs"
@@ -212,6 +213,59 @@ func TestNamesNeedNotBeText(t *testing.T) {
 	holds(t, filepath.Join(inside, "\xc3\x28"), "bytes")
 }
 
+func TestAListIsOnlySoLong(t *testing.T) {
+	_, inside, f := folders(t)
+	for _, name := range []string{"a", "b", "c"} {
+		must(t, os.Symlink(strings.Repeat("t", 99), filepath.Join(inside, name)))
+	}
+	f.Bound(300)
+	if all, err := f.List("."); err != nil || len(all) != 3 {
+		t.Fatalf("got %v, %v", all, err)
+	}
+	f.Bound(299)
+	if _, err := f.List("."); !errors.Is(err, vfs.ENOMEM) {
+		t.Fatalf("got %v", err)
+	}
+}
+
+// TestNoChangesReachOutside applies whatever changes to a folder with links planted in it, as a worker that was taken over might send them.
+func TestNoChangesReachOutside(t *testing.T) {
+	outside, _, _ := folders(t)
+	before := tell(t, outside)
+	spaces := filepath.Join(filepath.Dir(outside), "spaces")
+	must(t, os.Mkdir(spaces, 0o755))
+	run := 0
+	rapid.Check(t, func(r *rapid.T) {
+		run++
+		inside := filepath.Join(spaces, fmt.Sprint(run))
+		must(t, os.Mkdir(inside, 0o755))
+		defer os.RemoveAll(inside)
+		must(t, os.Symlink(outside, filepath.Join(inside, "a")))
+		must(t, os.Symlink("../../outside", filepath.Join(inside, "b")))
+		must(t, os.Symlink(filepath.Join(outside, "secret"), filepath.Join(inside, "c")))
+		must(t, os.MkdirAll(filepath.Join(inside, "d", "a"), 0o755))
+		f, err := workdir.Open(inside, 1<<30, 1<<20)
+		must(t, err)
+		defer f.Close()
+		path := rapid.Custom(func(r *rapid.T) string {
+			return strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{
+				"a", "b", "c", "d", "e", "secret", "outside", "..", ".", "", ".agentbox-apply-0", "f1", "s1",
+			}), 0, 4).Draw(r, "names"), "/")
+		})
+		changes := rapid.SliceOfN(rapid.Custom(func(r *rapid.T) vfs.Change {
+			return vfs.Change{
+				Op: vfs.Op(rapid.IntRange(0, 11).Draw(r, "op")), Path: path.Draw(r, "path"), Target: rapid.OneOf(path, rapid.Just(outside)).Draw(r, "target"),
+				Slot: rapid.IntRange(0, 2).Draw(r, "slot"), Mode: rapid.Uint32().Draw(r, "mode"), Modified: time.Unix(1, 0), Keep: rapid.Bool().Draw(r, "keep"),
+				Content: []byte("changed"), Size: rapid.Int64Range(0, 100).Draw(r, "size"),
+			}
+		}), 1, 20).Draw(r, "changes")
+		_ = f.Apply(changes, "", nil)
+		if after := tell(t, outside); after != before {
+			r.Fatalf("the folder outside was changed:\n%s\nwas:\n%s", after, before)
+		}
+	})
+}
+
 // TestRacingRenamesLeadNowhere exchanges a folder for a link to one outside, over and over, while it is listed, read and changed.
 func TestRacingRenamesLeadNowhere(t *testing.T) {
 	outside, inside, f := folders(t)
@@ -235,7 +289,7 @@ func TestRacingRenamesLeadNowhere(t *testing.T) {
 		}
 	}()
 	worked := 0
-	for i := range 60 {
+	for i := range 25 {
 		text := fmt.Sprintf("mine %d", i)
 		p := make([]byte, 20)
 		if n, err := f.Read("dir/deep/file", p, 0); (err == nil || errors.Is(err, io.EOF)) && !strings.HasPrefix(string(p[:n]), "mine") {

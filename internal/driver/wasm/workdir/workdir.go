@@ -16,8 +16,12 @@ import (
 	"agentbox/internal/driver/wasm/vfs"
 )
 
-// MaxEntries is how many names a folder may hold that is listed: each takes about a kilobyte on its way.
-const MaxEntries = 1 << 20
+// MaxEntries and MaxListing are how many names a folder may hold that is listed, and how many bytes they and what links point to take: the daemon holds
+// all of them at once, for code that it does not trust.
+const (
+	MaxEntries = 1 << 18
+	MaxListing = 64 << 20
+)
 
 // Folder is a folder of the host, open. It is not safe for concurrent use.
 type Folder struct {
@@ -26,6 +30,7 @@ type Folder struct {
 	device uint64
 	bytes  int64 // that fit
 	files  int64
+	most   int // of a listing, in bytes
 
 	dir  *os.Root // the folder that was used last
 	at   string   // where it is; "" for none
@@ -45,7 +50,7 @@ func Open(path string, bytes, files int64) (*Folder, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open the folder of an execution: %w", err), root.Close())
 	}
-	return &Folder{root: root, path: path, device: device(info), bytes: bytes, files: files}, nil
+	return &Folder{root: root, path: path, device: device(info), bytes: bytes, files: files, most: MaxListing}, nil
 }
 
 // Close closes the folder.
@@ -80,6 +85,7 @@ func (f *Folder) List(dir string) ([]vfs.Found, error) {
 	}
 	defer list.Close()
 	var all []vfs.Found
+	bytes := 0
 	for {
 		names, err := list.Readdirnames(1024)
 		if len(names) == 0 {
@@ -98,6 +104,9 @@ func (f *Folder) List(dir string) ([]vfs.Found, error) {
 			}
 			if err != nil {
 				return nil, errno(err)
+			}
+			if bytes += len(found.Name) + len(found.Target); bytes > f.most {
+				return nil, vfs.ENOMEM
 			}
 			all = append(all, found)
 		}

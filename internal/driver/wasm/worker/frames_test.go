@@ -59,7 +59,7 @@ func voice(said io.Reader) *process {
 
 // hear has a talk hear what a worker says.
 func hear(said io.Reader, files *counted, limits bound.Limits) (Outcome, error) {
-	printed := newPrinter(func(string, []byte) error { return nil }, limits.OutputBytes, false)
+	printed := newPrinter(func(string, []byte) error { return nil }, limits.OutputBytes, 0)
 	t := &talk{w: voice(said), files: []Files{files}, printed: printed, limits: limits}
 	o, err := t.execute(context.Background(), []byte("order"), time.Hour)
 	return o, errors.Join(err, printed.wait())
@@ -157,7 +157,7 @@ func TestAStormOfListingsHoldsNoMore(t *testing.T) {
 		e.uint(0)
 		said = append(said, frame(frameList, e.b))
 	}
-	tk := &talk{w: voice(bytes.NewReader(framed(said...))), files: []Files{files}, printed: newPrinter(nil, 0, false), limits: smallLimits()}
+	tk := &talk{w: voice(bytes.NewReader(framed(said...))), files: []Files{files}, printed: newPrinter(nil, 0, 0), limits: smallLimits()}
 	_, err := tk.execute(t.Context(), []byte("order"), time.Hour)
 	if !errors.Is(err, ErrEnded) || len(tk.listing) > maxListings {
 		t.Errorf("got %v and %d listings that were begun", err, len(tk.listing))
@@ -199,7 +199,7 @@ func TestAStopThatComesLateHarmsNobody(t *testing.T) {
 	var told bytes.Buffer
 	w := voice(bytes.NewReader(framed(frame(frameEnd, (&Outcome{}).encode()))))
 	w.w = bufio.NewWriter(&told)
-	tk := &talk{w: w, printed: newPrinter(nil, 0, false), limits: smallLimits()}
+	tk := &talk{w: w, printed: newPrinter(nil, 0, 0), limits: smallLimits()}
 	if _, err := tk.execute(t.Context(), []byte("order"), time.Hour); err != nil {
 		t.Fatal(err)
 	}

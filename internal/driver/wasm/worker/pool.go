@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,6 +66,7 @@ type Options struct {
 	Workers int                 // at least 1
 	Started func(p *os.Process) // called with each worker's process before its first order, and may be nil
 	Prepare func(c *exec.Cmd)   // what the host can bound a process by before it starts, and may be nil
+	Hold    time.Duration       // for how long what an attempt prints is held back at most; 0 means a second
 	Logger  *slog.Logger
 }
 
@@ -79,9 +81,12 @@ type Pool struct {
 	warm   sync.Once
 	age    atomic.Int64 // how often the workers were outdated
 
-	mu     sync.Mutex // guards what follows
-	living map[*process]bool
-	closed bool
+	mu       sync.Mutex // guards what follows
+	living   map[*process]bool
+	closed   bool
+	started  int // workers that there are, or that stand for one that has to be started
+	starting int // of them
+	waiting  int // executions
 }
 
 // NewPool returns a pool whose workers start in the background when they are wanted, or by Warm.
@@ -90,13 +95,22 @@ func NewPool(o Options) *Pool {
 	return &Pool{o: o, idle: make(chan *process, o.Workers), base: base, end: end, living: map[*process]bool{}}
 }
 
-// Warm starts the workers in the background, if they were not started before.
+// Warm starts a worker in the background, if none was started before. The others start when they are wanted.
 func (p *Pool) Warm() {
-	p.warm.Do(func() {
-		for range p.o.Workers {
-			p.renew()
-		}
-	})
+	p.warm.Do(func() { p.add() })
+}
+
+// add starts one more worker in the background, where there are fewer than there may be.
+func (p *Pool) add() {
+	p.mu.Lock()
+	room := p.started < p.o.Workers && p.starting == 0
+	if room {
+		p.started++
+	}
+	p.mu.Unlock()
+	if room {
+		p.renew()
+	}
 }
 
 // Outdate has every worker that was started before replaced before it executes anything more.
@@ -110,9 +124,14 @@ func (p *Pool) renew() {
 		return
 	}
 	p.alive.Add(1)
+	p.starting++
 	go func() {
 		defer p.alive.Done()
 		w, err := p.start()
+		p.mu.Lock()
+		p.starting--
+		more := p.waiting > 1
+		p.mu.Unlock()
 		if err != nil {
 			p.failed.Store(&err)
 			if p.base.Err() == nil {
@@ -120,6 +139,9 @@ func (p *Pool) renew() {
 			}
 		}
 		p.idle <- w
+		if more && err == nil {
+			p.add()
+		}
 	}()
 }
 
@@ -245,11 +267,16 @@ func (l *lastWords) outOfMemory() bool {
 // take waits for a worker that is idle.
 func (p *Pool) take(ctx context.Context) (*process, error) {
 	p.Warm()
+	p.count(1)
+	defer p.count(-1)
 	for tries := 0; ; tries++ {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		var w *process
+		if len(p.idle) == 0 {
+			p.add()
+		}
 		select {
 		case w = <-p.idle:
 		case <-ctx.Done():
@@ -271,6 +298,13 @@ func (p *Pool) take(ctx context.Context) (*process, error) {
 			return nil, fault.Wrap(*p.failed.Load(), fault.Unavailable, "worker_not_started", "no worker can be started; run agentbox doctor")
 		}
 	}
+}
+
+// count counts those who wait for a worker.
+func (p *Pool) count(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiting += n
 }
 
 // give puts a worker back, or replaces it.
@@ -305,7 +339,11 @@ func (p *Pool) Execute(ctx context.Context, o Order, files []Files, out func(cha
 		}
 		return Outcome{}, err
 	}
-	printed := newPrinter(out, o.Limits.OutputBytes, o.Tentative || o.Unprepared)
+	var hold time.Duration
+	if o.Tentative || o.Unprepared {
+		hold = cmp.Or(p.o.Hold, heldFor)
+	}
+	printed := newPrinter(out, o.Limits.OutputBytes, hold)
 	t := &talk{w: w, files: files, printed: printed, limits: o.Limits, tentative: o.Tentative}
 	outcome, err := t.execute(ctx, raw, o.Limits.Time)
 	broken := w.broken

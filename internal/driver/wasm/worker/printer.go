@@ -16,13 +16,15 @@ type printer struct {
 	queue []printed
 	more  sync.Cond
 	begun bool
-	held  int // bytes that wait until it is known whether they are wanted; -1 where nothing is held back
+	hold  time.Duration // from the first byte on
+	held  int           // bytes that wait until it is known whether they are wanted; -1 where nothing is held back
 	over  bool
 	err   error
 	done  chan struct{}
 }
 
-// What a tentative execution prints is held back up to so many bytes and for so long. Then it is shown, and the execution is not tentative any more.
+// What a tentative execution prints is held back up to so many bytes and, if nothing else is said, for so long. Then it is shown, and the execution is not
+// tentative any more.
 const (
 	heldBytes = 256 << 10
 	heldFor   = time.Second
@@ -36,12 +38,11 @@ type printed struct {
 // errFlood is more output than the order allows, which no worker of ours sends.
 var errFlood = errors.New("the worker prints more than the execution may")
 
-func newPrinter(out func(channel string, p []byte) error, room int64, hold bool) *printer {
-	p := &printer{out: out, room: room, done: make(chan struct{}), held: -1}
+func newPrinter(out func(channel string, p []byte) error, room int64, hold time.Duration) *printer {
+	p := &printer{out: out, room: room, done: make(chan struct{}), held: -1, hold: hold}
 	p.more.L = &p.mu
-	if hold {
+	if hold > 0 {
 		p.held = 0
-		time.AfterFunc(heldFor, p.release)
 	}
 	return p
 }
@@ -78,6 +79,9 @@ func (p *printer) print(channel byte, data []byte) error {
 		p.queue[n-1].data = append(p.queue[n-1].data, data...)
 	} else {
 		p.queue = append(p.queue, printed{channel, append([]byte(nil), data...)})
+	}
+	if p.held == 0 {
+		time.AfterFunc(p.hold, p.release)
 	}
 	if p.held >= 0 {
 		if p.held += len(data); p.held > heldBytes {

@@ -229,7 +229,7 @@ func newPool(t *testing.T, n int) *worker.Pool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := worker.NewPool(worker.Options{Command: []string{self, "serve"}, Workers: n, Prepare: worker.Prepare, Logger: slog.New(slog.DiscardHandler)})
+	p := worker.NewPool(worker.Options{Command: []string{self, "serve"}, Workers: n, Hold: time.Hour, Prepare: worker.Prepare, Logger: slog.New(slog.DiscardHandler)})
 	t.Cleanup(func() {
 		if err := p.Close(); err != nil {
 			t.Error(err)

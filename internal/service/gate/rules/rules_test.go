@@ -68,6 +68,8 @@ func TestOverridesReplaceWhatTheyGive(t *testing.T) {
 		{`{"deny":{"paths":["secret/**"]}}`, func(b policy.Bundle) bool {
 			return strings.Contains(b.Cedar, "secret/*") && !strings.Contains(b.Cedar, "*.env") && strings.Contains(b.Cedar, "commands.privilege.refused")
 		}},
+		{`{"weakest_tier":"namespace"}`, func(b policy.Bundle) bool { return b.Limits.Weakest == "namespace" && b.Cedar == base.Cedar }},
+		{`{"weakest_tier":"` + strings.Repeat("x", 32) + `"}`, func(b policy.Bundle) bool { return len(b.Limits.Weakest) == 32 }},
 		{`{"files":{"write":false}}`, func(b policy.Bundle) bool {
 			return !strings.Contains(b.Cedar, `"files.write"`) && strings.Contains(b.Cedar, `"files.read"`)
 		}},
@@ -105,6 +107,11 @@ func TestRefusedPolicies(t *testing.T) {
 		{"no approver", "approvers: 0\n", "approvers must be a whole number from 1 to 2"},
 		{"too many approvers", "approvers: 3\n", "approvers must be a whole number from 1 to 2"},
 		{"approvers as a text", "approvers: '2'\n", "approvers must be a whole number from 1 to 2"},
+		{"no tier", "weakest_tier: ''\n", "weakest_tier must be the name of a tier"},
+		{"a tier with a space", "weakest_tier: name space\n", "weakest_tier must be the name of a tier"},
+		{"a tier that is too long", "weakest_tier: " + strings.Repeat("x", 33) + "\n", "weakest_tier must be the name of a tier"},
+		{"a tier that is a list", "weakest_tier: [nano]\n", "weakest_tier must be the name of a tier"},
+		{"a tier that is a number", "weakest_tier: 1\n", "weakest_tier must be the name of a tier"},
 		{"fraction", "limits:\n  command_ms: 1.5\n", "whole number"},
 		{"not a truth value", "files:\n  read: maybe\n", "true or false"},
 		{"yes is no truth value", "files:\n  read: yes\n", "true or false"},

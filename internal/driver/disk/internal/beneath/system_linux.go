@@ -15,11 +15,11 @@ import (
 // Folder is an open folder.
 type Folder = os.File
 
-// Stat is what the kernel says about a file, and Time when something happened to it.
-type (
-	Stat = unix.Stat_t
-	Time = unix.Timespec
-)
+// Stat is what the kernel says about a file.
+type Stat = unix.Stat_t
+
+// Time is when something happened to a file.
+type Time = unix.Timespec
 
 // NoFollow keeps the opening of a path from following a symbolic link at its end.
 const NoFollow = unix.O_NOFOLLOW

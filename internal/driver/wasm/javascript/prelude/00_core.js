@@ -288,6 +288,7 @@
       ab.process.emit("uncaughtException", e, "uncaughtException");
       return 0;
     }
+    if (e instanceof Error && e.name === "InternalError" && e.message === "out of memory") return 2;
     host.write(2, show(e));
     return 1;
   };
@@ -307,6 +308,13 @@
   };
   ab.exit = (code) => ab.process.ending(code);
   ab.print = (v) => { host.write(1, `${typeof v === "string" ? v : ab.inspect(v)}\n`); };
+  // cell describes the value of a cell.
+  ab.cell = (result) => {
+    const v = result !== null && typeof result === "object" && Object.hasOwn(result, "value") ? result.value : undefined;
+    let value;
+    try { value = JSON.stringify(v); } catch { /* it is none */ }
+    return `{"text":${JSON.stringify(v === undefined ? "" : ab.inspect(v))}${value === undefined ? "" : `,"value":${value}`}}`;
+  };
   ab.received = (v) => {
     if (v == null) return String(v);
     if (typeof v === "function") return `function ${v.name}`;

@@ -385,7 +385,7 @@
     let text = "";
     if (typeof args[0] === "string") {
       i = 1;
-      text = args.length === 1 ? args[0] : args[0].replace(/%[sdifjoOc%]/g, (m) => {
+      text = args.length === 1 || !args[0].includes("%") ? args[0] : args[0].replace(/%[sdifjoOc%]/g, (m) => {
         if (m === "%%") return "%";
         if (i >= args.length) return m;
         const a = args[i++];
@@ -408,7 +408,11 @@
     }
     for (; i < args.length; i++) {
       if (i > 0) text += " ";
-      text += typeof args[i] === "string" ? args[i] : inspect(args[i], options);
+      const a = args[i];
+      if (typeof a === "string") text += a;
+      else if (typeof a === "number" && !options.colors) text += number(a);
+      else if ((typeof a === "boolean" || a === undefined || a === null) && !options.colors) text += String(a);
+      else text += inspect(a, options);
     }
     return text;
   };

@@ -10,7 +10,7 @@ library, zones, target = sys.argv[1:]
 HOME = "/usr/lib/python3.13"  # what the modules call their files
 # What needs modules that are not built, a terminal, a screen, an installation, or is CPython's own test.
 LEFT_OUT = {
-    "__phello__", "__pycache__", "curses", "dbm", "ensurepip", "idlelib", "pydoc_data", "test", "tests", "tkinter", "turtledemo", "venv",
+    "__phello__", "__pycache__", "curses", "ensurepip", "idlelib", "pydoc_data", "test", "tests", "tkinter", "turtledemo", "venv",
     "__hello__.py", "_aix_support.py", "_android_support.py", "_apple_support.py", "_ios_support.py", "_osx_support.py", "_pyio.py", "antigravity.py", "turtle.py",
 }
 

@@ -63,15 +63,15 @@ type listed struct {
 }
 
 type lister struct {
-	p                                                 *program.Process
-	all, almost, long, one, recursive, folders, human bool
-	reverse, classify, slash, inode, size, numeric    bool
-	noGroup, noOwner, quote, si, comma                bool
-	order                                             byte // 't', 'S', 'X', 'v', 'U' or 0
-	field                                             byte // of the time: 'm', 'a' or 'c'
-	style                                             string
-	status                                            int
-	printed                                           bool
+	p                                              *program.Process
+	all, almost, long, recursive, folders, human   bool
+	reverse, classify, slash, inode, size, numeric bool
+	noGroup, noOwner, quote, si, comma             bool
+	order                                          byte // 't', 'S', 'X', 'v', 'U' or 0
+	field                                          byte // of the time: 'm', 'a' or 'c'
+	style                                          string
+	status                                         int
+	printed                                        bool
 }
 
 func ls(p *program.Process) int {

@@ -15,7 +15,7 @@ import (
 type ordering struct {
 	numeric, general, human, version, month, random bool
 	reverse, fold, dictionary, printing             bool
-	blanks, blanksEnd                               bool
+	blanks                                          bool
 }
 
 // sortKey is one -k.
@@ -90,18 +90,15 @@ func parseKey(p *program.Process, spec string) sortKey {
 	}
 	letters := func(end bool) {
 		for s != "" && s[0] != ',' {
-			if s[0] == 'b' {
-				if end {
-					k.blanksTo = true
-				} else {
-					k.blanksBegin = true
-				}
-				k.set = true
-			} else if !k.letter(s[0]) {
+			k.set = true
+			switch {
+			case s[0] == 'b' && end:
+				k.blanksTo = true
+			case s[0] == 'b':
+				k.blanksBegin = true
+			case !k.letter(s[0]):
 				p.Errorf("stray character in field spec: invalid field specification ‘%s’", spec)
 				p.Exit(2)
-			} else {
-				k.set = true
 			}
 			s = s[1:]
 		}

@@ -25,7 +25,7 @@ func digest(p *program.Process, name string, h hash.Hash, quiet bool) (string, b
 			}
 			return "", false
 		}
-		defer p.Close(file)
+		defer func() { _ = p.Close(file) }()
 		in = p.Reader(file)
 	}
 	for {
@@ -131,9 +131,9 @@ func (c *checker) check(list string) bool {
 			continue
 		}
 		want, file := "", ""
-		if m := tagLine.FindStringSubmatch(text); m != nil && m[1] == c.name {
+		if m := tagLine.FindStringSubmatch(text); len(m) > 3 && m[1] == c.name {
 			want, file = m[3], m[2]
-		} else if m := sumLine.FindStringSubmatch(text); m != nil {
+		} else if m := sumLine.FindStringSubmatch(text); len(m) > 2 {
 			want, file = m[1], m[2]
 		}
 		if len(want) != digits {

@@ -1,0 +1,284 @@
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"agentbox/internal/app"
+	"agentbox/internal/client"
+	"agentbox/internal/domain/id"
+)
+
+// The rows of the nano tier are measured from outside: a daemon in a process of its own, asked over HTTP, with gate, log, result event and snapshot. The
+// yardsticks are programs of this host, started by fork and exec, which have no daemon, no policy and no isolation.
+
+// nanoProgram is the daemon's program, built once for all the benchmarks of a run.
+var nanoProgram = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "agentbox-bench-nano-")
+	if err != nil {
+		return "", err
+	}
+	builtNano = dir
+	program := filepath.Join(dir, "agentbox")
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "./cmd/agentbox")
+	cmd.Dir, cmd.Stderr = "..", os.Stderr
+	return program, cmd.Run()
+})
+
+// builtNano is the folder of that program; TestMain removes it.
+var builtNano string
+
+// nano is a daemon in a process of its own, and a client of it with the owner's key.
+type nano struct {
+	*client.Client
+	served
+
+	dir string
+}
+
+// serveNano starts a daemon on a fresh data directory. The benchmark is left out where it has no nano tier.
+func serveNano(b *testing.B) *nano {
+	b.Helper()
+	program, err := nanoProgram()
+	must(b, err)
+	n := &nano{dir: b.TempDir()}
+	args := []string{"up", "--data", n.dir, "--listen", "127.0.0.1:0"}
+	for _, class := range []string{"spaces", "runs", "files", "claims", "general", "failures"} {
+		args = append(args, "--rate", class+"=1000000")
+	}
+	cmd := exec.Command(program, args...)
+	var state app.State
+	n.served = serve(b, cmd, func() string {
+		raw, err := os.ReadFile(filepath.Join(n.dir, "daemon.json"))
+		if err != nil || json.Unmarshal(raw, &state) != nil || state.PID != cmd.Process.Pid {
+			return ""
+		}
+		return state.Address
+	})
+	key, err := os.ReadFile(filepath.Join(n.dir, "owner.key"))
+	must(b, err)
+	n.Client = client.New("http://"+state.Address, strings.TrimSpace(string(key)))
+	b.Cleanup(n.Client.Close)
+	return n
+}
+
+// space makes a nano space; what has none leaves the benchmark out.
+func (n *nano) space(b *testing.B) id.Space {
+	b.Helper()
+	s, err := n.CreateSpace(b.Context(), client.SpaceRequest{Runtime: "nano"})
+	if err != nil {
+		leaveOut(b, "the daemon makes no nano space: "+err.Error())
+	}
+	return s.ID
+}
+
+// run runs a command and returns what it printed, or why it did not succeed.
+func (n *nano) run(b *testing.B, s id.Space, command string) (string, error) {
+	op, err := json.Marshal(map[string]string{"type": "shell", "command": command})
+	if err != nil {
+		return "", err
+	}
+	m, err := client.ParseMessage([]byte(`{"protocolVersion":"1.0","operations":[` + string(op) + `]}`))
+	if err != nil {
+		return "", err
+	}
+	events, err := n.CreateRun(b.Context(), s, client.RunRequest{Message: m, WaitSeconds: 30})
+	if err != nil {
+		return "", err
+	}
+	if len(events.Events) != 1 || events.Events[0].Stdout == nil {
+		return "", fmt.Errorf("it was not run: %+v", events)
+	}
+	e := events.Events[0]
+	if !e.OK() || e.Tier != "nano" {
+		return "", fmt.Errorf("it ended in the tier %q, which lacks %v: %s%s", e.Tier, e.Lacks, e.Error, *e.Stderr)
+	}
+	return *e.Stdout, nil
+}
+
+// needGuest leaves a benchmark out where nano spaces do not have an interpreter yet.
+func (n *nano) needGuest(b *testing.B, s id.Space, command string) {
+	b.Helper()
+	if out, err := n.run(b, s, command); err != nil || out != "1\n" {
+		leaveOut(b, fmt.Sprintf("nano spaces do not run %s yet: printed %q, %v", command, out, err))
+	}
+}
+
+// The programs that are compared. Each is fresh: nothing that an earlier one did reaches it.
+const (
+	nanoPython = "python3 -c 'print(1)'"
+	nanoScript = "node -e 'console.log(1)'"
+)
+
+// interpreted measures a command that prints 1 beside a program of the host that does.
+func interpreted(b *testing.B, command string, host ...string) {
+	b.Run("ours", func(b *testing.B) {
+		n := serveNano(b)
+		s := n.space(b)
+		n.needGuest(b, s, command)
+		for b.Loop() {
+			if _, err := n.run(b, s, command); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("yardstick", func(b *testing.B) {
+		program, err := exec.LookPath(host[0])
+		if err != nil {
+			leaveOut(b, host[0]+" is missing on this host")
+		}
+		for b.Loop() {
+			if out, err := exec.Command(program, host[1:]...).Output(); err != nil || string(out) != "1\n" {
+				b.Fatalf("printed %q: %v", out, err)
+			}
+		}
+	})
+}
+
+// BenchmarkNanoPython is a fresh Python in a living nano space, over HTTP, beside the host's own with as little to load as it can.
+func BenchmarkNanoPython(b *testing.B) {
+	interpreted(b, nanoPython, "python3", "-I", "-S", "-c", "print(1)")
+}
+
+// BenchmarkNanoScript is a fresh JavaScript in a living nano space, over HTTP, beside the host's node.
+func BenchmarkNanoScript(b *testing.B) {
+	interpreted(b, nanoScript, "node", "-e", "console.log(1)")
+}
+
+// BenchmarkNanoCreate is a new nano space and a command in it, over HTTP, to the whole output, beside bubblewrap.
+func BenchmarkNanoCreate(b *testing.B) {
+	b.Run("ours", func(b *testing.B) {
+		n := serveNano(b)
+		_, err := n.DestroySpace(b.Context(), n.space(b))
+		must(b, err)
+		for b.Loop() {
+			s, err := n.CreateSpace(b.Context(), client.SpaceRequest{Runtime: "nano"})
+			if err != nil {
+				b.Fatal(err)
+			}
+			if out, err := n.run(b, s.ID, "echo hello"); err != nil || out != "hello\n" {
+				b.Fatalf("printed %q: %v", out, err)
+			}
+			b.StopTimer()
+			if _, err := n.DestroySpace(b.Context(), s.ID); err != nil {
+				b.Fatal(err)
+			}
+			b.StartTimer()
+		}
+	})
+	b.Run("yardstick", func(b *testing.B) {
+		needBubblewrap(b)
+		for b.Loop() {
+			b.StopTimer()
+			cmd := wrapped(b, "bash", "-c", "echo hello")
+			b.StartTimer()
+			if out, err := cmd.Output(); err != nil || string(out) != "hello\n" {
+				b.Fatalf("printed %q: %v", out, err)
+			}
+		}
+	})
+}
+
+// together is how many executions begin at once in BenchmarkNanoTogether.
+const together = 100
+
+// atOnce begins as many executions at the same moment, each in its own goroutine, and reports how long they took; none may fail.
+func atOnce(b *testing.B, execute func(n int) error) {
+	var took []time.Duration
+	for range b.N {
+		var (
+			begin, all sync.WaitGroup
+			each       [together]time.Duration
+			failed     [together]error
+		)
+		begin.Add(1)
+		for n := range together {
+			all.Go(func() {
+				begin.Wait()
+				start := time.Now()
+				failed[n] = execute(n)
+				each[n] = time.Since(start)
+			})
+		}
+		begin.Done()
+		all.Wait()
+		for n, err := range failed {
+			if err != nil {
+				b.Fatalf("execution %d of %d: %v", n, together, err)
+			}
+		}
+		took = append(took, each[:]...)
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
+}
+
+// BenchmarkNanoTogether is a hundred fresh Pythons at once, each in a space of its own, over HTTP; one op is all of them. The yardstick starts as many of the
+// host's. Both have the processors that the machine has.
+func BenchmarkNanoTogether(b *testing.B) {
+	b.Run("ours", func(b *testing.B) {
+		n := serveNano(b)
+		spaces := make([]id.Space, together)
+		for at := range spaces {
+			spaces[at] = n.space(b)
+		}
+		n.needGuest(b, spaces[0], nanoPython)
+		b.ResetTimer()
+		atOnce(b, func(at int) error {
+			_, err := n.run(b, spaces[at], nanoPython)
+			return err
+		})
+	})
+	b.Run("yardstick", func(b *testing.B) {
+		if _, err := exec.LookPath("python3"); err != nil {
+			leaveOut(b, "python3 is missing on this host")
+		}
+		atOnce(b, func(int) error { return exec.Command("python3", "-I", "-S", "-c", "print(1)").Run() })
+	})
+}
+
+// Living spaces of BenchmarkNanoIdle; a workspace may have as many as are in one.
+const (
+	idleSpaces   = 1_000
+	idleTogether = 200
+)
+
+// BenchmarkNanoIdle is the memory of a daemon and its workers with a thousand nano spaces in each of which a command was run, and in which nothing
+// happens any more. The yardstick is the same daemon with one.
+func BenchmarkNanoIdle(b *testing.B) {
+	idles := func(b *testing.B, count int) {
+		for range b.N {
+			n := serveNano(b)
+			s := n.space(b)
+			for made := 1; made < count; {
+				w, err := n.CreateWorkspace(b.Context(), client.WorkspaceRequest{Name: fmt.Sprint("idle ", made)})
+				must(b, err)
+				guest := &nano{Client: client.New(n.Address(), w.Key)}
+				for range min(idleTogether, count-made) {
+					if _, err := guest.run(b, guest.space(b), "echo idle"); err != nil {
+						b.Fatal(err)
+					}
+					made++
+				}
+				guest.Client.Close()
+			}
+			if _, err := n.run(b, s, "echo idle"); err != nil {
+				b.Fatal(err)
+			}
+			time.Sleep(10 * time.Second)
+			b.ReportMetric(resident(b, n.cmd.Process.Pid), "RSS-MB")
+			n.stop()
+		}
+	}
+	b.Run("ours", func(b *testing.B) { idles(b, idleSpaces) })
+	b.Run("yardstick", func(b *testing.B) { idles(b, 1) })
+}

@@ -1,0 +1,47 @@
+package javascript
+
+import (
+	"testing"
+
+	"agentbox/internal/driver/wasm/engine"
+	"agentbox/internal/driver/wasm/program"
+)
+
+// TestCells evaluates cells one after the other, each in a fresh instance of what the one before left.
+func TestCells(t *testing.T) {
+	cells := []struct {
+		code, text, value string
+		exit              int
+	}{
+		{code: "const x: number = 1; let y = { a: [1, 2] };\nclass P { n = 3 }\nfunction twice(n: number) { return n * 2; }"},
+		{code: "x + twice(20)", text: "41", value: "41"},
+		{code: "y", text: "{ a: [ 1, 2 ] }", value: `{"a":[1,2]}`},
+		{code: "const x = 'again'; x", text: "'again'", value: `"again"`},
+		{code: "await new Promise((r) => setTimeout(r, 5, 'waited'))", text: "'waited'", value: `"waited"`},
+		{code: "import { join as j } from 'path';\nimport fs from 'fs';\nimport * as os from 'os';\n[j('a', 'b'), typeof fs.readFileSync, os.EOL]", text: "[ 'a/b', 'function', '\\n' ]", value: `["a/b","function","\n"]`},
+		{code: "throw new Error('no')", exit: 1},
+		{code: "const z = ;", exit: 1},
+		{code: "j(x, 'c') + new P().n", text: "'again/c3'", value: `"again/c3"`},
+		{code: "const c = { }; c.self = c; c", text: "<ref *1> { self: [Circular *1] }"},
+		{code: "undefined"},
+	}
+	got := execute(t, world{args: []string{"js"}, cells: func(r *Runtime, p *program.Process) int {
+		var state *engine.Delta
+		for _, c := range cells {
+			got, err := r.Cell(p, state, c.code)
+			if err != nil {
+				t.Errorf("%s: %v", c.code, err)
+				return 1
+			}
+			if got.Code != c.exit || got.Text != c.text || string(got.Value) != c.value {
+				t.Errorf("%s: exit %d, %q, %s, want %d, %q, %s", c.code, got.Code, got.Text, got.Value, c.exit, c.text, c.value)
+			}
+			if got.Code == 0 {
+				state = &got.State
+			}
+		}
+		t.Logf("the state has %d bytes", state.Bytes())
+		return 0
+	}})
+	t.Log(got.err)
+}

@@ -1,0 +1,81 @@
+package shell
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// function is a function of the shell's language.
+type function struct {
+	name     string
+	body     *syntax.Stmt
+	source   *text
+	exported bool
+}
+
+// print writes the body as it can be read again.
+func (f *function) print() string {
+	var b strings.Builder
+	_ = syntax.NewPrinter(syntax.Indent(4), syntax.FunctionNextLine(true)).Print(&b, f.body)
+	s := b.String()
+	if strings.HasPrefix(s, "{\n") {
+		s = "{ \n" + s[2:]
+	}
+	return s
+}
+
+func (sh *shell) declareFunction(c *syntax.FuncDecl) {
+	if c.Name == nil {
+		sh.unsupported("function without a name")
+		return
+	}
+	if old := sh.funcs[c.Name.Value]; old != nil && old.name == "readonly" {
+		return
+	}
+	f := &function{name: c.Name.Value, body: c.Body, source: sh.source}
+	sh.funcs[f.name] = f
+	sh.charge(100)
+	sh.status = 0
+}
+
+func (sh *shell) importFunction(name, body string) {
+	stmts, code, err := sh.parse(name + " " + body)
+	if err != nil || len(stmts) != 1 {
+		return
+	}
+	if d, ok := stmts[0].Cmd.(*syntax.FuncDecl); ok && d.Name != nil {
+		sh.funcs[name] = &function{name: name, body: d.Body, source: &text{code: code, name: "environment"}, exported: true}
+	}
+}
+
+// call calls a function.
+func (sh *shell) call(f *function, args []string) int {
+	if err := sh.w.account.Enter(); err != nil {
+		sh.complain("", "%s: maximum function nesting level exceeded (%d)", f.name, sh.w.account.Limits().Depth)
+		panic(discard{1})
+	}
+	fr := &frame{name: f.name, source: f.source.name, line: sh.line, params: sh.params}
+	if fr.source == "" {
+		if fr.source = "environment"; !sh.fromText {
+			fr.source = sh.name
+		}
+	}
+	source, loops, line, depth := sh.source, sh.loops, sh.line, len(sh.frames)
+	sh.frames = append(sh.frames, fr)
+	sh.params, sh.source, sh.loops = args[1:], f.source, 0
+	defer func() {
+		sh.w.account.Leave()
+		sh.restore(fr.saved)
+		sh.frames = sh.frames[:depth]
+		sh.params, sh.source, sh.loops, sh.line = fr.params, source, loops, line
+	}()
+	sh.stmt(f.body)
+	if sh.flow == flowReturn {
+		sh.flow = flowNone
+	}
+	if t, ok := sh.traps[trapReturn]; ok && t != "" && sh.on[optFunctrace] {
+		sh.runTrap(trapReturn, t)
+	}
+	return sh.status
+}

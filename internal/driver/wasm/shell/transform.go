@@ -1,0 +1,147 @@
+package shell
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// operate does the operators that change the value.
+func (sh *shell) operate(pe *syntax.ParamExp, e value) value {
+	op := pe.Exp.Op
+	switch op {
+	case syntax.RemSmallPrefix, syntax.RemLargePrefix, syntax.RemSmallSuffix, syntax.RemLargeSuffix:
+		pat := sh.pattern(pe.Exp.Word)
+		return e.each(func(s string) string {
+			switch op {
+			case syntax.RemSmallPrefix, syntax.RemLargePrefix:
+				return sh.trimPrefix(s, pat, op == syntax.RemLargePrefix)
+			}
+			return sh.trimSuffix(s, pat, op == syntax.RemLargeSuffix)
+		})
+	case syntax.UpperFirst, syntax.UpperAll, syntax.LowerFirst, syntax.LowerAll:
+		pat := sh.pattern(pe.Exp.Word)
+		change := unicode.ToUpper
+		if op == syntax.LowerFirst || op == syntax.LowerAll {
+			change = unicode.ToLower
+		}
+		return e.each(func(s string) string {
+			sh.charge(len(s))
+			var b strings.Builder
+			for i, r := range s {
+				if (i == 0 || op == syntax.UpperAll || op == syntax.LowerAll) && (pat == "" || sh.match(pat, string(r), false)) {
+					r = change(r)
+				}
+				b.WriteRune(r)
+			}
+			return b.String()
+		})
+	case syntax.OtherParamOps:
+		return sh.transform(pe, e, sh.literal(pe.Exp.Word))
+	}
+	sh.badSubstitution(pe)
+	return e
+}
+
+// transform is ${x@op}.
+func (sh *shell) transform(pe *syntax.ParamExp, e value, op string) value {
+	name, _, _ := splitSubscript(e.name)
+	switch op {
+	case "Q":
+		if !e.set && !e.isList {
+			return value{set: true}
+		}
+		return e.each(quoteShell)
+	case "U":
+		return e.each(strings.ToUpper)
+	case "L":
+		return e.each(strings.ToLower)
+	case "u":
+		return e.each(func(s string) string {
+			r, size := utf8.DecodeRuneInString(s)
+			if size == 0 {
+				return s
+			}
+			return string(unicode.ToUpper(r)) + s[size:]
+		})
+	case "E":
+		return e.each(func(s string) string { s, _ = unescape(s, '$'); return s })
+	case "P":
+		return e.each(sh.prompt)
+	case "a":
+		flags := ""
+		if e.v != nil {
+			flags = e.v.flags()
+		}
+		return e.each(func(string) string { return flags }).withFlags(flags)
+	case "A":
+		switch {
+		case e.v == nil:
+			if e.isList {
+				words := make([]string, len(e.list))
+				for i, s := range e.list {
+					words[i] = quoteShell(s)
+				}
+				return value{s: "set -- " + strings.Join(words, " "), set: true}
+			}
+			return value{set: true}
+		case e.isList || e.v.kind == scalar && e.v.flags() != "":
+			if e.v.kind != scalar {
+				return value{s: e.v.declaration(name), set: true}
+			}
+			return value{s: "declare -" + e.v.flags() + " " + name + "=" + quoteShell(e.v.str), set: true}
+		case !e.set && e.v.flags() != "":
+			return value{s: "declare -" + e.v.flags() + " " + name, set: true}
+		case !e.set:
+			return value{set: true}
+		case e.v.flags() != "":
+			return value{s: "declare -" + e.v.flags() + " " + e.name + "=" + quoteShell(e.s), set: true}
+		}
+		return value{s: e.name + "=" + quoteShell(e.s), set: true}
+	case "K", "k":
+		if !e.isList || e.v == nil || e.v.kind == scalar {
+			return e.each(quoteShell)
+		}
+		var words []string
+		names, values := e.v.names(), e.v.values()
+		for i, k := range names {
+			if op == "k" {
+				words = append(words, k, values[i])
+				continue
+			}
+			if e.v.kind == associative {
+				k = quoteKey(k)
+			}
+			words = append(words, k+" "+quoteDouble(values[i]))
+		}
+		if op == "k" {
+			e.list = words
+			return e
+		}
+		s := strings.Join(words, " ")
+		if e.v.kind == associative && s != "" {
+			s += " "
+		}
+		return value{s: s, set: true}
+	}
+	sh.badSubstitution(pe)
+	return e
+}
+
+func (e value) withFlags(flags string) value {
+	if !e.isList {
+		e.s = flags
+	}
+	return e
+}
+
+// prompt expands the escapes of prompts.
+func (sh *shell) prompt(s string) string {
+	r := strings.NewReplacer(`\u`, "root", `\h`, sh.str("HOSTNAME"), `\H`, sh.str("HOSTNAME"), `\w`, sh.pwd(), `\W`, lastElement(sh.pwd()), `\$`, "#", `\n`, "\n", `\s`, "bash",
+		`\v`, "5.2", `\\`, `\`, `\[`, "", `\]`, "", `\a`, "\a", `\e`, "\x1b", `\r`, "\r", `\t`, sh.p.Now().UTC().Format("15:04:05"))
+	return r.Replace(s)
+}
+
+func lastElement(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
