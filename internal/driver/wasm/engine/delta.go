@@ -52,7 +52,7 @@ func (in *Instance) Freeze() (Delta, error) {
 	}
 	root := in.image.root()
 	memory, was := in.Memory(), root.store.bytes()
-	d := Delta{Base: root.hash, Size: uint64(len(memory)), Globals: in.values()}
+	d := Delta{Base: root.hash(), Size: uint64(len(memory)), Globals: in.values()}
 	written := in.engine.marks.written(&in.linear.mapping, d.Size)
 	const stride = 16 * pieceSize // a memory is a multiple of it, and most of it is as it was
 	for begin := 0; begin < len(memory); begin += stride {
@@ -78,7 +78,7 @@ func (im *Image) With(d Delta) (*Image, error) {
 	if im.under != nil {
 		return nil, fault.New(fault.Invalid, ErrImage.Code, "the image stands on another; apply the delta to that one")
 	}
-	if d.Base != im.hash || len(d.Globals) != len(im.code.meta.Globals) || !im.code.fits(d.Size) || d.Size < im.size || !d.within() {
+	if d.Base != im.hash() || len(d.Globals) != len(im.code.meta.Globals) || !im.code.fits(d.Size) || d.Size < im.size || !d.within() {
 		return nil, ErrImage
 	}
 	encoded, err := d.MarshalBinary()
@@ -86,7 +86,8 @@ func (im *Image) With(d Delta) (*Image, error) {
 		return nil, err
 	}
 	im.live.Add(1)
-	return &Image{code: im.code, size: d.Size, globals: d.Globals, under: im, delta: d, hash: sha256.Sum256(encoded)}, nil
+	sum := sha256.Sum256(encoded)
+	return &Image{code: im.code, size: d.Size, globals: d.Globals, under: im, delta: d, hash: func() [sha256.Size]byte { return sum }}, nil
 }
 
 // within reports whether all pieces lie within the memory.

@@ -61,8 +61,8 @@ type Changes interface {
 
 // Options are what a pool is made of.
 type Options struct {
-	Command []string // the program that serves, and its arguments
-	Env     []string
+	Command []string            // the program that serves, and its arguments
+	Env     []string            // all that they get
 	Workers int                 // at least 1
 	Started func(p *os.Process) // called with each worker's process before its first order, and may be nil
 	Prepare func(c *exec.Cmd)   // what the host can bound a process by before it starts, and may be nil
@@ -183,7 +183,7 @@ var errClosed = fault.New(fault.Unavailable, "tier_closed", "the daemon is shutt
 func (p *Pool) start() (*process, error) {
 	age := p.age.Load()
 	c := exec.Command(p.o.Command[0], p.o.Command[1:]...)
-	c.Env = p.o.Env
+	c.Env = append([]string{}, p.o.Env...) // none is none: the daemon's own variables hold secrets
 	words := &lastWords{}
 	c.Stderr = words
 	if p.o.Prepare != nil {
