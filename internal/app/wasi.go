@@ -6,7 +6,7 @@ import (
 	"agentbox/internal/driver/wasm"
 )
 
-// What a module is, and how it ends.
+// Module is a WebAssembly module to be run on this machine; the others say which folders it has, and how it ended.
 type (
 	Module       = wasm.Module
 	ModuleFolder = wasm.Folder

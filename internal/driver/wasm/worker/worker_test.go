@@ -139,7 +139,9 @@ func act(o worker.Order, a *bound.Account, fs *vfs.FS, out func(int, []byte) err
 			for i := range p {
 				p[i] = 1
 			}
-			all = append(all, p)
+			if all = append(all, p); len(all) < 0 {
+				return worker.Outcome{}
+			}
 		}
 	case "gather": // looks whether it is stopped
 		var all [][]byte
@@ -147,7 +149,9 @@ func act(o worker.Order, a *bound.Account, fs *vfs.FS, out func(int, []byte) err
 			if err := a.Charge(1); err != nil {
 				return fail(err)
 			}
-			all = append(all, bytes.Repeat([]byte{1}, 1<<20))
+			if all = append(all, bytes.Repeat([]byte{1}, 1<<20)); len(all) < 0 {
+				return worker.Outcome{}
+			}
 		}
 	case "sink":
 		var sink func(n int) int
