@@ -139,7 +139,8 @@ func act(o worker.Order, a *bound.Account, fs *vfs.FS, out func(int, []byte) err
 			for i := range p {
 				p[i] = 1
 			}
-			if all = append(all, p); len(all) < 0 {
+			all = append(all, p)
+			if len(all) > 1<<20 {
 				return worker.Outcome{}
 			}
 		}
@@ -149,7 +150,8 @@ func act(o worker.Order, a *bound.Account, fs *vfs.FS, out func(int, []byte) err
 			if err := a.Charge(1); err != nil {
 				return fail(err)
 			}
-			if all = append(all, bytes.Repeat([]byte{1}, 1<<20)); len(all) < 0 {
+			all = append(all, bytes.Repeat([]byte{1}, 1<<20))
+			if len(all) > 1<<20 {
 				return worker.Outcome{}
 			}
 		}
