@@ -18,6 +18,8 @@ import (
 const (
 	maxModule    = 32 << 20 // bytes
 	keptModules  = 8        // compiled, of those that were run last
+	keptBytes    = 32 << 20 // of these, before they were compiled
+	compiling    = 8        // bytes of memory for each of a module, while it is compiled
 	gasToCompile = 10       // of a byte
 )
 
@@ -29,6 +31,7 @@ type foreign struct {
 
 type compiled struct {
 	hash [sha256.Size]byte
+	size int
 	code *engine.Code
 }
 
@@ -135,17 +138,26 @@ func (f *foreign) load(p *program.Process) (*engine.Code, error) {
 		f.kept = append(slices.Delete(f.kept, i, i+1), c)
 		return c.code, nil
 	}
+	if err := p.Account.Allocate(compiling * int64(len(raw))); err != nil {
+		return nil, err
+	}
+	defer p.Account.Release(compiling * int64(len(raw)))
 	ctx := context.Background()
 	code, err := f.engine.Compile(ctx, raw)
 	if err != nil {
 		return nil, err
 	}
-	if len(f.kept) == keptModules {
+	size := len(raw)
+	for _, c := range f.kept {
+		size += c.size
+	}
+	for len(f.kept) == keptModules || len(f.kept) > 0 && size > keptBytes {
 		// One that another fiber runs just now is kept by its instances until they are closed.
+		size -= f.kept[0].size
 		_ = f.kept[0].code.Close(ctx)
 		f.kept = slices.Delete(f.kept, 0, 1)
 	}
-	f.kept = append(f.kept, compiled{hash, code})
+	f.kept = append(f.kept, compiled{hash, len(raw), code})
 	return code, nil
 }
 

@@ -52,7 +52,7 @@ func (in *Instance) Freeze() (Delta, error) {
 	}
 	root := in.image.root()
 	memory, was := in.Memory(), root.store.bytes()
-	d := Delta{Base: root.hash, Size: uint64(len(memory)), Globals: in.values()}
+	d := Delta{Base: root.hash(), Size: uint64(len(memory)), Globals: in.values()}
 	written := in.engine.marks.written(&in.linear.mapping, d.Size)
 	const stride = 16 * pieceSize // a memory is a multiple of it, and most of it is as it was
 	for begin := 0; begin < len(memory); begin += stride {
@@ -78,11 +78,12 @@ func (im *Image) With(d Delta) (*Image, error) {
 	if im.under != nil {
 		return nil, fault.New(fault.Invalid, ErrImage.Code, "the image stands on another; apply the delta to that one")
 	}
-	if d.Base != im.hash || !im.code.takes(d.Globals) || !im.code.fits(d.Size) || d.Size < im.size || !d.within() {
+	if d.Base != im.hash() || !im.code.takes(d.Globals) || !im.code.fits(d.Size) || d.Size < im.size || !d.within() {
 		return nil, ErrImage
 	}
 	im.live.Add(1)
-	return &Image{code: im.code, size: d.Size, globals: d.Globals, under: im, delta: d}, nil
+	hash := func() [sha256.Size]byte { return sha256.Sum256(d.Append(nil)) } // an image of one execution is not asked for it
+	return &Image{code: im.code, size: d.Size, globals: d.Globals, under: im, delta: d, hash: hash}, nil
 }
 
 // within reports whether all pieces lie within the memory.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"sync"
 	"sync/atomic"
 
 	"agentbox/internal/domain/fault"
@@ -14,11 +15,11 @@ import (
 // Image is a module together with the state in which its instances begin: its memory and its mutable globals. Nothing changes it.
 type Image struct {
 	code    *Code
-	size    uint64            // of the memory
-	globals []uint64          // nil for those with which the module begins
-	store   store             // of an image that stands by itself
-	hash    [sha256.Size]byte // of an image that stands by itself
-	live    atomic.Int64      // instances that are not closed, and images that stand on this one
+	size    uint64                   // of the memory
+	globals []uint64                 // nil for those with which the module begins
+	store   store                    // of an image that stands by itself
+	hash    func() [sha256.Size]byte // once: of a memory that is large and empty it takes long, and is not asked for
+	live    atomic.Int64             // instances that are not closed, and images that stand on this one
 
 	under *Image // the image on which it stands, nil if it stands by itself
 	delta Delta  // what is different in it
@@ -51,11 +52,14 @@ func (im *Image) keep(memory []byte) (err error) {
 	if im.store, err = newStore(memory, im.size); err != nil {
 		return fault.Wrap(err, fault.Unavailable, "wasm_no_memory", "the system has no room for an image of %d bytes; run fewer guests at once", im.size)
 	}
-	h := sha256.New()
-	h.Write(im.code.hash[:])
-	h.Write(im.head())
-	h.Write(im.store.bytes())
-	h.Sum(im.hash[:0])
+	im.hash = sync.OnceValue(func() (sum [sha256.Size]byte) {
+		h := sha256.New()
+		h.Write(im.code.hash[:])
+		h.Write(im.head())
+		h.Write(im.store.bytes())
+		h.Sum(sum[:0])
+		return sum
+	})
 	return nil
 }
 
@@ -70,12 +74,7 @@ func (im *Image) head() []byte {
 }
 
 // Hash identifies the image: its module, the version of its metering, and its state.
-func (im *Image) Hash() [sha256.Size]byte {
-	if im.under != nil { // computed when it is asked for: an image of one execution is not
-		return sha256.Sum256(im.delta.Append(nil))
-	}
-	return im.hash
-}
+func (im *Image) Hash() [sha256.Size]byte { return im.hash() }
 
 // Code returns the module.
 func (im *Image) Code() *Code { return im.code }

@@ -4,16 +4,19 @@ package engine
 
 import (
 	"encoding/binary"
+	"errors"
 	"os"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// store holds the memory of an image in a file without a name, of which each instance has a private mapping, and one to read it.
+// store holds the memory of an image in a file without a name, of which each instance has a private mapping, and one to read it. A process that may make no
+// file any more has the memory alone, which each instance copies: the images that it makes are of modules before they have run, which hold little.
 type store struct {
-	fd   int
+	fd   int // -1 for none
 	view []byte
+	data int // behind so many bytes everything is zero
 }
 
 // newStore writes content at the beginning of a file of the given size. Pieces that are zero take no room.
@@ -22,6 +25,9 @@ func newStore(content []byte, size uint64) (store, error) {
 		return store{fd: -1}, nil
 	}
 	fd, err := unix.MemfdCreate("agentbox-image", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if errors.Is(err, unix.EPERM) {
+		return withoutFile(content, size)
+	}
 	if err != nil {
 		return store{}, err
 	}
@@ -43,7 +49,19 @@ func newStore(content []byte, size uint64) (store, error) {
 		_ = unix.Close(fd)
 		return store{}, err
 	}
-	return store{fd: fd, view: view}, nil
+	return store{fd: fd, view: view, data: len(content)}, nil
+}
+
+func withoutFile(content []byte, size uint64) (store, error) {
+	view, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		return store{}, err
+	}
+	copy(view, content)
+	if err := unix.Mprotect(view, unix.PROT_READ); err != nil {
+		return store{}, errors.Join(err, unix.Munmap(view))
+	}
+	return store{fd: -1, view: view, data: len(content)}, nil
 }
 
 // bytes returns the content, only to be read.
@@ -55,6 +73,9 @@ func (s *store) close() error {
 	}
 	err := unix.Munmap(s.view)
 	s.view = nil
+	if s.fd < 0 {
+		return err
+	}
 	if e := unix.Close(s.fd); err == nil {
 		err = e
 	}
@@ -92,7 +113,14 @@ func (m *mapping) open(image *Image, most uint64) bool {
 		return false
 	}
 	if n := uintptr(len(image.store.view)); n > 0 {
-		_, err = unix.MmapPtr(image.store.fd, 0, address, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_FIXED)
+		if image.store.fd < 0 {
+			memory := unsafe.Slice((*byte)(address), n)
+			if err = unix.Mprotect(memory, unix.PROT_READ|unix.PROT_WRITE); err == nil {
+				copy(memory, image.store.view[:image.store.data])
+			}
+		} else {
+			_, err = unix.MmapPtr(image.store.fd, 0, address, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_FIXED)
+		}
 		if err != nil {
 			_ = unix.MunmapPtr(address, reserved)
 			return false

@@ -17,6 +17,9 @@ import (
 // gasPerJQ is what an instruction of jq's machine costs.
 const gasPerJQ = 150
 
+// maxFilter is how many bytes a program may have: what is nested in it, and what is named, takes time with the square of its number.
+const maxFilter = 64 << 10
+
 // querier is a jq that runs.
 type querier struct {
 	p      *program.Process
@@ -246,11 +249,11 @@ func jq(p *program.Process) int {
 		p.Stderrf("Usage:\tjq [OPTIONS] FILTER [FILES...]\n")
 		return 2
 	}
-	p.Charge(len(filter) * 200)
-	if len(filter) > 1<<20 {
-		p.Errorf("error: the program is too long")
+	if len(filter) > maxFilter {
+		p.Errorf("error: the program has %d bytes; at most %d are taken", len(filter), maxFilter)
 		return 3
 	}
+	p.Charge(len(filter)*200 + len(filter)*len(filter)/16)
 	query, err := gojq.Parse(filter)
 	if err != nil {
 		p.Errorf("error: %s", err.Error())
