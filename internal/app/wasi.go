@@ -6,12 +6,14 @@ import (
 	"agentbox/internal/driver/wasm"
 )
 
-// What a module is, and how it ends.
-type (
-	Module       = wasm.Module
-	ModuleFolder = wasm.Folder
-	ModuleEnd    = wasm.End
-)
+// Module is a WebAssembly module to be run on this machine, and what it may use.
+type Module = wasm.Module
+
+// ModuleFolder is a folder of the host under the name by which a module knows it.
+type ModuleFolder = wasm.Folder
+
+// ModuleEnd is how a module ended.
+type ModuleEnd = wasm.End
 
 // RunModule runs a WebAssembly module, without a daemon. Its clock begins now where nothing else is said.
 func RunModule(ctx context.Context, m Module) (ModuleEnd, error) {

@@ -124,7 +124,7 @@ func measure(ctx context.Context, path string) (bytes, files int64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	err = fs.WalkDir(root.FS(), ".", func(_ string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // it was removed meanwhile

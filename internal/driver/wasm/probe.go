@@ -84,7 +84,7 @@ func (t *Tier) try(ctx context.Context, command string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	files, tmp := filepath.Join(dir, "files"), filepath.Join(dir, "tmp")
 	for _, d := range []string{files, tmp} {
 		if err := os.Mkdir(d, 0o700); err != nil {

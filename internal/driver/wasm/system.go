@@ -37,12 +37,12 @@ var _ worker.System = (*system)(nil)
 // newSystem returns a system with the programs of the shell and those of the guests.
 func newSystem(g *guests) *system {
 	s := &system{programs: shell.Programs().Add(coreutils.Programs(), tools.Programs(), g.table), module: g.module}
-	s.files = append(g.files,
-		fixed{"/etc/passwd", []byte("agent:x:1000:1000:agent:" + home + ":/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n")},
-		fixed{"/etc/group", []byte("agent:x:1000:\nnogroup:x:65534:\n")},
-		fixed{"/etc/hosts", []byte("127.0.0.1 localhost space\n::1 localhost space\n")},
-		fixed{"/etc/hostname", []byte("space\n")},
-	)
+	s.files = slices.Concat(g.files, []fixed{
+		{"/etc/passwd", []byte("agent:x:1000:1000:agent:" + home + ":/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n")},
+		{"/etc/group", []byte("agent:x:1000:\nnogroup:x:65534:\n")},
+		{"/etc/hosts", []byte("127.0.0.1 localhost space\n::1 localhost space\n")},
+		{"/etc/hostname", []byte("space\n")},
+	})
 	return s
 }
 

@@ -96,7 +96,7 @@ func (s *look) statement(stmt *syntax.Stmt, where string, depth int) {
 					}
 				}
 			}
-		case syntax.RdrOut, syntax.ClbOut:
+		case syntax.RdrOut, syntax.RdrClob:
 			if w := literal(d.Word); w.known && (d.N == nil || d.N.Value == "1") {
 				into = w.text
 			}

@@ -146,7 +146,7 @@ func imports(text string) []pythonImport {
 					}
 				}
 			}
-			if m := fromImport.FindStringSubmatch(statement); m != nil && m[1] != "" {
+			if m := fromImport.FindStringSubmatch(statement); len(m) == 3 && m[1] != "" {
 				i := pythonImport{module: m[1], line: l.line}
 				for part := range strings.SplitSeq(strings.Trim(m[2], "() "), ",") {
 					if words := strings.Fields(part); len(words) > 0 {

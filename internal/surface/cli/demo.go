@@ -156,7 +156,7 @@ func (d *showcase) chapter(title string) { d.p.line("\n%s", d.p.paint(bold, titl
 
 // prepare makes the space and puts the data set into it.
 func (d *showcase) prepare(ctx context.Context, api *client.Client) error {
-	q := client.SpaceRequest{Name: "weather", Policy: "standard", TTLSeconds: int64(time.Hour / time.Second)}
+	q := client.SpaceRequest{Name: "weather", Policy: "standard", Runtime: space.RuntimeHeavy, TTLSeconds: int64(time.Hour / time.Second)}
 	made, err := api.CreateSpace(ctx, q)
 	if fault.CodeOf(err) == "bound_not_enforceable" {
 		q.BestEffort = true

@@ -249,7 +249,7 @@ func (sh *shell) unbound(name string) {
 
 // fatal ends the shell because of an expansion.
 func (sh *shell) fatal() {
-	if sh.fromText {
+	if sh.fromText && !sh.on[optErrexit] {
 		panic(exitShell{127})
 	}
 	panic(exitShell{1})

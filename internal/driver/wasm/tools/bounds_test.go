@@ -45,7 +45,7 @@ func cut(s string) string { return s[:min(len(s), 200)] }
 // What holds too much memory, is ended as the kernel would end it, and the script goes on.
 func TestGreedyCommandsEndAtTheBoundOfMemory(t *testing.T) {
 	l := small()
-	l.Gas = 2_000_000_000
+	l.Gas, l.MemoryBytes = 2_000_000_000, 2<<20
 	for _, script := range []string{
 		`awk 'BEGIN { s = "x"; for (;;) s = s s }'`,
 		`awk 'BEGIN { for (;;) a[i++] = "value" }'`,

@@ -140,6 +140,9 @@ func act(o worker.Order, a *bound.Account, fs *vfs.FS, out func(int, []byte) err
 				p[i] = 1
 			}
 			all = append(all, p)
+			if len(all) > 1<<20 {
+				return worker.Outcome{}
+			}
 		}
 	case "gather": // looks whether it is stopped
 		var all [][]byte
@@ -148,6 +151,9 @@ func act(o worker.Order, a *bound.Account, fs *vfs.FS, out func(int, []byte) err
 				return fail(err)
 			}
 			all = append(all, bytes.Repeat([]byte{1}, 1<<20))
+			if len(all) > 1<<20 {
+				return worker.Outcome{}
+			}
 		}
 	case "sink":
 		var sink func(n int) int
