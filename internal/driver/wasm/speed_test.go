@@ -26,6 +26,8 @@ func BenchmarkExec(b *testing.B) {
 		{"pipe100000", "", "", []string{"/bin/bash", "-c", "seq 100000 | sort -n | tail -n 1"}},
 		{"python", "", "", []string{"python3", "-c", "print(1)"}},
 		{"js", "", "", []string{"js", "-p", "1+1"}},
+		{"python-context", "", "", []string{"python3", "--context", "c", "-c", "x = 1"}},
+		{"js-context", "", "", []string{"js", "--context", "c", "-c", "x = 1"}},
 		{"typescript", "f.ts", "interface P { name: string; n: number }\nconst p: P = { name: 'x', n: 1 };\nfunction f<T>(x: T): T { return x }\nconsole.log(f<number>(p.n) as number);\n", []string{"bun", "f.ts"}},
 	} {
 		b.Run(x.name, func(b *testing.B) {

@@ -14,6 +14,9 @@ import (
 
 // javascript looks at what Node, or a program like it, is told to run.
 func (s *look) javascript(rest []word, stdin *string, where string) {
+	if contextual(rest) {
+		return
+	}
 	text, _, ok := given(rest, "r", func(o string) bool { return slices.Contains([]string{"-e", "-p", "-pe", "--eval", "--print"}, o) })
 	if ok {
 		s.scriptText(text.text, s.cwd, where)

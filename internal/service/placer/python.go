@@ -12,6 +12,9 @@ import (
 
 // python looks at what Python is told to run.
 func (s *look) python(rest []word, stdin *string, where string) {
+	if contextual(rest) {
+		return
+	}
 	text, option, ok := given(rest, "WX", func(o string) bool { return o == "-c" || o == "-m" })
 	switch {
 	case ok && option.text == "-m" && text.known:
@@ -32,6 +35,19 @@ func (s *look) python(rest []word, stdin *string, where string) {
 	case stdin != nil:
 		s.pythonText(*stdin, s.cwd, where)
 	}
+}
+
+// contextual reports whether an interpreter is told to run in a context. Only nano has those: whatever else the code needs, a heavier tier has no use for it.
+func contextual(rest []word) bool {
+	for _, w := range rest {
+		switch {
+		case !w.known || len(w.text) < 2 || w.text[0] != '-' || w.text == "-c":
+			return false
+		case w.text == "--context" || strings.HasPrefix(w.text, "--context="):
+			return true
+		}
+	}
+	return false
 }
 
 // pythonModule looks at a module that is run.

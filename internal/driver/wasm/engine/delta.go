@@ -78,16 +78,12 @@ func (im *Image) With(d Delta) (*Image, error) {
 	if im.under != nil {
 		return nil, fault.New(fault.Invalid, ErrImage.Code, "the image stands on another; apply the delta to that one")
 	}
-	if d.Base != im.hash() || len(d.Globals) != len(im.code.meta.Globals) || !im.code.fits(d.Size) || d.Size < im.size || !d.within() {
+	if d.Base != im.hash() || !im.code.takes(d.Globals) || !im.code.fits(d.Size) || d.Size < im.size || !d.within() {
 		return nil, ErrImage
 	}
-	encoded, err := d.MarshalBinary()
-	if err != nil {
-		return nil, err
-	}
 	im.live.Add(1)
-	sum := sha256.Sum256(encoded)
-	return &Image{code: im.code, size: d.Size, globals: d.Globals, under: im, delta: d, hash: func() [sha256.Size]byte { return sum }}, nil
+	hash := func() [sha256.Size]byte { return sha256.Sum256(d.Append(nil)) } // an image of one execution is not asked for it
+	return &Image{code: im.code, size: d.Size, globals: d.Globals, under: im, delta: d, hash: hash}, nil
 }
 
 // within reports whether all pieces lie within the memory.
@@ -114,9 +110,18 @@ func (im *Image) addTo(in *Instance) {
 // deltaMagic begins an encoded delta; its last character is the version of the format.
 const deltaMagic = "agentbox delta 1"
 
+// EncodedBytes returns the length of the encoded delta.
+func (d *Delta) EncodedBytes() int {
+	return len(deltaMagic) + sha256.Size + 16 + 8*len(d.Globals) + 16*len(d.Pieces) + d.Bytes()
+}
+
 // MarshalBinary encodes the delta. The same delta has the same bytes.
 func (d *Delta) MarshalBinary() ([]byte, error) {
-	b := make([]byte, 0, len(deltaMagic)+sha256.Size+16+8*len(d.Globals)+16*len(d.Pieces)+d.Bytes())
+	return d.Append(make([]byte, 0, d.EncodedBytes())), nil
+}
+
+// Append appends the encoded delta.
+func (d *Delta) Append(b []byte) []byte {
 	b = append(append(b, deltaMagic...), d.Base[:]...)
 	b = binary.LittleEndian.AppendUint64(b, d.Size)
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(d.Globals)))
@@ -129,7 +134,7 @@ func (d *Delta) MarshalBinary() ([]byte, error) {
 		b = binary.LittleEndian.AppendUint64(b, uint64(len(p.Bytes)))
 		b = append(b, p.Bytes...)
 	}
-	return b, nil
+	return b
 }
 
 // UnmarshalBinary decodes what MarshalBinary made. The pieces share memory with b.

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"agentbox/internal/domain/fault"
@@ -71,6 +72,14 @@ func TestFreeze(t *testing.T) {
 	wrong.Pieces = []Piece{{Offset: wrong.Size, Bytes: make([]byte, pieceSize)}}
 	if _, err := im.With(wrong); !errors.Is(err, ErrImage) {
 		t.Errorf("a piece beyond the memory: %v", err)
+	}
+	wrong = deltas[0]
+	if wrong.Globals = slices.Clone(wrong.Globals); c.meta.Globals[0].Type != I32 {
+		t.Fatal("the first global of the module is of another type")
+	}
+	wrong.Globals[0] |= 1 << 32
+	if _, err := im.With(wrong); !errors.Is(err, ErrImage) {
+		t.Errorf("a global beyond its type: %v", err)
 	}
 	if err := im.Close(); fault.CodeOf(err) != "wasm_in_use" {
 		t.Errorf("an image in use is closed: %v", err)

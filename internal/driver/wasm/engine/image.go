@@ -116,7 +116,7 @@ func (c *Code) Decode(encoded []byte) (*Image, error) {
 	if err := d.UnmarshalBinary(encoded); err != nil {
 		return nil, err
 	}
-	if d.Base != c.hash || len(d.Globals) != len(c.meta.Globals) || !c.fits(d.Size) {
+	if d.Base != c.hash || !c.takes(d.Globals) || !c.fits(d.Size) {
 		return nil, ErrImage
 	}
 	memory := make([]byte, d.Size)
@@ -131,6 +131,19 @@ func (c *Code) Decode(encoded []byte) (*Image, error) {
 func (c *Code) fits(size uint64) bool {
 	pages := size / pageSize
 	return size%pageSize == 0 && pages >= uint64(c.meta.MemoryMin) && pages <= uint64(min(c.meta.MemoryMax, c.engine.o.MemoryPages)) && (c.meta.HasMemory || size == 0)
+}
+
+// takes reports whether values are those of the mutable globals of the module, each within its type.
+func (c *Code) takes(values []uint64) bool {
+	if len(values) != len(c.meta.Globals) {
+		return false
+	}
+	for i, v := range values {
+		if t := c.meta.Globals[i].Type; (t == I32 || t == F32) && v>>32 != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // values returns the mutable globals.

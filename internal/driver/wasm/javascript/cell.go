@@ -18,7 +18,7 @@ type Cell struct {
 	Code  int             `json:"-"`     // 0 where it succeeded; what it failed of is on the standard error
 	Value json.RawMessage `json:"value"` // of the last expression, nil where it is no JSON
 	Text  string          `json:"text"`  // of the last expression as the console shows it, "" for undefined
-	State engine.Delta    `json:"-"`     // of the interpreter behind it, for the next cell
+	State *engine.Delta   `json:"-"`     // of the interpreter behind it, for the next cell; nil where it was ended in the middle of what it did
 }
 
 // declared are the names that a cell declares at its top. The next cell may declare them again, as in a console.
@@ -67,7 +67,8 @@ func (r *Runtime) Cell(p *program.Process, state *engine.Delta, code string) (_ 
 		c.Code = run.failed(err)
 		return c, nil
 	}
-	c.State, err = in.Freeze()
+	after, err := in.Freeze()
+	c.State = &after
 	return c, err
 }
 

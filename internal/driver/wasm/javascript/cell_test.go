@@ -37,7 +37,7 @@ func TestCells(t *testing.T) {
 				t.Errorf("%s: exit %d, %q, %s, want %d, %q, %s", c.code, got.Code, got.Text, got.Value, c.exit, c.text, c.value)
 			}
 			if got.Code == 0 {
-				state = &got.State
+				state = got.State
 			}
 		}
 		t.Logf("the state has %d bytes", state.Bytes())

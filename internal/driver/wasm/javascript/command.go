@@ -14,6 +14,7 @@ type command struct {
 	typescript bool    // of code
 	file       string  // "-" is the standard input
 	args       []string
+	context    *string // in which it is a cell
 }
 
 // argv returns process.argv.
@@ -70,14 +71,20 @@ func parse(p *program.Process) (*command, int) {
 		}
 		switch {
 		case word == "--":
-			return c.finish(rest), 0
+			return c.ended(p, rest)
 		case option == "-v" || option == "--version" || option == "-V":
 			p.Out().Printf("%s\n", map[string]string{"bun": BunVersion, "node": NodeVersion}[name]+map[bool]string{true: Version}[name == "js"])
 			return nil, 0
 		case option == "-h" || option == "--help":
 			p.Out().Printf("%s", strings.ReplaceAll(usage, "NAME", name))
 			return nil, 0
-		case option == "-e" || option == "--eval" || option == "-p" || option == "--print" || option == "-pe":
+		case option == "--context":
+			name, ok := next()
+			if !ok {
+				return nil, 9
+			}
+			c.context = &name
+		case option == "-e" || option == "-c" && c.context != nil || option == "--eval" || option == "-p" || option == "--print" || option == "-pe":
 			text, ok := next()
 			if !ok {
 				return nil, 9
@@ -98,20 +105,28 @@ func parse(p *program.Process) (*command, int) {
 			return nil, 9
 		}
 	}
-	return c.finish(rest), 0
+	return c.ended(p, rest)
+}
+
+// ended takes the operands and refuses those of a cell.
+func (c *command) ended(p *program.Process, rest []string) (*command, int) {
+	if c.finish(rest); c.context != nil && len(c.args) > 0 {
+		p.Errorf("with --context, code is given by -c, a file or - and takes no arguments")
+		return nil, 9
+	}
+	return c, 0
 }
 
 // finish takes the operands.
-func (c *command) finish(rest []string) *command {
+func (c *command) finish(rest []string) {
 	if c.code != nil {
 		c.args = rest
-		return c
+		return
 	}
 	c.file = "-"
 	if len(rest) > 0 {
 		c.file, c.args = rest[0], rest[1:]
 	}
-	return c
 }
 
 const usage = `Usage: NAME [options] [FILE | - | -e CODE | -p CODE] [arguments]
@@ -119,6 +134,8 @@ const usage = `Usage: NAME [options] [FILE | - | -e CODE | -p CODE] [arguments]
 Runs JavaScript and TypeScript: ES modules and CommonJS, with Node's modules fs, path, os, process, util, events, assert, crypto, buffer, url,
 timers, readline and streams of text. There are no sockets, no processes and no packages but those in node_modules.
 
+  --context NAME     run in the context with that name, which keeps its variables from one call to the next, and print the last expression's value;
+                     the code is given by -c, -e, a file or -
   -e, --eval CODE    run CODE
   -p, --print CODE   run CODE and print the value of its last expression
   -v, --version      print the version

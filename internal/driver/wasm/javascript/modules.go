@@ -161,8 +161,13 @@ var usesRequire = regexp.MustCompile(`(?:^|[^\w.$])require\s*[(.]`)
 // transform makes JavaScript of a text, and keeps where each part of it came from.
 func (r *run) transform(text, file string, loader api.Loader, to api.Format) (string, error) {
 	r.p.Charge(len(text) * transformPerByte)
+	tsconfig := ""
+	if r.cell { // a later cell may use what this one imports
+		tsconfig = `{"compilerOptions": {"verbatimModuleSyntax": true}}`
+	}
 	result := api.Transform(text, api.TransformOptions{
-		Loader: loader, Format: to, Sourcefile: file, Sourcemap: api.SourceMapExternal, SourcesContent: api.SourcesContentExclude, Target: api.ESNext,
+		TsconfigRaw: tsconfig,
+		Loader:      loader, Format: to, Sourcefile: file, Sourcemap: api.SourceMapExternal, SourcesContent: api.SourcesContentExclude, Target: api.ESNext,
 		LogLevel: api.LogLevelSilent, Supported: map[string]bool{"using": false, "decorators": false, "import-attributes": true},
 	})
 	if len(result.Errors) > 0 {
@@ -340,6 +345,9 @@ func (r *run) missing(what, name, from string, isImport bool) error {
 
 // lack reports something that the nano tier does not have, once.
 func (r *run) lack(what string) {
+	if r.cell { // it cannot be run elsewhere: a heavier tier has no contexts
+		return
+	}
 	if !r.lacks[what] {
 		r.lacks[what] = true
 		r.p.Lack(program.LackFeature, what)

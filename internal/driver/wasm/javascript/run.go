@@ -43,6 +43,9 @@ func (r *Runtime) Run(p *program.Process) int {
 	if c == nil {
 		return code
 	}
+	if c.context != nil {
+		return r.runCell(p, c)
+	}
 	ctx := context.Background() // whoever stops an execution tells its account
 	run := &run{runtime: r, account: p.Account, p: p, files: map[int]*vfs.Handle{}, maps: map[string]*sourceMap{}, lacks: map[string]bool{}}
 	in, err := r.image.New(ctx, p.Account, run)

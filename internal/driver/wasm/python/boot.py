@@ -13,6 +13,7 @@ HOME = "/usr/lib/python3.13/"  # what the library calls its own files
 RESERVE = 256 << 10  # kept free so that a program which has used up its memory can still say so
 MAX_TEXT = 1 << 20  # of one representation of a value
 MAX_ROWS = 1000  # of a table
+MAX_SOURCES = 100
 
 
 # Lacks: what a program asked for that a nano space has not. The host may run it again in a space that has it.
@@ -879,6 +880,7 @@ def display(*values):
 
 displayed = []
 shown = None
+sources = {}  # the names of the cells whose text tracebacks show
 
 
 def show(value):
@@ -905,7 +907,12 @@ def prepare_cell(request):
         random.seed()
     sys.displayhook = show
     name, source = request.get("name") or "<cell>", request["source"]
+    sources[name] = None
     linecache.cache[name] = (len(source), None, source.splitlines(True), name)
+    if len(sources) > MAX_SOURCES:
+        oldest = next(iter(sources))
+        del sources[oldest]
+        linecache.cache.pop(oldest, None)
     tree = ast.parse(source, name)
     last = None
     if tree.body and isinstance(tree.body[-1], ast.Expr) and not source.rstrip().endswith(";"):

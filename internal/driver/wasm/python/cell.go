@@ -41,6 +41,7 @@ type CellError struct {
 type Cell struct {
 	Code      int        // 0, or what the cell exited with
 	Crash     string     // why the interpreter died; the context is then as it was before
+	Left      bool       // it has ended the interpreter, as os._exit does; the context is then as it was before
 	Value     *Value     // of the last expression, nil if it was None or there was none
 	Displayed []Value    // what display() was called with
 	Error     *CellError // nil if the cell came to its end
@@ -48,8 +49,8 @@ type Cell struct {
 }
 
 // Cell runs a piece of code in the namespace of a context, with name for tracebacks. before is how the context was left, nil for a new one; after is how it is
-// left now. The interpreter's memory is all that stays: files that the cell has left open are closed. A cell that crashes leaves the context as it was; the
-// error is then nil. One that the account stops is a *bound.Stopped.
+// left now. The interpreter's memory is all that stays: files that the cell has left open are closed. A cell that ends the interpreter leaves the context as it
+// was; the error is then nil. One that the account stops is a *bound.Stopped.
 func (g *Guest) Cell(p *program.Process, name, source string, before *engine.Delta) (cell Cell, after *engine.Delta, err error) {
 	cwd, err := p.Cwd.Path()
 	if err != nil {
@@ -78,7 +79,7 @@ func (g *Guest) Cell(p *program.Process, name, source string, before *engine.Del
 	cell = Cell{
 		Code: o.code, Crash: o.crash, Value: o.report.Value, Displayed: o.report.Displayed, Error: o.report.Error, Lacks: o.report.Lacks,
 	}
-	if o.crash != "" {
+	if cell.Left = o.exited; o.exited || o.crash != "" {
 		return cell, before, nil
 	}
 	return cell, left, nil

@@ -38,6 +38,7 @@ type command struct {
 	Optimize          int
 	Warnings          []string
 	Extra             []string
+	Context           *string // in which it is a cell
 }
 
 // answer is a command line that needs no interpreter: what it prints, and the exit code.
@@ -61,13 +62,24 @@ func parse(args []string, env pairs) (*command, *answer) {
 			case "--version":
 				versions++
 				continue
+			case "--context":
+				if len(rest) == 0 {
+					return nil, &answer{stderr: "Argument expected for the --context option\n" + usage + try, code: 2}
+				}
+				c.Context, rest = &rest[0], rest[1:]
+				continue
 			case "--help", "--help-all", "--help-env", "--help-xoptions":
 				return nil, &answer{stdout: help}
 			case "--check-hash-based-pycs":
 				rest = rest[min(1, len(rest)):]
 				continue
 			default:
-				return nil, unknown(word)
+				name, ok := strings.CutPrefix(word, "--context=")
+				if !ok {
+					return nil, unknown(word)
+				}
+				c.Context = &name
+				continue
 			}
 			break
 		}
@@ -157,6 +169,9 @@ func (c *command) finish(versions int) (*command, *answer) {
 		}
 		return nil, &answer{stdout: text}
 	}
+	if c.Context != nil && (c.Kind == kindModule || len(c.Args) > 1) {
+		return nil, &answer{stderr: "python3: with --context, code is given by -c, a file or - and takes no arguments\n", code: 2}
+	}
 	if c.IgnoreEnvironment {
 		return c, nil
 	}
@@ -176,6 +191,8 @@ func (c *command) finish(versions int) (*command, *answer) {
 
 const help = usage + `Options that matter in a nano space:
 -c cmd : program passed in as string (terminates option list)
+--context name : run in the context with that name, which keeps its variables
+         from one call to the next, and print the last expression's value
 -E     : ignore PYTHON* environment variables (such as PYTHONPATH)
 -h     : print this help message and exit (also -? or --help)
 -I     : isolate Python from the user's environment (implies -E and -P)

@@ -32,6 +32,9 @@ func (g *Guest) run(p *program.Process) int {
 		return 1
 	}
 	c.Cwd = cwd
+	if c.Context != nil {
+		return g.runCell(p, c)
+	}
 	o, err := g.execute(p, g.image, c, nil)
 	return finish(p, o, err)
 }

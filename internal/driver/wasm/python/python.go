@@ -70,6 +70,9 @@ func New(ctx context.Context, e *engine.Engine, r *Runtime, encoded []byte) (*Gu
 // Encode returns the image, so that New need not make it again.
 func (g *Guest) Encode() ([]byte, error) { return g.image.Encode() }
 
+// Hash identifies the image on which the states of contexts stand.
+func (g *Guest) Hash() [32]byte { return g.image.Hash() }
+
 // Close frees the image and the code.
 func (g *Guest) Close(ctx context.Context) error {
 	return errors.Join(g.image.Close(), g.code.Close(ctx))
@@ -155,6 +158,7 @@ func put(ctx context.Context, in *engine.Instance, b []byte) (uint64, error) {
 // outcome is how a run of the interpreter ended.
 type outcome struct {
 	code   int
+	exited bool   // in the middle of what it did: the interpreter cannot go on
 	crash  string // why the interpreter itself died; the code means nothing then
 	report report
 }
@@ -207,7 +211,7 @@ func (g *Guest) execute(p *program.Process, image *engine.Image, c *command, aft
 	trap, trapped := errors.AsType[*engine.Trap](err)
 	switch {
 	case exited:
-		o.code = int(exit.Code & 0xff)
+		o.code, o.exited = int(exit.Code&0xff), true
 	case trapped:
 		if o.crash = trap.Detail; o.crash == "" {
 			o.crash = string(trap.Kind)
