@@ -81,6 +81,7 @@ var effects = arch.Effects{
 		"(*internal/driver/wasm.hostInput).Read":  "reads what an operator gives to his module",
 		"(internal/driver/wasm.hostOutput).Write": "shows an operator what his module says",
 		"internal/driver/wasm.New":                "makes the daemon's own folder when it starts; workers start with the first space",
+		"internal/driver/wasm.Commands":           "names programs, and runs none",
 		"internal/driver/wasm.Prepare":            "compiles the interpreters of this build into the daemon's own folder",
 		"internal/driver/wasm.Serve":              "makes its process a worker, which executes what a tier asks for whose permits were redeemed",
 		"internal/driver/wasm.Worker":             "makes its process a worker, which executes what a tier asks for whose permits were redeemed",

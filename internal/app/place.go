@@ -6,18 +6,13 @@ import (
 	"strings"
 
 	"agentbox/internal/domain/space"
+	"agentbox/internal/driver/wasm"
 	"agentbox/internal/service/placer"
 )
 
 // What the tier nano has, by which is seen before a command runs whether it needs more. A name that is missing here costs a promotion, one too many
 // an attempt in vain.
 const (
-	nanoCommands = `arch awk base32 base64 basename bc bun cat chgrp chmod chown cksum cmp column comm cp csplit cut date dd df diff dir dirname du
-		egrep env expand expr factor false fgrep file find fmt fold gawk grep groups gunzip gzip hd head hexdump hostname id install ionice join jq js
-		ln logname ls mawk md5sum mkdir mkfifo mknod mktemp mv nice nl node nohup nproc numfmt od paste patch printenv printf pwd python python3
-		python3.13 readlink realpath rev rm rmdir sed seq setsid sha1sum sha224sum sha256sum sha384sum sha512sum shuf sleep sort split stat stdbuf
-		strings sum sync tac tail tar tee test time timeout touch tr true truncate tsort tty uname unexpand uniq unlink unzip wc which whoami xargs
-		xxd yes zcat zip`
 	nanoModules = `__future__ _io _thread abc argparse array ast asyncio atexit base64 bdb binascii bisect builtins cProfile calendar cmath cmd code
 		codecs codeop collections colorsys compileall concurrent configparser contextlib contextvars copy copyreg csv dataclasses datetime decimal
 		difflib dis doctest email encodings enum errno faulthandler filecmp fileinput fnmatch fractions ftplib functools gc genericpath getopt getpass
@@ -45,7 +40,7 @@ func place(c Config) (space.Place, error) {
 		return nil, err
 	}
 	return placer.New(rules, placer.Has{
-		Commands: strings.Fields(nanoCommands), Modules: strings.Fields(nanoModules), Builtins: strings.Fields(nanoBuiltins),
+		Commands: wasm.Commands(), Modules: strings.Fields(nanoModules), Builtins: strings.Fields(nanoBuiltins),
 	}).Place, nil
 }
 

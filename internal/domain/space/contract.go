@@ -121,6 +121,9 @@ type Exit struct {
 	Seed  string    // what decided its chance; "" in tiers where chance is the host's
 	Clock time.Time // where its clock began; zero in tiers whose clock is the host's
 	Lacks []Lack    // what it wanted and the tier lacks
+
+	// Engine names the versions of what executed it, as far as they decide what comes of it; "" in tiers that promise no repetition.
+	Engine string
 }
 
 // Load is what the processes of a space use; -1 where the host does not tell.

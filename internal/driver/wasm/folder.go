@@ -18,6 +18,9 @@ type folder struct {
 	uid   int
 	bytes int64 // that it may hold
 	open  *workdir.Folder
+
+	measured    bool
+	used, count int64 // when it was measured, which is once in an execution, however often a worker asks
 }
 
 var _ worker.Files = (*folder)(nil)
@@ -58,8 +61,16 @@ func (f *folder) Read(path string, p []byte, off int64) (int, error) {
 
 // Room implements vfs.Source: what is there is measured.
 func (f *folder) Room() (bytes, files int64, err error) {
-	used, count, err := measure(context.Background(), f.path)
-	return max(f.bytes-used, 0), max(max(f.bytes/perFile, minFiles)-count, 0), err
+	err = f.measure()
+	return max(f.bytes-f.used, 0), max(max(f.bytes/perFile, minFiles)-f.count, 0), err
+}
+
+func (f *folder) measure() (err error) {
+	if !f.measured {
+		f.used, f.count, err = measure(context.Background(), f.path)
+		f.measured = err == nil
+	}
+	return err
 }
 
 // Begin implements worker.Files.
@@ -69,10 +80,22 @@ func (f *folder) Begin() (worker.Changes, error) { return &changes{folder: f}, n
 type changes struct {
 	folder *folder
 	list   []vfs.Change
+	bytes  int64 // of the files that are written
 }
+
+// errOverfull is more than fits, which a worker of ours finds out before.
+var errOverfull = errors.New("the worker tells of more files than fit into the space")
 
 // Add implements worker.Changes.
 func (c *changes) Add(x vfs.Change, content io.Reader) error {
+	if x.Op == vfs.WriteFile {
+		c.bytes += x.Size
+	}
+	if c.bytes > c.folder.bytes { // only what was there already, before the bound, may be more
+		if err := c.folder.measure(); err != nil || c.bytes > c.folder.used {
+			return errors.Join(errOverfull, err)
+		}
+	}
 	var err error
 	x.Content, err = io.ReadAll(content)
 	c.list = append(c.list, x)

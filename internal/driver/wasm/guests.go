@@ -30,18 +30,19 @@ func Prepare(ctx context.Context, cache string) error {
 
 // guests are the interpreters of a worker.
 type guests struct {
-	cache  string
-	engine *engine.Engine
-	python *python.Guest
-	script *javascript.Runtime
-	module *foreign
-	table  program.Table
-	files  []fixed
+	cache   string
+	engine  *engine.Engine
+	python  *python.Guest
+	script  *javascript.Runtime
+	module  *foreign
+	table   program.Table
+	version string // of all of them
+	files   []fixed
 }
 
 // open loads the interpreters. What was not prepared is made where make says so, and else said to be on its way.
 func (g *guests) open(ctx context.Context, make bool) error {
-	g.table = program.Table{}
+	g.table, g.version = program.Table{}, fmt.Sprintf("metering %d", meter.Version)
 	if err := os.MkdirAll(g.cache, 0o700); err != nil {
 		return fault.Wrap(err, fault.Unavailable, "wasm_cache", "the folder for compiled WebAssembly cannot be made")
 	}
@@ -72,6 +73,7 @@ func (g *guests) openJavaScript(ctx context.Context) (err error) {
 		return err
 	}
 	g.table.Add(g.script.Programs())
+	g.version += fmt.Sprintf(", javascript %.8x", g.script.Hash())
 	return nil
 }
 
@@ -125,6 +127,7 @@ func (g *guests) openPython(ctx context.Context, make bool) error {
 		}
 	}
 	g.table.Add(g.python.Programs())
+	g.version += fmt.Sprintf(", python %.8x", hash)
 	g.files = append(g.files, fixed{python.LibraryPath, interpreter.Library})
 	return nil
 }

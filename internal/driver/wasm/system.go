@@ -23,8 +23,12 @@ import (
 type system struct {
 	programs program.Table
 	module   program.Program // runs modules that are files of the space
-	files    []fixed         // what lies outside of the space's own folders
+	version  string
+	files    []fixed // what lies outside of the space's own folders
 }
+
+// Version implements worker.System.
+func (s *system) Version() string { return s.version }
 
 // fixed is a file of the system's.
 type fixed struct {
@@ -36,7 +40,7 @@ var _ worker.System = (*system)(nil)
 
 // newSystem returns a system with the programs of the shell and those of the guests.
 func newSystem(g *guests) *system {
-	s := &system{programs: shell.Programs().Add(coreutils.Programs(), tools.Programs(), g.table), module: g.module}
+	s := &system{programs: shell.Programs().Add(coreutils.Programs(), tools.Programs(), g.table), module: g.module, version: g.version}
 	s.files = slices.Concat(g.files, []fixed{
 		{"/etc/passwd", []byte("agent:x:1000:1000:agent:" + home + ":/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n")},
 		{"/etc/group", []byte("agent:x:1000:\nnogroup:x:65534:\n")},
@@ -130,6 +134,9 @@ func (s *system) world(o worker.Order, account *bound.Account, g *fiber.Group, s
 // links are the links that every space has.
 var links = [][2]string{{"/sbin", "/usr/bin"}, {"/var/tmp", "/tmp"}}
 
+// umask is what nobody but the space's user may do with its new files.
+const umask = 0o022
+
 // execution is one order on its way.
 type execution struct {
 	system  *system
@@ -149,7 +156,7 @@ func (e *execution) run() worker.Outcome {
 	stderr := e.fs.Stream(&output{e, 2}, vfs.Write)
 	sh := shell.New(shell.Options{
 		FS: e.fs, Account: e.account, Programs: e.system.programs, Module: e.system.module, Env: e.order.Env, Cwd: e.order.Cwd,
-		Stdin: stdin, Stdout: stdout, Stderr: stderr, Args: e.order.Argv, Report: e.lack,
+		Stdin: stdin, Stdout: stdout, Stderr: stderr, Args: e.order.Argv, Umask: umask, Report: e.lack,
 	})
 	r := sh.Run(`exec "$@"`)
 	o := worker.Outcome{Code: r.Code, Lacks: e.lacks}

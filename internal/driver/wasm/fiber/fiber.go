@@ -64,6 +64,9 @@ func (g *Group) Go(f func()) {
 	}()
 }
 
+// Living returns how many fibers have not ended.
+func (g *Group) Living() int { return g.living }
+
 // Yield lets every other fiber that can run do so first.
 func (g *Group) Yield() {
 	if len(g.ready) == 0 {

@@ -36,11 +36,21 @@ func (sh *shell) subshell(s *syntax.Stmt, c *syntax.Subshell) {
 
 func (sh *shell) enter() bool {
 	if err := sh.w.account.Enter(); err != nil {
-		sh.complain("", "fork: Resource temporarily unavailable")
-		sh.status = 254
-		return false
+		return sh.refuse()
 	}
 	return true
+}
+
+// maxFibers is how many processes and stages of pipelines live at once, whether they wait or not: each has a stack, and is looked at where another ends.
+const maxFibers = 4096
+
+// crowded reports that no more processes fit beside those that live, and says so.
+func (sh *shell) crowded() bool { return sh.w.group.Living() >= maxFibers && !sh.refuse() }
+
+func (sh *shell) refuse() bool {
+	sh.complain("", "fork: Resource temporarily unavailable")
+	sh.status = 254
+	return false
 }
 
 // stages returns the commands of a pipeline, and for each whether its errors go into the pipe too.
@@ -58,7 +68,7 @@ func (sh *shell) pipeline(s *syntax.Stmt) {
 	plain := *s
 	plain.Negated, plain.Redirs = false, nil
 	list, all := stages(&plain, nil, nil)
-	if !sh.enter() {
+	if sh.crowded() || !sh.enter() {
 		return
 	}
 	defer sh.w.account.Leave()
@@ -155,6 +165,9 @@ func (sh *shell) spawn(child *shell, text string, body func()) *proc {
 func (sh *shell) background(s *syntax.Stmt) {
 	sh.line = int(s.Pos().Line())
 	sh.tick()
+	if sh.crowded() {
+		return
+	}
 	plain := *s
 	plain.Background = false
 	child := sh.fork(nil)

@@ -170,7 +170,8 @@ type process struct {
 	buf     []byte
 	done    int // executions
 	age     int64
-	broken  bool // it said what no worker of ours says, or was killed
+	version string // of what it executes with
+	broken  bool   // it said what no worker of ours says, or was killed
 	words   *lastWords
 
 	mu sync.Mutex // guards w
@@ -208,7 +209,7 @@ func (p *Pool) start() (*process, error) {
 	p.living[w] = true
 	p.mu.Unlock()
 	slow := time.AfterFunc(startTime, w.kill)
-	kind, _, _, err := readFrame(w.out, nil)
+	kind, version, _, err := readFrame(w.out, nil)
 	slow.Stop()
 	if err == nil && kind != frameReady {
 		err = errWire
@@ -217,6 +218,7 @@ func (p *Pool) start() (*process, error) {
 		p.discard(w)
 		return nil, fmt.Errorf("the worker did not come up: %w: %.300s", err, words)
 	}
+	w.version = cut(strings.ToValidUTF8(string(version), "?"))
 	if p.o.Started != nil {
 		p.o.Started(c.Process)
 	}
@@ -346,6 +348,7 @@ func (p *Pool) Execute(ctx context.Context, o Order, files []Files, out func(cha
 	printed := newPrinter(out, o.Limits.OutputBytes, hold)
 	t := &talk{w: w, files: files, printed: printed, limits: o.Limits, tentative: o.Tentative}
 	outcome, err := t.execute(ctx, raw, o.Limits.Time)
+	outcome.Version = w.version
 	broken := w.broken
 	p.give(w)
 	if broken && errors.Is(err, ErrEnded) && w.words.outOfMemory() {

@@ -14,6 +14,8 @@ import (
 
 // System executes orders. It has everything that it needs before the worker gives up its rights, and keeps nothing of one execution for the next.
 type System interface {
+	// Version names what decides what comes of an execution besides its order and its files, in a few words.
+	Version() string
 	// Execute runs an order to its end. Its files come from sources, one for each mount; what it prints goes to out, whose channel is 1 or 2. It returns
 	// how it ended and, for each mount, what has changed.
 	Execute(o Order, account *bound.Account, sources []vfs.Source, out func(channel int, p []byte) error) (Outcome, [][]vfs.Change)
@@ -47,7 +49,7 @@ type work struct {
 // execution does not stop, exit is called, which does not return.
 func Serve(r io.Reader, w io.Writer, s System, exit func()) error {
 	srv := &server{system: s, replies: make(chan []byte), orders: make(chan work, 1), w: bufio.NewWriterSize(w, 64<<10)}
-	if err := srv.send(frameReady, nil, true); err != nil {
+	if err := srv.send(frameReady, []byte(cut(s.Version())), true); err != nil {
 		return err
 	}
 	ended := make(chan error, 1)

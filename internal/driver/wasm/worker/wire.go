@@ -268,6 +268,7 @@ type Outcome struct {
 	CPU      time.Duration // of the worker's processor time
 	Memory   int64         // the most that was held at once
 	Lacks    []space.Lack
+	Version  string // of what executed it
 	Dropped  bool   // it was tentative and lacked something: nothing of it is left
 	NotReady bool   // it wanted an interpreter that is still being prepared: nothing of it is left
 	Refused  string // why the command was not started, "" where it was
