@@ -19,20 +19,33 @@ import (
 	"agentbox/internal/domain/space/spacetest"
 )
 
+// bothOn listens to packets and to connections on one port, which somebody else may have for one of them.
+func bothOn(t *testing.T) (net.PacketConn, net.Listener) {
+	t.Helper()
+	var last error
+	for range 20 {
+		packets, err := net.ListenPacket("udp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		connections, err := net.Listen("tcp", packets.LocalAddr().String())
+		if err == nil {
+			return packets, connections
+		}
+		last = err
+		_ = packets.Close()
+	}
+	t.Fatal(last)
+	return nil, nil
+}
+
 // TestThreat04NoNetwork has every program that could reach a name server or anything else try it: nothing arrives, on no port and in no form.
 func TestThreat04NoNetwork(t *testing.T) {
 	var arrived atomic.Int64
-	packets, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	packets, connections := bothOn(t)
 	defer packets.Close()
-	port := packets.LocalAddr().(*net.UDPAddr).Port
-	connections, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-	if err != nil {
-		t.Skip(err) // somebody else has the port
-	}
 	defer connections.Close()
+	port := packets.LocalAddr().(*net.UDPAddr).Port
 	go func() {
 		for b := make([]byte, 1500); ; arrived.Add(1) {
 			if _, _, err := packets.ReadFrom(b); err != nil {

@@ -22,7 +22,7 @@ const (
 
 // history is what was typed in sessions, the newest last. It implements term.History.
 type history struct {
-	file  string // "" keeps it for this session only
+	file  string // "" keeps it for as long as the shell is open
 	lines []string
 	mute  bool // what is typed now is an answer and no line
 	wrong error

@@ -14,7 +14,7 @@ import (
 
 // TestTheSameTwice runs a program twice with the same seed, and with another.
 func TestTheSameTwice(t *testing.T) {
-	w := world{args: []string{"node", "/work/a.mjs"}, files: map[string]string{"/work/a.mjs": `
+	w := world{args: []string{"node", "/space/a.mjs"}, files: map[string]string{"/space/a.mjs": `
 		import fs from "fs"; import { randomUUID } from "crypto";
 		const m = new Map(); for (let i = 0; i < 200; i++) m.set(Math.random(), randomUUID());
 		console.log([...m].slice(0, 3), Date.now(), performance.now(), process.hrtime(), new Date());
@@ -39,13 +39,13 @@ func TestTheSameTwice(t *testing.T) {
 func TestRunsAreApart(t *testing.T) {
 	spoil := `globalThis.leak = "secret"; Array.prototype.leak = 1; Object.prototype.leak = 2; JSON.parse = () => 3; process.env.LEAK = "x"; console.log = () => {};
 		require("fs").readFileSync = () => 4; Math.random = () => 5; Promise.prototype.then = null; Error.prepareStackTrace = null; const big = "secret".repeat(1e5);`
-	look := `console.log(typeof leak, [].leak, ({}).leak, JSON.parse("1"), process.env.LEAK, typeof fs.readFileSync("/work/f", "utf8"), Math.random() !== 5, typeof Promise.resolve().then);`
+	look := `console.log(typeof leak, [].leak, ({}).leak, JSON.parse("1"), process.env.LEAK, typeof fs.readFileSync("/space/f", "utf8"), Math.random() !== 5, typeof Promise.resolve().then);`
 	const want = "undefined undefined undefined 1 undefined string true function\n"
 	runs := 30
 	if testing.Short() {
 		runs = 3
 	}
-	files := map[string]string{"/work/f": "f"}
+	files := map[string]string{"/space/f": "f"}
 	gas := int64(0)
 	for range runs {
 		execute(t, world{args: []string{"node", "-e", spoil}})
@@ -85,7 +85,7 @@ func TestBounds(t *testing.T) {
 		"memory, caught": {
 			code: "try { new Uint8Array(1e9); } catch (e) { console.log(e.name); }", limit: limited(func(l *bound.Limits) { l.MemoryBytes = 32 << 20 }), out: "InternalError\n",
 		},
-		"files": {code: "for (let i = 0; ; i++) try { fs.openSync('/work/f' + i, 'w') } catch (e) { console.log(e.code); break }", out: "EMFILE\n", hit: "open_files"},
+		"files": {code: "for (let i = 0; ; i++) try { fs.openSync('/space/f' + i, 'w') } catch (e) { console.log(e.code); break }", out: "EMFILE\n", hit: "open_files"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code := c.code
@@ -170,7 +170,7 @@ func BenchmarkPrograms(b *testing.B) {
 	typescript := "interface Row { name: string; n: number }\nconst rows: Row[] = [{ name: 'a', n: 1 }, { name: 'b', n: 2 }];\nconst sum = (r: readonly Row[]): number => r.reduce((s, x) => s + x.n, 0);\nenum E { A, B }\nconsole.log(sum(rows), E.B);\n"
 	for name, w := range map[string]world{
 		"fresh":      {args: []string{"node", "-e", "console.log(1+1)"}},
-		"typescript": {args: []string{"bun", "/work/a.ts"}, files: map[string]string{"/work/a.ts": typescript}},
+		"typescript": {args: []string{"bun", "/space/a.ts"}, files: map[string]string{"/space/a.ts": typescript}},
 		"objects":    {args: []string{"node", "-e", "const a = []; for (let i = 0; i < 1000; i++) a.push({ id: i, name: 'n' + i }); a.sort((x, y) => y.id - x.id); console.log(JSON.stringify(a).length)"}},
 		"lines":      {args: []string{"node", "-e", "for (let i = 0; i < 1000; i++) console.log('line', i)"}},
 		"loop":       {args: []string{"node", "-e", "let x = 0; for (let i = 0; i < 3e6; i++) x += i % 7; console.log(x)"}},

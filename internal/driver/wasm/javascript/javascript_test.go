@@ -44,7 +44,7 @@ func TestAsNode(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := execute(t, world{args: []string{"node", "/work/" + name}, files: map[string]string{"/work/" + name: string(text)}, stdin: "first\nsecond\nlast"})
+			got := execute(t, world{args: []string{"node", "/space/" + name}, files: map[string]string{"/space/" + name: string(text)}, stdin: "first\nsecond\nlast"})
 			if got.out != string(want) || got.code != 0 {
 				t.Errorf("exit %d, %s\n-want +got\n%s", got.code, got.err, cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got.out, "\n")))
 			}
@@ -54,7 +54,7 @@ func TestAsNode(t *testing.T) {
 
 // TestPrograms runs programs that are not Node's to judge.
 func TestPrograms(t *testing.T) {
-	const dir = "/work/"
+	const dir = "/space/"
 	for name, c := range map[string]struct {
 		args  []string
 		files map[string]string
@@ -85,24 +85,24 @@ export {};
 		"an error in typescript names its line": {
 			args:  []string{"bun", "a.ts"},
 			files: map[string]string{"a.ts": "interface A {\n  x: number;\n}\n\ntype B = A | null;\nfunction fail(b: B): never {\n  throw new TypeError(`bad ${b}`);\n}\nfail(null);\n"},
-			err:   "^\n\nTypeError: bad null\n    at fail (/work/a.ts:7:30)\n    at /work/a.ts:9:6\n\nBun v",
+			err:   "^\n\nTypeError: bad null\n    at fail (/space/a.ts:7:30)\n    at /space/a.ts:9:6\n\nBun v",
 			code:  1,
 		},
 		"a syntax error in typescript": {
 			args: []string{"bun", "a.ts"}, files: map[string]string{"a.ts": "const x: number = ;\n"},
-			err: "SyntaxError: Unexpected \";\"\n    at /work/a.ts:1:19", code: 1,
+			err: "SyntaxError: Unexpected \";\"\n    at /space/a.ts:1:19", code: 1,
 		},
 		"a syntax error": {
 			args: []string{"node", "a.js"}, files: map[string]string{"a.js": "let a = 1;\nlet b = = 2;\n"},
-			err: "/work/a.js:2\nlet b = = 2;\n", code: 1,
+			err: "/space/a.js:2\nlet b = = 2;\n", code: 1,
 		},
 		"an error is told as Node does": {
 			args: []string{"node", "a.js"}, files: map[string]string{"a.js": "function f() {\n  null.x;\n}\nf();\n"},
-			err: "/work/a.js:2\n  null.x;\n", code: 1,
+			err: "/space/a.js:2\n  null.x;\n", code: 1,
 		},
 		"an error of another module": {
 			args: []string{"node", "a.mjs"}, files: map[string]string{"a.mjs": "import './b.mjs';\n", "b.mjs": "\nthrow new Error('of b');\n"},
-			err: "/work/b.mjs:2\nthrow new Error('of b');\n", code: 1,
+			err: "/space/b.mjs:2\nthrow new Error('of b');\n", code: 1,
 		},
 		"a rejection that nobody handles": {
 			args: []string{"node", "-e", "Promise.reject(new Error('lost')); setTimeout(() => console.log('never'), 10)"},
@@ -118,7 +118,7 @@ export {};
 			out:  "heard x\non\n",
 		},
 		"print":               {args: []string{"node", "-p", "[1, 2].map((x) => x * 2)"}, out: "[ 2, 4 ]\n"},
-		"print with a module": {args: []string{"node", "-p", "require('path').join('a', 'b') + fs.existsSync('/work') + os.EOL.length"}, out: "a/btrue1\n"},
+		"print with a module": {args: []string{"node", "-p", "require('path').join('a', 'b') + fs.existsSync('/space') + os.EOL.length"}, out: "a/btrue1\n"},
 		"eval of a module":    {args: []string{"js", "-e", "import { sep } from 'path'; console.log(sep, await Promise.resolve(1))"}, out: "/ 1\n"},
 		"eval with await":     {args: []string{"node", "-e", "const x = await Promise.resolve(2); console.log(x)"}, out: "2\n"},
 		"arguments of eval":   {args: []string{"node", "-e", "console.log(process.argv.slice(1))", "a", "-b"}, out: "[ 'a', '-b' ]\n"},
@@ -127,13 +127,13 @@ export {};
 		"version of node":     {args: []string{"node", "--version"}, out: NodeVersion + "\n"},
 		"version of bun":      {args: []string{"bun", "--version"}, out: BunVersion + "\n"},
 		"a bad option":        {args: []string{"node", "--nope"}, err: "bad option: --nope", code: 9, lacks: "option node --nope"},
-		"no file":             {args: []string{"node", "none.js"}, err: "Cannot find module '/work/none.js'", code: 1},
+		"no file":             {args: []string{"node", "none.js"}, err: "Cannot find module '/space/none.js'", code: 1},
 		"an exit code":        {args: []string{"node", "-e", "process.on('exit', (c) => console.log(c)); console.log('a'); process.exit(3); console.log('b')"}, out: "a\n3\n", code: 3},
 		"process.exitCode":    {args: []string{"node", "-e", "process.exitCode = 4"}, code: 4},
 		"await for ever":      {args: []string{"node", "a.mjs"}, files: map[string]string{"a.mjs": "await new Promise(() => {})"}, err: "unsettled top-level await", code: 13},
 		"a package that is not there": {
 			args: []string{"node", "a.mjs"}, files: map[string]string{"a.mjs": "import _ from 'lodash/fp';"},
-			err: "Cannot find package 'lodash' imported from /work/a.mjs", code: 1, lacks: "feature node the package lodash",
+			err: "Cannot find package 'lodash' imported from /space/a.mjs", code: 1, lacks: "feature node the package lodash",
 		},
 		"require of a package that is not there": {args: []string{"node", "-e", "require('@scope/pkg')"}, err: "Cannot find module '@scope/pkg'", code: 1, lacks: "feature node the package @scope/pkg"},
 		"processes": {
@@ -166,7 +166,7 @@ export {};
 			out: "1\nfunction\n",
 		},
 		"require of a module":   {args: []string{"node", "a.cjs"}, files: map[string]string{"a.cjs": "const { x, default: d } = require('./m.mjs'); console.log(x, d)", "m.mjs": "export const x = 1; export default 2"}, out: "1 2\n"},
-		"a type of module":      {args: []string{"node", "a.js"}, files: map[string]string{"package.json": `{"type": "module"}`, "a.js": "console.log(typeof require, import.meta.filename)"}, out: "undefined /work/a.js\n"},
+		"a type of module":      {args: []string{"node", "a.js"}, files: map[string]string{"package.json": `{"type": "module"}`, "a.js": "console.log(typeof require, import.meta.filename)"}, out: "undefined /space/a.js\n"},
 		"a query":               {args: []string{"node", "a.mjs"}, files: map[string]string{"a.mjs": "import { x } from './b.mjs?v=1'; console.log(x)", "b.mjs": "export const x = 1"}, out: "1\n"},
 		"a script's first line": {args: []string{"node", "a.js"}, files: map[string]string{"a.js": "#!/usr/bin/env node\nconsole.log(1)"}, out: "1\n"},
 		"bun's files": {

@@ -63,7 +63,7 @@ type result struct {
 	stopped  *bound.Stopped
 	hit      string
 	lacks    []string
-	files    map[string]string // those in /work that changed
+	files    map[string]string // those in /space that changed
 	slept    time.Duration
 }
 
@@ -94,7 +94,7 @@ func (s *sink) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// execute runs a program in /work.
+// execute runs a program in /space.
 func execute(t testing.TB, w world) (r result) {
 	t.Helper()
 	guest := runtimeOf(t)
@@ -106,7 +106,7 @@ func execute(t testing.TB, w world) (r result) {
 	var failure error
 	fiber.Run(func(g *fiber.Group) {
 		fs := vfs.New(a, g)
-		if failure = fs.Mount("/work", vfs.Options{Bytes: 64 << 20, Files: 10_000}); failure != nil {
+		if failure = fs.Mount("/space", vfs.Options{Bytes: 64 << 20, Files: 10_000}); failure != nil {
 			return
 		}
 		if failure = fs.Mount("/tmp", vfs.Options{Bytes: 64 << 20, Files: 10_000}); failure != nil {
@@ -122,12 +122,12 @@ func execute(t testing.TB, w world) (r result) {
 			return
 		}
 		in, err := fs.Open(root, "/tmp/stdin", vfs.Read, 0)
-		cwd, other := fs.Lookup(root, "/work", true)
+		cwd, other := fs.Lookup(root, "/space", true)
 		if failure = errors.Join(err, other); failure != nil {
 			return
 		}
 		p := &program.Process{
-			Args: w.args, Env: append([]string{"HOME=/work", "PATH=/bin"}, w.env...), Cwd: cwd, Stdin: in, Stdout: fs.Stream(out, vfs.Write), Stderr: fs.Stream(errs, vfs.Write),
+			Args: w.args, Env: append([]string{"HOME=/space", "PATH=/bin"}, w.env...), Cwd: cwd, Stdin: in, Stdout: fs.Stream(out, vfs.Write), Stderr: fs.Stream(errs, vfs.Write),
 			FS: fs, Account: a, Umask: 0o022, PID: 7, PPID: 1, Host: host{fs: fs, lacks: &r.lacks},
 		}
 		if w.until > 0 {
@@ -151,10 +151,10 @@ func execute(t testing.TB, w world) (r result) {
 			r.code, r.signal = status.Code, status.Signal
 		}()
 		r.files = map[string]string{}
-		changes, err := fs.Changes("/work")
+		changes, err := fs.Changes("/space")
 		failure = err
 		for _, c := range changes {
-			if c.Op == vfs.WriteFile && w.files["/work/"+c.Path] != string(c.Content) {
+			if c.Op == vfs.WriteFile && w.files["/space/"+c.Path] != string(c.Content) {
 				r.files[c.Path] = string(c.Content)
 			}
 		}

@@ -239,8 +239,8 @@ func FuzzInstrument(f *testing.F) {
 	ctx := context.Background()
 	config := wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(api.CoreFeaturesV2 | experimental.CoreFeaturesTailCall)
 	f.Fuzz(func(t *testing.T, module []byte) {
-		if len(module) > 1<<16 {
-			t.Skip()
+		if len(module) > 1<<16 { // no more is learned from larger ones
+			return
 		}
 		before := bytes.Clone(module)
 		m, err := Instrument(module, Options{})
