@@ -122,6 +122,9 @@ type Exit struct {
 	Clock time.Time // where its clock began; zero in tiers whose clock is the host's
 	Lacks []Lack    // what it wanted and the tier lacks
 
+	// Displays are what it has shown beside its output, within the bounds of displays.
+	Displays []Display
+
 	// Engine names the versions of what executed it, as far as they decide what comes of it; "" in tiers that promise no repetition.
 	Engine string
 }

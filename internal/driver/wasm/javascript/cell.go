@@ -8,6 +8,7 @@ import (
 
 	"github.com/evanw/esbuild/pkg/api"
 
+	"agentbox/internal/driver/wasm/contexts"
 	"agentbox/internal/driver/wasm/engine"
 	"agentbox/internal/driver/wasm/program"
 	"agentbox/internal/driver/wasm/vfs"
@@ -15,11 +16,15 @@ import (
 
 // Cell is what a cell of a context has left.
 type Cell struct {
-	Code  int             `json:"-"`     // 0 where it succeeded; what it failed of is on the standard error
-	Value json.RawMessage `json:"value"` // of the last expression, nil where it is no JSON
-	Text  string          `json:"text"`  // of the last expression as the console shows it, "" for undefined
-	State *engine.Delta   `json:"-"`     // of the interpreter behind it, for the next cell; nil where it was ended in the middle of what it did
+	Code      int              `json:"-"`         // 0 where it succeeded; what it failed of is on the standard error
+	Value     *contexts.Value  `json:"value"`     // of the last expression, nil for undefined
+	Displayed []contexts.Value `json:"displayed"` // what display() was called with
+	Left      int              `json:"left"`      // how many more values there was no room for
+	State     *engine.Delta    `json:"-"`         // of the interpreter behind it, for the next cell; nil where it was ended in the middle of what it did
 }
+
+// maxReport is how many bytes what a cell shows may have together, in the prelude's words.
+const maxReport = 32 << 20
 
 // declared are the names that a cell declares at its top. The next cell may declare them again, as in a console.
 var (
@@ -77,35 +82,56 @@ func (r *run) evaluateCell(code string) (c Cell, err error) {
 	if err := r.open(&command{code: &code}); err != nil {
 		return c, err
 	}
-	if _, thrown, err := r.vm.apply("globals"); err != nil || thrown {
-		return c, errors.Join(err, errors.New("the prelude failed"))
+	for _, name := range []string{"globals", "begin"} {
+		if _, thrown, err := r.vm.apply(name); err != nil || thrown {
+			return c, errors.Join(err, errors.New("the prelude failed"))
+		}
 	}
+	result, exit, err := r.evaluateText(code)
+	if err != nil {
+		return Cell{Code: exit}, err
+	}
+	c, err = r.told(result)
+	if c.Code == 0 {
+		c.Code = exit
+	}
+	return c, err
+}
+
+// evaluateText evaluates the text of a cell. Where it fails, that was told, and the exit code is not 0.
+func (r *run) evaluateText(code string) (result value, exit int, err error) {
 	text, err := r.transform(code, "[cell]", api.LoaderTS, api.FormatDefault)
 	if err == nil {
 		text = persistent(text)
 	} else if err = r.raise(err); err == nil {
-		c.Code, err = r.uncaught()
-		return c, err
+		exit, err = r.uncaught()
+		return 0, exit, err
 	}
 	if err != nil {
-		return c, err
+		return 0, 0, err
 	}
 	v, thrown, err := r.vm.eval(text, "[cell]", asAsync)
 	if err != nil {
-		return c, err
+		return 0, 0, err
 	}
 	if thrown {
-		c.Code, err = r.uncaught()
-		return c, err
+		exit, err = r.uncaught()
+		return 0, exit, err
 	}
-	if c.Code, err = r.loop(v); err != nil || c.Code != 0 {
-		return c, err
+	if exit, err = r.loop(v); err != nil || exit != 0 {
+		return 0, exit, err
 	}
-	result, err := r.vm.call("qjs_promise_result", uint64(v))
-	if err != nil {
-		return c, err
+	of, err := r.vm.call("qjs_promise_result", uint64(v))
+	return value(of), 0, errors.Join(err, r.vm.free(v))
+}
+
+// told returns what a cell has shown; result is 0 where it came to no end.
+func (r *run) told(result value) (c Cell, err error) {
+	var args []value
+	if result != 0 {
+		args = append(args, result)
 	}
-	shown, thrown, err := r.vm.apply("cell", value(result))
+	shown, thrown, err := r.vm.apply("cell", args...)
 	if err != nil {
 		return c, err
 	}
@@ -114,8 +140,15 @@ func (r *run) evaluateCell(code string) (c Cell, err error) {
 		return c, err
 	}
 	raw, err := r.vm.text(shown)
-	if err = errors.Join(err, r.vm.free(shown), r.vm.free(v)); err != nil {
+	if err = errors.Join(err, r.vm.free(shown)); err != nil {
 		return c, err
 	}
-	return c, json.Unmarshal([]byte(raw), &c)
+	if len(raw) > maxReport {
+		return c, nil // as where the program has changed what the prelude says
+	}
+	r.p.Hold(2 * len(raw))
+	if json.Unmarshal([]byte(raw), &c) != nil {
+		return Cell{}, nil // the program has changed what the prelude says: it tells nothing then
+	}
+	return c, nil
 }

@@ -13,6 +13,7 @@ HOME = "/usr/lib/python3.13/"  # what the library calls its own files
 RESERVE = 256 << 10  # kept free so that a program which has used up its memory can still say so
 MAX_TEXT = 1 << 20  # of one representation of a value
 MAX_ROWS = 1000  # of a table
+MAX_SHOWN = 16 << 20  # of what one cell displays
 MAX_SOURCES = 100
 
 
@@ -536,11 +537,8 @@ def fresh_main():
     return main
 
 
-def begin(request):
-    """What each execution has of its own: chance, environment, folder, arguments, flags."""
-    global reserve
-    reserve = bytearray(RESERVE)
-    random.seed()
+def surround(request):
+    """Takes over the environment and the folder of an execution."""
     os.environ.clear()
     for pair in request.get("env") or []:
         name, separator, value = pair.partition("=")
@@ -550,6 +548,14 @@ def begin(request):
         os.chdir(request.get("cwd") or "/")
     except OSError as e:
         raise Exit(2, f"python3: can't enter {request.get('cwd')!r}: {e.strerror}\n")
+
+
+def begin(request):
+    """What each execution has of its own: chance, environment, folder, arguments, flags."""
+    global reserve
+    reserve = bytearray(RESERVE)
+    random.seed()
+    surround(request)
     sys.argv = list(request["argv"])
     sys.orig_argv = list(request.get("orig_argv") or sys.argv)
     warnings._processoptions(request.get("warnings") or [])
@@ -829,10 +835,18 @@ def plain(value):
     return cut(text_of(repr, value))
 
 
+def is_record(value):
+    return dataclasses.is_dataclass(value) and not isinstance(value, type)
+
+
+def record(row):
+    return row if isinstance(row, dict) else {field.name: getattr(row, field.name, None) for field in dataclasses.fields(row)}
+
+
 def table(value):
-    if not isinstance(value, (list, tuple)) or not value or not all(isinstance(row, dict) for row in value):
+    if not isinstance(value, (list, tuple)) or not value or not all(isinstance(row, dict) or is_record(row) for row in value):
         return None
-    rows = value[:MAX_ROWS]
+    rows = [record(row) for row in value[:MAX_ROWS]]
     columns = list(dict.fromkeys(key for row in rows for key in row))
     if not columns or len(columns) > 256 or not all(isinstance(key, str) for key in columns):
         return None
@@ -856,6 +870,10 @@ def rich(value):
                 data = base64.b64encode(data).decode()
             if isinstance(data, str) and len(data) <= 8 * MAX_TEXT:
                 result[key] = data
+    if isinstance(value, (bytes, bytearray)) and len(value) <= 6 * MAX_TEXT:
+        for key, magic in ("png", b"\x89PNG\r\n"), ("jpeg", b"\xff\xd8\xff"):
+            if value.startswith(magic):
+                result[key] = base64.b64encode(value).decode()
     method = getattr(type(value), "_repr_json_", None)
     data = text_of(method, value) if callable(method) else value if isinstance(value, (dict, list, tuple)) else None
     if data is not None:
@@ -873,12 +891,20 @@ def rich(value):
 
 def display(*values):
     """Shows values beside the cell's output, each in all of its forms."""
+    global left, shown_size
     for value in values:
-        if len(displayed) < 256:
-            displayed.append(rich(value))
+        said = rich(value) if len(displayed) < 256 and shown_size < MAX_SHOWN else None
+        size = said and sum(len(form) for form in said.values() if isinstance(form, str)) + len(dumps([said.get("json"), said.get("table")]))
+        if said and shown_size + size <= MAX_SHOWN:
+            shown_size += size
+            displayed.append(said)
+        else:
+            left += 1
 
 
 displayed = []
+shown_size = 0
+left = 0  # how many values there was no room for
 shown = None
 sources = {}  # the names of the cells whose text tracebacks show
 
@@ -892,9 +918,9 @@ def show(value):
 
 
 def prepare_cell(request):
-    global cells, shown
+    global cells, shown, shown_size, left
     displayed.clear()
-    shown = None
+    shown, shown_size, left = None, 0, 0
     if cells is None:
         begin(request)
         if not request.get("safe_path"):
@@ -905,6 +931,8 @@ def prepare_cell(request):
         asyncio.set_event_loop(loop)
     else:
         random.seed()
+        surround(request)
+        importlib.invalidate_caches()  # what the space's files are may have changed
     sys.displayhook = show
     name, source = request.get("name") or "<cell>", request["source"]
     sources[name] = None
@@ -957,7 +985,7 @@ def finish_cell(error):
         error = None
     close_files()
     code = flushed(code)
-    tell({"lacks": lacks, "value": shown, "displayed": displayed, "error": failure})
+    tell({"lacks": lacks, "value": shown, "displayed": displayed, "left": left, "error": failure})
     return code
 
 

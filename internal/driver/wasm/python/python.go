@@ -15,6 +15,7 @@ import (
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/driver/wasm/bound"
+	"agentbox/internal/driver/wasm/contexts"
 	"agentbox/internal/driver/wasm/engine"
 	"agentbox/internal/driver/wasm/program"
 	"agentbox/internal/driver/wasm/vfs"
@@ -165,10 +166,11 @@ type outcome struct {
 
 // report is what the boot script says at the end.
 type report struct {
-	Lacks     []Lack     `json:"lacks"`
-	Value     *Value     `json:"value"`
-	Displayed []Value    `json:"displayed"`
-	Error     *CellError `json:"error"`
+	Lacks     []Lack           `json:"lacks"`
+	Value     *contexts.Value  `json:"value"`
+	Displayed []contexts.Value `json:"displayed"`
+	Left      int              `json:"left"`
+	Error     *CellError       `json:"error"`
 }
 
 // Lack is something that a program has asked for and that a nano space does not have.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/wasm/bound"
 	"agentbox/internal/driver/wasm/engine"
 	"agentbox/internal/driver/wasm/fiber"
@@ -200,6 +201,7 @@ func (h *host) Execute(p *program.Process) (program.Status, error) {
 func (h *host) Go(f func())                 { panic("not used") }
 func (h *host) Sleep(d time.Duration) error { return h.world.account.Sleep(d) }
 func (h *host) Report(l program.Lack)       { h.world.lacks = append(h.world.lacks, l) }
+func (h *host) Show(space.Display) bool     { return false }
 
 // commands are those of the tests.
 var commands = program.Table{

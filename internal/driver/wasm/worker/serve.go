@@ -139,6 +139,11 @@ func (s *server) execute(o Order, account *bound.Account) error {
 			}
 		}
 	}
+	for _, d := range outcome.Displays {
+		if err := s.display(d); err != nil {
+			return err
+		}
+	}
 	return s.send(frameEnd, outcome.encode(), true)
 }
 
@@ -146,7 +151,12 @@ func (s *server) change(mount int, c vfs.Change) error {
 	if err := s.send(frameChange, encodeChange(mount, c), false); err != nil {
 		return err
 	}
-	for rest := c.Content; len(rest) > 0; {
+	return s.content(c.Content)
+}
+
+// content writes content in frames of its own.
+func (s *server) content(rest []byte) error {
+	for len(rest) > 0 {
 		n := min(len(rest), piece)
 		if err := s.send(frameContent, rest[:n], false); err != nil {
 			return err

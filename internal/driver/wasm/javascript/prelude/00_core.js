@@ -308,12 +308,70 @@
   };
   ab.exit = (code) => ab.process.ending(code);
   ab.print = (v) => { host.write(1, `${typeof v === "string" ? v : ab.inspect(v)}\n`); };
-  // cell describes the value of a cell.
+  // Cells: what they display, and the values of their last expressions, each in all the forms that it has.
+  const maxText = 1 << 20; // of one form of a value
+  const maxRows = 1000; // of a table
+  const forms = { "text/html": "html", "image/svg+xml": "svg", "text/markdown": "markdown", "text/latex": "latex", "image/png": "png", "image/jpeg": "jpeg" };
+  const maxShown = 16 * maxText; // of all that one cell displays
+  let displayed = [];
+  let size = 0;
+  let left = 0;
+  const show = (v) => {
+    const text = displayed.length < 256 && size < maxShown ? rich(v) : "";
+    if (text === "" || size + text.length > maxShown) { left++; return; }
+    size += text.length;
+    displayed.push(text);
+  };
+  const cut = (text) => (text.length <= maxText ? text : `${text.slice(0, maxText)}…`);
+  const table = (v) => {
+    const plain = (x) => x !== null && typeof x === "object" && [Object.prototype, null].includes(Object.getPrototypeOf(x));
+    if (!Array.isArray(v) || v.length === 0 || !v.every(plain)) return undefined;
+    const rows = v.slice(0, maxRows);
+    const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))];
+    if (columns.length === 0 || columns.length > 256) return undefined;
+    const one = (x) => (x === undefined || x === null ? null : typeof x === "boolean" || (typeof x === "number" && Number.isFinite(x)) ? x : cut(typeof x === "string" ? x : ab.inspect(x)));
+    return { columns, rows: rows.map((row) => columns.map((c) => one(row[c]))), total: v.length };
+  };
+  const rich = (v) => {
+    const out = { type: v === null ? "null" : typeof v };
+    let json;
+    out.text = cut(ab.inspect(v));
+    if (v !== null && (typeof v === "object" || typeof v === "function")) {
+      try { if (typeof v.constructor?.name === "string" && v.constructor.name !== "") out.type = v.constructor.name; } catch { /* it does not say */ }
+      try { out.table = table(v); } catch { /* it is none */ }
+      try {
+        const said = v[Symbol.for("Jupyter.display")]?.();
+        for (const [media, form] of Object.entries(forms)) if (typeof said?.[media] === "string" && said[media].length <= 8 * maxText) out[form] = said[media];
+        if (said?.["application/json"] !== undefined) json = JSON.stringify(said["application/json"]);
+      } catch { /* it says no more */ }
+      if (v instanceof Uint8Array && v.length <= 6 * maxText) {
+        const begins = (...bytes) => bytes.every((b, i) => v[i] === b);
+        if (begins(0x89, 0x50, 0x4e, 0x47)) out.png = Buffer.from(v).toString("base64");
+        if (begins(0xff, 0xd8, 0xff)) out.jpeg = Buffer.from(v).toString("base64");
+      } else if (json === undefined && typeof v === "object") {
+        try { json = JSON.stringify(v); } catch { /* it is none */ }
+      }
+    }
+    const text = JSON.stringify(out);
+    return json === undefined || json.length > maxText ? text : `${text.slice(0, -1)},"json":${json}}`;
+  };
+  // begin makes display a global function, and forgets what was displayed before.
+  ab.begin = () => {
+    displayed = [];
+    size = left = 0;
+    if (!Object.hasOwn(globalThis, "display")) {
+      Object.defineProperty(globalThis, "display", {
+        value: (...values) => values.forEach(show), writable: true, configurable: true,
+      });
+    }
+  };
+  // cell tells what a cell has displayed, and the value of its last expression.
   ab.cell = (result) => {
     const v = result !== null && typeof result === "object" && Object.hasOwn(result, "value") ? result.value : undefined;
-    let value;
-    try { value = JSON.stringify(v); } catch { /* it is none */ }
-    return `{"text":${JSON.stringify(v === undefined ? "" : ab.inspect(v))}${value === undefined ? "" : `,"value":${value}`}}`;
+    const value = v === undefined ? "" : `,"value":${rich(v)}`;
+    const text = `{"displayed":[${displayed.join(",")}],"left":${left}${value}}`;
+    displayed = [];
+    return text;
   };
   ab.received = (v) => {
     if (v == null) return String(v);
