@@ -101,6 +101,9 @@ func (r *run) evaluateCell(code string) (c Cell, err error) {
 // evaluateText evaluates the text of a cell. Where it fails, that was told, and the exit code is not 0.
 func (r *run) evaluateText(code string) (result value, exit int, err error) {
 	text, err := r.transform(code, "[cell]", api.LoaderTS, api.FormatDefault)
+	if kept, lost := r.keepLast(code, text); err == nil && lost {
+		text, err = r.transform(kept, "[cell]", api.LoaderTS, api.FormatDefault)
+	}
 	if err == nil {
 		text = persistent(text)
 	} else if err = r.raise(err); err == nil {

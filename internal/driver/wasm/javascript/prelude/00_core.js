@@ -355,6 +355,8 @@
     const text = JSON.stringify(out);
     return json === undefined || json.length > maxText ? text : `${text.slice(0, -1)},"json":${json}}`;
   };
+  // last is around the last expression of a cell that would be lost while its types are taken away.
+  ab.last = (v) => v;
   // begin makes display a global function, and forgets what was displayed before.
   ab.begin = () => {
     displayed = [];
