@@ -18,16 +18,16 @@ func TestADisplayFitsUpToItsBounds(t *testing.T) {
 		there []space.Display
 		want  bool
 	}{
-		"the first":                 {ok, nil, true},
-		"the last":                  {ok, of(space.MaxDisplays-1, 1), true},
-		"one too many":              {ok, of(space.MaxDisplays, 1), false},
-		"as large as may be":        {with(func(d *space.Display) { d.Data = make([]byte, space.MaxDisplayBytes) }), nil, true},
-		"too large":                 {with(func(d *space.Display) { d.Data = make([]byte, space.MaxDisplayBytes+1) }), nil, false},
-		"up to the bound of all":    {ok, of(1, space.MaxDisplaysBytes-100), true},
-		"beyond the bound of all":   {ok, of(1, space.MaxDisplaysBytes-99), false},
-		"of no type that is known":  {with(func(d *space.Display) { d.Media = "text/javascript" }), nil, false},
-		"of no value":               {with(func(d *space.Display) { d.Value = 0 }), nil, false},
-		"of a negative size":        {with(func(d *space.Display) { d.Height = -1 }), nil, false},
+		"the first":                  {ok, nil, true},
+		"the last":                   {ok, of(space.MaxDisplays-1, 1), true},
+		"one too many":               {ok, of(space.MaxDisplays, 1), false},
+		"as large as may be":         {with(func(d *space.Display) { d.Data = make([]byte, space.MaxDisplayBytes) }), nil, true},
+		"too large":                  {with(func(d *space.Display) { d.Data = make([]byte, space.MaxDisplayBytes+1) }), nil, false},
+		"up to the bound of all":     {ok, of(1, space.MaxDisplaysBytes-100), true},
+		"beyond the bound of all":    {ok, of(1, space.MaxDisplaysBytes-99), false},
+		"of no type that is known":   {with(func(d *space.Display) { d.Media = "text/javascript" }), nil, false},
+		"of no value":                {with(func(d *space.Display) { d.Value = 0 }), nil, false},
+		"of a negative size":         {with(func(d *space.Display) { d.Height = -1 }), nil, false},
 		"of a type with a long name": {with(func(d *space.Display) { d.Type = string(make([]byte, space.MaxDisplayType+1)) }), nil, false},
 	} {
 		if got := c.d.Fits(c.there); got != c.want {
