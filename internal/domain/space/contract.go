@@ -32,6 +32,7 @@ const (
 	Processes    = "processes"     // of their own: signals to others, what runs on in the background, /proc
 	Concurrency  = "concurrency"   // commands of one space at the same time, each of which sees what the other writes
 	Binaries     = "binaries"      // programs of machine code
+	Contexts     = "contexts"      // of interpreters, which keep their variables between calls
 	Sockets      = "sockets"       // within the space
 	Ownership    = "ownership"     // users and groups of files
 	SpecialFiles = "special_files" // pipes, sockets and devices with a name

@@ -34,6 +34,9 @@ type Request struct {
 	// Under says what stands behind the run where an engine asks for it; nil for nothing. It is asked again when something has changed meanwhile.
 	Under func(context.Context) (run.Under, error)
 
+	// Unless refuses a space that cannot execute it; nil refuses none.
+	Unless func(space.Space) error
+
 	// Retention is how long the run's data are kept once it has ended, in whole seconds; 0 for as long as those of other runs.
 	Retention time.Duration
 }
@@ -74,6 +77,11 @@ func (x *Executor) Start(ctx context.Context, origin event.Origin, q Request) (r
 	}
 	if s.Status == space.Destroyed || s.Status == space.Creating {
 		return x.again(ctx, origin, q, input, ErrSpaceNotReady)
+	}
+	if q.Unless != nil {
+		if err := q.Unless(s); err != nil {
+			return x.again(ctx, origin, q, input, err)
+		}
 	}
 	giveBack, err := x.reserve(q.Space)
 	if err != nil {

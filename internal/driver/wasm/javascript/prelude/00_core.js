@@ -315,8 +315,8 @@
   const maxShown = 16 * maxText; // of all that one cell displays
   let displayed = [];
   let size = 0;
-  let left = 0;
-  const show = (v) => {
+  let left = 0; // how many values there was no room for
+  const add = (v) => {
     const text = displayed.length < 256 && size < maxShown ? rich(v) : "";
     if (text === "" || size + text.length > maxShown) { left++; return; }
     size += text.length;
@@ -363,7 +363,7 @@
     size = left = 0;
     if (!Object.hasOwn(globalThis, "display")) {
       Object.defineProperty(globalThis, "display", {
-        value: (...values) => values.forEach(show), writable: true, configurable: true,
+        value: (...values) => values.forEach(add), writable: true, configurable: true,
       });
     }
   };
