@@ -55,7 +55,7 @@ func TestACellShowsWhatItsValuesSayOfThemselves(t *testing.T) {
 	}{
 		{"python", "x = 1", "", nil},
 		{"python", "6 * 7", "42\n", []string{"1* text/plain"}},
-		{"python", "display(1); print('printed'); 2", "printed\n1\n2\n", []string{"1 text/plain", "2* text/plain"}},
+		{"python", "display(1); print('printed'); 2", "1\nprinted\n2\n", []string{"1 text/plain", "2* text/plain"}},
 		{"python", "{'a': 1}", "{'a': 1}\n", []string{"1* text/plain", "1* application/json"}},
 		{"python", "[{'a': 1, 'b': '<b>'}, {'a': 2}]", "[{'a': 1, 'b': '<b>'}, {'a': 2}]\n", []string{"1* text/plain", "1* text/html", "1* application/json"}},
 		{
@@ -67,7 +67,7 @@ func TestACellShowsWhatItsValuesSayOfThemselves(t *testing.T) {
 		{"python", "display(1)\n1 / 0", "1\n", []string{"1 text/plain"}},
 		{"js", "let x = 1", "", nil},
 		{"js", "6 * 7", "42\n", []string{"1* text/plain"}},
-		{"js", "display(1, 'b'); console.log('printed'); 2", "printed\n1\n'b'\n2\n", []string{"1 text/plain", "2 text/plain", "3* text/plain"}},
+		{"js", "display(1, 'b'); console.log('printed'); 2", "1\n'b'\nprinted\n2\n", []string{"1 text/plain", "2 text/plain", "3* text/plain"}},
 		{"js", "({ a: 1 })", "{ a: 1 }\n", []string{"1* text/plain", "1* application/json"}},
 		{"js", "[{ a: 1, b: '<b>' }, { a: 2 }]", "[ { a: 1, b: '<b>' }, { a: 2 } ]\n", []string{"1* text/plain", "1* text/html", "1* application/json"}},
 		{"js", "({ [Symbol.for('Jupyter.display')]() { return { 'text/html': '<i>', 'image/png': '" + base64.StdEncoding.EncodeToString(picture.Bytes()) + "' } } }); ", "{ [Symbol(Jupyter.display)]: [Function: [Jupyter.display]] }\n",
@@ -126,7 +126,7 @@ func TestWhatACellShowsIsBounded(t *testing.T) {
 		{"python", large + "for i in range(8): display(L(1 << 20))", 16, false},
 		{"python", "for i in range(8): display(L(1 << 20))\ndisplay(L(1))", 17, true}, // a text of nothing fits, and one of a byte does not
 		{"python", "display(L((1 << 20) + 1))", 1, false},
-		{"python", "for i in range(20): display(L(1 << 20))", 8 + 15, true},
+		{"python", "for i in range(20): display(L(1 << 20))", 28, true},
 	} {
 		r := n.run(c.language, c.code)
 		if len(r.Displays) != c.forms || strings.Contains(r.Stderr, "left out") != c.left || r.Code != 0 {
@@ -152,13 +152,18 @@ func TestWhatACellShowsIsBounded(t *testing.T) {
 			t.Errorf("a picture of %d bytes: %d, %s", space.MaxDisplayBytes+more, len(got.Data), r.Stderr)
 		}
 	}
-	if r := n.run("python", "[{'a': 'x' * 1000} for i in range(5000)]"); form(r, space.DisplayHTML).Rows != 5000 || len(form(r, space.DisplayHTML).Data) > 1<<20 {
-		t.Errorf("a long table: %d rows in %d bytes", form(r, space.DisplayHTML).Rows, len(form(r, space.DisplayHTML).Data))
+	n = newNotebook(t, h)
+	if r := n.run("python", "class T(list):\n  def __repr__(s): return 'T'\nT({'a': 'x' * 1000} for i in range(5000))"); r.Code != 0 || form(r, space.DisplayHTML).Rows != 5000 || len(form(r, space.DisplayHTML).Data) > 1<<20 {
+		t.Errorf("a long table: %d rows in %d bytes, %s", form(r, space.DisplayHTML).Rows, len(form(r, space.DisplayHTML).Data), r.Stderr)
 	} else if !strings.Contains(string(form(r, space.DisplayHTML).Data), " of 5000 rows</caption>") {
 		t.Error("a long table does not say how many rows it shows")
 	}
-	if r := n.run("python", "[{'k' * 1000000: 1}]"); r.Code != 0 || len(form(r, space.DisplayHTML).Data) != 0 {
-		t.Errorf("a table with a huge name: %q, %s", media(r), r.Stderr)
+	if r := n.run("python", "'x' * 3000000"); len(form(r, space.DisplayText).Data) > 1<<20+3 || r.Limit == "" && len(r.Displays) != 1 {
+		t.Errorf("a long text: %d bytes", len(form(r, space.DisplayText).Data))
+	}
+	n = newNotebook(t, h)
+	if r := n.run("python", "class T(list):\n  def __repr__(s): return 'T'\nT([{'k' * 1000000: 1}])"); r.Code != 0 || len(form(r, space.DisplayHTML).Data) != 0 {
+		t.Errorf("a table with a huge name: %q, %d %s %s", media(r), r.Code, r.Limit, r.Stderr)
 	}
 }
 

@@ -39,26 +39,48 @@ type Table struct {
 // maxTable is how many bytes of HTML a table is written to; the rows behind are left out.
 const maxTable = 1 << 20
 
-// Show prints the texts of what a cell has displayed, and then that of its last expression, nil for none, and shows all their forms beside the output. left is how
-// many values more it has displayed.
-func Show(p *program.Process, displayed []Value, last *Value, left int) {
-	for i := range displayed {
-		left += displayed[i].show(p, i+1, false)
+// Showing is what one cell shows, value by value. Its text the guest prints itself.
+type Showing struct {
+	p      *program.Process
+	values int
+	left   int
+}
+
+// NewShowing returns the showing of a cell that has shown nothing yet.
+func NewShowing(p *program.Process) *Showing { return &Showing{p: p} }
+
+// Show shows a value in all its forms, as its guest describes it in JSON. What the guest says is bounded, and else believed: it is about its own value.
+func (s *Showing) Show(raw []byte, result bool) {
+	s.p.Charge(len(raw) / bytesPerGas)
+	held := int64(2 * len(raw))
+	if len(raw) > maxValue || s.p.Account.Allocate(held) != nil {
+		s.left++
+		return
 	}
-	if last != nil {
-		left += last.show(p, len(displayed)+1, true)
+	defer s.p.Account.Release(held)
+	var v Value
+	if json.Unmarshal(raw, &v) != nil {
+		s.left++
+		return
 	}
-	p.Out().Flush()
-	if left > 0 {
-		p.Errorf("%d of the forms of what the cell shows are left out: there is room for %d of %d bytes each, %d together; write what is more to files",
-			left, space.MaxDisplays, space.MaxDisplayBytes, space.MaxDisplaysBytes)
+	s.values++
+	s.left += v.show(s.p, s.values, result)
+}
+
+// maxValue is how many bytes a guest may take to describe a value.
+const maxValue = 32 << 20
+
+// End says how much of what the cell has shown there was no room for.
+func (s *Showing) End() {
+	if s.left > 0 {
+		s.p.Errorf("%d of the forms of what the cell shows are left out: there is room for %d of %d bytes each, %d together; write what is more to files",
+			s.left, space.MaxDisplays, space.MaxDisplayBytes, space.MaxDisplaysBytes)
 	}
 }
 
 // show shows a value in each of its forms and returns how many of them had no room.
 func (v *Value) show(p *program.Process, number int, result bool) (left int) {
 	text := strings.ToValidUTF8(v.Text, "\uFFFD")
-	p.Out().Printf("%s\n", text)
 	all := space.Display{Value: number, Result: result, Type: cutType(v.Type)}
 	form := func(media string, data []byte, size image.Config) {
 		if len(data) == 0 && media != space.DisplayText {

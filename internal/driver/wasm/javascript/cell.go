@@ -2,7 +2,6 @@ package javascript
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"regexp"
 
@@ -16,15 +15,9 @@ import (
 
 // Cell is what a cell of a context has left.
 type Cell struct {
-	Code      int              `json:"-"`         // 0 where it succeeded; what it failed of is on the standard error
-	Value     *contexts.Value  `json:"value"`     // of the last expression, nil for undefined
-	Displayed []contexts.Value `json:"displayed"` // what display() was called with
-	Left      int              `json:"left"`      // how many more values there was no room for
-	State     *engine.Delta    `json:"-"`         // of the interpreter behind it, for the next cell; nil where it was ended in the middle of what it did
+	Code  int           // 0 where it succeeded; what it failed of is on the standard error
+	State *engine.Delta // of the interpreter behind it, for the next cell; nil where it was ended in the middle of what it did
 }
-
-// maxReport is how many bytes what a cell shows may have together, in the prelude's words.
-const maxReport = 32 << 20
 
 // declared are the names that a cell declares at its top. The next cell may declare them again, as in a console.
 var (
@@ -50,10 +43,11 @@ func persistent(text string) string {
 }
 
 // Cell evaluates TypeScript or JavaScript in a context: state is what the cell before left, nil for the first one. What it declares at its top, the
-// next cell finds.
+// next cell finds. What it displays, and the value of its last expression, it prints and shows.
 func (r *Runtime) Cell(p *program.Process, state *engine.Delta, code string) (_ Cell, err error) {
 	ctx := context.Background()
-	run := &run{runtime: r, account: p.Account, p: p, files: map[int]*vfs.Handle{}, maps: map[string]*sourceMap{}, lacks: map[string]bool{}, cell: true}
+	run := &run{runtime: r, account: p.Account, p: p, files: map[int]*vfs.Handle{}, maps: map[string]*sourceMap{}, lacks: map[string]bool{}, cell: true, showing: contexts.NewShowing(p)}
+	defer run.showing.End()
 	image := r.image
 	if state != nil {
 		if image, err = r.image.With(*state); err != nil {
@@ -88,12 +82,12 @@ func (r *run) evaluateCell(code string) (c Cell, err error) {
 		}
 	}
 	result, exit, err := r.evaluateText(code)
-	if err != nil {
+	if err != nil || exit != 0 {
 		return Cell{Code: exit}, err
 	}
-	c, err = r.told(result)
-	if c.Code == 0 {
-		c.Code = exit
+	_, thrown, err := r.vm.apply("cell", result)
+	if err == nil && thrown {
+		c.Code, err = r.uncaught()
 	}
 	return c, err
 }
@@ -128,30 +122,12 @@ func (r *run) evaluateText(code string) (result value, exit int, err error) {
 	return value(of), 0, errors.Join(err, r.vm.free(v))
 }
 
-// told returns what a cell has shown; result is 0 where it came to no end.
-func (r *run) told(result value) (c Cell, err error) {
-	var args []value
-	if result != 0 {
-		args = append(args, result)
+// show shows a value of a cell.
+func (r *run) show(a *arguments) (any, error) {
+	raw, result := a.text(), a.int()
+	if r.showing == nil || a.err != nil {
+		return nil, a.err
 	}
-	shown, thrown, err := r.vm.apply("cell", args...)
-	if err != nil {
-		return c, err
-	}
-	if thrown {
-		c.Code, err = r.uncaught()
-		return c, err
-	}
-	raw, err := r.vm.text(shown)
-	if err = errors.Join(err, r.vm.free(shown)); err != nil {
-		return c, err
-	}
-	if len(raw) > maxReport {
-		return c, nil // as where the program has changed what the prelude says
-	}
-	r.p.Hold(2 * len(raw))
-	if json.Unmarshal([]byte(raw), &c) != nil {
-		return Cell{}, nil // the program has changed what the prelude says: it tells nothing then
-	}
-	return c, nil
+	r.showing.Show([]byte(raw), result != 0)
+	return nil, nil
 }

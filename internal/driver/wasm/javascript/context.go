@@ -23,7 +23,6 @@ func (r *Runtime) runCell(p *program.Process, c *command) int {
 	if err != nil {
 		return contexts.Failed(p, err)
 	}
-	contexts.Show(p, cell.Displayed, cell.Value, cell.Left)
 	if cell.State == nil {
 		p.Errorf("the context is as it was before the cell, which has ended the interpreter")
 		return cell.Code

@@ -92,11 +92,8 @@ func parses(expression string) bool {
 	return ok
 }
 
-// empty reports whether a text holds nothing but comments.
-func empty(text string) bool {
-	made, ok := stripped("f(" + text + "\n)")
-	return ok && made == "f();\n"
-}
+// empty reports whether a text holds no expression, but comments.
+func empty(text string) bool { return parses(text) && !parses("("+text+"\n)") }
 
 // lines is a text without its empty statements.
 func lines(text string) string {

@@ -41,11 +41,7 @@ func TestTheLastValueOfACellIsKeptWhereItIsWorkedOutBefore(t *testing.T) {
 				t.Errorf("%s: %v", c.code, err)
 				return 1
 			}
-			text := ""
-			if got.Value != nil {
-				text = got.Value.Text
-			}
-			if got.Code != 0 || text != c.text {
+			if text, _ := last(p); got.Code != 0 || text != c.text {
 				t.Errorf("%s: exit %d, %q, want %q", c.code, got.Code, text, c.text)
 			}
 			state = got.State

@@ -13,7 +13,6 @@ HOME = "/usr/lib/python3.13/"  # what the library calls its own files
 RESERVE = 256 << 10  # kept free so that a program which has used up its memory can still say so
 MAX_TEXT = 1 << 20  # of one representation of a value
 MAX_ROWS = 1000  # of a table
-MAX_SHOWN = 16 << 20  # of what one cell displays
 MAX_SOURCES = 100
 
 
@@ -889,38 +888,34 @@ def rich(value):
     return result
 
 
+def present(value, result):
+    """Prints a value, and shows all of its forms beside the output."""
+    said = rich(value)
+    print(said["text"].encode("utf-8", "replace").decode())
+    try:
+        ask(op="show", value=said, result=result)
+    except Refused:
+        pass  # who runs the cell shows nothing
+
+
 def display(*values):
     """Shows values beside the cell's output, each in all of its forms."""
-    global left, shown_size
     for value in values:
-        said = rich(value) if len(displayed) < 256 and shown_size < MAX_SHOWN else None
-        size = said and sum(len(form) for form in said.values() if isinstance(form, str)) + len(dumps([said.get("json"), said.get("table")]))
-        if said and shown_size + size <= MAX_SHOWN:
-            shown_size += size
-            displayed.append(said)
-        else:
-            left += 1
+        present(value, False)
 
 
-displayed = []
-shown_size = 0
-left = 0  # how many values there was no room for
-shown = None
 sources = {}  # the names of the cells whose text tracebacks show
 
 
 def show(value):
     """The hook for the value of a cell's last expression."""
-    global shown
     if value is not None:
         cells["_"] = value
-        shown = rich(value)
+        present(value, True)
 
 
 def prepare_cell(request):
-    global cells, shown, shown_size, left
-    displayed.clear()
-    shown, shown_size, left = None, 0, 0
+    global cells
     if cells is None:
         begin(request)
         if not request.get("safe_path"):
@@ -985,7 +980,7 @@ def finish_cell(error):
         error = None
     close_files()
     code = flushed(code)
-    tell({"lacks": lacks, "value": shown, "displayed": displayed, "left": left, "error": failure})
+    tell({"lacks": lacks, "error": failure})
     return code
 
 

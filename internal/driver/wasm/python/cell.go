@@ -5,7 +5,6 @@ import (
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/driver/wasm/bound"
-	"agentbox/internal/driver/wasm/contexts"
 	"agentbox/internal/driver/wasm/engine"
 	"agentbox/internal/driver/wasm/program"
 )
@@ -18,17 +17,14 @@ type CellError struct {
 
 // Cell is what came of running a piece of code in a context.
 type Cell struct {
-	Code      int              // 0, or what the cell exited with
-	Crash     string           // why the interpreter died; the context is then as it was before
-	Left      bool             // it has ended the interpreter, as os._exit does; the context is then as it was before
-	Value     *contexts.Value  // of the last expression, nil if it was None or there was none
-	Displayed []contexts.Value // what display() was called with
-	Unshown   int              // how many values more display() had no room for
-	Error     *CellError       // nil if the cell came to its end
-	Lacks     []Lack
+	Code  int        // 0, or what the cell exited with
+	Crash string     // why the interpreter died; the context is then as it was before
+	Left  bool       // it has ended the interpreter, as os._exit does; the context is then as it was before
+	Error *CellError // nil if the cell came to its end
+	Lacks []Lack
 }
 
-// Cell runs a piece of code in the namespace of a context, with name for tracebacks. before is how the context was left, nil for a new one; after is how it is
+// Cell runs a piece of code in the namespace of a context, with name for tracebacks. What it displays, and the value of its last expression, it prints and shows. before is how the context was left, nil for a new one; after is how it is
 // left now. The interpreter's memory is all that stays: files that the cell has left open are closed. A cell that ends the interpreter leaves the context as it
 // was; the error is then nil. One that the account stops is a *bound.Stopped.
 func (g *Guest) Cell(p *program.Process, name, source string, before *engine.Delta) (cell Cell, after *engine.Delta, err error) {
@@ -57,7 +53,7 @@ func (g *Guest) Cell(p *program.Process, name, source string, before *engine.Del
 		return cell, before, err
 	}
 	cell = Cell{
-		Code: o.code, Crash: o.crash, Value: o.report.Value, Displayed: o.report.Displayed, Unshown: o.report.Left, Error: o.report.Error, Lacks: o.report.Lacks,
+		Code: o.code, Crash: o.crash, Error: o.report.Error, Lacks: o.report.Lacks,
 	}
 	if cell.Left = o.exited; o.exited || o.crash != "" {
 		return cell, before, nil

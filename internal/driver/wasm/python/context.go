@@ -27,7 +27,6 @@ func (g *Guest) runCell(p *program.Process, c *command) int {
 		p.Errorf("the context is as it was before the cell, which has crashed the interpreter")
 		return finish(p, outcome{crash: cell.Crash}, nil)
 	}
-	contexts.Show(p, cell.Displayed, cell.Value, cell.Unshown)
 	if cell.Left {
 		p.Errorf("the context is as it was before the cell, which has ended the interpreter")
 		return cell.Code

@@ -119,8 +119,9 @@ func build(ctx context.Context, code *engine.Code, library []byte) (*engine.Imag
 // state is what the functions that the guest imports work on.
 type state struct {
 	wasi    *wasi.Program
-	process *program.Process // nil while the image is made
-	answer  []byte           // of the door, until it is taken
+	process *program.Process  // nil while the image is made
+	answer  []byte            // of the door, until it is taken
+	showing *contexts.Showing // of a cell
 }
 
 // WASI returns what the functions of WASI work on.
@@ -166,11 +167,8 @@ type outcome struct {
 
 // report is what the boot script says at the end.
 type report struct {
-	Lacks     []Lack           `json:"lacks"`
-	Value     *contexts.Value  `json:"value"`
-	Displayed []contexts.Value `json:"displayed"`
-	Left      int              `json:"left"`
-	Error     *CellError       `json:"error"`
+	Lacks []Lack     `json:"lacks"`
+	Error *CellError `json:"error"`
 }
 
 // Lack is something that a program has asked for and that a nano space does not have.
@@ -194,6 +192,10 @@ func (g *Guest) execute(p *program.Process, image *engine.Image, c *command, aft
 		return o, err
 	}
 	defer s.wasi.Close()
+	if c.Kind == kindCell {
+		s.showing = contexts.NewShowing(p)
+		defer s.showing.End()
+	}
 	in, err := image.New(ctx, p.Account, s)
 	if err != nil {
 		return o, err

@@ -312,16 +312,6 @@
   const maxText = 1 << 20; // of one form of a value
   const maxRows = 1000; // of a table
   const forms = { "text/html": "html", "image/svg+xml": "svg", "text/markdown": "markdown", "text/latex": "latex", "image/png": "png", "image/jpeg": "jpeg" };
-  const maxShown = 16 * maxText; // of all that one cell displays
-  let displayed = [];
-  let size = 0;
-  let left = 0; // how many values there was no room for
-  const add = (v) => {
-    const text = displayed.length < 256 && size < maxShown ? rich(v) : "";
-    if (text === "" || size + text.length > maxShown) { left++; return; }
-    size += text.length;
-    displayed.push(text);
-  };
   const cut = (text) => (text.length <= maxText ? text : `${text.slice(0, maxText)}…`);
   const table = (v) => {
     const plain = (x) => x !== null && typeof x === "object" && [Object.prototype, null].includes(Object.getPrototypeOf(x));
@@ -332,10 +322,9 @@
     const one = (x) => (x === undefined || x === null ? null : typeof x === "boolean" || (typeof x === "number" && Number.isFinite(x)) ? x : cut(typeof x === "string" ? x : ab.inspect(x)));
     return { columns, rows: rows.map((row) => columns.map((c) => one(row[c]))), total: v.length };
   };
-  const rich = (v) => {
-    const out = { type: v === null ? "null" : typeof v };
+  const rich = (v, text) => {
+    const out = { type: v === null ? "null" : typeof v, text };
     let json;
-    out.text = cut(ab.inspect(v));
     if (v !== null && (typeof v === "object" || typeof v === "function")) {
       try { if (typeof v.constructor?.name === "string" && v.constructor.name !== "") out.type = v.constructor.name; } catch { /* it does not say */ }
       try { out.table = table(v); } catch { /* it is none */ }
@@ -352,28 +341,25 @@
         try { json = JSON.stringify(v); } catch { /* it is none */ }
       }
     }
-    const text = JSON.stringify(out);
-    return json === undefined || json.length > maxText ? text : `${text.slice(0, -1)},"json":${json}}`;
+    const said = JSON.stringify(out);
+    return json === undefined || json.length > maxText ? said : `${said.slice(0, -1)},"json":${json}}`;
   };
   // last is around the last expression of a cell that would be lost while its types are taken away.
   ab.last = (v) => v;
-  // begin makes display a global function, and forgets what was displayed before.
-  ab.begin = () => {
-    displayed = [];
-    size = left = 0;
-    if (!Object.hasOwn(globalThis, "display")) {
-      Object.defineProperty(globalThis, "display", {
-        value: (...values) => values.forEach(add), writable: true, configurable: true,
-      });
-    }
+  // present prints a value, and shows all of its forms beside the output.
+  const present = (v, result) => {
+    const text = cut(ab.inspect(v));
+    host.write(1, `${text}\n`);
+    host.show(rich(v, text), result);
   };
-  // cell tells what a cell has displayed, and the value of its last expression.
+  // begin makes display a global function.
+  ab.begin = () => {
+    if (Object.hasOwn(globalThis, "display")) return;
+    Object.defineProperty(globalThis, "display", { value: (...values) => { for (const v of values) present(v, 0); }, writable: true, configurable: true });
+  };
+  // cell shows the value of a cell's last expression.
   ab.cell = (result) => {
-    const v = result !== null && typeof result === "object" && Object.hasOwn(result, "value") ? result.value : undefined;
-    const value = v === undefined ? "" : `,"value":${rich(v)}`;
-    const text = `{"displayed":[${displayed.join(",")}],"left":${left}${value}}`;
-    displayed = [];
-    return text;
+    if (result !== null && typeof result === "object" && Object.hasOwn(result, "value") && result.value !== undefined) present(result.value, 1);
   };
   ab.received = (v) => {
     if (v == null) return String(v);
