@@ -66,6 +66,10 @@ func (r *Runtime) Cell(p *program.Process, state *engine.Delta, code string) (_ 
 		c.Code = run.failed(err)
 		return c, nil
 	}
+	if err := run.vm.must("qjs_run_gc"); err != nil { // what nothing leads to any more is not kept
+		c.Code = run.failed(err)
+		return c, nil
+	}
 	after, err := in.Freeze()
 	c.State = &after
 	return c, err
@@ -77,7 +81,8 @@ func (r *run) evaluateCell(code string) (c Cell, err error) {
 		return c, err
 	}
 	for _, name := range []string{"globals", "begin"} {
-		if _, thrown, err := r.vm.apply(name); err != nil || thrown {
+		v, thrown, err := r.vm.apply(name)
+		if err = errors.Join(err, r.vm.free(v)); err != nil || thrown {
 			return c, errors.Join(err, errors.New("the prelude failed"))
 		}
 	}
@@ -85,11 +90,11 @@ func (r *run) evaluateCell(code string) (c Cell, err error) {
 	if err != nil || exit != 0 {
 		return Cell{Code: exit}, err
 	}
-	_, thrown, err := r.vm.apply("cell", result)
+	v, thrown, err := r.vm.apply("cell", result)
 	if err == nil && thrown {
 		c.Code, err = r.uncaught()
 	}
-	return c, err
+	return c, errors.Join(err, r.vm.free(v))
 }
 
 // evaluateText evaluates the text of a cell. Where it fails, that was told, and the exit code is not 0.

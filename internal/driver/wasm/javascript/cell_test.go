@@ -61,3 +61,25 @@ func last(p *program.Process) (text, value string) {
 	*h.displays = nil
 	return text, value
 }
+
+// TestCellsLeaveNothingBehind runs a cell again and again: what it has made and nothing leads to any more is no part of its context.
+func TestCellsLeaveNothingBehind(t *testing.T) {
+	execute(t, world{args: []string{"js"}, cells: func(r *Runtime, p *program.Process) int {
+		var state *engine.Delta
+		early := 0
+		for i := range 120 {
+			c, err := r.Cell(p, state, "let x = Array.from({ length: 100 }, (_, i) => ({ i })); x.self = x; setTimeout(() => 1, 2); x.length")
+			if err != nil || c.Code != 0 {
+				t.Errorf("cell %d: %+v, %v", i, c, err)
+				return 1
+			}
+			if state = c.State; i == 20 {
+				early = int(state.Bytes())
+			}
+		}
+		if late := int(state.Bytes()); late > early+32<<10 {
+			t.Errorf("it grows from %d bytes after 21 cells to %d after 120", early, late)
+		}
+		return 0
+	}})
+}

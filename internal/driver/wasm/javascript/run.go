@@ -331,7 +331,7 @@ func (r *run) settle(main value) (code int, over bool, err error) {
 			return code, true, err
 		}
 		ran, err := r.vm.number(v)
-		if err != nil {
+		if err = errors.Join(err, r.vm.free(v)); err != nil {
 			return 0, false, err
 		}
 		if ran == 0 {

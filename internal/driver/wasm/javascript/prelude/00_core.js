@@ -137,7 +137,10 @@
     };
   };
   // globals makes the names of CommonJS and the modules of Node global, for -e and -p.
+  let madeFor = null; // a folder; what is made anew for each cell would be garbage in its context
   ab.globals = (file = "[eval]") => {
+    if (madeFor === ab.cwd()) return;
+    madeFor = ab.cwd();
     const define = (name, value) => Object.defineProperty(globalThis, name, { value, writable: true, configurable: true });
     define("require", ab.requireFrom(file));
     define("module", new Module(file, undefined));
