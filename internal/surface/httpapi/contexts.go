@@ -21,7 +21,7 @@ type ContextPath struct {
 // cellRequest asks for a cell to be run.
 type cellRequest struct {
 	Language string            `json:"language" enum:"python,javascript" doc:"TypeScript is javascript whose types are taken away"`
-	Code     string            `json:"code,omitempty" maxLength:"30000" doc:"At most 30,000 bytes; longer code is put into a file of the space"`
+	Code     string            `json:"code,omitempty" doc:"At most 30,000 bytes; longer code is put into a file of the space"`
 	File     string            `json:"file,omitempty" doc:"The file of the space that holds the code, instead of it"`
 	Cwd      string            `json:"cwd,omitempty" doc:"The working folder, below the space's files"`
 	Env      map[string]string `json:"env,omitempty" doc:"Variables of the cell's environment; none stays for the next one"`
