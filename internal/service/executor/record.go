@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
@@ -80,7 +81,7 @@ func (r *ride) conclude(ctx context.Context, t task, result run.Result) error {
 	if err != nil {
 		return err
 	}
-	drafts := append(shown, draft)
+	drafts := slices.Concat(shown, []event.Draft{draft})
 	refused := result.Type == run.ResPolicyDenied || t.glanced && t.ruling.Decision.Shadow // what else shadow let pass, the gate recorded
 	if refused && !t.ruling.Decision.Action.IsZero() {                                     // what has no canonical form has no hash to be found by
 		drafts = append(drafts, policy.RefusedDraft(r.origin, t.ruling))

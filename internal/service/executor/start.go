@@ -78,11 +78,6 @@ func (x *Executor) Start(ctx context.Context, origin event.Origin, q Request) (r
 	if s.Status == space.Destroyed || s.Status == space.Creating {
 		return x.again(ctx, origin, q, input, ErrSpaceNotReady)
 	}
-	if q.Unless != nil {
-		if err := q.Unless(s); err != nil {
-			return x.again(ctx, origin, q, input, err)
-		}
-	}
 	giveBack, err := x.reserve(q.Space)
 	if err != nil {
 		return x.again(ctx, origin, q, input, err)
@@ -95,6 +90,11 @@ func (x *Executor) Start(ctx context.Context, origin event.Origin, q Request) (r
 	ruling, err := x.admit(ctx, origin, s, r, input) // before anything is kept of what may be refused
 	if err != nil {
 		return run.Run{}, err
+	}
+	if q.Unless != nil {
+		if err := q.Unless(s); err != nil {
+			return x.again(ctx, origin, q, input, err)
+		}
 	}
 	agent, err := x.Agents.Agent(ctx, origin, q.Workspace, agentName(q, s))
 	if err != nil {
