@@ -125,7 +125,7 @@ func (s *server) execute(o Order, account *bound.Account) error {
 	begun := newPace(account, o.Millis)
 	sources := make([]vfs.Source, len(o.Mounts))
 	for i := range sources {
-		sources[i] = &remote{server: s, mount: i}
+		sources[i] = &remote{server: s, mount: i, told: o.Mounts[i].told, few: o.Mounts[i].few}
 	}
 	outcome, changes := s.system.Execute(o, account, sources, s.output)
 	timer.Stop()
@@ -218,6 +218,8 @@ func (s *server) ask(kind byte, payload []byte) ([]byte, error) {
 type remote struct {
 	server *server
 	mount  int
+	told   bool // what is in it is few, so far as nobody has asked
+	few    []vfs.Found
 }
 
 var _ vfs.Source = (*remote)(nil)
@@ -231,6 +233,10 @@ func (r *remote) question(path string) encoder {
 
 // List returns what is in a folder.
 func (r *remote) List(dir string) ([]vfs.Found, error) {
+	if r.told && dir == "." {
+		r.told = false
+		return r.few, nil
+	}
 	q := r.question(dir)
 	var all []vfs.Found
 	for {
