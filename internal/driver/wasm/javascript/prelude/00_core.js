@@ -309,7 +309,7 @@
     return ab.fatal(e);
   };
   ab.exit = (code) => ab.process.ending(code);
-  ab.print = (v) => { host.write(1, `${typeof v === "string" ? v : ab.inspect(v)}\n`); };
+  ab.print = (v) => { host.write(1, `${typeof v === "string" || Number.isInteger(v) && v !== 0 ? v : ab.inspect(v)}\n`); };
   // cell describes the value of a cell.
   ab.cell = (result) => {
     const v = result !== null && typeof result === "object" && Object.hasOwn(result, "value") ? result.value : undefined;
