@@ -199,13 +199,9 @@ func resident(b *testing.B, pid int) float64 {
 	_, rest, _ := strings.Cut(string(raw), "VmRSS:")
 	kilobytes, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
 	must(b, err)
-	children, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "task", strconv.Itoa(pid), "children"))
-	must(b, err)
 	total := kilobytes * 1024 / 1e6
-	for child := range strings.FieldsSeq(string(children)) {
-		n, err := strconv.Atoi(child)
-		must(b, err)
-		total += resident(b, n)
+	for _, child := range children(b, pid) {
+		total += resident(b, child)
 	}
 	return total
 }
