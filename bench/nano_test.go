@@ -2,10 +2,12 @@ package bench
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -165,31 +167,35 @@ func BenchmarkNanoCreate(b *testing.B) {
 		n := serveNano(b)
 		_, err := n.DestroySpace(b.Context(), n.space(b))
 		must(b, err)
-		for b.Loop() {
+		timed(b, nil, func() (time.Duration, error) {
+			began := time.Now()
 			s, err := n.CreateSpace(b.Context(), client.SpaceRequest{Runtime: "nano"})
 			if err != nil {
-				b.Fatal(err)
+				return 0, err
 			}
-			if out, err := n.run(b, s.ID, "echo hello"); err != nil || out != "hello\n" {
-				b.Fatalf("printed %q: %v", out, err)
+			out, err := n.run(b, s.ID, "echo hello")
+			took := time.Since(began)
+			if err == nil && out != "hello\n" {
+				err = fmt.Errorf("printed %q", out)
 			}
-			b.StopTimer()
-			if _, err := n.DestroySpace(b.Context(), s.ID); err != nil {
-				b.Fatal(err)
+			if err != nil {
+				return 0, err
 			}
-			b.StartTimer()
-		}
+			_, err = n.DestroySpace(b.Context(), s.ID)
+			return took, err
+		})
 	})
 	b.Run("yardstick", func(b *testing.B) {
 		needBubblewrap(b)
-		for b.Loop() {
-			b.StopTimer()
+		timed(b, nil, func() (time.Duration, error) {
 			cmd := wrapped(b, "bash", "-c", "echo hello")
-			b.StartTimer()
-			if out, err := cmd.Output(); err != nil || string(out) != "hello\n" {
-				b.Fatalf("printed %q: %v", out, err)
+			began := time.Now()
+			out, err := cmd.Output()
+			if err == nil && string(out) != "hello\n" {
+				err = fmt.Errorf("printed %q", out)
 			}
-		}
+			return time.Since(began), err
+		})
 	})
 }
 
@@ -257,39 +263,85 @@ func BenchmarkNanoTogether(b *testing.B) {
 	})
 }
 
-// Living spaces of BenchmarkNanoIdle; a workspace may have as many as are in one.
+// Living spaces of BenchmarkNanoIdle; a workspace may have as many as are in one. So many are made at once.
 const (
 	idleSpaces   = 1_000
 	idleTogether = 200
+	idleMakers   = 8
 )
 
 // BenchmarkNanoIdle is the memory of a daemon and its workers with a thousand nano spaces in each of which a command was run, and in which nothing
-// happens any more. The yardstick is the same daemon with one.
+// happens any more. The yardstick is the same daemon with one. RSS-MB counts what processes share, like their program, for each of them; PSS-MB counts it once.
 func BenchmarkNanoIdle(b *testing.B) {
 	idles := func(b *testing.B, count int) {
-		for range b.N {
+		for b.Loop() {
 			n := serveNano(b)
 			s := n.space(b)
 			for made := 1; made < count; {
 				w, err := n.CreateWorkspace(b.Context(), client.WorkspaceRequest{Name: fmt.Sprint("idle ", made)})
 				must(b, err)
-				guest := &nano{Client: client.New(n.Address(), w.Key)}
-				for range min(idleTogether, count-made) {
-					if _, err := guest.run(b, guest.space(b), "echo idle"); err != nil {
-						b.Fatal(err)
-					}
-					made++
-				}
-				guest.Client.Close()
+				part := min(idleTogether, count-made)
+				must(b, n.idle(b, w.Key, part))
+				made += part
 			}
 			if _, err := n.run(b, s, "echo idle"); err != nil {
 				b.Fatal(err)
 			}
 			time.Sleep(10 * time.Second)
 			b.ReportMetric(resident(b, n.cmd.Process.Pid), "RSS-MB")
+			b.ReportMetric(residentAlone(b, n.cmd.Process.Pid), "daemon-RSS-MB")
+			if shared, err := proportional(b, n.cmd.Process.Pid); err == nil {
+				b.ReportMetric(shared, "PSS-MB")
+			}
 			n.stop()
 		}
+		b.ReportMetric(0, "ns/op")
 	}
 	b.Run("ours", func(b *testing.B) { idles(b, idleSpaces) })
 	b.Run("yardstick", func(b *testing.B) { idles(b, 1) })
+}
+
+// idle makes spaces in a workspace, and runs a command in each.
+func (n *nano) idle(b *testing.B, key string, count int) error {
+	guest := &nano{Client: client.New(n.Address(), key)}
+	defer guest.Client.Close()
+	var (
+		all    sync.WaitGroup
+		failed [idleMakers]error
+	)
+	for m := range idleMakers {
+		all.Go(func() {
+			for made := m; made < count && failed[m] == nil; made += idleMakers {
+				s, err := guest.CreateSpace(b.Context(), client.SpaceRequest{Runtime: "nano"})
+				if err == nil {
+					_, err = guest.run(b, s.ID, "echo idle")
+				}
+				failed[m] = err
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(failed[:]...)
+}
+
+// proportional is resident with what processes share divided among them. Only the owner of a process may ask for it, and not every kernel tells.
+func proportional(b *testing.B, pid int) (float64, error) {
+	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "smaps_rollup"))
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(string(raw), "\nPss:")
+	kilobytes, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+	if err != nil {
+		return 0, err
+	}
+	total := kilobytes * 1024 / 1e6
+	for _, child := range children(b, pid) {
+		part, err := proportional(b, child)
+		if err != nil {
+			return 0, err
+		}
+		total += part
+	}
+	return total, nil
 }

@@ -188,12 +188,12 @@ func BenchmarkNanoShell(b *testing.B) {
 // batch is how many runs an op of BenchmarkNanoWorkers is.
 const batch = 400
 
-// BenchmarkNanoWorkers is how many fresh Pythons two workers run in a second, beside one. Four callers, each with a space of its own, keep the workers busy in both.
+// BenchmarkNanoWorkers is how many fresh Pythons two workers run in a second, beside one, each caller with a space of its own: four callers, so that no worker ever waits for
+// one, and as many as there are workers, so that what the caller does himself takes none of the workers' time.
 func BenchmarkNanoWorkers(b *testing.B) {
-	const callers = 4
-	busy := func(b *testing.B, workers int) {
+	busy := func(b *testing.B, workers, callers int) {
 		n := openNanoTier(b, workers)
-		var spaces [callers]*living
+		spaces := make([]*living, callers)
 		for c := range spaces {
 			s, err := n.create(n.folder("", ""))
 			must(b, err)
@@ -204,7 +204,7 @@ func BenchmarkNanoWorkers(b *testing.B) {
 			var (
 				left   atomic.Int64
 				all    sync.WaitGroup
-				failed [callers]error
+				failed = make([]error, callers)
 			)
 			left.Store(count)
 			for c, s := range spaces {
@@ -215,12 +215,7 @@ func BenchmarkNanoWorkers(b *testing.B) {
 				})
 			}
 			all.Wait()
-			for _, err := range failed {
-				if err != nil {
-					return err
-				}
-			}
-			return nil
+			return errors.Join(failed...)
 		}
 		must(b, runs(batch/4)) // every worker has started
 		began, done := time.Now(), 0
@@ -234,8 +229,10 @@ func BenchmarkNanoWorkers(b *testing.B) {
 	if cores := runtime.NumCPU(); cores < 2 {
 		leaveOut(b, fmt.Sprintf("two workers need two cores; this machine has %d", cores))
 	}
-	b.Run("ours", func(b *testing.B) { busy(b, 2) })
-	b.Run("yardstick", func(b *testing.B) { busy(b, 1) })
+	b.Run("callers=4/ours", func(b *testing.B) { busy(b, 2, 4) })
+	b.Run("callers=4/yardstick", func(b *testing.B) { busy(b, 1, 4) })
+	b.Run("callers=workers/ours", func(b *testing.B) { busy(b, 2, 2) })
+	b.Run("callers=workers/yardstick", func(b *testing.B) { busy(b, 1, 1) })
 }
 
 // contextCells are what BenchmarkNanoContext runs in each language: a cell that fills a context with a hundred thousand numbers, one that changes it, one that shows it, which
@@ -274,7 +271,7 @@ func BenchmarkNanoContext(b *testing.B) {
 			k := newKept(b, x.plain)
 			must(b, k.run(cell(x.fill)))
 			size := k.megabytes() // before the files are shared, and lie elsewhere
-			timed(b, ourTime(b), func() (time.Duration, error) {
+			timed(b, nil, func() (time.Duration, error) {
 				began := time.Now()
 				f, err := k.fork()
 				took := time.Since(began)

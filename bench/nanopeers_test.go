@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,8 +46,8 @@ func needPeers(b *testing.B) string {
 // minimum is how many runs are measured at least, however long they take.
 const minimum = 5
 
-// timed measures a run again and again, after one that does not count, and reports what half of them and 99 of 100 took at most, and how much of the processors one took;
-// used tells the time of the processors until now.
+// timed measures a run again and again, after one that does not count, and reports what half of them and 99 of 100 took at most, and how much of the processors one took:
+// used tells the time of the processors until now; with nil that is not reported.
 func timed(b *testing.B, used func() time.Duration, run func() (time.Duration, error)) {
 	b.Helper()
 	once := func() time.Duration {
@@ -57,6 +58,9 @@ func timed(b *testing.B, used func() time.Duration, run func() (time.Duration, e
 		return took
 	}
 	once()
+	if used == nil {
+		used = func() time.Duration { return 0 }
+	}
 	var all []time.Duration
 	before := used()
 	for b.Loop() {
@@ -67,7 +71,9 @@ func timed(b *testing.B, used func() time.Duration, run func() (time.Duration, e
 	}
 	spent := used() - before
 	reportTimes(b, all)
-	b.ReportMetric(milliseconds(spent)/float64(len(all)), "cpu-ms")
+	if spent > 0 {
+		b.ReportMetric(milliseconds(spent)/float64(len(all)), "cpu-ms")
+	}
 }
 
 // reportTimes reports the p50 and p99 of what was measured, in place of what an op took by the clock of package testing, in which there is more.
@@ -183,21 +189,61 @@ func processorTime(b *testing.B, pid int) time.Duration {
 }
 
 // children lists the processes that a process has started and that live. The kernel tells them by the thread that started them.
-func children(b *testing.B, pid int) (found []int) {
-	b.Helper()
+func children(tb testing.TB, pid int) (found []int) {
+	tb.Helper()
 	lists, err := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task", "*", "children"))
-	must(b, err)
+	must(tb, err)
 	for _, list := range lists {
 		raw, err := os.ReadFile(list)
 		if errors.Is(err, os.ErrNotExist) {
 			continue // the thread has ended; its processes are another's now
 		}
-		must(b, err)
+		must(tb, err)
 		for child := range strings.FieldsSeq(string(raw)) {
 			n, err := strconv.Atoi(child)
-			must(b, err)
+			must(tb, err)
 			found = append(found, n)
 		}
 	}
 	return found
+}
+
+// TestChildrenOfEveryThread finds a process whichever thread has started it: a program in Go starts them from any.
+func TestChildrenOfEveryThread(t *testing.T) {
+	var (
+		started, all sync.WaitGroup
+		looked       = make(chan struct{})
+		pids         [2]int
+		failed       [2]error
+	)
+	for n := range pids {
+		started.Add(1)
+		all.Go(func() {
+			runtime.LockOSThread() // until both have one: not both are the first of this process
+			defer runtime.UnlockOSThread()
+			cmd := exec.Command("cat")
+			in, err := cmd.StdinPipe()
+			if err == nil {
+				err = cmd.Start()
+			}
+			if failed[n] = err; err != nil {
+				started.Done()
+				return
+			}
+			pids[n] = cmd.Process.Pid
+			started.Done()
+			<-looked
+			failed[n] = errors.Join(in.Close(), cmd.Wait())
+		})
+	}
+	started.Wait()
+	found := children(t, os.Getpid())
+	close(looked)
+	all.Wait()
+	must(t, errors.Join(failed[:]...))
+	for _, pid := range pids {
+		if !slices.Contains(found, pid) {
+			t.Errorf("got the processes %v, want also %d", found, pid)
+		}
+	}
 }
