@@ -235,17 +235,23 @@ func BenchmarkNanoWorkers(b *testing.B) {
 	b.Run("callers=workers/yardstick", func(b *testing.B) { busy(b, 1, 1) })
 }
 
-// contextCells are what BenchmarkNanoContext runs in each language: a cell that fills a context with a hundred thousand numbers, one that changes it, one that shows it, which
-// prints held, and a command that does about as much as the second without a context.
+// contextCells are what BenchmarkNanoContext runs in each language: a cell that fills a context, with a hundred thousand numbers or with next to nothing, one that changes it, one
+// that shows it, and what that prints; and a command that does about as much as the second without a context.
 var contextCells = []struct {
-	language, fill, change, show string
-	plain                        []string
+	name, language, fill, change, show, held string
+	plain                                    []string
 }{
-	{"python", "x = list(range(100_000)); n = 0", "n += 1", "print(len(x), x[-1])", []string{"python3", "-c", "n = 0; n += 1"}},
-	{"js", "var x = Array.from({ length: 100_000 }, (_, i) => i), n = 0; 0", "n += 1", "console.log(x.length, x.at(-1))", []string{"js", "-e", "var n = 0; n += 1"}},
+	{
+		"python", "python", "x = list(range(100_000)); n = 0", "n += 1", "print(len(x), x[-1])", "100000 99999\n",
+		[]string{"python3", "-c", "n = 0; n += 1"},
+	},
+	{"python-small", "python", "x = [7]; n = 0", "n += 1", "print(len(x), x[-1])", "1 7\n", []string{"python3", "-c", "n = 0; n += 1"}},
+	{
+		"js", "js", "var x = Array.from({ length: 100_000 }, (_, i) => i), n = 0; 0", "n += 1", "console.log(x.length, x.at(-1))", "100000 99999\n",
+		[]string{"js", "-e", "var n = 0; n += 1"},
+	},
+	{"js-small", "js", "var x = [7], n = 0", "n += 1", "console.log(x.length, x.at(-1))", "1 7\n", []string{"js", "-e", "var n = 0; n += 1"}},
 }
-
-const held = "100000 99999\n"
 
 // BenchmarkNanoContext keeps the memory of an interpreter and forks it. A snapshot is a whole cell that adds to a number, over the library path: the memory is restored from the
 // file of the context, the cell runs, the memory is kept in the file, and a snapshot is made of the space. Beside it stands the same in a fresh interpreter that keeps nothing.
@@ -254,20 +260,20 @@ const held = "100000 99999\n"
 func BenchmarkNanoContext(b *testing.B) {
 	for _, x := range contextCells {
 		cell := func(code string) []string { return []string{x.language, "--context", "c", "-c", code} }
-		b.Run(x.language+"/snapshot/ours", func(b *testing.B) {
+		b.Run(x.name+"/snapshot/ours", func(b *testing.B) {
 			k := newKept(b, x.plain)
 			must(b, k.run(cell(x.fill)))
 			timed(b, ourTime(b), watched(func() error { return k.run(cell(x.change)) }))
 			b.ReportMetric(k.half(), "space-p50-ms")
 			b.ReportMetric(k.megabytes(), "context-MB")
-			must(b, k.living.run(held, cell(x.show)...))
+			must(b, k.living.run(x.held, cell(x.show)...))
 		})
-		b.Run(x.language+"/snapshot/yardstick", func(b *testing.B) {
+		b.Run(x.name+"/snapshot/yardstick", func(b *testing.B) {
 			k := newKept(b, x.plain)
 			timed(b, ourTime(b), watched(func() error { return k.run(x.plain) }))
 			b.ReportMetric(k.half(), "space-p50-ms")
 		})
-		b.Run(x.language+"/fork/ours", func(b *testing.B) {
+		b.Run(x.name+"/fork/ours", func(b *testing.B) {
 			k := newKept(b, x.plain)
 			must(b, k.run(cell(x.fill)))
 			size := k.megabytes() // before the files are shared, and lie elsewhere
@@ -278,7 +284,7 @@ func BenchmarkNanoContext(b *testing.B) {
 				if err != nil {
 					return 0, err
 				}
-				if err := f.run(held, cell(x.show)...); err != nil {
+				if err := f.run(x.held, cell(x.show)...); err != nil {
 					return 0, err
 				}
 				return took, errors.Join(f.Close(), k.store.Remove(b.Context(), f.id))
