@@ -19,6 +19,8 @@ type System interface {
 	// Execute runs an order to its end. Its files come from sources, one for each mount; what it prints goes to out, whose channel is 1 or 2. It returns
 	// how it ended and, for each mount, what has changed.
 	Execute(o Order, account *bound.Account, sources []vfs.Source, out func(channel int, p []byte) error) (Outcome, [][]vfs.Change)
+	// Rest is called when an execution has ended and was told of. It may get ready for the next one, of which it knows nothing.
+	Rest() error
 }
 
 // flushAfter is how long what was printed may wait for more.
@@ -139,7 +141,10 @@ func (s *server) execute(o Order, account *bound.Account) error {
 			}
 		}
 	}
-	return s.send(frameEnd, outcome.encode(), true)
+	if err := s.send(frameEnd, outcome.encode(), true); err != nil {
+		return err
+	}
+	return s.system.Rest()
 }
 
 func (s *server) change(mount int, c vfs.Change) error {

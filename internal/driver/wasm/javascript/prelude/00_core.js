@@ -136,19 +136,21 @@
       return found[0] === "/" ? ab.builtin("url").pathToFileURL(found).href : found;
     };
   };
-  // globals makes the names of CommonJS and the modules of Node global, for -e and -p.
-  ab.globals = (file = "[eval]") => {
-    const define = (name, value) => Object.defineProperty(globalThis, name, { value, writable: true, configurable: true });
-    define("require", ab.requireFrom(file));
-    define("module", new Module(file, undefined));
-    define("exports", globalThis.module.exports);
-    define("__filename", file);
-    define("__dirname", ".");
-    for (const name of ["fs", "path", "os", "util", "events", "assert", "crypto", "url", "child_process", "readline", "zlib", "http", "https", "net", "stream"]) {
-      if (name in globalThis) continue;
-      Object.defineProperty(globalThis, name, { get: () => ab.builtin(name), set: (v) => define(name, v), configurable: true });
-    }
+  // globals makes the names of CommonJS and the modules of Node global, for -e and -p: they lie behind the global object, and become its own when they are used.
+  const behind = Object.create(Object.getPrototypeOf(globalThis));
+  const lazy = (name, make) => {
+    const own = (value) => { Object.defineProperty(globalThis, name, { value, writable: true, configurable: true }); return value; };
+    Object.defineProperty(behind, name, { get: () => own(make()), set: own, configurable: true });
   };
+  lazy("require", () => ab.requireFrom("[eval]"));
+  lazy("module", () => new Module("[eval]", undefined));
+  lazy("exports", () => globalThis.module.exports);
+  lazy("__filename", () => "[eval]");
+  lazy("__dirname", () => ".");
+  for (const name of ["fs", "path", "os", "util", "events", "assert", "crypto", "url", "child_process", "readline", "zlib", "http", "https", "net", "stream"]) {
+    lazy(name, () => ab.builtin(name));
+  }
+  ab.globals = () => { Object.setPrototypeOf(globalThis, behind); };
 
   // The event loop. The clock is the execution's: it goes on by work and by waiting, and waiting takes no time.
   let serial = 0;
