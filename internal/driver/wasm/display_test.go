@@ -189,6 +189,10 @@ func TestACellRunsWhereItsOwnCommandIs(t *testing.T) {
 	}
 	n := newNotebook(t, h)
 	n.want("python", "1", "1\n")
+	n.want("js", "typeof require", "'function'\n")
+	if r := n.sh("mkdir -p web; echo 'module.exports = 8' >web/late.js; cd web; js --context c -e 'require(\"./late.js\")'"); r.Stdout != "8\n" {
+		t.Errorf("a module of JavaScript in the folder that a later cell runs in: %q, %s", r.Stdout, r.Stderr)
+	}
 	if r := n.sh("mkdir -p mods; echo 'x = 7' >mods/late.py; cd mods; python3 --context c -c 'import late; late.x'"); r.Stdout != "7\n" {
 		t.Errorf("a module of the folder that a later cell runs in: %q, %s", r.Stdout, r.Stderr)
 	}

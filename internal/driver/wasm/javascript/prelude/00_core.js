@@ -13,6 +13,7 @@
       if (!made.has(name)) made.set(name, builtins.get(name)());
       return made.get(name);
     },
+    names() { return [...builtins.keys()].sort(); },
     // list returns what each module exports, for import.
     list() {
       const all = {};
@@ -112,7 +113,7 @@
       const found = require.resolve(name);
       return found.startsWith("node:") ? ab.builtin(found.slice(5)) : load(found, parent, false);
     };
-    require.resolve = (name) => host.resolve(file, String(name));
+    require.resolve = (name) => host.resolve(typeof file === "string" ? file : file(), String(name));
     require.cache = new Proxy({}, {
       has: (_, k) => modules.has(k), get: (_, k) => modules.get(k), deleteProperty: (_, k) => modules.delete(k) || true,
       ownKeys: () => [...modules.keys()], getOwnPropertyDescriptor: (_, k) => modules.has(k) ? { value: modules.get(k), enumerable: true, configurable: true } : undefined,
@@ -120,7 +121,7 @@
     Object.defineProperty(require, "main", { get: () => ab.mainModule });
     return require;
   };
-  ab.requireFrom = (file) => (file === "[eval]" || file === "[stdin]" ? requireOf(ab.cwd() + "/" + file, undefined) : requireOf(file, undefined));
+  ab.requireFrom = (file) => (file === "[eval]" || file === "[stdin]" ? requireOf(() => ab.cwd() + "/" + file, undefined) : requireOf(file, undefined));
   ab.main = (file) => { load(file, null, true); };
   ab.mainText = null;
   ab.Module = Module;
@@ -136,22 +137,21 @@
       return found[0] === "/" ? ab.builtin("url").pathToFileURL(found).href : found;
     };
   };
-  // globals makes the names of CommonJS and the modules of Node global, for -e and -p.
-  let madeFor = null; // a folder; what is made anew for each cell would be garbage in its context
-  ab.globals = (file = "[eval]") => {
-    if (madeFor === ab.cwd()) return;
-    madeFor = ab.cwd();
-    const define = (name, value) => Object.defineProperty(globalThis, name, { value, writable: true, configurable: true });
-    define("require", ab.requireFrom(file));
-    define("module", new Module(file, undefined));
-    define("exports", globalThis.module.exports);
-    define("__filename", file);
-    define("__dirname", ".");
-    for (const name of ["fs", "path", "os", "util", "events", "assert", "crypto", "url", "child_process", "readline", "zlib", "http", "https", "net", "stream"]) {
-      if (name in globalThis) continue;
-      Object.defineProperty(globalThis, name, { get: () => ab.builtin(name), set: (v) => define(name, v), configurable: true });
-    }
+  // globals makes the names of CommonJS and the modules of Node global, for -e and -p: they lie behind the global object, and become its own when they are used.
+  const behind = Object.create(Object.getPrototypeOf(globalThis));
+  const lazy = (name, make) => {
+    const own = (value) => { Object.defineProperty(globalThis, name, { value, writable: true, configurable: true }); return value; };
+    Object.defineProperty(behind, name, { get: () => own(make()), set: own, configurable: true });
   };
+  lazy("require", () => ab.requireFrom("[eval]"));
+  lazy("module", () => new Module("[eval]", undefined));
+  lazy("exports", () => globalThis.module.exports);
+  lazy("__filename", () => "[eval]");
+  lazy("__dirname", () => ".");
+  for (const name of ["fs", "path", "os", "util", "events", "assert", "crypto", "url", "child_process", "readline", "zlib", "http", "https", "net", "stream"]) {
+    lazy(name, () => ab.builtin(name));
+  }
+  ab.globals = () => { Object.setPrototypeOf(globalThis, behind); };
 
   // The event loop. The clock is the execution's: it goes on by work and by waiting, and waiting takes no time.
   let serial = 0;
@@ -310,7 +310,7 @@
     return ab.fatal(e);
   };
   ab.exit = (code) => ab.process.ending(code);
-  ab.print = (v) => { host.write(1, `${typeof v === "string" ? v : ab.inspect(v)}\n`); };
+  ab.print = (v) => { host.write(1, `${typeof v === "string" || Number.isInteger(v) && v !== 0 ? v : ab.inspect(v)}\n`); };
   // Cells: what they display, and the values of their last expressions, each in all the forms that it has.
   const maxText = 1 << 20; // of one form of a value
   const maxRows = 1000; // of a table
