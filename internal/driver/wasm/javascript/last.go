@@ -24,7 +24,7 @@ func (r *run) keepLast(code, text string) (kept string, lost bool) {
 			}
 			expression, comment = rest[:end], rest[end+1:]
 		}
-		if apart, ok := stripped(code[:at] + ";" + rest); ok && lines(apart) == lines(text) {
+		if apart, ok := stripped(code[:at]+";"+rest, supported(code)); ok && lines(apart) == lines(text) {
 			return code[:at] + ";__agentbox.last((" + expression + "\n));" + comment, true
 		}
 	}
@@ -79,16 +79,28 @@ func offset(code string, line, column int) int {
 	return len(code)
 }
 
+// supported is what the text of a cell is not lowered from: where declarations are looked for by their lines, the lines of a text are none. Templates with a tag keep
+// theirs, for what they would become is kept for the next cell.
+func supported(text string) map[string]bool {
+	if !strings.Contains(text, "`") {
+		return lowered
+	}
+	if made, ok := stripped(text, plain); !ok || strings.Contains(made, "__template(") {
+		return lowered
+	}
+	return plain
+}
+
 // stripped takes the types of a text away.
-func stripped(text string) (string, bool) {
+func stripped(text string, supported map[string]bool) (string, bool) {
 	result := api.Transform(text, api.TransformOptions{
-		TsconfigRaw: cellConfig, Loader: api.LoaderTS, Target: api.ESNext, LogLevel: api.LogLevelSilent, Supported: lowered,
+		TsconfigRaw: cellConfig, Loader: api.LoaderTS, Target: api.ESNext, LogLevel: api.LogLevelSilent, Supported: supported,
 	})
 	return string(result.Code), len(result.Errors) == 0
 }
 
 func parses(expression string) bool {
-	_, ok := stripped(expression)
+	_, ok := stripped(expression, lowered)
 	return ok
 }
 

@@ -35,6 +35,12 @@ func TestTheLastValueOfACellIsKeptWhereItIsWorkedOutBefore(t *testing.T) {
 			{"/'a' + 'b'/.source", `"'a' + 'b'"`},
 			{"'use' + ' strict'", "'use strict'"},
 			{"b", "2"},
+			{"`a`", "'a'"},
+			{"`a${b}`", "'a2'"},
+			{"`\nconst x = ${b}\nlet y\n`", "'\\nconst x = 2\\nlet y\\n'"},
+			{"String.raw`a\\n${b}`", "'a\\\\n2'"},
+			{"let t = `\nconst`; const u = 1; t.length + u", "7"},
+			{"u", "1"},
 		} {
 			got, err := r.Cell(p, state, c.code)
 			if err != nil {
