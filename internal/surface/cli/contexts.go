@@ -309,21 +309,31 @@ func (r *cellRun) fetch(ctx context.Context, api *client.Client, d displayed) er
 func (r *cellRun) tell(all []displayed) {
 	p := r.i.printer(r.i.Out)
 	for _, d := range all {
-		about := bytesize(d.Size)
-		switch {
-		case d.Media == space.DisplayText:
-			continue
-		case d.Width > 0:
-			about = fmt.Sprintf("%d by %d, %s", d.Width, d.Height, about)
-		case d.Columns > 0:
-			about = fmt.Sprintf("%d rows of %d columns, %s", d.Rows, d.Columns, about)
+		where := plain(d.File)
+		if d.File == "" {
+			where = "agentbox artifact get " + string(d.Artifact)
 		}
-		if d.File != "" {
-			p.line("%s", p.paint(faint, fmt.Sprintf("%s  %s  %s", d.Media, about, plain(d.File))))
-			continue
-		}
-		p.line("%s", p.paint(faint, fmt.Sprintf("%s  %s  agentbox artifact get %s", d.Media, about, d.Artifact)))
+		p.display(d.Display, where)
 	}
+}
+
+// display is a line about a form of a value, and where it is; a text was printed.
+func (p *printer) display(d run.Display, where string) {
+	if d.Media != space.DisplayText {
+		p.line("%s", p.paint(faint, formOf(d)+"  "+where))
+	}
+}
+
+// formOf says in a few words what a form of a value is.
+func formOf(d run.Display) string {
+	about := bytesize(d.Size)
+	switch {
+	case d.Width > 0:
+		about = fmt.Sprintf("%d by %d, %s", d.Width, d.Height, about)
+	case d.Columns > 0:
+		about = fmt.Sprintf("%d rows of %d columns, %s", d.Rows, d.Columns, about)
+	}
+	return plain(d.Media) + "  " + about
 }
 
 func contextRemove(i *invocation) *cobra.Command {
