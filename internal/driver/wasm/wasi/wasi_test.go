@@ -42,15 +42,7 @@ var compiled = sync.OnceValues(func() (*engine.Code, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx := context.Background()
-	e, err := engine.New(ctx, engine.Options{})
-	if err != nil {
-		return nil, err
-	}
-	if err := e.Define(ctx, wasi.Module, wasi.Functions(func(state any) *wasi.Program { return state.(*wasi.Program) })...); err != nil {
-		return nil, err
-	}
-	return e.Compile(ctx, code)
+	return compileFor(code)
 })
 
 // stream is a standard stream of a test.

@@ -1,0 +1,158 @@
+package wasi_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"agentbox/internal/driver/wasm/bound"
+	"agentbox/internal/driver/wasm/engine"
+	"agentbox/internal/driver/wasm/fiber"
+	"agentbox/internal/driver/wasm/vfs"
+	"agentbox/internal/driver/wasm/wasi"
+)
+
+// probes is the program of testdata/probes in an engine, compiled once: C without a library, a probe for each function.
+var probes = sync.OnceValues(func() (*engine.Code, error) {
+	dir, err := os.MkdirTemp("", "probes")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	sources, err := filepath.Glob("testdata/probes/*.c")
+	if err != nil {
+		return nil, err
+	}
+	out := filepath.Join(dir, "probes.wasm")
+	build := exec.Command("clang", append([]string{
+		"--target=wasm32", "-nostdlib", "-ffreestanding", "-O1", "-Wall", "-Wextra", "-Werror", "-Wl,--no-entry", "-Wl,--strip-all", "-o", out,
+	}, sources...)...)
+	if said, err := build.CombinedOutput(); err != nil {
+		return nil, errors.Join(err, errors.New(string(said)))
+	}
+	code, err := os.ReadFile(out)
+	if err != nil {
+		return nil, err
+	}
+	return compileFor(code)
+})
+
+// runProbe runs one of the probes in C over an empty folder.
+func runProbe(t testing.TB, terminal bool, args ...string) ran {
+	t.Helper()
+	for _, tool := range []string{"clang", "wasm-ld"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			if os.Getenv("CI") != "" {
+				t.Fatalf("%s is missing: install the packages clang and lld", tool)
+			}
+			t.Skipf("%s is missing: install the packages clang and lld", tool)
+		}
+	}
+	code, err := probes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r ran
+	fiber.Run(func(g *fiber.Group) {
+		account := bound.New(limits, [32]byte{1}, began)
+		fs := vfs.New(account, g)
+		if err := fs.Mount("/w", vfs.Options{Bytes: 1 << 30, Files: 1 << 20}); err != nil {
+			t.Fatal(err)
+		}
+		dir, err := fs.Lookup(vfs.At{Dir: fs.Root()}, "/w", true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out, stderr bytes.Buffer
+		p, err := wasi.New(fs, wasi.Config{
+			Args: append([]string{"probes"}, args...), Env: []string{"HOME=/", "EMPTY=", "TWO=a b"},
+			Stdio: [3]*vfs.Handle{
+				fs.Stream(stream{in: strings.NewReader("input\n")}, vfs.Read), fs.Stream(stream{out: counted{account, &out}}, vfs.Write), fs.Stream(stream{out: &stderr}, vfs.Write),
+			},
+			Terminal: [3]bool{terminal, terminal, terminal},
+			Preopens: []wasi.Preopen{{Name: "/", Dir: dir}, {Name: "other", Dir: dir}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		r.code, r.err = start(account, code, p)
+		r.out, r.stderr, r.gas = out.String(), stderr.String(), account.Used()
+		if left, err := dir.List(); err != nil || len(left) > 0 {
+			t.Errorf("%v left %v, %v", args, left, err)
+		}
+	})
+	return r
+}
+
+// TestEachFunctionHasItsProbe runs the probe of every function of preview 1.
+func TestEachFunctionHasItsProbe(t *testing.T) {
+	list := runProbe(t, false, "list")
+	if list.code != 0 || list.err != nil {
+		t.Fatal(list.code, list.err, list.stderr)
+	}
+	var want []string
+	for _, f := range wasi.Functions(func(any) *wasi.Program { return nil }) {
+		want = append(want, f.Name)
+	}
+	got := strings.Fields(list.out)
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) || len(want) != 46 {
+		t.Fatalf("there are probes of %v, want %v", got, want)
+	}
+	for _, name := range want {
+		t.Run(name, func(t *testing.T) {
+			if r := runProbe(t, false, name); r.code != 0 || r.err != nil {
+				t.Fatalf("exit code %d, %v\n%s", r.code, r.err, r.stderr)
+			}
+		})
+	}
+}
+
+func TestAProbeIsGivenWhatItIsToBeginWith(t *testing.T) {
+	for _, x := range []struct {
+		args     []string
+		terminal bool
+		code     uint32
+		out      string
+	}{
+		{[]string{"args_get", "", "a b", "\"ü\"\n"}, false, 0, "[probes]\n[args_get]\n[]\n[a b]\n[\"ü\"\n]\n"},
+		{[]string{"environ_get"}, false, 0, "[HOME=/]\n[EMPTY=]\n[TWO=a b]\n"},
+		{[]string{"fd_prestat_dir_name"}, false, 0, "/\nother\n"},
+		{[]string{"fd_read", "stdin"}, false, 0, "input\n"},
+		{[]string{"fd_fdstat_get", "terminal"}, true, 0, ""},
+		{[]string{"proc_exit", "0"}, false, 0, ""},
+		{[]string{"proc_exit", "33"}, false, 33, ""},
+		{[]string{"proc_exit", "256"}, false, 256, ""},
+		{[]string{"proc_exit", "4294967295"}, false, 1<<32 - 1, ""},
+		{[]string{"proc_raise", "abort"}, false, 128 + 6, ""},
+		{[]string{"no_function"}, false, 2, ""},
+	} {
+		t.Run(fmt.Sprint(x.args), func(t *testing.T) {
+			if r := runProbe(t, x.terminal, x.args...); r.code != x.code || r.err != nil || r.out != x.out {
+				t.Fatalf("exit code %d, %v, output %q, want %d, %q\n%s", r.code, r.err, r.out, x.code, x.out, r.stderr)
+			}
+		})
+	}
+}
+
+func compileFor(code []byte) (*engine.Code, error) {
+	ctx := context.Background()
+	e, err := engine.New(ctx, engine.Options{})
+	if err != nil {
+		return nil, err
+	}
+	if err := e.Define(ctx, wasi.Module, wasi.Functions(func(state any) *wasi.Program { return state.(*wasi.Program) })...); err != nil {
+		return nil, err
+	}
+	return e.Compile(ctx, code)
+}
