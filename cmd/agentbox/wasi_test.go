@@ -8,34 +8,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-)
 
-// probesInC compiles the probes of WASI that are written in C, each of a function.
-func probesInC(t *testing.T) string {
-	t.Helper()
-	for _, tool := range []string{"clang", "wasm-ld"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			if os.Getenv("CI") != "" {
-				t.Fatalf("%s is missing: install the packages clang and lld", tool)
-			}
-			t.Skipf("%s is missing: install the packages clang and lld", tool)
-		}
-	}
-	sources, err := filepath.Glob("../../internal/driver/wasm/wasi/testdata/probes/*.c")
-	if err != nil || len(sources) == 0 {
-		t.Fatal(sources, err)
-	}
-	out := filepath.Join(t.TempDir(), "probes.wasm")
-	build := append([]string{"--target=wasm32", "-nostdlib", "-ffreestanding", "-O1", "-Wl,--no-entry", "-o", out}, sources...)
-	if said, err := exec.Command("clang", build...).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, said)
-	}
-	return out
-}
+	"agentbox/internal/driver/wasm/wasi/wasitest"
+)
 
 // TestWASIFromOutside runs the probe of each function as a person does, over a real folder.
 func TestWASIFromOutside(t *testing.T) {
-	module := probesInC(t)
+	module := wasitest.Probes(t)
 	cache, root := filepath.Join(t.TempDir(), "cache"), filepath.Join(t.TempDir(), "root")
 	if err := os.Mkdir(root, 0o700); err != nil {
 		t.Fatal(err)

@@ -3,14 +3,10 @@ package wasi_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"agentbox/internal/driver/wasm/bound"
@@ -18,48 +14,26 @@ import (
 	"agentbox/internal/driver/wasm/fiber"
 	"agentbox/internal/driver/wasm/vfs"
 	"agentbox/internal/driver/wasm/wasi"
+	"agentbox/internal/driver/wasm/wasi/wasitest"
 )
 
-// probes is the program of testdata/probes in an engine, compiled once: C without a library, a probe for each function.
-var probes = sync.OnceValues(func() (*engine.Code, error) {
-	dir, err := os.MkdirTemp("", "probes")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	sources, err := filepath.Glob("testdata/probes/*.c")
-	if err != nil {
-		return nil, err
-	}
-	out := filepath.Join(dir, "probes.wasm")
-	build := exec.Command("clang", append([]string{
-		"--target=wasm32", "-nostdlib", "-ffreestanding", "-O1", "-Wall", "-Wextra", "-Werror", "-Wl,--no-entry", "-Wl,--strip-all", "-o", out,
-	}, sources...)...)
-	if said, err := build.CombinedOutput(); err != nil {
-		return nil, errors.Join(err, errors.New(string(said)))
-	}
-	code, err := os.ReadFile(out)
-	if err != nil {
-		return nil, err
-	}
-	return compileFor(code)
-})
-
-// runProbe runs one of the probes in C over an empty folder.
-func runProbe(t testing.TB, terminal bool, args ...string) ran {
+// probed is an engine with the probes in C.
+func probed(t testing.TB) *engine.Code {
 	t.Helper()
-	for _, tool := range []string{"clang", "wasm-ld"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			if os.Getenv("CI") != "" {
-				t.Fatalf("%s is missing: install the packages clang and lld", tool)
-			}
-			t.Skipf("%s is missing: install the packages clang and lld", tool)
-		}
-	}
-	code, err := probes()
+	wasm, err := os.ReadFile(wasitest.Probes(t))
 	if err != nil {
 		t.Fatal(err)
 	}
+	code, err := compileFor(wasm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return code
+}
+
+// runProbe runs one of the probes in C over an empty folder.
+func runProbe(t testing.TB, code *engine.Code, terminal bool, args ...string) ran {
+	t.Helper()
 	var r ran
 	fiber.Run(func(g *fiber.Group) {
 		account := bound.New(limits, [32]byte{1}, began)
@@ -95,7 +69,8 @@ func runProbe(t testing.TB, terminal bool, args ...string) ran {
 
 // TestEachFunctionHasItsProbe runs the probe of every function of preview 1.
 func TestEachFunctionHasItsProbe(t *testing.T) {
-	list := runProbe(t, false, "list")
+	code := probed(t)
+	list := runProbe(t, code, false, "list")
 	if list.code != 0 || list.err != nil {
 		t.Fatal(list.code, list.err, list.stderr)
 	}
@@ -111,7 +86,7 @@ func TestEachFunctionHasItsProbe(t *testing.T) {
 	}
 	for _, name := range want {
 		t.Run(name, func(t *testing.T) {
-			if r := runProbe(t, false, name); r.code != 0 || r.err != nil {
+			if r := runProbe(t, code, false, name); r.code != 0 || r.err != nil {
 				t.Fatalf("exit code %d, %v\n%s", r.code, r.err, r.stderr)
 			}
 		})
@@ -119,6 +94,7 @@ func TestEachFunctionHasItsProbe(t *testing.T) {
 }
 
 func TestAProbeIsGivenWhatItIsToBeginWith(t *testing.T) {
+	code := probed(t)
 	for _, x := range []struct {
 		args     []string
 		terminal bool
@@ -138,7 +114,7 @@ func TestAProbeIsGivenWhatItIsToBeginWith(t *testing.T) {
 		{[]string{"no_function"}, false, 2, ""},
 	} {
 		t.Run(fmt.Sprint(x.args), func(t *testing.T) {
-			if r := runProbe(t, x.terminal, x.args...); r.code != x.code || r.err != nil || r.out != x.out {
+			if r := runProbe(t, code, x.terminal, x.args...); r.code != x.code || r.err != nil || r.out != x.out {
 				t.Fatalf("exit code %d, %v, output %q, want %d, %q\n%s", r.code, r.err, r.out, x.code, x.out, r.stderr)
 			}
 		})
