@@ -73,6 +73,9 @@ func (g *Guest) Encode() ([]byte, error) { return g.image.Encode() }
 // Hash identifies the image on which the states of contexts stand.
 func (g *Guest) Hash() [32]byte { return g.image.Hash() }
 
+// Warm gets ready what the next execution needs. It is called between executions, and makes no difference to what they do.
+func (g *Guest) Warm(ctx context.Context) error { return g.image.Warm(ctx) }
+
 // Close frees the image and the code.
 func (g *Guest) Close(ctx context.Context) error {
 	return errors.Join(g.image.Close(), g.code.Close(ctx))
