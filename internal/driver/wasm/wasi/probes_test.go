@@ -1,7 +1,6 @@
 package wasi_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -9,10 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"agentbox/internal/driver/wasm/bound"
 	"agentbox/internal/driver/wasm/engine"
-	"agentbox/internal/driver/wasm/fiber"
-	"agentbox/internal/driver/wasm/vfs"
 	"agentbox/internal/driver/wasm/wasi"
 	"agentbox/internal/driver/wasm/wasi/wasitest"
 )
@@ -34,36 +30,13 @@ func probed(t testing.TB) *engine.Code {
 // runProbe runs one of the probes in C over an empty folder.
 func runProbe(t testing.TB, code *engine.Code, terminal bool, args ...string) ran {
 	t.Helper()
-	var r ran
-	fiber.Run(func(g *fiber.Group) {
-		account := bound.New(limits, [32]byte{1}, began)
-		fs := vfs.New(account, g)
-		if err := fs.Mount("/w", vfs.Options{Bytes: 1 << 30, Files: 1 << 20}); err != nil {
-			t.Fatal(err)
-		}
-		dir, err := fs.Lookup(vfs.At{Dir: fs.Root()}, "/w", true)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var out, stderr bytes.Buffer
-		p, err := wasi.New(fs, wasi.Config{
-			Args: append([]string{"probes"}, args...), Env: []string{"HOME=/", "EMPTY=", "TWO=a b"},
-			Stdio: [3]*vfs.Handle{
-				fs.Stream(stream{in: strings.NewReader("input\n")}, vfs.Read), fs.Stream(stream{out: counted{account, &out}}, vfs.Write), fs.Stream(stream{out: &stderr}, vfs.Write),
-			},
-			Terminal: [3]bool{terminal, terminal, terminal},
-			Preopens: []wasi.Preopen{{Name: "/", Dir: dir}, {Name: "other", Dir: dir}},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer p.Close()
-		r.code, r.err = start(account, code, p)
-		r.out, r.stderr, r.gas = out.String(), stderr.String(), account.Used()
-		if left, err := dir.List(); err != nil || len(left) > 0 {
-			t.Errorf("%v left %v, %v", args, left, err)
-		}
-	})
+	c := wasi.Config{
+		Args: append([]string{"probes"}, args...), Env: []string{"HOME=/", "EMPTY=", "TWO=a b"}, Terminal: [3]bool{terminal, terminal, terminal},
+	}
+	r := runCode(t, code, limits, [32]byte{1}, "input\n", c, "/", "other")
+	if r.left > 0 {
+		t.Errorf("%v left %d files", args, r.left)
+	}
 	return r
 }
 
