@@ -1,16 +1,10 @@
 package shell
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
-
-// pattern is a shell pattern that was translated once.
-type pattern struct {
-	re *regexp.Regexp // nil where it cannot be said as one
-}
 
 // special characters of patterns.
 const patternMeta = `*?[\`
@@ -354,7 +348,7 @@ func (sh *shell) trimPrefix(s, pat string, longest bool) string {
 	sh.charge(20 + len(s))
 	if x, ok := patternRegexp(pat, !longest); ok {
 		if re := sh.compiled("^(?:"+x+")", longest); re != nil {
-			if loc := re.FindStringIndex(s); loc != nil {
+			if loc := sh.located(re, s); loc != nil {
 				return s[loc[1]:]
 			}
 			return s
@@ -380,13 +374,13 @@ func (sh *shell) trimSuffix(s, pat string, longest bool) string {
 	if x, ok := patternRegexp(pat, false); ok {
 		if longest {
 			if re := sh.compiled("(?:"+x+`)\z`, true); re != nil {
-				if loc := re.FindStringIndex(s); loc != nil {
+				if loc := sh.located(re, s); loc != nil {
 					return s[:loc[0]]
 				}
 				return s
 			}
 		} else if re := sh.compiled("^((?s:.*))(?:"+x+`)\z`, false); re != nil {
-			if loc := re.FindStringSubmatchIndex(s); loc != nil {
+			if loc := sh.located(re, s); loc != nil {
 				return s[:loc[3]]
 			}
 			return s
@@ -502,7 +496,8 @@ func (sh *shell) spans(s, pat string, all bool, anchor byte) [][]int {
 			if all {
 				n = -1
 			}
-			spans := re.FindAllStringIndex(s, n)
+			spans, err := re.FindAllString(s, n)
+			sh.w.stop(err)
 			for i := range spans {
 				if spans[i][0] == spans[i][1] && (i > 0 || all) {
 					return dropEmpty(spans)

@@ -14,6 +14,7 @@ import (
 
 	"agentbox/internal/driver/wasm/bound"
 	"agentbox/internal/driver/wasm/fiber"
+	"agentbox/internal/driver/wasm/posix"
 	"agentbox/internal/driver/wasm/program"
 	"agentbox/internal/driver/wasm/vfs"
 )
@@ -59,7 +60,7 @@ type world struct {
 	pids     int
 	procs    []*proc // that live, in the order of their start
 	words    map[string]parsed
-	regexps  map[string]pattern
+	regexps  map[string]*posix.Machine
 }
 
 // proc is one fiber's process as others see it: what can be waited for and killed.
@@ -84,7 +85,7 @@ const firstPID = 1000
 // New makes a shell.
 func New(o Options) *Shell {
 	w := &world{fs: o.FS, account: o.Account, group: o.FS.Group(), programs: o.Programs, module: o.Module, report: o.Report, pids: firstPID,
-		words: map[string]parsed{}, regexps: map[string]pattern{}}
+		words: map[string]parsed{}, regexps: map[string]*posix.Machine{}}
 	if o.Name == "" {
 		o.Name = "bash"
 	}
