@@ -28,7 +28,8 @@ type Machine struct {
 	literal bool      // it is all that there is
 	begins  bool      // it matches at the beginning of the text only
 	first   [256]bool // with which bytes a match may begin
-	empty   bool      // a match may begin with any byte, or with none
+	empty   bool      // a match may be of nothing
+	here    bool      // only a match at the place where it begins to look counts
 
 	run, next threads
 	pool      []*thread
@@ -226,7 +227,7 @@ func (m *Machine) find(text string, from, caps int) ([]int, error) {
 	c, width := runeAt(text, from)
 	for at := from; m.err == nil; {
 		if len(run.dense) == 0 {
-			if m.matched || m.begins && at > 0 {
+			if m.matched || m.begins && at > 0 || m.here && at > from {
 				break
 			}
 			skipped := m.skip(text[at:])
@@ -239,7 +240,7 @@ func (m *Machine) find(text string, from, caps int) ([]int, error) {
 				c, width = runeAt(text, at)
 			}
 		}
-		if !m.matched {
+		if !m.matched && (!m.here || at == from) {
 			if caps > 0 {
 				m.found[0] = at
 			}
@@ -420,4 +421,21 @@ func (m *Machine) thread(i *syntax.Inst) *thread {
 		return t
 	}
 	return &thread{inst: i, caps: make([]int, len(m.found))}
+}
+
+// Names returns the names of the groups, "" for those that have none; the first is that of the whole.
+func (m *Machine) Names() []string { return m.re.SubexpNames() }
+
+// EmptyAt returns a match of nothing at a place, nil where there is none.
+func (m *Machine) EmptyAt(text string, at int) ([]int, error) {
+	if !m.empty {
+		return nil, nil
+	}
+	m.here = true
+	found, err := m.find(text, at, m.prog.NumCap)
+	m.here = false
+	if found == nil || found[0] != at || found[1] != at {
+		return nil, err
+	}
+	return found, err
 }

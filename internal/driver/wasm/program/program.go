@@ -249,6 +249,20 @@ func (p *Process) Hold(bytes int) {
 	p.held += int64(bytes)
 }
 
+// Append appends to a text that may be long: see bound.Append.
+func (p *Process) Append(dst, src []byte) []byte {
+	dst, err := bound.Append(p.Account, dst, src)
+	p.stop(err)
+	return dst
+}
+
+// Text returns a text of its own: see bound.Text.
+func (p *Process) Text(b []byte) string {
+	s, err := bound.Text(p.Account, b)
+	p.stop(err)
+	return s
+}
+
 // Drop gives back memory that Hold has counted.
 func (p *Process) Drop(bytes int) {
 	p.held -= int64(bytes)

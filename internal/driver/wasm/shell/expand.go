@@ -55,10 +55,10 @@ func (k *sink) add(s string, quoted bool) {
 			}
 		}
 	}
-	k.text = append(k.text, s...)
 	if len(s) > 4096 {
-		k.sh.spare(len(k.text))
+		k.sh.spare(len(k.text) + len(s))
 	}
+	k.text = k.sh.extend(k.text, s)
 }
 
 // end ends the field, if there is one.
@@ -79,7 +79,7 @@ func (k *sink) end() {
 			k.out = append(k.out, string(k.text))
 		}
 	} else {
-		k.out = append(k.out, string(k.text))
+		k.out = append(k.out, sh.text(k.text))
 	}
 	k.text, k.esc, k.glob, k.started = k.text[:0], k.esc[:0], false, false
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"agentbox/internal/driver/wasm/bound"
 )
 
 // special characters of patterns.
@@ -449,6 +451,7 @@ func (sh *shell) replace(s, pat, with string, all bool) string {
 				if i < 0 {
 					break
 				}
+				sh.charge(20 + i/8)
 				spans = append(spans, []int{at + i, at + i + len(lit)})
 				if at += i + len(lit); !all || lit == "" {
 					break
@@ -461,26 +464,39 @@ func (sh *shell) replace(s, pat, with string, all bool) string {
 	if len(spans) == 0 {
 		return s
 	}
-	var b strings.Builder
+	var b []byte
 	last, size := 0, 0
 	for _, p := range spans {
-		b.WriteString(s[last:p[0]])
-		b.WriteString(fill(s[p[0]:p[1]]))
+		b = sh.extend(b, s[last:p[0]])
+		b = sh.extend(b, fill(s[p[0]:p[1]]))
 		last = p[1]
-		if b.Len()-size > 1<<16 {
-			sh.spare(b.Len())
-			size = b.Len()
+		if len(b)-size > 1<<16 {
+			sh.spare(len(b))
+			sh.charge(len(b) - size)
+			size = len(b)
 		}
 	}
-	b.WriteString(s[last:])
-	return b.String()
+	return sh.text(sh.extend(b, s[last:]))
+}
+
+// text returns a text of its own.
+func (sh *shell) text(b []byte) string {
+	s, err := bound.Text(sh.w.account, b)
+	sh.w.stop(err)
+	return s
+}
+
+// extend appends to a text that may be long.
+func (sh *shell) extend(dst []byte, s string) []byte {
+	dst, err := bound.Append(sh.w.account, dst, s)
+	sh.w.stop(err)
+	return dst
 }
 
 // spare ends the shell where so much memory could not be held.
 func (sh *shell) spare(n int) {
 	sh.hold(int64(n))
 	sh.hold(-int64(n))
-	sh.charge(n / 8)
 }
 
 func (sh *shell) spans(s, pat string, all bool, anchor byte) [][]int {

@@ -75,7 +75,7 @@ func (sh *shell) fileSubst(s *syntax.Stmt) string {
 
 // captured is what a command substitution stands for.
 func (sh *shell) captured(out []byte) string {
-	s := string(out)
+	s := sh.text(out)
 	if strings.IndexByte(s, 0) >= 0 {
 		sh.complain("", "warning: command substitution: ignored null byte in input")
 		s = strings.ReplaceAll(s, "\x00", "")
@@ -97,7 +97,10 @@ func (c *capture) Write(p []byte) (int, error) {
 		return 0, vfs.ENOMEM
 	}
 	c.held += int64(len(p))
-	c.buf = append(c.buf, p...)
+	var err error
+	if c.buf, err = bound.Append(c.account, c.buf, p); err != nil {
+		return 0, err
+	}
 	return len(p), nil
 }
 

@@ -517,7 +517,7 @@ func sortCommand(p *program.Process) int {
 	if check {
 		return s.check(p, orStdin(files)[0], delim, quiet)
 	}
-	var lines [][]byte
+	var lines program.List[[]byte]
 	for _, name := range orStdin(files) {
 		in := p.Reader(p.Stdin)
 		if name != "-" {
@@ -534,21 +534,16 @@ func sortCommand(p *program.Process) int {
 				break
 			}
 			p.Hold(len(line) + 24)
-			lines = append(lines, bytes.Clone(line))
+			lines.Append(bytes.Clone(line))
 		}
 		if err := in.Err(); err != nil {
 			p.Errorf("read failed: %s: %s", name, program.Message(err))
 			return 2
 		}
 	}
-	slices.SortStableFunc(lines, func(a, b []byte) int {
-		if s.work > 1<<14 {
-			p.Charge(s.work)
-			s.work = 0
-		}
-		return s.compare(a, b)
-	})
-	p.Charge(s.work)
+	for _, block := range lines.Blocks() {
+		slices.SortStableFunc(block, s.charged(p))
+	}
 	out := p.Out()
 	if output != "" && output != "-" {
 		h, err := p.Open(output, vfs.Write|vfs.Create|vfs.Truncate)
@@ -558,15 +553,67 @@ func sortCommand(p *program.Process) int {
 		}
 		out = p.Writer(h)
 	}
-	for i, line := range lines {
-		if s.unique && i > 0 && s.compare(lines[i-1], line) == 0 {
-			lines[i] = lines[i-1]
-			continue
+	var previous []byte
+	first := true
+	merge(lines.Blocks(), s.charged(p), func(line []byte) {
+		if s.unique && !first && s.compare(previous, line) == 0 {
+			return
 		}
+		previous, first = line, false
 		writeLine(out, line, delim, true)
-	}
+	})
 	out.Flush()
 	return 0
+}
+
+// charged is the order of lines, charged to a process.
+func (s *sorter) charged(p *program.Process) func(a, b []byte) int {
+	return func(a, b []byte) int {
+		if s.work > 1<<14 {
+			p.Charge(s.work)
+			s.work = 0
+		}
+		return s.compare(a, b)
+	}
+}
+
+// merge calls put with the lines of sorted blocks in their order; of those that are equal, with that of an earlier block first. The blocks are used up.
+func merge(blocks [][][]byte, compare func(a, b []byte) int, put func(line []byte)) {
+	var heap []int // of blocks, by their first lines
+	less := func(i, j int) bool {
+		c := compare(blocks[heap[i]][0], blocks[heap[j]][0])
+		return c < 0 || c == 0 && heap[i] < heap[j]
+	}
+	down := func(i int) {
+		for {
+			least := i
+			for child := 2*i + 1; child <= 2*i+2 && child < len(heap); child++ {
+				if less(child, least) {
+					least = child
+				}
+			}
+			if least == i {
+				return
+			}
+			heap[i], heap[least] = heap[least], heap[i]
+			i = least
+		}
+	}
+	for i := range blocks {
+		heap = append(heap, i)
+	}
+	for i := len(heap)/2 - 1; i >= 0; i-- {
+		down(i)
+	}
+	for len(heap) > 0 {
+		b := heap[0]
+		put(blocks[b][0])
+		if blocks[b] = blocks[b][1:]; len(blocks[b]) == 0 {
+			heap[0] = heap[len(heap)-1]
+			heap = heap[:len(heap)-1]
+		}
+		down(0)
+	}
 }
 
 // check says whether an input is sorted.
