@@ -204,9 +204,9 @@ func (m *matcher) inSet(set string, r rune) bool {
 	for set != "" {
 		m.step()
 		if strings.HasPrefix(set, "[:") {
-			if end := strings.Index(set, ":]"); end > 0 {
-				hit = hit || inClass(set[2:end], r)
-				set = set[end+2:]
+			if name, rest, ok := strings.Cut(set[2:], ":]"); ok {
+				hit = hit || inClass(name, r)
+				set = rest
 				continue
 			}
 		}

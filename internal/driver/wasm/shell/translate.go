@@ -78,8 +78,8 @@ func setRegexp(set string) string {
 	}
 	for set != "" {
 		if strings.HasPrefix(set, "[:") {
-			if end := strings.Index(set, ":]"); end > 0 {
-				switch name := set[2:end]; name {
+			if name, rest, ok := strings.Cut(set[2:], ":]"); ok {
+				switch name {
 				case "alpha":
 					b.WriteString(`\pL`)
 				case "alnum":
@@ -91,7 +91,7 @@ func setRegexp(set string) string {
 				case "digit", "space", "blank", "punct", "print", "graph", "cntrl", "xdigit", "word":
 					b.WriteString("[:" + name + ":]")
 				}
-				set = set[end+2:]
+				set = rest
 				continue
 			}
 		}
