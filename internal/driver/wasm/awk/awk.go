@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"agentbox/internal/driver/wasm/bound"
 	"agentbox/internal/driver/wasm/posix"
 	"agentbox/internal/driver/wasm/program"
 	"agentbox/internal/driver/wasm/vfs"
@@ -254,6 +255,13 @@ func (e *engine) hold(n int) {
 		e.p.Drop(-e.debt)
 		e.debt = 0
 	}
+}
+
+// append appends to a text that may be long.
+func (e *engine) append(dst []byte, s string) []byte {
+	dst, err := bound.Append(e.p.Account, dst, s)
+	e.p.Check(err)
+	return dst
 }
 
 // fit refuses a text that no memory would hold.

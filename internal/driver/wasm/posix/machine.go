@@ -62,7 +62,7 @@ func NewMachine(expr string, longest bool, charge func(int64) error) (*Machine, 
 	if m.prog, err = syntax.Compile(parsed.Simplify()); err != nil {
 		return nil, err
 	}
-	m.prefix, m.literal = m.re.LiteralPrefix()
+	m.prefix, m.literal = m.prog.Prefix()
 	m.literal = m.literal && m.prefix != ""
 	m.begins = m.prog.StartCond()&syntax.EmptyBeginText != 0
 	m.reach(uint32(m.prog.Start), map[uint32]bool{})
@@ -155,7 +155,7 @@ func (m *Machine) FindString(text string) ([]int, error) {
 // FindAllString returns the first n matches that do not overlap, all of them for -1. An empty match right behind another one does not count.
 func (m *Machine) FindAllString(text string, n int) ([][]int, error) {
 	// Each match may look at all that is left.
-	if (m.literal || m.begins) && m.short(len(text)) || m.short(len(text)*len(text)) {
+	if size := len(text) * len(m.prog.Inst); size <= shortWork && (m.literal || m.begins || size*len(text) <= shortWork) {
 		all := m.re.FindAllStringSubmatchIndex(text, n)
 		return all, m.charge(gasPerMatch*int64(len(all)+1) + int64(len(text))*gasPerByte)
 	}
@@ -166,7 +166,7 @@ func (m *Machine) FindAllString(text string, n int) ([][]int, error) {
 func (m *Machine) each(text string, n int) ([][]int, error) {
 	var all [][]int
 	for at, last := 0, -1; at <= len(text) && (n < 0 || len(all) < n); {
-		found, err := m.find(text, at, m.prog.NumCap)
+		found, err := m.findFrom(text, at)
 		if found == nil || err != nil {
 			return all, err
 		}
@@ -183,6 +183,21 @@ func (m *Machine) each(text string, n int) ([][]int, error) {
 		}
 	}
 	return all, nil
+}
+
+// findFrom returns the next match.
+func (m *Machine) findFrom(text string, at int) ([]int, error) {
+	if !m.literal || m.prog.NumCap > 2 {
+		return m.find(text, at, m.prog.NumCap)
+	}
+	i := strings.Index(text[at:], m.prefix)
+	if i < 0 {
+		return nil, m.charge(int64(len(text)-at)/8 + gasPerMatch)
+	}
+	if err := m.charge(int64(i)/8 + gasPerMatch); err != nil {
+		return nil, err
+	}
+	return []int{at + i, at + i + len(m.prefix)}, nil
 }
 
 // threads are those that wait for the next character, in the order of their preference.

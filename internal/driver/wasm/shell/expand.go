@@ -19,6 +19,7 @@ type sink struct {
 	esc     []byte // text as a pattern, once there is something special in it
 	glob    bool
 	started bool // there is a field, perhaps an empty one
+	ended   int  // fields
 }
 
 const (
@@ -67,6 +68,9 @@ func (k *sink) end() {
 		return
 	}
 	sh := k.sh
+	if k.ended++; k.ended%256 == 0 {
+		sh.charge(256 * gasPerWord)
+	}
 	if k.glob && !sh.on[optNoglob] && sh.hasGlob(string(k.esc)) {
 		found := sh.glob(string(k.esc))
 		switch {
@@ -98,7 +102,6 @@ func (k *sink) split(s string) {
 		k.add(s, false)
 		return
 	}
-	k.sh.charge(len(s) / 4)
 	for i := 0; i < len(s); {
 		j := i
 		for j < len(s) && strings.IndexByte(ifs, s[j]) < 0 {
