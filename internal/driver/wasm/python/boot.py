@@ -14,6 +14,7 @@ RESERVE = 256 << 10  # kept free so that a program which has used up its memory 
 MAX_TEXT = 1 << 20  # of one representation of a value
 MAX_ROWS = 1000  # of a table
 MAX_SOURCES = 100
+MAX_DISPLAYED = 256  # values by one cell
 
 
 # Lacks: what a program asked for that a nano space has not. The host may run it again in a space that has it.
@@ -874,8 +875,9 @@ def rich(value):
 def display(*values):
     """Shows values beside the cell's output, each in all of its forms."""
     for value in values:
-        if len(displayed) < 256:
-            displayed.append(rich(value))
+        if len(displayed) == MAX_DISPLAYED:
+            raise RuntimeError(f"a cell displays at most {MAX_DISPLAYED} values; display a list of them")
+        displayed.append(rich(value))
 
 
 displayed = []

@@ -139,3 +139,13 @@ func TestFilesThatACellLeavesOpenAreClosed(t *testing.T) {
 		t.Errorf("the file holds %q", written)
 	}
 }
+
+func TestACellDisplaysOnlySoMuch(t *testing.T) {
+	n := &notebook{t: t}
+	if c := n.cell("for i in range(256): display(i)"); len(c.Displayed) != 256 || c.Code != 0 {
+		t.Errorf("256 values: got %d, code %d, %+v", len(c.Displayed), c.Code, c.Error)
+	}
+	if c := n.cell("for i in range(257): display(i)"); len(c.Displayed) != 256 || c.Error == nil || !strings.Contains(c.Error.Message, "at most 256 values") {
+		t.Errorf("257 values: got %d, %+v", len(c.Displayed), c.Error)
+	}
+}

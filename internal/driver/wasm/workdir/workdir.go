@@ -31,6 +31,7 @@ type Folder struct {
 	bytes  int64 // that fit
 	files  int64
 	most   int // of a listing, in bytes
+	names  int // of a listing
 
 	dir  *os.Root // the folder that was used last
 	at   string   // where it is; "" for none
@@ -50,7 +51,7 @@ func Open(path string, bytes, files int64) (*Folder, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open the folder of an execution: %w", err), root.Close())
 	}
-	return &Folder{root: root, path: path, device: device(info), bytes: bytes, files: files, most: MaxListing}, nil
+	return &Folder{root: root, path: path, device: device(info), bytes: bytes, files: files, most: MaxListing, names: MaxEntries}, nil
 }
 
 // Close closes the folder.
@@ -94,7 +95,7 @@ func (f *Folder) List(dir string) ([]vfs.Found, error) {
 			}
 			return nil, errno(err)
 		}
-		if len(all)+len(names) > MaxEntries {
+		if len(all)+len(names) > f.names {
 			return nil, vfs.ENOMEM
 		}
 		for _, name := range names {
