@@ -45,6 +45,7 @@ func padded(module []byte, size int) []byte {
 
 // TestModulesAreSoLong runs a module of as many bytes as one may have, and of one more.
 func TestModulesAreSoLong(t *testing.T) {
+	t.Parallel()
 	if maxModule != 32<<20 {
 		t.Errorf("the bound is %d", maxModule)
 	}
@@ -169,6 +170,7 @@ func TestOnlySoManyModulesAreKept(t *testing.T) {
 
 // TestASpaceHasSoManyFiles makes as many files as a space of little space may have, and one more.
 func TestASpaceHasSoManyFiles(t *testing.T) {
+	t.Parallel()
 	if minFiles != 16384 || perFile != 4096 {
 		t.Errorf("the bounds are %d and %d", minFiles, perFile)
 	}
