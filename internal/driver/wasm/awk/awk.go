@@ -278,20 +278,19 @@ type unwind struct{ to flow }
 // guarded runs statements and catches an unwind.
 func (e *engine) guarded(body func() flow) (f flow) {
 	depth, frame := e.depth, e.frame
-	defer func() {
-		switch x := recover().(type) {
-		case nil:
-		case unwind:
-			for ; e.depth > depth; e.depth-- {
-				e.p.Account.Leave()
-			}
-			e.frame = frame
-			f = x.to
-		default:
-			panic(x)
-		}
-	}()
-	return body()
+	thrown := program.Catch(func() { f = body() })
+	if thrown == nil {
+		return f
+	}
+	u, ok := thrown.(unwind)
+	if !ok {
+		panic(thrown)
+	}
+	for ; e.depth > depth; e.depth-- {
+		e.p.Account.Leave()
+	}
+	e.frame = frame
+	return u.to
 }
 
 func (e *engine) run() int {

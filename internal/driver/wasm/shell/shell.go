@@ -421,20 +421,17 @@ func (sh *shell) process(body func()) (s program.Status) {
 }
 
 // guard runs a body and catches how a shell's process ends.
-func (sh *shell) guard(body func()) (s program.Status) {
-	defer func() {
-		switch x := recover().(type) {
-		case nil:
-		case exitShell:
-			s = program.Status{Code: x.code & 0xff}
-		case discard:
-			s = program.Status{Code: x.code & 0xff}
-		case program.Killed:
-			s = program.Status{Signal: x.Signal}
-		default:
-			panic(x)
-		}
-	}()
-	body()
-	return program.Status{Code: sh.status & 0xff}
+func (sh *shell) guard(body func()) program.Status {
+	thrown := program.Catch(body)
+	switch x := thrown.(type) {
+	case nil:
+		return program.Status{Code: sh.status & 0xff}
+	case exitShell:
+		return program.Status{Code: x.code & 0xff}
+	case discard:
+		return program.Status{Code: x.code & 0xff}
+	case program.Killed:
+		return program.Status{Signal: x.Signal}
+	}
+	panic(thrown)
 }
