@@ -114,13 +114,21 @@ func (m *Machine) reach(pc uint32, seen map[uint32]bool) {
 // Groups returns how many groups the expression has.
 func (m *Machine) Groups() int { return m.re.NumSubexp() }
 
+// cost is what Go's engines cost for so many bytes: what is looked for as it stands is found fast.
+func (m *Machine) cost(bytes int) int64 {
+	if m.literal {
+		return gasPerMatch + int64(bytes)/8
+	}
+	return gasPerMatch + int64(bytes)*gasPerByte
+}
+
 // short reports whether Go ends within some milliseconds.
 func (m *Machine) short(text int) bool { return m.literal || text*len(m.prog.Inst) <= shortWork }
 
 // Match reports whether the expression matches somewhere in the text.
 func (m *Machine) Match(text []byte) (bool, error) {
 	if m.short(len(text)) {
-		return m.re.Match(text), m.charge(gasPerMatch + int64(len(text))*gasPerByte)
+		return m.re.Match(text), m.charge(m.cost(len(text)))
 	}
 	return m.MatchString(string(text))
 }
@@ -128,7 +136,7 @@ func (m *Machine) Match(text []byte) (bool, error) {
 // MatchString is Match for a string.
 func (m *Machine) MatchString(text string) (bool, error) {
 	if m.short(len(text)) {
-		return m.re.MatchString(text), m.charge(gasPerMatch + int64(len(text))*gasPerByte)
+		return m.re.MatchString(text), m.charge(m.cost(len(text)))
 	}
 	found, err := m.find(text, 0, 0)
 	return found != nil, err
@@ -138,7 +146,7 @@ func (m *Machine) MatchString(text string) (bool, error) {
 func (m *Machine) Find(text []byte) ([]int, error) {
 	if m.short(len(text)) {
 		found := m.re.FindSubmatchIndex(text)
-		return found, m.charge(gasPerMatch + int64(reached(found, len(text)))*gasPerByte)
+		return found, m.charge(m.cost(reached(found, len(text))))
 	}
 	return m.FindString(string(text))
 }
@@ -147,7 +155,7 @@ func (m *Machine) Find(text []byte) ([]int, error) {
 func (m *Machine) FindString(text string) ([]int, error) {
 	if m.short(len(text)) {
 		found := m.re.FindStringSubmatchIndex(text)
-		return found, m.charge(gasPerMatch + int64(reached(found, len(text)))*gasPerByte)
+		return found, m.charge(m.cost(reached(found, len(text))))
 	}
 	return m.find(text, 0, m.prog.NumCap)
 }

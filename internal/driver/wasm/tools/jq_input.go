@@ -279,6 +279,9 @@ func (r *jsonReader) object() (any, error) {
 func (r *jsonReader) str() (string, error) {
 	start := r.at
 	for r.at++; r.at < len(r.data); r.at++ {
+		if r.at-r.paid > bound.Piece {
+			r.pay()
+		}
 		switch r.data[r.at] {
 		case '\\':
 			r.at++

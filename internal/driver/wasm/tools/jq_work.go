@@ -66,10 +66,16 @@ func (q *querier) metered(name string, f native) native {
 	own := map[string]native{
 		"_add": q.add, "_multiply": q.multiply, "_subtract": q.subtract, "add": q.sum, "join": q.join, "contains": q.contains, "inside": q.inside, "indices": q.indices,
 		"index": q.indices, "rindex": q.indices, "sort": q.sorts, "_sort_by": q.sorts, "unique": q.sorts, "_unique_by": q.sorts, "_group_by": q.sorts, "setpath": q.set,
-		"_match": q.match, "tojson": q.toJSON, "tostring": q.toString, "explode": q.explode, "implode": q.implode, "split": q.split,
+		"_match": q.match, "tojson": q.toJSON, "tostring": q.toString, "length": q.length, "explode": q.explode, "implode": q.implode, "split": q.split,
 	}[name]
 	return func(v any, args []any) any {
-		q.touched(v, args)
+		switch {
+		case name == "length", name == "_add", name == "_multiply", name == "_match": // they count for themselves
+		case strings.HasPrefix(name, "_") && len(args) > 1: // an operator, which does not look at v
+			q.touched(nil, args)
+		default:
+			q.touched(v, args)
+		}
 		if own != nil {
 			result := own(v, args)
 			instead, ok := result.(replaced)
@@ -420,6 +426,23 @@ func (q *querier) set(_ any, args []any) any {
 		}
 	}
 	return nil
+}
+
+func (q *querier) length(v any, _ []any) any {
+	s, ok := v.(string)
+	if !ok {
+		return nil
+	}
+	n := 0
+	for s != "" {
+		piece := min(len(s), bound.Piece)
+		for piece < len(s) && !utf8.RuneStart(s[piece]) {
+			piece++
+		}
+		q.p.Charge(piece / 2)
+		n, s = n+utf8.RuneCountInString(s[:piece]), s[piece:]
+	}
+	return n
 }
 
 func (q *querier) explode(v any, _ []any) any {
