@@ -21,6 +21,7 @@ var charged = []struct {
 	{`echo {1..300000} | wc -w`, 10_000_000},
 	{`echo {a..z}{a..z}{a..z}{a..z} | wc -w`, 15_000_000},
 	{`for i in {1..100000}; do :; done`, 30_000_000},
+	{`x=$(head -c 10000000 /dev/zero | tr '\0' '\0\n'); echo ${#x}`, 10_000_000},
 	{`printf %10000000d 1 | wc -c`, 2_000_000},
 	{`i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo $((3**3**i))`, 10_000_000},
 	{`cat <<X | wc -c` + "\n" + strings.Repeat("0123456789", 100_000) + "\nX", 1_000_000},
