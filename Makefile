@@ -115,9 +115,12 @@ soak: guest quickjs rootfs nano dataset ## hours of kills, simulated histories a
 trust: build ## a stranger's check of the promises, against the daemon on the default data directory (TRUST="--data DIR --json")
 	$(GO) run ./conformance/trust --agentbox $(BIN)/agentbox $(TRUST)
 
+BENCH ?= .
+COUNT ?= 1
+
 .PHONY: bench
-bench: guest ## measure, each figure beside its yardstick; writes bench.json and fails nothing
-	@cd bench && { $(GO) test -run '^$$' -bench . -benchmem -timeout 30m ./... || true; } | $(GO) run ./report -goals goals.json -out ../bench.json
+bench: guest quickjs nano ## measure, each figure beside its yardstick; writes bench.json, no figure fails it (BENCH=nano COUNT=3: those with such a name, medians of 3)
+	@cd bench && { $(GO) test -run '^$$' -bench '(?i)$(BENCH)' -count $(COUNT) -benchmem -timeout 30m ./... || true; } | $(GO) run ./report -bench '(?i)$(BENCH)' -goals goals.json -out ../bench.json
 
 .PHONY: hammer
 hammer: build ## drive the API with load on both stores, check every promise, and compare (HAMMER="-kill -duration 1m -json")

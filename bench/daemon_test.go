@@ -194,18 +194,19 @@ func BenchmarkIdle(b *testing.B) {
 // resident is what of a process and of those that it started is in memory, in MB.
 func resident(b *testing.B, pid int) float64 {
 	b.Helper()
+	total := residentAlone(b, pid)
+	for _, child := range children(b, pid) {
+		total += resident(b, child)
+	}
+	return total
+}
+
+func residentAlone(b *testing.B, pid int) float64 {
+	b.Helper()
 	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
 	must(b, err)
 	_, rest, _ := strings.Cut(string(raw), "VmRSS:")
 	kilobytes, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
 	must(b, err)
-	children, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "task", strconv.Itoa(pid), "children"))
-	must(b, err)
-	total := kilobytes * 1024 / 1e6
-	for child := range strings.FieldsSeq(string(children)) {
-		n, err := strconv.Atoi(child)
-		must(b, err)
-		total += resident(b, n)
-	}
-	return total
+	return kilobytes * 1024 / 1e6
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -33,7 +34,7 @@ type row struct {
 	Ratio     *float64 `json:"ratio"` // ours divided by the yardstick
 	Goal      string   `json:"goal"`
 	Met       *bool    `json:"met"`               // null where there is no goal; a goal whose figures are missing is not met
-	Missing   string   `json:"missing,omitempty"` // why there is no yardstick, where one belongs
+	Missing   string   `json:"missing,omitempty"` // why there is no yardstick, or nothing of ours, where it belongs
 }
 
 // sample is one figure: the benchmark's full name and a unit.
@@ -43,7 +44,7 @@ type sample struct{ name, unit string }
 type figures struct {
 	order   []sample
 	values  map[sample][]float64
-	missing map[string]string // why a benchmark was left out
+	missing map[string]string // why a benchmark was left out, or that it failed
 }
 
 // processors is the -N that go test appends to names where GOMAXPROCS is not 1.
@@ -52,13 +53,17 @@ var processors = regexp.MustCompile(`-\d+$`)
 // leftOut is how a benchmark says that what it would measure is not to be had on this machine.
 var leftOut = regexp.MustCompile(`^left out: Benchmark(\S+): (.+)$`)
 
-// add takes one line of go test's output; lines that are neither results nor say that one was left out are passed over.
+// failed is how go test says that a benchmark measured nothing.
+var failed = regexp.MustCompile(`^--- FAIL: Benchmark(\S+)$`)
+
+// add takes one line of go test's output; lines that are neither results nor say why there is none are passed over.
 func (f *figures) add(line string) {
 	if found := leftOut.FindStringSubmatch(line); found != nil {
-		if f.missing == nil {
-			f.missing = map[string]string{}
-		}
-		f.missing[processors.ReplaceAllString(found[1], "")] = found[2]
+		f.miss(found[1], found[2])
+		return
+	}
+	if found := failed.FindStringSubmatch(line); found != nil {
+		f.miss(found[1], found[1]+" failed; what the run printed says why")
 		return
 	}
 	fields := strings.Fields(line)
@@ -83,6 +88,14 @@ func (f *figures) add(line string) {
 		}
 		f.values[s] = append(f.values[s], value)
 	}
+}
+
+// miss records why a benchmark told no figure.
+func (f *figures) miss(name, why string) {
+	if f.missing == nil {
+		f.missing = map[string]string{}
+	}
+	f.missing[processors.ReplaceAllString(name, "")] = why
 }
 
 // median returns the middle of what was measured under a name in a unit, or nil.
@@ -120,7 +133,10 @@ func (f *figures) rows(goals []goal) []row {
 
 func (f *figures) row(g goal) row {
 	yardstick := g.Pair + "/" + cmp.Or(g.Against, "yardstick")
-	r := row{Name: g.Name, Unit: g.Unit, Ours: f.median(g.Pair+"/ours", g.Unit), Yardstick: f.median(yardstick, g.Unit), Missing: f.missing[yardstick]}
+	r := row{Name: g.Name, Unit: g.Unit, Ours: f.median(g.Pair+"/ours", g.Unit), Yardstick: f.median(yardstick, g.Unit)}
+	for _, name := range []string{yardstick, g.Pair + "/ours", g.Pair} {
+		r.Missing = cmp.Or(r.Missing, f.missing[name])
+	}
 	if r.Ours == nil {
 		r.Ours = f.median(g.Pair, g.Unit)
 	}
@@ -147,10 +163,14 @@ func (f *figures) row(g goal) row {
 	return r
 }
 
-// print writes the table, the last thing of a run.
-func print(w io.Writer, rows []row) error {
+// reasons are why benchmarks were left out, each once.
+func (f *figures) reasons() []string {
+	return slices.Compact(slices.Sorted(maps.Values(f.missing)))
+}
+
+// print writes the table, the last thing of a run, and why what is missing in it is.
+func print(w io.Writer, rows []row, reasons []string) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	var missing []string
 	fmt.Fprintln(t, "\nname\tours\tyardstick\tunit\tratio\tgoal\t")
 	for _, r := range rows {
 		goal := r.Goal
@@ -162,17 +182,17 @@ func print(w io.Writer, rows []row) error {
 		default:
 			goal += "  MISSED"
 		}
-		yardstick := number(r.Yardstick)
-		if r.Missing != "" {
-			yardstick = "MISSING"
-			if !slices.Contains(missing, r.Missing) {
-				missing = append(missing, r.Missing)
-			}
+		ours, yardstick := number(r.Ours), number(r.Yardstick)
+		if r.Missing != "" && r.Ours == nil {
+			ours = "MISSING"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t\n", r.Name, number(r.Ours), yardstick, r.Unit, number(r.Ratio), goal)
+		if r.Missing != "" && r.Yardstick == nil {
+			yardstick = "MISSING"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t\n", r.Name, ours, yardstick, r.Unit, number(r.Ratio), goal)
 	}
-	for _, why := range missing {
-		fmt.Fprintf(t, "\nA yardstick was left out: %s\n", why)
+	for _, why := range reasons {
+		fmt.Fprintf(t, "\nLeft out: %s\n", why)
 	}
 	return t.Flush()
 }

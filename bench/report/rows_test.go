@@ -38,7 +38,7 @@ func TestTheTable(t *testing.T) {
 	}
 	var table strings.Builder
 	out := filepath.Join(dir, "bench.json")
-	if err := run(strings.NewReader(output), &table, io.Discard, goals, out); err != nil {
+	if err := run(strings.NewReader(output), &table, io.Discard, goals, out, ".", false); err != nil {
 		t.Fatal(err)
 	}
 	var got []string
@@ -58,7 +58,7 @@ func TestTheTable(t *testing.T) {
 		"Gate 3 - allocs/op - -",
 		"Peers 9 - ns/op - -",
 		"",
-		"A yardstick was left out: PostgreSQL is missing: install postgresql",
+		"Left out: PostgreSQL is missing: install postgresql",
 	}
 	if g, w := strings.Join(got, "\n"), strings.Join(want, "\n"); g != w {
 		t.Errorf("got\n%s\nwant\n%s", g, w)
@@ -78,7 +78,57 @@ func TestTheTable(t *testing.T) {
 
 // TestTheGoalsCanBeRead keeps goals.json in the form that report reads.
 func TestTheGoalsCanBeRead(t *testing.T) {
-	if err := run(strings.NewReader(""), io.Discard, io.Discard, filepath.Join("..", "goals.json"), filepath.Join(t.TempDir(), "o")); err != nil {
+	if err := run(strings.NewReader(""), io.Discard, io.Discard, filepath.Join("..", "goals.json"), filepath.Join(t.TempDir(), "o"), ".", false); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestOnlyWhatWasAskedFor makes no rows of the goals of benchmarks that were not to run: the name of a benchmark and the first part of the expression decide.
+func TestOnlyWhatWasAskedFor(t *testing.T) {
+	goals := filepath.Join(t.TempDir(), "goals.json")
+	if err := os.WriteFile(goals, []byte(`[{"name": "append", "pair": "Append/writers=64", "unit": "x"}, {"name": "gate", "pair": "Gate", "unit": "x"}]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for asked, want := range map[string]string{".": "append gate", "(?i)app": "append", "(?i)gate/ours": "gate", "BenchmarkGate$": "gate", "None": ""} {
+		var table strings.Builder
+		if err := run(strings.NewReader(""), &table, io.Discard, goals, filepath.Join(t.TempDir(), "o"), asked, false); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for line := range strings.Lines(table.String()) {
+			if name := strings.Fields(line); len(name) > 0 && name[0] != "name" {
+				got = append(got, name[0])
+			}
+		}
+		if got := strings.Join(got, " "); got != want {
+			t.Errorf("%s: got the rows %q, want %q", asked, got, want)
+		}
+	}
+	if err := run(strings.NewReader(""), io.Discard, io.Discard, goals, filepath.Join(t.TempDir(), "o"), "(", false); err == nil {
+		t.Error("an expression that is none was taken")
+	}
+}
+
+// TestNothingIsLeftOutUnderCI fails where a yardstick or what is ours was not to be had, after the table, which says why.
+func TestNothingIsLeftOutUnderCI(t *testing.T) {
+	goals := filepath.Join(t.TempDir(), "goals.json")
+	if err := os.WriteFile(goals, []byte(`[{"name": "append", "pair": "Append", "against": "peer", "unit": "ns/op"}]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		"BenchmarkAppend/ours-2 1 7 ns/op\nleft out: BenchmarkAppend/peer-2: it is missing\n": "append 7 MISSING ns/op - - Left out: it is missing",
+		"BenchmarkAppend/peer-2 1 7 ns/op\nleft out: BenchmarkAppend/ours-2: it is missing\n": "append MISSING 7 ns/op - - Left out: it is missing",
+		"BenchmarkAppend/peer-2 1 7 ns/op\n--- FAIL: BenchmarkAppend/ours\n":                  "append MISSING 7 ns/op - - Left out: Append/ours failed;",
+	} {
+		for _, ci := range []bool{false, true} {
+			var table strings.Builder
+			err := run(strings.NewReader(text), &table, io.Discard, goals, filepath.Join(t.TempDir(), "o"), ".", ci)
+			if (err != nil) != ci {
+				t.Errorf("CI %v, %q: got the error %v", ci, text, err)
+			}
+			if got := strings.Join(strings.Fields(table.String()), " "); !strings.Contains(got, want) {
+				t.Errorf("CI %v: got %s, want %s", ci, got, want)
+			}
+		}
 	}
 }

@@ -1,7 +1,7 @@
 // Runs scripts in just-bash, the virtual shell of npm, and prints for each how long the median run took and how much processor time a run took. Beside it stands BenchmarkShell of
-// internal/driver/wasm/shell, which runs the same scripts. Needs Node; the package is fetched into a temporary folder:
+// internal/driver/wasm/shell, which runs the same scripts. Needs Node; the package is the one that `make bench` measures:
 //
-//	dir=$(mktemp -d) && npm install --prefix $dir --no-audit --no-fund just-bash && node bench/peers/justbash/run.mjs $dir [seconds]
+//	node bench/peers/justbash/run.mjs $(scripts/fetch-nano-peers) [seconds]
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 import { join } from "node:path";

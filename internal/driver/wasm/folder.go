@@ -50,6 +50,15 @@ func (f *folder) List(dir string) ([]vfs.Found, error) {
 	return d.List(dir)
 }
 
+// Few implements worker.Files.
+func (f *folder) Few(most int) (found []vfs.Found, ok bool) {
+	d, err := f.get()
+	if err != nil {
+		return nil, false // whoever asks for it is told why
+	}
+	return d.Few(most)
+}
+
 // Read implements vfs.Source.
 func (f *folder) Read(path string, p []byte, off int64) (int, error) {
 	d, err := f.get()

@@ -97,6 +97,18 @@ func (g *guests) close(ctx context.Context) error {
 	return err
 }
 
+// warm gets ready what the next execution needs.
+func (g *guests) warm(ctx context.Context) error {
+	var err error
+	if g.python != nil {
+		err = g.python.Warm(ctx)
+	}
+	if g.script != nil {
+		err = errors.Join(err, g.script.Warm(ctx))
+	}
+	return err
+}
+
 func (g *guests) openPython(ctx context.Context, make bool) error {
 	interpreter, err := python.Load()
 	if err != nil { // this build has none: its commands are not there

@@ -36,6 +36,9 @@ func Serve(ctx context.Context, cache string, in io.Reader, out io.Writer, exit 
 		return err
 	}
 	s := newSystem(g)
+	if err := s.rehearse(); err != nil {
+		return err
+	}
 	if err := worker.Confine(worker.Confinement{DataBytes: dataBytes}); err != nil {
 		return err
 	}

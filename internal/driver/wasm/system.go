@@ -1,13 +1,16 @@
 package wasm
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/wasm/bound"
 	"agentbox/internal/driver/wasm/fiber"
@@ -22,10 +25,47 @@ import (
 // system is what a worker executes with: every program that a nano space has.
 type system struct {
 	programs program.Table
+	kit      *shell.Kit
 	module   program.Program // runs modules that are files of the space
+	rest     func() error
 	version  string
 	files    []fixed // what lies outside of the space's own folders
 }
+
+// Rest implements worker.System. What could not be made ready is made when it is needed, and fails there.
+func (s *system) Rest() { _ = s.rest() }
+
+// rehearse executes what most orders begin with, so that the first of them finds everything as the later ones do.
+func (s *system) rehearse() error {
+	if err := s.rest(); err != nil {
+		return err
+	}
+	for _, x := range [][2]string{{"true", ":"}, {"python3", "python3 -c 'print(1)'"}, {"js", "js -e 'console.log(1)'"}} {
+		if s.programs[x[0]] == nil { // this build has none
+			continue
+		}
+		o := worker.Order{
+			Argv: []string{"/bin/bash", "-c", x[1]}, Cwd: workspace, Start: time.Unix(0, 0).UTC(), Mounts: []worker.Mount{{Path: workspace}, {Path: "/tmp"}},
+			Limits: bound.Limits{Gas: 1 << 30, Time: time.Minute, MemoryBytes: 128 << 20, OutputBytes: 1 << 10, FileBytes: 1 << 10, OpenFiles: 64, Depth: 64},
+		}
+		var printed []byte
+		outcome, _ := s.Execute(o, bound.New(o.Limits, o.Seed, o.Start), []vfs.Source{nothing{}, nothing{}}, func(_ int, p []byte) error { printed = append(printed, p...); return nil })
+		if outcome.Code != 0 || outcome.Crash != "" || outcome.Refused != "" {
+			return fault.New(fault.Internal, "runtime_damaged", "%s does not run in nano spaces: %+v: %.500s", x[1], outcome, printed)
+		}
+		if err := s.rest(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nothing is an empty folder, with room for what a shell makes at its start.
+type nothing struct{}
+
+func (nothing) List(string) ([]vfs.Found, error)        { return nil, nil }
+func (nothing) Read(string, []byte, int64) (int, error) { return 0, io.EOF }
+func (nothing) Room() (bytes, files int64, err error)   { return 1 << 20, 1 << 10, nil }
 
 // Version implements worker.System.
 func (s *system) Version() string { return s.version }
@@ -40,7 +80,8 @@ var _ worker.System = (*system)(nil)
 
 // newSystem returns a system with the programs of the shell and those of the guests.
 func newSystem(g *guests) *system {
-	s := &system{programs: shell.Programs().Add(coreutils.Programs(), tools.Programs(), g.table), module: g.module, version: g.version}
+	s := &system{programs: shell.Programs().Add(coreutils.Programs(), tools.Programs(), g.table), module: g.module, version: g.version, rest: func() error { return g.warm(context.Background()) }}
+	s.kit = shell.NewKit(s.programs)
 	s.files = slices.Concat(g.files, []fixed{
 		{"/etc/passwd", []byte("agent:x:1000:1000:agent:" + home + ":/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n")},
 		{"/etc/group", []byte("agent:x:1000:\nnogroup:x:65534:\n")},
@@ -111,7 +152,7 @@ func (s *system) world(o worker.Order, account *bound.Account, g *fiber.Group, s
 			return nil, fmt.Errorf("mount %s: %w", m.Path, err)
 		}
 	}
-	if err := shell.Install(fs, s.programs); err != nil {
+	if err := s.kit.Install(fs); err != nil {
 		return nil, err
 	}
 	for _, f := range s.files {

@@ -1,3 +1,5 @@
+//go:build !nocow
+
 package engine
 
 import (

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"sync"
 	"sync/atomic"
 
@@ -23,6 +24,11 @@ type Image struct {
 
 	under *Image // the image on which it stands, nil if it stands by itself
 	delta Delta  // what is different in it
+
+	mu    sync.Mutex // guards what follows, of an image that stands by itself
+	warm  bool       // what its instances leave is kept for the next
+	spare *body      // nil for none
+	hot   []bool     // the pages that the first of them has changed, as the others will; nil before
 }
 
 // Build makes an image: an instance of the module begins, runs its start function and what init calls, and is saved. The same module and the same calls under
@@ -92,7 +98,14 @@ func (im *Image) Close() error {
 		im.under = nil
 		return nil
 	}
-	return im.store.close()
+	im.mu.Lock()
+	defer im.mu.Unlock()
+	err := error(nil)
+	if im.spare != nil {
+		err = im.spare.close(context.Background())
+	}
+	im.spare, im.warm = nil, false
+	return errors.Join(err, im.store.close())
 }
 
 // Encode returns the image as bytes, from which Decode makes it again, in this process or another. Pieces of zeroes take no room.

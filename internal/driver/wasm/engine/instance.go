@@ -5,9 +5,7 @@ import (
 	"errors"
 	"runtime"
 
-	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
-	"github.com/tetratelabs/wazero/experimental"
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/driver/wasm/bound"
@@ -21,18 +19,13 @@ type Instance struct {
 	// Watch, if it is not nil, is called each time that the guest has used a slice of gas. It ends the guest as a host function does, by a panic.
 	Watch func()
 
+	*body   // nil once it is closed
 	image   *Image
 	engine  *Engine
 	account *bound.Account
-	module  api.Module
-	memory  api.Memory // nil if it has none
-	linear  *linear
-	gas     api.MutableGlobal
-	depth   api.MutableGlobal
-	globals []api.MutableGlobal
-	cached  map[string]api.Function
-	running int // calls that are in each other
-	thrown  any // what a host function threw that is no error
+	running int  // calls that are in each other
+	failed  bool // a call ended otherwise than by itself or by an exit
+	thrown  any  // what a host function threw that is no error
 }
 
 // callContext leads from a call of the engine back to the instance.
@@ -46,31 +39,27 @@ var errThrown = errors.New("thrown by a host function")
 
 // New makes an instance that is in the state of the image. Its memory counts on the account until it is closed. Nothing of it runs.
 func (im *Image) New(ctx context.Context, account *bound.Account, state any) (*Instance, error) {
-	c := im.code
-	in := &Instance{State: state, image: im, engine: c.engine, account: account}
-	in.linear = &linear{account: account, image: im.root(), most: uint64(min(c.meta.MemoryMax, c.engine.o.MemoryPages)) * pageSize}
-	if c.meta.HasMemory {
+	in := &Instance{State: state, image: im, engine: im.code.engine, account: account}
+	if in.body = im.takeSpare(); in.body == nil {
+		in.body = im.newBody()
+	}
+	in.linear.account = account
+	if im.code.meta.HasMemory {
 		if err := in.admit(); err != nil {
-			return nil, err
+			return nil, errors.Join(err, im.discard(ctx, in.body))
 		}
 	}
-	cc := &callContext{Context: ctx, in: in}
-	config := wazero.NewModuleConfig().WithName("").WithStartFunctions()
-	var err error
-	if in.module, err = c.engine.runtime.InstantiateModule(experimental.WithMemoryAllocator(cc, in.linear), c.compiled, config); err != nil {
-		in.linear.Free()
-		return nil, in.uninstantiable(err)
+	if in.module == nil {
+		if err := in.instantiate(ctx, im.code); err != nil {
+			in.linear.Free()
+			return nil, in.uninstantiable(err)
+		}
 	}
-	if c.meta.HasMemory {
-		in.memory = in.module.Memory()
+	if im.code.meta.HasMemory {
 		im.addTo(in)
 	}
-	in.gas, in.depth = in.global(meter.Gas), in.global(meter.Depth)
-	for i, g := range c.meta.Globals {
-		in.globals = append(in.globals, in.global(g.Name))
-		if im.globals != nil {
-			in.globals[i].Set(im.globals[i])
-		}
+	for i := range im.globals {
+		in.globals[i].Set(im.globals[i])
 	}
 	im.live.Add(1)
 	return in, nil
@@ -99,10 +88,6 @@ func (in *Instance) uninstantiable(err error) error {
 	return fault.Wrap(err, ErrImport.Kind, ErrImport.Code, "the WebAssembly module cannot be instantiated; it may import only what is provided")
 }
 
-func (in *Instance) global(name string) api.MutableGlobal {
-	return in.module.ExportedGlobal(name).(api.MutableGlobal)
-}
-
 // Account returns the account under which the instance runs.
 func (in *Instance) Account() *bound.Account { return in.account }
 
@@ -111,22 +96,24 @@ func (in *Instance) Image() *Image { return in.image }
 
 // Close frees the instance and its memory. It may be called more than once, but not from within a call.
 func (in *Instance) Close(ctx context.Context) error {
-	if in.module == nil {
+	if in.body == nil {
 		return nil
 	}
 	if in.running > 0 {
 		return ErrClosed
 	}
-	err := in.module.Close(ctx)
-	in.linear.Free()
-	in.module, in.memory, in.cached = nil, nil, nil
+	b := in.body
+	in.body = nil
 	in.image.live.Add(-1)
-	return err
+	if !in.failed && in.image.keepSpare(b) {
+		return nil
+	}
+	return b.close(ctx)
 }
 
 // Memory returns the whole memory, nil if there is none. It is valid until the guest runs again.
 func (in *Instance) Memory() []byte {
-	if in.memory == nil {
+	if in.body == nil || in.memory == nil {
 		return nil
 	}
 	b, _ := in.memory.Read(0, in.memory.Size())
@@ -135,7 +122,7 @@ func (in *Instance) Memory() []byte {
 
 // Bytes returns n bytes of the memory from an address on, or false if they are not within it. They are valid until the guest runs again.
 func (in *Instance) Bytes(address, n uint32) ([]byte, bool) {
-	if in.memory == nil {
+	if in.body == nil || in.memory == nil {
 		return nil, false
 	}
 	return in.memory.Read(address, n)
@@ -153,7 +140,7 @@ func (in *Instance) Start(ctx context.Context) error {
 // Call runs an exported function. It is stopped by the account, and by the end of ctx when the guest next looks. Its error is a *bound.Stopped, a *Trap, an
 // *Exit, or an error that a host function threw; after any of them the instance can be called again, or frozen. A host function may call.
 func (in *Instance) Call(ctx context.Context, name string, args ...uint64) ([]uint64, error) {
-	if in.module == nil {
+	if in.body == nil {
 		return nil, ErrClosed
 	}
 	f, err := in.function(name)
@@ -218,11 +205,15 @@ func (in *Instance) enter(ctx context.Context, f api.Function, stack []uint64) e
 	if errors.Is(err, errThrown) {
 		thrown := in.thrown
 		in.thrown = nil
+		if _, exited := thrown.(*Exit); !exited {
+			in.failed = true
+		}
 		if e, ok := thrown.(error); ok {
 			return e
 		}
 		panic(thrown)
 	}
+	in.failed = true
 	return typed(err)
 }
 

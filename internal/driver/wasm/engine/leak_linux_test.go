@@ -107,6 +107,13 @@ func TestNothingLeaks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if err := back.Warm(ctx); err != nil {
+			t.Error(err)
+		}
+		if in, err = back.New(ctx, account(), nil); err != nil {
+			t.Fatal(err)
+		}
+		in.Close(ctx)
 		if err := back.Close(); err != nil {
 			t.Error(err)
 		}

@@ -13,7 +13,7 @@ const (
 
 // linear is the memory of an instance. It counts on the account, and is freed by its instance also where the engine forgets it.
 type linear struct {
-	account *bound.Account
+	account *bound.Account // nil while no instance has it
 	image   *Image
 	most    uint64 // the memory never has more bytes
 	begin   uint64 // how large it is at first
@@ -30,21 +30,32 @@ func (l *linear) Allocate(_, most uint64) experimental.LinearMemory {
 // Reallocate makes the memory so large, but never smaller than it was at first.
 func (l *linear) Reallocate(size uint64) []byte {
 	size = max(size, l.begin)
-	if size > l.most || l.account.Allocate(int64(size)-l.counted) != nil {
+	more := int64(size) - l.counted
+	if size > l.most || l.account != nil && l.account.Allocate(more) != nil {
 		return nil
 	}
 	b := l.mapping.resize(l.image, size, l.most)
+	if l.account == nil {
+		return b
+	}
 	if b == nil {
-		l.account.Release(int64(size) - l.counted)
+		l.account.Release(more)
 		return nil
 	}
 	l.counted = int64(size)
 	return b
 }
 
+// leave takes the memory off the account of the instance that had it.
+func (l *linear) leave() {
+	if l.account != nil {
+		l.account.Release(l.counted)
+	}
+	l.account, l.counted = nil, 0
+}
+
 // Free gives the memory back. It may be called more than once.
 func (l *linear) Free() {
 	l.mapping.free()
-	l.account.Release(l.counted)
-	l.counted = 0
+	l.leave()
 }

@@ -41,6 +41,18 @@ func (m *mapping) resize(image *Image, size, most uint64) []byte {
 	return m.memory
 }
 
+// reset makes a memory that has not grown what the image is. It reports whether it could.
+func (m *mapping) reset(image *Image, _ marks) bool {
+	if !m.filled || uint64(len(m.memory)) != image.size {
+		return false
+	}
+	copy(m.memory, image.store.content)
+	return true
+}
+
+// ready has nothing to do: a copy has all its pages.
+func (m *mapping) ready(*Image) {}
+
 func (m *mapping) free() { *m = mapping{} }
 
 // marks would tell which pages were written: of a copy all were.

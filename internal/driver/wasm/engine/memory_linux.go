@@ -5,7 +5,9 @@ package engine
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
+	"runtime"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -131,6 +133,52 @@ func (m *mapping) open(image *Image, most uint64) bool {
 	return true
 }
 
+// reset makes a memory that has not grown what the image is. It reports whether it could. Pages that are hot keep their place and are written over, so that the
+// next execution does not wait for them one by one; the others that were written are dropped, and with them what they held.
+func (m *mapping) reset(image *Image, k marks) bool {
+	if m.address == nil || image.store.fd < 0 || m.usable != uintptr(image.size) {
+		return false
+	}
+	memory := unsafe.Slice((*byte)(m.address), m.usable)
+	written := k.written(m, image.size)
+	if written == nil {
+		return unix.Madvise(memory, unix.MADV_DONTNEED) == nil
+	}
+	for i := 0; i < len(written); {
+		if !written[i] {
+			i++
+			continue
+		}
+		from, hot := i, image.isHot(i)
+		for i++; i < len(written) && written[i] && image.isHot(i) == hot; i++ {
+		}
+		page := memory[from*pieceSize : i*pieceSize]
+		if hot {
+			copy(page, image.store.view[from*pieceSize:])
+		} else if unix.Madvise(page, unix.MADV_DONTNEED) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// ready has pages of its own where the memory will be written, at once and not one by one. A system that cannot do so does it then.
+func (m *mapping) ready(image *Image) {
+	memory := unsafe.Slice((*byte)(m.address), m.usable)
+	for i := 0; i < len(image.hot); {
+		if !image.hot[i] {
+			i++
+			continue
+		}
+		from := i
+		for i++; i < len(image.hot) && image.hot[i]; i++ {
+		}
+		if unix.Madvise(memory[from*pieceSize:i*pieceSize], unix.MADV_POPULATE_WRITE) != nil {
+			return
+		}
+	}
+}
+
 func (m *mapping) free() {
 	if m.address != nil {
 		_ = unix.MunmapPtr(m.address, m.reserved)
@@ -141,12 +189,32 @@ func (m *mapping) free() {
 // marks tells which pages of the process were written, from /proc/self/pagemap; nil where that cannot be read.
 type marks struct{ file *os.File }
 
-func openMarks() marks {
-	file, err := os.Open("/proc/self/pagemap")
-	if err != nil || os.Getpagesize() != pieceSize {
+// openMarks opens the file by a thread that has given up for a moment what root may do: so it does not tell where in the machine's memory the pages lie.
+func openMarks() (k marks) {
+	if os.Getpagesize() != pieceSize {
 		return marks{}
 	}
-	return marks{file: file}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var may, less [2]unix.CapUserData
+	if unix.Capget(&header, &may[0]) != nil {
+		return marks{}
+	}
+	for i := range may {
+		less[i] = unix.CapUserData{Permitted: may[i].Permitted, Inheritable: may[i].Inheritable}
+	}
+	if unix.Capset(&header, &less[0]) != nil {
+		return marks{}
+	}
+	file, err := os.Open("/proc/self/pagemap")
+	if err == nil {
+		k.file = file
+	}
+	if err := unix.Capset(&header, &may[0]); err != nil {
+		panic(fmt.Sprintf("a thread cannot take back what it gave up for a moment: %v", err)) // it would act otherwise than the others
+	}
+	return k
 }
 
 func (k marks) close() {

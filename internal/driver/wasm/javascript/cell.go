@@ -61,7 +61,7 @@ func (r *Runtime) Cell(p *program.Process, state *engine.Delta, code string) (_ 
 		return Cell{}, err
 	}
 	defer func() { err = errors.Join(err, in.Close(ctx)) }()
-	run.vm = &guest{in: in, ctx: ctx, cell: r.cell}
+	run.vm = &guest{in: in, ctx: ctx, cell: r.cell, known: r.known}
 	c, err := run.evaluateCell(code)
 	if err != nil {
 		c.Code = run.failed(err)

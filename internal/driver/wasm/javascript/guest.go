@@ -24,9 +24,10 @@ const (
 
 // guest speaks with an instance of the interpreter.
 type guest struct {
-	in   *engine.Instance
-	ctx  context.Context
-	cell uint64 // where the interpreter leaves a length
+	in    *engine.Instance
+	ctx   context.Context
+	cell  uint64           // where the interpreter leaves a length
+	known map[string]value // the entries and undefined
 }
 
 func mapKeys[K comparable, V any](m map[K]V) iter.Seq[K] { return maps.Keys(m) }
@@ -242,16 +243,11 @@ func (g *guest) ask(expression string) (string, error) {
 	return text, errors.Join(err, g.free(v))
 }
 
-// apply calls a function of the prelude with values, which it frees. What it throws becomes the outcome thrown.
+// entries are the functions of the prelude that the host calls.
+var entries = []string{"cell", "exit", "fatal", "globals", "main", "print", "start", "step", "ticks", "unhandled"}
+
+// apply calls one of the entries with values, which it frees. What it throws becomes the outcome thrown.
 func (g *guest) apply(name string, args ...value) (v value, thrown bool, err error) {
-	f, thrown, err := g.eval("__agentbox."+name, "node:internal/apply", 0)
-	if err != nil || thrown {
-		return 0, thrown, err
-	}
-	undefined, err := g.call("qjs_get_undefined")
-	if err != nil {
-		return 0, false, err
-	}
 	list := make([]byte, 4*len(args))
 	for i, a := range args {
 		binary.LittleEndian.PutUint32(list[4*i:], uint32(a))
@@ -260,11 +256,11 @@ func (g *guest) apply(name string, args ...value) (v value, thrown bool, err err
 	if err != nil {
 		return 0, false, err
 	}
-	result, err := g.call("qjs_call", uint64(f), undefined, uint64(len(args)), at)
+	result, err := g.call("qjs_call", uint64(g.known[name]), uint64(g.known["undefined"]), uint64(len(args)), at)
 	if err != nil {
 		return 0, false, err
 	}
-	err = errors.Join(g.must("wasm_free", at), g.free(f), g.free(value(undefined)))
+	err = g.must("wasm_free", at)
 	for _, a := range args {
 		err = errors.Join(err, g.free(a))
 	}

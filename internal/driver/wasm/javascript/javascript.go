@@ -51,6 +51,7 @@ const (
 	stackBytes   = 480 << 10           // of calls: beyond it a RangeError is thrown
 	depth        = 8 * meter.SafeDepth // of the engine's stack; the interpreter's main loop is charged as a large function and takes little, so its own bound is met first
 	collectBytes = 8 << 20             // of the heap from which on it looks for garbage in cycles: most runs end before
+	heapBytes    = 4 << 20             // of the heap that the image has free
 	spareBytes   = 4 << 20             // of the memory of an execution that the heap leaves to files and commands
 )
 
@@ -59,7 +60,8 @@ type Runtime struct {
 	engine *engine.Engine
 	code   *engine.Code
 	image  *engine.Image
-	cell   uint64 // memory of every instance in which the interpreter leaves lengths
+	cell   uint64           // memory of every instance in which the interpreter leaves lengths
+	known  map[string]value // of every instance
 	// exports are the names that each module of Node's exports.
 	exports map[string][]string
 }
@@ -97,6 +99,9 @@ func New(ctx context.Context, o engine.Options) (_ *Runtime, err error) {
 
 // Hash identifies the interpreter with its prelude, and the version of the metering.
 func (r *Runtime) Hash() [32]byte { return r.image.Hash() }
+
+// Warm gets ready what the next run needs. It is called between runs, and makes no difference to what they do.
+func (r *Runtime) Warm(ctx context.Context) error { return r.image.Warm(ctx) }
 
 // Close frees the interpreter. No program runs any more.
 func (r *Runtime) Close(ctx context.Context) error {
@@ -159,6 +164,9 @@ func (r *Runtime) begin(ctx context.Context, in *engine.Instance) error {
 			return err
 		}
 	}
+	if err := r.know(vm); err != nil {
+		return err
+	}
 	list, err := vm.ask("__agentbox.list()")
 	if err != nil {
 		return err
@@ -172,7 +180,31 @@ func (r *Runtime) begin(ctx context.Context, in *engine.Instance) error {
 	if err := vm.must("qjs_run_gc"); err != nil {
 		return err
 	}
+	room, err := vm.call("wasm_malloc", heapBytes) // so that the memory of most runs need not grow
+	if err := errors.Join(err, vm.must("wasm_free", room)); err != nil {
+		return err
+	}
 	return vm.must("qjs_set_gc_threshold", collectBytes)
+}
+
+// know finds the entries of the prelude, once for all instances.
+func (r *Runtime) know(vm *guest) error {
+	undefined, err := vm.call("qjs_get_undefined")
+	if err != nil {
+		return err
+	}
+	r.known = map[string]value{"undefined": value(undefined)}
+	for _, name := range entries {
+		f, thrown, err := vm.eval("__agentbox."+name, "node:internal/know", 0)
+		if err != nil {
+			return err
+		}
+		if thrown {
+			return fault.New(fault.Internal, "prelude_invalid", "the prelude has no %s: %s", name, vm.describe())
+		}
+		r.known[name] = f
+	}
+	return nil
 }
 
 // Programs are the commands of the guest.

@@ -53,7 +53,7 @@ func (r *Runtime) Run(p *program.Process) int {
 		return run.failed(err)
 	}
 	defer func() { _ = in.Close(ctx) }()
-	run.vm = &guest{in: in, ctx: ctx, cell: r.cell}
+	run.vm = &guest{in: in, ctx: ctx, cell: r.cell, known: r.known}
 	exit, err := run.main(c)
 	if err != nil {
 		return run.failed(err)

@@ -539,10 +539,9 @@ def fresh_main():
 
 def begin(request):
     """What each execution has of its own: chance, environment, folder, arguments, flags."""
-    global reserve
-    reserve = bytearray(RESERVE)
     random.seed()
-    os.environ.clear()
+    if os.environ:
+        os.environ.clear()
     for pair in request.get("env") or []:
         name, separator, value = pair.partition("=")
         if name and separator:
@@ -645,9 +644,11 @@ PREPARE = {"command": prepare_command, "stdin": prepare_stdin, "module": prepare
 
 def prepare(raw):
     """Makes an execution ready. It returns what is to be run, in order, and the globals to run it in."""
-    global request
+    global request, reserve
     lacks.clear()
-    request = loads(raw)
+    if reserve is None:  # an earlier cell has given it up
+        reserve = bytearray(RESERVE)
+    request = loads(raw.decode())
     if request["kind"] == "cell":
         return prepare_cell(request)
     begin(request)
@@ -728,6 +729,12 @@ def printed(error, first=None):
 
 def own_modules():
     """The program's own modules, the newest first."""
+    BASE["__main__"] = sys.modules.get("__main__")  # which is cleared before the others
+    try:
+        if sys.modules == BASE:
+            return
+    except Exception:
+        pass  # of something that a program has put there
     for name in reversed(list(sys.modules)):
         module = sys.modules.get(name)
         if BASE.get(name) is not module and isinstance(module, types.ModuleType):
@@ -769,6 +776,11 @@ def flushed(code):
         except BaseException as e:
             say(f"Exception ignored in: {stream!r}\n{type(e).__name__}: {e}\n")
             code = code or 120
+    for stream in sys.__stdout__, sys.__stderr__:  # as their destructors do, where a program has put others in their place
+        try:
+            stream.flush()
+        except BaseException:
+            pass
     return code
 
 
@@ -928,6 +940,11 @@ def prepare_cell(request):
 
 def close_files():
     """Closes what a cell has left open: the numbers of its files mean nothing to the next one."""
+    try:
+        if ask(op="opened", args=["files"])["code"] <= 0:
+            return
+    except Refused:
+        pass
     for kind in io.TextIOBase, io.BufferedIOBase, io.RawIOBase:  # what wraps another first, so that nothing is lost
         for thing in gc.get_objects():
             try:
@@ -964,15 +981,14 @@ def finish_cell(error):
 
 
 request = None
-reserve = None
+reserve = bytearray(RESERVE)
 LIBRARY = "/usr/lib/python313.zip"
 site.setquit()
 site.setcopyright()
 site.sethelper()
 sys.path[:] = [LIBRARY]
 sys.dont_write_bytecode = True
-for name in ("HOME", "PWD"):
-    os.environ.pop(name, None)
+os.environ.clear()
 BASE = dict(sys.modules)
 # Modules that the image has and an interpreter which has just started has not.
 COVERING = {name for name in sys.modules if "." not in name} - set(sys.builtin_module_names) - {

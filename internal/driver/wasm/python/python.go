@@ -73,6 +73,9 @@ func (g *Guest) Encode() ([]byte, error) { return g.image.Encode() }
 // Hash identifies the image on which the states of contexts stand.
 func (g *Guest) Hash() [32]byte { return g.image.Hash() }
 
+// Warm gets ready what the next execution needs. It is called between executions, and makes no difference to what they do.
+func (g *Guest) Warm(ctx context.Context) error { return g.image.Warm(ctx) }
+
 // Close frees the image and the code.
 func (g *Guest) Close(ctx context.Context) error {
 	return errors.Join(g.image.Close(), g.code.Close(ctx))
@@ -119,6 +122,7 @@ func build(ctx context.Context, code *engine.Code, library []byte) (*engine.Imag
 type state struct {
 	wasi    *wasi.Program
 	process *program.Process // nil while the image is made
+	begun   int              // descriptors that were open at first
 	answer  []byte           // of the door, until it is taken
 }
 
@@ -138,7 +142,7 @@ func begin(fs *vfs.FS, p *program.Process, stdio [3]*vfs.Handle) (*state, error)
 	if err != nil {
 		return nil, err
 	}
-	return &state{wasi: w, process: p}, nil
+	return &state{wasi: w, process: p, begun: w.Descriptors()}, nil
 }
 
 // put copies bytes into memory that it allocates in the guest.

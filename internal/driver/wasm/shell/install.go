@@ -13,12 +13,26 @@ import (
 )
 
 // Install makes the files under which programs are found, read-only in /usr/bin with /bin leading there, and the devices of /dev.
-func Install(fs *vfs.FS, programs program.Table) error {
-	names := slices.Sorted(maps.Keys(programs))
-	for _, name := range append(names, "bash", "sh", "dash") {
-		if err := fs.MakeFile("/usr/bin/"+name, 0o755, []byte(stub+name+"\n")); err != nil && !errors.Is(err, vfs.EEXIST) {
-			return fmt.Errorf("making /usr/bin/%s: %w", name, err)
-		}
+func Install(fs *vfs.FS, programs program.Table) error { return NewKit(programs).Install(fs) }
+
+// Kit is what Install makes, worked out once for many file systems.
+type Kit struct{ programs []vfs.File }
+
+// NewKit works out what is installed for the programs.
+func NewKit(programs program.Table) *Kit {
+	names := slices.AppendSeq([]string{"bash", "sh", "dash"}, maps.Keys(programs))
+	slices.Sort(names)
+	k := &Kit{}
+	for _, name := range slices.Compact(names) {
+		k.programs = append(k.programs, vfs.File{Name: name, Mode: 0o755, Data: []byte(stub + name + "\n")})
+	}
+	return k
+}
+
+// Install makes it in a file system.
+func (k *Kit) Install(fs *vfs.FS) error {
+	if err := fs.MakeFiles("/usr/bin", k.programs); err != nil {
+		return fmt.Errorf("making /usr/bin: %w", err)
 	}
 	devices := []struct {
 		name string

@@ -70,8 +70,9 @@ func (sh *shell) optionLetters() string {
 
 // defaultShopts returns the options of shopt as a script finds them.
 func defaultShopts() map[string]bool {
-	m := map[string]bool{}
-	for _, n := range shoptNames() {
+	names := shoptNames()
+	m := make(map[string]bool, len(names))
+	for _, n := range names {
 		m[n] = false
 	}
 	for _, n := range []string{"checkwinsize", "cmdhist", "complete_fullquote", "extquote", "force_fignore", "globasciiranges", "globskipdots", "hostcomplete",

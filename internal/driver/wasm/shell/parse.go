@@ -27,7 +27,7 @@ type shallow struct {
 
 func (s *shallow) Read(p []byte) (int, error) {
 	var pc [1]uintptr
-	if runtime.Callers(maxFrames, pc[:]) > 0 {
+	if within := s.r.Len() > 0 && s.r.Len() < int(s.r.Size()); within && runtime.Callers(maxFrames, pc[:]) > 0 {
 		return 0, errNested
 	}
 	n, err := s.r.Read(p[:min(len(p), 1024)])

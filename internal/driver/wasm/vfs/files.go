@@ -487,6 +487,40 @@ func (f *FS) MakeFile(path string, mode uint32, data []byte) error {
 	return err
 }
 
+// File is a read-only file of the host's.
+type File struct {
+	Name string
+	Mode uint32
+	Data []byte // shared, not copied
+}
+
+// MakeFiles makes read-only files of the host's in a folder, as MakeFile does. One that is there already stays.
+func (f *FS) MakeFiles(path string, files []File) error {
+	dir, err := f.MakeDir(path)
+	if err != nil {
+		return err
+	}
+	if len(dir.entries) == 0 {
+		dir.entries = make(map[string]*entry, len(files))
+	}
+	now := f.Now()
+	nodes, entries := make([]Node, len(files)), make([]entry, len(files))
+	for i, x := range files {
+		if dir.entries[x.Name] != nil {
+			continue
+		}
+		f.nodes++
+		nodes[i] = Node{
+			fs: f, id: f.nodes, kind: Regular, mode: x.Mode, nlink: 1, accessed: now, modified: now, changed: now, sealed: true,
+			content: content{size: int64(len(x.Data)), data: x.Data},
+		}
+		entries[i].node = &nodes[i]
+		dir.entries[x.Name] = &entries[i]
+	}
+	dir.listed = nil
+	return nil
+}
+
 // MakeLink makes a symbolic link of the host's.
 func (f *FS) MakeLink(path, target string) error {
 	n, err := f.fixed(path, Symlink, 0o777)

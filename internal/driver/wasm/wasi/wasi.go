@@ -124,6 +124,16 @@ func (p *Program) Close() {
 	}
 }
 
+// Descriptors returns how many descriptors are open.
+func (p *Program) Descriptors() (n int) {
+	for _, d := range p.fds {
+		if d != nil {
+			n++
+		}
+	}
+	return n
+}
+
 // Functions returns what programs import from Module, for the engine. of finds the program in the state of an instance.
 func Functions(of func(state any) *Program) []engine.Function {
 	all := make([]engine.Function, len(functions))

@@ -239,6 +239,19 @@ func TestAListIsOnlySoLong(t *testing.T) {
 	}
 }
 
+func TestAFewEntries(t *testing.T) {
+	_, inside, f := folders(t)
+	for _, name := range []string{"a", "b", "c"} {
+		must(t, os.Symlink("t", filepath.Join(inside, name)))
+	}
+	if all, ok := f.Few(3); !ok || len(all) != 3 {
+		t.Errorf("3 of at most 3: got %v, %t", all, ok)
+	}
+	if _, ok := f.Few(2); ok {
+		t.Error("3 are told where at most 2 are few")
+	}
+}
+
 // TestNoChangesReachOutside applies whatever changes to a folder with links planted in it, as a worker that was taken over might send them.
 func TestNoChangesReachOutside(t *testing.T) {
 	outside, _, _ := folders(t)

@@ -75,7 +75,16 @@ func (f *Folder) forget() {
 func (f *Folder) Room() (bytes, files int64, err error) { return f.bytes, f.files, nil }
 
 // List returns what is in a folder, without following anything. What disappears meanwhile is left out.
-func (f *Folder) List(dir string) ([]vfs.Found, error) {
+func (f *Folder) List(dir string) ([]vfs.Found, error) { return f.list(dir, 1024, f.names) }
+
+// Few returns what is in the folder itself, if that are no more than most entries.
+func (f *Folder) Few(most int) (found []vfs.Found, ok bool) {
+	found, err := f.list(".", most+1, most)
+	return found, err == nil
+}
+
+// list reads a folder in parts. More entries than most are ENOMEM.
+func (f *Folder) list(dir string, part, most int) ([]vfs.Found, error) {
 	r, err := f.folder(dir)
 	if err != nil {
 		return nil, errno(err)
@@ -88,14 +97,14 @@ func (f *Folder) List(dir string) ([]vfs.Found, error) {
 	var all []vfs.Found
 	bytes := 0
 	for {
-		names, err := list.Readdirnames(1024)
+		names, err := list.Readdirnames(part)
 		if len(names) == 0 {
 			if err == nil || errors.Is(err, io.EOF) {
 				return all, nil
 			}
 			return nil, errno(err)
 		}
-		if len(all)+len(names) > f.names {
+		if len(all)+len(names) > most {
 			return nil, vfs.ENOMEM
 		}
 		for _, name := range names {

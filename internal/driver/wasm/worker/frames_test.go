@@ -34,6 +34,7 @@ func (c *counted) List(dir string) ([]vfs.Found, error) {
 
 func (c *counted) Read(string, []byte, int64) (int, error) { return 0, io.EOF }
 func (c *counted) Room() (int64, int64, error)             { return 1 << 20, 100, nil }
+func (c *counted) Few(int) ([]vfs.Found, bool)             { return nil, false }
 func (c *counted) Begin() (Changes, error)                 { return c, nil }
 func (c *counted) Abort() error                            { return nil }
 

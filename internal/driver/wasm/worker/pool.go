@@ -34,6 +34,9 @@ const (
 	changeBytes = 128      // of each, whatever it says
 )
 
+// maxFew is how many entries of a folder are told with an order.
+const maxFew = 64
+
 // maxListings is how many folders may be told in parts at once. A worker of ours asks for one to its end before it asks for another.
 const maxListings = 1
 
@@ -46,6 +49,8 @@ const wornOut = 10_000
 // Files are the files behind a mount, on the daemon's side.
 type Files interface {
 	vfs.Source
+	// Few returns what is in the folder itself where that are few entries, which are told with the order: most executions would ask for them.
+	Few(most int) (found []vfs.Found, ok bool)
 	// Begin begins to take changes.
 	Begin() (Changes, error)
 }
@@ -331,6 +336,10 @@ var ErrEnded = fault.New(fault.Unavailable, "worker_ended", "the worker that ran
 // Execute has an order executed by the next idle worker. What is printed goes to out as it comes; its error ends the execution and is returned. What has
 // changed in the files is committed before Execute returns, also when a bound was hit; of an execution whose worker had to be killed nothing is kept.
 func (p *Pool) Execute(ctx context.Context, o Order, files []Files, out func(channel string, p []byte) error) (Outcome, error) {
+	o.Mounts = slices.Clone(o.Mounts)
+	for i := range min(len(o.Mounts), len(files)) {
+		o.Mounts[i].few, o.Mounts[i].told = files[i].Few(maxFew)
+	}
 	raw := o.encode()
 	if len(raw) > maxOrder {
 		return Outcome{}, fault.New(fault.Exhausted, "command_too_large", "the command with its input has %d bytes; at most %d are taken", len(raw), maxOrder)

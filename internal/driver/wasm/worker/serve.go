@@ -19,6 +19,8 @@ type System interface {
 	// Execute runs an order to its end. Its files come from sources, one for each mount; what it prints goes to out, whose channel is 1 or 2. It returns
 	// how it ended and, for each mount, what has changed.
 	Execute(o Order, account *bound.Account, sources []vfs.Source, out func(channel int, p []byte) error) (Outcome, [][]vfs.Change)
+	// Rest is called when an execution has ended and was told of. It may get ready for the next one, of which it knows nothing.
+	Rest()
 }
 
 // flushAfter is how long what was printed may wait for more.
@@ -123,7 +125,7 @@ func (s *server) execute(o Order, account *bound.Account) error {
 	begun := newPace(account, o.Millis)
 	sources := make([]vfs.Source, len(o.Mounts))
 	for i := range sources {
-		sources[i] = &remote{server: s, mount: i}
+		sources[i] = &remote{server: s, mount: i, told: o.Mounts[i].told, few: o.Mounts[i].few}
 	}
 	outcome, changes := s.system.Execute(o, account, sources, s.output)
 	timer.Stop()
@@ -139,7 +141,11 @@ func (s *server) execute(o Order, account *bound.Account) error {
 			}
 		}
 	}
-	return s.send(frameEnd, outcome.encode(), true)
+	if err := s.send(frameEnd, outcome.encode(), true); err != nil {
+		return err
+	}
+	s.system.Rest()
+	return nil
 }
 
 func (s *server) change(mount int, c vfs.Change) error {
@@ -213,6 +219,8 @@ func (s *server) ask(kind byte, payload []byte) ([]byte, error) {
 type remote struct {
 	server *server
 	mount  int
+	told   bool // what is in it is few, so far as nobody has asked
+	few    []vfs.Found
 }
 
 var _ vfs.Source = (*remote)(nil)
@@ -226,6 +234,10 @@ func (r *remote) question(path string) encoder {
 
 // List returns what is in a folder.
 func (r *remote) List(dir string) ([]vfs.Found, error) {
+	if r.told && dir == "." {
+		r.told = false
+		return r.few, nil
+	}
 	q := r.question(dir)
 	var all []vfs.Found
 	for {

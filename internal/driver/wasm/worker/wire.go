@@ -212,6 +212,9 @@ type Order struct {
 type Mount struct {
 	Path string
 	Disk bool // its room is the bound disk_bytes
+
+	told bool // what is in it is few
+	few  []vfs.Found
 }
 
 func (o *Order) encode() []byte {
@@ -231,6 +234,10 @@ func (o *Order) encode() []byte {
 	for _, m := range o.Mounts {
 		e.string(m.Path)
 		e.bool(m.Disk)
+		e.bool(m.told)
+		if m.told {
+			e.bytes(encodeFound(m.few))
+		}
 	}
 	return e.b
 }
@@ -251,7 +258,14 @@ func decodeOrder(b []byte) (Order, error) {
 	o.Millis = d.int()
 	o.Mounts = make([]Mount, d.count())
 	for i := range o.Mounts {
-		o.Mounts[i] = Mount{d.string(), d.bool()}
+		m := &o.Mounts[i]
+		m.Path, m.Disk, m.told = d.string(), d.bool(), d.bool()
+		if m.told {
+			var err error
+			if m.few, err = decodeFound(d.bytes()); err != nil {
+				return o, err
+			}
+		}
 	}
 	return o, d.done()
 }

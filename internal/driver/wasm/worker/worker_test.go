@@ -48,6 +48,8 @@ type system struct{}
 
 func (system) Version() string { return "of a test" }
 
+func (system) Rest() {}
+
 func (system) Execute(o worker.Order, a *bound.Account, sources []vfs.Source, out func(int, []byte) error) (o2 worker.Outcome, changes [][]vfs.Change) {
 	fiber.Run(func(g *fiber.Group) {
 		fs := vfs.New(a, g)
@@ -174,11 +176,12 @@ func act(o worker.Order, a *bound.Account, fs *vfs.FS, out func(int, []byte) err
 
 // folder is files in memory, as the daemon keeps them.
 type folder struct {
-	mu    sync.Mutex
-	files map[string]string
-	many  int // further files, for a listing that does not fit into one frame
-	begun int
-	slow  func() // called for each change, and may be nil
+	mu     sync.Mutex
+	files  map[string]string
+	many   int // further files, for a listing that does not fit into one frame
+	begun  int
+	listed int // how often it was asked for since the last order
+	slow   func() // called for each change, and may be nil
 }
 
 func (f *folder) List(dir string) ([]vfs.Found, error) {
@@ -187,6 +190,7 @@ func (f *folder) List(dir string) ([]vfs.Found, error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.listed++
 	var found []vfs.Found
 	for _, name := range slices.Sorted(maps.Keys(f.files)) {
 		found = append(found, vfs.Found{Name: name, Kind: vfs.Regular, Mode: 0o644, Size: int64(len(f.files[name])), Modified: time.Unix(1, 0)})
@@ -195,6 +199,12 @@ func (f *folder) List(dir string) ([]vfs.Found, error) {
 		found = append(found, vfs.Found{Name: fmt.Sprintf("%0200d", i), Kind: vfs.Regular, Mode: 0o644})
 	}
 	return found, nil
+}
+
+func (f *folder) Few(most int) ([]vfs.Found, bool) {
+	found, err := f.List(".")
+	f.listed = 0
+	return found, err == nil && len(found) <= most
 }
 
 func (f *folder) Read(path string, p []byte, off int64) (int, error) {
@@ -278,6 +288,17 @@ func run(t *testing.T, p *worker.Pool, o worker.Order, f *folder) (result, error
 		return nil
 	})
 	return r, err
+}
+
+// TestFewEntriesAreToldWithTheOrder: a folder of 64 entries is not asked for, one of 65 is; both are found whole.
+func TestFewEntriesAreToldWithTheOrder(t *testing.T) {
+	p := newPool(t, 1)
+	for many, asked := range map[int]int{0: 0, 64: 0, 65: 1} {
+		f := &folder{many: many}
+		if r, err := run(t, p, order("list", "/workspace"), f); err != nil || r.out != fmt.Sprint(many) || f.listed != asked {
+			t.Errorf("a folder of %d: got %s, %v, and it was asked for %d times, want %d", many, r.out, err, f.listed, asked)
+		}
+	}
 }
 
 func TestAWorkerExecutes(t *testing.T) {

@@ -13,6 +13,7 @@
       if (!made.has(name)) made.set(name, builtins.get(name)());
       return made.get(name);
     },
+    names() { return [...builtins.keys()].sort(); },
     // list returns what each module exports, for import.
     list() {
       const all = {};
@@ -136,19 +137,21 @@
       return found[0] === "/" ? ab.builtin("url").pathToFileURL(found).href : found;
     };
   };
-  // globals makes the names of CommonJS and the modules of Node global, for -e and -p.
-  ab.globals = (file = "[eval]") => {
-    const define = (name, value) => Object.defineProperty(globalThis, name, { value, writable: true, configurable: true });
-    define("require", ab.requireFrom(file));
-    define("module", new Module(file, undefined));
-    define("exports", globalThis.module.exports);
-    define("__filename", file);
-    define("__dirname", ".");
-    for (const name of ["fs", "path", "os", "util", "events", "assert", "crypto", "url", "child_process", "readline", "zlib", "http", "https", "net", "stream"]) {
-      if (name in globalThis) continue;
-      Object.defineProperty(globalThis, name, { get: () => ab.builtin(name), set: (v) => define(name, v), configurable: true });
-    }
+  // globals makes the names of CommonJS and the modules of Node global, for -e and -p: they lie behind the global object, and become its own when they are used.
+  const behind = Object.create(Object.getPrototypeOf(globalThis));
+  const lazy = (name, make) => {
+    const own = (value) => { Object.defineProperty(globalThis, name, { value, writable: true, configurable: true }); return value; };
+    Object.defineProperty(behind, name, { get: () => own(make()), set: own, configurable: true });
   };
+  lazy("require", () => ab.requireFrom("[eval]"));
+  lazy("module", () => new Module("[eval]", undefined));
+  lazy("exports", () => globalThis.module.exports);
+  lazy("__filename", () => "[eval]");
+  lazy("__dirname", () => ".");
+  for (const name of ["fs", "path", "os", "util", "events", "assert", "crypto", "url", "child_process", "readline", "zlib", "http", "https", "net", "stream"]) {
+    lazy(name, () => ab.builtin(name));
+  }
+  ab.globals = () => { Object.setPrototypeOf(globalThis, behind); };
 
   // The event loop. The clock is the execution's: it goes on by work and by waiting, and waiting takes no time.
   let serial = 0;
@@ -307,7 +310,7 @@
     return ab.fatal(e);
   };
   ab.exit = (code) => ab.process.ending(code);
-  ab.print = (v) => { host.write(1, `${typeof v === "string" ? v : ab.inspect(v)}\n`); };
+  ab.print = (v) => { host.write(1, `${typeof v === "string" || Number.isInteger(v) && v !== 0 ? v : ab.inspect(v)}\n`); };
   // cell describes the value of a cell.
   ab.cell = (result) => {
     const v = result !== null && typeof result === "object" && Object.hasOwn(result, "value") ? result.value : undefined;

@@ -247,9 +247,15 @@
     }
     begin(s) {
       ab.began = host.now();
-      Object.assign(this, { title: s.title, version: s.node, argv: s.argv, argv0: s.argv[0], execPath: s.execPath, pid: s.pid, ppid: s.ppid });
+      this.title = s.title;
+      this.version = s.node;
+      this.argv = s.argv;
+      this.argv0 = s.argv[0];
+      this.execPath = s.execPath;
+      this.pid = s.pid;
+      this.ppid = s.ppid;
       this.versions = { node: s.node.slice(1), quickjs: s.quickjs, ...(s.bun ? { bun: s.bun } : {}) };
-      this.env = new Proxy(Object.assign(Object.create(null), s.env), { set: (o, k, v) => { o[k] = String(v); return true; }, defineProperty: (o, k, d) => { Object.defineProperty(o, k, { ...d, value: String(d.value) }); return true; } });
+      this.env = new Proxy(Object.setPrototypeOf(s.env, null), { set: (o, k, v) => { o[k] = String(v); return true; }, defineProperty: (o, k, d) => { Object.defineProperty(o, k, { ...d, value: String(d.value) }); return true; } });
       cwd = s.cwd;
       if (s.bun) ab.beginBun(s.bun);
     }
@@ -265,7 +271,7 @@
       if (!this.exiting) {
         this.exiting = true;
         this.exitCode ??= code || undefined;
-        this.emit("exit", Number(this.exitCode ?? code));
+        if (this.listenerCount("exit") > 0) this.emit("exit", Number(this.exitCode ?? code));
       }
       return Number(this.exitCode ?? code) & 255;
     }
