@@ -180,7 +180,7 @@ type folder struct {
 	files  map[string]string
 	many   int // further files, for a listing that does not fit into one frame
 	begun  int
-	listed int // how often it was asked for since the last order
+	listed int    // how often it was asked for since the last order
 	slow   func() // called for each change, and may be nil
 }
 
