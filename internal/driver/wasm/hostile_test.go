@@ -401,7 +401,7 @@ func hostileCase(t *testing.T, h spacetest.Host, n *neighbour, late *overshoots,
 		if err != nil {
 			t.Fatalf("got %v; want an end by a bound", err)
 		}
-		t.Logf("code %d, limit %q, timed out %t, %s, gas %d, %d bytes, stderr %.200q; a worker: %d MiB", r.Code, r.Limit, r.TimedOut, r.Duration, r.Gas, len(r.Stdout), r.Stderr, workersMemory()>>20)
+		t.Logf("code %d, limit %q, timed out %t, %s and %s for its changes, gas %d, %d bytes, stderr %.200q; a worker: %d MiB", r.Code, r.Limit, r.TimedOut, r.Duration-r.Commit, r.Commit, r.Gas, len(r.Stdout), r.Stderr, workersMemory()>>20)
 		if took := r.Duration - r.Commit; r.TimedOut && took > limit { // of what only sleeps the time is not the wall's
 			late.add(x.name, took-limit)
 		}

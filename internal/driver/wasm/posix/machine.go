@@ -457,7 +457,7 @@ func (m *Machine) EmptyAt(text string, at int) ([]int, error) {
 	m.here = true
 	found, err := m.find(text, at, m.prog.NumCap)
 	m.here = false
-	if found == nil || found[0] != at || found[1] != at {
+	if len(found) < 2 || found[0] != at || found[1] != at {
 		return nil, err
 	}
 	return found, err
