@@ -24,6 +24,7 @@ type talk struct {
 	listing   map[string][]vfs.Found // folders that are told in parts
 	told      int64                  // bytes that the changes take here
 	overdue   *time.Timer            // that kills the worker whose time is over
+	writing   *stopwatch             // since it tells what was changed, nil before
 
 	mu     sync.Mutex // guards what follows
 	over   bool       // the worker is not this execution's any more
@@ -158,8 +159,9 @@ func (t *talk) end(outcome Outcome) (o Outcome, err error) {
 		o.Dropped = true
 		return o, nil
 	}
-	writing := newStopwatch()
-	defer func() { o.Commit = writing.elapsed() }()
+	if t.writing != nil {
+		defer func() { o.Commit = t.writing.elapsed() }()
+	}
 	for _, c := range t.changes {
 		if c != nil {
 			if err := c.Commit(); err != nil {
@@ -272,6 +274,7 @@ func (t *talk) change(payload []byte) error {
 	// What an execution has changed it has held in its memory: the content, and the names, of which it is told with the folders that they lie in.
 	if t.told == 0 { // its code has ended, and what it has changed may be much
 		t.overdue.Reset(telling)
+		t.writing = newStopwatch()
 	}
 	if t.told += changeBytes + int64(len(payload)) + length; t.told > 2*t.limits.MemoryBytes+maxNames {
 		return errHoard
