@@ -203,6 +203,8 @@ func (f *folder) List(dir string) ([]vfs.Found, error) {
 
 func (f *folder) Few(most int) ([]vfs.Found, bool) {
 	found, err := f.List(".")
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.listed = 0
 	return found, err == nil && len(found) <= most
 }
