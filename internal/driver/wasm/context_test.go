@@ -87,6 +87,7 @@ func (n *notebook) write(language string, b []byte) {
 }
 
 func TestAContextKeepsWhatItsCellsHaveMade(t *testing.T) {
+	t.Parallel()
 	h := host(t)
 	n := newNotebook(t, h)
 	n.want("python", "x = 41; print('said')", "said\n")
@@ -132,6 +133,7 @@ func TestAContextIsForkedAndRewoundWithTheFiles(t *testing.T) {
 }
 
 func TestACellThatFailsLeavesItsContextUsable(t *testing.T) {
+	t.Parallel()
 	h := host(t)
 	n := newNotebook(t, h)
 	n.spec.Limits.MemoryBytes = 256 << 20
@@ -227,33 +229,38 @@ func TestTheSameCellsLeaveTheSameContext(t *testing.T) {
 
 // TestAThousandCellsDoNotGrow: what cells take they give back.
 func TestAThousandCellsDoNotGrow(t *testing.T) {
+	t.Parallel()
 	h := host(t)
 	for language, code := range map[string]string{
 		"python": "x = [i for i in range(1000)]\ndef f(): return sum(x)\nf()",
 		"js":     "let x = Array.from({ length: 1000 }, (_, i) => ({ i })); function f() { return x.reduce((a, b) => a + b.i, 0) }\nf()",
 	} {
-		n := newNotebook(t, h)
-		cells := 1000
-		if testing.Short() {
-			cells = 100
-		}
-		early := 0
-		for i := range cells {
-			n.want(language, code, "499500\n")
-			if i == cells/5 {
-				early = len(n.read(language))
+		t.Run(language, func(t *testing.T) {
+			t.Parallel()
+			n := newNotebook(t, h)
+			cells := 1000
+			if testing.Short() {
+				cells = 100
 			}
-		}
-		late := len(n.read(language))
-		t.Logf("%s: %d bytes after %d cells, %d after %d", language, early, cells/5+1, late, cells)
-		if late > early+128<<10 {
-			t.Errorf("%s: it grows from %d bytes to %d", language, early, late)
-		}
+			early := 0
+			for i := range cells {
+				n.want(language, code, "499500\n")
+				if i == cells/5 {
+					early = len(n.read(language))
+				}
+			}
+			late := len(n.read(language))
+			t.Logf("%s: %d bytes after %d cells, %d after %d", language, early, cells/5+1, late, cells)
+			if late > early+128<<10 {
+				t.Errorf("%s: it grows from %d bytes to %d", language, early, late)
+			}
+		})
 	}
 }
 
 // TestAHostileContextHarmsNobody runs cells in contexts that somebody has written.
 func TestAHostileContextHarmsNobody(t *testing.T) {
+	t.Parallel()
 	h := host(t)
 	n := newNotebook(t, h)
 	const begin = 19 + 16 // of the delta

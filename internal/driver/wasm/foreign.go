@@ -20,7 +20,7 @@ const (
 	keptModules  = 8        // compiled, of those that were run last
 	keptBytes    = 32 << 20 // of these, before they were compiled
 	compiling    = 8        // bytes of memory for each of a module, while it is compiled
-	gasToCompile = 10       // of a byte
+	gasToCompile = 100      // of a byte, whether it was kept or not
 )
 
 // foreign runs WASI modules that are files of the space. What it keeps of one execution for the next is their compiled code, found by its hash alone.
@@ -37,7 +37,7 @@ type compiled struct {
 
 func openForeign(ctx context.Context) (*foreign, error) {
 	// Without a folder for compiled code: by then the worker reaches none.
-	e, err := engine.New(ctx, engine.Options{MemoryPages: memoryPages})
+	e, err := engine.New(ctx, engine.Options{MemoryPages: memoryPages, Foreign: true})
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func (f *foreign) load(p *program.Process) (*engine.Code, error) {
 	}
 	defer p.Account.Release(int64(len(raw)))
 	p.Charge(len(raw) * gasToCompile)
-	hash := sha256.Sum256(raw)
+	hash := digest(p, raw)
 	if i := slices.IndexFunc(f.kept, func(c compiled) bool { return c.hash == hash }); i >= 0 {
 		c := f.kept[i]
 		f.kept = append(slices.Delete(f.kept, i, i+1), c)
@@ -142,11 +142,12 @@ func (f *foreign) load(p *program.Process) (*engine.Code, error) {
 		return nil, err
 	}
 	defer p.Account.Release(compiling * int64(len(raw)))
-	ctx := context.Background()
-	code, err := f.engine.Compile(ctx, raw)
+	code, err := f.engine.Compile(p.Account.Context(), raw)
 	if err != nil {
+		p.Charge(0) // which ends what was stopped
 		return nil, err
 	}
+	ctx := context.Background()
 	size := len(raw)
 	for _, c := range f.kept {
 		size += c.size
@@ -159,6 +160,17 @@ func (f *foreign) load(p *program.Process) (*engine.Code, error) {
 	}
 	f.kept = append(f.kept, compiled{hash, len(raw), code})
 	return code, nil
+}
+
+// digest is the hash of a module, which can be stopped on the way.
+func digest(p *program.Process, raw []byte) (sum [sha256.Size]byte) {
+	h := sha256.New()
+	for part := range slices.Chunk(raw, 1<<20) {
+		p.Charge(0)
+		h.Write(part)
+	}
+	h.Sum(sum[:0])
+	return sum
 }
 
 func (f *foreign) close(ctx context.Context) error { return f.engine.Close(ctx) }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -279,8 +280,9 @@ func (n *neighbour) alive(ctx context.Context) error {
 	return nil
 }
 
-// hostileTime is how long what ends by time may take, and patientTime what ends by itself.
+// endlessTime is how long what has no other end may take, hostileTime what ends by time or by another bound, and patientTime what ends by itself.
 const (
+	endlessTime = 100 * time.Millisecond
 	hostileTime = 250 * time.Millisecond
 	patientTime = 30 * time.Second
 )
@@ -334,38 +336,52 @@ func workersMemory() (most int64) {
 	return most
 }
 
-// TestHostileScripts has scripts take what they can: a bound ends them, which is told, and neither the worker nor a neighbour is harmed.
-func TestHostileScripts(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes some minutes")
-	}
-	h := host(t)
+// besieged is a tier with a worker for each of what is hostile at once, and one for their neighbour, which has to be alive all the time.
+func besieged(t *testing.T) (spacetest.Host, *neighbour) {
+	t.Helper()
+	h := hostOf(t, runtime.GOMAXPROCS(0)+1)
 	n := newNeighbour(t, h)
 	if err := n.alive(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	return h, n
+}
+
+// TestHostileScripts has scripts take what they can: a bound ends them, which is told, and neither the worker nor a neighbour is harmed.
+func TestHostileScripts(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes some minutes")
+	}
+	h, n := besieged(t)
 	var late overshoots
-	for _, x := range hostiles {
-		hostileCase(t, h, n, &late, x, nil, "bash", "-c", x.script)
-	}
-	for _, x := range pythons {
-		hostileCase(t, h, n, &late, x, nil, "python3", "-c", x.script)
-	}
-	for _, x := range scripts {
-		hostileCase(t, h, n, &late, x, nil, "node", "-e", x.script)
-	}
+	t.Run("all", func(t *testing.T) {
+		for _, x := range hostiles {
+			hostileCase(t, h, n, &late, x, nil, "bash", "-c", x.script)
+		}
+		for _, x := range pythons {
+			hostileCase(t, h, n, &late, x, nil, "python3", "-c", x.script)
+		}
+		for _, x := range scripts {
+			hostileCase(t, h, n, &late, x, nil, "node", "-e", x.script)
+		}
+	})
 	late.log(t)
 	t.Logf("a worker held %d MiB at most", workersMemory()>>20)
 }
 
 func hostileCase(t *testing.T, h spacetest.Host, n *neighbour, late *overshoots, x hostile, prepare func(t *testing.T, dir string), argv ...string) {
 	t.Run(x.name, func(t *testing.T) {
-		limit := hostileTime
-		switch {
-		case x.end != byTime && x.end != byAny:
-			limit = patientTime
-		case argv[0] != "bash":
-			limit *= 4 // its interpreter starts first
+		t.Parallel()
+		limit := patientTime
+		switch x.end {
+		case byTime:
+			limit = endlessTime
+		case byAny:
+			limit = hostileTime
+		}
+		if argv[0] != "bash" && limit < patientTime {
+			limit *= 2 // its interpreter starts first
 		}
 		spec := h.Spec(t)
 		if prepare != nil {
@@ -385,9 +401,9 @@ func hostileCase(t *testing.T, h spacetest.Host, n *neighbour, late *overshoots,
 		if err != nil {
 			t.Fatalf("got %v; want an end by a bound", err)
 		}
-		t.Logf("code %d, limit %q, timed out %t, %s, gas %d, %d bytes, stderr %.200q; a worker: %d MiB", r.Code, r.Limit, r.TimedOut, r.Duration, r.Gas, len(r.Stdout), r.Stderr, workersMemory()>>20)
-		if r.TimedOut && r.Duration > limit { // of what only sleeps the time is not the wall's
-			late.add(x.name, r.Duration-limit)
+		t.Logf("code %d, limit %q, timed out %t, %s and %s for its changes, gas %d, %d bytes, stderr %.200q; a worker: %d MiB", r.Code, r.Limit, r.TimedOut, r.Duration-r.Commit, r.Commit, r.Gas, len(r.Stdout), r.Stderr, workersMemory()>>20)
+		if took := r.Duration - r.Commit; r.TimedOut && took > limit { // of what only sleeps the time is not the wall's
+			late.add(x.name, took-limit)
 		}
 		if len(r.Stdout)+len(r.Stderr) > int(spec.Limits.OutputBytes) {
 			t.Errorf("it printed %d bytes", len(r.Stdout)+len(r.Stderr))

@@ -52,6 +52,7 @@ var fixedWorld = map[string]string{seedName: "seed", timeName: "2026-01-02T03:04
 // TestNothingOfAnExecutionIsLeftForTheNext pollutes interpreters and looks, from a space that has nothing to do with it, whether anything is different: in what the
 // interpreter tells of itself, or in the gas that this takes, to the unit. Both spaces have the same single worker.
 func TestNothingOfAnExecutionIsLeftForTheNext(t *testing.T) {
+	t.Parallel()
 	runs, every := 1000, 25
 	if testing.Short() {
 		runs = 100
@@ -168,6 +169,7 @@ func generated(seed uint64, python bool) string {
 
 // TestTheSameInAnotherWorker runs programs in the workers of two tiers: what they print, the files that they leave and the gas that they take are equal.
 func TestTheSameInAnotherWorker(t *testing.T) {
+	t.Parallel()
 	const programs = 200
 	var results [2][programs]string
 	var both sync.WaitGroup

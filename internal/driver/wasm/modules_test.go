@@ -214,21 +214,18 @@ func hostileModules() []struct {
 
 // TestHostileModules runs modules that take what they can.
 func TestHostileModules(t *testing.T) {
-	h := host(t)
-	n := newNeighbour(t, h)
-	if err := n.alive(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	t.Parallel()
+	h, n := besieged(t)
 	var late overshoots
-	for _, x := range hostileModules() {
-		t.Run(x.name, func(t *testing.T) {
-			hostileCase(t, h, n, &late, hostile{name: "module", end: x.end}, func(t *testing.T, dir string) {
+	t.Run("all", func(t *testing.T) {
+		for _, x := range hostileModules() {
+			hostileCase(t, h, n, &late, hostile{name: x.name, end: x.end}, func(t *testing.T, dir string) {
 				if err := os.WriteFile(filepath.Join(dir, "m"), x.module, 0o755); err != nil {
 					t.Fatal(err)
 				}
 			}, "bash", "-c", "./m")
-		})
-	}
+		}
+	})
 	late.log(t)
 	t.Logf("a worker held %d MiB at most", workersMemory()>>20)
 }

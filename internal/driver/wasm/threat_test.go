@@ -137,6 +137,7 @@ func same(a, b map[string]string) bool {
 // TestThreat18NothingOutsideOfTheFolder plants links to what lies outside, before a command and beside it: nothing of that is read through a link, and nothing
 // is changed.
 func TestThreat18NothingOutsideOfTheFolder(t *testing.T) {
+	t.Parallel()
 	h := host(t)
 	spec := h.Spec(t)
 	s := h.Create(t, spec)
@@ -227,6 +228,7 @@ var configurations = []string{
 
 // TestThreat19NoFileIsAConfiguration has code write what programs obey elsewhere: the daemon's own files stay what they are, and no later command executes any of it.
 func TestThreat19NoFileIsAConfiguration(t *testing.T) {
+	t.Parallel()
 	h := host(t)
 	spec := h.Spec(t)
 	spec.Limits.MemoryBytes = 256 << 20
@@ -279,6 +281,7 @@ func TestThreat19NoFileIsAConfiguration(t *testing.T) {
 
 // TestThreat33BombsAreBounded has archives unpacked that hold a thousand times and more of what they are.
 func TestThreat33BombsAreBounded(t *testing.T) {
+	t.Parallel()
 	h := host(t)
 	var zeroes bytes.Buffer // 64 MiB
 	w, _ := gzip.NewWriterLevel(&zeroes, gzip.BestCompression)

@@ -92,8 +92,10 @@ func createPermit(t testing.TB, spec space.Spec) policy.Permit {
 	return issue(policy.Action{Type: policy.SpaceStart, Workspace: id.DefaultWorkspace, Space: spec.ID, Limits: raw})
 }
 
-func host(t *testing.T) spacetest.Host {
-	return spacetest.Host{Tier: openTier(t, 2), Permit: issue, Place: place, IDs: id.NewSource(time.Now, rand.Reader)}
+func host(t *testing.T) spacetest.Host { return hostOf(t, 2) }
+
+func hostOf(t *testing.T, workers int) spacetest.Host {
+	return spacetest.Host{Tier: openTier(t, workers), Permit: issue, Place: place, IDs: id.NewSource(time.Now, rand.Reader)}
 }
 
 func TestConformance(t *testing.T) { spacetest.Run(t, host(t)) }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"agentbox/internal/driver/wasm/bound"
 	"agentbox/internal/driver/wasm/posix"
 	"agentbox/internal/driver/wasm/program"
 	"agentbox/internal/driver/wasm/vfs"
@@ -256,6 +257,13 @@ func (e *engine) hold(n int) {
 	}
 }
 
+// append appends to a text that may be long.
+func (e *engine) append(dst []byte, s string) []byte {
+	dst, err := bound.Append(e.p.Account, dst, s)
+	e.p.Check(err)
+	return dst
+}
+
 // fit refuses a text that no memory would hold.
 func (e *engine) fit(size int) {
 	e.tick(size / 8)
@@ -270,20 +278,19 @@ type unwind struct{ to flow }
 // guarded runs statements and catches an unwind.
 func (e *engine) guarded(body func() flow) (f flow) {
 	depth, frame := e.depth, e.frame
-	defer func() {
-		switch x := recover().(type) {
-		case nil:
-		case unwind:
-			for ; e.depth > depth; e.depth-- {
-				e.p.Account.Leave()
-			}
-			e.frame = frame
-			f = x.to
-		default:
-			panic(x)
-		}
-	}()
-	return body()
+	thrown := program.Catch(func() { f = body() })
+	if thrown == nil {
+		return f
+	}
+	u, ok := thrown.(unwind)
+	if !ok {
+		panic(thrown)
+	}
+	for ; e.depth > depth; e.depth-- {
+		e.p.Account.Leave()
+	}
+	e.frame = frame
+	return u.to
 }
 
 func (e *engine) run() int {

@@ -236,10 +236,10 @@ func (e *engine) substitute(a []expr, n int) value {
 		return num(0)
 	}
 	var b []byte
-	last := 0
+	last, fitted := 0, 0
 	plain := !strings.ContainsAny(with, `\&`)
 	for _, m := range all {
-		b = append(b, s[last:m[0]]...)
+		b = e.append(b, s[last:m[0]])
 		last = m[1]
 		if plain {
 			b = append(b, with...)
@@ -248,14 +248,15 @@ func (e *engine) substitute(a []expr, n int) value {
 			b = e.expand(b, with, s, m, false)
 		}
 		e.fit(len(with))
-		if len(b) > 1<<20 {
+		if len(b)-fitted > 1<<20 {
 			e.fit(len(b))
+			fitted = len(b)
 		}
 	}
-	b = append(b, s[last:]...)
+	b = e.append(b, s[last:])
 	e.fit(len(b))
 	if isLvalue(to) {
-		e.store(to, str(string(b)))
+		e.store(to, str(e.p.Text(b)))
 	}
 	return num(float64(len(all)))
 }
@@ -319,14 +320,14 @@ func gensub(e *engine, a []expr) value {
 	var b []byte
 	last := 0
 	for _, m := range all[nth-1:] {
-		b = append(b, s[last:m[0]]...)
+		b = e.append(b, s[last:m[0]])
 		last = m[1]
 		b = e.expand(b, with, s, m, true)
 		e.fit(len(with))
 	}
-	b = append(b, s[last:]...)
+	b = e.append(b, s[last:])
 	e.fit(len(b))
-	return str(string(b))
+	return str(e.p.Text(b))
 }
 
 func matchOf(e *engine, a []expr) value {

@@ -110,7 +110,9 @@ func (e *engine) eval(x expr) value {
 		a := e.str(e.eval(x.a))
 		b := e.str(e.eval(x.b))
 		e.fit(len(a) + len(b))
-		return str(a + b)
+		text, err := bound.Text(e.p.Account, a, b)
+		e.p.Check(err)
+		return str(text)
 	case *ternary:
 		if e.eval(x.test).truth() {
 			return e.eval(x.a)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"agentbox/internal/driver/wasm/bound"
 	"agentbox/internal/driver/wasm/program"
 	"agentbox/internal/driver/wasm/vfs"
 )
@@ -139,6 +140,13 @@ func (e *engine) splitRecord() {
 	}
 }
 
+// some counts the work of many fields, some of them at once.
+func (e *engine) some(fields int) {
+	if fields%1024 == 0 {
+		e.tick(1024 * 10)
+	}
+}
+
 // cut splits a text as FS says, and keeps the separators if seps is not nil.
 func (e *engine) cut(fields, seps []string, s, fs string) ([]string, []string) {
 	switch {
@@ -162,11 +170,13 @@ func (e *engine) cut(fields, seps []string, s, fs string) ([]string, []string) {
 				i++
 			}
 			fields = append(fields, s[start:i])
+			e.some(len(fields))
 		}
 	case fs == "":
 		for len(s) > 0 {
 			_, size := utf8.DecodeRuneInString(s)
 			fields = append(fields, s[:size])
+			e.some(len(fields))
 			if s = s[size:]; seps != nil && s != "" {
 				seps = append(seps, "")
 			}
@@ -179,6 +189,7 @@ func (e *engine) cut(fields, seps []string, s, fs string) ([]string, []string) {
 				return append(fields, s), seps
 			}
 			fields = append(fields, s[:i])
+			e.some(len(fields))
 			if seps != nil {
 				seps = append(seps, fs)
 			}
@@ -263,7 +274,19 @@ func (e *engine) refresh() {
 		size += len(f) + len(e.ofs)
 	}
 	e.fit(size)
-	e.record, e.stale = strings.Join(e.fields, e.ofs), false
+	if size < bound.Piece {
+		e.record, e.stale = strings.Join(e.fields, e.ofs), false
+		return
+	}
+	all := make([]byte, 0, size)
+	for i, f := range e.fields {
+		if i > 0 {
+			all = e.p.Append(all, []byte(e.ofs))
+		}
+		all = e.p.Append(all, []byte(f))
+		e.some(i)
+	}
+	e.record, e.stale = e.p.Text(all), false
 }
 
 // nextMain reads the next record of the input and reports whether there is one.

@@ -2,6 +2,7 @@
 package bound
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"math"
@@ -61,6 +62,7 @@ type Account struct {
 	limits Limits
 	start  time.Time
 	stop   atomic.Pointer[Stopped]
+	done   chan struct{} // closed when it was stopped
 
 	pace  func()
 	paced int64 // gas at which pace is called next
@@ -78,7 +80,7 @@ type Account struct {
 
 // New opens an account. The virtual clock begins at start; chance is drawn from seed.
 func New(l Limits, seed [32]byte, start time.Time) *Account {
-	return &Account{limits: l, start: start, chance: rand.NewChaCha8(seed)}
+	return &Account{limits: l, start: start, done: make(chan struct{}), chance: rand.NewChaCha8(seed)}
 }
 
 // paceGas is how much is computed between two calls of what SetPace was given: some tenths of a millisecond.
@@ -99,7 +101,29 @@ func (a *Account) keep() {
 func (a *Account) Limits() Limits { return a.limits }
 
 // Stop ends the execution at its next charge. The first cause counts. It may be called from any goroutine, at any time.
-func (a *Account) Stop(cause *Stopped) { a.stop.CompareAndSwap(nil, cause) }
+func (a *Account) Stop(cause *Stopped) {
+	if a.stop.CompareAndSwap(nil, cause) {
+		close(a.done)
+	}
+}
+
+// Context returns a context that ends when the execution is stopped, for what does not charge by itself.
+func (a *Account) Context() context.Context { return life{context.Background(), a} }
+
+// life is an execution as a context.
+type life struct {
+	context.Context
+	a *Account
+}
+
+func (l life) Done() <-chan struct{} { return l.a.done }
+
+func (l life) Err() error {
+	if l.a.Stopped() != nil {
+		return context.Canceled
+	}
+	return nil
+}
 
 // Stopped returns why the execution was stopped, nil while it goes on.
 func (a *Account) Stopped() *Stopped { return a.stop.Load() }

@@ -26,9 +26,18 @@ type Options struct {
 	MemoryPages uint32
 	// Slice is how much gas is taken from the account at once, and so how far apart the looks at a stop are; 1,000,000 if 0, about a millisecond.
 	Slice int64
+	// Foreign says that modules are compiled while an execution waits that brings them: their functions are bounded to what takes some tenths of a second, and the context of
+	// Compile ends the compilation between two of them.
+	Foreign bool
 	// Depth is the stack that calls may take, in units of the metering; meter.SafeDepth if 0.
 	Depth int64
 }
+
+// What a function of a module may be at most that is compiled while an execution waits. CPython's largest has 160,000 bytes and 3,000 blocks.
+const (
+	ForeignFunction = 256 << 10
+	ForeignBlocks   = 4096
+)
 
 // Engine compiles and runs modules. It may be used by many goroutines; what it makes is for one at a time.
 type Engine struct {
@@ -147,7 +156,11 @@ type Code struct {
 
 // Compile meters and compiles a module. What it imports is looked for when an instance is made.
 func (e *Engine) Compile(ctx context.Context, module []byte) (*Code, error) {
-	m, err := meter.Instrument(module, meter.Options{Detach: true})
+	o := meter.Options{Detach: true, Check: ctx.Err}
+	if e.o.Foreign {
+		o.MaxFunction, o.MaxBlocks = ForeignFunction, ForeignBlocks
+	}
+	m, err := meter.Instrument(module, o)
 	if err != nil {
 		return nil, err
 	}
@@ -159,8 +172,8 @@ func (e *Engine) Compile(ctx context.Context, module []byte) (*Code, error) {
 	h.Write(binary.LittleEndian.AppendUint32([]byte("agentbox wasm\x00"), meter.Version))
 	h.Write(module)
 	h.Sum(c.hash[:0])
-	if c.compiled, err = e.runtime.CompileModule(ctx, m.Wasm); err != nil {
-		return nil, fault.Wrap(err, ErrModule.Kind, ErrModule.Code, "the WebAssembly module is not valid")
+	if c.compiled, err = e.runtimeCompile(ctx, m.Wasm); err != nil {
+		return nil, err
 	}
 	m.Wasm = nil
 	if c.initial, err = c.begin(); err != nil {
@@ -168,6 +181,21 @@ func (e *Engine) Compile(ctx context.Context, module []byte) (*Code, error) {
 	}
 	m.Data = nil
 	return c, nil
+}
+
+// runtimeCompile compiles what was metered.
+func (e *Engine) runtimeCompile(ctx context.Context, module []byte) (wazero.CompiledModule, error) {
+	if e.o.Foreign {
+		ctx = experimental.WithCompilationWorkers(ctx, 2) // one would not look whether it is to end
+	}
+	compiled, err := e.runtime.CompileModule(ctx, module)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
+		return nil, fault.Wrap(err, ErrModule.Kind, ErrModule.Code, "the WebAssembly module is not valid")
+	}
+	return compiled, nil
 }
 
 // Hash identifies the module and the version of its metering.

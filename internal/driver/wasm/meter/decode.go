@@ -50,8 +50,8 @@ func (w *rewriter) decode(r *reader) {
 				r.fail(tooLarge("more than %d nested blocks at byte %d", MaxNesting, r.at+off))
 				return
 			}
-			if blocks++; blocks > MaxBlocks {
-				r.fail(tooLarge("a function has more than %d blocks, at byte %d", MaxBlocks, r.at+off))
+			if blocks++; blocks > w.p.o.MaxBlocks {
+				r.fail(tooLarge("a function has more than %d blocks, at byte %d", w.p.o.MaxBlocks, r.at+off))
 				return
 			}
 			w.blockType(r)

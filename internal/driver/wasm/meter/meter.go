@@ -78,6 +78,10 @@ type Options struct {
 	// Detach leaves out what happens when a module is instantiated and would have to happen anew in each copy of a running one: its active data
 	// segments (returned as Module.Data), its start function (exported as Start). Its mutable globals are exported (Module.Globals).
 	Detach bool
+	// MaxFunction and MaxBlocks are lower bounds than the constants of their names, for modules that are compiled while somebody waits; 0 for those.
+	MaxFunction, MaxBlocks int
+	// Check is called between functions. Its error ends the pass. It may be nil.
+	Check func() error
 }
 
 // Module is a metered module.
@@ -121,6 +125,13 @@ func Instrument(module []byte, o Options) (*Module, error) {
 	if len(module) > MaxModule {
 		return nil, tooLarge("the module has %d bytes, and at most %d are taken", len(module), MaxModule)
 	}
+	if o.MaxFunction <= 0 {
+		o.MaxFunction = MaxFunction
+	}
+	if o.MaxBlocks <= 0 {
+		o.MaxBlocks = MaxBlocks
+	}
+	o.MaxFunction, o.MaxBlocks = min(o.MaxFunction, MaxFunction), min(o.MaxBlocks, MaxBlocks)
 	r := &reader{b: module}
 	p := &pass{r: r, o: o, operations: newInstructions()}
 	p.parse()

@@ -453,8 +453,13 @@ func (p *pass) readCode(r *reader) {
 	w := &rewriter{p: p}
 	for i := range p.bodies {
 		size := r.u32()
-		if size > MaxFunction {
-			r.fail(tooLarge("a function has %d bytes, and at most %d are taken", size, MaxFunction))
+		if size > uint32(p.o.MaxFunction) {
+			r.fail(tooLarge("a function has %d bytes, and at most %d are taken", size, p.o.MaxFunction))
+		}
+		if p.o.Check != nil && i%64 == 0 {
+			if err := p.o.Check(); err != nil {
+				r.fail(err)
+			}
 		}
 		at := r.at + r.off
 		body := &reader{b: r.bytes(size), at: at}

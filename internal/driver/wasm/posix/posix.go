@@ -4,6 +4,7 @@
 package posix
 
 import (
+	"errors"
 	"regexp"
 	"regexp/syntax"
 	"strings"
@@ -57,7 +58,7 @@ const (
 
 // Regexp is a compiled expression. It may be used by one fiber at a time.
 type Regexp struct {
-	re     *regexp.Regexp // nil where the backtracker has to match
+	re     *Machine // nil where the backtracker has to match
 	tree   *node
 	groups int
 	fold   bool
@@ -108,11 +109,9 @@ func Compile(pattern string, flags Flags, charge func(int64) error) (*Regexp, er
 		var b strings.Builder
 		b.WriteString(prefix + ")")
 		r.tree.emit(&b)
-		r.re, err = regexp.Compile(b.String())
-		if err != nil {
-			return nil, ErrTooBig
+		if r.re, err = NewMachine(b.String(), true, charge); err != nil {
+			return nil, tooBig(err)
 		}
-		r.re.Longest()
 		return r, nil
 	}
 	return r, r.tree.prepare(r.fold, flags&Lines != 0)
@@ -127,12 +126,23 @@ func (r *Regexp) perl(pattern string, flags Flags) (bool, error) {
 		pattern = "(?i)" + pattern
 	}
 	var err error
-	if r.re, err = regexp.Compile(pattern); err != nil {
+	if r.re, err = NewMachine(pattern, false, r.charge); err != nil {
 		r.re = nil
-		return false, nil
+		if _, unknown := errors.AsType[*syntax.Error](err); unknown {
+			err = nil
+		}
+		return false, err
 	}
-	r.groups = r.re.NumSubexp()
+	r.groups = r.re.Groups()
 	return true, nil
+}
+
+// tooBig is what an error of Go's compiler means here, or what has ended the execution.
+func tooBig(err error) error {
+	if _, syntactic := errors.AsType[*syntax.Error](err); syntactic {
+		return ErrTooBig
+	}
+	return err
 }
 
 // Groups returns how many groups the expression has.
@@ -141,34 +151,26 @@ func (r *Regexp) Groups() int { return r.groups }
 // Match reports whether the expression matches somewhere in the text.
 func (r *Regexp) Match(text []byte) (bool, error) {
 	if r.re == nil {
-		m, err := r.Find(text)
-		return m != nil, err
+		return r.MatchString(string(text))
 	}
-	if err := r.charge(gasPerMatch + int64(len(text))*gasPerByte); err != nil {
-		return false, err
-	}
-	return r.re.Match(text), nil
+	return r.re.Match(text)
 }
 
 // MatchString is Match for a string.
 func (r *Regexp) MatchString(text string) (bool, error) {
 	if r.re == nil {
-		m, err := r.FindString(text)
+		m, err := r.backtrack(text, 0)
 		return m != nil, err
 	}
-	if err := r.charge(gasPerMatch + int64(len(text))*gasPerByte); err != nil {
-		return false, err
-	}
-	return r.re.MatchString(text), nil
+	return r.re.MatchString(text)
 }
 
 // Find returns the begin and end of the first match and of each of its groups, -1 for those that took no part; nil for no match.
 func (r *Regexp) Find(text []byte) ([]int, error) {
 	if r.re == nil {
-		return r.FindString(string(text))
+		return r.backtrack(string(text), 0)
 	}
-	m := r.re.FindSubmatchIndex(text)
-	return m, r.charge(gasPerMatch + int64(reached(m, len(text)))*gasPerByte)
+	return r.re.Find(text)
 }
 
 // FindString is Find for a string.
@@ -176,24 +178,18 @@ func (r *Regexp) FindString(text string) ([]int, error) {
 	if r.re == nil {
 		return r.backtrack(text, 0)
 	}
-	m := r.re.FindStringSubmatchIndex(text)
-	return m, r.charge(gasPerMatch + int64(reached(m, len(text)))*gasPerByte)
+	return r.re.FindString(text)
 }
 
 // FindAll returns the first n matches that do not overlap, all of them for -1. An empty match right behind another one does not count.
 func (r *Regexp) FindAll(text []byte, n int) ([][]int, error) {
-	if r.re == nil {
-		return r.FindAllString(string(text), n)
-	}
-	all := r.re.FindAllSubmatchIndex(text, n)
-	return all, r.charge(gasPerMatch*int64(len(all)+1) + int64(len(text))*gasPerByte)
+	return r.FindAllString(string(text), n)
 }
 
 // FindAllString is FindAll for a string.
 func (r *Regexp) FindAllString(text string, n int) ([][]int, error) {
 	if r.re != nil {
-		all := r.re.FindAllStringSubmatchIndex(text, n)
-		return all, r.charge(gasPerMatch*int64(len(all)+1) + int64(len(text))*gasPerByte)
+		return r.re.FindAllString(text, n)
 	}
 	var all [][]int
 	last := -1

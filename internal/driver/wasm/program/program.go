@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime"
 	"strings"
 	"time"
 
@@ -138,37 +139,56 @@ type Killed struct{ Signal int }
 
 // Run runs a program to its end, flushes its output, closes what it left open and gives back the memory that it held. A *bound.Stopped goes on as a panic.
 func Run(prog Program, p *Process) (s Status) {
+	thrown := Catch(func() {
+		defer func() {
+			if p.out != nil && s.Signal == 0 {
+				s = p.last(s)
+			}
+			for _, h := range p.open {
+				_ = h.Close()
+			}
+			p.open = nil
+			p.Account.Release(p.held)
+			p.held = 0
+		}()
+		s = p.guard(func() int { return prog.Run(p) })
+	})
+	if err := p.Account.Check(); thrown == nil && err != nil {
+		thrown = err
+	}
+	if thrown != nil {
+		panic(thrown)
+	}
+	return s
+}
+
+// Catch calls f and returns what it throws; nil where it returns. Who does not know that throws it on himself: where a deferred function does so, all that it has come
+// through lies on the stack still, and each of many that are in each other goes through all of it again. A defect of Go's own goes on, so that its trace is not lost.
+func Catch(f func()) (thrown any) {
 	defer func() {
-		if p.out != nil && s.Signal == 0 {
-			s = p.last(s)
+		x := recover()
+		if _, defect := x.(runtime.Error); defect {
+			panic(x)
 		}
-		for _, h := range p.open {
-			_ = h.Close()
-		}
-		p.open = nil
-		p.Account.Release(p.held)
-		p.held = 0
-		if err := p.Account.Check(); err != nil {
-			panic(err)
-		}
+		thrown = x
 	}()
-	return p.guard(func() int { return prog.Run(p) })
+	f()
+	return nil
 }
 
 // guard calls f and catches how a program ends by a panic.
 func (p *Process) guard(f func() int) (s Status) {
-	defer func() {
-		switch x := recover().(type) {
-		case nil:
-		case exit:
-			s = Status{Code: x.code}
-		case Killed:
-			s = Status{Signal: x.Signal}
-		default:
-			panic(x)
-		}
-	}()
-	return Status{Code: f() & 0xff}
+	thrown := Catch(func() { s = Status{Code: f() & 0xff} })
+	switch x := thrown.(type) {
+	case nil:
+	case exit:
+		return Status{Code: x.code}
+	case Killed:
+		return Status{Signal: x.Signal}
+	default:
+		panic(x)
+	}
+	return s
 }
 
 // last flushes what is left of the output.
@@ -250,6 +270,20 @@ func (p *Process) Hold(bytes int) {
 		panic(Killed{SIGKILL})
 	}
 	p.held += int64(bytes)
+}
+
+// Append appends to a text that may be long: see bound.Append.
+func (p *Process) Append(dst, src []byte) []byte {
+	dst, err := bound.Append(p.Account, dst, src)
+	p.stop(err)
+	return dst
+}
+
+// Text returns a text of its own: see bound.Text.
+func (p *Process) Text(b []byte) string {
+	s, err := bound.Text(p.Account, b)
+	p.stop(err)
+	return s
 }
 
 // Drop gives back memory that Hold has counted.

@@ -181,7 +181,7 @@ func (in *Input) Line(delim byte) (line []byte, ended, ok bool) {
 			in.p.Hold(len(part))
 			in.held += len(part)
 		}
-		in.long = append(in.long, part...)
+		in.long = in.p.Append(in.long, part)
 		if in.rest = in.rest[len(part):]; i >= 0 {
 			in.rest = in.rest[1:]
 			return in.long, true, true
@@ -211,7 +211,7 @@ func (in *Input) All() []byte {
 	var all []byte
 	for b := in.Chunk(); b != nil; b = in.Chunk() {
 		in.p.Hold(len(b))
-		all = append(all, b...)
+		all = in.p.Append(all, b)
 	}
 	return all
 }

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"agentbox/internal/driver/wasm/posix"
+	"agentbox/internal/driver/wasm/program"
 	"agentbox/internal/driver/wasm/vfs"
 )
 
@@ -292,10 +293,10 @@ func (e *editor) substitute(c *command) {
 	if len(all) < s.nth {
 		return
 	}
-	r := replacer{}
+	r := replacer{p: e.p}
 	last := 0
 	for _, m := range all[s.nth-1:] {
-		r.out = append(r.out, e.pattern[last:m[0]]...)
+		r.out = e.p.Append(r.out, e.pattern[last:m[0]])
 		last = m[1]
 		before := len(r.out)
 		r.expand(s.parts, e.pattern, m)
@@ -304,7 +305,7 @@ func (e *editor) substitute(c *command) {
 			e.p.Hold(len(r.out))
 		}
 	}
-	r.out = append(r.out, e.pattern[last:]...)
+	r.out = e.p.Append(r.out, e.pattern[last:])
 	e.pattern = r.out
 	e.p.Charge(len(r.out) / 8)
 	e.swapped = true
@@ -319,6 +320,7 @@ func (e *editor) substitute(c *command) {
 
 // replacer writes replacements with the cases that they ask for.
 type replacer struct {
+	p    *program.Process
 	out  []byte
 	mode byte // L or U
 	once byte // l or u
@@ -338,7 +340,7 @@ func (r *replacer) expand(parts []part, text []byte, m []int) {
 			r.add(x.text)
 		case 2*x.group+1 < len(m) && m[2*x.group] >= 0:
 			if r.mode == 0 && r.once == 0 {
-				r.out = append(r.out, text[m[2*x.group]:m[2*x.group+1]]...)
+				r.out = r.p.Append(r.out, text[m[2*x.group]:m[2*x.group+1]])
 			} else {
 				r.add(string(text[m[2*x.group]:m[2*x.group+1]]))
 			}

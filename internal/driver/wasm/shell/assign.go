@@ -87,7 +87,10 @@ func (sh *shell) assignArray(name string, array *syntax.ArrayExpr, add bool, wan
 			elements = append(elements, el)
 			continue
 		}
-		for _, f := range sh.fields([]*syntax.Word{e.Value}) {
+		for i, f := range sh.fields([]*syntax.Word{e.Value}) {
+			if i%256 == 255 {
+				sh.charge(256 * gasPerWord)
+			}
 			elements = append(elements, element{val: f})
 		}
 	}

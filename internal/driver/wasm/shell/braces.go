@@ -37,8 +37,10 @@ func (sh *shell) braces(parts []syntax.WordPart) [][]syntax.WordPart {
 		sh.spare((48 + 16*len(parts)) * len(middle) * len(rest)) // each has the parts that the others have too
 		all := make([][]syntax.WordPart, 0, len(middle)*len(rest))
 		for _, m := range middle {
-			sh.charge(20 * len(rest))
-			for _, r := range rest {
+			for j, r := range rest {
+				if j%1024 == 0 {
+					sh.charge(20 * min(len(rest)-j, 1024))
+				}
 				word := make([]syntax.WordPart, 0, i+len(m)+len(r))
 				word = append(append(append(word, parts[:i]...), m...), r...)
 				all = append(all, word)
@@ -80,10 +82,12 @@ func (sh *shell) sequence(b *syntax.BraceExp) []string {
 		}
 		return []string{s + "}"}
 	}
-	sh.charge(int(min(count, 1<<40)) * 10)
 	sh.spare(int(min(count, 1<<34)) * 64)
 	all := make([]string, 0, count)
 	for n := x; ; {
+		if len(all)%1024 == 0 {
+			sh.charge(int(min(count-int64(len(all)), 1024)) * 10)
+		}
 		if letters {
 			all = append(all, string(rune(n)))
 		} else {

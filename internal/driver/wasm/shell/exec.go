@@ -51,22 +51,19 @@ func (sh *shell) script(code, where string) {
 func (sh *shell) group(stmts []*syntax.Stmt) {
 	quiet, loops, frames, sourcing := sh.quiet, sh.loops, len(sh.frames), sh.sourcing
 	source := sh.source
-	defer func() {
-		x := recover()
-		if x == nil {
-			return
-		}
-		d, ok := x.(discard)
-		if !ok || frames > 0 || sh.level > 0 || sourcing > 0 {
-			panic(x)
-		}
-		sh.quiet, sh.loops, sh.source = quiet, loops, source
-		sh.status = d.code
-		if sh.on[optErrexit] && sh.quiet == 0 {
-			panic(exitShell(d))
-		}
-	}()
-	sh.stmts(stmts)
+	thrown := program.Catch(func() { sh.stmts(stmts) })
+	if thrown == nil {
+		return
+	}
+	d, ok := thrown.(discard)
+	if !ok || frames > 0 || sh.level > 0 || sourcing > 0 {
+		panic(thrown)
+	}
+	sh.quiet, sh.loops, sh.source = quiet, loops, source
+	sh.status = d.code
+	if sh.on[optErrexit] && sh.quiet == 0 {
+		panic(exitShell(d))
+	}
 }
 
 // runText runs a text within the shell: of eval, of a trap.

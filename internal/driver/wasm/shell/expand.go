@@ -19,6 +19,7 @@ type sink struct {
 	esc     []byte // text as a pattern, once there is something special in it
 	glob    bool
 	started bool // there is a field, perhaps an empty one
+	ended   int  // fields
 }
 
 const (
@@ -55,10 +56,10 @@ func (k *sink) add(s string, quoted bool) {
 			}
 		}
 	}
-	k.text = append(k.text, s...)
 	if len(s) > 4096 {
-		k.sh.spare(len(k.text))
+		k.sh.spare(len(k.text) + len(s))
 	}
+	k.text = k.sh.extend(k.text, s)
 }
 
 // end ends the field, if there is one.
@@ -67,6 +68,9 @@ func (k *sink) end() {
 		return
 	}
 	sh := k.sh
+	if k.ended++; k.ended%256 == 0 {
+		sh.charge(256 * gasPerWord)
+	}
 	if k.glob && !sh.on[optNoglob] && sh.hasGlob(string(k.esc)) {
 		found := sh.glob(string(k.esc))
 		switch {
@@ -79,7 +83,7 @@ func (k *sink) end() {
 			k.out = append(k.out, string(k.text))
 		}
 	} else {
-		k.out = append(k.out, string(k.text))
+		k.out = append(k.out, sh.text(k.text))
 	}
 	k.text, k.esc, k.glob, k.started = k.text[:0], k.esc[:0], false, false
 }
@@ -98,7 +102,6 @@ func (k *sink) split(s string) {
 		k.add(s, false)
 		return
 	}
-	k.sh.charge(len(s) / 4)
 	for i := 0; i < len(s); {
 		j := i
 		for j < len(s) && strings.IndexByte(ifs, s[j]) < 0 {

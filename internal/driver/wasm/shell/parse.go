@@ -21,7 +21,8 @@ var errNested = errors.New("maximum nesting level exceeded")
 
 // shallow reads text for the parser and refuses to go on where that has gone too deep: the stack of a goroutine ends the process when it is full.
 type shallow struct {
-	r *strings.Reader
+	sh *shell
+	r  *strings.Reader
 }
 
 func (s *shallow) Read(p []byte) (int, error) {
@@ -29,16 +30,18 @@ func (s *shallow) Read(p []byte) (int, error) {
 	if within := s.r.Len() > 0 && s.r.Len() < int(s.r.Size()); within && runtime.Callers(maxFrames, pc[:]) > 0 {
 		return 0, errNested
 	}
-	return s.r.Read(p[:min(len(p), 1024)])
+	n, err := s.r.Read(p[:min(len(p), 1024)])
+	s.sh.charge(20 * n) // here, so that a long text can be stopped on the way
+	return n, err
 }
 
 // parse reads all statements up to the first error. What bash understands and the parser does not is written otherwise first; the code is returned as it was read.
 func (sh *shell) parse(code string) (stmts []*syntax.Stmt, read string, err error) {
-	sh.charge(100 + 20*len(code))
+	sh.charge(100)
 	for range 100 {
 		stmts = stmts[:0]
 		err = nil
-		for s, e := range newParser().StmtsSeq(&shallow{r: strings.NewReader(code)}) {
+		for s, e := range newParser().StmtsSeq(&shallow{sh, strings.NewReader(code)}) {
 			// The parser calls again after an error, so the loop may not be left.
 			switch {
 			case err != nil:
@@ -52,7 +55,7 @@ func (sh *shell) parse(code string) (stmts []*syntax.Stmt, read string, err erro
 		if !ok {
 			return stmts, code, err
 		}
-		sh.charge(20 * len(code))
+		sh.charge(len(code))
 		code = fixed
 	}
 	return stmts, code, err

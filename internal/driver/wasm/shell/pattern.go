@@ -1,16 +1,12 @@
 package shell
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
-)
 
-// pattern is a shell pattern that was translated once.
-type pattern struct {
-	re *regexp.Regexp // nil where it cannot be said as one
-}
+	"agentbox/internal/driver/wasm/bound"
+)
 
 // special characters of patterns.
 const patternMeta = `*?[\`
@@ -208,9 +204,9 @@ func (m *matcher) inSet(set string, r rune) bool {
 	for set != "" {
 		m.step()
 		if strings.HasPrefix(set, "[:") {
-			if end := strings.Index(set, ":]"); end > 0 {
-				hit = hit || inClass(set[2:end], r)
-				set = set[end+2:]
+			if name, rest, ok := strings.Cut(set[2:], ":]"); ok {
+				hit = hit || inClass(name, r)
+				set = rest
 				continue
 			}
 		}
@@ -354,7 +350,7 @@ func (sh *shell) trimPrefix(s, pat string, longest bool) string {
 	sh.charge(20 + len(s))
 	if x, ok := patternRegexp(pat, !longest); ok {
 		if re := sh.compiled("^(?:"+x+")", longest); re != nil {
-			if loc := re.FindStringIndex(s); loc != nil {
+			if loc := sh.located(re, s); loc != nil {
 				return s[loc[1]:]
 			}
 			return s
@@ -380,13 +376,13 @@ func (sh *shell) trimSuffix(s, pat string, longest bool) string {
 	if x, ok := patternRegexp(pat, false); ok {
 		if longest {
 			if re := sh.compiled("(?:"+x+`)\z`, true); re != nil {
-				if loc := re.FindStringIndex(s); loc != nil {
+				if loc := sh.located(re, s); loc != nil {
 					return s[:loc[0]]
 				}
 				return s
 			}
 		} else if re := sh.compiled("^((?s:.*))(?:"+x+`)\z`, false); re != nil {
-			if loc := re.FindStringSubmatchIndex(s); loc != nil {
+			if loc := sh.located(re, s); loc != nil {
 				return s[:loc[3]]
 			}
 			return s
@@ -455,6 +451,7 @@ func (sh *shell) replace(s, pat, with string, all bool) string {
 				if i < 0 {
 					break
 				}
+				sh.charge(20 + i/8)
 				spans = append(spans, []int{at + i, at + i + len(lit)})
 				if at += i + len(lit); !all || lit == "" {
 					break
@@ -467,26 +464,39 @@ func (sh *shell) replace(s, pat, with string, all bool) string {
 	if len(spans) == 0 {
 		return s
 	}
-	var b strings.Builder
+	var b []byte
 	last, size := 0, 0
 	for _, p := range spans {
-		b.WriteString(s[last:p[0]])
-		b.WriteString(fill(s[p[0]:p[1]]))
+		b = sh.extend(b, s[last:p[0]])
+		b = sh.extend(b, fill(s[p[0]:p[1]]))
 		last = p[1]
-		if b.Len()-size > 1<<16 {
-			sh.spare(b.Len())
-			size = b.Len()
+		if len(b)-size > 1<<16 {
+			sh.spare(len(b))
+			sh.charge(len(b) - size)
+			size = len(b)
 		}
 	}
-	b.WriteString(s[last:])
-	return b.String()
+	return sh.text(sh.extend(b, s[last:]))
+}
+
+// text returns a text of its own.
+func (sh *shell) text(b []byte) string {
+	s, err := bound.Text(sh.w.account, b)
+	sh.w.stop(err)
+	return s
+}
+
+// extend appends to a text that may be long.
+func (sh *shell) extend(dst []byte, s string) []byte {
+	dst, err := bound.Append(sh.w.account, dst, s)
+	sh.w.stop(err)
+	return dst
 }
 
 // spare ends the shell where so much memory could not be held.
 func (sh *shell) spare(n int) {
 	sh.hold(int64(n))
 	sh.hold(-int64(n))
-	sh.charge(n / 8)
 }
 
 func (sh *shell) spans(s, pat string, all bool, anchor byte) [][]int {
@@ -502,7 +512,8 @@ func (sh *shell) spans(s, pat string, all bool, anchor byte) [][]int {
 			if all {
 				n = -1
 			}
-			spans := re.FindAllStringIndex(s, n)
+			spans, err := re.FindAllString(s, n)
+			sh.w.stop(err)
 			for i := range spans {
 				if spans[i][0] == spans[i][1] && (i > 0 || all) {
 					return dropEmpty(spans)

@@ -27,7 +27,7 @@ func bare(f func(sh *shell)) {
 // FuzzPatterns compares the two ways in which a pattern is matched: by the matcher, and by the regular expression that it is translated to.
 func FuzzPatterns(f *testing.F) {
 	for _, s := range [][2]string{{"a*b?c", "axxbyc"}, {"[a-c]*", "bcd"}, {"[!x]", "y"}, {"+(a|b)c", "abac"}, {"*(x)y", "xxy"}, {"?(a)b", "b"}, {"@(a|bc)d", "bcd"}, {`\*`, "*"}, {"[[:alpha:]]*", "q1"},
-		{"*é?", "xéy"}, {"[]a]", "]"}, {"[a", "[a"}, {"a[b-]", "a-"}, {"**", ""}, {"[^a]b", "cb"}, {`[\]]`, "]"}} {
+		{"*é?", "xéy"}, {"[]a]", "]"}, {"[a", "[a"}, {"a[b-]", "a-"}, {"**", ""}, {"[^a]b", "cb"}, {`[\]]`, "]"}, {"[[:]:]]", "0"}, {"[[::]]", ":"}} {
 		f.Add(s[0], s[1])
 	}
 	f.Fuzz(func(t *testing.T, pat, s string) {
@@ -71,6 +71,16 @@ func TestQuotedTextComesBackFromTheParser(t *testing.T) {
 					t.Errorf("%s of %q is %s, which reads as %q", name, s, quote(s), got)
 				}
 			}
+		}
+	})
+}
+
+// A class that has no end where it seems to have one is no reason to fall.
+func TestClassesThatEndWhereTheyBegin(t *testing.T) {
+	bare(func(sh *shell) {
+		for _, pat := range []string{"[[:]:]]", "[[:]", "[[::]]", "[[:]]", "[[:", "[[:]:"} {
+			sh.match(pat, "0", false)
+			sh.replace("a0", pat, "x", true)
 		}
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/wasm/bound"
 	"agentbox/internal/driver/wasm/fiber"
+	"agentbox/internal/driver/wasm/posix"
 	"agentbox/internal/driver/wasm/program"
 	"agentbox/internal/driver/wasm/vfs"
 )
@@ -62,7 +63,7 @@ type world struct {
 	pids     int
 	procs    []*proc // that live, in the order of their start
 	words    map[string]parsed
-	regexps  map[string]pattern
+	regexps  map[string]*posix.Machine
 }
 
 // proc is one fiber's process as others see it: what can be waited for and killed.
@@ -87,7 +88,7 @@ const firstPID = 1000
 // New makes a shell.
 func New(o Options) *Shell {
 	w := &world{fs: o.FS, account: o.Account, group: o.FS.Group(), programs: o.Programs, module: o.Module, report: o.Report, show: o.Show, pids: firstPID,
-		words: map[string]parsed{}, regexps: map[string]pattern{}}
+		words: map[string]parsed{}, regexps: map[string]*posix.Machine{}}
 	if o.Name == "" {
 		o.Name = "bash"
 	}
@@ -423,20 +424,17 @@ func (sh *shell) process(body func()) (s program.Status) {
 }
 
 // guard runs a body and catches how a shell's process ends.
-func (sh *shell) guard(body func()) (s program.Status) {
-	defer func() {
-		switch x := recover().(type) {
-		case nil:
-		case exitShell:
-			s = program.Status{Code: x.code & 0xff}
-		case discard:
-			s = program.Status{Code: x.code & 0xff}
-		case program.Killed:
-			s = program.Status{Signal: x.Signal}
-		default:
-			panic(x)
-		}
-	}()
-	body()
-	return program.Status{Code: sh.status & 0xff}
+func (sh *shell) guard(body func()) program.Status {
+	thrown := program.Catch(body)
+	switch x := thrown.(type) {
+	case nil:
+		return program.Status{Code: sh.status & 0xff}
+	case exitShell:
+		return program.Status{Code: x.code & 0xff}
+	case discard:
+		return program.Status{Code: x.code & 0xff}
+	case program.Killed:
+		return program.Status{Signal: x.Signal}
+	}
+	panic(thrown)
 }

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"bytes"
 	"slices"
 	"strconv"
 	"strings"
@@ -75,12 +76,20 @@ func (sh *shell) fileSubst(s *syntax.Stmt) string {
 
 // captured is what a command substitution stands for.
 func (sh *shell) captured(out []byte) string {
-	s := string(out)
-	if strings.IndexByte(s, 0) >= 0 {
+	if bytes.IndexByte(out, 0) >= 0 {
 		sh.complain("", "warning: command substitution: ignored null byte in input")
-		s = strings.ReplaceAll(s, "\x00", "")
+		var kept []byte
+		for part := range slices.Chunk(out, bound.Piece) {
+			sh.charge(len(part))
+			for _, c := range part {
+				if c != 0 {
+					kept = append(kept, c)
+				}
+			}
+		}
+		out = kept
 	}
-	return strings.TrimRight(s, "\n")
+	return strings.TrimRight(sh.text(out), "\n")
 }
 
 // capture keeps what is written to it.
@@ -97,7 +106,10 @@ func (c *capture) Write(p []byte) (int, error) {
 		return 0, vfs.ENOMEM
 	}
 	c.held += int64(len(p))
-	c.buf = append(c.buf, p...)
+	var err error
+	if c.buf, err = bound.Append(c.account, c.buf, p); err != nil {
+		return 0, err
+	}
 	return len(p), nil
 }
 

@@ -487,7 +487,7 @@ func (sh *shell) matchRegexp(s, expr string) int {
 		sh.w.Report(program.Lack{Kind: program.LackFeature, Name: "bash", Detail: "regular expression " + expr})
 		return badRegexp
 	}
-	loc := re.FindStringSubmatchIndex(s)
+	loc := sh.located(re, s)
 	sh.drop("BASH_REMATCH")
 	v := sh.mine("BASH_REMATCH")
 	v.kind, v.set = indexed, true

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"agentbox/internal/driver/wasm/posix"
 )
 
 // regexp translates a pattern; ok is false where there is an operator that cannot be.
@@ -76,8 +78,8 @@ func setRegexp(set string) string {
 	}
 	for set != "" {
 		if strings.HasPrefix(set, "[:") {
-			if end := strings.Index(set, ":]"); end > 0 {
-				switch name := set[2:end]; name {
+			if name, rest, ok := strings.Cut(set[2:], ":]"); ok {
+				switch name {
 				case "alpha":
 					b.WriteString(`\pL`)
 				case "alnum":
@@ -89,7 +91,7 @@ func setRegexp(set string) string {
 				case "digit", "space", "blank", "punct", "print", "graph", "cntrl", "xdigit", "word":
 					b.WriteString("[:" + name + ":]")
 				}
-				set = set[end+2:]
+				set = rest
 				continue
 			}
 		}
@@ -124,25 +126,31 @@ func escapeInSet(r rune) string {
 	return string(r)
 }
 
-// compiled returns a regular expression, from those that were compiled before if it is there.
-func (sh *shell) compiled(expr string, longest bool) *regexp.Regexp {
+// compiled returns a regular expression, from those that were compiled before if it is there; nil for one that is none.
+func (sh *shell) compiled(expr string, longest bool) *posix.Machine {
 	key := expr
 	if longest {
 		key = "L" + expr
 	}
-	if p, ok := sh.w.regexps[key]; ok {
-		return p.re
+	if m, ok := sh.w.regexps[key]; ok {
+		return m
 	}
 	sh.charge(200 + 50*len(expr))
-	re, err := regexp.Compile(expr)
+	m, err := posix.NewMachine(expr, longest, sh.w.account.Charge)
+	sh.w.stop(err)
 	if err != nil {
-		re = nil
-	} else if longest {
-		re.Longest()
+		m = nil
 	}
 	if len(sh.w.regexps) >= 256 {
 		clear(sh.w.regexps)
 	}
-	sh.w.regexps[key] = pattern{re}
-	return re
+	sh.w.regexps[key] = m
+	return m
+}
+
+// located returns the first match of an expression and of its groups.
+func (sh *shell) located(re *posix.Machine, s string) []int {
+	loc, err := re.FindString(s)
+	sh.w.stop(err)
+	return loc
 }

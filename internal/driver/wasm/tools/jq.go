@@ -11,6 +11,7 @@ import (
 
 	"github.com/itchyny/gojq"
 
+	"agentbox/internal/driver/wasm/posix"
 	"agentbox/internal/driver/wasm/program"
 )
 
@@ -38,6 +39,8 @@ type querier struct {
 	rank   map[string]int       // the order in which keys were first seen in the input
 	shapes map[string][]string  // the objects that the program writes, by their sorted keys
 	texts  map[string]int       // the order in which the program names keys
+
+	regexps map[string]*posix.Machine
 }
 
 // steps is a context that charges each instruction, which is what jq's machine asks it before.
@@ -74,7 +77,7 @@ func jq(p *program.Process) int {
 	q := &querier{p: p, out: p.Out(), indent: "  ", order: map[uintptr][]string{}, rank: map[string]int{}, shapes: map[string][]string{
 		"key\x00value": {"key", "value"}, "captures\x00length\x00offset\x00string": {"offset", "length", "string", "captures"},
 		"length\x00name\x00offset\x00string": {"offset", "length", "string", "name"}, "name\x00value": {"name", "value"},
-	}, texts: map[string]int{}}
+	}, texts: map[string]int{}, regexps: map[string]*posix.Machine{}}
 	var files []string
 	filter, hasFilter := "", false
 	null, slurp, rawInput, status := false, false, false, false
@@ -279,6 +282,10 @@ func jq(p *program.Process) int {
 		p.Errorf("1 compile error")
 		return 3
 	}
+	if err := q.meter(code); err != nil {
+		p.Errorf("error: %s", err.Error())
+		return 3
+	}
 	exit := 0
 	last := any(nil)
 	any1 := false
@@ -298,7 +305,7 @@ func jq(p *program.Process) int {
 		var b strings.Builder
 		in.raw = true
 		for in.open() {
-			b.Write(in.data)
+			b.WriteString(q.p.Text(in.data))
 			in.at = len(in.data)
 		}
 		work(b.String())
@@ -436,7 +443,6 @@ func (q *querier) print(v any) {
 		q.out.WriteString(s)
 	} else {
 		b := q.encode(nil, v, 0)
-		q.p.Charge(len(b))
 		_, _ = q.out.Write(b)
 	}
 	switch {
@@ -500,12 +506,12 @@ func (q *querier) scalar(b []byte, v any) []byte {
 	if f, ok := v.(float64); ok && f == math.Trunc(f) && math.Abs(f) < 1e17 {
 		return strconv.AppendInt(b, int64(f), 10)
 	}
+	if _, ok := v.(string); !ok || !q.ascii {
+		return q.leaf(b, v)
+	}
 	text, err := gojq.Marshal(v)
 	if err != nil {
 		return append(b, "null"...)
-	}
-	if _, ok := v.(string); !ok || !q.ascii {
-		return append(b, text...)
 	}
 	for len(text) > 0 {
 		r, size := utf8.DecodeRune(text)

@@ -11,7 +11,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
+	"agentbox/internal/driver/wasm/bound"
 	"agentbox/internal/driver/wasm/program"
 )
 
@@ -65,10 +67,9 @@ func (in *jqInput) Next() (any, bool) {
 			in.at += i + 1
 			return string(rest[:i]), true
 		}
-		r := &jsonReader{q: in.q, data: in.data, at: in.at}
+		r := &jsonReader{q: in.q, data: in.data, at: in.at, paid: in.at, holds: true}
 		v, err := r.next()
-		in.q.p.Charge((r.at - in.at) * 4)
-		in.q.p.Hold((r.at - in.at) * 3)
+		r.pay()
 		in.at = r.at
 		if errors.Is(err, io.EOF) {
 			in.at = len(in.data)
@@ -86,7 +87,7 @@ func (in *jqInput) Next() (any, bool) {
 // all reads every value of a text.
 func (q *querier) all(b []byte) ([]any, error) {
 	r := &jsonReader{q: q, data: b}
-	q.p.Charge(len(b) * 4)
+	defer r.pay()
 	var all []any
 	for {
 		v, err := r.next()
@@ -106,6 +107,17 @@ type jsonReader struct {
 	data  []byte
 	at    int
 	depth int
+	paid  int  // up to where what was read is charged
+	holds bool // and held, three times as large as it is written
+}
+
+// pay charges what was read since.
+func (r *jsonReader) pay() {
+	n := r.at - r.paid
+	r.paid = r.at
+	if r.q.p.Charge(n * 4); r.holds {
+		r.q.p.Hold(n * 3)
+	}
 }
 
 func (r *jsonReader) blanks() {
@@ -143,6 +155,9 @@ func (r *jsonReader) next() (any, error) {
 }
 
 func (r *jsonReader) value() (any, error) {
+	if r.at-r.paid > 1<<14 {
+		r.pay()
+	}
 	r.blanks()
 	if r.at >= len(r.data) {
 		return nil, io.EOF
@@ -264,11 +279,17 @@ func (r *jsonReader) object() (any, error) {
 func (r *jsonReader) str() (string, error) {
 	start := r.at
 	for r.at++; r.at < len(r.data); r.at++ {
+		if r.at-r.paid > bound.Piece {
+			r.pay()
+		}
 		switch r.data[r.at] {
 		case '\\':
 			r.at++
 		case '"':
 			r.at++
+			if r.at-start > bound.Piece {
+				return r.long(r.data[start+1 : r.at-1])
+			}
 			var s string
 			if err := json.Unmarshal(r.data[start:r.at], &s); err != nil {
 				var b []byte // characters below the blank are let through, as jq does
@@ -287,6 +308,41 @@ func (r *jsonReader) str() (string, error) {
 		}
 	}
 	return "", io.EOF
+}
+
+// long reads a text that is long, piece by piece: none ends within a character or an escape.
+func (r *jsonReader) long(b []byte) (string, error) {
+	var all []byte
+	for len(b) > 0 {
+		n := 0
+		for n < len(b) && n < bound.Piece/2 {
+			n += characterBytes(b[n:])
+		}
+		n = min(n, len(b))
+		piece := jsonReader{q: r.q, data: slices.Concat([]byte{'"'}, b[:n], []byte{'"'})}
+		s, err := piece.str()
+		if err != nil || piece.at != len(piece.data) {
+			return "", r.fail("Invalid escape")
+		}
+		r.q.p.Charge(n)
+		all, b = r.q.p.Append(all, []byte(s)), b[n:]
+	}
+	return r.q.p.Text(all), nil
+}
+
+// characterBytes is how long a character is in JSON: an escape, of two halves where it begins one, or as it stands.
+func characterBytes(b []byte) int {
+	if b[0] != '\\' {
+		_, n := utf8.DecodeRune(b)
+		return n
+	}
+	if len(b) < 6 || b[1] != 'u' {
+		return 2
+	}
+	if b[2]|0x20 == 'd' && strings.IndexByte("89abAB", b[3]) >= 0 && len(b) >= 12 && b[6] == '\\' && b[7] == 'u' && b[8]|0x20 == 'd' && strings.IndexByte("cdefCDEF", b[9]) >= 0 {
+		return 12
+	}
+	return 6
 }
 
 func (r *jsonReader) number() (any, error) {

@@ -230,9 +230,11 @@ func fold(p *program.Process) int {
 			if !ok {
 				return
 			}
-			p.Charge(len(line))
 			start, column := 0, 0
 			for i := 0; i < len(line); i++ {
+				if i%(1<<16) == 0 {
+					p.Charge(min(len(line)-i, 1<<16))
+				}
 				next := advance(column, line[i])
 				if next > width && i > start {
 					cut := i

@@ -62,7 +62,10 @@ func (n *Node) hold(size int64) error {
 		return nil
 	}
 	grown := make([]byte, size, max(size, min(2*have, have+(16<<20))))
-	copy(grown, c.data)
+	if err := n.fs.account.Copy(grown, c.data); err != nil {
+		n.fs.account.Release(size - have)
+		return err
+	}
 	c.data = grown
 	return nil
 }
@@ -114,9 +117,11 @@ func (n *Node) writeAt(p []byte, off int64) (int, error) {
 	if err := n.hold(end); err != nil {
 		return 0, err
 	}
-	copied := copy(n.content.data[off:end], p)
+	if err := n.fs.account.Copy(n.content.data[off:end], p); err != nil {
+		return 0, err
+	}
 	n.wrote()
-	return copied, cut
+	return len(p), cut
 }
 
 // own makes the content ours alone: what is changed is held as a whole, so that nothing can be missing when it is written back.

@@ -1,4 +1,4 @@
 package workdir
 
 // Bound sets how long a listing may be.
-func (f *Folder) Bound(bytes int) { f.most = bytes }
+func (f *Folder) Bound(bytes, names int) { f.most, f.names = bytes, names }

@@ -218,13 +218,24 @@ func TestAListIsOnlySoLong(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		must(t, os.Symlink(strings.Repeat("t", 99), filepath.Join(inside, name)))
 	}
-	f.Bound(300)
+	f.Bound(300, workdir.MaxEntries)
 	if all, err := f.List("."); err != nil || len(all) != 3 {
 		t.Fatalf("got %v, %v", all, err)
 	}
-	f.Bound(299)
+	f.Bound(299, workdir.MaxEntries)
 	if _, err := f.List("."); !errors.Is(err, vfs.ENOMEM) {
 		t.Fatalf("got %v", err)
+	}
+	f.Bound(workdir.MaxListing, 3)
+	if all, err := f.List("."); err != nil || len(all) != 3 {
+		t.Fatalf("got %v, %v", all, err)
+	}
+	f.Bound(workdir.MaxListing, 2)
+	if _, err := f.List("."); !errors.Is(err, vfs.ENOMEM) {
+		t.Fatalf("a name more: got %v", err)
+	}
+	if workdir.MaxEntries != 1<<18 || workdir.MaxListing != 64<<20 {
+		t.Errorf("the bounds are %d names and %d bytes", workdir.MaxEntries, workdir.MaxListing)
 	}
 }
 

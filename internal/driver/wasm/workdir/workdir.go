@@ -31,6 +31,7 @@ type Folder struct {
 	bytes  int64 // that fit
 	files  int64
 	most   int // of a listing, in bytes
+	names  int // of a listing
 
 	dir  *os.Root // the folder that was used last
 	at   string   // where it is; "" for none
@@ -50,7 +51,7 @@ func Open(path string, bytes, files int64) (*Folder, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open the folder of an execution: %w", err), root.Close())
 	}
-	return &Folder{root: root, path: path, device: device(info), bytes: bytes, files: files, most: MaxListing}, nil
+	return &Folder{root: root, path: path, device: device(info), bytes: bytes, files: files, most: MaxListing, names: MaxEntries}, nil
 }
 
 // Close closes the folder.
@@ -74,7 +75,7 @@ func (f *Folder) forget() {
 func (f *Folder) Room() (bytes, files int64, err error) { return f.bytes, f.files, nil }
 
 // List returns what is in a folder, without following anything. What disappears meanwhile is left out.
-func (f *Folder) List(dir string) ([]vfs.Found, error) { return f.list(dir, 1024, MaxEntries) }
+func (f *Folder) List(dir string) ([]vfs.Found, error) { return f.list(dir, 1024, f.names) }
 
 // Few returns what is in the folder itself, if that are no more than most entries.
 func (f *Folder) Few(most int) (found []vfs.Found, ok bool) {

@@ -25,6 +25,7 @@ import (
 const (
 	startTime = 60 * time.Second       // until it says that it is ready: it compiles the interpreters, where they are not in the cache
 	stubborn  = 250 * time.Millisecond // after it was told to stop, for what it is in the middle of
+	telling   = 30 * time.Second       // for telling what was changed, once it has begun to
 )
 
 // What the changes of one execution may take of the daemon's memory, beside twice what the execution may hold itself.

@@ -25,6 +25,8 @@ type talk struct {
 	listing   map[string][]vfs.Found // folders that are told in parts
 	told      int64                  // bytes that the changes take here
 	displays  []space.Display
+	overdue   *time.Timer // that kills the worker whose time is over
+	writing   *stopwatch  // since it tells what was changed, nil before
 
 	mu     sync.Mutex // guards what follows
 	over   bool       // the worker is not this execution's any more
@@ -42,8 +44,8 @@ func (t *talk) execute(ctx context.Context, order []byte, limit time.Duration) (
 		}
 	}()
 	// A worker that does not stop by itself when its time is over, or when it is told to, is killed.
-	overdue := time.AfterFunc(limit+stubborn, func() { t.kill(&bound.Stopped{TimedOut: true}) })
-	defer overdue.Stop()
+	t.overdue = time.AfterFunc(limit+stubborn, func() { t.kill(&bound.Stopped{TimedOut: true}) })
+	defer t.overdue.Stop()
 	defer context.AfterFunc(ctx, t.stop)()
 	t.printed.refuse = t.stop
 	defer t.leave()
@@ -147,7 +149,8 @@ func (t *talk) lost(err error) (Outcome, error) {
 }
 
 // end makes the changes, unless the execution was an attempt that lacked something.
-func (t *talk) end(o Outcome) (Outcome, error) {
+func (t *talk) end(outcome Outcome) (o Outcome, err error) {
+	o = outcome
 	if o.NotReady {
 		if !t.printed.drop() {
 			o.NotReady, o.Refused = false, "the interpreter is still being prepared; try again in a moment"
@@ -157,6 +160,9 @@ func (t *talk) end(o Outcome) (Outcome, error) {
 	if t.tentative && len(o.Lacks) > 0 && !o.TimedOut && !o.Canceled && t.printed.drop() {
 		o.Dropped = true
 		return o, nil
+	}
+	if t.writing != nil {
+		defer func() { o.Commit = t.writing.elapsed() }()
 	}
 	for _, c := range t.changes {
 		if c != nil {
@@ -271,6 +277,10 @@ func (t *talk) change(payload []byte) error {
 		return errWire
 	}
 	// What an execution has changed it has held in its memory: the content, and the names, of which it is told with the folders that they lie in.
+	if t.told == 0 { // its code has ended, and what it has changed may be much
+		t.overdue.Reset(telling)
+		t.writing = newStopwatch()
+	}
 	if t.told += changeBytes + int64(len(payload)) + length; t.told > 2*t.limits.MemoryBytes+maxNames {
 		return errHoard
 	}

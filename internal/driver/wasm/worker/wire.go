@@ -281,6 +281,7 @@ type Outcome struct {
 	Gas      int64
 	Slept    time.Duration
 	CPU      time.Duration // of the worker's processor time
+	Commit   time.Duration // in which the changes were told and made; nothing that a worker tells
 	Memory   int64         // the most that was held at once
 	Lacks    []space.Lack
 	Version  string          // of what executed it

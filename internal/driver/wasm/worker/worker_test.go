@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -179,7 +180,8 @@ type folder struct {
 	files  map[string]string
 	many   int // further files, for a listing that does not fit into one frame
 	begun  int
-	listed int // how often it was asked for since the last order
+	listed int    // how often it was asked for since the last order
+	slow   func() // called for each change, and may be nil
 }
 
 func (f *folder) List(dir string) ([]vfs.Found, error) {
@@ -201,6 +203,8 @@ func (f *folder) List(dir string) ([]vfs.Found, error) {
 
 func (f *folder) Few(most int) ([]vfs.Found, bool) {
 	found, err := f.List(".")
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.listed = 0
 	return found, err == nil && len(found) <= most
 }
@@ -224,6 +228,9 @@ type changes struct {
 }
 
 func (c *changes) Add(x vfs.Change, content io.Reader) error {
+	if c.f.slow != nil {
+		c.f.slow()
+	}
 	if x.Op == vfs.WriteFile {
 		b, err := io.ReadAll(content)
 		c.to[x.Path] = string(b)
@@ -241,13 +248,15 @@ func (c *changes) Commit() error {
 
 func (c *changes) Abort() error { return nil }
 
-func newPool(t *testing.T, n int) *worker.Pool {
+func newPool(t *testing.T, n int) *worker.Pool { return newPoolOf(t, n, nil) }
+
+func newPoolOf(t *testing.T, n int, started func(*os.Process)) *worker.Pool {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := worker.NewPool(worker.Options{Command: []string{self, "serve"}, Workers: n, Hold: time.Hour, Prepare: worker.Prepare, Logger: slog.New(slog.DiscardHandler)})
+	p := worker.NewPool(worker.Options{Command: []string{self, "serve"}, Workers: n, Hold: time.Hour, Started: started, Prepare: worker.Prepare, Logger: slog.New(slog.DiscardHandler)})
 	t.Cleanup(func() {
 		if err := p.Close(); err != nil {
 			t.Error(err)
@@ -396,6 +405,9 @@ func TestAWorkerThatMisbehavesIsReplaced(t *testing.T) {
 
 // TestAWorkerThatTakesAllMemoryNamesItsBound has code hold what no account counts: at once, piece by piece while it looks, and on the stack.
 func TestAWorkerThatTakesAllMemoryNamesItsBound(t *testing.T) {
+	if raceDetector {
+		t.Skip("the detector's own memory runs out first, in its own words")
+	}
 	p := newPool(t, 1)
 	for _, name := range []string{"hoard", "gather", "sink"} {
 		f := &folder{files: map[string]string{}}
@@ -442,5 +454,44 @@ func TestExecutionsWaitForTheirTurn(t *testing.T) {
 	}
 	if _, err := run(t, p, order("echo"), f); err == nil {
 		t.Error("a closed pool executes")
+	}
+}
+
+// TestWhatWasChangedIsToldAfterTheTime has the daemon take what was changed only when the time of the command has long run out: it ended within it, and is neither killed nor
+// forgotten. Making the changes is told apart.
+func TestWhatWasChangedIsToldAfterTheTime(t *testing.T) {
+	p := newPool(t, 1)
+	o := order("copy", "/workspace/a", "/workspace/b")
+	if r, err := run(t, p, o, &folder{files: map[string]string{"a": "x"}}); err != nil || r.Code != 0 { // the worker starts
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	o.Limits.Time = 200 * time.Millisecond
+	f := &folder{files: map[string]string{"a": "x"}}
+	f.slow = func() { <-time.After(o.Limits.Time + 500*time.Millisecond) }
+	r, err := run(t, p, o, f)
+	if err != nil || r.Code != 0 || f.files["b"] != "x" {
+		t.Errorf("got %+v, %v and the files %v", r, err, f.files)
+	}
+	if r.Commit <= 0 {
+		t.Errorf("the changes were made in %v", r.Commit)
+	}
+}
+
+// TestAWorkerIsReplacedWhenItIsWornOut has one worker execute as much as it may, and one execution more.
+func TestAWorkerIsReplacedWhenItIsWornOut(t *testing.T) {
+	var starts atomic.Int64
+	p := newPoolOf(t, 1, func(*os.Process) { starts.Add(1) })
+	f := &folder{files: map[string]string{}}
+	const most = 10_000
+	for i := range most {
+		if r, err := run(t, p, order("echo", "x"), f); err != nil || r.out != "x" {
+			t.Fatalf("execution %d: got %+v, %v", i, r, err)
+		}
+		if i == most-2 && starts.Load() != 1 {
+			t.Fatalf("after %d executions there were %d workers", i+1, starts.Load())
+		}
+	}
+	if r, err := run(t, p, order("echo", "x"), f); err != nil || r.out != "x" || starts.Load() != 2 {
+		t.Errorf("one more: got %+v, %v from worker %d, want the second", r, err, starts.Load())
 	}
 }

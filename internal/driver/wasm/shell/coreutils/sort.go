@@ -517,7 +517,7 @@ func sortCommand(p *program.Process) int {
 	if check {
 		return s.check(p, orStdin(files)[0], delim, quiet)
 	}
-	var lines [][]byte
+	var lines program.List[[]byte]
 	for _, name := range orStdin(files) {
 		in := p.Reader(p.Stdin)
 		if name != "-" {
@@ -534,21 +534,16 @@ func sortCommand(p *program.Process) int {
 				break
 			}
 			p.Hold(len(line) + 24)
-			lines = append(lines, bytes.Clone(line))
+			lines.Append(bytes.Clone(line))
 		}
 		if err := in.Err(); err != nil {
 			p.Errorf("read failed: %s: %s", name, program.Message(err))
 			return 2
 		}
 	}
-	slices.SortStableFunc(lines, func(a, b []byte) int {
-		if s.work > 1<<14 {
-			p.Charge(s.work)
-			s.work = 0
-		}
-		return s.compare(a, b)
-	})
-	p.Charge(s.work)
+	for _, block := range lines.Blocks() {
+		slices.SortStableFunc(block, s.charged(p))
+	}
 	out := p.Out()
 	if output != "" && output != "-" {
 		h, err := p.Open(output, vfs.Write|vfs.Create|vfs.Truncate)
@@ -558,13 +553,15 @@ func sortCommand(p *program.Process) int {
 		}
 		out = p.Writer(h)
 	}
-	for i, line := range lines {
-		if s.unique && i > 0 && s.compare(lines[i-1], line) == 0 {
-			lines[i] = lines[i-1]
-			continue
+	var previous []byte
+	first := true
+	merge(lines.Blocks(), s.charged(p), func(line []byte) {
+		if s.unique && !first && s.compare(previous, line) == 0 {
+			return
 		}
+		previous, first = line, false
 		writeLine(out, line, delim, true)
-	}
+	})
 	out.Flush()
 	return 0
 }

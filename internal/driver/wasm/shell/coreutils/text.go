@@ -269,7 +269,7 @@ func lastLines(p *program.Process, in *program.Input, count int64, delim byte) {
 		}
 		return
 	}
-	var ring [][]byte
+	var ring program.List[[]byte]
 	at, last := 0, true
 	for {
 		line, end, ok := in.Line(delim)
@@ -279,17 +279,19 @@ func lastLines(p *program.Process, in *program.Input, count int64, delim byte) {
 		last = end
 		p.Hold(len(line) + 32)
 		kept := bytes.Clone(line)
-		if int64(len(ring)) < count {
-			ring = append(ring, kept)
+		if int64(ring.Len()) < count {
+			ring.Append(kept)
 			continue
 		}
-		p.Drop(len(ring[at]) + 32)
-		ring[at] = kept
-		at = (at + 1) % len(ring)
+		oldest := ring.At(at)
+		p.Drop(len(*oldest) + 32)
+		*oldest = kept
+		at = (at + 1) % ring.Len()
 	}
-	for i := range ring {
-		line := ring[(at+i)%len(ring)]
-		writeLine(p.Out(), line, delim, i+1 < len(ring) || last)
+	for i := range ring.Len() {
+		p.Charge(10)
+		line := *ring.At((at + i) % ring.Len())
+		writeLine(p.Out(), line, delim, i+1 < ring.Len() || last)
 		p.Drop(len(line) + 32)
 	}
 }
