@@ -1,9 +1,12 @@
 package app
 
 import (
+	"context"
 	"os"
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
+	"time"
 )
 
 // gcPercent lets the heap grow to nine times what lives before it is collected. What lives in a daemon is small, and most of what it makes
@@ -23,4 +26,42 @@ func Tune() {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + spareProcessors)
 	}
+}
+
+// What a daemon may take of new memory in a period and still be at rest, and how much it has to have taken since rubbish was given back last so that it is worth it.
+const (
+	restPeriod = 2 * time.Second
+	restBytes  = 2 << 20
+	worthBytes = 32 << 20
+)
+
+// rest decides when the memory of rubbish is given back to the system: when a daemon that had something to do has nothing to do any more. The runtime keeps
+// the heap that it once needed, which with gcPercent is nine times what lives, and gives it back over minutes; one that does nothing is not even collected
+// for two minutes. To collect what lives after a thousand spaces were made takes some milliseconds, and to get the memory again about as long.
+type rest struct {
+	last  uint64 // bytes that the process had ever taken when step was called last
+	given uint64 // the same, when rubbish was given back last
+}
+
+// step is told once in a period how many bytes the process has ever taken, and reports whether its rubbish is to be given back now.
+func (r *rest) step(taken uint64) bool {
+	atRest := taken-r.last <= restBytes
+	r.last = taken
+	if !atRest || taken-r.given < worthBytes {
+		return false
+	}
+	r.given = taken
+	return true
+}
+
+// giveBack gives the memory of rubbish back to the system while the daemon is at rest.
+func (a *App) giveBack(ctx context.Context) error {
+	var r rest
+	taken := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	every(a.clock, ctx.Done(), restPeriod, func(time.Time) {
+		if metrics.Read(taken); r.step(taken[0].Value.Uint64()) {
+			debug.FreeOSMemory()
+		}
+	})
+	return nil
 }
