@@ -3,28 +3,10 @@ package app
 import (
 	"fmt"
 	"os"
-	"strings"
 
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/wasm"
 	"agentbox/internal/service/placer"
-)
-
-// What the tier nano has, by which is seen before a command runs whether it needs more. A name that is missing here costs a promotion, one too many
-// an attempt in vain.
-const (
-	nanoModules = `__future__ _io _thread abc argparse array ast asyncio atexit base64 bdb binascii bisect builtins cProfile calendar cmath cmd code
-		codecs codeop collections colorsys compileall concurrent configparser contextlib contextvars copy copyreg csv dataclasses datetime decimal
-		difflib dis doctest email encodings enum errno faulthandler filecmp fileinput fnmatch fractions ftplib functools gc genericpath getopt getpass
-		gettext glob graphlib gzip hashlib heapq hmac html http imaplib importlib inspect io ipaddress itertools json keyword linecache locale logging
-		mailbox marshal math mimetypes modulefinder multiprocessing netrc ntpath nturl2path numbers opcode operator optparse os pathlib pdb pickle
-		pickletools pkgutil platform plistlib poplib posix posixpath pprint profile pstats py_compile pyclbr pydoc pyexpat queue quopri random re
-		reprlib rlcompleter runpy sched secrets select selectors shelve shlex shutil signal site smtplib socket socketserver sqlite3 stat statistics
-		string stringprep struct subprocess symtable sys sysconfig tabnanny tarfile tempfile textwrap this threading time timeit token tokenize tomllib
-		trace traceback tracemalloc types typing tzdata unicodedata unittest urllib uuid warnings wave weakref webbrowser wsgiref xml xmlrpc zipapp zipfile
-		zipimport zlib zoneinfo`
-	nanoBuiltins = `assert async_hooks buffer child_process console constants crypto diagnostics_channel dns events fs http https module net os path
-		perf_hooks process punycode querystring readline stream string_decoder timers tty url util v8 vm worker_threads zlib`
 )
 
 // maxRulesFile is how much of a file of rules is read: one byte more than is taken.
@@ -40,7 +22,7 @@ func place(c Config) (space.Place, error) {
 		return nil, err
 	}
 	return placer.New(rules, placer.Has{
-		Commands: wasm.Commands(), Modules: strings.Fields(nanoModules), Builtins: strings.Fields(nanoBuiltins),
+		Commands: wasm.Commands(), Modules: wasm.Modules(), Builtins: wasm.Builtins(),
 	}).Place, nil
 }
 

@@ -84,11 +84,24 @@ func (r *ride) conclude(ctx context.Context, t task, result run.Result) error {
 	if refused && !t.ruling.Decision.Action.IsZero() {                                     // what has no canonical form has no hash to be found by
 		drafts = append(drafts, policy.RefusedDraft(r.origin, t.ruling))
 	}
+	ends := r.endsWith(t)
+	if ends { // what the run comes to is known as well: one commit, and one wait for the disk
+		drafts = append(drafts, r.ended(run.EventCompleted, r.origin, "", result.OK()))
+	}
 	if err := r.append(ctx, drafts...); err != nil {
 		return err
 	}
 	r.frame(ctx, livestream.Result, t.op.ID, result)
+	if ends {
+		r.complete(ctx)
+	}
 	return nil
+}
+
+// endsWith reports whether nothing of the run is left to do or to decide after an operation.
+func (r *ride) endsWith(t task) bool {
+	_, approval := r.doc.Pending()
+	return t.index == len(r.ops)-1 && r.doc.Next == t.index && approval == "" && r.entry != nil && r.x.cancelled(r.entry) == nil
 }
 
 // outcome drafts the event of a result; a long result is stored apart first.
@@ -155,24 +168,37 @@ func (r *ride) finish(ctx context.Context, typ string, origin event.Origin, why 
 		}
 		drafts = append(drafts, draft)
 	}
-	done := 0
-	for _, p := range r.doc.Operations {
-		if p.OK {
-			done++
-		}
-	}
-	d := run.Finished{Run: r.doc.ID, Summary: fmt.Sprintf("%d of %d operations succeeded", done, len(r.doc.Operations)), Error: why, Retention: r.doc.Retention, Until: r.doc.Until(r.x.Clock.Now())}
-	drafts = append(drafts, event.New(typ, origin, r.doc.Workspace, r.doc.Room, d).About(space.EntityType, string(r.doc.Space)).In(r.doc.ID, ""))
+	drafts = append(drafts, r.ended(typ, origin, why, false))
 	if err := r.close(ctx, origin, why, drafts); err != nil {
 		return err
 	}
 	if unknown != nil {
 		r.frame(ctx, livestream.Result, unknown.OperationID, *unknown)
 	}
-	if err := r.x.completeFrames(ctx, r.doc); err != nil {
+	r.complete(ctx)
+	return nil
+}
+
+// ended drafts the end of the run. One more operation than the document knows may have succeeded.
+func (r *ride) ended(typ string, origin event.Origin, why string, oneMore bool) event.Draft {
+	done := 0
+	for _, p := range r.doc.Operations {
+		if p.OK {
+			done++
+		}
+	}
+	if oneMore {
+		done++
+	}
+	d := run.Finished{Run: r.doc.ID, Summary: fmt.Sprintf("%d of %d operations succeeded", done, len(r.doc.Operations)), Error: why, Retention: r.doc.Retention, Until: r.doc.Until(r.x.Clock.Now())}
+	return event.New(typ, origin, r.doc.Workspace, r.doc.Room, d).About(space.EntityType, string(r.doc.Space)).In(r.doc.ID, "")
+}
+
+// complete shows that the run has ended.
+func (r *ride) complete(ctx context.Context) {
+	if err := r.x.completeFrames(context.WithoutCancel(ctx), r.doc); err != nil {
 		r.x.Logger.Warn("complete the live output", "code", "output_not_completed", "run", r.doc.ID, "error", err)
 	}
-	return nil
 }
 
 // close records the end of a run, and of its open question if it has one.

@@ -80,6 +80,7 @@ type output struct {
 	plain    bool          // of the first version
 	marked   bool          // of this one
 	dirty    bool          // written since the last Sync
+	unnamed  bool          // it was made since
 	grown    chan struct{} // closed and replaced when a frame is added
 	failed   error         // a write failed; what the file holds beyond size is unknown until it is opened again
 }
@@ -222,7 +223,14 @@ func (s *Store) Sync(ctx context.Context, run id.Run) error {
 		r.failed = broken(fmt.Errorf("make the output durable: %w", err))
 		return r.failed
 	}
-	r.dirty = false
+	if r.unnamed {
+		folder := filepath.Dir(r.path)
+		if err := errors.Join(beneath.SyncPath(folder), beneath.SyncPath(filepath.Dir(folder))); err != nil {
+			r.failed = broken(fmt.Errorf("make the name of the output durable: %w", err))
+			return r.failed
+		}
+	}
+	r.dirty, r.unnamed = false, false
 	return nil
 }
 
@@ -309,7 +317,7 @@ func (r *output) open() error {
 		}
 		return err
 	}
-	r.file = file
+	r.file, r.dirty, r.unnamed = file, true, true // for all that is known
 	info, err := file.Stat()
 	if err != nil {
 		return err
@@ -375,7 +383,7 @@ func (r *output) begin() error {
 	return err
 }
 
-// make makes the file, with its names durable.
+// make makes the file. Its names are durable after the first Sync, which has to wait for the disk anyway.
 func (r *output) make() error {
 	folder := filepath.Dir(r.path)
 	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
@@ -385,8 +393,8 @@ func (r *output) make() error {
 	if err != nil {
 		return err
 	}
-	r.file = file
-	return errors.Join(r.begin(), beneath.SyncPath(folder), beneath.SyncPath(filepath.Dir(folder)))
+	r.file, r.unnamed = file, true
+	return r.begin()
 }
 
 // add writes a frame with the next number.

@@ -16,7 +16,10 @@ type Delta struct {
 	Pieces  []Piece // of the memory, by their offsets
 }
 
-// Piece is a part of the memory, a multiple of 4 KiB at such an offset.
+// grain is what is saved at least of a memory: a line of most caches.
+const grain = 64
+
+// Piece is a part of the memory, a multiple of 64 bytes at such an offset.
 type Piece struct {
 	Offset uint64
 	Bytes  []byte
@@ -28,6 +31,30 @@ func (d *Delta) Bytes() (n int) {
 		n += len(p.Bytes)
 	}
 	return n
+}
+
+// addChanges appends what of a page is not as it was, nil for zeroes. Most of what is written are counts, a few bytes in a page.
+func (d *Delta) addChanges(at uint64, page, old []byte) {
+	same := func(from int) bool {
+		if old == nil {
+			return isZero(page[from : from+grain])
+		}
+		return bytes.Equal(page[from:from+grain], old[from:from+grain])
+	}
+	if old != nil && bytes.Equal(page, old) {
+		return
+	}
+	for from := 0; from < len(page); from += grain {
+		if same(from) {
+			continue
+		}
+		to := from + grain
+		for to < len(page) && !same(to) {
+			to += grain
+		}
+		d.add(at+uint64(from), page[from:to])
+		from = to
+	}
 }
 
 // add appends a piece, to the last one where that ends at it.
@@ -63,11 +90,11 @@ func (in *Instance) Freeze() (Delta, error) {
 			if len(written) > 0 && !written[at/pieceSize] {
 				continue
 			}
-			piece := memory[at : at+pieceSize]
-			if at < len(was) && bytes.Equal(piece, was[at:at+pieceSize]) || at >= len(was) && isZero(piece) {
-				continue
+			var old []byte // nil for zeroes
+			if at < len(was) {
+				old = was[at : at+pieceSize]
 			}
-			d.add(uint64(at), piece)
+			d.addChanges(uint64(at), memory[at:at+pieceSize], old)
 		}
 	}
 	return d, nil
@@ -91,7 +118,7 @@ func (d *Delta) within() bool {
 	end := uint64(0)
 	for _, p := range d.Pieces {
 		n := uint64(len(p.Bytes))
-		if p.Offset < end || p.Offset > d.Size || n > d.Size-p.Offset || p.Offset%pieceSize != 0 || n%pieceSize != 0 {
+		if p.Offset < end || p.Offset > d.Size || n > d.Size-p.Offset || p.Offset%grain != 0 || n%grain != 0 {
 			return false
 		}
 		end = p.Offset + n
@@ -108,7 +135,7 @@ func (im *Image) addTo(in *Instance) {
 }
 
 // deltaMagic begins an encoded delta; its last character is the version of the format.
-const deltaMagic = "agentbox delta 1"
+const deltaMagic = "agentbox delta 2"
 
 // EncodedBytes returns the length of the encoded delta.
 func (d *Delta) EncodedBytes() int {

@@ -52,7 +52,7 @@ func TestFreeze(t *testing.T) {
 		if a != uint64(14+i) || b != a+1 {
 			t.Errorf("it counts %d, %d", a, b)
 		}
-		if n := d.Bytes(); n > 10*pieceSize {
+		if n := d.Bytes(); n > 10*grain {
 			t.Errorf("%d bytes are different", n)
 		}
 		in.Close(context.Background())

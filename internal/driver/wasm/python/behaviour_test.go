@@ -33,6 +33,7 @@ func TestEnds(t *testing.T) {
 		exit                       int
 	}{
 		{"os._exit does not flush", "import os; print('lost'); os._exit(7)", "", "", 7},
+		{"streams that were replaced", "import io, sys; sys.stdout = io.StringIO(); print('unseen'); print('seen', file=sys.__stdout__)", "seen\n", "", 0},
 		{"abort", "import os; os.abort()", "", "Fatal Python error: the interpreter crashed: unreachable\n", 134},
 		{"interrupt", "raise KeyboardInterrupt", "", "Traceback…", 130},
 		{"bytes", "import sys; sys.stdout.buffer.write(b'\\xff\\x00')", "\xff\x00", "", 0},

@@ -775,6 +775,11 @@ def flushed(code):
         except BaseException as e:
             say(f"Exception ignored in: {stream!r}\n{type(e).__name__}: {e}\n")
             code = code or 120
+    for stream in sys.__stdout__, sys.__stderr__:  # as their destructors do, where a program has put others in their place
+        try:
+            stream.flush()
+        except BaseException:
+            pass
     return code
 
 

@@ -13,6 +13,7 @@
       if (!made.has(name)) made.set(name, builtins.get(name)());
       return made.get(name);
     },
+    names() { return [...builtins.keys()].sort(); },
     // list returns what each module exports, for import.
     list() {
       const all = {};

@@ -22,7 +22,7 @@
       return m;
     });
   }
-  ab.define("module", () => Object.assign(ab.Module, { createRequire: (p) => ab.requireFrom(p instanceof URL || String(p).startsWith("file:") ? ab.pathOf(String(p)) : String(p)), builtinModules: [], isBuiltin: (n) => { try { return ab.builtin(n.replace(/^node:/, "")) !== undefined; } catch { return false; } }, Module: ab.Module }));
+  ab.define("module", () => Object.assign(ab.Module, { createRequire: (p) => ab.requireFrom(p instanceof URL || String(p).startsWith("file:") ? ab.pathOf(String(p)) : String(p)), builtinModules: ab.names(), isBuiltin: (n) => { try { return ab.builtin(n.replace(/^node:/, "")) !== undefined; } catch { return false; } }, Module: ab.Module }));
   ab.define("async_hooks", () => ({
     AsyncLocalStorage: class AsyncLocalStorage { // across calls, not across promises
       run(v, f, ...args) { const was = this.v; this.v = v; try { return f(...args); } finally { this.v = was; } }
