@@ -5,7 +5,6 @@ package engine
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 
 	"github.com/tetratelabs/wazero"
@@ -147,27 +146,11 @@ type Code struct {
 
 // Compile meters and compiles a module. What it imports is looked for when an instance is made.
 func (e *Engine) Compile(ctx context.Context, module []byte) (*Code, error) {
-	m, err := meter.Instrument(module, meter.Options{Detach: true})
+	p, err := Prepare(module)
 	if err != nil {
 		return nil, err
 	}
-	if m.MemoryMin > e.o.MemoryPages {
-		return nil, fault.New(ErrMemory.Kind, ErrMemory.Code, "the module's memory begins with %d pages, and at most %d are given", m.MemoryMin, e.o.MemoryPages)
-	}
-	c := &Code{engine: e, meta: m, Depth: e.o.Depth}
-	h := sha256.New()
-	h.Write(binary.LittleEndian.AppendUint32([]byte("agentbox wasm\x00"), meter.Version))
-	h.Write(module)
-	h.Sum(c.hash[:0])
-	if c.compiled, err = e.runtime.CompileModule(ctx, m.Wasm); err != nil {
-		return nil, fault.Wrap(err, ErrModule.Kind, ErrModule.Code, "the WebAssembly module is not valid")
-	}
-	m.Wasm = nil
-	if c.initial, err = c.begin(); err != nil {
-		return nil, errors.Join(err, c.compiled.Close(ctx))
-	}
-	m.Data = nil
-	return c, nil
+	return e.CompilePrepared(ctx, p)
 }
 
 // Hash identifies the module and the version of its metering.
