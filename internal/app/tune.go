@@ -31,7 +31,7 @@ func Tune() {
 // What a daemon may take of new memory in a period and still be at rest, and how much it has to have taken since rubbish was given back last so that it is worth it.
 const (
 	restPeriod = 2 * time.Second
-	restBytes  = 2 << 20
+	restBytes  = 16 << 20 // what it does by itself with a thousand spaces takes a third of it
 	worthBytes = 32 << 20
 )
 

@@ -137,10 +137,14 @@ func (g *guests) openPython(ctx context.Context, make bool) error {
 	if g.python, err = python.New(ctx, g.engine, interpreter, image); err != nil {
 		return err
 	}
-	if missing != nil && make {
-		if err := at.save(interpreter, g.python, hash); err != nil {
-			return fmt.Errorf("keep Python: %w", err)
-		}
+	switch {
+	case missing == nil:
+		err = shareCode(string(at) + codeFile)
+	case make:
+		err = errors.Join(keepCode(g.cache, string(at)+codeFile), at.save(interpreter, g.python, hash))
+	}
+	if err != nil {
+		return fmt.Errorf("keep Python: %w", err)
 	}
 	g.table.Add(g.python.Programs())
 	g.version += fmt.Sprintf(", python %.8x", hash)
@@ -154,6 +158,7 @@ type keptPython string
 
 // The files.
 const (
+	codeFile    = ".code" // what was compiled of the module, where workers can share it
 	libraryFile = ".zip"
 	moduleFile  = ".module"
 	imageFile   = ".image" // begins with the hash of the interpreter, and is written last
