@@ -85,8 +85,14 @@ func runModule(ctx context.Context, m cli.Module) (cli.ModuleEnd, error) {
 	for i, f := range m.Folders {
 		folders[i] = app.ModuleFolder(f)
 	}
+	var terminals [3]bool
+	for i, stream := range []any{m.In, m.Out, m.Err} {
+		if file, ok := stream.(*os.File); ok {
+			_, terminals[i] = terminal(file)
+		}
+	}
 	end, err := app.RunModule(ctx, app.Module{
-		File: m.File, Args: m.Args, Env: m.Env, Folders: folders, In: m.In, Out: m.Out, Err: m.Err, Gas: m.Gas, Time: m.Time, Memory: m.Memory, Seed: m.Seed,
+		File: m.File, Args: m.Args, Env: m.Env, Folders: folders, In: m.In, Out: m.Out, Err: m.Err, Terminal: terminals, Gas: m.Gas, Time: m.Time, Memory: m.Memory, Seed: m.Seed,
 		Start: m.Start, Cache: m.Cache,
 	})
 	return cli.ModuleEnd{ExitCode: end.ExitCode, Gas: end.Gas, MemoryPeak: end.MemoryPeak, SleptMS: end.Slept.Milliseconds(), Changes: end.Changes}, err

@@ -9,7 +9,7 @@ import (
 // Module is a WebAssembly module to be run on this machine, and what it may use.
 type Module = wasm.Module
 
-// ModuleFolder is a folder of the host under the name by which a module knows it.
+// ModuleFolder is a folder of the host, and the names under which a module finds it open.
 type ModuleFolder = wasm.Folder
 
 // ModuleEnd is how a module ended.

@@ -150,6 +150,7 @@ func problem(answer *http.Response) error {
 		Suggestion string      `json:"suggestion"`
 		RequestID  string      `json:"request_id"`
 		Approval   id.Approval `json:"approval_id"`
+		RetryAfter int64       `json:"retry_after"`
 	}
 	raw, err := io.ReadAll(io.LimitReader(answer.Body, maxProblem))
 	if err != nil || json.Unmarshal(raw, &p) != nil || p.Code == "" {
@@ -165,8 +166,25 @@ func problem(answer *http.Response) error {
 	if p.Approval != "" {
 		return &policy.Asked{Approval: p.Approval, Fault: f.With(p.Suggestion)}
 	}
+	if answer.StatusCode == http.StatusTooManyRequests && p.RetryAfter > 0 && p.RetryAfter <= int64(maxLater/time.Second) {
+		return &Later{After: time.Duration(p.RetryAfter) * time.Second, Fault: f.With(p.Suggestion)}
+	}
 	return f.With(p.Suggestion)
 }
+
+// maxLater is the longest that a daemon is believed to have somebody wait.
+const maxLater = time.Hour
+
+// Later is the refusal of a request that may be made again after a while, unchanged: nothing of it was done.
+type Later struct {
+	After time.Duration
+	Fault *fault.Error
+}
+
+func (l *Later) Error() string { return l.Fault.Error() }
+
+// Unwrap returns the refusal itself.
+func (l *Later) Unwrap() error { return l.Fault }
 
 // call sends a value as JSON, unless it is nil, and reads the answer into another, unless that is nil.
 func (c *Client) call(ctx context.Context, method, path string, query url.Values, in, out any, header map[string]string) error {

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -99,6 +101,7 @@ func TestRefusals(t *testing.T) {
 		{409, `{"error":"version_conflict","detail":"d"}`, fault.Conflict, "version_conflict"},
 		{413, `{"error":"file_too_large","detail":"d"}`, fault.Exhausted, "file_too_large"},
 		{429, `{"error":"rate_limited","detail":"d"}`, fault.Exhausted, "rate_limited"},
+		{429, `{"error":"rate_limited","detail":"d","retry_after":7}`, fault.Exhausted, "rate_limited"},
 		{503, `{"error":"log_unavailable","detail":"d"}`, fault.Unavailable, "log_unavailable"},
 		{500, `{"error":"internal_error","detail":"d"}`, fault.Internal, "internal_error"},
 		{502, `<html>`, fault.Unavailable, "unexpected_answer"},
@@ -275,5 +278,30 @@ func TestAnAnswerThatIsCutOffIsAskedForAgain(t *testing.T) {
 	cuts, asked = 1, 0
 	if err := c.post(t.Context(), "/v1/x", nil, &Session{}); err == nil || asked != 1 {
 		t.Errorf("a change that was cut off: got %v after %d requests, want an error after one", err, asked)
+	}
+}
+
+// TestLater: of a refusal that may be made again is told when, unless it is more than an hour.
+func TestLater(t *testing.T) {
+	for _, x := range []struct {
+		status int
+		body   string
+		want   time.Duration
+	}{
+		{429, `{"error":"rate_limited","detail":"d","retry_after":7}`, 7 * time.Second},
+		{429, `{"error":"rate_limited","detail":"d","retry_after":3600}`, time.Hour},
+		{429, `{"error":"rate_limited","detail":"d","retry_after":3601}`, 0},
+		{429, `{"error":"rate_limited","detail":"d"}`, 0},
+		{503, `{"error":"log_unavailable","detail":"d","retry_after":7}`, 0},
+	} {
+		api := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(x.status)
+			_, _ = w.Write([]byte(x.body))
+		})
+		_, err := api.Space(t.Context(), "spc_x")
+		later, ok := errors.AsType[*Later](err)
+		if ok != (x.want > 0) || ok && later.After != x.want {
+			t.Errorf("%d %s: got %v, want after %s", x.status, x.body, err, x.want)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package wasm
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -9,7 +10,10 @@ import (
 	"io"
 	"math"
 	"os"
+	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 
 	"agentbox/internal/domain/fault"
@@ -29,6 +33,7 @@ type Module struct {
 	Folders  []Folder
 	In       io.Reader
 	Out, Err io.Writer
+	Terminal [3]bool // whether In, Out and Err are a terminal, which a module that asks is told
 	Gas      int64
 	Time     time.Duration // by the wall and by what it sleeps
 	Memory   int64         // bytes, files that it reads included
@@ -37,8 +42,11 @@ type Module struct {
 	Cache    string        // folder in which its compiled code is kept, which only the caller may write; "" for none
 }
 
-// Folder is a folder of the host under the name by which a module knows it.
-type Folder struct{ Host, Guest string }
+// Folder is a folder of the host, and the names under which a module finds it open.
+type Folder struct {
+	Host   string
+	Guests []string
+}
 
 // End is how a module ended.
 type End struct {
@@ -88,27 +96,25 @@ func (m *Module) run(ctx context.Context, code *engine.Code, g *fiber.Group) (en
 		Gas: m.Gas, Time: m.Time, MemoryBytes: m.Memory, OutputBytes: math.MaxInt64, FileBytes: m.Memory, OpenFiles: 1024, Depth: depth,
 	}, sha256.Sum256([]byte(m.Seed)), m.Start)
 	fs := vfs.New(account, g)
-	c := wasi.Config{Args: append([]string{m.File}, m.Args...), Env: m.Env}
-	var folders []*workdir.Folder
+	// Its own name is that of the file, so that it does the same wherever that lies.
+	c := wasi.Config{Args: append([]string{filepath.Base(m.File)}, m.Args...), Env: m.Env, Terminal: m.Terminal}
+	folders, err := m.mount(fs)
 	defer func() {
 		for _, f := range folders {
-			err = errors.Join(err, f.Close())
+			err = errors.Join(err, f.folder.Close())
 		}
 	}()
-	for i, d := range m.Folders {
-		folder, err := workdir.Open(d.Host, math.MaxInt64/2, math.MaxInt64/2)
-		if err != nil {
-			return end, fault.Wrap(err, fault.NotFound, "folder_unreadable", "a folder of the module cannot be opened")
-		}
-		folders = append(folders, folder)
-		if err := fs.Mount(mountPoint(i), vfs.Options{Source: folder}); err != nil {
-			return end, err
-		}
-		node, err := fs.Lookup(vfs.At{Dir: fs.Root()}, mountPoint(i), true)
+	if err != nil {
+		return end, err
+	}
+	for _, d := range m.Folders {
+		node, err := preopened(fs, folders, d.Host)
 		if err != nil {
 			return end, err
 		}
-		c.Preopens = append(c.Preopens, wasi.Preopen{Name: d.Guest, Dir: node})
+		for _, name := range d.Guests {
+			c.Preopens = append(c.Preopens, wasi.Preopen{Name: name, Dir: node})
+		}
 	}
 	c.Stdio = [3]*vfs.Handle{
 		fs.Stream(&hostInput{ctx: ctx, account: account, in: m.In}, vfs.Read), fs.Stream(hostOutput{m.Out}, vfs.Write), fs.Stream(hostOutput{m.Err}, vfs.Write),
@@ -124,20 +130,98 @@ func (m *Module) run(ctx context.Context, code *engine.Code, g *fiber.Group) (en
 	if err != nil {
 		return end, err
 	}
-	for i, folder := range folders {
-		changes, err := fs.Changes(mountPoint(i))
+	for _, f := range folders {
+		changes, err := fs.Changes(f.mount)
 		if err != nil {
 			return end, err
 		}
 		end.Changes += len(changes)
-		if err := folder.Apply(changes, "", nil); err != nil {
-			return end, fault.Wrap(err, fault.Conflict, "folder_unchanged", "not everything that the module has changed could be changed in %s", m.Folders[i].Host)
+		if err := f.folder.Apply(changes, "", nil); err != nil {
+			return end, fault.Wrap(err, fault.Conflict, "folder_unchanged", "not everything that the module has changed could be changed in %s", f.path)
 		}
 	}
 	return end, nil
 }
 
-func mountPoint(i int) string { return fmt.Sprintf("/%d", i) }
+// mounted is a folder of the host in the file system of an execution.
+type mounted struct {
+	path   string // of the host, without links
+	mount  string
+	folder *workdir.Folder
+}
+
+// mount mounts the folders of a module. One that is named twice or lies in another one is mounted once, so that a module that finds it under several names
+// finds the same files. What is opened is returned with an error too.
+func (m *Module) mount(fs *vfs.FS) (folders []mounted, err error) {
+	paths := make([]string, len(m.Folders))
+	for i, d := range m.Folders {
+		if paths[i], err = resolved(d.Host); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(paths, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) }) // what holds others comes first
+	for _, path := range paths {
+		if _, _, held := holder(folders, path); held {
+			continue
+		}
+		folder, err := workdir.Open(path, math.MaxInt64/2, math.MaxInt64/2)
+		if err != nil {
+			return folders, unreadable(err)
+		}
+		f := mounted{path, fmt.Sprintf("/%d", len(folders)), folder}
+		folders = append(folders, f)
+		if err := fs.Mount(f.mount, vfs.Options{Source: folder}); err != nil {
+			return folders, err
+		}
+	}
+	return folders, nil
+}
+
+// preopened returns the node of a folder of the host.
+func preopened(fs *vfs.FS, folders []mounted, host string) (*vfs.Node, error) {
+	path, err := resolved(host)
+	if err != nil {
+		return nil, err
+	}
+	f, below, held := holder(folders, path)
+	if !held {
+		return nil, unreadable(fmt.Errorf("%s leads elsewhere than before", host))
+	}
+	node, err := fs.Lookup(vfs.At{Dir: fs.Root()}, f.mount+"/"+filepath.ToSlash(below), true)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	if node.Kind() != vfs.Directory {
+		return nil, unreadable(fmt.Errorf("%s: not a directory", host))
+	}
+	return node, nil
+}
+
+// holder returns the folder that a path lies in, and the path below it.
+func holder(folders []mounted, path string) (f mounted, below string, held bool) {
+	for _, f := range folders {
+		if below, err := filepath.Rel(f.path, path); err == nil && filepath.IsLocal(below) {
+			return f, below, true
+		}
+	}
+	return mounted{}, "", false
+}
+
+// resolved is the path of a folder without links.
+func resolved(host string) (string, error) {
+	path, err := filepath.Abs(host)
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	if err != nil {
+		return "", unreadable(err)
+	}
+	return path, nil
+}
+
+func unreadable(err error) error {
+	return fault.Wrap(err, fault.NotFound, "folder_unreadable", "a folder of the module cannot be opened")
+}
 
 // ownFolder makes a folder in which lies what is executed: nobody else may write there.
 func ownFolder(path string) error {

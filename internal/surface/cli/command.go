@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 
 	"agentbox/internal/client"
 	"agentbox/internal/domain/fault"
@@ -20,6 +21,7 @@ type ordered struct {
 	output func(channel string, data []byte) error               // channel is client.FrameStdout or client.FrameStderr
 	asks   func(ctx context.Context, approval id.Approval) error // a person has to decide; the run goes on when one has, whoever it is
 	begun  func(r id.Run)                                        // optional
+	wait   func(ctx context.Context, l *client.Later) error      // for as long as the daemon says; without it what is too soon is refused
 }
 
 // do runs a shell operation and returns its result event, and the run. When ctx ends the run is cancelled.
@@ -30,8 +32,15 @@ func (o *ordered) do(ctx context.Context, op run.Operation) (run.Result, id.Run,
 	}
 	q := client.RunRequest{Message: client.Message{ProtocolVersion: json.RawMessage(`"` + run.Protocol + `"`), Operations: raw}, Title: o.title}
 	made, err := o.api.CreateRun(ctx, o.space, q)
-	if err != nil {
-		return run.Result{}, "", err
+	for err != nil {
+		later, ok := errors.AsType[*client.Later](err)
+		if !ok || o.wait == nil {
+			return run.Result{}, "", err
+		}
+		if err := o.wait(ctx, later); err != nil {
+			return run.Result{}, "", err
+		}
+		made, err = o.api.CreateRun(ctx, o.space, q)
 	}
 	r := id.Run(made.RunID)
 	if o.begun != nil {

@@ -20,6 +20,7 @@ const (
 	ExitUnavailable = 8 // the daemon cannot be reached, or not now
 	ExitExhausted   = 9 // a limit, a quota or a rate is used up
 	ExitInterrupted = 130
+	ExitTrapped     = 134 // a module did what no program may, as one that aborts ends
 )
 
 // kinds maps every kind of fault to its exit code.
@@ -48,6 +49,9 @@ var refusals = map[string]bool{
 // codeInterrupted is the code of what ended because the person at the terminal wanted it.
 const codeInterrupted = "interrupted"
 
+// codeTrapped is the code of a module that trapped.
+const codeTrapped = "wasm_trapped"
+
 // exitCode returns the code for an error that ends a command.
 func exitCode(err error) int {
 	if quiet, ok := errors.AsType[*ended](err); ok {
@@ -60,6 +64,8 @@ func exitCode(err error) int {
 		return ExitInterrupted // as a shell says it
 	case refusals[fault.CodeOf(err)]:
 		return ExitRefused
+	case fault.CodeOf(err) == codeTrapped:
+		return ExitTrapped
 	}
 	return kinds[fault.KindOf(err)]
 }

@@ -116,6 +116,7 @@ func reference() string {
 		{ExitUnavailable, "the daemon cannot be reached, or not now"},
 		{ExitExhausted, "a limit, a quota or a rate is used up"},
 		{ExitInterrupted, "interrupted at the terminal"},
+		{ExitTrapped, "a WebAssembly module trapped"},
 	} {
 		fmt.Fprintf(&b, "| %d | %s |\n", row.code, row.text)
 	}

@@ -26,7 +26,7 @@ import (
 func shell(i *invocation) *cobra.Command {
 	return &cobra.Command{
 		Use: "shell SPACE", Short: "Open a shell in a space", Args: cobra.ExactArgs(1), ValidArgsFunction: i.completeSpaces,
-		Long: "Shell runs one line after the other in a space, each as a run that policy decides on and the log records. The working folder and exported variables go on from line\n" +
+		Long: "Shell runs one line after the other in a space, each as a run that policy decides on and the log records. The working folder, exported variables and $? go on from line\n" +
 			"to line; other variables, functions and options of the shell do not. Tab completes commands and files of the space, the arrows bring back lines (a line that begins with a\n" +
 			"space is not kept), Ctrl-C ends what runs or drops what is typed, Ctrl-D and exit end the session. Where policy asks a person, whoever may answer is asked here.\n" +
 			"Where the input is no terminal, its lines are run, and the exit code is that of the last one; with --json what each brought is one object on a line.",
@@ -58,6 +58,7 @@ type session struct {
 	carried  carried
 	programs []string // nil before they were asked for
 	last     int      // exit code of the last line
+	waited   bool     // it was said that lines come too fast
 
 	editor *term.Terminal // nil where the input is no terminal
 	keys   *typed
@@ -317,7 +318,7 @@ func (s *session) line(ctx context.Context, text string) error {
 		a.out, a.err = a.screens[0], a.screens[1]
 	}
 	a.watch()
-	o := ordered{api: s.api, space: s.space.ID, title: "agentbox shell", output: a.output, asks: a.asks}
+	o := ordered{api: s.api, space: s.space.ID, title: "agentbox shell", output: a.output, asks: a.asks, wait: s.wait}
 	result, r, err := o.do(within, op)
 	a.leave()
 	if err != nil {
@@ -328,6 +329,7 @@ func (s *session) line(ctx context.Context, text string) error {
 	var left leaving
 	found := false
 	if result.ExitCode != nil {
+		s.carried.code = *result.ExitCode
 		left, found = m.read(a.held, *result.ExitCode)
 	}
 	if !found {
@@ -367,6 +369,23 @@ func (s *session) broken(ctx context.Context, err error) error {
 	}
 	s.say(err)
 	return nil
+}
+
+// wait waits where lines come faster than the daemon takes runs. It says so once in a session.
+func (s *session) wait(ctx context.Context, l *client.Later) error {
+	if !s.waited {
+		s.waited = true
+		p := s.i.printer(s.i.Err)
+		p.line("%s", p.paint(faint, fmt.Sprintf("the lines come faster than the daemon takes runs of this key; the session waits %s, and again where it has to", l.After)))
+	}
+	over, stop := s.i.Clock.NewTimer(l.After)
+	defer stop()
+	select {
+	case <-over:
+		return nil
+	case <-ctx.Done():
+		return fault.New(fault.Unavailable, codeInterrupted, "interrupted")
+	}
 }
 
 // strayed says that a line left nothing for the next one, where that is no matter of course, and goes back to the top from a folder that is gone.

@@ -24,6 +24,7 @@ type carried struct {
 	folder string            // working folder, absolute
 	first  map[string]string // what was exported when the session began
 	now    map[string]string // what is exported
+	code   int               // exit code of the last line, for $?
 }
 
 // unkept are variables that a shell makes anew each time, and the one that the daemon gives each step.
@@ -64,6 +65,9 @@ func (s *carried) operation(line string, entropy io.Reader) (op run.Operation, m
 			before = append(before, "unset -v "+name)
 		}
 	}
+	if s.code != 0 {
+		before = append(before, fmt.Sprintf("(exit %d)", s.code))
+	}
 	op.Command = strings.Join(append(before, line, m.telling()), "\n")
 	return op, m, nil
 }
@@ -87,7 +91,7 @@ func (s *carried) learn(left leaving) (lost []string) {
 			left.exported[name] = value
 		}
 	}
-	s.folder, s.now = left.folder, left.exported
+	s.folder, s.now, s.code = left.folder, left.exported, left.code
 	count, size := 0, 0
 	for _, name := range slices.Sorted(maps.Keys(s.now)) {
 		if was, there := s.first[name]; there && was == s.now[name] || slices.Contains(unkept, name) {

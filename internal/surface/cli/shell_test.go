@@ -100,6 +100,7 @@ func TestWhatALineLeavesTravels(t *testing.T) {
 		{leaving{folder: "/workspace/a b", exported: map[string]string{"HOME": "/tmp", "LANG": "de", "A": "1", "PWD": "/workspace/a b"}}, "a b", map[string]string{"A": "1", "LANG": "de"}, ""},
 		{leaving{folder: "/tmp/it's", exported: map[string]string{"HOME": "/tmp"}}, "", map[string]string{}, "cd -- \"/tmp/it's\" || exit\nunset -v LANG\n"},
 		{leaving{folder: "/workspacex", exported: map[string]string{"HOME": "/tmp", "LANG": "C"}}, "", map[string]string{}, "cd -- /workspacex || exit\n"},
+		{leaving{folder: "/tmp", exported: map[string]string{"HOME": "/tmp", "LANG": "C"}, code: 3}, "", map[string]string{}, "cd -- /tmp || exit\n(exit 3)\n"},
 	} {
 		if lost := c.learn(step.left); lost != nil {
 			t.Errorf("%s: lost %q", step.left.folder, lost)

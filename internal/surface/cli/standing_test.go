@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"agentbox/internal/client"
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/run"
 )
 
@@ -85,4 +86,35 @@ func (w *told) Write(p []byte) (int, error) {
 		close(w.done)
 	}
 	return n, err
+}
+
+// TestASessionWaitsWhereItsLinesComeTooFast: a line that was refused for its rate is sent again, when the daemon says so and with a word about it.
+func TestASessionWaitsWhereItsLinesComeTooFast(t *testing.T) {
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if asked++; asked <= 2 {
+			w.WriteHeader(http.StatusTooManyRequests)
+			_, _ = w.Write([]byte(`{"error":"rate_limited","detail":"d","retry_after":9}`))
+			return
+		}
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = w.Write([]byte(`{"error":"taken","detail":"it was taken this time"}`))
+	}))
+	defer server.Close()
+	var said strings.Builder
+	s := session{i: &invocation{Host: Host{Clock: soon{}, Err: &said, Getenv: func(string) string { return "" }}}}
+	api := client.New(server.URL, "key")
+	defer api.Close()
+	o := ordered{api: api, space: "spc_1", wait: s.wait}
+	if _, _, err := o.do(t.Context(), run.Operation{Type: run.OpShell, Command: "true"}); fault.CodeOf(err) != "taken" || asked != 3 {
+		t.Errorf("asked %d times: %v", asked, err)
+	}
+	if got := said.String(); strings.Count(got, "the session waits 9s") != 1 {
+		t.Errorf("said is %q", got)
+	}
+	asked, o.wait = 0, nil
+	if _, _, err := o.do(t.Context(), run.Operation{Type: run.OpShell, Command: "true"}); fault.CodeOf(err) != "rate_limited" || asked != 1 {
+		t.Errorf("without anybody who waits, asked %d times: %v", asked, err)
+	}
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"io"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -26,8 +25,11 @@ type Module struct {
 	Cache    string    // "" for none
 }
 
-// ModuleFolder is a folder of the host under the name by which a module knows it.
-type ModuleFolder struct{ Host, Guest string }
+// ModuleFolder is a folder of the host, and the names under which a module finds it open.
+type ModuleFolder struct {
+	Host   string
+	Guests []string
+}
 
 // ModuleEnd is how a module ended by itself.
 type ModuleEnd struct {
@@ -54,19 +56,20 @@ func wasiCommands(i *invocation) *cobra.Command {
 
 func wasiRun(i *invocation) *cobra.Command {
 	m := Module{Gas: moduleGas}
-	var dirs []string
+	var dirs, env []string
 	var memory, span, start string
 	c := &cobra.Command{
 		Use: "run MODULE [ARG...]", Short: "Run a module, with the folders that are named and nothing else", Args: cobra.MinimumNArgs(1),
 		Long: "Run executes a WebAssembly module as the nano tier does: metered, over copies of its folders, with a virtual clock and seeded chance. It needs no daemon.\n" +
 			"What it reads and writes is this command's input and output; its exit code is this command's. When it ends by itself, with whatever code, the\n" +
-			"folders are changed as it has left them; when it is stopped or traps, they stay as they were. Flags stand before MODULE.",
-		Example: "  agentbox wasi run --dir .::/ --env HOME=/ tool.wasm -v file.txt\n  agentbox wasi run --gas 1000000000 --seed 7 --json program.wasm",
+			"folders are changed as it has left them; when it is stopped or traps, they stay as they were, and the exit code of a trap is 134. Flags stand before\n" +
+			"MODULE; what stands behind it is the module's, -- too. A folder without ::GUEST that is the only one is also /, so that a path may begin at it.",
+		Example: "  agentbox wasi run --dir . --env HOME=/ tool.wasm -v file.txt\n  agentbox wasi run --dir src::/in --dir out --env LANG convert.wasm /in/a out/b\n  agentbox wasi run --gas 1000000000 --seed 7 --json program.wasm",
 	}
 	f := c.Flags()
 	f.SetInterspersed(false)
-	f.StringArrayVar(&dirs, "dir", nil, "HOST or HOST::GUEST: a folder that the module finds open under the name GUEST (default: the folder's own name); repeatable")
-	f.StringArrayVar(&m.Env, "env", nil, "NAME=VALUE: a variable of its environment, which is empty else; repeatable")
+	f.StringArrayVar(&dirs, "dir", nil, "HOST or HOST::GUEST: a folder that the module finds open under the name GUEST (default: HOST as it is written); repeatable")
+	f.StringArrayVar(&env, "env", nil, "NAME=VALUE, or NAME for one of this environment: a variable of its own, which is empty else; repeatable")
 	f.Int64Var(&m.Gas, "gas", moduleGas, "work that it may do, in units of gas: about one per instruction")
 	f.StringVar(&span, "time", moduleTime, "how long it may run and sleep; what it sleeps takes no time")
 	f.StringVar(&memory, "memory", moduleMemory, "memory that it may hold, files included")
@@ -89,20 +92,11 @@ func wasiRun(i *invocation) *cobra.Command {
 				return usage("--clock %s: write a time as in 2026-01-02T15:04:05Z", oneLine(start, 40))
 			}
 		}
-		for _, v := range m.Env {
-			if name, _, ok := strings.Cut(v, "="); !ok || name == "" {
-				return usage("--env %s: write NAME=VALUE", oneLine(v, 60))
-			}
+		if m.Env, err = i.variables(env); err != nil {
+			return err
 		}
-		for _, dir := range dirs {
-			host, guest, named := strings.Cut(dir, "::")
-			if !named {
-				guest = filepath.Base(host)
-			}
-			if host == "" || guest == "" {
-				return usage("--dir %s: write HOST or HOST::GUEST", oneLine(dir, 80))
-			}
-			m.Folders = append(m.Folders, ModuleFolder{Host: host, Guest: guest})
+		if m.Folders, err = moduleFolders(dirs); err != nil {
+			return err
 		}
 		var out, says bytes.Buffer
 		m.In, m.Out, m.Err = i.In, i.Out, i.Err
@@ -125,4 +119,42 @@ func wasiRun(i *invocation) *cobra.Command {
 		return nil
 	}
 	return c
+}
+
+// variables are those of a module: as they are written, and of this environment where only a name is; one that is not set there is not set.
+func (i *invocation) variables(written []string) (all []string, err error) {
+	for _, v := range written {
+		name, _, valued := strings.Cut(v, "=")
+		if name == "" {
+			return nil, usage("--env %s: write NAME=VALUE, or NAME for a variable of this environment", oneLine(v, 60))
+		}
+		if !valued {
+			value := i.Getenv(name)
+			if value == "" {
+				continue
+			}
+			v += "=" + value
+		}
+		all = append(all, v)
+	}
+	return all, nil
+}
+
+// moduleFolders are the folders of a module. A single one that has no other name is also the root, where the paths of most programs begin.
+func moduleFolders(written []string) (all []ModuleFolder, err error) {
+	for _, dir := range written {
+		host, guest, named := strings.Cut(dir, "::")
+		if !named {
+			guest = host
+		}
+		if host == "" || guest == "" {
+			return nil, usage("--dir %s: write HOST or HOST::GUEST", oneLine(dir, 80))
+		}
+		f := ModuleFolder{Host: host, Guests: []string{guest}}
+		if len(written) == 1 && !named && guest != "/" {
+			f.Guests = []string{"/", guest}
+		}
+		all = append(all, f)
+	}
+	return all, nil
 }

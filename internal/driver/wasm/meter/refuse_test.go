@@ -137,7 +137,8 @@ func TestRefused(t *testing.T) {
 	}{
 		"nothing":                  {nil, ErrMalformed},
 		"text":                     {[]byte("(module)"), ErrMalformed},
-		"a component":              {[]byte("\x00asm\x0d\x00\x01\x00"), ErrMalformed},
+		"a component":              {[]byte("\x00asm\x0d\x00\x01\x00"), ErrUnsupported},
+		"another version":          {[]byte("\x00asm\x02\x00\x00\x00"), ErrMalformed},
 		"a cut head":               {[]byte("\x00asm"), ErrMalformed},
 		"a section too long":       {[]byte("\x00asm\x01\x00\x00\x00\x01\x7f"), ErrMalformed},
 		"a section of 2^32":        {[]byte("\x00asm\x01\x00\x00\x00\x01\xff\xff\xff\xff\x0f"), ErrMalformed},

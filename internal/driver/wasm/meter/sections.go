@@ -69,7 +69,11 @@ type pass struct {
 // parse reads the module and rewrites its sections as it goes, but for those that name what comes later.
 func (p *pass) parse() {
 	r := p.r
-	if !bytes.Equal(r.bytes(min(8, uint32(len(r.b)))), []byte("\x00asm\x01\x00\x00\x00")) {
+	switch head := r.bytes(min(8, uint32(len(r.b)))); {
+	case bytes.Equal(head, []byte("\x00asm\x0d\x00\x01\x00")):
+		r.fail(unsupported("it is a component, not a module; compile it for WASI preview 1, as the target wasm32-wasip1 of clang and Rust does"))
+		return
+	case !bytes.Equal(head, []byte("\x00asm\x01\x00\x00\x00")):
 		r.fail(malformed("it does not begin as a module of version 1 does"))
 		return
 	}

@@ -57,6 +57,8 @@ func ask(in *engine.Instance, stack []uint64) {
 	case "chmod":
 		err := s.process.FS.Chmod(vfs.At{Dir: s.process.FS.Root()}, r.Args[0], r.Mode, true)
 		a.Errno = number(err)
+	case "opened":
+		a.Code = s.wasi.Descriptors() - s.begun
 	case "find":
 		a = find(s.process, &r)
 	case "execute":

@@ -128,6 +128,7 @@ func build(ctx context.Context, code *engine.Code, library []byte) (*engine.Imag
 type state struct {
 	wasi    *wasi.Program
 	process *program.Process // nil while the image is made
+	begun   int              // descriptors that were open at first
 	answer  []byte           // of the door, until it is taken
 }
 
@@ -147,7 +148,7 @@ func begin(fs *vfs.FS, p *program.Process, stdio [3]*vfs.Handle) (*state, error)
 	if err != nil {
 		return nil, err
 	}
-	return &state{wasi: w, process: p}, nil
+	return &state{wasi: w, process: p, begun: w.Descriptors()}, nil
 }
 
 // put copies bytes into memory that it allocates in the guest.

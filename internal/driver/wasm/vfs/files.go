@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -122,6 +123,8 @@ func (f *FS) Symlink(target string, at At, path string) error {
 		return ENOENT
 	case len(target) >= MaxPath:
 		return ENAMETOOLONG
+	case strings.IndexByte(target, 0) >= 0:
+		return EINVAL
 	}
 	if err := f.account.Allocate(int64(len(target))); err != nil {
 		return ENOMEM

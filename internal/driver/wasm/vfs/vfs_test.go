@@ -522,6 +522,15 @@ func TestChangesSayWhatIsDifferent(t *testing.T) {
 	}
 }
 
+func TestASymbolicLinkPointsToAPath(t *testing.T) {
+	f, at := empty(t)
+	for target, err := range map[string]error{
+		"": vfs.ENOENT, "a\x00b": vfs.EINVAL, strings.Repeat("a", vfs.MaxPath): vfs.ENAMETOOLONG, strings.Repeat("a", vfs.MaxPath-1): nil,
+	} {
+		want(t, f.Symlink(target, at, "l"), err)
+	}
+}
+
 func TestAHardLinkKnowsHowManyNamesThereAre(t *testing.T) {
 	d := &disk{bytes: 1 << 20, left: 100}
 	a, b := d.file("a", "hard"), d.file("d/b", "hard")

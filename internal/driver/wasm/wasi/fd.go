@@ -34,8 +34,11 @@ func filetype(k vfs.Kind) byte {
 	return 0
 }
 
-// filetype is that of what is open: a stream without a name is no device, for C libraries would take it for a terminal.
+// filetype is that of what is open: a stream is a device where it is a terminal, for C libraries take one for that.
 func (d *descriptor) filetype() byte {
+	if d.terminal {
+		return filetype(vfs.Device)
+	}
 	if d.handle.Node() == nil {
 		return 0
 	}

@@ -65,6 +65,7 @@ type descriptor struct {
 	inheriting rights
 	had        rights // at first: a right that it never had is another error than one that was given up
 	sync       uint16 // flags of path_open that are kept to be told; everything is written at once
+	terminal   bool   // a stream that is one
 	preopened  bool
 	name       string // of one that is preopened
 	entries    []vfs.Entry

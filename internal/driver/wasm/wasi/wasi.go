@@ -36,6 +36,7 @@ type Config struct {
 	Args     []string
 	Env      []string // as in NAME=value
 	Stdio    [3]*vfs.Handle
+	Terminal [3]bool // whether those of Stdio are a terminal: C libraries then print line by line
 	Preopens []Preopen
 	// Deadline is when the program may go on no longer, on the virtual clock; the zero time is never. Late is called then, and ends it by a panic.
 	Deadline time.Time
@@ -63,12 +64,12 @@ type Program struct {
 // New returns the state of a program. The handles of Stdio are its own from then on, also when an error is returned: Close closes them.
 func New(fs *vfs.FS, c Config) (*Program, error) {
 	p := &Program{fs: fs, arg: c.Args, env: c.Env, deadline: c.Deadline, late: c.Late}
-	for _, h := range c.Stdio {
+	for i, h := range c.Stdio {
 		if h == nil {
 			p.fds = append(p.fds, nil)
 			continue
 		}
-		d := &descriptor{handle: h, base: possible(h.Kind())}
+		d := &descriptor{handle: h, base: possible(h.Kind()), terminal: c.Terminal[i]}
 		if h.Kind() == vfs.Directory {
 			d.inheriting = allRights
 		}
@@ -122,6 +123,16 @@ func (p *Program) Close() {
 			p.fds[i] = nil
 		}
 	}
+}
+
+// Descriptors returns how many descriptors are open.
+func (p *Program) Descriptors() (n int) {
+	for _, d := range p.fds {
+		if d != nil {
+			n++
+		}
+	}
+	return n
 }
 
 // Functions returns what programs import from Module, for the engine. of finds the program in the state of an instance.

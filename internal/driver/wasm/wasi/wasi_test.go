@@ -42,15 +42,7 @@ var compiled = sync.OnceValues(func() (*engine.Code, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx := context.Background()
-	e, err := engine.New(ctx, engine.Options{})
-	if err != nil {
-		return nil, err
-	}
-	if err := e.Define(ctx, wasi.Module, wasi.Functions(func(state any) *wasi.Program { return state.(*wasi.Program) })...); err != nil {
-		return nil, err
-	}
-	return e.Compile(ctx, code)
+	return compileFor(code)
 })
 
 // stream is a standard stream of a test.
@@ -91,6 +83,7 @@ type ran struct {
 	err         error // why it ended, but for an exit
 	out, stderr string
 	gas         int64
+	left        int // how much there is in the folder
 }
 
 // run runs the probe over an empty folder.
@@ -105,7 +98,12 @@ func runSeeded(t testing.TB, l bound.Limits, seed [32]byte, stdin string, args .
 	if err != nil {
 		t.Fatal(err)
 	}
-	var r ran
+	return runCode(t, code, l, seed, stdin, wasi.Config{Args: append([]string{"probe"}, args...), Env: []string{"HOME=/", "EMPTY="}}, "/")
+}
+
+// runCode runs a program over an empty folder, which it finds under some names.
+func runCode(t testing.TB, code *engine.Code, l bound.Limits, seed [32]byte, stdin string, c wasi.Config, names ...string) (r ran) {
+	t.Helper()
 	fiber.Run(func(g *fiber.Group) {
 		account := bound.New(l, seed, began)
 		fs := vfs.New(account, g)
@@ -117,19 +115,27 @@ func runSeeded(t testing.TB, l bound.Limits, seed [32]byte, stdin string, args .
 			t.Fatal(err)
 		}
 		var out, stderr bytes.Buffer
-		p, err := wasi.New(fs, wasi.Config{
-			Args: append([]string{"probe"}, args...), Env: []string{"HOME=/", "EMPTY="},
-			Stdio: [3]*vfs.Handle{
-				fs.Stream(stream{in: strings.NewReader(stdin)}, vfs.Read), fs.Stream(stream{out: counted{account, &out}}, vfs.Write), fs.Stream(stream{out: &stderr}, vfs.Write),
-			},
-			Preopens: []wasi.Preopen{{Name: "/", Dir: dir}},
-		})
+		c.Stdio = [3]*vfs.Handle{
+			fs.Stream(stream{in: strings.NewReader(stdin)}, vfs.Read), fs.Stream(stream{out: counted{account, &out}}, vfs.Write), fs.Stream(stream{out: &stderr}, vfs.Write),
+		}
+		for _, name := range names {
+			c.Preopens = append(c.Preopens, wasi.Preopen{Name: name, Dir: dir})
+		}
+		p, err := wasi.New(fs, c)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer p.Close()
 		r.code, r.err = start(account, code, p)
 		r.out, r.stderr, r.gas = out.String(), stderr.String(), account.Used()
+		if r.err != nil { // what was stopped looks no further
+			return
+		}
+		left, err := dir.List()
+		if err != nil {
+			t.Error(err)
+		}
+		r.left = len(left)
 	})
 	return r
 }

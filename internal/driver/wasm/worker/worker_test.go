@@ -47,7 +47,7 @@ type system struct{}
 
 func (system) Version() string { return "of a test" }
 
-func (system) Rest() error { return nil }
+func (system) Rest() {}
 
 func (system) Execute(o worker.Order, a *bound.Account, sources []vfs.Source, out func(int, []byte) error) (o2 worker.Outcome, changes [][]vfs.Change) {
 	fiber.Run(func(g *fiber.Group) {
