@@ -19,7 +19,7 @@ type messy struct{}
 const rubbish = 128 << 20
 
 func (messy) Version() string { return "" }
-func (messy) Rest() error     { return nil }
+func (messy) Rest()           {}
 
 func (messy) Execute(Order, *bound.Account, []vfs.Source, func(int, []byte) error) (Outcome, [][]vfs.Change) {
 	for range rubbish >> 20 {
