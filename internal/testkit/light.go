@@ -12,6 +12,7 @@ import (
 )
 
 // Light is a tier of the name nano without anything behind it. What a command does in it is its text: `echo TEXT` prints the text, with
+// `--context=NAME` a command shows 42 as a text, a table and a picture; with
 // `# want KIND NAME` at its end any command wants what the tier lacks after it has printed something, `sleep` ends when it is ended, and everything
 // else does nothing.
 type Light struct {
@@ -114,6 +115,9 @@ func (s *lightSpace) Exec(ctx context.Context, p policy.Permit, _ []byte, out sp
 		exit.Code, exit.Lacks = 127, lacks
 	case len(words) > 1 && words[0] == "echo":
 		return exit, out("stdout", []byte(strings.Join(words[1:], " ")+"\n"))
+	case len(words) > 1 && strings.HasPrefix(words[1], "--context="):
+		exit.Displays = lightCell()
+		return exit, out("stdout", []byte("42\n"))
 	case len(words) > 0 && words[0] == "sleep":
 		if err := out("stdout", []byte("waiting\n")); err != nil {
 			return exit, err
@@ -126,6 +130,15 @@ func (s *lightSpace) Exec(ctx context.Context, p policy.Permit, _ []byte, out sp
 		}
 	}
 	return exit, nil
+}
+
+// lightCell is what a command in an interpreter context shows.
+func lightCell() []space.Display {
+	return []space.Display{
+		{Value: 1, Result: true, Type: "int", Media: space.DisplayText, Data: []byte("42")},
+		{Value: 1, Result: true, Type: "int", Media: space.DisplayHTML, Data: []byte("<table><tr><td>42</td></tr></table>"), Rows: 1, Columns: 1},
+		{Value: 1, Result: true, Type: "int", Media: space.DisplayPNG, Data: []byte("a picture"), Width: 4, Height: 2},
+	}
 }
 
 // Load implements space.Instance.

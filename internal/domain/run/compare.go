@@ -99,12 +99,13 @@ func (o Outcome) compare(got Outcome) *Divergence {
 			return &Divergence{Index: o.Index, Operation: o.ID, Field: f.name, Recorded: f.recorded, Replayed: f.replayed}
 		}
 	}
+	shown, again := displaysText(a.Displays), displaysText(b.Displays)
 	for _, f := range []struct {
 		name               string
 		recorded, replayed *string
 	}{
 		{"stdout", a.Stdout, b.Stdout}, {"stderr", a.Stderr, b.Stderr}, {"content", a.Content, b.Content},
-		{"error", &a.Error, &b.Error}, {"message", &a.Message, &b.Message},
+		{"error", &a.Error, &b.Error}, {"message", &a.Message, &b.Message}, {"displays", &shown, &again},
 	} {
 		if d := o.texts(f.name, deref(f.recorded), deref(f.replayed)); d != nil {
 			return d

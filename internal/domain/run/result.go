@@ -51,6 +51,8 @@ type Result struct {
 	Clock *time.Time `json:"clock,omitempty"` // where its clock began
 	Lacks []Lack     `json:"lacks,omitempty"` // what it wanted and the tier has not
 
+	Displays []Display `json:"displays,omitempty"` // what it has shown beside its output
+
 	Engine string `json:"engine,omitempty"` // what gas depends on: the versions of what counts it and of the guests
 
 	OperationType string           `json:"operationType,omitempty"`
@@ -60,7 +62,7 @@ type Result struct {
 	Suggestion    string           `json:"suggestion,omitempty"`
 	Category      string           `json:"category,omitempty"`
 	Message       string           `json:"message,omitempty"`
-	Omitted       []string         `json:"omitted,omitempty"` // fields left out of a live frame because they are long
+	Omitted       []string         `json:"omitted,omitempty"` // fields left out of a live frame because they are long, or that could not be kept
 	Details       *json.RawMessage `json:"details,omitempty"`
 }
 

@@ -269,6 +269,11 @@ func TestCompare(t *testing.T) {
 	text := func(s string) *string { return &s }
 	offset := func(n int64) *int64 { return &n }
 	one, no := 1, false
+	shown := func(artifact id.Artifact, content string) []Outcome {
+		o := read()
+		o[1].Result.Displays = []Display{{Artifact: artifact, Value: 1, Type: "int", Media: "text/plain", Digest: event.DigestOf([]byte(content))}}
+		return o
+	}
 	for _, c := range []struct {
 		name     string
 		recorded []Outcome
@@ -288,6 +293,9 @@ func TestCompare(t *testing.T) {
 			&Divergence{Index: 1, Operation: "make", Field: "success", Recorded: "true", Replayed: "false", Text: &Divergence{Index: 1, Operation: "make", Field: "stdout", Offset: offset(0), Recorded: "OUTPUT-one\n"}}},
 		{"a byte", read(), func(o []Outcome) []Outcome { o[1].Result.Stdout = text("OUTPUT-two\n"); return o },
 			&Divergence{Index: 1, Operation: "make", Field: "stdout", Offset: offset(7), Recorded: "OUTPUT-one\n", Replayed: "OUTPUT-two\n"}},
+		{"what was shown, as other artifacts", shown("art_1", "4"), func([]Outcome) []Outcome { return shown("art_2", "4") }, nil},
+		{"something else that was shown", shown("art_1", "4"), func([]Outcome) []Outcome { return shown("art_1", "5") },
+			&Divergence{Index: 1, Operation: "make", Field: "displays", Offset: offset(30), Recorded: around(displaysText(shown("", "4")[1].Result.Displays), 30), Replayed: around(displaysText(shown("", "5")[1].Result.Displays), 30)}},
 		{"an end", read(), func(o []Outcome) []Outcome { o[1].Result.Stdout = text("OUTPUT-one\nmore"); return o },
 			&Divergence{Index: 1, Operation: "make", Field: "stdout", Offset: offset(11), Recorded: "OUTPUT-one\n", Replayed: "OUTPUT-one\nmore"}},
 		{"what was redacted", read(RedactOutput), func([]Outcome) []Outcome { return read() }, nil},

@@ -32,6 +32,7 @@ const (
 	Processes    = "processes"     // of their own: signals to others, what runs on in the background, /proc
 	Concurrency  = "concurrency"   // commands of one space at the same time, each of which sees what the other writes
 	Binaries     = "binaries"      // programs of machine code
+	Contexts     = "contexts"      // of interpreters, which keep their variables between calls
 	Sockets      = "sockets"       // within the space
 	Ownership    = "ownership"     // users and groups of files
 	SpecialFiles = "special_files" // pipes, sockets and devices with a name
@@ -121,6 +122,9 @@ type Exit struct {
 	Seed  string    // what decided its chance; "" in tiers where chance is the host's
 	Clock time.Time // where its clock began; zero in tiers whose clock is the host's
 	Lacks []Lack    // what it wanted and the tier lacks
+
+	// Displays are what it has shown beside its output, within the bounds of displays.
+	Displays []Display
 
 	// Engine names the versions of what executed it, as far as they decide what comes of it; "" in tiers that promise no repetition.
 	Engine string

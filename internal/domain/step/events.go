@@ -66,6 +66,8 @@ type ArtifactCreated struct {
 	Content  Content         `json:"content"`
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 	Fence    uint64          `json:"fence,omitempty"`
+
+	Operation string `json:"operation_id,omitempty"` // that has shown it, in a space; the daemon vouches for that
 }
 
 // ArtifactStored is the data of artifact.stored: the content came, and is what was declared.

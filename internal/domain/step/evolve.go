@@ -72,9 +72,13 @@ func (a Artifact) Evolve(e event.Event) (Artifact, error) {
 	switch e.Type {
 	case EventArtifactCreated:
 		d, err := event.Decode[ArtifactCreated](e)
+		as := policy.Attested
+		if d.Operation != "" {
+			as = policy.Permitted
+		}
 		return Artifact{
 			ID: d.Artifact, Run: e.Run, Step: e.Step, Room: e.Room, Kind: d.Kind, Title: d.Title, Media: d.Media, Size: d.Size, Digest: d.Digest, Content: d.Content,
-			Metadata: d.Metadata, Fence: d.Fence, As: policy.Attested, CreatedBy: e.Principal, CreatedAt: e.OccurredAt, Redacted: e.Withheld != "",
+			Metadata: d.Metadata, Fence: d.Fence, Operation: d.Operation, As: as, CreatedBy: e.Principal, CreatedAt: e.OccurredAt, Redacted: e.Withheld != "",
 		}, err
 	case EventArtifactStored:
 		d, err := event.Decode[ArtifactStored](e)

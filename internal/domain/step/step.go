@@ -102,7 +102,8 @@ type Artifact struct {
 	Stored    *Stored         `json:"stored,omitempty"` // the content, where it was sent by itself
 	Metadata  json.RawMessage `json:"metadata,omitempty"`
 	Fence     uint64          `json:"fence,omitempty"`
-	As        string          `json:"recorded_as"` // always policy.Attested
+	Operation string          `json:"operation_id,omitempty"` // that has shown it, of a run in a space
+	As        string          `json:"recorded_as"`            // policy.Permitted of what an operation has shown, else policy.Attested
 	CreatedBy id.Principal    `json:"created_by"`
 	CreatedAt time.Time       `json:"created_at"`
 	Redacted  bool            `json:"redacted,omitempty"`

@@ -128,8 +128,8 @@ func seal(program []byte) (*os.File, error) {
 // Name returns the tier's word.
 func (t *Tier) Name() string { return Name }
 
-// Lacks returns nothing: a space of namespaces has what an ordinary system has.
-func (t *Tier) Lacks() []string { return nil }
+// Lacks names what is nano's alone: else a space of namespaces has what an ordinary system has.
+func (t *Tier) Lacks() []string { return []string{space.Contexts} }
 
 // Create starts a space for a space.create permit.
 func (t *Tier) Create(ctx context.Context, p policy.Permit, spec space.Spec) (space.Instance, error) {

@@ -246,7 +246,7 @@ func TestAThousandCellsDoNotGrow(t *testing.T) {
 		}
 		late := len(n.read(language))
 		t.Logf("%s: %d bytes after %d cells, %d after %d", language, early, cells/5+1, late, cells)
-		if late > early+1<<20 {
+		if late > early+128<<10 {
 			t.Errorf("%s: it grows from %d bytes to %d", language, early, late)
 		}
 	}

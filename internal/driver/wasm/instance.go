@@ -239,7 +239,7 @@ func (s *instance) execute(ctx, within context.Context, o worker.Order, out spac
 	}
 	exit := space.Exit{
 		Code: outcome.Code, Signal: outcome.Signal, Limit: outcome.Limit, TimedOut: outcome.TimedOut, Canceled: outcome.Canceled,
-		Duration: s.tier.o.Clock.Now().Sub(began), Gas: outcome.Gas, Lacks: outcome.Lacks, Engine: outcome.Version,
+		Duration: s.tier.o.Clock.Now().Sub(began), Gas: outcome.Gas, Lacks: outcome.Lacks, Engine: outcome.Version, Displays: outcome.Displays,
 	}
 	s.mu.Lock()
 	s.micros += outcome.CPU.Microseconds()

@@ -186,6 +186,8 @@ type execution struct {
 	fs      *vfs.FS
 	out     func(channel int, p []byte) error
 	lacks   []space.Lack
+
+	displays []space.Display
 }
 
 func (e *execution) run() worker.Outcome {
@@ -197,10 +199,10 @@ func (e *execution) run() worker.Outcome {
 	stderr := e.fs.Stream(&output{e, 2}, vfs.Write)
 	sh := shell.New(shell.Options{
 		FS: e.fs, Account: e.account, Programs: e.system.programs, Module: e.system.module, Env: e.order.Env, Cwd: e.order.Cwd,
-		Stdin: stdin, Stdout: stdout, Stderr: stderr, Args: e.order.Argv, Umask: umask, Report: e.lack,
+		Stdin: stdin, Stdout: stdout, Stderr: stderr, Args: e.order.Argv, Umask: umask, Report: e.lack, Show: e.show,
 	})
 	r := sh.Run(`exec "$@"`)
-	o := worker.Outcome{Code: r.Code, Lacks: e.lacks}
+	o := worker.Outcome{Code: r.Code, Lacks: e.lacks, Displays: e.displays}
 	if r.Signal == "STOP" || r.Signal == "TSTP" { // nobody lets it go on
 		return ended(o, &bound.Stopped{TimedOut: true})
 	}
@@ -250,6 +252,15 @@ func (e *execution) lack(l program.Lack) {
 	if w := (space.Lack{Kind: l.Kind, Name: l.Name, Detail: l.Detail}); !slices.Contains(e.lacks, w) {
 		e.lacks = append(e.lacks, w)
 	}
+}
+
+// show keeps what is shown, in the memory of the execution, until that has ended.
+func (e *execution) show(d space.Display) bool {
+	if !d.Fits(e.displays) || e.account.Allocate(int64(len(d.Data))) != nil {
+		return false
+	}
+	e.displays = append(e.displays, d)
+	return true
 }
 
 // input is what a command reads.

@@ -25,6 +25,8 @@ type task struct {
 	content []byte       // of createFile, decoded
 	edits   []space.Edit // of editFile
 	kept    run.Kept     // the snapshot after it
+
+	shown []space.Display // beside its output
 }
 
 // prepare makes the action of an operation. Its error is the operation's validation error.

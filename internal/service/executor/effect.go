@@ -14,10 +14,10 @@ import (
 )
 
 // affect does what the permit permits and returns the operation's result event. It never fails: what goes wrong is the result.
-func (r *ride) affect(ctx context.Context, t task, p policy.Permit) run.Result {
+func (r *ride) affect(ctx context.Context, t *task, p policy.Permit) run.Result {
 	if t.op.Type == run.OpMessage {
 		if _, err := p.Redeem(policy.MessageSend); err != nil {
-			return r.failed(ctx, t, run.Result{Type: run.OpMessage}, err)
+			return r.failed(ctx, *t, run.Result{Type: run.OpMessage}, err)
 		}
 		return run.Result{Type: run.OpMessage, Success: ptr(true)}
 	}
@@ -27,7 +27,7 @@ func (r *ride) affect(ctx context.Context, t task, p policy.Permit) run.Result {
 	result := run.Result{Type: t.op.Type, Path: t.action.Path}
 	files, err := r.x.Spaces.Files(ctx, r.doc.Workspace, r.doc.Space)
 	if err != nil {
-		return r.failed(ctx, t, result, err)
+		return r.failed(ctx, *t, result, err)
 	}
 	switch t.op.Type {
 	case run.OpCreateFile:
@@ -43,7 +43,7 @@ func (r *ride) affect(ctx context.Context, t task, p policy.Permit) run.Result {
 		err = files.Delete(ctx, p)
 	}
 	if err != nil {
-		return r.failed(ctx, t, run.Result{Type: t.op.Type, Path: t.action.Path}, err)
+		return r.failed(ctx, *t, run.Result{Type: t.op.Type, Path: t.action.Path}, err)
 	}
 	result.Success = ptr(true)
 	return result

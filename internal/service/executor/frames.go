@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
@@ -63,8 +64,11 @@ func shortened(result *run.Result) {
 	}{{"content", &result.Content}, {"stdout", &result.Stdout}, {"stderr", &result.Stderr}} {
 		if *field.text != nil && len(**field.text) > 1<<10 {
 			*field.text = nil
-			result.Omitted = append(result.Omitted, field.name)
+			result.Omitted = append(slices.Clip(result.Omitted), field.name)
 		}
+	}
+	if len(result.Displays) > 16 {
+		result.Displays, result.Omitted = nil, append(slices.Clip(result.Omitted), "displays")
 	}
 }
 

@@ -25,14 +25,14 @@ func (r *ride) start(ctx context.Context) error {
 // the operation is left by then, and the next one has not begun.
 func (r *ride) occupied(ctx context.Context, t *task, p policy.Permit) run.Result {
 	if t.op.Type == run.OpMessage {
-		return r.affect(ctx, *t, p)
+		return r.affect(ctx, t, p)
 	}
 	leave, err := r.x.Spaces.Occupy(ctx, r.doc.Workspace, r.doc.Space, t.op.Type == run.OpShell)
 	if err != nil {
 		return r.failed(ctx, *t, run.Result{Type: t.op.Type, Path: t.action.Path, Command: t.op.Command}, err)
 	}
 	defer leave()
-	result := r.affect(ctx, *t, p)
+	result := r.affect(ctx, t, p)
 	if t.op.Type != run.OpReadFile && result.Type != run.ResPolicyDenied {
 		t.kept = r.keep(context.WithoutCancel(ctx))
 	}

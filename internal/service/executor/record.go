@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
@@ -75,11 +76,12 @@ func (r *ride) conclude(ctx context.Context, t task, result run.Result) error {
 		d := &t.ruling.Decision
 		d.Outcome, d.ReasonCode, d.Reason, d.Suggestion = policy.Deny, result.ReasonCode, result.Reason, result.Suggestion
 	}
+	shown := r.artifacts(ctx, t, &result)
 	draft, err := r.outcome(ctx, t, typ, &result)
 	if err != nil {
 		return err
 	}
-	drafts := []event.Draft{draft}
+	drafts := slices.Concat(shown, []event.Draft{draft})
 	refused := result.Type == run.ResPolicyDenied || t.glanced && t.ruling.Decision.Shadow // what else shadow let pass, the gate recorded
 	if refused && !t.ruling.Decision.Action.IsZero() {                                     // what has no canonical form has no hash to be found by
 		drafts = append(drafts, policy.RefusedDraft(r.origin, t.ruling))

@@ -16,26 +16,26 @@ import (
 
 // exec runs a command in the tier that it needs. Where a lighter tier finds out while it runs that it lacks something, it leaves nothing behind of
 // it; then the space is promoted, and the command runs by the same permit in the heavier tier.
-func (r *ride) exec(ctx context.Context, t task, p policy.Permit) run.Result {
+func (r *ride) exec(ctx context.Context, t *task, p policy.Permit) run.Result {
 	result := run.Result{Type: run.OpShell, Command: t.op.Command}
-	if err := r.route(ctx, t); err != nil {
-		return r.failed(ctx, t, result, err)
+	if err := r.route(ctx, *t); err != nil {
+		return r.failed(ctx, *t, result, err)
 	}
 	result, err := r.attempt(ctx, t, p)
 	if lacking, ok := errors.AsType[*space.Lacking](err); ok {
 		shown := result.Stdout != nil && *result.Stdout != "" || result.Stderr != nil && *result.Stderr != ""
 		result.Stdout, result.Stderr = nil, nil
-		if err = r.promote(ctx, t, space.WhyTierLacks, lacking.Lacks); err != nil {
+		if err = r.promote(ctx, *t, space.WhyTierLacks, lacking.Lacks); err != nil {
 			result.Lacks = lacksOf(lacking.Lacks)
-			return r.failed(ctx, t, result, err)
+			return r.failed(ctx, *t, result, err)
 		}
 		if shown {
-			r.announce(ctx, t) // who watches sees that it begins anew
+			r.announce(ctx, *t) // who watches sees that it begins anew
 		}
 		result, err = r.attempt(ctx, t, p)
 	}
 	if err != nil {
-		return r.failed(ctx, t, result, err)
+		return r.failed(ctx, *t, result, err)
 	}
 	return result
 }
@@ -73,7 +73,7 @@ func (r *ride) promote(ctx context.Context, t task, code string, lacks []space.L
 }
 
 // attempt runs a command in the space as it is and streams what it prints. An error is for what kept it from running.
-func (r *ride) attempt(ctx context.Context, t task, p policy.Permit) (run.Result, error) {
+func (r *ride) attempt(ctx context.Context, t *task, p policy.Permit) (run.Result, error) {
 	result := run.Result{Type: run.OpShell, Command: t.op.Command}
 	s, err := r.x.Spaces.Space(ctx, r.doc.Workspace, r.doc.Space)
 	if err != nil {
@@ -99,7 +99,8 @@ func (r *ride) attempt(ctx context.Context, t task, p policy.Permit) (run.Result
 	if err != nil {
 		return result, err
 	}
-	r.exited(ctx, t, exit, &result)
+	t.shown = exit.Displays
+	r.exited(ctx, *t, exit, &result)
 	return result, nil
 }
 

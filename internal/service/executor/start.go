@@ -34,6 +34,9 @@ type Request struct {
 	// Under says what stands behind the run where an engine asks for it; nil for nothing. It is asked again when something has changed meanwhile.
 	Under func(context.Context) (run.Under, error)
 
+	// Unless refuses a space that cannot execute it; nil refuses none.
+	Unless func(space.Space) error
+
 	// Retention is how long the run's data are kept once it has ended, in whole seconds; 0 for as long as those of other runs.
 	Retention time.Duration
 }
@@ -87,6 +90,11 @@ func (x *Executor) Start(ctx context.Context, origin event.Origin, q Request) (r
 	ruling, err := x.admit(ctx, origin, s, r, input) // before anything is kept of what may be refused
 	if err != nil {
 		return run.Run{}, err
+	}
+	if q.Unless != nil {
+		if err := q.Unless(s); err != nil {
+			return x.again(ctx, origin, q, input, err)
+		}
 	}
 	agent, err := x.Agents.Agent(ctx, origin, q.Workspace, agentName(q, s))
 	if err != nil {

@@ -111,7 +111,7 @@ type Daemon struct {
 var commands = []func(*invocation) *cobra.Command{
 	up, doctor, demo,
 	workspaces, nodes, rooms, threads, messages, searchCommand,
-	spaces, snippets, shell, execute, runs, timelineCommand, approvals, files,
+	spaces, snippets, shell, execute, runs, timelineCommand, approvals, files, contexts,
 	artifacts, engine,
 	topCommand, events, audit, policies, killSwitch, incidents, labels,
 	wasiCommands,

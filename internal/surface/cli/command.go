@@ -31,7 +31,12 @@ func (o *ordered) do(ctx context.Context, op run.Operation) (run.Result, id.Run,
 		return run.Result{}, "", err
 	}
 	q := client.RunRequest{Message: client.Message{ProtocolVersion: json.RawMessage(`"` + run.Protocol + `"`), Operations: raw}, Title: o.title}
-	made, err := o.api.CreateRun(ctx, o.space, q)
+	return o.made(ctx, func() (run.Events, error) { return o.api.CreateRun(ctx, o.space, q) })
+}
+
+// made starts a run of one operation and returns its result event, and the run. When ctx ends the run is cancelled.
+func (o *ordered) made(ctx context.Context, create func() (run.Events, error)) (run.Result, id.Run, error) {
+	made, err := create()
 	for err != nil {
 		later, ok := errors.AsType[*client.Later](err)
 		if !ok || o.wait == nil {
@@ -40,7 +45,7 @@ func (o *ordered) do(ctx context.Context, op run.Operation) (run.Result, id.Run,
 		if err := o.wait(ctx, later); err != nil {
 			return run.Result{}, "", err
 		}
-		made, err = o.api.CreateRun(ctx, o.space, q)
+		made, err = create()
 	}
 	r := id.Run(made.RunID)
 	if o.begun != nil {

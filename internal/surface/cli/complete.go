@@ -90,7 +90,11 @@ func (i *invocation) arguments(cmd *cobra.Command) offer {
 		if len(words) == 0 || len(args) >= len(words) && !strings.HasSuffix(words[len(words)-1], "...") {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return i.offered(cmd, words[min(len(args), len(words)-1)], begun)
+		stands := words[min(len(args), len(words)-1)]
+		if stands == "CONTEXT" && len(args) > 0 {
+			return i.completeContexts(cmd, args[0])
+		}
+		return i.offered(cmd, stands, begun)
 	})
 }
 
@@ -136,6 +140,21 @@ func (i *invocation) offered(cmd *cobra.Command, stands, begun string) ([]string
 	return nil, cobra.ShellCompDirectiveNoFileComp
 }
 
+// completeContexts offers the interpreter contexts of a space.
+func (i *invocation) completeContexts(cmd *cobra.Command, in string) ([]string, cobra.ShellCompDirective) {
+	return i.fromDaemon(cmd, func(ctx context.Context, api *client.Client) (found []string, err error) {
+		s, err := i.named(ctx, api, in)
+		if err != nil {
+			return nil, err
+		}
+		all, err := api.Contexts(ctx, s)
+		for _, c := range all {
+			found = append(found, c.Name+"\t"+c.Language)
+		}
+		return found, err
+	})
+}
+
 // enumerations are the words that a flag takes, by its name; with the command before it where another command's flag of that name takes others.
 var enumerations = map[string][]string{
 	"approvals scope":  {"once", "run", "room", "workspace", "template"},
@@ -150,6 +169,7 @@ var enumerations = map[string][]string{
 	"incident status":  {string(incident.Open), string(incident.Closed)},
 	"space status":     {string(space.Creating), string(space.Ready), string(space.Running), string(space.Paused), string(space.Destroyed)},
 	"runs status":      {string(run.Queued), string(run.Running), string(run.AwaitingApproval), string(run.Succeeded), string(run.Failed), string(run.Cancelled)},
+	"context language": {"python", "js", "ts"},
 	"exec language":    {"python", "js", "ts", "bash", "wasm"},
 	"runtime":          {"auto", "nano", "heavy"},
 	"tier":             {"auto", "namespace", "microvm"},

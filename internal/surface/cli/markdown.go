@@ -98,6 +98,12 @@ func became(b *strings.Builder, o run.Outcome) {
 			fence(b, "", *text.text)
 		}
 	}
+	if len(o.Result.Displays) > 0 {
+		b.WriteString("\nshown:\n\n")
+	}
+	for _, d := range o.Result.Displays {
+		fmt.Fprintf(b, "- %s: %s\n", formOf(d), code(string(d.Artifact)))
+	}
 	removed(b, o.Removed)
 }
 

@@ -58,7 +58,7 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 // TestTheDocumentsNameRealCommands finds every command line of the documents in the command tree, its flags too.
 func TestTheDocumentsNameRealCommands(t *testing.T) {
 	found := 0
-	for _, file := range []string{"README.md", "CONTRIBUTING.md", "examples/weather-report/README.md", "docs/RATIONALE.md"} {
+	for _, file := range []string{"README.md", "CONTRIBUTING.md", "docs/NANO.md", "examples/weather-report/README.md", "docs/RATIONALE.md"} {
 		text, err := os.ReadFile("../../../" + file)
 		if err != nil {
 			t.Fatal(err)

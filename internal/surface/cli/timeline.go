@@ -38,6 +38,9 @@ func (p *printer) timeline(r run.Run, results []run.Result) {
 		p.line("%s", line)
 	}
 	for _, o := range r.Operations {
+		for _, d := range byOperation[o.ID].Displays {
+			p.display(d, "agentbox artifact get "+string(d.Artifact))
+		}
 		if e := byOperation[o.ID]; e.Suggestion != "" {
 			p.line("%s %s", p.paint(yellow, "→"), wrapped(plain(o.ID)+": "+plain(e.Suggestion), p.width, 2))
 		}

@@ -257,7 +257,7 @@ func plant(t *testing.T) *planted {
 	d.succeed(t, "POST", "/v1/audit/redactions", `{"event_id":"`+lost+`","reason":"plumgone"}`, nil)
 
 	space := d.must(t, "POST", "/v1/spaces", `{"name":"plumspace","room_id":"`+room+`","policy":"permissive"}`, "id")
-	for _, name := range []string{"a.txt", "plumfile.txt"} {
+	for _, name := range []string{"a.txt", "plumfile.txt", ".agentbox/contexts/plumfile.py"} {
 		if status, raw := d.ask(t, "", "PUT", "/v1/spaces/"+space+"/files/"+name, "plumfile"); status >= 300 {
 			t.Fatalf("%d %s", status, raw)
 		}

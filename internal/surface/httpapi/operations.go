@@ -87,7 +87,7 @@ func New(c wire.Config, services Services, version string) *Server {
 	c.Narrow = func(ctx context.Context, who principal.Caller, t id.Token) (principal.Caller, error) {
 		return services.Gate.ActsFor(ctx, who, "", t)
 	}
-	c.Tags = []string{"service", "auth", "principals", "rooms", "spaces", "snapshots", "runs", "engines", "files", "approvals", "policies", "incidents", "labels", "events", "audit", "content"}
+	c.Tags = []string{"service", "auth", "principals", "rooms", "spaces", "snapshots", "runs", "engines", "files", "contexts", "approvals", "policies", "incidents", "labels", "events", "audit", "content"}
 	s.Server = wire.New(c)
 	for _, check := range services.Checks {
 		s.probers = append(s.probers, &prober{check: check})
@@ -107,6 +107,7 @@ func New(c wire.Config, services Services, version string) *Server {
 	s.registerSteps()
 	s.registerEvidence()
 	s.registerFiles()
+	s.registerContexts()
 	s.registerApprovals()
 	s.registerPolicies()
 	s.registerArbiter()

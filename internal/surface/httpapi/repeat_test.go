@@ -155,6 +155,9 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 			path: space() + "/runs", body: `{"protocolVersion":"1.0","operations":[{"type":"shell","command":"echo once >> log; cat log"}]}`,
 			other: `{"protocolVersion":"1.0","operations":[{"type":"message","content":"other"}]}`, status: 201,
 		},
+		"run-cell": {
+			path: light() + "/contexts/c/cells", body: `{"language":"python","code":"x = 1"}`, other: `{"language":"python","code":"x = 2"}`, status: 201,
+		},
 		"resume-run": {
 			path: resumed + "/resume", body: `{"approval":{"operationId":"clean","decision":"approved"}}`,
 			other: `{"approval":{"operationId":"clean","decision":"denied"}}`, status: 201,

@@ -130,7 +130,7 @@ func TestScenarios(t *testing.T) {
 // tiersOf gives a daemon the tier nano for the scenarios that are about it.
 func tiersOf(file string) func(*app.Config) {
 	return func(c *app.Config) {
-		if strings.HasPrefix(filepath.Base(file), "runtimes") {
+		if name := filepath.Base(file); strings.HasPrefix(name, "runtimes") || strings.HasPrefix(name, "contexts") {
 			c.Light = &testkit.Light{}
 		}
 	}

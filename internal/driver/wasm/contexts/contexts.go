@@ -10,9 +10,12 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"regexp"
+	"path"
+	"slices"
+	"strings"
 
 	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/wasm/bound"
 	"agentbox/internal/driver/wasm/engine"
 	"agentbox/internal/driver/wasm/program"
@@ -20,9 +23,7 @@ import (
 )
 
 // Folder is where the contexts of a space lie.
-const Folder = parent + "/contexts"
-
-const parent = "/workspace/.agentbox"
+const Folder = "/workspace/" + space.ContextFolder
 
 // Language is that of an interpreter, and the ending of its files.
 type Language string
@@ -33,21 +34,16 @@ const (
 	JavaScript Language = "js"
 )
 
-// A file is this head and then the delta of the interpreter's memory.
+// A file is a head and then the delta of the interpreter's memory.
 const (
-	magic       = "agentbox context 1\n" // with the version of the format
-	headBytes   = len(magic) + languageAt + 8 + 4
+	magic       = space.ContextMagic
+	headBytes   = space.ContextHead
 	languageAt  = 4
 	bytesPerGas = 8
 )
 
-// names are those that a context can have: they are names of files.
-var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
-
 // Errors of contexts.
 var (
-	ErrName = fault.New(fault.Invalid, "context_name_invalid",
-		"a context is named by 1 to 64 letters, digits, dots, dashes and underscores, and begins with a letter or a digit")
 	ErrBroken  = fault.New(fault.Invalid, "context_broken", "the context is broken")
 	ErrOther   = fault.New(fault.Conflict, "context_version", "the context belongs to another version of the interpreter")
 	ErrChanged = fault.New(fault.Conflict, "context_changed", "the context was changed meanwhile by another cell")
@@ -66,10 +62,12 @@ type Context struct {
 }
 
 // Open reads the context with a name, whose states stand on the image with a hash. Where there is none it is a new one. It is closed.
+// The program loses the variable in which long code comes.
 func Open(p *program.Process, language Language, name string, image [sha256.Size]byte) (*Context, error) {
-	if !names.MatchString(name) {
-		return nil, ErrName
+	if err := space.ContextName(name); err != nil {
+		return nil, err
 	}
+	p.Env = slices.DeleteFunc(slices.Clone(p.Env), func(pair string) bool { return strings.HasPrefix(pair, space.CellVariable+"=") })
 	c := &Context{p: p, path: Folder + "/" + name + "." + string(language), language: language}
 	h, err := p.FS.Open(p.At(), c.path, vfs.Read, 0)
 	if errors.Is(err, vfs.ENOENT) {
@@ -155,7 +153,7 @@ func (c *Context) Keep(state *engine.Delta) error {
 	case err == nil && node != c.node, err != nil && c.node != nil:
 		return fault.New(ErrChanged.Kind, ErrChanged.Code, "%s was changed while the cell ran; run the cells of a context one after the other", c.path)
 	}
-	for _, dir := range []string{parent, Folder} {
+	for _, dir := range []string{path.Dir(Folder), Folder} {
 		if err := c.p.FS.Mkdir(at, dir, 0o755); err != nil && !errors.Is(err, vfs.EEXIST) {
 			return fmt.Errorf("%s: %w", dir, err)
 		}

@@ -2,12 +2,12 @@ package javascript
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"regexp"
 
 	"github.com/evanw/esbuild/pkg/api"
 
+	"agentbox/internal/driver/wasm/contexts"
 	"agentbox/internal/driver/wasm/engine"
 	"agentbox/internal/driver/wasm/program"
 	"agentbox/internal/driver/wasm/vfs"
@@ -15,10 +15,8 @@ import (
 
 // Cell is what a cell of a context has left.
 type Cell struct {
-	Code  int             `json:"-"`     // 0 where it succeeded; what it failed of is on the standard error
-	Value json.RawMessage `json:"value"` // of the last expression, nil where it is no JSON
-	Text  string          `json:"text"`  // of the last expression as the console shows it, "" for undefined
-	State *engine.Delta   `json:"-"`     // of the interpreter behind it, for the next cell; nil where it was ended in the middle of what it did
+	Code  int           // 0 where it succeeded; what it failed of is on the standard error
+	State *engine.Delta // of the interpreter behind it, for the next cell; nil where it was ended in the middle of what it did
 }
 
 // declared are the names that a cell declares at its top. The next cell may declare them again, as in a console.
@@ -45,10 +43,11 @@ func persistent(text string) string {
 }
 
 // Cell evaluates TypeScript or JavaScript in a context: state is what the cell before left, nil for the first one. What it declares at its top, the
-// next cell finds.
+// next cell finds. What it displays, and the value of its last expression, it prints and shows.
 func (r *Runtime) Cell(p *program.Process, state *engine.Delta, code string) (_ Cell, err error) {
 	ctx := context.Background()
-	run := &run{runtime: r, account: p.Account, p: p, files: map[int]*vfs.Handle{}, maps: map[string]*sourceMap{}, lacks: map[string]bool{}, cell: true}
+	run := &run{runtime: r, account: p.Account, p: p, files: map[int]*vfs.Handle{}, maps: map[string]*sourceMap{}, lacks: map[string]bool{}, cell: true, showing: contexts.NewShowing(p)}
+	defer run.showing.End()
 	image := r.image
 	if state != nil {
 		if image, err = r.image.With(*state); err != nil {
@@ -67,6 +66,10 @@ func (r *Runtime) Cell(p *program.Process, state *engine.Delta, code string) (_ 
 		c.Code = run.failed(err)
 		return c, nil
 	}
+	if err := run.vm.must("qjs_run_gc"); err != nil { // what nothing leads to any more is not kept
+		c.Code = run.failed(err)
+		return c, nil
+	}
 	after, err := in.Freeze()
 	c.State = &after
 	return c, err
@@ -77,45 +80,59 @@ func (r *run) evaluateCell(code string) (c Cell, err error) {
 	if err := r.open(&command{code: &code}); err != nil {
 		return c, err
 	}
-	if _, thrown, err := r.vm.apply("globals"); err != nil || thrown {
-		return c, errors.Join(err, errors.New("the prelude failed"))
+	for _, name := range []string{"globals", "begin"} {
+		v, thrown, err := r.vm.apply(name)
+		if err = errors.Join(err, r.vm.free(v)); err != nil || thrown {
+			return c, errors.Join(err, errors.New("the prelude failed"))
+		}
 	}
+	result, exit, err := r.evaluateText(code)
+	if err != nil || exit != 0 {
+		return Cell{Code: exit}, err
+	}
+	v, thrown, err := r.vm.apply("cell", result)
+	if err == nil && thrown {
+		c.Code, err = r.uncaught()
+	}
+	return c, errors.Join(err, r.vm.free(v))
+}
+
+// evaluateText evaluates the text of a cell. Where it fails, that was told, and the exit code is not 0.
+func (r *run) evaluateText(code string) (result value, exit int, err error) {
 	text, err := r.transform(code, "[cell]", api.LoaderTS, api.FormatDefault)
+	if kept, lost := r.keepLast(code, text); err == nil && lost {
+		text, err = r.transform(kept, "[cell]", api.LoaderTS, api.FormatDefault)
+	}
 	if err == nil {
 		text = persistent(text)
 	} else if err = r.raise(err); err == nil {
-		c.Code, err = r.uncaught()
-		return c, err
+		exit, err = r.uncaught()
+		return 0, exit, err
 	}
 	if err != nil {
-		return c, err
+		return 0, 0, err
 	}
 	v, thrown, err := r.vm.eval(text, "[cell]", asAsync)
 	if err != nil {
-		return c, err
+		return 0, 0, err
 	}
 	if thrown {
-		c.Code, err = r.uncaught()
-		return c, err
+		exit, err = r.uncaught()
+		return 0, exit, err
 	}
-	if c.Code, err = r.loop(v); err != nil || c.Code != 0 {
-		return c, err
+	if exit, err = r.loop(v); err != nil || exit != 0 {
+		return 0, exit, err
 	}
-	result, err := r.vm.call("qjs_promise_result", uint64(v))
-	if err != nil {
-		return c, err
+	of, err := r.vm.call("qjs_promise_result", uint64(v))
+	return value(of), 0, errors.Join(err, r.vm.free(v))
+}
+
+// show shows a value of a cell.
+func (r *run) show(a *arguments) (any, error) {
+	raw, result := a.text(), a.int()
+	if r.showing == nil || a.err != nil {
+		return nil, a.err
 	}
-	shown, thrown, err := r.vm.apply("cell", value(result))
-	if err != nil {
-		return c, err
-	}
-	if thrown {
-		c.Code, err = r.uncaught()
-		return c, err
-	}
-	raw, err := r.vm.text(shown)
-	if err = errors.Join(err, r.vm.free(shown), r.vm.free(v)); err != nil {
-		return c, err
-	}
-	return c, json.Unmarshal([]byte(raw), &c)
+	r.showing.Show([]byte(raw), result != 0)
+	return nil, nil
 }

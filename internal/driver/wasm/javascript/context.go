@@ -23,10 +23,6 @@ func (r *Runtime) runCell(p *program.Process, c *command) int {
 	if err != nil {
 		return contexts.Failed(p, err)
 	}
-	if cell.Text != "" {
-		p.Out().Printf("%s\n", cell.Text)
-		p.Out().Flush()
-	}
 	if cell.State == nil {
 		p.Errorf("the context is as it was before the cell, which has ended the interpreter")
 		return cell.Code

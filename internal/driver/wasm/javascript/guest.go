@@ -244,7 +244,7 @@ func (g *guest) ask(expression string) (string, error) {
 }
 
 // entries are the functions of the prelude that the host calls.
-var entries = []string{"cell", "exit", "fatal", "globals", "main", "print", "start", "step", "ticks", "unhandled"}
+var entries = []string{"begin", "cell", "exit", "fatal", "globals", "main", "print", "start", "step", "ticks", "unhandled"}
 
 // apply calls one of the entries with values, which it frees. What it throws becomes the outcome thrown.
 func (g *guest) apply(name string, args ...value) (v value, thrown bool, err error) {

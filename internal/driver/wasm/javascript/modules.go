@@ -158,18 +158,26 @@ func introduce(file, text string) string {
 
 var usesRequire = regexp.MustCompile(`(?:^|[^\w.$])require\s*[(.]`)
 
+// cellConfig keeps what a cell imports and does not use: a later one may.
+const cellConfig = `{"compilerOptions": {"verbatimModuleSyntax": true}}`
+
+// lowered is what the interpreter has not, or has though esbuild thinks otherwise.
+var lowered = map[string]bool{"using": false, "decorators": false, "import-attributes": true}
+
+// plain is like lowered, and has templates become strings in one line.
+var plain = map[string]bool{"using": false, "decorators": false, "import-attributes": true, "template-literal": false}
+
 // transform makes JavaScript of a text, and keeps where each part of it came from.
 func (r *run) transform(text, file string, loader api.Loader, to api.Format) (string, error) {
 	r.p.Charge(len(text) * transformPerByte)
-	tsconfig := ""
-	if r.cell { // a later cell may use what this one imports
-		tsconfig = `{"compilerOptions": {"verbatimModuleSyntax": true}}`
+	options := api.TransformOptions{
+		Loader: loader, Format: to, Sourcefile: file, Sourcemap: api.SourceMapExternal, SourcesContent: api.SourcesContentExclude, Target: api.ESNext,
+		LogLevel: api.LogLevelSilent, Supported: lowered,
 	}
-	result := api.Transform(text, api.TransformOptions{
-		TsconfigRaw: tsconfig,
-		Loader:      loader, Format: to, Sourcefile: file, Sourcemap: api.SourceMapExternal, SourcesContent: api.SourcesContentExclude, Target: api.ESNext,
-		LogLevel: api.LogLevelSilent, Supported: map[string]bool{"using": false, "decorators": false, "import-attributes": true},
-	})
+	if r.cell { // a later cell may use what this one imports
+		options.TsconfigRaw, options.Supported = cellConfig, supported(text)
+	}
+	result := api.Transform(text, options)
 	if len(result.Errors) > 0 {
 		m := result.Errors[0]
 		at := file

@@ -30,6 +30,7 @@ var operations = map[string]operation{
 	"entropy":  func(r *run, a *arguments) (any, error) { b := a.bytes(); return nil, r.fill(b, a.err) },
 	"lack":     func(r *run, a *arguments) (any, error) { r.lack(a.text()); return nil, nil },
 	"write":    func(r *run, a *arguments) (any, error) { fd := a.int(); return r.print(fd, []byte(a.text()), a.err) },
+	"show":     (*run).show,
 	"compile":  (*run).compile,
 	"resolve":  func(r *run, a *arguments) (any, error) { from := a.text(); return r.resolve(from, a.text(), false) },
 	"position": (*run).position,

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"agentbox/internal/driver/wasm/bound"
+	"agentbox/internal/driver/wasm/contexts"
 	"agentbox/internal/driver/wasm/engine"
 	"agentbox/internal/driver/wasm/program"
 	"agentbox/internal/driver/wasm/vfs"
@@ -26,8 +27,9 @@ type run struct {
 	maps    map[string]*sourceMap // of what was transformed, by file
 	rejects []rejection
 	lacks   map[string]bool
-	given   source // a program that was given as text
-	cell    bool   // the interpreter goes on after it
+	given   source            // a program that was given as text
+	cell    bool              // the interpreter goes on after it
+	showing *contexts.Showing // of a cell
 }
 
 // rejection is a promise that was rejected and that nobody has handled yet.
@@ -329,7 +331,7 @@ func (r *run) settle(main value) (code int, over bool, err error) {
 			return code, true, err
 		}
 		ran, err := r.vm.number(v)
-		if err != nil {
+		if err = errors.Join(err, r.vm.free(v)); err != nil {
 			return 0, false, err
 		}
 		if ran == 0 {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/wasm/bound"
 	"agentbox/internal/driver/wasm/engine"
 	"agentbox/internal/driver/wasm/fiber"
@@ -72,10 +73,13 @@ type host struct {
 	program.Host
 	fs    *vfs.FS
 	lacks *[]string
+
+	displays *[]space.Display
 }
 
 func (h host) Sleep(d time.Duration) error { return h.fs.Sleep(d) }
 func (h host) Report(l program.Lack)       { *h.lacks = append(*h.lacks, l.String()) }
+func (h host) Show(d space.Display) bool   { *h.displays = append(*h.displays, d); return true }
 func (h host) Execute(*program.Process) (program.Status, error) {
 	return program.Status{}, vfs.ENOENT
 }
@@ -128,7 +132,7 @@ func execute(t testing.TB, w world) (r result) {
 		}
 		p := &program.Process{
 			Args: w.args, Env: append([]string{"HOME=/space", "PATH=/bin"}, w.env...), Cwd: cwd, Stdin: in, Stdout: fs.Stream(out, vfs.Write), Stderr: fs.Stream(errs, vfs.Write),
-			FS: fs, Account: a, Umask: 0o022, PID: 7, PPID: 1, Host: host{fs: fs, lacks: &r.lacks},
+			FS: fs, Account: a, Umask: 0o022, PID: 7, PPID: 1, Host: host{fs: fs, lacks: &r.lacks, displays: &[]space.Display{}},
 		}
 		if w.until > 0 {
 			p.Deadline = begin.Add(w.until)

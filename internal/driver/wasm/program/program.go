@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/wasm/bound"
 	"agentbox/internal/driver/wasm/vfs"
 )
@@ -71,6 +72,8 @@ type Host interface {
 	Sleep(d time.Duration) error
 	// Report tells the tier what is lacking. It prints nothing.
 	Report(l Lack)
+	// Show shows something beside the output of the execution. It reports false where that has no room any more, or is not well-formed.
+	Show(d space.Display) bool
 }
 
 // The signals that can end a program.

@@ -536,9 +536,8 @@ def fresh_main():
     return main
 
 
-def begin(request):
-    """What each execution has of its own: chance, environment, folder, arguments, flags."""
-    random.seed()
+def surround(request):
+    """Takes over the environment and the folder of an execution."""
     if os.environ:
         os.environ.clear()
     for pair in request.get("env") or []:
@@ -549,6 +548,12 @@ def begin(request):
         os.chdir(request.get("cwd") or "/")
     except OSError as e:
         raise Exit(2, f"python3: can't enter {request.get('cwd')!r}: {e.strerror}\n")
+
+
+def begin(request):
+    """What each execution has of its own: chance, environment, folder, arguments, flags."""
+    random.seed()
+    surround(request)
     sys.argv = list(request["argv"])
     sys.orig_argv = list(request.get("orig_argv") or sys.argv)
     warnings._processoptions(request.get("warnings") or [])
@@ -841,10 +846,18 @@ def plain(value):
     return cut(text_of(repr, value))
 
 
+def is_record(value):
+    return dataclasses.is_dataclass(value) and not isinstance(value, type)
+
+
+def record(row):
+    return row if isinstance(row, dict) else {field.name: getattr(row, field.name, None) for field in dataclasses.fields(row)}
+
+
 def table(value):
-    if not isinstance(value, (list, tuple)) or not value or not all(isinstance(row, dict) for row in value):
+    if not isinstance(value, (list, tuple)) or not value or not all(isinstance(row, dict) or is_record(row) for row in value):
         return None
-    rows = value[:MAX_ROWS]
+    rows = [record(row) for row in value[:MAX_ROWS]]
     columns = list(dict.fromkeys(key for row in rows for key in row))
     if not columns or len(columns) > 256 or not all(isinstance(key, str) for key in columns):
         return None
@@ -868,6 +881,10 @@ def rich(value):
                 data = base64.b64encode(data).decode()
             if isinstance(data, str) and len(data) <= 8 * MAX_TEXT:
                 result[key] = data
+    if isinstance(value, (bytes, bytearray)) and len(value) <= 6 * MAX_TEXT:
+        for key, magic in ("png", b"\x89PNG\r\n"), ("jpeg", b"\xff\xd8\xff"):
+            if value.startswith(magic):
+                result[key] = base64.b64encode(value).decode()
     method = getattr(type(value), "_repr_json_", None)
     data = text_of(method, value) if callable(method) else value if isinstance(value, (dict, list, tuple)) else None
     if data is not None:
@@ -883,30 +900,34 @@ def rich(value):
     return result
 
 
+def present(value, result):
+    """Prints a value, and shows all of its forms beside the output."""
+    said = rich(value)
+    print(said["text"].encode("utf-8", "replace").decode())
+    try:
+        ask(op="show", value=said, result=result)
+    except Refused:
+        pass  # who runs the cell shows nothing
+
+
 def display(*values):
     """Shows values beside the cell's output, each in all of its forms."""
     for value in values:
-        if len(displayed) < 256:
-            displayed.append(rich(value))
+        present(value, False)
 
 
-displayed = []
-shown = None
 sources = {}  # the names of the cells whose text tracebacks show
 
 
 def show(value):
     """The hook for the value of a cell's last expression."""
-    global shown
     if value is not None:
         cells["_"] = value
-        shown = rich(value)
+        present(value, True)
 
 
 def prepare_cell(request):
-    global cells, shown
-    displayed.clear()
-    shown = None
+    global cells
     if cells is None:
         begin(request)
         if not request.get("safe_path"):
@@ -917,6 +938,8 @@ def prepare_cell(request):
         asyncio.set_event_loop(loop)
     else:
         random.seed()
+        surround(request)
+        importlib.invalidate_caches()  # what the space's files are may have changed
     sys.displayhook = show
     name, source = request.get("name") or "<cell>", request["source"]
     sources[name] = None
@@ -974,7 +997,7 @@ def finish_cell(error):
         error = None
     close_files()
     code = flushed(code)
-    tell({"lacks": lacks, "value": shown, "displayed": displayed, "error": failure})
+    tell({"lacks": lacks, "error": failure})
     return code
 
 

@@ -1,7 +1,6 @@
 package python
 
 import (
-	"encoding/json"
 	"errors"
 
 	"agentbox/internal/domain/fault"
@@ -9,27 +8,6 @@ import (
 	"agentbox/internal/driver/wasm/engine"
 	"agentbox/internal/driver/wasm/program"
 )
-
-// Value is all that a value says of itself, by the names that notebooks have for it. Texts of more than 1 MiB are cut or left out.
-type Value struct {
-	Type     string          `json:"type"`
-	Text     string          `json:"text"` // its repr
-	HTML     string          `json:"html,omitempty"`
-	SVG      string          `json:"svg,omitempty"`
-	Markdown string          `json:"markdown,omitempty"`
-	LaTeX    string          `json:"latex,omitempty"`
-	PNG      []byte          `json:"png,omitempty"`
-	JPEG     []byte          `json:"jpeg,omitempty"`
-	JSON     json.RawMessage `json:"json,omitempty"`
-	Table    *Table          `json:"table,omitempty"` // of a list of dicts
-}
-
-// Table is a list of dicts in rows.
-type Table struct {
-	Columns []string `json:"columns"`
-	Rows    [][]any  `json:"rows"`  // nil, bool, float64 or string, in the order of the columns; at most 1,000
-	Total   int      `json:"total"` // how many rows there are
-}
 
 // CellError is the exception that ended a cell; its traceback went to stderr.
 type CellError struct {
@@ -39,16 +17,14 @@ type CellError struct {
 
 // Cell is what came of running a piece of code in a context.
 type Cell struct {
-	Code      int        // 0, or what the cell exited with
-	Crash     string     // why the interpreter died; the context is then as it was before
-	Left      bool       // it has ended the interpreter, as os._exit does; the context is then as it was before
-	Value     *Value     // of the last expression, nil if it was None or there was none
-	Displayed []Value    // what display() was called with
-	Error     *CellError // nil if the cell came to its end
-	Lacks     []Lack
+	Code  int        // 0, or what the cell exited with
+	Crash string     // why the interpreter died; the context is then as it was before
+	Left  bool       // it has ended the interpreter, as os._exit does; the context is then as it was before
+	Error *CellError // nil if the cell came to its end
+	Lacks []Lack
 }
 
-// Cell runs a piece of code in the namespace of a context, with name for tracebacks. before is how the context was left, nil for a new one; after is how it is
+// Cell runs a piece of code in the namespace of a context, with name for tracebacks. What it displays, and the value of its last expression, it prints and shows. before is how the context was left, nil for a new one; after is how it is
 // left now. The interpreter's memory is all that stays: files that the cell has left open are closed. A cell that ends the interpreter leaves the context as it
 // was; the error is then nil. One that the account stops is a *bound.Stopped.
 func (g *Guest) Cell(p *program.Process, name, source string, before *engine.Delta) (cell Cell, after *engine.Delta, err error) {
@@ -77,7 +53,7 @@ func (g *Guest) Cell(p *program.Process, name, source string, before *engine.Del
 		return cell, before, err
 	}
 	cell = Cell{
-		Code: o.code, Crash: o.crash, Value: o.report.Value, Displayed: o.report.Displayed, Error: o.report.Error, Lacks: o.report.Lacks,
+		Code: o.code, Crash: o.crash, Error: o.report.Error, Lacks: o.report.Lacks,
 	}
 	if cell.Left = o.exited; o.exited || o.crash != "" {
 		return cell, before, nil

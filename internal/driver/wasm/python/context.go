@@ -27,13 +27,6 @@ func (g *Guest) runCell(p *program.Process, c *command) int {
 		p.Errorf("the context is as it was before the cell, which has crashed the interpreter")
 		return finish(p, outcome{crash: cell.Crash}, nil)
 	}
-	for _, v := range cell.Displayed {
-		p.Out().Printf("%s\n", v.Text)
-	}
-	if cell.Value != nil {
-		p.Out().Printf("%s\n", cell.Value.Text)
-	}
-	p.Out().Flush()
 	if cell.Left {
 		p.Errorf("the context is as it was before the cell, which has ended the interpreter")
 		return cell.Code

@@ -23,6 +23,9 @@ type request struct {
 	Stdout  string   `json:"stdout"` // inherit, capture or null
 	Stderr  string   `json:"stderr"` // and stdout
 	Timeout *float64 `json:"timeout"`
+
+	Value  json.RawMessage `json:"value"`  // of a cell, that is shown
+	Result bool            `json:"result"` // it is that of its last expression
 }
 
 // reply is the answer.
@@ -49,11 +52,16 @@ func ask(in *engine.Instance, stack []uint64) {
 	}
 	s.process.Charge(int(n) / bytesPerGas)
 	var r request
-	if json.Unmarshal(b, &r) != nil || len(r.Args) == 0 {
+	if json.Unmarshal(b, &r) != nil || len(r.Args) == 0 && r.Op != "show" {
 		return
 	}
 	var a reply
 	switch r.Op {
+	case "show":
+		if s.showing == nil {
+			return
+		}
+		s.showing.Show(r.Value, r.Result)
 	case "chmod":
 		err := s.process.FS.Chmod(vfs.At{Dir: s.process.FS.Root()}, r.Args[0], r.Mode, true)
 		a.Errno = number(err)

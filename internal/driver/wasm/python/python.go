@@ -15,6 +15,7 @@ import (
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/driver/wasm/bound"
+	"agentbox/internal/driver/wasm/contexts"
 	"agentbox/internal/driver/wasm/engine"
 	"agentbox/internal/driver/wasm/program"
 	"agentbox/internal/driver/wasm/vfs"
@@ -127,9 +128,10 @@ func build(ctx context.Context, code *engine.Code, library []byte) (*engine.Imag
 // state is what the functions that the guest imports work on.
 type state struct {
 	wasi    *wasi.Program
-	process *program.Process // nil while the image is made
-	begun   int              // descriptors that were open at first
-	answer  []byte           // of the door, until it is taken
+	process *program.Process  // nil while the image is made
+	begun   int               // descriptors that were open at first
+	answer  []byte            // of the door, until it is taken
+	showing *contexts.Showing // of a cell
 }
 
 // WASI returns what the functions of WASI work on.
@@ -175,10 +177,8 @@ type outcome struct {
 
 // report is what the boot script says at the end.
 type report struct {
-	Lacks     []Lack     `json:"lacks"`
-	Value     *Value     `json:"value"`
-	Displayed []Value    `json:"displayed"`
-	Error     *CellError `json:"error"`
+	Lacks []Lack     `json:"lacks"`
+	Error *CellError `json:"error"`
 }
 
 // Lack is something that a program has asked for and that a nano space does not have.
@@ -202,6 +202,10 @@ func (g *Guest) execute(p *program.Process, image *engine.Image, c *command, aft
 		return o, err
 	}
 	defer s.wasi.Close()
+	if c.Kind == kindCell {
+		s.showing = contexts.NewShowing(p)
+		defer s.showing.End()
+	}
 	in, err := image.New(ctx, p.Account, s)
 	if err != nil {
 		return o, err

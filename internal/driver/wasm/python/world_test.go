@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/wasm/bound"
 	"agentbox/internal/driver/wasm/engine"
 	"agentbox/internal/driver/wasm/fiber"
@@ -95,6 +96,7 @@ type world struct {
 	lacks          []program.Lack
 	account        *bound.Account
 	changes        []vfs.Change
+	displays       []space.Display
 }
 
 // device is a stream of a test.
@@ -200,6 +202,11 @@ func (h *host) Execute(p *program.Process) (program.Status, error) {
 func (h *host) Go(f func())                 { panic("not used") }
 func (h *host) Sleep(d time.Duration) error { return h.world.account.Sleep(d) }
 func (h *host) Report(l program.Lack)       { h.world.lacks = append(h.world.lacks, l) }
+
+func (h *host) Show(d space.Display) bool {
+	h.world.displays = append(h.world.displays, d)
+	return true
+}
 
 // commands are those of the tests.
 var commands = program.Table{

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/wasm/bound"
 	"agentbox/internal/driver/wasm/fiber"
 	"agentbox/internal/driver/wasm/program"
@@ -32,7 +33,8 @@ type Options struct {
 	Name     string   // $0, "bash" where it is empty
 	Args     []string // $1 and so on
 	Umask    uint32
-	Report   func(program.Lack) // called for each thing that is lacking; may be nil
+	Report   func(program.Lack)       // called for each thing that is lacking; may be nil
+	Show     func(space.Display) bool // called for each thing that is shown beside the output; nil for a shell that has no room for it
 }
 
 // Result is how a script ended.
@@ -56,6 +58,7 @@ type world struct {
 	programs program.Table
 	module   program.Program
 	report   func(program.Lack)
+	show     func(space.Display) bool
 	pids     int
 	procs    []*proc // that live, in the order of their start
 	words    map[string]parsed
@@ -83,7 +86,7 @@ const firstPID = 1000
 
 // New makes a shell.
 func New(o Options) *Shell {
-	w := &world{fs: o.FS, account: o.Account, group: o.FS.Group(), programs: o.Programs, module: o.Module, report: o.Report, pids: firstPID,
+	w := &world{fs: o.FS, account: o.Account, group: o.FS.Group(), programs: o.Programs, module: o.Module, report: o.Report, show: o.Show, pids: firstPID,
 		words: map[string]parsed{}, regexps: map[string]pattern{}}
 	if o.Name == "" {
 		o.Name = "bash"

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/wasm/bound"
 	"agentbox/internal/driver/wasm/fiber"
 	"agentbox/internal/driver/wasm/program"
@@ -179,6 +180,9 @@ func (w *world) Report(l program.Lack) {
 		w.report(l)
 	}
 }
+
+// Show implements program.Host.
+func (w *world) Show(d space.Display) bool { return w.show != nil && w.show(d) }
 
 // Go implements program.Host. What stops the execution is known by everybody already.
 func (w *world) Go(f func()) {

@@ -13,6 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/wasm/bound"
 	"agentbox/internal/driver/wasm/vfs"
 )
@@ -129,6 +132,12 @@ func TestAFloodOfFramesIsBounded(t *testing.T) {
 		{"a read before the beginning", [][]byte{frame(frameRead, question("f", 1, 1))}, 1, errWire},
 		{"a read of too much", [][]byte{frame(frameRead, question("f", 0, 0xff, 0xff, 0xff, 0x7f))}, 1, errWire},
 		{"a listing from behind its end", [][]byte{frame(frameList, question(".", 0xff, 0xff, 0xff, 0x7f))}, 1, errWire},
+		{"a picture that is too large", [][]byte{frame(frameDisplay, encodeDisplay(space.Display{Value: 1, Media: space.DisplayPNG, Data: make([]byte, space.MaxDisplayBytes+1)}))}, 1, errWire},
+		{"a value of another kind", [][]byte{frame(frameDisplay, encodeDisplay(space.Display{Value: 1, Media: "text/javascript"}))}, 1, errWire},
+		{"a value of no number", [][]byte{frame(frameDisplay, encodeDisplay(space.Display{Media: space.DisplayText}))}, 1, errWire},
+		{"values", [][]byte{frame(frameDisplay, encodeDisplay(space.Display{Value: 1, Media: space.DisplayText}))}, 1 << 20, errWire},
+		{"pictures", [][]byte{frame(frameDisplay, encodeDisplay(space.Display{Value: 1, Media: space.DisplayPNG, Data: make([]byte, piece)})), frame(frameContent, make([]byte, piece))}, 1 << 10, errWire},
+		{"a picture of nothing", [][]byte{frame(frameDisplay, encodeDisplay(space.Display{Value: 1, Media: space.DisplayPNG, Data: make([]byte, 9)})), frame(frameEnd, (&Outcome{}).encode())}, 1, errWire},
 		{"ready again", [][]byte{frame(frameReady, nil)}, 1, errWire},
 		{"content of nothing", [][]byte{frame(frameContent, []byte("x"))}, 1, errWire},
 		{"a kind that is none", [][]byte{frame(200, nil)}, 1, errWire},
@@ -141,6 +150,32 @@ func TestAFloodOfFramesIsBounded(t *testing.T) {
 		if limit := 2*smallLimits().MemoryBytes + maxNames; files.held > limit || files.committed > 0 {
 			t.Errorf("%s: %d bytes were taken, %d commits", x.name, files.held, files.committed)
 		}
+	}
+}
+
+// TestWhatAnExecutionShowsComesWithItsEnd has a worker tell of two forms of a value, one of them in more than one frame; what is dropped shows nothing.
+func TestWhatAnExecutionShowsComesWithItsEnd(t *testing.T) {
+	want := []space.Display{
+		{Value: 1, Result: true, Type: "T", Media: space.DisplayText, Data: []byte("text")},
+		{Value: 1, Result: true, Type: "T", Media: space.DisplayPNG, Data: bytes.Repeat([]byte("p"), piece+1), Rows: 1, Columns: 2, Width: 3, Height: 4},
+	}
+	var said bytes.Buffer
+	s := &server{w: bufio.NewWriter(&said)}
+	for _, d := range want {
+		if err := s.display(d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.send(frameEnd, (&Outcome{Lacks: []space.Lack{{Kind: "module"}}}).encode(), true); err != nil {
+		t.Fatal(err)
+	}
+	o, err := hear(bytes.NewReader(said.Bytes()), &counted{}, smallLimits())
+	if diff := cmp.Diff(want, o.Displays); err != nil || diff != "" {
+		t.Errorf("%v, -want +got\n%s", err, diff)
+	}
+	tk := &talk{w: voice(bytes.NewReader(said.Bytes())), files: []Files{&counted{}}, printed: newPrinter(nil, 1<<10, 1<<10), limits: smallLimits(), tentative: true}
+	if o, err := tk.execute(t.Context(), []byte("order"), time.Hour); err != nil || !o.Dropped || len(o.Displays) > 0 {
+		t.Errorf("what is dropped shows %d forms: %+v, %v", len(o.Displays), o.Dropped, err)
 	}
 }
 
@@ -176,6 +211,7 @@ func FuzzFrames(f *testing.F) {
 	f.Add(framed(frame(frameOutput, []byte("\x01hi")), frame(frameList, e.b), frame(frameRead, append(e.b, 4)), frame(frameRoom, e.b[:len(e.b)-1]), frame(frameEnd, ended)))
 	f.Add(framed(frame(frameChange, encodeChange(0, vfs.Change{Op: vfs.WriteFile, Path: "../x", Size: 3, Mode: 0o7777, Content: []byte("abc")})), frame(frameContent, []byte("abc")), frame(frameEnd, ended)))
 	f.Add(framed(frame(frameChange, encodeChange(0, vfs.Change{Op: vfs.Put, Path: "/etc/passwd", Slot: 1 << 30, Target: "/", Modified: time.Unix(1<<40, 0)})), frame(frameEnd, ended)))
+	f.Add(framed(frame(frameDisplay, encodeDisplay(space.Display{Value: 1, Media: space.DisplayText, Data: []byte("abc")})), frame(frameContent, []byte("abc")), frame(frameEnd, ended)))
 	f.Fuzz(func(t *testing.T, said []byte) {
 		files := &counted{found: []vfs.Found{{Name: "a", Kind: vfs.Regular}}}
 		o, err := hear(bytes.NewReader(said), files, smallLimits())
@@ -184,6 +220,9 @@ func FuzzFrames(f *testing.F) {
 		}
 		if err == nil && (o.Code < 0 || o.Code > 255 || len(o.Refused) > maxWord || len(o.Lacks) > maxLacks || o.Gas < 0 || o.Memory < 0) {
 			t.Errorf("got %+v", o)
+		}
+		if shown := o.Displays; len(shown) > 0 && !shown[len(shown)-1].Fits(shown[:len(shown)-1]) {
+			t.Errorf("%d forms are shown", len(shown))
 		}
 		if files.held > 2*smallLimits().MemoryBytes+maxNames {
 			t.Errorf("%d bytes were taken", files.held)

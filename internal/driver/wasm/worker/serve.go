@@ -171,6 +171,11 @@ func (s *server) execute(o Order, account *bound.Account) error {
 			}
 		}
 	}
+	for _, d := range outcome.Displays {
+		if err := s.display(d); err != nil {
+			return err
+		}
+	}
 	if err := s.send(frameEnd, outcome.encode(), true); err != nil {
 		return err
 	}
@@ -182,7 +187,12 @@ func (s *server) change(mount int, c vfs.Change) error {
 	if err := s.send(frameChange, encodeChange(mount, c), false); err != nil {
 		return err
 	}
-	for rest := c.Content; len(rest) > 0; {
+	return s.content(c.Content)
+}
+
+// content writes content in frames of its own.
+func (s *server) content(rest []byte) error {
+	for len(rest) > 0 {
 		n := min(len(rest), piece)
 		if err := s.send(frameContent, rest[:n], false); err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/wasm/bound"
 	"agentbox/internal/driver/wasm/vfs"
 )
@@ -23,6 +24,7 @@ type talk struct {
 	tentative bool
 	listing   map[string][]vfs.Found // folders that are told in parts
 	told      int64                  // bytes that the changes take here
+	displays  []space.Display
 
 	mu     sync.Mutex // guards what follows
 	over   bool       // the worker is not this execution's any more
@@ -163,6 +165,7 @@ func (t *talk) end(o Outcome) (Outcome, error) {
 			}
 		}
 	}
+	o.Displays = t.displays
 	return o, nil
 }
 
@@ -177,6 +180,8 @@ func (t *talk) frame(kind byte, payload []byte) error {
 		return t.printed.print(payload[0], payload[1:])
 	case frameChange:
 		return t.change(payload)
+	case frameDisplay:
+		return t.display(payload)
 	}
 	mount, path := d.uint(), d.string()
 	if d.err != nil || mount >= uint64(len(t.files)) {

@@ -43,6 +43,7 @@ const (
 	frameContent
 	frameEnd
 	frameOrderPart // what did not fit into frameOrder follows before it
+	frameDisplay   // its content follows in frames of content
 )
 
 // errWire is a frame that nobody of ours has written.
@@ -282,11 +283,12 @@ type Outcome struct {
 	CPU      time.Duration // of the worker's processor time
 	Memory   int64         // the most that was held at once
 	Lacks    []space.Lack
-	Version  string // of what executed it
-	Dropped  bool   // it was tentative and lacked something: nothing of it is left
-	NotReady bool   // it wanted an interpreter that is still being prepared: nothing of it is left
-	Refused  string // why the command was not started, "" where it was
-	Crash    string // what broke in a guest or in us, "" for nothing
+	Version  string          // of what executed it
+	Dropped  bool            // it was tentative and lacked something: nothing of it is left
+	NotReady bool            // it wanted an interpreter that is still being prepared: nothing of it is left
+	Displays []space.Display // told before the end
+	Refused  string          // why the command was not started, "" where it was
+	Crash    string          // what broke in a guest or in us, "" for nothing
 }
 
 // Bounds of what is believed of an outcome.

@@ -181,6 +181,12 @@ func (r *reader) interpreter(c *Command, rest []arg, in *stdin) {
 			return
 		case a.text == "--check-hash-based-pycs":
 			i++
+		case a.text == "--context" && takes != "" && takes != "IlM":
+			if i++; i < len(rest) {
+				r.context(rest[i])
+			}
+		case strings.HasPrefix(a.text, "--context=") && takes != "" && takes != "IlM":
+			r.context(arg{text: strings.TrimPrefix(a.text, "--context="), known: a.known})
 		case slices.Contains(fileOptions, a.text) || a.text == "-r" && takes == "rC":
 			i++
 			if i < len(rest) {
@@ -212,6 +218,15 @@ func (r *reader) interpreter(c *Command, rest []arg, in *stdin) {
 		c.Traits = append(c.Traits, policy.TraitRunsFile)
 		r.out.Unsealed = append(r.out.Unsealed, "the standard input of "+c.Name)
 	}
+}
+
+// context reads the name of an interpreter context: what earlier cells have left there decides what the code does.
+func (r *reader) context(name arg) {
+	what := "an interpreter context that is only known when it runs"
+	if name.known {
+		what = "the interpreter context " + name.text
+	}
+	r.out.Unsealed = append(r.out.Unsealed, what)
 }
 
 // fileOptions are the options of interpreters that name a file which decides what runs.

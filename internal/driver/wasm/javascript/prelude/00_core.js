@@ -113,7 +113,7 @@
       const found = require.resolve(name);
       return found.startsWith("node:") ? ab.builtin(found.slice(5)) : load(found, parent, false);
     };
-    require.resolve = (name) => host.resolve(file, String(name));
+    require.resolve = (name) => host.resolve(typeof file === "string" ? file : file(), String(name));
     require.cache = new Proxy({}, {
       has: (_, k) => modules.has(k), get: (_, k) => modules.get(k), deleteProperty: (_, k) => modules.delete(k) || true,
       ownKeys: () => [...modules.keys()], getOwnPropertyDescriptor: (_, k) => modules.has(k) ? { value: modules.get(k), enumerable: true, configurable: true } : undefined,
@@ -121,7 +121,7 @@
     Object.defineProperty(require, "main", { get: () => ab.mainModule });
     return require;
   };
-  ab.requireFrom = (file) => (file === "[eval]" || file === "[stdin]" ? requireOf(ab.cwd() + "/" + file, undefined) : requireOf(file, undefined));
+  ab.requireFrom = (file) => (file === "[eval]" || file === "[stdin]" ? requireOf(() => ab.cwd() + "/" + file, undefined) : requireOf(file, undefined));
   ab.main = (file) => { load(file, null, true); };
   ab.mainText = null;
   ab.Module = Module;
@@ -311,12 +311,58 @@
   };
   ab.exit = (code) => ab.process.ending(code);
   ab.print = (v) => { host.write(1, `${typeof v === "string" || Number.isInteger(v) && v !== 0 ? v : ab.inspect(v)}\n`); };
-  // cell describes the value of a cell.
+  // Cells: what they display, and the values of their last expressions, each in all the forms that it has.
+  const maxText = 1 << 20; // of one form of a value
+  const maxRows = 1000; // of a table
+  const forms = { "text/html": "html", "image/svg+xml": "svg", "text/markdown": "markdown", "text/latex": "latex", "image/png": "png", "image/jpeg": "jpeg" };
+  const cut = (text) => (text.length <= maxText ? text : `${text.slice(0, maxText)}…`);
+  const table = (v) => {
+    const plain = (x) => x !== null && typeof x === "object" && [Object.prototype, null].includes(Object.getPrototypeOf(x));
+    if (!Array.isArray(v) || v.length === 0 || !v.every(plain)) return undefined;
+    const rows = v.slice(0, maxRows);
+    const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))];
+    if (columns.length === 0 || columns.length > 256) return undefined;
+    const one = (x) => (x === undefined || x === null ? null : typeof x === "boolean" || (typeof x === "number" && Number.isFinite(x)) ? x : cut(typeof x === "string" ? x : ab.inspect(x)));
+    return { columns, rows: rows.map((row) => columns.map((c) => one(row[c]))), total: v.length };
+  };
+  const rich = (v, text) => {
+    const out = { type: v === null ? "null" : typeof v, text };
+    let json;
+    if (v !== null && (typeof v === "object" || typeof v === "function")) {
+      try { if (typeof v.constructor?.name === "string" && v.constructor.name !== "") out.type = v.constructor.name; } catch { /* it does not say */ }
+      try { out.table = table(v); } catch { /* it is none */ }
+      try {
+        const said = v[Symbol.for("Jupyter.display")]?.();
+        for (const [media, form] of Object.entries(forms)) if (typeof said?.[media] === "string" && said[media].length <= 8 * maxText) out[form] = said[media];
+        if (said?.["application/json"] !== undefined) json = JSON.stringify(said["application/json"]);
+      } catch { /* it says no more */ }
+      if (v instanceof Uint8Array && v.length <= 6 * maxText) {
+        const begins = (...bytes) => bytes.every((b, i) => v[i] === b);
+        if (begins(0x89, 0x50, 0x4e, 0x47)) out.png = Buffer.from(v).toString("base64");
+        if (begins(0xff, 0xd8, 0xff)) out.jpeg = Buffer.from(v).toString("base64");
+      } else if (json === undefined && typeof v === "object") {
+        try { json = JSON.stringify(v); } catch { /* it is none */ }
+      }
+    }
+    const said = JSON.stringify(out);
+    return json === undefined || json.length > maxText ? said : `${said.slice(0, -1)},"json":${json}}`;
+  };
+  // last is around the last expression of a cell that would be lost while its types are taken away.
+  ab.last = (v) => v;
+  // present prints a value, and shows all of its forms beside the output.
+  const present = (v, result) => {
+    const text = cut(ab.inspect(v));
+    host.write(1, `${text}\n`);
+    host.show(rich(v, text), result);
+  };
+  // begin makes display a global function.
+  ab.begin = () => {
+    if (Object.hasOwn(globalThis, "display")) return;
+    Object.defineProperty(globalThis, "display", { value: (...values) => { for (const v of values) present(v, 0); }, writable: true, configurable: true });
+  };
+  // cell shows the value of a cell's last expression.
   ab.cell = (result) => {
-    const v = result !== null && typeof result === "object" && Object.hasOwn(result, "value") ? result.value : undefined;
-    let value;
-    try { value = JSON.stringify(v); } catch { /* it is none */ }
-    return `{"text":${JSON.stringify(v === undefined ? "" : ab.inspect(v))}${value === undefined ? "" : `,"value":${value}`}}`;
+    if (result !== null && typeof result === "object" && Object.hasOwn(result, "value") && result.value !== undefined) present(result.value, 1);
   };
   ab.received = (v) => {
     if (v == null) return String(v);

@@ -1,0 +1,371 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"agentbox/internal/client"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/space"
+)
+
+// contexts are the commands about interpreter contexts.
+func contexts(i *invocation) *cobra.Command {
+	return group("context", "Run code in interpreters of a space that keep their variables", contextList(i), contextRun(i), contextRemove(i))
+}
+
+func contextList(i *invocation) *cobra.Command {
+	c := &cobra.Command{Use: "list SPACE", Aliases: []string{"ls"}, Short: "List the interpreter contexts of a space", Args: cobra.ExactArgs(1), ValidArgsFunction: i.completeSpaces}
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		api, err := i.connect(cmd.Context())
+		if err != nil {
+			return err
+		}
+		in, err := i.named(cmd.Context(), api, args[0])
+		if err != nil {
+			return err
+		}
+		found, err := api.Contexts(cmd.Context(), in)
+		if err != nil {
+			return err
+		}
+		return i.list("contexts", found, "", func(p *printer) {
+			rows := make([][]cell, len(found))
+			for n, x := range found {
+				rows[n] = []cell{text(x.Name), text(x.Language), text(strconv.FormatUint(x.Cells, 10)), text(bytesize(x.Size)), {ago(i.Clock.Now(), x.Modified), faint}}
+			}
+			p.table("There are no contexts.", []string{"context", "language", "cells", "size", "last cell"}, rows)
+		})
+	}
+	return c
+}
+
+// cellRun is one cell that is run.
+type cellRun struct {
+	i     *invocation
+	space id.Space
+	name  string
+	q     client.CellRequest
+	to    string // folder of this machine for pictures
+	force bool
+}
+
+func contextRun(i *invocation) *cobra.Command {
+	r := cellRun{i: i}
+	var (
+		language, code, timeout string
+		env                     []string
+	)
+	c := &cobra.Command{
+		Use: "run SPACE CONTEXT [FILE]", Short: "Run code in an interpreter context of a space", Args: cobra.RangeArgs(2, 3), ValidArgsFunction: i.completeSpaces,
+		Long: "Run sends code to an interpreter of a space that keeps what the code defines for the next time. The code comes from the command line (--code), from a FILE of this\n" +
+			"machine, or from standard input (-, and where nothing is named). The context is made by the first code that is run in it.\n" +
+			"What the code prints passes through as it comes, and then the value of its last expression; tables, pictures and the like are listed below, as artifacts of the run.",
+		Example: "  agentbox context run lab c -r python -c 'x = 6'\n  agentbox context run lab c -r python -c 'x * 7'\n  agentbox context run lab plot figure.py --save out",
+	}
+	f := c.Flags()
+	f.StringVarP(&language, "language", "r", "", "python, js or ts (default: what the file's name says, or what the context is written in)")
+	f.StringVarP(&code, "code", "c", "", "the code itself")
+	f.StringVar(&r.q.Cwd, "cwd", "", "where it runs, below the space's files")
+	f.StringArrayVar(&env, "env", nil, "NAME=VALUE in its environment, which the next code does not find; repeatable")
+	f.StringVar(&timeout, "timeout", "", "how long it may run, for example 90s (default 30s, or what policy allows)")
+	f.StringVar(&r.to, "save", "", "folder of this machine to which pictures are written that it shows")
+	f.BoolVarP(&r.force, "force", "f", false, "let --save replace files of this machine")
+	f.StringVar(&r.q.IdempotencyKey, "idempotency-key", "", "the same key and code run once, however often they are sent")
+	c.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		if err := space.ContextName(args[1]); err != nil {
+			return err
+		}
+		r.name = args[1]
+		from := "-"
+		switch {
+		case cmd.Flags().Changed("code") && len(args) > 2:
+			return usage("the code stands on the command line or in a file; give one of them")
+		case cmd.Flags().Changed("code"):
+			from, r.q.Code = "", code
+		case len(args) > 2:
+			from = args[2]
+		case i.Asks:
+			return usage("name a FILE, or give the code with --code").With("see: agentbox context run --help")
+		}
+		if r.q.Env, err = pairs("env", env); err != nil {
+			return err
+		}
+		if timeout != "" {
+			d, err := parseSpan(timeout)
+			if err != nil {
+				return err
+			}
+			r.q.TimeoutMS = d.Milliseconds()
+		}
+		api, err := i.connect(cmd.Context())
+		if err != nil {
+			return err
+		}
+		if r.space, err = i.named(cmd.Context(), api, args[0]); err != nil {
+			return err
+		}
+		if from != "" {
+			if r.q.Code, err = i.text(from); err != nil {
+				return err
+			}
+		}
+		if r.q.Language, err = r.written(cmd.Context(), api, language, from); err != nil {
+			return err
+		}
+		return r.run(cmd.Context(), api)
+	}
+	return c
+}
+
+// maxCell is how many bytes of code are read; the daemon takes less.
+const maxCell = 1 << 20
+
+// text reads a text from a file of this machine, or from standard input.
+func (i *invocation) text(from string) (string, error) {
+	in := i.In
+	if from != "-" {
+		f, err := os.Open(from)
+		if err != nil {
+			return "", unreadable(err, from)
+		}
+		defer f.Close()
+		in = f
+	}
+	raw, err := io.ReadAll(io.LimitReader(in, maxCell+1))
+	if err != nil {
+		return "", unreadable(err, from)
+	}
+	if len(raw) > maxCell {
+		return "", fault.New(fault.Exhausted, "cell_too_large", "the code has more than %s", bytesize(maxCell)).With("put it into a file of the space: agentbox files put")
+	}
+	return string(raw), nil
+}
+
+// cellLanguages are the languages of contexts by the words for them, the endings of files too.
+var cellLanguages = map[string]string{
+	"python": space.Python, "py": space.Python, "python3": space.Python,
+	"js": space.JavaScript, "javascript": space.JavaScript, "node": space.JavaScript, "mjs": space.JavaScript, "ts": space.JavaScript, "typescript": space.JavaScript, "mts": space.JavaScript,
+}
+
+// written returns the language of the code: as was said, by its file's ending, or that of the context.
+func (r *cellRun) written(ctx context.Context, api *client.Client, said, from string) (string, error) {
+	if said != "" {
+		if l, ok := cellLanguages[said]; ok {
+			return l, nil
+		}
+		return "", usage("%q is no language of contexts; it is python, js or ts", oneLine(said, 40))
+	}
+	if l, ok := cellLanguages[strings.TrimPrefix(filepath.Ext(from), ".")]; ok {
+		return l, nil
+	}
+	found, err := api.Contexts(ctx, r.space)
+	if err != nil {
+		return "", err
+	}
+	found = slices.DeleteFunc(found, func(c space.Context) bool { return c.Name != r.name })
+	if len(found) == 1 {
+		return found[0].Language, nil
+	}
+	return "", usage("say what the code is written in: -r python, js or ts")
+}
+
+// cellRan is what came of a cell, in JSON.
+type cellRan struct {
+	Stdout     string      `json:"stdout"`
+	Stderr     string      `json:"stderr"`
+	Code       int         `json:"exit_code"`
+	TimedOut   bool        `json:"timed_out"`
+	Limit      string      `json:"limit,omitempty"` // the bound that ended it
+	DurationMS int64       `json:"duration_ms"`
+	Gas        int64       `json:"gas,omitempty"`   // what it computed
+	Seed       string      `json:"seed,omitempty"`  // what decided its chance
+	Clock      *time.Time  `json:"clock,omitempty"` // where its clock began
+	Displays   []displayed `json:"displays"`        // what it has shown
+	Context    string      `json:"context"`
+	Language   string      `json:"language"`
+	Space      id.Space    `json:"space_id"`
+	Run        id.Run      `json:"run_id"`
+}
+
+// displayed is a form of a value, and the file of this machine to which it was written.
+type displayed struct {
+	run.Display
+	File string `json:"file,omitempty"`
+}
+
+// run runs the cell and says what came of it.
+func (r *cellRun) run(ctx context.Context, api *client.Client) error {
+	var stdout, stderr bytes.Buffer
+	var toOut, toErr io.Writer = r.i.Out, r.i.Err
+	var flush func()
+	switch {
+	case r.i.json:
+		toOut, toErr = &stdout, &stderr
+	case r.i.Terminal:
+		out, complaints := &screen{out: r.i.Out}, &screen{out: r.i.Err}
+		flush = func() {
+			_ = out.flush() // there is nowhere left to say it
+			_ = complaints.flush()
+		}
+		toOut, toErr = out, complaints
+	}
+	o := ordered{
+		api: api, space: r.space,
+		output: func(channel string, data []byte) error {
+			to := toOut
+			if channel == client.FrameStderr {
+				to = toErr
+			}
+			_, err := to.Write(data)
+			return err
+		},
+		asks: func(ctx context.Context, approval id.Approval) error { return r.i.tellQuestion(ctx, api, approval) },
+	}
+	result, of, err := o.made(ctx, func() (run.Events, error) { return api.RunCell(ctx, r.space, r.name, r.q) })
+	if flush != nil {
+		flush()
+	}
+	if err != nil {
+		return err
+	}
+	code := r.i.ending(result)
+	shown, err := r.shown(ctx, api, of)
+	if err != nil {
+		return err
+	}
+	if r.i.json {
+		said := cellRan{
+			Stdout: strings.ToValidUTF8(stdout.String(), "\uFFFD"), Stderr: strings.ToValidUTF8(stderr.String(), "\uFFFD"), Code: code, Limit: result.Limit, Gas: result.Gas, Seed: result.Seed,
+			Clock: result.Clock, Displays: shown, Context: r.name, Language: r.q.Language, Space: r.space, Run: of,
+		}
+		if result.DurationMS != nil {
+			said.DurationMS = *result.DurationMS
+		}
+		said.TimedOut = result.TimedOut != nil && *result.TimedOut
+		err = r.i.printer(r.i.Out).object(said)
+	} else {
+		r.tell(shown)
+	}
+	if err == nil && code != ExitOK {
+		err = &ended{code}
+	}
+	return err
+}
+
+// shown returns what the cell of a run has shown, when its pictures have been written where they are wanted.
+func (r *cellRun) shown(ctx context.Context, api *client.Client, of id.Run) ([]displayed, error) {
+	all := []displayed{}
+	told, err := api.Run(ctx, of)
+	if err != nil {
+		return all, err
+	}
+	for _, e := range told.Result.Events {
+		for _, d := range e.Displays {
+			one := displayed{Display: d}
+			if ending, is := pictures[d.Media]; is && r.to != "" {
+				if err := os.MkdirAll(r.to, 0o755); err != nil {
+					return all, fault.Wrap(err, fault.Invalid, "folder_unwritable", "the folder %s cannot be made", oneLine(r.to, 200))
+				}
+				one.File = filepath.Join(r.to, fmt.Sprintf("%s-%d.%s", r.name, d.Value, ending))
+				if err := r.fetch(ctx, api, one); err != nil {
+					return all, err
+				}
+			}
+			all = append(all, one)
+		}
+	}
+	return all, nil
+}
+
+// pictures are the endings of the files of pictures.
+var pictures = map[string]string{space.DisplayPNG: "png", space.DisplayJPEG: "jpg", space.DisplaySVG: "svg"}
+
+// fetch writes the content of what was shown to its file.
+func (r *cellRun) fetch(ctx context.Context, api *client.Client, d displayed) error {
+	content, err := api.ArtifactContent(ctx, d.Artifact)
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	_, err = save(d.File, &checked{content: content, hash: sha256.New(), want: d.Digest}, r.force)
+	return err
+}
+
+// tell lists what was shown beside texts, which were printed.
+func (r *cellRun) tell(all []displayed) {
+	p := r.i.printer(r.i.Out)
+	for _, d := range all {
+		where := plain(d.File)
+		if d.File == "" {
+			where = "agentbox artifact get " + string(d.Artifact)
+		}
+		p.display(d.Display, where)
+	}
+}
+
+// display is a line about a form of a value, and where it is; a text was printed.
+func (p *printer) display(d run.Display, where string) {
+	if d.Media != space.DisplayText {
+		p.line("%s", p.paint(faint, formOf(d)+"  "+where))
+	}
+}
+
+// formOf says in a few words what a form of a value is.
+func formOf(d run.Display) string {
+	about := bytesize(d.Size)
+	switch {
+	case d.Width > 0:
+		about = fmt.Sprintf("%d by %d, %s", d.Width, d.Height, about)
+	case d.Columns > 0:
+		about = fmt.Sprintf("%d rows of %d columns, %s", d.Rows, d.Columns, about)
+	}
+	return plain(d.Media) + "  " + about
+}
+
+func contextRemove(i *invocation) *cobra.Command {
+	var language string
+	c := &cobra.Command{
+		Use: "rm SPACE CONTEXT", Short: "Delete an interpreter context of a space", Args: cobra.ExactArgs(2), ValidArgsFunction: i.completeSpaces,
+		Long: "Rm deletes the file of a context. The next code that is run under its name begins anew; a rewind of the space brings it back.",
+	}
+	c.Flags().StringVarP(&language, "language", "r", "", "python or js, where there is one of the name in both")
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := space.ContextName(args[1]); err != nil {
+			return err
+		}
+		if language != "" {
+			l, ok := cellLanguages[language]
+			if !ok {
+				return usage("%q is no language of contexts; it is python, js or ts", oneLine(language, 40))
+			}
+			language = l
+		}
+		api, err := i.connect(cmd.Context())
+		if err != nil {
+			return err
+		}
+		in, err := i.named(cmd.Context(), api, args[0])
+		if err != nil {
+			return err
+		}
+		if err := api.DeleteContext(cmd.Context(), in, args[1], language); err != nil {
+			return err
+		}
+		return i.show(map[string]any{"space_id": in, "context": args[1], "deleted": true}, func(p *printer) { p.line("%s is deleted", oneLine(args[1], 100)) })
+	}
+	return c
+}

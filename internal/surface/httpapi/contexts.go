@@ -1,0 +1,89 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/service/executor"
+	"agentbox/internal/surface/httpapi/wire"
+)
+
+// ContextPath names an interpreter context of a space.
+type ContextPath struct {
+	Space   string `path:"space_id" doc:"The space"`
+	Context string `path:"context" doc:"The context"`
+}
+
+// cellRequest asks for a cell to be run.
+type cellRequest struct {
+	Language string            `json:"language" enum:"python,javascript" doc:"TypeScript is javascript whose types are taken away"`
+	Code     string            `json:"code,omitempty" doc:"At most 30,000 bytes; longer code is put into a file of the space"`
+	File     string            `json:"file,omitempty" doc:"The file of the space that holds the code, instead of it"`
+	Cwd      string            `json:"cwd,omitempty" doc:"The working folder, below the space's files"`
+	Env      map[string]string `json:"env,omitempty" doc:"Variables of the cell's environment; none stays for the next one"`
+	Timeout  *int64            `json:"timeout,omitempty" minimum:"1000" maximum:"3600000" doc:"Milliseconds; 30,000 by default, and never more than policy allows"`
+	Agent    *runAgent         `json:"agent,omitempty" doc:"Who acts; the space's own agent unless named"`
+	Title    string            `json:"title,omitempty" maxLength:"200"`
+	Wait     *int64            `json:"wait,omitempty" minimum:"0" maximum:"300" doc:"Seconds to wait for the run to end or pause; 30 by default"`
+}
+
+type contextList struct {
+	Contexts []space.Context `json:"contexts" nullable:"false"`
+}
+
+func (s *Server) registerContexts() {
+	wire.Handle(s.Server, wire.Operation{
+		ID: "run-cell", Home: wire.AtSpace, Needs: wire.Does(policy.RunStart, "space_id"), Method: http.MethodPost, Path: "/v1/spaces/{space_id}/contexts/{context}/cells", Tag: "contexts",
+		Summary: "Run code in an interpreter context of a space", Rate: wire.RateRuns, Waits: true, Repeat: wire.RepeatByService, Status: http.StatusCreated,
+		Answers: map[int]any{http.StatusOK: run.Events{}, http.StatusAccepted: run.Events{}},
+		Detail: "What the code defines stays for the next cell. A cell is a run of one shell operation, judged and recorded as every run, and answered like one: 201 when it has ended, " +
+			"200 when it waits for a person, 202 when it still goes on after `wait` seconds. The operation's result names in `displays` what the cell has shown, each an artifact of the run. " +
+			"A context is made by its first cell. Its state is a file of the space, and is kept, forked and rewound with the others. Only the tier nano has contexts.",
+	}, s.runCell)
+	wire.Handle(s.Server, wire.Operation{
+		ID: "list-contexts", Home: wire.AtSpace, Needs: wire.Does(policy.FileList, "space_id"), Method: http.MethodGet, Path: "/v1/spaces/{space_id}/contexts", Tag: "contexts",
+		Summary: "List the interpreter contexts of a space", Rate: wire.RateFiles,
+	}, func(ctx context.Context, c wire.Call, in *SpacePath) (*struct{ Body contextList }, error) {
+		found, err := s.services.Keeper.Contexts(ctx, c.Origin(), c.Caller.Workspace, id.Space(in.Space))
+		return &struct{ Body contextList }{contextList{found}}, err
+	})
+	wire.Handle(s.Server, wire.Operation{
+		ID: "delete-context", Home: wire.AtSpace, Needs: wire.Does(policy.FileDelete, "space_id").PastLabels(), Method: http.MethodDelete, Path: "/v1/spaces/{space_id}/contexts/{context}", Tag: "contexts",
+		Summary: "Delete an interpreter context of a space", Rate: wire.RateFiles, Status: http.StatusNoContent,
+		Detail: "Its file is deleted, and that is judged as the deletion of the file. The next cell of the name begins a new context.",
+	}, func(ctx context.Context, c wire.Call, in *struct {
+		ContextPath
+		Language string `query:"language" enum:"python,javascript" doc:"Needed where there is a context of the name in both"`
+	}) (*struct{}, error) {
+		return nil, s.services.Keeper.DeleteContext(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Context, in.Language)
+	})
+}
+
+func (s *Server) runCell(ctx context.Context, c wire.Call, in *struct {
+	ContextPath
+	Body cellRequest
+}) (*eventsAnswer, error) {
+	q := executor.Request{Workspace: c.Caller.Workspace, Space: id.Space(in.Space), Title: in.Body.Title, Key: c.ServiceKey(), Unless: s.services.Keeper.HasContexts}
+	wait, err := seconds(in.Body.Wait)
+	if err != nil {
+		return nil, err
+	}
+	if in.Body.Agent != nil {
+		q.Agent = in.Body.Agent.Name
+	}
+	q.Message, err = executor.Cell{
+		Context: in.Context, Language: in.Body.Language, Code: in.Body.Code, File: in.Body.File, Cwd: in.Body.Cwd, Env: in.Body.Env, Timeout: in.Body.Timeout,
+	}.Message()
+	if err != nil {
+		return nil, err
+	}
+	doc, err := s.services.Executor.Start(context.WithoutCancel(ctx), c.Origin(), q)
+	if err != nil {
+		return nil, err
+	}
+	return s.waited(ctx, c, doc, "", wait)
+}
