@@ -119,6 +119,7 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 		part("hold the database", a.holdStore)
 	}
 	part("measure the data directory", a.measureData)
+	part("give memory back", a.giveBack)
 	if a.member != nil {
 		part("follow what other daemons say", a.Gate.Follow)
 		part("lead", a.lead)

@@ -2,12 +2,15 @@ package wasm
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/driver/wasm/engine"
@@ -110,38 +113,93 @@ func (g *guests) warm(ctx context.Context) error {
 }
 
 func (g *guests) openPython(ctx context.Context, make bool) error {
-	interpreter, err := python.Load()
+	key, err := python.Key()
 	if err != nil { // this build has none: its commands are not there
 		return nil
 	}
-	hash := interpreter.Hash()
-	name := filepath.Join(g.cache, fmt.Sprintf("python-%d-%x.image", meter.Version, hash[:8]))
-	encoded, err := os.ReadFile(name)
-	switch {
-	case err == nil:
-	case !errors.Is(err, fs.ErrNotExist):
-		return err
-	case !make:
+	at := keptPython(filepath.Join(g.cache, fmt.Sprintf("python-%d-%x", meter.Version, key)))
+	interpreter, image, hash, missing := at.load()
+	if errors.Is(missing, fs.ErrNotExist) && !make {
 		for _, name := range []string{"python", "python3"} {
 			g.table[name] = program.Func(notReady)
 		}
 		return nil
 	}
-	if g.python, err = python.New(ctx, g.engine, interpreter, encoded); err != nil {
-		return err
-	}
-	if encoded == nil {
-		if encoded, err = g.python.Encode(); err != nil {
+	if missing != nil { // or damaged
+		if interpreter, err = python.Load(); err != nil {
 			return err
 		}
-		if err := keep(name, encoded); err != nil {
-			return fmt.Errorf("keep the image of Python: %w", err)
+		if interpreter.Prepared, err = engine.Prepare(interpreter.Module); err != nil {
+			return err
 		}
+		hash = interpreter.Hash()
+	}
+	if g.python, err = python.New(ctx, g.engine, interpreter, image); err != nil {
+		return err
+	}
+	switch {
+	case missing == nil:
+		err = shareCode(string(at) + codeFile)
+	case make:
+		err = errors.Join(keepCode(g.cache, string(at)+codeFile), at.save(interpreter, g.python, hash))
+	}
+	if err != nil {
+		return fmt.Errorf("keep Python: %w", err)
 	}
 	g.table.Add(g.python.Programs())
 	g.version += fmt.Sprintf(", python %.8x", hash)
 	g.files = append(g.files, fixed{python.LibraryPath, interpreter.Library})
 	return nil
+}
+
+// keptPython is where an interpreter lies that was prepared, as the beginning of the names of its files: a worker unpacks and meters nothing, and its library is
+// memory that all workers share.
+type keptPython string
+
+// The files.
+const (
+	codeFile    = ".code" // what was compiled of the module, where workers can share it
+	libraryFile = ".zip"
+	moduleFile  = ".module"
+	imageFile   = ".image" // begins with the hash of the interpreter, and is written last
+)
+
+// load returns an interpreter without its module, its image and its hash.
+func (k keptPython) load() (r *python.Runtime, image []byte, hash [sha256.Size]byte, err error) {
+	if image, err = os.ReadFile(string(k) + imageFile); err != nil {
+		return nil, nil, hash, err
+	}
+	module, err := os.ReadFile(string(k) + moduleFile)
+	if err != nil {
+		return nil, nil, hash, err
+	}
+	r = &python.Runtime{Prepared: &engine.Prepared{}}
+	if err = r.Prepared.UnmarshalBinary(module); err == nil && len(image) <= len(hash) {
+		err = io.ErrUnexpectedEOF
+	}
+	if err == nil {
+		r.Library, err = mapped(string(k) + libraryFile)
+	}
+	if err != nil {
+		return nil, nil, hash, err
+	}
+	return r, image[copy(hash[:], image):], hash, nil
+}
+
+// save writes the files.
+func (k keptPython) save(r *python.Runtime, g *python.Guest, hash [sha256.Size]byte) error {
+	module, err := r.Prepared.MarshalBinary()
+	if err != nil {
+		return err
+	}
+	image, err := g.Encode()
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(keep(string(k)+libraryFile, r.Library), keep(string(k)+moduleFile, module)); err != nil {
+		return err
+	}
+	return keep(string(k)+imageFile, slices.Concat(hash[:], image))
 }
 
 // keep writes a file in one step.

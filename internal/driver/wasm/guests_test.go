@@ -1,11 +1,16 @@
 package wasm
 
 import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"agentbox/internal/domain/space/spacetest"
+	"agentbox/internal/driver/wasm/python"
 )
 
 // TestPython runs the interpreter through the whole way of a command.
@@ -84,5 +89,80 @@ console.log(require("module").builtinModules.filter((n) => !n.includes("/") && !
 				t.Errorf("%s has no %s, and it is told", x.argv[0], name)
 			}
 		}
+	}
+}
+
+// TestPythonIsPreparedOnce makes an interpreter in an empty folder, loads what it has left there, and goes on where that is damaged. It is the same each time.
+func TestPythonIsPreparedOnce(t *testing.T) {
+	if _, err := python.Key(); err != nil {
+		t.Skip(err)
+	}
+	compiled, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiled = filepath.Join(compiled, "agentbox", "wasm-test") // it takes seconds
+	if err := Prepare(t.Context(), compiled); err != nil {
+		t.Fatal(err)
+	}
+	code, err := filepath.Glob(filepath.Join(compiled, "wazero-*"))
+	if err != nil || len(code) == 0 {
+		t.Fatal(code, err)
+	}
+	cache := t.TempDir()
+	for _, dir := range code {
+		if err := os.Symlink(dir, filepath.Join(cache, filepath.Base(dir))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open := func(make bool) (g *guests) {
+		t.Helper()
+		g = &guests{cache: cache}
+		if err := g.open(t.Context(), make); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := g.close(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+		return g
+	}
+	prints := func(g *guests, want bool) {
+		t.Helper()
+		if err := newSystem(g).rehearse(); (err == nil) != want {
+			t.Errorf("a rehearsal: got %v, want success %v", err, want)
+		}
+	}
+	if g := open(false); g.python != nil {
+		t.Error("it is there, though nobody has prepared it")
+	}
+	made := open(true)
+	prints(made, true)
+	loaded := open(false)
+	prints(loaded, true)
+	if made.version != loaded.version || made.python.Hash() != loaded.python.Hash() || !bytes.Equal(made.files[0].data, loaded.files[0].data) {
+		t.Errorf("what was made is %s %x, what was loaded is %s %x", made.version, made.python.Hash(), loaded.version, loaded.python.Hash())
+	}
+	for _, part := range []string{libraryFile, moduleFile, imageFile} {
+		found, err := filepath.Glob(filepath.Join(cache, "python-*"+part))
+		if err != nil || len(found) != 1 {
+			t.Fatal(part, found, err)
+		}
+	}
+	module, err := filepath.Glob(filepath.Join(cache, "python-*"+moduleFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(module[0]); err != nil { // not changed where it is, as workers read it
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(module[0], []byte("no module"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mended := open(false)
+	prints(mended, true)
+	if mended.version != made.version || mended.python.Hash() != made.python.Hash() {
+		t.Errorf("beside a damaged file it is %s, want %s", mended.version, made.version)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"runtime/debug"
 
 	"agentbox/internal/driver/wasm/worker"
 )
@@ -39,6 +40,7 @@ func Serve(ctx context.Context, cache string, in io.Reader, out io.Writer, exit 
 	if err := s.rehearse(); err != nil {
 		return err
 	}
+	debug.FreeOSMemory() // what was read and made on the way is many times what is needed from now on
 	if err := worker.Confine(worker.Confinement{DataBytes: dataBytes}); err != nil {
 		return err
 	}

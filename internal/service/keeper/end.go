@@ -134,13 +134,56 @@ func (k *Keeper) end(ctx context.Context, origin event.Origin, doc space.Space, 
 	return nil
 }
 
-// Step destroys the spaces whose time is over at now. One that cannot be destroyed does not keep the others alive.
+// lookEvery is how often Step looks at the spaces of a workspace in which nothing happens, at least.
+const lookEvery = time.Minute
+
+// look is what Step has seen: no space of the workspace ends before until, as long as its log ends at head.
+type look struct {
+	head  uint64
+	until time.Time
+}
+
+// Step destroys the spaces whose time is over at now. One that cannot be destroyed does not keep the others alive. Where nothing was recorded since, it looks again
+// only when the time of one is over: a thousand spaces that nobody uses take nothing of a processor.
 func (k *Keeper) Step(ctx context.Context, now time.Time) error {
+	workspaces, err := k.Log.Workspaces(ctx)
+	if err != nil {
+		return err
+	}
 	var failed []error
-	err := k.each(ctx, func(doc space.Space) error {
+	for _, ws := range workspaces {
+		if err := k.expire(ctx, ws, now); err != nil {
+			failed = append(failed, err)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// expire does what Step does, of one workspace.
+func (k *Keeper) expire(ctx context.Context, ws id.Workspace, now time.Time) error {
+	head, err := k.Log.Head(ctx, ws)
+	if err != nil {
+		return err
+	}
+	k.mu.Lock()
+	seen, ok := k.looked[ws]
+	k.mu.Unlock()
+	if ok && seen.head == head && now.Before(seen.until) {
+		return nil
+	}
+	var failed []error
+	until := now.Add(lookEvery)
+	err = k.eachOf(ctx, ws, func(doc space.Space) error {
 		if doc.ExpiresAt.After(now) {
+			if doc.ExpiresAt.Before(until) {
+				until = doc.ExpiresAt
+			}
 			return nil
 		}
+		until = now // whatever becomes of it, it is looked at again
 		if ours, err := k.expires(ctx, doc); err != nil || !ours {
 			return err
 		}
@@ -150,7 +193,12 @@ func (k *Keeper) Step(ctx context.Context, now time.Time) error {
 		}
 		return ctx.Err()
 	})
-	return errors.Join(append(failed, err)...)
+	if err = errors.Join(append(failed, err)...); err == nil {
+		k.mu.Lock()
+		k.looked[ws] = look{head, until}
+		k.mu.Unlock()
+	}
+	return err
 }
 
 // Recover puts in order what an earlier daemon left: processes without a daemon end, spaces that were never finished are destroyed, and
@@ -216,22 +264,29 @@ func (k *Keeper) each(ctx context.Context, f func(space.Space) error) error {
 		return err
 	}
 	for _, ws := range workspaces {
-		q := projection.Query{Workspace: ws, Name: space.Projection, Index: projection.Index{Name: "living", Value: "true"}, Limit: 1000}
-		for {
-			docs, err := projection.List[space.Space](ctx, k.Docs, q)
-			if err != nil {
-				return err
-			}
-			for _, doc := range docs {
-				if err := f(doc); err != nil {
-					return err
-				}
-				q.After = string(doc.ID)
-			}
-			if len(docs) < q.Limit {
-				break
-			}
+		if err := k.eachOf(ctx, ws, f); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// eachOf calls f for every space of a workspace that is not destroyed.
+func (k *Keeper) eachOf(ctx context.Context, ws id.Workspace, f func(space.Space) error) error {
+	q := projection.Query{Workspace: ws, Name: space.Projection, Index: projection.Index{Name: "living", Value: "true"}, Limit: 1000}
+	for {
+		docs, err := projection.List[space.Space](ctx, k.Docs, q)
+		if err != nil {
+			return err
+		}
+		for _, doc := range docs {
+			if err := f(doc); err != nil {
+				return err
+			}
+			q.After = string(doc.ID)
+		}
+		if len(docs) < q.Limit {
+			return nil
+		}
+	}
 }

@@ -67,6 +67,7 @@ type Keeper struct {
 	occupants space.Occupants
 	living    map[id.Space]*living
 	uids      map[int]id.Space
+	looked    map[id.Workspace]look
 }
 
 // living is a space that runs on this daemon, or is being started.
@@ -81,7 +82,7 @@ var _ space.Keeping = (*Keeper)(nil)
 
 // New returns a keeper of the given parts.
 func New(parts Parts) *Keeper {
-	return &Keeper{Parts: parts, living: map[id.Space]*living{}, uids: map[int]id.Space{}}
+	return &Keeper{Parts: parts, living: map[id.Space]*living{}, uids: map[int]id.Space{}, looked: map[id.Workspace]look{}}
 }
 
 // SetOccupants tells the keeper who ends the runs of a space before it is destroyed. It is called once, before anything else.

@@ -5,7 +5,6 @@ package engine
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 
 	"github.com/tetratelabs/wazero"
@@ -160,27 +159,11 @@ func (e *Engine) Compile(ctx context.Context, module []byte) (*Code, error) {
 	if e.o.Foreign {
 		o.MaxFunction, o.MaxBlocks = ForeignFunction, ForeignBlocks
 	}
-	m, err := meter.Instrument(module, o)
+	p, err := prepare(module, o)
 	if err != nil {
 		return nil, err
 	}
-	if m.MemoryMin > e.o.MemoryPages {
-		return nil, fault.New(ErrMemory.Kind, ErrMemory.Code, "the module's memory begins with %d pages, and at most %d are given", m.MemoryMin, e.o.MemoryPages)
-	}
-	c := &Code{engine: e, meta: m, Depth: e.o.Depth}
-	h := sha256.New()
-	h.Write(binary.LittleEndian.AppendUint32([]byte("agentbox wasm\x00"), meter.Version))
-	h.Write(module)
-	h.Sum(c.hash[:0])
-	if c.compiled, err = e.runtimeCompile(ctx, m.Wasm); err != nil {
-		return nil, err
-	}
-	m.Wasm = nil
-	if c.initial, err = c.begin(); err != nil {
-		return nil, errors.Join(err, c.compiled.Close(ctx))
-	}
-	m.Data = nil
-	return c, nil
+	return e.CompilePrepared(ctx, p)
 }
 
 // runtimeCompile compiles what was metered.

@@ -98,7 +98,8 @@ func (p *pass) assemble() (*Module, error) {
 	if p.o.Detach {
 		p.module.Unsaved = p.unsaved
 	}
-	return &p.module, nil
+	m := p.module // not the pass itself, which holds what it was made of
+	return &m, nil
 }
 
 // vector appends a section that is a vector of so many items.

@@ -52,7 +52,13 @@ func New(ctx context.Context, e *engine.Engine, r *Runtime, encoded []byte) (*Gu
 	if err := e.Define(ctx, "nano", call, take); err != nil {
 		return nil, err
 	}
-	code, err := e.Compile(ctx, r.Module)
+	var code *engine.Code
+	var err error
+	if r.Prepared != nil {
+		code, err = e.CompilePrepared(ctx, r.Prepared)
+	} else {
+		code, err = e.Compile(ctx, r.Module)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("compile Python: %w", err)
 	}

@@ -43,6 +43,9 @@ const maxListings = 1
 // errHoard is more changes than an execution can have made, of which no worker of ours tells.
 var errHoard = errors.New("the worker tells of more changes than the execution can have made")
 
+// shedEvery is how often is looked for workers that nobody needs. One ends when it was too many for so long, at the latest for twice so long.
+const shedEvery = 2 * time.Minute
+
 // wornOut is after how many executions a worker is replaced, whatever they did.
 const wornOut = 10_000
 
@@ -93,6 +96,7 @@ type Pool struct {
 	started  int // workers that there are, or that stand for one that has to be started
 	starting int // of them
 	waiting  int // executions
+	unused   int // workers that have been idle at any time since shed looked last, at least
 }
 
 // NewPool returns a pool whose workers start in the background when they are wanted, or by Warm.
@@ -101,9 +105,55 @@ func NewPool(o Options) *Pool {
 	return &Pool{o: o, idle: make(chan *process, o.Workers), base: base, end: end, living: map[*process]bool{}}
 }
 
-// Warm starts a worker in the background, if none was started before. The others start when they are wanted.
+// Warm starts a worker in the background, if none was started before. The others start when they are wanted, and end when they were not for some minutes.
 func (p *Pool) Warm() {
-	p.warm.Do(func() { p.add() })
+	p.warm.Do(func() {
+		p.add()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if !p.closed {
+			p.alive.Go(p.watch)
+		}
+	})
+}
+
+// watch ends what is too many from time to time.
+func (p *Pool) watch() {
+	tick := time.NewTicker(shedEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			p.shed()
+		case <-p.base.Done():
+			return
+		}
+	}
+}
+
+// shed ends as many workers as nobody has needed since it was called last, but for one, which the next execution finds ready.
+func (p *Pool) shed() {
+	p.mu.Lock()
+	count := min(p.unused, p.started-1)
+	p.unused = len(p.idle)
+	var ended []*process
+	for p.waiting == 0 && len(ended) < count {
+		select {
+		case w := <-p.idle:
+			p.started--
+			p.unused--
+			ended = append(ended, w)
+			continue
+		default:
+		}
+		break
+	}
+	p.mu.Unlock()
+	for _, w := range ended {
+		if w != nil {
+			p.discard(w)
+		}
+	}
 }
 
 // add starts one more worker in the background, where there are fewer than there may be.
@@ -292,6 +342,9 @@ func (p *Pool) take(ctx context.Context) (*process, error) {
 		case <-p.base.Done():
 			return nil, errClosed
 		}
+		p.mu.Lock()
+		p.unused = min(p.unused, len(p.idle))
+		p.mu.Unlock()
 		if w != nil && w.age == p.age.Load() {
 			return w, nil
 		}

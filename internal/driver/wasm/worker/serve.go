@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
+	"runtime/metrics"
 	"sync"
 	"time"
 
@@ -26,11 +28,18 @@ type System interface {
 // flushAfter is how long what was printed may wait for more.
 const flushAfter = 2 * time.Millisecond
 
+// When rubbish is given back.
+const (
+	restAfter  = 5 * time.Second // without an execution
+	worthBytes = 8 << 20         // of memory that was taken since it was done last
+)
+
 // server is the worker's side of the pipe.
 type server struct {
 	system  System
 	replies chan []byte
 	orders  chan work
+	given   uint64 // bytes that the process had ever taken when rubbish was given back last
 
 	mu      sync.Mutex // guards what follows
 	w       *bufio.Writer
@@ -50,7 +59,7 @@ type work struct {
 // Serve executes the orders that come over r, one after the other, until it ends. It says that it is ready first. Where the other side is gone while an
 // execution does not stop, exit is called, which does not return.
 func Serve(r io.Reader, w io.Writer, s System, exit func()) error {
-	srv := &server{system: s, replies: make(chan []byte), orders: make(chan work, 1), w: bufio.NewWriterSize(w, 64<<10)}
+	srv := &server{system: s, replies: make(chan []byte), orders: make(chan work, 1), w: bufio.NewWriterSize(w, 64<<10), given: taken()}
 	if err := srv.send(frameReady, []byte(cut(s.Version())), true); err != nil {
 		return err
 	}
@@ -62,12 +71,17 @@ func Serve(r io.Reader, w io.Writer, s System, exit func()) error {
 		srv.stop(&bound.Stopped{Canceled: true})
 		close(srv.replies)
 	}()
+	quiet := time.NewTimer(restAfter)
+	defer quiet.Stop()
 	for {
 		select {
 		case o := <-srv.orders:
 			if err := srv.execute(o.order, o.account); err != nil {
 				return err
 			}
+			quiet.Reset(restAfter)
+		case <-quiet.C:
+			srv.giveBack()
 		case err := <-ended:
 			if errors.Is(err, io.EOF) {
 				return nil
@@ -75,6 +89,22 @@ func Serve(r io.Reader, w io.Writer, s System, exit func()) error {
 			return err
 		}
 	}
+}
+
+// giveBack gives the memory of rubbish back to the system, where there was so much of it that it is worth it: an execution may have held as much as its bound says,
+// and what it leaves would be this process's until it has made as much again.
+func (s *server) giveBack() {
+	if now := taken(); now-s.given >= worthBytes {
+		debug.FreeOSMemory()
+		s.given = now
+	}
+}
+
+// taken returns how many bytes of memory the process has ever taken.
+func taken() uint64 {
+	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(s)
+	return s[0].Value.Uint64()
 }
 
 // read takes the frames apart: orders, replies to questions, and the order to stop.

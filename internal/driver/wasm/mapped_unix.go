@@ -1,0 +1,29 @@
+//go:build unix
+
+package wasm
+
+import (
+	"errors"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// mapped returns the content of a file that nobody changes, only to be read. It is memory of the system's for files, which every process shares that reads it,
+// and of which there is what was read. It stays as long as the process.
+func mapped(name string) (content []byte, err error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() == 0 {
+		return nil, io.ErrUnexpectedEOF
+	}
+	return unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_PRIVATE)
+}

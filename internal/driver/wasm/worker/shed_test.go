@@ -1,0 +1,78 @@
+package worker
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"agentbox/internal/driver/wasm/bound"
+)
+
+// TestWorkersThatNobodyNeedsEnd has three executions at once, then one at a time, then none: what is not needed ends, but for one.
+func TestWorkersThatNobodyNeedsEnd(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := NewPool(Options{Command: []string{self, "serve"}, Workers: 3, Prepare: Prepare, Logger: slog.New(slog.DiscardHandler)})
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	execute := func(ctx context.Context, what string, heard func()) {
+		o := Order{
+			Argv: []string{what}, Cwd: "/", Mounts: []Mount{{Path: "/workspace"}},
+			Limits: bound.Limits{Gas: 1 << 40, Time: time.Minute, MemoryBytes: 64 << 20, OutputBytes: 1 << 10, FileBytes: 1 << 10, OpenFiles: 10, Depth: 10},
+		}
+		if _, err := p.Execute(ctx, o, []Files{&counted{}}, func(string, []byte) error {
+			heard()
+			return nil
+		}); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	together := func(count int) {
+		ctx, end := context.WithCancel(t.Context())
+		var begun, all sync.WaitGroup
+		for range count {
+			begun.Add(1)
+			all.Go(func() { execute(ctx, "spin", sync.OnceFunc(begun.Done)) })
+		}
+		begun.Wait()
+		end()
+		all.Wait()
+	}
+	living := func(want int) {
+		t.Helper()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if len(p.living) != want || p.started != want {
+			t.Fatalf("got %d workers, of which %d live, want %d", p.started, len(p.living), want)
+		}
+	}
+	together(3)
+	p.shed() // from here on it counts
+	living(3)
+	together(3)
+	p.shed()
+	living(3)
+	together(2)
+	together(1)
+	p.shed()
+	living(2)
+	p.shed()
+	p.shed()
+	living(1)
+	together(3)
+	living(3)
+	p.shed()
+	execute(t.Context(), "input", func() {})
+	execute(t.Context(), "input", func() {})
+	p.shed()
+	living(1)
+	execute(t.Context(), "input", func() {})
+}
