@@ -297,7 +297,6 @@ func TestTheTraceOfARun(t *testing.T) {
         space start set_up
       space exec !nonzero
       log append
-    log append
 `
 	if diff := cmp.Diff(want, c.tree(traceID, caller)); diff != "" {
 		t.Errorf("the trace (-want +got):\n%s", diff)
