@@ -550,6 +550,15 @@ def surround(request):
         raise Exit(2, f"python3: can't enter {request.get('cwd')!r}: {e.strerror}\n")
 
 
+def forget_folders():
+    """Has the finders look at the space's files again, which may have changed. The library's archive has not: to read it anew takes a hundred cells' time."""
+    for path, finder in list(sys.path_importer_cache.items()):
+        if finder is None or not os.path.isabs(path):
+            del sys.path_importer_cache[path]
+        elif not path.startswith(LIBRARY) and hasattr(finder, "invalidate_caches"):
+            finder.invalidate_caches()
+
+
 def begin(request):
     """What each execution has of its own: chance, environment, folder, arguments, flags."""
     random.seed()
@@ -939,7 +948,7 @@ def prepare_cell(request):
     else:
         random.seed()
         surround(request)
-        importlib.invalidate_caches()  # what the space's files are may have changed
+        forget_folders()
     sys.displayhook = show
     name, source = request.get("name") or "<cell>", request["source"]
     sources[name] = None

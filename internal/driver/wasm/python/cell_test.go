@@ -169,3 +169,25 @@ func TestFilesThatACellLeavesOpenAreClosed(t *testing.T) {
 		t.Errorf("the file holds %q", written)
 	}
 }
+
+// TestCellsLookAtTheFilesAnew: a module that was written after a cell has looked for it is found by the next, and the library is not read again for that.
+func TestCellsLookAtTheFilesAnew(t *testing.T) {
+	n := &notebook{t: t}
+	written := map[string]string{"late.py": "y = 2"}
+	n.cell("try:\n    import late\nexcept ImportError: pass")
+	n.cell("1")
+	n.last = &world{files: written}
+	var c python.Cell
+	n.last.within(t, func(p *program.Process) {
+		var err error
+		if c, n.state, err = guest(t).Cell(p, "<cell>", "import late; assert late.y == 2", n.state); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if c.Error != nil {
+		t.Errorf("%+v: %s", c.Error, n.last.stderr.String())
+	}
+	if used := n.last.account.Used(); used > 20_000_000 {
+		t.Errorf("the cell takes %d of gas, as if it read the library", used)
+	}
+}
