@@ -172,22 +172,21 @@ func TestFilesThatACellLeavesOpenAreClosed(t *testing.T) {
 
 // TestCellsLookAtTheFilesAnew: a module that was written after a cell has looked for it is found by the next, and the library is not read again for that.
 func TestCellsLookAtTheFilesAnew(t *testing.T) {
-	n := &notebook{t: t}
-	written := map[string]string{"late.py": "y = 2"}
-	n.cell("try:\n    import late\nexcept ImportError: pass")
-	n.cell("1")
-	n.last = &world{files: written}
-	var c python.Cell
-	n.last.within(t, func(p *program.Process) {
-		var err error
-		if c, n.state, err = guest(t).Cell(p, "<cell>", "import late; assert late.y == 2", n.state); err != nil {
-			t.Fatal(err)
+	var state *engine.Delta
+	for i, source := range []string{"try:\n    import late\nexcept ImportError: pass", "1", "import late; assert late.y == 2"} {
+		w := &world{}
+		if i == 2 {
+			w.files = map[string]string{"late.py": "y = 2"}
 		}
-	})
-	if c.Error != nil {
-		t.Errorf("%+v: %s", c.Error, n.last.stderr.String())
-	}
-	if used := n.last.account.Used(); used > 20_000_000 {
-		t.Errorf("the cell takes %d of gas, as if it read the library", used)
+		w.within(t, func(p *program.Process) {
+			c, after, err := guest(t).Cell(p, "<cell>", source, state)
+			if err != nil || c.Error != nil {
+				t.Fatalf("%s: %v, %+v: %s", source, err, c.Error, w.stderr.String())
+			}
+			state = after
+		})
+		if used := w.account.Used(); used > 20_000_000 {
+			t.Errorf("%s takes %d of gas, as if it read the library", source, used)
+		}
 	}
 }
