@@ -957,7 +957,7 @@ def prepare_cell(request):
         oldest = next(iter(sources))
         del sources[oldest]
         linecache.cache.pop(oldest, None)
-    tree = ast.parse(source, name)
+    tree = compile(source, name, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)  # ast.parse would be in the traceback of a SyntaxError
     last = None
     if tree.body and isinstance(tree.body[-1], ast.Expr) and not source.rstrip().endswith(";"):
         last = tree.body.pop()

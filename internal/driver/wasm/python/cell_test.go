@@ -131,8 +131,9 @@ func TestACellThatFailsTellsWhereAndTheNamespaceStays(t *testing.T) {
 		t.Errorf("%+v, stderr\n%s\nwant\n%s", c, n.last.stderr.String(), want)
 	}
 	n.ends("y", "1")
-	if c := n.cell("1 +"); c.Error == nil || c.Error.Type != "SyntaxError" {
-		t.Errorf("%+v", c)
+	const syntax = "  File \"<cell>\", line 1\n    1 +\n       ^\nSyntaxError: invalid syntax\n"
+	if c := n.cell("1 +"); c.Error == nil || c.Error.Type != "SyntaxError" || n.last.stderr.String() != syntax {
+		t.Errorf("%+v, stderr\n%s\nwant\n%s", c, n.last.stderr.String(), syntax)
 	}
 	if c := n.cell("import sys; sys.exit(3)"); c.Code != 3 || c.Error != nil {
 		t.Errorf("%+v", c)
