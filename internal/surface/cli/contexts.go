@@ -180,7 +180,10 @@ func (r *cellRun) written(ctx context.Context, api *client.Client, said, from st
 	if len(found) == 1 {
 		return found[0].Language, nil
 	}
-	return "", usage("say what the code is written in: -r python, js or ts")
+	if len(found) > 1 {
+		return "", usage("there is a context %s in more than one language; say which with -r: python, js or ts", r.name)
+	}
+	return "", usage("there is no context %s yet; say what its code is written in: -r python, js or ts", r.name)
 }
 
 // cellRan is what came of a cell, in JSON.
