@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -92,9 +93,9 @@ func (s *session) run(ctx context.Context) error {
 		case err != nil:
 			return err
 		}
-		if words := strings.Fields(line); len(words) == 1 && (words[0] == "exit" || words[0] == "logout") {
-			if s.editor == nil && s.last != ExitOK {
-				return &ended{s.last}
+		if code, leaves := s.leaves(line); leaves {
+			if code != ExitOK {
+				return &ended{code}
 			}
 			return nil
 		}
@@ -102,6 +103,22 @@ func (s *session) run(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// leaves says whether a line ends the session, and with which exit code: the one that it names, else that of the last line where nobody types.
+func (s *session) leaves(line string) (code int, leaves bool) {
+	words := strings.Fields(line)
+	if len(words) == 0 || len(words) > 2 || words[0] != "exit" && words[0] != "logout" {
+		return 0, false
+	}
+	if len(words) == 2 {
+		code, err := strconv.ParseUint(words[1], 10, 8)
+		return int(code), err == nil
+	}
+	if s.editor == nil {
+		return s.last, true
+	}
+	return ExitOK, true
 }
 
 // open prepares the input: a function that reads one line behind a prompt, and one that leaves the terminal as it was.
