@@ -63,8 +63,9 @@ var errJQ = errors.New("this build's jq cannot be bounded")
 func (q *querier) metered(name string, f native) native {
 	own := map[string]native{
 		"_add": q.add, "_multiply": q.multiply, "_subtract": q.subtract, "add": q.sum, "join": q.join, "contains": q.contains, "inside": q.inside, "indices": q.indices,
-		"index": q.indices, "rindex": q.indices, "sort": q.sorts, "_sort_by": q.sorts, "unique": q.sorts, "_unique_by": q.sorts, "_group_by": q.sorts, "setpath": q.set,
+		"index": q.indices, "rindex": q.indices, "sort": q.sorts, "_sort_by": q.sorts, "unique": q.sorts, "_unique_by": q.sorts, "_group_by": q.sorts, "setpath": q.set, "_setpath": q.set,
 		"_match": q.match, "tojson": q.toJSON, "tostring": q.toString, "length": q.length, "explode": q.explode, "implode": q.implode, "split": q.split,
+		"transpose": q.transpose, "flatten": q.flatten,
 	}[name]
 	return func(v any, args []any) any {
 		switch {
@@ -423,6 +424,56 @@ func (q *querier) set(_ any, args []any) any {
 			}
 		}
 	}
+	return nil
+}
+
+// transpose refuses what no memory would hold: every row becomes as long as there are rows, however short they are.
+func (q *querier) transpose(v any, _ []any) any {
+	rows, _ := v.([]any)
+	longest := 0
+	for _, row := range rows {
+		if row, ok := row.([]any); ok {
+			longest = max(longest, len(row))
+		}
+	}
+	if size := float64(len(rows)) * float64(longest); size < math.MaxInt32 {
+		q.fits(int(size) * elementBytes)
+		q.p.Charge(int(size) * gasPerElement / 4)
+	} else {
+		q.p.Hold(math.MaxInt32 * elementBytes)
+	}
+	return nil
+}
+
+// flatten counts what the library is about to put into one array: parts that a value has twice are there twice then, and their parts again.
+func (q *querier) flatten(v any, args []any) any {
+	depth := -1. // to the end, as the library counts
+	if len(args) > 0 {
+		if depth, _ = number(args[0]); !(depth >= 0) {
+			return nil
+		}
+	}
+	n, w := 0, work{q: q}
+	var count func(list []any, depth float64)
+	count = func(list []any, depth float64) {
+		for _, x := range list {
+			w.step(1)
+			if x, ok := x.([]any); ok && depth != 0 {
+				count(x, depth-1)
+			} else if n++; n%4096 == 0 {
+				q.fits(n * 2 * elementBytes)
+			}
+		}
+	}
+	switch v := v.(type) {
+	case []any:
+		count(v, depth)
+	case map[string]any:
+		for _, x := range v {
+			count([]any{x}, depth)
+		}
+	}
+	w.end()
 	return nil
 }
 
