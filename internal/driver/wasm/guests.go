@@ -49,11 +49,15 @@ func (g *guests) open(ctx context.Context, make bool) error {
 	if err := os.MkdirAll(g.cache, 0o700); err != nil {
 		return fault.Wrap(err, fault.Unavailable, "wasm_cache", "the folder for compiled WebAssembly cannot be made")
 	}
-	if info, err := os.Stat(g.cache); err != nil || runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0 {
+	info, err := os.Stat(g.cache)
+	if err != nil || runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0 {
 		return fault.Wrap(errors.Join(err, fs.ErrPermission), fault.Unavailable, "wasm_cache",
 			"what lies in %s is executed, and others may write there: chmod go-w it, or remove it", g.cache)
 	}
-	var err error
+	if foreignOwner(info) {
+		return fault.Wrap(fs.ErrPermission, fault.Unavailable, "wasm_cache",
+			"what lies in %s is executed, and it is another user's: remove it, or name a folder of your own with AGENTBOX_CACHE", g.cache)
+	}
 	if g.engine, err = engine.New(ctx, engine.Options{Cache: g.cache, MemoryPages: memoryPages, Depth: python.Depth}); err != nil {
 		return err
 	}

@@ -3,15 +3,45 @@ package wasm
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/space/spacetest"
 	"agentbox/internal/driver/wasm/python"
 )
+
+// TestCompiledCodeOfOthersIsNotExecuted: who may write where compiled code lies is who is executed.
+func TestCompiledCodeOfOthersIsNotExecuted(t *testing.T) {
+	for _, x := range []struct {
+		name string
+		mode os.FileMode
+		uid  int
+	}{{"one where others may write", 0o770, os.Geteuid()}, {"another user's", 0o700, os.Geteuid() + 12345}} {
+		cache := filepath.Join(t.TempDir(), "cache")
+		if err := os.Mkdir(cache, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chown(cache, x.uid, -1); err != nil {
+			t.Logf("%s: not tested: %v", x.name, err)
+			continue
+		}
+		if err := os.Chmod(cache, x.mode); err != nil {
+			t.Fatal(err)
+		}
+		g := &guests{cache: cache}
+		if err := errors.Join(g.open(t.Context(), false), g.close(t.Context())); fault.CodeOf(err) != "wasm_cache" {
+			t.Errorf("a worker begins with a folder that is %s: %v", x.name, err)
+		}
+		if err := ownFolder(cache); fault.CodeOf(err) != "cache_unusable" {
+			t.Errorf("a module is compiled into a folder that is %s: %v", x.name, err)
+		}
+	}
+}
 
 // TestPython runs the interpreter through the whole way of a command.
 func TestPython(t *testing.T) {
