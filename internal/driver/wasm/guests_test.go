@@ -3,14 +3,17 @@ package wasm
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/space/spacetest"
 	"agentbox/internal/driver/wasm/python"
 )
@@ -40,6 +43,47 @@ func TestCompiledCodeOfOthersIsNotExecuted(t *testing.T) {
 		if err := ownFolder(cache); fault.CodeOf(err) != "cache_unusable" {
 			t.Errorf("a module is compiled into a folder that is %s: %v", x.name, err)
 		}
+	}
+}
+
+// TestACacheThatWasClearedIsFilledAgain removes one of the files of Python, and not what says that they were made.
+func TestACacheThatWasClearedIsFilledAgain(t *testing.T) {
+	if _, err := python.Key(); err != nil {
+		t.Skip(err)
+	}
+	tier := openTier(t, 1)
+	tier.warm()
+	<-tier.prepared
+	cache := t.TempDir()
+	files, err := os.ReadDir(tier.o.Cache)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if strings.HasSuffix(f.Name(), imageFile) {
+			continue
+		}
+		if err := os.Symlink(filepath.Join(tier.o.Cache, f.Name()), filepath.Join(cache, f.Name())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tier.o.Cache = cache
+	if _, err := os.Stat(tier.mark()); err != nil {
+		t.Fatal(err)
+	}
+	again, err := New(Options{
+		Command: tier.o.Command, Cache: cache, Workers: 1, Scratch: filepath.Join(t.TempDir(), "nano"), Entropy: rand.Reader, Clock: wall{}, Logger: tier.o.Logger,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	h := spacetest.Host{Tier: again, Permit: issue, Place: place, IDs: id.NewSource(time.Now, rand.Reader)}
+	spec := h.Spec(t)
+	spec.Limits.MemoryBytes = 256 << 20
+	s := h.Create(t, spec)
+	if r := h.Exec(t, s, spacetest.Shell(spec.ID, `python3 -c 'print(6*7)'`)); r.Stdout != "42\n" {
+		t.Errorf("got %+v", r)
 	}
 }
 
