@@ -49,11 +49,15 @@ func (g *guests) open(ctx context.Context, make bool) error {
 	if err := os.MkdirAll(g.cache, 0o700); err != nil {
 		return fault.Wrap(err, fault.Unavailable, "wasm_cache", "the folder for compiled WebAssembly cannot be made")
 	}
-	if info, err := os.Stat(g.cache); err != nil || runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0 {
+	info, err := os.Stat(g.cache)
+	if err != nil || runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0 {
 		return fault.Wrap(errors.Join(err, fs.ErrPermission), fault.Unavailable, "wasm_cache",
 			"what lies in %s is executed, and others may write there: chmod go-w it, or remove it", g.cache)
 	}
-	var err error
+	if foreignOwner(info) {
+		return fault.Wrap(fs.ErrPermission, fault.Unavailable, "wasm_cache",
+			"what lies in %s is executed, and it is another user's: remove it, or name a folder of your own with AGENTBOX_CACHE", g.cache)
+	}
 	if g.engine, err = engine.New(ctx, engine.Options{Cache: g.cache, MemoryPages: memoryPages, Depth: python.Depth}); err != nil {
 		return err
 	}
@@ -117,7 +121,7 @@ func (g *guests) openPython(ctx context.Context, make bool) error {
 	if err != nil { // this build has none: its commands are not there
 		return nil
 	}
-	at := keptPython(filepath.Join(g.cache, fmt.Sprintf("python-%d-%x", meter.Version, key)))
+	at := keptAt(g.cache, key)
 	interpreter, image, hash, missing := at.load()
 	if errors.Is(missing, fs.ErrNotExist) && !make {
 		for _, name := range []string{"python", "python3"} {
@@ -155,6 +159,25 @@ func (g *guests) openPython(ctx context.Context, make bool) error {
 // keptPython is where an interpreter lies that was prepared, as the beginning of the names of its files: a worker unpacks and meters nothing, and its library is
 // memory that all workers share.
 type keptPython string
+
+func keptAt(cache string, key [8]byte) keptPython {
+	return keptPython(filepath.Join(cache, fmt.Sprintf("python-%d-%x", meter.Version, key)))
+}
+
+// isKept reports whether the files are there that a worker needs, so far as that is seen without reading them: a cache is cleared by whoever needs room, and not
+// as a whole.
+func isKept(cache string) bool {
+	key, err := python.Key()
+	if err != nil { // this build has none
+		return true
+	}
+	for _, file := range []string{libraryFile, moduleFile, imageFile} {
+		if info, err := os.Stat(string(keptAt(cache, key)) + file); err != nil || info.Size() == 0 {
+			return false
+		}
+	}
+	return true
+}
 
 // The files.
 const (

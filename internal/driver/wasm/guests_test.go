@@ -3,15 +3,89 @@ package wasm
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/space/spacetest"
 	"agentbox/internal/driver/wasm/python"
 )
+
+// TestCompiledCodeOfOthersIsNotExecuted: who may write where compiled code lies is who is executed.
+func TestCompiledCodeOfOthersIsNotExecuted(t *testing.T) {
+	for _, x := range []struct {
+		name string
+		mode os.FileMode
+		uid  int
+	}{{"one where others may write", 0o770, os.Geteuid()}, {"another user's", 0o700, os.Geteuid() + 12345}} {
+		cache := filepath.Join(t.TempDir(), "cache")
+		if err := os.Mkdir(cache, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chown(cache, x.uid, -1); err != nil {
+			t.Logf("%s: not tested: %v", x.name, err)
+			continue
+		}
+		if err := os.Chmod(cache, x.mode); err != nil {
+			t.Fatal(err)
+		}
+		g := &guests{cache: cache}
+		if err := errors.Join(g.open(t.Context(), false), g.close(t.Context())); fault.CodeOf(err) != "wasm_cache" {
+			t.Errorf("a worker begins with a folder that is %s: %v", x.name, err)
+		}
+		if err := ownFolder(cache); fault.CodeOf(err) != "cache_unusable" {
+			t.Errorf("a module is compiled into a folder that is %s: %v", x.name, err)
+		}
+	}
+}
+
+// TestACacheThatWasClearedIsFilledAgain removes one of the files of Python, and not what says that they were made.
+func TestACacheThatWasClearedIsFilledAgain(t *testing.T) {
+	if _, err := python.Key(); err != nil {
+		t.Skip(err)
+	}
+	tier := openTier(t, 1)
+	tier.warm()
+	<-tier.prepared
+	cache := t.TempDir()
+	files, err := os.ReadDir(tier.o.Cache)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if strings.HasSuffix(f.Name(), imageFile) {
+			continue
+		}
+		if err := os.Symlink(filepath.Join(tier.o.Cache, f.Name()), filepath.Join(cache, f.Name())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tier.o.Cache = cache
+	if _, err := os.Stat(tier.mark()); err != nil {
+		t.Fatal(err)
+	}
+	again, err := New(Options{
+		Command: tier.o.Command, Cache: cache, Workers: 1, Scratch: filepath.Join(t.TempDir(), "nano"), Entropy: rand.Reader, Clock: wall{}, Logger: tier.o.Logger,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	h := spacetest.Host{Tier: again, Permit: issue, Place: place, IDs: id.NewSource(time.Now, rand.Reader)}
+	spec := h.Spec(t)
+	spec.Limits.MemoryBytes = 256 << 20
+	s := h.Create(t, spec)
+	if r := h.Exec(t, s, spacetest.Shell(spec.ID, `python3 -c 'print(6*7)'`)); r.Stdout != "42\n" {
+		t.Errorf("got %+v", r)
+	}
+}
 
 // TestPython runs the interpreter through the whole way of a command.
 func TestPython(t *testing.T) {

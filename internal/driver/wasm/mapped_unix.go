@@ -5,7 +5,9 @@ package wasm
 import (
 	"errors"
 	"io"
+	"io/fs"
 	"os"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -26,4 +28,10 @@ func mapped(name string) (content []byte, err error) {
 		return nil, io.ErrUnexpectedEOF
 	}
 	return unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_PRIVATE)
+}
+
+// foreignOwner reports whether a file is another user's than this process's or root's.
+func foreignOwner(info fs.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return !ok || stat.Uid != 0 && int(stat.Uid) != os.Geteuid()
 }

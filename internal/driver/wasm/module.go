@@ -235,6 +235,9 @@ func ownFolder(path string) error {
 	if runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0 {
 		return fault.New(fault.Invalid, "cache_unusable", "others may write into the folder for compiled code, which is executed").With("take their right away: chmod go-w " + path)
 	}
+	if foreignOwner(info) {
+		return fault.New(fault.Invalid, "cache_unusable", "the folder for compiled code, which is executed, is another user's").With("name a folder of your own")
+	}
 	return nil
 }
 

@@ -80,7 +80,7 @@ func (t *Tier) warm() {
 	t.pool.Warm()
 	t.preparing.Do(func() {
 		done := t.mark()
-		if _, err := os.Stat(done); err == nil {
+		if _, err := os.Stat(done); err == nil && isKept(t.o.Cache) {
 			close(t.prepared)
 			return
 		}

@@ -63,8 +63,9 @@ var errJQ = errors.New("this build's jq cannot be bounded")
 func (q *querier) metered(name string, f native) native {
 	own := map[string]native{
 		"_add": q.add, "_multiply": q.multiply, "_subtract": q.subtract, "add": q.sum, "join": q.join, "contains": q.contains, "inside": q.inside, "indices": q.indices,
-		"index": q.indices, "rindex": q.indices, "sort": q.sorts, "_sort_by": q.sorts, "unique": q.sorts, "_unique_by": q.sorts, "_group_by": q.sorts, "setpath": q.set,
+		"index": q.indices, "rindex": q.indices, "sort": q.sorts, "_sort_by": q.sorts, "unique": q.sorts, "_unique_by": q.sorts, "_group_by": q.sorts, "setpath": q.set, "_setpath": q.set,
 		"_match": q.match, "tojson": q.toJSON, "tostring": q.toString, "length": q.length, "explode": q.explode, "implode": q.implode, "split": q.split,
+		"transpose": q.transpose, "flatten": q.flatten,
 	}[name]
 	return func(v any, args []any) any {
 		switch {
@@ -368,60 +369,6 @@ func (q *querier) indices(v any, args []any) any {
 		}
 	case []any:
 		q.p.Charge(len(v) * gasPerElement)
-	}
-	return nil
-}
-
-// sorts gives the library what is in order already: it would not be stopped while it sorts.
-func (q *querier) sorts(v any, args []any) any {
-	list, ok := v.([]any)
-	if !ok || len(list) < 64 {
-		return nil
-	}
-	keys := list
-	if len(args) > 0 {
-		if keys, ok = args[0].([]any); !ok || len(keys) != len(list) {
-			return nil
-		}
-	}
-	q.fits(len(list) * 4 * elementBytes)
-	w := work{q: q}
-	order := make([]int, len(list))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int {
-		w.step(4)
-		if c := gojq.Compare(keys[a], keys[b]); c != 0 {
-			return c
-		}
-		return a - b
-	})
-	w.step(len(list))
-	w.end()
-	values := make([]any, len(list))
-	for i, at := range order {
-		values[i] = list[at]
-	}
-	if len(args) == 0 {
-		return replaced{v: values}
-	}
-	sorted := make([]any, len(list))
-	for i, at := range order {
-		sorted[i] = keys[at]
-	}
-	return replaced{v: values, args: []any{sorted}}
-}
-
-// set refuses an index so far away that no memory would hold the array.
-func (q *querier) set(_ any, args []any) any {
-	path, _ := args[0].([]any)
-	for _, p := range path {
-		if n, ok := gojq.ToFloat64(p); ok && n > 1024 && n < 1<<31 {
-			if _, isText := p.(string); !isText {
-				q.fits(int(n) * elementBytes)
-			}
-		}
 	}
 	return nil
 }

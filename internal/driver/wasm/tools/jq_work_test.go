@@ -68,7 +68,7 @@ func TestMeteredFunctionsOfJQDoTheSame(t *testing.T) {
 		`unique`, `unique_by(type)`, `group_by(type)`, `min_by(type)`, `setpath([3]; 1)`, `setpath(["a"]; 1)`, `.[5] = 1`, `.a |= 1`, `tojson`, `tostring`, `explode | length`, `explode | implode`, `split(",")`, `split("")`, `[., .] | map(tostring) | add | split(",") | length`,
 		`split(", *"; null)`, `test("B"; "i")`, `[match("a*"; "g")]`, `[match("(?<n>a)(x)?"; "g")]`, `[match("b|"; "g")] | length`, `capture("(?<x>[a-z]+)")`, `[scan("[ab]")] | length`, `sub("b"; "<\(.)>") | length`,
 		`gsub("(?<x>a)"; "\(.x)\(.x)") | length`, `gsub("^"; ">") | length`, `gsub("\\b"; "|") | length`, `[splits("b")] | length`, `test("(")`, `test("a"; "q")`, `test(1)`, `ascii_downcase`, `ltrimstr("a")`, `@base64`, `@json`, `@text`,
-		`"\(.)\(.)"`, `length`, `keys`, `to_entries`, `walk(.)`, `paths`, `[limit(3; .[]?)]`, `tojson | fromjson`, `any`, `flatten`, `reverse`,
+		`"\(.)\(.)"`, `length`, `keys`, `to_entries`, `walk(.)`, `paths`, `[limit(3; .[]?)]`, `tojson | fromjson`, `any`, `flatten`, `flatten(1)`, `flatten(-1)`, `flatten("a")`, `flatten(infinite)`, `transpose`, `.[3] |= 1`, `.[2] += 1`, `reverse`,
 	} {
 		for _, v := range values {
 			if s, ok := v.(string); ok && len(s) > 100 && (strings.Contains(source, `"g"`) || strings.Contains(source, "sub(") || strings.Contains(source, "scan") || strings.Contains(source, "split")) {
@@ -79,6 +79,24 @@ func TestMeteredFunctionsOfJQDoTheSame(t *testing.T) {
 				t.Errorf("%s of %.60v: got %.200q, want %.200q", source, v, got, want)
 			}
 		}
+	}
+}
+
+// TestJQMakesNoArrayBeyondItsMemory runs programs that the library would make an array for which is larger than the execution's memory.
+func TestJQMakesNoArrayBeyondItsMemory(t *testing.T) {
+	for _, source := range []string{
+		`setpath([400000000]; 1)`, `.[400000000] = 1`, `.[400000000] |= 1`, `.[400000000] += 1`, `.[400000000] //= 1`, `{} | .a[400000000] |= 1`,
+		`[[range(100000)], (range(1000) | [])] | transpose`, `reduce range(27) as $i ([1]; [., .]) | flatten`, `reduce range(27) as $i ([1]; [., .]) | {a: .} | flatten(30)`,
+		`reduce range(27) as $i ([1]; [., .]) | flatten(0.5)`,
+	} {
+		func() {
+			defer func() {
+				if killed, ok := recover().(program.Killed); !ok || killed.Signal != program.SIGKILL {
+					t.Errorf("%s goes on", source)
+				}
+			}()
+			results(t, source+" | length", nil, true)
+		}()
 	}
 }
 

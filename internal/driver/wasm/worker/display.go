@@ -2,6 +2,7 @@ package worker
 
 import (
 	"io"
+	"unicode/utf8"
 
 	"agentbox/internal/domain/space"
 )
@@ -48,7 +49,7 @@ func (s *server) display(d space.Display) error {
 	return s.content(d.Data)
 }
 
-// display takes what was shown. More than one execution may show is no frame of ours.
+// display takes what was shown. More than one execution may show is no frame of ours, nor is a text that is none.
 func (t *talk) display(payload []byte) error {
 	d, length, err := decodeDisplay(payload)
 	if err != nil {
@@ -60,6 +61,10 @@ func (t *talk) display(payload []byte) error {
 	}
 	if _, err := io.ReadFull(&contents{t: t, left: int64(length)}, d.Data); err != nil {
 		return err
+	}
+	picture := d.Media == space.DisplayPNG || d.Media == space.DisplayJPEG
+	if !utf8.ValidString(d.Type) || !picture && !utf8.Valid(d.Data) {
+		return errWire
 	}
 	t.displays = append(t.displays, d)
 	return nil

@@ -137,6 +137,8 @@ func TestAFloodOfFramesIsBounded(t *testing.T) {
 		{"a value of no number", [][]byte{frame(frameDisplay, encodeDisplay(space.Display{Media: space.DisplayText}))}, 1, errWire},
 		{"values", [][]byte{frame(frameDisplay, encodeDisplay(space.Display{Value: 1, Media: space.DisplayText}))}, 1 << 20, errWire},
 		{"pictures", [][]byte{frame(frameDisplay, encodeDisplay(space.Display{Value: 1, Media: space.DisplayPNG, Data: make([]byte, piece)})), frame(frameContent, make([]byte, piece))}, 1 << 10, errWire},
+		{"a text that is none", [][]byte{frame(frameDisplay, encodeDisplay(space.Display{Value: 1, Media: space.DisplayJSON, Data: make([]byte, 1)})), frame(frameContent, []byte{0xff}), frame(frameEnd, (&Outcome{}).encode())}, 1, errWire},
+		{"a type that is no text", [][]byte{frame(frameDisplay, encodeDisplay(space.Display{Value: 1, Type: "\xff", Media: space.DisplayText})), frame(frameEnd, (&Outcome{}).encode())}, 1, errWire},
 		{"a picture of nothing", [][]byte{frame(frameDisplay, encodeDisplay(space.Display{Value: 1, Media: space.DisplayPNG, Data: make([]byte, 9)})), frame(frameEnd, (&Outcome{}).encode())}, 1, errWire},
 		{"ready again", [][]byte{frame(frameReady, nil)}, 1, errWire},
 		{"content of nothing", [][]byte{frame(frameContent, []byte("x"))}, 1, errWire},

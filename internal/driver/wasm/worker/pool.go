@@ -332,7 +332,7 @@ func (p *Pool) take(ctx context.Context) (*process, error) {
 			return nil, ctx.Err()
 		}
 		var w *process
-		if len(p.idle) == 0 {
+		if p.short() {
 			p.add()
 		}
 		select {
@@ -359,6 +359,13 @@ func (p *Pool) take(ctx context.Context) (*process, error) {
 			return nil, fault.Wrap(*p.failed.Load(), fault.Unavailable, "worker_not_started", "no worker can be started; run agentbox doctor")
 		}
 	}
+}
+
+// short reports whether there are fewer idle workers than executions that wait: of those that come together, each has seen the one that is idle.
+func (p *Pool) short() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.idle) < p.waiting
 }
 
 // count counts those who wait for a worker.

@@ -11,8 +11,9 @@ import (
 	"agentbox/internal/driver/wasm/bound"
 )
 
-// TestWorkersThatNobodyNeedsEnd has three executions at once, then one at a time, then none: what is not needed ends, but for one.
-func TestWorkersThatNobodyNeedsEnd(t *testing.T) {
+// threeWorkers returns a pool of as many at most.
+func threeWorkers(t *testing.T) *Pool {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -23,18 +24,43 @@ func TestWorkersThatNobodyNeedsEnd(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	execute := func(ctx context.Context, what string, heard func()) {
-		o := Order{
-			Argv: []string{what}, Cwd: "/", Mounts: []Mount{{Path: "/workspace"}},
-			Limits: bound.Limits{Gas: 1 << 40, Time: time.Minute, MemoryBytes: 64 << 20, OutputBytes: 1 << 10, FileBytes: 1 << 10, OpenFiles: 10, Depth: 10},
-		}
-		if _, err := p.Execute(ctx, o, []Files{&counted{}}, func(string, []byte) error {
-			heard()
-			return nil
-		}); err != nil {
-			t.Errorf("%s: %v", what, err)
-		}
+	return p
+}
+
+// executes has the pool execute what the system of the tests does.
+func executes(ctx context.Context, t *testing.T, p *Pool, what string, heard func()) {
+	t.Helper()
+	o := Order{
+		Argv: []string{what}, Cwd: "/", Mounts: []Mount{{Path: "/workspace"}},
+		Limits: bound.Limits{Gas: 1 << 40, Time: time.Minute, MemoryBytes: 64 << 20, OutputBytes: 1 << 10, FileBytes: 1 << 10, OpenFiles: 10, Depth: 10},
 	}
+	if _, err := p.Execute(ctx, o, []Files{&counted{}}, func(string, []byte) error {
+		heard()
+		return nil
+	}); err != nil {
+		t.Errorf("%s: %v", what, err)
+	}
+}
+
+// TestEachOfThoseWhoWaitCountsForAWorker has an execution come where another one has seen the idle worker, and has not taken it yet: whichever takes it, the other
+// one does not wait until that one has ended.
+func TestEachOfThoseWhoWaitCountsForAWorker(t *testing.T) {
+	p := threeWorkers(t)
+	executes(t.Context(), t, p, "input", func() {})
+	p.count(1)
+	executes(t.Context(), t, p, "input", func() {})
+	p.count(-1)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.started != 2 {
+		t.Errorf("there are %d workers for two executions at once", p.started)
+	}
+}
+
+// TestWorkersThatNobodyNeedsEnd has three executions at once, then one at a time, then none: what is not needed ends, but for one.
+func TestWorkersThatNobodyNeedsEnd(t *testing.T) {
+	p := threeWorkers(t)
+	execute := func(ctx context.Context, what string, heard func()) { executes(ctx, t, p, what, heard) }
 	together := func(count int) {
 		ctx, end := context.WithCancel(t.Context())
 		var begun, all sync.WaitGroup
