@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -65,7 +66,10 @@ func (s *instance) start() error {
 	if err := os.RemoveAll(s.tmp); err != nil { // of an earlier daemon
 		return err
 	}
-	return os.Mkdir(s.tmp, 0o700)
+	if err := os.Mkdir(s.tmp, 0o700); err != nil {
+		return err
+	}
+	return os.Mkdir(filepath.Join(s.tmp, path.Base(home)), 0o755) // as every execution but the first would find it: what they cost in gas is the same
 }
 
 // Unenforced names the bounds that are not enforced: none.

@@ -232,3 +232,20 @@ func runProgram(t *testing.T, h spacetest.Host, n uint64) string {
 	}
 	return b.String()
 }
+
+// TestTheFirstCommandCostsWhatTheOthersDo: nothing of a space tells a command how many ran before it, so that a replay in a space of its own costs the same.
+func TestTheFirstCommandCostsWhatTheOthersDo(t *testing.T) {
+	h := host(t)
+	spec := h.Spec(t)
+	s := h.Create(t, spec)
+	var first int64
+	for i := range 3 {
+		r := h.Exec(t, s, spacetest.Command{Space: spec.ID, Argv: []string{"/bin/bash", "-c", "ls -a /tmp ~; echo hi"}, Env: map[string]string{"AGENTBOX_SEED": "1", "AGENTBOX_CLOCK": "2026-01-02T03:04:05Z"}, MS: 60_000})
+		if i == 0 {
+			first = r.Gas
+		}
+		if r.Code != 0 || r.Gas != first || first == 0 {
+			t.Errorf("command %d costs %d, the first %d: %+v", i+1, r.Gas, first, r)
+		}
+	}
+}
