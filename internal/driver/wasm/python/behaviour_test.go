@@ -272,14 +272,14 @@ os.environ['SECRET'] = 'secret'
 sys.path.append('/secret'); sys.argv.append('secret'); sys.setrecursionlimit(77)
 secrets = ['secret %d' % i for i in range(200000)]
 random.seed(1); gc.disable()
-open('/work/secret', 'w').write('secret'); open('/tmp/secret', 'w').write('secret')
+open('/proj/secret', 'w').write('secret'); open('/tmp/secret', 'w').write('secret')
 `
 
 func TestNothingIsLeftForTheNext(t *testing.T) {
 	const probe = `
 import builtins, sys, os, json, gc
 print([n for n, m in sys.modules.items() if hasattr(m, 'SECRET')], hasattr(builtins, 'SECRET'), json.dumps([1]), sorted(os.environ), sys.path, sys.argv,
-      sys.getrecursionlimit(), gc.isenabled(), os.listdir('/work'), os.listdir('/tmp'))
+      sys.getrecursionlimit(), gc.isenabled(), os.listdir('/proj'), os.listdir('/tmp'))
 `
 	fresh := (&world{}).python(t, "-c", probe)
 	for range 5 {

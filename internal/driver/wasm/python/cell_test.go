@@ -152,14 +152,14 @@ func TestACellThatFailsTellsWhereAndTheNamespaceStays(t *testing.T) {
 
 func TestFilesThatACellLeavesOpenAreClosed(t *testing.T) {
 	n := &notebook{t: t}
-	n.cell("f = open('/work/a', 'w'); f.write('kept')")
+	n.cell("f = open('/proj/a', 'w'); f.write('kept')")
 	n.last = nil
 	n.ends("f.closed", "True")
 	var written string
 	w := &world{}
 	g := guest(t)
 	w.within(t, func(p *program.Process) {
-		if _, _, err := g.Cell(p, "<cell>", "f = open('/work/a', 'w'); f.write('kept')", nil); err != nil {
+		if _, _, err := g.Cell(p, "<cell>", "f = open('/proj/a', 'w'); f.write('kept')", nil); err != nil {
 			t.Fatal(err)
 		}
 	})

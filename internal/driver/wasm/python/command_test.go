@@ -33,10 +33,10 @@ func TestCommandLines(t *testing.T) {
 		{args: []string{"-Wignore", "-X", "dev", "-c", "import sys, warnings; warnings.warn('x'); print(sys._xoptions)"}, stdout: "{'dev': True}\n"},
 		{args: []string{"-", "q"}, stdin: "import sys; print(sys.argv)", stdout: "['-', 'q']\n"},
 		{args: nil, stdin: "import sys; print(sys.argv)", stdout: "['']\n"},
-		{args: []string{"-m", "m"}, env: []string{"PYTHONPATH=/work/lib"}, stdout: "m\n"},
-		{args: []string{"-Em", "m"}, env: []string{"PYTHONPATH=/work/lib"}, stderr: "/usr/bin/python3: No module named m\n", exit: 1},
+		{args: []string{"-m", "m"}, env: []string{"PYTHONPATH=/proj/lib"}, stdout: "m\n"},
+		{args: []string{"-Em", "m"}, env: []string{"PYTHONPATH=/proj/lib"}, stderr: "/usr/bin/python3: No module named m\n", exit: 1},
 		{args: []string{"-c", "assert 0"}, env: []string{"PYTHONOPTIMIZE=1"}},
-		{args: []string{"-c", "import os; print(os.environ['A'], os.environb[b'B'], os.getcwd())"}, env: []string{"A=ä", "B=\xff", "A=b"}, stdout: "b b'\\xff' /work\n"},
+		{args: []string{"-c", "import os; print(os.environ['A'], os.environb[b'B'], os.getcwd())"}, env: []string{"A=ä", "B=\xff", "A=b"}, stdout: "b b'\\xff' /proj\n"},
 		{args: []string{"-c", "import sys; print(ascii(sys.argv[1]))", "\xffé\n\"\\"}, stdout: "'\\udcff\\xe9\\n\"\\\\'\n"},
 	} {
 		t.Run(strings.Join(c.args, " "), func(t *testing.T) {

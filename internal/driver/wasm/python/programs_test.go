@@ -25,7 +25,7 @@ func TestPrograms(t *testing.T) {
 				t.Fatal(err)
 			}
 			a := txtar.Parse(b)
-			w := &world{env: []string{"HOME=/work"}, files: map[string]string{}}
+			w := &world{env: []string{"HOME=/proj"}, files: map[string]string{}}
 			want := map[string]string{"exit": "0\n"}
 			code := ""
 			for _, f := range a.Files {

@@ -87,7 +87,7 @@ type world struct {
 	seed   byte
 	stdin  string
 	env    []string
-	files  map[string]string // below /work
+	files  map[string]string // below /proj
 	during func(w *world, p *program.Process)
 
 	stdout, stderr bytes.Buffer
@@ -122,11 +122,11 @@ func (w *world) within(t testing.TB, f func(p *program.Process)) {
 			}
 		}
 		check(fs.Mount("/tmp", vfs.Options{Bytes: 64 << 20, Files: 1000}))
-		check(fs.Mount("/work", vfs.Options{Bytes: 64 << 20, Files: 1000}))
+		check(fs.Mount("/proj", vfs.Options{Bytes: 64 << 20, Files: 1000}))
 		check(fs.MakeFile(python.LibraryPath, 0o444, runtime.Library))
 		check(fs.MakeDevice("/dev/null", device{strings.NewReader(""), io.Discard}))
 		for _, name := range sorted(w.files) {
-			at := "/work"
+			at := "/proj"
 			for _, part := range strings.Split(filepath.Dir(name), "/") {
 				if at += "/" + part; part != "." {
 					if err := fs.Mkdir(root, at, 0o755); err != nil && !errors.Is(err, vfs.EEXIST) {
@@ -134,12 +134,12 @@ func (w *world) within(t testing.TB, f func(p *program.Process)) {
 					}
 				}
 			}
-			h, err := fs.Open(root, "/work/"+name, vfs.Write|vfs.Create, 0o644)
+			h, err := fs.Open(root, "/proj/"+name, vfs.Write|vfs.Create, 0o644)
 			check(err)
 			_, err = h.Write([]byte(w.files[name]))
 			check(errors.Join(err, h.Close()))
 		}
-		cwd, err := fs.Lookup(root, "/work", true)
+		cwd, err := fs.Lookup(root, "/proj", true)
 		check(err)
 		p := &program.Process{
 			Env: w.env, Cwd: cwd, FS: fs, Account: w.account, Umask: 0o022, PID: 1,
@@ -154,7 +154,7 @@ func (w *world) within(t testing.TB, f func(p *program.Process)) {
 			}
 		}()
 		f(p)
-		w.changes, err = fs.Changes("/work")
+		w.changes, err = fs.Changes("/proj")
 		check(err)
 	})
 }
