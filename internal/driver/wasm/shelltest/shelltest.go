@@ -61,13 +61,13 @@ func Execute(programs program.Table, limits bound.Limits, script string) Result 
 			}
 		}
 		fail(shell.Install(fs, programs))
-		fail(fs.Mount("/work", vfs.Options{Bytes: 256 << 20, Files: 10_000}))
+		fail(fs.Mount("/proj", vfs.Options{Bytes: 256 << 20, Files: 10_000}))
 		fail(fs.Mount("/tmp", vfs.Options{Bytes: 256 << 20, Files: 10_000}))
 		in, err := fs.Open(vfs.At{Dir: fs.Root()}, "/dev/null", vfs.Read, 0)
 		fail(err)
 		out, errs := &sink{a: a}, &sink{a: a}
 		sh := shell.New(shell.Options{
-			FS: fs, Account: a, Programs: programs, Env: environment("/work"), Cwd: "/work", Umask: 0o022,
+			FS: fs, Account: a, Programs: programs, Env: environment("/proj"), Cwd: "/proj", Umask: 0o022,
 			Stdin: in, Stdout: fs.Stream(out, vfs.Write), Stderr: fs.Stream(errs, vfs.Write), Report: func(l program.Lack) { r.Lacks = append(r.Lacks, l) },
 		})
 		result := sh.Run(script)
