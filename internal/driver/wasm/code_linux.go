@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"unsafe"
@@ -92,28 +91,25 @@ func placeOf(code []byte) (at unsafe.Pointer, err error) {
 }
 
 // shareCode puts a file that begins with code, and whose length is whole pages, in the place of the same code in this process. Nothing of it may be executed
-// meanwhile.
+// meanwhile. Where it cannot be looked at, or the code is not found, the memory stays what it is.
 func shareCode(name string) error {
 	file, err := os.Open(name)
-	if errors.Is(err, fs.ErrNotExist) {
+	if err != nil {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
+	defer func() { _ = file.Close() }() // it was only read
 	info, err := file.Stat()
 	if err != nil || info.Size() == 0 || info.Size()%int64(os.Getpagesize()) != 0 {
-		return err
+		return nil
 	}
 	view, err := unix.Mmap(int(file.Fd()), 0, int(info.Size()), unix.PROT_READ|unix.PROT_EXEC, unix.MAP_PRIVATE)
 	if err != nil {
 		return nil // what lies in this folder may not be executed, as where it is mounted so
 	}
 	at, err := placeOf(view) // to the end of the last page, which is zeroes
-	err = errors.Join(err, unix.Munmap(view))
+	_ = unix.Munmap(view)    // what is left of it is address space
 	if err != nil || at == nil {
-		return err
+		return nil
 	}
 	if _, err := unix.MmapPtr(int(file.Fd()), 0, at, uintptr(len(view)), unix.PROT_READ|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_FIXED); err != nil {
 		return fmt.Errorf("share compiled code: %w", err) // nobody knows what lies there now

@@ -351,7 +351,7 @@ func besieged(t *testing.T) (spacetest.Host, *neighbour) {
 func TestHostileScripts(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("takes some minutes")
+		t.Skip("nearly two hundred scripts that take what they can: half a minute of both processors, which -short is not for")
 	}
 	h, n := besieged(t)
 	var late overshoots
