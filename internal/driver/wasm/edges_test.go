@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -125,6 +126,30 @@ func (m memory) Read(path string, p []byte, off int64) (int, error) {
 }
 
 func (m memory) Room() (int64, int64, error) { return 1 << 30, minFiles, nil }
+
+// TestWhatRunsBesideEndsWhenTheEndWasTold stops a shell that has started many others: it is told without waiting for them. They end in Finish.
+func TestWhatRunsBesideEndsWhenTheEndWasTold(t *testing.T) {
+	a := newAlone(t)
+	l := limits()
+	l.Gas, l.OpenFiles = 200_000_000, 4096
+	account := bound.New(l, [32]byte{1}, time.Unix(1_000_000_000, 0))
+	account.Promise()
+	before := runtime.NumGoroutine()
+	o, _ := a.system.Execute(worker.Order{
+		Argv: []string{"bash", "-c", `for i in {1..300}; do sleep 1000 & done; while :; do sleep 0.001; done`}, Env: []string{"PATH=/usr/bin:/bin"}, Cwd: workspace,
+		Limits: l, Mounts: []worker.Mount{{Path: workspace, Disk: true}, {Path: "/tmp"}},
+	}, account, []vfs.Source{memory{}, memory{}}, func(int, []byte) error { return nil })
+	if o.Limit != bound.Gas {
+		t.Fatalf("got %+v", o)
+	}
+	if runtime.NumGoroutine() < before+300 {
+		t.Error("the others have ended before its end is told")
+	}
+	account.Finish()
+	for runtime.NumGoroutine() > before+30 { // each ends at once
+		runtime.Gosched()
+	}
+}
 
 // TestOnlySoManyModulesAreKept runs one module more than are kept compiled, and then as many bytes of them and one more.
 func TestOnlySoManyModulesAreKept(t *testing.T) {

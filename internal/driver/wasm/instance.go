@@ -54,9 +54,10 @@ type instance struct {
 	closing sync.Once
 	closed  error
 
-	mu     sync.Mutex // guards what follows
-	micros int64      // of computing, so far
-	memory int64      // of the command that runs; the most that it held
+	mu     sync.Mutex       // guards what follows
+	micros int64            // of computing, so far
+	memory int64            // of the command that runs; the most that it held
+	late   [2]time.Duration // how long the last command went on after the bound that ended it: on the wall, and of processor time
 }
 
 var _ space.Instance = (*instance)(nil)
@@ -248,6 +249,7 @@ func (s *instance) execute(ctx, within context.Context, o worker.Order, out spac
 	s.mu.Lock()
 	s.micros += outcome.CPU.Microseconds()
 	s.memory = outcome.Memory
+	s.late = [2]time.Duration{outcome.Late, outcome.LateCPU}
 	s.mu.Unlock()
 	switch {
 	case err != nil && within.Err() != nil && errors.Is(err, worker.ErrEnded):

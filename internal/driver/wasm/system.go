@@ -91,22 +91,24 @@ func newSystem(g *guests) *system {
 	return s
 }
 
-// Execute implements worker.System.
-func (s *system) Execute(o worker.Order, account *bound.Account, sources []vfs.Source, out func(channel int, p []byte) error) (outcome worker.Outcome, changed [][]vfs.Change) {
+// Execute implements worker.System. Of an execution that was stopped, only what was started first comes to its end before it returns: the others, which can do nothing any
+// more, do so when that was told.
+func (s *system) Execute(o worker.Order, account *bound.Account, sources []vfs.Source, out func(channel int, p []byte) error) (outcome worker.Outcome, changed func() ([][]vfs.Change, error)) {
 	defer func() {
 		if x := recover(); x != nil {
+			changed = nil
 			if stopped, ok := x.(*bound.Stopped); ok {
 				outcome = ended(worker.Outcome{}, stopped)
 				return
 			}
 			if _, ok := x.(unprepared); ok {
-				outcome, changed = worker.Outcome{NotReady: true}, nil
+				outcome = worker.Outcome{NotReady: true}
 				return
 			}
-			outcome, changed = worker.Outcome{Crash: fmt.Sprintf("%v: %s", x, debug.Stack())}, nil
+			outcome = worker.Outcome{Crash: fmt.Sprintf("%v: %s", x, debug.Stack())}
 		}
 	}()
-	fiber.Run(func(g *fiber.Group) {
+	rest := fiber.Begin(func() bool { return account.Stopped() != nil }, func(g *fiber.Group) {
 		fs, err := s.world(o, account, g, sources)
 		if err != nil {
 			outcome = failed(err)
@@ -114,16 +116,22 @@ func (s *system) Execute(o worker.Order, account *bound.Account, sources []vfs.S
 		}
 		e := execution{system: s, order: o, account: account, fs: fs, out: out}
 		outcome = e.run()
-		for _, m := range o.Mounts {
-			list, err := fs.Changes(m.Path)
-			if err != nil {
-				outcome = worker.Outcome{Crash: err.Error()}
-				return
-			}
-			changed = append(changed, list)
-		}
+		changed = func() ([][]vfs.Change, error) { return differences(fs, o.Mounts) }
 	})
+	account.Afterwards(rest)
 	return outcome, changed
+}
+
+// differences lists what has become different in each mount.
+func differences(fs *vfs.FS, mounts []worker.Mount) (all [][]vfs.Change, err error) {
+	for _, m := range mounts {
+		list, err := fs.Changes(m.Path)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, list)
+	}
+	return all, nil
 }
 
 // failed is the outcome of what could not even be begun.

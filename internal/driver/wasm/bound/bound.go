@@ -63,6 +63,10 @@ type Account struct {
 	start  time.Time
 	stop   atomic.Pointer[Stopped]
 	done   chan struct{} // closed when it was stopped
+	noted  func()        // called when it is stopped
+
+	promised   bool // Finish will be called
+	afterwards []func()
 
 	pace  func()
 	paced int64 // gas at which pace is called next
@@ -100,11 +104,39 @@ func (a *Account) keep() {
 // Limits returns the bounds.
 func (a *Account) Limits() Limits { return a.limits }
 
+// SetNoted has noted called once, at the moment in which the execution is stopped, by who stops it. It is set before the execution begins.
+func (a *Account) SetNoted(noted func()) { a.noted = noted }
+
 // Stop ends the execution at its next charge. The first cause counts. It may be called from any goroutine, at any time.
 func (a *Account) Stop(cause *Stopped) {
 	if a.stop.CompareAndSwap(nil, cause) {
+		if a.noted != nil {
+			a.noted()
+		}
 		close(a.done)
 	}
+}
+
+// Promise says that Finish will be called when the end of the execution was told of.
+func (a *Account) Promise() { a.promised = true }
+
+// Afterwards calls f: at once, or by Finish where that was promised and the execution was stopped. It is for what gives back what the execution has held, and takes longer
+// than who waits for its end should wait.
+func (a *Account) Afterwards(f func()) {
+	if !a.promised || a.Stopped() == nil {
+		f()
+		return
+	}
+	a.afterwards = append(a.afterwards, f)
+}
+
+// Finish calls what was left for afterwards.
+func (a *Account) Finish() {
+	a.promised = false
+	for _, f := range a.afterwards {
+		f()
+	}
+	a.afterwards = nil
 }
 
 // Context returns a context that ends when the execution is stopped, for what does not charge by itself.

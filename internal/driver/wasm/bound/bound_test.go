@@ -170,3 +170,36 @@ func TestChanceIsTheSeeds(t *testing.T) {
 		t.Fatal("chance repeats itself")
 	}
 }
+
+// TestWhatIsLeftForAfterwardsIsDoneOnce has something given back at once where nobody waits, and by Finish where somebody waits for the end of an execution that was stopped.
+func TestWhatIsLeftForAfterwardsIsDoneOnce(t *testing.T) {
+	for _, x := range []struct {
+		name          string
+		promise, stop bool
+		before        int
+	}{{"nobody has promised", false, true, 1}, {"it goes on", true, false, 1}, {"it was stopped", true, true, 0}} {
+		a := account()
+		noted, done := 0, 0
+		a.SetNoted(func() { noted++ })
+		if x.promise {
+			a.Promise()
+		}
+		if x.stop {
+			a.Stop(&bound.Stopped{Canceled: true})
+			a.Stop(&bound.Stopped{TimedOut: true})
+			if noted != 1 {
+				t.Errorf("%s: the stop was noted %d times", x.name, noted)
+			}
+		}
+		a.Afterwards(func() { done++ })
+		if done != x.before {
+			t.Errorf("%s: %d times before Finish, want %d", x.name, done, x.before)
+		}
+		a.Finish()
+		a.Finish()
+		a.Afterwards(func() { done++ })
+		if done != 2 {
+			t.Errorf("%s: %d times in the end, want 2", x.name, done)
+		}
+	}
+}

@@ -54,8 +54,14 @@ func (l *linear) leave() {
 	l.account, l.counted = nil, 0
 }
 
-// Free gives the memory back. It may be called more than once.
+// Free gives the memory back. It may be called more than once. What an execution that was stopped has written is many pages, which are given back when its end was told of.
 func (l *linear) Free() {
-	l.mapping.free()
+	m := l.mapping
+	l.mapping = mapping{}
+	if l.account == nil {
+		m.free()
+		return
+	}
+	l.account.Afterwards(m.free)
 	l.leave()
 }

@@ -135,6 +135,79 @@ func TestAFiberMayEndAsATestDoes(t *testing.T) {
 	}
 }
 
+// TestTheFirstIsNextWhenEverythingIsToEnd stops a group in which others could run and wait: the first fiber has the next turn, wherever it is, and Begin returns when it has
+// ended; the others come to their ends when they are asked to.
+func TestTheFirstIsNextWhenEverythingIsToEnd(t *testing.T) {
+	for name, park := range map[string]func(g *fiber.Group, q *fiber.Queue) error{
+		"it waits":              func(_ *fiber.Group, q *fiber.Queue) error { return q.Wait() },
+		"it waits for a moment": func(g *fiber.Group, q *fiber.Queue) error { return g.WaitUntil(time.Unix(9, 0), q) },
+		"it could run":          func(g *fiber.Group, _ *fiber.Queue) error { g.Yield(); return fiber.ErrDeadlock },
+	} {
+		var got []string
+		stopped := false
+		rest := fiber.Begin(func() bool { return stopped }, func(g *fiber.Group) {
+			q, other := g.NewQueue(), g.NewQueue()
+			g.Go(func() {
+				err := other.Wait()
+				got = append(got, err.Error())
+			})
+			g.Go(func() { stopped = true })
+			g.Go(func() { got = append(got, "late") })
+			if err := park(g, q); !errors.Is(err, fiber.ErrDeadlock) {
+				t.Errorf("%s: %v", name, err)
+			}
+			got = append(got, "first")
+		})
+		if want := []string{"first"}; !slices.Equal(got, want) {
+			t.Errorf("%s: got %v, want %v", name, got, want)
+		}
+		rest()
+		if want := []string{"first", "late", fiber.ErrDeadlock.Error()}; !slices.Equal(got, want) {
+			t.Errorf("%s, in the end: got %v, want %v", name, got, want)
+		}
+	}
+}
+
+// TestWhatTheRestPanicsWithIsTheRests has a fiber panic after the first has ended.
+func TestWhatTheRestPanicsWithIsTheRests(t *testing.T) {
+	rest := fiber.Begin(func() bool { return false }, func(g *fiber.Group) { g.Go(func() { panic("broken") }) })
+	defer func() {
+		if p := recover(); p != "broken" {
+			t.Errorf("got %v", p)
+		}
+		rest() // once is enough
+	}()
+	rest()
+	t.Error("it is lost")
+}
+
+// TestManyWaitWithoutLookingAtEachOther makes so many queues, and has so many fibers wait with a deadline, that looking at all of them for each would take minutes.
+func TestManyWaitWithoutLookingAtEachOther(t *testing.T) {
+	const queues, sleepers = 300_000, 20_000
+	woken := 0
+	fiber.Run(func(g *fiber.Group) {
+		all := make([]*fiber.Queue, queues)
+		for i := range all {
+			all[i] = g.NewQueue()
+		}
+		for i := range sleepers {
+			g.Go(func() {
+				if err := g.WaitUntil(time.Unix(int64(i*7919%sleepers), 0), all[i]); errors.Is(err, fiber.ErrTimeout) {
+					woken++
+				}
+			})
+		}
+		g.Yield()
+		for _, q := range slices.Backward(all[sleepers:]) {
+			q.Close()
+			q.Close() // again does nothing
+		}
+	})
+	if woken != sleepers {
+		t.Errorf("%d were woken, want %d", woken, sleepers)
+	}
+}
+
 // TestTheOrderIsAlwaysTheSame runs whatever fibers twice.
 func TestTheOrderIsAlwaysTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

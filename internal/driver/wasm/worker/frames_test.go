@@ -140,12 +140,20 @@ func TestAFloodOfFramesIsBounded(t *testing.T) {
 		{"a text that is none", [][]byte{frame(frameDisplay, encodeDisplay(space.Display{Value: 1, Media: space.DisplayJSON, Data: make([]byte, 1)})), frame(frameContent, []byte{0xff}), frame(frameEnd, (&Outcome{}).encode())}, 1, errWire},
 		{"a type that is no text", [][]byte{frame(frameDisplay, encodeDisplay(space.Display{Value: 1, Type: "\xff", Media: space.DisplayText})), frame(frameEnd, (&Outcome{}).encode())}, 1, errWire},
 		{"a picture of nothing", [][]byte{frame(frameDisplay, encodeDisplay(space.Display{Value: 1, Media: space.DisplayPNG, Data: make([]byte, 9)})), frame(frameEnd, (&Outcome{}).encode())}, 1, errWire},
+		{"a change before the end", [][]byte{frame(frameOutput, []byte{1, 'x'}), frame(frameChange, encodeChange(0, vfs.Change{Op: vfs.MakeDir, Path: "d"}))}, 1, errWire},
+		{"an end that is told twice", [][]byte{frame(frameEnded, nil)}, 2, errWire},
+		{"output after the end", [][]byte{frame(frameEnded, nil), frame(frameOutput, []byte{1, 'x'})}, 1, errWire},
+		{"a question after the end", [][]byte{frame(frameEnded, nil), frame(frameRoom, question(""))}, 1, errWire},
 		{"ready again", [][]byte{frame(frameReady, nil)}, 1, errWire},
 		{"content of nothing", [][]byte{frame(frameContent, []byte("x"))}, 1, errWire},
 		{"a kind that is none", [][]byte{frame(200, nil)}, 1, errWire},
 	} {
 		files := &counted{}
-		_, err := hear(&endless{text: framed(x.said...), left: x.n}, files, smallLimits())
+		said := io.Reader(&endless{text: framed(x.said...), left: x.n})
+		if first := x.said[0][0]; first == frameChange || first == frameDisplay {
+			said = io.MultiReader(bytes.NewReader(framed(frame(frameEnded, nil))), said)
+		}
+		_, err := hear(said, files, smallLimits())
 		if !errors.Is(err, x.want) {
 			t.Errorf("%s: got %v, want %v", x.name, err, x.want)
 		}
@@ -163,6 +171,9 @@ func TestWhatAnExecutionShowsComesWithItsEnd(t *testing.T) {
 	}
 	var said bytes.Buffer
 	s := &server{w: bufio.NewWriter(&said)}
+	if err := s.send(frameEnded, nil, false); err != nil {
+		t.Fatal(err)
+	}
 	for _, d := range want {
 		if err := s.display(d); err != nil {
 			t.Fatal(err)
@@ -211,9 +222,9 @@ func FuzzFrames(f *testing.F) {
 	ended := (&Outcome{Code: 1}).encode()
 	f.Add(framed(frame(frameEnd, ended)))
 	f.Add(framed(frame(frameOutput, []byte("\x01hi")), frame(frameList, e.b), frame(frameRead, append(e.b, 4)), frame(frameRoom, e.b[:len(e.b)-1]), frame(frameEnd, ended)))
-	f.Add(framed(frame(frameChange, encodeChange(0, vfs.Change{Op: vfs.WriteFile, Path: "../x", Size: 3, Mode: 0o7777, Content: []byte("abc")})), frame(frameContent, []byte("abc")), frame(frameEnd, ended)))
-	f.Add(framed(frame(frameChange, encodeChange(0, vfs.Change{Op: vfs.Put, Path: "/etc/passwd", Slot: 1 << 30, Target: "/", Modified: time.Unix(1<<40, 0)})), frame(frameEnd, ended)))
-	f.Add(framed(frame(frameDisplay, encodeDisplay(space.Display{Value: 1, Media: space.DisplayText, Data: []byte("abc")})), frame(frameContent, []byte("abc")), frame(frameEnd, ended)))
+	f.Add(framed(frame(frameEnded, nil), frame(frameChange, encodeChange(0, vfs.Change{Op: vfs.WriteFile, Path: "../x", Size: 3, Mode: 0o7777, Content: []byte("abc")})), frame(frameContent, []byte("abc")), frame(frameEnd, ended)))
+	f.Add(framed(frame(frameEnded, nil), frame(frameChange, encodeChange(0, vfs.Change{Op: vfs.Put, Path: "/etc/passwd", Slot: 1 << 30, Target: "/", Modified: time.Unix(1<<40, 0)})), frame(frameEnd, ended)))
+	f.Add(framed(frame(frameEnded, nil), frame(frameDisplay, encodeDisplay(space.Display{Value: 1, Media: space.DisplayText, Data: []byte("abc")})), frame(frameContent, []byte("abc")), frame(frameEnd, ended)))
 	f.Fuzz(func(t *testing.T, said []byte) {
 		files := &counted{found: []vfs.Found{{Name: "a", Kind: vfs.Regular}}}
 		o, err := hear(bytes.NewReader(said), files, smallLimits())

@@ -18,15 +18,18 @@ import (
 type System interface {
 	// Version names what decides what comes of an execution besides its order and its files, in a few words.
 	Version() string
-	// Execute runs an order to its end. Its files come from sources, one for each mount; what it prints goes to out, whose channel is 1 or 2. It returns
-	// how it ended and, for each mount, what has changed.
-	Execute(o Order, account *bound.Account, sources []vfs.Source, out func(channel int, p []byte) error) (Outcome, [][]vfs.Change)
+	// Execute runs an order until its code has ended. Its files come from sources, one for each mount; what it prints goes to out, whose channel is 1 or 2. It returns
+	// how it ended and what lists, for each mount, what has changed; nil for nothing. What takes time and changes nothing is left to the account's Finish.
+	Execute(o Order, account *bound.Account, sources []vfs.Source, out func(channel int, p []byte) error) (Outcome, func() ([][]vfs.Change, error))
 	// Rest is called when an execution has ended and was told of. It may get ready for the next one, of which it knows nothing.
 	Rest()
 }
 
 // flushAfter is how long what was printed may wait for more.
 const flushAfter = 2 * time.Millisecond
+
+// longGas is the work of an execution whose end is told by a write of its own, which costs it nothing that it would notice.
+const longGas = 20_000_000
 
 // When rubbish is given back.
 const (
@@ -153,17 +156,31 @@ func (s *server) execute(o Order, account *bound.Account) error {
 	timer := time.AfterFunc(o.Limits.Time, func() { account.Stop(&bound.Stopped{TimedOut: true}) })
 	defer guard(account)()
 	begun := newPace(account, o.Millis)
+	late := watchLateness(account, begun)
 	sources := make([]vfs.Source, len(o.Mounts))
 	for i := range sources {
 		sources[i] = &remote{server: s, mount: i, told: o.Mounts[i].told, few: o.Mounts[i].few}
 	}
-	outcome, changes := s.system.Execute(o, account, sources, s.output)
+	account.Promise()
+	outcome, changed := s.system.Execute(o, account, sources, s.output)
 	timer.Stop()
+	outcome.Late, outcome.LateCPU = late.since(account.Stopped())
 	s.running.Lock()
 	s.account = nil
 	s.running.Unlock()
 	outcome.Gas, outcome.Slept, outcome.CPU = account.Used(), account.Slept(), begun.used()
 	_, outcome.Memory = account.Memory()
+	// Who waits is told at once where it may take a while, or is late already, until it is known what has changed.
+	if err := s.send(frameEnded, nil, account.Stopped() != nil || account.Used() > longGas); err != nil {
+		return err
+	}
+	var changes [][]vfs.Change
+	if changed != nil {
+		var err error
+		if changes, err = changed(); err != nil {
+			outcome = Outcome{Crash: err.Error()}
+		}
+	}
 	for mount, list := range changes {
 		for _, c := range list {
 			if err := s.change(mount, c); err != nil {
@@ -179,6 +196,7 @@ func (s *server) execute(o Order, account *bound.Account) error {
 	if err := s.send(frameEnd, outcome.encode(), true); err != nil {
 		return err
 	}
+	account.Finish()
 	s.system.Rest()
 	return nil
 }

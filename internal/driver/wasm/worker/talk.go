@@ -26,7 +26,7 @@ type talk struct {
 	told      int64                  // bytes that the changes take here
 	displays  []space.Display
 	overdue   *time.Timer // that kills the worker whose time is over
-	writing   *stopwatch  // since it tells what was changed, nil before
+	writing   *stopwatch  // since its code has ended, nil before
 
 	mu     sync.Mutex // guards what follows
 	over   bool       // the worker is not this execution's any more
@@ -179,6 +179,23 @@ func (t *talk) end(outcome Outcome) (o Outcome, err error) {
 func (t *talk) frame(kind byte, payload []byte) error {
 	d := decoder{b: payload}
 	switch kind {
+	case frameEnded: // what it has changed may be much
+		if t.writing != nil || len(payload) > 0 {
+			return errWire
+		}
+		t.overdue.Reset(telling)
+		t.writing = newStopwatch()
+		return nil
+	case frameChange, frameDisplay:
+		if t.writing == nil {
+			return errWire
+		}
+	default:
+		if t.writing != nil {
+			return errWire
+		}
+	}
+	switch kind {
 	case frameOutput:
 		if len(payload) < 1 || payload[0] != 1 && payload[0] != 2 {
 			return errWire
@@ -277,10 +294,6 @@ func (t *talk) change(payload []byte) error {
 		return errWire
 	}
 	// What an execution has changed it has held in its memory: the content, and the names, of which it is told with the folders that they lie in.
-	if t.told == 0 { // its code has ended, and what it has changed may be much
-		t.overdue.Reset(telling)
-		t.writing = newStopwatch()
-	}
 	if t.told += changeBytes + int64(len(payload)) + length; t.told > 2*t.limits.MemoryBytes+maxNames {
 		return errHoard
 	}

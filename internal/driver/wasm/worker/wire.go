@@ -19,7 +19,7 @@ import (
 )
 
 // Version is the first byte of every frame, so that a worker of another build is found out.
-const Version = 1
+const Version = 2
 
 // Bounds of the wire.
 const (
@@ -44,6 +44,7 @@ const (
 	frameEnd
 	frameOrderPart // what did not fit into frameOrder follows before it
 	frameDisplay   // its content follows in frames of content
+	frameEnded     // the code has ended; what has changed, what is shown and the end follow
 )
 
 // errWire is a frame that nobody of ours has written.
@@ -282,6 +283,8 @@ type Outcome struct {
 	Slept    time.Duration
 	CPU      time.Duration // of the worker's processor time
 	Commit   time.Duration // in which the changes were told and made; nothing that a worker tells
+	Late     time.Duration // from the bound that ended it until it had ended, on the wall
+	LateCPU  time.Duration // the worker's processor time in that
 	Memory   int64         // the most that was held at once
 	Lacks    []space.Lack
 	Version  string          // of what executed it
@@ -309,6 +312,8 @@ func (o *Outcome) encode() []byte {
 	e.int(int64(o.Slept))
 	e.int(int64(o.CPU))
 	e.int(o.Memory)
+	e.int(int64(o.Late))
+	e.int(int64(o.LateCPU))
 	lacks := o.Lacks[:min(len(o.Lacks), maxLacks)]
 	e.uint(uint64(len(lacks)))
 	for _, l := range lacks {
@@ -329,6 +334,7 @@ func decodeOutcome(b []byte) (Outcome, error) {
 	o := Outcome{
 		Code: int(d.int() & 0xff), Signal: cut(d.string()), Limit: cut(d.string()), TimedOut: d.bool(), Canceled: d.bool(),
 		Gas: max(d.int(), 0), Slept: time.Duration(max(d.int(), 0)), CPU: time.Duration(max(d.int(), 0)), Memory: max(d.int(), 0),
+		Late: time.Duration(max(d.int(), 0)), LateCPU: time.Duration(max(d.int(), 0)),
 	}
 	n := d.count()
 	if n > maxLacks {

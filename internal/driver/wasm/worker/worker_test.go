@@ -50,7 +50,7 @@ func (system) Version() string { return "of a test" }
 
 func (system) Rest() {}
 
-func (system) Execute(o worker.Order, a *bound.Account, sources []vfs.Source, out func(int, []byte) error) (o2 worker.Outcome, changes [][]vfs.Change) {
+func (system) Execute(o worker.Order, a *bound.Account, sources []vfs.Source, out func(int, []byte) error) (o2 worker.Outcome, changed func() ([][]vfs.Change, error)) {
 	fiber.Run(func(g *fiber.Group) {
 		fs := vfs.New(a, g)
 		for i, m := range o.Mounts {
@@ -60,12 +60,18 @@ func (system) Execute(o worker.Order, a *bound.Account, sources []vfs.Source, ou
 			}
 		}
 		o2 = act(o, a, fs, out)
-		for _, m := range o.Mounts {
-			list, _ := fs.Changes(m.Path)
-			changes = append(changes, list)
+		changed = func() (all [][]vfs.Change, err error) {
+			for _, m := range o.Mounts {
+				list, err := fs.Changes(m.Path)
+				if err != nil {
+					return nil, err
+				}
+				all = append(all, list)
+			}
+			return all, nil
 		}
 	})
-	return o2, changes
+	return o2, changed
 }
 
 func act(o worker.Order, a *bound.Account, fs *vfs.FS, out func(int, []byte) error) worker.Outcome {
