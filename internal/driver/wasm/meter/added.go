@@ -7,9 +7,17 @@ type addedKind uint8
 
 const (
 	bulkOfBytes   addedKind = iota // charges for bytes, eight for one gas, and returns its argument
+	copyMemory                     // is memory.copy in pieces, each of which is charged before
+	fillMemory                     // is memory.fill in pieces
 	bulkOfEntries                  // charges for entries of a table, one for one gas, and returns its argument
 	growMemory                     // is memory.grow, and charges for the pages that it got
 	growTable                      // is table.grow, and charges for the entries that it got
+)
+
+// bytesShift is the logarithm of how many bytes a unit of gas copies, and bulkPiece how many are copied without a look.
+const (
+	bytesShift = 3
+	bulkPiece  = 1 << 20
 )
 
 type addedKey struct {
@@ -35,11 +43,14 @@ func (p *pass) defineAdded() (functions, code []byte) {
 	}
 	code = p.code
 	for _, h := range p.added {
-		params := []byte{typeI32}
-		if h.kind == growTable {
+		params, results := []byte{typeI32}, []byte{typeI32}
+		switch h.kind {
+		case growTable:
 			params = []byte{p.tables[h.table], typeI32}
+		case copyMemory, fillMemory:
+			params, results = []byte{typeI32, typeI32, typeI32}, nil
 		}
-		functions = appendU32(functions, p.typeOf(params, []byte{typeI32}))
+		functions = appendU32(functions, p.typeOf(params, results))
 		body := p.define(h)
 		code = append(appendU32(code, uint32(len(body))), body...)
 	}
@@ -51,8 +62,10 @@ func (p *pass) define(h addedKey) []byte {
 	switch h.kind {
 	case bulkOfBytes, bulkOfEntries:
 		b := []byte{0}
-		b = p.chargeFor(b, n, opI64ShrU, map[addedKind]byte{bulkOfBytes: 3, bulkOfEntries: 0}[h.kind])
+		b = p.chargeFor(b, n, opI64ShrU, map[addedKind]byte{bulkOfBytes: bytesShift, bulkOfEntries: 0}[h.kind])
 		return append(b, opLocalGet, n, opEnd)
+	case copyMemory, fillMemory:
+		return p.inPieces(h.kind)
 	case growMemory:
 		const got = 1
 		b := []byte{1, 1, typeI32, opLocalGet, n, opMemoryGrow, 0, opLocalTee, got}
@@ -66,6 +79,101 @@ func (p *pass) define(h addedKey) []byte {
 		b = p.chargeFor(b, n, opI64Shl, 0)
 		return append(b, opEnd, opLocalGet, got, opEnd)
 	}
+}
+
+// inPieces is memory.copy or memory.fill of at most so many bytes at once, with a look between two of them: pages that are written for the first time cost the machine most,
+// and a hundred megabytes are far more than some milliseconds of them. What does not lie within the memory is one piece, which traps before it writes anything.
+func (p *pass) inPieces(kind addedKind) []byte {
+	const to, from, n = 0, 1, 2 // from is the byte of a fill
+	piece := p.o.piece
+	if piece == 0 {
+		piece = bulkPiece
+	}
+	b := []byte{0}
+	get := func(locals ...byte) {
+		for _, l := range locals {
+			b = append(b, opLocalGet, l)
+		}
+	}
+	constant := func() { b = appendSigned(append(b, opI32Const), int64(piece)) }
+	do := func() {
+		if kind == fillMemory {
+			b = append(b, 0xfc, opMemoryFill&0xff, 0)
+		} else {
+			b = append(b, 0xfc, opMemoryCopy&0xff, 0, 0)
+		}
+	}
+	charge := func() {
+		b = appendU32(append(b, opGlobalGet), p.gas())
+		b = append(appendSigned(append(b, opI64Const), int64(piece>>bytesShift)), opI64Sub)
+		b = appendU32(append(b, opGlobalSet), p.gas())
+		b = appendU32(append(b, opGlobalGet), p.gas())
+		b = p.yieldBelowZero(b)
+	}
+	move := func(op byte, locals ...byte) {
+		for _, l := range locals {
+			get(l)
+			constant()
+			b = append(b, op, opLocalSet, l)
+		}
+	}
+	long := func() {
+		get(n)
+		constant()
+		b = append(b, opI32GtU)
+	}
+	forwards := func() {
+		b = append(b, opLoop, 0x40)
+		charge()
+		get(to, from)
+		constant()
+		do()
+		if kind == copyMemory {
+			move(opI32Add, to, from)
+		} else {
+			move(opI32Add, to)
+		}
+		move(opI32Sub, n)
+		long()
+		b = append(b, opBrIf, 0, opEnd)
+	}
+	within := func(l byte) {
+		get(l)
+		b = append(b, opI64ExtendI32U)
+		get(n)
+		b = append(b, opI64ExtendI32U, opI64Add, opMemorySize, 0, opI64ExtendI32U, opI64Const, 16, opI64Shl, opI64LeU)
+	}
+	long()
+	b = append(b, opIf, 0x40)
+	within(to)
+	if kind == copyMemory {
+		within(from)
+		b = append(b, opI32And)
+	}
+	b = append(b, opIf, 0x40)
+	if kind == copyMemory { // what is written first must not be what is still to be read
+		get(to, from)
+		b = append(b, opI32LeU, opIf, 0x40)
+		forwards()
+		b = append(b, opElse, opLoop, 0x40)
+		charge()
+		move(opI32Sub, n)
+		get(to, n)
+		b = append(b, opI32Add)
+		get(from, n)
+		b = append(b, opI32Add)
+		constant()
+		do()
+		long()
+		b = append(b, opBrIf, 0, opEnd, opEnd)
+	} else {
+		forwards()
+	}
+	b = append(b, opEnd, opEnd)
+	b = p.chargeFor(b, n, opI64ShrU, bytesShift)
+	get(to, from, n)
+	do()
+	return append(b, opEnd)
 }
 
 // chargeFor charges for the length in a local, shifted by so many bits, and looks at the gas.

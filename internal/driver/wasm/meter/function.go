@@ -145,7 +145,11 @@ func (w *rewriter) step(i int) {
 		w.tailCall(in, raw)
 	case opRefFunc:
 		w.block = appendU32(append(w.block, opRefFunc), w.p.shifted(in.arg))
-	case opMemoryInit, opMemoryCopy, opMemoryFill:
+	case opMemoryCopy:
+		w.block = appendU32(append(w.block, opCall), w.p.addedFunction(copyMemory, 0))
+	case opMemoryFill:
+		w.block = appendU32(append(w.block, opCall), w.p.addedFunction(fillMemory, 0))
+	case opMemoryInit:
 		w.block = appendU32(append(w.block, opCall), w.p.addedFunction(bulkOfBytes, 0))
 		w.block = append(w.block, raw...)
 	case opTableInit, opTableCopy, opTableFill:

@@ -10,7 +10,7 @@ import (
 
 // Version numbers the pass: whenever one more or one fewer byte comes out of Instrument, or anything costs something else, it rises. It is part
 // of what a replay is keyed by.
-const Version = 1
+const Version = 2
 
 // The names that are reserved. A module that imports from the module Module, or exports a name that begins with "meter.", is refused.
 const (
@@ -82,6 +82,8 @@ type Options struct {
 	MaxFunction, MaxBlocks int
 	// Check is called between functions. Its error ends the pass. It may be nil.
 	Check func() error
+
+	piece uint32 // of what memory.copy and memory.fill do without a look, a multiple of eight; bulkPiece if 0
 }
 
 // Module is a metered module.
