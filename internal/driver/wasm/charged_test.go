@@ -56,6 +56,12 @@ var charged = []struct {
 	{`jq -n '[range(100000)] | reverse | sort | length'`, 10_000_000},
 	{`jq -n '[range(100000)] | tojson | fromjson | map(tostring) | join(",") | length'`, 60_000_000},
 	{`jq -n '["abc" * 1000000, "x"] | tojson' | jq -r . | jq -c 'map(length)'`, 20_000_000},
+	{`jq -n '[range(100000) | [.]] | . == map(.) | not | not'`, 20_000_000},
+	{`jq -n '[range(100000)] | index([99998, 99999]), .[[99999]][0], rindex(0)'`, 3_000_000},
+	{`jq -n '[range(100000) | tostring] | min, max, (unique | length), (group_by(length) | length)'`, 40_000_000},
+	{`jq -n '[range(50000) | {key: tostring, value: 1}] | from_entries | keys | length'`, 20_000_000},
+	{`jq -n '"aB" * 2000000 | ascii_downcase | ascii_upcase | @uri | length'`, 10_000_000},
+	{`jq -n '"ab" * 100000 | indices("b") | length'`, 2_000_000},
 	{`mkdir d; touch d/{1..5000}; echo d/* | wc -w; find d | wc -l; rm -r d`, 6_000_000},
 }
 

@@ -7,45 +7,72 @@ import (
 	"github.com/itchyny/gojq"
 )
 
-// sorts gives the library what is in order already: it would not be stopped while it sorts.
-func (q *querier) sorts(v any, args []any) any {
-	list, ok := v.([]any)
-	if !ok || len(list) < 64 {
-		return nil
-	}
-	keys := list
-	if len(args) > 0 {
-		if keys, ok = args[0].([]any); !ok || len(keys) != len(list) {
+// ordered is what becomes of a list that was put in order.
+type ordered uint8
+
+const (
+	sorted  ordered = iota
+	unique          // the first of those that are the same
+	grouped         // lists of them
+)
+
+// sorts puts a list in order, by itself or by keys. The library would not be stopped while it does.
+func (q *querier) sorts(as ordered) native {
+	return func(v any, args []any) any {
+		list, ok := v.([]any)
+		keys := list
+		if ok && len(args) > 0 {
+			keys, ok = args[0].([]any)
+		}
+		if !ok || len(keys) != len(list) {
 			return nil
 		}
-	}
-	q.fits(len(list) * 4 * elementBytes)
-	w := work{q: q}
-	order := make([]int, len(list))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int {
-		w.step(4)
-		if c := gojq.Compare(keys[a], keys[b]); c != 0 {
-			return c
+		q.fits(len(list) * 4 * elementBytes)
+		w := work{q: q}
+		defer w.end()
+		order := make([]int, len(list))
+		for i := range order {
+			order[i] = i
 		}
-		return a - b
-	})
-	w.step(len(list))
-	w.end()
-	values := make([]any, len(list))
-	for i, at := range order {
-		values[i] = list[at]
+		slices.SortStableFunc(order, func(a, b int) int { // as the library does, so that it is the same for what has no order
+			w.step(2)
+			return q.compare(keys[a], keys[b], &w)
+		})
+		all := make([]any, 0, len(list))
+		for i, at := range order {
+			w.step(1)
+			switch {
+			case as == sorted:
+				all = append(all, list[at])
+			case i > 0 && q.compare(keys[order[i-1]], keys[at], &w) == 0:
+				if as == grouped {
+					all[len(all)-1] = append(all[len(all)-1].([]any), list[at])
+				}
+			case as == grouped:
+				all = append(all, []any{list[at]})
+			default:
+				all = append(all, list[at])
+			}
+		}
+		return all
 	}
-	if len(args) == 0 {
-		return replaced{v: values}
+}
+
+// reverse turns a list around.
+func (q *querier) reverse(v any, _ []any) any {
+	list, ok := v.([]any)
+	if !ok {
+		return nil
 	}
-	sorted := make([]any, len(list))
-	for i, at := range order {
-		sorted[i] = keys[at]
+	q.fits(len(list) * elementBytes)
+	w := work{q: q}
+	defer w.end()
+	all := make([]any, 0, len(list))
+	for _, x := range slices.Backward(list) {
+		w.step(1)
+		all = append(all, x)
 	}
-	return replaced{v: values, args: []any{sorted}}
+	return all
 }
 
 // set refuses an index so far away that no memory would hold the array.

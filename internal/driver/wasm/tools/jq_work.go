@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"encoding/json"
 	"errors"
 	"math"
 	"math/big"
@@ -34,8 +35,8 @@ func (q *querier) meter(code *gojq.Code) error {
 		return errJQ
 	}
 	for i := range list.Len() {
-		field := list.Index(i).Elem().FieldByName("v")
-		if !field.IsValid() || !field.CanAddr() {
+		op, field := list.Index(i).Elem().FieldByName("op"), list.Index(i).Elem().FieldByName("v")
+		if !op.IsValid() || !op.CanInt() || !field.IsValid() || !field.CanAddr() {
 			return errJQ
 		}
 		at, ok := reflect.NewAt(field.Type(), unsafe.Pointer(field.UnsafeAddr())).Interface().(*any)
@@ -43,6 +44,12 @@ func (q *querier) meter(code *gojq.Code) error {
 			return errJQ
 		}
 		call, ok := (*at).([3]any)
+		if calls := op.Int() == opCall; ok != calls || !ok && !isData(*at) {
+			if _, defined := (*at).(int); calls && defined { // a function of the program's own
+				continue
+			}
+			return errJQ
+		}
 		if !ok {
 			continue
 		}
@@ -57,13 +64,30 @@ func (q *querier) meter(code *gojq.Code) error {
 	return nil
 }
 
+// opCall is the number of the instruction that calls a function of the library, and the only one that does.
+const opCall = 19
+
+// isData reports whether the operand of an instruction is one of those that are known, none of which can be called.
+func isData(v any) bool {
+	switch v.(type) {
+	case nil, bool, int, [2]int, [3]int, float64, *big.Int, json.Number, string, []any, map[string]any:
+		return true
+	}
+	return false
+}
+
 var errJQ = errors.New("this build's jq cannot be bounded")
 
 // metered is a function that is charged, and whose long work can be stopped on the way.
 func (q *querier) metered(name string, f native) native {
 	own := map[string]native{
-		"_add": q.add, "_multiply": q.multiply, "_subtract": q.subtract, "add": q.sum, "join": q.join, "contains": q.contains, "inside": q.inside, "indices": q.indices,
-		"index": q.indices, "rindex": q.indices, "sort": q.sorts, "_sort_by": q.sorts, "unique": q.sorts, "_unique_by": q.sorts, "_group_by": q.sorts, "setpath": q.set, "_setpath": q.set,
+		"_add": q.add, "_multiply": q.multiply, "_subtract": q.subtract, "add": q.sum, "join": q.join, "contains": q.contains, "inside": q.inside, "indices": q.indices(everywhere),
+		"index": q.indices(first), "rindex": q.indices(last), "_index": q.index, "sort": q.sorts(sorted), "_sort_by": q.sorts(sorted), "unique": q.sorts(unique), "_unique_by": q.sorts(unique),
+		"_group_by": q.sorts(grouped), "min": q.extreme(true), "_min_by": q.extreme(true), "max": q.extreme(false), "_max_by": q.extreme(false), "keys": q.sortedKeys,
+		"_equal": q.compares(func(o int) bool { return o == 0 }), "_notequal": q.compares(func(o int) bool { return o != 0 }), "_greater": q.compares(func(o int) bool { return o > 0 }),
+		"_less": q.compares(func(o int) bool { return o < 0 }), "_greatereq": q.compares(func(o int) bool { return o >= 0 }), "_lesseq": q.compares(func(o int) bool { return o <= 0 }),
+		"reverse": q.reverse, "delpaths": q.deletes, "_delpaths": q.deletes, "setpath": q.set, "_setpath": q.set,
+		"ascii_downcase": q.piecewise(f), "ascii_upcase": q.piecewise(f), "_tohtml": q.piecewise(f), "_touri": q.piecewise(f),
 		"_match": q.match, "tojson": q.toJSON, "tostring": q.toString, "length": q.length, "explode": q.explode, "implode": q.implode, "split": q.split,
 		"transpose": q.transpose, "flatten": q.flatten,
 	}[name]
@@ -77,22 +101,15 @@ func (q *querier) metered(name string, f native) native {
 		}
 		if own != nil {
 			result := own(v, args)
-			instead, ok := result.(replaced)
-			switch {
-			case ok:
-				v, args = instead.v, instead.args
-			case result != nil:
+			if is, ok := result.(answer); ok {
+				return is.v
+			}
+			if result != nil {
 				return result
 			}
 		}
 		return f(v, args)
 	}
-}
-
-// replaced is what a function of the library gets instead.
-type replaced struct {
-	v    any
-	args []any
 }
 
 // touched charges the texts that a function looks at.
@@ -222,7 +239,7 @@ func number(v any) (float64, bool) {
 func (q *querier) subtract(_ any, args []any) any {
 	l, ok := args[0].([]any)
 	r, both := args[1].([]any)
-	if !ok || !both || len(l)*len(r) < 1024 {
+	if !ok || !both {
 		return nil
 	}
 	all, w := []any{}, work{q: q}
@@ -230,7 +247,7 @@ next:
 	for _, x := range l {
 		for _, y := range r {
 			w.step(1)
-			if gojq.Compare(x, y) == 0 {
+			if q.compare(x, y, &w) == 0 {
 				continue next
 			}
 		}
@@ -359,20 +376,6 @@ func (q *querier) holds(l, r any) any {
 	return nil
 }
 
-// indices charges for the comparisons that the library is about to make.
-func (q *querier) indices(v any, args []any) any {
-	switch v := v.(type) {
-	case string:
-		if s, ok := args[0].(string); ok {
-			q.fits(len(v) * 3 * elementBytes)
-			q.p.Charge((len(v) + len(s)) * 4)
-		}
-	case []any:
-		q.p.Charge(len(v) * gasPerElement)
-	}
-	return nil
-}
-
 func (q *querier) length(v any, _ []any) any {
 	s, ok := v.(string)
 	if !ok {
@@ -404,6 +407,31 @@ func (q *querier) explode(v any, _ []any) any {
 	}
 	w.end()
 	return all
+}
+
+// piecewise is a function of a text that does the same with its parts.
+func (q *querier) piecewise(f native) native {
+	return func(v any, args []any) any {
+		s, ok := v.(string)
+		if !ok || len(s) <= bound.Piece {
+			return nil
+		}
+		q.fits(len(s))
+		var parts []string
+		for s != "" {
+			n := min(len(s), bound.Piece)
+			for n < len(s) && !utf8.RuneStart(s[n]) {
+				n++
+			}
+			q.p.Charge(n)
+			part, ok := f(s[:n], args).(string)
+			if !ok {
+				return errJQ
+			}
+			parts, s = append(parts, part), s[n:]
+		}
+		return q.concatenated(parts)
+	}
 }
 
 func (q *querier) implode(v any, _ []any) any {
@@ -454,18 +482,20 @@ func (q *querier) toString(v any, _ []any) any {
 
 // large reports whether a value is so large that it is not written at once.
 func (q *querier) large(v any, w *work) bool {
-	w.step(1)
+	n := 0
+	return q.parts(v, &n, 256, w) || q.longText(v)
+}
+
+// longText reports whether there is a long text in a value of few parts.
+func (q *querier) longText(v any) bool {
 	switch v := v.(type) {
 	case string:
 		return len(v) > bound.Piece/8
 	case []any:
-		return len(v) > 256 || slices.ContainsFunc(v, func(x any) bool { return q.large(x, w) })
+		return slices.ContainsFunc(v, q.longText)
 	case map[string]any:
-		if len(v) > 256 {
-			return true
-		}
-		for _, x := range v {
-			if q.large(x, w) {
+		for k, x := range v {
+			if len(k) > bound.Piece/8 || q.longText(x) {
 				return true
 			}
 		}

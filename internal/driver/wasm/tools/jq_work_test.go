@@ -2,10 +2,15 @@ package tools
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/itchyny/gojq"
 
@@ -22,16 +27,17 @@ func newQuerier() *querier {
 // results runs a program of jq on a value, metered or as the library does it.
 func results(t *testing.T, source string, v any, metered bool) string {
 	t.Helper()
-	parsed, err := gojq.Parse(source)
-	if err != nil {
-		t.Fatalf("%s: %v", source, err)
-	}
-	code, err := gojq.Compile(parsed)
-	if err != nil {
-		t.Fatalf("%s: %v", source, err)
-	}
 	if metered {
-		if err := newQuerier().meter(code); err != nil {
+		return resultsOf(t, newQuerier(), source, v)
+	}
+	return resultsOf(t, nil, source, v)
+}
+
+func resultsOf(t *testing.T, q *querier, source string, v any) string {
+	t.Helper()
+	code := compiled(t, source)
+	if q != nil {
+		if err := q.meter(code); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -68,7 +74,9 @@ func TestMeteredFunctionsOfJQDoTheSame(t *testing.T) {
 		`unique`, `unique_by(type)`, `group_by(type)`, `min_by(type)`, `setpath([3]; 1)`, `setpath(["a"]; 1)`, `.[5] = 1`, `.a |= 1`, `tojson`, `tostring`, `explode | length`, `explode | implode`, `split(",")`, `split("")`, `[., .] | map(tostring) | add | split(",") | length`,
 		`split(", *"; null)`, `test("B"; "i")`, `[match("a*"; "g")]`, `[match("(?<n>a)(x)?"; "g")]`, `[match("b|"; "g")] | length`, `capture("(?<x>[a-z]+)")`, `[scan("[ab]")] | length`, `sub("b"; "<\(.)>") | length`,
 		`gsub("(?<x>a)"; "\(.x)\(.x)") | length`, `gsub("^"; ">") | length`, `gsub("\\b"; "|") | length`, `[splits("b")] | length`, `test("(")`, `test("a"; "q")`, `test(1)`, `ascii_downcase`, `ltrimstr("a")`, `@base64`, `@json`, `@text`,
-		`"\(.)\(.)"`, `length`, `keys`, `to_entries`, `walk(.)`, `paths`, `[limit(3; .[]?)]`, `tojson | fromjson`, `any`, `flatten`, `flatten(1)`, `flatten(-1)`, `flatten("a")`, `flatten(infinite)`, `transpose`, `.[3] |= 1`, `.[2] += 1`, `reverse`,
+		`"\(.)\(.)"`, `length`, `keys`, `to_entries`, `walk(.)`, `paths`, `[limit(3; .[]?)]`, `tojson | fromjson`, `any`, `flatten`, `flatten(1)`, `flatten(-1)`, `flatten("a")`, `flatten(infinite)`, `transpose`, `. == .`, `. != [1, 2, 3, 2]`, `. < "b"`, `[.[]? < 2]`, `. > [1, 2]`, `. >= {a: 1}`, `. <= {a: 1, b: "y"}`, `{b: 1} < {a: 2}`, `{a: 1} < {a: [2]}`, `nan < nan`, `[nan] == [nan]`, `[1.0] == [1]`,
+		`min`, `max`, `max_by(type)`, `[.[]? | type] | min, max`, `unique_by(length?)`, `sort_by(nan)`, `[., .] | unique`, `.[[2]]`, `.[[2, 3]]`, `.[[]]`, `indices([])`, `index([3, 2])`, `rindex([2])`,
+		`rindex(2)`, `index("")`, `rindex("")`, `indices("")`, `indices("ab", "ä")`, `index(["x"])`, `del(.[0]?)`, `delpaths([["a"], [0]])`, `delpaths(1)`, `ascii_upcase`, `@html`, `@uri`, `_sort_by(1)`, `_sort_by([])`, `_group_by([range(300)])`, `.[3] |= 1`, `.[2] += 1`, `reverse`,
 	} {
 		for _, v := range values {
 			if s, ok := v.(string); ok && len(s) > 100 && (strings.Contains(source, `"g"`) || strings.Contains(source, "sub(") || strings.Contains(source, "scan") || strings.Contains(source, "split")) {
@@ -129,4 +137,183 @@ func TestLongTextsOfJSON(t *testing.T) {
 	if _, err := newQuerier().all([]byte(`"` + strings.Repeat("x", bound.Piece) + `\q"`)); err == nil {
 		t.Error("an escape that is none is taken")
 	}
+}
+
+// shared is a list of little that holds more than anybody can look at: each part is there twice.
+const shared = `reduce range(80) as $i ([1]; [., .]) | `
+
+// TestWhatIsSharedIsStoppedByItsGas has jq look at all of such lists.
+func TestWhatIsSharedIsStoppedByItsGas(t *testing.T) {
+	for _, source := range []string{
+		`. == [.[0], .[1]]`, `. as $x | [[$x], [$x]] | .[0] < .[1]`, `{a: .} >= {a: [.[0], .[1]]}`, `[., [.[0], .[1]]] | sort`, `[., [.[0], .[1]]] | unique`, `[., [.[0], .[1]]] | group_by(.)`,
+		`[., [.[0], .[1]]] | min`, `[., [.[0], .[1]]] | max_by(.)`, `[.] - [[.[0], .[1]]]`, `[.] | index([[.[0][0], .[0][1]]])`, `[.] | .[[[.[0][0], .[0][1]]]]`, `contains([.[0], .[1]])`, `tojson`,
+		`flatten`, `"\(.)"`,
+	} {
+		ended := func() (ended any) {
+			defer func() { ended = recover() }()
+			q := newQuerier()
+			l := q.p.Account.Limits()
+			l.Gas, l.MemoryBytes = 50_000_000, 32<<20
+			q.p.Account = bound.New(l, [32]byte{}, time.Unix(0, 0))
+			resultsOf(t, q, shared+source, nil)
+			return nil
+		}()
+		stopped, isStopped := ended.(*bound.Stopped)
+		killed, isKilled := ended.(program.Killed)
+		if !(isStopped && stopped.Limit == bound.Gas || isKilled && killed.Signal == program.SIGKILL) {
+			t.Errorf("%s: got %v, want an end by a bound", source, ended)
+		}
+	}
+	if got := results(t, shared+`try delpaths([[.], [.]]) catch .`, nil, true); !strings.Contains(got, "4096 parts") {
+		t.Errorf("paths that hold all of it: got %.200s", got)
+	}
+}
+
+// TestValuesOfManySmallPartsAreWrittenPieceByPiece: what is many in all is not written in one step because each list is short.
+func TestValuesOfManySmallPartsAreWrittenPieceByPiece(t *testing.T) {
+	q := newQuerier()
+	for depth, want := range map[int]bool{4: false, 8: true} {
+		var v any = 1
+		for range depth {
+			v = []any{v, map[string]any{"x": v}}
+		}
+		if got := q.large(v, &work{q: q}); got != want {
+			t.Errorf("a tree of depth %d is large: %t", depth, got)
+		}
+	}
+	if !q.large([]any{map[string]any{strings.Repeat("k", bound.Piece): 1}}, &work{q: q}) {
+		t.Error("a long key is not large")
+	}
+}
+
+// codesOf are the instructions of a compiled program: for each its number, its name, and its operand.
+func codesOf(t *testing.T, code *gojq.Code) (ops []int, names []string, operands []*any) {
+	t.Helper()
+	list := reflect.ValueOf(code).Elem().FieldByName("codes")
+	for i := range list.Len() {
+		op, v := list.Index(i).Elem().FieldByName("op"), list.Index(i).Elem().FieldByName("v")
+		ops = append(ops, int(op.Int()))
+		names = append(names, reflect.NewAt(op.Type(), unsafe.Pointer(op.UnsafeAddr())).Elem().Interface().(fmt.Stringer).String())
+		operands = append(operands, reflect.NewAt(v.Type(), unsafe.Pointer(v.UnsafeAddr())).Interface().(*any))
+	}
+	return ops, names, operands
+}
+
+func compiled(t *testing.T, source string) *gojq.Code {
+	t.Helper()
+	parsed, err := gojq.Parse(source)
+	if err != nil {
+		t.Fatalf("%s: %v", source, err)
+	}
+	code, err := gojq.Compile(parsed, gojq.WithInputIter(gojq.NewIter[any](1)))
+	if err != nil {
+		t.Fatalf("%s: %v", source, err)
+	}
+	return code
+}
+
+// every is a program with every kind of instruction that the library has.
+const every = `def f($x; g): if $x > 0 then f($x - 1; g) else g end; [f(2; .a?, "x") // 1] | {a: .[0], ("b" + "c"): [.[]?]} | try error("x") catch . | label $out | first(.[]?, 1) | .[1:2]? |
+	. as [$p, {q: $q}] ?// $p | path(.) | reduce range(3) as $i (0; . + $i) | foreach range(2) as $j (0; . + $j) | limit(1; repeat(1)) | .. | .a |= 1 | .b = 2 | del(.c) | [1, 2, [3]] | input | 0 | (def g: . as $y | if $y > 3 then $y else $y + 1 | g end; g) | isempty(empty) | null, true, [.[]?]`
+
+// TestEveryInstructionOfJQIsKnown goes through the instructions of the library's version. One that is new, or that has another number, needs a look: can it take long, or call
+// what does?
+func TestEveryInstructionOfJQIsKnown(t *testing.T) {
+	known := strings.Fields(`nop push pop dup const load store object append fork forktrybegin forktryend forkalt forklabel backtrack jump jumpifnot index indexarray call callrec pushpc callpc
+		scope ret iter expbegin expend pathbegin pathend`)
+	code := compiled(t, every)
+	ops, names, _ := codesOf(t, code)
+	seen := map[string]bool{}
+	for i, name := range names {
+		seen[name] = true
+		if ops[i] >= len(known) || known[ops[i]] != name {
+			t.Errorf("the instruction %d is %s", ops[i], name)
+		}
+	}
+	for i, name := range known {
+		if !seen[name] && name != "nop" { // which the compiler takes out
+			t.Errorf("no program here has the instruction %s", name)
+		}
+		if (name == "call") != (i == opCall) {
+			t.Errorf("the instruction %s has number %d", name, i)
+		}
+	}
+	number := reflect.ValueOf(code).Elem().FieldByName("codes").Index(0).Elem().FieldByName("op")
+	next := reflect.New(number.Type()).Elem()
+	next.SetInt(int64(len(known)))
+	func() {
+		defer func() { _ = recover() }()
+		t.Errorf("there is an instruction more: %s", next.Interface().(fmt.Stringer).String())
+	}()
+}
+
+// TestEveryFunctionOfJQIsMetered compiles every function of the library: no call is left as it was.
+func TestEveryFunctionOfJQIsMetered(t *testing.T) {
+	var all []string
+	iter := compiled(t, `builtins[]`).Run(nil)
+	for v, ok := iter.Next(); ok; v, ok = iter.Next() {
+		name, arity, _ := strings.Cut(v.(string), "/")
+		if n, _ := strconv.Atoi(arity); n > 0 {
+			name += "(." + strings.Repeat("; .", n-1) + ")"
+		}
+		all = append(all, name)
+	}
+	if len(all) < 150 {
+		t.Fatalf("there are %d functions", len(all))
+	}
+	calls := 0
+	for _, source := range append(all, every, `. + 1 - 2 * 3 / 4 % 5 == 6 and . < 7 or . >= -8`, `@csv "\(.)", @sh, @base64d`) {
+		if name, _, _ := strings.Cut(source, "("); slices.Contains([]string{"debug", "stderr", "input_filename"}, name) { // which are ours
+			continue
+		}
+		code := compiled(t, source)
+		before := map[int]uintptr{}
+		_, _, operands := codesOf(t, code)
+		for i, v := range operands {
+			if call, ok := (*v).([3]any); ok {
+				before[i] = reflect.ValueOf(call[0]).Pointer()
+			}
+		}
+		if err := newQuerier().meter(code); err != nil {
+			t.Errorf("%s: %v", source, err)
+			continue
+		}
+		for i, f := range before {
+			if calls++; reflect.ValueOf((*operands[i]).([3]any)[0]).Pointer() == f {
+				t.Errorf("%s: a call was left as it was: %v", source, (*operands[i]).([3]any)[2])
+			}
+		}
+	}
+	if calls < 300 {
+		t.Errorf("%d calls were looked at", calls)
+	}
+}
+
+// TestWhatJQDoesNotSayIsNotRun puts operands into a program that the library of today does not have.
+func TestWhatJQDoesNotSayIsNotRun(t *testing.T) {
+	f := native(func(any, []any) any { return nil })
+	for name, spoil := range map[string]func(name string, operand *any) bool{
+		"a call of another shape":           func(name string, v *any) bool { return name == "call" && set(v, []any{f, 1, "length"}) },
+		"a call of a function alone":        func(name string, v *any) bool { return name == "call" && set(v, f) },
+		"a call without its name":           func(name string, v *any) bool { return name == "call" && set(v, [3]any{f, 1, 2}) },
+		"a call of another type":            func(name string, v *any) bool { return name == "call" && set(v, [3]any{func() {}, 1, "length"}) },
+		"a call by another instruction":     func(name string, v *any) bool { return name == "const" && set(v, [3]any{f, 1, "length"}) },
+		"a function in another instruction": func(name string, v *any) bool { return name == "const" && set(v, f) },
+		"what is not known":                 func(name string, v *any) bool { return name == "const" && set(v, struct{ f native }{f}) },
+	} {
+		code := compiled(t, `1 | length`)
+		_, names, operands := codesOf(t, code)
+		spoiled := false
+		for i := range names {
+			spoiled = spoiled || spoil(names[i], operands[i])
+		}
+		if err := newQuerier().meter(code); !spoiled || !errors.Is(err, errJQ) {
+			t.Errorf("%s (%t): got %v", name, spoiled, err)
+		}
+	}
+}
+
+func set(at *any, v any) bool {
+	*at = v
+	return true
 }
