@@ -46,15 +46,18 @@ type querier struct {
 // steps is a context that charges each instruction, which is what jq's machine asks it before.
 type steps struct {
 	context.Context
-	p *program.Process
-	n int
+	p       *program.Process
+	n       int
+	machine *machine
 }
 
 func (s *steps) Done() <-chan struct{} {
 	s.p.Check(s.p.Account.Check()) // an instruction may take as much memory as all before it
-	if s.n++; s.n >= 64 {
-		s.n = 0
+	if s.n++; s.n%64 == 0 {
 		s.p.Charge(64 * gasPerJQ)
+		if s.n%growEvery == 0 {
+			s.machine.grow()
+		}
 	}
 	return nil
 }
@@ -391,7 +394,13 @@ func (q *querier) text(v any) string {
 
 // run runs the program on one value.
 func (q *querier) run(code *gojq.Code, v any, values []any, in *jqInput) (exit int, last any, some bool) {
-	iter := code.RunWithContext(&steps{Context: context.Background(), p: q.p}, v, values...)
+	s := &steps{Context: context.Background(), p: q.p}
+	iter := code.RunWithContext(s, v, values...)
+	var err error
+	if s.machine, err = q.machineOf(code, iter); err != nil {
+		q.p.Errorf("error: %s", err.Error())
+		return 3, nil, false
+	}
 	for {
 		v, ok := iter.Next()
 		if !ok {

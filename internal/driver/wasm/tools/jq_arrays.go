@@ -106,34 +106,38 @@ func (q *querier) transpose(v any, _ []any) any {
 	return nil
 }
 
-// flatten counts what the library is about to put into one array: parts that a value has twice are there twice then, and their parts again.
+// flatten puts into one array what is in arrays: parts that a value has twice are there twice then, and their parts again.
 func (q *querier) flatten(v any, args []any) any {
 	depth := -1. // to the end, as the library counts
 	if len(args) > 0 {
-		if depth, _ = number(args[0]); !(depth >= 0) {
+		var ok bool
+		if depth, ok = number(args[0]); !ok || !(depth >= 0) {
 			return nil
 		}
 	}
-	n, w := 0, work{q: q}
-	var count func(list []any, depth float64)
-	count = func(list []any, depth float64) {
+	w := work{q: q}
+	defer w.end()
+	all := []any{}
+	var add func(list []any, depth float64)
+	add = func(list []any, depth float64) {
 		for _, x := range list {
 			w.step(1)
-			if x, ok := x.([]any); ok && depth != 0 {
-				count(x, depth-1)
-			} else if n++; n%4096 == 0 {
-				q.fits(n * 2 * elementBytes)
+			if list, ok := x.([]any); ok && depth != 0 {
+				add(list, depth-1)
+			} else if all = append(all, x); len(all)%4096 == 0 {
+				q.fits(len(all) * 2 * elementBytes)
 			}
 		}
 	}
 	switch v := v.(type) {
 	case []any:
-		count(v, depth)
+		add(v, depth)
 	case map[string]any:
-		for _, x := range v {
-			count([]any{x}, depth)
+		for _, k := range sortedKeys(v, &w) {
+			add([]any{v[k]}, depth)
 		}
+	default:
+		return nil
 	}
-	w.end()
-	return nil
+	return all
 }

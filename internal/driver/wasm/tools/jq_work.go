@@ -81,13 +81,13 @@ var errJQ = errors.New("this build's jq cannot be bounded")
 // metered is a function that is charged, and whose long work can be stopped on the way.
 func (q *querier) metered(name string, f native) native {
 	own := map[string]native{
-		"_add": q.add, "_multiply": q.multiply, "_subtract": q.subtract, "add": q.sum, "join": q.join, "contains": q.contains, "inside": q.inside, "indices": q.indices(everywhere),
+		"_add": q.add, "_multiply": q.multiply, "_subtract": q.subtract, "add": q.sum(f), "join": q.join, "contains": q.contains, "inside": q.inside, "indices": q.indices(everywhere),
 		"index": q.indices(first), "rindex": q.indices(last), "_index": q.index, "sort": q.sorts(sorted), "_sort_by": q.sorts(sorted), "unique": q.sorts(unique), "_unique_by": q.sorts(unique),
 		"_group_by": q.sorts(grouped), "min": q.extreme(true), "_min_by": q.extreme(true), "max": q.extreme(false), "_max_by": q.extreme(false), "keys": q.sortedKeys,
 		"_equal": q.compares(func(o int) bool { return o == 0 }), "_notequal": q.compares(func(o int) bool { return o != 0 }), "_greater": q.compares(func(o int) bool { return o > 0 }),
 		"_less": q.compares(func(o int) bool { return o < 0 }), "_greatereq": q.compares(func(o int) bool { return o >= 0 }), "_lesseq": q.compares(func(o int) bool { return o <= 0 }),
 		"reverse": q.reverse, "delpaths": q.deletes, "_delpaths": q.deletes, "setpath": q.set, "_setpath": q.set,
-		"ascii_downcase": q.piecewise(f), "ascii_upcase": q.piecewise(f), "_tohtml": q.piecewise(f), "_touri": q.piecewise(f),
+		"ascii_downcase": q.piecewise(f, false), "ascii_upcase": q.piecewise(f, false), "_tohtml": q.piecewise(f, false), "_touri": q.piecewise(f, false), "_tobase64": q.piecewise(f, true),
 		"_match": q.match, "tojson": q.toJSON, "tostring": q.toString, "length": q.length, "explode": q.explode, "implode": q.implode, "split": q.split,
 		"transpose": q.transpose, "flatten": q.flatten,
 	}[name]
@@ -257,17 +257,45 @@ next:
 	return all
 }
 
-// sum is add of an array; the elements of objects are few.
-func (q *querier) sum(v any, _ []any) any {
-	list, ok := v.([]any)
-	if !ok || len(list) == 0 {
-		return nil
+// sum is add of an array; the elements of objects are few. Of what are neither texts nor lists, some are added at once to what came of those before, by the library's own f.
+func (q *querier) sum(f native) native {
+	return func(v any, args []any) any {
+		list, ok := v.([]any)
+		if !ok || len(list) == 0 {
+			return nil
+		}
+		q.p.Charge(gasPerElement)
+		if all := q.merged(list); all != nil {
+			return all
+		}
+		const some = 4096
+		sum := any(nil)
+		for len(list) > some {
+			q.p.Charge(some * gasPerElement)
+			if sum = f(append([]any{sum}, list[:some]...), args); isError(sum) {
+				return sum
+			}
+			list = list[some:]
+		}
+		q.p.Charge(len(list) * gasPerElement)
+		return answer{f(append([]any{sum}, list...), args)}
 	}
-	q.p.Charge(len(list) * gasPerElement)
+}
+
+func isError(v any) bool {
+	_, is := v.(error)
+	return is
+}
+
+// merged puts texts behind each other, or lists, or objects over each other; nil where they are not all of one kind.
+func (q *querier) merged(list []any) any {
+	w := work{q: q}
+	defer w.end()
 	switch list[0].(type) {
 	case string:
 		parts, size := make([]string, 0, len(list)), 0
 		for _, x := range list {
+			w.step(1)
 			s, ok := x.(string)
 			if !ok {
 				return nil
@@ -279,6 +307,7 @@ func (q *querier) sum(v any, _ []any) any {
 	case []any:
 		parts, size := make([][]any, 0, len(list)), 0
 		for _, x := range list {
+			w.step(1)
 			s, ok := x.([]any)
 			if !ok {
 				return nil
@@ -287,11 +316,21 @@ func (q *querier) sum(v any, _ []any) any {
 		}
 		return q.concat(size, parts...)
 	case map[string]any:
+		all := map[string]any{}
 		for _, x := range list {
-			if m, ok := x.(map[string]any); ok {
-				q.p.Charge(len(m) * gasPerElement)
+			w.step(1)
+			m, ok := x.(map[string]any)
+			if !ok {
+				return nil
+			}
+			for k, x := range m {
+				if w.step(2); len(all)%4096 == 0 {
+					q.fits(len(all) * entryBytes)
+				}
+				all[k] = x
 			}
 		}
+		return all
 	}
 	return nil
 }
@@ -302,9 +341,12 @@ func (q *querier) join(v any, args []any) any {
 	if !ok || !isText {
 		return nil
 	}
-	q.p.Charge(len(list) * gasPerElement)
+	w := work{q: q}
+	defer w.end()
+	q.fits(len(list) * 2 * elementBytes)
 	parts, size := make([]string, 0, 2*len(list)), 0
 	for i, x := range list {
+		w.step(1)
 		s, ok := x.(string)
 		if x != nil && !ok {
 			return nil
@@ -410,7 +452,7 @@ func (q *querier) explode(v any, _ []any) any {
 }
 
 // piecewise is a function of a text that does the same with its parts.
-func (q *querier) piecewise(f native) native {
+func (q *querier) piecewise(f native, bytes bool) native {
 	return func(v any, args []any) any {
 		s, ok := v.(string)
 		if !ok || len(s) <= bound.Piece {
@@ -419,8 +461,8 @@ func (q *querier) piecewise(f native) native {
 		q.fits(len(s))
 		var parts []string
 		for s != "" {
-			n := min(len(s), bound.Piece)
-			for n < len(s) && !utf8.RuneStart(s[n]) {
+			n := min(len(s), bound.Piece/3*3) // as base64 has it; of the others a character is not divided
+			for n < len(s) && !bytes && !utf8.RuneStart(s[n]) {
 				n++
 			}
 			q.p.Charge(n)

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -74,7 +75,8 @@ func TestMeteredFunctionsOfJQDoTheSame(t *testing.T) {
 		`unique`, `unique_by(type)`, `group_by(type)`, `min_by(type)`, `setpath([3]; 1)`, `setpath(["a"]; 1)`, `.[5] = 1`, `.a |= 1`, `tojson`, `tostring`, `explode | length`, `explode | implode`, `split(",")`, `split("")`, `[., .] | map(tostring) | add | split(",") | length`,
 		`split(", *"; null)`, `test("B"; "i")`, `[match("a*"; "g")]`, `[match("(?<n>a)(x)?"; "g")]`, `[match("b|"; "g")] | length`, `capture("(?<x>[a-z]+)")`, `[scan("[ab]")] | length`, `sub("b"; "<\(.)>") | length`,
 		`gsub("(?<x>a)"; "\(.x)\(.x)") | length`, `gsub("^"; ">") | length`, `gsub("\\b"; "|") | length`, `[splits("b")] | length`, `test("(")`, `test("a"; "q")`, `test(1)`, `ascii_downcase`, `ltrimstr("a")`, `@base64`, `@json`, `@text`,
-		`"\(.)\(.)"`, `length`, `keys`, `to_entries`, `walk(.)`, `paths`, `[limit(3; .[]?)]`, `tojson | fromjson`, `any`, `flatten`, `flatten(1)`, `flatten(-1)`, `flatten("a")`, `flatten(infinite)`, `transpose`, `. == .`, `. != [1, 2, 3, 2]`, `. < "b"`, `[.[]? < 2]`, `. > [1, 2]`, `. >= {a: 1}`, `. <= {a: 1, b: "y"}`, `{b: 1} < {a: 2}`, `{a: 1} < {a: [2]}`, `nan < nan`, `[nan] == [nan]`, `[1.0] == [1]`,
+		`"\(.)\(.)"`, `length`, `keys`, `to_entries`, `walk(.)`, `paths`, `[limit(3; .[]?)]`, `tojson | fromjson`, `any`, `flatten`, `flatten(1)`, `flatten(-1)`, `flatten("a")`, `flatten(infinite)`, `transpose`, `flatten("a")`, `flatten(null)`, `[range(5000)] | add`, `[range(5000) | {a: .}] | add`, `[range(5000), "x"] | add`, `[range(5000) | if . == 4999 then "x" else {(tostring): .} end] | add`, `[{a: 1}, null, {b: 2}] | add`,
+		`[[range(5000)] | .[] | tostring | [.]] | add`, `[[range(3)][] | {a: [.]}] | flatten`, `@base64 | length`, `. == .`, `. != [1, 2, 3, 2]`, `. < "b"`, `[.[]? < 2]`, `. > [1, 2]`, `. >= {a: 1}`, `. <= {a: 1, b: "y"}`, `{b: 1} < {a: 2}`, `{a: 1} < {a: [2]}`, `nan < nan`, `[nan] == [nan]`, `[1.0] == [1]`,
 		`min`, `max`, `max_by(type)`, `[.[]? | type] | min, max`, `unique_by(length?)`, `sort_by(nan)`, `[., .] | unique`, `.[[2]]`, `.[[2, 3]]`, `.[[]]`, `indices([])`, `index([3, 2])`, `rindex([2])`,
 		`rindex(2)`, `index("")`, `rindex("")`, `indices("")`, `indices("ab", "ä")`, `index(["x"])`, `del(.[0]?)`, `delpaths([["a"], [0]])`, `delpaths(1)`, `ascii_upcase`, `@html`, `@uri`, `_sort_by(1)`, `_sort_by([])`, `_group_by([range(300)])`, `.[3] |= 1`, `.[2] += 1`, `reverse`,
 	} {
@@ -316,4 +318,117 @@ func TestWhatJQDoesNotSayIsNotRun(t *testing.T) {
 func set(at *any, v any) bool {
 	*at = v
 	return true
+}
+
+// running is a program on its way, and the machine that runs it.
+func running(t *testing.T, q *querier, source string, v any) (gojq.Iter, *machine) {
+	t.Helper()
+	code := compiled(t, source)
+	if err := q.meter(code); err != nil {
+		t.Fatal(err)
+	}
+	s := &steps{Context: context.Background(), p: q.p}
+	iter := code.RunWithContext(s, v)
+	m, err := q.machineOf(code, iter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.machine = m
+	return iter, m
+}
+
+// TestWhatJQCollectsDoesTheSameWhenItGrows runs programs whose lists and stacks become so large that they are copied by us.
+func TestWhatJQCollectsDoesTheSameWhenItGrows(t *testing.T) {
+	for source, want := range map[string]string{
+		`[range(200000)] | length, .[199999], add`:                                                     "200000 199999 19999900000",
+		`[range(100000)] | .[5] |= 7 | .[5], length`:                                                   "7 100000",
+		`[range(100000)] | (.[5], .[99999]) |= . + 1 | .[5], .[99999]`:                                 "6 100000",
+		`[range(100000)] | del(.[10:]) | length`:                                                       "10",
+		`[range(100000)] | . as $x | path($x[3])[0], ([paths] | length)`:                               "3 100000",
+		`[range(100000)] | [.[] | [., 1]] | map(.[0]) | length`:                                        "100000",
+		`[range(70000)] | .[70000, 70001, 70002] = 1 | length`:                                         "70003",
+		`def f: if . > 0 then . - 1 | 1 + f else 0 end; 60000 | f`:                                     "60000",
+		`[recurse(if . < 60000 then . + 1 else empty end)] | length`:                                   "60001",
+		`def f($n): if $n > 0 then [f($n - 1)[], $n] else [range(70000)] end; f(3) | length, .[70002]`: "70003 3",
+		`[range(80000)] as $a | [range(80000)] as $b | [$a[], $b[]] | length, .[80000]`:                "160000 0",
+		`[[range(70000)], [range(70000) | [.]], [limit(70000; repeat(1))]] | map(length) | tostring`:   "\"[70000,70000,70000]\"",
+		`def g: [range(70000) | select(. % 2 == 0)]; [g, g] | map(length) | tostring`:                  "\"[35000,35000]\"",
+		`[range(70000)] | map(. + 1) | .[69999]`:                                                       "70000",
+		`[foreach range(70000) as $i (0; . + $i)] | length, .[69999]`:                                  "70000 2449965000",
+		`try ([range(70000)] | [.[], error("x")]) catch .`:                                             "\"x\"",
+		`[range(70000)] | first(.[] | select(. > 69990)), isempty(.[])`:                                "69991 false",
+		`[range(70000) | tostring] | group_by(length) | map(length) | tostring`:                        "\"[10,90,900,9000,60000]\"",
+	} {
+		iter, _ := running(t, newQuerier(), source, nil)
+		var got []string
+		for v, ok := iter.Next(); ok; v, ok = iter.Next() {
+			if err, failed := v.(error); failed {
+				got = append(got, err.Error())
+				break
+			}
+			raw, _ := gojq.Marshal(v)
+			got = append(got, string(raw))
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: got %.200q, want %s", source, got, want)
+		}
+	}
+}
+
+// TestJQIsLookedAtWhileItsListsGrow stops a machine that is about to copy what has become large: it is not copied to its end.
+func TestJQIsLookedAtWhileItsListsGrow(t *testing.T) {
+	for source, at := range map[string]int{`def f: 1 + f; f`: 0, `[range(1e9)]`: 1} {
+		q := newQuerier()
+		iter, m := running(t, q, source, nil)
+		size := func() int {
+			if at == 0 {
+				return m.scopes.Cap() * int(m.scopes.Type().Elem().Size())
+			}
+			for _, v := range *m.values {
+				if list, ok := v.([]any); ok && len(list) > 0 {
+					return cap(list) * elementBytes
+				}
+			}
+			return 0
+		}
+		most := 0
+		q.p.Account.SetPace(func() {
+			if most = max(most, size()); most > 8*growAt {
+				q.p.Account.Stop(&bound.Stopped{Canceled: true})
+			}
+		})
+		ended := func() (ended any) {
+			defer func() { ended = recover() }()
+			iter.Next()
+			return nil
+		}()
+		if stopped, ok := ended.(*bound.Stopped); !ok || !stopped.Canceled || size() > 20*growAt {
+			t.Errorf("%s: got %v with %d bytes", source, ended, size())
+		}
+		before := m.scopes.Cap()
+		if at == 0 {
+			func() {
+				defer func() { _ = recover() }()
+				m.scopes.Set(m.scopes.Slice3(0, m.scopes.Len(), m.scopes.Len()))
+				before = m.scopes.Cap()
+				m.grow()
+			}()
+			if m.scopes.Cap() != before {
+				t.Errorf("%s: what was stopped has grown", source)
+			}
+		}
+		q = newQuerier()
+		l := q.p.Account.Limits()
+		l.MemoryBytes = 16 << 20
+		q.p.Account = bound.New(l, [32]byte{}, time.Unix(0, 0))
+		iter, _ = running(t, q, source, nil)
+		ended = func() (ended any) {
+			defer func() { ended = recover() }()
+			iter.Next()
+			return nil
+		}()
+		if killed, ok := ended.(program.Killed); !ok || killed.Signal != program.SIGKILL {
+			t.Errorf("%s with little memory: got %v", source, ended)
+		}
+	}
 }
