@@ -140,9 +140,12 @@ func packOne(p *program.Process, name, suffix string, level int, unpack, stdout,
 		var n int64
 		var target io.Writer = w
 		if test || list {
-			target = io.Discard
+			target = &tested{p: p}
 		}
 		n, err = io.Copy(target, &charger{p: p, r: z, n: gasPerPacked})
+		if errors.Is(err, vfs.EFBIG) && (test || list) {
+			return fail("%s: %s", shown, program.Message(err))
+		}
 		if err != nil {
 			w.Flush()
 			p.Stderrf("\n")

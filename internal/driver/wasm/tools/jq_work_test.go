@@ -21,7 +21,7 @@ import (
 )
 
 func newQuerier() *querier {
-	l := bound.Limits{Gas: 1 << 40, Time: time.Hour, MemoryBytes: 1 << 30, OutputBytes: 1 << 20, FileBytes: 1 << 20, OpenFiles: 16, Depth: 16}
+	l := bound.Limits{Gas: 1 << 40, Time: time.Hour, MemoryBytes: 128 << 20, OutputBytes: 1 << 20, FileBytes: 1 << 20, OpenFiles: 16, Depth: 16}
 	return &querier{p: &program.Process{Args: []string{"jq"}, Account: bound.New(l, [32]byte{}, time.Unix(0, 0))}, regexps: map[string]*posix.Machine{}}
 }
 

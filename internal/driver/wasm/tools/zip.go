@@ -9,6 +9,7 @@ import (
 	"path"
 	"strings"
 
+	"agentbox/internal/driver/wasm/bound"
 	"agentbox/internal/driver/wasm/program"
 	"agentbox/internal/driver/wasm/vfs"
 )
@@ -133,9 +134,13 @@ func unzip(p *program.Process) int {
 			}
 			w := io.Writer(out)
 			if test {
-				w = io.Discard
+				w = &tested{p: p}
 			}
 			err := copyZip(p, f, w)
+			if errors.Is(err, vfs.EFBIG) { // as where it is unpacked
+				p.Errorf("%s: %s", f.Name, program.Message(err))
+				return 1
+			}
 			if test && !quiet {
 				result := "OK"
 				if err != nil {
@@ -207,6 +212,20 @@ func listZip(p *program.Process, z *zip.Reader, wanted func(string) bool, quiet,
 		out.Printf("---------                     -------\n%9d                     %d %s\n", total, files, unit)
 	}
 	return 0
+}
+
+// tested takes what is unpacked to be tested, and no more of one file than could be unpacked.
+type tested struct {
+	p *program.Process
+	n int64
+}
+
+func (t *tested) Write(b []byte) (int, error) {
+	if t.n += int64(len(b)); t.n > t.p.Account.Limits().FileBytes {
+		t.p.Account.Hit(bound.File)
+		return 0, vfs.EFBIG
+	}
+	return len(b), nil
 }
 
 func copyZip(p *program.Process, f *zip.File, w io.Writer) error {

@@ -324,7 +324,11 @@ func (c *call) fdWrite() errno {
 	if e != success {
 		return e
 	}
-	return c.vectors(c.i(1), c.i(2), c.i(3), d.handle.Write)
+	e = c.vectors(c.i(1), c.i(2), c.i(3), d.handle.Write)
+	if e == fbig && c.full {
+		return nospc
+	}
+	return e
 }
 
 func (c *call) fdPread() errno {
