@@ -99,3 +99,25 @@ func TestWhatTakesLongEndsWithItsGas(t *testing.T) {
 		}
 	}
 }
+
+// TestHostileScriptsAreLookedAtOnTheWay gives what is hostile some gas: it ends there, or before, and no step on the way there is a large one. The dearest are programs of awk of 200 KB,
+// and numbers of bc of a hundred thousand digits, which are charged before and take a good part of that.
+func TestHostileScriptsAreLookedAtOnTheWay(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("a hundred scripts that take what they can: some seconds of a processor, which -short is not for")
+	}
+	a := newAlone(t)
+	for _, x := range hostiles {
+		last, most := int64(0), int64(0)
+		l := limits()
+		l.Gas, l.MemoryBytes, l.FileBytes = 100_000_000, 96<<20, 16<<20
+		o, account, _ := a.shell(l, memory{}, x.script, func(used int64) { most, last = max(most, used-last), used })
+		if most > 11_000_000 {
+			t.Errorf("%s: %d gas at once, want at most %d", x.name, most, 11_000_000)
+		}
+		if account.Used() > l.Gas || x.end == byTime && o.Limit != bound.Gas && !o.TimedOut {
+			t.Errorf("%s: got %+v with %d gas", x.name, o, account.Used())
+		}
+	}
+}

@@ -350,7 +350,9 @@ func (r *jsonReader) number() (any, error) {
 	whole := true
 	for r.at < len(r.data) && strings.IndexByte("+-0123456789.eE", r.data[r.at]) >= 0 {
 		whole = whole && (r.data[r.at] >= '0' && r.data[r.at] <= '9' || r.at == start)
-		r.at++
+		if r.at++; r.at-start > 1000 {
+			return nil, r.fail("Number too long")
+		}
 	}
 	text := string(r.data[start:r.at])
 	if whole {
@@ -360,9 +362,6 @@ func (r *jsonReader) number() (any, error) {
 	}
 	if _, err := strconv.ParseFloat(text, 64); err != nil && !errors.Is(err, strconv.ErrRange) {
 		return nil, r.fail("Invalid numeric literal")
-	}
-	if len(text) > 1000 {
-		return nil, r.fail("Number too long")
 	}
 	if !whole {
 		if v, err := strconv.ParseFloat(text, 64); err == nil {
