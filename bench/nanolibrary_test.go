@@ -1,12 +1,14 @@
 package bench
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -24,6 +26,7 @@ import (
 	"agentbox/internal/driver/disk"
 	"agentbox/internal/driver/memory"
 	"agentbox/internal/driver/wasm"
+	"agentbox/internal/driver/wasm/hostiletest"
 )
 
 // The library path of the nano tier: a command is permitted, goes to a worker, which is a process of the daemon's program, and has ended when its changes are in the
@@ -372,4 +375,59 @@ func (k *kept) megabytes() float64 {
 	info, err := os.Stat(found[0])
 	must(k.tier.b, err)
 	return float64(info.Size()) / 1e6
+}
+
+// stopAfter is the time that a runaway is given.
+const stopAfter = 200 * time.Millisecond
+
+// BenchmarkNanoStop has programs that take what they can stopped by their time, one after the other: how much later each has ended. Those that another bound ends first, or whose
+// time passes by sleeping, are left out. The yardstick are as many endless loops of the host's shell, killed by a timer.
+func BenchmarkNanoStop(b *testing.B) {
+	report := func(b *testing.B, late []time.Duration) {
+		slices.Sort(late)
+		ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+		b.ReportMetric(ms(late[len(late)/2]), "p50-ms")
+		b.ReportMetric(ms(late[len(late)*9/10]), "p90-ms")
+		b.ReportMetric(ms(late[len(late)-1]), "max-ms")
+		b.ReportMetric(float64(len(late)), "stopped")
+		b.ReportMetric(0, "ns/op")
+	}
+	stopped := 0
+	b.Run("ours", func(b *testing.B) {
+		n := openNanoTier(b, 1)
+		var late []time.Duration
+		for b.Loop() {
+			for _, group := range []struct {
+				scripts []hostiletest.Script
+				argv    []string
+			}{{hostiletest.Shells, []string{"bash", "-c"}}, {hostiletest.Pythons, []string{"python3", "-c"}}, {hostiletest.JavaScripts, []string{"node", "-e"}}} {
+				for _, x := range group.scripts {
+					s, err := n.create(n.folder("", ""))
+					must(b, err)
+					must(b, s.run("", "true")) // the worker has done with the one before
+					r, err := n.TryExec(b.Context(), s.Instance, spacetest.Command{Space: s.id, Argv: append(group.argv, x.Text), MS: stopAfter.Milliseconds()})
+					must(b, err)
+					if took := r.Duration - r.Commit; r.TimedOut && took >= stopAfter {
+						late = append(late, took-stopAfter)
+					}
+					must(b, s.Close())
+				}
+			}
+		}
+		stopped = len(late) / b.N
+		report(b, late)
+	})
+	b.Run("yardstick", func(b *testing.B) {
+		var late []time.Duration
+		for b.Loop() {
+			for range max(stopped, 1) {
+				ctx, cancel := context.WithTimeout(b.Context(), stopAfter)
+				began := time.Now()
+				_ = exec.CommandContext(ctx, "/bin/sh", "-c", "while :; do :; done").Run()
+				late = append(late, time.Since(began)-stopAfter)
+				cancel()
+			}
+		}
+		report(b, late)
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"agentbox/internal/driver/wasm/bound"
+	"agentbox/internal/driver/wasm/hostiletest"
 )
 
 // atOnce is how much gas may be charged in one step: a stop is looked at with each, and five millions are about five milliseconds.
@@ -108,16 +109,16 @@ func TestHostileScriptsAreLookedAtOnTheWay(t *testing.T) {
 		t.Skip("a hundred scripts that take what they can: some seconds of a processor, which -short is not for")
 	}
 	a := newAlone(t)
-	for _, x := range hostiles {
+	for _, x := range hostiletest.Shells {
 		last, most := int64(0), int64(0)
 		l := limits()
 		l.Gas, l.MemoryBytes, l.FileBytes = 100_000_000, 96<<20, 16<<20
-		o, account, _ := a.shell(l, memory{}, x.script, func(used int64) { most, last = max(most, used-last), used })
+		o, account, _ := a.shell(l, memory{}, x.Text, func(used int64) { most, last = max(most, used-last), used })
 		if most > 11_000_000 {
-			t.Errorf("%s: %d gas at once, want at most %d", x.name, most, 11_000_000)
+			t.Errorf("%s: %d gas at once, want at most %d", x.Name, most, 11_000_000)
 		}
-		if account.Used() > l.Gas || x.end == byTime && o.Limit != bound.Gas && !o.TimedOut {
-			t.Errorf("%s: got %+v with %d gas", x.name, o, account.Used())
+		if account.Used() > l.Gas || x.End == hostiletest.ByTime && o.Limit != bound.Gas && !o.TimedOut {
+			t.Errorf("%s: got %+v with %d gas", x.Name, o, account.Used())
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"agentbox/internal/driver/wasm/hostiletest"
 )
 
 // The parts of a WebAssembly module, byte by byte.
@@ -157,58 +159,58 @@ func hostileModules() []struct {
 		module    []byte
 	}
 	return []m{
-		{"loop", byTime, plain(loop)},
-		{"start function that loops", byTime, plain(loop, section(8, leb(0)))},
-		{"recursion", byCode, plain(call(0))},
-		{"unreachable", byCode, plain([]byte{0})},
-		{"memory to its bound and beyond", byTime, plain(looping(i32(1), []byte{0x40, 0, opDrop}), memory)},
-		{"memory that is filled again and again", byAny, plain(looping(i32(100), []byte{0x40, 0, opDrop}, i32(0), i32(1), []byte{0x3f, 0}, i32(16), []byte{0x74, 0xfc, 11, 0}), memory)},
-		{"memory that is copied again and again", byAny, plain(looping(i32(0), i32(1), i32(65535), []byte{0xfc, 10, 0, 0}), memory)},
-		{"memory of 4 GiB", byCode, plain(nil, section(5, slices.Concat([]byte{1, 0}, leb(65536))))},
-		{"memory of 512 MiB", byCode, plain(nil, section(5, slices.Concat([]byte{1, 0}, leb(8192))))},
-		{"table of 4 G entries", byCode, plain(nil, section(4, slices.Concat([]byte{1, 0x70, 0}, leb(1<<32-1))))},
-		{"table of 100 M entries", byCode, plain(nil, section(4, slices.Concat([]byte{1, 0x70, 0}, leb(100_000_000))))},
-		{"table that grows", byAny, plain(looping([]byte{0xd0, 0x70}, i32(1000), []byte{0xfc, 15, 0, opDrop}), section(4, []byte{1, 0x70, 0, 1}))},
-		{"1000 tables of 1 M", byCode, plain(nil, section(4, counts(1000, bytes.Repeat(slices.Concat([]byte{0x70, 0}, leb(1_000_000)), 1000))))},
-		{"call outside of the table", byCode, plain(slices.Concat(i32(1<<31), []byte{0x11, 0, 0}), section(4, []byte{1, 0x70, 0, 1}))},
-		{"call of an empty entry", byCode, plain(slices.Concat(i32(0), []byte{0x11, 0, 0}), section(4, []byte{1, 0x70, 0, 1}))},
-		{"tail calls without an end", byTime, plain(slices.Concat([]byte{0x12, 0}))},
-		{"data behind the end of the memory", byCode, plain(nil, memory, section(11, counts(1, []byte{0}, i32(65535), []byte{opEnd}, sized([]byte("xx")))))},
-		{"data far behind it", byCode, plain(nil, memory, section(11, counts(1, []byte{0}, i32(1<<32-1), []byte{opEnd}, sized([]byte("xx")))))},
-		{"elements behind the end of the table", byCode, plain(nil, section(4, []byte{1, 0x70, 0, 1}), section(9, counts(1, []byte{0}, i32(5), []byte{opEnd, 1, 0})))},
-		{"load from the end", byCode, plain(slices.Concat(i32(1<<32-1), []byte{0x28, 2}, leb(1<<32-1), []byte{opDrop}), memory)},
-		{"a million functions", byAny, moduleOf(section(1, counts(1, typeOf(""))), section(3, counts(million, bytes.Repeat([]byte{0}, million))),
+		{"loop", hostiletest.ByTime, plain(loop)},
+		{"start function that loops", hostiletest.ByTime, plain(loop, section(8, leb(0)))},
+		{"recursion", hostiletest.ByCode, plain(call(0))},
+		{"unreachable", hostiletest.ByCode, plain([]byte{0})},
+		{"memory to its bound and beyond", hostiletest.ByTime, plain(looping(i32(1), []byte{0x40, 0, opDrop}), memory)},
+		{"memory that is filled again and again", hostiletest.ByAny, plain(looping(i32(100), []byte{0x40, 0, opDrop}, i32(0), i32(1), []byte{0x3f, 0}, i32(16), []byte{0x74, 0xfc, 11, 0}), memory)},
+		{"memory that is copied again and again", hostiletest.ByAny, plain(looping(i32(0), i32(1), i32(65535), []byte{0xfc, 10, 0, 0}), memory)},
+		{"memory of 4 GiB", hostiletest.ByCode, plain(nil, section(5, slices.Concat([]byte{1, 0}, leb(65536))))},
+		{"memory of 512 MiB", hostiletest.ByCode, plain(nil, section(5, slices.Concat([]byte{1, 0}, leb(8192))))},
+		{"table of 4 G entries", hostiletest.ByCode, plain(nil, section(4, slices.Concat([]byte{1, 0x70, 0}, leb(1<<32-1))))},
+		{"table of 100 M entries", hostiletest.ByCode, plain(nil, section(4, slices.Concat([]byte{1, 0x70, 0}, leb(100_000_000))))},
+		{"table that grows", hostiletest.ByAny, plain(looping([]byte{0xd0, 0x70}, i32(1000), []byte{0xfc, 15, 0, opDrop}), section(4, []byte{1, 0x70, 0, 1}))},
+		{"1000 tables of 1 M", hostiletest.ByCode, plain(nil, section(4, counts(1000, bytes.Repeat(slices.Concat([]byte{0x70, 0}, leb(1_000_000)), 1000))))},
+		{"call outside of the table", hostiletest.ByCode, plain(slices.Concat(i32(1<<31), []byte{0x11, 0, 0}), section(4, []byte{1, 0x70, 0, 1}))},
+		{"call of an empty entry", hostiletest.ByCode, plain(slices.Concat(i32(0), []byte{0x11, 0, 0}), section(4, []byte{1, 0x70, 0, 1}))},
+		{"tail calls without an end", hostiletest.ByTime, plain(slices.Concat([]byte{0x12, 0}))},
+		{"data behind the end of the memory", hostiletest.ByCode, plain(nil, memory, section(11, counts(1, []byte{0}, i32(65535), []byte{opEnd}, sized([]byte("xx")))))},
+		{"data far behind it", hostiletest.ByCode, plain(nil, memory, section(11, counts(1, []byte{0}, i32(1<<32-1), []byte{opEnd}, sized([]byte("xx")))))},
+		{"elements behind the end of the table", hostiletest.ByCode, plain(nil, section(4, []byte{1, 0x70, 0, 1}), section(9, counts(1, []byte{0}, i32(5), []byte{opEnd, 1, 0})))},
+		{"load from the end", hostiletest.ByCode, plain(slices.Concat(i32(1<<32-1), []byte{0x28, 2}, leb(1<<32-1), []byte{opDrop}), memory)},
+		{"a million functions", hostiletest.ByAny, moduleOf(section(1, counts(1, typeOf(""))), section(3, counts(million, bytes.Repeat([]byte{0}, million))),
 			section(7, counts(1, text("_start"), []byte{0, 0})), section(10, counts(million, bytes.Repeat([]byte{2, 0, opEnd}, million))))},
-		{"a million globals", byAny, plain(nil, section(6, counts(million, bytes.Repeat([]byte{vI32, 0, 0x41, 0, opEnd}, million))))},
-		{"a million types", byAny, moduleOf(section(1, counts(million, bytes.Repeat([]byte{0x60, 0, 0}, million))), section(3, counts(1, leb(0))),
+		{"a million globals", hostiletest.ByAny, plain(nil, section(6, counts(million, bytes.Repeat([]byte{vI32, 0, 0x41, 0, opEnd}, million))))},
+		{"a million types", hostiletest.ByAny, moduleOf(section(1, counts(million, bytes.Repeat([]byte{0x60, 0, 0}, million))), section(3, counts(1, leb(0))),
 			section(7, counts(1, text("_start"), []byte{0, 0})), section(10, counts(1, []byte{2, 0, opEnd})))},
-		{"4 G locals", byCode, moduleOf(section(1, counts(1, typeOf(""))), section(3, counts(1, leb(0))), section(7, counts(1, text("_start"), []byte{0, 0})),
+		{"4 G locals", hostiletest.ByCode, moduleOf(section(1, counts(1, typeOf(""))), section(3, counts(1, leb(0))), section(7, counts(1, text("_start"), []byte{0, 0})),
 			section(10, counts(1, sized([]byte{1}, leb(1<<32-1), []byte{vI32, opEnd}))))},
-		{"a million locals", byAny, moduleOf(section(1, counts(1, typeOf(""))), section(3, counts(1, leb(0))), section(7, counts(1, text("_start"), []byte{0, 0})),
+		{"a million locals", hostiletest.ByAny, moduleOf(section(1, counts(1, typeOf(""))), section(3, counts(1, leb(0))), section(7, counts(1, text("_start"), []byte{0, 0})),
 			section(10, counts(1, sized([]byte{1}, leb(uint64(million)), []byte{vI32, opEnd}))))},
-		{"a br_table of a million", byAny, plain(slices.Concat(i32(7), []byte{0x0e}, leb(uint64(million)), bytes.Repeat([]byte{0}, million), []byte{0}))},
-		{"a million blocks", byAny, plain(slices.Concat(bytes.Repeat([]byte{0x02, 0x40}, million), bytes.Repeat([]byte{opEnd}, million)))},
-		{"a million additions", byAny, plain(slices.Concat(i32(1), bytes.Repeat([]byte{0x41, 1, 0x6a}, million), []byte{opDrop}))},
-		{"a deep stack", byAny, plain(slices.Concat(bytes.Repeat([]byte{0x41, 1}, million), bytes.Repeat([]byte{opDrop}, million)))},
-		{"30 MB of loops", byAny, moduleOf(section(1, counts(1, typeOf(""))), section(3, counts(300_000, bytes.Repeat([]byte{0}, 300_000))),
+		{"a br_table of a million", hostiletest.ByAny, plain(slices.Concat(i32(7), []byte{0x0e}, leb(uint64(million)), bytes.Repeat([]byte{0}, million), []byte{0}))},
+		{"a million blocks", hostiletest.ByAny, plain(slices.Concat(bytes.Repeat([]byte{0x02, 0x40}, million), bytes.Repeat([]byte{opEnd}, million)))},
+		{"a million additions", hostiletest.ByAny, plain(slices.Concat(i32(1), bytes.Repeat([]byte{0x41, 1, 0x6a}, million), []byte{opDrop}))},
+		{"a deep stack", hostiletest.ByAny, plain(slices.Concat(bytes.Repeat([]byte{0x41, 1}, million), bytes.Repeat([]byte{opDrop}, million)))},
+		{"30 MB of loops", hostiletest.ByAny, moduleOf(section(1, counts(1, typeOf(""))), section(3, counts(300_000, bytes.Repeat([]byte{0}, 300_000))),
 			section(7, counts(1, text("_start"), []byte{0, 0})), section(10, counts(300_000, bytes.Repeat(sized([]byte{0}, bytes.Repeat(loop, 18), []byte{opEnd}), 300_000))))},
-		{"what counts more than there is", byCode, moduleOf(section(1, leb(1<<32-1)))},
-		{"half a module", byCode, plain(loop)[:20]},
-		{"a number that never ends", byCode, moduleOf([]byte{1}, bytes.Repeat([]byte{0x80}, 100))},
-		{"an import that is not there", byCode, moduleOf(section(1, counts(1, typeOf(""))), section(2, counts(1, text("env"), text("system"), []byte{0, 0})))},
-		{"the metering's own import", byCode, moduleOf(section(1, counts(1, typeOf(""))), section(2, counts(1, text("agentbox"), text("yield"), []byte{0, 0})))},
-		{"yields", byTime, calling([]wasiCall{{"sched_yield", ""}}, nil, looping(call(0), []byte{opDrop}))},
-		{"polls of nothing", byTime, calling([]wasiCall{{"poll_oneoff", "iiii"}}, nil, looping(args("iiii", 0), call(0), []byte{opDrop}))},
-		{"polls of everything", byTime, calling([]wasiCall{{"poll_oneoff", "iiii"}}, nil, looping(i32(0), i32(0), i32(1365), i32(0), call(0), []byte{opDrop}))},
-		{"chance", byTime, calling([]wasiCall{{"random_get", "ii"}}, nil, looping(i32(0), i32(65536), call(0), []byte{opDrop}))},
-		{"writes of nothing", byTime, calling(write, nil, looping(i32(1), i32(0), i32(0), i32(100), call(0), []byte{opDrop}))},
-		{"writes over themselves", byOutput, calling(write, bytes.Repeat(iovec(0, 65536), 8), looping(i32(1), i32(0), i32(8), i32(0), call(0), []byte{opDrop}))},
-		{"writes of more than there is", byAny, calling(write, bytes.Repeat(iovec(0, 65536), 4096), looping(i32(1), i32(0), i32(4096), i32(65532), call(0), []byte{opDrop}))},
-		{"each call with 0", byTime, floods(0)},
-		{"each call with 1 and 3", byAny, floods(1, 3)},
-		{"each call with the end of the memory", byTime, floods(65535, 65536)},
-		{"each call with the largest numbers", byAny, floods(1<<32-1, 1<<31-1, 1<<31)},
-		{"each call with whatever", byAny, floods(4, 5, 8, 16, 255, 1024, 4096)},
+		{"what counts more than there is", hostiletest.ByCode, moduleOf(section(1, leb(1<<32-1)))},
+		{"half a module", hostiletest.ByCode, plain(loop)[:20]},
+		{"a number that never ends", hostiletest.ByCode, moduleOf([]byte{1}, bytes.Repeat([]byte{0x80}, 100))},
+		{"an import that is not there", hostiletest.ByCode, moduleOf(section(1, counts(1, typeOf(""))), section(2, counts(1, text("env"), text("system"), []byte{0, 0})))},
+		{"the metering's own import", hostiletest.ByCode, moduleOf(section(1, counts(1, typeOf(""))), section(2, counts(1, text("agentbox"), text("yield"), []byte{0, 0})))},
+		{"yields", hostiletest.ByTime, calling([]wasiCall{{"sched_yield", ""}}, nil, looping(call(0), []byte{opDrop}))},
+		{"polls of nothing", hostiletest.ByTime, calling([]wasiCall{{"poll_oneoff", "iiii"}}, nil, looping(args("iiii", 0), call(0), []byte{opDrop}))},
+		{"polls of everything", hostiletest.ByTime, calling([]wasiCall{{"poll_oneoff", "iiii"}}, nil, looping(i32(0), i32(0), i32(1365), i32(0), call(0), []byte{opDrop}))},
+		{"chance", hostiletest.ByTime, calling([]wasiCall{{"random_get", "ii"}}, nil, looping(i32(0), i32(65536), call(0), []byte{opDrop}))},
+		{"writes of nothing", hostiletest.ByTime, calling(write, nil, looping(i32(1), i32(0), i32(0), i32(100), call(0), []byte{opDrop}))},
+		{"writes over themselves", hostiletest.ByOutput, calling(write, bytes.Repeat(iovec(0, 65536), 8), looping(i32(1), i32(0), i32(8), i32(0), call(0), []byte{opDrop}))},
+		{"writes of more than there is", hostiletest.ByAny, calling(write, bytes.Repeat(iovec(0, 65536), 4096), looping(i32(1), i32(0), i32(4096), i32(65532), call(0), []byte{opDrop}))},
+		{"each call with 0", hostiletest.ByTime, floods(0)},
+		{"each call with 1 and 3", hostiletest.ByAny, floods(1, 3)},
+		{"each call with the end of the memory", hostiletest.ByTime, floods(65535, 65536)},
+		{"each call with the largest numbers", hostiletest.ByAny, floods(1<<32-1, 1<<31-1, 1<<31)},
+		{"each call with whatever", hostiletest.ByAny, floods(4, 5, 8, 16, 255, 1024, 4096)},
 	}
 }
 
@@ -219,7 +221,7 @@ func TestHostileModules(t *testing.T) {
 	var late overshoots
 	t.Run("all", func(t *testing.T) {
 		for _, x := range hostileModules() {
-			hostileCase(t, h, n, &late, hostile{name: x.name, end: x.end}, func(t *testing.T, dir string) {
+			hostileCase(t, h, n, &late, hostiletest.Script{Name: x.name, End: x.end}, func(t *testing.T, dir string) {
 				if err := os.WriteFile(filepath.Join(dir, "m"), x.module, 0o755); err != nil {
 					t.Fatal(err)
 				}

@@ -126,3 +126,30 @@ func TestNothingLeaks(t *testing.T) {
 		t.Errorf("%d images, %d reserved, %d files; before %d, %d, %d", i, r, f, images, reserved, files)
 	}
 }
+
+// TestAStoppedGuestsMemoryIsGivenBackAfterwards closes an instance whose execution was stopped: its memory counts no more, and is unmapped when its end was told of.
+func TestAStoppedGuestsMemoryIsGivenBackAfterwards(t *testing.T) {
+	ctx := context.Background()
+	_, c := start(t, "state")
+	images, _, _ := mapped(t)
+	a := account()
+	a.Promise()
+	in, err := c.Initial().New(ctx, a, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Stop(&bound.Stopped{TimedOut: true})
+	if err := in.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if held, _ := a.Memory(); held != 0 {
+		t.Errorf("%d bytes are still counted", held)
+	}
+	if now, _, _ := mapped(t); now != images+1 {
+		t.Error("its memory was unmapped before the end was told of")
+	}
+	a.Finish()
+	if now, _, _ := mapped(t); now != images {
+		t.Errorf("%d images are mapped, and were %d before", now, images)
+	}
+}
