@@ -63,7 +63,6 @@ type Account struct {
 	start  time.Time
 	stop   atomic.Pointer[Stopped]
 	done   chan struct{} // closed when it was stopped
-	noted  func()        // called when it is stopped
 
 	promised   bool // Finish will be called
 	afterwards []func()
@@ -104,15 +103,9 @@ func (a *Account) keep() {
 // Limits returns the bounds.
 func (a *Account) Limits() Limits { return a.limits }
 
-// SetNoted has noted called once, at the moment in which the execution is stopped, by who stops it. It is set before the execution begins.
-func (a *Account) SetNoted(noted func()) { a.noted = noted }
-
 // Stop ends the execution at its next charge. The first cause counts. It may be called from any goroutine, at any time.
 func (a *Account) Stop(cause *Stopped) {
 	if a.stop.CompareAndSwap(nil, cause) {
-		if a.noted != nil {
-			a.noted()
-		}
 		close(a.done)
 	}
 }

@@ -1,4 +1,6 @@
-// Package hostiletest has programs that take what they can of a nano space: its time, its memory, its files, its output. Tests have them stopped, and a benchmark says how soon.
+// Package hostiletest has programs that take what they can of a nano space: its time, its memory, its files and its output.
+//
+// Tests have them stopped, and a benchmark says how soon that happens.
 package hostiletest
 
 // What a script ends by.

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/itchyny/gojq"
+
+	"agentbox/internal/driver/wasm/bound"
 )
 
 // answer is what a function comes to, nil included.
@@ -221,6 +223,29 @@ func (q *querier) parts(v any, n *int, most int, w *work) bool {
 	case map[string]any:
 		for _, x := range v {
 			if q.parts(x, n, most, w) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// large reports whether a value is so large that it is not written at once.
+func (q *querier) large(v any, w *work) bool {
+	n := 0
+	return q.parts(v, &n, 256, w) || q.longText(v)
+}
+
+// longText reports whether there is a long text in a value of few parts.
+func (q *querier) longText(v any) bool {
+	switch v := v.(type) {
+	case string:
+		return len(v) > bound.Piece/8
+	case []any:
+		return slices.ContainsFunc(v, q.longText)
+	case map[string]any:
+		for k, x := range v {
+			if len(k) > bound.Piece/8 || q.longText(x) {
 				return true
 			}
 		}

@@ -522,29 +522,6 @@ func (q *querier) toString(v any, _ []any) any {
 	return q.toJSON(v, nil)
 }
 
-// large reports whether a value is so large that it is not written at once.
-func (q *querier) large(v any, w *work) bool {
-	n := 0
-	return q.parts(v, &n, 256, w) || q.longText(v)
-}
-
-// longText reports whether there is a long text in a value of few parts.
-func (q *querier) longText(v any) bool {
-	switch v := v.(type) {
-	case string:
-		return len(v) > bound.Piece/8
-	case []any:
-		return slices.ContainsFunc(v, q.longText)
-	case map[string]any:
-		for k, x := range v {
-			if len(k) > bound.Piece/8 || q.longText(x) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // json appends a value as the library writes it, with the keys in their order.
 func (q *querier) json(b []byte, v any) []byte {
 	switch v := v.(type) {

@@ -12,14 +12,22 @@ type lateness struct {
 	pace  *pace
 	limit time.Duration // of its time on the wall
 
+	done chan struct{} // closed when the execution has ended
+
 	mu        sync.Mutex // guards what follows
 	stopped   bool
 	wall, cpu time.Duration // since the execution began, when it was stopped
 }
 
 func watchLateness(a *bound.Account, p *pace) *lateness {
-	l := &lateness{pace: p, limit: a.Limits().Time}
-	a.SetNoted(l.note)
+	l := &lateness{pace: p, limit: a.Limits().Time, done: make(chan struct{})}
+	go func() {
+		select {
+		case <-a.Context().Done():
+			l.note()
+		case <-l.done:
+		}
+	}()
 	return l
 }
 
@@ -30,17 +38,24 @@ func (l *lateness) note() {
 	l.stopped, l.wall, l.cpu = true, l.pace.wall.elapsed(), l.pace.used()
 }
 
-// since returns the time on the wall and the processor time since the bound was reached; 0 where none was. Of what ran out of its time that begins at the limit, also where
-// the timer was late.
-func (l *lateness) since(why *bound.Stopped) (wall, cpu time.Duration) {
+// end ends the watch, and returns the time on the wall and the processor time since the bound was reached; 0 where none was. Of what ran out of its time that begins at the limit,
+// also where the timer was late.
+func (l *lateness) end(why *bound.Stopped) (wall, cpu time.Duration) {
+	close(l.done)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.stopped || why == nil {
+	if why == nil {
 		return 0, 0
 	}
-	from := l.wall
+	wall, cpu = l.pace.wall.elapsed(), l.pace.used()
+	from := wall
+	if l.stopped {
+		from, cpu = l.wall, cpu-l.cpu
+	} else { // it has ended before that was even seen
+		cpu = 0
+	}
 	if why.TimedOut && from > l.limit { // of what only sleeps the time is not the wall's
 		from = l.limit
 	}
-	return l.pace.wall.elapsed() - from, l.pace.used() - l.cpu
+	return wall - from, cpu
 }

@@ -164,7 +164,7 @@ func (s *server) execute(o Order, account *bound.Account) error {
 	account.Promise()
 	outcome, changed := s.system.Execute(o, account, sources, s.output)
 	timer.Stop()
-	outcome.Late, outcome.LateCPU = late.since(account.Stopped())
+	outcome.Late, outcome.LateCPU = late.end(account.Stopped())
 	s.running.Lock()
 	s.account = nil
 	s.running.Unlock()
