@@ -272,8 +272,9 @@ func TestThreat19NoFileIsAConfiguration(t *testing.T) {
 	if r := h.Exec(t, o, spacetest.Shell(other.ID, "ls -A /workspace /tmp /tmp/home /etc; ls -A / | head -n 20")); strings.Contains(r.Stdout, "bashrc") || strings.Contains(r.Stdout, "site") {
 		t.Errorf("another space finds %q", r.Stdout)
 	}
+	after := tree(t, settled)
 	for path, was := range cache {
-		if now := tree(t, settled)[path]; now != was && strings.HasSuffix(path, ".image") {
+		if now := after[path]; now != was && strings.HasSuffix(path, ".image") {
 			t.Errorf("%s has changed", path)
 		}
 	}
