@@ -116,6 +116,16 @@ func (g *guests) warm(ctx context.Context) error {
 	return err
 }
 
+// settle ends the rehearsals: what executions do decides nothing for those after them.
+func (g *guests) settle() {
+	if g.python != nil {
+		g.python.Settle()
+	}
+	if g.script != nil {
+		g.script.Settle()
+	}
+}
+
 func (g *guests) openPython(ctx context.Context, make bool) error {
 	key, err := python.Key()
 	if err != nil { // this build has none: its commands are not there

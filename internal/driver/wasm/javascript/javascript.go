@@ -9,8 +9,10 @@ import (
 	"embed"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 	"time"
 
 	"agentbox/internal/domain/fault"
@@ -103,6 +105,9 @@ func (r *Runtime) Hash() [32]byte { return r.image.Hash() }
 // Warm gets ready what the next run needs. It is called between runs, and makes no difference to what they do.
 func (r *Runtime) Warm(ctx context.Context) error { return r.image.Warm(ctx) }
 
+// Settle ends the runs of which Warm learns what the others need.
+func (r *Runtime) Settle() { r.image.Settle() }
+
 // Close frees the interpreter. No program runs any more.
 func (r *Runtime) Close(ctx context.Context) error {
 	var err error
@@ -163,6 +168,11 @@ func (r *Runtime) begin(ctx context.Context, in *engine.Instance) error {
 		if err := vm.free(v); err != nil {
 			return err
 		}
+	}
+	if v, thrown, err := vm.eval(fmt.Sprintf("__agentbox.about(%q, %q, %q)", strings.TrimPrefix(NodeVersion, "v"), Version, BunVersion), "node:internal/about", 0); err != nil || thrown {
+		return errors.Join(err, fault.New(fault.Internal, "prelude_invalid", "the prelude takes no versions"))
+	} else if err := vm.free(v); err != nil {
+		return err
 	}
 	if err := r.know(vm); err != nil {
 		return err

@@ -83,6 +83,9 @@ func (g *Guest) Hash() [32]byte { return g.image.Hash() }
 // Warm gets ready what the next execution needs. It is called between executions, and makes no difference to what they do.
 func (g *Guest) Warm(ctx context.Context) error { return g.image.Warm(ctx) }
 
+// Settle ends the runs of which Warm learns what the others need.
+func (g *Guest) Settle() { g.image.Settle() }
+
 // Close frees the image and the code.
 func (g *Guest) Close(ctx context.Context) error {
 	return errors.Join(g.image.Close(), g.code.Close(ctx))
