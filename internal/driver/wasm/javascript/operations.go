@@ -130,6 +130,9 @@ func (r *run) compile(a *arguments) (any, error) {
 func (r *run) position(a *arguments) (any, error) {
 	file, line, column := a.text(), a.int(), a.int()
 	if m := r.maps[file]; m != nil {
+		if err := m.parse(); err != nil {
+			return nil, err
+		}
 		line, column = m.original(line, column)
 	}
 	raw, err := json.Marshal([2]int{line, column})

@@ -245,19 +245,19 @@
       this.stdout = output(1);
       this.stderr = output(2);
     }
-    begin(s) {
+    begin(title, at, argv, env, pid, ppid) {
       ab.began = host.now();
-      this.title = s.title;
-      this.version = s.node;
-      this.argv = s.argv;
-      this.argv0 = s.argv[0];
-      this.execPath = s.execPath;
-      this.pid = s.pid;
-      this.ppid = s.ppid;
-      this.versions = { node: s.node.slice(1), quickjs: s.quickjs, ...(s.bun ? { bun: s.bun } : {}) };
-      this.env = new Proxy(Object.setPrototypeOf(s.env, null), { set: (o, k, v) => { o[k] = String(v); return true; }, defineProperty: (o, k, d) => { Object.defineProperty(o, k, { ...d, value: String(d.value) }); return true; } });
-      cwd = s.cwd;
-      if (s.bun) ab.beginBun(s.bun);
+      this.title = title;
+      this.argv = argv;
+      this.argv0 = this.execPath = argv[0];
+      this.pid = pid;
+      this.ppid = ppid;
+      const { node, quickjs, bun } = ab.versions;
+      this.version = `v${node}`;
+      this.versions = ab.bun ? { node, quickjs, bun } : { node, quickjs };
+      this.env = new Proxy({ __proto__: null, [unread]: env }, environment);
+      cwd = at;
+      if (ab.bun) ab.beginBun(bun);
     }
     cwd() { return ab.cwd(); }
     chdir(p) { try { cwd = host.chdir(p); } catch (e) { throw Object.assign(new Error(`${e.code}: ${e.message.toLowerCase()}, chdir ${cwd} -> '${p}'`), { code: e.code, syscall: "chdir", path: cwd, dest: p }); } }
@@ -313,6 +313,24 @@
   let cwd = "/";
   let idled = false;
   let stdin = null;
+  // The environment is filled when it is touched first, and holds its text up to then.
+  const unread = Symbol("unread");
+  const filled = (o) => {
+    const text = o[unread];
+    if (text !== undefined) {
+      delete o[unread];
+      const words = text.split("\0");
+      for (let i = 1; i < words.length; i += 2) o[words[i]] = words[i + 1];
+    }
+    return o;
+  };
+  const environment = {};
+  for (const trap of ["get", "has", "deleteProperty", "ownKeys", "getOwnPropertyDescriptor", "getPrototypeOf", "setPrototypeOf", "isExtensible", "preventExtensions"]) {
+    const as = Reflect[trap];
+    environment[trap] = (o, ...rest) => as(filled(o), ...rest);
+  }
+  environment.set = (o, k, v) => { filled(o)[k] = String(v); return true; };
+  environment.defineProperty = (o, k, d) => { Object.defineProperty(filled(o), k, { ...d, value: String(d.value) }); return true; };
   ab.cwd = () => cwd;
   const input = () => {
     const r = new Readable({
