@@ -279,6 +279,8 @@ func (p *Pool) start() (*process, error) {
 	if err != nil {
 		return nil, errors.Join(err, in.Close())
 	}
+	widen(in)
+	widen(out)
 	if err := c.Start(); err != nil {
 		return nil, err
 	}
