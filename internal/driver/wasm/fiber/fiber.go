@@ -38,10 +38,7 @@ type fiber struct {
 // Run calls main as the first fiber and returns when every fiber has returned. A panic of any of them is Run's.
 func Run(main func(g *Group)) {
 	g := &Group{done: make(chan struct{})}
-	g.Go(func() {
-		roomy()
-		main(g)
-	})
+	g.Go(func() { main(g) })
 	g.next()
 	<-g.done
 	if g.panicky != nil {
@@ -66,12 +63,6 @@ func (g *Group) Go(f func()) {
 		f()
 	}()
 }
-
-// roomy makes the stack of the first fiber as large as most need, at once: grown in doublings, each of which copies all of it, it costs a shell with an interpreter a
-// twentieth of its time.
-//
-//go:noinline
-func roomy() (room [32 << 10]byte) { return room }
 
 // Living returns how many fibers have not ended.
 func (g *Group) Living() int { return g.living }
