@@ -97,7 +97,7 @@ func (m *Module) run(ctx context.Context, code *engine.Code, g *fiber.Group) (en
 	}, sha256.Sum256([]byte(m.Seed)), m.Start)
 	fs := vfs.New(account, g)
 	// Its own name is that of the file, so that it does the same wherever that lies.
-	c := wasi.Config{Args: append([]string{filepath.Base(m.File)}, m.Args...), Env: m.Env, Terminal: m.Terminal}
+	c := wasi.Config{Args: append([]string{filepath.Base(m.File)}, m.Args...), Env: m.Env, Terminal: m.Terminal, Umask: umask}
 	folders, err := m.mount(fs)
 	defer func() {
 		for _, f := range folders {

@@ -22,11 +22,14 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// languages are what a snippet can be written in: the name of its file and the program that every tier has for it. A module of WASM is a program itself.
-var languages = []struct {
+// language is what a snippet can be written in: the name of its file and the program that every tier has for it.
+type language struct {
 	names         []string // what it is called, the endings of its files too
-	file, program string
-}{
+	file, program string   // without a program it is one itself
+}
+
+// languages are all of them.
+var languages = []language{
 	{[]string{"python", "py", "python3"}, "snippet.py", "python3"},
 	{[]string{"js", "javascript", "node", "mjs", "cjs"}, "snippet.js", "node"},
 	{[]string{"ts", "typescript", "bun", "mts", "tsx"}, "snippet.ts", "bun"},
@@ -124,7 +127,7 @@ func (s *snippet) run(ctx context.Context, from string, args []string) error {
 	if err != nil {
 		return err
 	}
-	code, err := s.within(ctx, api, made, languages[l].file, program, op)
+	code, err := s.within(ctx, api, made, languages[l], program, op)
 	if s.keep {
 		s.i.printer(s.i.Err).line("the space %s is kept", made.ID)
 	} else if _, removing := api.DestroySpace(context.WithoutCancel(ctx), made.ID); removing != nil && err == nil {
@@ -231,15 +234,15 @@ const (
 )
 
 // within runs the program in its space and returns the exit code.
-func (s *snippet) within(ctx context.Context, api *client.Client, in space.Space, file string, program []byte, op run.Operation) (int, error) {
+func (s *snippet) within(ctx context.Context, api *client.Client, in space.Space, l language, program []byte, op run.Operation) (int, error) {
 	for _, bound := range in.Unenforced {
 		complain(s.i.Err, s.i.printer(s.i.Err), fault.New(fault.Unavailable, "not_enforced", "this host does not enforce %s", bound))
 	}
-	put := func(content io.Reader, size int64, to string) error {
-		if path.Clean(to) == file {
-			return usage("%s is where the program itself lies; put the file elsewhere with --file HOST:PATH", file)
+	put := func(content io.Reader, size int64, to, mode string) error {
+		if path.Clean(to) == l.file {
+			return usage("%s is where the program itself lies; put the file elsewhere with --file HOST:PATH", l.file)
 		}
-		_, err := api.WriteFile(ctx, in.ID, to, content, size, true)
+		_, err := api.WriteFile(ctx, in.ID, to, content, size, true, mode)
 		return err
 	}
 	for _, f := range s.in {
@@ -248,7 +251,11 @@ func (s *snippet) within(ctx context.Context, api *client.Client, in space.Space
 			return 0, err
 		}
 	}
-	if _, err := api.WriteFile(ctx, in.ID, file, bytes.NewReader(program), int64(len(program)), false); err != nil {
+	mode := ""
+	if l.program == "" { // it is executed itself
+		mode = space.ModeExecutable
+	}
+	if _, err := api.WriteFile(ctx, in.ID, l.file, bytes.NewReader(program), int64(len(program)), false, mode); err != nil {
 		return 0, err
 	}
 	said := executed{Space: in.ID, Files: []space.Difference{}}
