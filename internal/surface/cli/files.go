@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -219,10 +220,39 @@ func fileGet(i *invocation) *cobra.Command {
 	return c
 }
 
+// savable says why save will not write a file of this machine, as far as that is seen before there is anything to write.
+func savable(target string, force bool) error {
+	if err := vacant(target, force); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(target), ".agentbox-*")
+	if err == nil {
+		err = errors.Join(f.Close(), os.Remove(f.Name()))
+	}
+	if err != nil {
+		return fault.Wrap(err, fault.Invalid, "file_unwritable", "%s cannot be written", oneLine(target, 200))
+	}
+	return nil
+}
+
+// vacant refuses a name that is taken by what is not to be replaced.
+func vacant(target string, force bool) error {
+	info, err := os.Lstat(target)
+	switch {
+	case err != nil || force && info.Mode().IsRegular():
+		return nil // what is wrong with its folder is seen when it is written
+	case info.IsDir():
+		return fault.New(fault.Conflict, "file_exists", "%s is a folder", oneLine(target, 200)).With("name a file in it")
+	case !info.Mode().IsRegular():
+		return fault.New(fault.Conflict, "file_exists", "%s exists already, and is no regular file", oneLine(target, 200)).With("name another file")
+	}
+	return fault.New(fault.Conflict, "file_exists", "%s exists already", oneLine(target, 200)).With("name another file, or replace it with --force")
+}
+
 // save writes a file of this machine as a whole or not at all, never through a link, and replaces one only when told to.
 func save(target string, content io.Reader, force bool) (int64, error) {
-	if info, err := os.Lstat(target); err == nil && (!force || !info.Mode().IsRegular()) {
-		return 0, fault.New(fault.Conflict, "file_exists", "%s exists already", oneLine(target, 200)).With("name another file, or replace it with --force")
+	if err := vacant(target, force); err != nil {
+		return 0, err
 	}
 	f, err := os.CreateTemp(filepath.Dir(target), ".agentbox-*")
 	if err != nil {

@@ -119,6 +119,12 @@ func (s *snippet) run(ctx context.Context, from string, args []string) error {
 	if err != nil {
 		return err
 	}
+	for _, f := range s.out {
+		_, to := fromSpace(f)
+		if err := savable(to, s.force); err != nil {
+			return err
+		}
+	}
 	s.q.Name, s.q.Metadata = "exec", map[string]string{"made_for": "agentbox exec"}
 	if !s.keep {
 		s.q.TTLSeconds = int64(snippetLife / time.Second)
@@ -286,7 +292,7 @@ func (s *snippet) within(ctx context.Context, api *client.Client, in space.Space
 	if err != nil {
 		return 0, err
 	}
-	code := s.i.ending(result)
+	code := s.i.ending(result, "run it with --runtime heavy; agentbox doctor says whether this host can")
 	said.Stdout, said.Stderr, said.Code, said.Run = strings.ToValidUTF8(stdout.String(), "\uFFFD"), strings.ToValidUTF8(stderr.String(), "\uFFFD"), code, r
 	said.tell(in, result)
 	if changed, err := api.DiffSpace(ctx, in.ID, "", ""); err == nil { // a space without snapshots has nothing to compare
@@ -336,8 +342,7 @@ func (x *executed) tell(in space.Space, e run.Result) {
 
 // fetch copies a file that the program left to this machine.
 func (s *snippet) fetch(ctx context.Context, api *client.Client, in id.Space, what string) error {
-	from, to, _ := strings.Cut(what, ":")
-	to = first(to, path.Base(from))
+	from, to := fromSpace(what)
 	content, err := api.ReadFile(ctx, in, from)
 	if err != nil {
 		return err
@@ -348,6 +353,12 @@ func (s *snippet) fetch(ctx context.Context, api *client.Client, in id.Space, wh
 		fmt.Fprintf(s.i.Err, "%s  %s\n", plain(to), bytesize(size))
 	}
 	return err
+}
+
+// fromSpace takes PATH[:HOST] apart.
+func fromSpace(text string) (from, to string) {
+	from, to, _ = strings.Cut(text, ":")
+	return from, first(to, path.Base(from))
 }
 
 // fromHost takes HOST[:PATH] apart. The colon behind the letter of a drive is part of HOST.
