@@ -390,7 +390,7 @@ func lineAsked(a policy.Approval, command, line string) policy.Approval {
 		return a // it is not the command that was sent
 	}
 	a.Title = "run a command: " + oneLine(policy.Escape(line), 120)
-	a.Question.What = strings.Join(shown, "\n") + "\nand what the session adds, to read back the folder and the variables: agentbox approvals show " + string(a.ID)
+	a.Question.What = strings.TrimRight(strings.Join(shown, "\n"), "\n") + "\nand what the session adds, to read back the folder and the variables: agentbox approvals show " + string(a.ID)
 	return a
 }
 
@@ -414,6 +414,9 @@ func (s *session) broken(ctx context.Context, err error) error {
 
 // heavier is what to do where the space's tier lacks something.
 func (s *session) heavier() string {
+	if s.space.Runtime != space.RuntimeAuto {
+		return "this space was asked to run in one tier; make one with: agentbox space create --runtime auto"
+	}
 	return "move the space to a heavier tier: agentbox space promote " + string(s.space.ID)
 }
 

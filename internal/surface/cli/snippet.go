@@ -115,6 +115,9 @@ func (s *snippet) run(ctx context.Context, from string, args []string) error {
 	if err != nil {
 		return err
 	}
+	if languages[l].program == "" && !bytes.HasPrefix(program, []byte("\x00asm")) {
+		return usage("the program is no WebAssembly module").With("say what it is written in with -r: python, js, ts, bash or wasm")
+	}
 	op, err := s.operation(l, args)
 	if err != nil {
 		return err

@@ -180,7 +180,7 @@ func (sh *shell) menu(words []string) {
 	rows := (len(words) + columns - 1) / columns
 	columns = (len(words) + rows - 1) / rows
 	if rows == 1 {
-		rows, columns = columns, 1
+		rows = columns
 	}
 	inFirst := len(strconv.Itoa(rows))
 	for row := range rows {
