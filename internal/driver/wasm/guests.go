@@ -64,7 +64,9 @@ func (g *guests) open(ctx context.Context, make bool) error {
 }
 
 func (g *guests) openForeign(ctx context.Context) (err error) {
-	g.module, err = openForeign(ctx)
+	if g.module, err = openForeign(ctx); err == nil {
+		g.table["wasm"] = program.Func(g.module.command)
+	}
 	return err
 }
 

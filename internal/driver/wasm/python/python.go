@@ -147,7 +147,7 @@ func WASI(instance any) *wasi.Program { return instance.(interface{ WASI() *wasi
 func begin(fs *vfs.FS, p *program.Process, stdio [3]*vfs.Handle) (*state, error) {
 	c := wasi.Config{Args: []string{"python3"}, Stdio: stdio, Preopens: []wasi.Preopen{{Name: "/", Dir: fs.Root()}}}
 	if p != nil {
-		c.Deadline, c.Late = p.Deadline, func() { p.Kill(program.SIGTERM) }
+		c.Umask, c.Deadline, c.Late = p.Umask, p.Deadline, func() { p.Kill(program.SIGTERM) }
 	}
 	w, err := wasi.New(fs, c)
 	if err != nil {

@@ -330,20 +330,20 @@
   };
   const rich = (v, text) => {
     const out = { type: v === null ? "null" : typeof v, text };
-    let json;
+    let json, shows = false;
     if (v !== null && (typeof v === "object" || typeof v === "function")) {
       try { if (typeof v.constructor?.name === "string" && v.constructor.name !== "") out.type = v.constructor.name; } catch { /* it does not say */ }
       try { out.table = table(v); } catch { /* it is none */ }
       try {
         const said = v[Symbol.for("Jupyter.display")]?.();
-        for (const [media, form] of Object.entries(forms)) if (typeof said?.[media] === "string" && said[media].length <= 8 * maxText) out[form] = said[media];
+        for (const [media, form] of Object.entries(forms)) if (typeof said?.[media] === "string" && said[media].length <= 8 * maxText) { out[form] = said[media]; shows = true; }
         if (said?.["application/json"] !== undefined) json = JSON.stringify(said["application/json"]);
       } catch { /* it says no more */ }
       if (v instanceof Uint8Array && v.length <= 6 * maxText) {
         const begins = (...bytes) => bytes.every((b, i) => v[i] === b);
         if (begins(0x89, 0x50, 0x4e, 0x47)) out.png = Buffer.from(v).toString("base64");
         if (begins(0xff, 0xd8, 0xff)) out.jpeg = Buffer.from(v).toString("base64");
-      } else if (json === undefined && typeof v === "object") {
+      } else if (json === undefined && !shows && typeof v === "object") { // what says its forms has no others
         try { json = JSON.stringify(v); } catch { /* it is none */ }
       }
     }

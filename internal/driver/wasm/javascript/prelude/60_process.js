@@ -295,7 +295,12 @@
     memoryUsage() { return { rss: 67108864, heapTotal: 33554432, heapUsed: 16777216, external: 0, arrayBuffers: 0 }; }
     resourceUsage() { return { userCPUTime: Math.round((host.now() - ab.began) * 1000), systemCPUTime: 0, maxRSS: 65536 }; }
     cpuUsage() { return { user: Math.round((host.now() - ab.began) * 1000), system: 0 }; }
-    umask() { return 0o22; }
+    umask(mask) {
+      if (mask === undefined) return host.umask(-1);
+      if (typeof mask === "string" && /^[0-7]+$/.test(mask)) mask = parseInt(mask, 8);
+      if (typeof mask !== "number") throw ab.error(TypeError, "ERR_INVALID_ARG_TYPE", `The "mask" argument must be of type number. Received ${ab.received(mask)}`);
+      return host.umask(mask & 0o777);
+    }
     getuid() { return 1000; }
     geteuid() { return 1000; }
     getgid() { return 1000; }
