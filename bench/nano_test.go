@@ -293,6 +293,10 @@ func BenchmarkNanoIdle(b *testing.B) {
 			if shared, err := proportional(b, n.cmd.Process.Pid); err == nil {
 				b.ReportMetric(shared, "PSS-MB")
 			}
+			began := time.Now()
+			_, err := n.run(b, s, nanoPython)
+			must(b, err)
+			b.ReportMetric(milliseconds(time.Since(began)), "next-ms")
 			n.stop()
 		}
 		b.ReportMetric(0, "ns/op")

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -149,13 +150,32 @@ function f<T>(x: T): T { return x }
 console.log(f<number>(p.n) as number);
 `
 
-// BenchmarkNanoTypeScript runs a file of TypeScript with types in a fresh interpreter, beside bun as a program.
+// BenchmarkNanoTypeScript runs a file of TypeScript with types in a fresh interpreter, beside bun as a program. No file has been there before: each says another thing.
 func BenchmarkNanoTypeScript(b *testing.B) {
-	b.Run("ours", func(b *testing.B) { fresh(b, "f.ts", typescript, "1\n", "bun", "f.ts") })
+	runs := func(b *testing.B, dir string, used func() time.Duration, run func(want string) error) {
+		b.Helper()
+		written := 0
+		timed(b, used, func() (time.Duration, error) {
+			written++
+			text := strings.ReplaceAll(strings.ReplaceAll(typescript, "n: 1", fmt.Sprintf("n: %d", written)), "P", fmt.Sprintf("P%d", written))
+			if err := os.WriteFile(filepath.Join(dir, "f.ts"), []byte(text), 0o600); err != nil {
+				return 0, err
+			}
+			return watched(func() error { return run(fmt.Sprintln(written)) })()
+		})
+	}
+	b.Run("ours", func(b *testing.B) {
+		n := openNanoTier(b, 1)
+		dir := n.folder("f.ts", typescript)
+		s, err := n.create(dir)
+		must(b, err)
+		s.need("1\n", "bun", "f.ts")
+		runs(b, dir, ourTime(b), func(want string) error { return s.run(want, "bun", "f.ts") })
+	})
 	b.Run("bun", func(b *testing.B) {
-		dir := b.TempDir()
-		must(b, os.WriteFile(filepath.Join(dir, "f.ts"), []byte(typescript), 0o600))
-		forked(b, dir, "1\n", filepath.Join(needPeers(b), "bun"), "f.ts")
+		dir, program := b.TempDir(), filepath.Join(needPeers(b), "bun")
+		var spent time.Duration
+		runs(b, dir, func() time.Duration { return spent }, func(want string) error { return fork(&spent, dir, want, program, "f.ts") })
 	})
 }
 
@@ -188,8 +208,11 @@ func BenchmarkNanoShell(b *testing.B) {
 	}
 }
 
-// batch is how many runs an op of BenchmarkNanoWorkers is.
-const batch = 400
+// How many runs an op of BenchmarkNanoWorkers is, of ours and of the host's.
+const (
+	batch    = 400
+	rawBatch = 100
+)
 
 // BenchmarkNanoWorkers is how many fresh Pythons two workers run in a second, beside one, each caller with a space of its own: four callers, so that no worker ever waits for
 // one, and as many as there are workers, so that what the caller does himself takes none of the workers' time.
@@ -236,6 +259,38 @@ func BenchmarkNanoWorkers(b *testing.B) {
 	b.Run("callers=4/yardstick", func(b *testing.B) { busy(b, 1, 4) })
 	b.Run("callers=workers/ours", func(b *testing.B) { busy(b, 2, 2) })
 	b.Run("callers=workers/yardstick", func(b *testing.B) { busy(b, 1, 1) })
+	// What the machine gives: programs that only compute, and ones that start, each alone and two at a time.
+	python := hostPython(b)
+	raw := func(b *testing.B, at int, code string) {
+		runs := func(count int64) {
+			var (
+				left   atomic.Int64
+				all    sync.WaitGroup
+				failed = make([]error, at)
+			)
+			left.Store(count)
+			for c := range at {
+				all.Go(func() {
+					for left.Add(-1) >= 0 && failed[c] == nil {
+						failed[c] = exec.Command(python, "-I", "-S", "-c", code).Run()
+					}
+				})
+			}
+			all.Wait()
+			must(b, errors.Join(failed...))
+		}
+		began, done := time.Now(), int64(0)
+		for b.Loop() {
+			runs(rawBatch)
+			done += rawBatch
+		}
+		b.ReportMetric(float64(done)/time.Since(began).Seconds(), "runs/s")
+		b.ReportMetric(0, "ns/op")
+	}
+	for _, x := range [][2]string{{"computing", "for i in range(1_000_000): pass"}, {"starting", "print(1)"}} {
+		b.Run("machine="+x[0]+"/ours", func(b *testing.B) { raw(b, 2, x[1]) })
+		b.Run("machine="+x[0]+"/yardstick", func(b *testing.B) { raw(b, 1, x[1]) })
+	}
 }
 
 // contextCells are what BenchmarkNanoContext runs in each language: a cell that fills a context, with a hundred thousand numbers or with next to nothing, one that changes it, one

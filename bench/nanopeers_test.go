@@ -147,18 +147,21 @@ func beside(b *testing.B, peer, code, want string) {
 func forked(b *testing.B, dir, want, program string, args ...string) {
 	b.Helper()
 	var spent time.Duration
-	timed(b, func() time.Duration { return spent }, watched(func() error {
-		cmd := exec.Command(program, args...)
-		cmd.Dir = dir
-		out, err := cmd.Output()
-		if cmd.ProcessState != nil {
-			spent += cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-		}
-		if err == nil && string(out) != want {
-			err = fmt.Errorf("%s printed %q, want %q", program, out, want)
-		}
-		return err
-	}))
+	timed(b, func() time.Duration { return spent }, watched(func() error { return fork(&spent, dir, want, program, args...) }))
+}
+
+// fork runs a program to its end, and adds what it had of the processors.
+func fork(spent *time.Duration, dir, want, program string, args ...string) error {
+	cmd := exec.Command(program, args...)
+	cmd.Dir = dir
+	out, err := cmd.Output()
+	if cmd.ProcessState != nil {
+		*spent += cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	}
+	if err == nil && string(out) != want {
+		err = fmt.Errorf("%s printed %q, want %q", program, out, want)
+	}
+	return err
 }
 
 // hostPython is the interpreter of the host itself, not the script that a version manager puts before it, which takes longer than Python.

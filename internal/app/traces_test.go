@@ -249,8 +249,6 @@ func TestTheTraceOfARun(t *testing.T) {
 
 	const want = `POST /v1/spaces/{space_id}/runs
   invoke_agent
-    log append
-    log append
     execute_tool createFile
       gate decide
       gate permit

@@ -64,7 +64,14 @@ func TestWhatIsSent(t *testing.T) {
 		{func() error { return c.DeleteFile(ctx, "spc_1", "/etc/x") }, `DELETE /v1/spaces/spc_1/files/%2Fetc/x `},
 		{func() error { return c.DeleteFile(ctx, "spc_1", "a//b") }, `DELETE /v1/spaces/spc_1/files/a%2F%2Fb `},
 		{func() error { return c.DeleteFile(ctx, "spc_1", "a/../b") }, `DELETE /v1/spaces/spc_1/files/a/%2E%2E/b `},
-		{func() error { _, err := c.WriteFile(ctx, "spc_1", "f", strings.NewReader("hi"), 2, true); return err }, `PUT /v1/spaces/spc_1/files/f?overwrite=true hi`},
+		{func() error {
+			_, err := c.WriteFile(ctx, "spc_1", "f", strings.NewReader("hi"), 2, true, "")
+			return err
+		}, `PUT /v1/spaces/spc_1/files/f?overwrite=true hi`},
+		{func() error {
+			_, err := c.WriteFile(ctx, "spc_1", "f", strings.NewReader("hi"), 2, true, "0755")
+			return err
+		}, `PUT /v1/spaces/spc_1/files/f?mode=0755&overwrite=true hi`},
 		{func() error { _, err := c.Decide(ctx, "appr_1", Answer{Decision: "approve"}); return err }, `POST /v1/approvals/appr_1/decide {"decision":"approve"}`},
 		{func() error { _, err := c.SetKillSwitch(ctx, true, ""); return err }, `PUT /v1/kill-switch {"on":true}`},
 		{func() error {

@@ -40,10 +40,15 @@ func (c *Client) ReadFile(ctx context.Context, s id.Space, path string) (io.Read
 	return answer.Body, nil
 }
 
-// WriteFile writes size bytes of content to a file, as a whole or not at all.
-func (c *Client) WriteFile(ctx context.Context, s id.Space, path string, content io.Reader, size int64, overwrite bool) (space.Entry, error) {
+// WriteFile writes size bytes of content to a file, as a whole or not at all. The mode is space.ModePlain or space.ModeExecutable; with "" a file that is replaced leaves
+// it to the new one.
+func (c *Client) WriteFile(ctx context.Context, s id.Space, path string, content io.Reader, size int64, overwrite bool, mode string) (space.Entry, error) {
+	q := url.Values{"overwrite": {strconv.FormatBool(overwrite)}}
+	if mode != "" {
+		q.Set("mode", mode)
+	}
 	answer, err := c.send(ctx, request{
-		method: http.MethodPut, path: filePath(s, path), query: url.Values{"overwrite": {strconv.FormatBool(overwrite)}},
+		method: http.MethodPut, path: filePath(s, path), query: q,
 		body: io.NopCloser(content), size: size, media: "application/octet-stream",
 	})
 	if err != nil {

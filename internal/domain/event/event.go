@@ -3,6 +3,7 @@ package event
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"agentbox/internal/domain/id"
@@ -134,6 +135,14 @@ type Event struct {
 
 	// Withheld says why the data are not there; then Data is what a redaction left of them, or {}, and Redaction is RedactFull.
 	Withheld Withheld `json:"withheld,omitempty"`
+}
+
+// Clone returns a copy of an event that shares no bytes with it.
+func Clone(e Event) Event {
+	e.Data = slices.Clone(e.Data)
+	e.PolicyContext, e.ModelContext, e.Display = slices.Clone(e.PolicyContext), slices.Clone(e.ModelContext), slices.Clone(e.Display)
+	e.Chain.Salt = slices.Clone(e.Chain.Salt)
+	return e
 }
 
 // Withheld says why the data of an event cannot be read.

@@ -37,6 +37,7 @@ type Action struct {
 	Size      int64        `json:"size_bytes,omitempty"`    // of that content, in bytes after decoding
 	Overwrite bool         `json:"overwrite,omitempty"`
 	MaxBytes  int64        `json:"max_bytes,omitempty"` // the most that may be read or written
+	Mode      string       `json:"mode,omitempty"`      // of a file that is made, in octal: 0644 or 0755
 
 	Command   string            `json:"command,omitempty"` // as the agent wrote it; Argv is what runs
 	Argv      []string          `json:"argv,omitempty"`
@@ -68,7 +69,7 @@ var ErrNotText = fault.New(fault.Invalid, "text_not_utf8", "a text of the action
 func (a Action) isText() bool {
 	for _, text := range []string{
 		a.Type, string(a.Workspace), string(a.Room), string(a.Principal), string(a.Token), string(a.Space), string(a.Run), string(a.Step),
-		a.Operation, a.Subject, a.Path, a.Command, a.Cwd, a.Tool, a.Method, a.Target, string(a.Limits), string(a.Zone), string(a.Request),
+		a.Operation, a.Subject, a.Path, a.Mode, a.Command, a.Cwd, a.Tool, a.Method, a.Target, string(a.Limits), string(a.Zone), string(a.Request),
 	} {
 		if !utf8.ValidString(text) {
 			return false

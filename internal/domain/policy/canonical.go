@@ -55,6 +55,7 @@ func (a Action) canonicalFast() []byte {
 	w.number("fence", int64(a.Fence))
 	w.number("max_bytes", a.MaxBytes)
 	w.text("method", a.Method, false)
+	w.text("mode", a.Mode, false)
 	w.text("operation_id", a.Operation, false)
 	if a.Overwrite {
 		w.key("overwrite")

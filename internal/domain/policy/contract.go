@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 )
 
@@ -39,8 +40,9 @@ type Gate interface {
 	Glance(r Ruling) (Permit, error)
 	// Begin records the intent of an allowed action and returns its permit. The batch holds the caller's own events, such as
 	// tool.invoked; the use of an approval, if one is named, is recorded in the same commit, so that it is used at most once. An approval
-	// must be approved, unexpired, unused and for exactly these canonical bytes.
-	Begin(ctx context.Context, r Ruling, approval id.Approval, intent event.Batch) (Permit, event.Receipt, error)
+	// must be approved, unexpired, unused and for exactly these canonical bytes. With are rulings about other actions that the batch records as well, such as
+	// the start of the run whose first operation is begun: where one of them does not simply hold as it is, nothing is recorded, and the error is ErrApart.
+	Begin(ctx context.Context, r Ruling, approval id.Approval, intent event.Batch, with ...Ruling) (Permit, event.Receipt, error)
 	// Record judges an action whose whole effect is what it records, and appends the batch if it may be done: there is no intent apart from
 	// the outcome. A refusal is recorded too. Where policy asks, the question is made as by AskOnce, and the same request goes through once
 	// it is answered.
@@ -56,6 +58,9 @@ type Gate interface {
 	// answer keeps it; then only the caller's events are recorded. Stopping needs no permission.
 	Withdraw(ctx context.Context, origin event.Origin, approval id.Approval, reason string, with event.Batch) (event.Receipt, error)
 }
+
+// ErrApart means that two actions cannot be recorded in one commit; each can still be on its own.
+var ErrApart = fault.New(fault.Waiting, "recorded_apart", "the actions have to be recorded one after the other")
 
 // Ask is what the asking side adds to a question.
 type Ask struct {

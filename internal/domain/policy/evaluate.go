@@ -16,6 +16,7 @@ type Facts struct {
 	Size      int64    // context.size_bytes
 	MaxBytes  int64    // context.max_bytes
 	Overwrite bool     // context.overwrite
+	Mode      string   // context.mode
 	Command   string   // context.command: the simple command's name without its folder
 	Args      []string // context.args: a set of its arguments, as far as they are known
 	Line      string   // context.line: name and arguments, joined by spaces

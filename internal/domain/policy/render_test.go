@@ -225,7 +225,7 @@ func TestThreat11RenderingIsInjective(t *testing.T) {
 		a := policy.Action{
 			Type: policy.ShellExec, Command: text.Draw(t, "command"), Argv: rapid.SliceOfN(text, 0, 4).Draw(t, "argv"),
 			Path: text.Draw(t, "path"), Target: text.Draw(t, "target"), Size: rapid.Int64Range(-9e15, 9e15).Draw(t, "size"),
-			Env: rapid.MapOfN(text, text, 0, 4).Draw(t, "env"), Overwrite: rapid.Bool().Draw(t, "overwrite"),
+			Env: rapid.MapOfN(text, text, 0, 4).Draw(t, "env"), Overwrite: rapid.Bool().Draw(t, "overwrite"), Mode: text.Draw(t, "mode"),
 		}
 		canonical, err := a.Canonical()
 		if err != nil {

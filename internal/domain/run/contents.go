@@ -27,8 +27,8 @@ func ContentsOf(e event.Event) ([]Input, error) {
 	switch e.Type {
 	case EventCreated:
 		d, err := event.Decode[Created](e)
-		if d.Input.Digest.IsZero() {
-			return nil, err // of a run that was asked for without any
+		if d.Input.Digest.IsZero() || d.Input.Inline {
+			return nil, err // of a run that was asked for without any, or with one that stands in the event
 		}
 		return []Input{d.Input}, err
 	case EventImported:

@@ -37,6 +37,7 @@ type Created struct {
 	Agent      id.Principal `json:"agent_id"`
 	Title      string       `json:"title,omitempty"`
 	Input      Input        `json:"input"`
+	Message    *Message     `json:"message,omitempty"` // the operations themselves, where Input says that they stand here
 	Operations []Outline    `json:"operations"`
 	Trace      string       `json:"traceparent,omitempty"`       // of the request that made it
 	Retention  int64        `json:"retention_seconds,omitempty"` // how long its data are kept once it has ended; 0 for as long as those of others

@@ -82,10 +82,11 @@ type Run struct {
 	Imported *Imported `json:"imported,omitempty"`
 }
 
-// Input names the operations message as it is stored: the canonical bytes of a Message under their hash.
+// Input names stored content: that of a run is its operations message, the canonical bytes of a Message under their hash.
 type Input struct {
 	Digest event.Digest `json:"sha256"`
 	Size   int64        `json:"size_bytes"`
+	Inline bool         `json:"inline,omitempty"` // nothing is stored: the message stands in run.created
 }
 
 // State is where one operation stands.

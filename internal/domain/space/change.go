@@ -24,6 +24,7 @@ type FileBegun struct {
 	Path    string       `json:"path"`
 	Content event.Digest `json:"content_sha256,omitzero"`
 	Size    int64        `json:"size_bytes,omitempty"`
+	Mode    string       `json:"mode,omitempty"` // that was asked for
 	Hash    event.Digest `json:"action_sha256"`
 }
 

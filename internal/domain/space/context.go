@@ -32,7 +32,7 @@ var (
 	ErrContextName     = fault.New(fault.Invalid, "context_name_invalid", "a context is named by 1 to 64 letters, digits, dots, dashes and underscores, and begins with a letter or a digit")
 	ErrContextLanguage = fault.New(fault.Invalid, "context_language_unknown", "the language of a context is python or javascript")
 	ErrContextNotFound = fault.New(fault.NotFound, "context_not_found", "the space has no such context").With("see them with: agentbox context list SPACE")
-	ErrContextTwice    = fault.New(fault.Invalid, "context_ambiguous", "there is a context of that name in both languages").With("say which with language: python or javascript")
+	ErrContextTwice    = fault.New(fault.Invalid, "context_ambiguous", "there is a context of that name in both languages").With("say which with language, on the command line with -r: python or javascript")
 )
 
 // A file of a context begins with this, the ending of its language in four bytes, the number of its cells in eight, little-endian, and a checksum. ContextHead is

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 )
@@ -172,6 +173,21 @@ type Entry struct {
 	Target   string    `json:"target,omitempty"` // of a symlink, as it stands there
 }
 
+// The modes that a file can be written with from outside.
+const (
+	ModePlain      = "0644"
+	ModeExecutable = "0755"
+)
+
+// CheckFileMode refuses what is no mode for a file that is written from outside. None is one: a new file is plain then.
+func CheckFileMode(mode string) error {
+	switch mode {
+	case "", ModePlain, ModeExecutable:
+		return nil
+	}
+	return fault.New(fault.Invalid, "invalid_mode", "a file of a space is written with the mode %s, or %s where it is to be executed; %.16q is neither", ModePlain, ModeExecutable, mode)
+}
+
 // Edit replaces the first occurrence of one text by another.
 type Edit struct {
 	Old string `json:"oldContent"`
@@ -186,7 +202,7 @@ type Files interface {
 	// List returns the entries of the directory of a file.list permit in order of their paths, at most limit of them, recursively if asked.
 	List(ctx context.Context, p policy.Permit, recursive bool, limit int) ([]Entry, error)
 	// Write makes the file of a file.create permit with its content, atomically, and its parent folders. Without Overwrite an existing
-	// file is a fault file_exists.
+	// file is a fault file_exists. It has the Mode of the action; where that says none, 0644 and what may execute a file that it replaces.
 	Write(ctx context.Context, p policy.Permit, content io.Reader) (Entry, error)
 	// Edit applies the edits of a file.edit permit, whose Content is the digest of their canonical JSON, in order: all or none.
 	Edit(ctx context.Context, p policy.Permit, edits []Edit) (Entry, error)

@@ -21,6 +21,8 @@ type Keeping interface {
 	// Occupy takes a space's files for one operation: until leave is called, nobody rewinds or forks them. It waits for its turn. Who is
 	// going to run code in the space says so here.
 	Occupy(ctx context.Context, ws id.Workspace, s id.Space, runs bool) (leave func(), err error)
+	// Seize is Occupy for who does not wait: somebody else who has the files is an error.
+	Seize(s id.Space) (leave func(), err error)
 	// Route says in which tier a command of the origin's would run, by what it and the files that it names say. Only those files are read that the
 	// origin may read.
 	Route(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, c Command) (Route, error)

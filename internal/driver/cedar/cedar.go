@@ -61,9 +61,13 @@ func (c *chapter) All() iter.Seq2[cedar.PolicyID, *cedar.Policy] {
 	}
 }
 
-// Validate implements policy.Evaluator.
+// Validate implements policy.Evaluator. What it has compiled is kept: a bundle that is checked is mostly one that a space is about to get.
 func (e *Evaluator) Validate(b policy.Bundle) error {
-	_, err := compile(b)
+	if b.Verify() != nil { // it has no hash, or another's, by which nothing may be found
+		_, err := compile(b)
+		return err
+	}
+	_, err := e.bundle(b)
 	return err
 }
 
@@ -136,11 +140,19 @@ func (e *Evaluator) bundle(b policy.Bundle) (*compiled, error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.compiled) >= maxCompiled {
-		clear(e.compiled)
-	}
-	e.compiled[b.Hash] = c
+	e.keep(b.Hash, c)
 	return c, nil
+}
+
+// keep remembers a bundle. One more than maxCompiled costs any other one its place, so that nobody who tries policies out makes all be compiled again.
+func (e *Evaluator) keep(hash event.Digest, c *compiled) {
+	if _, known := e.compiled[hash]; !known && len(e.compiled) >= maxCompiled {
+		for other := range e.compiled {
+			delete(e.compiled, other)
+			break
+		}
+	}
+	e.compiled[hash] = c
 }
 
 // compile parses a bundle and checks its annotations.

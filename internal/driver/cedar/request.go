@@ -12,7 +12,7 @@ import (
 
 // attributes are the names of everything that stands in a context.
 var attributes = []string{
-	"workspace", "role", "path", "size_bytes", "max_bytes", "overwrite", "command", "args", "line", "traits", "timeout_ms", "tool", "method",
+	"workspace", "role", "path", "size_bytes", "max_bytes", "overwrite", "mode", "command", "args", "line", "traits", "timeout_ms", "tool", "method",
 	"target",
 }
 
@@ -31,6 +31,8 @@ func attribute(f *policy.Facts, name string) types.Value {
 		return types.Long(f.MaxBytes)
 	case "overwrite":
 		return types.Boolean(f.Overwrite)
+	case "mode":
+		return types.String(f.Mode)
 	case "command":
 		return types.String(f.Command)
 	case "args":

@@ -85,7 +85,7 @@ func TestVerdictNeedsOnlyWhatIsAsked(t *testing.T) {
 		word := rapid.SampledFrom([]string{"", "x", "y", "a.md"})
 		f := policy.Facts{
 			Principal: "agt_x", Action: rapid.SampledFrom([]string{policy.FileCreate, policy.ShellExec, policy.FileRead, ""}).Draw(t, "action"), Path: word.Draw(t, "path"), Size: rapid.Int64Range(0, 20).Draw(t, "size"),
-			Overwrite: rapid.Bool().Draw(t, "overwrite"), Args: rapid.SliceOf(word).Draw(t, "args"), Traits: rapid.SliceOf(word).Draw(t, "traits"),
+			Overwrite: rapid.Bool().Draw(t, "overwrite"), Mode: word.Draw(t, "mode"), Args: rapid.SliceOf(word).Draw(t, "args"), Traits: rapid.SliceOf(word).Draw(t, "traits"),
 			Tool: word.Draw(t, "tool"),
 		}
 		got, want := fmt.Sprint(some.evaluate(f)), fmt.Sprint(all.evaluate(f))

@@ -51,7 +51,32 @@ func heard(t testing.TB, s *frames.Store, run id.Run, from uint64) []livestream.
 	}
 }
 
-func framesFile(dir string, run id.Run) string { return filepath.Join(dir, string(run), "frames") }
+func framesFile(dir string, run id.Run) string { return filepath.Join(dir, string(run)+".frames") }
+
+// TestFramesOfAnEarlierLayout reads and goes on with a file where earlier versions made it.
+func TestFramesOfAnEarlierLayout(t *testing.T) {
+	dir := quickDir(t)
+	s := openFrames(t, dir, clock{}, 0)
+	say(t, s, aRun, "before")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	earlier := filepath.Join(dir, string(aRun), "frames")
+	if err := errors.Join(os.Mkdir(filepath.Dir(earlier), 0o700), os.Rename(framesFile(dir, aRun), earlier)); err != nil {
+		t.Fatal(err)
+	}
+	s = openFrames(t, dir, clock{}, 0)
+	say(t, s, aRun, "after")
+	if err := s.Sync(t.Context(), aRun); err != nil {
+		t.Fatal(err)
+	}
+	if got := heard(t, s, aRun, 1); len(got) != 2 || string(got[0].Data) != "before" || string(got[1].Data) != "after" {
+		t.Errorf("got %+v", got)
+	}
+	if _, err := os.Stat(framesFile(dir, aRun)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("there is a second file: %v", err)
+	}
+}
 
 // TestFramesAfterACrash cuts the file at every byte, as a crash may: what was whole is there, the rest is gone, and numbers go on.
 func TestFramesAfterACrash(t *testing.T) {
@@ -76,7 +101,7 @@ func TestFramesAfterACrash(t *testing.T) {
 				continue // by chance the byte that was there: the file is torn further behind
 			}
 			torn := quickDir(t)
-			if err := errors.Join(os.Mkdir(filepath.Dir(framesFile(torn, aRun)), 0o700), os.WriteFile(framesFile(torn, aRun), append(whole[:cut:cut], tail...), 0o600)); err != nil {
+			if err := os.WriteFile(framesFile(torn, aRun), append(whole[:cut:cut], tail...), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			want := 0
@@ -195,7 +220,7 @@ func TestFramesTornByAPowerCut(t *testing.T) {
 	}
 	open := func(raw []byte) (*frames.Store, []livestream.Frame, error) {
 		dir := quickDir(t)
-		if err := errors.Join(os.Mkdir(filepath.Dir(framesFile(dir, aRun)), 0o700), os.WriteFile(framesFile(dir, aRun), raw, 0o600)); err != nil {
+		if err := os.WriteFile(framesFile(dir, aRun), raw, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		s, err := frames.Open(dir, keys(t), rand.Reader, clock{}, 0)
@@ -392,7 +417,7 @@ func FuzzFrames(f *testing.F) {
 	f.Add(append(bytes.Clone(whole), 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		dir := quickDir(t)
-		if err := errors.Join(os.Mkdir(filepath.Dir(framesFile(dir, aRun)), 0o700), os.WriteFile(framesFile(dir, aRun), raw, 0o600)); err != nil {
+		if err := os.WriteFile(framesFile(dir, aRun), raw, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		s, err := frames.Open(dir, keys(t), rand.Reader, clock{}, 0)

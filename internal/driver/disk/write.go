@@ -27,7 +27,7 @@ const (
 
 // Write makes the file of a file.create permit. Its content goes to a file in the staging folder first, which the space does not see, is
 // checked against the size and the hash that were decided on, made durable, and takes its name in one step. A file that is replaced
-// leaves its executable bits to the new one.
+// leaves its executable bits to the new one, unless the permit says which mode that has.
 func (f *Files) Write(ctx context.Context, p policy.Permit, content io.Reader) (space.Entry, error) {
 	if err := f.at.stay(); err != nil {
 		return space.Entry{}, err
@@ -41,9 +41,18 @@ func (f *Files) Write(ctx context.Context, p policy.Permit, content io.Reader) (
 	if max := f.largest(a.MaxBytes, math.MaxInt64-1); a.Size < 0 || a.Size > max {
 		return space.Entry{}, fault.New(fault.Exhausted, space.ErrFileTooLarge.Code, "the content for %+q has %d bytes; at most %d may be written", a.Path, a.Size, max)
 	}
+	if err := space.CheckFileMode(a.Mode); err != nil {
+		return space.Entry{}, err
+	}
 	mode, err := f.replaces(root, a.Path, a.Overwrite)
 	if err != nil {
 		return space.Entry{}, beneath.Refusal(err, a.Path)
+	}
+	switch a.Mode {
+	case space.ModePlain:
+		mode = beneath.FileMode
+	case space.ModeExecutable:
+		mode = beneath.FileMode | beneath.ExecBits
 	}
 	staging, err := f.at.open(stagingFolder)
 	if err != nil {

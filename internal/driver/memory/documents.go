@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/kernel/projection"
 )
@@ -88,7 +89,7 @@ func (j *Journal) Rebuild(ctx context.Context, name string) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if err := only.Fold(clone(e), load, func(ref projection.Ref, s projection.State) { states[ref] = s }); err != nil {
+			if err := only.Fold(event.Clone(e), load, func(ref projection.Ref, s projection.State) { states[ref] = s }); err != nil {
 				return err
 			}
 		}

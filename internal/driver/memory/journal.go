@@ -4,7 +4,6 @@ package memory
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"io"
 	"maps"
 	"slices"
@@ -127,7 +126,7 @@ func (j *Journal) fold(events []event.Event) (map[projection.Ref]stored, error) 
 		return def.Restore(ref.Key, d.Body, d.Version, d.Seq)
 	}
 	for _, e := range events {
-		if err := j.set.Fold(clone(e), load, func(ref projection.Ref, s projection.State) { states[ref] = s }); err != nil {
+		if err := j.set.Fold(event.Clone(e), load, func(ref projection.Ref, s projection.State) { states[ref] = s }); err != nil {
 			return nil, err
 		}
 	}
@@ -194,7 +193,7 @@ func (j *Journal) Get(ctx context.Context, ws id.Workspace, e id.Event) (event.E
 		return event.Event{}, err
 	}
 	if t := j.workspaces[ws]; t != nil && t.places[e] != 0 {
-		return clone(t.events[t.places[e]-1]), nil
+		return event.Clone(t.events[t.places[e]-1]), nil
 	}
 	return event.Event{}, journal.ErrNotFound
 }
@@ -224,7 +223,7 @@ func (j *Journal) Read(ctx context.Context, q journal.Query) ([]event.Event, err
 		if !q.Selects(e) {
 			continue
 		}
-		found = append(found, clone(*e))
+		found = append(found, event.Clone(*e))
 		if len(found) == q.Limit {
 			break
 		}
@@ -358,18 +357,10 @@ func (l ledger) Folded(ws id.Workspace, name, key string) (uint64, error) {
 	return 0, nil
 }
 
-// clone returns an event that shares no bytes with the log, so that nobody can change what is recorded.
-func clone(e event.Event) event.Event {
-	e.Data = json.RawMessage(slices.Clone([]byte(e.Data)))
-	e.PolicyContext, e.ModelContext, e.Display = slices.Clone(e.PolicyContext), slices.Clone(e.ModelContext), slices.Clone(e.Display)
-	e.Chain.Salt = slices.Clone(e.Chain.Salt)
-	return e
-}
-
 func cloneAll(events []event.Event) []event.Event {
 	copied := make([]event.Event, len(events))
 	for i, e := range events {
-		copied[i] = clone(e)
+		copied[i] = event.Clone(e)
 	}
 	return copied
 }

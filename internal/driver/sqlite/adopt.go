@@ -41,8 +41,8 @@ func (j *Journal) Adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[
 		return 0, fault.Wrap(err, fault.Invalid, "workspace_invalid", "that is no workspace")
 	}
 	err = j.do(&request{ctx: ctx, task: func(ctx context.Context) error {
-		j.shelf.clear(false)
-		defer func() { j.shelf.clear(j.failed.Load() == nil) }()
+		j.unshelve(false)
+		defer func() { j.unshelve(j.failed.Load() == nil) }()
 		head, err = j.adopt(ctx, ws, chunks, keys)
 		// What the ledger has taken is in the file or is not: it is read anew.
 		if failed := j.ledger.load(context.WithoutCancel(ctx), j.ledger.r); failed != nil {

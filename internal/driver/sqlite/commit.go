@@ -31,7 +31,7 @@ func (j *Journal) commit() {
 			if err = j.write(g); err != nil {
 				err = j.fail(err)
 				j.durable.end()
-				j.shelf.clear(false)
+				j.unshelve(false)
 				if !j.w.conn.GetAutocommit() {
 					_ = j.w.exec(`ROLLBACK`) // the transaction is lost either way
 				}

@@ -153,8 +153,8 @@ func (j *Journal) Rebuild(ctx context.Context, name string) error {
 		return err
 	}
 	return j.do(&request{ctx: ctx, task: func(ctx context.Context) error {
-		j.shelf.clear(false)
-		defer func() { j.shelf.clear(j.failed.Load() == nil) }()
+		j.unshelve(false)
+		defer func() { j.unshelve(j.failed.Load() == nil) }()
 		if err := j.rebuild(ctx, []projection.Definition{def}, nil); err != nil {
 			return err
 		}

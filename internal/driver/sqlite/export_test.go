@@ -1,6 +1,10 @@
 package sqlite
 
-import "context"
+import (
+	"context"
+
+	"agentbox/internal/domain/id"
+)
 
 // FlushedAtOnce is the number of events that the tables lag behind at most, between two groups.
 const FlushedAtOnce = flushedAtOnce
@@ -17,3 +21,23 @@ func TryRoom(path string) error {
 
 // MendingRoom is that room, in bytes.
 const MendingRoom = mendingRoom
+
+// What is kept of the last events.
+const (
+	RecentEvents = recentEvents
+	RecentBytes  = recentBytes
+	RecentTotal  = recentTotal
+)
+
+// Recent returns how many of the last events of a workspace are in memory, and how many bytes count for them; of all workspaces for none.
+func (j *Journal) Recent(ws id.Workspace) (events, bytes int) {
+	j.recent.mu.RLock()
+	defer j.recent.mu.RUnlock()
+	if ws == "" {
+		return 0, j.recent.bytes
+	}
+	if at := j.recent.of[ws]; at != nil {
+		return len(at.events), at.bytes
+	}
+	return 0, 0
+}

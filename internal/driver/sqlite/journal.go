@@ -42,6 +42,7 @@ type Journal struct {
 	moving sync.WaitGroup
 	watch  watch
 	shelf  shelf
+	recent recent
 
 	durable durability
 	pool    chan *connection // idle readers; nil for one that is not open yet

@@ -110,7 +110,7 @@ func (j *Journal) mend(ctx context.Context) error {
 		j.unsure.Store(true)
 		return err
 	}
-	j.shelf.clear(true)
+	j.unshelve(true)
 	j.durable.resume()
 	j.failed.Store(nil)
 	j.watch.open()

@@ -111,6 +111,11 @@ func (j *Journal) Read(ctx context.Context, q journal.Query) ([]event.Event, err
 	if no == 0 {
 		return []event.Event{}, ctx.Err()
 	}
+	if q.Follows {
+		if found, ok := j.recent.read(q); ok {
+			return found, ctx.Err()
+		}
+	}
 	var events []event.Event
 	err = j.reading(ctx, func(r *connection) error {
 		events, err = r.read(q, no)

@@ -97,8 +97,8 @@ func (j *Journal) forget(ctx context.Context, ws id.Workspace, no int64, seqs []
 			return err
 		}
 	}
-	j.shelf.clear(false)
-	defer func() { j.shelf.clear(j.failed.Load() == nil) }()
+	j.unshelve(false)
+	defer func() { j.unshelve(j.failed.Load() == nil) }()
 	if touched.unknown {
 		if err := j.rebuild(ctx, j.set.Definitions(), nil); err != nil {
 			return err

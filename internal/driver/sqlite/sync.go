@@ -170,11 +170,12 @@ func (j *Journal) syncer() {
 		err := j.durable.sync(groups, func() {
 			for _, g := range groups {
 				j.shelf.lay(g)
+				j.recent.lay(g)
 			}
 		})
 		if err != nil {
 			err = j.fail(err)
-			j.shelf.clear(false)
+			j.unshelve(false)
 		}
 		for _, g := range groups {
 			j.tell(g, err)

@@ -42,10 +42,15 @@ func (g *Gate) Judge(ctx context.Context, a policy.Action) (policy.Ruling, error
 	}
 	reason, preset := among(reason, reasons), g.preset(ruling.Decision.Bundle)
 	g.metrics.decisions.WithLabelValues(outcome, reason, preset).Inc()
-	if r := g.tracer.of(ctx, a.Workspace, a.Run); r != nil {
+	tell := func(r *traced) {
 		g.tracer.asked(r, a.Step, began)
 		g.tracer.moment(r.at(a.Run, a.Step), "gate decide", began, ended, "", attribute.String("agentbox.action.type", actionType(a.Type)),
 			attribute.String("agentbox.gate.outcome", outcome), attribute.String("agentbox.gate.reason", reason), attribute.String("agentbox.policy.preset", preset))
+	}
+	if r := g.tracer.of(ctx, a.Workspace, a.Run); r != nil {
+		tell(r)
+	} else if a.Step != "" {
+		g.tracer.later(a.Run, tell)
 	}
 	return ruling, err
 }
@@ -70,15 +75,25 @@ func (g *Gate) Record(ctx context.Context, origin event.Origin, a policy.Action,
 }
 
 // Begin implements policy.Gate.
-func (g *Gate) Begin(ctx context.Context, ruling policy.Ruling, approval id.Approval, intent event.Batch) (policy.Permit, event.Receipt, error) {
+func (g *Gate) Begin(ctx context.Context, ruling policy.Ruling, approval id.Approval, intent event.Batch, with ...policy.Ruling) (permit policy.Permit, receipt event.Receipt, err error) {
 	a := ruling.Action
 	r := g.tracer.of(ctx, a.Workspace, a.Run)
+	if r == nil && a.Step != "" && g.tracer.expect(a.Run, intent.Drafts) {
+		if r = g.tracer.of(ctx, a.Workspace, a.Run); r != nil {
+			g.tracer.now(a.Run, r)
+		}
+		defer func() {
+			if err != nil || receipt.Replayed {
+				g.tracer.unexpect(a.Run)
+			}
+		}()
+	}
 	if r == nil {
-		return g.Gate.Begin(ctx, ruling, approval, intent)
+		return g.Gate.Begin(ctx, ruling, approval, intent, with...)
 	}
 	began, at := g.clock.Now(), r.at(a.Run, a.Step)
 	self := g.tracer.fresh(at.parent, began)
-	permit, receipt, err := g.Gate.Begin(trace.ContextWithSpanContext(ctx, self), ruling, approval, intent)
+	permit, receipt, err = g.Gate.Begin(trace.ContextWithSpanContext(ctx, self), ruling, approval, intent, with...)
 	if err == nil {
 		g.tracer.permitted(r, a, permit.Digest())
 	}

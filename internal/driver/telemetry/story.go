@@ -59,7 +59,65 @@ func (t *Tracer) begin(e *event.Event) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	delete(t.early, e.Run)
+	if known := t.runs[e.Run]; known != nil { // it was expected
+		known.began = e.OccurredAt
+		return
+	}
 	t.runs[e.Run] = &traced{parent: parse(d.Trace), began: e.OccurredAt, agent: d.Agent, space: d.Space, steps: map[id.Step]time.Time{}}
+}
+
+// later keeps what is to be told of a run that is about to be made, in case that its first operation begins with it.
+func (t *Tracer) later(r id.Run, tell func(*traced)) {
+	if t == nil || r == "" {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.early) >= maxEarly {
+		clear(t.early)
+	}
+	t.early[r] = tell
+}
+
+// expect remembers a run that one of the drafts makes, before it is recorded, and reports whether there is one.
+func (t *Tracer) expect(r id.Run, drafts []event.Draft) bool {
+	if t == nil {
+		return false
+	}
+	for i := range drafts {
+		d := &drafts[i]
+		if d.Type != run.EventCreated || d.Run != r {
+			continue
+		}
+		made, err := event.Decode[run.Created](event.Event{Header: d.Header, Data: d.Data})
+		if err != nil {
+			return false
+		}
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.runs[r] = &traced{parent: parse(made.Trace), agent: made.Agent, space: made.Space, steps: map[id.Step]time.Time{}}
+		return true
+	}
+	return false
+}
+
+// now tells what was kept of a run.
+func (t *Tracer) now(which id.Run, r *traced) {
+	t.mu.Lock()
+	tell := t.early[which]
+	delete(t.early, which)
+	t.mu.Unlock()
+	if tell != nil {
+		tell(r)
+	}
+}
+
+// unexpect forgets a run that was not made.
+func (t *Tracer) unexpect(r id.Run) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.runs, r)
 }
 
 // of returns a run that has not ended, and nil for one of no trace that is told. A run of an earlier daemon is read from the log's documents.

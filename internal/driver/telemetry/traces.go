@@ -35,10 +35,14 @@ type Tracer struct {
 
 	mu       sync.Mutex
 	runs     map[id.Run]*traced
-	permits  map[event.Digest]place // of what is about to be done in spaces
-	waking   map[id.Space]place     // of the command that is about to run in a space, which may have to be started for it
-	starting map[id.Space][]phase   // of the spaces that are being started
+	early    map[id.Run]func(*traced) // what was decided for runs that are about to be made
+	permits  map[event.Digest]place   // of what is about to be done in spaces
+	waking   map[id.Space]place       // of the command that is about to run in a space, which may have to be started for it
+	starting map[id.Space][]phase     // of the spaces that are being started
 }
+
+// maxEarly is for how many runs that are about to be made something is kept; beyond that all of it is dropped.
+const maxEarly = 1_024
 
 // traced is a run that has not ended.
 type traced struct {
@@ -74,7 +78,7 @@ func OpenTracer(ctx context.Context, address, version string, docs projection.Re
 		return nil, err
 	}
 	t := &Tracer{
-		docs: docs, request: request, runs: map[id.Run]*traced{}, permits: map[event.Digest]place{}, waking: map[id.Space]place{}, starting: map[id.Space][]phase{},
+		docs: docs, request: request, runs: map[id.Run]*traced{}, early: map[id.Run]func(*traced){}, permits: map[event.Digest]place{}, waking: map[id.Space]place{}, starting: map[id.Space][]phase{},
 	}
 	t.provider = sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(about), sdk.WithIDGenerator(numbers{}))
 	t.tracer = t.provider.Tracer("agentbox", trace.WithInstrumentationVersion(version))

@@ -1,6 +1,7 @@
 package wasm
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -92,6 +93,9 @@ type changes struct {
 	bytes  int64 // of the files that are written
 }
 
+// maxAhead bounds the memory that is made for the content of a file before any of it has come.
+const maxAhead = 16 << 20
+
 // errOverfull is more than fits, which a worker of ours finds out before.
 var errOverfull = errors.New("the worker tells of more files than fit into the space")
 
@@ -106,7 +110,13 @@ func (c *changes) Add(x vfs.Change, content io.Reader) error {
 		}
 	}
 	var err error
-	x.Content, err = io.ReadAll(content)
+	if of, ok := content.(interface{ Len() int64 }); ok { // who reads it has looked that it may be so much
+		b := bytes.NewBuffer(make([]byte, 0, min(of.Len(), maxAhead)+bytes.MinRead))
+		_, err = b.ReadFrom(content)
+		x.Content = b.Bytes()
+	} else {
+		x.Content, err = io.ReadAll(content)
+	}
 	c.list = append(c.list, x)
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"slices"
+	"strings"
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/driver/wasm/bound"
@@ -65,7 +66,7 @@ func (f *foreign) Run(p *program.Process) int {
 			stdio[i] = h.Dup()
 		}
 	}
-	w, err := wasi.New(p.FS, wasi.Config{Args: p.Args, Env: p.Env, Stdio: stdio, Preopens: []wasi.Preopen{{Name: ".", Dir: p.Cwd}, {Name: "/", Dir: p.FS.Root()}}})
+	w, err := wasi.New(p.FS, wasi.Config{Args: p.Args, Env: p.Env, Stdio: stdio, Umask: p.Umask, Preopens: []wasi.Preopen{{Name: ".", Dir: p.Cwd}, {Name: "/", Dir: p.FS.Root()}}})
 	if err != nil {
 		return f.refused(p, err)
 	}
@@ -102,6 +103,29 @@ func trapped(t *engine.Trap) int {
 		return 8 // SIGFPE
 	}
 	return 11 // SIGSEGV
+}
+
+// command runs a module that is named, whether it may be executed or not, as an interpreter runs its program: wasm FILE [ARG...].
+func (f *foreign) command(p *program.Process) int {
+	args := p.Args[1:]
+	if len(args) > 0 && args[0] == "--" {
+		args = args[1:]
+	} else if len(args) > 0 && strings.HasPrefix(args[0], "-") {
+		args = nil // it has no options; a file of such a name stands behind --
+	}
+	if len(args) == 0 {
+		p.Stderrf("usage: wasm FILE [ARG...]\nFILE is a module of WASI preview 1.\n")
+		return 2
+	}
+	if n, err := p.FS.Lookup(p.At(), args[0], true); err != nil || n.Kind() != vfs.Regular {
+		if err == nil {
+			err = vfs.EISDIR
+		}
+		p.Errorf("%s: %s", args[0], err)
+		return 127
+	}
+	p.Args = args
+	return f.Run(p)
 }
 
 // refused is the end of a module that cannot be run, or that was stopped.

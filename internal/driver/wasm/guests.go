@@ -2,15 +2,11 @@ package wasm
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime"
-	"slices"
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/driver/wasm/engine"
@@ -64,20 +60,44 @@ func (g *guests) open(ctx context.Context, make bool) error {
 	if err := g.engine.Define(ctx, wasi.Module, wasi.Functions(stateOf)...); err != nil {
 		return err
 	}
-	return errors.Join(g.openJavaScript(ctx), g.openForeign(ctx), g.openPython(ctx, make))
+	return errors.Join(g.openJavaScript(ctx, make), g.openForeign(ctx), g.openPython(ctx, make))
 }
 
 func (g *guests) openForeign(ctx context.Context) (err error) {
-	g.module, err = openForeign(ctx)
+	if g.module, err = openForeign(ctx); err == nil {
+		g.table["wasm"] = program.Func(g.module.command)
+	}
 	return err
 }
 
-func (g *guests) openJavaScript(ctx context.Context) (err error) {
-	if _, err := javascript.Module(); err != nil { // this build has none: its commands are not there
+func (g *guests) openJavaScript(ctx context.Context, make bool) (err error) {
+	key, err := javascript.Key()
+	if err != nil { // this build has none: its commands are not there
 		return nil
 	}
-	if g.script, err = javascript.New(ctx, engine.Options{Cache: g.cache, MemoryPages: memoryPages}); err != nil {
+	at := g.keptAt("javascript", key)
+	o := engine.Options{Cache: g.cache, MemoryPages: memoryPages}
+	prepared, image, missing := at.loadScript()
+	if missing != nil {
+		module, err := javascript.Module()
+		if err != nil {
+			return err
+		}
+		if prepared, err = engine.Prepare(module); err != nil {
+			return err
+		}
+	}
+	if g.script, err = javascript.Open(ctx, o, prepared, image); err != nil {
 		return err
+	}
+	switch {
+	case missing == nil:
+		err = shareCode(string(at) + codeFile)
+	case make:
+		err = errors.Join(keepCode(g.cache, string(at)+codeFile), at.saveScript(prepared, g.script)) // no other guest is there yet whose code would be larger
+	}
+	if err != nil {
+		return fmt.Errorf("keep JavaScript: %w", err)
 	}
 	g.table.Add(g.script.Programs())
 	g.version += fmt.Sprintf(", javascript %.8x", g.script.Hash())
@@ -116,12 +136,22 @@ func (g *guests) warm(ctx context.Context) error {
 	return err
 }
 
+// settle ends the rehearsals: what executions do decides nothing for those after them.
+func (g *guests) settle() {
+	if g.python != nil {
+		g.python.Settle()
+	}
+	if g.script != nil {
+		g.script.Settle()
+	}
+}
+
 func (g *guests) openPython(ctx context.Context, make bool) error {
 	key, err := python.Key()
 	if err != nil { // this build has none: its commands are not there
 		return nil
 	}
-	at := keptAt(g.cache, key)
+	at := g.keptAt("python", key)
 	interpreter, image, hash, missing := at.load()
 	if errors.Is(missing, fs.ErrNotExist) && !make {
 		for _, name := range []string{"python", "python3"} {
@@ -153,91 +183,6 @@ func (g *guests) openPython(ctx context.Context, make bool) error {
 	g.table.Add(g.python.Programs())
 	g.version += fmt.Sprintf(", python %.8x", hash)
 	g.files = append(g.files, fixed{python.LibraryPath, interpreter.Library})
-	return nil
-}
-
-// keptPython is where an interpreter lies that was prepared, as the beginning of the names of its files: a worker unpacks and meters nothing, and its library is
-// memory that all workers share.
-type keptPython string
-
-func keptAt(cache string, key [8]byte) keptPython {
-	return keptPython(filepath.Join(cache, fmt.Sprintf("python-%d-%x", meter.Version, key)))
-}
-
-// isKept reports whether the files are there that a worker needs, so far as that is seen without reading them: a cache is cleared by whoever needs room, and not
-// as a whole.
-func isKept(cache string) bool {
-	key, err := python.Key()
-	if err != nil { // this build has none
-		return true
-	}
-	for _, file := range []string{libraryFile, moduleFile, imageFile} {
-		if info, err := os.Stat(string(keptAt(cache, key)) + file); err != nil || info.Size() == 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// The files.
-const (
-	codeFile    = ".code" // what was compiled of the module, where workers can share it
-	libraryFile = ".zip"
-	moduleFile  = ".module"
-	imageFile   = ".image" // begins with the hash of the interpreter, and is written last
-)
-
-// load returns an interpreter without its module, its image and its hash.
-func (k keptPython) load() (r *python.Runtime, image []byte, hash [sha256.Size]byte, err error) {
-	if image, err = os.ReadFile(string(k) + imageFile); err != nil {
-		return nil, nil, hash, err
-	}
-	module, err := os.ReadFile(string(k) + moduleFile)
-	if err != nil {
-		return nil, nil, hash, err
-	}
-	r = &python.Runtime{Prepared: &engine.Prepared{}}
-	if err = r.Prepared.UnmarshalBinary(module); err == nil && len(image) <= len(hash) {
-		err = io.ErrUnexpectedEOF
-	}
-	if err == nil {
-		r.Library, err = mapped(string(k) + libraryFile)
-	}
-	if err != nil {
-		return nil, nil, hash, err
-	}
-	return r, image[copy(hash[:], image):], hash, nil
-}
-
-// save writes the files.
-func (k keptPython) save(r *python.Runtime, g *python.Guest, hash [sha256.Size]byte) error {
-	module, err := r.Prepared.MarshalBinary()
-	if err != nil {
-		return err
-	}
-	image, err := g.Encode()
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(keep(string(k)+libraryFile, r.Library), keep(string(k)+moduleFile, module)); err != nil {
-		return err
-	}
-	return keep(string(k)+imageFile, slices.Concat(hash[:], image))
-}
-
-// keep writes a file in one step.
-func keep(name string, content []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(name), ".new-")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -28,6 +29,15 @@ func mapped(name string) (content []byte, err error) {
 		return nil, io.ErrUnexpectedEOF
 	}
 	return unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_PRIVATE)
+}
+
+// lastRead returns when a file was read last, as far as the file system keeps it.
+func lastRead(name string) time.Time {
+	var stat unix.Stat_t
+	if unix.Lstat(name, &stat) != nil {
+		return time.Time{}
+	}
+	return time.Unix(stat.Atim.Unix())
 }
 
 // foreignOwner reports whether a file is another user's than this process's or root's.

@@ -97,7 +97,7 @@ func (m *Module) run(ctx context.Context, code *engine.Code, g *fiber.Group) (en
 	}, sha256.Sum256([]byte(m.Seed)), m.Start)
 	fs := vfs.New(account, g)
 	// Its own name is that of the file, so that it does the same wherever that lies.
-	c := wasi.Config{Args: append([]string{filepath.Base(m.File)}, m.Args...), Env: m.Env, Terminal: m.Terminal}
+	c := wasi.Config{Args: append([]string{filepath.Base(m.File)}, m.Args...), Env: m.Env, Terminal: m.Terminal, Umask: umask}
 	folders, err := m.mount(fs)
 	defer func() {
 		for _, f := range folders {
@@ -124,7 +124,7 @@ func (m *Module) run(ctx context.Context, code *engine.Code, g *fiber.Group) (en
 		return end, fault.Wrap(err, fault.Invalid, "module_arguments", "the module cannot be given what it is to begin with")
 	}
 	defer program.Close()
-	exit, err := execute(ctx, code, account, program)
+	exit, err := m.execute(ctx, code, account, program)
 	_, peak := account.Memory()
 	end = End{ExitCode: exit, Gas: account.Used(), MemoryPeak: peak, Slept: account.Slept()}
 	if err != nil {
@@ -242,7 +242,7 @@ func ownFolder(path string) error {
 }
 
 // execute runs a module from its beginning and returns its exit code.
-func execute(ctx context.Context, code *engine.Code, account *bound.Account, program *wasi.Program) (exit int, err error) {
+func (m *Module) execute(ctx context.Context, code *engine.Code, account *bound.Account, program *wasi.Program) (exit int, err error) {
 	in, err := code.Initial().New(ctx, account, program)
 	if err != nil {
 		return 0, err
@@ -258,12 +258,28 @@ func execute(ctx context.Context, code *engine.Code, account *bound.Account, pro
 		if stopped.Canceled {
 			return 0, context.Canceled
 		}
-		return 0, fault.Wrap(stopped, fault.Exhausted, "wasm_stopped", "the module was stopped").With("give it more with --gas, --time or --memory")
+		return 0, m.stopped(stopped)
 	}
 	if trap, ok := errors.AsType[*engine.Trap](err); ok {
 		return 0, fault.Wrap(trap, fault.Internal, "wasm_trapped", "the module trapped")
 	}
 	return 0, err
+}
+
+// stopped says which bound has stopped a module, and what raises it.
+func (m *Module) stopped(why *bound.Stopped) error {
+	says := func(reached, more string) error {
+		return fault.New(fault.Exhausted, "wasm_stopped", "the module was stopped: %s", reached).With(more)
+	}
+	switch {
+	case why.TimedOut:
+		return says(fmt.Sprintf("it has run and slept for the %s that it may", m.Time), "give it more with --time")
+	case why.Limit == "gas":
+		return says(fmt.Sprintf("it has done the work that it may, %d units of gas", m.Gas), "give it more with --gas")
+	case why.Limit == "memory_bytes", why.Limit == "file_bytes":
+		return says(fmt.Sprintf("it wanted more than the %d bytes of memory that it may hold, files included", m.Memory), "give it more with --memory")
+	}
+	return says("it has hit the bound "+why.Limit, "")
 }
 
 // hostInput is what a module reads from this process. Who reads is not kept waiting beyond the end of the execution.

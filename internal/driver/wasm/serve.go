@@ -40,7 +40,8 @@ func Serve(ctx context.Context, cache string, in io.Reader, out io.Writer, exit 
 	if err := s.rehearse(); err != nil {
 		return err
 	}
-	debug.FreeOSMemory() // what was read and made on the way is many times what is needed from now on
+	debug.FreeOSMemory()   // what was read and made on the way is many times what is needed from now on
+	in = worker.Polled(in) // before it can ask for it no more
 	if err := worker.Confine(worker.Confinement{DataBytes: dataBytes}); err != nil {
 		return err
 	}

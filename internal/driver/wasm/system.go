@@ -28,6 +28,7 @@ type system struct {
 	kit      *shell.Kit
 	module   program.Program // runs modules that are files of the space
 	rest     func() error
+	settle   func() // ends the rehearsals
 	version  string
 	files    []fixed // what lies outside of the space's own folders
 }
@@ -35,12 +36,17 @@ type system struct {
 // Rest implements worker.System. What could not be made ready is made when it is needed, and fails there.
 func (s *system) Rest() { _ = s.rest() }
 
+// rehearsals are commands by the programs that they need.
+var rehearsals = [][2]string{
+	{"true", ":"}, {"python3", "python3 -c 'print(1)'"}, {"js", "js -e 'console.log(1)'"}, {"js", "js -p 1+1"}, {"bun", "bun -e 'const x: number = 1; console.log(x)'"},
+}
+
 // rehearse executes what most orders begin with, so that the first of them finds everything as the later ones do.
 func (s *system) rehearse() error {
 	if err := s.rest(); err != nil {
 		return err
 	}
-	for _, x := range [][2]string{{"true", ":"}, {"python3", "python3 -c 'print(1)'"}, {"js", "js -e 'console.log(1)'"}} {
+	for _, x := range rehearsals {
 		if s.programs[x[0]] == nil { // this build has none
 			continue
 		}
@@ -57,6 +63,7 @@ func (s *system) rehearse() error {
 			return err
 		}
 	}
+	s.settle()
 	return nil
 }
 
@@ -80,7 +87,7 @@ var _ worker.System = (*system)(nil)
 
 // newSystem returns a system with the programs of the shell and those of the guests.
 func newSystem(g *guests) *system {
-	s := &system{programs: shell.Programs().Add(coreutils.Programs(), tools.Programs(), g.table), module: g.module, version: g.version, rest: func() error { return g.warm(context.Background()) }}
+	s := &system{programs: shell.Programs().Add(coreutils.Programs(), tools.Programs(), g.table), module: g.module, version: g.version, rest: func() error { return g.warm(context.Background()) }, settle: g.settle}
 	s.kit = shell.NewKit(s.programs)
 	s.files = slices.Concat(g.files, []fixed{
 		{"/etc/passwd", []byte("agent:x:1000:1000:agent:" + home + ":/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n")},
@@ -199,6 +206,7 @@ type execution struct {
 }
 
 func (e *execution) run() worker.Outcome {
+	roomy()
 	if err := e.startable(); err != nil {
 		return failed(err)
 	}
@@ -225,6 +233,12 @@ func (e *execution) run() worker.Outcome {
 	}
 	return o
 }
+
+// roomy makes the stack of a goroutine as large as most executions need, at once: grown in doublings, each of which copies all of it, it costs a shell with an interpreter a
+// twentieth of its time.
+//
+//go:noinline
+func roomy() (room [32 << 10]byte) { return room }
 
 // startable says why a command cannot be started, where it is not even there.
 func (e *execution) startable() error {

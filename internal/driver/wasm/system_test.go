@@ -20,7 +20,7 @@ func TestRehearsal(t *testing.T) {
 	}
 	ran := 0
 	works := program.Func(func(p *program.Process) int { ran++; _, _ = p.Out().WriteString("1\n"); return 0 })
-	if err := system(program.Table{"python3": works, "js": works}).rehearse(); err != nil || ran != 2 {
+	if err := system(program.Table{"python3": works, "js": works}).rehearse(); err != nil || ran != 3 {
 		t.Errorf("with both: %v, and %d of them ran", err, ran)
 	}
 	if err := system(program.Table{"python3": program.Func(notReady)}).rehearse(); err != nil {

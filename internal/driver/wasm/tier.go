@@ -51,8 +51,8 @@ type Tier struct {
 	end  context.CancelFunc
 
 	preparing   sync.Once
-	preparation sync.WaitGroup
-	prepared    chan struct{} // closed when the interpreters lie in the cache, or could not be put there
+	preparation sync.WaitGroup // and what looks after the cache
+	prepared    chan struct{}  // closed when the interpreters lie in the cache, or could not be put there
 
 	mu     sync.Mutex // guards what follows
 	living map[id.Space]*instance
@@ -79,6 +79,7 @@ func New(o Options) (*Tier, error) {
 func (t *Tier) warm() {
 	t.pool.Warm()
 	t.preparing.Do(func() {
+		t.preparation.Go(func() { t.tend(t.base) })
 		done := t.mark()
 		if _, err := os.Stat(done); err == nil && isKept(t.o.Cache) {
 			close(t.prepared)

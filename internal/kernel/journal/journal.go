@@ -44,6 +44,7 @@ type Query struct {
 	Types       []string // at most 20; filters what the other fields select
 	Last        bool     // the last Limit of them instead of the first; still ascending
 	Limit       int      // 1 to MaxRead; 0 means 100
+	Follows     bool     // the reader follows the log: what was recorded a moment ago need not be read from the disk
 }
 
 // Place returns an event's place in what the query reads: its stream if one is named, else the workspace.

@@ -26,7 +26,7 @@ func tail(ctx context.Context, j Journal, q Query, yield func(event.Event, error
 	if q.Last {
 		return fault.New(fault.Invalid, "query_invalid", "a tail begins at a place; it cannot begin with the last events")
 	}
-	q.From = max(q.From, 1)
+	q.From, q.Follows = max(q.From, 1), true
 	byStream := q.Stream != event.Stream{}
 	for q.Before == 0 || q.From < q.Before {
 		// The head is asked for first: what is recorded while we read lies beyond it, and Wait returns at once.

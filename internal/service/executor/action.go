@@ -29,6 +29,12 @@ type task struct {
 	shown []space.Display // beside its output
 }
 
+// glances reports whether the operation is done without an intent in the log: it changes nothing, and uses nothing up.
+func (t *task) glances() bool {
+	kind, _ := policy.KindOf(t.action.Type)
+	return t.ruling.Standing == "" && (kind.SideEffect == policy.Pure || kind.SideEffect == policy.Read)
+}
+
 // prepare makes the action of an operation. Its error is the operation's validation error.
 func (r *ride) prepare(ctx context.Context, t *task, s space.Space) error {
 	if err := t.op.Check(); err != nil {

@@ -97,9 +97,7 @@ func (r *ride) stopped(ctx context.Context, t task, result run.Result) error {
 		return ctx.Err()
 	}
 	late := context.WithoutCancel(ctx)
-	if err := r.x.Live.Sync(late, r.doc.ID); err != nil {
-		r.x.Logger.Warn("live output may be lost", "code", "output_not_synced", "run", r.doc.ID, "error", err)
-	}
+	r.sync(late)
 	t.progress = r.doc.Operations[t.index]
 	why := t.op.Type + " " + t.op.ID + " was ended before it was done, because the daemon was stopped: " + policy.Escape(t.progress.Summary)
 	if err := r.askOn(late, t, run.EventErred, &result, why); err != nil {

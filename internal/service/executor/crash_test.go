@@ -206,12 +206,7 @@ func TestCancelAfterACrashRecordsTheInterruptedOperation(t *testing.T) {
 	s := testkit.Open(t, testkit.Options{Program: program, Idle: true})
 	s.Run()
 	in := s.Space().ID
-	s.Log.DieAt(func(r event.Receipt) testkit.Death {
-		if r.Events[0].Type == run.EventInvoked {
-			return testkit.Unconfirmed
-		}
-		return testkit.Survive
-	})
+	s.Log.DieAt(died(run.EventInvoked))
 	doc := s.Start(in, `[{"type":"shell","command":"true"},{"type":"shell","command":"true"}]`)
 	<-s.Log.Gone()
 	s.Crash() // the next executor is not run: nobody has taken the run up

@@ -24,16 +24,24 @@ type ride struct {
 	ops     []run.Operation
 	origin  event.Origin // of the agent
 	entry   *entry
+
+	begun     *begun // its first operation, before anything else
+	announced string // the operation that was shown to begin, although it may not be recorded yet
 }
 
 // drive executes operations until the run ends, waits for a person, or ctx ends. The error is for what kept the log from being written or
 // read; whatever else goes wrong is a result.
 func (x *Executor) drive(ctx context.Context, e *entry) (run.Status, error) {
-	r, err := x.board(ctx, e.workspace, e.run)
+	r, err := x.board(ctx, e)
 	if err != nil {
 		return "", err
 	}
-	r.entry = e
+	if first := r.begun; first != nil {
+		r.begun = nil
+		if err := r.carry(ctx, first.task, first.permit); err != nil {
+			return r.doc.Status, err
+		}
+	}
 	if e.recovered {
 		e.recovered = false
 		if err := x.makeUp(ctx, r.doc); err != nil {
@@ -69,16 +77,28 @@ func (x *Executor) drive(ctx context.Context, e *entry) (run.Status, error) {
 }
 
 // board reads a run and its operations.
-func (x *Executor) board(ctx context.Context, ws id.Workspace, runID id.Run) (*ride, error) {
-	doc, version, err := projection.Load[run.Run](ctx, x.Docs, ws, run.Projection, string(runID))
+func (x *Executor) board(ctx context.Context, e *entry) (*ride, error) {
+	if e.asked != nil {
+		if r, err := x.open(ctx, e); r != nil || err != nil {
+			return r, err
+		}
+	}
+	doc, version, err := projection.Load[run.Run](ctx, x.Docs, e.workspace, run.Projection, string(e.run))
 	if err != nil {
 		return nil, err
 	}
-	ops, err := x.operations(ctx, doc)
-	if err != nil {
-		return nil, err
+	ops := e.ops
+	if ops == nil || doc.Redacted {
+		if ops, err = x.operations(ctx, doc); err != nil {
+			return nil, err
+		}
 	}
-	return &ride{x: x, doc: doc, version: version, ops: ops, origin: event.Origin{Principal: doc.Agent, Token: doc.Token, Correlation: doc.Correlation}}, nil
+	return x.rideOf(e, doc, version, ops), nil
+}
+
+func (x *Executor) rideOf(e *entry, doc run.Run, version uint64, ops []run.Operation) *ride {
+	origin := event.Origin{Principal: doc.Agent, Token: doc.Token, Correlation: doc.Correlation}
+	return &ride{x: x, doc: doc, version: version, ops: ops, origin: origin, entry: e}
 }
 
 func (x *Executor) operations(ctx context.Context, doc run.Run) ([]run.Operation, error) {
@@ -89,18 +109,9 @@ func (x *Executor) operations(ctx context.Context, doc run.Run) ([]run.Operation
 		}
 		return ops, nil
 	}
-	content, err := x.Blobs.Open(ctx, doc.Input.Digest)
+	m, err := x.message(ctx, doc)
 	if err != nil {
 		return nil, err
-	}
-	defer content.Close()
-	raw, err := io.ReadAll(io.LimitReader(content, MaxInputBytes+1))
-	if err != nil {
-		return nil, fault.Wrap(err, fault.Unavailable, "content_unreadable", "the operations of the run cannot be read")
-	}
-	var m run.Message
-	if err := json.Unmarshal(raw, &m); err != nil {
-		return nil, fault.Wrap(err, fault.Internal, "content_unreadable", "the operations of the run cannot be read")
 	}
 	if len(m.Operations) != len(doc.Operations) {
 		return nil, fault.New(fault.Internal, "content_unreadable", "the stored operations are not those of the run")
@@ -108,11 +119,41 @@ func (x *Executor) operations(ctx context.Context, doc run.Run) ([]run.Operation
 	return m.Operations, nil
 }
 
+// message reads the operations message of a run, from its event or from the blob store.
+func (x *Executor) message(ctx context.Context, doc run.Run) (m run.Message, err error) {
+	if doc.Input.Inline {
+		found, err := x.Log.Read(ctx, journal.Query{Workspace: doc.Workspace, Run: doc.ID, Types: []string{run.EventCreated}, Limit: 1})
+		if err != nil {
+			return m, err
+		}
+		if len(found) == 1 {
+			created, err := event.Decode[run.Created](found[0])
+			if err == nil && created.Message != nil {
+				return *created.Message, nil
+			}
+		}
+		return m, fault.New(fault.Internal, "content_unreadable", "the log does not hold the operations of the run")
+	}
+	content, err := x.Blobs.Open(ctx, doc.Input.Digest)
+	if err != nil {
+		return m, err
+	}
+	defer content.Close()
+	raw, err := io.ReadAll(io.LimitReader(content, MaxInputBytes+1))
+	if err != nil {
+		return m, fault.Wrap(err, fault.Unavailable, "content_unreadable", "the operations of the run cannot be read")
+	}
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return m, fault.Wrap(err, fault.Internal, "content_unreadable", "the operations of the run cannot be read")
+	}
+	return m, nil
+}
+
 // next does the one thing that is next: start the run, execute an operation, ask about it, or end the run.
 func (r *ride) next(ctx context.Context, s space.Space) error {
 	switch {
 	case r.doc.Status == run.Queued:
-		return r.start(ctx)
+		return r.start(ctx, s)
 	case r.doc.Status == run.AwaitingApproval:
 		return nil
 	case r.doc.Next >= len(r.ops):
@@ -127,8 +168,8 @@ func (r *ride) next(ctx context.Context, s space.Space) error {
 // operate takes one operation through the gate and, if it may, into the world.
 func (r *ride) operate(ctx context.Context, index int, s space.Space) error {
 	t := task{index: index, op: r.ops[index], progress: r.doc.Operations[index]}
-	if t.progress.State == run.Waiting {
-		r.announce(ctx, t)
+	if t.progress.State == run.Waiting && r.announced != t.op.ID {
+		r.x.announce(ctx, r.doc.ID, outline(t.op))
 	}
 	if err := r.prepare(ctx, &t, s); err != nil {
 		return r.conclude(ctx, t, failure(run.CategoryValidation, err))
@@ -208,10 +249,9 @@ func answerDecision(a policy.Approval) policy.Decision {
 
 // perform obtains the permit, recording the intent of what changes anything or uses up an approval, causes the effect and records its result.
 func (r *ride) perform(ctx context.Context, t task, approval id.Approval) error {
-	kind, _ := policy.KindOf(t.action.Type)
 	var permit policy.Permit
 	var err error
-	if approval == "" && t.ruling.Standing == "" && (kind.SideEffect == policy.Pure || kind.SideEffect == policy.Read) {
+	if approval == "" && t.glances() {
 		t.glanced = true
 		permit, err = r.x.Gate.Glance(t.ruling)
 	} else {
@@ -223,6 +263,11 @@ func (r *ride) perform(ctx context.Context, t task, approval id.Approval) error 
 	if err != nil {
 		return r.refuse(ctx, t, err)
 	}
+	return r.carry(ctx, t, permit)
+}
+
+// carry causes the effect of an operation and records its result.
+func (r *ride) carry(ctx context.Context, t task, permit policy.Permit) error {
 	effect, release := r.x.effect(ctx, r.entry)
 	result := r.occupied(effect, &t, permit)
 	release()
@@ -234,16 +279,20 @@ func (r *ride) perform(ctx context.Context, t task, approval id.Approval) error 
 
 // begin records tool.invoked and returns the permit.
 func (r *ride) begin(ctx context.Context, t task, approval id.Approval) (policy.Permit, error) {
-	d := t.ruling.Decision
-	intent := r.event(run.EventInvoked, t.action.Step, run.Invoked{
-		Run: r.doc.ID, Operation: t.op.ID, Index: t.index, Tool: t.op.Type, Title: t.op.Summary(), Input: t.ruling.Canonical,
-		Action: d.Action, Decision: d.Outcome.String(), Reason: d.ReasonCode, Approval: approval,
-	})
-	permit, receipt, err := r.x.Gate.Begin(ctx, t.ruling, approval, r.batch(intent))
+	permit, receipt, err := r.x.Gate.Begin(ctx, t.ruling, approval, r.batch(r.intent(t, approval)))
 	if err != nil {
 		return policy.Permit{}, err
 	}
 	return permit, r.fold(receipt)
+}
+
+// intent drafts tool.invoked.
+func (r *ride) intent(t task, approval id.Approval) event.Draft {
+	d := t.ruling.Decision
+	return r.event(run.EventInvoked, t.action.Step, run.Invoked{
+		Run: r.doc.ID, Operation: t.op.ID, Index: t.index, Tool: t.op.Type, Title: t.op.Summary(), Input: t.ruling.Canonical,
+		Action: d.Action, Decision: d.Outcome.String(), Reason: d.ReasonCode, Approval: approval,
+	})
 }
 
 // refuse turns what the gate failed with into the operation's result: it was not allowed, so it does not happen. Only a log that cannot

@@ -27,7 +27,8 @@ import (
 const (
 	MaxInputBytes  = 64 << 20 // of one run's operations message
 	MaxQueued      = 100      // runs that wait in one space
-	maxInlineBytes = 64 << 10 // a longer result lies in the blob store
+	maxInlineInput = 4 << 10  // a longer operations message lies in the blob store
+	maxInlineBytes = 64 << 10 // so does a longer result
 )
 
 // Parts are what an executor is made of.

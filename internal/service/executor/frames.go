@@ -14,8 +14,8 @@ import (
 )
 
 // announce shows that an operation begins.
-func (r *ride) announce(ctx context.Context, t task) {
-	r.frame(ctx, livestream.Operation, t.op.ID, run.Outline{ID: t.op.ID, Type: t.op.Type, Summary: t.op.Summary(), Context: t.op.Context})
+func (x *Executor) announce(ctx context.Context, runID id.Run, o run.Outline) {
+	x.frame(ctx, runID, livestream.Operation, o.ID, o)
 }
 
 // required is the approvalRequired event of a question.
@@ -31,19 +31,23 @@ func (x *Executor) required(op run.Operation, a policy.Approval) run.Result {
 // frame shows something to whoever watches the run. The log is the truth; a frame that cannot be written is missed, and Follow makes
 // up for missing results from the log.
 func (r *ride) frame(ctx context.Context, kind, operation string, v any) {
+	r.x.frame(ctx, r.doc.ID, kind, operation, v)
+}
+
+func (x *Executor) frame(ctx context.Context, runID id.Run, kind, operation string, v any) {
 	if result, ok := v.(run.Result); ok {
 		v = brief(result)
 	}
 	data, err := json.Marshal(v)
 	if err == nil {
-		r.output(ctx, kind, operation, data)
+		x.output(ctx, runID, kind, operation, data)
 	}
 }
 
-func (r *ride) output(ctx context.Context, kind, operation string, data []byte) {
-	f := livestream.Frame{At: r.x.Clock.Now().UTC(), Kind: kind, Operation: operation, Data: data}
-	if _, err := r.x.Live.Append(context.WithoutCancel(ctx), r.doc.ID, f); err != nil {
-		r.x.Logger.Warn("live output lost", "code", "output_lost", "run", r.doc.ID, "error", err)
+func (x *Executor) output(ctx context.Context, runID id.Run, kind, operation string, data []byte) {
+	f := livestream.Frame{At: x.Clock.Now().UTC(), Kind: kind, Operation: operation, Data: data}
+	if _, err := x.Live.Append(context.WithoutCancel(ctx), runID, f); err != nil {
+		x.Logger.Warn("live output lost", "code", "output_lost", "run", runID, "error", err)
 	}
 }
 
@@ -74,6 +78,7 @@ func shortened(result *run.Result) {
 
 // shown is what the frames of a run have shown already.
 type shown struct {
+	begun     map[string]bool // by operation
 	results   map[string]bool // by operation
 	questions map[string]bool // by approval
 	complete  bool
@@ -81,7 +86,7 @@ type shown struct {
 
 // shown reads the frames of a run.
 func (x *Executor) shown(ctx context.Context, r id.Run) (shown, error) {
-	s := shown{results: map[string]bool{}, questions: map[string]bool{}}
+	s := shown{begun: map[string]bool{}, results: map[string]bool{}, questions: map[string]bool{}}
 	for from := uint64(1); ; {
 		frames, err := x.Live.Read(ctx, r, from, 1000)
 		if err != nil || len(frames) == 0 {
@@ -90,6 +95,8 @@ func (x *Executor) shown(ctx context.Context, r id.Run) (shown, error) {
 		for _, f := range frames {
 			from = f.N + 1
 			switch f.Kind {
+			case livestream.Operation:
+				s.begun[f.Operation] = true
 			case livestream.Complete:
 				s.complete = true
 			case livestream.Result:
@@ -107,7 +114,7 @@ func (x *Executor) shown(ctx context.Context, r id.Run) (shown, error) {
 	}
 }
 
-// makeUp shows what the log holds and the frames do not, because the daemon ended in between: results, and the question that is open.
+// makeUp shows what the log holds and the frames do not, because the daemon ended in between: that operations began, results, and the question that is open.
 func (x *Executor) makeUp(ctx context.Context, doc run.Run) error {
 	x.frames.Lock()
 	defer x.frames.Unlock()
@@ -125,6 +132,9 @@ func (x *Executor) showRest(ctx context.Context, doc run.Run, s shown) error {
 		return err
 	}
 	for i, p := range doc.Operations {
+		if p.State != run.Waiting && !s.begun[p.ID] {
+			x.announce(ctx, doc.ID, run.Outline{ID: p.ID, Type: p.Type, Summary: p.Summary, Context: p.Context})
+		}
 		if p.State != run.Done || s.results[p.ID] {
 			continue
 		}

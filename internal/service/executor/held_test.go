@@ -3,6 +3,7 @@ package executor_test
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 
@@ -106,7 +107,7 @@ func TestAHeldRunIsCancelled(t *testing.T) {
 // died lets the daemon die when an event of a type is recorded.
 func died(typ string) func(event.Receipt) testkit.Death {
 	return func(r event.Receipt) testkit.Death {
-		if r.Events[0].Type == typ {
+		if slices.ContainsFunc(r.Events, func(e event.Event) bool { return e.Type == typ }) {
 			return testkit.Unconfirmed
 		}
 		return testkit.Survive

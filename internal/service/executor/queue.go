@@ -28,9 +28,11 @@ type entry struct {
 	workspace id.Workspace
 	space     id.Space
 	run       id.Run
-	recovered bool          // an earlier daemon may have begun it; of the worker alone
-	cancel    *cancellation // set when somebody cancelled it
-	done      chan struct{} // closed when no worker has it any more
+	asked     *asked          // where it is not recorded yet; of the worker alone
+	recovered bool            // an earlier daemon may have begun it; of the worker alone
+	ops       []run.Operation // what was asked for, where it was asked for a moment ago; nil for what the log says
+	cancel    *cancellation   // set when somebody cancelled it
+	done      chan struct{}   // closed when no worker has it any more
 }
 
 func newEntry(doc run.Run, recovered bool) *entry {
@@ -146,6 +148,8 @@ func (x *Executor) work(ctx context.Context, q *queue) {
 			case <-q.wake: // there is room, or the run is cancelled
 			case <-ctx.Done():
 			}
+		case errors.Is(err, errNoRun):
+			x.pop(q)
 		case errors.Is(err, errHeld):
 			x.Logger.Info("the kill switch holds a run", "code", "run_held", "run", head.run)
 			select {
@@ -195,6 +199,11 @@ func (x *Executor) stand(ctx context.Context, q *queue) {
 // leave records what was cancelled and not recorded before the executor ended. The other runs wait for the next start.
 func (x *Executor) leave(ctx context.Context, rest []*entry) {
 	for _, e := range rest {
+		if e.asked != nil {
+			e.asked.answer <- answered{err: errShutdown}
+			close(e.done)
+			continue
+		}
 		if c := x.cancelled(e); c != nil {
 			if err := x.end(context.WithoutCancel(ctx), e.workspace, e.run, c.origin, c.reason); err != nil {
 				x.Logger.Error("the end of a cancelled run cannot be recorded", "code", "cancel_not_recorded", "run", e.run, "error", err)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
@@ -69,8 +70,8 @@ func (r *ride) conclude(ctx context.Context, t task, result run.Result) error {
 	if result.OK() {
 		typ = run.EventSucceeded
 	}
-	if err := r.x.Live.Sync(context.WithoutCancel(ctx), r.doc.ID); err != nil {
-		r.x.Logger.Warn("live output may be lost", "code", "output_not_synced", "run", r.doc.ID, "error", err) // the result below is what counts
+	if begun := r.doc.Operations[t.index].BegunAt; !begun.IsZero() && r.x.Clock.Now().Sub(begun) >= worthSyncing {
+		r.sync(ctx)
 	}
 	if result.Type == run.ResPolicyDenied && t.ruling.Decision.Outcome != policy.Deny { // it was allowed, and refused at the last moment
 		d := &t.ruling.Decision
@@ -98,6 +99,17 @@ func (r *ride) conclude(ctx context.Context, t task, result run.Result) error {
 		r.complete(ctx)
 	}
 	return nil
+}
+
+// worthSyncing is for how long an operation has worked whose live output is made durable before its result is recorded. The result tells all that was
+// printed, so that only the way in which it came is lost with a shorter one's, and only when the host ends before it has written the file by itself.
+const worthSyncing = time.Second
+
+// sync makes what was shown of the run durable.
+func (r *ride) sync(ctx context.Context) {
+	if err := r.x.Live.Sync(context.WithoutCancel(ctx), r.doc.ID); err != nil {
+		r.x.Logger.Warn("live output may be lost", "code", "output_not_synced", "run", r.doc.ID, "error", err) // the result is what counts
+	}
 }
 
 // endsWith reports whether nothing of the run is left to do or to decide after an operation.

@@ -30,7 +30,7 @@ func (r *ride) exec(ctx context.Context, t *task, p policy.Permit) run.Result {
 			return r.failed(ctx, *t, result, err)
 		}
 		if shown {
-			r.announce(ctx, *t) // who watches sees that it begins anew
+			r.x.announce(ctx, r.doc.ID, outline(t.op)) // who watches sees that it begins anew
 		}
 		result, err = r.attempt(ctx, t, p)
 	}
@@ -91,7 +91,7 @@ func (r *ride) attempt(ctx context.Context, t *task, p policy.Permit) (run.Resul
 		}
 		buffer.Write(data)
 		for piece := range slices.Chunk(data, livestream.MaxFrameBytes) {
-			r.output(ctx, kind, t.op.ID, piece)
+			r.x.output(ctx, r.doc.ID, kind, t.op.ID, piece)
 		}
 		return nil
 	})

@@ -14,6 +14,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/leak"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
@@ -30,6 +31,9 @@ type Request struct {
 	Message   run.Message
 	Context   []string // files whose content opens the run's events
 	Key       string   // idempotency key; "" for none
+
+	// Waits says that whoever asks waits until the run ends, so that it need not be on the disk before it begins.
+	Waits bool
 
 	// Under says what stands behind the run where an engine asks for it; nil for nothing. It is asked again when something has changed meanwhile.
 	Under func(context.Context) (run.Under, error)
@@ -100,19 +104,39 @@ func (x *Executor) Start(ctx context.Context, origin event.Origin, q Request) (r
 	if err != nil {
 		return run.Run{}, err
 	}
-	if err := x.contentRoom(ctx, q.Workspace, int64(len(input))); err != nil {
-		return x.again(ctx, origin, q, input, err)
+	named := run.Input{Digest: event.DigestOf(input), Size: int64(len(input)), Inline: inline(input)}
+	if !named.Inline {
+		if err := x.contentRoom(ctx, q.Workspace, int64(len(input))); err != nil {
+			return x.again(ctx, origin, q, input, err)
+		}
+		defer x.Blobs.Hold()() // until an event names it
+		if _, err := x.Blobs.Put(ctx, bytes.NewReader(input), MaxInputBytes); err != nil {
+			return run.Run{}, err
+		}
 	}
-	defer x.Blobs.Hold()() // until an event names it
-	stored, err := x.Blobs.Put(ctx, bytes.NewReader(input), MaxInputBytes)
-	if err != nil {
-		return run.Run{}, err
+	batch := x.creation(origin, s, q, agent, message, named, r)
+	if q.Waits && q.Under == nil {
+		if doc, recorded, err := x.atOnce(ctx, q, s, ruling, batch, message.Operations); recorded {
+			return doc, err
+		}
 	}
-	doc, err := x.record(ctx, origin, s, q, agent, message, run.Input{Digest: stored.Digest, Size: stored.Size}, ruling)
+	doc, err := x.record(ctx, q, ruling, batch)
 	if err != nil || doc.Status.Ended() {
 		return doc, err
 	}
-	return doc, x.enqueue(context.WithoutCancel(ctx), newEntry(doc, false))
+	e := newEntry(doc, false)
+	e.ops = message.Operations
+	return doc, x.enqueue(context.WithoutCancel(ctx), e)
+}
+
+// inline reports whether an operations message stands in the event of its run: it is short, so that it is durable with the event and waits for the disk
+// once, and holds nothing that the log would take out.
+func inline(message []byte) bool {
+	if len(message) > maxInlineInput {
+		return false
+	}
+	_, found := leak.Scan(message)
+	return len(found) == 0
 }
 
 // mayForget refuses a time for a run's data that the operator's rules cut short, and one that is set by somebody who may not redact: who asks
@@ -179,26 +203,34 @@ func (x *Executor) admit(ctx context.Context, origin event.Origin, s space.Space
 	return ruling, err
 }
 
-// record puts run.created into the log, with the permission of the principal who asks.
-func (x *Executor) record(ctx context.Context, origin event.Origin, s space.Space, q Request, agent id.Principal, m run.Message, input run.Input, admitted policy.Ruling) (run.Run, error) {
-	r := admitted.Action.Run
+// creation drafts run.created.
+func (x *Executor) creation(origin event.Origin, s space.Space, q Request, agent id.Principal, m run.Message, input run.Input, r id.Run) event.Batch {
 	if origin.Correlation == "" {
 		origin.Correlation = id.New[id.Correlation](x.IDs)
 	}
-	outline := make([]run.Outline, len(m.Operations))
+	outlines := make([]run.Outline, len(m.Operations))
 	for i, op := range m.Operations {
-		outline[i] = run.Outline{ID: op.ID, Type: op.Type, Summary: op.Summary(), Context: op.Context}
+		outlines[i] = outline(op)
 	}
-	created := event.New(run.EventCreated, origin, s.Workspace, s.Room, run.Created{
-		Run: r, Space: s.ID, Agent: agent, Title: q.Title, Input: input, Operations: outline, Trace: origin.Trace, Retention: int64(q.Retention / time.Second),
+	data := run.Created{
+		Run: r, Space: s.ID, Agent: agent, Title: q.Title, Input: input, Operations: outlines, Trace: origin.Trace, Retention: int64(q.Retention / time.Second),
 		Token: origin.Token,
-	}).About(space.EntityType, string(s.ID)).In(r, "")
+	}
+	if input.Inline {
+		data.Message = &m
+	}
+	created := event.New(run.EventCreated, origin, s.Workspace, s.Room, data).About(space.EntityType, string(s.ID)).In(r, "")
 	batch := event.Batch{
 		Workspace: s.Workspace, Drafts: []event.Draft{created}, Documents: []event.DocumentVersion{{Projection: run.Projection, Key: string(r)}},
 	}
 	if q.Key != "" {
 		batch.Key, batch.Digest = startKey(q), startDigest(q, input.Digest)
 	}
+	return batch
+}
+
+// record puts run.created into the log, with the permission of the principal who asks.
+func (x *Executor) record(ctx context.Context, q Request, admitted policy.Ruling, batch event.Batch) (run.Run, error) {
 	if q.Under != nil {
 		return x.recordUnder(ctx, q, admitted, batch)
 	}
@@ -206,7 +238,11 @@ func (x *Executor) record(ctx context.Context, origin event.Origin, s space.Spac
 	if err != nil {
 		return run.Run{}, err
 	}
-	return x.first(ctx, s.Workspace, receipt.Events)
+	return x.first(ctx, q.Workspace, receipt.Events)
+}
+
+func outline(op run.Operation) run.Outline {
+	return run.Outline{ID: op.ID, Type: op.Type, Summary: op.Summary(), Context: op.Context}
 }
 
 func startKey(q Request) string { return "run:" + string(q.Space) + ":" + q.Key }

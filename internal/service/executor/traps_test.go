@@ -242,7 +242,7 @@ func TestRunsQueueInOrderAndSpacesGoSideBySide(t *testing.T) {
 	if doc := s.Find(others[0]); doc.Status != run.Queued {
 		t.Errorf("the second run is %s while the first is under way", doc.Status)
 	}
-	if _, err := s.Keeper.WriteFile(s.Context(), s.Origin, testkit.WS, a, "go", false, event.DigestOf(nil), 0, bytes.NewReader(nil)); err != nil {
+	if _, err := s.Keeper.WriteFile(s.Context(), s.Origin, testkit.WS, a, "go", false, "", event.DigestOf(nil), 0, bytes.NewReader(nil)); err != nil {
 		t.Fatal(err)
 	}
 	s.Ended(others[2])

@@ -112,7 +112,7 @@ func TestLongResultThatCannotBeKept(t *testing.T) {
 	s.Run()
 	doc := s.Start(s.Space().ID, `[{"type":"shell","command":"while ! test -e go; do sleep 0.01; done; head -c 200000 /dev/zero | tr '\\0' x"},{"type":"message","content":"end"}]`)
 	contents.now.Store(true)
-	if _, err := s.Keeper.WriteFile(s.Context(), s.Origin, testkit.WS, doc.Space, "go", false, event.DigestOf(nil), 0, strings.NewReader("")); err != nil {
+	if _, err := s.Keeper.WriteFile(s.Context(), s.Origin, testkit.WS, doc.Space, "go", false, "", event.DigestOf(nil), 0, strings.NewReader("")); err != nil {
 		t.Fatal(err)
 	}
 	doc = s.Ended(doc.ID)

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -39,7 +40,12 @@ const tries = 16
 
 // Begin implements policy.Gate. A ruling is no right: the kill switch may have been thrown since, the principal quarantined, the standing
 // approval used up. It judges again, unless nothing that the decision rests on has changed.
-func (g *Gate) Begin(ctx context.Context, r policy.Ruling, approval id.Approval, intent event.Batch) (policy.Permit, event.Receipt, error) {
+func (g *Gate) Begin(ctx context.Context, r policy.Ruling, approval id.Approval, intent event.Batch, with ...policy.Ruling) (policy.Permit, event.Receipt, error) {
+	for _, other := range with {
+		if err := g.own(other); err != nil {
+			return policy.Permit{}, event.Receipt{}, err
+		}
+	}
 	if err := g.own(r); err != nil {
 		return policy.Permit{}, event.Receipt{}, err
 	}
@@ -50,7 +56,7 @@ func (g *Gate) Begin(ctx context.Context, r policy.Ruling, approval id.Approval,
 		return policy.Permit{}, event.Receipt{}, fault.New(fault.Internal, policy.ReasonActionInvalid, "the action says no argument vector, so nothing could run")
 	}
 	for try := 1; ; try++ {
-		permit, receipt, err := g.begin(ctx, r, approval, intent)
+		permit, receipt, err := g.begin(ctx, r, approval, intent, with)
 		if err == nil || !errors.Is(err, journal.ErrConflict) || try == tries {
 			return permit, receipt, err
 		}
@@ -85,10 +91,16 @@ func (g *Gate) stale(ctx context.Context, b event.Batch) (bool, error) {
 	return false, nil
 }
 
-func (g *Gate) begin(ctx context.Context, r policy.Ruling, approval id.Approval, intent event.Batch) (policy.Permit, event.Receipt, error) {
+func (g *Gate) begin(ctx context.Context, r policy.Ruling, approval id.Approval, intent event.Batch, with []policy.Ruling) (policy.Permit, event.Receipt, error) {
 	var none policy.Permit
 	kind, _ := policy.KindOf(r.Action.Type)
 	effect := kind.SideEffect.Reaches()
+	for _, other := range with {
+		kind, _ := policy.KindOf(other.Action.Type)
+		if holds, err := g.holds(ctx, other, kind); err != nil || !holds || !together(other.Action, r.Action) {
+			return none, event.Receipt{}, cmp.Or(err, error(policy.ErrApart))
+		}
+	}
 	ruling := r
 	same, err := g.holds(ctx, r, kind)
 	if err == nil && !same {
@@ -125,21 +137,16 @@ func (g *Gate) begin(ctx context.Context, r policy.Ruling, approval id.Approval,
 	if len(batch.Drafts) == 0 {
 		batch.Drafts = append(batch.Drafts, policy.BegunDraft(ruling))
 	}
-	if effect {
-		if room, err := g.quota.take(ctx, &batch, r.Action, g.Clock.Now()); err != nil {
-			return none, event.Receipt{}, err
-		} else if !room {
-			return none, event.Receipt{}, g.quota.full()
-		}
+	giveBack, err := g.takeAll(ctx, &batch, r, with)
+	if err != nil {
+		return none, event.Receipt{}, err
 	}
 	if ws := r.Action.Workspace; ws != id.DefaultWorkspace { // of an effect and an archiving, one comes first
 		batch.Documents = append(batch.Documents, event.DocumentVersion{Projection: workspace.Workspaces, Key: string(ws), Version: ruling.Basis.Workspace})
 	}
 	receipt, err := g.Log.Append(ctx, batch)
 	if err != nil || receipt.Replayed {
-		if effect {
-			g.quota.giveBack(r.Action.Principal)
-		}
+		giveBack()
 		return none, receipt, err // a batch that was known began before: it is not begun twice
 	}
 	var revoked func() error
@@ -148,6 +155,36 @@ func (g *Gate) begin(ctx context.Context, r policy.Ruling, approval id.Approval,
 		revoked = func() error { return g.switches.check(ws) }
 	}
 	return policy.Issue(ruling.Canonical, revoked), receipt, nil
+}
+
+// together reports whether two actions may be recorded in one commit: each counts for a principal of its own.
+func together(a, b policy.Action) bool {
+	return a.Workspace == b.Workspace && a.Principal != b.Principal
+}
+
+// takeAll counts the effects that a batch records, all of them or none.
+func (g *Gate) takeAll(ctx context.Context, batch *event.Batch, r policy.Ruling, with []policy.Ruling) (giveBack func(), err error) {
+	var taken []id.Principal
+	giveBack = func() {
+		for _, p := range taken {
+			g.quota.giveBack(p)
+		}
+	}
+	for _, each := range append([]policy.Ruling{r}, with...) {
+		if kind, _ := policy.KindOf(each.Action.Type); !kind.SideEffect.Reaches() {
+			continue
+		}
+		room, err := g.quota.take(ctx, batch, each.Action, g.Clock.Now())
+		if err == nil && !room {
+			err = g.quota.full()
+		}
+		if err != nil {
+			giveBack()
+			return nil, err
+		}
+		taken = append(taken, each.Action.Principal)
+	}
+	return giveBack, nil
 }
 
 // holds reports whether judging again could only say again what the ruling, which is this gate's own, says: it allows without a standing

@@ -17,7 +17,7 @@ func (g *Gate) consult(c *consideration) error {
 	a := c.ruling.Action
 	facts := policy.Facts{
 		Principal: a.Principal, Workspace: a.Workspace, Space: a.Space, Action: a.Type, Role: string(c.who.Role), Path: a.Path, Size: a.Size,
-		MaxBytes: a.MaxBytes, Overwrite: a.Overwrite, TimeoutMS: a.TimeoutMS, Tool: a.Tool, Method: a.Method, Target: a.Target,
+		MaxBytes: a.MaxBytes, Overwrite: a.Overwrite, Mode: a.Mode, TimeoutMS: a.TimeoutMS, Tool: a.Tool, Method: a.Method, Target: a.Target,
 	}
 	if a.Type != policy.ShellExec {
 		if strings.HasPrefix(a.Type, "file.") && facts.Path == "" {

@@ -144,7 +144,7 @@ func equal(a, b *policy.Ruling) bool {
 	return string(a.Canonical) == string(b.Canonical) && a.Standing == b.Standing && a.Basis == b.Basis &&
 		x.Type == y.Type && x.Workspace == y.Workspace && x.Room == y.Room && x.Principal == y.Principal && x.Token == y.Token &&
 		x.Space == y.Space && x.Run == y.Run && x.Step == y.Step && x.Operation == y.Operation && x.Subject == y.Subject && x.Fence == y.Fence &&
-		x.Path == y.Path && x.Content == y.Content && x.Size == y.Size && x.Overwrite == y.Overwrite && x.MaxBytes == y.MaxBytes &&
+		x.Path == y.Path && x.Content == y.Content && x.Size == y.Size && x.Overwrite == y.Overwrite && x.Mode == y.Mode && x.MaxBytes == y.MaxBytes &&
 		x.Command == y.Command && slices.Equal(x.Argv, y.Argv) && x.Cwd == y.Cwd && maps.Equal(x.Env, y.Env) && x.Stdin == y.Stdin &&
 		x.TimeoutMS == y.TimeoutMS && x.Tool == y.Tool && x.ToolHash == y.ToolHash && x.Method == y.Method && x.Target == y.Target &&
 		string(x.Limits) == string(y.Limits) && x.Bundle == y.Bundle && x.Zone == y.Zone && string(x.Request) == string(y.Request) &&

@@ -205,6 +205,9 @@ func malformed(a policy.Action) string {
 			return "the path " + policy.Escape(cut(p)) + " is not a clean relative path"
 		}
 	}
+	if a.Mode != "" && (a.Type != policy.FileCreate || space.CheckFileMode(a.Mode) != nil) {
+		return "the mode " + policy.Escape(cut(a.Mode)) + " is none that a file is made with"
+	}
 	if a.Type == policy.ShellExec && a.Command != "" && len(a.Argv) > 0 && (len(a.Argv) != 3 || a.Argv[1] != "-c" || a.Argv[2] != a.Command) {
 		return "the command that is shown is not the one that would run"
 	}

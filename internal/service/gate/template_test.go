@@ -112,6 +112,8 @@ func TestATemplateOfAFileLetsItsContentVary(t *testing.T) {
 	}
 	over, elsewhere, deleted := write("docs/b.md", "two"), write("docs/b.md", "two"), write("docs/b.md", "two")
 	over.Overwrite, elsewhere.Space, deleted.Type = true, "spc_00000000000000000000000009", policy.FileDelete
+	executable, setuid, read := write("docs/b.md", "two"), write("docs/b.md", "two"), h.file("standard", policy.FileRead, "notes.md")
+	executable.Mode, setuid.Mode, read.Mode = "0755", "04755", "0644"
 	large := write("docs/b.md", "two")
 	large.Size = 10<<20 + 1
 	for _, c := range []struct {
@@ -124,6 +126,7 @@ func TestATemplateOfAFileLetsItsContentVary(t *testing.T) {
 		{"a folder below", write("docs/x/b.md", "two"), policy.RequireApproval}, {"over a file", over, policy.RequireApproval},
 		{"another space", elsewhere, policy.RequireApproval}, {"to delete", deleted, policy.RequireApproval},
 		{"hidden", write("docs/.md", "two"), policy.RequireApproval}, {"refused", write("docs/a.env", "x"), policy.Deny}, {"too large", large, policy.Deny},
+		{"with another mode", executable, policy.RequireApproval}, {"with a mode that there is not", setuid, policy.Deny}, {"with a mode, to read", read, policy.Deny},
 	} {
 		if d := h.judge(c.a).Decision; d.Outcome != c.want {
 			t.Errorf("%s: got %s (%s), want %s", c.name, d.Outcome, d.Reason, c.want)

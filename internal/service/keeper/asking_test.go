@@ -31,7 +31,7 @@ func asking(s *testkit.Stack) id.Space {
 // put writes a text over the API.
 func put(s *testkit.Stack, in id.Space, by id.Principal, path, text string) error {
 	origin := event.Origin{Principal: by}
-	_, err := s.Keeper.WriteFile(s.Context(), origin, testkit.WS, in, path, true, event.DigestOf([]byte(text)), int64(len(text)), strings.NewReader(text))
+	_, err := s.Keeper.WriteFile(s.Context(), origin, testkit.WS, in, path, true, "", event.DigestOf([]byte(text)), int64(len(text)), strings.NewReader(text))
 	return err
 }
 
@@ -193,7 +193,7 @@ func TestThreat06AnotherRequestIsNotWhatWasApproved(t *testing.T) {
 		"space":   func() error { return put(s, elsewhere, s.Owner, "docs/a", "one") },
 		"person":  func() error { return put(s, in, other, "docs/a", "one") },
 		"overwrite": func() error {
-			_, err := s.Keeper.WriteFile(s.Context(), s.Origin, testkit.WS, in, "docs/a", false, event.DigestOf([]byte("one")), 3, strings.NewReader("one"))
+			_, err := s.Keeper.WriteFile(s.Context(), s.Origin, testkit.WS, in, "docs/a", false, "", event.DigestOf([]byte("one")), 3, strings.NewReader("one"))
 			return err
 		},
 		"action": func() error { return s.Keeper.DeleteFile(s.Context(), s.Origin, testkit.WS, in, "docs/a") },
@@ -215,7 +215,7 @@ func TestThreat08ContentThatChangesUnderWayIsRefused(t *testing.T) {
 	s := open(t)
 	in := asking(s)
 	answer(t, s, question(t, put(s, in, s.Owner, "docs/a", "one")), policy.Approve)
-	_, err := s.Keeper.WriteFile(s.Context(), s.Origin, testkit.WS, in, "docs/a", true, event.DigestOf([]byte("one")), 3, bytes.NewReader([]byte("two")))
+	_, err := s.Keeper.WriteFile(s.Context(), s.Origin, testkit.WS, in, "docs/a", true, "", event.DigestOf([]byte("one")), 3, bytes.NewReader([]byte("two")))
 	if err == nil {
 		t.Fatal("other bytes are written")
 	}

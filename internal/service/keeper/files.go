@@ -94,12 +94,15 @@ func (k *Keeper) look(ctx context.Context, origin event.Origin, ws id.Workspace,
 
 // RefuseWrite returns the refusal of a file of which, whatever it will hold, is known already that it may not be written, so that nobody
 // has to take its content in first. The size is 0 where it is not known.
-func (k *Keeper) RefuseWrite(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, overwrite bool, size int64) error {
+func (k *Keeper) RefuseWrite(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, overwrite bool, mode string, size int64) error {
 	_, _, action, err := k.reach(ctx, origin, ws, s, policy.FileCreate, path)
 	if err != nil {
 		return err
 	}
-	action.Size, action.Overwrite = size, overwrite
+	if err := space.CheckFileMode(mode); err != nil {
+		return err
+	}
+	action.Size, action.Overwrite, action.Mode = size, overwrite, mode
 	ruling, err := k.Gate.Judge(ctx, action)
 	if err != nil || ruling.Decision.Outcome != policy.Deny {
 		return err
@@ -108,10 +111,14 @@ func (k *Keeper) RefuseWrite(ctx context.Context, origin event.Origin, ws id.Wor
 }
 
 // WriteFile makes a file of a space from content whose hash and size are known. What a request with an idempotency key has written, a
-// repeat of it does not write again, however often the daemon ended in between.
-func (k *Keeper) WriteFile(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, overwrite bool, hash event.Digest, size int64, content io.Reader) (space.Entry, error) {
+// repeat of it does not write again, however often the daemon ended in between. The mode is space.ModePlain,
+// space.ModeExecutable or "".
+func (k *Keeper) WriteFile(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, overwrite bool, mode string, hash event.Digest, size int64, content io.Reader) (space.Entry, error) {
+	if err := space.CheckFileMode(mode); err != nil {
+		return space.Entry{}, err
+	}
 	return k.change(ctx, origin, ws, s, policy.FileCreate, path, func(a *policy.Action) {
-		a.Content, a.Size, a.Overwrite = hash, size, overwrite
+		a.Content, a.Size, a.Overwrite, a.Mode = hash, size, overwrite, mode
 	}, func(files space.Files, p policy.Permit) (space.Entry, error) { return files.Write(ctx, p, content) })
 }
 
@@ -162,7 +169,7 @@ func (k *Keeper) permitted(ctx context.Context, origin event.Origin, action poli
 // begin records the intent of an action, does it and records how it went. Before says what an earlier request with the same key has done.
 func (k *Keeper) begin(ctx context.Context, origin event.Origin, before earlier, doc space.Space, files space.Files, ruling policy.Ruling, approval id.Approval, do func(space.Files, policy.Permit) (space.Entry, error)) (done space.Entry, err error) {
 	ws, a := doc.Workspace, ruling.Action
-	begun := space.FileBegun{Space: doc.ID, Action: a.Type, Path: a.Path, Content: a.Content, Size: a.Size, Hash: ruling.Decision.Action}
+	begun := space.FileBegun{Space: doc.ID, Action: a.Type, Path: a.Path, Content: a.Content, Size: a.Size, Mode: a.Mode, Hash: ruling.Decision.Action}
 	permit, receipt, err := k.Gate.Begin(ctx, ruling, approval, origin.Once(event.Batch{Workspace: ws, Drafts: []event.Draft{k.event(space.EventFileBegun, origin, doc, begun)}}))
 	if err != nil {
 		return done, err

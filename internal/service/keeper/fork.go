@@ -60,7 +60,7 @@ func (k *Keeper) Fork(ctx context.Context, origin event.Origin, f Fork) (space.S
 // that, once, and are started again when they are needed; so it is left out while a run of it is under way or waits, and then the fork may take
 // as long as it takes to make its files.
 func (k *Keeper) share(ctx context.Context, parent space.Space) error {
-	leave, err := k.seize(parent.ID)
+	leave, err := k.Seize(parent.ID)
 	if err != nil {
 		return nil //nolint:nilerr // it is being used
 	}

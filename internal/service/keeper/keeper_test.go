@@ -418,7 +418,7 @@ func TestCrashInTheMiddleOfAFileChange(t *testing.T) {
 		return testkit.Survive
 	})
 	content := []byte("x")
-	_, err := s.Keeper.WriteFile(s.Context(), s.Origin, testkit.WS, doc.ID, "f", false, event.DigestOf(content), 1, bytes.NewReader(content))
+	_, err := s.Keeper.WriteFile(s.Context(), s.Origin, testkit.WS, doc.ID, "f", false, "", event.DigestOf(content), 1, bytes.NewReader(content))
 	if fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("the write that could not be recorded: %v", err)
 	}
@@ -454,7 +454,7 @@ func TestCrashInTheMiddleOfAFileChangeThatIsSentAgain(t *testing.T) {
 			origin := s.Origin
 			origin.Key, origin.Command = "key", event.DigestOf(content)
 			write := func() (space.Entry, error) {
-				return s.Keeper.WriteFile(s.Context(), origin, testkit.WS, doc.ID, "f", false, event.DigestOf(content), int64(len(content)), bytes.NewReader(content))
+				return s.Keeper.WriteFile(s.Context(), origin, testkit.WS, doc.ID, "f", false, "", event.DigestOf(content), int64(len(content)), bytes.NewReader(content))
 			}
 			s.Log.DieAt(func(r event.Receipt) testkit.Death {
 				if r.Events[0].Type == space.EventFileBegun {
@@ -498,13 +498,13 @@ func TestTrapFilesSkipPolicy(t *testing.T) {
 	s := open(t)
 	doc := s.SpaceOf(keeper.Request{Preset: "restrictive"})
 	content := []byte("x")
-	_, err := s.Keeper.WriteFile(s.Context(), s.Origin, testkit.WS, doc.ID, "f", false, event.DigestOf(content), 1, bytes.NewReader(content))
+	_, err := s.Keeper.WriteFile(s.Context(), s.Origin, testkit.WS, doc.ID, "f", false, "", event.DigestOf(content), 1, bytes.NewReader(content))
 	if fault.KindOf(err) != fault.Denied {
 		t.Errorf("a write under the restrictive policy: %v", err)
 	}
 	standard := s.Space()
 	for _, path := range []string{"x.env", "a/b.key", ".git/config"} {
-		if _, err := s.Keeper.WriteFile(s.Context(), s.Origin, testkit.WS, standard.ID, path, false, event.DigestOf(content), 1, bytes.NewReader(content)); fault.KindOf(err) != fault.Denied {
+		if _, err := s.Keeper.WriteFile(s.Context(), s.Origin, testkit.WS, standard.ID, path, false, "", event.DigestOf(content), 1, bytes.NewReader(content)); fault.KindOf(err) != fault.Denied {
 			t.Errorf("a write of %s: %v", path, err)
 		}
 	}

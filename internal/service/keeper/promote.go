@@ -21,7 +21,7 @@ var errRuntimeFixed = fault.New(fault.Conflict, "runtime_fixed", "the space was 
 // Promote makes a space one of a heavier tier, while no operation of it is under way. Where to is "", or a runtime that leaves it open, it is the
 // strongest. A space that is there already stays as it is.
 func (k *Keeper) Promote(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, to string, why space.Why) (space.Space, error) {
-	leave, err := k.seize(s)
+	leave, err := k.Seize(s)
 	if err != nil {
 		return space.Space{}, err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"slices"
+	"strings"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -29,9 +30,18 @@ func (q *Request) asks() error {
 func (k *Keeper) tier(name string) (space.Tier, error) {
 	i := k.place(name)
 	if i < 0 {
-		return nil, fault.New(fault.Invalid, "tier_unknown", "there is no tier %.32q here; ask for auto", name)
+		return nil, fault.New(fault.Invalid, "tier_unknown", "there is no runtime or tier %.32q here", name).With("ask for one of these: " + strings.Join(k.runtimes(), ", "))
 	}
 	return k.Tiers[i], nil
+}
+
+// runtimes are what a space may ask to run in here.
+func (k *Keeper) runtimes() []string {
+	names := []string{space.RuntimeAuto, space.RuntimeHeavy}
+	for _, t := range k.Tiers {
+		names = append(names, t.Name())
+	}
+	return names
 }
 
 // place returns where a tier stands among those of this daemon, from the weakest to the strongest; -1 for none of them.

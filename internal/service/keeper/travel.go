@@ -53,8 +53,8 @@ func (k *Keeper) await(ctx context.Context, s id.Space) (leave func(), err error
 	}
 }
 
-// seize is await for who does not wait.
-func (k *Keeper) seize(s id.Space) (leave func(), err error) {
+// Seize implements space.Keeping.
+func (k *Keeper) Seize(s id.Space) (leave func(), err error) {
 	l := k.of(s)
 	select {
 	case l.turn <- struct{}{}:
@@ -174,7 +174,7 @@ func (k *Keeper) recordedAt(ctx context.Context, doc space.Space, at string) (ev
 // Rewind makes the files of a space what they were in a snapshot. No run of it may be under way. What they are before is kept as well, so
 // that a rewind can be rewound.
 func (k *Keeper) Rewind(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, to string) (space.Rewound, error) {
-	leave, err := k.seize(s)
+	leave, err := k.Seize(s)
 	if err != nil {
 		return space.Rewound{}, err
 	}
@@ -385,7 +385,7 @@ func (k *Keeper) state(ctx context.Context, doc space.Space, history space.Histo
 	if name != "" {
 		return k.resolve(ctx, doc, history, name)
 	}
-	leave, err := k.seize(doc.ID)
+	leave, err := k.Seize(doc.ID)
 	if err != nil {
 		return event.Digest{}, ErrBusy.With("wait for it, or name a snapshot: agentbox space snapshots lists them")
 	}

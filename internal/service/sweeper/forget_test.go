@@ -69,12 +69,12 @@ func rewind(s *testkit.Stack, in id.Space, to id.Run) error {
 func TestForgetWhatARunHasBrought(t *testing.T) {
 	s := open(t, testkit.Options{})
 	in := s.SpaceOf(keeper.Request{Name: "told"}).ID
-	s.Ended(s.Start(in, `[{"type":"createFile","path":"old.txt","content":"was there before"}]`).ID)
-	told := s.Ended(s.Start(in, `[
+	s.Ended(s.Start(in, stored(`{"type":"createFile","path":"old.txt","content":"was there before"}`)).ID)
+	told := s.Ended(s.Start(in, stored(`
 		{"type":"createFile","id":"a","path":"secret.txt","content":"`+secret+`"},
 		{"type":"shell","id":"b","command":"cat secret.txt; for i in $(seq 3000); do cat secret.txt; done; cp secret.txt other.txt; echo more >> other.txt; cp old.txt copy.txt"}
-	]`).ID)
-	later := s.Ended(s.Start(in, `[{"type":"createFile","path":"later.txt","content":"later"}]`).ID)
+	`)).ID)
+	later := s.Ended(s.Start(in, stored(`{"type":"createFile","path":"later.txt","content":"later"}`)).ID)
 	fork, err := s.Keeper.Fork(s.Context(), s.Origin, keeper.Fork{Workspace: testkit.WS, Space: in})
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ func TestForgetWhatARunHasBrought(t *testing.T) {
 	if err != nil || len(frames) < 4 || slices.ContainsFunc(frames, shows) {
 		t.Errorf("the live output: %d frames, %v", len(frames), err)
 	}
-	s.Ended(s.Start(in, `[{"type":"deleteFile","path":"secret.txt"},{"type":"deleteFile","path":"other.txt"}]`).ID)
+	s.Ended(s.Start(in, stored(`{"type":"deleteFile","path":"secret.txt"},{"type":"deleteFile","path":"other.txt"}`)).ID)
 	if err := rewind(s, in, later.ID); !errors.Is(err, vault.ErrForgotten) {
 		t.Errorf("rewind to a snapshot with the forgotten files: %v, want %v", err, vault.ErrForgotten)
 	}

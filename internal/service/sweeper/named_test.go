@@ -20,7 +20,7 @@ func TestNamesAreRemembered(t *testing.T) {
 			in := s.Space().ID
 			same := func() run.Run {
 				t.Helper()
-				return s.Ended(s.Start(in, `[{"type":"message","id":"a","content":"the same"}]`).ID)
+				return s.Ended(s.Start(in, stored(`{"type":"message","id":"a","content":"the same"}`)).ID)
 			}
 			named := func(r run.Run) bool {
 				t.Helper()
@@ -33,7 +33,7 @@ func TestNamesAreRemembered(t *testing.T) {
 				return false
 			}
 			first, second := same(), same()
-			other := s.Ended(s.Start(in, `[{"type":"message","id":"a","content":"something else"}]`).ID)
+			other := s.Ended(s.Start(in, stored(`{"type":"message","id":"a","content":"something else"}`)).ID)
 			if !named(first) {
 				t.Error("what the second names is forgotten with the first")
 			}

@@ -38,6 +38,11 @@ func TestMain(m *testing.M) {
 // long is an operation whose result does not fit into its event.
 const long = `{"type":"shell","command":"seq 1 40000"}`
 
+// stored returns operations with one behind them that makes the message too long for its event.
+func stored(operations string) string {
+	return "[" + operations + `,{"type":"message","content":"` + strings.Repeat("x", 4<<10) + `"}]`
+}
+
 func open(t *testing.T, o testkit.Options) *testkit.Stack {
 	o.Program, o.SQLite = program, true
 	return testkit.Open(t, o)
@@ -67,7 +72,7 @@ func TestSweepKeepsWhatTheLogNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Ended(s.Start(s.Space().ID, "["+long+"]").ID)
+	s.Ended(s.Start(s.Space().ID, stored(long)).ID)
 	found, err := s.Sweeper.Survey(s.Context(), testkit.WS)
 	if err != nil || found.Contents.Freed != 1 || found.Contents.Kept != 2 {
 		t.Errorf("a survey: %+v, %v; want 1 to free and 2 to keep", found, err)
@@ -102,7 +107,7 @@ func TestSweepsBesideRunsLoseNothing(t *testing.T) {
 	})
 	const runs = 5
 	for range runs {
-		s.Ended(s.Start(in, "["+long+","+long+"]").ID)
+		s.Ended(s.Start(in, stored(long+","+long)).ID)
 	}
 	stop()
 	sweeping.Wait()
@@ -211,7 +216,7 @@ func TestQuotaOfContent(t *testing.T) {
 		}
 		return u
 	}
-	first := s.Ended(s.Start(in, "["+long+"]").ID)
+	first := s.Ended(s.Start(in, stored(long)).ID)
 	u := usage()
 	if u.Contents != 2 || u.Bytes < 200_000 || u.Bytes > 290_000 {
 		t.Fatalf("the first run has %+v", u)
@@ -220,7 +225,7 @@ func TestQuotaOfContent(t *testing.T) {
 		t.Fatal("the first run's result is not whole")
 	}
 	// The second result does not fit: it is recorded all the same, without its long text.
-	second := s.Ended(s.Start(in, "["+long+"]").ID)
+	second := s.Ended(s.Start(in, stored(long)).ID)
 	if second.Status != run.Succeeded {
 		t.Errorf("the second run ended as %s", second.Status)
 	}

@@ -184,6 +184,14 @@ func decide(i *invocation, verb, short string) *cobra.Command {
 	return c
 }
 
+// own returns a question as who asks shows it to who has caused it.
+func (i *invocation) own(a policy.Approval) policy.Approval {
+	if i.asking == nil {
+		return a
+	}
+	return i.asking(a)
+}
+
 // answer asks the person at the terminal and sends the answer; false means that there was none.
 func (i *invocation) answer(ctx context.Context, api *client.Client, approval id.Approval) (bool, error) {
 	a, err := api.Approval(ctx, approval)
@@ -193,7 +201,7 @@ func (i *invocation) answer(ctx context.Context, api *client.Client, approval id
 	p := i.printer(i.Err)
 	p.json = false
 	p.line("")
-	p.question(a)
+	p.question(i.own(a))
 	for {
 		line, err := i.ask(p.paint(bold, "Allow it? [y]es, [n]o, or [l]ater: "))
 		if errors.Is(err, io.EOF) {

@@ -87,7 +87,7 @@ func artifactPut(i *invocation) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return i.show(made, func(p *printer) { p.line("%s holds %d bytes, %s", made.ID, size, made.Digest) })
+		return i.show(made, func(p *printer) { p.line("%s holds %s, %s", made.ID, count(size, "byte"), made.Digest) })
 	}
 	return c
 }

@@ -119,8 +119,8 @@ func (i *invocation) verifyRemote(cmd *cobra.Command) error {
 // proof writes what an offline verification found.
 func (p *printer) proof(proof Proof) {
 	if proof.Valid {
-		p.line("%s %s: the log is intact: %d events in %d chains checked, %d documents equal what the log says", p.paint(green, "✓"),
-			plain(string(proof.Workspace)), proof.Checked, proof.Streams, proof.Documents)
+		p.line("%s %s: the log is intact: %s in %s checked, %s equal what the log says", p.paint(green, "✓"),
+			plain(string(proof.Workspace)), count(proof.Checked, "event"), count(proof.Streams, "chain"), count(proof.Documents, "document"))
 	} else {
 		p.line("%s %s: the log was changed", p.paint(red, "✗"), plain(string(proof.Workspace)))
 	}
@@ -154,7 +154,7 @@ func (p *printer) withheld(redacted, sealed uint64) {
 // audit writes what a verification by the daemon found.
 func (p *printer) audit(r client.AuditReport) {
 	if r.Valid {
-		p.line("%s the log is intact: %d events checked, the last is %s", p.paint(green, "✓"), r.Checked, first(r.LastHash.String(), "none"))
+		p.line("%s the log is intact: %s checked, the last is %s", p.paint(green, "✓"), count(r.Checked, "event"), first(r.LastHash.String(), "none"))
 		p.withheld(r.Redacted, r.Sealed)
 		return
 	}

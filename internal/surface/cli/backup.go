@@ -45,7 +45,7 @@ func backups(i *invocation) *cobra.Command {
 			return err
 		}
 		return i.show(kept, func(p *printer) {
-			p.line("%s %s: %d files, %s", p.paint(green, "✓"), plain(target), kept.Files, bytesize(kept.Bytes))
+			p.line("%s %s: %s, %s", p.paint(green, "✓"), plain(target), count(kept.Files, "file"), bytesize(kept.Bytes))
 			if kept.Changed > 0 {
 				p.line("%s", p.paint(yellow, fmt.Sprintf("%d files of spaces were written to meanwhile; they are kept as they were read", kept.Changed)))
 			}
@@ -96,7 +96,7 @@ func restore(i *invocation) *cobra.Command {
 			Proofs  []Proof `json:"workspaces"`
 		}{kept, at.DataDir, proofs}, func(p *printer) {
 			if file != "" {
-				p.line("%s %s: %d files, %s, as of %s", p.paint(green, "✓"), plain(at.DataDir), kept.Files, bytesize(kept.Bytes), moment(kept.MadeAt))
+				p.line("%s %s: %s, %s, as of %s", p.paint(green, "✓"), plain(at.DataDir), count(kept.Files, "file"), bytesize(kept.Bytes), moment(kept.MadeAt))
 			}
 			sealed := false
 			for _, proof := range proofs {
@@ -123,7 +123,7 @@ func (i *invocation) progress(word string) (tell func(files int, bytes int64), d
 	return func(files int, bytes int64) {
 			if now := i.Clock.Now(); now.Sub(last) > 200*time.Millisecond {
 				last, shown = now, true
-				fmt.Fprintf(i.Err, "\r\x1b[K%d files, %s %s", files, bytesize(bytes), word)
+				fmt.Fprintf(i.Err, "\r\x1b[K%s, %s %s", count(files, "file"), bytesize(bytes), word)
 			}
 		}, func() {
 			if shown {

@@ -22,6 +22,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space"
 )
 
@@ -166,9 +167,10 @@ type invocation struct {
 	data, url, key string
 	store, shared  string
 	json           bool
-	keyFrom        string                              // where the API key was found
-	lines          *bufio.Reader                       // of In, once something was read
-	answers        func(prompt string) (string, error) // reads an answer where a terminal is read key by key
+	keyFrom        string                                  // where the API key was found
+	lines          *bufio.Reader                           // of In, once something was read
+	answers        func(prompt string) (string, error)     // reads an answer where a terminal is read key by key
+	asking         func(a policy.Approval) policy.Approval // what a session shows of a question about what it has sent; nil for all of it
 }
 
 // root makes the command tree.
@@ -212,7 +214,7 @@ func wrapArgs(cmd *cobra.Command) {
 				return err
 			}
 			_, takes, _ := strings.Cut(cmd.Use, " ")
-			return usage("%s takes %s, and %d arguments were given", within(cmd), first(takes, "no arguments"), len(args)).With("see: " + cmd.CommandPath() + " --help")
+			return usage("%s takes %s, and %s given", within(cmd), first(takes, "no arguments"), map[bool]string{true: "1 argument was", false: fmt.Sprintf("%d arguments were", len(args))}[len(args) == 1]).With("see: " + cmd.CommandPath() + " --help")
 		}
 	}
 	for _, sub := range cmd.Commands() {

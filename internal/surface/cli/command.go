@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
 
 	"agentbox/internal/client"
 	"agentbox/internal/domain/fault"
@@ -101,6 +103,46 @@ func (o *ordered) follow(ctx context.Context, r id.Run) (result run.Result, err 
 	return result, ctx.Err()
 }
 
+// maxLacked is how many things are named that a space lacks.
+const maxLacked = 3
+
+// lacked names what a space lacked.
+func lacked(all []run.Lack) string {
+	names := make([]string, 0, maxLacked)
+	for _, l := range all[:min(len(all), maxLacked)] {
+		name := "the " + l.Kind + " " + l.Name
+		if l.Kind == "feature" && l.Detail != "" { // of a program that is there
+			name = l.Detail + " (" + l.Name + ")"
+		}
+		names = append(names, oneLine(name, 80))
+	}
+	text := strings.Join(names, ", ")
+	if more := len(all) - maxLacked; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// patience returns what waits where what comes, as in "the lines", comes faster than the daemon takes runs. It says so once.
+func (i *invocation) patience(what string) func(ctx context.Context, l *client.Later) error {
+	said := false
+	return func(ctx context.Context, l *client.Later) error {
+		if !said {
+			said = true
+			p := i.printer(i.Err)
+			p.line("%s", p.paint(faint, fmt.Sprintf("%s come faster than the daemon takes runs of this key; waiting %s, and again where it has to be", what, l.After)))
+		}
+		over, stop := i.Clock.NewTimer(l.After)
+		defer stop()
+		select {
+		case <-over:
+			return nil
+		case <-ctx.Done():
+			return fault.New(fault.Unavailable, codeInterrupted, "interrupted")
+		}
+	}
+}
+
 // printed is what a command printed, as it is in a frame.
 func printed(f client.Frame) ([]byte, error) {
 	var out client.Output
@@ -123,13 +165,14 @@ func (i *invocation) tellQuestion(ctx context.Context, api *client.Client, appro
 	}
 	p := i.printer(i.Err)
 	p.json = false
-	p.question(a)
+	p.question(i.own(a))
 	p.line("%s", p.paint(yellow, "it waits until a person says: agentbox approvals approve "+string(a.ID)+", or deny"))
 	return nil
 }
 
-// ending turns the result of a command into the exit code of the program that shows it, and says on standard error what no output said.
-func (i *invocation) ending(e run.Result) (code int) {
+// ending turns the result of a command into the exit code of the program that shows it, and says on standard error what no output said: also what the space
+// lacked for a command that failed, with what to do about it.
+func (i *invocation) ending(e run.Result, heavier string) (code int) {
 	say := func(kind fault.Kind, code, text, suggestion string) {
 		complain(i.Err, i.printer(i.Err), fault.New(kind, first(code, "operation_failed"), "%s", text).With(suggestion))
 	}
@@ -146,6 +189,9 @@ func (i *invocation) ending(e run.Result) (code int) {
 	}
 	if e.Error != "" {
 		say(fault.Exhausted, first(e.ReasonCode, e.Limit), e.Error, e.Suggestion)
+	}
+	if lacked := lacked(e.Lacks); lacked != "" && e.Error == "" && !e.OK() {
+		say(fault.Conflict, "tier_lacks", "a "+first(e.Tier, "nano")+" space has not "+lacked, heavier)
 	}
 	switch {
 	case e.ExitCode == nil:

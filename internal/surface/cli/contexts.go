@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentbox/internal/client"
+	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/run"
@@ -82,8 +83,8 @@ func contextRun(i *invocation) *cobra.Command {
 	f.StringVar(&r.q.Cwd, "cwd", "", "where it runs, below the space's files")
 	f.StringArrayVar(&env, "env", nil, "NAME=VALUE in its environment, which the next code does not find; repeatable")
 	f.StringVar(&timeout, "timeout", "", "how long it may run, for example 90s (default 30s, or what policy allows)")
-	f.StringVar(&r.to, "save", "", "folder of this machine to which pictures are written that it shows")
-	f.BoolVarP(&r.force, "force", "f", false, "let --save replace files of this machine")
+	f.StringVar(&r.to, "save", "", "folder of this machine to which pictures are written that it shows, each run's in a folder of its own: DIR/RUN/CONTEXT-N.png")
+	f.BoolVarP(&r.force, "force", "f", false, "let --save replace a file of the run that was changed")
 	f.StringVar(&r.q.IdempotencyKey, "idempotency-key", "", "the same key and code run once, however often they are sent")
 	c.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		if err := space.ContextName(args[1]); err != nil {
@@ -237,6 +238,7 @@ func (r *cellRun) run(ctx context.Context, api *client.Client) error {
 			return err
 		},
 		asks: func(ctx context.Context, approval id.Approval) error { return r.i.tellQuestion(ctx, api, approval) },
+		wait: r.i.patience("the cells"),
 	}
 	result, of, err := o.made(ctx, func() (run.Events, error) { return api.RunCell(ctx, r.space, r.name, r.q) })
 	if flush != nil {
@@ -245,7 +247,7 @@ func (r *cellRun) run(ctx context.Context, api *client.Client) error {
 	if err != nil {
 		return err
 	}
-	code := r.i.ending(result)
+	code := r.i.ending(result, "contexts are of nano spaces; run it as a program elsewhere: agentbox exec --runtime heavy FILE")
 	shown, err := r.shown(ctx, api, of)
 	if err != nil {
 		return err
@@ -280,10 +282,11 @@ func (r *cellRun) shown(ctx context.Context, api *client.Client, of id.Run) ([]d
 		for _, d := range e.Displays {
 			one := displayed{Display: d}
 			if ending, is := pictures[d.Media]; is && r.to != "" {
-				if err := os.MkdirAll(r.to, 0o755); err != nil {
-					return all, fault.Wrap(err, fault.Invalid, "folder_unwritable", "the folder %s cannot be made", oneLine(r.to, 200))
+				dir := filepath.Join(r.to, string(of)) // so that what one run has shown is not in the way of the next
+				if err := os.MkdirAll(dir, 0o755); err != nil {
+					return all, fault.Wrap(err, fault.Invalid, "folder_unwritable", "the folder %s cannot be made", oneLine(dir, 200))
 				}
-				one.File = filepath.Join(r.to, fmt.Sprintf("%s-%d.%s", r.name, d.Value, ending))
+				one.File = filepath.Join(dir, fmt.Sprintf("%s-%d.%s", r.name, d.Value, ending))
 				if err := r.fetch(ctx, api, one); err != nil {
 					return all, err
 				}
@@ -297,8 +300,11 @@ func (r *cellRun) shown(ctx context.Context, api *client.Client, of id.Run) ([]d
 // pictures are the endings of the files of pictures.
 var pictures = map[string]string{space.DisplayPNG: "png", space.DisplayJPEG: "jpg", space.DisplaySVG: "svg"}
 
-// fetch writes the content of what was shown to its file.
+// fetch writes the content of what was shown to its file, unless it is there: a run that is repeated by its key has the same pictures.
 func (r *cellRun) fetch(ctx context.Context, api *client.Client, d displayed) error {
+	if raw, err := os.ReadFile(d.File); err == nil && event.DigestOf(raw) == d.Digest {
+		return nil
+	}
 	content, err := api.ArtifactContent(ctx, d.Artifact)
 	if err != nil {
 		return err
@@ -334,7 +340,7 @@ func formOf(d run.Display) string {
 	case d.Width > 0:
 		about = fmt.Sprintf("%d by %d, %s", d.Width, d.Height, about)
 	case d.Columns > 0:
-		about = fmt.Sprintf("%d rows of %d columns, %s", d.Rows, d.Columns, about)
+		about = fmt.Sprintf("%s of %s, %s", count(d.Rows, "row"), count(d.Columns, "column"), about)
 	}
 	return plain(d.Media) + "  " + about
 }

@@ -174,7 +174,7 @@ func (d *showcase) prepare(ctx context.Context, api *client.Client) error {
 	if err != nil {
 		return unreadable(err, d.dataset)
 	}
-	entry, err := api.WriteFile(ctx, made.ID, "data/seattle-weather.csv", bytes.NewReader(content), int64(len(content)), true)
+	entry, err := api.WriteFile(ctx, made.ID, "data/seattle-weather.csv", bytes.NewReader(content), int64(len(content)), true, "")
 	if err != nil {
 		return err
 	}

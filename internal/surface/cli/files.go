@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/space"
 )
 
 // files are the commands about the files of a space.
@@ -98,13 +100,21 @@ func interrupted(err error) error {
 }
 
 func filePut(i *invocation) *cobra.Command {
-	var keep bool
+	var (
+		keep bool
+		mode string
+	)
 	c := &cobra.Command{
 		Use: "put SPACE FILE [PATH]", Short: "Write a file, or a folder with all its files, into a space", Args: cobra.RangeArgs(2, 3), ValidArgsFunction: i.completeSpaces,
-		Long: "Put writes a file of this machine to PATH in the space (default: its own name); - reads standard input and needs a PATH.\nA folder is written with everything in it; what is no regular file is left out and said.",
+		Long: "Put writes a file of this machine to PATH in the space (default: its own name); - reads standard input and needs a PATH.\nA folder is written with everything in it; what is no regular file is left out and said.\n" +
+			"What can be executed here can be executed there, unless --mode says otherwise.",
 	}
 	c.Flags().BoolVar(&keep, "no-overwrite", false, "refuse to replace a file")
+	c.Flags().StringVar(&mode, "mode", "", "0755 for what is to be executed, 0644 for what is not (default: as on this machine)")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := space.CheckFileMode(mode); err != nil {
+			return err
+		}
 		from, to := args[1], ""
 		if len(args) > 2 {
 			to = args[2]
@@ -117,8 +127,8 @@ func filePut(i *invocation) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		write := func(content io.Reader, size int64, to string) error {
-			entry, err := api.WriteFile(cmd.Context(), in, to, content, size, !keep)
+		write := func(content io.Reader, size int64, to, here string) error {
+			entry, err := api.WriteFile(cmd.Context(), in, to, content, size, !keep, first(mode, here))
 			if err != nil {
 				return err
 			}
@@ -132,15 +142,15 @@ func filePut(i *invocation) *cobra.Command {
 			if err != nil {
 				return unreadable(err, from)
 			}
-			return write(bytes.NewReader(raw), int64(len(raw)), to)
+			return write(bytes.NewReader(raw), int64(len(raw)), to, "")
 		}
 		return i.put(from, first(to, filepath.Base(filepath.Clean(from))), write)
 	}
 	return c
 }
 
-// put writes a file of this machine, or every regular file below a folder.
-func (i *invocation) put(from, to string, write func(content io.Reader, size int64, to string) error) error {
+// put writes a file of this machine, or every regular file below a folder. The mode is space.ModeExecutable for what can be executed here.
+func (i *invocation) put(from, to string, write func(content io.Reader, size int64, to, mode string) error) error {
 	return filepath.WalkDir(from, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return unreadable(err, name)
@@ -168,7 +178,11 @@ func (i *invocation) put(from, to string, write func(content io.Reader, size int
 			return unreadable(err, name)
 		}
 		defer f.Close()
-		return write(f, info.Size(), path.Join(to, filepath.ToSlash(rel)))
+		mode := "" // that of a file which is replaced
+		if info.Mode()&0o111 != 0 {
+			mode = space.ModeExecutable
+		}
+		return write(f, info.Size(), path.Join(to, filepath.ToSlash(rel)), mode)
 	})
 }
 
@@ -206,10 +220,39 @@ func fileGet(i *invocation) *cobra.Command {
 	return c
 }
 
+// savable says why save will not write a file of this machine, as far as that is seen before there is anything to write.
+func savable(target string, force bool) error {
+	if err := vacant(target, force); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(target), ".agentbox-*")
+	if err == nil {
+		err = errors.Join(f.Close(), os.Remove(f.Name()))
+	}
+	if err != nil {
+		return fault.Wrap(err, fault.Invalid, "file_unwritable", "%s cannot be written", oneLine(target, 200))
+	}
+	return nil
+}
+
+// vacant refuses a name that is taken by what is not to be replaced.
+func vacant(target string, force bool) error {
+	info, err := os.Lstat(target)
+	switch {
+	case err != nil || force && info.Mode().IsRegular():
+		return nil // what is wrong with its folder is seen when it is written
+	case info.IsDir():
+		return fault.New(fault.Conflict, "file_exists", "%s is a folder", oneLine(target, 200)).With("name a file in it")
+	case !info.Mode().IsRegular():
+		return fault.New(fault.Conflict, "file_exists", "%s exists already, and is no regular file", oneLine(target, 200)).With("name another file")
+	}
+	return fault.New(fault.Conflict, "file_exists", "%s exists already", oneLine(target, 200)).With("name another file, or replace it with --force")
+}
+
 // save writes a file of this machine as a whole or not at all, never through a link, and replaces one only when told to.
 func save(target string, content io.Reader, force bool) (int64, error) {
-	if info, err := os.Lstat(target); err == nil && (!force || !info.Mode().IsRegular()) {
-		return 0, fault.New(fault.Conflict, "file_exists", "%s exists already", oneLine(target, 200)).With("name another file, or replace it with --force")
+	if err := vacant(target, force); err != nil {
+		return 0, err
 	}
 	f, err := os.CreateTemp(filepath.Dir(target), ".agentbox-*")
 	if err != nil {

@@ -49,7 +49,7 @@ func markdown(t run.Transcript) string {
 		}
 		became(&b, o)
 	}
-	fmt.Fprintf(&b, "\n%d events of the log belong to this run", len(t.Events))
+	fmt.Fprintf(&b, "\n%s of the log belong to this run", count(len(t.Events), "event"))
 	if n := len(t.Events); n > 0 {
 		fmt.Fprintf(&b, ", from place %d to place %d", t.Events[0].Seq, t.Events[n-1].Seq)
 	}

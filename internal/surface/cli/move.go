@@ -50,7 +50,7 @@ func exportWorkspace(i *invocation) *cobra.Command {
 			return err
 		}
 		return i.show(moved, func(p *printer) {
-			p.line("%s %s: %d events and %d contents of %s", p.paint(green, "✓"), plain(target), moved.Events, moved.Contents, moved.Workspace)
+			p.line("%s %s: %s and %s of %s", p.paint(green, "✓"), plain(target), count(moved.Events, "event"), count(moved.Contents, "content"), moved.Workspace)
 			p.moved(moved)
 		})
 	}
@@ -79,7 +79,7 @@ func importWorkspace(i *invocation) *cobra.Command {
 			return err
 		}
 		return i.show(moved, func(p *printer) {
-			p.line("%s %s: %d events and %d contents of %s", p.paint(green, "✓"), plain(dir), moved.Events, moved.Contents, moved.Workspace)
+			p.line("%s %s: %s and %s of %s", p.paint(green, "✓"), plain(dir), count(moved.Events, "event"), count(moved.Contents, "content"), moved.Workspace)
 			p.moved(moved)
 			if moved.Ended > 0 {
 				p.line("%d spaces ended: their files stayed where they were", moved.Ended)

@@ -314,7 +314,7 @@ func (p *printer) checked(c Checked) {
 		if c.Complete {
 			whole = "the whole log"
 		}
-		p.line("%s %d events, %s, are what the checkpoint of %s over %d events was signed for", mark, c.Events, whole, oneLine(c.Origin, 0), c.Size)
+		p.line("%s %s, %s, are what the checkpoint of %s over %s was signed for", mark, count(c.Events, "event"), whole, oneLine(c.Origin, 0), count(c.Size, "event"))
 	}
 }
 
@@ -349,7 +349,7 @@ func auditExport(i *invocation) *cobra.Command {
 		}
 		if out != "" {
 			return i.show(map[string]any{"events": n, "file": out}, func(p *printer) {
-				p.line("%s %d events written to %s", p.paint(green, "✓"), n, oneLine(out, 0))
+				p.line("%s %s written to %s", p.paint(green, "✓"), count(n, "event"), oneLine(out, 0))
 			})
 		}
 		return nil

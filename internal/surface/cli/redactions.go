@@ -87,7 +87,7 @@ func (p *printer) redacted(done client.Redactions) {
 	if done.Contents == nil {
 		return
 	}
-	p.line("  %d pieces of content went with them", done.Contents.Forgotten)
+	p.line("  %s of content went with them", count(done.Contents.Forgotten, "piece"))
 	for _, list := range []struct {
 		what  string
 		names []string

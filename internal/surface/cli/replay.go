@@ -436,11 +436,11 @@ func (p *printer) replayed(out replayed, recorded, told run.Transcript) {
 	}
 	d := out.Divergence
 	if d == nil && out.Gas > 0 {
-		p.line("\n%s, %d gas: %d operations of %s gave the same in %s", p.paint(green, "equal"), out.Gas, out.Compared, out.Recorded, out.Run)
+		p.line("\n%s, %d gas: %s of %s gave the same in %s", p.paint(green, "equal"), out.Gas, count(out.Compared, "operation"), out.Recorded, out.Run)
 		return
 	}
 	if d == nil {
-		p.line("\n%s: %d operations of %s gave the same in %s", p.paint(green, "same"), out.Compared, out.Recorded, out.Run)
+		p.line("\n%s: %s of %s gave the same in %s", p.paint(green, "same"), count(out.Compared, "operation"), out.Recorded, out.Run)
 		return
 	}
 	p.line("\n%s: operation %s differs first, in %s", p.paint(red, "diverged"), p.paint(bold, plain(d.Operation)), where(d))

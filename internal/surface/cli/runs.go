@@ -120,7 +120,7 @@ func failures(r client.RunShown) string {
 	case 1:
 		return ", 1 operation did not succeed"
 	}
-	return fmt.Sprintf(", %d operations did not succeed", failed)
+	return fmt.Sprintf(", %s did not succeed", count(failed, "operation"))
 }
 
 // run writes a run: its timeline, then where it stands and what to do next.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -45,7 +46,7 @@ func shell(i *invocation) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s := session{i: i, api: api, space: in}
+			s := session{i: i, api: api, space: in, wait: i.patience("the lines")}
 			return s.run(cmd.Context())
 		},
 	}
@@ -59,7 +60,7 @@ type session struct {
 	carried  carried
 	programs []string // nil before they were asked for
 	last     int      // exit code of the last line
-	waited   bool     // it was said that lines come too fast
+	wait     func(context.Context, *client.Later) error
 
 	editor *term.Terminal // nil where the input is no terminal
 	keys   *typed
@@ -280,7 +281,7 @@ func (s *session) begin(ctx context.Context) error {
 		left, found = m.read(rest, *result.ExitCode)
 	}
 	if !found {
-		s.i.ending(result)
+		s.i.ending(result, s.heavier())
 		s.say(fault.New(fault.Unavailable, "not_read_back", "the shell of this space does not say where it is: each line begins in the top folder, with no variables of the one before"))
 		return nil
 	}
@@ -335,6 +336,7 @@ func (s *session) line(ctx context.Context, text string) error {
 		a.out, a.err = a.screens[0], a.screens[1]
 	}
 	a.watch()
+	s.i.asking = func(a policy.Approval) policy.Approval { return lineAsked(a, op.Command, text) }
 	o := ordered{api: s.api, space: s.space.ID, title: "agentbox shell", output: a.output, asks: a.asks, wait: s.wait}
 	result, r, err := o.do(within, op)
 	a.leave()
@@ -342,7 +344,7 @@ func (s *session) line(ctx context.Context, text string) error {
 		a.finish(nil)
 		return s.broken(ctx, err)
 	}
-	s.last = s.i.ending(result)
+	s.last = s.i.ending(result, s.heavier())
 	var left leaving
 	found := false
 	if result.ExitCode != nil {
@@ -370,6 +372,28 @@ func (s *session) line(ctx context.Context, text string) error {
 	return nil
 }
 
+// lineAsked is a question about a line without what the session adds to it, which is said instead.
+func lineAsked(a policy.Approval, command, line string) policy.Approval {
+	before, after, found := strings.Cut("\n"+command+"\n", "\n"+line+"\n")
+	if !found || command == line {
+		return a
+	}
+	added := map[string]bool{}
+	for text := range strings.SplitSeq(before+"\n"+after, "\n") {
+		added["  | "+policy.Escape(text)] = text != ""
+	}
+	for text := range strings.SplitSeq(line, "\n") {
+		delete(added, "  | "+policy.Escape(text))
+	}
+	shown := slices.DeleteFunc(strings.Split(a.Question.What, "\n"), func(text string) bool { return added[text] })
+	if len(shown) == strings.Count(a.Question.What, "\n")+1 {
+		return a // it is not the command that was sent
+	}
+	a.Title = "run a command: " + oneLine(policy.Escape(line), 120)
+	a.Question.What = strings.TrimRight(strings.Join(shown, "\n"), "\n") + "\nand what the session adds, to read back the folder and the variables: agentbox approvals show " + string(a.ID)
+	return a
+}
+
 // broken is what becomes of the session when a line could not be run to its end.
 func (s *session) broken(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
@@ -388,21 +412,12 @@ func (s *session) broken(ctx context.Context, err error) error {
 	return nil
 }
 
-// wait waits where lines come faster than the daemon takes runs. It says so once in a session.
-func (s *session) wait(ctx context.Context, l *client.Later) error {
-	if !s.waited {
-		s.waited = true
-		p := s.i.printer(s.i.Err)
-		p.line("%s", p.paint(faint, fmt.Sprintf("the lines come faster than the daemon takes runs of this key; the session waits %s, and again where it has to", l.After)))
+// heavier is what to do where the space's tier lacks something.
+func (s *session) heavier() string {
+	if s.space.Runtime != space.RuntimeAuto {
+		return "this space was asked to run in one tier; make one with: agentbox space create --runtime auto"
 	}
-	over, stop := s.i.Clock.NewTimer(l.After)
-	defer stop()
-	select {
-	case <-over:
-		return nil
-	case <-ctx.Done():
-		return fault.New(fault.Unavailable, codeInterrupted, "interrupted")
-	}
+	return "move the space to a heavier tier: agentbox space promote " + string(s.space.ID)
 }
 
 // strayed says that a line left nothing for the next one, where that is no matter of course, and goes back to the top from a folder that is gone.

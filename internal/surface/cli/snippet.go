@@ -22,11 +22,14 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// languages are what a snippet can be written in: the name of its file and the program that every tier has for it. A module of WASM is a program itself.
-var languages = []struct {
+// language is what a snippet can be written in: the name of its file and the program that every tier has for it.
+type language struct {
 	names         []string // what it is called, the endings of its files too
-	file, program string
-}{
+	file, program string   // without a program it is one itself
+}
+
+// languages are all of them.
+var languages = []language{
 	{[]string{"python", "py", "python3"}, "snippet.py", "python3"},
 	{[]string{"js", "javascript", "node", "mjs", "cjs"}, "snippet.js", "node"},
 	{[]string{"ts", "typescript", "bun", "mts", "tsx"}, "snippet.ts", "bun"},
@@ -112,9 +115,18 @@ func (s *snippet) run(ctx context.Context, from string, args []string) error {
 	if err != nil {
 		return err
 	}
+	if languages[l].program == "" && !bytes.HasPrefix(program, []byte("\x00asm")) {
+		return usage("the program is no WebAssembly module").With("say what it is written in with -r: python, js, ts, bash or wasm")
+	}
 	op, err := s.operation(l, args)
 	if err != nil {
 		return err
+	}
+	for _, f := range s.out {
+		_, to := fromSpace(f)
+		if err := savable(to, s.force); err != nil {
+			return err
+		}
 	}
 	s.q.Name, s.q.Metadata = "exec", map[string]string{"made_for": "agentbox exec"}
 	if !s.keep {
@@ -124,7 +136,7 @@ func (s *snippet) run(ctx context.Context, from string, args []string) error {
 	if err != nil {
 		return err
 	}
-	code, err := s.within(ctx, api, made, languages[l].file, program, op)
+	code, err := s.within(ctx, api, made, languages[l], program, op)
 	if s.keep {
 		s.i.printer(s.i.Err).line("the space %s is kept", made.ID)
 	} else if _, removing := api.DestroySpace(context.WithoutCancel(ctx), made.ID); removing != nil && err == nil {
@@ -231,15 +243,15 @@ const (
 )
 
 // within runs the program in its space and returns the exit code.
-func (s *snippet) within(ctx context.Context, api *client.Client, in space.Space, file string, program []byte, op run.Operation) (int, error) {
+func (s *snippet) within(ctx context.Context, api *client.Client, in space.Space, l language, program []byte, op run.Operation) (int, error) {
 	for _, bound := range in.Unenforced {
 		complain(s.i.Err, s.i.printer(s.i.Err), fault.New(fault.Unavailable, "not_enforced", "this host does not enforce %s", bound))
 	}
-	put := func(content io.Reader, size int64, to string) error {
-		if path.Clean(to) == file {
-			return usage("%s is where the program itself lies; put the file elsewhere with --file HOST:PATH", file)
+	put := func(content io.Reader, size int64, to, mode string) error {
+		if path.Clean(to) == l.file {
+			return usage("%s is where the program itself lies; put the file elsewhere with --file HOST:PATH", l.file)
 		}
-		_, err := api.WriteFile(ctx, in.ID, to, content, size, true)
+		_, err := api.WriteFile(ctx, in.ID, to, content, size, true, mode)
 		return err
 	}
 	for _, f := range s.in {
@@ -248,7 +260,11 @@ func (s *snippet) within(ctx context.Context, api *client.Client, in space.Space
 			return 0, err
 		}
 	}
-	if _, err := api.WriteFile(ctx, in.ID, file, bytes.NewReader(program), int64(len(program)), false); err != nil {
+	mode := ""
+	if l.program == "" { // it is executed itself
+		mode = space.ModeExecutable
+	}
+	if _, err := api.WriteFile(ctx, in.ID, l.file, bytes.NewReader(program), int64(len(program)), false, mode); err != nil {
 		return 0, err
 	}
 	said := executed{Space: in.ID, Files: []space.Difference{}}
@@ -279,7 +295,7 @@ func (s *snippet) within(ctx context.Context, api *client.Client, in space.Space
 	if err != nil {
 		return 0, err
 	}
-	code := s.i.ending(result)
+	code := s.i.ending(result, "run it with --runtime heavy; agentbox doctor says whether this host can")
 	said.Stdout, said.Stderr, said.Code, said.Run = strings.ToValidUTF8(stdout.String(), "\uFFFD"), strings.ToValidUTF8(stderr.String(), "\uFFFD"), code, r
 	said.tell(in, result)
 	if changed, err := api.DiffSpace(ctx, in.ID, "", ""); err == nil { // a space without snapshots has nothing to compare
@@ -329,8 +345,7 @@ func (x *executed) tell(in space.Space, e run.Result) {
 
 // fetch copies a file that the program left to this machine.
 func (s *snippet) fetch(ctx context.Context, api *client.Client, in id.Space, what string) error {
-	from, to, _ := strings.Cut(what, ":")
-	to = first(to, path.Base(from))
+	from, to := fromSpace(what)
 	content, err := api.ReadFile(ctx, in, from)
 	if err != nil {
 		return err
@@ -341,6 +356,12 @@ func (s *snippet) fetch(ctx context.Context, api *client.Client, in id.Space, wh
 		fmt.Fprintf(s.i.Err, "%s  %s\n", plain(to), bytesize(size))
 	}
 	return err
+}
+
+// fromSpace takes PATH[:HOST] apart.
+func fromSpace(text string) (from, to string) {
+	from, to, _ = strings.Cut(text, ":")
+	return from, first(to, path.Base(from))
 }
 
 // fromHost takes HOST[:PATH] apart. The colon behind the letter of a drive is part of HOST.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -103,15 +104,20 @@ func TestASessionWaitsWhereItsLinesComeTooFast(t *testing.T) {
 	}))
 	defer server.Close()
 	var said strings.Builder
-	s := session{i: &invocation{Host: Host{Clock: soon{}, Err: &said, Getenv: func(string) string { return "" }}}}
+	i := &invocation{Host: Host{Clock: soon{}, Out: io.Discard, Err: &said, Getenv: func(string) string { return "" }}}
 	api := client.New(server.URL, "key")
 	defer api.Close()
-	o := ordered{api: api, space: "spc_1", wait: s.wait}
+	o := ordered{api: api, space: "spc_1", wait: i.patience("the lines")}
 	if _, _, err := o.do(t.Context(), run.Operation{Type: run.OpShell, Command: "true"}); fault.CodeOf(err) != "taken" || asked != 3 {
 		t.Errorf("asked %d times: %v", asked, err)
 	}
-	if got := said.String(); strings.Count(got, "the session waits 9s") != 1 {
+	if got := said.String(); strings.Count(got, "the lines come faster than the daemon takes runs of this key; waiting 9s") != 1 {
 		t.Errorf("said is %q", got)
+	}
+	asked = 0
+	cell := cellRun{i: i, space: "spc_1", name: "c"}
+	if err := cell.run(t.Context(), api); fault.CodeOf(err) != "taken" || asked != 3 || strings.Count(said.String(), "the cells come faster") != 1 {
+		t.Errorf("a cell: asked %d times: %v, said %q", asked, err, said.String())
 	}
 	asked, o.wait = 0, nil
 	if _, _, err := o.do(t.Context(), run.Operation{Type: run.OpShell, Command: "true"}); fault.CodeOf(err) != "rate_limited" || asked != 1 {

@@ -180,3 +180,11 @@ func parseSpan(text string) (time.Duration, error) {
 	}
 	return d, nil
 }
+
+// count writes how many there are of something whose plural ends with s: 1 file, 2 files.
+func count[N int | int64 | uint64](n N, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

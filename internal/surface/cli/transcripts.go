@@ -61,7 +61,7 @@ func runExport(i *invocation) *cobra.Command {
 			return err
 		}
 		return i.show(exported{Run: told.Header.Run.ID, File: file, Bytes: len(raw), Redacted: told.Header.Redacted, Files: len(told.Files) > 0, Omitted: told.Omitted}, func(p *printer) {
-			p.line("%s: %s, %d operations, redacted: %s", oneLine(file, 0), bytesize(int64(len(raw))), len(told.Asked), first(strings.Join(told.Header.Redacted, ", "), "nothing"))
+			p.line("%s: %s, %s, redacted: %s", oneLine(file, 0), bytesize(int64(len(raw))), count(len(told.Asked), "operation"), first(strings.Join(told.Header.Redacted, ", "), "nothing"))
 			if told.Omitted > 0 {
 				p.line("%s %d files that you may not read, or that no archive holds, were left out", p.paint(yellow, "!"), told.Omitted)
 			}

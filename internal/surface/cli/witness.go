@@ -46,9 +46,9 @@ func auditWitness(i *invocation) *cobra.Command {
 			for _, v := range visits {
 				switch v.Old {
 				case v.New:
-					p.line("%s %s: the witness holds all %d events already", p.paint(green, "✓"), plain(string(v.Workspace)), v.New)
+					p.line("%s %s: the witness holds already all of it, %s", p.paint(green, "✓"), plain(string(v.Workspace)), count(v.New, "event"))
 				case 0:
-					p.line("%s %s: the witness holds %d events, for the first time", p.paint(green, "✓"), plain(string(v.Workspace)), v.New)
+					p.line("%s %s: the witness holds %s, for the first time", p.paint(green, "✓"), plain(string(v.Workspace)), count(v.New, "event"))
 				default:
 					p.line("%s %s: the witness holds %d events, which continue the %d that it held", p.paint(green, "✓"), plain(string(v.Workspace)), v.New, v.Old)
 				}
@@ -116,7 +116,7 @@ func auditAbandon(i *invocation) *cobra.Command {
 			return err
 		}
 		return i.show(map[string]any{"abandoned": n}, func(p *printer) {
-			p.line("%s %d checkpoints given up; the next start begins to sign anew", p.paint(green, "✓"), n)
+			p.line("%s %s given up; the next start begins to sign anew", p.paint(green, "✓"), count(n, "checkpoint"))
 		})
 	}
 	return c

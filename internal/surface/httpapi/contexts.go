@@ -81,6 +81,7 @@ func (s *Server) runCell(ctx context.Context, c wire.Call, in *struct {
 	if err != nil {
 		return nil, err
 	}
+	q.Waits = wait > 0
 	doc, err := s.services.Executor.Start(context.WithoutCancel(ctx), c.Origin(), q)
 	if err != nil {
 		return nil, err

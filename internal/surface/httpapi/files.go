@@ -51,6 +51,7 @@ func (s *Server) registerFiles() {
 		SpacePath
 		Path      string         `query:"path" doc:"The folder into which the files go; the top by default"`
 		Overwrite bool           `query:"overwrite" doc:"Replace files that exist"`
+		Mode      string         `query:"mode" enum:"0644,0755" doc:"Of the files that are written; 0755 can be executed. Without it a file has 0644, and keeps what of one that it replaces could be executed"`
 		RawBody   multipart.Form `contentType:"multipart/form-data"`
 	}](s.Server, wire.Operation{
 		ID: "upload-files", Home: wire.AtSpace, Needs: wire.Does(policy.FileCreate, "space_id").PastLabels(), Method: http.MethodPost, Path: "/v1/spaces/{space_id}/files", Tag: "files", Summary: "Upload files", Rate: wire.RateFiles,
@@ -74,6 +75,7 @@ func (s *Server) registerFiles() {
 	wire.Stream[struct {
 		FilePath
 		Overwrite bool   `query:"overwrite" default:"true" doc:"Replace a file that exists"`
+		Mode      string `query:"mode" enum:"0644,0755" doc:"Of the file; 0755 can be executed. Without it a file has 0644, and keeps what of one that it replaces could be executed"`
 		NoneMatch string `header:"If-None-Match" enum:"*" doc:"With * an existing file is not replaced"`
 		RawBody   []byte `contentType:"application/octet-stream"`
 	}](s.Server, wire.Operation{
@@ -175,7 +177,7 @@ func (s *Server) writeFile(w http.ResponseWriter, r *http.Request, c wire.Call) 
 	default:
 		return fault.New(fault.Invalid, "precondition_not_supported", "of If-None-Match only * is supported here")
 	}
-	entry, tag, err := s.put(r.Context(), c, 0, id.Space(r.PathValue("space_id")), r.PathValue("path"), overwrite, s.Patient(w, r), r.ContentLength)
+	entry, tag, err := s.put(r.Context(), c, 0, id.Space(r.PathValue("space_id")), r.PathValue("path"), overwrite, r.URL.Query().Get("mode"), s.Patient(w, r), r.ContentLength)
 	if err != nil {
 		return err
 	}
@@ -184,9 +186,9 @@ func (s *Server) writeFile(w http.ResponseWriter, r *http.Request, c wire.Call) 
 }
 
 // put writes one file of a length, which is -1 where it is not known. What will be refused anyway is not spooled: the gate judges by the
-// hash of the content, but who asks, the path and the size are known before. The n-th file of a request is known by its path, its content and
-// whether it replaces.
-func (s *Server) put(ctx context.Context, c wire.Call, n int, sp id.Space, to string, overwrite bool, content io.Reader, length int64) (space.Entry, event.Digest, error) {
+// hash of the content, but who asks, the path and the size are known before. The n-th file of a request is known by its path, its content, its
+// mode and whether it replaces.
+func (s *Server) put(ctx context.Context, c wire.Call, n int, sp id.Space, to string, overwrite bool, mode string, content io.Reader, length int64) (space.Entry, event.Digest, error) {
 	if _, err := space.CleanFilePath(to); err != nil {
 		return space.Entry{}, event.Digest{}, err
 	}
@@ -198,7 +200,7 @@ func (s *Server) put(ctx context.Context, c wire.Call, n int, sp id.Space, to st
 	if length > most {
 		return space.Entry{}, event.Digest{}, tooLarge
 	}
-	if err := s.services.Keeper.RefuseWrite(ctx, c.Origin(), c.Caller.Workspace, sp, to, overwrite, max(length, 0)); err != nil {
+	if err := s.services.Keeper.RefuseWrite(ctx, c.Origin(), c.Caller.Workspace, sp, to, overwrite, mode, max(length, 0)); err != nil {
 		return space.Entry{}, event.Digest{}, err
 	}
 	read := &body{Reader: content}
@@ -213,8 +215,12 @@ func (s *Server) put(ctx context.Context, c wire.Call, n int, sp id.Space, to st
 		return space.Entry{}, event.Digest{}, err
 	}
 	defer spooled.Close()
-	origin := c.Part(n, event.DigestOf(fmt.Appendf(nil, "%q %t %s", to, overwrite, ref.Digest)))
-	entry, err := s.services.Keeper.WriteFile(context.WithoutCancel(ctx), origin, c.Caller.Workspace, sp, to, overwrite, ref.Digest, ref.Size, spooled)
+	command := fmt.Appendf(nil, "%q %t %s", to, overwrite, ref.Digest)
+	if mode != "" {
+		command = append(command, " "+mode...)
+	}
+	origin := c.Part(n, event.DigestOf(command))
+	entry, err := s.services.Keeper.WriteFile(context.WithoutCancel(ctx), origin, c.Caller.Workspace, sp, to, overwrite, mode, ref.Digest, ref.Size, spooled)
 	return entry, ref.Digest, err
 }
 
@@ -291,7 +297,7 @@ func (s *Server) uploadFiles(w http.ResponseWriter, r *http.Request, c wire.Call
 			name = strings.TrimSuffix(folder, "/") + "/" + name
 		}
 		one := uploadedFile{Path: name}
-		entry, _, err := s.put(r.Context(), c, len(out.Files), id.Space(r.PathValue("space_id")), name, overwrite, part, -1)
+		entry, _, err := s.put(r.Context(), c, len(out.Files), id.Space(r.PathValue("space_id")), name, overwrite, r.URL.Query().Get("mode"), part, -1)
 		switch {
 		case err == nil:
 			one.OK, one.Entry = true, &entry

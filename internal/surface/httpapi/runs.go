@@ -213,6 +213,7 @@ func (s *Server) startRun(r *http.Request, c wire.Call, sp id.Space) (*eventsAns
 			return s.services.Dispatcher.Vouch(ctx, c.Caller.Workspace, token, call)
 		}
 	}
+	q.Waits = wait > 0
 	doc, err := s.services.Executor.Start(context.WithoutCancel(ctx), c.Origin(), q)
 	if err != nil {
 		return nil, err

@@ -106,7 +106,7 @@ func (s *simulation) client(chance *rand.Rand, in id.Space, n int) {
 			s.wrong("a message: %v", err)
 			return
 		}
-		q := executor.Request{Workspace: WS, Space: in, Message: message, Key: fmt.Sprintf("%d-%d", n, r)}
+		q := executor.Request{Workspace: WS, Space: in, Message: message, Key: fmt.Sprintf("%d-%d", n, r), Waits: chance.IntN(2) == 0}
 		made := s.start(chance, q)
 		if chance.IntN(4) == 0 {
 			if again := s.start(chance, q); again != made {

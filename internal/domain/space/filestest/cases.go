@@ -52,6 +52,27 @@ var writing = map[string]func(*testing.T, *House){
 			t.Errorf("wrote %+v, %v, want mode 0744", e, err)
 		}
 	},
+	"has the mode that was decided on": func(t *testing.T, h *House) {
+		h.Host(t, "old", "old")
+		if err := os.Chmod(filepath.Join(h.Dir, "old"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct{ path, mode, want string }{
+			{"a/run", "0755", "0755"}, {"a/run", "", "0755"}, {"a/run", "0644", "0644"}, {"a/run", "", "0644"}, {"old", "0644", "0644"}, {"plain", "0644", "0644"},
+		} {
+			a := Action(policy.FileCreate, c.path)
+			a.Content, a.Size, a.Overwrite, a.Mode = event.DigestOf([]byte("new")), 3, true, c.mode
+			if e, err := h.Files.Write(t.Context(), h.Issue(a), strings.NewReader("new")); err != nil || e.Mode != c.want {
+				t.Errorf("%s with the mode %q: wrote %+v, %v, want mode %s", c.path, c.mode, e, err, c.want)
+			}
+		}
+		for _, mode := range []string{"755", "0777", "0600", "04755", "x"} {
+			a := Action(policy.FileCreate, "other")
+			a.Content, a.Size, a.Mode = event.DigestOf([]byte("new")), 3, mode
+			_, err := h.Files.Write(t.Context(), h.Issue(a), strings.NewReader("new"))
+			wantCode(t, "the mode "+mode, err, "invalid_mode")
+		}
+	},
 	"replaces no folder, link or pipe": func(t *testing.T, h *House) {
 		h.Host(t, "dir/f", "x")
 		h.Link(t, "link", "dir/f")

@@ -57,6 +57,28 @@ var shellCases = []testCase{
 	script("a trap at the end", `trap 'echo bye' EXIT; echo hi; exit 3`, "hi\nbye\n", 3),
 	script("source", `echo 'y=7; g() { echo "g $1"; }' >lib.sh; . ./lib.sh; g $y`, "g 7\n", 0),
 	script("a script with arguments", "printf '#!/bin/bash\\necho \"$# $1 $0\"\\nexit 4\\n' >s; chmod +x s; ./s 'a b' c; echo $?", "2 a b ./s\n4\n", 0),
+	script("modes of what is made", `umask 077; echo x >f; mkdir d; umask 022; echo x >g; mkdir e; mkdir -m 700 h; chmod g+w g; stat -c '%a %n' d e f g h; umask 027; umask`,
+		"700 d\n755 e\n600 f\n664 g\n700 h\n0027\n", 0),
+	script("modes of what Python makes", `python3 - <<'E'
+import os, stat, tempfile
+def mode(name, shown): print(oct(stat.S_IMODE(os.stat(name).st_mode))[2:], shown)
+os.close(os.open("a", os.O_CREAT | os.O_WRONLY, 0o600)); mode("a", "a")
+os.close(os.open("b", os.O_CREAT | os.O_WRONLY)); mode("b", "b")
+os.mkdir("c", 0o700); mode("c", "c")
+os.close(os.open("a", os.O_CREAT | os.O_WRONLY, 0o644)); mode("a", "a again")
+for path in ("no/such", "a\0"):
+    try: os.open(path, os.O_CREAT | os.O_WRONLY, 0o400)
+    except (OSError, ValueError): pass
+open("d", "w").close(); mode("d", "d")
+print(oct(os.umask(0o027)), oct(os.umask(0o027)))
+open("e", "w").close(); mode("e", "e")
+h, name = tempfile.mkstemp(); os.close(h); mode(name, "mkstemp")
+os.makedirs("g/h"); mode("g", "g")
+with open("i", "w") as f: os.fchmod(f.fileno(), 0o444)
+mode("i", "i")
+os.chmod("g", 0o700); mode("g", "g again")
+os.system("umask >k; touch j"); print(open("k").read(), end=""); mode("j", "j")
+E`, "600 a\n755 b\n700 c\n600 a again\n644 d\n0o22 0o27\n640 e\n600 mkstemp\n750 g\n444 i\n700 g again\n0027\n640 j\n", 0),
 	script("a script that may not be executed", `echo 'echo x' >s; ./s 2>/dev/null; echo $?; bash s`, "126\nx\n", 0),
 	script("a command that is not there", `no-such-command 2>/dev/null; echo $?`, "127\n", 0),
 	script("a text that is no shell", `if then`, "", 2),

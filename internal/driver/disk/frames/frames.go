@@ -33,7 +33,7 @@ const (
 	indexEvery = 64
 )
 
-// Store is a livestream.Store in a folder: `<dir>/<run>/frames`. Memory holds the place of every 64th frame of the runs in use.
+// Store is a livestream.Store in a folder: `<dir>/<run>.frames`, or of earlier versions `<dir>/<run>/frames`. Memory holds the place of every 64th frame of the runs in use.
 type Store struct {
 	dir     string
 	keys    vault.Keys
@@ -70,6 +70,7 @@ type output struct {
 
 	mu       sync.Mutex // guards what follows
 	path     string
+	earlier  string   // its path where an earlier version made it
 	file     *os.File // nil before the first frame
 	size     int64    // of its whole frames
 	head     uint64   // number of the last frame
@@ -225,7 +226,11 @@ func (s *Store) Sync(ctx context.Context, run id.Run) error {
 	}
 	if r.unnamed {
 		folder := filepath.Dir(r.path)
-		if err := errors.Join(beneath.SyncPath(folder), beneath.SyncPath(filepath.Dir(folder))); err != nil {
+		err := beneath.SyncPath(folder)
+		if r.path == r.earlier {
+			err = errors.Join(err, beneath.SyncPath(filepath.Dir(folder)))
+		}
+		if err != nil {
 			r.failed = broken(fmt.Errorf("make the name of the output durable: %w", err))
 			return r.failed
 		}
@@ -256,7 +261,7 @@ func (s *Store) use(run id.Run) (*output, func(), error) {
 	r := s.runs[run]
 	known := r != nil
 	if !known {
-		r = &output{path: filepath.Join(s.dir, string(run), "frames"), grown: make(chan struct{})}
+		r = &output{path: filepath.Join(s.dir, string(run)+".frames"), earlier: filepath.Join(s.dir, string(run), "frames"), grown: make(chan struct{})}
 		r.mu.Lock() // until the file was read; who comes second waits for that
 		s.runs[run] = r
 	}
@@ -311,6 +316,11 @@ var errDamaged = fault.New(fault.Internal, "stream_damaged", "the kept output of
 // keep it. After a power cut it may have kept any part of that.
 func (r *output) open() error {
 	file, err := os.OpenFile(r.path, os.O_RDWR, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		if file, err = os.OpenFile(r.earlier, os.O_RDWR, 0); err == nil {
+			r.path = r.earlier
+		}
+	}
 	if err != nil {
 		if errors.Is(err, os.ErrNotExist) {
 			return nil
@@ -385,10 +395,6 @@ func (r *output) begin() error {
 
 // make makes the file. Its names are durable after the first Sync, which has to wait for the disk anyway.
 func (r *output) make() error {
-	folder := filepath.Dir(r.path)
-	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-		return err
-	}
 	file, err := os.OpenFile(r.path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err

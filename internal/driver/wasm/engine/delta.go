@@ -33,8 +33,11 @@ func (d *Delta) Bytes() (n int) {
 	return n
 }
 
+// span is a part of a memory.
+type span struct{ from, to uint64 }
+
 // addChanges appends what of a page is not as it was, nil for zeroes. Most of what is written are counts, a few bytes in a page.
-func (d *Delta) addChanges(at uint64, page, old []byte) {
+func addChanges(spans []span, at uint64, page, old []byte) []span {
 	same := func(from int) bool {
 		if old == nil {
 			return isZero(page[from : from+grain])
@@ -42,7 +45,7 @@ func (d *Delta) addChanges(at uint64, page, old []byte) {
 		return bytes.Equal(page[from:from+grain], old[from:from+grain])
 	}
 	if old != nil && bytes.Equal(page, old) {
-		return
+		return spans
 	}
 	for from := 0; from < len(page); from += grain {
 		if same(from) {
@@ -52,8 +55,29 @@ func (d *Delta) addChanges(at uint64, page, old []byte) {
 		for to < len(page) && !same(to) {
 			to += grain
 		}
-		d.add(at+uint64(from), page[from:to])
+		begin, end := at+uint64(from), at+uint64(to)
+		if n := len(spans); n > 0 && spans[n-1].to == begin {
+			spans[n-1].to = end
+		} else {
+			spans = append(spans, span{begin, end})
+		}
 		from = to
+	}
+	return spans
+}
+
+// take copies parts of a memory, all at once.
+func (d *Delta) take(memory []byte, spans []span) {
+	size := uint64(0)
+	for _, s := range spans {
+		size += s.to - s.from
+	}
+	all := make([]byte, 0, size)
+	d.Pieces = make([]Piece, 0, len(spans))
+	for _, s := range spans {
+		begin := len(all)
+		all = append(all, memory[s.from:s.to]...)
+		d.Pieces = append(d.Pieces, Piece{Offset: s.from, Bytes: all[begin:len(all):len(all)]})
 	}
 }
 
@@ -81,6 +105,7 @@ func (in *Instance) Freeze() (Delta, error) {
 	memory, was := in.Memory(), root.store.bytes()
 	d := Delta{Base: root.hash(), Size: uint64(len(memory)), Globals: in.values()}
 	written := in.engine.marks.written(&in.linear.mapping, d.Size)
+	var spans []span
 	const stride = 16 * pieceSize // a memory is a multiple of it, and most of it is as it was
 	for begin := 0; begin < len(memory); begin += stride {
 		if written == nil && begin < len(was) && bytes.Equal(memory[begin:begin+stride], was[begin:begin+stride]) {
@@ -94,9 +119,10 @@ func (in *Instance) Freeze() (Delta, error) {
 			if at < len(was) {
 				old = was[at : at+pieceSize]
 			}
-			d.addChanges(uint64(at), memory[at:at+pieceSize], old)
+			spans = addChanges(spans, uint64(at), memory[at:at+pieceSize], old)
 		}
 	}
+	d.take(memory, spans)
 	return d, nil
 }
 
@@ -130,6 +156,9 @@ func (d *Delta) within() bool {
 func (im *Image) addTo(in *Instance) {
 	memory := in.Memory()
 	for _, p := range im.delta.Pieces {
+		if len(p.Bytes) >= 4*pieceSize {
+			in.linear.mapping.populate(p.Offset, uint64(len(p.Bytes)))
+		}
 		copy(memory[p.Offset:], p.Bytes)
 	}
 }

@@ -25,10 +25,11 @@ type Image struct {
 	under *Image // the image on which it stands, nil if it stands by itself
 	delta Delta  // what is different in it
 
-	mu    sync.Mutex // guards what follows, of an image that stands by itself
-	warm  bool       // what its instances leave is kept for the next
-	spare *body      // nil for none
-	hot   []bool     // the pages that the first of them has changed, as the others will; nil before
+	mu      sync.Mutex // guards what follows, of an image that stands by itself
+	warm    bool       // what its instances leave is kept for the next
+	settled bool       // it is not learned any more which pages they write
+	spare   *body      // nil for none
+	hot     []bool     // the pages that the first of them have written, as the others will
 }
 
 // Build makes an image: an instance of the module begins, runs its start function and what init calls, and is saved. The same module and the same calls under

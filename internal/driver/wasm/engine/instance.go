@@ -166,8 +166,10 @@ func (in *Instance) Call(ctx context.Context, name string, args ...uint64) ([]ui
 }
 
 func (in *Instance) function(name string) (api.Function, error) {
-	if f := in.cached[name]; f != nil && in.running == 0 { // one that runs has its stack in use
-		return f, nil
+	if in.running < maxCached {
+		if f := in.cached[in.running][name]; f != nil {
+			return f, nil
+		}
 	}
 	f := in.module.ExportedFunction(name)
 	if f == nil {
@@ -178,11 +180,11 @@ func (in *Instance) function(name string) (api.Function, error) {
 			return nil, fault.New(ErrExport.Kind, ErrExport.Code, "the function %q takes or returns vectors or references; export one of numbers", name)
 		}
 	}
-	if in.running == 0 {
-		if in.cached == nil {
-			in.cached = map[string]api.Function{}
+	if in.running < maxCached {
+		if in.cached[in.running] == nil {
+			in.cached[in.running] = map[string]api.Function{}
 		}
-		in.cached[name] = f
+		in.cached[in.running][name] = f
 	}
 	return f, nil
 }

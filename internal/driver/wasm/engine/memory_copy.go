@@ -53,6 +53,9 @@ func (m *mapping) reset(image *Image, _ marks) bool {
 // ready has nothing to do: a copy has all its pages.
 func (m *mapping) ready(*Image) {}
 
+// populate likewise.
+func (m *mapping) populate(uint64, uint64) {}
+
 func (m *mapping) free() { *m = mapping{} }
 
 // marks would tell which pages were written: of a copy all were.

@@ -179,6 +179,14 @@ func (m *mapping) ready(image *Image) {
 	}
 }
 
+// populate is ready for a part that is written next.
+func (m *mapping) populate(from, n uint64) {
+	begin, end := from&^(pieceSize-1), (from+n+pieceSize-1)&^(pieceSize-1)
+	if end <= uint64(m.usable) {
+		_ = unix.Madvise(unsafe.Slice((*byte)(unsafe.Add(m.address, begin)), end-begin), unix.MADV_POPULATE_WRITE)
+	}
+}
+
 func (m *mapping) free() {
 	if m.address != nil {
 		_ = unix.MunmapPtr(m.address, m.reserved)

@@ -20,9 +20,12 @@ type body struct {
 	gas     api.MutableGlobal
 	depth   api.MutableGlobal
 	globals []api.MutableGlobal
-	cached  map[string]api.Function
-	spent   bool // its memory is as an instance left it
+	cached  [maxCached]map[string]api.Function // by how many calls are in each other: one that runs has its stack in use
+	spent   bool                               // its memory is as an instance left it
 }
+
+// maxCached is how deep the calls are in each other whose functions are kept: those of the host, what it calls in the guest, and once more.
+const maxCached = 3
 
 func (im *Image) newBody() *body {
 	c := im.code
@@ -59,8 +62,8 @@ func (b *body) close(ctx context.Context) (err error) {
 }
 
 // Warm gets ready what the next instance of the image needs, or of one that stands on it, so that its New takes little time. From then on the image keeps what an
-// instance leaves for the one after it, and has those pages ready that the first of them has written; who closes one calls Warm again when there is time. It does
-// nothing for an image that stands on another.
+// instance leaves for the one after it, and has those pages ready that the first of them have written, up to Settle; who closes one calls Warm again when there is time.
+// It does nothing for an image that stands on another.
 func (im *Image) Warm(ctx context.Context) error {
 	if im.under != nil || im.code.meta.Unsaved != "" || !im.code.meta.HasMemory || len(im.globals) != len(im.code.meta.Globals) {
 		return nil
@@ -79,22 +82,32 @@ func (im *Image) Warm(ctx context.Context) error {
 		}
 		b = nil
 	}
-	if b == nil {
+	if b == nil { // what was kept has its pages
 		b = im.newBody()
 		if err := b.instantiate(ctx, im.code); err != nil {
 			b.linear.Free()
 			return err
 		}
+		b.linear.mapping.ready(im)
 	}
-	b.linear.mapping.ready(im)
 	im.spare = b
 	return nil
 }
 
+// Settle ends the time in which it is learned which pages instances write: those before were rehearsals, and what the later ones do decides nothing.
+func (im *Image) Settle() {
+	im.mu.Lock()
+	defer im.mu.Unlock()
+	im.settled = true
+}
+
 // learn notes which pages an instance has written: most of what an execution writes are counts that end as they began. The lock is held.
 func (im *Image) learn(b *body) {
-	if im.hot = im.code.engine.marks.written(&b.linear.mapping, im.size); im.hot == nil {
-		im.hot = []bool{}
+	for i, is := range im.code.engine.marks.written(&b.linear.mapping, im.size) {
+		if i >= len(im.hot) {
+			im.hot = append(im.hot, is)
+		}
+		im.hot[i] = im.hot[i] || is
 	}
 }
 
@@ -132,7 +145,7 @@ func (im *Image) keepSpare(b *body) bool {
 	if !root.warm || root.spare != nil || b.memory == nil || uint64(b.memory.Size()) != root.size {
 		return false
 	}
-	if root.hot == nil {
+	if !root.settled {
 		root.learn(b)
 	}
 	b.linear.leave()

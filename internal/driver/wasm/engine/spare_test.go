@@ -76,6 +76,43 @@ func TestWarm(t *testing.T) {
 	}
 }
 
+// TestWarmSettles: the pages that are kept at hand are those of all instances before Settle and of none after it, and an instance is the same either way.
+func TestWarmSettles(t *testing.T) {
+	ctx := context.Background()
+	_, c := start(t, "state")
+	im := build(t, c)
+	use := func(page int) {
+		t.Helper()
+		if err := im.Warm(ctx); err != nil {
+			t.Fatal(err)
+		}
+		in, err := im.New(ctx, account(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if whole(in) != im.Hash() {
+			t.Fatalf("before page %d: an instance is not as the image", page)
+		}
+		in.Memory()[page*pieceSize] ^= 1
+		if err := in.Close(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	use(3)
+	use(5)
+	if im.hot == nil {
+		t.Skip("this system does not tell what was written")
+	}
+	im.Settle()
+	use(7)
+	use(3)
+	for page, want := range map[int]bool{3: true, 5: true, 7: false} {
+		if im.isHot(page) != want {
+			t.Errorf("page %d is kept at hand: %v, want %v", page, !want, want)
+		}
+	}
+}
+
 // TestWarmBelow: instances of an image that stands on a warm one take what that has kept, and leave nothing of theirs in it.
 func TestWarmBelow(t *testing.T) {
 	ctx := context.Background()

@@ -57,6 +57,49 @@ func TestRunsAreApart(t *testing.T) {
 	}
 }
 
+// TestWhatARunIsTold: its arguments and its environment come as they are given, whatever is in them, and whatever is done with the environment first.
+func TestWhatARunIsTold(t *testing.T) {
+	env := []string{"Z=1", "A=", "EQ=a=b=c", "__proto__=p", "LINES=a\nb", "UTF=ä😀", "BAD=a\xffb", "Z=2", "no pair", "10=ten"}
+	whole := `{"10":"ten","A":"","BAD":"a\ufffdb","EQ":"a=b=c","HOME":"/space","LINES":"a\nb","PATH":"/bin","UTF":"ä😀","Z":"2","__proto__":"p"}`
+	for code, want := range map[string]string{
+		"console.log(JSON.stringify(process.env).replace('\ufffd', '\\\\ufffd'))":                                  whole,
+		"console.log(JSON.stringify(process.argv))":                                                                `["/bin/node","","two words","a\nb","--","ä"]`,
+		"console.log('A' in process.env, 'B' in process.env)":                                                      "true false",
+		"process.env.N = 7; console.log(typeof process.env.N, process.env.Z)":                                      "string 2",
+		"delete process.env.Z; console.log(process.env.Z, Object.keys(process.env).length)":                        "undefined 9",
+		"console.log(Object.getOwnPropertyDescriptor(process.env, 'Z').value)":                                     "2",
+		"console.log(Object.getPrototypeOf(process.env), Reflect.ownKeys(process.env).length)":                     "null 10",
+		"Object.defineProperty(process.env, 'D', {value: '1', enumerable: true}); console.log({...process.env}.D)": "1",
+		"console.log(process.version, Object.keys(process.versions).join(), process.title, process.cwd())":         NodeVersion + " node,quickjs node /space",
+	} {
+		got := execute(t, world{args: []string{"node", "-e", code, "", "two words", "a\nb", "--", "ä"}, env: env})
+		if got.out != want+"\n" {
+			t.Errorf("%s: got %q %s, want %q", code, got.out, got.err, want)
+		}
+	}
+}
+
+// TestAFileIsTransformedOnce holds a file of TypeScript to the gas of one transformation, and one whose error is told to that of two.
+func TestAFileIsTransformedOnce(t *testing.T) {
+	const size = 100_000
+	comment := "/*" + strings.Repeat("x", size) + "*/\n"
+	for code, times := range map[string]int64{"const x: number = 1;\n": 1, "throw new Error('x' as string);\n": 2} {
+		got := execute(t, world{args: []string{"bun", "/space/a.ts"}, files: map[string]string{"/space/a.ts": comment + code}})
+		if most := times*size*transformPerByte + size*50; got.gas > most || got.gas < times*size*transformPerByte {
+			t.Errorf("%q took %d gas, want that of %d transformations, %d to %d", code, got.gas, times, times*size*transformPerByte, most)
+		}
+	}
+	again := execute(t, world{args: []string{"bun", "/space/a.ts"}, files: map[string]string{"/space/a.ts": `
+		import type { A } from "./none";
+		const n: number = (globalThis.n ?? 0) + 1; globalThis.n = n;
+		if (n === 1) { require("fs").writeFileSync("/space/a.ts", "console.log('new', globalThis.n as number)"); delete require.cache["/space/a.ts"]; require("/space/a.ts"); }
+		console.log("old", n, require.cache["/space/a.ts"] !== undefined, require.main === module);
+	`}})
+	if want := "new 1\nold 1 true true\n"; again.out != want {
+		t.Errorf("a file that has changed itself: got %q %s, want %q", again.out, again.err, want)
+	}
+}
+
 // TestBounds meets each bound.
 func TestBounds(t *testing.T) {
 	limited := func(change func(*bound.Limits)) bound.Limits {

@@ -17,9 +17,8 @@ type command struct {
 	context    *string // in which it is a cell
 }
 
-// argv returns process.argv.
-func (c *command) argv(r *run, cwd string) []string {
-	all := []string{"/bin/" + path.Base(r.p.Name())}
+// words returns process.argv but for the first, the program.
+func (c *command) words(r *run, cwd string) (all []string) {
 	if c.code == nil {
 		file := c.file
 		if found, err := r.resolveMain(file); err == nil && file != "-" {

@@ -5,12 +5,17 @@
 package javascript
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"embed"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 	"time"
 
 	"agentbox/internal/domain/fault"
@@ -67,11 +72,20 @@ type Runtime struct {
 }
 
 // New compiles the interpreter and makes the image with which every run begins.
-func New(ctx context.Context, o engine.Options) (_ *Runtime, err error) {
+func New(ctx context.Context, o engine.Options) (*Runtime, error) {
 	module, err := Module()
 	if err != nil {
 		return nil, err
 	}
+	prepared, err := engine.Prepare(module)
+	if err != nil {
+		return nil, err
+	}
+	return Open(ctx, o, prepared, nil)
+}
+
+// Open is New with a module that was metered before, and with what MarshalBinary has returned, where that is not empty and belongs to this build.
+func Open(ctx context.Context, o engine.Options, prepared *engine.Prepared, kept []byte) (_ *Runtime, err error) {
 	r := &Runtime{exports: map[string][]string{}}
 	defer func() {
 		if err != nil {
@@ -87,8 +101,11 @@ func New(ctx context.Context, o engine.Options) (_ *Runtime, err error) {
 	if err = define(ctx, r.engine); err != nil {
 		return nil, err
 	}
-	if r.code, err = r.engine.Compile(ctx, module); err != nil {
+	if r.code, err = r.engine.CompilePrepared(ctx, prepared); err != nil {
 		return nil, err
+	}
+	if r.load(kept) == nil {
+		return r, nil
 	}
 	account := bound.New(bound.Limits{
 		Gas: 1 << 40, Time: time.Hour, MemoryBytes: 256 << 20, OutputBytes: 1 << 20, FileBytes: 1 << 20, OpenFiles: 1, Depth: 8,
@@ -97,11 +114,91 @@ func New(ctx context.Context, o engine.Options) (_ *Runtime, err error) {
 	return r, err
 }
 
+// state is what is known of an image beside its memory.
+type state struct {
+	Cell    uint64
+	Known   map[string]value
+	Exports map[string][]string
+}
+
+// MarshalBinary encodes the interpreter without its module, behind a checksum. The same interpreter has the same bytes.
+func (r *Runtime) MarshalBinary() ([]byte, error) {
+	head, err := json.Marshal(state{r.cell, r.known, r.exports})
+	if err != nil {
+		return nil, err
+	}
+	image, err := r.image.Encode()
+	if err != nil {
+		return nil, err
+	}
+	body := slices.Concat(binary.LittleEndian.AppendUint32(nil, uint32(len(head))), head, image)
+	sum := sha256.Sum256(body)
+	return append(sum[:], body...), nil
+}
+
+var errKept = errors.New("the JavaScript that was kept is damaged or of another build")
+
+// load takes what MarshalBinary has returned.
+func (r *Runtime) load(kept []byte) error {
+	if len(kept) < sha256.Size+4 {
+		return errKept
+	}
+	body := kept[sha256.Size:]
+	if sum := sha256.Sum256(body); !bytes.Equal(sum[:], kept[:sha256.Size]) {
+		return errKept
+	}
+	n := uint64(binary.LittleEndian.Uint32(body))
+	if body = body[4:]; n > uint64(len(body)) {
+		return errKept
+	}
+	var s state
+	if err := json.Unmarshal(body[:n], &s); err != nil {
+		return err
+	}
+	image, err := r.code.Decode(body[n:])
+	if err != nil {
+		return err
+	}
+	r.image, r.cell, r.known, r.exports = image, s.Cell, s.Known, s.Exports
+	return nil
+}
+
+// making is the version of how an image is made, beside the files and names that Key looks at. It changes with begin.
+const making = 1
+
+// Key tells the interpreter that this build holds, with its prelude and what the host offers it, from that of another build. It fails as Module does.
+func Key() (key [8]byte, err error) {
+	module, err := Module()
+	if err != nil {
+		return key, err
+	}
+	h := sha256.New()
+	fmt.Fprintln(h, making, Version, NodeVersion, BunVersion, stackBytes, collectBytes, heapBytes, entries, slices.Sorted(mapKeys(operations)), len(module))
+	h.Write(module)
+	names, err := fs.Glob(prelude, "prelude/*.js")
+	if err != nil {
+		return key, err
+	}
+	for _, name := range names {
+		text, err := prelude.ReadFile(name)
+		if err != nil {
+			return key, err
+		}
+		fmt.Fprintln(h, name, len(text))
+		h.Write(text)
+	}
+	copy(key[:], h.Sum(nil))
+	return key, nil
+}
+
 // Hash identifies the interpreter with its prelude, and the version of the metering.
 func (r *Runtime) Hash() [32]byte { return r.image.Hash() }
 
 // Warm gets ready what the next run needs. It is called between runs, and makes no difference to what they do.
 func (r *Runtime) Warm(ctx context.Context) error { return r.image.Warm(ctx) }
+
+// Settle ends the runs of which Warm learns what the others need.
+func (r *Runtime) Settle() { r.image.Settle() }
 
 // Close frees the interpreter. No program runs any more.
 func (r *Runtime) Close(ctx context.Context) error {
@@ -163,6 +260,11 @@ func (r *Runtime) begin(ctx context.Context, in *engine.Instance) error {
 		if err := vm.free(v); err != nil {
 			return err
 		}
+	}
+	if v, thrown, err := vm.eval(fmt.Sprintf("__agentbox.about(%q, %q, %q)", strings.TrimPrefix(NodeVersion, "v"), Version, BunVersion), "node:internal/about", 0); err != nil || thrown {
+		return errors.Join(err, fault.New(fault.Internal, "prelude_invalid", "the prelude takes no versions"))
+	} else if err := vm.free(v); err != nil {
+		return err
 	}
 	if err := r.know(vm); err != nil {
 		return err

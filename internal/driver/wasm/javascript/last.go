@@ -34,7 +34,7 @@ func (r *run) keepLast(code, text string) (kept string, lost bool) {
 // starts returns the places behind the last of a cell of which something was made at which a statement may begin.
 func (r *run) starts(code string) (starts []int) {
 	from := -1
-	if m := r.maps["[cell]"]; m != nil {
+	if m := r.maps["[cell]"]; m != nil && m.parse() == nil {
 		for _, line := range m.lines {
 			for _, p := range line {
 				from = max(from, offset(code, p.line, p.original))

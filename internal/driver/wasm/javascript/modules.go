@@ -177,6 +177,9 @@ func (r *run) transform(text, file string, loader api.Loader, to api.Format) (st
 	if r.cell { // a later cell may use what this one imports
 		options.TsconfigRaw, options.Supported = cellConfig, supported(text)
 	}
+	if !r.cell { // few programs tell of a place: then it is transformed once more
+		options.Sourcemap = api.SourceMapNone
+	}
 	result := api.Transform(text, options)
 	if len(result.Errors) > 0 {
 		m := result.Errors[0]
@@ -186,11 +189,15 @@ func (r *run) transform(text, file string, loader api.Loader, to api.Format) (st
 		}
 		return "", &thrown{syntaxError, m.Text + "\n    at " + at}
 	}
-	found, err := parseSourceMap(result.Map)
-	if err != nil {
-		return "", err
+	m := &sourceMap{raw: result.Map}
+	if !r.cell {
+		m.again = func() []byte {
+			r.p.Charge(len(text) * transformPerByte)
+			options.Sourcemap = api.SourceMapExternal
+			return api.Transform(text, options).Map
+		}
 	}
-	r.maps[file] = found
+	r.maps[file] = m
 	return string(result.Code), nil
 }
 
@@ -261,8 +268,11 @@ func exportedNames(text string) []string {
 
 // required returns the text of a file as CommonJS, for require.
 func (r *run) required(file string) (source, error) {
-	if r.given.file == file && file != "" {
-		return r.given, nil
+	if given := r.given; given.file == file && file != "" {
+		if path.IsAbs(file) { // the next time it may be another
+			r.given = source{}
+		}
+		return given, nil
 	}
 	s, err := r.source(file)
 	if err != nil || s.format != esm {

@@ -54,6 +54,13 @@ var operations = map[string]operation{
 		name := a.text()
 		return nil, r.p.FS.Mkdir(r.p.At(), name, uint32(a.int())&^r.p.Umask)
 	},
+	"umask": func(r *run, a *arguments) (any, error) {
+		before, mask := r.p.Umask, a.int()
+		if mask >= 0 { // else it is only asked for
+			r.p.Umask = uint32(mask) & 0o777
+		}
+		return int(before), nil
+	},
 	"rmdir":  func(r *run, a *arguments) (any, error) { return nil, r.p.FS.Rmdir(r.p.At(), a.text()) },
 	"unlink": func(r *run, a *arguments) (any, error) { return nil, r.p.FS.Unlink(r.p.At(), a.text()) },
 	"rename": func(r *run, a *arguments) (any, error) {
@@ -130,6 +137,9 @@ func (r *run) compile(a *arguments) (any, error) {
 func (r *run) position(a *arguments) (any, error) {
 	file, line, column := a.text(), a.int(), a.int()
 	if m := r.maps[file]; m != nil {
+		if err := m.parse(); err != nil {
+			return nil, err
+		}
 		line, column = m.original(line, column)
 	}
 	raw, err := json.Marshal([2]int{line, column})
@@ -278,14 +288,9 @@ func (r *run) openFile(a *arguments) (any, error) {
 	if a.err != nil {
 		return nil, a.err
 	}
-	h, err := r.p.Open(name, flags)
+	h, err := r.p.OpenAs(name, flags, perm&0o777)
 	if err != nil {
 		return nil, err
-	}
-	if flags&vfs.Create != 0 && perm != 0o666 && h.Node() != nil && h.Info().Size == 0 {
-		if err := h.Node().Chmod(perm &^ r.p.Umask); err != nil {
-			return nil, err
-		}
 	}
 	fd := 10
 	for r.files[fd] != nil {

@@ -2,12 +2,12 @@ package javascript
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"path"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"agentbox/internal/driver/wasm/bound"
 	"agentbox/internal/driver/wasm/contexts"
@@ -27,7 +27,7 @@ type run struct {
 	maps    map[string]*sourceMap // of what was transformed, by file
 	rejects []rejection
 	lacks   map[string]bool
-	given   source            // a program that was given as text
+	given   source            // a program that was given as text, or the file that it begins with until it is evaluated
 	cell    bool              // the interpreter goes on after it
 	showing *contexts.Showing // of a cell
 }
@@ -89,21 +89,6 @@ func (r *run) failed(err error) int {
 	return 70
 }
 
-// settings are what the prelude is told of a run.
-type settings struct {
-	Argv     []string          `json:"argv"`
-	ExecPath string            `json:"execPath"`
-	Env      map[string]string `json:"env"`
-	Cwd      string            `json:"cwd"`
-	PID      int               `json:"pid"`
-	PPID     int               `json:"ppid"`
-	Title    string            `json:"title"`
-	Node     string            `json:"node"`
-	Bun      string            `json:"bun"` // "" where the program is not called bun
-	QuickJS  string            `json:"quickjs"`
-	TTY      bool              `json:"tty"`
-}
-
 // main runs the program of a command line and returns its exit code.
 func (r *run) main(c *command) (int, error) {
 	if err := r.open(c); err != nil {
@@ -149,32 +134,54 @@ func (r *run) open(c *command) error {
 	if err != nil {
 		cwd = "/"
 	}
-	name := path.Base(r.p.Name())
-	s := settings{
-		Argv: c.argv(r, cwd), ExecPath: "/bin/" + name, Env: map[string]string{}, Cwd: cwd, PID: r.p.PID, PPID: r.p.PPID, Title: name,
-		Node: NodeVersion, QuickJS: Version,
-	}
-	if name == "bun" {
-		s.Bun = BunVersion
-	}
+	env := map[string]string{}
 	for _, pair := range r.p.Env {
 		if k, v, ok := strings.Cut(pair, "="); ok {
-			s.Env[k] = v
+			env[k] = v
 		}
 	}
-	raw, err := json.Marshal(s)
-	if err != nil {
-		return err
+	var pairs []string
+	for _, k := range slices.Sorted(mapKeys(env)) {
+		pairs = append(pairs, k, env[k])
 	}
-	text, err := r.vm.str(string(raw))
-	if err != nil {
-		return err
+	var args []value
+	for _, text := range []string{character(path.Base(r.p.Name())), character(cwd), apart(c.words(r, cwd)), apart(pairs)} {
+		v, err := r.vm.str(text)
+		if err != nil {
+			return err
+		}
+		args = append(args, v)
 	}
-	v, thrown, err := r.vm.apply("start", text)
+	for _, id := range []int{r.p.PID, r.p.PPID} {
+		v, err := r.vm.call("qjs_new_number", floatBits(float64(id)))
+		if err != nil {
+			return err
+		}
+		args = append(args, value(v))
+	}
+	v, thrown, err := r.vm.apply("start", args...)
 	if err == nil && thrown {
 		return errors.New(r.vm.describe())
 	}
 	return errors.Join(err, r.vm.free(v))
+}
+
+// apart puts words into one text, a zero before each, of which they hold none.
+func apart(words []string) string {
+	var b strings.Builder
+	for _, w := range words {
+		b.WriteByte(0)
+		b.WriteString(strings.ReplaceAll(character(w), "\x00", ""))
+	}
+	return b.String()
+}
+
+// character is a text in which each byte that is no part of a character is U+FFFD.
+func character(text string) string {
+	if utf8.ValidString(text) {
+		return text
+	}
+	return string([]rune(text))
 }
 
 func (r *run) stdin() ([]byte, error) {
@@ -194,6 +201,9 @@ func (r *run) file(name string) (value, bool, error) {
 	source, err := r.source(file)
 	if err != nil {
 		return 0, true, r.raise(err)
+	}
+	if source.format == cjs {
+		r.given = source
 	}
 	return r.start(source)
 }

@@ -8,21 +8,29 @@ import (
 
 // sourceMap says where the parts of a transformed text came from.
 type sourceMap struct {
-	lines [][]mapping // by line of what was made
+	again func() []byte // makes raw, if it is not nil
+	raw   []byte        // until it is read
+	lines [][]mapping   // by line of what was made
 }
 
 // mapping is a place in what was made and the one that it came from. Lines and columns begin with 0.
 type mapping struct{ column, line, original int }
 
-// parseSourceMap reads the map of a text that was made from one other.
-func parseSourceMap(raw []byte) (*sourceMap, error) {
+// parse reads the map of a text that was made from one other, once.
+func (s *sourceMap) parse() error {
+	if s.lines != nil {
+		return nil
+	}
+	if s.again != nil {
+		s.raw, s.again = s.again(), nil
+	}
 	var m struct {
 		Mappings string `json:"mappings"`
 	}
-	if err := json.Unmarshal(raw, &m); err != nil {
-		return nil, err
+	if err := json.Unmarshal(s.raw, &m); err != nil {
+		return err
 	}
-	s := &sourceMap{lines: [][]mapping{nil}}
+	s.raw, s.lines = nil, [][]mapping{nil}
 	var column, line, original int
 	for i := 0; i < len(m.Mappings); {
 		switch m.Mappings[i] {
@@ -40,7 +48,7 @@ func parseSourceMap(raw []byte) (*sourceMap, error) {
 		for i < len(m.Mappings) && m.Mappings[i] != ',' && m.Mappings[i] != ';' {
 			v, next, ok := quantity(m.Mappings, i)
 			if !ok || n == len(fields) {
-				return nil, errors.New("the source map of a transformation cannot be read")
+				return errors.New("the source map of a transformation cannot be read")
 			}
 			fields[n] = v
 			n++
@@ -54,7 +62,7 @@ func parseSourceMap(raw []byte) (*sourceMap, error) {
 			*last = append(*last, mapping{column, line, original})
 		}
 	}
-	return s, nil
+	return nil
 }
 
 // quantity reads a number in the base-64 digits of source maps.

@@ -311,7 +311,12 @@ func (p *Process) Lack(kind, detail string) {
 // Open opens a file as the program sees it: relative to its folder, with /dev/stdin, /dev/stdout, /dev/stderr and /dev/fd/N for its own. It is closed by Close or
 // when the program ends. New files get 0666 without the mask's bits.
 func (p *Process) Open(path string, flags vfs.Flags) (*vfs.Handle, error) {
-	h, err := p.openPath(path, flags)
+	return p.OpenAs(path, flags, 0o666)
+}
+
+// OpenAs is Open for what gets a mode of its own where it is made, without the mask's bits.
+func (p *Process) OpenAs(path string, flags vfs.Flags, mode uint32) (*vfs.Handle, error) {
+	h, err := p.openPath(path, flags, mode)
 	p.stop(err)
 	if err == nil {
 		p.open = append(p.open, h)
@@ -319,7 +324,7 @@ func (p *Process) Open(path string, flags vfs.Flags) (*vfs.Handle, error) {
 	return h, err
 }
 
-func (p *Process) openPath(path string, flags vfs.Flags) (*vfs.Handle, error) {
+func (p *Process) openPath(path string, flags vfs.Flags, mode uint32) (*vfs.Handle, error) {
 	if n, ok := Descriptor(path); ok {
 		h := p.File(n)
 		if h == nil {
@@ -327,7 +332,7 @@ func (p *Process) openPath(path string, flags vfs.Flags) (*vfs.Handle, error) {
 		}
 		return h.Dup(), nil
 	}
-	return p.FS.Open(p.At(), path, flags, 0o666&^p.Umask)
+	return p.FS.Open(p.At(), path, flags, mode&^p.Umask)
 }
 
 // Descriptor returns the number of the descriptor that a path like /dev/stdin or /dev/fd/3 means.

@@ -405,7 +405,9 @@ absent(signal)
 # WASI knows no modes of files: they are the host's to set. What is there may be changed where the host has none, so that the library's copying works.
 
 def chmod(path, mode, *, dir_fd=None, follow_symlinks=True):
-    if isinstance(path, int) or dir_fd is not None or not follow_symlinks and os.path.islink(path):
+    if isinstance(path, int):
+        return fchmod(path, mode)
+    if dir_fd is not None or not follow_symlinks and os.path.islink(path):
         raise NotImplementedError("chmod: only by the path of a file in a nano space")
     os.stat(path)
     try:
@@ -414,10 +416,51 @@ def chmod(path, mode, *, dir_fd=None, follow_symlinks=True):
         pass
 
 
-os.chmod = chmod
+def fchmod(fd, mode):
+    try:
+        ask(op="fchmod", fd=operator.index(fd), mode=mode & 0o7777)
+    except Refused:
+        pass
+
+
+def umask(mask):
+    try:
+        return ask(op="umask", mode=operator.index(mask) & 0o777)["code"]
+    except Refused:
+        return 0o022
+
+
+def making(call, mode):
+    """Makes what call makes, with a mode. The host takes it for the next that is made; a call that fails may have come to nothing."""
+    try:
+        ask(op="create", mode=mode & 0o7777)
+    except Refused:
+        return call()
+    try:
+        return call()
+    except BaseException:
+        ask(op="created")
+        raise
+
+
+open_descriptor, make_folder = os.open, os.mkdir
+
+
+def os_open(path, flags, mode=0o777, *, dir_fd=None):
+    call = functools.partial(open_descriptor, path, flags, mode, dir_fd=dir_fd)
+    return making(call, mode) if flags & os.O_CREAT else call()
+
+
+def os_mkdir(path, mode=0o777, *, dir_fd=None):
+    call = functools.partial(make_folder, path, mode, dir_fd=dir_fd)
+    return making(call, mode) if mode & 0o777 != 0o777 else call()
+
+
+os_open.__name__, os_mkdir.__name__ = "open", "mkdir"
+for known in (os.supports_dir_fd, os.supports_fd):
+    known.update(ours for theirs, ours in ((open_descriptor, os_open), (make_folder, os_mkdir)) if theirs in known)
+os.open, os.mkdir, os.umask, os.chmod, os.fchmod = os_open, os_mkdir, umask, chmod, fchmod
 os.getuid = os.geteuid = os.getgid = os.getegid = lambda: 1000
-if not hasattr(os, "umask"):
-    os.umask = lambda mask: 0o022
 if not os.cpu_count():
     os.cpu_count = os.process_cpu_count = lambda: 1
 

@@ -17,6 +17,7 @@ type request struct {
 	Op      string   `json:"op"`
 	Args    []string `json:"args"` // of a command, or a path
 	Mode    uint32   `json:"mode"`
+	FD      int      `json:"fd"`
 	Cwd     string   `json:"cwd"`
 	Env     []string `json:"env"`
 	Stdin   *[]byte  `json:"stdin"`  // nil for the program's own
@@ -52,7 +53,7 @@ func ask(in *engine.Instance, stack []uint64) {
 	}
 	s.process.Charge(int(n) / bytesPerGas)
 	var r request
-	if json.Unmarshal(b, &r) != nil || len(r.Args) == 0 && r.Op != "show" {
+	if json.Unmarshal(b, &r) != nil || len(r.Args) == 0 && takesPaths(r.Op) {
 		return
 	}
 	var a reply
@@ -65,6 +66,21 @@ func ask(in *engine.Instance, stack []uint64) {
 	case "chmod":
 		err := s.process.FS.Chmod(vfs.At{Dir: s.process.FS.Root()}, r.Args[0], r.Mode, true)
 		a.Errno = number(err)
+	case "fchmod":
+		h := s.wasi.Handle(r.FD)
+		if h == nil || h.Node() == nil {
+			a.Errno = numbers[vfs.EBADF]
+			break
+		}
+		a.Errno = number(h.Node().Chmod(r.Mode))
+	case "umask":
+		a.Code = int(s.process.Umask)
+		s.process.Umask = r.Mode & 0o777
+		s.wasi.SetUmask(r.Mode)
+	case "create":
+		s.wasi.SetCreates(r.Mode)
+	case "created":
+		s.wasi.ForgetCreates()
 	case "opened":
 		a.Code = s.wasi.Descriptors() - s.begun
 	case "find":
@@ -77,6 +93,15 @@ func ask(in *engine.Instance, stack []uint64) {
 	s.answer, _ = json.Marshal(a) // of numbers, bytes and truth values
 	s.process.Charge(len(s.answer) / bytesPerGas)
 	stack[0] = uint64(uint32(len(s.answer)))
+}
+
+// takesPaths reports whether a request names something.
+func takesPaths(op string) bool {
+	switch op {
+	case "show", "fchmod", "umask", "create", "created":
+		return false
+	}
+	return true
 }
 
 // take copies the answer into memory that the guest has for it.

@@ -83,6 +83,9 @@ func (g *Guest) Hash() [32]byte { return g.image.Hash() }
 // Warm gets ready what the next execution needs. It is called between executions, and makes no difference to what they do.
 func (g *Guest) Warm(ctx context.Context) error { return g.image.Warm(ctx) }
 
+// Settle ends the runs of which Warm learns what the others need.
+func (g *Guest) Settle() { g.image.Settle() }
+
 // Close frees the image and the code.
 func (g *Guest) Close(ctx context.Context) error {
 	return errors.Join(g.image.Close(), g.code.Close(ctx))
@@ -144,7 +147,7 @@ func WASI(instance any) *wasi.Program { return instance.(interface{ WASI() *wasi
 func begin(fs *vfs.FS, p *program.Process, stdio [3]*vfs.Handle) (*state, error) {
 	c := wasi.Config{Args: []string{"python3"}, Stdio: stdio, Preopens: []wasi.Preopen{{Name: "/", Dir: fs.Root()}}, Full: true}
 	if p != nil {
-		c.Deadline, c.Late = p.Deadline, func() { p.Kill(program.SIGTERM) }
+		c.Umask, c.Deadline, c.Late = p.Umask, p.Deadline, func() { p.Kill(program.SIGTERM) }
 	}
 	w, err := wasi.New(fs, c)
 	if err != nil {

@@ -1,8 +1,11 @@
 package shell
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -70,12 +73,12 @@ func (sh *shell) whileClause(c *syntax.WhileClause) {
 }
 
 func (sh *shell) forClause(c *syntax.ForClause) {
-	if c.Select {
-		sh.unsupported("select")
-		return
-	}
 	sh.loops++
 	defer func() { sh.loops-- }()
+	if c.Select {
+		sh.selectClause(c)
+		return
+	}
 	if l, ok := c.Loop.(*syntax.CStyleLoop); ok {
 		sh.cLoop(c, l)
 		return
@@ -108,6 +111,102 @@ func (sh *shell) forClause(c *syntax.ForClause) {
 		if sh.loop() {
 			return
 		}
+	}
+}
+
+// selectClause lets whoever writes the input choose among words, until it ends.
+func (sh *shell) selectClause(c *syntax.ForClause) {
+	l := c.Loop.(*syntax.WordIter)
+	words := sh.params
+	if l.InPos.IsValid() {
+		sh.line = int(c.Pos().Line())
+		words = sh.fields(l.Items)
+		defer sh.release(sh.holdWords(words))
+	}
+	sh.status = 0
+	if len(words) == 0 {
+		return
+	}
+	for menu := true; ; {
+		sh.line = int(c.Pos().Line())
+		sh.tick()
+		if menu {
+			sh.menu(words)
+		}
+		prompt := "#? "
+		if v := sh.vars["PS3"]; v != nil {
+			prompt = sh.str("PS3")
+		}
+		sh.stderr(prompt)
+		if biRead(sh, []string{"read"}) != 0 {
+			sh.stdout("select", "\n")
+			sh.status = 1
+			return
+		}
+		reply := sh.str("REPLY")
+		if menu = reply == ""; menu {
+			continue
+		}
+		chosen := ""
+		if n, err := strconv.Atoi(strings.TrimSpace(reply)); err == nil && n >= 1 && n <= len(words) {
+			chosen = words[n-1]
+		}
+		if err := sh.assign(l.Name.Value, chosen, false); err != nil {
+			sh.complain("", "%s", err)
+			sh.status = 1
+			return
+		}
+		sh.stmts(c.Do)
+		if sh.loop() {
+			return
+		}
+		menu = sh.str("REPLY") == ""
+	}
+}
+
+// menu writes words and their numbers in columns, as bash does.
+func (sh *shell) menu(words []string) {
+	width := 80
+	if n, err := strconv.Atoi(sh.str("COLUMNS")); err == nil && n > 0 {
+		width = n
+	}
+	digits := len(strconv.Itoa(len(words)))
+	longest := 0
+	for _, w := range words {
+		longest = max(longest, utf8.RuneCountInString(w))
+	}
+	longest += digits + len(") ") + 2
+	columns := max(1, width/longest)
+	rows := (len(words) + columns - 1) / columns
+	columns = (len(words) + rows - 1) / rows
+	if rows == 1 {
+		rows = columns
+	}
+	inFirst := len(strconv.Itoa(rows))
+	for row := range rows {
+		sh.charge(20)
+		var line strings.Builder
+		for i, at := row, 0; ; at += longest {
+			indices := digits
+			if at == 0 {
+				indices = inFirst
+			}
+			fmt.Fprintf(&line, "%*d) %s", indices, i+1, words[i])
+			from, to := at+utf8.RuneCountInString(words[i])+indices+len(") "), at+longest
+			if i += rows; i >= len(words) {
+				break
+			}
+			for from < to { // with tabs where they reach, as bash does
+				if to/8 > from/8 {
+					line.WriteByte('\t')
+					from += 8 - from%8
+				} else {
+					line.WriteByte(' ')
+					from++
+				}
+			}
+		}
+		sh.stderr(line.String() + "\n")
 	}
 }
 

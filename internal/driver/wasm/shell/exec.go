@@ -233,6 +233,7 @@ func (sh *shell) run(s *syntax.Stmt) {
 		sh.timeClause(c)
 	case *syntax.CoprocClause:
 		sh.unsupported("coproc")
+		sh.stderr("use process substitution, as in exec 3< <(command), or a heavier tier\n")
 	default:
 		sh.unsupported(fmt.Sprintf("%T", c))
 	}

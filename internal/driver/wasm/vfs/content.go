@@ -5,6 +5,9 @@ import "io"
 // chunk is how much of a file is fetched from its source at once.
 const chunk = 256 << 10
 
+// maxWhole bounds the memory that is made for a file at once, when the first of it is fetched.
+const maxWhole = 4 << 20
+
 // content is what a file holds: bytes in memory, and those which its source has still.
 type content struct {
 	size    int64
@@ -21,6 +24,9 @@ func (n *Node) fetch(off, length int64) error {
 	}
 	if c.fetched == nil {
 		c.fetched = make([]bool, (c.size+chunk-1)/chunk)
+		if c.data == nil { // most files are read to their end
+			c.data = make([]byte, 0, max(min(c.size, maxWhole, n.fs.account.Spare()), 0))
+		}
 	}
 	end := min(off+length, c.size)
 	for i := off / chunk; i*chunk < end; i++ {

@@ -340,9 +340,20 @@ func (h *Handle) Allocate(off, length int64) error {
 	return h.node.resize(off + length)
 }
 
+// maxAhead bounds the memory that is made for what a file says it holds, before anything of it was read.
+const maxAhead = 16 << 20
+
+// left is how much of a file is left to read, 0 for what is none, as far as memory is made for it at once.
+func (h *Handle) left() int64 {
+	if h.node == nil || h.node.kind != Regular {
+		return 0
+	}
+	return max(min(h.node.content.size-h.off, h.fs.account.Spare(), maxAhead), 0)
+}
+
 // ReadAll returns what is left to read, as far as the memory reaches; what is returned counts as held until Release of its length.
 func (h *Handle) ReadAll() ([]byte, error) {
-	var all []byte
+	all := make([]byte, 0, h.left()) // grown piece by piece it would be copied several times
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := h.Read(buf)

@@ -9,6 +9,7 @@ import (
 const followLinks = 1 // the only flag of a lookup
 
 func (c *call) pathCreateDirectory() errno {
+	mode := c.made(0o777)
 	at, e := c.at(c.i(0), pathCreateDirectory)
 	if e != success {
 		return e
@@ -17,7 +18,7 @@ func (c *call) pathCreateDirectory() errno {
 	if e != success {
 		return e
 	}
-	return numbered(c.fs.Mkdir(at, p, 0o755))
+	return numbered(c.fs.Mkdir(at, p, mode))
 }
 
 func (c *call) pathFilestatGet() errno {
@@ -91,6 +92,7 @@ const (
 )
 
 func (c *call) pathOpen() errno {
+	mode := c.made(0o666)
 	lookup, flags, fdflags := c.i(1), c.i(4), c.i(7)
 	base, inheriting := rights(c.n(5)), rights(c.n(6))
 	needed, inherited := pathOpen, base|inheriting
@@ -122,7 +124,7 @@ func (c *call) pathOpen() errno {
 	if e := c.put32(c.i(8), 0); e != success {
 		return e
 	}
-	h, err := c.open(at, p, openFlags(lookup, flags, fdflags, base))
+	h, err := c.open(at, p, openFlags(lookup, flags, fdflags, base), mode)
 	if err != nil {
 		return numbered(err)
 	}
@@ -146,14 +148,14 @@ func (c *call) pathOpen() errno {
 }
 
 // open opens a file. The names of the standard streams mean those of the program, where the whole tree is open.
-func (c *call) open(at vfs.At, path string, flags vfs.Flags) (*vfs.Handle, error) {
+func (c *call) open(at vfs.At, path string, flags vfs.Flags, mode uint32) (*vfs.Handle, error) {
 	if d := c.fds[c.i(0)]; d.preopened && d.name == "/" {
 		n, ok := map[string]int{"dev/stdin": 0, "dev/stdout": 1, "dev/stderr": 2}[path]
 		if ok && n < len(c.fds) && c.fds[n] != nil && !c.fds[n].preopened {
 			return c.fds[n].handle.Dup(), nil
 		}
 	}
-	return c.fs.Open(at, path, flags, 0o644)
+	return c.fs.Open(at, path, flags, mode)
 }
 
 func openFlags(lookup, flags, fdflags uint32, base rights) vfs.Flags {

@@ -38,6 +38,7 @@ type Config struct {
 	Stdio    [3]*vfs.Handle
 	Terminal [3]bool // whether those of Stdio are a terminal: C libraries then print line by line
 	Preopens []Preopen
+	Umask    uint32 // what nobody gets of the modes of what the program makes
 	// Deadline is when the program may go on no longer, on the virtual clock; the zero time is never. Late is called then, and ends it by a panic.
 	Deadline time.Time
 	Late     func()
@@ -63,11 +64,35 @@ type Program struct {
 	deadline time.Time
 	late     func()
 	full     bool
+
+	umask   uint32
+	creates uint32 // the mode of what the next call makes, with chosen set
+}
+
+// chosen stands in a mode that was said, 0 too.
+const chosen = 1 << 31
+
+// SetUmask takes bits of the modes of what the program makes from then on away from everybody.
+func (p *Program) SetUmask(mask uint32) { p.umask = mask & 0o777 }
+
+// SetCreates says the mode of what the next call makes that opens a file or makes a folder: WASI has no word for it. The umask is taken off.
+func (p *Program) SetCreates(mode uint32) { p.creates = mode&0o777 | chosen }
+
+// ForgetCreates forgets what SetCreates has said, where there was no such call.
+func (p *Program) ForgetCreates() { p.creates = 0 }
+
+// made returns the mode of what is made now, where nobody said another one.
+func (p *Program) made(mode uint32) uint32 {
+	if p.creates&chosen != 0 {
+		mode = p.creates &^ chosen
+	}
+	p.creates = 0
+	return mode &^ p.umask
 }
 
 // New returns the state of a program. The handles of Stdio are its own from then on, also when an error is returned: Close closes them.
 func New(fs *vfs.FS, c Config) (*Program, error) {
-	p := &Program{fs: fs, arg: c.Args, env: c.Env, deadline: c.Deadline, late: c.Late, full: c.Full}
+	p := &Program{fs: fs, arg: c.Args, env: c.Env, deadline: c.Deadline, late: c.Late, full: c.Full, umask: c.Umask & 0o777}
 	for i, h := range c.Stdio {
 		if h == nil {
 			p.fds = append(p.fds, nil)
@@ -127,6 +152,14 @@ func (p *Program) Close() {
 			p.fds[i] = nil
 		}
 	}
+}
+
+// Handle returns what a descriptor has open, nil for nothing. It stays the program's.
+func (p *Program) Handle(fd int) *vfs.Handle {
+	if fd < 0 || fd >= len(p.fds) || p.fds[fd] == nil {
+		return nil
+	}
+	return p.fds[fd].handle
 }
 
 // Descriptors returns how many descriptors are open.

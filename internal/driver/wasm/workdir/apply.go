@@ -95,17 +95,29 @@ func (a *applier) stage(staging string) error {
 		}
 		a.base = base
 	}
-	for n := 0; ; n++ { // one that a crash has left behind is not touched
-		a.place.path = ".agentbox-apply-" + strconv.Itoa(n)
+	for tried := range maxStages { // one that a crash has left behind is not touched: what was taken may lie in it
+		a.place.path = stageName(tried)
 		err := a.base.Mkdir(a.place.path, 0o700)
 		if errors.Is(err, fs.ErrExist) {
 			continue
+		}
+		if err == nil { // it is the space's own, so that code of another tier can remove what a crash leaves of it
+			err = a.own(a.base, a.place.path)
 		}
 		if err == nil {
 			a.place.root, err = a.base.OpenRoot(a.place.path)
 		}
 		return err
 	}
+	return fmt.Errorf("%s and the like are there already: remove them", stageName(0))
+}
+
+// maxStages is how many names are tried for the folder of what is on its way.
+const maxStages = 48
+
+// stageName is the name that is tried after so many: code that takes names beforehand cannot make many be tried.
+func stageName(tried int) string {
+	return ".agentbox-apply-" + strconv.FormatUint(1<<tried-1, 10)
 }
 
 // close puts back what was taken and has found no place, and removes the stage.

@@ -43,8 +43,12 @@ const maxListings = 1
 // errHoard is more changes than an execution can have made, of which no worker of ours tells.
 var errHoard = errors.New("the worker tells of more changes than the execution can have made")
 
-// shedEvery is how often is looked for workers that nobody needs. One ends when it was too many for so long, at the latest for twice so long.
-const shedEvery = 2 * time.Minute
+// How often is looked for workers that nobody needs. While there are executions, one ends when it was too many for shedEvery, at the latest for twice so long; when there were none for
+// lullEvery, all end but for one, which the next execution finds ready: it takes less time than another would take to start.
+const (
+	shedEvery = 2 * time.Minute
+	lullEvery = 4 * time.Second
+)
 
 // wornOut is after how many executions a worker is replaced, whatever they did.
 const wornOut = 10_000
@@ -97,6 +101,8 @@ type Pool struct {
 	starting int // of them
 	waiting  int // executions
 	unused   int // workers that have been idle at any time since shed looked last, at least
+	taken    int // executions that were given a worker, ever
+	before   int // as many there were when lull looked last
 }
 
 // NewPool returns a pool whose workers start in the background when they are wanted, or by Warm.
@@ -105,7 +111,7 @@ func NewPool(o Options) *Pool {
 	return &Pool{o: o, idle: make(chan *process, o.Workers), base: base, end: end, living: map[*process]bool{}}
 }
 
-// Warm starts a worker in the background, if none was started before. The others start when they are wanted, and end when they were not for some minutes.
+// Warm starts a worker in the background, if none was started before. The others start when they are wanted, and end when they were not for a while.
 func (p *Pool) Warm() {
 	p.warm.Do(func() {
 		p.add()
@@ -119,12 +125,15 @@ func (p *Pool) Warm() {
 
 // watch ends what is too many from time to time.
 func (p *Pool) watch() {
-	tick := time.NewTicker(shedEvery)
-	defer tick.Stop()
+	shed, lull := time.NewTicker(shedEvery), time.NewTicker(lullEvery)
+	defer shed.Stop()
+	defer lull.Stop()
 	for {
 		select {
-		case <-tick.C:
+		case <-shed.C:
 			p.shed()
+		case <-lull.C:
+			p.lull()
 		case <-p.base.Done():
 			return
 		}
@@ -136,12 +145,28 @@ func (p *Pool) shed() {
 	p.mu.Lock()
 	count := min(p.unused, p.started-1)
 	p.unused = len(p.idle)
+	p.finish(count)
+}
+
+// lull ends all workers but one where nothing was executed since it was called last.
+func (p *Pool) lull() {
+	p.mu.Lock()
+	count := 0
+	if p.taken == p.before && len(p.idle) == p.started { // one that is not idle works for longer than that
+		count = p.started - 1
+	}
+	p.before = p.taken
+	p.finish(count)
+}
+
+// finish ends some idle workers, unless somebody waits for one. The lock is held, and is not any more then.
+func (p *Pool) finish(count int) {
 	var ended []*process
 	for p.waiting == 0 && len(ended) < count {
 		select {
 		case w := <-p.idle:
 			p.started--
-			p.unused--
+			p.unused = max(p.unused-1, 0)
 			ended = append(ended, w)
 			continue
 		default:
@@ -254,6 +279,8 @@ func (p *Pool) start() (*process, error) {
 	if err != nil {
 		return nil, errors.Join(err, in.Close())
 	}
+	widen(in)
+	widen(out)
 	if err := c.Start(); err != nil {
 		return nil, err
 	}
@@ -344,6 +371,7 @@ func (p *Pool) take(ctx context.Context) (*process, error) {
 		}
 		p.mu.Lock()
 		p.unused = min(p.unused, len(p.idle))
+		p.taken++
 		p.mu.Unlock()
 		if w != nil && w.age == p.age.Load() {
 			return w, nil

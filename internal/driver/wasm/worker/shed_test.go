@@ -102,3 +102,37 @@ func TestWorkersThatNobodyNeedsEnd(t *testing.T) {
 	living(1)
 	execute(t.Context(), "input", func() {})
 }
+
+// TestAllWorkersButOneEndInALull has three executions at once, then none: all end but for one, as soon as nothing was executed between two looks, and not while one works.
+func TestAllWorkersButOneEndInALull(t *testing.T) {
+	p := threeWorkers(t)
+	ctx, end := context.WithCancel(t.Context())
+	var begun, all sync.WaitGroup
+	for range 3 {
+		begun.Add(1)
+		all.Go(func() { executes(ctx, t, p, "spin", sync.OnceFunc(begun.Done)) })
+	}
+	begun.Wait()
+	living := func(want int) {
+		t.Helper()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if len(p.living) != want || p.started != want {
+			t.Fatalf("got %d workers, of which %d live, want %d", p.started, len(p.living), want)
+		}
+	}
+	p.lull()
+	p.lull()
+	living(3) // they work
+	end()
+	all.Wait()
+	executes(t.Context(), t, p, "input", func() {})
+	p.lull()
+	living(3) // there was one since
+	p.lull()
+	living(1)
+	p.lull()
+	living(1)
+	executes(t.Context(), t, p, "input", func() {})
+	living(1)
+}

@@ -317,6 +317,9 @@ type contents struct {
 	buf  []byte
 }
 
+// Len returns how many bytes are to come.
+func (c *contents) Len() int64 { return c.left + int64(len(c.buf)) }
+
 func (c *contents) Read(p []byte) (int, error) {
 	for len(c.buf) == 0 {
 		if c.left == 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -125,6 +126,10 @@ func compare(t *testing.T, l journal.Journal, all []event.Event, q journal.Query
 	}
 	if !slices.Equal(got, want) {
 		t.Fatalf("%+v\n got %v\nwant %v", q, got, want)
+	}
+	q.From, q.Follows = max(q.From, 1), true
+	if followed, err := l.Read(t.Context(), q); err != nil || !reflect.DeepEqual(followed, events) {
+		t.Fatalf("%+v\nwho follows the log gets %+v, %v\nothers %+v", q, followed, err, events)
 	}
 }
 

@@ -65,7 +65,9 @@ func forgotten(t *testing.T, l Log, were []event.Event) {
 	all := read(t, l, journal.Query{Limit: journal.MaxRead})
 	raw, err := json.Marshal(all)
 	must(t, err)
-	if text := string(raw) + Documents(t, l, "notes", "rooms"); strings.Contains(text, "private") {
+	followed, err := json.Marshal(read(t, l, journal.Query{From: all[len(all)/2].Seq, Limit: journal.MaxRead, Follows: true}))
+	must(t, err)
+	if text := string(raw) + string(followed) + Documents(t, l, "notes", "rooms"); strings.Contains(text, "private") {
 		t.Errorf("the text is still there: %.200s", text[strings.Index(text, "private"):])
 	}
 	for _, e := range all {

@@ -220,6 +220,18 @@ func (r *reader) interpreter(c *Command, rest []arg, in *stdin) {
 	}
 }
 
+// wasm reads which WebAssembly module is run; all that follows is the module's.
+func (r *reader) wasm(c *Command, rest []arg) {
+	if len(rest) > 0 && rest[0].known && rest[0].text == "--" {
+		rest = rest[1:]
+	}
+	if len(rest) == 0 {
+		return
+	}
+	c.Traits = append(c.Traits, policy.TraitRunsFile)
+	r.unseal(rest[0])
+}
+
 // context reads the name of an interpreter context: what earlier cells have left there decides what the code does.
 func (r *reader) context(name arg) {
 	what := "an interpreter context that is only known when it runs"

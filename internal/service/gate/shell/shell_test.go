@@ -216,6 +216,10 @@ func TestReading(t *testing.T) {
 
 		// what an approval cannot seal
 		{"python3 x.py a", "python3 x.py a <interpreter,runs_file> | arg<x.py | unsealed:x.py"},
+		{"wasm x.wasm a -b", "wasm x.wasm a -b <interpreter,runs_file> | arg<x.wasm | unsealed:x.wasm"},
+		{"wasm -- -x", "wasm -- -x <interpreter,runs_file> | arg<-x | unsealed:-x"},
+		{"wasm $x", "wasm <interpreter,runs_file> | unsealed:a file that is only known when it runs"},
+		{"wasm", "wasm <interpreter>"},
 		{"python3 -W ignore x.py", "python3 -W ignore x.py <interpreter,runs_file> | arg<x.py | unsealed:x.py"},
 		{"python3 -c 'x'", "python3 -c x <inline_code,interpreter>"},
 		{"python3 --context c -c 'x'", "python3 --context c -c x <inline_code,interpreter> | unsealed:the interpreter context c"},

@@ -122,8 +122,16 @@ func (l *limiter) allow(h http.Header, who string, class RateClass) error {
 		return nil
 	}
 	after := time.Duration((1 - left) * float64(time.Minute) / float64(limit))
-	return limited{fault.New(fault.Exhausted, "rate_limited", "%d requests a minute (%s) are used up; the next one is free in %d seconds",
-		limit, class, int(math.Ceil(after.Seconds()))), after}
+	return limited{fault.New(fault.Exhausted, "rate_limited", "%d requests a minute (%s) are used up; the next one is free in %s",
+		limit, class, seconds(after)), after}
+}
+
+// seconds writes a span in whole seconds, as they are waited for.
+func seconds(d time.Duration) string {
+	if n := int(math.Ceil(d.Seconds())); n != 1 {
+		return strconv.Itoa(n) + " seconds"
+	}
+	return "1 second"
 }
 
 func (l *limiter) bucket(key bucketKey, limit int, now time.Time) *rate.Limiter {

@@ -7,7 +7,9 @@
   const made = new Map();
   const ab = {
     host,
-    settings: null,
+    bun: false, // whether the program is called so
+    versions: null,
+    about(node, quickjs, bun) { ab.versions = { node, quickjs, bun }; },
     define(name, make) { builtins.set(name, make); },
     builtin(name) {
       if (!made.has(name)) made.set(name, builtins.get(name)());
@@ -114,13 +116,14 @@
       return found.startsWith("node:") ? ab.builtin(found.slice(5)) : load(found, parent, false);
     };
     require.resolve = (name) => host.resolve(typeof file === "string" ? file : file(), String(name));
-    require.cache = new Proxy({}, {
-      has: (_, k) => modules.has(k), get: (_, k) => modules.get(k), deleteProperty: (_, k) => modules.delete(k) || true,
-      ownKeys: () => [...modules.keys()], getOwnPropertyDescriptor: (_, k) => modules.has(k) ? { value: modules.get(k), enumerable: true, configurable: true } : undefined,
-    });
-    Object.defineProperty(require, "main", { get: () => ab.mainModule });
+    require.cache = cache;
+    require.main = ab.mainModule;
     return require;
   };
+  const cache = new Proxy({}, {
+    has: (_, k) => modules.has(k), get: (_, k) => modules.get(k), deleteProperty: (_, k) => modules.delete(k) || true,
+    ownKeys: () => [...modules.keys()], getOwnPropertyDescriptor: (_, k) => modules.has(k) ? { value: modules.get(k), enumerable: true, configurable: true } : undefined,
+  });
   ab.requireFrom = (file) => (file === "[eval]" || file === "[stdin]" ? requireOf(() => ab.cwd() + "/" + file, undefined) : requireOf(file, undefined));
   ab.main = (file) => { load(file, null, true); };
   ab.mainText = null;
@@ -260,9 +263,9 @@
       i.f(...i.args);
       return 0;
     }
-    for (const work of ab.work) if (work()) return 0;
+    for (let i = 0; i < ab.work.length; i++) if (ab.work[i]()) return 0;
     let held = false;
-    for (const t of heap) if (t.live && t.held) { held = true; break; }
+    if (heap.length > 0) for (const t of heap) if (t.live && t.held) { held = true; break; }
     if (held) return Math.max(heap[0].due - host.now(), 0.001);
     return ab.process.idle() ? 0 : -1;
   };
@@ -280,7 +283,7 @@
       text += "\n";
     }
     text += isError ? ab.inspect(e, { depth: 5 }) : `Uncaught ${ab.inspect(e)}`;
-    return `${text}\n\n${ab.settings.bun ? `Bun v${ab.settings.bun}` : `Node.js ${ab.settings.node}`}\n`;
+    return `${text}\n\n${ab.bun ? `Bun v${ab.versions.bun}` : `Node.js v${ab.versions.node}`}\n`;
   };
   const placeIn = (stack) => {
     const m = /\(?(\/[^\s()]*):(\d+):(\d+)\)?/.exec(String(stack));
@@ -327,20 +330,20 @@
   };
   const rich = (v, text) => {
     const out = { type: v === null ? "null" : typeof v, text };
-    let json;
+    let json, shows = false;
     if (v !== null && (typeof v === "object" || typeof v === "function")) {
       try { if (typeof v.constructor?.name === "string" && v.constructor.name !== "") out.type = v.constructor.name; } catch { /* it does not say */ }
       try { out.table = table(v); } catch { /* it is none */ }
       try {
         const said = v[Symbol.for("Jupyter.display")]?.();
-        for (const [media, form] of Object.entries(forms)) if (typeof said?.[media] === "string" && said[media].length <= 8 * maxText) out[form] = said[media];
+        for (const [media, form] of Object.entries(forms)) if (typeof said?.[media] === "string" && said[media].length <= 8 * maxText) { out[form] = said[media]; shows = true; }
         if (said?.["application/json"] !== undefined) json = JSON.stringify(said["application/json"]);
       } catch { /* it says no more */ }
       if (v instanceof Uint8Array && v.length <= 6 * maxText) {
         const begins = (...bytes) => bytes.every((b, i) => v[i] === b);
         if (begins(0x89, 0x50, 0x4e, 0x47)) out.png = Buffer.from(v).toString("base64");
         if (begins(0xff, 0xd8, 0xff)) out.jpeg = Buffer.from(v).toString("base64");
-      } else if (json === undefined && typeof v === "object") {
+      } else if (json === undefined && !shows && typeof v === "object") { // what says its forms has no others
         try { json = JSON.stringify(v); } catch { /* it is none */ }
       }
     }
@@ -371,9 +374,11 @@
     const text = ab.inspect(v);
     return `type ${typeof v} (${text.length > 28 ? `${text.slice(0, 25)}...` : text})`;
   };
-  ab.start = (text) => {
-    ab.settings = JSON.parse(text);
-    ab.process.begin(ab.settings);
+  // start takes what the host says of a run. The words behind the first of argv, and the names and values of the environment, come each with a zero before it, which is
+  // taken apart in a tenth of the time that JSON takes; the environment is, when somebody asks for it.
+  ab.start = (title, cwd, words, env, pid, ppid) => {
+    ab.bun = title === "bun";
+    ab.process.begin(title, cwd, `/bin/${title}${words}`.split("\0"), env, pid, ppid);
   };
 
   // Chance is drawn from the host when a program first asks: what an image holds is the same in every run.

@@ -56,7 +56,11 @@
       }
       return true;
     }
-    listenerCount(name, f) { return (this.lists.get(name) ?? []).filter((l) => f === undefined || l.f === f).length; }
+    listenerCount(name, f) {
+      const list = lists.get(this)?.get(name);
+      if (list === undefined) return 0;
+      return f === undefined ? list.length : list.filter((l) => l.f === f).length;
+    }
     listeners(name) { return (this.lists.get(name) ?? []).map((l) => l.f); }
     rawListeners(name) { return this.listeners(name); }
     eventNames() { return [...this.lists.keys()]; }

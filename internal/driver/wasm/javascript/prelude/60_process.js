@@ -245,19 +245,19 @@
       this.stdout = output(1);
       this.stderr = output(2);
     }
-    begin(s) {
+    begin(title, at, argv, env, pid, ppid) {
       ab.began = host.now();
-      this.title = s.title;
-      this.version = s.node;
-      this.argv = s.argv;
-      this.argv0 = s.argv[0];
-      this.execPath = s.execPath;
-      this.pid = s.pid;
-      this.ppid = s.ppid;
-      this.versions = { node: s.node.slice(1), quickjs: s.quickjs, ...(s.bun ? { bun: s.bun } : {}) };
-      this.env = new Proxy(Object.setPrototypeOf(s.env, null), { set: (o, k, v) => { o[k] = String(v); return true; }, defineProperty: (o, k, d) => { Object.defineProperty(o, k, { ...d, value: String(d.value) }); return true; } });
-      cwd = s.cwd;
-      if (s.bun) ab.beginBun(s.bun);
+      this.title = title;
+      this.argv = argv;
+      this.argv0 = this.execPath = argv[0];
+      this.pid = pid;
+      this.ppid = ppid;
+      const { node, quickjs, bun } = ab.versions;
+      this.version = `v${node}`;
+      this.versions = ab.bun ? { node, quickjs, bun } : { node, quickjs };
+      this.env = new Proxy({ __proto__: null, [unread]: env }, environment);
+      cwd = at;
+      if (ab.bun) ab.beginBun(bun);
     }
     cwd() { return ab.cwd(); }
     chdir(p) { try { cwd = host.chdir(p); } catch (e) { throw Object.assign(new Error(`${e.code}: ${e.message.toLowerCase()}, chdir ${cwd} -> '${p}'`), { code: e.code, syscall: "chdir", path: cwd, dest: p }); } }
@@ -295,7 +295,12 @@
     memoryUsage() { return { rss: 67108864, heapTotal: 33554432, heapUsed: 16777216, external: 0, arrayBuffers: 0 }; }
     resourceUsage() { return { userCPUTime: Math.round((host.now() - ab.began) * 1000), systemCPUTime: 0, maxRSS: 65536 }; }
     cpuUsage() { return { user: Math.round((host.now() - ab.began) * 1000), system: 0 }; }
-    umask() { return 0o22; }
+    umask(mask) {
+      if (mask === undefined) return host.umask(-1);
+      if (typeof mask === "string" && /^[0-7]+$/.test(mask)) mask = parseInt(mask, 8);
+      if (typeof mask !== "number") throw ab.error(TypeError, "ERR_INVALID_ARG_TYPE", `The "mask" argument must be of type number. Received ${ab.received(mask)}`);
+      return host.umask(mask & 0o777);
+    }
     getuid() { return 1000; }
     geteuid() { return 1000; }
     getgid() { return 1000; }
@@ -313,6 +318,24 @@
   let cwd = "/";
   let idled = false;
   let stdin = null;
+  // The environment is filled when it is touched first, and holds its text up to then.
+  const unread = Symbol("unread");
+  const filled = (o) => {
+    const text = o[unread];
+    if (text !== undefined) {
+      delete o[unread];
+      const words = text.split("\0");
+      for (let i = 1; i < words.length; i += 2) o[words[i]] = words[i + 1];
+    }
+    return o;
+  };
+  const environment = {};
+  for (const trap of ["get", "has", "deleteProperty", "ownKeys", "getOwnPropertyDescriptor", "getPrototypeOf", "setPrototypeOf", "isExtensible", "preventExtensions"]) {
+    const as = Reflect[trap];
+    environment[trap] = (o, ...rest) => as(filled(o), ...rest);
+  }
+  environment.set = (o, k, v) => { filled(o)[k] = String(v); return true; };
+  environment.defineProperty = (o, k, d) => { Object.defineProperty(filled(o), k, { ...d, value: String(d.value) }); return true; };
   ab.cwd = () => cwd;
   const input = () => {
     const r = new Readable({

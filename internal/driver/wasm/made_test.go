@@ -1,0 +1,75 @@
+package wasm
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"agentbox/internal/domain/space/spacetest"
+)
+
+// TestAModuleIsRunByItsName runs a module that may not be executed, and one whose files and folders get what the umask leaves.
+func TestAModuleIsRunByItsName(t *testing.T) {
+	h := host(t)
+	spec := h.Spec(t)
+	s := h.Create(t, spec)
+	calls := []wasiCall{{"path_create_directory", "iii"}, {"path_open", "iiiiiIIii"}, {"proc_exit", "i"}}
+	types, imports := [][]byte{typeOf("")}, [][]byte{}
+	for i, c := range calls {
+		result := []byte{vI32}
+		if c.name == "proc_exit" {
+			result = nil
+		}
+		types = append(types, typeOf(c.params, result...))
+		imports = append(imports, text("wasi_snapshot_preview1"), text(c.name), []byte{0}, leb(uint64(i+1)))
+	}
+	code := slices.Concat(
+		i32(3), i32(0), i32(1), call(0), []byte{opDrop},
+		i32(3), i32(0), i32(1), i32(1), i32(1), i64(0), i64(0), i32(0), i32(8), call(1), []byte{opDrop},
+		i32(7), call(2))
+	module := moduleOf(section(1, counts(len(types), types...)), section(2, counts(len(calls), imports...)), section(3, counts(1, leb(0))), section(5, []byte{1, 0, 1}),
+		section(7, counts(2, text("_start"), []byte{0}, leb(uint64(len(calls))), text("memory"), []byte{2, 0})),
+		section(10, counts(1, sized([]byte{0}, code, []byte{opEnd}))), section(11, counts(1, []byte{0, 0x41, 0, opEnd}, sized([]byte("df")))))
+	if err := os.WriteFile(filepath.Join(spec.Dir, "m.wasm"), module, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		command, stdout string
+		code            int
+	}{
+		{"./m.wasm", "", 126},
+		{"wasm m.wasm a b; echo $?; stat -c '%a %n' d f; rm -r d f; umask 077; wasm -- ./m.wasm; stat -c '%a %n' d f", "7\n755 d\n644 f\n700 d\n600 f\n", 0},
+		{"wasm", "", 2}, {"wasm -x m.wasm", "", 2}, {"wasm nothing.wasm", "", 127}, {"wasm .", "", 127}, {"echo x >text; wasm text", "", 126},
+	} {
+		if r := h.Exec(t, s, spacetest.Shell(spec.ID, x.command)); r.Stdout != x.stdout || r.Code != x.code {
+			t.Errorf("%s: got %q, exit code %d (%s), want %q, %d", x.command, r.Stdout, r.Code, r.Stderr, x.stdout, x.code)
+		}
+	}
+	if !slices.Contains(Commands(), "wasm") {
+		t.Error("the router does not know the command")
+	}
+}
+
+// TestModesOfWhatJavaScriptMakes holds creation modes and the umask to Node's.
+func TestModesOfWhatJavaScriptMakes(t *testing.T) {
+	h := host(t)
+	spec := h.Spec(t)
+	s := h.Create(t, spec)
+	const program = `const fs = require("fs");
+const mode = (name) => console.log((fs.statSync(name).mode & 0o777).toString(8), name);
+fs.writeFileSync("a", "", { mode: 0o600 }); mode("a");
+fs.closeSync(fs.openSync("a", "a", 0o644)); mode("a");
+fs.mkdirSync("b", 0o700); mode("b");
+console.log(process.umask().toString(8), process.umask(0o027).toString(8), process.umask("077").toString(8), process.umask().toString(8));
+fs.writeFileSync("c", ""); mode("c");
+try { process.umask({}); } catch (e) { console.log(e.code); }
+`
+	if err := os.WriteFile(filepath.Join(spec.Dir, "x.js"), []byte(program), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	const want = "600 a\n600 a\n700 b\n22 22 27 77\n600 c\nERR_INVALID_ARG_TYPE\n"
+	if r := h.Exec(t, s, spacetest.Shell(spec.ID, "node x.js")); r.Stdout != want || r.Code != 0 {
+		t.Errorf("got %q, exit code %d (%s), want %q", r.Stdout, r.Code, r.Stderr, want)
+	}
+}
