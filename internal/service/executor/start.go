@@ -104,6 +104,11 @@ func (x *Executor) Start(ctx context.Context, origin event.Origin, q Request) (r
 	if err != nil {
 		return run.Run{}, err
 	}
+	if x.Room != nil {
+		if err := x.Room(); err != nil {
+			return x.again(ctx, origin, q, input, err)
+		}
+	}
 	named := run.Input{Digest: event.DigestOf(input), Size: int64(len(input)), Inline: inline(input)}
 	if !named.Inline {
 		if err := x.contentRoom(ctx, q.Workspace, int64(len(input))); err != nil {

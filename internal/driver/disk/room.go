@@ -1,0 +1,14 @@
+package disk
+
+import "agentbox/internal/domain/space"
+
+// MinRoom is how many bytes the host's disk has free at least while anything is begun: what happens has to be told afterwards.
+const MinRoom = 1 << 20
+
+// Room reports that the disk has no room for what anything that is begun now would leave. Where the disk does not say how much is free, it has.
+func (b *Blobs) Room() error {
+	if free, ok := free(b.dir); ok && free < MinRoom {
+		return space.ErrDiskFull
+	}
+	return nil
+}

@@ -1,0 +1,14 @@
+//go:build unix
+
+package disk
+
+import "golang.org/x/sys/unix"
+
+// free returns how many bytes may still be written to the disk of a folder.
+func free(dir string) (bytes uint64, ok bool) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return 0, false
+	}
+	return uint64(st.Bavail) * uint64(st.Bsize), true
+}

@@ -1,0 +1,15 @@
+package disk
+
+import "golang.org/x/sys/windows"
+
+// free returns how many bytes may still be written to the disk of a folder.
+func free(dir string) (bytes uint64, ok bool) {
+	path, err := windows.UTF16PtrFromString(dir)
+	if err != nil {
+		return 0, false
+	}
+	if err := windows.GetDiskFreeSpaceEx(path, &bytes, nil, nil); err != nil {
+		return 0, false
+	}
+	return bytes, true
+}
