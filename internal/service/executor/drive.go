@@ -134,7 +134,7 @@ func (x *Executor) message(ctx context.Context, doc run.Run) (m run.Message, err
 		}
 		if len(found) == 1 {
 			created, err := event.Decode[run.Created](found[0])
-			if err == nil && created.Message != nil {
+			if err == nil && created.Message != nil && digestOf(*created.Message) == doc.Input.Digest {
 				return *created.Message, nil
 			}
 		}
@@ -153,6 +153,15 @@ func (x *Executor) message(ctx context.Context, doc run.Run) (m run.Message, err
 		return m, fault.Wrap(err, fault.Internal, "content_unreadable", "the operations of the run cannot be read")
 	}
 	return m, nil
+}
+
+// digestOf returns the hash under which a message is known, wherever it lies; zero for none.
+func digestOf(m run.Message) event.Digest {
+	raw, err := json.Marshal(m)
+	if err != nil {
+		return event.Digest{}
+	}
+	return event.DigestOf(raw)
 }
 
 // next does the one thing that is next: start the run, execute an operation, ask about it, or end the run.

@@ -135,3 +135,26 @@ func TestALongRequestWaitsOnTheDisk(t *testing.T) {
 		t.Errorf("the run is %s", doc.Status)
 	}
 }
+
+// TestARequestInItsEventIsTheOneThatIsNamed takes up a run whose event holds other operations than those of its hash, as an archive from elsewhere may: nothing is done.
+func TestARequestInItsEventIsTheOneThatIsNamed(t *testing.T) {
+	s := testkit.Open(t, testkit.Options{Program: program, Idle: true})
+	in := s.Space().ID
+	genuine := s.Start(in, `[{"type":"shell","command":"true"}]`)
+	other := s.Message(`[{"type":"shell","command":"echo x > f"}]`)
+	forged := id.New[id.Run](s.IDs)
+	_, err := s.Log.Append(t.Context(), event.Batch{Workspace: testkit.WS, Drafts: []event.Draft{event.New(run.EventCreated, s.Origin, testkit.WS, "", run.Created{
+		Run: forged, Space: in, Agent: genuine.Agent, Input: genuine.Input, Message: &other, Operations: []run.Outline{{ID: other.Operations[0].ID, Type: run.OpShell}},
+	}).About(space.EntityType, string(in)).In(forged, "")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Crash()
+	s.Run()
+	if doc := s.Ended(genuine.ID); doc.Status != run.Succeeded {
+		t.Errorf("the genuine run is %s: %s", doc.Status, doc.Error)
+	}
+	if doc := s.Ended(forged); doc.Status != run.Failed {
+		t.Errorf("the forged run is %s", doc.Status)
+	}
+}
