@@ -30,6 +30,7 @@ const (
 	Survive     Death = iota
 	Recorded          // the append is recorded, and its caller still learns of it
 	Unconfirmed       // the append is recorded, and its caller never learns of it
+	Unsure            // the daemon lives: the append is recorded, and its caller is told that the log was shut
 )
 
 func newTap(log journal.Journal) *Tap {
@@ -53,6 +54,8 @@ func (t *Tap) Append(ctx context.Context, b event.Batch) (event.Receipt, error) 
 		t.kill()
 	case Unconfirmed:
 		t.kill()
+		return event.Receipt{}, journal.ErrClosed
+	case Unsure:
 		return event.Receipt{}, journal.ErrClosed
 	}
 	return receipt, nil

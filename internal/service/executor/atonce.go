@@ -27,6 +27,9 @@ type answered struct {
 // atOnce has a run recorded by the worker of its space, where no other run is in the way: then what it is, that it begins, and its first operation's
 // intent are one commit. Recorded is false where it has to be recorded first.
 func (x *Executor) atOnce(ctx context.Context, q Request, s space.Space, admitted policy.Ruling, batch event.Batch, ops []run.Operation) (doc run.Run, recorded bool, err error) {
+	if admitted.Action.Token != "" { // what stands behind it is looked at anew, so that it is recorded apart
+		return doc, false, nil
+	}
 	if batch.Key != "" {
 		if _, known, err := journal.Recall(ctx, x.Log, q.Workspace, batch.Key, batch.Digest); known || err != nil {
 			return doc, false, nil // who records it says so
@@ -68,43 +71,67 @@ func (x *Executor) open(ctx context.Context, e *entry) (*ride, error) {
 	}
 	ctx = context.WithoutCancel(ctx) // it is recorded, or it is not
 	if x.cancelled(e) == nil {
-		if r := x.openWith(ctx, e, a); r != nil {
+		r, err := x.openWith(ctx, e, a)
+		if err == nil {
 			told = answered{doc: r.doc}
+			if !r.doc.Input.Inline {
+				e.ops = nil
+			}
 			return r, nil
+		}
+		if errors.Is(err, journal.ErrClosed) {
+			told.err = err
+			return nil, err // it may be recorded, so that it is looked for when the log is open again
 		}
 	}
 	_, receipt, err := x.Gate.Begin(ctx, a.admitted, "", a.batch)
 	if err == nil {
 		told.doc, err = x.first(ctx, e.workspace, receipt.Events)
 	}
-	if told.err = err; err != nil || receipt.Replayed {
+	told.err = err
+	switch {
+	case errors.Is(err, journal.ErrClosed):
+		return nil, err
+	case err != nil || receipt.Replayed:
+		x.unannounce(e)
 		return nil, errNoRun
 	}
 	return nil, nil
 }
 
-// openWith records a run and the intent of its first operation in one commit. It returns nil where it cannot.
-func (x *Executor) openWith(ctx context.Context, e *entry, a *asked) *ride {
+// unannounce forgets what was shown of a run that did not come to be.
+func (x *Executor) unannounce(e *entry) {
+	if e.announced == "" {
+		return
+	}
+	if err := x.Live.Forget(e.run, e.announced); err != nil {
+		x.Logger.Warn("what was shown of no run is still kept", "code", "output_not_forgotten", "run", e.run, "error", err)
+	}
+}
+
+// openWith records a run and the intent of its first operation in one commit. Its error says why it cannot.
+func (x *Executor) openWith(ctx context.Context, e *entry, a *asked) (*ride, error) {
 	draft := a.batch.Drafts[0]
 	doc, err := run.Evolve(run.Run{}, event.Event{Header: draft.Header, Data: draft.Data}) // as it will be
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	s, err := x.Spaces.Space(ctx, e.workspace, e.space)
-	if err != nil || s.Status == space.Destroyed {
-		return nil
+	if err == nil && s.Status == space.Destroyed {
+		err = ErrSpaceNotReady
+	}
+	if err != nil {
+		return nil, err
 	}
 	r := x.rideOf(e, doc, 0, e.ops)
 	if _, err := r.room(ctx); err != nil {
-		return nil
+		return nil, err
 	}
 	leave, err := x.Spaces.Seize(e.space)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	defer leave()
-	if r.begun, err = r.startWith(ctx, s, a, r.started(ctx)); err != nil {
-		return nil
-	}
-	return r
+	r.begun, err = r.startWith(ctx, s, a, r.started(ctx))
+	return r, err
 }

@@ -25,8 +25,7 @@ type ride struct {
 	origin  event.Origin // of the agent
 	entry   *entry
 
-	begun     *begun // its first operation, before anything else
-	announced string // the operation that was shown to begin, although it may not be recorded yet
+	begun *begun // its first operation, before anything else
 }
 
 // drive executes operations until the run ends, waits for a person, or ctx ends. The error is for what kept the log from being written or
@@ -84,10 +83,17 @@ func (x *Executor) board(ctx context.Context, e *entry) (*ride, error) {
 		}
 	}
 	doc, version, err := projection.Load[run.Run](ctx, x.Docs, e.workspace, run.Projection, string(e.run))
+	if e.recovered && errors.Is(err, projection.ErrNotFound) {
+		x.unannounce(e)
+		return nil, errNoRun // the log was shut before it had it
+	}
 	if err != nil {
 		return nil, err
 	}
 	ops := e.ops
+	if !doc.Input.Inline { // nor while it waits for a person
+		e.ops = nil
+	}
 	if ops == nil || doc.Redacted {
 		if ops, err = x.operations(ctx, doc); err != nil {
 			return nil, err
@@ -128,7 +134,7 @@ func (x *Executor) message(ctx context.Context, doc run.Run) (m run.Message, err
 		}
 		if len(found) == 1 {
 			created, err := event.Decode[run.Created](found[0])
-			if err == nil && created.Message != nil {
+			if err == nil && created.Message != nil && digestOf(*created.Message) == doc.Input.Digest {
 				return *created.Message, nil
 			}
 		}
@@ -147,6 +153,15 @@ func (x *Executor) message(ctx context.Context, doc run.Run) (m run.Message, err
 		return m, fault.Wrap(err, fault.Internal, "content_unreadable", "the operations of the run cannot be read")
 	}
 	return m, nil
+}
+
+// digestOf returns the hash under which a message is known, wherever it lies; zero for none.
+func digestOf(m run.Message) event.Digest {
+	raw, err := json.Marshal(m)
+	if err != nil {
+		return event.Digest{}
+	}
+	return event.DigestOf(raw)
 }
 
 // next does the one thing that is next: start the run, execute an operation, ask about it, or end the run.
@@ -168,7 +183,7 @@ func (r *ride) next(ctx context.Context, s space.Space) error {
 // operate takes one operation through the gate and, if it may, into the world.
 func (r *ride) operate(ctx context.Context, index int, s space.Space) error {
 	t := task{index: index, op: r.ops[index], progress: r.doc.Operations[index]}
-	if t.progress.State == run.Waiting && r.announced != t.op.ID {
+	if t.progress.State == run.Waiting && r.entry.announced != t.op.ID {
 		r.x.announce(ctx, r.doc.ID, outline(t.op))
 	}
 	if err := r.prepare(ctx, &t, s); err != nil {

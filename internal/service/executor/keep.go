@@ -55,11 +55,14 @@ func (r *ride) startWith(ctx context.Context, s space.Space, a *asked, started e
 		return nil, errAlone
 	}
 	id, shown := r.doc.ID, make(chan struct{})
+	again := r.entry.announced == t.op.ID
 	go func() { // while the disk is waited for
 		defer close(shown)
-		r.x.announce(ctx, id, outline(t.op))
+		if !again {
+			r.x.announce(ctx, id, outline(t.op))
+		}
 	}()
-	r.announced = t.op.ID
+	r.entry.announced = t.op.ID
 	defer func() { <-shown }()
 	var permit policy.Permit
 	receipt, err := r.entering(ctx, func(place []event.DocumentVersion) (receipt event.Receipt, err error) {

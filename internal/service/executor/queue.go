@@ -31,6 +31,7 @@ type entry struct {
 	asked     *asked          // where it is not recorded yet; of the worker alone
 	recovered bool            // an earlier daemon may have begun it; of the worker alone
 	ops       []run.Operation // what was asked for, where it was asked for a moment ago; nil for what the log says
+	announced string          // the operation that was shown to begin, although it may not be recorded yet; of the worker alone
 	cancel    *cancellation   // set when somebody cancelled it
 	done      chan struct{}   // closed when no worker has it any more
 }
@@ -185,7 +186,7 @@ func (x *Executor) stand(ctx context.Context, q *queue) {
 		x.mu.Unlock()
 		return
 	}
-	q.runs[0] = &entry{workspace: head.workspace, space: head.space, run: head.run, recovered: true, cancel: head.cancel, done: make(chan struct{})}
+	q.runs[0] = &entry{workspace: head.workspace, space: head.space, run: head.run, recovered: true, announced: head.announced, cancel: head.cancel, done: make(chan struct{})}
 	x.mu.Unlock()
 	again, stop := x.Clock.NewTimer(followAgain)
 	defer stop()

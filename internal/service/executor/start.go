@@ -130,7 +130,9 @@ func (x *Executor) Start(ctx context.Context, origin event.Origin, q Request) (r
 		return doc, err
 	}
 	e := newEntry(doc, false)
-	e.ops = message.Operations
+	if named.Inline { // longer ones are not kept in memory while the run waits for its turn
+		e.ops = message.Operations
+	}
 	return doc, x.enqueue(context.WithoutCancel(ctx), e)
 }
 
