@@ -22,6 +22,25 @@ func programs() program.Table {
 
 func TestTranscripts(t *testing.T) { shelltest.Transcripts(t, programs(), "testdata/*.txtar", *update) }
 
+// TestArraysWithGaps removes most elements of an array that lies in several pieces, and goes on with it.
+func TestArraysWithGaps(t *testing.T) {
+	r := shelltest.Execute(programs(), shelltest.Limits, `awk 'BEGIN {
+		for (i = 0; i < 5000; i++) a[i] = i
+		for (i = 0; i < 5000; i++) if (i % 7) delete a[i]
+		for (i = 5000; i < 6000; i++) a[i] = i
+		for (k in a) { n++; sum += k; if (a[k] != k) print "wrong:", k, a[k] }
+		print n, sum, length(a)
+		for (k in a) delete a[k]
+		a["last"] = 1
+		for (k in a) print k, length(a)
+		delete a
+		print length(a), ("last" in a)
+	}'`)
+	if want := "1715 7286285 1715\nlast 1\n0 0\n"; r.Out != want || r.Stopped != nil {
+		t.Errorf("got %q, %v; want %q", r.Out, r.Stopped, want)
+	}
+}
+
 // Whatever a script says, it ends, and nothing but a bound ends it from outside.
 func FuzzAwk(f *testing.F) {
 	for _, s := range []string{`{print $2}`, `BEGIN{for(i in a)x=a[i]}`, `function f(a){return a*f(a-1)}{f(1)}`, `{gsub(/[a-z]+/,"<&>");NF=2}1`, `BEGIN{printf "%5.2f%c%s\n",1,65,"x"}`, `BEGIN{while(("echo a"|getline l)>0)print l}`, `/a/,/b/{next}{$5=1;print substr($0,2)}`} {

@@ -151,7 +151,7 @@ func (e *engine) less(a, b value) int {
 
 func (e *engine) asort(a []expr, keys bool) value {
 	from := e.array(a[0])
-	names := from.list()
+	names := e.list(from)
 	e.tick(len(names) * 40)
 	vals := make([]value, len(names))
 	for i, k := range names {
@@ -199,7 +199,7 @@ func (e *engine) asort(a []expr, keys bool) value {
 
 // sorted returns the keys of an array in the order of for: that in which they were made, or what PROCINFO["sorted_in"] says.
 func (e *engine) sorted(a *array) []string {
-	keys := a.list()
+	keys := e.list(a)
 	e.tick(len(keys) * 10)
 	info := e.globals[vPROCINFO].arr
 	if info == nil {

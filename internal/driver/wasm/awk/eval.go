@@ -80,7 +80,7 @@ func (e *engine) eval(x expr) value {
 		return e.field(e.fieldNumber(x.index))
 	case *element:
 		a := e.array(x.array)
-		return a.vals[e.slot(a, e.subscript(x.subs))]
+		return e.slot(a, e.subscript(x.subs)).val
 	case *group:
 		if len(x.list) == 1 {
 			return e.eval(x.list[0])

@@ -1,6 +1,7 @@
 package awk
 
 import (
+	"iter"
 	"math"
 	"strconv"
 	"strings"
@@ -116,13 +117,23 @@ func formatG(n float64, precision int) string {
 	return s
 }
 
-// array is what subscripts lead into. Its elements stay in the order in which they were made.
+// array is what subscripts lead into. Its elements stay in the order in which they were made. They lie in pieces, so that it never grows by copying all of
+// them in one step.
 type array struct {
-	at   map[string]int
-	keys []string
-	vals []value
-	live []bool
+	at     map[string]int
+	pieces [][]entry
+	n      int // elements, those that were removed and whose gaps are not closed yet among them
 }
+
+// entry is an element of an array; one that was removed is not live.
+type entry struct {
+	key  string
+	val  value
+	live bool
+}
+
+// pieceEntries is how many elements a piece of an array has, but for the last.
+const pieceEntries = 1_024
 
 func newArray() *array { return &array{at: map[string]int{}} }
 
@@ -131,27 +142,32 @@ func (a *array) get(key string) (value, bool) {
 	if !ok {
 		return value{}, false
 	}
-	return a.vals[i], true
+	return a.entry(i).val, true
 }
 
-// slot returns where the element of a key is, making it.
-func (e *engine) slot(a *array, key string) int {
-	i, ok := a.at[key]
-	if !ok {
-		e.hold(len(key) + 96)
-		i = len(a.keys)
-		a.at[strings.Clone(key)] = i
-		a.keys = append(a.keys, key)
-		a.vals = append(a.vals, value{})
-		a.live = append(a.live, true)
+func (a *array) entry(i int) *entry { return &a.pieces[i/pieceEntries][i%pieceEntries] }
+
+// slot returns the element of a key, making it.
+func (e *engine) slot(a *array, key string) *entry {
+	if i, ok := a.at[key]; ok {
+		return a.entry(i)
 	}
-	return i
+	e.hold(len(key) + 96)
+	key = strings.Clone(key)
+	a.at[key] = a.n
+	if a.n%pieceEntries == 0 {
+		a.pieces = append(a.pieces, nil)
+	}
+	last := &a.pieces[len(a.pieces)-1]
+	*last = append(*last, entry{key: key, live: true})
+	a.n++
+	return a.entry(a.n - 1)
 }
 
 func (e *engine) set(a *array, key string, v value) {
-	i := e.slot(a, key)
-	e.hold(len(v.s) - len(a.vals[i].s))
-	a.vals[i] = v
+	at := e.slot(a, key)
+	e.hold(len(v.s) - len(at.val.s))
+	at.val = v
 }
 
 func (e *engine) remove(a *array, key string) {
@@ -159,40 +175,64 @@ func (e *engine) remove(a *array, key string) {
 	if !ok {
 		return
 	}
-	e.hold(-len(key) - 96 - len(a.vals[i].s))
+	at := a.entry(i)
+	e.hold(-len(key) - 96 - len(at.val.s))
 	delete(a.at, key)
-	a.live[i], a.keys[i], a.vals[i] = false, "", value{}
-	if len(a.keys) > 64 && len(a.at) < len(a.keys)/2 { // close the gaps
-		n := 0
-		for j, live := range a.live {
-			if live {
-				a.keys[n], a.vals[n], a.live[n] = a.keys[j], a.vals[j], true
-				a.at[a.keys[n]] = n
-				n++
+	*at = entry{}
+	if a.n <= 64 || len(a.at) >= a.n/2 {
+		return
+	}
+	closed := 0 // the gaps are closed
+	for piece := range a.live(e) {
+		for k := range piece {
+			if piece[k].live {
+				*a.entry(closed), a.at[piece[k].key] = piece[k], closed
+				closed++
 			}
 		}
-		e.tick(len(a.keys))
-		clear(a.keys[n:])
-		clear(a.vals[n:])
-		a.keys, a.vals, a.live = a.keys[:n], a.vals[:n], a.live[:n]
+	}
+	for ; a.n > closed; a.n-- {
+		*a.entry(a.n - 1) = entry{}
+	}
+	pieces := (closed + pieceEntries - 1) / pieceEntries
+	clear(a.pieces[pieces:])
+	a.pieces = a.pieces[:pieces]
+	if rest := closed % pieceEntries; rest > 0 {
+		a.pieces[pieces-1] = a.pieces[pieces-1][:rest]
+	}
+}
+
+// live returns the pieces of an array, each after it was charged for.
+func (a *array) live(e *engine) iter.Seq[[]entry] {
+	return func(yield func([]entry) bool) {
+		for _, piece := range a.pieces {
+			e.tick(len(piece))
+			if !yield(piece) {
+				return
+			}
+		}
 	}
 }
 
 func (e *engine) empty(a *array) {
-	for i, live := range a.live {
-		if live {
-			e.hold(-len(a.keys[i]) - 96 - len(a.vals[i].s))
+	for piece := range a.live(e) {
+		for i := range piece {
+			if piece[i].live {
+				e.hold(-len(piece[i].key) - 96 - len(piece[i].val.s))
+			}
 		}
 	}
 	*a = *newArray()
 }
 
 // list returns the keys in order.
-func (a *array) list() []string {
+func (e *engine) list(a *array) []string {
 	keys := make([]string, 0, len(a.at))
-	for i, live := range a.live {
-		if live {
-			keys = append(keys, a.keys[i])
+	for piece := range a.live(e) {
+		for i := range piece {
+			if piece[i].live {
+				keys = append(keys, piece[i].key)
+			}
 		}
 	}
 	return keys
