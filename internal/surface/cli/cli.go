@@ -322,7 +322,10 @@ func (i *invocation) connect(ctx context.Context) (*client.Client, error) {
 		if err != nil {
 			return nil, fault.Wrap(err, fault.Invalid, "key_file_unreadable", "the key file cannot be read")
 		}
-		key, i.keyFrom = strings.TrimSpace(string(text)), i.key
+		if key, i.keyFrom = strings.TrimSpace(string(text)), i.key; key == "" { // whoever names a key does not mean the owner's
+			return nil, fault.New(fault.Invalid, "key_file_empty", "the key file %s is empty", oneLine(i.key, 200)).
+				With("write an API key into it, or leave --key-file out")
+		}
 	}
 	named := address != ""
 	if !named {
@@ -358,9 +361,6 @@ func (i *invocation) connect(ctx context.Context) (*client.Client, error) {
 
 // localOnly keeps the local owner's key from being sent to another daemon than the local one.
 func (i *invocation) localOnly(ctx context.Context, address, dir string) error {
-	if i.key != "" || i.Getenv("AGENTBOX_KEY") != "" {
-		return nil
-	}
 	found, err := i.serving(ctx, dir)
 	if err != nil {
 		return err

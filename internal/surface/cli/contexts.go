@@ -124,6 +124,9 @@ func contextRun(i *invocation) *cobra.Command {
 				return err
 			}
 		}
+		if r.q.Code == "" {
+			return usage("there is no code to run; give it with --code, in a FILE, or on standard input").With("see: agentbox context run --help")
+		}
 		if r.q.Language, err = r.written(cmd.Context(), api, language, from); err != nil {
 			return err
 		}

@@ -123,7 +123,10 @@ func (s *snippet) run(ctx context.Context, from string, args []string) error {
 		return err
 	}
 	for _, f := range s.out {
-		_, to := fromSpace(f)
+		from, to := fromSpace(f)
+		if _, err := space.CleanPath(from); err != nil {
+			return err
+		}
 		if err := savable(to, s.force); err != nil {
 			return err
 		}
