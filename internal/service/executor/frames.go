@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -46,7 +47,7 @@ func (x *Executor) frame(ctx context.Context, runID id.Run, kind, operation stri
 
 func (x *Executor) output(ctx context.Context, runID id.Run, kind, operation string, data []byte) {
 	f := livestream.Frame{At: x.Clock.Now().UTC(), Kind: kind, Operation: operation, Data: data}
-	if _, err := x.Live.Append(context.WithoutCancel(ctx), runID, f); err != nil {
+	if _, err := x.Live.Append(context.WithoutCancel(ctx), runID, f); err != nil && !errors.Is(err, livestream.ErrComplete) { // who follows has completed it, with this
 		x.Logger.Warn("live output lost", "code", "output_lost", "run", runID, "error", err)
 	}
 }

@@ -94,10 +94,14 @@ func (r *ride) conclude(ctx context.Context, t task, result run.Result) error {
 	if err := r.append(ctx, drafts...); err != nil {
 		return err
 	}
-	r.frame(ctx, livestream.Result, t.op.ID, result)
-	if ends {
-		r.complete(ctx)
+	if !ends {
+		r.frame(ctx, livestream.Result, t.op.ID, result)
+		return nil
 	}
+	r.x.frames.Lock() // who follows may complete the frames as soon as the end is recorded: then the result is among them
+	r.frame(ctx, livestream.Result, t.op.ID, result)
+	r.x.frames.Unlock()
+	r.complete(ctx)
 	return nil
 }
 
