@@ -368,8 +368,8 @@ func (w *world) engine(ctx context.Context, dice *rand.Rand) {
 			h = nil
 			continue
 		case n < 10:
+			w.forget(h.Run) // before: it may be given back, and be claimed, although the answer is lost or late
 			if _, err = m.Release(ctx, m.owner, *h); err == nil {
-				w.forget(h.Run)
 				h = nil
 				continue
 			}
