@@ -7,7 +7,11 @@ const MinRoom = 1 << 20
 
 // Room reports that the disk has no room for what anything that is begun now would leave. Where the disk does not say how much is free, it has.
 func (b *Blobs) Room() error {
-	if free, ok := free(b.dir); ok && free < MinRoom {
+	return room(free(b.dir))
+}
+
+func room(free uint64, known bool) error {
+	if known && free < MinRoom {
 		return space.ErrDiskFull
 	}
 	return nil

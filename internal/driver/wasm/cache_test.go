@@ -122,8 +122,11 @@ func TestTheTierTendsItsCache(t *testing.T) {
 // TestJavaScriptIsPreparedOnce makes the interpreter in an empty folder, loads what it has left there, and goes on where that is damaged. It is the same each time.
 func TestJavaScriptIsPreparedOnce(t *testing.T) {
 	key, err := javascript.Key()
+	if err != nil && os.Getenv("CI") == "" {
+		t.Skip(err) // this build holds none: make quickjs
+	}
 	if err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	cache := t.TempDir()
 	open := func(make bool) *guests {
