@@ -74,6 +74,9 @@ func (t *Tracer) later(r id.Run, tell func(*traced)) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.runs[r] != nil {
+		return // it is there, and belongs to no trace that is told
+	}
 	if len(t.early) >= maxEarly {
 		clear(t.early)
 	}
