@@ -34,7 +34,7 @@ func up(i *invocation) *cobra.Command {
 	c.Flags().DurationVar(&d.ClaimTime, "claim-time", 0, "time after which the run of an engine that is silent is another's, from 1s to 1h (default 30s)")
 	c.Flags().StringVar(&d.SigningKey, "signing-key", "", "file of the key that signs checkpoints (default: signing.key in the data directory)")
 	c.Flags().StringArrayVar(&d.Retention, "retention", nil, "how long the data of events are kept before they are redacted: an event type or its beginning with a star, and a time, as in run.*=30d; repeatable (default: for good)")
-	c.Flags().StringArrayVar(&d.Rates, "rate", nil, "how many requests one principal may make in a minute: spaces, runs, files, claims, general or failures, =, and a number up to 1000000; streams=N are those open at once; repeatable (default: spaces=10 runs=60 files=300 claims=1000 general=1000 failures=60 streams=32)")
+	c.Flags().StringArrayVar(&d.Rates, "rate", nil, "how many requests one principal may make in a minute: spaces, runs, files, claims, general or failures, =, and a number up to 1000000; streams=N are those open at once; owner=N are the spaces, runs and files of an owner; repeatable (default: spaces=10 runs=60 files=300 claims=1000 general=1000 failures=60 streams=32 owner=1000)")
 	c.Flags().StringArrayVar(&d.Witnesses, "witness", nil, "folder or http address of a witness, to which checkpoints are brought each minute; repeatable")
 	c.Flags().StringVar(&d.Traces, "traces", "", "address of an OTLP/HTTP collector to which traces are told, as in http://127.0.0.1:4318 (default: what OTEL_EXPORTER_OTLP_ENDPOINT says, else nowhere)")
 	c.Flags().BoolVarP(&d.Verbose, "verbose", "v", false, "log every request")
