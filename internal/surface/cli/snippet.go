@@ -292,7 +292,8 @@ func (s *snippet) within(ctx context.Context, api *client.Client, in space.Space
 			_, err := to.Write(data)
 			return err
 		},
-		asks: func(ctx context.Context, approval id.Approval) error { return s.i.tellQuestion(ctx, api, approval) },
+		asks:   func(ctx context.Context, approval id.Approval) error { return s.i.tellQuestion(ctx, api, approval) },
+		queued: func(ctx context.Context, r id.Run) func() { return s.i.tellOfQueue(ctx, api, in.ID, r) },
 	}
 	result, r, err := o.do(ctx, op)
 	if err != nil {
