@@ -172,8 +172,12 @@ func (c *Client) IssueKey(ctx context.Context, of id.Principal, name string) (ma
 }
 
 // RevokeKey revokes an API key.
-func (c *Client) RevokeKey(ctx context.Context, k id.Key, reason string) error {
-	return c.call(ctx, http.MethodDelete, join("/v1/keys/", escape(string(k))), Page{}.values("reason", reason), nil, nil, nil)
+func (c *Client) RevokeKey(ctx context.Context, k id.Key, reason string, last bool) error {
+	q := Page{}.values("reason", reason)
+	if last {
+		q.Set("last", "true")
+	}
+	return c.call(ctx, http.MethodDelete, join("/v1/keys/", escape(string(k))), q, nil, nil, nil)
 }
 
 // Grant grants a capability token.

@@ -269,8 +269,9 @@ func (s *Server) registerKeys() {
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		Key    string `path:"key_id" doc:"The key"`
 		Reason string `query:"reason" maxLength:"2000"`
+		Last   bool   `query:"last" doc:"Revoke it even where it is the last key in force of an owner; without it that is refused with last_owner_key"`
 	}) (*struct{}, error) {
-		return nil, s.services.Gate.RevokeKey(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Key(in.Key), in.Reason)
+		return nil, s.services.Gate.RevokeKey(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Key(in.Key), in.Reason, in.Last)
 	})
 }
 
