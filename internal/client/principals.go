@@ -13,8 +13,9 @@ import (
 
 // PrincipalFilter selects principals.
 type PrincipalFilter struct {
-	Kind string // user, agent or service; "" for all
-	Name string // a part of the name
+	Kind  string // user, agent or service; "" for all
+	Name  string // a part of the name
+	Named bool   // without the agents that spaces have for themselves
 	Page
 }
 
@@ -113,7 +114,11 @@ type EngineTokenList struct {
 
 // Principals lists people, agents and services.
 func (c *Client) Principals(ctx context.Context, f PrincipalFilter) (l PrincipalList, err error) {
-	err = c.get(ctx, "/v1/principals", f.values("kind", f.Kind, "q", f.Name), &l)
+	named := ""
+	if f.Named {
+		named = "true"
+	}
+	err = c.get(ctx, "/v1/principals", f.values("kind", f.Kind, "q", f.Name, "named", named), &l)
 	return l, err
 }
 

@@ -181,11 +181,12 @@ func (i *invocation) root() *cobra.Command {
 		Short: "Run AI agents that do real work without having to be trusted",
 		Long: "Agentbox runs what agents ask for in isolated spaces, decides on each step by policy, asks people where policy says so,\n" +
 			"and records everything in a log that proves itself. Begin with `agentbox up`, or see it all with `agentbox demo`.",
-		SilenceErrors: true, SilenceUsage: true,
+		SilenceErrors: true, SilenceUsage: true, Version: i.Version,
 		Args:              onlyCommands,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return i.refuseEmpty(cmd) },
 	}
+	root.SetVersionTemplate("agentbox {{.Version}}\n")
 	root.SetIn(i.In)
 	root.SetOut(i.Out)
 	root.SetErr(i.Err)
@@ -239,7 +240,7 @@ func onlyCommands(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	cmd.SuggestionsMinimumDistance = 2
+	cmd.SuggestionsMinimumDistance = min(2, len(args[0])/2) // of two letters only one may be wrong
 	near := cmd.SuggestionsFor(args[0])
 	for n, name := range near {
 		near[n] = cmd.CommandPath() + " " + name

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -76,6 +77,10 @@ func up(i *invocation) *cobra.Command {
 				return err
 			}
 		}
+		stopping := context.AfterFunc(cmd.Context(), func() {
+			i.printer(i.Err).line("agentbox: the daemon stops: it ends what runs; the next start goes on with what waits")
+		})
+		defer stopping()
 		return i.Up(cmd.Context(), d, func(addr string) {
 			_ = i.show(map[string]any{"url": "http://" + addr, "data": d.DataDir, "shadow": d.Shadow}, func(p *printer) {
 				p.line("%s serves on %s", p.paint(bold, "agentbox "+i.Version), p.paint(cyan, "http://"+addr))
@@ -123,6 +128,12 @@ func (d *Daemon) root() (err error) {
 	return err
 }
 
+// diagnosis is what the doctor found, in JSON.
+type diagnosis struct {
+	OK    bool           `json:"ok"` // a space can be made in some tier
+	Tiers []space.Report `json:"tiers"`
+}
+
 // doctor says what the host can isolate.
 func doctor(i *invocation) *cobra.Command {
 	var d Daemon
@@ -142,17 +153,19 @@ func doctor(i *invocation) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := i.show(reports, func(p *printer) {
+		found := diagnosis{Tiers: reports}
+		for _, r := range reports {
+			found.OK = found.OK || r.OK || r.Limited
+		}
+		if err := i.show(found, func(p *printer) {
 			for _, r := range reports {
 				p.report(r)
 			}
 		}); err != nil {
 			return err
 		}
-		for _, r := range reports {
-			if r.OK || r.Limited {
-				return nil
-			}
+		if found.OK {
+			return nil
 		}
 		return &ended{ExitUnavailable}
 	}

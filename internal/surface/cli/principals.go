@@ -57,8 +57,11 @@ func principalList(i *invocation, what, kind string) *cobra.Command {
 	f := client.PrincipalFilter{Kind: kind}
 	c := &cobra.Command{Use: "ls [PART OF A NAME]", Aliases: []string{"list"}, Short: "List each " + what + ", the newest first", Args: cobra.MaximumNArgs(1)}
 	pages(c, &f.Page)
+	var whole bool
+	c.Flags().BoolVarP(&whole, "all", "a", false, "also the agents that spaces have for themselves")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		f.Name = first(append(args, "")...)
+		f.Named = !whole && f.Name == ""
 		if flag := cmd.Flags().Lookup("kind"); flag != nil {
 			f.Kind = flag.Value.String()
 		}

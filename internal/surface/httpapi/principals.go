@@ -96,12 +96,13 @@ func (s *Server) registerPrincipals() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-principals", Needs: wire.Shows("principal"), Method: http.MethodGet, Path: "/v1/principals", Tag: "principals", Summary: "List people, agents and services",
 	}, func(ctx context.Context, c wire.Call, in *struct {
-		Kind string `query:"kind" enum:"user,agent,service" doc:"Only these"`
-		Name string `query:"q" maxLength:"200" doc:"A part of the name"`
+		Kind  string `query:"kind" enum:"user,agent,service" doc:"Only these"`
+		Name  string `query:"q" maxLength:"200" doc:"A part of the name"`
+		Named bool   `query:"named" doc:"Leave out the agents that spaces have for themselves"`
 		Page[id.Principal]
 	}) (*struct{ Body principalList }, error) {
 		found, err := s.services.Registrar.Principals(ctx, c.Caller.Workspace, registrar.Filter{
-			Kind: id.PrincipalKind(in.Kind), Name: in.Name, After: in.Cursor.After, Limit: in.Limit + 1,
+			Kind: id.PrincipalKind(in.Kind), Name: in.Name, After: in.Cursor.After, Limit: in.Limit + 1, Named: in.Named,
 		})
 		out := principalList{}
 		out.Principals, out.Next = cut(found, in.Limit, func(p principal.Principal) string { return string(p.ID) })
