@@ -64,6 +64,9 @@ func (x *examiner) all(ctx context.Context, only string) ([]result, error) {
 		if len(wanted) == 0 && only != "" {
 			wanted = []string{""} // nothing else
 		}
+		if ctx.Err() != nil {
+			return results, errInterrupted
+		}
 		r := result{Property: p.name, Promise: p.promise, say: func(format string, args ...any) {
 			fmt.Fprintf(x.progress, "%6.1fs  %-9s  %s\n", time.Since(x.began).Seconds(), p.name, fmt.Sprintf(format, args...))
 		}}
