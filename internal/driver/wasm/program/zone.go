@@ -41,7 +41,13 @@ func Zone(tz string) *time.Location {
 }
 
 // Local returns the time zone of the program: that of the variable TZ of its environment, UTC where there is none.
-func (p *Process) Local() *time.Location { return Zone(p.Getenv("TZ")) }
+func (p *Process) Local() *time.Location {
+	p.Charge(GasPerZone)
+	return Zone(p.Getenv("TZ"))
+}
+
+// GasPerZone is what Zone costs: it reads the transitions of a zone each time. It charges nothing itself.
+const GasPerZone = 20_000
 
 // maxZone is how long a value of TZ may be; what is longer is UTC.
 const maxZone = 255

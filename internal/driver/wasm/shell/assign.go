@@ -161,8 +161,7 @@ func (sh *shell) temporary(assigns []assigned) []savedVar {
 			sh.complain("", "%s: readonly variable", a.name)
 			continue
 		}
-		saved = append(saved, savedVar{a.name, old})
-		delete(sh.vars, a.name)
+		saved = append(saved, sh.hide(a.name))
 		val := a.val
 		if a.add && old != nil {
 			val = old.str + val

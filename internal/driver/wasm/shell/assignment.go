@@ -86,6 +86,10 @@ func (sh *shell) changed(name string) {
 	switch name {
 	case "IFS":
 		sh.ifs, sh.ifsSet = sh.get("IFS")
+	case "GLOBIGNORE":
+		set := false
+		sh.ignore, set = sh.get("GLOBIGNORE")
+		sh.shopts["dotglob"] = set && sh.ignore != ""
 	case "PATH":
 		clear(sh.hash)
 	case "OPTIND":

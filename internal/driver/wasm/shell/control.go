@@ -86,13 +86,13 @@ func (sh *shell) forClause(c *syntax.ForClause) {
 	l := c.Loop.(*syntax.WordIter)
 	words := sh.params
 	if l.InPos.IsValid() {
-		sh.line = int(c.Pos().Line())
+		sh.lineOf(c)
 		words = sh.fields(l.Items)
 		defer sh.release(sh.holdWords(words))
 	}
 	sh.status = 0
 	for _, w := range words {
-		sh.line = int(c.Pos().Line())
+		sh.lineOf(c)
 		sh.tick()
 		sh.debugTrap(c)
 		if sh.on[optXtrace] {
@@ -119,7 +119,7 @@ func (sh *shell) selectClause(c *syntax.ForClause) {
 	l := c.Loop.(*syntax.WordIter)
 	words := sh.params
 	if l.InPos.IsValid() {
-		sh.line = int(c.Pos().Line())
+		sh.lineOf(c)
 		words = sh.fields(l.Items)
 		defer sh.release(sh.holdWords(words))
 	}
@@ -128,7 +128,7 @@ func (sh *shell) selectClause(c *syntax.ForClause) {
 		return
 	}
 	for menu := true; ; {
-		sh.line = int(c.Pos().Line())
+		sh.lineOf(c)
 		sh.tick()
 		if menu {
 			sh.menu(words)
@@ -211,7 +211,7 @@ func (sh *shell) menu(words []string) {
 }
 
 func (sh *shell) cLoop(c *syntax.ForClause, l *syntax.CStyleLoop) {
-	sh.line = int(c.Pos().Line())
+	sh.lineOf(c)
 	eval := func(x syntax.ArithmExpr) (int64, bool) {
 		if x == nil {
 			return 1, true
@@ -258,7 +258,7 @@ func (sh *shell) cLoop(c *syntax.ForClause, l *syntax.CStyleLoop) {
 }
 
 func (sh *shell) caseClause(c *syntax.CaseClause) {
-	sh.line = int(c.Pos().Line())
+	sh.lineOf(c)
 	sh.tick()
 	sh.debugTrap(c)
 	word := sh.literal(c.Word)

@@ -66,11 +66,24 @@ func (sh *shell) group(stmts []*syntax.Stmt) {
 	}
 }
 
-// runText runs a text within the shell: of eval, of a trap.
+// lineOf notes the line of a command.
+func (sh *shell) lineOf(n syntax.Node) { sh.line = int(n.Pos().Line()) + sh.source.base }
+
+// ran notes the status of a single command for PIPESTATUS, and does what its failing brings about.
+func (sh *shell) ran() {
+	sh.pipes, sh.single = nil, sh.status
+	sh.failed()
+}
+
+// runText runs a text within the shell: of eval, of a trap. Its lines are counted from the current one, but for the traps of signals.
 func (sh *shell) runText(code, where string) {
 	stmts, code, err := sh.parse(code)
 	before, line := sh.source, sh.line
-	sh.source = &text{code: code, name: before.name}
+	base := 0
+	if where != "signal" {
+		base = max(sh.line-1, 0)
+	}
+	sh.source = &text{code: code, name: before.name, base: base}
 	defer func() { sh.source, sh.line = before, line }()
 	if err == nil {
 		sh.stmts(stmts)
@@ -147,23 +160,23 @@ func (sh *shell) run(s *syntax.Stmt) {
 	switch c := s.Cmd.(type) {
 	case *syntax.CallExpr:
 		sh.simple(s, c)
-		sh.failed()
+		sh.ran()
 		return
 	case *syntax.Subshell:
-		sh.line = int(s.Pos().Line())
+		sh.lineOf(s)
 		sh.tick()
 		sh.subshell(s, c)
-		sh.failed()
+		sh.ran()
 		return
 	}
 	checks := false
 	if len(s.Redirs) > 0 {
-		sh.line = int(s.Pos().Line())
+		sh.lineOf(s)
 		undo, ok := sh.redirect(s.Redirs)
 		defer undo.restore(sh)
 		if !ok {
 			sh.status = 1
-			sh.failed()
+			sh.ran()
 			return
 		}
 	}
@@ -182,7 +195,7 @@ func (sh *shell) run(s *syntax.Stmt) {
 			return
 		}
 		sh.pipeline(s)
-		checks = true
+		sh.failed()
 	case *syntax.Block:
 		sh.stmts(c.Stmts)
 	case *syntax.IfClause:
@@ -196,25 +209,25 @@ func (sh *shell) run(s *syntax.Stmt) {
 	case *syntax.FuncDecl:
 		sh.declareFunction(c)
 	case *syntax.ArithmCmd:
-		sh.line = int(s.Pos().Line())
+		sh.lineOf(s)
 		sh.tick()
 		sh.debugTrap(c)
 		sh.status = sh.arithmCommand("((", sh.arithExpr(c.X))
 		checks = true
 	case *syntax.TestClause:
-		sh.line = int(s.Pos().Line())
+		sh.lineOf(s)
 		sh.tick()
 		sh.debugTrap(c)
 		sh.status = sh.testClause(c)
 		checks = true
 	case *syntax.DeclClause:
-		sh.line = int(s.Pos().Line())
+		sh.lineOf(s)
 		sh.tick()
 		sh.debugTrap(c)
 		sh.declClause(c)
 		checks = true
 	case *syntax.LetClause:
-		sh.line = int(s.Pos().Line())
+		sh.lineOf(s)
 		sh.tick()
 		exprs := make([]string, len(c.Exprs))
 		trace := "let"
@@ -238,7 +251,7 @@ func (sh *shell) run(s *syntax.Stmt) {
 		sh.unsupported(fmt.Sprintf("%T", c))
 	}
 	if checks {
-		sh.failed()
+		sh.ran()
 	}
 }
 
@@ -313,7 +326,7 @@ func (sh *shell) release(n int64) { sh.hold(-n) }
 
 // simple runs a simple command.
 func (sh *shell) simple(s *syntax.Stmt, c *syntax.CallExpr) {
-	sh.line = int(c.Pos().Line())
+	sh.lineOf(c)
 	sh.tick()
 	sh.debugTrap(c)
 	if len(sh.aliases) > 0 && len(c.Args) > 0 && sh.aliased(s, c) {
@@ -347,11 +360,14 @@ func (sh *shell) simple(s *syntax.Stmt, c *syntax.CallExpr) {
 		if keep && ok {
 			undo.keep(sh)
 		} else {
+			if keep {
+				undo.forget()
+			}
 			defer func() { undo.restore(sh) }()
 		}
 		if !ok {
 			sh.status = 1
-			if keep {
+			if keep && sh.on[optPosix] {
 				panic(exitShell{1})
 			}
 			return
@@ -423,11 +439,7 @@ func (sh *shell) aliased(s *syntax.Stmt, c *syntax.CallExpr) bool {
 func (sh *shell) dispatch(args []string, assigns []assigned) int {
 	name := args[0]
 	if f := sh.funcs[name]; f != nil {
-		if len(assigns) == 0 {
-			return sh.call(f, args)
-		}
-		defer sh.restore(sh.temporary(assigns))
-		return sh.call(f, args)
+		return sh.call(f, args, sh.temporary(assigns))
 	}
 	if b := sh.builtin(name); b != nil {
 		if len(assigns) == 0 {

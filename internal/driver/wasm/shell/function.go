@@ -49,13 +49,17 @@ func (sh *shell) importFunction(name, body string) {
 	}
 }
 
-// call calls a function.
-func (sh *shell) call(f *function, args []string) int {
+// call calls a function. saved is what the assignments before the call have hidden; it comes back when the function returns.
+func (sh *shell) call(f *function, args []string, saved []savedVar) int {
 	if err := sh.w.account.Enter(); err != nil {
+		sh.restore(saved)
 		sh.complain("", "%s: maximum function nesting level exceeded (%d)", f.name, sh.w.account.Limits().Depth)
 		panic(discard{1})
 	}
-	fr := &frame{name: f.name, source: f.source.name, line: sh.line, params: sh.params}
+	fr := &frame{name: f.name, source: f.source.name, line: sh.line, params: sh.params, saved: saved}
+	for _, s := range saved {
+		fr.temps = append(fr.temps, s.name)
+	}
 	if fr.source == "" {
 		if fr.source = "environment"; !sh.fromText {
 			fr.source = sh.name

@@ -252,17 +252,19 @@ func readFields(line, ifs string, n int, raw bool) []string {
 			}
 			last := s[i:end]
 			// One delimiter at the end that closes the only field that is left does not belong to it.
-			if end > i && sep(end-1) && !isSpace(s[end-1]) {
-				j := i
-				for j < end && !sep(j) {
-					j++
-				}
-				if j == end-1 {
-					last = s[i:j]
-					for last != "" && strings.IndexByte(ifs, last[len(last)-1]) >= 0 && isSpace(last[len(last)-1]) {
-						last = last[:len(last)-1]
-					}
-				}
+			j := i
+			for j < end && !sep(j) {
+				j++
+			}
+			k := j
+			for k < end && space(k) {
+				k++
+			}
+			if k < end && sep(k) {
+				k++
+			}
+			if k == end {
+				last = s[i:j]
 			}
 			return append(fields, last)
 		}

@@ -1,64 +1,10 @@
 package shell
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
-
-	"agentbox/internal/driver/wasm/program"
 )
-
-func biUmask(sh *shell, args []string) int {
-	symbolic, print := false, false
-	args = args[1:]
-	for len(args) > 0 && (args[0] == "-S" || args[0] == "-p") {
-		symbolic, print = symbolic || args[0] == "-S", print || args[0] == "-p"
-		args = args[1:]
-	}
-	show := func() string {
-		if !symbolic {
-			return fmt.Sprintf("%04o", sh.umask)
-		}
-		s := ""
-		for i, who := range []string{"u=", ",g=", ",o="} {
-			bits := ^sh.umask >> (6 - 3*i) & 7
-			s += who
-			for j, c := range "rwx" {
-				if bits&(4>>j) != 0 {
-					s += string(c)
-				}
-			}
-		}
-		return s
-	}
-	if len(args) == 0 {
-		s := show()
-		if print {
-			s = "umask " + map[bool]string{true: "-S "}[symbolic] + s
-		}
-		return sh.stdout("umask", s+"\n")
-	}
-	n, err := strconv.ParseUint(args[0], 8, 32)
-	switch {
-	case err == nil && n <= 0o777:
-		sh.umask = uint32(n)
-	case args[0] != "" && args[0][0] >= '0' && args[0][0] <= '9':
-		sh.complain("umask", "%s: octal number out of range", args[0])
-		return 1
-	default:
-		mode, ok := program.Mode(args[0], 0o777&^sh.umask, 0, false)
-		if !ok {
-			sh.complain("umask", "`%s': invalid symbolic mode character", args[0][:1])
-			return 1
-		}
-		sh.umask = 0o777 &^ mode
-	}
-	if symbolic {
-		return sh.stdout("umask", show()+"\n")
-	}
-	return 0
-}
 
 func biUlimit(sh *shell, args []string) int {
 	l := sh.w.account.Limits()

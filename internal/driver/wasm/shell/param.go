@@ -131,7 +131,7 @@ func (sh *shell) param(k *sink, pe *syntax.ParamExp, quoted bool) {
 	name := pe.Param.Value
 	if pe.Short || !pe.Excl && !pe.Length && pe.Index == nil && pe.Slice == nil && pe.Repl == nil && pe.Exp == nil && pe.Names == 0 {
 		if name == "LINENO" {
-			sh.line = int(pe.Pos().Line())
+			sh.lineOf(pe)
 		}
 		if c := name[0]; c == '_' && len(name) > 1 || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' {
 			if pe.Index == nil {
@@ -543,8 +543,10 @@ func (sh *shell) emit(k *sink, e value, quoted bool) {
 		k.add(sh.join(e.list), true)
 		return
 	}
+	hard := !quoted && sh.hardIFS()
 	for i, s := range e.list {
 		if i > 0 {
+			k.started = k.started || hard
 			k.end()
 		}
 		if quoted {

@@ -43,6 +43,13 @@ func (r *redirections) restore(sh *shell) {
 	*r = redirections{}
 }
 
+// forget lets the descriptors in variables end with the others, where a later redirection has failed.
+func (r *redirections) forget() {
+	for i := range r.saved {
+		r.saved[i].keep = false
+	}
+}
+
 // keep makes the redirections last, as exec does.
 func (r *redirections) keep(sh *shell) {
 	for _, s := range r.saved {

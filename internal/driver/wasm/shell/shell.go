@@ -228,7 +228,8 @@ type shell struct {
 	umask      uint32
 	dirs       []string // the stack of pushd, without the current one
 	status     int
-	pipes      []int // PIPESTATUS
+	pipes      []int // PIPESTATUS of a pipeline; nil where a single command ran last
+	single     int   // PIPESTATUS of a single command
 	lastJob    int   // $!
 	lastProc   *proc // the process that was started last
 	setParams  bool  // set has changed the parameters
@@ -263,6 +264,7 @@ type shell struct {
 	hidden     []*vfs.Handle
 	ifs        string
 	ifsSet     bool
+	ignore     string // GLOBIGNORE
 	hash       map[string]string
 	evals      int // xtrace's depth
 	arithmetic int
@@ -281,6 +283,7 @@ const (
 type text struct {
 	code string
 	name string // of a file; "" for others
+	base int    // what is added to the lines of the code
 }
 
 // thrown ends of a shell's process.
@@ -402,7 +405,7 @@ func (sh *shell) process(body func()) (s program.Status) {
 		sh.flow, sh.loops, sh.quiet = flowNone, 0, 0
 		sh.status = s.Exit()
 		after := sh.guard(func() {
-			sh.runText(t, "trap")
+			sh.runText(t, "signal")
 			sh.status = s.Exit()
 		})
 		if after.Signal != 0 || s.Signal == 0 {

@@ -91,11 +91,15 @@ func (sh *shell) runTrap(trap int, code string) {
 		return
 	}
 	sh.inTrap[trap] = true
-	status, pipes := sh.status, sh.pipes
+	status, pipes, single := sh.status, sh.pipes, sh.single
 	defer func() { delete(sh.inTrap, trap) }()
-	sh.runText(code, "trap")
+	where := "trap"
+	if trap >= 0 {
+		where = "signal"
+	}
+	sh.runText(code, where)
 	if sh.flow == flowNone {
-		sh.status, sh.pipes = status, pipes
+		sh.status, sh.pipes, sh.single = status, pipes, single
 	}
 }
 
