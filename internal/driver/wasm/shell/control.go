@@ -90,6 +90,11 @@ func (sh *shell) forClause(c *syntax.ForClause) {
 		words = sh.fields(l.Items)
 		defer sh.release(sh.holdWords(words))
 	}
+	if !validName(l.Name.Value) {
+		sh.complain("", "`%s': not a valid identifier", l.Name.Value)
+		sh.status = 1
+		return
+	}
 	sh.status = 0
 	for _, w := range words {
 		sh.lineOf(c)

@@ -379,6 +379,10 @@ func (sh *shell) simple(s *syntax.Stmt, c *syntax.CallExpr) {
 			continue
 		}
 		val := sh.one(a.Value, modeLiteral, true)
+		if a.Name.Value == notAName {
+			sh.complain("", "`%s': not a valid identifier", val)
+			continue
+		}
 		if sh.on[optXtrace] {
 			sh.trace(a.Name.Value + "=" + quoteTrace(val))
 		}

@@ -71,7 +71,12 @@ func biUlimit(sh *shell, args []string) int {
 func biCaller(sh *shell, args []string) int {
 	n := 0
 	if len(args) > 1 {
-		n, _ = strconv.Atoi(args[1])
+		var err error
+		if n, err = strconv.Atoi(args[1]); err != nil || n < 0 {
+			sh.complain("caller", "%s: invalid number", args[1])
+			sh.stderr("caller: usage: caller [expr]\n")
+			return 2
+		}
 	}
 	i := len(sh.frames) - 1 - n
 	if i < 0 || i == 0 && sh.fromText {

@@ -56,6 +56,8 @@ func (sh *shell) parameter(name string) value {
 		e.s, e.set = sh.last, true
 	case "0":
 		e.s, e.set = sh.name, true
+	case countParameter:
+		return sh.parameter("#")
 	default:
 		if name != "" && name[0] >= '0' && name[0] <= '9' {
 			if n, err := strconv.Atoi(name); err == nil && n <= len(sh.params) {

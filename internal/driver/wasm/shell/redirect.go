@@ -171,7 +171,7 @@ func (sh *shell) target(r *redirections, rd *syntax.Redirect, fd *int) (*vfs.Han
 		}
 		digits, move := strings.CutSuffix(path, "-")
 		n, err := strconv.Atoi(digits)
-		if err != nil {
+		if err != nil || n < 0 {
 			if rd.Op == syntax.DplIn || rd.N != nil {
 				sh.complain("", "%s: ambiguous redirect", sh.code(rd.Word))
 				return nil, false

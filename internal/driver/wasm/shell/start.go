@@ -36,7 +36,7 @@ func (sh *shell) processFor(args []string, assigns []assigned) *program.Process 
 }
 
 func (sh *shell) fd(n int) *vfs.Handle {
-	if n < len(sh.fds) {
+	if n >= 0 && n < len(sh.fds) {
 		return sh.fds[n]
 	}
 	return nil
