@@ -98,7 +98,11 @@ func (sh *shell) builtin(name string) builtin {
 		return biEnable
 	case "compgen":
 		return biCompgen
-	case "complete", "compopt", "bind", "history", "fc", "suspend", "help":
+	case "help":
+		return biHelp
+	case "history":
+		return biHistory
+	case "complete", "compopt", "bind", "fc", "suspend":
 		return func(sh *shell, args []string) int { sh.unsupported(args[0]); return 1 }
 	}
 	return nil
@@ -430,6 +434,9 @@ func biSource(sh *shell, args []string) int {
 	}
 	if sh.flow == flowReturn {
 		sh.flow = flowNone
+	}
+	if len(sh.frames) == 0 || sh.on[optFunctrace] {
+		sh.returnTrap()
 	}
 	return sh.status
 }

@@ -3,6 +3,7 @@ package shell
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -344,6 +345,8 @@ func (sh *shell) declareFunctions(by string, on, off map[byte]bool, items []decl
 			exported.exported = !off['x']
 			sh.funcs[d.name] = &exported
 		case by == "readonly":
+		case on['F'] && sh.shopts["extdebug"]:
+			sh.stdout(by, d.name+" "+strconv.Itoa(f.line)+" "+sh.sourceOf(f)+"\n")
 		case on['F']:
 			sh.stdout(by, d.name+"\n")
 		default:

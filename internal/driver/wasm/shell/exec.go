@@ -11,20 +11,30 @@ import (
 	"agentbox/internal/driver/wasm/program"
 )
 
-// script runs a text of lines. An error of an expansion ends the line that it is in, one of the syntax everything from its line on.
+// script runs a text of lines. An error of an expansion ends the line that it is in, one of the syntax everything from its line on. Where a line changes the aliases, what
+// follows it is read again.
 func (sh *shell) script(code, where string) {
-	stmts, code, err := sh.parse(code)
-	sh.hold(int64(20 * len(code)))
 	before := sh.source
-	sh.source = &text{code: code, name: before.name}
+	sh.hold(int64(20 * len(code)))
 	defer func() {
 		sh.source = before
 		sh.hold(int64(-20 * len(code)))
 	}()
+	rest, base := code, before.base
+	for again := true; again; {
+		rest, base, again = sh.lines(rest, where, base)
+	}
+}
+
+// lines runs a text up to a line that changes the aliases. It returns what follows that, the number of the lines before it, and whether there is any.
+func (sh *shell) lines(source, where string, base int) (rest string, after int, again bool) {
+	stmts, code, err := sh.parse(source)
+	sh.source = &text{code: code, name: sh.source.name, base: base}
 	bad := -1
 	if e, ok := errors.AsType[syntax.ParseError](err); ok {
 		bad = int(e.Pos.Line())
 	}
+	origin := sh.aliasLines
 	for len(stmts) > 0 && sh.flow == flowNone {
 		end := stmts[0].End().Line()
 		n := 1
@@ -35,7 +45,17 @@ func (sh *shell) script(code, where string) {
 		if err != nil && n == len(stmts) && int(end) >= bad && bad > 0 {
 			break
 		}
+		state := sh.aliasState
 		sh.group(stmts[:n])
+		if sh.aliasState != state && sh.flow == flowNone {
+			line := int(end)
+			if n < len(stmts) {
+				line = int(stmts[n].Pos().Line()) - 1
+			}
+			if line = originalLine(origin, line+1) - 1; line > 0 {
+				return afterLines(source, line), base + line, true
+			}
+		}
 		stmts = stmts[n:]
 	}
 	if err != nil && sh.flow == flowNone {
@@ -45,6 +65,30 @@ func (sh *shell) script(code, where string) {
 		sh.syntaxError(code, where, err)
 		sh.status = 2
 	}
+	return "", base, false
+}
+
+// originalLine returns the line of a text from which a line of what aliases have made of it comes.
+func originalLine(lines []int, n int) int {
+	if lines == nil {
+		return n
+	}
+	if n-1 < len(lines) {
+		return lines[n-1]
+	}
+	return lines[len(lines)-1] + n - len(lines)
+}
+
+// afterLines returns what follows the first n lines.
+func afterLines(s string, n int) string {
+	for range n {
+		i := strings.IndexByte(s, '\n')
+		if i < 0 {
+			return ""
+		}
+		s = s[i+1:]
+	}
+	return s
 }
 
 // group runs the commands of a line.
@@ -328,10 +372,10 @@ func (sh *shell) release(n int64) { sh.hold(-n) }
 func (sh *shell) simple(s *syntax.Stmt, c *syntax.CallExpr) {
 	sh.lineOf(c)
 	sh.tick()
-	sh.debugTrap(c)
-	if len(sh.aliases) > 0 && len(c.Args) > 0 && sh.aliased(s, c) {
-		return
+	if len(sh.inTrap) == 0 {
+		sh.command = sh.code(c)
 	}
+	sh.debugTrap(c)
 	substs := sh.substs
 	args := sh.fields(c.Args)
 	held := int64(0)
@@ -347,7 +391,6 @@ func (sh *shell) simple(s *syntax.Stmt, c *syntax.CallExpr) {
 		if sh.on[optXtrace] {
 			sh.traceWords(args)
 		}
-		sh.command = ""
 		sh.status = sh.dispatch(args, nil)
 		sh.last = args[len(args)-1]
 		return
@@ -393,50 +436,6 @@ func (sh *shell) simple(s *syntax.Stmt, c *syntax.CallExpr) {
 	}
 	sh.status = sh.dispatch(args, assigns)
 	sh.last = args[len(args)-1]
-}
-
-// aliased expands an alias at the beginning of a command and runs what that makes; it reports whether there was one.
-func (sh *shell) aliased(s *syntax.Stmt, c *syntax.CallExpr) bool {
-	if !sh.shopts["expand_aliases"] || len(c.Assigns) > 0 {
-		return false
-	}
-	name := c.Args[0].Lit()
-	val, ok := sh.aliases[name]
-	if !ok || name == "" {
-		return false
-	}
-	from, to := int(c.Args[0].End().Offset()), int(s.End().Offset())
-	if to > len(sh.source.code) || from > to {
-		return false
-	}
-	rest := sh.source.code[from:to]
-	if strings.HasSuffix(val, " ") {
-		trimmed := strings.TrimLeft(rest, " \t")
-		word, after, _ := strings.Cut(trimmed, " ")
-		if next, ok := sh.aliases[word]; ok {
-			rest = " " + next + " " + after
-		}
-	}
-	if s.Semicolon.IsValid() {
-		rest = strings.TrimRight(rest, ";&")
-	}
-	saved := sh.aliases
-	sh.aliases = map[string]string{}
-	for k, v := range saved {
-		if k != name {
-			sh.aliases[k] = v
-		}
-	}
-	mark := sh.aliases
-	if !sh.enter() {
-		return true
-	}
-	sh.runText(val+rest, "")
-	sh.w.account.Leave()
-	if len(sh.aliases) == len(mark) {
-		sh.aliases = saved
-	}
-	return true
 }
 
 // dispatch runs a command by its words: a function, a builtin or a program.

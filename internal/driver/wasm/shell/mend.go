@@ -73,6 +73,14 @@ func (sh *shell) mend(code string, err error) (string, bool) {
 	return "", false
 }
 
+// original writes what mend has written otherwise as it was, for whoever reads it.
+func original(code string) string {
+	if !strings.Contains(code, "__") {
+		return code
+	}
+	return strings.NewReplacer("${"+countParameter, "${#", "^^"+toggleCase, "~~", "^"+toggleCase, "~", appendElement+"]=", "]+=").Replace(code)
+}
+
 // dropNegations removes two of the exclamation marks at an offset.
 func dropNegations(code string, at int) (string, bool) {
 	end := at + 1

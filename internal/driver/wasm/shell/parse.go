@@ -41,6 +41,10 @@ const maxMends = 1000
 // parse reads all statements up to the first error. What bash understands and the parser does not is written otherwise first; the code is returned as it was read.
 func (sh *shell) parse(code string) (stmts []*syntax.Stmt, read string, err error) {
 	sh.charge(100)
+	sh.aliasLines = nil
+	if len(sh.aliases) > 0 && sh.shopts["expand_aliases"] {
+		code, sh.aliasLines = sh.expandAliases(code)
+	}
 	for range maxMends {
 		stmts = stmts[:0]
 		err = nil

@@ -222,11 +222,14 @@ type shell struct {
 	frames     []*frame
 	funcs      map[string]*function
 	aliases    map[string]string
+	aliasState int   // counts the changes of aliases
+	aliasLines []int // the lines of the text that was parsed last; nil where aliases did not change it
 	fds        []*vfs.Handle
 	piped      bool // its standard input is that of a pipeline
 	cwd        *vfs.Node
 	umask      uint32
-	dirs       []string // the stack of pushd, without the current one
+	ulimits    map[byte][2]int64 // what ulimit has lowered, soft and hard
+	dirs       []string          // the stack of pushd, without the current one
 	status     int
 	pipes      []int // PIPESTATUS of a pipeline; nil where a single command ran last
 	single     int   // PIPESTATUS of a single command
@@ -236,6 +239,7 @@ type shell struct {
 	jobs       []*proc
 	ended      map[int]int    // the statuses of jobs that were waited for
 	traps      map[int]string // by signal; 0 is EXIT and negative ones are bash's own
+	parents    map[int]string // the traps of the parent, which a subshell shows until it sets one
 	inTrap     map[int]bool
 	on         [optionCount]bool // set -o
 	shopts     map[string]bool
@@ -384,6 +388,10 @@ func (sh *shell) fork(p *proc) *shell {
 			c.traps[signal] = t
 		}
 	}
+	if c.parents = sh.parents; c.parents == nil {
+		c.parents = maps.Clone(sh.traps)
+	}
+	c.ulimits = maps.Clone(sh.ulimits)
 	c.shopts, c.hash = maps.Clone(sh.shopts), maps.Clone(sh.hash)
 	c.jobs, c.ended = nil, nil
 	c.level++
@@ -404,6 +412,7 @@ func (sh *shell) process(body func()) (s program.Status) {
 		delete(sh.traps, trapExit)
 		sh.flow, sh.loops, sh.quiet = flowNone, 0, 0
 		sh.status = s.Exit()
+		sh.inTrap[trapExit] = true
 		after := sh.guard(func() {
 			sh.runText(t, "signal")
 			sh.status = s.Exit()

@@ -143,11 +143,4 @@ func (e value) withFlags(flags string) value {
 	return e
 }
 
-// prompt expands the escapes of prompts.
-func (sh *shell) prompt(s string) string {
-	r := strings.NewReplacer(`\u`, "root", `\h`, sh.str("HOSTNAME"), `\H`, sh.str("HOSTNAME"), `\w`, sh.pwd(), `\W`, lastElement(sh.pwd()), `\$`, "#", `\n`, "\n", `\s`, "bash",
-		`\v`, "5.2", `\\`, `\`, `\[`, "", `\]`, "", `\a`, "\a", `\e`, "\x1b", `\r`, "\r", `\t`, sh.p.Now().UTC().Format("15:04:05"))
-	return r.Replace(s)
-}
-
 func lastElement(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
