@@ -387,6 +387,11 @@ func (sh *shell) simple(s *syntax.Stmt, c *syntax.CallExpr) {
 		sh.assignments(s, c, substs)
 		return
 	}
+	if args[0] == badArray && len(args) == 3 {
+		sh.complain("", "syntax error near unexpected token `%s'", args[1])
+		sh.complain("", "`%s'", args[2])
+		panic(discard{1})
+	}
 	if len(c.Assigns) == 0 && len(s.Redirs) == 0 {
 		if sh.on[optXtrace] {
 			sh.traceWords(args)

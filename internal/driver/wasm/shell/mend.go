@@ -14,6 +14,7 @@ var unclosedDocument = regexp.MustCompile("^unclosed here-document `(.*)`$")
 // The words that stand for what the parser does not know. They are looked for where the syntax tree is evaluated.
 const (
 	badExpansion   = "__bad_substitution" // a command: ${...} is none; it is an error only when it is reached
+	badArray       = "__bad_array"        // a command: the list of elements of an array is none
 	notAName       = "__not_a_name"       // a variable: an element of an array was assigned before a command
 	countParameter = "__count"            // a parameter: $#
 	toggleCase     = "__toggle"           // a pattern begins with it: ${x~} and ${x~~}
@@ -56,6 +57,8 @@ func (sh *shell) mend(code string, err error) (string, bool) {
 		return refuseExpansion(code, pos)
 	case message == "inline variables cannot be arrays":
 		return refuseElement(code, pos)
+	case strings.HasPrefix(message, "array element values must be words"):
+		return refuseArray(code, pos)
 	case message == "`function foo(` must be followed by `)`":
 		return closeFunction(code, pos)
 	case message == "expansions not allowed in heredoc words":
@@ -238,6 +241,31 @@ func refuseElement(code string, at int) (string, bool) {
 		return code[:at] + notAName + "='" + name + "'" + code[end+1:], true
 	}
 	return code[:at] + notAName + "='" + name + "'" + code[endOfWord(code, at+i+1):], true
+}
+
+// refuseArray puts badArray in the place of a list of elements that has an operator in it. Only the line is an error, not the text.
+func refuseArray(code string, at int) (string, bool) {
+	begin := strings.LastIndex(code[:at], "=(")
+	if begin < 0 {
+		return "", false
+	}
+	end := closingParenthesis(code, begin+1)
+	from := strings.LastIndexByte(code[:begin], '\n') + 1
+	if end < at || strings.ContainsAny(code[from:end], "'\n") {
+		return "", false
+	}
+	token := code[at : at+1]
+	if at+1 < len(code) && code[at+1] == code[at] && code[at] != '(' {
+		token += token
+	}
+	for begin > 0 && !isSpace(code[begin-1]) && strings.IndexByte(";|&(", code[begin-1]) < 0 {
+		begin--
+	}
+	line, _, _ := strings.Cut(code[from:], "\n")
+	if strings.ContainsRune(line, '\'') {
+		return "", false
+	}
+	return code[:begin] + badArray + " '" + token + "' '" + line + "'" + code[end+1:], true
 }
 
 // closeFunction writes "function f (" as "function f () (" where a subshell is the body.

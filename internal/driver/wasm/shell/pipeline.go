@@ -20,7 +20,9 @@ func (sh *shell) subshell(s *syntax.Stmt, c *syntax.Subshell) {
 	child := sh.fork(nil)
 	status := child.process(func() {
 		if len(s.Redirs) > 0 {
-			if _, ok := child.redirect(s.Redirs); !ok {
+			done, ok := child.redirect(s.Redirs)
+			done.release()
+			if !ok {
 				child.status = 1
 				return
 			}

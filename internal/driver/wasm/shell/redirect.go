@@ -52,14 +52,20 @@ func (r *redirections) forget() {
 
 // keep makes the redirections last, as exec does.
 func (r *redirections) keep(sh *shell) {
+	r.release()
+	sh.w.account.Release(r.held)
+	sh.held -= r.held
+	*r = redirections{}
+}
+
+// release closes what the descriptors were before; the redirections last as long as the shell.
+func (r *redirections) release() {
 	for _, s := range r.saved {
 		if s.old != nil {
 			_ = s.old.Close()
 		}
 	}
-	sh.w.account.Release(r.held)
-	sh.held -= r.held
-	*r = redirections{}
+	r.saved = nil
 }
 
 // maxFD is one more than the highest descriptor.
