@@ -160,7 +160,7 @@ func (sh *shell) declare(args []string, items []declared) int {
 	}
 	status := 0
 	for _, d := range items {
-		if !validName(d.name) {
+		if !validName(d.name) || d.elem && !d.has && (name == "export" || name == "readonly") {
 			text := d.name
 			if d.has {
 				text += assignOperator(d.add) + d.val
@@ -251,6 +251,11 @@ func (sh *shell) declareOne(by string, on, off map[byte]bool, d declared) bool {
 	if on['n'] {
 		v.ref = true
 		if d.has {
+			if d.val == target && len(sh.frames) > 0 && !on['g'] {
+				sh.complain(by, "warning: %s: circular name reference", target)
+				sh.unhide(target)
+				return true
+			}
 			if d.val == target {
 				sh.complain(by, "%s: nameref variable self references not allowed", target)
 				v.ref = false

@@ -388,8 +388,11 @@ func (sh *shell) simple(s *syntax.Stmt, c *syntax.CallExpr) {
 		return
 	}
 	if args[0] == badArray && len(args) == 3 {
-		sh.complain("", "syntax error near unexpected token `%s'", args[1])
-		sh.complain("", "`%s'", args[2])
+		name := sh.name
+		if sh.fromText {
+			name += ": -c"
+		}
+		sh.stderr(fmt.Sprintf("%[1]s: line %[2]d: syntax error near unexpected token `%[3]s'\n%[1]s: line %[2]d: `%[4]s'\n", name, sh.line, args[1], args[2]))
 		panic(discard{1})
 	}
 	if len(c.Assigns) == 0 && len(s.Redirs) == 0 {

@@ -18,6 +18,7 @@ const (
 	notAName       = "__not_a_name"       // a variable: an element of an array was assigned before a command
 	countParameter = "__count"            // a parameter: $#
 	toggleCase     = "__toggle"           // a pattern begins with it: ${x~} and ${x~~}
+	emptySubscript = "__empty"            // a subscript: there is none
 	appendElement  = "__append"           // a subscript ends with it: [x]+=y in a list
 )
 
@@ -185,7 +186,16 @@ func (sh *shell) mendEmpty(code string, at int) (string, bool) {
 		return refuseExpansion(code, at)
 	}
 	if strings.HasPrefix(rest, "[") {
-		return refuseExpansion(code, at)
+		if fixed, ok := refuseExpansion(code, at); ok {
+			return fixed, true
+		}
+		if strings.HasPrefix(rest, "[]") {
+			return code[:at+1] + emptySubscript + code[at+1:], true
+		}
+		if inner := strings.TrimLeft(rest[1:], " \t"); strings.HasPrefix(inner, "]") {
+			return code[:at+1] + "0" + code[at+1:], true
+		}
+		return "", false
 	}
 	return sh.mendArithmetic(code, at)
 }
@@ -217,7 +227,7 @@ func refuseExpansion(code string, at int) (string, bool) {
 		return "", false
 	}
 	end := strings.IndexByte(code[begin:], '}')
-	if end < 0 || strings.ContainsAny(code[begin:begin+end], "'\n") {
+	if end < 0 || begin+end < at || strings.ContainsAny(code[begin:begin+end], "'\n") {
 		return "", false
 	}
 	return code[:begin] + "$(" + badExpansion + " '" + code[begin:begin+end+1] + "')" + code[begin+end+1:], true

@@ -401,6 +401,21 @@ func (sh *shell) hide(name string) savedVar {
 	return s
 }
 
+// unhide undoes that a variable is local to the function that runs.
+func (sh *shell) unhide(name string) {
+	f := sh.frames[len(sh.frames)-1]
+	i := slices.IndexFunc(f.saved, func(s savedVar) bool { return s.name == name })
+	if i < 0 {
+		return
+	}
+	old := f.saved[i].old
+	f.saved = slices.Concat(f.saved[:i], f.saved[i+1:])
+	sh.drop(name)
+	if old != nil {
+		sh.vars[name] = old
+	}
+}
+
 // restore gives back variables that were hidden.
 func (sh *shell) restore(saved []savedVar) {
 	for i := len(saved) - 1; i >= 0; i-- {
