@@ -158,6 +158,9 @@ func biEcho(sh *shell, args []string) int {
 
 func biExit(sh *shell, args []string) int {
 	code := sh.status
+	if sh.inTrap[trapExit] {
+		code = sh.leaving
+	}
 	if len(args) > 1 {
 		n, err := strconv.Atoi(args[1])
 		if err != nil {

@@ -69,7 +69,9 @@ func (sh *shell) whileClause(c *syntax.WhileClause) {
 			break
 		}
 	}
-	sh.status = status
+	if sh.flow != flowReturn {
+		sh.status = status
+	}
 }
 
 func (sh *shell) forClause(c *syntax.ForClause) {
@@ -270,11 +272,13 @@ func (sh *shell) caseClause(c *syntax.CaseClause) {
 	if sh.on[optXtrace] {
 		sh.trace("case " + sh.code(c.Word) + " in")
 	}
-	sh.status = 0
-	through := false
+	through, matched := false, false
 	for _, item := range c.Items {
 		if !through && !slices.ContainsFunc(item.Patterns, func(w *syntax.Word) bool { return sh.match(sh.pattern(w), word, sh.shopts["nocasematch"]) }) {
 			continue
+		}
+		if matched = true; len(item.Stmts) == 0 {
+			sh.status = 0
 		}
 		sh.stmts(item.Stmts)
 		if sh.flow != flowNone {
@@ -288,5 +292,8 @@ func (sh *shell) caseClause(c *syntax.CaseClause) {
 		default:
 			return
 		}
+	}
+	if !matched {
+		sh.status = 0
 	}
 }

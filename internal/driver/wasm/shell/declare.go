@@ -188,6 +188,7 @@ func (sh *shell) declareOne(by string, on, off map[byte]bool, d declared) bool {
 	if len(sh.frames) > 0 && !on['g'] && by != "export" && by != "readonly" && (old == nil || !old.readonly || by == "local" && !old.readonly) {
 		if sh.local(target) {
 			v := sh.mine(target)
+			v.exported = old != nil && old.exported
 			if (on['I'] || sh.shopts["localvar_inherit"]) && old != nil {
 				v.set, v.str, v.kind = old.set, old.str, old.kind
 				v.vals, v.keys, v.m = slices.Clone(old.vals), slices.Clone(old.keys), maps.Clone(old.m)

@@ -425,7 +425,8 @@ func (sh *shell) simple(s *syntax.Stmt, c *syntax.CallExpr) {
 		}
 	}
 	assigns := make([]assigned, 0, len(c.Assigns))
-	for _, a := range c.Assigns {
+	var seen []savedVar // by the assignments that follow
+	for i, a := range c.Assigns {
 		if a.Array != nil || a.Index != nil {
 			continue
 		}
@@ -438,7 +439,13 @@ func (sh *shell) simple(s *syntax.Stmt, c *syntax.CallExpr) {
 			sh.trace(a.Name.Value + "=" + quoteTrace(val))
 		}
 		assigns = append(assigns, assigned{a.Name.Value, val, a.Append})
+		if i+1 < len(c.Assigns) {
+			if v := sh.vars[a.Name.Value]; v == nil || !v.readonly {
+				seen = append(seen, sh.temporary(assigns[len(assigns)-1:])...)
+			}
+		}
 	}
+	sh.restore(seen)
 	if sh.on[optXtrace] {
 		sh.traceWords(args)
 	}

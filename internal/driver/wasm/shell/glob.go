@@ -43,7 +43,9 @@ func (sh *shell) glob(pat string) []string {
 		if more {
 			trimmed := strings.TrimLeft(after, "/")
 			slashes = "/" + after[:len(after)-len(trimmed)]
-			after = trimmed
+			if after = trimmed; after == "" {
+				slashes = "/"
+			}
 		}
 		matches = sh.globPart(matches, part, slashes, after == "")
 		rest = after
@@ -150,7 +152,7 @@ func (sh *shell) globPart(dirs []string, part, slashes string, last bool) []stri
 				if d != "" {
 					found = append(found, d)
 				}
-			} else {
+			} else if d != "" || !last {
 				found = append(found, d)
 			}
 			found = sh.globAll(found, d, last && !folders)

@@ -172,7 +172,11 @@ func (sh *shell) param(k *sink, pe *syntax.ParamExp, quoted bool) {
 		if !e.isList {
 			n = utf8.RuneCountInString(e.s)
 		}
-		k.add(strconv.Itoa(n), quoted)
+		if quoted {
+			k.add(strconv.Itoa(n), true)
+		} else {
+			k.split(strconv.Itoa(n))
+		}
 		return
 	}
 	if pe.Exp != nil && sh.conditional(k, pe, e, quoted) {
@@ -184,9 +188,15 @@ func (sh *shell) param(k *sink, pe *syntax.ParamExp, quoted bool) {
 	switch {
 	case pe.Slice != nil:
 		e = sh.slice(pe, e)
+	case pe.Repl != nil && !e.set && !e.isList:
 	case pe.Repl != nil:
 		pat := sh.pattern(pe.Repl.Orig)
 		with := sh.replacement(pe.Repl.With)
+		if pe.Repl.All && pat == "" && strings.HasPrefix(sh.code(pe), "${"+name+"///") { // the pattern begins with the third slash
+			rest := ""
+			rest, with, _ = strings.Cut(with, "/")
+			pat = "/" + rest
+		}
 		if pe.Repl.All {
 			// An anchor means nothing with //.
 			e = e.each(func(s string) string { return sh.replace(s, pat, with, true) })

@@ -61,6 +61,7 @@ type world struct {
 	report   func(program.Lack)
 	show     func(space.Display) bool
 	pids     int
+	ticks    int
 	procs    []*proc // that live, in the order of their start
 	words    map[string]parsed
 	regexps  map[string]*posix.Machine
@@ -241,6 +242,7 @@ type shell struct {
 	traps      map[int]string // by signal; 0 is EXIT and negative ones are bash's own
 	parents    map[int]string // the traps of the parent, which a subshell shows until it sets one
 	inTrap     map[int]bool
+	leaving    int               // the status with which the trap EXIT begins
 	on         [optionCount]bool // set -o
 	shopts     map[string]bool
 	level      int    // BASH_SUBSHELL
@@ -301,6 +303,7 @@ const (
 	gasPerWord    = 50
 	gasPerProgram = 5_000
 	gasPerFork    = 3_000
+	ticksPerTurn  = 1_000 // commands after which other processes have their turn
 )
 
 // charge counts work.
@@ -318,6 +321,9 @@ func (sh *shell) tick() {
 	}
 	if signal := sh.proc.dying(); signal != 0 {
 		panic(program.Killed{Signal: signal})
+	}
+	if sh.w.ticks++; sh.w.ticks%ticksPerTurn == 0 && len(sh.w.procs) > 1 {
+		sh.w.stop(host{sh.w, sh.proc}.Sleep(time.Microsecond)) // a loop may wait for what another process does
 	}
 	if len(sh.proc.pending) > 0 && sh.proc.shell == sh {
 		sh.signals()
@@ -412,7 +418,7 @@ func (sh *shell) process(body func()) (s program.Status) {
 		delete(sh.traps, trapExit)
 		sh.flow, sh.loops, sh.quiet = flowNone, 0, 0
 		sh.status = s.Exit()
-		sh.inTrap[trapExit] = true
+		sh.inTrap[trapExit], sh.leaving = true, s.Exit()
 		after := sh.guard(func() {
 			sh.runText(t, "signal")
 			sh.status = s.Exit()
