@@ -370,7 +370,7 @@ func endOfWord(code string, at int) int {
 // quoteArithmetic puts the expression around an offset in double quotes, which mean nothing there.
 func quoteArithmetic(code string, at int) (string, bool) {
 	for i := min(at, len(code)) - 1; i >= 0; i-- {
-		open, end := 0, -1
+		var open, end int
 		switch {
 		case code[i] == '[':
 			open = i + 1
