@@ -369,7 +369,11 @@ func endOfWord(code string, at int) int {
 
 // quoteArithmetic puts the expression around an offset in double quotes, which mean nothing there.
 func quoteArithmetic(code string, at int) (string, bool) {
-	for i := min(at, len(code)) - 1; i >= 0; i-- {
+	tries := 0
+	for i := min(at, len(code)) - 1; i >= 0 && tries < 64; i-- {
+		if code[i] == '[' || code[i] == '(' {
+			tries++ // each looks for its end
+		}
 		var open, end int
 		switch {
 		case code[i] == '[':
