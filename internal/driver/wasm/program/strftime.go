@@ -175,7 +175,8 @@ func conversion(c byte, t time.Time, flag byte, width, colons int) (string, bool
 		}
 		return t.Format("-0700"), true
 	case 'Z':
-		return text(t.Format("MST")), true
+		name, _ := t.Zone()
+		return text(name), true
 	case '%':
 		return "%", true
 	}

@@ -170,6 +170,10 @@ func (a *arithmetic) next() {
 	a.pos = i + 2
 	switch two {
 	case "++", "--":
+		if a.tok != tokName && !beginsName(s[i+2:]) { // two signs
+			a.tok, a.pos = token(c)+256, i+1
+			return
+		}
 		a.tok = tokIncrement
 		if two == "--" {
 			a.tok = tokDecrement
@@ -207,6 +211,12 @@ func (a *arithmetic) next() {
 		return
 	}
 	a.tok, a.pos = token(c)+256, i+1
+}
+
+// beginsName reports whether the name of a variable is what follows.
+func beginsName(s string) bool {
+	s = strings.TrimLeft(s, " \t\n")
+	return s != "" && (s[0] == '_' || s[0] >= 'a' && s[0] <= 'z' || s[0] >= 'A' && s[0] <= 'Z')
 }
 
 // closing returns where the bracket that opens at i closes, -1 for nowhere.

@@ -74,13 +74,14 @@ func (sh *shell) assignArray(name string, array *syntax.ArrayExpr, add bool, wan
 	type element struct {
 		key, val string
 		keyed    bool
+		add      bool
 	}
 	var elements []element
 	sh.charge(gasPerWord * len(array.Elems))
 	for _, e := range array.Elems {
 		if e.Index != nil {
-			sub := sh.code(e.Index)
-			el := element{key: sub, val: sh.one(e.Value, modeLiteral, true), keyed: true}
+			sub, add := strings.CutSuffix(sh.code(e.Index), appendElement)
+			el := element{key: sub, add: add, val: sh.one(e.Value, modeLiteral, true), keyed: true}
 			if assoc {
 				el.key = sh.subscriptKey(sub)
 			}
@@ -128,7 +129,7 @@ func (sh *shell) assignArray(name string, array *syntax.ArrayExpr, add bool, wan
 			if e.key == "" {
 				return fmt.Errorf("%s: bad array subscript", name)
 			}
-			if err := sh.assignKey(name, e.key, e.val, false); err != nil {
+			if err := sh.assignKey(name, e.key, e.val, e.add); err != nil {
 				return err
 			}
 		}
@@ -144,7 +145,7 @@ func (sh *shell) assignArray(name string, array *syntax.ArrayExpr, add bool, wan
 			}
 			next = i
 		}
-		if err := sh.assignIndex(name, next, e.val, false); err != nil {
+		if err := sh.assignIndex(name, next, e.val, e.add); err != nil {
 			return err
 		}
 		next++
@@ -161,8 +162,7 @@ func (sh *shell) temporary(assigns []assigned) []savedVar {
 			sh.complain("", "%s: readonly variable", a.name)
 			continue
 		}
-		saved = append(saved, savedVar{a.name, old})
-		delete(sh.vars, a.name)
+		saved = append(saved, sh.hide(a.name))
 		val := a.val
 		if a.add && old != nil {
 			val = old.str + val

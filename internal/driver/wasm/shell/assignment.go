@@ -21,6 +21,10 @@ func (sh *shell) assign(name, val string, add bool) error {
 		return readonlyError{target}
 	}
 	switch v := sh.vars[target]; {
+	case v != nil && v.ref && v.str == "" && !add:
+		if base, _, _ := splitSubscript(val); !validName(base) {
+			return fmt.Errorf("`%s': not a valid identifier", val)
+		}
 	case v != nil && v.kind == indexed:
 		return sh.assignIndex(target, 0, val, add)
 	case v != nil && v.kind == associative:
@@ -86,6 +90,10 @@ func (sh *shell) changed(name string) {
 	switch name {
 	case "IFS":
 		sh.ifs, sh.ifsSet = sh.get("IFS")
+	case "GLOBIGNORE":
+		set := false
+		sh.ignore, set = sh.get("GLOBIGNORE")
+		sh.shopts["dotglob"] = set && sh.ignore != ""
 	case "PATH":
 		clear(sh.hash)
 	case "OPTIND":
@@ -149,6 +157,9 @@ func (sh *shell) assignKey(name, key, val string, add bool) error {
 // assignElement sets name[sub], sub being source text.
 func (sh *shell) assignElement(name, sub, val string, add bool) error {
 	name = sh.resolve(name)
+	if sub == emptySubscript {
+		sub = ""
+	}
 	if v := sh.vars[name]; v != nil && v.kind == associative {
 		if v.readonly {
 			return readonlyError{name}

@@ -98,7 +98,11 @@ func (sh *shell) builtin(name string) builtin {
 		return biEnable
 	case "compgen":
 		return biCompgen
-	case "complete", "compopt", "bind", "history", "fc", "suspend", "help":
+	case "help":
+		return biHelp
+	case "history":
+		return biHistory
+	case "complete", "compopt", "bind", "fc", "suspend":
 		return func(sh *shell, args []string) int { sh.unsupported(args[0]); return 1 }
 	}
 	return nil
@@ -154,6 +158,9 @@ func biEcho(sh *shell, args []string) int {
 
 func biExit(sh *shell, args []string) int {
 	code := sh.status
+	if sh.inTrap[trapExit] {
+		code = sh.leaving
+	}
 	if len(args) > 1 {
 		n, err := strconv.Atoi(args[1])
 		if err != nil {
@@ -430,6 +437,9 @@ func biSource(sh *shell, args []string) int {
 	}
 	if sh.flow == flowReturn {
 		sh.flow = flowNone
+	}
+	if len(sh.frames) == 0 || sh.on[optFunctrace] {
+		sh.returnTrap()
 	}
 	return sh.status
 }

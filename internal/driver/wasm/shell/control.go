@@ -69,7 +69,9 @@ func (sh *shell) whileClause(c *syntax.WhileClause) {
 			break
 		}
 	}
-	sh.status = status
+	if sh.flow != flowReturn {
+		sh.status = status
+	}
 }
 
 func (sh *shell) forClause(c *syntax.ForClause) {
@@ -86,13 +88,18 @@ func (sh *shell) forClause(c *syntax.ForClause) {
 	l := c.Loop.(*syntax.WordIter)
 	words := sh.params
 	if l.InPos.IsValid() {
-		sh.line = int(c.Pos().Line())
+		sh.lineOf(c)
 		words = sh.fields(l.Items)
 		defer sh.release(sh.holdWords(words))
 	}
+	if !validName(l.Name.Value) {
+		sh.complain("", "`%s': not a valid identifier", l.Name.Value)
+		sh.status = 1
+		return
+	}
 	sh.status = 0
 	for _, w := range words {
-		sh.line = int(c.Pos().Line())
+		sh.lineOf(c)
 		sh.tick()
 		sh.debugTrap(c)
 		if sh.on[optXtrace] {
@@ -119,7 +126,7 @@ func (sh *shell) selectClause(c *syntax.ForClause) {
 	l := c.Loop.(*syntax.WordIter)
 	words := sh.params
 	if l.InPos.IsValid() {
-		sh.line = int(c.Pos().Line())
+		sh.lineOf(c)
 		words = sh.fields(l.Items)
 		defer sh.release(sh.holdWords(words))
 	}
@@ -128,7 +135,7 @@ func (sh *shell) selectClause(c *syntax.ForClause) {
 		return
 	}
 	for menu := true; ; {
-		sh.line = int(c.Pos().Line())
+		sh.lineOf(c)
 		sh.tick()
 		if menu {
 			sh.menu(words)
@@ -211,7 +218,7 @@ func (sh *shell) menu(words []string) {
 }
 
 func (sh *shell) cLoop(c *syntax.ForClause, l *syntax.CStyleLoop) {
-	sh.line = int(c.Pos().Line())
+	sh.lineOf(c)
 	eval := func(x syntax.ArithmExpr) (int64, bool) {
 		if x == nil {
 			return 1, true
@@ -258,18 +265,20 @@ func (sh *shell) cLoop(c *syntax.ForClause, l *syntax.CStyleLoop) {
 }
 
 func (sh *shell) caseClause(c *syntax.CaseClause) {
-	sh.line = int(c.Pos().Line())
+	sh.lineOf(c)
 	sh.tick()
 	sh.debugTrap(c)
 	word := sh.literal(c.Word)
 	if sh.on[optXtrace] {
 		sh.trace("case " + sh.code(c.Word) + " in")
 	}
-	sh.status = 0
-	through := false
+	through, matched := false, false
 	for _, item := range c.Items {
 		if !through && !slices.ContainsFunc(item.Patterns, func(w *syntax.Word) bool { return sh.match(sh.pattern(w), word, sh.shopts["nocasematch"]) }) {
 			continue
+		}
+		if matched = true; len(item.Stmts) == 0 {
+			sh.status = 0
 		}
 		sh.stmts(item.Stmts)
 		if sh.flow != flowNone {
@@ -283,5 +292,8 @@ func (sh *shell) caseClause(c *syntax.CaseClause) {
 		default:
 			return
 		}
+	}
+	if !matched {
+		sh.status = 0
 	}
 }

@@ -3,6 +3,7 @@ package shell
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -159,7 +160,7 @@ func (sh *shell) declare(args []string, items []declared) int {
 	}
 	status := 0
 	for _, d := range items {
-		if !validName(d.name) {
+		if !validName(d.name) || d.elem && !d.has && (name == "export" || name == "readonly") {
 			text := d.name
 			if d.has {
 				text += assignOperator(d.add) + d.val
@@ -187,6 +188,7 @@ func (sh *shell) declareOne(by string, on, off map[byte]bool, d declared) bool {
 	if len(sh.frames) > 0 && !on['g'] && by != "export" && by != "readonly" && (old == nil || !old.readonly || by == "local" && !old.readonly) {
 		if sh.local(target) {
 			v := sh.mine(target)
+			v.exported = old != nil && old.exported
 			if (on['I'] || sh.shopts["localvar_inherit"]) && old != nil {
 				v.set, v.str, v.kind = old.set, old.str, old.kind
 				v.vals, v.keys, v.m = slices.Clone(old.vals), slices.Clone(old.keys), maps.Clone(old.m)
@@ -250,6 +252,11 @@ func (sh *shell) declareOne(by string, on, off map[byte]bool, d declared) bool {
 	if on['n'] {
 		v.ref = true
 		if d.has {
+			if d.val == target && len(sh.frames) > 0 && !on['g'] {
+				sh.complain(by, "warning: %s: circular name reference", target)
+				sh.unhide(target)
+				return true
+			}
 			if d.val == target {
 				sh.complain(by, "%s: nameref variable self references not allowed", target)
 				v.ref = false
@@ -344,6 +351,8 @@ func (sh *shell) declareFunctions(by string, on, off map[byte]bool, items []decl
 			exported.exported = !off['x']
 			sh.funcs[d.name] = &exported
 		case by == "readonly":
+		case on['F'] && sh.shopts["extdebug"]:
+			sh.stdout(by, d.name+" "+strconv.Itoa(f.line)+" "+sh.sourceOf(f)+"\n")
 		case on['F']:
 			sh.stdout(by, d.name+"\n")
 		default:

@@ -11,20 +11,30 @@ import (
 	"agentbox/internal/driver/wasm/program"
 )
 
-// script runs a text of lines. An error of an expansion ends the line that it is in, one of the syntax everything from its line on.
+// script runs a text of lines. An error of an expansion ends the line that it is in, one of the syntax everything from its line on. Where a line changes the aliases, what
+// follows it is read again.
 func (sh *shell) script(code, where string) {
-	stmts, code, err := sh.parse(code)
-	sh.hold(int64(20 * len(code)))
 	before := sh.source
-	sh.source = &text{code: code, name: before.name}
+	sh.hold(int64(20 * len(code)))
 	defer func() {
 		sh.source = before
 		sh.hold(int64(-20 * len(code)))
 	}()
+	rest, base := code, before.base
+	for again := true; again; {
+		rest, base, again = sh.lines(rest, where, base)
+	}
+}
+
+// lines runs a text up to a line that changes the aliases. It returns what follows that, the number of the lines before it, and whether there is any.
+func (sh *shell) lines(source, where string, base int) (rest string, after int, again bool) {
+	stmts, code, err := sh.parse(source)
+	sh.source = &text{code: code, name: sh.source.name, base: base}
 	bad := -1
 	if e, ok := errors.AsType[syntax.ParseError](err); ok {
 		bad = int(e.Pos.Line())
 	}
+	origin := sh.aliasLines
 	for len(stmts) > 0 && sh.flow == flowNone {
 		end := stmts[0].End().Line()
 		n := 1
@@ -35,7 +45,17 @@ func (sh *shell) script(code, where string) {
 		if err != nil && n == len(stmts) && int(end) >= bad && bad > 0 {
 			break
 		}
+		state := sh.aliasState
 		sh.group(stmts[:n])
+		if sh.aliasState != state && sh.flow == flowNone {
+			line := int(end)
+			if n < len(stmts) {
+				line = int(stmts[n].Pos().Line()) - 1
+			}
+			if line = originalLine(origin, line+1) - 1; line > 0 {
+				return afterLines(source, line), base + line, true
+			}
+		}
 		stmts = stmts[n:]
 	}
 	if err != nil && sh.flow == flowNone {
@@ -45,6 +65,30 @@ func (sh *shell) script(code, where string) {
 		sh.syntaxError(code, where, err)
 		sh.status = 2
 	}
+	return "", base, false
+}
+
+// originalLine returns the line of a text from which a line of what aliases have made of it comes.
+func originalLine(lines []int, n int) int {
+	if lines == nil {
+		return n
+	}
+	if n-1 < len(lines) {
+		return lines[n-1]
+	}
+	return lines[len(lines)-1] + n - len(lines)
+}
+
+// afterLines returns what follows the first n lines.
+func afterLines(s string, n int) string {
+	for range n {
+		i := strings.IndexByte(s, '\n')
+		if i < 0 {
+			return ""
+		}
+		s = s[i+1:]
+	}
+	return s
 }
 
 // group runs the commands of a line.
@@ -66,11 +110,24 @@ func (sh *shell) group(stmts []*syntax.Stmt) {
 	}
 }
 
-// runText runs a text within the shell: of eval, of a trap.
+// lineOf notes the line of a command.
+func (sh *shell) lineOf(n syntax.Node) { sh.line = int(n.Pos().Line()) + sh.source.base }
+
+// ran notes the status of a single command for PIPESTATUS, and does what its failing brings about.
+func (sh *shell) ran() {
+	sh.pipes, sh.single = nil, sh.status
+	sh.failed()
+}
+
+// runText runs a text within the shell: of eval, of a trap. Its lines are counted from the current one, but for the traps of signals.
 func (sh *shell) runText(code, where string) {
 	stmts, code, err := sh.parse(code)
 	before, line := sh.source, sh.line
-	sh.source = &text{code: code, name: before.name}
+	base := 0
+	if where != "signal" {
+		base = max(sh.line-1, 0)
+	}
+	sh.source = &text{code: code, name: before.name, base: base}
 	defer func() { sh.source, sh.line = before, line }()
 	if err == nil {
 		sh.stmts(stmts)
@@ -147,23 +204,23 @@ func (sh *shell) run(s *syntax.Stmt) {
 	switch c := s.Cmd.(type) {
 	case *syntax.CallExpr:
 		sh.simple(s, c)
-		sh.failed()
+		sh.ran()
 		return
 	case *syntax.Subshell:
-		sh.line = int(s.Pos().Line())
+		sh.lineOf(s)
 		sh.tick()
 		sh.subshell(s, c)
-		sh.failed()
+		sh.ran()
 		return
 	}
 	checks := false
 	if len(s.Redirs) > 0 {
-		sh.line = int(s.Pos().Line())
+		sh.lineOf(s)
 		undo, ok := sh.redirect(s.Redirs)
 		defer undo.restore(sh)
 		if !ok {
 			sh.status = 1
-			sh.failed()
+			sh.ran()
 			return
 		}
 	}
@@ -182,7 +239,7 @@ func (sh *shell) run(s *syntax.Stmt) {
 			return
 		}
 		sh.pipeline(s)
-		checks = true
+		sh.failed()
 	case *syntax.Block:
 		sh.stmts(c.Stmts)
 	case *syntax.IfClause:
@@ -196,25 +253,25 @@ func (sh *shell) run(s *syntax.Stmt) {
 	case *syntax.FuncDecl:
 		sh.declareFunction(c)
 	case *syntax.ArithmCmd:
-		sh.line = int(s.Pos().Line())
+		sh.lineOf(s)
 		sh.tick()
 		sh.debugTrap(c)
 		sh.status = sh.arithmCommand("((", sh.arithExpr(c.X))
 		checks = true
 	case *syntax.TestClause:
-		sh.line = int(s.Pos().Line())
+		sh.lineOf(s)
 		sh.tick()
 		sh.debugTrap(c)
 		sh.status = sh.testClause(c)
 		checks = true
 	case *syntax.DeclClause:
-		sh.line = int(s.Pos().Line())
+		sh.lineOf(s)
 		sh.tick()
 		sh.debugTrap(c)
 		sh.declClause(c)
 		checks = true
 	case *syntax.LetClause:
-		sh.line = int(s.Pos().Line())
+		sh.lineOf(s)
 		sh.tick()
 		exprs := make([]string, len(c.Exprs))
 		trace := "let"
@@ -238,7 +295,7 @@ func (sh *shell) run(s *syntax.Stmt) {
 		sh.unsupported(fmt.Sprintf("%T", c))
 	}
 	if checks {
-		sh.failed()
+		sh.ran()
 	}
 }
 
@@ -313,12 +370,12 @@ func (sh *shell) release(n int64) { sh.hold(-n) }
 
 // simple runs a simple command.
 func (sh *shell) simple(s *syntax.Stmt, c *syntax.CallExpr) {
-	sh.line = int(c.Pos().Line())
+	sh.lineOf(c)
 	sh.tick()
-	sh.debugTrap(c)
-	if len(sh.aliases) > 0 && len(c.Args) > 0 && sh.aliased(s, c) {
-		return
+	if len(sh.inTrap) == 0 {
+		sh.command = sh.code(c)
 	}
+	sh.debugTrap(c)
 	substs := sh.substs
 	args := sh.fields(c.Args)
 	held := int64(0)
@@ -330,11 +387,18 @@ func (sh *shell) simple(s *syntax.Stmt, c *syntax.CallExpr) {
 		sh.assignments(s, c, substs)
 		return
 	}
+	if args[0] == badArray && len(args) == 3 {
+		name := sh.name
+		if sh.fromText {
+			name += ": -c"
+		}
+		sh.stderr(fmt.Sprintf("%[1]s: line %[2]d: syntax error near unexpected token `%[3]s'\n%[1]s: line %[2]d: `%[4]s'\n", name, sh.line, args[1], args[2]))
+		panic(discard{1})
+	}
 	if len(c.Assigns) == 0 && len(s.Redirs) == 0 {
 		if sh.on[optXtrace] {
 			sh.traceWords(args)
 		}
-		sh.command = ""
 		sh.status = sh.dispatch(args, nil)
 		sh.last = args[len(args)-1]
 		return
@@ -347,27 +411,41 @@ func (sh *shell) simple(s *syntax.Stmt, c *syntax.CallExpr) {
 		if keep && ok {
 			undo.keep(sh)
 		} else {
+			if keep {
+				undo.forget()
+			}
 			defer func() { undo.restore(sh) }()
 		}
 		if !ok {
 			sh.status = 1
-			if keep {
+			if keep && sh.on[optPosix] {
 				panic(exitShell{1})
 			}
 			return
 		}
 	}
 	assigns := make([]assigned, 0, len(c.Assigns))
-	for _, a := range c.Assigns {
+	var seen []savedVar // by the assignments that follow
+	for i, a := range c.Assigns {
 		if a.Array != nil || a.Index != nil {
 			continue
 		}
 		val := sh.one(a.Value, modeLiteral, true)
+		if a.Name.Value == notAName {
+			sh.complain("", "`%s': not a valid identifier", val)
+			continue
+		}
 		if sh.on[optXtrace] {
 			sh.trace(a.Name.Value + "=" + quoteTrace(val))
 		}
 		assigns = append(assigns, assigned{a.Name.Value, val, a.Append})
+		if i+1 < len(c.Assigns) {
+			if v := sh.vars[a.Name.Value]; v == nil || !v.readonly {
+				seen = append(seen, sh.temporary(assigns[len(assigns)-1:])...)
+			}
+		}
 	}
+	sh.restore(seen)
 	if sh.on[optXtrace] {
 		sh.traceWords(args)
 	}
@@ -375,59 +453,11 @@ func (sh *shell) simple(s *syntax.Stmt, c *syntax.CallExpr) {
 	sh.last = args[len(args)-1]
 }
 
-// aliased expands an alias at the beginning of a command and runs what that makes; it reports whether there was one.
-func (sh *shell) aliased(s *syntax.Stmt, c *syntax.CallExpr) bool {
-	if !sh.shopts["expand_aliases"] || len(c.Assigns) > 0 {
-		return false
-	}
-	name := c.Args[0].Lit()
-	val, ok := sh.aliases[name]
-	if !ok || name == "" {
-		return false
-	}
-	from, to := int(c.Args[0].End().Offset()), int(s.End().Offset())
-	if to > len(sh.source.code) || from > to {
-		return false
-	}
-	rest := sh.source.code[from:to]
-	if strings.HasSuffix(val, " ") {
-		trimmed := strings.TrimLeft(rest, " \t")
-		word, after, _ := strings.Cut(trimmed, " ")
-		if next, ok := sh.aliases[word]; ok {
-			rest = " " + next + " " + after
-		}
-	}
-	if s.Semicolon.IsValid() {
-		rest = strings.TrimRight(rest, ";&")
-	}
-	saved := sh.aliases
-	sh.aliases = map[string]string{}
-	for k, v := range saved {
-		if k != name {
-			sh.aliases[k] = v
-		}
-	}
-	mark := sh.aliases
-	if !sh.enter() {
-		return true
-	}
-	sh.runText(val+rest, "")
-	sh.w.account.Leave()
-	if len(sh.aliases) == len(mark) {
-		sh.aliases = saved
-	}
-	return true
-}
-
 // dispatch runs a command by its words: a function, a builtin or a program.
 func (sh *shell) dispatch(args []string, assigns []assigned) int {
 	name := args[0]
 	if f := sh.funcs[name]; f != nil {
-		if len(assigns) == 0 {
-			return sh.call(f, args)
-		}
-		defer sh.restore(sh.temporary(assigns))
-		return sh.call(f, args)
+		return sh.call(f, args, sh.temporary(assigns))
 	}
 	if b := sh.builtin(name); b != nil {
 		if len(assigns) == 0 {

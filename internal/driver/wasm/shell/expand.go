@@ -130,6 +130,9 @@ func (k *sink) split(s string) {
 	}
 }
 
+// hardIFS reports whether the first character of IFS is none of the blanks, so that what it joins keeps its empty parts when it is split again.
+func (sh *shell) hardIFS() bool { return sh.ifsSet && sh.ifs != "" && !isSpace(sh.ifs[0]) }
+
 func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' }
 
 // fields expands words as the arguments of a command.

@@ -1,8 +1,6 @@
 package shell
 
 import (
-	"strings"
-
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -11,18 +9,8 @@ type function struct {
 	name     string
 	body     *syntax.Stmt
 	source   *text
+	line     int
 	exported bool
-}
-
-// print writes the body as it can be read again.
-func (f *function) print() string {
-	var b strings.Builder
-	_ = syntax.NewPrinter(syntax.Indent(4), syntax.FunctionNextLine(true)).Print(&b, f.body)
-	s := b.String()
-	if strings.HasPrefix(s, "{\n") {
-		s = "{ \n" + s[2:]
-	}
-	return s
 }
 
 func (sh *shell) declareFunction(c *syntax.FuncDecl) {
@@ -33,7 +21,7 @@ func (sh *shell) declareFunction(c *syntax.FuncDecl) {
 	if old := sh.funcs[c.Name.Value]; old != nil && old.name == "readonly" {
 		return
 	}
-	f := &function{name: c.Name.Value, body: c.Body, source: sh.source}
+	f := &function{name: c.Name.Value, body: c.Body, source: sh.source, line: int(c.Pos().Line()) + sh.source.base}
 	sh.funcs[f.name] = f
 	sh.charge(100)
 	sh.status = 0
@@ -49,17 +37,27 @@ func (sh *shell) importFunction(name, body string) {
 	}
 }
 
-// call calls a function.
-func (sh *shell) call(f *function, args []string) int {
+// sourceOf returns the name of what defined a function.
+func (sh *shell) sourceOf(f *function) string {
+	switch {
+	case f.source.name != "":
+		return f.source.name
+	case sh.fromText:
+		return "environment"
+	}
+	return sh.name
+}
+
+// call calls a function. saved is what the assignments before the call have hidden; it comes back when the function returns.
+func (sh *shell) call(f *function, args []string, saved []savedVar) int {
 	if err := sh.w.account.Enter(); err != nil {
+		sh.restore(saved)
 		sh.complain("", "%s: maximum function nesting level exceeded (%d)", f.name, sh.w.account.Limits().Depth)
 		panic(discard{1})
 	}
-	fr := &frame{name: f.name, source: f.source.name, line: sh.line, params: sh.params}
-	if fr.source == "" {
-		if fr.source = "environment"; !sh.fromText {
-			fr.source = sh.name
-		}
+	fr := &frame{name: f.name, source: sh.sourceOf(f), line: sh.line, params: sh.params, saved: saved}
+	for _, s := range saved {
+		fr.temps = append(fr.temps, s.name)
 	}
 	source, loops, line, depth := sh.source, sh.loops, sh.line, len(sh.frames)
 	sh.frames = append(sh.frames, fr)
@@ -70,12 +68,17 @@ func (sh *shell) call(f *function, args []string) int {
 		sh.frames = sh.frames[:depth]
 		sh.params, sh.source, sh.loops, sh.line = fr.params, source, loops, line
 	}()
+	hidden, trapped := sh.traps[trapReturn]
+	if trapped && !sh.on[optFunctrace] {
+		delete(sh.traps, trapReturn)
+	}
 	sh.stmt(f.body)
 	if sh.flow == flowReturn {
 		sh.flow = flowNone
 	}
-	if t, ok := sh.traps[trapReturn]; ok && t != "" && sh.on[optFunctrace] {
-		sh.runTrap(trapReturn, t)
+	sh.returnTrap()
+	if _, set := sh.traps[trapReturn]; trapped && !set && !sh.on[optFunctrace] {
+		sh.traps[trapReturn] = hidden
 	}
 	return sh.status
 }

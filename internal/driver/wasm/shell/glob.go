@@ -43,13 +43,71 @@ func (sh *shell) glob(pat string) []string {
 		if more {
 			trimmed := strings.TrimLeft(after, "/")
 			slashes = "/" + after[:len(after)-len(trimmed)]
-			after = trimmed
+			if after = trimmed; after == "" {
+				slashes = "/"
+			}
 		}
 		matches = sh.globPart(matches, part, slashes, after == "")
 		rest = after
 	}
 	slices.Sort(matches)
-	return matches
+	return sh.ignored(matches)
+}
+
+// ignored leaves out what the patterns of GLOBIGNORE match, and then . and .. too.
+func (sh *shell) ignored(matches []string) []string {
+	if sh.ignore == "" {
+		return matches
+	}
+	patterns := ignorePatterns(sh.ignore)
+	return slices.DeleteFunc(matches, func(path string) bool {
+		if base := lastElement(path); base == "." || base == ".." {
+			return true
+		}
+		return slices.ContainsFunc(patterns, func(p string) bool { return sh.match(p, path, sh.shopts["nocaseglob"]) })
+	})
+}
+
+// ignorePatterns splits the value of GLOBIGNORE at its colons, but for those in brackets and behind a backslash.
+func ignorePatterns(s string) []string {
+	var list []string
+	begin := 0
+	for i := 0; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case '[':
+			if end := bracketEnd(s[i:]); end > 0 {
+				i += end
+			}
+		case ':':
+			list = append(list, s[begin:i])
+			begin = i + 1
+		}
+	}
+	return append(list, s[begin:])
+}
+
+// bracketEnd returns where the bracket expression with which s begins ends, 0 where it does not.
+func bracketEnd(s string) int {
+	i := 1
+	if i < len(s) && (s[i] == '!' || s[i] == '^') {
+		i++
+	}
+	if i < len(s) && s[i] == ']' {
+		i++
+	}
+	for ; i < len(s) && s[i] != ']'; i++ {
+		if s[i] == '[' && i+1 < len(s) && strings.IndexByte(":.=", s[i+1]) >= 0 {
+			if end := strings.Index(s[i+2:], s[i+1:i+2]+"]"); end >= 0 {
+				i += end + 3
+			}
+		}
+	}
+	if i >= len(s) {
+		return 0
+	}
+	return i
 }
 
 // cutSlash cuts at the first slash that is not within an extended operator.
@@ -94,7 +152,7 @@ func (sh *shell) globPart(dirs []string, part, slashes string, last bool) []stri
 				if d != "" {
 					found = append(found, d)
 				}
-			} else {
+			} else if d != "" || !last {
 				found = append(found, d)
 			}
 			found = sh.globAll(found, d, last && !folders)
@@ -109,6 +167,13 @@ func (sh *shell) globPart(dirs []string, part, slashes string, last bool) []stri
 		if err != nil {
 			continue
 		}
+		if dot && !sh.shopts["globskipdots"] {
+			for _, name := range []string{".", ".."} {
+				if m.match(part, name) {
+					found = append(found, d+name+slashes)
+				}
+			}
+		}
 		for _, e := range entries {
 			if e.Name[0] == '.' && !dot && !sh.shopts["dotglob"] {
 				continue
@@ -120,10 +185,6 @@ func (sh *shell) globPart(dirs []string, part, slashes string, last bool) []stri
 				continue
 			}
 			found = append(found, d+e.Name+slashes)
-		}
-		if dot {
-			// As bash with globskipdots: . and .. are never matched.
-			continue
 		}
 	}
 	sh.charge(m.steps + 10*len(found))

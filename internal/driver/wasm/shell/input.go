@@ -252,17 +252,19 @@ func readFields(line, ifs string, n int, raw bool) []string {
 			}
 			last := s[i:end]
 			// One delimiter at the end that closes the only field that is left does not belong to it.
-			if end > i && sep(end-1) && !isSpace(s[end-1]) {
-				j := i
-				for j < end && !sep(j) {
-					j++
-				}
-				if j == end-1 {
-					last = s[i:j]
-					for last != "" && strings.IndexByte(ifs, last[len(last)-1]) >= 0 && isSpace(last[len(last)-1]) {
-						last = last[:len(last)-1]
-					}
-				}
+			j := i
+			for j < end && !sep(j) {
+				j++
+			}
+			k := j
+			for k < end && space(k) {
+				k++
+			}
+			if k < end && sep(k) {
+				k++
+			}
+			if k == end {
+				last = s[i:j]
 			}
 			return append(fields, last)
 		}
@@ -287,6 +289,7 @@ func readFields(line, ifs string, n int, raw bool) []string {
 // biMapfile is the builtin mapfile.
 func biMapfile(sh *shell, args []string) int {
 	delim, trim, count, skip, origin, fd := byte('\n'), false, 0, 0, -1, 0
+	callback, quantum := "", 5000
 	i := 1
 	for ; i < len(args) && len(args[i]) > 1 && args[i][0] == '-'; i++ {
 		c := args[i][1]
@@ -324,8 +327,8 @@ func biMapfile(sh *shell, args []string) int {
 			continue
 		}
 		if c == 'C' {
-			sh.unsupported("mapfile -C")
-			return 1
+			callback = val
+			continue
 		}
 		n, err := strconv.Atoi(val)
 		if err != nil {
@@ -341,6 +344,13 @@ func biMapfile(sh *shell, args []string) int {
 			skip = n
 		case 'u':
 			fd = n
+		case 'c':
+			quantum = n
+		}
+		if n < 0 || n == 0 && c == 'c' {
+			what := map[byte]string{'n': "line count", 'O': "array origin", 's': "line count", 'u': "file descriptor specification", 'c': "callback quantum"}[c]
+			sh.complain(args[0], "%s: invalid %s", val, what)
+			return 1
 		}
 	}
 	name := "MAPFILE"
@@ -377,8 +387,11 @@ func biMapfile(sh *shell, args []string) int {
 			continue
 		}
 		s := string(line)
-		if ended && !trim {
-			s += string(delim)
+		if ended && !trim && delim != 0 {
+			s += string(rune(delim))
+		}
+		if callback != "" && (got+1)%quantum == 0 {
+			sh.runText(callback+" "+strconv.Itoa(origin+got)+" "+quoteShell(s), "")
 		}
 		_ = sh.assignIndex(name, origin+got, s, false)
 		got++

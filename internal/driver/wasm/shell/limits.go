@@ -1,64 +1,10 @@
 package shell
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
-
-	"agentbox/internal/driver/wasm/program"
 )
-
-func biUmask(sh *shell, args []string) int {
-	symbolic, print := false, false
-	args = args[1:]
-	for len(args) > 0 && (args[0] == "-S" || args[0] == "-p") {
-		symbolic, print = symbolic || args[0] == "-S", print || args[0] == "-p"
-		args = args[1:]
-	}
-	show := func() string {
-		if !symbolic {
-			return fmt.Sprintf("%04o", sh.umask)
-		}
-		s := ""
-		for i, who := range []string{"u=", ",g=", ",o="} {
-			bits := ^sh.umask >> (6 - 3*i) & 7
-			s += who
-			for j, c := range "rwx" {
-				if bits&(4>>j) != 0 {
-					s += string(c)
-				}
-			}
-		}
-		return s
-	}
-	if len(args) == 0 {
-		s := show()
-		if print {
-			s = "umask " + map[bool]string{true: "-S "}[symbolic] + s
-		}
-		return sh.stdout("umask", s+"\n")
-	}
-	n, err := strconv.ParseUint(args[0], 8, 32)
-	switch {
-	case err == nil && n <= 0o777:
-		sh.umask = uint32(n)
-	case args[0] != "" && args[0][0] >= '0' && args[0][0] <= '9':
-		sh.complain("umask", "%s: octal number out of range", args[0])
-		return 1
-	default:
-		mode, ok := program.Mode(args[0], 0o777&^sh.umask, 0, false)
-		if !ok {
-			sh.complain("umask", "`%s': invalid symbolic mode character", args[0][:1])
-			return 1
-		}
-		sh.umask = 0o777 &^ mode
-	}
-	if symbolic {
-		return sh.stdout("umask", show()+"\n")
-	}
-	return 0
-}
 
 func biUlimit(sh *shell, args []string) int {
 	l := sh.w.account.Limits()
@@ -72,7 +18,7 @@ func biUlimit(sh *shell, args []string) int {
 		{'t', "cpu time                   (seconds, -t) ", strconv.Itoa(int(l.Time.Seconds()))}, {'u', "max user processes                  (-u) ", strconv.FormatInt(l.Depth, 10)},
 		{'v', "virtual memory              (kbytes, -v) ", strconv.FormatInt(l.MemoryBytes/1024, 10)}}
 	letter := byte('f')
-	set := ""
+	set, soft, hard := "", false, false
 	for _, a := range args[1:] {
 		if len(a) < 2 || a[0] != '-' {
 			set = a
@@ -80,7 +26,10 @@ func biUlimit(sh *shell, args []string) int {
 		}
 		for _, c := range []byte(a[1:]) {
 			switch {
-			case c == 'H' || c == 'S':
+			case c == 'H':
+				hard = true
+			case c == 'S':
+				soft = true
 			case c == 'a' || slices.ContainsFunc(rows, func(r row) bool { return r.letter == c }):
 				letter = c
 			case strings.IndexByte("bdeiklmpqrxPRT", c) >= 0:
@@ -92,21 +41,17 @@ func biUlimit(sh *shell, args []string) int {
 			}
 		}
 	}
-	if set != "" { // the bounds of the execution hold: none is raised, and a lower one is no bound of ours
-		n, err := strconv.ParseInt(set, 10, 64)
+	for i, r := range rows {
+		if lowered, ok := sh.ulimits[r.letter]; ok {
+			rows[i].val = strconv.FormatInt(lowered[truth(hard && !soft)], 10)
+		}
+	}
+	if set != "" {
 		i := slices.IndexFunc(rows, func(r row) bool { return r.letter == letter })
-		if set != "unlimited" && set != "hard" && set != "soft" && err != nil {
-			sh.complain("ulimit", "%s: invalid number", set)
-			return 1
+		if i < 0 || set == "hard" || set == "soft" {
+			return 0
 		}
-		if most, e := int64(0), error(nil); i >= 0 && set != "hard" && set != "soft" {
-			if most, e = strconv.ParseInt(rows[i].val, 10, 64); e == nil && (err != nil || n > most) {
-				name := strings.TrimSpace(rows[i].text[:strings.IndexByte(rows[i].text, '(')])
-				sh.complain("ulimit", "%s: cannot modify limit: Operation not permitted", name)
-				return 1
-			}
-		}
-		return 0
+		return sh.lower(letter, rows[i].text, rows[i].val, set, soft, hard)
 	}
 	if letter == 0 {
 		return sh.stdout("ulimit", "unlimited\n")
@@ -122,10 +67,47 @@ func biUlimit(sh *shell, args []string) int {
 	return sh.stdout("ulimit", b.String())
 }
 
+// lower sets a limit that is not above the hard one. The bounds of the execution hold besides: none is raised, and a lower one is only told.
+func (sh *shell) lower(letter byte, text, now, set string, soft, hard bool) int {
+	n, err := strconv.ParseInt(set, 10, 64)
+	if set != "unlimited" && (err != nil || n < 0) {
+		sh.complain("ulimit", "%s: invalid number", set)
+		return 1
+	}
+	most, err := strconv.ParseInt(now, 10, 64)
+	if err != nil {
+		return 0
+	}
+	limit := [2]int64{most, most}
+	if lowered, ok := sh.ulimits[letter]; ok {
+		limit = lowered
+	}
+	if set == "unlimited" || n > limit[1] {
+		sh.complain("ulimit", "%s: cannot modify limit: Operation not permitted", strings.TrimSpace(text[:strings.IndexByte(text, '(')]))
+		return 1
+	}
+	if soft || !hard {
+		limit[0] = n
+	}
+	if hard || !soft {
+		limit[1] = n
+	}
+	if sh.ulimits == nil {
+		sh.ulimits = map[byte][2]int64{}
+	}
+	sh.ulimits[letter] = limit
+	return 0
+}
+
 func biCaller(sh *shell, args []string) int {
 	n := 0
 	if len(args) > 1 {
-		n, _ = strconv.Atoi(args[1])
+		var err error
+		if n, err = strconv.Atoi(args[1]); err != nil || n < 0 {
+			sh.complain("caller", "%s: invalid number", args[1])
+			sh.stderr("caller: usage: caller [expr]\n")
+			return 2
+		}
 	}
 	i := len(sh.frames) - 1 - n
 	if i < 0 || i == 0 && sh.fromText {

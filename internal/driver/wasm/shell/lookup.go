@@ -296,6 +296,7 @@ func biAlias(sh *shell, args []string) int {
 		if set {
 			sh.hold(int64(len(a) + variableBytes))
 			sh.aliases[name] = val
+			sh.aliasState++
 		} else if val, ok := sh.aliases[name]; ok {
 			sh.stdout("alias", "alias "+name+"="+quoteSingle(val)+"\n")
 		} else {
@@ -307,6 +308,7 @@ func biAlias(sh *shell, args []string) int {
 }
 
 func biUnalias(sh *shell, args []string) int {
+	sh.aliasState++
 	status := 0
 	for _, a := range args[1:] {
 		if a == "-a" {

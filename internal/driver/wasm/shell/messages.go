@@ -3,6 +3,7 @@ package shell
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -78,6 +79,13 @@ func (sh *shell) trace(s string) {
 	}
 	if prefix != "" {
 		prefix = strings.Repeat(prefix[:1], sh.evals) + prefix
+	}
+	if fd, ok := sh.get("BASH_XTRACEFD"); ok {
+		if n, err := strconv.Atoi(fd); err == nil && sh.fd(n) != nil {
+			_, err := sh.fd(n).Write([]byte(prefix + s + "\n"))
+			sh.w.stop(err)
+			return
+		}
 	}
 	sh.stderr(prefix + s + "\n")
 }

@@ -168,7 +168,7 @@ func (sh *shell) setOptions(name string, args []string) (rest []string, params, 
 				if c == 'o' {
 					if i+1 >= len(args) {
 						sh.printOptions(a[0] == '+')
-						return nil, false, true
+						continue
 					}
 					i++
 					if !sh.setOption(args[i], a[0] == '-') {
@@ -293,6 +293,9 @@ func biShopt(sh *shell, args []string) int {
 				sh.setOption(n, set)
 			} else {
 				sh.shopts[n] = set
+				if n == "expand_aliases" {
+					sh.aliasState++
+				}
 			}
 			continue
 		case !on && len(args[i:]) > 0:

@@ -56,6 +56,8 @@ func (sh *shell) parameter(name string) value {
 		e.s, e.set = sh.last, true
 	case "0":
 		e.s, e.set = sh.name, true
+	case countParameter:
+		return sh.parameter("#")
 	default:
 		if name != "" && name[0] >= '0' && name[0] <= '9' {
 			if n, err := strconv.Atoi(name); err == nil && n <= len(sh.params) {
@@ -131,7 +133,7 @@ func (sh *shell) param(k *sink, pe *syntax.ParamExp, quoted bool) {
 	name := pe.Param.Value
 	if pe.Short || !pe.Excl && !pe.Length && pe.Index == nil && pe.Slice == nil && pe.Repl == nil && pe.Exp == nil && pe.Names == 0 {
 		if name == "LINENO" {
-			sh.line = int(pe.Pos().Line())
+			sh.lineOf(pe)
 		}
 		if c := name[0]; c == '_' && len(name) > 1 || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' {
 			if pe.Index == nil {
@@ -170,7 +172,11 @@ func (sh *shell) param(k *sink, pe *syntax.ParamExp, quoted bool) {
 		if !e.isList {
 			n = utf8.RuneCountInString(e.s)
 		}
-		k.add(strconv.Itoa(n), quoted)
+		if quoted {
+			k.add(strconv.Itoa(n), true)
+		} else {
+			k.split(strconv.Itoa(n))
+		}
 		return
 	}
 	if pe.Exp != nil && sh.conditional(k, pe, e, quoted) {
@@ -182,9 +188,15 @@ func (sh *shell) param(k *sink, pe *syntax.ParamExp, quoted bool) {
 	switch {
 	case pe.Slice != nil:
 		e = sh.slice(pe, e)
+	case pe.Repl != nil && !e.set && !e.isList:
 	case pe.Repl != nil:
 		pat := sh.pattern(pe.Repl.Orig)
 		with := sh.replacement(pe.Repl.With)
+		if pe.Repl.All && pat == "" && strings.HasPrefix(sh.code(pe), "${"+name+"///") { // the pattern begins with the third slash
+			rest := ""
+			rest, with, _ = strings.Cut(with, "/")
+			pat = "/" + rest
+		}
 		if pe.Repl.All {
 			// An anchor means nothing with //.
 			e = e.each(func(s string) string { return sh.replace(s, pat, with, true) })
@@ -543,8 +555,10 @@ func (sh *shell) emit(k *sink, e value, quoted bool) {
 		k.add(sh.join(e.list), true)
 		return
 	}
+	hard := !quoted && sh.hardIFS()
 	for i, s := range e.list {
 		if i > 0 {
+			k.started = k.started || hard
 			k.end()
 		}
 		if quoted {

@@ -35,10 +35,17 @@ func (s *shallow) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// maxMends is how many places of a text are written otherwise at most; each costs another reading of the text.
+const maxMends = 1000
+
 // parse reads all statements up to the first error. What bash understands and the parser does not is written otherwise first; the code is returned as it was read.
 func (sh *shell) parse(code string) (stmts []*syntax.Stmt, read string, err error) {
 	sh.charge(100)
-	for range 100 {
+	sh.aliasLines = nil
+	if len(sh.aliases) > 0 && sh.shopts["expand_aliases"] {
+		code, sh.aliasLines = sh.expandAliases(code)
+	}
+	for range maxMends {
 		stmts = stmts[:0]
 		err = nil
 		for s, e := range newParser().StmtsSeq(&shallow{sh, strings.NewReader(code)}) {
@@ -61,93 +68,7 @@ func (sh *shell) parse(code string) (stmts []*syntax.Stmt, read string, err erro
 	return stmts, code, err
 }
 
-var (
-	unclosedDocument = regexp.MustCompile("^unclosed here-document `(.*)`$")
-	nearToken        = regexp.MustCompile("^`(.+?)` (?:can only|must|is not)")
-)
-
-// mend writes what the parser has refused in another way, where bash understands it.
-func (sh *shell) mend(code string, err error) (string, bool) {
-	var pos syntax.Pos
-	message := ""
-	if e, ok := errors.AsType[syntax.ParseError](err); ok {
-		pos, message = e.Pos, e.Text
-	} else if e, ok := errors.AsType[syntax.LangError](err); ok {
-		pos, message = e.Pos, e.Feature
-	} else {
-		return "", false
-	}
-	switch {
-	case strings.HasPrefix(message, "not a valid arithmetic operator"), strings.HasPrefix(message, "floating point arithmetic"), strings.HasSuffix(message, "must be followed by an expression"):
-		return quoteArithmetic(code, int(pos.Offset()))
-	}
-	if strings.HasPrefix(message, "not a valid parameter expansion operator") {
-		return refuseExpansion(code, int(pos.Offset()))
-	}
-	if m := unclosedDocument.FindStringSubmatch(message); m != nil {
-		sh.complain("", "warning: here-document at line %d delimited by end-of-file (wanted `%s')", pos.Line(), m[1])
-		if code != "" && code[len(code)-1] != '\n' {
-			code += "\n"
-		}
-		return code + m[1] + "\n", true
-	}
-	return "", false
-}
-
-// badExpansion is the command that stands for an expansion of which the parser knows nothing; it is an error only when it is reached.
-const badExpansion = "__bad_substitution"
-
-// refuseExpansion puts badExpansion in the place of the ${...} around an offset.
-func refuseExpansion(code string, at int) (string, bool) {
-	begin := strings.LastIndex(code[:min(at, len(code))], "${")
-	if begin < 0 {
-		return "", false
-	}
-	end := strings.IndexByte(code[begin:], '}')
-	if end < 0 || strings.ContainsAny(code[begin:begin+end], "'\n") {
-		return "", false
-	}
-	return code[:begin] + "$(" + badExpansion + " '" + code[begin:begin+end+1] + "')" + code[begin+end+1:], true
-}
-
-// quoteArithmetic puts the expression around an offset in double quotes, which mean nothing there.
-func quoteArithmetic(code string, at int) (string, bool) {
-	for i := min(at, len(code)) - 1; i >= 0; i-- {
-		open, end := 0, -1
-		switch {
-		case code[i] == '[':
-			open = i + 1
-			if end = closing(code, i); end < at {
-				continue
-			}
-		case i > 0 && code[i] == '(' && code[i-1] == '(':
-			open = i + 1
-			depth := 0
-			for j := i + 1; j+1 < len(code); j++ {
-				if code[j] == '(' {
-					depth++
-				} else if code[j] == ')' {
-					if depth == 0 {
-						end = j
-						break
-					}
-					depth--
-				}
-			}
-			if end < at {
-				continue
-			}
-		default:
-			continue
-		}
-		inner := code[open:end]
-		if strings.ContainsRune(inner, '"') || inner == "" {
-			return "", false
-		}
-		return code[:open] + `"` + inner + `"` + code[end:], true
-	}
-	return "", false
-}
+var nearToken = regexp.MustCompile("^`(.+?)` (?:can only|must|is not)")
 
 // syntaxError tells what is wrong with a text.
 func (sh *shell) syntaxError(code, where string, err error) {

@@ -20,7 +20,9 @@ func (sh *shell) subshell(s *syntax.Stmt, c *syntax.Subshell) {
 	child := sh.fork(nil)
 	status := child.process(func() {
 		if len(s.Redirs) > 0 {
-			if _, ok := child.redirect(s.Redirs); !ok {
+			done, ok := child.redirect(s.Redirs)
+			done.release()
+			if !ok {
 				child.status = 1
 				return
 			}
@@ -75,7 +77,14 @@ func (sh *shell) pipeline(s *syntax.Stmt) {
 	own, before := sh.own, len(sh.w.procs)
 	procs := make([]*proc, len(list))
 	var in *vfs.Handle
+	here := sh.shopts["lastpipe"] && !sh.on[optMonitor]
+	if here {
+		procs = procs[:len(list)-1]
+	}
 	for i, stage := range list {
+		if here && i == len(procs) {
+			break
+		}
 		var r, w *vfs.Handle
 		if i+1 < len(list) {
 			var err error
@@ -106,15 +115,20 @@ func (sh *shell) pipeline(s *syntax.Stmt) {
 			child.stmt(stage)
 		})
 	}
-	codes := make([]int, len(procs))
+	failed := len(procs) < len(list)-int(truth(here))
+	codes := make([]int, len(procs), len(list))
+	if here && !failed {
+		sh.lastStage(list[len(list)-1], in)
+		codes = append(codes, sh.status)
+	}
 	for i, p := range procs {
 		sh.w.wait(p)
 		codes[i] = p.status
 	}
-	if len(sh.w.procs) == before {
+	if len(sh.w.procs) == before && !here {
 		sh.own = own
 	}
-	if len(procs) < len(list) {
+	if failed {
 		sh.status = 1
 		return
 	}
@@ -128,6 +142,19 @@ func (sh *shell) pipeline(s *syntax.Stmt) {
 			}
 		}
 	}
+}
+
+// lastStage runs the last stage of a pipeline in the shell itself, as the option lastpipe wants it.
+func (sh *shell) lastStage(s *syntax.Stmt, in *vfs.Handle) {
+	var undo redirections
+	undo.put(sh, 0, in)
+	defer undo.restore(sh)
+	piped := sh.piped
+	sh.piped = true
+	defer func() { sh.piped = piped }()
+	sh.quiet++
+	sh.stmt(s)
+	sh.quiet--
 }
 
 // replace0 puts a handle in the place of a descriptor. It belongs to the shell then.
@@ -163,7 +190,7 @@ func (sh *shell) spawn(child *shell, text string, body func()) *proc {
 
 // background runs a statement beside the shell.
 func (sh *shell) background(s *syntax.Stmt) {
-	sh.line = int(s.Pos().Line())
+	sh.lineOf(s)
 	sh.tick()
 	if sh.crowded() {
 		return

@@ -20,6 +20,7 @@ type format struct {
 	gnu    bool // the command, not the builtin
 	now    func() time.Time
 	start  time.Time
+	zone   func() *time.Location
 	warn   func(text string)
 	grow   func(n int)
 }
@@ -270,7 +271,7 @@ func (f *format) directive(spec string) int {
 		if layout == "" {
 			layout = "%X"
 		}
-		emit(program.Strftime(layout, at.UTC()), false)
+		emit(program.Strftime(layout, at.In(f.zone())), false)
 	default:
 		if f.gnu {
 			f.warn(spec[:i] + ": invalid conversion specification")
@@ -442,7 +443,7 @@ func biPrintf(sh *shell, args []string) int {
 		sh.stderr("printf: usage: printf [-v var] format [arguments]\n")
 		return 2
 	}
-	f := &format{args: args[1:], now: sh.p.Now, start: sh.started, warn: func(text string) { sh.complain("printf", "%s", text) }}
+	f := &format{args: args[1:], now: sh.p.Now, start: sh.started, zone: sh.zone, warn: func(text string) { sh.complain("printf", "%s", text) }}
 	held := 0
 	f.grow = func(n int) {
 		sh.charge(20 + n/16)

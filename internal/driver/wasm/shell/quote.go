@@ -172,6 +172,10 @@ func unescape(s string, mode byte) (out string, stop bool) {
 			}
 			if mode == '$' && i+1 < len(s) {
 				i++
+				if s[i] == '?' {
+					b.WriteByte(0x7f)
+					continue
+				}
 				b.WriteByte(s[i] & 0x1f)
 				continue
 			}
@@ -194,6 +198,17 @@ func unescape(s string, mode byte) (out string, stop bool) {
 		case 'x', 'u', 'U':
 			limit := map[byte]int{'x': 2, 'u': 4, 'U': 8}[c]
 			n, j := 0, i+1
+			if c == 'x' && mode == '$' && strings.HasPrefix(s[j:], "{") {
+				for j++; j < len(s) && hexDigit(s[j]) >= 0; j++ {
+					n = n<<4&0xff + hexDigit(s[j])
+				}
+				if j < len(s) && s[j] == '}' {
+					j++
+				}
+				b.WriteByte(byte(n))
+				i = j - 1
+				continue
+			}
 			for ; j < len(s) && j < i+1+limit && hexDigit(s[j]) >= 0; j++ {
 				n = n*16 + hexDigit(s[j])
 			}

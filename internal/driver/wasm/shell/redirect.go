@@ -43,16 +43,29 @@ func (r *redirections) restore(sh *shell) {
 	*r = redirections{}
 }
 
+// forget lets the descriptors in variables end with the others, where a later redirection has failed.
+func (r *redirections) forget() {
+	for i := range r.saved {
+		r.saved[i].keep = false
+	}
+}
+
 // keep makes the redirections last, as exec does.
 func (r *redirections) keep(sh *shell) {
+	r.release()
+	sh.w.account.Release(r.held)
+	sh.held -= r.held
+	*r = redirections{}
+}
+
+// release closes what the descriptors were before; the redirections last as long as the shell.
+func (r *redirections) release() {
 	for _, s := range r.saved {
 		if s.old != nil {
 			_ = s.old.Close()
 		}
 	}
-	sh.w.account.Release(r.held)
-	sh.held -= r.held
-	*r = redirections{}
+	r.saved = nil
 }
 
 // maxFD is one more than the highest descriptor.
@@ -164,7 +177,7 @@ func (sh *shell) target(r *redirections, rd *syntax.Redirect, fd *int) (*vfs.Han
 		}
 		digits, move := strings.CutSuffix(path, "-")
 		n, err := strconv.Atoi(digits)
-		if err != nil {
+		if err != nil || n < 0 {
 			if rd.Op == syntax.DplIn || rd.N != nil {
 				sh.complain("", "%s: ambiguous redirect", sh.code(rd.Word))
 				return nil, false

@@ -61,6 +61,7 @@ type world struct {
 	report   func(program.Lack)
 	show     func(space.Display) bool
 	pids     int
+	ticks    int
 	procs    []*proc // that live, in the order of their start
 	words    map[string]parsed
 	regexps  map[string]*posix.Machine
@@ -222,20 +223,26 @@ type shell struct {
 	frames     []*frame
 	funcs      map[string]*function
 	aliases    map[string]string
+	aliasState int   // counts the changes of aliases
+	aliasLines []int // the lines of the text that was parsed last; nil where aliases did not change it
 	fds        []*vfs.Handle
 	piped      bool // its standard input is that of a pipeline
 	cwd        *vfs.Node
 	umask      uint32
-	dirs       []string // the stack of pushd, without the current one
+	ulimits    map[byte][2]int64 // what ulimit has lowered, soft and hard
+	dirs       []string          // the stack of pushd, without the current one
 	status     int
-	pipes      []int // PIPESTATUS
+	pipes      []int // PIPESTATUS of a pipeline; nil where a single command ran last
+	single     int   // PIPESTATUS of a single command
 	lastJob    int   // $!
 	lastProc   *proc // the process that was started last
 	setParams  bool  // set has changed the parameters
 	jobs       []*proc
 	ended      map[int]int    // the statuses of jobs that were waited for
 	traps      map[int]string // by signal; 0 is EXIT and negative ones are bash's own
+	parents    map[int]string // the traps of the parent, which a subshell shows until it sets one
 	inTrap     map[int]bool
+	leaving    int               // the status with which the trap EXIT begins
 	on         [optionCount]bool // set -o
 	shopts     map[string]bool
 	level      int    // BASH_SUBSHELL
@@ -263,6 +270,7 @@ type shell struct {
 	hidden     []*vfs.Handle
 	ifs        string
 	ifsSet     bool
+	ignore     string // GLOBIGNORE
 	hash       map[string]string
 	evals      int // xtrace's depth
 	arithmetic int
@@ -281,6 +289,7 @@ const (
 type text struct {
 	code string
 	name string // of a file; "" for others
+	base int    // what is added to the lines of the code
 }
 
 // thrown ends of a shell's process.
@@ -294,6 +303,7 @@ const (
 	gasPerWord    = 50
 	gasPerProgram = 5_000
 	gasPerFork    = 3_000
+	ticksPerTurn  = 1_000 // commands after which other processes have their turn
 )
 
 // charge counts work.
@@ -311,6 +321,9 @@ func (sh *shell) tick() {
 	}
 	if signal := sh.proc.dying(); signal != 0 {
 		panic(program.Killed{Signal: signal})
+	}
+	if sh.w.ticks++; sh.w.ticks%ticksPerTurn == 0 && len(sh.w.procs) > 1 {
+		sh.w.stop(host{sh.w, sh.proc}.Sleep(time.Microsecond)) // a loop may wait for what another process does
 	}
 	if len(sh.proc.pending) > 0 && sh.proc.shell == sh {
 		sh.signals()
@@ -381,6 +394,10 @@ func (sh *shell) fork(p *proc) *shell {
 			c.traps[signal] = t
 		}
 	}
+	if c.parents = sh.parents; c.parents == nil {
+		c.parents = maps.Clone(sh.traps)
+	}
+	c.ulimits = maps.Clone(sh.ulimits)
 	c.shopts, c.hash = maps.Clone(sh.shopts), maps.Clone(sh.hash)
 	c.jobs, c.ended = nil, nil
 	c.level++
@@ -401,8 +418,9 @@ func (sh *shell) process(body func()) (s program.Status) {
 		delete(sh.traps, trapExit)
 		sh.flow, sh.loops, sh.quiet = flowNone, 0, 0
 		sh.status = s.Exit()
+		sh.inTrap[trapExit], sh.leaving = true, s.Exit()
 		after := sh.guard(func() {
-			sh.runText(t, "trap")
+			sh.runText(t, "signal")
 			sh.status = s.Exit()
 		})
 		if after.Signal != 0 || s.Signal == 0 {

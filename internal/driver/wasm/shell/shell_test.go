@@ -95,7 +95,7 @@ func TestDepthIsBounded(t *testing.T) {
 // TestProcessesAreBounded starts more than may live at once; when some have ended, others may begin.
 func TestProcessesAreBounded(t *testing.T) {
 	x := newExecution(t)
-	x.limits.OpenFiles = 1 << 20
+	x.limits.OpenFiles, x.limits.Depth = 1<<20, 1<<20 // those that have started count as calls
 	got := x.run(t, `for i in {1..5000}; do sleep 100 & done 2>/w/errors; read -r said </w/errors; echo "$said"; wait; echo alive & wait; echo a | cat`)
 	if got != "bash: line 1: fork: Resource temporarily unavailable\nalive\na\n" {
 		t.Errorf("got %.300q", got)

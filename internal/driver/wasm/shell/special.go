@@ -59,6 +59,9 @@ func (sh *shell) dynamic(name string) *variable {
 		v := &variable{kind: indexed, set: true}
 		switch name {
 		case "PIPESTATUS":
+			if sh.pipes == nil {
+				v.vals = []string{strconv.Itoa(sh.single)}
+			}
 			for _, p := range sh.pipes {
 				v.vals = append(v.vals, strconv.Itoa(p))
 			}

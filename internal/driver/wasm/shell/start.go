@@ -36,7 +36,7 @@ func (sh *shell) processFor(args []string, assigns []assigned) *program.Process 
 }
 
 func (sh *shell) fd(n int) *vfs.Handle {
-	if n < len(sh.fds) {
+	if n >= 0 && n < len(sh.fds) {
 		return sh.fds[n]
 	}
 	return nil
@@ -118,7 +118,7 @@ func (sh *shell) notFound(name string, err error) int {
 		return 126
 	}
 	if f := sh.funcs["command_not_found_handle"]; f != nil {
-		return sh.call(f, []string{f.name, name})
+		return sh.call(f, []string{f.name, name}, nil)
 	}
 	if path := sh.str("PATH"); path == "" {
 		sh.complain("", "%s: %s", name, err)

@@ -164,6 +164,7 @@ func (sh *shell) closeSubsts(mark int) {
 		}
 	}
 	sh.hidden, sh.producers = sh.hidden[:mark], sh.producers[:mark]
+	sh.w.group.Yield() // so that those that write see it, and end
 	for _, p := range wait {
 		if p != nil {
 			sh.w.wait(p)

@@ -24,6 +24,8 @@ func (sh *shell) operate(pe *syntax.ParamExp, e value) value {
 	case syntax.UpperFirst, syntax.UpperAll, syntax.LowerFirst, syntax.LowerAll:
 		pat := sh.pattern(pe.Exp.Word)
 		change := unicode.ToUpper
+		toggle := strings.HasPrefix(pat, toggleCase)
+		pat = strings.TrimPrefix(pat, toggleCase)
 		if op == syntax.LowerFirst || op == syntax.LowerAll {
 			change = unicode.ToLower
 		}
@@ -32,7 +34,11 @@ func (sh *shell) operate(pe *syntax.ParamExp, e value) value {
 			var b strings.Builder
 			for i, r := range s {
 				if (i == 0 || op == syntax.UpperAll || op == syntax.LowerAll) && (pat == "" || sh.match(pat, string(r), false)) {
-					r = change(r)
+					if toggle && unicode.IsUpper(r) {
+						r = unicode.ToLower(r)
+					} else {
+						r = change(r)
+					}
 				}
 				b.WriteRune(r)
 			}
@@ -135,13 +141,6 @@ func (e value) withFlags(flags string) value {
 		e.s = flags
 	}
 	return e
-}
-
-// prompt expands the escapes of prompts.
-func (sh *shell) prompt(s string) string {
-	r := strings.NewReplacer(`\u`, "root", `\h`, sh.str("HOSTNAME"), `\H`, sh.str("HOSTNAME"), `\w`, sh.pwd(), `\W`, lastElement(sh.pwd()), `\$`, "#", `\n`, "\n", `\s`, "bash",
-		`\v`, "5.2", `\\`, `\`, `\[`, "", `\]`, "", `\a`, "\a", `\e`, "\x1b", `\r`, "\r", `\t`, sh.p.Now().UTC().Format("15:04:05"))
-	return r.Replace(s)
 }
 
 func lastElement(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }

@@ -91,18 +91,31 @@ func (sh *shell) runTrap(trap int, code string) {
 		return
 	}
 	sh.inTrap[trap] = true
-	status, pipes := sh.status, sh.pipes
+	status, pipes, single := sh.status, sh.pipes, sh.single
 	defer func() { delete(sh.inTrap, trap) }()
-	sh.runText(code, "trap")
+	where := "trap"
+	if trap >= 0 {
+		where = "signal"
+	}
+	sh.runText(code, where)
 	if sh.flow == flowNone {
-		sh.status, sh.pipes = status, pipes
+		sh.status, sh.pipes, sh.single = status, pipes, single
+	}
+}
+
+// returnTrap runs the trap RETURN when a function or a sourced file has ended.
+func (sh *shell) returnTrap() {
+	if t := sh.traps[trapReturn]; t != "" {
+		sh.runTrap(trapReturn, t)
 	}
 }
 
 // debugTrap runs the trap DEBUG before a command.
 func (sh *shell) debugTrap(c syntax.Command) {
 	if t, ok := sh.traps[trapDebug]; ok && t != "" && (len(sh.frames) == 0 || sh.on[optFunctrace]) && !sh.inTrap[trapDebug] {
-		sh.command = sh.code(c)
+		if len(sh.inTrap) == 0 {
+			sh.command = sh.headOf(c)
+		}
 		line := sh.line
 		sh.runTrap(trapDebug, t)
 		sh.line = line
@@ -137,6 +150,7 @@ func biTrap(sh *shell, args []string) int {
 		action, signals = "-", args
 	}
 	status := 0
+	sh.parents = nil
 	for _, name := range signals {
 		n, ok := signalNumber(name)
 		if !ok {
@@ -171,9 +185,13 @@ func (sh *shell) printTraps(names []string) int {
 		}
 		wanted = append(wanted, trapDebug, trapErr, trapReturn)
 	}
+	traps := sh.traps
+	if sh.parents != nil {
+		traps = sh.parents
+	}
 	var b strings.Builder
 	for _, n := range wanted {
-		if t, ok := sh.traps[n]; ok {
+		if t, ok := traps[n]; ok {
 			name := "SIG" + signalName(n)
 			switch n {
 			case trapExit:

@@ -7,6 +7,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"time"
 
 	"agentbox/internal/driver/wasm/program"
 )
@@ -55,11 +56,15 @@ type frame struct {
 	line   int // of the call
 	params []string
 	saved  []savedVar
+	temps  []string // the variables of saved that the assignments before the call have set
 }
 
+// savedVar is what a variable was before another one hid it.
 type savedVar struct {
-	name string
-	old  *variable
+	name    string
+	old     *variable
+	optind  int // where getopts was
+	optlast int
 }
 
 const variableBytes = 96 // that a variable or an element takes besides its text
@@ -342,21 +347,73 @@ func (sh *shell) unset(name string) error {
 		return fmt.Errorf("%s: cannot unset: readonly variable", name)
 	}
 	sh.drop(name)
+	sh.reveal(name)
 	sh.changed(name)
 	return nil
 }
+
+// reveal gives back the variable that a local one of a caller hid; one of the function that runs stays local.
+func (sh *shell) reveal(name string) {
+	for i := len(sh.frames) - 1; i >= 0; i-- {
+		f := sh.frames[i]
+		for j, s := range f.saved {
+			if s.name != name {
+				continue
+			}
+			if i == len(sh.frames)-1 && !f.temporary(name) && !sh.shopts["localvar_unset"] {
+				return
+			}
+			f.saved = slices.Concat(f.saved[:j], f.saved[j+1:])
+			if s.old != nil {
+				sh.vars[name] = s.old
+			}
+			return
+		}
+	}
+}
+
+// temporary reports whether a variable is one of the assignments before the call.
+func (f *frame) temporary(name string) bool { return slices.Contains(f.temps, name) }
 
 // local makes a variable local to the function that runs, and returns whether it was not yet.
 func (sh *shell) local(name string) bool {
 	f := sh.frames[len(sh.frames)-1]
 	for _, s := range f.saved {
 		if s.name == name {
+			if i := slices.Index(f.temps, name); i >= 0 { // it goes on with the value that the call gave it
+				f.temps = slices.Concat(f.temps[:i], f.temps[i+1:])
+			}
 			return false
 		}
 	}
-	f.saved = append(f.saved, savedVar{name, sh.vars[name]})
-	delete(sh.vars, name)
+	f.saved = append(f.saved, sh.hide(name))
 	return true
+}
+
+// hide takes a variable away until restore gives it back.
+func (sh *shell) hide(name string) savedVar {
+	s := savedVar{name: name, old: sh.vars[name]}
+	delete(sh.vars, name)
+	if name == "OPTIND" {
+		s.optind, s.optlast = sh.optind, sh.optlast
+		sh.optind, sh.optlast = 1, 0
+	}
+	return s
+}
+
+// unhide undoes that a variable is local to the function that runs.
+func (sh *shell) unhide(name string) {
+	f := sh.frames[len(sh.frames)-1]
+	i := slices.IndexFunc(f.saved, func(s savedVar) bool { return s.name == name })
+	if i < 0 {
+		return
+	}
+	old := f.saved[i].old
+	f.saved = slices.Concat(f.saved[:i], f.saved[i+1:])
+	sh.drop(name)
+	if old != nil {
+		sh.vars[name] = old
+	}
 }
 
 // restore gives back variables that were hidden.
@@ -368,6 +425,9 @@ func (sh *shell) restore(saved []savedVar) {
 			sh.vars[s.name] = s.old
 		}
 		sh.changed(s.name)
+		if s.name == "OPTIND" {
+			sh.optind, sh.optlast = s.optind, s.optlast
+		}
 	}
 }
 
@@ -391,6 +451,16 @@ func (sh *shell) environ() []string {
 	}
 	sh.charge(len(env) * 20)
 	return env
+}
+
+// zone returns the time zone of the variable TZ, which counts only where it is exported.
+func (sh *shell) zone() *time.Location {
+	v := sh.vars["TZ"]
+	if v == nil || !v.exported {
+		return time.UTC
+	}
+	sh.charge(program.GasPerZone)
+	return program.Zone(v.str)
 }
 
 // setup sets the variables with which a shell begins.
