@@ -380,3 +380,40 @@ func FuzzSeed(f *testing.F) {
 		}
 	})
 }
+
+// A space starts from as many files as it may hold, and from not one more, whatever the archive is.
+func TestSeedFiles(t *testing.T) {
+	limits := space.Limits{DiskBytes: 16 << 20, FileBytes: 1 << 20}
+	most := int(space.MaxFiles(limits.DiskBytes))
+	for name, pack := range map[string]func(files int) []byte{
+		"tar": func(files int) []byte {
+			headers := make([]tar.Header, files)
+			for i := range headers {
+				headers[i] = tarFile(fmt.Sprintf("%d/%d", i%100, i), "")
+			}
+			return tarOf(t, headers...)
+		},
+		"zip": func(files int) []byte {
+			var raw bytes.Buffer
+			w := zip.NewWriter(&raw)
+			for i := range files {
+				if _, err := w.Create(fmt.Sprintf("%d/%d", i%100, i)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return raw.Bytes()
+		},
+	} {
+		const folders = 100
+		if _, n, err := sow(t, openSpacesIn(t, quickDir(t)), pack(most-folders), limits); err != nil || n != most-folders {
+			t.Errorf("%s at the bound: got %d files, %v, want %d", name, n, err, most-folders)
+		}
+		_, _, err := sow(t, openSpacesIn(t, quickDir(t)), pack(most-folders+1), limits)
+		if f, ok := errors.AsType[*fault.Error](err); !ok || f.Code != space.ErrArchiveTooLarge.Code || !strings.Contains(f.Msg, "16384") || f.Suggestion == "" {
+			t.Errorf("%s over the bound: got %v, want %s", name, err, space.ErrArchiveTooLarge.Code)
+		}
+	}
+}
