@@ -58,7 +58,8 @@ func timed(b *testing.B, used func() time.Duration, run func() (time.Duration, e
 		return took
 	}
 	once()
-	if used == nil {
+	counted := used != nil
+	if !counted {
 		used = func() time.Duration { return 0 }
 	}
 	var all []time.Duration
@@ -71,7 +72,7 @@ func timed(b *testing.B, used func() time.Duration, run func() (time.Duration, e
 	}
 	spent := used() - before
 	reportTimes(b, all)
-	if spent > 0 {
+	if counted {
 		b.ReportMetric(milliseconds(spent)/float64(len(all)), "cpu-ms")
 	}
 }

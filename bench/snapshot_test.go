@@ -121,7 +121,7 @@ func BenchmarkSnapshot(b *testing.B) {
 			for b.Loop() {
 				b.StopTimer()
 				for i := range changed {
-					t.write(i * 37)
+					t.write(i * 37 % treeFiles)
 				}
 				t.rest()
 				b.StartTimer()
