@@ -5,6 +5,7 @@ package snapshots
 import (
 	"encoding/binary"
 	"fmt"
+	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -33,6 +34,7 @@ const (
 // watch notes in which folders of a tree something happens, from before they were looked at. The kernel keeps the notes.
 type watch struct {
 	fd      int
+	notes   *os.File // the same descriptor, for its end
 	folders map[int32]string
 	root    identity
 }
@@ -56,7 +58,7 @@ func newWatch(root *beneath.Folder) *watch {
 	if err != nil {
 		return nil
 	}
-	return &watch{fd: fd, folders: map[int32]string{}, root: is}
+	return &watch{fd: fd, notes: os.NewFile(uintptr(fd), "inotify"), folders: map[int32]string{}, root: is}
 }
 
 // of reports whether this is the tree that is watched.
@@ -108,4 +110,4 @@ func (w *watch) touched() (map[string]bool, bool) {
 	}
 }
 
-func (w *watch) close() { _ = unix.Close(w.fd) }
+func (w *watch) close() { _ = w.notes.Close() }
