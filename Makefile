@@ -33,6 +33,7 @@ demo: build rootfs dataset ## the main job from beginning to end, with a real da
 test: guest quickjs rootfs nano dataset ## every test
 	cd bench && $(GO) test ./...
 	$(GO) test -timeout 20m ./...
+	$(MAKE) --no-print-directory bench-smoke
 
 PORTS := linux/arm64 darwin/arm64 darwin/amd64 windows/amd64 windows/arm64
 
@@ -57,8 +58,8 @@ quickjs: ## the JavaScript interpreter of nano spaces, which the daemon embeds (
 	@scripts/quickjs
 
 .PHONY: rootfs
-rootfs: ## the read-only root of the spaces: bash, python, node and bun
-	@scripts/rootfs
+rootfs: ## the read-only root of the spaces: shell, python with numpy and pandas, node, bun, gcc (make rootfs SMALL=1: less, 460 MiB)
+	@scripts/rootfs $(if $(SMALL),--small)
 
 .PHONY: nano
 nano: ## the Python of nano spaces, built from source, about 3 minutes; the next build of bin/agentbox embeds it
@@ -121,6 +122,13 @@ COUNT ?= 1
 .PHONY: bench
 bench: guest quickjs nano ## measure, each figure beside its yardstick; writes bench.json, no figure fails it (BENCH=nano COUNT=3: those with such a name, medians of 3)
 	@cd bench && { $(GO) test -run '^$$' -bench '(?i)$(BENCH)' -count $(COUNT) -benchmem -timeout 30m ./... || true; } | $(GO) run ./report -bench '(?i)$(BENCH)' -goals goals.json -out ../bench.json
+
+BENCHED = $$(grep -rl --include='*_test.go' '^func Benchmark' internal cmd | xargs -n 1 dirname | sort -u | sed 's|^|./|')
+
+.PHONY: bench-smoke
+bench-smoke: guest quickjs nano ## every benchmark once, with little to do: fails where one fails or a figure of goals.json is missing
+	@cd bench && AGENTBOX_BENCH_SMALL=1 $(GO) test -run '^$$' -bench . -benchtime 1x -timeout 10m . | $(GO) run ./report -smoke -goals goals.json
+	@$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 10m $(BENCHED)
 
 .PHONY: hammer
 hammer: build ## drive the API with load on both stores, check every promise, and compare (HAMMER="-kill -duration 1m -json")

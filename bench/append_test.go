@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"agentbox/bench/yardstick"
+	"agentbox/internal/app"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
@@ -24,7 +25,6 @@ import (
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/gate"
-	"agentbox/internal/service/keeper"
 )
 
 // BenchmarkAppend measures durable appends, one event each, by writers that wait for their acknowledgement: ours with a decision, a ruling
@@ -107,8 +107,9 @@ type stepDoc struct {
 	Ended   time.Time `json:"ended_at"`
 }
 
+// definitions are those of the daemon, but for the documents of runs and steps, which here follow from the events of a writer.
 func definitions() []projection.Definition {
-	return append(append(gate.Definitions(), keeper.Definition()),
+	own := []projection.Definition{
 		projection.Define("runs", 1, func(e event.Event) []string { return some(string(e.Run)) },
 			func(doc runDoc, _ string, e event.Event) (runDoc, error) {
 				op, err := event.Decode[operation](e)
@@ -126,7 +127,11 @@ func definitions() []projection.Definition {
 				return doc, nil
 			},
 			func(doc stepDoc) []projection.Index { return []projection.Index{{Name: "run", Value: string(doc.Run)}} }),
-	)
+	}
+	daemons := slices.DeleteFunc(app.Definitions(), func(d projection.Definition) bool {
+		return slices.ContainsFunc(own, func(o projection.Definition) bool { return o.Name == d.Name })
+	})
+	return append(daemons, own...)
 }
 
 func some(key string) []string {

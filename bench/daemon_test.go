@@ -24,7 +24,7 @@ import (
 )
 
 // filledEvents is how many events the log has with which a daemon starts and idles.
-const filledEvents = 1_000_000
+var filledEvents = sized(1_000_000, 5_000)
 
 // filled is a data directory with a log of a million events in 20,000 streams, signed for, and a program that serves it. It is made once for
 // all the benchmarks of a run; TestMain removes it.
@@ -182,7 +182,7 @@ func BenchmarkIdle(b *testing.B) {
 	idles := func(b *testing.B, serve func(*testing.B) served) {
 		for range b.N {
 			s := serve(b)
-			time.Sleep(30 * time.Second)
+			time.Sleep(time.Duration(sized(30, 1)) * time.Second)
 			b.ReportMetric(resident(b, s.cmd.Process.Pid), "RSS-MB")
 			s.stop()
 		}

@@ -26,10 +26,11 @@ import (
 )
 
 // The load of BenchmarkFanOut.
-const (
-	subscribers = 1_000
-	perSecond   = 20
-	fannedOut   = 200 // events: ten seconds
+const perSecond = 20
+
+var (
+	subscribers = sized(1_000, 20)
+	fannedOut   = sized(200, 10) // events: ten seconds
 )
 
 // BenchmarkFanOut measures how long after an event is handed to the log it arrives at each of 1,000 clients of the API's event stream, at 20
@@ -118,7 +119,7 @@ func fanOut(b *testing.B, address, path, key string, send func() (uint64, error)
 		turn.Stop()
 		reading.Wait()
 		b.StopTimer()
-		b.ReportMetric(float64((cpuTime(b)-before).Nanoseconds())/1000/fannedOut/subscribers, "cpu-us/delivery")
+		b.ReportMetric(float64((cpuTime(b)-before).Nanoseconds())/1000/float64(fannedOut*subscribers), "cpu-us/delivery")
 		var took []time.Duration
 		for _, c := range clients {
 			must(b, c.conn.Close())

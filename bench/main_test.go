@@ -21,6 +21,17 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// smallEnv makes each benchmark do a small part of its work, which measures nothing and shows that it runs (make bench-smoke).
+const smallEnv = "AGENTBOX_BENCH_SMALL"
+
+// sized returns how much a benchmark does.
+func sized(full, small int) int {
+	if os.Getenv(smallEnv) != "" {
+		return small
+	}
+	return full
+}
+
 // leaveOut ends a benchmark whose yardstick is not to be had here, and says so in the line that report looks for.
 func leaveOut(b *testing.B, why string) {
 	b.Helper()

@@ -200,19 +200,19 @@ func BenchmarkNanoCreate(b *testing.B) {
 }
 
 // together is how many executions begin at once in BenchmarkNanoTogether.
-const together = 100
+var together = sized(100, 4)
 
 // atOnce begins as many executions at the same moment, each in its own goroutine, and reports how many of a hundred succeeded and how long they took.
 func atOnce(b *testing.B, execute func(n int) error) {
 	var (
 		took   []time.Duration
-		failed [together]error
+		failed = make([]error, together)
 		worst  int // failures of one op
 	)
 	for b.Loop() {
 		var (
 			begin, all sync.WaitGroup
-			each       [together]time.Duration
+			each       = make([]time.Duration, together)
 			failures   int
 		)
 		begin.Add(1)
@@ -233,7 +233,7 @@ func atOnce(b *testing.B, execute func(n int) error) {
 			}
 		}
 		worst = max(worst, failures)
-		took = append(took, each[:]...)
+		took = append(took, each...)
 	}
 	b.ReportMetric(float64(together-worst), "succeeded")
 	reportTimes(b, took)
@@ -264,8 +264,9 @@ func BenchmarkNanoTogether(b *testing.B) {
 }
 
 // Living spaces of BenchmarkNanoIdle; a workspace may have as many as are in one. So many are made at once.
+var idleSpaces = sized(1_000, 10)
+
 const (
-	idleSpaces   = 1_000
 	idleTogether = 200
 	idleMakers   = 8
 )
@@ -287,7 +288,7 @@ func BenchmarkNanoIdle(b *testing.B) {
 			if _, err := n.run(b, s, "echo idle"); err != nil {
 				b.Fatal(err)
 			}
-			time.Sleep(10 * time.Second)
+			time.Sleep(time.Duration(sized(10, 1)) * time.Second)
 			b.ReportMetric(resident(b, n.cmd.Process.Pid), "RSS-MB")
 			b.ReportMetric(residentAlone(b, n.cmd.Process.Pid), "daemon-RSS-MB")
 			if shared, err := proportional(b, n.cmd.Process.Pid); err == nil {

@@ -44,7 +44,7 @@ func needPeers(b *testing.B) string {
 }
 
 // minimum is how many runs are measured at least, however long they take.
-const minimum = 5
+var minimum = sized(5, 1)
 
 // timed measures a run again and again, after one that does not count, and reports what half of them and 99 of 100 took at most, and how much of the processors one took:
 // used tells the time of the processors until now; with nil that is not reported.
@@ -58,7 +58,8 @@ func timed(b *testing.B, used func() time.Duration, run func() (time.Duration, e
 		return took
 	}
 	once()
-	if used == nil {
+	counted := used != nil
+	if !counted {
 		used = func() time.Duration { return 0 }
 	}
 	var all []time.Duration
@@ -71,7 +72,7 @@ func timed(b *testing.B, used func() time.Duration, run func() (time.Duration, e
 	}
 	spent := used() - before
 	reportTimes(b, all)
-	if spent > 0 {
+	if counted {
 		b.ReportMetric(milliseconds(spent)/float64(len(all)), "cpu-ms")
 	}
 }

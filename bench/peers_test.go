@@ -24,10 +24,8 @@ import (
 // our log with everything on but the gate, to NATS JetStream, which syncs always, and to PostgreSQL, which commits synchronously. To the peers
 // an event is 512 bytes and what chains it to the one before: they check, fold and prove nothing. One op is all of the events.
 func BenchmarkAppendPeers(b *testing.B) {
-	const (
-		writers = 64
-		events  = 100_000
-	)
+	const writers = 64
+	events := sized(100_000, 500)
 	b.Run("ours", func(b *testing.B) {
 		for range b.N {
 			log := openLog(b)

@@ -24,8 +24,9 @@ import (
 )
 
 // The tree of these benchmarks: 5,000 files of 20 KiB in 50 folders, 100 MB, none like another.
+var treeFiles = sized(5_000, 200)
+
 const (
-	treeFiles   = 5_000
 	treeFolders = 50
 	treeSize    = 20 << 10
 	treeChanged = 10 // files that change between two snapshots
@@ -96,7 +97,7 @@ func (t *tree) keep() event.Digest {
 	t.b.Helper()
 	t.past.Disturb() // as before a command
 	s, err := t.past.Keep(t.b.Context())
-	if err != nil || s.Files != treeFiles {
+	if err != nil || s.Files != int64(treeFiles) {
 		t.b.Fatal(s, err)
 	}
 	return s.Root
@@ -120,7 +121,7 @@ func BenchmarkSnapshot(b *testing.B) {
 			for b.Loop() {
 				b.StopTimer()
 				for i := range changed {
-					t.write(i * 37)
+					t.write(i * 37 % treeFiles)
 				}
 				t.rest()
 				b.StartTimer()

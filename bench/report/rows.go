@@ -45,6 +45,7 @@ type figures struct {
 	order   []sample
 	values  map[sample][]float64
 	missing map[string]string // why a benchmark was left out, or that it failed
+	failed  []string          // benchmarks
 }
 
 // processors is the -N that go test appends to names where GOMAXPROCS is not 1.
@@ -54,7 +55,7 @@ var processors = regexp.MustCompile(`-\d+$`)
 var leftOut = regexp.MustCompile(`^left out: Benchmark(\S+): (.+)$`)
 
 // failed is how go test says that a benchmark measured nothing.
-var failed = regexp.MustCompile(`^--- FAIL: Benchmark(\S+)$`)
+var failed = regexp.MustCompile(`^\s*--- FAIL: Benchmark(\S+)(?: \(.*\))?$`)
 
 // add takes one line of go test's output; lines that are neither results nor say why there is none are passed over.
 func (f *figures) add(line string) {
@@ -63,6 +64,7 @@ func (f *figures) add(line string) {
 		return
 	}
 	if found := failed.FindStringSubmatch(line); found != nil {
+		f.failed = append(f.failed, found[1])
 		f.miss(found[1], found[1]+" failed; what the run printed says why")
 		return
 	}
@@ -161,6 +163,23 @@ func (f *figures) row(g goal) row {
 		r.Goal, r.Met = strings.Join(parts, ", "), &met
 	}
 	return r
+}
+
+// lacking says which benchmarks failed and which goals have no figure. One that was left out is named under strict only.
+func (f *figures) lacking(goals []goal, strict bool) []string {
+	var lacks []string
+	for _, name := range f.failed {
+		lacks = append(lacks, name+" failed")
+	}
+	for _, g := range goals {
+		r := f.row(g)
+		beside := g.Against != "" || g.RatioAtLeast != 0 || g.RatioAtMost != 0
+		if r.Ours != nil && (r.Yardstick != nil || !beside) || r.Missing != "" && !strict {
+			continue
+		}
+		lacks = append(lacks, fmt.Sprintf("%s: Benchmark%s gives no %s %s", g.Name, g.Pair, g.Unit, r.Missing))
+	}
+	return lacks
 }
 
 // reasons are why benchmarks were left out, each once.

@@ -132,3 +132,31 @@ func TestNothingIsLeftOutUnderCI(t *testing.T) {
 		}
 	}
 }
+
+// TestTheSmokeFails names a benchmark that failed and a goal without its figures; what the machine lacks is forgiven but under CI.
+func TestTheSmokeFails(t *testing.T) {
+	goals := filepath.Join(t.TempDir(), "goals.json")
+	if err := os.WriteFile(goals, []byte(`[
+		{"name": "append", "pair": "Append", "against": "peer", "unit": "ns/op"},
+		{"name": "idle", "pair": "Idle", "unit": "RSS-MB", "ours_at_most": 60}
+	]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const idle, ours, peer = "BenchmarkIdle/ours-2 1 7 RSS-MB\n", "BenchmarkAppend/ours-2 1 7 ns/op\n", "BenchmarkAppend/peer-2 1 9 ns/op\n"
+	for text, want := range map[string]struct{ here, ci string }{
+		idle + ours + peer: {},
+		ours + peer:        {"idle: BenchmarkIdle gives no RSS-MB", "idle: BenchmarkIdle gives no RSS-MB"},
+		idle + ours:        {"append: BenchmarkAppend gives no ns/op", "append: BenchmarkAppend gives no ns/op"},
+		idle + ours + "left out: BenchmarkAppend/peer-2: install it\n":                  {"", "append: BenchmarkAppend gives no ns/op install it"},
+		idle + ours + peer + "--- FAIL: BenchmarkOther/ours-2\n":                        {"Other/ours-2 failed", "Other/ours-2 failed"},
+		idle + ours + peer + "    --- FAIL: BenchmarkOther/ours-2 (0.01s)\n":            {"Other/ours-2 failed", "Other/ours-2 failed"},
+		idle + ours + "--- FAIL: BenchmarkAppend/peer\n    space_test.go:1: no bwrap\n": {"Append/peer failed", "Append/peer failed"},
+	} {
+		for ci, want := range map[bool]string{false: want.here, true: want.ci} {
+			err := runSmoke(strings.NewReader(text), io.Discard, io.Discard, goals, "", ".", ci)
+			if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+				t.Errorf("CI %v, %q: got %v, want %q", ci, text, err, want)
+			}
+		}
+	}
+}

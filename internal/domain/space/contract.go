@@ -65,6 +65,16 @@ type Limits struct {
 	TmpBytes    int64 `json:"tmp_bytes"`    // of its private /tmp
 }
 
+// The bound on the number of files and folders of a space follows from the one on their bytes.
+const (
+	bytesPerFile = 4096
+	leastFiles   = 16384
+)
+
+// MaxFiles returns how many files, folders and links a space may hold whose files may take so many bytes: one for 4096 bytes, but 16,384
+// in any case.
+func MaxFiles(diskBytes int64) int64 { return max(diskBytes/bytesPerFile, leastFiles) }
+
 // Bound is one limit by its name in JSON.
 type Bound struct {
 	Name  string

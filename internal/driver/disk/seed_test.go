@@ -239,7 +239,9 @@ func TestThreat33Bombs(t *testing.T) {
 }
 
 func TestThreat33FoldersThatAreOnlyImplied(t *testing.T) {
-	_, _, err := sow(t, openSpacesIn(t, quickDir(t)), tarOf(t, manyFolders(600)...), filestest.Limits)
+	limits := filestest.Limits
+	limits.DiskBytes = 1 << 30 // it may hold more files than any space may start from
+	_, _, err := sow(t, openSpacesIn(t, quickDir(t)), tarOf(t, manyFolders(600)...), limits)
 	if !errors.Is(err, space.ErrArchiveTooLarge) || !strings.Contains(err.Error(), "50000") {
 		t.Errorf("72,000 folders under 600 files: %v, want %v with its number", err, space.ErrArchiveTooLarge)
 	}
@@ -379,4 +381,41 @@ func FuzzSeed(f *testing.F) {
 			t.Error(err)
 		}
 	})
+}
+
+// A space starts from as many files as it may hold, and from not one more, whatever the archive is.
+func TestSeedFiles(t *testing.T) {
+	limits := space.Limits{DiskBytes: 16 << 20, FileBytes: 1 << 20}
+	most := int(space.MaxFiles(limits.DiskBytes))
+	for name, pack := range map[string]func(files int) []byte{
+		"tar": func(files int) []byte {
+			headers := make([]tar.Header, files)
+			for i := range headers {
+				headers[i] = tarFile(fmt.Sprintf("%d/%d", i%100, i), "")
+			}
+			return tarOf(t, headers...)
+		},
+		"zip": func(files int) []byte {
+			var raw bytes.Buffer
+			w := zip.NewWriter(&raw)
+			for i := range files {
+				if _, err := w.Create(fmt.Sprintf("%d/%d", i%100, i)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return raw.Bytes()
+		},
+	} {
+		const folders = 100
+		if _, n, err := sow(t, openSpacesIn(t, quickDir(t)), pack(most-folders), limits); err != nil || n != most-folders {
+			t.Errorf("%s at the bound: got %d files, %v, want %d", name, n, err, most-folders)
+		}
+		_, _, err := sow(t, openSpacesIn(t, quickDir(t)), pack(most-folders+1), limits)
+		if f, ok := errors.AsType[*fault.Error](err); !ok || f.Code != space.ErrArchiveTooLarge.Code || !strings.Contains(f.Msg, "16384") || f.Suggestion == "" {
+			t.Errorf("%s over the bound: got %v, want %s", name, err, space.ErrArchiveTooLarge.Code)
+		}
+	}
 }

@@ -72,7 +72,7 @@ func (s *instance) start(ctx context.Context) error {
 	if err := s.launch(ctx, setup, mounts, phase); err != nil {
 		return errors.Join(notStarted(err), s.group.remove())
 	}
-	s.watch = newWatcher(s.spec.Dir, s.spec.Limits.DiskBytes)
+	s.watch = newWatcher(s.spec.Dir, s.spec.Limits.DiskBytes, s.processes)
 	go s.wait()
 	return nil
 }
@@ -224,7 +224,7 @@ func (s *instance) Usage(ctx context.Context) (space.Usage, error) {
 	if err != nil {
 		return space.Usage{}, err
 	}
-	t, err := measure(ctx, s.spec.Dir)
+	t, err := measure(ctx, s.spec.Dir, nil)
 	if err != nil {
 		return space.Usage{}, fault.Wrap(err, fault.Internal, "usage_unknown", "the space's files could not be measured")
 	}

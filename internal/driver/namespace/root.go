@@ -52,7 +52,7 @@ func openRoot(dir string) (*root, error) {
 		}
 	}
 	// The script keeps the few folders of etc that programs read where one mount shows them.
-	for _, name := range []string{"ssl", "alternatives", "mime.types"} {
+	for _, name := range []string{"ssl", "alternatives", "matplotlibrc", "mime.types", "pip.conf", "uv"} {
 		if _, err := os.Lstat(filepath.Join(dir, "usr/share/agentbox/etc", name)); err == nil {
 			r.links = append(r.links, spaceinit.Link{Path: "etc/" + name, Target: "/usr/share/agentbox/etc/" + name})
 		}

@@ -23,16 +23,14 @@ const (
 
 	// initThreads is what the init itself takes of the bound on processes: its own threads.
 	initThreads = 24
-	// bytesPerFile bounds the number of files: one for so many bytes of the bound on their size.
-	bytesPerFile = 4096
-	leastFiles   = 16384
 )
 
 // masks are the parts of /proc that everybody may read, tell about the host, and serve no program; and those that would do harm in the
 // hands of root, which no process of a space is. All of /proc is read-only besides.
 var masks = []string{
-	"acpi", "asound", "cmdline", "interrupts", "kallsyms", "kcore", "key-users", "keys", "kmsg", "latency_stats", "modules", "partitions",
-	"sched_debug", "scsi", "softirqs", "sysrq-trigger", "timer_list", "timer_stats",
+	"acpi", "asound", "bus", "cmdline", "devices", "diskstats", "driver", "interrupts", "irq", "kallsyms", "kcore", "key-users", "keys", "kmsg",
+	"latency_stats", "locks", "mdstat", "modules", "partitions", "sched_debug", "scsi", "softirqs", "swaps", "sys/kernel/random/boot_id",
+	"sysrq-trigger", "timer_list", "timer_stats",
 }
 
 // layout says how the init shall build the space. The mounts that only the daemon may make come as descriptors, which the caller closes.
@@ -83,7 +81,7 @@ func (t *Tier) layout(spec space.Spec) (s *spaceinit.Setup, files []*os.File, er
 		}
 		return nil, nil, err
 	}
-	inodes := max(spec.Limits.TmpBytes/bytesPerFile, leastFiles)
+	inodes := space.MaxFiles(spec.Limits.TmpBytes)
 	s.Mounts = append(s.Mounts,
 		spaceinit.Mount{FD: -1, Type: "proc", Target: "proc", Attr: quiet | unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOEXEC},
 		spaceinit.Mount{

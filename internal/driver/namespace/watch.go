@@ -15,7 +15,8 @@ import (
 
 // The disk watcher. No file system that is found everywhere bounds a folder, so while commands run the free space of the whole file system
 // is looked at every tick, which costs a microsecond, and the folder is walked when so much has gone that the space may be over its
-// bound, and from time to time in any case. A command may overshoot by what it writes in a tick and one walk.
+// bound, and from time to time in any case. A command may overshoot by what it writes in a tick and one walk. What processes hold of
+// files without a name is part of each walk (hidden.go).
 const (
 	tick     = 10 * time.Millisecond
 	audit    = time.Second // a walk is due after so long whatever the free space says
@@ -25,9 +26,10 @@ const (
 
 // watcher watches the files of one space while commands run.
 type watcher struct {
-	dir   string
-	bytes int64 // the bounds
-	files int64
+	dir       string
+	bytes     int64 // the bounds
+	files     int64
+	processes func() []int // those of the space, now
 
 	mu      sync.Mutex
 	next    int
@@ -46,8 +48,8 @@ type census struct {
 	due, rest            time.Time // when the next walk is needed in any case, and when it is allowed
 }
 
-func newWatcher(dir string, bytes int64) *watcher {
-	return &watcher{dir: dir, bytes: bytes, files: max(bytes/bytesPerFile, leastFiles), running: map[int]func(string){}}
+func newWatcher(dir string, bytes int64, processes func() []int) *watcher {
+	return &watcher{dir: dir, bytes: bytes, files: space.MaxFiles(bytes), processes: processes, running: map[int]func(string){}}
 }
 
 // join watches on behalf of one command until the returned function is called.
@@ -128,9 +130,20 @@ func (s *census) grown(dir string, bytes, files int64) bool {
 // walk takes a census. What cannot be measured, folders of hostile depth that move, is over every bound.
 func (w *watcher) walk(ctx context.Context, now time.Time) error {
 	s := &w.seen
+	before := *s
 	s.freeBytes, s.freeFiles = free(w.dir)
-	t, err := measure(ctx, w.dir)
-	s.bytes, s.files, s.depth = t.bytes, t.files, t.depth
+	// First what has no name: a file that loses its name between the two is found next time, and none is counted twice.
+	held, err := look(ctx, w.processes)
+	t := tally{}
+	if err == nil {
+		t, err = measure(ctx, w.dir, held.found)
+	}
+	s.bytes, s.files, s.depth = t.bytes+held.bytes, t.files+int64(len(held.found)), t.depth
+	if held.unsure && before.freeBytes > 0 {
+		// What the file system has lost since the last walk, and no walk explains, may be what could not be looked at.
+		s.bytes = max(s.bytes, before.bytes+before.freeBytes-s.freeBytes)
+		s.files = max(s.files, before.files+before.freeFiles-s.freeFiles)
+	}
 	if err != nil {
 		if ctx.Err() == nil {
 			w.overrun("folder_depth")
@@ -163,8 +176,9 @@ func free(dir string) (bytes, files int64) {
 
 // measure adds up what the files below dir take on disk and how many they are. What runs in the space changes them meanwhile and may be
 // hostile: folders are opened one below the other, links are not followed, and nothing but their sizes is read.
-func measure(ctx context.Context, dir string) (tally, error) {
-	t := tally{buf: make([]byte, 32<<10)}
+// Files in counted are left out.
+func measure(ctx context.Context, dir string, counted map[inode]bool) (tally, error) {
+	t := tally{buf: make([]byte, 32<<10), counted: counted}
 	fd, err := unix.Open(dir, folderFlags, 0)
 	if err == nil {
 		err = t.near(ctx, fd, 0)
@@ -186,6 +200,7 @@ type tally struct {
 	bytes, files int64
 	depth        int // of the deepest folder
 	buf          []byte
+	counted      map[inode]bool // files that were found before
 }
 
 // near adds what is below a folder that is so deep, and closes it.
@@ -282,6 +297,9 @@ func (t *tally) entries(ctx context.Context, fd int) (folders []string, err erro
 		for _, name := range names {
 			var st unix.Stat_t
 			if unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+				continue
+			}
+			if len(t.counted) > 0 && t.counted[inode{st.Dev, st.Ino}] {
 				continue
 			}
 			t.files++

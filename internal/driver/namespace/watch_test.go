@@ -23,7 +23,7 @@ func TestMeasure(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	before, err := measure(t.Context(), dir)
+	before, err := measure(t.Context(), dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestMeasure(t *testing.T) {
 	if err := os.Truncate(filepath.Join(dir, "x"), 1<<30); err != nil {
 		t.Fatal(err)
 	}
-	got, err := measure(t.Context(), dir)
+	got, err := measure(t.Context(), dir, nil)
 	if err != nil || got.files != 6 || got.depth != 2 || got.bytes < 3*8192 || got.bytes > before.bytes+64<<10 {
 		t.Errorf("got %d bytes in %d files %d deep, %v, want about %d in 6, 2 deep", got.bytes, got.files, got.depth, err, before.bytes)
 	}
@@ -78,7 +78,7 @@ func TestMeasureDepth(t *testing.T) {
 	for _, folders := range []int{deepest - 1, deepest, deepest + 1, 5 * deepest} {
 		dir := t.TempDir()
 		nest(t, dir, folders)
-		if got, err := measure(t.Context(), dir); err != nil || got.files != int64(folders)+1 || got.depth != folders || got.bytes < 8192 {
+		if got, err := measure(t.Context(), dir, nil); err != nil || got.files != int64(folders)+1 || got.depth != folders || got.bytes < 8192 {
 			t.Errorf("%d folders below one another: got %d bytes in %d files %d deep, %v", folders, got.bytes, got.files, got.depth, err)
 		}
 	}
@@ -103,7 +103,7 @@ func TestMeasureFarSwap(t *testing.T) {
 		}
 	}()
 	for range 200 {
-		if got, err := measure(t.Context(), dir); err != nil && !errors.Is(err, errRestless) || got.files > 2*(deepest+21) {
+		if got, err := measure(t.Context(), dir, nil); err != nil && !errors.Is(err, errRestless) || got.files > 2*(deepest+21) {
 			t.Errorf("got %d files, %v, want at most those that are there twice", got.files, err)
 			break
 		}
@@ -150,7 +150,7 @@ func TestMeasureSwap(t *testing.T) {
 		}
 	}()
 	for range 2000 {
-		if got, err := measure(t.Context(), dir); err != nil || got.files > 4 {
+		if got, err := measure(t.Context(), dir, nil); err != nil || got.files > 4 {
 			t.Errorf("got %d files, %v, want at most 4", got.files, err)
 			break
 		}

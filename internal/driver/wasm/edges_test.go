@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"agentbox/internal/domain/space"
 	"agentbox/internal/domain/space/spacetest"
 	"agentbox/internal/driver/wasm/bound"
 	"agentbox/internal/driver/wasm/program"
@@ -125,7 +126,7 @@ func (m memory) Read(path string, p []byte, off int64) (int, error) {
 	return bytes.NewReader(m[path]).ReadAt(p, off)
 }
 
-func (m memory) Room() (int64, int64, error) { return 1 << 30, minFiles, nil }
+func (m memory) Room() (int64, int64, error) { return 1 << 30, 16384, nil }
 
 // TestWhatRunsBesideEndsWhenTheEndWasTold stops a shell that has started many others: it is told without waiting for them. They end in Finish.
 func TestWhatRunsBesideEndsWhenTheEndWasTold(t *testing.T) {
@@ -200,8 +201,9 @@ func TestOnlySoManyModulesAreKept(t *testing.T) {
 // TestASpaceHasSoManyFiles makes as many files as a space of little space may have, and one more.
 func TestASpaceHasSoManyFiles(t *testing.T) {
 	t.Parallel()
-	if minFiles != 16384 || perFile != 4096 {
-		t.Errorf("the bounds are %d and %d", minFiles, perFile)
+	const minFiles, perFile = 16384, 4096
+	if space.MaxFiles(minFiles*perFile) != minFiles || space.MaxFiles((minFiles+1)*perFile) != minFiles+1 || space.MaxFiles(1) != minFiles {
+		t.Errorf("the bounds are not %d and %d", minFiles, perFile)
 	}
 	h := host(t)
 	spec := h.Spec(t)

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 
+	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/wasm/vfs"
 	"agentbox/internal/driver/wasm/workdir"
 	"agentbox/internal/driver/wasm/worker"
@@ -72,7 +73,7 @@ func (f *folder) Read(path string, p []byte, off int64) (int, error) {
 // Room implements vfs.Source: what is there is measured.
 func (f *folder) Room() (bytes, files int64, err error) {
 	err = f.measure()
-	return max(f.bytes-f.used, 0), max(max(f.bytes/perFile, minFiles)-f.count, 0), err
+	return max(f.bytes-f.used, 0), max(space.MaxFiles(f.bytes)-f.count, 0), err
 }
 
 func (f *folder) measure() (err error) {

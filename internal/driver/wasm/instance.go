@@ -33,8 +33,6 @@ const (
 	maxGas   = 1 << 40          // of one command: some minutes of computing
 	maxTime  = 3_600_000        // milliseconds of a command whose action names no bound
 	maxDepth = 1000             // of functions of the shell and of programs that programs start
-	perFile  = 4096             // one file may be for so many bytes of the bound on their size
-	minFiles = 16384            // but so many in any case
 	longest  = 1 << 20          // bytes of a command's arguments and environment together
 	notThere = 127              // the exit code of a command that was not started
 	seedName = "AGENTBOX_SEED"  // variable that decides chance, any text

@@ -133,7 +133,16 @@ func (s *sower) enter() error {
 	if s.entries++; s.entries > MaxSeedEntries {
 		return tooLarge("it holds more than %d files, folders and links", MaxSeedEntries)
 	}
+	if n := space.MaxFiles(s.limits.DiskBytes); s.limits.DiskBytes > 0 && int64(s.entries) > n {
+		return s.tooMany(n)
+	}
 	return nil
+}
+
+// tooMany refuses a seed of more entries than the space may hold.
+func (s *sower) tooMany(most int64) error {
+	return tooLarge("it holds more than %d files, folders and links, and the space may hold no more with a disk limit of %d bytes", most, s.limits.DiskBytes).
+		With("leave files out, such as node_modules, or give the space a larger disk limit: one file for each 4096 bytes")
 }
 
 // mkdir makes a folder, and those on the way to it.
@@ -291,6 +300,6 @@ func (m meter) Write(p []byte) (int, error) {
 	return m.w.Write(p)
 }
 
-func tooLarge(format string, args ...any) error {
+func tooLarge(format string, args ...any) *fault.Error {
 	return fault.New(fault.Exhausted, space.ErrArchiveTooLarge.Code, "the space cannot start from this: "+format, args...)
 }

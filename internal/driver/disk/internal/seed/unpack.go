@@ -116,6 +116,9 @@ func (s *sower) zip(from *seekerAt) error {
 	if len(archive.File) > MaxSeedEntries {
 		return tooLarge("it holds %d entries; at most %d are taken", len(archive.File), MaxSeedEntries)
 	}
+	if n := space.MaxFiles(s.limits.DiskBytes); s.limits.DiskBytes > 0 && int64(len(archive.File)) > n {
+		return s.tooMany(n)
+	}
 	var total uint64
 	for _, f := range archive.File {
 		total += min(f.UncompressedSize64, 1<<40) // what claims more is refused all the same, and the sum cannot overflow

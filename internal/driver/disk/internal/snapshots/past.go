@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -57,8 +58,10 @@ type Past struct {
 	closed bool
 	packs  *packs // nil until it is needed
 	kept   []space.Snapshot
-	now    *node // the files as they were when they were last looked at
-	listed int64 // lines in the list on disk
+	now    *node  // the files as they were when they were last looked at
+	listed int64  // lines in the list on disk
+	watch  *watch // of the folders in now, nil for none: then code may have changed any of them
+	looked int    // entries that the last look has looked at
 
 	dirt dirt
 }
@@ -99,19 +102,42 @@ func mark(folders map[string]bool, rel string) {
 	}
 }
 
-// take returns the folders that must be looked at, nil for all of them, and takes them for looked at.
-func (d *dirt) take() map[string]bool {
+// take returns the folders that must be looked at, and whether code has run, and takes them for looked at.
+func (d *dirt) take() (folders map[string]bool, all bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	all, folders := d.all, d.folders
+	all, folders = d.all, d.folders
 	d.all, d.folders = false, nil
-	if all {
-		return nil
-	}
 	if folders == nil {
 		folders = map[string]bool{}
 	}
+	return folders, all
+}
+
+// due returns the folders that must be looked at, nil for all of them.
+func (p *Past) due() map[string]bool {
+	folders, all := p.dirt.take()
+	if !all {
+		return folders
+	}
+	if p.now == nil || p.watch == nil {
+		return nil
+	}
+	touched, ok := p.watch.touched()
+	if !ok {
+		p.unwatch()
+		return nil
+	}
+	maps.Copy(folders, touched)
 	return folders
+}
+
+// unwatch gives the watch up: after code has run, all files are looked at.
+func (p *Past) unwatch() {
+	if p.watch != nil {
+		p.watch.close()
+		p.watch = nil
+	}
 }
 
 // New returns the past of a space. It opens nothing yet.
@@ -135,6 +161,7 @@ func (p *Past) load(ctx context.Context) error {
 		return refusal(err)
 	}
 	p.packs, p.now = packs, nil
+	p.unwatch()
 	if err := p.readKept(); err != nil {
 		p.packs = nil
 		return refusal(err)
@@ -254,10 +281,11 @@ func (p *Past) keep(ctx context.Context) (space.Snapshot, error) {
 // look brings p.now up to date and stores what is new; with only set it looks at no other folders. Known says what was just written, by inode.
 func (p *Past) look(ctx context.Context, only map[string]bool, known map[uint64]event.Digest) error {
 	if only == nil {
-		only = p.dirt.take()
+		only = p.due()
 	}
 	err := p.lookAt(ctx, only, known)
 	if err != nil {
+		p.unwatch()
 		p.Disturb() // nobody knows what was seen of it
 	}
 	return err
@@ -273,8 +301,21 @@ func (p *Past) lookAt(ctx context.Context, only map[string]bool, known map[uint6
 	if err != nil {
 		return refusal(err)
 	}
+	if p.watch != nil && !p.watch.of(root) {
+		p.unwatch()
+		only = nil
+	}
+	if only == nil {
+		p.unwatch()
+		if p.now != nil && p.now.sum.entries >= watchFrom {
+			p.watch = newWatch(root)
+		}
+	}
 	w := p.packs.writer(p.bound(1))
 	s := &scan{ctx: ctx, root: root, uid: uint32(p.owner()), w: w, now: now, bytes: p.bound(1), left: MaxEntries, only: only, known: known}
+	if only == nil {
+		s.watch = p.watch
+	}
 	n, err := s.folder(root, ".", ".", beneath.Stat{Mode: beneath.FolderMode}, 1, p.now)
 	if err == nil {
 		err = w.done()
@@ -285,7 +326,15 @@ func (p *Past) lookAt(ctx context.Context, only map[string]bool, known map[uint6
 		}
 		return refusal(errors.Join(err, w.drop()))
 	}
-	p.now = n
+	p.now, p.looked = n, s.looked
+	if p.watch == nil || !s.linked && (only != nil || s.watch != nil) {
+		return nil
+	}
+	// A file of two names is changed by either, and the watch tells only of one.
+	p.unwatch()
+	if only != nil {
+		return p.lookAt(ctx, nil, known)
+	}
 	return nil
 }
 
@@ -421,6 +470,7 @@ func (p *Past) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed, p.packs, p.now = true, nil, nil
+	p.unwatch()
 }
 
 // refusal turns a file system's error into a fault.

@@ -123,6 +123,7 @@ func (p *Past) undo(from event.Digest) error {
 	}
 	if err != nil {
 		p.packs, p.now = nil, nil // to be opened again, and settled
+		p.unwatch()
 		return fault.Wrap(err, fault.Unavailable, space.ErrRewindIncomplete.Code, "the files lie between two snapshots; the rewind is finished when the space is used again")
 	}
 	return nil
@@ -188,6 +189,7 @@ func (p *Past) Fork(ctx context.Context, from *Past, root event.Digest, shared *
 		err = p.fill(ctx, root)
 	} else {
 		p.now = shared.now
+		p.unwatch()
 		err = p.travel(ctx, root, false)
 	}
 	if err != nil {

@@ -81,6 +81,10 @@ type scan struct {
 	read  int64 // bytes of content so far
 	only  map[string]bool
 	known map[uint64]event.Digest // by inode: content that was written a moment ago, out of the space's sight
+
+	watch  *watch // of every folder that is looked at; nil for none, and set to nil where it cannot be
+	linked bool   // a file that was looked at has another name
+	looked int    // entries that were looked at
 }
 
 // sink is where content goes that was looked at.
@@ -120,6 +124,9 @@ func (s *scan) folder(anchor *beneath.Folder, at, rel string, is beneath.Stat, d
 		return nil, beneath.Refusal(err, rel)
 	}
 	defer dir.Close()
+	if s.watch != nil && !s.watch.add(dir, rel) {
+		s.watch = nil
+	}
 	n := &node{leaves: map[string]leaf{}, mode: is.Mode & modeBits, owner: is.Uid}
 	if old != nil {
 		n.leaves = make(map[string]leaf, len(old.leaves))
@@ -154,6 +161,7 @@ func (s *scan) names(dir *beneath.Folder, rel string, n, old *node) (map[string]
 		}
 		names, err := dir.Readdirnames(batch)
 		for _, name := range names {
+			s.looked++
 			st, err := beneath.Lstat(dir, name)
 			if errors.Is(err, syscall.ENOENT) {
 				continue // gone meanwhile
@@ -187,6 +195,7 @@ func (s *scan) names(dir *beneath.Folder, rel string, n, old *node) (map[string]
 // leaf looks at a file or a link and stores its content unless it is the one that was stored before.
 func (s *scan) leaf(dir *beneath.Folder, rel, name string, st beneath.Stat, n, old *node) error {
 	now := look(st)
+	s.linked = s.linked || st.Nlink > 1
 	if old != nil {
 		if was, ok := old.leaves[name]; ok && was.seen == now && now.ctime < s.now-fresh {
 			was.owner = st.Uid
