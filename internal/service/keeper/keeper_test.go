@@ -186,7 +186,7 @@ func TestUpdateAndExtend(t *testing.T) {
 	if _, err := s.Keeper.Extend(s.Context(), s.Origin, testkit.WS, doc.ID, time.Hour); !errors.Is(err, keeper.ErrDestroyed) {
 		t.Errorf("extension of what is gone: %v", err)
 	}
-	if _, err := s.Keeper.ReadFile(s.Context(), s.Origin, testkit.WS, doc.ID, "x"); !errors.Is(err, keeper.ErrDestroyed) {
+	if _, err := s.Keeper.ReadFile(s.Context(), s.Origin, testkit.WS, doc.ID, "x", keeper.Any); !errors.Is(err, keeper.ErrDestroyed) {
 		t.Errorf("a file of what is gone: %v", err)
 	}
 	nothingLeft(t, s)

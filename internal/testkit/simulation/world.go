@@ -376,22 +376,37 @@ func (i *instance) Close() error {
 type hostFiles struct{ h *host }
 
 // Create implements space.Store.
-func (f *hostFiles) Create(ctx context.Context, p policy.Permit, _ int, _ space.Limits, _ space.Seed) (int, error) {
+func (f *hostFiles) Create(ctx context.Context, p policy.Permit, _ int, _ space.Limits, _ space.Seed) (space.Sown, error) {
 	a, err := p.Redeem(policy.SpaceCreate)
 	if err != nil {
-		return 0, err
+		return space.Sown{}, err
 	}
 	f.h.w.s.pause(f.h.w.deed(a), fileTime)
 	if err := f.h.gone(ctx); err != nil {
-		return 0, err
+		return space.Sown{}, err
 	}
 	if f.h.w.s.happens(f.h.w.deed(a), 0.03) {
-		return 0, space.ErrDiskFull
+		return space.Sown{}, space.ErrDiskFull
 	}
 	f.h.w.mu.Lock()
 	defer f.h.w.mu.Unlock()
 	f.h.w.files[a.Space] = map[string]string{}
-	return 0, nil
+	return space.Sown{}, nil
+}
+
+// Aside implements space.Store: nothing is withheld here, so that there is no such file.
+func (f *hostFiles) Aside(s id.Space, uid int, limits space.Limits, _ policy.Withhold) (space.Files, error) {
+	f.h.w.mu.Lock()
+	defer f.h.w.mu.Unlock()
+	if f.h.w.files[s+"/withheld"] == nil {
+		f.h.w.files[s+"/withheld"] = map[string]string{}
+	}
+	return &spaceFiles{f.h, s + "/withheld"}, nil
+}
+
+// KeepAside implements space.Store.
+func (f *hostFiles) KeepAside(context.Context, id.Space, int, space.Limits, policy.Withhold) ([]string, error) {
+	return nil, nil
 }
 
 // Share implements space.Store: no fork is made here.
@@ -417,6 +432,7 @@ func (f *hostFiles) Remove(_ context.Context, s id.Space) error {
 	f.h.w.mu.Lock()
 	defer f.h.w.mu.Unlock()
 	delete(f.h.w.files, s)
+	delete(f.h.w.files, s+"/withheld")
 	return nil
 }
 
@@ -424,7 +440,8 @@ func (f *hostFiles) Remove(_ context.Context, s id.Space) error {
 func (f *hostFiles) List(context.Context) ([]id.Space, error) {
 	f.h.w.mu.Lock()
 	defer f.h.w.mu.Unlock()
-	return slices.Sorted(maps.Keys(f.h.w.files)), nil
+	all := slices.Sorted(maps.Keys(f.h.w.files))
+	return slices.DeleteFunc(all, func(s id.Space) bool { return strings.HasSuffix(string(s), "/withheld") }), nil
 }
 
 // spaceFiles are the files of one space.
