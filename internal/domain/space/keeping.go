@@ -47,6 +47,8 @@ type Store interface {
 	// Aside returns the withheld files of a space: those that are kept from code, which Open never shows. Permits for them have MethodWithheld.
 	// What is brought in is withheld under w.
 	Aside(s id.Space, uid int, limits Limits, w policy.Withhold) (Files, error)
+	// Withholds reports whether a space withholds a file or folder from code under a path; "." is anything at all. It tells a person where to look.
+	Withholds(s id.Space, uid int, limits Limits, path string) bool
 	// KeepAside moves what w withholds from the files that code sees to the withheld ones, whoever made it, and returns the paths. From then on
 	// the same is done after a rewind to a snapshot of before, and in a fork of one. No code may run in the space meanwhile. It needs no permit,
 	// for it only takes away from code, and destroys nothing.

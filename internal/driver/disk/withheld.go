@@ -67,6 +67,35 @@ func (f *Files) method() string {
 	return ""
 }
 
+// Withholds implements space.Store.
+func (s *Spaces) Withholds(sp id.Space, uid int, limits space.Limits, path string) bool {
+	f, err := s.files(sp, uid, limits)
+	return err == nil && f.withholds(path)
+}
+
+// withholds reports whether a path is one of the withheld files.
+func (f *Files) withholds(p string) bool {
+	if _, err := os.Lstat(f.at.path(withheldFiles)); err != nil {
+		return false
+	}
+	root, err := f.at.open(withheldFiles)
+	if err != nil {
+		return false
+	}
+	defer root.Close()
+	if p == "." {
+		return true
+	}
+	folder, name := beneath.Split(p)
+	dir, err := beneath.Dir(root, folder)
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	_, err = beneath.Lstat(dir, name)
+	return err == nil
+}
+
 // makeAside makes the folders of withheld files, where they are missing.
 func makeAside(home string, w policy.Withhold) error {
 	dir := filepath.Join(home, withheldFolder)
@@ -119,18 +148,7 @@ func (f *Files) refusal(err error, p string) error {
 	if f.withheld != nil || !errors.Is(err, syscall.ENOENT) && !errors.Is(err, space.ErrFileNotFound) {
 		return beneath.Refusal(err, p)
 	}
-	root, failed := f.at.open(withheldFiles)
-	if failed != nil {
-		return beneath.Refusal(err, p)
-	}
-	defer root.Close()
-	folder, name := beneath.Split(p)
-	dir, failed := beneath.Dir(root, folder)
-	if failed != nil {
-		return beneath.Refusal(err, p)
-	}
-	defer dir.Close()
-	if _, failed = beneath.Lstat(dir, name); failed != nil {
+	if !f.withholds(p) {
 		return beneath.Refusal(err, p)
 	}
 	rules, failed := readRules(f.at.home)

@@ -27,7 +27,7 @@ const ListEntries = 10_000
 // who does not say, it is the withheld one where code has none of that name.
 func (k *Keeper) ReadFile(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, which Which) (space.File, error) {
 	var file space.File
-	err := k.either(origin, which, func(aside bool) error {
+	err := k.either(ctx, origin, ws, s, path, which, func(aside bool) error {
 		return k.look(ctx, origin, ws, s, policy.FileRead, path, aside, func(files space.Files, p policy.Permit) (err error) {
 			file, err = files.Read(ctx, p)
 			return err
@@ -46,14 +46,11 @@ func (k *Keeper) ListFiles(ctx context.Context, origin event.Origin, ws id.Works
 		return entries, err
 	}
 	entries, err := list(false)
-	if err != nil && !absent(err) || !person(origin) {
+	if err != nil && !absent(err) || !k.holds(ctx, origin, ws, s, path) {
 		return entries, err
 	}
 	held, failed := list(true)
-	switch {
-	case absent(failed):
-		return entries, err
-	case failed != nil:
+	if failed != nil {
 		return nil, failed
 	}
 	return merged(entries, held), nil
@@ -151,7 +148,7 @@ func (k *Keeper) WriteFile(ctx context.Context, origin event.Origin, ws id.Works
 
 // DeleteFile removes a file of a space, which one as ReadFile has it.
 func (k *Keeper) DeleteFile(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, which Which) error {
-	return k.either(origin, which, func(aside bool) error {
+	return k.either(ctx, origin, ws, s, path, which, func(aside bool) error {
 		_, err := k.change(ctx, origin, ws, s, policy.FileDelete, path, aside, func(*policy.Action) {}, func(files space.Files, p policy.Permit) (space.Entry, error) {
 			return space.Entry{}, files.Delete(ctx, p)
 		})

@@ -503,7 +503,7 @@ func TestTrapFilesSkipPolicy(t *testing.T) {
 		t.Errorf("a write under the restrictive policy: %v", err)
 	}
 	standard := s.Space()
-	for _, path := range []string{"x.env", "a/b.key", ".git/config"} {
+	for _, path := range []string{".git/hooks/pre-commit", "a/.git/HEAD", ".git/config"} {
 		if _, err := s.Keeper.WriteFile(s.Context(), s.Origin, testkit.WS, standard.ID, path, false, "", event.DigestOf(content), 1, bytes.NewReader(content)); fault.KindOf(err) != fault.Denied {
 			t.Errorf("a write of %s: %v", path, err)
 		}

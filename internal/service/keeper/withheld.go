@@ -50,18 +50,25 @@ func absent(err error) bool {
 }
 
 // either does something to the file that is meant.
-func (k *Keeper) either(origin event.Origin, which Which, do func(aside bool) error) error {
+func (k *Keeper) either(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, which Which, do func(aside bool) error) error {
 	if err := which.may(origin); err != nil {
 		return err
 	}
 	err := do(which == Held)
-	if which != Any || !absent(err) || !person(origin) {
+	if which != Any || !absent(err) || !k.holds(ctx, origin, ws, s, path) {
 		return err
 	}
-	if held := do(true); !errors.Is(held, space.ErrFileNotFound) {
-		return held
+	return do(true)
+}
+
+// holds reports whether a space withholds something under a path, to whoever may know.
+func (k *Keeper) holds(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string) bool {
+	path, err := space.CleanPath(path)
+	if err != nil || !person(origin) {
+		return false
 	}
-	return err
+	doc, err := k.alive(ctx, ws, s)
+	return err == nil && k.Store.Withholds(doc.ID, doc.UID, doc.Limits, path)
 }
 
 // withhold returns what the policy of a space withholds.

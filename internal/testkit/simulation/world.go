@@ -394,15 +394,13 @@ func (f *hostFiles) Create(ctx context.Context, p policy.Permit, _ int, _ space.
 	return space.Sown{}, nil
 }
 
-// Aside implements space.Store: nothing is withheld here, so that there is no such file.
-func (f *hostFiles) Aside(s id.Space, uid int, limits space.Limits, _ policy.Withhold) (space.Files, error) {
-	f.h.w.mu.Lock()
-	defer f.h.w.mu.Unlock()
-	if f.h.w.files[s+"/withheld"] == nil {
-		f.h.w.files[s+"/withheld"] = map[string]string{}
-	}
-	return &spaceFiles{f.h, s + "/withheld"}, nil
+// Aside implements space.Store: nothing is withheld here.
+func (f *hostFiles) Aside(id.Space, int, space.Limits, policy.Withhold) (space.Files, error) {
+	return nil, space.ErrWithheld
 }
+
+// Withholds implements space.Store.
+func (f *hostFiles) Withholds(id.Space, int, space.Limits, string) bool { return false }
 
 // KeepAside implements space.Store.
 func (f *hostFiles) KeepAside(context.Context, id.Space, int, space.Limits, policy.Withhold) ([]string, error) {
@@ -432,7 +430,6 @@ func (f *hostFiles) Remove(_ context.Context, s id.Space) error {
 	f.h.w.mu.Lock()
 	defer f.h.w.mu.Unlock()
 	delete(f.h.w.files, s)
-	delete(f.h.w.files, s+"/withheld")
 	return nil
 }
 
@@ -440,8 +437,7 @@ func (f *hostFiles) Remove(_ context.Context, s id.Space) error {
 func (f *hostFiles) List(context.Context) ([]id.Space, error) {
 	f.h.w.mu.Lock()
 	defer f.h.w.mu.Unlock()
-	all := slices.Sorted(maps.Keys(f.h.w.files))
-	return slices.DeleteFunc(all, func(s id.Space) bool { return strings.HasSuffix(string(s), "/withheld") }), nil
+	return slices.Sorted(maps.Keys(f.h.w.files)), nil
 }
 
 // spaceFiles are the files of one space.
