@@ -34,6 +34,7 @@ const (
 type heldRules struct {
 	policy.Withhold
 	Suspect  []event.Digest `json:"suspect_snapshots,omitempty"` // they may hold files that a later policy withholds
+	Also     []string       `json:"also,omitempty"`              // paths at which a file lay that had a withheld name as well
 	Sweeping bool           `json:"sweeping,omitempty"`          // the view is being swept; the daemon goes on with it before code runs
 }
 
@@ -213,7 +214,7 @@ func (f *Files) sweep(ctx context.Context, rules heldRules) ([]string, error) {
 		return nil, err
 	}
 	defer root.Close()
-	found, err := matching(ctx, root, rules.Withhold)
+	found, err := matching(ctx, root, rules)
 	if err != nil {
 		return nil, beneath.Refusal(err, ".")
 	}
@@ -235,6 +236,9 @@ func (f *Files) sweep(ctx context.Context, rules heldRules) ([]string, error) {
 		}
 		if one.st.Mode&beneath.TypeBits == beneath.TypeFile {
 			moved = append(moved, one.path)
+			if !rules.holds(one.path) {
+				rules.Also = append(rules.Also, one.path)
+			}
 		}
 	}
 	f.past.Disturb()
@@ -248,6 +252,12 @@ func (f *Files) sweep(ctx context.Context, rules heldRules) ([]string, error) {
 	return moved, nil
 }
 
+// holds reports whether what lies at a path is withheld.
+func (r heldRules) holds(path string) bool {
+	_, match := r.Match(path)
+	return match || slices.Contains(r.Also, path)
+}
+
 // match is an entry of the view that is withheld.
 type match struct {
 	path string
@@ -255,7 +265,7 @@ type match struct {
 }
 
 // matching returns the entries that a policy withholds, and the other names of the files among them.
-func matching(ctx context.Context, root *beneath.Folder, w policy.Withhold) ([]match, error) {
+func matching(ctx context.Context, root *beneath.Folder, rules heldRules) ([]match, error) {
 	inodes := map[uint64]bool{}
 	see := func(visit func(rel string, st beneath.Stat)) error {
 		return beneath.Walk(ctx, root, ".", beneath.MaxDepth, snapshots.MaxEntries, func(_ *beneath.Folder, rel, _ string, st beneath.Stat) error {
@@ -264,14 +274,14 @@ func matching(ctx context.Context, root *beneath.Folder, w policy.Withhold) ([]m
 		})
 	}
 	err := see(func(rel string, st beneath.Stat) {
-		if _, held := w.Match(rel); held && st.Nlink > 1 && st.Mode&beneath.TypeBits == beneath.TypeFile {
+		if rules.holds(rel) && st.Nlink > 1 && st.Mode&beneath.TypeBits == beneath.TypeFile {
 			inodes[st.Ino] = true
 		}
 	})
 	var found []match
 	if err == nil {
 		err = see(func(rel string, st beneath.Stat) {
-			if _, held := w.Match(rel); held || inodes[st.Ino] && st.Mode&beneath.TypeBits == beneath.TypeFile {
+			if rules.holds(rel) || inodes[st.Ino] && st.Mode&beneath.TypeBits == beneath.TypeFile {
 				found = append(found, match{rel, st})
 			}
 		})
@@ -372,6 +382,9 @@ func (f *Files) carryAside(ctx context.Context, from string) (int, error) {
 	}
 	defer source.Close()
 	if err := makeAside(f.at.home, rules.Withhold); err != nil {
+		return 0, err
+	}
+	if err := writeRules(f.at.home, heldRules{Withhold: rules.Withhold, Also: rules.Also}); err != nil {
 		return 0, err
 	}
 	to, err := f.at.open(withheldFiles)

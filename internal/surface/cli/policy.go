@@ -120,7 +120,7 @@ func policyExplain(i *invocation) *cobra.Command {
 	c := &cobra.Command{
 		Use: "explain [COMMAND]", Short: "Say how an operation would be decided, and why; nothing is done", Args: cobra.MaximumNArgs(1),
 		Long:    "Explain judges a shell command, or an operation of the protocol as JSON, and shows the judgement of each part. The strictest decides.",
-		Example: "  agentbox policy explain 'cat notes.txt | grep todo'\n  agentbox policy explain --space spc_... 'rm -r build'\n  agentbox policy explain --operation '{\"type\":\"createFile\",\"path\":\".env\",\"content\":\"\"}'",
+		Example: "  agentbox policy explain 'cat notes.txt | grep todo'\n  agentbox policy explain --space spc_... 'rm -r build'\n  agentbox policy explain --operation '{\"type\":\"createFile\",\"path\":\".git/config\",\"content\":\"\"}'",
 	}
 	t.flags(c)
 	c.Flags().StringVar(&operation, "operation", "", "an operation of the protocol, as JSON")
@@ -205,7 +205,7 @@ func policyTest(i *invocation) *cobra.Command {
 	c := &cobra.Command{
 		Use: "test CASES.yaml", Short: "Check that a policy decides a list of cases as expected; nothing is done", Args: cobra.ExactArgs(1),
 		Long: "Test reads a list of cases, each with a command or an operation and the decision that is expected. It exits with 6 when one differs.\n\n" +
-			"  - command: cat notes.txt\n    expect: allow\n  - name: secrets stay\n    operation: {type: createFile, path: .env, content: x}\n    expect: deny",
+			"  - command: cat notes.txt\n    expect: allow\n  - name: secrets stay\n    operation: {type: createFile, path: .git/config, content: x}\n    expect: deny",
 	}
 	t.flags(c)
 	c.RunE = func(cmd *cobra.Command, args []string) error {

@@ -281,6 +281,9 @@ func (s *sower) link(path, target string) error {
 		return err
 	}
 	defer dir.Close()
+	if s.apart.inside {
+		s.files++ // of what is withheld every name is told
+	}
 	return beneath.Link(s.root, target, dir, name)
 }
 
