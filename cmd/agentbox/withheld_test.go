@@ -151,7 +151,7 @@ func (c *victim) results(answer map[string]any) (all []map[string]any) {
 	id := fmt.Sprint(answer["runId"])
 	alive(c.t, c.daemon.Process.Pid, "the run to end", func() bool {
 		_, answer, _ = c.call("GET", "/v1/runs/"+id, "")
-		return answer["ended_at"] != nil || answer["error"] != nil
+		return answer["ended_at"] != nil || answer["status"] == "awaiting_approval" || answer["error"] != nil
 	})
 	message, _ := answer["result"].(map[string]any)
 	events, _ := message["events"].([]any)
@@ -191,16 +191,13 @@ func TestThreatWithheldFilesAreOutOfReach(t *testing.T) {
 	c.start()
 	for _, tier := range []string{"nano", "namespace"} {
 		t.Run(tier, func(t *testing.T) {
-			open := c.within(tier, `,"withhold":{"paths":[]}`)
 			ways := 0
-			again := "rm -rf .env deep x.key; mkdir -p deep x.key a/b; for f in .env a/b/.env deep/prod.key x.key/inner.txt UPPER.ENV; do echo TOKEN=" + marker + " > $f; done; "
-			whole := make([]string, len(attempts))
-			for k, command := range attempts {
-				whole[k] = again + command
-			}
-			for _, said := range c.tries(open["id"].(string), whole...) {
-				if shows(said) {
-					ways++
+			for rest := attempts; len(rest) > 0; rest = rest[min(len(rest), 6):] { // what one takes away the next ones find again
+				open := c.within(tier, `,"withhold":{"paths":[]}`)["id"].(string)
+				for _, said := range c.tries(open, rest[:min(len(rest), 6)]...) {
+					if shows(said) {
+						ways++
+					}
 				}
 			}
 			if ways < 60 {
