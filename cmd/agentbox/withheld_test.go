@@ -32,7 +32,8 @@ var attempts = []string{
 	"diff -r . /tmp", "cat $(ls -A)", "for f in $(ls -A); do cat \"$f\"; done", "cat ../*/.env", "cat /*/.env", "ls -laR; cat */.env",
 	// by way of the process and the kernel
 	"cat /proc/self/cwd/.env", "cat /proc/$$/cwd/.env", "cat /proc/1/cwd/.env", "cat /proc/self/root/workspace/.env", "cat /proc/1/root/workspace/.env", "cat /proc/self/fd/*/.env", "cat /dev/fd/3/.env 3<.",
-	"for d in /proc/[0-9]*; do cat $d/cwd/.env $d/root/workspace/.env; cat $d/cwd/../withheld/files/.env; done", "cat /proc/self/mountinfo /proc/self/maps; cat .env",
+	"for d in /proc/[0-9]*; do cat $d/cwd/.env $d/root/workspace/.env; done",
+	`python3 -c 'import glob; [print(open(f).read()) for end in ("/.env", "/../.env", "/../withheld/files/.env") for at in ("cwd", "root", "root/workspace") for f in glob.glob("/proc/*/" + at + end)]'`, "cat /proc/self/mountinfo /proc/self/maps; cat .env",
 	`python3 -c 'for l in open("/proc/self/mountinfo"):
     for at in l.split()[3:5]:
         for up in ("/../withheld/files/.env", "/withheld/files/.env", "/.env"):
@@ -66,7 +67,7 @@ for i in range(2000):
         os.rename("ra", ".env"); os.rename(".env", "ra"); print(open(".env").read())
     except OSError: pass
 os.rmdir("ra")'`,
-	`(for i in $(seq 300); do ln -sfn .env z; ln -sfn ../withheld/files/.env z; done) & for i in $(seq 300); do cat z; done 2>/dev/null; wait; rm -f z`,
+	`(for i in $(seq 300); do ln -sfn .env z; ln -sfn link z; done) & for i in $(seq 300); do cat z; done 2>/dev/null; wait; rm -f z`,
 }
 
 // shows reports whether a text tells the secret, in one of the forms in which the attempts print.
@@ -226,6 +227,12 @@ func TestThreatWithheldFilesAreOutOfReach(t *testing.T) {
 			for k, said := range c.tries(fresh, "cp .env.example .env && cat .env", "cat lib/site-packages/certifi/cacert.pem lib/site-packages/pkg/tests/test.key", "echo mine > my.key && cat my.key") {
 				if want := []string{"TOKEN=", "publictest key", "mine"}[k]; !strings.Contains(said, want) {
 					t.Errorf("got %s, want %q in it", said, want)
+				}
+			}
+			if tier == "namespace" { // nano has no git
+				said := c.tries(fresh, "git init -q . && git add -A && git -c user.name=a -c user.email=a@example.com commit -qm first && git log --oneline --stat && git checkout -q -b other && git status")
+				if !strings.Contains(said[0], "first") || !strings.Contains(said[0], "On branch other") || strings.Contains(said[0], "prod.key") {
+					t.Errorf("git says %s", said[0])
 				}
 			}
 			c.operationsOn(t, fresh)
