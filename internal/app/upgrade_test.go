@@ -21,6 +21,7 @@ import (
 	"agentbox/internal/domain/run"
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/keeper"
 	"agentbox/internal/testkit/platter"
 )
 
@@ -122,7 +123,7 @@ func holdsWhatItHeld(t *testing.T, a *app.App) {
 	if _, err := a.Gate.Decide(ctx, owner, ws, open[0].ID, policy.Answer{Decision: policy.Refuse}); err != nil && fault.CodeOf(err) != "approval_expired" {
 		t.Errorf("answer the old question: %v", err)
 	}
-	file, err := a.Keeper.ReadFile(ctx, owner, ws, report.Space, "report.md")
+	file, err := a.Keeper.ReadFile(ctx, owner, ws, report.Space, "report.md", keeper.Any)
 	if err != nil {
 		t.Fatal(err)
 	}

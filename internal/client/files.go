@@ -33,7 +33,16 @@ func (c *Client) Files(ctx context.Context, s id.Space, path string, recursive b
 
 // ReadFile returns the content of a file, which the caller closes.
 func (c *Client) ReadFile(ctx context.Context, s id.Space, path string) (io.ReadCloser, error) {
-	answer, err := c.send(ctx, request{method: http.MethodGet, path: filePath(s, path), header: map[string]string{"Accept": "application/octet-stream"}})
+	return c.readFile(ctx, s, path, nil)
+}
+
+// ReadWithheld returns the content of a file that is withheld from code, which the caller closes.
+func (c *Client) ReadWithheld(ctx context.Context, s id.Space, path string) (io.ReadCloser, error) {
+	return c.readFile(ctx, s, path, url.Values{"withheld": {"true"}})
+}
+
+func (c *Client) readFile(ctx context.Context, s id.Space, path string, q url.Values) (io.ReadCloser, error) {
+	answer, err := c.send(ctx, request{method: http.MethodGet, path: filePath(s, path), query: q, header: map[string]string{"Accept": "application/octet-stream"}})
 	if err != nil {
 		return nil, err
 	}
@@ -65,6 +74,11 @@ func (c *Client) WriteFile(ctx context.Context, s id.Space, path string, content
 // DeleteFile removes a file.
 func (c *Client) DeleteFile(ctx context.Context, s id.Space, path string) error {
 	return c.call(ctx, http.MethodDelete, filePath(s, path), nil, nil, nil, nil)
+}
+
+// DeleteWithheld removes a file that is withheld from code.
+func (c *Client) DeleteWithheld(ctx context.Context, s id.Space, path string) error {
+	return c.call(ctx, http.MethodDelete, filePath(s, path), url.Values{"withheld": {"true"}}, nil, nil, nil)
 }
 
 // Archive returns a folder of a space as a zip file, which the caller closes.

@@ -182,7 +182,7 @@ func (s *Stack) Events(after uint64) []event.Event {
 // File returns the content of a file of a space, as the owner reads it.
 func (s *Stack) File(in id.Space, path string) string {
 	s.T.Helper()
-	f, err := s.Keeper.ReadFile(s.Context(), s.Origin, WS, in, path)
+	f, err := s.Keeper.ReadFile(s.Context(), s.Origin, WS, in, path, keeper.Any)
 	s.must(err)
 	defer f.Close()
 	var text strings.Builder

@@ -24,11 +24,12 @@ const MaxApprovers = 2
 
 // Limits are the bounds of a bundle. All numbers are positive but Approvers, which may be 0.
 type Limits struct {
-	FileBytes int64    `json:"file_bytes"`             // of one file that is read or written
-	CommandMS int64    `json:"command_ms"`             // wall time of one command; a requested timeout may only be lower
-	Blocked   []string `json:"blocked,omitempty"`      // globs of paths that are refused at any depth; for display, the rules hold them too
-	Weakest   string   `json:"weakest_tier,omitempty"` // the tier of the weakest isolation in which code may run; "" accepts every one
-	Approvers int      `json:"approvers,omitempty"`    // persons who have to approve whatever asks under this bundle; 0 means one
+	FileBytes int64     `json:"file_bytes"`             // of one file that is read or written
+	CommandMS int64     `json:"command_ms"`             // wall time of one command; a requested timeout may only be lower
+	Blocked   []string  `json:"blocked,omitempty"`      // guards: globs of paths that are refused at any depth; for display, the rules hold them too
+	Withhold  *Withhold `json:"withhold,omitempty"`     // walls: which files that people bring in are kept from code; nil withholds none
+	Weakest   string    `json:"weakest_tier,omitempty"` // the tier of the weakest isolation in which code may run; "" accepts every one
+	Approvers int       `json:"approvers,omitempty"`    // persons who have to approve whatever asks under this bundle; 0 means one
 }
 
 // NewBundle makes a bundle and its hash.

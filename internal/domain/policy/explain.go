@@ -7,6 +7,8 @@ type Explanation struct {
 	Shown    string   `json:"shown,omitempty"`   // what a person would be asked, as Render writes it
 	Parts    []Part   `json:"parts"`             // the single judgements, in order; the strictest decides
 	Limits   Limits   `json:"limits"`
+
+	PathRules []PathRule `json:"path_rules,omitempty"` // what protects paths, each a wall or a guard
 }
 
 // Part is the judgement of one simple command, of one file, or of the whole.

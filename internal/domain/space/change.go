@@ -26,6 +26,8 @@ type FileBegun struct {
 	Size    int64        `json:"size_bytes,omitempty"`
 	Mode    string       `json:"mode,omitempty"` // that was asked for
 	Hash    event.Digest `json:"action_sha256"`
+
+	Withheld bool `json:"withheld,omitempty"` // of a file that is kept from code
 }
 
 // FileEnded is the data of file.ended. Unknown means that the daemon ended in between.
@@ -44,6 +46,8 @@ type FileRead struct {
 	Action string       `json:"action"`
 	Path   string       `json:"path"`
 	Hash   event.Digest `json:"action_sha256"`
+
+	Withheld bool `json:"withheld,omitempty"` // of a file that is kept from code
 }
 
 // Change is the document of one change, under the id of its file.begun event.

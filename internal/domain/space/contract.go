@@ -180,7 +180,8 @@ type Entry struct {
 	Size     int64     `json:"size_bytes"`
 	Mode     string    `json:"mode"` // octal permission bits: 0644
 	Modified time.Time `json:"modified_at"`
-	Target   string    `json:"target,omitempty"` // of a symlink, as it stands there
+	Target   string    `json:"target,omitempty"`   // of a symlink, as it stands there
+	Withheld bool      `json:"withheld,omitempty"` // it is kept from code; only people see it
 }
 
 // The modes that a file can be written with from outside.

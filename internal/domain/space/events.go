@@ -56,6 +56,7 @@ type Made struct {
 	Space      id.Space `json:"space_id"`
 	Unenforced []string `json:"unenforced,omitempty"`
 	Seeded     int      `json:"seeded_files,omitempty"`
+	Withheld   int      `json:"withheld_files,omitempty"` // of what it began with; kept from code
 	Kept
 }
 

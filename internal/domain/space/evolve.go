@@ -65,7 +65,7 @@ func Evolve(s Space, e event.Event) (Space, error) {
 		if err != nil {
 			return s, err
 		}
-		s.Status, s.Unenforced = Ready, d.Unenforced
+		s.Status, s.Unenforced, s.Withheld = Ready, d.Unenforced, d.Withheld
 	case EventUpdated:
 		d, err := event.Decode[Updated](e)
 		if err != nil {

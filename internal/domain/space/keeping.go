@@ -36,14 +36,23 @@ type Keeping interface {
 // Store keeps the files of spaces, each space's in a directory of its own. The conformance suite is package filestest.
 type Store interface {
 	// Create makes the directory of a space.create or space.fork permit's space, owned by the host uid, and fills it from the seed, within
-	// the limits. It returns how many files the seed held. What goes wrong leaves nothing behind.
-	Create(ctx context.Context, p policy.Permit, uid int, limits Limits, seed Seed) (files int, err error)
+	// the limits. What the seed withholds goes to the withheld files. What goes wrong leaves nothing behind.
+	Create(ctx context.Context, p policy.Permit, uid int, limits Limits, seed Seed) (Sown, error)
 	// Share prepares the files of a space for forks of it that cost no more than what they change, where the host allows it; where it does not,
 	// or something is being written, it does nothing. The files stay what they are, but lie in another directory, from which what runs among
 	// them must be started anew: halt, which is called before they move, ends it. Nobody else may use the space meanwhile.
 	Share(ctx context.Context, s id.Space, uid int, limits Limits, halt func() error) error
 	// Open returns the files of a space that was created, and their host directory for its tier.
 	Open(s id.Space, uid int, limits Limits) (files Files, dir string, err error)
+	// Aside returns the withheld files of a space: those that are kept from code, which Open never shows. Permits for them have MethodWithheld.
+	// What is brought in is withheld under w.
+	Aside(s id.Space, uid int, limits Limits, w policy.Withhold) (Files, error)
+	// Withholds reports whether a space withholds a file or folder from code under a path; "." is anything at all. It tells a person where to look.
+	Withholds(s id.Space, uid int, limits Limits, path string) bool
+	// KeepAside moves what w withholds from the files that code sees to the withheld ones, whoever made it, and returns the paths. From then on
+	// the same is done after a rewind to a snapshot of before, and in a fork of one. No code may run in the space meanwhile. It needs no permit,
+	// for it only takes away from code, and destroys nothing.
+	KeepAside(ctx context.Context, s id.Space, uid int, limits Limits, w policy.Withhold) (paths []string, err error)
 	// History returns what the files of a space were, with the arguments of Open.
 	History(s id.Space, uid int, limits Limits) (History, error)
 	// Sync makes the snapshots of all spaces outlive a power cut. It may be called at any time.
@@ -60,7 +69,19 @@ type Seed struct {
 	Snapshot event.Digest  // the snapshot of it
 	Folder   string        // a folder of the host, below one that the operator's configuration allows
 	Archive  io.ReadSeeker // a zip, tar or tar.gz file
+
+	Withhold *policy.Withhold // which files of it are kept from code; nil keeps none
+	Strict   bool             // of a snapshot: its files are judged by Withhold, for the policy of the other space is another one
 }
+
+// Sown says what a seed has left in a space.
+type Sown struct {
+	Files    int // that code sees
+	Withheld int // that are kept from it
+}
+
+// MethodWithheld is the Method of an action on a withheld file.
+const MethodWithheld = "withheld"
 
 // Occupants are the runs of spaces.
 type Occupants interface {

@@ -13,6 +13,8 @@ var (
 	ErrInvalidPath = fault.New(fault.Invalid, "invalid_path", "the path is not one inside a space")
 	// ErrFileNotFound means that the path names nothing.
 	ErrFileNotFound = fault.New(fault.NotFound, "file_not_found", "there is no such file")
+	// ErrWithheld means that a person brought the file in and policy keeps it from code.
+	ErrWithheld = fault.New(fault.Denied, "file_withheld", "the file is withheld from code")
 	// ErrFileExists refuses to make a file that is there already, without Overwrite.
 	ErrFileExists = fault.New(fault.Conflict, "file_exists", "the file exists; set overwrite to replace it")
 	// ErrNotAFile refuses a directory, pipe, socket or device where a file is wanted.

@@ -41,14 +41,14 @@ func Remains(e event.Event) (any, error) {
 		return event.Decode[Forked](e)
 	case EventFileBegun:
 		d, err := event.Decode[FileBegun](e)
-		return FileBegun{Space: d.Space, Action: d.Action, Size: d.Size}, err
+		return FileBegun{Space: d.Space, Action: d.Action, Size: d.Size, Withheld: d.Withheld}, err
 	case EventFileEnded:
 		d, err := event.Decode[FileEnded](e)
 		d.Entry = nil
 		return d, err
 	case EventFileRead:
 		d, err := event.Decode[FileRead](e)
-		return FileRead{Space: d.Space, Action: d.Action}, err
+		return FileRead{Space: d.Space, Action: d.Action, Withheld: d.Withheld}, err
 	}
 	return nil, nil
 }

@@ -52,8 +52,9 @@ type Space struct {
 	Reason      string            `json:"reason,omitempty"`        // why it was destroyed: requested, expired, failed, moved, node_removed
 	ForkedFrom  id.Space          `json:"forked_from,omitempty"`   // the space of which it is a fork
 	ForkedAt    event.Digest      `json:"forked_snapshot_sha256,omitzero"`
-	Rewinding   event.Digest      `json:"rewinding_to,omitzero"` // the snapshot to which its files are on their way
-	Key         string            `json:"request_key,omitempty"` // idempotency key of the request that made it
+	Withheld    int               `json:"withheld_files,omitempty"` // how many files of what it began with are withheld from code
+	Rewinding   event.Digest      `json:"rewinding_to,omitzero"`    // the snapshot to which its files are on their way
+	Key         string            `json:"request_key,omitempty"`    // idempotency key of the request that made it
 }
 
 func digestJSON(v any) (event.Digest, error) {

@@ -28,8 +28,11 @@ type Files struct {
 	limits  space.Limits
 	entropy io.Reader
 
-	past *snapshots.Past
-	tree sync.RWMutex // held for reading while something changes, for writing while a snapshot is made or returned to
+	withheld *policy.Withhold // where these are the files that are kept from code; then account is the space's other Files
+	account  *Files
+
+	past *snapshots.Past // nil of withheld files, which no snapshot holds
+	tree sync.RWMutex    // held for reading while something changes, for writing while a snapshot is made or returned to
 
 	mu      sync.Mutex    // guards what follows
 	used    beneath.Usage // as last measured, and what was written since
@@ -48,13 +51,13 @@ func (f *Files) Read(ctx context.Context, p policy.Permit) (space.File, error) {
 	defer root.Close()
 	file, st, err := beneath.Regular(root, a.Path)
 	if err != nil {
-		return nil, beneath.Refusal(err, a.Path)
+		return nil, f.refusal(err, a.Path)
 	}
 	if a.MaxBytes > 0 && st.Size > a.MaxBytes {
 		return nil, beneath.Closed(file, fault.New(fault.Exhausted, space.ErrFileTooLarge.Code,
 			"%+q has %d bytes; at most %d may be read", a.Path, st.Size, a.MaxBytes))
 	}
-	return &reader{SectionReader: io.NewSectionReader(file, 0, st.Size), file: file, entry: entryOf(a.Path, st)}, nil
+	return &reader{SectionReader: io.NewSectionReader(file, 0, st.Size), file: file, entry: f.entryOf(a.Path, st)}, nil
 }
 
 // Delete removes the file or symbolic link of a file.delete permit, durably.
@@ -71,12 +74,12 @@ func (f *Files) Delete(ctx context.Context, p policy.Permit) error {
 	folder, name := beneath.Split(a.Path)
 	dir, err := beneath.Dir(root, folder)
 	if err != nil {
-		return beneath.Refusal(err, a.Path)
+		return f.refusal(err, a.Path)
 	}
 	defer dir.Close()
 	st, err := beneath.Lstat(dir, name)
 	if err != nil {
-		return beneath.Refusal(err, a.Path)
+		return f.refusal(err, a.Path)
 	}
 	switch st.Mode & beneath.TypeBits {
 	case beneath.TypeFile, beneath.TypeLink:
@@ -87,7 +90,7 @@ func (f *Files) Delete(ctx context.Context, p policy.Permit) error {
 	}
 	f.tree.RLock()
 	defer f.tree.RUnlock()
-	f.past.Touch(folder)
+	f.touch(folder)
 	// Without AT_REMOVEDIR the kernel removes no directory, should one have taken the name meanwhile.
 	if err := beneath.Unlink(dir, name); err != nil {
 		return beneath.Refusal(err, a.Path)
@@ -105,7 +108,7 @@ func (f *Files) begin(ctx context.Context, p policy.Permit, kind string) (policy
 	if err != nil {
 		return policy.Action{}, nil, err
 	}
-	if a.Space != f.space {
+	if a.Space != f.space || a.Method != f.method() {
 		return policy.Action{}, nil, policy.ErrPermitMismatch
 	}
 	clean := space.CleanFilePath
@@ -118,14 +121,33 @@ func (f *Files) begin(ctx context.Context, p policy.Permit, kind string) (policy
 	} else if path != a.Path {
 		return policy.Action{}, nil, fault.New(fault.Invalid, space.ErrInvalidPath.Code, "the path %+q is not in its clean form %+q", a.Path, path)
 	}
-	root, err := f.at.open(filesFolder)
+	files, _ := f.folders()
+	if f.withheld != nil {
+		if kind == policy.FileCreate {
+			err = makeAside(f.at.home, *f.withheld)
+		} else if _, err = os.Lstat(f.at.path(files)); err != nil {
+			err = beneath.Refusal(err, a.Path)
+		}
+		if err != nil {
+			return policy.Action{}, nil, err
+		}
+	}
+	root, err := f.at.open(files)
 	return a, root, err
 }
 
+// touch says that something changed in a folder.
+func (f *Files) touch(folder string) {
+	if f.past != nil {
+		f.past.Touch(folder)
+	}
+}
+
 // entryOf describes a file by what the kernel says about it.
-func entryOf(path string, st beneath.Stat) space.Entry {
+func (f *Files) entryOf(path string, st beneath.Stat) space.Entry {
 	e := space.Entry{
-		Path: path, Type: "other", Size: st.Size, Mode: fmt.Sprintf("%04o", st.Mode&0o7777),
+		Withheld: f.withheld != nil,
+		Path:     path, Type: "other", Size: st.Size, Mode: fmt.Sprintf("%04o", st.Mode&0o7777),
 		Modified: time.Unix(int64(st.Mtim.Sec), int64(st.Mtim.Nsec)).UTC(),
 	}
 	switch st.Mode & beneath.TypeBits {

@@ -50,28 +50,56 @@ func (s *Spaces) past(sp id.Space, at *place, uid int, limits space.Limits) *sna
 }
 
 // fork makes the files of a new space what they are in a snapshot of another: from those of the frozen tree over which it lies, or from none.
-func (s *Spaces) fork(ctx context.Context, made id.Space, uid int, limits space.Limits, from space.Seed, over overlay.Below) (int, error) {
+func (s *Spaces) fork(ctx context.Context, made id.Space, uid int, limits space.Limits, from space.Seed, over overlay.Below) (space.Sown, error) {
 	s.mu.Lock()
 	parent := s.pasts[from.Space]
 	s.mu.Unlock()
 	if parent == nil { // its owner and bound do not matter: nothing is made in it
-		return 0, fault.New(fault.NotFound, space.ErrSnapshotNotFound.Code, "the space %s has no snapshots on this host", from.Space)
+		return space.Sown{}, fault.New(fault.NotFound, space.ErrSnapshotNotFound.Code, "the space %s has no snapshots on this host", from.Space)
 	}
 	files, err := s.files(made, uid, limits)
 	if err != nil {
-		return 0, err
+		return space.Sown{}, err
 	}
 	var tree *snapshots.Tree
 	if over.Tree != "" {
 		if tree, err = s.tree(ctx, over.Tree); err != nil {
-			return 0, err
+			return space.Sown{}, err
 		}
 		if err := files.at.top(); err != nil {
-			return 0, err
+			return space.Sown{}, err
 		}
 	}
 	kept, err := files.past.Fork(ctx, parent, from.Snapshot, tree)
-	return int(kept.Files), err
+	if err != nil {
+		return space.Sown{}, err
+	}
+	held, err := s.withholdInFork(ctx, files, from)
+	return space.Sown{Files: int(kept.Files), Withheld: held}, err
+}
+
+// withholdInFork keeps from the code of a fork what is kept from that of the other space, and what its own policy withholds beyond that.
+func (s *Spaces) withholdInFork(ctx context.Context, files *Files, from space.Seed) (int, error) {
+	home, err := s.home(from.Space)
+	if err != nil {
+		return 0, err
+	}
+	carried, err := files.carryAside(ctx, home)
+	if err != nil || from.Withhold == nil {
+		return carried, err
+	}
+	_, suspect, err := suspects(home, from.Snapshot)
+	if err != nil || !suspect && !from.Strict {
+		return carried, err
+	}
+	kept, err := files.past.Kept(ctx)
+	if err != nil {
+		return carried, err
+	}
+	files.tree.Lock()
+	defer files.tree.Unlock()
+	moved, err := files.sweepUnder(ctx, *from.Withhold, kept)
+	return carried + len(moved), err
 }
 
 // Sync makes the snapshots of all spaces durable and removes what rewinds have left over. A power cut takes the snapshots since the last
@@ -172,7 +200,7 @@ func (h *History) Rewind(ctx context.Context, p policy.Permit) (space.Snapshot, 
 	h.files.tree.Lock()
 	defer h.files.tree.Unlock()
 	defer h.files.forget()
-	return h.past.Rewind(ctx, a.Content)
+	return h.files.rewind(ctx, a.Content)
 }
 
 func (h *History) redeem(p policy.Permit, kind string) (policy.Action, error) {

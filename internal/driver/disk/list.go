@@ -36,7 +36,7 @@ func (f *Files) List(ctx context.Context, p policy.Permit, recursive bool, limit
 	}
 	entries := []space.Entry{}
 	err = beneath.Walk(ctx, root, a.Path, depth, limit, func(dir *beneath.Folder, rel, name string, st beneath.Stat) error {
-		e := entryOf(printable(rel), st)
+		e := f.entryOf(printable(rel), st)
 		if e.Type == "symlink" {
 			target, err := beneath.Readlink(dir, name)
 			if err != nil {

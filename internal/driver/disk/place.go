@@ -23,6 +23,8 @@ type place struct {
 	mu    sync.Mutex // guards what follows
 	mount *os.File   // nil where there is none
 	gone  bool       // the space was removed
+
+	sweeping bool // files are on their way out of what code sees
 }
 
 // path returns where one of the folders is found. What is below a mount is there only while somebody stays.
@@ -34,7 +36,7 @@ func (p *place) path(name string) string {
 
 // at is path for who holds the lock.
 func (p *place) at(name string) string {
-	if p.mount == nil {
+	if p.mount == nil || isWithheld(name) {
 		return filepath.Join(p.home, name)
 	}
 	return fmt.Sprintf("/proc/self/fd/%d/%s", p.mount.Fd(), name)

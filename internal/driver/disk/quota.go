@@ -2,6 +2,7 @@ package disk
 
 import (
 	"context"
+	"os"
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/space"
@@ -12,13 +13,16 @@ import (
 // A tree is measured anew when that costs little against what was written since: at once while it is small, and in any case after 16 MiB.
 // In between, what programs in the space write is not seen here; the watcher of their tier sees it.
 func (f *Files) reserve(ctx context.Context, size int64) (func(), error) {
+	if f.account != nil {
+		return f.account.reserve(ctx, size)
+	}
 	if f.limits.DiskBytes <= 0 || size <= 0 {
 		return f.forget, nil
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.known || f.stale*64 >= f.used.Inodes || f.fresh+size > 16<<20 || f.used.Bytes+size > f.limits.DiskBytes {
-		used, err := beneath.Measure(ctx, f.at.path(filesFolder))
+		used, err := f.measure(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -43,7 +47,24 @@ func (f *Files) reserve(ctx context.Context, size int64) (func(), error) {
 
 // forget has the tree measured anew before the next write.
 func (f *Files) forget() {
+	if f.account != nil {
+		f.account.forget()
+		return
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.known = false
+}
+
+// measure returns what the files of the space occupy, with those that are withheld.
+func (f *Files) measure(ctx context.Context) (beneath.Usage, error) {
+	used, err := beneath.Measure(ctx, f.at.path(filesFolder))
+	if err != nil {
+		return used, err
+	}
+	if _, err := os.Lstat(f.at.path(withheldFiles)); err != nil {
+		return used, nil //nolint:nilerr // nothing is withheld
+	}
+	aside, err := beneath.Measure(ctx, f.at.path(withheldFiles))
+	return beneath.Usage{Bytes: used.Bytes + aside.Bytes, Inodes: used.Inodes + aside.Inodes}, err
 }

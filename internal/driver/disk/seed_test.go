@@ -32,10 +32,10 @@ func sow(t testing.TB, s filestest.Subject, archive []byte, limits space.Limits)
 		if left, listed := s.Store.List(t.Context()); len(left) != 0 || listed != nil {
 			t.Errorf("a refused seed left %v, %v", left, listed)
 		}
-		return "", n, err
+		return "", n.Files, err
 	}
 	_, dir, err := s.Store.Open(filestest.One, s.UID, limits)
-	return dir, n, err
+	return dir, n.Files, err
 }
 
 func tarOf(t testing.TB, headers ...tar.Header) []byte {
@@ -320,7 +320,8 @@ func TestSeedFromFolder(t *testing.T) {
 	s := openSpaces(t, filepath.Join(host, "open"))
 	create := func(folder string, limits space.Limits) (int, error) {
 		a := policy.Action{Type: policy.SpaceCreate, Space: filestest.One, Target: folder}
-		return s.Store.Create(t.Context(), s.Issue(a), s.UID, limits, space.Seed{Folder: folder})
+		n, err := s.Store.Create(t.Context(), s.Issue(a), s.UID, limits, space.Seed{Folder: folder})
+		return n.Files, err
 	}
 	for folder, code := range map[string]string{
 		"closed": "seed_not_permitted", "": "seed_not_permitted", "open/../closed": "seed_not_permitted", "opened": "seed_not_permitted",

@@ -162,13 +162,16 @@ func (s *Spaces) place(sp id.Space, home string) (*place, error) {
 	if p := s.places[sp]; p != nil {
 		return p, nil
 	}
-	p := &place{home: home}
+	rules, err := readRules(home)
+	if err != nil {
+		return nil, err
+	}
+	p := &place{home: home, sweeping: rules.Sweeping}
 	if !shares {
 		if _, err := os.Lstat(filepath.Join(home, filesFolder)); err != nil {
 			return nil, fault.Wrap(err, space.ErrFilesMissing.Kind, space.ErrFilesMissing.Code, "the files of %s are not on this host", sp)
 		}
 	} else {
-		var err error
 		if p.mount, err = s.mount(home, over); err != nil {
 			return nil, err
 		}
@@ -238,6 +241,11 @@ func (s *Spaces) tree(ctx context.Context, name id.Space) (*snapshots.Tree, erro
 // recover puts in order what an earlier daemon left of a space that it was freezing or writing to.
 func (s *Spaces) recover(ctx context.Context, sp id.Space) error {
 	home := filepath.Join(s.dir, string(sp))
+	if _, err := os.Lstat(filepath.Join(home, withheldStaging)); err == nil {
+		if err := beneath.Empty(ctx, filepath.Join(home, withheldStaging), s.entropy); err != nil {
+			return err
+		}
+	}
 	staging := filepath.Join(home, stagingFolder)
 	if _, err := os.Lstat(filepath.Join(home, filesFolder)); err == nil { // if they were about to move, they did not
 		return errors.Join(overlay.Unlay(home), beneath.Empty(ctx, staging, s.entropy))

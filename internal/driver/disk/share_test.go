@@ -51,17 +51,17 @@ type forks struct {
 }
 
 // Create implements space.Store.
-func (s forks) Create(ctx context.Context, p policy.Permit, uid int, limits space.Limits, from space.Seed) (int, error) {
+func (s forks) Create(ctx context.Context, p policy.Permit, uid int, limits space.Limits, from space.Seed) (space.Sown, error) {
 	if from != (space.Seed{}) {
 		return s.Spaces.Create(ctx, p, uid, limits, from)
 	}
 	a, err := p.Redeem(policy.SpaceCreate, policy.SpaceFork)
 	if err != nil {
-		return 0, err
+		return space.Sown{}, err
 	}
 	empty, err := shared(s.t, s.Spaces)
 	if err != nil {
-		return 0, err
+		return space.Sown{}, err
 	}
 	return s.Spaces.Create(ctx, issue(s.t)(policy.Action{Type: policy.SpaceFork, Space: a.Space, Target: string(origin), Content: empty}), uid, limits,
 		space.Seed{Space: origin, Snapshot: empty})

@@ -93,49 +93,50 @@ func OpenSpaces(ctx context.Context, dir string, keys vault.Keys, entropy io.Rea
 // Create makes the folders of a space.create or space.fork permit's space, durably, and fills the files from the seed: what the permit
 // names, a folder or a space as its target and an archive or a snapshot by its hash, and nothing else. All of it belongs to uid (0: the
 // daemon's user). A space that has folders already is a fault space_exists.
-func (s *Spaces) Create(ctx context.Context, p policy.Permit, uid int, limits space.Limits, from space.Seed) (int, error) {
+func (s *Spaces) Create(ctx context.Context, p policy.Permit, uid int, limits space.Limits, from space.Seed) (space.Sown, error) {
 	if err := ctx.Err(); err != nil {
-		return 0, err
+		return space.Sown{}, err
 	}
 	a, err := p.Redeem(policy.SpaceCreate, policy.SpaceFork)
 	if err != nil {
-		return 0, err
+		return space.Sown{}, err
 	}
 	if !decided(a, from) {
-		return 0, policy.ErrPermitMismatch
+		return space.Sown{}, policy.ErrPermitMismatch
 	}
 	home, err := s.home(a.Space)
 	if err != nil {
-		return 0, err
+		return space.Sown{}, err
 	}
 	if err := os.Mkdir(home, 0o700); err != nil {
 		if errors.Is(err, os.ErrExist) {
-			return 0, fault.New(fault.Conflict, "space_exists", "the space %s has files already", a.Space)
+			return space.Sown{}, fault.New(fault.Conflict, "space_exists", "the space %s has files already", a.Space)
 		}
-		return 0, beneath.Refusal(err, string(a.Space))
+		return space.Sown{}, beneath.Refusal(err, string(a.Space))
 	}
 	files, err := s.fill(ctx, home, uid, limits, from, a)
 	if err != nil {
 		// Not with ctx: its end may be why.
-		return 0, errors.Join(err, s.Remove(context.WithoutCancel(ctx), a.Space))
+		return space.Sown{}, errors.Join(err, s.Remove(context.WithoutCancel(ctx), a.Space))
 	}
 	return files, nil
 }
 
 // decided reports whether a seed is the one that an action names.
 func decided(a policy.Action, from space.Seed) bool {
+	from.Withhold, from.Strict = nil, false // the policy is that of the action
 	if a.Type == policy.SpaceFork {
 		return from == space.Seed{Space: id.Space(a.Target), Snapshot: a.Content} && from.Space != "" && !a.Content.IsZero()
 	}
 	return from.Space == "" && from.Snapshot.IsZero() && a.Target == from.Folder && a.Content.IsZero() == (from.Archive == nil)
 }
 
-func (s *Spaces) fill(ctx context.Context, home string, uid int, limits space.Limits, from space.Seed, a policy.Action) (int, error) {
+func (s *Spaces) fill(ctx context.Context, home string, uid int, limits space.Limits, from space.Seed, a policy.Action) (space.Sown, error) {
 	if from.Space != "" {
 		s.shared.RLock()
 		defer s.shared.RUnlock()
 		if err := s.join(home, a.Space, uid, from.Space); err != nil {
-			return 0, err
+			return space.Sown{}, err
 		}
 		if tree, ok := s.below(a.Space); ok {
 			return s.fork(ctx, a.Space, uid, limits, from, tree)
@@ -147,20 +148,30 @@ func (s *Spaces) fill(ctx context.Context, home string, uid int, limits space.Li
 		err = os.Lchown(files, uid, uid)
 	}
 	if err = errors.Join(err, beneath.SyncPath(home), beneath.SyncPath(s.dir)); err != nil {
-		return 0, beneath.Refusal(err, ".")
+		return space.Sown{}, beneath.Refusal(err, ".")
 	}
 	switch {
-	case from == (space.Seed{}):
-		return 0, nil
+	case from.Folder == "" && from.Archive == nil && from.Space == "":
+		return space.Sown{}, nil
 	case from.Space != "":
 		return s.fork(ctx, a.Space, uid, limits, from, overlay.Below{})
 	}
 	root, err := beneath.Root(files)
 	if err != nil {
-		return 0, err
+		return space.Sown{}, err
 	}
 	defer root.Close()
-	return seed.Fill(ctx, root, uid, limits, from, a.Content, s.sources)
+	aside := seed.Aside{}
+	if from.Withhold != nil {
+		aside.Held = func(path string) bool { _, held := from.Withhold.Match(path); return held }
+		aside.Open = func() (*beneath.Folder, error) {
+			if err := makeAside(home, *from.Withhold); err != nil {
+				return nil, err
+			}
+			return beneath.Root(filepath.Join(home, withheldFiles))
+		}
+	}
+	return seed.Fill(ctx, root, aside, uid, limits, from, a.Content, s.sources)
 }
 
 // Open returns the files of a space and their folder, for the tier that mounts it. What is made belongs to uid (0: the daemon's user). As
@@ -170,6 +181,11 @@ func (s *Spaces) Open(sp id.Space, uid int, limits space.Limits) (space.Files, s
 	f, err := s.files(sp, uid, limits)
 	if err != nil {
 		return nil, "", err
+	}
+	if f.at.sweeps() {
+		if err := f.finish(context.Background()); err != nil {
+			return nil, "", err
+		}
 	}
 	return f, f.at.path(filesFolder), nil
 }

@@ -54,7 +54,8 @@ func (f *Files) Write(ctx context.Context, p policy.Permit, content io.Reader) (
 	case space.ModeExecutable:
 		mode = beneath.FileMode | beneath.ExecBits
 	}
-	staging, err := f.at.open(stagingFolder)
+	_, folder := f.folders()
+	staging, err := f.at.open(folder)
 	if err != nil {
 		return space.Entry{}, err
 	}
@@ -89,7 +90,8 @@ func (f *Files) Edit(ctx context.Context, p policy.Permit, edits []space.Edit) (
 	} else if digest != a.Content {
 		return space.Entry{}, policy.ErrPermitMismatch
 	}
-	staging, err := f.at.open(stagingFolder)
+	_, folder := f.folders()
+	staging, err := f.at.open(folder)
 	if err != nil {
 		return space.Entry{}, err
 	}
@@ -106,7 +108,7 @@ func (f *Files) Edit(ctx context.Context, p policy.Permit, edits []space.Edit) (
 func (f *Files) edit(ctx context.Context, root, staging *beneath.Folder, a policy.Action, edits []space.Edit) (space.Entry, error) {
 	file, before, err := beneath.Regular(root, a.Path)
 	if err != nil {
-		return space.Entry{}, beneath.Refusal(err, a.Path)
+		return space.Entry{}, f.refusal(err, a.Path)
 	}
 	defer file.Close()
 	limit := f.largest(a.MaxBytes, MaxEditBytes)
@@ -239,14 +241,14 @@ func (f *Files) place(ctx context.Context, root *beneath.Folder, s *staged, p st
 	if err := beneath.Fstat(s.file, &st); err != nil {
 		return space.Entry{}, beneath.Refusal(err, p)
 	}
-	return entryOf(p, st), nil
+	return f.entryOf(p, st), nil
 }
 
 func (f *Files) placeOnce(root *beneath.Folder, s *staged, p string, overwrite bool) error {
 	f.tree.RLock()
 	defer f.tree.RUnlock()
 	folder, name := beneath.Split(p)
-	f.past.Touch(folder)
+	f.touch(folder)
 	dir, err := f.makeFolders(root, s.dir, folder)
 	if err != nil {
 		return err

@@ -148,7 +148,7 @@ func judge(rt *rapid.T, s *testkit.Stack, doc run.Run, names []string) {
 		rt.Fatalf("the run succeeded with %d results of %d", len(results), len(names))
 	}
 	ledger := ""
-	if _, err := s.Keeper.ReadFile(s.Context(), s.Origin, testkit.WS, doc.Space, "ledger"); err == nil {
+	if _, err := s.Keeper.ReadFile(s.Context(), s.Origin, testkit.WS, doc.Space, "ledger", keeper.Any); err == nil {
 		ledger = s.File(doc.Space, "ledger")
 	}
 	last := -1

@@ -109,7 +109,7 @@ func (g *Gate) Explain(ctx context.Context, a policy.Action, bundle *policy.Bund
 	if err != nil {
 		return policy.Explanation{}, err
 	}
-	e := policy.Explanation{Decision: c.ruling.Decision, Request: c.ruling.Canonical, Parts: c.parts, Limits: c.ruling.Limits}
+	e := policy.Explanation{Decision: c.ruling.Decision, Request: c.ruling.Canonical, Parts: c.parts, Limits: c.ruling.Limits, PathRules: c.ruling.Limits.PathRules()}
 	if c.ruling.Canonical != nil {
 		if shown, err := policy.Render(c.ruling.Canonical); err == nil {
 			e.Shown = shown

@@ -19,14 +19,14 @@ func TestThreat10ProgramsDoNotHideCommands(t *testing.T) {
 		"mapfile -tC 'rm -r y #' -c 1 < x", "wait -n -p PATH", "BASH_CMDS[cat]=/usr/bin/rm; cat -r x", "BASH_ALIASES[ls]='rm -r x'", "set -k; ls PATH=.",
 		"set -o keyword; ls PATH=.",
 	} {
-		if r := h.judge(h.shell("standard", command)); r.Decision.Outcome == allow {
+		if r := h.judge(h.shell("guarded", command)); r.Decision.Outcome == allow {
 			t.Errorf("%q: got allow, want a question or a refusal", command)
 		}
 	}
 	for _, command := range []string{
 		"sed 'w .env' x", "sed -n '/x/w out.env' x", "sed 's/a/b/w k.pem' x", "cp -t.git x", "sort -o.env x", "mkdir -p .git/hooks", "cksum .env",
 	} {
-		if r := h.judge(h.shell("standard", command)); r.Decision.Outcome != deny {
+		if r := h.judge(h.shell("guarded", command)); r.Decision.Outcome != deny {
 			t.Errorf("%q: got %s, want deny", command, r.Decision.Outcome)
 		}
 	}
@@ -43,7 +43,7 @@ func TestOrdinaryProgramsAreAllowed(t *testing.T) {
 		"python3 -m cProfile report.py", "tar czf x.tgz d", "zip -r x.zip d", "set -euo pipefail; ls", "test -f x && cat x", "cp -r a b", "wait",
 		"./run.sh", "/workspace/run.sh", "/tmp/run.sh", "/usr/bin/python3 x.py",
 	} {
-		if r := h.judge(h.shell("standard", command)); r.Decision.Outcome != allow {
+		if r := h.judge(h.shell("guarded", command)); r.Decision.Outcome != allow {
 			t.Errorf("%q: got %s (%s), want allow", command, r.Decision.Outcome, r.Decision.Reason)
 		}
 	}

@@ -31,7 +31,7 @@ func TestThreat10SecretFilesAreNotReachedByOptions(t *testing.T) {
 		// emptied or removed without being named
 		"find . -exec truncate -s 0 {} \\;", "find . -delete", "find . -type f | xargs truncate -s 0", "truncate -s 0 *", "find . -exec rm {} +", "find . -exec shred {} \\;", "find . -exec unlink {} \\;",
 	} {
-		if r := h.judge(h.shell("standard", command)); r.Decision.Outcome == allow {
+		if r := h.judge(h.shell("guarded", command)); r.Decision.Outcome == allow {
 			t.Errorf("%q: got allow, want a question or a refusal", command)
 		}
 	}
@@ -39,7 +39,7 @@ func TestThreat10SecretFilesAreNotReachedByOptions(t *testing.T) {
 		"grep -f .env x", "xargs -a .env cat", "cat $(echo .env)", "find . -name .env -exec cat {} \\;", "awk -f .env x", "sed --expression=p .env", "x=.env; cat $x",
 		"tar -T .env -cf x.tar", "sort -o .env x", "bash .env", "for f in a .env; do cat $f; done",
 	} {
-		if r := h.judge(h.shell("standard", command)); r.Decision.Outcome != deny {
+		if r := h.judge(h.shell("guarded", command)); r.Decision.Outcome != deny {
 			t.Errorf("%q: got %s, want deny", command, r.Decision.Outcome)
 		}
 	}
@@ -92,7 +92,7 @@ func TestThreat10ArithmeticOverDataIsAScript(t *testing.T) {
 		"for i in 1 2; do echo $((i)); done": true, "x=$(date +%s); echo $((x / 60))": true, "for ((i = 0; i < 3; i++)); do echo $i; done": true, "x=$((1 + 2)); echo $((x))": true, "echo $((RANDOM % 6)) $(($# + $?))": true,
 		"x=$(cat f); echo $x": true, "x=$(cat f); [[ $x == a ]] && echo yes": true, "x=$(cat f); echo ${#x}": true,
 	} {
-		a := h.shell("standard", command)
+		a := h.shell("guarded", command)
 		a.Bundle = b.Hash
 		r := h.judge(a)
 		if got := r.Decision.Outcome == allow; got != want {

@@ -23,7 +23,7 @@ func (h *house) template(q policy.Approval) error {
 
 func TestATemplateCoversOtherFilesOfTheFolder(t *testing.T) {
 	h := build(t, nil)
-	_, q := h.asked(h.shell("standard", "rm -r build/cache-1.tmp scratch"))
+	_, q := h.asked(h.shell("guarded", "rm -r build/cache-1.tmp scratch"))
 	if want := "run a command: rm -r build/{name}.tmp scratch"; q.Question.Template != want {
 		t.Errorf("the question shows %q, want %q", q.Question.Template, want)
 	}
@@ -58,7 +58,7 @@ func TestATemplateCoversOtherFilesOfTheFolder(t *testing.T) {
 		"rm -r build/x.env scratch":                                 policy.Deny, // what the policy refuses stays refused
 		"rm -r build/cache-1.tmp scratch && sudo rm -r build/a.tmp": policy.Deny,
 	} {
-		if d := h.judge(h.shell("standard", command)).Decision; d.Outcome != want {
+		if d := h.judge(h.shell("guarded", command)).Decision; d.Outcome != want {
 			t.Errorf("%s: got %s (%s), want %s", command, d.Outcome, d.Reason, want)
 		}
 	}
@@ -71,7 +71,7 @@ func TestATemplateCoversOtherFilesOfTheFolder(t *testing.T) {
 		"policy":      func(a *policy.Action) { a.Bundle = h.bundles["permissive"].Hash },
 		"stdin":       func(a *policy.Action) { a.Stdin = event.DigestOf([]byte("x")) },
 	} {
-		a := h.shell("standard", "rm -r build/other.tmp scratch")
+		a := h.shell("guarded", "rm -r build/other.tmp scratch")
 		change(&a)
 		if d := h.judge(a).Decision; d.Outcome == policy.Allow {
 			t.Errorf("another %s: got allow", what)
@@ -81,7 +81,7 @@ func TestATemplateCoversOtherFilesOfTheFolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := h.shell("standard", "rm -r build/other.tmp scratch")
+	a := h.shell("guarded", "rm -r build/other.tmp scratch")
 	a.Principal = other
 	if d := h.judge(a).Decision; d.Outcome == policy.Allow {
 		t.Error("another agent: got allow")
@@ -94,7 +94,7 @@ func TestATemplateCoversOtherFilesOfTheFolder(t *testing.T) {
 
 func TestATemplateOfAFileLetsItsContentVary(t *testing.T) {
 	h := build(t, nil)
-	b, err := h.ReadPolicy([]byte("preset: standard\nask: {paths: ['docs/**']}\n"), false)
+	b, err := h.ReadPolicy([]byte("preset: standard\nask: {paths: ['docs/**']}\ndeny: {paths: ['*.env']}\n"), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func TestScopesThatAreRefused(t *testing.T) {
 func TestReadingByATemplateCounts(t *testing.T) {
 	h := build(t, nil)
 	a := h.file("standard", policy.FileRead, "docs/a.md")
-	a.Bundle = h.bundle("preset: standard\nask: {paths: ['docs/**']}\n", false).Hash
+	a.Bundle = h.bundle("preset: standard\nask: {paths: ['docs/**']}\ndeny: {paths: ['*.env']}\n", false).Hash
 	_, q := h.asked(a)
 	if err := h.template(q); err != nil {
 		t.Fatal(err)

@@ -135,7 +135,7 @@ func TestAFileThatPolicyAsksAboutIsReadOnceApproved(t *testing.T) {
 		t.Fatal(err)
 	}
 	read := func() (string, error) {
-		file, err := s.Keeper.ReadFile(s.Context(), s.Origin, testkit.WS, in, "docs/a")
+		file, err := s.Keeper.ReadFile(s.Context(), s.Origin, testkit.WS, in, "docs/a", keeper.Any)
 		if err != nil {
 			return "", err
 		}
@@ -157,9 +157,9 @@ func TestAFileThatPolicyAsksAboutIsReadOnceApproved(t *testing.T) {
 			_, err := s.Keeper.ListFiles(s.Context(), s.Origin, testkit.WS, in, "docs", false)
 			return err
 		},
-		"delete": func() error { return s.Keeper.DeleteFile(s.Context(), s.Origin, testkit.WS, in, "docs/a") },
+		"delete": func() error { return s.Keeper.DeleteFile(s.Context(), s.Origin, testkit.WS, in, "docs/a", keeper.Any) },
 		"archive": func() error {
-			write, err := s.Keeper.ArchiveFiles(s.Context(), s.Origin, testkit.WS, in, "docs")
+			write, err := s.Keeper.ArchiveFiles(s.Context(), s.Origin, testkit.WS, in, "docs", keeper.Any)
 			if err == nil {
 				err = write(io.Discard)
 			}
@@ -196,7 +196,7 @@ func TestThreat06AnotherRequestIsNotWhatWasApproved(t *testing.T) {
 			_, err := s.Keeper.WriteFile(s.Context(), s.Origin, testkit.WS, in, "docs/a", false, "", event.DigestOf([]byte("one")), 3, strings.NewReader("one"))
 			return err
 		},
-		"action": func() error { return s.Keeper.DeleteFile(s.Context(), s.Origin, testkit.WS, in, "docs/a") },
+		"action": func() error { return s.Keeper.DeleteFile(s.Context(), s.Origin, testkit.WS, in, "docs/a", keeper.Any) },
 	} {
 		if asked := question(t, do()); asked == q {
 			t.Errorf("another %s: the same question", name)
@@ -220,8 +220,8 @@ func TestThreat08ContentThatChangesUnderWayIsRefused(t *testing.T) {
 		t.Fatal("other bytes are written")
 	}
 	question(t, put(s, in, s.Owner, "docs/a", "one")) // the approval is used up all the same
-	answer(t, s, question(t, s.Keeper.DeleteFile(s.Context(), s.Origin, testkit.WS, in, "docs/a")), policy.Approve)
-	if err := s.Keeper.DeleteFile(s.Context(), s.Origin, testkit.WS, in, "docs/a"); !errors.Is(err, space.ErrFileNotFound) {
+	answer(t, s, question(t, s.Keeper.DeleteFile(s.Context(), s.Origin, testkit.WS, in, "docs/a", keeper.Any)), policy.Approve)
+	if err := s.Keeper.DeleteFile(s.Context(), s.Origin, testkit.WS, in, "docs/a", keeper.Any); !errors.Is(err, space.ErrFileNotFound) {
 		t.Errorf("got %v, want %v", err, space.ErrFileNotFound)
 	}
 }

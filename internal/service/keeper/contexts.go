@@ -72,7 +72,7 @@ func (k *Keeper) DeleteContext(ctx context.Context, origin event.Origin, ws id.W
 	if err != nil {
 		return err
 	}
-	if err = k.DeleteFile(ctx, origin, ws, s, path); errors.Is(err, space.ErrFileNotFound) {
+	if err = k.DeleteFile(ctx, origin, ws, s, path, Seen); errors.Is(err, space.ErrFileNotFound) {
 		return space.ErrContextNotFound
 	}
 	return err

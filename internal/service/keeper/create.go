@@ -211,14 +211,21 @@ func (k *Keeper) record(ctx context.Context, origin event.Origin, q Request, doc
 
 // make causes what space.created announced: the files, then the processes.
 func (k *Keeper) make(ctx context.Context, origin event.Origin, q Request, doc space.Space, permit policy.Permit) error {
-	seed := space.Seed{Folder: q.Folder, Archive: q.Archive}
+	held, err := k.withhold(ctx, doc)
+	if err != nil {
+		return err
+	}
+	seed := space.Seed{Folder: q.Folder, Archive: q.Archive, Withhold: &held}
 	if q.fork != "" {
 		seed = q.from
+		if seed.Withhold, seed.Strict, err = k.stricter(ctx, q.parent, held); err != nil {
+			return err
+		}
 		if err := k.share(ctx, q.parent); err != nil {
 			return err
 		}
 	}
-	seeded, err := k.Store.Create(ctx, permit, doc.UID, doc.Limits, seed)
+	sown, err := k.Store.Create(ctx, permit, doc.UID, doc.Limits, seed)
 	if err != nil {
 		return err
 	}
@@ -228,7 +235,7 @@ func (k *Keeper) make(ctx context.Context, origin event.Origin, q Request, doc s
 		return err
 	}
 	drafts := []event.Draft{
-		k.event(space.EventReady, origin, doc, space.Made{Space: doc.ID, Unenforced: instance.Unenforced(), Seeded: seeded, Kept: first}),
+		k.event(space.EventReady, origin, doc, space.Made{Space: doc.ID, Unenforced: instance.Unenforced(), Seeded: sown.Files, Withheld: sown.Withheld, Kept: first}),
 	}
 	if q.fork != "" {
 		parent := space.Space{ID: q.from.Space, Workspace: q.Workspace, Room: q.Room}

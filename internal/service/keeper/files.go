@@ -23,31 +23,47 @@ const MaxUpload = 1 << 30
 // ListEntries is the most entries of one listing.
 const ListEntries = 10_000
 
-// ReadFile opens a file of a space for reading.
-func (k *Keeper) ReadFile(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string) (space.File, error) {
+// ReadFile opens a file of a space for reading: the one that code sees or, where which says so, the withheld one. To a person
+// who does not say, it is the withheld one where code has none of that name.
+func (k *Keeper) ReadFile(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, which Which) (space.File, error) {
 	var file space.File
-	err := k.look(ctx, origin, ws, s, policy.FileRead, path, func(files space.Files, p policy.Permit) (err error) {
-		file, err = files.Read(ctx, p)
-		return err
+	err := k.either(ctx, origin, ws, s, path, which, func(aside bool) error {
+		return k.look(ctx, origin, ws, s, policy.FileRead, path, aside, func(files space.Files, p policy.Permit) (err error) {
+			file, err = files.Read(ctx, p)
+			return err
+		})
 	})
 	return file, err
 }
 
-// ListFiles returns the entries of a folder of a space; "." is its top.
+// ListFiles returns the entries of a folder of a space; "." is its top. A person is shown those that are withheld from code as well.
 func (k *Keeper) ListFiles(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, recursive bool) ([]space.Entry, error) {
-	var entries []space.Entry
-	err := k.look(ctx, origin, ws, s, policy.FileList, path, func(files space.Files, p policy.Permit) (err error) {
-		entries, err = files.List(ctx, p, recursive, ListEntries)
-		return err
-	})
-	return entries, err
+	list := func(aside bool) (entries []space.Entry, err error) {
+		err = k.look(ctx, origin, ws, s, policy.FileList, path, aside, func(files space.Files, p policy.Permit) (err error) {
+			entries, err = files.List(ctx, p, recursive, ListEntries)
+			return err
+		})
+		return entries, err
+	}
+	entries, err := list(false)
+	if err != nil && !absent(err) || !k.holds(ctx, origin, ws, s, path) {
+		return entries, err
+	}
+	held, failed := list(true)
+	if failed != nil {
+		return nil, failed
+	}
+	return merged(entries, held), nil
 }
 
 // ArchiveFiles returns a function that writes a folder of a space as a zip file, once. Files that the caller may not read one by one are
-// left out of it.
-func (k *Keeper) ArchiveFiles(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string) (func(io.Writer) error, error) {
+// left out of it, and so are those that are withheld from code, unless which asks for them: then they are all that is in it.
+func (k *Keeper) ArchiveFiles(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, which Which) (func(io.Writer) error, error) {
+	if err := which.may(origin); err != nil {
+		return nil, err
+	}
 	var write func(io.Writer) error
-	err := k.look(ctx, origin, ws, s, policy.FileArchive, path, func(files space.Files, p policy.Permit) error {
+	err := k.look(ctx, origin, ws, s, policy.FileArchive, path, which == Held, func(files space.Files, p policy.Permit) error {
 		may := func(path string) bool {
 			ruling, err := k.Gate.Judge(ctx, policy.Action{Type: policy.FileRead, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Space: s, Path: path})
 			return err == nil && ruling.Decision.Allowed()
@@ -59,9 +75,9 @@ func (k *Keeper) ArchiveFiles(ctx context.Context, origin event.Origin, ws id.Wo
 }
 
 // look takes a reading action through the gate, does it and records it.
-func (k *Keeper) look(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, typ, path string, do func(space.Files, policy.Permit) error) error {
+func (k *Keeper) look(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, typ, path string, aside bool, do func(space.Files, policy.Permit) error) error {
 	origin.Key = "" // looking changes nothing; a key is that of a change
-	doc, files, action, err := k.reach(ctx, origin, ws, s, typ, path)
+	doc, files, action, err := k.reach(ctx, origin, ws, s, typ, path, aside)
 	if err != nil {
 		return err
 	}
@@ -83,7 +99,7 @@ func (k *Keeper) look(ctx context.Context, origin event.Origin, ws id.Workspace,
 		return err
 	}
 	drafts := []event.Draft{
-		k.event(space.EventFileRead, origin, doc, space.FileRead{Space: s, Action: typ, Path: action.Path, Hash: ruling.Decision.Action}),
+		k.event(space.EventFileRead, origin, doc, space.FileRead{Space: s, Action: typ, Path: action.Path, Hash: ruling.Decision.Action, Withheld: aside}),
 	}
 	if ruling.Decision.Shadow {
 		drafts = append(drafts, policy.RefusedDraft(origin, ruling))
@@ -95,7 +111,11 @@ func (k *Keeper) look(ctx context.Context, origin event.Origin, ws id.Workspace,
 // RefuseWrite returns the refusal of a file of which, whatever it will hold, is known already that it may not be written, so that nobody
 // has to take its content in first. The size is 0 where it is not known.
 func (k *Keeper) RefuseWrite(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, overwrite bool, mode string, size int64) error {
-	_, _, action, err := k.reach(ctx, origin, ws, s, policy.FileCreate, path)
+	aside, err := k.broughtIn(ctx, origin, ws, s, path)
+	if err != nil {
+		return err
+	}
+	_, _, action, err := k.reach(ctx, origin, ws, s, policy.FileCreate, path, aside)
 	if err != nil {
 		return err
 	}
@@ -112,31 +132,37 @@ func (k *Keeper) RefuseWrite(ctx context.Context, origin event.Origin, ws id.Wor
 
 // WriteFile makes a file of a space from content whose hash and size are known. What a request with an idempotency key has written, a
 // repeat of it does not write again, however often the daemon ended in between. The mode is space.ModePlain,
-// space.ModeExecutable or "".
+// space.ModeExecutable or "". What a person writes under a name that policy withholds is withheld from code, and the entry says so.
 func (k *Keeper) WriteFile(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, overwrite bool, mode string, hash event.Digest, size int64, content io.Reader) (space.Entry, error) {
 	if err := space.CheckFileMode(mode); err != nil {
 		return space.Entry{}, err
 	}
-	return k.change(ctx, origin, ws, s, policy.FileCreate, path, func(a *policy.Action) {
+	aside, err := k.broughtIn(ctx, origin, ws, s, path)
+	if err != nil {
+		return space.Entry{}, err
+	}
+	return k.change(ctx, origin, ws, s, policy.FileCreate, path, aside, func(a *policy.Action) {
 		a.Content, a.Size, a.Overwrite, a.Mode = hash, size, overwrite, mode
 	}, func(files space.Files, p policy.Permit) (space.Entry, error) { return files.Write(ctx, p, content) })
 }
 
-// DeleteFile removes a file of a space.
-func (k *Keeper) DeleteFile(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string) error {
-	_, err := k.change(ctx, origin, ws, s, policy.FileDelete, path, func(*policy.Action) {}, func(files space.Files, p policy.Permit) (space.Entry, error) {
-		return space.Entry{}, files.Delete(ctx, p)
+// DeleteFile removes a file of a space, which one as ReadFile has it.
+func (k *Keeper) DeleteFile(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, which Which) error {
+	return k.either(ctx, origin, ws, s, path, which, func(aside bool) error {
+		_, err := k.change(ctx, origin, ws, s, policy.FileDelete, path, aside, func(*policy.Action) {}, func(files space.Files, p policy.Permit) (space.Entry, error) {
+			return space.Entry{}, files.Delete(ctx, p)
+		})
+		return err
 	})
-	return err
 }
 
 // change takes a changing action through the gate, records its intent, does it and records how it went.
-func (k *Keeper) change(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, typ, path string, fill func(*policy.Action), do func(space.Files, policy.Permit) (space.Entry, error)) (space.Entry, error) {
+func (k *Keeper) change(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, typ, path string, aside bool, fill func(*policy.Action), do func(space.Files, policy.Permit) (space.Entry, error)) (space.Entry, error) {
 	done, before, err := k.changed(ctx, &origin, ws)
 	if err != nil || before == made {
 		return done, err
 	}
-	doc, files, action, err := k.reach(ctx, origin, ws, s, typ, path)
+	doc, files, action, err := k.reach(ctx, origin, ws, s, typ, path, aside)
 	if err != nil {
 		return done, err
 	}
@@ -169,7 +195,7 @@ func (k *Keeper) permitted(ctx context.Context, origin event.Origin, action poli
 // begin records the intent of an action, does it and records how it went. Before says what an earlier request with the same key has done.
 func (k *Keeper) begin(ctx context.Context, origin event.Origin, before earlier, doc space.Space, files space.Files, ruling policy.Ruling, approval id.Approval, do func(space.Files, policy.Permit) (space.Entry, error)) (done space.Entry, err error) {
 	ws, a := doc.Workspace, ruling.Action
-	begun := space.FileBegun{Space: doc.ID, Action: a.Type, Path: a.Path, Content: a.Content, Size: a.Size, Mode: a.Mode, Hash: ruling.Decision.Action}
+	begun := space.FileBegun{Space: doc.ID, Action: a.Type, Path: a.Path, Content: a.Content, Size: a.Size, Mode: a.Mode, Hash: ruling.Decision.Action, Withheld: a.Method == space.MethodWithheld}
 	permit, receipt, err := k.Gate.Begin(ctx, ruling, approval, origin.Once(event.Batch{Workspace: ws, Drafts: []event.Draft{k.event(space.EventFileBegun, origin, doc, begun)}}))
 	if err != nil {
 		return done, err
@@ -254,7 +280,7 @@ func (k *Keeper) tookEffect(ctx context.Context, origin event.Origin, a policy.A
 	case a.Type == policy.FileDelete && errors.Is(failed, space.ErrFileNotFound):
 		return space.Entry{}, nil
 	case a.Type == policy.FileCreate && errors.Is(failed, space.ErrFileExists):
-		file, err := k.ReadFile(ctx, origin, a.Workspace, a.Space, a.Path)
+		file, err := k.ReadFile(ctx, origin, a.Workspace, a.Space, a.Path, whichOf(a))
 		if err != nil {
 			return space.Entry{}, failed
 		}
@@ -267,8 +293,8 @@ func (k *Keeper) tookEffect(ctx context.Context, origin event.Origin, a policy.A
 	return space.Entry{}, failed
 }
 
-// reach returns a living space, its files, and the action on one of their paths.
-func (k *Keeper) reach(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, typ, path string) (space.Space, space.Files, policy.Action, error) {
+// reach returns a living space, its files, or those that are withheld, and the action on one of their paths.
+func (k *Keeper) reach(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, typ, path string, aside bool) (space.Space, space.Files, policy.Action, error) {
 	clean := space.CleanFilePath
 	if typ == policy.FileList || typ == policy.FileArchive {
 		clean = space.CleanPath
@@ -284,6 +310,10 @@ func (k *Keeper) reach(ctx context.Context, origin event.Origin, ws id.Workspace
 	files, _, err := k.Store.Open(doc.ID, doc.UID, doc.Limits)
 	action := policy.Action{
 		Type: typ, Workspace: ws, Room: doc.Room, Principal: origin.Principal, Token: origin.Token, Space: s, Path: path, Bundle: doc.Bundle,
+	}
+	if aside && err == nil {
+		action.Method = space.MethodWithheld
+		files, err = k.aside(ctx, doc)
 	}
 	return doc, files, action, err
 }

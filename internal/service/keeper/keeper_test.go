@@ -186,7 +186,7 @@ func TestUpdateAndExtend(t *testing.T) {
 	if _, err := s.Keeper.Extend(s.Context(), s.Origin, testkit.WS, doc.ID, time.Hour); !errors.Is(err, keeper.ErrDestroyed) {
 		t.Errorf("extension of what is gone: %v", err)
 	}
-	if _, err := s.Keeper.ReadFile(s.Context(), s.Origin, testkit.WS, doc.ID, "x"); !errors.Is(err, keeper.ErrDestroyed) {
+	if _, err := s.Keeper.ReadFile(s.Context(), s.Origin, testkit.WS, doc.ID, "x", keeper.Any); !errors.Is(err, keeper.ErrDestroyed) {
 		t.Errorf("a file of what is gone: %v", err)
 	}
 	nothingLeft(t, s)
@@ -503,7 +503,7 @@ func TestTrapFilesSkipPolicy(t *testing.T) {
 		t.Errorf("a write under the restrictive policy: %v", err)
 	}
 	standard := s.Space()
-	for _, path := range []string{"x.env", "a/b.key", ".git/config"} {
+	for _, path := range []string{".git/hooks/pre-commit", "a/.git/HEAD", ".git/config"} {
 		if _, err := s.Keeper.WriteFile(s.Context(), s.Origin, testkit.WS, standard.ID, path, false, "", event.DigestOf(content), 1, bytes.NewReader(content)); fault.KindOf(err) != fault.Denied {
 			t.Errorf("a write of %s: %v", path, err)
 		}

@@ -351,6 +351,12 @@ func (k *Keeper) CarrySnapshot(ctx context.Context, origin event.Origin, ws id.W
 
 // mayRead reports whether policy lets the caller read a file of a space.
 func (k *Keeper) mayRead(ctx context.Context, origin event.Origin, doc space.Space, path string) bool {
+	if !person(origin) { // a snapshot may be older than the policy
+		held, err := k.withhold(ctx, doc)
+		if _, match := held.Match(path); err != nil || match {
+			return false
+		}
+	}
 	ruling, err := k.Gate.Judge(ctx, policy.Action{Type: policy.FileRead, Workspace: doc.Workspace, Principal: origin.Principal, Token: origin.Token, Space: doc.ID, Path: path})
 	return err == nil && ruling.Decision.Allowed()
 }

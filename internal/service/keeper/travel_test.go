@@ -169,7 +169,10 @@ func TestDiffShowsNoHashOfWhatMayNotBeRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{".env", "plain"} {
+	if err := os.Mkdir(filepath.Join(dir, ".git"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{".git/config", "plain"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("1234\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -187,7 +190,7 @@ func TestDiffShowsNoHashOfWhatMayNotBeRead(t *testing.T) {
 	for _, d := range c.Differences {
 		seen[d.Path] = d.After != nil && !d.After.Digest.IsZero()
 	}
-	if hash, ok := seen[".env"]; !ok || hash || !seen["plain"] {
+	if hash, ok := seen[".git/config"]; !ok || hash || !seen["plain"] {
 		t.Errorf("hashes are shown of %v", seen)
 	}
 }

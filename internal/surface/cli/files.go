@@ -2,7 +2,9 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -11,7 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"agentbox/internal/client"
 	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/space"
 )
 
@@ -48,6 +52,9 @@ func fileList(i *invocation) *cobra.Command {
 				case "symlink":
 					name.text += " -> " + oneLine(e.Target, 0)
 				}
+				if e.Withheld {
+					name = cell{name.text + "  (withheld from code)", yellow}
+				}
 				rows[n] = []cell{{e.Mode, faint}, {size, ""}, {ago(now, e.Modified), faint}, name}
 			}
 			p.table("The folder is empty.", []string{"mode", "size", "changed", "path"}, rows)
@@ -59,8 +66,23 @@ func fileList(i *invocation) *cobra.Command {
 	return c
 }
 
+// withheldFlag adds the flag that asks for the withheld one of two files of one path.
+func withheldFlag(c *cobra.Command, withheld *bool) *cobra.Command {
+	c.Flags().BoolVar(withheld, "withheld", false, "the file that is withheld from code, where code has one of that name too")
+	return c
+}
+
+// fileContent opens a file of a space.
+func fileContent(ctx context.Context, api *client.Client, in id.Space, name string, withheld bool) (io.ReadCloser, error) {
+	if withheld {
+		return api.ReadWithheld(ctx, in, name)
+	}
+	return api.ReadFile(ctx, in, name)
+}
+
 func fileCat(i *invocation) *cobra.Command {
-	return &cobra.Command{
+	var withheld bool
+	return withheldFlag(&cobra.Command{
 		Use: "cat SPACE PATH", Short: "Print a file", Args: cobra.ExactArgs(2), ValidArgsFunction: i.completeSpaces,
 		Long: "Cat prints a file. On a terminal what a terminal would obey is made visible; into a pipe the bytes go as they are.",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -72,7 +94,7 @@ func fileCat(i *invocation) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			content, err := api.ReadFile(cmd.Context(), in, args[1])
+			content, err := fileContent(cmd.Context(), api, in, args[1], withheld)
 			if err != nil {
 				return err
 			}
@@ -88,7 +110,7 @@ func fileCat(i *invocation) *cobra.Command {
 			_, err = io.WriteString(i.Out, plain(string(raw)))
 			return err
 		},
-	}
+	}, &withheld)
 }
 
 // interrupted is the fault of content that ended too early.
@@ -132,7 +154,12 @@ func filePut(i *invocation) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return i.show(entry, func(p *printer) { p.line("%s  %s", plain(entry.Path), p.paint(faint, bytesize(entry.Size))) })
+			return i.show(entry, func(p *printer) {
+				p.line("%s  %s", plain(entry.Path), p.paint(faint, bytesize(entry.Size)))
+				if entry.Withheld {
+					i.withheld([]string{entry.Path}, 1)
+				}
+			})
 		}
 		if from == "-" {
 			if to == "" {
@@ -187,11 +214,12 @@ func (i *invocation) put(from, to string, write func(content io.Reader, size int
 }
 
 func fileGet(i *invocation) *cobra.Command {
-	var force bool
+	var force, withheld bool
 	c := &cobra.Command{
 		Use: "get SPACE PATH [FILE]", Short: "Copy a file out of a space", Args: cobra.RangeArgs(2, 3), ValidArgsFunction: i.completeSpaces,
 		Long: "Get writes a file of the space to FILE on this machine (default: its own name in the current directory).",
 	}
+	withheldFlag(c, &withheld)
 	c.Flags().BoolVarP(&force, "force", "f", false, "replace FILE if it exists")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		api, err := i.connect(cmd.Context())
@@ -206,7 +234,7 @@ func fileGet(i *invocation) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		content, err := api.ReadFile(cmd.Context(), in, args[1])
+		content, err := fileContent(cmd.Context(), api, in, args[1], withheld)
 		if err != nil {
 			return err
 		}
@@ -279,7 +307,8 @@ func save(target string, content io.Reader, force bool) (int64, error) {
 }
 
 func fileRemove(i *invocation) *cobra.Command {
-	return &cobra.Command{
+	var withheld bool
+	return withheldFlag(&cobra.Command{
 		Use: "rm SPACE PATH...", Short: "Delete files of a space", Args: cobra.MinimumNArgs(2), ValidArgsFunction: i.completeSpaces,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			api, err := i.connect(cmd.Context())
@@ -291,11 +320,50 @@ func fileRemove(i *invocation) *cobra.Command {
 				return err
 			}
 			for _, name := range args[1:] {
-				if err := api.DeleteFile(cmd.Context(), in, name); err != nil {
+				remove := api.DeleteFile
+				if withheld {
+					remove = api.DeleteWithheld
+				}
+				if err := remove(cmd.Context(), in, name); err != nil {
 					return err
 				}
 			}
 			return i.show(map[string]any{"deleted": args[1:]}, func(*printer) {})
 		},
+	}, &withheld)
+}
+
+// maxNamed is how many withheld files are named.
+const maxNamed = 10
+
+// withheld says that files were kept from code. Where their names are not known it says how many there are.
+func (i *invocation) withheld(names []string, n int) {
+	p, verb := i.printer(i.Err), "files are"
+	if n == 1 {
+		verb = "file is"
 	}
+	text := ""
+	for k, name := range names[:min(len(names), maxNamed)] {
+		text += map[bool]string{true: ": ", false: ", "}[k == 0] + oneLine(name, 80)
+	}
+	if len(names) > maxNamed {
+		text += " and others"
+	}
+	p.line("%s", p.paint(yellow, fmt.Sprintf("%d %s withheld from code%s", n, verb, text)))
+}
+
+// withheldIn names the files that a new space withholds from code.
+func (i *invocation) withheldIn(ctx context.Context, api *client.Client, made space.Space) {
+	if made.Withheld == 0 {
+		return
+	}
+	var names []string
+	if found, err := api.Files(ctx, made.ID, ".", true); err == nil { // the number is known all the same
+		for _, e := range found.Entries {
+			if e.Withheld && e.Type == "file" {
+				names = append(names, e.Path)
+			}
+		}
+	}
+	i.withheld(names, made.Withheld)
 }

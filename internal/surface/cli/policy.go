@@ -38,12 +38,44 @@ func policyPresets(i *invocation) *cobra.Command {
 				for n, b := range found {
 					rows[n] = []cell{
 						text(b.Name), {bytesize(b.Limits.FileBytes), ""}, {trimmed(float64(b.Limits.CommandMS)/1000) + " s", ""},
-						text(b.Hash.String()), text(strings.Join(b.Limits.Blocked, " ")),
+						text(b.Hash.String()), text(strings.Join(walls(b.Limits), " ")), text(strings.Join(b.Limits.Blocked, " ")),
 					}
 				}
-				p.table("There are no presets.", []string{"preset", "a file", "a command", "bundle", "refused paths"}, rows)
+				p.table("There are no presets.", []string{"preset", "a file", "a command", "bundle", "withheld (wall)", "refused (guard)"}, rows)
 			})
 		},
+	}
+}
+
+// walls returns the patterns of files that are kept from code.
+func walls(l policy.Limits) []string {
+	if l.Withhold == nil {
+		return nil
+	}
+	return l.Withhold.Paths
+}
+
+// pathRules shows what protects paths, and how strongly.
+func (p *printer) pathRules(rules []policy.PathRule) {
+	if len(rules) == 0 {
+		return
+	}
+	type line struct{ kind, says string }
+	lines, patterns := []line{}, map[line][]string{}
+	for _, r := range rules {
+		l := line{r.Strength, r.Says}
+		if r.Except {
+			l.kind += ", except"
+		}
+		if patterns[l] == nil {
+			lines = append(lines, l)
+		}
+		patterns[l] = append(patterns[l], r.Pattern)
+	}
+	p.line("")
+	for _, l := range lines {
+		p.line("%s: %s", l.kind, p.paint(faint, l.says))
+		p.line("  %s", plain(strings.Join(patterns[l], " ")))
 	}
 }
 
@@ -88,7 +120,7 @@ func policyExplain(i *invocation) *cobra.Command {
 	c := &cobra.Command{
 		Use: "explain [COMMAND]", Short: "Say how an operation would be decided, and why; nothing is done", Args: cobra.MaximumNArgs(1),
 		Long:    "Explain judges a shell command, or an operation of the protocol as JSON, and shows the judgement of each part. The strictest decides.",
-		Example: "  agentbox policy explain 'cat notes.txt | grep todo'\n  agentbox policy explain --space spc_... 'rm -r build'\n  agentbox policy explain --operation '{\"type\":\"createFile\",\"path\":\".env\",\"content\":\"\"}'",
+		Example: "  agentbox policy explain 'cat notes.txt | grep todo'\n  agentbox policy explain --space spc_... 'rm -r build'\n  agentbox policy explain --operation '{\"type\":\"createFile\",\"path\":\".git/config\",\"content\":\"\"}'",
 	}
 	t.flags(c)
 	c.Flags().StringVar(&operation, "operation", "", "an operation of the protocol, as JSON")
@@ -148,6 +180,7 @@ func (p *printer) explanation(e policy.Explanation) {
 		p.line("")
 		p.table("", []string{"decision", "part", "policies", "why"}, rows)
 	}
+	p.pathRules(e.PathRules)
 }
 
 // expectation is one case of a file of policy tests.
@@ -172,7 +205,7 @@ func policyTest(i *invocation) *cobra.Command {
 	c := &cobra.Command{
 		Use: "test CASES.yaml", Short: "Check that a policy decides a list of cases as expected; nothing is done", Args: cobra.ExactArgs(1),
 		Long: "Test reads a list of cases, each with a command or an operation and the decision that is expected. It exits with 6 when one differs.\n\n" +
-			"  - command: cat notes.txt\n    expect: allow\n  - name: secrets stay\n    operation: {type: createFile, path: .env, content: x}\n    expect: deny",
+			"  - command: cat notes.txt\n    expect: allow\n  - name: secrets stay\n    operation: {type: createFile, path: .git/config, content: x}\n    expect: deny",
 	}
 	t.flags(c)
 	c.RunE = func(cmd *cobra.Command, args []string) error {

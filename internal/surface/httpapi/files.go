@@ -39,6 +39,20 @@ type FilePath struct {
 	Path  string `path:"path" doc:"Relative to the space's files; may hold slashes"`
 }
 
+// withheldPath names a file of a space, of which there may be two.
+type withheldPath struct {
+	FilePath
+	Withheld bool `query:"withheld" doc:"The file that is withheld from code, also where code has one of that name. People only"`
+}
+
+// which says which file a request means.
+func which(withheld bool) keeper.Which {
+	if withheld {
+		return keeper.Held
+	}
+	return keeper.Any
+}
+
 type listing struct {
 	Path      string        `json:"path"`
 	Entries   []space.Entry `json:"entries" nullable:"false"`
@@ -62,15 +76,16 @@ func (s *Server) registerFiles() {
 	}, s.uploadFiles)
 	wire.Stream[struct {
 		SpacePath
-		Path string `query:"path" doc:"The folder; the top by default"`
+		Path     string `query:"path" doc:"The folder; the top by default"`
+		Withheld bool   `query:"withheld" doc:"The files that are withheld from code, instead of those that code sees. People only"`
 	}](s.Server, wire.Operation{
 		ID: "archive-files", Home: wire.AtSpace, Needs: wire.Does(policy.FileArchive, "space_id"), Method: http.MethodGet, Path: "/v1/spaces/{space_id}/files/archive", Tag: "files", Summary: "Download a folder as a zip file",
 		Rate: wire.RateFiles, Media: "application/zip",
-		Detail: "Symbolic links are not followed. A file named archive at the top is read under the path %2e/archive.",
+		Detail: "Symbolic links are not followed. Files that are withheld from code are left out. A file named archive at the top is read under the path %2e/archive.",
 	}, s.archiveFiles)
-	wire.Stream[FilePath](s.Server, wire.Operation{
+	wire.Stream[withheldPath](s.Server, wire.Operation{
 		ID: "read-file", Home: wire.AtSpace, Needs: wire.Does(policy.FileRead, "space_id"), Method: http.MethodGet, Path: "/v1/spaces/{space_id}/files/{path}", Tag: "files", Summary: "Read a file", Rate: wire.RateFiles,
-		Media: "application/octet-stream", Detail: "Takes Range, If-None-Match and If-Range. The ETag is the content's SHA-256.",
+		Media: "application/octet-stream", Detail: "Takes Range, If-None-Match and If-Range. The ETag is the content's SHA-256. It is the file that code sees; a person gets the withheld one where code has none of that name.",
 	}, s.readFile)
 	wire.Stream[struct {
 		FilePath
@@ -80,13 +95,13 @@ func (s *Server) registerFiles() {
 		RawBody   []byte `contentType:"application/octet-stream"`
 	}](s.Server, wire.Operation{
 		ID: "write-file", Home: wire.AtSpace, Needs: wire.Does(policy.FileCreate, "space_id").PastLabels(), Method: http.MethodPut, Path: "/v1/spaces/{space_id}/files/{path}", Tag: "files", Summary: "Write a file", Rate: wire.RateFiles,
-		Answers: map[int]any{http.StatusOK: space.Entry{}}, Detail: "The file appears as a whole or not at all; folders are made.",
+		Answers: map[int]any{http.StatusOK: space.Entry{}}, Detail: "The file appears as a whole or not at all; folders are made. What a person writes under a name that the policy withholds is kept from code; the answer then says withheld.",
 	}, s.writeFile)
 	wire.Handle(s.Server, wire.Operation{
 		ID: "delete-file", Home: wire.AtSpace, Needs: wire.Does(policy.FileDelete, "space_id").PastLabels(), Method: http.MethodDelete, Path: "/v1/spaces/{space_id}/files/{path}", Tag: "files", Summary: "Delete a file", Rate: wire.RateFiles,
 		Status: http.StatusNoContent,
-	}, func(ctx context.Context, c wire.Call, in *FilePath) (*struct{}, error) {
-		err := s.services.Keeper.DeleteFile(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Path)
+	}, func(ctx context.Context, c wire.Call, in *withheldPath) (*struct{}, error) {
+		err := s.services.Keeper.DeleteFile(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Path, which(in.Withheld))
 		return nil, err
 	})
 }
@@ -108,7 +123,11 @@ func (s *Server) listFiles(ctx context.Context, c wire.Call, in *struct {
 }
 
 func (s *Server) readFile(w http.ResponseWriter, r *http.Request, c wire.Call) error {
-	file, err := s.services.Keeper.ReadFile(r.Context(), c.Origin(), c.Caller.Workspace, id.Space(r.PathValue("space_id")), r.PathValue("path"))
+	withheld, err := wire.Boolean(r, "withheld", false)
+	if err != nil {
+		return err
+	}
+	file, err := s.services.Keeper.ReadFile(r.Context(), c.Origin(), c.Caller.Workspace, id.Space(r.PathValue("space_id")), r.PathValue("path"), which(withheld))
 	if err != nil {
 		return err
 	}
@@ -338,7 +357,11 @@ func (s *Server) archiveFiles(w http.ResponseWriter, r *http.Request, c wire.Cal
 	if folder == "" {
 		folder = "."
 	}
-	write, err := s.services.Keeper.ArchiveFiles(r.Context(), c.Origin(), c.Caller.Workspace, id.Space(r.PathValue("space_id")), folder)
+	withheld, err := wire.Boolean(r, "withheld", false)
+	if err != nil {
+		return err
+	}
+	write, err := s.services.Keeper.ArchiveFiles(r.Context(), c.Origin(), c.Caller.Workspace, id.Space(r.PathValue("space_id")), folder, which(withheld))
 	if err != nil {
 		return err
 	}

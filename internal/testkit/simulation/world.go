@@ -376,22 +376,35 @@ func (i *instance) Close() error {
 type hostFiles struct{ h *host }
 
 // Create implements space.Store.
-func (f *hostFiles) Create(ctx context.Context, p policy.Permit, _ int, _ space.Limits, _ space.Seed) (int, error) {
+func (f *hostFiles) Create(ctx context.Context, p policy.Permit, _ int, _ space.Limits, _ space.Seed) (space.Sown, error) {
 	a, err := p.Redeem(policy.SpaceCreate)
 	if err != nil {
-		return 0, err
+		return space.Sown{}, err
 	}
 	f.h.w.s.pause(f.h.w.deed(a), fileTime)
 	if err := f.h.gone(ctx); err != nil {
-		return 0, err
+		return space.Sown{}, err
 	}
 	if f.h.w.s.happens(f.h.w.deed(a), 0.03) {
-		return 0, space.ErrDiskFull
+		return space.Sown{}, space.ErrDiskFull
 	}
 	f.h.w.mu.Lock()
 	defer f.h.w.mu.Unlock()
 	f.h.w.files[a.Space] = map[string]string{}
-	return 0, nil
+	return space.Sown{}, nil
+}
+
+// Aside implements space.Store: nothing is withheld here.
+func (f *hostFiles) Aside(id.Space, int, space.Limits, policy.Withhold) (space.Files, error) {
+	return nil, space.ErrWithheld
+}
+
+// Withholds implements space.Store.
+func (f *hostFiles) Withholds(id.Space, int, space.Limits, string) bool { return false }
+
+// KeepAside implements space.Store.
+func (f *hostFiles) KeepAside(context.Context, id.Space, int, space.Limits, policy.Withhold) ([]string, error) {
+	return nil, nil
 }
 
 // Share implements space.Store: no fork is made here.

@@ -380,7 +380,7 @@ var travelling = map[string]func(*testing.T, *House){
 		_, dir, err := h.Store.Open(Two, h.UID, Limits)
 		must(t, err)
 		same(t, "fork", Tree(t, dir), Tree(t, h.Dir))
-		if now, err := past.Keep(t.Context()); err != nil || now.Root != s.Root || int64(n) != s.Files {
+		if now, err := past.Keep(t.Context()); err != nil || now.Root != s.Root || int64(n.Files) != s.Files {
 			t.Errorf("it is %+v, %v, of %d files, want %+v", now, err, n, s)
 		}
 		if h.UID != 0 {

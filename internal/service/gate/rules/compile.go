@@ -52,7 +52,7 @@ func entry(key, value string) error {
 		if strings.Contains(name, "/") || strings.Contains(name, "*") && value != "*" || name == "" {
 			return fmt.Errorf("%q is not a command: a name without a folder, the words that must follow it, or *", value)
 		}
-	case "paths":
+	case "paths", "except":
 		if strings.HasPrefix(value, "/") || strings.ContainsAny(value, "?[]{}\\") || strings.Contains("/"+value+"/", "/../") {
 			return fmt.Errorf("%q is not a path glob: relative, with * for anything", value)
 		}
@@ -133,10 +133,14 @@ func Compile(s Spec) (policy.Bundle, error) {
 	s.commands(w)
 	s.domains(w)
 	s.tools(w)
-	return policy.NewBundle(s.Name, w.String(), policy.Limits{
+	limits := policy.Limits{
 		FileBytes: s.FileBytes, CommandMS: s.CommandMS, Blocked: s.Deny.Paths, Approvers: s.Approvers,
 		Weakest: s.WeakestTier,
-	})
+	}
+	if !s.Withhold.IsZero() {
+		limits.Withhold = &s.Withhold
+	}
+	return policy.NewBundle(s.Name, w.String(), limits)
 }
 
 func (s Spec) files(w *writer) {

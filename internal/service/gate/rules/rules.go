@@ -32,6 +32,8 @@ type Spec struct {
 	Allow Lists
 	Ask   Lists
 	Deny  Lists
+
+	Withhold policy.Withhold // which files that people bring in are kept from code
 }
 
 // The names of the presets, from the strictest to the freest.

@@ -25,12 +25,14 @@ const (
 
 // keys are the words of the short form, by the section that they stand in.
 var keys = map[string][]string{
-	"":       {"name", "preset", "limits", "files", "approvers", "weakest_tier", "allow", "ask", "deny"},
+	"":       {"name", "preset", "limits", "files", "approvers", "weakest_tier", "withhold", "allow", "ask", "deny"},
 	"limits": {"file_bytes", "command_ms"},
 	"files":  {"read", "write"},
 	"allow":  {"commands", "paths", "domains", "tools", "traits"},
 	"ask":    {"commands", "paths", "domains", "tools", "traits"},
 	"deny":   {"commands", "paths", "domains", "tools", "traits"},
+
+	"withhold": {"paths", "except"},
 }
 
 func refuse(n *yaml.Node, format string, args ...any) error {
@@ -174,6 +176,8 @@ func (s *Spec) read(root *yaml.Node) error {
 				return refuse(value, "weakest_tier must be the name of a tier, such as namespace")
 			}
 			s.WeakestTier = value.Value
+		case "withhold":
+			return section(value, key, s.withhold)
 		case "allow":
 			return section(value, key, s.Allow.read)
 		case "ask":
@@ -211,19 +215,41 @@ func (s *Spec) file(key string, value *yaml.Node) error {
 	return nil
 }
 
-func (l *Lists) read(key string, value *yaml.Node) error {
+func (s *Spec) withhold(key string, value *yaml.Node) error {
+	list, err := texts(key, value)
+	if err != nil {
+		return err
+	}
+	if key == "paths" {
+		s.Withhold.Paths = list
+	} else {
+		s.Withhold.Except = list
+	}
+	return nil
+}
+
+// texts reads a list of entries.
+func texts(key string, value *yaml.Node) ([]string, error) {
 	if value.Kind != yaml.SequenceNode || len(value.Content) > maxEntries {
-		return refuse(value, "%s must be a list of at most %d texts", key, maxEntries)
+		return nil, refuse(value, "%s must be a list of at most %d texts", key, maxEntries)
 	}
 	list := make([]string, len(value.Content))
 	for i, n := range value.Content {
 		if n.Kind != yaml.ScalarNode || n.Value == "" || n.Tag == "!!null" {
-			return refuse(n, "%s holds something that is not a text", key)
+			return nil, refuse(n, "%s holds something that is not a text", key)
 		}
 		if err := entry(key, n.Value); err != nil {
-			return refuse(n, "%s", err.Error())
+			return nil, refuse(n, "%s", err.Error())
 		}
 		list[i] = n.Value
+	}
+	return list, nil
+}
+
+func (l *Lists) read(key string, value *yaml.Node) error {
+	list, err := texts(key, value)
+	if err != nil {
+		return err
 	}
 	switch key {
 	case "commands":

@@ -28,21 +28,24 @@ const (
 )
 
 // Fill fills the folder root of a new space, in which no code runs yet, with what a permit decided on: an archive by its hash, or a folder
-// below one of sources. All of it belongs to uid (0: the daemon's user). It returns how many files there were. After an error the folder
+// below one of sources. All of it belongs to uid (0: the daemon's user), but for what is withheld: that goes aside and belongs to the daemon's. After an error the folder
 // holds what was made before it.
-func Fill(ctx context.Context, root *beneath.Folder, uid int, limits space.Limits, from space.Seed, archive event.Digest, sources []string) (int, error) {
-	s := &sower{ctx: ctx, root: root, uid: uid, limits: limits}
+func Fill(
+	ctx context.Context, root *beneath.Folder, aside Aside, uid int, limits space.Limits, from space.Seed, archive event.Digest, sources []string,
+) (space.Sown, error) {
+	s := &sower{ctx: ctx, root: root, uid: uid, limits: limits, apart: &apart{Aside: aside, also: map[string]bool{}, first: map[string]string{}, names: map[string][]string{}}}
+	defer s.apart.close()
 	if from.Archive != nil {
 		if err := s.archive(from.Archive, archive); err != nil {
-			return s.files, err
+			return s.sown(), err
 		}
 	}
 	if from.Folder != "" {
 		if err := s.folder(from.Folder, sources); err != nil {
-			return s.files, err
+			return s.sown(), err
 		}
 	}
-	return s.files, s.taken(beneath.SyncFS(root))
+	return s.sown(), s.taken(beneath.SyncFS(root))
 }
 
 // sower fills the folder of a new space, in which no code runs yet.
@@ -55,6 +58,7 @@ type sower struct {
 	entries int
 	files   int
 	bytes   int64
+	apart   *apart
 	source  func() int64 // bytes of the archive that were read so far; nil where there is none
 }
 
@@ -76,6 +80,9 @@ func (s *sower) folder(path string, permitted []string) error {
 		return fault.Wrap(err, fault.NotFound, "seed_not_found", "the folder %+q cannot be opened; it must be a folder, reached through no link", path)
 	}
 	defer from.Close()
+	if err := s.scan(from); err != nil {
+		return s.taken(err)
+	}
 	return s.taken(beneath.Walk(s.ctx, from, ".", beneath.MaxDepth, MaxSeedEntries+1, s.copy))
 }
 
@@ -112,6 +119,9 @@ func (s *sower) copy(dir *beneath.Folder, rel, name string, st beneath.Stat) err
 			return err
 		}
 		defer file.Close()
+		if s.apart.inodes[[2]uint64{uint64(st.Dev), st.Ino}] {
+			s.apart.also[rel] = true
+		}
 		return s.file(rel, st.Mode&beneath.ExecBits != 0, st.Size, file)
 	}
 	return nil
@@ -147,6 +157,9 @@ func (s *sower) tooMany(most int64) error {
 
 // mkdir makes a folder, and those on the way to it.
 func (s *sower) mkdir(path string) error {
+	if s.held(path) {
+		return s.aside(func() error { return s.mkdir(path) })
+	}
 	dir, err := s.dir(path)
 	if err != nil {
 		return err
@@ -197,6 +210,9 @@ func (s *sower) makeDir(parent *beneath.Folder, name string) (*beneath.Folder, e
 
 // file makes a file of size bytes; a reader that yields more or fewer is refused.
 func (s *sower) file(path string, executable bool, size int64, content io.Reader) error {
+	if s.held(path) {
+		return s.aside(func() error { return s.file(path, executable, size, content) })
+	}
 	if err := s.enter(); err != nil {
 		return err
 	}
@@ -234,6 +250,9 @@ func (s *sower) file(path string, executable bool, size int64, content io.Reader
 
 // symlink makes a symbolic link.
 func (s *sower) symlink(path, target string) error {
+	if s.held(path) {
+		return s.aside(func() error { return s.symlink(path, target) })
+	}
 	if err := s.enter(); err != nil {
 		return err
 	}
@@ -254,6 +273,14 @@ func (s *sower) symlink(path, target string) error {
 
 // link gives a file that was made before a second name.
 func (s *sower) link(path, target string) error {
+	if s.holdsLink(path, target) {
+		if err := s.moveAside(target); err != nil {
+			return err
+		}
+		s.apart.also[path] = true
+		return s.aside(func() error { return s.link(path, target) })
+	}
+	s.apart.join(path, target)
 	if err := s.enter(); err != nil {
 		return err
 	}
@@ -263,6 +290,9 @@ func (s *sower) link(path, target string) error {
 		return err
 	}
 	defer dir.Close()
+	if s.apart.inside {
+		s.files++ // of what is withheld every name is told
+	}
 	return beneath.Link(s.root, target, dir, name)
 }
 
