@@ -203,7 +203,7 @@ func TestCopyTakesOutMore(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	w, err := NewTranscriptWriter(&b, []string{RedactOutput, RedactContent})
+	w, err := NewTranscriptWriter(&b, []string{RedactOutput, RedactContent, RedactCommands})
 	if err != nil {
 		t.Fatal(err)
 	}

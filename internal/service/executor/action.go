@@ -26,7 +26,8 @@ type task struct {
 	edits   []space.Edit // of editFile
 	kept    run.Kept     // the snapshot after it
 
-	shown []space.Display // beside its output
+	shown []space.Display   // beside its output
+	env   map[string]string // of the space, whose values are not shown
 }
 
 // glances reports whether the operation is done without an intent in the log: it changes nothing, and uses nothing up.
