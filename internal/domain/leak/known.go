@@ -3,6 +3,9 @@ package leak
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -60,6 +63,56 @@ func (k Known) Text(text string) (string, []Match) {
 	}
 	clean, more := Text(text)
 	return clean, append(found, more[:min(len(more), MaxMatches-len(found))]...)
+}
+
+// Scan returns JSON without the known values in its texts, and what was found. The rules are those of the function Scan, which is not called here:
+// every record passes there.
+func (k Known) Scan(data json.RawMessage) (json.RawMessage, []Match) {
+	if len(k.values) == 0 {
+		return data, nil
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	var v any
+	if d.Decode(&v) != nil {
+		return data, nil // what is no JSON is refused by the log
+	}
+	var found []Match
+	var walk func(v any, where string) any
+	walk = func(v any, where string) any {
+		switch v := v.(type) {
+		case string:
+			for _, value := range k.values {
+				if n := strings.Count(v, value); n > 0 {
+					v = strings.ReplaceAll(v, value, Redacted)
+					for range min(n, MaxMatches-len(found)) {
+						found = append(found, Match{EnvValue, where, strings.Repeat("*", 8)})
+					}
+				}
+			}
+			return v
+		case []any:
+			for i := range v {
+				v[i] = walk(v[i], fmt.Sprintf("%s[%d]", where, i))
+			}
+		case map[string]any:
+			for _, name := range slices.Sorted(maps.Keys(v)) {
+				v[name] = walk(v[name], where+"."+name)
+			}
+		}
+		return v
+	}
+	v = walk(v, "")
+	if len(found) == 0 {
+		return data, nil
+	}
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if e.Encode(v) != nil {
+		return json.RawMessage(`{}`), found // it was read from JSON, so it is written as JSON
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), found
 }
 
 // Stream cleans a text that comes in pieces, as a command prints it. The beginning of what may be a secret is held back until what follows shows

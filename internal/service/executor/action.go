@@ -38,6 +38,7 @@ func (t *task) glances() bool {
 
 // prepare makes the action of an operation. Its error is the operation's validation error.
 func (r *ride) prepare(ctx context.Context, t *task, s space.Space) error {
+	t.env = s.Env
 	if err := t.op.Check(); err != nil {
 		return err
 	}
