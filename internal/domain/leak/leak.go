@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"unicode/utf8"
 )
 
@@ -55,23 +54,20 @@ type rule struct {
 	pattern *regexp.Regexp // its first group is the secret
 }
 
-// rules are compiled when a text is suspicious for the first time: most processes never see one.
-var rules = sync.OnceValue(func() []rule {
-	return []rule{
-		{PrivateKey, regexp.MustCompile(`(?s)(-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\z))`)},
-		{AnthropicKey, regexp.MustCompile(`(?:^|[^A-Za-z0-9])(sk-ant-[A-Za-z0-9_-]{20,})`)},
-		{OpenRouterKey, regexp.MustCompile(`(?:^|[^A-Za-z0-9])(sk-or-[A-Za-z0-9_-]{20,})`)},
-		{OpenAIKey, regexp.MustCompile(`(?:^|[^A-Za-z0-9])(sk-(?:(?:proj|svcacct|admin)-[A-Za-z0-9_-]{20,}|[A-Za-z0-9]{20,}))`)},
-		{SlackToken, regexp.MustCompile(`(?:^|[^A-Za-z0-9])(xox[abeoprs]-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{10,})`)},
-		{GitLabToken, regexp.MustCompile(`(?:^|[^A-Za-z0-9])(glpat-[A-Za-z0-9_-]{20,})`)},
-		{StripeKey, regexp.MustCompile(`(?:^|[^A-Za-z0-9])([sr]k_live_[A-Za-z0-9]{20,})`)},
-		{GoogleKey, regexp.MustCompile(`(?:^|[^A-Za-z0-9_-])(AIza[A-Za-z0-9_-]{35})`)},
-		{NPMToken, regexp.MustCompile(`(?:^|[^A-Za-z0-9_])(npm_[A-Za-z0-9]{36})`)},
-		{GitHubToken, regexp.MustCompile(`((?:gh[pousr]|github_pat)_[A-Za-z0-9_]{20,})`)},
-		{AWSKey, regexp.MustCompile(`(A[KS]IA[0-9A-Z]{16})`)},
-		{BearerToken, regexp.MustCompile(`(?i)bearer[ \t:="']+([A-Za-z0-9._~+/-]{20,}=*)`)},
-	}
-})
+var rules = []rule{
+	{PrivateKey, regexp.MustCompile(`(?s)(-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\z))`)},
+	{AnthropicKey, regexp.MustCompile(`(?:^|[^A-Za-z0-9])(sk-ant-[A-Za-z0-9_-]{20,})`)},
+	{OpenRouterKey, regexp.MustCompile(`(?:^|[^A-Za-z0-9])(sk-or-[A-Za-z0-9_-]{20,})`)},
+	{OpenAIKey, regexp.MustCompile(`(?:^|[^A-Za-z0-9])(sk-(?:(?:proj|svcacct|admin)-[A-Za-z0-9_-]{20,}|[A-Za-z0-9]{20,}))`)},
+	{SlackToken, regexp.MustCompile(`(?:^|[^A-Za-z0-9])(xox[abeoprs]-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{10,})`)},
+	{GitLabToken, regexp.MustCompile(`(?:^|[^A-Za-z0-9])(glpat-[A-Za-z0-9_-]{20,})`)},
+	{StripeKey, regexp.MustCompile(`(?:^|[^A-Za-z0-9])([sr]k_live_[A-Za-z0-9]{20,})`)},
+	{GoogleKey, regexp.MustCompile(`(?:^|[^A-Za-z0-9_-])(AIza[A-Za-z0-9_-]{35})`)},
+	{NPMToken, regexp.MustCompile(`(?:^|[^A-Za-z0-9_])(npm_[A-Za-z0-9]{36})`)},
+	{GitHubToken, regexp.MustCompile(`((?:gh[pousr]|github_pat)_[A-Za-z0-9_]{20,})`)},
+	{AWSKey, regexp.MustCompile(`(A[KS]IA[0-9A-Z]{16})`)},
+	{BearerToken, regexp.MustCompile(`(?i)bearer[ \t:="']+([A-Za-z0-9._~+/-]{20,}=*)`)},
+}
 
 // Scan returns JSON without the secrets in it, in texts and in names, and what was found. Data without any are returned as they are, byte for
 // byte. What is no JSON is returned as it is, for the log refuses it. Of two members of one name, where there may be a secret, the last is kept: the
@@ -208,7 +204,7 @@ func (s *scan) text(text, where string) string {
 	if s.left -= utf8.RuneCountInString(text); s.left < 0 {
 		return s.whole(Unscanned, where, "")
 	}
-	for _, r := range rules() {
+	for _, r := range rules {
 		at := r.pattern.FindAllStringSubmatchIndex(text, MaxMatches+1)
 		if len(at) == 0 {
 			continue
@@ -226,7 +222,7 @@ func (s *scan) text(text, where string) string {
 		text = out.String() + text[end:]
 	}
 	if squeezed := squeeze(text); squeezed != text {
-		for _, r := range rules() {
+		for _, r := range rules {
 			if m := r.pattern.FindStringSubmatch(squeezed); m != nil { // it was split, so that nobody can say where it ends
 				return s.whole(r.name, where, preview(m[1]))
 			}
@@ -247,7 +243,7 @@ func (s *scan) joined(list []any, where string) []any {
 	if len(list) < 2 || !suspicious([]byte(text)) || len(text) > MaxCharacters {
 		return list
 	}
-	for _, r := range rules() {
+	for _, r := range rules {
 		m := r.pattern.FindStringSubmatchIndex(text)
 		if m == nil {
 			continue

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/ncruces/go-sqlite3"
 
@@ -18,7 +17,7 @@ import (
 type object struct{ kind, name string }
 
 // ownObjects returns the objects that this program makes, each with its definition.
-var ownObjects = sync.OnceValues(func() (map[object]string, error) {
+func ownObjects() (map[object]string, error) {
 	conn, err := sqlite3.Open(":memory:")
 	if err != nil {
 		return nil, err
@@ -28,7 +27,7 @@ var ownObjects = sync.OnceValues(func() (map[object]string, error) {
 	}
 	own, err := objectsOf(conn)
 	return own, errors.Join(err, conn.Close())
-})
+}
 
 // objectsOf reads the objects of a database with their definitions. The definition of a table is what its columns are, for a table that a
 // migration has changed has another text than a new one. SQLite's own tables, which a person makes with ANALYZE, run no code and are left out.
