@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"slices"
 
 	"agentbox/internal/app"
 	"agentbox/internal/surface/cli"
@@ -45,14 +44,14 @@ func found(audits []app.Audit) []cli.Proof {
 	var proofs []cli.Proof
 	for _, a := range audits {
 		proof := cli.Proof{
-			Workspace: a.Log.Workspace, Valid: a.OK(),
+			Workspace: a.Log.Workspace, Valid: a.OK() && len(a.Unchecked()) == 0,
 			Checked: a.Log.Checked, Redacted: a.Log.Redacted, Sealed: a.Log.Sealed, Streams: len(a.Log.Streams),
-			Documents: a.Documents.Documents, Checkpoints: []cli.Held{}, Flaws: []cli.Flaw{},
+			Documents: a.Documents.Documents, Contents: a.Contents.Contents, SealedContents: a.Contents.Sealed, Unchecked: a.Unchecked(), Checkpoints: []cli.Held{}, Flaws: []cli.Flaw{},
 		}
 		for _, h := range a.Log.Held {
 			proof.Checkpoints = append(proof.Checkpoints, cli.Held(h))
 		}
-		for _, f := range slices.Concat(a.Log.Findings, a.Documents.Findings, a.Contents.Findings, a.Filed) {
+		for _, f := range a.Findings() {
 			proof.Flaws = append(proof.Flaws, cli.Flaw{
 				Kind: f.Kind, Seq: f.Seq, Stream: f.Stream.ID, Place: f.StreamSeq, Event: f.Event, Document: f.Document, Detail: f.Detail,
 			})

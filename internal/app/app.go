@@ -202,6 +202,9 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 	if err := a.prove(ctx); err != nil {
 		return nil, err
 	}
+	if err := holdRoots(ctx, a.Log); err != nil {
+		return nil, err
+	}
 	secret, err := a.secret(authFile, "auth_key_invalid")
 	if err != nil {
 		return nil, err

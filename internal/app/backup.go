@@ -201,7 +201,7 @@ func Restore(ctx context.Context, c Config, source, keys string, progress func(b
 		return sum, audits, err
 	}
 	for _, a := range audits {
-		if !a.Log.OK || !a.Documents.OK || len(a.Filed) > 0 {
+		if !a.Log.OK || !a.Documents.OK || len(a.Filed)+len(a.Schema)+len(a.Noted) > 0 {
 			return sum, audits, fault.New(fault.Invalid, "log_not_intact", "the log in the backup is not intact; nothing was restored").With("run this on the directory that was backed up: agentbox audit verify")
 		}
 	}

@@ -143,14 +143,19 @@ func kindOf(mode os.FileMode) string {
 
 // makeDurably makes a folder and those above it, so that a power cut leaves them.
 func makeDurably(dir string) error {
-	switch err := os.Mkdir(dir, 0o700); {
-	case errors.Is(err, os.ErrExist):
-		return os.MkdirAll(dir, 0o700) // which complains where it is no folder
-	case errors.Is(err, os.ErrNotExist):
-		if err := makeDurably(filepath.Dir(dir)); err != nil {
+	err := os.Mkdir(dir, 0o700)
+	if above := filepath.Dir(dir); errors.Is(err, os.ErrNotExist) && above != dir {
+		if _, there := os.Stat(above); there == nil {
+			return err // as in /proc, where nothing can be made although the folder above is there
+		}
+		if err := makeDurably(above); err != nil {
 			return err
 		}
-		return makeDurably(dir)
+		err = os.Mkdir(dir, 0o700) // once: what goes away again and again is not made
+	}
+	switch {
+	case errors.Is(err, os.ErrExist):
+		return os.MkdirAll(dir, 0o700) // which complains where it is no folder
 	case err != nil:
 		return err
 	}

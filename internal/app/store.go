@@ -31,6 +31,8 @@ type Store interface {
 	Current(ctx context.Context) ([]projection.Definition, error)
 	// Misfiled returns at most limit events that are filed under something else than their records say.
 	Misfiled(ctx context.Context, ws id.Workspace, limit int) ([]journal.Misfiled, error)
+	// Foreign returns what of the database's schema is not as the program makes it, such as a trigger that somebody added, each as a sentence.
+	Foreign(ctx context.Context) ([]string, error)
 	// Writable returns nil while the log takes events, else why it does not.
 	Writable() error
 	// Mend opens a log again that a write error has shut, where that is safe.

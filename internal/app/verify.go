@@ -6,14 +6,21 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
+	"agentbox/internal/domain/engine"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/principal"
+	"agentbox/internal/domain/token"
 	"agentbox/internal/driver/disk"
 	"agentbox/internal/driver/disk/trees"
 	"agentbox/internal/driver/keyring"
 	"agentbox/internal/kernel/merkle"
+	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/auditor"
+	"agentbox/internal/service/gate"
 )
 
 // Audit is the verification of one workspace.
@@ -22,10 +29,38 @@ type Audit struct {
 	Documents auditor.DocumentsReport
 	Contents  auditor.ContentsReport
 	Filed     []auditor.Finding // what events are filed under beside their records, where it is something else; at most auditor.MaxFindings
+	Schema    []auditor.Finding // tables, indexes, triggers and views of the database that are not the log's
+	Noted     []auditor.Finding // what the data directory says of the log that the log does not hold
 }
 
 // OK reports whether nothing was found.
-func (a Audit) OK() bool { return a.Log.OK && a.Documents.OK && a.Contents.OK && len(a.Filed) == 0 }
+func (a Audit) OK() bool {
+	return a.Log.OK && a.Documents.OK && a.Contents.OK && len(a.Filed)+len(a.Schema)+len(a.Noted) == 0
+}
+
+// Findings returns everything that is wrong: first of the log, where the first finding is where to look.
+func (a Audit) Findings() []auditor.Finding {
+	return slices.Concat(a.Schema, a.Log.Findings, a.Noted, a.Documents.Findings, a.Contents.Findings, a.Filed)
+}
+
+// Unchecked says what could not be checked, each as a sentence. Where it says anything, nobody knows whether the log is intact.
+func (a Audit) Unchecked() []string {
+	var said []string
+	if a.Log.Sealed > 0 {
+		said = append(said, fmt.Sprintf("the data of %d events cannot be opened, for their keys are not here: these data were not checked", a.Log.Sealed))
+	}
+	if a.Documents.Unchecked {
+		said = append(said, "no document was compared with the log: without the data of its events nobody can tell what the documents should be")
+	}
+	if len(a.Documents.Skipped) > 0 {
+		said = append(said, fmt.Sprintf("the documents %s were made by another version of Agentbox and were not compared: start the daemon once, then verify again",
+			strings.Join(a.Documents.Skipped, ", ")))
+	}
+	if a.Contents.Sealed > 0 {
+		said = append(said, fmt.Sprintf("%d contents that events name cannot be opened, for their keys are not here: they were not checked", a.Contents.Sealed))
+	}
+	return said
+}
 
 // Verify proves the log of a data directory with nothing but its files.
 func Verify(ctx context.Context, c Config) ([]Audit, error) {
@@ -97,6 +132,10 @@ func (p *Proofs) Verify(ctx context.Context, others ...Holder) (audits []Audit, 
 			held[ws] = append(held[ws], one)
 		}
 	}
+	d := &directory{path: p.dir}
+	if err := d.read(); err != nil { // before the log, which a daemon may go on writing
+		return nil, err
+	}
 	log, err := p.Log(ctx)
 	if err != nil {
 		return nil, err
@@ -116,6 +155,16 @@ func (p *Proofs) Verify(ctx context.Context, others ...Holder) (audits []Audit, 
 	if err != nil {
 		return nil, err
 	}
+	schema, err := foreign(ctx, log)
+	if err != nil {
+		return nil, err
+	}
+	for ws := range d.note.Heads {
+		if !slices.Contains(workspaces, ws) {
+			workspaces = append(workspaces, ws)
+		}
+	}
+	slices.Sort(workspaces)
 	keys, err := keyring.OpenReadOnly(p.c.keys())
 	if err != nil {
 		return nil, err
@@ -134,9 +183,84 @@ func (p *Proofs) Verify(ctx context.Context, others ...Holder) (audits []Audit, 
 		if err != nil {
 			return audits, err
 		}
-		audits = append(audits, Audit{Log: report, Documents: documents, Contents: contents, Filed: filed})
+		noted, err := p.noted(ctx, log, ws, d.note.Heads[ws])
+		if err != nil {
+			return audits, err
+		}
+		documents.Skipped = skipped(current)
+		audits = append(audits, Audit{Log: report, Documents: documents, Contents: contents, Filed: filed, Schema: schema, Noted: noted})
+		schema = nil // it is that of all workspaces, and told once
 	}
 	return audits, nil
+}
+
+// roots are the projections whose documents say who may do what, with the entity types of the events that make them. Approvals are not among
+// them: there may be a great many, and an approval gives nothing without its principal and its action.
+var roots = map[string]auditor.Root{
+	principal.Projection:        {Entity: principal.Entity},
+	principal.KeyProjection:     {Entity: principal.KeyEntity},
+	principal.LoginProjection:   {Entity: principal.LoginEntity},
+	principal.SessionProjection: {Entity: principal.SessionEntity},
+	engine.Projection:           {Entity: engine.Entity},
+	engine.TokenProjection:      {Entity: engine.TokenEntity},
+	token.Projection:            {Entity: token.Entity},
+	policy.StandingProjection:   {Entity: policy.StandingEntity},
+	policy.KillSwitchProjection: {Entity: policy.KillSwitchEntity, Single: true},
+	policy.BundleProjection:     {Entity: policy.BundleEntity},
+}
+
+// holdRoots refuses a log beside which lie other documents of authority than those that it makes.
+func holdRoots(ctx context.Context, log Store) error {
+	var held []auditor.Root
+	for _, def := range gate.Definitions() {
+		if root, ok := roots[def.Name]; ok {
+			root.Definition = def
+			held = append(held, root)
+		}
+	}
+	workspaces, err := log.Workspaces(ctx)
+	if err != nil {
+		return err
+	}
+	for _, ws := range workspaces {
+		if err := auditor.HoldRoots(ctx, log, log, held, ws); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// foreign tells what of the database's schema is not the log's.
+func foreign(ctx context.Context, log Store) ([]auditor.Finding, error) {
+	said, err := log.Foreign(ctx)
+	var findings []auditor.Finding
+	for _, s := range said {
+		findings = append(findings, auditor.Finding{Kind: auditor.SchemaMismatch, Detail: s})
+	}
+	return findings[:min(len(findings), auditor.MaxFindings)], err
+}
+
+// skipped names the projections whose documents are not in their version.
+func skipped(current []projection.Definition) []string {
+	var names []string
+	for _, def := range Definitions() {
+		if !slices.ContainsFunc(current, func(c projection.Definition) bool { return c.Name == def.Name }) {
+			names = append(names, def.Name)
+		}
+	}
+	return names
+}
+
+// noted holds what the data directory says of a workspace against the log: how far it had come, and that it was signed.
+func (p *Proofs) noted(ctx context.Context, log Store, ws id.Workspace, reached uint64) ([]auditor.Finding, error) {
+	head, err := log.Head(ctx, ws)
+	if err != nil || head >= reached {
+		return nil, err
+	}
+	return []auditor.Finding{{
+		Kind: auditor.Truncated, Seq: head + 1,
+		Detail: fmt.Sprintf("the log ends at event %d, and %s says that it had reached event %d: the last events are missing", head, noteFile, reached),
+	}}, nil
 }
 
 // misfiled says of which events the columns beside their records say something else.

@@ -33,7 +33,7 @@ func (i Incident) Evolve(e event.Event) (Incident, error) {
 		if err != nil || d.Incident != i.ID {
 			return i, misplaced(e, err)
 		}
-		i.Learning = append(slices.Clone(i.Learning), Learning{Note: d.Note, Tags: d.Tags, By: e.Principal, At: e.OccurredAt})
+		i.Learning = append(slices.Clone(i.Learning), Learning{ID: e.ID, Note: d.Note, Tags: d.Tags, By: e.Principal, At: e.OccurredAt})
 	case EventClosed:
 		d, err := event.Decode[Ended](e)
 		if err != nil || d.Incident != i.ID {

@@ -82,8 +82,14 @@ type RCA struct {
 	At       time.Time       `json:"at"`
 }
 
+// Same reports whether an incident is the one that would be opened, wherever it happened. Its details do not count.
+func (i Incident) Same(o Opened) bool {
+	return i.Title == o.Title && i.Severity == o.Severity && i.Category == o.Category && i.EntityType == o.EntityType && i.EntityID == o.EntityID
+}
+
 // Learning is one thing that was learned.
 type Learning struct {
+	ID   id.Event     `json:"learning_id" doc:"Of the event that recorded it"`
 	Note string       `json:"note"`
 	Tags []string     `json:"tags,omitempty"`
 	By   id.Principal `json:"principal_id"`

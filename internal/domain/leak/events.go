@@ -35,12 +35,29 @@ func Clean(d event.Draft, by id.Principal, eventID func() id.Event) (clean event
 		d.ID = eventID()
 	}
 	origin := event.Origin{Principal: cmp.Or(by, d.Principal), Correlation: d.Correlation, Causation: d.ID}
-	said = event.New(EventDetected, origin, d.Workspace, d.Room, Detected{Event: d.ID, Type: d.Type, Matches: found}).In(d.Run, d.Step).About(Entity, string(d.ID))
+	return d, tell(d, origin, by, found), true
+}
+
+func tell(d event.Draft, origin event.Origin, by id.Principal, found []Match) event.Draft {
+	said := event.New(EventDetected, origin, d.Workspace, d.Room, Detected{Event: d.ID, Type: d.Type, Matches: found}).In(d.Run, d.Step).About(Entity, string(d.ID))
 	said.Thread = d.Thread
 	if by != "" {
 		said.Actor = actor
 	}
-	return d, said, true
+	return said
+}
+
+// Tell marks a draft beside whose data secrets were found, such as in content that it names, and drafts the event that says so. The draft gets an
+// id, for the other event names it. Taken says that the secrets were taken out of what is recorded.
+func Tell(d event.Draft, by id.Principal, eventID func() id.Event, found []Match, taken bool) (marked event.Draft, said event.Draft) {
+	if d.ContainsSecrets = true; taken {
+		d.Redaction = event.RedactPartial
+	}
+	if d.ID == "" {
+		d.ID = eventID()
+	}
+	origin := event.Origin{Principal: cmp.Or(by, d.Principal), Correlation: d.Correlation, Causation: d.ID}
+	return d, tell(d, origin, by, found[:min(len(found), MaxMatches)])
 }
 
 // InHeader reports whether a secret stands where nothing can be taken out: in the ids and keys of a draft.

@@ -26,11 +26,20 @@ const Redacted = "[redacted]"
 
 // The rules by which a secret is known.
 const (
-	OpenAIKey   = "openai_api_key"
-	GitHubToken = "github_pat"
-	AWSKey      = "aws_access_key_id"
-	BearerToken = "bearer_token"
-	Unscanned   = "scan_limit" // it lies beyond the limits
+	OpenAIKey     = "openai_api_key"
+	AnthropicKey  = "anthropic_api_key"
+	OpenRouterKey = "openrouter_api_key"
+	GitHubToken   = "github_pat"
+	GitLabToken   = "gitlab_pat"
+	SlackToken    = "slack_token"
+	StripeKey     = "stripe_api_key"
+	GoogleKey     = "google_api_key"
+	NPMToken      = "npm_token"
+	AWSKey        = "aws_access_key_id"
+	PrivateKey    = "private_key" // in PEM
+	BearerToken   = "bearer_token"
+	EnvValue      = "environment_value" // the value of a variable of the space, or of the command
+	Unscanned     = "scan_limit"        // it lies beyond the limits
 )
 
 // Match is one secret that was found.
@@ -46,7 +55,15 @@ type rule struct {
 }
 
 var rules = []rule{
-	{OpenAIKey, regexp.MustCompile(`(?:^|[^A-Za-z0-9])(sk-(?:(?:proj|svcacct|admin|ant|or)-[A-Za-z0-9_-]{20,}|[A-Za-z0-9]{20,}))`)},
+	{PrivateKey, regexp.MustCompile(`(?s)(-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\z))`)},
+	{AnthropicKey, regexp.MustCompile(`(?:^|[^A-Za-z0-9])(sk-ant-[A-Za-z0-9_-]{20,})`)},
+	{OpenRouterKey, regexp.MustCompile(`(?:^|[^A-Za-z0-9])(sk-or-[A-Za-z0-9_-]{20,})`)},
+	{OpenAIKey, regexp.MustCompile(`(?:^|[^A-Za-z0-9])(sk-(?:(?:proj|svcacct|admin)-[A-Za-z0-9_-]{20,}|[A-Za-z0-9]{20,}))`)},
+	{SlackToken, regexp.MustCompile(`(?:^|[^A-Za-z0-9])(xox[abeoprs]-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{10,})`)},
+	{GitLabToken, regexp.MustCompile(`(?:^|[^A-Za-z0-9])(glpat-[A-Za-z0-9_-]{20,})`)},
+	{StripeKey, regexp.MustCompile(`(?:^|[^A-Za-z0-9])([sr]k_live_[A-Za-z0-9]{20,})`)},
+	{GoogleKey, regexp.MustCompile(`(?:^|[^A-Za-z0-9_-])(AIza[A-Za-z0-9_-]{35})`)},
+	{NPMToken, regexp.MustCompile(`(?:^|[^A-Za-z0-9_])(npm_[A-Za-z0-9]{36})`)},
 	{GitHubToken, regexp.MustCompile(`((?:gh[pousr]|github_pat)_[A-Za-z0-9_]{20,})`)},
 	{AWSKey, regexp.MustCompile(`(A[KS]IA[0-9A-Z]{16})`)},
 	{BearerToken, regexp.MustCompile(`(?i)bearer[ \t:="']+([A-Za-z0-9._~+/-]{20,}=*)`)},
@@ -124,6 +141,15 @@ func Text(text string) (string, []Match) {
 	s := scan{left: MaxCharacters}
 	text = s.text(text, "")
 	return text, s.found
+}
+
+// Named reports that something which is recorded apart from an event holds what was found.
+func Named(found []Match, where string) []Match {
+	out := slices.Clone(found)
+	for i := range out {
+		out[i].Where = where + out[i].Where
+	}
+	return out
 }
 
 // scan is one scan on its way.
@@ -257,6 +283,9 @@ func preview(secret string) string {
 // invisible are characters that take no room, with which a secret may be split.
 const invisible = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
 
+// wordBeginnings are how secrets begin that stand at the beginning of a word.
+var wordBeginnings = []string{"sk-", "xox", "xapp-", "glpat-", "sk_live_", "rk_live_", "AIza", "npm_"}
+
 // squeeze takes out what may split a secret: characters that take no room, and line breaks with the blanks around them.
 func squeeze(text string) string {
 	if strings.ContainsAny(text, invisible) {
@@ -273,7 +302,7 @@ func squeeze(text string) string {
 	var out strings.Builder
 	for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\n' || r == '\r' }) {
 		line = strings.Trim(line, " \t")
-		if strings.HasPrefix(line, "sk-") { // here one begins: what stands before it is no part of its word
+		if slices.ContainsFunc(wordBeginnings, func(begin string) bool { return strings.HasPrefix(line, begin) }) { // what stands before it is no part of its word
 			out.WriteByte(' ')
 		}
 		out.WriteString(line)
@@ -289,8 +318,19 @@ func suspicious(b []byte) bool {
 			if i >= 2 && b[i-1] == 'k' && b[i-2] == 's' {
 				return true
 			}
+			if i >= 4 && (b[i-4] == 'x' && (b[i-3] == 'o' && b[i-2] == 'x' || b[i-3] == 'a' && b[i-2] == 'p') || b[i-3] == 'p' && b[i-2] == 'a' && b[i-1] == 't') {
+				return true
+			}
 		case '_':
-			if i >= 3 && (b[i-3] == 'g' && b[i-2] == 'h' || b[i-3] == 'p' && b[i-2] == 'a') {
+			if i >= 3 && (b[i-3] == 'g' && b[i-2] == 'h' || b[i-3] == 'p' && b[i-2] == 'a' || b[i-3] == 'n' && b[i-2] == 'p' || b[i-2] == 'v' && b[i-1] == 'e') {
+				return true
+			}
+		case 'a':
+			if i >= 3 && b[i-1] == 'z' && b[i-2] == 'I' && b[i-3] == 'A' {
+				return true
+			}
+		case 'N': // of -----BEGIN
+			if i >= 9 && b[i-1] == 'I' && b[i-5] == '-' && b[i-9] == '-' {
 				return true
 			}
 		case 'I':

@@ -19,6 +19,9 @@ func secrets() map[string]string {
 	return map[string]string{
 		leak.OpenAIKey: "sk-" + run[:20], leak.OpenAIKey + " of a project": "sk-" + "proj-" + run[:10] + "_-" + run[:10], leak.GitHubToken: "ghp" + "_" + run[:20],
 		leak.GitHubToken + " fine": "github" + "_pat_" + run, leak.AWSKey: "AKIA" + strings.ToUpper(run[:16]), leak.BearerToken: "bEaReR " + run[:20],
+		leak.AnthropicKey: "sk-" + "ant-" + run[:24], leak.OpenRouterKey: "sk-" + "or-" + run[:24], leak.SlackToken: "xox" + "b-" + run[:12] + "-" + run[:12],
+		leak.SlackToken + " of an app": "xapp" + "-1-" + run[:20], leak.GitLabToken: "glpat" + "-" + run[:20], leak.StripeKey: "sk" + "_live_" + run[:24],
+		leak.GoogleKey: "AI" + "za" + (run + run)[:35], leak.NPMToken: "npm" + "_" + (run + run)[:36],
 	}
 }
 

@@ -35,13 +35,14 @@ const MaxTranscriptBytes = 256 << 20
 // The classes of what is taken out of a transcript. What is taken out leaves its hash and its size, so that a replay can still be held
 // against it.
 const (
-	RedactEnv     = "env"     // values of environment variables
-	RedactContent = "content" // what operations write: messages, files, edits
-	RedactOutput  = "output"  // what operations answer: output of commands, content of files
+	RedactEnv      = "env"      // values of environment variables
+	RedactContent  = "content"  // what operations write: messages, files, edits
+	RedactOutput   = "output"   // what operations answer: output of commands, content of files
+	RedactCommands = "commands" // command lines
 )
 
 // Redactions are all classes.
-func Redactions() []string { return []string{RedactEnv, RedactContent, RedactOutput} }
+func Redactions() []string { return []string{RedactEnv, RedactContent, RedactOutput, RedactCommands} }
 
 // TranscriptHeader is the first line of a transcript: which run it is of, and where that ran.
 type TranscriptHeader struct {
@@ -152,6 +153,14 @@ func (t *TranscriptWriter) Header(h TranscriptHeader) error {
 			}
 		}
 	}
+	if t.takes(RedactCommands) {
+		h.Run.Operations = slices.Clone(h.Run.Operations)
+		for i := range h.Run.Operations {
+			if p := &h.Run.Operations[i]; p.Type == OpShell {
+				p.Summary = ""
+			}
+		}
+	}
 	return t.line(TranscriptLine{Header: &h})
 }
 
@@ -181,11 +190,22 @@ func (t *TranscriptWriter) asked(a Asked) error {
 			remove(fmt.Sprintf("edits.%d.newContent", i), &a.Operation.Edits[i].New)
 		}
 	}
+	if t.takes(RedactCommands) {
+		remove("command", &a.Operation.Command)
+	}
 	return t.line(TranscriptLine{Asked: &a})
 }
 
 // Outcome writes what became of an operation.
 func (t *TranscriptWriter) Outcome(o Outcome) error {
+	if t.takes(RedactCommands) {
+		o.Removed = maps.Clone(o.Removed)
+		remove := remover(&o.Removed)
+		remove("command", &o.Result.Command)
+		remove("error", &o.Result.Error) // these may quote the command
+		remove("message", &o.Result.Message)
+		remove("reason", &o.Result.Reason)
+	}
 	if t.takes(RedactOutput) {
 		o.Removed = maps.Clone(o.Removed)
 		remove := remover(&o.Removed)

@@ -22,19 +22,19 @@ func told(t testing.TB, redact ...string) []byte {
 	yes, zero, stdout, content := true, 0, "OUTPUT-one\n", "OUTPUT-two"
 	r := Run{ID: "run_1", Workspace: "ws_dev", Space: "spc_1", Status: Succeeded, CreatedAt: at, Operations: []Progress{
 		{ID: "say", Type: OpMessage, Summary: "CONTENT-hello", State: Done, OK: true},
-		{ID: "make", Type: OpShell, Summary: "make", State: Done, OK: true, Step: "stp_1", BegunAt: at, EndedAt: at.Add(time.Second)},
+		{ID: "make", Type: OpShell, Summary: "COMMAND-make", State: Done, OK: true, Step: "stp_1", BegunAt: at, EndedAt: at.Add(time.Second)},
 		{ID: "look", Type: OpReadFile, Summary: "a", State: Done},
 		{ID: "mend", Type: OpEditFile, Summary: "a", State: Waiting},
 	}}
 	ops := []Operation{
 		{Type: OpMessage, ID: "say", Content: "CONTENT-hello"},
-		{Type: OpShell, ID: "make", Command: "make", Env: map[string]string{"TOKEN": "ENV-secret"}},
+		{Type: OpShell, ID: "make", Command: "COMMAND-make", Env: map[string]string{"TOKEN": "ENV-secret"}},
 		{Type: OpReadFile, ID: "look", Path: "a"},
 		{Type: OpEditFile, ID: "mend", Path: "a", Edits: []Edit{{Old: "CONTENT-old", New: "CONTENT-new"}}},
 	}
 	results := []Result{
 		{Type: OpMessage, OperationID: "say", Success: &yes},
-		{Type: OpShell, OperationID: "make", Success: &yes, ExitCode: &zero, Stdout: &stdout},
+		{Type: OpShell, OperationID: "make", Success: &yes, ExitCode: &zero, Stdout: &stdout, Command: "COMMAND-make"},
 		{Type: OpReadFile, OperationID: "look", Success: &yes, Content: &content},
 	}
 	var b bytes.Buffer
@@ -80,7 +80,7 @@ func TestTranscriptIsReadAsItWasWritten(t *testing.T) {
 
 // TestWhatIsRedactedIsNotThere takes each class out: its words are gone, the others stay, and the operations that lack a text say which.
 func TestWhatIsRedactedIsNotThere(t *testing.T) {
-	words := map[string]string{RedactEnv: "ENV-", RedactContent: "CONTENT-", RedactOutput: "OUTPUT-"}
+	words := map[string]string{RedactEnv: "ENV-", RedactContent: "CONTENT-", RedactOutput: "OUTPUT-", RedactCommands: "COMMAND-"}
 	for class, word := range words {
 		raw := string(told(t, class))
 		if strings.Contains(raw, word) {
@@ -109,7 +109,7 @@ func TestWhatIsRedactedIsNotThere(t *testing.T) {
 				}
 			}
 		}
-		want := map[string]int{RedactEnv: 1, RedactContent: 3, RedactOutput: 2}[class]
+		want := map[string]int{RedactEnv: 1, RedactContent: 3, RedactOutput: 2, RedactCommands: 2}[class]
 		if len(removed) != want {
 			t.Errorf("%s: got %q, want %d", class, removed, want)
 		}
@@ -203,7 +203,7 @@ func TestCopyTakesOutMore(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	w, err := NewTranscriptWriter(&b, []string{RedactOutput, RedactContent})
+	w, err := NewTranscriptWriter(&b, []string{RedactOutput, RedactContent, RedactCommands})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -145,6 +145,9 @@ func (j *Journal) open(ctx context.Context) error {
 		if err := j.migrate(ctx); err != nil {
 			return err
 		}
+		if err := ownSchema(ctx, j.reads); err != nil {
+			return err
+		}
 		if j.options.Alone {
 			if err := j.begin(ctx); err != nil {
 				return err

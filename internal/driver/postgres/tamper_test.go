@@ -252,3 +252,45 @@ func TestOpenRefuses(t *testing.T) {
 		t.Errorf("a server that commits late is told not to: %v", err)
 	}
 }
+
+// What runs code in the schema and is not the log's is found by who looks, and refused by who opens.
+func TestForeignCode(t *testing.T) {
+	server := pgtest.Start(t)
+	for name, c := range map[string]struct{ sql, want string }{
+		"nothing":             {``, ""},
+		"a trigger":           {`CREATE TRIGGER mine BEFORE INSERT ON bodies EXECUTE FUNCTION append_only()`, "the trigger bodies.mine is not the log's"},
+		"a function":          {`CREATE FUNCTION mine() RETURNS int LANGUAGE sql AS 'SELECT 1'`, "the function mine is not the log's"},
+		"a function replaced": {`CREATE OR REPLACE FUNCTION append_only() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$`, "the function append_only is defined in another way than the log's"},
+		"a trigger disabled":  {`ALTER TABLE events DISABLE TRIGGER append_only`, "the trigger events.append_only is defined in another way than the log's"},
+		"a trigger dropped":   {`DROP TRIGGER append_only ON events`, "the trigger events.append_only of the log is missing"},
+		"a trigger that guards less": {`DROP TRIGGER append_only ON events; CREATE TRIGGER append_only BEFORE DELETE ON events EXECUTE FUNCTION append_only()`,
+			"the trigger events.append_only is defined in another way than the log's"},
+		"a rule": {`CREATE RULE mine AS ON INSERT TO bodies DO ALSO NOTHING`, "the rule bodies.mine is not the log's"},
+		"a view": {`CREATE VIEW mine AS SELECT 1 AS x`, "the view mine is not the log's"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			address, keys := server.Database(), memory.NewKeys(rand.Reader)
+			if err := daemon(t, address, keys).Close(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := database(t, address).Exec(t.Context(), c.sql); err != nil {
+				t.Fatal(err)
+			}
+			look, err := postgres.OpenReadOnly(t.Context(), postgres.Options{Address: address, Keys: keys})
+			if err != nil {
+				t.Fatal(err)
+			}
+			said, err := look.Foreign(t.Context())
+			if err := errors.Join(err, look.Close()); err != nil || strings.Join(said, "; ") != c.want {
+				t.Errorf("got %q, %v, want %q", said, err, c.want)
+			}
+			again, err := postgres.Open(t.Context(), postgres.Options{Address: address, Keys: keys, Existing: true})
+			if err == nil {
+				err = again.Close()
+			}
+			if want := "log_schema_changed"; c.want != "" && fault.CodeOf(err) != want || c.want == "" && fault.CodeOf(err) == want {
+				t.Errorf("opened: %v", err)
+			}
+		})
+	}
+}

@@ -124,6 +124,9 @@ func (j *Journal) open(ctx context.Context) error {
 	if err := j.migrate(conn); err != nil {
 		return err
 	}
+	if err := ownSchema(conn); err != nil {
+		return err
+	}
 	if err := j.countUnindexed(); err != nil {
 		return err
 	}

@@ -29,6 +29,7 @@ const (
 	EventHashMissing   = "event_hash_missing"  // an event has no hash
 	CommitmentMismatch = "commitment_mismatch" // an event's data are not those that were committed to
 	DataMissing        = "data_missing"        // an event's data are gone, and no event says that they were redacted
+	KeyMissing         = "key_missing"         // the key of one thing is not here, while keys of others of its kind are
 	SeqGap             = "seq_gap"             // a place is empty, in the workspace or in a stream
 	Truncated          = "truncated"           // the last events of a stream or of the workspace are missing
 	RecordDamaged      = "record_damaged"      // an entry cannot be read
@@ -41,6 +42,8 @@ const (
 	DocumentMissing    = "document_missing"    // the log folds to a document that is not there
 	DocumentUnfounded  = "document_unfounded"  // a document is there that no event made
 	IndexMismatch      = "index_mismatch"      // a document is not found by what it holds, or is found by something else
+	SchemaMismatch     = "schema_mismatch"     // the database has a table, an index, a trigger or a view that is not the log's, or lacks one
+	SnapshotDamaged    = "snapshot_damaged"    // a snapshot of a space cannot be read, or is not what its hash names
 )
 
 // Finding is one thing that is wrong, as exactly as it can be told.
@@ -123,6 +126,7 @@ func verify(ctx context.Context, log journal.Journal, ws id.Workspace, held []He
 		return Report{}, err
 	}
 	w.settleRedactions()
+	w.settleKeys()
 	w.heads(before, after)
 	for _, s := range w.streams {
 		w.report.Streams = append(w.report.Streams, *s)
@@ -160,6 +164,7 @@ func VerifyStream(ctx context.Context, log journal.Journal, ws id.Workspace, str
 			break
 		}
 	}
+	w.settleKeys()
 	for _, s := range w.streams {
 		w.report.Streams = append(w.report.Streams, *s)
 	}
@@ -181,6 +186,9 @@ type walk struct {
 	claims  claims
 	seen    func([]event.Event)
 	gone    map[id.Event]Finding // events without data, of which no redaction was met yet
+	sealed  []Finding            // the first MaxFindings of the events whose key is not here
+	lacking int                  // events whose key is not here
+	opened  int                  // events whose data could be read
 }
 
 func newWalk(log journal.Journal, ws id.Workspace) *walk {
@@ -297,10 +305,19 @@ func (w *walk) hold(e *event.Event, sum sums) {
 	case e.Chain.Hash != hash:
 		finding(EventHashMismatch, hash, e.Chain.Hash, "the event's envelope has been changed since it was recorded, or it was recorded at another place")
 	}
+	if e.Withheld == "" {
+		w.opened++
+	}
 	switch commitment := sum.commitment; {
 	case e.Withheld == event.Forgotten:
 		w.report.Redacted++
 		w.gone[e.ID] = Finding{Kind: DataMissing, Seq: e.Seq, Stream: e.Stream, StreamSeq: e.StreamSeq, Event: e.ID, Detail: "the event's data are gone, and no event says that they were redacted"}
+	case e.Withheld == event.Sealed:
+		w.report.Sealed++
+		w.unopened(Finding{
+			Kind: KeyMissing, Seq: e.Seq, Stream: e.Stream, StreamSeq: e.StreamSeq, Event: e.ID,
+			Detail: "the event names a key that is not here, while the keys of other events are: its data cannot be checked",
+		})
 	case e.Withheld != "":
 		w.report.Sealed++
 	case e.Chain.Commitment != commitment:
@@ -324,6 +341,25 @@ func (w *walk) settleRedactions() {
 	for _, f := range found {
 		w.report.found(f)
 	}
+}
+
+// unopened notes an event whose key is not here.
+func (w *walk) unopened(f Finding) {
+	if w.lacking++; len(w.sealed) < MaxFindings {
+		w.sealed = append(w.sealed, f)
+	}
+}
+
+// settleKeys reports the events whose keys are not here, where the data of at least one other event could be opened. A log without any key
+// is a log that was restored without its keys; a log that lacks some of them was changed.
+func (w *walk) settleKeys() {
+	if w.lacking == 0 || w.opened == 0 {
+		return
+	}
+	for _, f := range w.sealed {
+		w.report.found(f)
+	}
+	w.report.Count += w.lacking - len(w.sealed)
 }
 
 // heads holds the ends of the streams against their heads, as they were recorded before and after the last events were walked.

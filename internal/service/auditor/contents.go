@@ -28,6 +28,9 @@ type ContentsReport struct {
 	Sealed    int          `json:"sealed,omitempty"` // that cannot be read, for their keys are not here or were destroyed
 	Count     int          `json:"findings_count"`
 	Findings  []Finding    `json:"findings"` // the first MaxFindings, in the order of the log
+
+	lacking []Finding // the first MaxFindings of those whose key is not here
+	missing int       // contents whose key is not here
 }
 
 // VerifyContents reads the operations of every run and every result that was too long for its event, and holds them against the hashes
@@ -50,6 +53,7 @@ func VerifyContents(ctx context.Context, log journal.Journal, blobs blob.Store, 
 			q.From = events[i].Seq + 1
 		}
 		if len(events) < q.Limit {
+			report.settleKeys()
 			return report, nil
 		}
 	}
@@ -74,7 +78,15 @@ func (r *ContentsReport) holdOne(ctx context.Context, blobs blob.Store, e *event
 	switch {
 	case err == nil:
 		return content.Close()
-	case errors.Is(err, vault.ErrMissing), errors.Is(err, vault.ErrForgotten):
+	case errors.Is(err, vault.ErrMissing):
+		r.Contents--
+		r.Sealed++
+		f.Kind, f.Detail = KeyMissing, fmt.Sprintf("the key of the %d bytes that the event names is not here, while keys of other contents are", named.Size)
+		if r.missing++; len(r.lacking) < MaxFindings {
+			r.lacking = append(r.lacking, f)
+		}
+		return nil
+	case errors.Is(err, vault.ErrForgotten):
 		r.Contents--
 		r.Sealed++
 		return nil
@@ -90,4 +102,15 @@ func (r *ContentsReport) holdOne(ctx context.Context, blobs blob.Store, e *event
 		r.Findings = append(r.Findings, f)
 	}
 	return nil
+}
+
+// settleKeys reports the contents whose keys are not here, where at least one other content could be opened.
+func (r *ContentsReport) settleKeys() {
+	if r.missing == 0 || r.Contents == 0 {
+		return
+	}
+	r.OK = false
+	r.Count += r.missing
+	r.Findings = append(r.Findings, r.lacking...)
+	r.Findings = r.Findings[:min(len(r.Findings), MaxFindings)]
 }

@@ -21,7 +21,8 @@ type DocumentsReport struct {
 	OK        bool         `json:"ok"`
 	Events    int          `json:"events"`              // that were folded
 	Documents int          `json:"documents"`           // that were compared
-	Unchecked bool         `json:"unchecked,omitempty"` // nothing could be folded, for the log's keys are not here
+	Unchecked bool         `json:"unchecked,omitempty"` // nothing could be compared, for the data of an event could not be opened
+	Skipped   []string     `json:"skipped,omitempty"`   // projections that were not compared, for another version of the program made them
 	Count     int          `json:"findings_count"`
 	Findings  []Finding    `json:"findings"` // the first MaxFindings, in order of projection and key
 }

@@ -13,6 +13,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/leak"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/kernel/journal"
@@ -101,8 +102,13 @@ func (d *Dispatcher) Create(ctx context.Context, origin event.Origin, q Request)
 		Run: id.New[id.Run](d.IDs), Title: q.Title, Operations: []run.Outline{}, Trace: origin.Trace, Token: origin.Token,
 		Order: run.Order{Engine: true, Thread: q.Thread, Experiment: q.Experiment, Goal: q.Goal, Tags: q.Tags},
 	}
-	if _, ok := errand.ReadOrder(q.Input); ok {
+	order := false
+	if _, order = errand.ReadOrder(q.Input); order {
 		created.Work = errand.Operations
+	}
+	clean, found := leak.Scan(q.Input)
+	if !order { // what an order says is executed as it is; of any other input the record is what counts, and engines get it as it was recorded
+		q.Input = clean
 	}
 	action := policy.Action{
 		Type: policy.RunCreate, Workspace: q.Workspace, Room: q.Room, Principal: origin.Principal, Token: origin.Token, Content: digest(q.Title, q.Goal, q.Input, q.Tags), Size: int64(len(q.Input)),
@@ -126,12 +132,16 @@ func (d *Dispatcher) Create(ctx context.Context, origin event.Origin, q Request)
 			created.Input = run.Input{Digest: stored.Digest, Size: stored.Size}
 		}
 	}
-	draft := draft(run.EventCreated, origin, run.Run{ID: created.Run, Workspace: q.Workspace, Room: q.Room, Order: created.Order}, created)
+	drafts := []event.Draft{draft(run.EventCreated, origin, run.Run{ID: created.Run, Workspace: q.Workspace, Room: q.Room, Order: created.Order}, created)}
+	if len(found) > 0 {
+		marked, said := leak.Tell(drafts[0], "", func() id.Event { return id.NewEvent(d.IDs) }, leak.Named(found, "input"), !order)
+		drafts = []event.Draft{marked, said}
+	}
 	var receipt event.Receipt
 	for try := 1; ; try++ {
 		var err error
 		receipt, err = d.Gate.Record(ctx, origin, action, origin.Once(event.Batch{
-			Workspace: q.Workspace, Drafts: []event.Draft{draft}, Documents: append(room, event.DocumentVersion{Projection: run.Projection, Key: string(created.Run)}),
+			Workspace: q.Workspace, Drafts: drafts, Documents: append(room, event.DocumentVersion{Projection: run.Projection, Key: string(created.Run)}),
 		}))
 		if err == nil {
 			break

@@ -26,7 +26,8 @@ type task struct {
 	edits   []space.Edit // of editFile
 	kept    run.Kept     // the snapshot after it
 
-	shown []space.Display // beside its output
+	shown []space.Display   // beside its output
+	env   map[string]string // of the space, whose values are not shown
 }
 
 // glances reports whether the operation is done without an intent in the log: it changes nothing, and uses nothing up.
@@ -37,6 +38,7 @@ func (t *task) glances() bool {
 
 // prepare makes the action of an operation. Its error is the operation's validation error.
 func (r *ride) prepare(ctx context.Context, t *task, s space.Space) error {
+	t.env = s.Env
 	if err := t.op.Check(); err != nil {
 		return err
 	}

@@ -121,15 +121,17 @@ func (r *ride) askOn(ctx context.Context, t task, typ string, outcome *run.Resul
 	if d := ruling.Decision; d.Outcome != policy.RequireApproval {
 		return r.finish(ctx, run.EventFailed, r.origin, "an operation was interrupted, and going on was refused: "+d.Reason)
 	}
+	found := r.hide(&t, outcome)
 	result, err := r.outcome(ctx, t, typ, outcome)
 	if err != nil {
 		return err
 	}
+	told := r.x.told(found, true, result)
 	approval := id.New[id.Approval](r.x.IDs)
 	suspended := r.event(run.EventSuspended, t.progress.Step, run.Suspended{
 		Run: r.doc.ID, Operation: t.op.ID, Index: t.index, Approval: approval, Reason: ruling.Decision.ReasonCode,
 	})
-	question, err := r.x.Gate.Ask(ctx, r.origin, ruling, policy.Ask{Approval: approval, Unsealed: []string{why}}, r.batch(result, suspended))
+	question, err := r.x.Gate.Ask(ctx, r.origin, ruling, policy.Ask{Approval: approval, Unsealed: []string{why}}, r.batch(slices.Concat(told[1:], told[:1], []event.Draft{suspended})...))
 	switch {
 	case fault.CodeOf(err) == decisionChanged:
 		return nil // it is judged again

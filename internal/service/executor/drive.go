@@ -9,6 +9,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/leak"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
@@ -301,13 +302,18 @@ func (r *ride) begin(ctx context.Context, t task, approval id.Approval) (policy.
 	return permit, r.fold(receipt)
 }
 
-// intent drafts tool.invoked.
+// intent drafts tool.invoked. The values of the space's environment are not in it: every command has them, so that nothing is told of them.
 func (r *ride) intent(t task, approval id.Approval) event.Draft {
 	d := t.ruling.Decision
-	return r.event(run.EventInvoked, t.action.Step, run.Invoked{
+	draft := r.event(run.EventInvoked, t.action.Step, run.Invoked{
 		Run: r.doc.ID, Operation: t.op.ID, Index: t.index, Tool: t.op.Type, Title: t.op.Summary(), Input: t.ruling.Canonical,
 		Action: d.Action, Decision: d.Outcome.String(), Reason: d.ReasonCode, Approval: approval,
 	})
+	clean, found := leak.Values(t.env, t.op.Env).Scan(draft.Data)
+	if len(found) > 0 {
+		draft.Data, draft.Redaction, draft.ContainsSecrets = clean, event.RedactPartial, true
+	}
+	return draft
 }
 
 // refuse turns what the gate failed with into the operation's result: it was not allowed, so it does not happen. Only a log that cannot

@@ -16,7 +16,7 @@ import (
 
 // announce shows that an operation begins.
 func (x *Executor) announce(ctx context.Context, runID id.Run, o run.Outline) {
-	x.frame(ctx, runID, livestream.Operation, o.ID, o)
+	x.frame(ctx, runID, livestream.Operation, o.ID, hidden(o))
 }
 
 // required is the approvalRequired event of a question.

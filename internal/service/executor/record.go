@@ -77,12 +77,14 @@ func (r *ride) conclude(ctx context.Context, t task, result run.Result) error {
 		d := &t.ruling.Decision
 		d.Outcome, d.ReasonCode, d.Reason, d.Suggestion = policy.Deny, result.ReasonCode, result.Reason, result.Suggestion
 	}
+	found := r.hide(&t, &result)
 	shown := r.artifacts(ctx, t, &result)
 	draft, err := r.outcome(ctx, t, typ, &result)
 	if err != nil {
 		return err
 	}
-	drafts := slices.Concat(shown, []event.Draft{draft})
+	told := r.x.told(found, true, draft)
+	drafts := slices.Concat(told[1:], shown, told[:1])
 	refused := result.Type == run.ResPolicyDenied || t.glanced && t.ruling.Decision.Shadow // what else shadow let pass, the gate recorded
 	if refused && !t.ruling.Decision.Action.IsZero() {                                     // what has no canonical form has no hash to be found by
 		drafts = append(drafts, policy.RefusedDraft(r.origin, t.ruling))

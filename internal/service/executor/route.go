@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"slices"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/leak"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
@@ -83,18 +83,19 @@ func (r *ride) attempt(ctx context.Context, t *task, p policy.Permit) (run.Resul
 	if err != nil {
 		return result, err
 	}
+	t.env = s.Env
 	var stdout, stderr bytes.Buffer
+	shows := newPrinted(leak.Values(s.Env, t.op.Env), func(kind string, data []byte) { r.x.output(ctx, r.doc.ID, kind, t.op.ID, data) })
 	exit, err := instance.Exec(ctx, p, nil, func(channel string, data []byte) error {
 		kind, buffer := livestream.Stdout, &stdout
 		if channel == "stderr" {
 			kind, buffer = livestream.Stderr, &stderr
 		}
 		buffer.Write(data)
-		for piece := range slices.Chunk(data, livestream.MaxFrameBytes) {
-			r.x.output(ctx, r.doc.ID, kind, t.op.ID, piece)
-		}
+		shows.write(kind, data)
 		return nil
 	})
+	shows.rest()
 	result.Stdout, result.Stderr, result.Tier = ptr(valid(stdout.Bytes())), ptr(valid(stderr.Bytes())), s.Tier
 	if err != nil {
 		return result, err

@@ -121,6 +121,7 @@ func (x *Executor) Start(ctx context.Context, origin event.Origin, q Request) (r
 		}
 	}
 	batch := x.creation(origin, s, q, agent, message, named, r)
+	batch.Drafts = x.told(given(input), false, batch.Drafts...)
 	if q.Waits && q.Under == nil {
 		if doc, recorded, err := x.atOnce(ctx, q, s, ruling, batch, message.Operations); recorded {
 			return doc, err

@@ -10,6 +10,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/incident"
+	"agentbox/internal/domain/leak"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/kernel/journal"
@@ -35,7 +36,7 @@ func New(p Parts) *Investigator { return &Investigator{p} }
 
 // Definition folds the documents of incidents.
 func Definition() projection.Definition {
-	return projection.Define(incident.Projection, 1, func(e event.Event) []string {
+	return projection.Define(incident.Projection, 2, func(e event.Event) []string {
 		if e.EntityType != incident.Entity || e.EntityID == "" {
 			return nil
 		}
@@ -86,7 +87,7 @@ func (v *Investigator) Open(ctx context.Context, origin event.Origin, ws id.Work
 		return incident.Incident{}, false, err
 	}
 	if before, found, err := v.keyed(ctx, ws, o.Key); found || err != nil {
-		return before, found, err
+		return repeated(before, o, err)
 	}
 	content, err := json.Marshal(o)
 	if err != nil {
@@ -108,7 +109,7 @@ func (v *Investigator) Open(ctx context.Context, origin event.Origin, ws id.Work
 		case lookErr != nil:
 			return incident.Incident{}, false, lookErr
 		case found:
-			return before, true, nil
+			return repeated(before, o, nil)
 		}
 		return incident.Incident{}, false, ErrKeyUnresolved
 	}
@@ -117,6 +118,20 @@ func (v *Investigator) Open(ctx context.Context, origin event.Origin, ws id.Work
 	}
 	made, _, err := v.load(ctx, ws, o.Incident)
 	return made, false, err
+}
+
+// repeated answers an incident that was opened before with the same key. Another incident than that is refused, as an Idempotency-Key that was used
+// for another request is; where it happened does not count, for several may notice the same thing.
+func repeated(before incident.Incident, o incident.Opened, err error) (incident.Incident, bool, error) {
+	if err != nil {
+		return incident.Incident{}, false, err
+	}
+	o.Title, _ = leak.Text(o.Title) // as they are recorded
+	o.Category, _ = leak.Text(o.Category)
+	if before.Title != "" && !before.Same(o) { // of one that was redacted nobody knows
+		return incident.Incident{}, false, journal.ErrKeyConflict
+	}
+	return before, true, nil
 }
 
 // place fills in the room and the thread of the run.

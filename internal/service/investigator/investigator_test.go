@@ -171,6 +171,15 @@ func TestOfOneKeyThereIsOneIncident(t *testing.T) {
 	if _, deduped, err := o.Open(t.Context(), o.origin, ws, investigator.Place{Room: far}, said("run_failed:1")); err != nil || !deduped {
 		t.Errorf("afterwards: deduped %t, %v", deduped, err)
 	}
+	for name, change := range map[string]func(*incident.Opened){
+		"another title": func(x *incident.Opened) { x.Title += "!" }, "another severity": func(x *incident.Opened) { x.Severity = "low" },
+		"another category": func(x *incident.Opened) { x.Category += "x" }, "about a thing": func(x *incident.Opened) { x.EntityType, x.EntityID = "thing", "t_1" },
+	} {
+		other := said("run_failed:1")
+		change(&other)
+		_, _, err := o.Open(t.Context(), o.origin, ws, investigator.Place{Room: near}, other)
+		o.want(name, err, "idempotency_conflict")
+	}
 	if now := o.head(); now != before {
 		t.Errorf("a repeat recorded %d events", now-before)
 	}

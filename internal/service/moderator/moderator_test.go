@@ -502,3 +502,34 @@ func TestNobody(t *testing.T) {
 		t.Errorf("%d events were recorded, %v", after-before, err)
 	}
 }
+
+// A post into a closed thread is refused and records nothing; once the thread is open again, posts are taken.
+func TestAClosedThreadTakesNoPosts(t *testing.T) {
+	h := build(t)
+	thread := h.thread()
+	post := func() error {
+		_, err := h.Post(t.Context(), origin(h.owner), h.owner, thread.ID, room.MessageCreated{Content: "hello"})
+		return err
+	}
+	set := func(status room.Status) {
+		t.Helper()
+		if _, err := h.UpdateThread(t.Context(), origin(h.owner), ws, thread.ID, room.ThreadUpdated{Status: &status}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(room.Closed)
+	before, err := h.log.Head(t.Context(), ws)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := post(); !errors.Is(err, room.ErrClosed) {
+		t.Errorf("closed: got %v, want %v", err, room.ErrClosed)
+	}
+	if after, err := h.log.Head(t.Context(), ws); err != nil || after != before {
+		t.Errorf("closed: %d events were recorded, %v", after-before, err)
+	}
+	set(room.Open)
+	if err := post(); err != nil {
+		t.Errorf("open again: %v", err)
+	}
+}

@@ -77,7 +77,13 @@ func (l *Log) Append(ctx context.Context, b event.Batch) (event.Receipt, error) 
 			told = append(told, about)
 		}
 	}
-	b.Drafts = slices.Concat(told, drafts)
+	said := func(d event.Draft) bool { return d.Type == leak.EventDetected } // what the caller tells itself stands before its events as well
+	for _, d := range drafts {
+		if said(d) {
+			told = append(told, d)
+		}
+	}
+	b.Drafts = slices.Concat(told, slices.DeleteFunc(drafts, said))
 	receipt, err := l.Journal.Append(ctx, b)
 	if tells := func(e event.Event) bool { return e.Type == leak.EventDetected }; slices.ContainsFunc(receipt.Events, tells) {
 		receipt.Events = slices.DeleteFunc(slices.Clone(receipt.Events), tells)

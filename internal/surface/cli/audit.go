@@ -12,14 +12,18 @@ import (
 // Proof is what the verification of a workspace's log found, read from the data directory without a daemon.
 type Proof struct {
 	Workspace   id.Workspace `json:"workspace_id"`
-	Valid       bool         `json:"valid"`
+	Valid       bool         `json:"valid"`       // everything was checked, and nothing is wrong
 	Checked     int          `json:"checked"`     // events held against their hashes
 	Redacted    int          `json:"redacted"`    // of them, whose data were destroyed, as the log says: their headers hold
 	Sealed      int          `json:"sealed"`      // of them, whose data cannot be opened here, and were not checked
 	Streams     int          `json:"streams"`     // chains of hashes
 	Documents   int          `json:"documents"`   // documents held against what the log folds to, byte for byte
+	Contents    int          `json:"contents"`    // contents that events name, read and held against their hashes
 	Checkpoints []Held       `json:"checkpoints"` // that the log was held against
 	Flaws       []Flaw       `json:"findings"`    // the first is where to look
+
+	SealedContents int      `json:"sealed_contents"`     // contents that events name and that could not be opened
+	Unchecked      []string `json:"unchecked,omitempty"` // what could not be checked, each as a sentence
 }
 
 // Held is a checkpoint that a log was held against, and who holds it.
@@ -56,7 +60,8 @@ func auditVerify(i *invocation) *cobra.Command {
 			"document, reads the contents that events name by their hash, and compares the tree over all events with the last checkpoint that was\n" +
 			"signed. It names the first event that was changed, dropped or moved. Only a checkpoint that lies elsewhere can show that the data directory\n" +
 			"as a whole was set back: name its keeper with --against. It reads the data directory itself and needs no daemon; with --url or\n" +
-			"AGENTBOX_URL it asks that daemon instead. It exits with 1 when the log is not intact.",
+			"AGENTBOX_URL it asks that daemon instead. It exits with 1 when the log is not intact, and with 10\n" +
+			"when it found nothing wrong but could not check everything, for instance because keys are missing.",
 		Example: "  agentbox audit verify\n  agentbox audit verify --public-key agentbox.pub --against /media/stick",
 	}
 	c.Flags().StringVar(&publicKey, "public-key", "", "public key of the checkpoints, or a file that holds it (default: the one in the data directory, which proves less)")
@@ -79,23 +84,34 @@ func auditVerify(i *invocation) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		valid := true
-		for _, proof := range proofs {
-			valid = valid && proof.Valid
-		}
-		if err := i.show(map[string]any{"valid": valid, "workspaces": proofs}, func(p *printer) {
+		code := proven(proofs)
+		if err := i.show(map[string]any{"valid": code == ExitOK, "unchecked": code == ExitUnchecked, "workspaces": proofs}, func(p *printer) {
 			for _, proof := range proofs {
 				p.proof(proof)
 			}
 		}); err != nil {
 			return err
 		}
-		if !valid {
-			return &ended{ExitInternal}
+		if code != ExitOK {
+			return &ended{code}
 		}
 		return nil
 	}
 	return c
+}
+
+// proven is the exit code of a verification: what is wrong outweighs what could not be checked.
+func proven(proofs []Proof) int {
+	code := ExitOK
+	for _, proof := range proofs {
+		switch {
+		case len(proof.Flaws) > 0 || !proof.Valid && len(proof.Unchecked) == 0:
+			return ExitInternal
+		case len(proof.Unchecked) > 0:
+			code = ExitUnchecked
+		}
+	}
+	return code
 }
 
 func (i *invocation) verifyRemote(cmd *cobra.Command) error {
@@ -110,21 +126,31 @@ func (i *invocation) verifyRemote(cmd *cobra.Command) error {
 	if err := i.show(report, func(p *printer) { p.audit(report) }); err != nil {
 		return err
 	}
-	if !report.Valid {
+	switch {
+	case !report.Valid:
 		return &ended{ExitInternal}
+	case report.Sealed > 0:
+		return &ended{ExitUnchecked}
 	}
 	return nil
 }
 
 // proof writes what an offline verification found.
 func (p *printer) proof(proof Proof) {
-	if proof.Valid {
+	switch proven([]Proof{proof}) {
+	case ExitOK:
 		p.line("%s %s: the log is intact: %s in %s checked, %s equal what the log says", p.paint(green, "✓"),
 			plain(string(proof.Workspace)), count(proof.Checked, "event"), count(proof.Streams, "chain"), count(proof.Documents, "document"))
-	} else {
+	case ExitUnchecked:
+		p.line("%s %s: nothing was found to be changed, but not everything could be checked: %s in %s checked, %s equal what the log says", p.paint(yellow, "?"),
+			plain(string(proof.Workspace)), count(proof.Checked, "event"), count(proof.Streams, "chain"), count(proof.Documents, "document"))
+	default:
 		p.line("%s %s: the log was changed", p.paint(red, "✗"), plain(string(proof.Workspace)))
 	}
-	p.withheld(uint64(proof.Redacted), uint64(proof.Sealed))
+	p.withheld(uint64(proof.Redacted))
+	for _, what := range proof.Unchecked {
+		p.line("  %s", p.paint(yellow, what))
+	}
 	for _, held := range proof.Checkpoints {
 		if held.OK {
 			p.line("  %s it continues the checkpoint of %d events that %s holds", p.paint(green, "✓"), held.Size, oneLine(held.By, 0))
@@ -132,7 +158,7 @@ func (p *printer) proof(proof Proof) {
 			p.line("  %s it does not continue the checkpoint of %d events that %s holds", p.paint(red, "✗"), held.Size, oneLine(held.By, 0))
 		}
 	}
-	if proof.Valid && len(proof.Checkpoints) == 0 {
+	if len(proof.Flaws) == 0 && len(proof.Checkpoints) == 0 {
 		p.line("  %s", p.paint(yellow, "no checkpoint has been signed yet, so that a log that was set back as a whole would not be noticed"))
 	}
 	for _, f := range proof.Flaws {
@@ -142,20 +168,23 @@ func (p *printer) proof(proof Proof) {
 }
 
 // withheld says of how many events only the header was checked.
-func (p *printer) withheld(redacted, sealed uint64) {
+func (p *printer) withheld(redacted uint64) {
 	if redacted > 0 {
 		p.line("  the data of %d of them were redacted, as the log says; their headers and the chain hold", redacted)
-	}
-	if sealed > 0 {
-		p.line("  %s", p.paint(yellow, fmt.Sprintf("the data of %d of them are sealed and their keys are not here: these data were not checked", sealed)))
 	}
 }
 
 // audit writes what a verification by the daemon found.
 func (p *printer) audit(r client.AuditReport) {
-	if r.Valid {
+	switch {
+	case r.Valid && r.Sealed == 0:
 		p.line("%s the log is intact: %s checked, the last is %s", p.paint(green, "✓"), count(r.Checked, "event"), first(r.LastHash.String(), "none"))
-		p.withheld(r.Redacted, r.Sealed)
+		p.withheld(r.Redacted)
+		return
+	case r.Valid:
+		p.line("%s nothing was found to be changed, but the data of %d of %s cannot be opened and were not checked; the last is %s",
+			p.paint(yellow, "?"), r.Sealed, count(r.Checked, "event"), first(r.LastHash.String(), "none"))
+		p.withheld(r.Redacted)
 		return
 	}
 	p.line("%s the log was changed", p.paint(red, "✗"))

@@ -172,7 +172,7 @@ var enumerations = map[string][]string{
 	"label list label": {string(label.Public), string(label.Internal), string(label.Restricted), string(label.Confidential), string(label.SensitivePII)},
 	"log-format":       {"text", "json"},
 	"policy":           {"restrictive", "standard", "permissive"},
-	"redact":           {"env", "content", "output", "none"},
+	"redact":           {"env", "content", "output", "commands", "none"},
 	"role":             {string(principal.Viewer), string(principal.Member), string(principal.Operator), string(principal.Admin), string(principal.Overlord)},
 	"severity":         {string(incident.Low), string(incident.Medium), string(incident.High), string(incident.Critical)},
 	"incident status":  {string(incident.Open), string(incident.Closed)},

@@ -194,6 +194,7 @@ func TestDrawings(t *testing.T) {
 		"proof": func(p *printer) {
 			p.proof(Proof{Workspace: "ws_dev", Valid: true, Checked: 38, Streams: 2, Documents: 8})
 			p.proof(Proof{Workspace: "ws_dev", Valid: true, Checked: 38, Streams: 2, Documents: 8, Checkpoints: []Held{{By: "this data directory", Size: 36, OK: true}}})
+			p.proof(Proof{Workspace: "ws_dev", Checked: 38, Streams: 2, Sealed: 38, Unchecked: []string{"the data of 38 events cannot be opened"}})
 			p.proof(Proof{
 				Workspace: "ws_dev", Checkpoints: []Held{{By: "/media/st\x1bick", Size: 40}},
 				Flaws: []Flaw{{Kind: "truncated", Seq: 39, Detail: "events 39 to 40 are missing"}},

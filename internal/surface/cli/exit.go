@@ -15,10 +15,11 @@ const (
 	ExitConflict    = 3 // it clashes with the present state
 	ExitDenied      = 4 // not authenticated, or not for this principal
 	ExitNotFound    = 5
-	ExitRefused     = 6 // policy refused it
-	ExitWaiting     = 7 // a person has to decide first
-	ExitUnavailable = 8 // the daemon cannot be reached, or not now
-	ExitExhausted   = 9 // a limit, a quota or a rate is used up
+	ExitRefused     = 6  // policy refused it
+	ExitWaiting     = 7  // a person has to decide first
+	ExitUnavailable = 8  // the daemon cannot be reached, or not now
+	ExitExhausted   = 9  // a limit, a quota or a rate is used up
+	ExitUnchecked   = 10 // nothing wrong was found, but not everything could be checked
 	ExitInterrupted = 130
 	ExitTrapped     = 134 // a module did what no program may, as one that aborts ends
 )

@@ -115,6 +115,7 @@ func reference() string {
 		{ExitWaiting, "a person has to decide first"},
 		{ExitUnavailable, "the daemon cannot be reached, or not now"},
 		{ExitExhausted, "a limit, a quota or a rate is used up"},
+		{ExitUnchecked, "a verification found nothing wrong and could not check everything"},
 		{ExitInterrupted, "interrupted at the terminal"},
 		{ExitTrapped, "a WebAssembly module trapped"},
 	} {

@@ -15,6 +15,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/label"
+	"agentbox/internal/domain/leak"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/run"
@@ -306,7 +307,9 @@ func (s *Server) getRun(ctx context.Context, c wire.Call, in *RunPath) (*struct{
 	}
 	shown := runShown{Run: doc, Result: events}
 	if doc.Engine {
-		shown.Given, err = s.services.Dispatcher.Given(ctx, doc)
+		if shown.Given, err = s.services.Dispatcher.Given(ctx, doc); err == nil {
+			shown.Given, _ = leak.Scan(shown.Given) // an order is kept as it was sent, and shown without secrets
+		}
 	}
 	return &struct{ Body runShown }{shown}, err
 }

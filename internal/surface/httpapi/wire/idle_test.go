@@ -109,3 +109,42 @@ func TestThreat32IdleConnectionsBeyondTheMostAreClosed(t *testing.T) {
 		t.Errorf("the stream: %v", err)
 	}
 }
+
+// Whoever is refused before the body was read, and sends the rest of it never, is answered and closed after discardTime.
+func TestRefusedSlowBodiesAreClosed(t *testing.T) {
+	w := newWire(t, nil)
+	address := w.serve()
+	for name, head := range map[string]string{
+		"no such path":   "POST /v1/test/nothing HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer good\r\nContent-Length: 100\r\n\r\n{",
+		"no valid key":   "POST /v1/test/things HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer bad\r\nContent-Length: 100\r\n\r\n{",
+		"another host":   "POST /v1/test/things HTTP/1.1\r\nHost: example.com\r\nAuthorization: Bearer good\r\nContent-Length: 100\r\n\r\n{",
+		"in pieces":      "POST /v1/test/nothing HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer good\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n",
+		"another method": "PUT /v1/test/things HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer good\r\nContent-Length: 100\r\n\r\n{",
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := w.connect(address)
+			if _, err := io.WriteString(g, head); err != nil {
+				t.Fatal(err)
+			}
+			if err := g.SetReadDeadline(time.Now().Add(10 * discardTime)); err != nil {
+				t.Fatal(err)
+			}
+			raw, err := io.ReadAll(g.in)
+			if err != nil || !strings.HasPrefix(string(raw), "HTTP/1.1 4") {
+				t.Errorf("got %.60q, %v, want an answer and the end of the connection", raw, err)
+			}
+		})
+	}
+	g := w.connect(address)
+	if _, err := io.WriteString(g, "POST /v1/test/nothing HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer good\r\nContent-Length: 2\r\n\r\n{}"); err != nil {
+		t.Fatal(err)
+	}
+	if answer, err := http.ReadResponse(g.in, nil); err != nil || answer.StatusCode != 404 {
+		t.Fatalf("got %+v, %v", answer, err)
+	} else if _, err := io.Copy(io.Discard, answer.Body); err != nil {
+		t.Fatal(err)
+	}
+	if !g.asks("/v1/test/things/a") {
+		t.Error("a connection whose body was sent is closed after a refusal")
+	}
+}

@@ -150,6 +150,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.present(a.Header(), c)
 	defer s.finish(a, r, &c)
 	if err := s.serve(a, r, &c); err != nil {
+		if r.ContentLength != 0 { // net/http waits for the rest of a body that nobody read, before it closes the connection or takes the next request
+			_ = a.control.SetReadDeadline(s.Clock.Now().Add(discardTime)) // a writer without deadlines has no slow sender
+		}
 		s.refuse(a, r, c, err)
 	}
 }

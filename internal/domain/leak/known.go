@@ -1,0 +1,217 @@
+package leak
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Bounds of the values of an environment that are looked for.
+const (
+	MinNamed   = 4        // bytes of a value whose name says that it is a secret
+	MinUnnamed = 8        // bytes of another value, which also has to look like one
+	MaxHeld    = 16 << 10 // bytes of a stream that may be the beginning of a secret and are held back
+)
+
+// Known are texts that are secrets because of where they came from, beside those that the rules find.
+type Known struct{ values []string } // the longest first
+
+// secretName is a name of a variable that says that its value is a secret.
+var secretName = regexp.MustCompile(`(?i)(key|token|secret|pass|pwd|cred|auth|private|signature|dsn|cookie|session)`)
+
+// openValue is a value that is no secret unless its name says so: a path or a list of paths, or an address without a password.
+var openValue = regexp.MustCompile(`^(?:[./~][^=+]*|[a-z][a-z0-9+.-]*://[^@\s]*)$`)
+
+// Values returns the values of an environment that may not be printed: each whose variable's name says that it is a secret, and each that has
+// a letter and a digit and is no path. Words, numbers, paths and what is shorter are printed all day, and hide nothing.
+func Values(envs ...map[string]string) Known {
+	var k Known
+	for _, env := range envs {
+		for name, value := range env {
+			value = strings.TrimSpace(value)
+			named := secretName.MatchString(name) && len(value) >= MinNamed && !openValue.MatchString(value)
+			if (named || len(value) >= MinUnnamed && looksSecret(value)) && !slices.Contains(k.values, value) {
+				k.values = append(k.values, value)
+			}
+		}
+	}
+	slices.SortFunc(k.values, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	return k
+}
+
+// looksSecret reports whether a value has both letters and digits and is neither a path nor an address without a password.
+func looksSecret(value string) bool {
+	return !openValue.MatchString(value) && strings.ContainsAny(value, "0123456789") &&
+		strings.IndexFunc(value, func(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }) >= 0
+}
+
+// Text returns a text without the known values and without what the rules find.
+func (k Known) Text(text string) (string, []Match) {
+	var found []Match
+	for _, value := range k.values {
+		if n := strings.Count(text, value); n > 0 {
+			text = strings.ReplaceAll(text, value, Redacted)
+			for range min(n, MaxMatches-len(found)) {
+				found = append(found, Match{EnvValue, "", strings.Repeat("*", 8)})
+			}
+		}
+	}
+	clean, more := Text(text)
+	return clean, append(found, more[:min(len(more), MaxMatches-len(found))]...)
+}
+
+// Scan returns JSON without the known values in its texts, and what was found. The rules are those of the function Scan, which is not called here:
+// every record passes there.
+func (k Known) Scan(data json.RawMessage) (json.RawMessage, []Match) {
+	if len(k.values) == 0 {
+		return data, nil
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	var v any
+	if d.Decode(&v) != nil {
+		return data, nil // what is no JSON is refused by the log
+	}
+	var found []Match
+	var walk func(v any, where string) any
+	walk = func(v any, where string) any {
+		switch v := v.(type) {
+		case string:
+			for _, value := range k.values {
+				if n := strings.Count(v, value); n > 0 {
+					v = strings.ReplaceAll(v, value, Redacted)
+					for range min(n, MaxMatches-len(found)) {
+						found = append(found, Match{EnvValue, where, strings.Repeat("*", 8)})
+					}
+				}
+			}
+			return v
+		case []any:
+			for i := range v {
+				v[i] = walk(v[i], fmt.Sprintf("%s[%d]", where, i))
+			}
+		case map[string]any:
+			for _, name := range slices.Sorted(maps.Keys(v)) {
+				v[name] = walk(v[name], where+"."+name)
+			}
+		}
+		return v
+	}
+	v = walk(v, "")
+	if len(found) == 0 {
+		return data, nil
+	}
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if e.Encode(v) != nil {
+		return json.RawMessage(`{}`), found // it was read from JSON, so it is written as JSON
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), found
+}
+
+// Stream cleans a text that comes in pieces, as a command prints it. The beginning of what may be a secret is held back until what follows shows
+// whether it is one, at most MaxHeld bytes.
+type Stream struct {
+	known Known
+	held  []byte
+}
+
+// NewStream returns a stream that takes out the known values and what the rules find.
+func NewStream(known Known) *Stream { return &Stream{known: known} }
+
+// Next takes a piece and returns what can be shown now, without secrets.
+func (s *Stream) Next(piece []byte) []byte {
+	s.held = append(s.held, piece...)
+	cut := s.cut()
+	if len(s.held)-cut > MaxHeld {
+		cut = len(s.held)
+	}
+	if cut == 0 {
+		return nil
+	}
+	return s.take(cut)
+}
+
+// Rest returns what was held back, without secrets.
+func (s *Stream) Rest() []byte { return s.take(len(s.held)) }
+
+func (s *Stream) take(n int) []byte {
+	out := s.held[:n:n]
+	s.held = slices.Clone(s.held[n:])
+	if len(s.known.values) == 0 && !suspicious(out) {
+		return out
+	}
+	text, found := s.known.Text(string(out))
+	if len(found) == 0 {
+		return out
+	}
+	return []byte(text)
+}
+
+// beginnings are how secrets begin that the rules find.
+var beginnings = regexp.MustCompile(`(?i)sk-|gh[pousr]_|github_pat_|A[KS]IA|bearer[ \t:="']|xox[a-z]-|xapp-|glpat-|[sr]k_live_|AIza|npm_`)
+
+// ends is how long the longest beginning is, less one: so much at the end of a piece may become one.
+const ends = len("github_pat_") - 1
+
+var pemBegin, pemEnd = []byte("-----BEGIN "), []byte("-----END ")
+
+// cut returns up to where what is held can be shown: no secret lies across that place.
+func (s *Stream) cut() int {
+	cut := len(s.held)
+	if at := bytes.LastIndex(s.held, pemBegin); at >= 0 {
+		rest := s.held[at:]
+		if end := bytes.Index(rest, pemEnd); end < 0 || !bytes.Contains(rest[end+len(pemEnd):], []byte("-----")) {
+			cut = at
+		}
+	}
+	// Of the last word, which may go on: from where a secret begins in it, or may begin at its very end.
+	line := bytes.LastIndexAny(s.held[:cut], "\n\r") + 1
+	if at := beginnings.FindIndex(s.held[line:cut]); at != nil {
+		cut = line + at[0]
+	} else {
+		for n := min(ends, cut-line); n > 0; n-- {
+			if mayBegin(string(s.held[cut-n : cut])) {
+				cut -= n
+				break
+			}
+		}
+	}
+	for _, value := range s.known.values {
+		for n := min(len(value)-1, len(s.held)); n > 0; n-- {
+			if strings.HasPrefix(value, string(s.held[len(s.held)-n:])) {
+				cut = min(cut, len(s.held)-n)
+				break
+			}
+		}
+	}
+	for again := true; again; { // a value that lies across the cut is shown as a whole, or not yet
+		again = false
+		for _, value := range s.known.values {
+			from := max(0, cut-len(value)+1)
+			if at := bytes.Index(s.held[from:min(len(s.held), cut+len(value)-1)], []byte(value)); at >= 0 && cut > from+at {
+				cut, again = from+at, true
+			}
+		}
+	}
+	return cut
+}
+
+// mayBegin reports whether a text is how a secret begins, cut off.
+func mayBegin(tail string) bool {
+	if len(tail) == len("xoxb") && strings.HasPrefix(tail, "xox") {
+		return true
+	}
+	for _, full := range []string{"sk-", "sk_live_", "rk_live_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "AKIA", "ASIA", "xoxb", "xapp-", "glpat-", "AIza", "npm_", "-----BEGIN "} {
+		if len(tail) < len(full) && strings.HasPrefix(full, tail) {
+			return true
+		}
+	}
+	return len(tail) < len("bearer ") && strings.HasPrefix("bearer ", strings.ToLower(tail))
+}
