@@ -163,3 +163,6 @@ func (q Quota) Evolve(e event.Event) (Quota, error) {
 	q.Used++
 	return q, nil
 }
+
+// IsUse reports whether an event counts a use of a standing approval. Its revocation follows from what granted it, not from its last use.
+func IsUse(e event.Event) bool { return e.Type == StandingUsedType }

@@ -137,6 +137,7 @@ var (
 	ErrCallNotFound     = fault.New(fault.NotFound, "tool_call_not_found", "there is no such tool call in this workspace")
 	ErrArtifactNotFound = fault.New(fault.NotFound, "artifact_not_found", "there is no such artifact in this workspace")
 	ErrCallEnded        = fault.New(fault.Conflict, "tool_call_not_running", "the tool call has ended")
+	ErrChildOpen        = fault.New(fault.Conflict, "child_run_not_succeeded", "the run of this tool call has not succeeded")
 	ErrMissingKind      = fault.New(fault.Invalid, "missing_kind", "kind is missing: a word that says what it is")
 	ErrMissingTool      = fault.New(fault.Invalid, "missing_tool_name", "tool_name is missing")
 	ErrNoContent        = fault.New(fault.NotFound, "artifact_without_content", "the artifact has no content here: it was not sent, lies elsewhere, or was redacted")

@@ -130,6 +130,7 @@ func (g *Gate) decide(ctx context.Context, origin event.Origin, ws id.Workspace,
 			return err
 		}
 		grant := event.New(policy.StandingGrantedType, origin, ws, doc.Room, granted).In(doc.Run, doc.Step).About(policy.StandingEntity, string(granted.Standing))
+		grant.Follows = event.Subject{Type: policy.ApprovalEntity, ID: string(doc.ID)}
 		grant.OccurredAt = now
 		batch.Drafts = append(batch.Drafts, grant)
 		batch.Documents = append(batch.Documents, event.DocumentVersion{Projection: policy.StandingProjection, Key: string(granted.Standing)})

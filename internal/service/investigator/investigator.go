@@ -35,12 +35,12 @@ func New(p Parts) *Investigator { return &Investigator{p} }
 
 // Definition folds the documents of incidents.
 func Definition() projection.Definition {
-	return projection.Define(incident.Projection, 1, func(e event.Event) []string {
+	return projection.Define(incident.Projection, 2, func(e event.Event) []string {
 		if e.EntityType != incident.Entity || e.EntityID == "" {
 			return nil
 		}
 		return []string{e.EntityID}
-	}, func(i incident.Incident, _ string, e event.Event) (incident.Incident, error) { return i.Evolve(e) }, indexes)
+	}, func(i incident.Incident, _ string, e event.Event) (incident.Incident, error) { return i.Evolve(e) }, indexes).Leads(incident.Entity, nil)
 }
 
 func indexes(i incident.Incident) []projection.Index {
