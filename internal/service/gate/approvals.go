@@ -86,6 +86,9 @@ func (g *Gate) decide(ctx context.Context, origin event.Origin, ws id.Workspace,
 	if err != nil {
 		return err
 	}
+	if !answer.Saw.IsZero() && answer.Saw != doc.ActionHash {
+		return policy.ErrOtherAction
+	}
 	standing := answer.Decision == policy.Approve && answer.Scope != "" && answer.Scope != policy.ScopeOnce
 	if err := g.mayDecide(ctx, origin, doc, standing); err != nil {
 		return err

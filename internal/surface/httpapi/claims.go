@@ -343,7 +343,11 @@ func (s *Server) executable(ctx context.Context, c wire.Call, input json.RawMess
 	if err != nil {
 		return fault.Wrap(err, fault.Invalid, "operation_invalid", "the operations cannot be read")
 	}
-	if _, err := run.ParseMessage(raw); err != nil {
+	m, err := run.ParseMessage(raw)
+	if err == nil {
+		err = m.Refused() // an engine is not asked to skip what is no operation
+	}
+	if err != nil {
 		return err
 	}
 	sp, err := s.services.Keeper.Space(ctx, c.Caller.Workspace, order.Space)
