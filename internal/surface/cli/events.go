@@ -28,7 +28,7 @@ func events(i *invocation) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use: "events", Short: "Read the log, or follow it", Args: cobra.NoArgs,
-		Long:    "Events prints entries of the log in order: the last ones, or those from a place on. With --json each is one line, complete.",
+		Long: "Events prints entries of the log in order: the last ones, or those from a place on. With --json each is one line, complete.",
 		Example: "  agentbox events --follow\n  agentbox events --run run_... --json | jq .event_type\n  agentbox events --type tool.invoked,approval.requested --limit 50\n" +
 			"  agentbox events --cause EVENT",
 	}
