@@ -27,8 +27,8 @@ type line struct {
 //   - the latest event about its entity, its step or its run, in this batch or before;
 //   - the first event of its batch.
 //
-// An event takes the correlation of the latest event about its entity, its step or its run, else that of the subject that it follows. Any other
-// event keeps the correlation of its request. An event without a cause begins something.
+// An event takes the correlation of its cause; one of a run that follows something else keeps that of its run, and one that only stands behind
+// another in a batch that of its request. An event without a cause begins something.
 func (s *lines) follow(l Ledger, e *event.Event, follows event.Subject) error {
 	if e.Causation != "" {
 		return nil
@@ -47,7 +47,9 @@ func (s *lines) follow(l Ledger, e *event.Event, follows event.Subject) error {
 			return err
 		}
 		if other.Event != "" {
-			cause.Event, cause.Correlation = other.Event, cmp.Or(own.Correlation, other.Correlation)
+			if cause = other; e.Run != "" { // all of a run is found by one correlation
+				cause.Correlation = cmp.Or(own.Correlation, other.Correlation)
+			}
 		}
 	}
 	if cause.Event == "" && s.first.Event != "" {

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"strings"
 
+	"agentbox/internal/client"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/run"
 )
 
 // causes prints the path from the first cause of an event to the event, and the tree of its effects.
@@ -40,6 +42,28 @@ func (i *invocation) causes(ctx context.Context, of id.Event) error {
 	if found.EffectsCut {
 		p.line("%s", p.paint(faint, "... more effects are not shown; ask with the id of one of these"))
 	}
+	return nil
+}
+
+// ledTo writes what led to a run, and how its effects are shown.
+func (i *invocation) ledTo(ctx context.Context, api *client.Client, r id.Run) error {
+	made, err := api.Events(ctx, client.EventFilter{Run: r, Types: []string{run.EventCreated, run.EventImported}, From: 1, Limit: 1})
+	if err != nil || len(made.Events) == 0 {
+		return err
+	}
+	found, err := api.Causes(ctx, made.Events[0].ID)
+	if err != nil {
+		return err
+	}
+	p := i.printer(i.Out)
+	if len(found.Path) > 0 {
+		words := make([]string, len(found.Path))
+		for n, e := range found.Path {
+			words[n] = plain(e.Type)
+		}
+		p.line("%s", wrapped("led to by: "+strings.Join(words, " > "), p.width, 2))
+	}
+	p.line("%s", p.paint(faint, wrapped("what it led to: agentbox events --cause "+string(found.Event.ID), p.width, 2)))
 	return nil
 }
 
