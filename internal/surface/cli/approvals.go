@@ -174,7 +174,7 @@ func decide(i *invocation, verb, short string) *cobra.Command {
 		if saw != "" {
 			var err error
 			if answer.Saw, err = event.ParseDigest(saw); err != nil {
-				return usage("--action is the hash that `agentbox approvals show` prints: 64 hexadecimal digits")
+				return usage("--action is the hash that `agentbox approvals show` prints: sha256: and 64 hexadecimal digits")
 			}
 		}
 		api, err := i.connect(cmd.Context())

@@ -95,7 +95,7 @@ func TestAStoryHasOneCorrelation(t *testing.T) {
 		t.Fatalf("%d questions are open", len(open.Approvals))
 	}
 	asked := open.Approvals[0]
-	if status, raw := d.ask(t, "", "POST", "/v1/approvals/"+asked.ID+"/decide", `{"decision":"approve","action_sha256":"`+strings.Repeat("0f", 32)+`"}`); status != http.StatusConflict || code(raw) != "action_mismatch" {
+	if status, raw := d.ask(t, "", "POST", "/v1/approvals/"+asked.ID+"/decide", `{"decision":"approve","action_sha256":"sha256:`+strings.Repeat("0f", 32)+`"}`); status != http.StatusConflict || code(raw) != "action_mismatch" {
 		t.Errorf("an answer to another action: %d %s", status, raw)
 	}
 	if status, raw := d.ask(t, "", "POST", "/v1/approvals/"+asked.ID+"/withdraw", `{}`); status < 400 {
