@@ -81,7 +81,7 @@ func (r *Runner) Run(ctx context.Context) error {
 		}
 		if why := waitsFor(err); why != said {
 			if said = why; why != "" {
-				r.Logger.Info("no run can be claimed", "code", "engine_waits", "reason", why)
+				r.Logger.Info("no run can be claimed", "code", "no_run_claimable", "reason", why)
 			}
 		}
 		if r.Once {
