@@ -135,9 +135,10 @@ func TestAStoryHasOneCorrelation(t *testing.T) {
 			Event event.Event `json:"event"`
 		} `json:"effects"`
 	}
+	d.until(t, id.DefaultWorkspace, func() bool { return len(d.story(t, "corr-1")["evidence.manifest.created"]) == 1 }) // which comes behind the end
 	d.succeed(t, "GET", "/v1/events/"+string(found["run.created"][0].ID)+"/causes", "", &effects)
 	total := 0
-	for _, events := range found {
+	for _, events := range d.story(t, "corr-1") {
 		total += len(events)
 	}
 	if len(effects.Effects) != total-1 {
