@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 )
@@ -27,9 +28,10 @@ type ApprovalList struct {
 type Answer struct {
 	Decision  string       `json:"decision"` // approve, deny or hold
 	Reason    string       `json:"reason,omitempty"`
-	Scope     policy.Scope `json:"scope,omitempty"`     // empty means once
-	ExpiresAt time.Time    `json:"expires_at,omitzero"` // of a standing approval
-	Uses      int          `json:"uses,omitempty"`      // of a standing approval
+	Scope     policy.Scope `json:"scope,omitempty"`        // empty means once
+	ExpiresAt time.Time    `json:"expires_at,omitzero"`    // of a standing approval
+	Uses      int          `json:"uses,omitempty"`         // of a standing approval
+	Saw       event.Digest `json:"action_sha256,omitzero"` // of the action that the person saw; the daemon refuses an answer to another one
 }
 
 // Approvals lists approvals.
@@ -51,6 +53,15 @@ func (c *Client) Decide(ctx context.Context, a id.Approval, answer Answer) (poli
 	var decided policy.Approval
 	err := c.post(ctx, join("/v1/approvals/", escape(string(a)), "/decide"), answer, &decided)
 	return decided, err
+}
+
+// Withdraw takes back a question that the caller has asked.
+func (c *Client) Withdraw(ctx context.Context, a id.Approval, reason string) (policy.Approval, error) {
+	var withdrawn policy.Approval
+	err := c.post(ctx, join("/v1/approvals/", escape(string(a)), "/withdraw"), struct {
+		Reason string `json:"reason,omitempty"`
+	}{reason}, &withdrawn)
+	return withdrawn, err
 }
 
 // Trial names a policy, and what it is asked about: an operation of the protocol.

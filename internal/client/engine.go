@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"agentbox/internal/domain/errand"
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/step"
@@ -117,13 +118,22 @@ func (d Desk) Claim(ctx context.Context, wait time.Duration) (errand.Work, error
 		return errand.Work{}, err
 	}
 	if !got.Claimed || got.Run == nil {
-		return errand.Work{}, errand.ErrNothing
+		return errand.Work{}, nothing(got)
 	}
 	var lasts time.Duration
 	if c := got.Run.Claim; c != nil {
 		lasts = c.Until.Sub(c.Renewed)
 	}
 	return errand.Work{Lasts: lasts, Run: got.Run.ID, Token: got.Token, Permit: got.Permit, Fence: got.Fence, Input: got.Input}, nil
+}
+
+// nothing says why there was no run to claim.
+func nothing(got Claimed) error {
+	if got.Reason != WorkspaceFull || got.Tasks == nil {
+		return errand.ErrNothing
+	}
+	return fault.New(fault.NotFound, errand.ErrNothing.Code, "%d runs wait for a place in the workspace: %d of %d places are taken, %d of them by engines that are silent",
+		got.Waiting, got.Tasks.Running, got.Tasks.Most, got.Tasks.Silent)
 }
 
 // Renew implements errand.Claims.

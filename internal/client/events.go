@@ -22,6 +22,7 @@ type EventFilter struct {
 	Step        id.Step
 	Space       id.Space
 	Correlation id.Correlation
+	Causation   id.Event // the events that this one caused
 	Types       []string // at most 20
 	From        uint64   // the place of the first event
 	Before      uint64   // only events in front of this place
@@ -31,7 +32,7 @@ type EventFilter struct {
 func (f EventFilter) values() url.Values {
 	return Page{}.values(
 		"stream_type", f.Stream.Type, "stream_id", f.Stream.ID, "run_id", string(f.Run), "room_id", string(f.Room), "thread_id", string(f.Thread), "step_id", string(f.Step), "space_id", string(f.Space),
-		"correlation_id", string(f.Correlation), "event_types", strings.Join(f.Types, ","))
+		"correlation_id", string(f.Correlation), "causation_id", string(f.Causation), "event_types", strings.Join(f.Types, ","))
 }
 
 // EventList is a part of the log, in ascending order.
@@ -118,4 +119,24 @@ func (c *Client) VerifyAudit(ctx context.Context) (AuditReport, error) {
 	var r AuditReport
 	err := c.get(ctx, "/v1/audit/hash-chain/verify", nil, &r)
 	return r, err
+}
+
+// Causes is what led to an event, and what it led to.
+type Causes struct {
+	Event   event.Event   `json:"event"`
+	Path    []event.Event `json:"path"` // the first cause first
+	Effects []struct {
+		Depth int         `json:"depth"` // 1 for what the event itself caused
+		Event event.Event `json:"event"`
+	} `json:"effects"`
+	Outside    id.Event `json:"outside_cause_id"` // the cause of the first event of Path, where another workspace's log holds it
+	PathCut    bool     `json:"path_cut"`
+	EffectsCut bool     `json:"effects_cut"`
+}
+
+// Causes walks from an event to its first cause and to its effects.
+func (c *Client) Causes(ctx context.Context, e id.Event) (Causes, error) {
+	var found Causes
+	err := c.get(ctx, "/v1/events/"+url.PathEscape(string(e))+"/causes", nil, &found)
+	return found, err
 }

@@ -21,7 +21,7 @@ func New(typ string, origin Origin, ws id.Workspace, room id.Room, data any) Dra
 			Zone: Supervised, Correlation: origin.Correlation, Causation: origin.Causation, Redaction: RedactNone,
 			PolicyContext: origin.authority(),
 		},
-		Data: body,
+		Data: body, Follows: origin.Follows,
 	}
 }
 

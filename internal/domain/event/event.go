@@ -64,7 +64,8 @@ const (
 type Origin struct {
 	Principal   id.Principal
 	Correlation id.Correlation // one per outside cause, kept through everything that follows from it
-	Causation   id.Event       // the event that led to this one, if any
+	Causation   id.Event       // the event that led to this one, where the caller knows it
+	Follows     Subject        // the thing whose latest event led to this one, where that is not the thing itself; see Draft
 	Token       id.Token       // the capability token under which the principal acts; "" for all that is his
 	By          id.Principal   // who was authenticated, where that is another one, who acts for the principal
 	Issuer      id.Principal   // who issued the credential that was sent, where that is another one than whom it names
@@ -121,6 +122,10 @@ type Header struct {
 type Draft struct {
 	Header
 	Data json.RawMessage
+
+	// Follows names the thing whose latest event caused this one. The log looks the event up when it records the draft; see journal.Planner.
+	// Without it the log looks at the entity, the step and the run of the header, in this order.
+	Follows Subject
 }
 
 // Event is an entry of the log.

@@ -24,7 +24,7 @@ func RedactionOf(origin Origin, target Event, reason string, remains json.RawMes
 	if len(remains) == 0 {
 		remains = json.RawMessage(`{}`)
 	}
-	origin.Causation = target.ID
+	origin.Causation, origin.Correlation = target.ID, target.Correlation
 	return New(RedactedType, origin, target.Workspace, target.Room, Redacted{
 		Event: target.ID, Type: target.Type, Seq: target.Seq, Reason: reason, Remains: remains,
 	}).In(target.Run, target.Step)

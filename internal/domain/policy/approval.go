@@ -73,6 +73,7 @@ type Question struct {
 	Impact     string   `json:"impact"`                // what it can change and whether that can be undone
 	Unsealed   []string `json:"unsealed,omitempty"`    // escaped names of what the approval cannot seal
 	Template   string   `json:"template,omitempty"`    // what an approval of scope template would cover, where there is one
+	AgentTitle string   `json:"agent_title,omitempty"` // the title that who asks gave it, escaped
 	AgentWords string   `json:"agent_words,omitempty"` // escaped
 }
 
@@ -104,6 +105,7 @@ type Approval struct {
 	Space     id.Space     `json:"space_id,omitempty"`
 	Run       id.Run       `json:"run_id,omitempty"`
 	Step      id.Step      `json:"step_id,omitempty"`
+	Thread    id.Thread    `json:"thread_id,omitempty"`
 	Operation string       `json:"operation_id,omitempty"`
 
 	Action     string       `json:"action"`        // its type

@@ -65,6 +65,8 @@ var ErrApart = fault.New(fault.Waiting, "recorded_apart", "the actions have to b
 // Ask is what the asking side adds to a question.
 type Ask struct {
 	Approval   id.Approval // the new approval's id, made by the caller so that its own events can name it
+	Thread     id.Thread   // in which it is asked; empty for none
+	AgentTitle string      // the title that the agent gives it, shown apart and marked
 	AgentWords string      // what the agent says about it, shown apart and marked
 	Unsealed   []string    // what cannot be sealed, beyond what the decision names
 

@@ -57,6 +57,8 @@ var (
 	ErrApprovalMismatch = fault.New(fault.Denied, ReasonApprovalMismatch, "what is to be done is not what was approved; ask again")
 	// ErrInvalidExpiry refuses a question or an answer that ends too early or too late.
 	ErrInvalidExpiry = fault.New(fault.Invalid, "invalid_expires_at", "expires_at must lie between now and %s from now", MaxQuestionTime)
+	// ErrOtherAction refuses an answer to another action than the one that the person saw.
+	ErrOtherAction = fault.New(fault.Conflict, "action_mismatch", "the approval is about another action than the one with this action_sha256; read it again, then decide")
 	// ErrReasonTooLong refuses a reason of more than MaxReasonBytes.
 	ErrReasonTooLong = fault.New(fault.Invalid, "reason_too_long", "the reason may have at most %d bytes of UTF-8", MaxReasonBytes)
 )
@@ -69,6 +71,8 @@ type Answer struct {
 	ExpiresAt time.Time   // until when an approval can be used, or its standing approval holds; zero for the default
 	Uses      int         // of a standing approval
 	Standing  id.Standing // the id of the standing approval that the answer makes, if any
+
+	Saw event.Digest // the action_sha256 of what the person saw; zero where they do not say
 }
 
 // Decide answers the question and returns the event's data. It does not judge who answers; the gate does.

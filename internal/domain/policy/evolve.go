@@ -26,12 +26,12 @@ func (a Approval) Evolve(e event.Event) (Approval, error) {
 		if e.Withheld == event.Destroyed {
 			// Nobody knows any more what was asked, so that it cannot be answered.
 			return Approval{
-				ID: id.Approval(e.EntityID), Workspace: e.Workspace, Room: e.Room, Run: e.Run, Step: e.Step, RequestedBy: e.Principal,
+				ID: id.Approval(e.EntityID), Workspace: e.Workspace, Room: e.Room, Run: e.Run, Step: e.Step, Thread: e.Thread, RequestedBy: e.Principal,
 				RequestedAt: e.OccurredAt, Status: Expired,
 			}, nil
 		}
 		return Approval{
-			ID: d.Approval, Workspace: e.Workspace, Room: e.Room, Space: d.Space, Run: e.Run, Step: e.Step, Operation: d.Operation,
+			ID: d.Approval, Workspace: e.Workspace, Room: e.Room, Space: d.Space, Run: e.Run, Step: e.Step, Thread: e.Thread, Operation: d.Operation,
 			Action: d.Action, Title: d.Title, Request: d.Request, ActionHash: d.ActionHash, Bundle: d.Bundle, Question: d.Question,
 			RequestedBy: e.Principal, RequestedAt: e.OccurredAt, ExpiresAt: d.ExpiresAt, Status: Pending, Scope: d.Scope,
 			Approvers: d.Approvers, Through: d.Through,
@@ -163,3 +163,6 @@ func (q Quota) Evolve(e event.Event) (Quota, error) {
 	q.Used++
 	return q, nil
 }
+
+// IsUse reports whether an event counts a use of a standing approval. Its revocation follows from what granted it, not from its last use.
+func IsUse(e event.Event) bool { return e.Type == StandingUsedType }

@@ -8,6 +8,8 @@ import (
 // Check reports the first limit that the operation's values break. Paths and encoded content are checked where they are resolved.
 func (op Operation) Check() error {
 	switch op.Type {
+	case OpMalformed:
+		return invalid("%s", op.Malformed)
 	case OpMessage:
 		if n := utf8.RuneCountInString(op.Content); n > MaxMessageRunes {
 			return invalid("content has %d characters; a message may have %d", n, MaxMessageRunes)

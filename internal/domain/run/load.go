@@ -20,6 +20,9 @@ type Load struct {
 // LoadEvents are the types of the events that may change what runs in a workspace.
 var LoadEvents = []string{EventStarted, EventResumed, EventSuspended, EventReleased, EventCompleted, EventFailed, EventCancelled}
 
+// IsHeartbeat reports whether an event only says that an engine lives. Nothing follows from it.
+func IsHeartbeat(e event.Event) bool { return e.Type == EventRenewed }
+
 // Loads reports whether the event may change what runs in its workspace.
 func Loads(e event.Event) bool { return e.Run != "" && slices.Contains(LoadEvents, e.Type) }
 

@@ -38,6 +38,13 @@ const (
 	OpShell      = "shell"
 )
 
+// OpMalformed is the type of what stands among the operations and is none: of an unknown type, or with a field missing or too many. It is skipped
+// with an error event of its own.
+const OpMalformed = "malformed"
+
+// maxMalformed is how many bytes of why an operation is malformed are kept.
+const maxMalformed = 500
+
 // Message is an operations message.
 type Message struct {
 	ProtocolVersion string      `json:"protocolVersion"`
@@ -61,6 +68,9 @@ type Operation struct {
 
 	// Context marks an operation that nobody sent: the reading of a context file at the start of a run. Its result carries no id.
 	Context bool `json:"context,omitempty"`
+
+	// Malformed says why the operation is none; its type is OpMalformed then. Nobody can send it.
+	Malformed string `json:"malformed,omitempty"`
 }
 
 // Edit replaces the first occurrence of one text by another.
@@ -93,8 +103,8 @@ func invalid(format string, args ...any) error {
 	return fault.New(fault.Invalid, "operation_invalid", format, args...)
 }
 
-// ParseMessage reads an operations message. What has the wrong shape (no JSON, another version, unknown types or fields, a repeated id) is
-// refused as a whole; an operation whose values break a limit is not: it gets its own error event when its turn comes, see Operation.Check.
+// ParseMessage reads an operations message. What is no message (no JSON, another version, no operations or too many, a repeated id) is refused as
+// a whole. A malformed operation, and one whose values break a limit, gets its own error event when its turn comes; see Operation.Check.
 func ParseMessage(raw []byte) (Message, error) {
 	var outer struct {
 		ProtocolVersion *string           `json:"protocolVersion"`
@@ -118,7 +128,7 @@ func ParseMessage(raw []byte) (Message, error) {
 	for i, raw := range outer.Operations {
 		op, err := parseOperation(raw)
 		if err != nil {
-			return Message{}, invalid("operations[%d]: %s", i, plain(err))
+			op = malformed(raw, fmt.Sprintf("operations[%d]: %s", i, plain(err)))
 		}
 		if first, twice := seen[op.ID]; twice && op.ID != "" {
 			return Message{}, invalid("operations[%d]: id %.64q was used by operations[%d]; ids are unique within a run", i, op.ID, first)
@@ -128,6 +138,26 @@ func ParseMessage(raw []byte) (Message, error) {
 	}
 	m.nameAll()
 	return m, nil
+}
+
+// malformed returns what stands for something that is no operation. Its id is kept where it has one.
+func malformed(raw json.RawMessage, why string) Operation {
+	op := Operation{Type: OpMalformed, Malformed: strings.ToValidUTF8(why[:min(len(why), maxMalformed)], "")}
+	var sent map[string]json.RawMessage
+	if json.Unmarshal(raw, &sent) == nil && json.Unmarshal(sent["id"], &op.ID) != nil || len(op.ID) > MaxOperationID {
+		op.ID = ""
+	}
+	return op
+}
+
+// Refused returns why the first operation that is none is none, nil where every one is an operation. It is for who takes no message in part.
+func (m Message) Refused() error {
+	for _, op := range m.Operations {
+		if op.Malformed != "" {
+			return invalid("%s", op.Malformed)
+		}
+	}
+	return nil
 }
 
 // nameAll gives every operation that came without an id one that no other has.

@@ -23,18 +23,7 @@ func TestMessagesThatAreRefusedAsAWhole(t *testing.T) {
 		{"a number as version", `{"protocolVersion":1,"operations":[]}`, "operation_invalid", "protocolVersion"},
 		{"no operations", wrap(``), "operation_invalid", "empty"},
 		{"too many operations", wrap(strings.TrimSuffix(strings.Repeat(`{"type":"message","content":"x"},`, run.MaxOperations+1), ",")), "operation_invalid", "1000"},
-		{"an operation that is no object", wrap(`1`), "operation_invalid", "operations[0]: an operation is a JSON object"},
-		{"null", wrap(`null`), "operation_invalid", "operations[0]: an operation is a JSON object"},
-		{"no type", wrap(`{"path":"a"}`), "operation_invalid", "type is missing"},
-		{"an unknown type", wrap(`{"type":"http"}`), "operation_invalid", `"http" is unknown`},
-		{"a field of another type", wrap(`{"type":"message","content":"","path":"a"}`), "operation_invalid", `no field "path"`},
-		{"a field that only the daemon sets", wrap(`{"type":"readFile","path":"a","context":true}`), "operation_invalid", `no field "context"`},
-		{"a missing field", wrap(`{"type":"createFile","path":"a"}`), "operation_invalid", `needs the field "content"`},
-		{"a wrong JSON type", wrap(`{"type":"shell","command":7}`), "operation_invalid", "command"},
-		{"a timeout with a fraction", wrap(`{"type":"shell","command":"ls","timeout":1.5}`), "operation_invalid", "timeout"},
-		{"an unknown field of an edit", wrap(`{"type":"editFile","path":"a","edits":[{"oldContent":"a","newContent":"b","n":1}]}`), "operation_invalid", `"n"`},
 		{"the same id twice", wrap(`{"type":"message","id":"a","content":""},{"type":"message","id":"a","content":""}`), "operation_invalid", "operations[1]"},
-		{"a long id", wrap(`{"type":"message","id":"` + strings.Repeat("a", run.MaxOperationID+1) + `","content":""}`), "operation_invalid", "129"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -43,6 +32,55 @@ func TestMessagesThatAreRefusedAsAWhole(t *testing.T) {
 				t.Errorf("got %s: %v; want %s saying %q", fault.CodeOf(err), err, c.code, c.says)
 			}
 		})
+	}
+}
+
+// A malformed operation stands for itself: the others keep their places and their ids.
+func TestMalformedOperations(t *testing.T) {
+	for _, c := range []struct{ name, raw, says string }{
+		{"an operation that is no object", `1`, "operations[0]: an operation is a JSON object"},
+		{"null", `null`, "operations[0]: an operation is a JSON object"},
+		{"no type", `{"path":"a"}`, "type is missing"},
+		{"an unknown type", `{"type":"http"}`, `"http" is unknown`},
+		{"a field of another type", `{"type":"message","content":"","path":"a"}`, `no field "path"`},
+		{"a field that only the daemon sets", `{"type":"readFile","path":"a","context":true}`, `no field "context"`},
+		{"a missing field", `{"type":"createFile","path":"a"}`, `needs the field "content"`},
+		{"a wrong JSON type", `{"type":"shell","command":7}`, "command"},
+		{"a timeout with a fraction", `{"type":"shell","command":"ls","timeout":1.5}`, "timeout"},
+		{"an unknown field of an edit", `{"type":"editFile","path":"a","edits":[{"oldContent":"a","newContent":"b","n":1}]}`, `"n"`},
+		{"a long id", `{"type":"message","id":"` + strings.Repeat("a", run.MaxOperationID+1) + `","content":""}`, "129"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m, err := run.ParseMessage([]byte(wrap(`{"type":"message","id":"first","content":"a"},` + c.raw + `,{"type":"message","id":"last","content":"b"}`)))
+			if err != nil || len(m.Operations) != 3 {
+				t.Fatalf("%d operations, %v; want 3", len(m.Operations), err)
+			}
+			if first, last := m.Operations[0], m.Operations[2]; first.ID != "first" || first.Check() != nil || last.ID != "last" || last.Check() != nil {
+				t.Errorf("the others are %+v and %+v", first, last)
+			}
+			op := m.Operations[1]
+			says := strings.Replace(c.says, "operations[0]", "operations[1]", 1)
+			if err := op.Check(); op.Type != run.OpMalformed || op.ID == "" || len(op.ID) > run.MaxOperationID || fault.CodeOf(err) != "operation_invalid" || !strings.Contains(fmt.Sprint(err), says) {
+				t.Errorf("got %+v, %v; want one that says %q", op, err, says)
+			}
+			if err := m.Refused(); fault.CodeOf(err) != "operation_invalid" || !strings.Contains(fmt.Sprint(err), says) {
+				t.Errorf("who takes no part of it is told %v, want %q", err, says)
+			}
+			sent, err := json.Marshal(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if again, err := run.ParseMessage(sent); err != nil || again.Operations[1].Type != run.OpMalformed {
+				t.Errorf("sent as it is kept it is %+v, %v; nobody can send the field malformed", again, err)
+			}
+		})
+	}
+	m, err := run.ParseMessage([]byte(wrap(`{"type":"http","id":"mine"}`)))
+	if err != nil || m.Operations[0].ID != "mine" {
+		t.Errorf("its own id became %+v, %v", m, err)
+	}
+	if m, err = run.ParseMessage([]byte(wrap(`{"type":"` + strings.Repeat("é", 1000) + `"}`))); err != nil || len(m.Operations[0].Malformed) > 500 {
+		t.Errorf("a long type makes %d bytes, %v", len(m.Operations[0].Malformed), err)
 	}
 }
 

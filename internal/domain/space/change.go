@@ -64,6 +64,14 @@ type Change struct {
 	Entry     *Entry       `json:"entry,omitempty"`
 }
 
+// ChangeSubject is the type of subject that file changes are.
+const ChangeSubject = "file_change"
+
+// ChangeOn returns the subject of a change: what ends it follows from what began it.
+func ChangeOn(change id.Event) event.Subject {
+	return event.Subject{Type: ChangeSubject, ID: string(change)}
+}
+
 // ChangeOf returns the id of the change that the event is about, "" for none.
 func ChangeOf(e event.Event) (id.Event, error) {
 	switch e.Type {

@@ -10,14 +10,30 @@ import (
 
 // Evolve returns the step after an event about it.
 func (s Step) Evolve(e event.Event) (Step, error) {
+	if e.EntityType == CallEntity {
+		return s.called(e), nil
+	}
 	if e.Type != EventCreated {
 		return s, nil
 	}
 	d, err := event.Decode[Created](e)
 	return Step{
 		ID: d.Step, Run: e.Run, Room: e.Room, Kind: d.Kind, Title: d.Title, Input: d.Input, Fence: d.Fence, As: policy.Attested, CreatedBy: e.Principal, CreatedAt: e.OccurredAt,
-		Redacted: e.Withheld != "",
+		Redacted: e.Withheld != "", Status: Pending,
 	}, err
+}
+
+// called returns the step after an event about a tool call in it.
+func (s Step) called(e event.Event) Step {
+	switch e.Type {
+	case EventInvoked:
+		s.Calls, s.Status = s.Calls+1, Running
+	case EventSucceeded, EventFailed, EventUnknown:
+		if s.Calls = max(0, s.Calls-1); s.Calls == 0 {
+			s.Status = ended[e.Type]
+		}
+	}
+	return s
 }
 
 // childCreated is the type of the event by which a run is made; see Parent.

@@ -44,17 +44,20 @@ type Step struct {
 	Title     string          `json:"title,omitempty"`
 	Input     json.RawMessage `json:"input,omitempty"`
 	Fence     uint64          `json:"fence,omitempty"` // of the claim under which it was recorded
+	Status    Status          `json:"status"`          // pending until a tool is called in it, running while a call is, then how the last one ended
+	Calls     int             `json:"open_tool_calls"` // that have not ended
 	As        string          `json:"recorded_as"`     // always policy.Attested
 	CreatedBy id.Principal    `json:"created_by"`
 	CreatedAt time.Time       `json:"created_at"`
 	Redacted  bool            `json:"redacted,omitempty"`
 }
 
-// Status is where a tool call stands.
+// Status is where a tool call, or a step, stands.
 type Status string
 
-// The states of a tool call. All but Running are final.
+// The states of a tool call, and of a step. Of a call all but Running are final; only a step is Pending.
 const (
+	Pending   Status = "pending" // no tool was called in it yet
 	Running   Status = "running"
 	Succeeded Status = "succeeded"
 	Failed    Status = "failed"
@@ -137,6 +140,7 @@ var (
 	ErrCallNotFound     = fault.New(fault.NotFound, "tool_call_not_found", "there is no such tool call in this workspace")
 	ErrArtifactNotFound = fault.New(fault.NotFound, "artifact_not_found", "there is no such artifact in this workspace")
 	ErrCallEnded        = fault.New(fault.Conflict, "tool_call_not_running", "the tool call has ended")
+	ErrChildOpen        = fault.New(fault.Conflict, "child_run_not_succeeded", "the run of this tool call has not succeeded")
 	ErrMissingKind      = fault.New(fault.Invalid, "missing_kind", "kind is missing: a word that says what it is")
 	ErrMissingTool      = fault.New(fault.Invalid, "missing_tool_name", "tool_name is missing")
 	ErrNoContent        = fault.New(fault.NotFound, "artifact_without_content", "the artifact has no content here: it was not sent, lies elsewhere, or was redacted")

@@ -347,6 +347,25 @@ func (l ledger) Taken(ws id.Workspace, key string) (bool, error) {
 
 func (l ledger) Holds(e id.Event) (bool, error) { return l.j.ids[e], nil }
 
+func (l ledger) Cause(ws id.Workspace, of event.Subject) (event.Cause, error) {
+	ref, ok := l.j.set.LeadingRef(ws, of)
+	t := l.j.workspaces[ws]
+	if !ok || t == nil {
+		return event.Cause{}, nil
+	}
+	d, ok := t.documents[ref.Name][ref.Key]
+	if !ok {
+		return event.Cause{}, nil
+	}
+	def, err := l.j.set.Lookup(ref.Name)
+	if err != nil {
+		return event.Cause{}, err
+	}
+	state, err := def.Restore(ref.Key, d.Body, d.Version, d.Seq)
+	return state.Cause(), err
+}
+
+// Folded implements journal.Ledger.
 func (l ledger) Folded(ws id.Workspace, name, key string) (uint64, error) {
 	if _, err := l.j.set.Lookup(name); err != nil {
 		return 0, err

@@ -137,9 +137,23 @@ func (l *ledger) prefetch(ctx context.Context, requests []*request) error {
 			for _, ref := range refs {
 				w.document(ref)
 			}
+			w.causes(d)
 		}
 	}
 	return w.read(ctx)
+}
+
+// causes asks for the documents that know the cause of a draft, so that they come with the others.
+func (w *wants) causes(d *event.Draft) {
+	if d.Causation != "" {
+		return
+	}
+	subjects, n := d.Subjects()
+	for _, of := range append(subjects[:n:n], d.Follows) {
+		if ref, ok := w.l.set.LeadingRef(w.l.ws, of); ok {
+			w.document(ref)
+		}
+	}
 }
 
 func (w *wants) read(ctx context.Context) error {

@@ -59,7 +59,8 @@ type ledger struct {
 	ids        map[id.Event]bool
 	presumed   []*folio // the documents that are
 	unfolded   []unfolded
-	stale      map[docRef]bool // the documents of what is unfolded
+	stale      map[docRef]bool        // the documents of what is unfolded
+	causes     map[docRef]event.Cause // what of that causes the next event about a document
 	dirty      []*folio
 	lines      []*line // that it extends
 	unnumbered int     // documents and streams without a number
@@ -140,7 +141,7 @@ func (l *ledger) still(ctx context.Context, db *pgx.Conn) error {
 func (l *ledger) begin(ctx context.Context, requests []*request, presumes bool) error {
 	l.was, l.presumes = l.standing, presumes
 	l.uses, l.taken, l.ids = map[string]*journal.Use{}, map[string]bool{}, map[id.Event]bool{}
-	l.presumed, l.unfolded, l.stale = nil, nil, map[docRef]bool{}
+	l.presumed, l.unfolded, l.stale, l.causes = nil, nil, map[docRef]bool{}, map[docRef]event.Cause{}
 	l.dirty, l.lines, l.unnumbered = nil, nil, 0
 	if len(l.streams) > keptStreams || len(l.folios) > keptDocuments || l.kept > keptBytes {
 		l.forget()
@@ -209,6 +210,22 @@ func (l *ledger) Folded(ws id.Workspace, name, key string) (uint64, error) {
 	return f.state.Version, nil
 }
 
+// Cause implements journal.Ledger.
+func (l *ledger) Cause(ws id.Workspace, of event.Subject) (event.Cause, error) {
+	ref, ok := l.set.LeadingRef(ws, of)
+	if !ok {
+		return event.Cause{}, nil
+	}
+	if cause, ok := l.causes[docRef{ref.Name, ref.Key}]; ok {
+		return cause, nil
+	}
+	f, err := l.folio(ref)
+	if err != nil {
+		return event.Cause{}, err
+	}
+	return f.state.Cause(), nil
+}
+
 // folio returns a document, empty where there is none.
 func (l *ledger) folio(ref projection.Ref) (*folio, error) {
 	if known := l.folios[docRef{ref.Name, ref.Key}]; known != nil {
@@ -271,6 +288,9 @@ func (l *ledger) fold(events []event.Event) error {
 		l.unfolded = append(l.unfolded, unfolded{&events[i], refs})
 		for _, ref := range refs {
 			l.stale[docRef{ref.Name, ref.Key}] = true
+			if def, err := l.set.Lookup(ref.Name); err == nil && def.Moves(events[i]) {
+				l.causes[docRef{ref.Name, ref.Key}] = events[i].Cause()
+			}
 		}
 	}
 	return nil
@@ -284,6 +304,7 @@ func (l *ledger) catchUp() error {
 	}
 	l.unfolded = nil
 	clear(l.stale)
+	clear(l.causes)
 	missing := wants{l: l}
 	for _, u := range left {
 		for _, ref := range u.refs {

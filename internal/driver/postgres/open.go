@@ -25,7 +25,7 @@ import (
 const schemaName = "agentbox"
 
 // schemaVersion is that of the newest migration.
-const schemaVersion = 2
+const schemaVersion = 3
 
 // Connections, unless the address says pool_max_conns.
 const (

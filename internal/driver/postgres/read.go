@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
@@ -246,6 +247,13 @@ func (j *Journal) read(ctx context.Context, db querier, q journal.Query, no int6
 	entity := ""
 	if q.EntityID != "" {
 		entity = q.EntityType + journal.EntitySeparator + q.EntityID
+	}
+	if q.Causation != "" {
+		cause, ok := journal.UUIDBytes(q.Causation)
+		if !ok {
+			return []event.Event{}, nil // no event has such an id
+		}
+		where(`e.causation = ?`, pgtype.UUID{Bytes: cause, Valid: true})
 	}
 	var column, value string // that of the index by which it is read, unless that is the index of the places
 	for _, by := range []struct{ column, value string }{

@@ -144,6 +144,7 @@ type rows struct {
 	recorded               []int64
 	correlation            []string
 	run, step, thread      []*string
+	causation              []pgtype.UUID
 	entity                 []*string
 	record, body           [][]byte
 	bodySeq                []int64
@@ -161,9 +162,9 @@ func (l *ledger) writeEvents(b *pgx.Batch, g *group) error {
 			}
 		}
 	}
-	b.Queue(`INSERT INTO events (workspace, seq, stream, stream_seq, type, id, recorded_at, correlation, run, step, thread, entity, record)
-		SELECT $1, * FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::uuid[], $7::bigint[], $8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::bytea[])`,
-		l.no, r.seq, r.stream, r.streamSeq, r.typ, r.id, r.recorded, r.correlation, r.run, r.step, r.thread, r.entity, r.record)
+	b.Queue(`INSERT INTO events (workspace, seq, stream, stream_seq, type, id, recorded_at, correlation, run, step, thread, entity, record, causation)
+		SELECT $1, * FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::uuid[], $7::bigint[], $8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::bytea[], $14::uuid[])`,
+		l.no, r.seq, r.stream, r.streamSeq, r.typ, r.id, r.recorded, r.correlation, r.run, r.step, r.thread, r.entity, r.record, r.causation)
 	if len(r.bodySeq) > 0 {
 		b.Queue(`INSERT INTO bodies (workspace, seq, body, generation) SELECT $1, * FROM unnest($2::bigint[], $3::bytea[], $4::bigint[])`, l.no, r.bodySeq, r.body, r.generation)
 	}
@@ -193,6 +194,8 @@ func (l *ledger) add(r *rows, e *event.Event) error {
 	r.typ, r.id, r.recorded = append(r.typ, e.Type), append(r.id, pgtype.UUID{Bytes: uuid, Valid: true}), append(r.recorded, e.RecordedAt.UnixMicro())
 	r.correlation, r.run, r.entity = append(r.correlation, string(e.Correlation)), append(r.run, nullable(string(e.Run))), append(r.entity, nullable(journal.EntityText(e)))
 	r.step, r.thread = append(r.step, nullable(string(e.Step))), append(r.thread, nullable(string(e.Thread)))
+	cause, named := journal.UUIDBytes(e.Causation)
+	r.causation = append(r.causation, pgtype.UUID{Bytes: cause, Valid: named})
 	r.record = append(r.record, journal.AppendRecord(nil, &shown))
 	if e.IdempotencyKey != "" {
 		r.keys, r.keySeq = append(r.keys, e.IdempotencyKey), append(r.keySeq, int64(e.Seq))

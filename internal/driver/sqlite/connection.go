@@ -106,7 +106,7 @@ func (c *connection) insertBatches(batches []plannedBatch, list []located) ([]lo
 		b := &batches[i]
 		for k := range b.events {
 			e := &b.events[k]
-			at := located{placeOf(b.tenantNo, e.Seq), b.streams[k], int64(e.StreamSeq), string(e.Run), string(e.Correlation), journal.EntityText(e), string(e.Step), string(e.Thread)}
+			at := located{placeOf(b.tenantNo, e.Seq), b.streams[k], int64(e.StreamSeq), string(e.Run), string(e.Correlation), journal.EntityText(e), string(e.Step), string(e.Thread), string(e.Causation)}
 			rows, list = append(rows, row{e, at, b.types[k]}), append(list, at)
 			if e.Type == event.RedactedType {
 				if err := c.insertRedaction(at.place, e); err != nil {

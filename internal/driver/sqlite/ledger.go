@@ -295,6 +295,19 @@ func (l *ledger) Folded(ws id.Workspace, name, key string) (uint64, error) {
 	return f.state.Version, nil
 }
 
+// Cause implements journal.Ledger.
+func (l *ledger) Cause(ws id.Workspace, of event.Subject) (event.Cause, error) {
+	ref, ok := l.set.LeadingRef(ws, of)
+	if !ok {
+		return event.Cause{}, nil
+	}
+	f, err := l.folio(ref)
+	if err != nil {
+		return event.Cause{}, err
+	}
+	return f.state.Cause(), nil
+}
+
 // folio returns a document, empty where there is none.
 func (l *ledger) folio(ref projection.Ref) (*folio, error) {
 	if known := l.folios[ref]; known != nil {

@@ -41,7 +41,7 @@ func (j *Journal) migrate(conn *sqlite3.Conn) error {
 			return errors.Join(fmt.Errorf("add to the tables of an earlier version: %w", err), undo(conn))
 		}
 	}
-	if err := j.postMore(conn); err != nil {
+	if err := j.postMore(conn, version); err != nil {
 		return errors.Join(fmt.Errorf("add to the postings of an earlier version: %w", err), undo(conn))
 	}
 	return nil
@@ -70,13 +70,18 @@ var laidOver = map[int]string{
 	1: asOfVersion1,
 	2: `CREATE TEMP VIEW workspaces AS SELECT no, name, head, 0 AS indexed, head AS flushed, ` + lastOfVersion2 + ` AS last FROM main.workspaces`,
 	3: `CREATE TEMP VIEW IF NOT EXISTS workspaces AS SELECT no, name, head, 0 AS indexed, flushed, last FROM main.workspaces`, // its postings lack some
+	4: `CREATE TEMP VIEW IF NOT EXISTS workspaces AS SELECT no, name, head, 0 AS indexed, flushed, last FROM main.workspaces`, // and here too
 }
 
 // postedAtOnce is how many events are read into memory for postings that an earlier version did not write.
 const postedAtOnce = 16 << 10
 
-// postMore writes the postings of steps and threads for what version 3 has posted without them.
-func (j *Journal) postMore(conn *sqlite3.Conn) error {
+// postMore writes the postings that versions 3 and 4 have not: those of steps and threads, and those of causes.
+func (j *Journal) postMore(conn *sqlite3.Conn, version int) error {
+	missing := int64(postedStep)
+	if version == 4 {
+		missing = postedCausation
+	}
 	if err := conn.Exec(`BEGIN IMMEDIATE`); err != nil {
 		return err
 	}
@@ -102,12 +107,12 @@ func (j *Journal) postMore(conn *sqlite3.Conn) error {
 			if err != nil {
 				return err
 			}
-			if err := j.w.post(slices.DeleteFunc(postings, func(p *posting) bool { return p.kind < postedStep })); err != nil {
+			if err := j.w.post(slices.DeleteFunc(postings, func(p *posting) bool { return p.kind < missing })); err != nil {
 				return err
 			}
 		}
 	}
-	return conn.Exec(`PRAGMA user_version = 4; COMMIT`)
+	return conn.Exec(`PRAGMA user_version = 5; COMMIT`)
 }
 
 // asOfVersion1 lays the tables of version 2 over a log of version 1, in which no body is sealed.

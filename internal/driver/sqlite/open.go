@@ -26,7 +26,7 @@ import (
 // What marks a database file as a log of Agentbox, and the form of its tables.
 const (
 	applicationID = 0x41676278 // "Agbx"
-	schemaVersion = 4
+	schemaVersion = 5
 )
 
 // oldestSQLite is the first release without the WAL-reset bug, which could lose committed transactions.

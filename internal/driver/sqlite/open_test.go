@@ -66,7 +66,7 @@ func TestOpenRefuses(t *testing.T) {
 		spoil func(t *testing.T, path string) error
 		want  error
 	}{
-		"a log of a newer program": {func(t *testing.T, path string) error { return raw(t, path, `PRAGMA user_version = 5`) }, sqlite.ErrNewer},
+		"a log of a newer program": {func(t *testing.T, path string) error { return raw(t, path, `PRAGMA user_version = 6`) }, sqlite.ErrNewer},
 		"another program's file":   {func(t *testing.T, path string) error { return raw(t, path, `PRAGMA application_id = 7`) }, sqlite.ErrForeign},
 		"a database without a mark": {func(t *testing.T, path string) error {
 			return raw(t, path, `PRAGMA application_id = 0; PRAGMA user_version = 0`)

@@ -24,6 +24,7 @@ const (
 	postedEntity
 	postedStep
 	postedThread
+	postedCausation
 )
 
 // posting is a piece of what lies where, while it is made.
@@ -40,7 +41,7 @@ type posting struct {
 type located struct {
 	place, stream, streamSeq int64
 	run, correlation, entity string
-	step, thread             string
+	step, thread, causation  string
 }
 
 func (p *posting) add(place int64) {
@@ -107,7 +108,7 @@ func (c *connection) located(first, last int64) ([]located, error) {
 	for rows.Step() {
 		f := journal.FiledOf(rows.ColumnRawBlob(6), "")
 		events = append(events, located{
-			rows.ColumnInt64(0), rows.ColumnInt64(1), rows.ColumnInt64(2), rows.ColumnText(3), rows.ColumnText(4), rows.ColumnText(5), string(f.Step), string(f.Thread),
+			rows.ColumnInt64(0), rows.ColumnInt64(1), rows.ColumnInt64(2), rows.ColumnText(3), rows.ColumnText(4), rows.ColumnText(5), string(f.Step), string(f.Thread), string(f.Cause),
 		})
 	}
 	return events, finish(rows)
@@ -158,6 +159,9 @@ func gather(events []located, first, last int64) ([]*posting, error) {
 		}
 		if e.thread != "" {
 			add(postedThread, e.thread, e.place, e.place)
+		}
+		if e.causation != "" {
+			add(postedCausation, e.causation, e.place, e.place)
 		}
 	}
 	postings := make([]*posting, 0, len(made))

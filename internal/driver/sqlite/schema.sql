@@ -1,4 +1,4 @@
--- The log of Agentbox, version 4. A place is the number of the workspace times 2^40 plus seq, so that rows lie in the order of their
+-- The log of Agentbox, version 5. A place is the number of the workspace times 2^40 plus seq, so that rows lie in the order of their
 -- workspace and the primary key is the place in it.
 
 CREATE TABLE workspaces (
@@ -41,7 +41,8 @@ CREATE TABLE events (
 ) STRICT;
 CREATE UNIQUE INDEX events_id ON events (id);
 
--- Where the events of a stream (kind 1), a run (2), a correlation (3), an entity (4), a step (5) and a thread (6) lie: places, in pieces. Events that come one after
+-- Where the events of a stream (kind 1), a run (2), a correlation (3), an entity (4), a step (5) and a thread (6), and those
+-- that name an event as their cause (7), lie: places, in pieces. Events that come one after
 -- another belong to many of them, so that each would touch pages of its own; hence the pieces are written for a thousand events at a time,
 -- and who looks reads the few events behind `indexed` themselves.
 CREATE TABLE postings (

@@ -18,9 +18,9 @@ const (
 	streamNo     = `(SELECT no FROM streams WHERE workspace = ? AND type = ? AND id = ?)`
 )
 
-// selection is a checked query, ready for SQL. The most selective of its fields selects, through the postings: step, run, entity, correlation,
-// thread, stream; without any of them the place in the workspace does. All of them filter what that finds, step and thread outside of SQL, for
-// they have no columns.
+// selection is a checked query, ready for SQL. The most selective of its fields selects, through the postings: step, causation, run, entity,
+// correlation, thread, stream; without any of them the place in the workspace does. All of them filter what that finds, step, causation and thread
+// outside of SQL, for they have no columns.
 type selection struct {
 	kind            int64 // of posting, 0 for none
 	key             string
@@ -49,6 +49,9 @@ func selectionOf(q journal.Query, no, stream int64) selection {
 	}
 	if q.Step != "" {
 		s.kind, s.key = postedStep, string(q.Step)
+	}
+	if s.kind == 0 && q.Causation != "" {
+		s.kind, s.key = postedCausation, string(q.Causation)
 	}
 	field(postedRun, `e.run`, string(q.Run))
 	if q.EntityID != "" {
@@ -118,7 +121,7 @@ func (c *connection) read(q journal.Query, no int64) (events []event.Event, err 
 		return nil, err
 	}
 	s := selectionOf(q, no, stream)
-	filtered := q.Step != "" || q.Thread != ""
+	filtered := q.Step != "" || q.Thread != "" || q.Causation != ""
 	events = []event.Event{}
 	between := func(lowest, highest int64) error {
 		limit := int64(q.Limit - len(events))

@@ -68,7 +68,7 @@ func TestEveryQueryUsesAnIndex(t *testing.T) {
 			t.Errorf("a start reads all of the log: %s", step)
 		}
 	}
-	for mask := range 256 {
+	for mask := range 512 {
 		q := journal.Query{Workspace: journaltest.Workspace, From: 5, Before: 90, Limit: 10}
 		kind := int64(0)
 		if mask&1 != 0 {
@@ -85,6 +85,9 @@ func TestEveryQueryUsesAnIndex(t *testing.T) {
 		}
 		if mask&8 != 0 {
 			q.Run, kind = "run_1", postedRun
+		}
+		if mask&256 != 0 {
+			q.Causation, kind = "01890a5d-ac96-774b-bcce-b302099a8058", postedCausation
 		}
 		if mask&128 != 0 {
 			q.Step, kind = "step_1", postedStep
@@ -131,6 +134,7 @@ func TestQueriesAcrossTheIndex(t *testing.T) {
 		}
 	}()
 	// One event of interest in ten, in a batch whose last crosses the threshold, then some more; twice, so that two lots are written.
+	const cause = id.Event("01890a5d-ac96-774b-bcce-b302099a8058")
 	var want []uint64
 	for n := uint64(0); n < 2*indexedAtOnce+50; n += 10 {
 		b := event.Batch{Workspace: journaltest.Workspace}
@@ -138,7 +142,7 @@ func TestQueriesAcrossTheIndex(t *testing.T) {
 			draft := journaltest.InRoom("room_other", "x")
 			if i == 3 {
 				draft = journaltest.InRoom(journaltest.Room, "y").About("note", "n").In("run_1", "step_1")
-				draft.Correlation, draft.Thread = "cor_1", "th_1"
+				draft.Correlation, draft.Thread, draft.Causation = "cor_1", "th_1", cause
 				want = append(want, n+4)
 			}
 			b.Drafts = append(b.Drafts, draft)
@@ -164,7 +168,7 @@ func TestQueriesAcrossTheIndex(t *testing.T) {
 	}
 	for name, q := range map[string]journal.Query{
 		"stream": {Stream: event.RoomStream(journaltest.Workspace, journaltest.Room)}, "run": {Run: "run_1"}, "correlation": {Correlation: "cor_1"},
-		"entity": {EntityType: "note", EntityID: "n"}, "step": {Step: "step_1"}, "thread": {Thread: "th_1"}, "all": {Run: "run_1", Step: "step_1", Thread: "th_1", Correlation: "cor_1", Stream: event.RoomStream(journaltest.Workspace, journaltest.Room), EntityType: "note", EntityID: "n"},
+		"entity": {EntityType: "note", EntityID: "n"}, "step": {Step: "step_1"}, "thread": {Thread: "th_1"}, "causation": {Causation: cause}, "all": {Run: "run_1", Step: "step_1", Thread: "th_1", Correlation: "cor_1", Causation: cause, Stream: event.RoomStream(journaltest.Workspace, journaltest.Room), EntityType: "note", EntityID: "n"},
 	} {
 		q.Workspace = journaltest.Workspace
 		for _, limit := range []int{1, 3, 100, 1000} {

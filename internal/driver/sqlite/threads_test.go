@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
 	"agentbox/internal/driver/sqlite"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/journal/journaltest"
@@ -13,11 +14,12 @@ import (
 func TestLogOfVersion3(t *testing.T) {
 	path := filled(t)
 	log := open(t, path)
+	const cause = id.Event("01890a5d-ac96-774b-bcce-b302099a8058")
 	batch := event.Batch{Workspace: journaltest.Workspace}
 	for n := range journal.MaxBatch {
 		draft := journaltest.InRoom(journaltest.Room, "x")
 		if draft.Thread = "th_other"; n%100 == 7 {
-			draft.Thread, draft.Step = "th_1", "step_1"
+			draft.Thread, draft.Step, draft.Causation = "th_1", "step_1", cause
 		}
 		batch.Drafts = append(batch.Drafts, draft)
 	}
@@ -34,7 +36,7 @@ func TestLogOfVersion3(t *testing.T) {
 	}
 	finds := func(log *sqlite.Journal) {
 		t.Helper()
-		for _, q := range []journal.Query{{Thread: "th_1"}, {Step: "step_1"}, {Step: "step_1", Thread: "th_1", Last: true}} {
+		for _, q := range []journal.Query{{Thread: "th_1"}, {Causation: cause}, {Step: "step_1"}, {Step: "step_1", Thread: "th_1", Last: true}} {
 			q.Workspace = journaltest.Workspace
 			if found, err := log.Read(t.Context(), q); err != nil || len(found) != 20 {
 				t.Errorf("%+v finds %d events, %v, want 20", q, len(found), err)
@@ -55,7 +57,8 @@ func TestLogOfVersion3(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := raw(t, path, `CREATE TEMP TABLE found (n INTEGER CHECK (n > 0)); INSERT INTO found SELECT count(*) FROM postings WHERE kind = 5 AND key = 'step_1';
-		INSERT INTO found SELECT count(*) FROM postings WHERE kind = 6 AND key = 'th_1'`); err != nil {
+		INSERT INTO found SELECT count(*) FROM postings WHERE kind = 6 AND key = 'th_1';
+		INSERT INTO found SELECT count(*) FROM postings WHERE kind = 7 AND key = '01890a5d-ac96-774b-bcce-b302099a8058'`); err != nil {
 		t.Errorf("there are no postings of the step and the thread: %v", err)
 	}
 }

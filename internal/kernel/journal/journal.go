@@ -39,7 +39,8 @@ type Query struct {
 	Step        id.Step
 	Thread      id.Thread
 	Correlation id.Correlation
-	EntityType  string // with EntityID
+	Causation   id.Event // the events that name this one as their cause
+	EntityType  string   // with EntityID
 	EntityID    string
 	Types       []string // at most 20; filters what the other fields select
 	Last        bool     // the last Limit of them instead of the first; still ascending
@@ -61,7 +62,7 @@ func (q *Query) Selects(e *event.Event) bool {
 	return place >= q.From && (q.Before == 0 || place < q.Before) &&
 		(q.Stream == event.Stream{} || q.Stream == e.Stream) &&
 		(q.Run == "" || q.Run == e.Run) && (q.Step == "" || q.Step == e.Step) && (q.Thread == "" || q.Thread == e.Thread) &&
-		(q.Correlation == "" || q.Correlation == e.Correlation) &&
+		(q.Correlation == "" || q.Correlation == e.Correlation) && (q.Causation == "" || q.Causation == e.Causation) &&
 		(q.EntityID == "" || q.EntityType == e.EntityType && q.EntityID == e.EntityID) &&
 		(len(q.Types) == 0 || slices.Contains(q.Types, e.Type))
 }

@@ -38,6 +38,8 @@ type Ledger interface {
 	Holds(e id.Event) (bool, error)
 	// Folded returns the version of a document, 0 if there is none; a fault for a projection that is not known.
 	Folded(ws id.Workspace, projection, key string) (uint64, error)
+	// Cause returns what the next event about a subject takes over from the latest one, the zero Cause where the log knows none.
+	Cause(ws id.Workspace, of event.Subject) (event.Cause, error)
 }
 
 // Planner turns batches into events. It is what every journal does between its lock and its disk, so that all journals do the same.
@@ -145,7 +147,7 @@ func (p *Planner) stamp(b event.Batch, l Ledger) ([]event.Event, error) {
 	}
 	var ends []end
 	now := p.clock.Now().UTC().Truncate(time.Microsecond)
-	correlation := id.Correlation("")
+	correlation, lines := id.Correlation(""), lines{drafts: len(b.Drafts)}
 	events := make([]event.Event, len(b.Drafts))
 	for i := range b.Drafts {
 		e := &events[i]
@@ -153,12 +155,16 @@ func (p *Planner) stamp(b event.Batch, l Ledger) ([]event.Event, error) {
 		if e.ID == "" {
 			e.ID = id.NewEvent(p.ids)
 		}
+		if err := lines.follow(l, e, b.Drafts[i].Follows); err != nil {
+			return nil, err
+		}
 		if e.Correlation == "" {
 			if correlation == "" {
 				correlation = id.New[id.Correlation](p.ids)
 			}
 			e.Correlation = correlation
 		}
+		lines.add(e)
 		e.OccurredAt = e.OccurredAt.UTC().Truncate(time.Microsecond)
 		if b.Drafts[i].OccurredAt.IsZero() {
 			e.OccurredAt = now

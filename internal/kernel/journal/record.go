@@ -310,6 +310,7 @@ type Filed struct {
 	Stream event.Stream
 	Thread id.Thread
 	Step   id.Step
+	Cause  id.Event
 	Key    string // its idempotency key
 	Bad    bool   // the record cannot be read so far
 }
@@ -340,6 +341,8 @@ func FiledOf(record []byte, ws id.Workspace) Filed {
 			f.Thread = id.Thread(text)
 		case hasStep:
 			f.Step = id.Step(text)
+		case hasCausation:
+			f.Cause = id.Event(text)
 		case hasKey:
 			f.Key = text
 		}

@@ -29,6 +29,9 @@ type Definition struct {
 	Version int    // a new version is rebuilt from the log when the store is opened
 	Once    bool   // a key names the one event that makes the document, so that a store need not look whether there is one already
 
+	entity string // of the subjects that its documents are of, "" for a definition that names no causes
+	moves  func(event.Event) bool
+
 	keys    func(event.Event) []string
 	empty   func() any
 	decode  func([]byte) (any, error)
@@ -59,6 +62,18 @@ func Define[T any](name string, version int, keys func(event.Event) []string, fo
 	}
 }
 
+// Leads returns the definition as the one that knows the causes of what happens to an entity: its documents, whose keys are the ids of the
+// entities, remember their latest event, so that the next event about the entity names it as its cause. An event for which quiet, which may be
+// nil, returns true is not remembered. A definition that begins to lead gets a higher version.
+func (d Definition) Leads(entity string, quiet func(event.Event) bool) Definition {
+	d.entity = entity
+	d.moves = func(e event.Event) bool { return quiet == nil || !quiet(e) }
+	return d
+}
+
+// Moves reports whether the event is the one that later events about its document name as their cause.
+func (d Definition) Moves(e event.Event) bool { return d.moves != nil && d.moves(e) }
+
 // Keys returns the keys of the documents that the event changes.
 func (d Definition) Keys(e event.Event) []string { return d.keys(e) }
 
@@ -70,7 +85,8 @@ type State struct {
 	Version uint64 // events folded so far
 	Seq     uint64 // place of the last of them
 
-	withheld bool // one of them had no data any more
+	cause    event.Cause // of the next event about it, where its definition leads
+	withheld bool        // one of them had no data any more
 }
 
 // Restore reads a stored document; a nil body is the empty document.
@@ -85,8 +101,12 @@ func (d Definition) Restore(key string, body []byte, version, seq uint64) (State
 		return State{}, fmt.Errorf("read document %s %s: %w", d.Name, key, err)
 	}
 	s.doc = doc
-	return s, nil
+	s.cause, err = d.causeIn(body)
+	return s, err
 }
+
+// Cause returns what the next event about the document takes over, nothing where its definition does not lead.
+func (s State) Cause() event.Cause { return s.cause }
 
 // Fold returns the state after the event. Where the data of an event were destroyed, what remains of them may not be enough for it or for
 // those that follow: then these leave the document as it is, for a redaction is never undone by a fold that wants more.
@@ -100,6 +120,9 @@ func (s State) Fold(e event.Event) (State, error) {
 		return State{}, fmt.Errorf("fold %s into %s %s: %w", e.Type, s.def.Name, s.key, err)
 	}
 	s.doc, s.Version, s.Seq = doc, s.Version+1, e.Seq
+	if s.def.Moves(e) {
+		s.cause = e.Cause()
+	}
 	return s, nil
 }
 
@@ -109,6 +132,7 @@ func (s State) Encode() ([]byte, []Index, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("write document %s %s: %w", s.def.Name, s.key, err)
 	}
+	body = s.withCause(body)
 	if len(body) > MaxBodyBytes {
 		return nil, nil, fault.New(fault.Exhausted, "document_too_large", "a document has at most %d bytes; that of %s would have %d", MaxBodyBytes, s.def.Name, len(body))
 	}

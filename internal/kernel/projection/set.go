@@ -22,11 +22,13 @@ const (
 type Set struct {
 	defs []Definition
 	at   map[string]int
+
+	leaders map[string]int // by the entity whose causes they know
 }
 
 // NewSet returns the set of the given definitions; two of one name are a mistake in the program and an error.
 func NewSet(defs []Definition) (*Set, error) {
-	s := &Set{defs: slices.Clone(defs), at: make(map[string]int, len(defs))}
+	s := &Set{defs: slices.Clone(defs), at: make(map[string]int, len(defs)), leaders: map[string]int{}}
 	for i, d := range defs {
 		if d.Name == "" || d.Version < 1 || d.keys == nil {
 			return nil, fmt.Errorf("projection %q: a definition has a name, a version from 1 on, and is made with Define", d.Name)
@@ -35,6 +37,13 @@ func NewSet(defs []Definition) (*Set, error) {
 			return nil, fmt.Errorf("projection %q is defined twice", d.Name)
 		}
 		s.at[d.Name] = i
+		if d.entity == "" {
+			continue
+		}
+		if _, twice := s.leaders[d.entity]; twice {
+			return nil, fmt.Errorf("projection %q: another one leads %q already", d.Name, d.entity)
+		}
+		s.leaders[d.entity] = i
 	}
 	return s, nil
 }

@@ -318,7 +318,7 @@ func (a *Arbiter) Ask(ctx context.Context, origin event.Origin, caller principal
 		return policy.Approval{}, fault.New(fault.Denied, d.ReasonCode, "%s", d.Reason).With(d.Suggestion)
 	}
 	origin.Principal = action.Principal
-	ask.AgentWords, ask.Through = said, through(caller, action.Principal)
+	ask.AgentTitle, ask.AgentWords, ask.Thread, ask.Through = words.Title, said, q.Thread, through(caller, action.Principal)
 	return a.Gate.Ask(ctx, origin, r, ask, origin.Once(event.Batch{Workspace: action.Workspace}))
 }
 

@@ -50,15 +50,15 @@ func Definitions() []projection.Definition {
 		}
 	}
 	return []projection.Definition{
-		projection.Define(label.Projection, 1, about(label.Entity), func(l label.Label, _ string, e event.Event) (label.Label, error) { return l.Evolve(e) },
+		projection.Define(label.Projection, 2, about(label.Entity), func(l label.Label, _ string, e event.Event) (label.Label, error) { return l.Evolve(e) },
 			func(l label.Label) []projection.Index {
 				found := []projection.Index{{Name: "label", Value: string(l.Level)}}
 				if l.Room != "" {
 					found = append(found, projection.Index{Name: "room", Value: string(l.Room)})
 				}
 				return found
-			}),
-		projection.Define(label.AccessProjection, 2, about(label.AccessEntity), func(a label.Access, _ string, e event.Event) (label.Access, error) { return a.Evolve(e) }, nil),
+			}).Leads(label.Entity, nil),
+		projection.Define(label.AccessProjection, 3, about(label.AccessEntity), func(a label.Access, _ string, e event.Event) (label.Access, error) { return a.Evolve(e) }, nil).Leads(label.AccessEntity, nil),
 		projection.Define(label.GuardProjection, 1, func(e event.Event) []string {
 			if e.EntityType != label.Entity {
 				return nil

@@ -111,7 +111,11 @@ func (d *Dispatcher) offered(ctx context.Context, ws id.Workspace, want Wanted) 
 
 func (d *Dispatcher) eachOffered(ctx context.Context, ws id.Workspace, want Wanted, yield func(run.Run, error) bool) {
 	states := []string{run.ForEngine, run.WithEngine}
-	switch _, err := d.room(ctx, ws); {
+	_, err := d.room(ctx, ws)
+	if errors.Is(err, run.ErrFull) && d.giveBackSilent(ctx, ws) {
+		_, err = d.room(ctx, ws)
+	}
+	switch {
 	case errors.Is(err, run.ErrFull):
 		states = states[1:] // what is claimed has its place already
 	case err != nil:

@@ -33,14 +33,11 @@ type Request struct {
 
 // The refusals of a request for a run.
 var (
-	ErrMissingRoom        = fault.New(fault.Invalid, "missing_room_id", "room_id is missing: every run belongs to a room")
 	ErrExperimentNotFound = fault.New(fault.NotFound, "experiment_not_found", "there is no such experiment in this workspace")
 )
 
 func (q Request) check() error {
 	switch {
-	case q.Room == "":
-		return ErrMissingRoom
 	case q.Experiment != "":
 		return ErrExperimentNotFound // there are none
 	}
@@ -89,6 +86,9 @@ func fits(name string, sent json.RawMessage, most int) error {
 
 // Create records a run that waits for an engine.
 func (d *Dispatcher) Create(ctx context.Context, origin event.Origin, q Request) (run.Run, error) {
+	if q.Room == "" {
+		q.Room = id.DefaultRoom
+	}
 	if err := q.check(); err != nil {
 		return run.Run{}, err
 	}

@@ -238,5 +238,6 @@ func (s *settling) wait(ctx context.Context, r id.Run) error {
 }
 
 func evidenceDefinition() projection.Definition {
-	return projection.Define(evidence.Projection, 1, about(evidence.EntityType), func(r evidence.Record, _ string, e event.Event) (evidence.Record, error) { return r.Evolve(e) }, nil)
+	return projection.Define(evidence.Projection, 2, about(evidence.EntityType), func(r evidence.Record, _ string, e event.Event) (evidence.Record, error) { return r.Evolve(e) }, nil).
+		Leads(evidence.EntityType, nil)
 }

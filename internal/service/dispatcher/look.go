@@ -21,10 +21,10 @@ func Definitions() []projection.Definition {
 			}
 			return []string{string(e.Run)}
 		}, func(t run.Tries, _ string, e event.Event) (run.Tries, error) { return t.Evolve(e) }, nil),
-		projection.Define(step.Projection, 2, about(step.EntityType), func(s step.Step, _ string, e event.Event) (step.Step, error) { return s.Evolve(e) }, func(s step.Step) []projection.Index {
+		projection.Define(step.Projection, 3, stepOf, func(s step.Step, _ string, e event.Event) (step.Step, error) { return s.Evolve(e) }, func(s step.Step) []projection.Index {
 			return []projection.Index{{Name: "run", Value: string(s.Run)}}
-		}),
-		projection.Define(step.CallProjection, 2, func(e event.Event) []string {
+		}).Leads(step.EntityType, func(e event.Event) bool { return e.EntityType != step.EntityType }),
+		projection.Define(step.CallProjection, 3, func(e event.Event) []string {
 			if parent := step.Parent(e); parent != "" {
 				return []string{string(parent)}
 			}
@@ -35,11 +35,19 @@ func Definitions() []projection.Definition {
 				found = append(found, projection.Index{Name: indexOpen, Value: string(c.Run)})
 			}
 			return found
-		}),
-		projection.Define(step.ArtifactProjection, 2, about(step.ArtifactEntity), func(a step.Artifact, _ string, e event.Event) (step.Artifact, error) { return a.Evolve(e) }, func(a step.Artifact) []projection.Index {
+		}).Leads(step.CallEntity, func(e event.Event) bool { return e.EntityType != step.CallEntity }),
+		projection.Define(step.ArtifactProjection, 3, about(step.ArtifactEntity), func(a step.Artifact, _ string, e event.Event) (step.Artifact, error) { return a.Evolve(e) }, func(a step.Artifact) []projection.Index {
 			return []projection.Index{{Name: "run", Value: string(a.Run)}, {Name: "step", Value: string(a.Step)}}
-		}),
+		}).Leads(step.ArtifactEntity, nil),
 	}
+}
+
+// stepOf returns the step that an event changes: one about it, or about a tool call in it.
+func stepOf(e event.Event) []string {
+	if e.EntityType == step.CallEntity && e.Step != "" {
+		return []string{string(e.Step)}
+	}
+	return about(step.EntityType)(e)
 }
 
 // indexOpen finds the tool calls of a run of which nobody has said what came.

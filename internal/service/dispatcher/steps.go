@@ -186,6 +186,13 @@ func (d *Dispatcher) conclude(ctx context.Context, origin event.Origin, ws id.Wo
 			return entry{}, step.ErrCallEnded
 		}
 		c, ended.Run, ended.Tool, ended.Fence = now, doc.ID, now.Tool, doc.Fence
+		report := origin
+		if now.Child != "" {
+			if err := d.agrees(ctx, typ, ws, now.Child); err != nil {
+				return entry{}, err
+			}
+			report.Follows = event.Subject{Type: event.RunSubject, ID: string(now.Child)}
+		}
 		if by.Permit != "" {
 			p := callPermit(doc.Workspace, now)
 			p.Fence = doc.Fence // of an earlier claim it is worth nothing
@@ -196,7 +203,7 @@ func (d *Dispatcher) conclude(ctx context.Context, origin event.Origin, ws id.Wo
 		}
 		return entry{
 			action: policy.Action{Type: policy.ToolReport, Step: c.Step, Subject: string(c.ID), Tool: c.Tool, Content: digest(ended.Output, ended.Error, ended.Message)},
-			drafts: []event.Draft{draft(typ, origin, doc, ended).About(step.CallEntity, string(c.ID)).In(doc.ID, c.Step)},
+			drafts: []event.Draft{draft(typ, report, doc, ended).About(step.CallEntity, string(c.ID)).In(doc.ID, c.Step)},
 			expect: []event.DocumentVersion{{Projection: step.CallProjection, Key: string(c.ID), Version: version}},
 		}, nil
 	})
@@ -204,6 +211,19 @@ func (d *Dispatcher) conclude(ctx context.Context, origin event.Origin, ws id.Wo
 		return c, err
 	}
 	return c.Evolve(receipt.Events[0])
+}
+
+// agrees refuses to record that a tool call succeeded where the daemon knows better: its child run, which the daemon executes, has not succeeded.
+func (d *Dispatcher) agrees(ctx context.Context, typ string, ws id.Workspace, child id.Run) error {
+	if typ != step.EventSucceeded {
+		return nil // an engine may give up
+	}
+	doc, _, err := d.load(ctx, ws, child)
+	if err == nil && doc.Status != run.Succeeded {
+		err = fault.New(fault.Conflict, step.ErrChildOpen.Code, "the run %s of this tool call is %s; the call succeeds only where its run does", child, doc.Status).
+			With("Wait until that run has ended, or report that the tool call failed.")
+	}
+	return err
 }
 
 // Vouch returns what stands behind a run in a space that an engine asks for under one of its tool calls.

@@ -72,6 +72,7 @@ func (r *ride) answer(ctx context.Context) (bool, error) {
 	p := r.doc.Operations[index]
 	resumed := run.Resumed{Run: r.doc.ID, Operation: p.ID, Index: index, Approval: approval, Answer: string(question.Status), Child: r.doc.Parent != nil}
 	draft := event.New(run.EventResumed, origin, r.doc.Workspace, r.doc.Room, resumed).About(entitySpace, string(r.doc.Space)).In(r.doc.ID, p.Step)
+	draft.Follows = event.Subject{Type: policy.ApprovalEntity, ID: string(approval)}
 	if question.Action != policy.RunContinue {
 		return true, r.enter(ctx, draft)
 	}

@@ -242,7 +242,7 @@ func Definition() projection.Definition {
 		return []string{string(e.Run)}
 	}
 	fold := func(r run.Run, _ string, e event.Event) (run.Run, error) { return run.Evolve(r, e) }
-	return projection.Define(run.Projection, 3, keys, fold, indexes)
+	return projection.Define(run.Projection, 4, keys, fold, indexes).Leads(run.EntityType, run.IsHeartbeat)
 }
 
 // LoadDefinition folds what runs in each workspace.

@@ -10,6 +10,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/step"
 	"agentbox/internal/kernel/journal"
 )
 
@@ -46,6 +47,7 @@ func (x *Executor) recordUnder(ctx context.Context, q Request, admitted policy.R
 		if batch.Drafts[0].Data, err = json.Marshal(created); err != nil {
 			return run.Run{}, err
 		}
+		batch.Drafts[0].Follows = event.Subject{Type: step.CallEntity, ID: string(under.Parent.Call)}
 		batch.Documents = append(slices.Clone(b.Documents), under.Expect...)
 		_, receipt, err := x.Gate.Begin(ctx, admitted, "", batch)
 		if errors.Is(err, journal.ErrConflict) && try < underTries {

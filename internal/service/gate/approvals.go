@@ -86,6 +86,9 @@ func (g *Gate) decide(ctx context.Context, origin event.Origin, ws id.Workspace,
 	if err != nil {
 		return err
 	}
+	if !answer.Saw.IsZero() && answer.Saw != doc.ActionHash {
+		return policy.ErrOtherAction
+	}
 	standing := answer.Decision == policy.Approve && answer.Scope != "" && answer.Scope != policy.ScopeOnce
 	if err := g.mayDecide(ctx, origin, doc, standing); err != nil {
 		return err
@@ -130,6 +133,7 @@ func (g *Gate) decide(ctx context.Context, origin event.Origin, ws id.Workspace,
 			return err
 		}
 		grant := event.New(policy.StandingGrantedType, origin, ws, doc.Room, granted).In(doc.Run, doc.Step).About(policy.StandingEntity, string(granted.Standing))
+		grant.Follows = event.Subject{Type: policy.ApprovalEntity, ID: string(doc.ID)}
 		grant.OccurredAt = now
 		batch.Drafts = append(batch.Drafts, grant)
 		batch.Documents = append(batch.Documents, event.DocumentVersion{Projection: policy.StandingProjection, Key: string(granted.Standing)})

@@ -149,21 +149,35 @@ func (g *Gate) question(origin event.Origin, r policy.Ruling, q policy.Ask) (eve
 			return event.Draft{}, policy.ErrInvalidExpiry
 		}
 	}
-	scope, err := q.Scope.Known()
+	scope, err := grantable(a, q.Scope)
 	if err != nil {
 		return event.Draft{}, err
 	}
+	title, _ := leak.Text(q.AgentTitle)
 	draft := event.New(policy.ApprovalRequestedType, origin, a.Workspace, a.Room, policy.ApprovalRequested{
 		Approval: q.Approval, Space: a.Space, Operation: a.Operation, Action: a.Type, Title: policy.Title(a), Request: r.Canonical,
 		ActionHash: r.Decision.Action, Bundle: a.Bundle, Scope: scope, ExpiresAt: expires,
 		Approvers: r.Decision.Approvers, Through: cmp.Or(q.Through, origin.By),
 		Question: policy.Question{
 			What: what, Why: why, Impact: policy.Impact(a, unsealed), Unsealed: unsealed, Template: template.Text,
-			AgentWords: policy.Escape(words),
+			AgentTitle: policy.Escape(title), AgentWords: policy.Escape(words),
 		},
 	}).In(a.Run, a.Step).About(policy.ApprovalEntity, string(q.Approval))
-	draft.OccurredAt = now
+	draft.OccurredAt, draft.Thread = now, q.Thread
 	return draft, nil
+}
+
+// grantable returns the scope that is asked for, and refuses one that no answer could grant for the action.
+func grantable(a policy.Action, asked policy.Scope) (policy.Scope, error) {
+	scope, err := asked.Known()
+	if err != nil || scope == policy.ScopeOnce {
+		return scope, err
+	}
+	if runsAnything(a) {
+		return "", policy.ErrStandingImpossible
+	}
+	_, err = policy.CoverOf(a, scope, wordsOf(a))
+	return scope, err
 }
 
 // askers let one question of a principal be recorded after the other; principals share a few turns. A turn is a channel that has room for one,

@@ -115,7 +115,7 @@ func (g *Gate) begin(ctx context.Context, r policy.Ruling, approval id.Approval,
 		return none, event.Receipt{}, policy.ErrPermitMismatch
 	}
 	batch := intent
-	batch.Drafts, batch.Documents = slices.Clip(intent.Drafts), slices.Clip(intent.Documents) // what is added goes into copies
+	batch.Drafts, batch.Documents = slices.Clone(intent.Drafts), slices.Clip(intent.Documents) // what is added goes into copies
 	d := ruling.Decision
 	switch {
 	case d.Outcome == policy.Deny && !d.Shadow:
@@ -263,6 +263,11 @@ func (g *Gate) use(ctx context.Context, batch *event.Batch, r policy.Ruling, app
 		return err
 	}
 	origin := event.Origin{Principal: r.Action.Principal, Token: r.Action.Token, Correlation: correlation(*batch)}
+	for i := range batch.Drafts {
+		if d := &batch.Drafts[i]; d.Run == "" && d.Follows.ID == "" { // what a run does follows from the run, which the answer let go on
+			d.Follows = event.Subject{Type: policy.ApprovalEntity, ID: string(approval)}
+		}
+	}
 	draft := event.New(policy.ApprovalUsedType, origin, r.Action.Workspace, doc.Room, used)
 	batch.Drafts = append(batch.Drafts, draft.In(doc.Run, doc.Step).About(policy.ApprovalEntity, string(doc.ID)))
 	batch.Documents = append(batch.Documents, event.DocumentVersion{Projection: policy.ApprovalProjection, Key: string(approval), Version: version})

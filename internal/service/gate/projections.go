@@ -12,40 +12,40 @@ import (
 // Definitions fold the documents that the gate reads: approvals, standing approvals, kill switches, bundles, quotas, principals and keys.
 func Definitions() []projection.Definition {
 	return []projection.Definition{
-		projection.Define(policy.ApprovalProjection, 3, about(policy.ApprovalEntity), func(a policy.Approval, _ string, e event.Event) (policy.Approval, error) {
+		projection.Define(policy.ApprovalProjection, 4, about(policy.ApprovalEntity), func(a policy.Approval, _ string, e event.Event) (policy.Approval, error) {
 			return a.Evolve(e)
-		}, approvalIndexes),
+		}, approvalIndexes).Leads(policy.ApprovalEntity, nil),
 		projection.Define(policy.AskerProjection, 1, func(e event.Event) []string {
 			if e.Type != policy.ApprovalRequestedType || e.Principal == "" {
 				return nil
 			}
 			return []string{string(e.Principal)}
 		}, func(a policy.Asker, _ string, e event.Event) (policy.Asker, error) { return a.Evolve(e), nil }, nil),
-		projection.Define(policy.StandingProjection, 1, about(policy.StandingEntity), func(s policy.Standing, _ string, e event.Event) (policy.Standing, error) {
+		projection.Define(policy.StandingProjection, 2, about(policy.StandingEntity), func(s policy.Standing, _ string, e event.Event) (policy.Standing, error) {
 			return s.Evolve(e)
 		}, func(s policy.Standing) []projection.Index {
 			if !s.RevokedAt.IsZero() || s.Used >= s.Uses {
 				return nil
 			}
 			return []projection.Index{{Name: "match", Value: s.Cover.Match.String()}}
-		}),
-		projection.Define(policy.KillSwitchProjection, 1, about(policy.KillSwitchEntity), func(k policy.KillSwitch, _ string, e event.Event) (policy.KillSwitch, error) {
+		}).Leads(policy.StandingEntity, policy.IsUse),
+		projection.Define(policy.KillSwitchProjection, 2, about(policy.KillSwitchEntity), func(k policy.KillSwitch, _ string, e event.Event) (policy.KillSwitch, error) {
 			return k.Evolve(e)
-		}, nil),
+		}, nil).Leads(policy.KillSwitchEntity, nil),
 		projection.Define(policy.BundleProjection, 1, about(policy.BundleEntity), func(b policy.Bundle, _ string, e event.Event) (policy.Bundle, error) {
 			return policy.EvolveBundle(b, e)
 		}, nil),
 		projection.Define(policy.QuotaProjection, 1, about(policy.QuotaEntity), func(q policy.Quota, _ string, e event.Event) (policy.Quota, error) {
 			return q.Evolve(e)
 		}, nil),
-		projection.Define(principal.Projection, 1, about(principal.Entity), func(p principal.Principal, _ string, e event.Event) (principal.Principal, error) {
+		projection.Define(principal.Projection, 2, about(principal.Entity), func(p principal.Principal, _ string, e event.Event) (principal.Principal, error) {
 			return p.Evolve(e)
-		}, principalIndexes),
-		projection.Define(principal.KeyProjection, 2, about(principal.KeyEntity), func(k principal.Key, _ string, e event.Event) (principal.Key, error) {
+		}, principalIndexes).Leads(principal.Entity, nil),
+		projection.Define(principal.KeyProjection, 3, about(principal.KeyEntity), func(k principal.Key, _ string, e event.Event) (principal.Key, error) {
 			return k.Evolve(e)
 		}, func(k principal.Key) []projection.Index {
 			return []projection.Index{{Name: "principal", Value: string(k.Principal)}}
-		}),
+		}).Leads(principal.KeyEntity, nil),
 		projection.Define(principal.LoginProjection, 1, func(e event.Event) []string {
 			if key := principal.LoginKey(e); key != "" {
 				return []string{key}
@@ -54,20 +54,20 @@ func Definitions() []projection.Definition {
 		}, func(l principal.Login, _ string, e event.Event) (principal.Login, error) {
 			return l.Evolve(e)
 		}, nil),
-		projection.Define(principal.SessionProjection, 1, about(principal.SessionEntity), func(s principal.Session, _ string, e event.Event) (principal.Session, error) {
+		projection.Define(principal.SessionProjection, 2, about(principal.SessionEntity), func(s principal.Session, _ string, e event.Event) (principal.Session, error) {
 			return s.Evolve(e)
-		}, nil),
-		projection.Define(engine.Projection, 1, about(engine.Entity), func(g engine.Engine, _ string, e event.Event) (engine.Engine, error) {
+		}, nil).Leads(principal.SessionEntity, nil),
+		projection.Define(engine.Projection, 2, about(engine.Entity), func(g engine.Engine, _ string, e event.Event) (engine.Engine, error) {
 			return g.Evolve(e)
-		}, nil),
-		projection.Define(engine.TokenProjection, 1, about(engine.TokenEntity), func(t engine.Token, _ string, e event.Event) (engine.Token, error) {
+		}, nil).Leads(engine.Entity, nil),
+		projection.Define(engine.TokenProjection, 2, about(engine.TokenEntity), func(t engine.Token, _ string, e event.Event) (engine.Token, error) {
 			return t.Evolve(e)
 		}, func(t engine.Token) []projection.Index {
 			return []projection.Index{{Name: "engine", Value: string(t.Engine)}}
-		}),
-		projection.Define(token.Projection, 2, about(token.Entity), func(t token.Token, _ string, e event.Event) (token.Token, error) {
+		}).Leads(engine.TokenEntity, nil),
+		projection.Define(token.Projection, 3, about(token.Entity), func(t token.Token, _ string, e event.Event) (token.Token, error) {
 			return t.Evolve(e)
-		}, tokenIndexes),
+		}, tokenIndexes).Leads(token.Entity, nil),
 	}
 }
 

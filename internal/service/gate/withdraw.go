@@ -1,11 +1,13 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
 
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/kernel/journal"
@@ -40,4 +42,37 @@ func (g *Gate) withdraw(ctx context.Context, origin event.Origin, approval id.Ap
 		return event.Receipt{}, policy.ErrAlreadyDecided
 	}
 	return g.Log.Append(ctx, batch)
+}
+
+// The refusals of one who takes a question back.
+var (
+	// ErrNotRequester refuses anybody but who asked.
+	ErrNotRequester = fault.New(fault.Denied, "not_requester", "only who requested the approval, or sent it for who acts, withdraws it; whoever may decide can deny it")
+	// ErrRunAsks refuses to take back what a run in a space waits for.
+	ErrRunAsks = fault.New(fault.Conflict, "run_waits", "a run waits for this answer; cancel the run, or let somebody deny it")
+)
+
+// TakeBack withdraws a question on behalf of who requested it, or sent it for who acts. One that is withdrawn already stays so.
+func (g *Gate) TakeBack(ctx context.Context, origin event.Origin, ws id.Workspace, approval id.Approval, reason string) (policy.Approval, error) {
+	doc, err := g.Approval(ctx, ws, approval)
+	if err != nil {
+		return doc, err
+	}
+	who, err := g.who(ctx, ws, origin.Principal)
+	switch {
+	case err != nil:
+		return doc, err
+	case who.Quarantined || origin.Principal != doc.RequestedBy && origin.Principal != doc.Through:
+		return doc, ErrNotRequester
+	case doc.Status == policy.Withdrawn:
+		return doc, nil
+	case doc.Space != "" && doc.Run != "":
+		return doc, ErrRunAsks
+	case len(reason) > policy.MaxReasonBytes:
+		return doc, policy.ErrReasonTooLong
+	}
+	if _, err := g.Withdraw(ctx, origin, approval, cmp.Or(reason, "withdrawn_by_requester"), event.Batch{Workspace: ws}); err != nil {
+		return doc, err
+	}
+	return g.Approval(ctx, ws, approval)
 }

@@ -41,7 +41,7 @@ func Definition() projection.Definition {
 			return nil
 		}
 		return []string{e.EntityID}
-	}, func(i incident.Incident, _ string, e event.Event) (incident.Incident, error) { return i.Evolve(e) }, indexes)
+	}, func(i incident.Incident, _ string, e event.Event) (incident.Incident, error) { return i.Evolve(e) }, indexes).Leads(incident.Entity, nil)
 }
 
 func indexes(i incident.Incident) []projection.Index {

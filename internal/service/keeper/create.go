@@ -193,6 +193,9 @@ func (k *Keeper) record(ctx context.Context, origin event.Origin, q Request, doc
 		return permit, "", false, err
 	}
 	now := k.Clock.Now().UTC()
+	if q.from.Space != "" {
+		origin.Follows = event.Subject{Type: space.EntityType, ID: string(q.from.Space)}
+	}
 	batch := event.Batch{Workspace: q.Workspace, Drafts: []event.Draft{k.event(space.EventCreated, origin, doc, space.Created{
 		Space: doc.ID, Name: doc.Name, Description: q.Description, Runtime: doc.Runtime, Tier: doc.Tier, Policy: q.Preset, Bundle: doc.Bundle, Env: q.Env,
 		Metadata: q.Metadata, Limits: doc.Limits, BestEffort: q.BestEffort, UID: doc.UID, Node: doc.Node, ExpiresAt: now.Add(q.TTL), Key: q.Key,
@@ -239,7 +242,9 @@ func (k *Keeper) make(ctx context.Context, origin event.Origin, q Request, doc s
 	}
 	if q.fork != "" {
 		parent := space.Space{ID: q.from.Space, Workspace: q.Workspace, Room: q.Room}
-		drafts = append(drafts, k.event(space.EventForked, origin, parent, space.Forked{Space: parent.ID, Fork: doc.ID, At: q.from.Snapshot}))
+		forked := k.event(space.EventForked, origin, parent, space.Forked{Space: parent.ID, Fork: doc.ID, At: q.from.Snapshot})
+		forked.Follows = event.Subject{Type: space.EntityType, ID: string(doc.ID)}
+		drafts = append(drafts, forked)
 	}
 	_, err = k.Log.Append(ctx, event.Batch{Workspace: q.Workspace, Drafts: drafts})
 	return err
@@ -448,7 +453,7 @@ func Definition() projection.Definition {
 		return []string{e.EntityID}
 	}
 	fold := func(s space.Space, _ string, e event.Event) (space.Space, error) { return space.Evolve(s, e) }
-	return projection.Define(space.Projection, 3, keys, fold, func(s space.Space) []projection.Index {
+	return projection.Define(space.Projection, 4, keys, fold, func(s space.Space) []projection.Index {
 		found := []projection.Index{{Name: "status", Value: string(s.Status)}}
 		if s.Status != space.Destroyed {
 			found = append(found, projection.Index{Name: "living", Value: "true"})
@@ -456,5 +461,5 @@ func Definition() projection.Definition {
 			found = append(found, projection.Index{Name: "failed_key", Value: s.Key})
 		}
 		return found
-	})
+	}).Leads(space.EntityType, func(e event.Event) bool { return e.Run != "" })
 }

@@ -99,7 +99,7 @@ func (k *Keeper) look(ctx context.Context, origin event.Origin, ws id.Workspace,
 		return err
 	}
 	drafts := []event.Draft{
-		k.event(space.EventFileRead, origin, doc, space.FileRead{Space: s, Action: typ, Path: action.Path, Hash: ruling.Decision.Action, Withheld: aside}),
+		k.fileEvent(space.EventFileRead, origin, doc, space.FileRead{Space: s, Action: typ, Path: action.Path, Hash: ruling.Decision.Action, Withheld: aside}, event.Beginning),
 	}
 	if ruling.Decision.Shadow {
 		drafts = append(drafts, policy.RefusedDraft(origin, ruling))
@@ -196,7 +196,7 @@ func (k *Keeper) permitted(ctx context.Context, origin event.Origin, action poli
 func (k *Keeper) begin(ctx context.Context, origin event.Origin, before earlier, doc space.Space, files space.Files, ruling policy.Ruling, approval id.Approval, do func(space.Files, policy.Permit) (space.Entry, error)) (done space.Entry, err error) {
 	ws, a := doc.Workspace, ruling.Action
 	begun := space.FileBegun{Space: doc.ID, Action: a.Type, Path: a.Path, Content: a.Content, Size: a.Size, Mode: a.Mode, Hash: ruling.Decision.Action, Withheld: a.Method == space.MethodWithheld}
-	permit, receipt, err := k.Gate.Begin(ctx, ruling, approval, origin.Once(event.Batch{Workspace: ws, Drafts: []event.Draft{k.event(space.EventFileBegun, origin, doc, begun)}}))
+	permit, receipt, err := k.Gate.Begin(ctx, ruling, approval, origin.Once(event.Batch{Workspace: ws, Drafts: []event.Draft{k.fileEvent(space.EventFileBegun, origin, doc, begun, asked(approval))}}))
 	if err != nil {
 		return done, err
 	}
@@ -215,7 +215,7 @@ func (k *Keeper) begin(ctx context.Context, origin event.Origin, before earlier,
 	if ended.OK, ended.Error = failed == nil, fault.CodeOf(failed); ended.OK && entry.Path != "" {
 		ended.Entry = &entry
 	}
-	_, err = k.Log.Append(context.WithoutCancel(ctx), event.Batch{Workspace: ws, Drafts: []event.Draft{k.event(space.EventFileEnded, origin, doc, ended)}})
+	_, err = k.Log.Append(context.WithoutCancel(ctx), event.Batch{Workspace: ws, Drafts: []event.Draft{k.fileEvent(space.EventFileEnded, origin, doc, ended, space.ChangeOn(change))}})
 	return entry, errors.Join(failed, err)
 }
 
@@ -262,6 +262,22 @@ func (k *Keeper) changed(ctx context.Context, origin *event.Origin, ws id.Worksp
 		}
 		origin.Key = first + "~" + strconv.Itoa(try)
 	}
+}
+
+// fileEvent drafts an event of a request about files. It follows from the request, an approval or what it ends, never from what else happened in
+// the space.
+func (k *Keeper) fileEvent(typ string, origin event.Origin, doc space.Space, data any, follows event.Subject) event.Draft {
+	draft := k.event(typ, origin, doc, data)
+	draft.Follows = follows
+	return draft
+}
+
+// asked returns what an action follows from: the approval that permits it, or nothing that is recorded.
+func asked(approval id.Approval) event.Subject {
+	if approval == "" {
+		return event.Beginning
+	}
+	return event.Subject{Type: policy.ApprovalEntity, ID: string(approval)}
 }
 
 // begunBy returns the change that the events of an intent announce.
@@ -357,7 +373,7 @@ func (k *Keeper) closeChanges(ctx context.Context, ws id.Workspace) error {
 				continue
 			}
 			ended := space.FileEnded{Space: c.Space, Change: id.Event(d.Key), Unknown: true, Error: "daemon_stopped"}
-			draft := event.New(space.EventFileEnded, event.Origin{Principal: k.System}, ws, c.Room, ended).About(space.EntityType, string(c.Space))
+			draft := event.New(space.EventFileEnded, event.Origin{Principal: k.System, Follows: space.ChangeOn(ended.Change)}, ws, c.Room, ended).About(space.EntityType, string(c.Space))
 			if _, err := k.Log.Append(ctx, event.Batch{Workspace: ws, Drafts: []event.Draft{draft}}); err != nil {
 				return err
 			}
@@ -374,10 +390,10 @@ func ChangeDefinition() projection.Definition {
 		return nil
 	}
 	fold := func(c space.Change, _ string, e event.Event) (space.Change, error) { return space.EvolveChange(c, e) }
-	return projection.Define(space.ChangeProjection, 2, keys, fold, func(c space.Change) []projection.Index {
+	return projection.Define(space.ChangeProjection, 3, keys, fold, func(c space.Change) []projection.Index {
 		if !c.Open {
 			return nil
 		}
 		return []projection.Index{{Name: "open", Value: "true"}}
-	})
+	}).Leads(space.ChangeSubject, nil)
 }

@@ -314,7 +314,7 @@ func (k *Keeper) Diff(ctx context.Context, origin event.Origin, ws id.Workspace,
 		k.veil(ctx, origin, doc, &c.Differences[i])
 	}
 	_, err = k.Log.Append(ctx, event.Batch{Workspace: ws, Drafts: []event.Draft{
-		k.event(space.EventFileRead, origin, doc, space.FileRead{Space: s, Action: action.Type, Path: ".", Hash: hash}),
+		k.fileEvent(space.EventFileRead, origin, doc, space.FileRead{Space: s, Action: action.Type, Path: ".", Hash: hash}, event.Beginning),
 	}})
 	return c, err
 }
@@ -344,7 +344,7 @@ func (k *Keeper) CarrySnapshot(ctx context.Context, origin event.Origin, ws id.W
 	}
 	origin.Key = "" // looking changes nothing; a key is that of a change
 	_, err = k.Log.Append(ctx, event.Batch{Workspace: ws, Drafts: []event.Draft{
-		k.event(space.EventFileRead, origin, doc, space.FileRead{Space: s, Action: action.Type, Path: ".", Hash: hash}),
+		k.fileEvent(space.EventFileRead, origin, doc, space.FileRead{Space: s, Action: action.Type, Path: ".", Hash: hash}, event.Beginning),
 	}})
 	return omitted, err
 }

@@ -16,22 +16,22 @@ import (
 // and a page of a thread is a range of one index.
 func Definitions() []projection.Definition {
 	return append(cursorDefinitions(), []projection.Definition{
-		projection.Define(room.Projection, 1, about(room.EntityType), func(r room.Room, _ string, e event.Event) (room.Room, error) {
+		projection.Define(room.Projection, 2, about(room.EntityType), func(r room.Room, _ string, e event.Event) (room.Room, error) {
 			return r.Evolve(e)
-		}, nil),
-		projection.Define(room.DefaultsProjection, 1, about(room.DefaultsEntity), func(d room.Defaults, _ string, e event.Event) (room.Defaults, error) {
+		}, nil).Leads(room.EntityType, nil),
+		projection.Define(room.DefaultsProjection, 2, about(room.DefaultsEntity), func(d room.Defaults, _ string, e event.Event) (room.Defaults, error) {
 			return d.Evolve(e)
-		}, nil),
-		projection.Define(room.ThreadProjection, 1, about(room.ThreadEntity), func(t room.Thread, _ string, e event.Event) (room.Thread, error) {
+		}, nil).Leads(room.DefaultsEntity, nil),
+		projection.Define(room.ThreadProjection, 2, about(room.ThreadEntity), func(t room.Thread, _ string, e event.Event) (room.Thread, error) {
 			return t.Evolve(e)
 		}, func(t room.Thread) []projection.Index {
 			return []projection.Index{{Name: room.IndexRoom, Value: string(t.Room)}}
-		}),
-		projection.Define(room.MessageProjection, 1, about(room.MessageEntity), func(m room.Message, _ string, e event.Event) (room.Message, error) {
+		}).Leads(room.ThreadEntity, nil),
+		projection.Define(room.MessageProjection, 2, about(room.MessageEntity), func(m room.Message, _ string, e event.Event) (room.Message, error) {
 			return m.Evolve(e)
 		}, func(m room.Message) []projection.Index {
 			return []projection.Index{{Name: room.IndexThread, Value: string(m.Thread)}}
-		}),
+		}).Leads(room.MessageEntity, nil),
 	}...)
 }
 

@@ -32,6 +32,7 @@ type Query struct {
 	Run            id.Run
 	Step           id.Step
 	Correlation    id.Correlation
+	Causation      id.Event     // the events that this one caused
 	Space          id.Space     // that the events are about
 	Subject        id.Principal // that the events are about
 	Types          []string
@@ -155,7 +156,7 @@ func (q Query) read(ws id.Workspace) (journal.Query, error) {
 		return journal.Query{}, fault.New(fault.Invalid, "query_invalid", "events are about a space, or about a principal; name one of the two")
 	}
 	jq := journal.Query{
-		Workspace: ws, From: q.From, Before: q.Before, Stream: q.Stream, Run: q.Run, Step: q.Step, Thread: q.Thread, Correlation: q.Correlation, Types: q.Types,
+		Workspace: ws, From: q.From, Before: q.Before, Stream: q.Stream, Run: q.Run, Step: q.Step, Thread: q.Thread, Correlation: q.Correlation, Causation: q.Causation, Types: q.Types,
 		Last: q.Last, Limit: q.Limit,
 	}
 	if q.Space != "" {

@@ -98,7 +98,7 @@ func (r *Registrar) issueEngine(ctx context.Context, origin event.Origin, ws id.
 	action := policy.Action{Type: policy.EngineToken, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(q.IssuedTo), Content: event.DigestOf(asked)}
 	receipt, err := r.Gate.Record(ctx, origin, action, origin.Once(event.Batch{
 		Workspace: ws, Drafts: []event.Draft{
-			r.draft(token.GrantedType, origin, ws, d, token.Entity, string(d.Token)),
+			r.draft(token.GrantedType, under(origin, d), ws, d, token.Entity, string(d.Token)),
 			r.draft(engine.TokenIssuedType, origin, ws, issued, engine.TokenEntity, string(name)),
 		},
 		Documents: append(expect, event.DocumentVersion{Projection: token.Projection, Key: string(d.Token)}, event.DocumentVersion{Projection: engine.TokenProjection, Key: string(name)}),

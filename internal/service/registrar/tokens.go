@@ -25,6 +25,14 @@ type Issued struct {
 var ErrRootNotYours = fault.New(fault.Denied, policy.ReasonRoleTooLow, "a token that is derived from none is granted by an owner or an admin, to nobody above himself").
 	With("Name a token of your own as parent_token_id, or ask an owner.")
 
+// under returns the origin of the grant of a token: one that narrows another follows from that one.
+func under(origin event.Origin, d token.Granted) event.Origin {
+	if d.Parent != "" {
+		origin.Follows = event.Subject{Type: token.Entity, ID: string(d.Parent)}
+	}
+	return origin
+}
+
 // Grant makes a capability token. Whoever acts under one derives only from that, and from what was derived from it. A delegation that is
 // refused is recorded.
 func (r *Registrar) Grant(ctx context.Context, origin event.Origin, ws id.Workspace, q token.Grant) (Issued, error) {
@@ -136,7 +144,7 @@ func (r *Registrar) issue(ctx context.Context, origin event.Origin, ws id.Worksp
 	}
 	action := policy.Action{Type: policy.CapabilityGrant, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(q.IssuedTo), Content: event.DigestOf(asked)}
 	receipt, err := r.Gate.Record(ctx, origin, action, origin.Once(event.Batch{
-		Workspace: ws, Drafts: []event.Draft{r.draft(token.GrantedType, origin, ws, d, token.Entity, string(d.Token))},
+		Workspace: ws, Drafts: []event.Draft{r.draft(token.GrantedType, under(origin, d), ws, d, token.Entity, string(d.Token))},
 		Documents: append(expect, event.DocumentVersion{Projection: token.Projection, Key: string(d.Token)}),
 	}))
 	if err != nil {

@@ -48,6 +48,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	var working sync.WaitGroup
 	defer working.Wait()
 	hands := make(chan struct{}, max(r.Hands, 1))
+	said := "" // why there was nothing, when that was told last
 	for {
 		select {
 		case hands <- struct{}{}:
@@ -61,6 +62,7 @@ func (r *Runner) Run(ctx context.Context) error {
 		began := r.Clock.Now()
 		w, err := r.Claims.Claim(ctx, wait)
 		if err == nil {
+			said = ""
 			working.Go(func() {
 				r.execute(ctx, w)
 				<-hands
@@ -77,6 +79,11 @@ func (r *Runner) Run(ctx context.Context) error {
 			}
 			r.Logger.Warn("look for a run", "code", "claim_failed", "error", err)
 		}
+		if why := waitsFor(err); why != said {
+			if said = why; why != "" {
+				r.Logger.Info("no run can be claimed", "code", "no_run_claimable", "reason", why)
+			}
+		}
 		if r.Once {
 			return nil
 		}
@@ -84,6 +91,15 @@ func (r *Runner) Run(ctx context.Context) error {
 			r.pause(ctx, left)
 		}
 	}
+}
+
+// waitsFor returns what an answer without a run says of what is waited for, "" where no run waits at all.
+func waitsFor(err error) string {
+	f, ok := errors.AsType[*fault.Error](err)
+	if !ok || f.Code != errand.ErrNothing.Code || f.Msg == errand.ErrNothing.Msg {
+		return ""
+	}
+	return f.Msg
 }
 
 // execute works on a run as long as it is this engine's.

@@ -101,7 +101,7 @@ func (s *Sweeper) sweep(ctx context.Context, by id.Principal, origin event.Origi
 	s.sweeping.Lock()
 	defer s.sweeping.Unlock()
 	var swept content.Swept
-	permit, err := s.permit(ctx, policy.Action{Type: policy.ContentSweep, Workspace: ws, Principal: by, Token: origin.Token}, origin.Once(event.Batch{
+	permit, begun, err := s.permit(ctx, policy.Action{Type: policy.ContentSweep, Workspace: ws, Principal: by, Token: origin.Token}, origin.Once(event.Batch{
 		Workspace: ws, Drafts: []event.Draft{draft(content.EventSweepBegun, origin, ws, content.SweepBegun{Scheduled: scheduled, Rule: s.Rule})},
 	}))
 	if err != nil {
@@ -118,7 +118,7 @@ func (s *Sweeper) sweep(ctx context.Context, by id.Principal, origin event.Origi
 			return 0, err
 		}
 		a := policy.Action{Type: policy.ContentSweep, Workspace: ws, Room: p.space.Room, Principal: by, Token: origin.Token, Space: p.space.ID, Bundle: p.space.Bundle}
-		permit, err := s.permit(ctx, a, event.Batch{Workspace: ws})
+		permit, _, err := s.permit(ctx, a, event.Batch{Workspace: ws})
 		if err != nil {
 			return 0, err
 		}
@@ -127,7 +127,7 @@ func (s *Sweeper) sweep(ctx context.Context, by id.Principal, origin event.Origi
 	if err != nil {
 		return swept, err
 	}
-	done := event.Origin{Principal: origin.Principal, Correlation: origin.Correlation}
+	done := event.Origin{Principal: origin.Principal, Correlation: begun.Correlation, Causation: begun.Event}
 	_, err = s.Log.Append(context.WithoutCancel(ctx), event.Batch{Workspace: ws, Drafts: []event.Draft{draft(content.EventSwept, done, ws, swept)}})
 	return swept, err
 }
@@ -135,17 +135,20 @@ func (s *Sweeper) sweep(ctx context.Context, by id.Principal, origin event.Origi
 // leads reports whether the contents are this daemon's to sweep.
 func (s *Sweeper) leads() bool { return s.Leads == nil || s.Leads() }
 
-// permit takes an action through the gate; nobody waits here for a person.
-func (s *Sweeper) permit(ctx context.Context, a policy.Action, intent event.Batch) (policy.Permit, error) {
+// permit takes an action through the gate and returns what follows from its intent; nobody waits here for a person.
+func (s *Sweeper) permit(ctx context.Context, a policy.Action, intent event.Batch) (permit policy.Permit, begun event.Cause, err error) {
 	ruling, err := s.Gate.Judge(ctx, a)
 	if err != nil {
-		return policy.Permit{}, err
+		return permit, begun, err
 	}
 	if d := ruling.Decision; !d.Allowed() {
-		return policy.Permit{}, fault.New(fault.Denied, d.ReasonCode, "%s", d.Reason).With(d.Suggestion)
+		return permit, begun, fault.New(fault.Denied, d.ReasonCode, "%s", d.Reason).With(d.Suggestion)
 	}
-	permit, _, err := s.Gate.Begin(ctx, ruling, "", intent)
-	return permit, err
+	permit, receipt, err := s.Gate.Begin(ctx, ruling, "", intent)
+	if len(receipt.Events) > 0 {
+		begun = receipt.Events[0].Cause()
+	}
+	return permit, begun, err
 }
 
 func draft(typ string, origin event.Origin, ws id.Workspace, data any) event.Draft {

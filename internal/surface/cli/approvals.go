@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentbox/internal/client"
+	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 )
@@ -25,7 +26,7 @@ func approvals(i *invocation) *cobra.Command {
 	}
 	c.Flags().AddFlagSet(list.Flags())
 	c.AddCommand(list, approvalShow(i), approvalRequest(i), decide(i, "approve", "Allow exactly what is asked, once"), decide(i, "deny", "Refuse it; the run goes on with the next operation"),
-		decide(i, "hold", "Say that somebody looks into it; a final answer follows"))
+		decide(i, "hold", "Say that somebody looks into it; a final answer follows"), approvalWithdraw(i))
 	return c
 }
 
@@ -139,6 +140,9 @@ func (p *printer) question(a policy.Approval) {
 	p.line("%s  %s", p.paint(bold, oneLine(a.Title, 0)), p.paint(faint, string(a.ID)))
 	p.fields("why", a.Question.Why, "impact", a.Question.Impact, "not sealed", strings.Join(a.Question.Unsealed, "; "), "exactly", a.Question.What,
 		"as template", a.Question.Template)
+	if a.Question.AgentTitle != "" {
+		p.line("%s", p.paint(faint, "the agent's own title, not checked: "+oneLine(a.Question.AgentTitle, 200)))
+	}
 	if a.Question.AgentWords != "" {
 		p.line("%s", p.paint(faint, "the agent's own words, not checked: "+oneLine(a.Question.AgentWords, 400)))
 	}
@@ -148,9 +152,11 @@ func decide(i *invocation, verb, short string) *cobra.Command {
 	var (
 		reason, scope, expires string
 		uses                   int
+		saw                    string
 	)
 	c := &cobra.Command{Use: verb + " APPROVAL", Short: short, Args: cobra.ExactArgs(1), ValidArgsFunction: i.completeApprovals}
 	c.Flags().StringVar(&reason, "reason", "", "why; the agent reads it")
+	c.Flags().StringVar(&saw, "action", "", "the hash of the action that you read, as `approvals show` prints it; another one is refused")
 	if verb == "approve" {
 		c.Flags().StringVar(&scope, "scope", "", "what else it covers: once, run, room, workspace or template (default once)")
 		c.Flags().StringVar(&expires, "for", "", "how long a standing approval lasts, for example 8h")
@@ -164,6 +170,12 @@ func decide(i *invocation, verb, short string) *cobra.Command {
 				return err
 			}
 			answer.ExpiresAt = i.Clock.Now().Add(d)
+		}
+		if saw != "" {
+			var err error
+			if answer.Saw, err = event.ParseDigest(saw); err != nil {
+				return usage("--action is the hash that `agentbox approvals show` prints: sha256: and 64 hexadecimal digits")
+			}
 		}
 		api, err := i.connect(cmd.Context())
 		if err != nil {
@@ -181,6 +193,26 @@ func decide(i *invocation, verb, short string) *cobra.Command {
 			p.line("%s is %s", a.ID, a.Status)
 		})
 	}
+	return c
+}
+
+func approvalWithdraw(i *invocation) *cobra.Command {
+	var reason string
+	c := &cobra.Command{
+		Use: "withdraw APPROVAL", Short: "Take back what you have asked", Args: cobra.ExactArgs(1), ValidArgsFunction: i.completeApprovals,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			api, err := i.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			a, err := api.Withdraw(cmd.Context(), id.Approval(args[0]), reason)
+			if err != nil {
+				return err
+			}
+			return i.show(a, func(p *printer) { p.line("%s is %s", a.ID, a.Status) })
+		},
+	}
+	c.Flags().StringVar(&reason, "reason", "", "why")
 	return c
 }
 
@@ -222,7 +254,7 @@ func (i *invocation) answer(ctx context.Context, api *client.Client, approval id
 		default:
 			continue
 		}
-		a, err = api.Decide(ctx, approval, client.Answer{Decision: decision})
+		a, err = api.Decide(ctx, approval, client.Answer{Decision: decision, Saw: a.ActionHash})
 		if err == nil && waits(a) {
 			p.line("%s", p.paint(yellow, missing(a)))
 			return false, nil

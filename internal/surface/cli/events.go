@@ -24,11 +24,13 @@ func events(i *invocation) *cobra.Command {
 		follow        bool
 		most          int
 		since, before uint64
+		cause         string
 	)
 	c := &cobra.Command{
 		Use: "events", Short: "Read the log, or follow it", Args: cobra.NoArgs,
-		Long:    "Events prints entries of the log in order: the last ones, or those from a place on. With --json each is one line, complete.",
-		Example: "  agentbox events --follow\n  agentbox events --run run_... --json | jq .event_type\n  agentbox events --type tool.invoked,approval.requested --limit 50",
+		Long: "Events prints entries of the log in order: the last ones, or those from a place on. With --json each is one line, complete.",
+		Example: "  agentbox events --follow\n  agentbox events --run run_... --json | jq .event_type\n  agentbox events --type tool.invoked,approval.requested --limit 50\n" +
+			"  agentbox events --cause EVENT",
 	}
 	f := c.Flags()
 	f.BoolVarP(&follow, "follow", "f", false, "go on with what happens from now on")
@@ -41,7 +43,12 @@ func events(i *invocation) *cobra.Command {
 	f.Uint64Var(&since, "from", 0, "from this place in the workspace on")
 	f.Uint64Var(&before, "before", 0, "only events in front of this place")
 	f.IntVar(&most, "limit", 50, "how many at most, 1 to 200; of those that are already there when following")
+	f.StringVar(&cause, "cause", "", "show what led to this event, from its first cause on, and what it led to")
+	c.MarkFlagsMutuallyExclusive("cause", "follow")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		if cause != "" {
+			return i.causes(cmd.Context(), id.Event(cause))
+		}
 		q.Thread, q.Step = id.Thread(thread), id.Step(step)
 		q.Run, q.From, q.Before, q.Limit = id.Run(run), since, before, most
 		api, err := i.connect(cmd.Context())

@@ -99,9 +99,14 @@ func runShow(i *invocation) *cobra.Command {
 				return err
 			}
 			if r.Engine {
-				return i.showEngineRun(cmd.Context(), api, r)
+				err = i.showEngineRun(cmd.Context(), api, r)
+			} else {
+				err = i.show(r, func(p *printer) { p.run(i, r) })
 			}
-			return i.show(r, func(p *printer) { p.run(i, r) })
+			if err != nil || i.json {
+				return err
+			}
+			return i.ledTo(cmd.Context(), api, r.ID)
 		},
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/label"
 	"agentbox/internal/domain/policy"
@@ -20,6 +21,13 @@ type answerRequest struct {
 	Scope     string    `json:"scope,omitempty" enum:"once,run,room,workspace,template" doc:"once by default; every other scope makes a standing approval and needs expires_at and uses"`
 	ExpiresAt time.Time `json:"expires_at,omitzero" doc:"Until when the answer, or the standing approval, holds"`
 	Uses      int       `json:"uses,omitempty" minimum:"1" doc:"How often the standing approval may be used"`
+
+	Saw event.Digest `json:"action_sha256,omitzero" doc:"Of the action that the person saw; where the approval is about another one, the answer is 409 action_mismatch"`
+}
+
+// withdrawRequest takes a question back.
+type withdrawRequest struct {
+	Reason string `json:"reason,omitempty" maxLength:"2000"`
 }
 
 type approvalList struct {
@@ -63,6 +71,21 @@ func (s *Server) registerApprovals() {
 		}
 		decided, err := s.decide(ctx, c, id.Approval(in.Approval), in.Body)
 		return &approvalAnswer{decided}, err
+	})
+	wire.Handle(s.Server, wire.Operation{
+		ID: "withdraw-approval", Needs: wire.Does(policy.ApprovalRequest, "approval_id"), Method: http.MethodPost, Path: "/v1/approvals/{approval_id}/withdraw", Tag: "approvals", Summary: "Take a question back",
+		Repeat: wire.RepeatHarmless,
+		Detail: "For who requested it, or sent it for who acts, while nobody has given a final answer. To withdraw it again changes nothing. What a run in a space asks ends with the run: cancel that.",
+	}, func(ctx context.Context, c wire.Call, in *struct {
+		ApprovalPath
+		Body *withdrawRequest
+	}) (*approvalAnswer, error) {
+		reason := ""
+		if in.Body != nil {
+			reason = in.Body.Reason
+		}
+		found, err := s.services.Gate.TakeBack(context.WithoutCancel(ctx), c.Origin(), c.Caller.Workspace, id.Approval(in.Approval), reason)
+		return &approvalAnswer{found}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-standing-approvals", Needs: wire.Shows("standing_approval"), Method: http.MethodGet, Path: "/v1/standing-approvals", Tag: "approvals", Summary: "List standing approvals, the newest first",
@@ -112,6 +135,6 @@ func (s *Server) listApprovals(ctx context.Context, c wire.Call, in *struct {
 // decide answers an approval on behalf of the caller.
 func (s *Server) decide(ctx context.Context, c wire.Call, approval id.Approval, a answerRequest) (policy.Approval, error) {
 	return s.services.Gate.Decide(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, approval, policy.Answer{
-		Decision: policy.DecisionWord(a.Decision), Reason: a.Reason, Scope: policy.Scope(a.Scope), ExpiresAt: a.ExpiresAt, Uses: a.Uses,
+		Decision: policy.DecisionWord(a.Decision), Reason: a.Reason, Scope: policy.Scope(a.Scope), ExpiresAt: a.ExpiresAt, Uses: a.Uses, Saw: a.Saw,
 	})
 }

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -28,7 +29,7 @@ const maxOrderBody = run.MaxGiven + 256<<10
 
 // orderRequest asks for a run that an engine executes.
 type orderRequest struct {
-	Room        id.Room         `json:"room_id,omitempty" maxLength:"64" doc:"The room that the run belongs to"`
+	Room        id.Room         `json:"room_id,omitempty" maxLength:"64" doc:"The room that the run belongs to; the default room unless given"`
 	Thread      id.Thread       `json:"thread_id,omitempty" maxLength:"64" doc:"The thread of the room that it belongs to"`
 	Experiment  id.Experiment   `json:"experiment_id,omitempty" maxLength:"64"`
 	Title       string          `json:"title,omitempty" maxLength:"200"`
@@ -74,10 +75,35 @@ type completeRequest struct {
 type failRequest struct {
 	Token   string `json:"claim_token,omitempty" maxLength:"200"`
 	Permit  string `json:"permit,omitempty" maxLength:"2000" doc:"The permit of the claim; without it what is reported is recorded as attested"`
-	Error   string `json:"error,omitempty" maxLength:"4000" doc:"Why, best as a stable word"`
+	Error   any    `json:"error,omitempty" doc:"Why: any JSON, best an object with a stable word in code and a sentence in message. A string stays accepted in this version"`
 	Message string `json:"message,omitempty" maxLength:"4000" doc:"Why, for people"`
 
 	Output json.RawMessage `json:"output,omitempty" doc:"What came of it all the same, any JSON of at most 64 KiB"`
+}
+
+// said returns why the run failed: a word, a sentence, and what came of it all the same. An error that is no string stands in the output as error,
+// beside what the output has where that is an object; its code and message are the word and the sentence where none is sent beside it.
+func (q failRequest) said() (why, message string, output json.RawMessage, err error) {
+	message, output = q.Message, q.Output
+	if q.Error == nil {
+		return "", message, output, nil
+	}
+	if text, ok := q.Error.(string); ok {
+		return text, message, output, nil
+	}
+	if object, ok := q.Error.(map[string]any); ok {
+		why, _ = object["code"].(string)
+		if said, ok := object["message"].(string); ok && message == "" {
+			message = said
+		}
+	}
+	fields := map[string]any{}
+	if len(output) > 0 && json.Unmarshal(output, &fields) != nil {
+		fields = map[string]any{"output": output}
+	}
+	fields["error"] = q.Error
+	output, err = json.Marshal(fields)
+	return cmp.Or(why, "engine_error"), message, output, err
 }
 
 // claimState says how a claim stands.
@@ -180,7 +206,11 @@ func (s *Server) registerClaims() {
 		}
 		return s.moved(ctx, c, in.EngineRunPath, sent.Token, func(h dispatcher.Hold) (run.Run, error) {
 			h.Permit = sent.Permit
-			return s.services.Dispatcher.Fail(context.WithoutCancel(ctx), c.Once(), h, sent.Error, sent.Message, sent.Output)
+			why, message, output, err := sent.said()
+			if err != nil {
+				return run.Run{}, err
+			}
+			return s.services.Dispatcher.Fail(context.WithoutCancel(ctx), c.Once(), h, why, message, output)
 		})
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -343,7 +373,11 @@ func (s *Server) executable(ctx context.Context, c wire.Call, input json.RawMess
 	if err != nil {
 		return fault.Wrap(err, fault.Invalid, "operation_invalid", "the operations cannot be read")
 	}
-	if _, err := run.ParseMessage(raw); err != nil {
+	m, err := run.ParseMessage(raw)
+	if err == nil {
+		err = m.Refused() // an engine is not asked to skip what is no operation
+	}
+	if err != nil {
 		return err
 	}
 	sp, err := s.services.Keeper.Space(ctx, c.Caller.Workspace, order.Space)

@@ -29,6 +29,7 @@ type EventFilter struct {
 	Run         string   `query:"run_id" maxLength:"100"`
 	Step        string   `query:"step_id" maxLength:"100"`
 	Correlation string   `query:"correlation_id" maxLength:"128"`
+	Causation   string   `query:"causation_id" maxLength:"100" doc:"Only events that name this event as their cause"`
 	Space       string   `query:"space_id" maxLength:"100" doc:"Only events about this space"`
 	Agent       string   `query:"subject_agent_id" maxLength:"100" doc:"Only events about this agent"`
 	Principal   string   `query:"subject_principal_id" maxLength:"100" doc:"Only events about this principal"`
@@ -40,7 +41,7 @@ type EventFilter struct {
 func filterOf(p url.Values) EventFilter {
 	f := EventFilter{
 		StreamType: p.Get("stream_type"), StreamID: p.Get("stream_id"), Room: p.Get("room_id"), Thread: p.Get("thread_id"), Run: p.Get("run_id"), Step: p.Get("step_id"),
-		Correlation: p.Get("correlation_id"), Space: p.Get("space_id"), Agent: p.Get("subject_agent_id"), Principal: p.Get("subject_principal_id"), Type: p.Get("event_type"),
+		Correlation: p.Get("correlation_id"), Causation: p.Get("causation_id"), Space: p.Get("space_id"), Agent: p.Get("subject_agent_id"), Principal: p.Get("subject_principal_id"), Type: p.Get("event_type"),
 	}
 	if types := p.Get("event_types"); types != "" {
 		f.Types = strings.Split(types, ",")
@@ -63,7 +64,7 @@ func (f EventFilter) query() (reader.Query, error) {
 	}
 	return reader.Query{
 		Stream: event.Stream{Type: f.StreamType, ID: f.StreamID}, Room: id.Room(f.Room), Thread: id.Thread(f.Thread), Run: id.Run(f.Run), Step: id.Step(f.Step),
-		Correlation: id.Correlation(f.Correlation), Space: id.Space(f.Space), Subject: id.Principal(cmp.Or(f.Agent, f.Principal)), Types: f.Types,
+		Correlation: id.Correlation(f.Correlation), Causation: id.Event(f.Causation), Space: id.Space(f.Space), Subject: id.Principal(cmp.Or(f.Agent, f.Principal)), Types: f.Types,
 	}, nil
 }
 
@@ -114,6 +115,7 @@ func (s *Server) registerEvents() {
 			e, err = sight.Event(ctx, e)
 			return &struct{ Body event.Shown }{event.Show(e)}, err
 		})
+	s.registerCauses()
 	const detail = "Server-sent events; data is the event, id its place. A client that sends the last id back as Last-Event-ID misses nothing and gets nothing twice. " +
 		"Where a label keeps an event's data from the caller, they are withheld, and the event keeps its place."
 	wire.Stream[struct {

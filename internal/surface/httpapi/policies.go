@@ -166,6 +166,9 @@ func (s *Server) preview(ctx context.Context, c wire.Call, sp space.Space, b pol
 		return policy.Explanation{}, fault.Wrap(err, fault.Invalid, "operation_invalid", "the operation cannot be read")
 	}
 	m, err := run.ParseMessage(sent)
+	if err == nil {
+		err = m.Refused()
+	}
 	if err != nil {
 		return policy.Explanation{}, err
 	}

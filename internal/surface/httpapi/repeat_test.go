@@ -185,6 +185,7 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 		"explain-policy":      {path: "/v1/policies/explain", body: fmt.Sprintf(operation, ""), other: fmt.Sprintf(operation, `,"policy":"permissive"`), status: 200, harmless: true},
 		"evaluate-policy":     {path: "/v1/policy/evaluate", body: `{"action":"email.send","zone":"high_stakes","target":"ada@example.com","request":{"n":1}}`, other: `{"action":"email.send","zone":"high_stakes","target":"ada@example.com","request":{"n":2}}`, status: 200},
 		"request-approval":    {path: "/v1/approvals", body: `{"action":"email.send","request":{"n":1}}`, other: `{"action":"email.send","request":{"n":2}}`, status: 201},
+		"withdraw-approval":   {path: "/v1/approvals/" + d.request(t, "", `{"action":"email.send","request":{"n":9}}`) + "/withdraw", body: `{"reason":"done"}`, status: 200, harmless: true},
 		"open-incident":       {path: "/v1/incidents", body: `{"title":"one"}`, other: `{"title":"two"}`, status: 201},
 		"analyse-incident":    {path: incident(), body: `{"summary":"one"}`, other: `{"summary":"two"}`, status: 200},
 		"learn-of-incident":   {path: learned, body: `{"note":"one"}`, other: `{"note":"two"}`, status: 200},

@@ -115,7 +115,9 @@ func TestScenarios(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := startDaemon(t, tiersOf(file)).play(t, string(raw))
+			d := startDaemon(t, tiersOf(file))
+			got := d.play(t, string(raw))
+			d.checkCauses(t)
 			if *update {
 				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 					t.Fatal(err)

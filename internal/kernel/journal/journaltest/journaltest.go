@@ -62,6 +62,7 @@ func Run(t *testing.T, d Driver) {
 		"many writers":                      manyWriters,
 		"one of many wins":                  oneOfManyWins,
 		"queries":                           queries,
+		"causes":                            causes,
 		"workspaces are apart":              workspacesAreApart,
 		"forged lines":                      forgedLines,
 		"own bytes":                         ownBytes,

@@ -18,6 +18,7 @@ import (
 // queries compares every selection with a filter over the whole log.
 func queries(t *testing.T, d Driver) {
 	l := open(t, d)
+	causes := [2]id.Event{"01890a5d-ac96-774b-bcce-b302099a8058", "01890a5d-ac96-774b-bcce-b302099a8059"}
 	for i := range 60 {
 		draft := Draft(fmt.Sprint(i))
 		if i%3 > 0 {
@@ -37,6 +38,9 @@ func queries(t *testing.T, d Driver) {
 		if i%7 < 4 {
 			draft.Thread = id.Thread(fmt.Sprint("th_", i%2))
 		}
+		if i%4 != 2 {
+			draft.Causation = causes[i%2]
+		}
 		appendAll(t, l, Batch(draft))
 	}
 	all := read(t, l, journal.Query{Limit: 1000})
@@ -53,6 +57,8 @@ func queries(t *testing.T, d Driver) {
 						q.Step = "step_2"
 						bounded(t, l, all, q)
 						q.Thread = ""
+						bounded(t, l, all, q)
+						q.Step, q.Causation = "", causes[1]
 						bounded(t, l, all, q)
 					}
 				}
@@ -106,7 +112,7 @@ func compare(t *testing.T, l journal.Journal, all []event.Event, q journal.Query
 			place = e.StreamSeq
 		}
 		if place >= q.From && (q.Before == 0 || place < q.Before) && (q.Stream == event.Stream{} || q.Stream == e.Stream) && (q.Run == "" || q.Run == e.Run) &&
-			(q.Step == "" || q.Step == e.Step) && (q.Thread == "" || q.Thread == e.Thread) && (q.Correlation == "" || q.Correlation == e.Correlation) && (q.EntityID == "" || q.EntityType == e.EntityType && q.EntityID == e.EntityID) &&
+			(q.Step == "" || q.Step == e.Step) && (q.Thread == "" || q.Thread == e.Thread) && (q.Correlation == "" || q.Correlation == e.Correlation) && (q.Causation == "" || q.Causation == e.Causation) && (q.EntityID == "" || q.EntityType == e.EntityType && q.EntityID == e.EntityID) &&
 			(q.Types == nil || slices.Contains(q.Types, e.Type)) {
 			want = append(want, e.Seq)
 		}

@@ -17,6 +17,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/leak"
+	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 )
 
@@ -230,6 +231,9 @@ func (s *Server) authenticate(r *http.Request) (principal.Caller, error) {
 		return principal.Caller{}, errUnauthenticated
 	}
 	caller, err := s.Authenticate(r.Context(), bearer)
+	if fault.CodeOf(err) == policy.ReasonAgentQuarantined {
+		return principal.Caller{}, err // the key is a valid one: who has it is told, so that nobody looks for another key
+	}
 	if err != nil && (fault.KindOf(err) == fault.Denied || fault.KindOf(err) == fault.NotFound) {
 		return principal.Caller{}, errUnauthenticated // which of the reasons it was is nobody's business
 	}
