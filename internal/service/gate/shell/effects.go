@@ -104,7 +104,7 @@ func (r *reader) find(c *Command, rest []arg) ([][]arg, error) {
 			var run []arg
 			for i++; i < len(rest) && rest[i].text != ";" && (rest[i].text != "+" || len(run) == 0 || run[len(run)-1].known); i++ {
 				if strings.Contains(rest[i].text, "{}") {
-					run = append(run, arg{text: rest[i].text, one: true})
+					run = append(run, arg{text: rest[i].text, one: true, shape: starred(rest[i].text, "{}")})
 				} else {
 					run = append(run, rest[i])
 				}

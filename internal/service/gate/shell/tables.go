@@ -82,7 +82,8 @@ func Poisonous(name string) bool { return poisonous(name) }
 
 var poisons = names(`PATH BASH_CMDS BASH_ALIASES BASH_ENV ENV SHELLOPTS BASHOPTS PS4 PROMPT_COMMAND SHELL GCONV_PATH LESSOPEN LESSCLOSE PAGER MANPAGER EDITOR VISUAL
 	TAR_OPTIONS NODE_OPTIONS BUN_OPTIONS PYTHONSTARTUP PYTHONHOME PYTHONBREAKPOINT PYTHONINSPECT PERL5OPT PERL5LIB PERL5DB RUBYOPT RUBYLIB
-	BROWSER LOCPATH NLSPATH HOSTALIASES TERMCAP TERMINFO XARGS_OPTIONS CDPATH BASH_LOADABLES_PATH BASH_XTRACEFD GREP_OPTIONS
+	BROWSER LOCPATH NLSPATH HOSTALIASES TERMCAP TERMINFO XARGS_OPTIONS CDPATH BASH_LOADABLES_PATH BASH_XTRACEFD GREP_OPTIONS ZIPOPT ZIP UNZIP UNZIPOPT ZIPINFO ZIPINFOOPT GZIP XZ_OPT XZ_DEFAULTS BZIP BZIP2 TAPE RSYNC_RSH LESS MORE LESSKEY LESSKEYIN MAKEFLAGS MAKEFILES GNUMAKEFLAGS
+	GOFLAGS GOENV RUSTC RUSTC_WRAPPER RUSTFLAGS CARGO_BUILD_RUSTC_WRAPPER SSH_ASKPASS JQ_LIBRARY_PATH RIPGREP_CONFIG_PATH INPUTRC PROMPT_DIRTRIM PS0
 	JAVA_TOOL_OPTIONS _JAVA_OPTIONS LUA_INIT PHPRC AWKPATH AWKLIBPATH FPATH ZDOTDIR POSIXLY_CORRECT EXECIGNORE`)
 
 // wrap says how to find the command within the arguments of one that runs another.
@@ -152,7 +153,7 @@ var fileTools = map[string]int{
 	"cp": 0, "mv": 0, "ln": 0, "install": 0, "tee": 0, "touch": 0, "truncate": 0, "rm": 0, "unlink": 0, "shred": 0, "dd": 0, "split": 0, "csplit": 0,
 	"diff": 0, "cmp": 0, "od": 0, "xxd": 0, "hexdump": 0, "strings": 0, "base64": 0, "base32": 0, "md5sum": 0, "sha1sum": 0, "sha256sum": 0, "sha512sum": 0,
 	"gzip": 0, "gunzip": 0, "zcat": 0, "bzip2": 0, "xz": 0, "zip": 0, "unzip": 0, "tar": 0, "rev": 0, "fold": 0, "fmt": 0, "expand": 0, "column": 0, "file": 0,
-	"mkdir": 0, "rmdir": 0, "cksum": 0, "unexpand": 0, "rsync": 0, "scp": 0, "curl": 0, "date": 9, // of date only options name files
+	"mkdir": 0, "rmdir": 0, "cksum": 0, "unexpand": 0, "rsync": 0, "scp": 0, "curl": 0, "date": 9, "du": maxWords, // of these only options name files
 	"chmod": 1, "chown": 1, "grep": 1, "egrep": 1, "fgrep": 1, "sed": 1, "awk": 1, "gawk": 1, "mawk": 1, "jq": 1, "rg": 1,
 }
 
