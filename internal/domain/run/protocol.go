@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"agentbox/internal/domain/fault"
@@ -37,6 +39,11 @@ const (
 	OpDeleteFile = "deleteFile"
 	OpShell      = "shell"
 )
+
+// OpTypes returns the operation types of the protocol.
+func OpTypes() []string {
+	return slices.Sorted(maps.Keys(fields))
+}
 
 // Message is an operations message.
 type Message struct {
@@ -182,7 +189,7 @@ func parseOperation(raw json.RawMessage) (Operation, error) {
 }
 
 func types() []string {
-	return []string{OpMessage, OpCreateFile, OpReadFile, OpEditFile, OpDeleteFile, OpShell}
+	return slices.Sorted(maps.Keys(fields))
 }
 
 func oneOf(list []string, s string) bool {
