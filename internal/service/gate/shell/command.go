@@ -182,6 +182,8 @@ func (r *reader) effects(c *Command, rest []arg, in *stdin, depth int) (inner []
 				r.dirs = append(r.dirs, strings.TrimPrefix(path.Join("/", r.cwd, a.text), "/"))
 			}
 		}
+	case "git":
+		return nil, r.git(c, rest)
 	case "test", "[":
 		r.arith = true
 	case "rm", "unlink", "shred":

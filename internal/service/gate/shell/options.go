@@ -1,6 +1,8 @@
 package shell
 
 import (
+	"path"
+	"slices"
 	"strings"
 )
 
@@ -166,6 +168,15 @@ func shortTaking(table map[string]taking, letters string) (takes taking, text st
 func (r *reader) operands(c *Command, rest []arg, skip int) error {
 	write := writers[c.Name]
 	found := items(c.Name, rest)
+	written := len(found) - 1 // of what is copied or linked to, the last operand alone
+	if copies[c.Name] {
+		for written >= 0 && found[written].takes != nothing {
+			written--
+		}
+		if slices.ContainsFunc(found, func(i item) bool { return i.takes == writing }) {
+			written = -1
+		}
+	}
 	negative := false // grep -v: what it prints is not what it looks for
 	inverts := !strings.HasSuffix(c.Name, "awk")
 	for _, i := range found {
@@ -176,9 +187,15 @@ func (r *reader) operands(c *Command, rest []arg, skip int) error {
 	for _, a := range rest {
 		negative = negative || inverts && a.known && (a.text == "--invert-match" || len(a.text) > 1 && a.text[0] == '-' && a.text[1] != '-' && strings.Contains(a.text, "v"))
 	}
-	for _, i := range found {
+	for n, i := range found {
 		switch i.takes {
 		case nothing:
+			if copies[c.Name] && (written < 0 || found[written].known) {
+				write = n == written
+				if c.Name == "ln" && n == 0 && n == written { // the link lies in the folder where it is made
+					i.text = path.Base(i.text)
+				}
+			}
 			if skip > 0 {
 				if skip--; !negative {
 					r.mention(i.arg)

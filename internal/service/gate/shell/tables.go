@@ -47,7 +47,7 @@ var byTrait = map[string]map[string]bool{
 	policy.TraitNetwork: names(`curl wget nc ncat netcat socat telnet ftp lftp tftp rsync aria2c axel httpie http https xh dig nslookup host
 		whois ping ping6 traceroute tracepath mtr nmap masscan tcpdump tshark openvpn wg wg-quick ip ifconfig route arp iwconfig
 		w3m lynx links elinks smbclient mail mailx sendmail mutt msmtp swaks gh glab aws gcloud az rclone s3cmd
-		ngrok cloudflared tor torsocks proxychains irssi websocat grpcurl psql mysql mongo redis-cli`),
+		ngrok cloudflared tor torsocks proxychains irssi websocat grpcurl psql mysql mongo redis-cli apt apt-get aptitude dnf yum apk pacman brew snap flatpak`),
 	policy.TraitInstalls: names(`npx bunx pnpx pipx apt apt-get aptitude dpkg dnf yum rpm apk pacman brew snap flatpak conda mamba
 		easy_install corepack nix nix-env nix-shell guix`),
 	policy.TraitInterpreter: names(`sh bash dash ash rbash zsh ksh mksh fish csh tcsh python python2 python3 node nodejs deno bun tsx ts-node wasm
@@ -68,6 +68,9 @@ func poisonous(name string) bool {
 	name, _, _ = strings.Cut(strings.TrimSuffix(name, "+"), "[")
 	if poisons[name] {
 		return true
+	}
+	if strings.HasPrefix(name, "GIT_AUTHOR_") || strings.HasPrefix(name, "GIT_COMMITTER_") || name == "GIT_TERMINAL_PROMPT" || name == "GIT_OPTIONAL_LOCKS" {
+		return false // names and dates, and switches
 	}
 	for _, prefix := range []string{"LD_", "BASH_FUNC_", "GIT_", "npm_config_", "NPM_CONFIG_", "DYLD_", "MALLOC_", "GLIBC_"} {
 		if strings.HasPrefix(name, prefix) {
@@ -159,6 +162,9 @@ var fileTools = map[string]int{
 
 // writers are those that change the files that they are given.
 var writers = names("mkdir rmdir cp mv ln install tee touch truncate rm unlink shred split csplit chmod chown gzip gunzip bzip2 xz")
+
+// copies are those of which the last operand alone is written, unless an option names the folder.
+var copies = names("cp ln install")
 
 // bunVerbs sorts bun's verbs; anything else is a file that it runs.
 var bunVerbs = map[string]string{
