@@ -118,6 +118,14 @@ func (c *consideration) doubts(r shell.Reading) {
 	}
 }
 
+// shownPolicy is how the command that lists the policy names it: by the space that pins it, else by its name.
+func (c *consideration) shownPolicy() string {
+	if c.space.ID != "" {
+		return string(c.space.ID)
+	}
+	return c.bundle.Name
+}
+
 // verdict is an answer with its words.
 type verdict struct {
 	outcome                  policy.Outcome
@@ -145,7 +153,7 @@ func (c *consideration) ask(e policy.Evaluator, facts policy.Facts, what string,
 		v.code, v.reason = policy.ReasonDefaultAllow, "the policy "+c.bundle.Name+" permits it"
 	case !answer.Matched():
 		v.code, v.reason = policy.ReasonNoPolicy, fmt.Sprintf("nothing in the policy %s permits %s", c.bundle.Name, shown)
-		v.suggestion = "Use another command or operation; `agentbox policy explain` shows what the policy permits."
+		v.suggestion = "Use another command or operation; `agentbox policy show " + c.shownPolicy() + "` lists what the policy permits."
 	default:
 		v.code = policy.ReasonPolicyForbids
 		if answer.Outcome == policy.RequireApproval {

@@ -1,9 +1,7 @@
 package gate
 
 import (
-	"errors"
 	"testing"
-	"time"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/policy"
@@ -11,52 +9,6 @@ import (
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/token"
 )
-
-// TestAStandingApprovalOfAHostCoversTheHost holds that what is asked for at a host may differ, and where it lies may not.
-func TestAStandingApprovalOfAHostCoversTheHost(t *testing.T) {
-	of := func(method, target string) policy.Action {
-		return policy.Action{Type: policy.APICallMutating, Workspace: "ws_dev", Principal: "agt_00000000000000000000000001", Method: method, Target: target}
-	}
-	one, err := policy.CoverOf(of("POST", "https://Api.Example.com/v1/a?x=1"), policy.ScopeWorkspace, nil)
-	if err != nil || one.Kind != policy.CoverHost {
-		t.Fatalf("got %+v, %v", one, err)
-	}
-	for target, want := range map[string]bool{
-		"https://api.example.com/v2/b": true, "https://api.example.com": true, "https://api.example.com.": true, "HTTPS://api.example.com/": true, "https://u@api.example.com/x": true,
-		"http://api.example.com/v1/a": false, "https://api.example.com:8443/": false, "https://evil.example/api.example.com": false, "https://api.example.com.evil.example/": false,
-		"https://api.example.com@evil.example/": false, "https://evil.example#@api.example.com": false, "api.example.com": false,
-	} {
-		if got, err := policy.CoverOf(of("POST", target), policy.ScopeWorkspace, nil); err != nil || (got == one) != want {
-			t.Errorf("%s: covered %t, %v, want %t", target, got == one, err, want)
-		}
-	}
-	if got, _ := policy.CoverOf(of("DELETE", "https://api.example.com/"), policy.ScopeWorkspace, nil); got == one {
-		t.Error("another method is covered")
-	}
-	if _, err := policy.CoverOf(of("POST", "https://a.example,b.example/"), policy.ScopeWorkspace, nil); !errors.Is(err, policy.ErrStandingImpossible) {
-		t.Errorf("a target of two hosts: got %v", err)
-	}
-}
-
-// TestAStandingApprovalHoldsToItsLastUse kills the change of < into <=.
-func TestAStandingApprovalHoldsToItsLastUse(t *testing.T) {
-	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
-	s := policy.Standing{ID: "sta_00000000000000000000000001", EndsAt: now.Add(1), Uses: 3}
-	for used, want := range map[int]bool{0: true, 2: true, 3: false, 4: false} {
-		if s.Used = used; s.Holds(now) != want {
-			t.Errorf("%d of %d used: holds %t", used, s.Uses, !want)
-		}
-	}
-	s.Used = 0
-	if s.Holds(now.Add(1)) {
-		t.Error("it holds at its end")
-	}
-	for _, broken := range []policy.Standing{{EndsAt: s.EndsAt, Uses: 3}, {ID: s.ID, EndsAt: s.EndsAt, Uses: 3, RevokedAt: now}} {
-		if broken.Holds(now) {
-			t.Errorf("%+v holds", broken)
-		}
-	}
-}
 
 // TestTheLeastRoleThatDecides holds who answers what.
 func TestTheLeastRoleThatDecides(t *testing.T) {
