@@ -22,7 +22,7 @@ const (
 	EventForked       = "space.forked"        // another space begins with what its files were
 
 	EventPolicy   = "space.policy.changed" // from now on what is done in it is judged under another policy
-	EventPromoted = "space.promoted" // from now on its code runs in a heavier tier
+	EventPromoted = "space.promoted"       // from now on its code runs in a heavier tier
 )
 
 // Created is the data of space.created.

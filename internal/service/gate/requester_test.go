@@ -67,4 +67,3 @@ func TestOneOtherIsEnoughWhereTheSecondAskedForTheRun(t *testing.T) {
 		t.Errorf("the only other: got %s, %v", doc.Status, err)
 	}
 }
-
