@@ -112,6 +112,27 @@ func (c *Client) PromoteSpace(ctx context.Context, s id.Space, to, reason string
 	return promoted, err
 }
 
+// SpacePolicy returns the policy of a space.
+func (c *Client) SpacePolicy(ctx context.Context, s id.Space) (policy.Bundle, error) {
+	var found policy.Bundle
+	err := c.get(ctx, spacePath(s)+"/policy", nil, &found)
+	return found, err
+}
+
+// SetSpacePolicy pins another policy to a space.
+func (c *Client) SetSpacePolicy(ctx context.Context, s id.Space, choice PolicyChoice) (space.Space, error) {
+	var changed space.Space
+	err := c.post(ctx, spacePath(s)+"/policy", choice, &changed)
+	return changed, err
+}
+
+// PolicyChoice names a policy: a preset, or a text in the short form or in Cedar.
+type PolicyChoice struct {
+	Policy string `json:"policy,omitempty"`
+	YAML   string `json:"yaml,omitempty"`
+	Cedar  string `json:"cedar,omitempty"`
+}
+
 // RouteCommand says in which tier a command of a space would run, and why. It runs nothing.
 func (c *Client) RouteCommand(ctx context.Context, s id.Space, command, cwd string) (space.Route, error) {
 	var found space.Route

@@ -52,7 +52,7 @@ func (l Label) Decide(q Request) (resolved Level, d policy.Decision, mismatch bo
 		}, false
 	}
 	d = policy.Decision{Outcome: policy.Allow, ReasonCode: policy.ReasonDefaultAllow, Reason: "the label " + string(resolved) + " permits it"}
-	if resolved != SensitivePII || l.serves(q.Purposes) {
+	if !l.forPurposes(resolved) || l.serves(q.Purposes) {
 		return resolved, d, false
 	}
 	if strings.TrimSpace(q.Justification) != "" {
@@ -63,6 +63,11 @@ func (l Label) Decide(q Request) (resolved Level, d policy.Decision, mismatch bo
 		Outcome: policy.RequireApproval, ReasonCode: policy.ReasonPurposeMismatch, Reason: "the purpose is not that of the label, and no justification is given",
 		Suggestion: "Say the purpose for which the data are kept, or justify another one.",
 	}, true
+}
+
+// forPurposes reports whether what has the label is for certain purposes only: personal data always are, and what is confidential where it names some.
+func (l Label) forPurposes(resolved Level) bool {
+	return resolved == SensitivePII || resolved.AtLeast(Confidential) && len(l.Purposes) > 0
 }
 
 // serves reports whether purposes are named and all of them are the label's.

@@ -55,6 +55,9 @@ var (
 	ErrInvalidLabel = fault.New(fault.Invalid, "invalid_label", "the label must be public, internal, restricted, confidential or sensitive_pii; restricted takes room_id")
 	// ErrInvalidTags refuses purposes that are none.
 	ErrInvalidTags = fault.New(fault.Invalid, "invalid_purpose_tags", "purpose_tags are at most %d words of 1 to %d bytes, each once", MaxTags, MaxTag)
+	// ErrIdleTags refuses purposes of a label that does not compare them.
+	ErrIdleTags = fault.New(fault.Invalid, "invalid_purpose_tags", "purpose_tags bind what is confidential or sensitive_pii; this label would not compare them").
+			With("Leave purpose_tags out, or label the resource confidential or sensitive_pii.")
 	// ErrInvalidAction refuses an access that is neither reading nor writing.
 	ErrInvalidAction = fault.New(fault.Invalid, "invalid_action", "the action must be read or write")
 	// ErrInvalidJustification refuses a justification that is too long or no text.
@@ -113,6 +116,9 @@ func (l Label) Check() error {
 	if rank[l.Level] == 0 || l.Level == Restricted && l.Room == "" {
 		return ErrInvalidLabel
 	}
+	if len(l.Purposes) > 0 && !l.Level.AtLeast(Confidential) {
+		return ErrIdleTags
+	}
 	return checkTags(l.Purposes)
 }
 
@@ -137,7 +143,10 @@ func (l Label) Lowers(next Label) bool {
 	if l.Level.AtLeast(Restricted) && l.Room != "" && next.Room != l.Room {
 		return true
 	}
-	return l.Level == SensitivePII && slices.ContainsFunc(next.Purposes, func(tag string) bool { return !slices.Contains(l.Purposes, tag) })
+	if !l.forPurposes(l.Level) {
+		return false
+	}
+	return !next.forPurposes(next.Level) || slices.ContainsFunc(next.Purposes, func(tag string) bool { return !slices.Contains(l.Purposes, tag) })
 }
 
 // Guards is the document of how many resources of each type bear a label that keeps anybody from them. Where there are none, nobody has to look

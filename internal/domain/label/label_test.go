@@ -53,6 +53,11 @@ func TestWhoComesNear(t *testing.T) {
 		{"kept for nothing", in(label.SensitivePII, ""), ask("", "a"), label.SensitivePII, policy.RequireApproval, policy.ReasonPurposeMismatch},
 		{"for another, justified", in(label.SensitivePII, "", "a"), because(ask("", "b"), "why"), label.SensitivePII, policy.Allow, policy.ReasonDefaultAllow},
 		{"for another, with blanks", in(label.SensitivePII, "", "a"), because(ask("", "b"), " \n"), label.SensitivePII, policy.RequireApproval, policy.ReasonPurposeMismatch},
+		{"confidential, for its purpose", in(label.Confidential, "", "a"), ask("", "a"), label.Confidential, policy.Allow, policy.ReasonDefaultAllow},
+		{"confidential, for another", in(label.Confidential, "", "a"), ask("", "b"), label.Confidential, policy.RequireApproval, policy.ReasonPurposeMismatch},
+		{"confidential, for none", in(label.Confidential, "", "a"), ask(""), label.Confidential, policy.RequireApproval, policy.ReasonPurposeMismatch},
+		{"confidential, justified", in(label.Confidential, "", "a"), because(ask("", "b"), "why"), label.Confidential, policy.Allow, policy.ReasonDefaultAllow},
+		{"confidential for anything", in(label.Confidential, ""), ask(""), label.Confidential, policy.Allow, policy.ReasonDefaultAllow},
 		{"personal, elsewhere", in(label.SensitivePII, room, "a"), because(ask(other, "a"), "why"), label.SensitivePII, policy.Deny, policy.ReasonRoomMismatch},
 		{"claimed to be less", in(label.SensitivePII, "", "a"), claims(ask(""), label.Public), label.SensitivePII, policy.RequireApproval, policy.ReasonPurposeMismatch},
 		{"claimed to be more", bare, claims(ask(""), label.SensitivePII), label.SensitivePII, policy.RequireApproval, policy.ReasonPurposeMismatch},
@@ -77,7 +82,23 @@ func TestWhatLowersALabel(t *testing.T) {
 			}
 		}
 	}
-	kept := label.Label{Level: label.SensitivePII, Purposes: []string{"a", "b"}}
+	kept := label.Label{Level: label.Confidential, Purposes: []string{"a", "b"}}
+	for _, c := range []struct {
+		level    label.Level
+		purposes []string
+		want     bool
+	}{
+		{label.Confidential, []string{"a", "b"}, false}, {label.Confidential, []string{"b"}, false}, {label.Confidential, []string{"b", "c"}, true}, {label.Confidential, nil, true},
+		{label.SensitivePII, nil, false}, {label.SensitivePII, []string{"a"}, false}, {label.SensitivePII, []string{"c"}, true},
+	} {
+		if got := kept.Lowers(label.Label{Level: c.level, Purposes: c.purposes}); got != c.want {
+			t.Errorf("confidential for a and b, then %s for %v: got %t, want %t", c.level, c.purposes, got, c.want)
+		}
+	}
+	if (label.Label{Level: label.Confidential}).Lowers(label.Label{Level: label.Confidential, Purposes: []string{"a"}}) {
+		t.Error("naming the first purpose lowers the label")
+	}
+	kept = label.Label{Level: label.SensitivePII, Purposes: []string{"a", "b"}}
 	for purposes, want := range map[string]bool{"a,b": false, "a": false, "b,c": true} {
 		if got := kept.Lowers(label.Label{Level: label.SensitivePII, Purposes: strings.Split(purposes, ",")}); got != want {
 			t.Errorf("for %s: got %t", purposes, got)
@@ -103,12 +124,14 @@ func TestTheBoundsOfLabels(t *testing.T) {
 		{label.Label{Resource: label.Resource{Type: "a/b", ID: "c"}, Level: label.Public}, label.ErrInvalidResource},
 		{label.Label{Resource: label.Resource{Type: "a", ID: "\xff"}, Level: label.Public}, label.ErrInvalidResource},
 		{label.Label{Resource: thing}, label.ErrInvalidLabel},
+		{label.Label{Resource: thing, Level: label.Internal, Purposes: tags(1)}, label.ErrIdleTags},
+		{label.Label{Resource: thing, Level: label.Confidential, Purposes: tags(1)}, nil},
 		{label.Label{Resource: thing, Level: label.Restricted}, label.ErrInvalidLabel},
 		{label.Label{Resource: thing, Level: label.Restricted, Room: room}, nil},
-		{label.Label{Resource: thing, Level: label.Public, Purposes: tags(label.MaxTags)}, nil},
-		{label.Label{Resource: thing, Level: label.Public, Purposes: tags(label.MaxTags + 1)}, label.ErrInvalidTags},
-		{label.Label{Resource: thing, Level: label.Public, Purposes: []string{word(label.MaxTag)}}, nil},
-		{label.Label{Resource: thing, Level: label.Public, Purposes: []string{word(label.MaxTag + 1)}}, label.ErrInvalidTags},
+		{label.Label{Resource: thing, Level: label.Confidential, Purposes: tags(label.MaxTags)}, nil},
+		{label.Label{Resource: thing, Level: label.Confidential, Purposes: tags(label.MaxTags + 1)}, label.ErrInvalidTags},
+		{label.Label{Resource: thing, Level: label.Confidential, Purposes: []string{word(label.MaxTag)}}, nil},
+		{label.Label{Resource: thing, Level: label.Confidential, Purposes: []string{word(label.MaxTag + 1)}}, label.ErrInvalidTags},
 	} {
 		if err := c.l.Check(); !errors.Is(err, c.want) {
 			t.Errorf("%.80v: got %v, want %v", c.l, err, c.want)

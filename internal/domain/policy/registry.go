@@ -94,6 +94,7 @@ const (
 	SpaceDiff     = "space.diff"    // compare two snapshots of a space's files
 	SpaceRewind   = "space.rewind"  // make a space's files what they were in a snapshot
 	SpaceFork     = "space.fork"    // make a space whose files begin as a snapshot of another's
+	SpacePolicy   = "space.policy"  // pin another policy to a living space
 	SpacePromote  = "space.promote" // run a space's code in a heavier tier from now on
 	RunStart      = "run.start"
 	RunImport     = "run.import"    // take a transcript of a run that was executed elsewhere into the record
@@ -201,6 +202,8 @@ var kinds = map[string]Kind{
 	WorkspaceUnarchive: record(WorkspaceUnarchive, "unarchive a workspace", "admin"),
 
 	NodeRemove: record(NodeRemove, "give up a node", "overlord"),
+
+	SpacePolicy: record(SpacePolicy, "change the policy of a space", "operator"),
 
 	RoomCreate:    record(RoomCreate, "make a room", "member"),
 	RoomUpdate:    record(RoomUpdate, "change a room", "member", "agents", "services"),

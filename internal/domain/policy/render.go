@@ -227,9 +227,12 @@ func Impact(a Action, unsealed []string) string {
 		text = "Its effect is not known."
 	}
 	if kind.SideEffect != Pure && kind.SideEffect != Read {
-		if kind.Reversible {
+		switch {
+		case kind.Reversible:
 			text += " Can be undone."
-		} else {
+		case a.Space != "" && (kind.SideEffect == Process || kind.SideEffect == Filesystem):
+			text += " A rewind to the snapshot before it puts the space's files back, unless the space is too large for snapshots."
+		default:
 			text += " Cannot be undone."
 		}
 	}

@@ -33,7 +33,7 @@ type CoverKind string
 // The kinds of cover.
 const (
 	CoverCommand   CoverKind = "command"   // one exact command line, environment and folder
-	CoverHost      CoverKind = "host"      // one method to one host
+	CoverHost      CoverKind = "host"      // one method to one host, whatever is asked for there
 	CoverRecipient CoverKind = "recipient" // one recipient of one action type
 	CoverSkill     CoverKind = "skill"     // one tool, pinned by hash
 	CoverTemplate  CoverKind = "template"  // one command or one kind of file operation of one agent in one space, but for the names of files
@@ -86,6 +86,9 @@ func CoverOf(a Action, scope Scope, words []string) (Cover, error) {
 		c.Kind = CoverSkill
 	case kind.SideEffect == Network && a.Target != "" && a.Method != "":
 		c.Kind = CoverHost
+		if a.Target = place(a.Target); a.Target == "" {
+			return Cover{}, ErrStandingImpossible
+		}
 	case kind.SideEffect == Network && a.Target != "":
 		c.Kind = CoverRecipient
 	default:

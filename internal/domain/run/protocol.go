@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"agentbox/internal/domain/fault"
@@ -44,6 +46,11 @@ const OpMalformed = "malformed"
 
 // maxMalformed is how many bytes of why an operation is malformed are kept.
 const maxMalformed = 500
+
+// OpTypes returns the operation types of the protocol.
+func OpTypes() []string {
+	return slices.Sorted(maps.Keys(fields))
+}
 
 // Message is an operations message.
 type Message struct {
@@ -212,7 +219,7 @@ func parseOperation(raw json.RawMessage) (Operation, error) {
 }
 
 func types() []string {
-	return []string{OpMessage, OpCreateFile, OpReadFile, OpEditFile, OpDeleteFile, OpShell}
+	return slices.Sorted(maps.Keys(fields))
 }
 
 func oneOf(list []string, s string) bool {

@@ -21,7 +21,8 @@ const (
 	EventRewindFailed = "space.rewind_failed" // they have not
 	EventForked       = "space.forked"        // another space begins with what its files were
 
-	EventPromoted = "space.promoted" // from now on its code runs in a heavier tier
+	EventPolicy   = "space.policy.changed" // from now on what is done in it is judged under another policy
+	EventPromoted = "space.promoted"       // from now on its code runs in a heavier tier
 )
 
 // Created is the data of space.created.
@@ -67,6 +68,14 @@ type Updated struct {
 	Description *string            `json:"description,omitempty"`
 	Env         *map[string]string `json:"env,omitempty"`
 	Metadata    *map[string]string `json:"metadata,omitempty"`
+}
+
+// PolicyChanged is the data of space.policy.changed.
+type PolicyChanged struct {
+	Space  id.Space     `json:"space_id"`
+	Policy string       `json:"policy"`
+	Bundle event.Digest `json:"policy_bundle"`
+	Was    event.Digest `json:"was_policy_bundle"`
 }
 
 // Extended is the data of space.extended.

@@ -15,7 +15,7 @@ func Touches(e event.Event) bool {
 	}
 	switch e.Type {
 	case EventCreated, EventReady, EventUpdated, EventExtended, EventDestroyed, EventRewindBegun, EventRewound, EventRewindFailed,
-		EventPromoted:
+		EventPromoted, EventPolicy:
 		return true
 	}
 	_, ok := activity[e.Type]
@@ -97,6 +97,12 @@ func Evolve(s Space, e event.Event) (Space, error) {
 		if d.To != "" { // else its data were redacted
 			s.Tier, s.Unenforced = d.To, d.Unenforced
 		}
+	case EventPolicy:
+		d, err := event.Decode[PolicyChanged](e)
+		if err != nil {
+			return s, err
+		}
+		s.Policy, s.Bundle = d.Policy, d.Bundle
 	case EventDestroyed:
 		d, err := event.Decode[Ended](e)
 		if err != nil {

@@ -18,6 +18,8 @@ func Remains(e event.Event) (any, error) {
 		emptied(d.Env)
 		emptied(d.Metadata)
 		return d, err
+	case EventPolicy:
+		return event.Decode[PolicyChanged](e)
 	case EventStarted:
 		return event.Decode[Started](e)
 	case EventReady:

@@ -11,6 +11,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
+	"agentbox/internal/domain/run"
 	"agentbox/internal/kernel/projection"
 )
 
@@ -24,7 +25,7 @@ var (
 	ErrNotDecider = fault.New(fault.Denied, policy.ReasonRoleTooLow, "your role may not decide this").
 			With("An operator decides what happens once inside; an admin or the owner decides what leaves the machine, and standing approvals.")
 	// ErrOwnRequest refuses an answer from whoever asked.
-	ErrOwnRequest = fault.New(fault.Denied, "approval_own_request", "nobody approves what he himself requested; somebody else has to decide")
+	ErrOwnRequest = fault.New(fault.Denied, "approval_own_request", "nobody approves what they themselves requested; somebody else has to decide")
 	// ErrOwnCredential refuses an answer with a credential that whoever asked has issued, for he may know it.
 	ErrOwnCredential = fault.New(fault.Denied, "approval_own_credential", "whoever requested this has issued the key or token that you sent, so that the answer could be his own").
 				With("Answer with a key of your own: one that you, or somebody else than whoever asked, made for you.")
@@ -181,8 +182,12 @@ func (g *Gate) mayDecide(ctx context.Context, origin event.Origin, doc policy.Ap
 	if who.Kind != id.User || who.Quarantined || !who.Role.AtLeast(least) {
 		return ErrNotDecider
 	}
-	if p != doc.RequestedBy && p != doc.Through {
-		if i := origin.Issuer; i != "" && (i == doc.RequestedBy || i == doc.Through) {
+	asked, err := g.requesters(ctx, doc)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(asked, p) {
+		if i := origin.Issuer; i != "" && slices.Contains(asked, i) {
 			return ErrOwnCredential
 		}
 		return nil
@@ -195,6 +200,23 @@ func (g *Gate) mayDecide(ctx context.Context, origin event.Origin, doc policy.Ap
 		return ErrOwnRequest
 	}
 	return nil // a single owner is never locked out
+}
+
+// requesters returns those who asked the question: who acts and who sent it. Where policy demands several persons, it is whoever asked for the run
+// as well, for then the question is their own; one person is enough to look at what the agent of their own space does.
+func (g *Gate) requesters(ctx context.Context, doc policy.Approval) ([]id.Principal, error) {
+	asked := []id.Principal{doc.RequestedBy}
+	if doc.Through != "" {
+		asked = append(asked, doc.Through)
+	}
+	if doc.Run == "" || doc.Approvers < 2 {
+		return asked, nil
+	}
+	r, _, err := projection.Load[run.Run](ctx, g.Docs, doc.Workspace, run.Projection, string(doc.Run))
+	if errors.Is(err, projection.ErrNotFound) {
+		return asked, nil
+	}
+	return append(asked, r.CreatedBy), err
 }
 
 // approvable refuses to approve an effect that the kill switch would stop at once.

@@ -103,6 +103,16 @@ func (c *consideration) use() token.Use {
 	if c.space.ID != "" {
 		u.Room = c.space.Room
 	}
+	if a.Type == policy.DataAccess || a.Type == policy.DataAccessUnjustified {
+		// The room is what the asker says, so it is no name of the data.
+		typ, key, _ := strings.Cut(a.Subject, "/")
+		if a.Method == "read" {
+			u.Reads = token.Names(typ, key, "")
+		} else {
+			u.Writes = token.Names(typ, key, "")
+		}
+		return u
+	}
 	noun, _, _ := strings.Cut(a.Type, ".")
 	switch key := a.Path; c.kind.SideEffect {
 	case policy.Read:
@@ -112,39 +122,9 @@ func (c *consideration) use() token.Use {
 	case policy.Process: // code can read and write every file of its space
 		u.Reads, u.Writes = token.Names("file", "", u.Room), token.Names("file", "", u.Room)
 	case policy.Network:
-		u.Domain, u.NoDomain = host(a.Target), a.Target == ""
+		u.Domain, u.NoDomain = policy.Host(a.Target), a.Target == ""
 	}
 	return u
-}
-
-// unreadable is the host of a target in which two programs could read different ones, or none. No scope names it but *.
-const unreadable = "?"
-
-// host returns the host of a target, a URL, a host or an address, in the one way in which a token writes it.
-func host(target string) string {
-	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-"
-	scheme, rest, found := strings.Cut(target, "://")
-	if !found {
-		scheme, rest = "", target
-	}
-	end := strings.IndexAny(rest, "/?#\\")
-	if strings.Trim(scheme, letters+"+") != "" || end >= 0 && !found && strings.Contains(target, "@") {
-		return unreadable // what stands behind an address may name others to whom it goes
-	}
-	if end >= 0 {
-		rest = rest[:end]
-	}
-	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
-		if strings.Trim(rest[:at], letters+"_+%~!$&'*=:") != "" {
-			return unreadable
-		}
-		rest = rest[at+1:]
-	}
-	name, port, _ := strings.Cut(rest, ":")
-	if name = strings.TrimSuffix(name, "."); name == "" || strings.Trim(name, letters+"_") != "" || strings.Trim(port, "0123456789") != "" {
-		return unreadable
-	}
-	return strings.ToLower(name)
 }
 
 // Bound refuses what the capability token of a caller does not permit, and records the refusal. A caller without one is bound by his role

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
@@ -60,10 +59,17 @@ func read(a policy.Action) (shell.Reading, error) {
 func (c *consideration) environment(r *shell.Reading) {
 	env := c.ruling.Action.Env
 	for _, name := range slices.Sorted(maps.Keys(env)) {
-		if value, ok := c.space.Env[name]; !shell.Poisonous(name) || ok && value == env[name] {
+		if value, ok := c.space.Env[name]; ok && value == env[name] {
 			continue
 		}
-		r.Doubts = append(r.Doubts, shell.Doubt{Trait: policy.TraitPoisons, What: "the environment variable " + name})
+		switch {
+		case shell.Poisonous(name):
+			r.Doubts = append(r.Doubts, shell.Doubt{Trait: policy.TraitPoisons, What: "the environment variable " + name})
+		case shell.Trap(env[name]):
+			r.Doubts = append(r.Doubts, shell.Doubt{Trait: policy.TraitUnresolved, What: "the environment variable " + name + " holds a command that arithmetic of a shell runs"})
+		default:
+			continue
+		}
 		r.Exact = false
 	}
 }
@@ -87,36 +93,18 @@ func (c *consideration) commands(e policy.Evaluator, facts policy.Facts, r shell
 // files judges the files that the shell opens like file operations, and refuses arguments that the bundle names.
 func (c *consideration) files(e policy.Evaluator, facts policy.Facts, r shell.Reading) {
 	facts.Size, facts.MaxBytes = 0, 0
+	catch := newCatch(c.bundle.Limits.Blocked)
 	for _, f := range r.Files {
 		facts.Action, facts.Path = policy.FileRead, f.Path
 		if f.Write {
 			facts.Action = policy.FileCreate
 		}
-		if f.Pattern && catches(f.Path, c.bundle.Limits.Blocked, f.Dots) {
-			c.part(f.Path, nil, verdict{policy.RequireApproval, policy.ReasonUnresolved, "the pattern may stand for files that the policy refuses", "Name the files."}, nil)
+		if g, caught := catch.finds(f); caught {
+			reason := fmt.Sprintf("%s may stand for a file that the policy refuses (%s)", policy.Escape(cut(f.Path)), policy.Escape(cut(g)))
+			c.part(f.Path, nil, verdict{policy.RequireApproval, policy.ReasonUnresolved, reason, "Name the files."}, nil)
 		}
 		c.ask(e, facts, f.Path, f.Argument)
 	}
-}
-
-// catches reports whether a shell pattern names, beyond a mere star, files that fit one of the blocked globs.
-func catches(pattern string, blocked []string, dots bool) bool {
-	if strings.Trim(path.Base(pattern), "*") == "" {
-		return false
-	}
-	for _, glob := range blocked {
-		glob = strings.TrimSuffix(glob, "/**")
-		for _, sample := range []string{strings.ReplaceAll(glob, "*", ""), strings.ReplaceAll(glob, "*", "a")} {
-			base := path.Base(pattern)
-			if strings.HasPrefix(sample, ".") && !strings.HasPrefix(base, ".") && !dots {
-				continue // the shell's stars do not begin with a dot
-			}
-			if ok, err := path.Match(base, sample); ok || err != nil {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // doubts raises the answer to a question where the command line cannot be read to the end.
@@ -128,6 +116,14 @@ func (c *consideration) doubts(r shell.Reading) {
 		}
 		c.part(d.What, []string{d.Trait}, verdict{policy.RequireApproval, code, reason + policy.Escape(cut(d.What)), suggestion}, nil)
 	}
+}
+
+// shownPolicy is how the command that lists the policy names it: by the space that pins it, else by its name.
+func (c *consideration) shownPolicy() string {
+	if c.space.ID != "" {
+		return string(c.space.ID)
+	}
+	return c.bundle.Name
 }
 
 // verdict is an answer with its words.
@@ -157,7 +153,7 @@ func (c *consideration) ask(e policy.Evaluator, facts policy.Facts, what string,
 		v.code, v.reason = policy.ReasonDefaultAllow, "the policy "+c.bundle.Name+" permits it"
 	case !answer.Matched():
 		v.code, v.reason = policy.ReasonNoPolicy, fmt.Sprintf("nothing in the policy %s permits %s", c.bundle.Name, shown)
-		v.suggestion = "Use another command or operation; `agentbox policy explain` shows what the policy permits."
+		v.suggestion = "Use another command or operation; `agentbox policy show " + c.shownPolicy() + "` lists what the policy permits."
 	default:
 		v.code = policy.ReasonPolicyForbids
 		if answer.Outcome == policy.RequireApproval {

@@ -15,6 +15,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
+	runs "agentbox/internal/domain/run"
 	"agentbox/internal/driver/cedar"
 	"agentbox/internal/driver/memory"
 	"agentbox/internal/kernel/journal"
@@ -91,7 +92,8 @@ func build(t testing.TB, change func(*gate.Parts)) *house {
 	c := &clock{now: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)}
 	entropy := &chance{}
 	ids := id.NewSource(c.Now, entropy)
-	log, err := memory.NewJournal(append(append(gate.Definitions(), moderator.Definitions()...), keeper.Definition()), c, ids, entropy)
+	nobodys := projection.Define(runs.Projection, 1, func(event.Event) []string { return nil }, func(r runs.Run, _ string, _ event.Event) (runs.Run, error) { return r, nil }, nil)
+	log, err := memory.NewJournal(append(append(gate.Definitions(), moderator.Definitions()...), keeper.Definition(), nobodys), c, ids, entropy)
 	if err != nil {
 		t.Fatal(err)
 	}

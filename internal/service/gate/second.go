@@ -3,6 +3,7 @@ package gate
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"agentbox/internal/domain/event"
@@ -15,9 +16,13 @@ import (
 // never locked out. A second person who may decide once, but not grant a standing approval, is there all the same.
 func (g *Gate) second(ctx context.Context, origin event.Origin, doc policy.Approval, answer policy.Answer, standing bool, expect []event.DocumentVersion) (policy.Answer, bool, []event.DocumentVersion, error) {
 	p, least := origin.Principal, leastRole(doc, standing)
+	asked, err := g.requesters(ctx, doc)
+	if err != nil {
+		return answer, false, nil, err
+	}
 	var others []policy.Assent
 	for _, a := range doc.Assents {
-		if a.By == p {
+		if a.By == p || slices.Contains(asked, a.By) {
 			continue
 		}
 		who, version, err := g.person(ctx, doc.Workspace, a.By)
@@ -33,7 +38,7 @@ func (g *Gate) second(ctx context.Context, origin event.Origin, doc policy.Appro
 		others = append(others, a)
 		expect = append(expect, event.DocumentVersion{Projection: principal.Projection, Key: string(a.By), Version: version})
 	}
-	more, err := g.others(ctx, doc.Workspace, leastRole(doc, false), p, doc.RequestedBy)
+	more, err := g.others(ctx, doc.Workspace, leastRole(doc, false), append(asked, p)...)
 	if err != nil {
 		return answer, false, nil, err
 	}

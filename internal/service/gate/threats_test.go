@@ -163,6 +163,7 @@ func TestThreat11TheDaemonWritesTheQuestion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	want = policy.Title(r.Action) + "\n" + want
 	if q.Question.What != want {
 		t.Errorf("got %q, want the rendering of the action", q.Question.What)
 	}

@@ -42,6 +42,9 @@ func toolOf(a policy.Action, k policy.Kind) (string, bool) {
 	if operation, ok := operations[a.Type]; ok {
 		return operation, true
 	}
+	if a.Operation != "" && a.Tool == "" && a.Type != policy.FileList && a.Type != policy.SpaceDiff && k.SideEffect != policy.Control && k.SideEffect != policy.Record {
+		return a.Type, true // an operation that has no row is bound all the same; looking into a folder and comparing are none
+	}
 	return toolName(a.Tool), a.Type == policy.ToolCall || k.Outside && a.Tool != ""
 }
 

@@ -33,7 +33,7 @@ var eventTypes = []string{
 	step.EventCreated, step.EventArtifactCreated, step.EventArtifactStored, evidence.EventCreated,
 	run.EventInvoked, run.EventSucceeded, run.EventErred, run.EventUnknown,
 	space.EventCreated, space.EventStarted, space.EventReady, space.EventUpdated, space.EventExtended, space.EventDestroyed,
-	space.EventRewindBegun, space.EventRewound, space.EventRewindFailed, space.EventForked, space.EventPromoted,
+	space.EventRewindBegun, space.EventRewound, space.EventRewindFailed, space.EventForked, space.EventPromoted, space.EventPolicy,
 	workspace.EventImportBegun, workspace.EventImported, workspace.EventImportFailed,
 	workspace.EventCreateOrdered, workspace.EventCreated, workspace.EventUpdateOrdered, workspace.EventUpdated,
 	workspace.EventArchiveOrdered, workspace.EventArchived, workspace.EventUnarchiveOrdered, workspace.EventUnarchived,

@@ -235,6 +235,9 @@ func verdict(r client.RunShown, strict bool) error {
 		return &ended{ExitUnavailable}
 	}
 	if !strict {
+		if refusedWhole(r) {
+			return &ended{ExitRefused}
+		}
 		return nil
 	}
 	code := ExitOK
@@ -290,4 +293,19 @@ func (w *watch) follow(ctx context.Context, api *client.Client, s id.Space, r id
 			return pending, err
 		}
 	}
+}
+
+// refusedWhole reports whether policy refused every operation of a run, so that nothing at all was done. The run itself has succeeded: it was executed
+// to its end, and each operation has its result.
+func refusedWhole(r client.RunShown) bool {
+	refused := 0
+	for _, e := range r.Result.Events {
+		switch {
+		case e.Type == run.ResPolicyDenied:
+			refused++
+		case e.Type != run.ResApprovalRequired && e.OperationID != "":
+			return false
+		}
+	}
+	return refused > 0
 }

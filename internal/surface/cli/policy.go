@@ -16,7 +16,7 @@ import (
 
 // policies are the commands that look at policy without doing anything.
 func policies(i *invocation) *cobra.Command {
-	c := group("policy", "Look at policy: what it would say, and why", policyPresets(i), policyExplain(i), policyTest(i), policyValidate(i), policyEvaluate(i), policyActions(i))
+	c := group("policy", "Look at policy: what it would say, and why", policyPresets(i), policyShow(i), policyExplain(i), policyTest(i), policyValidate(i), policyEvaluate(i), policyActions(i))
 	c.Aliases = []string{"policies"}
 	return c
 }

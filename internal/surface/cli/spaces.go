@@ -20,7 +20,7 @@ import (
 func spaces(i *invocation) *cobra.Command {
 	c := group("space", "Make, list and end spaces, the isolated places where code runs",
 		spaceCreate(i), spaceList(i), spaceShow(i), spaceExtend(i), spaceSet(i), spaceRemove(i),
-		spaceSnapshots(i), spaceDiff(i), spaceRewind(i), spaceFork(i), spacePromote(i), spaceRoute(i))
+		spaceSnapshots(i), spaceDiff(i), spaceRewind(i), spaceFork(i), spacePromote(i), spaceRoute(i), spacePolicy(i))
 	c.Aliases = []string{"spaces"}
 	return c
 }
@@ -318,6 +318,25 @@ func replaced(c *cobra.Command, flag string, values []string) (*map[string]strin
 	}
 	m, err := pairs(flag, values)
 	return &m, err
+}
+
+func spacePolicy(i *invocation) *cobra.Command {
+	var t trial
+	c := onSpace(i, "policy", "Pin another policy to a space", func(ctx context.Context, api *client.Client, s id.Space) (space.Space, error) {
+		q, err := t.request()
+		if err != nil {
+			return space.Space{}, err
+		}
+		if q.Policy == "" && q.YAML == "" && q.Cedar == "" {
+			return space.Space{}, usage("name the policy: --policy or --file; `agentbox policy show %s` shows the present one", s)
+		}
+		return api.SetSpacePolicy(ctx, s, client.PolicyChoice{Policy: q.Policy, YAML: q.YAML, Cedar: q.Cedar})
+	})
+	c.Long = "What is done in the space from now on is judged under it. It takes an operator, and waits for no run: while one is under way, or waits for a person, it is refused."
+	c.Example = "  agentbox space policy spc_... --policy permissive\n  agentbox space policy spc_... --file work.yaml"
+	c.Flags().StringVar(&t.preset, "policy", "", "preset: restrictive, standard or permissive")
+	c.Flags().StringVar(&t.rules, "file", "", "policy of a file: the short form (.yaml) or Cedar (.cedar)")
+	return c
 }
 
 func spacePromote(i *invocation) *cobra.Command {

@@ -145,12 +145,13 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 	talked := strings.TrimSuffix(talk, "/messages")
 	operation := `{"operation":{"type":"shell","command":"ls"}%s}`
 	table := map[string]sent{
-		"create-space":  {path: "/v1/spaces", body: `{"name":"one"}`, other: `{"name":"two"}`, status: 201},
-		"extend-space":  {path: space() + "/extend", body: `{"duration_seconds":7200}`, other: `{"duration_seconds":3600}`, status: 200},
-		"promote-space": {path: light() + "/promote", body: `{"reason":"a compiler"}`, other: `{"reason":"another"}`, status: 200},
-		"route-command": {path: written + "/route", body: `{"command":"gcc x.c","cwd":"."}`, status: 200, harmless: true},
-		"rewind-space":  {path: written + "/rewind", body: `{"to":"` + wrote.Run + `"}`, other: `{"to":"00000000"}`, status: 200},
-		"fork-space":    {path: written + "/fork", body: `{"name":"fork"}`, other: `{"name":"other fork"}`, status: 201},
+		"create-space":     {path: "/v1/spaces", body: `{"name":"one"}`, other: `{"name":"two"}`, status: 201},
+		"extend-space":     {path: space() + "/extend", body: `{"duration_seconds":7200}`, other: `{"duration_seconds":3600}`, status: 200},
+		"promote-space":    {path: light() + "/promote", body: `{"reason":"a compiler"}`, other: `{"reason":"another"}`, status: 200},
+		"set-space-policy": {path: space() + "/policy", body: `{"policy":"restrictive"}`, other: `{"policy":"permissive"}`, status: 200},
+		"route-command":    {path: written + "/route", body: `{"command":"gcc x.c","cwd":"."}`, status: 200, harmless: true},
+		"rewind-space":     {path: written + "/rewind", body: `{"to":"` + wrote.Run + `"}`, other: `{"to":"00000000"}`, status: 200},
+		"fork-space":       {path: written + "/fork", body: `{"name":"fork"}`, other: `{"name":"other fork"}`, status: 201},
 		"create-run": {
 			path: space() + "/runs", body: `{"protocolVersion":"1.0","operations":[{"type":"shell","command":"echo once >> log; cat log"}]}`,
 			other: `{"protocolVersion":"1.0","operations":[{"type":"message","content":"other"}]}`, status: 201,

@@ -114,6 +114,15 @@ func (s *Server) registerSpaces() {
 		Detail: "Its files, its environment and its limits stay; what lies in its private /tmp goes. It never goes back. A space with the runtime auto is promoted by itself when a command needs it; one that was asked to run in one tier stays there. While an operation is under way it is refused: space_busy.",
 	}, s.promoteSpace)
 	wire.Handle(s.Server, wire.Operation{
+		ID: "get-space-policy", Needs: wire.Shows("space", "space_id"), Method: http.MethodGet, Path: "/v1/spaces/{space_id}/policy", Tag: "spaces", Summary: "Show the policy of a space",
+		Detail: "Its rules in Cedar, and its limits.",
+	}, s.spacePolicy)
+	wire.Handle(s.Server, wire.Operation{
+		ID: "set-space-policy", Home: wire.AtSpace, Needs: wire.Does(policy.SpacePolicy, "space_id"), Method: http.MethodPost, Path: "/v1/spaces/{space_id}/policy", Tag: "spaces",
+		Summary: "Pin another policy to a space", Repeat: wire.RepeatRecalled,
+		Detail: "What is done in the space from now on is judged under it. It takes an operator. While a run of the space is under way, or waits for a person, it is refused: space_busy.",
+	}, s.repinSpace)
+	wire.Handle(s.Server, wire.Operation{
 		ID: "route-command", Home: wire.AtSpace, Needs: wire.Shows("space", "space_id"), Method: http.MethodPost, Path: "/v1/spaces/{space_id}/route", Tag: "spaces",
 		Summary: "Say in which tier a command would run, and why", Rate: wire.RateFiles, Repeat: wire.RepeatHarmless,
 		Detail: "It reads the command and the files that it names and that the caller may read, and runs nothing. What cannot be seen before is found out while the command runs: then it is run again, in the heavier tier, and has left nothing behind in the lighter one.",
@@ -216,6 +225,30 @@ func (s *Server) promoteSpace(ctx context.Context, c wire.Call, in *struct {
 	why := space.Why{Code: space.WhyRequested, Reason: in.Body.Reason}
 	promoted, err := s.services.Keeper.Promote(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Body.Tier, why)
 	return &spaceAnswer{Body: promoted}, err
+}
+
+func (s *Server) spacePolicy(ctx context.Context, c wire.Call, in *SpacePath) (*struct{ Body policy.Bundle }, error) {
+	found, err := s.services.Keeper.Space(ctx, c.Caller.Workspace, id.Space(in.Space))
+	if err != nil {
+		return nil, err
+	}
+	b, err := s.services.Gate.Bundle(ctx, c.Caller.Workspace, found.Bundle)
+	return &struct{ Body policy.Bundle }{b}, err
+}
+
+func (s *Server) repinSpace(ctx context.Context, c wire.Call, in *struct {
+	SpacePath
+	Body PolicyChoice
+}) (*spaceAnswer, error) {
+	if c.Repeated > 0 {
+		return s.pastSpace(ctx, c, in.Space)
+	}
+	b, err := s.bundle(in.Body)
+	if err != nil {
+		return nil, err
+	}
+	changed, err := s.services.Keeper.Repin(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Space(in.Space), b)
+	return &spaceAnswer{Body: changed}, err
 }
 
 func (s *Server) routeCommand(ctx context.Context, c wire.Call, in *struct {

@@ -26,7 +26,7 @@ var traitTexts = map[string]text{
 	policy.TraitOwnProgram:     {"it is a program that somebody put into the space", "Run it through its interpreter."},
 	policy.TraitFunction:       {"it is a function of the command line", "Write the commands out."},
 	policy.TraitInlineCode:     {"it runs code that stands in its arguments", "Put the code into a file."},
-	policy.TraitNetwork:        {"a space has no network", "Put the data into the space as files: createFile, an upload, or a folder given when the space is made."},
+	policy.TraitNetwork:        {"a space has no network", "Put the data into the space as files: createFile, an upload, or a folder given when the space is made. Packages: use those that the image brings (docs/RUNTIMES.md), or install them from such files."},
 	policy.TraitPrivilege:      {"it exists to gain rights, or to reach another machine or the kernel", "Work as the space's own user on the space's own files; nothing here needs more rights."},
 	policy.TraitInterpreter:    {"it can run anything that it is given", "Use a program that does one thing."},
 }

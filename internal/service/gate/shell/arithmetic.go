@@ -16,12 +16,13 @@ import (
 
 // arithmetic is what is known about the variables that arithmetic evaluates.
 type arithmetic struct {
-	known   map[string]bool     // given values that stand in the command line
-	data    map[string]bool     // given values from elsewhere
-	from    map[string][]string // given the values of other variables
-	used    map[string]bool     // evaluated
-	integer bool                // some variable evaluates whatever it is given
-	opaque  bool                // something is evaluated that is no variable of the command line
+	known    map[string]bool     // given values that stand in the command line
+	data     map[string]bool     // given values from elsewhere
+	received map[string]bool     // given values by a command, such as read
+	from     map[string][]string // given the values of other variables
+	used     map[string]bool     // evaluated
+	integer  bool                // some variable evaluates whatever it is given
+	opaque   bool                // something is evaluated that is no variable of the command line
 }
 
 // give notes that a variable is given a word; found says that the word stands for what is found, such as the names of files.
@@ -57,6 +58,10 @@ func (m *arithmetic) give(name string, w *syntax.Word, found bool) {
 func (m *arithmetic) receive(name string) {
 	m.give(name, nil, false)
 	m.data[name] = true
+	if m.received == nil {
+		m.received = map[string]bool{}
+	}
+	m.received[name] = true
 }
 
 var identifiers = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)

@@ -165,6 +165,8 @@ func (r *reader) effects(c *Command, rest []arg, in *stdin, depth int) (inner []
 			}
 			return nil, r.script(rest[0].text, Bash, depth+1)
 		}
+	case "shopt":
+		r.globs(rest)
 	case "set":
 		for i, a := range rest {
 			if len(a.text) > 1 && a.text[0] == '-' && a.text[1] != '-' && strings.Contains(a.text, "k") || a.text == "keyword" && i > 0 {
@@ -180,6 +182,8 @@ func (r *reader) effects(c *Command, rest []arg, in *stdin, depth int) (inner []
 				r.dirs = append(r.dirs, strings.TrimPrefix(path.Join("/", r.cwd, a.text), "/"))
 			}
 		}
+	case "git":
+		return nil, r.git(c, rest)
 	case "test", "[":
 		r.arith = true
 	case "rm", "unlink", "shred":
@@ -279,6 +283,7 @@ func (r *reader) shell(c *Command, rest []arg, in *stdin, depth int) error {
 				r.out.Unsealed = append(r.out.Unsealed, "the start files of "+c.Name)
 			case 'o', 'O':
 				if j == len(a.text)-2 {
+					r.globs(rest[min(i+1, len(rest)):min(i+2, len(rest))])
 					i++ // the option's name
 				}
 			}
@@ -362,6 +367,7 @@ func (r *reader) wrapper(c *Command, rest []arg, depth int) ([][]arg, error) {
 		for j := range run {
 			if replaces && (text == "" || strings.Contains(run[j].text, text)) {
 				run[j].known, run[j].one = false, true
+				run[j].word, run[j].shape = nil, starred(run[j].text, text)
 			}
 		}
 		run = append(run, arg{})
@@ -370,6 +376,22 @@ func (r *reader) wrapper(c *Command, rest []arg, depth int) ([][]arg, error) {
 		return nil, r.joined(run[1:], depth)
 	}
 	return [][]arg{run}, nil
+}
+
+// starred writes a star for what xargs and find put into a word; the whole word is one where the text to replace is not known.
+func starred(word, text string) string {
+	if text == "" {
+		return "*"
+	}
+	return strings.ReplaceAll(word, text, "*")
+}
+
+// globs reads the options that change what the shell's patterns stand for.
+func (r *reader) globs(rest []arg) {
+	for _, a := range rest {
+		r.fold = r.fold || !a.known || a.text == "nocaseglob"
+		r.dots = r.dots || !a.known || a.text == "dotglob"
+	}
 }
 
 // argFile notes the file from which xargs reads its arguments.

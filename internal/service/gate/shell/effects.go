@@ -104,7 +104,7 @@ func (r *reader) find(c *Command, rest []arg) ([][]arg, error) {
 			var run []arg
 			for i++; i < len(rest) && rest[i].text != ";" && (rest[i].text != "+" || len(run) == 0 || run[len(run)-1].known); i++ {
 				if strings.Contains(rest[i].text, "{}") {
-					run = append(run, arg{text: rest[i].text, one: true})
+					run = append(run, arg{text: rest[i].text, one: true, shape: starred(rest[i].text, "{}")})
 				} else {
 					run = append(run, rest[i])
 				}
@@ -141,6 +141,9 @@ func (r *reader) interpreter(c *Command, rest []arg, in *stdin) {
 			switch bunVerbs[rest[0].text] {
 			case "install":
 				c.Traits = append(c.Traits, policy.TraitInstalls)
+				if fetches("bun", rest[0].text, rest) {
+					c.Traits = append(c.Traits, policy.TraitNetwork)
+				}
 			case "script":
 				c.Traits = append(c.Traits, policy.TraitRunsFile)
 				if len(rest) > 1 && rest[1].known && strings.ContainsAny(rest[1].text, "./") {
@@ -282,6 +285,9 @@ func (r *reader) module(c *Command, option string, rest []arg) {
 		r.packages(&Command{Name: "pip"}, rest)
 		if v := verb("pip", rest); v == "" || !harmless["pip"][v] {
 			c.Traits = append(c.Traits, policy.TraitInstalls)
+			if fetches("pip", v, rest) {
+				c.Traits = append(c.Traits, policy.TraitNetwork)
+			}
 		}
 	default:
 		c.Traits = append(c.Traits, policy.TraitRunsFile)
@@ -309,6 +315,9 @@ func (r *reader) packages(c *Command, rest []arg) {
 		return
 	}
 	c.Traits = append(c.Traits, policy.TraitInstalls)
+	if fetches(c.Name, v, rest) {
+		c.Traits = append(c.Traits, policy.TraitNetwork)
+	}
 }
 
 // options marks the programs that are harmless but for an option that runs a command.

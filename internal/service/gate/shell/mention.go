@@ -54,6 +54,9 @@ func (r *reader) mentioned() error {
 		}
 	}
 	for i := range r.out.Files {
+		if f := &r.out.Files[i]; r.alters && f.Argument { // ${f%.txt}, ${f,,}: another name comes of it
+			f.Fold, f.Part = true, true
+		}
 		if r.out.Files[i].Pattern {
 			r.out.Files[i].Dots = r.out.Files[i].Dots || r.searches
 		}

@@ -1,6 +1,8 @@
 package shell
 
 import (
+	"path"
+	"slices"
 	"strings"
 )
 
@@ -18,6 +20,7 @@ const (
 	pattern  taking = 'i' // the names of files that are read
 	pair     taking = '2' // a name and a value
 	pairFile taking = '3' // a name and a file that is read
+	listing  taking = '0' // a file that is read for the names of files that are read
 	without  taking = 'X' // files that are left out, up to the next option
 )
 
@@ -47,10 +50,10 @@ var optionTable = map[string]map[string]taking{
 	"jq":   options("f=P L=f --from-file=P --arg=2 --argjson=2 --slurpfile=3 --rawfile=3 --indent=v"),
 	"tar": options(`f=f T=f X=f C=f g=f I=v F=v b=v H=v K=v N=v V=v --file=f --files-from=f --exclude-from=f --directory=f --exclude=v
 		--exclude-ignore=v --exclude-tag=v --transform=v --xform=v --owner=v --group=v --mode=v --strip-components=v --format=v --label=v --mtime=v`),
-	"sort":  options("k=v t=v S=v o=w T=f --key=v --field-separator=v --buffer-size=v --sort=v --output=w --temporary-directory=f --files0-from=f --parallel=v"),
+	"sort":  options("k=v t=v S=v o=w T=f --key=v --field-separator=v --buffer-size=v --sort=v --output=w --temporary-directory=f --files0-from=0 --parallel=v"),
 	"head":  options("n=v c=v --lines=v --bytes=v"),
 	"tail":  options("n=v c=v s=v --lines=v --bytes=v --pid=v --sleep-interval=v --follow=o"),
-	"wc":    options("--files0-from=f --total=v"),
+	"wc":    options("--files0-from=0 --total=v"),
 	"cut":   options("b=v c=v d=v f=v --bytes=v --characters=v --delimiter=v --fields=v --output-delimiter=v"),
 	"paste": options("d=v --delimiters=v"), "uniq": options("f=v s=v w=v"), "fold": options("w=v"), "fmt": options("w=v g=v p=v"),
 	"nl": options("b=v d=v f=v h=v i=v l=v n=v s=v v=v w=v"), "od": options("A=v j=v N=v S=v t=v w=o"), "xxd": options("c=v g=v l=v o=v s=v"),
@@ -63,7 +66,7 @@ var optionTable = map[string]map[string]taking{
 	"truncate": options("s=v r=f --size=v --reference=f"), "touch": options("d=v t=v r=f --date=v --reference=f --time=v"),
 	"date": options("d=v f=f r=f s=v --date=v --file=f --reference=f --set=v"), "file": options("f=f m=f F=v e=v --files-from=f --magic-file=f"),
 	"shred": options("n=v s=v"), "gzip": options("S=v --suffix=v"), "zip": options("x=X i=i b=f t=v n=v P=v"), "unzip": options("d=w x=X P=v"),
-	"du": options("X=f d=v B=v t=v --exclude=v --exclude-from=f --files0-from=f --max-depth=v"), "ls": options("I=v w=v T=v --ignore=v --hide=v --color=o"),
+	"du": options("X=f d=v B=v t=v --exclude=v --exclude-from=f --files0-from=0 --max-depth=v"), "ls": options("I=v w=v T=v --ignore=v --hide=v --color=o"),
 	"rsync": options(`e=v f=v B=v T=f --exclude=v --include=v --filter=v --exclude-from=f --include-from=f --files-from=f --password-file=f
 		--backup-dir=w --log-file=w --rsh=v --chmod=v`),
 	"curl": options(`d=f T=f F=f K=f b=f E=f o=w c=w D=w H=v X=v u=v A=v e=v m=v w=v --data=f --data-binary=f --form=f --config=f --key=f --cert=f
@@ -165,18 +168,34 @@ func shortTaking(table map[string]taking, letters string) (takes taking, text st
 func (r *reader) operands(c *Command, rest []arg, skip int) error {
 	write := writers[c.Name]
 	found := items(c.Name, rest)
+	written := len(found) - 1 // of what is copied or linked to, the last operand alone
+	if copies[c.Name] {
+		for written >= 0 && found[written].takes != nothing {
+			written--
+		}
+		if slices.ContainsFunc(found, func(i item) bool { return i.takes == writing }) {
+			written = -1
+		}
+	}
 	negative := false // grep -v: what it prints is not what it looks for
+	inverts := !strings.HasSuffix(c.Name, "awk")
 	for _, i := range found {
 		if i.takes == program || i.takes == script {
 			skip = 0
 		}
 	}
 	for _, a := range rest {
-		negative = negative || a.known && (a.text == "--invert-match" || len(a.text) > 1 && a.text[0] == '-' && a.text[1] != '-' && strings.Contains(a.text, "v"))
+		negative = negative || inverts && a.known && (a.text == "--invert-match" || len(a.text) > 1 && a.text[0] == '-' && a.text[1] != '-' && strings.Contains(a.text, "v"))
 	}
-	for _, i := range found {
+	for n, i := range found {
 		switch i.takes {
 		case nothing:
+			if copies[c.Name] && (written < 0 || found[written].known) {
+				write = n == written
+				if c.Name == "ln" && n == 0 && n == written { // the link lies in the folder where it is made
+					i.text = path.Base(i.text)
+				}
+			}
 			if skip > 0 {
 				if skip--; !negative {
 					r.mention(i.arg)
@@ -186,12 +205,20 @@ func (r *reader) operands(c *Command, rest []arg, skip int) error {
 			if err := r.operand(c, i.arg, write); err != nil {
 				return err
 			}
-		case program:
+		case program, value:
+			if i.takes == value && !strings.HasSuffix(c.Name, "awk") {
+				continue // awk gives its variables names of files
+			}
 			if !negative {
 				r.mention(i.arg)
 			}
 		case reading, script, pairFile, writing:
 			if err := r.operand(c, i.arg, write || i.takes == writing); err != nil {
+				return err
+			}
+		case listing:
+			r.blind = true
+			if err := r.operand(c, i.arg, false); err != nil {
 				return err
 			}
 		case pattern:
@@ -208,6 +235,7 @@ func (r *reader) operands(c *Command, rest []arg, skip int) error {
 func (r *reader) operand(c *Command, a arg, write bool) error {
 	if !a.known {
 		r.blind = true
+		r.join(a, write)
 		r.mention(a)
 		return nil
 	}

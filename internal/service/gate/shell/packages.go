@@ -62,3 +62,50 @@ var installers = names("pip ensurepip easy_install pipx uv conda npm npx pnpm ya
 func installer(name string) bool {
 	return strings.HasPrefix(name, "/") && slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return installers[part] })
 }
+
+// fetching are the verbs that fetch packages from another machine, unless each of their operands is a file or an option says to stay offline.
+var fetching = map[string]map[string]bool{
+	"npm":    names("install i in ins inst add ci clean-install install-test it install-ci-test update up upgrade exec x create view info show v search s outdated publish audit"),
+	"pnpm":   names("install i add ci update up upgrade dlx create fetch outdated publish audit"),
+	"yarn":   names("install add up upgrade dlx create info outdated publish audit"),
+	"bun":    names("install i add a update upgrade x create c outdated publish audit info"),
+	"pip":    names("install download wheel index search"),
+	"pip3":   names("install download wheel index search"),
+	"uv":     names("pip add sync lock tool python publish self"),
+	"poetry": names("install add update lock search publish self"),
+	"cargo":  names("add install update fetch search publish"),
+	"go":     names("get install"),
+	"gem":    names("install update fetch search push"),
+}
+
+// fetches reports whether a package tool has to reach another machine for what it is told.
+func fetches(tool, verb string, rest []arg) bool {
+	if !fetching[tool][verb] {
+		return false
+	}
+	operands, local := 0, 0
+	for i, a := range rest {
+		switch {
+		case a.text == "--offline" || a.text == "--no-index" || a.text == "--dry-run":
+			return false
+		case !a.known:
+			return false // what it is told is not known, and asks
+		case strings.HasPrefix(a.text, "-") || i > 0 && rest[i-1].text == "-r" || a.text == verb || tool == "uv" && a.text == "install":
+		default:
+			if operands++; isPackageFile(a.text) {
+				local++
+			}
+		}
+	}
+	return operands == 0 || local < operands
+}
+
+// isPackageFile reports whether an operand of a package tool names a file or a folder.
+func isPackageFile(name string) bool {
+	if name == "." || strings.HasPrefix(name, "./") || strings.HasPrefix(name, "../") || strings.HasPrefix(name, "/") || strings.HasPrefix(name, "file:") {
+		return true
+	}
+	return slices.ContainsFunc([]string{".whl", ".tgz", ".tar.gz", ".zip", ".gem", ".crate"}, func(end string) bool {
+		return strings.HasSuffix(name, end) && !strings.Contains(name, ":")
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"agentbox/internal/domain/policy"
@@ -177,6 +178,52 @@ func (r *reader) awk(c *Command, rest []arg) {
 	if slices.ContainsFunc(rest, func(a arg) bool { return a.known && runs.MatchString(strings.ReplaceAll(a.text, "||", "")) }) {
 		r.unknown(c)
 	}
+	for _, a := range rest {
+		if a.known {
+			r.awkFiles(a.text)
+		}
+	}
+}
+
+var (
+	awkOpens = regexp.MustCompile(`getline[^;}\n|]*<|\bprintf?\b[^;}\n|]*?>>?`)
+	awkTexts = regexp.MustCompile(`"(?:[^"\\\n]|\\.)*"`)
+)
+
+// awkFiles reads the names of the files that a program of awk opens: the constant ones, and those that are put together of constants and of what
+// is not known.
+func (r *reader) awkFiles(program string) {
+	bare := awkTexts.ReplaceAllStringFunc(program, func(text string) string { return `"` + strings.Repeat("x", len(text)-2) + `"` })
+	opens := awkOpens.FindAllStringIndex(bare, -1)
+	for _, at := range opens {
+		name := program[at[1]:]
+		shape, end := "", 0
+		for end < len(name) && strings.IndexByte(";}\n)", name[end]) < 0 {
+			if text := awkTexts.FindStringIndex(name[end:]); text != nil && text[0] == 0 {
+				shape, end = shape+awkText(name[end:end+text[1]]), end+text[1]
+				continue
+			}
+			if name[end] != ' ' && name[end] != '\t' && !strings.HasSuffix(shape, "*") {
+				shape += "*"
+			}
+			end++
+		}
+		r.blind = r.blind || strings.Contains(shape, "*")
+		r.joins = append(r.joins, joinedWord{arg{shape: shape}, program[at[1]-1] == '>'})
+	}
+	if len(opens) > 0 {
+		for _, text := range awkTexts.FindAllString(program, -1) {
+			r.mention(arg{text: awkText(text), known: true})
+		}
+	}
+}
+
+// awkText takes the quotes of a constant of awk away.
+func awkText(quoted string) string {
+	if text, err := strconv.Unquote(quoted); err == nil {
+		return text
+	}
+	return strings.Trim(quoted, `"`)
 }
 
 // isStdin reports whether a path is a name of the standard input.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -25,6 +26,7 @@ const (
 	maxDepth    = 8         // of command lines within arguments of command lines
 	maxCommands = 512       // in one command line, all depths together
 	maxWords    = 1_024     // in one simple command, after brace expansion
+	maxBraces   = 64        // brace expressions in one word
 	maxDeletes  = 20        // files that one command line may delete without being a tree
 )
 
@@ -68,6 +70,9 @@ type File struct {
 	Argument bool // handed to a command that reads or writes files, instead of opened by the shell
 	Pattern  bool // a glob
 	Dots     bool // whose stars stand for dots at the beginning too, as those of find do
+	Joined   bool // put together of parts: the stars stand for anything, slashes too
+	Fold     bool // capital and small letters are the same in it
+	Part     bool // a part of it may be the name
 }
 
 // Doubt is a reason why a person has to look.
@@ -153,23 +158,35 @@ func checkText(text string) error {
 
 // reader collects a Reading.
 type reader struct {
-	cwd       string
-	out       Reading
-	functions map[string]bool // defined in every case before what follows
-	deletes   int             // operands of rm so far
-	dirs      []string        // folders that the command line changes into
-	exact     bool
-	blind     bool  // some command is handed a file that is not known
-	searches  bool  // find says what may be handed on
-	mentions  []arg // words that may be names of files which are handed on
-	math      arithmetic
-	traps     bool // some text holds a substitution that arithmetic would run
-	arith     bool // there is arithmetic
+	cwd                string
+	out                Reading
+	functions          map[string]bool // defined in every case before what follows
+	deletes            int             // operands of rm so far
+	dirs               []string        // folders that the command line changes into
+	exact              bool
+	blind              bool  // some command is handed a file that is not known
+	searches           bool  // find says what may be handed on
+	mentions           []arg // words that may be names of files which are handed on
+	math               arithmetic
+	values             map[string][]*syntax.Word // what the command line gives variables
+	joins              []joinedWord
+	followed           int  // variables that were followed
+	fold, dots, alters bool // globs fold letters; globs stand for dots too; values are changed where they are used
+	traps              bool // some text holds a substitution that arithmetic would run
+	arith              bool // there is arithmetic
 }
 
 func (r *reader) finish() (Reading, error) {
+	if err := r.joinedFiles(); err != nil {
+		return Reading{}, err
+	}
 	if err := r.mentioned(); err != nil {
 		return Reading{}, err
+	}
+	for i := range r.out.Files {
+		f := &r.out.Files[i]
+		f.Fold = f.Fold || r.fold && f.Pattern
+		f.Dots = f.Dots || r.dots
 	}
 	if err := r.evaluates(); err != nil {
 		return Reading{}, err
@@ -318,6 +335,12 @@ func (r *reader) node(n syntax.Node, certain map[*syntax.FuncDecl]bool, depth in
 		if n.Value != nil {
 			r.mention(literal(n.Value))
 		}
+		if n.Name != nil && n.Array == nil && !n.Naked {
+			r.gives(n.Name.Value, n.Value, n.Append)
+		}
+		if n.Index != nil {
+			r.arith = true
+		}
 	case *syntax.ArrayElem:
 		if n.Value != nil {
 			r.mention(literal(n.Value))
@@ -339,6 +362,9 @@ func (r *reader) node(n syntax.Node, certain map[*syntax.FuncDecl]bool, depth in
 	case *syntax.WordIter:
 		if n.Name != nil {
 			r.assigned(n.Name.Value)
+			for _, w := range n.Items {
+				r.gives(n.Name.Value, w, false)
+			}
 		}
 		items, err := r.words(n.Items)
 		if err != nil {
@@ -363,6 +389,12 @@ func (r *reader) node(n syntax.Node, certain map[*syntax.FuncDecl]bool, depth in
 	return nil
 }
 
+// trap finds text that arithmetic runs: the index of an array with a substitution in it.
+var trap = regexp.MustCompile("(?s)[A-Za-z_][A-Za-z0-9_]*\\[.*[$`]")
+
+// Trap reports whether arithmetic of a shell that evaluates a variable of this value would run a command.
+func Trap(value string) bool { return trap.MatchString(value) }
+
 // text notes text that arithmetic would run: an array index with a substitution in it.
 func (r *reader) text(value string) {
 	if i := strings.IndexByte(value, '['); i >= 0 && strings.ContainsAny(value[i:], "$`") {
@@ -374,13 +406,21 @@ func (r *reader) param(p *syntax.ParamExp) {
 	if p.Excl || p.Index != nil || p.Slice != nil {
 		r.arith = true
 	}
+	r.alters = r.alters || p.Exp != nil || p.Slice != nil || p.Repl != nil
+	if p.Repl != nil && p.Repl.With != nil {
+		r.mention(literal(p.Repl.With))
+	}
 	if p.Exp == nil {
 		return
+	}
+	if p.Exp.Word != nil {
+		r.mention(literal(p.Exp.Word))
 	}
 	switch p.Exp.Op {
 	case syntax.AssignUnset, syntax.AssignUnsetOrNull:
 		if p.Param != nil {
 			r.assigned(p.Param.Value)
+			r.gives(p.Param.Value, p.Exp.Word, false)
 		}
 	case syntax.OtherParamOps:
 		r.doubt(policy.TraitUnresolved, "${...@...}")
@@ -392,6 +432,7 @@ func (r *reader) assigned(name string) {
 	if poisonous(name) {
 		r.doubt(policy.TraitPoisons, name+"=")
 	}
+	r.dots = r.dots || name == "GLOBIGNORE"
 }
 
 func (r *reader) declare(d *syntax.DeclClause, depth int) error {
@@ -466,6 +507,7 @@ func (r *reader) redirect(d *syntax.Redirect) error {
 			r.doubt(policy.TraitUnresolved, "a redirection into a file that is not known")
 		default:
 			r.blind = true
+			r.join(a, false)
 			r.mention(a)
 		}
 	}
@@ -473,7 +515,10 @@ func (r *reader) redirect(d *syntax.Redirect) error {
 }
 
 // open notes a file, as it is named and as it would be named from every folder that the command line changes into.
-func (r *reader) open(a arg, write, argument bool) error {
+func (r *reader) open(a arg, write, argument bool) error { return r.name(a, write, argument, false) }
+
+// name is open, for a name that may have been put together of parts.
+func (r *reader) name(a arg, write, argument, joined bool) error {
 	for _, dir := range append([]string{r.cwd}, r.dirs...) {
 		name := resolve(dir, a.text)
 		switch {
@@ -482,7 +527,7 @@ func (r *reader) open(a arg, write, argument bool) error {
 		case slices.Contains(devices, name), strings.HasPrefix(name, "/dev/fd/"):
 			return nil
 		}
-		f := File{Path: name, Write: write, Argument: argument, Pattern: a.glob}
+		f := File{Path: name, Write: write, Argument: argument, Pattern: a.glob, Joined: joined}
 		if !slices.Contains(r.out.Files, f) {
 			r.out.Files = append(r.out.Files, f)
 		}

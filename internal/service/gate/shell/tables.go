@@ -47,7 +47,7 @@ var byTrait = map[string]map[string]bool{
 	policy.TraitNetwork: names(`curl wget nc ncat netcat socat telnet ftp lftp tftp rsync aria2c axel httpie http https xh dig nslookup host
 		whois ping ping6 traceroute tracepath mtr nmap masscan tcpdump tshark openvpn wg wg-quick ip ifconfig route arp iwconfig
 		w3m lynx links elinks smbclient mail mailx sendmail mutt msmtp swaks gh glab aws gcloud az rclone s3cmd
-		ngrok cloudflared tor torsocks proxychains irssi websocat grpcurl psql mysql mongo redis-cli`),
+		ngrok cloudflared tor torsocks proxychains irssi websocat grpcurl psql mysql mongo redis-cli apt apt-get aptitude dnf yum apk pacman brew snap flatpak`),
 	policy.TraitInstalls: names(`npx bunx pnpx pipx apt apt-get aptitude dpkg dnf yum rpm apk pacman brew snap flatpak conda mamba
 		easy_install corepack nix nix-env nix-shell guix`),
 	policy.TraitInterpreter: names(`sh bash dash ash rbash zsh ksh mksh fish csh tcsh python python2 python3 node nodejs deno bun tsx ts-node wasm
@@ -69,6 +69,9 @@ func poisonous(name string) bool {
 	if poisons[name] {
 		return true
 	}
+	if strings.HasPrefix(name, "GIT_AUTHOR_") || strings.HasPrefix(name, "GIT_COMMITTER_") || name == "GIT_TERMINAL_PROMPT" || name == "GIT_OPTIONAL_LOCKS" {
+		return false // names and dates, and switches
+	}
 	for _, prefix := range []string{"LD_", "BASH_FUNC_", "GIT_", "npm_config_", "NPM_CONFIG_", "DYLD_", "MALLOC_", "GLIBC_"} {
 		if strings.HasPrefix(name, prefix) {
 			return true
@@ -82,7 +85,8 @@ func Poisonous(name string) bool { return poisonous(name) }
 
 var poisons = names(`PATH BASH_CMDS BASH_ALIASES BASH_ENV ENV SHELLOPTS BASHOPTS PS4 PROMPT_COMMAND SHELL GCONV_PATH LESSOPEN LESSCLOSE PAGER MANPAGER EDITOR VISUAL
 	TAR_OPTIONS NODE_OPTIONS BUN_OPTIONS PYTHONSTARTUP PYTHONHOME PYTHONBREAKPOINT PYTHONINSPECT PERL5OPT PERL5LIB PERL5DB RUBYOPT RUBYLIB
-	BROWSER LOCPATH NLSPATH HOSTALIASES TERMCAP TERMINFO XARGS_OPTIONS CDPATH BASH_LOADABLES_PATH BASH_XTRACEFD GREP_OPTIONS
+	BROWSER LOCPATH NLSPATH HOSTALIASES TERMCAP TERMINFO XARGS_OPTIONS CDPATH BASH_LOADABLES_PATH BASH_XTRACEFD GREP_OPTIONS ZIPOPT ZIP UNZIP UNZIPOPT ZIPINFO ZIPINFOOPT GZIP XZ_OPT XZ_DEFAULTS BZIP BZIP2 TAPE RSYNC_RSH LESS MORE LESSKEY LESSKEYIN MAKEFLAGS MAKEFILES GNUMAKEFLAGS
+	GOFLAGS GOENV RUSTC RUSTC_WRAPPER RUSTFLAGS CARGO_BUILD_RUSTC_WRAPPER SSH_ASKPASS JQ_LIBRARY_PATH RIPGREP_CONFIG_PATH INPUTRC PROMPT_DIRTRIM PS0
 	JAVA_TOOL_OPTIONS _JAVA_OPTIONS LUA_INIT PHPRC AWKPATH AWKLIBPATH FPATH ZDOTDIR POSIXLY_CORRECT EXECIGNORE`)
 
 // wrap says how to find the command within the arguments of one that runs another.
@@ -152,12 +156,15 @@ var fileTools = map[string]int{
 	"cp": 0, "mv": 0, "ln": 0, "install": 0, "tee": 0, "touch": 0, "truncate": 0, "rm": 0, "unlink": 0, "shred": 0, "dd": 0, "split": 0, "csplit": 0,
 	"diff": 0, "cmp": 0, "od": 0, "xxd": 0, "hexdump": 0, "strings": 0, "base64": 0, "base32": 0, "md5sum": 0, "sha1sum": 0, "sha256sum": 0, "sha512sum": 0,
 	"gzip": 0, "gunzip": 0, "zcat": 0, "bzip2": 0, "xz": 0, "zip": 0, "unzip": 0, "tar": 0, "rev": 0, "fold": 0, "fmt": 0, "expand": 0, "column": 0, "file": 0,
-	"mkdir": 0, "rmdir": 0, "cksum": 0, "unexpand": 0, "rsync": 0, "scp": 0, "curl": 0, "date": 9, // of date only options name files
+	"mkdir": 0, "rmdir": 0, "cksum": 0, "unexpand": 0, "rsync": 0, "scp": 0, "curl": 0, "date": 9, "du": maxWords, // of these only options name files
 	"chmod": 1, "chown": 1, "grep": 1, "egrep": 1, "fgrep": 1, "sed": 1, "awk": 1, "gawk": 1, "mawk": 1, "jq": 1, "rg": 1,
 }
 
 // writers are those that change the files that they are given.
 var writers = names("mkdir rmdir cp mv ln install tee touch truncate rm unlink shred split csplit chmod chown gzip gunzip bzip2 xz")
+
+// copies are those of which the last operand alone is written, unless an option names the folder.
+var copies = names("cp ln install")
 
 // bunVerbs sorts bun's verbs; anything else is a file that it runs.
 var bunVerbs = map[string]string{

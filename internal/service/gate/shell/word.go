@@ -2,6 +2,7 @@ package shell
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"mvdan.cc/sh/v3/expand"
@@ -14,6 +15,9 @@ type arg struct {
 	known bool   // text is what the command gets, but for glob
 	one   bool   // where not known: it is one argument all the same, for it stands in double quotes
 	glob  bool   // the shell will replace it by the names of files
+
+	word  *syntax.Word // as it was written
+	shape string       // where there is no word: the text, with a star for what is not known
 }
 
 // words expands the braces of words and takes their quotes away.
@@ -26,9 +30,12 @@ func (r *reader) words(ws []*syntax.Word) ([]arg, error) {
 		}
 		split := &syntax.Word{Parts: append([]syntax.WordPart(nil), w.Parts...)}
 		syntax.SplitBraces(split)
+		if braces := 0; len(args)+spread(split, &braces) > maxWords || braces > maxBraces {
+			return nil, &Error{Line: w.Pos().Line(), Col: w.Pos().Col(), Msg: fmt.Sprintf("the braces expand to more than %d words, or are more than %d in one word", maxWords, maxBraces)}
+		}
 		for expanded, err := range expand.BracesSeq(nil, split) {
-			if err != nil || len(args) > maxWords {
-				return nil, &Error{Line: w.Pos().Line(), Col: w.Pos().Col(), Msg: fmt.Sprintf("the braces expand to more than %d words", maxWords)}
+			if err != nil {
+				return nil, &Error{Line: w.Pos().Line(), Col: w.Pos().Col(), Msg: err.Error()}
 			}
 			args = append(args, literal(expanded))
 		}
@@ -37,6 +44,48 @@ func (r *reader) words(ws []*syntax.Word) ([]arg, error) {
 		return nil, &Error{Msg: fmt.Sprintf("a command has more than %d words", maxWords)}
 	}
 	return args, nil
+}
+
+// spread returns how many words a word with braces expands to, without expanding it; what is more than maxWords is maxWords+1. It counts the
+// brace expressions too.
+func spread(w *syntax.Word, braces *int) int {
+	words := 1
+	for _, part := range w.Parts {
+		b, ok := part.(*syntax.BraceExp)
+		if !ok {
+			continue
+		}
+		*braces++
+		n := 0
+		if b.Sequence {
+			n = sequence(b)
+		} else {
+			for _, e := range b.Elems {
+				n = min(n+spread(e, braces), maxWords+1)
+			}
+		}
+		words = min(words*max(n, 1), maxWords+1)
+	}
+	return words
+}
+
+// sequence returns how many words {from..to..step} stands for.
+func sequence(b *syntax.BraceExp) int {
+	from, err1 := strconv.ParseInt(b.Elems[0].Lit(), 10, 64)
+	to, err2 := strconv.ParseInt(b.Elems[1].Lit(), 10, 64)
+	if err1 != nil || err2 != nil {
+		from, to = int64(b.Elems[0].Lit()[0]), int64(b.Elems[1].Lit()[0]) // one byte each
+	}
+	step := uint64(1)
+	if len(b.Elems) > 2 {
+		if n, _ := strconv.ParseInt(b.Elems[2].Lit(), 10, 64); n > 0 {
+			step = uint64(n)
+		} else if n < 0 {
+			step = -uint64(n)
+		}
+	}
+	between := uint64(max(from, to)) - uint64(min(from, to))
+	return int(min(between/step, maxWords)) + 1
 }
 
 func hasBrace(w *syntax.Word) bool {
@@ -50,7 +99,7 @@ func hasBrace(w *syntax.Word) bool {
 
 // literal takes the quotes of a word away.
 func literal(w *syntax.Word) arg {
-	a := arg{known: true, one: true}
+	a := arg{known: true, one: true, word: w}
 	var text strings.Builder
 	for i, part := range w.Parts {
 		switch p := part.(type) {

@@ -1,4 +1,4 @@
-package gate
+package policy
 
 import "testing"
 
@@ -18,25 +18,25 @@ func TestThreat22OneHostIsReadInATarget(t *testing.T) {
 		"https://evil.example#@good.example":    "evil.example",
 		`https://evil.example\@good.example`:    "evil.example",
 		"https://evil.example/@good.example":    "evil.example",
-		"ada@evil.example,eve@good.example":     unreadable,
-		"ada@evil.example;eve@good.example":     unreadable,
-		"<ada@evil.example> eve@good.example":   unreadable,
-		"mailto:ada@good.example?cc=e@evil.org": unreadable,
-		"ada@evil.example://@good.example":      unreadable,
-		"https://good.example,evil.example":     unreadable,
-		"https://good.example:80:evil":          unreadable,
-		"https://good.example\t.evil.example":   unreadable,
-		"https://goo\u0000d.example":            unreadable,
-		"https://\uff11\uff12\uff17.0.0.1/":     unreadable,
-		"https://[::1]/":                        unreadable,
-		"//evil.example/x":                      unreadable,
-		"https:///evil.example":                 unreadable,
-		"https://@/":                            unreadable,
-		":":                                     unreadable,
-		".":                                     unreadable,
+		"ada@evil.example,eve@good.example":     Unreadable,
+		"ada@evil.example;eve@good.example":     Unreadable,
+		"<ada@evil.example> eve@good.example":   Unreadable,
+		"mailto:ada@good.example?cc=e@evil.org": Unreadable,
+		"ada@evil.example://@good.example":      Unreadable,
+		"https://good.example,evil.example":     Unreadable,
+		"https://good.example:80:evil":          Unreadable,
+		"https://good.example\t.evil.example":   Unreadable,
+		"https://goo\u0000d.example":            Unreadable,
+		"https://\uff11\uff12\uff17.0.0.1/":     Unreadable,
+		"https://[::1]/":                        Unreadable,
+		"//evil.example/x":                      Unreadable,
+		"https:///evil.example":                 Unreadable,
+		"https://@/":                            Unreadable,
+		":":                                     Unreadable,
+		".":                                     Unreadable,
 	} {
-		if got := host(target); got != want {
-			t.Errorf("host(%q) = %q, want %q", target, got, want)
+		if got := Host(target); got != want {
+			t.Errorf("Host(%q) = %q, want %q", target, got, want)
 		}
 	}
 }

@@ -1,0 +1,91 @@
+package gate
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"agentbox/internal/service/gate/shell"
+)
+
+// TestCatch holds which patterns may stand for files that a policy refuses.
+func TestCatch(t *testing.T) {
+	globs := []string{"*.env", "*.key", "*.pem", ".git/**", "secret/**"}
+	for _, c := range []struct {
+		file shell.File
+		want string // the glob, "" for none
+	}{
+		{shell.File{Path: "x.en?", Pattern: true}, "*.env"},
+		{shell.File{Path: "x.e*", Pattern: true}, "*.env"},
+		{shell.File{Path: "x.*", Pattern: true}, "*.env"},
+		{shell.File{Path: "x.en[a-z]", Pattern: true}, "*.env"},
+		{shell.File{Path: "a*", Pattern: true}, "*.env"},
+		{shell.File{Path: "X.EN?", Pattern: true}, ""},
+		{shell.File{Path: "X.EN?", Pattern: true, Fold: true}, "*.env"},
+		{shell.File{Path: "*.txt", Pattern: true}, ""},
+		{shell.File{Path: "src/*.go", Pattern: true}, ""},
+		{shell.File{Path: "*", Pattern: true}, ""},
+		{shell.File{Path: "src/*", Pattern: true}, ""},
+		{shell.File{Path: "*/*", Pattern: true}, ""},
+		{shell.File{Path: "src/*/main.go", Pattern: true}, ""},
+		{shell.File{Path: ".gi?/config", Pattern: true}, ".git/**"},
+		{shell.File{Path: ".g*/config", Pattern: true}, "*.env"},
+		{shell.File{Path: "?git/conf.txt", Pattern: true}, ""}, // a wildcard of the shell stands for no dot at the beginning
+		{shell.File{Path: "?git/conf.txt", Pattern: true, Dots: true}, ".git/**"},
+		{shell.File{Path: "secre?/a.txt", Pattern: true}, "secret/**"},
+		{shell.File{Path: "sec*/a.txt", Pattern: true}, "*.env"},
+		{shell.File{Path: "a/b/se*t/a.txt", Pattern: true}, "secret/**"},
+		{shell.File{Path: "sec*a.txt", Pattern: true}, ""}, // its star stands for no slash
+		{shell.File{Path: "sec*a.txt", Pattern: true, Joined: true}, "*.env"},
+		{shell.File{Path: "a.environment"}, ""},
+		{shell.File{Path: "a.environment", Part: true}, "*.env"},
+		{shell.File{Path: "X.ENV", Fold: true}, "*.env"},
+		{shell.File{Path: "x.env"}, ""}, // an exact name is the policy's own
+	} {
+		got, _ := newCatch(globs).finds(c.file)
+		want := strings.TrimSuffix(c.want, "/**")
+		if got != want {
+			t.Errorf("%+v: caught by %q, want %q", c.file, got, want)
+		}
+	}
+}
+
+// TestCatchIsBounded holds that many long patterns against many long globs end at the bound, as caught.
+func TestCatchIsBounded(t *testing.T) {
+	c := newCatch([]string{strings.Repeat("a*", 200)})
+	began := time.Now()
+	name := strings.Repeat("b*", 1000)
+	caught := 0
+	for range 1000 {
+		if _, ok := c.finds(shell.File{Path: name, Pattern: true}); ok {
+			caught++
+		}
+	}
+	if caught < 990 || time.Since(began) > 2*time.Second {
+		t.Errorf("%d of 1000 are caught after %v; what exceeds the bound counts as caught, at once", caught, time.Since(began))
+	}
+}
+
+// FuzzCatch compares with names: where a name fits both patterns, they meet.
+func FuzzCatch(f *testing.F) {
+	f.Add("x.e*", "*.env", "x.env")
+	f.Add("a?c", "a*", "abc")
+	f.Add("*b*d", "*bcd", "abcd")
+	f.Fuzz(func(t *testing.T, pattern, form, name string) {
+		if len(pattern)+len(form)+len(name) > 60 || strings.ContainsAny(pattern+form+name, "[]\x00\x01/.\n") || strings.Contains(form, "?") {
+			return
+		}
+		glob := func(s string) *regexp.Regexp {
+			return regexp.MustCompile(`^(?s)` + strings.NewReplacer(`\*`, `.*`, `\?`, `.`).Replace(regexp.QuoteMeta(s)) + `$`)
+		}
+		for _, r := range pattern + form + name {
+			if r > 127 {
+				return
+			}
+		}
+		if glob(pattern).MatchString(name) && glob(form).MatchString(name) && !(meeting{name: pattern, form: form, pattern: true}).meets() {
+			t.Errorf("%q fits %q and %q, and they do not meet", name, pattern, form)
+		}
+	})
+}
