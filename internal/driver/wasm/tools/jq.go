@@ -63,7 +63,7 @@ func (s *steps) Done() <-chan struct{} {
 }
 
 // jqOwn takes the place of what would ask the clock and the time zone of the machine.
-const jqOwn = `def now: _clock; def localtime: gmtime; def strflocaltime($f): strftime($f); .`
+const jqOwn = `def now: _clock; def localtime: _localtime; def strflocaltime($f): _strflocaltime($f); .`
 
 // jqInput is where jq's values come from.
 type jqInput struct {
@@ -277,8 +277,8 @@ func jq(p *program.Process) int {
 	if len(files) == 0 {
 		in.files = []string{"-"}
 	}
-	set("ARGS", map[string]any{"named": named, "positional": positional})
-	names[len(names)-1] = "$ARGS"
+	names = append(names, "$ARGS") // it is no name of its own: a value that held itself could never be written
+	values = append(values, map[string]any{"named": named, "positional": positional})
 	code, err := gojq.Compile(query, q.options(in, names)...)
 	if err != nil {
 		p.Errorf("error: %s", err.Error())
@@ -361,6 +361,8 @@ func (q *querier) options(in *jqInput, names []string) []gojq.CompilerOption {
 		gojq.WithInputIter(in),
 		gojq.WithEnvironLoader(func() []string { return p.Env }),
 		gojq.WithFunction("_clock", 0, 0, func(any, []any) any { return float64(p.Now().UnixMicro()) / 1e6 }),
+		gojq.WithFunction("_localtime", 0, 0, func(v any, _ []any) any { return localTime(p, v) }),
+		gojq.WithFunction("_strflocaltime", 1, 1, func(v any, args []any) any { return formatLocalTime(p, v, args[0]) }),
 		gojq.WithFunction("input_filename", 0, 0, func(any, []any) any {
 			if in.name == "" || in.name == "-" {
 				return nil

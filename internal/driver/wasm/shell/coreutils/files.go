@@ -168,14 +168,14 @@ func touch(p *program.Process) int {
 		case "h":
 			follow = false
 		case "d":
-			t, ok := ParseDate(o.Value, p.Now().UTC())
+			t, ok := ParseDate(o.Value, p.Now().In(p.Zone()))
 			if !ok {
 				p.Errorf("invalid date format ‘%s’", o.Value)
 				return 1
 			}
 			at = t
 		case "t":
-			t, ok := stamp(o.Value, p.Now().UTC())
+			t, ok := stamp(o.Value, p.Now().In(p.Zone()))
 			if !ok {
 				p.Errorf("invalid date format ‘%s’", o.Value)
 				return 1
