@@ -151,7 +151,8 @@ func timeout(p *program.Process) int {
 }
 
 func env(p *program.Process) int {
-	opts, args := p.Options(125, "+iu:C:0vS:", "ignore-environment i", "unset u", "chdir C", "null 0", "split-string S", "debug v")
+	splitStrings(p)
+	opts, args := p.Options(125, "+iu:C:0vS:a:", "ignore-environment i", "unset u", "chdir C", "null 0", "split-string S", "debug v", "list-signal-handling", "block-signal=?", "default-signal=?", "ignore-signal=?", "argv0 a")
 	c := p.Child()
 	c.Env = slices.Clone(p.Env)
 	end := "\n"
@@ -173,8 +174,6 @@ func env(p *program.Process) int {
 				return 125
 			}
 			c.Cwd = n
-		case "S":
-			args = append(strings.Fields(o.Value), args...)
 		}
 	}
 	if len(args) > 0 && args[0] == "-" {
