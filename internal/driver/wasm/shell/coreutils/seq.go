@@ -41,7 +41,6 @@ func seq(p *program.Process) int {
 		switch o.Name {
 		case "f":
 			format = o.Value
-			c.layout(format)
 		case "s":
 			c.separator = o.Value
 		case "w":
@@ -55,6 +54,9 @@ func seq(p *program.Process) int {
 		usage(p, 1, "extra operand ‘%s’", args[3])
 	case format != "" && c.equal:
 		usage(p, 1, "format string may not be specified when printing equal width strings")
+	}
+	if format != "" {
+		c.layout(format)
 	}
 	one := seqNumber{text: "1", exact: big.NewRat(1, 1)}
 	first, step, last := one, one, c.number(args[len(args)-1])
@@ -93,7 +95,11 @@ func seqOperands(args []string) []string {
 func (c *seqCommand) number(s string) seqNumber {
 	text := strings.TrimPrefix(strings.TrimLeft(s, " \t\n"), "+")
 	x := seqNumber{text: text}
-	f, err := strconv.ParseFloat(text, 64)
+	hex := text
+	if lower := strings.ToLower(strings.TrimPrefix(text, "-")); strings.HasPrefix(lower, "0x") && !strings.Contains(lower, "p") {
+		hex += "p0"
+	}
+	f, err := strconv.ParseFloat(hex, 64)
 	if strings.ContainsAny(text, "_") || err != nil && !math.IsInf(f, 0) {
 		usage(c.p, 1, "invalid floating point argument: ‘%s’", s)
 	}
@@ -101,6 +107,9 @@ func (c *seqCommand) number(s string) seqNumber {
 		usage(c.p, 1, "invalid ‘not-a-number’ argument: ‘%s’", s)
 	}
 	mantissa, exponent, _ := strings.Cut(strings.ToLower(text), "e")
+	if hex != text {
+		exponent = ""
+	}
 	power, _ := strconv.Atoi(exponent)
 	x.negative = f < 0
 	switch letters := strings.Trim(text, "+-.0123456789"); {
@@ -109,7 +118,7 @@ func (c *seqCommand) number(s string) seqNumber {
 			x.exact = new(big.Rat)
 		}
 		return x
-	case letters == "" || strings.ToLower(letters) == "e":
+	case hex == text && (letters == "" || strings.ToLower(letters) == "e"):
 		x.exact, _ = new(big.Rat).SetString(text)
 		if dot := strings.IndexByte(mantissa, '.'); dot >= 0 {
 			x.decimals = len(mantissa) - dot - 1

@@ -119,7 +119,7 @@ func (u *uniqCommand) option(o program.Option) {
 		u.between = u.method(o, "none", "prepend", "separate")
 	case "group":
 		u.whole = true
-		u.between = u.method(o, "separate", "prepend", "append", "both")
+		u.between = u.method(o, "separate", "prepend", "append", "separate", "both")
 	case "u":
 		u.unique = true
 	case "i":
@@ -146,6 +146,9 @@ func (u *uniqCommand) method(o program.Option, names ...string) string {
 		}
 	}
 	u.p.Errorf("invalid argument ‘%s’ for ‘--%s’", o.Value, o.Name)
+	if o.Name == "group" {
+		names = names[1:]
+	}
 	u.p.Stderrf("Valid arguments are:\n  - ‘%s’\nTry '%s --help' for more information.\n", strings.Join(names, "’\n  - ‘"), u.p.Name())
 	u.p.Exit(1)
 	return ""
