@@ -128,7 +128,7 @@ func mkdirAll(p *program.Process, name string, perm uint32, verbose bool) bool {
 			if isDir(p, part) {
 				continue
 			}
-			if !last {
+			if !last && errors.Is(err, vfs.EEXIST) {
 				err = vfs.ENOTDIR
 			}
 		}

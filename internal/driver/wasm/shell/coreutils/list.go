@@ -377,7 +377,7 @@ func (l *lister) show(all []listed, total bool) {
 		}
 		if l.long {
 			out.Printf("%s%s %*d ", letter(e.info.Kind), permissions(e.info.Mode), links, e.info.Links)
-			owner := "root"
+			owner := user(l.p)
 			if l.numeric {
 				owner = "0"
 			}
@@ -426,4 +426,10 @@ func (l *lister) mark(i vfs.Info) string {
 		return "*"
 	}
 	return ""
+}
+
+// vdir is ls -l.
+func vdir(p *program.Process) int {
+	p.Args = append([]string{p.Args[0], "-l"}, p.Args[1:]...)
+	return ls(p)
 }

@@ -52,7 +52,7 @@ func stat(p *program.Process) int {
 		if escapes {
 			f = strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\\`, `\`, `\0`, "\x00", `\a`, "\a", `\e`, "\x1b").Replace(f)
 		}
-		_, _ = p.Out().WriteString(statFormat(name, n, f, p.Zone()))
+		_, _ = p.Out().WriteString(statFormat(name, n, f, user(p), p.Zone()))
 		if newline {
 			_ = p.Out().WriteByte('\n')
 		}
@@ -80,7 +80,7 @@ func kindName(i vfs.Info) string {
 }
 
 // statFormat writes the conversions of stat -c.
-func statFormat(name string, n *vfs.Node, format string, zone *time.Location) string {
+func statFormat(name string, n *vfs.Node, format, owner string, zone *time.Location) string {
 	i := n.Info()
 	var b strings.Builder
 	for at := 0; at < len(format); at++ {
@@ -135,7 +135,7 @@ func statFormat(name string, n *vfs.Node, format string, zone *time.Location) st
 		case 'g', 'u':
 			isText, number = false, 0
 		case 'G', 'U':
-			text = "root"
+			text = owner
 		case 'h':
 			isText, number = false, int64(i.Links)
 		case 'i':

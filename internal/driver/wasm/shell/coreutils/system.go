@@ -223,51 +223,6 @@ func printenv(p *program.Process) int {
 	return status
 }
 
-func id(p *program.Process) int {
-	opts, names := p.Options(1, "agGnruzZ", "group g", "groups G", "name n", "real r", "user u", "zero z")
-	if len(names) > 0 && names[0] != "root" && names[0] != "0" {
-		p.Errorf("‘%s’: no such user", names[0])
-		return 1
-	}
-	which, name, zero := "", false, false
-	for _, o := range opts {
-		switch o.Name {
-		case "u", "g", "G":
-			which = o.Name
-		case "n":
-			name = true
-		case "z":
-			zero = true
-		}
-	}
-	switch {
-	case which == "" && zero:
-		p.Errorf("option --zero not permitted in default format")
-		return 1
-	case which == "" && name:
-		p.Errorf("cannot print only names or real IDs in default format")
-		return 1
-	case which == "":
-		_, _ = p.Out().WriteString("uid=0(root) gid=0(root) groups=0(root)\n")
-	case name:
-		_, _ = p.Out().WriteString("root\n")
-	default:
-		_, _ = p.Out().WriteString("0\n")
-	}
-	return 0
-}
-
-func whoami(p *program.Process) int {
-	_, args := p.Options(1, "")
-	if len(args) > 0 {
-		usage(p, 1, "extra operand ‘%s’", args[0])
-	}
-	_, _ = p.Out().WriteString("root\n")
-	return 0
-}
-
-func groups(p *program.Process) int { _, _ = p.Out().WriteString("root\n"); return 0 }
-
 func arch(p *program.Process) int { _, _ = p.Out().WriteString("x86_64\n"); return 0 }
 
 func sync(*program.Process) int { return 0 }
