@@ -111,8 +111,6 @@ func length(e *engine, a []expr) value {
 }
 
 // round rounds half to even, as the C library does.
-func round(n float64) float64 { return math.RoundToEven(n) }
-
 func substr(e *engine, a []expr) value {
 	s := e.text(a[0])
 	from := max(math.Trunc(e.number(a[1])), 1) // what begins before the first character is no shorter for that

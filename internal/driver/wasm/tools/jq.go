@@ -433,7 +433,7 @@ func (q *querier) run(code *gojq.Code, v any, values []any, in *jqInput) (exit i
 				}
 				q.p.Exit(halt.ExitCode())
 			}
-			if of, ok := err.(gojq.ValueError); ok {
+			if of, ok := errors.AsType[gojq.ValueError](err); ok {
 				if _, isText := of.Value().(string); !isText {
 					q.p.Errorf("error (at %s) (not a string): %s", in.where(), q.text(of.Value()))
 					return 5, last, some

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/itchyny/gojq"
-
 	"agentbox/internal/driver/wasm/posix"
 )
 
@@ -20,14 +18,8 @@ func (q *querier) match(v any, args []any) any {
 	if args[1] != nil && !isFlags {
 		return nil
 	}
-	if !ok {
-		return fmt.Errorf("_match cannot be applied to: %s (%s)", gojq.TypeOf(v), gojq.Preview(v))
-	}
-	if !isText {
+	if !ok || !isText || strings.Trim(flags, "gimxslpn") != "" {
 		return nil
-	}
-	if strings.Trim(flags, "gimxslpn") != "" {
-		return fmt.Errorf("%s is not a valid modifier string", flags)
 	}
 	key := flags + "/" + expr
 	m, known := q.regexps[key]

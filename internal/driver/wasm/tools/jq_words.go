@@ -45,6 +45,9 @@ func jqMessage(s, key string) string {
 	if rest, ok := strings.CutPrefix(s, "invalid path on iterating against: "); ok {
 		return "Invalid path expression near attempt to iterate through " + shownValue(rest)
 	}
+	if rest, ok := strings.CutPrefix(s, "unsupported regular expression flag: "); ok {
+		return strings.Trim(strings.TrimSuffix(rest, `g"`), `"`) + " is not a valid modifier string"
+	}
 	if text, ok := jqOperation(s); ok {
 		return text
 	}

@@ -89,7 +89,7 @@ func (q *querier) metered(name string, f native) native {
 		"reverse": q.reverse, "delpaths": q.deletes, "_delpaths": q.deletes, "setpath": q.set, "_setpath": q.set,
 		"ascii_downcase": q.piecewise(f, false), "ascii_upcase": q.piecewise(f, false), "_tohtml": q.piecewise(f, false), "_touri": q.piecewise(f, false), "_tobase64": q.piecewise(f, true),
 		"_match": q.match, "tojson": q.toJSON, "tostring": q.toString, "length": q.length, "explode": q.explode, "implode": q.implode, "split": q.split,
-		"ltrimstr": trimsText, "rtrimstr": trimsText, "transpose": q.transpose, "flatten": q.flatten,
+		"transpose": q.transpose, "flatten": q.flatten,
 	}[name]
 	return func(v any, args []any) any {
 		switch {
@@ -578,13 +578,4 @@ func (q *querier) leaf(b []byte, v any) []byte {
 		b, s = q.p.Append(b, text[1:len(text)-1]), s[n:]
 	}
 	return append(b, '"')
-}
-
-// trimsText leaves what is no text as it is, where the library refuses it.
-func trimsText(v any, args []any) any {
-	_, ok := v.(string)
-	if _, both := args[0].(string); ok && both {
-		return nil
-	}
-	return answer{v}
 }

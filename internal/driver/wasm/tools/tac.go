@@ -71,7 +71,7 @@ func lastMatch(p *program.Process, re *posix.Regexp, text []byte) (from, to int)
 		p.Charge(10)
 		m, err := re.FindString(s[at:])
 		check(p, 1, err)
-		if m != nil && m[0] == 0 && m[1] > 0 {
+		if len(m) > 1 && m[0] == 0 && m[1] > 0 {
 			return at, at + m[1]
 		}
 	}
