@@ -38,12 +38,18 @@ func main() {
 	os.Exit(code)
 }
 
+// isset says whether a variable of the environment is set, be it empty.
+func isset(name string) bool {
+	_, set := os.LookupEnv(name)
+	return set
+}
+
 // process is this process as the command line sees it.
 func process() cli.Host {
 	width, outIsTerminal := terminal(os.Stdout)
 	_, inIsTerminal := terminal(os.Stdin)
 	return cli.Host{
-		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Terminal: outIsTerminal, Asks: inIsTerminal, Width: width,
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Isset: isset, Terminal: outIsTerminal, Asks: inIsTerminal, Width: width,
 		Screen: screen, Keys: func() (func(), error) { return host.KeyByKey(os.Stdin) }, Edit: func() (func(), error) { return host.ByteByByte(os.Stdin) }, Entropy: rand.Reader,
 		Clock: app.Clock{}, Version: app.Version, Example: weather.Operations, Up: up,
 		Engine: func(ctx context.Context, desk client.Desk, e cli.Engine) error {

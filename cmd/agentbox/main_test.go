@@ -67,12 +67,21 @@ func compile(dir string) error {
 	if err := os.WriteFile(over, overlay, 0o600); err != nil {
 		return err
 	}
-	out, err := exec.Command("go", "build", detector, "-overlay", over, "-o", filepath.Join(dir, "agentbox"), ".").CombinedOutput()
+	out, err := exec.Command("go", "build", detector, "-overlay", over, "-o", filepath.Join(dir, "program", "agentbox"), ".").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("build agentbox: %w\n%s", err, out)
 	}
-	return os.Remove(file)
+	return errors.Join(os.Remove(file), os.WriteFile(filepath.Join(dir, "agentbox"), []byte(unsets), 0o700))
 }
+
+// unsets runs the program without the variables that a script set to "unset": testscript can empty a variable, but not remove it.
+const unsets = `#!/bin/sh
+for name in AGENTBOX_KEY AGENTBOX_URL; do
+	eval "value=\${$name-}"
+	if [ "$value" = unset ]; then unset "$name"; fi
+done
+exec "${0%/*}/program/agentbox" "$@"
+`
 
 // compileProbe makes the WebAssembly module that tries every function of WASI.
 func compileProbe(dir string) error {

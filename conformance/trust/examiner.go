@@ -64,19 +64,27 @@ func (x *examiner) all(ctx context.Context, only string) ([]result, error) {
 		if len(wanted) == 0 && only != "" {
 			wanted = []string{""} // nothing else
 		}
+		if ctx.Err() != nil {
+			return results, errInterrupted
+		}
 		r := result{Property: p.name, Promise: p.promise, say: func(format string, args ...any) {
 			fmt.Fprintf(x.progress, "%6.1fs  %-9s  %s\n", time.Since(x.began).Seconds(), p.name, fmt.Sprintf(format, args...))
 		}}
 		r.say("%s", p.promise)
 		began := time.Now()
-		if err := x.examine(ctx, p, &r); err != nil {
+		err := x.examine(ctx, p, &r)
+		if ctx.Err() != nil { // what was cut short says nothing about the promise
+			r.say("interrupted")
+			return results, errInterrupted
+		}
+		if err != nil {
 			r.try("the examination itself").fail("%v", err)
 		}
 		r.Seconds = time.Since(began).Seconds()
 		r.Held = len(r.Trials) > 0 && !slices.ContainsFunc(r.Trials, func(t *trial) bool { return !t.Held || t.Tried == 0 })
 		results = append(results, r)
-		if ctx.Err() != nil || x.failFast && !r.Held {
-			return results, ctx.Err()
+		if x.failFast && !r.Held {
+			return results, nil
 		}
 	}
 	if wanted = slices.DeleteFunc(wanted, func(name string) bool { return name == "" }); len(wanted) > 0 {
@@ -84,6 +92,9 @@ func (x *examiner) all(ctx context.Context, only string) ([]result, error) {
 	}
 	return results, nil
 }
+
+// errInterrupted ends an examination that a person interrupted.
+var errInterrupted = errors.New("interrupted; the properties that are not listed were not examined to their end")
 
 // patience is how long one property is examined, where not every moment of P-Crash is asked for, before something hangs.
 const patience = 20 * time.Minute

@@ -23,9 +23,10 @@ import (
 
 // The exit codes.
 const (
-	exitHeld   = 0 // every property that was asked for was shown
-	exitBroken = 1 // at least one was not
-	exitUsage  = 2 // nothing was tried
+	exitHeld        = 0   // every property that was asked for was shown
+	exitBroken      = 1   // at least one was not
+	exitUsage       = 2   // nothing was tried
+	exitInterrupted = 130 // a person interrupted it
 )
 
 func main() {
@@ -68,7 +69,7 @@ func examine(ctx context.Context, o options, out, progress io.Writer) int {
 	if err = errors.Join(err, x.close()); err != nil {
 		fmt.Fprintln(progress, "trust:", err)
 	}
-	if writeErr := report(out, results, o.json); writeErr != nil {
+	if writeErr := report(out, results, errors.Is(err, errInterrupted), o.json); writeErr != nil {
 		fmt.Fprintln(progress, "trust:", writeErr)
 		return exitUsage
 	}
@@ -76,6 +77,9 @@ func examine(ctx context.Context, o options, out, progress io.Writer) int {
 		if !r.Held {
 			return exitBroken
 		}
+	}
+	if errors.Is(err, errInterrupted) {
+		return exitInterrupted
 	}
 	if err != nil || len(results) == 0 {
 		return exitBroken

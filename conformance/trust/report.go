@@ -77,9 +77,9 @@ func (t *trial) note(format string, args ...any) {
 }
 
 // report writes the results, as a table or as JSON.
-func report(out io.Writer, results []result, asJSON bool) error {
+func report(out io.Writer, results []result, interrupted, asJSON bool) error {
 	if asJSON {
-		raw, err := json.MarshalIndent(map[string]any{"properties": results, "held": held(results)}, "", "  ")
+		raw, err := json.MarshalIndent(map[string]any{"properties": results, "held": held(results) && !interrupted, "interrupted": interrupted}, "", "  ")
 		if err != nil {
 			return err
 		}
@@ -109,6 +109,9 @@ func report(out io.Writer, results []result, asJSON bool) error {
 		}
 	}
 	fmt.Fprintf(&text, "%d of %d properties were shown\n", shown, len(results))
+	if interrupted {
+		fmt.Fprintln(&text, "interrupted: the others were not examined, which says nothing about them")
+	}
 	_, err := io.WriteString(out, text.String())
 	return err
 }

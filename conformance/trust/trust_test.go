@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -354,6 +355,23 @@ func TestEachCheckCanFail(t *testing.T) {
 }
 
 // TestUsage refuses what cannot be examined.
+// TestAnInterruptionBreaksNoPromise reports an examination that a person ended.
+func TestAnInterruptionBreaksNoPromise(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	x := &examiner{progress: io.Discard, began: time.Now()}
+	results, err := x.all(ctx, "")
+	if !errors.Is(err, errInterrupted) || len(results) != 0 {
+		t.Errorf("got %d results and %v", len(results), err)
+	}
+	for asJSON, want := range map[bool]string{false: "interrupted: the others were not examined", true: `"held": false`} {
+		var out bytes.Buffer
+		if err := report(&out, results, true, asJSON); err != nil || !strings.Contains(out.String(), want) {
+			t.Errorf("%v: %q", err, out.String())
+		}
+	}
+}
+
 func TestUsage(t *testing.T) {
 	for name, args := range map[string][]string{
 		"an unknown flag": {"--nonsense"}, "an argument": {"P-Bind"}, "no daemon": {"--data", t.TempDir(), "--agentbox", "true"},

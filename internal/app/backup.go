@@ -202,7 +202,7 @@ func Restore(ctx context.Context, c Config, source, keys string, progress func(b
 	}
 	for _, a := range audits {
 		if !a.Log.OK || !a.Documents.OK || len(a.Filed) > 0 {
-			return sum, audits, fault.New(fault.Invalid, "log_not_intact", "the log in the backup is not intact; nothing was restored").With("see what is wrong with: agentbox audit verify, on the directory that was backed up")
+			return sum, audits, fault.New(fault.Invalid, "log_not_intact", "the log in the backup is not intact; nothing was restored").With("run this on the directory that was backed up: agentbox audit verify")
 		}
 	}
 	if sealed := slices.ContainsFunc(audits, func(a Audit) bool { return a.Documents.Unchecked }); sealed {

@@ -71,18 +71,6 @@ func (c Config) rule() content.Rule {
 	return content.Rule{Snapshots: c.KeepSnapshots, Seconds: int64(c.KeepSnapshotsFor / time.Second)}
 }
 
-// Home returns the data directory of a user who named none: AGENTBOX_HOME, else ~/.agentbox.
-func Home() (string, error) {
-	if dir := os.Getenv("AGENTBOX_HOME"); dir != "" {
-		return filepath.Abs(dir)
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return "", fmt.Errorf("find the home directory; set AGENTBOX_HOME: %w", err)
-	}
-	return filepath.Join(home, ".agentbox"), nil
-}
-
 // check refuses a configuration that cannot be served safely.
 func (c Config) check() error {
 	if c.DataDir == "" || !filepath.IsAbs(c.DataDir) {

@@ -65,6 +65,7 @@ func (a *App) serve(ids *id.Source, blobs *disk.Blobs) error {
 		Checks: []httpapi.Check{
 			{Name: "log", Try: a.writable, Keep: time.Second}, {Name: "tiers", Try: a.Keeper.Try, Keep: tiersAge},
 			{Name: "checkpoints", Try: a.Signer.Ready, Keep: time.Second},
+			{Name: "disk", Try: func(context.Context) error { return blobs.Room() }, Keep: time.Second},
 		},
 	}
 	a.server = httpapi.New(wire.Config{
@@ -137,6 +138,7 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 	} else if ready != nil {
 		ready(state)
 	}
+	a.tellOfSwitches(ctx)
 	<-ctx.Done()
 	parts.Wait()
 	a.settle()
@@ -148,6 +150,19 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 		return cause
 	}
 	return nil
+}
+
+// tellOfSwitches warns of kill switches that are on: the operator would wonder why nothing is done.
+func (a *App) tellOfSwitches(ctx context.Context) {
+	workspaces, err := a.Log.Workspaces(ctx)
+	if err != nil {
+		return // what is wrong with the log is told where it is used
+	}
+	for _, ws := range workspaces {
+		if k, err := a.Gate.KillSwitch(ctx, ws); err == nil && k.On {
+			a.logger.Warn("the kill switch is on: no effect is permitted until somebody lifts it with agentbox kill-switch off", "code", "kill_switch_on", "workspace", string(ws))
+		}
+	}
 }
 
 // alone are the parts of what only one daemon of a log does.

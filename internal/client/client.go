@@ -261,11 +261,19 @@ func (p Page) values(pairs ...string) url.Values {
 	return v
 }
 
+// With returns a client of the same daemon that sends another key.
+func (c *Client) With(key string) *Client {
+	other := *c
+	other.key = key
+	return &other
+}
+
 // Session says who the key belongs to.
 type Session struct {
 	Principal string `json:"principal_id"`
 	Workspace string `json:"workspace_id"`
 	Role      string `json:"role"`
+	Key       id.Key `json:"key_id"` // "" where another credential was sent
 }
 
 // Session asks who the key belongs to.

@@ -13,8 +13,9 @@ import (
 
 // PrincipalFilter selects principals.
 type PrincipalFilter struct {
-	Kind string // user, agent or service; "" for all
-	Name string // a part of the name
+	Kind  string // user, agent or service; "" for all
+	Name  string // a part of the name
+	Named bool   // without the agents that spaces have for themselves
 	Page
 }
 
@@ -113,7 +114,11 @@ type EngineTokenList struct {
 
 // Principals lists people, agents and services.
 func (c *Client) Principals(ctx context.Context, f PrincipalFilter) (l PrincipalList, err error) {
-	err = c.get(ctx, "/v1/principals", f.values("kind", f.Kind, "q", f.Name), &l)
+	named := ""
+	if f.Named {
+		named = "true"
+	}
+	err = c.get(ctx, "/v1/principals", f.values("kind", f.Kind, "q", f.Name, "named", named), &l)
 	return l, err
 }
 
@@ -172,8 +177,12 @@ func (c *Client) IssueKey(ctx context.Context, of id.Principal, name string) (ma
 }
 
 // RevokeKey revokes an API key.
-func (c *Client) RevokeKey(ctx context.Context, k id.Key, reason string) error {
-	return c.call(ctx, http.MethodDelete, join("/v1/keys/", escape(string(k))), Page{}.values("reason", reason), nil, nil, nil)
+func (c *Client) RevokeKey(ctx context.Context, k id.Key, reason string, last bool) error {
+	q := Page{}.values("reason", reason)
+	if last {
+		q.Set("last", "true")
+	}
+	return c.call(ctx, http.MethodDelete, join("/v1/keys/", escape(string(k))), q, nil, nil, nil)
 }
 
 // Grant grants a capability token.

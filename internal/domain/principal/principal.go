@@ -104,6 +104,9 @@ func (k Key) Opens(bearer string) bool {
 	return subtle.ConstantTimeCompare(hash[:], k.Hash[:]) == 1 && k.ID != "" && k.RevokedAt.IsZero()
 }
 
+// SpaceAgent is how the name of the agent begins that a space has for itself; the id of the space follows.
+const SpaceAgent = "agent-of-"
+
 // Caller is who a request comes from, as its credentials say.
 type Caller struct {
 	Principal id.Principal // who acts

@@ -19,7 +19,7 @@ const (
 	MaxContentBytes  = 10 << 20 // of a created file, after decoding
 	MaxCommandRunes  = 4_096    // characters of a shell command
 	MaxEdits         = 1_000    // of one editFile
-	MinTimeoutMS     = 1_000    // of a shell command
+	MinTimeoutMS     = 1        // of a shell command
 	MaxTimeoutMS     = 3_600_000
 	DefaultTimeoutMS = 30_000
 	MaxOperationID   = 128      // bytes

@@ -27,9 +27,11 @@ const (
 // Ended reports whether the state is final.
 func (s Status) Ended() bool { return s == Succeeded || s == Failed || s == Cancelled }
 
-// Protocol returns the word of protocol 1.0 for the state.
+// Protocol returns the word of protocol 1.0 for the state. It has none for a run that has not ended: Queued and Running are told by their own.
 func (s Status) Protocol() string {
 	switch s {
+	case Queued:
+		return "queued"
 	case Succeeded:
 		return "completed"
 	case Failed:

@@ -52,7 +52,8 @@ var (
 	// ErrRewindIncomplete means that files are on their way between two snapshots and could be brought to neither.
 	ErrRewindIncomplete = fault.New(fault.Unavailable, "rewind_incomplete", "the files lie between two snapshots")
 	// ErrDiskFull means that the host's disk is full.
-	ErrDiskFull = fault.New(fault.Unavailable, "disk_full", "the host's disk is full")
+	ErrDiskFull = fault.New(fault.Unavailable, "disk_full", "the disk that holds the data directory is full").
+			With("free space on it, or have what nothing names removed with: agentbox gc")
 )
 
 // shown quotes a path for an error so that nothing in it can pretend to be more text.

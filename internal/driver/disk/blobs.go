@@ -13,6 +13,7 @@ import (
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/disk/internal/beneath"
 	"agentbox/internal/driver/disk/internal/seal"
 	"agentbox/internal/host"
@@ -246,7 +247,8 @@ func stored(err error) error {
 		return err
 	}
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return fault.Wrap(err, fault.Unavailable, "disk_full", "the host's disk is full")
+		return fault.Wrap(err, fault.Unavailable, "disk_full", "the disk that holds the data directory is full").
+			With(space.ErrDiskFull.Suggestion)
 	}
 	return fault.Wrap(err, fault.Internal, "content_error", "the stored content cannot be accessed")
 }

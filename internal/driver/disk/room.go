@@ -1,6 +1,9 @@
 package disk
 
-import "agentbox/internal/domain/space"
+import (
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/space"
+)
 
 // MinRoom is how many bytes the host's disk has free at least while anything is begun: what happens has to be told afterwards.
 const MinRoom = 1 << 20
@@ -12,7 +15,8 @@ func (b *Blobs) Room() error {
 
 func room(free uint64, known bool) error {
 	if known && free < MinRoom {
-		return space.ErrDiskFull
+		return fault.New(space.ErrDiskFull.Kind, space.ErrDiskFull.Code, "the disk that holds the data directory has %d KiB free; at least %d KiB are needed",
+			free>>10, MinRoom>>10).With("free space on it, or have what nothing names removed with: agentbox gc")
 	}
 	return nil
 }

@@ -107,6 +107,16 @@ func TestJavaScript(t *testing.T) {
 	s := h.Create(t, spec)
 	for _, x := range []struct{ script, want string }{
 		{`js -e 'console.log(1+1)'`, "2\n"},
+		{`node -e 'console.log(require("child_process").execSync("echo hi | tr a-z A-Z", { encoding: "utf8" }))'`, "HI\n\n"},
+		{`node -e 'const r = require("child_process").spawnSync("sh", ["-c", "cat; echo err >&2; exit 2"], { input: "in", encoding: "utf8" }); console.log(r.status, r.stdout, r.stderr)'`, "2 in err\n\n"},
+		{`node -e 'try { require("child_process").execSync("exit 3") } catch (e) { console.log(e.status, e.message) }'`, "3 Command failed: exit 3\n"},
+		{`node -e 'console.log(require("child_process").spawnSync("nonesuch").error.code)'`, "ENOENT\n"},
+		{`node -e 'const c = require("child_process").spawn("wc", ["-c"]); c.stdout.on("data", (d) => console.log(+d)); c.on("close", (n) => console.log("close", n)); c.stdin.write("hel"); c.stdin.end("lo")'`, "5\nclose 0\n"},
+		{`node -e 'require("child_process").exec("echo $X; exit 4", { env: { X: "y" } }, (e, out) => console.log(e.code, out))'`, "4 y\n\n"},
+		{`node -e 'require("child_process").spawn("nonesuch").on("error", (e) => console.log(e.code))'`, "ENOENT\n"},
+		{`node -e 'console.log(require("child_process").spawnSync("sleep", ["60"], { timeout: 50 }).error.code)'`, "ETIMEDOUT\n"},
+		{`printf 'const { test } = require("node:test");test("a", () => {});test("b", async (t) => { await t.test("c", () => {}) });' >t.js; node t.js | sed 's/ ([0-9.]*ms)//' | head -6`, "✔ a\n▶ b\n  ✔ c\n✔ b\nℹ tests 3\nℹ suites 0\n"},
+		{`printf 'require("node:test")("a", () => { throw new Error("no") })' >t.js; node t.js >out; echo $?; grep -c "Error: no" out`, "1\n2\n"},
 		{`echo 'const x: number = 6; enum E { A = 7 }; console.log(x * E.A)' >f.ts; bun f.ts`, "42\n"},
 		{`echo 'import { readFileSync } from "node:fs"; console.log(readFileSync("f.ts", "utf8").length > 10)' >g.mjs; node g.mjs`, "true\n"},
 	} {

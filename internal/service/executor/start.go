@@ -16,6 +16,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/leak"
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/kernel/journal"
@@ -267,7 +268,7 @@ func agentName(q Request, s space.Space) string {
 	if q.Agent != "" {
 		return q.Agent
 	}
-	return "agent-of-" + string(s.ID)
+	return principal.SpaceAgent + string(s.ID)
 }
 
 // withContext puts the reading of the context files before the operations.

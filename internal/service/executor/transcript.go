@@ -25,7 +25,7 @@ type Export struct {
 
 // errOfEngine refuses the transcript of a run that is none of operations.
 var errOfEngine = fault.New(fault.Invalid, "run_of_engine", "an engine executes this run, so that there is no transcript of operations").
-	With("its steps and its evidence tell of it: agentbox runs show, agentbox runs evidence")
+	With("its steps and its evidence tell of it: agentbox runs show; agentbox runs evidence")
 
 // Transcript writes the transcript of a run. A run that has not ended is told as far as it is. An error after the first byte leaves a
 // transcript without its end, which no reader takes.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 
 	"agentbox/internal/domain/event"
@@ -314,7 +315,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", name, err, principal.ErrUnauthenticated)
 		}
 	}
-	if err := h.RevokeKey(ctx, h.origin(h.owner), ws, key.ID, "lost"); err != nil {
+	if err := h.RevokeKey(ctx, h.origin(h.owner), ws, key.ID, "lost", false); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.Authenticate(ctx, bearer); !errors.Is(err, principal.ErrUnauthenticated) {
@@ -520,5 +521,48 @@ func TestOnlyTheSpaceMayChangeWhatCommandsMean(t *testing.T) {
 		if d := h.judge(a).Decision; d.Outcome != c.want {
 			t.Errorf("%v: got %s (%s), want %s", c.env, d.Outcome, d.Reason, c.want)
 		}
+	}
+}
+
+// TestTheLastKeyOfAnOwnerIsKept revokes the keys of an owner one after the other: the last one only where that is said, and of two that are
+// revoked at once one stays.
+func TestTheLastKeyOfAnOwnerIsKept(t *testing.T) {
+	ctx := context.Background()
+	h := build(t, nil)
+	var keys []id.Key
+	for _, name := range []string{"one", "two", "three"} {
+		_, key, err := h.IssueKey(ctx, h.origin(h.owner), ws, h.owner, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, key.ID)
+	}
+	if err := h.RevokeKey(ctx, h.origin(h.owner), ws, keys[0], "", false); err != nil {
+		t.Fatal(err)
+	}
+	wrong := make([]error, 2)
+	var both sync.WaitGroup
+	for n := range wrong {
+		both.Go(func() { wrong[n] = h.RevokeKey(ctx, h.origin(h.owner), ws, keys[n+1], "", false) })
+	}
+	both.Wait()
+	refused := 0
+	for _, err := range wrong {
+		if err != nil {
+			refused++
+		}
+	}
+	if refused != 1 {
+		t.Fatalf("of the last two keys %d were refused: %v", refused, wrong)
+	}
+	last := keys[1]
+	if wrong[0] == nil {
+		last = keys[2]
+	}
+	if err := h.RevokeKey(ctx, h.origin(h.owner), ws, last, "", false); fault.CodeOf(err) != "last_owner_key" {
+		t.Errorf("the last key: got %v, want last_owner_key", err)
+	}
+	if err := h.RevokeKey(ctx, h.origin(h.owner), ws, last, "", true); err != nil {
+		t.Errorf("the last key, as was said: %v", err)
 	}
 }

@@ -404,8 +404,9 @@ func keeps(target principal.Principal) principal.Role {
 	return target.Role
 }
 
-// RevokeKey ends a key at once. Its principal may, and who keeps people and is not below him.
-func (g *Gate) RevokeKey(ctx context.Context, origin event.Origin, ws id.Workspace, key id.Key, reason string) error {
+// RevokeKey ends a key at once. Its principal may, and a person who keeps people and is not below the principal. The last key of an owner is
+// refused with last_owner_key unless last says that this is meant.
+func (g *Gate) RevokeKey(ctx context.Context, origin event.Origin, ws id.Workspace, key id.Key, reason string, last bool) error {
 	doc, _, err := projection.Load[principal.Key](ctx, g.Docs, ws, principal.KeyProjection, string(key))
 	if errors.Is(err, projection.ErrNotFound) {
 		return fault.New(fault.NotFound, "key_not_found", "there is no such key in this workspace")
@@ -426,8 +427,12 @@ func (g *Gate) RevokeKey(ctx context.Context, origin event.Origin, ws id.Workspa
 	if !doc.RevokedAt.IsZero() {
 		return nil
 	}
+	rests, err := g.otherOwnerKey(ctx, doc)
+	if err != nil && !(last && errors.Is(err, errLastOwnerKey)) {
+		return err
+	}
 	draft := event.New(principal.KeyRevokedType, origin, ws, "", principal.KeyRevoked{Key: key, Reason: reason}).About(principal.KeyEntity, string(key))
 	draft.OccurredAt = g.Clock.Now().UTC()
-	_, err = g.Record(ctx, origin, action, origin.Once(event.Batch{Workspace: ws, Drafts: []event.Draft{draft}}))
+	_, err = g.Record(ctx, origin, action, origin.Once(event.Batch{Workspace: ws, Drafts: []event.Draft{draft}, Documents: rests}))
 	return err
 }

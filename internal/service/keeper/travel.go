@@ -387,7 +387,7 @@ func (k *Keeper) state(ctx context.Context, doc space.Space, history space.Histo
 	}
 	leave, err := k.Seize(doc.ID)
 	if err != nil {
-		return event.Digest{}, ErrBusy.With("wait for it, or name a snapshot: agentbox space snapshots lists them")
+		return event.Digest{}, ErrBusy.With("wait for it, or name one of the snapshots of: agentbox space snapshots SPACE")
 	}
 	defer leave()
 	now, err := history.Keep(ctx)

@@ -226,6 +226,7 @@ type Filter struct {
 	Name  string           // a part of the name, in small or capital letters; "" for all
 	After id.Principal     // where to go on
 	Limit int              // 1 to 1000
+	Named bool             // leave out the agents that spaces have for themselves
 }
 
 // Principals returns principals of the workspace, the newest of each kind first.
@@ -245,7 +246,10 @@ func (r *Registrar) Principals(ctx context.Context, ws id.Workspace, f Filter) (
 			return nil, err
 		}
 		for _, p := range found {
-			if q.After = string(p.ID); part != "" && !strings.Contains(strings.ToLower(p.Name), part) {
+			if q.After = string(p.ID); f.Named && p.Kind == id.Agent && strings.HasPrefix(p.Name, principal.SpaceAgent+"spc_") {
+				continue
+			}
+			if part != "" && !strings.Contains(strings.ToLower(p.Name), part) {
 				continue
 			}
 			if list = append(list, p); len(list) == f.Limit {

@@ -213,7 +213,7 @@ func TestWhatIsRefusedBeforePolicyStandsInTheLog(t *testing.T) {
 		"a member quarantines an agent":      func() error { return o.gate.Quarantine(ctx, o.as(o.member), ws, o.agent, true, "") },
 		"an admin quarantines an owner":      func() error { return o.gate.Quarantine(ctx, o.as(o.admin), ws, o.owner, true, "") },
 		"an admin makes an owner's key":      func() error { _, _, err := o.gate.IssueKey(ctx, o.as(o.admin), ws, o.owner, "mine"); return err },
-		"an operator revokes a member's key": func() error { return o.gate.RevokeKey(ctx, o.as(o.operator), ws, key.ID, "") },
+		"an operator revokes a member's key": func() error { return o.gate.RevokeKey(ctx, o.as(o.operator), ws, key.ID, "", false) },
 		"a member takes another one's token": func() error { _, err := o.Revoke(ctx, o.as(o.member), ws, granted.ID, ""); return err },
 	} {
 		before, err := o.log.Head(ctx, ws)

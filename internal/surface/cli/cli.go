@@ -31,6 +31,7 @@ type Host struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Getenv   func(string) string
+	Isset    func(string) bool                  // the variable is set, be it empty; nil means that none is set and empty
 	Terminal bool                               // Out is a terminal
 	Asks     bool                               // In is a terminal
 	Width    int                                // characters of a line of Out; 0 where nobody reads it
@@ -180,10 +181,12 @@ func (i *invocation) root() *cobra.Command {
 		Short: "Run AI agents that do real work without having to be trusted",
 		Long: "Agentbox runs what agents ask for in isolated spaces, decides on each step by policy, asks people where policy says so,\n" +
 			"and records everything in a log that proves itself. Begin with `agentbox up`, or see it all with `agentbox demo`.",
-		SilenceErrors: true, SilenceUsage: true,
-		Args: onlyCommands,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		SilenceErrors: true, SilenceUsage: true, Version: i.Version,
+		Args:              onlyCommands,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return i.refuseEmpty(cmd) },
 	}
+	root.SetVersionTemplate("agentbox {{.Version}}\n")
 	root.SetIn(i.In)
 	root.SetOut(i.Out)
 	root.SetErr(i.Err)
@@ -237,7 +240,7 @@ func onlyCommands(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	cmd.SuggestionsMinimumDistance = 2
+	cmd.SuggestionsMinimumDistance = min(2, len(args[0])/2) // of two letters only one may be wrong
 	near := cmd.SuggestionsFor(args[0])
 	for n, name := range near {
 		near[n] = cmd.CommandPath() + " " + name
@@ -315,6 +318,9 @@ func (i *invocation) place() (p Place, err error) {
 
 // connect returns a client of the daemon that was named, else of the local one.
 func (i *invocation) connect(ctx context.Context) (*client.Client, error) {
+	if err := i.emptyVariable(); err != nil {
+		return nil, err
+	}
 	address, key := first(i.url, i.Getenv("AGENTBOX_URL")), i.Getenv("AGENTBOX_KEY")
 	i.keyFrom = "AGENTBOX_KEY"
 	if i.key != "" {

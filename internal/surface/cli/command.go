@@ -23,6 +23,7 @@ type ordered struct {
 	output func(channel string, data []byte) error               // channel is client.FrameStdout or client.FrameStderr
 	asks   func(ctx context.Context, approval id.Approval) error // a person has to decide; the run goes on when one has, whoever it is
 	begun  func(r id.Run)                                        // optional
+	queued func(ctx context.Context, r id.Run) (stop func())     // optional: tells what the run waits for while it is queued
 	wait   func(ctx context.Context, l *client.Later) error      // for as long as the daemon says; without it what is too soon is refused
 }
 
@@ -53,7 +54,12 @@ func (o *ordered) made(ctx context.Context, create func() (run.Events, error)) (
 	if o.begun != nil {
 		o.begun(r)
 	}
+	stop := func() {}
+	if o.queued != nil {
+		stop = o.queued(ctx, r)
+	}
 	result, err := o.follow(ctx, r)
+	stop()
 	if err != nil {
 		if _, cancelling := o.api.CancelRun(context.WithoutCancel(ctx), r, "whoever asked for it went away"); ctx.Err() != nil && cancelling == nil {
 			err = fault.New(fault.Unavailable, codeInterrupted, "interrupted")

@@ -98,6 +98,15 @@ func (i *invocation) arguments(cmd *cobra.Command) offer {
 	})
 }
 
+// completion offers what has an id and a name by its name, and by its id where that was begun or there is no name that is one word.
+func completion(id, name, begun string) string {
+	kind, _, _ := strings.Cut(id, "_")
+	if name == "" || word(name) != name || strings.HasPrefix(name, kind+"_") || begun != "" && strings.HasPrefix(id, begun) {
+		return id + "\t" + oneLine(name, 60)
+	}
+	return name + "\t" + id
+}
+
 // offered is what a word of a line of use stands for.
 func (i *invocation) offered(cmd *cobra.Command, stands, begun string) ([]string, cobra.ShellCompDirective) {
 	for kind := range strings.SplitSeq(strings.TrimSuffix(stands, "..."), "|") {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -34,7 +35,7 @@ func up(i *invocation) *cobra.Command {
 	c.Flags().DurationVar(&d.ClaimTime, "claim-time", 0, "time after which the run of an engine that is silent is another's, from 1s to 1h (default 30s)")
 	c.Flags().StringVar(&d.SigningKey, "signing-key", "", "file of the key that signs checkpoints (default: signing.key in the data directory)")
 	c.Flags().StringArrayVar(&d.Retention, "retention", nil, "how long the data of events are kept before they are redacted: an event type or its beginning with a star, and a time, as in run.*=30d; repeatable (default: for good)")
-	c.Flags().StringArrayVar(&d.Rates, "rate", nil, "how many requests one principal may make in a minute: spaces, runs, files, claims, general or failures, =, and a number up to 1000000; streams=N are those open at once; repeatable (default: spaces=10 runs=60 files=300 claims=1000 general=1000 failures=60 streams=32)")
+	c.Flags().StringArrayVar(&d.Rates, "rate", nil, "how many requests one principal may make in a minute: spaces, runs, files, claims, general or failures, =, and a number up to 1000000; streams=N are those open at once; owner=N are the spaces, runs and files of an owner; repeatable (default: spaces=10 runs=60 files=300 claims=1000 general=1000 failures=60 streams=32 owner=1000)")
 	c.Flags().StringArrayVar(&d.Witnesses, "witness", nil, "folder or http address of a witness, to which checkpoints are brought each minute; repeatable")
 	c.Flags().StringVar(&d.Traces, "traces", "", "address of an OTLP/HTTP collector to which traces are told, as in http://127.0.0.1:4318 (default: what OTEL_EXPORTER_OTLP_ENDPOINT says, else nowhere)")
 	c.Flags().BoolVarP(&d.Verbose, "verbose", "v", false, "log every request")
@@ -76,6 +77,10 @@ func up(i *invocation) *cobra.Command {
 				return err
 			}
 		}
+		stopping := context.AfterFunc(cmd.Context(), func() {
+			i.printer(i.Err).line("agentbox: the daemon stops: it ends what runs; the next start goes on with what waits")
+		})
+		defer stopping()
 		return i.Up(cmd.Context(), d, func(addr string) {
 			_ = i.show(map[string]any{"url": "http://" + addr, "data": d.DataDir, "shadow": d.Shadow}, func(p *printer) {
 				p.line("%s serves on %s", p.paint(bold, "agentbox "+i.Version), p.paint(cyan, "http://"+addr))
@@ -123,6 +128,12 @@ func (d *Daemon) root() (err error) {
 	return err
 }
 
+// diagnosis is what the doctor found, in JSON.
+type diagnosis struct {
+	OK    bool           `json:"ok"` // a space can be made in some tier
+	Tiers []space.Report `json:"tiers"`
+}
+
 // doctor says what the host can isolate.
 func doctor(i *invocation) *cobra.Command {
 	var d Daemon
@@ -142,17 +153,19 @@ func doctor(i *invocation) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := i.show(reports, func(p *printer) {
+		found := diagnosis{Tiers: reports}
+		for _, r := range reports {
+			found.OK = found.OK || r.OK || r.Limited
+		}
+		if err := i.show(found, func(p *printer) {
 			for _, r := range reports {
 				p.report(r)
 			}
 		}); err != nil {
 			return err
 		}
-		for _, r := range reports {
-			if r.OK || r.Limited {
-				return nil
-			}
+		if found.OK {
+			return nil
 		}
 		return &ended{ExitUnavailable}
 	}

@@ -136,10 +136,10 @@ func (p *printer) event(e event.Event) error {
 	}
 	rest := 0
 	if p.width > 0 {
-		rest = max(20, p.width-48)
+		rest = max(20, p.width-92)
 	}
-	p.line("%s  %s  %s  %s", p.paint(faint, pad(trimmed(float64(e.Seq)), 6)), p.paint(faint, e.OccurredAt.Local().Format("15:04:05.000")),
-		p.paint(colour, padRight(oneLine(e.Type, 24), 20)), oneLine(strings.Join(words, " · "), rest))
+	p.line("%s  %s  %s  %s  %s", p.paint(faint, pad(trimmed(float64(e.Seq)), 6)), p.paint(faint, e.OccurredAt.Local().Format("2006-01-02 15:04:05.000")), padRight(oneLine(string(e.Principal), 0), 30),
+		p.paint(colour, padRight(p.cut(e.Type, 24), 20)), oneLine(strings.Join(words, " · "), rest))
 	return nil
 }
 

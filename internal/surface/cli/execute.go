@@ -114,32 +114,13 @@ func (i *invocation) execute(ctx context.Context, api *client.Client, s id.Space
 	if err != nil {
 		return client.RunShown{}, err
 	}
-	i.queued(ctx, api, s, id.Run(begun.RunID))
 	return i.attend(ctx, api, s, id.Run(begun.RunID), e)
-}
-
-// queued says that a run waits for another one of its space, which may itself wait for a person; else nothing would be seen.
-func (i *invocation) queued(ctx context.Context, api *client.Client, s id.Space, r id.Run) {
-	p := i.printer(i.Out)
-	for _, status := range []run.Status{run.AwaitingApproval, run.Running} {
-		page, err := api.Runs(ctx, client.RunFilter{Space: s, Status: string(status), Page: client.Page{Limit: 1}})
-		if err != nil || len(page.Runs) == 0 || page.Runs[0].ID == r {
-			continue // what is wrong shows where the run is watched
-		}
-		ahead := page.Runs[0]
-		what := "is not finished"
-		if status == run.AwaitingApproval {
-			what = "waits for a person (agentbox approvals)"
-		}
-		p.line("%s", p.paint(yellow, fmt.Sprintf("the run %s is queued: %s of the same space %s", r, ahead.ID, what)))
-		return
-	}
 }
 
 // attend follows a run until it ends, or waits for a person whom nobody asks here.
 func (i *invocation) attend(ctx context.Context, api *client.Client, s id.Space, r id.Run, e execution) (client.RunShown, error) {
 	w := &watch{i: i, p: i.printer(i.Out), quiet: !e.stream}
-	begun := i.tellOfQueue(ctx, api, r)
+	begun := i.tellOfQueue(ctx, api, s, r)
 	defer begun()
 	for {
 		pending, err := w.follow(ctx, api, s, r)
@@ -173,9 +154,9 @@ func (i *invocation) attend(ctx context.Context, api *client.Client, s id.Space,
 	return shown, err
 }
 
-// tellOfQueue says on standard error what a run waits for that is still queued after a second, where that is a place in its workspace; else nothing
-// would be seen. Who calls it says when nobody wants to know any more.
-func (i *invocation) tellOfQueue(ctx context.Context, api *client.Client, r id.Run) (stop func()) {
+// tellOfQueue says on standard error what a run waits for that is still queued after a second: an earlier run of its space, or a place in its
+// workspace. The caller ends it with stop.
+func (i *invocation) tellOfQueue(ctx context.Context, api *client.Client, in id.Space, r id.Run) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	told := make(chan struct{})
 	go func() {
@@ -191,15 +172,33 @@ func (i *invocation) tellOfQueue(ctx context.Context, api *client.Client, r id.R
 		if err != nil || shown.Status != run.Queued {
 			return // what is wrong shows where the run is watched
 		}
-		if now, err := api.Top(ctx); err == nil && now.Tasks.Running >= now.Tasks.Most {
+		if why := i.queued(ctx, api, in, r); why != "" {
 			p := i.printer(i.Err)
-			p.line("%s", p.paint(yellow, fmt.Sprintf("the run %s is queued: %s; see agentbox runs list", r, full(now.Tasks))))
+			p.line("%s", p.paint(yellow, fmt.Sprintf("the run %s is queued: %s", r, why)))
 		}
 	}()
 	return func() {
 		cancel()
 		<-told
 	}
+}
+
+// queued says what a run waits for; "" where that cannot be found out.
+func (i *invocation) queued(ctx context.Context, api *client.Client, in id.Space, r id.Run) string {
+	for _, status := range []run.Status{run.AwaitingApproval, run.Running} {
+		page, err := api.Runs(ctx, client.RunFilter{Space: in, Status: string(status), Page: client.Page{Limit: 1}})
+		if err != nil || len(page.Runs) == 0 || page.Runs[0].ID == r {
+			continue
+		}
+		if status == run.AwaitingApproval {
+			return fmt.Sprintf("%s of the same space waits for a person; see agentbox approvals", page.Runs[0].ID)
+		}
+		return fmt.Sprintf("%s of the same space is not finished", page.Runs[0].ID)
+	}
+	if now, err := api.Top(ctx); err == nil && now.Tasks.Running >= now.Tasks.Most {
+		return full(now.Tasks) + "; see agentbox runs list"
+	}
+	return ""
 }
 
 // queuedLong is how long a run is queued before it is said what it waits for.

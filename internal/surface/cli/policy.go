@@ -140,7 +140,7 @@ func (p *printer) explanation(e policy.Explanation) {
 	rows := make([][]cell, len(e.Parts))
 	for n, part := range e.Parts {
 		rows[n] = []cell{
-			{part.Outcome.String(), colourOf(part.Outcome)}, {oneLine(part.What, 48), ""}, text(strings.Join(part.Policies, ", ")),
+			{part.Outcome.String(), colourOf(part.Outcome)}, {p.cut(part.What, 48), ""}, text(strings.Join(part.Policies, ", ")),
 			text(first(part.Reason, strings.Join(part.Traits, ", "))),
 		}
 	}
@@ -213,7 +213,7 @@ func policyTest(i *invocation) *cobra.Command {
 				if !r.OK {
 					mark = cell{"✗", red}
 				}
-				rows[n] = []cell{mark, text(r.Expect), text(r.Got), {oneLine(r.Name, 60), ""}, text(r.Reason)}
+				rows[n] = []cell{mark, text(r.Expect), text(r.Got), {p.cut(r.Name, 60), ""}, text(r.Reason)}
 			}
 			p.table("There are no cases.", []string{"", "expected", "got", "case", "why"}, rows)
 			p.line("\n%d of %d as expected", len(results)-failed, len(results))

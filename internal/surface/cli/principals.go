@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -25,7 +24,7 @@ func agents(i *invocation) *cobra.Command {
 
 // keys are the commands about API keys.
 func keys(i *invocation) *cobra.Command {
-	return group("key", "Make, list and revoke API keys", keyList(i), keyIssue(i), keyRevoke(i))
+	return group("key", "Make, list, rotate and revoke API keys", keyList(i), keyIssue(i), keyRotate(i), keyRevoke(i))
 }
 
 // pages adds the flags of a page to a command.
@@ -58,8 +57,11 @@ func principalList(i *invocation, what, kind string) *cobra.Command {
 	f := client.PrincipalFilter{Kind: kind}
 	c := &cobra.Command{Use: "ls [PART OF A NAME]", Aliases: []string{"list"}, Short: "List each " + what + ", the newest first", Args: cobra.MaximumNArgs(1)}
 	pages(c, &f.Page)
+	var whole bool
+	c.Flags().BoolVarP(&whole, "all", "a", false, "also the agents that spaces have for themselves")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		f.Name = first(append(args, "")...)
+		f.Named = !whole && f.Name == ""
 		if flag := cmd.Flags().Lookup("kind"); flag != nil {
 			f.Kind = flag.Value.String()
 		}
@@ -101,7 +103,7 @@ func principalAdd(i *invocation) *cobra.Command {
 	var service bool
 	c := &cobra.Command{
 		Use: "add NAME", Short: "Add a person or a service", Args: cobra.ExactArgs(1),
-		Long:    "A person has a role: overlord (the owner), admin, operator, member or viewer; docs/RIGHTS.md says what each may do. Nobody gives a role above his own.\nHe gets a key with: agentbox key issue --for PRINCIPAL.",
+		Long:    "A person has a role: overlord (the owner), admin, operator, member or viewer; docs/RIGHTS.md says what each may do. Nobody gives a role above their own.\nThey get a key with: agentbox key issue NAME --for PRINCIPAL.",
 		Example: "  agentbox principal add Anna --role operator\n  agentbox principal add mailer --service",
 	}
 	c.Flags().StringVar(&role, "role", string(principal.Member), "of a person")
@@ -193,20 +195,6 @@ func keyIssue(i *invocation) *cobra.Command {
 		}, func(p *printer, k client.Key) {
 			p.fields("id", string(k.ID), "of", string(k.Principal), "key", k.Secret)
 			p.line("%s", p.paint(faint, "It is shown here and nowhere else."))
-		})
-	}
-	return c
-}
-
-func keyRevoke(i *invocation) *cobra.Command {
-	var reason string
-	c := &cobra.Command{Use: "revoke KEY", Short: "Revoke an API key at once", Args: cobra.ExactArgs(1)}
-	c.Flags().StringVar(&reason, "reason", "", "why; it stands in the log")
-	c.RunE = func(cmd *cobra.Command, args []string) error {
-		return call(i, cmd, func(api *client.Client) (map[string]string, error) {
-			return map[string]string{"key_id": args[0], "status": "revoked"}, api.RevokeKey(cmd.Context(), id.Key(args[0]), reason)
-		}, func(p *printer, _ map[string]string) {
-			p.line("%s %s opens nothing any more", p.paint(green, "✓"), fmt.Sprint(args[0]))
 		})
 	}
 	return c

@@ -90,6 +90,14 @@ func plainJSON(s string) string {
 // cell is a field of a table.
 type cell struct{ text, colour string }
 
+// cut writes foreign text on one line of at most so many characters on a terminal. A program that reads the output gets it whole.
+func (p *printer) cut(s string, width int) string {
+	if p.width == 0 {
+		width = 0
+	}
+	return oneLine(s, width)
+}
+
 // text makes a cell of foreign text.
 func text(s string) cell { return cell{text: oneLine(s, 0)} }
 

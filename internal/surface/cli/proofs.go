@@ -173,7 +173,7 @@ func auditCheckpoint(i *invocation) *cobra.Command {
 	c := &cobra.Command{
 		Use: "checkpoint", Short: "Print the last signed checkpoint", Args: cobra.NoArgs,
 		Long: "Checkpoint prints the last signed checkpoint of a workspace, a note of the C2SP form tlog-checkpoint: origin, number of events, root of the\n" +
-			"tree over them, and the signature. Kept anywhere else, it is a witness: agentbox audit verify --against FILE holds the log against it.",
+			"tree over them, and the signature. Kept anywhere else, it is a witness; the log is held against it with: agentbox audit verify --against FILE",
 		Example: "  agentbox audit checkpoint > /media/stick/checkpoint",
 	}
 	c.Flags().StringVar(&workspace, "workspace", "", workspaceFlag)

@@ -427,7 +427,7 @@ func (p *printer) replayed(out replayed, recorded, told run.Transcript) {
 		if n < len(told.Outcomes) {
 			is, _ = said(told.Outcomes[n].Result)
 		}
-		rows = append(rows, []cell{text(want.ID), text(o.Type), {oneLine(was, 40), faint}, {oneLine(is, 40), faint}, {word, colour}})
+		rows = append(rows, []cell{text(want.ID), text(o.Type), {p.cut(was, 40), faint}, {p.cut(is, 40), faint}, {word, colour}})
 	}
 	p.table("Nothing was replayed.", []string{"operation", "", "recorded", "replayed", ""}, rows)
 	p.line("%s", p.paint(faint, "began with "+out.Start.text()))

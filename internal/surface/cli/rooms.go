@@ -353,7 +353,7 @@ func roomWatch(i *invocation) *cobra.Command {
 }
 
 // completeRooms offers rooms.
-func (i *invocation) completeRooms(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+func (i *invocation) completeRooms(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -367,7 +367,7 @@ func (i *invocation) completeRooms(cmd *cobra.Command, args []string, _ string) 
 	}
 	var found []string
 	for _, r := range page.Rooms {
-		found = append(found, string(r.ID)+"\t"+oneLine(r.Title, 60))
+		found = append(found, completion(string(r.ID), r.Title, begun))
 	}
 	return found, cobra.ShellCompDirectiveNoFileComp
 }

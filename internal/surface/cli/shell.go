@@ -337,7 +337,8 @@ func (s *session) line(ctx context.Context, text string) error {
 	}
 	a.watch()
 	s.i.asking = func(a policy.Approval) policy.Approval { return lineAsked(a, op.Command, text) }
-	o := ordered{api: s.api, space: s.space.ID, title: "agentbox shell", output: a.output, asks: a.asks, wait: s.wait}
+	o := ordered{api: s.api, space: s.space.ID, title: "agentbox shell", output: a.output, asks: a.asks, wait: s.wait,
+		queued: func(ctx context.Context, r id.Run) func() { return s.i.tellOfQueue(ctx, s.api, s.space.ID, r) }}
 	result, r, err := o.do(within, op)
 	a.leave()
 	if err != nil {

@@ -55,6 +55,7 @@ type snippet struct {
 	env      []string
 	timeout  string
 	seed     string
+	clock    string
 }
 
 // snippets is the command that runs a snippet.
@@ -79,7 +80,8 @@ func snippets(i *invocation) *cobra.Command {
 	f.BoolVarP(&s.force, "force", "f", false, "let --out replace files of this machine")
 	f.StringArrayVar(&s.env, "env", nil, "NAME=VALUE in its environment; repeatable")
 	f.StringVar(&s.timeout, "timeout", "", "how long it may run, for example 90s (default 30s, or what policy allows)")
-	f.StringVar(&s.seed, "seed", "", "any text, which decides what chance brings where the tier is nano")
+	f.StringVar(&s.seed, "seed", "", "any text, which decides what chance brings where the tier is nano; its clock then begins at "+seededClock+", so that all is the same each time")
+	f.StringVar(&s.clock, "clock", "", "where the clock of the nano tier begins, as in 2026-01-02T15:04:05Z (default: now)")
 	f.BoolVar(&s.q.BestEffort, "best-effort", false, "accept a host that cannot enforce every limit")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		from, args := "", args
@@ -227,6 +229,16 @@ func (s *snippet) operation(language int, args []string) (op run.Operation, err 
 			op.Env = map[string]string{}
 		}
 		op.Env[seedVariable] = s.seed
+		op.Env[clockVariable] = seededClock
+	}
+	if s.clock != "" {
+		if _, err := time.Parse(time.RFC3339Nano, s.clock); err != nil {
+			return op, usage("--clock %s: write a time as in 2026-01-02T15:04:05Z", oneLine(s.clock, 40))
+		}
+		if op.Env == nil {
+			op.Env = map[string]string{}
+		}
+		op.Env[clockVariable] = s.clock
 	}
 	if s.timeout != "" {
 		d, err := parseSpan(s.timeout)
@@ -244,6 +256,9 @@ const (
 	seedVariable  = "AGENTBOX_SEED"
 	clockVariable = "AGENTBOX_CLOCK"
 )
+
+// seededClock is where the clock of a program begins whose chance is decided and whose clock is not.
+const seededClock = "2026-01-01T00:00:00Z"
 
 // within runs the program in its space and returns the exit code.
 func (s *snippet) within(ctx context.Context, api *client.Client, in space.Space, l language, program []byte, op run.Operation) (int, error) {
@@ -292,7 +307,8 @@ func (s *snippet) within(ctx context.Context, api *client.Client, in space.Space
 			_, err := to.Write(data)
 			return err
 		},
-		asks: func(ctx context.Context, approval id.Approval) error { return s.i.tellQuestion(ctx, api, approval) },
+		asks:   func(ctx context.Context, approval id.Approval) error { return s.i.tellQuestion(ctx, api, approval) },
+		queued: func(ctx context.Context, r id.Run) func() { return s.i.tellOfQueue(ctx, api, in.ID, r) },
 	}
 	result, r, err := o.do(ctx, op)
 	if err != nil {

@@ -394,7 +394,7 @@ func spaceRemove(i *invocation) *cobra.Command {
 }
 
 // completeSpaces offers the spaces that live.
-func (i *invocation) completeSpaces(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+func (i *invocation) completeSpaces(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -408,7 +408,7 @@ func (i *invocation) completeSpaces(cmd *cobra.Command, args []string, _ string)
 	}
 	var found []string
 	for _, s := range page.Spaces {
-		found = append(found, string(s.ID)+"\t"+oneLine(s.Name, 60))
+		found = append(found, completion(string(s.ID), s.Name, begun))
 	}
 	return found, cobra.ShellCompDirectiveNoFileComp
 }

@@ -62,7 +62,7 @@ func TestWhatAQueuedRunWaitsForIsSaid(t *testing.T) {
 		var said told
 		i := &invocation{Host: Host{Err: &said, Clock: soon{}, Getenv: func(string) string { return "" }}}
 		said.done = make(chan struct{})
-		stop := i.tellOfQueue(context.Background(), client.New(server.URL, "key"), "run_1")
+		stop := i.tellOfQueue(context.Background(), client.New(server.URL, "key"), "spc_1", "run_1")
 		<-asked
 		if want != "" {
 			<-said.done
@@ -72,6 +72,28 @@ func TestWhatAQueuedRunWaitsForIsSaid(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", tasks, got, want)
 		}
 		server.Close()
+	}
+}
+
+// TestARunBehindAQuestionSaysSo watches a run of a space whose earlier run waits for a person.
+func TestARunBehindAQuestionSaysSo(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Query().Get("status") == "awaiting_approval" {
+			_, _ = w.Write([]byte(`{"runs":[{"run_id":"run_0","status":"awaiting_approval"}]}`))
+			return
+		}
+		_, _ = w.Write([]byte(`{"run_id":"run_1","status":"queued"}`))
+	}))
+	defer server.Close()
+	said := told{done: make(chan struct{})}
+	i := &invocation{Host: Host{Err: &said, Clock: soon{}, Getenv: func(string) string { return "" }}}
+	stop := i.tellOfQueue(context.Background(), client.New(server.URL, "key"), "spc_1", "run_1")
+	<-said.done
+	stop()
+	want := "the run run_1 is queued: run_0 of the same space waits for a person; see agentbox approvals\n"
+	if got := said.String(); got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

@@ -30,7 +30,7 @@ func topCommand(i *invocation) *cobra.Command {
 	var once bool
 	var every time.Duration
 	c := &cobra.Command{
-		Use: "top", Short: "Watch the spaces: what they run, what they use, and what waits for a person", Args: cobra.NoArgs,
+		Use: "top", SuggestFor: []string{"ps", "stats", "status"}, Short: "Watch the spaces: what they run, what they use, and what waits for a person", Args: cobra.NoArgs,
 		Long: "Top shows each space with its run, the operation that it is at, and what its processes use of the processor and of memory, and above them how\n" +
 			"many questions wait, how fast the gate decides and the log grows. Keys: q ends; c, m, p, n and t sort by processor, memory, tasks (processes and threads), name and\n" +
 			"time; r turns the order round; the arrows, space and b move through a list that is longer than the screen.\n" +
@@ -167,6 +167,9 @@ func (o order) sort(lines []topLine, now time.Time) {
 
 // heading is how many lines stand above the spaces.
 const heading = 4
+
+// footer says which keys there are; it is the last line of the screen.
+const footer = "q ends   sort by: c processor, m memory, p tasks, n name, t time   r turns round   arrows, space, b move"
 
 // draw writes what happens as lines of at most p.width columns; at most height of them, unless that is 0, from the space number skip on.
 func (t topNow) draw(p *printer, o order, skip, height int) []string {
@@ -340,7 +343,7 @@ func (i *invocation) watchTop(ctx context.Context, api *client.Client, last clie
 				}
 				view.now, last = rated(last, next), next
 			case key := <-keys:
-				if view.press(key, height-heading) {
+				if view.press(key, height-heading-1) {
 					cancel()
 					return nil
 				}
@@ -364,7 +367,11 @@ type topView struct {
 func (v *topView) show(p *printer, height int) {
 	var b strings.Builder
 	b.WriteString("\x1b[H")
-	lines := v.now.draw(p, v.order, v.skip, height)
+	lines := v.now.draw(p, v.order, v.skip, max(1, height-1))
+	for len(lines) < height-1 {
+		lines = append(lines, "")
+	}
+	lines = append(lines, p.paint(faint, fit(footer, p.width)))
 	for n, line := range lines {
 		b.WriteString(line + "\x1b[K")
 		if n < len(lines)-1 {

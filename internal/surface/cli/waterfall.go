@@ -148,7 +148,7 @@ func (p *printer) waterfall(r client.RunShown, spans []run.Span) {
 		if begun.IsZero() && i < 0 {
 			continue
 		}
-		row := []cell{{l.number, faint}, {l.kind, ""}, {oneLine(l.what, 28), ""}, {after(begun, from), faint}, {duration(took), faint}, {pause(waited), yellow}, {string(bar), cyan}}
+		row := []cell{{l.number, faint}, {l.kind, ""}, {p.cut(l.what, 28), ""}, {after(begun, from), faint}, {duration(took), faint}, {pause(waited), yellow}, {string(bar), cyan}}
 		if i < 0 {
 			row[1].colour = faint
 		}

@@ -25,7 +25,7 @@ type cellRequest struct {
 	File     string            `json:"file,omitempty" doc:"The file of the space that holds the code, instead of it"`
 	Cwd      string            `json:"cwd,omitempty" doc:"The working folder, below the space's files"`
 	Env      map[string]string `json:"env,omitempty" doc:"Variables of the cell's environment; none stays for the next one"`
-	Timeout  *int64            `json:"timeout,omitempty" minimum:"1000" maximum:"3600000" doc:"Milliseconds; 30,000 by default, and never more than policy allows"`
+	Timeout  *int64            `json:"timeout,omitempty" minimum:"1" maximum:"3600000" doc:"Milliseconds; 30,000 by default, and never more than policy allows"`
 	Agent    *runAgent         `json:"agent,omitempty" doc:"Who acts; the space's own agent unless named"`
 	Title    string            `json:"title,omitempty" maxLength:"200"`
 	Wait     *int64            `json:"wait,omitempty" minimum:"0" maximum:"300" doc:"Seconds to wait for the run to end or pause; 30 by default"`

@@ -78,7 +78,7 @@ func (s *Server) registerHealth() {
 	})
 	wire.Handle(s.Server, wire.Operation{ID: "get-session", Needs: wire.Own(), Method: http.MethodGet, Path: "/v1/auth/session", Tag: "auth", Summary: "Who am I"},
 		func(_ context.Context, c wire.Call, _ *struct{}) (*struct{ Body session }, error) {
-			return &struct{ Body session }{session{c.Caller.Principal, c.Caller.Workspace, string(c.Caller.Role), c.Caller.Token}}, nil
+			return &struct{ Body session }{session{c.Caller.Principal, c.Caller.Workspace, string(c.Caller.Role), c.Caller.Token, c.Caller.Key}}, nil
 		})
 }
 
@@ -118,6 +118,7 @@ type session struct {
 	Workspace id.Workspace `json:"workspace_id"`
 	Role      string       `json:"role"`
 	Token     id.Token     `json:"capability_token_id,omitempty" doc:"Under which the caller acts"`
+	Key       id.Key       `json:"key_id,omitempty" doc:"With which the caller was authenticated, where it was a key"`
 }
 
 // Run serves until ctx ends, and returns when also no check is tried any more.

@@ -214,7 +214,7 @@ func TestMatrixOfRights(t *testing.T) {
 	ctx, ws, owner := t.Context(), id.DefaultWorkspace, event.Origin{Principal: m.app.Owner}
 	revoked, key, err := m.app.Gate.IssueKey(ctx, owner, ws, m.app.Owner, "lost")
 	if err == nil {
-		err = m.app.Gate.RevokeKey(ctx, owner, ws, key.ID, "lost")
+		err = m.app.Gate.RevokeKey(ctx, owner, ws, key.ID, "lost", false)
 	}
 	if err != nil {
 		t.Fatal(err)

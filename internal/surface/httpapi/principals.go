@@ -96,12 +96,13 @@ func (s *Server) registerPrincipals() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-principals", Needs: wire.Shows("principal"), Method: http.MethodGet, Path: "/v1/principals", Tag: "principals", Summary: "List people, agents and services",
 	}, func(ctx context.Context, c wire.Call, in *struct {
-		Kind string `query:"kind" enum:"user,agent,service" doc:"Only these"`
-		Name string `query:"q" maxLength:"200" doc:"A part of the name"`
+		Kind  string `query:"kind" enum:"user,agent,service" doc:"Only these"`
+		Name  string `query:"q" maxLength:"200" doc:"A part of the name"`
+		Named bool   `query:"named" doc:"Leave out the agents that spaces have for themselves"`
 		Page[id.Principal]
 	}) (*struct{ Body principalList }, error) {
 		found, err := s.services.Registrar.Principals(ctx, c.Caller.Workspace, registrar.Filter{
-			Kind: id.PrincipalKind(in.Kind), Name: in.Name, After: in.Cursor.After, Limit: in.Limit + 1,
+			Kind: id.PrincipalKind(in.Kind), Name: in.Name, After: in.Cursor.After, Limit: in.Limit + 1, Named: in.Named,
 		})
 		out := principalList{}
 		out.Principals, out.Next = cut(found, in.Limit, func(p principal.Principal) string { return string(p.ID) })
@@ -269,8 +270,9 @@ func (s *Server) registerKeys() {
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		Key    string `path:"key_id" doc:"The key"`
 		Reason string `query:"reason" maxLength:"2000"`
+		Last   bool   `query:"last" doc:"Revoke it even where it is the last key in force of an owner; without it that is refused with last_owner_key"`
 	}) (*struct{}, error) {
-		return nil, s.services.Gate.RevokeKey(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Key(in.Key), in.Reason)
+		return nil, s.services.Gate.RevokeKey(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Key(in.Key), in.Reason, in.Last)
 	})
 }
 

@@ -504,7 +504,8 @@ func broken(err error) error {
 		return err
 	}
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return fault.Wrap(err, fault.Unavailable, "disk_full", "the host's disk is full; the run's output cannot be kept")
+		return fault.Wrap(err, fault.Unavailable, "disk_full", "the disk that holds the data directory is full; the run's output cannot be kept").
+			With("free space on it, or have what nothing names removed with: agentbox gc")
 	}
 	return fault.Wrap(err, fault.Internal, "stream_error", "the run's output cannot be accessed")
 }

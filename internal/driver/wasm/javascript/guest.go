@@ -270,16 +270,17 @@ func (g *guest) apply(name string, args ...value) (v value, thrown bool, err err
 	return g.outcome(value(result))
 }
 
-// drain executes the jobs that wait: what promises have begun.
-func (g *guest) drain() error {
+// drain executes the jobs that wait: what promises have begun. It reports whether there were any.
+func (g *guest) drain() (ran bool, err error) {
 	for {
 		left, err := g.call("qjs_is_job_pending")
 		if err != nil || left == 0 {
-			return err
+			return ran, err
 		}
 		if _, err := g.call("qjs_execute_pending_job"); err != nil {
-			return err
+			return ran, err
 		}
+		ran = true
 	}
 }
 

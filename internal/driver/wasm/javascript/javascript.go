@@ -276,7 +276,7 @@ func (r *Runtime) begin(ctx context.Context, in *engine.Instance) error {
 	if err := json.Unmarshal([]byte(list), &r.exports); err != nil {
 		return err
 	}
-	if err := vm.drain(); err != nil {
+	if _, err := vm.drain(); err != nil {
 		return err
 	}
 	if err := vm.must("qjs_run_gc"); err != nil {

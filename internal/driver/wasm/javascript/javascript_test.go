@@ -137,8 +137,13 @@ export {};
 		},
 		"require of a package that is not there": {args: []string{"node", "-e", "require('@scope/pkg')"}, err: "Cannot find module '@scope/pkg'", code: 1, lacks: "feature node the package @scope/pkg"},
 		"processes": {
-			args: []string{"node", "-e", "const { execSync } = require('child_process'); try { execSync('ls'); } catch (e) { console.log(e.code, e.message); }"},
-			out:  "ERR_FEATURE_UNAVAILABLE child_process.execSync is not available: a nano space has no processes\n", lacks: "feature node processes",
+			args: []string{"node", "-e", "const { fork } = require('child_process'); try { fork('x.js'); } catch (e) { console.log(e.code, e.message); }"},
+			out:  "ERR_FEATURE_UNAVAILABLE child_process.fork is not available: a nano space has no processes that send each other messages; use spawn\n", lacks: "feature node processes",
+		},
+		"a store that cannot follow is refused": {
+			args:  []string{"node", "a.mjs"},
+			files: map[string]string{"a.mjs": "import './early.mjs'; import './late.mjs';\n", "early.mjs": "export async function f() { await 1; }\n", "late.mjs": "import { AsyncLocalStorage } from 'async_hooks'; new AsyncLocalStorage();\n"},
+			err:   "a file with await was loaded before node:async_hooks", code: 1, lacks: "feature node async context",
 		},
 		"the network": {args: []string{"bun", "-e", "await fetch('http://x')"}, err: "fetch is not available", code: 1, lacks: "feature bun the network"},
 		"servers":     {args: []string{"node", "a.mjs"}, files: map[string]string{"a.mjs": "import http from 'http'; http.createServer()"}, err: "http.createServer is not available", code: 1, lacks: "feature node the network"},

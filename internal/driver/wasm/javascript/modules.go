@@ -1,9 +1,11 @@
 package javascript
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -85,6 +87,45 @@ func (r *run) read(file string) (string, error) {
 	return strings.TrimPrefix(string(raw), "\ufeff"), nil
 }
 
+// awaitless has async functions written with promises, whose callbacks the prelude can follow.
+var awaitless = map[string]bool{"async-await": false, "async-generator": false, "for-await": false, "top-level-await": true}
+
+// The awaits at the top of a module stay, for nothing is before them that could be followed. esbuild refuses them beside functions that it
+// rewrites: they are written as topAwait meanwhile, which has the same place in the grammar and which nobody writes.
+const topAwait = "void void void void "
+
+// withTopAwaits transforms a module again whose top awaits were refused. Where that is not possible its functions are not followed.
+func (r *run) withTopAwaits(text string, options api.TransformOptions, failed api.TransformResult) (string, api.TransformResult) {
+	lines := strings.SplitAfter(text, "\n")
+	for n := len(failed.Errors) - 1; n >= 0; n-- {
+		at := failed.Errors[n].Location
+		if at == nil || at.Line > len(lines) || !strings.HasPrefix(lines[at.Line-1][at.Column:], "await") || strings.HasSuffix(strings.TrimSpace(lines[at.Line-1][:at.Column]), "for") {
+			break
+		}
+		line := lines[at.Line-1]
+		lines[at.Line-1] = line[:at.Column] + topAwait + strings.TrimPrefix(line[at.Column:], "await")
+	}
+	marked := strings.Join(lines, "")
+	result := api.Transform(marked, options)
+	if len(result.Errors) == 0 {
+		result.Code = bytes.ReplaceAll(result.Code, []byte(topAwait), []byte("await "))
+		return marked, result
+	}
+	r.awaited = true
+	options.Supported = lowered
+	return text, api.Transform(text, options)
+}
+
+// lowers reports whether async functions of a text are rewritten: from the first file on that names the module that follows them.
+func (r *run) lowers(text string) bool {
+	r.follows = r.follows || !r.cell && strings.Contains(text, "async_hooks")
+	if !strings.Contains(text, "async") && !strings.Contains(text, "await") {
+		return false
+	}
+	r.awaited = r.awaited || !r.follows
+	return r.follows
+}
+
 // prepare finds out what a text is and transforms it where it has to be.
 func (r *run) prepare(text, file string, typescript bool) (source, error) {
 	if strings.HasPrefix(text, "#!") {
@@ -101,6 +142,9 @@ func (r *run) prepare(text, file string, typescript bool) (source, error) {
 	loader, transforms := typed[ext]
 	if typescript && ext == "" {
 		loader, transforms = api.LoaderTS, true
+	}
+	if !transforms && r.lowers(text) {
+		loader, transforms = api.LoaderJS, true
 	}
 	if transforms {
 		var err error
@@ -177,10 +221,17 @@ func (r *run) transform(text, file string, loader api.Loader, to api.Format) (st
 	if r.cell { // a later cell may use what this one imports
 		options.TsconfigRaw, options.Supported = cellConfig, supported(text)
 	}
+	if r.lowers(text) {
+		options.Supported = maps.Clone(options.Supported)
+		maps.Copy(options.Supported, awaitless)
+	}
 	if !r.cell { // few programs tell of a place: then it is transformed once more
 		options.Sourcemap = api.SourceMapNone
 	}
 	result := api.Transform(text, options)
+	if r.lowers(text) && len(result.Errors) > 0 {
+		text, result = r.withTopAwaits(text, options, result)
+	}
 	if len(result.Errors) > 0 {
 		m := result.Errors[0]
 		at := file

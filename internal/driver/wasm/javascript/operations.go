@@ -86,6 +86,11 @@ var operations = map[string]operation{
 		return nil, errors.Join(err, truncate(h, a.int()))
 	},
 	"realpath": (*run).realpath,
+	"awaits":   func(r *run, _ *arguments) (any, error) { return r.cell || r.awaited, nil },
+	"execute":  (*run).execute,
+	"pack":     (*run).pack,
+	"unpack":   (*run).unpack,
+	"sum":      (*run).sum,
 }
 
 func str(s string, err error) (any, error) { return s, err }

@@ -29,6 +29,9 @@ type run struct {
 	lacks   map[string]bool
 	given   source            // a program that was given as text, or the file that it begins with until it is evaluated
 	cell    bool              // the interpreter goes on after it
+	follows bool              // async functions are rewritten, so that AsyncLocalStorage follows them
+	awaited bool              // a file with async functions was loaded that was not rewritten
+	begun   bool              // a module was evaluated, and what it has begun has not run yet
 	showing *contexts.Showing // of a cell
 }
 
@@ -221,6 +224,7 @@ func (r *run) text(text, name string, typescript bool) (value, bool, error) {
 // start evaluates the first module of a program.
 func (r *run) start(s source) (value, bool, error) {
 	if s.format == esm {
+		r.begun = true
 		return r.vm.eval(s.text, s.file, asModule)
 	}
 	file, err := r.vm.str(s.file)
@@ -328,10 +332,13 @@ func (r *run) loop(main value) (int, error) {
 
 // settle executes ticks and jobs until there are none, and ends the run where an error was left.
 func (r *run) settle(main value) (code int, over bool, err error) {
-	for {
-		if err := r.vm.drain(); err != nil {
+	if r.begun { // what a module has begun goes before its ticks, as in Node
+		r.begun = false
+		if _, err := r.vm.drain(); err != nil {
 			return 0, false, err
 		}
+	}
+	for {
 		v, thrown, err := r.vm.apply("ticks")
 		if err != nil {
 			return 0, false, err
@@ -344,7 +351,11 @@ func (r *run) settle(main value) (code int, over bool, err error) {
 		if err = errors.Join(err, r.vm.free(v)); err != nil {
 			return 0, false, err
 		}
-		if ran == 0 {
+		jobs, err := r.vm.drain()
+		if err != nil {
+			return 0, false, err
+		}
+		if ran == 0 && !jobs {
 			break
 		}
 	}

@@ -379,6 +379,43 @@ socket.socket = socket.SocketType = NoSocket
 for name in ("create_connection", "create_server", "getaddrinfo", "gethostbyname", "gethostbyname_ex", "gethostbyaddr", "getnameinfo", "socketpair", "fromfd"):
     setattr(socket, name, no_network(name))
 
+class Secure:
+    """The first of the finders: it gives http.client, which leaves HTTPS out where there is no ssl, connections that say what is lacking."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name != "http.client":
+            return None
+        for finder in sys.meta_path:
+            spec = finder.find_spec(name, path, target) if finder is not Secure else None
+            if spec is not None and spec.loader is not None:
+                execute = spec.loader.exec_module
+
+                def exec_module(module):
+                    execute(module)
+                    if not hasattr(module, "HTTPSConnection"):
+                        secure(module)
+
+                spec.loader.exec_module = exec_module
+                return spec
+        return None
+
+
+def secure(client):
+    class HTTPSConnection(client.HTTPConnection):
+        default_port = 443
+
+        def __init__(self, host, port=None, *, context=None, **kwargs):
+            super().__init__(host, port, **kwargs)
+
+    HTTPSConnection.__module__ = "http.client"
+    HTTPSConnection.__qualname__ = "HTTPSConnection"
+    client.HTTPSConnection = HTTPSConnection
+    client._create_https_context = lambda http_version: None
+
+
+sys.meta_path.insert(0, Secure)
+
 ABSENT = {
     "os": ("process", {"fork", "forkpty", "execl", "execle", "execlp", "execlpe", "execv", "execve", "execvp", "execvpe", "posix_spawn", "posix_spawnp",
                        "spawnl", "spawnle", "spawnlp", "spawnlpe", "spawnv", "spawnve", "spawnvp", "spawnvpe", "wait", "waitpid", "kill", "killpg", "pipe", "dup",
@@ -393,6 +430,9 @@ def absent(module):
     def __getattr__(name):
         if name in names and asked_by_program():
             lack(kind, f"{module.__name__}.{name}")
+        elif kind == "process" and sys._getframe(1).f_code.co_filename.startswith(HOME + "multiprocessing/"):
+            lack(kind, "multiprocessing")
+            raise OSError(errno.ENOSYS, f"a nano space has no processes: multiprocessing needs {module.__name__}.{name}")
         raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
 
     module.__getattr__ = __getattr__
@@ -733,7 +773,9 @@ def note_lack(error):
     while error is not None and id(error) not in seen:
         seen.add(id(error))
         if isinstance(error, ModuleNotFoundError) and error.name:
-            lack("module", error.name)
+            lack("process" if error.name == "_multiprocessing" else "module", error.name)
+        elif isinstance(error, (ImportError, NotImplementedError)) and ("sem_open" in str(error) or "multiprocessing.synchronize" in str(error)):
+            lack("process", "multiprocessing")
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 

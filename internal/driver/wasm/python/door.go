@@ -3,7 +3,6 @@ package python
 import (
 	"encoding/json"
 	"errors"
-	"io"
 	"time"
 
 	"agentbox/internal/driver/wasm/bound"
@@ -113,23 +112,17 @@ func take(in *engine.Instance, stack []uint64) {
 	s.answer = nil
 }
 
-// child returns the process that a request describes.
-func child(p *program.Process, r *request) (*program.Process, error) {
-	c := p.Child(r.Args...)
-	c.Env = r.Env
-	cwd, err := p.FS.Lookup(vfs.At{Dir: p.FS.Root()}, r.Cwd, true)
-	if err == nil && cwd.Kind() != vfs.Directory {
-		err = vfs.ENOTDIR
+// command is what a request wants started.
+func (r *request) command() program.Subprocess {
+	c := program.Subprocess{Args: r.Args, Env: r.Env, Cwd: r.Cwd, Stdin: r.Stdin, Stdout: r.Stdout, Stderr: r.Stderr}
+	if r.Timeout != nil { // a time of nothing is over at once
+		c.Timeout = max(time.Duration(min(max(*r.Timeout, 0), 1e9)*float64(time.Second)), 1)
 	}
-	c.Cwd = cwd
-	return c, err
+	return c
 }
 
 func find(p *program.Process, r *request) reply {
-	c, err := child(p, r)
-	if err == nil {
-		_, err = p.Host.Find(c, r.Args[0])
-	}
+	err := r.command().Find(p)
 	if errors.Is(err, vfs.ENOENT) {
 		p.Host.Report(program.Lack{Kind: program.LackCommand, Name: r.Args[0]})
 	}
@@ -138,87 +131,16 @@ func find(p *program.Process, r *request) reply {
 
 // run runs a command to its end.
 func run(p *program.Process, r *request) reply {
-	c, err := child(p, r)
+	ended, err := r.command().Run(p)
 	if err != nil {
 		return reply{Errno: number(err)}
 	}
-	var out, errs captured
-	out.account, errs.account = p.Account, p.Account
-	defer out.release()
-	defer errs.release()
-	var opened []*vfs.Handle
-	open := func(s vfs.Stream, flags vfs.Flags) *vfs.Handle {
-		h := p.FS.Stream(s, flags)
-		opened = append(opened, h)
-		return h
-	}
-	defer func() {
-		for _, h := range opened {
-			_ = h.Close()
-		}
-	}()
-	if r.Stdin != nil {
-		rest := *r.Stdin
-		c.Stdin = open(stream{read: func(to []byte) (int, error) {
-			if len(rest) == 0 {
-				return 0, io.EOF
-			}
-			n := copy(to, rest)
-			rest = rest[n:]
-			return n, nil
-		}}, vfs.Read)
-	}
-	switch r.Stdout {
-	case "capture":
-		c.Stdout = open(stream{write: out.Write}, vfs.Write)
-	case "null":
-		c.Stdout = open(stream{}, vfs.Write)
-	}
-	switch r.Stderr {
-	case "capture":
-		c.Stderr = open(stream{write: errs.Write}, vfs.Write)
-	case "null":
-		c.Stderr = open(stream{}, vfs.Write)
-	case "stdout":
-		c.Stderr = c.Stdout
-	}
-	if r.Timeout != nil {
-		limit := time.Duration(min(max(*r.Timeout, 0), 1e9) * float64(time.Second))
-		if at := p.Now().Add(limit); c.Deadline.IsZero() || at.Before(c.Deadline) {
-			c.Deadline = at
-		}
-	}
-	status, err := p.Execute(c)
-	if err != nil {
-		return reply{Errno: number(err)}
-	}
-	a := reply{Code: status.Code, Stdout: out.data, Stderr: errs.data}
-	if status.Signal != 0 {
-		a.Code = -status.Signal
-		a.TimedOut = r.Timeout != nil && status.Signal == program.SIGTERM && !p.Now().Before(c.Deadline)
+	a := reply{Code: ended.Status.Code, Stdout: ended.Stdout, Stderr: ended.Stderr, TimedOut: ended.TimedOut}
+	if ended.Status.Signal != 0 {
+		a.Code = -ended.Status.Signal
 	}
 	return a
 }
-
-// captured is what a command prints that its starter reads.
-type captured struct {
-	account *bound.Account
-	data    []byte
-	held    int64
-}
-
-func (c *captured) Write(p []byte) (int, error) {
-	// It is held here, as text of an answer, and by the guest.
-	n := int64(3 * len(p))
-	if err := c.account.Allocate(n); err != nil {
-		return 0, vfs.ENOSPC
-	}
-	c.held += n
-	c.data = append(c.data, p...)
-	return len(p), nil
-}
-
-func (c *captured) release() { c.account.Release(c.held) }
 
 // numbers are Linux's, which programs know errors by.
 var numbers = map[vfs.Errno]int{

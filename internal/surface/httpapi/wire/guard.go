@@ -201,7 +201,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, c *Call) error {
 		if StatusOf(fault.KindOf(err), fault.CodeOf(err)) != http.StatusUnauthorized {
 			return err
 		}
-		if tooMany := s.limiter.allow(http.Header{}, address(r.RemoteAddr), rateFailures); tooMany != nil {
+		if tooMany := s.limiter.allow(http.Header{}, address(r.RemoteAddr), rateFailures, s.Rates.Failures); tooMany != nil {
 			return tooMany
 		}
 		return err
@@ -211,7 +211,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, c *Call) error {
 	if sent := r.Header.Values(workspaceHeader); len(sent) > 1 || len(sent) == 1 && sent[0] != string(caller.Workspace) {
 		return errOtherWorkspace
 	}
-	return s.limiter.allow(w.Header(), string(caller.Principal), c.route.rate)
+	return s.limiter.allow(w.Header(), string(caller.Principal), c.route.rate, s.Rates.of(c.route.rate, caller))
 }
 
 // workspaceHeader names the workspace that a request is meant for. A key belongs to one, so that it can only agree.

@@ -13,6 +13,7 @@ import (
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/principal"
 )
 
 // Rates are how many requests a principal may make in a minute, by what they do; each may come at once.
@@ -24,11 +25,12 @@ type Rates struct {
 	General  int // everything else
 	Failures int // unauthenticated attempts of one address
 	Streams  int // event streams of one principal open at once; not per minute
+	Owner    int // spaces, runs and files of an owner, each, where that is more than the number above
 }
 
 // DefaultRates are those of a daemon that was told of no others.
 func DefaultRates() Rates {
-	return Rates{Spaces: 10, Runs: 60, Files: 300, Claims: 1000, General: 1000, Failures: 60, Streams: 32}
+	return Rates{Spaces: 10, Runs: 60, Files: 300, Claims: 1000, General: 1000, Failures: 60, Streams: 32, Owner: 1000}
 }
 
 // MaxRate is the most of anything that an operator may allow in a minute.
@@ -40,12 +42,13 @@ func ParseRates(rules []string) (Rates, error) {
 	r := DefaultRates()
 	fields := map[string]*int{
 		"spaces": &r.Spaces, "runs": &r.Runs, "files": &r.Files, "claims": &r.Claims, "general": &r.General, "failures": &r.Failures, "streams": &r.Streams,
+		"owner": &r.Owner,
 	}
 	for _, rule := range rules {
 		class, text, _ := strings.Cut(rule, "=")
 		n, err := strconv.Atoi(text)
 		if fields[class] == nil || err != nil || n < 1 || n > MaxRate {
-			return Rates{}, fault.New(fault.Invalid, "rate_invalid", "%.100q is no rate: write one of spaces, runs, files, claims, general, failures and streams, =, and a number from 1 to %d, as in general=5000", rule, MaxRate)
+			return Rates{}, fault.New(fault.Invalid, "rate_invalid", "%.100q is no rate: write one of spaces, runs, files, claims, general, failures, streams and owner, =, and a number from 1 to %d, as in general=5000", rule, MaxRate)
 		}
 		*fields[class] = n
 	}
@@ -65,7 +68,15 @@ const (
 	rateFailures RateClass = "failures"
 )
 
-func (r Rates) of(class RateClass) int {
+// of returns what a caller may ask for in a minute. A token of an owner is somebody else's authority: it has no more than others.
+func (r Rates) of(class RateClass, c principal.Caller) int {
+	if c.Role == principal.Overlord && c.Token == "" && (class == RateSpaces || class == RateRuns || class == RateFiles) {
+		return max(r.plain(class), r.Owner)
+	}
+	return r.plain(class)
+}
+
+func (r Rates) plain(class RateClass) int {
 	switch class {
 	case RateSpaces:
 		return r.Spaces
@@ -105,9 +116,8 @@ func newLimiter(rates Rates, clock event.Clock) *limiter {
 	return &limiter{rates: rates, clock: clock, buckets: map[bucketKey]*rate.Limiter{}, streams: map[string]int{}, waiting: map[string]int{}}
 }
 
-// allow counts one request, tells the caller where he stands, and refuses it when the minute is used up.
-func (l *limiter) allow(h http.Header, who string, class RateClass) error {
-	limit := l.rates.of(class)
+// allow counts one request, tells the caller where they stand, and refuses it when the minute is used up.
+func (l *limiter) allow(h http.Header, who string, class RateClass, limit int) error {
 	now := l.clock.Now()
 	l.mu.Lock()
 	b := l.bucket(bucketKey{who, class}, limit, now)
@@ -123,7 +133,12 @@ func (l *limiter) allow(h http.Header, who string, class RateClass) error {
 	}
 	after := time.Duration((1 - left) * float64(time.Minute) / float64(limit))
 	return limited{fault.New(fault.Exhausted, "rate_limited", "%d requests a minute (%s) are used up; the next one is free in %s",
-		limit, class, seconds(after)), after}
+		limit, class, seconds(after)).With(raise(class)), after}
+}
+
+// raise says how an operator allows more.
+func raise(class RateClass) string {
+	return "wait, or have the operator allow more with: agentbox up --rate " + string(class) + "=N"
 }
 
 // seconds writes a span in whole seconds, as they are waited for.
@@ -158,7 +173,8 @@ func (l *limiter) open(who string) (release func(), err error) {
 	if release, ok := l.hold(l.streams, who, l.rates.Streams); ok {
 		return release, nil
 	}
-	return nil, fault.New(fault.Exhausted, "too_many_streams", "%d event streams are open; close one first", l.rates.Streams)
+	return nil, fault.New(fault.Exhausted, "too_many_streams", "%d event streams are open; close one first", l.rates.Streams).
+		With("or have the operator allow more with: agentbox up --rate streams=N")
 }
 
 // mostWaiting is how many requests of one principal wait at the same time for something to happen. Each holds a connection, and looks now and then.

@@ -175,7 +175,7 @@ func (s *Server) serve(w *answer, r *http.Request, c *Call) error {
 	// A client may close its end once it has sent everything, and still read the answer: that ends a context of net/http.
 	r = r.WithContext(context.WithoutCancel(waiting))
 	if rt.public && r.Method == http.MethodPost { // who may be anybody, and may guess
-		if err := s.limiter.allow(w.Header(), address(r.RemoteAddr), rateFailures); err != nil {
+		if err := s.limiter.allow(w.Header(), address(r.RemoteAddr), rateFailures, s.Rates.Failures); err != nil {
 			return err
 		}
 	}

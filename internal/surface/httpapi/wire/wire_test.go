@@ -358,8 +358,8 @@ func TestRates(t *testing.T) {
 }
 
 func TestRatesAreReadFromRules(t *testing.T) {
-	got, err := ParseRates([]string{"general=1", "streams=1000000", "runs=7", "runs=8", "files=2", "failures=3"})
-	if want := (Rates{Spaces: 10, Runs: 8, Files: 2, Claims: 1000, General: 1, Failures: 3, Streams: 1_000_000}); err != nil || got != want {
+	got, err := ParseRates([]string{"general=1", "streams=1000000", "runs=7", "runs=8", "files=2", "failures=3", "owner=9"})
+	if want := (Rates{Spaces: 10, Runs: 8, Files: 2, Claims: 1000, General: 1, Failures: 3, Streams: 1_000_000, Owner: 9}); err != nil || got != want {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
 	if got, err := ParseRates(nil); err != nil || got != DefaultRates() {
@@ -369,6 +369,38 @@ func TestRatesAreReadFromRules(t *testing.T) {
 		if _, err := ParseRates([]string{rule}); fault.CodeOf(err) != "rate_invalid" {
 			t.Errorf("%q: got %v", rule, err)
 		}
+	}
+}
+
+func TestAnOwnerMayMakeMoreThanOthers(t *testing.T) {
+	r := DefaultRates()
+	for _, c := range []struct {
+		class  RateClass
+		caller principal.Caller
+		want   int
+	}{
+		{RateSpaces, principal.Caller{Role: principal.Overlord}, 1000},
+		{RateRuns, principal.Caller{Role: principal.Overlord}, 1000},
+		{RateFiles, principal.Caller{Role: principal.Overlord}, 1000},
+		{RateGeneral, principal.Caller{Role: principal.Overlord}, 1000},
+		{RateSpaces, principal.Caller{Role: principal.Overlord, Token: "tok"}, 10},
+		{RateSpaces, principal.Caller{Role: principal.Admin}, 10},
+		{RateRuns, principal.Caller{Role: principal.Admin}, 60},
+		{RateSpaces, principal.Caller{}, 10},
+	} {
+		if got := r.of(c.class, c.caller); got != c.want {
+			t.Errorf("%s of %+v: got %d, want %d", c.class, c.caller, got, c.want)
+		}
+	}
+	r.Owner = 5
+	if got := r.of(RateSpaces, principal.Caller{Role: principal.Overlord}); got != 10 {
+		t.Errorf("an owner has less than others: %d", got)
+	}
+	l := newLimiter(r, realClock{})
+	_ = l.allow(http.Header{}, "a", RateSpaces, 1)
+	err := l.allow(http.Header{}, "a", RateSpaces, 1)
+	if f, ok := errors.AsType[*fault.Error](err); !ok || !strings.Contains(f.Suggestion, "agentbox up --rate spaces=N") {
+		t.Errorf("the refusal does not name the flag: %+v", err)
 	}
 }
 
@@ -384,17 +416,17 @@ func TestAValidKeyIsNotLockedOutByTheFailuresOfItsNeighbours(t *testing.T) {
 func TestALimiterForgetsOnlyWhatIsFullAgain(t *testing.T) {
 	l := newLimiter(Rates{General: 1}, realClock{})
 	for i := range maxBuckets {
-		if err := l.allow(http.Header{}, fmt.Sprint(i), RateGeneral); err != nil {
+		if err := l.allow(http.Header{}, fmt.Sprint(i), RateGeneral, 1); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := l.allow(http.Header{}, "newcomer", RateGeneral); err != nil {
+	if err := l.allow(http.Header{}, "newcomer", RateGeneral, 1); err != nil {
 		t.Errorf("the first newcomer got %v", err)
 	}
-	if err := l.allow(http.Header{}, "another", RateGeneral); fault.CodeOf(err) != "rate_limited" {
+	if err := l.allow(http.Header{}, "another", RateGeneral, 1); fault.CodeOf(err) != "rate_limited" {
 		t.Errorf("got %v: with the table full of callers, newcomers have one bucket together", err)
 	}
-	if err := l.allow(http.Header{}, "7", RateGeneral); fault.CodeOf(err) != "rate_limited" {
+	if err := l.allow(http.Header{}, "7", RateGeneral, 1); fault.CodeOf(err) != "rate_limited" {
 		t.Errorf("got %v, want the known caller still counted", err)
 	}
 }

@@ -42,8 +42,7 @@
   const position = (file, line, column) => (file && file[0] === "/" && /\.[mc]?tsx?$|\.jsx$/.test(file) ? JSON.parse(host.position(file, line, column)) : [line, column]);
   Error.stackTraceLimit = 10;
   Error.prepareStackTrace = (error, sites) => {
-    let text;
-    try { text = ab.headline(error); } catch { text = "Error"; }
+    let text = "";
     let first = null;
     for (const s of sites) {
       const file = s.getFileName();
@@ -59,7 +58,51 @@
       text += name ? `\n    at ${name} (${place})` : `\n    at ${place}`;
     }
     if (first) places.set(error, first);
-    return text;
+    let head;
+    try { asNode(error, first); head = ab.headline(error); } catch { head = "Error"; }
+    return head + text;
+  };
+  // asNode words the engine's own errors as Node does: programs look for these texts.
+  const worded = {
+    TypeError: [
+      [/^cannot (read|set) property 'Symbol\.iterator' of (null|undefined)$/, (_, __, v) => `${v} is not iterable`],
+      [/^cannot read property '(.*)' of (null|undefined)$/s, (_, p, v) => `Cannot read properties of ${v} (reading '${p}')`],
+      [/^cannot set property '(.*)' of (null|undefined)$/s, (_, p, v) => `Cannot set properties of ${v} (setting '${p}')`],
+      [/^cannot convert symbol to string$/, () => "Cannot convert a Symbol value to a string"],
+      [/^circular reference$/, () => "Converting circular structure to JSON"],
+      [/^object is not extensible$/, () => "Cannot add property, object is not extensible"],
+      [/^invalid 'instanceof' right operand$/, () => "Right-hand side of 'instanceof' is not callable"],
+      [/^not a function$/, (m, at) => named(m, at, "function")], [/^not a constructor$/, (m, at) => named(m, at, "constructor")],
+    ],
+    ReferenceError: [[/^(.*) is not initialized$/s, (_, v) => `Cannot access '${v}' before initialization`]],
+    RangeError: [[/^invalid array length$/, () => "Invalid array length"], [/^invalid repeat count$/, () => "Invalid count value"]],
+    URIError: [[/^(?!URI malformed)/, () => "URI malformed", true]],
+  };
+  const kinds = new Map([TypeError, ReferenceError, RangeError, URIError].map((K) => [K.prototype, K.name]));
+  const asNode = (error, at) => {
+    const own = Object.getOwnPropertyDescriptor(error, "message");
+    if (typeof own?.value !== "string" || !own.writable || thrownBy(at)) return;
+    for (const [form, say, whole] of worded[kinds.get(Object.getPrototypeOf(error))] ?? []) {
+      const m = form.exec(own.value);
+      if (!m) continue;
+      error.message = whole ? say() : m.length > 1 ? say(...m) : say(own.value, at);
+      return;
+    }
+  };
+  // thrownBy reports whether the program made the error itself: its text stays.
+  const thrownBy = (at) => {
+    if (!at || at[0][0] !== "/") return false;
+    const line = host.line(at[0], at[1]);
+    return /^[\w$.]*Error\s*\(/.test(line.slice(at[2] - 1));
+  };
+  // named names what was called, as the program wrote it: the engine says where, not what.
+  const named = (message, at, what) => {
+    if (!at || at[0][0] !== "/") return message;
+    const line = host.line(at[0], at[1]);
+    const called = /^[\w$]+(?=\s*\()/.exec(line.slice(at[2] - 1));
+    if (!called) return message;
+    const chain = /(?:[\w$]+\.)*$/.exec(line.slice(0, at[2] - 1))[0];
+    return `${chain}${called[0]} is not a ${/\bnew\s+$/.test(line.slice(0, at[2] - 1 - chain.length)) ? "constructor" : what}`;
   };
   const wrapper = "(function (exports, require, module, __filename, __dirname) {";
   const places = new WeakMap(); // where an error was made
@@ -248,15 +291,18 @@
     }
     return n;
   };
+  // begun is whether the first timers were looked at: those of a millisecond go before what is immediate, as where a program takes that long to start.
+  let begun = false;
   // step does one thing, or says how many milliseconds nothing has to be done; -1 is for ever.
   ab.step = () => {
     while (heap.length > 0 && !heap[0].live) pop();
-    if (heap.length > 0 && heap[0].due <= host.now()) {
+    if (heap.length > 0 && heap[0].due <= host.now() + (begun ? 0 : 1)) {
       const t = pop();
       if (t.repeat) t.arm(); else { t.live = false; timers.delete(t.id); }
       t.f.apply(t, t.args);
       return 0;
     }
+    begun = true;
     while (immediates.length > 0) {
       const i = immediates.shift();
       if (!i.live) continue;

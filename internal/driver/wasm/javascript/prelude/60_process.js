@@ -199,20 +199,58 @@
     if (s._write) s.on("finish", () => { if (!(s instanceof Readable) || s.readableEnded) call(); });
     return () => { over = true; };
   };
-  const pipeline = (...all) => {
-    const done = typeof all.at(-1) === "function" && all.at(-1).constructor.name !== "AsyncGeneratorFunction" && all.at(-1).constructor.name !== "GeneratorFunction" ? all.pop() : null;
-    let s = all[0];
-    if (!(s instanceof Stream)) s = Readable.from(typeof s === "function" ? s() : s);
-    const parts = [s];
-    for (const next of all.slice(1)) { const to = typeof next === "function" ? Readable.from(next(parts.at(-1))) : next; if (typeof next !== "function") parts.at(-1).pipe(to); parts.push(to); }
-    let over = false;
-    const call = (e) => { if (!over) { over = true; done?.(e); } };
-    for (const p of parts) p.on("error", call);
-    const last = parts.at(-1);
-    last.on(last._write ? "finish" : "end", () => call());
-    return last;
+  const iterable = (x) => typeof x?.[Symbol.asyncIterator] === "function" || typeof x?.[Symbol.iterator] === "function";
+  // fill writes what an iterable gives into a stream, and ends it.
+  const fill = async (from, to, over) => {
+    try {
+      for await (const x of from) if (!to.write(x) && to instanceof Transform === false) await new Promise((resolve) => to.once("drain", resolve));
+      to.end();
+      over();
+    } catch (e) { to.destroy(e); over(e); }
   };
-  const streamPromises = { pipeline: (...all) => new Promise((resolve, reject) => { if (all.at(-1)?.constructor === Object) all.pop(); pipeline(...all, (e) => (e ? reject(e) : resolve())); }), finished: (s, o) => new Promise((resolve, reject) => finished(s, o ?? {}, (e) => (e ? reject(e) : resolve()))) };
+  // pipeline joins streams, iterables and functions of iterables; the last function is told how it ended, and with which value.
+  const pipeline = (...all) => {
+    const done = typeof all.at(-1) === "function" ? all.pop() : () => {};
+    if (all.length === 1 && Array.isArray(all[0])) all = all[0];
+    if (all.length < 2) throw ab.error(TypeError, "ERR_MISSING_ARGS", 'The "streams" argument must be specified');
+    let waits = 1; // ends that are not there yet
+    let over = false;
+    let value;
+    const parts = [];
+    const finish = (e) => {
+      if (over || (!e && --waits > 0)) return;
+      over = true;
+      if (e) for (const p of parts) p.destroy?.();
+      done(e, value);
+    };
+    let at = all[0];
+    if (typeof at === "function") at = at();
+    if (!(at instanceof Stream)) { if (!iterable(at)) throw ab.argument("source", "Stream, Iterable or AsyncIterable", at); if (all.length === 2 || typeof all[1] !== "function") at = Readable.from(at); }
+    if (at instanceof Stream) parts.push(at);
+    for (let i = 1; i < all.length; i++) {
+      const next = all[i];
+      const last = i === all.length - 1;
+      if (typeof next === "function") {
+        const gave = next(at);
+        if (typeof gave?.then === "function" && last) {
+          gave.then((v) => { value = v; ab.nextTick(finish); }, (e) => finish(e));
+          at = new PassThrough({ objectMode: true });
+          break;
+        }
+        if (!iterable(gave)) throw ab.error(TypeError, "ERR_INVALID_RETURN_VALUE", `Expected AsyncIterable to be returned from the "transform[${i - 1}]" function but got ${ab.received(gave)}.`);
+        at = gave;
+        if (last) { const out = new PassThrough({ objectMode: true }); fill(gave, out, finish); at = out; } else if (typeof all[i + 1] !== "function") { at = Readable.from(gave); parts.push(at); }
+      } else {
+        at.pipe(next);
+        parts.push(next);
+        at = next;
+        if (last) finished(next, finish);
+      }
+    }
+    for (const p of parts) p.on("error", finish);
+    return at;
+  };
+  const streamPromises = { pipeline: (...all) => new Promise((resolve, reject) => { if (all.at(-1)?.constructor === Object) all.pop(); pipeline(...all, (e, v) => (e ? reject(e) : resolve(v))); }), finished: (s, o) => new Promise((resolve, reject) => finished(s, o ?? {}, (e) => (e ? reject(e) : resolve()))) };
   ab.define("stream", () => Object.assign(Stream, { Stream, Readable, Writable, Duplex, Transform, PassThrough, finished, pipeline, promises: streamPromises, addAbortSignal: (_, s) => s }));
   ab.define("stream/promises", () => streamPromises);
   ab.define("stream/consumers", () => {

@@ -2,13 +2,12 @@
 (() => {
   const ab = __agentbox;
   const refused = {
-    child_process: ["processes", ["spawn", "spawnSync", "exec", "execSync", "execFile", "execFileSync", "fork", "ChildProcess"]],
     net: ["the network", ["connect", "createConnection", "createServer", "Socket", "Server"]], tls: ["the network", ["connect", "createServer", "TLSSocket"]], dgram: ["the network", ["createSocket"]],
     http: ["the network", ["request", "get", "createServer", "Server", "Agent", "IncomingMessage", "ServerResponse"]], https: ["the network", ["request", "get", "createServer", "Agent"]],
     http2: ["the network", ["connect", "createServer"]], dns: ["the network", ["lookup", "resolve", "resolve4"]], "dns/promises": ["the network", ["lookup", "resolve"]],
-    cluster: ["processes", ["fork"]], worker_threads: ["threads", ["Worker", "MessageChannel"]], zlib: ["zlib", ["gzip", "gzipSync", "gunzip", "gunzipSync", "deflate", "deflateSync", "inflate", "inflateSync", "deflateRawSync", "inflateRawSync", "brotliCompressSync", "brotliDecompressSync", "createGzip", "createGunzip", "createDeflate", "createInflate"]],
-    vm: ["vm", ["createContext", "runInContext", "Script", "runInNewContext"]], v8: ["v8", ["serialize", "deserialize", "getHeapStatistics", "writeHeapSnapshot"]], inspector: ["inspector", ["open", "Session"]], repl: ["repl", ["start"]], tty: ["terminals", ["ReadStream", "WriteStream"]],
-    sqlite: ["sqlite", ["DatabaseSync"]], test: ["node:test", ["test", "describe", "it", "before", "after", "beforeEach", "afterEach", "mock"]], wasi: ["wasi", ["WASI"]],
+    cluster: ["processes", ["fork"]], worker_threads: ["threads", ["Worker", "MessageChannel"]],
+    v8: ["v8", ["serialize", "deserialize", "getHeapStatistics", "writeHeapSnapshot"]], inspector: ["inspector", ["open", "Session"]], repl: ["repl", ["start"]], tty: ["terminals", ["ReadStream", "WriteStream"]],
+    sqlite: ["sqlite", ["DatabaseSync"]], wasi: ["wasi", ["WASI"]],
   };
   for (const [name, [what, functions]] of Object.entries(refused)) {
     ab.define(name, () => {
@@ -18,20 +17,10 @@
       if (name === "worker_threads") Object.assign(m, { isMainThread: true, parentPort: null, workerData: null, threadId: 0 });
       if (name === "http") Object.assign(m, { METHODS: ["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"], STATUS_CODES: { 200: "OK", 404: "Not Found", 500: "Internal Server Error" } });
       if (name === "net") Object.assign(m, { isIP: (s) => (/^\d+(\.\d+){3}$/.test(s) && s.split(".").every((n) => n < 256) ? 4 : /^[0-9a-f:]+$/i.test(s) && s.includes("::") | (s.split(":").length === 8) ? 6 : 0), isIPv4: (s) => m.isIP(s) === 4, isIPv6: (s) => m.isIP(s) === 6 });
-      if (name === "vm") Object.assign(m, { runInThisContext: (s) => (0, eval)(s), isContext: () => false });
       return m;
     });
   }
   ab.define("module", () => Object.assign(ab.Module, { createRequire: (p) => ab.requireFrom(p instanceof URL || String(p).startsWith("file:") ? ab.pathOf(String(p)) : String(p)), builtinModules: ab.names(), isBuiltin: (n) => { try { return ab.builtin(n.replace(/^node:/, "")) !== undefined; } catch { return false; } }, Module: ab.Module }));
-  ab.define("async_hooks", () => ({
-    AsyncLocalStorage: class AsyncLocalStorage { // across calls, not across promises
-      run(v, f, ...args) { const was = this.v; this.v = v; try { return f(...args); } finally { this.v = was; } }
-      getStore() { return this.v; }
-      enterWith(v) { this.v = v; }
-      exit(f, ...args) { return this.run(undefined, f, ...args); }
-    },
-    AsyncResource: class AsyncResource { runInAsyncScope(f, self, ...args) { return f.apply(self, args); } },
-  }));
   ab.define("constants", () => ab.builtin("fs").constants);
   ab.define("diagnostics_channel", () => ({ channel: (name) => ({ name, hasSubscribers: false, publish() {}, subscribe() {}, unsubscribe() {} }), hasSubscribers: () => false }));
   ab.define("punycode", () => ({ toASCII: (d) => ab.builtin("url").domainToASCII(d) }));

@@ -1,0 +1,54 @@
+// zlib: gzip, deflate and raw deflate. Brotli and zstd are refused.
+(() => {
+  const ab = __agentbox;
+  const host = ab.host;
+  const { Transform } = ab.builtin("stream");
+  const most = 2 ** 31 - 1;
+  const constants = {
+    Z_NO_FLUSH: 0, Z_PARTIAL_FLUSH: 1, Z_SYNC_FLUSH: 2, Z_FULL_FLUSH: 3, Z_FINISH: 4, Z_BLOCK: 5, Z_OK: 0, Z_STREAM_END: 1, Z_NEED_DICT: 2, Z_ERRNO: -1, Z_STREAM_ERROR: -2, Z_DATA_ERROR: -3, Z_MEM_ERROR: -4,
+    Z_BUF_ERROR: -5, Z_NO_COMPRESSION: 0, Z_BEST_SPEED: 1, Z_BEST_COMPRESSION: 9, Z_DEFAULT_COMPRESSION: -1, Z_FILTERED: 1, Z_HUFFMAN_ONLY: 2, Z_RLE: 3, Z_FIXED: 4, Z_DEFAULT_STRATEGY: 0,
+    Z_MIN_WINDOWBITS: 8, Z_MAX_WINDOWBITS: 15, Z_DEFAULT_WINDOWBITS: 15, Z_MIN_LEVEL: -1, Z_MAX_LEVEL: 9, Z_DEFAULT_LEVEL: -1,
+  };
+  const given = (data) => {
+    if (typeof data !== "string" && !ArrayBuffer.isView(data) && !(data instanceof ArrayBuffer)) throw ab.argument("buffer", "string or an instance of Buffer, TypedArray, DataView, or ArrayBuffer", data);
+    return ab.view(typeof data === "string" ? Buffer.from(data) : ArrayBuffer.isView(data) ? data : new Uint8Array(data));
+  };
+  const level = (o) => {
+    const l = o?.level ?? -1;
+    if (typeof l !== "number" || l < -1 || l > 9) throw ab.error(RangeError, "ERR_OUT_OF_RANGE", `The value of "options.level" is out of range. It must be >= -1 and <= 9. Received ${ab.inspect(l)}`);
+    return l;
+  };
+  const told = (f) => { try { return ab.wrap(f()); } catch (e) { if (constants[e.code] !== undefined) e.errno = constants[e.code]; throw e; } };
+  const pack = (format) => (data, o) => { const [x, from, n] = given(data); return told(() => host.pack(format, level(o), x, from, n)); };
+  const unpack = (format) => (data, o) => { const [x, from, n] = given(data); return told(() => host.unpack(format, o?.maxOutputLength ?? most, x, from, n)); };
+  const ways = { gzip: pack("gzip"), gunzip: unpack("gzip"), deflate: pack("deflate"), inflate: unpack("deflate"), deflateRaw: pack("raw"), inflateRaw: unpack("raw"), unzip: unpack("either") };
+  const m = { constants, codes: { Z_OK: 0, Z_STREAM_END: 1, Z_DATA_ERROR: -3, Z_BUF_ERROR: -5, 0: "Z_OK", 1: "Z_STREAM_END" } };
+  for (const [name, f] of Object.entries(ways)) {
+    m[`${name}Sync`] = (data, o) => f(data, o);
+    m[name] = (data, o, done) => {
+      if (typeof o === "function") [done, o] = [o, {}];
+      if (typeof done !== "function") throw ab.argument("callback", "of type function", done);
+      given(data);
+      setImmediate(() => { let out; try { out = f(data, o); } catch (e) { done(e); return; } done(null, out); });
+    };
+    const Name = name[0].toUpperCase() + name.slice(1);
+    // A stream keeps what it is given until its end, for its parts are nothing by themselves.
+    m[Name] = { [Name]: class extends Transform {
+      constructor(o = {}) {
+        super({ ...o });
+        const parts = [];
+        this.bytesWritten = 0;
+        this._transform = (b, e, next) => { parts.push(ab.bytesOf(b, e)); this.bytesWritten += parts.at(-1).length; next(); };
+        this._flush = (next) => { let out; try { out = f(Buffer.concat(parts), o); } catch (e) { next(e); return; } next(null, out); };
+      }
+      flush(kind, done) { if (typeof kind === "function") done = kind; done?.(); }
+      close(done) { this.destroy(); if (done) ab.nextTick(done); }
+    } }[Name];
+    m[`create${Name}`] = (o) => new m[Name](o);
+  }
+  m.crc32 = (data, from = 0) => host.sum("crc32", from, ...given(data));
+  Object.assign(m, Object.fromEntries(Object.entries(constants).filter(([k]) => k.startsWith("Z_"))));
+  const names = ["brotliCompress", "brotliCompressSync", "brotliDecompress", "brotliDecompressSync", "createBrotliCompress", "createBrotliDecompress", "zstdCompress", "zstdCompressSync", "zstdDecompress", "zstdDecompressSync", "createZstdCompress", "createZstdDecompress"];
+  for (const name of names) m[name] = { [name]() { throw ab.lacking("brotli and zstd", `zlib.${name} is not available: a nano space has gzip and deflate only`); } }[name];
+  ab.define("zlib", () => m);
+})();
