@@ -28,6 +28,9 @@ func (q *querier) match(v any, args []any) any {
 		if m, err = q.expression(expr, flags); err != nil {
 			return err
 		}
+		if m == nil {
+			return nil
+		}
 		if len(q.regexps) >= 256 {
 			clear(q.regexps)
 		}
@@ -94,7 +97,7 @@ func (q *querier) expression(expr, flags string) (jqExpression, error) {
 	}
 	re, err := posix.Compile(source, kind, charge(q.p))
 	if err != nil {
-		return nil, fmt.Errorf("%s (at offset 0) is not a valid regex: %s", expr, err.Error())
+		return nil, nil // the library says what is wrong
 	}
 	return &lookingAround{re, groupNames(source)}, nil
 }
