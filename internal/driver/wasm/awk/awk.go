@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"agentbox/internal/driver/wasm/bound"
 	"agentbox/internal/driver/wasm/posix"
@@ -72,6 +73,9 @@ type engine struct {
 	depth   int
 	gas     int
 	debt    int // of memory, not counted yet
+
+	local     *time.Location
+	localName string
 
 	record   string
 	fields   []string

@@ -111,19 +111,16 @@ func length(e *engine, a []expr) value {
 }
 
 // round rounds half to even, as the C library does.
-func round(n float64) float64 { return math.RoundToEven(n) }
-
 func substr(e *engine, a []expr) value {
 	s := e.text(a[0])
-	from := round(e.number(a[1]))
+	from := max(math.Trunc(e.number(a[1])), 1) // what begins before the first character is no shorter for that
 	to := math.Inf(1)
 	if len(a) > 2 {
-		to = from + round(e.number(a[2]))
+		to = from + math.Trunc(e.number(a[2]))
 	}
 	if math.IsNaN(from) || math.IsNaN(to) {
 		return str("")
 	}
-	from = max(from, 1)
 	if ascii(s) {
 		to = min(to, float64(len(s)+1))
 		if from >= to {

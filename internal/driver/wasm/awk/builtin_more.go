@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode"
 
+	"agentbox/internal/driver/wasm/posix"
 	"agentbox/internal/driver/wasm/program"
 )
 
@@ -52,7 +53,11 @@ func strftime(e *engine, a []expr) value {
 	if len(a) > 1 {
 		t = time.Unix(int64(e.number(a[1])), 0)
 	}
-	return str(program.Strftime(format, t.UTC()))
+	zone := time.UTC
+	if len(a) < 3 || !e.eval(a[2]).truth() {
+		zone = e.zone()
+	}
+	return str(program.Strftime(format, t.In(zone)))
 }
 
 func mktime(e *engine, a []expr) value {
@@ -68,7 +73,21 @@ func mktime(e *engine, a []expr) value {
 		}
 		n[i] = v
 	}
-	return num(float64(time.Date(n[0], time.Month(n[1]), n[2], n[3], n[4], n[5], 0, time.UTC).Unix()))
+	zone := time.UTC
+	if len(a) < 2 || !e.eval(a[1]).truth() {
+		zone = e.zone()
+	}
+	return num(float64(time.Date(n[0], time.Month(n[1]), n[2], n[3], n[4], n[5], 0, zone).Unix()))
+}
+
+// zone returns the time zone, which ENVIRON["TZ"] says.
+func (e *engine) zone() *time.Location {
+	v, _ := e.globals[vENVIRON].arr.get("TZ")
+	if name := e.str(v); e.local == nil || name != e.localName {
+		e.tick(10_000)
+		e.local, e.localName = posix.Zone(name), name
+	}
+	return e.local
 }
 
 func strtonum(e *engine, a []expr) value {

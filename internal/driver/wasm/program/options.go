@@ -84,8 +84,7 @@ func (p *Process) long(bad int, opts []Option, short string, long, args []string
 	if spec == "" {
 		switch name {
 		case "help":
-			p.Out().Printf("Usage: %s [OPTION]... [ARGUMENT]...\n", p.Name())
-			p.Exit(0)
+			p.help(short, long)
 		case "version":
 			p.Out().Printf("%s (agentbox)\n", p.Name())
 			p.Exit(0)

@@ -14,6 +14,7 @@ import (
 
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/wasm/bound"
+	"agentbox/internal/driver/wasm/posix"
 	"agentbox/internal/driver/wasm/vfs"
 )
 
@@ -235,6 +236,12 @@ func (p *Process) At() vfs.At { return vfs.At{Dir: p.Cwd} }
 
 // Now returns the virtual time.
 func (p *Process) Now() time.Time { return p.FS.Now() }
+
+// Zone returns the time zone of the program, which the variable TZ says. It is UTC where that is not set.
+func (p *Process) Zone() *time.Location {
+	p.Charge(posix.GasPerZone)
+	return posix.Zone(p.Getenv("TZ"))
+}
 
 // Charge counts work, a unit for about as much as an instruction of a guest. It ends the program where the bound is reached or its deadline is over.
 func (p *Process) Charge(gas int) {

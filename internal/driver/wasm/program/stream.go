@@ -63,6 +63,24 @@ func (o *Output) WriteByte(c byte) error {
 	return nil
 }
 
+// Fill appends a byte n times. It charges for them, and makes no text of that length.
+func (o *Output) Fill(c byte, n int) {
+	for n > 0 {
+		some := min(n, bufferBytes/2)
+		o.p.Charge(some / 4)
+		if len(o.buf)+some > bufferBytes {
+			o.Flush()
+		}
+		if o.buf == nil {
+			o.buf = make([]byte, 0, bufferBytes)
+		}
+		for range some {
+			o.buf = append(o.buf, c)
+		}
+		n -= some
+	}
+}
+
 // Printf appends to the output.
 func (o *Output) Printf(format string, args ...any) { _, _ = fmt.Fprintf(o, format, args...) }
 

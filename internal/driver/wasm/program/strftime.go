@@ -18,7 +18,7 @@ func Strftime(layout string, t time.Time) string {
 		begin := i
 		i++
 		flag := byte(0)
-		for i < len(layout) && strings.IndexByte("-_0^#", layout[i]) >= 0 {
+		for i < len(layout) && strings.IndexByte("-_0^#+", layout[i]) >= 0 {
 			flag = layout[i]
 			i++
 		}
@@ -52,6 +52,10 @@ func Strftime(layout string, t time.Time) string {
 // conversion writes one conversion.
 func conversion(c byte, t time.Time, flag byte, width, colons int) (string, bool) {
 	number := func(n, digits int, fill byte) string {
+		normal := digits
+		if c == 'Y' {
+			normal = 4
+		}
 		if width > 0 {
 			digits = width
 		}
@@ -63,11 +67,16 @@ func conversion(c byte, t time.Time, flag byte, width, colons int) (string, bool
 		case '0':
 			fill = '0'
 		}
-		s := strconv.Itoa(n)
-		if len(s) < digits {
-			s = strings.Repeat(string(fill), digits-len(s)) + s
+		s, sign := strconv.Itoa(n), ""
+		if fill == '0' && n < 0 {
+			s, sign = s[1:], "-"
+		} else if flag == '+' && (c == 'Y' || c == 'G' || c == 'C' || c == 'F') && digits > normal {
+			sign = "+"
 		}
-		return s
+		if len(s)+len(sign) < digits {
+			s = strings.Repeat(string(fill), digits-len(s)-len(sign)) + s
+		}
+		return sign + s
 	}
 	text := func(s string) string {
 		if flag == '^' {
@@ -129,6 +138,8 @@ func conversion(c byte, t time.Time, flag byte, width, colons int) (string, bool
 		s := fmt.Sprintf("%09d", t.Nanosecond())
 		if width > 0 && width < 9 {
 			s = s[:width]
+		} else if width > 9 {
+			s += strings.Repeat("0", width-9)
 		}
 		return s, true
 	case 'p':
@@ -167,18 +178,42 @@ func conversion(c byte, t time.Time, flag byte, width, colons int) (string, bool
 	case 'Y':
 		return number(t.Year(), 1, '0'), true
 	case 'z':
-		switch colons {
-		case 1:
-			return t.Format("-07:00"), true
-		case 2:
-			return t.Format("-07:00:00"), true
-		}
-		return t.Format("-0700"), true
+		return zoneOffset(t, flag, width, colons), true
 	case 'Z':
 		name, _ := t.Zone()
+		if flag == '#' {
+			name = strings.ToLower(name)
+		}
 		return text(name), true
 	case '%':
 		return "%", true
 	}
 	return "", false
+}
+
+// zoneOffset writes %z: +hhmm, with colons +hh:mm and +hh:mm:ss, and with three of them as few parts as it needs.
+func zoneOffset(t time.Time, flag byte, width, colons int) string {
+	_, offset := t.Zone()
+	sign := "+"
+	if offset < 0 {
+		sign, offset = "-", -offset
+	}
+	hours, minutes, seconds := offset/3600, offset/60%60, offset%60
+	tail := ""
+	switch {
+	case colons == 0:
+		tail = fmt.Sprintf("%02d", minutes)
+	case colons == 2, colons == 3 && seconds > 0:
+		tail = fmt.Sprintf(":%02d:%02d", minutes, seconds)
+	case colons == 1, minutes > 0:
+		tail = fmt.Sprintf(":%02d", minutes)
+	}
+	switch digits := max(2, width-1-len(tail)); flag {
+	case '-':
+		return fmt.Sprintf("%s%d%s", sign, hours, tail)
+	case '_':
+		return fmt.Sprintf("%*s%s", digits+1, sign+strconv.Itoa(hours), tail)
+	default:
+		return fmt.Sprintf("%s%0*d%s", sign, digits, hours, tail)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"agentbox/internal/driver/wasm/posix"
 	"agentbox/internal/driver/wasm/program"
 )
 
@@ -32,7 +33,7 @@ func TestZone(t *testing.T) {
 		{"../../etc/passwd", "00:00  +0000", "14:40  +0000"},
 		{strings.Repeat("A", 256), "00:00 UTC +0000", "14:40 UTC +0000"},
 	} {
-		loc := program.Zone(c.tz)
+		loc := posix.Zone(c.tz)
 		if got := program.Strftime("%H:%M %Z %z", time.Unix(winter, 0).In(loc)); got != c.winter {
 			t.Errorf("TZ=%q, winter: got %q, want %q", c.tz, got, c.winter)
 		}
@@ -47,6 +48,6 @@ func FuzzZone(f *testing.F) {
 		f.Add(s, int64(0))
 	}
 	f.Fuzz(func(_ *testing.T, tz string, at int64) {
-		program.Strftime("%c %Z %z", time.Unix(at%(1<<40), 0).In(program.Zone(tz)))
+		program.Strftime("%c %Z %z", time.Unix(at%(1<<40), 0).In(posix.Zone(tz)))
 	})
 }

@@ -34,6 +34,7 @@ type command struct {
 	from, to *address
 	not      bool
 	active   bool // in its range
+	closed   bool // its range, which begins with a number, was left
 	end      int  // the line at which the range ends
 	name     byte
 	text     string
@@ -464,11 +465,10 @@ func (c *compiler) text(cmd *command) {
 			if c.at >= len(c.src) {
 				break
 			}
-			x = c.src[c.at]
-			c.at++
-			if x == 't' && b.Len() > 0 {
-				x = '\t'
-			}
+			text, size := escaped(c.src[c.at:])
+			b.WriteString(text)
+			c.at += size
+			continue
 		}
 		b.WriteByte(x)
 	}

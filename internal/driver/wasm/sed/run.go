@@ -199,20 +199,40 @@ func (e *editor) selects(c *command) bool {
 		return e.matches(c.from)
 	}
 	if c.active {
-		switch c.to.kind {
-		case byNumber, byOffset, byMultiple:
-			end := c.end
-			if c.to.kind == byNumber {
-				end = c.to.n
-			}
-			c.active = e.line < end
-			return e.line <= end
-		}
-		c.active = !e.matches(c.to)
-		return true
+		return e.inRange(c)
 	}
-	if !e.matches(c.from) {
+	return e.begins(c)
+}
+
+// inRange reports whether the line belongs to the range that a command is in, and whether that goes on.
+func (e *editor) inRange(c *command) bool {
+	switch c.to.kind {
+	case byNumber, byOffset, byMultiple:
+		end := c.end
+		if c.to.kind == byNumber {
+			end = c.to.n
+		}
+		c.active = e.line < end
+		c.closed = !c.active
+		return e.line <= end
+	}
+	c.active = !e.matches(c.to)
+	c.closed = !c.active
+	return true
+}
+
+// begins reports whether the range of a command begins at the line. One that begins with a number does so at the first line from there that the command sees.
+func (e *editor) begins(c *command) bool {
+	switch {
+	case c.from.kind != byNumber:
+		if !e.matches(c.from) {
+			return false
+		}
+	case c.closed || e.line < c.from.n:
 		return false
+	case c.to.kind == byNumber && e.line >= c.to.n:
+		c.closed = true
+		return e.line == c.from.n || e.line == c.to.n
 	}
 	switch c.to.kind {
 	case byNumber:
@@ -232,6 +252,7 @@ func (e *editor) selects(c *command) bool {
 		return true
 	}
 	c.active = e.line < c.end
+	c.closed = !c.active
 	return true
 }
 

@@ -310,6 +310,11 @@ func (e *editor) restart() {
 	if e.separate {
 		e.line = 0
 		for _, c := range e.commands {
+			if c.from != nil && c.from.kind == byNumber {
+				c.active, c.closed = c.from.n == 0, false
+			}
+		}
+		for _, c := range e.commands {
 			c.active = c.from != nil && c.from.kind == byNumber && c.from.n == 0 && c.to != nil
 		}
 	}

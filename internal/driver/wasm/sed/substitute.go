@@ -121,36 +121,10 @@ func (c *compiler) replacement(s string) []part {
 				put(part{group: int(y - '0')})
 			case 'L', 'U', 'E', 'l', 'u':
 				put(part{group: -1, mode: y})
-			case 'n':
-				b.WriteByte('\n')
-			case 't':
-				b.WriteByte('\t')
-			case 'r':
-				b.WriteByte('\r')
-			case 'f':
-				b.WriteByte('\f')
-			case 'v':
-				b.WriteByte('\v')
-			case 'a':
-				b.WriteByte('\a')
-			case 'x', 'o', 'd':
-				base, width := map[byte]int{'x': 16, 'o': 8, 'd': 10}[y], map[byte]int{'x': 2, 'o': 3, 'd': 3}[y]
-				end := i + 1
-				for end < len(s) && end <= i+width {
-					if _, err := strconv.ParseUint(s[end:end+1], base, 8); err != nil {
-						break
-					}
-					end++
-				}
-				v, err := strconv.ParseUint(s[i+1:end], base, 16)
-				if err != nil {
-					b.WriteByte(y)
-					continue
-				}
-				b.WriteByte(byte(v))
-				i = end - 1
 			default:
-				b.WriteByte(y)
+				c, size := escaped(s[i:])
+				b.WriteString(c)
+				i += size - 1
 			}
 		default:
 			b.WriteByte(x)
@@ -186,27 +160,48 @@ func (c *compiler) transliterate(cmd *command) {
 	c.done()
 }
 
+// letters are the characters of one side of y.
 func (c *compiler) letters(s string) []rune {
 	var all []rune
-	for i := 0; i < len(s); {
-		r, size := utf8.DecodeRuneInString(s[i:])
-		i += size
-		if r == '\\' && i < len(s) {
-			switch s[i] {
-			case '\\':
-			case 'n':
-				r = '\n'
-			case 't':
-				r = '\t'
-			case 'r':
-				r = '\r'
-			default:
-				all = append(all, r)
-				continue
-			}
-			i++
+	for s != "" {
+		if s[0] == '\\' && len(s) > 1 {
+			text, size := escaped(s[1:])
+			all = append(all, []rune(text)...)
+			s = s[1+size:]
+			continue
 		}
-		all = append(all, r)
+		r, size := utf8.DecodeRuneInString(s)
+		all, s = append(all, r), s[size:]
 	}
 	return all
+}
+
+// escaped returns what a backslash in front of s means, and how much of s belongs to that. What means nothing is itself.
+func escaped(s string) (string, int) {
+	if i := strings.IndexByte("afnrtv", s[0]); i >= 0 {
+		return "\a\f\n\r\t\v"[i : i+1], 1
+	}
+	base, width := 16, 2
+	switch s[0] {
+	case 'x':
+	case 'o':
+		base, width = 8, 3
+	case 'd':
+		base, width = 10, 3
+	default:
+		_, size := utf8.DecodeRuneInString(s)
+		return s[:size], size
+	}
+	end := 1
+	for end < len(s) && end <= width {
+		if _, err := strconv.ParseUint(s[end:end+1], base, 8); err != nil {
+			break
+		}
+		end++
+	}
+	v, err := strconv.ParseUint(s[1:end], base, 16)
+	if err != nil {
+		return s[:1], 1
+	}
+	return string([]byte{byte(v)}), end
 }

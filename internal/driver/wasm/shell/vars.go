@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"agentbox/internal/driver/wasm/posix"
 	"agentbox/internal/driver/wasm/program"
 )
 
@@ -459,8 +460,8 @@ func (sh *shell) zone() *time.Location {
 	if v == nil || !v.exported {
 		return time.UTC
 	}
-	sh.charge(program.GasPerZone)
-	return program.Zone(v.str)
+	sh.charge(posix.GasPerZone)
+	return posix.Zone(v.str)
 }
 
 // setup sets the variables with which a shell begins.

@@ -130,9 +130,6 @@ func (s *searcher) file(name string, in *program.Input) {
 		}
 		s.out.WriteString(strconv.Itoa(count) + "\n")
 	}
-	if s.without { // it succeeds where a file is listed
-		s.found = s.found && count == 0 || count == 0
-	}
 }
 
 func (s *searcher) paint(code, text string) {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/itchyny/gojq"
 
-	"agentbox/internal/driver/wasm/posix"
 	"agentbox/internal/driver/wasm/program"
 )
 
@@ -40,7 +39,8 @@ type querier struct {
 	shapes map[string][]string  // the objects that the program writes, by their sorted keys
 	texts  map[string]int       // the order in which the program names keys
 
-	regexps map[string]*posix.Machine
+	regexps map[string]jqExpression
+	name    string // of which the program asks objects, where it is one only
 }
 
 // steps is a context that charges each instruction, which is what jq's machine asks it before.
@@ -63,7 +63,7 @@ func (s *steps) Done() <-chan struct{} {
 }
 
 // jqOwn takes the place of what would ask the clock and the time zone of the machine.
-const jqOwn = `def now: _clock; def localtime: gmtime; def strflocaltime($f): strftime($f); .`
+const jqOwn = `def now: _clock; def localtime: _localtime; def strflocaltime($f): _strflocaltime($f); .`
 
 // jqInput is where jq's values come from.
 type jqInput struct {
@@ -79,8 +79,8 @@ type jqInput struct {
 func jq(p *program.Process) int {
 	q := &querier{p: p, out: p.Out(), indent: "  ", order: map[uintptr][]string{}, rank: map[string]int{}, shapes: map[string][]string{
 		"key\x00value": {"key", "value"}, "captures\x00length\x00offset\x00string": {"offset", "length", "string", "captures"},
-		"length\x00name\x00offset\x00string": {"offset", "length", "string", "name"}, "name\x00value": {"name", "value"},
-	}, texts: map[string]int{}, regexps: map[string]*posix.Machine{}}
+		"length\x00name\x00offset\x00string": {"offset", "length", "string", "name"}, "name\x00value": {"name", "value"}, "named\x00positional": {"positional", "named"},
+	}, texts: map[string]int{}, regexps: map[string]jqExpression{}}
 	var files []string
 	filter, hasFilter := "", false
 	null, slurp, rawInput, status := false, false, false, false
@@ -267,6 +267,9 @@ func jq(p *program.Process) int {
 		return 3
 	}
 	q.study(filter)
+	q.name = onlyName(query)
+	jqAdapted(query)
+	line := 1 + strings.Count(filter[:max(strings.Index(filter, "$__loc__"), 0)], "\n")
 	own, err := gojq.Parse(jqOwn)
 	if err != nil {
 		p.Errorf("error: %s", err.Error())
@@ -277,8 +280,10 @@ func jq(p *program.Process) int {
 	if len(files) == 0 {
 		in.files = []string{"-"}
 	}
-	set("ARGS", map[string]any{"named": named, "positional": positional})
-	names[len(names)-1] = "$ARGS"
+	names = append(names, "$ARGS") // it is no name of its own: a value that held itself could never be written
+	values = append(values, map[string]any{"named": named, "positional": positional})
+	names = append(names, "$__loc__")
+	values = append(values, map[string]any{"file": "<top-level>", "line": line})
 	code, err := gojq.Compile(query, q.options(in, names)...)
 	if err != nil {
 		p.Errorf("error: %s", err.Error())
@@ -361,6 +366,16 @@ func (q *querier) options(in *jqInput, names []string) []gojq.CompilerOption {
 		gojq.WithInputIter(in),
 		gojq.WithEnvironLoader(func() []string { return p.Env }),
 		gojq.WithFunction("_clock", 0, 0, func(any, []any) any { return float64(p.Now().UnixMicro()) / 1e6 }),
+		gojq.WithFunction("_words", 1, 1, func(v any, args []any) any {
+			s, ok := v.(string)
+			key, _ := args[0].(string)
+			if !ok {
+				return v
+			}
+			return jqMessage(s, key)
+		}),
+		gojq.WithFunction("_localtime", 0, 0, func(v any, _ []any) any { return localTime(p, v) }),
+		gojq.WithFunction("_strflocaltime", 1, 1, func(v any, args []any) any { return formatLocalTime(p, v, args[0]) }),
 		gojq.WithFunction("input_filename", 0, 0, func(any, []any) any {
 			if in.name == "" || in.name == "-" {
 				return nil
@@ -418,29 +433,18 @@ func (q *querier) run(code *gojq.Code, v any, values []any, in *jqInput) (exit i
 				}
 				q.p.Exit(halt.ExitCode())
 			}
-			q.p.Errorf("error (at %s): %s", in.where(), jqMessage(err.Error()))
+			if of, ok := errors.AsType[gojq.ValueError](err); ok {
+				if _, isText := of.Value().(string); !isText {
+					q.p.Errorf("error (at %s) (not a string): %s", in.where(), q.text(of.Value()))
+					return 5, last, some
+				}
+			}
+			q.p.Errorf("error (at %s): %s", in.where(), jqMessage(strings.TrimPrefix(err.Error(), "error: "), q.name))
 			return 5, last, some
 		}
 		last, some = v, true
 		q.print(v)
 	}
-}
-
-// jqMessage writes what gojq says about the most usual mistakes in the words of jq.
-func jqMessage(s string) string {
-	if rest, ok := strings.CutPrefix(s, "cannot iterate over: "); ok {
-		return "Cannot iterate over " + rest
-	}
-	for _, verb := range [][2]string{{"add", "added"}, {"subtract", "subtracted"}, {"multiply", "multiplied"}, {"divide", "divided"}} {
-		if rest, ok := strings.CutPrefix(s, "cannot "+verb[0]+": "); ok {
-			return rest + " cannot be " + verb[1]
-		}
-	}
-	if rest, ok := strings.CutPrefix(s, "expected an object but got: "); ok {
-		kind, _, _ := strings.Cut(rest, " ")
-		return "Cannot index " + kind + " with a key: " + rest
-	}
-	return s
 }
 
 func (q *querier) print(v any) {

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"errors"
 	"math"
 	"slices"
 
@@ -79,14 +80,23 @@ func (q *querier) reverse(v any, _ []any) any {
 func (q *querier) set(_ any, args []any) any {
 	path, _ := args[0].([]any)
 	for _, p := range path {
-		if n, ok := gojq.ToFloat64(p); ok && n > 1024 && n < 1<<31 {
+		if n, ok := gojq.ToFloat64(p); ok && (n > 1024 || n != n) {
 			if _, isText := p.(string); !isText {
+				if n != n {
+					return errNaN
+				}
+				if n > maxArray {
+					return errIndex
+				}
 				q.fits(int(n) * elementBytes)
 			}
 		}
 	}
 	return nil
 }
+
+// maxArray is the largest index of an array of jq.
+const maxArray = 1<<29 - 1
 
 // transpose refuses what no memory would hold: every row becomes as long as there are rows, however short they are.
 func (q *querier) transpose(v any, _ []any) any {
@@ -141,3 +151,8 @@ func (q *querier) flatten(v any, args []any) any {
 	}
 	return all
 }
+
+var (
+	errNaN   = errors.New("Cannot set array element at NaN index") //nolint:staticcheck // the words of jq
+	errIndex = errors.New("Array index too large")                 //nolint:staticcheck // the words of jq
+)

@@ -16,13 +16,12 @@ import (
 	"github.com/itchyny/gojq"
 
 	"agentbox/internal/driver/wasm/bound"
-	"agentbox/internal/driver/wasm/posix"
 	"agentbox/internal/driver/wasm/program"
 )
 
 func newQuerier() *querier {
 	l := bound.Limits{Gas: 1 << 40, Time: time.Hour, MemoryBytes: 128 << 20, OutputBytes: 1 << 20, FileBytes: 1 << 20, OpenFiles: 16, Depth: 16}
-	return &querier{p: &program.Process{Args: []string{"jq"}, Account: bound.New(l, [32]byte{}, time.Unix(0, 0))}, regexps: map[string]*posix.Machine{}}
+	return &querier{p: &program.Process{Args: []string{"jq"}, Account: bound.New(l, [32]byte{}, time.Unix(0, 0))}, regexps: map[string]jqExpression{}}
 }
 
 // results runs a program of jq on a value, metered or as the library does it.

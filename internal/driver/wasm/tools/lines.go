@@ -11,48 +11,6 @@ import (
 	"agentbox/internal/driver/wasm/program"
 )
 
-// tac writes lines from the last to the first.
-func tac(p *program.Process) int {
-	opts, operands := p.Options(1, "bs:r", "before b", "separator= s", "regex r")
-	sep, before := "\n", false
-	for _, o := range opts {
-		switch o.Name {
-		case "s":
-			sep = o.Value
-		case "b":
-			before = true
-		case "r":
-			p.Lack(program.LackOption, "-r")
-			p.Errorf("the option -r is not supported here")
-			return 1
-		}
-	}
-	out := p.Out()
-	return each(p, operands, func(_ string, in *program.Input) {
-		all := in.All()
-		rest := all
-		end := len(rest)
-		for end > 0 {
-			p.Charge(20)
-			cut := end - len(sep)
-			if cut < 0 || !bytes.HasSuffix(rest[:end], []byte(sep)) {
-				cut = end
-			}
-			from := 0
-			if before {
-				if from = bytes.LastIndex(rest[:max(end-1, 0)], []byte(sep)); from < 0 {
-					from = 0
-				}
-			} else if i := bytes.LastIndex(rest[:cut], []byte(sep)); i >= 0 {
-				from = i + len(sep)
-			}
-			_, _ = out.Write(rest[from:end])
-			end = from
-		}
-		p.Drop(len(all))
-	})
-}
-
 // rev writes each line backwards.
 func rev(p *program.Process) int {
 	_, operands := p.Options(1, "")

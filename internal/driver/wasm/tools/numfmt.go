@@ -1,7 +1,7 @@
 package tools
 
 import (
-	"math"
+	"math/big"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -10,11 +10,11 @@ import (
 	"agentbox/internal/driver/wasm/program"
 )
 
-// numfmt writes numbers with units and reads them.
+// numberFormat is numfmt: it reads numbers with units and writes them.
 type numberFormat struct {
 	p                *program.Process
 	from, to         string
-	fromUnit, toUnit float64
+	fromUnit, toUnit *big.Float
 	round, suffix    string
 	padding          int
 	format           *posix.Verb
@@ -22,312 +22,516 @@ type numberFormat struct {
 	invalid          string
 	code             int
 	precision        int
-	fields           string
+	fields           [][2]int
 	delim            string
+	delimited        bool
 	header           int
+	end              byte
+	grouping         bool
 }
 
+const (
+	numberBits    = 64 // of a fraction, as in the long double of GNU's
+	maxPlain      = 18 // that a number without unit has
+	maxRead       = 33 // digits that are read, and powers of ten that are written
+	maxPadding    = 1 << 20
+	unitLetters   = "KMGTPEZYRQ"
+	numberUnits   = "none auto si iec iec-i"
+	numberInvalid = "abort fail warn ignore"
+	numberRounds  = "up down from-zero towards-zero nearest"
+)
+
 func numfmt(p *program.Process) int {
-	f := &numberFormat{p: p, from: "none", to: "none", fromUnit: 1, toUnit: 1, round: "from-zero", invalid: "abort", precision: -1, fields: "1"}
+	one := big.NewFloat(1).SetPrec(numberBits)
+	f := &numberFormat{p: p, from: "none", to: "none", fromUnit: one, toUnit: one, round: "from-zero", invalid: "abort", precision: -1, end: '\n'}
 	opts, operands := p.Options(1, "d:z", "from=", "to=", "from-unit=", "to-unit=", "round=", "suffix=", "padding=", "format=", "grouping", "invalid=", "field=", "delimiter= d",
-		"header=?", "zero-terminated z", "debug")
-	unit := func(s string) float64 {
-		n, ok := unscale(s, "auto", 0)
-		if !ok || n <= 0 {
-			p.Errorf("invalid unit size: %s", quote(s))
-			p.Exit(1)
-		}
-		return n
-	}
+		"header=?", "zero-terminated z", "debug", "-debug")
 	for _, o := range opts {
-		switch o.Name {
-		case "from", "to":
-			switch o.Value {
-			case "none", "auto", "si", "iec", "iec-i":
-			default:
-				p.Errorf("invalid argument %s for ‘--%s’", quote(o.Value), o.Name)
-				p.Stderrf("Valid arguments are:\n  - ‘none’\n  - ‘auto’\n  - ‘si’\n  - ‘iec’\n  - ‘iec-i’\nTry 'numfmt --help' for more information.\n")
-				return 1
-			}
-			if o.Name == "from" {
-				f.from = o.Value
-			} else {
-				f.to = o.Value
-			}
-		case "from-unit":
-			f.fromUnit = unit(o.Value)
-		case "to-unit":
-			f.toUnit = unit(o.Value)
-		case "round":
-			f.round = o.Value
-		case "suffix":
-			f.suffix = o.Value
-		case "padding":
-			n, err := strconv.Atoi(o.Value)
-			if err != nil || n == 0 || n > 10000 || n < -10000 {
-				p.Errorf("invalid padding value %s", quote(o.Value))
-				return 1
-			}
-			f.padding = n
-		case "grouping":
-		case "format":
-			i := strings.IndexByte(o.Value, '%')
-			if i < 0 {
-				p.Errorf("format %s has no %% directive", quote(o.Value))
-				return 1
-			}
-			v, size, ok := posix.ParseVerb(o.Value[i:], func() int { return 0 })
-			if !ok || v.Letter != 'f' {
-				p.Errorf("invalid format %s, directive must be %%[0]['][-][N][.][N]f", quote(o.Value))
-				return 1
-			}
-			v.Width = min(v.Width, 10000)
-			f.format, f.before, f.after, f.precision = &v, o.Value[:i], strings.ReplaceAll(o.Value[i+size:], "%%", "%"), v.Precision
-		case "invalid":
-			f.invalid = o.Value
-		case "field":
-			f.fields = o.Value
-		case "d":
-			f.delim = o.Value
-		case "header":
-			f.header = 1
-			if o.Given {
-				f.header = count(p, 1, o.Value, "invalid header value")
-			}
-		}
+		f.option(o)
+	}
+	switch {
+	case f.format != nil && f.grouping:
+		f.fail("--grouping cannot be combined with --format")
+	case f.grouping && f.to != "none":
+		f.fail("grouping cannot be combined with --to")
+	}
+	if f.fields == nil {
+		f.fields = [][2]int{{1, 1}}
 	}
 	out := p.Out()
 	if len(operands) > 0 {
 		for _, o := range operands {
-			text := f.line(o)
-			if f.code != 0 && f.invalid == "abort" {
-				return f.code
-			}
-			out.WriteString(text + "\n")
+			f.line(o)
+			_ = out.WriteByte(f.end)
 		}
 		return f.code
 	}
 	in := p.Reader(p.Stdin)
 	for n := 0; ; n++ {
-		line, _, ok := in.Line('\n')
+		line, ended, ok := in.Line(f.end)
 		if !ok {
 			return f.code
 		}
 		p.Charge(200)
 		if n < f.header {
-			out.WriteString(string(line) + "\n")
-			continue
+			_, _ = out.Write(line)
+		} else {
+			f.line(string(line))
 		}
-		s := f.line(string(line))
-		if f.code != 0 && f.invalid == "abort" {
-			return f.code
+		if ended {
+			_ = out.WriteByte(f.end)
 		}
-		out.WriteString(s + "\n")
+	}
+}
+
+func (f *numberFormat) fail(format string, args ...any) {
+	f.p.Errorf(format, args...)
+	f.p.Exit(1)
+}
+
+// choice returns the one of some words that an option's value begins.
+func (f *numberFormat) choice(o program.Option, words string) string {
+	var found []string
+	for _, w := range strings.Fields(words) {
+		if w == o.Value {
+			return w
+		}
+		if o.Value != "" && strings.HasPrefix(w, o.Value) {
+			found = append(found, w)
+		}
+	}
+	if len(found) == 1 {
+		return found[0]
+	}
+	f.p.Errorf("invalid argument %s for ‘--%s’", quote(o.Value), o.Name)
+	f.p.Stderrf("Valid arguments are:\n  - ‘%s’\nTry 'numfmt --help' for more information.\n", strings.ReplaceAll(words, " ", "’\n  - ‘"))
+	f.p.Exit(1)
+	return ""
+}
+
+func (f *numberFormat) option(o program.Option) {
+	switch o.Name {
+	case "from":
+		f.from = f.choice(o, numberUnits)
+	case "to":
+		f.to = f.choice(o, numberUnits)
+	case "from-unit":
+		f.fromUnit = f.unit(o.Value)
+	case "to-unit":
+		f.toUnit = f.unit(o.Value)
+	case "round":
+		f.round = f.choice(o, numberRounds)
+	case "invalid":
+		f.invalid = f.choice(o, numberInvalid)
+	case "suffix":
+		f.suffix = o.Value
+	case "padding":
+		n, err := strconv.Atoi(o.Value)
+		if err != nil || n == 0 || n > maxPadding || n < -maxPadding {
+			f.fail("invalid padding value %s", quote(o.Value))
+		}
+		f.padding = n
+	case "grouping":
+		f.grouping = true
+	case "format":
+		f.layout(o.Value)
+	case "field":
+		if f.fields != nil {
+			f.fail("multiple field specifications")
+		}
+		f.ranges(o.Value)
+	case "d":
+		if utf8.RuneCountInString(o.Value) > 1 {
+			f.fail("the delimiter must be a single character")
+		}
+		f.delim, f.delimited = o.Value, true
+	case "header":
+		f.header = 1
+		if o.Given {
+			if f.header = count(f.p, 1, o.Value, "invalid header value"); f.header == 0 {
+				f.fail("invalid header value %s", quote(o.Value))
+			}
+		}
+	case "z":
+		f.end = 0
+	}
+}
+
+// unit reads the size of a unit: a number with a letter, which is a power of 1000, or of 1024 with an i behind it.
+func (f *numberFormat) unit(s string) *big.Float {
+	digits := strings.TrimRight(s, unitLetters+"ki")
+	n, err := strconv.ParseUint(digits, 10, 64)
+	if digits == "" && s != "" {
+		n, err = 1, nil
+	}
+	size := new(big.Float).SetPrec(numberBits).SetUint64(n)
+	if rest := s[len(digits):]; err == nil && rest != "" {
+		power := strings.IndexByte(unitLetters, strings.ToUpper(rest[:1])[0]) + 1
+		base := 1000.0
+		if rest[1:] == "i" {
+			base = 1024
+		} else if rest[1:] != "" {
+			power = 0
+		}
+		if power == 0 {
+			n = 0
+		}
+		size.Mul(size, raised(base, power))
+	}
+	if err != nil || n == 0 || size.Cmp(raised(2, 64)) >= 0 {
+		f.fail("invalid unit size: %s", quote(s))
+	}
+	return size
+}
+
+// raised returns a power.
+func raised(base float64, power int) *big.Float {
+	x, b := big.NewFloat(1).SetPrec(numberBits), big.NewFloat(base)
+	for range power {
+		x.Mul(x, b)
+	}
+	return x
+}
+
+// layout reads a format: a text with one %f.
+func (f *numberFormat) layout(s string) {
+	at := 0
+	for {
+		i := strings.IndexByte(s[at:], '%')
+		if i < 0 {
+			f.fail("format %s has no %% directive", quote(s))
+		}
+		if at += i; !strings.HasPrefix(s[at:], "%%") {
+			break
+		}
+		at += 2
+	}
+	f.before, s = s[:at], s[at:]
+	v, size, ok := posix.ParseVerb(s, func() int { return 0 })
+	if !ok || v.Letter != 'f' || strings.Contains(s[:size], "*") {
+		f.fail("invalid format %s, directive must be %%[0]['][-][N][.][N]f", quote(f.before+s))
+	}
+	if v.Width > maxPadding {
+		f.fail("invalid format %s (width overflow)", quote(f.before+s))
+	}
+	if strings.Contains(strings.ReplaceAll(s[size:], "%%", ""), "%") {
+		f.fail("format %s has too many %% directives", quote(f.before+s))
+	}
+	if strings.Contains(s[:size], "'") && f.to != "none" {
+		f.fail("grouping cannot be combined with --to")
+	}
+	f.format, f.after, f.precision = &v, s[size:], v.Precision
+	if strings.Contains(s[:size], ".") && v.Precision < 0 {
+		f.precision = 0
+	}
+}
+
+// ranges reads the fields to convert.
+func (f *numberFormat) ranges(s string) {
+	wrong := func(format string, args ...any) {
+		f.p.Errorf(format, args...)
+		f.p.Stderrf("Try 'numfmt --help' for more information.\n")
+		f.p.Exit(1)
+	}
+	number := func(s string, none int) int {
+		if s == "" {
+			return none
+		}
+		n, err := strconv.Atoi(s)
+		switch {
+		case strings.Trim(s, "0123456789") != "":
+			wrong("invalid field value %s", quote(s))
+		case err != nil:
+			wrong("field number %s is too large", quote(s))
+		case n == 0:
+			wrong("fields are numbered from 1")
+		}
+		return n
+	}
+	const all = 1<<63 - 1
+	for _, part := range strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' }) {
+		low, high, ranged := strings.Cut(part, "-")
+		if strings.Contains(high, "-") {
+			wrong("invalid field range")
+		}
+		r := [2]int{number(low, 1), all}
+		if r[1] = number(high, all); !ranged {
+			r[1] = r[0]
+		}
+		if r[1] < r[0] {
+			wrong("invalid decreasing range")
+		}
+		f.fields = append(f.fields, r)
 	}
 }
 
 // wants reports whether a field is converted.
 func (f *numberFormat) wants(n int) bool {
-	for _, part := range strings.Split(f.fields, ",") {
-		if part == "-" {
-			return true
-		}
-		a, b, ranged := strings.Cut(part, "-")
-		low, _ := strconv.Atoi(a)
-		high, err := strconv.Atoi(b)
-		if !ranged {
-			high = low
-		} else if err != nil {
-			high = math.MaxInt
-		}
-		if n >= low && n <= high {
+	for _, r := range f.fields {
+		if n >= r[0] && n <= r[1] {
 			return true
 		}
 	}
 	return false
 }
 
-func (f *numberFormat) line(s string) string {
-	if f.delim != "" {
-		cells := strings.Split(s, f.delim)
-		for i := range cells {
+// line converts the fields of a line and writes it.
+func (f *numberFormat) line(s string) {
+	out := f.p.Out()
+	if f.delimited {
+		cells := []string{s}
+		if f.delim != "" {
+			cells = strings.Split(s, f.delim)
+		}
+		for i, cell := range cells {
+			if i > 0 {
+				out.WriteString(f.delim)
+			}
 			if f.wants(i + 1) {
-				cells[i] = f.convert(cells[i], 0)
+				f.convert(cell, strings.Trim(cell, " \t"), 0)
+			} else {
+				out.WriteString(cell)
 			}
 		}
-		return strings.Join(cells, f.delim)
+		return
 	}
-	var b strings.Builder
-	n := 0
-	for s != "" {
-		k := len(s) - len(strings.TrimLeft(s, " \t"))
-		blank := s[:k]
-		s = s[k:]
-		end := strings.IndexAny(s, " \t")
-		if end < 0 {
+	for n := 1; n == 1 || s != ""; n++ {
+		k := len(s) - len(strings.TrimLeft(s, " \t\n"))
+		end := strings.IndexAny(s[k:], " \t\n") + k
+		if end < k {
 			end = len(s)
 		}
-		cell := s[:end]
+		blank, cell := s[:k], s[k:end]
 		s = s[end:]
-		if cell == "" {
-			b.WriteString(blank)
-			break
+		if n > 1 && blank != "" {
+			_ = out.WriteByte(' ')
+			blank = blank[1:]
 		}
-		n++
 		if !f.wants(n) {
-			b.WriteString(blank + cell)
+			out.WriteString(blank + cell)
 			continue
 		}
 		width := 0
-		if n > 1 && blank != "" { // the room that the field takes stays
-			b.WriteByte(' ')
-			blank = blank[1:]
+		if blank != "" { // the room that the field takes stays
+			width = len(blank) + utf8.RuneCountInString(cell)
 		}
-		if blank != "" {
-			width = len(blank) + len(cell)
-		}
-		b.WriteString(f.convert(cell, width))
+		f.convert(blank+cell, cell, width)
 	}
-	return b.String()
 }
 
-const unitLetters = "KMGTPEZY"
+// refuse says what is wrong with a number, and writes it as it is.
+func (f *numberFormat) refuse(whole, format string, args ...any) {
+	if f.invalid != "ignore" {
+		f.p.Errorf(format, args...)
+	}
+	switch f.invalid {
+	case "abort":
+		f.p.Exit(2)
+	case "fail":
+		f.code = 2
+	}
+	f.p.Out().WriteString(whole)
+}
 
-// unscale reads a number with a unit.
-func unscale(s, how string, _ int) (float64, bool) {
-	i := strings.IndexFunc(s, func(r rune) bool { return strings.ContainsRune(unitLetters+"kiB", r) })
-	rest := ""
-	if i >= 0 {
-		s, rest = s[:i], s[i:]
+// convert writes a field in its other form. whole is the field as it stands there.
+func (f *numberFormat) convert(whole, s string, width int) {
+	text := s
+	if f.suffix != "" {
+		text = strings.TrimSuffix(s, f.suffix)
 	}
-	v, err := strconv.ParseFloat(s, 64)
-	if err != nil || strings.ContainsAny(s, "eExXpPnN_") {
-		return 0, false
+	v, decimals, problem := f.read(text)
+	if problem != "" {
+		f.refuse(whole, "%s", problem)
+		return
 	}
-	if rest == "" {
-		return v, true
+	v.Mul(v, f.fromUnit)
+	v.Quo(v, f.toUnit)
+	digits := 0
+	for x := new(big.Float).Abs(v); x.Cmp(big.NewFloat(10)) >= 0 && digits < 100; digits++ {
+		x.Quo(x, big.NewFloat(10))
 	}
-	power := strings.IndexByte(unitLetters, strings.ToUpper(rest[:1])[0]) + 1
-	if power == 0 || how == "none" {
-		return 0, false
+	precision := f.precision
+	if precision < 0 {
+		precision = decimals
 	}
-	factor := 1000.0
 	switch {
-	case how == "iec" && len(rest) == 1, (how == "iec-i" || how == "auto") && rest[1:] == "i":
-		factor = 1024
-	case how == "iec-i" || len(rest) > 1:
-		return 0, false
+	case f.to == "none" && digits+precision > maxPlain && precision > 0:
+		f.refuse(whole, "value/precision too large to be printed: '%s/%d' (consider using --to)", v.Text('g', 6), precision)
+	case f.to == "none" && digits+precision > maxPlain:
+		f.refuse(whole, "value too large to be printed: '%s' (consider using --to)", v.Text('g', 6))
+	case digits > maxRead-1:
+		f.refuse(whole, "value too large to be printed: '%s' (cannot handle values > 999Q)", v.Text('g', 6))
+	case f.to == "none":
+		f.show(places(f.rounded(v, precision), precision), width)
+	default:
+		f.show(f.scaled(v), width)
 	}
-	return v * math.Pow(factor, float64(power)), true
 }
 
-func (f *numberFormat) rounded(v float64) float64 {
-	switch f.round {
-	case "up":
-		return math.Ceil(v)
-	case "down":
-		return math.Floor(v)
-	case "towards-zero":
-		return math.Trunc(v)
-	case "nearest":
-		return math.Round(v)
+// places writes a number with so many places; -0 is 0.
+func places(v *big.Float, precision int) string {
+	if v.Sign() == 0 {
+		v = new(big.Float)
 	}
-	if v < 0 {
-		return math.Floor(v)
-	}
-	return math.Ceil(v)
+	return v.Text('f', precision)
 }
 
-func (f *numberFormat) convert(s string, width int) string {
-	text := strings.TrimSuffix(s, f.suffix)
-	v, ok := unscale(text, f.from, 0)
-	if !ok {
-		if f.invalid != "ignore" {
-			reason := "invalid number: " + quote(s)
-			if i := strings.IndexFunc(text, func(r rune) bool { return (r < '0' || r > '9') && r != '.' && r != '-' }); i > 0 {
-				reason = "invalid suffix in input: " + quote(s)
-				if f.from == "none" && strings.ContainsRune(unitLetters, rune(text[i])) {
-					reason = "rejecting suffix in input: " + quote(s) + " (consider using --from)"
-				}
-			}
-			f.p.Errorf("%s", reason)
-			if f.invalid != "warn" {
-				f.code = 2
-			}
-		}
-		return s
-	}
-	v = v * f.fromUnit / f.toUnit
-	var out string
-	if f.to == "none" {
-		precision := f.precision
-		if precision < 0 {
-			if precision = 0; f.from == "none" {
-				if i := strings.IndexByte(text, '.'); i >= 0 {
-					precision = len(text) - i - 1
-				}
-			}
-		}
-		scale := math.Pow(10, float64(precision))
-		out = strconv.FormatFloat(f.rounded(v*scale)/scale, 'f', precision, 64)
-	} else {
-		factor := 1000.0
-		if f.to != "si" {
-			factor = 1024
-		}
-		power := 0
-		for math.Abs(v) >= factor && power < len(unitLetters) {
-			v /= factor
-			power++
-		}
-		precision := f.precision
-		if precision < 0 {
-			precision = 0
-			if math.Abs(v) < 10 && power > 0 {
-				precision = 1
-			}
-		}
-		scale := math.Pow(10, float64(precision))
-		v = f.rounded(v*scale) / scale
-		if math.Abs(v) >= factor && power < len(unitLetters) {
-			v /= factor
-			power++
-		}
-		if f.precision < 0 {
-			precision = 0
-			if math.Abs(v) < 10 && power > 0 {
-				precision = 1
-			}
-		}
-		out = strconv.FormatFloat(v, 'f', precision, 64)
-		if power > 0 {
-			out += unitLetters[power-1 : power]
-			if f.to == "si" && power == 1 {
-				out = strings.TrimSuffix(out, "K") + "K"
-			}
-			if f.to == "iec-i" {
-				out += "i"
-			}
-		}
-	}
-	out += f.suffix
-	pad := f.padding
+// show writes a number with what belongs to it, and pads it.
+func (f *numberFormat) show(text string, width int) {
+	out, pad := f.p.Out(), f.padding
+	text += f.suffix
 	if f.format != nil && f.format.Width > 0 {
-		if pad = f.format.Width; f.format.Minus {
-			pad = -pad
-		}
-		if f.format.Zero && len(out) < pad {
-			out = strings.Repeat("0", pad-len(out)) + out
+		switch {
+		case f.format.Zero && !f.format.Minus:
+			if fill := f.format.Width - utf8.RuneCountInString(text); fill > 0 {
+				f.p.Hold(fill)
+				text = strings.Repeat("0", fill) + text
+			}
+		case f.format.Minus:
+			pad = -f.format.Width
+		default:
+			pad = f.format.Width
 		}
 	}
 	if pad == 0 {
 		pad = width
 	}
-	switch n := utf8.RuneCountInString(out); {
-	case pad > n:
-		out = strings.Repeat(" ", pad-n) + out
-	case -pad > n:
-		out += strings.Repeat(" ", -pad-n)
+	n := utf8.RuneCountInString(text)
+	out.WriteString(f.before)
+	out.Fill(' ', pad-n)
+	out.WriteString(text)
+	out.Fill(' ', -pad-n)
+	out.WriteString(f.after)
+}
+
+// read reads a number with a unit. decimals is how many places it has.
+func (f *numberFormat) read(s string) (v *big.Float, decimals int, problem string) {
+	end := 0
+	if strings.HasPrefix(s, "-") {
+		end++
 	}
-	return f.before + out + f.after
+	digits := 0
+	for end < len(s) && s[end] >= '0' && s[end] <= '9' {
+		end++
+		digits++
+	}
+	if end < len(s) && s[end] == '.' {
+		for end++; end < len(s) && s[end] >= '0' && s[end] <= '9'; end++ {
+			decimals++
+		}
+		if digits += decimals; decimals == 0 {
+			digits = 0
+		}
+	}
+	if digits == 0 {
+		return nil, 0, "invalid number: " + quote(s)
+	}
+	if digits > maxRead || decimals > maxRead {
+		return nil, 0, "value too large to be converted: " + quote(s)
+	}
+	v, _, err := big.ParseFloat(s[:end], 10, numberBits, big.ToNearestEven)
+	if err != nil {
+		return nil, 0, "invalid number: " + quote(s)
+	}
+	rest := strings.TrimLeft(s[end:], " \t")
+	if rest == "" {
+		return v, decimals, ""
+	}
+	power := strings.IndexByte(unitLetters, rest[0]) + 1
+	if rest[0] == 'k' {
+		power = 1
+	}
+	switch {
+	case power == 0:
+		return nil, 0, "invalid suffix in input: " + quote(s)
+	case f.from == "none":
+		return nil, 0, "rejecting suffix in input: " + quote(s) + " (consider using --from)"
+	}
+	base := 1000.0
+	if f.from == "iec" || f.from == "iec-i" {
+		base = 1024
+	}
+	rest = rest[1:]
+	switch {
+	case f.from == "auto" && strings.HasPrefix(rest, "i"):
+		base, rest = 1024, rest[1:]
+	case f.from == "iec-i" && strings.HasPrefix(rest, "i"):
+		rest = rest[1:]
+	case f.from == "iec-i":
+		return nil, 0, "missing 'i' suffix in input: " + quote(s) + " (e.g Ki/Mi/Gi)"
+	}
+	if rest != "" {
+		return nil, 0, "invalid suffix in input " + quote(s) + ": " + quote(rest)
+	}
+	v.Mul(v, raised(base, power))
+	return v, 0, ""
+}
+
+// rounded rounds to so many places.
+func (f *numberFormat) rounded(v *big.Float, decimals int) *big.Float {
+	scale := raised(10, min(decimals, maxRead))
+	x := new(big.Float).SetPrec(numberBits).Mul(v, scale)
+	whole, _ := x.Int(nil)
+	exact := new(big.Float).SetPrec(numberBits).SetInt(whole)
+	if rest := new(big.Float).Sub(x, exact); rest.Sign() != 0 {
+		away := false
+		switch f.round {
+		case "up":
+			away = x.Sign() > 0
+		case "down":
+			away = x.Sign() < 0
+		case "from-zero":
+			away = true
+		case "nearest":
+			away = rest.Abs(rest).Cmp(big.NewFloat(0.5)) >= 0
+		}
+		if away {
+			whole.Add(whole, big.NewInt(int64(x.Sign())))
+		}
+	}
+	exact.SetInt(whole)
+	return exact.Quo(exact, scale)
+}
+
+// scaled writes a number with a unit.
+func (f *numberFormat) scaled(v *big.Float) string {
+	base := big.NewFloat(1000)
+	if f.to != "si" {
+		base = big.NewFloat(1024)
+	}
+	v = new(big.Float).Copy(v)
+	power, ten := 0, big.NewFloat(10)
+	small := func(limit *big.Float) bool { return new(big.Float).Abs(v).Cmp(limit) < 0 }
+	for ; !small(base) && power < len(unitLetters); power++ {
+		v.Quo(v, base)
+	}
+	adjust := 0
+	switch {
+	case f.precision >= 0:
+		adjust = min(power*3, f.precision)
+	case small(ten):
+		adjust = 1
+	}
+	if v = f.rounded(v, adjust); !small(base) && power < len(unitLetters) {
+		v.Quo(v, base)
+		power++
+	}
+	precision := f.precision
+	if precision < 0 {
+		if precision = 0; v.Sign() != 0 && small(ten) && power > 0 {
+			precision = 1
+		}
+	}
+	text := places(v, precision)
+	if power == 0 {
+		return text
+	}
+	letter := unitLetters[power-1 : power]
+	if f.to == "si" && power == 1 {
+		letter = "k"
+	}
+	if f.to == "iec-i" {
+		letter += "i"
+	}
+	return text + letter
 }

@@ -128,7 +128,7 @@ func mkdirAll(p *program.Process, name string, perm uint32, verbose bool) bool {
 			if isDir(p, part) {
 				continue
 			}
-			if !last {
+			if !last && errors.Is(err, vfs.EEXIST) {
 				err = vfs.ENOTDIR
 			}
 		}
@@ -168,14 +168,14 @@ func touch(p *program.Process) int {
 		case "h":
 			follow = false
 		case "d":
-			t, ok := ParseDate(o.Value, p.Now().UTC())
+			t, ok := ParseDate(o.Value, p.Now().In(p.Zone()))
 			if !ok {
 				p.Errorf("invalid date format ‘%s’", o.Value)
 				return 1
 			}
 			at = t
 		case "t":
-			t, ok := stamp(o.Value, p.Now().UTC())
+			t, ok := stamp(o.Value, p.Now().In(p.Zone()))
 			if !ok {
 				p.Errorf("invalid date format ‘%s’", o.Value)
 				return 1

@@ -300,3 +300,18 @@ func clean(path string) string {
 	}
 	return "/" + strings.Join(parts, "/")
 }
+
+// link is ln of one name onto another.
+func link(p *program.Process) int {
+	_, names := p.Options(1, "")
+	switch {
+	case len(names) == 0:
+		usage(p, 1, "missing operand")
+	case len(names) == 1:
+		usage(p, 1, "missing operand after ‘%s’", names[0])
+	case len(names) > 2:
+		usage(p, 1, "extra operand ‘%s’", names[2])
+	}
+	p.Args = []string{p.Args[0], "-T", "--", names[0], names[1]}
+	return ln(p)
+}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"agentbox/internal/driver/wasm/program"
@@ -71,6 +72,7 @@ type lister struct {
 	field                                          byte // of the time: 'm', 'a' or 'c'
 	style                                          string
 	status                                         int
+	zone                                           *time.Location
 	printed                                        bool
 }
 
@@ -79,7 +81,7 @@ func ls(p *program.Process) int {
 		"classify=?", "file-type", "format=", "full-time", "group-directories-first", "no-group G", "human-readable h", "si", "inode i", "literal N", "numeric-uid-gid n",
 		"quote-name Q", "quoting-style=", "reverse r", "recursive R", "size s", "sort=", "time=", "time-style=", "width w", "hide=", "ignore I", "dereference L", "show-control-chars",
 		"indicator-style=", "zero")
-	l := &lister{p: p, field: 'm'}
+	l := &lister{p: p, field: 'm', zone: p.Zone()}
 	first := false
 	for _, o := range opts {
 		switch o.Name {
@@ -375,7 +377,7 @@ func (l *lister) show(all []listed, total bool) {
 		}
 		if l.long {
 			out.Printf("%s%s %*d ", letter(e.info.Kind), permissions(e.info.Mode), links, e.info.Links)
-			owner := "root"
+			owner := user(l.p)
 			if l.numeric {
 				owner = "0"
 			}
@@ -424,4 +426,10 @@ func (l *lister) mark(i vfs.Info) string {
 		return "*"
 	}
 	return ""
+}
+
+// vdir is ls -l.
+func vdir(p *program.Process) int {
+	p.Args = append([]string{p.Args[0], "-l"}, p.Args[1:]...)
+	return ls(p)
 }

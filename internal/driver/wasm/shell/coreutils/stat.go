@@ -52,7 +52,7 @@ func stat(p *program.Process) int {
 		if escapes {
 			f = strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\\`, `\`, `\0`, "\x00", `\a`, "\a", `\e`, "\x1b").Replace(f)
 		}
-		_, _ = p.Out().WriteString(statFormat(name, n, f))
+		_, _ = p.Out().WriteString(statFormat(name, n, f, user(p), p.Zone()))
 		if newline {
 			_ = p.Out().WriteByte('\n')
 		}
@@ -80,7 +80,7 @@ func kindName(i vfs.Info) string {
 }
 
 // statFormat writes the conversions of stat -c.
-func statFormat(name string, n *vfs.Node, format string) string {
+func statFormat(name string, n *vfs.Node, format, owner string, zone *time.Location) string {
 	i := n.Info()
 	var b strings.Builder
 	for at := 0; at < len(format); at++ {
@@ -102,7 +102,7 @@ func statFormat(name string, n *vfs.Node, format string) string {
 			break
 		}
 		c := format[at]
-		stamp := func(t time.Time) string { return program.Strftime("%Y-%m-%d %H:%M:%S.%N %z", t.UTC()) }
+		stamp := func(t time.Time) string { return program.Strftime("%Y-%m-%d %H:%M:%S.%N %z", t.In(zone)) }
 		text, isText := "", true
 		number := int64(0)
 		switch c {
@@ -135,7 +135,7 @@ func statFormat(name string, n *vfs.Node, format string) string {
 		case 'g', 'u':
 			isText, number = false, 0
 		case 'G', 'U':
-			text = "root"
+			text = owner
 		case 'h':
 			isText, number = false, int64(i.Links)
 		case 'i':

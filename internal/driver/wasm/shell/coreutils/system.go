@@ -151,7 +151,8 @@ func timeout(p *program.Process) int {
 }
 
 func env(p *program.Process) int {
-	opts, args := p.Options(125, "+iu:C:0vS:", "ignore-environment i", "unset u", "chdir C", "null 0", "split-string S", "debug v")
+	splitStrings(p)
+	opts, args := p.Options(125, "+iu:C:0vS:a:", "ignore-environment i", "unset u", "chdir C", "null 0", "split-string S", "debug v", "list-signal-handling", "block-signal=?", "default-signal=?", "ignore-signal=?", "argv0 a")
 	c := p.Child()
 	c.Env = slices.Clone(p.Env)
 	end := "\n"
@@ -173,8 +174,6 @@ func env(p *program.Process) int {
 				return 125
 			}
 			c.Cwd = n
-		case "S":
-			args = append(strings.Fields(o.Value), args...)
 		}
 	}
 	if len(args) > 0 && args[0] == "-" {
@@ -223,101 +222,6 @@ func printenv(p *program.Process) int {
 	}
 	return status
 }
-
-func date(p *program.Process) int {
-	opts, args := p.Options(1, "d:f:I::Rr:s:u", "date d", "file f", "iso-8601=?", "rfc-email R", "rfc-2822 R", "rfc-3339=", "reference r", "set s", "universal u", "utc u", "debug", "resolution")
-	at := p.Now().UTC()
-	layout := "%a %b %e %H:%M:%S UTC %Y"
-	for _, o := range opts {
-		switch o.Name {
-		case "d":
-			t, ok := ParseDate(o.Value, p.Now().UTC())
-			if !ok {
-				p.Errorf("invalid date ‘%s’", o.Value)
-				return 1
-			}
-			at = t
-		case "r":
-			n, err := lookup(p, o.Value, true)
-			if !try(p, err, "%s", o.Value) {
-				return 1
-			}
-			at = n.Info().Modified.UTC()
-		case "R":
-			layout = "%a, %d %b %Y %H:%M:%S %z"
-		case "I", "iso-8601":
-			var ok bool
-			if layout, ok = map[string]string{"": "%F", "date": "%F", "hours": "%FT%H%:z", "minutes": "%FT%H:%M%:z", "seconds": "%FT%T%:z", "ns": "%FT%T,%N%:z"}[o.Value]; !ok {
-				usage(p, 1, "invalid argument ‘%s’ for ‘--iso-8601’", o.Value)
-			}
-		case "rfc-3339":
-			var ok bool
-			if layout, ok = map[string]string{"date": "%F", "seconds": "%F %T%:z", "ns": "%F %T.%N%:z"}[o.Value]; !ok {
-				usage(p, 1, "invalid argument ‘%s’ for ‘--rfc-3339’", o.Value)
-			}
-		case "f", "s":
-			p.Lack(program.LackOption, "-"+o.Name)
-			usage(p, 1, "option -%s is not supported in a nano space", o.Name)
-		}
-	}
-	if len(args) > 1 {
-		usage(p, 1, "extra operand ‘%s’", args[1])
-	}
-	if len(args) == 1 {
-		if !strings.HasPrefix(args[0], "+") {
-			p.Errorf("invalid date ‘%s’", args[0])
-			return 1
-		}
-		layout = args[0][1:]
-	}
-	_, _ = p.Out().WriteString(program.Strftime(layout, at) + "\n")
-	return 0
-}
-
-func id(p *program.Process) int {
-	opts, names := p.Options(1, "agGnruzZ", "group g", "groups G", "name n", "real r", "user u", "zero z")
-	if len(names) > 0 && names[0] != "root" && names[0] != "0" {
-		p.Errorf("‘%s’: no such user", names[0])
-		return 1
-	}
-	which, name, zero := "", false, false
-	for _, o := range opts {
-		switch o.Name {
-		case "u", "g", "G":
-			which = o.Name
-		case "n":
-			name = true
-		case "z":
-			zero = true
-		}
-	}
-	switch {
-	case which == "" && zero:
-		p.Errorf("option --zero not permitted in default format")
-		return 1
-	case which == "" && name:
-		p.Errorf("cannot print only names or real IDs in default format")
-		return 1
-	case which == "":
-		_, _ = p.Out().WriteString("uid=0(root) gid=0(root) groups=0(root)\n")
-	case name:
-		_, _ = p.Out().WriteString("root\n")
-	default:
-		_, _ = p.Out().WriteString("0\n")
-	}
-	return 0
-}
-
-func whoami(p *program.Process) int {
-	_, args := p.Options(1, "")
-	if len(args) > 0 {
-		usage(p, 1, "extra operand ‘%s’", args[0])
-	}
-	_, _ = p.Out().WriteString("root\n")
-	return 0
-}
-
-func groups(p *program.Process) int { _, _ = p.Out().WriteString("root\n"); return 0 }
 
 func arch(p *program.Process) int { _, _ = p.Out().WriteString("x86_64\n"); return 0 }
 

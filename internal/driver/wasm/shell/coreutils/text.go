@@ -3,7 +3,6 @@ package coreutils
 import (
 	"bytes"
 	"io"
-	"strconv"
 	"strings"
 
 	"agentbox/internal/driver/wasm/program"
@@ -294,121 +293,6 @@ func lastLines(p *program.Process, in *program.Input, count int64, delim byte) {
 		writeLine(p.Out(), line, delim, i+1 < ring.Len() || last)
 		p.Drop(len(line) + 32)
 	}
-}
-
-func uniq(p *program.Process) int {
-	opts, files := p.Options(1, "cdDuif:s:w:z", "count c", "repeated d", "all-repeated=?", "unique u", "ignore-case i", "skip-fields f", "skip-chars s", "check-chars w", "zero-terminated z", "group=?")
-	counting, repeated, unique, fold, all := false, false, false, false, false
-	skipFields, skipChars, check, delim := 0, 0, -1, byte('\n')
-	number := func(s, what string) int {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < 0 {
-			p.Errorf("%s: invalid number of %s", s, what)
-			p.Exit(1)
-		}
-		return n
-	}
-	for _, o := range opts {
-		switch o.Name {
-		case "c":
-			counting = true
-		case "d":
-			repeated = true
-		case "D", "all-repeated":
-			all, repeated = true, true
-		case "u":
-			unique = true
-		case "i":
-			fold = true
-		case "f":
-			skipFields = number(o.Value, "fields to skip")
-		case "s":
-			skipChars = number(o.Value, "bytes to skip")
-		case "w":
-			check = number(o.Value, "bytes to compare")
-		case "z":
-			delim = 0
-		default:
-			p.Lack(program.LackOption, "--"+o.Name)
-			usage(p, 1, "option '--%s' is not supported in a nano space", o.Name)
-		}
-	}
-	if len(files) > 2 {
-		usage(p, 1, "extra operand ‘%s’", files[2])
-	}
-	name := "-"
-	if len(files) > 0 {
-		name = files[0]
-	}
-	in := input(p, name)
-	if in == nil {
-		return 1
-	}
-	out := p.Out()
-	if len(files) > 1 && files[1] != "-" {
-		h, err := p.Open(files[1], vfs.Write|vfs.Create|vfs.Truncate)
-		if err != nil {
-			p.Errorf("%s: %s", files[1], program.Message(err))
-			return 1
-		}
-		out = p.Writer(h)
-	}
-	key := func(line []byte) []byte {
-		for range skipFields {
-			line = bytes.TrimLeft(line, " \t")
-			i := bytes.IndexAny(line, " \t")
-			if i < 0 {
-				i = len(line)
-			}
-			line = line[i:]
-		}
-		line = line[min(skipChars, len(line)):]
-		if check >= 0 {
-			line = line[:min(check, len(line))]
-		}
-		return line
-	}
-	var previous []byte
-	n := 0
-	emit := func() {
-		switch {
-		case n == 0, repeated && n < 2, unique && n > 1, all:
-			return
-		case counting:
-			out.Printf("%7d %s%c", n, previous, delim)
-		default:
-			writeLine(out, previous, delim, true)
-		}
-	}
-	for {
-		line, _, ok := in.Line(delim)
-		if !ok {
-			break
-		}
-		p.Charge(len(line) / 4)
-		same := n > 0 && bytes.Equal(key(line), key(previous))
-		if fold && n > 0 {
-			same = bytes.EqualFold(key(line), key(previous))
-		}
-		if same {
-			if n++; all && !unique {
-				if n == 2 {
-					writeLine(out, previous, delim, true)
-				}
-				writeLine(out, line, delim, true)
-			}
-			continue
-		}
-		emit()
-		n = 1
-		previous = append(previous[:0], line...)
-	}
-	emit()
-	out.Flush()
-	if !ended(p, name, in) {
-		return 1
-	}
-	return 0
 }
 
 func tee(p *program.Process) int {

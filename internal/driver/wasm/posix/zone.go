@@ -1,4 +1,4 @@
-package program
+package posix
 
 import (
 	"encoding/binary"
@@ -38,12 +38,6 @@ func Zone(tz string) *time.Location {
 		}
 	}
 	return time.FixedZone(abbreviation, offset)
-}
-
-// Local returns the time zone of the program: that of the variable TZ of its environment, UTC where there is none.
-func (p *Process) Local() *time.Location {
-	p.Charge(GasPerZone)
-	return Zone(p.Getenv("TZ"))
 }
 
 // GasPerZone is what Zone costs: it reads the transitions of a zone each time. It charges nothing itself.
