@@ -97,15 +97,12 @@ func (a adapter) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.s.ServeHT
 // humaContext is named so because an embedded Context would hide the method of that name.
 type humaContext huma.Context
 
-// request is huma's view of a request. It answers what huma found wrong with 400 instead of 422, as the rest of the API does.
+// request is huma's view of a request. It answers with the API's own statuses: see ownStatus.
 type request struct{ humaContext }
 
 // SetStatus sends the status.
 func (c request) SetStatus(status int) {
-	if status == http.StatusUnprocessableEntity {
-		status = http.StatusBadRequest
-	}
-	c.humaContext.SetStatus(status)
+	c.humaContext.SetStatus(ownStatus(status))
 }
 
 func pattern(method, path string) string {
@@ -211,7 +208,7 @@ func (nowhere) Handle(*huma.Operation, func(huma.Context))   {}
 func (nowhere) ServeHTTP(http.ResponseWriter, *http.Request) {}
 
 // apiConfig is how huma is set up: JSON only, no links into answers, and nothing served by itself.
-func apiConfig() huma.Config {
+func (s *Server) apiConfig() huma.Config {
 	return huma.Config{
 		OpenAPI: &huma.OpenAPI{
 			OpenAPI: "3.1.0",
@@ -231,7 +228,7 @@ func apiConfig() huma.Config {
 		Formats:                      map[string]huma.Format{"application/json": huma.DefaultJSONFormat, "json": huma.DefaultJSONFormat},
 		DefaultFormat:                "application/json",
 		RejectUnknownQueryParameters: true,
-		Transformers:                 []huma.Transformer{sayProblem},
+		Transformers:                 []huma.Transformer{s.sayProblem},
 	}
 }
 
@@ -251,20 +248,45 @@ func schemaName(t reflect.Type, hint string) string {
 }
 
 // sayProblem turns what huma found wrong with a request into a problem document.
-func sayProblem(ctx huma.Context, _ string, v any) (any, error) {
+func (s *Server) sayProblem(ctx huma.Context, _ string, v any) (any, error) {
 	model, ok := v.(*huma.ErrorModel)
 	if !ok {
 		return v, nil
 	}
 	c := callOf(ctx.Context())
 	if model.Status != http.StatusUnprocessableEntity && model.Status != http.StatusBadRequest || len(model.Errors) == 0 {
-		return ProblemOf(errors500(model), c.Request), nil
+		err := ofRouter(model)
+		p := ProblemOf(err, c.Request)
+		s.Note(c, p, err)
+		return p, nil
 	}
 	return ProblemOf(wrongField(ctx.Operation(), model.Errors[0]), c.Request), nil
 }
 
-func errors500(model *huma.ErrorModel) error {
+// ofRouter says what the router refused by its status alone, so that the status in the body is the status of the answer.
+func ofRouter(model *huma.ErrorModel) error {
+	switch ownStatus(model.Status) {
+	case http.StatusBadRequest:
+		return fault.New(fault.Invalid, "invalid_request", "the request is not accepted: %s", model.Detail)
+	case http.StatusRequestTimeout:
+		return fault.New(fault.Invalid, "request_timeout", "the body did not arrive in time")
+	case http.StatusRequestEntityTooLarge:
+		return fault.New(fault.Exhausted, "body_too_large", "the body is too large")
+	case http.StatusUnsupportedMediaType:
+		return errMediaType
+	}
 	return fault.New(fault.Internal, "internal_error", "unexpected answer of the router: %s", model.Detail)
+}
+
+// ownStatus is the status with which the API says what the router says with its own. What the API has no code for is the daemon's fault.
+func ownStatus(status int) int {
+	switch status {
+	case http.StatusUnprocessableEntity:
+		return http.StatusBadRequest
+	case http.StatusNotAcceptable:
+		return http.StatusInternalServerError
+	}
+	return status
 }
 
 // wrongField says what is wrong with the value of one field or parameter.

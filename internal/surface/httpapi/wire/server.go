@@ -105,7 +105,7 @@ func New(c Config) *Server {
 		Config: c, mux: http.NewServeMux(), routes: map[string]*route{},
 		limiter: newLimiter(c.Rates, c.Clock), done: make(chan struct{}),
 	}
-	s.api = huma.NewAPI(apiConfig(), adapter{s})
+	s.api = huma.NewAPI(s.apiConfig(), adapter{s})
 	return s
 }
 
