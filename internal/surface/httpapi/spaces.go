@@ -189,7 +189,7 @@ func (s *Server) destroySpace(ctx context.Context, c wire.Call, in *SpacePath) (
 	}
 	hidden, err := s.hidden(ctx, c, label.Resource{Type: label.OfSpace, ID: in.Space})
 	if hidden {
-		gone = space.Space{ID: gone.ID, Workspace: gone.Workspace, Room: gone.Room, Status: gone.Status, CreatedAt: gone.CreatedAt, UpdatedAt: gone.UpdatedAt}
+		gone = space.Space{ID: gone.ID, SpaceID: gone.ID, Workspace: gone.Workspace, Room: gone.Room, Status: gone.Status, CreatedAt: gone.CreatedAt, UpdatedAt: gone.UpdatedAt}
 	}
 	return &spaceAnswer{Body: gone}, err
 }
