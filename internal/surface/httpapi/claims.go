@@ -222,6 +222,9 @@ func (s *Server) createEngineRun(ctx context.Context, c wire.Call, in *struct{ B
 		return out, err
 	}
 	origin, q := c.Once(), in.Body
+	if q.Input, err = s.orderNamed(ctx, c, q.Input); err != nil {
+		return nil, err
+	}
 	if err := s.executable(ctx, c, q.Input); err != nil {
 		return nil, err
 	}
