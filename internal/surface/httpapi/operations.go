@@ -120,6 +120,7 @@ func New(c wire.Config, services Services, version string) *Server {
 	s.registerWorkspaces()
 	s.registerTenants()
 	s.registerNodes()
+	s.describe()
 	s.Object("PolicyApproval", "request")
 	s.Object("PolicyExplanation", "request")
 	s.Finish()

@@ -142,8 +142,8 @@ func (s *Server) explain(ctx context.Context, c wire.Call, in *struct{ Body expl
 		if choice.Policy != "" || choice.Overrides != nil || choice.YAML != "" || choice.Cedar != "" {
 			return nil, fault.New(fault.Invalid, "policy_ambiguous", "name a space or a policy, not both")
 		}
-		named, err := s.spaceNamed(ctx, c, in.Body.Space)
-		if err != nil {
+		var named id.Space
+		if named, err = s.spaceNamed(ctx, c, in.Body.Space); err != nil {
 			return nil, err
 		}
 		if err := s.labelled(ctx, c, map[string]string{"space_id": string(named)}); err != nil {

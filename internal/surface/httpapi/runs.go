@@ -148,7 +148,7 @@ func (s *Server) registerRuns() {
 			return s.getRun(ctx, c, &RunPath{Run: in.Run})
 		})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "resume-run", Needs: wire.Does(policy.ApprovalDecide, "space_id", "run_id"), Method: http.MethodPost, Path: "/v1/spaces/{space_id}/runs/{run_id}/resume", Tag: "runs", Repeat: wire.RepeatRecalled, Waits: true, Summary: "Answer the question a run waits for, and wait for the run",
+		ID: "resume-run", Status: http.StatusCreated, Answers: map[int]any{http.StatusOK: message, http.StatusAccepted: message}, Needs: wire.Does(policy.ApprovalDecide, "space_id", "run_id"), Method: http.MethodPost, Path: "/v1/spaces/{space_id}/runs/{run_id}/resume", Tag: "runs", Repeat: wire.RepeatRecalled, Waits: true, Summary: "Answer the question a run waits for, and wait for the run",
 		Detail: "Approved means that exactly what was shown is done and the run goes on; denied means that the run goes on with the next operation.",
 	}, s.resumeRun)
 	wire.Handle(s.Server, wire.Operation{
@@ -160,7 +160,7 @@ func (s *Server) registerRuns() {
 		From uint64 `query:"from" doc:"The number of the first frame; 1 by default"`
 		Last uint64 `header:"Last-Event-ID" doc:"The last frame that was received; wins over from"`
 	}](s.Server, wire.Operation{
-		ID: "stream-run", Home: wire.AtSpace, Needs: wire.Shows("run", "space_id", "run_id"), Method: http.MethodGet, Path: "/v1/spaces/{space_id}/runs/{run_id}/stream", Tag: "runs", Summary: "Watch a run", Media: "text/event-stream",
+		ID: "stream-run", Home: wire.AtSpace, Needs: wire.Shows("run", "space_id", "run_id"), Method: http.MethodGet, Path: "/v1/spaces/{space_id}/runs/{run_id}/stream", Tag: "runs", Summary: "Watch a run", Media: "text/event-stream", Frames: runFrames(),
 		Detail: "Server-sent events named operation, event, stdout, stderr, cut and complete; id is the frame's number. The stream ends with complete if and only if the run " +
 			"has ended; a stream that ends otherwise is resumed with Last-Event-ID.",
 	}, s.streamRun)

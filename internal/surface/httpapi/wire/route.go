@@ -49,6 +49,7 @@ type Operation struct {
 	Home             Home         // which of several daemons answers it
 	Waits            bool         // it may take long, so that its context ends when the client closes its end; that of a Stream does in any case
 	Media            string       // of an answer that is not JSON
+	Frames           []Frame      // of an event stream: its messages
 	Answers          map[int]any  // values of the types of further answers
 	Reads            reflect.Type // the shape of the JSON body of a Stream operation, which finds it in Call.Body
 }
@@ -72,7 +73,10 @@ func (op Operation) document(schemas huma.Registry) huma.Operation {
 		d.Security = []map[string][]string{}
 	}
 	if op.Media != "" {
-		d.Responses["200"] = &huma.Response{Description: "OK", Content: map[string]*huma.MediaType{op.Media: {Schema: &huma.Schema{Type: "string"}}}}
+		d.Responses["200"] = &huma.Response{Description: "OK", Content: map[string]*huma.MediaType{op.Media: {Schema: op.content(schemas)}}}
+	}
+	if len(op.Frames) > 0 {
+		d.Responses["204"] = &huma.Response{Description: "Nothing more will come: the stream is complete behind the place that was asked for"}
 	}
 	for status, v := range op.Answers {
 		d.Responses[strconv.Itoa(status)] = &huma.Response{
@@ -80,7 +84,19 @@ func (op Operation) document(schemas huma.Registry) huma.Operation {
 			Content:     map[string]*huma.MediaType{"application/json": {Schema: schemas.Schema(reflect.TypeOf(v), true, "")}},
 		}
 	}
+	op.refuses(d.Responses)
 	return d
+}
+
+// content is the schema of an answer that is not JSON.
+func (op Operation) content(schemas huma.Registry) *huma.Schema {
+	switch {
+	case len(op.Frames) > 0:
+		return framesOf(schemas, op.ID, op.Frames)
+	case strings.HasPrefix(op.Media, "text/"):
+		return &huma.Schema{Type: huma.TypeString}
+	}
+	return &huma.Schema{Type: huma.TypeString, Format: "binary"}
 }
 
 // adapter puts huma's operations into the server's mux.
@@ -216,6 +232,10 @@ func (s *Server) apiConfig() huma.Config {
 				Title: "Agentbox", Version: apiVersion, License: &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"},
 				Description: "Runs AI agents that do real work without having to be trusted. Errors are problem documents (RFC 9457) with a stable `error`.",
 			},
+			Servers: []*huma.Server{{
+				URL: "http://{host}:{port}", Description: "A daemon as `agentbox up` starts it; it says its address",
+				Variables: map[string]*huma.ServerVariable{"host": {Default: "127.0.0.1"}, "port": {Default: "7433"}},
+			}},
 			Components: &huma.Components{
 				Schemas: huma.NewMapRegistry("#/components/schemas/", schemaName),
 				SecuritySchemes: map[string]*huma.SecurityScheme{

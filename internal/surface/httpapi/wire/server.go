@@ -91,7 +91,8 @@ type Server struct {
 	inHand  inHand
 	bodies  bodies
 	idle    idle
-	done    chan struct{} // closed when the server stops; event streams end with it
+	forms   map[string]kinds // of the objects of the document that have several
+	done    chan struct{}    // closed when the server stops; event streams end with it
 }
 
 // New makes a server without operations; it listens nowhere yet.
