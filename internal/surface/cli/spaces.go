@@ -202,6 +202,15 @@ func (i *invocation) named(ctx context.Context, api *client.Client, name string)
 	return found.ID, err
 }
 
+// unlessTaken makes a space with a name, or without one where a living space has it.
+func unlessTaken(name string, create func(name string) (space.Space, error)) (space.Space, error) {
+	made, err := create(name)
+	if fault.CodeOf(err) == "space_name_taken" {
+		return create("")
+	}
+	return made, err
+}
+
 // onSpace makes a command about one space that shows it afterwards.
 func onSpace(i *invocation, use, short string, do func(ctx context.Context, api *client.Client, s id.Space) (space.Space, error)) *cobra.Command {
 	return &cobra.Command{

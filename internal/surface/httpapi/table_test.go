@@ -142,4 +142,3 @@ func TestTableOfRights(t *testing.T) {
 		t.Errorf("%s is not what happens now:\n%s", rightsFile, difference(string(want), got))
 	}
 }
-
