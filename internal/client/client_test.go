@@ -47,7 +47,7 @@ func TestWhatIsSent(t *testing.T) {
 	}{
 		{func() error { _, err := c.CreateSpace(ctx, SpaceRequest{Name: "n", TTLSeconds: 60}); return err }, `POST /v1/spaces {"name":"n","ttl_seconds":60}`},
 		{func() error { _, err := c.UpdateSpace(ctx, "spc_1", SpaceChange{Name: &text}); return err }, `PATCH /v1/spaces/spc_1 {"name":"n"}`},
-		{func() error { _, err := c.ExtendSpace(ctx, "spc_1", 90e9); return err }, `POST /v1/spaces/spc_1/extend {"duration_seconds":90}`},
+		{func() error { _, err := c.ExtendSpace(ctx, "spc_1", 90e9); return err }, `POST /v1/spaces/spc_1/extend {"ttl_seconds":90}`},
 		{func() error {
 			_, err := c.Spaces(ctx, SpaceFilter{Status: "ready", Page: Page{Limit: 5, Cursor: "c d"}})
 			return err
@@ -57,7 +57,7 @@ func TestWhatIsSent(t *testing.T) {
 		{func() error {
 			_, err := c.CreateRun(ctx, "spc_1", RunRequest{Message: Message{json.RawMessage(`"1.0"`), json.RawMessage(`[]`)}})
 			return err
-		}, `POST /v1/spaces/spc_1/runs {"protocolVersion":"1.0","operations":[],"wait":0}`},
+		}, `POST /v1/spaces/spc_1/runs {"protocolVersion":"1.0","operations":[],"wait_seconds":0}`},
 		{func() error { _, err := c.Files(ctx, "spc_1", ".", true); return err }, `GET /v1/spaces/spc_1/files?path=.&recursive=true `},
 		{func() error { return c.DeleteFile(ctx, "spc_1", "a b/ü?.txt") }, `DELETE /v1/spaces/spc_1/files/a%20b/%C3%BC%3F.txt `},
 		{func() error { return c.DeleteFile(ctx, "spc_1", "archive") }, `DELETE /v1/spaces/spc_1/files/%2e/archive `},

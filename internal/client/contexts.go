@@ -17,10 +17,10 @@ type CellRequest struct {
 	File        string            `json:"file,omitempty"` // of the space, instead of code
 	Cwd         string            `json:"cwd,omitempty"`
 	Env         map[string]string `json:"env,omitempty"`
-	TimeoutMS   int64             `json:"timeout,omitempty"`
+	TimeoutMS   int64             `json:"timeout_ms,omitempty"`
 	Agent       *RunAgent         `json:"agent,omitempty"`
 	Title       string            `json:"title,omitempty"`
-	WaitSeconds int64             `json:"wait"` // 0 answers at once
+	WaitSeconds int64             `json:"wait_seconds"` // 0 answers at once
 
 	IdempotencyKey string `json:"-"`
 }

@@ -72,7 +72,7 @@ func (c *Client) ClaimRun(ctx context.Context, room id.Room, work string, wait t
 	err := c.post(ctx, "/v1/runs/claim", struct {
 		Room id.Room `json:"room_id,omitempty"`
 		Work string  `json:"work,omitempty"`
-		Wait int64   `json:"wait,omitempty"`
+		Wait int64   `json:"wait_seconds,omitempty"`
 	}{room, work, int64(wait / time.Second)}, &got)
 	return got, err
 }
@@ -245,7 +245,7 @@ func (d Desk) Operate(ctx context.Context, w errand.Work, call id.ToolCall, in i
 	header := claimed(w.Token, "")
 	header["X-Tool-Call-Id"] = string(call)
 	var e run.Events
-	body := map[string]any{"protocolVersion": run.Protocol, "operations": []json.RawMessage{operation}, "wait": 20}
+	body := map[string]any{"protocolVersion": run.Protocol, "operations": []json.RawMessage{operation}, "wait_seconds": 20}
 	if err := d.call(ctx, http.MethodPost, spacePath(in)+"/runs", nil, body, &e, header); err != nil {
 		return errand.Outcome{}, err
 	}

@@ -100,7 +100,7 @@ func (c *Client) UpdateSpace(ctx context.Context, s id.Space, change SpaceChange
 // ExtendSpace lets a space live for d from now.
 func (c *Client) ExtendSpace(ctx context.Context, s id.Space, d time.Duration) (space.Space, error) {
 	var longer space.Space
-	body := map[string]int64{"duration_seconds": int64(d / time.Second)}
+	body := map[string]int64{"ttl_seconds": int64(d / time.Second)}
 	err := c.post(ctx, spacePath(s)+"/extend", body, &longer)
 	return longer, err
 }

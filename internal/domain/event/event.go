@@ -197,7 +197,7 @@ type Chain struct {
 // else ties it to its stream is in its chain.
 type Shown struct {
 	Event
-	Prev *Digest `json:"prev_event_hash" doc:"Of the event before it in its stream, as in chain; null of the first"`
+	Prev *Digest `json:"prev_event_hash" nullable:"true" doc:"Of the event before it in its stream, as in chain; null of the first"`
 	Hash Digest  `json:"event_hash" doc:"As in chain"`
 }
 

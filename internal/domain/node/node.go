@@ -16,6 +16,7 @@ const EntityType = "node"
 // Member is a daemon that works on the log, or has worked on it.
 type Member struct {
 	Node    id.Node   `json:"id"`
+	NodeID  id.Node   `json:"node_id" doc:"The same as id, under the name that every other document has for it"`
 	Address string    `json:"address" doc:"Where the other daemons reach it"`
 	Since   time.Time `json:"since" doc:"When it joined last, by its own clock"`
 	Epoch   int64     `json:"epoch" doc:"How often it has joined"`

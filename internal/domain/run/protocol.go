@@ -61,17 +61,17 @@ type Message struct {
 // Operation is one of the six; Type says which of the other fields apply.
 type Operation struct {
 	Type string `json:"type"`
-	ID   string `json:"id,omitempty"` // the agent's own name for it; made up where it gave none
+	ID   string `json:"id,omitempty" doc:"The agent's own name for it, at most 128 bytes; made up where it gave none"`
 
 	Content   string            `json:"content,omitempty"`
-	Path      string            `json:"path,omitempty"`
-	Encoding  string            `json:"encoding,omitempty"` // utf-8 or base64
-	Overwrite bool              `json:"overwrite,omitempty"`
-	Edits     []Edit            `json:"edits,omitempty"`
-	Command   string            `json:"command,omitempty"`
-	Cwd       string            `json:"cwd,omitempty"`
-	TimeoutMS *int64            `json:"timeout,omitempty"` // milliseconds
-	Env       map[string]string `json:"env,omitempty"`
+	Path      string            `json:"path,omitempty" doc:"Relative to the space's files"`
+	Encoding  string            `json:"encoding,omitempty" doc:"utf-8 or base64; utf-8 by default"`
+	Overwrite bool              `json:"overwrite,omitempty" doc:"Replace a file that exists"`
+	Edits     []Edit            `json:"edits,omitempty" nullable:"false" doc:"Each replaces the first occurrence of a text, one after the other"`
+	Command   string            `json:"command,omitempty" doc:"At most 4,096 characters, for bash"`
+	Cwd       string            `json:"cwd,omitempty" doc:"The working folder, relative to the space's files"`
+	TimeoutMS *int64            `json:"timeout,omitempty" doc:"Milliseconds, 1,000 to 3,600,000; 30,000 by default, and never more than policy allows"`
+	Env       map[string]string `json:"env,omitempty" doc:"Variables beside those of the space"`
 
 	// Context marks an operation that nobody sent: the reading of a context file at the start of a run. Its result carries no id.
 	Context bool `json:"context,omitempty"`
@@ -84,6 +84,19 @@ type Operation struct {
 type Edit struct {
 	Old string `json:"oldContent"`
 	New string `json:"newContent"`
+}
+
+// Fields returns the fields that operations of each type have besides type and id: those that one needs, and those that it may have.
+func Fields() (needed, others map[string][]string) {
+	others = map[string][]string{}
+	for typ, all := range fields {
+		for _, name := range all {
+			if !oneOf(required[typ], name) {
+				others[typ] = append(others[typ], name)
+			}
+		}
+	}
+	return required, others
 }
 
 // fields are the JSON fields of each operation type besides type and id.

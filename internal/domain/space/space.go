@@ -28,6 +28,7 @@ const (
 // Space is the document of a space.
 type Space struct {
 	ID          id.Space          `json:"id"`
+	SpaceID     id.Space          `json:"space_id"` // the same as ID, under the name that every other document has for it
 	Workspace   id.Workspace      `json:"workspace_id"`
 	Room        id.Room           `json:"room_id"`
 	Name        string            `json:"name"`

@@ -140,19 +140,24 @@ func (k *Keeper) admit(ctx context.Context, origin event.Origin, q Request, doc 
 	if err != nil {
 		return permit, "", false, err
 	}
-	full := k.room(ctx, q.Workspace)
-	if full == nil {
-		return k.record(ctx, origin, q, doc, key)
+	if key != "" { // a repeat is answered whatever has become of the name and of the room for spaces since
+		events, known, err := journal.Recall(ctx, k.Log, q.Workspace, key, q.digest())
+		if err != nil {
+			return permit, "", false, err
+		}
+		if known {
+			made, err = createdBy(events)
+			return permit, made, true, err
+		}
 	}
-	if key == "" {
-		return permit, "", false, full
+	if err := k.room(ctx, q.Workspace); err != nil {
+		return permit, "", false, err
 	}
-	events, known, err := journal.Recall(ctx, k.Log, q.Workspace, key, q.digest())
-	if err != nil || !known {
-		return permit, "", false, errors.Join(err, full)
-	}
-	made, err = createdBy(events)
-	return permit, made, true, err
+	err = k.claim(ctx, q.Workspace, doc.ID, doc.Name, key, func(unique string) error {
+		permit, made, replayed, err = k.record(ctx, origin, q, doc, key, unique)
+		return err
+	})
+	return permit, made, replayed, err
 }
 
 // key returns the batch key of a request. A request whose space could not be made has not used up its key: the next one counts anew.
@@ -178,8 +183,8 @@ func createdBy(events []event.Event) (id.Space, error) {
 	return id.Space(events[i].EntityID), nil
 }
 
-// record puts space.created into the log and returns the permit to make it. A repeat of an earlier request returns the space of that one.
-func (k *Keeper) record(ctx context.Context, origin event.Origin, q Request, doc space.Space, key string) (permit policy.Permit, made id.Space, replayed bool, err error) {
+// record puts space.created into the log, under a key that must be new, and returns the permit to make it. A repeat of an earlier request returns the space of that one.
+func (k *Keeper) record(ctx context.Context, origin event.Origin, q Request, doc space.Space, key, unique string) (permit policy.Permit, made id.Space, replayed bool, err error) {
 	action := k.action(policy.SpaceCreate, origin, doc)
 	action.Content, action.Target = q.ArchiveHash, q.Folder
 	if q.fork != "" {
@@ -201,6 +206,7 @@ func (k *Keeper) record(ctx context.Context, origin event.Origin, q Request, doc
 		Metadata: q.Metadata, Limits: doc.Limits, BestEffort: q.BestEffort, UID: doc.UID, Node: doc.Node, ExpiresAt: now.Add(q.TTL), Key: q.Key,
 		ForkedFrom: q.from.Space, ForkedAt: q.from.Snapshot,
 	})}}
+	batch.Drafts[0].IdempotencyKey = unique
 	if key != "" {
 		batch.Key, batch.Digest = key, q.digest()
 	}
@@ -311,7 +317,12 @@ func (k *Keeper) complete(q *Request) error {
 	if q.Folder != "" && q.Archive != nil {
 		return invalid("a space begins with a folder or with an archive, not with both")
 	}
-	if err := checkWords(q.Name, q.Description); err != nil {
+	if q.Name != "" {
+		if err := space.CheckName(q.Name); err != nil {
+			return err
+		}
+	}
+	if err := checkDescription(q.Description); err != nil {
 		return err
 	}
 	if err := checkMaps(q.Env, q.Metadata); err != nil {
@@ -357,10 +368,7 @@ func checkTTL(ttl time.Duration) error {
 	return nil
 }
 
-func checkWords(name, description string) error {
-	if n := utf8.RuneCountInString(name); n > MaxName {
-		return invalid("name has %d characters; at most %d are allowed", n, MaxName)
-	}
+func checkDescription(description string) error {
 	if n := utf8.RuneCountInString(description); n > MaxDescription {
 		return invalid("description has %d characters; at most %d are allowed", n, MaxDescription)
 	}
@@ -454,9 +462,10 @@ func Definition() projection.Definition {
 	}
 	fold := func(s space.Space, _ string, e event.Event) (space.Space, error) { return space.Evolve(s, e) }
 	return projection.Define(space.Projection, 4, keys, fold, func(s space.Space) []projection.Index {
-		found := []projection.Index{{Name: "status", Value: string(s.Status)}}
+		name := nameIndex(s.Name)
+		found := []projection.Index{{Name: "status", Value: string(s.Status)}, {Name: "named", Value: name.Value}}
 		if s.Status != space.Destroyed {
-			found = append(found, projection.Index{Name: "living", Value: "true"})
+			found = append(found, projection.Index{Name: "living", Value: "true"}, name)
 		} else if s.Reason == "failed" && s.Key != "" {
 			found = append(found, projection.Index{Name: "failed_key", Value: s.Key})
 		}

@@ -27,15 +27,36 @@ func (k *Keeper) Update(ctx context.Context, origin event.Origin, ws id.Workspac
 	if err != nil {
 		return doc, err
 	}
-	if err := checkWords(value(c.Name), value(c.Description)); err != nil {
+	if c.Name != nil {
+		if err := doc.CheckName(*c.Name); err != nil {
+			return doc, err
+		}
+	}
+	if err := checkDescription(value(c.Description)); err != nil {
 		return doc, err
 	}
 	if err := checkMaps(value(c.Env), value(c.Metadata)); err != nil {
 		return doc, err
 	}
-	_, err = k.permit(ctx, origin, k.action(policy.SpaceUpdate, origin, doc), origin.Once(event.Batch{Workspace: ws, Drafts: []event.Draft{
-		k.event(space.EventUpdated, origin, doc, space.Updated{Space: s, Name: c.Name, Description: c.Description, Env: c.Env, Metadata: c.Metadata}),
-	}}))
+	draft := k.event(space.EventUpdated, origin, doc, space.Updated{Space: s, Name: c.Name, Description: c.Description, Env: c.Env, Metadata: c.Metadata})
+	name := value(c.Name)
+	if name == doc.Name {
+		name = "" // it has it already
+	}
+	if name != "" { // who may not change the space is not told which names are taken
+		ruling, err := k.Gate.Judge(ctx, k.action(policy.SpaceUpdate, origin, doc))
+		if err == nil {
+			err = k.refusal(ctx, origin, ruling)
+		}
+		if err != nil {
+			return doc, err
+		}
+	}
+	err = k.claim(ctx, ws, doc.ID, name, origin.Key, func(unique string) error {
+		draft.IdempotencyKey = unique
+		_, err := k.permit(ctx, origin, k.action(policy.SpaceUpdate, origin, doc), origin.Once(event.Batch{Workspace: ws, Drafts: []event.Draft{draft}}))
+		return err
+	})
 	if err != nil {
 		return doc, err
 	}

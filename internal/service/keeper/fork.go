@@ -7,6 +7,7 @@ import (
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space"
 )
 
@@ -47,6 +48,15 @@ func (k *Keeper) Fork(ctx context.Context, origin event.Origin, f Fork) (space.S
 	tier, err := k.tier(parent.Tier)
 	if err != nil {
 		return space.Space{}, err
+	}
+	if q.Name != "" { // who may make no fork is not told which names are taken
+		early, err := k.Gate.Judge(ctx, policy.Action{Type: policy.SpaceFork, Workspace: q.Workspace, Room: q.Room, Principal: origin.Principal, Token: origin.Token, Space: parent.ID})
+		if err == nil && early.Decision.Outcome == policy.Deny {
+			err = k.refusal(ctx, origin, early)
+		}
+		if err != nil {
+			return space.Space{}, err
+		}
 	}
 	root, err := k.state(ctx, parent, history, f.At)
 	if err != nil {

@@ -22,7 +22,7 @@ const (
 	DefaultTTL     = 12 * time.Hour
 	MinTTL         = 10 * time.Second
 	MaxTTL         = 30 * 24 * time.Hour // from the moment it is set, not from creation
-	MaxName        = 100                 // characters
+	MaxName        = space.MaxName       // characters
 	MaxDescription = 1_000               // characters
 	MaxEnv         = 100                 // variables
 	MaxEnvBytes    = 32 << 10            // names and values together

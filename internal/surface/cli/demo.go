@@ -157,10 +157,14 @@ func (d *showcase) chapter(title string) { d.p.line("\n%s", d.p.paint(bold, titl
 // prepare makes the space and puts the data set into it.
 func (d *showcase) prepare(ctx context.Context, api *client.Client) error {
 	q := client.SpaceRequest{Name: "weather", Policy: "standard", Runtime: space.RuntimeHeavy, TTLSeconds: int64(time.Hour / time.Second)}
-	made, err := api.CreateSpace(ctx, q)
+	create := func(name string) (space.Space, error) {
+		q.Name = name
+		return api.CreateSpace(ctx, q)
+	}
+	made, err := unlessTaken(q.Name, create)
 	if fault.CodeOf(err) == "bound_not_enforceable" {
 		q.BestEffort = true
-		made, err = api.CreateSpace(ctx, q)
+		made, err = unlessTaken("weather", create)
 	}
 	if err != nil {
 		return err

@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"context"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"agentbox/internal/client"
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/principal"
 )
@@ -162,10 +164,14 @@ func keyList(i *invocation) *cobra.Command {
 	var of string
 	c := &cobra.Command{Use: "ls", Aliases: []string{"list"}, Short: "List API keys, the newest first", Args: cobra.NoArgs}
 	pages(c, &page)
-	c.Flags().StringVar(&of, "for", "", "only those of this principal")
+	c.Flags().StringVar(&of, "for", "", "only those of this principal, by its id or its name")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		return call(i, cmd, func(api *client.Client) (client.KeyList, error) {
-			return api.Keys(cmd.Context(), id.Principal(of), page)
+			who, err := principalNamed(cmd.Context(), api, of)
+			if err != nil {
+				return client.KeyList{}, err
+			}
+			return api.Keys(cmd.Context(), who, page)
 		}, func(p *printer, l client.KeyList) {
 			rows := make([][]cell, len(l.Keys))
 			for n, k := range l.Keys {
@@ -188,14 +194,45 @@ func keyIssue(i *invocation) *cobra.Command {
 		Use: "issue NAME", Short: "Make an API key, which is shown once", Args: cobra.ExactArgs(1),
 		Long: "The key can do all that its principal may. What shall do less gets a capability token: agentbox token grant.",
 	}
-	c.Flags().StringVar(&of, "for", "", "whose key; your own unless named")
+	c.Flags().StringVar(&of, "for", "", "whose key: the id or the name of a principal; your own unless named")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		return call(i, cmd, func(api *client.Client) (client.Key, error) {
-			return api.IssueKey(cmd.Context(), id.Principal(of), args[0])
+			who, err := principalNamed(cmd.Context(), api, of)
+			if err != nil {
+				return client.Key{}, err
+			}
+			return api.IssueKey(cmd.Context(), who, args[0])
 		}, func(p *printer, k client.Key) {
 			p.fields("id", string(k.ID), "of", string(k.Principal), "key", k.Secret)
 			p.line("%s", p.paint(faint, "It is shown here and nowhere else."))
 		})
 	}
 	return c
+}
+
+// principalNamed returns the id of a principal that is named by its id or, where only one has it, by its name.
+func principalNamed(ctx context.Context, api *client.Client, named string) (id.Principal, error) {
+	if named == "" || id.Principal(named).Kind() != "" {
+		return id.Principal(named), nil
+	}
+	found, err := all(func(cursor string) ([]principal.Principal, string, error) {
+		page, err := api.Principals(ctx, client.PrincipalFilter{Name: named, Page: client.Page{Cursor: cursor, Limit: 100}})
+		return page.Principals, page.Next, err
+	})
+	if err != nil {
+		return "", err
+	}
+	var ids []string
+	for _, p := range found {
+		if p.Name == named {
+			ids = append(ids, string(p.ID))
+		}
+	}
+	switch len(ids) {
+	case 1:
+		return id.Principal(ids[0]), nil
+	case 0:
+		return "", fault.New(fault.NotFound, "principal_not_found", "no principal has the id or the name %q", oneLine(named, 60)).With("see: agentbox principal list")
+	}
+	return "", fault.New(fault.Conflict, "name_ambiguous", "%d principals have the name %q", len(ids), oneLine(named, 60)).With("name one by its id: " + strings.Join(ids, ", "))
 }

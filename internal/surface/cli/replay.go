@@ -323,7 +323,9 @@ func (r *replay) make(ctx context.Context, api *client.Client) (space.Space, err
 	name, metadata := "replay of "+string(r.recorded.Header.Run.ID), map[string]string{"replay_of": string(r.recorded.Header.Run.ID)}
 	runtime := r.runtime()
 	if began != nil && !r.empty {
-		made, err := api.ForkSpace(ctx, was.ID, client.ForkRequest{At: began.Root.Hex(), Name: name, Env: was.Env, Metadata: metadata, TTLSeconds: replayTTL})
+		made, err := unlessTaken(name, func(name string) (space.Space, error) {
+			return api.ForkSpace(ctx, was.ID, client.ForkRequest{At: began.Root.Hex(), Name: name, Env: was.Env, Metadata: metadata, TTLSeconds: replayTTL})
+		})
 		switch {
 		case err == nil && made.Bundle == was.Bundle && (runtime == "" || made.Tier == nanoTier):
 			r.start.From = "snapshot"
@@ -362,7 +364,10 @@ func (r *replay) make(ctx context.Context, api *client.Client) (space.Space, err
 		return space.Space{}, fault.New(fault.Conflict, "start_missing", "the run began with %d files, which are not here: its space is gone or keeps them no longer, and the transcript does not carry them", began.Files).
 			With("export it where it was executed with --files, name a space that has them with --space, or begin without them with --empty")
 	}
-	return api.CreateSpace(ctx, q)
+	return unlessTaken(q.Name, func(name string) (space.Space, error) {
+		q.Name = name
+		return api.CreateSpace(ctx, q)
+	})
 }
 
 // begun notes with which files the replay begins, and whether they are the recorded ones.

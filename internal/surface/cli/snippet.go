@@ -137,7 +137,10 @@ func (s *snippet) run(ctx context.Context, from string, args []string) error {
 	if !s.keep {
 		s.q.TTLSeconds = int64(snippetLife / time.Second)
 	}
-	made, err := api.CreateSpace(ctx, s.q)
+	made, err := unlessTaken(s.q.Name, func(name string) (space.Space, error) { // several may run at once
+		s.q.Name = name
+		return api.CreateSpace(ctx, s.q)
+	})
 	if err != nil {
 		return err
 	}

@@ -196,26 +196,20 @@ func (i *invocation) named(ctx context.Context, api *client.Client, name string)
 	if name == "" || strings.HasPrefix(name, "spc_") {
 		return id.Space(name), nil
 	}
-	living, err := all(func(cursor string) ([]space.Space, string, error) {
-		page, err := api.Spaces(ctx, client.SpaceFilter{Page: client.Page{Cursor: cursor, Limit: 100}})
-		return page.Spaces, page.Next, err
-	})
-	if err != nil {
-		return "", err
-	}
-	var found []string
-	for _, s := range living {
-		if s.Name == name {
-			found = append(found, string(s.ID))
-		}
-	}
-	switch len(found) {
-	case 1:
-		return id.Space(found[0]), nil
-	case 0:
+	found, err := api.Space(ctx, id.Space(name))
+	if fault.CodeOf(err) == "space_not_found" {
 		return "", fault.New(fault.NotFound, "space_not_found", "no space has the id or name %q", oneLine(name, 60)).With("see: agentbox space list")
 	}
-	return "", fault.New(fault.Conflict, "name_ambiguous", "%d spaces have the name %q", len(found), oneLine(name, 60)).With("name one by its id: " + strings.Join(found, ", "))
+	return found.ID, err
+}
+
+// unlessTaken makes a space with a name, or without one where a living space has it.
+func unlessTaken(name string, create func(name string) (space.Space, error)) (space.Space, error) {
+	made, err := create(name)
+	if fault.CodeOf(err) == "space_name_taken" {
+		return create("")
+	}
+	return made, err
 }
 
 // onSpace makes a command about one space that shows it afterwards.

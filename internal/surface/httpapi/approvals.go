@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -16,7 +17,7 @@ import (
 
 // answerRequest answers a question.
 type answerRequest struct {
-	Decision  string    `json:"decision" enum:"approve,deny,hold" doc:"Hold says that somebody looks into it; a final answer follows"`
+	Decision  string    `json:"decision" enum:"approve,deny,hold,approved,denied" doc:"approve or deny; hold says that somebody looks into it, and a final answer follows. approved and denied are older names that a resume had"`
 	Reason    string    `json:"reason,omitempty" maxLength:"2000"`
 	Scope     string    `json:"scope,omitempty" enum:"once,run,room,workspace,template" doc:"once by default; every other scope makes a standing approval and needs expires_at and uses"`
 	ExpiresAt time.Time `json:"expires_at,omitzero" doc:"Until when the answer, or the standing approval, holds"`
@@ -132,9 +133,12 @@ func (s *Server) listApprovals(ctx context.Context, c wire.Call, in *struct {
 	return &struct{ Body approvalList }{out}, err
 }
 
+// olderDecision are the words for decisions that resume-run had before it had those of decide-approval.
+var olderDecision = map[string]string{"approved": "approve", "denied": "deny"}
+
 // decide answers an approval on behalf of the caller.
 func (s *Server) decide(ctx context.Context, c wire.Call, approval id.Approval, a answerRequest) (policy.Approval, error) {
 	return s.services.Gate.Decide(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, approval, policy.Answer{
-		Decision: policy.DecisionWord(a.Decision), Reason: a.Reason, Scope: policy.Scope(a.Scope), ExpiresAt: a.ExpiresAt, Uses: a.Uses, Saw: a.Saw,
+		Decision: policy.DecisionWord(cmp.Or(olderDecision[a.Decision], a.Decision)), Reason: a.Reason, Scope: policy.Scope(a.Scope), ExpiresAt: a.ExpiresAt, Uses: a.Uses, Saw: a.Saw,
 	})
 }

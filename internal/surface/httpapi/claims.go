@@ -40,9 +40,10 @@ type orderRequest struct {
 }
 
 type claimRequest struct {
-	Room id.Room `json:"room_id,omitempty" maxLength:"64" doc:"Only a run of this room"`
-	Work string  `json:"work,omitempty" enum:"operations" doc:"Only a run whose input is of this kind: an operations message of protocol 1.0 with a space_id"`
-	Wait int64   `json:"wait,omitempty" minimum:"0" maximum:"60" doc:"Seconds to wait for a run where there is none now; 0 by default"`
+	Room        id.Room `json:"room_id,omitempty" maxLength:"64" doc:"Only a run of this room"`
+	Work        string  `json:"work,omitempty" enum:"operations" doc:"Only a run whose input is of this kind: an operations message of protocol 1.0 with a space_id"`
+	WaitSeconds int64   `json:"wait_seconds,omitempty" minimum:"0" maximum:"60" doc:"Seconds to wait for a run where there is none now; 0 by default"`
+	Wait        int64   `json:"wait,omitempty" minimum:"0" maximum:"60" deprecated:"true" doc:"The older name of wait_seconds, in seconds too; the longer of the two counts"`
 }
 
 // claimAnswer is a run that an engine has from now on, or none.
@@ -252,6 +253,9 @@ func (s *Server) createEngineRun(ctx context.Context, c wire.Call, in *struct{ B
 		return out, err
 	}
 	origin, q := c.Once(), in.Body
+	if q.Input, err = s.orderNamed(ctx, c, q.Input); err != nil {
+		return nil, err
+	}
 	if err := s.executable(ctx, c, q.Input); err != nil {
 		return nil, err
 	}
@@ -273,7 +277,7 @@ func (s *Server) claimRun(waiting context.Context, c wire.Call, in *struct{ Body
 	var wait time.Duration
 	if in.Body != nil {
 		want = dispatcher.Wanted{Room: in.Body.Room, Work: in.Body.Work}
-		wait = time.Duration(in.Body.Wait) * time.Second
+		wait = time.Duration(max(in.Body.WaitSeconds, in.Body.Wait)) * time.Second
 	}
 	if err := s.permitted(ctx, c, capability.Use{Action: policy.RunClaim, Room: want.Room}); err != nil {
 		return nil, err

@@ -1,9 +1,11 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
@@ -20,15 +22,16 @@ type ContextPath struct {
 
 // cellRequest asks for a cell to be run.
 type cellRequest struct {
-	Language string            `json:"language" enum:"python,javascript" doc:"TypeScript is javascript whose types are taken away"`
-	Code     string            `json:"code,omitempty" doc:"At most 30,000 bytes; longer code is put into a file of the space"`
-	File     string            `json:"file,omitempty" doc:"The file of the space that holds the code, instead of it"`
-	Cwd      string            `json:"cwd,omitempty" doc:"The working folder, below the space's files"`
-	Env      map[string]string `json:"env,omitempty" doc:"Variables of the cell's environment; none stays for the next one"`
-	Timeout  *int64            `json:"timeout,omitempty" minimum:"1" maximum:"3600000" doc:"Milliseconds; 30,000 by default, and never more than policy allows"`
-	Agent    *runAgent         `json:"agent,omitempty" doc:"Who acts; the space's own agent unless named"`
-	Title    string            `json:"title,omitempty" maxLength:"200"`
-	Wait     *int64            `json:"wait,omitempty" minimum:"0" maximum:"300" doc:"Seconds to wait for the run to end or pause; 30 by default"`
+	Language  string            `json:"language" enum:"python,javascript" doc:"TypeScript is javascript whose types are taken away"`
+	Code      string            `json:"code,omitempty" doc:"At most 30,000 bytes; longer code is put into a file of the space"`
+	File      string            `json:"file,omitempty" doc:"The file of the space that holds the code, instead of it"`
+	Cwd       string            `json:"cwd,omitempty" doc:"The working folder, below the space's files"`
+	Env       map[string]string `json:"env,omitempty" doc:"Variables of the cell's environment; none stays for the next one"`
+	TimeoutMS *int64            `json:"timeout_ms,omitempty" minimum:"1" maximum:"3600000" doc:"Milliseconds that it may take; 30,000 by default, and never more than policy allows"`
+	Timeout   *int64            `json:"timeout,omitempty" minimum:"1" maximum:"3600000" deprecated:"true" doc:"The older name of timeout_ms, in milliseconds too"`
+	Agent     *runAgent         `json:"agent,omitempty" doc:"Who acts; the space's own agent unless named"`
+	Title     string            `json:"title,omitempty" maxLength:"200"`
+	Waiting
 }
 
 type contextList struct {
@@ -41,7 +44,7 @@ func (s *Server) registerContexts() {
 		Summary: "Run code in an interpreter context of a space", Rate: wire.RateRuns, Waits: true, Repeat: wire.RepeatByService, Status: http.StatusCreated,
 		Answers: map[int]any{http.StatusOK: run.Events{}, http.StatusAccepted: run.Events{}},
 		Detail: "What the code defines stays for the next cell. A cell is a run of one shell operation, judged and recorded as every run, and answered like one: 201 when it has ended, " +
-			"200 when it waits for a person, 202 when it still goes on after `wait` seconds. The operation's result names in `displays` what the cell has shown, each an artifact of the run. " +
+			"200 when it waits for a person, 202 when it still goes on after `wait_seconds`. The operation's result names in `displays` what the cell has shown, each an artifact of the run. " +
 			"A context is made by its first cell. Its state is a file of the space, and is kept, forked and rewound with the others. Only the tier nano has contexts.",
 	}, s.runCell)
 	wire.Handle(s.Server, wire.Operation{
@@ -68,15 +71,18 @@ func (s *Server) runCell(ctx context.Context, c wire.Call, in *struct {
 	Body cellRequest
 }) (*eventsAnswer, error) {
 	q := executor.Request{Workspace: c.Caller.Workspace, Space: id.Space(in.Space), Title: in.Body.Title, Key: c.ServiceKey(), Unless: s.services.Keeper.HasContexts}
-	wait, err := seconds(in.Body.Wait)
+	wait, err := in.Body.Waiting.time()
 	if err != nil {
 		return nil, err
+	}
+	if in.Body.Timeout != nil && in.Body.TimeoutMS != nil {
+		return nil, fault.New(fault.Invalid, "invalid_field", "timeout is the older name of timeout_ms; send one of them")
 	}
 	if in.Body.Agent != nil {
 		q.Agent = in.Body.Agent.Name
 	}
 	q.Message, err = executor.Cell{
-		Context: in.Context, Language: in.Body.Language, Code: in.Body.Code, File: in.Body.File, Cwd: in.Body.Cwd, Env: in.Body.Env, Timeout: in.Body.Timeout,
+		Context: in.Context, Language: in.Body.Language, Code: in.Body.Code, File: in.Body.File, Cwd: in.Body.Cwd, Env: in.Body.Env, Timeout: cmp.Or(in.Body.TimeoutMS, in.Body.Timeout),
 	}.Message()
 	if err != nil {
 		return nil, err

@@ -122,7 +122,7 @@ func (s *Server) registerEvents() {
 		EventFilter
 		StreamParameters
 	}](s.Server, wire.Operation{
-		ID: "stream-events", Needs: wire.Shows("event", "stream_id", "room_id", "thread_id", "run_id", "step_id", "space_id").PastLabels(), Method: http.MethodGet, Path: "/v1/events/stream", Tag: "events", Summary: "Follow the log", Media: "text/event-stream", Detail: detail,
+		ID: "stream-events", Needs: wire.Shows("event", "stream_id", "room_id", "thread_id", "run_id", "step_id", "space_id").PastLabels(), Method: http.MethodGet, Path: "/v1/events/stream", Tag: "events", Summary: "Follow the log", Media: "text/event-stream", Frames: eventFrames(), Detail: detail,
 	}, func(w http.ResponseWriter, r *http.Request, c wire.Call) error {
 		q, err := filterOf(r.URL.Query()).query()
 		if err != nil {
@@ -134,7 +134,7 @@ func (s *Server) registerEvents() {
 		Room string `path:"room_id" doc:"The room"`
 		StreamParameters
 	}](s.Server, wire.Operation{
-		ID: "stream-room", Needs: wire.Shows("event", "room_id").PastLabels(), Method: http.MethodGet, Path: "/v1/streams/rooms/{room_id}", Tag: "events", Summary: "Follow a room", Media: "text/event-stream", Detail: detail,
+		ID: "stream-room", Needs: wire.Shows("event", "room_id").PastLabels(), Method: http.MethodGet, Path: "/v1/streams/rooms/{room_id}", Tag: "events", Summary: "Follow a room", Media: "text/event-stream", Frames: eventFrames(), Detail: detail,
 	}, func(w http.ResponseWriter, r *http.Request, c wire.Call) error {
 		in, err := s.services.Rooms.Room(r.Context(), c.Caller.Workspace, id.Room(r.PathValue("room_id")))
 		if err != nil {

@@ -60,8 +60,12 @@ func (s *Server) registerLabels() {
 			return &struct{ Body label.Label }{then}, err
 		}
 		b := in.Body
+		about, err := s.resource(ctx, c, b.Type, b.ID)
+		if err != nil {
+			return nil, err
+		}
 		made, err := s.services.Custodian.Label(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, label.Label{
-			Resource: label.Resource{Type: b.Type, ID: b.ID}, Level: label.Level(b.Label), Room: b.Room, Purposes: b.Purposes,
+			Resource: about, Level: label.Level(b.Label), Room: b.Room, Purposes: b.Purposes,
 		})
 		return &struct{ Body label.Label }{made}, err
 	})
@@ -83,8 +87,12 @@ func (s *Server) requestAccess(ctx context.Context, c wire.Call, in *struct{ Bod
 		a, err = s.services.Custodian.Recall(ctx, c.Caller.Workspace, c.Repeated)
 	} else {
 		b := in.Body
+		var about label.Resource
+		if about, err = s.resource(ctx, c, b.Type, b.ID); err != nil {
+			return nil, err
+		}
 		a, err = s.services.Custodian.Request(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, b.Run, label.Request{
-			Resource: label.Resource{Type: b.Type, ID: b.ID}, Action: b.Action, Level: label.Level(b.Label), Room: b.Room, Purposes: b.Purposes, Justification: b.Justification,
+			Resource: about, Action: b.Action, Level: label.Level(b.Label), Room: b.Room, Purposes: b.Purposes, Justification: b.Justification,
 		})
 	}
 	if err != nil {
@@ -108,8 +116,12 @@ func (s *Server) listLabels(ctx context.Context, c wire.Call, in *struct {
 	if in.Room != "" && in.Label != "" {
 		return nil, fault.New(fault.Invalid, "invalid_parameter", "select by room_id or by label, not by both")
 	}
+	about, err := s.resource(ctx, c, in.Type, in.ID)
+	if err != nil {
+		return nil, err
+	}
 	found, err := s.services.Custodian.Labels(ctx, c.Caller.Workspace, custodian.Filter{
-		Resource: label.Resource{Type: in.Type, ID: in.ID}, Level: label.Level(in.Label), Room: id.Room(in.Room), After: string(in.After.After), Limit: in.Limit + 1,
+		Resource: about, Level: label.Level(in.Label), Room: id.Room(in.Room), After: string(in.After.After), Limit: in.Limit + 1,
 	})
 	if err != nil {
 		return nil, err

@@ -88,8 +88,17 @@ func (m *matrix) request(t *testing.T, e endpoint) (path string, s sent) {
 	return path, sent{}
 }
 
-// try sends a request with a credential and returns the status, the code of a problem and the answer. It reads nothing of an event stream.
+// try is tryAs with an authorization alone.
 func (m *matrix) try(t *testing.T, e endpoint, authorization string) (int, string, string) {
+	t.Helper()
+	if authorization == "" {
+		return m.tryAs(t, e, nil)
+	}
+	return m.tryAs(t, e, http.Header{"Authorization": {authorization}})
+}
+
+// tryAs sends a request with a credential and returns the status, the code of a problem and the answer. It reads nothing of an event stream.
+func (m *matrix) tryAs(t *testing.T, e endpoint, as http.Header) (int, string, string) {
 	t.Helper()
 	path, s := m.request(t, e)
 	body := s.body
@@ -100,9 +109,7 @@ func (m *matrix) try(t *testing.T, e endpoint, authorization string) (int, strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	if authorization != "" {
-		r.Header.Set("Authorization", authorization)
-	}
+	maps.Copy(r.Header, as)
 	if e.id == "write-artifact" { // whose body is no place for it
 		r.Header.Set("X-Claim-Token", claimToken.FindString(m.samples["create-artifact"].body))
 	}

@@ -25,6 +25,9 @@ func (s *Server) registerNodes() {
 		Detail: "In the order in which they joined first, with those that do not work now and those that were given up. Of a daemon that works alone it is the only one.",
 	}, func(ctx context.Context, _ wire.Call, _ *struct{}) (*struct{ Body nodeList }, error) {
 		found, err := s.services.Nodes.List(ctx)
+		for i := range found {
+			found[i].NodeID = found[i].Node
+		}
 		return &struct{ Body nodeList }{nodeList{found}}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -36,6 +39,7 @@ func (s *Server) registerNodes() {
 		Reason string `query:"reason" maxLength:"1000" doc:"Why"`
 	}) (*struct{ Body node.Member }, error) {
 		done, err := s.services.Nodes.Remove(context.WithoutCancel(ctx), c.Once(), c.Caller, id.Node(in.Node), in.Reason)
+		done.NodeID = done.Node
 		return &struct{ Body node.Member }{done}, err
 	})
 }

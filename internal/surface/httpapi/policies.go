@@ -142,10 +142,14 @@ func (s *Server) explain(ctx context.Context, c wire.Call, in *struct{ Body expl
 		if choice.Policy != "" || choice.Overrides != nil || choice.YAML != "" || choice.Cedar != "" {
 			return nil, fault.New(fault.Invalid, "policy_ambiguous", "name a space or a policy, not both")
 		}
-		if err := s.labelled(ctx, c, map[string]string{"space_id": string(in.Body.Space)}); err != nil {
+		var named id.Space
+		if named, err = s.spaceNamed(ctx, c, in.Body.Space); err != nil {
 			return nil, err
 		}
-		if sp, err = s.services.Keeper.Space(ctx, c.Caller.Workspace, in.Body.Space); err == nil {
+		if err := s.labelled(ctx, c, map[string]string{"space_id": string(named)}); err != nil {
+			return nil, err
+		}
+		if sp, err = s.services.Keeper.Space(ctx, c.Caller.Workspace, named); err == nil {
 			b, err = s.services.Gate.Bundle(ctx, c.Caller.Workspace, sp.Bundle)
 		}
 	}

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -20,6 +21,7 @@ import (
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/step"
+	"agentbox/internal/kernel/livestream"
 	"agentbox/internal/service/dispatcher"
 	"agentbox/internal/service/executor"
 	"agentbox/internal/service/reader"
@@ -38,7 +40,13 @@ type runRequest struct {
 	Agent           *runAgent       `json:"agent,omitempty" doc:"Who acts; the space's own agent unless named"`
 	Title           string          `json:"title,omitempty" maxLength:"200"`
 	Retention       string          `json:"retention,omitempty" maxLength:"40" doc:"How long what the run's events hold is kept once it has ended, as in 30d or 36h; then it is redacted. Only who may redact may ask for it; as long as the operator's rules say unless given"`
-	Wait            *int64          `json:"wait,omitempty" minimum:"0" maximum:"300" doc:"Seconds to wait for the run to end or pause; 30 by default"`
+	Waiting
+}
+
+// Waiting says for how long a request waits for its run.
+type Waiting struct {
+	WaitSeconds *int64 `json:"wait_seconds,omitempty" minimum:"0" maximum:"300" doc:"Seconds to wait for the run to end or pause; 30 by default"`
+	Wait        *int64 `json:"wait,omitempty" minimum:"0" maximum:"300" deprecated:"true" doc:"The older name of wait_seconds, in seconds too"`
 }
 
 // runSent is a runRequest as it is read: the operations stay as they were sent until the protocol's own reader has judged them.
@@ -49,7 +57,7 @@ type runSent struct {
 	Agent           *runAgent         `json:"agent"`
 	Title           string            `json:"title"`
 	Retention       string            `json:"retention"`
-	Wait            *int64            `json:"wait"`
+	Waiting
 }
 
 type runContext struct {
@@ -70,12 +78,12 @@ type eventsAnswer struct {
 // resumeRequest answers the question that a run waits for.
 type resumeRequest struct {
 	Approval resumeAnswer `json:"approval"`
-	Wait     *int64       `json:"wait,omitempty" minimum:"0" maximum:"300" doc:"Seconds to wait for the run to end or pause again; 30 by default"`
+	Waiting
 }
 
 type resumeAnswer struct {
 	Operation string `json:"operationId" minLength:"1" maxLength:"128" doc:"The operation that the question is about"`
-	Decision  string `json:"decision" enum:"approved,denied"`
+	Decision  string `json:"decision" enum:"approve,deny,approved,denied" doc:"approve or deny; approved and denied are their older names"`
 	Reason    string `json:"reason,omitempty" maxLength:"2000"`
 }
 
@@ -105,7 +113,7 @@ func (s *Server) registerRuns() {
 		ID: "create-run", Home: wire.AtSpace, Needs: wire.Does(policy.RunStart, "space_id"), Method: http.MethodPost, Path: "/v1/spaces/{space_id}/runs", Tag: "runs", Summary: "Run operations in a space",
 		Rate: wire.RateRuns, Waits: true, MaxBody: maxRunBody, Repeat: wire.RepeatByService, Reads: reflect.TypeFor[runSent](),
 		Answers: map[int]any{http.StatusCreated: message, http.StatusOK: message, http.StatusAccepted: message},
-		Detail: "Answers with the events message when the run has ended (201), waits for a person (200) or still goes on after `wait` seconds (202). " +
+		Detail: "Answers with the events message when the run has ended (201), waits for a person (200) or still goes on after `wait_seconds` (202). " +
 			"An operation that policy refuses is a result in it, not an error.",
 	}, s.createRun)
 	for _, where := range []struct{ id, path string }{{"list-space-runs", "/v1/spaces/{space_id}/runs"}, {"list-runs", "/v1/runs"}} {
@@ -141,7 +149,7 @@ func (s *Server) registerRuns() {
 			return s.getRun(ctx, c, &RunPath{Run: in.Run})
 		})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "resume-run", Needs: wire.Does(policy.ApprovalDecide, "space_id", "run_id"), Method: http.MethodPost, Path: "/v1/spaces/{space_id}/runs/{run_id}/resume", Tag: "runs", Repeat: wire.RepeatRecalled, Waits: true, Summary: "Answer the question a run waits for, and wait for the run",
+		ID: "resume-run", Status: http.StatusCreated, Answers: map[int]any{http.StatusOK: message, http.StatusAccepted: message}, Needs: wire.Does(policy.ApprovalDecide, "space_id", "run_id"), Method: http.MethodPost, Path: "/v1/spaces/{space_id}/runs/{run_id}/resume", Tag: "runs", Repeat: wire.RepeatRecalled, Waits: true, Summary: "Answer the question a run waits for, and wait for the run",
 		Detail: "Approved means that exactly what was shown is done and the run goes on; denied means that the run goes on with the next operation.",
 	}, s.resumeRun)
 	wire.Handle(s.Server, wire.Operation{
@@ -153,8 +161,8 @@ func (s *Server) registerRuns() {
 		From uint64 `query:"from" doc:"The number of the first frame; 1 by default"`
 		Last uint64 `header:"Last-Event-ID" doc:"The last frame that was received; wins over from"`
 	}](s.Server, wire.Operation{
-		ID: "stream-run", Home: wire.AtSpace, Needs: wire.Shows("run", "space_id", "run_id"), Method: http.MethodGet, Path: "/v1/spaces/{space_id}/runs/{run_id}/stream", Tag: "runs", Summary: "Watch a run", Media: "text/event-stream",
-		Detail: "Server-sent events named operation, event, stdout, stderr and complete; id is the frame's number. The stream ends with complete if and only if the run " +
+		ID: "stream-run", Home: wire.AtSpace, Needs: wire.Shows("run", "space_id", "run_id"), Method: http.MethodGet, Path: "/v1/spaces/{space_id}/runs/{run_id}/stream", Tag: "runs", Summary: "Watch a run", Media: "text/event-stream", Frames: runFrames(),
+		Detail: "Server-sent events named operation, event, stdout, stderr, cut and complete; id is the frame's number. The stream ends with complete if and only if the run " +
 			"has ended; a stream that ends otherwise is resumed with Last-Event-ID.",
 	}, s.streamRun)
 	wire.Handle(s.Server, wire.Operation{
@@ -190,7 +198,7 @@ func (s *Server) startRun(r *http.Request, c wire.Call, sp id.Space) (*eventsAns
 	if err != nil {
 		return nil, err
 	}
-	wait, err := seconds(sent.Wait)
+	wait, err := sent.Waiting.time()
 	if err != nil {
 		return nil, err
 	}
@@ -222,13 +230,17 @@ func (s *Server) startRun(r *http.Request, c wire.Call, sp id.Space) (*eventsAns
 	return s.waited(ctx, c, doc, "", wait)
 }
 
-// seconds reads a wait parameter.
-func seconds(sent *int64) (time.Duration, error) {
+// time returns for how long a request waits.
+func (w Waiting) time() (time.Duration, error) {
+	if w.Wait != nil && w.WaitSeconds != nil {
+		return 0, fault.New(fault.Invalid, "invalid_field", "wait is the older name of wait_seconds; send one of them")
+	}
+	sent := cmp.Or(w.WaitSeconds, w.Wait)
 	if sent == nil {
 		return defaultWait * time.Second, nil
 	}
 	if *sent < 0 || *sent > maxWait {
-		return 0, fault.New(fault.Invalid, "invalid_field", "wait is %d seconds; it may be 0 to %d", *sent, maxWait)
+		return 0, fault.New(fault.Invalid, "invalid_field", "wait_seconds is %d; it may be 0 to %d", *sent, maxWait)
 	}
 	return time.Duration(*sent) * time.Second, nil
 }
@@ -323,7 +335,7 @@ func (s *Server) resumeRun(ctx context.Context, c wire.Call, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	wait, err := seconds(in.Body.Wait)
+	wait, err := in.Body.Waiting.time()
 	if err != nil {
 		return nil, err
 	}
@@ -336,12 +348,11 @@ func (s *Server) resumeRun(ctx context.Context, c wire.Call, in *struct {
 	if approval == "" {
 		return nil, fault.New(fault.Conflict, "operation_not_waiting", "operation %.128q does not wait for a person", about)
 	}
-	decision := map[string]string{"approved": "approve", "denied": "deny"}[in.Body.Approval.Decision]
 	var decided policy.Approval
 	if c.Repeated > 0 {
 		decided, err = s.services.Gate.Approval(lasting, c.Caller.Workspace, approval)
 	} else {
-		decided, err = s.decide(lasting, c, approval, answerRequest{Decision: decision, Reason: in.Body.Approval.Reason})
+		decided, err = s.decide(lasting, c, approval, answerRequest{Decision: in.Body.Approval.Decision, Reason: in.Body.Approval.Reason})
 	}
 	if err != nil {
 		return nil, err
@@ -448,10 +459,10 @@ func (s *Server) retainRun(ctx context.Context, c wire.Call, in *struct {
 
 // output is the data of a stdout or stderr frame.
 type output struct {
-	Operation string `json:"operationId"`
-	Data      string `json:"data"`
-	Encoding  string `json:"encoding"` // utf-8, or base64 where the bytes are no text
-	Time      string `json:"timestamp"`
+	Operation string `json:"operationId" doc:"The operation that prints"`
+	Data      string `json:"data" doc:"What it printed"`
+	Encoding  string `json:"encoding" enum:"utf-8,base64" doc:"base64 where the bytes are no text"`
+	Time      string `json:"timestamp" format:"date-time"`
 }
 
 func (s *Server) streamRun(w http.ResponseWriter, r *http.Request, c wire.Call) error {
@@ -486,7 +497,42 @@ func (s *Server) streamRun(w http.ResponseWriter, r *http.Request, c wire.Call) 
 	})
 }
 
+// begun is the data of an operation frame. The stream speaks protocol 1.0, so its names are in camel case.
+type begun struct {
+	Operation string `json:"operationId" doc:"The operation that begins"`
+	Older     string `json:"operation_id" deprecated:"true" doc:"The older name of operationId"`
+	Type      string `json:"type" enum:"message,createFile,readFile,editFile,deleteFile,shell" doc:"Its type"`
+	Summary   string `json:"summary,omitempty" doc:"What it is about, in a line"`
+	Context   bool   `json:"context,omitempty" doc:"Nobody sent it: it reads a file of the run's context"`
+}
+
+// cutShort is the data of a cut frame.
+type cutShort struct {
+	Limit     string `json:"limit" doc:"The bound that was reached: output_bytes"`
+	Kept      int64  `json:"keptBytes" doc:"Bytes of output that were kept"`
+	Max       int64  `json:"maxBytes" doc:"Bytes of output that are kept at most"`
+	OlderKept int64  `json:"kept_bytes" deprecated:"true" doc:"The older name of keptBytes"`
+	OlderMax  int64  `json:"max_bytes" deprecated:"true" doc:"The older name of maxBytes"`
+}
+
 func frameData(kind, operation string, data []byte, at time.Time) []byte {
+	if kind == livestream.Operation {
+		var o run.Outline
+		if json.Unmarshal(data, &o) != nil || o.ID == "" {
+			return data // its content was forgotten
+		}
+		raw, _ := json.Marshal(begun{o.ID, o.ID, o.Type, o.Summary, o.Context}) // strings only
+		return raw
+	}
+	if kind == livestream.Cut {
+		var c cutShort
+		if json.Unmarshal(data, &c) != nil {
+			return data
+		}
+		c.Kept, c.Max = c.OlderKept, c.OlderMax
+		raw, _ := json.Marshal(c) // a word and numbers only
+		return raw
+	}
 	if kind != "stdout" && kind != "stderr" {
 		return data
 	}

@@ -294,6 +294,7 @@ func (d *daemon) exchange(t *testing.T, asked []string) string {
 	} else if raw, err = io.ReadAll(resp.Body); err != nil {
 		t.Fatalf("%s: %v", asked[0], err)
 	}
+	holds(t, method, path, resp, raw)
 	if text := d.body(t, resp.Header.Get("Content-Type"), raw); text != "" && show != "status" {
 		out.WriteString(text + "\n")
 	}

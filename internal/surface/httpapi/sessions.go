@@ -12,10 +12,12 @@ import (
 	"agentbox/internal/surface/httpapi/wire"
 )
 
+// The bodies of requests of nobody who is known yet require nothing by their schema: what such a request lacks is told only to whoever has the
+// right token, and a login without a passphrase is a wrong one.
 type bootstrapRequest struct {
 	Workspace  string `json:"workspace_id,omitempty" doc:"ws_dev unless named"`
-	Name       string `json:"display_name"`
-	Passphrase string `json:"passphrase" doc:"12 to 1024 bytes"`
+	Name       string `json:"display_name" required:"false" doc:"Needed: who the owner is"`
+	Passphrase string `json:"passphrase" required:"false" doc:"Needed: 12 to 1024 bytes"`
 }
 
 type bootstrapAnswer struct {
@@ -26,7 +28,7 @@ type bootstrapAnswer struct {
 type loginRequest struct {
 	Workspace  string `json:"workspace_id,omitempty" doc:"ws_dev unless named"`
 	Principal  string `json:"principal_id,omitempty" maxLength:"64" doc:"Who logs in; the owner who was given a passphrase by bootstrap-owner unless named"`
-	Passphrase string `json:"passphrase"`
+	Passphrase string `json:"passphrase" required:"false" doc:"Needed; one that is left out is a wrong one"`
 }
 
 type passphraseRequest struct {
@@ -40,7 +42,7 @@ type passphraseSet struct {
 }
 
 type refreshRequest struct {
-	Token string `json:"refresh_token"`
+	Token string `json:"refresh_token" required:"false" doc:"Needed; one that is left out opens nothing"`
 }
 
 // sessionTokens are the tokens of a session. They are shown once.

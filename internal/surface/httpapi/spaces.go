@@ -65,7 +65,8 @@ type spaceChange struct {
 }
 
 type spaceExtension struct {
-	Duration int64 `json:"duration_seconds" minimum:"10" maximum:"2592000" doc:"From now"`
+	TTL      int64 `json:"ttl_seconds,omitempty" minimum:"10" maximum:"2592000" doc:"How many seconds it lives from now; needed"`
+	Duration int64 `json:"duration_seconds,omitempty" minimum:"10" maximum:"2592000" deprecated:"true" doc:"The older name of ttl_seconds, in seconds too"`
 }
 
 type spacePromotion struct {
@@ -198,7 +199,7 @@ func (s *Server) destroySpace(ctx context.Context, c wire.Call, in *SpacePath) (
 	}
 	hidden, err := s.hidden(ctx, c, label.Resource{Type: label.OfSpace, ID: in.Space})
 	if hidden {
-		gone = space.Space{ID: gone.ID, Workspace: gone.Workspace, Room: gone.Room, Status: gone.Status, CreatedAt: gone.CreatedAt, UpdatedAt: gone.UpdatedAt}
+		gone = space.Space{ID: gone.ID, SpaceID: gone.ID, Workspace: gone.Workspace, Room: gone.Room, Status: gone.Status, CreatedAt: gone.CreatedAt, UpdatedAt: gone.UpdatedAt}
 	}
 	return &spaceAnswer{Body: gone}, err
 }
@@ -210,7 +211,10 @@ func (s *Server) extendSpace(ctx context.Context, c wire.Call, in *struct {
 	if c.Repeated > 0 {
 		return s.pastSpace(ctx, c, in.Space)
 	}
-	by := time.Duration(in.Body.Duration) * time.Second
+	if (in.Body.TTL == 0) == (in.Body.Duration == 0) {
+		return nil, fault.New(fault.Invalid, "missing_field", "the field \"ttl_seconds\" is missing; or send duration_seconds, its older name, and not both")
+	}
+	by := time.Duration(in.Body.TTL+in.Body.Duration) * time.Second
 	longer, err := s.services.Keeper.Extend(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Space(in.Space), by)
 	return &spaceAnswer{Body: longer}, err
 }

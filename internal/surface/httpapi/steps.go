@@ -72,6 +72,16 @@ type callDecided struct {
 	Approval   id.Approval `json:"approval_id,omitempty" doc:"The question that a person has to answer before the same request is let pass"`
 }
 
+// judged documents what policy says of a tool call that may not be made, or not yet.
+type judged struct {
+	Blocked    bool        `json:"blocked" doc:"Whether the tool may not be called, or not yet"`
+	Decided    string      `json:"decision" doc:"allow, deny or require_approval"`
+	Code       string      `json:"reason_code"`
+	Why        string      `json:"reason,omitempty"`
+	Suggestion string      `json:"suggestion,omitempty"`
+	Approval   id.Approval `json:"approval_id,omitempty" doc:"The question that a person has to answer before the same request is let pass"`
+}
+
 type succeedRequest struct {
 	Token  string          `json:"claim_token,omitempty" maxLength:"200"`
 	Permit string          `json:"permit,omitempty" maxLength:"2000" doc:"The permit of the call; without it what is reported is recorded as attested"`
@@ -153,7 +163,7 @@ func (s *Server) registerSteps() {
 		})
 	wire.Handle(s.Server, wire.Operation{
 		ID: "create-tool-call", Engines: true, Needs: wire.Does(policy.ToolCall, "step_id").PastLabels(), Method: http.MethodPost, Path: "/v1/steps/{step_id}/toolcalls", Tag: "engines", Summary: "Ask to call a tool, and record that it is called",
-		Repeat: wire.RepeatRecalled, Answers: map[int]any{http.StatusCreated: callDecided{}, http.StatusOK: callDecided{}},
+		Repeat: wire.RepeatRecalled, Answers: map[int]any{http.StatusCreated: callDecided{}, http.StatusOK: judged{}},
 		Detail: "201 where it may be called; 200 with the policy's decision where it may not, or not before a person has said so: then the same request is sent again. " +
 			"The kill switch stops tool calls. What comes of a call is the engine's word, and recorded as such.",
 	}, s.createCall)

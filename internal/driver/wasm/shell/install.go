@@ -92,7 +92,7 @@ func Programs() program.Table {
 				p.Stderrf("Try '%s --help' for more information.\n", p.Name())
 				return 1
 			}
-			f := &format{args: args[1:], gnu: true, now: p.Now, start: p.Now(), zone: p.Local, warn: func(text string) { p.Errorf("%s", text) }}
+			f := &format{args: args[1:], gnu: true, now: p.Now, start: p.Now(), zone: p.Zone, warn: func(text string) { p.Errorf("%s", text) }}
 			f.grow = func(n int) {
 				p.Charge(20)
 				_, _ = p.Out().WriteString(f.out.String())

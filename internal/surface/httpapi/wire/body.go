@@ -67,10 +67,13 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, rt *route) ([]
 	}
 	if media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" ||
 		params["charset"] != "" && !strings.EqualFold(params["charset"], "utf-8") {
-		return nil, fault.New(fault.Invalid, "unsupported_media_type", "the body is read as JSON in UTF-8 only; send `Content-Type: application/json`")
+		return nil, errMediaType
 	}
+	r.Header.Set("Content-Type", "application/json") // media types ignore case (RFC 9110 8.3.1); the router compares bytes
 	return body, strictjson.Check(body, rt.shape)
 }
+
+var errMediaType = fault.New(fault.Invalid, "unsupported_media_type", "the body is read as JSON in UTF-8 only; send `Content-Type: application/json`")
 
 // tooLarge refuses a body of more bytes than its operation takes.
 func tooLarge(most int64) error {

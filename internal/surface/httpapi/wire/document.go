@@ -17,7 +17,11 @@ const apiVersion = "1.0"
 
 // OpenAPI is the API document as served and as committed under api/: the same bytes for the same operations.
 func (s *Server) OpenAPI() []byte {
-	raw, err := json.Marshal(s.api.OpenAPI())
+	open := *s.api.OpenAPI()
+	components := *open.Components
+	components.Schemas, components.Responses = s.schemasShown(), refusalsShown(s.schemas())
+	open.Components = &components
+	raw, err := json.Marshal(&open)
 	if err != nil {
 		panic(fmt.Sprintf("httpapi: write the API document: %v", err)) // it is made of the program's own types
 	}

@@ -49,6 +49,7 @@ type Operation struct {
 	Home             Home         // which of several daemons answers it
 	Waits            bool         // it may take long, so that its context ends when the client closes its end; that of a Stream does in any case
 	Media            string       // of an answer that is not JSON
+	Frames           []Frame      // of an event stream: its messages
 	Answers          map[int]any  // values of the types of further answers
 	Reads            reflect.Type // the shape of the JSON body of a Stream operation, which finds it in Call.Body
 }
@@ -72,7 +73,10 @@ func (op Operation) document(schemas huma.Registry) huma.Operation {
 		d.Security = []map[string][]string{}
 	}
 	if op.Media != "" {
-		d.Responses["200"] = &huma.Response{Description: "OK", Content: map[string]*huma.MediaType{op.Media: {Schema: &huma.Schema{Type: "string"}}}}
+		d.Responses["200"] = &huma.Response{Description: "OK", Content: map[string]*huma.MediaType{op.Media: {Schema: op.content(schemas)}}}
+	}
+	if len(op.Frames) > 0 {
+		d.Responses["204"] = &huma.Response{Description: "Nothing more will come: the stream is complete behind the place that was asked for"}
 	}
 	for status, v := range op.Answers {
 		d.Responses[strconv.Itoa(status)] = &huma.Response{
@@ -80,7 +84,19 @@ func (op Operation) document(schemas huma.Registry) huma.Operation {
 			Content:     map[string]*huma.MediaType{"application/json": {Schema: schemas.Schema(reflect.TypeOf(v), true, "")}},
 		}
 	}
+	op.refuses(d.Responses)
 	return d
+}
+
+// content is the schema of an answer that is not JSON.
+func (op Operation) content(schemas huma.Registry) *huma.Schema {
+	switch {
+	case len(op.Frames) > 0:
+		return framesOf(schemas, op.ID, op.Frames)
+	case strings.HasPrefix(op.Media, "text/"):
+		return &huma.Schema{Type: huma.TypeString}
+	}
+	return &huma.Schema{Type: huma.TypeString, Format: "binary"}
 }
 
 // adapter puts huma's operations into the server's mux.
@@ -97,15 +113,12 @@ func (a adapter) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.s.ServeHT
 // humaContext is named so because an embedded Context would hide the method of that name.
 type humaContext huma.Context
 
-// request is huma's view of a request. It answers what huma found wrong with 400 instead of 422, as the rest of the API does.
+// request is huma's view of a request. It answers with the API's own statuses: see ownStatus.
 type request struct{ humaContext }
 
 // SetStatus sends the status.
 func (c request) SetStatus(status int) {
-	if status == http.StatusUnprocessableEntity {
-		status = http.StatusBadRequest
-	}
-	c.humaContext.SetStatus(status)
+	c.humaContext.SetStatus(ownStatus(status))
 }
 
 func pattern(method, path string) string {
@@ -211,7 +224,7 @@ func (nowhere) Handle(*huma.Operation, func(huma.Context))   {}
 func (nowhere) ServeHTTP(http.ResponseWriter, *http.Request) {}
 
 // apiConfig is how huma is set up: JSON only, no links into answers, and nothing served by itself.
-func apiConfig() huma.Config {
+func (s *Server) apiConfig() huma.Config {
 	return huma.Config{
 		OpenAPI: &huma.OpenAPI{
 			OpenAPI: "3.1.0",
@@ -219,6 +232,10 @@ func apiConfig() huma.Config {
 				Title: "Agentbox", Version: apiVersion, License: &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"},
 				Description: "Runs AI agents that do real work without having to be trusted. Errors are problem documents (RFC 9457) with a stable `error`.",
 			},
+			Servers: []*huma.Server{{
+				URL: "http://{host}:{port}", Description: "A daemon as `agentbox up` starts it; it says its address",
+				Variables: map[string]*huma.ServerVariable{"host": {Default: "127.0.0.1"}, "port": {Default: "7433"}},
+			}},
 			Components: &huma.Components{
 				Schemas: huma.NewMapRegistry("#/components/schemas/", schemaName),
 				SecuritySchemes: map[string]*huma.SecurityScheme{
@@ -231,7 +248,7 @@ func apiConfig() huma.Config {
 		Formats:                      map[string]huma.Format{"application/json": huma.DefaultJSONFormat, "json": huma.DefaultJSONFormat},
 		DefaultFormat:                "application/json",
 		RejectUnknownQueryParameters: true,
-		Transformers:                 []huma.Transformer{sayProblem},
+		Transformers:                 []huma.Transformer{s.sayProblem},
 	}
 }
 
@@ -251,20 +268,45 @@ func schemaName(t reflect.Type, hint string) string {
 }
 
 // sayProblem turns what huma found wrong with a request into a problem document.
-func sayProblem(ctx huma.Context, _ string, v any) (any, error) {
+func (s *Server) sayProblem(ctx huma.Context, _ string, v any) (any, error) {
 	model, ok := v.(*huma.ErrorModel)
 	if !ok {
 		return v, nil
 	}
 	c := callOf(ctx.Context())
 	if model.Status != http.StatusUnprocessableEntity && model.Status != http.StatusBadRequest || len(model.Errors) == 0 {
-		return ProblemOf(errors500(model), c.Request), nil
+		err := ofRouter(model)
+		p := ProblemOf(err, c.Request)
+		s.Note(c, p, err)
+		return p, nil
 	}
 	return ProblemOf(wrongField(ctx.Operation(), model.Errors[0]), c.Request), nil
 }
 
-func errors500(model *huma.ErrorModel) error {
+// ofRouter says what the router refused by its status alone, so that the status in the body is the status of the answer.
+func ofRouter(model *huma.ErrorModel) error {
+	switch ownStatus(model.Status) {
+	case http.StatusBadRequest:
+		return fault.New(fault.Invalid, "invalid_request", "the request is not accepted: %s", model.Detail)
+	case http.StatusRequestTimeout:
+		return fault.New(fault.Invalid, "request_timeout", "the body did not arrive in time")
+	case http.StatusRequestEntityTooLarge:
+		return fault.New(fault.Exhausted, "body_too_large", "the body is too large")
+	case http.StatusUnsupportedMediaType:
+		return errMediaType
+	}
 	return fault.New(fault.Internal, "internal_error", "unexpected answer of the router: %s", model.Detail)
+}
+
+// ownStatus is the status with which the API says what the router says with its own. What the API has no code for is the daemon's fault.
+func ownStatus(status int) int {
+	switch status {
+	case http.StatusUnprocessableEntity:
+		return http.StatusBadRequest
+	case http.StatusNotAcceptable:
+		return http.StatusInternalServerError
+	}
+	return status
 }
 
 // wrongField says what is wrong with the value of one field or parameter.

@@ -40,6 +40,7 @@ type Config struct {
 	Narrow             Narrow             // needed where callers name capability tokens
 	Bound              Bound              // needed where callers act under capability tokens
 	Labels             Labels             // needed where labels hold
+	Resolve            Resolve            // says which thing a name names; nil where only identifiers are taken
 	Recall             Recall             // needed where an operation is RepeatRecalled
 	Clock              event.Clock
 	IDs                *id.Source
@@ -90,7 +91,8 @@ type Server struct {
 	inHand  inHand
 	bodies  bodies
 	idle    idle
-	done    chan struct{} // closed when the server stops; event streams end with it
+	forms   map[string]kinds // of the objects of the document that have several
+	done    chan struct{}    // closed when the server stops; event streams end with it
 }
 
 // New makes a server without operations; it listens nowhere yet.
@@ -105,7 +107,7 @@ func New(c Config) *Server {
 		Config: c, mux: http.NewServeMux(), routes: map[string]*route{},
 		limiter: newLimiter(c.Rates, c.Clock), done: make(chan struct{}),
 	}
-	s.api = huma.NewAPI(apiConfig(), adapter{s})
+	s.api = huma.NewAPI(s.apiConfig(), adapter{s})
 	return s
 }
 
@@ -186,8 +188,15 @@ func (s *Server) serve(w *answer, r *http.Request, c *Call) error {
 		if err := s.admit(w, r, c); err != nil {
 			return err
 		}
+		var unclear error
+		if r, unclear, err = s.resolved(r, *c); err != nil {
+			return err
+		}
 		if err := s.bound(r, *c); err != nil {
 			return err
+		}
+		if unclear != nil { // which lists what has the name, to whom the name's things are open
+			return unclear
 		}
 	}
 	if rt.home != AtAny && s.Elsewhere != nil {

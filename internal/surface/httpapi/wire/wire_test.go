@@ -18,6 +18,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/principal"
@@ -208,6 +210,11 @@ func TestBadRequestsGetPreciseProblems(t *testing.T) {
 		{"other content type", "POST", "/v1/test/things", `{"name":"a"}`, []string{"Content-Type: text/plain"}, 415, "unsupported_media_type", "application/json"},
 		{"no content type", "POST", "/v1/test/things", `{"name":"a"}`, []string{"Content-Type: "}, 415, "unsupported_media_type", ""},
 		{"other charset", "POST", "/v1/test/things", `{"name":"a"}`, []string{"Content-Type: application/json; charset=utf-16"}, 415, "unsupported_media_type", ""},
+		{"a media type in capitals", "POST", "/v1/test/things", `{"name":"a"}`, []string{"Content-Type: APPLICATION/JSON"}, 201, "", ""},
+		{"capitals and a charset", "POST", "/v1/test/things", `{"name":"a"}`, []string{"Content-Type: Application/Json; Charset=UTF-8"}, 201, "", ""},
+		{"a space before the parameter", "POST", "/v1/test/things", `{"name":"a"}`, []string{"Content-Type: application/json ; charset=utf-8"}, 201, "", ""},
+		{"a relative of JSON", "POST", "/v1/test/things", `{"name":"a"}`, []string{"Content-Type: application/merge-patch+json"}, 415, "unsupported_media_type", ""},
+		{"an answer in another form", "POST", "/v1/test/things", `{"name":"a"}`, []string{"Accept: text/csv"}, 201, "", ""},
 		{"charset", "POST", "/v1/test/things", `{"name":"a"}`, []string{"Content-Type: application/json; charset=UTF-8"}, 201, "", ""},
 		{"compressed", "POST", "/v1/test/things", `{"name":"a"}`, []string{"Content-Encoding: gzip"}, 415, "content_encoding_not_supported", ""},
 		{"long key", "POST", "/v1/test/things", `{"name":"a"}`, []string{"Idempotency-Key: " + strings.Repeat("k", 201)}, 400, "invalid_idempotency_key", "200"},
@@ -453,5 +460,15 @@ func TestABrokenStreamDoesNotLookLikeAnEnd(t *testing.T) {
 	}
 	if resp, got := w.ask("GET", "/v1/test/count?break=first", ""); resp.StatusCode != 404 || !strings.Contains(got, "thing_not_found") {
 		t.Errorf("got %d %q, want the problem of a stream that never began", resp.StatusCode, got)
+	}
+}
+
+// TestTheStatusOfWhatTheRouterRefusesIsThatOfTheAnswer holds the document against the answer's own status, for each status that the router has.
+func TestTheStatusOfWhatTheRouterRefusesIsThatOfTheAnswer(t *testing.T) {
+	for _, status := range []int{400, 406, 408, 413, 415, 422, 500} {
+		p := ProblemOf(ofRouter(&huma.ErrorModel{Status: status, Detail: "it says so"}), "req_1")
+		if want := ownStatus(status); p.Status != want || (p.Code == "internal_error") != (want == 500) {
+			t.Errorf("the router's %d: the answer has %d, its document %d %s", status, want, p.Status, p.Code)
+		}
 	}
 }
