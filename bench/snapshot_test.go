@@ -212,7 +212,7 @@ func (t *tree) fork(root event.Digest) id.Space {
 	if err != nil {
 		t.b.Fatal(err)
 	}
-	if n, err := t.store.Create(t.b.Context(), permit, uid, space.DefaultLimits(), space.Seed{Space: benchSpace, Snapshot: root}); err != nil || n != treeFiles {
+	if n, err := t.store.Create(t.b.Context(), permit, uid, space.DefaultLimits(), space.Seed{Space: benchSpace, Snapshot: root}); err != nil || n.Files != treeFiles {
 		t.b.Fatal(n, err)
 	}
 	return made
