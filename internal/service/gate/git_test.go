@@ -37,13 +37,13 @@ func TestGitInStandard(t *testing.T) {
 		},
 	} {
 		for _, line := range lines {
-			if d := h.judge(h.shell("standard", line)).Decision; d.Outcome != want {
+			if d := h.judge(h.shell("guarded", line)).Decision; d.Outcome != want {
 				t.Errorf("%q: got %s (%s), want %s", line, d.Outcome, d.Reason, want)
 			}
 		}
 	}
 	for _, name := range []string{"GIT_PAGER", "GIT_EXTERNAL_DIFF", "GIT_DIR", "GIT_SSH", "GIT_EDITOR", "GIT_CONFIG_KEY_0"} {
-		a := h.shell("standard", "git log")
+		a := h.shell("guarded", "git log")
 		a.Env = map[string]string{name: "x"}
 		if d := h.judge(a).Decision; d.Outcome == policy.Allow {
 			t.Errorf("git with %s in its environment is allowed", name)

@@ -33,13 +33,13 @@ var harmlessPaths = []string{
 func TestDeniedPathsByGlobsAndJoinedWords(t *testing.T) {
 	h := build(t, nil)
 	for _, line := range deniedPaths {
-		if d := h.judge(h.shell("standard", line)).Decision; d.Outcome == policy.Allow {
-			t.Errorf("standard allows %q", line)
+		if d := h.judge(h.shell("guarded", line)).Decision; d.Outcome == policy.Allow {
+			t.Errorf("guarded allows %q", line)
 		}
 	}
 	for _, line := range harmlessPaths {
-		if d := h.judge(h.shell("standard", line)).Decision; d.Outcome != policy.Allow {
-			t.Errorf("standard does not allow %q: %s", line, d.Reason)
+		if d := h.judge(h.shell("guarded", line)).Decision; d.Outcome != policy.Allow {
+			t.Errorf("guarded does not allow %q: %s", line, d.Reason)
 		}
 	}
 }
@@ -52,11 +52,11 @@ func TestVariablesThatRunCommands(t *testing.T) {
 		"echo $((y))", "[[ $y -eq 1 ]]", "(( y ))", "${a:y}", "echo ${a:y}", "a[y]=1", `test -v "$y"`, "let y", "declare -i z=y", "exit $((y))", "for ((i=y; i<1; i++)); do :; done",
 		"echo $[y]", "((z=y))", "[[ y -gt 0 ]]", `printf -v "$y" x`, `unset "$y"`, "return $((y))", "bash -c 'echo $((y))'", "sh script.sh",
 	} {
-		a := h.shell("standard", line)
+		a := h.shell("guarded", line)
 		for _, value := range []string{trap["y"], "a[`rm -r victim`]", "b+q[${z}]"} {
 			a.Env = map[string]string{"y": value}
 			if d := h.judge(a).Decision; d.Outcome == policy.Allow {
-				t.Errorf("standard allows %q with y=%q", line, value)
+				t.Errorf("guarded allows %q with y=%q", line, value)
 			}
 		}
 	}
@@ -68,15 +68,15 @@ func TestVariablesThatRunCommands(t *testing.T) {
 		}
 	}
 	for _, line := range []string{"ZIPOPT=-m zip -r /tmp/x.zip v", "export ZIPOPT=-m; zip -r /tmp/x.zip v", "env ZIPOPT=-m zip -r /tmp/x.zip v"} {
-		if d := h.judge(h.shell("standard", line)).Decision; d.Outcome == policy.Allow {
-			t.Errorf("standard allows %q", line)
+		if d := h.judge(h.shell("guarded", line)).Decision; d.Outcome == policy.Allow {
+			t.Errorf("guarded allows %q", line)
 		}
 	}
 	for _, env := range []map[string]string{{"N": "7"}, {"LANG": "C.UTF-8"}, {"J": `{"a":["$x"]}`}, {"PS1": `[\u@\h \W]\$ `}, {"HOME": "/workspace"}} {
 		a := h.shell("standard", "echo $((N + 1))")
 		a.Env = env
 		if d := h.judge(a).Decision; d.Outcome != policy.Allow {
-			t.Errorf("standard does not allow a harmless environment %v: %s", env, d.Reason)
+			t.Errorf("guarded does not allow a harmless environment %v: %s", env, d.Reason)
 		}
 	}
 }

@@ -53,7 +53,7 @@ func TestPresetsOnCommands(t *testing.T) {
 		{"cp copy /etc/passwd", deny, deny, deny},
 		{"cp -t /etc a b", deny, deny, deny},
 		{"ln -s a /etc/b", deny, deny, deny},
-		{"ln -s .env link", deny, deny, allow},
+		{"ln -s .env link", deny, allow, allow},
 		{"sudo ls", deny, deny, deny},
 		{"ls; sudo ls", deny, deny, deny},
 		{"echo $(sudo ls)", deny, deny, deny},

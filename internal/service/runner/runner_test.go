@@ -228,7 +228,8 @@ func (s seat) Operate(ctx context.Context, w errand.Work, c id.ToolCall, in id.S
 			}
 			child := id.New[id.Run](s.ids)
 			draft := event.New(run.EventCreated, s.owner, ws, id.DefaultRoom, run.Created{Run: child, Space: in, Operations: []run.Outline{}, Parent: &under.Parent}).About("space", string(in)).In(child, "")
-			_, err = s.log.Append(context.Background(), event.Batch{Workspace: ws, Drafts: []event.Draft{draft}, Documents: under.Expect})
+			ended := event.New(run.EventCompleted, s.owner, ws, id.DefaultRoom, run.Finished{}).About("space", string(in)).In(child, "")
+			_, err = s.log.Append(context.Background(), event.Batch{Workspace: ws, Drafts: []event.Draft{draft, ended}, Documents: under.Expect})
 			if errors.Is(err, journal.ErrConflict) {
 				continue
 			}
