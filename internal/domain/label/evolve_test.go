@@ -36,7 +36,7 @@ func TestALabelIsWhatWasSetLast(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Fatalf("got %+v, %v, want %+v", got, err, want)
 	}
-	if again, err := got.Evolve(happened(t, label.EventJustified, set)); err != nil || !reflect.DeepEqual(again, want) {
+	if again, err := got.Evolve(happened(t, label.EventJustified, label.Labelled{Resource: thing, Level: label.Public})); err != nil || !reflect.DeepEqual(again, want) {
 		t.Errorf("an event of another kind made %+v, %v", again, err)
 	}
 	if again, err := got.Evolve(broken(label.EventLabelled)); err == nil || !reflect.DeepEqual(again, want) {
