@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
@@ -115,5 +116,33 @@ func TestNothingIsDecidedOverAStoreThatCannotBeRead(t *testing.T) {
 				t.Errorf("%s: read %d of %d failed: got %v and %d events", c.name, at, total, err, n)
 			}
 		}
+	}
+}
+
+// What a ruling says is what was judged: its policy, its bytes, and the limits within which it was asked.
+func TestWhatARulingSays(t *testing.T) {
+	ctx := context.Background()
+	h := build(t, nil)
+	restrictive := h.bundles["restrictive"]
+	most := int64(restrictive.Limits.FileBytes)
+	for asked, want := range map[int64]int64{0: most, 1: 1, most: most, most + 1: most} {
+		a := h.file("restrictive", policy.FileRead, "a")
+		a.MaxBytes = asked
+		r := h.judge(a)
+		if int64(r.Action.MaxBytes) != want || r.Decision.Bundle != restrictive.Hash || r.Decision.Action != event.DigestOf(r.Canonical) {
+			t.Errorf("asked for %d bytes: got %d under %s", asked, r.Action.MaxBytes, r.Decision.Bundle)
+		}
+	}
+	inexact := policy.Action{Type: policy.ExternalWrite, Workspace: ws, Principal: h.agent, Target: "a.org", Request: []byte(`{"n":9007199254740993}`)}
+	if d := h.judge(inexact).Decision; d.Outcome != policy.Deny || d.ReasonCode == "" || d.Reason == "" || !d.Action.IsZero() {
+		t.Errorf("without canonical bytes: got %+v", d)
+	}
+	trial, err := h.ReadPolicy([]byte("allow:\n  commands: ['*']\n"), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trial.Hash = restrictive.Hash
+	if e, err := h.Explain(ctx, h.shell("standard", "ls"), &trial); err == nil && e.Decision.Outcome != policy.Deny {
+		t.Errorf("a policy that is not what its hash says: got %s", e.Decision.Outcome)
 	}
 }
