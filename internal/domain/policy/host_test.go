@@ -32,11 +32,28 @@ func TestThreat22OneHostIsReadInATarget(t *testing.T) {
 		"//evil.example/x":                      Unreadable,
 		"https:///evil.example":                 Unreadable,
 		"https://@/":                            Unreadable,
+		"https://@good.example/x":               "good.example",
 		":":                                     Unreadable,
 		".":                                     Unreadable,
 	} {
 		if got := Host(target); got != want {
 			t.Errorf("Host(%q) = %q, want %q", target, got, want)
+		}
+	}
+}
+
+// A place says the scheme and the port only where the target does, so that one place has one name.
+func TestAPlaceSaysWhatTheTargetSays(t *testing.T) {
+	for target, want := range map[string]string{
+		"good.example":                "good.example",
+		"Good.example:8080":           "good.example:8080",
+		"HTTPS://Good.example/x?y":    "https://good.example",
+		"https://good.example:443/x":  "https://good.example:443",
+		"https://u:p@good.example:1/": "https://good.example:1",
+		"https://[::1]/":              "",
+	} {
+		if got := place(target); got != want {
+			t.Errorf("place(%q) = %q, want %q", target, got, want)
 		}
 	}
 }

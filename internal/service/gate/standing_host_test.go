@@ -1,12 +1,14 @@
 package gate
 
 import (
+	"reflect"
 	"testing"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/space"
 	"agentbox/internal/domain/token"
 )
 
@@ -67,6 +69,45 @@ func TestDataAccessIsBoundByTheToken(t *testing.T) {
 			if event.DigestOf([]byte(join(got))) != event.DigestOf([]byte(join(want))) || len(none) > 0 {
 				t.Errorf("%s %q: reads %v, writes %v", typ, method, u.Reads, u.Writes)
 			}
+		}
+	}
+}
+
+// TestWhatAnActionUsesOfAToken holds what each kind of action is asked of a token.
+func TestWhatAnActionUsesOfAToken(t *testing.T) {
+	file := token.Names("file", "", "room_1")
+	for _, c := range []struct {
+		name  string
+		a     policy.Action
+		k     policy.Kind
+		space space.Space
+		want  token.Use
+	}{
+		{"a read", policy.Action{Type: "file.read", Path: "a"}, policy.Kind{SideEffect: policy.Read}, space.Space{}, token.Use{Room: "room_1", Reads: token.Names("file", "a", "room_1")}},
+		{"a write", policy.Action{Type: "file.edit", Path: "a"}, policy.Kind{SideEffect: policy.Filesystem}, space.Space{}, token.Use{Room: "room_1", Writes: token.Names("file", "a", "room_1")}},
+		{"code", policy.Action{Type: "shell.exec"}, policy.Kind{SideEffect: policy.Process}, space.Space{}, token.Use{Room: "room_1", Reads: file, Writes: file}},
+		{"a host", policy.Action{Type: "http.send", Target: "https://A.org/x"}, policy.Kind{SideEffect: policy.Network}, space.Space{}, token.Use{Room: "room_1", Domain: "a.org"}},
+		{"a host without a name", policy.Action{Type: "http.send"}, policy.Kind{SideEffect: policy.Network}, space.Space{}, token.Use{Room: "room_1", Domain: policy.Unreadable, NoDomain: true}},
+		{"a record", policy.Action{Type: "run.complete"}, policy.Kind{SideEffect: policy.Record, Anywhere: true}, space.Space{}, token.Use{Room: "room_1", Anywhere: true}},
+		{"a tool", policy.Action{Type: policy.ToolCall, Tool: "t"}, policy.Kind{}, space.Space{}, token.Use{Room: "room_1", Tool: "t"}},
+		{"a tool without a name", policy.Action{Type: policy.ToolCall}, policy.Kind{}, space.Space{}, token.Use{Room: "room_1", NoTool: true}},
+		{"in a space of another room", policy.Action{Type: "run.complete"}, policy.Kind{}, space.Space{ID: "spc_1", Room: "room_2"}, token.Use{Room: "room_2"}},
+		{"in a space of no room", policy.Action{Type: "run.complete"}, policy.Kind{}, space.Space{ID: "spc_1"}, token.Use{}},
+	} {
+		c.a.Room, c.want.Action = "room_1", c.a.Type
+		got := (&consideration{ruling: policy.Ruling{Action: c.a}, kind: c.k, space: c.space}).use()
+		if !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: got %+v, want %+v", c.name, got, c.want)
+		}
+	}
+	// What reaches outside is bound by a list of tools only where it names a tool, and what stays inside only where it is a call.
+	for _, c := range []struct {
+		tool    string
+		outside bool
+		want    bool
+	}{{"t", true, true}, {"", true, false}, {"t", false, false}} {
+		if _, bound := toolOf(policy.Action{Type: "http.send", Tool: c.tool}, policy.Kind{SideEffect: policy.Network, Outside: c.outside}); bound != c.want {
+			t.Errorf("the tool %q, outside %t: bound %t", c.tool, c.outside, bound)
 		}
 	}
 }

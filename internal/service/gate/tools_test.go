@@ -115,6 +115,33 @@ func TestARoomsListOfToolsHolds(t *testing.T) {
 	}
 }
 
+// What is done in a space is bound by the list of the space's own room, whichever room the action names.
+func TestTheListIsThatOfTheSpacesRoom(t *testing.T) {
+	h := build(t, nil)
+	h.housed()
+	h.roomLists("readFile")
+	for _, in := range []id.Room{room, "room_00000000000000000000000009", ""} {
+		a := h.shell("standard", "ls")
+		a.Room = in
+		if d := h.judge(a).Decision; d.ReasonCode != policy.ReasonToolNotAllowed {
+			t.Errorf("named room %q: got %s %s, want %s", in, d.Outcome, d.ReasonCode, policy.ReasonToolNotAllowed)
+		}
+	}
+}
+
+// A list of the room that is changed between a ruling and its effect holds, though every room inherits the same as before.
+func TestAChangedListOfTheRoomIsAskedAgain(t *testing.T) {
+	h := build(t, nil)
+	h.housed()
+	h.roomLists("shell")
+	a := h.shell("standard", "ls")
+	r := h.judge(a)
+	h.roomLists("readFile")
+	if err := begin(h, r, ""); fault.CodeOf(err) != policy.ReasonToolNotAllowed {
+		t.Errorf("got %v, want %s", err, policy.ReasonToolNotAllowed)
+	}
+}
+
 // The refusal is recorded like any other, and a list that is set between a ruling and its effect holds.
 func TestAListOfToolsIsAskedAgainBeforeTheEffect(t *testing.T) {
 	ctx := context.Background()

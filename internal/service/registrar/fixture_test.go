@@ -134,7 +134,7 @@ func (o *office) give(origin event.Origin, g token.Grant) registrar.Issued {
 // want compares the code of an error, "" for none.
 func (o *office) want(what string, err error, code string) {
 	o.t.Helper()
-	if got := fault.CodeOf(err); got != code {
+	if got := fault.CodeOf(err); got != code || (err == nil) != (code == "") {
 		o.t.Errorf("%s: got %q (%v), want %q", what, got, err, code)
 	}
 }

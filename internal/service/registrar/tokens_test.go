@@ -3,6 +3,7 @@ package registrar_test
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/token"
+	"agentbox/internal/service/gate"
 )
 
 // talk are scopes to post messages in one room.
@@ -393,6 +395,45 @@ func TestATokenIsNarrowedByNameOnly(t *testing.T) {
 			t.Errorf("%s: got %s", c.name, got.Token)
 		}
 	}
+	// Who names none stays under the token that they came with.
+	if got, err := o.gate.ActsFor(ctx, principal.Caller{Principal: o.agent, Workspace: ws, Token: child.ID}, "", ""); err != nil || got.Token != child.ID {
+		t.Errorf("without a name: %s, %v", got.Token, err)
+	}
+}
+
+// Who may act for an agent hands it their own token, and whoever was authenticated holds theirs while they act for another.
+func TestATokenHoldsForWhoActsForItsHolder(t *testing.T) {
+	o := open(t)
+	ctx := t.Context()
+	made := o.give(o.as(o.owner), token.Grant{IssuedTo: o.admin, Scopes: talk(string(room))})
+	o.want("an agent under the token of an admin", o.says(o.agent, made.ID, room), "")
+	if err := o.gate.Quarantine(ctx, o.as(o.owner), ws, o.admin, true, ""); err != nil {
+		t.Fatal(err)
+	}
+	o.want("of an admin who is quarantined", o.says(o.agent, made.ID, room), policy.ReasonTokenMismatch)
+	seen := token.Use{Reads: []string{"run"}, Anywhere: true}
+	for _, c := range []struct {
+		name   string
+		caller principal.Caller
+		code   string
+	}{
+		{"without a token", principal.Caller{Principal: o.agent, Workspace: ws}, ""},
+		{"its holder", principal.Caller{Principal: o.admin, Workspace: ws, Token: made.ID}, policy.ReasonScopeDataRequired},
+		{"its holder, who acts for an agent", principal.Caller{Principal: o.agent, By: o.admin, Workspace: ws, Token: made.ID}, policy.ReasonScopeDataRequired},
+		{"another", principal.Caller{Principal: o.agent, Workspace: ws, Token: made.ID}, policy.ReasonTokenMismatch},
+	} {
+		before := o.count(policy.DeniedType)
+		o.want(c.name, o.gate.Bound(ctx, o.as(c.caller.Principal), c.caller, seen), c.code)
+		if n := o.count(policy.DeniedType) - before; (n == 1) != (c.code != "") {
+			t.Errorf("%s: %d refusals were recorded", c.name, n)
+		}
+		if c.code == "" {
+			continue
+		}
+		if data := string(o.last(policy.DeniedType).Data); !strings.Contains(data, gate.ReadAction) {
+			t.Errorf("%s: the refusal of a look is recorded as %s", c.name, data)
+		}
+	}
 }
 
 // TestARunActsUnderTheTokenThatAskedForIt is how a run's agent may act under the token of whoever asked for the run, and nobody else may.
@@ -405,6 +446,18 @@ func TestARunActsUnderTheTokenThatAskedForIt(t *testing.T) {
 		event.New(run.EventCreated, o.under(o.member, made.ID), ws, room, created).In(r, ""),
 	}}); err != nil {
 		t.Fatal(err)
+	}
+	// The same person asks for a run of the same agent without the token, and another person names the token for a run of it.
+	const bare, foreign = id.Run("run_01M7YNAYM0SMK245AEDNVB5CN1"), id.Run("run_01M7YNAYM0SMK245AEDNVB5CN2")
+	for _, c := range []struct {
+		by    id.Principal
+		run   id.Run
+		token id.Token
+	}{{o.member, bare, ""}, {o.admin, foreign, made.ID}} {
+		created := run.Created{Run: c.run, Agent: o.agent, Operations: []run.Outline{}, Token: c.token}
+		if _, err := o.log.Append(t.Context(), event.Batch{Workspace: ws, Drafts: []event.Draft{event.New(run.EventCreated, o.as(c.by), ws, room, created).In(c.run, "")}}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	judge := func(p id.Principal, in id.Room, of id.Run) string {
 		t.Helper()
@@ -425,6 +478,8 @@ func TestARunActsUnderTheTokenThatAskedForIt(t *testing.T) {
 		"the run's agent outside the run": {o.agent, room, "", policy.ReasonTokenMismatch},
 		"another agent":                   {o.stub, room, r, policy.ReasonTokenMismatch},
 		"in a run that is not there":      {o.agent, room, "run_01M7YNAYM0SMK245AEDNVB5CN0", policy.ReasonTokenMismatch},
+		"in their run under another":      {o.agent, room, bare, policy.ReasonTokenMismatch},
+		"in the run of another":           {o.agent, room, foreign, policy.ReasonTokenMismatch},
 	} {
 		if got := judge(c.who, c.in, c.of); got != c.want {
 			t.Errorf("%s: got %s, want %s", name, got, c.want)
