@@ -82,6 +82,7 @@ func spaceCreate(i *invocation) *cobra.Command {
 		return i.show(made, func(p *printer) {
 			p.line("%s", made.ID)
 			i.withheldIn(cmd.Context(), api, made)
+			i.printer(i.Err).warnings(made.Warnings)
 			for _, bound := range made.Unenforced {
 				complain(i.Err, i.printer(i.Err), fault.New(fault.Unavailable, "not_enforced", "this host does not enforce %s", bound))
 			}
