@@ -83,13 +83,14 @@ func (c *Client) Presets(ctx context.Context) ([]policy.Bundle, error) {
 	return l.Presets, err
 }
 
-// ValidatePolicy checks a policy and returns the bundle that it makes.
-func (c *Client) ValidatePolicy(ctx context.Context, t Trial) (policy.Bundle, error) {
-	var b struct {
-		Bundle policy.Bundle `json:"bundle"`
+// ValidatePolicy checks a policy and returns the bundle that it makes, and what of it has no effect where a reader may expect one.
+func (c *Client) ValidatePolicy(ctx context.Context, t Trial) (b policy.Bundle, warnings []string, err error) {
+	var answer struct {
+		Bundle   policy.Bundle `json:"bundle"`
+		Warnings []string      `json:"warnings"`
 	}
-	err := c.post(ctx, "/v1/policies/validate", t, &b)
-	return b.Bundle, err
+	err = c.post(ctx, "/v1/policies/validate", t, &answer)
+	return answer.Bundle, answer.Warnings, err
 }
 
 // Explain says how an operation would be decided; nothing is done.

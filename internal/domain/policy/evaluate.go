@@ -25,6 +25,7 @@ type Facts struct {
 	Tool      string   // context.tool
 	Method    string   // context.method
 	Target    string   // context.target: host, recipient or channel
+	Delegated bool     // context.delegated: a capability token that an owner or admin granted names the action, not only with *
 }
 
 // The traits of a simple command. Policies are written over them instead of over its text.

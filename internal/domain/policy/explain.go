@@ -9,6 +9,7 @@ type Explanation struct {
 	Limits   Limits   `json:"limits"`
 
 	PathRules []PathRule `json:"path_rules,omitempty"` // what protects paths, each a wall or a guard
+	Warnings  []string   `json:"warnings,omitempty"`   // what of the policy has no effect where a reader may expect one
 }
 
 // Part is the judgement of one simple command, of one file, or of the whole.

@@ -261,6 +261,10 @@ var kinds = map[string]Kind{
 	CapabilityRevoke: anywhere(record(CapabilityRevoke, "revoke a capability token", "member", "agents")),
 }
 
+// Givable returns the actions that a policy can give to agents and services. What makes spaces, ends them, or changes their bounds or their policy
+// stays with people.
+func Givable() []string { return []string{RunImport, RunStart, SpaceRewind, SpaceStart} }
+
 // KindOf returns the registry's entry for an action type.
 func KindOf(actionType string) (Kind, bool) {
 	k, ok := kinds[actionType]

@@ -76,6 +76,8 @@ type PolicyChanged struct {
 	Policy string       `json:"policy"`
 	Bundle event.Digest `json:"policy_bundle"`
 	Was    event.Digest `json:"was_policy_bundle"`
+
+	Withheld int `json:"withheld_files,omitempty"` // files that were moved out of the view of code
 }
 
 // Extended is the data of space.extended.

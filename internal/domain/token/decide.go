@@ -162,6 +162,15 @@ func Holds(chain []Token, now time.Time) (code, reason string) {
 	return "", ""
 }
 
+// Delegates reports whether every token of a chain names an action by its type. An entry * is not enough: what was granted to narrow a holder must
+// not turn into a right that the holder did not have.
+func Delegates(chain []Token, action string) bool {
+	if !whole(chain) {
+		return false
+	}
+	return !slices.ContainsFunc(chain, func(t Token) bool { return !slices.Contains(t.Scopes.Actions, action) })
+}
+
 // Permits returns the reason code, with a sentence, of what keeps a use from being permitted by the first token of a chain; "" where nothing
 // does. Every token of the chain has to permit it.
 func Permits(chain []Token, u Use, now time.Time) (code, reason string) {

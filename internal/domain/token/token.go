@@ -1,7 +1,7 @@
 // Package token is capability tokens: authority that is narrowed, handed on and taken back.
 //
-// A token gives nobody a right that he has not: what its holder may do is what his role permits and the scopes of the token, and those of
-// every token that it was derived from, name.
+// What a holder may do is what their role and the policy permit, and the scopes of the token, and those of every token that it was derived from, name.
+// A token by itself gives no right. A policy may rest on one: `allow.delegated` lets agents and services do what a person named in a token (Delegates).
 package token
 
 import (

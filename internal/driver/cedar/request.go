@@ -13,7 +13,7 @@ import (
 // attributes are the names of everything that stands in a context.
 var attributes = []string{
 	"workspace", "role", "path", "size_bytes", "max_bytes", "overwrite", "mode", "command", "args", "line", "traits", "timeout_ms", "tool", "method",
-	"target",
+	"target", "delegated",
 }
 
 // attribute returns what stands in the context under one of those names.
@@ -47,6 +47,8 @@ func attribute(f *policy.Facts, name string) types.Value {
 		return types.String(f.Tool)
 	case "method":
 		return types.String(f.Method)
+	case "delegated":
+		return types.Boolean(f.Delegated)
 	}
 	return types.String(f.Target)
 }

@@ -49,6 +49,10 @@ type Request struct {
 // ErrSpaceNotReady refuses a run in a space that is not there.
 var ErrSpaceNotReady = fault.New(fault.Conflict, "space_not_ready", "the space cannot take runs now; it was destroyed or is not made yet")
 
+// ErrOtherAgent refuses an agent that starts a run in the name of another one.
+var ErrOtherAgent = fault.New(fault.Denied, "agent_actor_id_mismatch", "an agent starts runs of its own or of the space's agent, and of no other").
+	With("Leave agent out, or name yourself.")
+
 // Start records a run and puts it into its space's queue. The same key with the same request returns the first run again.
 func (x *Executor) Start(ctx context.Context, origin event.Origin, q Request) (run.Run, error) {
 	s, err := x.Spaces.Space(ctx, q.Workspace, q.Space)
@@ -104,6 +108,9 @@ func (x *Executor) Start(ctx context.Context, origin event.Origin, q Request) (r
 	agent, err := x.Agents.Agent(ctx, origin, q.Workspace, agentName(q, s))
 	if err != nil {
 		return run.Run{}, err
+	}
+	if q.Agent != "" && origin.Principal.Kind() == id.Agent && agent != origin.Principal {
+		return run.Run{}, ErrOtherAgent
 	}
 	if x.Room != nil {
 		if err := x.Room(); err != nil {

@@ -3,6 +3,7 @@ package gate
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"agentbox/internal/domain/event"
@@ -67,6 +68,24 @@ func (g *Gate) token(ctx context.Context, c *consideration) (refused bool, err e
 	}
 	c.deny(code, reason, suggestToken)
 	return true, nil
+}
+
+// delegated reports whether a person handed an action on to who acts: the capability token, and each that it was derived from, names it, and whoever
+// granted the first one may still do it themselves. The scopes of the token were asked before.
+func (g *Gate) delegated(ctx context.Context, c *consideration) (bool, error) {
+	a := c.ruling.Action
+	if a.Token == "" || !slices.Contains(policy.Givable(), a.Type) {
+		return false, nil
+	}
+	chain, err := g.Chain(ctx, a.Workspace, a.Token)
+	if err != nil || !token.Delegates(chain, a.Type) {
+		return false, err
+	}
+	from, err := g.who(ctx, a.Workspace, chain[len(chain)-1].GrantedBy)
+	if errors.Is(err, errNobody) {
+		return false, nil
+	}
+	return err == nil && from.Kind == id.User && from.Role.AtLeast(principal.Member), err
 }
 
 const suggestToken = "Ask whoever granted the token for one that permits it."

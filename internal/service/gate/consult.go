@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,11 +13,15 @@ import (
 )
 
 // consult asks the bundle about the action; of a command line it asks about every part, and the strictest answer wins.
-func (g *Gate) consult(c *consideration) error {
+func (g *Gate) consult(ctx context.Context, c *consideration) error {
 	a := c.ruling.Action
 	facts := policy.Facts{
 		Principal: a.Principal, Workspace: a.Workspace, Space: a.Space, Action: a.Type, Role: string(c.who.Role), Path: a.Path, Size: a.Size,
 		MaxBytes: a.MaxBytes, Overwrite: a.Overwrite, Mode: a.Mode, TimeoutMS: a.TimeoutMS, Tool: a.Tool, Method: a.Method, Target: a.Target,
+	}
+	var err error
+	if facts.Delegated, err = g.delegated(ctx, c); err != nil {
+		return err
 	}
 	if a.Type != policy.ShellExec {
 		if strings.HasPrefix(a.Type, "file.") && facts.Path == "" {

@@ -218,7 +218,7 @@ func malformed(a policy.Action) string {
 func (g *Gate) policy(ctx context.Context, c *consideration) error {
 	keeps := c.kind.SideEffect == policy.Control || c.kind.SideEffect == policy.Record
 	c.soft = !keeps && c.who.Role != principal.Viewer // what keeps the house in order is no trial
-	if err := g.consult(c); err != nil {
+	if err := g.consult(ctx, c); err != nil {
 		return err
 	}
 	d := &c.ruling.Decision

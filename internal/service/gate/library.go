@@ -34,6 +34,14 @@ func (g *Gate) Presets() ([]policy.Bundle, error) {
 	return bundles, nil
 }
 
+// Warnings says what of a policy has no effect where a reader may expect one.
+func (g *Gate) Warnings(b policy.Bundle) []string { return rules.Warnings(b) }
+
+// EnvironmentWarnings says which variables of a space's own environment change what every command in it means.
+func (g *Gate) EnvironmentWarnings(env map[string]string) []string {
+	return rules.EnvironmentWarnings(env)
+}
+
 // Resolve returns the bundle of a preset with overrides, checked but not recorded. An empty preset means standard.
 func (g *Gate) Resolve(preset string, overrides []byte) (policy.Bundle, error) {
 	if preset == "" {

@@ -25,7 +25,7 @@ func up(i *invocation) *cobra.Command {
 	c.Flags().StringVar(&d.Advertise, "advertise", "", "address where the other daemons of a database reach this one, as in https://a.example (default: http and the listen address)")
 	c.Flags().StringArrayVar(&d.Sources, "allow-from", nil, "folder of this machine from which spaces may be filled; repeatable")
 	c.Flags().StringVar(&d.Runtimes, "runtime-rules", "", "file with the rules of which commands need a heavier tier than nano (default: those of this program)")
-	c.Flags().BoolVar(&d.Shadow, "shadow", false, "record what policy would refuse, and let it pass")
+	c.Flags().BoolVar(&d.Shadow, "shadow", false, "record what the policies of spaces would refuse, and let it pass; actions outside (policy evaluate) are held all the same")
 	c.Flags().StringVar(&d.Engine, "engine", "embedded", "who executes runs of operations that wait for an engine: embedded, the daemon itself, or external, others")
 	c.Flags().IntVar(&d.EffectsPerHour, "effects-per-hour", 0, "how many effects one principal may cause within an hour; 0 means without limit")
 	c.Flags().StringVar(&quota, "content-quota", "", "how much content the log of a workspace may name, for example 200G; 0 means without limit (default 64 GiB)")
@@ -86,7 +86,7 @@ func up(i *invocation) *cobra.Command {
 				p.line("%s serves on %s", p.paint(bold, "agentbox "+i.Version), p.paint(cyan, "http://"+addr))
 				p.fields("data", d.DataDir, "key", d.DataDir+"/owner.key (the other commands find it by themselves)", "API", "http://"+addr+"/v1/docs")
 				if d.Shadow {
-					p.line("%s", p.paint(yellow, "shadow mode: what policy would refuse is recorded and done all the same"))
+					p.line("%s", p.paint(yellow, "shadow mode: what the policies of spaces would refuse is recorded and done all the same; actions outside are held"))
 				}
 				p.line("%s", p.paint(faint, "next, in another terminal: agentbox space create; end the daemon with Ctrl-C"))
 			})

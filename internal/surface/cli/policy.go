@@ -181,6 +181,14 @@ func (p *printer) explanation(e policy.Explanation) {
 		p.table("", []string{"decision", "part", "policies", "why"}, rows)
 	}
 	p.pathRules(e.PathRules)
+	p.warnings(e.Warnings)
+}
+
+// warnings writes what has no effect, or more than a reader may expect.
+func (p *printer) warnings(list []string) {
+	for _, one := range list {
+		p.line("%s %s", p.paint(yellow, "warning:"), plain(one))
+	}
 }
 
 // expectation is one case of a file of policy tests.
@@ -308,11 +316,14 @@ func policyValidate(i *invocation) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		b, err := api.ValidatePolicy(cmd.Context(), q)
+		b, warnings, err := api.ValidatePolicy(cmd.Context(), q)
 		if err != nil {
 			return err
 		}
-		return i.show(b, func(p *printer) { p.line("%s %s is a policy: %s", p.paint(green, "✓"), plain(args[0]), b.Hash) })
+		return i.show(b, func(p *printer) {
+			p.line("%s %s is a policy: %s", p.paint(green, "✓"), plain(args[0]), b.Hash)
+			p.warnings(warnings)
+		})
 	}
 	return c
 }

@@ -82,6 +82,7 @@ func spaceCreate(i *invocation) *cobra.Command {
 		return i.show(made, func(p *printer) {
 			p.line("%s", made.ID)
 			i.withheldIn(cmd.Context(), api, made)
+			i.printer(i.Err).warnings(made.Warnings)
 			for _, bound := range made.Unenforced {
 				complain(i.Err, i.printer(i.Err), fault.New(fault.Unavailable, "not_enforced", "this host does not enforce %s", bound))
 			}
@@ -326,7 +327,8 @@ func spacePolicy(i *invocation) *cobra.Command {
 		}
 		return api.SetSpacePolicy(ctx, s, client.PolicyChoice{Policy: q.Policy, YAML: q.YAML, Cedar: q.Cedar})
 	})
-	c.Long = "What is done in the space from now on is judged under it. It takes an operator, and waits for no run: while one is under way, or waits for a person, it is refused."
+	c.Long = "What is done in the space from now on is judged under it, and files that it withholds are moved out of the view of code. It takes an operator. While a run is\n" +
+		"under way, or waits for a person, the change is refused."
 	c.Example = "  agentbox space policy spc_... --policy permissive\n  agentbox space policy spc_... --file work.yaml"
 	c.Flags().StringVar(&t.preset, "policy", "", "preset: restrictive, standard or permissive")
 	c.Flags().StringVar(&t.rules, "file", "", "policy of a file: the short form (.yaml) or Cedar (.cedar)")

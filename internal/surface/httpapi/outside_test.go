@@ -312,6 +312,7 @@ func TestShadowModeBlocksOnlyWhatAlwaysTakesAPerson(t *testing.T) {
 	d.populate(t)
 	for body, blocked := range map[string]bool{
 		`{"action":"api.call.idempotent"}`: false, `{"action":"email.send","zone":"high_stakes"}`: true, `{"action":"server.shutdown"}`: true,
+		`{"action":"email.send","zone":"sandbox"}`: true, `{"action":"external.write","target":"a.example"}`: true, `{"action":"payment.execute","zone":"high_stakes"}`: true,
 	} {
 		status, raw := d.ask(t, "agent", "POST", "/v1/policy/evaluate", body)
 		var a struct {

@@ -42,6 +42,7 @@ type validated struct {
 	Reason   string         `json:"reason,omitempty"`
 	Code     string         `json:"reason_code,omitempty"`
 	Hint     string         `json:"suggestion,omitempty"`
+	Warnings []string       `json:"warnings,omitempty" doc:"What of the policy has no effect where a reader may expect one"`
 }
 
 type presetList struct {
@@ -119,7 +120,7 @@ func (s *Server) validate(ctx context.Context, c wire.Call, in *struct{ Body val
 	if err != nil {
 		return nil, err
 	}
-	out := validated{Valid: true, Bundle: b}
+	out := validated{Valid: true, Bundle: b, Warnings: s.services.Gate.Warnings(b)}
 	if in.Body.Operation != nil {
 		e, err := s.preview(ctx, c, space.Space{Workspace: c.Caller.Workspace}, b, in.Body.Operation)
 		if err != nil {
@@ -157,6 +158,7 @@ func (s *Server) explain(ctx context.Context, c wire.Call, in *struct{ Body expl
 		return nil, err
 	}
 	e, err := s.preview(ctx, c, sp, b, in.Body.Operation)
+	e.Warnings = s.services.Gate.Warnings(b)
 	return &struct{ Body policy.Explanation }{e}, err
 }
 

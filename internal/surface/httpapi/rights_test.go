@@ -210,9 +210,9 @@ func TestShadowTriesPolicyAndNotTheHousesOrder(t *testing.T) {
 	d := startDaemon(t, func(c *app.Config) { c.Shadow = true })
 	d.populate(t)
 	space := "/v1/spaces/" + d.must(t, "POST", "/v1/spaces", `{}`, "id")
-	d.must(t, "PUT", space+"/files/a.key", "secret", "path")
-	d.must(t, "POST", space+"/runs", `{"protocolVersion":"1.0","operations":[{"type":"readFile","path":"a.key"}]}`, "runId")
-	if status, raw := d.ask(t, "", "GET", space+"/files/a.key", ""); status != http.StatusOK || string(raw) != "secret" {
+	d.must(t, "PUT", space+"/files/.git/config", "secret", "path")
+	d.must(t, "POST", space+"/runs", `{"protocolVersion":"1.0","operations":[{"type":"readFile","path":".git/config"}]}`, "runId")
+	if status, raw := d.ask(t, "", "GET", space+"/files/.git/config", ""); status != http.StatusOK || string(raw) != "secret" {
 		t.Errorf("shadow let nothing pass: %d %s", status, raw)
 	}
 	want := []string{policy.FileCreate, policy.FileRead, policy.FileRead}

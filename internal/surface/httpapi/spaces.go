@@ -154,6 +154,7 @@ func (s *Server) createSpace(ctx context.Context, c wire.Call, in *struct{ Body 
 	if err != nil {
 		return nil, err
 	}
+	made.Warnings = s.services.Gate.EnvironmentWarnings(made.Env)
 	return &spaceAnswer{Location: "/v1/spaces/" + string(made.ID), Body: made}, nil
 }
 

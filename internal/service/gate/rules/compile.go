@@ -61,6 +61,10 @@ func entry(key, value string) error {
 		if value != "*" && (rest == "" || strings.Trim(rest, "abcdefghijklmnopqrstuvwxyz0123456789.-_:") != "") {
 			return fmt.Errorf("%q is not a domain: a host in small letters, *.host, or *", value)
 		}
+	case "actions", "delegated":
+		if _, ok := policy.KindOf(value); !ok {
+			return fmt.Errorf("%q is no action; `agentbox policy actions` lists those outside, docs/RIGHTS.md all", value)
+		}
 	case "traits":
 		if _, ok := traitTexts[value]; !ok {
 			return fmt.Errorf("%q is not a trait; did you mean %s?", value, policy.Nearest(value, Traits()))
@@ -133,6 +137,7 @@ func Compile(s Spec) (policy.Bundle, error) {
 	s.commands(w)
 	s.domains(w)
 	s.tools(w)
+	s.actions(w)
 	limits := policy.Limits{
 		FileBytes: s.FileBytes, CommandMS: s.CommandMS, Blocked: s.Deny.Paths, Approvers: s.Approvers,
 		Weakest: s.WeakestTier,
@@ -251,6 +256,28 @@ func (s Spec) tools(w *writer) {
 	if len(s.Deny.Tools) > 0 {
 		w.rule("deny", "tools.refused", "", text{"the policy refuses " + list(s.Deny.Tools), ""}, anything, set(s.Deny.Tools)+".contains(context.tool)")
 	}
+}
+
+// actions gives agents and services what they may do without a person, or with a token by which a person handed it on, and refuses actions to all.
+func (s Spec) actions(w *writer) {
+	of := func(action string) string { return "principal, action == Action::" + quote(action) + ", resource" }
+	const noPerson = "(principal is Agent || principal is Service)"
+	for _, a := range unique(s.Allow.Actions) {
+		w.rule("allow", "actions."+a+".allowed", "", text{"agents and services may " + a, ""}, of(a), noPerson)
+	}
+	for _, a := range unique(s.Allow.Delegated) {
+		w.rule("allow", "actions."+a+".delegated", "", text{"agents and services may " + a + " under a capability token that names it", ""}, of(a), noPerson+" && context.delegated")
+	}
+	for _, a := range unique(s.Deny.Actions) {
+		w.rule("deny", "actions."+a+".refused", "", text{"the policy refuses " + a, ""}, of(a), "")
+	}
+}
+
+// unique returns the entries once each, so that each makes one rule.
+func unique(list []string) []string {
+	list = slices.Clone(list)
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 // split sorts the entries of a list of commands: names, names with words behind them, and whether * is among them.

@@ -16,6 +16,9 @@ type Lists struct {
 	Domains  []string // a host, *.host for it and its subdomains, or *
 	Tools    []string // names
 	Traits   []string // traits of commands
+
+	Actions   []string // types of actions; those that are allowed are some of policy.Givable, for agents and services
+	Delegated []string // of allow only: some of policy.Givable, for agents and services under a capability token that names them
 }
 
 // Spec is a policy in the short form.

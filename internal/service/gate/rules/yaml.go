@@ -28,9 +28,9 @@ var keys = map[string][]string{
 	"":       {"name", "preset", "limits", "files", "approvers", "weakest_tier", "withhold", "allow", "ask", "deny"},
 	"limits": {"file_bytes", "command_ms"},
 	"files":  {"read", "write"},
-	"allow":  {"commands", "paths", "domains", "tools", "traits"},
+	"allow":  {"commands", "paths", "domains", "tools", "traits", "actions", "delegated"},
 	"ask":    {"commands", "paths", "domains", "tools", "traits"},
-	"deny":   {"commands", "paths", "domains", "tools", "traits"},
+	"deny":   {"commands", "paths", "domains", "tools", "traits", "actions"},
 
 	"withhold": {"paths", "except"},
 }
@@ -179,7 +179,7 @@ func (s *Spec) read(root *yaml.Node) error {
 		case "withhold":
 			return section(value, key, s.withhold)
 		case "allow":
-			return section(value, key, s.Allow.read)
+			return section(value, key, s.allow)
 		case "ask":
 			return section(value, key, s.Ask.read)
 		case "deny":
@@ -246,6 +246,19 @@ func texts(key string, value *yaml.Node) ([]string, error) {
 	return list, nil
 }
 
+// allow reads what is allowed. An action that cannot be given to agents and services is refused here, so that no policy seems to give it.
+func (s *Spec) allow(key string, value *yaml.Node) error {
+	if err := s.Allow.read(key, value); err != nil || key != "actions" && key != "delegated" {
+		return err
+	}
+	for i, n := range value.Content {
+		if !slices.Contains(policy.Givable(), n.Value) {
+			return refuse(value.Content[i], "%s cannot be given to agents and services; what can: %s", n.Value, strings.Join(policy.Givable(), ", "))
+		}
+	}
+	return nil
+}
+
 func (l *Lists) read(key string, value *yaml.Node) error {
 	list, err := texts(key, value)
 	if err != nil {
@@ -262,6 +275,10 @@ func (l *Lists) read(key string, value *yaml.Node) error {
 		l.Tools = list
 	case "traits":
 		l.Traits = list
+	case "actions":
+		l.Actions = list
+	case "delegated":
+		l.Delegated = list
 	}
 	return nil
 }

@@ -1,0 +1,34 @@
+package rules_test
+
+import (
+	"strings"
+	"testing"
+
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/service/gate/rules"
+)
+
+// TestActionsOfTheShortForm reads policies that give actions to agents and services: which can be given, and which rules they become.
+func TestActionsOfTheShortForm(t *testing.T) {
+	for _, a := range policy.Givable() {
+		b, err := rules.FromYAML([]byte("allow: {actions: [" + a + ", " + a + "], delegated: [" + a + "]}"))
+		if err != nil || strings.Count(b.Cedar, `@id("actions.`+a+`.allowed")`) != 1 || strings.Count(b.Cedar, `@id("actions.`+a+`.delegated")`) != 1 {
+			t.Errorf("%s: %v\n%s", a, err, b.Cedar)
+		}
+	}
+	if b, err := rules.FromYAML([]byte("deny: {actions: [file.delete]}")); err != nil || !strings.Contains(b.Cedar, `@id("actions.file.delete.refused")`) {
+		t.Errorf("got %v\n%s", err, b.Cedar)
+	}
+	for text, want := range map[string]string{
+		"allow: {actions: [space.create]}":     "line 1, column 19: space.create cannot be given to agents and services",
+		"allow: {delegated: [space.policy]}":   "space.policy cannot be given to agents and services",
+		"allow: {actions: [run.strat]}":        `"run.strat" is no action`,
+		"ask: {actions: [run.start]}":          "ask has no key \"actions\"",
+		"deny: {delegated: [run.start]}":       "deny has no key \"delegated\"",
+		"deny: {actions: [\"run.start\\\"\"]}": "is no action",
+	} {
+		if _, err := rules.FromYAML([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", text, err, want)
+		}
+	}
+}

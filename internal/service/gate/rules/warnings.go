@@ -1,0 +1,35 @@
+package rules
+
+import (
+	"slices"
+	"strings"
+
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/service/gate/shell"
+)
+
+// Warnings says what of a policy has no effect where a reader may expect one.
+func Warnings(b policy.Bundle) []string {
+	var said []string
+	for _, rule := range []string{"domains.allowed", "domains.ask"} {
+		if strings.Contains(b.Cedar, `@id("`+rule+`")`) {
+			said = append(said, rule+" opens no network for a space: a space has none (docs/POLICY.md, Domains)")
+		}
+	}
+	return said
+}
+
+// EnvironmentWarnings says which variables of a space's own environment change what every command in it means. The gate does not judge them again.
+func EnvironmentWarnings(env map[string]string) []string {
+	var said []string
+	for name, value := range env {
+		switch {
+		case shell.Poisonous(name):
+			said = append(said, name+" changes what every command in the space means, and the gate does not judge it again; set it for single commands")
+		case shell.Trap(value):
+			said = append(said, name+" holds a command that arithmetic of a shell runs, and the gate does not judge it again")
+		}
+	}
+	slices.Sort(said)
+	return said
+}
