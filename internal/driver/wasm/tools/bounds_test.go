@@ -56,6 +56,11 @@ func TestGreedyCommandsEndAtTheBoundOfMemory(t *testing.T) {
 		`yes | awk '{ a[NR] = $0 }'`,
 		`shuf -i 1-100000000 | head -1`,
 		`yes | jq -R -s .`,
+		`awk 'BEGIN { s = "aaaaaaaa"; for (;;) gsub(/a/, "aa", s) }'`,
+		`awk 'BEGIN { s = "aaaaaaaa"; for (;;) { gsub(/a/, "aa", s); patsplit(s, x, /a/) } }'`,
+		`jq -n '"a" * 200000 | gsub("a"; "bb")'`,
+		`jq -n '"a" * 200000 | [splits("a")]'`,
+		`jq -n '"a" * 200000 | [match("(?=a)"; "g")]'`,
 	} {
 		r := shelltest.Execute(programs(), l, "set -o pipefail; "+script+` > /dev/null; echo $?`)
 		if r.Stopped != nil || !strings.Contains(r.Out, "137") {

@@ -39,6 +39,9 @@ type querier struct {
 	shapes map[string][]string  // the objects that the program writes, by their sorted keys
 	texts  map[string]int       // the order in which the program names keys
 
+	machine *machine // that runs; nil before
+	fresh   int      // bytes that may have been made since the values were weighed
+
 	regexps map[string]jqExpression
 	name    string // of which the program asks objects, where it is one only
 }
@@ -416,6 +419,7 @@ func (q *querier) run(code *gojq.Code, v any, values []any, in *jqInput) (exit i
 		q.p.Errorf("error: %s", err.Error())
 		return 3, nil, false
 	}
+	q.machine = s.machine
 	for {
 		v, ok := iter.Next()
 		if !ok {
