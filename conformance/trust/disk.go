@@ -10,17 +10,22 @@ import (
 )
 
 // database is the log of a data directory as somebody sees it who has a shell of SQLite and no scruples. No daemon may run on it.
-type database struct{ conn *sqlite3.Conn }
+type database struct {
+	conn *sqlite3.Conn
+	back []string // puts back what open took away: who forges leaves no trace in the schema
+}
 
-// open opens the log and takes away what keeps it append-only.
+// open opens the log and takes away what keeps it append-only, until close.
 func open(data string) (*database, error) {
 	conn, err := sqlite3.Open(filepath.Join(data, "log.db"))
 	if err != nil {
 		return nil, err
 	}
-	db := &database{conn}
+	db := &database{conn: conn}
 	var triggers []string
-	err = db.rows(`SELECT name FROM sqlite_schema WHERE type = 'trigger'`, func(s *sqlite3.Stmt) { triggers = append(triggers, s.ColumnText(0)) })
+	err = db.rows(`SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'`, func(s *sqlite3.Stmt) {
+		triggers, db.back = append(triggers, s.ColumnText(0)), append(db.back, s.ColumnText(1))
+	})
 	for _, name := range triggers {
 		err = errors.Join(err, db.exec(`DROP TRIGGER "`+name+`"`))
 	}
@@ -30,7 +35,13 @@ func open(data string) (*database, error) {
 	return db, nil
 }
 
-func (db *database) close() error { return db.conn.Close() }
+func (db *database) close() error {
+	var err error
+	for _, sql := range db.back {
+		err = errors.Join(err, db.exec(sql))
+	}
+	return errors.Join(err, db.conn.Close())
+}
 
 func (db *database) exec(sql string) error { return db.conn.Exec(sql) }
 

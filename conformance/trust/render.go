@@ -151,6 +151,9 @@ func stripped(raw []byte) string {
 // readsBack reads the text of a question and holds what it says against the action.
 func readsBack(text string, request []byte, digest string) error {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	if len(lines) > 1 && strings.Contains(lines[1], " bytes, sha256:") {
+		lines = lines[1:] // a question begins with a sentence for people, which is cut where it is long
+	}
 	value := map[string]any{}
 	for i := 1; i < len(lines); i++ {
 		way, rest, err := wayOf(lines[i])

@@ -25,7 +25,7 @@ type RunRequest struct {
 	Agent       *RunAgent   `json:"agent,omitempty"`
 	Title       string      `json:"title,omitempty"`
 	Retention   string      `json:"retention,omitempty"` // as in 30d or 36h; empty for as long as the operator's rules say
-	WaitSeconds int64       `json:"wait_seconds"`                // 0 answers at once
+	WaitSeconds int64       `json:"wait_seconds"`        // 0 answers at once
 
 	IdempotencyKey string `json:"-"`
 }

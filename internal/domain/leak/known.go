@@ -14,25 +14,30 @@ import (
 // Bounds of the values of an environment that are looked for.
 const (
 	MinNamed   = 4        // bytes of a value whose name says that it is a secret
-	MinUnnamed = 8        // bytes of another value, which also has to look like one
+	MinUnnamed = 16       // bytes of another value, which also has to look like one
+	minMixed   = 8        // bytes of the part of it that has letters and digits among each other
 	MaxHeld    = 16 << 10 // bytes of a stream that may be the beginning of a secret and are held back
 )
 
 // Known are texts that are secrets because of where they came from, beside those that the rules find.
 type Known struct{ values []string } // the longest first
 
-// secretName is a name of a variable that says that its value is a secret.
-var secretName = regexp.MustCompile(`(?i)(key|token|secret|pass|pwd|cred|auth|private|signature|dsn|cookie|session)`)
+// secretName is a name of a variable that says that its value is a secret: one of these words, alone or beside others.
+var secretName = regexp.MustCompile(`(?i)(?:^|[_.-])(?:[a-z]*keys?|[a-z]*tokens?|[a-z]*secrets?|pass(?:word|wd|phrase|code)?|[a-z]*password|pwd|cred(?:ential)?s?|auth|authorization|private|signature|dsn|cookies?|sessions?)(?:$|[_.-])`)
 
 // openValue is a value that is no secret unless its name says so: a path or a list of paths, or an address without a password.
 var openValue = regexp.MustCompile(`^(?:[./~][^=+]*|[a-z][a-z0-9+.-]*://[^@\s]*)$`)
 
-// Values returns the values of an environment that may not be printed: each whose variable's name says that it is a secret, and each that has
-// a letter and a digit and is no path. Words, numbers, paths and what is shorter are printed all day, and hide nothing.
+// Values returns the values of an environment that may not be printed: each whose variable's name says that it is a secret, and each that
+// looks like a key. Words, numbers, dates, versions, paths and what is shorter are printed all day, and hide nothing. Variables of the daemon's
+// own (AGENTBOX_...) say how a command runs and are no secrets.
 func Values(envs ...map[string]string) Known {
 	var k Known
 	for _, env := range envs {
 		for name, value := range env {
+			if strings.HasPrefix(name, "AGENTBOX_") {
+				continue
+			}
 			value = strings.TrimSpace(value)
 			named := secretName.MatchString(name) && len(value) >= MinNamed && !openValue.MatchString(value)
 			if (named || len(value) >= MinUnnamed && looksSecret(value)) && !slices.Contains(k.values, value) {
@@ -44,10 +49,36 @@ func Values(envs ...map[string]string) Known {
 	return k
 }
 
-// looksSecret reports whether a value has both letters and digits and is neither a path nor an address without a password.
+// withPassword is an address that holds a password.
+var withPassword = regexp.MustCompile(`^[a-z][a-z0-9+.-]*://[^:@/\s]*:[^@/\s]+@`)
+
+// keyLike is one word of the letters that keys are written in.
+var keyLike = regexp.MustCompile(`^[A-Za-z0-9_+/=.-]+$`)
+
+// looksSecret reports whether a value is one word with a part that has letters and digits among each other, as keys have and names have not, and is
+// neither a path nor an address.
 func looksSecret(value string) bool {
-	return !openValue.MatchString(value) && strings.ContainsAny(value, "0123456789") &&
-		strings.IndexFunc(value, func(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }) >= 0
+	if withPassword.MatchString(value) {
+		return true
+	}
+	if openValue.MatchString(value) || !keyLike.MatchString(value) {
+		return false
+	}
+	for part := range strings.FieldsFuncSeq(value, func(r rune) bool { return strings.ContainsRune("-_./+=", r) }) {
+		digits := strings.Count(strings.Map(digitsOnly, part), "0")
+		if len(part) >= minMixed && digits >= 2 && len(part)-digits >= 2 {
+			return true
+		}
+	}
+	return false
+}
+
+// digitsOnly makes each digit 0 and drops everything else.
+func digitsOnly(r rune) rune {
+	if r >= '0' && r <= '9' {
+		return '0'
+	}
+	return -1
 }
 
 // Text returns a text without the known values and without what the rules find.

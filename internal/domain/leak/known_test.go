@@ -35,10 +35,10 @@ func TestPrivateKeys(t *testing.T) {
 }
 
 func TestValuesOfAnEnvironment(t *testing.T) {
-	secret := map[string]string{"API_KEY": "hunter", "x": "s3cr3t-value", "DB": "postgres://u:pw0rd@h/db", "aws_secret": "/AbC+d=fgh12"}
+	secret := map[string]string{"API_KEY": "hunter", "x": "s3cr3tvalue-of-mine", "DB": "postgres://u:pw0rd@h/db", "aws_secret": "/AbC+d=fgh12"}
 	open := map[string]string{
 		"PATH": "/usr/bin:/bin2", "NODE_ENV": "production", "PORT": "80808080", "HOME2": "/workspace/v2", "URL": "https://example.com/v1", "TOKEN": "abc", "SHORT": "ab12cd3",
-		"KEY_FILE": "/etc/key1", "LANG": "en_US.UTF-8"[:5],
+		"KEY_FILE": "/etc/key1", "AUTHOR": "somebody", "KEYBOARD": "dvorak-de", "BUILD": "2026-01-01T00:00:00Z", "REGION": "eu-central-1-zone-2b", "RELEASE": "project-2026-report-final", "AGENTBOX_SEED": "a1b2c3d4e5f6g7h8", "LANG": "en_US.UTF-8"[:5],
 	}
 	known := leak.Values(secret, open)
 	for name, value := range secret {
@@ -61,7 +61,7 @@ func TestValuesOfAnEnvironment(t *testing.T) {
 
 // However a command's output is cut into pieces, a secret in it is not shown, and what is none comes as it was.
 func TestStreams(t *testing.T) {
-	env := map[string]string{"API_KEY": "hunter2hunter2", "OTHER": "x-sk-9value"}
+	env := map[string]string{"API_KEY": "hunter2hunter2", "OTHER": "x-sk-9value0f7mine"}
 	known := leak.Values(env)
 	chance := rand.New(rand.NewPCG(1, 2))
 	pieces := func(text string) string {
@@ -76,7 +76,7 @@ func TestStreams(t *testing.T) {
 		return out.String()
 	}
 	hidden := slices.Sorted(maps.Values(secrets()))
-	hidden = append(hidden, "hunter2hunter2", "x-sk-9value", pem("RSA PRIVATE KEY"))
+	hidden = append(hidden, "hunter2hunter2", "x-sk-9value0f7mine", pem("RSA PRIVATE KEY"))
 	for _, s := range hidden {
 		for range 50 {
 			got := pieces("before " + s + "\nafter, a hunter and a task-force\n")

@@ -385,7 +385,7 @@ func TestFramesOnAFullDisk(t *testing.T) {
 				n = got
 			}
 		}
-		if !strings.Contains(err.Error(), "disk is full") || n < 5 {
+		if !strings.Contains(err.Error(), "the disk that holds the data directory is full") || n < 5 {
 			t.Errorf("after %d frames: %v", n, err)
 		}
 		if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT, "size=1m"); err != nil {

@@ -249,6 +249,9 @@ func TestDamage(t *testing.T) {
 			if err := raw(t, path, untie+sql); err != nil {
 				t.Fatal(err)
 			}
+			if err := raw(t, path, tie); err != nil {
+				t.Fatal(err)
+			}
 			log := open(t, path)
 			_, err := log.Read(t.Context(), journal.Query{Workspace: journaltest.Workspace})
 			damage, ok := errors.AsType[*journal.Damage](err)
@@ -284,3 +287,10 @@ func TestLogWithoutOneOfItsWorkspacesIsRefused(t *testing.T) {
 		})
 	}
 }
+
+// tie puts them back, as somebody would who wants nothing to be seen.
+const tie = `CREATE TRIGGER events_no_update BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
+CREATE TRIGGER events_no_delete BEFORE DELETE ON events BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
+CREATE TRIGGER bodies_no_update BEFORE UPDATE ON bodies BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
+CREATE TRIGGER bodies_no_delete BEFORE DELETE ON bodies WHEN NOT EXISTS (SELECT 1 FROM redactions WHERE place = OLD.place)
+  BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;`

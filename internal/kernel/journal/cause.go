@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/leak"
 )
 
 // lines are the events of a batch as causes of those that stand behind them in it.
@@ -86,8 +87,8 @@ func (s *lines) find(l Ledger, e *event.Event, of event.Subject) (event.Cause, e
 
 // add notes an event as the latest one about its entity, or where that is none, about its step and its run.
 func (s *lines) add(e *event.Event) {
-	if s.drafts == 1 {
-		return // nothing stands behind it
+	if s.drafts == 1 || e.Type == leak.EventDetected {
+		return // nothing stands behind it; and what is told of a leak stands in front of the event that caused it
 	}
 	cause := e.Cause()
 	if s.first.Event == "" {

@@ -161,7 +161,7 @@ func (h *house) change(sql string) {
 	h.t.Helper()
 	conn, err := sqlite3.Open(h.path())
 	h.must(err)
-	h.must(conn.Exec(`DROP TRIGGER events_no_update; DROP TRIGGER events_no_delete; DROP TRIGGER bodies_no_update; DROP TRIGGER bodies_no_delete; ` + sql))
+	behind(h.t, conn, sql)
 	h.must(conn.Close())
 }
 

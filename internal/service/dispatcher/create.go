@@ -37,8 +37,7 @@ var (
 )
 
 func (q Request) check() error {
-	switch {
-	case q.Experiment != "":
+	if q.Experiment != "" {
 		return ErrExperimentNotFound // there are none
 	}
 	if err := texts(text{"title", q.Title, run.MaxTitle}, text{"goal", q.Goal, run.MaxGoal}); err != nil {

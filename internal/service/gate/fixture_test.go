@@ -114,7 +114,7 @@ func build(t testing.TB, change func(*gate.Parts)) *house {
 		if h.bundles[name], err = h.Pin(ctx, h.origin(h.owner), ws, name, nil); err != nil {
 			t.Fatal(err)
 		}
-	}	// The preset standard, with the guard on names that its wall covers for what people bring in.
+	} // The preset standard, with the guard on names that its wall covers for what people bring in.
 	guard := []byte(`{"deny":{"paths":["*.env","*.key","*.pem",".git/**"]}}`)
 	if h.bundles["guarded"], err = h.Pin(ctx, h.origin(h.owner), ws, "standard", guard); err != nil {
 		t.Fatal(err)

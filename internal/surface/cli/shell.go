@@ -391,6 +391,9 @@ func lineAsked(a policy.Approval, command, line string) policy.Approval {
 		return a // it is not the command that was sent
 	}
 	a.Title = "run a command: " + oneLine(policy.Escape(line), 120)
+	if strings.HasPrefix(shown[0], "run a command: ") {
+		shown[0] = a.Title
+	}
 	a.Question.What = strings.TrimRight(strings.Join(shown, "\n"), "\n") + "\nand what the session adds, to read back the folder and the variables: agentbox approvals show " + string(a.ID)
 	return a
 }

@@ -171,6 +171,14 @@ const heading = 4
 // footer says which keys there are; it is the last line of the screen.
 const footer = "q ends   sort by: c processor, m memory, p tasks, n name, t time   r turns round   arrows, space, b move"
 
+// footing is how many lines the footer takes: none on a screen that has hardly room for the spaces.
+func footing(height int) int {
+	if height < heading+6 {
+		return 0
+	}
+	return 1
+}
+
 // draw writes what happens as lines of at most p.width columns; at most height of them, unless that is 0, from the space number skip on.
 func (t topNow) draw(p *printer, o order, skip, height int) []string {
 	lines := slices.Clone(t.Spaces)
@@ -343,7 +351,7 @@ func (i *invocation) watchTop(ctx context.Context, api *client.Client, last clie
 				}
 				view.now, last = rated(last, next), next
 			case key := <-keys:
-				if view.press(key, height-heading-1) {
+				if view.press(key, height-heading-footing(height)) {
 					cancel()
 					return nil
 				}
@@ -367,11 +375,13 @@ type topView struct {
 func (v *topView) show(p *printer, height int) {
 	var b strings.Builder
 	b.WriteString("\x1b[H")
-	lines := v.now.draw(p, v.order, v.skip, max(1, height-1))
-	for len(lines) < height-1 {
-		lines = append(lines, "")
+	lines := v.now.draw(p, v.order, v.skip, height-footing(height))
+	if footing(height) > 0 {
+		for len(lines) < height-1 {
+			lines = append(lines, "")
+		}
+		lines = append(lines, p.paint(faint, fit(footer, p.width)))
 	}
-	lines = append(lines, p.paint(faint, fit(footer, p.width)))
 	for n, line := range lines {
 		b.WriteString(line + "\x1b[K")
 		if n < len(lines)-1 {

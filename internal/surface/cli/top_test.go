@@ -94,8 +94,8 @@ func TestTopKeys(t *testing.T) {
 		}
 	}
 	var screen bytes.Buffer
-	v.show(&printer{out: &screen, width: 80}, 6)
-	if got := strings.Count(screen.String(), "\r\n"); got != 5 || !strings.Contains(screen.String(), "q ends   sort by: c processor") || strings.HasSuffix(screen.String(), "\n") || !strings.HasPrefix(screen.String(), "\x1b[H") {
+	v.show(&printer{out: &screen, width: 80}, 10)
+	if got := strings.Count(screen.String(), "\r\n"); got != 9 || !strings.Contains(screen.String(), "q ends   sort by: c processor") || strings.HasSuffix(screen.String(), "\n") || !strings.HasPrefix(screen.String(), "\x1b[H") {
 		t.Errorf("drawn: %q", screen.String())
 	}
 }

@@ -199,7 +199,7 @@ func (r *reader) awkFiles(program string) {
 		name := program[at[1]:]
 		shape, end := "", 0
 		for end < len(name) && strings.IndexByte(";}\n)", name[end]) < 0 {
-			if text := awkTexts.FindStringIndex(name[end:]); text != nil && text[0] == 0 {
+			if text := awkTexts.FindStringIndex(name[end:]); len(text) > 0 && text[0] == 0 {
 				shape, end = shape+awkText(name[end:end+text[1]]), end+text[1]
 				continue
 			}
