@@ -78,7 +78,7 @@ func TestWhatIsLackingIsReported(t *testing.T) {
 		`diff -y a b`:                     "option diff -y",
 		`echo a | grep -P '(?R)'`:         "feature grep this expression of Perl: (?R)",
 		`tar -cJf x.tar.xz .`:             "option tar -J",
-		`jq --stream .`:                   "option jq --stream",
+		`jq --stream-errors .`:            "option jq --stream-errors",
 		`chown root x`:                    "feature chown there are no other owners here",
 		`mkfifo x`:                        "feature mkfifo pipes with names are not supported here: use |",
 		`awk -W dump 'BEGIN { print 1 }'`: "option awk -W",
