@@ -4,6 +4,7 @@
 package awk
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -164,6 +165,9 @@ func run(p *program.Process) int {
 	p.Charge(src.Len() * 50)
 	s, err := parse(src.String())
 	if err != nil {
+		if f, ok := errors.AsType[foreign](err); ok {
+			p.Lack(program.LackFeature, f.what)
+		}
 		p.Errorf("%s", err.Error())
 		return exitFatal
 	}

@@ -388,6 +388,7 @@ func (e *engine) compile(source string) *posix.Regexp {
 	if len(e.regexps) >= 256 {
 		clear(e.regexps)
 	}
+	re.Bound(e.p.Room)
 	e.regexps[source] = re
 	return re
 }

@@ -46,6 +46,28 @@ func (l *lexer) fail(format string, args ...any) {
 	panic(mistake{fmt.Errorf("line %d: %s", l.line, fmt.Sprintf(format, args...))})
 }
 
+// foreign is a mistake that would be none in gawk, which a heavier tier has.
+type foreign struct{ what string }
+
+func (f foreign) Error() string { return f.what + " are gawk's, and not supported in a nano space" }
+
+func (l *lexer) foreign(what string) {
+	panic(mistake{fmt.Errorf("line %d: %w", l.line, foreign{what})})
+}
+
+// atSign says what the part of a program is that begins with @.
+func atSign(rest string) string {
+	for _, word := range []string{"include", "load", "namespace"} {
+		if strings.HasPrefix(rest, word) {
+			return "lines of @" + word
+		}
+	}
+	if strings.HasPrefix(rest, "/") {
+		return "typed expressions, @/.../,"
+	}
+	return "indirect calls, @name(...),"
+}
+
 var operators = []string{
 	"**=", "<<=", "&&", "||", "==", "!=", "<=", ">=", "++", "--", "+=", "-=", "*=", "/=", "%=", "^=", "**", ">>", "!~",
 	"{", "}", "(", ")", "[", "]", ";", ",", "+", "-", "*", "/", "%", "^", "!", ">", "<", "|", "?", ":", "~", "$", "=",
@@ -121,6 +143,9 @@ func (l *lexer) next() {
 			l.tok = tName
 		}
 	default:
+		if strings.HasPrefix(l.src[l.at:], "|&") {
+			l.foreign("pipes in both directions, |&,")
+		}
 		for _, op := range operators {
 			if strings.HasPrefix(l.src[l.at:], op) {
 				l.tok, l.text = tOp, op
@@ -133,6 +158,9 @@ func (l *lexer) next() {
 				}
 				return
 			}
+		}
+		if c == '@' {
+			l.foreign(atSign(l.src[l.at+1:]))
 		}
 		l.fail("syntax error at or near %q", string(c))
 	}

@@ -205,6 +205,9 @@ func (p *parser) primary() expr {
 			subs := p.list()
 			p.noGT = was
 			p.expect("]")
+			if p.is("[") {
+				p.foreign("arrays of arrays, a[1][2],")
+			}
 			return &element{x, subs}
 		}
 		return x

@@ -23,6 +23,7 @@ type Machine struct {
 	prog    *syntax.Prog
 	longest bool
 	charge  func(int64) error
+	room    func(bytes int) error // nil where the list of matches has no bound
 
 	prefix  string    // with which every match begins
 	literal bool      // it is all that there is
@@ -188,10 +189,33 @@ func (m *Machine) each(text string, n int) ([][]int, error) {
 		}
 		if last = found[1]; accept {
 			all = append(all, found)
+			if err := listed(m.room, len(all), len(found)); err != nil {
+				return all, err
+			}
 		}
 	}
 	return all, nil
 }
+
+// What a list of matches takes: for each match, and for each end of a group.
+const (
+	matchBytes = 40
+	endBytes   = 8
+)
+
+// listed asks now and then whether there is room for so many matches.
+func listed(room func(bytes int) error, matches, ends int) error {
+	if room == nil || matches%matchesAtOnce != 0 {
+		return nil
+	}
+	return room(matches * (matchBytes + ends*endBytes))
+}
+
+// matchesAtOnce is how many matches are listed between two questions for room.
+const matchesAtOnce = 4096
+
+// Bound has room called while FindAllString lists matches, with the bytes that the list takes. Its error ends the search.
+func (m *Machine) Bound(room func(bytes int) error) { m.room = room }
 
 // findFrom returns the next match.
 func (m *Machine) findFrom(text string, at int) ([]int, error) {

@@ -63,6 +63,14 @@ type Regexp struct {
 	groups int
 	fold   bool
 	charge func(int64) error
+	room   func(bytes int) error // nil where the list of matches has no bound
+}
+
+// Bound has room called while FindAll lists matches, with the bytes that the list takes. Its error ends the search.
+func (r *Regexp) Bound(room func(bytes int) error) {
+	if r.room = room; r.re != nil {
+		r.re.Bound(room)
+	}
 }
 
 // Compile compiles an expression. What matching costs is told to charge, whose error ends it.
@@ -211,6 +219,9 @@ func (r *Regexp) FindAllString(text string, n int) ([][]int, error) {
 			at = m[1]
 		}
 		all, last = append(all, m), m[1]
+		if err := listed(r.room, len(all), len(m)); err != nil {
+			return all, err
+		}
 	}
 	return all, nil
 }

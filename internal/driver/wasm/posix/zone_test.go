@@ -23,15 +23,18 @@ func TestZones(t *testing.T) {
 		{"Nonsense", "1970-01-01 00:00 Nonsense", "2026-07-01 12:00 Nonsense"},
 		{"Foo/Bar", "1970-01-01 00:00 Foo", "2026-07-01 12:00 Foo"},
 		{"Local", "1970-01-01 00:00 Local", "2026-07-01 12:00 Local"},
-		{"../../etc/passwd", "1970-01-01 00:00 +0000", "2026-07-01 12:00 +0000"},
-		{"UTC99", "1969-12-31 00:00 UTC", "2026-06-30 12:00 UTC"},
+		{"../../etc/passwd", "1970-01-01 00:00 ", "2026-07-01 12:00 "},
+		{"UTC99", "1969-12-31 00:00 UTC", "2026-06-30 12:00 UTC"}, // 24 hours at most
 	} {
 		zone := posix.Zone(x.tz)
-		const layout = "2006-01-02 15:04 MST"
-		if got := time.Unix(0, 0).In(zone).Format(layout); got != x.winter {
+		show := func(at time.Time) string {
+			name, _ := at.In(zone).Zone() // Go's MST shows a number where there is no name
+			return at.In(zone).Format("2006-01-02 15:04 ") + name
+		}
+		if got := show(time.Unix(0, 0)); got != x.winter {
 			t.Errorf("TZ=%s: got %s, want %s", x.tz, got, x.winter)
 		}
-		if got := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC).In(zone).Format(layout); got != x.summer {
+		if got := show(time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)); got != x.summer {
 			t.Errorf("TZ=%s: got %s, want %s", x.tz, got, x.summer)
 		}
 	}

@@ -293,6 +293,14 @@ func (p *Process) Text(b []byte) string {
 	return s
 }
 
+// Room ends the program, as Hold does, where so much memory could not be held. It holds none.
+func (p *Process) Room(bytes int) error {
+	if bytes > 1<<16 && int64(bytes) > p.Account.Spare() {
+		p.Hold(bytes)
+	}
+	return nil
+}
+
 // Drop gives back memory that Hold has counted.
 func (p *Process) Drop(bytes int) {
 	p.held -= int64(bytes)

@@ -435,6 +435,7 @@ func (c *compiler) regexp(text string, flags posix.Flags) *posix.Regexp {
 	if err != nil {
 		c.fail("%s", err.Error())
 	}
+	re.Bound(c.p.Room)
 	return re
 }
 

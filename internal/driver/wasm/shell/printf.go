@@ -120,6 +120,11 @@ func (f *format) directive(spec string) int {
 		return n, err == nil
 	}
 	width, _ := number()
+	if width > math.MaxInt32 || width < -math.MaxInt32 {
+		f.warn("invalid field width: ‘" + strconv.Itoa(width) + "’")
+		f.status, f.stop = 1, true
+		return -1
+	}
 	if width < 0 {
 		flags += "-"
 		width = -width
@@ -127,7 +132,11 @@ func (f *format) directive(spec string) int {
 	precision := -1
 	if i < len(spec) && spec[i] == '.' {
 		i++
-		precision, _ = number()
+		if precision, _ = number(); precision > math.MaxInt32 {
+			f.warn("invalid precision: ‘" + strconv.Itoa(precision) + "’")
+			f.status, f.stop = 1, true
+			return -1
+		}
 	}
 	for i < len(spec) && strings.IndexByte("hlLjzt", spec[i]) >= 0 {
 		i++

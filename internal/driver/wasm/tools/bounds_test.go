@@ -56,6 +56,11 @@ func TestGreedyCommandsEndAtTheBoundOfMemory(t *testing.T) {
 		`yes | awk '{ a[NR] = $0 }'`,
 		`shuf -i 1-100000000 | head -1`,
 		`yes | jq -R -s .`,
+		`awk 'BEGIN { s = "aaaaaaaa"; for (;;) gsub(/a/, "aa", s) }'`,
+		`awk 'BEGIN { s = "aaaaaaaa"; for (;;) { gsub(/a/, "aa", s); patsplit(s, x, /a/) } }'`,
+		`jq -n '"a" * 200000 | gsub("a"; "bb")'`,
+		`jq -n '"a" * 200000 | [splits("a")]'`,
+		`jq -n '"a" * 200000 | [match("(?=a)"; "g")]'`,
 	} {
 		r := shelltest.Execute(programs(), l, "set -o pipefail; "+script+` > /dev/null; echo $?`)
 		if r.Stopped != nil || !strings.Contains(r.Out, "137") {
@@ -73,7 +78,7 @@ func TestWhatIsLackingIsReported(t *testing.T) {
 		`diff -y a b`:                     "option diff -y",
 		`echo a | grep -P '(?R)'`:         "feature grep this expression of Perl: (?R)",
 		`tar -cJf x.tar.xz .`:             "option tar -J",
-		`jq --stream .`:                   "option jq --stream",
+		`jq --stream-errors .`:            "option jq --stream-errors",
 		`chown root x`:                    "feature chown there are no other owners here",
 		`mkfifo x`:                        "feature mkfifo pipes with names are not supported here: use |",
 		`awk -W dump 'BEGIN { print 1 }'`: "option awk -W",

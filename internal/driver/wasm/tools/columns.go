@@ -101,18 +101,23 @@ func comm(p *program.Process) int {
 	opts, operands := p.Options(1, "123z", "check-order", "nocheck-order", "output-delimiter=", "total", "zero-terminated z")
 	var hide [4]bool
 	sep, end, total, ordered := "\t", byte('\n'), false, true
+	strict := false
 	for _, o := range opts {
 		switch o.Name {
 		case "1", "2", "3":
 			hide[o.Name[0]-'0'] = true
 		case "output-delimiter":
-			sep = o.Value
+			if sep = o.Value; sep == "" {
+				sep = "\x00"
+			}
 		case "z":
 			end = 0
 		case "total":
 			total = true
 		case "nocheck-order":
 			ordered = false
+		case "check-order":
+			strict = true
 		}
 	}
 	if !two(p, operands) {
@@ -131,18 +136,20 @@ func comm(p *program.Process) int {
 	out := p.Out()
 	var lines [2][]byte
 	var have, warned [2]bool
-	var counts [4]int
+	var counts [4]int // of the lines in each column
 	code := 0
 	next := func(i int) {
 		last := bytes.Clone(lines[i])
 		had := have[i]
 		line, _, ok := ins[i].Line(end)
 		lines[i], have[i] = bytes.Clone(line), ok
-		if ok && had && ordered && bytes.Compare(last, line) > 0 && !warned[i] {
+		if ok && had && ordered && (strict || counts[1]+counts[2] > 0) && bytes.Compare(last, line) > 0 && !warned[i] {
 			warned[i] = true
 			out.Flush()
 			p.Errorf("file %d is not in sorted order", i+1)
-			code = 1
+			if code = 1; strict {
+				p.Exit(1)
+			}
 		}
 	}
 	next(0)

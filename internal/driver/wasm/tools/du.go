@@ -23,7 +23,8 @@ type usage struct {
 func du(p *program.Process) int {
 	u := &usage{p: p, depth: 1 << 30, block: 1024, seen: map[*vfs.Node]bool{}}
 	opts, operands := p.Options(1, "0abB:cd:DhHkLlmPsSt:xX:", "all a", "apparent-size", "bytes b", "block-size= B", "total c", "max-depth= d", "human-readable h", "si", "summarize s",
-		"exclude=", "separate-dirs S", "dereference L", "one-file-system x", "threshold= t", "null 0")
+		"exclude=", "separate-dirs S", "dereference L", "one-file-system x", "threshold= t", "null 0", "files0-from=")
+	list := ""
 	for _, o := range opts {
 		switch o.Name {
 		case "a":
@@ -57,14 +58,21 @@ func du(p *program.Process) int {
 			u.sum, u.depth = true, 0
 		case "exclude":
 			u.exclude = append(u.exclude, o.Value)
+		case "files0-from":
+			list = o.Value
 		case "t":
 			u.threshold, _ = size(o.Value)
 		}
 	}
-	if len(operands) == 0 {
+	code, total := 0, int64(0)
+	if list != "" {
+		var wrong int
+		if operands, wrong = p.NamesFrom(1, list, operands); wrong > 0 {
+			code = 1
+		}
+	} else if len(operands) == 0 {
 		operands = []string{"."}
 	}
-	code, total := 0, int64(0)
 	for _, name := range operands {
 		node, err := p.FS.Lookup(p.At(), name, false)
 		if err != nil {
@@ -89,7 +97,7 @@ func (u *usage) visit(path string, node *vfs.Node, depth int) int64 {
 		}
 	}
 	i := node.Info()
-	if i.Links > 1 && i.Kind == vfs.Regular {
+	if depth == 0 || i.Links > 1 && i.Kind == vfs.Regular {
 		if u.seen[node] {
 			return 0
 		}

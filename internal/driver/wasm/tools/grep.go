@@ -248,6 +248,7 @@ func (s *searcher) compile(patterns []string, kind byte, flags posix.Flags) {
 			s.p.Errorf("%s", err.Error())
 			s.p.Exit(2)
 		}
+		re.Bound(s.p.Room)
 		s.res = append(s.res, re)
 	}
 }

@@ -39,6 +39,9 @@ type querier struct {
 	shapes map[string][]string  // the objects that the program writes, by their sorted keys
 	texts  map[string]int       // the order in which the program names keys
 
+	machine *machine // that runs; nil before
+	fresh   int      // bytes that may have been made since the values were weighed
+
 	regexps map[string]jqExpression
 	name    string // of which the program asks objects, where it is one only
 }
@@ -62,8 +65,10 @@ func (s *steps) Done() <-chan struct{} {
 	return nil
 }
 
-// jqOwn takes the place of what would ask the clock and the time zone of the machine.
-const jqOwn = `def now: _clock; def localtime: _localtime; def strflocaltime($f): _strflocaltime($f); .`
+// jqOwn takes the place of what would ask the clock and the time zone of the machine, and of what jq answers where the library has an error.
+const jqOwn = `def now: _clock; def localtime: _localtime; def strflocaltime($f): _strflocaltime($f);
+def ltrimstr($x): if type == "string" and ($x | type) == "string" and startswith($x) then .[($x | length):] end;
+def rtrimstr($x): if type == "string" and ($x | type) == "string" and endswith($x) then .[:length - ($x | length)] end; .`
 
 // jqInput is where jq's values come from.
 type jqInput struct {
@@ -73,6 +78,8 @@ type jqInput struct {
 	data   []byte
 	at     int
 	raw    bool
+	stream bool      // values are divided into their parts
+	events *jqEvents // of the present value
 	failed int
 }
 
@@ -83,7 +90,7 @@ func jq(p *program.Process) int {
 	}, texts: map[string]int{}, regexps: map[string]jqExpression{}}
 	var files []string
 	filter, hasFilter := "", false
-	null, slurp, rawInput, status := false, false, false, false
+	null, slurp, rawInput, status, stream := false, false, false, false, false
 	var names []string
 	var values []any
 	named := map[string]any{}
@@ -188,6 +195,9 @@ func jq(p *program.Process) int {
 		case "--seq":
 			q.seq = true
 			continue
+		case "--stream":
+			stream = true
+			continue
 		case "--unbuffered":
 			continue
 		case "--from-file":
@@ -276,7 +286,7 @@ func jq(p *program.Process) int {
 		return 3
 	}
 	query.FuncDefs = append(own.FuncDefs, query.FuncDefs...)
-	in := &jqInput{q: q, files: files, raw: rawInput}
+	in := &jqInput{q: q, files: files, raw: rawInput, stream: stream}
 	if len(files) == 0 {
 		in.files = []string{"-"}
 	}
@@ -416,6 +426,7 @@ func (q *querier) run(code *gojq.Code, v any, values []any, in *jqInput) (exit i
 		q.p.Errorf("error: %s", err.Error())
 		return 3, nil, false
 	}
+	q.machine = s.machine
 	for {
 		v, ok := iter.Next()
 		if !ok {

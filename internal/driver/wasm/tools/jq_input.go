@@ -50,6 +50,22 @@ func (in *jqInput) open() bool {
 
 // Next returns the next value of the input.
 func (in *jqInput) Next() (any, bool) {
+	if in.events != nil {
+		if v, ok := in.events.next(); ok {
+			return v, true
+		}
+		in.events = nil
+	}
+	v, ok := in.value()
+	if _, failed := v.(error); !ok || failed || !in.stream || in.raw {
+		return v, ok
+	}
+	in.events = in.q.events(v)
+	return in.events.next()
+}
+
+// value returns the next value.
+func (in *jqInput) value() (any, bool) {
 	for {
 		if in.data == nil || in.at >= len(in.data) {
 			if !in.open() {

@@ -85,6 +85,7 @@ func (q *querier) expression(expr, flags string) (jqExpression, error) {
 	}
 	m, err := posix.NewMachine(source, false, charge(q.p))
 	if err == nil {
+		m.Bound(q.p.Room)
 		return m, nil
 	}
 	if errors.Is(err, posix.ErrTooBig) {
@@ -99,6 +100,7 @@ func (q *querier) expression(expr, flags string) (jqExpression, error) {
 	if err != nil {
 		return nil, nil // the library says what is wrong
 	}
+	re.Bound(q.p.Room)
 	return &lookingAround{re, groupNames(source)}, nil
 }
 

@@ -100,6 +100,7 @@ func (m *machine) study(code *gojq.Code) error {
 
 // grow makes room for what the next instructions add.
 func (m *machine) grow() {
+	m.q.made(growEvery*bytesPerStep, nil)
 	for _, s := range m.stacks {
 		n, size := s.Len(), int(s.Type().Elem().Size())
 		if n*size < growAt {

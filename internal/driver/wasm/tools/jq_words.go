@@ -261,11 +261,12 @@ func collect(v reflect.Value, names map[string]bool, depth int) {
 			return
 		}
 		if x, ok := v.Interface().(*gojq.Index); ok {
-			if x.Name != "" {
+			switch {
+			case x.Name != "":
 				names[x.Name] = true
-			} else if x.Str != nil && x.Str.Queries == nil {
+			case x.Str != nil && x.Str.Queries == nil:
 				names[x.Str.Str] = true
-			} else if x.Start != nil && x.Start.Term != nil && x.Start.Term.Str != nil && x.Start.Term.Str.Queries == nil {
+			case x.Start != nil && x.Start.Term != nil && x.Start.Term.Str != nil && x.Start.Term.Str.Queries == nil:
 				names[x.Start.Term.Str.Str] = true
 			}
 		}

@@ -99,17 +99,26 @@ func (q *querier) metered(name string, f native) native {
 		default:
 			q.touched(v, args)
 		}
-		if own != nil {
-			result := own(v, args)
-			if is, ok := result.(answer); ok {
-				return is.v
-			}
-			if result != nil {
-				return result
-			}
+		result := resultOf(own, f, v, args)
+		if !returnsParts[name] {
+			q.made(madeBy(name, v, args, result), result)
 		}
-		return f(v, args)
+		return result
 	}
+}
+
+// resultOf calls our own function, and the library's where ours leaves it to that.
+func resultOf(own, f native, v any, args []any) any {
+	if own != nil {
+		result := own(v, args)
+		if is, ok := result.(answer); ok {
+			return is.v
+		}
+		if result != nil {
+			return result
+		}
+	}
+	return f(v, args)
 }
 
 // touched charges the texts that a function looks at.
@@ -129,11 +138,7 @@ func (q *querier) touched(v any, args []any) {
 }
 
 // fits ends the program where so much memory could not be held.
-func (q *querier) fits(bytes int) {
-	if bytes > 1<<16 && int64(bytes) > q.p.Account.Spare() {
-		q.p.Hold(bytes)
-	}
-}
+func (q *querier) fits(bytes int) { _ = q.p.Room(bytes) }
 
 // work charges for elements, some of them at once.
 type work struct {

@@ -220,14 +220,15 @@ func (u *unexpander) line() {
 func (u *unexpander) put(c byte) {
 	if u.convert {
 		blank := c == ' ' || c == '\t'
-		if blank {
+		switch {
+		case blank:
 			var kept bool
 			if c, kept = u.space(c); kept {
 				return
 			}
-		} else if c == '\b' {
+		case c == '\b':
 			u.column = max(u.column-1, 0)
-		} else {
+		default:
 			u.column++
 		}
 		u.flush()

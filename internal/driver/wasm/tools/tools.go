@@ -22,7 +22,7 @@ func Programs() program.Table {
 		"column": column, "comm": comm, "csplit": csplit, "dd": dd, "df": df, "diff": diff, "du": du, "egrep": grep, "expand": expand, "expr": expr, "factor": factor,
 		"fgrep": grep, "file": fileCommand, "find": find, "fmt": fmtCommand, "fold": fold, "grep": grep, "gunzip": gzipCommand, "gzip": gzipCommand, "hd": hexdump,
 		"hexdump": hexdump, "install": install, "ionice": runs, "join": joinCommand, "jq": jq, "mkfifo": refuses("pipes with names are not supported here: use |"),
-		"mknod": refuses("devices cannot be made here"), "nice": runs, "nl": nl, "nohup": runs, "numfmt": numfmt, "od": od, "paste": paste, "patch": patch, "rev": rev,
+		"mknod": refuses("devices cannot be made here"), "nice": runs, "nl": nl, "nohup": runs, "numfmt": numfmt, "od": od, "paste": paste, "patch": patch, "pr": pr, "rev": rev,
 		"setsid": runs, "shuf": shuf, "split": splitCommand, "stdbuf": runs, "strings": stringsCommand, "sum": cksum, "tac": tac, "tar": tarCommand, "truncate": truncate,
 		"tsort": tsort, "tty": tty, "unexpand": unexpand, "unzip": unzip, "xxd": xxd, "zcat": gzipCommand, "zip": zipCommand,
 	} {

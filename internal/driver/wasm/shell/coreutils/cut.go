@@ -86,7 +86,9 @@ func cut(p *program.Process) int {
 		case "complement":
 			complement = true
 		case "output-delimiter":
-			output, hasOutput = o.Value, true
+			if output, hasOutput = o.Value, true; output == "" {
+				output = "\x00"
+			}
 		}
 	}
 	if kind == "" {

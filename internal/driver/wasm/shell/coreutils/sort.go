@@ -332,9 +332,11 @@ func compareHuman(a, b []byte) int {
 	nb, wb, fb, rb := cutNumber(b)
 	order := func(rest, whole, fraction []byte) int {
 		if len(rest) > 0 && len(whole)+len(fraction) > 0 {
-			if i := strings.IndexByte("KMGTPEZY", upper(rest[0])); i >= 0 && (rest[0] != 'm') {
-				return i + 1
+			unit := rest[0]
+			if unit == 'k' { // of the small letters only this one
+				unit = 'K'
 			}
+			return strings.IndexByte("KMGTPEZYRQ", unit) + 1
 		}
 		return 0
 	}
@@ -388,81 +390,13 @@ func month(s []byte) int {
 	return strings.Index("   JANFEBMARAPRMAYJUNJULAUGSEPOCTNOVDEC", strings.ToUpper(string(s[:3])))/3 + 0*len(s)
 }
 
-// compareVersion orders as GNU's version sort: runs of digits by their value, ~ before everything, letters before other characters.
-func compareVersion(a, b string) int {
-	if c := versionRuns(trimExtension(a), trimExtension(b)); c != 0 {
-		return c
-	}
-	return cmp.Or(versionRuns(a, b), strings.Compare(a, b))
-}
-
-func trimExtension(s string) string {
-	end := len(s)
-	for {
-		dot := strings.LastIndexByte(s[:end], '.')
-		if dot <= 0 || dot+1 >= end || !(byteClass("alpha", s[dot+1]) || s[dot+1] == '~') {
-			return s[:end]
-		}
-		for _, c := range []byte(s[dot+1 : end]) {
-			if !byteClass("alnum", c) && c != '~' {
-				return s[:end]
-			}
-		}
-		end = dot
-	}
-}
-
-func versionOrder(s string, i int) int {
-	if i >= len(s) {
-		return -1
-	}
-	switch c := s[i]; {
-	case byteClass("digit", c):
-		return 0
-	case byteClass("alpha", c):
-		return int(c)
-	case c == '~':
-		return -2
-	default:
-		return int(c) + 256
-	}
-}
-
-func versionRuns(a, b string) int {
-	i, j := 0, 0
-	for i < len(a) || j < len(b) {
-		for i < len(a) && !byteClass("digit", a[i]) || j < len(b) && !byteClass("digit", b[j]) {
-			x, y := versionOrder(a, i), versionOrder(b, j)
-			if x != y {
-				return cmp.Compare(x, y)
-			}
-			i, j = i+1, j+1
-		}
-		for i < len(a) && a[i] == '0' {
-			i++
-		}
-		for j < len(b) && b[j] == '0' {
-			j++
-		}
-		x, y := i, j
-		for i < len(a) && byteClass("digit", a[i]) {
-			i++
-		}
-		for j < len(b) && byteClass("digit", b[j]) {
-			j++
-		}
-		if c := cmp.Or(cmp.Compare(i-x, j-y), strings.Compare(a[x:i], b[y:j])); c != 0 {
-			return c
-		}
-	}
-	return 0
-}
-
 func sortCommand(p *program.Process) int {
+	p.Args = withoutOldKeys(p.Args)
 	opts, files := p.Options(2, "bdfghik:MnrRsVcCmo:S:t:T:uz", "ignore-leading-blanks b", "dictionary-order d", "ignore-case f", "general-numeric-sort g", "human-numeric-sort h",
 		"ignore-nonprinting i", "key k", "month-sort M", "numeric-sort n", "reverse r", "random-sort R", "stable s", "version-sort V", "check=?", "merge m", "output o",
-		"buffer-size S", "field-separator t", "temporary-directory T", "unique u", "zero-terminated z", "parallel=", "sort=", "debug", "batch-size=")
+		"buffer-size S", "field-separator t", "temporary-directory T", "unique u", "zero-terminated z", "parallel=", "sort=", "debug", "batch-size=", "files0-from=")
 	s := sorter{tab: -1}
+	list := ""
 	delim, output, check, quiet := byte('\n'), "", false, false
 	for _, o := range opts {
 		switch o.Name {
@@ -502,7 +436,15 @@ func sortCommand(p *program.Process) int {
 				usage(p, 2, "invalid argument ‘%s’ for ‘--sort’", o.Value)
 			}
 			s.global.letter(c)
-		case "m", "S", "T", "parallel", "batch-size":
+		case "files0-from":
+			list = o.Value
+		case "batch-size":
+			if n, err := strconv.ParseUint(o.Value, 10, 64); err != nil || n < 2 {
+				p.Errorf("invalid --batch-size argument ‘%s’", o.Value)
+				p.Errorf("minimum --batch-size argument is ‘2’")
+				return 2
+			}
+		case "m", "S", "T", "parallel":
 		case "debug":
 			p.Lack(program.LackOption, "--debug")
 			usage(p, 2, "option '--debug' is not supported in a nano space")
@@ -513,6 +455,16 @@ func sortCommand(p *program.Process) int {
 	if s.global.random {
 		p.Lack(program.LackOption, "-R")
 		usage(p, 2, "option '-R' is not supported in a nano space: use shuf")
+	}
+	if list != "" {
+		var wrong int
+		if files, wrong = p.NamesFrom(2, list, files); wrong > 0 {
+			return 2
+		}
+		if len(files) == 0 {
+			p.Errorf("no input from ‘%s’", list)
+			return 2
+		}
 	}
 	if check {
 		return s.check(p, orStdin(files)[0], delim, quiet)

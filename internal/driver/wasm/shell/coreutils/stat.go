@@ -50,7 +50,7 @@ func stat(p *program.Process) int {
 			}
 		}
 		if escapes {
-			f = strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\\`, `\`, `\0`, "\x00", `\a`, "\a", `\e`, "\x1b").Replace(f)
+			f = unescaped(f)
 		}
 		_, _ = p.Out().WriteString(statFormat(name, n, f, user(p), p.Zone()))
 		if newline {
@@ -179,6 +179,38 @@ func statFormat(name string, n *vfs.Node, format, owner string, zone *time.Locat
 		} else {
 			fmt.Fprintf(&b, "%"+flags+"d", number)
 		}
+	}
+	return b.String()
+}
+
+// unescaped returns a format of --printf with its escapes as the bytes that they mean.
+func unescaped(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] != '\\' || i+1 == len(s) {
+			b.WriteByte(s[i])
+			continue
+		}
+		i++
+		if at := strings.IndexByte("abefnrtv\\\"", s[i]); at >= 0 {
+			b.WriteByte("\a\b\x1b\f\n\r\t\v\\\""[at])
+			continue
+		}
+		begin, base, most := i, 8, 3
+		if s[i] == 'x' {
+			begin, base, most = i+1, 16, 2
+		}
+		end := begin
+		for end < len(s) && end < begin+most && (s[end] >= '0' && s[end] <= '7' || base == 16 && byteClass("xdigit", s[end])) {
+			end++
+		}
+		if end == begin {
+			b.WriteByte(s[i])
+			continue
+		}
+		n, _ := strconv.ParseUint(s[begin:end], base, 16)
+		b.WriteByte(byte(n))
+		i = end - 1
 	}
 	return b.String()
 }

@@ -106,7 +106,7 @@ type checker struct {
 
 var (
 	sumLine = regexp.MustCompile(`^\\?([0-9a-fA-F]+) [ *]?(.+)$`)
-	tagLine = regexp.MustCompile(`^([A-Z0-9]+) \((.+)\) = ([0-9a-fA-F]+)$`)
+	tagLine = regexp.MustCompile(`^([A-Z0-9]+) ?\((.+)\) ?= ([0-9a-fA-F]+)$`)
 )
 
 // check compares files with a list of digests.

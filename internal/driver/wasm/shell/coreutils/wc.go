@@ -16,6 +16,7 @@ type counts struct{ lines, words, chars, bytes, longest int64 }
 func wc(p *program.Process) int {
 	opts, files := p.Options(1, "clmwL", "bytes c", "lines l", "chars m", "words w", "max-line-length L", "files0-from=", "total=")
 	lines, words, chars, size, longest := false, false, false, false, false
+	list := ""
 	for _, o := range opts {
 		switch o.Name {
 		case "c":
@@ -28,6 +29,8 @@ func wc(p *program.Process) int {
 			words = true
 		case "L":
 			longest = true
+		case "files0-from":
+			list = o.Value
 		default:
 			p.Lack(program.LackOption, "--"+o.Name)
 			usage(p, 1, "option '--%s' is not supported in a nano space", o.Name)
@@ -36,12 +39,18 @@ func wc(p *program.Process) int {
 	if !lines && !words && !chars && !size && !longest {
 		lines, words, size = true, true, true
 	}
-	status := 0
+	status, wrong, inputs := 0, 0, orStdin(files)
+	if list != "" {
+		if files, wrong = p.NamesFrom(1, list, files); wrong > 0 {
+			status = 1
+		}
+		inputs = files
+	}
 	var all []counts
 	var total counts
 	var opened []bool
 	sizes := int64(0)
-	for _, name := range orStdin(files) {
+	for _, name := range inputs {
 		var c counts
 		in := input(p, name)
 		if in != nil {
@@ -69,7 +78,7 @@ func wc(p *program.Process) int {
 	if sizes < 0 {
 		width = 7
 	}
-	if columns == 1 && len(all) == 1 {
+	if columns == 1 && len(all) == 1 || list != "" && list != "-" && len(all) == 0 {
 		width = 1
 	}
 	print := func(c counts, name string) {
@@ -101,7 +110,7 @@ func wc(p *program.Process) int {
 		}
 		print(c, name)
 	}
-	if len(files) > 1 {
+	if len(files)+wrong > 1 {
 		print(total, "total")
 	}
 	return status
