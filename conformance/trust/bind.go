@@ -360,7 +360,7 @@ func (x *examiner) flippedFiles(ctx context.Context, t *trial, d *daemon, space 
 func (x *examiner) flippedCommands(ctx context.Context, t *trial, d *daemon, leaves [][]string) (*daemon, error) {
 	var spaces, questions, runs []string
 	for i := range leaves {
-		space, err := d.newSpace(ctx, fmt.Sprint("flipped-", i))
+		space, err := d.newSpace(ctx, "flipped "+strings.Join(leaves[i], "."))
 		if err != nil {
 			return nil, err
 		}

@@ -34,7 +34,7 @@ func TestOlderWordsAreTakenForAVersion(t *testing.T) {
 			`{"protocolVersion":"1.0","operations":[{"type":"message","content":"x"}],"wait_seconds":301}`:        400,
 			`{"protocolVersion":"1.0","operations":[{"type":"message","content":"x"}],"wait_seconds":300}`:        201,
 		},
-		space + "/contexts/c/cells": {`{"language":"python","code":"1","timeout":1000,"timeout_ms":1000}`: 400, `{"language":"python","code":"1","timeout_ms":999}`: 400},
+		space + "/contexts/c/cells": {`{"language":"python","code":"1","timeout":1000,"timeout_ms":1000}`: 400, `{"language":"python","code":"1","timeout_ms":0}`: 400},
 	} {
 		for body, want := range bodies {
 			if status, raw := d.ask(t, "", "POST", path, body); status != want {
