@@ -6,6 +6,8 @@ var examples = map[string]string{
 	"quarantine-agent":     `{"reason":"it asks for keys"}`,
 	"unquarantine-agent":   `{"reason":"it was a misunderstanding"}`,
 	"request-approval":     `{"action":"email.send","title":"Send the report","target":"ada@example.com","request":{"subject":"Weather in March"}}`,
+	"withdraw-approval":    `{"reason":"the report is not needed any more"}`,
+	"set-space-policy":     `{"policy":"restrictive"}`,
 	"decide-approval":      `{"decision":"approve","reason":"these are build results"}`,
 	"redact-events":        `{"run_id":"run_01M7YNAYM0SMK245AEDNVB5CNW","reason":"it holds the name of a customer"}`,
 	"bootstrap-owner":      `{"display_name":"Ada","passphrase":"correct horse battery staple"}`,

@@ -1,7 +1,6 @@
 package httpapi_test
 
 import (
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,9 +13,9 @@ func TestAnIncidentOfOneKeyIsOpenedOnce(t *testing.T) {
 	d := startDaemon(t)
 	var opened, deduped atomic.Int32
 	var wg sync.WaitGroup
-	for n := range 20 {
+	for range 20 {
 		wg.Go(func() {
-			switch status, raw := d.ask(t, "", "POST", "/v1/incidents", fmt.Sprintf(`{"title":"side %d","idempotency_key":"one"}`, n)); status {
+			switch status, raw := d.ask(t, "", "POST", "/v1/incidents", `{"title":"one side of many","idempotency_key":"one"}`); status {
 			case 201:
 				opened.Add(1)
 			case 200:

@@ -272,8 +272,12 @@ func TestMatrixOfRights(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, authorization := range strangers {
-			if status, code, raw := m.try(t, e, authorization); status != http.StatusUnauthorized || code != "unauthenticated" {
-				t.Errorf("%s with %s: %d %s, want 401", e.id, name, status, raw)
+			wanted, why := http.StatusUnauthorized, "unauthenticated"
+			if strings.HasSuffix(name, "of a quarantined agent") {
+				wanted, why = http.StatusForbidden, "agent_quarantined"
+			}
+			if status, code, raw := m.try(t, e, authorization); status != wanted || code != why {
+				t.Errorf("%s with %s: %d %s, want %d %s", e.id, name, status, raw, wanted, why)
 			}
 		}
 		if now, err := m.app.Log.Head(ctx, ws); err != nil || now != before {

@@ -149,7 +149,7 @@ func TestRunsEndForMembersAndTheirOwnAgentOnly(t *testing.T) {
 func TestArchivesLeaveOutWhatMayNotBeRead(t *testing.T) {
 	d := startDaemon(t)
 	d.populate(t)
-	space := "/v1/spaces/" + d.must(t, "POST", "/v1/spaces", `{}`, "id")
+	space := "/v1/spaces/" + d.must(t, "POST", "/v1/spaces", `{"policy_overrides":{"deny":{"paths":["*.env","*.key",".git/**"]},"withhold":{"paths":[]}}}`, "id")
 	d.must(t, "POST", space+"/runs", `{"protocolVersion":"1.0","operations":[
 		{"type":"createFile","path":"make.py","content":"import os\nos.makedirs('a/.git')\nfor n in ('a/x.txt', 'a/my.key', 'a/.git/config', 'b.env'): open(n, 'w').write('SECRET')"},
 		{"type":"shell","command":"python3 make.py"}]}`, "runId")
@@ -178,7 +178,7 @@ func TestArchivesLeaveOutWhatMayNotBeRead(t *testing.T) {
 func TestThreat33RefusedContentIsNotKept(t *testing.T) {
 	d := startDaemon(t)
 	d.populate(t)
-	space := "/v1/spaces/" + d.must(t, "POST", "/v1/spaces", `{}`, "id")
+	space := "/v1/spaces/" + d.must(t, "POST", "/v1/spaces", `{"policy_overrides":{"deny":{"paths":["*.env","*.key",".git/**"]},"withhold":{"paths":[]}}}`, "id")
 	d.must(t, "POST", space+"/runs", `{"protocolVersion":"1.0","operations":[{"type":"message","content":"known"}]}`, "runId")
 	kept := d.kept(t)
 	for _, c := range []struct{ who, method, path, body string }{

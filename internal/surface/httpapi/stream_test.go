@@ -272,7 +272,7 @@ func TestThreat27AnyTextIsOneEventWithTheSameText(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		body, err := json.Marshal(map[string]string{"name": text})
+		body, err := json.Marshal(map[string]any{"metadata": map[string]string{"said": text}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -286,11 +286,11 @@ func TestThreat27AnyTextIsOneEventWithTheSameText(t *testing.T) {
 		for _, f := range d.take(t, "/v1/events/stream", fmt.Sprint(head), 1) {
 			var e struct {
 				Data struct {
-					Name string `json:"name"`
+					Metadata map[string]string `json:"metadata"`
 				} `json:"data"`
 			}
-			if err := json.Unmarshal([]byte(f.data), &e); err != nil || e.Data.Name != text || f.id != fmt.Sprint(after) {
-				t.Errorf("%q came as event %s %q, %v", text, f.id, e.Data.Name, err)
+			if err := json.Unmarshal([]byte(f.data), &e); err != nil || e.Data.Metadata["said"] != text || f.id != fmt.Sprint(after) {
+				t.Errorf("%q came as event %s %q, %v", text, f.id, e.Data.Metadata, err)
 			}
 		}
 	}
