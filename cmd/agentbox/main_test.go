@@ -101,7 +101,7 @@ func compileProbe(dir string) error {
 //	stop                 ends the daemon as a person does
 //	exits CODE COMMAND   runs a command and wants this exit code
 //	until CODE REGEXP COMMAND
-//	                     runs a command until a line of its output matches, then interrupts it and wants this exit code
+//	                     runs a command until a line of its output or its errors matches, then interrupts it and wants this exit code
 //	capture NAME         keeps the last output, without spaces around it, in a variable
 //	pick NAME PATH       keeps a value of the last output, which is JSON: run.operations.0.state
 func TestCommands(t *testing.T) {
@@ -262,11 +262,12 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 	cmd := exec.Command(program, args[3:]...)
 	cmd.Dir = ts.MkAbs(".")
 	cmd.Env = append(os.Environ(), "HOME="+ts.Getenv("HOME"), "AGENTBOX_HOME="+ts.Getenv("AGENTBOX_HOME"))
-	var complaints strings.Builder
-	cmd.Stderr = &complaints
-	out, err := cmd.StdoutPipe()
+	out, in, err := os.Pipe()
 	ts.Check(err)
+	defer out.Close()
+	cmd.Stdout, cmd.Stderr = in, in
 	ts.Check(cmd.Start())
+	ts.Check(in.Close())
 	found := false
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		ts.Logf("%s", lines.Text())
@@ -276,7 +277,6 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	}
 	_ = cmd.Wait() // its exit code is what is looked at
-	ts.Logf("%s", complaints.String())
 	if code := fmt.Sprint(cmd.ProcessState.ExitCode()); !found || code != args[0] {
 		ts.Fatalf("matched %v, got exit code %s, want %s", found, code, args[0])
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -233,6 +234,9 @@ func verdict(r client.RunShown, strict bool) error {
 	case run.Succeeded:
 	default:
 		return &ended{ExitUnavailable}
+	}
+	if slices.ContainsFunc(r.Operations, func(o run.Progress) bool { return o.Type == run.OpMalformed }) {
+		return &ended{ExitInvalid} // the rest has run; what was sent has a mistake all the same
 	}
 	if !strict {
 		if refusedWhole(r) {
