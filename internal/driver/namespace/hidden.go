@@ -123,7 +123,7 @@ func (h *hidden) at(dir int, name string) (unix.Stat_t, bool) {
 	}
 	path := name
 	if dir != unix.AT_FDCWD {
-		path = filepath.Join("/proc/self/fd", strconv.Itoa(dir), name)
+		path = filepath.Join("/proc/thread-self/fd", strconv.Itoa(dir), name) // the first thread may have a table of its own
 	}
 	var fs unix.Statfs_t
 	if err := unix.Statfs(path, &fs); err != nil {

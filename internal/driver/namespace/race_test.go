@@ -59,7 +59,7 @@ func TestEscapeByRace(t *testing.T) {
 		_ = house.Files.Archive(t.Context(), house.Issue(filestest.Action(policy.FileArchive, "folder")), &seen, nil)
 		names, _ := house.List(t, "folder", true, 100)
 		fmt.Fprint(&seen, names)
-		if strings.Contains(seen.String(), "outside") {
+		if strings.Contains(strings.ReplaceAll(seen.String(), "links that point outside", ""), "outside") {
 			t.Fatalf("got %q from outside", seen.String())
 		}
 	}
