@@ -135,7 +135,7 @@ func lookOfThread(t *testing.T, own func() []int, before hidden) {
 	held, release, done := make(chan error), make(chan struct{}), make(chan struct{})
 	var hold func()
 	hold = func() {
-		runtime.LockOSThread() // never unlocked: the thread ends, and its table with it
+		runtime.LockOSThread()              // never unlocked: the thread ends, and its table with it
 		if unix.Gettid() == unix.Getpid() { // the first thread of a process never ends: another one does it while this goroutine holds that
 			defer runtime.UnlockOSThread()
 			go hold()
