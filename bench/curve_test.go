@@ -24,7 +24,6 @@ import (
 	"agentbox/internal/kernel/merkle"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/auditor"
-	"agentbox/internal/service/moderator"
 	"agentbox/internal/testkit/pgtest"
 )
 
@@ -196,7 +195,7 @@ type closingStore interface {
 // open opens an empty log where it is to be kept.
 func (c *curve) open(t *testing.T) {
 	t.Helper()
-	folds := append(definitions(), moderator.Definitions()...)
+	folds := definitions()
 	var err error
 	switch *curveStore {
 	case "sqlite":
