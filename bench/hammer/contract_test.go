@@ -132,7 +132,7 @@ func (s *stranger) story() {
 	}
 	approval := s.id(s.c, "/v1/approvals", "approval_id", "appr_", object{
 		"action": "external.write", "title": "Send the report", "room_id": room, "thread_id": thread, "request": object{"to": "everyone"}, "context": object{"why": "it is Friday"},
-		"scope": "room", "expires_at": time.Now().Add(time.Hour).UTC().Format(time.RFC3339),
+		"scope": "once", "expires_at": time.Now().Add(time.Hour).UTC().Format(time.RFC3339),
 	})
 	s.does(s.c, http.MethodPost, "/v1/approvals/"+approval+"/decide", object{"decision": "approve", "reason": "It is true."})
 	s.refused(s.c, http.MethodPost, "/v1/approvals/"+approval+"/decide", object{"decision": "deny"}, 409, "approval_already_decided")
@@ -156,7 +156,6 @@ func (s *stranger) story() {
 	s.id(s.c, "/v1/steps/"+step+"/artifacts", "artifact_id", "art_", object{
 		"claim_token": token, "kind": "report", "title": "Week 47", "mime_type": "text/markdown", "content": object{"type": "text", "text": "# Week 47"}, "metadata": object{"pages": 1},
 	})
-	s.refusals(room, thread, run, step, token)
 	s.does(s.c, http.MethodPost, "/v1/runs/"+run+"/complete", object{"claim_token": token, "summary": "Done", "output": object{"pages": 1}})
 	s.refused(s.c, http.MethodPost, "/v1/runs/"+run+"/complete", object{"claim_token": token}, 409, "run_already_ended")
 	s.refused(s.c, http.MethodPost, "/v1/runs/"+run+"/steps", object{"claim_token": token, "kind": "tool"}, 409, "run_not_running")
