@@ -156,6 +156,7 @@ func (s *stranger) story() {
 	s.id(s.c, "/v1/steps/"+step+"/artifacts", "artifact_id", "art_", object{
 		"claim_token": token, "kind": "report", "title": "Week 47", "mime_type": "text/markdown", "content": object{"type": "text", "text": "# Week 47"}, "metadata": object{"pages": 1},
 	})
+	s.refusals(room, thread, run, step, token)
 	s.does(s.c, http.MethodPost, "/v1/runs/"+run+"/complete", object{"claim_token": token, "summary": "Done", "output": object{"pages": 1}})
 	s.refused(s.c, http.MethodPost, "/v1/runs/"+run+"/complete", object{"claim_token": token}, 409, "run_already_ended")
 	s.refused(s.c, http.MethodPost, "/v1/runs/"+run+"/steps", object{"claim_token": token, "kind": "tool"}, 409, "run_not_running")
@@ -178,7 +179,6 @@ func (s *stranger) refusals(room, thread, run, step, token string) {
 	s.refused(s.c, post, "/v1/threads/th_"+none+"/messages", object{"content_md": "x"}, 404, "thread_not_found")
 	s.refused(s.c, http.MethodGet, "/v1/threads/"+thread+"/messages?before=yesterday", nil, 400, "invalid_before")
 	s.refused(s.c, post, "/v1/approvals", object{"title": "x", "room_id": room}, 400, "missing_action")
-	s.refused(s.c, post, "/v1/runs", object{"title": "x"}, 400, "missing_room_id")
 	s.refused(s.c, post, "/v1/runs", object{"room_id": "room_" + none}, 404, "room_not_found")
 	s.refused(s.c, http.MethodGet, "/v1/runs?status=asleep", nil, 400, "invalid_status")
 	s.refused(s.engine, post, "/v1/runs/"+run+"/lease/heartbeat", object{}, 400, "missing_claim_token")
