@@ -1,8 +1,6 @@
 package tools
 
 import (
-	"bytes"
-	"encoding/base32"
 	"errors"
 
 	"agentbox/internal/driver/wasm/program"
@@ -89,66 +87,6 @@ func cksum(p *program.Process) int {
 		}
 		out.WriteString("\n")
 	})
-}
-
-// base32Command encodes and decodes.
-func base32Command(p *program.Process) int {
-	opts, operands := p.Options(1, "diw:", "decode d", "ignore-garbage i", "wrap= w")
-	decode, garbage, wrap := false, false, 76
-	for _, o := range opts {
-		switch o.Name {
-		case "d":
-			decode = true
-		case "i":
-			garbage = true
-		case "w":
-			wrap = count(p, 1, o.Value, "invalid wrap size")
-		}
-	}
-	if len(operands) > 1 {
-		p.Errorf("extra operand %s", quote(operands[1]))
-		return 1
-	}
-	name := "-"
-	if len(operands) == 1 {
-		name = operands[0]
-	}
-	data, err := whole(p, name)
-	if err != nil {
-		p.Errorf("%s: %s", name, program.Message(err))
-		return 1
-	}
-	p.Charge(len(data) * 4)
-	p.Hold(len(data) * 2)
-	out := p.Out()
-	if decode {
-		clean := bytes.Map(func(r rune) rune {
-			if r == '\n' || garbage && !(r >= 'A' && r <= 'Z' || r >= '2' && r <= '7' || r == '=') {
-				return -1
-			}
-			return r
-		}, data)
-		b := make([]byte, base32.StdEncoding.DecodedLen(len(clean)))
-		n, err := base32.StdEncoding.Decode(b, clean)
-		_, _ = out.Write(b[:n])
-		if err != nil {
-			p.Errorf("invalid input")
-			return 1
-		}
-		return 0
-	}
-	s := base32.StdEncoding.EncodeToString(data)
-	for wrap > 0 && len(s) > wrap {
-		out.WriteString(s[:wrap] + "\n")
-		s = s[wrap:]
-	}
-	if s != "" {
-		out.WriteString(s)
-		if wrap > 0 {
-			out.WriteString("\n")
-		}
-	}
-	return 0
 }
 
 // runs starts the program that its operands name, which is all that nice, nohup, setsid, stdbuf and ionice have to do here.

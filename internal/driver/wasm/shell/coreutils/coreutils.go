@@ -20,7 +20,7 @@ func Programs() program.Table {
 		"ls": ls, "dir": ls, "mkdir": mkdir, "rmdir": rmdir, "rm": rm, "unlink": unlink, "cp": cp, "mv": mv, "ln": ln, "touch": touch, "chmod": chmod, "chown": chown, "chgrp": chown,
 		"stat": stat, "readlink": readlink, "realpath": realpath, "basename": basename, "dirname": dirname, "mktemp": mktemp, "pwd": pwd,
 		"sleep": sleep, "env": env, "printenv": printenv, "date": date, "timeout": timeout, "id": id, "whoami": whoami, "uname": uname, "hostname": hostname, "nproc": nproc,
-		"which": which, "xargs": xargs, "base64": base64Command, "nice": wrapper("n:"), "nohup": wrapper(""), "setsid": wrapper("cfw"), "stdbuf": wrapper("i:o:e:"),
+		"which": which, "xargs": xargs, "base32": basenc, "base64": basenc, "basenc": basenc, "nice": wrapper("n:"), "nohup": wrapper(""), "setsid": wrapper("cfw"), "stdbuf": wrapper("i:o:e:"),
 		"tree": tree, "ps": ps, "who": nobody, "users": nobody, "pinky": nobody, "hostid": hostid, "vdir": vdir, "link": link,
 		"arch": arch, "logname": whoami, "groups": groups, "tty": tty, "sync": sync,
 		"md5sum": sums("MD5", md5.New), "sha1sum": sums("SHA1", sha1.New), "sha224sum": sums("SHA224", sha256.New224), "sha256sum": sums("SHA256", sha256.New),

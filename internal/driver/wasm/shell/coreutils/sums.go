@@ -1,7 +1,6 @@
 package coreutils
 
 import (
-	"encoding/base64"
 	"encoding/hex"
 	"hash"
 	"regexp"
@@ -190,107 +189,4 @@ func (c *checker) check(list string) bool {
 		}
 	}
 	return failed == 0 && unread == 0 && (!c.strict || bad == 0) && (!c.ignore || verified > 0)
-}
-
-func base64Command(p *program.Process) int {
-	opts, files := p.Options(1, "diw:", "decode d", "ignore-garbage i", "wrap w")
-	decode, garbage, wrap := false, false, int64(76)
-	for _, o := range opts {
-		switch o.Name {
-		case "d":
-			decode = true
-		case "i":
-			garbage = true
-		case "w":
-			n, ok := suffixed(o.Value)
-			if !ok {
-				p.Errorf("invalid wrap size: ‘%s’", o.Value)
-				return 1
-			}
-			wrap = n
-		}
-	}
-	if len(files) > 1 {
-		usage(p, 1, "extra operand ‘%s’", files[1])
-	}
-	name := orStdin(files)[0]
-	in := input(p, name)
-	if in == nil {
-		return 1
-	}
-	out := p.Out()
-	if decode {
-		return decodeBase64(p, in, garbage)
-	}
-	column := int64(0)
-	put := func(s string) {
-		for s != "" {
-			n := int64(len(s))
-			if wrap > 0 {
-				n = min(n, wrap-column)
-			}
-			_, _ = out.WriteString(s[:n])
-			s = s[n:]
-			if column += n; wrap > 0 && column == wrap {
-				_ = out.WriteByte('\n')
-				column = 0
-			}
-		}
-	}
-	var rest []byte
-	for {
-		chunk := in.Chunk()
-		if chunk == nil {
-			break
-		}
-		p.Charge(len(chunk))
-		rest = append(rest, chunk...)
-		n := len(rest) / 3 * 3
-		put(base64.StdEncoding.EncodeToString(rest[:n]))
-		rest = append(rest[:0], rest[n:]...)
-	}
-	put(base64.StdEncoding.EncodeToString(rest))
-	if wrap > 0 && column > 0 {
-		_ = out.WriteByte('\n')
-	}
-	if !ended(p, name, in) {
-		return 1
-	}
-	return 0
-}
-
-func decodeBase64(p *program.Process, in *program.Input, garbage bool) int {
-	var rest []byte
-	for {
-		chunk := in.Chunk()
-		if chunk == nil {
-			break
-		}
-		p.Charge(len(chunk))
-		for _, c := range chunk {
-			letter := c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '+' || c == '/' || c == '='
-			if c == '\n' || garbage && !letter {
-				continue
-			}
-			rest = append(rest, c)
-			if len(rest) < 4 {
-				continue
-			}
-			got, err := base64.StdEncoding.DecodeString(string(rest))
-			if err != nil {
-				_, _ = p.Out().Write(got)
-				p.Errorf("invalid input")
-				return 1
-			}
-			_, _ = p.Out().Write(got)
-			rest = rest[:0]
-		}
-	}
-	if len(rest) > 0 {
-		got, _ := base64.RawStdEncoding.DecodeString(string(rest))
-		_, _ = p.Out().Write(got)
-		p.Errorf("invalid input")
-		return 1
-	}
-	return 0
 }
