@@ -19,11 +19,11 @@ func Programs() program.Table {
 	t := program.Table{"sed": sed.Program(), "awk": awk.Program(), "gawk": awk.Program(), "mawk": awk.Program()}
 	for name, f := range map[string]program.Func{
 		"bc": bc, "chgrp": refuses("there are no other owners here"), "chown": refuses("there are no other owners here"), "cksum": cksum, "cmp": cmp,
-		"column": column, "comm": comm, "csplit": csplit, "dd": dd, "df": df, "diff": diff, "du": du, "egrep": grep, "expand": expand, "expr": expr, "factor": factor,
+		"column": column, "comm": comm, "csplit": csplit, "dd": dd, "dircolors": dircolors, "df": df, "diff": diff, "du": du, "egrep": grep, "expand": expand, "expr": expr, "factor": factor,
 		"fgrep": grep, "file": fileCommand, "find": find, "fmt": fmtCommand, "fold": fold, "grep": grep, "gunzip": gzipCommand, "gzip": gzipCommand, "hd": hexdump,
 		"hexdump": hexdump, "install": install, "ionice": runs, "join": joinCommand, "jq": jq, "mkfifo": refuses("pipes with names are not supported here: use |"),
-		"mknod": refuses("devices cannot be made here"), "nice": runs, "nl": nl, "nohup": runs, "numfmt": numfmt, "od": od, "paste": paste, "patch": patch, "pr": pr, "rev": rev,
-		"setsid": runs, "shuf": shuf, "split": splitCommand, "stdbuf": runs, "strings": stringsCommand, "sum": cksum, "tac": tac, "tar": tarCommand, "truncate": truncate,
+		"mknod": refuses("devices cannot be made here"), "nice": runs, "nl": nl, "nohup": runs, "numfmt": numfmt, "od": od, "paste": paste, "patch": patch, "pathchk": pathchk, "pr": pr, "ptx": ptx, "rev": rev,
+		"setsid": runs, "shred": shred, "shuf": shuf, "split": splitCommand, "stdbuf": runs, "strings": stringsCommand, "sum": cksum, "tac": tac, "tar": tarCommand, "truncate": truncate,
 		"tsort": tsort, "tty": tty, "unexpand": unexpand, "unzip": unzip, "xxd": xxd, "zcat": gzipCommand, "zip": zipCommand,
 	} {
 		t[name] = f
@@ -238,6 +238,34 @@ func inClass(name string, c rune) bool {
 		return strings.ContainsRune("0123456789abcdefABCDEF", c)
 	}
 	return false
+}
+
+// apostrophes quotes a name as messages have it that name a file in the middle.
+func apostrophes(s string) string {
+	if strings.Contains(s, "'") && !strings.ContainsAny(s, "\"$`\\") {
+		return `"` + s + `"`
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\\''`) + "'"
+}
+
+// bareOrQuoted quotes a name where the shell would need that.
+func bareOrQuoted(s string) string {
+	if s == "" || strings.ContainsAny(s, " '\"\\|&;()<>!*?[]$`#~=\n\t:") {
+		return apostrophes(s)
+	}
+	return s
+}
+
+// wrongUsage tells that the arguments are wrong, and returns 1.
+func wrongUsage(p *program.Process, format string, args ...any) int {
+	p.Errorf(format, args...)
+	p.Stderrf("Try '%s --help' for more information.\n", p.Name())
+	return 1
+}
+
+// tooLong begins the message about a name of n bytes where there is room for most.
+func tooLong(most, n int) string {
+	return "limit " + strconv.Itoa(most) + " exceeded by length " + strconv.Itoa(n) + " of "
 }
 
 // lastName returns the last element of a path.
