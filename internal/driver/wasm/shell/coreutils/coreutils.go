@@ -2,10 +2,6 @@
 package coreutils
 
 import (
-	"crypto/md5"
-	"crypto/sha1"
-	"crypto/sha256"
-	"crypto/sha512"
 	"strconv"
 	"strings"
 
@@ -23,8 +19,8 @@ func Programs() program.Table {
 		"which": which, "xargs": xargs, "base32": basenc, "base64": basenc, "basenc": basenc, "nice": wrapper("n:"), "nohup": wrapper(""), "setsid": wrapper("cfw"), "stdbuf": wrapper("i:o:e:"),
 		"tree": tree, "ps": ps, "who": nobody, "users": nobody, "pinky": nobody, "hostid": hostid, "vdir": vdir, "link": link,
 		"arch": arch, "logname": whoami, "groups": groups, "tty": tty, "sync": sync,
-		"md5sum": sums("MD5", md5.New), "sha1sum": sums("SHA1", sha1.New), "sha224sum": sums("SHA224", sha256.New224), "sha256sum": sums("SHA256", sha256.New),
-		"sha384sum": sums("SHA384", sha512.New384), "sha512sum": sums("SHA512", sha512.New),
+		"md5sum": sums("md5"), "sha1sum": sums("sha1"), "sha224sum": sums("sha224"), "sha256sum": sums("sha256"), "sha384sum": sums("sha384"), "sha512sum": sums("sha512"),
+		"b2sum": b2sum, "cksum": cksum, "sum": sum,
 	} {
 		t[name] = f
 	}
