@@ -179,9 +179,11 @@ func Catch(f func()) (thrown any) {
 
 // guard calls f and catches how a program ends by a panic.
 func (p *Process) guard(f func() int) (s Status) {
-	thrown := Catch(func() { s = Status{Code: f() & 0xff} })
+	thrown := CatchDefect(func() { s = Status{Code: f() & 0xff} })
 	switch x := thrown.(type) {
 	case nil:
+	case *Defect:
+		return p.broken(x)
 	case exit:
 		return Status{Code: x.code}
 	case Killed:
@@ -190,6 +192,18 @@ func (p *Process) guard(f func() int) (s Status) {
 		panic(x)
 	}
 	return s
+}
+
+// broken tells of a defect of the program's own, of which a heavier tier may be free.
+func (p *Process) broken(d *Defect) Status {
+	p.Lack(LackFeature, d.Error())
+	p.out = nil // nobody knows what it holds
+	if thrown := Catch(func() { p.message(d.Error()) }); thrown != nil {
+		if _, killed := thrown.(Killed); !killed {
+			panic(thrown)
+		}
+	}
+	return Status{Code: DefectCode}
 }
 
 // last flushes what is left of the output.

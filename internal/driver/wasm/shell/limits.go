@@ -100,8 +100,16 @@ func (sh *shell) lower(letter byte, text, now, set string, soft, hard bool) int 
 }
 
 func biCaller(sh *shell, args []string) int {
+	if len(sh.frames) == 0 && sh.fromText {
+		return 1
+	}
 	n := 0
 	if len(args) > 1 {
+		if len(args[1]) > 1 && args[1][0] == '-' {
+			sh.complain("caller", "%s: invalid option", args[1][:2])
+			sh.stderr("caller: usage: caller [expr]\n")
+			return 2
+		}
 		var err error
 		if n, err = strconv.Atoi(args[1]); err != nil || n < 0 {
 			sh.complain("caller", "%s: invalid number", args[1])

@@ -453,6 +453,7 @@ func (sh *shell) replace(s, pat, with string, all bool) string {
 				}
 				sh.charge(20 + i/8)
 				spans = append(spans, []int{at + i, at + i + len(lit)})
+				sh.w.stop(sh.listRoom(len(spans) * spanBytes))
 				if at += i + len(lit); !all || lit == "" {
 					break
 				}
@@ -499,6 +500,17 @@ func (sh *shell) spare(n int) {
 	sh.hold(-int64(n))
 }
 
+// spanBytes is what one match takes in a list.
+const spanBytes = 40
+
+// listRoom ends the shell where a list of matches of so many bytes could not be held. It holds none.
+func (sh *shell) listRoom(bytes int) error {
+	if bytes > 1<<16 && int64(bytes) > sh.w.account.Spare() {
+		sh.spare(bytes)
+	}
+	return nil
+}
+
 func (sh *shell) spans(s, pat string, all bool, anchor byte) [][]int {
 	if x, ok := patternRegexp(pat, false); ok {
 		switch anchor {
@@ -512,6 +524,7 @@ func (sh *shell) spans(s, pat string, all bool, anchor byte) [][]int {
 			if all {
 				n = -1
 			}
+			re.Bound(sh.listRoom)
 			spans, err := re.FindAllString(s, n)
 			sh.w.stop(err)
 			for i := range spans {
@@ -536,6 +549,7 @@ func (sh *shell) spans(s, pat string, all bool, anchor byte) [][]int {
 		}
 		if hit >= 0 && (hit > i || anchor != 0) {
 			spans = append(spans, []int{i, hit})
+			sh.w.stop(sh.listRoom(len(spans) * spanBytes))
 			if !all {
 				break
 			}

@@ -443,10 +443,18 @@ func (sh *shell) process(body func()) (s program.Status) {
 
 // guard runs a body and catches how a shell's process ends.
 func (sh *shell) guard(body func()) program.Status {
-	thrown := program.Catch(body)
+	thrown := program.CatchDefect(body)
 	switch x := thrown.(type) {
 	case nil:
 		return program.Status{Code: sh.status & 0xff}
+	case *program.Defect:
+		sh.w.Report(program.Lack{Kind: program.LackFeature, Name: "bash", Detail: x.Error()})
+		if thrown = program.Catch(func() { sh.complain("", "%s", x.Error()) }); thrown == nil {
+			return program.Status{Code: program.DefectCode}
+		}
+		if k, ok := thrown.(program.Killed); ok {
+			return program.Status{Signal: k.Signal}
+		}
 	case exitShell:
 		return program.Status{Code: x.code & 0xff}
 	case discard:
