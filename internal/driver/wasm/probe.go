@@ -73,7 +73,7 @@ func (t *Tier) Probe(ctx context.Context) space.Report {
 // Try runs a command in a worker. As long as nobody has made a space, that is a worker of its own which loads no interpreter and ends with it: a daemon whose
 // spaces are all of another tier starts as fast, and takes as little memory, as one without this tier.
 func (t *Tier) Try(ctx context.Context) (err error) {
-	t.prepare()
+	defer t.prepare() // beside the try it would only take the processors
 	pool := t.pool
 	if !t.warmed.Load() {
 		pool = t.workers(tries, 1)
