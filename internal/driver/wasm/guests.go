@@ -40,7 +40,21 @@ type guests struct {
 }
 
 // open loads the interpreters. What was not prepared is made where make says so, and else said to be on its way.
-func (g *guests) open(ctx context.Context, make bool) error {
+func (g *guests) open(ctx context.Context, make bool) (err error) {
+	if err := g.bare(); err != nil {
+		return err
+	}
+	if g.engine, err = engine.New(ctx, engine.Options{Cache: g.cache, MemoryPages: memoryPages, Depth: python.Depth}); err != nil {
+		return err
+	}
+	if err := g.engine.Define(ctx, wasi.Module, wasi.Functions(stateOf)...); err != nil {
+		return err
+	}
+	return errors.Join(g.openJavaScript(ctx, make), g.openForeign(ctx), g.openPython(ctx, make))
+}
+
+// bare is open without the interpreters: it looks whether the cache can be trusted, and loads nothing of it.
+func (g *guests) bare() error {
 	g.table, g.version = program.Table{}, fmt.Sprintf("metering %d", meter.Version)
 	if err := os.MkdirAll(g.cache, 0o700); err != nil {
 		return fault.Wrap(err, fault.Unavailable, "wasm_cache", "the folder for compiled WebAssembly cannot be made")
@@ -54,13 +68,7 @@ func (g *guests) open(ctx context.Context, make bool) error {
 		return fault.Wrap(fs.ErrPermission, fault.Unavailable, "wasm_cache",
 			"what lies in %s is executed, and it is another user's: remove it, or name a folder of your own with AGENTBOX_CACHE", g.cache)
 	}
-	if g.engine, err = engine.New(ctx, engine.Options{Cache: g.cache, MemoryPages: memoryPages, Depth: python.Depth}); err != nil {
-		return err
-	}
-	if err := g.engine.Define(ctx, wasi.Module, wasi.Functions(stateOf)...); err != nil {
-		return err
-	}
-	return errors.Join(g.openJavaScript(ctx, make), g.openForeign(ctx), g.openPython(ctx, make))
+	return nil
 }
 
 func (g *guests) openForeign(ctx context.Context) (err error) {

@@ -12,6 +12,7 @@ import (
 // What Worker is told to do.
 const (
 	serves   = "serve"
+	tries    = "try"
 	prepares = "prepare"
 )
 
@@ -22,6 +23,8 @@ func Worker(ctx context.Context, args []string, in io.Reader, out io.Writer, exi
 		return Prepare(ctx, args[1])
 	case len(args) == 2 && args[0] == serves:
 		return Serve(ctx, args[1], in, out, exit)
+	case len(args) == 2 && args[0] == tries:
+		return serve(&guests{cache: args[1]}, (*guests).bare, in, out, exit)
 	}
 	return fmt.Errorf("this is started by the daemon: %q is not what it says", args)
 }
@@ -32,8 +35,12 @@ const dataBytes = 4 << 30
 // Serve makes this process a worker: it loads what executions need from the folder where Prepare has put it, gives up every right that it does not need for
 // them, and executes what is asked for over in until it ends. Where the daemon is gone while an execution does not stop, exit is called, which does not return.
 func Serve(ctx context.Context, cache string, in io.Reader, out io.Writer, exit func()) error {
-	g := &guests{cache: cache}
-	if err := g.open(ctx, false); err != nil {
+	return serve(&guests{cache: cache}, func(g *guests) error { return g.open(ctx, false) }, in, out, exit)
+}
+
+// serve is Serve with what open has made of g.
+func serve(g *guests, open func(*guests) error, in io.Reader, out io.Writer, exit func()) error {
+	if err := open(g); err != nil {
 		return err
 	}
 	s := newSystem(g)

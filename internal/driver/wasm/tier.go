@@ -20,6 +20,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -50,6 +51,7 @@ type Tier struct {
 	base context.Context // ends with the tier
 	end  context.CancelFunc
 
+	warmed      atomic.Bool // workers were started, since there was a space or a probe
 	preparing   sync.Once
 	preparation sync.WaitGroup // and what looks after the cache
 	prepared    chan struct{}  // closed when the interpreters lie in the cache, or could not be put there
@@ -69,15 +71,26 @@ func New(o Options) (*Tier, error) {
 	if err := os.MkdirAll(o.Scratch, 0o700); err != nil {
 		return nil, fault.Wrap(err, fault.Unavailable, "scratch_missing", "the folder for the temporary files of spaces cannot be made")
 	}
-	pool := worker.NewPool(worker.Options{Command: slices.Concat(o.Command, []string{serves, o.Cache}), Workers: o.Workers, Prepare: worker.Prepare, Logger: o.Logger})
-	t := &Tier{o: o, pool: pool, living: map[id.Space]*instance{}, prepared: make(chan struct{})}
+	t := &Tier{o: o, living: map[id.Space]*instance{}, prepared: make(chan struct{})}
+	t.pool = t.workers(serves, o.Workers)
 	t.base, t.end = context.WithCancel(context.Background())
 	return t, nil
 }
 
+// workers returns a pool whose workers do what a word says.
+func (t *Tier) workers(word string, count int) *worker.Pool {
+	return worker.NewPool(worker.Options{Command: slices.Concat(t.o.Command, []string{word, t.o.Cache}), Workers: count, Prepare: worker.Prepare, Logger: t.o.Logger})
+}
+
 // warm starts a worker, and prepares the interpreters, if that was not done before.
 func (t *Tier) warm() {
+	t.warmed.Store(true)
 	t.pool.Warm()
+	t.prepare()
+}
+
+// prepare prepares the interpreters in the background, if that was not done before.
+func (t *Tier) prepare() {
 	t.preparing.Do(func() {
 		t.preparation.Go(func() { t.tend(t.base) })
 		done := t.mark()

@@ -240,7 +240,17 @@ func (p *Pool) Close() error {
 		return nil
 	}
 	p.alive.Wait()
-	return nil
+	for {
+		select {
+		case w := <-p.idle:
+			if w != nil {
+				p.discard(w)
+			}
+			continue
+		default:
+		}
+		return nil // who has a worker discards it
+	}
 }
 
 // process is one worker.
@@ -407,12 +417,12 @@ func (p *Pool) count(n int) {
 func (p *Pool) give(w *process) {
 	if w.done++; !w.broken && w.done < wornOut {
 		p.mu.Lock()
-		closed := p.closed
-		p.mu.Unlock()
-		if !closed {
-			p.idle <- w
+		if !p.closed {
+			p.idle <- w // there is room for all
+			p.mu.Unlock()
 			return
 		}
+		p.mu.Unlock()
 	}
 	p.discard(w)
 	p.renew()

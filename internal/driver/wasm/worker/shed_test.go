@@ -136,3 +136,18 @@ func TestAllWorkersButOneEndInALull(t *testing.T) {
 	executes(t.Context(), t, p, "input", func() {})
 	living(1)
 }
+
+// TestACloseLeavesNoProcessBehind: a pool that is closed while the program goes on must have taken note of the end of its workers, which else stay in the table of
+// processes.
+func TestACloseLeavesNoProcessBehind(t *testing.T) {
+	p := threeWorkers(t)
+	executes(t.Context(), t, p, "input", func() {})
+	w := <-p.idle
+	p.idle <- w
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if w.command.ProcessState == nil {
+		t.Errorf("nobody has waited for the process %d", w.command.Process.Pid)
+	}
+}

@@ -55,8 +55,8 @@ type named struct {
 	Fields []field
 }
 
-// Page renders the page of an API, its operations grouped by tags, and says which Content-Security-Policy lets it be shown.
-func Page(open *huma.OpenAPI, tags []string) (html []byte, csp string) {
+// Page renders the page of an API, its operations grouped by tags.
+func Page(open *huma.OpenAPI, tags []string) []byte {
 	var groups []group
 	for _, tag := range tags {
 		if g := (group{tag, sections(open, tag)}); len(g.Ops) > 0 {
@@ -73,8 +73,13 @@ func Page(open *huma.OpenAPI, tags []string) (html []byte, csp string) {
 	if err := t.Execute(&out, map[string]any{"Groups": groups, "Types": types, "Style": template.CSS(style), "Version": open.Info.Version}); err != nil {
 		panic(fmt.Sprintf("apidoc: render the page: %v", err)) // the template is the program's own
 	}
+	return out.Bytes()
+}
+
+// Policy is the Content-Security-Policy that lets the page be shown.
+func Policy() string {
 	hash := sha256.Sum256([]byte(style))
-	return out.Bytes(), "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 }
 
 // sections are the operations of a tag, by path and method.

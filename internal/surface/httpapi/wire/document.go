@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -38,26 +39,28 @@ func (s *Server) Object(schema, field string) {
 	s.schemas().Map()[schema].Properties[field] = &huma.Schema{Type: "object", AdditionalProperties: true}
 }
 
-// Finish adds the API document and its page, which tell about every operation that was added before.
+// Finish adds the API document and its page, which tell about every operation that was added before. Each is written when it is asked for first: that takes
+// longer than all the rest of a server, and most daemons are never asked.
 func (s *Server) Finish() {
 	for _, unused := range []string{"ErrorModel", "ErrorDetail"} { // huma's own form of errors
 		delete(s.schemas().Map(), unused)
 	}
-	document := s.OpenAPI()
+	document := sync.OnceValue(s.OpenAPI)
 	for _, op := range []Operation{
 		{ID: "get-openapi", Method: http.MethodGet, Path: "/v1/openapi.json", Public: true},
 		{ID: "get-openapi-root", Method: http.MethodGet, Path: "/openapi.json", Public: true},
 	} {
 		s.plain(op, "application/json", "", document)
 	}
-	page, csp := apidoc.Page(s.api.OpenAPI(), s.Tags)
-	s.plain(Operation{ID: "get-docs", Method: http.MethodGet, Path: "/v1/docs", Public: true}, "text/html; charset=utf-8", csp, page)
+	page := sync.OnceValue(func() []byte { return apidoc.Page(s.api.OpenAPI(), s.Tags) })
+	s.plain(Operation{ID: "get-docs", Method: http.MethodGet, Path: "/v1/docs", Public: true}, "text/html; charset=utf-8", apidoc.Policy(), page)
 }
 
 // plain serves bytes that never change and that the API document does not list.
-func (s *Server) plain(op Operation, contentType, csp string, body []byte) {
+func (s *Server) plain(op Operation, contentType, csp string, written func() []byte) {
 	s.admitRoute(op, nil)
 	s.mux.HandleFunc(pattern(op.Method, op.Path), func(w http.ResponseWriter, r *http.Request) {
+		body := written()
 		if csp != "" {
 			w.Header().Set("Content-Security-Policy", csp)
 		}
