@@ -71,6 +71,7 @@ type Account struct {
 	paced int64 // gas at which pace is called next
 
 	gas    int64 // used
+	late   int64 // asked for after the stop
 	slept  time.Duration
 	memory int64 // held now
 	peak   int64
@@ -164,6 +165,7 @@ func (a *Account) Check() error {
 // Charge counts gas, and fails with *Stopped when the execution has none left or was stopped. A negative charge is a refusal as well.
 func (a *Account) Charge(gas int64) error {
 	if s := a.stop.Load(); s != nil {
+		a.late += max(gas, 0)
 		return s
 	}
 	if gas < 0 || gas > a.limits.Gas-a.gas {
@@ -192,6 +194,9 @@ func (a *Account) Slice(want int64) (int64, error) {
 
 // Return gives back what is left of slices. What is negative was used beyond them, which is counted also where it exceeds the bound.
 func (a *Account) Return(gas int64) { a.gas -= gas }
+
+// Late returns the gas that was asked for after the stop: what code that does not end at once has tried to do.
+func (a *Account) Late() int64 { return a.late }
 
 // Used returns the gas that was used.
 func (a *Account) Used() int64 { return a.gas }

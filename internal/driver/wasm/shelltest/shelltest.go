@@ -31,6 +31,7 @@ type Result struct {
 	Out, Err string
 	Code     int
 	Gas      int64
+	Late     int64 // gas that was asked for after a stop
 	Stopped  error
 	Lacks    []program.Lack
 }
@@ -51,8 +52,11 @@ func (s *sink) Write(p []byte) (int, error) {
 
 // Execute runs a script with programs in an empty folder.
 func Execute(programs program.Table, limits bound.Limits, script string) Result {
-	a := bound.New(limits, [32]byte{1}, Start())
-	var r Result
+	return ExecuteWith(bound.New(limits, [32]byte{1}, Start()), programs, script)
+}
+
+// ExecuteWith is Execute with an account of the caller's, which may stop it.
+func ExecuteWith(a *bound.Account, programs program.Table, script string) (r Result) {
 	fiber.Run(func(g *fiber.Group) {
 		fs := vfs.New(a, g)
 		fail := func(err error) {
@@ -73,6 +77,7 @@ func Execute(programs program.Table, limits bound.Limits, script string) Result 
 		result := sh.Run(script)
 		r.Out, r.Err, r.Code, r.Gas, r.Stopped = out.String(), errs.String(), result.Code, a.Used(), result.Err
 	})
+	r.Late = a.Late()
 	return r
 }
 
