@@ -52,54 +52,47 @@ func (w Withhold) Digest() event.Digest {
 	return event.DigestOf([]byte(strings.Join(w.Paths, "\x00") + "\x01" + strings.Join(w.Except, "\x00")))
 }
 
-// covers reports whether a pattern matches a folded path at any depth, or with below a folder on the way to it.
+// covers reports whether a pattern matches a folded path at any depth, or with below a folder on the way to it. It takes time in proportion
+// to the product of both lengths at most, for code chooses how deep its folders are.
 func covers(pattern, path string, below bool) bool {
 	pattern = folded(strings.TrimSuffix(strings.TrimSuffix(strings.TrimPrefix(pattern, "**/"), "/**"), "/"))
 	if strings.Trim(pattern, "*") == "" {
 		return pattern != ""
 	}
-	for at := path; ; {
-		if star(pattern, at) {
+	end := len(pattern)
+	// By how much of the pattern: whether the text since the beginning of one of the names fits that.
+	fits, next := make([]bool, end+1), make([]bool, end+1)
+	reach := func(set []bool, n int) {
+		for set[n] = true; n < end && pattern[n] == '*'; n++ {
+			set[n+1] = true
+		}
+	}
+	for i := range len(path) {
+		if i == 0 || path[i-1] == '/' {
+			reach(fits, 0)
+		}
+		if below && path[i] == '/' && fits[end] {
 			return true
 		}
-		if below {
-			for i := 0; i < len(at); i++ {
-				if at[i] == '/' && star(pattern, at[:i]) {
-					return true
-				}
+		clear(next)
+		for n, fit := range fits[:end] {
+			switch {
+			case fit && pattern[n] == '*':
+				reach(next, n)
+			case fit && pattern[n] == path[i]:
+				reach(next, n+1)
 			}
 		}
-		_, rest, more := strings.Cut(at, "/")
-		if !more {
-			return false
+		if fits[end] && pattern[end-1] == '*' {
+			next[end] = true
 		}
-		at = rest
+		fits, next = next, fits
 	}
+	return fits[end]
 }
 
 // folded returns a text in which letters of either case are the same.
 func folded(s string) string { return strings.ToLower(strings.ToUpper(s)) }
-
-// star reports whether a text fits a pattern whose stars match anything. It takes time in proportion to the product of both lengths at most.
-func star(pattern, text string) bool {
-	p, t, last, mark := 0, 0, -1, 0
-	for t < len(text) {
-		switch {
-		case p < len(pattern) && pattern[p] == '*':
-			last, mark = p, t
-			p++
-		case p < len(pattern) && pattern[p] == text[t]:
-			p++
-			t++
-		case last >= 0:
-			mark++
-			p, t = last+1, mark
-		default:
-			return false
-		}
-	}
-	return strings.Trim(pattern[p:], "*") == ""
-}
 
 // PathRule is one pattern of a policy that keeps something from files, as it is shown to people.
 type PathRule struct {

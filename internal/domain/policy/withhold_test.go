@@ -1,8 +1,13 @@
 package policy_test
 
 import (
+	"path"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
+
+	"pgregory.net/rapid"
 
 	"agentbox/internal/domain/policy"
 )
@@ -33,6 +38,50 @@ func TestWithholdMatches(t *testing.T) {
 	if _, held := (policy.Withhold{Paths: []string{strings.Repeat("*a", 250) + "b"}}).Match(strings.Repeat("a", 4000)); held {
 		t.Error("it matches what it does not")
 	}
+}
+
+// A path of code's making is as deep as code likes, and takes no longer for it than its length.
+func TestWithholdMatchesDeepPathsInTime(t *testing.T) {
+	w := policy.Withhold{Paths: []string{"*.env", "*a*a*a*a*b", "x/*/y"}, Except: []string{"*a*a*a*a*c/**"}}
+	start := time.Now()
+	if _, held := w.Match(strings.Repeat("a/", 20_000) + "a"); held {
+		t.Error("it matches what it does not")
+	}
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	if _, held := w.Match(strings.Repeat("a/", 20_000) + ".env"); !held {
+		t.Error("it does not match at the end of a deep path")
+	}
+}
+
+// What is matched is what a plain reading says: some names of the path, one behind the other, fit the pattern; without below up to the end.
+func TestWithholdMatchesAsItReads(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		alphabet := []string{"a", "b", ".", "*", "/"}
+		text := func(of []string, what string) string {
+			return strings.Join(rapid.SliceOfN(rapid.SampledFrom(of), 1, 8).Draw(t, what), "")
+		}
+		pattern := strings.Trim(text(alphabet, "pattern"), "/")
+		path := strings.Trim(path.Clean("/"+text([]string{"a", "b", ".", "/"}, "path")), "/")
+		if strings.Trim(pattern, "*") == "" || strings.HasPrefix(pattern, "**/") || strings.HasSuffix(pattern, "/**") || path == "" {
+			t.Skip()
+		}
+		plain := regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*") + "$")
+		names, below, whole := strings.Split(path, "/"), false, false
+		for from := range names {
+			for to := from + 1; to <= len(names); to++ {
+				fits := plain.MatchString(strings.Join(names[from:to], "/"))
+				below, whole = below || fits, whole || fits && to == len(names)
+			}
+		}
+		if _, held := (policy.Withhold{Paths: []string{pattern}}).Match(path); held != below {
+			t.Errorf("%q holds %q: %t, want %t", pattern, path, held, below)
+		}
+		if _, held := (policy.Withhold{Paths: []string{"*"}, Except: []string{pattern}}).Match(path); held == whole {
+			t.Errorf("%q excepts %q: %t, want %t", pattern, path, !held, whole)
+		}
+	})
 }
 
 func TestPathRulesSayHowStrongTheyAre(t *testing.T) {

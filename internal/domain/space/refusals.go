@@ -31,6 +31,8 @@ var (
 	ErrQuota = fault.New(fault.Exhausted, "quota_exceeded", "the space's disk limit is reached")
 	// ErrTreeTooDeep refuses a tree of folders that is too deep to be measured.
 	ErrTreeTooDeep = fault.New(fault.Exhausted, "tree_too_deep", "the folders are nested too deeply")
+	// ErrFolderTooLarge refuses a folder with too many entries to look at all of them.
+	ErrFolderTooLarge = fault.New(fault.Exhausted, "folder_too_large", "the folder holds too many entries")
 	// ErrArchiveTooLarge refuses an archive with too many entries or bytes, or that unpacks to far more than it is.
 	ErrArchiveTooLarge = fault.New(fault.Exhausted, "archive_too_large", "the archive is too large")
 	// ErrArchiveInvalid refuses an archive that cannot be read or holds what does not belong into a space.

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"unicode/utf8"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -35,6 +36,7 @@ type heldRules struct {
 	policy.Withhold
 	Suspect  []event.Digest `json:"suspect_snapshots,omitempty"` // they may hold files that a later policy withholds
 	Also     []string       `json:"also,omitempty"`              // paths at which a file lay that had a withheld name as well
+	AlsoRaw  [][]byte       `json:"also_bytes,omitempty"`        // on the disk: those of Also that are no text, which JSON would change
 	Sweeping bool           `json:"sweeping,omitempty"`          // the view is being swept; the daemon goes on with it before code runs
 }
 
@@ -113,6 +115,14 @@ func makeAside(home string, w policy.Withhold) error {
 
 // writeRules replaces the rules of a space durably.
 func writeRules(home string, r heldRules) error {
+	r.AlsoRaw = nil
+	r.Also = slices.DeleteFunc(slices.Clone(r.Also), func(path string) bool {
+		if utf8.ValidString(path) {
+			return false
+		}
+		r.AlsoRaw = append(r.AlsoRaw, []byte(path))
+		return true
+	})
 	raw, err := json.Marshal(r)
 	if err != nil {
 		return err
@@ -141,6 +151,10 @@ func readRules(home string) (r heldRules, err error) {
 	if err != nil {
 		return r, fault.Wrap(err, fault.Internal, "space_damaged", "what is withheld in %s cannot be read", filepath.Base(home))
 	}
+	for _, path := range r.AlsoRaw {
+		r.Also = append(r.Also, string(path))
+	}
+	r.AlsoRaw = nil
 	return r, nil
 }
 
@@ -199,25 +213,35 @@ func (f *Files) sweepUnder(ctx context.Context, w policy.Withhold, kept []space.
 			rules.Suspect = append(rules.Suspect, s.Root)
 		}
 	}
+	found, err := f.matching(ctx, rules) // where not all can be looked at, nothing is changed
+	if err != nil {
+		return nil, err
+	}
 	if err := errors.Join(makeAside(home, w), writeRules(home, rules)); err != nil {
 		return nil, err
 	}
 	f.at.sweep(true)
-	return f.sweep(ctx, rules)
+	return f.move(ctx, rules, found)
 }
 
 // sweep moves what the rules withhold from the view to the withheld files, and says that this is done. No code runs meanwhile.
 func (f *Files) sweep(ctx context.Context, rules heldRules) ([]string, error) {
+	ctx = context.WithoutCancel(ctx)
+	found, err := f.matching(ctx, rules)
+	if err != nil {
+		return nil, err
+	}
+	return f.move(ctx, rules, found)
+}
+
+// move is the part of sweep that changes something.
+func (f *Files) move(ctx context.Context, rules heldRules, found []match) ([]string, error) {
 	ctx = context.WithoutCancel(ctx)
 	root, err := f.at.open(filesFolder)
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close()
-	found, err := matching(ctx, root, rules)
-	if err != nil {
-		return nil, beneath.Refusal(err, ".")
-	}
 	aside := f.aside(rules.Withhold)
 	to, err := f.at.open(withheldFiles)
 	if err != nil {
@@ -264,16 +288,22 @@ type match struct {
 	st   beneath.Stat
 }
 
-// matching returns the entries that a policy withholds, and the other names of the files among them.
-func matching(ctx context.Context, root *beneath.Folder, rules heldRules) ([]match, error) {
+// matching returns the entries that a policy withholds, and the other names of the files among them. It looks at all of the view or returns
+// an error.
+func (f *Files) matching(ctx context.Context, rules heldRules) ([]match, error) {
+	root, err := f.at.open(filesFolder)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
 	inodes := map[uint64]bool{}
 	see := func(visit func(rel string, st beneath.Stat)) error {
-		return beneath.Walk(ctx, root, ".", beneath.MaxDepth, snapshots.MaxEntries, func(_ *beneath.Folder, rel, _ string, st beneath.Stat) error {
+		return beneath.WalkAll(ctx, root, ".", beneath.MaxDepth, snapshots.MaxEntries, func(_ *beneath.Folder, rel, _ string, st beneath.Stat) error {
 			visit(rel, st)
 			return nil
 		})
 	}
-	err := see(func(rel string, st beneath.Stat) {
+	err = see(func(rel string, st beneath.Stat) {
 		if rules.holds(rel) && st.Nlink > 1 && st.Mode&beneath.TypeBits == beneath.TypeFile {
 			inodes[st.Ino] = true
 		}
@@ -286,7 +316,13 @@ func matching(ctx context.Context, root *beneath.Folder, rules heldRules) ([]mat
 			}
 		})
 	}
-	return found, err
+	if err == nil {
+		return found, nil
+	}
+	if failed, ok := errors.AsType[*fault.Error](err); ok {
+		return nil, failed.With("Nothing was withheld that was not before. Remove that folder, rewind the space, or destroy it.")
+	}
+	return nil, beneath.Refusal(err, ".")
 }
 
 // take moves one entry of the view, by copying it: the two may lie on different file systems. A withheld file that has the path already keeps

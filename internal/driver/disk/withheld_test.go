@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space"
@@ -276,4 +277,144 @@ func TestAStricterPolicyHoldsAfterRewindForkAndRestart(t *testing.T) {
 	if _, err := os.Lstat(filepath.Join(root, string(filestest.One))); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the withheld files outlive their space: %v", err)
 	}
+}
+
+// What code hides deep, or under a name that is no text, a stricter policy finds all the same, also after a rewind and a restart.
+func TestThreatAStricterPolicyReachesEveryName(t *testing.T) {
+	root := t.TempDir()
+	s := openSpacesIn(t, root)
+	if _, err := s.Store.Create(t.Context(), s.Issue(policy.Action{Type: policy.SpaceCreate, Space: filestest.One}), s.UID, filestest.Limits, space.Seed{}); err != nil {
+		t.Fatal(err)
+	}
+	_, dir, err := s.Store.Open(filestest.One, s.UID, filestest.Limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat(strings.Repeat("n", 200)+"/", 24) // more than the 4,096 bytes of a path
+	deep := strings.Repeat("d/", 255)
+	names := []string{"a\n.env", "\xff.env", "\xffB.KeY", "\u212aey.\u212aEY", ".EnV", " .env", long + ".env", long + "x.key/y", deep + ".env"}
+	for _, name := range names {
+		digs(t, dir, name, "secret")
+	}
+	digs(t, dir, "plain", "plain")
+	if err := os.Link(filepath.Join(dir, ".EnV"), filepath.Join(dir, "other\xfe\xff")); err != nil {
+		t.Fatal(err)
+	}
+	h, err := s.Store.History(filestest.One, s.UID, filestest.Limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Disturb()
+	before, err := h.Keep(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	moved, err := s.Store.KeepAside(t.Context(), filestest.One, s.UID, filestest.Limits, secrets)
+	if err != nil || len(moved) != len(names)+1 {
+		t.Errorf("moved %d files, %v, want %d", len(moved), err, len(names)+1)
+	}
+	clean := func(when, dir string) {
+		t.Helper()
+		for _, name := range append(slices.Clone(names), "other\xfe\xff") {
+			if digsUp(t, dir, name) {
+				t.Errorf("%s code sees %.100q", when, name)
+			}
+		}
+		if !digsUp(t, dir, "plain") {
+			t.Errorf("%s code does not see what is not withheld", when)
+		}
+	}
+	clean("after the change", dir)
+	if got := digsUp(t, filepath.Join(root, string(filestest.One), "withheld", "files"), long+".env"); !got {
+		t.Error("what was deep is not among the withheld files")
+	}
+	s = openSpacesIn(t, root) // what is remembered is on the disk
+	if h, err = s.Store.History(filestest.One, s.UID, filestest.Limits); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := h.Rewind(t.Context(), s.Issue(policy.Action{Type: policy.SpaceRewind, Space: filestest.One, Content: before.Root})); err != nil {
+		t.Errorf("rewind to before: %v", err)
+	}
+	if _, dir, err = s.Store.Open(filestest.One, s.UID, filestest.Limits); err != nil {
+		t.Fatal(err)
+	}
+	clean("after a rewind", dir)
+}
+
+// Where not all of a space can be looked at, a stricter policy is refused, and the space is what it was. The bound is 1,024 folders in one another.
+func TestThreatAStricterPolicyIsRefusedWhereNotAllCanBeSeen(t *testing.T) {
+	for depth, want := range map[int]string{1022: "", 1023: "", 1024: "tree_too_deep"} {
+		root := t.TempDir()
+		s := openSpacesIn(t, root)
+		if _, err := s.Store.Create(t.Context(), s.Issue(policy.Action{Type: policy.SpaceCreate, Space: filestest.One}), s.UID, filestest.Limits, space.Seed{}); err != nil {
+			t.Fatal(err)
+		}
+		_, dir, err := s.Store.Open(filestest.One, s.UID, filestest.Limits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := strings.Repeat("d/", depth) + ".env"
+		digs(t, dir, at, "secret")
+		moved, err := s.Store.KeepAside(t.Context(), filestest.One, s.UID, filestest.Limits, secrets)
+		if got := fault.CodeOf(err); got != want || want == "" && len(moved) != 1 {
+			t.Errorf("%d folders in one another: %d moved, %v, want %q", depth, len(moved), err, want)
+		}
+		if digsUp(t, dir, at) != (want != "") {
+			t.Errorf("%d folders in one another: code sees it: %t", depth, want == "")
+		}
+		if _, err := os.Lstat(filepath.Join(root, string(filestest.One), "withheld")); (err == nil) != (want == "") {
+			t.Errorf("%d folders in one another: of a refusal something is left: %v", depth, err)
+		}
+		if _, _, err := openSpacesIn(t, root).Store.Open(filestest.One, s.UID, filestest.Limits); err != nil {
+			t.Errorf("%d folders in one another: the space is not usable any more: %v", depth, err)
+		}
+	}
+}
+
+// digs makes a file at a path of any length, as code does it: folder by folder.
+func digs(t *testing.T, dir, name, text string) {
+	t.Helper()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folders := strings.Split(name, "/")
+	for _, folder := range folders[:len(folders)-1] {
+		if err := root.Mkdir(folder, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+			t.Fatal(err)
+		}
+		next, err := root.OpenRoot(folder)
+		if err = errors.Join(err, root.Close()); err != nil {
+			t.Fatal(err)
+		}
+		root = next
+	}
+	defer root.Close()
+	if err := root.WriteFile(folders[len(folders)-1], []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// digsUp reports whether there is a file at a path of any length.
+func digsUp(t *testing.T, dir, name string) bool {
+	t.Helper()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folders := strings.Split(name, "/")
+	for _, folder := range folders[:len(folders)-1] {
+		next, err := root.OpenRoot(folder)
+		root.Close()
+		if errors.Is(err, os.ErrNotExist) {
+			return false
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		root = next
+	}
+	defer root.Close()
+	_, err = root.Lstat(folders[len(folders)-1])
+	return err == nil
 }

@@ -5,6 +5,7 @@ package beneath
 import (
 	"fmt"
 	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -48,8 +49,27 @@ func Root(dir string) (*Folder, error) {
 // At opens a folder by a path on the host in which links are followed.
 func At(path string) (*Folder, error) { return os.Open(path) }
 
-// Open opens rel below dir.
+// pathBytes is the longest path that the kernel resolves in one step.
+const pathBytes = unix.PathMax - 1
+
+// Open opens rel below dir. A path may be longer than the kernel takes at once: code in a space makes such folders step by step.
 func Open(dir *Folder, rel string, flags int) (*os.File, error) {
+	for len(rel) > pathBytes {
+		cut := strings.LastIndexByte(rel[:pathBytes], '/')
+		if cut <= 0 {
+			return nil, unix.ENAMETOOLONG
+		}
+		next, err := open(dir, rel[:cut], unix.O_PATH|unix.O_DIRECTORY)
+		if err != nil {
+			return nil, err
+		}
+		defer next.Close()
+		dir, rel = next, rel[cut+1:]
+	}
+	return open(dir, rel, flags)
+}
+
+func open(dir *Folder, rel string, flags int) (*os.File, error) {
 	how := unix.OpenHow{Flags: uint64(flags | openFlags), Resolve: resolve}
 	if flags&unix.O_PATH != 0 {
 		how.Flags &^= unix.O_NONBLOCK | unix.O_NOCTTY // openat2 refuses what O_PATH ignores

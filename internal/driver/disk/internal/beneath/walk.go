@@ -6,10 +6,14 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"unicode"
 	"unicode/utf8"
+
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/space"
 )
 
 // Visit receives an entry of a walk: the open folder it lies in, its path from the walk's root, its name, and what it is.
@@ -19,14 +23,36 @@ type Visit func(dir *Folder, rel, name string, st Stat) error
 // first limit names of each folder. It holds one folder open at a time and no more than limit names of each in memory. A folder that is
 // gone or changed when its turn comes is passed over, except the first.
 func Walk(ctx context.Context, root *Folder, rel string, depth, limit int, see Visit) error {
+	return walk(ctx, root, rel, depth, limit, false, see)
+}
+
+// WalkAll visits what Walk does, in a tree that nobody changes meanwhile, and leaves nothing out: a folder nested deeper than depth, one with
+// more than limit names, and anything that cannot be looked at is an error. A caller that looks for what must not stay needs that.
+func WalkAll(ctx context.Context, root *Folder, rel string, depth, limit int, see Visit) error {
+	return walk(ctx, root, rel, depth, limit, true, see)
+}
+
+func walk(ctx context.Context, root *Folder, rel string, depth, limit int, all bool, see Visit) error {
+	if depth <= 0 {
+		return fault.New(fault.Exhausted, space.ErrTreeTooDeep.Code,
+			"folders are nested too deep to look at all of them, below %.100s", strconv.QuoteToASCII(rel))
+	}
 	dir, err := Dir(root, rel)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	names, err := firstNames(ctx, dir, limit)
+	most := limit
+	if all {
+		most++
+	}
+	names, err := firstNames(ctx, dir, most)
 	if err != nil {
 		return err
+	}
+	if len(names) > limit {
+		return fault.New(fault.Exhausted, space.ErrFolderTooLarge.Code,
+			"the folder %.100s holds more than %d entries, too many to look at all of them", strconv.QuoteToASCII(rel), limit)
 	}
 	// The entry of a folder sorts by its name; what lies in it by the name with a slash. Other names may come between the two.
 	type turn struct{ key, name string }
@@ -34,12 +60,15 @@ func Walk(ctx context.Context, root *Folder, rel string, depth, limit int, see V
 	stats := make(map[string]Stat, len(names))
 	for _, name := range names {
 		st, err := Lstat(dir, name)
+		if err != nil && all {
+			return err
+		}
 		if err != nil {
 			continue
 		}
 		stats[name] = st
 		turns = append(turns, turn{name, name})
-		if st.Mode&TypeBits == TypeFolder && depth > 1 {
+		if st.Mode&TypeBits == TypeFolder && (all || depth > 1) {
 			turns = append(turns, turn{name + "/", name})
 		}
 	}
@@ -52,7 +81,7 @@ func Walk(ctx context.Context, root *Folder, rel string, depth, limit int, see V
 			}
 			continue
 		}
-		if err := Walk(ctx, root, path, depth-1, limit, see); err != nil && !Vanished(err) {
+		if err := walk(ctx, root, path, depth-1, limit, all, see); err != nil && (all || !Vanished(err)) {
 			return err
 		}
 	}
