@@ -148,7 +148,7 @@ func WASI(instance any) *wasi.Program { return instance.(interface{ WASI() *wasi
 
 // begin opens what every instance has open, in the same order: the image knows it by its numbers.
 func begin(fs *vfs.FS, p *program.Process, stdio [3]*vfs.Handle) (*state, error) {
-	c := wasi.Config{Args: []string{"python3"}, Stdio: stdio, Preopens: []wasi.Preopen{{Name: "/", Dir: fs.Root()}}, Full: true}
+	c := wasi.Config{Args: []string{"python3"}, Stdio: stdio, Preopens: []wasi.Preopen{{Name: "/", Dir: fs.Root()}}}
 	if p != nil {
 		c.Umask, c.Deadline, c.Late = p.Umask, p.Deadline, func() { p.Kill(program.SIGTERM) }
 	}
