@@ -34,7 +34,10 @@ func zone(in *engine.Instance, stack []uint64) {
 	}
 	at = at.In(s.place)
 	abbreviation, offset := at.Zone()
-	opposite := offset
+	opposite := offset + 3600 // as GNU's library has it, also where there is no summer time
+	if at.IsDST() {
+		opposite = offset - 3600
+	}
 	for _, month := range []time.Month{time.January, time.July} {
 		if _, other := time.Date(at.Year(), month, 1, 0, 0, 0, 0, s.place).Zone(); other != offset {
 			opposite = other
