@@ -53,7 +53,7 @@ keep(const char *text)
 void
 __secs_to_zone(long long seconds, int local, int *summer, long *offset, long *opposite, const char **name)
 {
-    struct answer a = {.name = "UTC"};
+    struct answer a = {.opposite = 3600, .name = "UTC"}; // GNU's library shifts an hour of summer time that a zone has not
     if (zone) {
         host_zone(zone, strlen(zone), seconds, local, &a);
     }
