@@ -22,10 +22,10 @@ func Commands() []string {
 // What the interpreters have, by which is seen before a command runs whether it needs more: a name that were missing here would cost a promotion, one too many an
 // attempt in vain.
 const (
-	modules = `__future__ _io _thread abc argparse array ast asyncio atexit base64 bdb binascii bisect builtins cProfile calendar cmath cmd code
+	modules = `__future__ _io _thread abc argparse array ast asyncio atexit base64 bdb binascii bisect builtins bz2 cProfile calendar cmath cmd code
 		codecs codeop collections colorsys compileall concurrent configparser contextlib contextvars copy copyreg csv dataclasses datetime dbm decimal
 		difflib dis doctest email encodings enum errno faulthandler filecmp fileinput fnmatch fractions ftplib functools gc genericpath getopt getpass
-		gettext glob graphlib gzip hashlib heapq hmac html http imaplib importlib inspect io ipaddress itertools json keyword linecache locale logging
+		gettext glob graphlib gzip hashlib heapq hmac html http imaplib importlib inspect io ipaddress itertools json keyword linecache locale logging lzma
 		mailbox marshal math mimetypes modulefinder multiprocessing netrc ntpath nturl2path numbers opcode operator optparse os pathlib pdb pickle
 		pickletools pkgutil platform plistlib poplib posix posixpath pprint profile pstats py_compile pyclbr pydoc pyexpat queue quopri random re
 		reprlib rlcompleter runpy sched secrets select selectors shelve shlex shutil signal site smtplib socket socketserver sqlite3 sre_compile sre_constants sre_parse stat statistics

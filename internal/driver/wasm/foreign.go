@@ -66,7 +66,7 @@ func (f *foreign) Run(p *program.Process) int {
 			stdio[i] = h.Dup()
 		}
 	}
-	w, err := wasi.New(p.FS, wasi.Config{Args: p.Args, Env: p.Env, Stdio: stdio, Umask: p.Umask, Preopens: []wasi.Preopen{{Name: ".", Dir: p.Cwd}, {Name: "/", Dir: p.FS.Root()}}})
+	w, err := wasi.New(p.FS, wasi.Config{Args: p.Args, Env: p.Env, Stdio: stdio, Umask: p.Umask, Preopens: preopens(p)})
 	if err != nil {
 		return f.refused(p, err)
 	}
@@ -92,6 +92,26 @@ func (f *foreign) Run(p *program.Process) int {
 		return f.refused(p, err)
 	}
 	return 0
+}
+
+// preopens are the folders that a module has open from the beginning. The C library of WASI takes the slash off absolute paths, and then the folder whose name is
+// the longest that the path begins with; of names that are as long, the last, where "/" and "." are the empty name. So each folder of the root has a name of
+// its own, and the working folder comes last: there relative paths are looked for. It comes first too, since programs without that library take the first for it.
+// A relative path whose first element is the name of a folder of the root means that one; "./" in front does not help, for the library takes it off.
+func preopens(p *program.Process) []wasi.Preopen {
+	work := wasi.Preopen{Name: ".", Dir: p.Cwd}
+	all := []wasi.Preopen{work, {Name: "/", Dir: p.FS.Root()}}
+	entries, err := p.FS.Root().List()
+	if err != nil {
+		return all
+	}
+	for _, e := range entries {
+		path := "/" + e.Name
+		if n, err := p.FS.Lookup(vfs.At{Dir: p.FS.Root()}, path, true); err == nil && n.Kind() == vfs.Directory {
+			all = append(all, wasi.Preopen{Name: path, Dir: n})
+		}
+	}
+	return append(all, work)
 }
 
 // trapped returns the signal that a machine would end such a program by.

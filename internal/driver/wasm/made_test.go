@@ -4,9 +4,15 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"agentbox/internal/domain/space/spacetest"
+	"agentbox/internal/driver/wasm/bound"
+	"agentbox/internal/driver/wasm/fiber"
+	"agentbox/internal/driver/wasm/program"
+	"agentbox/internal/driver/wasm/vfs"
 )
 
 // TestAModuleIsRunByItsName runs a module that may not be executed, and one whose files and folders get what the umask leaves.
@@ -49,6 +55,54 @@ func TestAModuleIsRunByItsName(t *testing.T) {
 	if !slices.Contains(Commands(), "wasm") {
 		t.Error("the router does not know the command")
 	}
+}
+
+// TestModulesFindTheWorkingFolder looks for paths among the folders of a module as the C library of WASI does.
+func TestModulesFindTheWorkingFolder(t *testing.T) {
+	account := bound.New(bound.Limits{Gas: 1 << 30, Time: time.Hour, MemoryBytes: 1 << 20, OutputBytes: 1 << 10, FileBytes: 1 << 10, OpenFiles: 64, Depth: 8}, [32]byte{}, time.Now())
+	fiber.Run(func(g *fiber.Group) {
+		fs := vfs.New(account, g)
+		root := vfs.At{Dir: fs.Root()}
+		for _, dir := range []string{"/workspace", "/tmp", "/etc"} {
+			if err := fs.Mount(dir, vfs.Options{Bytes: 1 << 20, Files: 10}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := fs.Mkdir(root, "/workspace/sub", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		cwd, err := fs.Lookup(root, "/workspace/sub", true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		folders := preopens(&program.Process{FS: fs, Cwd: cwd, Account: account})
+		if folders[0].Name != "." || folders[0].Dir != cwd {
+			t.Errorf("the first folder is %q", folders[0].Name)
+		}
+		find := func(path string) string {
+			path = strings.TrimPrefix(strings.TrimLeft(path, "/"), "./")
+			best, at := -1, ""
+			for _, f := range slices.Backward(folders) {
+				prefix := strings.TrimPrefix(strings.TrimLeft(f.Name, "/"), ".")
+				if len(prefix) > best && (prefix == "" || path == prefix || strings.HasPrefix(path, prefix+"/")) {
+					name, err := f.Dir.Path()
+					if err != nil {
+						t.Fatal(err)
+					}
+					best, at = len(prefix), strings.TrimSuffix(filepath.Join(name, path[len(prefix):]), "/")
+				}
+			}
+			return at
+		}
+		for path, want := range map[string]string{
+			"a": "/workspace/sub/a", "./a": "/workspace/sub/a", "d/a": "/workspace/sub/d/a",
+			"/workspace/a": "/workspace/a", "/tmp/a": "/tmp/a", "/etc": "/etc", "/workspace": "/workspace", "temporary/a": "/workspace/sub/temporary/a",
+		} {
+			if got := find(path); got != want {
+				t.Errorf("%s is %s, not %s", path, got, want)
+			}
+		}
+	})
 }
 
 // TestModesOfWhatJavaScriptMakes holds creation modes and the umask to Node's.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"agentbox/internal/driver/wasm/engine"
 	"agentbox/internal/driver/wasm/vfs"
@@ -55,7 +56,7 @@ func define(ctx context.Context, e *engine.Engine) error {
 		engine.Function{Name: "host_promise_rejection", Params: types("iii"), Call: func(in *engine.Instance, s []uint64) { in.State.(*run).rejection(whole("iii", s)) }},
 		function("host_module_normalize", "ii", (*run).normalize),
 		function("host_module_load", "ii", (*run).load),
-		function("host_get_timezone_offset", "ii", func(*run, []uint64) uint64 { return 0 }),
+		function("host_get_timezone_offset", "ii", (*run).zoneOffset),
 	)
 	return errors.Join(err, e.Define(ctx, "wasi_snapshot_preview1",
 		function("clock_time_get", "iIi", func(r *run, s []uint64) uint64 {
@@ -76,6 +77,19 @@ func define(ctx context.Context, e *engine.Engine) error {
 		}),
 		function("fd_close", "i", refuse), function("fd_fdstat_get", "ii", refuse), function("fd_seek", "iIii", refuse), function("fd_write", "iiii", refuse),
 	))
+}
+
+// zoneOffset returns how many seconds local time is ahead of UTC at a time: seconds since 1970, which come in two halves.
+func (r *run) zoneOffset(s []uint64) uint64 {
+	if r.p == nil { // the image, which is for every zone
+		return 0
+	}
+	if r.zone == nil {
+		r.zone = r.p.Zone()
+	}
+	r.p.Charge(10)
+	_, offset := time.Unix(int64(s[0]<<32|s[1]), 0).In(r.zone).Zone()
+	return uint64(uint32(offset))
 }
 
 // function is an import of the interpreter's that returns an i32. In params, i is an i32 and I an i64.

@@ -17,6 +17,7 @@ import (
 	"unicode/utf8"
 
 	"agentbox/internal/driver/wasm/engine"
+	"agentbox/internal/driver/wasm/posix"
 	"agentbox/internal/driver/wasm/vfs"
 )
 
@@ -60,6 +61,11 @@ var operations = map[string]operation{
 			r.p.Umask = uint32(mask) & 0o777
 		}
 		return int(before), nil
+	},
+	"zone": func(r *run, a *arguments) (any, error) { // the variable TZ was set
+		r.p.Charge(posix.GasPerZone)
+		r.zone = posix.Zone(a.text())
+		return nil, nil
 	},
 	"rmdir":  func(r *run, a *arguments) (any, error) { return nil, r.p.FS.Rmdir(r.p.At(), a.text()) },
 	"unlink": func(r *run, a *arguments) (any, error) { return nil, r.p.FS.Unlink(r.p.At(), a.text()) },

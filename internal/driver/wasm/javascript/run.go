@@ -23,6 +23,7 @@ type run struct {
 	account *bound.Account
 
 	p       *program.Process // nil while the image is made
+	zone    *time.Location   // that the variable TZ says; nil until it is asked for
 	files   map[int]*vfs.Handle
 	maps    map[string]*sourceMap // of what was transformed, by file
 	rejects []rejection

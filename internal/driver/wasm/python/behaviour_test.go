@@ -65,6 +65,55 @@ func TestEnds(t *testing.T) {
 	}
 }
 
+// TestSourcesHaveDebiansPatches tries what Debian's security fixes change and the release of CPython does not have.
+func TestSourcesHaveDebiansPatches(t *testing.T) {
+	expect(t, &world{}, "import sys; print(sys.version.split()[0])", "3.13.5\n", "", 0)
+	expect(t, &world{}, "import configparser, io\nc = configparser.ConfigParser()\nc['a'] = {'k': 'x\\ry', 'l': 'x\\r\\ny'}\nb = io.StringIO(newline='')\n"+
+		"c.write(b)\nprint(repr(b.getvalue()))", "'[a]\\nk = x\\n\\ty\\nl = x\\n\\ty\\n\\n'\n", "", 0) // CVE-2026-0864
+}
+
+func TestCompressorsOfTheLibrary(t *testing.T) {
+	for _, c := range []struct{ name, code, stdout string }{
+		{"bz2", "import bz2; d = bytes(range(256)) * 4000; p = bz2.compress(d); print(p[:3], len(p) < 20000, bz2.decompress(p) == d)", "b'BZh' True True\n"},
+		{"a text that bzip2 packed", "import bz2; print(bz2.decompress(bytes.fromhex('425a6839314159265359691b1a33000002d180001040002a68dc0020003100d0010001a0b05cf3935685903878bb9229c2848348d8d198')))", "b'as others pack it\\n'\n"},
+		{"lzma", "import lzma; d = bytes(range(256)) * 4000; p = lzma.compress(d); print(p[:6], len(p) < 2000, lzma.decompress(p) == d)", "b'\\xfd7zXZ\\x00' True True\n"},
+		{"lzma of old", "import lzma; d = b'ab' * 9999; print(lzma.decompress(lzma.compress(d, format=lzma.FORMAT_ALONE)) == d)", "True\n"},
+		{"checks", "import lzma; print([lzma.is_check_supported(c) for c in (lzma.CHECK_NONE, lzma.CHECK_CRC32, lzma.CHECK_CRC64, lzma.CHECK_SHA256)])",
+			"[True, True, True, True]\n"},
+		{"filters", "import lzma; d = bytes(5000)\nfor f in 'X86 POWERPC IA64 ARM ARMTHUMB SPARC'.split():\n" +
+			"  fs = [{'id': lzma.FILTER_DELTA, 'dist': 4}, {'id': getattr(lzma, 'FILTER_' + f)}, {'id': lzma.FILTER_LZMA2, 'preset': 1}]\n" +
+			"  assert lzma.decompress(lzma.compress(d, filters=fs)) == d\nprint('all')", "all\n"},
+		{"damaged", "import bz2, lzma\ntry: bz2.decompress(b'BZh9' + bytes(20))\nexcept OSError as e: print(e)\n" +
+			"try: lzma.decompress(lzma.compress(b'abc')[:-9] + bytes(9))\nexcept lzma.LZMAError as e: print(e)", "Invalid data stream\nCorrupt input data\n"},
+		{"archives", "import tarfile, zipfile, io\nfor m in ('bz2', 'xz'):\n  b = io.BytesIO()\n  with tarfile.open(fileobj=b, mode='w:' + m) as t:\n" +
+			"    i = tarfile.TarInfo('f'); i.size = 3; t.addfile(i, io.BytesIO(b'abc'))\n  b.seek(0)\n  print(tarfile.open(fileobj=b).extractfile('f').read())\n" +
+			"for m in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):\n  b = io.BytesIO()\n  with zipfile.ZipFile(b, 'w', m) as z: z.writestr('f', 'abc' * 99)\n" +
+			"  print(len(zipfile.ZipFile(b).read('f')))", "b'abc'\nb'abc'\n297\n297\n"},
+		{"_pyio", "import _pyio\nwith _pyio.open('f', 'w') as f: f.write('é\\n')\nwith _pyio.open('f', 'rb') as f: print(f.read())\n" +
+			"print(_pyio.open('f').read(), end='')", "b'\\xc3\\xa9\\n'\né\n"},
+		{"licences", "import zipfile; z = zipfile.ZipFile('/usr/lib/python313.zip'); print(sorted(n[9:] for n in z.namelist() if n.startswith('LICENSES/')))",
+			"['CPython-incorporated.rst', 'CPython.txt', 'SQLite.txt', 'bzip2.txt', 'liblzma.txt', 'tzdata.txt', 'wasi-libc.txt', 'zlib.txt']\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) { expect(t, &world{}, c.code, c.stdout, "", 0) })
+	}
+}
+
+// TestFileThatIsTooLargeIsNotTriedAgain is about numbers: Linux's of EFBIG is WASI's of EINTR, after which CPython's C code writes again.
+func TestFileThatIsTooLargeIsNotTriedAgain(t *testing.T) {
+	for name, mode := range map[string]string{"buffered": "'wb'", "raw": "'wb', 0", "text": "'w', encoding='latin-1'"} {
+		t.Run(name, func(t *testing.T) {
+			data := "b'x'"
+			if name == "text" {
+				data = "'x'"
+			}
+			w := &world{limits: limits}
+			w.limits.FileBytes, w.limits.Gas = 1<<20, 2_000_000_000
+			expect(t, w, "import errno\nf = open('f', "+mode+")\ntry:\n  while True: f.write("+data+" * 300000); f.flush()\n"+
+				"except OSError as e: print(e.errno == errno.EFBIG, e.strerror)\n", "True File too large\n", "", 0)
+		})
+	}
+}
+
 func TestRecursionThroughCIsAnExceptionAndNoCrash(t *testing.T) {
 	for name, code := range map[string]string{
 		"cached":   "@functools.lru_cache(None)\ndef f(n): return f(n + 1)\ncall = lambda: f(0)",

@@ -627,6 +627,7 @@ def surround(request):
         name, separator, value = pair.partition("=")
         if name and separator:
             os.environ[name] = value
+    time.tzset()
     try:
         os.chdir(request.get("cwd") or "/")
     except OSError as e:

@@ -49,7 +49,8 @@ type Guest struct {
 func New(ctx context.Context, e *engine.Engine, r *Runtime, encoded []byte) (*Guest, error) {
 	call := engine.Function{Name: "call", Params: []byte{engine.I32, engine.I32}, Results: []byte{engine.I32}, Call: ask}
 	take := engine.Function{Name: "take", Params: []byte{engine.I32}, Call: take}
-	if err := e.Define(ctx, "nano", call, take); err != nil {
+	zone := engine.Function{Name: "zone", Params: []byte{engine.I32, engine.I32, engine.I64, engine.I32, engine.I32}, Call: zone}
+	if err := e.Define(ctx, "nano", call, take, zone); err != nil {
 		return nil, err
 	}
 	var code *engine.Code
@@ -134,6 +135,8 @@ type state struct {
 	process *program.Process  // nil while the image is made
 	begun   int               // descriptors that were open at first
 	answer  []byte            // of the door, until it is taken
+	zone    string            // value of the variable TZ that the guest asked for last
+	place   *time.Location    // what that means
 	showing *contexts.Showing // of a cell
 }
 
@@ -145,7 +148,7 @@ func WASI(instance any) *wasi.Program { return instance.(interface{ WASI() *wasi
 
 // begin opens what every instance has open, in the same order: the image knows it by its numbers.
 func begin(fs *vfs.FS, p *program.Process, stdio [3]*vfs.Handle) (*state, error) {
-	c := wasi.Config{Args: []string{"python3"}, Stdio: stdio, Preopens: []wasi.Preopen{{Name: "/", Dir: fs.Root()}}, Full: true}
+	c := wasi.Config{Args: []string{"python3"}, Stdio: stdio, Preopens: []wasi.Preopen{{Name: "/", Dir: fs.Root()}}}
 	if p != nil {
 		c.Umask, c.Deadline, c.Late = p.Umask, p.Deadline, func() { p.Kill(program.SIGTERM) }
 	}

@@ -324,11 +324,7 @@ func (c *call) fdWrite() errno {
 	if e != success {
 		return e
 	}
-	e = c.vectors(c.i(1), c.i(2), c.i(3), d.handle.Write)
-	if e == fbig && c.full {
-		return nospc
-	}
-	return e
+	return c.vectors(c.i(1), c.i(2), c.i(3), d.handle.Write)
 }
 
 func (c *call) fdPread() errno {

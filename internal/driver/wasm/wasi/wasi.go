@@ -42,9 +42,6 @@ type Config struct {
 	// Deadline is when the program may go on no longer, on the virtual clock; the zero time is never. Late is called then, and ends it by a panic.
 	Deadline time.Time
 	Late     func()
-	// Full has a write beyond the bound of a file fail with ENOSPC: Linux's number of EFBIG, which our CPython shows, is that of EINTR for its C code, which then tries
-	// again without an end.
-	Full bool
 }
 
 // Preopen is a folder that a program has open from the beginning. It reaches nothing outside of it.
@@ -63,7 +60,6 @@ type Program struct {
 
 	deadline time.Time
 	late     func()
-	full     bool
 
 	umask   uint32
 	creates uint32 // the mode of what the next call makes, with chosen set
@@ -92,7 +88,7 @@ func (p *Program) made(mode uint32) uint32 {
 
 // New returns the state of a program. The handles of Stdio are its own from then on, also when an error is returned: Close closes them.
 func New(fs *vfs.FS, c Config) (*Program, error) {
-	p := &Program{fs: fs, arg: c.Args, env: c.Env, deadline: c.Deadline, late: c.Late, full: c.Full, umask: c.Umask & 0o777}
+	p := &Program{fs: fs, arg: c.Args, env: c.Env, deadline: c.Deadline, late: c.Late, umask: c.Umask & 0o777}
 	for i, h := range c.Stdio {
 		if h == nil {
 			p.fds = append(p.fds, nil)

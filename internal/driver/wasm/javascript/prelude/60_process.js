@@ -368,12 +368,15 @@
     return o;
   };
   const environment = {};
-  for (const trap of ["get", "has", "deleteProperty", "ownKeys", "getOwnPropertyDescriptor", "getPrototypeOf", "setPrototypeOf", "isExtensible", "preventExtensions"]) {
+  for (const trap of ["get", "has", "ownKeys", "getOwnPropertyDescriptor", "getPrototypeOf", "setPrototypeOf", "isExtensible", "preventExtensions"]) {
     const as = Reflect[trap];
     environment[trap] = (o, ...rest) => as(filled(o), ...rest);
   }
-  environment.set = (o, k, v) => { filled(o)[k] = String(v); return true; };
-  environment.defineProperty = (o, k, d) => { Object.defineProperty(filled(o), k, { ...d, value: String(d.value) }); return true; };
+  // TZ holds for dates as soon as it is set.
+  const changed = (k, v) => { if (k === "TZ") host.zone(v); return true; };
+  environment.set = (o, k, v) => { filled(o)[k] = String(v); return changed(k, String(v)); };
+  environment.defineProperty = (o, k, d) => { Object.defineProperty(filled(o), k, { ...d, value: String(d.value) }); return changed(k, String(d.value)); };
+  environment.deleteProperty = (o, k) => Reflect.deleteProperty(filled(o), k) && changed(k, "");
   ab.cwd = () => cwd;
   const input = () => {
     const r = new Readable({

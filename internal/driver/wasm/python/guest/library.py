@@ -1,17 +1,17 @@
 # Packs CPython's library for nano spaces: each module compiled, so that it loads fast, and as text, so that tracebacks show it. The compiled ones are
-# stored, the text is packed. Time zones come with it, as the package tzdata. The same input makes the same archive.
+# stored, the text is packed. Time zones come with it, as the package tzdata, and the licences of all that is inside, in the folder LICENSES. The same input makes the same archive.
 import _imp
 import importlib._bootstrap_external as external
 import os
 import sys
 import zipfile
 
-library, zones, target = sys.argv[1:]
+library, zones, licenses, target = sys.argv[1:]
 HOME = "/usr/lib/python3.13"  # what the modules call their files
 # What needs modules that are not built, a terminal, a screen, an installation, or is CPython's own test.
 LEFT_OUT = {
     "__phello__", "__pycache__", "curses", "ensurepip", "idlelib", "pydoc_data", "test", "tests", "tkinter", "turtledemo", "venv",
-    "__hello__.py", "_aix_support.py", "_android_support.py", "_apple_support.py", "_ios_support.py", "_osx_support.py", "_pyio.py", "antigravity.py", "turtle.py",
+    "__hello__.py", "_aix_support.py", "_android_support.py", "_apple_support.py", "_ios_support.py", "_osx_support.py", "antigravity.py", "turtle.py",
 }
 
 files = {
@@ -38,6 +38,9 @@ for folder, names, leaves in os.walk(zones):
             key = os.path.normpath(os.path.join(at, leaf))
             keys.append(key)
             files["tzdata/zoneinfo/" + key] = data
+for leaf in sorted(os.listdir(licenses)):
+    with open(os.path.join(licenses, leaf), "rb") as file:
+        files["LICENSES/" + leaf] = file.read()
 files["tzdata/zones"] = "".join(key + "\n" for key in sorted(keys)).encode()
 
 
