@@ -67,13 +67,14 @@ const (
 
 // engine runs a program.
 type engine struct {
-	p       *program.Process
-	s       *script
-	globals []cell
-	frame   []cell
-	depth   int
-	gas     int
-	debt    int // of memory, not counted yet
+	p        *program.Process
+	builtins map[string]builtin
+	s        *script
+	globals  []cell
+	frame    []cell
+	depth    int
+	gas      int
+	debt     int // of memory, not counted yet
 
 	local     *time.Location
 	localName string
@@ -114,7 +115,7 @@ type engine struct {
 func run(p *program.Process) int {
 	e := &engine{
 		p: p, fs: " ", rs: "\n", ofs: " ", ors: "\n", subsep: "\x1c", convfmt: "%.6g", ofmt: "%.6g", argument: 1, out: p.Out(),
-		writers: map[string]*writer{}, readers: map[string]*reader{}, regexps: map[string]*posix.Regexp{},
+		builtins: builtins, writers: map[string]*writer{}, readers: map[string]*reader{}, regexps: map[string]*posix.Regexp{},
 	}
 	opts, operands := p.Options(exitFatal, "+F:v:f:e:i:E:W:bchklNnOoPprsStV", "field-separator= F", "assign= v", "file= f", "source= e", "posix P", "traditional c",
 		"re-interval r", "lint=?", "characters-as-bytes b", "sandbox S", "non-decimal-data n", "use-lc-numeric N", "optimize O")

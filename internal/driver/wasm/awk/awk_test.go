@@ -56,3 +56,23 @@ func FuzzAwk(f *testing.F) {
 		}
 	})
 }
+
+// TestArraysInArraysAreBounded: how deep they lie, and what they take; what is deleted is free again.
+func TestArraysInArraysAreBounded(t *testing.T) {
+	l := shelltest.Limits
+	l.MemoryBytes, l.Depth = 8<<20, 100
+	for script, want := range map[string]string{
+		`awk 'function f(a, n) { if (n > 0) f(a[1], n - 1); else a[1] = 1 } BEGIN { while (1) f(b[i++ % 7], 90) }'`:                   "",
+		`awk 'BEGIN { for (;;) a[i++][1] = 1 }'; echo $?`:                                                                             "137\n",
+		`awk 'BEGIN { for (i = 0; i < 100; i++) { for (k = 0; k < 1000; k++) a[1][k] = k; delete a[1] } print length(a) }'`:           "0\n",
+		`awk 'BEGIN { a` + strings.Repeat("[1]", 1100) + ` = 1 }' 2>&1 | tail -c 60`:                                                  "fatal: arrays lie in each other deeper than 1000 times\n",
+		`awk 'function f(a, n) { a[1] = 1; if (n) delete b[1]; return a[1] + 0 } BEGIN { b[1][1] = 5; print f(b[1], 1), length(b) }'`: "0 0\n",
+	} {
+		l.Gas = 200_000_000
+		r := shelltest.Execute(programs(), l, script)
+		stopped, ok := errors.AsType[*bound.Stopped](r.Stopped)
+		if want == "" && (!ok || stopped.Limit != bound.Gas) || want != "" && (r.Stopped != nil || !strings.HasSuffix(r.Out, want)) {
+			t.Errorf("%s: got %q, %q, %v; want %q", script[:min(len(script), 80)], r.Out, r.Err, r.Stopped, want)
+		}
+	}
+}

@@ -83,11 +83,7 @@ func bits(f func(a, b uint64) uint64) builtin {
 }
 
 func (e *engine) isArray(x expr) bool {
-	switch x.(type) {
-	case *global, *local:
-		return e.variable(x).arr != nil
-	}
-	return false
+	return e.known(x) != nil
 }
 
 func ascii(s string) bool {

@@ -126,15 +126,14 @@ func typeOf(e *engine, a []expr) value {
 	if e.isArray(a[0]) {
 		return str("array")
 	}
-	if _, ok := a[0].(*match); ok {
-		return str("regexp")
-	}
 	v := e.eval(a[0])
 	switch v.kind {
 	case isNum:
 		return str("number")
 	case isStr:
 		return str("string")
+	case isRegex:
+		return str("regexp")
 	case input:
 		if _, ok := numeric(v.s); ok {
 			return str("strnum")
@@ -172,6 +171,18 @@ func (e *engine) asort(a []expr, keys bool) value {
 	from := e.array(a[0])
 	names := e.list(from)
 	e.tick(len(names) * 40)
+	how := ""
+	if len(a) > 2 {
+		how = e.text(a[2])
+	}
+	own := e.comparison(how)
+	if own != nil {
+		slices.SortStableFunc(names, func(x, y string) int {
+			vx, _ := from.get(x)
+			vy, _ := from.get(y)
+			return own(x, vx, y, vy)
+		})
+	}
 	vals := make([]value, len(names))
 	for i, k := range names {
 		if keys {
@@ -180,12 +191,11 @@ func (e *engine) asort(a []expr, keys bool) value {
 			vals[i], _ = from.get(k)
 		}
 	}
-	how := ""
-	if len(a) > 2 {
-		how = e.text(a[2])
-	}
 	slices.SortStableFunc(vals, func(x, y value) int {
 		c := 0
+		if own != nil {
+			return 0
+		}
 		switch {
 		case strings.Contains(how, "_num_"):
 			d := x.num() - y.num()
@@ -229,6 +239,7 @@ func (e *engine) sorted(a *array) []string {
 		return keys
 	}
 	how := e.str(v)
+	own := e.comparison(how)
 	number := func(s string) float64 { n, _ := prefix(s); return n }
 	compare := func(x, y float64) int {
 		switch {
@@ -245,6 +256,8 @@ func (e *engine) sorted(a *array) []string {
 		vx, _ := a.get(x)
 		vy, _ := a.get(y)
 		switch {
+		case own != nil:
+			return own(x, vx, y, vy)
 		case strings.HasPrefix(how, "@ind_num"):
 			if c = compare(number(x), number(y)); c == 0 {
 				c = strings.Compare(x, y)

@@ -27,12 +27,25 @@ func (e *engine) variable(x expr) *cell {
 
 // array returns the array that a variable is.
 func (e *engine) array(x expr) *array {
+	switch x := x.(type) {
+	case *element:
+		return e.elementArray(x)
+	case *global, *local:
+	default:
+		e.fatal("a value stands where an array is wanted")
+	}
 	c := e.variable(x)
 	if c.arr == nil {
-		if c.v.kind != none {
-			e.fatal("attempt to use a scalar as an array")
+		ok := c.v.kind == none
+		switch {
+		case ok && c.at.in != nil:
+			c.arr, ok = e.inner(c.at.in, c.at.key)
+		case ok:
+			c.arr = newArray()
 		}
-		c.arr = newArray()
+		if !ok {
+			e.scalarAsArray(x)
+		}
 	}
 	return c.arr
 }
@@ -67,20 +80,25 @@ func (e *engine) eval(x expr) value {
 		}
 		c := &e.globals[x.index]
 		if c.arr != nil {
-			e.fatal("attempt to use an array in a scalar context")
+			e.arrayAsScalar(x)
 		}
 		return c.v
 	case *local:
 		c := e.variable(x)
 		if c.arr != nil {
-			e.fatal("attempt to use an array in a scalar context")
+			e.arrayAsScalar(x)
 		}
 		return c.v
 	case *dollar:
 		return e.field(e.fieldNumber(x.index))
 	case *element:
 		a := e.array(x.array)
-		return e.slot(a, e.subscript(x.subs)).val
+		key := e.subscript(x.subs)
+		at := e.slot(a, key)
+		if at.arr != nil {
+			e.fatal("attempt to use array `%s[\"%s\"]' in a scalar context", e.called(x.array), key)
+		}
+		return at.val
 	case *group:
 		if len(x.list) == 1 {
 			return e.eval(x.list[0])
@@ -139,6 +157,8 @@ func (e *engine) eval(x expr) value {
 		return e.call(x)
 	case *builtinCall:
 		return x.fn(e, x.args)
+	case *indirect:
+		return e.callIndirect(x)
 	case *getline:
 		return e.getline(x)
 	}
@@ -224,14 +244,18 @@ func (e *engine) store(to expr, v value) {
 	case *local:
 		c := e.variable(to)
 		if c.arr != nil {
-			e.fatal("attempt to use an array in a scalar context")
+			e.arrayAsScalar(to)
 		}
 		c.v = v
 	case *dollar:
 		e.setField(e.fieldNumber(to.index), e.str(v), v.kind != isStr)
 	case *element:
 		a := e.array(to.array)
-		e.set(a, e.subscript(to.subs), v)
+		key := e.subscript(to.subs)
+		if i, ok := a.at[key]; ok && a.entry(i).arr != nil {
+			e.fatal("attempt to use array `%s[\"%s\"]' in a scalar context", e.called(to.array), key)
+		}
+		e.set(a, key, v)
 	case *group:
 		e.store(to.list[0], v)
 	}
@@ -312,7 +336,9 @@ func (e *engine) call(x *call) value {
 	}
 	frame := make([]cell, x.fn.params)
 	for i, arg := range x.args {
-		switch arg.(type) {
+		switch arg := arg.(type) {
+		case *element:
+			frame[i] = e.passElement(arg)
 		case *global, *local:
 			if g, ok := arg.(*global); ok && g.index <= vFNR {
 				frame[i].v = e.special(g.index)
@@ -323,7 +349,7 @@ func (e *engine) call(x *call) value {
 			case c.arr != nil:
 				frame[i].arr = c.arr
 			case c.v.kind == none:
-				frame[i].ref = c
+				frame[i].ref = c // with its place, if it has one
 			default:
 				frame[i].v = c.v
 			}

@@ -55,17 +55,14 @@ func (l *lexer) foreign(what string) {
 	panic(mistake{fmt.Errorf("line %d: %w", l.line, foreign{what})})
 }
 
-// atSign says what the part of a program is that begins with @.
+// atSign says what the line of a program is that begins with @, "" for one that is known.
 func atSign(rest string) string {
 	for _, word := range []string{"include", "load", "namespace"} {
 		if strings.HasPrefix(rest, word) {
 			return "lines of @" + word
 		}
 	}
-	if strings.HasPrefix(rest, "/") {
-		return "typed expressions, @/.../,"
-	}
-	return "indirect calls, @name(...),"
+	return ""
 }
 
 var operators = []string{
@@ -159,10 +156,14 @@ func (l *lexer) next() {
 				return
 			}
 		}
-		if c == '@' {
-			l.foreign(atSign(l.src[l.at+1:]))
+		if c != '@' {
+			l.fail("syntax error at or near %q", string(c))
 		}
-		l.fail("syntax error at or near %q", string(c))
+		if what := atSign(l.src[l.at+1:]); what != "" {
+			l.foreign(what)
+		}
+		l.tok, l.text = tOp, "@"
+		l.at++
 	}
 }
 

@@ -6,14 +6,20 @@ import "fmt"
 type (
 	expr interface{}
 
-	number  struct{ v value }
-	text    struct{ v value }
-	match   struct{ source string } // /re/ alone: $0 ~ /re/
-	global  struct{ index int }
-	local   struct{ index int }
+	number struct{ v value }
+	text   struct{ v value }
+	match  struct{ source string } // /re/ alone: $0 ~ /re/
+	global struct {
+		index int
+		name  string
+	}
+	local struct {
+		index int
+		name  string
+	}
 	dollar  struct{ index expr }
 	element struct {
-		array expr // global or local
+		array expr // global, local or element
 		subs  []expr
 	}
 	inArray struct {
@@ -93,7 +99,7 @@ type (
 	block     struct{ body []stmt }
 	deleteAll struct{ array expr }
 	deleteOne struct {
-		array expr
+		array expr // as of element
 		subs  []expr
 	}
 	ret      struct{ x expr }
@@ -421,8 +427,7 @@ func (p *parser) forLoop() stmt {
 			at, line, name, start := p.at, p.line, p.text, p.start
 			p.next()
 			if p.accept("in") && p.tok == tName {
-				array := p.variable(p.text)
-				p.next()
+				array := p.reference()
 				if p.accept(")") {
 					return &forIn{to: p.variable(name), array: array, body: p.loopBody()}
 				}
@@ -492,12 +497,9 @@ func (p *parser) simple() stmt {
 		if p.tok != tName {
 			p.unexpected()
 		}
-		array := p.variable(p.text)
-		p.next()
-		if p.accept("[") {
-			subs := p.list()
-			p.expect("]")
-			return &deleteOne{array, subs}
+		array := p.reference()
+		if x, ok := array.(*element); ok {
+			return &deleteOne{x.array, x.subs}
 		}
 		return &deleteAll{array}
 	case "break":
@@ -562,14 +564,29 @@ func (p *parser) list() []expr {
 	return all
 }
 
+// reference reads a variable with the subscripts behind it.
+func (p *parser) reference() expr {
+	x := p.variable(p.text)
+	p.next()
+	for p.accept("[") {
+		was, in := p.noGT, p.noIn
+		p.noGT, p.noIn = false, false
+		subs := p.list()
+		p.noGT, p.noIn = was, in
+		p.expect("]")
+		x = &element{x, subs}
+	}
+	return x
+}
+
 func (p *parser) variable(name string) expr {
 	if i, ok := p.locals[name]; ok {
-		return &local{i}
+		return &local{i, name}
 	}
 	i, ok := p.s.globals[name]
 	if !ok {
 		i = len(p.s.globals)
 		p.s.globals[name] = i
 	}
-	return &global{i}
+	return &global{i, name}
 }

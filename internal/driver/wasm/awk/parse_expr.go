@@ -44,8 +44,7 @@ func (p *parser) in() expr {
 		if g, ok := x.(*group); ok {
 			subs = g.list
 		}
-		x = &inArray{subs, p.variable(p.text)}
-		p.next()
+		x = &inArray{subs, p.reference()}
 	}
 	return x
 }
@@ -88,7 +87,7 @@ func (p *parser) concat() expr {
 	for {
 		switch {
 		case p.tok == tNumber || p.tok == tString || p.tok == tName || p.tok == tCall || p.tok == tBuiltin,
-			p.is("$") || p.is("(") || p.is("!") || p.is("++") || p.is("--"):
+			p.is("$") || p.is("(") || p.is("!") || p.is("++") || p.is("--") || p.is("@"):
 			if p.is("in") {
 				return x
 			}
@@ -197,20 +196,7 @@ func (p *parser) primary() expr {
 		p.next()
 		return &text{str(s)}
 	case tName:
-		x := p.variable(p.text)
-		p.next()
-		if p.accept("[") {
-			was := p.noGT
-			p.noGT = false
-			subs := p.list()
-			p.noGT = was
-			p.expect("]")
-			if p.is("[") {
-				p.foreign("arrays of arrays, a[1][2],")
-			}
-			return &element{x, subs}
-		}
-		return x
+		return p.reference()
 	case tCall:
 		c := &call{name: p.text, line: p.line}
 		if _, isLocal := p.locals[p.text]; isLocal {
@@ -248,6 +234,8 @@ func (p *parser) primary() expr {
 			r := p.regex()
 			p.next()
 			return &match{r}
+		case "@":
+			return p.typed()
 		case "$":
 			p.next()
 			if p.is("++") || p.is("--") || p.is("-") || p.is("+") || p.is("!") {
@@ -283,6 +271,23 @@ func (p *parser) primary() expr {
 	}
 	p.unexpected()
 	return nil
+}
+
+// typed reads what begins with @: an expression that is a value, or a call of the function that a variable names.
+func (p *parser) typed() expr {
+	p.next()
+	if p.is("/") || p.is("/=") {
+		r := p.regex()
+		p.next()
+		return &text{regexValue(r)}
+	}
+	if p.tok != tCall {
+		p.unexpected()
+	}
+	x := &indirect{name: p.variable(p.text), line: p.line}
+	p.next()
+	x.args = p.arguments()
+	return x
 }
 
 func (p *parser) postfixNoAssign() expr { return p.primary() }

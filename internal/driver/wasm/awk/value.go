@@ -10,10 +10,11 @@ import (
 type kind uint8
 
 const (
-	none  kind = iota // never assigned: "" and 0
-	isNum             // a number
-	isStr             // a text
-	input             // a text from outside, which is a number if it looks like one
+	none    kind = iota // never assigned: "" and 0
+	isNum               // a number
+	isStr               // a text
+	input               // a text from outside, which is a number if it looks like one
+	isRegex             // an expression, as a text
 )
 
 // value is what a variable holds.
@@ -39,7 +40,7 @@ func (v value) num() float64 {
 	switch v.kind {
 	case isNum:
 		return v.n
-	case isStr, input:
+	case isStr, input, isRegex:
 		n, _ := prefix(v.s)
 		return n
 	}
@@ -63,7 +64,7 @@ func (v value) truth() bool {
 	switch v.kind {
 	case isNum:
 		return v.n != 0
-	case isStr:
+	case isStr, isRegex:
 		return v.s != ""
 	case input:
 		if n, ok := numeric(v.s); ok {
@@ -122,6 +123,7 @@ func formatG(n float64, precision int) string {
 type array struct {
 	at     map[string]int
 	pieces [][]entry
+	depth  int // of arrays in which it lies
 	n      int // elements, those that were removed and whose gaps are not closed yet among them
 }
 
@@ -129,6 +131,7 @@ type array struct {
 type entry struct {
 	key  string
 	val  value
+	arr  *array // where the element is one
 	live bool
 }
 
@@ -152,7 +155,7 @@ func (e *engine) slot(a *array, key string) *entry {
 	if i, ok := a.at[key]; ok {
 		return a.entry(i)
 	}
-	e.hold(len(key) + 96)
+	e.hold(len(key) + 104)
 	key = strings.Clone(key)
 	a.at[key] = a.n
 	if a.n%pieceEntries == 0 {
@@ -166,6 +169,9 @@ func (e *engine) slot(a *array, key string) *entry {
 
 func (e *engine) set(a *array, key string, v value) {
 	at := e.slot(a, key)
+	if at.arr != nil {
+		e.fatal("attempt to use an array in a scalar context")
+	}
 	e.hold(len(v.s) - len(at.val.s))
 	at.val = v
 }
@@ -176,7 +182,8 @@ func (e *engine) remove(a *array, key string) {
 		return
 	}
 	at := a.entry(i)
-	e.hold(-len(key) - 96 - len(at.val.s))
+	e.drop(at)
+	e.hold(-len(key) - 104 - len(at.val.s))
 	delete(a.at, key)
 	*at = entry{}
 	if a.n <= 64 || len(a.at) >= a.n/2 {
@@ -218,11 +225,14 @@ func (e *engine) empty(a *array) {
 	for piece := range a.live(e) {
 		for i := range piece {
 			if piece[i].live {
-				e.hold(-len(piece[i].key) - 96 - len(piece[i].val.s))
+				e.drop(&piece[i])
+				e.hold(-len(piece[i].key) - 104 - len(piece[i].val.s))
 			}
 		}
 	}
+	depth := a.depth
 	*a = *newArray()
+	a.depth = depth
 }
 
 // list returns the keys in order.
@@ -243,4 +253,5 @@ type cell struct {
 	v   value
 	arr *array
 	ref *cell // the variable that was given for a parameter and had no value yet
+	at  place // the element that was given for one and had none
 }

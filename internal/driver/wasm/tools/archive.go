@@ -9,6 +9,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"time"
 
 	"agentbox/internal/driver/wasm/program"
 	"agentbox/internal/driver/wasm/vfs"
@@ -37,6 +38,7 @@ type packer struct {
 	told     bool
 	mode     string
 	dirs     []dirTime
+	newest   map[string]time.Time // of the members that an archive has, for -u
 }
 
 // dirTime is a folder whose time and mode are set when everything is in it.
@@ -83,16 +85,21 @@ func tarCommand(p *program.Process) int {
 		"bzip2 j", "xz J", "zstd", "to-stdout O", "keep-old-files k", "preserve-permissions p", "same-permissions p", "absolute-names P", "dereference h", "touch m", "files-from= T",
 		"exclude-from= X", "auto-compress a", "strip-components=", "strip=", "exclude=", "transform=", "owner=", "group=", "numeric-owner", "sort=", "mtime=", "no-same-owner",
 		"no-same-permissions", "wildcards", "no-recursion", "overwrite", "format=", "null", "exclude-vcs", "warning=", "same-owner", "mode=", "totals", "one-file-system", "anchored",
-		"no-anchored", "no-wildcards", "skip-old-files", "use-compress-program= I")
+		"no-anchored", "no-wildcards", "skip-old-files", "use-compress-program= I", "delete")
 	file, mode, packing := "-", "", byte(0)
 	auto := false
 	absolute := false
 	var names []string
 	for _, o := range opts {
 		switch o.Name {
-		case "c", "x", "t":
+		case "c", "x", "t", "r", "u", "delete":
+			if mode != "" && mode != o.Name {
+				p.Errorf("You may not specify more than one '-Acdtrux', '--delete' or  '--test-label' option")
+				p.Stderrf("Try 'tar --help' or 'tar --usage' for more information.\n")
+				return 2
+			}
 			mode = o.Name
-		case "r", "u", "j", "J", "zstd", "transform", "I":
+		case "j", "J", "zstd", "transform", "I":
 			if (o.Name == "j") && mode != "c" {
 				packing = 'j'
 				break
@@ -157,9 +164,18 @@ func tarCommand(p *program.Process) int {
 		s.messages = p.Writer(p.Stderr)
 	}
 	var err error
-	if mode == "c" {
+	switch mode {
+	case "c", "r", "u":
 		err = s.create(file, packing, operands, folders)
-	} else {
+	case "delete":
+		var names []string
+		for _, o := range operands {
+			if !s.chdir(o, folders) {
+				names = append(names, strings.TrimSuffix(o, "/"))
+			}
+		}
+		err = s.delete(file, packing, names)
+	default:
 		err = s.read(file, packing, mode, operands, folders)
 	}
 	s.messages.Flush()
@@ -227,7 +243,22 @@ func (s *packer) create(file string, packing byte, operands, folders []string) e
 	}
 	var w io.Writer = s.p.Out()
 	var archive *vfs.Handle
-	if file != "-" {
+	start := int64(0)
+	if s.mode != "c" {
+		h, err := s.openArchive(file, packing, vfs.Create)
+		if err != nil {
+			return err
+		}
+		if start, err = s.behind(file, h); err != nil {
+			return err
+		}
+		if _, err = h.Seek(start, io.SeekStart); err != nil {
+			return errors.New(file + ": Cannot seek: " + program.Message(err))
+		}
+		o := s.p.Writer(h)
+		defer o.Flush()
+		archive, w = h, o
+	} else if file != "-" {
 		h, o, err := create(s.p, file)
 		if err != nil {
 			return errors.New(file + ": Cannot open: " + program.Message(err))
@@ -240,7 +271,8 @@ func (s *packer) create(file string, packing byte, operands, folders []string) e
 		defer func() { _ = z.Close() }()
 		w = &charger{p: s.p, w: z, n: gasPerPacked}
 	}
-	t := tar.NewWriter(w)
+	written := &counting{w: w, n: start}
+	t := tar.NewWriter(written)
 	for _, o := range operands {
 		if s.chdir(o, folders) {
 			continue
@@ -270,8 +302,12 @@ func (s *packer) create(file string, packing byte, operands, folders []string) e
 	if err := t.Close(); err != nil {
 		return err
 	}
-	_, err := w.Write(make([]byte, 0))
-	return err
+	if rest := written.n % tarRecord; rest > 0 {
+		if _, err := w.Write(make([]byte, tarRecord-rest)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *packer) add(t *tar.Writer, name string, node *vfs.Node, archive *vfs.Handle, depth int) error {
@@ -300,6 +336,9 @@ func (s *packer) add(t *tar.Writer, name string, node *vfs.Node, archive *vfs.Ha
 			}
 		}
 	default:
+		return nil
+	}
+	if had, ok := s.newest[strings.TrimSuffix(h.Name, "/")]; ok && !h.ModTime.After(had) && h.Typeflag != tar.TypeDir {
 		return nil
 	}
 	if s.verbose > 0 {
@@ -443,13 +482,7 @@ func (s *packer) read(file string, packing byte, mode string, operands, folders 
 			_ = s.p.FS.Utimes(s.at, d.name, false, d.h.ModTime, d.h.ModTime)
 		}
 	}
-	for _, n := range names {
-		if !s.matched[n] {
-			s.messages.Flush()
-			s.p.Errorf("%s: Not found in archive", n)
-			s.code = 2
-		}
-	}
+	s.missing(names)
 	return nil
 }
 

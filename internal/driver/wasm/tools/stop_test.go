@@ -24,6 +24,7 @@ var busy = map[string]string{
 	"chmod": many("chmod 644"), "chown": many("chown -R x"), "chgrp": many("chgrp -R x"), "stat": many("stat"), "ls": many("ls -d"), "dir": many("dir -d"), "vdir": many("vdir -d"),
 	"realpath": many("realpath"), "pathchk": many("pathchk -p"), "mktemp": loop("mktemp"), "mv": loop("touch a; mv a b"), "ln": loop("ln -sf a b"), "cp": loop("cp /bin/ls b"),
 	"install": loop("install /bin/ls b"), "file": loop("file /bin/*"), "tree": tree("tree"), "find": tree("find . -name '*a*b'"), "du": tree("du -a"),
+	"bzip2": bz + `; while :; do bzip2 -dc z; done`, "bunzip2": bz + `; while :; do bunzip2 -t z; done`, "bzcat": bz + `; while :; do bzcat z; done`,
 	"bc": `echo 'while (1) { i }' | bc`, "b2sum": `yes | b2sum`, "cksum": `yes | cksum`, "md5sum": `yes | md5sum`, "sum": `yes | sum`, "sha1sum": `yes | sha1sum`,
 	"sha224sum": `yes | sha224sum`, "sha256sum": `yes | sha256sum`, "sha384sum": `yes | sha384sum`, "sha512sum": `yes | sha512sum -c`,
 	"cat": `yes | cat -A`, "cmp": `cmp <(yes) <(yes)`, "column": `yes | column -t`, "comm": `comm <(yes) <(yes)`, "csplit": `yes | csplit - /x/`, "cut": `yes | cut -c1`,
@@ -37,6 +38,9 @@ var busy = map[string]string{
 	"tee": `yes | tee`, "tr": `yes | tr y x`, "tsort": `yes 'a b' | tsort`, "unexpand": `yes | unexpand -a`, "uniq": `yes | uniq -c`, "zip": loop("zip -q a.zip /bin/ls"),
 	"unzip": `zip -q a.zip /bin/ls; while :; do unzip -qo a.zip -d d; done`, "wc": `yes | wc`, "xargs": `yes | xargs -n1 true`, "xxd": `yes | xxd`, "yes": `yes`,
 }
+
+// bz makes a file z that holds "hello\n", packed by bzip2.
+const bz = `echo QlpoOTFBWSZTWcHAgOIAAAFBAAAQAkSgADDNAMNGKZcXckU4UJDBwIDi | base64 -d > z`
 
 // many calls a command with more arguments than it can look at.
 func many(command string) string {

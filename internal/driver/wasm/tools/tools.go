@@ -18,7 +18,7 @@ import (
 func Programs() program.Table {
 	t := program.Table{"sed": sed.Program(), "awk": awk.Program(), "gawk": awk.Program(), "mawk": awk.Program()}
 	for name, f := range map[string]program.Func{
-		"bc": bc, "chgrp": refuses("there are no other owners here"), "chown": refuses("there are no other owners here"), "cmp": cmp,
+		"bc": bc, "bunzip2": bzip2Command, "bzcat": bzip2Command, "bzip2": bzip2Command, "chgrp": refuses("there are no other owners here"), "chown": refuses("there are no other owners here"), "cmp": cmp,
 		"column": column, "comm": comm, "csplit": csplit, "dd": dd, "dircolors": dircolors, "df": df, "diff": diff, "du": du, "egrep": grep, "expand": expand, "expr": expr, "factor": factor,
 		"fgrep": grep, "file": fileCommand, "find": find, "fmt": fmtCommand, "fold": fold, "grep": grep, "gunzip": gzipCommand, "gzip": gzipCommand, "hd": hexdump,
 		"hexdump": hexdump, "install": install, "ionice": runs, "join": joinCommand, "jq": jq, "mkfifo": refuses("pipes with names are not supported here: use |"),

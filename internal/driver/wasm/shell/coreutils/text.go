@@ -166,12 +166,49 @@ func headers(p *program.Process, files []string, quiet, verbose bool) func(i int
 	}
 }
 
-func tail(p *program.Process) int {
-	obsolete(p)
-	if len(p.Args) > 1 && len(p.Args[1]) > 1 && p.Args[1][0] == '+' && p.Args[1][1] >= '0' && p.Args[1][1] <= '9' {
-		p.Args = append([]string{p.Args[0], "-n", p.Args[1]}, p.Args[2:]...)
+// oldTail turns the old form of tail's options, like -5, +3c or -1l, into the new one. With it there is one file at most.
+func oldTail(p *program.Process) {
+	args := p.Args[1:]
+	switch n := len(args); {
+	case n == 1, n == 2 && (args[1] == "-" || !strings.HasPrefix(args[1], "-")), (n == 2 || n == 3) && args[1] == "--":
+	default:
+		return
 	}
-	opts, files := p.Options(1, "c:n:qvzfFs:", "bytes c", "lines n", "quiet q", "silent q", "verbose v", "zero-terminated z", "follow=?", "pid=", "retry", "sleep-interval s")
+	a := args[0]
+	if len(a) < 2 || a[0] != '+' && a[0] != '-' || a == "-c" {
+		return
+	}
+	rest := strings.TrimLeft(a[1:], "0123456789")
+	number := a[1 : len(a)-len(rest)]
+	option, unit := "-n", ""
+	switch {
+	case strings.HasPrefix(rest, "b"):
+		option, unit, rest = "-c", "b", rest[1:]
+	case strings.HasPrefix(rest, "c"):
+		option, rest = "-c", rest[1:]
+	case strings.HasPrefix(rest, "l"):
+		rest = rest[1:]
+	}
+	follow := rest == "f"
+	if rest != "" && !follow || number == "" && len(a) > 1 && a[0] == '-' && rest == "f" && option == "-n" {
+		return
+	}
+	if number == "" {
+		number = "10"
+	}
+	if a[0] == '+' {
+		number = "+" + number
+	}
+	fresh := []string{p.Args[0], option, number + unit}
+	if follow {
+		fresh = append(fresh, "-f")
+	}
+	p.Args = append(fresh, args[1:]...)
+}
+
+func tail(p *program.Process) int {
+	oldTail(p)
+	opts, files := p.Options(1, "c:n:qvzfFs:0123456789", "bytes c", "lines n", "quiet q", "silent q", "verbose v", "zero-terminated z", "follow=?", "pid=", "retry", "sleep-interval s")
 	count, byBytes, from, quiet, verbose, delim := int64(10), false, false, false, false, byte('\n')
 	for _, o := range opts {
 		switch o.Name {
@@ -194,6 +231,9 @@ func tail(p *program.Process) int {
 			verbose, quiet = true, false
 		case "z":
 			delim = 0
+		case "0", "1", "2", "3", "4", "5", "6", "7", "8", "9":
+			p.Errorf("option used in invalid context -- %s", o.Name)
+			return 1
 		case "f", "F", "follow":
 			p.Lack(program.LackOption, "-f")
 			p.Errorf("following a file is not supported in a nano space: nothing else writes it")
