@@ -40,7 +40,8 @@ type Result struct {
 	ExitCode   *int    `json:"exitCode,omitempty"`
 	Stdout     *string `json:"stdout,omitempty"`
 	Stderr     *string `json:"stderr,omitempty"`
-	DurationMS *int64  `json:"durationMs,omitempty" doc:"Milliseconds that the command took"`
+	DurationMS *int64  `json:"durationMs,omitempty" doc:"Milliseconds that the command took, to its end"`
+	CommitMS   *int64  `json:"commitMs,omitempty" doc:"Milliseconds after its end in which the files that it changed were written; only in tiers that write them then"`
 	TimedOut   *bool   `json:"timedOut,omitempty"`
 	Limit      string  `json:"limit,omitempty" doc:"The bound that ended the command"`
 	Error      string  `json:"error,omitempty"`

@@ -127,8 +127,8 @@ type Exit struct {
 	TimedOut bool          // its time ran out
 	Canceled bool          // ctx ended
 	Limit    string        // the bound that it hit, if one is known: memory_bytes, output_bytes, disk_bytes (bytes or number of files), file_bytes, pids
-	Duration time.Duration // wall time
-	Commit   time.Duration // of that, the time after its end in which its changes were written; 0 in tiers whose commands write for themselves
+	Duration time.Duration // wall time until its end, without Commit
+	Commit   time.Duration // wall time after its end in which its changes were written; 0 in tiers whose commands write for themselves
 
 	Gas   int64     // what it computed, in units that are the same on every host; 0 in tiers that do not count
 	Seed  string    // what decided its chance; "" in tiers where chance is the host's

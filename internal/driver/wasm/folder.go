@@ -1,7 +1,6 @@
 package wasm
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -91,11 +90,12 @@ func (f *folder) Begin() (worker.Changes, error) { return &changes{folder: f}, n
 type changes struct {
 	folder *folder
 	list   []vfs.Change
-	bytes  int64 // of the files that are written
+	bytes  int64          // of the files that are written
+	stage  *workdir.Stage // of content that is too large for memory; nil before there is any
 }
 
-// maxAhead bounds the memory that is made for the content of a file before any of it has come.
-const maxAhead = 16 << 20
+// maxInMemory is the largest content of a file that is kept in memory until all changes are there. A larger one is written while it comes.
+const maxInMemory = 1 << 20
 
 // errOverfull is more than fits, which a worker of ours finds out before.
 var errOverfull = errors.New("the worker tells of more files than fit into the space")
@@ -112,31 +112,68 @@ func (c *changes) Add(x vfs.Change, content io.Reader) error {
 	}
 	var err error
 	if of, ok := content.(interface{ Len() int64 }); ok { // who reads it has looked that it may be so much
-		b := bytes.NewBuffer(make([]byte, 0, min(of.Len(), maxAhead)+bytes.MinRead))
-		_, err = b.ReadFrom(content)
-		x.Content = b.Bytes()
+		if of.Len() > maxInMemory {
+			x.Held, err = c.hold(content)
+		} else {
+			whole := make([]byte, of.Len())
+			_, err = io.ReadFull(content, whole)
+			x.Content = [][]byte{whole}
+		}
 	} else {
-		x.Content, err = io.ReadAll(content)
+		var whole []byte
+		whole, err = io.ReadAll(content)
+		x.Content = [][]byte{whole}
 	}
 	c.list = append(c.list, x)
 	return err
 }
 
+// hold writes content beside the files of the space.
+func (c *changes) hold(content io.Reader) (string, error) {
+	if c.stage == nil {
+		if err := c.folder.measure(); err != nil { // before there is something that is no file of the space
+			return "", err
+		}
+		d, err := c.folder.get()
+		if err != nil {
+			return "", err
+		}
+		if c.stage, err = d.Stage("", c.owner()); err != nil {
+			return "", err
+		}
+	}
+	return c.stage.Hold(content)
+}
+
+func (c *changes) owner() *workdir.Owner {
+	if c.folder.uid == 0 {
+		return nil
+	}
+	return &workdir.Owner{UID: c.folder.uid, GID: c.folder.uid}
+}
+
 // Commit implements worker.Changes.
 func (c *changes) Commit() error {
+	if s := c.stage; s != nil {
+		c.stage = nil
+		return s.Apply(c.list)
+	}
 	d, err := c.folder.get()
 	if err != nil {
 		return err
 	}
-	var owner *workdir.Owner
-	if c.folder.uid != 0 {
-		owner = &workdir.Owner{UID: c.folder.uid, GID: c.folder.uid}
-	}
-	return d.Apply(c.list, "", owner)
+	return d.Apply(c.list, "", c.owner())
 }
 
 // Abort implements worker.Changes.
-func (c *changes) Abort() error { return nil }
+func (c *changes) Abort() error {
+	if c.stage == nil {
+		return nil
+	}
+	s := c.stage
+	c.stage = nil
+	return s.Close()
+}
 
 // measure counts the bytes and the files of a folder. It follows no link.
 func measure(ctx context.Context, path string) (bytes, files int64, err error) {

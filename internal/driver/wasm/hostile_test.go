@@ -171,7 +171,7 @@ func hostileCase(t *testing.T, h spacetest.Host, n *neighbour, late *overshoots,
 		if err != nil {
 			t.Fatalf("got %v; want an end by a bound", err)
 		}
-		t.Logf("code %d, limit %q, timed out %t, %s and %s for its changes, gas %d, %d bytes, stderr %.200q; a worker: %d MiB", r.Code, r.Limit, r.TimedOut, r.Duration-r.Commit, r.Commit, r.Gas, len(r.Stdout), r.Stderr, workersMemory()>>20)
+		t.Logf("code %d, limit %q, timed out %t, %s and %s for its changes, gas %d, %d bytes, stderr %.200q; a worker: %d MiB", r.Code, r.Limit, r.TimedOut, r.Duration, r.Commit, r.Gas, len(r.Stdout), r.Stderr, workersMemory()>>20)
 		if l := s.(*instance).late; r.TimedOut || r.Limit != "" && l[0] > 0 {
 			t.Logf("stopped %s late, %s of processor time", l[0], l[1])
 			late.add(overshoot{x.Name, l[0], l[1]})

@@ -242,7 +242,7 @@ func (s *instance) execute(ctx, within context.Context, o worker.Order, out spac
 	}
 	exit := space.Exit{
 		Code: outcome.Code, Signal: outcome.Signal, Limit: outcome.Limit, TimedOut: outcome.TimedOut, Canceled: outcome.Canceled,
-		Duration: s.tier.o.Clock.Now().Sub(began), Commit: outcome.Commit, Gas: outcome.Gas, Lacks: outcome.Lacks, Engine: outcome.Version, Displays: outcome.Displays,
+		Duration: max(0, s.tier.o.Clock.Now().Sub(began)-outcome.Commit), Commit: outcome.Commit, Gas: outcome.Gas, Lacks: outcome.Lacks, Engine: outcome.Version, Displays: outcome.Displays,
 	}
 	s.mu.Lock()
 	s.micros += outcome.CPU.Microseconds()

@@ -108,6 +108,9 @@ func (r *ride) attempt(ctx context.Context, t *task, p policy.Permit) (run.Resul
 // exited tells how a command ended.
 func (r *ride) exited(ctx context.Context, t task, exit space.Exit, result *run.Result) {
 	result.ExitCode, result.DurationMS, result.TimedOut = ptr(exit.Code), ptr(exit.Duration.Milliseconds()), ptr(exit.TimedOut)
+	if exit.Commit > 0 {
+		result.CommitMS = ptr(exit.Commit.Milliseconds())
+	}
 	result.Success, result.Limit = ptr(exit.Code == 0 && exit.Limit == "" && !exit.TimedOut && !exit.Canceled), exit.Limit
 	result.Gas, result.Seed, result.Lacks, result.Engine = exit.Gas, exit.Seed, lacksOf(exit.Lacks), exit.Engine
 	if !exit.Clock.IsZero() {

@@ -55,7 +55,7 @@ func resultForms() []wire.Variant {
 		done(run.OpReadFile, "What became of a readFile", "path", "content", "encoding", "size"),
 		done(run.OpEditFile, "What became of an editFile", "path", "editsApplied"),
 		done(run.OpDeleteFile, "What became of a deleteFile", "path"),
-		done(run.OpShell, "What became of a command", "path", "command", "exitCode", "stdout", "stderr", "encoding", "durationMs", "timedOut", "limit", "tier", "gas", "seed", "clock", "lacks", "displays", "engine"),
+		done(run.OpShell, "What became of a command", "path", "command", "exitCode", "stdout", "stderr", "encoding", "durationMs", "commitMs", "timedOut", "limit", "tier", "gas", "seed", "clock", "lacks", "displays", "engine"),
 		instead(run.ResApprovalRequired, "A person has to decide before the operation is done", "operationType", "approvalId", "reason", "reasonCode"),
 		instead(run.ResPolicyDenied, "The operation was refused and not done", "operationType", "reason", "reasonCode", "approvalId"),
 		instead(run.ResError, "The operation could not be tried", "operationType", "category", "message", "reasonCode", "success", "error"),

@@ -417,7 +417,7 @@ var (
 		`\b[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\b|(?:sha256:|\b)[0-9a-f]{64}\b`)
 	moment  = regexp.MustCompile(`\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 	public  = regexp.MustCompile(`("public_key": ?)"[A-Za-z0-9+/]{43}="`)
-	varying = regexp.MustCompile(`("(?:durationMs|duration_ms|host_uid|start_ns|seq|stream_seq|pid|appends|decisions|head)": ?)\d+`)
+	varying = regexp.MustCompile(`("(?:durationMs|commitMs|duration_ms|host_uid|start_ns|seq|stream_seq|pid|appends|decisions|head)": ?)\d+`)
 	salts   = regexp.MustCompile(`("salt": ?)"[^"]*"`)
 	used    = regexp.MustCompile(`\b(?:(?:room|th|msg|usr|agt|svc|run|step|tc|art|rat|evd|clm|prm|appr|stand|spc|node|inc|key|cap|ses|engtok|req|cor|event|hash|secret)_\d+|sha256:#\d+)\b`)
 )

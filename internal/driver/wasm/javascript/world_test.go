@@ -158,8 +158,8 @@ func execute(t testing.TB, w world) (r result) {
 		changes, err := fs.Changes("/space")
 		failure = err
 		for _, c := range changes {
-			if c.Op == vfs.WriteFile && w.files["/space/"+c.Path] != string(c.Content) {
-				r.files[c.Path] = string(c.Content)
+			if c.Op == vfs.WriteFile && w.files["/space/"+c.Path] != string(bytes.Join(c.Content, nil)) {
+				r.files[c.Path] = string(bytes.Join(c.Content, nil))
 			}
 		}
 	})

@@ -10,7 +10,7 @@ import (
 
 // Version numbers the pass: whenever one more or one fewer byte comes out of Instrument, or anything costs something else, it rises. It is part
 // of what a replay is keyed by.
-const Version = 2
+const Version = 3
 
 // The names that are reserved. A module that imports from the module Module, or exports a name that begins with "meter.", is refused.
 const (

@@ -1,6 +1,7 @@
 package python_test
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 	"time"
@@ -373,7 +374,7 @@ func TestTheSeedDecidesEverything(t *testing.T) {
 		r := run{out: w.stdout.String(), gas: w.account.Used()}
 		for _, c := range w.changes {
 			if c.Op == vfs.WriteFile {
-				r.file += c.Path + string(c.Content)
+				r.file += c.Path + string(bytes.Join(c.Content, nil))
 			}
 		}
 		return r

@@ -1,6 +1,7 @@
 package python_test
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"strings"
@@ -164,7 +165,7 @@ func TestFilesThatACellLeavesOpenAreClosed(t *testing.T) {
 		}
 	})
 	for _, c := range w.changes {
-		written += string(c.Content)
+		written += string(bytes.Join(c.Content, nil))
 	}
 	if written != "kept" {
 		t.Errorf("the file holds %q", written)

@@ -34,8 +34,9 @@ type Change struct {
 	Modified time.Time
 	Target   string
 	Keep     bool
-	Content  []byte // of WriteFile; valid as long as the file system is
-	Size     int64  // of WriteFile; what Content lacks is zero
+	Content  [][]byte // of WriteFile, in pieces; valid as long as the file system is
+	Held     string   // of WriteFile: where whoever applies it has the content already, instead of Content
+	Size     int64    // of WriteFile; what Content lacks is zero
 }
 
 // Changes returns what has become different in the mount at a path, in the order in which it has to be applied; two that begin with the same files and do
@@ -198,7 +199,7 @@ func (d *difference) entry(dir *Node, e *entry, at string) {
 // write says what a file holds.
 func (d *difference) write(n *Node, path string, keep bool) {
 	c := Change{Op: WriteFile, Path: path, Mode: n.mode, Modified: n.modified, Size: n.content.size, Keep: keep}
-	c.Content = n.content.data[:min(n.content.size, int64(len(n.content.data)))]
+	c.Content = n.content.pieces
 	if keep {
 		d.keep = append(d.keep, c)
 	} else {

@@ -1,19 +1,22 @@
 package vfs
 
-import "io"
+import (
+	"io"
+	"slices"
+)
 
-// chunk is how much of a file is fetched from its source at once.
+// chunk is how much of a file is fetched from its source at once, and what each piece but the last holds of what is in memory.
 const chunk = 256 << 10
 
-// maxWhole bounds the memory that is made for a file at once, when the first of it is fetched.
-const maxWhole = 4 << 20
-
-// content is what a file holds: bytes in memory, and those which its source has still.
+// content is what a file holds: bytes in memory, and those which its source has still. What is in memory lies in pieces, so that a file which grows is never
+// copied: memory that is new costs more than what is written into it.
 type content struct {
 	size    int64
-	data    []byte // at least as far as anything is held
-	from    string // at the source; "" where everything is in memory
-	fetched []bool // of the chunks of the source; nil before the first is fetched
+	data    []byte   // of a file of the host's, instead of pieces
+	pieces  [][]byte // at least as far as anything is held; each but the last has a chunk
+	held    int64    // bytes in pieces
+	from    string   // at the source; "" where everything is in memory
+	fetched []bool   // of the chunks of the source; nil before the first is fetched
 }
 
 // fetch brings what lies in [off, off+n) into memory.
@@ -24,9 +27,6 @@ func (n *Node) fetch(off, length int64) error {
 	}
 	if c.fetched == nil {
 		c.fetched = make([]bool, (c.size+chunk-1)/chunk)
-		if c.data == nil { // most files are read to their end
-			c.data = make([]byte, 0, max(min(c.size, maxWhole, n.fs.account.Spare()), 0))
-		}
 	}
 	end := min(off+length, c.size)
 	for i := off / chunk; i*chunk < end; i++ {
@@ -40,7 +40,7 @@ func (n *Node) fetch(off, length int64) error {
 		if err := n.fs.charge(int(to - from)); err != nil {
 			return err
 		}
-		got, err := n.mount.source.Read(c.from, c.data[from:to], from)
+		got, err := n.mount.source.Read(c.from, c.pieces[i][:to-from], from)
 		if int64(got) < to-from {
 			if err == nil || err == io.EOF {
 				err = EIO // it became shorter
@@ -55,25 +55,68 @@ func (n *Node) fetch(off, length int64) error {
 // hold makes room in memory for the first size bytes. What is counted is what the file holds, not how the memory grows.
 func (n *Node) hold(size int64) error {
 	c := &n.content
-	have := int64(len(c.data))
-	if size <= have {
+	if size <= c.held {
 		return nil
 	}
-	if err := n.fs.account.Allocate(size - have); err != nil {
+	if err := n.fs.account.Allocate(size - c.held); err != nil {
 		return ENOMEM
 	}
-	if size <= int64(cap(c.data)) {
-		c.data = c.data[:size]
-		clear(c.data[have:])
+	for c.held < size {
+		if err := n.fs.account.Check(); err != nil { // memory that is new takes its time
+			n.fs.account.Release(size - c.held)
+			return err
+		}
+		i := c.held / chunk
+		most, within := min(size-i*chunk, chunk), c.held-i*chunk
+		if i == int64(len(c.pieces)) {
+			c.pieces = append(c.pieces, nil)
+		}
+		p := c.pieces[i]
+		if most > int64(cap(p)) {
+			room := min(max(most, 2*int64(cap(p))), chunk)
+			if i > 0 {
+				room = chunk
+			}
+			p = append(make([]byte, 0, room), p...)
+		}
+		p = p[:most]
+		clear(p[within:])
+		c.pieces[i], c.held = p, i*chunk+most
+	}
+	return nil
+}
+
+// shrink gives up what is held beyond size.
+func (n *Node) shrink(size int64) {
+	c := &n.content
+	if size >= c.held {
+		return
+	}
+	n.fs.account.Release(c.held - size)
+	c.held = size
+	whole, rest := size/chunk, size%chunk
+	if rest == 0 {
+		c.pieces = slices.Clip(c.pieces[:whole])
+		return
+	}
+	last := c.pieces[whole][:rest]
+	if rest < int64(cap(last))/4 {
+		last = slices.Clone(last)
+	}
+	clear(c.pieces[whole+1:])
+	c.pieces = c.pieces[:whole+1]
+	c.pieces[whole] = last
+}
+
+// part returns what is in memory from an offset to the end of its piece.
+func (c *content) part(off int64) []byte {
+	if c.data != nil {
+		return c.data[min(off, int64(len(c.data))):]
+	}
+	if off >= c.held {
 		return nil
 	}
-	grown := make([]byte, size, max(size, min(2*have, have+(16<<20))))
-	if err := n.fs.account.Copy(grown, c.data); err != nil {
-		n.fs.account.Release(size - have)
-		return err
-	}
-	c.data = grown
-	return nil
+	return c.pieces[off/chunk][off%chunk:]
 }
 
 // readAt copies from the file.
@@ -89,11 +132,14 @@ func (n *Node) readAt(p []byte, off int64) (int, error) {
 		return 0, err
 	}
 	p = p[:length]
-	copied := 0
-	if off < int64(len(n.content.data)) {
-		copied = copy(p, n.content.data[off:])
+	for len(p) > 0 {
+		copied := copy(p, n.content.part(off))
+		if copied == 0 {
+			break
+		}
+		p, off = p[copied:], off+int64(copied)
 	}
-	clear(p[copied:]) // a hole at the end
+	clear(p) // a hole at the end
 	return int(length), nil
 }
 
@@ -123,8 +169,17 @@ func (n *Node) writeAt(p []byte, off int64) (int, error) {
 	if err := n.hold(end); err != nil {
 		return 0, err
 	}
-	if err := n.fs.account.Copy(n.content.data[off:end], p); err != nil {
-		return 0, err
+	for rest := p; len(rest) > 0; {
+		into := n.content.part(off)
+		count := min(len(rest), len(into))
+		if err := n.fs.account.Copy(into, rest[:count]); err != nil {
+			return 0, err
+		}
+		if rest, off = rest[count:], off+int64(count); len(rest) > 0 {
+			if err := n.fs.account.Check(); err != nil {
+				return 0, err
+			}
+		}
 	}
 	n.wrote()
 	return len(p), cut
@@ -135,7 +190,7 @@ func (n *Node) own() error {
 	if n.content.from == "" {
 		return nil
 	}
-	if _, err := n.whole(); err != nil {
+	if err := n.whole(); err != nil {
 		return err
 	}
 	n.content.from, n.content.fetched = "", nil
@@ -163,15 +218,7 @@ func (n *Node) resize(size int64) error {
 	if size == 0 {
 		c.from, c.fetched = "", nil
 	}
-	if size < c.size {
-		if held := int64(len(c.data)); size < held {
-			n.fs.account.Release(held - size)
-			c.data = c.data[:size]
-			if cap(c.data) > 1<<20 && size < int64(cap(c.data))/4 {
-				c.data = append(make([]byte, 0, size), c.data...)
-			}
-		}
-	}
+	n.shrink(size)
 	c.size = size
 	n.wrote()
 	return nil
@@ -185,15 +232,12 @@ func (n *Node) wrote() {
 	n.mode &^= 0o6000
 }
 
-// whole brings all of the file into memory and returns it. It is valid until the file is changed.
-func (n *Node) whole() ([]byte, error) {
+// whole brings all of the file into memory.
+func (n *Node) whole() error {
 	if err := n.fetch(0, n.content.size); err != nil {
-		return nil, err
+		return err
 	}
-	if err := n.hold(n.content.size); err != nil {
-		return nil, err
-	}
-	return n.content.data[:n.content.size], nil
+	return n.hold(n.content.size)
 }
 
 // freed gives back what a file or link holds, when its last name and its last handle are gone.
@@ -202,7 +246,7 @@ func (n *Node) freed() {
 		return
 	}
 	_ = n.mount.grow(n.fs, -n.content.size, -1)
-	n.fs.account.Release(int64(len(n.content.data) + len(n.target)))
+	n.fs.account.Release(n.content.held + int64(len(n.target)))
 	n.content = content{}
 	delete(n.mount.same, n.same) // a name that appears nevertheless is the source's file
 }

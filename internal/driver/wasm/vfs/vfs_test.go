@@ -1,6 +1,7 @@
 package vfs_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -437,7 +438,7 @@ func steps(t testing.TB, f *vfs.FS) []string {
 		s := names[c.Op] + " " + c.Path
 		switch c.Op {
 		case vfs.WriteFile:
-			s += fmt.Sprintf(" %q keep=%v", c.Content, c.Keep)
+			s += fmt.Sprintf(" %q keep=%v", bytes.Join(c.Content, nil), c.Keep)
 		case vfs.Take, vfs.Put:
 			s += fmt.Sprintf(" slot=%d", c.Slot)
 		case vfs.Link, vfs.MakeLink:

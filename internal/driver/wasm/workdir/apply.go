@@ -3,6 +3,7 @@ package workdir
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -26,12 +27,48 @@ func (f *Folder) Apply(changes []vfs.Change, staging string, owner *Owner) error
 	if len(changes) == 0 {
 		return nil
 	}
-	f.forget()
-	defer f.forget()
+	s, err := f.Stage(staging, owner)
+	if err != nil {
+		return err
+	}
+	return s.Apply(changes)
+}
+
+// Stage is where lies what is on its way into a folder. It has to be applied or closed.
+type Stage struct{ a *applier }
+
+// Stage makes room in staging, as Apply does, for content that comes before it is known what else changes.
+func (f *Folder) Stage(staging string, owner *Owner) (*Stage, error) {
 	a := &applier{folder: f, owner: owner, slots: map[int]string{}}
 	if err := a.stage(staging); err != nil {
-		return fmt.Errorf("make room for what changes: %w", err)
+		return nil, fmt.Errorf("make room for what changes: %w", err)
 	}
+	return &Stage{a}, nil
+}
+
+// Hold writes the content of a file while it comes, and returns the name by which a change has it.
+func (s *Stage) Hold(content io.Reader) (held string, err error) {
+	s.a.held++
+	held = "h" + strconv.Itoa(s.a.held)
+	file, err := s.a.place.root.OpenFile(held, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return held, err
+	}
+	_, err = io.Copy(file, content)
+	if err = errors.Join(err, file.Close()); err != nil {
+		err = errors.Join(err, s.a.place.root.Remove(held)) // what is there of it would be taken for the whole
+	}
+	return held, err
+}
+
+// Close removes the stage and what it holds.
+func (s *Stage) Close() error { return s.a.close() }
+
+// Apply makes the changes, as Folder.Apply does, and closes the stage.
+func (s *Stage) Apply(changes []vfs.Change) error {
+	a := s.a
+	a.folder.forget()
+	defer a.folder.forget()
 	var failed []error
 	for i, c := range changes {
 		if c.Op == vfs.WriteFile && c.Keep && a.names == nil {
@@ -69,6 +106,7 @@ type applier struct {
 	slots  map[int]string
 	names  map[uint64][]string // of files that keep their other names
 	count  int
+	held   int
 }
 
 // location is a name in an open folder. path is where that folder is, from the folder of the execution.
@@ -271,15 +309,25 @@ func (a *applier) write(c vfs.Change) error {
 }
 
 func (a *applier) fill(name string, c vfs.Change) (err error) {
-	file, err := a.place.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	flags := os.O_WRONLY
+	if c.Held == "" {
+		flags |= os.O_CREATE | os.O_EXCL
+	} else if err := a.place.root.Rename(c.Held, name); err != nil {
+		return err
+	}
+	file, err := a.place.root.OpenFile(name, flags, 0o600)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	if _, err := file.Write(c.Content); err != nil {
-		return err
+	length := int64(0)
+	for _, p := range c.Content {
+		if _, err := file.Write(p); err != nil {
+			return err
+		}
+		length += int64(len(p))
 	}
-	if c.Size > int64(len(c.Content)) {
+	if c.Held != "" || c.Size > length { // what the content lacks is zero
 		if err := file.Truncate(c.Size); err != nil {
 			return err
 		}

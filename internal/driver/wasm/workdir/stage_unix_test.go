@@ -21,7 +21,7 @@ func TestNamesThatAreTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	change := []vfs.Change{{Op: vfs.WriteFile, Path: "x", Mode: 0o644, Content: []byte("x"), Size: 1}}
+	change := []vfs.Change{{Op: vfs.WriteFile, Path: "x", Mode: 0o644, Content: [][]byte{[]byte("x")}, Size: 1}}
 	for n := range maxStages {
 		if err := f.Apply(change, "", nil); err != nil {
 			t.Fatalf("with %d names taken: %v", n, err)
@@ -51,7 +51,7 @@ func TestAStageIsTheSpacesOwn(t *testing.T) {
 	if err := a.stage(""); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.fill("f1", vfs.Change{Mode: 0o644, Content: []byte("half"), Size: 4}); err != nil {
+	if err := a.fill("f1", vfs.Change{Mode: 0o644, Content: [][]byte{[]byte("half")}, Size: 4}); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{stageName(0), stageName(0) + "/f1"} {

@@ -280,7 +280,7 @@ func TestNoChangesReachOutside(t *testing.T) {
 			return vfs.Change{
 				Op: vfs.Op(rapid.IntRange(0, 11).Draw(r, "op")), Path: path.Draw(r, "path"), Target: rapid.OneOf(path, rapid.Just(outside)).Draw(r, "target"),
 				Slot: rapid.IntRange(0, 2).Draw(r, "slot"), Mode: rapid.Uint32().Draw(r, "mode"), Modified: time.Unix(1, 0), Keep: rapid.Bool().Draw(r, "keep"),
-				Content: []byte("changed"), Size: rapid.Int64Range(0, 100).Draw(r, "size"),
+				Content: [][]byte{[]byte("changed")}, Size: rapid.Int64Range(0, 100).Draw(r, "size"),
 			}
 		}), 1, 20).Draw(r, "changes")
 		_ = f.Apply(changes, "", nil)

@@ -49,7 +49,7 @@ func holds(t *testing.T, path, want string) {
 
 // content is a change that writes a file.
 func content(path, text string) vfs.Change {
-	return vfs.Change{Op: vfs.WriteFile, Path: path, Mode: 0o644, Modified: time.Unix(1e9, 0), Content: []byte(text), Size: int64(len(text))}
+	return vfs.Change{Op: vfs.WriteFile, Path: path, Mode: 0o644, Modified: time.Unix(1e9, 0), Content: [][]byte{[]byte(text)}, Size: int64(len(text))}
 }
 
 func TestChangesAreApplied(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -112,7 +113,7 @@ func TestAFloodOfFramesIsBounded(t *testing.T) {
 		e.string(path)
 		return append(e.b, more...)
 	}
-	written := encodeChange(0, vfs.Change{Op: vfs.WriteFile, Path: "f", Size: 1 << 20, Content: make([]byte, piece)})
+	written := encodeChange(0, vfs.Change{Op: vfs.WriteFile, Path: "f", Size: 1 << 20, Content: [][]byte{make([]byte, piece)}})
 	for _, x := range []struct {
 		name string
 		said [][]byte
@@ -122,9 +123,9 @@ func TestAFloodOfFramesIsBounded(t *testing.T) {
 		{"changes", [][]byte{frame(frameChange, encodeChange(0, vfs.Change{Op: vfs.MakeDir, Path: "d"}))}, 1 << 22, errHoard},
 		{"changes with long paths", [][]byte{frame(frameChange, encodeChange(0, vfs.Change{Op: vfs.Remove, Path: strings.Repeat("x", 1<<19)}))}, 1 << 12, errHoard},
 		{"contents", [][]byte{frame(frameChange, written), frame(frameContent, make([]byte, piece))}, 1 << 12, errHoard},
-		{"content of what has none", [][]byte{frame(frameChange, encodeChange(0, vfs.Change{Op: vfs.MakeDir, Path: "d", Size: 1 << 20, Content: make([]byte, piece)})),
+		{"content of what has none", [][]byte{frame(frameChange, encodeChange(0, vfs.Change{Op: vfs.MakeDir, Path: "d", Size: 1 << 20, Content: [][]byte{make([]byte, piece)}})),
 			frame(frameContent, make([]byte, piece))}, 1 << 12, errWire},
-		{"content that is larger than the file", [][]byte{frame(frameChange, encodeChange(0, vfs.Change{Op: vfs.MakeLink, Path: "d", Content: make([]byte, 1<<30)}))}, 1, errWire},
+		{"content that is larger than the file", [][]byte{frame(frameChange, encodeChange(0, vfs.Change{Op: vfs.MakeLink, Path: "d", Content: [][]byte{make([]byte, 1<<30)}}))}, 1, errWire},
 		{"a file that is too large", [][]byte{frame(frameChange, encodeChange(0, vfs.Change{Op: vfs.WriteFile, Path: "d", Size: 1<<20 + 1}))}, 1, errWire},
 		{"output", [][]byte{frame(frameOutput, append([]byte{1}, make([]byte, 100)...))}, 1 << 12, errFlood},
 		{"a channel that is none", [][]byte{frame(frameOutput, []byte{3, 1})}, 1, errWire},
@@ -222,7 +223,7 @@ func FuzzFrames(f *testing.F) {
 	ended := (&Outcome{Code: 1}).encode()
 	f.Add(framed(frame(frameEnd, ended)))
 	f.Add(framed(frame(frameOutput, []byte("\x01hi")), frame(frameList, e.b), frame(frameRead, append(e.b, 4)), frame(frameRoom, e.b[:len(e.b)-1]), frame(frameEnd, ended)))
-	f.Add(framed(frame(frameEnded, nil), frame(frameChange, encodeChange(0, vfs.Change{Op: vfs.WriteFile, Path: "../x", Size: 3, Mode: 0o7777, Content: []byte("abc")})), frame(frameContent, []byte("abc")), frame(frameEnd, ended)))
+	f.Add(framed(frame(frameEnded, nil), frame(frameChange, encodeChange(0, vfs.Change{Op: vfs.WriteFile, Path: "../x", Size: 3, Mode: 0o7777, Content: [][]byte{[]byte("abc")}})), frame(frameContent, []byte("abc")), frame(frameEnd, ended)))
 	f.Add(framed(frame(frameEnded, nil), frame(frameChange, encodeChange(0, vfs.Change{Op: vfs.Put, Path: "/etc/passwd", Slot: 1 << 30, Target: "/", Modified: time.Unix(1<<40, 0)})), frame(frameEnd, ended)))
 	f.Add(framed(frame(frameEnded, nil), frame(frameDisplay, encodeDisplay(space.Display{Value: 1, Media: space.DisplayText, Data: []byte("abc")})), frame(frameContent, []byte("abc")), frame(frameEnd, ended)))
 	f.Fuzz(func(t *testing.T, said []byte) {
@@ -279,4 +280,62 @@ func TestAStopThatComesLateHarmsNobody(t *testing.T) {
 	if told.Len() > 0 {
 		t.Errorf("after its end it is told %q", told.Bytes())
 	}
+}
+
+// sinking are files whose disk takes its time for each piece of content.
+type sinking struct {
+	counted
+	slow time.Duration
+}
+
+func (s *sinking) Begin() (Changes, error) { return s, nil }
+
+func (s *sinking) Add(_ vfs.Change, content io.Reader) error {
+	_, err := io.Copy(s, content)
+	return err
+}
+
+func (s *sinking) Write(p []byte) (int, error) {
+	<-time.After(s.slow)
+	s.held += int64(len(p))
+	return len(p), nil
+}
+
+// TestASlowDiskIsNotTheWorkersTime has a disk take longer for what has changed than a worker may take for telling it, and then a worker take as long.
+func TestASlowDiskIsNotTheWorkersTime(t *testing.T) {
+	const size = 4 * piece
+	limits := smallLimits()
+	written := [][]byte{frame(frameEnded, nil), frame(frameChange, encodeChange(0, vfs.Change{Op: vfs.WriteFile, Path: "f", Size: size, Content: [][]byte{make([]byte, size)}}))}
+	for range size / piece {
+		written = append(written, frame(frameContent, make([]byte, piece)))
+	}
+	said := framed(append(written, frame(frameEnd, (&Outcome{}).encode()))...)
+	hearAll := func(files *sinking, said io.Reader) (Outcome, error) {
+		printed := newPrinter(func(string, []byte) error { return nil }, limits.OutputBytes, 0)
+		k := &talk{w: voice(said), files: []Files{files}, printed: printed, limits: limits}
+		o, err := k.execute(context.Background(), []byte("order"), time.Hour)
+		return o, errors.Join(err, printed.wait())
+	}
+	synctest.Test(t, func(t *testing.T) {
+		files := &sinking{slow: telling}
+		o, err := hearAll(files, bytes.NewReader(said))
+		if err != nil || o.TimedOut || files.held != size || files.committed != 1 || o.Commit != 4*telling {
+			t.Errorf("a slow disk: got %+v, %v, with %d bytes and %d commits", o, err, files.held, files.committed)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		files := &sinking{}
+		o, err := hearAll(files, io.MultiReader(bytes.NewReader(said[:len(said)/2]), late{telling + time.Second}, bytes.NewReader(said[len(said)/2:])))
+		if err != nil || !o.TimedOut || files.committed != 0 {
+			t.Errorf("a slow worker: got %+v, %v, with %d commits", o, err, files.committed)
+		}
+	})
+}
+
+// late is nothing, after a time.
+type late struct{ after time.Duration }
+
+func (l late) Read([]byte) (int, error) {
+	<-time.After(l.after)
+	return 0, io.EOF
 }

@@ -205,7 +205,12 @@ func (s *server) change(mount int, c vfs.Change) error {
 	if err := s.send(frameChange, encodeChange(mount, c), false); err != nil {
 		return err
 	}
-	return s.content(c.Content)
+	for _, p := range c.Content {
+		if err := s.content(p); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // content writes content in frames of its own.

@@ -25,8 +25,9 @@ type talk struct {
 	listing   map[string][]vfs.Found // folders that are told in parts
 	told      int64                  // bytes that the changes take here
 	displays  []space.Display
-	overdue   *time.Timer // that kills the worker whose time is over
-	writing   *stopwatch  // since its code has ended, nil before
+	overdue   *time.Timer   // that kills the worker whose time is over
+	writing   *stopwatch    // since its code has ended, nil before
+	wrote     time.Duration // of that, for what took the daemon's time and not the worker's
 
 	mu     sync.Mutex // guards what follows
 	over   bool       // the worker is not this execution's any more
@@ -91,6 +92,19 @@ func (t *talk) kill(why *bound.Stopped) {
 		t.killed = why
 	}
 	t.w.kill()
+}
+
+// unhurried does what the worker waits for: the time that it takes does not count to the time in which the worker has to tell what has changed.
+func (t *talk) unhurried(do func()) {
+	if !t.overdue.Stop() { // the worker is being killed
+		do()
+		return
+	}
+	began := t.writing.elapsed()
+	do()
+	ended := t.writing.elapsed()
+	t.wrote += ended - began
+	t.overdue.Reset(max(0, telling-(ended-t.wrote)))
 }
 
 // stop tells the worker to end the execution, unless it is another one's by now. It may be called more than once, at any time.
@@ -338,4 +352,23 @@ func (c *contents) Read(p []byte) (int, error) {
 	n := copy(p, c.buf)
 	c.buf = c.buf[n:]
 	return n, nil
+}
+
+// WriteTo writes what follows as it comes, without another copy.
+func (c *contents) WriteTo(w io.Writer) (written int64, err error) {
+	for {
+		if len(c.buf) == 0 {
+			if _, err = c.Read(nil); err == io.EOF {
+				return written, nil
+			} else if err != nil {
+				return written, err
+			}
+		}
+		var n int
+		c.t.unhurried(func() { n, err = w.Write(c.buf) })
+		c.buf, written = c.buf[n:], written+int64(n)
+		if err != nil {
+			return written, err
+		}
+	}
 }

@@ -391,7 +391,11 @@ func encodeChange(mount int, c vfs.Change) []byte {
 	e.string(c.Target)
 	e.bool(c.Keep)
 	e.int(c.Size)
-	e.uint(uint64(len(c.Content)))
+	length := 0
+	for _, p := range c.Content {
+		length += len(p)
+	}
+	e.uint(uint64(length))
 	return e.b
 }
 
