@@ -121,6 +121,7 @@ func jq(p *program.Process) int {
 		return vs[0]
 	}
 	fromFile := ""
+	var library []string // where modules are
 	ended := false
 	for len(args) > 0 {
 		a := args[0]
@@ -202,6 +203,13 @@ func jq(p *program.Process) int {
 			continue
 		case "--from-file":
 			fromFile = need(1, a)[0]
+			continue
+		case "-L", "--library-path":
+			library = append(library, need(1, a)[0])
+			continue
+		}
+		if folder, ok := strings.CutPrefix(a, "-L"); ok {
+			library = append(library, folder)
 			continue
 		}
 		letters := a[1:]
@@ -294,7 +302,11 @@ func jq(p *program.Process) int {
 	values = append(values, map[string]any{"named": named, "positional": positional})
 	names = append(names, "$__loc__")
 	values = append(values, map[string]any{"file": "<top-level>", "line": line})
-	code, err := gojq.Compile(query, q.options(in, names)...)
+	if library == nil {
+		library = []string{"~/.jq"}
+	}
+	modules := &jqModules{q: q, folders: library, bytes: len(filter)}
+	code, err := gojq.Compile(query, append(q.options(in, names), gojq.WithModuleLoader(modules))...)
 	if err != nil {
 		p.Errorf("error: %s", err.Error())
 		p.Errorf("1 compile error")
