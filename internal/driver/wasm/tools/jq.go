@@ -66,7 +66,7 @@ func (s *steps) Done() <-chan struct{} {
 }
 
 // jqOwn takes the place of what would ask the clock and the time zone of the machine, and of what jq answers where the library has an error.
-const jqOwn = `def now: _clock; def localtime: _localtime; def strflocaltime($f): _strflocaltime($f);
+const jqOwn = `def now: _clock; def localtime: _localtime; def leaf_paths: paths(scalars); def strflocaltime($f): _strflocaltime($f);
 def ltrimstr($x): if type == "string" and ($x | type) == "string" and startswith($x) then .[($x | length):] end;
 def rtrimstr($x): if type == "string" and ($x | type) == "string" and endswith($x) then .[:length - ($x | length)] end; .`
 
