@@ -359,8 +359,8 @@ func (e *engine) openNext() bool {
 		if err != nil {
 			e.out.Flush()
 			e.p.Errorf("cannot open %s (%s)", arg, program.Message(err))
-			e.code = exitFatal
-			continue
+			e.finish()
+			e.p.Exit(exitFatal)
 		}
 		e.handle = h
 		e.begin(arg, h)

@@ -96,7 +96,7 @@ func (e *engine) write(v value, format string) string {
 	case math.IsInf(v.n, -1):
 		return "-inf"
 	case v.n == math.Trunc(v.n):
-		return strconv.FormatFloat(v.n, 'f', -1, 64)
+		return strconv.FormatFloat(v.n, 'f', 0, 64) // with all its digits
 	}
 	if format == "%.6g" {
 		return formatG(v.n, 6)

@@ -435,6 +435,8 @@ func (s *packer) read(file string, packing byte, mode string, operands, folders 
 		s.p.Errorf("Error is not recoverable: exiting now")
 		s.p.Exit(2)
 	case string(head[:n]) == "BZh":
+		s.p.Charge(9 * gasPerBlock)
+		s.p.Hold(bzip2Bytes)
 		r = &charger{p: s.p, r: bzip2.NewReader(r), n: 5 * gasPerPacked}
 	case n == 3 && head[0] == 0xfd && head[1] == '7':
 		s.p.Lack(program.LackFeature, "xz")

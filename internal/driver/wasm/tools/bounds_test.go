@@ -69,6 +69,23 @@ func TestGreedyCommandsEndAtTheBoundOfMemory(t *testing.T) {
 	}
 }
 
+// TestModulesOfJQAreBounded: one that imports itself, many large ones, and the clock, which is the space's.
+func TestModulesOfJQAreBounded(t *testing.T) {
+	for script, want := range map[string]string{
+		`mkdir m; echo 'import "a" as a; def f: 1;' > m/a.jq; jq -n -L m 'import "a" as a; 1' 2>&1`:                                           "error: the program imports more than 64 modules",
+		`for i in a b; do { printf '# '; head -c 40000 /dev/zero | tr '\0' x; } > $i.jq; done; jq -n -L . 'include "a"; include "b"; 1' 2>&1`: "bytes",
+		`echo 'def f: now | floor;' > a.jq; jq -n -L . 'import "a" as a; a::f'`:                                                               "1772366400",
+		`jq -n -L / 'import "../../../../../../etc/hostname" as a; 1' 2>&1`:                                                                   "error: module not found",
+	} {
+		l := small()
+		l.Gas = 1_000_000_000
+		r := shelltest.Execute(programs(), l, script)
+		if r.Stopped != nil || !strings.Contains(r.Out, want) {
+			t.Errorf("%s: got %q, %q, %v; want %q", script, cut(r.Out), cut(r.Err), r.Stopped, want)
+		}
+	}
+}
+
 // A refusal says so to the tier, which may choose a heavier one.
 func TestWhatIsLackingIsReported(t *testing.T) {
 	for script, want := range map[string]string{

@@ -13,6 +13,9 @@ import (
 // bzip2Bytes is what unpacking holds: a block of 900,000 bytes and where each of them goes.
 const bzip2Bytes = 4_600_000
 
+// gasPerBlock is what it costs to make room for a block of 100,000 bytes, which happens once for a file, however short that is.
+const gasPerBlock = 300_000
+
 // unbzip2 is a bzip2 that unpacks.
 type unbzip2 struct {
 	p                         *program.Process
@@ -140,6 +143,7 @@ func (u *unbzip2) unpack(in *program.Input, out io.Writer, shown string) int {
 		}
 		return u.fail(2, "%s is not a bzip2 file.", shown)
 	}
+	p.Charge(int(head[3]-'0') * gasPerBlock)
 	z := bzip2.NewReader(io.MultiReader(strings.NewReader(string(head)), read))
 	_, err := io.Copy(out, &charger{p: p, r: z, n: 5 * gasPerPacked})
 	switch {

@@ -157,6 +157,9 @@ func (s *searcher) separator() {
 	_ = s.out.WriteByte('\n')
 }
 
+// tabbedWidth is the width of numbers before lines that -T sets below each other: that of the largest.
+const tabbedWidth = 19
+
 func (s *searcher) head(name string, number, offset int, sep byte) {
 	if s.names {
 		s.name(name, sep)
@@ -170,12 +173,12 @@ func (s *searcher) head(name string, number, offset int, sep byte) {
 		s.paint("36", string(sep))
 	}
 	if s.numbers {
-		put(number, 4)
+		put(number, tabbedWidth)
 	}
 	if s.offsets {
-		put(offset, 7)
+		put(offset, tabbedWidth)
 	}
-	if s.tab {
+	if s.tab && (s.names || s.numbers || s.offsets) {
 		_ = s.out.WriteByte('\t')
 	}
 }

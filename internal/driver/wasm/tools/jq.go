@@ -66,7 +66,7 @@ func (s *steps) Done() <-chan struct{} {
 }
 
 // jqOwn takes the place of what would ask the clock and the time zone of the machine, and of what jq answers where the library has an error.
-const jqOwn = `def now: _clock; def localtime: _localtime; def strflocaltime($f): _strflocaltime($f);
+const jqOwn = `def now: _clock; def localtime: _localtime; def leaf_paths: paths(scalars); def strflocaltime($f): _strflocaltime($f);
 def ltrimstr($x): if type == "string" and ($x | type) == "string" and startswith($x) then .[($x | length):] end;
 def rtrimstr($x): if type == "string" and ($x | type) == "string" and endswith($x) then .[:length - ($x | length)] end; .`
 
@@ -121,6 +121,7 @@ func jq(p *program.Process) int {
 		return vs[0]
 	}
 	fromFile := ""
+	var library []string // where modules are
 	ended := false
 	for len(args) > 0 {
 		a := args[0]
@@ -202,6 +203,13 @@ func jq(p *program.Process) int {
 			continue
 		case "--from-file":
 			fromFile = need(1, a)[0]
+			continue
+		case "-L", "--library-path":
+			library = append(library, need(1, a)[0])
+			continue
+		}
+		if folder, ok := strings.CutPrefix(a, "-L"); ok {
+			library = append(library, folder)
 			continue
 		}
 		letters := a[1:]
@@ -294,7 +302,11 @@ func jq(p *program.Process) int {
 	values = append(values, map[string]any{"named": named, "positional": positional})
 	names = append(names, "$__loc__")
 	values = append(values, map[string]any{"file": "<top-level>", "line": line})
-	code, err := gojq.Compile(query, q.options(in, names)...)
+	if library == nil {
+		library = []string{"~/.jq"}
+	}
+	modules := &jqModules{q: q, folders: library, bytes: len(filter)}
+	code, err := gojq.Compile(query, append(q.options(in, names), gojq.WithModuleLoader(modules))...)
 	if err != nil {
 		p.Errorf("error: %s", err.Error())
 		p.Errorf("1 compile error")

@@ -126,11 +126,7 @@ func (f *numberFormat) option(o program.Option) {
 	case "suffix":
 		f.suffix = o.Value
 	case "padding":
-		n, err := strconv.Atoi(o.Value)
-		if err != nil || n == 0 || n > maxPadding || n < -maxPadding {
-			f.fail("invalid padding value %s", quote(o.Value))
-		}
-		f.padding = n
+		f.pad(o.Value)
 	case "grouping":
 		f.grouping = true
 	case "format":
@@ -146,14 +142,27 @@ func (f *numberFormat) option(o program.Option) {
 		}
 		f.delim, f.delimited = o.Value, true
 	case "header":
-		f.header = 1
-		if o.Given {
-			if f.header = count(f.p, 1, o.Value, "invalid header value"); f.header == 0 {
-				f.fail("invalid header value %s", quote(o.Value))
-			}
-		}
+		f.heads(o)
 	case "z":
 		f.end = 0
+	}
+}
+
+func (f *numberFormat) pad(s string) {
+	n, err := strconv.Atoi(s)
+	if err != nil || n == 0 || n > maxPadding || n < -maxPadding {
+		f.fail("invalid padding value %s", quote(s))
+	}
+	f.padding = n
+}
+
+// heads says how many lines are headings: one where no number is given.
+func (f *numberFormat) heads(o program.Option) {
+	if f.header = 1; !o.Given {
+		return
+	}
+	if f.header = count(f.p, 1, o.Value, "invalid header value"); f.header == 0 {
+		f.fail("invalid header value %s", quote(o.Value))
 	}
 }
 

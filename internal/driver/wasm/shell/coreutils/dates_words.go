@@ -43,18 +43,8 @@ func dateTokens(s string, now time.Time) ([]dateToken, bool) {
 		case c == ' ' || c >= '\t' && c <= '\r':
 			i++
 		case c == '(':
-			depth := 0
-			for ; i < len(s); i++ {
-				if s[i] == '(' {
-					depth++
-				} else if s[i] == ')' {
-					if depth--; depth == 0 {
-						break
-					}
-				}
-			}
-			i++
-		case c >= '0' && c <= '9' || c == '+' || c == '-':
+			i += dateComment(s[i:])
+		case isDigit(c) || c == '+' || c == '-':
 			t, size, ok := dateNumber(s[i:])
 			if !ok {
 				return nil, false
@@ -62,9 +52,9 @@ func dateTokens(s string, now time.Time) ([]dateToken, bool) {
 			if i += size; t.kind != 0 {
 				all = append(all, t)
 			}
-		case c|0x20 >= 'a' && c|0x20 <= 'z':
+		case isLetter(c):
 			end := i
-			for end < len(s) && (s[end]|0x20 >= 'a' && s[end]|0x20 <= 'z' || s[end] == '.') {
+			for end < len(s) && (isLetter(s[end]) || s[end] == '.') {
 				end++
 			}
 			t, ok := dateWord(strings.ToLower(s[i:end]), now)
@@ -79,6 +69,25 @@ func dateTokens(s string, now time.Time) ([]dateToken, bool) {
 		}
 	}
 	return all, true
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+
+// dateComment returns the length of a comment, which has others in it. One without an end is all that is left.
+func dateComment(s string) int {
+	depth := 0
+	for i := range len(s) {
+		if s[i] == '(' {
+			depth++
+		} else if s[i] == ')' {
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		}
+	}
+	return len(s)
 }
 
 // dateNumber reads a number. A sign without one is nothing.

@@ -199,11 +199,11 @@ func oldTail(p *program.Process) {
 	if a[0] == '+' {
 		number = "+" + number
 	}
-	fresh := []string{p.Args[0], option, number + unit}
+	p.Args = []string{p.Args[0], option, number + unit}
 	if follow {
-		fresh = append(fresh, "-f")
+		p.Args = append(p.Args, "-f")
 	}
-	p.Args = append(fresh, args[1:]...)
+	p.Args = append(p.Args, args[1:]...)
 }
 
 func tail(p *program.Process) int {

@@ -82,13 +82,7 @@ func uniqObsolete(p *program.Process) (old uniqSkips) {
 			args = append(args, p.Args[i:]...)
 			break
 		}
-		digits := len(a) > 1 && strings.Trim(a[1:], "0123456789") == ""
-		n := 0
-		if digits {
-			if n, err = strconv.Atoi(a[1:]); err != nil {
-				n = 1<<62 - 1
-			}
-		}
+		n, digits := oldSkip(a)
 		switch {
 		case digits && a[0] == '-':
 			old.fields = n
@@ -106,6 +100,18 @@ func uniqObsolete(p *program.Process) (old uniqSkips) {
 	}
 	p.Args = args
 	return old
+}
+
+// oldSkip reads the number of an old option, like -5 or +3, and reports whether it is one. One that is too large is more than any line has.
+func oldSkip(a string) (int, bool) {
+	if len(a) < 2 || strings.Trim(a[1:], "0123456789") != "" {
+		return 0, false
+	}
+	n, err := strconv.Atoi(a[1:])
+	if err != nil {
+		n = 1<<62 - 1
+	}
+	return n, true
 }
 
 func (u *uniqCommand) option(o program.Option) {
