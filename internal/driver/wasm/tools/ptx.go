@@ -3,6 +3,8 @@ package tools
 import (
 	"bytes"
 	"errors"
+	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -463,4 +465,46 @@ func (x *index) read(file int) {
 			x.found.Append(o)
 		}
 	}
+}
+
+// measure decides the widths of the parts of a line.
+func (x *index) measure() {
+	if x.autoRefs {
+		x.refMost = 0
+		for i, f := range x.files {
+			last := x.lines
+			if i+1 < len(x.files) {
+				last = x.files[i+1].line
+			}
+			x.refMost = max(x.refMost, len(strconv.Itoa(last-f.line+1))+len(f.name))
+		}
+		x.refMost++
+	}
+	if (x.autoRefs || x.inputRefs) && !x.rightRefs {
+		x.width = max(x.width-x.refMost-x.gap, 0)
+	}
+	x.half = x.width / 2
+	x.beforeMost, x.keyMost = x.half-x.gap, x.half
+	if mark := 2 * len(x.truncation); x.gnu {
+		x.beforeMost = max(x.beforeMost-mark, 0)
+		x.keyMost -= mark
+	} else {
+		x.keyMost -= mark + 1
+	}
+}
+
+// sorted returns the words in the order of the index.
+func (x *index) sorted() []occurrence {
+	all := slices.Concat(x.found.Blocks()...)
+	x.p.Hold(len(all) * 64)
+	word := func(o *occurrence) []byte { return x.files[o.file].text[o.key:o.end] }
+	sort.SliceStable(all, func(i, j int) bool {
+		a, b := word(&all[i]), word(&all[j])
+		x.p.Charge(40 + min(len(a), len(b)))
+		if x.fold {
+			return x.sortKey(a) < x.sortKey(b)
+		}
+		return bytes.Compare(a, b) < 0
+	})
+	return all
 }
