@@ -87,7 +87,7 @@ var uses = []arch.Use{
 		Names: []string{"time.Now", "time.Since", "time.Until"},
 		Allowed: []string{
 			"internal/app/**", "cmd/**", "internal/testkit/**", "conformance/**",
-			"internal/driver/namespace/**", "internal/spaceinit/**", "internal/driver/wasm/worker", // they measure how long a process ran, on the monotonic clock
+			"internal/driver/namespace/**", "internal/spaceinit/**", "internal/driver/nano/worker", // they measure how long a process ran, on the monotonic clock
 		},
 	},
 	{
@@ -101,7 +101,7 @@ var uses = []arch.Use{
 		Names: []string{"crypto/rand.*", "math/rand.*", "math/rand/v2.*"},
 		Allowed: []string{
 			"internal/app/**", "cmd/**", "internal/testkit/**", "conformance/**",
-			"internal/driver/wasm/bound", // what it draws is decided by the seed that it is given
+			"internal/userland/bound", // what it draws is decided by the seed that it is given
 		},
 	},
 	{

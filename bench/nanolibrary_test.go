@@ -26,8 +26,8 @@ import (
 	"agentbox/internal/domain/space/spacetest"
 	"agentbox/internal/driver/disk"
 	"agentbox/internal/driver/memory"
-	"agentbox/internal/driver/wasm"
-	"agentbox/internal/driver/wasm/hostiletest"
+	"agentbox/internal/driver/nano"
+	"agentbox/internal/driver/nano/hostiletest"
 )
 
 // The library path of the nano tier: a command is permitted, goes to a worker, which is a process of the daemon's program, and has ended when its changes are in the
@@ -52,7 +52,7 @@ func openNanoTier(b *testing.B, workers int) *nanoTier {
 	}
 	cache, err = filepath.Abs(filepath.Join(cache, "wasm")) // the daemon's own: what was compiled once is not compiled again
 	must(b, err)
-	tier, err := wasm.New(wasm.Options{
+	tier, err := nano.New(nano.Options{
 		Command: []string{program, "nano-worker"}, Cache: cache, Workers: workers, Scratch: filepath.Join(b.TempDir(), "nano"), Entropy: rand.Reader, Clock: app.Clock{},
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})

@@ -85,7 +85,7 @@ exec "${0%/*}/program/agentbox" "$@"
 
 // compileProbe makes the WebAssembly module that tries every function of WASI.
 func compileProbe(dir string) error {
-	build := exec.Command("go", "build", "-ldflags=-s", "-o", filepath.Join(dir, "probe.wasm"), "../../internal/driver/wasm/wasi/testdata/probe")
+	build := exec.Command("go", "build", "-ldflags=-s", "-o", filepath.Join(dir, "probe.wasm"), "../../internal/driver/nano/wasi/testdata/probe")
 	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=")
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build the probe: %w\n%s", err, out)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"agentbox/internal/driver/wasm/wasi/wasitest"
+	"agentbox/internal/driver/nano/wasi/wasitest"
 )
 
 // TestWASIFromOutside runs the probe of each function as a person does, over a real folder.

@@ -5,7 +5,7 @@ import (
 	"os"
 
 	"agentbox/internal/domain/space"
-	"agentbox/internal/driver/wasm"
+	"agentbox/internal/driver/nano"
 	"agentbox/internal/service/placer"
 )
 
@@ -22,7 +22,7 @@ func place(c Config) (space.Place, error) {
 		return nil, err
 	}
 	return placer.New(rules, placer.Has{
-		Commands: wasm.Commands(), Modules: wasm.Modules(), Builtins: wasm.Builtins(),
+		Commands: nano.Commands(), Modules: nano.Modules(), Builtins: nano.Builtins(),
 	}).Place, nil
 }
 

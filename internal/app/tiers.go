@@ -15,7 +15,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/telemetry"
-	"agentbox/internal/driver/wasm"
+	"agentbox/internal/driver/nano"
 )
 
 // tiers returns the tiers that this build knows, from the weakest to the strongest. One that cannot be prepared on this host is left out;
@@ -54,11 +54,11 @@ func (a *App) tiers() ([]space.Tier, error) {
 
 // Worker makes this process one of the nano tier, which does what the daemon that started it asks for, until that is gone.
 func Worker(ctx context.Context, args []string) error {
-	return wasm.Worker(ctx, args, os.Stdin, os.Stdout, func() { os.Exit(1) })
+	return nano.Worker(ctx, args, os.Stdin, os.Stdout, func() { os.Exit(1) })
 }
 
-func openNano(c Config, clock event.Clock, logger *slog.Logger) (*wasm.Tier, error) {
-	return wasm.New(wasm.Options{
+func openNano(c Config, clock event.Clock, logger *slog.Logger) (*nano.Tier, error) {
+	return nano.New(nano.Options{
 		Command: c.Worker, Cache: nanoCache(c), Workers: runtime.NumCPU(), Scratch: filepath.Join(c.DataDir, nanoDir), Entropy: rand.Reader, Clock: clock, Logger: logger,
 	})
 }
@@ -134,7 +134,7 @@ func Doctor(ctx context.Context, c Config, logger *slog.Logger) []space.Report {
 // doctorNano tries the nano tier with a folder of its own: the daemon's may be in use.
 func doctorNano(ctx context.Context, c Config, logger *slog.Logger) space.Report {
 	failed := func(err error) space.Report {
-		return space.Report{Tier: wasm.Name, Checks: []space.Check{{Name: "prepare", Detail: err.Error()}}}
+		return space.Report{Tier: nano.Name, Checks: []space.Check{{Name: "prepare", Detail: err.Error()}}}
 	}
 	dir, err := os.MkdirTemp("", "agentbox-doctor-")
 	if err != nil {

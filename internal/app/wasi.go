@@ -3,22 +3,22 @@ package app
 import (
 	"context"
 
-	"agentbox/internal/driver/wasm"
+	"agentbox/internal/driver/nano"
 )
 
 // Module is a WebAssembly module to be run on this machine, and what it may use.
-type Module = wasm.Module
+type Module = nano.Module
 
 // ModuleFolder is a folder of the host, and the names under which a module finds it open.
-type ModuleFolder = wasm.Folder
+type ModuleFolder = nano.Folder
 
 // ModuleEnd is how a module ended.
-type ModuleEnd = wasm.End
+type ModuleEnd = nano.End
 
 // RunModule runs a WebAssembly module, without a daemon. Its clock begins now where nothing else is said.
 func RunModule(ctx context.Context, m Module) (ModuleEnd, error) {
 	if m.Start.IsZero() {
 		m.Start = Clock{}.Now()
 	}
-	return wasm.Run(ctx, m)
+	return nano.Run(ctx, m)
 }

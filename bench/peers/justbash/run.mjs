@@ -1,5 +1,5 @@
 // Runs scripts in just-bash, the virtual shell of npm, and prints for each how long the median run took and how much processor time a run took. Beside it stands BenchmarkShell of
-// internal/driver/wasm/shell, which runs the same scripts. Needs Node; the package is the one that `make bench` measures:
+// internal/userland/shell, which runs the same scripts. Needs Node; the package is the one that `make bench` measures:
 //
 //	node bench/peers/justbash/run.mjs $(scripts/fetch-nano-peers) [seconds]
 import { createRequire } from "node:module";

@@ -1,0 +1,179 @@
+package javascript
+
+import (
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"compress/zlib"
+	"errors"
+	"hash/adler32"
+	"hash/crc32"
+	"io"
+
+	"agentbox/internal/userland/bound"
+)
+
+// gasPerPacked and gasPerUnpacked are what compressing and unpacking a byte cost.
+const (
+	gasPerPacked   = 60
+	gasPerUnpacked = 10
+)
+
+// unpackStep is how much is unpacked before the account is asked again.
+const unpackStep = 64 << 10
+
+// pack compresses: the format is gzip, deflate (zlib's) or raw.
+func (r *run) pack(a *arguments) (any, error) {
+	format, level := a.text(), a.int()
+	data := bytes.Clone(a.bytes())
+	if a.err != nil {
+		return nil, a.err
+	}
+	if level < -1 || level > 9 {
+		level = -1
+	}
+	var out bytes.Buffer
+	var w io.WriteCloser
+	var err error
+	switch format {
+	case "gzip":
+		w, err = gzip.NewWriterLevel(&out, level)
+	case "deflate":
+		w, err = zlib.NewWriterLevel(&out, level)
+	default:
+		w, err = flate.NewWriter(&out, level)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := r.account.Allocate(int64(len(data))); err != nil { // what comes out is no larger, but for a head
+		return nil, exhaustion(err)
+	}
+	defer r.account.Release(int64(len(data)))
+	for len(data) > 0 {
+		n := min(len(data), unpackStep)
+		if err := r.account.Charge(int64(n) * gasPerPacked); err != nil {
+			return nil, err
+		}
+		if _, err := w.Write(data[:n]); err != nil {
+			return nil, err
+		}
+		data = data[n:]
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+// unpack is the other way round. It returns at most so many bytes; more is an error, as what is damaged is.
+func (r *run) unpack(a *arguments) (any, error) {
+	format, most := a.text(), a.int()
+	data := bytes.Clone(a.bytes())
+	if a.err != nil {
+		return nil, a.err
+	}
+	in, err := unpacker(format, data)
+	if err != nil {
+		return nil, damaged(err)
+	}
+	var out []byte
+	var held int64
+	defer func() { r.account.Release(held) }()
+	for {
+		if err := r.account.Charge(unpackStep * gasPerUnpacked); err != nil {
+			return nil, err
+		}
+		if err := r.account.Allocate(2 * unpackStep); err != nil { // here, and as it grows
+			return nil, exhaustion(err)
+		}
+		held += 2 * unpackStep
+		part := make([]byte, unpackStep)
+		n, err := io.ReadFull(in, part)
+		out = append(out, part[:n]...)
+		switch {
+		case len(out) > most:
+			return nil, &thrown{"ERR_BUFFER_TOO_LARGE", "Cannot create a Buffer larger than the bytes that maxOutputLength allows"}
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF) && finished(in):
+			return out, nil
+		case err != nil:
+			return nil, damaged(err)
+		}
+	}
+}
+
+// unpacker reads what is packed. What a reader of zlib finds out only at its end is told by finished.
+func unpacker(format string, data []byte) (io.Reader, error) {
+	if format == "either" { // gzip or zlib, as their first bytes say
+		format = "deflate"
+		if len(data) > 1 && data[0] == 0x1f && data[1] == 0x8b {
+			format = "gzip"
+		}
+	}
+	var in io.Reader
+	var err error
+	switch format {
+	case "gzip":
+		if len(data) >= 2 && (data[0] != 0x1f || data[1] != 0x8b) {
+			return nil, gzip.ErrHeader
+		}
+		in, err = gzip.NewReader(bytes.NewReader(data))
+	case "deflate":
+		in, err = zlib.NewReader(bytes.NewReader(data))
+	default:
+		in = flate.NewReader(bytes.NewReader(data))
+	}
+	return &ending{in: in}, err
+}
+
+// ending is a reader that remembers whether it ended as it should: io.ReadFull tells both ends alike.
+type ending struct {
+	in   io.Reader
+	over bool
+}
+
+func (e *ending) Read(p []byte) (int, error) {
+	n, err := e.in.Read(p)
+	e.over = e.over || errors.Is(err, io.EOF)
+	return n, err
+}
+
+func finished(in io.Reader) bool {
+	e, ok := in.(*ending)
+	return ok && e.over
+}
+
+// exhaustion is what a program sees where its memory has no room.
+func exhaustion(err error) error {
+	if errors.Is(err, bound.ErrMemory) {
+		return &thrown{"ERR_MEMORY_ALLOCATION_FAILED", "there is no memory left"}
+	}
+	return err
+}
+
+// damaged words errors of packed data as zlib does.
+func damaged(err error) error {
+	switch {
+	case errors.Is(err, gzip.ErrHeader), errors.Is(err, zlib.ErrHeader):
+		return &thrown{"Z_DATA_ERROR", "incorrect header check"}
+	case errors.Is(err, gzip.ErrChecksum), errors.Is(err, zlib.ErrChecksum):
+		return &thrown{"Z_DATA_ERROR", "incorrect data check"}
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return &thrown{"Z_BUF_ERROR", "unexpected end of file"}
+	}
+	return &thrown{"Z_DATA_ERROR", "invalid block type"}
+}
+
+// sum returns a check sum that goes on from another one: crc32 or adler32.
+func (r *run) sum(a *arguments) (any, error) {
+	name, from := a.text(), uint32(a.int())
+	data := a.bytes()
+	if a.err != nil {
+		return nil, a.err
+	}
+	r.p.Charge(len(data))
+	if name == "adler32" {
+		return float64(adler32.Checksum(data)), nil
+	}
+	return float64(crc32.Update(from, crc32.IEEETable, data)), nil
+}

@@ -1,0 +1,595 @@
+package javascript
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/evanw/esbuild/pkg/api"
+
+	"agentbox/internal/userland/program"
+	"agentbox/internal/userland/vfs"
+)
+
+// format is how a file's text is meant.
+type format uint8
+
+const (
+	cjs format = iota + 1
+	esm
+	jsonText
+)
+
+// source is a file that can be evaluated.
+type source struct {
+	file   string
+	text   string
+	format format
+}
+
+// gasPerByte is what reading and transforming a byte of a program costs.
+const (
+	gasPerByte       = 1
+	transformPerByte = 60
+)
+
+// maxSource is how large a file of a program may be.
+const maxSource = 32 << 20
+
+// syntaxError is the name of errors of a transformation, in the place of a code.
+const syntaxError = "SyntaxError"
+
+// typed are the extensions that need a transformation, and how.
+var typed = map[string]api.Loader{".ts": api.LoaderTS, ".mts": api.LoaderTS, ".cts": api.LoaderTS, ".tsx": api.LoaderTSX, ".jsx": api.LoaderJSX}
+
+// tried are the extensions that an import may leave out.
+var tried = []string{".ts", ".tsx", ".mts", ".cts", ".js", ".mjs", ".cjs", ".jsx", ".json"}
+
+// written matches what only a module holds, at the beginning of a line.
+var written = regexp.MustCompile(`(?m)^[ \t]*(?:import\s*(?:[\w$*{"']|\{)|export\s*(?:[{*]|default\b|const\b|let\b|var\b|function\b|class\b|async\b|type\b|enum\b|interface\b))|\bimport\.meta\b`)
+
+// imported matches an import that is an expression, which a script may have as well.
+var imported = regexp.MustCompile(`^[ \t]*import\s*\(`)
+
+// awaits matches text that may await at its top.
+var awaits = regexp.MustCompile(`(?m)^(?:(?:const|let|var)\s[^=\n]*=\s*|[\w.$\[\]]+\s*=\s*|console\.\w+\(.*|\w+\(.*|if\s*\(.*|for\s+)?\s*await\b`)
+
+// source reads a file of the program and makes of it what can be evaluated.
+func (r *run) source(file string) (source, error) {
+	text, err := r.read(file)
+	if err != nil {
+		return source{}, err
+	}
+	return r.prepare(text, file, false)
+}
+
+func (r *run) read(file string) (string, error) {
+	h, err := r.p.Open(file, vfs.Read)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = r.p.Close(h) }()
+	if h.Info().Size > maxSource {
+		return "", vfs.EFBIG
+	}
+	raw, err := h.ReadAll()
+	if err != nil {
+		return "", err
+	}
+	r.account.Release(int64(len(raw)))
+	r.p.Charge(len(raw) * gasPerByte)
+	return strings.TrimPrefix(string(raw), "\ufeff"), nil
+}
+
+// awaitless has async functions written with promises, whose callbacks the prelude can follow.
+var awaitless = map[string]bool{"async-await": false, "async-generator": false, "for-await": false, "top-level-await": true}
+
+// The awaits at the top of a module stay, for nothing is before them that could be followed. esbuild refuses them beside functions that it
+// rewrites: they are written as topAwait meanwhile, which has the same place in the grammar and which nobody writes.
+const topAwait = "void void void void "
+
+// withTopAwaits transforms a module again whose top awaits were refused. Where that is not possible its functions are not followed.
+func (r *run) withTopAwaits(text string, options api.TransformOptions, failed api.TransformResult) (string, api.TransformResult) {
+	lines := strings.SplitAfter(text, "\n")
+	for n := len(failed.Errors) - 1; n >= 0; n-- {
+		at := failed.Errors[n].Location
+		if at == nil || at.Line > len(lines) || !strings.HasPrefix(lines[at.Line-1][at.Column:], "await") || strings.HasSuffix(strings.TrimSpace(lines[at.Line-1][:at.Column]), "for") {
+			break
+		}
+		line := lines[at.Line-1]
+		lines[at.Line-1] = line[:at.Column] + topAwait + strings.TrimPrefix(line[at.Column:], "await")
+	}
+	marked := strings.Join(lines, "")
+	result := api.Transform(marked, options)
+	if len(result.Errors) == 0 {
+		result.Code = bytes.ReplaceAll(result.Code, []byte(topAwait), []byte("await "))
+		return marked, result
+	}
+	r.awaited = true
+	options.Supported = lowered
+	return text, api.Transform(text, options)
+}
+
+// lowers reports whether async functions of a text are rewritten: from the first file on that names the module that follows them.
+func (r *run) lowers(text string) bool {
+	r.follows = r.follows || !r.cell && strings.Contains(text, "async_hooks")
+	if !strings.Contains(text, "async") && !strings.Contains(text, "await") {
+		return false
+	}
+	r.awaited = r.awaited || !r.follows
+	return r.follows
+}
+
+// prepare finds out what a text is and transforms it where it has to be.
+func (r *run) prepare(text, file string, typescript bool) (source, error) {
+	if strings.HasPrefix(text, "#!") {
+		text = "//" + text[2:]
+	}
+	ext := path.Ext(file)
+	if ext == ".json" {
+		return source{file, text, jsonText}, nil
+	}
+	if ext == ".node" || ext == ".wasm" {
+		r.lack("a native module")
+		return source{}, &thrown{"ERR_UNKNOWN_FILE_EXTENSION", fmt.Sprintf("%s is a native module; a nano space has none", file)}
+	}
+	loader, transforms := typed[ext]
+	if typescript && ext == "" {
+		loader, transforms = api.LoaderTS, true
+	}
+	if !transforms && r.lowers(text) {
+		loader, transforms = api.LoaderJS, true
+	}
+	if transforms {
+		var err error
+		if text, err = r.transform(text, file, loader, api.FormatDefault); err != nil {
+			return source{}, err
+		}
+	}
+	s := source{file, text, cjs}
+	switch {
+	case ext == ".mjs" || ext == ".mts":
+		s.format = esm
+	case ext == ".cjs" || ext == ".cts":
+	case isModule(text), r.packageType(file) == "module":
+		s.format = esm
+	case awaits.MatchString(text) && !strings.Contains(text, "module.exports"):
+		s.format = esm
+	}
+	if s.format == esm {
+		s.text = introduce(file, s.text)
+	}
+	return s, nil
+}
+
+func isModule(text string) bool {
+	for _, at := range written.FindAllStringIndex(text, -1) {
+		if !imported.MatchString(text[at[0]:min(at[1]+2, len(text))]) {
+			return true
+		}
+	}
+	return false
+}
+
+// introduce gives a module what import.meta says of it and, where it uses them, the names of CommonJS, without moving a line.
+func introduce(file, text string) string {
+	var b strings.Builder
+	name, _ := json.Marshal(file)
+	if strings.Contains(text, "import.meta") {
+		fmt.Fprintf(&b, "__agentbox.meta(import.meta,%s);", name)
+	}
+	if usesRequire.MatchString(text) && !strings.Contains(text, "createRequire") {
+		fmt.Fprintf(&b, "const require=__agentbox.requireFrom(%s);", name)
+	}
+	for _, n := range [...]string{"__dirname", "__filename"} {
+		if strings.Contains(text, n) && !strings.Contains(text, "const "+n) && !strings.Contains(text, "let "+n) && !strings.Contains(text, "var "+n) {
+			value := file
+			if n == "__dirname" {
+				value = path.Dir(file)
+			}
+			quoted, _ := json.Marshal(value)
+			fmt.Fprintf(&b, "const %s=%s;", n, quoted)
+		}
+	}
+	return b.String() + text
+}
+
+var usesRequire = regexp.MustCompile(`(?:^|[^\w.$])require\s*[(.]`)
+
+// cellConfig keeps what a cell imports and does not use: a later one may.
+const cellConfig = `{"compilerOptions": {"verbatimModuleSyntax": true}}`
+
+// lowered is what the interpreter has not, or has though esbuild thinks otherwise.
+var lowered = map[string]bool{"using": false, "decorators": false, "import-attributes": true}
+
+// plain is like lowered, and has templates become strings in one line.
+var plain = map[string]bool{"using": false, "decorators": false, "import-attributes": true, "template-literal": false}
+
+// transform makes JavaScript of a text, and keeps where each part of it came from.
+func (r *run) transform(text, file string, loader api.Loader, to api.Format) (string, error) {
+	r.p.Charge(len(text) * transformPerByte)
+	options := api.TransformOptions{
+		Loader: loader, Format: to, Sourcefile: file, Sourcemap: api.SourceMapExternal, SourcesContent: api.SourcesContentExclude, Target: api.ESNext,
+		LogLevel: api.LogLevelSilent, Supported: lowered,
+	}
+	if r.cell { // a later cell may use what this one imports
+		options.TsconfigRaw, options.Supported = cellConfig, supported(text)
+	}
+	if r.lowers(text) {
+		options.Supported = maps.Clone(options.Supported)
+		maps.Copy(options.Supported, awaitless)
+	}
+	if !r.cell { // few programs tell of a place: then it is transformed once more
+		options.Sourcemap = api.SourceMapNone
+	}
+	result := api.Transform(text, options)
+	if r.lowers(text) && len(result.Errors) > 0 {
+		text, result = r.withTopAwaits(text, options, result)
+	}
+	if len(result.Errors) > 0 {
+		m := result.Errors[0]
+		at := file
+		if m.Location != nil {
+			at = fmt.Sprintf("%s:%d:%d", file, m.Location.Line, m.Location.Column+1)
+		}
+		return "", &thrown{syntaxError, m.Text + "\n    at " + at}
+	}
+	m := &sourceMap{raw: result.Map}
+	if !r.cell {
+		m.again = func() []byte {
+			r.p.Charge(len(text) * transformPerByte)
+			options.Sourcemap = api.SourceMapExternal
+			return api.Transform(text, options).Map
+		}
+	}
+	r.maps[file] = m
+	return string(result.Code), nil
+}
+
+// module returns the text of a module that was resolved, as a module.
+func (r *run) module(id string) (string, error) {
+	if name, ok := strings.CutPrefix(id, "node:"); ok {
+		return r.builtin(name), nil
+	}
+	s, err := r.source(id)
+	if err != nil {
+		return "", err
+	}
+	quoted, _ := json.Marshal(id)
+	switch s.format {
+	case esm:
+		return s.text, nil
+	case jsonText:
+		return fmt.Sprintf("export default __agentbox.requireFrom(%s)(%s);", quoted, quoted), nil
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "const m=__agentbox.requireFrom(%s)(%s);export default m&&m.__esModule&&'default' in m?m.default:m;", quoted, quoted)
+	for _, name := range exportedNames(s.text) {
+		fmt.Fprintf(&b, "const $%s=m.%s;export{$%s as %s};", name, name, name, name)
+	}
+	return b.String(), nil
+}
+
+// builtin is a module of Node's as an ES module.
+func (r *run) builtin(name string) string {
+	var b strings.Builder
+	quoted, _ := json.Marshal(name)
+	fmt.Fprintf(&b, "const m=__agentbox.builtin(%s);export default m;", quoted)
+	for _, n := range r.runtime.exports[name] {
+		fmt.Fprintf(&b, "const $%s=m.%s;export{$%s as %s};", n, n, n, n)
+	}
+	return b.String()
+}
+
+var (
+	exportsName  = regexp.MustCompile(`(?:\bexports|module\.exports)\.([A-Za-z_$][\w$]*)\s*=[^=]`)
+	exportsList  = regexp.MustCompile(`module\.exports\s*=\s*\{([^{}]*)\}`)
+	definesName  = regexp.MustCompile(`Object\.defineProperty\(exports,\s*["']([A-Za-z_$][\w$]*)["']`)
+	propertyName = regexp.MustCompile(`^\s*(?:async\s+)?([A-Za-z_$][\w$]*)\s*(?:$|[:(,])`)
+	exportMap    = regexp.MustCompile(`(?s)__export\(\w+, \{(.*?)\n\}\)`)
+)
+
+// exportedNames guesses which names a CommonJS module exports, as Node does.
+func exportedNames(text string) []string {
+	found := map[string]bool{}
+	for _, re := range []*regexp.Regexp{exportsName, definesName} {
+		for _, m := range re.FindAllStringSubmatch(text, -1) {
+			found[m[1]] = true
+		}
+	}
+	for _, re := range []*regexp.Regexp{exportsList, exportMap} {
+		for _, m := range re.FindAllStringSubmatch(text, -1) {
+			for part := range strings.SplitSeq(m[1], ",") {
+				if p := propertyName.FindStringSubmatch(part); p != nil {
+					found[p[1]] = true
+				}
+			}
+		}
+	}
+	delete(found, "default")
+	delete(found, "__esModule")
+	return slices.Sorted(mapKeys(found))
+}
+
+// required returns the text of a file as CommonJS, for require.
+func (r *run) required(file string) (source, error) {
+	if given := r.given; given.file == file && file != "" {
+		if path.IsAbs(file) { // the next time it may be another
+			r.given = source{}
+		}
+		return given, nil
+	}
+	s, err := r.source(file)
+	if err != nil || s.format != esm {
+		return s, err
+	}
+	text, err := r.read(file)
+	if err != nil {
+		return s, err
+	}
+	loader, ok := typed[path.Ext(file)]
+	if !ok {
+		loader = api.LoaderJS
+	}
+	s.format = cjs
+	s.text, err = r.transform(text, file, loader, api.FormatCommonJS)
+	return s, err
+}
+
+// resolveMain finds the file of a program.
+func (r *run) resolveMain(name string) (string, error) {
+	cwd, err := r.p.Cwd.Path()
+	if err != nil {
+		cwd = "/"
+	}
+	file := name
+	if !path.IsAbs(file) {
+		file = path.Join(cwd, file)
+	}
+	if found, ok := r.find(file); ok {
+		return found, nil
+	}
+	return "", &thrown{"MODULE_NOT_FOUND", fmt.Sprintf("Cannot find module '%s'", file)}
+}
+
+// resolve finds what a specifier means to a file.
+func (r *run) resolve(from, specifier string, isImport bool) (string, error) {
+	name := strings.TrimPrefix(specifier, "node:")
+	if _, ok := r.runtime.exports[name]; ok && (name != specifier || !strings.HasPrefix(specifier, ".")) {
+		return "node:" + name, nil
+	}
+	if name != specifier {
+		r.lack("the module " + specifier)
+		return "", &thrown{"ERR_UNKNOWN_BUILTIN_MODULE", "No such built-in module: " + specifier}
+	}
+	folder := path.Dir(from)
+	if !path.IsAbs(from) {
+		folder, _ = r.p.Cwd.Path()
+	}
+	if file, ok := strings.CutPrefix(specifier, "file://"); ok {
+		specifier = file
+	}
+	if strings.HasPrefix(specifier, "/") || specifier == "." || specifier == ".." || strings.HasPrefix(specifier, "./") || strings.HasPrefix(specifier, "../") {
+		file, _, _ := strings.Cut(specifier, "?")
+		if !path.IsAbs(file) {
+			file = path.Join(folder, file)
+		}
+		if found, ok := r.find(file); ok {
+			return found, nil
+		}
+		return "", r.missing("module", file, from, isImport)
+	}
+	if strings.HasPrefix(specifier, "http:") || strings.HasPrefix(specifier, "https:") {
+		r.lack("modules of the network")
+		return "", &thrown{"ERR_UNSUPPORTED_ESM_URL_SCHEME", fmt.Sprintf("%s cannot be imported: a nano space has no network", specifier)}
+	}
+	if found, ok := r.inPackages(folder, specifier, isImport); ok {
+		return found, nil
+	}
+	pkg := packageName(specifier)
+	r.lack("the package " + pkg)
+	return "", r.missing("package", pkg, from, isImport)
+}
+
+func packageName(specifier string) string {
+	parts := strings.SplitN(specifier, "/", 3)
+	if strings.HasPrefix(specifier, "@") && len(parts) > 1 {
+		return parts[0] + "/" + parts[1]
+	}
+	return parts[0]
+}
+
+func (r *run) missing(what, name, from string, isImport bool) error {
+	if isImport {
+		return &thrown{"ERR_MODULE_NOT_FOUND", fmt.Sprintf("Cannot find %s '%s' imported from %s", what, name, from)}
+	}
+	return &thrown{"MODULE_NOT_FOUND", fmt.Sprintf("Cannot find module '%s'\nRequire stack:\n- %s", name, from)}
+}
+
+// lack reports something that the nano tier does not have, once.
+func (r *run) lack(what string) {
+	if r.cell { // it cannot be run elsewhere: a heavier tier has no contexts
+		return
+	}
+	if !r.lacks[what] {
+		r.lacks[what] = true
+		r.p.Lack(program.LackFeature, what)
+	}
+}
+
+// find finds a file, with an extension or in a folder that a path leaves out.
+func (r *run) find(file string) (string, bool) {
+	kind := r.kind(file)
+	if kind == vfs.Regular {
+		return file, true
+	}
+	for _, ext := range tried {
+		if r.kind(file+ext) == vfs.Regular {
+			return file + ext, true
+		}
+	}
+	// TypeScript names what the file will be called.
+	for _, pair := range [...][2]string{{".js", ".ts"}, {".js", ".tsx"}, {".mjs", ".mts"}, {".cjs", ".cts"}, {".jsx", ".tsx"}} {
+		if stem, ok := strings.CutSuffix(file, pair[0]); ok && r.kind(stem+pair[1]) == vfs.Regular {
+			return stem + pair[1], true
+		}
+	}
+	if kind != vfs.Directory {
+		return "", false
+	}
+	if p, ok := r.manifest(file); ok && p.Main != "" {
+		if main := path.Join(file, p.Main); main != file {
+			if found, ok := r.find(main); ok {
+				return found, true
+			}
+		}
+	}
+	for _, ext := range tried {
+		if r.kind(file+"/index"+ext) == vfs.Regular {
+			return file + "/index" + ext, true
+		}
+	}
+	return "", false
+}
+
+func (r *run) kind(file string) vfs.Kind {
+	info, err := r.p.FS.Stat(r.p.At(), file, true)
+	if err != nil {
+		if ended(err) != nil {
+			panic(err)
+		}
+		return 0
+	}
+	return info.Kind
+}
+
+// manifest is a package.json.
+type manifest struct {
+	Type    string          `json:"type"`
+	Main    string          `json:"main"`
+	Module  string          `json:"module"`
+	Exports json.RawMessage `json:"exports"`
+}
+
+func (r *run) manifest(folder string) (m manifest, ok bool) {
+	text, err := r.read(path.Join(folder, "package.json"))
+	if err != nil {
+		return m, false
+	}
+	return m, json.Unmarshal([]byte(text), &m) == nil
+}
+
+// packageType returns the type of the package in which a file lies.
+func (r *run) packageType(file string) string {
+	if !path.IsAbs(file) {
+		return ""
+	}
+	for folder := path.Dir(file); ; folder = path.Dir(folder) {
+		if m, ok := r.manifest(folder); ok {
+			return m.Type
+		}
+		if folder == "/" || path.Base(folder) == "node_modules" {
+			return ""
+		}
+	}
+}
+
+// inPackages looks for a package in the folders node_modules from a folder up.
+func (r *run) inPackages(folder, specifier string, isImport bool) (string, bool) {
+	name := packageName(specifier)
+	inner := "." + strings.TrimPrefix(specifier, name)
+	for {
+		home := path.Join(folder, "node_modules", name)
+		if r.kind(home) == vfs.Directory {
+			m, ok := r.manifest(home)
+			if ok && len(m.Exports) > 0 {
+				if target, ok := exported(m.Exports, inner, isImport); ok {
+					return r.find(path.Join(home, target))
+				}
+			}
+			if inner == "." && isImport && m.Module != "" {
+				if found, ok := r.find(path.Join(home, m.Module)); ok {
+					return found, true
+				}
+			}
+			if found, ok := r.find(path.Join(home, inner)); ok {
+				return found, true
+			}
+		}
+		if folder == "/" {
+			return "", false
+		}
+		folder = path.Dir(folder)
+	}
+}
+
+// exported finds what a package exports under a path.
+func exported(exports json.RawMessage, inner string, isImport bool) (string, bool) {
+	var text string
+	if json.Unmarshal(exports, &text) == nil {
+		return text, inner == "."
+	}
+	var list []json.RawMessage
+	if json.Unmarshal(exports, &list) == nil {
+		for _, e := range list {
+			if found, ok := exported(e, inner, isImport); ok {
+				return found, true
+			}
+		}
+		return "", false
+	}
+	keys, values, err := ordered(exports)
+	if err != nil || len(keys) == 0 {
+		return "", false
+	}
+	if !strings.HasPrefix(keys[0], ".") {
+		for i, k := range keys {
+			if k == "default" || k == "node" || k == "import" && isImport || k == "require" && !isImport {
+				if found, ok := exported(values[i], inner, isImport); ok {
+					return found, true
+				}
+			}
+		}
+		return "", false
+	}
+	for i, k := range keys {
+		if k == inner {
+			return exported(values[i], ".", isImport)
+		}
+	}
+	for i, k := range keys {
+		before, after, ok := strings.Cut(k, "*")
+		if ok && len(inner) >= len(before)+len(after) && strings.HasPrefix(inner, before) && strings.HasSuffix(inner, after) {
+			if target, ok := exported(values[i], ".", isImport); ok {
+				return strings.ReplaceAll(target, "*", inner[len(before):len(inner)-len(after)]), true
+			}
+		}
+	}
+	return "", false
+}
+
+// ordered returns the members of an object in the order in which they are written, which decides.
+func ordered(raw json.RawMessage) (keys []string, values []json.RawMessage, err error) {
+	d := json.NewDecoder(strings.NewReader(string(raw)))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil, nil, errors.Join(err, errors.New("no object"))
+	}
+	for d.More() {
+		t, err := d.Token()
+		if err != nil {
+			return nil, nil, err
+		}
+		var v json.RawMessage
+		if err := d.Decode(&v); err != nil {
+			return nil, nil, err
+		}
+		keys, values = append(keys, t.(string)), append(values, v)
+	}
+	return keys, values, nil
+}

@@ -1,0 +1,56 @@
+package nano
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"runtime/debug"
+
+	"agentbox/internal/driver/nano/worker"
+)
+
+// What Worker is told to do.
+const (
+	serves   = "serve"
+	tries    = "try"
+	prepares = "prepare"
+)
+
+// Worker is what the process does that a tier starts with arguments of its own: it prepares the interpreters, or serves executions until in ends.
+func Worker(ctx context.Context, args []string, in io.Reader, out io.Writer, exit func()) error {
+	switch {
+	case len(args) == 2 && args[0] == prepares:
+		return Prepare(ctx, args[1])
+	case len(args) == 2 && args[0] == serves:
+		return Serve(ctx, args[1], in, out, exit)
+	case len(args) == 2 && args[0] == tries:
+		return serve(&guests{cache: args[1]}, (*guests).bare, in, out, exit)
+	}
+	return fmt.Errorf("this is started by the daemon: %q is not what it says", args)
+}
+
+// dataBytes bounds the private memory of a worker's process: its own, and what an execution may hold.
+const dataBytes = 4 << 30
+
+// Serve makes this process a worker: it loads what executions need from the folder where Prepare has put it, gives up every right that it does not need for
+// them, and executes what is asked for over in until it ends. Where the daemon is gone while an execution does not stop, exit is called, which does not return.
+func Serve(ctx context.Context, cache string, in io.Reader, out io.Writer, exit func()) error {
+	return serve(&guests{cache: cache}, func(g *guests) error { return g.open(ctx, false) }, in, out, exit)
+}
+
+// serve is Serve with what open has made of g.
+func serve(g *guests, open func(*guests) error, in io.Reader, out io.Writer, exit func()) error {
+	if err := open(g); err != nil {
+		return err
+	}
+	s := newSystem(g)
+	if err := s.rehearse(); err != nil {
+		return err
+	}
+	debug.FreeOSMemory()   // what was read and made on the way is many times what is needed from now on
+	in = worker.Polled(in) // before it can ask for it no more
+	if err := worker.Confine(worker.Confinement{DataBytes: dataBytes}); err != nil {
+		return err
+	}
+	return worker.Serve(in, out, s, exit)
+}

@@ -1,0 +1,475 @@
+package worker
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/userland/bound"
+	"agentbox/internal/userland/vfs"
+)
+
+// How long is waited for a worker before it is killed.
+const (
+	startTime = 60 * time.Second       // until it says that it is ready: it compiles the interpreters, where they are not in the cache
+	stubborn  = 250 * time.Millisecond // after it was told to stop, for what it is in the middle of
+	telling   = 30 * time.Second       // for telling what was changed, once it has begun to
+)
+
+// What the changes of one execution may take of the daemon's memory, beside twice what the execution may hold itself.
+const (
+	maxNames    = 64 << 20 // bytes
+	changeBytes = 128      // of each, whatever it says
+)
+
+// maxFew is how many entries of a folder are told with an order.
+const maxFew = 64
+
+// maxListings is how many folders may be told in parts at once. A worker of ours asks for one to its end before it asks for another.
+const maxListings = 1
+
+// errHoard is more changes than an execution can have made, of which no worker of ours tells.
+var errHoard = errors.New("the worker tells of more changes than the execution can have made")
+
+// How often is looked for workers that nobody needs. While there are executions, one ends when it was too many for shedEvery, at the latest for twice so long; when there were none for
+// lullEvery, all end but for one, which the next execution finds ready: it takes less time than another would take to start.
+const (
+	shedEvery = 2 * time.Minute
+	lullEvery = 4 * time.Second
+)
+
+// wornOut is after how many executions a worker is replaced, whatever they did.
+const wornOut = 10_000
+
+// Files are the files behind a mount, on the daemon's side.
+type Files interface {
+	vfs.Source
+	// Few returns what is in the folder itself where that are few entries, which are told with the order: most executions would ask for them.
+	Few(most int) (found []vfs.Found, ok bool)
+	// Begin begins to take changes.
+	Begin() (Changes, error)
+}
+
+// Changes are what an execution has changed; nothing of it happens before Commit.
+type Changes interface {
+	// Add takes one change; of a file, content is what it begins with.
+	Add(c vfs.Change, content io.Reader) error
+	// Commit makes the changes, in the order in which they were added.
+	Commit() error
+	// Abort forgets them. After Commit it does nothing.
+	Abort() error
+}
+
+// Options are what a pool is made of.
+type Options struct {
+	Command []string            // the program that serves, and its arguments
+	Env     []string            // all that they get
+	Workers int                 // at least 1
+	Started func(p *os.Process) // called with each worker's process before its first order, and may be nil
+	Prepare func(c *exec.Cmd)   // what the host can bound a process by before it starts, and may be nil
+	Hold    time.Duration       // for how long what an attempt prints is held back at most; 0 means a second
+	Logger  *slog.Logger
+}
+
+// Pool is a number of workers that wait for orders. Close it last.
+type Pool struct {
+	o      Options
+	idle   chan *process // as many as there are workers; nil stands for one that has to be started
+	base   context.Context
+	end    context.CancelFunc
+	alive  sync.WaitGroup
+	failed atomic.Pointer[error] // why the last start failed
+	warm   sync.Once
+	age    atomic.Int64 // how often the workers were outdated
+
+	mu       sync.Mutex // guards what follows
+	living   map[*process]bool
+	closed   bool
+	started  int // workers that there are, or that stand for one that has to be started
+	starting int // of them
+	waiting  int // executions
+	unused   int // workers that have been idle at any time since shed looked last, at least
+	taken    int // executions that were given a worker, ever
+	before   int // as many there were when lull looked last
+}
+
+// NewPool returns a pool whose workers start in the background when they are wanted, or by Warm.
+func NewPool(o Options) *Pool {
+	base, end := context.WithCancel(context.Background())
+	return &Pool{o: o, idle: make(chan *process, o.Workers), base: base, end: end, living: map[*process]bool{}}
+}
+
+// Warm starts a worker in the background, if none was started before. The others start when they are wanted, and end when they were not for a while.
+func (p *Pool) Warm() {
+	p.warm.Do(func() {
+		p.add()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if !p.closed {
+			p.alive.Go(p.watch)
+		}
+	})
+}
+
+// watch ends what is too many from time to time.
+func (p *Pool) watch() {
+	shed, lull := time.NewTicker(shedEvery), time.NewTicker(lullEvery)
+	defer shed.Stop()
+	defer lull.Stop()
+	for {
+		select {
+		case <-shed.C:
+			p.shed()
+		case <-lull.C:
+			p.lull()
+		case <-p.base.Done():
+			return
+		}
+	}
+}
+
+// shed ends as many workers as nobody has needed since it was called last, but for one, which the next execution finds ready.
+func (p *Pool) shed() {
+	p.mu.Lock()
+	count := min(p.unused, p.started-1)
+	p.unused = len(p.idle)
+	p.finish(count)
+}
+
+// lull ends all workers but one where nothing was executed since it was called last.
+func (p *Pool) lull() {
+	p.mu.Lock()
+	count := 0
+	if p.taken == p.before && len(p.idle) == p.started { // one that is not idle works for longer than that
+		count = p.started - 1
+	}
+	p.before = p.taken
+	p.finish(count)
+}
+
+// finish ends some idle workers, unless somebody waits for one. The lock is held, and is not any more then.
+func (p *Pool) finish(count int) {
+	var ended []*process
+	for p.waiting == 0 && len(ended) < count {
+		select {
+		case w := <-p.idle:
+			p.started--
+			p.unused = max(p.unused-1, 0)
+			ended = append(ended, w)
+			continue
+		default:
+		}
+		break
+	}
+	p.mu.Unlock()
+	for _, w := range ended {
+		if w != nil {
+			p.discard(w)
+		}
+	}
+}
+
+// add starts one more worker in the background, where there are fewer than there may be.
+func (p *Pool) add() {
+	p.mu.Lock()
+	room := p.started < p.o.Workers && p.starting == 0
+	if room {
+		p.started++
+	}
+	p.mu.Unlock()
+	if room {
+		p.renew()
+	}
+}
+
+// Outdate has every worker that was started before replaced before it executes anything more.
+func (p *Pool) Outdate() { p.age.Add(1) }
+
+// renew starts a worker in the background and puts it, or where that failed the task to try again, among the idle.
+func (p *Pool) renew() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return
+	}
+	p.alive.Add(1)
+	p.starting++
+	go func() {
+		defer p.alive.Done()
+		w, err := p.start()
+		p.mu.Lock()
+		p.starting--
+		more := p.waiting > 1
+		p.mu.Unlock()
+		if err != nil {
+			p.failed.Store(&err)
+			if p.base.Err() == nil {
+				p.o.Logger.Error("a worker could not be started", "code", "worker_not_started", "error", err)
+			}
+		}
+		p.idle <- w
+		if more && err == nil {
+			p.add()
+		}
+	}()
+}
+
+// Close ends every worker, also those that work, and waits until none is left.
+func (p *Pool) Close() error {
+	p.mu.Lock()
+	again := p.closed
+	p.closed = true
+	p.end()
+	for w := range p.living {
+		w.kill()
+	}
+	p.mu.Unlock()
+	if again {
+		return nil
+	}
+	p.alive.Wait()
+	for {
+		select {
+		case w := <-p.idle:
+			if w != nil {
+				p.discard(w)
+			}
+			continue
+		default:
+		}
+		return nil // who has a worker discards it
+	}
+}
+
+// process is one worker.
+type process struct {
+	command *exec.Cmd
+	in      io.WriteCloser
+	out     *bufio.Reader
+	buf     []byte
+	done    int // executions
+	age     int64
+	version string // of what it executes with
+	broken  bool   // it said what no worker of ours says, or was killed
+	words   *lastWords
+
+	mu sync.Mutex // guards w
+	w  *bufio.Writer
+}
+
+var errClosed = fault.New(fault.Unavailable, "tier_closed", "the daemon is shutting down; nothing can be executed")
+
+// start starts a worker and waits until it is ready.
+func (p *Pool) start() (*process, error) {
+	age := p.age.Load()
+	c := exec.Command(p.o.Command[0], p.o.Command[1:]...)
+	c.Env = append([]string{}, p.o.Env...) // none is none: the daemon's own variables hold secrets
+	words := &lastWords{}
+	c.Stderr = words
+	if p.o.Prepare != nil {
+		p.o.Prepare(c)
+	}
+	in, err := c.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		return nil, errors.Join(err, in.Close())
+	}
+	widen(in)
+	widen(out)
+	if err := c.Start(); err != nil {
+		return nil, err
+	}
+	w := &process{command: c, in: in, out: bufio.NewReaderSize(out, 64<<10), w: bufio.NewWriterSize(in, 64<<10), words: words, age: age}
+	p.mu.Lock()
+	if p.closed {
+		w.kill()
+	}
+	p.living[w] = true
+	p.mu.Unlock()
+	slow := time.AfterFunc(startTime, w.kill)
+	kind, version, _, err := readFrame(w.out, nil)
+	slow.Stop()
+	if err == nil && kind != frameReady {
+		err = errWire
+	}
+	if err != nil {
+		p.discard(w)
+		return nil, fmt.Errorf("the worker did not come up: %w: %.300s", err, words)
+	}
+	w.version = cut(strings.ToValidUTF8(string(version), "?"))
+	if p.o.Started != nil {
+		p.o.Started(c.Process)
+	}
+	return w, nil
+}
+
+// kill ends the process at once. It may be called at any time.
+func (w *process) kill() { _ = w.command.Process.Kill() }
+
+// discard ends a worker for good.
+func (p *Pool) discard(w *process) {
+	w.kill()
+	_ = w.in.Close()
+	_, _ = io.Copy(io.Discard, w.out)
+	_ = w.command.Wait()
+	p.mu.Lock()
+	delete(p.living, w)
+	p.mu.Unlock()
+}
+
+// lastWords keeps the beginning of what a worker says about its own end.
+type lastWords struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+const maxWords = 2 << 10
+
+func (l *lastWords) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text = append(l.text, p[:min(len(p), maxWords-len(l.text))]...)
+	return len(p), nil
+}
+
+func (l *lastWords) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return string(l.text)
+}
+
+// outOfMemory reports whether a worker says that it has ended because it got no more memory, which is a bound of its execution.
+func (l *lastWords) outOfMemory() bool {
+	words := l.String()
+	return slices.ContainsFunc([]string{"out of memory", "cannot allocate memory", "goroutine stack exceeds"}, func(s string) bool { return strings.Contains(words, s) })
+}
+
+// take waits for a worker that is idle.
+func (p *Pool) take(ctx context.Context) (*process, error) {
+	p.Warm()
+	p.count(1)
+	defer p.count(-1)
+	for tries := 0; ; tries++ {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		var w *process
+		if p.short() {
+			p.add()
+		}
+		select {
+		case w = <-p.idle:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-p.base.Done():
+			return nil, errClosed
+		}
+		p.mu.Lock()
+		p.unused = min(p.unused, len(p.idle))
+		p.taken++
+		p.mu.Unlock()
+		if w != nil && w.age == p.age.Load() {
+			return w, nil
+		}
+		if w != nil {
+			p.discard(w)
+			p.renew()
+			tries = 0
+			continue
+		}
+		p.renew() // the last start failed; try again, for the next one who asks too
+		if tries > 0 {
+			return nil, fault.Wrap(*p.failed.Load(), fault.Unavailable, "worker_not_started", "no worker can be started; run agentbox doctor")
+		}
+	}
+}
+
+// short reports whether there are fewer idle workers than executions that wait: of those that come together, each has seen the one that is idle.
+func (p *Pool) short() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.idle) < p.waiting
+}
+
+// count counts those who wait for a worker.
+func (p *Pool) count(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiting += n
+}
+
+// give puts a worker back, or replaces it.
+func (p *Pool) give(w *process) {
+	if w.done++; !w.broken && w.done < wornOut {
+		p.mu.Lock()
+		if !p.closed {
+			p.idle <- w // there is room for all
+			p.mu.Unlock()
+			return
+		}
+		p.mu.Unlock()
+	}
+	p.discard(w)
+	p.renew()
+}
+
+// ErrEnded is a worker that ended in the middle of an execution, of which nothing was kept.
+var ErrEnded = fault.New(fault.Unavailable, "worker_ended", "the worker that ran the command has ended; nothing that the command did was kept")
+
+// Execute has an order executed by the next idle worker. What is printed goes to out as it comes; its error ends the execution and is returned. What has
+// changed in the files is committed before Execute returns, also when a bound was hit; of an execution whose worker had to be killed nothing is kept.
+func (p *Pool) Execute(ctx context.Context, o Order, files []Files, out func(channel string, p []byte) error) (Outcome, error) {
+	o.Mounts = slices.Clone(o.Mounts)
+	for i := range min(len(o.Mounts), len(files)) {
+		o.Mounts[i].few, o.Mounts[i].told = files[i].Few(maxFew)
+	}
+	raw := o.encode()
+	if len(raw) > maxOrder {
+		return Outcome{}, fault.New(fault.Exhausted, "command_too_large", "the command with its input has %d bytes; at most %d are taken", len(raw), maxOrder)
+	}
+	w, err := p.take(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return Outcome{Code: 137, Signal: "SIGKILL", Canceled: true}, nil
+		}
+		return Outcome{}, err
+	}
+	var hold time.Duration
+	if o.Tentative || o.Unprepared {
+		hold = cmp.Or(p.o.Hold, heldFor)
+	}
+	printed := newPrinter(out, o.Limits.OutputBytes, hold)
+	t := &talk{w: w, files: files, printed: printed, limits: o.Limits, tentative: o.Tentative}
+	outcome, err := t.execute(ctx, raw, o.Limits.Time)
+	outcome.Version = w.version
+	broken := w.broken
+	p.give(w)
+	if broken && errors.Is(err, ErrEnded) && w.words.outOfMemory() {
+		outcome, err = Outcome{Code: 137, Signal: "SIGKILL", Limit: bound.Memory}, nil
+	}
+	if broken {
+		p.o.Logger.Warn("a worker is replaced", "code", "worker_replaced", "error", errors.Join(err, fmt.Errorf("%s: %.1000s", w.command.ProcessState, w.words)))
+	}
+	if o.Done != nil {
+		o.Done()
+	}
+	if refused := printed.wait(); refused != nil {
+		return Outcome{}, refused
+	}
+	return outcome, err
+}

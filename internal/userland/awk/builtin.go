@@ -1,0 +1,412 @@
+package awk
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"agentbox/internal/userland/posix"
+)
+
+// builtin is a function of awk's own.
+type builtin func(e *engine, args []expr) value
+
+// arity is how many arguments the functions take.
+var arity = map[string][2]int{
+	"length": {0, 1}, "substr": {2, 3}, "index": {2, 2}, "split": {2, 4}, "sub": {2, 3}, "gsub": {2, 3}, "gensub": {3, 4}, "match": {2, 3}, "sprintf": {1, 1 << 16},
+	"sin": {1, 1}, "cos": {1, 1}, "atan2": {2, 2}, "exp": {1, 1}, "log": {1, 1}, "sqrt": {1, 1}, "int": {1, 1}, "rand": {0, 0}, "srand": {0, 1},
+	"tolower": {1, 1}, "toupper": {1, 1}, "system": {1, 1}, "close": {1, 2}, "fflush": {0, 1}, "strftime": {0, 3}, "systime": {0, 0}, "mktime": {1, 2},
+	"and": {2, 1 << 16}, "or": {2, 1 << 16}, "xor": {2, 1 << 16}, "lshift": {2, 2}, "rshift": {2, 2}, "compl": {1, 1}, "asort": {1, 3}, "asorti": {1, 3},
+	"strtonum": {1, 1}, "typeof": {1, 1}, "isarray": {1, 1}, "patsplit": {2, 4},
+}
+
+var builtins map[string]builtin = map[string]builtin{
+	"length": length, "substr": substr, "index": index, "split": split, "sub": sub, "gsub": gsub, "gensub": gensub, "match": matchOf, "sprintf": sprintf,
+	"sin": float(math.Sin), "cos": float(math.Cos), "exp": float(math.Exp), "log": float(math.Log), "sqrt": float(math.Sqrt), "int": float(math.Trunc),
+	"atan2":   func(e *engine, a []expr) value { y := e.number(a[0]); return num(math.Atan2(y, e.number(a[1]))) },
+	"rand":    random,
+	"srand":   seedChance,
+	"tolower": func(e *engine, a []expr) value { return str(strings.ToLower(e.text(a[0]))) },
+	"toupper": func(e *engine, a []expr) value { return str(strings.ToUpper(e.text(a[0]))) },
+	"system":  system,
+	"close":   func(e *engine, a []expr) value { return num(e.closeStream(e.text(a[0]))) },
+	"fflush": func(e *engine, a []expr) value {
+		if len(a) > 0 {
+			e.text(a[0])
+		}
+		e.flush()
+		return num(0)
+	},
+	"systime":  func(e *engine, _ []expr) value { return num(float64(e.p.Now().Unix())) },
+	"strftime": strftime,
+	"mktime":   mktime,
+	"and":      bits(func(a, b uint64) uint64 { return a & b }),
+	"or":       bits(func(a, b uint64) uint64 { return a | b }),
+	"xor":      bits(func(a, b uint64) uint64 { return a ^ b }),
+	"lshift":   bits(func(a, b uint64) uint64 { return a << b }),
+	"rshift":   bits(func(a, b uint64) uint64 { return a >> b }),
+	"compl":    func(e *engine, a []expr) value { return num(float64(^uint64(e.number(a[0])) & (1<<53 - 1))) },
+	"asort":    func(e *engine, a []expr) value { return e.asort(a, false) },
+	"asorti":   func(e *engine, a []expr) value { return e.asort(a, true) },
+	"strtonum": strtonum,
+	"typeof":   typeOf,
+	"isarray":  func(e *engine, a []expr) value { return truth(e.isArray(a[0])) },
+	"patsplit": patsplit,
+}
+
+func (e *engine) number(x expr) float64 { return e.eval(x).num() }
+
+func (e *engine) text(x expr) string {
+	s := e.str(e.eval(x))
+	e.tick(len(s) / 8)
+	return s
+}
+
+func float(f func(float64) float64) builtin {
+	return func(e *engine, a []expr) value { return num(f(e.number(a[0]))) }
+}
+
+func bits(f func(a, b uint64) uint64) builtin {
+	return func(e *engine, a []expr) value {
+		n := e.number(a[0])
+		v := uint64(n)
+		for _, x := range a[1:] {
+			m := e.number(x)
+			if n < 0 || m < 0 {
+				e.fatal("negative values are not allowed in operations on bits")
+			}
+			v = f(v, uint64(m))
+		}
+		return num(float64(v))
+	}
+}
+
+func (e *engine) isArray(x expr) bool {
+	return e.known(x) != nil
+}
+
+func ascii(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+func length(e *engine, a []expr) value {
+	if len(a) == 0 {
+		e.refresh()
+		return num(float64(utf8.RuneCountInString(e.record)))
+	}
+	if e.isArray(a[0]) {
+		return num(float64(len(e.array(a[0]).at)))
+	}
+	return num(float64(utf8.RuneCountInString(e.text(a[0]))))
+}
+
+// round rounds half to even, as the C library does.
+func substr(e *engine, a []expr) value {
+	s := e.text(a[0])
+	from := max(math.Trunc(e.number(a[1])), 1) // what begins before the first character is no shorter for that
+	to := math.Inf(1)
+	if len(a) > 2 {
+		to = from + math.Trunc(e.number(a[2]))
+	}
+	if math.IsNaN(from) || math.IsNaN(to) {
+		return str("")
+	}
+	if ascii(s) {
+		to = min(to, float64(len(s)+1))
+		if from >= to {
+			return str("")
+		}
+		return str(s[int(from)-1 : int(to)-1])
+	}
+	r := []rune(s)
+	to = min(to, float64(len(r)+1))
+	if from >= to {
+		return str("")
+	}
+	return str(string(r[int(from)-1 : int(to)-1]))
+}
+
+func index(e *engine, a []expr) value {
+	s := e.text(a[0])
+	i := strings.Index(s, e.text(a[1]))
+	if i < 0 {
+		return num(0)
+	}
+	return num(float64(utf8.RuneCountInString(s[:i]) + 1))
+}
+
+func split(e *engine, a []expr) value {
+	s := e.text(a[0])
+	fs := e.fs
+	if len(a) > 2 {
+		fs = e.regex(a[2])
+		if m, ok := a[2].(*match); ok {
+			if fs = m.source; fs == " " {
+				fs = "[ ]"
+			}
+		}
+	}
+	seps := []string(nil)
+	if len(a) > 3 {
+		seps = []string{}
+	}
+	parts, seps := e.cut(nil, seps, s, fs)
+	e.fill(e.array(a[1]), parts)
+	if len(a) > 3 {
+		to := e.array(a[3])
+		e.empty(to)
+		for i, x := range seps {
+			e.set(to, strconv.Itoa(i+1), str(x))
+		}
+	}
+	return num(float64(len(parts)))
+}
+
+func (e *engine) fill(to *array, parts []string) {
+	e.empty(to)
+	for i, x := range parts {
+		e.tick(30)
+		e.set(to, strconv.Itoa(i+1), in(x))
+	}
+}
+
+func patsplit(e *engine, a []expr) value {
+	s := e.text(a[0])
+	pattern := e.fpat
+	if len(a) > 2 {
+		pattern = e.regex(a[2])
+	}
+	all, err := e.compile(pattern).FindAllString(s, -1)
+	e.check(err)
+	parts := make([]string, len(all))
+	seps, last := make([]string, 0, len(all)+1), 0
+	for i, m := range all {
+		parts[i] = s[m[0]:m[1]]
+		seps = append(seps, s[last:m[0]])
+		last = m[1]
+	}
+	seps = append(seps, s[last:])
+	e.fill(e.array(a[1]), parts)
+	if len(a) > 3 {
+		to := e.array(a[3])
+		e.empty(to)
+		for i, x := range seps {
+			e.set(to, strconv.Itoa(i), str(x))
+		}
+	}
+	return num(float64(len(parts)))
+}
+
+// target returns the text that sub and gsub change, and where it goes.
+func (e *engine) target(a []expr) (expr, string) {
+	if len(a) < 3 {
+		e.refresh()
+		return &dollar{&number{num(0)}}, e.record
+	}
+	to := a[2]
+	if g, ok := to.(*group); ok && len(g.list) == 1 {
+		to = g.list[0]
+	}
+	return to, e.str(e.eval(to))
+}
+
+func sub(e *engine, a []expr) value  { return e.substitute(a, 1) }
+func gsub(e *engine, a []expr) value { return e.substitute(a, -1) }
+
+func (e *engine) substitute(a []expr, n int) value {
+	re := e.compile(e.regex(a[0]))
+	with := e.text(a[1])
+	to, s := e.target(a)
+	all, err := re.FindAllString(s, n)
+	e.check(err)
+	if len(all) == 0 {
+		return num(0)
+	}
+	var b []byte
+	last, fitted := 0, 0
+	plain := !strings.ContainsAny(with, `\&`)
+	for _, m := range all {
+		b = e.append(b, s[last:m[0]])
+		last = m[1]
+		if plain {
+			b = append(b, with...)
+			e.tick(10)
+		} else {
+			b = e.expand(b, with, s, m, false)
+		}
+		e.fit(len(with))
+		if len(b)-fitted > 1<<20 {
+			e.fit(len(b))
+			fitted = len(b)
+		}
+	}
+	b = e.append(b, s[last:])
+	e.fit(len(b))
+	if isLvalue(to) {
+		e.store(to, str(e.p.Text(b)))
+	}
+	return num(float64(len(all)))
+}
+
+// expand appends a replacement: & is what matched, and, where groups may be referred to, \1 and the like.
+func (e *engine) expand(b []byte, with, s string, m []int, groups bool) []byte {
+	e.tick(len(with))
+	for i := 0; i < len(with); i++ {
+		c := with[i]
+		switch {
+		case c == '&':
+			b = append(b, s[m[0]:m[1]]...)
+		case c == '\\' && i+1 < len(with):
+			d := with[i+1]
+			switch {
+			case d == '&' || d == '\\':
+				b = append(b, d)
+				i++
+			case groups && d >= '0' && d <= '9':
+				if g := int(d - '0'); 2*g+1 < len(m) && m[2*g] >= 0 {
+					b = append(b, s[m[2*g]:m[2*g+1]]...)
+				}
+				i++
+			default:
+				b = append(b, c)
+			}
+		default:
+			b = append(b, c)
+		}
+	}
+	return b
+}
+
+func gensub(e *engine, a []expr) value {
+	re := e.compile(e.regex(a[0]))
+	with := e.text(a[1])
+	how := e.eval(a[2])
+	nth := 1
+	every := false
+	if s := e.str(how); s != "" && (s[0] == 'g' || s[0] == 'G') {
+		every = true
+	} else {
+		nth = max(int(how.num()), 1)
+	}
+	var s string
+	if len(a) > 3 {
+		s = e.text(a[3])
+	} else {
+		e.refresh()
+		s = e.record
+	}
+	limit := nth
+	if every {
+		limit = -1
+	}
+	all, err := re.FindAllString(s, limit)
+	e.check(err)
+	if len(all) < nth {
+		return str(s)
+	}
+	var b []byte
+	last := 0
+	for _, m := range all[nth-1:] {
+		b = e.append(b, s[last:m[0]])
+		last = m[1]
+		b = e.expand(b, with, s, m, true)
+		e.fit(len(with))
+	}
+	b = e.append(b, s[last:])
+	e.fit(len(b))
+	return str(e.p.Text(b))
+}
+
+func matchOf(e *engine, a []expr) value {
+	s := e.text(a[0])
+	m, err := e.compile(e.regex(a[1])).FindString(s)
+	e.check(err)
+	start, size := 0, -1
+	if m != nil {
+		start = utf8.RuneCountInString(s[:m[0]]) + 1
+		size = utf8.RuneCountInString(s[m[0]:m[1]])
+	}
+	e.assign(vRSTART, num(float64(start)))
+	e.assign(vRLENGTH, num(float64(size)))
+	if len(a) > 2 {
+		to := e.array(a[2])
+		e.empty(to)
+		for g := 0; 2*g < len(m); g++ {
+			if m[2*g] < 0 {
+				continue
+			}
+			key := strconv.Itoa(g)
+			e.set(to, key, in(s[m[2*g]:m[2*g+1]]))
+			e.set(to, key+e.subsep+"start", num(float64(utf8.RuneCountInString(s[:m[2*g]])+1)))
+			e.set(to, key+e.subsep+"length", num(float64(utf8.RuneCountInString(s[m[2*g]:m[2*g+1]]))))
+		}
+	}
+	return num(float64(start))
+}
+
+func sprintf(e *engine, a []expr) value {
+	format := e.text(a[0])
+	args := make([]value, len(a)-1)
+	for i, x := range a[1:] {
+		args[i] = e.eval(x)
+	}
+	return str(e.sprintf(format, args))
+}
+
+func (e *engine) sprintf(format string, args []value) string {
+	next := func() value {
+		if len(args) == 0 {
+			e.fatal("not enough arguments to satisfy format string `%s'", format)
+		}
+		v := args[0]
+		args = args[1:]
+		return v
+	}
+	var b []byte
+	for i := 0; i < len(format); i++ {
+		if format[i] != '%' {
+			b = append(b, format[i])
+			continue
+		}
+		v, size, ok := posix.ParseVerb(format[i:], func() int { return int(next().num()) })
+		if !ok {
+			b = append(b, format[i:i+size]...)
+			i += size - 1
+			continue
+		}
+		i += size - 1
+		if v.Width > 1<<20 || v.Precision > 1<<20 {
+			e.fatal("a width of a format is too large")
+		}
+		switch v.Letter {
+		case '%':
+			b = append(b, '%')
+		case 'c':
+			x := next()
+			s := ""
+			if x.kind == isNum {
+				s = string(rune(x.n))
+			} else if s = e.str(x); s != "" {
+				_, size := utf8.DecodeRuneInString(s)
+				s = s[:size]
+			}
+			b = v.String(b, s)
+		case 's':
+			x := next()
+			b = v.String(b, e.str(x))
+		case 'd', 'i', 'o', 'x', 'X', 'u':
+			b = v.Number(b, next().num())
+		default:
+			b = v.Float(b, next().num())
+		}
+		e.fit(len(b) / 4)
+	}
+	e.fit(len(b))
+	return string(b)
+}

@@ -1,0 +1,280 @@
+package awk
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"agentbox/internal/userland/posix"
+	"agentbox/internal/userland/program"
+)
+
+// random returns the next number of a sequence that the seed decides.
+func random(e *engine, _ []expr) value {
+	e.chance += 0x9e3779b97f4a7c15
+	z := e.chance
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return num(float64((z^z>>31)>>11) / (1 << 53))
+}
+
+func seedChance(e *engine, a []expr) value {
+	old := e.seed
+	if len(a) > 0 {
+		e.seed = uint64(int64(e.number(a[0])))
+	} else {
+		e.seed = uint64(e.p.Now().Unix())
+	}
+	e.chance = e.seed
+	return num(float64(old))
+}
+
+func system(e *engine, a []expr) value {
+	text := e.text(a[0])
+	e.flush()
+	s, err := e.p.Shell(text)
+	if err != nil {
+		return num(127)
+	}
+	if s.Signal != 0 {
+		return num(float64(256 + s.Signal))
+	}
+	return num(float64(s.Code))
+}
+
+func strftime(e *engine, a []expr) value {
+	format := "%a %b %e %H:%M:%S %Z %Y"
+	t := e.p.Now()
+	if len(a) > 0 {
+		format = e.text(a[0])
+	}
+	if len(a) > 1 {
+		t = time.Unix(int64(e.number(a[1])), 0)
+	}
+	zone := time.UTC
+	if len(a) < 3 || !e.eval(a[2]).truth() {
+		zone = e.zone()
+	}
+	return str(program.Strftime(format, t.In(zone)))
+}
+
+func mktime(e *engine, a []expr) value {
+	parts := strings.Fields(e.text(a[0]))
+	if len(parts) < 6 {
+		return num(-1)
+	}
+	var n [6]int
+	for i := range n {
+		v, err := strconv.Atoi(parts[i])
+		if err != nil {
+			return num(-1)
+		}
+		n[i] = v
+	}
+	zone := time.UTC
+	if len(a) < 2 || !e.eval(a[1]).truth() {
+		zone = e.zone()
+	}
+	return num(float64(time.Date(n[0], time.Month(n[1]), n[2], n[3], n[4], n[5], 0, zone).Unix()))
+}
+
+// zone returns the time zone, which ENVIRON["TZ"] says.
+func (e *engine) zone() *time.Location {
+	v, _ := e.globals[vENVIRON].arr.get("TZ")
+	if name := e.str(v); e.local == nil || name != e.localName {
+		e.tick(10_000)
+		e.local, e.localName = posix.Zone(name), name
+	}
+	return e.local
+}
+
+func strtonum(e *engine, a []expr) value {
+	v := e.eval(a[0])
+	if v.kind == isNum {
+		return v
+	}
+	s := strings.TrimLeft(e.str(v), " \t\n")
+	sign := 1.0
+	if strings.HasPrefix(s, "-") {
+		sign, s = -1, s[1:]
+	}
+	base := 0
+	switch {
+	case strings.HasPrefix(s, "0x") || strings.HasPrefix(s, "0X"):
+		base, s = 16, s[2:]
+	case len(s) > 1 && s[0] == '0' && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsDigit(r) }) < 0:
+		base = 8
+	}
+	if base == 0 {
+		n, _ := prefix(s)
+		return num(sign * n)
+	}
+	n := 0.0
+	for _, c := range []byte(s) {
+		d, err := strconv.ParseUint(string(c), base, 8)
+		if err != nil {
+			break
+		}
+		n = n*float64(base) + float64(d)
+	}
+	return num(sign * n)
+}
+
+func typeOf(e *engine, a []expr) value {
+	if e.isArray(a[0]) {
+		return str("array")
+	}
+	v := e.eval(a[0])
+	switch v.kind {
+	case isNum:
+		return str("number")
+	case isStr:
+		return str("string")
+	case isRegex:
+		return str("regexp")
+	case input:
+		if _, ok := numeric(v.s); ok {
+			return str("strnum")
+		}
+		return str("string")
+	}
+	if _, ok := a[0].(*dollar); ok {
+		return str("unassigned")
+	}
+	return str("untyped")
+}
+
+// less orders numbers before texts, as asort does.
+func (e *engine) less(a, b value) int {
+	x, okX := a.numeric()
+	y, okY := b.numeric()
+	switch {
+	case okX && okY:
+		switch {
+		case x < y:
+			return -1
+		case x > y:
+			return 1
+		}
+		return 0
+	case okX:
+		return -1
+	case okY:
+		return 1
+	}
+	return strings.Compare(e.str(a), e.str(b))
+}
+
+func (e *engine) asort(a []expr, keys bool) value {
+	from := e.array(a[0])
+	names := e.list(from)
+	e.tick(len(names) * 40)
+	how := ""
+	if len(a) > 2 {
+		how = e.text(a[2])
+	}
+	own := e.comparison(how)
+	if own != nil {
+		slices.SortStableFunc(names, func(x, y string) int {
+			vx, _ := from.get(x)
+			vy, _ := from.get(y)
+			return own(x, vx, y, vy)
+		})
+	}
+	vals := make([]value, len(names))
+	for i, k := range names {
+		if keys {
+			vals[i] = str(k)
+		} else {
+			vals[i], _ = from.get(k)
+		}
+	}
+	slices.SortStableFunc(vals, func(x, y value) int {
+		c := 0
+		if own != nil {
+			return 0
+		}
+		switch {
+		case strings.Contains(how, "_num_"):
+			d := x.num() - y.num()
+			switch {
+			case d < 0:
+				c = -1
+			case d > 0:
+				c = 1
+			}
+		case strings.Contains(how, "_str_"):
+			c = strings.Compare(e.str(x), e.str(y))
+		default:
+			c = e.less(x, y)
+		}
+		if strings.HasSuffix(how, "_desc") {
+			return -c
+		}
+		return c
+	})
+	to := from
+	if len(a) > 1 {
+		to = e.array(a[1])
+	}
+	e.empty(to)
+	for i, v := range vals {
+		e.set(to, strconv.Itoa(i+1), v)
+	}
+	return num(float64(len(vals)))
+}
+
+// sorted returns the keys of an array in the order of for: that in which they were made, or what PROCINFO["sorted_in"] says.
+func (e *engine) sorted(a *array) []string {
+	keys := e.list(a)
+	e.tick(len(keys) * 10)
+	info := e.globals[vPROCINFO].arr
+	if info == nil {
+		return keys
+	}
+	v, ok := info.get("sorted_in")
+	if !ok {
+		return keys
+	}
+	how := e.str(v)
+	own := e.comparison(how)
+	number := func(s string) float64 { n, _ := prefix(s); return n }
+	compare := func(x, y float64) int {
+		switch {
+		case x < y:
+			return -1
+		case x > y:
+			return 1
+		}
+		return 0
+	}
+	e.tick(len(keys) * 40)
+	slices.SortStableFunc(keys, func(x, y string) int {
+		c := 0
+		vx, _ := a.get(x)
+		vy, _ := a.get(y)
+		switch {
+		case own != nil:
+			return own(x, vx, y, vy)
+		case strings.HasPrefix(how, "@ind_num"):
+			if c = compare(number(x), number(y)); c == 0 {
+				c = strings.Compare(x, y)
+			}
+		case strings.HasPrefix(how, "@ind_str"):
+			c = strings.Compare(x, y)
+		case strings.HasPrefix(how, "@val_num"):
+			c = compare(vx.num(), vy.num())
+		case strings.HasPrefix(how, "@val_str"):
+			c = strings.Compare(e.str(vx), e.str(vy))
+		case strings.HasPrefix(how, "@val_type"):
+			c = e.less(vx, vy)
+		}
+		if strings.HasSuffix(how, "_desc") {
+			return -c
+		}
+		return c
+	})
+	return keys
+}

@@ -1,0 +1,385 @@
+package awk
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"agentbox/internal/userland/bound"
+	"agentbox/internal/userland/program"
+	"agentbox/internal/userland/vfs"
+)
+
+// maxFields bounds the fields of a record.
+const maxFields = 1 << 20
+
+// source reads records.
+type source struct {
+	in   *program.Input
+	rest string // what a separating expression left
+	all  bool   // everything was read into rest
+}
+
+// read reads the next record.
+func (e *engine) read(s *source) (string, bool) {
+	switch {
+	case s.all:
+	case e.rs == "":
+		return e.paragraph(s)
+	case len(e.rs) == 1:
+		line, ended, ok := s.in.Line(e.rs[0])
+		e.globals[vRT].v = str("")
+		if ended {
+			e.globals[vRT].v = str(e.rs)
+		}
+		return string(line), ok
+	default:
+		s.rest, s.all = string(s.in.All()), true
+	}
+	if s.rest == "" {
+		return "", false
+	}
+	m, err := e.compile(e.rs).FindString(s.rest)
+	e.check(err)
+	if len(m) == 0 || m[1] == m[0] {
+		record := s.rest
+		if m == nil {
+			record = strings.TrimSuffix(record, "\n")
+		}
+		s.rest = ""
+		e.globals[vRT].v = str("")
+		return record, true
+	}
+	record := s.rest[:m[0]]
+	e.globals[vRT].v = str(s.rest[m[0]:m[1]])
+	s.rest = s.rest[m[1]:]
+	if s.rest == "\n" {
+		s.rest = ""
+	}
+	return record, true
+}
+
+// paragraph reads lines up to an empty one.
+func (e *engine) paragraph(s *source) (string, bool) {
+	var b strings.Builder
+	any := false
+	for {
+		line, _, ok := s.in.Line('\n')
+		switch {
+		case !ok:
+			return b.String(), any
+		case len(line) == 0 && any:
+			return b.String(), true
+		case len(line) == 0:
+			continue
+		}
+		if any {
+			b.WriteByte('\n')
+		}
+		b.Write(line)
+		e.fit(b.Len())
+		any = true
+	}
+}
+
+// setRecord makes a text $0.
+func (e *engine) setRecord(s string) {
+	e.record, e.split, e.stale = s, false, false
+}
+
+// keepFields splits the record before what splits it changes.
+func (e *engine) keepFields() {
+	if !e.split && e.record != "" {
+		e.splitRecord()
+	}
+}
+
+// splitRecord makes the fields.
+func (e *engine) splitRecord() {
+	if e.split {
+		return
+	}
+	e.split = true
+	e.fields = e.fields[:0]
+	e.tick(10 + len(e.record))
+	switch {
+	case e.byFPAT:
+		all, err := e.compile(e.fpat).FindAllString(e.record, -1)
+		e.check(err)
+		for _, m := range all {
+			e.fields = append(e.fields, e.record[m[0]:m[1]])
+		}
+	case e.widths != nil:
+		rest := e.record
+		for _, w := range e.widths {
+			if rest == "" {
+				break
+			}
+			w = min(w, len(rest))
+			e.fields = append(e.fields, rest[:w])
+			rest = rest[w:]
+		}
+	default:
+		fs := e.fs
+		if e.rs == "" && fs != " " {
+			if len(fs) == 1 {
+				fs = "[" + fs + "]"
+				if e.fs == "\\" || e.fs == "^" {
+					fs = `\` + e.fs
+				}
+			}
+			fs = "(" + fs + ")|\n"
+		}
+		e.fields, _ = e.cut(e.fields, nil, e.record, fs)
+	}
+	for len(e.isInput) < len(e.fields) {
+		e.isInput = append(e.isInput, true)
+	}
+	for i := range e.fields {
+		e.isInput[i] = true
+	}
+}
+
+// some counts the work of many fields, some of them at once.
+func (e *engine) some(fields int) {
+	if fields%1024 == 0 {
+		e.tick(1024 * 10)
+	}
+}
+
+// cut splits a text as FS says, and keeps the separators if seps is not nil.
+func (e *engine) cut(fields, seps []string, s, fs string) ([]string, []string) {
+	switch {
+	case s == "":
+		return fields, seps
+	case fs == " ":
+		i := 0
+		for {
+			start := i
+			for i < len(s) && (s[i] == ' ' || s[i] == '\t' || s[i] == '\n') {
+				i++
+			}
+			if seps != nil && len(fields) > 0 && i < len(s) {
+				seps = append(seps, s[start:i])
+			}
+			if i == len(s) {
+				return fields, seps
+			}
+			start = i
+			for i < len(s) && s[i] != ' ' && s[i] != '\t' && s[i] != '\n' {
+				i++
+			}
+			fields = append(fields, s[start:i])
+			e.some(len(fields))
+		}
+	case fs == "":
+		for len(s) > 0 {
+			_, size := utf8.DecodeRuneInString(s)
+			fields = append(fields, s[:size])
+			e.some(len(fields))
+			if s = s[size:]; seps != nil && s != "" {
+				seps = append(seps, "")
+			}
+		}
+		return fields, seps
+	case len(fs) == 1 && fs != "\\" && !(e.fold && fs[0]|0x20 >= 'a' && fs[0]|0x20 <= 'z'):
+		for {
+			i := strings.IndexByte(s, fs[0])
+			if i < 0 {
+				return append(fields, s), seps
+			}
+			fields = append(fields, s[:i])
+			e.some(len(fields))
+			if seps != nil {
+				seps = append(seps, fs)
+			}
+			s = s[i+1:]
+		}
+	}
+	if fs == "\\" {
+		fs = `\\`
+	}
+	all, err := e.compile(fs).FindAllString(s, -1)
+	e.check(err)
+	last := 0
+	for _, m := range all {
+		if m[0] == m[1] {
+			continue
+		}
+		fields = append(fields, s[last:m[0]])
+		if seps != nil {
+			seps = append(seps, s[m[0]:m[1]])
+		}
+		last = m[1]
+	}
+	return append(fields, s[last:]), seps
+}
+
+func (e *engine) fieldNumber(x expr) int {
+	n := e.eval(x).num()
+	if n < 0 || n > maxFields || n != n {
+		e.fatal("attempt to access field %s", e.str(num(n)))
+	}
+	return int(n)
+}
+
+func (e *engine) field(i int) value {
+	if i == 0 {
+		e.refresh()
+		return in(e.record)
+	}
+	e.splitRecord()
+	if i > len(e.fields) {
+		return value{}
+	}
+	if !e.isInput[i-1] {
+		return str(e.fields[i-1])
+	}
+	return in(e.fields[i-1])
+}
+
+// resize sets how many fields there are.
+func (e *engine) resize(n int) {
+	for len(e.fields) < n {
+		e.fields = append(e.fields, "")
+	}
+	e.fields = e.fields[:n]
+	for len(e.isInput) < n {
+		e.isInput = append(e.isInput, true)
+	}
+	e.tick(n)
+}
+
+func (e *engine) setField(i int, s string, fromInput bool) {
+	if i == 0 {
+		e.setRecord(s)
+		return
+	}
+	e.splitRecord()
+	if i > len(e.fields) {
+		e.resize(i)
+	}
+	e.fields[i-1] = s
+	e.isInput[i-1] = fromInput
+	e.stale = true
+}
+
+// refresh makes $0 of the fields if one was changed.
+func (e *engine) refresh() {
+	if !e.stale {
+		return
+	}
+	size := 0
+	for _, f := range e.fields {
+		size += len(f) + len(e.ofs)
+	}
+	e.fit(size)
+	if size < bound.Piece {
+		e.record, e.stale = strings.Join(e.fields, e.ofs), false
+		return
+	}
+	all := make([]byte, 0, size)
+	for i, f := range e.fields {
+		if i > 0 {
+			all = e.p.Append(all, []byte(e.ofs))
+		}
+		all = e.p.Append(all, []byte(f))
+		e.some(i)
+	}
+	e.record, e.stale = e.p.Text(all), false
+}
+
+// nextMain reads the next record of the input and reports whether there is one.
+func (e *engine) nextMain() bool {
+	s, ok := e.readMain()
+	if !ok {
+		return false
+	}
+	e.setRecord(s)
+	e.nr++
+	e.fnr++
+	return true
+}
+
+func (e *engine) readMain() (string, bool) {
+	for {
+		if e.main.in == nil && !e.openNext() {
+			return "", false
+		}
+		if s, ok := e.read(&e.main); ok {
+			return s, true
+		}
+		if err := e.main.in.Err(); err != nil {
+			e.p.Errorf("warning: cannot read file `%s': %s", e.str(e.globals[vFILENAME].v), program.Message(err))
+			e.code = exitFatal
+		}
+		e.closeInput()
+	}
+}
+
+func (e *engine) closeInput() {
+	if e.main.in == nil {
+		return
+	}
+	e.main = source{}
+	if e.handle != nil {
+		_ = e.p.Close(e.handle)
+		e.handle = nil
+	}
+	if len(e.s.endFile) > 0 {
+		e.block(e.s.endFile)
+	}
+}
+
+// openNext opens the next operand that is a file.
+func (e *engine) openNext() bool {
+	argv := e.globals[vARGV].arr
+	for ; e.argument < int(e.globals[vARGC].v.num()); e.argument++ {
+		v, ok := argv.get(strconv.Itoa(e.argument))
+		arg := e.str(v)
+		if !ok || arg == "" {
+			continue
+		}
+		if name, _, ok := strings.Cut(arg, "="); ok && isName(name) {
+			e.assignText(arg)
+			continue
+		}
+		e.opened = true
+		if arg == "-" {
+			e.begin("", e.p.Stdin)
+			e.argument++
+			return true
+		}
+		h, err := e.p.Open(arg, vfs.Read)
+		if err == nil && h.Kind() == vfs.Directory {
+			e.p.Errorf("warning: command line argument `%s' is a directory: skipped", arg)
+			_ = e.p.Close(h)
+			continue
+		}
+		if err != nil {
+			e.out.Flush()
+			e.p.Errorf("cannot open %s (%s)", arg, program.Message(err))
+			e.finish()
+			e.p.Exit(exitFatal)
+		}
+		e.handle = h
+		e.begin(arg, h)
+		e.argument++
+		return true
+	}
+	if e.opened {
+		return false
+	}
+	e.opened = true
+	e.begin("", e.p.Stdin)
+	return true
+}
+
+func (e *engine) begin(name string, h *vfs.Handle) {
+	e.main = source{in: e.p.Reader(h)}
+	e.fnr = 0
+	e.globals[vFILENAME].v = str(name)
+	if len(e.s.beginFile) > 0 {
+		e.block(e.s.beginFile)
+	}
+}

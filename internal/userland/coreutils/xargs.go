@@ -1,0 +1,253 @@
+package coreutils
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"agentbox/internal/userland/program"
+	"agentbox/internal/userland/vfs"
+)
+
+// xargs builds command lines from its input.
+func xargs(p *program.Process) int {
+	opts, command := p.Options(1, "+0a:d:E:e::I:i::L:l::n:oP:prs:txe::", "null 0", "arg-file a", "delimiter d", "eof=?", "replace=?", "max-lines=?", "max-args n", "max-procs P", "interactive p",
+		"no-run-if-empty r", "max-chars s", "verbose t", "exit x", "open-tty o", "show-limits", "process-slot-var=")
+	delim, quoted, replace, maxArgs, maxLines, empty, verbose, file, maxChars, eof := byte('\n'), true, "", 0, 0, true, false, "", 128<<10, ""
+	number := func(o program.Option) int {
+		n, err := strconv.Atoi(o.Value)
+		if err != nil || n < 0 {
+			p.Errorf("invalid number \"%s\" for -%s option", o.Value, o.Name)
+			p.Stderrf("Try '%s --help' for more information.\n", p.Name())
+			p.Exit(1)
+		}
+		return n
+	}
+	for _, o := range opts {
+		switch o.Name {
+		case "0":
+			delim, quoted = 0, false
+		case "a":
+			file = o.Value
+		case "d":
+			quoted = false
+			switch {
+			case o.Value == `\n`:
+				delim = '\n'
+			case o.Value == `\t`:
+				delim = '\t'
+			case o.Value == `\0`:
+				delim = 0
+			case len(o.Value) == 1:
+				delim = o.Value[0]
+			default:
+				p.Errorf("Invalid input delimiter specification %s: the delimiter must be either a single character or an escape sequence starting with \\.", o.Value)
+				return 1
+			}
+		case "I":
+			replace, maxArgs, maxLines = o.Value, 0, 0
+		case "i", "replace":
+			if replace = o.Value; replace == "" {
+				replace = "{}"
+			}
+		case "L", "l", "max-lines":
+			if maxLines = 1; o.Given {
+				maxLines = number(o)
+			}
+			maxArgs, replace = 0, ""
+		case "n":
+			if maxArgs = number(o); maxArgs == 0 {
+				p.Errorf("value 0 for -n option should be >= 1")
+				return 1
+			}
+			maxLines = 0
+		case "r":
+			empty = false
+		case "t":
+			verbose = true
+		case "s":
+			maxChars = min(number(o), maxChars)
+		case "E", "e", "eof":
+			eof = o.Value
+		case "P", "x", "o", "process-slot-var":
+		case "p", "show-limits":
+			p.Lack(program.LackOption, "-"+o.Name)
+			usage(p, 1, "option -%s is not supported in a nano space", o.Name)
+		}
+	}
+	if len(command) == 0 {
+		command = []string{"echo"}
+	}
+	in := p.Reader(p.Stdin)
+	stdin := p.Stdin
+	if file != "" {
+		h, err := p.Open(file, vfs.Read)
+		if err != nil {
+			p.Errorf("Cannot open input file ‘%s’: %s", file, program.Message(err))
+			return 1
+		}
+		in = p.Reader(h)
+	} else {
+		null, err := p.Open("/dev/null", vfs.Read)
+		if err == nil {
+			stdin = null
+		}
+	}
+	status := 0
+	execute := func(args []string) {
+		if verbose {
+			p.Stderrf("%s\n", strings.Join(args, " "))
+		}
+		c := p.Child(args...)
+		c.Stdin = stdin
+		s, err := p.Execute(c)
+		if err != nil {
+			p.Check(err)
+			p.Errorf("%s: %s", args[0], program.Message(err))
+			if errors.Is(err, vfs.ENOENT) {
+				p.Exit(127)
+			}
+			p.Exit(126)
+		}
+		switch {
+		case s.Signal != 0:
+			p.Errorf("%s: terminated by signal %d", args[0], s.Signal)
+			p.Exit(125)
+		case s.Code == 255:
+			p.Errorf("%s: exited with status 255; aborting", args[0])
+			p.Exit(124)
+		case s.Code != 0:
+			status = 123
+		}
+	}
+	var words []string
+	size, lines, ran := 0, 0, false
+	fixed := 0
+	for _, c := range command {
+		fixed += len(c) + 1
+	}
+	flush := func() {
+		if len(words) == 0 && (ran || !empty) {
+			return
+		}
+		execute(slices.Concat(command, words))
+		p.Drop(size)
+		words, size, lines, ran = nil, 0, 0, true
+	}
+	add := func(w string) {
+		if replace != "" {
+			args := make([]string, len(command))
+			for i, c := range command {
+				args[i] = c
+				if i > 0 {
+					args[i] = strings.ReplaceAll(c, replace, w)
+				}
+			}
+			execute(args)
+			ran = true
+			return
+		}
+		if size+fixed+len(w)+1 > maxChars && len(words) > 0 {
+			flush()
+		}
+		p.Hold(len(w) + 1)
+		size += len(w) + 1
+		words = append(words, w)
+		if maxArgs > 0 && len(words) == maxArgs {
+			flush()
+		}
+	}
+	carry := ""
+	for {
+		line, _, ok := in.Line(delim)
+		if !ok {
+			break
+		}
+		p.Charge(20 + len(line))
+		switch {
+		case replace != "" && quoted:
+			w := string(bytes.TrimLeft(line, " \t"))
+			if w != "" {
+				split, bad := splitQuoted(w, true)
+				if bad != "" {
+					p.Errorf("unmatched %s quote; by default quotes are special to xargs unless you use the -0 option", bad)
+					return 1
+				}
+				add(split[0])
+			}
+		case !quoted:
+			add(string(line))
+			if lines++; maxLines > 0 && lines == maxLines {
+				flush()
+			}
+		default:
+			text := carry + string(line)
+			carry = ""
+			if strings.HasSuffix(text, `\`) && !strings.HasSuffix(text, `\\`) {
+				carry = text + "\n"
+				continue
+			}
+			split, bad := splitQuoted(text, false)
+			if bad != "" {
+				p.Errorf("unmatched %s quote; by default quotes are special to xargs unless you use the -0 option", bad)
+				return 1
+			}
+			for _, w := range split {
+				if eof != "" && w == eof {
+					flush()
+					return status
+				}
+				add(w)
+			}
+			if len(split) > 0 {
+				if lines++; maxLines > 0 && lines == maxLines && !strings.HasSuffix(text, " ") {
+					flush()
+				}
+			}
+		}
+	}
+	if len(words) > 0 || !ran && empty && replace == "" {
+		flush()
+	}
+	return status
+}
+
+// splitQuoted splits a line at blanks; quotes and backslashes are resolved. whole keeps it one word. bad names a quote that does not end.
+func splitQuoted(s string, whole bool) (words []string, bad string) {
+	var b strings.Builder
+	started := false
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '\\' && i+1 < len(s):
+			i++
+			b.WriteByte(s[i])
+			started = true
+		case c == '\'' || c == '"':
+			end := strings.IndexByte(s[i+1:], c)
+			if end < 0 {
+				if c == '"' {
+					return words, "double"
+				}
+				return words, "single"
+			}
+			b.WriteString(s[i+1 : i+1+end])
+			i += end + 1
+			started = true
+		case !whole && (c == ' ' || c == '\t' || c == '\n'):
+			if started {
+				words = append(words, b.String())
+				b.Reset()
+				started = false
+			}
+		default:
+			b.WriteByte(c)
+			started = true
+		}
+	}
+	if started || whole {
+		words = append(words, b.String())
+	}
+	return words, ""
+}

@@ -1,0 +1,310 @@
+package shell
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"agentbox/internal/userland/vfs"
+)
+
+// startFolder sets PWD when a shell begins: what it inherits counts if it leads to the folder.
+func (sh *shell) startFolder() {
+	if pwd := sh.str("PWD"); strings.HasPrefix(pwd, "/") {
+		if n, err := sh.w.fs.Lookup(vfs.At{Dir: sh.w.fs.Root()}, pwd, true); err == nil && n == sh.cwd && cleanPath(pwd) == pwd {
+			return
+		}
+	}
+	path, err := sh.cwd.Path()
+	if err != nil {
+		path = "/"
+	}
+	sh.set("PWD", path)
+	sh.vars["PWD"].exported = true
+}
+
+// pwd returns the folder's path as it was reached.
+func (sh *shell) pwd() string {
+	if s, ok := sh.get("PWD"); ok {
+		return s
+	}
+	path, err := sh.cwd.Path()
+	if err != nil {
+		return "/"
+	}
+	return path
+}
+
+// cleanPath resolves . and .. by the text.
+func cleanPath(path string) string {
+	var parts []string
+	for p := range strings.SplitSeq(path, "/") {
+		switch p {
+		case "", ".":
+		case "..":
+			if len(parts) > 0 {
+				parts = parts[:len(parts)-1]
+			}
+		default:
+			parts = append(parts, p)
+		}
+	}
+	return "/" + strings.Join(parts, "/")
+}
+
+// chdir goes to a folder.
+func (sh *shell) chdir(path string, physical bool) error {
+	logical := path
+	if !strings.HasPrefix(path, "/") {
+		logical = strings.TrimSuffix(sh.pwd(), "/") + "/" + path
+	}
+	target := path
+	if !physical {
+		logical = cleanPath(logical)
+		target = logical
+		// Every folder on the way that .. leaves has to be there.
+		if strings.Contains(path, "..") {
+			if _, err := sh.w.fs.Lookup(sh.at(), path, true); err != nil {
+				return err
+			}
+		}
+	}
+	if path == "" {
+		return nil
+	}
+	n, err := sh.w.fs.Lookup(sh.at(), target, true)
+	if err != nil {
+		return err
+	}
+	if n.Kind() != vfs.Directory {
+		return vfs.ENOTDIR
+	}
+	if n.Info().Mode&0o100 == 0 {
+		return vfs.EACCES
+	}
+	if physical {
+		if p, err := n.Path(); err == nil {
+			logical = p
+		}
+	}
+	old := sh.pwd()
+	sh.cwd = n
+	sh.set("OLDPWD", old)
+	sh.set("PWD", logical)
+	sh.mine("OLDPWD").exported, sh.mine("PWD").exported = true, true
+	return nil
+}
+
+func biCd(sh *shell, args []string) int {
+	physical := sh.on[optPhysical]
+	i := 1
+	for ; i < len(args) && len(args[i]) > 1 && args[i][0] == '-'; i++ {
+		if args[i] == "--" {
+			i++
+			break
+		}
+		switch strings.Trim(args[i][1:], "LPe@") {
+		case "":
+			physical = strings.HasSuffix(args[i], "P")
+		default:
+			sh.complain("cd", "%s: invalid option", args[i])
+			sh.stderr("cd: usage: cd [-L|[-P [-e]] [-@]] [dir]\n")
+			return 2
+		}
+	}
+	args = args[i:]
+	show := false
+	path := ""
+	switch {
+	case len(args) > 1:
+		sh.complain("cd", "too many arguments")
+		return 1
+	case len(args) == 0:
+		home, ok := sh.get("HOME")
+		if !ok {
+			sh.complain("cd", "HOME not set")
+			return 1
+		}
+		path = home
+	case args[0] == "-":
+		old, ok := sh.get("OLDPWD")
+		if !ok {
+			sh.complain("cd", "OLDPWD not set")
+			return 1
+		}
+		path, show = old, true
+	default:
+		path = args[0]
+		if cdpath, ok := sh.get("CDPATH"); ok && path != "" && path[0] != '/' && path[0] != '.' {
+			for dir := range strings.SplitSeq(cdpath, ":") {
+				full := strings.TrimSuffix(orDot(dir), "/") + "/" + path
+				if n, err := sh.w.fs.Lookup(sh.at(), full, true); err == nil && n.Kind() == vfs.Directory {
+					path, show = full, dir != "" && dir != "."
+					break
+				}
+			}
+		}
+	}
+	if err := sh.chdir(path, physical); err != nil {
+		sh.w.stop(err)
+		sh.complain("cd", "%s: %s", path, err)
+		return 1
+	}
+	if show {
+		return sh.stdout("cd", sh.pwd()+"\n")
+	}
+	return 0
+}
+
+func biPwd(sh *shell, args []string) int {
+	physical := sh.on[optPhysical]
+	for _, a := range args[1:] {
+		switch a {
+		case "-P":
+			physical = true
+		case "-L":
+			physical = false
+		default:
+			if strings.HasPrefix(a, "-") && len(a) > 1 {
+				sh.complain("pwd", "%s: invalid option", a)
+				sh.stderr("pwd: usage: pwd [-LP]\n")
+				return 2
+			}
+		}
+	}
+	path := sh.pwd()
+	if physical {
+		p, err := sh.cwd.Path()
+		if err != nil {
+			sh.complain("pwd", "error retrieving current directory: getcwd: cannot access parent directories: %s", err)
+			return 1
+		}
+		path = p
+	}
+	return sh.stdout("pwd", path+"\n")
+}
+
+// biDirs is pushd, popd and dirs.
+func biDirs(sh *shell, args []string) int {
+	name := args[0]
+	args = args[1:]
+	quiet := false
+	if name != "dirs" && len(args) > 0 && args[0] == "-n" {
+		quiet, args = true, args[1:]
+	}
+	stack := append([]string{sh.pwd()}, sh.dirs...)
+	at := func(s string) (int, bool) {
+		n, err := strconv.Atoi(s[1:])
+		if err != nil || (s[0] != '+' && s[0] != '-') {
+			return 0, false
+		}
+		if s[0] == '-' {
+			n = len(stack) - 1 - n
+		}
+		return n, true
+	}
+	fail := func(format string, a ...any) int { sh.complain(name, format, a...); return 1 }
+	switch name {
+	case "pushd":
+		switch {
+		case len(args) == 0:
+			if len(sh.dirs) == 0 {
+				return fail("no other directory")
+			}
+			top := sh.dirs[0]
+			if err := sh.chdir(top, false); err != nil {
+				return fail("%s: %s", top, err)
+			}
+			sh.dirs = append([]string{stack[0]}, sh.dirs[1:]...)
+		case len(args[0]) > 1 && (args[0][0] == '+' || args[0][0] == '-'):
+			n, ok := at(args[0])
+			if !ok || n < 0 || n >= len(stack) {
+				return fail("%s: directory stack index out of range", args[0])
+			}
+			stack = slices.Concat(stack[n:], stack[:n])
+			if err := sh.chdir(stack[0], false); err != nil {
+				return fail("%s: %s", stack[0], err)
+			}
+			sh.dirs = stack[1:]
+		case quiet:
+			sh.dirs = append([]string{args[0]}, sh.dirs...)
+		default:
+			if err := sh.chdir(args[0], false); err != nil {
+				return fail("%s: %s", args[0], err)
+			}
+			sh.dirs = append([]string{stack[0]}, sh.dirs...)
+		}
+	case "popd":
+		if len(sh.dirs) == 0 {
+			return fail("directory stack empty")
+		}
+		n := 0
+		if len(args) > 0 {
+			var ok bool
+			if n, ok = at(args[0]); !ok || n < 0 || n >= len(stack) {
+				return fail("%s: directory stack index out of range", args[0])
+			}
+		}
+		if n == 0 && !quiet {
+			if err := sh.chdir(sh.dirs[0], false); err != nil {
+				return fail("%s: %s", sh.dirs[0], err)
+			}
+			sh.dirs = slices.Clone(sh.dirs[1:])
+		} else {
+			n = max(n, 1)
+			sh.dirs = slices.Delete(slices.Clone(sh.dirs), n-1, n)
+		}
+	case "dirs":
+		lines, full, numbered := false, false, false
+		for _, a := range args {
+			switch a {
+			case "-c":
+				sh.dirs = nil
+				return 0
+			case "-p":
+				lines = true
+			case "-l":
+				full = true
+			case "-v":
+				lines, numbered = true, true
+			default:
+				n, ok := at(a)
+				if !ok || n < 0 || n >= len(stack) {
+					return fail("%s: directory stack index out of range", strings.TrimLeft(a, "+-"))
+				}
+				return sh.stdout(name, sh.shortHome(stack[n], full)+"\n")
+			}
+		}
+		var b strings.Builder
+		for i, d := range stack {
+			d = sh.shortHome(d, full)
+			switch {
+			case numbered:
+				b.WriteString(" " + strconv.Itoa(i) + "  " + d + "\n")
+			case lines:
+				b.WriteString(d + "\n")
+			case i > 0:
+				b.WriteString(" " + d)
+			default:
+				b.WriteString(d)
+			}
+		}
+		if !lines {
+			b.WriteString("\n")
+		}
+		return sh.stdout(name, b.String())
+	}
+	stack = append([]string{sh.pwd()}, sh.dirs...)
+	for i := range stack {
+		stack[i] = sh.shortHome(stack[i], false)
+	}
+	return sh.stdout(name, strings.Join(stack, " ")+"\n")
+}
+
+func (sh *shell) shortHome(path string, full bool) string {
+	home := sh.str("HOME")
+	if !full && home != "" && home != "/" && (path == home || strings.HasPrefix(path, home+"/")) {
+		return "~" + path[len(home):]
+	}
+	return path
+}

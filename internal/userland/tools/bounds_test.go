@@ -1,0 +1,158 @@
+package tools_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"agentbox/internal/userland/bound"
+	"agentbox/internal/userland/shelltest"
+)
+
+// small are limits at which runaway commands end soon.
+func small() bound.Limits {
+	l := shelltest.Limits
+	l.Gas, l.MemoryBytes, l.OutputBytes = 30_000_000, 8<<20, 1<<20
+	return l
+}
+
+// What never ends by itself, ends at the bound of gas, whatever command it is in.
+func TestEndlessCommandsEndAtTheBoundOfGas(t *testing.T) {
+	for _, script := range []string{
+		`awk 'BEGIN { while (1) ; }'`,
+		`awk 'BEGIN { for (;;) x++ }'`,
+		`awk 'BEGIN { for (;;) { s = "a"; gsub(/a*/, "b", s) } }'`,
+		`echo | sed ':a; ba'`,
+		`echo a | sed ':a; s/a/a/; ta'`,
+		`jq -n 'def f: f; f'`,
+		`jq -n '[range(1; infinite)] | length'`,
+		`echo 'while (1) { i }' | bc > /dev/null`,
+		`printf 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab' | grep -E '^(a|aa|aaa)*\1c$'`,
+		`printf 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab' | grep -P '^(a+)+(?=c)$'`,
+		`shuf -r -e x > /dev/null`,
+		`factor 18446744030759878681`,
+	} {
+		r := shelltest.Execute(programs(), small(), script)
+		stopped, ok := errors.AsType[*bound.Stopped](r.Stopped)
+		if !ok || stopped.Limit != bound.Gas {
+			t.Errorf("%s: ended with %d, %v, %q %q; want the bound of gas", script, r.Code, r.Stopped, cut(r.Out), cut(r.Err))
+		}
+	}
+}
+
+func cut(s string) string { return s[:min(len(s), 200)] }
+
+// What holds too much memory, is ended as the kernel would end it, and the script goes on.
+func TestGreedyCommandsEndAtTheBoundOfMemory(t *testing.T) {
+	l := small()
+	l.Gas, l.MemoryBytes = 2_000_000_000, 2<<20
+	for _, script := range []string{
+		`awk 'BEGIN { s = "x"; for (;;) s = s s }'`,
+		`awk 'BEGIN { for (;;) a[i++] = "value" }'`,
+		`echo x | sed ':a; s/x/xx/g; ta'`,
+		`echo x | sed ':a; G; H; ba'`,
+		`yes | tac`,
+		`yes | tr -d '\n' | grep x`,
+		`yes | awk '{ a[NR] = $0 }'`,
+		`shuf -i 1-100000000 | head -1`,
+		`yes | jq -R -s .`,
+		`awk 'BEGIN { s = "aaaaaaaa"; for (;;) gsub(/a/, "aa", s) }'`,
+		`awk 'BEGIN { s = "aaaaaaaa"; for (;;) { gsub(/a/, "aa", s); patsplit(s, x, /a/) } }'`,
+		`jq -n '"a" * 200000 | gsub("a"; "bb")'`,
+		`jq -n '"a" * 200000 | [splits("a")]'`,
+		`jq -n '"a" * 200000 | [match("(?=a)"; "g")]'`,
+	} {
+		r := shelltest.Execute(programs(), l, "set -o pipefail; "+script+` > /dev/null; echo $?`)
+		if r.Stopped != nil || !strings.Contains(r.Out, "137") {
+			t.Errorf("%s: ended with %d, %v, %q %q; want 137", script, r.Code, r.Stopped, cut(r.Out), cut(r.Err))
+		}
+	}
+}
+
+// TestModulesOfJQAreBounded: one that imports itself, many large ones, and the clock, which is the space's.
+func TestModulesOfJQAreBounded(t *testing.T) {
+	for script, want := range map[string]string{
+		`mkdir m; echo 'import "a" as a; def f: 1;' > m/a.jq; jq -n -L m 'import "a" as a; 1' 2>&1`:                                           "error: the program imports more than 64 modules",
+		`for i in a b; do { printf '# '; head -c 40000 /dev/zero | tr '\0' x; } > $i.jq; done; jq -n -L . 'include "a"; include "b"; 1' 2>&1`: "bytes",
+		`echo 'def f: now | floor;' > a.jq; jq -n -L . 'import "a" as a; a::f'`:                                                               "1772366400",
+		`jq -n -L / 'import "../../../../../../etc/hostname" as a; 1' 2>&1`:                                                                   "error: module not found",
+	} {
+		l := small()
+		l.Gas = 1_000_000_000
+		r := shelltest.Execute(programs(), l, script)
+		if r.Stopped != nil || !strings.Contains(r.Out, want) {
+			t.Errorf("%s: got %q, %q, %v; want %q", script, cut(r.Out), cut(r.Err), r.Stopped, want)
+		}
+	}
+}
+
+// A refusal says so to the tier, which may choose a heavier one.
+func TestWhatIsLackingIsReported(t *testing.T) {
+	for script, want := range map[string]string{
+		`sed --nonsense p`:                "option sed --nonsense",
+		`echo | sed 's/a/b/e'`:            "feature sed the flag e of s",
+		`find . -ok ls \;`:                "option find -ok",
+		`diff -y a b`:                     "option diff -y",
+		`echo a | grep -P '(?R)'`:         "feature grep this expression of Perl: (?R)",
+		`tar -cJf x.tar.xz .`:             "option tar -J",
+		`jq --stream-errors .`:            "option jq --stream-errors",
+		`chown root x`:                    "feature chown there are no other owners here",
+		`mkfifo x`:                        "feature mkfifo pipes with names are not supported here: use |",
+		`awk -W dump 'BEGIN { print 1 }'`: "option awk -W",
+		`echo 5 | split -n r/2 -`:         "option split -n r/2",
+	} {
+		r := shelltest.Execute(programs(), small(), script)
+		if len(r.Lacks) != 1 || r.Lacks[0].String() != want || r.Code == 0 {
+			t.Errorf("%s: reported %v and ended with %d; want %q and a failure", script, r.Lacks, r.Code, want)
+		}
+	}
+}
+
+// Archives cannot reach out of the folder into which they are unpacked, by their names or by links that they bring.
+func TestArchivesStayInTheirFolder(t *testing.T) {
+	r := shelltest.Execute(programs(), small(), `
+mkdir in out; cd in; ln -s /tmp escape; tar cf ../a.tar escape; rm escape; mkdir escape; echo bad > escape/f; tar cf ../b.tar escape/f; cd ../out
+tar xf ../a.tar; tar xf ../b.tar; ls /tmp
+printf 'x' > ../evil; tar cf ../c.tar -P ../evil; mkdir deep; cd deep; tar xf ../../c.tar; ls ..`)
+	if strings.Contains(r.Out, "f\n") || strings.Contains(r.Out, "evil") || !strings.Contains(r.Err, "Cannot open") || !strings.Contains(r.Err, "'..'") {
+		t.Errorf("out %q, err %q", r.Out, r.Err)
+	}
+}
+
+// The same script has the same output and costs the same, each time.
+func TestCommandsAreDeterministic(t *testing.T) {
+	script := `
+seq 1 200 | shuf > a; sort -n a | awk '{ s += $1; h[$1 % 7]++ } END { for (k in h) print k, h[k]; print s, rand() }'
+mkdir -p d/e; for i in 1 2 3; do echo $i > d/$i; echo $i$i > d/e/$i; done; find d -type f -exec grep -l 1 {} +; tar czf x.tgz d; cksum x.tgz; zip -qr x.zip d; cksum x.zip
+jq -n -c '{b: now, a: [range(3)]}'; diff -r d d/e; date; echo 'l(2)' | bc -l; awk 'BEGIN { srand(); print rand(); "date" | getline x; print x; print "z" | "cat" }'`
+	first := shelltest.Execute(programs(), shelltest.Limits, script)
+	if first.Stopped != nil || len(first.Out) < 200 {
+		t.Fatalf("it does not run: %+v", first)
+	}
+	for range 3 {
+		if again := shelltest.Execute(programs(), shelltest.Limits, script); again.Out != first.Out || again.Err != first.Err || again.Gas != first.Gas {
+			t.Fatalf("got %d gas and\n%s%s\nwant %d gas and\n%s%s", again.Gas, again.Out, again.Err, first.Gas, first.Out, first.Err)
+		}
+	}
+}
+
+func BenchmarkCommands(b *testing.B) {
+	for name, script := range map[string]string{
+		"sed 100k lines":  `seq 1 100000 | sed 's/1/x/g' > /dev/null`,
+		"awk 100k lines":  `seq 1 100000 | awk '{ s += $1 * 2; c[$1 % 10]++ } END { print s }'`,
+		"grep 100k lines": `seq 1 100000 | grep -c '9.*9'`,
+		"jq 1k objects":   `for i in 1 2 3 4 5 6 7 8 9 10; do seq 1 100; done | jq -c '{a: ., b: [.]}' > /dev/null`,
+	} {
+		b.Run(name, func(b *testing.B) {
+			gas := int64(0)
+			for b.Loop() {
+				r := shelltest.Execute(programs(), shelltest.Limits, script)
+				if r.Stopped != nil || r.Code != 0 {
+					b.Fatalf("%+v", r)
+				}
+				gas = r.Gas
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(gas), "ns/gas")
+		})
+	}
+}

@@ -1,0 +1,20 @@
+package tools_test
+
+import (
+	"flag"
+	"testing"
+
+	"agentbox/internal/userland/program"
+	"agentbox/internal/userland/shell"
+	"agentbox/internal/userland/coreutils"
+	"agentbox/internal/userland/shelltest"
+	"agentbox/internal/userland/tools"
+)
+
+var update = flag.Bool("update", false, "run the real programs and write what they print")
+
+func programs() program.Table {
+	return program.Table{}.Add(shell.Programs(), coreutils.Programs(), tools.Programs())
+}
+
+func TestTranscripts(t *testing.T) { shelltest.Transcripts(t, programs(), "testdata/*.txtar", *update) }
