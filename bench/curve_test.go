@@ -23,7 +23,7 @@ import (
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/merkle"
 	"agentbox/internal/kernel/projection"
-	"agentbox/internal/service/auditor"
+	"agentbox/internal/service/audit"
 	"agentbox/internal/testkit/pgtest"
 )
 
@@ -151,7 +151,7 @@ type curve struct {
 	log    closingStore
 	folder bool // all of it lies in dir
 	talk   talk
-	signer *auditor.Signer
+	signer *audit.Signer
 	stop   context.CancelFunc
 	ended  sync.WaitGroup
 	next   func() event.Batch
@@ -164,7 +164,7 @@ func openCurve(t *testing.T) *curve {
 	c.open(t)
 	key, _, err := merkle.NewKey(rand.Reader)
 	must(t, err)
-	c.signer, err = auditor.NewSigner(c.log, trees.Open(filepath.Join(c.dir, "proofs"), clock{}), key)
+	c.signer, err = audit.NewSigner(c.log, trees.Open(filepath.Join(c.dir, "proofs"), clock{}), key)
 	must(t, err)
 	must(t, c.signer.Recover(t.Context()))
 	ctx, stop := context.WithCancel(t.Context())

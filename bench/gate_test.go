@@ -16,9 +16,9 @@ import (
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/gate"
-	"agentbox/internal/service/keeper"
-	"agentbox/internal/service/moderator"
-	"agentbox/internal/service/steward"
+	"agentbox/internal/service/spaces"
+	"agentbox/internal/service/rooms"
+	"agentbox/internal/service/workspaces"
 )
 
 // lines are command lines of growing size.
@@ -60,7 +60,7 @@ type store interface {
 
 func inMemory(b *testing.B) store {
 	b.Helper()
-	log, err := memory.NewJournal(append(append(gate.Definitions(), moderator.Definitions()...), keeper.Definition(), steward.Definition()), wall{}, ids, rand.Reader)
+	log, err := memory.NewJournal(append(append(gate.Definitions(), rooms.Definitions()...), spaces.Definition(), workspaces.Definition()), wall{}, ids, rand.Reader)
 	must(b, err)
 	return log
 }
@@ -68,7 +68,7 @@ func inMemory(b *testing.B) store {
 func onDisk(b *testing.B) store {
 	b.Helper()
 	log, err := sqlite.Open(b.Context(), sqlite.Options{
-		Path: filepath.Join(b.TempDir(), "log.db"), Definitions: append(append(gate.Definitions(), moderator.Definitions()...), keeper.Definition(), steward.Definition()), Clock: wall{}, IDs: ids, Entropy: rand.Reader,
+		Path: filepath.Join(b.TempDir(), "log.db"), Definitions: append(append(gate.Definitions(), rooms.Definitions()...), spaces.Definition(), workspaces.Definition()), Clock: wall{}, IDs: ids, Entropy: rand.Reader,
 	})
 	must(b, err)
 	b.Cleanup(func() { must(b, log.Close()) })

@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/driver/disk/trees"
 	"agentbox/internal/driver/sqlite"
 	"agentbox/internal/kernel/merkle"
-	"agentbox/internal/service/auditor"
+	"agentbox/internal/service/audit"
 )
 
 // fillLog appends n events of runs, a thousand in a batch, as those of BenchmarkAppend are.
@@ -47,15 +47,15 @@ func BenchmarkVerify(b *testing.B) {
 	private, public, err := merkle.NewKey(rand.Reader)
 	must(b, err)
 	kept := trees.Open(filepath.Join(b.TempDir(), "proofs"), clock{})
-	signer, err := auditor.NewSigner(log, kept, private)
+	signer, err := audit.NewSigner(log, kept, private)
 	must(b, err)
 	must(b, signer.Recover(b.Context()))
 	must(b, signer.Step(b.Context()))
 	must(b, log.Close())
-	held, err := auditor.OwnCheckpoint(b.Context(), kept, workspace, public)
+	held, err := audit.OwnCheckpoint(b.Context(), kept, workspace, public)
 	must(b, err)
 
-	verify := func(b *testing.B, check func(log *sqlite.Journal) (auditor.Report, auditor.DocumentsReport, error)) {
+	verify := func(b *testing.B, check func(log *sqlite.Journal) (audit.Report, audit.DocumentsReport, error)) {
 		before := cpuTime(b)
 		for b.Loop() {
 			log, err := sqlite.OpenReadOnly(b.Context(), options)
@@ -71,14 +71,14 @@ func BenchmarkVerify(b *testing.B) {
 		b.ReportMetric(float64((cpuTime(b)-before).Nanoseconds())/1000/float64(b.N*events), "cpu-us/event")
 	}
 	b.Run("log/ours", func(b *testing.B) {
-		verify(b, func(log *sqlite.Journal) (auditor.Report, auditor.DocumentsReport, error) {
-			report, err := auditor.Verify(b.Context(), log, workspace, held...)
-			return report, auditor.DocumentsReport{OK: true}, err
+		verify(b, func(log *sqlite.Journal) (audit.Report, audit.DocumentsReport, error) {
+			report, err := audit.Verify(b.Context(), log, workspace, held...)
+			return report, audit.DocumentsReport{OK: true}, err
 		})
 	})
 	b.Run("documents/ours", func(b *testing.B) {
-		verify(b, func(log *sqlite.Journal) (auditor.Report, auditor.DocumentsReport, error) {
-			return auditor.Audit(b.Context(), log, log, definitions(), workspace, held...)
+		verify(b, func(log *sqlite.Journal) (audit.Report, audit.DocumentsReport, error) {
+			return audit.Audit(b.Context(), log, log, definitions(), workspace, held...)
 		})
 	})
 	b.Run("log/yardstick", func(b *testing.B) {
@@ -120,7 +120,7 @@ func BenchmarkCheckpoint(b *testing.B) {
 		before := cpuTime(b)
 		dir := b.TempDir()
 		for n := 0; b.Loop(); n++ {
-			signer, err := auditor.NewSigner(log, trees.Open(filepath.Join(dir, strconv.Itoa(n)), clock{}), private)
+			signer, err := audit.NewSigner(log, trees.Open(filepath.Join(dir, strconv.Itoa(n)), clock{}), private)
 			must(b, err)
 			must(b, signer.Recover(b.Context()))
 			must(b, signer.Step(b.Context()))

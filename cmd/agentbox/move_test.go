@@ -20,7 +20,7 @@ import (
 	"agentbox/internal/driver/memory"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/journal/journaltest"
-	"agentbox/internal/service/mover"
+	"agentbox/internal/service/transfer"
 )
 
 // TestAnImportThatIsKilled is killed with most of the events in its transaction: nothing of the workspace is there, and the same import made
@@ -42,7 +42,7 @@ func TestAnImportThatIsKilled(t *testing.T) {
 		}
 	}
 	var file bytes.Buffer
-	if _, err := mover.Write(t.Context(), &file, mover.Source{Log: log, Contents: memory.NewBlobs()}, journaltest.Workspace, time.Time{}, "test"); err != nil {
+	if _, err := transfer.Write(t.Context(), &file, transfer.Source{Log: log, Contents: memory.NewBlobs()}, journaltest.Workspace, time.Time{}, "test"); err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
@@ -101,7 +101,7 @@ func sentFile(t *testing.T, ws id.Workspace, n int) []byte {
 		}
 	}
 	var file bytes.Buffer
-	if _, err := mover.Write(t.Context(), &file, mover.Source{Log: log, Contents: memory.NewBlobs()}, ws, time.Time{}, "test"); err != nil {
+	if _, err := transfer.Write(t.Context(), &file, transfer.Source{Log: log, Contents: memory.NewBlobs()}, ws, time.Time{}, "test"); err != nil {
 		t.Fatal(err)
 	}
 	return file.Bytes()

@@ -28,22 +28,22 @@ import (
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/kernel/vault"
-	"agentbox/internal/service/arbiter"
-	"agentbox/internal/service/auditor"
-	"agentbox/internal/service/census"
-	"agentbox/internal/service/custodian"
-	"agentbox/internal/service/dispatcher"
-	"agentbox/internal/service/executor"
+	"agentbox/internal/service/outside"
+	"agentbox/internal/service/audit"
+	"agentbox/internal/service/nodes"
+	"agentbox/internal/service/labels"
+	"agentbox/internal/service/engines"
+	"agentbox/internal/service/runs"
 	"agentbox/internal/service/gate"
-	"agentbox/internal/service/investigator"
-	"agentbox/internal/service/keeper"
-	"agentbox/internal/service/librarian"
-	"agentbox/internal/service/moderator"
-	"agentbox/internal/service/mover"
-	"agentbox/internal/service/redactor"
-	"agentbox/internal/service/registrar"
-	"agentbox/internal/service/steward"
-	"agentbox/internal/service/sweeper"
+	"agentbox/internal/service/incidents"
+	"agentbox/internal/service/spaces"
+	"agentbox/internal/service/search"
+	"agentbox/internal/service/rooms"
+	"agentbox/internal/service/transfer"
+	"agentbox/internal/service/redaction"
+	"agentbox/internal/service/identity"
+	"agentbox/internal/service/workspaces"
+	"agentbox/internal/service/gc"
 	"agentbox/internal/surface/httpapi"
 )
 
@@ -67,23 +67,23 @@ const (
 type App struct {
 	Config    Config
 	Gate      *gate.Gate
-	Keeper    *keeper.Keeper
-	Runs      *executor.Executor
-	Hands     *dispatcher.Dispatcher
-	Rooms     *moderator.Moderator
-	Steward   *steward.Steward
-	Library   *librarian.Librarian
-	Sweeper   *sweeper.Sweeper
+	Keeper    *spaces.Keeper
+	Runs      *runs.Executor
+	Hands     *engines.Dispatcher
+	Rooms     *rooms.Moderator
+	Steward   *workspaces.Steward
+	Library   *search.Librarian
+	Sweeper   *gc.Sweeper
 	Log       Store
-	Redact    *redactor.Redactor
-	Mover     *mover.Importer
-	Arbiter   *arbiter.Arbiter
-	Registrar *registrar.Registrar
-	Inquiry   *investigator.Investigator
-	Labels    *custodian.Custodian
-	Signer    *auditor.Signer
-	Prover    *auditor.Prover
-	Nodes     *census.Census
+	Redact    *redaction.Redactor
+	Mover     *transfer.Importer
+	Arbiter   *outside.Arbiter
+	Registrar *identity.Registrar
+	Inquiry   *incidents.Investigator
+	Labels    *labels.Custodian
+	Signer    *audit.Signer
+	Prover    *audit.Prover
+	Nodes     *nodes.Census
 	Owner     id.Principal
 
 	steady  *steady
@@ -103,7 +103,7 @@ type App struct {
 	serving string            // host:port, once it listens
 	member  *postgres.Journal // the log, of a daemon that works on it together with others; nil of one that is alone
 	leads   atomic.Bool       // this member does what only one may
-	library atomic.Pointer[librarian.Librarian]
+	library atomic.Pointer[search.Librarian]
 	dir     *directory
 	server  *httpapi.Server
 	early   *early // what answers until the server can; nil where the daemon is opened without it
@@ -118,12 +118,12 @@ type App struct {
 func Definitions() []projection.Definition {
 	return slices.Concat(
 		gate.Definitions(),
-		moderator.Definitions(),
-		dispatcher.Definitions(),
-		custodian.Definitions(),
+		rooms.Definitions(),
+		engines.Definitions(),
+		labels.Definitions(),
 		[]projection.Definition{
-			keeper.Definition(), keeper.ChangeDefinition(), keeper.SnapshotDefinition(),
-			executor.Definition(), executor.LoadDefinition(), sweeper.Definition(), redactor.Definition(), mover.Definition(), steward.Definition(), investigator.Definition(),
+			spaces.Definition(), spaces.ChangeDefinition(), spaces.SnapshotDefinition(),
+			runs.Definition(), runs.LoadDefinition(), gc.Definition(), redaction.Definition(), transfer.Definition(), workspaces.Definition(), incidents.Definition(),
 		},
 	)
 }
@@ -197,7 +197,7 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 	if err := a.traces(ctx); err != nil {
 		return nil, err
 	}
-	a.counted = redactor.Scrub(telemetry.WrapJournal(a.Log, a.Log, clock, a.metrics, a.tracer, logger), System, ids)
+	a.counted = redaction.Scrub(telemetry.WrapJournal(a.Log, a.Log, clock, a.metrics, a.tracer, logger), System, ids)
 	a.metrics.Watch(a.look)
 	if err := a.prove(ctx); err != nil {
 		return nil, err
@@ -271,20 +271,20 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 		return err
 	}
 	asked := telemetry.WrapGate(a.Gate, a.clock, a.metrics, a.tracer, presets)
-	a.Keeper = keeper.New(keeper.Parts{
+	a.Keeper = spaces.New(spaces.Parts{
 		Log: a.counted, Docs: a.Log, Gate: asked, Library: a.Gate, Store: telemetry.WrapStore(spaces, a.clock, a.tracer), Tiers: tiers, Place: seen, Clock: a.clock, IDs: ids, Logger: a.logger,
 		MaxSpaces: a.Config.MaxSpaces, MaxLimits: a.Config.MaxLimits, FirstUID: a.uids(), System: System, Node: a.node, Together: a.shares(),
 	})
 	a.takeCensus()
-	retention, err := redactor.ParseRetention(a.Config.Retention)
+	retention, err := redaction.ParseRetention(a.Config.Retention)
 	if err != nil {
 		return err
 	}
-	a.Runs = executor.New(executor.Parts{
+	a.Runs = runs.New(runs.Parts{
 		Log: a.counted, Docs: a.Log, Blobs: blobs, Live: telemetry.WrapOutput(live, a.metrics), Gate: asked, Agents: a.Gate, Spaces: a.Keeper, Bundles: a.Gate,
 		Room: blobs.Room, Clock: a.clock, IDs: ids, Logger: a.logger, MaxContent: a.Config.ContentQuota, MaxKeep: retention.OfRuns(),
 	})
-	a.Sweeper = sweeper.New(sweeper.Parts{
+	a.Sweeper = gc.New(gc.Parts{
 		Log: a.counted, Docs: a.Log, Gate: a.Gate, Blobs: blobs, Live: live, Spaces: spaces, Rule: a.Config.rule(), Clock: a.clock, Logger: a.logger, System: System,
 	})
 	index, err := fts.Open(a.path(searchFile))
@@ -292,27 +292,27 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 		return err
 	}
 	a.closers = append(a.closers, index.Close)
-	a.Library = librarian.New(librarian.Parts{Log: a.Log, Bodies: a.Log, Docs: a.Log, Index: index})
+	a.Library = search.New(search.Parts{Log: a.Log, Bodies: a.Log, Docs: a.Log, Index: index})
 	a.library.Store(a.Library)
-	a.Redact = redactor.New(redactor.Parts{
+	a.Redact = redaction.New(redaction.Parts{
 		Log: a.Log, Bodies: a.Log, Docs: a.Log, Gate: a.Gate, Contents: []vault.Forgetter{a.Sweeper, a.Library}, Clock: a.clock, Logger: a.logger, System: System, Retention: retention,
 	})
-	a.Mover = mover.NewImporter(mover.Parts{
+	a.Mover = transfer.NewImporter(transfer.Parts{
 		Log: a.counted, Into: a.Log, Docs: a.Log, Contents: blobs, Gate: asked, System: System, TakeUp: a.Runs.TakeUp,
 	})
-	a.Arbiter = arbiter.New(arbiter.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, Shadow: a.Config.Shadow, Counted: a.Config.EffectsPerHour > 0, Place: a.named})
-	a.Inquiry = investigator.New(investigator.Parts{Docs: a.Log, Gate: asked, Clock: a.clock, IDs: ids, Place: a.named})
-	a.Labels = custodian.New(custodian.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, Place: a.named})
+	a.Arbiter = outside.New(outside.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, Shadow: a.Config.Shadow, Counted: a.Config.EffectsPerHour > 0, Place: a.named})
+	a.Inquiry = incidents.New(incidents.Parts{Docs: a.Log, Gate: asked, Clock: a.clock, IDs: ids, Place: a.named})
+	a.Labels = labels.New(labels.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, Place: a.named})
 	if err := a.dispatch(ids, blobs, asked); err != nil {
 		return err
 	}
-	a.Steward = steward.New(steward.Parts{Log: a.counted, Docs: a.Log, Gate: asked, IDs: ids, Owner: a.Gate.Owner, IssueKey: a.Gate.IssueKey})
-	a.Rooms = moderator.New(moderator.Parts{Log: a.counted, Docs: a.Log, Gate: asked, IDs: ids})
+	a.Steward = workspaces.New(workspaces.Parts{Log: a.counted, Docs: a.Log, Gate: asked, IDs: ids, Owner: a.Gate.Owner, IssueKey: a.Gate.IssueKey})
+	a.Rooms = rooms.New(rooms.Parts{Log: a.counted, Docs: a.Log, Gate: asked, IDs: ids})
 	bootstrap, err := a.secret(bootstrapFile, "bootstrap_key_invalid")
 	if err != nil {
 		return err
 	}
-	a.Registrar = registrar.New(registrar.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, IDs: ids, Entropy: rand.Reader, Secret: a.Gate.Secret, BootstrapToken: hex.EncodeToString(bootstrap)})
+	a.Registrar = identity.New(identity.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, IDs: ids, Entropy: rand.Reader, Secret: a.Gate.Secret, BootstrapToken: hex.EncodeToString(bootstrap)})
 	if a.member != nil {
 		a.Runs.Mine, a.Sweeper.Mine, a.Sweeper.Leads = a.Keeper.Mine, a.Keeper.Mine, a.leads.Load
 	}

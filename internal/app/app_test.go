@@ -13,8 +13,8 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
-	"agentbox/internal/service/executor"
-	"agentbox/internal/service/keeper"
+	"agentbox/internal/service/runs"
+	"agentbox/internal/service/spaces"
 )
 
 // start opens and runs a daemon in a fresh data directory, until the test ends.
@@ -49,7 +49,7 @@ func TestOperationsFromBeginningToEnd(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	origin := event.Origin{Principal: a.Owner}
-	s, err := a.Keeper.Create(ctx, origin, keeper.Request{Workspace: id.DefaultWorkspace, Name: "test"})
+	s, err := a.Keeper.Create(ctx, origin, spaces.Request{Workspace: id.DefaultWorkspace, Name: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestOperationsFromBeginningToEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc, err := a.Runs.Start(ctx, origin, executor.Request{Workspace: id.DefaultWorkspace, Space: s.ID, Message: m})
+	doc, err := a.Runs.Start(ctx, origin, runs.Request{Workspace: id.DefaultWorkspace, Space: s.ID, Message: m})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
-	"agentbox/internal/service/auditor"
+	"agentbox/internal/service/audit"
 )
 
 // stopped makes a data directory with an owner and a kill switch that is on, and stops its daemon.
@@ -86,28 +86,28 @@ func TestForgedAuthority(t *testing.T) {
 		starts string   // code of the refusal
 	}{
 		"nothing": {`SELECT 1`, nil, ""},
-		"a role":  {`UPDATE documents SET body = CAST(replace(CAST(body AS TEXT), '"overlord"', '"viewer"') AS BLOB) WHERE ` + of("principals"), []string{auditor.DocumentMismatch}, "authority_changed"},
+		"a role":  {`UPDATE documents SET body = CAST(replace(CAST(body AS TEXT), '"overlord"', '"viewer"') AS BLOB) WHERE ` + of("principals"), []string{audit.DocumentMismatch}, "authority_changed"},
 		"a role, and one number in bodies": {
 			bodiesFree + `UPDATE documents SET body = CAST(replace(CAST(body AS TEXT), '"overlord"', '"viewer"') AS BLOB) WHERE ` + of("principals") +
-				`; UPDATE bodies SET generation = generation + 1 WHERE place = (SELECT max(place) FROM bodies)` + bodiesHeld, []string{auditor.KeyMissing}, "keys_missing",
+				`; UPDATE bodies SET generation = generation + 1 WHERE place = (SELECT max(place) FROM bodies)` + bodiesHeld, []string{audit.KeyMissing}, "keys_missing",
 		},
 		"a role, and one number in the first body": {
 			bodiesFree + `UPDATE documents SET body = CAST(replace(CAST(body AS TEXT), '"overlord"', '"viewer"') AS BLOB) WHERE ` + of("principals") +
-				`; UPDATE bodies SET generation = generation + 1 WHERE place = (SELECT min(place) FROM bodies)` + bodiesHeld, []string{auditor.KeyMissing}, "authority_changed",
+				`; UPDATE bodies SET generation = generation + 1 WHERE place = (SELECT min(place) FROM bodies)` + bodiesHeld, []string{audit.KeyMissing}, "authority_changed",
 		},
-		"the kill switch dropped": {`DELETE FROM documents WHERE ` + of("kill_switches"), []string{auditor.DocumentMissing}, "authority_changed"},
+		"the kill switch dropped": {`DELETE FROM documents WHERE ` + of("kill_switches"), []string{audit.DocumentMissing}, "authority_changed"},
 		"a key added": {
 			`INSERT INTO documents (projection, workspace, key, version, seq, body) SELECT projection, workspace, 'key_forged', version, seq, body FROM documents WHERE ` + of("api_keys"),
-			[]string{auditor.DocumentUnfounded}, "authority_changed",
+			[]string{audit.DocumentUnfounded}, "authority_changed",
 		},
-		"a trigger":           {`CREATE TRIGGER mine AFTER INSERT ON events BEGIN SELECT 1; END`, []string{auditor.SchemaMismatch}, "log_schema_changed"},
-		"a view":              {`CREATE VIEW mine AS SELECT 1 AS x`, []string{auditor.SchemaMismatch}, "log_schema_changed"},
-		"an index":            {`CREATE INDEX mine ON events (type)`, []string{auditor.SchemaMismatch}, "log_schema_changed"},
-		"a table":             {`CREATE TABLE mine (x)`, []string{auditor.SchemaMismatch}, "log_schema_changed"},
-		"a column":            {`ALTER TABLE bodies ADD COLUMN mine INTEGER`, []string{auditor.SchemaMismatch}, "log_schema_changed"},
-		"a trigger that goes": {`DROP TRIGGER events_no_update`, []string{auditor.SchemaMismatch}, "log_schema_changed"},
+		"a trigger":           {`CREATE TRIGGER mine AFTER INSERT ON events BEGIN SELECT 1; END`, []string{audit.SchemaMismatch}, "log_schema_changed"},
+		"a view":              {`CREATE VIEW mine AS SELECT 1 AS x`, []string{audit.SchemaMismatch}, "log_schema_changed"},
+		"an index":            {`CREATE INDEX mine ON events (type)`, []string{audit.SchemaMismatch}, "log_schema_changed"},
+		"a table":             {`CREATE TABLE mine (x)`, []string{audit.SchemaMismatch}, "log_schema_changed"},
+		"a column":            {`ALTER TABLE bodies ADD COLUMN mine INTEGER`, []string{audit.SchemaMismatch}, "log_schema_changed"},
+		"a trigger that goes": {`DROP TRIGGER events_no_update`, []string{audit.SchemaMismatch}, "log_schema_changed"},
 		"a trigger that guards less": {`DROP TRIGGER events_no_update; CREATE TRIGGER events_no_update BEFORE UPDATE ON events BEGIN SELECT 1; END`,
-			[]string{auditor.SchemaMismatch}, "log_schema_changed"},
+			[]string{audit.SchemaMismatch}, "log_schema_changed"},
 		"statistics": {`ANALYZE`, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

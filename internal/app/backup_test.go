@@ -11,7 +11,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/kernel/journal"
-	"agentbox/internal/service/auditor"
+	"agentbox/internal/service/audit"
 )
 
 // TestABackupOfABusyDaemon keeps a data directory again and again while events are appended: each backup holds every event that was
@@ -72,7 +72,7 @@ func TestABackupOfABusyDaemon(t *testing.T) {
 		}}); err != nil {
 			t.Fatal(err)
 		}
-		report, err := auditor.Verify(t.Context(), again.Log, id.DefaultWorkspace)
+		report, err := audit.Verify(t.Context(), again.Log, id.DefaultWorkspace)
 		if err != nil || !report.OK || report.Head <= audits[0].Log.Head {
 			t.Errorf("after the restore: got %+v, %v", report, err)
 		}

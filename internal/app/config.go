@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
-	"agentbox/internal/service/redactor"
+	"agentbox/internal/service/redaction"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -91,7 +91,7 @@ func (c Config) check() error {
 	if c.EffectsPerHour < 0 {
 		return fmt.Errorf("the effects per hour are %d; name a number of at least 0, which means without limit", c.EffectsPerHour)
 	}
-	if _, err := redactor.ParseRetention(c.Retention); err != nil {
+	if _, err := redaction.ParseRetention(c.Retention); err != nil {
 		return err
 	}
 	if c.ContentQuota < 0 {

@@ -22,8 +22,8 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/driver/sqlite"
-	"agentbox/internal/service/executor"
-	"agentbox/internal/service/keeper"
+	"agentbox/internal/service/runs"
+	"agentbox/internal/service/spaces"
 )
 
 func open(dir string) (*app.App, error) {
@@ -58,7 +58,7 @@ func serve(t *testing.T, dir string) (*app.App, func() error) {
 func busy(t *testing.T, a *app.App) {
 	t.Helper()
 	origin := event.Origin{Principal: a.Owner}
-	s, err := a.Keeper.Create(t.Context(), origin, keeper.Request{Workspace: id.DefaultWorkspace})
+	s, err := a.Keeper.Create(t.Context(), origin, spaces.Request{Workspace: id.DefaultWorkspace})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func busy(t *testing.T, a *app.App) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc, err := a.Runs.Start(t.Context(), origin, executor.Request{Workspace: id.DefaultWorkspace, Space: s.ID, Message: m})
+	doc, err := a.Runs.Start(t.Context(), origin, runs.Request{Workspace: id.DefaultWorkspace, Space: s.ID, Message: m})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestTheFilesOfTheLogAreGone(t *testing.T) {
 					t.Errorf("got %v, want %q", err, want)
 				}
 				if err == nil {
-					runs, err := a.Runs.List(t.Context(), id.DefaultWorkspace, executor.Filter{Status: run.AwaitingApproval}, "", 10)
+					runs, err := a.Runs.List(t.Context(), id.DefaultWorkspace, runs.Filter{Status: run.AwaitingApproval}, "", 10)
 					if err != nil || len(runs) != 1 {
 						t.Errorf("got %d runs that wait (%v), want 1", len(runs), err)
 					}

@@ -23,8 +23,8 @@ import (
 	"agentbox/internal/domain/workspace"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
-	"agentbox/internal/service/dispatcher"
-	"agentbox/internal/service/executor"
+	"agentbox/internal/service/engines"
+	"agentbox/internal/service/runs"
 	"agentbox/internal/service/runner"
 )
 
@@ -105,8 +105,8 @@ func fromLast(all []id.Workspace, last id.Workspace) []id.Workspace {
 // origin is who records: the engine. What it does in spaces is done for who asked for the run.
 func (d *desk) origin() event.Origin { return event.Origin{Principal: EngineID} }
 
-func (d *desk) hold(w errand.Work) dispatcher.Hold {
-	return dispatcher.Hold{Workspace: w.Workspace, Run: w.Run, Token: w.Token, Permit: w.Permit}
+func (d *desk) hold(w errand.Work) engines.Hold {
+	return engines.Hold{Workspace: w.Workspace, Run: w.Run, Token: w.Token, Permit: w.Permit}
 }
 
 // Claim implements errand.Claims. It waits until it hears of a run in some workspace, and no longer than runner.Poll: of what other daemons record, and
@@ -139,7 +139,7 @@ func (d *desk) next(ctx context.Context) (errand.Work, error) {
 	if err != nil {
 		return errand.Work{}, err
 	}
-	want := dispatcher.Wanted{Work: errand.Operations}
+	want := engines.Wanted{Work: errand.Operations}
 	if d.a.member != nil {
 		want.Fits = d.a.fits
 	}
@@ -257,7 +257,7 @@ func (d *desk) End(ctx context.Context, w errand.Work, r errand.Result) (err err
 // Past implements errand.Records.
 func (d *desk) Past(ctx context.Context, w errand.Work) ([]errand.Progress, error) {
 	const page = 1000
-	of := dispatcher.Of{Run: w.Run}
+	of := engines.Of{Run: w.Run}
 	calls := map[id.Step]step.Call{}
 	for after := ""; ; {
 		found, err := d.a.Hands.Calls(ctx, w.Workspace, of, after, page)
@@ -298,7 +298,7 @@ func (d *desk) Step(ctx context.Context, w errand.Work, index int) (id.Step, err
 	if err != nil {
 		return "", err
 	}
-	s, err := d.a.Hands.AddStep(ctx, d.origin(), d.hold(w), dispatcher.StepRequest{Kind: errand.StepKind, Title: "operation " + strconv.Itoa(index+1), Input: input})
+	s, err := d.a.Hands.AddStep(ctx, d.origin(), d.hold(w), engines.StepRequest{Kind: errand.StepKind, Title: "operation " + strconv.Itoa(index+1), Input: input})
 	return s.ID, err
 }
 
@@ -308,7 +308,7 @@ func (d *desk) Invoke(ctx context.Context, w errand.Work, s id.Step, index int, 
 	if err != nil {
 		return errand.Verdict{}, err
 	}
-	c, no, err := d.a.Hands.Invoke(ctx, d.origin(), w.Workspace, w.Token, dispatcher.CallRequest{Step: s, Tool: errand.Tool(operation), Input: input})
+	c, no, err := d.a.Hands.Invoke(ctx, d.origin(), w.Workspace, w.Token, engines.CallRequest{Step: s, Tool: errand.Tool(operation), Input: input})
 	if no != nil {
 		return errand.Verdict{Asks: no.Decision.Outcome == policy.RequireApproval, Code: no.Decision.ReasonCode, Reason: no.Decision.Reason}, nil
 	}
@@ -329,7 +329,7 @@ func (d *desk) Operate(ctx context.Context, w errand.Work, call id.ToolCall, in 
 	if err != nil {
 		return errand.Outcome{}, err
 	}
-	doc, err := d.a.Runs.Start(context.WithoutCancel(ctx), event.Origin{Principal: asked.CreatedBy, Token: asked.Token, Correlation: asked.Correlation}, executor.Request{
+	doc, err := d.a.Runs.Start(context.WithoutCancel(ctx), event.Origin{Principal: asked.CreatedBy, Token: asked.Token, Correlation: asked.Correlation}, runs.Request{
 		Workspace: w.Workspace, Space: in, Message: message,
 		Under: func(ctx context.Context) (run.Under, error) { return d.a.Hands.Vouch(ctx, w.Workspace, w.Token, call) },
 	})
@@ -349,7 +349,7 @@ func (d *desk) Conclude(ctx context.Context, w errand.Work, call id.ToolCall, pe
 	if err != nil {
 		return err
 	}
-	by := dispatcher.Shown{Token: w.Token, Permit: permit}
+	by := engines.Shown{Token: w.Token, Permit: permit}
 	if o.OK {
 		_, err = d.a.Hands.Succeed(ctx, d.origin(), w.Workspace, by, call, raw)
 	} else {

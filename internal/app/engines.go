@@ -17,7 +17,7 @@ import (
 	"agentbox/internal/driver/disk"
 	"agentbox/internal/driver/disk/trees"
 	claims "agentbox/internal/kernel/claim"
-	"agentbox/internal/service/dispatcher"
+	"agentbox/internal/service/engines"
 )
 
 // claimsFile holds the secret from which the tokens of claims are made, 0600. Where it is lost, engines claim anew what they have: nothing is
@@ -42,7 +42,7 @@ func (a *App) dispatch(ids *id.Source, blobs *disk.Blobs, asked policy.Gate) err
 	if err != nil {
 		return err
 	}
-	a.Hands = dispatcher.New(dispatcher.Parts{
+	a.Hands = engines.New(engines.Parts{
 		Log: a.counted, Docs: a.Log, Blobs: blobs, MaxContent: a.Config.ContentQuota, Gate: asked, Tokens: tokens, ClaimTime: a.Config.ClaimTime, Seal: seal, Place: a.place, Clock: a.clock, IDs: ids, Logger: a.logger, Together: a.member != nil,
 	})
 	return nil

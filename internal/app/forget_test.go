@@ -21,8 +21,8 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/space"
-	"agentbox/internal/service/auditor"
-	"agentbox/internal/service/redactor"
+	"agentbox/internal/service/audit"
+	"agentbox/internal/service/redaction"
 )
 
 // secret is what is to be forgotten.
@@ -145,7 +145,7 @@ func TestThreat29RedactionIsNoWayToRewriteHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	var export bytes.Buffer
-	if _, err := a.Prover.Export(ctx, ws, auditor.Selection{}, &export); err != nil {
+	if _, err := a.Prover.Export(ctx, ws, audit.Selection{}, &export); err != nil {
 		t.Fatal(err)
 	}
 	backup := filepath.Join(t.TempDir(), "before.tar.gz")
@@ -164,14 +164,14 @@ func TestThreat29RedactionIsNoWayToRewriteHistory(t *testing.T) {
 	// One by one as a person does it, and the rest as a program would.
 	origin := event.Origin{Principal: a.Owner}
 	for _, e := range confided[:3] {
-		if _, err := a.Redact.Redact(ctx, origin, ws, redactor.Request{Event: e.ID, Reason: "it was a mistake"}); err != nil {
+		if _, err := a.Redact.Redact(ctx, origin, ws, redaction.Request{Event: e.ID, Reason: "it was a mistake"}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var drafts []event.Draft
 	var seqs []uint64
 	for _, e := range confided[3:] {
-		left, err := redactor.Remains(e)
+		left, err := redaction.Remains(e)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -187,14 +187,14 @@ func TestThreat29RedactionIsNoWayToRewriteHistory(t *testing.T) {
 		t.Errorf("the text is still in %v", found)
 	}
 
-	report, documents, err := auditor.Audit(ctx, a.Log, a.Log, app.Definitions(), ws)
+	report, documents, err := audit.Audit(ctx, a.Log, a.Log, app.Definitions(), ws)
 	if err != nil || !report.OK || report.Redacted != 1_000 || report.Sealed != 0 || !documents.OK || documents.Unchecked {
 		t.Errorf("verify: %+v, %+v, %v", report, documents, err)
 	}
 	for name, check := range map[string]func() error{
 		"the proof from before": func() error { _, err := before.Check(a.Prover.PublicKey()); return err },
 		"the export from before": func() error {
-			checked, err := auditor.Check(bytes.NewReader(export.Bytes()), a.Prover.PublicKey())
+			checked, err := audit.Check(bytes.NewReader(export.Bytes()), a.Prover.PublicKey())
 			if !checked.Complete {
 				err = errors.Join(err, errors.New("it is not complete"))
 			}
@@ -215,13 +215,13 @@ func TestThreat29RedactionIsNoWayToRewriteHistory(t *testing.T) {
 			if err := a.Signer.Step(ctx); err != nil {
 				return err
 			}
-			if _, err := a.Prover.Export(ctx, ws, auditor.Selection{}, &out); err != nil {
+			if _, err := a.Prover.Export(ctx, ws, audit.Selection{}, &out); err != nil {
 				return err
 			}
 			if bytes.Contains(out.Bytes(), []byte(secret)) {
 				return errors.New("it holds the text")
 			}
-			_, err := auditor.Check(&out, a.Prover.PublicKey())
+			_, err := audit.Check(&out, a.Prover.PublicKey())
 			return err
 		},
 		"a consistency with before": func() error {
@@ -254,7 +254,7 @@ func TestThreat29RedactionIsNoWayToRewriteHistory(t *testing.T) {
 			t.Errorf("an event redacted since: %+v, %v", e, err)
 		}
 		confide(t, again, 10) // it goes on
-		if report, err := auditor.Verify(ctx, again.Log, ws); err != nil || !report.OK {
+		if report, err := audit.Verify(ctx, again.Log, ws); err != nil || !report.OK {
 			t.Errorf("it goes on: %+v, %v", report, err)
 		}
 	})
@@ -333,7 +333,7 @@ func TestARecordedRedactionIsFinishedAtTheNextStart(t *testing.T) {
 			a := opened(t, dir)
 			confided := confide(t, a, 10)
 			for _, e := range confided {
-				left, err := redactor.Remains(e)
+				left, err := redaction.Remains(e)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -352,7 +352,7 @@ func TestARecordedRedactionIsFinishedAtTheNextStart(t *testing.T) {
 			if found := holders(t, dir); len(found) > 0 {
 				t.Errorf("the text is still in %v", found)
 			}
-			report, documents, err := auditor.Audit(ctx, a.Log, a.Log, app.Definitions(), ws)
+			report, documents, err := audit.Audit(ctx, a.Log, a.Log, app.Definitions(), ws)
 			if err != nil || !report.OK || report.Redacted != len(confided) || !documents.OK {
 				t.Errorf("verify: %+v, %+v, %v", report, documents, err)
 			}
@@ -399,7 +399,7 @@ func TestARedactionBesideAReaderIsFinishedLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range confided {
-		_, err := a.Redact.Redact(ctx, event.Origin{Principal: a.Owner}, ws, redactor.Request{Event: e.ID, Reason: "all"})
+		_, err := a.Redact.Redact(ctx, event.Origin{Principal: a.Owner}, ws, redaction.Request{Event: e.ID, Reason: "all"})
 		if err != nil && fault.CodeOf(err) != "log_held" {
 			t.Fatal(err)
 		}

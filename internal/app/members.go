@@ -20,8 +20,8 @@ import (
 	"agentbox/internal/driver/keyring"
 	"agentbox/internal/host"
 	"agentbox/internal/kernel/journal"
-	"agentbox/internal/service/census"
-	"agentbox/internal/service/keeper"
+	"agentbox/internal/service/nodes"
+	"agentbox/internal/service/spaces"
 )
 
 // nodeFile says which node a data directory is.
@@ -190,15 +190,15 @@ func (s single) Remove(_ context.Context, n id.Node) error {
 
 // takeCensus wires what knows the nodes.
 func (a *App) takeCensus() {
-	a.Nodes = census.New(census.Parts{Members: a.members(), Gate: a.Gate, System: System, GiveUp: a.Keeper.GiveUp})
+	a.Nodes = nodes.New(nodes.Parts{Members: a.members(), Gate: a.Gate, System: System, GiveUp: a.Keeper.GiveUp})
 }
 
 // shares is what the keeper needs to know of other daemons.
-func (a *App) shares() keeper.Together {
+func (a *App) shares() spaces.Together {
 	if a.member == nil {
-		return keeper.Together{}
+		return spaces.Together{}
 	}
-	return keeper.Together{Leads: a.leads.Load, Exclusive: a.member.Exclusive}
+	return spaces.Together{Leads: a.leads.Load, Exclusive: a.member.Exclusive}
 }
 
 // uids is where the host uids of this daemon's spaces begin.

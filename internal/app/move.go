@@ -13,11 +13,11 @@ import (
 	"agentbox/internal/driver/disk"
 	"agentbox/internal/driver/keyring"
 	"agentbox/internal/kernel/merkle"
-	"agentbox/internal/service/mover"
+	"agentbox/internal/service/transfer"
 )
 
 // Moved says what a file of a workspace holds.
-type Moved = mover.Moved
+type Moved = transfer.Moved
 
 // ExportWorkspace writes a workspace as one file, which appears as a whole or not at all. A daemon may run on the data directory meanwhile.
 func ExportWorkspace(ctx context.Context, c Config, ws id.Workspace, target string) (moved Moved, err error) {
@@ -29,7 +29,7 @@ func ExportWorkspace(ctx context.Context, c Config, ws id.Workspace, target stri
 	if err != nil {
 		return moved, err
 	}
-	from := mover.Source{Contents: disk.LookAtBlobs(c.blobs(), keys), PublicKey: p.Key}
+	from := transfer.Source{Contents: disk.LookAtBlobs(c.blobs(), keys), PublicKey: p.Key}
 	note, err := p.Trees.Checkpoint(ctx, ws) // before the log, which is never older
 	switch {
 	case err == nil:
@@ -51,7 +51,7 @@ func ExportWorkspace(ctx context.Context, c Config, ws id.Workspace, target stri
 		return moved, fault.Wrap(err, fault.Unavailable, "file_unwritable", "%s cannot be written", target)
 	}
 	defer func() { err = errors.Join(err, os.Remove(out.Name())) }()
-	moved, err = mover.Write(ctx, out, from, ws, Clock{}.Now().UTC(), Version)
+	moved, err = transfer.Write(ctx, out, from, ws, Clock{}.Now().UTC(), Version)
 	if err == nil {
 		err = out.Sync()
 	}
@@ -68,7 +68,7 @@ func ExportWorkspace(ctx context.Context, c Config, ws id.Workspace, target stri
 // stay where they were: they end here, as moved. An empty key means that whoever signed the checkpoint is not held to be anybody in
 // particular.
 func ImportWorkspace(ctx context.Context, c Config, source, key string) (moved Moved, ended int, err error) {
-	to := mover.Target{}
+	to := transfer.Target{}
 	if key != "" {
 		if to.Key, err = merkle.ParsePublicKey(key); err != nil {
 			return moved, 0, err
@@ -107,9 +107,9 @@ func ImportWorkspace(ctx context.Context, c Config, source, key string) (moved M
 		return moved, 0, err
 	}
 	to.Log = log
-	if moved, err = mover.Read(ctx, in, to); err != nil {
+	if moved, err = transfer.Read(ctx, in, to); err != nil {
 		return moved, 0, err
 	}
-	ended, err = mover.LeaveSpaces(ctx, log, log, moved.Workspace, System)
+	ended, err = transfer.LeaveSpaces(ctx, log, log, moved.Workspace, System)
 	return moved, ended, errors.Join(err, dir.step(ctx, log))
 }

@@ -12,8 +12,8 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
-	"agentbox/internal/service/auditor"
-	"agentbox/internal/service/redactor"
+	"agentbox/internal/service/audit"
+	"agentbox/internal/service/redaction"
 )
 
 // folded returns every document of the default workspace but those that the daemon makes of itself, by its name and key.
@@ -55,7 +55,7 @@ func TestAWorkspaceWithRedactedEventsMoves(t *testing.T) {
 	}
 	origin := event.Origin{Principal: a.Owner}
 	for _, e := range confided[:49] {
-		if _, err := a.Redact.Redact(ctx, origin, ws, redactor.Request{Event: e.ID, Reason: "a mistake"}); err != nil {
+		if _, err := a.Redact.Redact(ctx, origin, ws, redaction.Request{Event: e.ID, Reason: "a mistake"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -71,7 +71,7 @@ func TestAWorkspaceWithRedactedEventsMoves(t *testing.T) {
 	if _, err := app.ExportWorkspace(ctx, app.Default(dir), ws, clean); err != nil {
 		t.Fatal(err)
 	}
-	left, err := redactor.Remains(confided[49])
+	left, err := redaction.Remains(confided[49])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestAWorkspaceWithRedactedEventsMoves(t *testing.T) {
 				t.Errorf("the text is in %v", found)
 			}
 		}
-		report, documents, err := auditor.Audit(ctx, b.Log, b.Log, app.Definitions(), ws)
+		report, documents, err := audit.Audit(ctx, b.Log, b.Log, app.Definitions(), ws)
 		if err != nil || !report.OK || report.Redacted != c.redacted || !documents.OK {
 			t.Errorf("verify: %+v, %+v, %v", report, documents, err)
 		}

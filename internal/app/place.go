@@ -6,36 +6,36 @@ import (
 
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/nano"
-	"agentbox/internal/service/placer"
+	"agentbox/internal/service/tiering"
 )
 
 // maxRulesFile is how much of a file of rules is read: one byte more than is taken.
-const maxRulesFile = placer.MaxRulesBytes + 1
+const maxRulesFile = tiering.MaxRulesBytes + 1
 
 // place returns what finds the needs of commands, by the operator's rules where he has some.
 func place(c Config) (space.Place, error) {
-	rules, err := placer.Standard()
+	rules, err := tiering.Standard()
 	if err == nil && c.RuntimeRules != "" {
 		rules, err = rulesOf(c.RuntimeRules)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return placer.New(rules, placer.Has{
+	return tiering.New(rules, tiering.Has{
 		Commands: nano.Commands(), Modules: nano.Modules(), Builtins: nano.Builtins(),
 	}).Place, nil
 }
 
-func rulesOf(file string) (placer.Rules, error) {
+func rulesOf(file string) (tiering.Rules, error) {
 	info, err := os.Stat(file)
 	if err != nil || !info.Mode().IsRegular() || info.Size() >= maxRulesFile {
-		return placer.Rules{}, fmt.Errorf("the rules of where commands run, %s, are no file of at most %d bytes that can be read", file, placer.MaxRulesBytes)
+		return tiering.Rules{}, fmt.Errorf("the rules of where commands run, %s, are no file of at most %d bytes that can be read", file, tiering.MaxRulesBytes)
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return placer.Rules{}, fmt.Errorf("read the rules of where commands run: %w", err)
+		return tiering.Rules{}, fmt.Errorf("read the rules of where commands run: %w", err)
 	}
-	rules, err := placer.ParseRules(text)
+	rules, err := tiering.ParseRules(text)
 	if err != nil {
 		return rules, fmt.Errorf("%s: %w", file, err)
 	}

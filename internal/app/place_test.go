@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"agentbox/internal/domain/space"
-	"agentbox/internal/service/placer"
+	"agentbox/internal/service/tiering"
 )
 
 func TestRulesOfWhereCommandsRun(t *testing.T) {
@@ -24,7 +24,7 @@ func TestRulesOfWhereCommandsRun(t *testing.T) {
 		{"none", "", "gcc"},
 		{"one's own", write("rules.yaml", "nano: {commands: [gcc]}\nheavy: {commands: [sort]}\n"), "sort"},
 		{"what nobody knows", write("rules.yaml", "light: {}\n"), "-"},
-		{"too large", write("rules.yaml", strings.Repeat("#", placer.MaxRulesBytes+1)), "-"},
+		{"too large", write("rules.yaml", strings.Repeat("#", tiering.MaxRulesBytes+1)), "-"},
 		{"not there", filepath.Join(t.TempDir(), "none.yaml"), "-"},
 		{"a folder", t.TempDir(), "-"},
 	} {

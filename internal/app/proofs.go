@@ -16,7 +16,7 @@ import (
 	"agentbox/internal/driver/keyring"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/merkle"
-	"agentbox/internal/service/auditor"
+	"agentbox/internal/service/audit"
 )
 
 // prove wires what signs checkpoints and makes proofs, and refuses a log that is not the one that was signed.
@@ -30,7 +30,7 @@ func (a *App) prove(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if a.Signer, err = auditor.NewSigner(a.Log, a.proofs, key); err != nil {
+	if a.Signer, err = audit.NewSigner(a.Log, a.proofs, key); err != nil {
 		return err
 	}
 	if a.member == nil { // else the leader does
@@ -38,7 +38,7 @@ func (a *App) prove(ctx context.Context) error {
 			return err
 		}
 	}
-	a.Prover = auditor.NewProver(a.Log, a.proofs, a.Signer.PublicKey())
+	a.Prover = audit.NewProver(a.Log, a.proofs, a.Signer.PublicKey())
 	return publish(filepath.Dir(a.Config.shared(publicFile)), a.Signer.PublicKey())
 }
 
@@ -55,7 +55,7 @@ func (a *App) sign(ctx context.Context) error {
 }
 
 // prover opens the log to look at and lets do make proofs of it.
-func (p *Proofs) prover(ctx context.Context, do func(*auditor.Prover) error) (err error) {
+func (p *Proofs) prover(ctx context.Context, do func(*audit.Prover) error) (err error) {
 	if p.Key == "" {
 		return merkle.ErrNone
 	}
@@ -64,7 +64,7 @@ func (p *Proofs) prover(ctx context.Context, do func(*auditor.Prover) error) (er
 		return err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
-	return do(auditor.NewProver(log, p.Trees, p.Key))
+	return do(audit.NewProver(log, p.Trees, p.Key))
 }
 
 // workspaces are those of the log and those of which only a checkpoint still tells.
@@ -84,16 +84,16 @@ func (p *Proofs) workspaces(ctx context.Context) ([]id.Workspace, error) {
 }
 
 // Checkpoint returns the last checkpoint of a workspace.
-func (p *Proofs) Checkpoint(ctx context.Context, ws id.Workspace) (auditor.Signed, error) {
+func (p *Proofs) Checkpoint(ctx context.Context, ws id.Workspace) (audit.Signed, error) {
 	if p.Key == "" {
-		return auditor.Signed{}, merkle.ErrNone
+		return audit.Signed{}, merkle.ErrNone
 	}
-	return auditor.NewProver(nil, p.Trees, p.Key).Checkpoint(ctx, ws)
+	return audit.NewProver(nil, p.Trees, p.Key).Checkpoint(ctx, ws)
 }
 
 // Evidence proves an event under the last checkpoint. It is named by its id, or by its place.
-func (p *Proofs) Evidence(ctx context.Context, ws id.Workspace, which id.Event, seq uint64) (evidence auditor.Evidence, err error) {
-	err = p.prover(ctx, func(prover *auditor.Prover) (err error) {
+func (p *Proofs) Evidence(ctx context.Context, ws id.Workspace, which id.Event, seq uint64) (evidence audit.Evidence, err error) {
+	err = p.prover(ctx, func(prover *audit.Prover) (err error) {
 		if which == "" {
 			evidence, err = prover.EvidenceAt(ctx, ws, seq)
 		} else {
@@ -106,7 +106,7 @@ func (p *Proofs) Evidence(ctx context.Context, ws id.Workspace, which id.Event, 
 
 // Consistency proves that the last checkpoint of a workspace continues its log of an earlier size.
 func (p *Proofs) Consistency(ctx context.Context, ws id.Workspace, old uint64) (proof merkle.Consistency, err error) {
-	err = p.prover(ctx, func(prover *auditor.Prover) (err error) {
+	err = p.prover(ctx, func(prover *audit.Prover) (err error) {
 		proof, err = prover.Consistency(ctx, ws, old)
 		return err
 	})
@@ -114,20 +114,20 @@ func (p *Proofs) Consistency(ctx context.Context, ws id.Workspace, old uint64) (
 }
 
 // Selection says which events are exported.
-type Selection = auditor.Selection
+type Selection = audit.Selection
 
 // CheckProof verifies a document of proof with nothing but a public key.
-func CheckProof(document io.Reader, key string) (auditor.Checked, error) {
+func CheckProof(document io.Reader, key string) (audit.Checked, error) {
 	public, err := merkle.ParsePublicKey(key)
 	if err != nil {
-		return auditor.Checked{}, err
+		return audit.Checked{}, err
 	}
-	return auditor.Check(document, public)
+	return audit.Check(document, public)
 }
 
 // Export writes events with what proves them.
 func (p *Proofs) Export(ctx context.Context, ws id.Workspace, s Selection, to io.Writer) (n int, err error) {
-	err = p.prover(ctx, func(prover *auditor.Prover) (err error) {
+	err = p.prover(ctx, func(prover *audit.Prover) (err error) {
 		n, err = prover.Export(ctx, ws, s, to)
 		return err
 	})
@@ -199,9 +199,9 @@ func abandon(ctx context.Context, log journal.Journal, store merkle.Store, ws id
 	if c, err := merkle.Peek(signed); err == nil {
 		one.Size = c.Size
 	}
-	data := auditor.CheckpointAbandoned{Size: one.Size, Head: head, Checkpoint: string(signed), Reason: reason}
+	data := audit.CheckpointAbandoned{Size: one.Size, Head: head, Checkpoint: string(signed), Reason: reason}
 	_, err = log.Append(ctx, event.Batch{Workspace: ws, Drafts: []event.Draft{
-		event.New(auditor.EventAbandoned, event.Origin{Principal: System}, ws, "", data),
+		event.New(audit.EventAbandoned, event.Origin{Principal: System}, ws, "", data),
 	}})
 	if err != nil {
 		return one, fault.Wrap(err, fault.Unavailable, "log_unavailable", "what is given up could not be recorded")

@@ -13,8 +13,8 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/driver/disk"
-	"agentbox/internal/service/reader"
-	"agentbox/internal/service/sweeper"
+	"agentbox/internal/service/query"
+	"agentbox/internal/service/gc"
 	"agentbox/internal/surface/httpapi"
 	"agentbox/internal/surface/httpapi/wire"
 )
@@ -46,7 +46,7 @@ func (a *App) serve(ids *id.Source, blobs *disk.Blobs) error {
 		Executor:   a.Runs,
 		Dispatcher: a.Hands,
 		Rooms:      a.Rooms, Steward: a.Steward, Librarian: a.Library,
-		Reader:       reader.New(a.Log, Definitions()...),
+		Reader:       query.New(a.Log, Definitions()...),
 		Log:          a.Log,
 		Prover:       a.Prover,
 		Redactor:     a.Redact,
@@ -249,7 +249,7 @@ func (a *App) sweep(ctx context.Context) error {
 		if now, _ := a.steady.at(reading); reading.Sub(now) > jump {
 			return // what is old by a clock that is not believed is not freed
 		}
-		if n++; n%int(sweeper.Every/wait) != 2 {
+		if n++; n%int(gc.Every/wait) != 2 {
 			return
 		}
 		if err := a.Sweeper.Step(ctx, id.DefaultWorkspace, a.Owner); err != nil && ctx.Err() == nil {

@@ -11,8 +11,8 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/kernel/journal"
-	"agentbox/internal/service/dispatcher"
-	"agentbox/internal/service/keeper"
+	"agentbox/internal/service/engines"
+	"agentbox/internal/service/spaces"
 )
 
 // mute is a log whose database does not answer who reads until the log is closed.
@@ -39,7 +39,7 @@ func TestADaemonEndsWhileEvidenceCannotBeCollected(t *testing.T) {
 	}
 	a.Hands.Log = mute{a.Hands.Log}
 	owner := event.Origin{Principal: a.Owner}
-	doc, err := a.Hands.Create(t.Context(), owner, dispatcher.Request{Workspace: id.DefaultWorkspace, Room: keeper.DefaultRoom, Title: "a run"})
+	doc, err := a.Hands.Create(t.Context(), owner, engines.Request{Workspace: id.DefaultWorkspace, Room: spaces.DefaultRoom, Title: "a run"})
 	if err == nil {
 		_, err = a.Hands.Cancel(t.Context(), owner, id.DefaultWorkspace, doc.ID, "")
 	}

@@ -18,8 +18,8 @@ import (
 	"agentbox/internal/domain/space"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
-	"agentbox/internal/service/executor"
-	"agentbox/internal/service/keeper"
+	"agentbox/internal/service/runs"
+	"agentbox/internal/service/spaces"
 	"agentbox/internal/testkit/pgtest"
 )
 
@@ -79,7 +79,7 @@ func TestLogInADatabase(t *testing.T) {
 	go func() { ended <- a.Run(ctx, func(app.State) { close(ready) }) }()
 	<-ready
 	origin := event.Origin{Principal: a.Owner}
-	s, err := a.Keeper.Create(t.Context(), origin, keeper.Request{Workspace: id.DefaultWorkspace, Name: "test"})
+	s, err := a.Keeper.Create(t.Context(), origin, spaces.Request{Workspace: id.DefaultWorkspace, Name: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestLogInADatabase(t *testing.T) {
 	}
 	within, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	r, err := a.Runs.Start(within, origin, executor.Request{Workspace: id.DefaultWorkspace, Space: s.ID, Message: m})
+	r, err := a.Runs.Start(within, origin, runs.Request{Workspace: id.DefaultWorkspace, Space: s.ID, Message: m})
 	if err == nil {
 		r, err = a.Runs.Wait(within, id.DefaultWorkspace, r.ID)
 	}
@@ -241,7 +241,7 @@ func TestSpacesElsewhere(t *testing.T) {
 	}
 	mine, theirs := t.TempDir(), t.TempDir()
 	a := open(mine)
-	s, err := a.Keeper.Create(t.Context(), event.Origin{Principal: a.Owner}, keeper.Request{Workspace: id.DefaultWorkspace, Name: "mine"})
+	s, err := a.Keeper.Create(t.Context(), event.Origin{Principal: a.Owner}, spaces.Request{Workspace: id.DefaultWorkspace, Name: "mine"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,9 +19,9 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
-	"agentbox/internal/service/executor"
+	"agentbox/internal/service/runs"
 	"agentbox/internal/service/gate"
-	"agentbox/internal/service/keeper"
+	"agentbox/internal/service/spaces"
 	"agentbox/internal/testkit/platter"
 )
 
@@ -97,7 +97,7 @@ func TestUpgrade(t *testing.T) {
 func holdsWhatItHeld(t *testing.T, a *app.App) {
 	t.Helper()
 	ctx, ws := t.Context(), id.DefaultWorkspace
-	runs, err := a.Runs.List(ctx, ws, executor.Filter{}, "", 10)
+	runs, err := a.Runs.List(ctx, ws, runs.Filter{}, "", 10)
 	if err != nil || len(runs) != 3 {
 		t.Fatalf("%d runs, %v, want 3", len(runs), err)
 	}
@@ -123,7 +123,7 @@ func holdsWhatItHeld(t *testing.T, a *app.App) {
 	if _, err := a.Gate.Decide(ctx, owner, ws, open[0].ID, policy.Answer{Decision: policy.Refuse}); err != nil && fault.CodeOf(err) != "approval_expired" {
 		t.Errorf("answer the old question: %v", err)
 	}
-	file, err := a.Keeper.ReadFile(ctx, owner, ws, report.Space, "report.md", keeper.Any)
+	file, err := a.Keeper.ReadFile(ctx, owner, ws, report.Space, "report.md", spaces.Any)
 	if err != nil {
 		t.Fatal(err)
 	}

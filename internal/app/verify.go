@@ -19,18 +19,18 @@ import (
 	"agentbox/internal/driver/keyring"
 	"agentbox/internal/kernel/merkle"
 	"agentbox/internal/kernel/projection"
-	"agentbox/internal/service/auditor"
+	"agentbox/internal/service/audit"
 	"agentbox/internal/service/gate"
 )
 
 // Audit is the verification of one workspace.
 type Audit struct {
-	Log       auditor.Report
-	Documents auditor.DocumentsReport
-	Contents  auditor.ContentsReport
-	Filed     []auditor.Finding // what events are filed under beside their records, where it is something else; at most auditor.MaxFindings
-	Schema    []auditor.Finding // tables, indexes, triggers and views of the database that are not the log's
-	Noted     []auditor.Finding // what the data directory says of the log that the log does not hold
+	Log       audit.Report
+	Documents audit.DocumentsReport
+	Contents  audit.ContentsReport
+	Filed     []audit.Finding // what events are filed under beside their records, where it is something else; at most auditor.MaxFindings
+	Schema    []audit.Finding // tables, indexes, triggers and views of the database that are not the log's
+	Noted     []audit.Finding // what the data directory says of the log that the log does not hold
 }
 
 // OK reports whether nothing was found.
@@ -39,7 +39,7 @@ func (a Audit) OK() bool {
 }
 
 // Findings returns everything that is wrong: first of the log, where the first finding is where to look.
-func (a Audit) Findings() []auditor.Finding {
+func (a Audit) Findings() []audit.Finding {
 	return slices.Concat(a.Schema, a.Log.Findings, a.Noted, a.Documents.Findings, a.Contents.Findings, a.Filed)
 }
 
@@ -115,13 +115,13 @@ func (p *Proofs) Log(ctx context.Context) (Store, error) {
 // Verify verifies every workspace, also one that only a checkpoint still tells of, against the data directory's own checkpoints and those
 // that others hold.
 func (p *Proofs) Verify(ctx context.Context, others ...Holder) (audits []Audit, err error) {
-	held := map[id.Workspace][]auditor.Held{}
+	held := map[id.Workspace][]audit.Held{}
 	signed, err := p.Trees.Workspaces(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, ws := range signed {
-		own, err := auditor.OwnCheckpoint(ctx, p.Trees, ws, p.Key)
+		own, err := audit.OwnCheckpoint(ctx, p.Trees, ws, p.Key)
 		if err != nil {
 			return nil, err
 		}
@@ -171,11 +171,11 @@ func (p *Proofs) Verify(ctx context.Context, others ...Holder) (audits []Audit, 
 	}
 	blobs := disk.LookAtBlobs(p.c.blobs(), keys)
 	for _, ws := range workspaces {
-		report, documents, err := auditor.Audit(ctx, log, log, current, ws, held[ws]...)
+		report, documents, err := audit.Audit(ctx, log, log, current, ws, held[ws]...)
 		if err != nil {
 			return audits, err
 		}
-		contents, err := auditor.VerifyContents(ctx, log, blobs, ws)
+		contents, err := audit.VerifyContents(ctx, log, blobs, ws)
 		if err != nil && (report.OK || ctx.Err() != nil) {
 			return audits, err
 		}
@@ -196,7 +196,7 @@ func (p *Proofs) Verify(ctx context.Context, others ...Holder) (audits []Audit, 
 
 // roots are the projections whose documents say who may do what, with the entity types of the events that make them. Approvals are not among
 // them: there may be a great many, and an approval gives nothing without its principal and its action.
-var roots = map[string]auditor.Root{
+var roots = map[string]audit.Root{
 	principal.Projection:        {Entity: principal.Entity},
 	principal.KeyProjection:     {Entity: principal.KeyEntity},
 	principal.LoginProjection:   {Entity: principal.LoginEntity},
@@ -211,7 +211,7 @@ var roots = map[string]auditor.Root{
 
 // holdRoots refuses a log beside which lie other documents of authority than those that it makes.
 func holdRoots(ctx context.Context, log Store) error {
-	var held []auditor.Root
+	var held []audit.Root
 	for _, def := range gate.Definitions() {
 		if root, ok := roots[def.Name]; ok {
 			root.Definition = def
@@ -223,7 +223,7 @@ func holdRoots(ctx context.Context, log Store) error {
 		return err
 	}
 	for _, ws := range workspaces {
-		if err := auditor.HoldRoots(ctx, log, log, held, ws); err != nil {
+		if err := audit.HoldRoots(ctx, log, log, held, ws); err != nil {
 			return err
 		}
 	}
@@ -231,13 +231,13 @@ func holdRoots(ctx context.Context, log Store) error {
 }
 
 // foreign tells what of the database's schema is not the log's.
-func foreign(ctx context.Context, log Store) ([]auditor.Finding, error) {
+func foreign(ctx context.Context, log Store) ([]audit.Finding, error) {
 	said, err := log.Foreign(ctx)
-	var findings []auditor.Finding
+	var findings []audit.Finding
 	for _, s := range said {
-		findings = append(findings, auditor.Finding{Kind: auditor.SchemaMismatch, Detail: s})
+		findings = append(findings, audit.Finding{Kind: audit.SchemaMismatch, Detail: s})
 	}
-	return findings[:min(len(findings), auditor.MaxFindings)], err
+	return findings[:min(len(findings), audit.MaxFindings)], err
 }
 
 // skipped names the projections whose documents are not in their version.
@@ -252,27 +252,27 @@ func skipped(current []projection.Definition) []string {
 }
 
 // noted holds what the data directory says of a workspace against the log: how far it had come, and that it was signed.
-func (p *Proofs) noted(ctx context.Context, log Store, ws id.Workspace, reached uint64) ([]auditor.Finding, error) {
+func (p *Proofs) noted(ctx context.Context, log Store, ws id.Workspace, reached uint64) ([]audit.Finding, error) {
 	head, err := log.Head(ctx, ws)
 	if err != nil || head >= reached {
 		return nil, err
 	}
-	return []auditor.Finding{{
-		Kind: auditor.Truncated, Seq: head + 1,
+	return []audit.Finding{{
+		Kind: audit.Truncated, Seq: head + 1,
 		Detail: fmt.Sprintf("the log ends at event %d, and %s says that it had reached event %d: the last events are missing", head, noteFile, reached),
 	}}, nil
 }
 
 // misfiled says of which events the columns beside their records say something else.
-func misfiled(ctx context.Context, log Store, ws id.Workspace) ([]auditor.Finding, error) {
-	found, err := log.Misfiled(ctx, ws, auditor.MaxFindings)
-	var findings []auditor.Finding
+func misfiled(ctx context.Context, log Store, ws id.Workspace) ([]audit.Finding, error) {
+	found, err := log.Misfiled(ctx, ws, audit.MaxFindings)
+	var findings []audit.Finding
 	for _, m := range found {
-		kind := auditor.KeyMismatch
+		kind := audit.KeyMismatch
 		if m.Stream {
-			kind = auditor.StreamMismatch
+			kind = audit.StreamMismatch
 		}
-		findings = append(findings, auditor.Finding{Kind: kind, Seq: m.Seq, Detail: m.Detail})
+		findings = append(findings, audit.Finding{Kind: kind, Seq: m.Seq, Detail: m.Detail})
 	}
 	return findings, err
 }
@@ -280,5 +280,5 @@ func misfiled(ctx context.Context, log Store, ws id.Workspace) ([]auditor.Findin
 // Holder is who holds checkpoints of the data directory's workspaces.
 type Holder struct {
 	Name        string
-	Checkpoints map[id.Workspace]auditor.Held
+	Checkpoints map[id.Workspace]audit.Held
 }

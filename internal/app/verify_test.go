@@ -8,16 +8,16 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"agentbox/internal/app"
-	"agentbox/internal/service/auditor"
+	"agentbox/internal/service/audit"
 )
 
 // A verification names what was changed also where the change keeps the documents from being folded.
 func TestVerifyNamesWhatKeepsDocumentsFromBeingFolded(t *testing.T) {
 	const untie = `DROP TRIGGER events_no_update; DROP TRIGGER events_no_delete; `
 	for name, c := range map[string]struct{ sql, want string }{
-		"the last event is dropped":    {`DELETE FROM events WHERE place = (SELECT max(place) FROM events)`, auditor.SeqGap},
-		"the head is beyond the end":   {`UPDATE workspaces SET head = head + 1`, auditor.SeqGap},
-		"the type of events is turned": {`UPDATE types SET name = 'key.forged' WHERE name = 'key.issued'`, auditor.EventHashMismatch},
+		"the last event is dropped":    {`DELETE FROM events WHERE place = (SELECT max(place) FROM events)`, audit.SeqGap},
+		"the head is beyond the end":   {`UPDATE workspaces SET head = head + 1`, audit.SeqGap},
+		"the type of events is turned": {`UPDATE types SET name = 'key.forged' WHERE name = 'key.issued'`, audit.EventHashMismatch},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -56,12 +56,12 @@ func TestVerifyNamesWhatIsFiledElsewhere(t *testing.T) {
 		sql, kind string
 		seq       uint64
 	}{
-		"another stream":             {`INSERT INTO streams SELECT 9, workspace, 'room', 'room_x', 0, hash FROM streams LIMIT 1; UPDATE events SET stream = 9 WHERE place & 0xffff = 2`, auditor.StreamMismatch, 2},
-		"a stream that there is not": {`UPDATE events SET stream = 9 WHERE place & 0xffff = 1`, auditor.StreamMismatch, 1},
-		"another event's key":        {`UPDATE event_keys SET seq = 2`, auditor.KeyMismatch, 1},
-		"a key dropped":              {`DELETE FROM event_keys`, auditor.KeyMismatch, 1},
-		"a key added":                {`INSERT INTO event_keys SELECT workspace, 'made up', 2 FROM event_keys`, auditor.KeyMismatch, 2},
-		"a key of no event":          {`INSERT INTO event_keys SELECT workspace, 'made up', 99 FROM event_keys`, auditor.KeyMismatch, 99},
+		"another stream":             {`INSERT INTO streams SELECT 9, workspace, 'room', 'room_x', 0, hash FROM streams LIMIT 1; UPDATE events SET stream = 9 WHERE place & 0xffff = 2`, audit.StreamMismatch, 2},
+		"a stream that there is not": {`UPDATE events SET stream = 9 WHERE place & 0xffff = 1`, audit.StreamMismatch, 1},
+		"another event's key":        {`UPDATE event_keys SET seq = 2`, audit.KeyMismatch, 1},
+		"a key dropped":              {`DELETE FROM event_keys`, audit.KeyMismatch, 1},
+		"a key added":                {`INSERT INTO event_keys SELECT workspace, 'made up', 2 FROM event_keys`, audit.KeyMismatch, 2},
+		"a key of no event":          {`INSERT INTO event_keys SELECT workspace, 'made up', 99 FROM event_keys`, audit.KeyMismatch, 99},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

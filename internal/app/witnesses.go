@@ -18,7 +18,7 @@ import (
 	"agentbox/internal/driver/disk/trees"
 	"agentbox/internal/driver/witness"
 	"agentbox/internal/kernel/merkle"
-	"agentbox/internal/service/auditor"
+	"agentbox/internal/service/audit"
 )
 
 // witnessPeriod is how often a daemon brings its checkpoints to the witnesses that it was told of.
@@ -34,8 +34,8 @@ func folderOf(dir string, key merkle.PublicKey) *trees.Store {
 }
 
 // visit brings the last checkpoint of every workspace to a witness: a folder that is there, or an http address.
-func visit(ctx context.Context, p *auditor.Prover, workspaces []id.Workspace, where string) (visits []auditor.Visit, err error) {
-	bring := func(ws id.Workspace) (auditor.Visit, error) {
+func visit(ctx context.Context, p *audit.Prover, workspaces []id.Workspace, where string) (visits []audit.Visit, err error) {
+	bring := func(ws id.Workspace) (audit.Visit, error) {
 		return p.VisitStore(ctx, ws, where, folderOf(where, p.PublicKey()))
 	}
 	if isAddress(where) {
@@ -43,7 +43,7 @@ func visit(ctx context.Context, p *auditor.Prover, workspaces []id.Workspace, wh
 		if err != nil {
 			return nil, err
 		}
-		bring = func(ws id.Workspace) (auditor.Visit, error) { return p.VisitWitness(ctx, ws, where, client) }
+		bring = func(ws id.Workspace) (audit.Visit, error) { return p.VisitWitness(ctx, ws, where, client) }
 	} else if info, err := os.Stat(where); err != nil || !info.IsDir() {
 		return nil, fault.New(fault.NotFound, "witness_not_found", "%s is no folder: make it, or plug the stick in", where)
 	}
@@ -58,8 +58,8 @@ func visit(ctx context.Context, p *auditor.Prover, workspaces []id.Workspace, wh
 }
 
 // Visit brings the last checkpoints of a data directory to a witness, once it is sure that they continue what the witness holds.
-func (p *Proofs) Visit(ctx context.Context, where string) (visits []auditor.Visit, err error) {
-	err = p.prover(ctx, func(prover *auditor.Prover) error {
+func (p *Proofs) Visit(ctx context.Context, where string) (visits []audit.Visit, err error) {
+	err = p.prover(ctx, func(prover *audit.Prover) error {
 		workspaces, err := p.Trees.Workspaces(ctx)
 		if err == nil && len(workspaces) == 0 {
 			err = merkle.ErrNone
@@ -100,7 +100,7 @@ func (p *Proofs) Holders(ctx context.Context, against []string) (holders []Holde
 		return nil, fault.New(fault.Invalid, "public_key_missing", "a checkpoint is verified with a public key; name it with --public-key")
 	}
 	for _, where := range against {
-		h := Holder{Name: where, Checkpoints: map[id.Workspace]auditor.Held{}}
+		h := Holder{Name: where, Checkpoints: map[id.Workspace]audit.Held{}}
 		switch info, err := os.Stat(where); {
 		case isAddress(where):
 			if err := p.ask(ctx, where, &h); err != nil {
@@ -119,7 +119,7 @@ func (p *Proofs) Holders(ctx context.Context, against []string) (holders []Holde
 				if err != nil {
 					return nil, err
 				}
-				h.Checkpoints[ws] = auditor.HeldNote(where, signed, ws, p.Key, store)
+				h.Checkpoints[ws] = audit.HeldNote(where, signed, ws, p.Key, store)
 			}
 		default:
 			signed, err := readCheckpoint(where)
@@ -134,7 +134,7 @@ func (p *Proofs) Holders(ctx context.Context, against []string) (holders []Holde
 			if err != nil {
 				return nil, fault.Wrap(err, fault.Invalid, "checkpoint_invalid", "the checkpoint is not valid: its origin names no workspace")
 			}
-			h.Checkpoints[ws] = auditor.HeldNote(where, signed, ws, p.Key, nil)
+			h.Checkpoints[ws] = audit.HeldNote(where, signed, ws, p.Key, nil)
 		}
 		if len(h.Checkpoints) == 0 {
 			return nil, fault.New(fault.NotFound, "witness_knows_nothing", "%s holds no checkpoint of %s", where, p.Key.Name()).
@@ -175,7 +175,7 @@ func (p *Proofs) ask(ctx context.Context, where string, h *Holder) error {
 		if err != nil {
 			return err
 		}
-		h.Checkpoints[ws] = auditor.HeldNote(where, signed, ws, p.Key, nil)
+		h.Checkpoints[ws] = audit.HeldNote(where, signed, ws, p.Key, nil)
 	}
 	return nil
 }

@@ -13,8 +13,8 @@ import (
 	"agentbox/internal/domain/space"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/livestream"
-	"agentbox/internal/service/executor"
-	"agentbox/internal/service/keeper"
+	"agentbox/internal/service/runs"
+	"agentbox/internal/service/spaces"
 )
 
 // patience is how long a test waits for what must come; nothing that is right takes nearly as long.
@@ -30,11 +30,11 @@ func (s *Stack) Context() context.Context {
 // Space makes a space of the standard policy.
 func (s *Stack) Space() space.Space {
 	s.T.Helper()
-	return s.SpaceOf(keeper.Request{})
+	return s.SpaceOf(spaces.Request{})
 }
 
 // SpaceOf makes a space.
-func (s *Stack) SpaceOf(q keeper.Request) space.Space {
+func (s *Stack) SpaceOf(q spaces.Request) space.Space {
 	s.T.Helper()
 	q.Workspace = WS
 	doc, err := s.Keeper.Create(s.Context(), s.Origin, q)
@@ -53,7 +53,7 @@ func (s *Stack) Message(operations string) run.Message {
 // Start starts a run of operations, a JSON array.
 func (s *Stack) Start(in id.Space, operations string) run.Run {
 	s.T.Helper()
-	doc, err := s.Runs.Start(s.Context(), s.Origin, executor.Request{Workspace: WS, Space: in, Message: s.Message(operations)})
+	doc, err := s.Runs.Start(s.Context(), s.Origin, runs.Request{Workspace: WS, Space: in, Message: s.Message(operations)})
 	s.must(err)
 	return doc
 }
@@ -182,7 +182,7 @@ func (s *Stack) Events(after uint64) []event.Event {
 // File returns the content of a file of a space, as the owner reads it.
 func (s *Stack) File(in id.Space, path string) string {
 	s.T.Helper()
-	f, err := s.Keeper.ReadFile(s.Context(), s.Origin, WS, in, path, keeper.Any)
+	f, err := s.Keeper.ReadFile(s.Context(), s.Origin, WS, in, path, spaces.Any)
 	s.must(err)
 	defer f.Close()
 	var text strings.Builder

@@ -28,12 +28,12 @@ import (
 	"agentbox/internal/kernel/livestream"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/kernel/vault"
-	"agentbox/internal/service/dispatcher"
-	"agentbox/internal/service/executor"
+	"agentbox/internal/service/engines"
+	"agentbox/internal/service/runs"
 	"agentbox/internal/service/gate"
-	"agentbox/internal/service/keeper"
-	"agentbox/internal/service/redactor"
-	"agentbox/internal/service/sweeper"
+	"agentbox/internal/service/spaces"
+	"agentbox/internal/service/redaction"
+	"agentbox/internal/service/gc"
 )
 
 // WS is the workspace of the tests.
@@ -71,11 +71,11 @@ type Stack struct {
 	Store    *disk.Spaces
 	Tier     *namespace.Tier
 	Gate     *gate.Gate
-	Keeper   *keeper.Keeper
-	Runs     *executor.Executor
-	Hands    *dispatcher.Dispatcher
-	Sweeper  *sweeper.Sweeper
-	Redactor *redactor.Redactor
+	Keeper   *spaces.Keeper
+	Runs     *runs.Executor
+	Hands    *engines.Dispatcher
+	Sweeper  *gc.Sweeper
+	Redactor *redaction.Redactor
 
 	base  journal.Journal // below the tap
 	owner string          // of the tier
@@ -130,23 +130,23 @@ func (s *Stack) open() {
 	if s.Options.Light != nil {
 		tiers = slices.Insert(tiers, 0, space.Tier(s.Options.Light))
 	}
-	s.Keeper = keeper.New(keeper.Parts{
+	s.Keeper = spaces.New(spaces.Parts{
 		Log: s.Log, Docs: s.Docs, Gate: s.Gate, Library: s.Gate, Store: s.Store, Tiers: tiers, Place: s.Options.Place, Clock: s.Clock, IDs: s.IDs,
 		Logger: logger, MaxSpaces: s.Options.MaxSpaces, MaxLimits: s.Options.MaxLimits, FirstUID: s.first, System: app.System,
 	})
-	s.Runs = executor.New(executor.Parts{
+	s.Runs = runs.New(runs.Parts{
 		Log: s.Log, Docs: s.Docs, Blobs: s.Blobs, Live: s.Live, Gate: s.Gate, Agents: s.Gate, Spaces: s.Keeper, Bundles: s.Gate,
 		Clock: s.Clock, IDs: s.IDs, Logger: logger, MaxContent: s.Options.Content,
 	})
-	s.Sweeper = sweeper.New(sweeper.Parts{
+	s.Sweeper = gc.New(gc.Parts{
 		Log: s.Log, Docs: s.Docs, Gate: s.Gate, Blobs: s.Blobs, Live: s.Live, Spaces: s.Store, Rule: s.Options.Rule, Clock: s.Clock, Logger: logger, System: app.System,
 	})
-	s.Redactor = redactor.New(redactor.Parts{
+	s.Redactor = redaction.New(redaction.Parts{
 		Log: s.Log, Bodies: s.base.(journal.Redactor), Docs: s.Docs, Gate: s.Gate, Contents: []vault.Forgetter{s.Sweeper}, Clock: s.Clock, Logger: logger, System: app.System,
 	})
 	tokens, err := claim.NewTokens(make([]byte, claim.SecretBytes))
 	s.must(err)
-	s.Hands = dispatcher.New(dispatcher.Parts{
+	s.Hands = engines.New(engines.Parts{
 		Log: s.Log, Docs: s.Docs, Blobs: s.Blobs, MaxContent: s.Options.Content, Gate: s.Gate, Tokens: tokens, Clock: s.Clock, IDs: s.IDs, Logger: logger,
 		Place: func(context.Context, id.Workspace, id.Room, id.Thread) error { return nil },
 	})

@@ -8,19 +8,19 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/kernel/journal"
-	"agentbox/internal/service/auditor"
+	"agentbox/internal/service/audit"
 )
 
 // Verify checks what holds whatever happened: the log is intact, the documents are what it says, and every run obeys the rules of runs.
 func (s *Stack) Verify() {
 	s.T.Helper()
 	ctx := s.Context()
-	report, err := auditor.Verify(ctx, s.Log, WS)
+	report, err := audit.Verify(ctx, s.Log, WS)
 	s.must(err)
 	if !report.OK {
 		s.T.Errorf("the log is damaged: %+v", report.Findings)
 	}
-	documents, err := auditor.VerifyProjections(ctx, s.Log, s.Docs, app.Definitions(), WS)
+	documents, err := audit.VerifyProjections(ctx, s.Log, s.Docs, app.Definitions(), WS)
 	s.must(err)
 	if !documents.OK {
 		s.T.Errorf("documents are not what the log says: %+v", documents.Findings)

@@ -20,7 +20,7 @@ import (
 	"github.com/ncruces/go-sqlite3/ext/fts5"
 
 	"agentbox/internal/domain/id"
-	"agentbox/internal/kernel/search"
+	"agentbox/internal/kernel/fulltext"
 )
 
 // version is that of the tables. A file of another one is made anew, for the log has everything that was in it.
@@ -45,7 +45,7 @@ type Index struct {
 	conn *sqlite3.Conn
 }
 
-var _ search.Index = (*Index)(nil)
+var _ fulltext.Index = (*Index)(nil)
 
 // errClosed means that the index was closed.
 var errClosed = errors.New("the index is closed")
@@ -193,7 +193,7 @@ func (i *Index) Place(ctx context.Context, ws id.Workspace) (uint64, error) {
 }
 
 // Take implements search.Index.
-func (i *Index) Take(ctx context.Context, ws id.Workspace, upTo uint64, entries []search.Entry) error {
+func (i *Index) Take(ctx context.Context, ws id.Workspace, upTo uint64, entries []fulltext.Entry) error {
 	if err := i.begin(ctx); err != nil {
 		return err
 	}
@@ -207,7 +207,7 @@ func (i *Index) Take(ctx context.Context, ws id.Workspace, upTo uint64, entries 
 			if err != nil {
 				return err
 			}
-			at, text, said := no<<seqBits|int64(e.Place), search.Fold(e.Text), within(e.Room)+" "+within(e.Thread)
+			at, text, said := no<<seqBits|int64(e.Place), fulltext.Fold(e.Text), within(e.Room)+" "+within(e.Thread)
 			err = errors.Join(
 				i.rows(nil, `INSERT INTO entries (id, key, text, said) VALUES (?, ?, ?, ?)`, at, e.Key, text, said),
 				i.rows(nil, `INSERT INTO pairs (rowid, text, said) VALUES (?, ?, ?)`, at, pairs(text), said),
@@ -218,12 +218,12 @@ func (i *Index) Take(ctx context.Context, ws id.Workspace, upTo uint64, entries 
 }
 
 // Search implements search.Index.
-func (i *Index) Search(ctx context.Context, q search.Query) ([]search.Hit, error) {
+func (i *Index) Search(ctx context.Context, q fulltext.Query) ([]fulltext.Hit, error) {
 	if err := i.begin(ctx); err != nil {
 		return nil, err
 	}
 	defer i.mu.Unlock()
-	hits := []search.Hit{}
+	hits := []fulltext.Hit{}
 	no, err := i.number(`SELECT no FROM workspaces WHERE name = ?`, string(q.Workspace))
 	if err != nil || no == 0 {
 		return hits, err
@@ -243,7 +243,7 @@ func (i *Index) Search(ctx context.Context, q search.Query) ([]search.Hit, error
 		phrases = append(phrases, `said : "`+within(q.Thread)+`"`)
 	}
 	err = i.rows(func(s *sqlite3.Stmt) {
-		hits = append(hits, search.Hit{Place: uint64(s.ColumnInt64(0)) & (1<<seqBits - 1), Key: s.ColumnText(1)})
+		hits = append(hits, fulltext.Hit{Place: uint64(s.ColumnInt64(0)) & (1<<seqBits - 1), Key: s.ColumnText(1)})
 	}, `SELECT p.rowid, e.key FROM pairs p JOIN entries e ON e.id = p.rowid WHERE p.pairs MATCH ? AND p.rowid > ? AND p.rowid < ? ORDER BY p.rowid DESC LIMIT ? + 0`,
 		strings.Join(phrases, " AND "), no<<seqBits, before, int64(q.Limit))
 	return hits, err

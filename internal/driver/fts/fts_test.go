@@ -9,8 +9,8 @@ import (
 
 	"github.com/ncruces/go-sqlite3"
 
-	"agentbox/internal/kernel/search"
-	"agentbox/internal/kernel/search/searchtest"
+	"agentbox/internal/kernel/fulltext"
+	"agentbox/internal/kernel/fulltext/fulltexttest"
 )
 
 func open(t *testing.T, path string) *Index {
@@ -28,7 +28,7 @@ func open(t *testing.T, path string) *Index {
 }
 
 // holds looks for a text in the bytes of every file, and for its pairs in what FTS5 has.
-func holds(t *testing.T, i search.Index, text string) bool {
+func holds(t *testing.T, i fulltext.Index, text string) bool {
 	t.Helper()
 	index := i.(*Index)
 	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
@@ -49,7 +49,7 @@ func paired(t *testing.T, index *Index, text string) bool {
 	if err := index.conn.Exec(`CREATE VIRTUAL TABLE IF NOT EXISTS temp.vocabulary USING fts5vocab(main, pairs, instance)`); err != nil {
 		t.Fatal(err)
 	}
-	for _, pair := range bytes.Fields([]byte(pairs(search.Fold(text)))) {
+	for _, pair := range bytes.Fields([]byte(pairs(fulltext.Fold(text)))) {
 		living, err := index.number(`SELECT count(*) FROM temp.vocabulary WHERE term = ? AND doc IN (SELECT id FROM entries)`, string(pair))
 		if err != nil {
 			t.Fatal(err)
@@ -69,7 +69,7 @@ func paired(t *testing.T, index *Index, text string) bool {
 // What is removed is not only marked as removed: the pages have its pairs before, and not afterwards.
 func TestForgottenPairsAreOverwritten(t *testing.T) {
 	i := open(t, filepath.Join(t.TempDir(), "search.db"))
-	entries := []search.Entry{{Place: 1, Key: "a", Text: "public words"}, {Place: 2, Key: "b", Text: "秘密"}}
+	entries := []fulltext.Entry{{Place: 1, Key: "a", Text: "public words"}, {Place: 2, Key: "b", Text: "秘密"}}
 	if err := i.Take(t.Context(), "ws_one", 2, entries); err != nil {
 		t.Fatal(err)
 	}
@@ -89,8 +89,8 @@ func TestForgottenPairsAreOverwritten(t *testing.T) {
 }
 
 func TestIndex(t *testing.T) {
-	searchtest.Run(t, searchtest.Driver{
-		Open:  func(t *testing.T) search.Index { return open(t, filepath.Join(t.TempDir(), "search.db")) },
+	fulltexttest.Run(t, fulltexttest.Driver{
+		Open:  func(t *testing.T) fulltext.Index { return open(t, filepath.Join(t.TempDir(), "search.db")) },
 		Holds: holds,
 	})
 }
@@ -104,7 +104,7 @@ func TestOpen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(i.Take(t.Context(), "ws_one", 7, []search.Entry{{Place: 7, Key: "k", Text: "kept"}}), i.Close()); err != nil {
+		if err := errors.Join(i.Take(t.Context(), "ws_one", 7, []fulltext.Entry{{Place: 7, Key: "k", Text: "kept"}}), i.Close()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -139,7 +139,7 @@ func TestOpen(t *testing.T) {
 			if place, err := i.Place(t.Context(), "ws_one"); err != nil || place != c.place {
 				t.Errorf("the log was taken in up to %d, %v, want %d", place, err, c.place)
 			}
-			if err := i.Take(t.Context(), "ws_one", 9, []search.Entry{{Place: 9, Key: "k", Text: "more"}}); err != nil {
+			if err := i.Take(t.Context(), "ws_one", 9, []fulltext.Entry{{Place: 9, Key: "k", Text: "more"}}); err != nil {
 				t.Error(err)
 			}
 		})

@@ -4,10 +4,10 @@ import (
 	"testing"
 
 	"agentbox/internal/driver/memory"
-	"agentbox/internal/kernel/search"
-	"agentbox/internal/kernel/search/searchtest"
+	"agentbox/internal/kernel/fulltext"
+	"agentbox/internal/kernel/fulltext/fulltexttest"
 )
 
 func TestSearch(t *testing.T) {
-	searchtest.Run(t, searchtest.Driver{Open: func(*testing.T) search.Index { return memory.NewSearch() }})
+	fulltexttest.Run(t, fulltexttest.Driver{Open: func(*testing.T) fulltext.Index { return memory.NewSearch() }})
 }

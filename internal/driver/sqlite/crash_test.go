@@ -20,7 +20,7 @@ import (
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/journal/journaltest"
 	"agentbox/internal/kernel/projection"
-	"agentbox/internal/service/auditor"
+	"agentbox/internal/service/audit"
 	"agentbox/internal/testkit/platter"
 )
 
@@ -337,13 +337,13 @@ func (c *trial) check(ctx context.Context, path string, marks []any) (err error)
 // verify proves the log and its documents, and that it goes on.
 func (c *trial) verify(ctx context.Context, log *sqlite.Journal) error {
 	defs := []projection.Definition{journaltest.Notes(1), journaltest.Rooms(1)}
-	if documents, err := auditor.VerifyProjections(ctx, log, log, defs, journaltest.Workspace); err != nil || !documents.OK {
+	if documents, err := audit.VerifyProjections(ctx, log, log, defs, journaltest.Workspace); err != nil || !documents.OK {
 		return fmt.Errorf("verify the documents: %v, %w", documents.Findings, err)
 	}
 	if _, err := log.Append(ctx, journaltest.Batch(journaltest.InRoom(journaltest.Room, "on").About("note", "n1"))); err != nil {
 		return fmt.Errorf("go on: %w", err)
 	}
-	if report, err := auditor.Verify(ctx, log, journaltest.Workspace); err != nil || !report.OK {
+	if report, err := audit.Verify(ctx, log, journaltest.Workspace); err != nil || !report.OK {
 		return fmt.Errorf("verify: %v, %w", report.Findings, err)
 	}
 	return nil

@@ -21,7 +21,7 @@ import (
 	"agentbox/internal/driver/witness"
 	"agentbox/internal/kernel/journal/journaltest"
 	"agentbox/internal/kernel/merkle"
-	"agentbox/internal/service/auditor"
+	"agentbox/internal/service/audit"
 )
 
 const ws = journaltest.Workspace
@@ -31,8 +31,8 @@ type installation struct {
 	t      *testing.T
 	log    journaltest.Log
 	trees  *memory.Trees
-	signer *auditor.Signer
-	prover *auditor.Prover
+	signer *audit.Signer
+	prover *audit.Prover
 	text   string
 }
 
@@ -42,10 +42,10 @@ func install(t *testing.T, key merkle.PrivateKey, text string) *installation {
 	log, err := memory.NewJournal(setup.Definitions, setup.Clock, setup.IDs, setup.Entropy)
 	must(t, err)
 	i := &installation{t: t, log: log, trees: memory.NewTrees(), text: text}
-	i.signer, err = auditor.NewSigner(log, i.trees, key)
+	i.signer, err = audit.NewSigner(log, i.trees, key)
 	must(t, err)
 	must(t, i.signer.Recover(t.Context()))
-	i.prover = auditor.NewProver(log, i.trees, i.signer.PublicKey())
+	i.prover = audit.NewProver(log, i.trees, i.signer.PublicKey())
 	return i
 }
 

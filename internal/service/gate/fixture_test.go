@@ -21,8 +21,8 @@ import (
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/gate"
-	"agentbox/internal/service/keeper"
-	"agentbox/internal/service/moderator"
+	"agentbox/internal/service/spaces"
+	"agentbox/internal/service/rooms"
 )
 
 const ws = id.DefaultWorkspace
@@ -93,7 +93,7 @@ func build(t testing.TB, change func(*gate.Parts)) *house {
 	entropy := &chance{}
 	ids := id.NewSource(c.Now, entropy)
 	nobodys := projection.Define(runs.Projection, 1, func(event.Event) []string { return nil }, func(r runs.Run, _ string, _ event.Event) (runs.Run, error) { return r, nil }, nil)
-	log, err := memory.NewJournal(append(append(gate.Definitions(), moderator.Definitions()...), keeper.Definition(), nobodys), c, ids, entropy)
+	log, err := memory.NewJournal(append(append(gate.Definitions(), rooms.Definitions()...), spaces.Definition(), nobodys), c, ids, entropy)
 	if err != nil {
 		t.Fatal(err)
 	}

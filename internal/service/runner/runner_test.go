@@ -25,7 +25,7 @@ import (
 	"agentbox/internal/driver/memory"
 	"agentbox/internal/kernel/claim"
 	"agentbox/internal/kernel/journal"
-	"agentbox/internal/service/dispatcher"
+	"agentbox/internal/service/engines"
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/runner"
 )
@@ -35,7 +35,7 @@ const ws = id.DefaultWorkspace
 // host is a daemon's services in a bubble of synctest, and the count of what was done in its spaces.
 type host struct {
 	t     *testing.T
-	hands *dispatcher.Dispatcher
+	hands *engines.Dispatcher
 	gate  *gate.Gate
 	log   *memory.Journal
 	ids   *id.Source
@@ -63,7 +63,7 @@ func newHost(t *testing.T) *host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.hands = dispatcher.New(dispatcher.Parts{
+	h.hands = engines.New(engines.Parts{
 		Log: h.log, Docs: h.log, Blobs: memory.NewBlobs(), Gate: g, Tokens: tokens, Clock: clock, IDs: h.ids, Logger: slog.New(slog.DiscardHandler),
 		Place: func(context.Context, id.Workspace, id.Room, id.Thread) error { return nil },
 	})
@@ -86,7 +86,7 @@ func (h *host) order(operations int, fields string) run.Run {
 		list = append(list, fmt.Sprintf(`{"type":"shell","command":"%d"}`, i))
 	}
 	input := `{"protocolVersion":"1.0",` + fields + `"space_id":"spc_1","operations":[` + strings.Join(list, ",") + `]}`
-	doc, err := h.hands.Create(h.t.Context(), h.owner, dispatcher.Request{Workspace: ws, Room: id.DefaultRoom, Input: json.RawMessage(input)})
+	doc, err := h.hands.Create(h.t.Context(), h.owner, engines.Request{Workspace: ws, Room: id.DefaultRoom, Input: json.RawMessage(input)})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -138,13 +138,13 @@ func call[T any](ctx context.Context, s seat, do func() (T, error)) (T, error) {
 	return got, err
 }
 
-func (s seat) hold(w errand.Work) dispatcher.Hold {
-	return dispatcher.Hold{Workspace: ws, Run: w.Run, Token: w.Token}
+func (s seat) hold(w errand.Work) engines.Hold {
+	return engines.Hold{Workspace: ws, Run: w.Run, Token: w.Token}
 }
 
 func (s seat) Claim(ctx context.Context, _ time.Duration) (errand.Work, error) {
 	return call(ctx, s, func() (errand.Work, error) {
-		doc, token, err := s.hands.Claim(context.Background(), s.owner, ws, dispatcher.Wanted{Work: errand.Operations})
+		doc, token, err := s.hands.Claim(context.Background(), s.owner, ws, engines.Wanted{Work: errand.Operations})
 		if err != nil {
 			return errand.Work{}, err
 		}
@@ -175,14 +175,14 @@ func (s seat) End(ctx context.Context, w errand.Work, r errand.Result) error {
 
 func (s seat) Past(ctx context.Context, w errand.Work) ([]errand.Progress, error) {
 	return call(ctx, s, func() ([]errand.Progress, error) {
-		steps, err := s.hands.Steps(context.Background(), ws, dispatcher.Of{Run: w.Run}, "", 1000)
+		steps, err := s.hands.Steps(context.Background(), ws, engines.Of{Run: w.Run}, "", 1000)
 		if err != nil {
 			return nil, err
 		}
 		var past []errand.Progress
 		for _, doc := range steps {
 			var last step.Call
-			calls, err := s.hands.Calls(context.Background(), ws, dispatcher.Of{Step: doc.ID}, "", 1)
+			calls, err := s.hands.Calls(context.Background(), ws, engines.Of{Step: doc.ID}, "", 1)
 			if err != nil {
 				return nil, err
 			}
@@ -203,14 +203,14 @@ func asCall(c step.Call) errand.Call {
 func (s seat) Step(ctx context.Context, w errand.Work, index int) (id.Step, error) {
 	doc, err := call(ctx, s, func() (step.Step, error) {
 		input, _ := json.Marshal(errand.At{Index: index})
-		return s.hands.AddStep(context.Background(), s.owner, s.hold(w), dispatcher.StepRequest{Kind: errand.StepKind, Input: input})
+		return s.hands.AddStep(context.Background(), s.owner, s.hold(w), engines.StepRequest{Kind: errand.StepKind, Input: input})
 	})
 	return doc.ID, err
 }
 
 func (s seat) Invoke(ctx context.Context, w errand.Work, in id.Step, index int, operation json.RawMessage) (errand.Verdict, error) {
 	return call(ctx, s, func() (errand.Verdict, error) {
-		c, no, err := s.hands.Invoke(context.Background(), s.owner, ws, w.Token, dispatcher.CallRequest{Step: in, Tool: errand.Tool(operation)})
+		c, no, err := s.hands.Invoke(context.Background(), s.owner, ws, w.Token, engines.CallRequest{Step: in, Tool: errand.Tool(operation)})
 		if no != nil {
 			return errand.Verdict{Code: no.Decision.ReasonCode}, nil
 		}
@@ -245,7 +245,7 @@ func (s seat) Operate(ctx context.Context, w errand.Work, c id.ToolCall, in id.S
 
 func (s seat) Conclude(ctx context.Context, w errand.Work, c id.ToolCall, _ string, _ errand.Outcome) error {
 	_, err := call(ctx, s, func() (step.Call, error) {
-		return s.hands.Succeed(context.Background(), s.owner, ws, dispatcher.Shown{Token: w.Token}, c, nil)
+		return s.hands.Succeed(context.Background(), s.owner, ws, engines.Shown{Token: w.Token}, c, nil)
 	})
 	return err
 }
@@ -344,11 +344,11 @@ func (h *host) verify(r id.Run, operations int) {
 	if err != nil || doc.Status != run.Succeeded {
 		h.t.Fatalf("%s is %s (%s), %v", r, doc.Status, doc.Error, err)
 	}
-	steps, err := h.hands.Steps(ctx, ws, dispatcher.Of{Run: r}, "", 1000)
+	steps, err := h.hands.Steps(ctx, ws, engines.Of{Run: r}, "", 1000)
 	if err != nil || len(steps) != operations {
 		h.t.Errorf("%s has %d steps, want %d (%v)", r, len(steps), operations, err)
 	}
-	calls, err := h.hands.Calls(ctx, ws, dispatcher.Of{Run: r}, "", 1000)
+	calls, err := h.hands.Calls(ctx, ws, engines.Of{Run: r}, "", 1000)
 	if err != nil || len(calls) != operations {
 		h.t.Errorf("%s has %d calls, want %d (%v)", r, len(calls), operations, err)
 	}

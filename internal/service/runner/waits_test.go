@@ -17,7 +17,7 @@ import (
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/step"
 	"agentbox/internal/kernel/journal"
-	"agentbox/internal/service/dispatcher"
+	"agentbox/internal/service/engines"
 	"agentbox/internal/service/runner"
 )
 
@@ -121,7 +121,7 @@ func (c *choosy) Conclude(ctx context.Context, w errand.Work, call id.ToolCall, 
 	if err != nil {
 		return err
 	}
-	by := dispatcher.Shown{Token: w.Token}
+	by := engines.Shown{Token: w.Token}
 	if o.OK {
 		_, err = c.hands.Succeed(ctx, c.owner, ws, by, call, raw)
 	} else {
@@ -193,7 +193,7 @@ func TestWhatAnEarlierAttemptDidIsListed(t *testing.T) {
 		if doc := h.found(r); doc.Status != run.Succeeded || doc.Attempts != 2 || len(got) != 2 {
 			t.Fatalf("the run is %s (%s) after %d attempts and lists %+v", doc.Status, doc.Error, doc.Attempts, got)
 		}
-		calls, err := h.hands.Calls(context.Background(), ws, dispatcher.Of{Run: r}, "", 10) // the newest first
+		calls, err := h.hands.Calls(context.Background(), ws, engines.Of{Run: r}, "", 10) // the newest first
 		if err != nil || len(calls) != 2 || got[0].Child != calls[1].Child || got[1].Child != calls[0].Child || !got[0].OK || !got[1].OK {
 			t.Errorf("got %+v of the calls %+v, %v", got, calls, err)
 		}

@@ -11,7 +11,7 @@ import (
 	"agentbox/internal/domain/label"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/service/gate"
-	"agentbox/internal/service/reader"
+	"agentbox/internal/service/query"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -66,8 +66,8 @@ func (s *Server) registerApprovals() {
 		Body answerRequest
 	}) (*approvalAnswer, error) {
 		if c.Repeated > 0 {
-			subject := reader.Subject{Projection: policy.ApprovalProjection, EntityType: policy.ApprovalEntity, Key: in.Approval}
-			then, err := reader.Past[policy.Approval](ctx, s.services.Reader, c.Caller.Workspace, subject, c.Repeated)
+			subject := query.Subject{Projection: policy.ApprovalProjection, EntityType: policy.ApprovalEntity, Key: in.Approval}
+			then, err := query.Past[policy.Approval](ctx, s.services.Reader, c.Caller.Workspace, subject, c.Repeated)
 			return &approvalAnswer{then}, err
 		}
 		decided, err := s.decide(ctx, c, id.Approval(in.Approval), in.Body)

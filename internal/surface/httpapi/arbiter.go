@@ -9,7 +9,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
-	"agentbox/internal/service/arbiter"
+	"agentbox/internal/service/outside"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -90,8 +90,8 @@ func (s *Server) registerArbiter() {
 }
 
 // question is what the arbiter is asked.
-func (a OutsideAction) question() arbiter.Question {
-	return arbiter.Question{
+func (a OutsideAction) question() outside.Question {
+	return outside.Question{
 		Action: a.Action, Room: a.Room, Thread: a.Thread, Run: a.Run, Step: a.Step, Token: a.Token, Zone: event.Zone(a.Zone), Request: a.Request,
 		Target: a.Target, Method: a.Method, Tool: a.Tool, Principal: a.Principal, ActorType: a.ActorType, ActorID: a.ActorID,
 	}
@@ -103,7 +103,7 @@ func (s *Server) evaluate(ctx context.Context, c wire.Call, in *struct{ Body eva
 		return s.evaluated(then, err)
 	}
 	q := in.Body.question()
-	if err := arbiter.Know(&q, in.Body.Context); err != nil {
+	if err := outside.Know(&q, in.Body.Context); err != nil {
 		return nil, err
 	}
 	var err error
@@ -117,7 +117,7 @@ func (s *Server) evaluate(ctx context.Context, c wire.Call, in *struct{ Body eva
 	return s.evaluated(now, err)
 }
 
-func (s *Server) evaluated(a arbiter.Answer, err error) (*struct{ Body evaluation }, error) {
+func (s *Server) evaluated(a outside.Answer, err error) (*struct{ Body evaluation }, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +153,7 @@ func (s *Server) requestApproval(ctx context.Context, c wire.Call, in *struct{ B
 	if c.Caller.Token != "" {
 		c.Caller.Token = q.Token // his own, or one that was derived from it: he goes on under that
 	}
-	made, err := s.services.Arbiter.Ask(context.WithoutCancel(ctx), c.Once(), c.Caller, q, arbiter.Words{Title: b.Title, Context: b.Context},
+	made, err := s.services.Arbiter.Ask(context.WithoutCancel(ctx), c.Once(), c.Caller, q, outside.Words{Title: b.Title, Context: b.Context},
 		policy.Ask{Scope: policy.Scope(b.Scope), ExpiresAt: b.ExpiresAt})
 	if err != nil {
 		return nil, err

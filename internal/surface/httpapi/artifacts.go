@@ -12,7 +12,7 @@ import (
 	"agentbox/internal/domain/label"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/step"
-	"agentbox/internal/service/dispatcher"
+	"agentbox/internal/service/engines"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -71,7 +71,7 @@ func (s *Server) createArtifact(ctx context.Context, c wire.Call, in *struct {
 		doc, err := told[step.Artifact](ctx, s, c, step.ArtifactProjection, step.ArtifactEntity)
 		return &struct{ Body step.Artifact }{doc}, err
 	}
-	q := dispatcher.ArtifactRequest{Step: id.Step(in.Step), Kind: in.Body.Kind, Title: in.Body.Title, Media: in.Body.Media, Size: in.Body.Size, Metadata: in.Body.Metadata}
+	q := engines.ArtifactRequest{Step: id.Step(in.Step), Kind: in.Body.Kind, Title: in.Body.Title, Media: in.Body.Media, Size: in.Body.Size, Metadata: in.Body.Metadata}
 	if in.Body.Content != nil {
 		q.Content = *in.Body.Content
 	}

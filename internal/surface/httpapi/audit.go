@@ -8,7 +8,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/kernel/merkle"
-	"agentbox/internal/service/auditor"
+	"agentbox/internal/service/audit"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -107,8 +107,8 @@ type InclusionQuery struct {
 	Seq   uint64   `query:"seq" doc:"The event's place in the workspace"`
 }
 
-func (s *Server) inclusion(ctx context.Context, c wire.Call, in *InclusionQuery) (_ *struct{ Body auditor.Evidence }, err error) {
-	var evidence auditor.Evidence
+func (s *Server) inclusion(ctx context.Context, c wire.Call, in *InclusionQuery) (_ *struct{ Body audit.Evidence }, err error) {
+	var evidence audit.Evidence
 	switch {
 	case (in.Event == "") == (in.Seq == 0):
 		return nil, fault.New(fault.Invalid, "event_required", "name the event by event_id or by seq")
@@ -132,7 +132,7 @@ func (s *Server) inclusion(ctx context.Context, c wire.Call, in *InclusionQuery)
 	if e, err = sight.Event(ctx, e); err == nil && e.Withheld == event.Labelled {
 		evidence.Salt, evidence.Data = nil, nil
 	}
-	return &struct{ Body auditor.Evidence }{evidence}, err
+	return &struct{ Body audit.Evidence }{evidence}, err
 }
 
 // ConsistencyQuery names an earlier log.
@@ -149,15 +149,15 @@ func (s *Server) consistency(ctx context.Context, c wire.Call, in *ConsistencyQu
 }
 
 func (s *Server) verifyChain(ctx context.Context, c wire.Call, in *AuditQuery) (*struct{ Body auditReport }, error) {
-	var report auditor.Report
+	var report audit.Report
 	var err error
 	switch {
 	case (in.StreamType == "") != (in.StreamID == ""):
 		return nil, fault.New(fault.Invalid, "stream_type_and_stream_id_required_together", "stream_type and stream_id name a stream together; send both or none")
 	case in.StreamType == "":
-		report, err = auditor.Verify(ctx, s.services.Log, c.Caller.Workspace)
+		report, err = audit.Verify(ctx, s.services.Log, c.Caller.Workspace)
 	default:
-		report, err = auditor.VerifyStream(ctx, s.services.Log, c.Caller.Workspace, event.Stream{Type: in.StreamType, ID: in.StreamID}, in.Limit)
+		report, err = audit.VerifyStream(ctx, s.services.Log, c.Caller.Workspace, event.Stream{Type: in.StreamType, ID: in.StreamID}, in.Limit)
 	}
 	if err != nil {
 		return nil, err

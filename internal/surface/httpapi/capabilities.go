@@ -8,7 +8,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/token"
-	"agentbox/internal/service/registrar"
+	"agentbox/internal/service/identity"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -70,7 +70,7 @@ func (s *Server) registerCapabilities() {
 		Detail: "A token permits nothing that its holder may not do anyway; it narrows. One that is derived from another permits what both permit, ends no later, and is revoked with it; " +
 			"it may be handed on three times. An action that is not in the registry is refused, and so is a token that would permit nothing; what the parent does not permit is left out and named as `dropped`. Without a parent only owners and admins grant one, to nobody above themselves. A repeat is answered without the bearer.",
 	}, func(ctx context.Context, c wire.Call, in *struct{ Body grantRequest }) (*struct{ Body CapabilityToken }, error) {
-		var made registrar.Issued
+		var made identity.Issued
 		var err error
 		if c.Repeated > 0 {
 			made.Token, err = past[token.Token](ctx, s, c, token.Projection, token.Entity)

@@ -17,10 +17,10 @@ import (
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
 	capability "agentbox/internal/domain/token"
-	"agentbox/internal/service/custodian"
-	"agentbox/internal/service/dispatcher"
-	"agentbox/internal/service/executor"
-	"agentbox/internal/service/reader"
+	"agentbox/internal/service/labels"
+	"agentbox/internal/service/engines"
+	"agentbox/internal/service/runs"
+	"agentbox/internal/service/query"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -134,9 +134,9 @@ type EngineRunPath struct {
 var errTwoTokens = fault.New(fault.Invalid, "invalid_claim_token", "the header x-claim-token and the field claim_token differ; send one of them")
 
 // hold is the run of a path, with the token of the header or of the body.
-func (p EngineRunPath) hold(c wire.Call, sent string) (dispatcher.Hold, error) {
+func (p EngineRunPath) hold(c wire.Call, sent string) (engines.Hold, error) {
 	token, err := oneToken(p.Token, sent)
-	return dispatcher.Hold{Workspace: c.Caller.Workspace, Run: id.Run(p.Run), Token: token}, err
+	return engines.Hold{Workspace: c.Caller.Workspace, Run: id.Run(p.Run), Token: token}, err
 }
 
 func oneToken(header, body string) (string, error) {
@@ -176,7 +176,7 @@ func (s *Server) registerClaims() {
 		if in.Body != nil {
 			sent = in.Body.Token
 		}
-		return s.moved(ctx, c, in.EngineRunPath, sent, func(h dispatcher.Hold) (run.Run, error) {
+		return s.moved(ctx, c, in.EngineRunPath, sent, func(h engines.Hold) (run.Run, error) {
 			return s.services.Dispatcher.Begin(context.WithoutCancel(ctx), c.Once(), h)
 		})
 	})
@@ -190,7 +190,7 @@ func (s *Server) registerClaims() {
 		if in.Body != nil {
 			sent = *in.Body
 		}
-		return s.moved(ctx, c, in.EngineRunPath, sent.Token, func(h dispatcher.Hold) (run.Run, error) {
+		return s.moved(ctx, c, in.EngineRunPath, sent.Token, func(h engines.Hold) (run.Run, error) {
 			h.Permit = sent.Permit
 			return s.services.Dispatcher.Complete(context.WithoutCancel(ctx), c.Once(), h, sent.Summary, sent.Output)
 		})
@@ -205,7 +205,7 @@ func (s *Server) registerClaims() {
 		if in.Body != nil {
 			sent = *in.Body
 		}
-		return s.moved(ctx, c, in.EngineRunPath, sent.Token, func(h dispatcher.Hold) (run.Run, error) {
+		return s.moved(ctx, c, in.EngineRunPath, sent.Token, func(h engines.Hold) (run.Run, error) {
 			h.Permit = sent.Permit
 			why, message, output, err := sent.said()
 			if err != nil {
@@ -234,7 +234,7 @@ type attemptList struct {
 
 // then returns a run as it stood when a request was answered for the first time.
 func (s *Server) then(ctx context.Context, c wire.Call, r id.Run) (run.Run, error) {
-	return reader.Past[run.Run](ctx, s.services.Reader, c.Caller.Workspace, reader.Subject{Projection: run.Projection, Key: string(r)}, c.Repeated)
+	return query.Past[run.Run](ctx, s.services.Reader, c.Caller.Workspace, query.Subject{Projection: run.Projection, Key: string(r)}, c.Repeated)
 }
 
 // spoken returns the run that a repeated request was about, which its path does not name.
@@ -262,7 +262,7 @@ func (s *Server) createEngineRun(ctx context.Context, c wire.Call, in *struct{ B
 	if q.Correlation != "" {
 		origin.Correlation = id.Correlation(q.Correlation)
 	}
-	out.Body, err = s.services.Dispatcher.Create(context.WithoutCancel(ctx), origin, dispatcher.Request{
+	out.Body, err = s.services.Dispatcher.Create(context.WithoutCancel(ctx), origin, engines.Request{
 		Workspace: c.Caller.Workspace, Room: q.Room, Thread: q.Thread, Experiment: q.Experiment, Title: q.Title, Goal: q.Goal, Input: q.Input, Tags: q.Tags,
 	})
 	return out, err
@@ -273,10 +273,10 @@ const maxClaimBody = 4 << 10
 
 func (s *Server) claimRun(waiting context.Context, c wire.Call, in *struct{ Body *claimRequest }) (*struct{ Body claimAnswer }, error) {
 	ctx := context.WithoutCancel(waiting) // who closed his end may still read
-	var want dispatcher.Wanted
+	var want engines.Wanted
 	var wait time.Duration
 	if in.Body != nil {
-		want = dispatcher.Wanted{Room: in.Body.Room, Work: in.Body.Work}
+		want = engines.Wanted{Room: in.Body.Room, Work: in.Body.Work}
 		wait = time.Duration(max(in.Body.WaitSeconds, in.Body.Wait)) * time.Second
 	}
 	if err := s.permitted(ctx, c, capability.Use{Action: policy.RunClaim, Room: want.Room}); err != nil {
@@ -294,7 +294,7 @@ func (s *Server) claimRun(waiting context.Context, c wire.Call, in *struct{ Body
 		doc, err = s.spoken(ctx, c)
 		token = s.services.Dispatcher.Claimed(doc)
 	} else {
-		var sight *custodian.Sight
+		var sight *labels.Sight
 		if sight, err = s.sight(ctx, c); err != nil {
 			return nil, err
 		}
@@ -343,7 +343,7 @@ func (s *Server) claimRun(waiting context.Context, c wire.Call, in *struct{ Body
 var errStopping = fault.New(fault.Unavailable, "stopping", "the daemon stops; ask again when it is started again")
 
 // nothing is the answer to a claim of nothing: it says why.
-func (s *Server) nothing(ctx context.Context, c wire.Call, want dispatcher.Wanted, waited time.Duration) (*struct{ Body claimAnswer }, error) {
+func (s *Server) nothing(ctx context.Context, c wire.Call, want engines.Wanted, waited time.Duration) (*struct{ Body claimAnswer }, error) {
 	select {
 	case <-s.Stopping():
 		if waited > 0 {
@@ -386,7 +386,7 @@ func (s *Server) executable(ctx context.Context, c wire.Call, input json.RawMess
 	}
 	sp, err := s.services.Keeper.Space(ctx, c.Caller.Workspace, order.Space)
 	if err == nil && sp.Status == space.Destroyed {
-		err = executor.ErrSpaceNotReady
+		err = runs.ErrSpaceNotReady
 	}
 	return err
 }
@@ -436,10 +436,10 @@ func (s *Server) claimed(ctx context.Context, c wire.Call, p EngineRunPath, sent
 }
 
 // doing is what is done with a claim.
-type doing func(context.Context, event.Origin, dispatcher.Hold) (run.Run, error)
+type doing func(context.Context, event.Origin, engines.Hold) (run.Run, error)
 
 // moved does what brings a run into another state.
-func (s *Server) moved(ctx context.Context, c wire.Call, p EngineRunPath, sent string, do func(dispatcher.Hold) (run.Run, error)) (*struct{ Body runState }, error) {
+func (s *Server) moved(ctx context.Context, c wire.Call, p EngineRunPath, sent string, do func(engines.Hold) (run.Run, error)) (*struct{ Body runState }, error) {
 	h, err := p.hold(c, sent)
 	if err != nil {
 		return nil, err

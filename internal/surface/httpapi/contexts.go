@@ -10,7 +10,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
-	"agentbox/internal/service/executor"
+	"agentbox/internal/service/runs"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -70,7 +70,7 @@ func (s *Server) runCell(ctx context.Context, c wire.Call, in *struct {
 	ContextPath
 	Body cellRequest
 }) (*eventsAnswer, error) {
-	q := executor.Request{Workspace: c.Caller.Workspace, Space: id.Space(in.Space), Title: in.Body.Title, Key: c.ServiceKey(), Unless: s.services.Keeper.HasContexts}
+	q := runs.Request{Workspace: c.Caller.Workspace, Space: id.Space(in.Space), Title: in.Body.Title, Key: c.ServiceKey(), Unless: s.services.Keeper.HasContexts}
 	wait, err := in.Body.Waiting.time()
 	if err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func (s *Server) runCell(ctx context.Context, c wire.Call, in *struct {
 	if in.Body.Agent != nil {
 		q.Agent = in.Body.Agent.Name
 	}
-	q.Message, err = executor.Cell{
+	q.Message, err = runs.Cell{
 		Context: in.Context, Language: in.Body.Language, Code: in.Body.Code, File: in.Body.File, Cwd: in.Body.Cwd, Env: in.Body.Env, Timeout: cmp.Or(in.Body.TimeoutMS, in.Body.Timeout),
 	}.Message()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/token"
-	"agentbox/internal/service/registrar"
+	"agentbox/internal/service/identity"
 )
 
 //go:generate go test -count=1 -run ^TestWhatEnginesNeedIsTheWrittenOne$ . -update
@@ -124,7 +124,7 @@ func TestAnEngineIsToldWhichActionItsTokenLacks(t *testing.T) {
 		say(policy.RunComplete, "/v1/runs/"+string(r)+"/complete", `,"summary":"done"`)
 		return r
 	}
-	work(d.engine(t, registrar.EngineScopes()), http.StatusForbidden)
+	work(d.engine(t, identity.EngineScopes()), http.StatusForbidden)
 	r := work(d.engine(t, token.Scopes{Rooms: []string{token.Any}, Tools: []string{token.Any}, Actions: engine.Work()}), http.StatusOK)
 	d.until(t, id.DefaultWorkspace, func() bool { return len(d.recorded(t, "evidence.manifest.created")) > 0 })
 	if got := d.recorded(t, "evidence.manifest.created")[0].Run; got != r {

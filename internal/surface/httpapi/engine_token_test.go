@@ -9,7 +9,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/token"
-	"agentbox/internal/service/registrar"
+	"agentbox/internal/service/identity"
 )
 
 // TestTheTokenThatAnEngineNamesIsNotPassedOver sends an engine's credentials together with a header that names a capability token.
@@ -21,11 +21,11 @@ func TestTheTokenThatAnEngineNamesIsNotPassedOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	issued, err := d.app.Registrar.IssueEngineToken(t.Context(), owner, id.DefaultWorkspace, engine.ID, registrar.EngineScopes(), time.Time{})
+	issued, err := d.app.Registrar.IssueEngineToken(t.Context(), owner, id.DefaultWorkspace, engine.ID, identity.EngineScopes(), time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	near := registrar.EngineScopes()
+	near := identity.EngineScopes()
 	near.Rooms = []string{lab}
 	made, err := d.app.Registrar.Grant(t.Context(), owner, id.DefaultWorkspace, token.Grant{IssuedTo: engine.ID, Scopes: near})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/token"
-	"agentbox/internal/service/registrar"
+	"agentbox/internal/service/identity"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -136,7 +136,7 @@ func (s *Server) registerEngines() {
 			doc, err := past[engine.Token](ctx, s, c, engine.TokenProjection, engine.TokenEntity)
 			return &struct{ Body EngineToken }{shownEngineToken(doc, "")}, err
 		}
-		scopes, until := registrar.EngineScopes(), time.Time{}
+		scopes, until := identity.EngineScopes(), time.Time{}
 		if in.Body != nil && in.Body.Scopes != nil {
 			scopes = *in.Body.Scopes
 		}

@@ -15,7 +15,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
-	"agentbox/internal/service/reader"
+	"agentbox/internal/service/query"
 	"agentbox/internal/surface/httpapi/strictjson"
 	"agentbox/internal/surface/httpapi/wire"
 )
@@ -50,19 +50,19 @@ func filterOf(p url.Values) EventFilter {
 }
 
 // query returns the filter as a query. A type that no event ever has is a slip of the pen, and finding nothing would hide it.
-func (f EventFilter) query() (reader.Query, error) {
+func (f EventFilter) query() (query.Query, error) {
 	if f.Type != "" {
 		f.Types = append(slices.Clip(f.Types), f.Type)
 	}
 	if f.Agent != "" && f.Principal != "" && f.Agent != f.Principal {
-		return reader.Query{}, fault.New(fault.Invalid, "query_invalid", "subject_agent_id and subject_principal_id name two principals; name one")
+		return query.Query{}, fault.New(fault.Invalid, "query_invalid", "subject_agent_id and subject_principal_id name two principals; name one")
 	}
 	for _, typ := range f.Types {
 		if err := knownType(typ); err != nil {
-			return reader.Query{}, err
+			return query.Query{}, err
 		}
 	}
-	return reader.Query{
+	return query.Query{
 		Stream: event.Stream{Type: f.StreamType, ID: f.StreamID}, Room: id.Room(f.Room), Thread: id.Thread(f.Thread), Run: id.Run(f.Run), Step: id.Step(f.Step),
 		Correlation: id.Correlation(f.Correlation), Causation: id.Event(f.Causation), Space: id.Space(f.Space), Subject: id.Principal(cmp.Or(f.Agent, f.Principal)), Types: f.Types,
 	}, nil
@@ -70,7 +70,7 @@ func (f EventFilter) query() (reader.Query, error) {
 
 // knownType refuses an event type that does not exist, and names those that may have been meant.
 func knownType(typ string) error {
-	known := reader.EventTypes()
+	known := query.EventTypes()
 	if slices.Contains(known, typ) {
 		return nil
 	}
@@ -140,7 +140,7 @@ func (s *Server) registerEvents() {
 		if err != nil {
 			return err
 		}
-		return s.followEvents(w, r, c, reader.Query{Room: in.ID})
+		return s.followEvents(w, r, c, query.Query{Room: in.ID})
 	})
 }
 
@@ -186,7 +186,7 @@ func (s *Server) listEvents(ctx context.Context, c wire.Call, in *struct {
 	return &struct{ Body eventList }{out}, nil
 }
 
-func (s *Server) followEvents(w http.ResponseWriter, r *http.Request, c wire.Call, q reader.Query) error {
+func (s *Server) followEvents(w http.ResponseWriter, r *http.Request, c wire.Call, q query.Query) error {
 	from, given, err := wire.Cursor(r, "from_seq")
 	if err != nil {
 		return err
@@ -224,7 +224,7 @@ func (s *Server) followEvents(w http.ResponseWriter, r *http.Request, c wire.Cal
 
 // shown returns an event that is followed as JSON, with its data withheld where a label keeps them from the caller: its place stays, so that the
 // stream has no gap. What the labels say is read for each event, for they change while somebody follows.
-func (s *Server) shown(ctx context.Context, c wire.Call, item *reader.Item) ([]byte, error) {
+func (s *Server) shown(ctx context.Context, c wire.Call, item *query.Item) ([]byte, error) {
 	sight, err := s.sight(ctx, c)
 	if err != nil {
 		return nil, err
@@ -238,12 +238,12 @@ func (s *Server) shown(ctx context.Context, c wire.Call, item *reader.Item) ([]b
 }
 
 // placeAfterHead is the place of the next event of what a query reads.
-func (s *Server) placeAfterHead(ctx context.Context, c wire.Call, q reader.Query) (uint64, error) {
+func (s *Server) placeAfterHead(ctx context.Context, c wire.Call, q query.Query) (uint64, error) {
 	if q.Stream == (event.Stream{}) && q.Room == "" {
 		head, err := s.services.Reader.Head(ctx, c.Caller.Workspace)
 		return head + 1, err
 	}
-	last, err := s.services.Reader.Events(ctx, c.Caller.Workspace, reader.Query{Stream: q.Stream, Room: q.Room, Last: true, Limit: 1})
+	last, err := s.services.Reader.Events(ctx, c.Caller.Workspace, query.Query{Stream: q.Stream, Room: q.Room, Last: true, Limit: 1})
 	if err != nil || len(last) == 0 {
 		return 1, err
 	}

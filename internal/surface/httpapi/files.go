@@ -20,7 +20,7 @@ import (
 	"agentbox/internal/domain/space"
 	"agentbox/internal/kernel/blob"
 	"agentbox/internal/kernel/journal"
-	"agentbox/internal/service/keeper"
+	"agentbox/internal/service/spaces"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -46,11 +46,11 @@ type withheldPath struct {
 }
 
 // which says which file a request means.
-func which(withheld bool) keeper.Which {
+func which(withheld bool) spaces.Which {
 	if withheld {
-		return keeper.Held
+		return spaces.Held
 	}
-	return keeper.Any
+	return spaces.Any
 }
 
 type listing struct {
@@ -119,7 +119,7 @@ func (s *Server) listFiles(ctx context.Context, c wire.Call, in *struct {
 	if entries == nil {
 		entries = []space.Entry{}
 	}
-	return &struct{ Body listing }{listing{folder, entries, len(entries) >= keeper.ListEntries}}, err
+	return &struct{ Body listing }{listing{folder, entries, len(entries) >= spaces.ListEntries}}, err
 }
 
 func (s *Server) readFile(w http.ResponseWriter, r *http.Request, c wire.Call) error {
@@ -265,7 +265,7 @@ func (s *Server) largest(ctx context.Context, c wire.Call, sp id.Space) (int64, 
 		return 0, err
 	}
 	bundle, err := s.services.Gate.Bundle(ctx, c.Caller.Workspace, doc.Bundle)
-	return min(keeper.MaxUpload, bundle.Limits.FileBytes, doc.Limits.FileBytes), err
+	return min(spaces.MaxUpload, bundle.Limits.FileBytes, doc.Limits.FileBytes), err
 }
 
 type uploaded struct {
@@ -287,7 +287,7 @@ func (s *Server) uploadFiles(w http.ResponseWriter, r *http.Request, c wire.Call
 	r.Body = http.MaxBytesReader(w, struct {
 		io.Reader
 		io.Closer
-	}{s.Patient(w, r), r.Body}, keeper.MaxUpload)
+	}{s.Patient(w, r), r.Body}, spaces.MaxUpload)
 	if _, err := s.services.Keeper.Space(r.Context(), c.Caller.Workspace, id.Space(r.PathValue("space_id"))); err != nil {
 		return err
 	}
@@ -338,7 +338,7 @@ func (s *Server) uploadFiles(w http.ResponseWriter, r *http.Request, c wire.Call
 
 var (
 	errBodyUnreadable = fault.New(fault.Invalid, "body_unreadable", "the body is not well-formed, or ended before its time")
-	errUploadTooLarge = fault.New(fault.Exhausted, "body_too_large", "one upload may have %d bytes", int64(keeper.MaxUpload))
+	errUploadTooLarge = fault.New(fault.Exhausted, "body_too_large", "one upload may have %d bytes", int64(spaces.MaxUpload))
 )
 
 // unreadable says what was wrong with a body that could not be read to its end.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"agentbox/internal/domain/fault"
-	"agentbox/internal/service/reader"
+	"agentbox/internal/service/query"
 )
 
 // FuzzEventFilter reads the query of a stream of events: what is taken selects by what was sent and by types that exist, and the rest is refused as a
@@ -32,7 +32,7 @@ func FuzzEventFilter(f *testing.F) {
 			return
 		}
 		for _, typ := range q.Types {
-			if !slices.Contains(reader.EventTypes(), typ) {
+			if !slices.Contains(query.EventTypes(), typ) {
 				t.Errorf("%q selects the type %q", raw, typ)
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"agentbox/internal/domain/label"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/token"
-	"agentbox/internal/service/investigator"
+	"agentbox/internal/service/incidents"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -119,7 +119,7 @@ func (s *Server) openIncident(ctx context.Context, c wire.Call, in *struct{ Body
 		found, err = past[incident.Incident](ctx, s, c, incident.Projection, incident.Entity)
 	} else {
 		b := in.Body
-		found, deduped, err = s.services.Investigator.Open(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, investigator.Place{Room: b.Room, Thread: b.Thread, Run: b.Run}, incident.Opened{
+		found, deduped, err = s.services.Investigator.Open(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, incidents.Place{Room: b.Room, Thread: b.Thread, Run: b.Run}, incident.Opened{
 			Title: cmp.Or(b.Title, b.Summary), Severity: incident.Severity(b.Severity), Category: b.Category, Details: b.Details, EntityType: b.EntityType, EntityID: b.EntityID, Key: b.Key,
 		})
 	}
@@ -142,7 +142,7 @@ func (s *Server) listIncidents(ctx context.Context, c wire.Call, in *struct {
 	Run    string `query:"run_id" maxLength:"100"`
 	Page[id.Incident]
 }) (*struct{ Body incidentList }, error) {
-	found, err := s.services.Investigator.Incidents(ctx, c.Caller.Workspace, investigator.Filter{
+	found, err := s.services.Investigator.Incidents(ctx, c.Caller.Workspace, incidents.Filter{
 		Status: incident.Status(in.Status), Room: id.Room(in.Room), Run: id.Run(in.Run), After: in.Cursor.After, Limit: in.Limit + 1,
 	})
 	if err != nil {

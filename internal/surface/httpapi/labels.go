@@ -11,7 +11,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/label"
 	"agentbox/internal/domain/policy"
-	"agentbox/internal/service/custodian"
+	"agentbox/internal/service/labels"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -81,7 +81,7 @@ func (s *Server) registerLabels() {
 }
 
 func (s *Server) requestAccess(ctx context.Context, c wire.Call, in *struct{ Body accessRequest }) (*struct{ Body accessDecision }, error) {
-	var a custodian.Answer
+	var a labels.Answer
 	var err error
 	if c.Repeated > 0 {
 		a, err = s.services.Custodian.Recall(ctx, c.Caller.Workspace, c.Repeated)
@@ -120,7 +120,7 @@ func (s *Server) listLabels(ctx context.Context, c wire.Call, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.services.Custodian.Labels(ctx, c.Caller.Workspace, custodian.Filter{
+	found, err := s.services.Custodian.Labels(ctx, c.Caller.Workspace, labels.Filter{
 		Resource: about, Level: label.Level(in.Label), Room: id.Room(in.Room), After: string(in.After.After), Limit: in.Limit + 1,
 	})
 	if err != nil {
@@ -149,7 +149,7 @@ func (s *Server) labelled(ctx context.Context, c wire.Call, about map[string]str
 }
 
 // sight is what a caller may see now.
-func (s *Server) sight(ctx context.Context, c wire.Call) (*custodian.Sight, error) {
+func (s *Server) sight(ctx context.Context, c wire.Call) (*labels.Sight, error) {
 	return s.services.Custodian.Sight(ctx, c.Caller.Workspace, c.Caller.Principal)
 }
 
@@ -170,5 +170,5 @@ func visible[T any](ctx context.Context, s *Server, c wire.Call, page []T, resou
 	if err != nil {
 		return nil, err
 	}
-	return custodian.Visible(ctx, sight, page, resource)
+	return labels.Visible(ctx, sight, page, resource)
 }

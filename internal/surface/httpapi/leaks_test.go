@@ -7,7 +7,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/incident"
 	"agentbox/internal/domain/leak"
-	"agentbox/internal/service/auditor"
+	"agentbox/internal/service/audit"
 )
 
 // TestNoSecretIsRecorded sends a secret in every part of a record: it is nowhere in what the daemon keeps, and the log proves itself.
@@ -58,7 +58,7 @@ func TestNoSecretIsRecorded(t *testing.T) {
 			t.Errorf("%s tells it: %s", path, raw)
 		}
 	}
-	report, err := auditor.Verify(t.Context(), d.app.Log, "ws_dev")
+	report, err := audit.Verify(t.Context(), d.app.Log, "ws_dev")
 	if err != nil || !report.OK {
 		t.Errorf("the log does not prove itself: %+v, %v", report, err)
 	}

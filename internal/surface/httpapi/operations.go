@@ -11,47 +11,47 @@ import (
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
-	"agentbox/internal/service/arbiter"
-	"agentbox/internal/service/auditor"
-	"agentbox/internal/service/census"
-	"agentbox/internal/service/custodian"
-	"agentbox/internal/service/dispatcher"
-	"agentbox/internal/service/executor"
+	"agentbox/internal/service/outside"
+	"agentbox/internal/service/audit"
+	"agentbox/internal/service/nodes"
+	"agentbox/internal/service/labels"
+	"agentbox/internal/service/engines"
+	"agentbox/internal/service/runs"
 	"agentbox/internal/service/gate"
-	"agentbox/internal/service/investigator"
-	"agentbox/internal/service/keeper"
-	"agentbox/internal/service/librarian"
-	"agentbox/internal/service/moderator"
-	"agentbox/internal/service/mover"
-	"agentbox/internal/service/reader"
-	"agentbox/internal/service/redactor"
-	"agentbox/internal/service/registrar"
-	"agentbox/internal/service/steward"
-	"agentbox/internal/service/sweeper"
+	"agentbox/internal/service/incidents"
+	"agentbox/internal/service/spaces"
+	"agentbox/internal/service/search"
+	"agentbox/internal/service/rooms"
+	"agentbox/internal/service/transfer"
+	"agentbox/internal/service/query"
+	"agentbox/internal/service/redaction"
+	"agentbox/internal/service/identity"
+	"agentbox/internal/service/workspaces"
+	"agentbox/internal/service/gc"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
 // Services are what the operations call.
 type Services struct {
 	Gate         *gate.Gate
-	Keeper       *keeper.Keeper
-	Executor     *executor.Executor
-	Dispatcher   *dispatcher.Dispatcher
-	Rooms        *moderator.Moderator
-	Steward      *steward.Steward
-	Librarian    *librarian.Librarian
-	Reader       *reader.Reader
+	Keeper       *spaces.Keeper
+	Executor     *runs.Executor
+	Dispatcher   *engines.Dispatcher
+	Rooms        *rooms.Moderator
+	Steward      *workspaces.Steward
+	Librarian    *search.Librarian
+	Reader       *query.Reader
 	Log          journal.Journal // which the audit verifies
-	Prover       *auditor.Prover
-	Sweeper      *sweeper.Sweeper
-	Redactor     *redactor.Redactor
-	Mover        *mover.Importer
-	Arbiter      *arbiter.Arbiter
-	Registrar    *registrar.Registrar
+	Prover       *audit.Prover
+	Sweeper      *gc.Sweeper
+	Redactor     *redaction.Redactor
+	Mover        *transfer.Importer
+	Arbiter      *outside.Arbiter
+	Registrar    *identity.Registrar
 	Docs         projection.Reader // by which the room of a thing is found
-	Custodian    *custodian.Custodian
-	Investigator *investigator.Investigator
-	Nodes        *census.Census
+	Custodian    *labels.Custodian
+	Investigator *incidents.Investigator
+	Nodes        *nodes.Census
 	Spool        Spool
 
 	MaxWorkspace int64 // bytes of a workspace's file that is sent

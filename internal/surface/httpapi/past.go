@@ -5,7 +5,7 @@ import (
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/kernel/journal"
-	"agentbox/internal/service/reader"
+	"agentbox/internal/service/query"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -19,5 +19,5 @@ func past[T any](ctx context.Context, s *Server, c wire.Call, projection, entity
 		var none T
 		return none, err
 	}
-	return reader.Past[T](ctx, s.services.Reader, c.Caller.Workspace, reader.Subject{Projection: projection, EntityType: entity, Key: found[0].EntityID}, c.Repeated)
+	return query.Past[T](ctx, s.services.Reader, c.Caller.Workspace, query.Subject{Projection: projection, EntityType: entity, Key: found[0].EntityID}, c.Repeated)
 }

@@ -9,7 +9,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
-	"agentbox/internal/service/registrar"
+	"agentbox/internal/service/identity"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -101,7 +101,7 @@ func (s *Server) registerPrincipals() {
 		Named bool   `query:"named" doc:"Leave out the agents that spaces have for themselves"`
 		Page[id.Principal]
 	}) (*struct{ Body principalList }, error) {
-		found, err := s.services.Registrar.Principals(ctx, c.Caller.Workspace, registrar.Filter{
+		found, err := s.services.Registrar.Principals(ctx, c.Caller.Workspace, identity.Filter{
 			Kind: id.PrincipalKind(in.Kind), Name: in.Name, After: in.Cursor.After, Limit: in.Limit + 1, Named: in.Named,
 		})
 		out := principalList{}
@@ -162,7 +162,7 @@ func (s *Server) registerAgents() {
 		Name string `query:"q" maxLength:"200" doc:"A part of the name"`
 		Page[id.Principal]
 	}) (*struct{ Body agentList }, error) {
-		found, err := s.services.Registrar.Principals(ctx, c.Caller.Workspace, registrar.Filter{Kind: id.Agent, Name: in.Name, After: in.Cursor.After, Limit: in.Limit + 1})
+		found, err := s.services.Registrar.Principals(ctx, c.Caller.Workspace, identity.Filter{Kind: id.Agent, Name: in.Name, After: in.Cursor.After, Limit: in.Limit + 1})
 		if err != nil {
 			return nil, err
 		}
@@ -282,7 +282,7 @@ func (s *Server) add(ctx context.Context, c wire.Call, q principalRequest) (prin
 	case c.Repeated > 0:
 		return past[principal.Principal](ctx, s, c, principal.Projection, principal.Entity)
 	case q.Kind == string(id.Service) && q.Role != "":
-		return principal.Principal{}, registrar.ErrNotAPerson
+		return principal.Principal{}, identity.ErrNotAPerson
 	case q.Kind == string(id.Service):
 		return s.services.Registrar.AddService(ctx, c.Once(), c.Caller.Workspace, q.Name)
 	}
@@ -297,7 +297,7 @@ func (s *Server) add(ctx context.Context, c wire.Call, q principalRequest) (prin
 func (s *Server) agent(ctx context.Context, c wire.Call, name string) (Agent, error) {
 	found, err := s.services.Registrar.Principal(ctx, c.Caller.Workspace, id.Principal(name))
 	if fault.KindOf(err) == fault.NotFound && err != nil || err == nil && found.Kind != id.Agent {
-		err = registrar.ErrNotAnAgent
+		err = identity.ErrNotAnAgent
 	}
 	return shownAgent(found), err
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"agentbox/internal/kernel/merkle"
-	"agentbox/internal/service/auditor"
+	"agentbox/internal/service/audit"
 )
 
 // What the API hands out as a proof is checked without the daemon, with the key that it published before; another workspace's is its own.
@@ -58,11 +58,11 @@ func TestProofsOfTheAPI(t *testing.T) {
 		if err != nil || c.Size != checkpoint.Size || c.Origin != public.Name()+"/"+origin {
 			t.Errorf("checkpoint %+v, %v", c, err)
 		}
-		checked, err := auditor.Check(bytes.NewReader(get(as, "/v1/audit/proofs/inclusion?seq=2")), public)
+		checked, err := audit.Check(bytes.NewReader(get(as, "/v1/audit/proofs/inclusion?seq=2")), public)
 		if err != nil || checked.Kind != "event" || checked.Event.Seq != 2 || !checked.Event.HasData || string(checked.Event.Workspace) != origin {
 			t.Errorf("inclusion %+v, %v", checked, err)
 		}
-		checked, err = auditor.Check(bytes.NewReader(get(as, "/v1/audit/proofs/consistency?old_size=1")), public)
+		checked, err = audit.Check(bytes.NewReader(get(as, "/v1/audit/proofs/consistency?old_size=1")), public)
 		if err != nil || checked.Kind != "consistency" || checked.Old != 1 || checked.Checkpoint.Size < 2 {
 			t.Errorf("consistency %+v, %v", checked, err)
 		}

@@ -9,8 +9,8 @@ import (
 	"agentbox/internal/domain/label"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/room"
-	"agentbox/internal/service/moderator"
-	"agentbox/internal/service/reader"
+	"agentbox/internal/service/rooms"
+	"agentbox/internal/service/query"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -244,7 +244,7 @@ func (s *Server) updateRoom(ctx context.Context, c wire.Call, in *struct {
 	Body roomChange
 }) (*roomAnswer, error) {
 	if c.Repeated > 0 {
-		then, err := reader.Past[room.Room](ctx, s.services.Reader, c.Caller.Workspace, reader.Subject{Projection: room.Projection, EntityType: room.EntityType, Key: in.Room}, c.Repeated)
+		then, err := query.Past[room.Room](ctx, s.services.Reader, c.Caller.Workspace, query.Subject{Projection: room.Projection, EntityType: room.EntityType, Key: in.Room}, c.Repeated)
 		return &roomAnswer{Body: then}, err
 	}
 	b := in.Body
@@ -259,8 +259,8 @@ func (s *Server) updateRoom(ctx context.Context, c wire.Call, in *struct {
 func (s *Server) updateDefaults(ctx context.Context, c wire.Call, in *struct{ Body defaultsChange }) (*struct{ Body room.Defaults }, error) {
 	ws := c.Caller.Workspace
 	if c.Repeated > 0 {
-		subject := reader.Subject{Projection: room.DefaultsProjection, EntityType: room.DefaultsEntity, Key: string(ws)}
-		then, err := reader.Past[room.Defaults](ctx, s.services.Reader, ws, subject, c.Repeated)
+		subject := query.Subject{Projection: room.DefaultsProjection, EntityType: room.DefaultsEntity, Key: string(ws)}
+		then, err := query.Past[room.Defaults](ctx, s.services.Reader, ws, subject, c.Repeated)
 		return &struct{ Body room.Defaults }{then}, err
 	}
 	change := room.DefaultsSet{Inherit: in.Body.Inherit}
@@ -276,8 +276,8 @@ func (s *Server) updateThread(ctx context.Context, c wire.Call, in *struct {
 	Body threadChange
 }) (*threadAnswer, error) {
 	if c.Repeated > 0 {
-		subject := reader.Subject{Projection: room.ThreadProjection, EntityType: room.ThreadEntity, Key: in.Thread}
-		then, err := reader.Past[room.Thread](ctx, s.services.Reader, c.Caller.Workspace, subject, c.Repeated)
+		subject := query.Subject{Projection: room.ThreadProjection, EntityType: room.ThreadEntity, Key: in.Thread}
+		then, err := query.Past[room.Thread](ctx, s.services.Reader, c.Caller.Workspace, subject, c.Repeated)
 		return &threadAnswer{Body: then}, err
 	}
 	changed, err := s.services.Rooms.UpdateThread(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Thread(in.Thread), room.ThreadUpdated{Title: in.Body.Title, Status: in.Body.Status})
@@ -300,7 +300,7 @@ func (s *Server) listMessages(ctx context.Context, c wire.Call, in *struct {
 	Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"50" doc:"How many at most"`
 	Before string `query:"before" maxLength:"100" doc:"Only messages in front of this one, or posted before this time (RFC 3339)"`
 }) (*struct{ Body messageList }, error) {
-	before, err := moderator.ParseBefore(in.Before)
+	before, err := rooms.ParseBefore(in.Before)
 	if err != nil {
 		return nil, err
 	}

@@ -22,15 +22,15 @@ import (
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/step"
 	"agentbox/internal/kernel/livestream"
-	"agentbox/internal/service/dispatcher"
-	"agentbox/internal/service/executor"
-	"agentbox/internal/service/reader"
+	"agentbox/internal/service/engines"
+	"agentbox/internal/service/runs"
+	"agentbox/internal/service/query"
 	"agentbox/internal/surface/httpapi/strictjson"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
 // maxRunBody is the most that an operations message may have: six files of the largest size, in base64.
-const maxRunBody = executor.MaxInputBytes
+const maxRunBody = runs.MaxInputBytes
 
 // runRequest asks for a run: an operations message of protocol 1.0, and how to run it.
 type runRequest struct {
@@ -127,7 +127,7 @@ func (s *Server) registerRuns() {
 				Experiment string `query:"experiment_id" doc:"Only runs of this experiment"`
 				RunFilter
 			}) (*struct{ Body runList }, error) {
-				return s.listRuns(ctx, c, executor.Filter{Space: id.Space(in.Space), Room: id.Room(in.Room), Experiment: id.Experiment(in.Experiment)}, in.RunFilter)
+				return s.listRuns(ctx, c, runs.Filter{Space: id.Space(in.Space), Room: id.Room(in.Room), Experiment: id.Experiment(in.Experiment)}, in.RunFilter)
 			})
 			continue
 		}
@@ -138,7 +138,7 @@ func (s *Server) registerRuns() {
 			if _, err := s.services.Keeper.Space(ctx, c.Caller.Workspace, id.Space(in.Space)); err != nil {
 				return nil, err
 			}
-			return s.listRuns(ctx, c, executor.Filter{Space: id.Space(in.Space)}, in.RunFilter)
+			return s.listRuns(ctx, c, runs.Filter{Space: id.Space(in.Space)}, in.RunFilter)
 		})
 	}
 	wire.Handle(s.Server, wire.Operation{ID: "get-space-run", Needs: wire.Shows("run", "space_id", "run_id"), Method: http.MethodGet, Path: "/v1/spaces/{space_id}/runs/{run_id}", Tag: "runs", Summary: "Show a run with its result events"}, s.getRun)
@@ -202,7 +202,7 @@ func (s *Server) startRun(r *http.Request, c wire.Call, sp id.Space) (*eventsAns
 	if err != nil {
 		return nil, err
 	}
-	q := executor.Request{Workspace: c.Caller.Workspace, Space: sp, Title: sent.Title, Message: message, Key: c.ServiceKey()}
+	q := runs.Request{Workspace: c.Caller.Workspace, Space: sp, Title: sent.Title, Message: message, Key: c.ServiceKey()}
 	if sent.Context != nil {
 		q.Context = sent.Context.Files
 	}
@@ -281,7 +281,7 @@ type runList struct {
 	Next string    `json:"next_cursor,omitempty" doc:"Where the list goes on; absent at its end"`
 }
 
-func (s *Server) listRuns(ctx context.Context, c wire.Call, in executor.Filter, f RunFilter) (*struct{ Body runList }, error) {
+func (s *Server) listRuns(ctx context.Context, c wire.Call, in runs.Filter, f RunFilter) (*struct{ Body runList }, error) {
 	in.Status = run.Status(f.Status)
 	found, err := s.services.Executor.List(ctx, c.Caller.Workspace, in, f.Cursor.After, f.Limit+1)
 	if err != nil {
@@ -410,7 +410,7 @@ func (s *Server) bare(ctx context.Context, c wire.Call, doc run.Run) (run.Run, e
 // cancelChildren ends what the daemon executes in spaces for a run that an engine had. Nothing new can begin: it would expect the run as it was.
 func (s *Server) cancelChildren(ctx context.Context, c wire.Call, doc run.Run) error {
 	for after := ""; ; {
-		calls, err := s.services.Dispatcher.Calls(ctx, doc.Workspace, dispatcher.Of{Run: doc.ID}, after, 100)
+		calls, err := s.services.Dispatcher.Calls(ctx, doc.Workspace, engines.Of{Run: doc.ID}, after, 100)
 		if err != nil || len(calls) == 0 {
 			return err
 		}
@@ -419,7 +419,7 @@ func (s *Server) cancelChildren(ctx context.Context, c wire.Call, doc run.Run) e
 			if call.Child == "" || call.Status != step.Running {
 				continue
 			}
-			if err := s.services.Executor.Cancel(ctx, c.Origin(), doc.Workspace, call.Child, "the run for which it was executed was cancelled"); err != nil && !errors.Is(err, executor.ErrEnded) {
+			if err := s.services.Executor.Cancel(ctx, c.Origin(), doc.Workspace, call.Child, "the run for which it was executed was cancelled"); err != nil && !errors.Is(err, runs.ErrEnded) {
 				return err
 			}
 		}
@@ -442,7 +442,7 @@ func (s *Server) retainRun(ctx context.Context, c wire.Call, in *struct {
 		}
 	}
 	if c.Repeated > 0 {
-		doc, err := reader.Past[run.Run](ctx, s.services.Reader, c.Caller.Workspace, reader.Subject{Projection: run.Projection, Key: in.Run}, c.Repeated)
+		doc, err := query.Past[run.Run](ctx, s.services.Reader, c.Caller.Workspace, query.Subject{Projection: run.Projection, Key: in.Run}, c.Repeated)
 		if err != nil {
 			return nil, err
 		}

@@ -7,12 +7,12 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/label"
 	"agentbox/internal/domain/room"
-	"agentbox/internal/service/librarian"
+	"agentbox/internal/service/search"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
 type searchAnswer struct {
-	Results []librarian.Result `json:"results" nullable:"false" doc:"The newest first"`
+	Results []search.Result `json:"results" nullable:"false" doc:"The newest first"`
 	Indexed uint64             `json:"indexed_to_seq" doc:"The place in the log up to which was searched"`
 	Head    uint64             `json:"head_seq" doc:"The place of the last event when the search began"`
 	Whole   bool               `json:"complete" doc:"Everything up to head_seq was searched; false while the index is made anew"`
@@ -38,7 +38,7 @@ func (s *Server) registerSearch() {
 		shows := func(m room.Message) (bool, error) {
 			return sight.Shows(ctx, label.Resource{Type: label.OfMessage, ID: string(m.ID)})
 		}
-		a, err := s.services.Librarian.Search(ctx, c.Caller.Workspace, librarian.Query{Words: in.Q, Room: id.Room(in.Room), Thread: id.Thread(in.Thread), Limit: in.Limit, Shows: shows})
+		a, err := s.services.Librarian.Search(ctx, c.Caller.Workspace, search.Query{Words: in.Q, Room: id.Room(in.Room), Thread: id.Thread(in.Thread), Limit: in.Limit, Shows: shows})
 		return &struct{ Body searchAnswer }{searchAnswer{a.Results, a.Indexed, a.Head, a.Indexed >= a.Head}}, err
 	})
 }

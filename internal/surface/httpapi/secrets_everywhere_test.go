@@ -17,7 +17,7 @@ import (
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/kernel/journal"
-	"agentbox/internal/service/auditor"
+	"agentbox/internal/service/audit"
 	"agentbox/internal/surface/httpapi/wire"
 	"agentbox/internal/testkit"
 )
@@ -215,7 +215,7 @@ func TestNoFreeTextBringsASecretIn(t *testing.T) {
 			t.Errorf("%s has a secret in its header", e.Type)
 		}
 	}
-	if report, err := auditor.Verify(t.Context(), d.app.Log, "ws_dev"); err != nil || !report.OK {
+	if report, err := audit.Verify(t.Context(), d.app.Log, "ws_dev"); err != nil || !report.OK {
 		t.Errorf("the log does not prove itself: %+v, %v", report, err)
 	}
 }

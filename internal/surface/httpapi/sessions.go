@@ -8,7 +8,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
-	"agentbox/internal/service/registrar"
+	"agentbox/internal/service/identity"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -125,6 +125,6 @@ func workspaceOf(text string) (id.Workspace, error) {
 	return ws, err
 }
 
-func shownSession(o registrar.Opened) sessionTokens {
+func shownSession(o identity.Opened) sessionTokens {
 	return sessionTokens{o.ID, o.Principal, o.Workspace, o.AccessToken, o.AccessUntil, o.RefreshToken, o.RefreshUntil}
 }

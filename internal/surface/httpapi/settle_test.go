@@ -10,8 +10,8 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/kernel/journal"
-	"agentbox/internal/service/dispatcher"
-	"agentbox/internal/service/registrar"
+	"agentbox/internal/service/engines"
+	"agentbox/internal/service/identity"
 )
 
 // slow is a log that nobody reads until it is let go.
@@ -33,7 +33,7 @@ func TestEvidenceIsCollectedForWhoMightEndTheRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	scopes := registrar.EngineScopes()
+	scopes := identity.EngineScopes()
 	scopes.Actions = append(scopes.Actions, policy.RunComplete, policy.EvidenceCollect)
 	issued, err := d.app.Registrar.IssueEngineToken(t.Context(), owner, ws, engine.ID, scopes, time.Time{})
 	if err != nil {
@@ -43,9 +43,9 @@ func TestEvidenceIsCollectedForWhoMightEndTheRun(t *testing.T) {
 	d.app.Hands.Log = log
 	made := id.Run(d.must(t, "POST", "/v1/runs", someRun, "run_id"))
 	origin := event.Origin{Principal: engine.ID, Token: issued.Capability}
-	_, token, err := d.app.Hands.Claim(t.Context(), origin, ws, dispatcher.Wanted{})
+	_, token, err := d.app.Hands.Claim(t.Context(), origin, ws, engines.Wanted{})
 	if err == nil {
-		_, err = d.app.Hands.Complete(t.Context(), origin, dispatcher.Hold{Workspace: ws, Run: made, Token: token}, "", nil)
+		_, err = d.app.Hands.Complete(t.Context(), origin, engines.Hold{Workspace: ws, Run: made, Token: token}, "", nil)
 	}
 	if err == nil {
 		_, err = d.app.Registrar.RevokeEngineToken(t.Context(), owner, ws, engine.ID, issued.ID, "")

@@ -9,7 +9,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space"
-	"agentbox/internal/service/keeper"
+	"agentbox/internal/service/spaces"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -113,7 +113,7 @@ func (s *Server) forkSpace(ctx context.Context, c wire.Call, in *struct {
 	Body spaceFork
 }) (*spaceAnswer, error) {
 	b := in.Body
-	made, err := s.services.Keeper.Fork(context.WithoutCancel(ctx), c.Origin(), keeper.Fork{
+	made, err := s.services.Keeper.Fork(context.WithoutCancel(ctx), c.Origin(), spaces.Fork{
 		Workspace: c.Caller.Workspace, Space: id.Space(in.Space), At: b.At, Name: b.Name, Description: b.Description, Env: b.Env, Metadata: b.Metadata,
 		TTL: time.Duration(b.TTL) * time.Second, Key: c.ServiceKey(),
 	})

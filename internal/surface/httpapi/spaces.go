@@ -13,8 +13,8 @@ import (
 	"agentbox/internal/domain/label"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space"
-	"agentbox/internal/service/keeper"
-	"agentbox/internal/service/reader"
+	"agentbox/internal/service/spaces"
+	"agentbox/internal/service/query"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -137,7 +137,7 @@ func (s *Server) createSpace(ctx context.Context, c wire.Call, in *struct{ Body 
 			return nil, fault.New(fault.Invalid, "invalid_field", "room_id: %v", err)
 		}
 	}
-	q := keeper.Request{
+	q := spaces.Request{
 		Workspace: c.Caller.Workspace, Room: b.Room, Name: b.Name, Description: b.Description, Preset: b.Policy, Overrides: b.Overrides, Bundle: b.Bundle,
 		Runtime: b.Runtime, Tier: b.Tier, Env: b.Env, Metadata: b.Metadata, TTL: time.Duration(b.TTL) * time.Second, BestEffort: b.BestEffort, Key: c.ServiceKey(),
 	}
@@ -189,7 +189,7 @@ func (s *Server) updateSpace(ctx context.Context, c wire.Call, in *struct {
 	if c.Repeated > 0 {
 		return s.pastSpace(ctx, c, in.Space)
 	}
-	changed, err := s.services.Keeper.Update(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Space(in.Space), keeper.Change(in.Body))
+	changed, err := s.services.Keeper.Update(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Space(in.Space), spaces.Change(in.Body))
 	return &spaceAnswer{Body: changed}, err
 }
 
@@ -266,6 +266,6 @@ func (s *Server) routeCommand(ctx context.Context, c wire.Call, in *struct {
 
 // pastSpace is a space as a request left it that is repeated now.
 func (s *Server) pastSpace(ctx context.Context, c wire.Call, sp string) (*spaceAnswer, error) {
-	then, err := reader.Past[space.Space](ctx, s.services.Reader, c.Caller.Workspace, reader.Subject{Projection: space.Projection, EntityType: space.EntityType, Key: sp}, c.Repeated)
+	then, err := query.Past[space.Space](ctx, s.services.Reader, c.Caller.Workspace, query.Subject{Projection: space.Projection, EntityType: space.EntityType, Key: sp}, c.Repeated)
 	return &spaceAnswer{Body: then}, err
 }

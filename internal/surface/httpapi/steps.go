@@ -13,8 +13,8 @@ import (
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/step"
 	"agentbox/internal/domain/token"
-	"agentbox/internal/service/dispatcher"
-	"agentbox/internal/service/reader"
+	"agentbox/internal/service/engines"
+	"agentbox/internal/service/query"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -113,11 +113,11 @@ type OfRun[T ~string] struct {
 	Page[T]
 }
 
-func (o OfRun[T]) of() (dispatcher.Of, error) {
+func (o OfRun[T]) of() (engines.Of, error) {
 	if o.Run != "" && o.Step != "" {
-		return dispatcher.Of{}, fault.New(fault.Invalid, "invalid_filter", "name a run or a step, not both")
+		return engines.Of{}, fault.New(fault.Invalid, "invalid_filter", "name a run or a step, not both")
 	}
-	return dispatcher.Of{Run: id.Run(o.Run), Step: id.Step(o.Step)}, nil
+	return engines.Of{Run: id.Run(o.Run), Step: id.Step(o.Step)}, nil
 }
 
 type stepList struct {
@@ -145,7 +145,7 @@ func (s *Server) registerSteps() {
 		Run string `path:"run_id" doc:"The run"`
 		Page[id.Step]
 	}) (*struct{ Body stepList }, error) {
-		found, err := s.services.Dispatcher.Steps(ctx, c.Caller.Workspace, dispatcher.Of{Run: id.Run(in.Run)}, string(in.Cursor.After), in.Limit+1)
+		found, err := s.services.Dispatcher.Steps(ctx, c.Caller.Workspace, engines.Of{Run: id.Run(in.Run)}, string(in.Cursor.After), in.Limit+1)
 		if err != nil {
 			return nil, err
 		}
@@ -178,7 +178,7 @@ func (s *Server) registerSteps() {
 			sent = *in.Body
 		}
 		return s.concluded(ctx, c, in.CallPath, sent.Token, func(token string) (step.Call, error) {
-			return s.services.Dispatcher.Succeed(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, dispatcher.Shown{Token: token, Permit: sent.Permit}, id.ToolCall(in.Call), sent.Output)
+			return s.services.Dispatcher.Succeed(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, engines.Shown{Token: token, Permit: sent.Permit}, id.ToolCall(in.Call), sent.Output)
 		})
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -192,7 +192,7 @@ func (s *Server) registerSteps() {
 			sent = *in.Body
 		}
 		return s.concluded(ctx, c, in.CallPath, sent.Token, func(token string) (step.Call, error) {
-			return s.services.Dispatcher.FailCall(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, dispatcher.Shown{Token: token, Permit: sent.Permit}, id.ToolCall(in.Call), sent.Error, sent.Message)
+			return s.services.Dispatcher.FailCall(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, engines.Shown{Token: token, Permit: sent.Permit}, id.ToolCall(in.Call), sent.Error, sent.Message)
 		})
 	})
 	wire.Handle(s.Server, wire.Operation{ID: "list-tool-calls", Needs: wire.Shows("tool_call", "run_id", "step_id"), Method: http.MethodGet, Path: "/v1/toolcalls", Tag: "engines", Summary: "Tool calls, the newest first"},
@@ -232,7 +232,7 @@ func (s *Server) createStep(ctx context.Context, c wire.Call, in *struct {
 		doc, err := told[step.Step](ctx, s, c, step.Projection, step.EntityType)
 		return &struct{ Body step.Step }{doc}, err
 	}
-	doc, err := s.services.Dispatcher.AddStep(context.WithoutCancel(ctx), c.Once(), h, dispatcher.StepRequest{Kind: in.Body.Kind, Title: in.Body.Title, Input: in.Body.Input})
+	doc, err := s.services.Dispatcher.AddStep(context.WithoutCancel(ctx), c.Once(), h, engines.StepRequest{Kind: in.Body.Kind, Title: in.Body.Title, Input: in.Body.Input})
 	return &struct{ Body step.Step }{doc}, err
 }
 
@@ -243,7 +243,7 @@ func told[T any](ctx context.Context, s *Server, c wire.Call, projection, entity
 		var none T
 		return none, err
 	}
-	return reader.Past[T](ctx, s.services.Reader, c.Caller.Workspace, reader.Subject{Projection: projection, EntityType: entity, Key: last.EntityID}, c.Repeated)
+	return query.Past[T](ctx, s.services.Reader, c.Caller.Workspace, query.Subject{Projection: projection, EntityType: entity, Key: last.EntityID}, c.Repeated)
 }
 
 var errOtherActor = fault.New(fault.Denied, "agent_actor_id_mismatch", "the request names somebody else as who acts; only engines, owners and admins act for an agent")
@@ -287,11 +287,11 @@ func (s *Server) createCall(ctx context.Context, c wire.Call, in *struct {
 		return nil, err
 	}
 	var call step.Call
-	var no *dispatcher.Refused
+	var no *engines.Refused
 	if c.Repeated > 0 {
 		call, err = s.calledThen(ctx, c)
 	} else {
-		call, no, err = s.services.Dispatcher.Invoke(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, claim, dispatcher.CallRequest{
+		call, no, err = s.services.Dispatcher.Invoke(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, claim, engines.CallRequest{
 			Step: id.Step(in.Step), Tool: in.Body.Tool, Title: in.Body.Title, Input: in.Body.Input, Agent: agent, Token: under, Zone: event.Zone(in.Body.Zone),
 		})
 	}
@@ -333,7 +333,7 @@ func (s *Server) calledThen(ctx context.Context, c wire.Call) (step.Call, error)
 	if err != nil {
 		return step.Call{}, err
 	}
-	return reader.Past[step.Call](ctx, s.services.Reader, c.Caller.Workspace, reader.Subject{Projection: step.CallProjection, EntityType: step.CallEntity, Key: last.EntityID}, c.Repeated)
+	return query.Past[step.Call](ctx, s.services.Reader, c.Caller.Workspace, query.Subject{Projection: step.CallProjection, EntityType: step.CallEntity, Key: last.EntityID}, c.Repeated)
 }
 
 func (s *Server) concluded(ctx context.Context, c wire.Call, p CallPath, sent string, do func(token string) (step.Call, error)) (*struct{ Body step.Call }, error) {

@@ -8,7 +8,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/workspace"
-	"agentbox/internal/service/steward"
+	"agentbox/internal/service/workspaces"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -56,7 +56,7 @@ func (s *Server) registerTenants() {
 		Detail: "Only owners and admins of ws_dev may. The answer has the first key of the new workspace's owner, which is shown once.",
 	}, func(ctx context.Context, c wire.Call, in *struct{ Body workspaceRequest }) (*struct{ Body madeWorkspace }, error) {
 		b := in.Body
-		made, err := s.services.Steward.Create(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, steward.Request{
+		made, err := s.services.Steward.Create(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, workspaces.Request{
 			Created: workspace.Created{Workspace: b.Workspace, Kind: b.Kind, Name: b.Name, Tasks: b.Tasks}, Owner: b.Owner,
 		})
 		return &struct{ Body madeWorkspace }{madeWorkspace{made.Workspace, made.Owner, made.Key.ID, made.Text}}, err

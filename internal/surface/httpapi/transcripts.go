@@ -10,8 +10,8 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
-	"agentbox/internal/service/auditor"
-	"agentbox/internal/service/executor"
+	"agentbox/internal/service/audit"
+	"agentbox/internal/service/runs"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -36,7 +36,7 @@ func (s *Server) registerTranscripts() {
 }
 
 func (s *Server) exportRun(w http.ResponseWriter, r *http.Request, c wire.Call) error {
-	what := executor.Export{Redact: []string{run.RedactEnv}}
+	what := runs.Export{Redact: []string{run.RedactEnv}}
 	switch asked := r.URL.Query().Get("redact"); asked {
 	case "":
 	case "none":
@@ -121,7 +121,7 @@ func (s *Server) importRun(w http.ResponseWriter, r *http.Request, c wire.Call) 
 	if err != nil {
 		return err
 	}
-	attested, err := auditor.Attest(&t)
+	attested, err := audit.Attest(&t)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/run"
-	"agentbox/internal/service/auditor"
+	"agentbox/internal/service/audit"
 )
 
 // A transcript carries the proof of its events, which needs nothing but the file, and which a change breaks.
@@ -29,7 +29,7 @@ func TestATranscriptProvesItsEvents(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return auditor.Attest(&told)
+		return audit.Attest(&told)
 	}
 	a, err := read(raw)
 	if err != nil || a.Proven != a.Events || a.Whole != a.Events || a.Bound != 1 || a.Size == 0 || a.PublicKey != string(d.app.Prover.PublicKey()) {
@@ -50,7 +50,7 @@ func TestATranscriptProvesItsEvents(t *testing.T) {
 			t.Fatal(err)
 		}
 		change(told.Proof)
-		if _, err := auditor.Attest(&told); err == nil {
+		if _, err := audit.Attest(&told); err == nil {
 			t.Errorf("%s: it was taken", name)
 		}
 	}

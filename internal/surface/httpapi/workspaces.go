@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/workspace"
 	"agentbox/internal/kernel/merkle"
-	"agentbox/internal/service/mover"
+	"agentbox/internal/service/transfer"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -51,7 +51,7 @@ func (s *Server) importWorkspace(w http.ResponseWriter, r *http.Request, c wire.
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != workspaceMedia {
 		return fault.New(fault.Invalid, "unsupported_media_type", "a workspace is sent with `Content-Type: %s`", workspaceMedia)
 	}
-	file := mover.File{}
+	file := transfer.File{}
 	if key := r.URL.Query().Get("public_key"); key != "" {
 		var err error
 		if file.Key, err = merkle.ParsePublicKey(key); err != nil {

@@ -13,8 +13,8 @@ import (
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/memory"
 	"agentbox/internal/kernel/journal/journaltest"
-	"agentbox/internal/service/auditor"
-	"agentbox/internal/service/mover"
+	"agentbox/internal/service/audit"
+	"agentbox/internal/service/transfer"
 )
 
 // parcel is the file of a workspace with n events.
@@ -33,7 +33,7 @@ func parcel(t *testing.T, ws id.Workspace, n int) string {
 		}
 	}
 	var b bytes.Buffer
-	if _, err := mover.Write(t.Context(), &b, mover.Source{Log: log, Contents: memory.NewBlobs()}, ws, time.Time{}, "test"); err != nil {
+	if _, err := transfer.Write(t.Context(), &b, transfer.Source{Log: log, Contents: memory.NewBlobs()}, ws, time.Time{}, "test"); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -66,7 +66,7 @@ func TestAWorkspaceIsSentToADaemon(t *testing.T) {
 	if status != 201 || !strings.Contains(got, `"events":1200`) || !strings.Contains(got, `"workspace_id":"ws_parcel"`) {
 		t.Fatalf("%d %s", status, got)
 	}
-	report, documents, err := auditor.Audit(t.Context(), d.app.Log, d.app.Log, app.Definitions(), "ws_parcel")
+	report, documents, err := audit.Audit(t.Context(), d.app.Log, d.app.Log, app.Definitions(), "ws_parcel")
 	if err != nil || !report.OK || report.Checked != 1200 || !documents.OK {
 		t.Errorf("it is %+v %+v, %v", report, documents, err)
 	}

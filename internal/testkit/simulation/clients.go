@@ -15,9 +15,9 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
-	"agentbox/internal/service/executor"
+	"agentbox/internal/service/runs"
 	"agentbox/internal/service/gate"
-	"agentbox/internal/service/keeper"
+	"agentbox/internal/service/spaces"
 )
 
 // operations are what runs consist of; %[1]s is a name of their own.
@@ -81,7 +81,7 @@ func (s *simulation) makeSpace(chance *rand.Rand, key string) id.Space {
 	for {
 		var made id.Space
 		err := s.call(func(ctx context.Context, d *daemon) error {
-			doc, err := d.keeper.Create(ctx, d.owner, keeper.Request{Workspace: WS, TTL: keeper.MaxTTL, Runtime: runtime, Key: key})
+			doc, err := d.keeper.Create(ctx, d.owner, spaces.Request{Workspace: WS, TTL: spaces.MaxTTL, Runtime: runtime, Key: key})
 			made = doc.ID
 			return err
 		})
@@ -106,7 +106,7 @@ func (s *simulation) client(chance *rand.Rand, in id.Space, n int) {
 			s.wrong("a message: %v", err)
 			return
 		}
-		q := executor.Request{Workspace: WS, Space: in, Message: message, Key: fmt.Sprintf("%d-%d", n, r), Waits: chance.IntN(2) == 0}
+		q := runs.Request{Workspace: WS, Space: in, Message: message, Key: fmt.Sprintf("%d-%d", n, r), Waits: chance.IntN(2) == 0}
 		made := s.start(chance, q)
 		if chance.IntN(4) == 0 {
 			if again := s.start(chance, q); again != made {
@@ -125,7 +125,7 @@ func (s *simulation) client(chance *rand.Rand, in id.Space, n int) {
 	}
 }
 
-func (s *simulation) start(chance *rand.Rand, q executor.Request) id.Run {
+func (s *simulation) start(chance *rand.Rand, q runs.Request) id.Run {
 	for {
 		var made id.Run
 		err := s.call(func(ctx context.Context, d *daemon) error {

@@ -13,9 +13,9 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/cedar"
-	"agentbox/internal/service/executor"
+	"agentbox/internal/service/runs"
 	"agentbox/internal/service/gate"
-	"agentbox/internal/service/keeper"
+	"agentbox/internal/service/spaces"
 )
 
 // daemon is one of the daemons that live one after the other.
@@ -23,8 +23,8 @@ type daemon struct {
 	s      *simulation
 	wire   *wire
 	gate   *gate.Gate
-	keeper *keeper.Keeper
-	runs   *executor.Executor
+	keeper *spaces.Keeper
+	runs   *runs.Executor
 	owner  event.Origin
 
 	living context.Context // ends when its process does
@@ -53,11 +53,11 @@ func (s *simulation) open(left int, how death) (*daemon, error) {
 	if err != nil {
 		return d, err
 	}
-	d.keeper = keeper.New(keeper.Parts{
+	d.keeper = spaces.New(spaces.Parts{
 		Log: d.wire, Docs: s.log, Gate: d.gate, Library: d.gate, Store: &hostFiles{heavy}, Tiers: []space.Tier{light, heavy}, Place: place, Clock: s.clock, IDs: ids,
 		Logger: logger, MaxSpaces: 20, MaxLimits: space.DefaultLimits(), System: app.System,
 	})
-	d.runs = executor.New(executor.Parts{
+	d.runs = runs.New(runs.Parts{
 		Log: d.wire, Docs: s.log, Blobs: store{s.blobs, s}, Live: output{s.live, s}, Gate: d.gate, Agents: d.gate, Spaces: d.keeper, Bundles: d.gate,
 		Clock: s.clock, IDs: ids, Logger: logger,
 	})

@@ -20,7 +20,7 @@ import (
 	"agentbox/internal/driver/sqlite"
 	"agentbox/internal/kernel/journal/journaltest"
 	"agentbox/internal/kernel/projection"
-	"agentbox/internal/service/auditor"
+	"agentbox/internal/service/audit"
 	"agentbox/internal/testkit/pgtest"
 	"agentbox/internal/testkit/simulation"
 )
@@ -57,7 +57,7 @@ func TestTheSameLogInEveryStore(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			report, docs, err := auditor.Audit(t.Context(), store.log, store.log, app.Definitions(), simulation.WS)
+			report, docs, err := audit.Audit(t.Context(), store.log, store.log, app.Definitions(), simulation.WS)
 			if err != nil || !report.OK || !docs.OK {
 				t.Fatalf("seed %d, %s: %+v, %+v, %v", seed, store.name, report, docs, err)
 			}

@@ -10,7 +10,7 @@ import (
 	"agentbox/internal/domain/run"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
-	"agentbox/internal/service/auditor"
+	"agentbox/internal/service/audit"
 	"agentbox/internal/testkit"
 )
 
@@ -31,11 +31,11 @@ func (s *simulation) ended(crashed bool) {
 // runs, and no question is open whose run has ended.
 func (s *simulation) verify(when string) {
 	ctx := context.Background()
-	report, err := auditor.Verify(ctx, s.log, WS)
+	report, err := audit.Verify(ctx, s.log, WS)
 	if err != nil || !report.OK {
 		s.wrong("%s the log is damaged: %+v, %v", when, report.Findings, err)
 	}
-	documents, err := auditor.VerifyProjections(ctx, s.log, s.log, app.Definitions(), WS)
+	documents, err := audit.VerifyProjections(ctx, s.log, s.log, app.Definitions(), WS)
 	if err != nil || !documents.OK {
 		s.wrong("%s documents are not what the log says: %+v, %v", when, documents.Findings, err)
 	}

@@ -1,0 +1,313 @@
+package engines
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"agentbox/internal/domain/errand"
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/run"
+)
+
+// How long who waits for a run goes without looking for one: he is told of what this daemon makes claimable, but not of claims that expire, nor
+// of what other daemons record.
+const (
+	lookAgain         = 2 * time.Second
+	lookAgainTogether = time.Second
+)
+
+// Await is Claim that waits for a run until ctx ends, and then returns errand.ErrNothing. Who came first is served first, with what he wants.
+func (d *Dispatcher) Await(ctx context.Context, origin event.Origin, ws id.Workspace, want Wanted) (run.Run, string, error) {
+	record := context.WithoutCancel(ctx) // who has gone away finds the run with his idempotency key
+	again := lookAgain
+	if d.Together {
+		again = lookAgainTogether
+	}
+	barred := false // there was a run that is not for him
+	want = want.noting(&barred)
+	b, heard := d.bells.hang(ws, want), Offer{}
+	for waited := false; ; waited = true {
+		barred = false
+		doc, token, err := d.Claim(record, origin, ws, want)
+		if !errors.Is(err, errand.ErrNothing) {
+			if d.bells.takeDown(b); waited {
+				d.bells.again(ws) // there may be more
+			}
+			return doc, token, err
+		}
+		if barred {
+			d.bells.pass(heard)
+		}
+		heard = Offer{}
+		late, stop := d.Clock.NewTimer(again)
+		select {
+		case heard = <-b.rung:
+			stop()
+			if ctx.Err() != nil {
+				d.bells.pass(heard)
+				return run.Run{}, "", errand.ErrNothing
+			}
+			if heard.run.ID != "" {
+				if doc, token, err = d.accept(record, origin, want, heard.run); err == nil {
+					return doc, token, nil
+				}
+				d.bells.pass(heard)
+				if heard = (Offer{}); !errors.Is(err, errand.ErrNothing) {
+					return doc, token, err
+				}
+			}
+			d.bells.rehang(b)
+		case <-late:
+		case <-ctx.Done():
+			stop()
+		}
+		if ctx.Err() != nil {
+			d.bells.takeDown(b)
+			d.bells.pass(heard)
+			return run.Run{}, "", errand.ErrNothing
+		}
+	}
+}
+
+// noting returns what is wanted, and notes when a run is not for who wants it.
+func (w Wanted) noting(barred *bool) Wanted {
+	if shows := w.Shows; shows != nil {
+		w.Shows = func(r id.Run) (bool, error) {
+			may, err := shows(r)
+			*barred = *barred || !may
+			return may, err
+		}
+	}
+	if fits := w.Fits; fits != nil {
+		w.Fits = func(ctx context.Context, doc run.Run) (bool, error) {
+			can, err := fits(ctx, doc)
+			*barred = *barred || !can
+			return can, err
+		}
+	}
+	return w
+}
+
+// Listen returns where it is told, once, that a run of some workspace has become claimable that is of that kind of work, or may have; as far as this
+// daemon knows, and from now on. Who listens no more says so.
+func (d *Dispatcher) Listen(work string) (heard <-chan Offer, stop func()) {
+	b := d.bells.hang("", Wanted{Work: work})
+	return b.rung, func() { d.bells.takeDown(b) }
+}
+
+// accept claims a run that has just become claimable, if who waits for one wants it.
+func (d *Dispatcher) accept(ctx context.Context, origin event.Origin, want Wanted, doc run.Run) (run.Run, string, error) {
+	if want.Fits != nil {
+		if fits, err := want.Fits(ctx, doc); err != nil || !fits {
+			return run.Run{}, "", either(err, errand.ErrNothing)
+		}
+	}
+	doc, token, err := d.reach(ctx, origin, want, doc)
+	if errors.Is(err, errTaken) {
+		err = errand.ErrNothing
+	}
+	return doc, token, err
+}
+
+// bells wake those who wait for runs. The zero value is ready.
+type bells struct {
+	mu     sync.Mutex // guards all below
+	came   uint64     // how many have begun to wait
+	hung   map[id.Workspace][]*bell
+	places map[id.Workspace]*places
+}
+
+// bell is one who waits. It hangs in a workspace, "" for all, in the order in which they came, until it is rung or taken down.
+type bell struct {
+	kind
+	ws   id.Workspace
+	turn uint64
+	rung chan Offer // takes one
+}
+
+// kind is for what one waits.
+type kind struct {
+	room id.Room
+	work string
+}
+
+// Offer is what somebody is woken for: a run that has become claimable, or a workspace where it is worth to look again. It goes from one to the next of
+// those who hang in the workspace, and then of those who hang in all.
+type Offer struct {
+	workspace id.Workspace
+	run       run.Run // one without an ID for none
+	kind      kind    // for which it is worth to look, where there is no run
+	outside   bool    // it was offered to all who hang in the workspace
+	turn      uint64  // and up to this one
+}
+
+func (b *bell) hears(o Offer) bool {
+	if o.run.ID == "" {
+		return b.kind == o.kind
+	}
+	return (b.room == "" || b.room == o.run.Room) && (b.work == "" || b.work == o.run.Work)
+}
+
+// hang is called before the first look, so that nothing can become claimable between the look and the wait.
+func (s *bells) hang(ws id.Workspace, want Wanted) *bell {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.came++
+	b := &bell{kind: kind{want.Room, want.Work}, ws: ws, turn: s.came, rung: make(chan Offer, 1)}
+	s.put(b)
+	return b
+}
+
+// rehang hangs a bell that was rung, and emptied, where it hung.
+func (s *bells) rehang(b *bell) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.put(b)
+}
+
+// put hangs a bell in its turn. The lock is held.
+func (s *bells) put(b *bell) {
+	if s.hung == nil {
+		s.hung = map[id.Workspace][]*bell{}
+	}
+	at, _ := slices.BinarySearchFunc(s.hung[b.ws], b.turn, func(other *bell, turn uint64) int { return cmp.Compare(other.turn, turn) })
+	s.hung[b.ws] = slices.Insert(s.hung[b.ws], at, b)
+}
+
+// takeDown is called by who waits no more. Where he was rung meanwhile the next one is.
+func (s *bells) takeDown(b *bell) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.remove(b)
+	select {
+	case o := <-b.rung:
+		s.ring(o)
+	default:
+	}
+}
+
+// remove takes a bell off its hook. The lock is held.
+func (s *bells) remove(b *bell) {
+	at := slices.Index(s.hung[b.ws], b)
+	if at < 0 {
+		return
+	}
+	if s.hung[b.ws] = slices.Delete(s.hung[b.ws], at, at+1); len(s.hung[b.ws]) == 0 {
+		delete(s.hung, b.ws)
+	}
+}
+
+// offer wakes the first who wants a run that has become claimable.
+func (s *bells) offer(doc run.Run) { s.pass(Offer{workspace: doc.Workspace, run: doc}) }
+
+// pass wakes the next one. Whoever hangs again before him looks for himself.
+func (s *bells) pass(o Offer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ring(o)
+}
+
+// ring is pass, with the lock held.
+func (s *bells) ring(o Offer) {
+	if o.workspace == "" {
+		return
+	}
+	for _, outside := range []bool{false, true} {
+		ws, after := o.workspace, uint64(0)
+		if outside {
+			ws = ""
+		}
+		switch {
+		case outside == o.outside:
+			after = o.turn
+		case o.outside:
+			continue
+		}
+		at := slices.IndexFunc(s.hung[ws], func(b *bell) bool { return b.turn > after && b.hears(o) })
+		if at >= 0 {
+			b := s.hung[ws][at]
+			s.remove(b)
+			o.outside, o.turn = outside, b.turn
+			b.rung <- o
+			return
+		}
+	}
+}
+
+// places are the places for runs of a workspace.
+type places struct {
+	freed uint64 // how often one became free
+	none  bool   // somebody has found that there is none, and none became free since
+}
+
+// mostPlaces is of how many workspaces it is remembered; of which it is not, who waits looks again in a while.
+const mostPlaces = 10_000
+
+func (s *bells) at(ws id.Workspace) *places {
+	if s.places[ws] == nil {
+		if s.places == nil || len(s.places) >= mostPlaces {
+			s.places = map[id.Workspace]*places{}
+		}
+		s.places[ws] = &places{}
+	}
+	return s.places[ws]
+}
+
+// freed is how often a place for a run became free in a workspace.
+func (s *bells) freed(ws id.Workspace) uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at := s.places[ws]; at != nil {
+		return at.freed
+	}
+	return 0
+}
+
+// isFull notes that runs of a workspace wait for a place. Where one became free since freed was asked, before it was looked, those who wait look
+// again.
+func (s *bells) isFull(ws id.Workspace, freed uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at := s.at(ws); at.freed == freed {
+		at.none = true
+		return
+	}
+	s.wake(ws)
+}
+
+// hasRoom is told that fewer run in a workspace than before: where runs wait for that, those who wait for runs look again.
+func (s *bells) hasRoom(ws id.Workspace) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := s.at(ws)
+	at.freed++
+	if at.none {
+		at.none = false
+		s.wake(ws)
+	}
+}
+
+// again lets one of each kind of those who wait look again.
+func (s *bells) again(ws id.Workspace) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wake(ws)
+}
+
+// wake is again, with the lock held.
+func (s *bells) wake(ws id.Workspace) {
+	told := map[kind]bool{}
+	for _, of := range []id.Workspace{ws, ""} {
+		for _, b := range slices.Clone(s.hung[of]) {
+			if !told[b.kind] {
+				told[b.kind] = true
+				s.ring(Offer{workspace: ws, kind: b.kind})
+			}
+		}
+	}
+}

@@ -1,0 +1,180 @@
+package engines
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"agentbox/internal/domain/errand"
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/leak"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/kernel/journal"
+)
+
+// Request asks for a run that an engine executes.
+type Request struct {
+	Workspace  id.Workspace
+	Room       id.Room
+	Thread     id.Thread
+	Experiment id.Experiment
+	Title      string          // at most run.MaxTitle characters
+	Goal       string          // at most run.MaxGoal characters
+	Input      json.RawMessage // any JSON, at most run.MaxGiven bytes; nil for none
+	Tags       []string        // at most run.MaxTags words of run.MaxTag characters
+}
+
+// The refusals of a request for a run.
+var (
+	ErrExperimentNotFound = fault.New(fault.NotFound, "experiment_not_found", "there is no such experiment in this workspace")
+)
+
+func (q Request) check() error {
+	if q.Experiment != "" {
+		return ErrExperimentNotFound // there are none
+	}
+	if err := texts(text{"title", q.Title, run.MaxTitle}, text{"goal", q.Goal, run.MaxGoal}); err != nil {
+		return err
+	}
+	if len(q.Tags) > run.MaxTags {
+		return fault.New(fault.Invalid, "invalid_field", "%d tags were sent; at most %d are taken", len(q.Tags), run.MaxTags)
+	}
+	for _, tag := range q.Tags {
+		if tag == "" || strings.ContainsFunc(tag, func(c rune) bool { return c <= ' ' || c == 0x7f }) {
+			return fault.New(fault.Invalid, "invalid_field", "the tag %.120q is no word", tag)
+		}
+		if err := texts(text{"tags", tag, run.MaxTag}); err != nil {
+			return err
+		}
+	}
+	return fits("input", q.Input, run.MaxGiven)
+}
+
+// text is a text that was sent, and how many characters it may have.
+type text struct {
+	name, sent string
+	most       int
+}
+
+func texts(sent ...text) error {
+	for _, t := range sent {
+		if !utf8.ValidString(t.sent) {
+			return fault.New(fault.Invalid, "invalid_field", "%s is not UTF-8", t.name)
+		}
+		if n := utf8.RuneCountInString(t.sent); n > t.most {
+			return fault.New(fault.Invalid, "invalid_field", "%s has %d characters; it may have %d", t.name, n, t.most)
+		}
+	}
+	return nil
+}
+
+// fits refuses a JSON value that is too long.
+func fits(name string, sent json.RawMessage, most int) error {
+	if len(sent) > most {
+		return fault.New(fault.Exhausted, "field_too_large", "%s has %d bytes; it may have %d", name, len(sent), most).With("keep what is longer as an artifact")
+	}
+	return nil
+}
+
+// Create records a run that waits for an engine.
+func (d *Dispatcher) Create(ctx context.Context, origin event.Origin, q Request) (run.Run, error) {
+	if q.Room == "" {
+		q.Room = id.DefaultRoom
+	}
+	if err := q.check(); err != nil {
+		return run.Run{}, err
+	}
+	if err := d.Place(ctx, q.Workspace, q.Room, q.Thread); err != nil {
+		return run.Run{}, err
+	}
+	if origin.Correlation == "" {
+		origin.Correlation = id.New[id.Correlation](d.IDs)
+	}
+	created := run.Created{
+		Run: id.New[id.Run](d.IDs), Title: q.Title, Operations: []run.Outline{}, Trace: origin.Trace, Token: origin.Token,
+		Order: run.Order{Engine: true, Thread: q.Thread, Experiment: q.Experiment, Goal: q.Goal, Tags: q.Tags},
+	}
+	order := false
+	if _, order = errand.ReadOrder(q.Input); order {
+		created.Work = errand.Operations
+	}
+	clean, found := leak.Scan(q.Input)
+	if !order { // what an order says is executed as it is; of any other input the record is what counts, and engines get it as it was recorded
+		q.Input = clean
+	}
+	action := policy.Action{
+		Type: policy.RunCreate, Workspace: q.Workspace, Room: q.Room, Principal: origin.Principal, Token: origin.Token, Content: digest(q.Title, q.Goal, q.Input, q.Tags), Size: int64(len(q.Input)),
+	}
+	var room []event.DocumentVersion
+	if len(q.Input) > 0 {
+		// Before anything is kept of what may be refused.
+		ruling, err := d.Gate.Judge(ctx, action)
+		if err != nil {
+			return run.Run{}, err
+		}
+		if ruling.Decision.Outcome != policy.Deny {
+			if room, err = d.contentRoom(ctx, q.Workspace, int64(len(q.Input))); err != nil {
+				return run.Run{}, err
+			}
+			defer d.Blobs.Hold()() // until the event names it
+			stored, err := d.Blobs.Put(ctx, bytes.NewReader(q.Input), run.MaxGiven)
+			if err != nil {
+				return run.Run{}, err
+			}
+			created.Input = run.Input{Digest: stored.Digest, Size: stored.Size}
+		}
+	}
+	drafts := []event.Draft{draft(run.EventCreated, origin, run.Run{ID: created.Run, Workspace: q.Workspace, Room: q.Room, Order: created.Order}, created)}
+	if len(found) > 0 {
+		marked, said := leak.Tell(drafts[0], "", func() id.Event { return id.NewEvent(d.IDs) }, leak.Named(found, "input"), !order)
+		drafts = []event.Draft{marked, said}
+	}
+	var receipt event.Receipt
+	for try := 1; ; try++ {
+		var err error
+		receipt, err = d.Gate.Record(ctx, origin, action, origin.Once(event.Batch{
+			Workspace: q.Workspace, Drafts: drafts, Documents: append(room, event.DocumentVersion{Projection: run.Projection, Key: string(created.Run)}),
+		}))
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, journal.ErrConflict) || len(room) == 0 || try == tries {
+			return run.Run{}, err
+		}
+		if room, err = d.contentRoom(ctx, q.Workspace, int64(len(q.Input))); err != nil {
+			return run.Run{}, err
+		}
+	}
+	if receipt.Replayed {
+		return d.Find(ctx, q.Workspace, receipt.Events[0].Run)
+	}
+	doc, err := run.Evolve(run.Run{}, receipt.Events[0])
+	if err == nil {
+		d.bells.offer(doc)
+	}
+	return doc, err
+}
+
+// Given returns the input of a run, JSON as it was sent; null where there is none, or where it was redacted.
+func (d *Dispatcher) Given(ctx context.Context, doc run.Run) (json.RawMessage, error) {
+	if !doc.Engine || doc.Input.Digest.IsZero() {
+		return json.RawMessage("null"), nil
+	}
+	stored, err := d.Blobs.Open(ctx, doc.Input.Digest)
+	if err != nil {
+		return nil, err
+	}
+	defer stored.Close()
+	raw, err := io.ReadAll(io.LimitReader(stored, run.MaxGiven))
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Unavailable, "content_unreadable", "the input of the run cannot be read")
+	}
+	return raw, nil
+}

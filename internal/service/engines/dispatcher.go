@@ -1,0 +1,250 @@
+// Package engines hands runs out to engines, which execute them, and keeps what they say of them: claims, steps, tool calls, artifacts.
+//
+// An engine owns a run as long as its claim lasts. Everything that it records stands under the expectation that the run is as it was when its
+// claim token was looked at, so that an engine which has lost its claim, however late it wakes, changes nothing.
+package engines
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"time"
+
+	"agentbox/internal/domain/content"
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/workspace"
+	"agentbox/internal/kernel/blob"
+	"agentbox/internal/kernel/claim"
+	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/projection"
+)
+
+// Parts are what a dispatcher is made of.
+type Parts struct {
+	Log        journal.Journal
+	Docs       projection.Reader
+	Blobs      blob.Store
+	MaxContent int64 // bytes of content that the log of a workspace may name; 0 for without limit
+	Gate       policy.Gate
+	Tokens     claim.Tokens
+	ClaimTime  time.Duration // how long an engine owns a run without being heard of; 0 for run.ClaimTime
+	Seal       policy.Seal   // signs the permits of engines; the zero Seal signs none
+	Place      Place
+	Clock      event.Clock
+	IDs        *id.Source
+	Logger     *slog.Logger
+
+	Together bool // other daemons record claims too
+}
+
+// Place refuses a room that the workspace does not have, and a thread that the room does not have; an empty thread is none.
+type Place func(ctx context.Context, ws id.Workspace, room id.Room, thread id.Thread) error
+
+// Dispatcher hands out runs. Make it with New; every method may be called from any goroutine.
+type Dispatcher struct {
+	Parts
+
+	begun time.Time
+	terms *claim.Terms
+	hands hands
+	lulls lulls
+	bells bells
+
+	settling *settling
+
+	denials lulls // of claims, which are not recorded again so soon
+}
+
+// New returns a dispatcher of the given parts.
+func New(parts Parts) *Dispatcher {
+	if parts.ClaimTime == 0 {
+		parts.ClaimTime = run.ClaimTime
+	}
+	now := parts.Clock.Now()
+	terms := claim.NewTerms(now)
+	if parts.Together {
+		terms = claim.NewTermsTogether(now)
+	}
+	return &Dispatcher{Parts: parts, begun: now, terms: terms, settling: newSettling()}
+}
+
+// Hold is a run, and the token by which an engine shows that it has it; "" where nobody has claimed it.
+type Hold struct {
+	Workspace id.Workspace
+	Run       id.Run
+	Token     string
+	Permit    string // the text of the permit that was in the answer to the claim, "" for none; of what ends the run
+}
+
+// Shown is what an engine shows when it says what came of a tool call: the token of its claim, and the permit of the call, "" for none.
+type Shown struct{ Token, Permit string }
+
+// tries bounds how often something is recorded anew because the run has changed meanwhile.
+const tries = 16
+
+// Find returns a run of the workspace.
+func (d *Dispatcher) Find(ctx context.Context, ws id.Workspace, r id.Run) (run.Run, error) {
+	doc, _, err := d.load(ctx, ws, r)
+	return doc, err
+}
+
+func (d *Dispatcher) load(ctx context.Context, ws id.Workspace, r id.Run) (run.Run, uint64, error) {
+	doc, version, err := projection.Load[run.Run](ctx, d.Docs, ws, run.Projection, string(r))
+	if errors.Is(err, projection.ErrNotFound) {
+		err = run.ErrNotFound
+	}
+	return doc, version, err
+}
+
+// left returns what remains of the claim of a run.
+func (d *Dispatcher) left(doc run.Run) time.Duration {
+	if doc.Claim == nil {
+		return 0
+	}
+	return d.terms.Left(held(doc), d.Clock.Now())
+}
+
+func held(doc run.Run) claim.Held {
+	return claim.Held{Run: doc.ID, Fence: doc.Claim.Fence, Renewed: doc.Claim.Renewed, Until: doc.Claim.Until}
+}
+
+// saw notes a claim, or its renewal, that was recorded just now.
+func (d *Dispatcher) saw(doc run.Run) {
+	if doc.Claim != nil {
+		d.terms.Saw(held(doc), d.Clock.Now())
+	}
+}
+
+// entry is what is to be recorded of a run, and the action that it is.
+type entry struct {
+	action policy.Action // its workspace, room, principal, run and fence are filled in
+	drafts []event.Draft
+	expect []event.DocumentVersion // beside the run's own
+}
+
+// record records something of a run by who holds it. Make is called with the run as it is, again each time it has changed meanwhile.
+func (d *Dispatcher) record(ctx context.Context, origin event.Origin, h Hold, make func(run.Run) (entry, error)) (run.Run, event.Receipt, error) {
+	for try := 1; ; try++ {
+		doc, version, err := d.load(ctx, h.Workspace, h.Run)
+		if err != nil {
+			return doc, event.Receipt{}, err
+		}
+		if err := doc.MayWrite(h.Token, d.left(doc)); err != nil {
+			return doc, event.Receipt{}, err
+		}
+		e, err := make(doc)
+		if err != nil {
+			return doc, event.Receipt{}, err
+		}
+		receipt, err := d.append(ctx, origin, doc, version, e)
+		if errors.Is(err, journal.ErrConflict) && try < tries {
+			continue
+		}
+		return doc, receipt, err
+	}
+}
+
+// append takes an entry through the gate, under the expectation that the run has not changed.
+func (d *Dispatcher) append(ctx context.Context, origin event.Origin, doc run.Run, version uint64, e entry) (event.Receipt, error) {
+	a := e.action
+	a.Workspace, a.Room, a.Run, a.Fence = doc.Workspace, doc.Room, doc.ID, max(a.Fence, doc.Fence)
+	if a.Principal == "" {
+		a.Principal = origin.Principal
+	}
+	if a.Token == "" {
+		a.Token = origin.Token
+	}
+	return d.Gate.Record(ctx, origin, a, origin.Once(event.Batch{
+		Workspace: doc.Workspace, Drafts: e.drafts,
+		Documents: append(e.expect, event.DocumentVersion{Projection: run.Projection, Key: string(doc.ID), Version: version}),
+	}))
+}
+
+// draft drafts an event about a run itself.
+func draft(typ string, origin event.Origin, doc run.Run, data any) event.Draft {
+	if origin.Correlation == "" {
+		origin.Correlation = doc.Correlation
+	}
+	d := event.New(typ, origin, doc.Workspace, doc.Room, data).About(run.EntityType, string(doc.ID)).In(doc.ID, "")
+	d.Thread = doc.Thread
+	return d
+}
+
+// after returns the run as the events of a receipt leave it.
+func after(doc run.Run, receipt event.Receipt) (run.Run, error) {
+	for _, e := range receipt.Events {
+		if !run.Touches(e) || e.Run != doc.ID {
+			continue
+		}
+		var err error
+		if doc, err = run.Evolve(doc, e); err != nil {
+			return doc, err
+		}
+	}
+	return doc, nil
+}
+
+// room returns what the log has to expect so that one more run of a workspace runs, or run.ErrFull.
+func (d *Dispatcher) room(ctx context.Context, ws id.Workspace) ([]event.DocumentVersion, error) {
+	freed := d.bells.freed(ws)
+	load, version, err := projection.Load[run.Load](ctx, d.Docs, ws, run.LoadProjection, string(ws))
+	if err != nil && !errors.Is(err, projection.ErrNotFound) {
+		return nil, err
+	}
+	tenant, _, err := projection.Load[workspace.Workspace](ctx, d.Docs, ws, workspace.Workspaces, string(ws))
+	if errors.Is(err, projection.ErrNotFound) {
+		tenant, err = workspace.Unsaid(ws), nil
+	}
+	if err == nil && load.Room(tenant.Tasks) == 0 {
+		d.bells.isFull(ws, freed)
+		err = run.ErrFull
+	}
+	if err == nil && !d.Together && load.Ample(tenant.Tasks, d.hands.count()) {
+		return nil, nil
+	}
+	return []event.DocumentVersion{{Projection: run.LoadProjection, Key: string(ws), Version: version}}, err
+}
+
+// contentRoom refuses content that the workspace's quota has no room for, and returns what the log has to expect so that two that come at once do
+// not take the same room.
+func (d *Dispatcher) contentRoom(ctx context.Context, ws id.Workspace, size int64) ([]event.DocumentVersion, error) {
+	used, version, err := projection.Load[content.Usage](ctx, d.Docs, ws, content.Projection, string(ws))
+	if err != nil && !errors.Is(err, projection.ErrNotFound) {
+		return nil, err
+	}
+	if err := used.Room(size, d.MaxContent); err != nil || used.Ample(size, d.MaxContent) {
+		return nil, err
+	}
+	return []event.DocumentVersion{{Projection: content.Projection, Key: string(ws), Version: version}}, nil
+}
+
+// digest is what an action says of JSON that is recorded with it.
+func digest(values ...any) event.Digest {
+	raw, _ := json.Marshal(values) // what was decoded from JSON
+	return event.DigestOf(raw)
+}
+
+// inEvent reads content that stands in an event.
+func inEvent(raw []byte) io.ReadSeekCloser { return unclosed{bytes.NewReader(raw)} }
+
+type unclosed struct{ *bytes.Reader }
+
+// Close implements io.Closer.
+func (unclosed) Close() error { return nil }
+
+func asAsked(err error) (*policy.Asked, bool) { return errors.AsType[*policy.Asked](err) }
+
+// message is what an error says to people.
+func message(err error) string {
+	if f, ok := errors.AsType[*fault.Error](err); ok {
+		return f.Msg
+	}
+	return err.Error()
+}

@@ -1,0 +1,150 @@
+package engines
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/step"
+	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/projection"
+)
+
+// Begin starts a run by hand, without a claim: whoever may record its steps then may do so, and no engine is given it.
+func (d *Dispatcher) Begin(ctx context.Context, origin event.Origin, h Hold) (run.Run, error) {
+	doc, receipt, err := d.record(ctx, origin, h, func(doc run.Run) (entry, error) {
+		if doc.Status != run.Queued {
+			return entry{}, run.ErrNotQueued
+		}
+		place, err := d.room(ctx, doc.Workspace)
+		return entry{action: policy.Action{Type: policy.RunBegin}, drafts: []event.Draft{draft(run.EventStarted, origin, doc, run.Started{Run: doc.ID})}, expect: place}, err
+	})
+	if err != nil {
+		return doc, err
+	}
+	return after(doc, receipt)
+}
+
+// Complete ends a run well. The summary has at most run.MaxReportWords characters, the output, any JSON or nil, at most run.MaxReport bytes.
+func (d *Dispatcher) Complete(ctx context.Context, origin event.Origin, h Hold, summary string, output json.RawMessage) (run.Run, error) {
+	if err := either(texts(text{"summary", summary, run.MaxReportWords}), fits("output", output, run.MaxReport)); err != nil {
+		return run.Run{}, err
+	}
+	return d.end(ctx, origin, h, policy.RunComplete, run.EventCompleted, run.Finished{Run: h.Run, Summary: summary, Output: output})
+}
+
+// Fail ends a run badly. Why, a word or a line, and the message have at most run.MaxReportWords characters, what came of it all the same, any JSON
+// or nil, at most run.MaxReport bytes.
+func (d *Dispatcher) Fail(ctx context.Context, origin event.Origin, h Hold, why, message string, output json.RawMessage) (run.Run, error) {
+	if err := either(texts(text{"error", why, run.MaxReportWords}, text{"message", message, run.MaxReportWords}), fits("output", output, run.MaxReport)); err != nil {
+		return run.Run{}, err
+	}
+	return d.end(ctx, origin, h, policy.RunFail, run.EventFailed, run.Finished{Run: h.Run, Error: why, Message: message, Output: output})
+}
+
+func (d *Dispatcher) end(ctx context.Context, origin event.Origin, h Hold, action, typ string, f run.Finished) (run.Run, error) {
+	doc, receipt, err := d.record(ctx, origin, h, func(doc run.Run) (entry, error) {
+		if doc.Status != run.Running {
+			return entry{}, run.ErrNotRunning
+		}
+		if h.Permit != "" {
+			if err := d.spend(h.Permit, origin, claimPermit(doc)); err != nil {
+				return entry{}, err
+			}
+			f.Permit = event.DigestOf([]byte(h.Permit))
+		}
+		lost, expect, err := d.lost(ctx, origin, doc)
+		return entry{
+			action: policy.Action{Type: action, Content: digest(f.Summary, f.Output, f.Error, f.Message)}, drafts: append(lost, draft(typ, origin, doc, f)), expect: expect,
+		}, err
+	})
+	if err != nil {
+		return doc, err
+	}
+	d.terms.Forget(doc.ID)
+	d.bells.hasRoom(doc.Workspace)
+	d.close(ctx, origin, doc)
+	d.settle(ctx, origin, doc)
+	return after(doc, receipt)
+}
+
+// lostAtOnce is how many tool calls have their result in the commit that ends their run; those beyond it have it in the next ones.
+const lostAtOnce = 100
+
+// lost returns the results of the tool calls of a run that ends before anybody has said what came of them: nobody knows. They are recorded under
+// the expectation that nobody has meanwhile.
+func (d *Dispatcher) lost(ctx context.Context, origin event.Origin, doc run.Run) (drafts []event.Draft, expect []event.DocumentVersion, err error) {
+	open, err := d.Docs.Documents(ctx, projection.Query{Workspace: doc.Workspace, Name: step.CallProjection, Index: projection.Index{Name: indexOpen, Value: string(doc.ID)}, Limit: lostAtOnce})
+	for _, found := range open {
+		var c step.Call
+		if err := json.Unmarshal(found.Body, &c); err != nil {
+			return nil, nil, err
+		}
+		ended := step.Ended{Call: c.ID, Run: doc.ID, Tool: c.Tool, Fence: doc.Fence, Message: "the run ended before anybody said what came of the call"}
+		drafts = append(drafts, draft(step.EventUnknown, origin, doc, ended).About(step.CallEntity, string(c.ID)).In(doc.ID, c.Step))
+		expect = append(expect, event.DocumentVersion{Projection: step.CallProjection, Key: string(c.ID), Version: found.Version})
+	}
+	return drafts, expect, err
+}
+
+// close records the results of tool calls that were begun while the run ended, or were too many for the commit that ended it. Nothing is begun in
+// a run that has ended.
+func (d *Dispatcher) close(ctx context.Context, origin event.Origin, doc run.Run) {
+	ctx = context.WithoutCancel(ctx)
+	origin.Key = "" // that of the end
+	for {
+		drafts, expect, err := d.lost(ctx, origin, doc)
+		if err == nil && len(drafts) == 0 {
+			return
+		}
+		if err == nil {
+			_, err = d.Log.Append(ctx, event.Batch{Workspace: doc.Workspace, Drafts: drafts, Documents: expect})
+		}
+		if err != nil && !errors.Is(err, journal.ErrConflict) {
+			d.Logger.Warn("close the tool calls of a run", "code", "tool_calls_not_closed", "run", doc.ID, "error", err)
+			return
+		}
+	}
+}
+
+// Cancel ends a run, whoever has it: its engine learns of it with the next thing that it records. Stopping asks nobody.
+func (d *Dispatcher) Cancel(ctx context.Context, origin event.Origin, ws id.Workspace, r id.Run, reason string) (run.Run, error) {
+	if err := texts(text{"reason", reason, run.MaxReportWords}); err != nil {
+		return run.Run{}, err
+	}
+	if reason == "" {
+		reason = "cancelled on request"
+	}
+	for try := 1; ; try++ {
+		doc, version, err := d.load(ctx, ws, r)
+		if err != nil {
+			return doc, err
+		}
+		if doc.Status.Ended() {
+			return doc, run.ErrEnded
+		}
+		lost, expect, err := d.lost(ctx, origin, doc)
+		if err != nil {
+			return doc, err
+		}
+		receipt, err := d.Log.Append(ctx, origin.Once(event.Batch{
+			Workspace: ws, Drafts: append(lost, draft(run.EventCancelled, origin, doc, run.Finished{Run: r, Error: reason})),
+			Documents: append(expect, event.DocumentVersion{Projection: run.Projection, Key: string(r), Version: version}),
+		}))
+		if errors.Is(err, journal.ErrConflict) && try < tries {
+			continue
+		}
+		if err != nil {
+			return doc, err
+		}
+		d.terms.Forget(r)
+		d.bells.hasRoom(ws)
+		d.close(ctx, origin, doc)
+		d.settle(ctx, origin, doc)
+		return after(doc, receipt)
+	}
+}

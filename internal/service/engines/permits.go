@@ -1,0 +1,60 @@
+package engines
+
+import (
+	"crypto/ed25519"
+	"crypto/subtle"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/step"
+)
+
+// claimPermit is the permit to work on a run under its present claim.
+func claimPermit(doc run.Run) policy.SignedPermit {
+	p := policy.SignedPermit{Kind: policy.PermitRun, Workspace: doc.Workspace, Run: doc.ID}
+	if c := doc.Claim; c != nil {
+		p.Engine, p.Fence, p.Attempt, p.IssuedAt, p.BeginBy = c.Engine, c.Fence, c.Attempt, c.Since, c.Since.Add(run.ClaimTime)
+	}
+	return p
+}
+
+// callPermit is the permit to make a tool call, as it was decided on.
+func callPermit(ws id.Workspace, c step.Call) policy.SignedPermit {
+	return policy.SignedPermit{
+		Kind: policy.PermitCall, Workspace: ws, Run: c.Run, Engine: c.By, Fence: c.Fence, Call: c.ID, Tool: c.Tool, Action: c.Action,
+		IssuedAt: c.BegunAt, BeginBy: c.BegunAt.Add(run.ClaimTime),
+	}
+}
+
+// ClaimPermit returns the signed permit of a run's claim as it stood when the claim was answered, also for who repeats the request.
+func (d *Dispatcher) ClaimPermit(doc run.Run) string {
+	if d.Claimed(doc) == "" {
+		return "" // nobody's, or another installation's
+	}
+	return d.Seal.Sign(claimPermit(doc))
+}
+
+// CallPermit returns the signed permit of a tool call that was recorded under a claim.
+func (d *Dispatcher) CallPermit(ws id.Workspace, c step.Call) string {
+	if c.Fence == 0 {
+		return "" // of a run that was begun by hand
+	}
+	return d.Seal.Sign(callPermit(ws, c))
+}
+
+// PermitKey returns the public key that verifies the permits.
+func (d *Dispatcher) PermitKey() ed25519.PublicKey { return d.Seal.Public() }
+
+// spend refuses a permit that is not exactly the one that was given for something, or that somebody else shows. That it is used once is for the
+// log: what it is for ends once. The time until which the thing had to begin is over, as a rule, when it has ended.
+func (d *Dispatcher) spend(shown string, origin event.Origin, wanted policy.SignedPermit) error {
+	if _, err := d.Seal.Open(shown); err != nil {
+		return err
+	}
+	if wanted.Fence == 0 || wanted.Engine != origin.Principal || subtle.ConstantTimeCompare([]byte(shown), []byte(d.Seal.Sign(wanted))) != 1 {
+		return policy.ErrPermitInvalid
+	}
+	return nil
+}

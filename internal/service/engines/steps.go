@@ -1,0 +1,273 @@
+package engines
+
+import (
+	"context"
+	"encoding/json"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/step"
+)
+
+// StepRequest is a step that an engine begins.
+type StepRequest struct {
+	Kind  string          // a word
+	Title string          // at most step.MaxTitle characters
+	Input json.RawMessage // any JSON of at most step.MaxValue bytes, or nil
+}
+
+// AddStep records a step of a run.
+func (d *Dispatcher) AddStep(ctx context.Context, origin event.Origin, h Hold, q StepRequest) (step.Step, error) {
+	if q.Kind == "" {
+		return step.Step{}, step.ErrMissingKind
+	}
+	if err := either(word("kind", q.Kind), either(texts(text{"title", q.Title, step.MaxTitle}), fits("input", q.Input, step.MaxValue))); err != nil {
+		return step.Step{}, err
+	}
+	s := id.New[id.Step](d.IDs)
+	_, receipt, err := d.record(ctx, origin, h, func(doc run.Run) (entry, error) {
+		if doc.Status != run.Running {
+			return entry{}, run.ErrNotRunning
+		}
+		created := step.Created{Step: s, Run: doc.ID, Kind: q.Kind, Title: q.Title, Input: q.Input, Fence: doc.Fence}
+		return entry{
+			action: policy.Action{Type: policy.StepCreate, Content: digest(q.Kind, q.Title, q.Input)},
+			drafts: []event.Draft{draft(step.EventCreated, origin, doc, created).About(step.EntityType, string(s)).In(doc.ID, s)},
+			expect: []event.DocumentVersion{{Projection: step.Projection, Key: string(s)}},
+		}, nil
+	})
+	if err = running(err); err != nil {
+		return step.Step{}, err
+	}
+	return step.Step{}.Evolve(receipt.Events[0])
+}
+
+// CallRequest is a call of a tool that an engine is about to make.
+type CallRequest struct {
+	Step  id.Step
+	Tool  string          // a word
+	Title string          // at most step.MaxTitle characters
+	Input json.RawMessage // any JSON of at most step.MaxValue bytes, or nil
+	Agent id.Principal    // for whom it is made; "" for who records it
+	Token id.Token        // the capability token under which it is made
+	Zone  event.Zone      // "" for event.Supervised
+}
+
+// Refused is a tool call that may not be made, or not yet.
+type Refused struct {
+	Decision policy.Decision
+	Approval id.Approval // the question that a person has to answer, where one has
+}
+
+// Invoke asks the gate whether a tool may be called, and records the call if it may be. Where it may not, Refused says why; then nothing is
+// recorded but the refusal.
+func (d *Dispatcher) Invoke(ctx context.Context, origin event.Origin, ws id.Workspace, token string, q CallRequest) (step.Call, *Refused, error) {
+	if q.Tool == "" {
+		return step.Call{}, nil, step.ErrMissingTool
+	}
+	switch q.Zone {
+	case "", event.Sandbox, event.Supervised, event.HighStakes:
+	default:
+		return step.Call{}, nil, fault.New(fault.Invalid, "invalid_zone", "zone is sandbox, supervised or high_stakes, not %.32q", q.Zone)
+	}
+	if err := either(word("tool_name", q.Tool), either(texts(text{"title", q.Title, step.MaxTitle}), fits("input", q.Input, step.MaxValue))); err != nil {
+		return step.Call{}, nil, err
+	}
+	s, err := d.Step(ctx, ws, q.Step)
+	if err != nil {
+		return step.Call{}, nil, err
+	}
+	if q.Token != "" {
+		origin.Token = q.Token // under which it is done, and recorded
+	}
+	var decided policy.Decision
+	call := id.New[id.ToolCall](d.IDs)
+	_, receipt, err := d.record(ctx, origin, Hold{Workspace: ws, Run: s.Run, Token: token}, func(doc run.Run) (entry, error) {
+		if doc.Status != run.Running {
+			return entry{}, run.ErrNotRunning
+		}
+		a := policy.Action{
+			Type: policy.ToolCall, Workspace: ws, Room: doc.Room, Principal: q.Agent, Token: origin.Token, Run: doc.ID, Step: s.ID, Fence: doc.Fence,
+			Tool: q.Tool, Content: digest(q.Title, q.Input), Size: int64(len(q.Input)),
+		}
+		if a.Principal == "" {
+			a.Principal = origin.Principal
+		}
+		ruling, err := d.Gate.Judge(ctx, a)
+		if err != nil {
+			return entry{}, err
+		}
+		decided = ruling.Decision
+		if err := d.halted(ruling); err != nil {
+			return entry{}, err
+		}
+		invoked := step.Invoked{
+			Call: call, Run: doc.ID, Tool: q.Tool, Title: q.Title, Input: q.Input, Agent: q.Agent, Fence: doc.Fence,
+			Action: decided.Action, Decision: decided.Outcome.String(), Reason: decided.ReasonCode,
+		}
+		intent := draft(step.EventInvoked, origin, doc, invoked).About(step.CallEntity, string(call)).In(doc.ID, s.ID)
+		if q.Zone != "" {
+			intent.Zone = q.Zone
+		}
+		return entry{action: a, drafts: []event.Draft{intent}, expect: []event.DocumentVersion{{Projection: step.CallProjection, Key: string(call)}}}, nil
+	})
+	if why := refused(decided, err); why != nil {
+		return step.Call{}, why, nil
+	}
+	if err = running(err); err != nil {
+		return step.Call{}, nil, err
+	}
+	c, err := step.Call{}.Evolve(receipt.Events[0])
+	return c, nil, err
+}
+
+// halted refuses a tool call that was refused before, by the kill switch: who waits until it is lifted asks every other second, and the log has to
+// hear of it once.
+func (d *Dispatcher) halted(r policy.Ruling) error {
+	if r.Decision.Outcome != policy.Deny || r.Decision.ReasonCode != policy.ReasonKillSwitch {
+		return nil
+	}
+	of, now := string(r.Action.Workspace)+" "+string(r.Action.Step)+" "+r.Decision.Action.String(), d.passed()
+	if d.denials.last(of, now) {
+		return fault.New(fault.Denied, r.Decision.ReasonCode, "%s", r.Decision.Reason)
+	}
+	d.denials.until(of, now+denialTime)
+	return nil
+}
+
+// refused returns what the gate said of a tool call that it did not let pass, nil where something else was wrong.
+func refused(decided policy.Decision, err error) *Refused {
+	kind := fault.KindOf(err)
+	if err == nil || decided.Allowed() || kind != fault.Denied && kind != fault.Waiting {
+		return nil
+	}
+	r := &Refused{Decision: decided}
+	if asked, ok := asAsked(err); ok {
+		r.Approval = asked.Approval
+	}
+	if code := fault.CodeOf(err); code == policy.ReasonApprovalDenied || code == policy.ReasonApprovalExpired {
+		r.Decision.Outcome, r.Decision.ReasonCode, r.Decision.Reason = policy.Deny, code, message(err) // a person has decided
+	}
+	return r
+}
+
+// Succeed records that a tool call succeeded. The output is any JSON of at most step.MaxValue bytes, or nil.
+func (d *Dispatcher) Succeed(ctx context.Context, origin event.Origin, ws id.Workspace, by Shown, c id.ToolCall, output json.RawMessage) (step.Call, error) {
+	if err := fits("output", output, step.MaxValue); err != nil {
+		return step.Call{}, err
+	}
+	return d.conclude(ctx, origin, ws, by, step.EventSucceeded, step.Ended{Call: c, Output: output})
+}
+
+// FailCall records that a tool call failed. The error is any JSON of at most step.MaxValue bytes, or nil.
+func (d *Dispatcher) FailCall(ctx context.Context, origin event.Origin, ws id.Workspace, by Shown, c id.ToolCall, why json.RawMessage, message string) (step.Call, error) {
+	if err := either(fits("error", why, step.MaxValue), texts(text{"message", message, step.MaxMessage})); err != nil {
+		return step.Call{}, err
+	}
+	return d.conclude(ctx, origin, ws, by, step.EventFailed, step.Ended{Call: c, Error: why, Message: message})
+}
+
+func (d *Dispatcher) conclude(ctx context.Context, origin event.Origin, ws id.Workspace, by Shown, typ string, ended step.Ended) (step.Call, error) {
+	c, err := d.Call(ctx, ws, ended.Call)
+	if err != nil {
+		return c, err
+	}
+	_, receipt, err := d.record(ctx, origin, Hold{Workspace: ws, Run: c.Run, Token: by.Token}, func(doc run.Run) (entry, error) {
+		now, version, err := found[step.Call](ctx, d, ws, step.CallProjection, string(c.ID), step.ErrCallNotFound)
+		switch {
+		case err != nil:
+			return entry{}, err
+		case doc.Status != run.Running:
+			return entry{}, run.ErrNotRunning
+		case now.Status != step.Running:
+			return entry{}, step.ErrCallEnded
+		}
+		c, ended.Run, ended.Tool, ended.Fence = now, doc.ID, now.Tool, doc.Fence
+		report := origin
+		if now.Child != "" {
+			if err := d.agrees(ctx, typ, ws, now.Child); err != nil {
+				return entry{}, err
+			}
+			report.Follows = event.Subject{Type: event.RunSubject, ID: string(now.Child)}
+		}
+		if by.Permit != "" {
+			p := callPermit(doc.Workspace, now)
+			p.Fence = doc.Fence // of an earlier claim it is worth nothing
+			if err := d.spend(by.Permit, origin, p); err != nil {
+				return entry{}, err
+			}
+			ended.Permit = event.DigestOf([]byte(by.Permit))
+		}
+		return entry{
+			action: policy.Action{Type: policy.ToolReport, Step: c.Step, Subject: string(c.ID), Tool: c.Tool, Content: digest(ended.Output, ended.Error, ended.Message)},
+			drafts: []event.Draft{draft(typ, report, doc, ended).About(step.CallEntity, string(c.ID)).In(doc.ID, c.Step)},
+			expect: []event.DocumentVersion{{Projection: step.CallProjection, Key: string(c.ID), Version: version}},
+		}, nil
+	})
+	if err = running(err); err != nil {
+		return c, err
+	}
+	return c.Evolve(receipt.Events[0])
+}
+
+// agrees refuses to record that a tool call succeeded where the daemon knows better: its child run, which the daemon executes, has not succeeded.
+func (d *Dispatcher) agrees(ctx context.Context, typ string, ws id.Workspace, child id.Run) error {
+	if typ != step.EventSucceeded {
+		return nil // an engine may give up
+	}
+	doc, _, err := d.load(ctx, ws, child)
+	if err == nil && doc.Status != run.Succeeded {
+		err = fault.New(fault.Conflict, step.ErrChildOpen.Code, "the run %s of this tool call is %s; the call succeeds only where its run does", child, doc.Status).
+			With("Wait until that run has ended, or report that the tool call failed.")
+	}
+	return err
+}
+
+// Vouch returns what stands behind a run in a space that an engine asks for under one of its tool calls.
+func (d *Dispatcher) Vouch(ctx context.Context, ws id.Workspace, token string, c id.ToolCall) (run.Under, error) {
+	call, version, err := found[step.Call](ctx, d, ws, step.CallProjection, string(c), step.ErrCallNotFound)
+	if err != nil {
+		return run.Under{}, err
+	}
+	doc, at, err := d.load(ctx, ws, call.Run)
+	if err != nil {
+		return run.Under{}, err
+	}
+	if err := running(doc.MayWrite(token, d.left(doc))); err != nil {
+		return run.Under{}, err
+	}
+	u := run.Under{
+		Parent: run.Parent{Run: call.Run, Call: c, Fence: doc.Fence}, Child: call.Child,
+		Expect: []event.DocumentVersion{{Projection: run.Projection, Key: string(doc.ID), Version: at}, {Projection: step.CallProjection, Key: string(c), Version: version}},
+	}
+	switch {
+	case u.Child != "":
+		return u, nil
+	case doc.Status != run.Running:
+		return u, run.ErrNotRunning
+	case call.Status != step.Running:
+		return u, step.ErrCallEnded
+	}
+	return u, nil
+}
+
+// running says of a run that has ended what the routes of steps say: that it does not run.
+func running(err error) error { return ended(err) }
+
+func word(name, sent string) error {
+	if !step.Word(sent) {
+		return fault.New(fault.Invalid, "invalid_field", "%s is %.140q; it is a word of at most %d letters, digits and _.:/-", name, sent, step.MaxWord)
+	}
+	return nil
+}
+
+// either returns the first of two errors that is one.
+func either(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
+}

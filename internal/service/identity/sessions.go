@@ -1,0 +1,353 @@
+package identity
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"io"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/crypto/scrypt"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/principal"
+	"agentbox/internal/domain/workspace"
+	"agentbox/internal/kernel/projection"
+)
+
+// What scrypt costs: 32 MiB and about a tenth of a second for each try.
+const (
+	scryptN      = 1 << 15
+	scryptR      = 8
+	scryptP      = 1
+	scryptBytes  = 32
+	maxHashing   = 2 // at once, so that whoever guesses does not use up the memory
+	reasonLogout = "logout"
+	reasonReuse  = "refresh_token_reused"
+)
+
+// Opened is a session with its tokens, which are shown once.
+type Opened struct {
+	principal.Session
+	AccessToken, RefreshToken string
+}
+
+// stretch makes of a passphrase what is stored.
+func (r *Registrar) stretch(ctx context.Context, passphrase string, salt []byte) ([]byte, error) {
+	select {
+	case r.hashing <- struct{}{}:
+	case <-ctx.Done():
+		return nil, fault.Wrap(ctx.Err(), fault.Unavailable, "interrupted", "the request was given up")
+	}
+	defer func() { <-r.hashing }()
+	return scrypt.Key([]byte(passphrase), salt, scryptN, scryptR, scryptP, scryptBytes)
+}
+
+// Bootstrap gives the owner of a workspace a passphrase, and makes the owner where there is none. Token is the daemon's own; only who can read
+// its data directory has it.
+func (r *Registrar) Bootstrap(ctx context.Context, owners Owners, token string, ws id.Workspace, name, passphrase string) (id.Principal, error) {
+	if r.BootstrapToken == "" || subtle.ConstantTimeCompare([]byte(token), []byte(r.BootstrapToken)) != 1 {
+		return "", principal.ErrBootstrap
+	}
+	if err := principal.CheckName(name); err != nil {
+		return "", err
+	}
+	if err := checkPassphrase(passphrase); err != nil {
+		return "", err
+	}
+	if err := r.living(ctx, ws); err != nil {
+		return "", err
+	}
+	if _, _, err := r.login(ctx, ws, string(ws)); err == nil || !errors.Is(err, projection.ErrNotFound) {
+		return "", errors.Join(err, unless(err, principal.ErrOwnerExists))
+	}
+	owner, err := owners.Owner(ctx, ws, name)
+	if err != nil {
+		return "", err
+	}
+	set, err := r.verifier(ctx, owner, passphrase)
+	if err != nil {
+		return "", err
+	}
+	// The document's key is the workspace: there is one owner who logs in, whoever is first.
+	_, err = r.Log.Append(ctx, event.Batch{
+		Workspace: ws, Drafts: []event.Draft{r.draft(principal.LoginSetType, event.Origin{Principal: owner}, ws, set, principal.LoginEntity, string(ws))},
+		Documents: []event.DocumentVersion{{Projection: principal.LoginProjection, Key: string(ws)}},
+	})
+	if fault.KindOf(err) == fault.Conflict {
+		err = principal.ErrOwnerExists
+	}
+	return owner, err
+}
+
+func checkPassphrase(text string) error {
+	if len(text) < principal.MinPassphrase || len(text) > principal.MaxPassphrase || !utf8.ValidString(text) {
+		return principal.ErrPassphrase
+	}
+	return nil
+}
+
+// verifier makes of a passphrase what is stored of it.
+func (r *Registrar) verifier(ctx context.Context, p id.Principal, passphrase string) (set principal.LoginSet, err error) {
+	set = principal.LoginSet{Principal: p, Salt: make([]byte, principal.SaltBytes)}
+	if _, err := io.ReadFull(r.Entropy, set.Salt); err != nil {
+		return set, fault.Wrap(err, fault.Internal, "no_randomness", "no passphrase can be set: the source of chance failed")
+	}
+	set.Verifier, err = r.stretch(ctx, passphrase, set.Salt)
+	return set, err
+}
+
+// SetPassphrase gives the person who asks a passphrase, by which he logs in from then on. Whoever has one shows it; a wrong one counts as a try to
+// log in. It takes what is wholly his own: under a capability token nobody sets one.
+func (r *Registrar) SetPassphrase(ctx context.Context, origin event.Origin, ws id.Workspace, current, passphrase string) error {
+	if err := checkPassphrase(passphrase); err != nil {
+		return err
+	}
+	if origin.Token != "" {
+		return errNoLoginUnderToken
+	}
+	if origin.Principal.Kind() != id.User {
+		return principal.ErrNotAPerson
+	}
+	if err := r.living(ctx, ws); err != nil {
+		return err
+	}
+	key, err := r.loginKey(ctx, ws, origin.Principal)
+	if err != nil {
+		return err
+	}
+	set, err := r.verifier(ctx, origin.Principal, passphrase)
+	if err != nil {
+		return err
+	}
+	if issuer, err := r.issuer(ctx, ws, origin); err != nil {
+		return err
+	} else if issuer != origin.Principal {
+		set.IssuedBy = issuer
+	}
+	return again(func() error {
+		doc, version, err := r.login(ctx, ws, key)
+		if err != nil && !errors.Is(err, projection.ErrNotFound) {
+			return err
+		}
+		expect := []event.DocumentVersion{{Projection: principal.LoginProjection, Key: key, Version: version}}
+		if doc.Principal != "" {
+			now := r.Clock.Now().UTC()
+			switch {
+			case current == "":
+				return principal.ErrCurrent
+			case now.Before(doc.ShutUntil):
+				return principal.ErrShut
+			}
+			shown, err := r.stretch(ctx, current, doc.Salt)
+			if err != nil {
+				return err
+			}
+			if subtle.ConstantTimeCompare(shown, doc.Verifier) != 1 {
+				return r.wrong(ctx, ws, key, doc, now, expect)
+			}
+		}
+		action := policy.Action{Type: policy.PassphraseSet, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(origin.Principal)}
+		_, err = r.Gate.Record(ctx, origin, action, origin.Once(event.Batch{
+			Workspace: ws, Drafts: []event.Draft{r.draft(principal.LoginSetType, origin, ws, set, principal.LoginEntity, key)}, Documents: expect,
+		}))
+		return err
+	})
+}
+
+var errNoLoginUnderToken = fault.New(fault.Denied, policy.ReasonScopeAction, "a passphrase is not bound by a capability token, so whoever acts under one sets none").
+	With("Act without it.")
+
+// Owners knows the owner of a workspace.
+type Owners interface {
+	// Owner returns the owner of a workspace and makes one, with the given name, where there is none.
+	Owner(ctx context.Context, ws id.Workspace, name string) (id.Principal, error)
+}
+
+// unless returns other where there is no error.
+func unless(err, other error) error {
+	if err == nil {
+		return other
+	}
+	return nil
+}
+
+func (r *Registrar) login(ctx context.Context, ws id.Workspace, key string) (principal.Login, uint64, error) {
+	return projection.Load[principal.Login](ctx, r.Docs, ws, principal.LoginProjection, key)
+}
+
+// loginKey returns under which key the login of a person stands, or would stand.
+func (r *Registrar) loginKey(ctx context.Context, ws id.Workspace, p id.Principal) (string, error) {
+	doc, _, err := r.login(ctx, ws, string(ws))
+	if err != nil && !errors.Is(err, projection.ErrNotFound) {
+		return "", err
+	}
+	if p == "" || doc.Principal == p {
+		return string(ws), nil
+	}
+	return string(p), nil
+}
+
+// Login opens a session of a person, or where none is named, of the owner who was given a passphrase with the bootstrap token. After MaxTries wrong passphrases in a row he logs in no more for ShutTime, and the log says
+// so; of many who guess at once none is let in once that number is reached.
+func (r *Registrar) Login(ctx context.Context, ws id.Workspace, p id.Principal, passphrase string) (Opened, error) {
+	var opened Opened
+	if len(passphrase) > principal.MaxPassphrase {
+		return opened, principal.ErrWrong
+	}
+	if err := r.living(ctx, ws); err != nil {
+		return opened, err
+	}
+	key, err := r.loginKey(ctx, ws, p)
+	if err != nil {
+		return opened, err
+	}
+	stretched := map[string][]byte{} // by salt: a try that meets another one is not stretched twice
+	err = again(func() error {
+		doc, version, err := r.login(ctx, ws, key)
+		if err != nil && !errors.Is(err, projection.ErrNotFound) {
+			return err
+		}
+		now := r.Clock.Now().UTC()
+		if now.Before(doc.ShutUntil) {
+			return principal.ErrShut
+		}
+		salt := doc.Salt
+		if len(salt) == 0 {
+			salt = make([]byte, principal.SaltBytes) // an owner who is not there takes as long
+		}
+		if stretched[string(salt)] == nil {
+			if stretched[string(salt)], err = r.stretch(ctx, passphrase, salt); err != nil {
+				return err
+			}
+		}
+		right := subtle.ConstantTimeCompare(stretched[string(salt)], doc.Verifier) == 1
+		expect := []event.DocumentVersion{{Projection: principal.LoginProjection, Key: key, Version: version}}
+		switch {
+		case doc.Principal == "":
+			return principal.ErrWrong
+		case !right:
+			return r.wrong(ctx, ws, key, doc, now, expect)
+		}
+		who, _, err := r.who(ctx, ws, doc.Principal)
+		if err != nil || who.Quarantined {
+			return errors.Join(err, unless(err, principal.ErrWrong))
+		}
+		opened, err = r.open(ctx, ws, principal.SessionBegunType, principal.Session{ID: id.New[id.Session](r.IDs), Principal: doc.Principal, IssuedBy: doc.IssuedBy}, key, now, expect)
+		return err
+	})
+	return opened, err
+}
+
+// living refuses to record anything of a login in an archived workspace: what is in it is read with keys, and a session that there is can be ended.
+func (r *Registrar) living(ctx context.Context, ws id.Workspace) error {
+	doc, _, err := projection.Load[workspace.Workspace](ctx, r.Docs, ws, workspace.Workspaces, string(ws))
+	if err != nil && !errors.Is(err, projection.ErrNotFound) {
+		return err
+	}
+	if doc.Archived() {
+		return workspace.ErrArchived
+	}
+	return nil
+}
+
+// wrong records a wrong passphrase, and shuts the login where it is one too many.
+func (r *Registrar) wrong(ctx context.Context, ws id.Workspace, key string, doc principal.Login, now time.Time, expect []event.DocumentVersion) error {
+	d := principal.LoginRefused{Principal: doc.Principal, Failures: doc.Failures + 1}
+	typ, why := principal.LoginRefusedType, error(principal.ErrWrong)
+	if !doc.ShutUntil.IsZero() {
+		d.Failures = 1 // it was shut, and is open again
+	}
+	if d.Failures >= principal.MaxTries {
+		typ, d.Until = principal.LoginShutType, now.Add(principal.ShutTime)
+	}
+	_, err := r.Log.Append(ctx, event.Batch{
+		Workspace: ws, Drafts: []event.Draft{r.draft(typ, event.Origin{Principal: doc.Principal}, ws, d, principal.LoginEntity, key)}, Documents: expect,
+	})
+	return errors.Join(err, unless(err, why))
+}
+
+// open records new tokens of a session.
+func (r *Registrar) open(ctx context.Context, ws id.Workspace, typ string, s principal.Session, login string, now time.Time, expect []event.DocumentVersion) (Opened, error) {
+	var o Opened
+	var err error
+	if o.AccessToken, err = principal.AccessForm.New(ws, string(s.ID), r.Entropy); err != nil {
+		return Opened{}, err
+	}
+	if o.RefreshToken, err = principal.RefreshForm.New(ws, string(s.ID), r.Entropy); err != nil {
+		return Opened{}, err
+	}
+	d := principal.SessionTokens{
+		Session: s.ID, Principal: s.Principal, Access: principal.Seal(r.Secret, o.AccessToken), AccessUntil: now.Add(principal.AccessTime),
+		Refresh: principal.Seal(r.Secret, o.RefreshToken), RefreshUntil: now.Add(principal.RefreshTime), Login: login, IssuedBy: s.IssuedBy,
+	}
+	if login == string(ws) {
+		d.Login = "" // as it was before others logged in
+	}
+	origin := event.Origin{Principal: s.Principal}
+	drafts := []event.Draft{r.draft(typ, origin, ws, d, principal.SessionEntity, string(s.ID))}
+	receipt, err := r.Log.Append(ctx, event.Batch{Workspace: ws, Drafts: drafts, Documents: expect})
+	if err != nil {
+		return Opened{}, err
+	}
+	o.Session, err = s.Evolve(receipt.Events[0])
+	return o, err
+}
+
+// Refresh exchanges a refresh token for new tokens. One that was used before ends the session, for two have it, and one of them stole it.
+func (r *Registrar) Refresh(ctx context.Context, token string) (Opened, error) {
+	ws, s, ok := principal.ParseRefresh(token)
+	if !ok {
+		return Opened{}, principal.ErrRefresh
+	}
+	var opened Opened
+	err := again(func() error {
+		doc, version, err := projection.Load[principal.Session](ctx, r.Docs, ws, principal.SessionProjection, string(s))
+		if errors.Is(err, projection.ErrNotFound) {
+			return principal.ErrRefresh
+		}
+		if err != nil {
+			return err
+		}
+		now := r.Clock.Now().UTC()
+		expect := []event.DocumentVersion{{Projection: principal.SessionProjection, Key: string(s), Version: version}}
+		right, used := doc.Refreshes(principal.Seal(r.Secret, token), now)
+		if used {
+			return errors.Join(principal.ErrRefresh, r.end(ctx, ws, doc, reasonReuse, expect))
+		}
+		who, _, err := r.who(ctx, ws, doc.Principal)
+		if err != nil || !right || who.Quarantined {
+			return errors.Join(err, unless(err, principal.ErrRefresh))
+		}
+		if err := r.living(ctx, ws); err != nil {
+			return err
+		}
+		opened, err = r.open(ctx, ws, principal.SessionRefreshedType, doc, "", now, expect)
+		return err
+	})
+	return opened, err
+}
+
+// Logout ends a session.
+func (r *Registrar) Logout(ctx context.Context, ws id.Workspace, s id.Session) error {
+	return again(func() error {
+		doc, version, err := projection.Load[principal.Session](ctx, r.Docs, ws, principal.SessionProjection, string(s))
+		if err != nil || !doc.EndedAt.IsZero() {
+			return err
+		}
+		return r.end(ctx, ws, doc, reasonLogout, []event.DocumentVersion{{Projection: principal.SessionProjection, Key: string(s), Version: version}})
+	})
+}
+
+func (r *Registrar) end(ctx context.Context, ws id.Workspace, doc principal.Session, reason string, expect []event.DocumentVersion) error {
+	ended := principal.SessionEnded{Session: doc.ID, Reason: reason}
+	_, err := r.Log.Append(ctx, event.Batch{
+		Workspace: ws, Documents: expect,
+		Drafts: []event.Draft{r.draft(principal.SessionEndedType, event.Origin{Principal: doc.Principal}, ws, ended, principal.SessionEntity, string(doc.ID))},
+	})
+	return err
+}

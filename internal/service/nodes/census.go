@@ -1,0 +1,102 @@
+// Package nodes knows the daemons that work on the log, and gives up one that never comes back.
+package nodes
+
+import (
+	"context"
+	"slices"
+	"unicode/utf8"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/node"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/principal"
+)
+
+// Parts are what a census is made of.
+type Parts struct {
+	Members node.Members
+	Gate    policy.Gate
+	System  id.Principal                                                    // who ends what is left of a node that was given up
+	GiveUp  func(ctx context.Context, origin event.Origin, n id.Node) error // ends its spaces
+}
+
+// Census knows the nodes. Its methods are safe for concurrent use.
+type Census struct{ Parts }
+
+// New returns a census of the given parts.
+func New(p Parts) *Census { return &Census{p} }
+
+// List returns the nodes in the order in which they joined first.
+func (c *Census) List(ctx context.Context) ([]node.Member, error) { return c.Members.Members(ctx) }
+
+// find returns one node.
+func (c *Census) find(ctx context.Context, n id.Node) (node.Member, error) {
+	all, err := c.Members.Members(ctx)
+	if err != nil {
+		return node.Member{}, err
+	}
+	i := slices.IndexFunc(all, func(m node.Member) bool { return m.Node == n })
+	if i < 0 {
+		return node.Member{}, node.ErrNone
+	}
+	return all[i], nil
+}
+
+// Remove gives up a node that does not live: that is recorded, then nothing that it writes is taken any more, then its spaces end with their
+// runs. What of that was not done yet is done by who is asked next, also of a node that was given up before. Only the owner of the
+// installation may.
+func (c *Census) Remove(ctx context.Context, origin event.Origin, who principal.Caller, n id.Node, reason string) (node.Member, error) {
+	if len(reason) > node.MaxReason || !utf8.ValidString(reason) {
+		return node.Member{}, node.ErrReason
+	}
+	if who.Workspace != id.DefaultWorkspace {
+		return node.Member{}, node.ErrNone // the nodes are those of the installation
+	}
+	action := policy.Action{Type: policy.NodeRemove, Workspace: who.Workspace, Principal: origin.Principal, Token: origin.Token, Subject: string(n)}
+	record := event.Batch{Workspace: who.Workspace, Drafts: []event.Draft{
+		event.New(node.EventRemoved, origin, who.Workspace, "", node.Removed{Node: n, Reason: reason}).About(node.EntityType, string(n)),
+	}}
+	if ruling, err := c.Gate.Judge(ctx, action); err != nil || !ruling.Decision.Allowed() {
+		if err == nil { // who may not is not told what there is
+			_, err = c.Gate.Record(ctx, origin, action, record)
+		}
+		return node.Member{}, err
+	}
+	m, err := c.find(ctx, n)
+	switch {
+	case err != nil:
+		return m, err
+	case m.Alive:
+		return m, node.ErrAlive
+	}
+	if !m.Removed {
+		if _, err := c.Gate.Record(ctx, origin, action, origin.Once(record)); err != nil {
+			return m, err
+		}
+		if err := c.Members.Remove(ctx, n); err != nil {
+			return m, err
+		}
+	}
+	origin.Key = ""
+	if err := c.GiveUp(ctx, origin, n); err != nil {
+		return m, err
+	}
+	return c.find(ctx, n)
+}
+
+// Recover ends what is left of nodes that were given up, by somebody who did not come to that.
+func (c *Census) Recover(ctx context.Context) error {
+	all, err := c.Members.Members(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range all {
+		if m.Removed {
+			if err := c.GiveUp(ctx, event.Origin{Principal: c.System}, m.Node); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

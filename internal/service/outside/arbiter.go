@@ -1,0 +1,465 @@
+// Package outside answers programs that ask before they act outside of Agentbox.
+//
+// What such a program does it does itself, so there is no driver and no permit: the answer is all that holds it back. An answer that rests on
+// an approval uses it up in the same step, so that one approval is never the ground of two.
+package outside
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/leak"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/principal"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/workspace"
+	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/projection"
+)
+
+// Parts are what an arbiter is made of.
+type Parts struct {
+	Log  journal.Journal
+	Docs projection.Reader // of approvals and runs
+	Gate policy.Gate
+
+	Clock   event.Clock
+	Shadow  bool // of the gate
+	Counted bool // the gate counts effects: what is allowed is begun there, so that it counts
+
+	// Place refuses a room and a thread that are not there, or not together; either may be empty.
+	Place func(ctx context.Context, ws id.Workspace, in id.Room, thread id.Thread) error
+}
+
+// Arbiter judges what is done outside. Make it with New; every method may be called from any goroutine.
+type Arbiter struct{ Parts }
+
+// New returns an arbiter of the given parts.
+func New(p Parts) *Arbiter { return &Arbiter{p} }
+
+// Question is what a caller wants to do, for itself or for somebody whom it names.
+type Question struct {
+	Action  string // a name of the registry, or an alias
+	Room    id.Room
+	Thread  id.Thread
+	Run     id.Run
+	Step    id.Step
+	Token   id.Token
+	Zone    event.Zone      // empty means supervised
+	Request json.RawMessage // an object that says what is done, in full; nil for none
+	Target  string          // host or recipient
+	Method  string
+	Tool    string
+
+	Principal id.Principal // who acts; empty for the caller
+	ActorType string       // the same in words of another system, which have to agree
+	ActorID   string
+}
+
+// Answer is a decision together with what it rests on.
+type Answer struct {
+	Decision policy.Decision
+	Blocked  bool         // it must not be done now
+	Preview  bool         // nothing was used up
+	Approval id.Approval  // the one that allows it, or the one that is open about it
+	Standing id.Standing  // the standing approval that allows it
+	Event    id.Event     // of the log: the proof that an approval was used for it, or that it was refused
+	Actor    id.Principal // who acts
+}
+
+// The refusals of a question that cannot be judged at all.
+var (
+	// ErrMissingAction refuses a question about nothing.
+	ErrMissingAction = fault.New(fault.Invalid, "missing_action", "name the action; GET /v1/action-registry lists those that there are")
+	// ErrInvalidZone refuses a zone that is none.
+	ErrInvalidZone = fault.New(fault.Invalid, "invalid_zone", "the zone must be sandbox, supervised or high_stakes")
+	// ErrInvalidRequest refuses a request that is no object or too large.
+	ErrInvalidRequest = fault.New(fault.Invalid, "invalid_request", "request is a JSON object of at most %d bytes", policy.MaxRequestBytes)
+	// ErrSecret refuses what holds a secret: it would have to be recorded and shown as it is.
+	ErrSecret = fault.New(fault.Invalid, "request_holds_secret", "the request holds a secret, which would be recorded and shown; name the secret instead of sending it")
+	// ErrMayNotAct refuses a caller who names somebody for whom it may not act.
+	ErrMayNotAct = fault.New(fault.Denied, "may_not_act_for", "you may only act for yourself; owners, admins and services act for the agents of their workspace")
+	// ErrRunNotFound means that the workspace has no such run.
+	ErrRunNotFound = fault.New(fault.NotFound, "run_not_found", "there is no such run in this workspace")
+	// ErrRunRoom refuses a run together with another room than its own.
+	ErrRunRoom = fault.New(fault.Invalid, "run_room_mismatch", "the run belongs to another room")
+	// ErrNotRequired refuses to ask a person about what policy permits.
+	ErrNotRequired = fault.New(fault.Conflict, "approval_not_required", "policy permits it, so there is nothing to approve")
+)
+
+// tries bounds how often an answer is looked for anew because somebody else used what it rested on.
+const tries = 16
+
+// Evaluate judges a question. An answer that allows on the strength of an approval has used it up once, unless preview asks only to be told;
+// every other answer changes nothing. A refusal is recorded.
+func (a *Arbiter) Evaluate(ctx context.Context, origin event.Origin, caller principal.Caller, q Question, preview bool) (Answer, error) {
+	action, reason, err := a.action(ctx, caller, q)
+	if err != nil {
+		return Answer{}, err
+	}
+	if reason != "" {
+		return a.refuse(ctx, origin, caller, q, unjudged(action, reason), "", preview)
+	}
+	for try := 1; ; try++ {
+		answer, err := a.evaluate(ctx, origin, caller, q, action, preview)
+		if err == nil || try == tries || !overtaken(err) {
+			return answer, err
+		}
+	}
+}
+
+// overtaken reports whether somebody else used what the answer rested on, so that another one has to be found: an approval, the last use of a
+// standing one, the last effect of the hour.
+func overtaken(err error) bool {
+	switch fault.KindOf(err) {
+	case fault.Denied, fault.Waiting, fault.Exhausted:
+		return true
+	}
+	return errors.Is(err, journal.ErrConflict)
+}
+
+func (a *Arbiter) evaluate(ctx context.Context, origin event.Origin, caller principal.Caller, q Question, action policy.Action, preview bool) (Answer, error) {
+	kind, known := policy.KindOf(action.Type)
+	if known && !kind.Outside && kind.SideEffect != policy.Record {
+		return a.refuse(ctx, origin, caller, q, unjudged(action, policy.ReasonNotOutside), "", preview)
+	}
+	r, err := a.Gate.Judge(ctx, action)
+	if err != nil {
+		return Answer{}, err
+	}
+	d := r.Decision
+	if d.Outcome == policy.Allow && r.Standing == "" {
+		if preview || !a.Counted || !kind.Outside {
+			return a.answer(r, d, preview), nil
+		}
+		return a.begin(ctx, origin, caller, q, r, "", d)
+	}
+	if d.Outcome == policy.Allow {
+		d.ReasonCode = policy.ReasonApprovalAllows
+		return a.begun(ctx, origin, caller, q, r, "", d, preview)
+	}
+	if d.Outcome == policy.Deny || d.Shadow { // mode shadow lets it pass and says what it would have said
+		return a.refuse(ctx, origin, caller, q, r, "", preview)
+	}
+	approval, usable, err := a.approval(ctx, r)
+	if err != nil {
+		return Answer{}, err
+	}
+	if !usable {
+		return a.refuse(ctx, origin, caller, q, r, approval, preview)
+	}
+	d.Outcome, d.ReasonCode, d.Reason, d.Suggestion = policy.Allow, policy.ReasonApprovalAllows, "a person has approved exactly this, once", ""
+	return a.begun(ctx, origin, caller, q, r, approval, d, preview)
+}
+
+// begun is the answer that rests on an approval: it is used up, unless nothing but a preview is wanted.
+func (a *Arbiter) begun(ctx context.Context, origin event.Origin, caller principal.Caller, q Question, r policy.Ruling, approval id.Approval, d policy.Decision, preview bool) (Answer, error) {
+	if preview {
+		answer := a.answer(r, d, true)
+		answer.Approval = approval
+		return answer, nil
+	}
+	return a.begin(ctx, origin, caller, q, r, approval, d)
+}
+
+// begin records that the action is begun, and with it the use of what allows it. The permit is for nobody: no driver of ours does it.
+func (a *Arbiter) begin(ctx context.Context, origin event.Origin, caller principal.Caller, q Question, r policy.Ruling, approval id.Approval, d policy.Decision) (Answer, error) {
+	said := r
+	said.Decision = d
+	origin.Principal = r.Action.Principal
+	draft := policy.BegunOutside(origin, said, approval, through(caller, r.Action.Principal))
+	draft.Thread = q.Thread
+	_, receipt, err := a.Gate.Begin(ctx, r, approval, origin.Once(event.Batch{Workspace: r.Action.Workspace, Drafts: []event.Draft{draft}}))
+	if err != nil {
+		return Answer{}, err
+	}
+	answer := a.answer(r, d, false)
+	answer.Approval = approval
+	if len(receipt.Events) > 0 {
+		answer.Event = receipt.Events[0].ID
+	}
+	return answer, nil
+}
+
+// refuse records an answer that is no allowance and returns it.
+func (a *Arbiter) refuse(ctx context.Context, origin event.Origin, caller principal.Caller, q Question, r policy.Ruling, approval id.Approval, preview bool) (Answer, error) {
+	answer := a.answer(r, r.Decision, preview)
+	answer.Approval = approval
+	if preview {
+		return answer, nil
+	}
+	if archived, err := a.archived(ctx, caller.Workspace); archived || err != nil {
+		return answer, err // it takes no more records
+	}
+	by := caller.Principal
+	if r.Action.Principal.Kind() != "" && r.Decision.ReasonCode != policy.ReasonPrincipalNotFound {
+		by = r.Action.Principal
+	}
+	origin.Principal = by
+	draft := policy.RefusedOutside(origin, r, approval, through(caller, by))
+	draft.Thread = q.Thread
+	// Without the key of the request: a refusal does not use it up, so that the same request is answered anew when something has changed.
+	receipt, err := a.Log.Append(ctx, event.Batch{Workspace: caller.Workspace, Drafts: []event.Draft{draft}})
+	if err != nil {
+		return Answer{}, err
+	}
+	answer.Event = receipt.Events[0].ID
+	return answer, nil
+}
+
+// archived reports whether a workspace is archived.
+func (a *Arbiter) archived(ctx context.Context, ws id.Workspace) (bool, error) {
+	doc, _, err := projection.Load[workspace.Workspace](ctx, a.Docs, ws, workspace.Workspaces, string(ws))
+	if errors.Is(err, projection.ErrNotFound) {
+		err = nil
+	}
+	return doc.Archived(), err
+}
+
+func (a *Arbiter) answer(r policy.Ruling, d policy.Decision, preview bool) Answer {
+	return Answer{Decision: d, Blocked: !d.Allowed(), Preview: preview, Standing: r.Standing, Actor: r.Action.Principal}
+}
+
+// through names the caller where it acts for another one.
+func through(caller principal.Caller, acts id.Principal) id.Principal {
+	if caller.Principal == acts {
+		return caller.By
+	}
+	return cmp.Or(caller.By, caller.Principal)
+}
+
+// latest is how many approvals of one request are looked at.
+const latest = 20
+
+// approval returns the newest approval of exactly this action that can be used, true, or else one that is open about it, false.
+func (a *Arbiter) approval(ctx context.Context, r policy.Ruling) (id.Approval, bool, error) {
+	found, err := projection.List[policy.Approval](ctx, a.Docs, projection.Query{
+		Workspace: r.Action.Workspace, Name: policy.ApprovalProjection, Index: projection.Index{Name: "request", Value: r.Decision.Action.String()},
+		Newest: true, Limit: latest,
+	})
+	if err != nil {
+		return "", false, err
+	}
+	open := id.Approval("")
+	for _, doc := range found {
+		if _, err := doc.Use(r.Canonical, r.Action, a.Clock.Now()); err == nil && doc.Counts(a.Clock.Now()) {
+			return doc.ID, true, nil
+		}
+		if open == "" && doc.Open() && doc.Counts(a.Clock.Now()) {
+			open = doc.ID
+		}
+	}
+	return open, false, nil
+}
+
+// Recall returns the answer that was given to a request, of which the event at a place of the log is the last.
+func (a *Arbiter) Recall(ctx context.Context, ws id.Workspace, place uint64) (Answer, error) {
+	const most = 4 // events of one answer: it is begun, an approval is used, it counts
+	found, err := a.Log.Read(ctx, journal.Query{Workspace: ws, From: max(place, most) - most + 1, Before: place + 1, Limit: most})
+	if err != nil {
+		return Answer{}, err
+	}
+	for i := len(found) - 1; i >= 0; i-- {
+		e := found[i]
+		switch e.Type {
+		case policy.BegunType:
+			d, err := event.Decode[policy.Begun](e)
+			return Answer{Decision: d.Decision, Blocked: !d.Decision.Allowed(), Approval: d.Approval, Standing: d.Standing, Event: e.ID, Actor: e.Principal}, err
+		case policy.DeniedType, policy.RequiresApprovalType:
+			d, err := event.Decode[policy.Refused](e)
+			return Answer{Decision: d.Decision, Blocked: !d.Decision.Allowed(), Approval: d.Approval, Event: e.ID, Actor: e.Principal}, err
+		}
+	}
+	return Answer{}, fault.New(fault.Internal, "answer_lost", "the answer to the first request is not where it was recorded")
+}
+
+// Words are what who asks says about it: shown to a person apart, and marked.
+type Words struct {
+	Title   string
+	Context json.RawMessage
+}
+
+// MaxTitle is the most bytes that the title of a question may have.
+const MaxTitle = 200
+
+// Ask asks a person about what a caller wants to do outside.
+func (a *Arbiter) Ask(ctx context.Context, origin event.Origin, caller principal.Caller, q Question, words Words, ask policy.Ask) (policy.Approval, error) {
+	said, err := words.text()
+	if err != nil {
+		return policy.Approval{}, err
+	}
+	action, reason, err := a.action(ctx, caller, q)
+	if err != nil {
+		return policy.Approval{}, err
+	}
+	var r policy.Ruling
+	if kind, known := policy.KindOf(action.Type); reason != "" {
+		r = unjudged(action, reason)
+	} else if known && !kind.Outside {
+		r = unjudged(action, policy.ReasonNotOutside)
+	} else if r, err = a.Gate.Judge(ctx, action); err != nil {
+		return policy.Approval{}, err
+	}
+	d := r.Decision
+	switch {
+	case d.Outcome == policy.Allow && r.Standing == "":
+		return policy.Approval{}, ErrNotRequired
+	case d.Outcome == policy.Allow:
+		return policy.Approval{}, fault.New(fault.Conflict, ErrNotRequired.Code, "a standing approval covers it, so there is nothing to approve")
+	case d.Outcome == policy.Deny:
+		if _, err := a.refuse(ctx, origin, caller, q, r, "", false); err != nil {
+			return policy.Approval{}, err
+		}
+		return policy.Approval{}, fault.New(fault.Denied, d.ReasonCode, "%s", d.Reason).With(d.Suggestion)
+	}
+	origin.Principal = action.Principal
+	ask.AgentTitle, ask.AgentWords, ask.Thread, ask.Through = words.Title, said, q.Thread, through(caller, action.Principal)
+	return a.Gate.Ask(ctx, origin, r, ask, origin.Once(event.Batch{Workspace: action.Workspace}))
+}
+
+// text is what is shown of the words.
+func (w Words) text() (string, error) {
+	if len(w.Title) > MaxTitle {
+		return "", fault.New(fault.Invalid, "invalid_title", "a title has at most %d bytes", MaxTitle)
+	}
+	text := w.Title
+	if len(w.Context) > 0 && string(w.Context) != "null" {
+		canonical, err := policy.Canonicalize(w.Context)
+		if err != nil {
+			return "", err
+		}
+		if text != "" {
+			text += " "
+		}
+		text += string(canonical)
+	}
+	if len(text) > policy.MaxAgentWords {
+		return "", fault.New(fault.Invalid, "context_too_large", "title and context together have at most %d bytes", policy.MaxAgentWords)
+	}
+	return text, nil
+}
+
+// action is what is to be judged, or the code that says why it is refused unjudged.
+func (a *Arbiter) action(ctx context.Context, caller principal.Caller, q Question) (policy.Action, string, error) {
+	if q.Action == "" {
+		return policy.Action{}, "", ErrMissingAction
+	}
+	switch q.Zone {
+	case "":
+		q.Zone = event.Supervised
+	case event.Sandbox, event.Supervised, event.HighStakes:
+	default:
+		return policy.Action{}, "", ErrInvalidZone
+	}
+	who, reason, err := acting(caller, q)
+	if err != nil {
+		return policy.Action{}, "", err
+	}
+	token := cmp.Or(q.Token, caller.Token)
+	if caller.Token != "" && token != caller.Token && reason == "" { // whoever acts under a token does not leave it behind by naming another
+		reason = policy.ReasonTokenMismatch
+	}
+	action := policy.Action{
+		Type: policy.TypeOf(q.Action), Workspace: caller.Workspace, Room: q.Room, Principal: who, Token: token, Run: q.Run, Step: q.Step,
+		Zone: q.Zone, Target: q.Target, Method: q.Method, Tool: q.Tool,
+	}
+	if len(q.Request) > 0 && string(q.Request) != "null" {
+		if action.Request, err = policy.Canonicalize(q.Request); err != nil {
+			return policy.Action{}, "", err
+		}
+		if len(action.Request) > policy.MaxRequestBytes || action.Request[0] != '{' {
+			return policy.Action{}, "", ErrInvalidRequest
+		}
+	}
+	for _, text := range []string{q.Target, q.Method, q.Tool, string(action.Request), string(q.Run), string(q.Step)} {
+		if _, found := leak.Text(text); len(found) > 0 {
+			return policy.Action{}, "", ErrSecret
+		}
+	}
+	if q.Run == "" {
+		return action, reason, a.Place(ctx, caller.Workspace, q.Room, q.Thread)
+	}
+	doc, _, err := projection.Load[run.Run](ctx, a.Docs, caller.Workspace, run.Projection, string(q.Run))
+	switch {
+	case errors.Is(err, projection.ErrNotFound):
+		return policy.Action{}, "", ErrRunNotFound
+	case err != nil:
+		return policy.Action{}, "", err
+	case q.Room != "" && q.Room != doc.Room:
+		return policy.Action{}, "", ErrRunRoom
+	}
+	action.Room = doc.Room
+	return action, reason, a.Place(ctx, caller.Workspace, doc.Room, q.Thread)
+}
+
+// acting returns who acts. Identity comes from the caller; what the question says besides has to agree with it, or the caller has to be one who
+// acts for the agents of the workspace.
+func acting(caller principal.Caller, q Question) (id.Principal, string, error) {
+	who := q.Principal
+	if who == "" {
+		if p, err := id.ParsePrincipal(q.ActorID); err == nil {
+			who = p
+		} else if q.ActorType == string(id.Agent) && caller.Principal.Kind() != id.Agent {
+			return caller.Principal, policy.ReasonAgentRequired, nil
+		} else {
+			who = caller.Principal
+		}
+	}
+	if who != caller.Principal {
+		may := caller.Principal.Kind() == id.Service || caller.Principal.Kind() == id.User && caller.Role.AtLeast(principal.Admin)
+		if !may || who.Kind() != id.Agent {
+			return "", "", ErrMayNotAct
+		}
+	}
+	if q.ActorID != "" && q.ActorID != string(who) || q.ActorType != "" && q.ActorType != string(who.Kind()) {
+		return who, policy.ReasonActorMismatch, nil
+	}
+	return who, "", nil
+}
+
+// unjudged is the refusal of what the gate was not asked about.
+func unjudged(a policy.Action, code string) policy.Ruling {
+	d := policy.Decision{Outcome: policy.Deny, ReasonCode: code}
+	switch code {
+	case policy.ReasonAgentRequired:
+		d.Reason, d.Suggestion = "an agent is to act, and nothing says which", "Send its principal_id."
+	case policy.ReasonTokenMismatch:
+		d.Reason, d.Suggestion = "whoever acts under a capability token asks under that one", "Leave capability_token_id out, or name a token that was derived from it."
+	case policy.ReasonActorMismatch:
+		d.Reason, d.Suggestion = "actor_type and actor_id name somebody else than who acts", "Leave them out, or let them agree with principal_id."
+	default:
+		d.Reason = "to " + titleOf(a.Type) + " is done by Agentbox itself, which decides on it then"
+		d.Suggestion = "POST /v1/policies/explain tells what would be decided about an operation."
+	}
+	if canonical, err := a.Canonical(); err == nil {
+		d.Action = event.DigestOf(canonical)
+	}
+	return policy.Ruling{Action: a, Decision: d}
+}
+
+func titleOf(typ string) string {
+	kind, _ := policy.KindOf(typ)
+	return kind.Title
+}
+
+// Know fills in what a question leaves out and its context says: the members tool_name, egress_domain and method.
+func Know(q *Question, context json.RawMessage) error {
+	if len(context) == 0 || string(context) == "null" {
+		return nil
+	}
+	var said struct {
+		Tool   string `json:"tool_name"`
+		Target string `json:"egress_domain"`
+		Method string `json:"method"`
+	}
+	if err := json.Unmarshal(context, &said); err != nil {
+		return fault.New(fault.Invalid, "invalid_context", "context is a JSON object; tool_name, egress_domain and method in it are texts")
+	}
+	q.Tool, q.Target, q.Method = cmp.Or(q.Tool, said.Tool), cmp.Or(q.Target, said.Target), cmp.Or(q.Method, said.Method)
+	return nil
+}

@@ -1,0 +1,220 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/domain/workspace"
+	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/livestream"
+	"agentbox/internal/kernel/projection"
+)
+
+// ask suspends the run and records the question about its operation, in one commit.
+func (r *ride) ask(ctx context.Context, t task) error {
+	approval := id.New[id.Approval](r.x.IDs)
+	d := t.ruling.Decision
+	suspended := r.event(run.EventSuspended, t.action.Step, run.Suspended{
+		Run: r.doc.ID, Operation: t.op.ID, Index: t.index, Approval: approval, Reason: d.ReasonCode,
+	})
+	question, err := r.x.Gate.Ask(ctx, r.origin, t.ruling, policy.Ask{Approval: approval, AgentWords: r.lastWords(t.index)}, r.batch(suspended))
+	if fault.CodeOf(err) == decisionChanged {
+		return nil // it is judged again
+	}
+	if err != nil {
+		return r.refuse(ctx, t, err)
+	}
+	if err := r.reload(ctx); err != nil {
+		return err
+	}
+	r.frame(ctx, livestream.Result, t.op.ID, r.x.required(t.op, question))
+	return nil
+}
+
+// decisionChanged is the code of a question that was not asked because the decision is another by now.
+const decisionChanged = "decision_changed"
+
+// lastWords are what the agent said right before the operation: its own account of it.
+func (r *ride) lastWords(index int) string {
+	if index > 0 && r.ops[index-1].Type == run.OpMessage {
+		return r.ops[index-1].Content
+	}
+	return ""
+}
+
+// answer looks whether the question that the run waits for has been answered, and resumes the run if so.
+func (r *ride) answer(ctx context.Context) (bool, error) {
+	index, approval := r.doc.Pending()
+	if index < 0 {
+		return false, nil
+	}
+	question, _, err := projection.Load[policy.Approval](ctx, r.x.Docs, r.doc.Workspace, policy.ApprovalProjection, string(approval))
+	if err != nil {
+		return false, err
+	}
+	switch question.Status {
+	case policy.Approved, policy.Denied, policy.Expired:
+	default:
+		return false, nil
+	}
+	origin := r.origin
+	if question.DecidedBy != "" {
+		origin.Principal = question.DecidedBy
+	}
+	p := r.doc.Operations[index]
+	resumed := run.Resumed{Run: r.doc.ID, Operation: p.ID, Index: index, Approval: approval, Answer: string(question.Status), Child: r.doc.Parent != nil}
+	draft := event.New(run.EventResumed, origin, r.doc.Workspace, r.doc.Room, resumed).About(entitySpace, string(r.doc.Space)).In(r.doc.ID, p.Step)
+	draft.Follows = event.Subject{Type: policy.ApprovalEntity, ID: string(approval)}
+	if question.Action != policy.RunContinue {
+		return true, r.enter(ctx, draft)
+	}
+	return true, r.goOn(ctx, question, draft)
+}
+
+// errHeld means that the kill switch keeps a run from being asked about, or from going on: it stays as it is until the switch is lifted.
+var errHeld = fault.New(fault.Waiting, policy.ReasonKillSwitch, "the kill switch is thrown; the run waits until it is lifted")
+
+// interrupted ends an operation whose outcome a crash hid, and asks a person whether the run goes on.
+func (r *ride) interrupted(ctx context.Context, index int, s space.Space) error {
+	t := r.unfinished(index)
+	t.action.Bundle = s.Bundle
+	why := "the outcome of " + t.op.Type + " " + t.op.ID + " is not known: " + policy.Escape(t.progress.Summary)
+	return r.askOn(ctx, t, run.EventUnknown, unknownResult(t.progress), why)
+}
+
+// stopped ends an operation that the end of the daemon ended, and asks a person whether the run goes on: what comes next may build on what
+// it did not finish. What only reads is done again after the next start instead. Where nobody can be asked, its intent stays without an
+// outcome, as after a crash.
+func (r *ride) stopped(ctx context.Context, t task, result run.Result) error {
+	if r.doc.Interrupted() != t.index {
+		return ctx.Err()
+	}
+	late := context.WithoutCancel(ctx)
+	r.sync(late)
+	t.progress = r.doc.Operations[t.index]
+	why := t.op.Type + " " + t.op.ID + " was ended before it was done, because the daemon was stopped: " + policy.Escape(t.progress.Summary)
+	if err := r.askOn(late, t, run.EventErred, &result, why); err != nil {
+		r.x.Logger.Warn("ask whether a run goes on; the next start does", "code", "run_not_asked_about", "run", r.doc.ID, "error", err)
+	}
+	return ctx.Err()
+}
+
+// askOn records the result of an operation that was interrupted, and the question whether the run goes on, in one commit.
+func (r *ride) askOn(ctx context.Context, t task, typ string, outcome *run.Result, why string) error {
+	ruling, err := r.x.Gate.Judge(ctx, policy.Action{
+		Type: policy.RunContinue, Workspace: r.doc.Workspace, Room: r.doc.Room, Principal: r.doc.Agent, Token: r.doc.Token, Space: r.doc.Space, Run: r.doc.ID,
+		Step: t.progress.Step, Operation: t.op.ID, Bundle: t.action.Bundle,
+	})
+	if err != nil {
+		return err
+	}
+	if ruling.Decision.Outcome == policy.Deny && ruling.Decision.ReasonCode == policy.ReasonKillSwitch {
+		return errHeld
+	}
+	if d := ruling.Decision; d.Outcome != policy.RequireApproval {
+		return r.finish(ctx, run.EventFailed, r.origin, "an operation was interrupted, and going on was refused: "+d.Reason)
+	}
+	found := r.hide(&t, outcome)
+	result, err := r.outcome(ctx, t, typ, outcome)
+	if err != nil {
+		return err
+	}
+	told := r.x.told(found, true, result)
+	approval := id.New[id.Approval](r.x.IDs)
+	suspended := r.event(run.EventSuspended, t.progress.Step, run.Suspended{
+		Run: r.doc.ID, Operation: t.op.ID, Index: t.index, Approval: approval, Reason: ruling.Decision.ReasonCode,
+	})
+	question, err := r.x.Gate.Ask(ctx, r.origin, ruling, policy.Ask{Approval: approval, Unsealed: []string{why}}, r.batch(slices.Concat(told[1:], told[:1], []event.Draft{suspended})...))
+	switch {
+	case fault.CodeOf(err) == decisionChanged:
+		return nil // it is judged again
+	case fault.CodeOf(err) == policy.ReasonKillSwitch:
+		return errHeld
+	case err != nil:
+		return err
+	}
+	r.frame(ctx, livestream.Result, t.op.ID, *outcome)
+	r.frame(ctx, livestream.Result, t.op.ID, r.x.required(t.op, question))
+	return r.reload(ctx)
+}
+
+// goOn resumes a run after an interrupted operation, or ends it, as the person said.
+func (r *ride) goOn(ctx context.Context, question policy.Approval, resumed event.Draft) error {
+	if question.Status != policy.Approved { // it takes a place for as long as it takes to end
+		if err := r.append(ctx, resumed); err != nil {
+			return err
+		}
+		return r.finish(ctx, run.EventCancelled, r.origin, "an operation was interrupted, and nobody let the run go on")
+	}
+	action, err := askedAbout(question)
+	if err != nil {
+		return err
+	}
+	ruling, err := r.x.Gate.Judge(ctx, action)
+	if err != nil {
+		return err
+	}
+	receipt, err := r.entering(ctx, func(place []event.DocumentVersion) (event.Receipt, error) {
+		batch := r.batch(resumed)
+		batch.Documents = append(batch.Documents, place...)
+		_, receipt, err := r.x.Gate.Begin(ctx, ruling, question.ID, batch)
+		return receipt, err
+	})
+	switch {
+	case err == nil:
+		return r.fold(receipt)
+	case fault.CodeOf(err) == policy.ReasonKillSwitch:
+		return errHeld // the answer stands, and is used when the switch is lifted
+	case fault.KindOf(err) == fault.Denied:
+		return r.finish(ctx, run.EventFailed, r.origin, "an operation was interrupted, and going on was refused: "+message(err))
+	}
+	return err
+}
+
+// wakers are the events after which a run that waits may go on: its question is answered, or there may be room for it.
+func wakers() []string {
+	return slices.Concat(policy.AnswerEvents, run.LoadEvents, []string{workspace.EventUpdated})
+}
+
+// follow wakes the workers of a workspace's runs when their questions are answered and when there is room for those that wait for their turn,
+// from a place on, until ctx ends.
+func (x *Executor) follow(ctx context.Context, ws id.Workspace, head uint64) {
+	for ctx.Err() == nil {
+		for e, err := range journal.Tail(ctx, x.Log, journal.Query{Workspace: ws, From: head + 1, Types: wakers()}) {
+			if ctx.Err() != nil {
+				return
+			}
+			if errors.Is(err, journal.ErrClosed) {
+				break // until it is open again
+			}
+			if err != nil {
+				x.Logger.Error("follow answers", "code", "answers_not_followed", "workspace", ws, "error", err)
+				break
+			}
+			head = e.Seq
+			switch {
+			case !slices.Contains(policy.AnswerEvents, e.Type):
+				x.pokeWaiting(ws)
+			case e.Run != "":
+				x.poke(e.Run)
+			}
+		}
+		again, stop := x.Clock.NewTimer(followAgain)
+		select {
+		case <-again:
+		case <-ctx.Done():
+		}
+		stop()
+	}
+}
+
+// followAgain is how long after a read error the answers are followed again.
+const followAgain = time.Second

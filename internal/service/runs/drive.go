@@ -1,0 +1,333 @@
+package runs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/leak"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/projection"
+)
+
+// ride is one run while a worker drives it.
+type ride struct {
+	x       *Executor
+	doc     run.Run
+	version uint64 // of doc
+	ops     []run.Operation
+	origin  event.Origin // of the agent
+	entry   *entry
+
+	begun *begun // its first operation, before anything else
+}
+
+// drive executes operations until the run ends, waits for a person, or ctx ends. The error is for what kept the log from being written or
+// read; whatever else goes wrong is a result.
+func (x *Executor) drive(ctx context.Context, e *entry) (run.Status, error) {
+	r, err := x.board(ctx, e)
+	if err != nil {
+		return "", err
+	}
+	if first := r.begun; first != nil {
+		r.begun = nil
+		if err := r.carry(ctx, first.task, first.permit); err != nil {
+			return r.doc.Status, err
+		}
+	}
+	if e.recovered {
+		e.recovered = false
+		if err := x.makeUp(ctx, r.doc); err != nil {
+			x.Logger.Warn("make up for lost live output", "code", "output_not_made_up", "run", e.run, "error", err)
+		}
+	}
+	for !r.doc.Status.Ended() {
+		if ctx.Err() != nil {
+			return r.doc.Status, ctx.Err()
+		}
+		s, err := x.Spaces.Space(ctx, e.workspace, r.doc.Space)
+		if err != nil {
+			return r.doc.Status, err
+		}
+		if c := x.cancelled(e); c != nil {
+			err = r.finish(ctx, run.EventCancelled, c.origin, c.reason)
+		} else if s.Status == space.Destroyed {
+			err = r.finish(ctx, run.EventFailed, r.origin, "the space was destroyed")
+		} else {
+			err = r.next(ctx, s)
+		}
+		if err != nil {
+			return r.doc.Status, err
+		}
+		if r.doc.Status == run.AwaitingApproval {
+			answered, err := r.answer(ctx)
+			if err != nil || !answered {
+				return r.doc.Status, err
+			}
+		}
+	}
+	return r.doc.Status, nil
+}
+
+// board reads a run and its operations.
+func (x *Executor) board(ctx context.Context, e *entry) (*ride, error) {
+	if e.asked != nil {
+		if r, err := x.open(ctx, e); r != nil || err != nil {
+			return r, err
+		}
+	}
+	doc, version, err := projection.Load[run.Run](ctx, x.Docs, e.workspace, run.Projection, string(e.run))
+	if e.recovered && errors.Is(err, projection.ErrNotFound) {
+		x.unannounce(e)
+		return nil, errNoRun // the log was shut before it had it
+	}
+	if err != nil {
+		return nil, err
+	}
+	ops := e.ops
+	if !doc.Input.Inline { // nor while it waits for a person
+		e.ops = nil
+	}
+	if ops == nil || doc.Redacted {
+		if ops, err = x.operations(ctx, doc); err != nil {
+			return nil, err
+		}
+	}
+	return x.rideOf(e, doc, version, ops), nil
+}
+
+func (x *Executor) rideOf(e *entry, doc run.Run, version uint64, ops []run.Operation) *ride {
+	origin := event.Origin{Principal: doc.Agent, Token: doc.Token, Correlation: doc.Correlation}
+	return &ride{x: x, doc: doc, version: version, ops: ops, origin: origin, entry: e}
+}
+
+func (x *Executor) operations(ctx context.Context, doc run.Run) ([]run.Operation, error) {
+	if doc.Redacted && doc.Input.Digest.IsZero() {
+		ops := make([]run.Operation, len(doc.Operations))
+		for i, p := range doc.Operations {
+			ops[i] = run.Operation{Type: p.Type} // that is all that is left of it
+		}
+		return ops, nil
+	}
+	m, err := x.message(ctx, doc)
+	if err != nil {
+		return nil, err
+	}
+	if len(m.Operations) != len(doc.Operations) {
+		return nil, fault.New(fault.Internal, "content_unreadable", "the stored operations are not those of the run")
+	}
+	return m.Operations, nil
+}
+
+// message reads the operations message of a run, from its event or from the blob store.
+func (x *Executor) message(ctx context.Context, doc run.Run) (m run.Message, err error) {
+	if doc.Input.Inline {
+		found, err := x.Log.Read(ctx, journal.Query{Workspace: doc.Workspace, Run: doc.ID, Types: []string{run.EventCreated}, Limit: 1})
+		if err != nil {
+			return m, err
+		}
+		if len(found) == 1 {
+			created, err := event.Decode[run.Created](found[0])
+			if err == nil && created.Message != nil && digestOf(*created.Message) == doc.Input.Digest {
+				return *created.Message, nil
+			}
+		}
+		return m, fault.New(fault.Internal, "content_unreadable", "the log does not hold the operations of the run")
+	}
+	content, err := x.Blobs.Open(ctx, doc.Input.Digest)
+	if err != nil {
+		return m, err
+	}
+	defer content.Close()
+	raw, err := io.ReadAll(io.LimitReader(content, MaxInputBytes+1))
+	if err != nil {
+		return m, fault.Wrap(err, fault.Unavailable, "content_unreadable", "the operations of the run cannot be read")
+	}
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return m, fault.Wrap(err, fault.Internal, "content_unreadable", "the operations of the run cannot be read")
+	}
+	return m, nil
+}
+
+// digestOf returns the hash under which a message is known, wherever it lies; zero for none.
+func digestOf(m run.Message) event.Digest {
+	raw, err := json.Marshal(m)
+	if err != nil {
+		return event.Digest{}
+	}
+	return event.DigestOf(raw)
+}
+
+// next does the one thing that is next: start the run, execute an operation, ask about it, or end the run.
+func (r *ride) next(ctx context.Context, s space.Space) error {
+	switch {
+	case r.doc.Status == run.Queued:
+		return r.start(ctx, s)
+	case r.doc.Status == run.AwaitingApproval:
+		return nil
+	case r.doc.Next >= len(r.ops):
+		return r.finish(ctx, run.EventCompleted, r.origin, "")
+	}
+	if index := r.doc.Interrupted(); index >= 0 {
+		return r.interrupted(ctx, index, s)
+	}
+	return r.operate(ctx, r.doc.Next, s)
+}
+
+// operate takes one operation through the gate and, if it may, into the world.
+func (r *ride) operate(ctx context.Context, index int, s space.Space) error {
+	t := task{index: index, op: r.ops[index], progress: r.doc.Operations[index]}
+	if t.progress.State == run.Waiting && r.entry.announced != t.op.ID {
+		r.x.announce(ctx, r.doc.ID, outline(t.op))
+	}
+	if err := r.prepare(ctx, &t, s); err != nil {
+		return r.conclude(ctx, t, failure(run.CategoryValidation, err))
+	}
+	if t.progress.State == run.Answered {
+		return r.approved(ctx, t)
+	}
+	for {
+		var err error
+		if t.ruling, err = r.x.Gate.Judge(ctx, t.action); err != nil {
+			return r.refuse(ctx, t, err)
+		}
+		switch d := t.ruling.Decision; {
+		case d.Outcome == policy.Allow || d.Shadow:
+			if err := r.perform(ctx, t, ""); fault.KindOf(err) != fault.Waiting {
+				return err
+			} // the standing approval that covered it ended a moment ago: it is judged anew
+		case d.Outcome == policy.RequireApproval:
+			return r.ask(ctx, t)
+		default:
+			return r.conclude(ctx, t, denial(t))
+		}
+	}
+}
+
+// approved goes on with an operation after a person has answered: with exactly the bytes that were asked about.
+func (r *ride) approved(ctx context.Context, t task) error {
+	question, _, err := projection.Load[policy.Approval](ctx, r.x.Docs, r.doc.Workspace, policy.ApprovalProjection, string(t.progress.Approval))
+	if err != nil {
+		return err
+	}
+	asked, err := askedAbout(question)
+	if err != nil {
+		return r.conclude(ctx, t, failure(run.CategoryPolicy, err))
+	}
+	t.action = asked
+	if question.Status != policy.Approved {
+		t.ruling = policy.Ruling{Action: asked}
+		t.ruling.Decision = answerDecision(question)
+		return r.conclude(ctx, t, denial(t))
+	}
+	t.ruling, err = r.x.Gate.Judge(ctx, asked)
+	if err != nil {
+		return r.refuse(ctx, t, err)
+	}
+	if d := t.ruling.Decision; d.Outcome == policy.Deny && !d.Shadow {
+		return r.conclude(ctx, t, denial(t))
+	}
+	return r.perform(ctx, t, question.ID)
+}
+
+// askedAbout returns the action of a question. The document may have been written with other escapes; what counts is the canonical form.
+func askedAbout(question policy.Approval) (policy.Action, error) {
+	canonical, err := policy.Canonicalize(question.Request)
+	if err != nil {
+		return policy.Action{}, err
+	}
+	if event.DigestOf(canonical) != question.ActionHash {
+		return policy.Action{}, policy.ErrPermitMismatch
+	}
+	return policy.ParseAction(canonical)
+}
+
+// answerDecision is the decision that a person's refusal, or silence, amounts to.
+func answerDecision(a policy.Approval) policy.Decision {
+	d := policy.Decision{Outcome: policy.Deny, Action: a.ActionHash, Bundle: a.Bundle, ReasonCode: policy.ReasonApprovalDenied, Reason: "a person refused it"}
+	if a.Reason != "" {
+		d.Reason = "a person refused it: " + a.Reason
+	}
+	d.Suggestion = "go on without it, or ask for something that changes less"
+	if a.Status == policy.Expired {
+		d.ReasonCode, d.Reason = policy.ReasonApprovalExpired, "nobody answered before the question expired"
+		d.Suggestion = "ask again when somebody is there to answer"
+	}
+	return d
+}
+
+// perform obtains the permit, recording the intent of what changes anything or uses up an approval, causes the effect and records its result.
+func (r *ride) perform(ctx context.Context, t task, approval id.Approval) error {
+	var permit policy.Permit
+	var err error
+	if approval == "" && t.glances() {
+		t.glanced = true
+		permit, err = r.x.Gate.Glance(t.ruling)
+	} else {
+		permit, err = r.begin(ctx, t, approval)
+	}
+	if approval == "" && fault.KindOf(err) == fault.Waiting {
+		return err
+	}
+	if err != nil {
+		return r.refuse(ctx, t, err)
+	}
+	return r.carry(ctx, t, permit)
+}
+
+// carry causes the effect of an operation and records its result.
+func (r *ride) carry(ctx context.Context, t task, permit policy.Permit) error {
+	effect, release := r.x.effect(ctx, r.entry)
+	result := r.occupied(effect, &t, permit)
+	release()
+	if ctx.Err() != nil && result.ReasonCode == errShutdown.Code {
+		return r.stopped(ctx, t, result)
+	}
+	return r.conclude(ctx, t, result)
+}
+
+// begin records tool.invoked and returns the permit.
+func (r *ride) begin(ctx context.Context, t task, approval id.Approval) (policy.Permit, error) {
+	permit, receipt, err := r.x.Gate.Begin(ctx, t.ruling, approval, r.batch(r.intent(t, approval)))
+	if err != nil {
+		return policy.Permit{}, err
+	}
+	return permit, r.fold(receipt)
+}
+
+// intent drafts tool.invoked. The values of the space's environment are not in it: every command has them, so that nothing is told of them.
+func (r *ride) intent(t task, approval id.Approval) event.Draft {
+	d := t.ruling.Decision
+	draft := r.event(run.EventInvoked, t.action.Step, run.Invoked{
+		Run: r.doc.ID, Operation: t.op.ID, Index: t.index, Tool: t.op.Type, Title: t.op.Summary(), Input: t.ruling.Canonical,
+		Action: d.Action, Decision: d.Outcome.String(), Reason: d.ReasonCode, Approval: approval,
+	})
+	clean, found := leak.Values(t.env, t.op.Env).Scan(draft.Data)
+	if len(found) > 0 {
+		draft.Data, draft.Redaction, draft.ContainsSecrets = clean, event.RedactPartial, true
+	}
+	return draft
+}
+
+// refuse turns what the gate failed with into the operation's result: it was not allowed, so it does not happen. Only a log that cannot
+// be written stops the run where it is.
+func (r *ride) refuse(ctx context.Context, t task, err error) error {
+	if errors.Is(err, journal.ErrConflict) {
+		return err
+	}
+	switch fault.KindOf(err) {
+	case fault.Denied, fault.Waiting, fault.Invalid, fault.NotFound, fault.Conflict, fault.Exhausted:
+		d := &t.ruling.Decision
+		t.ruling.Action = t.action
+		d.Outcome, d.ReasonCode, d.Reason, d.Suggestion, d.Policies = policy.Deny, fault.CodeOf(err), message(err), suggestion(err), nil
+		return r.conclude(ctx, t, denial(t))
+	}
+	return err
+}

@@ -1,0 +1,278 @@
+package runs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/projection"
+)
+
+// Find returns a run of the workspace.
+func (x *Executor) Find(ctx context.Context, ws id.Workspace, runID id.Run) (run.Run, error) {
+	doc, _, err := projection.Load[run.Run](ctx, x.Docs, ws, run.Projection, string(runID))
+	if fault.KindOf(err) == fault.NotFound {
+		return doc, fault.New(fault.NotFound, "run_not_found", "there is no run %.64s in this workspace", runID)
+	}
+	return doc, err
+}
+
+// Filter selects runs: those of a space, of a room or of an experiment, of which one may be named, and those of a status.
+type Filter struct {
+	Space      id.Space
+	Room       id.Room
+	Experiment id.Experiment
+	Status     run.Status
+}
+
+var errFilter = fault.New(fault.Invalid, "invalid_filter", "runs are listed by their space, by their room or by their experiment; name one of them")
+
+// List returns runs of the workspace, newest first. After is the run behind which to go on.
+func (x *Executor) List(ctx context.Context, ws id.Workspace, f Filter, after id.Run, limit int) ([]run.Run, error) {
+	q := projection.Query{Workspace: ws, Name: run.Projection, After: string(after), Newest: true, Limit: limit}
+	for _, by := range []projection.Index{{Name: "space", Value: string(f.Space)}, {Name: "room", Value: string(f.Room)}, {Name: "experiment", Value: string(f.Experiment)}} {
+		if by.Value == "" {
+			continue
+		}
+		if q.Index != (projection.Index{}) {
+			return nil, errFilter
+		}
+		q.Index = by
+	}
+	switch {
+	case f.Status != "" && q.Index.Name != "":
+		q.Index = projection.Index{Name: q.Index.Name + "_status", Value: q.Index.Value + " " + string(f.Status)}
+	case f.Status != "":
+		q.Index = projection.Index{Name: "status", Value: string(f.Status)}
+	}
+	return projection.List[run.Run](ctx, x.Docs, q)
+}
+
+// Events returns the events message of a run: one result for every operation that has one, in order, and behind them, while the run waits
+// for a person, the question.
+func (x *Executor) Events(ctx context.Context, doc run.Run) (run.Events, error) {
+	m := run.Events{ProtocolVersion: run.Protocol, RunID: string(doc.ID), Status: doc.Status.Protocol(), Events: []run.Result{}}
+	outcome, err := x.outcomes(ctx, doc)
+	if err != nil {
+		return m, err
+	}
+	for i, p := range doc.Operations {
+		if p.State != run.Done {
+			continue
+		}
+		o, err := outcome(i)
+		if err != nil {
+			return m, err
+		}
+		m.Events = append(m.Events, o.Result)
+	}
+	index, approval := doc.Pending()
+	if index < 0 {
+		return m, nil
+	}
+	question, err := x.question(ctx, doc, index, approval)
+	if err != nil {
+		return m, err
+	}
+	m.Events = append(m.Events, question)
+	return m, nil
+}
+
+// question is the approvalRequired event of the question that a run waits for.
+func (x *Executor) question(ctx context.Context, doc run.Run, index int, approval id.Approval) (run.Result, error) {
+	question, _, err := projection.Load[policy.Approval](ctx, x.Docs, doc.Workspace, policy.ApprovalProjection, string(approval))
+	if err != nil {
+		return run.Result{}, err
+	}
+	p := doc.Operations[index]
+	return x.required(run.Operation{ID: p.ID, Type: p.Type}, question), nil
+}
+
+// outcomes returns a function that returns the outcome of each operation that is done, by its index.
+func (x *Executor) outcomes(ctx context.Context, doc run.Run) (func(index int) (run.Outcome, error), error) {
+	if doc.Imported == nil {
+		return func(index int) (run.Outcome, error) { return x.outcome(ctx, doc, index) }, nil
+	}
+	var all []run.Outcome
+	if err := x.stored(ctx, doc.Imported.Outcomes, &all); err != nil {
+		return nil, err
+	}
+	return func(index int) (run.Outcome, error) {
+		for _, o := range all {
+			if o.Index == index {
+				return o, nil
+			}
+		}
+		return run.Outcome{}, errNoResult(doc.Operations[index])
+	}, nil
+}
+
+func errNoResult(p run.Progress) error {
+	return fault.New(fault.Internal, "result_missing", "the log holds no result for operation %s", p.ID)
+}
+
+// outcome returns the outcome of an operation that is done. Of one whose event was redacted it says what the run's document says.
+func (x *Executor) outcome(ctx context.Context, doc run.Run, index int) (run.Outcome, error) {
+	p := doc.Operations[index]
+	e, err := x.Log.Get(ctx, doc.Workspace, p.Event)
+	if err != nil {
+		return run.Outcome{}, err
+	}
+	if e.Redaction == event.RedactFull {
+		o := run.OutcomeOf(index, p, run.Result{Type: p.Kind, OperationID: p.ID, Timestamp: p.EndedAt})
+		o.Forgotten = true
+		return o, nil
+	}
+	ended, err := event.Decode[run.Ended](e)
+	if err != nil {
+		return run.Outcome{}, err
+	}
+	var result run.Result
+	switch {
+	case ended.Result != nil:
+		result = *ended.Result
+	case ended.Stored == nil:
+		return run.Outcome{}, errNoResult(p)
+	default:
+		err = x.stored(ctx, *ended.Stored, &result)
+	}
+	return run.OutcomeOf(index, p, result), err
+}
+
+// stored reads stored content as JSON.
+func (x *Executor) stored(ctx context.Context, at run.Input, into any) error {
+	content, err := x.Blobs.Open(ctx, at.Digest)
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	raw, err := io.ReadAll(io.LimitReader(content, at.Size))
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		return fmt.Errorf("read a stored result: %w", err)
+	}
+	return nil
+}
+
+// Wait returns the run when it has ended or waits for a person, or as it stands when ctx ends.
+func (x *Executor) Wait(ctx context.Context, ws id.Workspace, runID id.Run) (run.Run, error) {
+	return x.WaitPast(ctx, ws, runID, "")
+}
+
+// WaitPast is Wait for one who has just answered a question of the run: that it still stands there waiting for this answer is not enough.
+func (x *Executor) WaitPast(ctx context.Context, ws id.Workspace, runID id.Run, answered id.Approval) (run.Run, error) {
+	doc, err := x.await(ctx, ws, runID, func(doc run.Run) bool {
+		_, asked := doc.Pending()
+		return doc.Status.Ended() || doc.Status == run.AwaitingApproval && (answered == "" || asked != answered)
+	})
+	if err != nil && ctx.Err() != nil {
+		return x.Find(context.WithoutCancel(ctx), ws, runID)
+	}
+	return doc, err
+}
+
+// await returns the run when enough says so, or the error of ctx or of the log.
+func (x *Executor) await(ctx context.Context, ws id.Workspace, runID id.Run, enough func(run.Run) bool) (run.Run, error) {
+	head, err := x.Log.Head(ctx, ws)
+	if err != nil {
+		return run.Run{}, err
+	}
+	doc, err := x.Find(ctx, ws, runID)
+	if err != nil || enough(doc) {
+		return doc, err
+	}
+	for _, err := range journal.Tail(ctx, x.Log, journal.Query{Workspace: ws, From: head + 1, Run: runID}) {
+		if err != nil {
+			return doc, err
+		}
+		if doc, err = x.Find(ctx, ws, runID); err != nil || enough(doc) {
+			return doc, err
+		}
+	}
+	return doc, ctx.Err()
+}
+
+// limitsOf returns the bounds of a run's space, for the words of an error.
+func (x *Executor) limitsOf(ctx context.Context, r *ride) space.Limits {
+	s, err := x.Spaces.Space(context.WithoutCancel(ctx), r.doc.Workspace, r.doc.Space)
+	if err != nil {
+		return space.Limits{}
+	}
+	return s.Limits
+}
+
+// limitError says which bound ended a command, with its number.
+func limitError(limit string, l space.Limits) string {
+	switch limit {
+	case "memory_bytes":
+		return fmt.Sprintf("the command used more than the %d bytes of memory that the space has; processes were killed", l.MemoryBytes)
+	case "output_bytes":
+		return fmt.Sprintf("the command printed more than %d bytes and was killed; write long output to a file", l.OutputBytes)
+	case "disk_bytes":
+		return fmt.Sprintf("the space's files grew beyond %d bytes and the command was killed; delete some", l.DiskBytes)
+	case "folder_depth":
+		return fmt.Sprintf("the command nested folders more than %d deep and was killed; what is there can be deleted", space.MaxFolderDepth)
+	case "pids":
+		return fmt.Sprintf("the command wanted more than %d processes at once", l.Pids)
+	case "file_bytes":
+		return fmt.Sprintf("the command wrote more than %d bytes to one file", l.FileBytes)
+	}
+	return "the command hit the limit " + limit
+}
+
+func milliseconds(n int64) string { return strconv.FormatInt(n, 10) + " ms" }
+
+// Definition folds the documents of runs.
+func Definition() projection.Definition {
+	keys := func(e event.Event) []string {
+		if !run.Touches(e) {
+			return nil
+		}
+		return []string{string(e.Run)}
+	}
+	fold := func(r run.Run, _ string, e event.Event) (run.Run, error) { return run.Evolve(r, e) }
+	return projection.Define(run.Projection, 4, keys, fold, indexes).Leads(run.EntityType, run.IsHeartbeat)
+}
+
+// LoadDefinition folds what runs in each workspace.
+func LoadDefinition() projection.Definition {
+	return projection.Define(run.LoadProjection, 1, func(e event.Event) []string {
+		if !run.Loads(e) {
+			return nil
+		}
+		return []string{string(e.Workspace)}
+	}, func(l run.Load, _ string, e event.Event) (run.Load, error) { return l.Evolve(e) }, nil)
+}
+
+func indexes(r run.Run) []projection.Index {
+	found := []projection.Index{{Name: "status", Value: string(r.Status)}}
+	by := func(name, value string) {
+		if value != "" {
+			found = append(found, projection.Index{Name: name, Value: value}, projection.Index{Name: name + "_status", Value: value + " " + string(r.Status)})
+		}
+	}
+	by("room", string(r.Room))
+	if r.Imported != nil { // its space is another installation's
+		return append(found, projection.Index{Name: "transcript", Value: r.Imported.Transcript.Digest.String()})
+	}
+	by("space", string(r.Space))
+	by("experiment", string(r.Experiment))
+	if state := r.Offered(); state != "" {
+		found = append(found, projection.Index{Name: "engine", Value: state}, projection.Index{Name: "engine_room", Value: string(r.Room) + " " + state})
+		if r.Work != "" {
+			found = append(found, projection.Index{Name: "engine_work", Value: r.Work + " " + state}, projection.Index{Name: "engine_room_work", Value: string(r.Room) + " " + r.Work + " " + state})
+		}
+	}
+	return found
+}

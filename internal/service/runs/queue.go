@@ -1,0 +1,265 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/projection"
+)
+
+// queue holds the runs of one space that have not ended, the one under way first. The executor's mutex guards it.
+type queue struct {
+	space  id.Space
+	runs   []*entry
+	cancel *cancellation // set when the space ends: what comes is cancelled too
+	full   bool          // the run under way waits for room in its workspace
+	wake   chan struct{} // holds at most one token: look again
+	gone   chan struct{} // closed when its worker has ended
+}
+
+// entry is a run in its queue.
+type entry struct {
+	workspace id.Workspace
+	space     id.Space
+	run       id.Run
+	asked     *asked          // where it is not recorded yet; of the worker alone
+	recovered bool            // an earlier daemon may have begun it; of the worker alone
+	ops       []run.Operation // what was asked for, where it was asked for a moment ago; nil for what the log says
+	announced string          // the operation that was shown to begin, although it may not be recorded yet; of the worker alone
+	cancel    *cancellation   // set when somebody cancelled it
+	done      chan struct{}   // closed when no worker has it any more
+}
+
+func newEntry(doc run.Run, recovered bool) *entry {
+	return &entry{workspace: doc.Workspace, space: doc.Space, run: doc.ID, recovered: recovered, done: make(chan struct{})}
+}
+
+type cancellation struct {
+	origin event.Origin
+	reason string
+}
+
+// enqueue puts a run behind the others of its space and makes sure that a worker is there, and somebody who wakes it when a question is
+// answered. The follower's place is read before the worker starts, so that no answer falls between the two. What is started while the runs
+// of an earlier daemon are taken up comes after them.
+func (x *Executor) enqueue(ctx context.Context, e *entry) error {
+	head, err := x.Log.Head(ctx, e.workspace)
+	if err != nil {
+		return err
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	switch {
+	case x.base == nil: // Run takes it up from the log
+	case x.opening && !e.recovered:
+		x.late = append(x.late, e)
+	default:
+		x.line(e, head)
+	}
+	return nil
+}
+
+// line puts a run into its queue. The lock is held.
+func (x *Executor) line(e *entry, head uint64) {
+	base := x.base
+	if !x.follows[e.workspace] {
+		x.follows[e.workspace] = true
+		x.workers.Go(func() { x.follow(base, e.workspace, head) })
+	}
+	q := x.queues[e.space]
+	if q == nil {
+		q = &queue{space: e.space, cancel: x.ending[e.space], wake: make(chan struct{}, 1), gone: make(chan struct{})}
+		x.queues[e.space] = q
+		x.workers.Go(func() { x.work(base, q) })
+	}
+	if !slices.ContainsFunc(q.runs, func(other *entry) bool { return other.run == e.run }) {
+		if e.cancel = q.cancel; e.cancel == nil {
+			e.cancel = x.cancels[e.run]
+		}
+		q.runs = append(q.runs, e)
+	}
+}
+
+// opened puts the runs that were started during recovery behind those that were taken up.
+func (x *Executor) opened(ctx context.Context) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.opening = false
+	for _, e := range x.late {
+		// A run that was just started has asked nothing: no answer to it can lie in the log already.
+		head, err := x.Log.Head(ctx, e.workspace)
+		if err != nil {
+			return err
+		}
+		x.line(e, head)
+	}
+	x.late = nil
+	return nil
+}
+
+// reserve takes a place in the queue of a space for a run that is about to be recorded, or refuses. Looking and taking are one step, so
+// that two at once cannot both be the last. The place is given back once the run stands in the queue, or will never.
+func (x *Executor) reserve(s id.Space) (giveBack func(), err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	n := x.coming[s]
+	if q := x.queues[s]; q != nil {
+		n += len(q.runs)
+	}
+	if n >= MaxQueued {
+		return nil, fault.New(fault.Exhausted, "quota_exceeded", "%d runs of this space have not ended, the most that may be; wait for one to end", n)
+	}
+	x.coming[s]++
+	return func() {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		if x.coming[s]--; x.coming[s] == 0 {
+			delete(x.coming, s)
+		}
+	}, nil
+}
+
+// work drives the runs of one queue, one after the other, until none is left or ctx ends.
+func (x *Executor) work(ctx context.Context, q *queue) {
+	for {
+		x.mu.Lock()
+		if len(q.runs) == 0 || ctx.Err() != nil {
+			rest := q.runs
+			delete(x.queues, q.space)
+			x.mu.Unlock()
+			x.leave(ctx, rest)
+			close(q.gone)
+			return
+		}
+		head := q.runs[0]
+		x.mu.Unlock()
+
+		status, err := x.drive(ctx, head)
+		waiting := x.turn(q, errors.Is(err, run.ErrFull))
+		switch {
+		case errors.Is(err, run.ErrFull) && !waiting: // from now on it is woken: it looks once more
+		case errors.Is(err, run.ErrFull):
+			select {
+			case <-q.wake: // there is room, or the run is cancelled
+			case <-ctx.Done():
+			}
+		case errors.Is(err, errNoRun):
+			x.pop(q)
+		case errors.Is(err, errHeld):
+			x.Logger.Info("the kill switch holds a run", "code", "run_held", "run", head.run)
+			select {
+			case <-q.wake: // the switch is lifted, or the run cancelled
+			case <-ctx.Done():
+			}
+		case errors.Is(err, journal.ErrClosed) && ctx.Err() == nil:
+			x.stand(ctx, q)
+		case err != nil && ctx.Err() == nil:
+			x.abandon(ctx, head, err)
+			x.pop(q)
+		case status.Ended():
+			x.pop(q)
+		case status == run.AwaitingApproval:
+			select {
+			case <-q.wake:
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// stand lets a run stand where the log left it when the log was shut, and has it taken up after a while like one of an earlier daemon, for
+// what it did meanwhile may not be recorded. Whoever waits for its worker is told that none has it. Where the space ends, the run is not
+// taken up: who ends the space ends it, when that can be recorded.
+func (x *Executor) stand(ctx context.Context, q *queue) {
+	x.mu.Lock()
+	head := q.runs[0]
+	close(head.done)
+	if q.cancel != nil {
+		delete(x.cancels, head.run)
+		q.runs = q.runs[1:]
+		x.mu.Unlock()
+		return
+	}
+	q.runs[0] = &entry{workspace: head.workspace, space: head.space, run: head.run, recovered: true, announced: head.announced, cancel: head.cancel, done: make(chan struct{})}
+	x.mu.Unlock()
+	again, stop := x.Clock.NewTimer(followAgain)
+	defer stop()
+	select {
+	case <-again:
+	case <-q.wake:
+	case <-ctx.Done():
+	}
+}
+
+// leave records what was cancelled and not recorded before the executor ended. The other runs wait for the next start.
+func (x *Executor) leave(ctx context.Context, rest []*entry) {
+	for _, e := range rest {
+		if e.asked != nil {
+			e.asked.answer <- answered{err: errShutdown}
+			close(e.done)
+			continue
+		}
+		if c := x.cancelled(e); c != nil {
+			if err := x.end(context.WithoutCancel(ctx), e.workspace, e.run, c.origin, c.reason); err != nil {
+				x.Logger.Error("the end of a cancelled run cannot be recorded", "code", "cancel_not_recorded", "run", e.run, "error", err)
+			}
+		}
+		close(e.done)
+	}
+}
+
+// abandon ends a run that cannot go on, for example because its operations cannot be read. When the log cannot be written either, the run
+// stays where the log left it, and the next start takes it up.
+func (x *Executor) abandon(ctx context.Context, e *entry, cause error) {
+	x.Logger.Error("run cannot go on", "code", "run_abandoned", "run", e.run, "error", cause)
+	doc, version, err := projection.Load[run.Run](ctx, x.Docs, e.workspace, run.Projection, string(e.run))
+	if err == nil && !doc.Status.Ended() {
+		r := &ride{x: x, doc: doc, version: version, origin: event.Origin{Principal: doc.Agent, Token: doc.Token, Correlation: doc.Correlation}}
+		err = r.finish(ctx, run.EventFailed, r.origin, message(cause))
+	}
+	if err != nil {
+		x.Logger.Error("the end of a run cannot be recorded", "code", "run_end_not_recorded", "run", e.run, "error", err)
+	}
+}
+
+func (x *Executor) pop(q *queue) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	close(q.runs[0].done)
+	delete(x.cancels, q.runs[0].run)
+	q.runs = q.runs[1:]
+}
+
+// Lifted makes every worker of a workspace look at its run again: the kill switch that held it is lifted.
+func (x *Executor) Lifted(ws id.Workspace) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, q := range x.queues {
+		if len(q.runs) > 0 && q.runs[0].workspace == ws {
+			select {
+			case q.wake <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+// poke makes the worker of a run look at it again.
+func (x *Executor) poke(r id.Run) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, q := range x.queues {
+		if slices.ContainsFunc(q.runs, func(e *entry) bool { return e.run == r }) {
+			select {
+			case q.wake <- struct{}{}:
+			default:
+			}
+		}
+	}
+}

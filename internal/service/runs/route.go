@@ -1,0 +1,143 @@
+package runs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/leak"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/kernel/livestream"
+)
+
+// exec runs a command in the tier that it needs. Where a lighter tier finds out while it runs that it lacks something, it leaves nothing behind of
+// it; then the space is promoted, and the command runs by the same permit in the heavier tier.
+func (r *ride) exec(ctx context.Context, t *task, p policy.Permit) run.Result {
+	result := run.Result{Type: run.OpShell, Command: t.op.Command}
+	if err := r.route(ctx, *t); err != nil {
+		return r.failed(ctx, *t, result, err)
+	}
+	result, err := r.attempt(ctx, t, p)
+	if lacking, ok := errors.AsType[*space.Lacking](err); ok {
+		shown := result.Stdout != nil && *result.Stdout != "" || result.Stderr != nil && *result.Stderr != ""
+		result.Stdout, result.Stderr = nil, nil
+		if err = r.promote(ctx, *t, space.WhyTierLacks, lacking.Lacks); err != nil {
+			result.Lacks = lacksOf(lacking.Lacks)
+			return r.failed(ctx, *t, result, err)
+		}
+		if shown {
+			r.x.announce(ctx, r.doc.ID, outline(t.op)) // who watches sees that it begins anew
+		}
+		result, err = r.attempt(ctx, t, p)
+	}
+	if err != nil {
+		return r.failed(ctx, *t, result, err)
+	}
+	return result
+}
+
+// route promotes the space of a command first that is seen to need a heavier tier. What cannot be seen now is found out while it runs.
+func (r *ride) route(ctx context.Context, t task) error {
+	s, err := r.x.Spaces.Space(ctx, r.doc.Workspace, r.doc.Space)
+	if err != nil || s.Runtime != space.RuntimeAuto || s.Tier != space.Nano {
+		return err
+	}
+	a := t.ruling.Action
+	found, err := r.x.Spaces.Route(ctx, r.origin, r.doc.Workspace, r.doc.Space, space.Command{Text: a.Command, Cwd: a.Cwd, Env: a.Env})
+	if err != nil {
+		if ctx.Err() == nil {
+			r.x.Logger.Warn("find the tier of a command", "code", "command_not_routed", "run", r.doc.ID, "operation", t.op.ID, "error", err)
+		}
+		return ctx.Err()
+	}
+	if found.To == found.Tier {
+		return nil
+	}
+	return r.promote(ctx, t, space.WhyRouted, found.Lacks())
+}
+
+// promote makes the space one of the strongest tier, on behalf of whoever made it, as its start is.
+func (r *ride) promote(ctx context.Context, t task, code string, lacks []space.Lack) error {
+	s, err := r.x.Spaces.Space(ctx, r.doc.Workspace, r.doc.Space)
+	if err != nil {
+		return err
+	}
+	origin := event.Origin{Principal: s.CreatedBy, Correlation: r.doc.Correlation}
+	why := space.Why{Code: code, Reason: "it needs " + space.Names(lacks), Run: r.doc.ID, Operation: t.op.ID}
+	_, err = r.x.Spaces.PromoteHeld(ctx, origin, r.doc.Workspace, r.doc.Space, "", why)
+	return err
+}
+
+// attempt runs a command in the space as it is and streams what it prints. An error is for what kept it from running.
+func (r *ride) attempt(ctx context.Context, t *task, p policy.Permit) (run.Result, error) {
+	result := run.Result{Type: run.OpShell, Command: t.op.Command}
+	s, err := r.x.Spaces.Space(ctx, r.doc.Workspace, r.doc.Space)
+	if err != nil {
+		return result, err
+	}
+	instance, err := r.x.Spaces.Instance(ctx, r.doc.Workspace, r.doc.Space)
+	if err != nil {
+		return result, err
+	}
+	t.env = s.Env
+	var stdout, stderr bytes.Buffer
+	shows := newPrinted(leak.Values(s.Env, t.op.Env), func(kind string, data []byte) { r.x.output(ctx, r.doc.ID, kind, t.op.ID, data) })
+	exit, err := instance.Exec(ctx, p, nil, func(channel string, data []byte) error {
+		kind, buffer := livestream.Stdout, &stdout
+		if channel == "stderr" {
+			kind, buffer = livestream.Stderr, &stderr
+		}
+		buffer.Write(data)
+		shows.write(kind, data)
+		return nil
+	})
+	shows.rest()
+	result.Stdout, result.Stderr, result.Tier = ptr(valid(stdout.Bytes())), ptr(valid(stderr.Bytes())), s.Tier
+	if err != nil {
+		return result, err
+	}
+	t.shown = exit.Displays
+	r.exited(ctx, *t, exit, &result)
+	return result, nil
+}
+
+// exited tells how a command ended.
+func (r *ride) exited(ctx context.Context, t task, exit space.Exit, result *run.Result) {
+	result.ExitCode, result.DurationMS, result.TimedOut = ptr(exit.Code), ptr(exit.Duration.Milliseconds()), ptr(exit.TimedOut)
+	if exit.Commit > 0 {
+		result.CommitMS = ptr(exit.Commit.Milliseconds())
+	}
+	result.Success, result.Limit = ptr(exit.Code == 0 && exit.Limit == "" && !exit.TimedOut && !exit.Canceled), exit.Limit
+	result.Gas, result.Seed, result.Lacks, result.Engine = exit.Gas, exit.Seed, lacksOf(exit.Lacks), exit.Engine
+	if !exit.Clock.IsZero() {
+		result.Clock = ptr(exit.Clock.UTC())
+	}
+	if len(exit.Lacks) > 0 {
+		result.Suggestion = "the tier " + result.Tier + " lacks " + space.Names(exit.Lacks) + "; make the space with the runtime auto, which has it where it is needed"
+	}
+	switch {
+	case exit.Canceled:
+		cause := context.Cause(ctx)
+		result.Error, result.ReasonCode = message(cause), fault.CodeOf(cause)
+		if errors.Is(cause, context.Canceled) {
+			result.Error, result.ReasonCode = errShutdown.Msg, errShutdown.Code
+		}
+	case exit.TimedOut:
+		result.Limit = "timeout_ms"
+		result.Error = "the command did not end within " + milliseconds(t.ruling.Action.TimeoutMS) + "; it and its children were killed"
+	case exit.Limit != "":
+		result.Error = limitError(exit.Limit, r.x.limitsOf(ctx, r))
+	}
+}
+
+func lacksOf(lacks []space.Lack) []run.Lack {
+	var told []run.Lack
+	for _, l := range lacks {
+		told = append(told, run.Lack(l))
+	}
+	return told
+}

@@ -1,0 +1,99 @@
+package runs
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/leak"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/kernel/livestream"
+)
+
+// hide takes the secrets out of a result before it is recorded or shown, and returns what was found: those that the rules find and the values of
+// the environment of the space and of the command. The content of a file that was read stays as it is, for an agent may write it back.
+// See docs/RATIONALE.md, "Where are secrets taken out of what is recorded?".
+func (r *ride) hide(t *task, result *run.Result) (found []leak.Match) {
+	known := leak.Values(t.env, t.op.Env)
+	clean := func(name string, text *string) {
+		var more []leak.Match
+		*text, more = known.Text(*text)
+		found = append(found, leak.Named(more, "result."+name)...)
+	}
+	for name, text := range map[string]*string{
+		"command": &result.Command, "path": &result.Path, "error": &result.Error, "reason": &result.Reason, "suggestion": &result.Suggestion, "message": &result.Message,
+	} {
+		clean(name, text)
+	}
+	for name, text := range map[string]**string{"stdout": &result.Stdout, "stderr": &result.Stderr} {
+		if *text != nil {
+			kept := **text
+			clean(name, &kept)
+			*text = &kept
+		}
+	}
+	if result.Details != nil {
+		details, more := leak.Scan(*result.Details)
+		result.Details, found = &details, append(found, leak.Named(more, "result.details")...)
+	}
+	t.shown = slices.Clone(t.shown)
+	for i, d := range t.shown {
+		if textual(d.Media) {
+			text, more := known.Text(string(d.Data))
+			if len(more) > 0 {
+				t.shown[i].Data, found = []byte(text), append(found, leak.Named(more, "displays")...)
+			}
+		}
+	}
+	slices.SortStableFunc(found, func(a, b leak.Match) int { return strings.Compare(a.Where, b.Where) })
+	return found
+}
+
+// told returns the drafts with the event that says what was found beside the data of the first of them.
+func (x *Executor) told(found []leak.Match, taken bool, drafts ...event.Draft) []event.Draft {
+	if len(found) == 0 {
+		return drafts
+	}
+	marked, said := leak.Tell(drafts[0], "", func() id.Event { return id.NewEvent(x.IDs) }, found, taken)
+	drafts[0] = marked
+	return append(drafts, said)
+}
+
+// hidden is an outline whose summary has no secrets.
+func hidden(o run.Outline) run.Outline {
+	o.Summary, _ = leak.Text(o.Summary)
+	return o
+}
+
+// given returns the secrets in an operations message. It is stored as it is, for its bytes are what is executed, and shown without them.
+func given(message []byte) []leak.Match {
+	_, found := leak.Scan(json.RawMessage(message))
+	return leak.Named(found, "input")
+}
+
+// printed cleans the output of a command as it comes, on both of its channels.
+type printed struct {
+	show    func(kind string, data []byte)
+	streams map[string]*leak.Stream
+}
+
+func newPrinted(known leak.Known, show func(kind string, data []byte)) *printed {
+	return &printed{show: show, streams: map[string]*leak.Stream{livestream.Stdout: leak.NewStream(known), livestream.Stderr: leak.NewStream(known)}}
+}
+
+func (p *printed) write(kind string, data []byte) {
+	for piece := range slices.Chunk(p.streams[kind].Next(data), livestream.MaxFrameBytes) {
+		p.show(kind, piece)
+	}
+}
+
+// rest shows what was held back, when the command has ended.
+func (p *printed) rest() {
+	for _, kind := range []string{livestream.Stdout, livestream.Stderr} {
+		for piece := range slices.Chunk(p.streams[kind].Rest(), livestream.MaxFrameBytes) {
+			p.show(kind, piece)
+		}
+	}
+}

@@ -1,0 +1,308 @@
+package runs
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"agentbox/internal/domain/content"
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/leak"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/principal"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/projection"
+)
+
+// Request asks for a run.
+type Request struct {
+	Workspace id.Workspace
+	Space     id.Space
+	Agent     string // name of the agent that acts; made if new; "" is the space's own agent
+	Title     string // at most 200 characters
+	Message   run.Message
+	Context   []string // files whose content opens the run's events
+	Key       string   // idempotency key; "" for none
+
+	// Waits says that whoever asks waits until the run ends, so that it need not be on the disk before it begins.
+	Waits bool
+
+	// Under says what stands behind the run where an engine asks for it; nil for nothing. It is asked again when something has changed meanwhile.
+	Under func(context.Context) (run.Under, error)
+
+	// Unless refuses a space that cannot execute it; nil refuses none.
+	Unless func(space.Space) error
+
+	// Retention is how long the run's data are kept once it has ended, in whole seconds; 0 for as long as those of other runs.
+	Retention time.Duration
+}
+
+// ErrSpaceNotReady refuses a run in a space that is not there.
+var ErrSpaceNotReady = fault.New(fault.Conflict, "space_not_ready", "the space cannot take runs now; it was destroyed or is not made yet")
+
+// ErrOtherAgent refuses an agent that starts a run in the name of another one.
+var ErrOtherAgent = fault.New(fault.Denied, "agent_actor_id_mismatch", "an agent starts runs of its own or of the space's agent, and of no other").
+	With("Leave agent out, or name yourself.")
+
+// Start records a run and puts it into its space's queue. The same key with the same request returns the first run again.
+func (x *Executor) Start(ctx context.Context, origin event.Origin, q Request) (run.Run, error) {
+	s, err := x.Spaces.Space(ctx, q.Workspace, q.Space)
+	if err != nil {
+		return run.Run{}, err
+	}
+	if x.Mine != nil && s.Status != space.Destroyed {
+		mine, err := x.Mine(ctx, s)
+		if err == nil && !mine {
+			err = space.ErrFilesMissing // whoever asks is sent to the daemon whose it is, before
+		}
+		if err != nil {
+			return run.Run{}, err
+		}
+	}
+	if q.Under != nil {
+		if under, err := q.Under(ctx); err != nil || under.Child != "" {
+			return x.child(ctx, q, under, err)
+		}
+	}
+	if utf8.RuneCountInString(q.Title) > 200 {
+		return run.Run{}, fault.New(fault.Invalid, "validation_failed", "title has more than 200 characters")
+	}
+	if len(q.Context) > run.MaxContextFiles {
+		return run.Run{}, fault.New(fault.Invalid, "validation_failed", "context holds %d files; at most %d are allowed", len(q.Context), run.MaxContextFiles)
+	}
+	message := withContext(q.Message, q.Context)
+	input, err := json.Marshal(message)
+	if err != nil {
+		return run.Run{}, err
+	}
+	if s.Status == space.Destroyed || s.Status == space.Creating {
+		return x.again(ctx, origin, q, input, ErrSpaceNotReady)
+	}
+	giveBack, err := x.reserve(q.Space)
+	if err != nil {
+		return x.again(ctx, origin, q, input, err)
+	}
+	defer giveBack()
+	r := id.New[id.Run](x.IDs)
+	if err := x.mayForget(ctx, origin, s, r, q.Retention); err != nil {
+		return x.again(ctx, origin, q, input, err)
+	}
+	ruling, err := x.admit(ctx, origin, s, r, input) // before anything is kept of what may be refused
+	if err != nil {
+		return run.Run{}, err
+	}
+	if q.Unless != nil {
+		if err := q.Unless(s); err != nil {
+			return x.again(ctx, origin, q, input, err)
+		}
+	}
+	agent, err := x.Agents.Agent(ctx, origin, q.Workspace, agentName(q, s))
+	if err != nil {
+		return run.Run{}, err
+	}
+	if q.Agent != "" && origin.Principal.Kind() == id.Agent && agent != origin.Principal {
+		return run.Run{}, ErrOtherAgent
+	}
+	if x.Room != nil {
+		if err := x.Room(); err != nil {
+			return x.again(ctx, origin, q, input, err)
+		}
+	}
+	named := run.Input{Digest: event.DigestOf(input), Size: int64(len(input)), Inline: inline(input)}
+	if !named.Inline {
+		if err := x.contentRoom(ctx, q.Workspace, int64(len(input))); err != nil {
+			return x.again(ctx, origin, q, input, err)
+		}
+		defer x.Blobs.Hold()() // until an event names it
+		if _, err := x.Blobs.Put(ctx, bytes.NewReader(input), MaxInputBytes); err != nil {
+			return run.Run{}, err
+		}
+	}
+	batch := x.creation(origin, s, q, agent, message, named, r)
+	batch.Drafts = x.told(given(input), false, batch.Drafts...)
+	if q.Waits && q.Under == nil {
+		if doc, recorded, err := x.atOnce(ctx, q, s, ruling, batch, message.Operations); recorded {
+			return doc, err
+		}
+	}
+	doc, err := x.record(ctx, q, ruling, batch)
+	if err != nil || doc.Status.Ended() {
+		return doc, err
+	}
+	e := newEntry(doc, false)
+	if named.Inline { // longer ones are not kept in memory while the run waits for its turn
+		e.ops = message.Operations
+	}
+	return doc, x.enqueue(context.WithoutCancel(ctx), e)
+}
+
+// inline reports whether an operations message stands in the event of its run: it is short, so that it is durable with the event and waits for the disk
+// once, and holds nothing that the log would take out.
+func inline(message []byte) bool {
+	if len(message) > maxInlineInput {
+		return false
+	}
+	_, found := leak.Scan(message)
+	return len(found) == 0
+}
+
+// mayForget refuses a time for a run's data that the operator's rules cut short, and one that is set by somebody who may not redact: who asks
+// for it redacts the run, later.
+func (x *Executor) mayForget(ctx context.Context, origin event.Origin, s space.Space, r id.Run, keep time.Duration) error {
+	if keep == 0 {
+		return nil
+	}
+	if keep < run.MinKeep || keep > run.MaxKeep || keep%time.Second != 0 {
+		return fault.New(fault.Invalid, "retention_invalid", "the data of a run are kept from %s to %s, in whole seconds", run.MinKeep, run.MaxKeep)
+	}
+	if x.MaxKeep > 0 && keep > x.MaxKeep {
+		return run.TooLong(x.MaxKeep)
+	}
+	ruling, err := x.Gate.Judge(ctx, policy.Action{Type: policy.AuditRedact, Workspace: s.Workspace, Principal: origin.Principal, Token: origin.Token, Run: r})
+	if err == nil && ruling.Decision.Outcome != policy.Allow {
+		err = refusal(ruling.Decision)
+	}
+	return err
+}
+
+// contentRoom refuses content that the workspace's quota has no room for.
+func (x *Executor) contentRoom(ctx context.Context, ws id.Workspace, size int64) error {
+	used, _, err := projection.Load[content.Usage](ctx, x.Docs, ws, content.Projection, string(ws))
+	if err != nil && !errors.Is(err, projection.ErrNotFound) {
+		return err
+	}
+	return used.Room(size, x.MaxContent)
+}
+
+// again returns the run of an earlier request that this one repeats, and refuses with why if there is none.
+func (x *Executor) again(ctx context.Context, origin event.Origin, q Request, input []byte, why error) (run.Run, error) {
+	if q.Key == "" {
+		return run.Run{}, why
+	}
+	events, known, err := journal.Recall(ctx, x.Log, q.Workspace, startKey(q), startDigest(q, event.DigestOf(input)))
+	if err != nil {
+		return run.Run{}, err
+	}
+	if !known {
+		return run.Run{}, why
+	}
+	return x.first(ctx, q.Workspace, events)
+}
+
+// first returns the run that the events of a request created.
+func (x *Executor) first(ctx context.Context, ws id.Workspace, events []event.Event) (run.Run, error) {
+	i := slices.IndexFunc(events, func(e event.Event) bool { return e.Type == run.EventCreated })
+	if i < 0 {
+		return run.Run{}, fault.New(fault.Internal, "event_missing", "the log did not return the run's creation")
+	}
+	return x.Find(ctx, ws, events[i].Run)
+}
+
+// admit asks whether the principal may start the run.
+func (x *Executor) admit(ctx context.Context, origin event.Origin, s space.Space, r id.Run, input []byte) (policy.Ruling, error) {
+	ruling, err := x.Gate.Judge(ctx, policy.Action{
+		Type: policy.RunStart, Workspace: s.Workspace, Room: s.Room, Principal: origin.Principal, Token: origin.Token, Space: s.ID, Run: r,
+		Content: event.DigestOf(input), Size: int64(len(input)), Bundle: s.Bundle,
+	})
+	if err == nil && ruling.Decision.Outcome != policy.Allow {
+		err = refusal(ruling.Decision)
+	}
+	return ruling, err
+}
+
+// creation drafts run.created.
+func (x *Executor) creation(origin event.Origin, s space.Space, q Request, agent id.Principal, m run.Message, input run.Input, r id.Run) event.Batch {
+	if origin.Correlation == "" {
+		origin.Correlation = id.New[id.Correlation](x.IDs)
+	}
+	outlines := make([]run.Outline, len(m.Operations))
+	for i, op := range m.Operations {
+		outlines[i] = outline(op)
+	}
+	data := run.Created{
+		Run: r, Space: s.ID, Agent: agent, Title: q.Title, Input: input, Operations: outlines, Trace: origin.Trace, Retention: int64(q.Retention / time.Second),
+		Token: origin.Token,
+	}
+	if input.Inline {
+		data.Message = &m
+	}
+	created := event.New(run.EventCreated, origin, s.Workspace, s.Room, data).About(space.EntityType, string(s.ID)).In(r, "")
+	batch := event.Batch{
+		Workspace: s.Workspace, Drafts: []event.Draft{created}, Documents: []event.DocumentVersion{{Projection: run.Projection, Key: string(r)}},
+	}
+	if q.Key != "" {
+		batch.Key, batch.Digest = startKey(q), startDigest(q, input.Digest)
+	}
+	return batch
+}
+
+// record puts run.created into the log, with the permission of the principal who asks.
+func (x *Executor) record(ctx context.Context, q Request, admitted policy.Ruling, batch event.Batch) (run.Run, error) {
+	if q.Under != nil {
+		return x.recordUnder(ctx, q, admitted, batch)
+	}
+	_, receipt, err := x.Gate.Begin(ctx, admitted, "", batch)
+	if err != nil {
+		return run.Run{}, err
+	}
+	return x.first(ctx, q.Workspace, receipt.Events)
+}
+
+func outline(op run.Operation) run.Outline {
+	return run.Outline{ID: op.ID, Type: op.Type, Summary: op.Summary(), Context: op.Context}
+}
+
+func startKey(q Request) string { return "run:" + string(q.Space) + ":" + q.Key }
+
+func startDigest(q Request, input event.Digest) event.Digest {
+	asked := []string{string(q.Space), q.Agent, q.Title, input.String()}
+	if q.Retention != 0 {
+		asked = append(asked, q.Retention.String())
+	}
+	raw, _ := json.Marshal(asked)
+	return event.DigestOf(raw)
+}
+
+func agentName(q Request, s space.Space) string {
+	if q.Agent != "" {
+		return q.Agent
+	}
+	return principal.SpaceAgent + string(s.ID)
+}
+
+// withContext puts the reading of the context files before the operations.
+func withContext(m run.Message, files []string) run.Message {
+	ops := make([]run.Operation, 0, len(files)+len(m.Operations))
+	for i, path := range files {
+		ops = append(ops, run.Operation{Type: run.OpReadFile, ID: contextID(m, i), Path: path, Context: true})
+	}
+	m.Operations = append(ops, m.Operations...)
+	return m
+}
+
+// contextID names the reading of a context file so that no operation of the message has that name.
+func contextID(m run.Message, i int) string {
+	name := "context-" + strconv.Itoa(i+1)
+	for slices.ContainsFunc(m.Operations, func(op run.Operation) bool { return op.ID == name }) {
+		name = "~" + name
+	}
+	return name
+}
+
+// refusal turns a decision that is no allowance into an error for the caller of an API.
+func refusal(d policy.Decision) error {
+	kind := fault.Denied
+	if d.Outcome == policy.RequireApproval {
+		kind = fault.Waiting
+	}
+	return fault.New(kind, d.ReasonCode, "%s", d.Reason).With(d.Suggestion)
+}

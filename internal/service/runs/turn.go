@@ -1,0 +1,119 @@
+package runs
+
+import (
+	"context"
+	"errors"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/workspace"
+	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/projection"
+)
+
+// enterTries bounds how often a run tries to take its place while others take and leave theirs.
+const enterTries = 64
+
+// room returns what the log has to expect so that the run takes one of the places that its workspace has, or run.ErrFull. Where others of this
+// daemon wait longer, the places are theirs first.
+func (r *ride) room(ctx context.Context) ([]event.DocumentVersion, error) {
+	if r.doc.Parent != nil {
+		return nil, nil
+	}
+	ws := r.doc.Workspace
+	load, version, err := projection.Load[run.Load](ctx, r.x.Docs, ws, run.LoadProjection, string(ws))
+	if err != nil && !errors.Is(err, projection.ErrNotFound) {
+		return nil, err
+	}
+	tenant, _, err := projection.Load[workspace.Workspace](ctx, r.x.Docs, ws, workspace.Workspaces, string(ws))
+	if errors.Is(err, projection.ErrNotFound) {
+		tenant, err = workspace.Unsaid(ws), nil
+	}
+	if err == nil && load.Room(tenant.Tasks) <= r.x.before(r.entry) {
+		err = run.ErrFull
+	}
+	if err == nil && load.Ample(tenant.Tasks, int(r.x.entering.Load())) {
+		return nil, nil
+	}
+	return []event.DocumentVersion{{Projection: run.LoadProjection, Key: string(ws), Version: version}}, err
+}
+
+// enter records an event with which the run takes its place.
+func (r *ride) enter(ctx context.Context, draft event.Draft) error {
+	receipt, err := r.entering(ctx, func(place []event.DocumentVersion) (event.Receipt, error) {
+		batch := r.batch(draft)
+		batch.Documents = append(batch.Documents, place...)
+		return r.x.Log.Append(context.WithoutCancel(ctx), batch)
+	})
+	if err != nil {
+		return err
+	}
+	return r.fold(receipt)
+}
+
+// entering has a batch recorded under the expectation that there is room, again when another run was first.
+func (r *ride) entering(ctx context.Context, record func(place []event.DocumentVersion) (event.Receipt, error)) (event.Receipt, error) {
+	r.x.entering.Add(1)
+	defer r.x.entering.Add(-1)
+	for try := 1; ; try++ {
+		place, err := r.room(ctx)
+		if err != nil {
+			return event.Receipt{}, err
+		}
+		receipt, err := record(place)
+		if err == nil {
+			r.x.turn(r.x.queueOf(r.entry), false)
+		}
+		if !errors.Is(err, journal.ErrConflict) || len(place) == 0 || try == enterTries || ctx.Err() != nil {
+			return receipt, err
+		}
+		doc, err := r.x.Docs.Document(ctx, r.doc.Workspace, run.Projection, string(r.doc.ID))
+		if err != nil || doc.Version != r.version {
+			return event.Receipt{}, errors.Join(journal.ErrConflict, err) // it is not the place that was taken
+		}
+	}
+}
+
+// turn notes whether the run under way in a queue waits for room, and returns whether that was known.
+func (x *Executor) turn(q *queue, full bool) (was bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if q == nil {
+		return false
+	}
+	was, q.full = q.full, full
+	return was
+}
+
+func (x *Executor) queueOf(e *entry) *queue {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.queues[e.space]
+}
+
+// before counts the runs of the same workspace that wait for room and were asked for earlier.
+func (x *Executor) before(e *entry) (n int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, q := range x.queues {
+		if q.full && len(q.runs) > 0 && q.runs[0].workspace == e.workspace && q.runs[0].run < e.run {
+			n++
+		}
+	}
+	return n
+}
+
+// pokeWaiting makes the workers of a workspace whose runs wait for room look again.
+func (x *Executor) pokeWaiting(ws id.Workspace) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, q := range x.queues {
+		if q.full && len(q.runs) > 0 && q.runs[0].workspace == ws {
+			select {
+			case q.wake <- struct{}{}:
+			default:
+			}
+		}
+	}
+}

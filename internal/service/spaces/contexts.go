@@ -1,0 +1,91 @@
+package spaces
+
+import (
+	"context"
+	"errors"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/space"
+)
+
+// Contexts returns the interpreter contexts of a space, in the order of their files. They are files of it: who may list those sees them, and how many cells one has
+// is told to who may read it.
+func (k *Keeper) Contexts(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space) ([]space.Context, error) {
+	entries, err := k.ListFiles(ctx, origin, ws, s, space.ContextFolder, false)
+	if err != nil && !errors.Is(err, space.ErrFileNotFound) {
+		return nil, err
+	}
+	all := []space.Context{}
+	for _, e := range entries {
+		if c, ok := space.ContextOf(e); ok {
+			all = append(all, c)
+		}
+	}
+	if len(all) == 0 {
+		return all, nil
+	}
+	doc, err := k.alive(ctx, ws, s)
+	if err != nil {
+		return nil, err
+	}
+	files, _, err := k.Store.Open(doc.ID, doc.UID, doc.Limits)
+	if err != nil {
+		return nil, err
+	}
+	for i := range all[:min(len(all), maxCounted)] {
+		if head, err := k.read(ctx, origin, doc, files, all[i].Path, int64(space.ContextHead)); err == nil {
+			all[i].Cells = space.ContextCells(head)
+		}
+	}
+	return all, ctx.Err()
+}
+
+// maxCounted is of how many contexts of a space it is told how many cells they have.
+const maxCounted = 100
+
+// DeleteContext removes an interpreter context of a space: its file. Without a language it is the one that there is of the name.
+func (k *Keeper) DeleteContext(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, name, language string) error {
+	if err := space.ContextName(name); err != nil {
+		return err
+	}
+	if language == "" {
+		all, err := k.Contexts(ctx, origin, ws, s)
+		if err != nil {
+			return err
+		}
+		for _, c := range all {
+			if c.Name != name {
+				continue
+			}
+			if language != "" {
+				return space.ErrContextTwice
+			}
+			language = c.Language
+		}
+		if language == "" {
+			language = space.Python // an earlier request with the same key may have removed it
+		}
+	}
+	path, err := space.ContextPath(name, language)
+	if err != nil {
+		return err
+	}
+	if err = k.DeleteFile(ctx, origin, ws, s, path, Seen); errors.Is(err, space.ErrFileNotFound) {
+		return space.ErrContextNotFound
+	}
+	return err
+}
+
+// HasContexts refuses a space whose tier has no interpreter contexts.
+func (k *Keeper) HasContexts(doc space.Space) error {
+	if doc.Tier == space.Nano {
+		return nil
+	}
+	err := fault.New(fault.Conflict, "contexts_not_here", "the space runs in the tier %s, which has no interpreter contexts; those of nano keep their variables", doc.Tier)
+	if doc.Runtime == space.RuntimeAuto {
+		return err.With("the files of its contexts are still there: fork the space as it was in nano, or make one with the runtime nano, and keep packages that nano has not out of its cells")
+	}
+	return err.With("make a space with the runtime nano: agentbox space create --runtime nano")
+}

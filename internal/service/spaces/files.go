@@ -1,0 +1,399 @@
+package spaces
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"slices"
+	"strconv"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/projection"
+)
+
+// MaxUpload is the most that one file may have that is written over the API; policy may say less.
+const MaxUpload = 1 << 30
+
+// ListEntries is the most entries of one listing.
+const ListEntries = 10_000
+
+// ReadFile opens a file of a space for reading: the one that code sees or, where which says so, the withheld one. To a person
+// who does not say, it is the withheld one where code has none of that name.
+func (k *Keeper) ReadFile(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, which Which) (space.File, error) {
+	var file space.File
+	err := k.either(ctx, origin, ws, s, path, which, func(aside bool) error {
+		return k.look(ctx, origin, ws, s, policy.FileRead, path, aside, func(files space.Files, p policy.Permit) (err error) {
+			file, err = files.Read(ctx, p)
+			return err
+		})
+	})
+	return file, err
+}
+
+// ListFiles returns the entries of a folder of a space; "." is its top. A person is shown those that are withheld from code as well.
+func (k *Keeper) ListFiles(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, recursive bool) ([]space.Entry, error) {
+	list := func(aside bool) (entries []space.Entry, err error) {
+		err = k.look(ctx, origin, ws, s, policy.FileList, path, aside, func(files space.Files, p policy.Permit) (err error) {
+			entries, err = files.List(ctx, p, recursive, ListEntries)
+			return err
+		})
+		return entries, err
+	}
+	entries, err := list(false)
+	if err != nil && !absent(err) || !k.holds(ctx, origin, ws, s, path) {
+		return entries, err
+	}
+	held, failed := list(true)
+	if failed != nil {
+		return nil, failed
+	}
+	return merged(entries, held), nil
+}
+
+// ArchiveFiles returns a function that writes a folder of a space as a zip file, once. Files that the caller may not read one by one are
+// left out of it, and so are those that are withheld from code, unless which asks for them: then they are all that is in it.
+func (k *Keeper) ArchiveFiles(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, which Which) (func(io.Writer) error, error) {
+	if err := which.may(origin); err != nil {
+		return nil, err
+	}
+	var write func(io.Writer) error
+	err := k.look(ctx, origin, ws, s, policy.FileArchive, path, which == Held, func(files space.Files, p policy.Permit) error {
+		may := func(path string) bool {
+			ruling, err := k.Gate.Judge(ctx, policy.Action{Type: policy.FileRead, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Space: s, Path: path})
+			return err == nil && ruling.Decision.Allowed()
+		}
+		write = func(w io.Writer) error { return files.Archive(ctx, p, w, may) }
+		return nil
+	})
+	return write, err
+}
+
+// look takes a reading action through the gate, does it and records it.
+func (k *Keeper) look(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, typ, path string, aside bool, do func(space.Files, policy.Permit) error) error {
+	origin.Key = "" // looking changes nothing; a key is that of a change
+	doc, files, action, err := k.reach(ctx, origin, ws, s, typ, path, aside)
+	if err != nil {
+		return err
+	}
+	ruling, approval, err := k.permitted(ctx, origin, action)
+	if err != nil {
+		return err
+	}
+	if approval != "" || ruling.Standing != "" { // the use of an approval is an intent
+		_, err := k.begin(ctx, origin, unmade, doc, files, ruling, approval, func(files space.Files, p policy.Permit) (space.Entry, error) {
+			return space.Entry{}, do(files, p)
+		})
+		return err
+	}
+	permit, err := k.Gate.Glance(ruling)
+	if err != nil {
+		return err
+	}
+	if err := do(files, permit); err != nil {
+		return err
+	}
+	drafts := []event.Draft{
+		k.fileEvent(space.EventFileRead, origin, doc, space.FileRead{Space: s, Action: typ, Path: action.Path, Hash: ruling.Decision.Action, Withheld: aside}, event.Beginning),
+	}
+	if ruling.Decision.Shadow {
+		drafts = append(drafts, policy.RefusedDraft(origin, ruling))
+	}
+	_, err = k.Log.Append(ctx, event.Batch{Workspace: ws, Drafts: drafts})
+	return err
+}
+
+// RefuseWrite returns the refusal of a file of which, whatever it will hold, is known already that it may not be written, so that nobody
+// has to take its content in first. The size is 0 where it is not known.
+func (k *Keeper) RefuseWrite(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, overwrite bool, mode string, size int64) error {
+	aside, err := k.broughtIn(ctx, origin, ws, s, path)
+	if err != nil {
+		return err
+	}
+	_, _, action, err := k.reach(ctx, origin, ws, s, policy.FileCreate, path, aside)
+	if err != nil {
+		return err
+	}
+	if err := space.CheckFileMode(mode); err != nil {
+		return err
+	}
+	action.Size, action.Overwrite, action.Mode = size, overwrite, mode
+	ruling, err := k.Gate.Judge(ctx, action)
+	if err != nil || ruling.Decision.Outcome != policy.Deny {
+		return err
+	}
+	return k.refusal(ctx, origin, ruling)
+}
+
+// WriteFile makes a file of a space from content whose hash and size are known. What a request with an idempotency key has written, a
+// repeat of it does not write again, however often the daemon ended in between. The mode is space.ModePlain,
+// space.ModeExecutable or "". What a person writes under a name that policy withholds is withheld from code, and the entry says so.
+func (k *Keeper) WriteFile(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, overwrite bool, mode string, hash event.Digest, size int64, content io.Reader) (space.Entry, error) {
+	if err := space.CheckFileMode(mode); err != nil {
+		return space.Entry{}, err
+	}
+	aside, err := k.broughtIn(ctx, origin, ws, s, path)
+	if err != nil {
+		return space.Entry{}, err
+	}
+	return k.change(ctx, origin, ws, s, policy.FileCreate, path, aside, func(a *policy.Action) {
+		a.Content, a.Size, a.Overwrite, a.Mode = hash, size, overwrite, mode
+	}, func(files space.Files, p policy.Permit) (space.Entry, error) { return files.Write(ctx, p, content) })
+}
+
+// DeleteFile removes a file of a space, which one as ReadFile has it.
+func (k *Keeper) DeleteFile(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, which Which) error {
+	return k.either(ctx, origin, ws, s, path, which, func(aside bool) error {
+		_, err := k.change(ctx, origin, ws, s, policy.FileDelete, path, aside, func(*policy.Action) {}, func(files space.Files, p policy.Permit) (space.Entry, error) {
+			return space.Entry{}, files.Delete(ctx, p)
+		})
+		return err
+	})
+}
+
+// change takes a changing action through the gate, records its intent, does it and records how it went.
+func (k *Keeper) change(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, typ, path string, aside bool, fill func(*policy.Action), do func(space.Files, policy.Permit) (space.Entry, error)) (space.Entry, error) {
+	done, before, err := k.changed(ctx, &origin, ws)
+	if err != nil || before == made {
+		return done, err
+	}
+	doc, files, action, err := k.reach(ctx, origin, ws, s, typ, path, aside)
+	if err != nil {
+		return done, err
+	}
+	fill(&action)
+	ruling, approval, err := k.permitted(ctx, origin, action)
+	if err != nil {
+		return done, err
+	}
+	return k.begin(ctx, origin, before, doc, files, ruling, approval, do)
+}
+
+// permitted returns the ruling of an action that may be done now, and the approval that it uses up if it needs one. Where policy asks, the
+// question is made, once for the same request, and the request has to be sent again when it is answered.
+func (k *Keeper) permitted(ctx context.Context, origin event.Origin, action policy.Action) (policy.Ruling, id.Approval, error) {
+	ruling, err := k.Gate.Judge(ctx, action)
+	if err != nil {
+		return ruling, "", err
+	}
+	if d := ruling.Decision; d.Allowed() || d.Outcome != policy.RequireApproval {
+		return ruling, "", k.refusal(ctx, origin, ruling)
+	}
+	asks := event.Batch{Workspace: action.Workspace, Drafts: []event.Draft{policy.RefusedDraft(origin, ruling)}}
+	question, err := k.Gate.AskOnce(ctx, origin, ruling, asks)
+	if err == nil {
+		err = question.Answered()
+	}
+	return ruling, question.ID, err
+}
+
+// begin records the intent of an action, does it and records how it went. Before says what an earlier request with the same key has done.
+func (k *Keeper) begin(ctx context.Context, origin event.Origin, before earlier, doc space.Space, files space.Files, ruling policy.Ruling, approval id.Approval, do func(space.Files, policy.Permit) (space.Entry, error)) (done space.Entry, err error) {
+	ws, a := doc.Workspace, ruling.Action
+	begun := space.FileBegun{Space: doc.ID, Action: a.Type, Path: a.Path, Content: a.Content, Size: a.Size, Mode: a.Mode, Hash: ruling.Decision.Action, Withheld: a.Method == space.MethodWithheld}
+	permit, receipt, err := k.Gate.Begin(ctx, ruling, approval, origin.Once(event.Batch{Workspace: ws, Drafts: []event.Draft{k.fileEvent(space.EventFileBegun, origin, doc, begun, asked(approval))}}))
+	if err != nil {
+		return done, err
+	}
+	if receipt.Replayed {
+		return done, errUnderWay
+	}
+	change, err := begunBy(receipt.Events)
+	if err != nil {
+		return done, err
+	}
+	ended := space.FileEnded{Space: doc.ID, Change: change}
+	entry, failed := do(files, permit)
+	if failed != nil && before == unknown {
+		entry, failed = k.tookEffect(ctx, origin, a, failed)
+	}
+	if ended.OK, ended.Error = failed == nil, fault.CodeOf(failed); ended.OK && entry.Path != "" {
+		ended.Entry = &entry
+	}
+	_, err = k.Log.Append(context.WithoutCancel(ctx), event.Batch{Workspace: ws, Drafts: []event.Draft{k.fileEvent(space.EventFileEnded, origin, doc, ended, space.ChangeOn(change))}})
+	return entry, errors.Join(failed, err)
+}
+
+var errUnderWay = fault.New(fault.Conflict, "idempotency_in_progress", "a request with this idempotency key is under way; ask again when it has ended")
+
+// earlier says what became of the change that an earlier request with the same idempotency key asked for.
+type earlier int
+
+const (
+	unmade  earlier = iota // there was none, or it was refused, or it failed
+	made                   // it was made
+	unknown                // it may have been made: the daemon ended meanwhile
+)
+
+// changed looks for the change that an earlier request with origin's key made. A change that was refused or failed has not used up the
+// key: the origin gets the next one of the request's. One of which the daemon's end left unknown whether it took effect is made again: the
+// whole file appears in one step, so that the outcome is the same.
+func (k *Keeper) changed(ctx context.Context, origin *event.Origin, ws id.Workspace) (entry space.Entry, before earlier, err error) {
+	if origin.Key == "" {
+		return entry, unmade, nil
+	}
+	first := origin.Key
+	for try := 1; ; try++ {
+		events, known, err := journal.Recall(ctx, k.Log, ws, origin.Key, origin.Command)
+		if err != nil || !known {
+			return entry, before, err
+		}
+		change, err := begunBy(events)
+		if err != nil {
+			return entry, before, err
+		}
+		c, _, err := projection.Load[space.Change](ctx, k.Docs, ws, space.ChangeProjection, string(change))
+		switch {
+		case err != nil:
+			return entry, before, err
+		case c.Open:
+			return entry, before, errUnderWay
+		case c.OK && c.Entry != nil:
+			return *c.Entry, made, nil
+		case c.OK:
+			return entry, made, nil
+		case c.Unknown:
+			before = unknown
+		}
+		origin.Key = first + "~" + strconv.Itoa(try)
+	}
+}
+
+// fileEvent drafts an event of a request about files. It follows from the request, an approval or what it ends, never from what else happened in
+// the space.
+func (k *Keeper) fileEvent(typ string, origin event.Origin, doc space.Space, data any, follows event.Subject) event.Draft {
+	draft := k.event(typ, origin, doc, data)
+	draft.Follows = follows
+	return draft
+}
+
+// asked returns what an action follows from: the approval that permits it, or nothing that is recorded.
+func asked(approval id.Approval) event.Subject {
+	if approval == "" {
+		return event.Beginning
+	}
+	return event.Subject{Type: policy.ApprovalEntity, ID: string(approval)}
+}
+
+// begunBy returns the change that the events of an intent announce.
+func begunBy(events []event.Event) (id.Event, error) {
+	i := slices.IndexFunc(events, func(e event.Event) bool { return e.Type == space.EventFileBegun })
+	if i < 0 {
+		return "", fault.New(fault.Internal, "event_missing", "the log did not return the change's intent")
+	}
+	return events[i].ID, nil
+}
+
+// tookEffect finds out whether a change that was tried again failed because an earlier try of the same request, of which the daemon's end
+// left it unknown, had succeeded: then the file is there with the same content, or is gone.
+func (k *Keeper) tookEffect(ctx context.Context, origin event.Origin, a policy.Action, failed error) (space.Entry, error) {
+	switch {
+	case a.Type == policy.FileDelete && errors.Is(failed, space.ErrFileNotFound):
+		return space.Entry{}, nil
+	case a.Type == policy.FileCreate && errors.Is(failed, space.ErrFileExists):
+		file, err := k.ReadFile(ctx, origin, a.Workspace, a.Space, a.Path, whichOf(a))
+		if err != nil {
+			return space.Entry{}, failed
+		}
+		defer file.Close()
+		hash := sha256.New()
+		if _, err := io.Copy(hash, file); err == nil && event.Digest(hash.Sum(nil)) == a.Content {
+			return file.Entry(), nil
+		}
+	}
+	return space.Entry{}, failed
+}
+
+// reach returns a living space, its files, or those that are withheld, and the action on one of their paths.
+func (k *Keeper) reach(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, typ, path string, aside bool) (space.Space, space.Files, policy.Action, error) {
+	clean := space.CleanFilePath
+	if typ == policy.FileList || typ == policy.FileArchive {
+		clean = space.CleanPath
+	}
+	path, err := clean(path)
+	if err != nil {
+		return space.Space{}, nil, policy.Action{}, err
+	}
+	doc, err := k.alive(ctx, ws, s)
+	if err != nil {
+		return doc, nil, policy.Action{}, err
+	}
+	files, _, err := k.Store.Open(doc.ID, doc.UID, doc.Limits)
+	action := policy.Action{
+		Type: typ, Workspace: ws, Room: doc.Room, Principal: origin.Principal, Token: origin.Token, Space: s, Path: path, Bundle: doc.Bundle,
+	}
+	if aside && err == nil {
+		action.Method = space.MethodWithheld
+		files, err = k.aside(ctx, doc)
+	}
+	return doc, files, action, err
+}
+
+// refusal turns a ruling that does not allow into an error, and records it.
+func (k *Keeper) refusal(ctx context.Context, origin event.Origin, r policy.Ruling) error {
+	d := r.Decision
+	if d.Allowed() {
+		return nil
+	}
+	_, err := k.Log.Append(ctx, event.Batch{Workspace: r.Action.Workspace, Drafts: []event.Draft{policy.RefusedDraft(origin, r)}})
+	if err != nil {
+		return err
+	}
+	kind := fault.Denied
+	if d.Outcome == policy.RequireApproval {
+		kind = fault.Waiting
+	}
+	return fault.New(kind, d.ReasonCode, "%s", d.Reason).With(d.Suggestion)
+}
+
+// closeChanges ends the changes that an earlier daemon began and did not finish: whether they took effect is not known.
+func (k *Keeper) closeChanges(ctx context.Context, ws id.Workspace) error {
+	for after := ""; ; {
+		open, err := k.Docs.Documents(ctx, projection.Query{
+			Workspace: ws, Name: space.ChangeProjection, Index: projection.Index{Name: "open", Value: "true"}, After: after, Limit: 100,
+		})
+		if err != nil || len(open) == 0 {
+			return err
+		}
+		for _, d := range open {
+			after = d.Key
+			c, _, err := projection.Load[space.Change](ctx, k.Docs, ws, space.ChangeProjection, d.Key)
+			if err != nil {
+				return err
+			}
+			if mine, err := k.mineNow(ctx, ws, c.Space); err != nil || !mine {
+				if err != nil {
+					return err
+				}
+				continue
+			}
+			ended := space.FileEnded{Space: c.Space, Change: id.Event(d.Key), Unknown: true, Error: "daemon_stopped"}
+			draft := event.New(space.EventFileEnded, event.Origin{Principal: k.System, Follows: space.ChangeOn(ended.Change)}, ws, c.Room, ended).About(space.EntityType, string(c.Space))
+			if _, err := k.Log.Append(ctx, event.Batch{Workspace: ws, Drafts: []event.Draft{draft}}); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// ChangeDefinition folds the documents of file changes.
+func ChangeDefinition() projection.Definition {
+	keys := func(e event.Event) []string {
+		if key, err := space.ChangeOf(e); err == nil && key != "" {
+			return []string{string(key)}
+		}
+		return nil
+	}
+	fold := func(c space.Change, _ string, e event.Event) (space.Change, error) { return space.EvolveChange(c, e) }
+	return projection.Define(space.ChangeProjection, 3, keys, fold, func(c space.Change) []projection.Index {
+		if !c.Open {
+			return nil
+		}
+		return []projection.Index{{Name: "open", Value: "true"}}
+	}).Leads(space.ChangeSubject, nil)
+}

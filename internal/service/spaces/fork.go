@@ -1,0 +1,86 @@
+package spaces
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/space"
+)
+
+// Fork asks for a space whose files begin as a snapshot of another's. Zero fields take the other's, except for the environment: that is
+// where secrets are, so a fork has only what is given to it here. Nor does it have anything else by which the other one is trusted: its
+// agents are new ones, what was approved for a run of the other is not for its own, and of the other's past it keeps the one snapshot.
+type Fork struct {
+	Workspace   id.Workspace
+	Space       id.Space // the other one
+	At          string   // the snapshot, as Rewind takes it; "" is what the files are now
+	Name        string
+	Description string
+	Env         map[string]string
+	Metadata    map[string]string
+	TTL         time.Duration
+	Key         string // idempotency key; "" for none
+}
+
+// Fork makes the space. The other one may be in use: only a snapshot of it is read, and one of its files as they are now is made only
+// while no operation is under way.
+func (k *Keeper) Fork(ctx context.Context, origin event.Origin, f Fork) (space.Space, error) {
+	parent, err := k.alive(ctx, f.Workspace, f.Space)
+	if err != nil {
+		return space.Space{}, err
+	}
+	history, err := k.Store.History(parent.ID, parent.UID, parent.Limits)
+	if err != nil {
+		return space.Space{}, err
+	}
+	q := Request{
+		Workspace: f.Workspace, Room: parent.Room, Name: f.Name, Description: f.Description, Preset: parent.Policy, Tier: cmp.Or(parent.Runtime, parent.Tier), Env: f.Env,
+		Metadata: f.Metadata, TTL: f.TTL, Limits: parent.Limits, BestEffort: parent.BestEffort, Key: f.Key,
+		fork: string(parent.ID) + " " + f.At,
+	}
+	if err := k.complete(&q); err != nil {
+		return space.Space{}, err
+	}
+	tier, err := k.tier(parent.Tier)
+	if err != nil {
+		return space.Space{}, err
+	}
+	if q.Name != "" { // who may make no fork is not told which names are taken
+		early, err := k.Gate.Judge(ctx, policy.Action{Type: policy.SpaceFork, Workspace: q.Workspace, Room: q.Room, Principal: origin.Principal, Token: origin.Token, Space: parent.ID})
+		if err == nil && early.Decision.Outcome == policy.Deny {
+			err = k.refusal(ctx, origin, early)
+		}
+		if err != nil {
+			return space.Space{}, err
+		}
+	}
+	root, err := k.state(ctx, parent, history, f.At)
+	if err != nil {
+		return space.Space{}, err
+	}
+	q.from, q.parent = space.Seed{Space: parent.ID, Snapshot: root}, parent
+	return k.create(ctx, origin, q, parent.Runtime, tier, parent.Bundle)
+}
+
+// share prepares the files of a space for being forked, so that the fork costs no more than what it changes. The processes of the space end with
+// that, once, and are started again when they are needed; so it is left out while a run of it is under way or waits, and then the fork may take
+// as long as it takes to make its files.
+func (k *Keeper) share(ctx context.Context, parent space.Space) error {
+	leave, err := k.Seize(parent.ID)
+	if err != nil {
+		return nil //nolint:nilerr // it is being used
+	}
+	defer leave()
+	now, err := k.alive(ctx, parent.Workspace, parent.ID)
+	if err != nil || now.Status != space.Ready {
+		return err
+	}
+	l := k.of(parent.ID)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return k.Store.Share(ctx, now.ID, now.UID, now.Limits, l.halt)
+}

@@ -1,0 +1,277 @@
+// Package spaces keeps spaces: makes them, starts them again when they are needed, and destroys them when their time is over.
+package spaces
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/projection"
+)
+
+// Limits of what a space may be asked to be.
+const (
+	DefaultTTL     = 12 * time.Hour
+	MinTTL         = 10 * time.Second
+	MaxTTL         = 30 * 24 * time.Hour // from the moment it is set, not from creation
+	MaxName        = space.MaxName       // characters
+	MaxDescription = 1_000               // characters
+	MaxEnv         = 100                 // variables
+	MaxEnvBytes    = 32 << 10            // names and values together
+	MaxMetadata    = 50                  // entries
+	MaxMetaBytes   = 16 << 10            // names and values together
+)
+
+// Parts are what a keeper is made of.
+type Parts struct {
+	Log     journal.Journal
+	Docs    projection.Reader
+	Gate    policy.Gate
+	Library policy.Library
+	Store   space.Store
+	Tiers   []space.Tier // from the weakest to the strongest
+	Place   space.Place  // finds what a command needs that the tier nano has not; nil finds nothing
+	Clock   event.Clock
+	IDs     *id.Source
+	Logger  *slog.Logger
+
+	MaxSpaces int          // living spaces of one workspace
+	MaxLimits space.Limits // the most that a space may ask for
+	FirstUID  int          // of the range of host uids for spaces; 0 where the daemon is not root
+	Node      id.Node      // of this daemon, which its spaces bear
+	Together  Together     // the zero value where no other daemon works on the log
+	System    id.Principal // who destroys what has expired
+}
+
+// Together is what a keeper needs where several daemons work on one log, each with the files of its own spaces.
+type Together struct {
+	Leads     func() bool                                                         // this daemon is their leader; nil where there are no others
+	Exclusive func(ctx context.Context, name string) (giveBack func(), err error) // waits until nobody else, in any daemon, has what is named
+}
+
+// Keeper keeps spaces. Make it with New; every method may be called from any goroutine.
+type Keeper struct {
+	Parts
+
+	creating sync.Mutex
+
+	mu        sync.Mutex
+	occupants space.Occupants
+	living    map[id.Space]*living
+	uids      map[int]id.Space
+	looked    map[id.Workspace]look
+}
+
+// living is a space that runs on this daemon, or is being started.
+type living struct {
+	turn     chan struct{} // holds a token while an operation, a rewind or a fork has its files
+	ending   sync.Mutex    // held while it is destroyed
+	mu       sync.Mutex    // held while it is started or closed
+	instance space.Instance
+}
+
+var _ space.Keeping = (*Keeper)(nil)
+
+// New returns a keeper of the given parts.
+func New(parts Parts) *Keeper {
+	return &Keeper{Parts: parts, living: map[id.Space]*living{}, uids: map[int]id.Space{}, looked: map[id.Workspace]look{}}
+}
+
+// SetOccupants tells the keeper who ends the runs of a space before it is destroyed. It is called once, before anything else.
+func (k *Keeper) SetOccupants(o space.Occupants) { k.occupants = o }
+
+// Space returns a space of the workspace, also one that was destroyed.
+func (k *Keeper) Space(ctx context.Context, ws id.Workspace, s id.Space) (space.Space, error) {
+	doc, _, err := k.load(ctx, ws, s)
+	return doc, err
+}
+
+func (k *Keeper) load(ctx context.Context, ws id.Workspace, s id.Space) (space.Space, uint64, error) {
+	doc, version, err := projection.Load[space.Space](ctx, k.Docs, ws, space.Projection, string(s))
+	if fault.KindOf(err) == fault.NotFound {
+		return doc, 0, fault.New(fault.NotFound, "space_not_found", "there is no space %.64s in this workspace", s)
+	}
+	return doc, version, err
+}
+
+// List returns spaces of the workspace by their status, newest first; an empty status returns those that are not destroyed.
+func (k *Keeper) List(ctx context.Context, ws id.Workspace, status space.Status, after id.Space, limit int) ([]space.Space, error) {
+	index := projection.Index{Name: "status", Value: string(status)}
+	if status == "" {
+		index = projection.Index{Name: "living", Value: "true"}
+	}
+	return projection.List[space.Space](ctx, k.Docs, projection.Query{
+		Workspace: ws, Name: space.Projection, Index: index, After: string(after), Newest: true, Limit: limit,
+	})
+}
+
+// Files returns the files of a space that is not destroyed.
+func (k *Keeper) Files(ctx context.Context, ws id.Workspace, s id.Space) (space.Files, error) {
+	doc, err := k.alive(ctx, ws, s)
+	if err != nil {
+		return nil, err
+	}
+	files, _, err := k.Store.Open(doc.ID, doc.UID, doc.Limits)
+	return files, err
+}
+
+func (k *Keeper) alive(ctx context.Context, ws id.Workspace, s id.Space) (space.Space, error) {
+	doc, err := k.Space(ctx, ws, s)
+	if err == nil && doc.Status == space.Destroyed {
+		err = ErrDestroyed
+	}
+	return doc, err
+}
+
+// ErrDestroyed refuses to use a space whose time is over.
+var ErrDestroyed = fault.New(fault.Conflict, "space_destroyed", "the space was destroyed; make a new one")
+
+// Instance returns the running instance of a space. Where there is none, because the daemon was restarted or the space ended by itself,
+// it is started again with the files that it had.
+func (k *Keeper) Instance(ctx context.Context, ws id.Workspace, s id.Space) (space.Instance, error) {
+	return k.instance(ctx, "", ws, s)
+}
+
+// instance is Instance with the cause to which a start is counted.
+func (k *Keeper) instance(ctx context.Context, cause id.Correlation, ws id.Workspace, s id.Space) (space.Instance, error) {
+	if _, err := k.alive(ctx, ws, s); err != nil {
+		return nil, err
+	}
+	l := k.of(s)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.instance != nil {
+		select {
+		case <-l.instance.Done():
+			if err := l.instance.Close(); err != nil {
+				k.Logger.Warn("close a space that ended by itself", "code", "ended_space_not_closed", "space", s, "error", err)
+			}
+			l.instance = nil
+		default:
+			return l.instance, nil
+		}
+	}
+	doc, err := k.alive(ctx, ws, s) // it may have been destroyed while the lock was awaited
+	if err != nil {
+		return nil, err
+	}
+	instance, err := k.start(ctx, cause, doc)
+	if err != nil {
+		return nil, err
+	}
+	l.instance = instance
+	return instance, nil
+}
+
+func (k *Keeper) of(s id.Space) *living {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	l := k.living[s]
+	if l == nil {
+		l = &living{turn: make(chan struct{}, 1)}
+		k.living[s] = l
+	}
+	return l
+}
+
+// start starts the processes of a space, through the gate, on behalf of whoever made it.
+func (k *Keeper) start(ctx context.Context, cause id.Correlation, doc space.Space) (space.Instance, error) {
+	tier, err := k.tier(doc.Tier)
+	if err != nil {
+		return nil, err
+	}
+	_, dir, err := k.Store.Open(doc.ID, doc.UID, doc.Limits)
+	if err != nil {
+		return nil, err
+	}
+	origin := event.Origin{Principal: doc.CreatedBy, Correlation: cause}
+	action := k.action(policy.SpaceStart, origin, doc)
+	permit, err := k.permit(ctx, origin, action, event.Batch{Workspace: doc.Workspace, Drafts: []event.Draft{
+		k.event(space.EventStarted, origin, doc, space.Started{Space: doc.ID, Tier: doc.Tier}),
+	}})
+	if err != nil {
+		return nil, err
+	}
+	// The space's environment is part of each command's action, as it is when the command begins: what was taken out of it is gone.
+	return tier.Create(ctx, permit, space.Spec{
+		ID: doc.ID, Dir: dir, UID: doc.UID, Limits: doc.Limits, BestEffort: doc.BestEffort, Tentative: k.tentative(doc),
+	})
+}
+
+// permit takes an action through the gate; only allow is good enough, for nobody waits here for a person.
+func (k *Keeper) permit(ctx context.Context, origin event.Origin, a policy.Action, intent event.Batch) (policy.Permit, error) {
+	ruling, err := k.Gate.Judge(ctx, a)
+	if err != nil {
+		return policy.Permit{}, err
+	}
+	if err := k.refusal(ctx, origin, ruling); err != nil {
+		return policy.Permit{}, err
+	}
+	permit, _, err := k.Gate.Begin(ctx, ruling, "", intent)
+	return permit, err
+}
+
+func (k *Keeper) event(typ string, origin event.Origin, doc space.Space, data any) event.Draft {
+	return event.New(typ, origin, doc.Workspace, doc.Room, data).About(space.EntityType, string(doc.ID))
+}
+
+// Probe asks every tier what the host supports.
+func (k *Keeper) Probe(ctx context.Context) []space.Report {
+	reports := make([]space.Report, len(k.Tiers))
+	for i, t := range k.Tiers {
+		reports[i] = t.Probe(ctx)
+	}
+	return reports
+}
+
+// Try reports whether some tier can make a space and run a program in it.
+func (k *Keeper) Try(ctx context.Context) error {
+	var errs []error
+	for _, t := range k.Tiers {
+		err := t.Try(ctx)
+		if err == nil {
+			return nil
+		}
+		errs = append(errs, err)
+	}
+	return fault.Wrap(errors.Join(errs...), fault.Unavailable, "tier_unavailable", "no tier can make spaces on this host; run agentbox doctor")
+}
+
+// Close ends every space of this daemon and keeps their files.
+func (k *Keeper) Close() error {
+	k.mu.Lock()
+	all := make([]*living, 0, len(k.living))
+	for _, l := range k.living {
+		all = append(all, l)
+	}
+	k.mu.Unlock()
+	var errs []error
+	for _, l := range all {
+		errs = append(errs, l.close())
+	}
+	return errors.Join(errs...)
+}
+
+func (l *living) close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.halt()
+}
+
+// halt is close for who holds the lock.
+func (l *living) halt() error {
+	if l.instance == nil {
+		return nil
+	}
+	err := l.instance.Close()
+	l.instance = nil
+	return err
+}

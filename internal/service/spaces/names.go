@@ -1,0 +1,121 @@
+package spaces
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/projection"
+)
+
+// maxNamed is how many living spaces of one name are looked at. Only old data have more than one.
+const maxNamed = 20
+
+// claims is how often a space may be given a name that other spaces were given and have no more, since one was destroyed that had it.
+const claims = 1_000
+
+// nameIndex is the entry under which a living space is found by its name. It holds a hash, for an old name may have any bytes.
+func nameIndex(name string) projection.Index {
+	return projection.Index{Name: "name", Value: event.DigestOf([]byte(name)).Hex()}
+}
+
+// bearers returns the living spaces that have a name, the oldest first.
+func (k *Keeper) bearers(ctx context.Context, ws id.Workspace, name string) ([]space.Space, error) {
+	return projection.List[space.Space](ctx, k.Docs, projection.Query{Workspace: ws, Name: space.Projection, Index: nameIndex(name), Limit: maxNamed})
+}
+
+// Named returns the identifier of the space that a text names: an identifier names itself, a name the living space that has it. A name that
+// nobody has is not found; one that several have is space.ErrNameAmbiguous and lists their identifiers.
+func (k *Keeper) Named(ctx context.Context, ws id.Workspace, text string) (id.Space, error) {
+	if text == "" || space.IsID(text) {
+		return id.Space(text), nil
+	}
+	found, err := k.bearers(ctx, ws, text)
+	switch {
+	case err != nil:
+		return "", err
+	case len(found) == 0:
+		return "", fault.New(fault.NotFound, "space_not_found", "there is no space %.64q in this workspace", text).
+			With("a space is named by its id, or while it lives by its name")
+	case len(found) > 1:
+		ids := make([]string, len(found))
+		for i, s := range found {
+			ids[i] = string(s.ID)
+		}
+		return "", fault.New(space.ErrNameAmbiguous.Kind, space.ErrNameAmbiguous.Code, "%d living spaces have the name %.64q; name one by its id", len(found), text).
+			With("name one by its id: " + strings.Join(ids, ", "))
+	}
+	return found[0].ID, nil
+}
+
+// claim records drafts of which one gives a space a name, under a key that must be new in the log: of two that claim a name at once, one is
+// refused. A name is free again when its bearer is destroyed or has another name, so the key names the newest space that has or had it when it was
+// destroyed, and counts from 0 what was claimed since. Every claim tries the lowest number first and looks before each try whether the name is
+// free, so that none passes by a bearer that it has not seen.
+func (k *Keeper) claim(ctx context.Context, ws id.Workspace, own id.Space, name, batchKey string, record func(key string) error) error {
+	if name == "" || name == string(own) {
+		return record("") // an identifier is unique by itself
+	}
+	before := ""
+	for n := 0; n < claims; n++ {
+		since, err := k.unclaimed(ctx, ws, own, name)
+		if err != nil {
+			return err
+		}
+		if since != before {
+			before, n = since, 0
+		}
+		err = record("space_name:" + event.DigestOf([]byte(name+"\n"+since)).Hex() + "#" + strconv.Itoa(n))
+		if !errors.Is(err, journal.ErrKeyConflict) {
+			return err
+		}
+		if _, used, lookErr := k.Log.Used(ctx, ws, batchKey); batchKey != "" && (used || lookErr != nil) {
+			return errors.Join(lookErr, err) // it is the key of the request that was used before, for something else
+		}
+	}
+	return fault.New(fault.Exhausted, "space_name_worn", "the name %.64q was given too often; choose another one", name)
+}
+
+// unclaimed returns the newest space that has had a name, "" for none; where a living one has it that is not the caller's own, it is
+// space.ErrNameTaken, with a name that is free.
+func (k *Keeper) unclaimed(ctx context.Context, ws id.Workspace, own id.Space, name string) (since string, err error) {
+	q := projection.Query{Workspace: ws, Name: space.Projection, Index: projection.Index{Name: "named", Value: nameIndex(name).Value}, Newest: true, Limit: 1}
+	newest, err := k.Docs.Documents(ctx, q)
+	if err != nil {
+		return "", err
+	}
+	if len(newest) > 0 {
+		since = newest[0].Key
+	}
+	found, err := k.bearers(ctx, ws, name)
+	if err != nil || !slices.ContainsFunc(found, func(s space.Space) bool { return s.ID != own }) {
+		return since, err
+	}
+	free, err := k.free(ctx, ws, name)
+	if err != nil {
+		return "", err
+	}
+	return "", fault.New(space.ErrNameTaken.Kind, space.ErrNameTaken.Code, "a living space of this workspace has the name %.64q", name).
+		With(fmt.Sprintf("use that space, or choose another name, for example %s", free))
+}
+
+// free returns a name like the one that is taken, which no living space has now.
+func (k *Keeper) free(ctx context.Context, ws id.Workspace, name string) (string, error) {
+	runes := []rune(name)
+	for n := 2; ; n++ {
+		tail := "-" + strconv.Itoa(n)
+		other := string(runes[:min(len(runes), space.MaxName-len(tail))]) + tail
+		found, err := k.bearers(ctx, ws, other)
+		if err != nil || len(found) == 0 || n == maxNamed {
+			return other, err
+		}
+	}
+}

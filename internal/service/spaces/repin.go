@@ -1,0 +1,66 @@
+package spaces
+
+import (
+	"context"
+	"errors"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/space"
+)
+
+// Repin pins another policy to a living space: what is done in it from now on is judged under that. A space of which a run is under way, or waits for
+// a person, is not changed (ErrBusy), for a question is about an action under the policy that asked it. The tier of the space has to be one that the
+// new policy accepts. Files that the new policy withholds are moved out of the view of code, whoever made them.
+func (k *Keeper) Repin(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, b policy.Bundle) (space.Space, error) {
+	leave, err := k.Seize(s)
+	if err != nil {
+		return space.Space{}, err
+	}
+	defer leave()
+	doc, err := k.alive(ctx, ws, s)
+	if err != nil {
+		return doc, err
+	}
+	if doc.ActiveRun != "" {
+		return doc, ErrBusy
+	}
+	if err := k.accepts(b.Limits.Weakest, doc.Tier); err != nil {
+		return doc, err
+	}
+	action := k.action(policy.SpacePolicy, origin, doc)
+	action.Target = b.Hash.String()
+	changed := space.PolicyChanged{Space: s, Policy: b.Name, Bundle: b.Hash, Was: doc.Bundle}
+	ruling, err := k.Gate.Judge(ctx, action)
+	if err == nil && ruling.Decision.Outcome == policy.Deny { // nothing is pinned for who may not
+		err = k.refusal(ctx, origin, ruling)
+	}
+	if err != nil {
+		return doc, err
+	}
+	if err := k.Library.PinBundle(ctx, origin, ws, b); err != nil {
+		return doc, err
+	}
+	// Files go out of the view of code before anything is judged under the new policy: a crash in between withholds more than is said, never less.
+	moved, err := k.KeepAside(ctx, doc, b)
+	if err != nil {
+		return doc, k.unmoved(ctx, doc, err)
+	}
+	changed.Withheld = len(moved)
+	batch := origin.Once(event.Batch{Workspace: ws, Drafts: []event.Draft{k.event(space.EventPolicy, origin, doc, changed)}})
+	if _, err := k.Gate.Record(ctx, origin, action, batch); err != nil {
+		return doc, k.unmoved(ctx, doc, err)
+	}
+	return k.Space(ctx, ws, s)
+}
+
+// unmoved has a space withhold again what its present policy says, because another one was not pinned. What was moved stays withheld.
+func (k *Keeper) unmoved(ctx context.Context, doc space.Space, why error) error {
+	ctx = context.WithoutCancel(ctx)
+	present, err := k.Library.Bundle(ctx, doc.Workspace, doc.Bundle)
+	if err == nil {
+		_, err = k.KeepAside(ctx, doc, present)
+	}
+	return errors.Join(why, err)
+}

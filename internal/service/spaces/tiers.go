@@ -1,0 +1,151 @@
+package spaces
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"slices"
+	"strings"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/space"
+)
+
+var errNoTier = fault.New(fault.Unavailable, "tier_unavailable", "no tier can make spaces on this host; run agentbox doctor")
+
+// asks makes one wish of the two names that a request may give it.
+func (q *Request) asks() error {
+	if q.Runtime != "" && q.Tier != "" && q.Runtime != q.Tier {
+		return invalid("runtime is %.32q and tier, its older name, is %.32q; name one of them", q.Runtime, q.Tier)
+	}
+	q.Runtime = cmp.Or(q.Runtime, q.Tier)
+	q.Tier = q.Runtime
+	return nil
+}
+
+// tier returns the tier of a name.
+func (k *Keeper) tier(name string) (space.Tier, error) {
+	i := k.place(name)
+	if i < 0 {
+		return nil, fault.New(fault.Invalid, "tier_unknown", "there is no runtime or tier %.32q here", name).With("ask for one of these: " + strings.Join(k.runtimes(), ", "))
+	}
+	return k.Tiers[i], nil
+}
+
+// runtimes are what a space may ask to run in here.
+func (k *Keeper) runtimes() []string {
+	names := []string{space.RuntimeAuto, space.RuntimeHeavy}
+	for _, t := range k.Tiers {
+		names = append(names, t.Name())
+	}
+	return names
+}
+
+// place returns where a tier stands among those of this daemon, from the weakest to the strongest; -1 for none of them.
+func (k *Keeper) place(name string) int {
+	return slices.IndexFunc(k.Tiers, func(t space.Tier) bool { return t.Name() == name })
+}
+
+// strongest returns the strongest tier of this daemon that is not nano.
+func (k *Keeper) strongest() (space.Tier, error) {
+	if n := len(k.Tiers); n > 0 && k.Tiers[n-1].Name() != space.Nano {
+		return k.Tiers[n-1], nil
+	}
+	return nil, errNoTier
+}
+
+// begins returns the tier in which a space begins that is asked to run in a runtime, under a policy that accepts no tier weaker than the one that
+// it names. What cannot be is refused: nothing is downgraded.
+func (k *Keeper) begins(runtime, weakest string) (tier space.Tier, err error) {
+	switch runtime {
+	case "", space.RuntimeAuto:
+		if i := k.place(space.Nano); i >= 0 && k.accepts(weakest, space.Nano) == nil {
+			return k.Tiers[i], nil
+		}
+		tier, err = k.strongest()
+	case space.RuntimeHeavy:
+		tier, err = k.strongest()
+	default:
+		tier, err = k.tier(runtime)
+	}
+	if err == nil {
+		err = k.accepts(weakest, tier.Name())
+	}
+	return tier, err
+}
+
+// accepts refuses a tier of this daemon that is weaker than the weakest one that a policy accepts. Nano is the weakest of all, so that a policy
+// which names it accepts every tier, also where this daemon has it not.
+func (k *Keeper) accepts(weakest, name string) error {
+	least := k.place(weakest)
+	switch {
+	case weakest == "" || weakest == space.Nano:
+		return nil
+	case least < 0:
+		return fault.New(fault.Unavailable, errNoTier.Code, "the policy accepts no tier weaker than %.32s, which this host has not; run agentbox doctor", weakest)
+	case k.place(name) < least:
+		return fault.New(fault.Denied, "tier_not_accepted", "the policy accepts no tier weaker than %.32s; %.32s is", weakest, name).
+			With("ask for the runtime heavy, or for auto")
+	}
+	return nil
+}
+
+// moves reports whether a space is promoted where that is needed.
+func moves(doc space.Space) bool { return doc.Runtime == space.RuntimeAuto && doc.Tier == space.Nano }
+
+// tentative reports whether what a command does in a space is dropped where the tier lacks something, for there is a heavier one that has it.
+func (k *Keeper) tentative(doc space.Space) bool {
+	_, err := k.strongest()
+	return moves(doc) && err == nil
+}
+
+// Route implements space.Keeping.
+func (k *Keeper) Route(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, c space.Command) (space.Route, error) {
+	doc, err := k.alive(ctx, ws, s)
+	if err != nil {
+		return space.Route{}, err
+	}
+	r := space.Route{Runtime: cmp.Or(doc.Runtime, doc.Tier), Tier: doc.Tier, To: doc.Tier}
+	if doc.Tier != space.Nano || k.Place == nil {
+		return r, nil
+	}
+	files, _, err := k.Store.Open(doc.ID, doc.UID, doc.Limits)
+	if err != nil {
+		return r, err
+	}
+	r.Needs = k.Place(c, func(path string, most int64) ([]byte, error) { return k.read(ctx, origin, doc, files, path, most) })
+	if heavier, err := k.strongest(); err == nil && len(r.Needs) > 0 && moves(doc) {
+		r.To = heavier.Name()
+	}
+	return r, ctx.Err()
+}
+
+// read returns the beginning of a file of a space, if the origin may read it. Like what is read to judge a command, it is not recorded.
+func (k *Keeper) read(ctx context.Context, origin event.Origin, doc space.Space, files space.Files, path string, most int64) ([]byte, error) {
+	path, err := space.CleanFilePath(path)
+	if err != nil {
+		return nil, err
+	}
+	ruling, err := k.Gate.Judge(ctx, policy.Action{
+		Type: policy.FileRead, Workspace: doc.Workspace, Room: doc.Room, Principal: origin.Principal, Token: origin.Token, Space: doc.ID, Path: path, Bundle: doc.Bundle,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if d := ruling.Decision; !d.Allowed() {
+		return nil, fault.New(fault.Denied, d.ReasonCode, "%s", d.Reason)
+	}
+	permit, err := k.Gate.Glance(ruling)
+	if err != nil {
+		return nil, err
+	}
+	file, err := files.Read(ctx, permit)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, most))
+}

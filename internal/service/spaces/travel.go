@@ -1,0 +1,445 @@
+package spaces
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/projection"
+)
+
+// ErrBusy refuses to touch the files of a space as a whole while a run or an operation of it is under way.
+var ErrBusy = fault.New(fault.Conflict, "space_busy", "a run of the space is under way or waits for a person").
+	With("wait for it, or end it: agentbox runs cancel")
+
+// minShortSnapshot is how many digits of a snapshot's hash name it at least.
+const minShortSnapshot = 8
+
+// Occupy implements space.Keeping.
+func (k *Keeper) Occupy(ctx context.Context, ws id.Workspace, s id.Space, runs bool) (leave func(), err error) {
+	leave, err = k.await(ctx, s)
+	if err != nil || !runs {
+		return leave, err
+	}
+	doc, err := k.alive(ctx, ws, s)
+	if err != nil {
+		leave()
+		return nil, err
+	}
+	history, err := k.Store.History(doc.ID, doc.UID, doc.Limits)
+	if err != nil {
+		leave()
+		return nil, err
+	}
+	history.Disturb()
+	return leave, nil
+}
+
+// await takes the files of a space and waits for its turn.
+func (k *Keeper) await(ctx context.Context, s id.Space) (leave func(), err error) {
+	l := k.of(s)
+	select {
+	case l.turn <- struct{}{}:
+		return func() { <-l.turn }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Seize implements space.Keeping.
+func (k *Keeper) Seize(s id.Space) (leave func(), err error) {
+	l := k.of(s)
+	select {
+	case l.turn <- struct{}{}:
+		return func() { <-l.turn }, nil
+	default:
+		return nil, ErrBusy
+	}
+}
+
+// Keep implements space.Keeping.
+func (k *Keeper) Keep(ctx context.Context, ws id.Workspace, s id.Space) (space.Snapshot, error) {
+	doc, err := k.alive(ctx, ws, s)
+	if err != nil {
+		return space.Snapshot{}, err
+	}
+	history, err := k.Store.History(doc.ID, doc.UID, doc.Limits)
+	if err != nil {
+		return space.Snapshot{}, err
+	}
+	return history.Keep(ctx)
+}
+
+// kept is what an event says about a snapshot that was made, or was not.
+func kept(s space.Snapshot, err error) space.Kept {
+	if err != nil {
+		return space.Kept{Error: code(err)}
+	}
+	return space.Kept{Snapshot: &s}
+}
+
+func code(err error) string {
+	if c := fault.CodeOf(err); c != "" {
+		return c
+	}
+	return "internal_error"
+}
+
+// Past is the past of a space: what was recorded, and what of it can be returned to.
+type Past struct {
+	Recorded []space.Recorded
+	Kept     map[event.Digest]bool
+	Bytes    int64 // that the kept ones take
+}
+
+// Snapshots returns what is recorded about the snapshots of a space, the newest first. After is the event behind which to go on.
+func (k *Keeper) Snapshots(ctx context.Context, ws id.Workspace, s id.Space, after id.Event, limit int) (Past, error) {
+	doc, err := k.Space(ctx, ws, s)
+	if err != nil {
+		return Past{}, err
+	}
+	found, err := projection.List[space.Recorded](ctx, k.Docs, projection.Query{
+		Workspace: ws, Name: space.SnapshotProjection, Index: projection.Index{Name: "space", Value: string(s)}, After: string(after), Newest: true, Limit: limit,
+	})
+	past := Past{Recorded: found, Kept: map[event.Digest]bool{}}
+	if err != nil || doc.Status == space.Destroyed || doc.Status == space.Creating {
+		return past, err
+	}
+	history, err := k.Store.History(doc.ID, doc.UID, doc.Limits)
+	if err != nil {
+		return past, err
+	}
+	all, bytes, err := history.Kept(ctx)
+	for _, snapshot := range all {
+		past.Kept[snapshot.Root] = true
+	}
+	past.Bytes = bytes
+	return past, err
+}
+
+// resolve finds the snapshot of a space that a person or a program names: by its hash or the first digits of it, by the step after which it
+// was made, or by the run before whose first step it was.
+func (k *Keeper) resolve(ctx context.Context, doc space.Space, history space.History, name string) (event.Digest, error) {
+	for _, prefix := range []string{"step_", "run_"} {
+		if strings.HasPrefix(name, prefix) {
+			return k.recordedAt(ctx, doc, name)
+		}
+	}
+	digits := strings.TrimPrefix(name, "sha256:")
+	if len(digits) < minShortSnapshot || strings.Trim(digits, "0123456789abcdef") != "" {
+		return event.Digest{}, fault.New(fault.Invalid, "invalid_snapshot", "%.80q names no snapshot; give its hash, at least %d digits of it, a step or a run", name, minShortSnapshot)
+	}
+	all, _, err := history.Kept(ctx)
+	if err != nil {
+		return event.Digest{}, err
+	}
+	var found []event.Digest
+	for _, s := range all {
+		if strings.HasPrefix(s.Root.Hex(), digits) {
+			found = append(found, s.Root)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return event.Digest{}, fault.New(fault.NotFound, space.ErrSnapshotNotFound.Code, "the space keeps no snapshot %.80s", name).
+			With("agentbox space snapshots lists those that are kept")
+	}
+	return event.Digest{}, fault.New(fault.Invalid, "invalid_snapshot", "%d snapshots of the space begin with %.80s; give more digits", len(found), name)
+}
+
+// recordedAt returns the snapshot that was made after a step or before a run.
+func (k *Keeper) recordedAt(ctx context.Context, doc space.Space, at string) (event.Digest, error) {
+	found, err := projection.List[space.Recorded](ctx, k.Docs, projection.Query{
+		Workspace: doc.Workspace, Name: space.SnapshotProjection, Index: projection.Index{Name: "at", Value: at}, Limit: 1,
+	})
+	if err != nil {
+		return event.Digest{}, err
+	}
+	if len(found) == 0 || found[0].Space != doc.ID {
+		return event.Digest{}, fault.New(fault.NotFound, space.ErrSnapshotNotFound.Code, "no snapshot of the space was made at %.80s", at).
+			With("agentbox space snapshots lists those that were made")
+	}
+	return found[0].Root, nil
+}
+
+// Rewind makes the files of a space what they were in a snapshot. No run of it may be under way. What they are before is kept as well, so
+// that a rewind can be rewound.
+func (k *Keeper) Rewind(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, to string) (space.Rewound, error) {
+	leave, err := k.Seize(s)
+	if err != nil {
+		return space.Rewound{}, err
+	}
+	defer leave()
+	doc, version, err := k.load(ctx, ws, s)
+	if err != nil {
+		return space.Rewound{}, err
+	}
+	switch doc.Status {
+	case space.Destroyed:
+		return space.Rewound{}, ErrDestroyed
+	case space.Ready:
+	default:
+		return space.Rewound{}, ErrBusy
+	}
+	history, err := k.Store.History(doc.ID, doc.UID, doc.Limits)
+	if err != nil {
+		return space.Rewound{}, err
+	}
+	root, err := k.resolve(ctx, doc, history, to)
+	if err != nil {
+		return space.Rewound{}, err
+	}
+	return k.rewind(ctx, origin, doc, version, history, root)
+}
+
+// rewind takes the rewind through the gate, records its intent, does it and records how it went.
+func (k *Keeper) rewind(ctx context.Context, origin event.Origin, doc space.Space, version uint64, history space.History, root event.Digest) (space.Rewound, error) {
+	action := k.action(policy.SpaceRewind, origin, doc)
+	action.Content = root
+	ruling, approval, err := k.permitted(ctx, origin, action)
+	if err != nil {
+		return space.Rewound{}, err
+	}
+	begun := space.RewindBegun{Space: doc.ID, To: root, Hash: ruling.Decision.Action}
+	permit, _, err := k.Gate.Begin(ctx, ruling, approval, origin.Once(event.Batch{
+		Workspace: doc.Workspace,
+		Drafts:    []event.Draft{k.event(space.EventRewindBegun, origin, doc, begun)},
+		Documents: []event.DocumentVersion{{Projection: space.Projection, Key: string(doc.ID), Version: version}},
+	}))
+	if errors.Is(err, journal.ErrConflict) {
+		return space.Rewound{}, ErrBusy // a run began a moment ago
+	}
+	if err != nil {
+		return space.Rewound{}, err
+	}
+	from, now, failed := history.Rewind(ctx, permit)
+	done := space.Rewound{Space: doc.ID, From: from.Root, Kept: kept(now, nil)}
+	draft := k.event(space.EventRewound, origin, doc, done)
+	if failed != nil {
+		draft = k.event(space.EventRewindFailed, origin, doc, space.RewindFailed{Space: doc.ID, Error: code(failed)})
+	}
+	_, err = k.Log.Append(context.WithoutCancel(ctx), event.Batch{Workspace: doc.Workspace, Drafts: []event.Draft{draft}})
+	return done, errors.Join(failed, err)
+}
+
+// Rewinding returns how the rewind of a space went whose intent stands at a place of the log.
+func (k *Keeper) Rewinding(ctx context.Context, ws id.Workspace, s id.Space, place uint64) (space.Rewound, error) {
+	found, err := k.Log.Read(ctx, journal.Query{
+		Workspace: ws, From: place, EntityType: space.EntityType, EntityID: string(s), Types: []string{space.EventRewound, space.EventRewindFailed}, Limit: 1,
+	})
+	switch {
+	case err != nil:
+		return space.Rewound{}, err
+	case len(found) == 0:
+		return space.Rewound{}, ErrBusy
+	case found[0].Type == space.EventRewound:
+		return event.Decode[space.Rewound](found[0])
+	}
+	failed, err := event.Decode[space.RewindFailed](found[0])
+	if err != nil {
+		return space.Rewound{}, err
+	}
+	return space.Rewound{}, fault.New(fault.Conflict, failed.Error, "the files were not rewound").With("rewind again, under another idempotency key")
+}
+
+// settle records how a rewind went that an earlier daemon began: opening the space's history finishes it, or finds that it never began.
+func (k *Keeper) settle(ctx context.Context, doc space.Space) error {
+	if doc.Rewinding.IsZero() {
+		return nil
+	}
+	origin := event.Origin{Principal: k.System}
+	now, err := k.Keep(ctx, doc.Workspace, doc.ID)
+	draft := k.event(space.EventRewound, origin, doc, space.Rewound{Space: doc.ID, Recovered: true, Kept: kept(now, err)})
+	if err != nil || now.Root != doc.Rewinding {
+		why := "daemon_stopped"
+		if err != nil {
+			why = code(err)
+			k.Logger.Error("finish a rewind", "code", "rewind_not_finished", "space", doc.ID, "error", err)
+		}
+		draft = k.event(space.EventRewindFailed, origin, doc, space.RewindFailed{Space: doc.ID, Error: why, Kept: kept(now, err)})
+	}
+	_, err = k.Log.Append(ctx, event.Batch{Workspace: doc.Workspace, Drafts: []event.Draft{draft}})
+	return err
+}
+
+// Comparison is what differs between two snapshots of a space.
+type Comparison struct {
+	From        event.Digest
+	To          event.Digest
+	Differences []space.Difference
+}
+
+// Diff compares two snapshots of a space. An empty from is what the files were before the last run, an empty to what they are now.
+func (k *Keeper) Diff(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, from, to string, limit int) (Comparison, error) {
+	doc, err := k.alive(ctx, ws, s)
+	if err != nil {
+		return Comparison{}, err
+	}
+	history, err := k.Store.History(doc.ID, doc.UID, doc.Limits)
+	if err != nil {
+		return Comparison{}, err
+	}
+	var c Comparison
+	if c.To, err = k.state(ctx, doc, history, to); err != nil {
+		return c, err
+	}
+	if from == "" {
+		c.From, err = k.beforeLastRun(ctx, doc)
+	} else {
+		c.From, err = k.resolve(ctx, doc, history, from)
+	}
+	if err != nil {
+		return c, err
+	}
+	action := policy.Action{
+		Type: policy.SpaceDiff, Workspace: ws, Room: doc.Room, Principal: origin.Principal, Token: origin.Token, Space: s, Content: c.To, Target: c.From.String(), Bundle: doc.Bundle,
+	}
+	permit, hash, err := k.glance(ctx, origin, action)
+	if err != nil {
+		return c, err
+	}
+	if c.Differences, err = history.Diff(ctx, permit, limit); err != nil {
+		return c, err
+	}
+	for i := range c.Differences {
+		k.veil(ctx, origin, doc, &c.Differences[i])
+	}
+	_, err = k.Log.Append(ctx, event.Batch{Workspace: ws, Drafts: []event.Draft{
+		k.fileEvent(space.EventFileRead, origin, doc, space.FileRead{Space: s, Action: action.Type, Path: ".", Hash: hash}, event.Beginning),
+	}})
+	return c, err
+}
+
+// CarrySnapshot writes a snapshot of a space as a tar.gz file of at most most bytes of content, without the files that the caller may not read
+// one by one, and returns how many were left out.
+func (k *Keeper) CarrySnapshot(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, root event.Digest, most int64, w io.Writer) (omitted int, err error) {
+	doc, err := k.alive(ctx, ws, s)
+	if err != nil {
+		return 0, err
+	}
+	history, err := k.Store.History(doc.ID, doc.UID, doc.Limits)
+	if err != nil {
+		return 0, err
+	}
+	action := policy.Action{
+		Type: policy.FileArchive, Workspace: ws, Room: doc.Room, Principal: origin.Principal, Token: origin.Token, Space: s, Path: ".", Content: root, MaxBytes: most,
+		Bundle: doc.Bundle,
+	}
+	permit, hash, err := k.glance(ctx, origin, action)
+	if err != nil {
+		return 0, err
+	}
+	omitted, err = history.Archive(ctx, permit, w, func(path string) bool { return k.mayRead(ctx, origin, doc, path) })
+	if err != nil {
+		return omitted, err
+	}
+	origin.Key = "" // looking changes nothing; a key is that of a change
+	_, err = k.Log.Append(ctx, event.Batch{Workspace: ws, Drafts: []event.Draft{
+		k.fileEvent(space.EventFileRead, origin, doc, space.FileRead{Space: s, Action: action.Type, Path: ".", Hash: hash}, event.Beginning),
+	}})
+	return omitted, err
+}
+
+// mayRead reports whether policy lets the caller read a file of a space.
+func (k *Keeper) mayRead(ctx context.Context, origin event.Origin, doc space.Space, path string) bool {
+	if !person(origin) { // a snapshot may be older than the policy
+		held, err := k.withhold(ctx, doc)
+		if _, match := held.Match(path); err != nil || match {
+			return false
+		}
+	}
+	ruling, err := k.Gate.Judge(ctx, policy.Action{Type: policy.FileRead, Workspace: doc.Workspace, Principal: origin.Principal, Token: origin.Token, Space: doc.ID, Path: path})
+	return err == nil && ruling.Decision.Allowed()
+}
+
+// veil takes the hashes of content out of a difference in a file that the caller may not read: short content could be found by trying.
+func (k *Keeper) veil(ctx context.Context, origin event.Origin, doc space.Space, d *space.Difference) {
+	if k.mayRead(ctx, origin, doc, d.Path) {
+		return
+	}
+	for _, v := range []*space.Version{d.Before, d.After} {
+		if v != nil {
+			v.Digest = event.Digest{}
+		}
+	}
+}
+
+// glance takes a reading action through the gate and returns its permit and its hash.
+func (k *Keeper) glance(ctx context.Context, origin event.Origin, a policy.Action) (policy.Permit, event.Digest, error) {
+	ruling, err := k.Gate.Judge(ctx, a)
+	if err != nil {
+		return policy.Permit{}, event.Digest{}, err
+	}
+	if err := k.refusal(ctx, origin, ruling); err != nil {
+		return policy.Permit{}, event.Digest{}, err
+	}
+	permit, err := k.Gate.Glance(ruling)
+	return permit, ruling.Decision.Action, err
+}
+
+// state returns the snapshot that is named, or makes one of the files as they are now.
+func (k *Keeper) state(ctx context.Context, doc space.Space, history space.History, name string) (event.Digest, error) {
+	if name != "" {
+		return k.resolve(ctx, doc, history, name)
+	}
+	leave, err := k.Seize(doc.ID)
+	if err != nil {
+		return event.Digest{}, ErrBusy.With("wait for it, or name one of the snapshots of: agentbox space snapshots SPACE")
+	}
+	defer leave()
+	now, err := history.Keep(ctx)
+	return now.Root, err
+}
+
+// beforeLastRun returns what the files were before the last run of a space, or when it was made.
+func (k *Keeper) beforeLastRun(ctx context.Context, doc space.Space) (event.Digest, error) {
+	q := projection.Query{
+		Workspace: doc.Workspace, Name: space.SnapshotProjection, Index: projection.Index{Name: "start", Value: string(doc.ID)}, Newest: true, Limit: 1,
+	}
+	found, err := projection.List[space.Recorded](ctx, k.Docs, q)
+	if err != nil {
+		return event.Digest{}, err
+	}
+	if len(found) == 0 {
+		return event.Digest{}, fault.New(fault.NotFound, space.ErrSnapshotNotFound.Code, "no snapshot of the space was recorded yet")
+	}
+	return found[0].Root, nil
+}
+
+// Sync makes the snapshots of all spaces outlive a power cut.
+func (k *Keeper) Sync(ctx context.Context) error { return k.Store.Sync(ctx) }
+
+// SnapshotDefinition keeps the documents of snapshots.
+func SnapshotDefinition() projection.Definition {
+	keys := func(e event.Event) []string {
+		if _, ok, err := space.RecordedIn(e); err != nil || !ok {
+			return nil
+		}
+		return []string{string(e.ID)}
+	}
+	fold := func(_ space.Recorded, _ string, e event.Event) (space.Recorded, error) {
+		r, _, err := space.RecordedIn(e)
+		return r, err
+	}
+	return projection.Define(space.SnapshotProjection, 1, keys, fold, func(r space.Recorded) []projection.Index {
+		found := []projection.Index{{Name: "space", Value: string(r.Space)}}
+		switch {
+		case r.Step != "":
+			found = append(found, projection.Index{Name: "at", Value: string(r.Step)})
+		case r.Run != "":
+			found = append(found, projection.Index{Name: "at", Value: string(r.Run)}, projection.Index{Name: "start", Value: string(r.Space)})
+		case r.Cause == space.EventReady:
+			found = append(found, projection.Index{Name: "start", Value: string(r.Space)})
+		}
+		return found
+	})
+}

@@ -1,0 +1,224 @@
+package tiering
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"agentbox/internal/domain/space"
+)
+
+// javascript looks at what Node, or a program like it, is told to run.
+func (s *look) javascript(rest []word, stdin *string, where string) {
+	if contextual(rest) {
+		return
+	}
+	text, _, ok := given(rest, "r", func(o string) bool { return slices.Contains([]string{"-e", "-p", "-pe", "--eval", "--print"}, o) })
+	if ok {
+		s.scriptText(text.text, s.cwd, where)
+		return
+	}
+	file, behind := operand(rest, "r")
+	if file.text == "run" || file.text == "test" {
+		file, _ = operand(behind, "")
+	}
+	switch {
+	case file.text != "" && file.text != "-":
+		if at, ok := s.at(file.text); ok {
+			s.script(at)
+		}
+	case stdin != nil:
+		s.scriptText(*stdin, s.cwd, where)
+	}
+}
+
+// endings are what may be left out of the name of a file that is imported.
+var endings = []string{"", ".js", ".mjs", ".cjs", ".ts", ".mts", ".tsx", ".jsx", ".json", "/index.js", "/index.ts"}
+
+// script looks into a file of JavaScript or TypeScript, if it is there.
+func (s *look) script(at string) bool {
+	for _, ending := range endings {
+		name := at + ending
+		if there, seen := s.seen[name]; seen {
+			if there {
+				return true
+			}
+			continue
+		}
+		text, ok := s.file(name)
+		if s.seen[name] = ok; !ok {
+			continue
+		}
+		if !strings.HasSuffix(name, ".json") {
+			s.scriptText(text, path.Dir(name), strings.TrimPrefix(name, "/"))
+		}
+		return true
+	}
+	return false
+}
+
+var specifiers = regexp.MustCompile(`(?:\bfrom\s*|\bimport\s*\(?\s*|\brequire\s*\(\s*)(["'])([^"'\n]+)["']`)
+
+// scriptText looks at what a text of JavaScript imports.
+func (s *look) scriptText(text, folder, where string) {
+	text = uncommented(text)
+	for _, m := range specifiers.FindAllStringSubmatchIndex(text, -1) {
+		name := text[m[4]:m[5]]
+		at := fmt.Sprintf("%s:%d", where, 1+strings.Count(text[:m[0]], "\n"))
+		bare, builtin := strings.CutPrefix(name, "node:")
+		top, _, _ := strings.Cut(bare, "/")
+		switch {
+		case strings.HasPrefix(name, "."):
+			s.script(path.Join(folder, name))
+		case strings.HasPrefix(name, "/"):
+			if place, ok := s.at(name); ok {
+				s.script(place)
+			}
+		case slices.Contains(s.rules.Heavy.Modules, "node:"+bare):
+			s.need(space.Need{Kind: space.LackModule, Name: "node:" + bare, Where: at, Why: "the rules say so"})
+		case s.builtins[bare] || s.builtins[top] || slices.Contains(s.rules.Nano.Modules, "node:"+bare):
+		case builtin || s.node[top]:
+			s.need(space.Need{Kind: space.LackModule, Name: "node:" + bare, Where: at})
+		default:
+			s.scriptPackage(name, folder, at)
+		}
+	}
+}
+
+// nodeModules are the modules that Node has itself, whether nano has them or not.
+const nodeModules = `assert async_hooks buffer child_process cluster console constants crypto dgram diagnostics_channel dns domain events fs http http2 https
+	inspector module net os path perf_hooks process punycode querystring readline repl stream string_decoder sys timers tls trace_events tty url util v8 vm
+	wasi worker_threads zlib`
+
+// scriptPackage looks for a package among the files of the space; one that is not there is wanted.
+func (s *look) scriptPackage(name, folder, where string) {
+	parts := strings.SplitN(name, "/", 3)
+	if strings.HasPrefix(name, "@") && len(parts) > 1 {
+		name = parts[0] + "/" + parts[1]
+	} else {
+		name = parts[0]
+	}
+	if s.packages[name] && !slices.Contains(s.rules.Heavy.Packages, name) {
+		return
+	}
+	for !slices.Contains(s.rules.Heavy.Packages, name) {
+		if _, ok := s.file(path.Join(folder, "node_modules", name, "package.json")); ok {
+			return
+		}
+		if folder == "/" {
+			break
+		}
+		folder = path.Dir(folder)
+	}
+	s.need(space.Need{Kind: space.LackPackage, Name: name, Where: where})
+}
+
+// uncommented returns a text of JavaScript with blanks for its comments.
+func uncommented(text string) string {
+	out := []byte(text)
+	for i := 0; i < len(text); i++ {
+		switch {
+		case text[i] == '"' || text[i] == '\'':
+			i += quoted1(text[i:]) - 1
+		case text[i] == '`':
+			for i++; i < len(text) && text[i] != '`'; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+			}
+		case strings.HasPrefix(text[i:], "//"):
+			for ; i < len(text) && text[i] != '\n'; i++ {
+				out[i] = ' '
+			}
+		case strings.HasPrefix(text[i:], "/*"):
+			end := strings.Index(text[i+2:], "*/")
+			if end < 0 {
+				end = len(text) - i - 4
+			}
+			for stop := min(i+end+4, len(text)); i < stop; i++ {
+				if out[i] != '\n' {
+					out[i] = ' '
+				}
+			}
+			i--
+		}
+	}
+	return string(out)
+}
+
+// quoted1 returns how many bytes the string of one line has that a text begins with.
+func quoted1(text string) int {
+	for i := 1; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '\n':
+			return i
+		case text[0]:
+			return i + 1
+		}
+	}
+	return len(text)
+}
+
+// npm looks at what npm, or a program like it, is told to install or to run.
+func (s *look) npm(rest []word, where string, depth int) {
+	verb, behind := operand(rest, "")
+	switch verb.text {
+	case "install", "i", "add", "ci":
+		named := false
+		for _, w := range behind {
+			if w.known && !strings.HasPrefix(w.text, "-") {
+				named = true
+				s.wanted(nodePackage(w.text), where)
+			}
+		}
+		if !named {
+			m := s.manifest()
+			for _, name := range slices.Sorted(maps.Keys(m.wants())) {
+				s.wanted(name, "package.json")
+			}
+		}
+	case "run", "run-script", "test", "t", "start":
+		name := map[string]string{"test": "test", "t": "test", "start": "start"}[verb.text]
+		if name == "" && len(behind) > 0 {
+			name = behind[0].text
+		}
+		if m := s.manifest(); m.Scripts[name] != "" && !s.seen["npm run "+name] {
+			s.seen["npm run "+name] = true
+			s.text(m.Scripts[name], "package.json", depth+1)
+		}
+	}
+}
+
+type manifest struct {
+	Scripts      map[string]string `json:"scripts"`
+	Dependencies map[string]string `json:"dependencies"`
+	Development  map[string]string `json:"devDependencies"`
+}
+
+func (m manifest) wants() map[string]string {
+	all := map[string]string{}
+	maps.Copy(all, m.Dependencies)
+	maps.Copy(all, m.Development)
+	return all
+}
+
+func (s *look) manifest() (m manifest) {
+	if text, ok := s.file(path.Join(s.cwd, "package.json")); ok {
+		_ = json.Unmarshal([]byte(text), &m) // what cannot be read says nothing
+	}
+	return m
+}
+
+// nodePackage returns the name of a package out of what is asked for: @scope/name@1.0.
+func nodePackage(text string) string {
+	if i := strings.LastIndexByte(text, '@'); i > 0 {
+		text = text[:i]
+	}
+	return text
+}
