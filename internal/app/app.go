@@ -67,23 +67,23 @@ const (
 type App struct {
 	Config    Config
 	Gate      *gate.Gate
-	Keeper    *spaces.Keeper
-	Runs      *runs.Executor
-	Hands     *engines.Dispatcher
-	Rooms     *rooms.Moderator
-	Steward   *workspaces.Steward
-	Library   *search.Librarian
-	Sweeper   *gc.Sweeper
+	Keeper    *spaces.Service
+	Runs      *runs.Service
+	Hands     *engines.Service
+	Rooms     *rooms.Service
+	Steward   *workspaces.Service
+	Library   *search.Service
+	Sweeper   *gc.Service
 	Log       Store
-	Redact    *redaction.Redactor
+	Redact    *redaction.Service
 	Mover     *transfer.Importer
-	Arbiter   *outside.Arbiter
-	Registrar *identity.Registrar
-	Inquiry   *incidents.Investigator
-	Labels    *labels.Custodian
+	Arbiter   *outside.Service
+	Registrar *identity.Service
+	Inquiry   *incidents.Service
+	Labels    *labels.Service
 	Signer    *audit.Signer
 	Prover    *audit.Prover
-	Nodes     *nodes.Census
+	Nodes     *nodes.Service
 	Owner     id.Principal
 
 	steady  *steady
@@ -103,7 +103,7 @@ type App struct {
 	serving string            // host:port, once it listens
 	member  *postgres.Journal // the log, of a daemon that works on it together with others; nil of one that is alone
 	leads   atomic.Bool       // this member does what only one may
-	library atomic.Pointer[search.Librarian]
+	library atomic.Pointer[search.Service]
 	dir     *directory
 	server  *httpapi.Server
 	early   *early // what answers until the server can; nil where the daemon is opened without it

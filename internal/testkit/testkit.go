@@ -71,11 +71,11 @@ type Stack struct {
 	Store    *disk.Spaces
 	Tier     *namespace.Tier
 	Gate     *gate.Gate
-	Keeper   *spaces.Keeper
-	Runs     *runs.Executor
-	Hands    *engines.Dispatcher
-	Sweeper  *gc.Sweeper
-	Redactor *redaction.Redactor
+	Keeper   *spaces.Service
+	Runs     *runs.Service
+	Hands    *engines.Service
+	Sweeper  *gc.Service
+	Redactor *redaction.Service
 
 	base  journal.Journal // below the tap
 	owner string          // of the tier

@@ -70,7 +70,7 @@ func (q *ArtifactRequest) check() error {
 }
 
 // AddArtifact records an output of a run. Content that is sent by itself comes afterwards, with Store.
-func (d *Dispatcher) AddArtifact(ctx context.Context, origin event.Origin, ws id.Workspace, token string, q ArtifactRequest) (step.Artifact, error) {
+func (d *Service) AddArtifact(ctx context.Context, origin event.Origin, ws id.Workspace, token string, q ArtifactRequest) (step.Artifact, error) {
 	if err := q.check(); err != nil {
 		return step.Artifact{}, err
 	}
@@ -99,7 +99,7 @@ func (d *Dispatcher) AddArtifact(ctx context.Context, origin event.Origin, ws id
 }
 
 // Store keeps the content of an artifact that said its size and hash, if it is what they say. To store it again does nothing.
-func (d *Dispatcher) Store(ctx context.Context, origin event.Origin, ws id.Workspace, token string, a id.Artifact, content io.Reader) (step.Artifact, error) {
+func (d *Service) Store(ctx context.Context, origin event.Origin, ws id.Workspace, token string, a id.Artifact, content io.Reader) (step.Artifact, error) {
 	doc, err := d.Artifact(ctx, ws, a)
 	if err != nil {
 		return doc, err
@@ -187,7 +187,7 @@ func (v *verified) Read(p []byte) (int, error) {
 }
 
 // Open returns the content of an artifact, from its event or stored; the caller closes it.
-func (d *Dispatcher) Open(ctx context.Context, ws id.Workspace, a id.Artifact) (step.Artifact, io.ReadSeekCloser, error) {
+func (d *Service) Open(ctx context.Context, ws id.Workspace, a id.Artifact) (step.Artifact, io.ReadSeekCloser, error) {
 	doc, err := d.Artifact(ctx, ws, a)
 	if err != nil {
 		return doc, nil, err

@@ -22,7 +22,7 @@ const (
 )
 
 // Await is Claim that waits for a run until ctx ends, and then returns errand.ErrNothing. Who came first is served first, with what he wants.
-func (d *Dispatcher) Await(ctx context.Context, origin event.Origin, ws id.Workspace, want Wanted) (run.Run, string, error) {
+func (d *Service) Await(ctx context.Context, origin event.Origin, ws id.Workspace, want Wanted) (run.Run, string, error) {
 	record := context.WithoutCancel(ctx) // who has gone away finds the run with his idempotency key
 	again := lookAgain
 	if d.Together {
@@ -95,13 +95,13 @@ func (w Wanted) noting(barred *bool) Wanted {
 
 // Listen returns where it is told, once, that a run of some workspace has become claimable that is of that kind of work, or may have; as far as this
 // daemon knows, and from now on. Who listens no more says so.
-func (d *Dispatcher) Listen(work string) (heard <-chan Offer, stop func()) {
+func (d *Service) Listen(work string) (heard <-chan Offer, stop func()) {
 	b := d.bells.hang("", Wanted{Work: work})
 	return b.rung, func() { d.bells.takeDown(b) }
 }
 
 // accept claims a run that has just become claimable, if who waits for one wants it.
-func (d *Dispatcher) accept(ctx context.Context, origin event.Origin, want Wanted, doc run.Run) (run.Run, string, error) {
+func (d *Service) accept(ctx context.Context, origin event.Origin, want Wanted, doc run.Run) (run.Run, string, error) {
 	if want.Fits != nil {
 		if fits, err := want.Fits(ctx, doc); err != nil || !fits {
 			return run.Run{}, "", either(err, errand.ErrNothing)

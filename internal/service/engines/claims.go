@@ -51,7 +51,7 @@ func (w Wanted) index(state string) projection.Index {
 
 // Claim gives the engine that asks a run of the workspace and the token by which it is known from then on: the oldest that waits, if the workspace
 // has room for another one that runs, else the oldest whose claim has expired. No run is errand.ErrNothing.
-func (d *Dispatcher) Claim(ctx context.Context, origin event.Origin, ws id.Workspace, want Wanted) (run.Run, string, error) {
+func (d *Service) Claim(ctx context.Context, origin event.Origin, ws id.Workspace, want Wanted) (run.Run, string, error) {
 	for doc, err := range d.offered(ctx, ws, want) {
 		if err != nil {
 			return run.Run{}, "", err
@@ -65,7 +65,7 @@ func (d *Dispatcher) Claim(ctx context.Context, origin event.Origin, ws id.Works
 
 // reach claims a run that is offered. It returns errTaken where the next one is to be tried: the engine may not see this one, another one was
 // first, or no more may run.
-func (d *Dispatcher) reach(ctx context.Context, origin event.Origin, want Wanted, doc run.Run) (run.Run, string, error) {
+func (d *Service) reach(ctx context.Context, origin event.Origin, want Wanted, doc run.Run) (run.Run, string, error) {
 	if want.Shows != nil {
 		if may, err := want.Shows(doc.ID); err != nil || !may {
 			return run.Run{}, "", either(err, errTaken)
@@ -90,7 +90,7 @@ func (d *Dispatcher) reach(ctx context.Context, origin event.Origin, want Wanted
 const denialTime = time.Hour
 
 // mayClaim refuses an engine that may not claim runs, before one is taken for it. The first denial within denialTime is left to whoever records it.
-func (d *Dispatcher) mayClaim(ctx context.Context, origin event.Origin, doc run.Run) error {
+func (d *Service) mayClaim(ctx context.Context, origin event.Origin, doc run.Run) error {
 	r, err := d.Gate.Judge(ctx, policy.Action{Type: policy.RunClaim, Workspace: doc.Workspace, Room: doc.Room, Principal: origin.Principal, Token: origin.Token})
 	if said := r.Decision; err == nil && !said.Allowed() && said.Outcome == policy.Deny {
 		of, now := string(doc.Workspace)+" "+string(origin.Principal)+" "+said.ReasonCode, d.passed()
@@ -103,13 +103,13 @@ func (d *Dispatcher) mayClaim(ctx context.Context, origin event.Origin, doc run.
 }
 
 // offered yields the runs that can be claimed, in the order in which they are.
-func (d *Dispatcher) offered(ctx context.Context, ws id.Workspace, want Wanted) iter.Seq2[run.Run, error] {
+func (d *Service) offered(ctx context.Context, ws id.Workspace, want Wanted) iter.Seq2[run.Run, error] {
 	return func(yield func(run.Run, error) bool) {
 		d.eachOffered(ctx, ws, want, yield)
 	}
 }
 
-func (d *Dispatcher) eachOffered(ctx context.Context, ws id.Workspace, want Wanted, yield func(run.Run, error) bool) {
+func (d *Service) eachOffered(ctx context.Context, ws id.Workspace, want Wanted, yield func(run.Run, error) bool) {
 	states := []string{run.ForEngine, run.WithEngine}
 	_, err := d.room(ctx, ws)
 	if errors.Is(err, run.ErrFull) && d.giveBackSilent(ctx, ws) {
@@ -170,7 +170,7 @@ func (d *Dispatcher) eachOffered(ctx context.Context, ws id.Workspace, want Want
 }
 
 // passed is how much time has passed since the dispatcher was made.
-func (d *Dispatcher) passed() time.Duration { return d.Clock.Now().Sub(d.begun) }
+func (d *Service) passed() time.Duration { return d.Clock.Now().Sub(d.begun) }
 
 // hands are the runs that somebody is just claiming here: who comes at the same moment reaches for the next one, instead of losing this one.
 type hands struct {
@@ -227,7 +227,7 @@ func (l *lulls) until(of string, end time.Duration) {
 }
 
 // Offers reports whether there is a run that an engine could claim.
-func (d *Dispatcher) Offers(ctx context.Context, ws id.Workspace, want Wanted) (bool, error) {
+func (d *Service) Offers(ctx context.Context, ws id.Workspace, want Wanted) (bool, error) {
 	for doc, err := range d.offered(ctx, ws, want) {
 		return err == nil && doc.ID != "", err
 	}
@@ -238,7 +238,7 @@ func (d *Dispatcher) Offers(ctx context.Context, ws id.Workspace, want Wanted) (
 var errTaken = errors.New("another engine has claimed the run")
 
 // take claims one run.
-func (d *Dispatcher) take(ctx context.Context, origin event.Origin, seen run.Run) (run.Run, string, error) {
+func (d *Service) take(ctx context.Context, origin event.Origin, seen run.Run) (run.Run, string, error) {
 	for try := 1; ; try++ {
 		doc, version, err := d.load(ctx, seen.Workspace, seen.ID)
 		if err != nil {
@@ -262,7 +262,7 @@ func (d *Dispatcher) take(ctx context.Context, origin event.Origin, seen run.Run
 }
 
 // claim records a claim of a run as it stands.
-func (d *Dispatcher) claim(ctx context.Context, origin event.Origin, doc run.Run, version uint64, place []event.DocumentVersion) (run.Run, string, error) {
+func (d *Service) claim(ctx context.Context, origin event.Origin, doc run.Run, version uint64, place []event.DocumentVersion) (run.Run, string, error) {
 	c := run.Claimed{
 		Run: doc.ID, Attempt: id.New[id.Attempt](d.IDs), Engine: origin.Principal, Fence: doc.Fence + 1, TimeMS: d.ClaimTime.Milliseconds(),
 	}
@@ -286,7 +286,7 @@ func (d *Dispatcher) claim(ctx context.Context, origin event.Origin, doc run.Run
 }
 
 // Claimed returns the token of a run's claim as it stood when the claim was answered, for who repeats the request.
-func (d *Dispatcher) Claimed(doc run.Run) string {
+func (d *Service) Claimed(doc run.Run) string {
 	if doc.Claim == nil {
 		return ""
 	}
@@ -298,7 +298,7 @@ func (d *Dispatcher) Claimed(doc run.Run) string {
 }
 
 // Renew keeps a run for its engine for another ClaimTime.
-func (d *Dispatcher) Renew(ctx context.Context, origin event.Origin, h Hold) (run.Run, error) {
+func (d *Service) Renew(ctx context.Context, origin event.Origin, h Hold) (run.Run, error) {
 	doc, receipt, err := d.record(ctx, origin, h, func(doc run.Run) (entry, error) {
 		if err := owned(doc, h); err != nil {
 			return entry{}, err
@@ -319,7 +319,7 @@ func (d *Dispatcher) Renew(ctx context.Context, origin event.Origin, h Hold) (ru
 }
 
 // Release gives a run back, so that the next engine claims it.
-func (d *Dispatcher) Release(ctx context.Context, origin event.Origin, h Hold) (run.Run, error) {
+func (d *Service) Release(ctx context.Context, origin event.Origin, h Hold) (run.Run, error) {
 	doc, receipt, err := d.record(ctx, origin, h, func(doc run.Run) (entry, error) {
 		if err := owned(doc, h); err != nil {
 			return entry{}, err

@@ -84,7 +84,7 @@ func fits(name string, sent json.RawMessage, most int) error {
 }
 
 // Create records a run that waits for an engine.
-func (d *Dispatcher) Create(ctx context.Context, origin event.Origin, q Request) (run.Run, error) {
+func (d *Service) Create(ctx context.Context, origin event.Origin, q Request) (run.Run, error) {
 	if q.Room == "" {
 		q.Room = id.DefaultRoom
 	}
@@ -163,7 +163,7 @@ func (d *Dispatcher) Create(ctx context.Context, origin event.Origin, q Request)
 }
 
 // Given returns the input of a run, JSON as it was sent; null where there is none, or where it was redacted.
-func (d *Dispatcher) Given(ctx context.Context, doc run.Run) (json.RawMessage, error) {
+func (d *Service) Given(ctx context.Context, doc run.Run) (json.RawMessage, error) {
 	if !doc.Engine || doc.Input.Digest.IsZero() {
 		return json.RawMessage("null"), nil
 	}

@@ -47,8 +47,8 @@ type Parts struct {
 // Place refuses a room that the workspace does not have, and a thread that the room does not have; an empty thread is none.
 type Place func(ctx context.Context, ws id.Workspace, room id.Room, thread id.Thread) error
 
-// Dispatcher hands out runs. Make it with New; every method may be called from any goroutine.
-type Dispatcher struct {
+// Service hands out runs. Make it with New; every method may be called from any goroutine.
+type Service struct {
 	Parts
 
 	begun time.Time
@@ -63,7 +63,7 @@ type Dispatcher struct {
 }
 
 // New returns a dispatcher of the given parts.
-func New(parts Parts) *Dispatcher {
+func New(parts Parts) *Service {
 	if parts.ClaimTime == 0 {
 		parts.ClaimTime = run.ClaimTime
 	}
@@ -72,7 +72,7 @@ func New(parts Parts) *Dispatcher {
 	if parts.Together {
 		terms = claim.NewTermsTogether(now)
 	}
-	return &Dispatcher{Parts: parts, begun: now, terms: terms, settling: newSettling()}
+	return &Service{Parts: parts, begun: now, terms: terms, settling: newSettling()}
 }
 
 // Hold is a run, and the token by which an engine shows that it has it; "" where nobody has claimed it.
@@ -90,12 +90,12 @@ type Shown struct{ Token, Permit string }
 const tries = 16
 
 // Find returns a run of the workspace.
-func (d *Dispatcher) Find(ctx context.Context, ws id.Workspace, r id.Run) (run.Run, error) {
+func (d *Service) Find(ctx context.Context, ws id.Workspace, r id.Run) (run.Run, error) {
 	doc, _, err := d.load(ctx, ws, r)
 	return doc, err
 }
 
-func (d *Dispatcher) load(ctx context.Context, ws id.Workspace, r id.Run) (run.Run, uint64, error) {
+func (d *Service) load(ctx context.Context, ws id.Workspace, r id.Run) (run.Run, uint64, error) {
 	doc, version, err := projection.Load[run.Run](ctx, d.Docs, ws, run.Projection, string(r))
 	if errors.Is(err, projection.ErrNotFound) {
 		err = run.ErrNotFound
@@ -104,7 +104,7 @@ func (d *Dispatcher) load(ctx context.Context, ws id.Workspace, r id.Run) (run.R
 }
 
 // left returns what remains of the claim of a run.
-func (d *Dispatcher) left(doc run.Run) time.Duration {
+func (d *Service) left(doc run.Run) time.Duration {
 	if doc.Claim == nil {
 		return 0
 	}
@@ -116,7 +116,7 @@ func held(doc run.Run) claim.Held {
 }
 
 // saw notes a claim, or its renewal, that was recorded just now.
-func (d *Dispatcher) saw(doc run.Run) {
+func (d *Service) saw(doc run.Run) {
 	if doc.Claim != nil {
 		d.terms.Saw(held(doc), d.Clock.Now())
 	}
@@ -130,7 +130,7 @@ type entry struct {
 }
 
 // record records something of a run by who holds it. Make is called with the run as it is, again each time it has changed meanwhile.
-func (d *Dispatcher) record(ctx context.Context, origin event.Origin, h Hold, make func(run.Run) (entry, error)) (run.Run, event.Receipt, error) {
+func (d *Service) record(ctx context.Context, origin event.Origin, h Hold, make func(run.Run) (entry, error)) (run.Run, event.Receipt, error) {
 	for try := 1; ; try++ {
 		doc, version, err := d.load(ctx, h.Workspace, h.Run)
 		if err != nil {
@@ -152,7 +152,7 @@ func (d *Dispatcher) record(ctx context.Context, origin event.Origin, h Hold, ma
 }
 
 // append takes an entry through the gate, under the expectation that the run has not changed.
-func (d *Dispatcher) append(ctx context.Context, origin event.Origin, doc run.Run, version uint64, e entry) (event.Receipt, error) {
+func (d *Service) append(ctx context.Context, origin event.Origin, doc run.Run, version uint64, e entry) (event.Receipt, error) {
 	a := e.action
 	a.Workspace, a.Room, a.Run, a.Fence = doc.Workspace, doc.Room, doc.ID, max(a.Fence, doc.Fence)
 	if a.Principal == "" {
@@ -192,7 +192,7 @@ func after(doc run.Run, receipt event.Receipt) (run.Run, error) {
 }
 
 // room returns what the log has to expect so that one more run of a workspace runs, or run.ErrFull.
-func (d *Dispatcher) room(ctx context.Context, ws id.Workspace) ([]event.DocumentVersion, error) {
+func (d *Service) room(ctx context.Context, ws id.Workspace) ([]event.DocumentVersion, error) {
 	freed := d.bells.freed(ws)
 	load, version, err := projection.Load[run.Load](ctx, d.Docs, ws, run.LoadProjection, string(ws))
 	if err != nil && !errors.Is(err, projection.ErrNotFound) {
@@ -214,7 +214,7 @@ func (d *Dispatcher) room(ctx context.Context, ws id.Workspace) ([]event.Documen
 
 // contentRoom refuses content that the workspace's quota has no room for, and returns what the log has to expect so that two that come at once do
 // not take the same room.
-func (d *Dispatcher) contentRoom(ctx context.Context, ws id.Workspace, size int64) ([]event.DocumentVersion, error) {
+func (d *Service) contentRoom(ctx context.Context, ws id.Workspace, size int64) ([]event.DocumentVersion, error) {
 	used, version, err := projection.Load[content.Usage](ctx, d.Docs, ws, content.Projection, string(ws))
 	if err != nil && !errors.Is(err, projection.ErrNotFound) {
 		return nil, err

@@ -15,7 +15,7 @@ import (
 )
 
 // Begin starts a run by hand, without a claim: whoever may record its steps then may do so, and no engine is given it.
-func (d *Dispatcher) Begin(ctx context.Context, origin event.Origin, h Hold) (run.Run, error) {
+func (d *Service) Begin(ctx context.Context, origin event.Origin, h Hold) (run.Run, error) {
 	doc, receipt, err := d.record(ctx, origin, h, func(doc run.Run) (entry, error) {
 		if doc.Status != run.Queued {
 			return entry{}, run.ErrNotQueued
@@ -30,7 +30,7 @@ func (d *Dispatcher) Begin(ctx context.Context, origin event.Origin, h Hold) (ru
 }
 
 // Complete ends a run well. The summary has at most run.MaxReportWords characters, the output, any JSON or nil, at most run.MaxReport bytes.
-func (d *Dispatcher) Complete(ctx context.Context, origin event.Origin, h Hold, summary string, output json.RawMessage) (run.Run, error) {
+func (d *Service) Complete(ctx context.Context, origin event.Origin, h Hold, summary string, output json.RawMessage) (run.Run, error) {
 	if err := either(texts(text{"summary", summary, run.MaxReportWords}), fits("output", output, run.MaxReport)); err != nil {
 		return run.Run{}, err
 	}
@@ -39,14 +39,14 @@ func (d *Dispatcher) Complete(ctx context.Context, origin event.Origin, h Hold, 
 
 // Fail ends a run badly. Why, a word or a line, and the message have at most run.MaxReportWords characters, what came of it all the same, any JSON
 // or nil, at most run.MaxReport bytes.
-func (d *Dispatcher) Fail(ctx context.Context, origin event.Origin, h Hold, why, message string, output json.RawMessage) (run.Run, error) {
+func (d *Service) Fail(ctx context.Context, origin event.Origin, h Hold, why, message string, output json.RawMessage) (run.Run, error) {
 	if err := either(texts(text{"error", why, run.MaxReportWords}, text{"message", message, run.MaxReportWords}), fits("output", output, run.MaxReport)); err != nil {
 		return run.Run{}, err
 	}
 	return d.end(ctx, origin, h, policy.RunFail, run.EventFailed, run.Finished{Run: h.Run, Error: why, Message: message, Output: output})
 }
 
-func (d *Dispatcher) end(ctx context.Context, origin event.Origin, h Hold, action, typ string, f run.Finished) (run.Run, error) {
+func (d *Service) end(ctx context.Context, origin event.Origin, h Hold, action, typ string, f run.Finished) (run.Run, error) {
 	doc, receipt, err := d.record(ctx, origin, h, func(doc run.Run) (entry, error) {
 		if doc.Status != run.Running {
 			return entry{}, run.ErrNotRunning
@@ -77,7 +77,7 @@ const lostAtOnce = 100
 
 // lost returns the results of the tool calls of a run that ends before anybody has said what came of them: nobody knows. They are recorded under
 // the expectation that nobody has meanwhile.
-func (d *Dispatcher) lost(ctx context.Context, origin event.Origin, doc run.Run) (drafts []event.Draft, expect []event.DocumentVersion, err error) {
+func (d *Service) lost(ctx context.Context, origin event.Origin, doc run.Run) (drafts []event.Draft, expect []event.DocumentVersion, err error) {
 	open, err := d.Docs.Documents(ctx, projection.Query{Workspace: doc.Workspace, Name: step.CallProjection, Index: projection.Index{Name: indexOpen, Value: string(doc.ID)}, Limit: lostAtOnce})
 	for _, found := range open {
 		var c step.Call
@@ -93,7 +93,7 @@ func (d *Dispatcher) lost(ctx context.Context, origin event.Origin, doc run.Run)
 
 // close records the results of tool calls that were begun while the run ended, or were too many for the commit that ended it. Nothing is begun in
 // a run that has ended.
-func (d *Dispatcher) close(ctx context.Context, origin event.Origin, doc run.Run) {
+func (d *Service) close(ctx context.Context, origin event.Origin, doc run.Run) {
 	ctx = context.WithoutCancel(ctx)
 	origin.Key = "" // that of the end
 	for {
@@ -112,7 +112,7 @@ func (d *Dispatcher) close(ctx context.Context, origin event.Origin, doc run.Run
 }
 
 // Cancel ends a run, whoever has it: its engine learns of it with the next thing that it records. Stopping asks nobody.
-func (d *Dispatcher) Cancel(ctx context.Context, origin event.Origin, ws id.Workspace, r id.Run, reason string) (run.Run, error) {
+func (d *Service) Cancel(ctx context.Context, origin event.Origin, ws id.Workspace, r id.Run, reason string) (run.Run, error) {
 	if err := texts(text{"reason", reason, run.MaxReportWords}); err != nil {
 		return run.Run{}, err
 	}

@@ -19,7 +19,7 @@ import (
 )
 
 // Evidence returns the evidence of a run that was collected, and its manifest as it is stored.
-func (d *Dispatcher) Evidence(ctx context.Context, ws id.Workspace, r id.Run) (evidence.Record, json.RawMessage, error) {
+func (d *Service) Evidence(ctx context.Context, ws id.Workspace, r id.Run) (evidence.Record, json.RawMessage, error) {
 	if _, err := d.Find(ctx, ws, r); err != nil {
 		return evidence.Record{}, nil, err
 	}
@@ -43,7 +43,7 @@ func (d *Dispatcher) Evidence(ctx context.Context, ws id.Workspace, r id.Run) (e
 }
 
 // Finalize collects the evidence of a run that has ended, whoever executed it. What was collected before is not collected again: created is false.
-func (d *Dispatcher) Finalize(ctx context.Context, origin event.Origin, ws id.Workspace, r id.Run) (created bool, err error) {
+func (d *Service) Finalize(ctx context.Context, origin event.Origin, ws id.Workspace, r id.Run) (created bool, err error) {
 	if err := d.settling.wait(ctx, r); err != nil {
 		return false, err
 	}
@@ -54,7 +54,7 @@ func (d *Dispatcher) Finalize(ctx context.Context, origin event.Origin, ws id.Wo
 }
 
 // finalize is Finalize with a way to record what was collected.
-func (d *Dispatcher) finalize(ctx context.Context, origin event.Origin, ws id.Workspace, r id.Run, record func(context.Context, policy.Action, event.Batch) error) (created bool, err error) {
+func (d *Service) finalize(ctx context.Context, origin event.Origin, ws id.Workspace, r id.Run, record func(context.Context, policy.Action, event.Batch) error) (created bool, err error) {
 	doc, err := d.Find(ctx, ws, r)
 	if err != nil {
 		return false, err
@@ -110,7 +110,7 @@ func (d *Dispatcher) finalize(ctx context.Context, origin event.Origin, ws id.Wo
 }
 
 // collect makes the manifest of a run that has ended. However many events it has, so many are read that a manifest points to, and a page.
-func (d *Dispatcher) collect(ctx context.Context, doc run.Run) (evidence.Manifest, error) {
+func (d *Service) collect(ctx context.Context, doc run.Run) (evidence.Manifest, error) {
 	var events []event.Event
 	q := journal.Query{Workspace: doc.Workspace, Run: doc.ID, From: 1, Limit: journal.MaxRead}
 	for {
@@ -132,7 +132,7 @@ func (d *Dispatcher) collect(ctx context.Context, doc run.Run) (evidence.Manifes
 }
 
 // abridge makes the manifest of a run that has more events than one points to from the first ones and from those before its end.
-func (d *Dispatcher) abridge(ctx context.Context, doc run.Run, first []event.Event) (evidence.Manifest, error) {
+func (d *Service) abridge(ctx context.Context, doc run.Run, first []event.Event) (evidence.Manifest, error) {
 	q := journal.Query{Workspace: doc.Workspace, Run: doc.ID, From: 1, Types: evidence.Ends(), Limit: 1}
 	end, err := d.Log.Read(ctx, q)
 	if err != nil {
@@ -152,7 +152,7 @@ func (d *Dispatcher) abridge(ctx context.Context, doc run.Run, first []event.Eve
 // settle collects the evidence of a run that an engine or a person has just ended, behind their back: who asks for it meanwhile waits. It belongs to
 // the end, which was judged, and is not judged again: whoever ended the run may be nobody any more. Evidence that cannot be collected now is collected
 // when somebody asks. Where other daemons may be asked for it nobody is answered before.
-func (d *Dispatcher) settle(ctx context.Context, origin event.Origin, doc run.Run) {
+func (d *Service) settle(ctx context.Context, origin event.Origin, doc run.Run) {
 	origin.Key = "" // that of the end
 	d.settling.begin(doc.ID, d.Together, func() {
 		ctx := context.WithoutCancel(ctx)
@@ -167,7 +167,7 @@ func (d *Dispatcher) settle(ctx context.Context, origin event.Origin, doc run.Ru
 }
 
 // Wait returns when the evidence of every run that has ended is collected. It is called before the log is closed.
-func (d *Dispatcher) Wait() { d.settling.working.Wait() }
+func (d *Service) Wait() { d.settling.working.Wait() }
 
 // settlers is how many runs are settled at the same time behind the back of who ends them, and mostSettling how many of them there are, or wait for
 // that: whoever ends one more settles it himself.

@@ -64,7 +64,7 @@ func (c *clock) move(d time.Duration) {
 
 // house is a dispatcher in memory, with an owner and engines.
 type house struct {
-	*engines.Dispatcher
+	*engines.Service
 	t     testing.TB
 	log   *memory.Journal
 	blobs *memory.Blobs

@@ -70,21 +70,21 @@ type Of struct {
 }
 
 // Steps returns steps, the newest first. After is the one behind which to go on.
-func (d *Dispatcher) Steps(ctx context.Context, ws id.Workspace, of Of, after string, limit int) ([]step.Step, error) {
+func (d *Service) Steps(ctx context.Context, ws id.Workspace, of Of, after string, limit int) ([]step.Step, error) {
 	return list[step.Step](ctx, d, ws, step.Projection, of, after, limit)
 }
 
 // Calls returns tool calls, the newest first. After is the one behind which to go on.
-func (d *Dispatcher) Calls(ctx context.Context, ws id.Workspace, of Of, after string, limit int) ([]step.Call, error) {
+func (d *Service) Calls(ctx context.Context, ws id.Workspace, of Of, after string, limit int) ([]step.Call, error) {
 	return list[step.Call](ctx, d, ws, step.CallProjection, of, after, limit)
 }
 
 // Artifacts returns artifacts, the newest first. After is the one behind which to go on.
-func (d *Dispatcher) Artifacts(ctx context.Context, ws id.Workspace, of Of, after string, limit int) ([]step.Artifact, error) {
+func (d *Service) Artifacts(ctx context.Context, ws id.Workspace, of Of, after string, limit int) ([]step.Artifact, error) {
 	return list[step.Artifact](ctx, d, ws, step.ArtifactProjection, of, after, limit)
 }
 
-func list[T any](ctx context.Context, d *Dispatcher, ws id.Workspace, name string, of Of, after string, limit int) ([]T, error) {
+func list[T any](ctx context.Context, d *Service, ws id.Workspace, name string, of Of, after string, limit int) ([]T, error) {
 	q := projection.Query{Workspace: ws, Name: name, After: after, Newest: true, Limit: limit}
 	switch {
 	case of.Step != "":
@@ -99,24 +99,24 @@ func list[T any](ctx context.Context, d *Dispatcher, ws id.Workspace, name strin
 }
 
 // Step returns a step of the workspace.
-func (d *Dispatcher) Step(ctx context.Context, ws id.Workspace, s id.Step) (step.Step, error) {
+func (d *Service) Step(ctx context.Context, ws id.Workspace, s id.Step) (step.Step, error) {
 	doc, _, err := found[step.Step](ctx, d, ws, step.Projection, string(s), step.ErrNotFound)
 	return doc, err
 }
 
 // Call returns a tool call of the workspace.
-func (d *Dispatcher) Call(ctx context.Context, ws id.Workspace, c id.ToolCall) (step.Call, error) {
+func (d *Service) Call(ctx context.Context, ws id.Workspace, c id.ToolCall) (step.Call, error) {
 	doc, _, err := found[step.Call](ctx, d, ws, step.CallProjection, string(c), step.ErrCallNotFound)
 	return doc, err
 }
 
 // Artifact returns an artifact of the workspace.
-func (d *Dispatcher) Artifact(ctx context.Context, ws id.Workspace, a id.Artifact) (step.Artifact, error) {
+func (d *Service) Artifact(ctx context.Context, ws id.Workspace, a id.Artifact) (step.Artifact, error) {
 	doc, _, err := found[step.Artifact](ctx, d, ws, step.ArtifactProjection, string(a), step.ErrArtifactNotFound)
 	return doc, err
 }
 
-func found[T any](ctx context.Context, d *Dispatcher, ws id.Workspace, name, key string, none error) (T, uint64, error) {
+func found[T any](ctx context.Context, d *Service, ws id.Workspace, name, key string, none error) (T, uint64, error) {
 	doc, version, err := projection.Load[T](ctx, d.Docs, ws, name, key)
 	if errors.Is(err, projection.ErrNotFound) {
 		err = none
@@ -125,7 +125,7 @@ func found[T any](ctx context.Context, d *Dispatcher, ws id.Workspace, name, key
 }
 
 // Attempts returns the attempts of engines to execute a run, in order.
-func (d *Dispatcher) Attempts(ctx context.Context, ws id.Workspace, r id.Run) ([]run.Attempt, error) {
+func (d *Service) Attempts(ctx context.Context, ws id.Workspace, r id.Run) ([]run.Attempt, error) {
 	if _, err := d.Find(ctx, ws, r); err != nil {
 		return nil, err
 	}

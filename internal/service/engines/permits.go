@@ -29,7 +29,7 @@ func callPermit(ws id.Workspace, c step.Call) policy.SignedPermit {
 }
 
 // ClaimPermit returns the signed permit of a run's claim as it stood when the claim was answered, also for who repeats the request.
-func (d *Dispatcher) ClaimPermit(doc run.Run) string {
+func (d *Service) ClaimPermit(doc run.Run) string {
 	if d.Claimed(doc) == "" {
 		return "" // nobody's, or another installation's
 	}
@@ -37,7 +37,7 @@ func (d *Dispatcher) ClaimPermit(doc run.Run) string {
 }
 
 // CallPermit returns the signed permit of a tool call that was recorded under a claim.
-func (d *Dispatcher) CallPermit(ws id.Workspace, c step.Call) string {
+func (d *Service) CallPermit(ws id.Workspace, c step.Call) string {
 	if c.Fence == 0 {
 		return "" // of a run that was begun by hand
 	}
@@ -45,11 +45,11 @@ func (d *Dispatcher) CallPermit(ws id.Workspace, c step.Call) string {
 }
 
 // PermitKey returns the public key that verifies the permits.
-func (d *Dispatcher) PermitKey() ed25519.PublicKey { return d.Seal.Public() }
+func (d *Service) PermitKey() ed25519.PublicKey { return d.Seal.Public() }
 
 // spend refuses a permit that is not exactly the one that was given for something, or that somebody else shows. That it is used once is for the
 // log: what it is for ends once. The time until which the thing had to begin is over, as a rule, when it has ended.
-func (d *Dispatcher) spend(shown string, origin event.Origin, wanted policy.SignedPermit) error {
+func (d *Service) spend(shown string, origin event.Origin, wanted policy.SignedPermit) error {
 	if _, err := d.Seal.Open(shown); err != nil {
 		return err
 	}

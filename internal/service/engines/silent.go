@@ -17,7 +17,7 @@ const silentAtOnce = 100
 // giveBackSilent gives back the runs of a full workspace whose engines are silent for twice as long as a claim lasts, and returns whether there
 // was one. Until then only an engine that executes the same kind of run can take it over; behind that it would keep its place from every other.
 // The run waits again, and whoever claims it goes on with it.
-func (d *Dispatcher) giveBackSilent(ctx context.Context, ws id.Workspace) (gave bool) {
+func (d *Service) giveBackSilent(ctx context.Context, ws id.Workspace) (gave bool) {
 	lull := "silent " + string(ws)
 	if d.lulls.last(lull, d.passed()) {
 		return false
@@ -46,7 +46,7 @@ func (d *Dispatcher) giveBackSilent(ctx context.Context, ws id.Workspace) (gave 
 }
 
 // giveBack records that a run waits again, unless its claim has changed.
-func (d *Dispatcher) giveBack(ctx context.Context, ws id.Workspace, r id.Run, fence uint64) error {
+func (d *Service) giveBack(ctx context.Context, ws id.Workspace, r id.Run, fence uint64) error {
 	doc, version, err := d.load(ctx, ws, r)
 	if err != nil || doc.Claim == nil || doc.Claim.Fence != fence {
 		return errors.Join(err, journal.ErrConflict)

@@ -20,7 +20,7 @@ type StepRequest struct {
 }
 
 // AddStep records a step of a run.
-func (d *Dispatcher) AddStep(ctx context.Context, origin event.Origin, h Hold, q StepRequest) (step.Step, error) {
+func (d *Service) AddStep(ctx context.Context, origin event.Origin, h Hold, q StepRequest) (step.Step, error) {
 	if q.Kind == "" {
 		return step.Step{}, step.ErrMissingKind
 	}
@@ -64,7 +64,7 @@ type Refused struct {
 
 // Invoke asks the gate whether a tool may be called, and records the call if it may be. Where it may not, Refused says why; then nothing is
 // recorded but the refusal.
-func (d *Dispatcher) Invoke(ctx context.Context, origin event.Origin, ws id.Workspace, token string, q CallRequest) (step.Call, *Refused, error) {
+func (d *Service) Invoke(ctx context.Context, origin event.Origin, ws id.Workspace, token string, q CallRequest) (step.Call, *Refused, error) {
 	if q.Tool == "" {
 		return step.Call{}, nil, step.ErrMissingTool
 	}
@@ -126,7 +126,7 @@ func (d *Dispatcher) Invoke(ctx context.Context, origin event.Origin, ws id.Work
 
 // halted refuses a tool call that was refused before, by the kill switch: who waits until it is lifted asks every other second, and the log has to
 // hear of it once.
-func (d *Dispatcher) halted(r policy.Ruling) error {
+func (d *Service) halted(r policy.Ruling) error {
 	if r.Decision.Outcome != policy.Deny || r.Decision.ReasonCode != policy.ReasonKillSwitch {
 		return nil
 	}
@@ -155,7 +155,7 @@ func refused(decided policy.Decision, err error) *Refused {
 }
 
 // Succeed records that a tool call succeeded. The output is any JSON of at most step.MaxValue bytes, or nil.
-func (d *Dispatcher) Succeed(ctx context.Context, origin event.Origin, ws id.Workspace, by Shown, c id.ToolCall, output json.RawMessage) (step.Call, error) {
+func (d *Service) Succeed(ctx context.Context, origin event.Origin, ws id.Workspace, by Shown, c id.ToolCall, output json.RawMessage) (step.Call, error) {
 	if err := fits("output", output, step.MaxValue); err != nil {
 		return step.Call{}, err
 	}
@@ -163,14 +163,14 @@ func (d *Dispatcher) Succeed(ctx context.Context, origin event.Origin, ws id.Wor
 }
 
 // FailCall records that a tool call failed. The error is any JSON of at most step.MaxValue bytes, or nil.
-func (d *Dispatcher) FailCall(ctx context.Context, origin event.Origin, ws id.Workspace, by Shown, c id.ToolCall, why json.RawMessage, message string) (step.Call, error) {
+func (d *Service) FailCall(ctx context.Context, origin event.Origin, ws id.Workspace, by Shown, c id.ToolCall, why json.RawMessage, message string) (step.Call, error) {
 	if err := either(fits("error", why, step.MaxValue), texts(text{"message", message, step.MaxMessage})); err != nil {
 		return step.Call{}, err
 	}
 	return d.conclude(ctx, origin, ws, by, step.EventFailed, step.Ended{Call: c, Error: why, Message: message})
 }
 
-func (d *Dispatcher) conclude(ctx context.Context, origin event.Origin, ws id.Workspace, by Shown, typ string, ended step.Ended) (step.Call, error) {
+func (d *Service) conclude(ctx context.Context, origin event.Origin, ws id.Workspace, by Shown, typ string, ended step.Ended) (step.Call, error) {
 	c, err := d.Call(ctx, ws, ended.Call)
 	if err != nil {
 		return c, err
@@ -214,7 +214,7 @@ func (d *Dispatcher) conclude(ctx context.Context, origin event.Origin, ws id.Wo
 }
 
 // agrees refuses to record that a tool call succeeded where the daemon knows better: its child run, which the daemon executes, has not succeeded.
-func (d *Dispatcher) agrees(ctx context.Context, typ string, ws id.Workspace, child id.Run) error {
+func (d *Service) agrees(ctx context.Context, typ string, ws id.Workspace, child id.Run) error {
 	if typ != step.EventSucceeded {
 		return nil // an engine may give up
 	}
@@ -227,7 +227,7 @@ func (d *Dispatcher) agrees(ctx context.Context, typ string, ws id.Workspace, ch
 }
 
 // Vouch returns what stands behind a run in a space that an engine asks for under one of its tool calls.
-func (d *Dispatcher) Vouch(ctx context.Context, ws id.Workspace, token string, c id.ToolCall) (run.Under, error) {
+func (d *Service) Vouch(ctx context.Context, ws id.Workspace, token string, c id.ToolCall) (run.Under, error) {
 	call, version, err := found[step.Call](ctx, d, ws, step.CallProjection, string(c), step.ErrCallNotFound)
 	if err != nil {
 		return run.Under{}, err

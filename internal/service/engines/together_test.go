@@ -182,7 +182,7 @@ func through(t *testing.T, address string) (*proxy, string) {
 
 // member is a daemon of the world.
 type member struct {
-	*engines.Dispatcher
+	*engines.Service
 	log   *postgres.Journal
 	owner event.Origin
 	proxy *proxy

@@ -15,7 +15,7 @@ const mostCounted = 1000
 
 // Tasks returns what runs in a workspace at the same time, and how much of it is with engines that were not heard of for longer than their claims
 // last.
-func (d *Dispatcher) Tasks(ctx context.Context, ws id.Workspace) (run.Tasks, error) {
+func (d *Service) Tasks(ctx context.Context, ws id.Workspace) (run.Tasks, error) {
 	load, _, err := projection.Load[run.Load](ctx, d.Docs, ws, run.LoadProjection, string(ws))
 	if err != nil && !errors.Is(err, projection.ErrNotFound) {
 		return run.Tasks{}, err
@@ -38,7 +38,7 @@ func (d *Dispatcher) Tasks(ctx context.Context, ws id.Workspace) (run.Tasks, err
 }
 
 // Behind returns how many runs an engine wants that wait because as many run in the workspace as may; none where there is room.
-func (d *Dispatcher) Behind(ctx context.Context, ws id.Workspace, want Wanted, t run.Tasks) (int, error) {
+func (d *Service) Behind(ctx context.Context, ws id.Workspace, want Wanted, t run.Tasks) (int, error) {
 	if t.Running < t.Most {
 		return 0, nil
 	}

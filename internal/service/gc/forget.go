@@ -16,7 +16,7 @@ import (
 	"agentbox/internal/kernel/vault"
 )
 
-var _ vault.Forgetter = (*Sweeper)(nil)
+var _ vault.Forgetter = (*Service)(nil)
 
 // brought is what redacted events have brought, and what came of it.
 type brought struct {
@@ -32,7 +32,7 @@ type brought struct {
 // ForgetContent implements vault.Forgetter: content that the events name, what their operations printed, and the files that the snapshots of their
 // operations held first. What an event that stays names too, or a space that is no fork of theirs holds, or an earlier snapshot, is not
 // forgotten. Files of living spaces are left alone.
-func (s *Sweeper) ForgetContent(ctx context.Context, events []event.Event) (vault.Remains, error) {
+func (s *Service) ForgetContent(ctx context.Context, events []event.Event) (vault.Remains, error) {
 	byWorkspace := map[id.Workspace][]event.Event{}
 	for _, e := range events {
 		byWorkspace[e.Workspace] = append(byWorkspace[e.Workspace], e)
@@ -46,7 +46,7 @@ func (s *Sweeper) ForgetContent(ctx context.Context, events []event.Event) (vaul
 	return remains, nil
 }
 
-func (s *Sweeper) forgetIn(ctx context.Context, ws id.Workspace, events []event.Event, remains *vault.Remains) error {
+func (s *Service) forgetIn(ctx context.Context, ws id.Workspace, events []event.Event, remains *vault.Remains) error {
 	b := &brought{
 		ws: ws, events: map[id.Event]bool{}, frames: map[id.Run][]string{}, content: map[event.Digest]id.Event{}, shared: map[event.Digest]string{},
 		spaces: map[id.Space]bool{},
@@ -105,7 +105,7 @@ func (b *brought) add(d event.Digest, by event.Event) {
 }
 
 // of finds what an event has brought.
-func (s *Sweeper) of(ctx context.Context, b *brought, e event.Event) error {
+func (s *Service) of(ctx context.Context, b *brought, e event.Event) error {
 	contents, err := run.ContentsOf(e)
 	if err != nil {
 		return err
@@ -159,7 +159,7 @@ func written(e event.Event) event.Digest {
 }
 
 // files adds the files that a snapshot holds and the one before it does not.
-func (s *Sweeper) files(ctx context.Context, b *brought, e event.Event, made space.Recorded) error {
+func (s *Service) files(ctx context.Context, b *brought, e event.Event, made space.Recorded) error {
 	missed := func(why string) {
 		b.missed = append(b.missed, fmt.Sprintf("the files that %s brought: %s", made.Event, why))
 	}
@@ -204,7 +204,7 @@ func (s *Sweeper) files(ctx context.Context, b *brought, e event.Event, made spa
 }
 
 // held finds the content that snapshots hold which have it from elsewhere, and the files that hold it now.
-func (s *Sweeper) held(ctx context.Context, b *brought, remains *vault.Remains) error {
+func (s *Service) held(ctx context.Context, b *brought, remains *vault.Remains) error {
 	wanted := map[event.Digest]bool{}
 	for d := range b.content {
 		wanted[d] = true
@@ -244,7 +244,7 @@ func (s *Sweeper) held(ctx context.Context, b *brought, remains *vault.Remains) 
 
 // origin returns a function that reports whether a snapshot of a space has content from the events that are redacted: it was made after them in
 // their own space, or it is one of a fork that began with the content.
-func (s *Sweeper) origin(ctx context.Context, b *brought, doc space.Space, kept []space.Bearing) (func(root, d event.Digest) bool, error) {
+func (s *Service) origin(ctx context.Context, b *brought, doc space.Space, kept []space.Bearing) (func(root, d event.Digest) bool, error) {
 	if b.spaces[doc.ID] {
 		made, err := s.made(ctx, doc)
 		return func(root, d event.Digest) bool {
@@ -269,7 +269,7 @@ func (s *Sweeper) origin(ctx context.Context, b *brought, doc space.Space, kept 
 }
 
 // made returns the first event of each snapshot that was recorded of a space.
-func (s *Sweeper) made(ctx context.Context, doc space.Space) (map[event.Digest]id.Event, error) {
+func (s *Service) made(ctx context.Context, doc space.Space) (map[event.Digest]id.Event, error) {
 	first := map[event.Digest]id.Event{}
 	q := projection.Query{
 		Workspace: doc.Workspace, Name: space.SnapshotProjection, Index: projection.Index{Name: "space", Value: string(doc.ID)}, Limit: 1000,
@@ -292,7 +292,7 @@ func (s *Sweeper) made(ctx context.Context, doc space.Space) (map[event.Digest]i
 }
 
 // heir reports whether a space is a fork, or a fork of a fork, of one in which the content was brought.
-func (s *Sweeper) heir(ctx context.Context, b *brought, doc space.Space) (bool, error) {
+func (s *Service) heir(ctx context.Context, b *brought, doc space.Space) (bool, error) {
 	for range 1000 {
 		if doc.ForkedFrom == "" {
 			return false, nil
@@ -313,7 +313,7 @@ func (s *Sweeper) heir(ctx context.Context, b *brought, doc space.Space) (bool, 
 }
 
 // purge removes what an earlier version kept without sealing it.
-func (s *Sweeper) purge(ctx context.Context, gone []event.Digest) error {
+func (s *Service) purge(ctx context.Context, gone []event.Digest) error {
 	contents := map[event.Digest]bool{}
 	for _, d := range gone {
 		contents[d] = true

@@ -56,7 +56,7 @@ func namedIn(e event.Event) ([]event.Digest, error) {
 }
 
 // named finds the content that events which stay name.
-func (s *Sweeper) named(ctx context.Context, b *brought) error {
+func (s *Service) named(ctx context.Context, b *brought) error {
 	workspaces, err := s.Log.Workspaces(ctx)
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func (s *Sweeper) named(ctx context.Context, b *brought) error {
 }
 
 // naming shows the events between two places, of which the second is the end where it is 0, that may name content.
-func (s *Sweeper) naming(ctx context.Context, ws id.Workspace, from, before uint64, see func(event.Event) error) error {
+func (s *Service) naming(ctx context.Context, ws id.Workspace, from, before uint64, see func(event.Event) error) error {
 	q := journal.Query{Workspace: ws, From: from, Before: before, Types: append(run.NamingEvents(), run.EventInvoked, space.EventFileBegun), Limit: journal.MaxRead}
 	for {
 		page, err := s.Log.Read(ctx, q)
@@ -113,7 +113,7 @@ func (s *Sweeper) naming(ctx context.Context, ws id.Workspace, from, before uint
 }
 
 // remember reads the log of a workspace from where it was read before. The lock is held.
-func (s *Sweeper) remember(ctx context.Context, ws id.Workspace) error {
+func (s *Service) remember(ctx context.Context, ws id.Workspace) error {
 	k := &s.names
 	if k.over {
 		return nil

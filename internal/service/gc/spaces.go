@@ -23,7 +23,7 @@ type past struct {
 
 // each lets free do its work on every space of the workspace that lives, and counts what came of it. A space that cannot be swept does not
 // keep the others from it.
-func (s *Sweeper) each(ctx context.Context, ws id.Workspace, swept *content.Swept, free func(past) (int64, error)) error {
+func (s *Service) each(ctx context.Context, ws id.Workspace, swept *content.Swept, free func(past) (int64, error)) error {
 	return s.living(ctx, ws, func(doc space.Space) error {
 		if s.Mine != nil {
 			if mine, err := s.Mine(ctx, doc); err != nil || !mine {
@@ -42,7 +42,7 @@ func (s *Sweeper) each(ctx context.Context, ws id.Workspace, swept *content.Swep
 }
 
 // living calls do for every space of a workspace that has files.
-func (s *Sweeper) living(ctx context.Context, ws id.Workspace, do func(space.Space) error) error {
+func (s *Service) living(ctx context.Context, ws id.Workspace, do func(space.Space) error) error {
 	q := projection.Query{Workspace: ws, Name: space.Projection, Index: projection.Index{Name: "living", Value: "true"}, Limit: 1000}
 	for {
 		docs, err := projection.List[space.Space](ctx, s.Docs, q)
@@ -68,7 +68,7 @@ func (s *Sweeper) living(ctx context.Context, ws id.Workspace, do func(space.Spa
 }
 
 // one lets free do its work on one space.
-func (s *Sweeper) one(ctx context.Context, doc space.Space, free func(past) (int64, error)) (content.Freed, error) {
+func (s *Service) one(ctx context.Context, doc space.Space, free func(past) (int64, error)) (content.Freed, error) {
 	history, err := s.Spaces.History(doc.ID, doc.UID, doc.Limits)
 	if err != nil {
 		return content.Freed{}, err
@@ -88,7 +88,7 @@ func (s *Sweeper) one(ctx context.Context, doc space.Space, free func(past) (int
 }
 
 // gone returns the snapshots that the rule lets go, the oldest first. The newest always stays.
-func (s *Sweeper) gone(ctx context.Context, doc space.Space, kept []space.Snapshot) ([]event.Digest, error) {
+func (s *Service) gone(ctx context.Context, doc space.Space, kept []space.Snapshot) ([]event.Digest, error) {
 	first := 0 // of those that stay
 	if n := s.Rule.Snapshots; n > 0 {
 		first = max(first, len(kept)-n)
@@ -112,7 +112,7 @@ func (s *Sweeper) gone(ctx context.Context, doc space.Space, kept []space.Snapsh
 }
 
 // since returns the snapshots of a space that were recorded at or after a time.
-func (s *Sweeper) since(ctx context.Context, doc space.Space, from time.Time) (map[event.Digest]bool, error) {
+func (s *Service) since(ctx context.Context, doc space.Space, from time.Time) (map[event.Digest]bool, error) {
 	young := map[event.Digest]bool{}
 	q := projection.Query{
 		Workspace: doc.Workspace, Name: space.SnapshotProjection, Index: projection.Index{Name: "space", Value: string(doc.ID)}, Newest: true, Limit: 100,

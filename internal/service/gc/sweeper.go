@@ -45,8 +45,8 @@ type Parts struct {
 	Remember int // names of content that are kept in memory for redactions; 0 for DefaultRemember
 }
 
-// Sweeper sweeps. Make it with New; every method may be called from any goroutine.
-type Sweeper struct {
+// Service sweeps. Make it with New; every method may be called from any goroutine.
+type Service struct {
 	Parts
 
 	sweeping sync.Mutex // one sweep at a time
@@ -54,15 +54,15 @@ type Sweeper struct {
 }
 
 // New returns a sweeper of the given parts.
-func New(parts Parts) *Sweeper { return &Sweeper{Parts: parts} }
+func New(parts Parts) *Service { return &Service{Parts: parts} }
 
 // Usage returns how much content the log of a workspace names.
-func (s *Sweeper) Usage(ctx context.Context, ws id.Workspace) (content.Usage, error) {
+func (s *Service) Usage(ctx context.Context, ws id.Workspace) (content.Usage, error) {
 	return Usage(ctx, s.Docs, ws)
 }
 
 // Survey says what a sweep would free now. It changes nothing.
-func (s *Sweeper) Survey(ctx context.Context, ws id.Workspace) (content.Swept, error) {
+func (s *Service) Survey(ctx context.Context, ws id.Workspace) (content.Swept, error) {
 	s.sweeping.Lock()
 	defer s.sweeping.Unlock()
 	var swept content.Swept
@@ -77,13 +77,13 @@ func (s *Sweeper) Survey(ctx context.Context, ws id.Workspace) (content.Swept, e
 
 // Sweep frees what nothing names, on behalf of whoever asks, and records what it freed. Content is the whole installation's: it is kept when the
 // log of any workspace names it.
-func (s *Sweeper) Sweep(ctx context.Context, origin event.Origin, ws id.Workspace) (content.Swept, error) {
+func (s *Service) Sweep(ctx context.Context, origin event.Origin, ws id.Workspace) (content.Swept, error) {
 	return s.sweep(ctx, origin.Principal, origin, ws, false)
 }
 
 // Step sweeps if there is anything to free, on behalf of the owner who lets the daemon run; the log says that it was the daemon. A sweep that the gate
 // refuses, as while the kill switch is thrown, is made up for at the next time.
-func (s *Sweeper) Step(ctx context.Context, ws id.Workspace, owner id.Principal) error {
+func (s *Service) Step(ctx context.Context, ws id.Workspace, owner id.Principal) error {
 	found, err := s.Survey(ctx, ws)
 	if err != nil || found.Contents.Freed == 0 && found.Snapshots.Freed == 0 && found.Snapshots.FreedBytes == 0 {
 		return err // there is nothing to do, and so nothing to record
@@ -97,7 +97,7 @@ func (s *Sweeper) Step(ctx context.Context, ws id.Workspace, owner id.Principal)
 }
 
 // sweep takes a sweep through the gate, records its intent, sweeps and records what was freed. Each store is given a permit of its own.
-func (s *Sweeper) sweep(ctx context.Context, by id.Principal, origin event.Origin, ws id.Workspace, scheduled bool) (content.Swept, error) {
+func (s *Service) sweep(ctx context.Context, by id.Principal, origin event.Origin, ws id.Workspace, scheduled bool) (content.Swept, error) {
 	s.sweeping.Lock()
 	defer s.sweeping.Unlock()
 	var swept content.Swept
@@ -133,10 +133,10 @@ func (s *Sweeper) sweep(ctx context.Context, by id.Principal, origin event.Origi
 }
 
 // leads reports whether the contents are this daemon's to sweep.
-func (s *Sweeper) leads() bool { return s.Leads == nil || s.Leads() }
+func (s *Service) leads() bool { return s.Leads == nil || s.Leads() }
 
 // permit takes an action through the gate and returns what follows from its intent; nobody waits here for a person.
-func (s *Sweeper) permit(ctx context.Context, a policy.Action, intent event.Batch) (permit policy.Permit, begun event.Cause, err error) {
+func (s *Service) permit(ctx context.Context, a policy.Action, intent event.Batch) (permit policy.Permit, begun event.Cause, err error) {
 	ruling, err := s.Gate.Judge(ctx, a)
 	if err != nil {
 		return permit, begun, err
@@ -156,7 +156,7 @@ func draft(typ string, origin event.Origin, ws id.Workspace, data any) event.Dra
 }
 
 // Swept returns what the sweep freed whose intent stands at a place of the log.
-func (s *Sweeper) Swept(ctx context.Context, ws id.Workspace, place uint64) (content.Swept, error) {
+func (s *Service) Swept(ctx context.Context, ws id.Workspace, place uint64) (content.Swept, error) {
 	found, err := s.Log.Read(ctx, journal.Query{
 		Workspace: ws, From: place, EntityType: content.EntityType, EntityID: string(ws), Types: []string{content.EventSwept}, Limit: 1,
 	})
@@ -176,7 +176,7 @@ var errSealed = fault.New(fault.Unavailable, vault.ErrMissing.Code, "the log hol
 	With(vault.ErrMissing.Suggestion)
 
 // mark names the content that the log of any workspace names.
-func (s *Sweeper) mark(ctx context.Context, named func(event.Digest)) error {
+func (s *Service) mark(ctx context.Context, named func(event.Digest)) error {
 	workspaces, err := s.Log.Workspaces(ctx)
 	if err != nil {
 		return err

@@ -28,7 +28,7 @@ type EngineToken struct {
 }
 
 // RegisterEngine registers an engine, which is a service.
-func (r *Registrar) RegisterEngine(ctx context.Context, origin event.Origin, ws id.Workspace, name string) (engine.Engine, error) {
+func (r *Service) RegisterEngine(ctx context.Context, origin event.Origin, ws id.Workspace, name string) (engine.Engine, error) {
 	if err := principal.CheckName(name); err != nil {
 		return engine.Engine{}, err
 	}
@@ -49,7 +49,7 @@ func (r *Registrar) RegisterEngine(ctx context.Context, origin event.Origin, ws 
 
 // IssueEngineToken makes a token by which an engine is known, bound to a capability token of its own. Whoever issues it under a capability
 // token derives the engine's from that.
-func (r *Registrar) IssueEngineToken(ctx context.Context, origin event.Origin, ws id.Workspace, e id.Principal, scopes token.Scopes, until time.Time) (EngineToken, error) {
+func (r *Service) IssueEngineToken(ctx context.Context, origin event.Origin, ws id.Workspace, e id.Principal, scopes token.Scopes, until time.Time) (EngineToken, error) {
 	var made EngineToken
 	err := again(func() error {
 		doc, version, err := r.engine(ctx, ws, e)
@@ -83,7 +83,7 @@ func (r *Registrar) IssueEngineToken(ctx context.Context, origin event.Origin, w
 }
 
 // issueEngine records an engine's token together with the capability token to which it is bound.
-func (r *Registrar) issueEngine(ctx context.Context, origin event.Origin, ws id.Workspace, q token.Grant, d token.Granted, expect []event.DocumentVersion) (EngineToken, error) {
+func (r *Service) issueEngine(ctx context.Context, origin event.Origin, ws id.Workspace, q token.Grant, d token.Granted, expect []event.DocumentVersion) (EngineToken, error) {
 	d.Token = id.New[id.Token](r.IDs)
 	name := id.New[id.EngineToken](r.IDs)
 	secret, err := principal.EngineForm.New(ws, string(name), r.Entropy)
@@ -114,7 +114,7 @@ func (r *Registrar) issueEngine(ctx context.Context, origin event.Origin, ws id.
 }
 
 // RevokeEngineToken ends a token of an engine at once, with the capability token to which it is bound.
-func (r *Registrar) RevokeEngineToken(ctx context.Context, origin event.Origin, ws id.Workspace, e id.Principal, t id.EngineToken, reason string) (engine.Token, error) {
+func (r *Service) RevokeEngineToken(ctx context.Context, origin event.Origin, ws id.Workspace, e id.Principal, t id.EngineToken, reason string) (engine.Token, error) {
 	if len(reason) > policy.MaxReasonBytes {
 		return engine.Token{}, policy.ErrReasonTooLong
 	}
@@ -155,7 +155,7 @@ func (r *Registrar) RevokeEngineToken(ctx context.Context, origin event.Origin, 
 }
 
 // DeactivateEngine ends an engine for good: no token of it opens anything any more.
-func (r *Registrar) DeactivateEngine(ctx context.Context, origin event.Origin, ws id.Workspace, e id.Principal, reason string) (engine.Engine, error) {
+func (r *Service) DeactivateEngine(ctx context.Context, origin event.Origin, ws id.Workspace, e id.Principal, reason string) (engine.Engine, error) {
 	if len(reason) > policy.MaxReasonBytes {
 		return engine.Engine{}, policy.ErrReasonTooLong
 	}
@@ -179,18 +179,18 @@ func (r *Registrar) DeactivateEngine(ctx context.Context, origin event.Origin, w
 }
 
 // Engine returns an engine of the workspace.
-func (r *Registrar) Engine(ctx context.Context, ws id.Workspace, e id.Principal) (engine.Engine, error) {
+func (r *Service) Engine(ctx context.Context, ws id.Workspace, e id.Principal) (engine.Engine, error) {
 	doc, _, err := r.engine(ctx, ws, e)
 	return doc, err
 }
 
 // Engines returns engines of the workspace, the newest first.
-func (r *Registrar) Engines(ctx context.Context, ws id.Workspace, after id.Principal, limit int) ([]engine.Engine, error) {
+func (r *Service) Engines(ctx context.Context, ws id.Workspace, after id.Principal, limit int) ([]engine.Engine, error) {
 	return projection.List[engine.Engine](ctx, r.Docs, projection.Query{Workspace: ws, Name: engine.Projection, After: string(after), Newest: true, Limit: limit})
 }
 
 // EngineTokens returns the tokens of an engine, the newest first.
-func (r *Registrar) EngineTokens(ctx context.Context, ws id.Workspace, e id.Principal, after id.EngineToken, limit int) ([]engine.Token, error) {
+func (r *Service) EngineTokens(ctx context.Context, ws id.Workspace, e id.Principal, after id.EngineToken, limit int) ([]engine.Token, error) {
 	if _, _, err := r.engine(ctx, ws, e); err != nil {
 		return nil, err
 	}
@@ -199,7 +199,7 @@ func (r *Registrar) EngineTokens(ctx context.Context, ws id.Workspace, e id.Prin
 	})
 }
 
-func (r *Registrar) engine(ctx context.Context, ws id.Workspace, e id.Principal) (engine.Engine, uint64, error) {
+func (r *Service) engine(ctx context.Context, ws id.Workspace, e id.Principal) (engine.Engine, uint64, error) {
 	doc, version, err := projection.Load[engine.Engine](ctx, r.Docs, ws, engine.Projection, string(e))
 	if errors.Is(err, projection.ErrNotFound) {
 		err = engine.ErrNotFound
@@ -207,7 +207,7 @@ func (r *Registrar) engine(ctx context.Context, ws id.Workspace, e id.Principal)
 	return doc, version, err
 }
 
-func (r *Registrar) engineToken(ctx context.Context, ws id.Workspace, e id.Principal, t id.EngineToken) (engine.Token, uint64, error) {
+func (r *Service) engineToken(ctx context.Context, ws id.Workspace, e id.Principal, t id.EngineToken) (engine.Token, uint64, error) {
 	doc, version, err := projection.Load[engine.Token](ctx, r.Docs, ws, engine.TokenProjection, string(t))
 	if errors.Is(err, projection.ErrNotFound) || err == nil && doc.Engine != e {
 		err = engine.ErrTokenNotFound

@@ -70,7 +70,7 @@ func (c *chance) Read(p []byte) (int, error) {
 
 // office is a registrar with the gate that it asks, and some people.
 type office struct {
-	*identity.Registrar
+	*identity.Service
 	t                                                   *testing.T
 	gate                                                *gate.Gate
 	log                                                 *memory.Journal

@@ -28,7 +28,7 @@ var (
 )
 
 // register records a new principal, by way of the gate; unique is what no other may be registered as.
-func (r *Registrar) register(ctx context.Context, origin event.Origin, ws id.Workspace, action string, d principal.Registered, unique string) (principal.Principal, error) {
+func (r *Service) register(ctx context.Context, origin event.Origin, ws id.Workspace, action string, d principal.Registered, unique string) (principal.Principal, error) {
 	if err := principal.CheckName(d.Name); err != nil {
 		return principal.Principal{}, err
 	}
@@ -50,7 +50,7 @@ func (r *Registrar) register(ctx context.Context, origin event.Origin, ws id.Wor
 }
 
 // RegisterAgent makes an agent. Its name is its own in the workspace.
-func (r *Registrar) RegisterAgent(ctx context.Context, origin event.Origin, ws id.Workspace, name string) (principal.Principal, error) {
+func (r *Service) RegisterAgent(ctx context.Context, origin event.Origin, ws id.Workspace, name string) (principal.Principal, error) {
 	if err := principal.CheckName(name); err != nil {
 		return principal.Principal{}, err
 	}
@@ -71,14 +71,14 @@ func (r *Registrar) RegisterAgent(ctx context.Context, origin event.Origin, ws i
 }
 
 // AddService registers a service, which has no role: what it may do is what its kind may and a capability token names.
-func (r *Registrar) AddService(ctx context.Context, origin event.Origin, ws id.Workspace, name string) (principal.Principal, error) {
+func (r *Service) AddService(ctx context.Context, origin event.Origin, ws id.Workspace, name string) (principal.Principal, error) {
 	p := id.NewPrincipal(r.IDs, id.Service)
 	return r.register(ctx, origin, ws, policy.PrincipalAdd, principal.Registered{Principal: p, Kind: id.Service, Name: name}, string(p))
 }
 
 // Ensure returns the principal that another program knew under a type and an id, and registers it where there is none: a person as a viewer.
 // One that is quarantined is refused.
-func (r *Registrar) Ensure(ctx context.Context, origin event.Origin, ws id.Workspace, kind id.PrincipalKind, actor, name string) (principal.Principal, error) {
+func (r *Service) Ensure(ctx context.Context, origin event.Origin, ws id.Workspace, kind id.PrincipalKind, actor, name string) (principal.Principal, error) {
 	if principal.CheckName(actor) != nil || kind != id.User && kind != id.Agent && kind != id.Service {
 		return principal.Principal{}, ErrInvalidActor
 	}
@@ -114,7 +114,7 @@ func (r *Registrar) Ensure(ctx context.Context, origin event.Origin, ws id.Works
 }
 
 // known finds a principal by what another program called it: its id here, an agent's name, or what was registered as that.
-func (r *Registrar) known(ctx context.Context, ws id.Workspace, kind id.PrincipalKind, actor, legacy string) (principal.Principal, error) {
+func (r *Service) known(ctx context.Context, ws id.Workspace, kind id.PrincipalKind, actor, legacy string) (principal.Principal, error) {
 	if p, err := id.ParsePrincipal(actor); err == nil {
 		doc, _, err := r.who(ctx, ws, p)
 		if err == nil && doc.Kind != kind {
@@ -129,7 +129,7 @@ func (r *Registrar) known(ctx context.Context, ws id.Workspace, kind id.Principa
 }
 
 // one returns the principal under an index entry, or the zero one.
-func (r *Registrar) one(ctx context.Context, ws id.Workspace, by projection.Index) (principal.Principal, error) {
+func (r *Service) one(ctx context.Context, ws id.Workspace, by projection.Index) (principal.Principal, error) {
 	found, err := projection.List[principal.Principal](ctx, r.Docs, projection.Query{Workspace: ws, Name: principal.Projection, Index: by, Limit: 1})
 	if err != nil || len(found) == 0 {
 		return principal.Principal{}, err
@@ -138,7 +138,7 @@ func (r *Registrar) one(ctx context.Context, ws id.Workspace, by projection.Inde
 }
 
 // ChangeRole gives a person another role. Whoever does it keeps the person, and gives no role above his own; the last owner stays one.
-func (r *Registrar) ChangeRole(ctx context.Context, origin event.Origin, ws id.Workspace, p id.Principal, to principal.Role) (principal.Principal, error) {
+func (r *Service) ChangeRole(ctx context.Context, origin event.Origin, ws id.Workspace, p id.Principal, to principal.Role) (principal.Principal, error) {
 	if _, err := principal.ParseRole(string(to)); err != nil {
 		return principal.Principal{}, err
 	}
@@ -189,7 +189,7 @@ func (r *Registrar) ChangeRole(ctx context.Context, origin event.Origin, ws id.W
 
 // otherOwners returns the documents of the owners but one, as they are: whoever lowers an owner rests on them, so that of two who lower each
 // other one fails.
-func (r *Registrar) otherOwners(ctx context.Context, ws id.Workspace, but id.Principal) ([]event.DocumentVersion, error) {
+func (r *Service) otherOwners(ctx context.Context, ws id.Workspace, but id.Principal) ([]event.DocumentVersion, error) {
 	found, err := r.Docs.Documents(ctx, projection.Query{
 		Workspace: ws, Name: principal.Projection, Index: projection.Index{Name: "role", Value: string(principal.Overlord)}, Limit: 100,
 	})
@@ -230,7 +230,7 @@ type Filter struct {
 }
 
 // Principals returns principals of the workspace, the newest of each kind first.
-func (r *Registrar) Principals(ctx context.Context, ws id.Workspace, f Filter) ([]principal.Principal, error) {
+func (r *Service) Principals(ctx context.Context, ws id.Workspace, f Filter) ([]principal.Principal, error) {
 	if f.After != "" && (f.After.Kind() == "" || f.Kind != "" && f.After.Kind() != f.Kind) {
 		return nil, ErrInvalidCursor
 	}
@@ -263,13 +263,13 @@ func (r *Registrar) Principals(ctx context.Context, ws id.Workspace, f Filter) (
 }
 
 // Principal returns a principal of the workspace.
-func (r *Registrar) Principal(ctx context.Context, ws id.Workspace, p id.Principal) (principal.Principal, error) {
+func (r *Service) Principal(ctx context.Context, ws id.Workspace, p id.Principal) (principal.Principal, error) {
 	doc, _, err := r.who(ctx, ws, p)
 	return doc, err
 }
 
 // Keys returns API keys, the newest first: those of a principal, or all where none is named.
-func (r *Registrar) Keys(ctx context.Context, ws id.Workspace, of id.Principal, after id.Key, limit int) ([]principal.Key, error) {
+func (r *Service) Keys(ctx context.Context, ws id.Workspace, of id.Principal, after id.Key, limit int) ([]principal.Key, error) {
 	q := projection.Query{Workspace: ws, Name: principal.KeyProjection, After: string(after), Newest: true, Limit: limit}
 	if of != "" {
 		q.Index = projection.Index{Name: "principal", Value: string(of)}
@@ -278,7 +278,7 @@ func (r *Registrar) Keys(ctx context.Context, ws id.Workspace, of id.Principal, 
 }
 
 // Key returns an API key of the workspace; never what opens with it.
-func (r *Registrar) Key(ctx context.Context, ws id.Workspace, k id.Key) (principal.Key, error) {
+func (r *Service) Key(ctx context.Context, ws id.Workspace, k id.Key) (principal.Key, error) {
 	doc, _, err := projection.Load[principal.Key](ctx, r.Docs, ws, principal.KeyProjection, string(k))
 	if errors.Is(err, projection.ErrNotFound) {
 		err = fault.New(fault.NotFound, "key_not_found", "there is no such key in this workspace")

@@ -30,14 +30,14 @@ type Parts struct {
 	BootstrapToken string // by which the first login of a workspace is set; "" for none
 }
 
-// Registrar keeps principals and what they act with. Make it with New; every method may be called from any goroutine.
-type Registrar struct {
+// Service keeps principals and what they act with. Make it with New; every method may be called from any goroutine.
+type Service struct {
 	Parts
 	hashing chan struct{} // holds those who stretch a passphrase
 }
 
 // New returns a registrar of the given parts.
-func New(parts Parts) *Registrar { return &Registrar{parts, make(chan struct{}, maxHashing)} }
+func New(parts Parts) *Service { return &Service{parts, make(chan struct{}, maxHashing)} }
 
 // tries bounds how often a change is decided anew because somebody else was first.
 const tries = 16
@@ -45,7 +45,7 @@ const tries = 16
 var errNobody = fault.New(fault.NotFound, "principal_not_found", "there is no such principal in this workspace")
 
 // who returns a principal of the workspace.
-func (r *Registrar) who(ctx context.Context, ws id.Workspace, p id.Principal) (principal.Principal, uint64, error) {
+func (r *Service) who(ctx context.Context, ws id.Workspace, p id.Principal) (principal.Principal, uint64, error) {
 	doc, version, err := projection.Load[principal.Principal](ctx, r.Docs, ws, principal.Projection, string(p))
 	if errors.Is(err, projection.ErrNotFound) || err == nil && doc.ID != p {
 		return principal.Principal{}, 0, errNobody
@@ -59,7 +59,7 @@ func reaches(who, target principal.Principal) bool {
 }
 
 // issuer returns who counts as having issued a credential that origin makes.
-func (r *Registrar) issuer(ctx context.Context, ws id.Workspace, origin event.Origin) (id.Principal, error) {
+func (r *Service) issuer(ctx context.Context, ws id.Workspace, origin event.Origin) (id.Principal, error) {
 	if origin.Issuer == "" {
 		return principal.IssuerOf(origin, ""), nil
 	}
@@ -80,7 +80,7 @@ func again(change func() error) error {
 }
 
 // draft makes an event of the workspace about a thing.
-func (r *Registrar) draft(typ string, origin event.Origin, ws id.Workspace, data any, entity, key string) event.Draft {
+func (r *Service) draft(typ string, origin event.Origin, ws id.Workspace, data any, entity, key string) event.Draft {
 	d := event.New(typ, origin, ws, "", data).About(entity, key)
 	d.OccurredAt = r.Clock.Now().UTC()
 	return d

@@ -37,7 +37,7 @@ type Opened struct {
 }
 
 // stretch makes of a passphrase what is stored.
-func (r *Registrar) stretch(ctx context.Context, passphrase string, salt []byte) ([]byte, error) {
+func (r *Service) stretch(ctx context.Context, passphrase string, salt []byte) ([]byte, error) {
 	select {
 	case r.hashing <- struct{}{}:
 	case <-ctx.Done():
@@ -49,7 +49,7 @@ func (r *Registrar) stretch(ctx context.Context, passphrase string, salt []byte)
 
 // Bootstrap gives the owner of a workspace a passphrase, and makes the owner where there is none. Token is the daemon's own; only who can read
 // its data directory has it.
-func (r *Registrar) Bootstrap(ctx context.Context, owners Owners, token string, ws id.Workspace, name, passphrase string) (id.Principal, error) {
+func (r *Service) Bootstrap(ctx context.Context, owners Owners, token string, ws id.Workspace, name, passphrase string) (id.Principal, error) {
 	if r.BootstrapToken == "" || subtle.ConstantTimeCompare([]byte(token), []byte(r.BootstrapToken)) != 1 {
 		return "", principal.ErrBootstrap
 	}
@@ -92,7 +92,7 @@ func checkPassphrase(text string) error {
 }
 
 // verifier makes of a passphrase what is stored of it.
-func (r *Registrar) verifier(ctx context.Context, p id.Principal, passphrase string) (set principal.LoginSet, err error) {
+func (r *Service) verifier(ctx context.Context, p id.Principal, passphrase string) (set principal.LoginSet, err error) {
 	set = principal.LoginSet{Principal: p, Salt: make([]byte, principal.SaltBytes)}
 	if _, err := io.ReadFull(r.Entropy, set.Salt); err != nil {
 		return set, fault.Wrap(err, fault.Internal, "no_randomness", "no passphrase can be set: the source of chance failed")
@@ -103,7 +103,7 @@ func (r *Registrar) verifier(ctx context.Context, p id.Principal, passphrase str
 
 // SetPassphrase gives the person who asks a passphrase, by which he logs in from then on. Whoever has one shows it; a wrong one counts as a try to
 // log in. It takes what is wholly his own: under a capability token nobody sets one.
-func (r *Registrar) SetPassphrase(ctx context.Context, origin event.Origin, ws id.Workspace, current, passphrase string) error {
+func (r *Service) SetPassphrase(ctx context.Context, origin event.Origin, ws id.Workspace, current, passphrase string) error {
 	if err := checkPassphrase(passphrase); err != nil {
 		return err
 	}
@@ -176,12 +176,12 @@ func unless(err, other error) error {
 	return nil
 }
 
-func (r *Registrar) login(ctx context.Context, ws id.Workspace, key string) (principal.Login, uint64, error) {
+func (r *Service) login(ctx context.Context, ws id.Workspace, key string) (principal.Login, uint64, error) {
 	return projection.Load[principal.Login](ctx, r.Docs, ws, principal.LoginProjection, key)
 }
 
 // loginKey returns under which key the login of a person stands, or would stand.
-func (r *Registrar) loginKey(ctx context.Context, ws id.Workspace, p id.Principal) (string, error) {
+func (r *Service) loginKey(ctx context.Context, ws id.Workspace, p id.Principal) (string, error) {
 	doc, _, err := r.login(ctx, ws, string(ws))
 	if err != nil && !errors.Is(err, projection.ErrNotFound) {
 		return "", err
@@ -194,7 +194,7 @@ func (r *Registrar) loginKey(ctx context.Context, ws id.Workspace, p id.Principa
 
 // Login opens a session of a person, or where none is named, of the owner who was given a passphrase with the bootstrap token. After MaxTries wrong passphrases in a row he logs in no more for ShutTime, and the log says
 // so; of many who guess at once none is let in once that number is reached.
-func (r *Registrar) Login(ctx context.Context, ws id.Workspace, p id.Principal, passphrase string) (Opened, error) {
+func (r *Service) Login(ctx context.Context, ws id.Workspace, p id.Principal, passphrase string) (Opened, error) {
 	var opened Opened
 	if len(passphrase) > principal.MaxPassphrase {
 		return opened, principal.ErrWrong
@@ -244,7 +244,7 @@ func (r *Registrar) Login(ctx context.Context, ws id.Workspace, p id.Principal, 
 }
 
 // living refuses to record anything of a login in an archived workspace: what is in it is read with keys, and a session that there is can be ended.
-func (r *Registrar) living(ctx context.Context, ws id.Workspace) error {
+func (r *Service) living(ctx context.Context, ws id.Workspace) error {
 	doc, _, err := projection.Load[workspace.Workspace](ctx, r.Docs, ws, workspace.Workspaces, string(ws))
 	if err != nil && !errors.Is(err, projection.ErrNotFound) {
 		return err
@@ -256,7 +256,7 @@ func (r *Registrar) living(ctx context.Context, ws id.Workspace) error {
 }
 
 // wrong records a wrong passphrase, and shuts the login where it is one too many.
-func (r *Registrar) wrong(ctx context.Context, ws id.Workspace, key string, doc principal.Login, now time.Time, expect []event.DocumentVersion) error {
+func (r *Service) wrong(ctx context.Context, ws id.Workspace, key string, doc principal.Login, now time.Time, expect []event.DocumentVersion) error {
 	d := principal.LoginRefused{Principal: doc.Principal, Failures: doc.Failures + 1}
 	typ, why := principal.LoginRefusedType, error(principal.ErrWrong)
 	if !doc.ShutUntil.IsZero() {
@@ -272,7 +272,7 @@ func (r *Registrar) wrong(ctx context.Context, ws id.Workspace, key string, doc 
 }
 
 // open records new tokens of a session.
-func (r *Registrar) open(ctx context.Context, ws id.Workspace, typ string, s principal.Session, login string, now time.Time, expect []event.DocumentVersion) (Opened, error) {
+func (r *Service) open(ctx context.Context, ws id.Workspace, typ string, s principal.Session, login string, now time.Time, expect []event.DocumentVersion) (Opened, error) {
 	var o Opened
 	var err error
 	if o.AccessToken, err = principal.AccessForm.New(ws, string(s.ID), r.Entropy); err != nil {
@@ -299,7 +299,7 @@ func (r *Registrar) open(ctx context.Context, ws id.Workspace, typ string, s pri
 }
 
 // Refresh exchanges a refresh token for new tokens. One that was used before ends the session, for two have it, and one of them stole it.
-func (r *Registrar) Refresh(ctx context.Context, token string) (Opened, error) {
+func (r *Service) Refresh(ctx context.Context, token string) (Opened, error) {
 	ws, s, ok := principal.ParseRefresh(token)
 	if !ok {
 		return Opened{}, principal.ErrRefresh
@@ -333,7 +333,7 @@ func (r *Registrar) Refresh(ctx context.Context, token string) (Opened, error) {
 }
 
 // Logout ends a session.
-func (r *Registrar) Logout(ctx context.Context, ws id.Workspace, s id.Session) error {
+func (r *Service) Logout(ctx context.Context, ws id.Workspace, s id.Session) error {
 	return again(func() error {
 		doc, version, err := projection.Load[principal.Session](ctx, r.Docs, ws, principal.SessionProjection, string(s))
 		if err != nil || !doc.EndedAt.IsZero() {
@@ -343,7 +343,7 @@ func (r *Registrar) Logout(ctx context.Context, ws id.Workspace, s id.Session) e
 	})
 }
 
-func (r *Registrar) end(ctx context.Context, ws id.Workspace, doc principal.Session, reason string, expect []event.DocumentVersion) error {
+func (r *Service) end(ctx context.Context, ws id.Workspace, doc principal.Session, reason string, expect []event.DocumentVersion) error {
 	ended := principal.SessionEnded{Session: doc.ID, Reason: reason}
 	_, err := r.Log.Append(ctx, event.Batch{
 		Workspace: ws, Documents: expect,

@@ -28,11 +28,11 @@ type Parts struct {
 	Place func(ctx context.Context, ws id.Workspace, in id.Room, thread id.Thread) error
 }
 
-// Investigator keeps incidents. Make it with New; every method may be called from any goroutine.
-type Investigator struct{ Parts }
+// Service keeps incidents. Make it with New; every method may be called from any goroutine.
+type Service struct{ Parts }
 
 // New returns an investigator of the given parts.
-func New(p Parts) *Investigator { return &Investigator{p} }
+func New(p Parts) *Service { return &Service{p} }
 
 // Definition folds the documents of incidents.
 func Definition() projection.Definition {
@@ -78,7 +78,7 @@ type Place struct {
 }
 
 // Open records an incident and returns it. Where one of the same key is there it is returned instead, true.
-func (v *Investigator) Open(ctx context.Context, origin event.Origin, ws id.Workspace, at Place, o incident.Opened) (incident.Incident, bool, error) {
+func (v *Service) Open(ctx context.Context, origin event.Origin, ws id.Workspace, at Place, o incident.Opened) (incident.Incident, bool, error) {
 	o, err := o.Check()
 	if err != nil {
 		return incident.Incident{}, false, err
@@ -135,7 +135,7 @@ func repeated(before incident.Incident, o incident.Opened, err error) (incident.
 }
 
 // place fills in the room and the thread of the run.
-func (v *Investigator) place(ctx context.Context, ws id.Workspace, at Place) (Place, error) {
+func (v *Service) place(ctx context.Context, ws id.Workspace, at Place) (Place, error) {
 	if at.Run == "" {
 		return at, v.Place(ctx, ws, at.Room, at.Thread)
 	}
@@ -161,7 +161,7 @@ func (v *Investigator) place(ctx context.Context, ws id.Workspace, at Place) (Pl
 }
 
 // keyed returns the incident that has a key.
-func (v *Investigator) keyed(ctx context.Context, ws id.Workspace, key string) (incident.Incident, bool, error) {
+func (v *Service) keyed(ctx context.Context, ws id.Workspace, key string) (incident.Incident, bool, error) {
 	if key == "" {
 		return incident.Incident{}, false, nil
 	}
@@ -174,7 +174,7 @@ func (v *Investigator) keyed(ctx context.Context, ws id.Workspace, key string) (
 	return found[0], true, nil
 }
 
-func (v *Investigator) load(ctx context.Context, ws id.Workspace, i id.Incident) (incident.Incident, uint64, error) {
+func (v *Service) load(ctx context.Context, ws id.Workspace, i id.Incident) (incident.Incident, uint64, error) {
 	doc, version, err := projection.Load[incident.Incident](ctx, v.Docs, ws, incident.Projection, string(i))
 	if errors.Is(err, projection.ErrNotFound) {
 		err = incident.ErrNotFound
@@ -183,7 +183,7 @@ func (v *Investigator) load(ctx context.Context, ws id.Workspace, i id.Incident)
 }
 
 // Incident returns one incident of the workspace.
-func (v *Investigator) Incident(ctx context.Context, ws id.Workspace, i id.Incident) (incident.Incident, error) {
+func (v *Service) Incident(ctx context.Context, ws id.Workspace, i id.Incident) (incident.Incident, error) {
 	doc, _, err := v.load(ctx, ws, i)
 	return doc, err
 }
@@ -198,7 +198,7 @@ type Filter struct {
 }
 
 // Incidents returns the incidents of a workspace that the filter selects, newest first.
-func (v *Investigator) Incidents(ctx context.Context, ws id.Workspace, f Filter) ([]incident.Incident, error) {
+func (v *Service) Incidents(ctx context.Context, ws id.Workspace, f Filter) ([]incident.Incident, error) {
 	q := projection.Query{Workspace: ws, Name: incident.Projection, After: string(f.After), Newest: true, Limit: f.Limit}
 	name, value := "", ""
 	switch {
@@ -219,17 +219,17 @@ func (v *Investigator) Incidents(ctx context.Context, ws id.Workspace, f Filter)
 }
 
 // Analyse writes down the root cause.
-func (v *Investigator) Analyse(ctx context.Context, origin event.Origin, ws id.Workspace, i id.Incident, summary string, analysis json.RawMessage) (incident.Incident, error) {
+func (v *Service) Analyse(ctx context.Context, origin event.Origin, ws id.Workspace, i id.Incident, summary string, analysis json.RawMessage) (incident.Incident, error) {
 	return v.change(ctx, origin, ws, i, policy.IncidentRCA, incident.EventRCA, func(doc incident.Incident) (any, error) { return doc.Analyse(summary, analysis) })
 }
 
 // Learn writes down what was learned.
-func (v *Investigator) Learn(ctx context.Context, origin event.Origin, ws id.Workspace, i id.Incident, note string, tags []string) (incident.Incident, error) {
+func (v *Service) Learn(ctx context.Context, origin event.Origin, ws id.Workspace, i id.Incident, note string, tags []string) (incident.Incident, error) {
 	return v.change(ctx, origin, ws, i, policy.IncidentLearn, incident.EventLearned, func(doc incident.Incident) (any, error) { return doc.Learn(note, tags) })
 }
 
 // Close ends an incident.
-func (v *Investigator) Close(ctx context.Context, origin event.Origin, ws id.Workspace, i id.Incident, reason string) (incident.Incident, error) {
+func (v *Service) Close(ctx context.Context, origin event.Origin, ws id.Workspace, i id.Incident, reason string) (incident.Incident, error) {
 	return v.change(ctx, origin, ws, i, policy.IncidentClose, incident.EventClosed, func(doc incident.Incident) (any, error) { return doc.Close(reason) })
 }
 
@@ -237,7 +237,7 @@ func (v *Investigator) Close(ctx context.Context, origin event.Origin, ws id.Wor
 const tries = 16
 
 // change decides one change of an incident on what it is now, and records it if nobody was first.
-func (v *Investigator) change(ctx context.Context, origin event.Origin, ws id.Workspace, i id.Incident, action, typ string, decide func(incident.Incident) (any, error)) (incident.Incident, error) {
+func (v *Service) change(ctx context.Context, origin event.Origin, ws id.Workspace, i id.Incident, action, typ string, decide func(incident.Incident) (any, error)) (incident.Incident, error) {
 	for try := 1; ; try++ {
 		doc, version, err := v.load(ctx, ws, i)
 		if err != nil {

@@ -40,10 +40,10 @@ func (c clock) NewTimer(time.Duration) (<-chan time.Time, func()) { panic("nobod
 
 // office is an investigator in memory.
 type office struct {
-	*incidents.Investigator
+	*incidents.Service
 	t      *testing.T
 	log    *memory.Journal
-	hands  *engines.Dispatcher
+	hands  *engines.Service
 	origin event.Origin
 	viewer event.Origin
 }

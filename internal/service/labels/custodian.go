@@ -28,8 +28,8 @@ type Parts struct {
 	Place func(ctx context.Context, ws id.Workspace, in id.Room, thread id.Thread) error
 }
 
-// Custodian keeps labels. Make it with New; every method may be called from any goroutine.
-type Custodian struct {
+// Service keeps labels. Make it with New; every method may be called from any goroutine.
+type Service struct {
 	Parts
 
 	mu      sync.Mutex // guards all below
@@ -37,7 +37,7 @@ type Custodian struct {
 }
 
 // New returns a custodian of the given parts.
-func New(p Parts) *Custodian { return &Custodian{Parts: p} }
+func New(p Parts) *Service { return &Service{Parts: p} }
 
 // Definitions fold the documents of labels and of accesses.
 func Definitions() []projection.Definition {
@@ -72,7 +72,7 @@ func Definitions() []projection.Definition {
 const tries = 16
 
 // Label labels a resource. Whoever would let anybody nearer to it than before has to be an admin.
-func (c *Custodian) Label(ctx context.Context, origin event.Origin, ws id.Workspace, next label.Label) (label.Label, error) {
+func (c *Service) Label(ctx context.Context, origin event.Origin, ws id.Workspace, next label.Label) (label.Label, error) {
 	if err := next.Check(); err != nil {
 		return label.Label{}, err
 	}
@@ -110,7 +110,7 @@ func (c *Custodian) Label(ctx context.Context, origin event.Origin, ws id.Worksp
 }
 
 // label returns the label of a resource, internal where nobody has labelled it, and its version.
-func (c *Custodian) label(ctx context.Context, ws id.Workspace, r label.Resource) (label.Label, uint64, error) {
+func (c *Service) label(ctx context.Context, ws id.Workspace, r label.Resource) (label.Label, uint64, error) {
 	doc, version, err := projection.Load[label.Label](ctx, c.Docs, ws, label.Projection, r.Key())
 	if errors.Is(err, projection.ErrNotFound) {
 		return label.Label{Resource: r, Workspace: ws, Level: label.Internal}, 0, nil
@@ -128,7 +128,7 @@ type Filter struct {
 }
 
 // Labels returns the labels of a workspace that the filter selects, by their resources.
-func (c *Custodian) Labels(ctx context.Context, ws id.Workspace, f Filter) ([]label.Label, error) {
+func (c *Service) Labels(ctx context.Context, ws id.Workspace, f Filter) ([]label.Label, error) {
 	if f.Resource != (label.Resource{}) {
 		if err := f.Resource.Check(); err != nil {
 			return nil, err
@@ -159,7 +159,7 @@ type Answer struct {
 
 // Request decides whether origin's principal may come near a resource, and records it where the resource is more than internal. Where a person
 // has to approve, the question is made, and the same request goes through once it is answered.
-func (c *Custodian) Request(ctx context.Context, origin event.Origin, ws id.Workspace, in id.Run, q label.Request) (Answer, error) {
+func (c *Service) Request(ctx context.Context, origin event.Origin, ws id.Workspace, in id.Run, q label.Request) (Answer, error) {
 	if err := q.Check(); err != nil {
 		return Answer{}, err
 	}
@@ -228,7 +228,7 @@ func (c *Custodian) Request(ctx context.Context, origin event.Origin, ws id.Work
 }
 
 // placed refuses a room and a run that are not there, or not together.
-func (c *Custodian) placed(ctx context.Context, ws id.Workspace, in id.Room, r id.Run) error {
+func (c *Service) placed(ctx context.Context, ws id.Workspace, in id.Room, r id.Run) error {
 	if r == "" {
 		return c.Place(ctx, ws, in, "")
 	}
@@ -265,7 +265,7 @@ func access(origin event.Origin, ws id.Workspace, in id.Run, q label.Request, sa
 	return policy.Action{Type: policy.DataAccess, Workspace: ws, Room: q.Room, Principal: origin.Principal, Token: origin.Token, Subject: q.Key(), Method: q.Action, Request: request}, err
 }
 
-func (c *Custodian) batch(origin event.Origin, ws id.Workspace, room id.Room, in id.Run, said label.Accessed, types ...string) event.Batch {
+func (c *Service) batch(origin event.Origin, ws id.Workspace, room id.Room, in id.Run, said label.Accessed, types ...string) event.Batch {
 	b := event.Batch{Workspace: ws}
 	for _, typ := range types {
 		draft := event.New(typ, origin, ws, room, said).In(in, "").About(label.AccessEntity, label.AccessKey(origin.Principal, said.Resource))
@@ -281,7 +281,7 @@ var ErrAccessRequired = fault.New(fault.Denied, "data_access_required", "these d
 
 // MayRead reports whether a principal may read a resource of a room now: what is restricted belongs to that room, and what is confidential was
 // asked for, for reading, within label.AccessTime.
-func (c *Custodian) MayRead(ctx context.Context, ws id.Workspace, p id.Principal, r label.Resource, room id.Room) error {
+func (c *Service) MayRead(ctx context.Context, ws id.Workspace, p id.Principal, r label.Resource, room id.Room) error {
 	l, _, err := c.label(ctx, ws, r)
 	if err != nil || !l.Level.AtLeast(label.Restricted) {
 		return err
@@ -300,7 +300,7 @@ func (c *Custodian) MayRead(ctx context.Context, ws id.Workspace, p id.Principal
 }
 
 // Recall returns the answer that was given to a request, of which the event at a place of the log is the last.
-func (c *Custodian) Recall(ctx context.Context, ws id.Workspace, place uint64) (Answer, error) {
+func (c *Service) Recall(ctx context.Context, ws id.Workspace, place uint64) (Answer, error) {
 	const most = 3 // events of one answer: a mismatch, the access, the use of an approval
 	found, err := c.Log.Read(ctx, journal.Query{Workspace: ws, From: max(place, most) - most + 1, Before: place + 1, Limit: most})
 	if err != nil {

@@ -68,7 +68,7 @@ func (p place) in() []label.Resource {
 
 // Sight is what one principal may see of a workspace while one answer is made. It is used by one goroutine.
 type Sight struct {
-	c         *Custodian
+	c         *Service
 	workspace id.Workspace
 	principal id.Principal
 	guards    label.Guards
@@ -77,7 +77,7 @@ type Sight struct {
 }
 
 // Sight returns what a principal may see now.
-func (c *Custodian) Sight(ctx context.Context, ws id.Workspace, p id.Principal) (*Sight, error) {
+func (c *Service) Sight(ctx context.Context, ws id.Workspace, p id.Principal) (*Sight, error) {
 	guards, err := c.guards(ctx, ws)
 	if err != nil || len(guards.Types) == 0 {
 		return &Sight{}, err
@@ -96,7 +96,7 @@ type guarded struct {
 
 // guards returns how much is labelled in a workspace. Everybody who follows its events asks for each of them, so that it is kept as long as the
 // log does not grow; the head is read first, for what is read behind it is as new.
-func (c *Custodian) guards(ctx context.Context, ws id.Workspace) (label.Guards, error) {
+func (c *Service) guards(ctx context.Context, ws id.Workspace) (label.Guards, error) {
 	head, err := c.Log.Head(ctx, ws)
 	if err != nil {
 		return label.Guards{}, err

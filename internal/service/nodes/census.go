@@ -21,17 +21,17 @@ type Parts struct {
 	GiveUp  func(ctx context.Context, origin event.Origin, n id.Node) error // ends its spaces
 }
 
-// Census knows the nodes. Its methods are safe for concurrent use.
-type Census struct{ Parts }
+// Service knows the nodes. Its methods are safe for concurrent use.
+type Service struct{ Parts }
 
 // New returns a census of the given parts.
-func New(p Parts) *Census { return &Census{p} }
+func New(p Parts) *Service { return &Service{p} }
 
 // List returns the nodes in the order in which they joined first.
-func (c *Census) List(ctx context.Context) ([]node.Member, error) { return c.Members.Members(ctx) }
+func (c *Service) List(ctx context.Context) ([]node.Member, error) { return c.Members.Members(ctx) }
 
 // find returns one node.
-func (c *Census) find(ctx context.Context, n id.Node) (node.Member, error) {
+func (c *Service) find(ctx context.Context, n id.Node) (node.Member, error) {
 	all, err := c.Members.Members(ctx)
 	if err != nil {
 		return node.Member{}, err
@@ -46,7 +46,7 @@ func (c *Census) find(ctx context.Context, n id.Node) (node.Member, error) {
 // Remove gives up a node that does not live: that is recorded, then nothing that it writes is taken any more, then its spaces end with their
 // runs. What of that was not done yet is done by who is asked next, also of a node that was given up before. Only the owner of the
 // installation may.
-func (c *Census) Remove(ctx context.Context, origin event.Origin, who principal.Caller, n id.Node, reason string) (node.Member, error) {
+func (c *Service) Remove(ctx context.Context, origin event.Origin, who principal.Caller, n id.Node, reason string) (node.Member, error) {
 	if len(reason) > node.MaxReason || !utf8.ValidString(reason) {
 		return node.Member{}, node.ErrReason
 	}
@@ -86,7 +86,7 @@ func (c *Census) Remove(ctx context.Context, origin event.Origin, who principal.
 }
 
 // Recover ends what is left of nodes that were given up, by somebody who did not come to that.
-func (c *Census) Recover(ctx context.Context) error {
+func (c *Service) Recover(ctx context.Context) error {
 	all, err := c.Members.Members(ctx)
 	if err != nil {
 		return err

@@ -36,11 +36,11 @@ type Parts struct {
 	Place func(ctx context.Context, ws id.Workspace, in id.Room, thread id.Thread) error
 }
 
-// Arbiter judges what is done outside. Make it with New; every method may be called from any goroutine.
-type Arbiter struct{ Parts }
+// Service judges what is done outside. Make it with New; every method may be called from any goroutine.
+type Service struct{ Parts }
 
 // New returns an arbiter of the given parts.
-func New(p Parts) *Arbiter { return &Arbiter{p} }
+func New(p Parts) *Service { return &Service{p} }
 
 // Question is what a caller wants to do, for itself or for somebody whom it names.
 type Question struct {
@@ -97,7 +97,7 @@ const tries = 16
 
 // Evaluate judges a question. An answer that allows on the strength of an approval has used it up once, unless preview asks only to be told;
 // every other answer changes nothing. A refusal is recorded.
-func (a *Arbiter) Evaluate(ctx context.Context, origin event.Origin, caller principal.Caller, q Question, preview bool) (Answer, error) {
+func (a *Service) Evaluate(ctx context.Context, origin event.Origin, caller principal.Caller, q Question, preview bool) (Answer, error) {
 	action, reason, err := a.action(ctx, caller, q)
 	if err != nil {
 		return Answer{}, err
@@ -123,7 +123,7 @@ func overtaken(err error) bool {
 	return errors.Is(err, journal.ErrConflict)
 }
 
-func (a *Arbiter) evaluate(ctx context.Context, origin event.Origin, caller principal.Caller, q Question, action policy.Action, preview bool) (Answer, error) {
+func (a *Service) evaluate(ctx context.Context, origin event.Origin, caller principal.Caller, q Question, action policy.Action, preview bool) (Answer, error) {
 	kind, known := policy.KindOf(action.Type)
 	if known && !kind.Outside && kind.SideEffect != policy.Record {
 		return a.refuse(ctx, origin, caller, q, unjudged(action, policy.ReasonNotOutside), "", preview)
@@ -158,7 +158,7 @@ func (a *Arbiter) evaluate(ctx context.Context, origin event.Origin, caller prin
 }
 
 // begun is the answer that rests on an approval: it is used up, unless nothing but a preview is wanted.
-func (a *Arbiter) begun(ctx context.Context, origin event.Origin, caller principal.Caller, q Question, r policy.Ruling, approval id.Approval, d policy.Decision, preview bool) (Answer, error) {
+func (a *Service) begun(ctx context.Context, origin event.Origin, caller principal.Caller, q Question, r policy.Ruling, approval id.Approval, d policy.Decision, preview bool) (Answer, error) {
 	if preview {
 		answer := a.answer(r, d, true)
 		answer.Approval = approval
@@ -168,7 +168,7 @@ func (a *Arbiter) begun(ctx context.Context, origin event.Origin, caller princip
 }
 
 // begin records that the action is begun, and with it the use of what allows it. The permit is for nobody: no driver of ours does it.
-func (a *Arbiter) begin(ctx context.Context, origin event.Origin, caller principal.Caller, q Question, r policy.Ruling, approval id.Approval, d policy.Decision) (Answer, error) {
+func (a *Service) begin(ctx context.Context, origin event.Origin, caller principal.Caller, q Question, r policy.Ruling, approval id.Approval, d policy.Decision) (Answer, error) {
 	said := r
 	said.Decision = d
 	origin.Principal = r.Action.Principal
@@ -187,7 +187,7 @@ func (a *Arbiter) begin(ctx context.Context, origin event.Origin, caller princip
 }
 
 // refuse records an answer that is no allowance and returns it.
-func (a *Arbiter) refuse(ctx context.Context, origin event.Origin, caller principal.Caller, q Question, r policy.Ruling, approval id.Approval, preview bool) (Answer, error) {
+func (a *Service) refuse(ctx context.Context, origin event.Origin, caller principal.Caller, q Question, r policy.Ruling, approval id.Approval, preview bool) (Answer, error) {
 	answer := a.answer(r, r.Decision, preview)
 	answer.Approval = approval
 	if preview {
@@ -213,7 +213,7 @@ func (a *Arbiter) refuse(ctx context.Context, origin event.Origin, caller princi
 }
 
 // archived reports whether a workspace is archived.
-func (a *Arbiter) archived(ctx context.Context, ws id.Workspace) (bool, error) {
+func (a *Service) archived(ctx context.Context, ws id.Workspace) (bool, error) {
 	doc, _, err := projection.Load[workspace.Workspace](ctx, a.Docs, ws, workspace.Workspaces, string(ws))
 	if errors.Is(err, projection.ErrNotFound) {
 		err = nil
@@ -221,7 +221,7 @@ func (a *Arbiter) archived(ctx context.Context, ws id.Workspace) (bool, error) {
 	return doc.Archived(), err
 }
 
-func (a *Arbiter) answer(r policy.Ruling, d policy.Decision, preview bool) Answer {
+func (a *Service) answer(r policy.Ruling, d policy.Decision, preview bool) Answer {
 	return Answer{Decision: d, Blocked: !d.Allowed(), Preview: preview, Standing: r.Standing, Actor: r.Action.Principal}
 }
 
@@ -237,7 +237,7 @@ func through(caller principal.Caller, acts id.Principal) id.Principal {
 const latest = 20
 
 // approval returns the newest approval of exactly this action that can be used, true, or else one that is open about it, false.
-func (a *Arbiter) approval(ctx context.Context, r policy.Ruling) (id.Approval, bool, error) {
+func (a *Service) approval(ctx context.Context, r policy.Ruling) (id.Approval, bool, error) {
 	found, err := projection.List[policy.Approval](ctx, a.Docs, projection.Query{
 		Workspace: r.Action.Workspace, Name: policy.ApprovalProjection, Index: projection.Index{Name: "request", Value: r.Decision.Action.String()},
 		Newest: true, Limit: latest,
@@ -258,7 +258,7 @@ func (a *Arbiter) approval(ctx context.Context, r policy.Ruling) (id.Approval, b
 }
 
 // Recall returns the answer that was given to a request, of which the event at a place of the log is the last.
-func (a *Arbiter) Recall(ctx context.Context, ws id.Workspace, place uint64) (Answer, error) {
+func (a *Service) Recall(ctx context.Context, ws id.Workspace, place uint64) (Answer, error) {
 	const most = 4 // events of one answer: it is begun, an approval is used, it counts
 	found, err := a.Log.Read(ctx, journal.Query{Workspace: ws, From: max(place, most) - most + 1, Before: place + 1, Limit: most})
 	if err != nil {
@@ -288,7 +288,7 @@ type Words struct {
 const MaxTitle = 200
 
 // Ask asks a person about what a caller wants to do outside.
-func (a *Arbiter) Ask(ctx context.Context, origin event.Origin, caller principal.Caller, q Question, words Words, ask policy.Ask) (policy.Approval, error) {
+func (a *Service) Ask(ctx context.Context, origin event.Origin, caller principal.Caller, q Question, words Words, ask policy.Ask) (policy.Approval, error) {
 	said, err := words.text()
 	if err != nil {
 		return policy.Approval{}, err
@@ -345,7 +345,7 @@ func (w Words) text() (string, error) {
 }
 
 // action is what is to be judged, or the code that says why it is refused unjudged.
-func (a *Arbiter) action(ctx context.Context, caller principal.Caller, q Question) (policy.Action, string, error) {
+func (a *Service) action(ctx context.Context, caller principal.Caller, q Question) (policy.Action, string, error) {
 	if q.Action == "" {
 		return policy.Action{}, "", ErrMissingAction
 	}

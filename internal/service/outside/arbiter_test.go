@@ -50,12 +50,12 @@ func (c *clock) move(d time.Duration) {
 
 // court is an arbiter in memory, with an owner, an agent that asks, and an admin.
 type court struct {
-	*outside.Arbiter
+	*outside.Service
 	t            *testing.T
 	log          *memory.Journal
 	gate         *gate.Gate
 	clock        *clock
-	hands        *engines.Dispatcher
+	hands        *engines.Service
 	owner, agent principal.Caller
 }
 

@@ -20,7 +20,7 @@ import (
 type story struct {
 	*testkit.Stack
 	t       *testing.T
-	arbiter *outside.Arbiter
+	arbiter *outside.Service
 	agent   principal.Caller
 	n       int // of the death
 	deaths  int

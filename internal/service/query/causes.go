@@ -34,7 +34,7 @@ type Causes struct {
 }
 
 // Causes walks from an event to its first cause and to its effects. Each step reads one event, or the effects of one event, by an index.
-func (r *Reader) Causes(ctx context.Context, ws id.Workspace, of id.Event) (Causes, error) {
+func (r *Service) Causes(ctx context.Context, ws id.Workspace, of id.Event) (Causes, error) {
 	e, err := r.log.Get(ctx, ws, of)
 	if err != nil {
 		return Causes{}, err
@@ -46,7 +46,7 @@ func (r *Reader) Causes(ctx context.Context, ws id.Workspace, of id.Event) (Caus
 	return c, r.effects(ctx, ws, &c, e.ID, 1)
 }
 
-func (r *Reader) path(ctx context.Context, ws id.Workspace, c *Causes) error {
+func (r *Service) path(ctx context.Context, ws id.Workspace, c *Causes) error {
 	for cause := c.Event.Causation; cause != ""; {
 		if len(c.Path) == MaxPath {
 			c.PathCut = true
@@ -68,7 +68,7 @@ func (r *Reader) path(ctx context.Context, ws id.Workspace, c *Causes) error {
 }
 
 // effects adds what an event caused, and what that caused, as a tree is read from its root.
-func (r *Reader) effects(ctx context.Context, ws id.Workspace, c *Causes, of id.Event, depth int) error {
+func (r *Service) effects(ctx context.Context, ws id.Workspace, c *Causes, of id.Event, depth int) error {
 	found, err := r.log.Read(ctx, journal.Query{Workspace: ws, Causation: of, Limit: MaxEffects + 1})
 	if err != nil {
 		return err

@@ -34,7 +34,7 @@ func (i *Item) JSON() ([]byte, error) { return i.encode() }
 
 // Follow yields the events that a query selects, those that are recorded and those that come, each once and in order, until ctx ends. What
 // comes is read from the log once for all who follow the workspace, whatever they select.
-func (r *Reader) Follow(ctx context.Context, ws id.Workspace, q Query) iter.Seq2[*Item, error] {
+func (r *Service) Follow(ctx context.Context, ws id.Workspace, q Query) iter.Seq2[*Item, error] {
 	return func(yield func(*Item, error) bool) {
 		jq, err := q.read(ws)
 		if err == nil && q.Last {
@@ -136,7 +136,7 @@ func (f *follower) pass() {
 type present struct {
 	log       journal.Journal
 	workspace id.Workspace
-	followers int // the Reader's, under its lock
+	followers int // the Service's, under its lock
 
 	mu    sync.Mutex // guards all below
 	items []*Item    // one place after the other
@@ -145,7 +145,7 @@ type present struct {
 }
 
 // join returns the present of a workspace, which is kept until the last follower leaves.
-func (r *Reader) join(ws id.Workspace) (p *present, leave func()) {
+func (r *Service) join(ws id.Workspace) (p *present, leave func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p = r.presents[ws]

@@ -21,7 +21,7 @@ type Subject struct {
 
 // Past returns a document as it stood when the event at a place of the workspace had been recorded, folded anew from the log. So the answer
 // to a request can be given again after others have changed what it was about.
-func Past[T any](ctx context.Context, r *Reader, ws id.Workspace, s Subject, place uint64) (T, error) {
+func Past[T any](ctx context.Context, r *Service, ws id.Workspace, s Subject, place uint64) (T, error) {
 	var doc T
 	i := slices.IndexFunc(r.definitions, func(d projection.Definition) bool { return d.Name == s.Projection })
 	if i < 0 {

@@ -49,8 +49,8 @@ func (q Query) Place(e event.Event) uint64 {
 	return e.Seq
 }
 
-// Reader reads the log.
-type Reader struct {
+// Service reads the log.
+type Service struct {
 	log         journal.Journal
 	definitions []projection.Definition // of the documents that Past folds
 
@@ -59,12 +59,12 @@ type Reader struct {
 }
 
 // New returns a reader of a log.
-func New(log journal.Journal, definitions ...projection.Definition) *Reader {
-	return &Reader{log: log, definitions: definitions, presents: map[id.Workspace]*present{}}
+func New(log journal.Journal, definitions ...projection.Definition) *Service {
+	return &Service{log: log, definitions: definitions, presents: map[id.Workspace]*present{}}
 }
 
 // Events returns the events that a query selects, in ascending order.
-func (r *Reader) Events(ctx context.Context, ws id.Workspace, q Query) ([]event.Event, error) {
+func (r *Service) Events(ctx context.Context, ws id.Workspace, q Query) ([]event.Event, error) {
 	jq, err := q.read(ws)
 	if err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (r *Reader) Events(ctx context.Context, ws id.Workspace, q Query) ([]event.
 
 // placeAt returns the first place, of the query's stream if it names one, else of its workspace, whose event was recorded at that time or later. It
 // halves what is left at each look, for times rise with places; where the host's clock was set back, it is one of the places where they pass it.
-func (r *Reader) placeAt(ctx context.Context, q journal.Query, at time.Time) (uint64, error) {
+func (r *Service) placeAt(ctx context.Context, q journal.Query, at time.Time) (uint64, error) {
 	look := journal.Query{Workspace: q.Workspace, Stream: q.Stream, Last: true, Limit: 1}
 	last, err := r.log.Read(ctx, look)
 	if err != nil || len(last) == 0 {
@@ -110,7 +110,7 @@ func (r *Reader) placeAt(ctx context.Context, q journal.Query, at time.Time) (ui
 }
 
 // Event returns one event of the workspace.
-func (r *Reader) Event(ctx context.Context, ws id.Workspace, e id.Event) (event.Event, error) {
+func (r *Service) Event(ctx context.Context, ws id.Workspace, e id.Event) (event.Event, error) {
 	found, err := r.log.Get(ctx, ws, e)
 	if fault.KindOf(err) == fault.NotFound {
 		err = fault.New(fault.NotFound, "event_not_found", "there is no event %.64q in this workspace", e)
@@ -119,7 +119,7 @@ func (r *Reader) Event(ctx context.Context, ws id.Workspace, e id.Event) (event.
 }
 
 // At returns the event at a place of the workspace.
-func (r *Reader) At(ctx context.Context, ws id.Workspace, seq uint64) (event.Event, error) {
+func (r *Service) At(ctx context.Context, ws id.Workspace, seq uint64) (event.Event, error) {
 	found, err := r.log.Read(ctx, journal.Query{Workspace: ws, From: seq, Before: seq + 1, Limit: 1})
 	if err == nil && len(found) == 0 {
 		err = fault.New(fault.NotFound, "event_not_found", "there is no event %d in this workspace", seq)
@@ -131,7 +131,7 @@ func (r *Reader) At(ctx context.Context, ws id.Workspace, seq uint64) (event.Eve
 }
 
 // Head returns the place of the workspace's last event.
-func (r *Reader) Head(ctx context.Context, ws id.Workspace) (uint64, error) {
+func (r *Service) Head(ctx context.Context, ws id.Workspace) (uint64, error) {
 	return r.log.Head(ctx, ws)
 }
 

@@ -28,7 +28,7 @@ func (clock) Now() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC
 func (clock) NewTimer(time.Duration) (<-chan time.Time, func()) { return nil, func() {} }
 
 // filled returns a reader of a log with 300 events, every third of them in the room.
-func filled(t *testing.T) *query.Reader {
+func filled(t *testing.T) *query.Service {
 	t.Helper()
 	log, err := memory.NewJournal(nil, clock{}, id.NewSource(clock{}.Now, rand.Reader), rand.Reader)
 	if err != nil {

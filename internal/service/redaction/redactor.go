@@ -58,8 +58,8 @@ type Parts struct {
 	Retention Retention
 }
 
-// Redactor destroys data. Its methods are safe for concurrent use.
-type Redactor struct {
+// Service destroys data. Its methods are safe for concurrent use.
+type Service struct {
 	Parts
 
 	turn   sync.Mutex // held while something is redacted: two of the same event would each record it
@@ -70,8 +70,8 @@ type Redactor struct {
 }
 
 // New returns a redactor.
-func New(p Parts) *Redactor {
-	return &Redactor{Parts: p, sweeps: map[sweepRef]*sweep{}, counted: map[id.Workspace]bool{}}
+func New(p Parts) *Service {
+	return &Service{Parts: p, sweeps: map[sweepRef]*sweep{}, counted: map[id.Workspace]bool{}}
 }
 
 // Request says what is to be redacted, and why.
@@ -117,7 +117,7 @@ func Remains(e event.Event) (json.RawMessage, error) {
 }
 
 // Redact records the redaction of an event, or of every event of a run, and does it. What was redacted before is answered as it was then.
-func (r *Redactor) Redact(ctx context.Context, origin event.Origin, ws id.Workspace, q Request) (Receipt, error) {
+func (r *Service) Redact(ctx context.Context, origin event.Origin, ws id.Workspace, q Request) (Receipt, error) {
 	if (q.Event == "") == (q.Run == "") {
 		return Receipt{}, ErrTarget
 	}
@@ -155,13 +155,13 @@ func (r *Redactor) Redact(ctx context.Context, origin event.Origin, ws id.Worksp
 }
 
 // Redacted answers a request that was met before, as it was then but for the content.
-func (r *Redactor) Redacted(ctx context.Context, ws id.Workspace, q Request) (Receipt, error) {
+func (r *Service) Redacted(ctx context.Context, ws id.Workspace, q Request) (Receipt, error) {
 	found, err := r.before(ctx, ws, q)
 	return Receipt{Redactions: found}, err
 }
 
 // targets reads the events that a request means and that hold data still.
-func (r *Redactor) targets(ctx context.Context, ws id.Workspace, q Request) ([]event.Event, error) {
+func (r *Service) targets(ctx context.Context, ws id.Workspace, q Request) ([]event.Event, error) {
 	if q.Event != "" {
 		e, err := r.Log.Get(ctx, ws, q.Event)
 		if err != nil {
@@ -204,7 +204,7 @@ func (r *Redactor) targets(ctx context.Context, ws id.Workspace, q Request) ([]e
 }
 
 // open returns those of the events of which no redaction was recorded.
-func (r *Redactor) open(ctx context.Context, ws id.Workspace, events []event.Event) ([]event.Event, error) {
+func (r *Service) open(ctx context.Context, ws id.Workspace, events []event.Event) ([]event.Event, error) {
 	recorded, err := r.Bodies.Unfinished(ctx, ws)
 	if err != nil {
 		return nil, err
@@ -228,7 +228,7 @@ func (r *Redactor) open(ctx context.Context, ws id.Workspace, events []event.Eve
 }
 
 // ended refuses an event of a run, or of a question, that is under way: it would go on without the data that it needs.
-func (r *Redactor) ended(ctx context.Context, e *event.Event) error {
+func (r *Service) ended(ctx context.Context, e *event.Event) error {
 	if e.EntityType == policy.ApprovalEntity {
 		doc, _, err := projection.Load[policy.Approval](ctx, r.Docs, e.Workspace, policy.ApprovalProjection, e.EntityID)
 		if err != nil && !errors.Is(err, projection.ErrNotFound) {
@@ -252,7 +252,7 @@ func (r *Redactor) ended(ctx context.Context, e *event.Event) error {
 }
 
 // record records redactions, with the permission for it.
-func (r *Redactor) record(ctx context.Context, origin event.Origin, action policy.Action, targets []event.Event, reason string) ([]Redaction, error) {
+func (r *Service) record(ctx context.Context, origin event.Origin, action policy.Action, targets []event.Event, reason string) ([]Redaction, error) {
 	ruling, err := r.allowed(ctx, origin, action)
 	if err != nil {
 		return nil, err
@@ -269,7 +269,7 @@ func (r *Redactor) record(ctx context.Context, origin event.Origin, action polic
 }
 
 // allowed asks the gate for the right to redact, and records a refusal.
-func (r *Redactor) allowed(ctx context.Context, origin event.Origin, action policy.Action) (policy.Ruling, error) {
+func (r *Service) allowed(ctx context.Context, origin event.Origin, action policy.Action) (policy.Ruling, error) {
 	ruling, err := r.Gate.Judge(ctx, action)
 	if err != nil || ruling.Decision.Allowed() {
 		return ruling, err
@@ -314,7 +314,7 @@ func redactionsIn(events []event.Event) ([]Redaction, error) {
 }
 
 // forget does what was recorded: content first, then data.
-func (r *Redactor) forget(ctx context.Context, ws id.Workspace, targets []event.Event) (vault.Remains, error) {
+func (r *Service) forget(ctx context.Context, ws id.Workspace, targets []event.Event) (vault.Remains, error) {
 	ctx = context.WithoutCancel(ctx) // it is recorded
 	var remains vault.Remains
 	for _, contents := range r.Contents {
@@ -338,7 +338,7 @@ func together(a, b vault.Remains) vault.Remains {
 }
 
 // before returns the redactions of what a request means, as they were recorded.
-func (r *Redactor) before(ctx context.Context, ws id.Workspace, q Request) ([]Redaction, error) {
+func (r *Service) before(ctx context.Context, ws id.Workspace, q Request) ([]Redaction, error) {
 	query := journal.Query{Workspace: ws, Run: q.Run, Types: []string{event.RedactedType}, From: 1, Limit: journal.MaxRead}
 	if q.Event != "" {
 		e, err := r.Log.Get(ctx, ws, q.Event)
@@ -370,7 +370,7 @@ func (r *Redactor) before(ctx context.Context, ws id.Workspace, q Request) ([]Re
 }
 
 // List returns the redactions of a workspace behind a place of the log, in order, at most limit of them, and the place to go on from.
-func (r *Redactor) List(ctx context.Context, ws id.Workspace, after uint64, limit int) ([]Redaction, uint64, error) {
+func (r *Service) List(ctx context.Context, ws id.Workspace, after uint64, limit int) ([]Redaction, uint64, error) {
 	events, err := r.Log.Read(ctx, journal.Query{Workspace: ws, Types: []string{event.RedactedType}, From: after + 1, Limit: limit})
 	if err != nil {
 		return nil, 0, err
@@ -383,7 +383,7 @@ func (r *Redactor) List(ctx context.Context, ws id.Workspace, after uint64, limi
 }
 
 // Recover finishes what was recorded and not done.
-func (r *Redactor) Recover(ctx context.Context) error {
+func (r *Service) Recover(ctx context.Context) error {
 	workspaces, err := r.Log.Workspaces(ctx)
 	if err != nil {
 		return err
@@ -398,7 +398,7 @@ func (r *Redactor) Recover(ctx context.Context) error {
 	return nil
 }
 
-func (r *Redactor) finish(ctx context.Context, ws id.Workspace) error {
+func (r *Service) finish(ctx context.Context, ws id.Workspace) error {
 	for {
 		seqs, err := r.Bodies.Unfinished(ctx, ws)
 		if err != nil || len(seqs) == 0 {

@@ -70,7 +70,7 @@ func (c *contents) ForgetContent(_ context.Context, events []event.Event) (vault
 // house is a redactor over a log in memory.
 type house struct {
 	*testing.T
-	*redaction.Redactor
+	*redaction.Service
 	log      *memory.Journal
 	clock    *clock
 	contents *contents

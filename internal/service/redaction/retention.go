@@ -61,7 +61,7 @@ type sweep struct {
 }
 
 // Step redacts what is past its time, a part of it at a time; the rest has its turn at the next step.
-func (r *Redactor) Step(ctx context.Context, now time.Time) error {
+func (r *Service) Step(ctx context.Context, now time.Time) error {
 	workspaces, err := r.Log.Workspaces(ctx)
 	if err != nil {
 		return err
@@ -84,7 +84,7 @@ func (r *Redactor) Step(ctx context.Context, now time.Time) error {
 }
 
 // sweep redacts what a rule says, from where it stood to the first event whose time is not over.
-func (r *Redactor) sweep(ctx context.Context, ws id.Workspace, pattern string, keep time.Duration, now time.Time) error {
+func (r *Service) sweep(ctx context.Context, ws id.Workspace, pattern string, keep time.Duration, now time.Time) error {
 	s := r.sweeps[sweepRef{ws, pattern}]
 	if s == nil {
 		s = &sweep{}
@@ -132,7 +132,7 @@ func (r *Redactor) sweep(ctx context.Context, ws id.Workspace, pattern string, k
 
 // overdue redacts events, at most journal.MaxBatch, whose time is over. What was set before needs no further question; a person's redaction goes
 // through the gate.
-func (r *Redactor) overdue(ctx context.Context, ws id.Workspace, events []event.Event, reason func(event.Event) string) error {
+func (r *Service) overdue(ctx context.Context, ws id.Workspace, events []event.Event, reason func(event.Event) string) error {
 	if len(events) == 0 {
 		return nil
 	}
@@ -151,7 +151,7 @@ func (r *Redactor) overdue(ctx context.Context, ws id.Workspace, events []event.
 }
 
 // due returns those of the events that a rule selects and nothing needs any more, and the places of those that are needed.
-func (r *Redactor) due(ctx context.Context, pattern string, events []event.Event) (due []event.Event, late []uint64, err error) {
+func (r *Service) due(ctx context.Context, pattern string, events []event.Event) (due []event.Event, late []uint64, err error) {
 	for _, e := range events {
 		if !fits(pattern, e.Type) || e.Withheld != "" {
 			continue

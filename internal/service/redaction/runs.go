@@ -74,7 +74,7 @@ func Definition() projection.Definition {
 
 // Retain sets how long the data of a run that has ended are kept, counted from its end: whole seconds, or 0 for as long as those of other runs.
 // It takes the right to redact. A run whose time is over then is redacted by the next step.
-func (r *Redactor) Retain(ctx context.Context, origin event.Origin, ws id.Workspace, of id.Run, keep time.Duration) (run.Run, error) {
+func (r *Service) Retain(ctx context.Context, origin event.Origin, ws id.Workspace, of id.Run, keep time.Duration) (run.Run, error) {
 	r.turn.Lock()
 	defer r.turn.Unlock()
 	doc, version, err := r.run(ctx, ws, of)
@@ -120,7 +120,7 @@ func retention(origin event.Origin, doc run.Run, typ string, data any) event.Bat
 	return event.Batch{Workspace: doc.Workspace, Drafts: []event.Draft{draft}}
 }
 
-func (r *Redactor) run(ctx context.Context, ws id.Workspace, of id.Run) (run.Run, uint64, error) {
+func (r *Service) run(ctx context.Context, ws id.Workspace, of id.Run) (run.Run, uint64, error) {
 	doc, version, err := projection.Load[run.Run](ctx, r.Docs, ws, run.Projection, string(of))
 	if errors.Is(err, projection.ErrNotFound) {
 		err = fault.New(fault.NotFound, "run_not_found", "there is no run %.64s in this workspace", of)
@@ -133,7 +133,7 @@ const maxRuns = 20
 
 // runs redacts the runs whose own time is over, the rest with the next step. The clock was set back, or may have been before a start: then what
 // ended in its future is counted from now.
-func (r *Redactor) runs(ctx context.Context, ws id.Workspace, now time.Time, back bool) error {
+func (r *Service) runs(ctx context.Context, ws id.Workspace, now time.Time, back bool) error {
 	if back || !r.counted[ws] {
 		if err := r.recount(ctx, ws, now); err != nil {
 			return err
@@ -152,7 +152,7 @@ func (r *Redactor) runs(ctx context.Context, ws id.Workspace, now time.Time, bac
 }
 
 // pending lists retentions that have not come to their end, those that come to it first, behind a key.
-func (r *Redactor) pending(ctx context.Context, ws id.Workspace, after string, limit int) ([]run.Retention, error) {
+func (r *Service) pending(ctx context.Context, ws id.Workspace, after string, limit int) ([]run.Retention, error) {
 	return projection.List[run.Retention](ctx, r.Docs, projection.Query{
 		Workspace: ws, Name: run.RetentionProjection, Index: projection.Index{Name: run.RetentionPending, Value: "true"}, After: after, Limit: limit,
 	})
@@ -160,7 +160,7 @@ func (r *Redactor) pending(ctx context.Context, ws id.Workspace, after string, l
 
 // recount sets anew when the time of runs is over that ended, by the clock as it is now, in the future. They would be kept for as much longer
 // as it was set back.
-func (r *Redactor) recount(ctx context.Context, ws id.Workspace, now time.Time) error {
+func (r *Service) recount(ctx context.Context, ws id.Workspace, now time.Time) error {
 	for after := ""; ; {
 		page, err := r.pending(ctx, ws, after, projection.MaxDocuments)
 		if err != nil {
@@ -189,7 +189,7 @@ func (r *Redactor) recount(ctx context.Context, ws id.Workspace, now time.Time) 
 
 // end redacts everything of runs whose time is over, those of a step together, and then says of each that it has done so: what a crash leaves
 // undone, the next step does.
-func (r *Redactor) end(ctx context.Context, ws id.Workspace, over []run.Retention) error {
+func (r *Service) end(ctx context.Context, ws id.Workspace, over []run.Retention) error {
 	if len(over) == 0 {
 		return nil
 	}

@@ -41,14 +41,14 @@ func cursorDefinitions() []projection.Definition {
 }
 
 // ReadCursor returns how far a principal has read a room.
-func (m *Moderator) ReadCursor(ctx context.Context, ws id.Workspace, p id.Principal, r id.Room) (Read, error) {
+func (m *Service) ReadCursor(ctx context.Context, ws id.Workspace, p id.Principal, r id.Room) (Read, error) {
 	if _, err := m.Room(ctx, ws, r); err != nil {
 		return Read{}, err
 	}
 	return m.read(ctx, ws, p, r)
 }
 
-func (m *Moderator) read(ctx context.Context, ws id.Workspace, p id.Principal, r id.Room) (Read, error) {
+func (m *Service) read(ctx context.Context, ws id.Workspace, p id.Principal, r id.Room) (Read, error) {
 	c, _, err := m.cursor(ctx, ws, p, r)
 	if err != nil {
 		return Read{}, err
@@ -81,7 +81,7 @@ func (m *Moderator) read(ctx context.Context, ws id.Workspace, p id.Principal, r
 // maxMarks is how many messages behind a cursor are looked at. Whoever has said so much himself since he last read has read it all but in name.
 const maxMarks = 10_000
 
-func (m *Moderator) cursor(ctx context.Context, ws id.Workspace, p id.Principal, r id.Room) (room.Cursor, uint64, error) {
+func (m *Service) cursor(ctx context.Context, ws id.Workspace, p id.Principal, r id.Room) (room.Cursor, uint64, error) {
 	doc, version, err := projection.Load[room.Cursor](ctx, m.Docs, ws, room.CursorProjection, room.CursorKey(r, p))
 	if errors.Is(err, projection.ErrNotFound) {
 		return room.Cursor{Room: r, Principal: p}, 0, nil
@@ -91,7 +91,7 @@ func (m *Moderator) cursor(ctx context.Context, ws id.Workspace, p id.Principal,
 
 // MarkRead moves the cursor of whoever asks to a place in the room's stream, or without one to its end. It never goes back: what was read stays
 // so, whichever of several clients says so last.
-func (m *Moderator) MarkRead(ctx context.Context, origin event.Origin, ws id.Workspace, r id.Room, to uint64) (Read, error) {
+func (m *Service) MarkRead(ctx context.Context, origin event.Origin, ws id.Workspace, r id.Room, to uint64) (Read, error) {
 	if _, err := m.Room(ctx, ws, r); err != nil {
 		return Read{}, err
 	}

@@ -28,7 +28,7 @@ const tries = 8
 
 // Post posts a message into a thread, as its caller or as an agent that the caller may speak for. Both are in the event, and both need the
 // right to post.
-func (m *Moderator) Post(ctx context.Context, origin event.Origin, who principal.Caller, t id.Thread, c room.MessageCreated) (room.Message, error) {
+func (m *Service) Post(ctx context.Context, origin event.Origin, who principal.Caller, t id.Thread, c room.MessageCreated) (room.Message, error) {
 	if err := c.Check(); err != nil {
 		return room.Message{}, err
 	}
@@ -89,7 +89,7 @@ func (m *Moderator) Post(ctx context.Context, origin event.Origin, who principal
 
 // sender returns who speaks. Identity comes from the key of the request; what its body says is accepted where the caller is that principal, or
 // may speak for it.
-func (m *Moderator) sender(ctx context.Context, who principal.Caller, typ id.PrincipalKind, named string) (id.Principal, error) {
+func (m *Service) sender(ctx context.Context, who principal.Caller, typ id.PrincipalKind, named string) (id.Principal, error) {
 	sender := id.Principal(named)
 	if named == "" {
 		sender = who.Principal

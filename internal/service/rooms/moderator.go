@@ -23,15 +23,15 @@ type Parts struct {
 	IDs  *id.Source
 }
 
-// Moderator keeps rooms. Its methods are safe for concurrent use; nothing is decided from memory.
-type Moderator struct{ Parts }
+// Service keeps rooms. Its methods are safe for concurrent use; nothing is decided from memory.
+type Service struct{ Parts }
 
 // New returns a moderator of the given parts.
-func New(p Parts) *Moderator { return &Moderator{Parts: p} }
+func New(p Parts) *Service { return &Service{Parts: p} }
 
 // CreateRoom makes a room. What agents in it are told and may use takes the right to configure rooms, beside that to make them. A repeat of a
 // request with the key of its origin is answered as it was.
-func (m *Moderator) CreateRoom(ctx context.Context, origin event.Origin, ws id.Workspace, c room.Created) (room.Room, error) {
+func (m *Service) CreateRoom(ctx context.Context, origin event.Origin, ws id.Workspace, c room.Created) (room.Room, error) {
 	if err := c.Check(); err != nil {
 		return room.Room{}, err
 	}
@@ -53,7 +53,7 @@ func (m *Moderator) CreateRoom(ctx context.Context, origin event.Origin, ws id.W
 }
 
 // UpdateRoom changes a room.
-func (m *Moderator) UpdateRoom(ctx context.Context, origin event.Origin, ws id.Workspace, r id.Room, u room.Updated) (room.Room, error) {
+func (m *Service) UpdateRoom(ctx context.Context, origin event.Origin, ws id.Workspace, r id.Room, u room.Updated) (room.Room, error) {
 	if err := u.Check(); err != nil {
 		return room.Room{}, err
 	}
@@ -72,7 +72,7 @@ func (m *Moderator) UpdateRoom(ctx context.Context, origin event.Origin, ws id.W
 }
 
 // SetDefaults changes what the rooms of a workspace inherit.
-func (m *Moderator) SetDefaults(ctx context.Context, origin event.Origin, ws id.Workspace, d room.DefaultsSet) (room.Defaults, error) {
+func (m *Service) SetDefaults(ctx context.Context, origin event.Origin, ws id.Workspace, d room.DefaultsSet) (room.Defaults, error) {
 	if err := d.Check(); err != nil {
 		return room.Defaults{}, err
 	}
@@ -84,7 +84,7 @@ func (m *Moderator) SetDefaults(ctx context.Context, origin event.Origin, ws id.
 }
 
 // CreateThread begins a thread in a room.
-func (m *Moderator) CreateThread(ctx context.Context, origin event.Origin, ws id.Workspace, r id.Room, c room.ThreadCreated) (room.Thread, error) {
+func (m *Service) CreateThread(ctx context.Context, origin event.Origin, ws id.Workspace, r id.Room, c room.ThreadCreated) (room.Thread, error) {
 	if c.Status == "" {
 		c.Status = room.Open
 	}
@@ -106,7 +106,7 @@ func (m *Moderator) CreateThread(ctx context.Context, origin event.Origin, ws id
 }
 
 // UpdateThread changes a thread: its title, or whether it is talked in.
-func (m *Moderator) UpdateThread(ctx context.Context, origin event.Origin, ws id.Workspace, t id.Thread, u room.ThreadUpdated) (room.Thread, error) {
+func (m *Service) UpdateThread(ctx context.Context, origin event.Origin, ws id.Workspace, t id.Thread, u room.ThreadUpdated) (room.Thread, error) {
 	if err := u.Check(); err != nil {
 		return room.Thread{}, err
 	}
@@ -125,7 +125,7 @@ func (m *Moderator) UpdateThread(ctx context.Context, origin event.Origin, ws id
 
 // action is what is asked of the gate: to say the data about a subject. Ids that are made for it are no part of them, so that the same request
 // is the same action.
-func (m *Moderator) action(typ string, origin event.Origin, ws id.Workspace, r id.Room, subject string, data any) policy.Action {
+func (m *Service) action(typ string, origin event.Origin, ws id.Workspace, r id.Room, subject string, data any) policy.Action {
 	body, err := json.Marshal(data)
 	if err != nil {
 		panic(fmt.Sprintf("moderator: marshal the data of %s: %v", typ, err)) // the types are the program's own
@@ -137,7 +137,7 @@ func (m *Moderator) action(typ string, origin event.Origin, ws id.Workspace, r i
 
 // recall returns what the first request with the key of an origin has recorded, and whether there was one. It is asked before anything else: the
 // gate would ask anew about what was approved and done, and what was found then may be gone now.
-func (m *Moderator) recall(ctx context.Context, origin event.Origin, ws id.Workspace, typ string) (event.Event, bool, error) {
+func (m *Service) recall(ctx context.Context, origin event.Origin, ws id.Workspace, typ string) (event.Event, bool, error) {
 	if origin.Key == "" {
 		return event.Event{}, false, nil
 	}
@@ -156,7 +156,7 @@ func evolved[T interface {
 }
 
 // record records one event if the gate lets the action through, and returns it.
-func (m *Moderator) record(ctx context.Context, origin event.Origin, a policy.Action, d event.Draft, want ...event.DocumentVersion) (event.Event, error) {
+func (m *Service) record(ctx context.Context, origin event.Origin, a policy.Action, d event.Draft, want ...event.DocumentVersion) (event.Event, error) {
 	receipt, err := m.Gate.Record(ctx, origin, a, origin.Once(event.Batch{Workspace: a.Workspace, Drafts: []event.Draft{d}, Documents: want}))
 	if err != nil {
 		return event.Event{}, err
@@ -174,7 +174,7 @@ func firstOf(events []event.Event, typ string) event.Event {
 }
 
 // permitted refuses what the gate does not allow at once, and records the refusal.
-func (m *Moderator) permitted(ctx context.Context, origin event.Origin, a policy.Action) error {
+func (m *Service) permitted(ctx context.Context, origin event.Origin, a policy.Action) error {
 	ruling, err := m.Gate.Judge(ctx, a)
 	if err != nil || ruling.Decision.Allowed() {
 		return err

@@ -46,7 +46,7 @@ func (c *clock) NewTimer(time.Duration) (<-chan time.Time, func()) { return nil,
 
 // house is a moderator with everything around it.
 type house struct {
-	*rooms.Moderator
+	*rooms.Service
 	t     testing.TB
 	log   *memory.Journal
 	gate  *gate.Gate

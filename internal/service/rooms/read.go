@@ -50,7 +50,7 @@ func about(entity string) func(event.Event) []string {
 }
 
 // Room returns a room of the workspace, the default one also where nobody has said anything about it.
-func (m *Moderator) Room(ctx context.Context, ws id.Workspace, r id.Room) (room.Room, error) {
+func (m *Service) Room(ctx context.Context, ws id.Workspace, r id.Room) (room.Room, error) {
 	doc, _, err := projection.Load[room.Room](ctx, m.Docs, ws, room.Projection, string(r))
 	if errors.Is(err, projection.ErrNotFound) {
 		if r == id.DefaultRoom {
@@ -62,7 +62,7 @@ func (m *Moderator) Room(ctx context.Context, ws id.Workspace, r id.Room) (room.
 }
 
 // Rooms returns rooms of the workspace, the newest first; the default one is the last.
-func (m *Moderator) Rooms(ctx context.Context, ws id.Workspace, after id.Room, limit int) ([]room.Room, error) {
+func (m *Service) Rooms(ctx context.Context, ws id.Workspace, after id.Room, limit int) ([]room.Room, error) {
 	found, err := projection.List[room.Room](ctx, m.Docs, projection.Query{Workspace: ws, Name: room.Projection, After: string(after), Newest: true, Limit: limit})
 	if err != nil || len(found) == limit || after == id.DefaultRoom {
 		return found, err
@@ -74,7 +74,7 @@ func (m *Moderator) Rooms(ctx context.Context, ws id.Workspace, after id.Room, l
 }
 
 // Defaults returns what the rooms of the workspace inherit.
-func (m *Moderator) Defaults(ctx context.Context, ws id.Workspace) (room.Defaults, error) {
+func (m *Service) Defaults(ctx context.Context, ws id.Workspace) (room.Defaults, error) {
 	doc, _, err := projection.Load[room.Defaults](ctx, m.Docs, ws, room.DefaultsProjection, string(ws))
 	if errors.Is(err, projection.ErrNotFound) {
 		return room.Defaults{Workspace: ws}, nil
@@ -83,18 +83,18 @@ func (m *Moderator) Defaults(ctx context.Context, ws id.Workspace) (room.Default
 }
 
 // Context returns the context that holds in a room: its own, and for what is unset that of the workspace.
-func (m *Moderator) Context(ctx context.Context, r room.Room) (room.Context, error) {
+func (m *Service) Context(ctx context.Context, r room.Room) (room.Context, error) {
 	below, err := m.Defaults(ctx, r.Workspace)
 	return r.Context.Over(below.Context), err
 }
 
 // Thread returns a thread of the workspace.
-func (m *Moderator) Thread(ctx context.Context, ws id.Workspace, t id.Thread) (room.Thread, error) {
+func (m *Service) Thread(ctx context.Context, ws id.Workspace, t id.Thread) (room.Thread, error) {
 	doc, _, err := m.thread(ctx, ws, t)
 	return doc, err
 }
 
-func (m *Moderator) thread(ctx context.Context, ws id.Workspace, t id.Thread) (room.Thread, uint64, error) {
+func (m *Service) thread(ctx context.Context, ws id.Workspace, t id.Thread) (room.Thread, uint64, error) {
 	doc, version, err := projection.Load[room.Thread](ctx, m.Docs, ws, room.ThreadProjection, string(t))
 	if errors.Is(err, projection.ErrNotFound) {
 		err = room.ErrNoThread
@@ -103,7 +103,7 @@ func (m *Moderator) thread(ctx context.Context, ws id.Workspace, t id.Thread) (r
 }
 
 // Threads returns the threads of a room, the newest first.
-func (m *Moderator) Threads(ctx context.Context, ws id.Workspace, r id.Room, after id.Thread, limit int) ([]room.Thread, error) {
+func (m *Service) Threads(ctx context.Context, ws id.Workspace, r id.Room, after id.Thread, limit int) ([]room.Thread, error) {
 	if _, err := m.Room(ctx, ws, r); err != nil {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func (m *Moderator) Threads(ctx context.Context, ws id.Workspace, r id.Room, aft
 }
 
 // Message returns a message of the workspace.
-func (m *Moderator) Message(ctx context.Context, ws id.Workspace, one id.Message) (room.Message, error) {
+func (m *Service) Message(ctx context.Context, ws id.Workspace, one id.Message) (room.Message, error) {
 	doc, _, err := projection.Load[room.Message](ctx, m.Docs, ws, room.MessageProjection, string(one))
 	if errors.Is(err, projection.ErrNotFound) {
 		err = room.ErrNoMessage
@@ -122,7 +122,7 @@ func (m *Moderator) Message(ctx context.Context, ws id.Workspace, one id.Message
 }
 
 // Messages returns the messages of a thread, the newest first: those in front of one, or all where before is empty.
-func (m *Moderator) Messages(ctx context.Context, ws id.Workspace, t id.Thread, before id.Message, limit int) ([]room.Message, error) {
+func (m *Service) Messages(ctx context.Context, ws id.Workspace, t id.Thread, before id.Message, limit int) ([]room.Message, error) {
 	if _, err := m.Thread(ctx, ws, t); err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ const ws = id.DefaultWorkspace
 // host is a daemon's services in a bubble of synctest, and the count of what was done in its spaces.
 type host struct {
 	t     *testing.T
-	hands *engines.Dispatcher
+	hands *engines.Service
 	gate  *gate.Gate
 	log   *memory.Journal
 	ids   *id.Source

@@ -50,7 +50,7 @@ func (r *ride) prepare(ctx context.Context, t *task, s space.Space) error {
 }
 
 // Preview returns the action that an operation of whoever asks would be in a space under a bundle. Nothing is done with it.
-func (x *Executor) Preview(s space.Space, origin event.Origin, bundle policy.Bundle, op run.Operation) (policy.Action, error) {
+func (x *Service) Preview(s space.Space, origin event.Origin, bundle policy.Bundle, op run.Operation) (policy.Action, error) {
 	if err := op.Check(); err != nil {
 		return policy.Action{}, err
 	}

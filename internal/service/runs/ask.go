@@ -186,7 +186,7 @@ func wakers() []string {
 
 // follow wakes the workers of a workspace's runs when their questions are answered and when there is room for those that wait for their turn,
 // from a place on, until ctx ends.
-func (x *Executor) follow(ctx context.Context, ws id.Workspace, head uint64) {
+func (x *Service) follow(ctx context.Context, ws id.Workspace, head uint64) {
 	for ctx.Err() == nil {
 		for e, err := range journal.Tail(ctx, x.Log, journal.Query{Workspace: ws, From: head + 1, Types: wakers()}) {
 			if ctx.Err() != nil {

@@ -26,7 +26,7 @@ type answered struct {
 
 // atOnce has a run recorded by the worker of its space, where no other run is in the way: then what it is, that it begins, and its first operation's
 // intent are one commit. Recorded is false where it has to be recorded first.
-func (x *Executor) atOnce(ctx context.Context, q Request, s space.Space, admitted policy.Ruling, batch event.Batch, ops []run.Operation) (doc run.Run, recorded bool, err error) {
+func (x *Service) atOnce(ctx context.Context, q Request, s space.Space, admitted policy.Ruling, batch event.Batch, ops []run.Operation) (doc run.Run, recorded bool, err error) {
 	if admitted.Action.Token != "" { // what stands behind it is looked at anew, so that it is recorded apart
 		return doc, false, nil
 	}
@@ -46,7 +46,7 @@ func (x *Executor) atOnce(ctx context.Context, q Request, s space.Space, admitte
 }
 
 // alone puts a run into the queue of its space where that has none. The place in the queue was reserved.
-func (x *Executor) alone(e *entry, head uint64) bool {
+func (x *Service) alone(e *entry, head uint64) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.base == nil || x.base.Err() != nil || x.opening || x.queues[e.space] != nil || x.ending[e.space] != nil || x.coming[e.space] != 1 {
@@ -61,7 +61,7 @@ var errNoRun = errors.New("there is no such run")
 
 // open records a run that was asked for, and tells so. Where its first operation has begun with it the ride goes on there; else there is no ride, and the
 // run goes on as the log has it.
-func (x *Executor) open(ctx context.Context, e *entry) (*ride, error) {
+func (x *Service) open(ctx context.Context, e *entry) (*ride, error) {
 	a := e.asked
 	e.asked = nil
 	told := answered{err: errShutdown}
@@ -100,7 +100,7 @@ func (x *Executor) open(ctx context.Context, e *entry) (*ride, error) {
 }
 
 // unannounce forgets what was shown of a run that did not come to be.
-func (x *Executor) unannounce(e *entry) {
+func (x *Service) unannounce(e *entry) {
 	if e.announced == "" {
 		return
 	}
@@ -110,7 +110,7 @@ func (x *Executor) unannounce(e *entry) {
 }
 
 // openWith records a run and the intent of its first operation in one commit. Its error says why it cannot.
-func (x *Executor) openWith(ctx context.Context, e *entry, a *asked) (*ride, error) {
+func (x *Service) openWith(ctx context.Context, e *entry, a *asked) (*ride, error) {
 	draft := a.batch.Drafts[0]
 	doc, err := run.Evolve(run.Run{}, event.Event{Header: draft.Header, Data: draft.Data}) // as it will be
 	if err != nil {

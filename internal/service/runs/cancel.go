@@ -18,7 +18,7 @@ var ErrEnded = fault.New(fault.Conflict, "run_already_ended", "the run has ended
 
 // Cancel ends a run: an effect under way is ended at once, with every process of it, and what has not begun never begins. It is done
 // first and recorded after. Cancel returns when the run has ended, or when ctx ends; then the run ends all the same.
-func (x *Executor) Cancel(ctx context.Context, origin event.Origin, ws id.Workspace, runID id.Run, reason string) error {
+func (x *Service) Cancel(ctx context.Context, origin event.Origin, ws id.Workspace, runID id.Run, reason string) error {
 	doc, err := x.Find(ctx, ws, runID)
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func (x *Executor) Cancel(ctx context.Context, origin event.Origin, ws id.Worksp
 
 // cancelling says that a run is being cancelled, before anybody looks whether a worker has it. A run that is taken up after that, for the
 // daemon has just begun, comes into its queue as a cancelled one, and no worker begins anything of it. Nil takes it back.
-func (x *Executor) cancelling(r id.Run, c *cancellation) {
+func (x *Service) cancelling(r id.Run, c *cancellation) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if c == nil {
@@ -63,7 +63,7 @@ func (x *Executor) cancelling(r id.Run, c *cancellation) {
 }
 
 // end records the end of a run that no worker has.
-func (x *Executor) end(ctx context.Context, ws id.Workspace, runID id.Run, origin event.Origin, reason string) error {
+func (x *Service) end(ctx context.Context, ws id.Workspace, runID id.Run, origin event.Origin, reason string) error {
 	for {
 		doc, version, err := projection.Load[run.Run](ctx, x.Docs, ws, run.Projection, string(runID))
 		if err != nil || doc.Status.Ended() {
@@ -77,7 +77,7 @@ func (x *Executor) end(ctx context.Context, ws id.Workspace, runID id.Run, origi
 }
 
 // takeWaiting takes a run out of its queue if no worker has looked at it yet.
-func (x *Executor) takeWaiting(e *entry) bool {
+func (x *Service) takeWaiting(e *entry) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	q := x.queues[e.space]
@@ -95,7 +95,7 @@ func (x *Executor) takeWaiting(e *entry) bool {
 
 // CancelSpace cancels every run of a space, also those that come meanwhile and those of an earlier daemon that were not taken up yet, and
 // returns when none is left, or when ctx ends.
-func (x *Executor) CancelSpace(ctx context.Context, origin event.Origin, s id.Space, reason string) error {
+func (x *Service) CancelSpace(ctx context.Context, origin event.Origin, s id.Space, reason string) error {
 	origin.Key = "" // it is that of one batch, and there may be many runs
 	c := &cancellation{origin: origin, reason: reason}
 	x.mu.Lock()
@@ -124,7 +124,7 @@ func (x *Executor) CancelSpace(ctx context.Context, origin event.Origin, s id.Sp
 }
 
 // endSpace records the end of the runs of a space that no worker has. Where that cannot be recorded they go on, and so does the space.
-func (x *Executor) endSpace(ctx context.Context, s id.Space, c *cancellation) error {
+func (x *Service) endSpace(ctx context.Context, s id.Space, c *cancellation) error {
 	left := func(status run.Status) projection.Index {
 		return projection.Index{Name: "space_status", Value: string(s) + " " + string(status)}
 	}
@@ -139,7 +139,7 @@ func (x *Executor) endSpace(ctx context.Context, s id.Space, c *cancellation) er
 }
 
 // mark cancels the queued runs that match, ends their effects, wakes their workers and returns them.
-func (x *Executor) mark(match func(*entry) bool, origin event.Origin, reason string) (found []*entry) {
+func (x *Service) mark(match func(*entry) bool, origin event.Origin, reason string) (found []*entry) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, q := range x.queues {
@@ -163,14 +163,14 @@ func (x *Executor) mark(match func(*entry) bool, origin event.Origin, reason str
 	return found
 }
 
-func (x *Executor) cancelled(e *entry) *cancellation {
+func (x *Service) cancelled(e *entry) *cancellation {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return e.cancel
 }
 
 // recover puts every run that has not ended into its queue, in the order in which they were asked for.
-func (x *Executor) recover(ctx context.Context) error {
+func (x *Service) recover(ctx context.Context) error {
 	if err := x.each(ctx, byStatus, x.takeUp(ctx)); err != nil {
 		return err
 	}
@@ -178,7 +178,7 @@ func (x *Executor) recover(ctx context.Context) error {
 }
 
 // TakeUp puts the runs of a workspace that have not ended into their queues: of one whose log came from elsewhere.
-func (x *Executor) TakeUp(ctx context.Context, ws id.Workspace) error {
+func (x *Service) TakeUp(ctx context.Context, ws id.Workspace) error {
 	x.mu.Lock()
 	running := x.base != nil
 	x.mu.Unlock()
@@ -188,7 +188,7 @@ func (x *Executor) TakeUp(ctx context.Context, ws id.Workspace) error {
 	return x.eachIn(ctx, ws, byStatus, x.takeUp(ctx))
 }
 
-func (x *Executor) takeUp(ctx context.Context) func(run.Run) error {
+func (x *Service) takeUp(ctx context.Context) func(run.Run) error {
 	return func(doc run.Run) error {
 		if doc.Engine {
 			return nil // no worker of a space has it
@@ -201,7 +201,7 @@ func (x *Executor) takeUp(ctx context.Context) func(run.Run) error {
 }
 
 // mine reports whether the space of a run is this daemon's.
-func (x *Executor) mine(ctx context.Context, doc run.Run) (bool, error) {
+func (x *Service) mine(ctx context.Context, doc run.Run) (bool, error) {
 	if x.Mine == nil {
 		return true, nil
 	}
@@ -217,7 +217,7 @@ func byStatus(status run.Status) projection.Index {
 }
 
 // each calls a function for every run that has not ended and that an index has under its status.
-func (x *Executor) each(ctx context.Context, of func(run.Status) projection.Index, do func(run.Run) error) error {
+func (x *Service) each(ctx context.Context, of func(run.Status) projection.Index, do func(run.Run) error) error {
 	workspaces, err := x.Log.Workspaces(ctx)
 	if err != nil {
 		return err
@@ -231,7 +231,7 @@ func (x *Executor) each(ctx context.Context, of func(run.Status) projection.Inde
 }
 
 // eachIn is each for one workspace.
-func (x *Executor) eachIn(ctx context.Context, ws id.Workspace, of func(run.Status) projection.Index, do func(run.Run) error) error {
+func (x *Service) eachIn(ctx context.Context, ws id.Workspace, of func(run.Status) projection.Index, do func(run.Run) error) error {
 	for _, status := range []run.Status{run.Running, run.AwaitingApproval, run.Queued} {
 		if err := x.eachOf(ctx, projection.Query{Workspace: ws, Name: run.Projection, Index: of(status), Limit: 1000}, do); err != nil {
 			return err
@@ -240,7 +240,7 @@ func (x *Executor) eachIn(ctx context.Context, ws id.Workspace, of func(run.Stat
 	return nil
 }
 
-func (x *Executor) eachOf(ctx context.Context, q projection.Query, do func(run.Run) error) error {
+func (x *Service) eachOf(ctx context.Context, q projection.Query, do func(run.Run) error) error {
 	for {
 		docs, err := projection.List[run.Run](ctx, x.Docs, q)
 		if err != nil {

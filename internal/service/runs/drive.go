@@ -19,7 +19,7 @@ import (
 
 // ride is one run while a worker drives it.
 type ride struct {
-	x       *Executor
+	x       *Service
 	doc     run.Run
 	version uint64 // of doc
 	ops     []run.Operation
@@ -31,7 +31,7 @@ type ride struct {
 
 // drive executes operations until the run ends, waits for a person, or ctx ends. The error is for what kept the log from being written or
 // read; whatever else goes wrong is a result.
-func (x *Executor) drive(ctx context.Context, e *entry) (run.Status, error) {
+func (x *Service) drive(ctx context.Context, e *entry) (run.Status, error) {
 	r, err := x.board(ctx, e)
 	if err != nil {
 		return "", err
@@ -77,7 +77,7 @@ func (x *Executor) drive(ctx context.Context, e *entry) (run.Status, error) {
 }
 
 // board reads a run and its operations.
-func (x *Executor) board(ctx context.Context, e *entry) (*ride, error) {
+func (x *Service) board(ctx context.Context, e *entry) (*ride, error) {
 	if e.asked != nil {
 		if r, err := x.open(ctx, e); r != nil || err != nil {
 			return r, err
@@ -103,12 +103,12 @@ func (x *Executor) board(ctx context.Context, e *entry) (*ride, error) {
 	return x.rideOf(e, doc, version, ops), nil
 }
 
-func (x *Executor) rideOf(e *entry, doc run.Run, version uint64, ops []run.Operation) *ride {
+func (x *Service) rideOf(e *entry, doc run.Run, version uint64, ops []run.Operation) *ride {
 	origin := event.Origin{Principal: doc.Agent, Token: doc.Token, Correlation: doc.Correlation}
 	return &ride{x: x, doc: doc, version: version, ops: ops, origin: origin, entry: e}
 }
 
-func (x *Executor) operations(ctx context.Context, doc run.Run) ([]run.Operation, error) {
+func (x *Service) operations(ctx context.Context, doc run.Run) ([]run.Operation, error) {
 	if doc.Redacted && doc.Input.Digest.IsZero() {
 		ops := make([]run.Operation, len(doc.Operations))
 		for i, p := range doc.Operations {
@@ -127,7 +127,7 @@ func (x *Executor) operations(ctx context.Context, doc run.Run) ([]run.Operation
 }
 
 // message reads the operations message of a run, from its event or from the blob store.
-func (x *Executor) message(ctx context.Context, doc run.Run) (m run.Message, err error) {
+func (x *Service) message(ctx context.Context, doc run.Run) (m run.Message, err error) {
 	if doc.Input.Inline {
 		found, err := x.Log.Read(ctx, journal.Query{Workspace: doc.Workspace, Run: doc.ID, Types: []string{run.EventCreated}, Limit: 1})
 		if err != nil {

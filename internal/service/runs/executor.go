@@ -50,8 +50,8 @@ type Parts struct {
 	Logger     *slog.Logger
 }
 
-// Executor executes runs. Make it with New, then Run it; every other method may be called from any goroutine while it runs.
-type Executor struct {
+// Service executes runs. Make it with New, then Run it; every other method may be called from any goroutine while it runs.
+type Service struct {
 	Parts
 
 	frames sync.Mutex // held while the frames of an ended run are completed
@@ -84,15 +84,15 @@ var (
 )
 
 // New returns an executor of the given parts.
-func New(parts Parts) *Executor {
-	return &Executor{
+func New(parts Parts) *Service {
+	return &Service{
 		Parts: parts, queues: map[id.Space]*queue{}, coming: map[id.Space]int{}, follows: map[id.Workspace]bool{}, effects: map[id.Run]underway{},
 		cancels: map[id.Run]*cancellation{}, ending: map[id.Space]*cancellation{},
 	}
 }
 
 // Run takes up every run that has not ended, then drives runs until ctx ends; it returns when no worker is left.
-func (x *Executor) Run(ctx context.Context) error {
+func (x *Service) Run(ctx context.Context) error {
 	x.mu.Lock()
 	x.base, x.opening = ctx, true
 	x.mu.Unlock()
@@ -111,7 +111,7 @@ func (x *Executor) Run(ctx context.Context) error {
 }
 
 // recoverOnce takes up what an earlier daemon left, as soon as the log can be read: a database may be away for a while.
-func (x *Executor) recoverOnce(ctx context.Context) error {
+func (x *Service) recoverOnce(ctx context.Context) error {
 	for {
 		err := x.recover(ctx)
 		if !errors.Is(err, journal.ErrClosed) {
@@ -130,7 +130,7 @@ func (x *Executor) recoverOnce(ctx context.Context) error {
 
 // Halt ends every effect under way in a workspace, without waiting and without asking; cause becomes the error of their results. The runs
 // go on, and the gate decides about their next operations.
-func (x *Executor) Halt(ws id.Workspace, cause error) {
+func (x *Service) Halt(ws id.Workspace, cause error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, u := range x.effects {
@@ -142,7 +142,7 @@ func (x *Executor) Halt(ws id.Workspace, cause error) {
 
 // effect returns a context for one effect of a run that Halt, Cancel and the end of the daemon end, and a function that releases it. An
 // effect of a run that was cancelled a moment ago is ended from the beginning.
-func (x *Executor) effect(ctx context.Context, e *entry) (context.Context, func()) {
+func (x *Service) effect(ctx context.Context, e *entry) (context.Context, func()) {
 	ctx, end := context.WithCancelCause(ctx)
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -15,12 +15,12 @@ import (
 )
 
 // announce shows that an operation begins.
-func (x *Executor) announce(ctx context.Context, runID id.Run, o run.Outline) {
+func (x *Service) announce(ctx context.Context, runID id.Run, o run.Outline) {
 	x.frame(ctx, runID, livestream.Operation, o.ID, hidden(o))
 }
 
 // required is the approvalRequired event of a question.
-func (x *Executor) required(op run.Operation, a policy.Approval) run.Result {
+func (x *Service) required(op run.Operation, a policy.Approval) run.Result {
 	details, _ := json.Marshal(map[string]any{"what": a.Question.What, "why": a.Question.Why, "impact": a.Question.Impact, "policy": a.Bundle, "expiresAt": a.ExpiresAt})
 	raw := json.RawMessage(details)
 	return run.Result{
@@ -35,7 +35,7 @@ func (r *ride) frame(ctx context.Context, kind, operation string, v any) {
 	r.x.frame(ctx, r.doc.ID, kind, operation, v)
 }
 
-func (x *Executor) frame(ctx context.Context, runID id.Run, kind, operation string, v any) {
+func (x *Service) frame(ctx context.Context, runID id.Run, kind, operation string, v any) {
 	if result, ok := v.(run.Result); ok {
 		v = brief(result)
 	}
@@ -45,7 +45,7 @@ func (x *Executor) frame(ctx context.Context, runID id.Run, kind, operation stri
 	}
 }
 
-func (x *Executor) output(ctx context.Context, runID id.Run, kind, operation string, data []byte) {
+func (x *Service) output(ctx context.Context, runID id.Run, kind, operation string, data []byte) {
 	f := livestream.Frame{At: x.Clock.Now().UTC(), Kind: kind, Operation: operation, Data: data}
 	if _, err := x.Live.Append(context.WithoutCancel(ctx), runID, f); err != nil && !errors.Is(err, livestream.ErrComplete) { // who follows has completed it, with this
 		x.Logger.Warn("live output lost", "code", "output_lost", "run", runID, "error", err)
@@ -86,7 +86,7 @@ type shown struct {
 }
 
 // shown reads the frames of a run.
-func (x *Executor) shown(ctx context.Context, r id.Run) (shown, error) {
+func (x *Service) shown(ctx context.Context, r id.Run) (shown, error) {
 	s := shown{begun: map[string]bool{}, results: map[string]bool{}, questions: map[string]bool{}}
 	for from := uint64(1); ; {
 		frames, err := x.Live.Read(ctx, r, from, 1000)
@@ -116,7 +116,7 @@ func (x *Executor) shown(ctx context.Context, r id.Run) (shown, error) {
 }
 
 // makeUp shows what the log holds and the frames do not, because the daemon ended in between: that operations began, results, and the question that is open.
-func (x *Executor) makeUp(ctx context.Context, doc run.Run) error {
+func (x *Service) makeUp(ctx context.Context, doc run.Run) error {
 	x.frames.Lock()
 	defer x.frames.Unlock()
 	s, err := x.shown(ctx, doc.ID)
@@ -126,7 +126,7 @@ func (x *Executor) makeUp(ctx context.Context, doc run.Run) error {
 	return x.showRest(ctx, doc, s)
 }
 
-func (x *Executor) showRest(ctx context.Context, doc run.Run, s shown) error {
+func (x *Service) showRest(ctx context.Context, doc run.Run, s shown) error {
 	r := &ride{x: x, doc: doc}
 	outcome, err := x.outcomes(ctx, doc)
 	if err != nil {
@@ -158,7 +158,7 @@ func (x *Executor) showRest(ctx context.Context, doc run.Run, s shown) error {
 
 // completeFrames brings the frames of an ended run up to its end: the results that are missing, and the complete frame. It may be called
 // any number of times.
-func (x *Executor) completeFrames(ctx context.Context, doc run.Run) error {
+func (x *Service) completeFrames(ctx context.Context, doc run.Run) error {
 	x.frames.Lock()
 	defer x.frames.Unlock()
 	s, err := x.shown(ctx, doc.ID)
@@ -178,7 +178,7 @@ func (x *Executor) completeFrames(ctx context.Context, doc run.Run) error {
 
 // Follow yields the frames of a run from a number on, waits for more, and ends after the complete frame. It ends with an error when ctx
 // does, so a caller never takes a broken stream for a run that ended. From a number behind the complete frame there is nothing to yield.
-func (x *Executor) Follow(ctx context.Context, ws id.Workspace, runID id.Run, from uint64) iter.Seq2[livestream.Frame, error] {
+func (x *Service) Follow(ctx context.Context, ws id.Workspace, runID id.Run, from uint64) iter.Seq2[livestream.Frame, error] {
 	return func(yield func(livestream.Frame, error) bool) {
 		if _, err := x.Find(ctx, ws, runID); err != nil {
 			yield(livestream.Frame{}, err)
@@ -225,7 +225,7 @@ func (x *Executor) Follow(ctx context.Context, ws id.Workspace, runID id.Run, fr
 }
 
 // Frames tells how many frames a run has, up to a number: it is at most upTo, and less only where the run has no more.
-func (x *Executor) Frames(ctx context.Context, runID id.Run, upTo uint64) (uint64, error) {
+func (x *Service) Frames(ctx context.Context, runID id.Run, upTo uint64) (uint64, error) {
 	have, none := uint64(0), upTo+1 // frame 0 counts as there, frame none is not asked for or is not there
 	for look := upTo; have+1 < none; look = have + (none-have)/2 {
 		found, err := x.Live.Read(ctx, runID, look, 1)

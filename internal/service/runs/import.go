@@ -19,7 +19,7 @@ import (
 // Import records a run that was executed elsewhere, from its transcript. Content is the file itself, with the digest and size that are given,
 // and attested is what was found when it was checked. The same file again returns the first record, and so does the same key, which may
 // be empty.
-func (x *Executor) Import(ctx context.Context, origin event.Origin, ws id.Workspace, t run.Transcript, file run.Input, content io.Reader, attested run.Attestation, key string) (run.Run, error) {
+func (x *Service) Import(ctx context.Context, origin event.Origin, ws id.Workspace, t run.Transcript, file run.Input, content io.Reader, attested run.Attestation, key string) (run.Run, error) {
 	if err := t.Admissible(); err != nil {
 		return run.Run{}, err
 	}
@@ -88,7 +88,7 @@ func checkKept(kept, file event.Digest) error {
 }
 
 // keep stores a value as JSON.
-func (x *Executor) keep(ctx context.Context, v any, most int64) (run.Input, error) {
+func (x *Service) keep(ctx context.Context, v any, most int64) (run.Input, error) {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return run.Input{}, err
@@ -98,7 +98,7 @@ func (x *Executor) keep(ctx context.Context, v any, most int64) (run.Input, erro
 }
 
 // retold writes the transcript of an imported run: the one with which it came, less what is to be taken out now.
-func (x *Executor) retold(ctx context.Context, doc run.Run, w *run.TranscriptWriter) error {
+func (x *Service) retold(ctx context.Context, doc run.Run, w *run.TranscriptWriter) error {
 	content, err := x.Blobs.Open(ctx, doc.Imported.Transcript.Digest)
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 )
 
 // Find returns a run of the workspace.
-func (x *Executor) Find(ctx context.Context, ws id.Workspace, runID id.Run) (run.Run, error) {
+func (x *Service) Find(ctx context.Context, ws id.Workspace, runID id.Run) (run.Run, error) {
 	doc, _, err := projection.Load[run.Run](ctx, x.Docs, ws, run.Projection, string(runID))
 	if fault.KindOf(err) == fault.NotFound {
 		return doc, fault.New(fault.NotFound, "run_not_found", "there is no run %.64s in this workspace", runID)
@@ -37,7 +37,7 @@ type Filter struct {
 var errFilter = fault.New(fault.Invalid, "invalid_filter", "runs are listed by their space, by their room or by their experiment; name one of them")
 
 // List returns runs of the workspace, newest first. After is the run behind which to go on.
-func (x *Executor) List(ctx context.Context, ws id.Workspace, f Filter, after id.Run, limit int) ([]run.Run, error) {
+func (x *Service) List(ctx context.Context, ws id.Workspace, f Filter, after id.Run, limit int) ([]run.Run, error) {
 	q := projection.Query{Workspace: ws, Name: run.Projection, After: string(after), Newest: true, Limit: limit}
 	for _, by := range []projection.Index{{Name: "space", Value: string(f.Space)}, {Name: "room", Value: string(f.Room)}, {Name: "experiment", Value: string(f.Experiment)}} {
 		if by.Value == "" {
@@ -59,7 +59,7 @@ func (x *Executor) List(ctx context.Context, ws id.Workspace, f Filter, after id
 
 // Events returns the events message of a run: one result for every operation that has one, in order, and behind them, while the run waits
 // for a person, the question.
-func (x *Executor) Events(ctx context.Context, doc run.Run) (run.Events, error) {
+func (x *Service) Events(ctx context.Context, doc run.Run) (run.Events, error) {
 	m := run.Events{ProtocolVersion: run.Protocol, RunID: string(doc.ID), Status: doc.Status.Protocol(), Events: []run.Result{}}
 	outcome, err := x.outcomes(ctx, doc)
 	if err != nil {
@@ -88,7 +88,7 @@ func (x *Executor) Events(ctx context.Context, doc run.Run) (run.Events, error) 
 }
 
 // question is the approvalRequired event of the question that a run waits for.
-func (x *Executor) question(ctx context.Context, doc run.Run, index int, approval id.Approval) (run.Result, error) {
+func (x *Service) question(ctx context.Context, doc run.Run, index int, approval id.Approval) (run.Result, error) {
 	question, _, err := projection.Load[policy.Approval](ctx, x.Docs, doc.Workspace, policy.ApprovalProjection, string(approval))
 	if err != nil {
 		return run.Result{}, err
@@ -98,7 +98,7 @@ func (x *Executor) question(ctx context.Context, doc run.Run, index int, approva
 }
 
 // outcomes returns a function that returns the outcome of each operation that is done, by its index.
-func (x *Executor) outcomes(ctx context.Context, doc run.Run) (func(index int) (run.Outcome, error), error) {
+func (x *Service) outcomes(ctx context.Context, doc run.Run) (func(index int) (run.Outcome, error), error) {
 	if doc.Imported == nil {
 		return func(index int) (run.Outcome, error) { return x.outcome(ctx, doc, index) }, nil
 	}
@@ -121,7 +121,7 @@ func errNoResult(p run.Progress) error {
 }
 
 // outcome returns the outcome of an operation that is done. Of one whose event was redacted it says what the run's document says.
-func (x *Executor) outcome(ctx context.Context, doc run.Run, index int) (run.Outcome, error) {
+func (x *Service) outcome(ctx context.Context, doc run.Run, index int) (run.Outcome, error) {
 	p := doc.Operations[index]
 	e, err := x.Log.Get(ctx, doc.Workspace, p.Event)
 	if err != nil {
@@ -149,7 +149,7 @@ func (x *Executor) outcome(ctx context.Context, doc run.Run, index int) (run.Out
 }
 
 // stored reads stored content as JSON.
-func (x *Executor) stored(ctx context.Context, at run.Input, into any) error {
+func (x *Service) stored(ctx context.Context, at run.Input, into any) error {
 	content, err := x.Blobs.Open(ctx, at.Digest)
 	if err != nil {
 		return err
@@ -166,12 +166,12 @@ func (x *Executor) stored(ctx context.Context, at run.Input, into any) error {
 }
 
 // Wait returns the run when it has ended or waits for a person, or as it stands when ctx ends.
-func (x *Executor) Wait(ctx context.Context, ws id.Workspace, runID id.Run) (run.Run, error) {
+func (x *Service) Wait(ctx context.Context, ws id.Workspace, runID id.Run) (run.Run, error) {
 	return x.WaitPast(ctx, ws, runID, "")
 }
 
 // WaitPast is Wait for one who has just answered a question of the run: that it still stands there waiting for this answer is not enough.
-func (x *Executor) WaitPast(ctx context.Context, ws id.Workspace, runID id.Run, answered id.Approval) (run.Run, error) {
+func (x *Service) WaitPast(ctx context.Context, ws id.Workspace, runID id.Run, answered id.Approval) (run.Run, error) {
 	doc, err := x.await(ctx, ws, runID, func(doc run.Run) bool {
 		_, asked := doc.Pending()
 		return doc.Status.Ended() || doc.Status == run.AwaitingApproval && (answered == "" || asked != answered)
@@ -183,7 +183,7 @@ func (x *Executor) WaitPast(ctx context.Context, ws id.Workspace, runID id.Run, 
 }
 
 // await returns the run when enough says so, or the error of ctx or of the log.
-func (x *Executor) await(ctx context.Context, ws id.Workspace, runID id.Run, enough func(run.Run) bool) (run.Run, error) {
+func (x *Service) await(ctx context.Context, ws id.Workspace, runID id.Run, enough func(run.Run) bool) (run.Run, error) {
 	head, err := x.Log.Head(ctx, ws)
 	if err != nil {
 		return run.Run{}, err
@@ -204,7 +204,7 @@ func (x *Executor) await(ctx context.Context, ws id.Workspace, runID id.Run, eno
 }
 
 // limitsOf returns the bounds of a run's space, for the words of an error.
-func (x *Executor) limitsOf(ctx context.Context, r *ride) space.Limits {
+func (x *Service) limitsOf(ctx context.Context, r *ride) space.Limits {
 	s, err := x.Spaces.Space(context.WithoutCancel(ctx), r.doc.Workspace, r.doc.Space)
 	if err != nil {
 		return space.Limits{}

@@ -48,7 +48,7 @@ type cancellation struct {
 // enqueue puts a run behind the others of its space and makes sure that a worker is there, and somebody who wakes it when a question is
 // answered. The follower's place is read before the worker starts, so that no answer falls between the two. What is started while the runs
 // of an earlier daemon are taken up comes after them.
-func (x *Executor) enqueue(ctx context.Context, e *entry) error {
+func (x *Service) enqueue(ctx context.Context, e *entry) error {
 	head, err := x.Log.Head(ctx, e.workspace)
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (x *Executor) enqueue(ctx context.Context, e *entry) error {
 }
 
 // line puts a run into its queue. The lock is held.
-func (x *Executor) line(e *entry, head uint64) {
+func (x *Service) line(e *entry, head uint64) {
 	base := x.base
 	if !x.follows[e.workspace] {
 		x.follows[e.workspace] = true
@@ -87,7 +87,7 @@ func (x *Executor) line(e *entry, head uint64) {
 }
 
 // opened puts the runs that were started during recovery behind those that were taken up.
-func (x *Executor) opened(ctx context.Context) error {
+func (x *Service) opened(ctx context.Context) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.opening = false
@@ -105,7 +105,7 @@ func (x *Executor) opened(ctx context.Context) error {
 
 // reserve takes a place in the queue of a space for a run that is about to be recorded, or refuses. Looking and taking are one step, so
 // that two at once cannot both be the last. The place is given back once the run stands in the queue, or will never.
-func (x *Executor) reserve(s id.Space) (giveBack func(), err error) {
+func (x *Service) reserve(s id.Space) (giveBack func(), err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	n := x.coming[s]
@@ -126,7 +126,7 @@ func (x *Executor) reserve(s id.Space) (giveBack func(), err error) {
 }
 
 // work drives the runs of one queue, one after the other, until none is left or ctx ends.
-func (x *Executor) work(ctx context.Context, q *queue) {
+func (x *Service) work(ctx context.Context, q *queue) {
 	for {
 		x.mu.Lock()
 		if len(q.runs) == 0 || ctx.Err() != nil {
@@ -176,7 +176,7 @@ func (x *Executor) work(ctx context.Context, q *queue) {
 // stand lets a run stand where the log left it when the log was shut, and has it taken up after a while like one of an earlier daemon, for
 // what it did meanwhile may not be recorded. Whoever waits for its worker is told that none has it. Where the space ends, the run is not
 // taken up: who ends the space ends it, when that can be recorded.
-func (x *Executor) stand(ctx context.Context, q *queue) {
+func (x *Service) stand(ctx context.Context, q *queue) {
 	x.mu.Lock()
 	head := q.runs[0]
 	close(head.done)
@@ -198,7 +198,7 @@ func (x *Executor) stand(ctx context.Context, q *queue) {
 }
 
 // leave records what was cancelled and not recorded before the executor ended. The other runs wait for the next start.
-func (x *Executor) leave(ctx context.Context, rest []*entry) {
+func (x *Service) leave(ctx context.Context, rest []*entry) {
 	for _, e := range rest {
 		if e.asked != nil {
 			e.asked.answer <- answered{err: errShutdown}
@@ -216,7 +216,7 @@ func (x *Executor) leave(ctx context.Context, rest []*entry) {
 
 // abandon ends a run that cannot go on, for example because its operations cannot be read. When the log cannot be written either, the run
 // stays where the log left it, and the next start takes it up.
-func (x *Executor) abandon(ctx context.Context, e *entry, cause error) {
+func (x *Service) abandon(ctx context.Context, e *entry, cause error) {
 	x.Logger.Error("run cannot go on", "code", "run_abandoned", "run", e.run, "error", cause)
 	doc, version, err := projection.Load[run.Run](ctx, x.Docs, e.workspace, run.Projection, string(e.run))
 	if err == nil && !doc.Status.Ended() {
@@ -228,7 +228,7 @@ func (x *Executor) abandon(ctx context.Context, e *entry, cause error) {
 	}
 }
 
-func (x *Executor) pop(q *queue) {
+func (x *Service) pop(q *queue) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	close(q.runs[0].done)
@@ -237,7 +237,7 @@ func (x *Executor) pop(q *queue) {
 }
 
 // Lifted makes every worker of a workspace look at its run again: the kill switch that held it is lifted.
-func (x *Executor) Lifted(ws id.Workspace) {
+func (x *Service) Lifted(ws id.Workspace) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, q := range x.queues {
@@ -251,7 +251,7 @@ func (x *Executor) Lifted(ws id.Workspace) {
 }
 
 // poke makes the worker of a run look at it again.
-func (x *Executor) poke(r id.Run) {
+func (x *Service) poke(r id.Run) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, q := range x.queues {

@@ -52,7 +52,7 @@ func (r *ride) hide(t *task, result *run.Result) (found []leak.Match) {
 }
 
 // told returns the drafts with the event that says what was found beside the data of the first of them.
-func (x *Executor) told(found []leak.Match, taken bool, drafts ...event.Draft) []event.Draft {
+func (x *Service) told(found []leak.Match, taken bool, drafts ...event.Draft) []event.Draft {
 	if len(found) == 0 {
 		return drafts
 	}

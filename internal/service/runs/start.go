@@ -54,7 +54,7 @@ var ErrOtherAgent = fault.New(fault.Denied, "agent_actor_id_mismatch", "an agent
 	With("Leave agent out, or name yourself.")
 
 // Start records a run and puts it into its space's queue. The same key with the same request returns the first run again.
-func (x *Executor) Start(ctx context.Context, origin event.Origin, q Request) (run.Run, error) {
+func (x *Service) Start(ctx context.Context, origin event.Origin, q Request) (run.Run, error) {
 	s, err := x.Spaces.Space(ctx, q.Workspace, q.Space)
 	if err != nil {
 		return run.Run{}, err
@@ -157,7 +157,7 @@ func inline(message []byte) bool {
 
 // mayForget refuses a time for a run's data that the operator's rules cut short, and one that is set by somebody who may not redact: who asks
 // for it redacts the run, later.
-func (x *Executor) mayForget(ctx context.Context, origin event.Origin, s space.Space, r id.Run, keep time.Duration) error {
+func (x *Service) mayForget(ctx context.Context, origin event.Origin, s space.Space, r id.Run, keep time.Duration) error {
 	if keep == 0 {
 		return nil
 	}
@@ -175,7 +175,7 @@ func (x *Executor) mayForget(ctx context.Context, origin event.Origin, s space.S
 }
 
 // contentRoom refuses content that the workspace's quota has no room for.
-func (x *Executor) contentRoom(ctx context.Context, ws id.Workspace, size int64) error {
+func (x *Service) contentRoom(ctx context.Context, ws id.Workspace, size int64) error {
 	used, _, err := projection.Load[content.Usage](ctx, x.Docs, ws, content.Projection, string(ws))
 	if err != nil && !errors.Is(err, projection.ErrNotFound) {
 		return err
@@ -184,7 +184,7 @@ func (x *Executor) contentRoom(ctx context.Context, ws id.Workspace, size int64)
 }
 
 // again returns the run of an earlier request that this one repeats, and refuses with why if there is none.
-func (x *Executor) again(ctx context.Context, origin event.Origin, q Request, input []byte, why error) (run.Run, error) {
+func (x *Service) again(ctx context.Context, origin event.Origin, q Request, input []byte, why error) (run.Run, error) {
 	if q.Key == "" {
 		return run.Run{}, why
 	}
@@ -199,7 +199,7 @@ func (x *Executor) again(ctx context.Context, origin event.Origin, q Request, in
 }
 
 // first returns the run that the events of a request created.
-func (x *Executor) first(ctx context.Context, ws id.Workspace, events []event.Event) (run.Run, error) {
+func (x *Service) first(ctx context.Context, ws id.Workspace, events []event.Event) (run.Run, error) {
 	i := slices.IndexFunc(events, func(e event.Event) bool { return e.Type == run.EventCreated })
 	if i < 0 {
 		return run.Run{}, fault.New(fault.Internal, "event_missing", "the log did not return the run's creation")
@@ -208,7 +208,7 @@ func (x *Executor) first(ctx context.Context, ws id.Workspace, events []event.Ev
 }
 
 // admit asks whether the principal may start the run.
-func (x *Executor) admit(ctx context.Context, origin event.Origin, s space.Space, r id.Run, input []byte) (policy.Ruling, error) {
+func (x *Service) admit(ctx context.Context, origin event.Origin, s space.Space, r id.Run, input []byte) (policy.Ruling, error) {
 	ruling, err := x.Gate.Judge(ctx, policy.Action{
 		Type: policy.RunStart, Workspace: s.Workspace, Room: s.Room, Principal: origin.Principal, Token: origin.Token, Space: s.ID, Run: r,
 		Content: event.DigestOf(input), Size: int64(len(input)), Bundle: s.Bundle,
@@ -220,7 +220,7 @@ func (x *Executor) admit(ctx context.Context, origin event.Origin, s space.Space
 }
 
 // creation drafts run.created.
-func (x *Executor) creation(origin event.Origin, s space.Space, q Request, agent id.Principal, m run.Message, input run.Input, r id.Run) event.Batch {
+func (x *Service) creation(origin event.Origin, s space.Space, q Request, agent id.Principal, m run.Message, input run.Input, r id.Run) event.Batch {
 	if origin.Correlation == "" {
 		origin.Correlation = id.New[id.Correlation](x.IDs)
 	}
@@ -246,7 +246,7 @@ func (x *Executor) creation(origin event.Origin, s space.Space, q Request, agent
 }
 
 // record puts run.created into the log, with the permission of the principal who asks.
-func (x *Executor) record(ctx context.Context, q Request, admitted policy.Ruling, batch event.Batch) (run.Run, error) {
+func (x *Service) record(ctx context.Context, q Request, admitted policy.Ruling, batch event.Batch) (run.Run, error) {
 	if q.Under != nil {
 		return x.recordUnder(ctx, q, admitted, batch)
 	}

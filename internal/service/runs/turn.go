@@ -76,7 +76,7 @@ func (r *ride) entering(ctx context.Context, record func(place []event.DocumentV
 }
 
 // turn notes whether the run under way in a queue waits for room, and returns whether that was known.
-func (x *Executor) turn(q *queue, full bool) (was bool) {
+func (x *Service) turn(q *queue, full bool) (was bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if q == nil {
@@ -86,14 +86,14 @@ func (x *Executor) turn(q *queue, full bool) (was bool) {
 	return was
 }
 
-func (x *Executor) queueOf(e *entry) *queue {
+func (x *Service) queueOf(e *entry) *queue {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.queues[e.space]
 }
 
 // before counts the runs of the same workspace that wait for room and were asked for earlier.
-func (x *Executor) before(e *entry) (n int) {
+func (x *Service) before(e *entry) (n int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, q := range x.queues {
@@ -105,7 +105,7 @@ func (x *Executor) before(e *entry) (n int) {
 }
 
 // pokeWaiting makes the workers of a workspace whose runs wait for room look again.
-func (x *Executor) pokeWaiting(ws id.Workspace) {
+func (x *Service) pokeWaiting(ws id.Workspace) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, q := range x.queues {

@@ -18,7 +18,7 @@ import (
 const underTries = 16
 
 // child returns the run that a tool call has already, or why it may have none.
-func (x *Executor) child(ctx context.Context, q Request, under run.Under, err error) (run.Run, error) {
+func (x *Service) child(ctx context.Context, q Request, under run.Under, err error) (run.Run, error) {
 	if err != nil {
 		return run.Run{}, err
 	}
@@ -31,7 +31,7 @@ func (x *Executor) child(ctx context.Context, q Request, under run.Under, err er
 
 // recordUnder records a run under an engine's tool call: in the moment in which it is recorded the claim is the engine's, and the call has no
 // run yet. So an engine that has lost its claim starts nothing, and nothing is started twice.
-func (x *Executor) recordUnder(ctx context.Context, q Request, admitted policy.Ruling, b event.Batch) (run.Run, error) {
+func (x *Service) recordUnder(ctx context.Context, q Request, admitted policy.Ruling, b event.Batch) (run.Run, error) {
 	created, err := event.Decode[run.Created](event.Event{Header: b.Drafts[0].Header, Data: b.Drafts[0].Data})
 	if err != nil {
 		return run.Run{}, err

@@ -38,16 +38,16 @@ type Parts struct {
 	Index  fulltext.Index
 }
 
-// Librarian keeps the index. Its methods are safe for concurrent use.
-type Librarian struct {
+// Service keeps the index. Its methods are safe for concurrent use.
+type Service struct {
 	Parts
 	turn sync.Mutex // held while anything is taken into the index or out of it
 }
 
-var _ vault.Forgetter = (*Librarian)(nil)
+var _ vault.Forgetter = (*Service)(nil)
 
 // New returns a librarian of the given parts.
-func New(p Parts) *Librarian { return &Librarian{Parts: p} }
+func New(p Parts) *Service { return &Service{Parts: p} }
 
 // Result is a message that was found.
 type Result struct {
@@ -80,7 +80,7 @@ type Query struct {
 
 // Search finds messages of a workspace that have every word of a query. It waits until the index has come to where the log was when it was
 // asked, unless that is far: then the answer says how far the index has come.
-func (l *Librarian) Search(ctx context.Context, ws id.Workspace, q Query) (Answer, error) {
+func (l *Service) Search(ctx context.Context, ws id.Workspace, q Query) (Answer, error) {
 	words, err := fulltext.Words(q.Words)
 	if err != nil {
 		return Answer{}, err
@@ -134,7 +134,7 @@ func (l *Librarian) Search(ctx context.Context, ws id.Workspace, q Query) (Answe
 }
 
 // Step takes what is new into the index, of every workspace, so that a search does not wait for it.
-func (l *Librarian) Step(ctx context.Context) error {
+func (l *Service) Step(ctx context.Context) error {
 	workspaces, err := l.Log.Workspaces(ctx)
 	if err != nil {
 		return err
@@ -151,7 +151,7 @@ func (l *Librarian) Step(ctx context.Context) error {
 }
 
 // Through takes everything into the index that was recorded before it was called: what was redacted by then is out of it.
-func (l *Librarian) Through(ctx context.Context) error {
+func (l *Service) Through(ctx context.Context) error {
 	workspaces, err := l.Log.Workspaces(ctx)
 	if err != nil {
 		return err
@@ -171,7 +171,7 @@ func (l *Librarian) Through(ctx context.Context) error {
 }
 
 // catchUp takes the log in up to a place, at most so many windows of it, and returns how far it has come.
-func (l *Librarian) catchUp(ctx context.Context, ws id.Workspace, head uint64, windows int) (uint64, error) {
+func (l *Service) catchUp(ctx context.Context, ws id.Workspace, head uint64, windows int) (uint64, error) {
 	l.turn.Lock()
 	defer l.turn.Unlock()
 	place, err := l.Index.Place(ctx, ws)
@@ -198,7 +198,7 @@ func (l *Librarian) catchUp(ctx context.Context, ws id.Workspace, head uint64, w
 }
 
 // take takes in what lies behind one place and up to another, or as much of it as one step holds, and returns how far it has come.
-func (l *Librarian) take(ctx context.Context, ws id.Workspace, from, to uint64) (uint64, error) {
+func (l *Service) take(ctx context.Context, ws id.Workspace, from, to uint64) (uint64, error) {
 	events, err := l.Log.Read(ctx, journal.Query{
 		Workspace: ws, From: from + 1, Before: to + 1, Types: []string{room.EventMessageCreated, event.RedactedType}, Limit: atOnce,
 	})
@@ -244,7 +244,7 @@ func (l *Librarian) take(ctx context.Context, ws id.Workspace, from, to uint64) 
 }
 
 // going are the places of events whose redaction is recorded while their data are there still.
-func (l *Librarian) going(ctx context.Context, ws id.Workspace) (map[uint64]bool, error) {
+func (l *Service) going(ctx context.Context, ws id.Workspace) (map[uint64]bool, error) {
 	seqs, err := l.Bodies.Unfinished(ctx, ws)
 	found := map[uint64]bool{}
 	for _, seq := range seqs {
@@ -254,7 +254,7 @@ func (l *Librarian) going(ctx context.Context, ws id.Workspace) (map[uint64]bool
 }
 
 // ForgetContent implements vault.Forgetter. Its redaction is recorded when it is called, so that what is taken out is not taken in again.
-func (l *Librarian) ForgetContent(ctx context.Context, events []event.Event) (vault.Remains, error) {
+func (l *Service) ForgetContent(ctx context.Context, events []event.Event) (vault.Remains, error) {
 	l.turn.Lock()
 	defer l.turn.Unlock()
 	places := map[id.Workspace][]uint64{}

@@ -31,7 +31,7 @@ func (clock) NewTimer(time.Duration) (<-chan time.Time, func()) { return nil, fu
 
 // shelf is a librarian with a log.
 type shelf struct {
-	*search.Librarian
+	*search.Service
 	t     *testing.T
 	log   *memory.Journal
 	index *memory.Search

@@ -12,7 +12,7 @@ import (
 
 // Contexts returns the interpreter contexts of a space, in the order of their files. They are files of it: who may list those sees them, and how many cells one has
 // is told to who may read it.
-func (k *Keeper) Contexts(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space) ([]space.Context, error) {
+func (k *Service) Contexts(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space) ([]space.Context, error) {
 	entries, err := k.ListFiles(ctx, origin, ws, s, space.ContextFolder, false)
 	if err != nil && !errors.Is(err, space.ErrFileNotFound) {
 		return nil, err
@@ -46,7 +46,7 @@ func (k *Keeper) Contexts(ctx context.Context, origin event.Origin, ws id.Worksp
 const maxCounted = 100
 
 // DeleteContext removes an interpreter context of a space: its file. Without a language it is the one that there is of the name.
-func (k *Keeper) DeleteContext(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, name, language string) error {
+func (k *Service) DeleteContext(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, name, language string) error {
 	if err := space.ContextName(name); err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (k *Keeper) DeleteContext(ctx context.Context, origin event.Origin, ws id.W
 }
 
 // HasContexts refuses a space whose tier has no interpreter contexts.
-func (k *Keeper) HasContexts(doc space.Space) error {
+func (k *Service) HasContexts(doc space.Space) error {
 	if doc.Tier == space.Nano {
 		return nil
 	}

@@ -49,7 +49,7 @@ type Request struct {
 }
 
 // Create makes a space, fills and starts it. What goes wrong after its creation was recorded destroys it again.
-func (k *Keeper) Create(ctx context.Context, origin event.Origin, q Request) (space.Space, error) {
+func (k *Service) Create(ctx context.Context, origin event.Origin, q Request) (space.Space, error) {
 	if err := k.complete(&q); err != nil {
 		return space.Space{}, err
 	}
@@ -79,7 +79,7 @@ func (k *Keeper) Create(ctx context.Context, origin event.Origin, q Request) (sp
 }
 
 // roomIsThere refuses a room that nobody has made.
-func (k *Keeper) roomIsThere(ctx context.Context, ws id.Workspace, r id.Room) error {
+func (k *Service) roomIsThere(ctx context.Context, ws id.Workspace, r id.Room) error {
 	if r == DefaultRoom {
 		return nil
 	}
@@ -91,7 +91,7 @@ func (k *Keeper) roomIsThere(ctx context.Context, ws id.Workspace, r id.Room) er
 }
 
 // pin records the policy of a space and returns it.
-func (k *Keeper) pin(ctx context.Context, origin event.Origin, q Request) (policy.Bundle, error) {
+func (k *Service) pin(ctx context.Context, origin event.Origin, q Request) (policy.Bundle, error) {
 	if q.Bundle != nil {
 		return *q.Bundle, k.Library.PinBundle(ctx, origin, q.Workspace, *q.Bundle)
 	}
@@ -99,7 +99,7 @@ func (k *Keeper) pin(ctx context.Context, origin event.Origin, q Request) (polic
 }
 
 // create makes a space whose request is complete.
-func (k *Keeper) create(ctx context.Context, origin event.Origin, q Request, runtime string, tier space.Tier, bundle event.Digest) (space.Space, error) {
+func (k *Service) create(ctx context.Context, origin event.Origin, q Request, runtime string, tier space.Tier, bundle event.Digest) (space.Space, error) {
 	s := id.New[id.Space](k.IDs)
 	uid, err := k.takeUID(ctx, s)
 	if err != nil {
@@ -128,7 +128,7 @@ func (k *Keeper) create(ctx context.Context, origin event.Origin, q Request, run
 }
 
 // admit counts the spaces of the workspace and records a new one, in one step, so that two requests cannot both be the last.
-func (k *Keeper) admit(ctx context.Context, origin event.Origin, q Request, doc space.Space) (permit policy.Permit, made id.Space, replayed bool, err error) {
+func (k *Service) admit(ctx context.Context, origin event.Origin, q Request, doc space.Space) (permit policy.Permit, made id.Space, replayed bool, err error) {
 	k.creating.Lock()
 	defer k.creating.Unlock()
 	giveBack, err := k.exclusive(ctx, q.Workspace)
@@ -161,7 +161,7 @@ func (k *Keeper) admit(ctx context.Context, origin event.Origin, q Request, doc 
 }
 
 // key returns the batch key of a request. A request whose space could not be made has not used up its key: the next one counts anew.
-func (k *Keeper) key(ctx context.Context, q Request) (string, error) {
+func (k *Service) key(ctx context.Context, q Request) (string, error) {
 	if q.Key == "" {
 		return "", nil
 	}
@@ -184,7 +184,7 @@ func createdBy(events []event.Event) (id.Space, error) {
 }
 
 // record puts space.created into the log, under a key that must be new, and returns the permit to make it. A repeat of an earlier request returns the space of that one.
-func (k *Keeper) record(ctx context.Context, origin event.Origin, q Request, doc space.Space, key, unique string) (permit policy.Permit, made id.Space, replayed bool, err error) {
+func (k *Service) record(ctx context.Context, origin event.Origin, q Request, doc space.Space, key, unique string) (permit policy.Permit, made id.Space, replayed bool, err error) {
 	action := k.action(policy.SpaceCreate, origin, doc)
 	action.Content, action.Target = q.ArchiveHash, q.Folder
 	if q.fork != "" {
@@ -219,7 +219,7 @@ func (k *Keeper) record(ctx context.Context, origin event.Origin, q Request, doc
 }
 
 // make causes what space.created announced: the files, then the processes.
-func (k *Keeper) make(ctx context.Context, origin event.Origin, q Request, doc space.Space, permit policy.Permit) error {
+func (k *Service) make(ctx context.Context, origin event.Origin, q Request, doc space.Space, permit policy.Permit) error {
 	held, err := k.withhold(ctx, doc)
 	if err != nil {
 		return err
@@ -257,7 +257,7 @@ func (k *Keeper) make(ctx context.Context, origin event.Origin, q Request, doc s
 }
 
 // fail destroys a space that could not be made and returns why, for the one who asked.
-func (k *Keeper) fail(ctx context.Context, origin event.Origin, doc space.Space, cause error) error {
+func (k *Service) fail(ctx context.Context, origin event.Origin, doc space.Space, cause error) error {
 	if err := k.end(ctx, origin, doc, "failed"); err != nil {
 		k.Logger.Error("remove a space that could not be made", "code", "space_not_removed", "space", doc.ID, "error", err)
 	}
@@ -265,7 +265,7 @@ func (k *Keeper) fail(ctx context.Context, origin event.Origin, doc space.Space,
 }
 
 // action is the action on a space; its bounds are part of what is decided.
-func (k *Keeper) action(typ string, origin event.Origin, doc space.Space) policy.Action {
+func (k *Service) action(typ string, origin event.Origin, doc space.Space) policy.Action {
 	limits, _ := json.Marshal(doc.Limits)
 	return policy.Action{
 		Type: typ, Workspace: doc.Workspace, Room: doc.Room, Principal: origin.Principal, Token: origin.Token, Space: doc.ID, Limits: limits, Bundle: doc.Bundle,
@@ -273,7 +273,7 @@ func (k *Keeper) action(typ string, origin event.Origin, doc space.Space) policy
 }
 
 // room refuses a space more than the workspace may have.
-func (k *Keeper) room(ctx context.Context, ws id.Workspace) error {
+func (k *Service) room(ctx context.Context, ws id.Workspace) error {
 	q := projection.Query{Workspace: ws, Name: space.Projection, Index: projection.Index{Name: "living", Value: "true"}, Limit: 1000}
 	for n := 0; ; {
 		found, err := k.Docs.Documents(ctx, q)
@@ -291,7 +291,7 @@ func (k *Keeper) room(ctx context.Context, ws id.Workspace) error {
 }
 
 // complete fills in defaults and refuses what is beyond the limits.
-func (k *Keeper) complete(q *Request) error {
+func (k *Service) complete(q *Request) error {
 	switch {
 	case q.Bundle != nil && (q.Preset != "" || q.Overrides != nil):
 		return fault.New(fault.Invalid, "policy_ambiguous", "name one policy: a preset with overrides, or a bundle")
@@ -339,7 +339,7 @@ func leastLimits() space.Limits {
 	return space.Limits{MemoryBytes: 16 << 20, CPUMillis: 1, Pids: 1, DiskBytes: 1, FileBytes: 1 << 10, OutputBytes: 1 << 10, OpenFiles: 16, TmpBytes: 1}
 }
 
-func (k *Keeper) bound(l *space.Limits) error {
+func (k *Service) bound(l *space.Limits) error {
 	d, most, least := space.DefaultLimits(), k.MaxLimits, leastLimits()
 	for _, b := range []struct {
 		name                      string
@@ -425,7 +425,7 @@ func (q Request) digest() event.Digest {
 }
 
 // takeUID finds a host uid that no living space has.
-func (k *Keeper) takeUID(ctx context.Context, s id.Space) (int, error) {
+func (k *Service) takeUID(ctx context.Context, s id.Space) (int, error) {
 	if k.FirstUID == 0 {
 		return 0, nil
 	}
@@ -441,7 +441,7 @@ func (k *Keeper) takeUID(ctx context.Context, s id.Space) (int, error) {
 }
 
 // giveUID gives back the host uid of a space, which by then may be another's.
-func (k *Keeper) giveUID(uid int, s id.Space) {
+func (k *Service) giveUID(uid int, s id.Space) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.uids[uid] == s {

@@ -22,7 +22,7 @@ type Change struct {
 }
 
 // Update changes what a space says about itself, and the environment of the commands that begin from now on.
-func (k *Keeper) Update(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, c Change) (space.Space, error) {
+func (k *Service) Update(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, c Change) (space.Space, error) {
 	doc, err := k.alive(ctx, ws, s)
 	if err != nil {
 		return doc, err
@@ -72,7 +72,7 @@ func value[T any](p *T) T {
 }
 
 // Extend sets the end of a space's life to the given time from now.
-func (k *Keeper) Extend(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, by time.Duration) (space.Space, error) {
+func (k *Service) Extend(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, by time.Duration) (space.Space, error) {
 	doc, err := k.alive(ctx, ws, s)
 	if err != nil {
 		return doc, err
@@ -91,7 +91,7 @@ func (k *Keeper) Extend(ctx context.Context, origin event.Origin, ws id.Workspac
 }
 
 // Destroy ends a space for good: its runs, its processes, its files. What is destroyed already stays so.
-func (k *Keeper) Destroy(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space) (space.Space, error) {
+func (k *Service) Destroy(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space) (space.Space, error) {
 	doc, err := k.Space(ctx, ws, s)
 	if err != nil || doc.Status == space.Destroyed {
 		return doc, err
@@ -106,7 +106,7 @@ func (k *Keeper) Destroy(ctx context.Context, origin event.Origin, ws id.Workspa
 }
 
 // end stops everything of a space first, then records it, then removes its files; a crash in between is made up for by Recover.
-func (k *Keeper) end(ctx context.Context, origin event.Origin, doc space.Space, reason string) error {
+func (k *Service) end(ctx context.Context, origin event.Origin, doc space.Space, reason string) error {
 	if k.occupants != nil {
 		why := "the space was destroyed"
 		if reason == "expired" {
@@ -166,7 +166,7 @@ type look struct {
 
 // Step destroys the spaces whose time is over at now. One that cannot be destroyed does not keep the others alive. Where nothing was recorded since, it looks again
 // only when the time of one is over: a thousand spaces that nobody uses take nothing of a processor.
-func (k *Keeper) Step(ctx context.Context, now time.Time) error {
+func (k *Service) Step(ctx context.Context, now time.Time) error {
 	workspaces, err := k.Log.Workspaces(ctx)
 	if err != nil {
 		return err
@@ -184,7 +184,7 @@ func (k *Keeper) Step(ctx context.Context, now time.Time) error {
 }
 
 // expire does what Step does, of one workspace.
-func (k *Keeper) expire(ctx context.Context, ws id.Workspace, now time.Time) error {
+func (k *Service) expire(ctx context.Context, ws id.Workspace, now time.Time) error {
 	head, err := k.Log.Head(ctx, ws)
 	if err != nil {
 		return err
@@ -225,7 +225,7 @@ func (k *Keeper) expire(ctx context.Context, ws id.Workspace, now time.Time) err
 // Recover puts in order what an earlier daemon left: processes without a daemon end, spaces that were never finished are destroyed, and
 // directories without a living space are removed. Where several daemons work on the log it is done for this one's. It is called once, before
 // spaces are used.
-func (k *Keeper) Recover(ctx context.Context) error {
+func (k *Service) Recover(ctx context.Context) error {
 	for _, t := range k.Tiers {
 		if err := t.Reap(ctx, nil); err != nil {
 			return err
@@ -279,7 +279,7 @@ func (k *Keeper) Recover(ctx context.Context) error {
 }
 
 // each calls f for every space of every workspace that is not destroyed.
-func (k *Keeper) each(ctx context.Context, f func(space.Space) error) error {
+func (k *Service) each(ctx context.Context, f func(space.Space) error) error {
 	workspaces, err := k.Log.Workspaces(ctx)
 	if err != nil {
 		return err
@@ -293,7 +293,7 @@ func (k *Keeper) each(ctx context.Context, f func(space.Space) error) error {
 }
 
 // eachOf calls f for every space of a workspace that is not destroyed.
-func (k *Keeper) eachOf(ctx context.Context, ws id.Workspace, f func(space.Space) error) error {
+func (k *Service) eachOf(ctx context.Context, ws id.Workspace, f func(space.Space) error) error {
 	q := projection.Query{Workspace: ws, Name: space.Projection, Index: projection.Index{Name: "living", Value: "true"}, Limit: 1000}
 	for {
 		docs, err := projection.List[space.Space](ctx, k.Docs, q)

@@ -25,7 +25,7 @@ const ListEntries = 10_000
 
 // ReadFile opens a file of a space for reading: the one that code sees or, where which says so, the withheld one. To a person
 // who does not say, it is the withheld one where code has none of that name.
-func (k *Keeper) ReadFile(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, which Which) (space.File, error) {
+func (k *Service) ReadFile(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, which Which) (space.File, error) {
 	var file space.File
 	err := k.either(ctx, origin, ws, s, path, which, func(aside bool) error {
 		return k.look(ctx, origin, ws, s, policy.FileRead, path, aside, func(files space.Files, p policy.Permit) (err error) {
@@ -37,7 +37,7 @@ func (k *Keeper) ReadFile(ctx context.Context, origin event.Origin, ws id.Worksp
 }
 
 // ListFiles returns the entries of a folder of a space; "." is its top. A person is shown those that are withheld from code as well.
-func (k *Keeper) ListFiles(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, recursive bool) ([]space.Entry, error) {
+func (k *Service) ListFiles(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, recursive bool) ([]space.Entry, error) {
 	list := func(aside bool) (entries []space.Entry, err error) {
 		err = k.look(ctx, origin, ws, s, policy.FileList, path, aside, func(files space.Files, p policy.Permit) (err error) {
 			entries, err = files.List(ctx, p, recursive, ListEntries)
@@ -58,7 +58,7 @@ func (k *Keeper) ListFiles(ctx context.Context, origin event.Origin, ws id.Works
 
 // ArchiveFiles returns a function that writes a folder of a space as a zip file, once. Files that the caller may not read one by one are
 // left out of it, and so are those that are withheld from code, unless which asks for them: then they are all that is in it.
-func (k *Keeper) ArchiveFiles(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, which Which) (func(io.Writer) error, error) {
+func (k *Service) ArchiveFiles(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, which Which) (func(io.Writer) error, error) {
 	if err := which.may(origin); err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func (k *Keeper) ArchiveFiles(ctx context.Context, origin event.Origin, ws id.Wo
 }
 
 // look takes a reading action through the gate, does it and records it.
-func (k *Keeper) look(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, typ, path string, aside bool, do func(space.Files, policy.Permit) error) error {
+func (k *Service) look(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, typ, path string, aside bool, do func(space.Files, policy.Permit) error) error {
 	origin.Key = "" // looking changes nothing; a key is that of a change
 	doc, files, action, err := k.reach(ctx, origin, ws, s, typ, path, aside)
 	if err != nil {
@@ -110,7 +110,7 @@ func (k *Keeper) look(ctx context.Context, origin event.Origin, ws id.Workspace,
 
 // RefuseWrite returns the refusal of a file of which, whatever it will hold, is known already that it may not be written, so that nobody
 // has to take its content in first. The size is 0 where it is not known.
-func (k *Keeper) RefuseWrite(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, overwrite bool, mode string, size int64) error {
+func (k *Service) RefuseWrite(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, overwrite bool, mode string, size int64) error {
 	aside, err := k.broughtIn(ctx, origin, ws, s, path)
 	if err != nil {
 		return err
@@ -133,7 +133,7 @@ func (k *Keeper) RefuseWrite(ctx context.Context, origin event.Origin, ws id.Wor
 // WriteFile makes a file of a space from content whose hash and size are known. What a request with an idempotency key has written, a
 // repeat of it does not write again, however often the daemon ended in between. The mode is space.ModePlain,
 // space.ModeExecutable or "". What a person writes under a name that policy withholds is withheld from code, and the entry says so.
-func (k *Keeper) WriteFile(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, overwrite bool, mode string, hash event.Digest, size int64, content io.Reader) (space.Entry, error) {
+func (k *Service) WriteFile(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, overwrite bool, mode string, hash event.Digest, size int64, content io.Reader) (space.Entry, error) {
 	if err := space.CheckFileMode(mode); err != nil {
 		return space.Entry{}, err
 	}
@@ -147,7 +147,7 @@ func (k *Keeper) WriteFile(ctx context.Context, origin event.Origin, ws id.Works
 }
 
 // DeleteFile removes a file of a space, which one as ReadFile has it.
-func (k *Keeper) DeleteFile(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, which Which) error {
+func (k *Service) DeleteFile(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, which Which) error {
 	return k.either(ctx, origin, ws, s, path, which, func(aside bool) error {
 		_, err := k.change(ctx, origin, ws, s, policy.FileDelete, path, aside, func(*policy.Action) {}, func(files space.Files, p policy.Permit) (space.Entry, error) {
 			return space.Entry{}, files.Delete(ctx, p)
@@ -157,7 +157,7 @@ func (k *Keeper) DeleteFile(ctx context.Context, origin event.Origin, ws id.Work
 }
 
 // change takes a changing action through the gate, records its intent, does it and records how it went.
-func (k *Keeper) change(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, typ, path string, aside bool, fill func(*policy.Action), do func(space.Files, policy.Permit) (space.Entry, error)) (space.Entry, error) {
+func (k *Service) change(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, typ, path string, aside bool, fill func(*policy.Action), do func(space.Files, policy.Permit) (space.Entry, error)) (space.Entry, error) {
 	done, before, err := k.changed(ctx, &origin, ws)
 	if err != nil || before == made {
 		return done, err
@@ -176,7 +176,7 @@ func (k *Keeper) change(ctx context.Context, origin event.Origin, ws id.Workspac
 
 // permitted returns the ruling of an action that may be done now, and the approval that it uses up if it needs one. Where policy asks, the
 // question is made, once for the same request, and the request has to be sent again when it is answered.
-func (k *Keeper) permitted(ctx context.Context, origin event.Origin, action policy.Action) (policy.Ruling, id.Approval, error) {
+func (k *Service) permitted(ctx context.Context, origin event.Origin, action policy.Action) (policy.Ruling, id.Approval, error) {
 	ruling, err := k.Gate.Judge(ctx, action)
 	if err != nil {
 		return ruling, "", err
@@ -193,7 +193,7 @@ func (k *Keeper) permitted(ctx context.Context, origin event.Origin, action poli
 }
 
 // begin records the intent of an action, does it and records how it went. Before says what an earlier request with the same key has done.
-func (k *Keeper) begin(ctx context.Context, origin event.Origin, before earlier, doc space.Space, files space.Files, ruling policy.Ruling, approval id.Approval, do func(space.Files, policy.Permit) (space.Entry, error)) (done space.Entry, err error) {
+func (k *Service) begin(ctx context.Context, origin event.Origin, before earlier, doc space.Space, files space.Files, ruling policy.Ruling, approval id.Approval, do func(space.Files, policy.Permit) (space.Entry, error)) (done space.Entry, err error) {
 	ws, a := doc.Workspace, ruling.Action
 	begun := space.FileBegun{Space: doc.ID, Action: a.Type, Path: a.Path, Content: a.Content, Size: a.Size, Mode: a.Mode, Hash: ruling.Decision.Action, Withheld: a.Method == space.MethodWithheld}
 	permit, receipt, err := k.Gate.Begin(ctx, ruling, approval, origin.Once(event.Batch{Workspace: ws, Drafts: []event.Draft{k.fileEvent(space.EventFileBegun, origin, doc, begun, asked(approval))}}))
@@ -233,7 +233,7 @@ const (
 // changed looks for the change that an earlier request with origin's key made. A change that was refused or failed has not used up the
 // key: the origin gets the next one of the request's. One of which the daemon's end left unknown whether it took effect is made again: the
 // whole file appears in one step, so that the outcome is the same.
-func (k *Keeper) changed(ctx context.Context, origin *event.Origin, ws id.Workspace) (entry space.Entry, before earlier, err error) {
+func (k *Service) changed(ctx context.Context, origin *event.Origin, ws id.Workspace) (entry space.Entry, before earlier, err error) {
 	if origin.Key == "" {
 		return entry, unmade, nil
 	}
@@ -266,7 +266,7 @@ func (k *Keeper) changed(ctx context.Context, origin *event.Origin, ws id.Worksp
 
 // fileEvent drafts an event of a request about files. It follows from the request, an approval or what it ends, never from what else happened in
 // the space.
-func (k *Keeper) fileEvent(typ string, origin event.Origin, doc space.Space, data any, follows event.Subject) event.Draft {
+func (k *Service) fileEvent(typ string, origin event.Origin, doc space.Space, data any, follows event.Subject) event.Draft {
 	draft := k.event(typ, origin, doc, data)
 	draft.Follows = follows
 	return draft
@@ -291,7 +291,7 @@ func begunBy(events []event.Event) (id.Event, error) {
 
 // tookEffect finds out whether a change that was tried again failed because an earlier try of the same request, of which the daemon's end
 // left it unknown, had succeeded: then the file is there with the same content, or is gone.
-func (k *Keeper) tookEffect(ctx context.Context, origin event.Origin, a policy.Action, failed error) (space.Entry, error) {
+func (k *Service) tookEffect(ctx context.Context, origin event.Origin, a policy.Action, failed error) (space.Entry, error) {
 	switch {
 	case a.Type == policy.FileDelete && errors.Is(failed, space.ErrFileNotFound):
 		return space.Entry{}, nil
@@ -310,7 +310,7 @@ func (k *Keeper) tookEffect(ctx context.Context, origin event.Origin, a policy.A
 }
 
 // reach returns a living space, its files, or those that are withheld, and the action on one of their paths.
-func (k *Keeper) reach(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, typ, path string, aside bool) (space.Space, space.Files, policy.Action, error) {
+func (k *Service) reach(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, typ, path string, aside bool) (space.Space, space.Files, policy.Action, error) {
 	clean := space.CleanFilePath
 	if typ == policy.FileList || typ == policy.FileArchive {
 		clean = space.CleanPath
@@ -335,7 +335,7 @@ func (k *Keeper) reach(ctx context.Context, origin event.Origin, ws id.Workspace
 }
 
 // refusal turns a ruling that does not allow into an error, and records it.
-func (k *Keeper) refusal(ctx context.Context, origin event.Origin, r policy.Ruling) error {
+func (k *Service) refusal(ctx context.Context, origin event.Origin, r policy.Ruling) error {
 	d := r.Decision
 	if d.Allowed() {
 		return nil
@@ -352,7 +352,7 @@ func (k *Keeper) refusal(ctx context.Context, origin event.Origin, r policy.Ruli
 }
 
 // closeChanges ends the changes that an earlier daemon began and did not finish: whether they took effect is not known.
-func (k *Keeper) closeChanges(ctx context.Context, ws id.Workspace) error {
+func (k *Service) closeChanges(ctx context.Context, ws id.Workspace) error {
 	for after := ""; ; {
 		open, err := k.Docs.Documents(ctx, projection.Query{
 			Workspace: ws, Name: space.ChangeProjection, Index: projection.Index{Name: "open", Value: "true"}, After: after, Limit: 100,

@@ -28,7 +28,7 @@ type Fork struct {
 
 // Fork makes the space. The other one may be in use: only a snapshot of it is read, and one of its files as they are now is made only
 // while no operation is under way.
-func (k *Keeper) Fork(ctx context.Context, origin event.Origin, f Fork) (space.Space, error) {
+func (k *Service) Fork(ctx context.Context, origin event.Origin, f Fork) (space.Space, error) {
 	parent, err := k.alive(ctx, f.Workspace, f.Space)
 	if err != nil {
 		return space.Space{}, err
@@ -69,7 +69,7 @@ func (k *Keeper) Fork(ctx context.Context, origin event.Origin, f Fork) (space.S
 // share prepares the files of a space for being forked, so that the fork costs no more than what it changes. The processes of the space end with
 // that, once, and are started again when they are needed; so it is left out while a run of it is under way or waits, and then the fork may take
 // as long as it takes to make its files.
-func (k *Keeper) share(ctx context.Context, parent space.Space) error {
+func (k *Service) share(ctx context.Context, parent space.Space) error {
 	leave, err := k.Seize(parent.ID)
 	if err != nil {
 		return nil //nolint:nilerr // it is being used

@@ -57,8 +57,8 @@ type Together struct {
 	Exclusive func(ctx context.Context, name string) (giveBack func(), err error) // waits until nobody else, in any daemon, has what is named
 }
 
-// Keeper keeps spaces. Make it with New; every method may be called from any goroutine.
-type Keeper struct {
+// Service keeps spaces. Make it with New; every method may be called from any goroutine.
+type Service struct {
 	Parts
 
 	creating sync.Mutex
@@ -78,23 +78,23 @@ type living struct {
 	instance space.Instance
 }
 
-var _ space.Keeping = (*Keeper)(nil)
+var _ space.Keeping = (*Service)(nil)
 
 // New returns a keeper of the given parts.
-func New(parts Parts) *Keeper {
-	return &Keeper{Parts: parts, living: map[id.Space]*living{}, uids: map[int]id.Space{}, looked: map[id.Workspace]look{}}
+func New(parts Parts) *Service {
+	return &Service{Parts: parts, living: map[id.Space]*living{}, uids: map[int]id.Space{}, looked: map[id.Workspace]look{}}
 }
 
 // SetOccupants tells the keeper who ends the runs of a space before it is destroyed. It is called once, before anything else.
-func (k *Keeper) SetOccupants(o space.Occupants) { k.occupants = o }
+func (k *Service) SetOccupants(o space.Occupants) { k.occupants = o }
 
 // Space returns a space of the workspace, also one that was destroyed.
-func (k *Keeper) Space(ctx context.Context, ws id.Workspace, s id.Space) (space.Space, error) {
+func (k *Service) Space(ctx context.Context, ws id.Workspace, s id.Space) (space.Space, error) {
 	doc, _, err := k.load(ctx, ws, s)
 	return doc, err
 }
 
-func (k *Keeper) load(ctx context.Context, ws id.Workspace, s id.Space) (space.Space, uint64, error) {
+func (k *Service) load(ctx context.Context, ws id.Workspace, s id.Space) (space.Space, uint64, error) {
 	doc, version, err := projection.Load[space.Space](ctx, k.Docs, ws, space.Projection, string(s))
 	if fault.KindOf(err) == fault.NotFound {
 		return doc, 0, fault.New(fault.NotFound, "space_not_found", "there is no space %.64s in this workspace", s)
@@ -103,7 +103,7 @@ func (k *Keeper) load(ctx context.Context, ws id.Workspace, s id.Space) (space.S
 }
 
 // List returns spaces of the workspace by their status, newest first; an empty status returns those that are not destroyed.
-func (k *Keeper) List(ctx context.Context, ws id.Workspace, status space.Status, after id.Space, limit int) ([]space.Space, error) {
+func (k *Service) List(ctx context.Context, ws id.Workspace, status space.Status, after id.Space, limit int) ([]space.Space, error) {
 	index := projection.Index{Name: "status", Value: string(status)}
 	if status == "" {
 		index = projection.Index{Name: "living", Value: "true"}
@@ -114,7 +114,7 @@ func (k *Keeper) List(ctx context.Context, ws id.Workspace, status space.Status,
 }
 
 // Files returns the files of a space that is not destroyed.
-func (k *Keeper) Files(ctx context.Context, ws id.Workspace, s id.Space) (space.Files, error) {
+func (k *Service) Files(ctx context.Context, ws id.Workspace, s id.Space) (space.Files, error) {
 	doc, err := k.alive(ctx, ws, s)
 	if err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func (k *Keeper) Files(ctx context.Context, ws id.Workspace, s id.Space) (space.
 	return files, err
 }
 
-func (k *Keeper) alive(ctx context.Context, ws id.Workspace, s id.Space) (space.Space, error) {
+func (k *Service) alive(ctx context.Context, ws id.Workspace, s id.Space) (space.Space, error) {
 	doc, err := k.Space(ctx, ws, s)
 	if err == nil && doc.Status == space.Destroyed {
 		err = ErrDestroyed
@@ -136,12 +136,12 @@ var ErrDestroyed = fault.New(fault.Conflict, "space_destroyed", "the space was d
 
 // Instance returns the running instance of a space. Where there is none, because the daemon was restarted or the space ended by itself,
 // it is started again with the files that it had.
-func (k *Keeper) Instance(ctx context.Context, ws id.Workspace, s id.Space) (space.Instance, error) {
+func (k *Service) Instance(ctx context.Context, ws id.Workspace, s id.Space) (space.Instance, error) {
 	return k.instance(ctx, "", ws, s)
 }
 
 // instance is Instance with the cause to which a start is counted.
-func (k *Keeper) instance(ctx context.Context, cause id.Correlation, ws id.Workspace, s id.Space) (space.Instance, error) {
+func (k *Service) instance(ctx context.Context, cause id.Correlation, ws id.Workspace, s id.Space) (space.Instance, error) {
 	if _, err := k.alive(ctx, ws, s); err != nil {
 		return nil, err
 	}
@@ -171,7 +171,7 @@ func (k *Keeper) instance(ctx context.Context, cause id.Correlation, ws id.Works
 	return instance, nil
 }
 
-func (k *Keeper) of(s id.Space) *living {
+func (k *Service) of(s id.Space) *living {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	l := k.living[s]
@@ -183,7 +183,7 @@ func (k *Keeper) of(s id.Space) *living {
 }
 
 // start starts the processes of a space, through the gate, on behalf of whoever made it.
-func (k *Keeper) start(ctx context.Context, cause id.Correlation, doc space.Space) (space.Instance, error) {
+func (k *Service) start(ctx context.Context, cause id.Correlation, doc space.Space) (space.Instance, error) {
 	tier, err := k.tier(doc.Tier)
 	if err != nil {
 		return nil, err
@@ -207,7 +207,7 @@ func (k *Keeper) start(ctx context.Context, cause id.Correlation, doc space.Spac
 }
 
 // permit takes an action through the gate; only allow is good enough, for nobody waits here for a person.
-func (k *Keeper) permit(ctx context.Context, origin event.Origin, a policy.Action, intent event.Batch) (policy.Permit, error) {
+func (k *Service) permit(ctx context.Context, origin event.Origin, a policy.Action, intent event.Batch) (policy.Permit, error) {
 	ruling, err := k.Gate.Judge(ctx, a)
 	if err != nil {
 		return policy.Permit{}, err
@@ -219,12 +219,12 @@ func (k *Keeper) permit(ctx context.Context, origin event.Origin, a policy.Actio
 	return permit, err
 }
 
-func (k *Keeper) event(typ string, origin event.Origin, doc space.Space, data any) event.Draft {
+func (k *Service) event(typ string, origin event.Origin, doc space.Space, data any) event.Draft {
 	return event.New(typ, origin, doc.Workspace, doc.Room, data).About(space.EntityType, string(doc.ID))
 }
 
 // Probe asks every tier what the host supports.
-func (k *Keeper) Probe(ctx context.Context) []space.Report {
+func (k *Service) Probe(ctx context.Context) []space.Report {
 	reports := make([]space.Report, len(k.Tiers))
 	for i, t := range k.Tiers {
 		reports[i] = t.Probe(ctx)
@@ -233,7 +233,7 @@ func (k *Keeper) Probe(ctx context.Context) []space.Report {
 }
 
 // Try reports whether some tier can make a space and run a program in it.
-func (k *Keeper) Try(ctx context.Context) error {
+func (k *Service) Try(ctx context.Context) error {
 	var errs []error
 	for _, t := range k.Tiers {
 		err := t.Try(ctx)
@@ -246,7 +246,7 @@ func (k *Keeper) Try(ctx context.Context) error {
 }
 
 // Close ends every space of this daemon and keeps their files.
-func (k *Keeper) Close() error {
+func (k *Service) Close() error {
 	k.mu.Lock()
 	all := make([]*living, 0, len(k.living))
 	for _, l := range k.living {

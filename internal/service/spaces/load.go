@@ -6,7 +6,7 @@ import (
 )
 
 // Load returns what the processes of a space use now; ok is false for a space that does not run on this daemon at the moment.
-func (k *Keeper) Load(s id.Space) (load space.Load, ok bool) {
+func (k *Service) Load(s id.Space) (load space.Load, ok bool) {
 	k.mu.Lock()
 	l := k.living[s]
 	k.mu.Unlock()

@@ -28,13 +28,13 @@ func nameIndex(name string) projection.Index {
 }
 
 // bearers returns the living spaces that have a name, the oldest first.
-func (k *Keeper) bearers(ctx context.Context, ws id.Workspace, name string) ([]space.Space, error) {
+func (k *Service) bearers(ctx context.Context, ws id.Workspace, name string) ([]space.Space, error) {
 	return projection.List[space.Space](ctx, k.Docs, projection.Query{Workspace: ws, Name: space.Projection, Index: nameIndex(name), Limit: maxNamed})
 }
 
 // Named returns the identifier of the space that a text names: an identifier names itself, a name the living space that has it. A name that
 // nobody has is not found; one that several have is space.ErrNameAmbiguous and lists their identifiers.
-func (k *Keeper) Named(ctx context.Context, ws id.Workspace, text string) (id.Space, error) {
+func (k *Service) Named(ctx context.Context, ws id.Workspace, text string) (id.Space, error) {
 	if text == "" || space.IsID(text) {
 		return id.Space(text), nil
 	}
@@ -60,7 +60,7 @@ func (k *Keeper) Named(ctx context.Context, ws id.Workspace, text string) (id.Sp
 // refused. A name is free again when its bearer is destroyed or has another name, so the key names the newest space that has or had it when it was
 // destroyed, and counts from 0 what was claimed since. Every claim tries the lowest number first and looks before each try whether the name is
 // free, so that none passes by a bearer that it has not seen.
-func (k *Keeper) claim(ctx context.Context, ws id.Workspace, own id.Space, name, batchKey string, record func(key string) error) error {
+func (k *Service) claim(ctx context.Context, ws id.Workspace, own id.Space, name, batchKey string, record func(key string) error) error {
 	if name == "" || name == string(own) {
 		return record("") // an identifier is unique by itself
 	}
@@ -86,7 +86,7 @@ func (k *Keeper) claim(ctx context.Context, ws id.Workspace, own id.Space, name,
 
 // unclaimed returns the newest space that has had a name, "" for none; where a living one has it that is not the caller's own, it is
 // space.ErrNameTaken, with a name that is free.
-func (k *Keeper) unclaimed(ctx context.Context, ws id.Workspace, own id.Space, name string) (since string, err error) {
+func (k *Service) unclaimed(ctx context.Context, ws id.Workspace, own id.Space, name string) (since string, err error) {
 	q := projection.Query{Workspace: ws, Name: space.Projection, Index: projection.Index{Name: "named", Value: nameIndex(name).Value}, Newest: true, Limit: 1}
 	newest, err := k.Docs.Documents(ctx, q)
 	if err != nil {
@@ -108,7 +108,7 @@ func (k *Keeper) unclaimed(ctx context.Context, ws id.Workspace, own id.Space, n
 }
 
 // free returns a name like the one that is taken, which no living space has now.
-func (k *Keeper) free(ctx context.Context, ws id.Workspace, name string) (string, error) {
+func (k *Service) free(ctx context.Context, ws id.Workspace, name string) (string, error) {
 	runes := []rune(name)
 	for n := 2; ; n++ {
 		tail := "-" + strconv.Itoa(n)

@@ -13,7 +13,7 @@ import (
 
 // Mine reports whether a space is this daemon's: where several work on one log, each puts in order, ends and uses only what is its own. One of
 // which the log does not say whose it is belongs to who has its files, and to the leader when it is destroyed.
-func (k *Keeper) Mine(ctx context.Context, doc space.Space) (bool, error) {
+func (k *Service) Mine(ctx context.Context, doc space.Space) (bool, error) {
 	switch {
 	case k.Together.Leads == nil || doc.Node == k.Node:
 		return true, nil
@@ -27,7 +27,7 @@ func (k *Keeper) Mine(ctx context.Context, doc space.Space) (bool, error) {
 }
 
 // expires reports whether it is this daemon's to end a space whose time is over. Of one that nobody has it is the leader's.
-func (k *Keeper) expires(ctx context.Context, doc space.Space) (bool, error) {
+func (k *Service) expires(ctx context.Context, doc space.Space) (bool, error) {
 	mine, err := k.Mine(ctx, doc)
 	return mine || err == nil && doc.Node == "" && k.Together.Leads(), err
 }
@@ -36,7 +36,7 @@ func (k *Keeper) expires(ctx context.Context, doc space.Space) (bool, error) {
 const nodeRemoved = "node_removed"
 
 // GiveUp ends every space of a daemon that was given up, with its runs. Its files are where nobody reaches them.
-func (k *Keeper) GiveUp(ctx context.Context, origin event.Origin, node id.Node) error {
+func (k *Service) GiveUp(ctx context.Context, origin event.Origin, node id.Node) error {
 	var failed []error
 	err := k.each(ctx, func(doc space.Space) error {
 		if doc.Node != node {
@@ -51,7 +51,7 @@ func (k *Keeper) GiveUp(ctx context.Context, origin event.Origin, node id.Node) 
 }
 
 // exclusive keeps what is counted from being counted by two daemons at a time.
-func (k *Keeper) exclusive(ctx context.Context, ws id.Workspace) (giveBack func(), err error) {
+func (k *Service) exclusive(ctx context.Context, ws id.Workspace) (giveBack func(), err error) {
 	if k.Together.Exclusive == nil {
 		return func() {}, nil
 	}
@@ -59,7 +59,7 @@ func (k *Keeper) exclusive(ctx context.Context, ws id.Workspace) (giveBack func(
 }
 
 // mineNow is Mine of a space by its name.
-func (k *Keeper) mineNow(ctx context.Context, ws id.Workspace, s id.Space) (bool, error) {
+func (k *Service) mineNow(ctx context.Context, ws id.Workspace, s id.Space) (bool, error) {
 	if k.Together.Leads == nil {
 		return true, nil
 	}

@@ -20,7 +20,7 @@ var errRuntimeFixed = fault.New(fault.Conflict, "runtime_fixed", "the space was 
 
 // Promote makes a space one of a heavier tier, while no operation of it is under way. Where to is "", or a runtime that leaves it open, it is the
 // strongest. A space that is there already stays as it is.
-func (k *Keeper) Promote(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, to string, why space.Why) (space.Space, error) {
+func (k *Service) Promote(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, to string, why space.Why) (space.Space, error) {
 	leave, err := k.Seize(s)
 	if err != nil {
 		return space.Space{}, err
@@ -30,7 +30,7 @@ func (k *Keeper) Promote(ctx context.Context, origin event.Origin, ws id.Workspa
 }
 
 // PromoteHeld implements space.Keeping. Nobody waits here for a person: where policy asks, it is refused.
-func (k *Keeper) PromoteHeld(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, to string, why space.Why) (space.Space, error) {
+func (k *Service) PromoteHeld(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, to string, why space.Why) (space.Space, error) {
 	return k.promote(ctx, origin, ws, s, to, why, func(ctx context.Context, origin event.Origin, a policy.Action) (policy.Ruling, id.Approval, error) {
 		ruling, err := k.Gate.Judge(ctx, a)
 		if err == nil {
@@ -43,7 +43,7 @@ func (k *Keeper) PromoteHeld(ctx context.Context, origin event.Origin, ws id.Wor
 // judging takes an action to the gate.
 type judging func(ctx context.Context, origin event.Origin, a policy.Action) (policy.Ruling, id.Approval, error)
 
-func (k *Keeper) promote(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, to string, why space.Why, judge judging) (space.Space, error) {
+func (k *Service) promote(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, to string, why space.Why, judge judging) (space.Space, error) {
 	doc, err := k.alive(ctx, ws, s)
 	if err != nil {
 		return doc, err
@@ -69,7 +69,7 @@ func (k *Keeper) promote(ctx context.Context, origin event.Origin, ws id.Workspa
 }
 
 // above returns the tier to which a space may be promoted, or its own where it is there.
-func (k *Keeper) above(ctx context.Context, doc space.Space, to string) (tier space.Tier, err error) {
+func (k *Service) above(ctx context.Context, doc space.Space, to string) (tier space.Tier, err error) {
 	switch to {
 	case "", space.RuntimeAuto, space.RuntimeHeavy:
 		tier, err = k.strongest()
@@ -96,7 +96,7 @@ func (k *Keeper) above(ctx context.Context, doc space.Space, to string) (tier sp
 
 // lift ends the instance of a space, starts the one of the heavier tier, and records that. A space that does not start there, or a daemon that ends
 // before it is recorded, leaves the space as it was: the next operation starts it in its own tier again.
-func (k *Keeper) lift(ctx context.Context, origin event.Origin, doc space.Space, tier space.Tier, why space.Why, ruling policy.Ruling, approval id.Approval) error {
+func (k *Service) lift(ctx context.Context, origin event.Origin, doc space.Space, tier space.Tier, why space.Why, ruling policy.Ruling, approval id.Approval) error {
 	l := k.of(doc.ID)
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 // Repin pins another policy to a living space: what is done in it from now on is judged under that. A space of which a run is under way, or waits for
 // a person, is not changed (ErrBusy), for a question is about an action under the policy that asked it. The tier of the space has to be one that the
 // new policy accepts. Files that the new policy withholds are moved out of the view of code, whoever made them.
-func (k *Keeper) Repin(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, b policy.Bundle) (space.Space, error) {
+func (k *Service) Repin(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, b policy.Bundle) (space.Space, error) {
 	leave, err := k.Seize(s)
 	if err != nil {
 		return space.Space{}, err
@@ -56,7 +56,7 @@ func (k *Keeper) Repin(ctx context.Context, origin event.Origin, ws id.Workspace
 }
 
 // unmoved has a space withhold again what its present policy says, because another one was not pinned. What was moved stays withheld.
-func (k *Keeper) unmoved(ctx context.Context, doc space.Space, why error) error {
+func (k *Service) unmoved(ctx context.Context, doc space.Space, why error) error {
 	ctx = context.WithoutCancel(ctx)
 	present, err := k.Library.Bundle(ctx, doc.Workspace, doc.Bundle)
 	if err == nil {

@@ -27,7 +27,7 @@ func (q *Request) asks() error {
 }
 
 // tier returns the tier of a name.
-func (k *Keeper) tier(name string) (space.Tier, error) {
+func (k *Service) tier(name string) (space.Tier, error) {
 	i := k.place(name)
 	if i < 0 {
 		return nil, fault.New(fault.Invalid, "tier_unknown", "there is no runtime or tier %.32q here", name).With("ask for one of these: " + strings.Join(k.runtimes(), ", "))
@@ -36,7 +36,7 @@ func (k *Keeper) tier(name string) (space.Tier, error) {
 }
 
 // runtimes are what a space may ask to run in here.
-func (k *Keeper) runtimes() []string {
+func (k *Service) runtimes() []string {
 	names := []string{space.RuntimeAuto, space.RuntimeHeavy}
 	for _, t := range k.Tiers {
 		names = append(names, t.Name())
@@ -45,12 +45,12 @@ func (k *Keeper) runtimes() []string {
 }
 
 // place returns where a tier stands among those of this daemon, from the weakest to the strongest; -1 for none of them.
-func (k *Keeper) place(name string) int {
+func (k *Service) place(name string) int {
 	return slices.IndexFunc(k.Tiers, func(t space.Tier) bool { return t.Name() == name })
 }
 
 // strongest returns the strongest tier of this daemon that is not nano.
-func (k *Keeper) strongest() (space.Tier, error) {
+func (k *Service) strongest() (space.Tier, error) {
 	if n := len(k.Tiers); n > 0 && k.Tiers[n-1].Name() != space.Nano {
 		return k.Tiers[n-1], nil
 	}
@@ -59,7 +59,7 @@ func (k *Keeper) strongest() (space.Tier, error) {
 
 // begins returns the tier in which a space begins that is asked to run in a runtime, under a policy that accepts no tier weaker than the one that
 // it names. What cannot be is refused: nothing is downgraded.
-func (k *Keeper) begins(runtime, weakest string) (tier space.Tier, err error) {
+func (k *Service) begins(runtime, weakest string) (tier space.Tier, err error) {
 	switch runtime {
 	case "", space.RuntimeAuto:
 		if i := k.place(space.Nano); i >= 0 && k.accepts(weakest, space.Nano) == nil {
@@ -79,7 +79,7 @@ func (k *Keeper) begins(runtime, weakest string) (tier space.Tier, err error) {
 
 // accepts refuses a tier of this daemon that is weaker than the weakest one that a policy accepts. Nano is the weakest of all, so that a policy
 // which names it accepts every tier, also where this daemon has it not.
-func (k *Keeper) accepts(weakest, name string) error {
+func (k *Service) accepts(weakest, name string) error {
 	least := k.place(weakest)
 	switch {
 	case weakest == "" || weakest == space.Nano:
@@ -97,13 +97,13 @@ func (k *Keeper) accepts(weakest, name string) error {
 func moves(doc space.Space) bool { return doc.Runtime == space.RuntimeAuto && doc.Tier == space.Nano }
 
 // tentative reports whether what a command does in a space is dropped where the tier lacks something, for there is a heavier one that has it.
-func (k *Keeper) tentative(doc space.Space) bool {
+func (k *Service) tentative(doc space.Space) bool {
 	_, err := k.strongest()
 	return moves(doc) && err == nil
 }
 
 // Route implements space.Keeping.
-func (k *Keeper) Route(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, c space.Command) (space.Route, error) {
+func (k *Service) Route(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, c space.Command) (space.Route, error) {
 	doc, err := k.alive(ctx, ws, s)
 	if err != nil {
 		return space.Route{}, err
@@ -124,7 +124,7 @@ func (k *Keeper) Route(ctx context.Context, origin event.Origin, ws id.Workspace
 }
 
 // read returns the beginning of a file of a space, if the origin may read it. Like what is read to judge a command, it is not recorded.
-func (k *Keeper) read(ctx context.Context, origin event.Origin, doc space.Space, files space.Files, path string, most int64) ([]byte, error) {
+func (k *Service) read(ctx context.Context, origin event.Origin, doc space.Space, files space.Files, path string, most int64) ([]byte, error) {
 	path, err := space.CleanFilePath(path)
 	if err != nil {
 		return nil, err

@@ -23,7 +23,7 @@ var ErrBusy = fault.New(fault.Conflict, "space_busy", "a run of the space is und
 const minShortSnapshot = 8
 
 // Occupy implements space.Keeping.
-func (k *Keeper) Occupy(ctx context.Context, ws id.Workspace, s id.Space, runs bool) (leave func(), err error) {
+func (k *Service) Occupy(ctx context.Context, ws id.Workspace, s id.Space, runs bool) (leave func(), err error) {
 	leave, err = k.await(ctx, s)
 	if err != nil || !runs {
 		return leave, err
@@ -43,7 +43,7 @@ func (k *Keeper) Occupy(ctx context.Context, ws id.Workspace, s id.Space, runs b
 }
 
 // await takes the files of a space and waits for its turn.
-func (k *Keeper) await(ctx context.Context, s id.Space) (leave func(), err error) {
+func (k *Service) await(ctx context.Context, s id.Space) (leave func(), err error) {
 	l := k.of(s)
 	select {
 	case l.turn <- struct{}{}:
@@ -54,7 +54,7 @@ func (k *Keeper) await(ctx context.Context, s id.Space) (leave func(), err error
 }
 
 // Seize implements space.Keeping.
-func (k *Keeper) Seize(s id.Space) (leave func(), err error) {
+func (k *Service) Seize(s id.Space) (leave func(), err error) {
 	l := k.of(s)
 	select {
 	case l.turn <- struct{}{}:
@@ -65,7 +65,7 @@ func (k *Keeper) Seize(s id.Space) (leave func(), err error) {
 }
 
 // Keep implements space.Keeping.
-func (k *Keeper) Keep(ctx context.Context, ws id.Workspace, s id.Space) (space.Snapshot, error) {
+func (k *Service) Keep(ctx context.Context, ws id.Workspace, s id.Space) (space.Snapshot, error) {
 	doc, err := k.alive(ctx, ws, s)
 	if err != nil {
 		return space.Snapshot{}, err
@@ -100,7 +100,7 @@ type Past struct {
 }
 
 // Snapshots returns what is recorded about the snapshots of a space, the newest first. After is the event behind which to go on.
-func (k *Keeper) Snapshots(ctx context.Context, ws id.Workspace, s id.Space, after id.Event, limit int) (Past, error) {
+func (k *Service) Snapshots(ctx context.Context, ws id.Workspace, s id.Space, after id.Event, limit int) (Past, error) {
 	doc, err := k.Space(ctx, ws, s)
 	if err != nil {
 		return Past{}, err
@@ -126,7 +126,7 @@ func (k *Keeper) Snapshots(ctx context.Context, ws id.Workspace, s id.Space, aft
 
 // resolve finds the snapshot of a space that a person or a program names: by its hash or the first digits of it, by the step after which it
 // was made, or by the run before whose first step it was.
-func (k *Keeper) resolve(ctx context.Context, doc space.Space, history space.History, name string) (event.Digest, error) {
+func (k *Service) resolve(ctx context.Context, doc space.Space, history space.History, name string) (event.Digest, error) {
 	for _, prefix := range []string{"step_", "run_"} {
 		if strings.HasPrefix(name, prefix) {
 			return k.recordedAt(ctx, doc, name)
@@ -157,7 +157,7 @@ func (k *Keeper) resolve(ctx context.Context, doc space.Space, history space.His
 }
 
 // recordedAt returns the snapshot that was made after a step or before a run.
-func (k *Keeper) recordedAt(ctx context.Context, doc space.Space, at string) (event.Digest, error) {
+func (k *Service) recordedAt(ctx context.Context, doc space.Space, at string) (event.Digest, error) {
 	found, err := projection.List[space.Recorded](ctx, k.Docs, projection.Query{
 		Workspace: doc.Workspace, Name: space.SnapshotProjection, Index: projection.Index{Name: "at", Value: at}, Limit: 1,
 	})
@@ -173,7 +173,7 @@ func (k *Keeper) recordedAt(ctx context.Context, doc space.Space, at string) (ev
 
 // Rewind makes the files of a space what they were in a snapshot. No run of it may be under way. What they are before is kept as well, so
 // that a rewind can be rewound.
-func (k *Keeper) Rewind(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, to string) (space.Rewound, error) {
+func (k *Service) Rewind(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, to string) (space.Rewound, error) {
 	leave, err := k.Seize(s)
 	if err != nil {
 		return space.Rewound{}, err
@@ -202,7 +202,7 @@ func (k *Keeper) Rewind(ctx context.Context, origin event.Origin, ws id.Workspac
 }
 
 // rewind takes the rewind through the gate, records its intent, does it and records how it went.
-func (k *Keeper) rewind(ctx context.Context, origin event.Origin, doc space.Space, version uint64, history space.History, root event.Digest) (space.Rewound, error) {
+func (k *Service) rewind(ctx context.Context, origin event.Origin, doc space.Space, version uint64, history space.History, root event.Digest) (space.Rewound, error) {
 	action := k.action(policy.SpaceRewind, origin, doc)
 	action.Content = root
 	ruling, approval, err := k.permitted(ctx, origin, action)
@@ -232,7 +232,7 @@ func (k *Keeper) rewind(ctx context.Context, origin event.Origin, doc space.Spac
 }
 
 // Rewinding returns how the rewind of a space went whose intent stands at a place of the log.
-func (k *Keeper) Rewinding(ctx context.Context, ws id.Workspace, s id.Space, place uint64) (space.Rewound, error) {
+func (k *Service) Rewinding(ctx context.Context, ws id.Workspace, s id.Space, place uint64) (space.Rewound, error) {
 	found, err := k.Log.Read(ctx, journal.Query{
 		Workspace: ws, From: place, EntityType: space.EntityType, EntityID: string(s), Types: []string{space.EventRewound, space.EventRewindFailed}, Limit: 1,
 	})
@@ -252,7 +252,7 @@ func (k *Keeper) Rewinding(ctx context.Context, ws id.Workspace, s id.Space, pla
 }
 
 // settle records how a rewind went that an earlier daemon began: opening the space's history finishes it, or finds that it never began.
-func (k *Keeper) settle(ctx context.Context, doc space.Space) error {
+func (k *Service) settle(ctx context.Context, doc space.Space) error {
 	if doc.Rewinding.IsZero() {
 		return nil
 	}
@@ -279,7 +279,7 @@ type Comparison struct {
 }
 
 // Diff compares two snapshots of a space. An empty from is what the files were before the last run, an empty to what they are now.
-func (k *Keeper) Diff(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, from, to string, limit int) (Comparison, error) {
+func (k *Service) Diff(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, from, to string, limit int) (Comparison, error) {
 	doc, err := k.alive(ctx, ws, s)
 	if err != nil {
 		return Comparison{}, err
@@ -321,7 +321,7 @@ func (k *Keeper) Diff(ctx context.Context, origin event.Origin, ws id.Workspace,
 
 // CarrySnapshot writes a snapshot of a space as a tar.gz file of at most most bytes of content, without the files that the caller may not read
 // one by one, and returns how many were left out.
-func (k *Keeper) CarrySnapshot(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, root event.Digest, most int64, w io.Writer) (omitted int, err error) {
+func (k *Service) CarrySnapshot(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, root event.Digest, most int64, w io.Writer) (omitted int, err error) {
 	doc, err := k.alive(ctx, ws, s)
 	if err != nil {
 		return 0, err
@@ -350,7 +350,7 @@ func (k *Keeper) CarrySnapshot(ctx context.Context, origin event.Origin, ws id.W
 }
 
 // mayRead reports whether policy lets the caller read a file of a space.
-func (k *Keeper) mayRead(ctx context.Context, origin event.Origin, doc space.Space, path string) bool {
+func (k *Service) mayRead(ctx context.Context, origin event.Origin, doc space.Space, path string) bool {
 	if !person(origin) { // a snapshot may be older than the policy
 		held, err := k.withhold(ctx, doc)
 		if _, match := held.Match(path); err != nil || match {
@@ -362,7 +362,7 @@ func (k *Keeper) mayRead(ctx context.Context, origin event.Origin, doc space.Spa
 }
 
 // veil takes the hashes of content out of a difference in a file that the caller may not read: short content could be found by trying.
-func (k *Keeper) veil(ctx context.Context, origin event.Origin, doc space.Space, d *space.Difference) {
+func (k *Service) veil(ctx context.Context, origin event.Origin, doc space.Space, d *space.Difference) {
 	if k.mayRead(ctx, origin, doc, d.Path) {
 		return
 	}
@@ -374,7 +374,7 @@ func (k *Keeper) veil(ctx context.Context, origin event.Origin, doc space.Space,
 }
 
 // glance takes a reading action through the gate and returns its permit and its hash.
-func (k *Keeper) glance(ctx context.Context, origin event.Origin, a policy.Action) (policy.Permit, event.Digest, error) {
+func (k *Service) glance(ctx context.Context, origin event.Origin, a policy.Action) (policy.Permit, event.Digest, error) {
 	ruling, err := k.Gate.Judge(ctx, a)
 	if err != nil {
 		return policy.Permit{}, event.Digest{}, err
@@ -387,7 +387,7 @@ func (k *Keeper) glance(ctx context.Context, origin event.Origin, a policy.Actio
 }
 
 // state returns the snapshot that is named, or makes one of the files as they are now.
-func (k *Keeper) state(ctx context.Context, doc space.Space, history space.History, name string) (event.Digest, error) {
+func (k *Service) state(ctx context.Context, doc space.Space, history space.History, name string) (event.Digest, error) {
 	if name != "" {
 		return k.resolve(ctx, doc, history, name)
 	}
@@ -401,7 +401,7 @@ func (k *Keeper) state(ctx context.Context, doc space.Space, history space.Histo
 }
 
 // beforeLastRun returns what the files were before the last run of a space, or when it was made.
-func (k *Keeper) beforeLastRun(ctx context.Context, doc space.Space) (event.Digest, error) {
+func (k *Service) beforeLastRun(ctx context.Context, doc space.Space) (event.Digest, error) {
 	q := projection.Query{
 		Workspace: doc.Workspace, Name: space.SnapshotProjection, Index: projection.Index{Name: "start", Value: string(doc.ID)}, Newest: true, Limit: 1,
 	}
@@ -416,7 +416,7 @@ func (k *Keeper) beforeLastRun(ctx context.Context, doc space.Space) (event.Dige
 }
 
 // Sync makes the snapshots of all spaces outlive a power cut.
-func (k *Keeper) Sync(ctx context.Context) error { return k.Store.Sync(ctx) }
+func (k *Service) Sync(ctx context.Context) error { return k.Store.Sync(ctx) }
 
 // SnapshotDefinition keeps the documents of snapshots.
 func SnapshotDefinition() projection.Definition {

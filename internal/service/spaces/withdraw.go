@@ -12,14 +12,14 @@ import (
 )
 
 // withdraw ends the questions about a space that was destroyed: whatever somebody answered, nothing could be done any more.
-func (k *Keeper) withdraw(ctx context.Context, origin event.Origin, doc space.Space) error {
+func (k *Service) withdraw(ctx context.Context, origin event.Origin, doc space.Space) error {
 	return k.eachQuestion(ctx, doc.Workspace, "space_status", string(doc.ID)+" ", func(a policy.Approval) error {
 		return k.withdrawOne(ctx, origin, a)
 	})
 }
 
 // withdrawLeft ends the questions about spaces of a workspace that were destroyed by a daemon which did not come to that.
-func (k *Keeper) withdrawLeft(ctx context.Context, ws id.Workspace) error {
+func (k *Service) withdrawLeft(ctx context.Context, ws id.Workspace) error {
 	return k.eachQuestion(ctx, ws, "status", "", func(a policy.Approval) error {
 		if a.Space == "" || a.Run != "" {
 			return nil // a run's question ends with its run
@@ -32,7 +32,7 @@ func (k *Keeper) withdrawLeft(ctx context.Context, ws id.Workspace) error {
 	})
 }
 
-func (k *Keeper) withdrawOne(ctx context.Context, origin event.Origin, a policy.Approval) error {
+func (k *Service) withdrawOne(ctx context.Context, origin event.Origin, a policy.Approval) error {
 	origin.Key = "" // it is that of one batch, and there may be many questions
 	_, err := k.Gate.Withdraw(ctx, origin, a.ID, "the space was destroyed", event.Batch{Workspace: a.Workspace})
 	if errors.Is(err, policy.ErrAlreadyDecided) {
@@ -42,7 +42,7 @@ func (k *Keeper) withdrawOne(ctx context.Context, origin event.Origin, a policy.
 }
 
 // eachQuestion calls f for every open question under the values of an index that begin so and end with a status.
-func (k *Keeper) eachQuestion(ctx context.Context, ws id.Workspace, index, begins string, f func(policy.Approval) error) error {
+func (k *Service) eachQuestion(ctx context.Context, ws id.Workspace, index, begins string, f func(policy.Approval) error) error {
 	for _, status := range []policy.ApprovalStatus{policy.Pending, policy.Held} {
 		q := projection.Query{
 			Workspace: ws, Name: policy.ApprovalProjection, Index: projection.Index{Name: index, Value: begins + string(status)}, Limit: 100,

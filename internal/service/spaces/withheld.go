@@ -50,7 +50,7 @@ func absent(err error) bool {
 }
 
 // either does something to the file that is meant.
-func (k *Keeper) either(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, which Which, do func(aside bool) error) error {
+func (k *Service) either(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, which Which, do func(aside bool) error) error {
 	if err := which.may(origin); err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (k *Keeper) either(ctx context.Context, origin event.Origin, ws id.Workspac
 }
 
 // holds reports whether a space withholds something under a path, to whoever may know.
-func (k *Keeper) holds(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string) bool {
+func (k *Service) holds(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string) bool {
 	path, err := space.CleanPath(path)
 	if err != nil || !person(origin) {
 		return false
@@ -72,7 +72,7 @@ func (k *Keeper) holds(ctx context.Context, origin event.Origin, ws id.Workspace
 }
 
 // withhold returns what the policy of a space withholds.
-func (k *Keeper) withhold(ctx context.Context, doc space.Space) (policy.Withhold, error) {
+func (k *Service) withhold(ctx context.Context, doc space.Space) (policy.Withhold, error) {
 	bundle, err := k.Library.Bundle(ctx, doc.Workspace, doc.Bundle)
 	if err != nil || bundle.Limits.Withhold == nil {
 		return policy.Withhold{}, err
@@ -81,13 +81,13 @@ func (k *Keeper) withhold(ctx context.Context, doc space.Space) (policy.Withhold
 }
 
 // stricter returns what is withheld in a fork, and whether that is something else than in the other space.
-func (k *Keeper) stricter(ctx context.Context, parent space.Space, own policy.Withhold) (*policy.Withhold, bool, error) {
+func (k *Service) stricter(ctx context.Context, parent space.Space, own policy.Withhold) (*policy.Withhold, bool, error) {
 	other, err := k.withhold(ctx, parent)
 	return &own, other.Digest() != own.Digest(), err
 }
 
 // broughtIn reports whether a file that is about to be written is withheld from code: a person writes it, under a name that policy withholds.
-func (k *Keeper) broughtIn(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string) (bool, error) {
+func (k *Service) broughtIn(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string) (bool, error) {
 	if !person(origin) {
 		return false, nil
 	}
@@ -105,7 +105,7 @@ func (k *Keeper) broughtIn(ctx context.Context, origin event.Origin, ws id.Works
 }
 
 // aside returns the withheld files of a space.
-func (k *Keeper) aside(ctx context.Context, doc space.Space) (space.Files, error) {
+func (k *Service) aside(ctx context.Context, doc space.Space) (space.Files, error) {
 	held, err := k.withhold(ctx, doc)
 	if err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func merged(seen, held []space.Entry) []space.Entry {
 // KeepAside applies the path rules of a policy to a space that lives already: what they withhold is moved out of the view of code, whoever made
 // it, for nobody can tell any more, and the paths are returned. The caller has the files of the space (Seize). Its processes end first, so that none
 // holds such a file open; they are started again when they are needed.
-func (k *Keeper) KeepAside(ctx context.Context, doc space.Space, under policy.Bundle) ([]string, error) {
+func (k *Service) KeepAside(ctx context.Context, doc space.Space, under policy.Bundle) ([]string, error) {
 	l := k.of(doc.ID)
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -30,8 +30,8 @@ type Has struct {
 	Builtins []string // of Node's own library, without node:
 }
 
-// Placer knows what nano has and what needs more. It is safe for concurrent use.
-type Placer struct {
+// Service knows what nano has and what needs more. It is safe for concurrent use.
+type Service struct {
 	rules    Rules
 	commands map[string]bool
 	modules  map[string]bool
@@ -41,8 +41,8 @@ type Placer struct {
 }
 
 // New returns a placer.
-func New(rules Rules, has Has) *Placer {
-	return &Placer{
+func New(rules Rules, has Has) *Service {
+	return &Service{
 		rules: rules, commands: set(has.Commands, rules.Nano.Commands, strings.Fields(builtins), interpreters), modules: set(has.Modules, rules.Nano.Modules),
 		builtins: set(has.Builtins), node: set(strings.Fields(nodeModules)), packages: set(rules.Nano.Packages),
 	}
@@ -59,8 +59,8 @@ func set(lists ...[]string) map[string]bool {
 }
 
 // Place implements space.Place: it finds what a command needs that nano has not.
-func (p *Placer) Place(c space.Command, read space.Read) []space.Need {
-	s := &look{Placer: p, read: read, cwd: path.Clean("/" + c.Cwd), left: p.rules.Bounds.Files, seen: map[string]bool{}, written: map[string]string{}, functions: map[string]bool{}}
+func (p *Service) Place(c space.Command, read space.Read) []space.Need {
+	s := &look{Service: p, read: read, cwd: path.Clean("/" + c.Cwd), left: p.rules.Bounds.Files, seen: map[string]bool{}, written: map[string]string{}, functions: map[string]bool{}}
 	for _, name := range slices.Sorted(maps.Keys(c.Env)) {
 		s.variable(name, c.Env[name])
 	}
@@ -70,7 +70,7 @@ func (p *Placer) Place(c space.Command, read space.Read) []space.Need {
 
 // look is one look at a command.
 type look struct {
-	*Placer
+	*Service
 	read      space.Read
 	cwd       string            // with a slash before it, which is the folder of the space's files
 	left      int               // files that may still be read

@@ -18,7 +18,7 @@ var has = tiering.Has{
 	Builtins: strings.Fields("fs path util"),
 }
 
-func standard(t testing.TB) *tiering.Placer {
+func standard(t testing.TB) *tiering.Service {
 	t.Helper()
 	rules, err := tiering.Standard()
 	if err != nil {

@@ -32,7 +32,7 @@ const changeTries = 16
 
 // Archive ends what is done in a workspace, until it is unarchived. Its own owners and admins may, and those of the installation's. To archive
 // again what is archived changes nothing.
-func (s *Steward) Archive(ctx context.Context, origin event.Origin, who principal.Caller, ws id.Workspace, reason string) (workspace.Workspace, error) {
+func (s *Service) Archive(ctx context.Context, origin event.Origin, who principal.Caller, ws id.Workspace, reason string) (workspace.Workspace, error) {
 	if err := checkReason(reason); err != nil {
 		return workspace.Workspace{}, err
 	}
@@ -49,7 +49,7 @@ func (s *Steward) Archive(ctx context.Context, origin event.Origin, who principa
 
 // Unarchive lets things be done in an archived workspace again. Only owners and admins of the installation's own workspace may, for they may have
 // archived it against the will of who is in it. To unarchive what is not archived changes nothing.
-func (s *Steward) Unarchive(ctx context.Context, origin event.Origin, who principal.Caller, ws id.Workspace, reason string) (workspace.Workspace, error) {
+func (s *Service) Unarchive(ctx context.Context, origin event.Origin, who principal.Caller, ws id.Workspace, reason string) (workspace.Workspace, error) {
 	if err := checkReason(reason); err != nil {
 		return workspace.Workspace{}, err
 	}
@@ -61,7 +61,7 @@ func (s *Steward) Unarchive(ctx context.Context, origin event.Origin, who princi
 
 // Update changes how a workspace is called and how many of its tasks run at the same time; what is zero stays as it is. Only owners and admins of
 // the installation's own workspace may: it is their machine whose share is given.
-func (s *Steward) Update(ctx context.Context, origin event.Origin, who principal.Caller, u workspace.Updated) (workspace.Workspace, error) {
+func (s *Service) Update(ctx context.Context, origin event.Origin, who principal.Caller, u workspace.Updated) (workspace.Workspace, error) {
 	if err := u.Check(); err != nil {
 		return workspace.Workspace{}, err
 	}
@@ -86,7 +86,7 @@ func checkReason(reason string) error {
 }
 
 // change orders a change and records what has become of the workspace. A repeat finishes what a crash cut off, and does nothing twice.
-func (s *Steward) change(ctx context.Context, origin event.Origin, who principal.Caller, ws id.Workspace, c change) (workspace.Workspace, error) {
+func (s *Service) change(ctx context.Context, origin event.Origin, who principal.Caller, ws id.Workspace, c change) (workspace.Workspace, error) {
 	by := who.Workspace
 	a := policy.Action{Type: c.action, Workspace: by, Principal: origin.Principal, Token: origin.Token, Subject: string(ws)}
 	ordering := event.Batch{Workspace: by, Drafts: []event.Draft{event.New(c.ordered, origin, by, "", c.data).About(workspace.EntityType, string(ws))}}
@@ -145,7 +145,7 @@ func (s *Steward) change(ctx context.Context, origin event.Origin, who principal
 }
 
 // find returns the document of a workspace and its version, 0 where nobody has said anything of it.
-func (s *Steward) find(ctx context.Context, ws id.Workspace) (workspace.Workspace, uint64, error) {
+func (s *Service) find(ctx context.Context, ws id.Workspace) (workspace.Workspace, uint64, error) {
 	doc, version, err := projection.Load[workspace.Workspace](ctx, s.Docs, ws, workspace.Workspaces, string(ws))
 	if errors.Is(err, projection.ErrNotFound) {
 		return workspace.Unsaid(ws), 0, nil

@@ -27,11 +27,11 @@ type Parts struct {
 	IssueKey func(ctx context.Context, origin event.Origin, ws id.Workspace, p id.Principal, name string) (string, principal.Key, error)
 }
 
-// Steward keeps workspaces. Its methods are safe for concurrent use.
-type Steward struct{ Parts }
+// Service keeps workspaces. Its methods are safe for concurrent use.
+type Service struct{ Parts }
 
 // New returns a steward of the given parts.
-func New(p Parts) *Steward { return &Steward{Parts: p} }
+func New(p Parts) *Service { return &Service{Parts: p} }
 
 // Definition keeps the documents of workspaces.
 func Definition() projection.Definition {
@@ -59,7 +59,7 @@ type Made struct {
 
 // Create makes a workspace with an owner and his first key. It is ordered in the installation's own workspace, by who may, and recorded in the
 // new one then; of two who ask for one name, one gets it. A repeat finishes what a crash cut off.
-func (s *Steward) Create(ctx context.Context, origin event.Origin, by id.Workspace, q Request) (Made, error) {
+func (s *Service) Create(ctx context.Context, origin event.Origin, by id.Workspace, q Request) (Made, error) {
 	if by != id.DefaultWorkspace {
 		return Made{}, workspace.ErrNotHere
 	}
@@ -93,7 +93,7 @@ func (s *Steward) Create(ctx context.Context, origin event.Origin, by id.Workspa
 }
 
 // order checks a request, fills it in and records it where it was made.
-func (s *Steward) order(ctx context.Context, origin event.Origin, by id.Workspace, q *Request) (event.Event, error) {
+func (s *Service) order(ctx context.Context, origin event.Origin, by id.Workspace, q *Request) (event.Event, error) {
 	if q.Workspace == "" {
 		q.Workspace = id.NewWorkspace(s.IDs)
 	}
@@ -139,7 +139,7 @@ func orNil(holds bool, err error) error {
 }
 
 // own returns nil for a workspace that an order has made, and ErrExists for another one's.
-func (s *Steward) own(ctx context.Context, ws id.Workspace, order id.Event) error {
+func (s *Service) own(ctx context.Context, ws id.Workspace, order id.Event) error {
 	first, err := s.Log.Read(ctx, journal.Query{Workspace: ws, Limit: 1})
 	if err == nil && (len(first) == 0 || first[0].Causation != order) {
 		err = workspace.ErrExists
@@ -148,7 +148,7 @@ func (s *Steward) own(ctx context.Context, ws id.Workspace, order id.Event) erro
 }
 
 // admit makes the owner of a new workspace and his first key, where they are not there yet.
-func (s *Steward) admit(ctx context.Context, q Request) (Made, error) {
+func (s *Service) admit(ctx context.Context, q Request) (Made, error) {
 	name := q.Owner
 	if name == "" {
 		name = "owner"
@@ -174,7 +174,7 @@ func (s *Steward) admit(ctx context.Context, q Request) (Made, error) {
 }
 
 // recall returns what the first request with the key of an origin has ordered, and whether there was one.
-func (s *Steward) recall(ctx context.Context, origin event.Origin, by id.Workspace, typ string) (event.Event, bool, error) {
+func (s *Service) recall(ctx context.Context, origin event.Origin, by id.Workspace, typ string) (event.Event, bool, error) {
 	if origin.Key == "" {
 		return event.Event{}, false, nil
 	}
@@ -188,7 +188,7 @@ func (s *Steward) recall(ctx context.Context, origin event.Origin, by id.Workspa
 }
 
 // Workspace returns a workspace: his own to everybody, every one to the owners and admins of the installation.
-func (s *Steward) Workspace(ctx context.Context, who principal.Caller, ws id.Workspace) (workspace.Workspace, error) {
+func (s *Service) Workspace(ctx context.Context, who principal.Caller, ws id.Workspace) (workspace.Workspace, error) {
 	if ws != who.Workspace && !seesAll(who) {
 		return workspace.Workspace{}, workspace.ErrNone
 	}
@@ -206,7 +206,7 @@ func seesAll(who principal.Caller) bool {
 }
 
 // List returns the workspaces that somebody sees, by name, behind one of them.
-func (s *Steward) List(ctx context.Context, who principal.Caller, after id.Workspace, limit int) ([]workspace.Workspace, error) {
+func (s *Service) List(ctx context.Context, who principal.Caller, after id.Workspace, limit int) ([]workspace.Workspace, error) {
 	names := []id.Workspace{who.Workspace}
 	if seesAll(who) {
 		var err error
@@ -228,7 +228,7 @@ func (s *Steward) List(ctx context.Context, who principal.Caller, after id.Works
 	return found, nil
 }
 
-func (s *Steward) load(ctx context.Context, ws id.Workspace) (workspace.Workspace, error) {
+func (s *Service) load(ctx context.Context, ws id.Workspace) (workspace.Workspace, error) {
 	doc, _, err := s.find(ctx, ws)
 	return doc, err
 }

@@ -68,7 +68,7 @@ func (l *log) before(typ string, race func()) {
 
 // house is a steward in memory with an owner of the installation.
 type house struct {
-	*workspaces.Steward
+	*workspaces.Service
 	t     *testing.T
 	log   *log
 	gate  *gate.Gate

@@ -24,7 +24,7 @@ import (
 	"agentbox/internal/service/rooms"
 	"agentbox/internal/service/transfer"
 	"agentbox/internal/service/query"
-	"agentbox/internal/service/redaction"
+	redacting "agentbox/internal/service/redaction"
 	"agentbox/internal/service/identity"
 	"agentbox/internal/service/workspaces"
 	"agentbox/internal/service/gc"
@@ -34,24 +34,24 @@ import (
 // Services are what the operations call.
 type Services struct {
 	Gate         *gate.Gate
-	Keeper       *spaces.Keeper
-	Executor     *runs.Executor
-	Dispatcher   *engines.Dispatcher
-	Rooms        *rooms.Moderator
-	Steward      *workspaces.Steward
-	Librarian    *search.Librarian
-	Reader       *query.Reader
+	Keeper       *spaces.Service
+	Executor     *runs.Service
+	Dispatcher   *engines.Service
+	Rooms        *rooms.Service
+	Steward      *workspaces.Service
+	Librarian    *search.Service
+	Reader       *query.Service
 	Log          journal.Journal // which the audit verifies
 	Prover       *audit.Prover
-	Sweeper      *gc.Sweeper
-	Redactor     *redaction.Redactor
+	Sweeper      *gc.Service
+	Redactor     *redacting.Service
 	Mover        *transfer.Importer
-	Arbiter      *outside.Arbiter
-	Registrar    *identity.Registrar
+	Arbiter      *outside.Service
+	Registrar    *identity.Service
 	Docs         projection.Reader // by which the room of a thing is found
-	Custodian    *labels.Custodian
-	Investigator *incidents.Investigator
-	Nodes        *nodes.Census
+	Custodian    *labels.Service
+	Investigator *incidents.Service
+	Nodes        *nodes.Service
 	Spool        Spool
 
 	MaxWorkspace int64 // bytes of a workspace's file that is sent

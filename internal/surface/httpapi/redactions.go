@@ -12,7 +12,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/kernel/vault"
-	"agentbox/internal/service/redaction"
+	redacting "agentbox/internal/service/redaction"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -54,8 +54,8 @@ func (s *Server) registerRedactions() {
 }
 
 func (s *Server) redact(ctx context.Context, c wire.Call, in *struct{ Body redactionRequest }) (*struct{ Body redactions }, error) {
-	q := redaction.Request{Event: in.Body.Event, Run: in.Body.Run, Reason: in.Body.Reason}
-	var receipt redaction.Receipt
+	q := redacting.Request{Event: in.Body.Event, Run: in.Body.Run, Reason: in.Body.Reason}
+	var receipt redacting.Receipt
 	var err error
 	if c.Repeated > 0 {
 		receipt, err = s.services.Redactor.Redacted(ctx, c.Caller.Workspace, q)
@@ -85,7 +85,7 @@ func (s *Server) listRedactions(ctx context.Context, c wire.Call, in *struct{ Pa
 	return &struct{ Body redactions }{out}, err
 }
 
-func said(found []redaction.Redaction) []redaction {
+func said(found []redacting.Redaction) []redaction {
 	out := make([]redaction, len(found))
 	for i, r := range found {
 		out[i] = redaction{Event: r.Event, Type: r.Type, Seq: r.Seq, Run: r.Run, By: r.By, Principal: r.Principal, Reason: r.Reason, At: r.At}

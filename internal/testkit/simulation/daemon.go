@@ -23,8 +23,8 @@ type daemon struct {
 	s      *simulation
 	wire   *wire
 	gate   *gate.Gate
-	keeper *spaces.Keeper
-	runs   *runs.Executor
+	keeper *spaces.Service
+	runs   *runs.Service
 	owner  event.Origin
 
 	living context.Context // ends when its process does
