@@ -48,7 +48,11 @@ var floors = []arch.Floor{
 	{Name: "host", Packages: []string{"internal/host"}, ThirdParty: []string{"golang.org/x/sys/**"}},
 	{
 		Name: "a driver", Packages: []string{"internal/driver/**"}, Own: true, Depth: 3, ThirdParty: []string{"**"},
-		Imports: []string{"internal/domain/*", "internal/kernel/*", "internal/spaceinit/**", "internal/host"},
+		Imports: []string{"internal/domain/*", "internal/kernel/*", "internal/spaceinit/**", "internal/host", "internal/userland/**"},
+	},
+	{ // it knows no engine and no daemon: any Go program can use it as a library
+		Name: "the userland", Packages: []string{"internal/userland/**"}, Imports: []string{"internal/domain/fault"}, Own: true, Depth: 2, ThirdParty: []string{"**"},
+		Refused: []string{"github.com/tetratelabs/wazero/**", "net", "net/**", "plugin", "database/**"},
 	},
 	{Name: "spaceinit", Packages: []string{"internal/spaceinit/**"}, Imports: cornerstones, Own: true, Depth: 2, ThirdParty: []string{"golang.org/x/sys/**"}},
 	{Name: "client", Packages: []string{"internal/client"}, Imports: []string{"internal/domain/*"}},

@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"agentbox/internal/userland/bound"
+	"agentbox/internal/userland/coreutils"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/shell"
-	"agentbox/internal/userland/coreutils"
 	"agentbox/internal/userland/shelltest"
 	"agentbox/internal/userland/tools"
 )

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"agentbox/internal/userland/coreutils"
 	"agentbox/internal/userland/posix"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/shell"
-	"agentbox/internal/userland/coreutils"
 	"agentbox/internal/userland/shelltest"
 	"agentbox/internal/userland/tools"
 )

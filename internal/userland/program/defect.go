@@ -76,7 +76,7 @@ func defect(x any) *Defect {
 			return &Defect{What: strings.TrimPrefix(fmt.Sprint(x), "runtime error: "), Where: where}
 		default:
 			name, _, _ := strings.Cut(path.Base(f.Function), ".")
-			if !own[strings.TrimSuffix(name, "_test")] || !strings.Contains(f.Function, "/driver/wasm/") {
+			if !own[strings.TrimSuffix(name, "_test")] || !strings.Contains(f.Function, "/internal/userland/") {
 				return nil
 			}
 			if where == "" {

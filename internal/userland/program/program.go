@@ -1,4 +1,4 @@
-// Package program says what a command of the nano tier is: something that runs with arguments, an environment, a working folder and open files, under an
+// Package program says what a command of the userland is: something that runs with arguments, an environment, a working folder and open files, under an
 // account.
 //
 // The virtual shell starts programs; commands written in Go, the guests' interpreters and WASI modules are programs alike.
@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"agentbox/internal/domain/space"
 	"agentbox/internal/userland/bound"
 	"agentbox/internal/userland/posix"
 	"agentbox/internal/userland/vfs"
@@ -75,7 +74,7 @@ type Host interface {
 	// Report tells the tier what is lacking. It prints nothing.
 	Report(l Lack)
 	// Show shows something beside the output of the execution. It reports false where that has no room any more, or is not well-formed.
-	Show(d space.Display) bool
+	Show(d Display) bool
 }
 
 // The signals that can end a program.

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"agentbox/internal/userland/bound"
+	"agentbox/internal/userland/coreutils"
 	"agentbox/internal/userland/fiber"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/shell"
-	"agentbox/internal/userland/coreutils"
 	"agentbox/internal/userland/vfs"
 )
 

@@ -1,4 +1,4 @@
-// Package shell is the virtual shell of the nano tier: an evaluator of bash's language over the syntax trees of mvdan.cc/sh, whose processes are fibers of one
+// Package shell is the virtual shell: an evaluator of bash's language over the syntax trees of mvdan.cc/sh, whose processes are fibers of one
 // execution, whose files are those of vfs and whose commands are programs.
 //
 // It differs from mvdan.cc/sh/v3/interp in that the stages of a pipeline run one at a time and in the same order each time, in that every statement and every
@@ -12,7 +12,6 @@ import (
 	"slices"
 	"time"
 
-	"agentbox/internal/domain/space"
 	"agentbox/internal/userland/bound"
 	"agentbox/internal/userland/fiber"
 	"agentbox/internal/userland/posix"
@@ -34,8 +33,8 @@ type Options struct {
 	Name     string   // $0, "bash" where it is empty
 	Args     []string // $1 and so on
 	Umask    uint32
-	Report   func(program.Lack)       // called for each thing that is lacking; may be nil
-	Show     func(space.Display) bool // called for each thing that is shown beside the output; nil for a shell that has no room for it
+	Report   func(program.Lack)         // called for each thing that is lacking; may be nil
+	Show     func(program.Display) bool // called for each thing that is shown beside the output; nil for a shell that has no room for it
 }
 
 // Result is how a script ended.
@@ -59,7 +58,7 @@ type world struct {
 	programs program.Table
 	module   program.Program
 	report   func(program.Lack)
-	show     func(space.Display) bool
+	show     func(program.Display) bool
 	pids     int
 	ticks    int
 	procs    []*proc // that live, in the order of their start

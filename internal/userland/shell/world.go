@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"agentbox/internal/domain/space"
 	"agentbox/internal/userland/bound"
 	"agentbox/internal/userland/fiber"
 	"agentbox/internal/userland/program"
@@ -182,7 +181,7 @@ func (w *world) Report(l program.Lack) {
 }
 
 // Show implements program.Host.
-func (w *world) Show(d space.Display) bool { return w.show != nil && w.show(d) }
+func (w *world) Show(d program.Display) bool { return w.show != nil && w.show(d) }
 
 // Go implements program.Host. What stops the execution is known by everybody already.
 func (w *world) Go(f func()) {

@@ -4,9 +4,9 @@ import (
 	"flag"
 	"testing"
 
+	"agentbox/internal/userland/coreutils"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/shell"
-	"agentbox/internal/userland/coreutils"
 	"agentbox/internal/userland/shelltest"
 	"agentbox/internal/userland/tools"
 )
