@@ -16,8 +16,8 @@ import (
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/gate"
-	"agentbox/internal/service/spaces"
 	"agentbox/internal/service/rooms"
+	"agentbox/internal/service/spaces"
 	"agentbox/internal/service/workspaces"
 )
 

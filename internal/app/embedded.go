@@ -24,8 +24,8 @@ import (
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/engines"
-	"agentbox/internal/service/runs"
 	"agentbox/internal/service/runner"
+	"agentbox/internal/service/runs"
 )
 
 // EngineID is the engine within the daemon, in every workspace whose runs it executes.

@@ -13,8 +13,8 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/driver/disk"
-	"agentbox/internal/service/query"
 	"agentbox/internal/service/gc"
+	"agentbox/internal/service/query"
 	"agentbox/internal/surface/httpapi"
 	"agentbox/internal/surface/httpapi/wire"
 )

@@ -14,8 +14,8 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/space"
-	"agentbox/internal/driver/telemetry"
 	"agentbox/internal/driver/nano"
+	"agentbox/internal/driver/telemetry"
 )
 
 // tiers returns the tiers that this build knows, from the weakest to the strongest. One that cannot be prepared on this host is left out;

@@ -19,8 +19,8 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
-	"agentbox/internal/service/runs"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/runs"
 	"agentbox/internal/service/spaces"
 	"agentbox/internal/testkit/platter"
 )

@@ -29,11 +29,11 @@ import (
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/kernel/vault"
 	"agentbox/internal/service/engines"
-	"agentbox/internal/service/runs"
 	"agentbox/internal/service/gate"
-	"agentbox/internal/service/spaces"
-	"agentbox/internal/service/redaction"
 	"agentbox/internal/service/gc"
+	"agentbox/internal/service/redaction"
+	"agentbox/internal/service/runs"
+	"agentbox/internal/service/spaces"
 )
 
 // WS is the workspace of the tests.

@@ -13,10 +13,10 @@ import (
 	"strings"
 	"time"
 
-	"agentbox/internal/driver/nano/wasm"
 	"agentbox/internal/driver/nano/javascript"
 	"agentbox/internal/driver/nano/meter"
 	"agentbox/internal/driver/nano/python"
+	"agentbox/internal/driver/nano/wasm"
 	machine "agentbox/internal/host" // the tests have another host
 )
 

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"agentbox/internal/userland/bound"
 	"agentbox/internal/driver/nano/hostiletest"
+	"agentbox/internal/userland/bound"
 )
 
 // atOnce is how much gas may be charged in one step: a stop is looked at with each, and five millions are about five milliseconds.

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"agentbox/internal/userland/coreutils"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/shell"
-	"agentbox/internal/userland/coreutils"
 	"agentbox/internal/userland/tools"
 )
 

@@ -12,10 +12,10 @@ import (
 
 	"agentbox/internal/domain/space"
 	"agentbox/internal/domain/space/spacetest"
+	"agentbox/internal/driver/nano/worker"
 	"agentbox/internal/userland/bound"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/vfs"
-	"agentbox/internal/driver/nano/worker"
 )
 
 // TestFunctionsCallEachOtherSoDeep takes functions of the shell as deep as they go, and one call deeper. The program bash is the first of a thousand.

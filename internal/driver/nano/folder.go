@@ -8,9 +8,9 @@ import (
 	"os"
 
 	"agentbox/internal/domain/space"
-	"agentbox/internal/userland/vfs"
 	"agentbox/internal/driver/nano/workdir"
 	"agentbox/internal/driver/nano/worker"
+	"agentbox/internal/userland/vfs"
 )
 
 // folder is a folder of a space as an execution asks for it. It is opened when it is touched first.

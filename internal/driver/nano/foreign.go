@@ -8,11 +8,11 @@ import (
 	"strings"
 
 	"agentbox/internal/domain/fault"
-	"agentbox/internal/userland/bound"
+	"agentbox/internal/driver/nano/wasi"
 	"agentbox/internal/driver/nano/wasm"
+	"agentbox/internal/userland/bound"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/vfs"
-	"agentbox/internal/driver/nano/wasi"
 )
 
 // Bounds of modules that are files of a space.

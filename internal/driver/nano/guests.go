@@ -9,12 +9,12 @@ import (
 	"runtime"
 
 	"agentbox/internal/domain/fault"
-	"agentbox/internal/driver/nano/wasm"
 	"agentbox/internal/driver/nano/javascript"
 	"agentbox/internal/driver/nano/meter"
-	"agentbox/internal/userland/program"
 	"agentbox/internal/driver/nano/python"
 	"agentbox/internal/driver/nano/wasi"
+	"agentbox/internal/driver/nano/wasm"
+	"agentbox/internal/userland/program"
 )
 
 // memoryPages bounds the memory of one guest, in pages of 64 KiB; the space's own bound is below it or counts in addition.

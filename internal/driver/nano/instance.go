@@ -18,8 +18,8 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space"
-	"agentbox/internal/userland/bound"
 	"agentbox/internal/driver/nano/worker"
+	"agentbox/internal/userland/bound"
 )
 
 // What a space looks like from inside; it is what the other tiers have.

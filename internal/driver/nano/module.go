@@ -17,12 +17,12 @@ import (
 	"time"
 
 	"agentbox/internal/domain/fault"
-	"agentbox/internal/userland/bound"
+	"agentbox/internal/driver/nano/wasi"
 	"agentbox/internal/driver/nano/wasm"
+	"agentbox/internal/driver/nano/workdir"
+	"agentbox/internal/userland/bound"
 	"agentbox/internal/userland/fiber"
 	"agentbox/internal/userland/vfs"
-	"agentbox/internal/driver/nano/wasi"
-	"agentbox/internal/driver/nano/workdir"
 )
 
 // Module is a WebAssembly module to be run on this machine, and what it may use.

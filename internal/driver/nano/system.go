@@ -12,14 +12,14 @@ import (
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/driver/nano/worker"
 	"agentbox/internal/userland/bound"
+	"agentbox/internal/userland/coreutils"
 	"agentbox/internal/userland/fiber"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/shell"
-	"agentbox/internal/userland/coreutils"
 	"agentbox/internal/userland/tools"
 	"agentbox/internal/userland/vfs"
-	"agentbox/internal/driver/nano/worker"
 )
 
 // system is what a worker executes with: every program that a nano space has.
@@ -277,7 +277,8 @@ func (e *execution) lack(l program.Lack) {
 }
 
 // show keeps what is shown, in the memory of the execution, until that has ended.
-func (e *execution) show(d space.Display) bool {
+func (e *execution) show(shown program.Display) bool {
+	d := space.Display(shown)
 	if !d.Fits(e.displays) || e.account.Allocate(int64(len(d.Data))) != nil {
 		return false
 	}

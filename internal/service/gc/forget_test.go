@@ -16,8 +16,8 @@ import (
 	"agentbox/internal/kernel/blob"
 	"agentbox/internal/kernel/livestream"
 	"agentbox/internal/kernel/vault"
-	"agentbox/internal/service/spaces"
 	"agentbox/internal/service/redaction"
+	"agentbox/internal/service/spaces"
 	"agentbox/internal/testkit"
 )
 

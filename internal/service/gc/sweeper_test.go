@@ -17,9 +17,9 @@ import (
 	"agentbox/internal/domain/run"
 	"agentbox/internal/kernel/blob"
 	"agentbox/internal/service/audit"
-	"agentbox/internal/service/runs"
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/gc"
+	"agentbox/internal/service/runs"
 	"agentbox/internal/spaceinit/inittest"
 	"agentbox/internal/testkit"
 )

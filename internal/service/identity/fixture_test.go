@@ -17,10 +17,10 @@ import (
 	"agentbox/internal/driver/cedar"
 	"agentbox/internal/driver/memory"
 	"agentbox/internal/kernel/journal"
-	"agentbox/internal/service/runs"
 	"agentbox/internal/service/gate"
-	"agentbox/internal/service/spaces"
 	"agentbox/internal/service/identity"
+	"agentbox/internal/service/runs"
+	"agentbox/internal/service/spaces"
 	"agentbox/internal/service/workspaces"
 )
 

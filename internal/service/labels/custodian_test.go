@@ -13,8 +13,8 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/driver/cedar"
 	"agentbox/internal/driver/memory"
-	"agentbox/internal/service/labels"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/labels"
 	"agentbox/internal/service/spaces"
 )
 

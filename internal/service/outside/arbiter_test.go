@@ -17,9 +17,9 @@ import (
 	"agentbox/internal/driver/cedar"
 	"agentbox/internal/driver/memory"
 	"agentbox/internal/kernel/journal"
-	"agentbox/internal/service/outside"
 	"agentbox/internal/service/engines"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/outside"
 )
 
 const (

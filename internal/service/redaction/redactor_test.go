@@ -23,10 +23,10 @@ import (
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/kernel/vault"
-	"agentbox/internal/service/runs"
 	"agentbox/internal/service/gate"
-	"agentbox/internal/service/spaces"
 	"agentbox/internal/service/redaction"
+	"agentbox/internal/service/runs"
+	"agentbox/internal/service/spaces"
 )
 
 const (

@@ -14,8 +14,8 @@ import (
 	"agentbox/internal/driver/sqlite"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/service/gate"
-	"agentbox/internal/service/spaces"
 	"agentbox/internal/service/rooms"
+	"agentbox/internal/service/spaces"
 )
 
 // BenchmarkThread posts into a thread and reads its last page, its first messages and the unread ones, where it is new and where it has a hundred

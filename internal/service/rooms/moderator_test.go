@@ -20,8 +20,8 @@ import (
 	"agentbox/internal/driver/memory"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/service/gate"
-	"agentbox/internal/service/spaces"
 	"agentbox/internal/service/rooms"
+	"agentbox/internal/service/spaces"
 )
 
 const ws = id.DefaultWorkspace

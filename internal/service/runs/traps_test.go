@@ -17,8 +17,8 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/kernel/livestream"
-	"agentbox/internal/service/runs"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/runs"
 	"agentbox/internal/service/spaces"
 	"agentbox/internal/testkit"
 )

@@ -10,9 +10,9 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/room"
+	"agentbox/internal/kernel/fulltext"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
-	"agentbox/internal/kernel/fulltext"
 	"agentbox/internal/kernel/vault"
 )
 

@@ -15,8 +15,8 @@ import (
 	"agentbox/internal/domain/room"
 	"agentbox/internal/driver/memory"
 	"agentbox/internal/kernel/fulltext"
-	"agentbox/internal/service/search"
 	"agentbox/internal/service/rooms"
+	"agentbox/internal/service/search"
 )
 
 const (

@@ -22,8 +22,8 @@ import (
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/journal/journaltest"
 	"agentbox/internal/service/gate"
-	"agentbox/internal/service/spaces"
 	"agentbox/internal/service/rooms"
+	"agentbox/internal/service/spaces"
 	"agentbox/internal/service/transfer"
 )
 

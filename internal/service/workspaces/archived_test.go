@@ -16,9 +16,9 @@ import (
 	"agentbox/internal/domain/workspace"
 	"agentbox/internal/driver/memory"
 	"agentbox/internal/kernel/claim"
-	"agentbox/internal/service/outside"
 	"agentbox/internal/service/engines"
 	"agentbox/internal/service/identity"
+	"agentbox/internal/service/outside"
 )
 
 // TestAnArchivedWorkspaceTakesNoRecords tries what is recorded without a judgement, and what would be refused with a record, before and after a

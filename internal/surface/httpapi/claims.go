@@ -17,10 +17,10 @@ import (
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
 	capability "agentbox/internal/domain/token"
-	"agentbox/internal/service/labels"
 	"agentbox/internal/service/engines"
-	"agentbox/internal/service/runs"
+	"agentbox/internal/service/labels"
 	"agentbox/internal/service/query"
+	"agentbox/internal/service/runs"
 	"agentbox/internal/surface/httpapi/wire"
 )
 

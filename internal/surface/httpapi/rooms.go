@@ -9,8 +9,8 @@ import (
 	"agentbox/internal/domain/label"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/room"
-	"agentbox/internal/service/rooms"
 	"agentbox/internal/service/query"
+	"agentbox/internal/service/rooms"
 	"agentbox/internal/surface/httpapi/wire"
 )
 

@@ -23,8 +23,8 @@ import (
 	"agentbox/internal/domain/step"
 	"agentbox/internal/kernel/livestream"
 	"agentbox/internal/service/engines"
-	"agentbox/internal/service/runs"
 	"agentbox/internal/service/query"
+	"agentbox/internal/service/runs"
 	"agentbox/internal/surface/httpapi/strictjson"
 	"agentbox/internal/surface/httpapi/wire"
 )

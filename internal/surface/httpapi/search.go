@@ -13,9 +13,9 @@ import (
 
 type searchAnswer struct {
 	Results []search.Result `json:"results" nullable:"false" doc:"The newest first"`
-	Indexed uint64             `json:"indexed_to_seq" doc:"The place in the log up to which was searched"`
-	Head    uint64             `json:"head_seq" doc:"The place of the last event when the search began"`
-	Whole   bool               `json:"complete" doc:"Everything up to head_seq was searched; false while the index is made anew"`
+	Indexed uint64          `json:"indexed_to_seq" doc:"The place in the log up to which was searched"`
+	Head    uint64          `json:"head_seq" doc:"The place of the last event when the search began"`
+	Whole   bool            `json:"complete" doc:"Everything up to head_seq was searched; false while the index is made anew"`
 }
 
 func (s *Server) registerSearch() {

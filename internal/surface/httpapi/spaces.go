@@ -13,8 +13,8 @@ import (
 	"agentbox/internal/domain/label"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space"
-	"agentbox/internal/service/spaces"
 	"agentbox/internal/service/query"
+	"agentbox/internal/service/spaces"
 	"agentbox/internal/surface/httpapi/wire"
 )
 

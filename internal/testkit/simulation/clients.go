@@ -15,8 +15,8 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
-	"agentbox/internal/service/runs"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/runs"
 	"agentbox/internal/service/spaces"
 )
 

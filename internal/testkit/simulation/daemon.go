@@ -13,8 +13,8 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/cedar"
-	"agentbox/internal/service/runs"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/runs"
 	"agentbox/internal/service/spaces"
 )
 

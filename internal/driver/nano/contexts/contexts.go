@@ -16,8 +16,8 @@ import (
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/space"
-	"agentbox/internal/userland/bound"
 	"agentbox/internal/driver/nano/wasm"
+	"agentbox/internal/userland/bound"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/vfs"
 )
@@ -51,7 +51,7 @@ var (
 
 // Context is an open context.
 type Context struct {
-	Cells uint64        // that have ended in it
+	Cells uint64      // that have ended in it
 	State *wasm.Delta // how they have left the interpreter, nil for a new context
 
 	p        *program.Process

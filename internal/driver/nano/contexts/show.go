@@ -92,7 +92,7 @@ func (v *Value) show(p *program.Process, number int, result bool) (left int) {
 		if media == space.DisplayHTML && v.Table != nil {
 			d.Rows, d.Columns = max(v.Table.Total, 0), len(v.Table.Columns)
 		}
-		if !p.Host.Show(d) {
+		if !p.Host.Show(program.Display(d)) {
 			left++
 		}
 	}

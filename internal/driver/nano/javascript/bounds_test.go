@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"agentbox/internal/userland/bound"
 	"agentbox/internal/driver/nano/wasm"
+	"agentbox/internal/userland/bound"
 )
 
 // TestTheSameTwice runs a program twice with the same seed, and with another.

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"agentbox/internal/userland/bound"
 	"agentbox/internal/driver/nano/wasm"
+	"agentbox/internal/userland/bound"
 	"agentbox/internal/userland/program"
 )
 

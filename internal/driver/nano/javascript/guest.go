@@ -9,8 +9,8 @@ import (
 	"math"
 
 	"agentbox/internal/domain/fault"
-	"agentbox/internal/userland/bound"
 	"agentbox/internal/driver/nano/wasm"
+	"agentbox/internal/userland/bound"
 )
 
 // value is a value of the interpreter's, by the address of what holds it; 0 is none. Whoever has one frees it.

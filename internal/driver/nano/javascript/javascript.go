@@ -19,9 +19,9 @@ import (
 	"time"
 
 	"agentbox/internal/domain/fault"
-	"agentbox/internal/userland/bound"
-	"agentbox/internal/driver/nano/wasm"
 	"agentbox/internal/driver/nano/meter"
+	"agentbox/internal/driver/nano/wasm"
+	"agentbox/internal/userland/bound"
 	"agentbox/internal/userland/program"
 )
 

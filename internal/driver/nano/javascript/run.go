@@ -9,9 +9,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"agentbox/internal/userland/bound"
 	"agentbox/internal/driver/nano/contexts"
 	"agentbox/internal/driver/nano/wasm"
+	"agentbox/internal/userland/bound"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/vfs"
 )

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"agentbox/internal/domain/space"
-	"agentbox/internal/userland/bound"
 	"agentbox/internal/driver/nano/wasm"
+	"agentbox/internal/userland/bound"
 	"agentbox/internal/userland/fiber"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/vfs"

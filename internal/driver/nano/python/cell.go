@@ -4,8 +4,8 @@ import (
 	"errors"
 
 	"agentbox/internal/domain/fault"
-	"agentbox/internal/userland/bound"
 	"agentbox/internal/driver/nano/wasm"
+	"agentbox/internal/userland/bound"
 	"agentbox/internal/userland/program"
 )
 

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"agentbox/internal/domain/space"
+	"agentbox/internal/driver/nano/python"
 	"agentbox/internal/driver/nano/wasm"
 	"agentbox/internal/userland/program"
-	"agentbox/internal/driver/nano/python"
 )
 
 // notebook is a context of the tests.

@@ -14,12 +14,12 @@ import (
 	"time"
 
 	"agentbox/internal/domain/fault"
-	"agentbox/internal/userland/bound"
 	"agentbox/internal/driver/nano/contexts"
+	"agentbox/internal/driver/nano/wasi"
 	"agentbox/internal/driver/nano/wasm"
+	"agentbox/internal/userland/bound"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/vfs"
-	"agentbox/internal/driver/nano/wasi"
 )
 
 // LibraryPath is where every file system in which Python runs has Runtime.Library.

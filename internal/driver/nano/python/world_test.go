@@ -15,13 +15,13 @@ import (
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/space"
-	"agentbox/internal/userland/bound"
+	"agentbox/internal/driver/nano/python"
+	"agentbox/internal/driver/nano/wasi"
 	"agentbox/internal/driver/nano/wasm"
+	"agentbox/internal/userland/bound"
 	"agentbox/internal/userland/fiber"
 	"agentbox/internal/userland/program"
-	"agentbox/internal/driver/nano/python"
 	"agentbox/internal/userland/vfs"
-	"agentbox/internal/driver/nano/wasi"
 )
 
 // loaded unpacks the interpreter once.

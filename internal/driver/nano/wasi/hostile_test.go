@@ -11,8 +11,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"agentbox/internal/userland/bound"
 	"agentbox/internal/driver/nano/wasm"
+	"agentbox/internal/userland/bound"
 	"agentbox/internal/userland/vfs"
 )
 

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"agentbox/internal/driver/nano/wasm"
 	"agentbox/internal/driver/nano/wasi"
 	"agentbox/internal/driver/nano/wasi/wasitest"
+	"agentbox/internal/driver/nano/wasm"
 )
 
 // probed is an engine with the probes in C.

@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"agentbox/internal/userland/bound"
+	"agentbox/internal/driver/nano/wasi"
 	"agentbox/internal/driver/nano/wasm"
+	"agentbox/internal/userland/bound"
 	"agentbox/internal/userland/fiber"
 	"agentbox/internal/userland/vfs"
-	"agentbox/internal/driver/nano/wasi"
 )
 
 // probe is the program in testdata, built once.

@@ -17,8 +17,8 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"agentbox/internal/domain/fault"
-	"agentbox/internal/userland/bound"
 	"agentbox/internal/driver/nano/meter"
+	"agentbox/internal/userland/bound"
 )
 
 func account(change ...func(*bound.Limits)) *bound.Account {

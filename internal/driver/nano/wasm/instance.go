@@ -8,8 +8,8 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"agentbox/internal/domain/fault"
-	"agentbox/internal/userland/bound"
 	"agentbox/internal/driver/nano/meter"
+	"agentbox/internal/userland/bound"
 )
 
 // Instance is a running module with a memory of its own. It is used by one goroutine at a time, and closed.

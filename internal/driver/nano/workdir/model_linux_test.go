@@ -17,9 +17,9 @@ import (
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
+	"agentbox/internal/driver/nano/workdir"
 	"agentbox/internal/userland/bound"
 	"agentbox/internal/userland/vfs"
-	"agentbox/internal/driver/nano/workdir"
 )
 
 // step is one operation on files, the same for the virtual file system and the host's.

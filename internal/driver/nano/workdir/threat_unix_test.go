@@ -20,9 +20,9 @@ import (
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
+	"agentbox/internal/driver/nano/workdir"
 	"agentbox/internal/userland/bound"
 	"agentbox/internal/userland/vfs"
-	"agentbox/internal/driver/nano/workdir"
 )
 
 func must(t *testing.T, err error) {

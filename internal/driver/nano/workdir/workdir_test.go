@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"agentbox/internal/userland/vfs"
 	"agentbox/internal/driver/nano/workdir"
+	"agentbox/internal/userland/vfs"
 )
 
 // folders makes a folder with a secret and, beside it, the folder of an execution.

@@ -17,10 +17,10 @@ import (
 	"time"
 
 	"agentbox/internal/domain/space"
+	"agentbox/internal/driver/nano/worker"
 	"agentbox/internal/userland/bound"
 	"agentbox/internal/userland/fiber"
 	"agentbox/internal/userland/vfs"
-	"agentbox/internal/driver/nano/worker"
 )
 
 // TestMain makes the test's program a worker where it was started as one.
