@@ -37,8 +37,8 @@ var nanoProgram = sync.OnceValues(func() (string, error) {
 // builtNano is the folder of that program; TestMain removes it.
 var builtNano string
 
-// nano is a daemon in a process of its own, and a client of it with the owner's key.
-type nano struct {
+// nanoDaemon is a daemon in a process of its own, and a client of it with the owner's key.
+type nanoDaemon struct {
 	*client.Client
 	served
 
@@ -46,11 +46,11 @@ type nano struct {
 }
 
 // serveNano starts a daemon on a fresh data directory. The benchmark is left out where it has no nano tier.
-func serveNano(b *testing.B) *nano {
+func serveNano(b *testing.B) *nanoDaemon {
 	b.Helper()
 	program, err := nanoProgram()
 	must(b, err)
-	n := &nano{dir: b.TempDir()}
+	n := &nanoDaemon{dir: b.TempDir()}
 	args := []string{"up", "--data", n.dir, "--listen", "127.0.0.1:0"}
 	for _, class := range []string{"spaces", "runs", "files", "claims", "general", "failures"} {
 		args = append(args, "--rate", class+"=1000000")
@@ -72,7 +72,7 @@ func serveNano(b *testing.B) *nano {
 }
 
 // space makes a nano space; what has none leaves the benchmark out.
-func (n *nano) space(b *testing.B) id.Space {
+func (n *nanoDaemon) space(b *testing.B) id.Space {
 	b.Helper()
 	s, err := n.CreateSpace(b.Context(), client.SpaceRequest{Runtime: "nano"})
 	if err != nil {
@@ -82,7 +82,7 @@ func (n *nano) space(b *testing.B) id.Space {
 }
 
 // run runs a command and returns what it printed, or why it did not succeed.
-func (n *nano) run(b *testing.B, s id.Space, command string) (string, error) {
+func (n *nanoDaemon) run(b *testing.B, s id.Space, command string) (string, error) {
 	op, err := json.Marshal(map[string]string{"type": "shell", "command": command})
 	if err != nil {
 		return "", err
@@ -106,7 +106,7 @@ func (n *nano) run(b *testing.B, s id.Space, command string) (string, error) {
 }
 
 // needGuest leaves a benchmark out where nano spaces do not have an interpreter yet.
-func (n *nano) needGuest(b *testing.B, s id.Space, command string) {
+func (n *nanoDaemon) needGuest(b *testing.B, s id.Space, command string) {
 	b.Helper()
 	if out, err := n.run(b, s, command); err != nil || out != "1\n" {
 		leaveOut(b, fmt.Sprintf("nano spaces do not run %s yet: printed %q, %v", command, out, err))
@@ -307,8 +307,8 @@ func BenchmarkNanoIdle(b *testing.B) {
 }
 
 // idle makes spaces in a workspace, and runs a command in each.
-func (n *nano) idle(b *testing.B, key string, count int) error {
-	guest := &nano{Client: client.New(n.Address(), key)}
+func (n *nanoDaemon) idle(b *testing.B, key string, count int) error {
+	guest := &nanoDaemon{Client: client.New(n.Address(), key)}
 	defer guest.Client.Close()
 	var (
 		all    sync.WaitGroup

@@ -43,14 +43,14 @@ func permit(tb testing.TB, a policy.Action) policy.Permit {
 	return policy.Issue(canonical, nil)
 }
 
-// spaces makes spaces for a benchmark.
-type spaces struct {
+// benchSpaces makes spaces for a benchmark.
+type benchSpaces struct {
 	tier *namespace.Tier
 	ids  *id.Source
 	uid  int
 }
 
-func openSpaces(b *testing.B) *spaces {
+func openSpaces(b *testing.B) *benchSpaces {
 	b.Helper()
 	program, err := inittest.Build()
 	if err != nil {
@@ -65,14 +65,14 @@ func openSpaces(b *testing.B) *spaces {
 			b.Error(err)
 		}
 	})
-	s := &spaces{tier: tier, ids: id.NewSource(time.Now, rand.Reader)}
+	s := &benchSpaces{tier: tier, ids: id.NewSource(time.Now, rand.Reader)}
 	if os.Geteuid() == 0 {
 		s.uid = 700_000
 	}
 	return s
 }
 
-func (s *spaces) spec(b *testing.B) (space.Spec, policy.Permit) {
+func (s *benchSpaces) spec(b *testing.B) (space.Spec, policy.Permit) {
 	b.Helper()
 	dir := b.TempDir()
 	if s.uid != 0 {

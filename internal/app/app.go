@@ -65,26 +65,26 @@ const (
 
 // App is a daemon that is wired and not yet running.
 type App struct {
-	Config    Config
-	Gate      *gate.Gate
-	Keeper    *spaces.Service
-	Runs      *runs.Service
-	Hands     *engines.Service
-	Rooms     *rooms.Service
-	Steward   *workspaces.Service
-	Library   *search.Service
-	Sweeper   *gc.Service
-	Log       Store
-	Redact    *redaction.Service
-	Mover     *transfer.Importer
-	Arbiter   *outside.Service
-	Registrar *identity.Service
-	Inquiry   *incidents.Service
-	Labels    *labels.Service
-	Signer    *audit.Signer
-	Prover    *audit.Prover
-	Nodes     *nodes.Service
-	Owner     id.Principal
+	Config     Config
+	Gate       *gate.Gate
+	Spaces     *spaces.Service
+	Runs       *runs.Service
+	Engines    *engines.Service
+	Rooms      *rooms.Service
+	Workspaces *workspaces.Service
+	Search     *search.Service
+	GC         *gc.Service
+	Log        Store
+	Redaction  *redaction.Service
+	Transfer   *transfer.Importer
+	Outside    *outside.Service
+	Identity   *identity.Service
+	Incidents  *incidents.Service
+	Labels     *labels.Service
+	Signer     *audit.Signer
+	Prover     *audit.Prover
+	Nodes      *nodes.Service
+	Owner      id.Principal
 
 	steady  *steady
 	keys    *keyring.Keyring
@@ -233,7 +233,7 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 			return nil, err
 		}
 	}
-	if err := a.Keeper.Recover(ctx); err != nil {
+	if err := a.Spaces.Recover(ctx); err != nil {
 		return nil, err
 	}
 	if err := a.dir.step(ctx, a.Log); err != nil {
@@ -253,7 +253,7 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 	if err != nil {
 		return err
 	}
-	spaces, err := disk.OpenSpaces(ctx, a.path(spacesDir), a.keys, rand.Reader, a.Config.Sources...)
+	stored, err := disk.OpenSpaces(ctx, a.path(spacesDir), a.keys, rand.Reader, a.Config.Sources...)
 	if err != nil {
 		return err
 	}
@@ -261,7 +261,7 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 	if err != nil {
 		return err
 	}
-	a.closers = append(a.closers, spaces.Close) // after the tiers, whose spaces see the files
+	a.closers = append(a.closers, stored.Close) // after the tiers, whose spaces see the files
 	presets, err := presetNames()
 	if err != nil {
 		return err
@@ -271,8 +271,8 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 		return err
 	}
 	asked := telemetry.WrapGate(a.Gate, a.clock, a.metrics, a.tracer, presets)
-	a.Keeper = spaces.New(spaces.Parts{
-		Log: a.counted, Docs: a.Log, Gate: asked, Library: a.Gate, Store: telemetry.WrapStore(spaces, a.clock, a.tracer), Tiers: tiers, Place: seen, Clock: a.clock, IDs: ids, Logger: a.logger,
+	a.Spaces = spaces.New(spaces.Parts{
+		Log: a.counted, Docs: a.Log, Gate: asked, Library: a.Gate, Store: telemetry.WrapStore(stored, a.clock, a.tracer), Tiers: tiers, Place: seen, Clock: a.clock, IDs: ids, Logger: a.logger,
 		MaxSpaces: a.Config.MaxSpaces, MaxLimits: a.Config.MaxLimits, FirstUID: a.uids(), System: System, Node: a.node, Together: a.shares(),
 	})
 	a.takeCensus()
@@ -281,42 +281,42 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 		return err
 	}
 	a.Runs = runs.New(runs.Parts{
-		Log: a.counted, Docs: a.Log, Blobs: blobs, Live: telemetry.WrapOutput(live, a.metrics), Gate: asked, Agents: a.Gate, Spaces: a.Keeper, Bundles: a.Gate,
+		Log: a.counted, Docs: a.Log, Blobs: blobs, Live: telemetry.WrapOutput(live, a.metrics), Gate: asked, Agents: a.Gate, Spaces: a.Spaces, Bundles: a.Gate,
 		Room: blobs.Room, Clock: a.clock, IDs: ids, Logger: a.logger, MaxContent: a.Config.ContentQuota, MaxKeep: retention.OfRuns(),
 	})
-	a.Sweeper = gc.New(gc.Parts{
-		Log: a.counted, Docs: a.Log, Gate: a.Gate, Blobs: blobs, Live: live, Spaces: spaces, Rule: a.Config.rule(), Clock: a.clock, Logger: a.logger, System: System,
+	a.GC = gc.New(gc.Parts{
+		Log: a.counted, Docs: a.Log, Gate: a.Gate, Blobs: blobs, Live: live, Spaces: stored, Rule: a.Config.rule(), Clock: a.clock, Logger: a.logger, System: System,
 	})
 	index, err := fts.Open(a.path(searchFile))
 	if err != nil {
 		return err
 	}
 	a.closers = append(a.closers, index.Close)
-	a.Library = search.New(search.Parts{Log: a.Log, Bodies: a.Log, Docs: a.Log, Index: index})
-	a.library.Store(a.Library)
-	a.Redact = redaction.New(redaction.Parts{
-		Log: a.Log, Bodies: a.Log, Docs: a.Log, Gate: a.Gate, Contents: []vault.Forgetter{a.Sweeper, a.Library}, Clock: a.clock, Logger: a.logger, System: System, Retention: retention,
+	a.Search = search.New(search.Parts{Log: a.Log, Bodies: a.Log, Docs: a.Log, Index: index})
+	a.library.Store(a.Search)
+	a.Redaction = redaction.New(redaction.Parts{
+		Log: a.Log, Bodies: a.Log, Docs: a.Log, Gate: a.Gate, Contents: []vault.Forgetter{a.GC, a.Search}, Clock: a.clock, Logger: a.logger, System: System, Retention: retention,
 	})
-	a.Mover = transfer.NewImporter(transfer.Parts{
+	a.Transfer = transfer.NewImporter(transfer.Parts{
 		Log: a.counted, Into: a.Log, Docs: a.Log, Contents: blobs, Gate: asked, System: System, TakeUp: a.Runs.TakeUp,
 	})
-	a.Arbiter = outside.New(outside.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, Shadow: a.Config.Shadow, Counted: a.Config.EffectsPerHour > 0, Place: a.named})
-	a.Inquiry = incidents.New(incidents.Parts{Docs: a.Log, Gate: asked, Clock: a.clock, IDs: ids, Place: a.named})
+	a.Outside = outside.New(outside.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, Shadow: a.Config.Shadow, Counted: a.Config.EffectsPerHour > 0, Place: a.named})
+	a.Incidents = incidents.New(incidents.Parts{Docs: a.Log, Gate: asked, Clock: a.clock, IDs: ids, Place: a.named})
 	a.Labels = labels.New(labels.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, Place: a.named})
 	if err := a.dispatch(ids, blobs, asked); err != nil {
 		return err
 	}
-	a.Steward = workspaces.New(workspaces.Parts{Log: a.counted, Docs: a.Log, Gate: asked, IDs: ids, Owner: a.Gate.Owner, IssueKey: a.Gate.IssueKey})
+	a.Workspaces = workspaces.New(workspaces.Parts{Log: a.counted, Docs: a.Log, Gate: asked, IDs: ids, Owner: a.Gate.Owner, IssueKey: a.Gate.IssueKey})
 	a.Rooms = rooms.New(rooms.Parts{Log: a.counted, Docs: a.Log, Gate: asked, IDs: ids})
 	bootstrap, err := a.secret(bootstrapFile, "bootstrap_key_invalid")
 	if err != nil {
 		return err
 	}
-	a.Registrar = identity.New(identity.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, IDs: ids, Entropy: rand.Reader, Secret: a.Gate.Secret, BootstrapToken: hex.EncodeToString(bootstrap)})
+	a.Identity = identity.New(identity.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, IDs: ids, Entropy: rand.Reader, Secret: a.Gate.Secret, BootstrapToken: hex.EncodeToString(bootstrap)})
 	if a.member != nil {
-		a.Runs.Mine, a.Sweeper.Mine, a.Sweeper.Leads = a.Keeper.Mine, a.Keeper.Mine, a.leads.Load
+		a.Runs.Mine, a.GC.Mine, a.GC.Leads = a.Spaces.Mine, a.Spaces.Mine, a.leads.Load
 	}
-	a.Keeper.SetOccupants(a.Runs)
+	a.Spaces.SetOccupants(a.Runs)
 	a.Gate.OnHalt(a.Runs.Halt)
 	a.Gate.OnLift(a.Runs.Lifted)
 	return a.serve(ids, blobs)

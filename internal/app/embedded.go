@@ -115,7 +115,7 @@ func (d *desk) Claim(ctx context.Context, wait time.Duration) (errand.Work, erro
 	late, stop := d.a.clock.NewTimer(min(max(wait, 0), runner.Poll))
 	defer stop()
 	for {
-		heard, deaf := d.a.Hands.Listen(errand.Operations)
+		heard, deaf := d.a.Engines.Listen(errand.Operations)
 		w, err := d.next(ctx)
 		if !errors.Is(err, errand.ErrNothing) || wait <= 0 {
 			deaf()
@@ -148,7 +148,7 @@ func (d *desk) next(ctx context.Context) (errand.Work, error) {
 		if d.full(ws) {
 			continue
 		}
-		if offers, err := d.a.Hands.Offers(ctx, ws, want); err != nil || !offers {
+		if offers, err := d.a.Engines.Offers(ctx, ws, want); err != nil || !offers {
 			continue
 		}
 		may, err := d.mayClaim(ctx, ws)
@@ -158,7 +158,7 @@ func (d *desk) next(ctx context.Context) (errand.Work, error) {
 		var doc run.Run
 		var token string
 		if err == nil {
-			doc, token, err = d.a.Hands.Claim(ctx, d.origin(), ws, want)
+			doc, token, err = d.a.Engines.Claim(ctx, d.origin(), ws, want)
 		}
 		if errors.Is(err, errand.ErrNothing) {
 			continue
@@ -168,11 +168,11 @@ func (d *desk) next(ctx context.Context) (errand.Work, error) {
 			continue
 		}
 		d.take(ws)
-		given, err := d.a.Hands.Given(ctx, doc)
+		given, err := d.a.Engines.Given(ctx, doc)
 		if err != nil {
 			d.done(errand.Work{Workspace: ws})
 		}
-		return errand.Work{Lasts: doc.Claim.Until.Sub(doc.Claim.Since), Workspace: ws, Run: doc.ID, Token: token, Permit: d.a.Hands.ClaimPermit(doc), Fence: doc.Fence, Input: given}, err
+		return errand.Work{Lasts: doc.Claim.Until.Sub(doc.Claim.Since), Workspace: ws, Run: doc.ID, Token: token, Permit: d.a.Engines.ClaimPermit(doc), Fence: doc.Fence, Input: given}, err
 	}
 	if failed != nil {
 		// The engine of the daemon serves every workspace: what one of them denies is no reason to end, as it is for one outside.
@@ -183,7 +183,7 @@ func (d *desk) next(ctx context.Context) (errand.Work, error) {
 
 // fits reports whether an order can be executed by this daemon: its space is here, or nowhere any more, which is to be said.
 func (a *App) fits(ctx context.Context, doc run.Run) (bool, error) {
-	given, err := a.Hands.Given(ctx, doc)
+	given, err := a.Engines.Given(ctx, doc)
 	if err != nil {
 		return true, nil // who claims it finds out what is wrong with it
 	}
@@ -191,14 +191,14 @@ func (a *App) fits(ctx context.Context, doc run.Run) (bool, error) {
 	if !ok {
 		return true, nil
 	}
-	s, err := a.Keeper.Space(ctx, doc.Workspace, order.Space)
+	s, err := a.Spaces.Space(ctx, doc.Workspace, order.Space)
 	if fault.KindOf(err) == fault.NotFound || err == nil && s.Status == space.Destroyed {
 		return true, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	return a.Keeper.Mine(ctx, s)
+	return a.Spaces.Mine(ctx, s)
 }
 
 // mayClaim makes the engine known in a workspace, and reports whether it may claim runs there. Where the workspace is archived, or the engine
@@ -234,22 +234,22 @@ func (d *desk) register(ctx context.Context, ws id.Workspace) error {
 
 // Renew implements errand.Claims.
 func (d *desk) Renew(ctx context.Context, w errand.Work) error {
-	_, err := d.a.Hands.Renew(ctx, d.origin(), d.hold(w))
+	_, err := d.a.Engines.Renew(ctx, d.origin(), d.hold(w))
 	return err
 }
 
 // Release implements errand.Claims.
 func (d *desk) Release(ctx context.Context, w errand.Work) error {
-	_, err := d.a.Hands.Release(ctx, d.origin(), d.hold(w))
+	_, err := d.a.Engines.Release(ctx, d.origin(), d.hold(w))
 	return err
 }
 
 // End implements errand.Claims.
 func (d *desk) End(ctx context.Context, w errand.Work, r errand.Result) (err error) {
 	if r.Failure != "" {
-		_, err = d.a.Hands.Fail(ctx, d.origin(), d.hold(w), r.Failure, r.Message, r.Output)
+		_, err = d.a.Engines.Fail(ctx, d.origin(), d.hold(w), r.Failure, r.Message, r.Output)
 	} else {
-		_, err = d.a.Hands.Complete(ctx, d.origin(), d.hold(w), r.Summary, r.Output)
+		_, err = d.a.Engines.Complete(ctx, d.origin(), d.hold(w), r.Summary, r.Output)
 	}
 	return err
 }
@@ -260,7 +260,7 @@ func (d *desk) Past(ctx context.Context, w errand.Work) ([]errand.Progress, erro
 	of := engines.Of{Run: w.Run}
 	calls := map[id.Step]step.Call{}
 	for after := ""; ; {
-		found, err := d.a.Hands.Calls(ctx, w.Workspace, of, after, page)
+		found, err := d.a.Engines.Calls(ctx, w.Workspace, of, after, page)
 		if err != nil {
 			return nil, err
 		}
@@ -276,7 +276,7 @@ func (d *desk) Past(ctx context.Context, w errand.Work) ([]errand.Progress, erro
 	}
 	var past []errand.Progress
 	for after := ""; ; {
-		found, err := d.a.Hands.Steps(ctx, w.Workspace, of, after, page)
+		found, err := d.a.Engines.Steps(ctx, w.Workspace, of, after, page)
 		if err != nil {
 			return nil, err
 		}
@@ -298,7 +298,7 @@ func (d *desk) Step(ctx context.Context, w errand.Work, index int) (id.Step, err
 	if err != nil {
 		return "", err
 	}
-	s, err := d.a.Hands.AddStep(ctx, d.origin(), d.hold(w), engines.StepRequest{Kind: errand.StepKind, Title: "operation " + strconv.Itoa(index+1), Input: input})
+	s, err := d.a.Engines.AddStep(ctx, d.origin(), d.hold(w), engines.StepRequest{Kind: errand.StepKind, Title: "operation " + strconv.Itoa(index+1), Input: input})
 	return s.ID, err
 }
 
@@ -308,16 +308,16 @@ func (d *desk) Invoke(ctx context.Context, w errand.Work, s id.Step, index int, 
 	if err != nil {
 		return errand.Verdict{}, err
 	}
-	c, no, err := d.a.Hands.Invoke(ctx, d.origin(), w.Workspace, w.Token, engines.CallRequest{Step: s, Tool: errand.Tool(operation), Input: input})
+	c, no, err := d.a.Engines.Invoke(ctx, d.origin(), w.Workspace, w.Token, engines.CallRequest{Step: s, Tool: errand.Tool(operation), Input: input})
 	if no != nil {
 		return errand.Verdict{Asks: no.Decision.Outcome == policy.RequireApproval, Code: no.Decision.ReasonCode, Reason: no.Decision.Reason}, nil
 	}
-	return errand.Verdict{Call: c.ID, Permit: d.a.Hands.CallPermit(w.Workspace, c)}, err
+	return errand.Verdict{Call: c.ID, Permit: d.a.Engines.CallPermit(w.Workspace, c)}, err
 }
 
 // Operate implements errand.Records.
 func (d *desk) Operate(ctx context.Context, w errand.Work, call id.ToolCall, in id.Space, operation json.RawMessage) (errand.Outcome, error) {
-	asked, err := d.a.Hands.Find(ctx, w.Workspace, w.Run)
+	asked, err := d.a.Engines.Find(ctx, w.Workspace, w.Run)
 	if err != nil {
 		return errand.Outcome{}, err
 	}
@@ -331,7 +331,9 @@ func (d *desk) Operate(ctx context.Context, w errand.Work, call id.ToolCall, in 
 	}
 	doc, err := d.a.Runs.Start(context.WithoutCancel(ctx), event.Origin{Principal: asked.CreatedBy, Token: asked.Token, Correlation: asked.Correlation}, runs.Request{
 		Workspace: w.Workspace, Space: in, Message: message,
-		Under: func(ctx context.Context) (run.Under, error) { return d.a.Hands.Vouch(ctx, w.Workspace, w.Token, call) },
+		Under: func(ctx context.Context) (run.Under, error) {
+			return d.a.Engines.Vouch(ctx, w.Workspace, w.Token, call)
+		},
 	})
 	for err == nil && !doc.Status.Ended() {
 		_, asks := doc.Pending()
@@ -351,9 +353,9 @@ func (d *desk) Conclude(ctx context.Context, w errand.Work, call id.ToolCall, pe
 	}
 	by := engines.Shown{Token: w.Token, Permit: permit}
 	if o.OK {
-		_, err = d.a.Hands.Succeed(ctx, d.origin(), w.Workspace, by, call, raw)
+		_, err = d.a.Engines.Succeed(ctx, d.origin(), w.Workspace, by, call, raw)
 	} else {
-		_, err = d.a.Hands.FailCall(ctx, d.origin(), w.Workspace, by, call, raw, "the operation did not succeed; its run says why")
+		_, err = d.a.Engines.FailCall(ctx, d.origin(), w.Workspace, by, call, raw, "the operation did not succeed; its run says why")
 	}
 	if fault.CodeOf(err) == step.ErrCallEnded.Code {
 		return nil // it was recorded, and the answer lost

@@ -164,7 +164,7 @@ func TestThreat29RedactionIsNoWayToRewriteHistory(t *testing.T) {
 	// One by one as a person does it, and the rest as a program would.
 	origin := event.Origin{Principal: a.Owner}
 	for _, e := range confided[:3] {
-		if _, err := a.Redact.Redact(ctx, origin, ws, redaction.Request{Event: e.ID, Reason: "it was a mistake"}); err != nil {
+		if _, err := a.Redaction.Redact(ctx, origin, ws, redaction.Request{Event: e.ID, Reason: "it was a mistake"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -399,7 +399,7 @@ func TestARedactionBesideAReaderIsFinishedLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range confided {
-		_, err := a.Redact.Redact(ctx, event.Origin{Principal: a.Owner}, ws, redaction.Request{Event: e.ID, Reason: "all"})
+		_, err := a.Redaction.Redact(ctx, event.Origin{Principal: a.Owner}, ws, redaction.Request{Event: e.ID, Reason: "all"})
 		if err != nil && fault.CodeOf(err) != "log_held" {
 			t.Fatal(err)
 		}
@@ -413,7 +413,7 @@ func TestARedactionBesideAReaderIsFinishedLater(t *testing.T) {
 	if err := look.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Redact.Recover(ctx); err != nil {
+	if err := a.Redaction.Recover(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if found := holders(t, dir); len(found) > 0 {

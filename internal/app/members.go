@@ -190,7 +190,7 @@ func (s single) Remove(_ context.Context, n id.Node) error {
 
 // takeCensus wires what knows the nodes.
 func (a *App) takeCensus() {
-	a.Nodes = nodes.New(nodes.Parts{Members: a.members(), Gate: a.Gate, System: System, GiveUp: a.Keeper.GiveUp})
+	a.Nodes = nodes.New(nodes.Parts{Members: a.members(), Gate: a.Gate, System: System, GiveUp: a.Spaces.GiveUp})
 }
 
 // shares is what the keeper needs to know of other daemons.
@@ -220,10 +220,10 @@ func (a *App) openBlobs(ctx context.Context) (*disk.Blobs, error) {
 
 // recoverAlone puts in order what only one daemon of a log may.
 func (a *App) recoverAlone(ctx context.Context) error {
-	if err := a.Mover.Recover(ctx); err != nil {
+	if err := a.Transfer.Recover(ctx); err != nil {
 		return err
 	}
-	if err := a.Redact.Recover(ctx); fault.CodeOf(err) == "redaction_open" {
+	if err := a.Redaction.Recover(ctx); fault.CodeOf(err) == "redaction_open" {
 		a.logger.Warn("a redaction is not done yet", "code", "redaction_open", "error", err) // it is tried again
 	} else if err != nil {
 		return err

@@ -55,7 +55,7 @@ func TestAWorkspaceWithRedactedEventsMoves(t *testing.T) {
 	}
 	origin := event.Origin{Principal: a.Owner}
 	for _, e := range confided[:49] {
-		if _, err := a.Redact.Redact(ctx, origin, ws, redaction.Request{Event: e.ID, Reason: "a mistake"}); err != nil {
+		if _, err := a.Redaction.Redact(ctx, origin, ws, redaction.Request{Event: e.ID, Reason: "a mistake"}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -41,29 +41,29 @@ func (a *App) serve(ids *id.Source, blobs *disk.Blobs) error {
 		}
 	}
 	services := httpapi.Services{
-		Gate:       a.Gate,
-		Keeper:     a.Keeper,
-		Executor:   a.Runs,
-		Dispatcher: a.Hands,
-		Rooms:      a.Rooms, Steward: a.Steward, Librarian: a.Library,
-		Reader:       query.New(a.Log, Definitions()...),
+		Gate:    a.Gate,
+		Spaces:  a.Spaces,
+		Runs:    a.Runs,
+		Engines: a.Engines,
+		Rooms:   a.Rooms, Workspaces: a.Workspaces, Search: a.Search,
+		Query:        query.New(a.Log, Definitions()...),
 		Log:          a.Log,
 		Prover:       a.Prover,
-		Redactor:     a.Redact,
-		Mover:        a.Mover,
-		Arbiter:      a.Arbiter,
+		Redaction:    a.Redaction,
+		Transfer:     a.Transfer,
+		Outside:      a.Outside,
 		MaxWorkspace: a.Config.MaxWorkspace,
-		Sweeper:      a.Sweeper,
+		GC:           a.GC,
 		Spool:        blobs.Spool,
-		Registrar:    a.Registrar,
-		Investigator: a.Inquiry,
+		Identity:     a.Identity,
+		Incidents:    a.Incidents,
 		Nodes:        a.Nodes,
-		Custodian:    a.Labels,
+		Labels:       a.Labels,
 		Docs:         a.Log,
 		Metrics:      a.metrics.Handler(),
 		Tally:        func(ws id.Workspace) httpapi.Tally { return httpapi.Tally(a.metrics.Tally(ws)) },
 		Checks: []httpapi.Check{
-			{Name: "log", Try: a.writable, Keep: time.Second}, {Name: "tiers", Try: a.Keeper.Try, Keep: tiersAge},
+			{Name: "log", Try: a.writable, Keep: time.Second}, {Name: "tiers", Try: a.Spaces.Try, Keep: tiersAge},
 			{Name: "checkpoints", Try: a.Signer.Ready, Keep: time.Second},
 			{Name: "disk", Try: func(context.Context) error { return blobs.Room() }, Keep: time.Second},
 		},
@@ -203,7 +203,7 @@ func (a *App) watch(ctx context.Context) error {
 // index takes what is new in the log into the index, so that whoever searches need not wait for it.
 func (a *App) index(ctx context.Context) error {
 	every(a.clock, ctx.Done(), stepPeriod, func(time.Time) {
-		if err := a.Library.Step(ctx); err != nil && ctx.Err() == nil {
+		if err := a.Search.Step(ctx); err != nil && ctx.Err() == nil {
 			a.logger.Error("take what is new into the index", "code", "index_not_current", "error", err)
 		}
 	})
@@ -234,7 +234,7 @@ func (a *App) mend(ctx context.Context) error {
 // syncSnapshots makes the snapshots of spaces durable, beside the operations that make them.
 func (a *App) syncSnapshots(ctx context.Context) error {
 	every(a.clock, ctx.Done(), stepPeriod, func(time.Time) {
-		if err := a.Keeper.Sync(ctx); err != nil && ctx.Err() == nil {
+		if err := a.Spaces.Sync(ctx); err != nil && ctx.Err() == nil {
 			a.logger.Error("make snapshots durable", "code", "snapshots_not_durable", "error", err)
 		}
 	})
@@ -252,7 +252,7 @@ func (a *App) sweep(ctx context.Context) error {
 		if n++; n%int(gc.Every/wait) != 2 {
 			return
 		}
-		if err := a.Sweeper.Step(ctx, id.DefaultWorkspace, a.Owner); err != nil && ctx.Err() == nil {
+		if err := a.GC.Step(ctx, id.DefaultWorkspace, a.Owner); err != nil && ctx.Err() == nil {
 			a.logger.Error("sweep", "code", "sweep_failed", "error", err)
 		}
 	})
@@ -263,9 +263,9 @@ func (a *App) sweep(ctx context.Context) error {
 func (a *App) forget(ctx context.Context) error {
 	finished := a.clock.Now()
 	a.steadily(ctx.Done(), func(now time.Time) {
-		err := a.Redact.Step(ctx, now)
+		err := a.Redaction.Step(ctx, now)
 		if now.Sub(finished) >= time.Minute {
-			err = errors.Join(err, a.Redact.Recover(ctx))
+			err = errors.Join(err, a.Redaction.Recover(ctx))
 			finished = now
 		}
 		if err != nil && ctx.Err() == nil {
@@ -288,7 +288,7 @@ func (a *App) expire(ctx context.Context) error {
 // tick ends the spaces that have expired.
 func (a *App) tick(ctx context.Context) error {
 	a.steadily(ctx.Done(), func(now time.Time) {
-		if err := a.Keeper.Step(ctx, now); err != nil && ctx.Err() == nil {
+		if err := a.Spaces.Step(ctx, now); err != nil && ctx.Err() == nil {
 			a.logger.Error("end what has expired", "code", "spaces_not_expired", "error", err)
 		}
 	})
@@ -347,13 +347,13 @@ const settleTime = 5 * time.Second
 // when the log was closed.
 func (a *App) settle() <-chan struct{} {
 	settled := make(chan struct{})
-	if a.Hands == nil {
+	if a.Engines == nil {
 		close(settled)
 		return settled
 	}
 	go func() {
 		defer close(settled)
-		a.Hands.Wait()
+		a.Engines.Wait()
 	}()
 	late, stop := a.clock.NewTimer(settleTime)
 	defer stop()
@@ -374,8 +374,8 @@ func (a *App) Close() error {
 			_ = os.Remove(a.path(stateFile))
 		}
 		settled := a.settle()
-		if a.Keeper != nil {
-			errs = append(errs, a.Keeper.Close())
+		if a.Spaces != nil {
+			errs = append(errs, a.Spaces.Close())
 		}
 		for _, close := range a.closers {
 			errs = append(errs, close())

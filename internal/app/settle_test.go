@@ -37,11 +37,11 @@ func TestADaemonEndsWhileEvidenceCannotBeCollected(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.Hands.Log = mute{a.Hands.Log}
+	a.Engines.Log = mute{a.Engines.Log}
 	owner := event.Origin{Principal: a.Owner}
-	doc, err := a.Hands.Create(t.Context(), owner, engines.Request{Workspace: id.DefaultWorkspace, Room: spaces.DefaultRoom, Title: "a run"})
+	doc, err := a.Engines.Create(t.Context(), owner, engines.Request{Workspace: id.DefaultWorkspace, Room: spaces.DefaultRoom, Title: "a run"})
 	if err == nil {
-		_, err = a.Hands.Cancel(t.Context(), owner, id.DefaultWorkspace, doc.ID, "")
+		_, err = a.Engines.Cancel(t.Context(), owner, id.DefaultWorkspace, doc.ID, "")
 	}
 	if err != nil {
 		t.Fatal(err)

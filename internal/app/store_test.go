@@ -79,7 +79,7 @@ func TestLogInADatabase(t *testing.T) {
 	go func() { ended <- a.Run(ctx, func(app.State) { close(ready) }) }()
 	<-ready
 	origin := event.Origin{Principal: a.Owner}
-	s, err := a.Keeper.Create(t.Context(), origin, spaces.Request{Workspace: id.DefaultWorkspace, Name: "test"})
+	s, err := a.Spaces.Create(t.Context(), origin, spaces.Request{Workspace: id.DefaultWorkspace, Name: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +241,7 @@ func TestSpacesElsewhere(t *testing.T) {
 	}
 	mine, theirs := t.TempDir(), t.TempDir()
 	a := open(mine)
-	s, err := a.Keeper.Create(t.Context(), event.Origin{Principal: a.Owner}, spaces.Request{Workspace: id.DefaultWorkspace, Name: "mine"})
+	s, err := a.Spaces.Create(t.Context(), event.Origin{Principal: a.Owner}, spaces.Request{Workspace: id.DefaultWorkspace, Name: "mine"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,20 +249,20 @@ func TestSpacesElsewhere(t *testing.T) {
 	if doc, _, err := projection.Load[space.Space](t.Context(), b.Log, id.DefaultWorkspace, space.Projection, string(s.ID)); err != nil || doc.Status == space.Destroyed {
 		t.Errorf("the space is %+v, %v", doc, err)
 	}
-	if _, err := b.Keeper.Keep(t.Context(), id.DefaultWorkspace, s.ID); !errors.Is(err, space.ErrFilesMissing) {
+	if _, err := b.Spaces.Keep(t.Context(), id.DefaultWorkspace, s.ID); !errors.Is(err, space.ErrFilesMissing) {
 		t.Errorf("its files: %v, want %v", err, space.ErrFilesMissing)
 	}
-	if err := b.Keeper.Step(t.Context(), time.Now().Add(365*24*time.Hour)); err != nil {
+	if err := b.Spaces.Step(t.Context(), time.Now().Add(365*24*time.Hour)); err != nil {
 		t.Errorf("its time is over, elsewhere: %v", err)
 	}
-	if err := b.Sweeper.Step(t.Context(), id.DefaultWorkspace, b.Owner); err != nil {
+	if err := b.GC.Step(t.Context(), id.DefaultWorkspace, b.Owner); err != nil {
 		t.Errorf("a sweep: %v", err)
 	}
 	first, err := b.Log.Read(t.Context(), journal.Query{Workspace: id.DefaultWorkspace, Types: []string{space.EventCreated}, Limit: 1})
 	if err != nil || len(first) != 1 {
 		t.Fatal(first, err)
 	}
-	if left, err := b.Sweeper.ForgetContent(t.Context(), first); err != nil {
+	if left, err := b.GC.ForgetContent(t.Context(), first); err != nil {
 		t.Errorf("to forget content: %+v, %v", left, err)
 	}
 	if entries, err := filepath.Glob(filepath.Join(theirs, "spaces", "spc_*")); err != nil || len(entries) != 0 {
@@ -272,10 +272,10 @@ func TestSpacesElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	a = open(mine) // and again, while the other one works
-	if _, err := a.Keeper.Keep(t.Context(), id.DefaultWorkspace, s.ID); err != nil {
+	if _, err := a.Spaces.Keep(t.Context(), id.DefaultWorkspace, s.ID); err != nil {
 		t.Errorf("back where the files are: %v", err)
 	}
-	if doc, err := a.Keeper.Space(t.Context(), id.DefaultWorkspace, s.ID); err != nil || doc.Status != space.Ready {
+	if doc, err := a.Spaces.Space(t.Context(), id.DefaultWorkspace, s.ID); err != nil || doc.Status != space.Ready {
 		t.Errorf("the space is %+v, %v", doc, err)
 	}
 	for _, one := range []*app.App{a, b} {

@@ -123,7 +123,7 @@ func holdsWhatItHeld(t *testing.T, a *app.App) {
 	if _, err := a.Gate.Decide(ctx, owner, ws, open[0].ID, policy.Answer{Decision: policy.Refuse}); err != nil && fault.CodeOf(err) != "approval_expired" {
 		t.Errorf("answer the old question: %v", err)
 	}
-	file, err := a.Keeper.ReadFile(ctx, owner, ws, report.Space, "report.md", spaces.Any)
+	file, err := a.Spaces.ReadFile(ctx, owner, ws, report.Space, "report.md", spaces.Any)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,19 +63,19 @@ type Stack struct {
 	Owner   id.Principal
 	Origin  event.Origin // the owner's
 
-	Log      *Tap // of the daemon that lives
-	Docs     projection.Store
-	Blobs    blob.Store
-	Live     livestream.Store
-	Keys     *memory.Keys // under which contents are sealed
-	Store    *disk.Spaces
-	Tier     *namespace.Tier
-	Gate     *gate.Gate
-	Keeper   *spaces.Service
-	Runs     *runs.Service
-	Hands    *engines.Service
-	Sweeper  *gc.Service
-	Redactor *redaction.Service
+	Log       *Tap // of the daemon that lives
+	Docs      projection.Store
+	Blobs     blob.Store
+	Live      livestream.Store
+	Keys      *memory.Keys // under which contents are sealed
+	Store     *disk.Spaces
+	Tier      *namespace.Tier
+	Gate      *gate.Gate
+	Spaces    *spaces.Service
+	Runs      *runs.Service
+	Engines   *engines.Service
+	GC        *gc.Service
+	Redaction *redaction.Service
 
 	base  journal.Journal // below the tap
 	owner string          // of the tier
@@ -130,33 +130,33 @@ func (s *Stack) open() {
 	if s.Options.Light != nil {
 		tiers = slices.Insert(tiers, 0, space.Tier(s.Options.Light))
 	}
-	s.Keeper = spaces.New(spaces.Parts{
+	s.Spaces = spaces.New(spaces.Parts{
 		Log: s.Log, Docs: s.Docs, Gate: s.Gate, Library: s.Gate, Store: s.Store, Tiers: tiers, Place: s.Options.Place, Clock: s.Clock, IDs: s.IDs,
 		Logger: logger, MaxSpaces: s.Options.MaxSpaces, MaxLimits: s.Options.MaxLimits, FirstUID: s.first, System: app.System,
 	})
 	s.Runs = runs.New(runs.Parts{
-		Log: s.Log, Docs: s.Docs, Blobs: s.Blobs, Live: s.Live, Gate: s.Gate, Agents: s.Gate, Spaces: s.Keeper, Bundles: s.Gate,
+		Log: s.Log, Docs: s.Docs, Blobs: s.Blobs, Live: s.Live, Gate: s.Gate, Agents: s.Gate, Spaces: s.Spaces, Bundles: s.Gate,
 		Clock: s.Clock, IDs: s.IDs, Logger: logger, MaxContent: s.Options.Content,
 	})
-	s.Sweeper = gc.New(gc.Parts{
+	s.GC = gc.New(gc.Parts{
 		Log: s.Log, Docs: s.Docs, Gate: s.Gate, Blobs: s.Blobs, Live: s.Live, Spaces: s.Store, Rule: s.Options.Rule, Clock: s.Clock, Logger: logger, System: app.System,
 	})
-	s.Redactor = redaction.New(redaction.Parts{
-		Log: s.Log, Bodies: s.base.(journal.Redactor), Docs: s.Docs, Gate: s.Gate, Contents: []vault.Forgetter{s.Sweeper}, Clock: s.Clock, Logger: logger, System: app.System,
+	s.Redaction = redaction.New(redaction.Parts{
+		Log: s.Log, Bodies: s.base.(journal.Redactor), Docs: s.Docs, Gate: s.Gate, Contents: []vault.Forgetter{s.GC}, Clock: s.Clock, Logger: logger, System: app.System,
 	})
 	tokens, err := claim.NewTokens(make([]byte, claim.SecretBytes))
 	s.must(err)
-	s.Hands = engines.New(engines.Parts{
+	s.Engines = engines.New(engines.Parts{
 		Log: s.Log, Docs: s.Docs, Blobs: s.Blobs, MaxContent: s.Options.Content, Gate: s.Gate, Tokens: tokens, Clock: s.Clock, IDs: s.IDs, Logger: logger,
 		Place: func(context.Context, id.Workspace, id.Room, id.Thread) error { return nil },
 	})
-	s.Keeper.SetOccupants(s.Runs)
+	s.Spaces.SetOccupants(s.Runs)
 	s.Gate.OnHalt(s.Runs.Halt)
 	s.Gate.OnLift(s.Runs.Lifted)
 	s.Owner, err = s.Gate.Owner(ctx, WS, "owner")
 	s.must(err)
 	s.Origin = event.Origin{Principal: s.Owner}
-	s.must(s.Keeper.Recover(ctx))
+	s.must(s.Spaces.Recover(ctx))
 	if !s.Options.Idle {
 		s.Run()
 	}
@@ -231,8 +231,8 @@ func (s *Stack) end() {
 	if s.stop != nil {
 		s.stop()
 	}
-	s.Hands.Wait()
-	if err := s.Keeper.Close(); err != nil {
+	s.Engines.Wait()
+	if err := s.Spaces.Close(); err != nil {
 		s.T.Errorf("close the spaces: %v", err)
 	}
 	if err := s.Tier.Close(); err != nil {

@@ -121,9 +121,9 @@ func TestOfManyEnginesExactlyOneHasARun(t *testing.T) {
 	}
 	var mu sync.Mutex
 	got := map[id.Run]int{}
-	var engines sync.WaitGroup
+	var working sync.WaitGroup
 	for range 8 {
-		engines.Go(func() {
+		working.Go(func() {
 			for {
 				doc, _, err := h.Claim(context.Background(), h.owner, ws, engines.Wanted{})
 				if errors.Is(err, errand.ErrNothing) {
@@ -139,7 +139,7 @@ func TestOfManyEnginesExactlyOneHasARun(t *testing.T) {
 			}
 		})
 	}
-	engines.Wait()
+	working.Wait()
 	if len(got) != 5 {
 		t.Errorf("%d runs were claimed, want 5", len(got))
 	}
@@ -206,11 +206,11 @@ func TestThreat30NoWriteOfAnOldFence(t *testing.T) {
 			hold  engines.Hold
 			fence uint64
 		}
-		engines := make([]engine, 2)
+		two := make([]engine, 2)
 		newest := uint64(0)
 		over := false
 		for range rapid.IntRange(5, 40).Draw(rt, "moments") {
-			e := &engines[rapid.IntRange(0, 1).Draw(rt, "engine")]
+			e := &two[rapid.IntRange(0, 1).Draw(rt, "engine")]
 			h.Wait() // the evidence of a run that has ended is an event too
 			before := h.head()
 			var err error

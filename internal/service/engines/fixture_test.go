@@ -62,7 +62,7 @@ func (c *clock) move(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// house is a dispatcher in memory, with an owner and engines.
+// house is the engines service in memory, with an owner and engines.
 type house struct {
 	*engines.Service
 	t     testing.TB
@@ -97,7 +97,7 @@ func newHouseOn(t testing.TB, c *clock) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.Dispatcher = engines.New(engines.Parts{
+	h.Service = engines.New(engines.Parts{
 		Seal: seal,
 		Log:  h.log, Docs: h.log, Blobs: h.blobs, MaxContent: 1 << 30, Gate: h.gate, Tokens: tokens, Clock: h.clock, IDs: ids, Logger: slog.New(slog.DiscardHandler),
 		Place: func(context.Context, id.Workspace, id.Room, id.Thread) error { return nil },

@@ -38,7 +38,7 @@ func TestWhatAnEngineReportsUnderItsPermitIsPermitted(t *testing.T) {
 	if p, err = policy.OpenPermit(h.PermitKey(), k.Permit); err != nil || p.Kind != policy.PermitRun || p.Attempt != doc.Claim.Attempt || p.Fence != 1 {
 		t.Errorf("the permit of the claim: %+v, %v", p, err)
 	}
-	kept, err := h.Dispatcher.Call(ctx, ws, c.ID)
+	kept, err := h.Service.Call(ctx, ws, c.ID)
 	if err != nil || h.CallPermit(ws, kept) != h.CallPermit(ws, c) {
 		t.Errorf("a repeat is answered with another permit: %v", err)
 	}
@@ -152,12 +152,12 @@ func TestNoToolCallIsLeftRunning(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, c := range calls {
-				doc, err := h.Dispatcher.Call(ctx, ws, c)
+				doc, err := h.Service.Call(ctx, ws, c)
 				if err != nil || doc.Status != step.Unknown || doc.EndedAt.IsZero() || doc.As != policy.Attested || doc.Message == "" {
 					t.Fatalf("call %s: %+v, %v", c, doc, err)
 				}
 			}
-			if doc, err := h.Dispatcher.Call(ctx, ws, first.ID); err != nil || doc.Status != step.Succeeded {
+			if doc, err := h.Service.Call(ctx, ws, first.ID); err != nil || doc.Status != step.Succeeded {
 				t.Errorf("the call that had its result: %+v, %v", doc, err)
 			}
 			results := map[string]int{}

@@ -25,8 +25,8 @@ func (h held) Read(ctx context.Context, q journal.Query) ([]event.Event, error) 
 func TestWhoEndsManyRunsWaitsForTheirEvidence(t *testing.T) {
 	const runs, most = 400, 256
 	inBubble(t, func(t *testing.T, h *house) {
-		log := held{h.Dispatcher.Log, make(chan struct{})}
-		h.Dispatcher.Log = log
+		log := held{h.Service.Log, make(chan struct{})}
+		h.Service.Log = log
 		ended := 0
 		done := make(chan struct{})
 		go func() {

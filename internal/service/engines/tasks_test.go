@@ -101,11 +101,11 @@ func TestOfManyEnginesNoMoreThanMayHaveRuns(t *testing.T) {
 	}
 	ended := 0
 	for ended < runs {
-		var engines sync.WaitGroup
+		var working sync.WaitGroup
 		var mu sync.Mutex
 		var held []engines.Hold
 		for range 8 {
-			engines.Go(func() {
+			working.Go(func() {
 				doc, token, err := h.Claim(ctx, h.owner, ws, engines.Wanted{})
 				if errors.Is(err, errand.ErrNothing) {
 					return
@@ -119,7 +119,7 @@ func TestOfManyEnginesNoMoreThanMayHaveRuns(t *testing.T) {
 				held = append(held, engines.Hold{Workspace: ws, Run: doc.ID, Token: token})
 			})
 		}
-		engines.Wait()
+		working.Wait()
 		load, _, err := projection.Load[run.Load](ctx, h.log, ws, run.LoadProjection, string(ws))
 		if err != nil || len(held) != most || len(load.Running) != most {
 			t.Fatalf("%d engines have runs, %d run, %v; want %d", len(held), len(load.Running), err, most)

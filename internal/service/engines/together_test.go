@@ -231,7 +231,7 @@ func (w *world) join(t *testing.T, address string, n int, skew time.Duration, ke
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Dispatcher = engines.New(engines.Parts{
+	m.Service = engines.New(engines.Parts{
 		Log: m.log, Docs: m.log, Blobs: w.blobs, MaxContent: 1 << 30, Gate: g, Tokens: tokens, Seal: seal, Clock: c, IDs: ids, Logger: slog.New(slog.DiscardHandler), Together: true,
 		Place: func(context.Context, id.Workspace, id.Room, id.Thread) error { return nil },
 	})
@@ -276,14 +276,14 @@ func together(t *testing.T, server *pgtest.Server, seed uint64) {
 		}
 		w.runs[doc.ID] = true
 	}
-	var engines sync.WaitGroup
+	var working sync.WaitGroup
 	for n := range 3 {
 		own := rand.New(rand.NewPCG(seed, uint64(n)+1))
-		engines.Go(func() { w.engine(ctx, own) })
+		working.Go(func() { w.engine(ctx, own) })
 	}
 	over := make(chan struct{})
 	go func() {
-		engines.Wait()
+		working.Wait()
 		close(over)
 	}()
 	w.trouble(dice, server, over)

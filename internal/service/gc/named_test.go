@@ -16,7 +16,7 @@ func TestNamesAreRemembered(t *testing.T) {
 	for _, remember := range []int{0, 1, 3, 4, 5, 1000} { // there are four names at the last
 		t.Run(fmt.Sprint(remember), func(t *testing.T) {
 			s := open(t, testkit.Options{})
-			s.Sweeper.Remember = remember
+			s.GC.Remember = remember
 			in := s.Space().ID
 			same := func() run.Run {
 				t.Helper()

@@ -91,7 +91,7 @@ func open(t *testing.T) *office {
 		t.Fatal(err)
 	}
 	o := &office{t: t, gate: g, log: log, clock: c}
-	o.Registrar = identity.New(identity.Parts{Log: log, Docs: log, Gate: g, Clock: c, IDs: ids, Entropy: entropy, Secret: []byte("0123456789abcdef0123456789abcdef")})
+	o.Service = identity.New(identity.Parts{Log: log, Docs: log, Gate: g, Clock: c, IDs: ids, Entropy: entropy, Secret: []byte("0123456789abcdef0123456789abcdef")})
 	ctx := t.Context()
 	if o.owner, err = g.Owner(ctx, ws, "Olga"); err != nil {
 		t.Fatal(err)

@@ -62,7 +62,7 @@ func (h *house) gone(events []event.Event) bool {
 
 // again is a redactor that has just been started on the same log.
 func (h *house) again() {
-	h.Redactor = redaction.New(h.Parts)
+	h.Service = redaction.New(h.Parts)
 }
 
 func (h *house) count(typ string) int {

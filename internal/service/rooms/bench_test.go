@@ -33,7 +33,7 @@ func BenchmarkThread(b *testing.B) {
 		if h.gate, err = gate.New(gate.Parts{Log: log, Docs: log, Evaluator: cedar.New(), Clock: c, IDs: h.ids, Entropy: rand.Reader}); err != nil {
 			b.Fatal(err)
 		}
-		h.Moderator = rooms.New(rooms.Parts{Log: log, Docs: log, Gate: h.gate, IDs: h.ids})
+		h.Service = rooms.New(rooms.Parts{Log: log, Docs: log, Gate: h.gate, IDs: h.ids})
 		owner, err := h.gate.Owner(b.Context(), ws, "Olga")
 		if err != nil {
 			b.Fatal(err)

@@ -76,14 +76,14 @@ func TestARunThatIsRefusedByItsSpaceIsGivenAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := runs.Request{Workspace: made.Workspace, Space: made.ID, Message: message, Key: "once", Unless: s.Keeper.HasContexts}
+	q := runs.Request{Workspace: made.Workspace, Space: made.ID, Message: message, Key: "once", Unless: s.Spaces.HasContexts}
 	origin := event.Origin{Principal: made.CreatedBy}
 	first, err := s.Runs.Start(t.Context(), origin, q)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.Rest(first.ID)
-	if _, err := s.Keeper.Promote(t.Context(), origin, made.Workspace, made.ID, "", space.Why{Code: space.WhyRequested}); err != nil {
+	if _, err := s.Spaces.Promote(t.Context(), origin, made.Workspace, made.ID, "", space.Why{Code: space.WhyRequested}); err != nil {
 		t.Fatal(err)
 	}
 	if again, err := s.Runs.Start(t.Context(), origin, q); err != nil || again.ID != first.ID {

@@ -66,11 +66,11 @@ func TestARunHasATimeOfItsOwn(t *testing.T) {
 	if got := doc.KeptUntil.Sub(doc.EndedAt).Round(time.Minute); doc.Retention != 3600 || got != time.Hour {
 		t.Errorf("it says %d seconds and is kept for %s", doc.Retention, got)
 	}
-	if err := s.Redactor.Step(t.Context(), doc.KeptUntil.Add(-time.Nanosecond)); err != nil || !s.Find(doc.ID).Forgotten.IsZero() {
+	if err := s.Redaction.Step(t.Context(), doc.KeptUntil.Add(-time.Nanosecond)); err != nil || !s.Find(doc.ID).Forgotten.IsZero() {
 		t.Fatalf("too early: %v", err)
 	}
 	s.Crash()
-	if err := s.Redactor.Step(t.Context(), doc.KeptUntil); err != nil || s.Find(doc.ID).Forgotten.IsZero() {
+	if err := s.Redaction.Step(t.Context(), doc.KeptUntil); err != nil || s.Find(doc.ID).Forgotten.IsZero() {
 		t.Fatalf("in time: %v", err)
 	}
 	for _, e := range s.Events(0) {

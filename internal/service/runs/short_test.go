@@ -179,7 +179,7 @@ func TestARunThatCannotBeginAtOnceIsRecordedFirst(t *testing.T) {
 		}
 		s.Ended(doc.ID)
 	}
-	leave, err := s.Keeper.Seize(in)
+	leave, err := s.Spaces.Seize(in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,10 +259,10 @@ func TestADaemonThatEndsAnswersWhoAsks(t *testing.T) {
 		wait.Wait()
 	}
 	var wait sync.WaitGroup
-	runs := s.Runs
+	service := s.Runs
 	for range 16 {
 		wait.Go(func() {
-			_, _ = runs.Start(context.WithoutCancel(t.Context()), s.Origin, runs.Request{Workspace: testkit.WS, Space: in, Message: s.Message(`[{"type":"shell","command":"true"}]`), Waits: true})
+			_, _ = service.Start(context.WithoutCancel(t.Context()), s.Origin, runs.Request{Workspace: testkit.WS, Space: in, Message: s.Message(`[{"type":"shell","command":"true"}]`), Waits: true})
 		})
 	}
 	s.Restart()

@@ -146,7 +146,7 @@ func (p *player) do(words []string, operations string) []string {
 	case "cancel":
 		return append(p.try(p.Runs.Cancel(ctx, p.Origin, testkit.WS, p.run, rest)), p.rest()...)
 	case "destroy":
-		_, err := p.Keeper.Destroy(ctx, p.Origin, testkit.WS, p.space)
+		_, err := p.Spaces.Destroy(ctx, p.Origin, testkit.WS, p.space)
 		return p.try(err)
 	case "restart":
 		p.Restart()
@@ -178,7 +178,7 @@ func (p *player) do(words []string, operations string) []string {
 		}
 		return append(p.try(err), p.rest()...)
 	case "kill-init": // the space ends by itself
-		instance, err := p.Keeper.Instance(ctx, testkit.WS, p.space)
+		instance, err := p.Spaces.Instance(ctx, testkit.WS, p.space)
 		p.must(err)
 		p.must(instance.Close())
 	case "look": // look N: the run that was the Nth to be named

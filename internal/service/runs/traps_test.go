@@ -173,7 +173,7 @@ func TestTrapIdempotencyKeyBurntByARejection(t *testing.T) {
 		t.Fatalf("the corrected request: %v", err)
 	}
 	s.Ended(first.ID)
-	if _, err := s.Keeper.Destroy(s.Context(), s.Origin, testkit.WS, in); err != nil {
+	if _, err := s.Spaces.Destroy(s.Context(), s.Origin, testkit.WS, in); err != nil {
 		t.Fatal(err)
 	}
 	again, err := s.Runs.Start(s.Context(), s.Origin, q)
@@ -216,12 +216,12 @@ func TestTrapQueueQuotaUnderConcurrency(t *testing.T) {
 		t.Errorf("%d runs were taken and %d refused; want %d and %d", taken, full, runs.MaxQueued, runs.MaxQueued+1)
 	}
 	// Destroying the space ends them all.
-	if _, err := s.Keeper.Destroy(s.Context(), s.Origin, testkit.WS, in); err != nil {
+	if _, err := s.Spaces.Destroy(s.Context(), s.Origin, testkit.WS, in); err != nil {
 		t.Fatal(err)
 	}
-	runs, err := s.Runs.List(s.Context(), testkit.WS, runs.Filter{Space: in, Status: run.Cancelled}, "", 1000)
-	if err != nil || len(runs) != runs.MaxQueued {
-		t.Errorf("%d runs were cancelled, %v; want %d", len(runs), err, runs.MaxQueued)
+	cancelled, err := s.Runs.List(s.Context(), testkit.WS, runs.Filter{Space: in, Status: run.Cancelled}, "", 1000)
+	if err != nil || len(cancelled) != runs.MaxQueued {
+		t.Errorf("%d runs were cancelled, %v; want %d", len(cancelled), err, runs.MaxQueued)
 	}
 }
 
@@ -242,7 +242,7 @@ func TestRunsQueueInOrderAndSpacesGoSideBySide(t *testing.T) {
 	if doc := s.Find(others[0]); doc.Status != run.Queued {
 		t.Errorf("the second run is %s while the first is under way", doc.Status)
 	}
-	if _, err := s.Keeper.WriteFile(s.Context(), s.Origin, testkit.WS, a, "go", false, "", event.DigestOf(nil), 0, bytes.NewReader(nil)); err != nil {
+	if _, err := s.Spaces.WriteFile(s.Context(), s.Origin, testkit.WS, a, "go", false, "", event.DigestOf(nil), 0, bytes.NewReader(nil)); err != nil {
 		t.Fatal(err)
 	}
 	s.Ended(others[2])
@@ -374,7 +374,7 @@ func TestEnvironmentOfTheSpace(t *testing.T) {
 	if got := *s.Results(doc.ID)[0].Stdout; got != "1 2 3\n" {
 		t.Errorf("got %q", got)
 	}
-	if _, err := s.Keeper.Update(s.Context(), s.Origin, testkit.WS, in, spaces.Change{Env: &map[string]string{"B": "4"}}); err != nil {
+	if _, err := s.Spaces.Update(s.Context(), s.Origin, testkit.WS, in, spaces.Change{Env: &map[string]string{"B": "4"}}); err != nil {
 		t.Fatal(err)
 	}
 	doc = s.Start(in, print)

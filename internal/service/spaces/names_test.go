@@ -22,15 +22,15 @@ func TestANameBelongsToOneLivingSpace(t *testing.T) {
 		return ok && f.Code == "space_name_taken" && strings.Contains(f.Suggestion, "demo-2")
 	}
 	create := func() (space.Space, error) {
-		return s.Keeper.Create(s.Context(), s.Origin, spaces.Request{Workspace: testkit.WS, Name: "demo"})
+		return s.Spaces.Create(s.Context(), s.Origin, spaces.Request{Workspace: testkit.WS, Name: "demo"})
 	}
 	rename := func(which id.Space, to string) error {
-		_, err := s.Keeper.Update(s.Context(), s.Origin, testkit.WS, which, spaces.Change{Name: &to})
+		_, err := s.Spaces.Update(s.Context(), s.Origin, testkit.WS, which, spaces.Change{Name: &to})
 		return err
 	}
 	named := func(want id.Space, code string) {
 		t.Helper()
-		if got, err := s.Keeper.Named(s.Context(), testkit.WS, "demo"); got != want || fault.CodeOf(err) != code {
+		if got, err := s.Spaces.Named(s.Context(), testkit.WS, "demo"); got != want || fault.CodeOf(err) != code {
 			t.Errorf("demo is %q, %v; want %q %s", got, err, want, code)
 		}
 	}
@@ -43,7 +43,7 @@ func TestANameBelongsToOneLivingSpace(t *testing.T) {
 	if _, err := create(); !taken(err) {
 		t.Errorf("a second one: %v", err)
 	}
-	if _, err := s.Keeper.Fork(s.Context(), s.Origin, spaces.Fork{Workspace: testkit.WS, Space: first.ID, Name: "demo"}); !taken(err) {
+	if _, err := s.Spaces.Fork(s.Context(), s.Origin, spaces.Fork{Workspace: testkit.WS, Space: first.ID, Name: "demo"}); !taken(err) {
 		t.Errorf("a fork of that name: %v", err)
 	}
 	other := s.SpaceOf(spaces.Request{}).ID
@@ -71,7 +71,7 @@ func TestANameBelongsToOneLivingSpace(t *testing.T) {
 	}
 	last := first.ID
 	for range 5 {
-		if _, err := s.Keeper.Destroy(s.Context(), s.Origin, testkit.WS, last); err != nil {
+		if _, err := s.Spaces.Destroy(s.Context(), s.Origin, testkit.WS, last); err != nil {
 			t.Fatal(err)
 		}
 		named("", "space_not_found")
@@ -88,15 +88,15 @@ func TestANameBelongsToOneLivingSpace(t *testing.T) {
 func TestARepeatIsAnsweredWhateverHasTheName(t *testing.T) {
 	s := open(t)
 	q := spaces.Request{Workspace: testkit.WS, Name: "demo", Key: "k"}
-	made, err := s.Keeper.Create(s.Context(), s.Origin, q)
+	made, err := s.Spaces.Create(s.Context(), s.Origin, q)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := s.Keeper.Create(s.Context(), s.Origin, q); err != nil || again.ID != made.ID {
+	if again, err := s.Spaces.Create(s.Context(), s.Origin, q); err != nil || again.ID != made.ID {
 		t.Errorf("a repeat: %s %v, want %s", again.ID, err, made.ID)
 	}
 	q.Description = "another request"
-	if _, err := s.Keeper.Create(s.Context(), s.Origin, q); fault.CodeOf(err) != "idempotency_conflict" {
+	if _, err := s.Spaces.Create(s.Context(), s.Origin, q); fault.CodeOf(err) != "idempotency_conflict" {
 		t.Errorf("another request under the key: %v", err)
 	}
 }
@@ -115,7 +115,7 @@ func TestOfManyWhoClaimANameOneGetsIt(t *testing.T) {
 		errs := make([]error, rivals)
 		for i, one := range all {
 			wait.Go(func() {
-				_, errs[i] = s.Keeper.Update(s.Context(), s.Origin, testkit.WS, one, spaces.Change{Name: &name})
+				_, errs[i] = s.Spaces.Update(s.Context(), s.Origin, testkit.WS, one, spaces.Change{Name: &name})
 			})
 		}
 		wait.Wait()
@@ -133,11 +133,11 @@ func TestOfManyWhoClaimANameOneGetsIt(t *testing.T) {
 		if winner < 0 {
 			t.Fatalf("round %d: nobody got the name", round)
 		}
-		if got, err := s.Keeper.Named(s.Context(), testkit.WS, name); err != nil || got != all[winner] {
+		if got, err := s.Spaces.Named(s.Context(), testkit.WS, name); err != nil || got != all[winner] {
 			t.Errorf("round %d: the name is of %s, %v; want %s", round, got, err, all[winner])
 		}
 		free := string(all[winner])
-		if _, err := s.Keeper.Update(s.Context(), s.Origin, testkit.WS, all[winner], spaces.Change{Name: &free}); err != nil {
+		if _, err := s.Spaces.Update(s.Context(), s.Origin, testkit.WS, all[winner], spaces.Change{Name: &free}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -156,21 +156,21 @@ func TestOldDoublesAreReachedByTheirIdentifier(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, err := s.Keeper.Named(s.Context(), testkit.WS, "double")
+	_, err := s.Spaces.Named(s.Context(), testkit.WS, "double")
 	f, ok := err.(*fault.Error)
 	if !ok || f.Code != "name_ambiguous" || f.Kind != fault.Conflict || !strings.Contains(f.Suggestion, strings.Join(ids, ", ")) {
 		t.Errorf("the name of two: %v, want their identifiers", err)
 	}
 	for _, one := range ids {
-		if got, err := s.Keeper.Named(s.Context(), testkit.WS, one); err != nil || string(got) != one {
+		if got, err := s.Spaces.Named(s.Context(), testkit.WS, one); err != nil || string(got) != one {
 			t.Errorf("%s is %s, %v", one, got, err)
 		}
 	}
 	name := "single"
-	if _, err := s.Keeper.Update(s.Context(), s.Origin, testkit.WS, id.Space(ids[0]), spaces.Change{Name: &name}); err != nil {
+	if _, err := s.Spaces.Update(s.Context(), s.Origin, testkit.WS, id.Space(ids[0]), spaces.Change{Name: &name}); err != nil {
 		t.Errorf("one of them is renamed: %v", err)
 	}
-	if got, err := s.Keeper.Named(s.Context(), testkit.WS, "double"); err != nil || string(got) != ids[1] {
+	if got, err := s.Spaces.Named(s.Context(), testkit.WS, "double"); err != nil || string(got) != ids[1] {
 		t.Errorf("the name is of %s, %v; want the other one", got, err)
 	}
 }

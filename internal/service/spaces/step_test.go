@@ -50,7 +50,7 @@ func TestStepLooksWhereItHasTo(t *testing.T) {
 	step(time.Second, false)
 	step(59*time.Second, false)
 	step(time.Minute, true)
-	if _, err := s.Keeper.Extend(t.Context(), s.Origin, testkit.WS, late.ID, time.Hour); err != nil { // it ends before the other one
+	if _, err := s.Spaces.Extend(t.Context(), s.Origin, testkit.WS, late.ID, time.Hour); err != nil { // it ends before the other one
 		t.Fatal(err)
 	}
 	step(61*time.Second, true)
@@ -58,14 +58,14 @@ func TestStepLooksWhereItHasTo(t *testing.T) {
 	step(59*time.Minute+50*time.Second, true)
 	step(90*time.Minute, true)
 	for doc, want := range map[*space.Space]space.Status{&late: space.Destroyed, &soon: soon.Status} {
-		if got, err := s.Keeper.Space(t.Context(), testkit.WS, doc.ID); err != nil || got.Status != want {
+		if got, err := s.Spaces.Space(t.Context(), testkit.WS, doc.ID); err != nil || got.Status != want {
 			t.Errorf("after 90 minutes the space that ends %s is %s, %v; want %s", doc.ExpiresAt, got.Status, err, want)
 		}
 	}
 	step(90*time.Minute+time.Second, true) // that the space has ended was recorded
 	step(90*time.Minute+2*time.Second, false)
 	step(2*time.Hour, true)
-	if got, err := s.Keeper.Space(t.Context(), testkit.WS, soon.ID); err != nil || got.Status != space.Destroyed {
+	if got, err := s.Spaces.Space(t.Context(), testkit.WS, soon.ID); err != nil || got.Status != space.Destroyed {
 		t.Errorf("after two hours it is %s, %v", got.Status, err)
 	}
 }

@@ -67,7 +67,7 @@ func (s *Server) registerApprovals() {
 	}) (*approvalAnswer, error) {
 		if c.Repeated > 0 {
 			subject := query.Subject{Projection: policy.ApprovalProjection, EntityType: policy.ApprovalEntity, Key: in.Approval}
-			then, err := query.Past[policy.Approval](ctx, s.services.Reader, c.Caller.Workspace, subject, c.Repeated)
+			then, err := query.Past[policy.Approval](ctx, s.services.Query, c.Caller.Workspace, subject, c.Repeated)
 			return &approvalAnswer{then}, err
 		}
 		decided, err := s.decide(ctx, c, id.Approval(in.Approval), in.Body)

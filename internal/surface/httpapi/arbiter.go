@@ -99,7 +99,7 @@ func (a OutsideAction) question() outside.Question {
 
 func (s *Server) evaluate(ctx context.Context, c wire.Call, in *struct{ Body evaluateRequest }) (*struct{ Body evaluation }, error) {
 	if c.Repeated > 0 {
-		then, err := s.services.Arbiter.Recall(ctx, c.Caller.Workspace, c.Repeated)
+		then, err := s.services.Outside.Recall(ctx, c.Caller.Workspace, c.Repeated)
 		return s.evaluated(then, err)
 	}
 	q := in.Body.question()
@@ -113,7 +113,7 @@ func (s *Server) evaluate(ctx context.Context, c wire.Call, in *struct{ Body eva
 	if c.Caller.Token != "" {
 		c.Caller.Token = q.Token // his own, or one that was derived from it: he goes on under that
 	}
-	now, err := s.services.Arbiter.Evaluate(context.WithoutCancel(ctx), c.Once(), c.Caller, q, in.Body.Preview)
+	now, err := s.services.Outside.Evaluate(context.WithoutCancel(ctx), c.Once(), c.Caller, q, in.Body.Preview)
 	return s.evaluated(now, err)
 }
 
@@ -126,7 +126,7 @@ func (s *Server) evaluated(a outside.Answer, err error) (*struct{ Body evaluatio
 		Decision: d.Outcome, Code: d.ReasonCode, Reason: d.Reason, Suggestion: d.Suggestion, Enforcement: "enforce", Blocked: a.Blocked, Preview: a.Preview,
 		Principal: a.Actor, Approval: a.Approval, Standing: a.Standing, Event: a.Event, Action: d.Action, Bundle: d.Bundle, Policies: d.Policies,
 	}
-	if s.services.Arbiter.Shadow {
+	if s.services.Outside.Shadow {
 		e.Enforcement = "shadow"
 	}
 	return &struct{ Body evaluation }{e}, nil
@@ -153,7 +153,7 @@ func (s *Server) requestApproval(ctx context.Context, c wire.Call, in *struct{ B
 	if c.Caller.Token != "" {
 		c.Caller.Token = q.Token // his own, or one that was derived from it: he goes on under that
 	}
-	made, err := s.services.Arbiter.Ask(context.WithoutCancel(ctx), c.Once(), c.Caller, q, outside.Words{Title: b.Title, Context: b.Context},
+	made, err := s.services.Outside.Ask(context.WithoutCancel(ctx), c.Once(), c.Caller, q, outside.Words{Title: b.Title, Context: b.Context},
 		policy.Ask{Scope: policy.Scope(b.Scope), ExpiresAt: b.ExpiresAt})
 	if err != nil {
 		return nil, err

@@ -121,7 +121,7 @@ func (s *Server) inclusion(ctx context.Context, c wire.Call, in *InclusionQuery)
 		return nil, err
 	}
 	// The proof holds without the data, which stay where a label keeps them.
-	e, err := s.services.Reader.At(ctx, c.Caller.Workspace, evidence.Proof.Seq)
+	e, err := s.services.Query.At(ctx, c.Caller.Workspace, evidence.Proof.Seq)
 	if err != nil {
 		return nil, err
 	}

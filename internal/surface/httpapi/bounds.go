@@ -79,7 +79,7 @@ func (s *Server) roomOf(ctx context.Context, ws id.Workspace, name, value string
 		}
 		return room, nil
 	case "event_id":
-		e, err := s.services.Reader.Event(ctx, ws, id.Event(value))
+		e, err := s.services.Query.Event(ctx, ws, id.Event(value))
 		return e.Room, unlessMissing(err)
 	}
 	doc, _, err := projection.Load[struct {

@@ -78,7 +78,7 @@ func (s *Server) registerCapabilities() {
 			if c.Caller, err = s.services.Gate.ActsFor(ctx, c.Caller, in.Body.GrantedBy, ""); err != nil {
 				return nil, err
 			}
-			made, err = s.services.Registrar.Grant(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, token.Grant{
+			made, err = s.services.Identity.Grant(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, token.Grant{
 				IssuedTo: in.Body.IssuedTo, Parent: in.Body.Parent, Scopes: in.Body.Scopes, ValidUntil: in.Body.ValidUntil.UTC(),
 			})
 		}
@@ -99,7 +99,7 @@ func (s *Server) registerCapabilities() {
 		if c.Repeated > 0 {
 			doc, err = past[token.Token](ctx, s, c, token.Projection, token.Entity)
 		} else {
-			doc, err = s.services.Registrar.Revoke(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, in.Body.Token, in.Body.Reason)
+			doc, err = s.services.Identity.Revoke(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, in.Body.Token, in.Body.Reason)
 		}
 		return &struct{ Body CapabilityToken }{shownToken(doc, "revoked")}, err
 	})
@@ -107,7 +107,7 @@ func (s *Server) registerCapabilities() {
 		ID: "list-delegations", Needs: wire.Shows("capability_token"), Method: http.MethodGet, Path: "/v1/capabilities/delegations", Tag: "principals",
 		Summary: "List by which steps authority was handed on, the newest first",
 	}, func(ctx context.Context, c wire.Call, in *ofPrincipal[id.Token]) (*struct{ Body edgeList }, error) {
-		found, err := s.services.Registrar.Edges(ctx, c.Caller.Workspace, id.Principal(in.Principal), in.Cursor.After, in.Limit+1)
+		found, err := s.services.Identity.Edges(ctx, c.Caller.Workspace, id.Principal(in.Principal), in.Cursor.After, in.Limit+1)
 		if err != nil {
 			return nil, err
 		}
@@ -118,14 +118,14 @@ func (s *Server) registerCapabilities() {
 }
 
 func (s *Server) listCapabilities(ctx context.Context, c wire.Call, in *ofPrincipal[id.Token]) (*struct{ Body capabilityList }, error) {
-	found, err := s.services.Registrar.Tokens(ctx, c.Caller.Workspace, id.Principal(in.Principal), in.Cursor.After, in.Limit+1)
+	found, err := s.services.Identity.Tokens(ctx, c.Caller.Workspace, id.Principal(in.Principal), in.Cursor.After, in.Limit+1)
 	if err != nil {
 		return nil, err
 	}
 	out := capabilityList{Tokens: []CapabilityToken{}}
 	found, out.Next = cut(found, in.Limit, func(t token.Token) string { return string(t.ID) })
 	for _, t := range found {
-		status, err := s.services.Registrar.InForce(ctx, c.Caller.Workspace, t)
+		status, err := s.services.Identity.InForce(ctx, c.Caller.Workspace, t)
 		if err != nil {
 			return nil, err
 		}

@@ -35,7 +35,7 @@ func (s *Server) registerCauses() {
 func (s *Server) getCauses(ctx context.Context, c wire.Call, in *struct {
 	Event string `path:"event_id" doc:"The event"`
 }) (*struct{ Body causeTree }, error) {
-	found, err := s.services.Reader.Causes(ctx, c.Caller.Workspace, id.Event(in.Event))
+	found, err := s.services.Query.Causes(ctx, c.Caller.Workspace, id.Event(in.Event))
 	if err != nil {
 		return nil, err
 	}

@@ -177,7 +177,7 @@ func (s *Server) registerClaims() {
 			sent = in.Body.Token
 		}
 		return s.moved(ctx, c, in.EngineRunPath, sent, func(h engines.Hold) (run.Run, error) {
-			return s.services.Dispatcher.Begin(context.WithoutCancel(ctx), c.Once(), h)
+			return s.services.Engines.Begin(context.WithoutCancel(ctx), c.Once(), h)
 		})
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -192,7 +192,7 @@ func (s *Server) registerClaims() {
 		}
 		return s.moved(ctx, c, in.EngineRunPath, sent.Token, func(h engines.Hold) (run.Run, error) {
 			h.Permit = sent.Permit
-			return s.services.Dispatcher.Complete(context.WithoutCancel(ctx), c.Once(), h, sent.Summary, sent.Output)
+			return s.services.Engines.Complete(context.WithoutCancel(ctx), c.Once(), h, sent.Summary, sent.Output)
 		})
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -211,7 +211,7 @@ func (s *Server) registerClaims() {
 			if err != nil {
 				return run.Run{}, err
 			}
-			return s.services.Dispatcher.Fail(context.WithoutCancel(ctx), c.Once(), h, why, message, output)
+			return s.services.Engines.Fail(context.WithoutCancel(ctx), c.Once(), h, why, message, output)
 		})
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -223,7 +223,7 @@ func (s *Server) registerClaims() {
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		Run string `path:"run_id" doc:"The run"`
 	}) (*struct{ Body attemptList }, error) {
-		found, err := s.services.Dispatcher.Attempts(ctx, c.Caller.Workspace, id.Run(in.Run))
+		found, err := s.services.Engines.Attempts(ctx, c.Caller.Workspace, id.Run(in.Run))
 		return &struct{ Body attemptList }{attemptList{found}}, err
 	})
 }
@@ -234,12 +234,12 @@ type attemptList struct {
 
 // then returns a run as it stood when a request was answered for the first time.
 func (s *Server) then(ctx context.Context, c wire.Call, r id.Run) (run.Run, error) {
-	return query.Past[run.Run](ctx, s.services.Reader, c.Caller.Workspace, query.Subject{Projection: run.Projection, Key: string(r)}, c.Repeated)
+	return query.Past[run.Run](ctx, s.services.Query, c.Caller.Workspace, query.Subject{Projection: run.Projection, Key: string(r)}, c.Repeated)
 }
 
 // spoken returns the run that a repeated request was about, which its path does not name.
 func (s *Server) spoken(ctx context.Context, c wire.Call) (run.Run, error) {
-	first, err := s.services.Reader.At(ctx, c.Caller.Workspace, c.Repeated)
+	first, err := s.services.Query.At(ctx, c.Caller.Workspace, c.Repeated)
 	if err != nil {
 		return run.Run{}, err
 	}
@@ -262,7 +262,7 @@ func (s *Server) createEngineRun(ctx context.Context, c wire.Call, in *struct{ B
 	if q.Correlation != "" {
 		origin.Correlation = id.Correlation(q.Correlation)
 	}
-	out.Body, err = s.services.Dispatcher.Create(context.WithoutCancel(ctx), origin, engines.Request{
+	out.Body, err = s.services.Engines.Create(context.WithoutCancel(ctx), origin, engines.Request{
 		Workspace: c.Caller.Workspace, Room: q.Room, Thread: q.Thread, Experiment: q.Experiment, Title: q.Title, Goal: q.Goal, Input: q.Input, Tags: q.Tags,
 	})
 	return out, err
@@ -283,7 +283,7 @@ func (s *Server) claimRun(waiting context.Context, c wire.Call, in *struct{ Body
 		return nil, err
 	}
 	if want.Room != "" && c.Repeated == 0 {
-		if err := s.services.Dispatcher.Place(ctx, c.Caller.Workspace, want.Room, ""); err != nil {
+		if err := s.services.Engines.Place(ctx, c.Caller.Workspace, want.Room, ""); err != nil {
 			return nil, err // nothing would ever come
 		}
 	}
@@ -292,7 +292,7 @@ func (s *Server) claimRun(waiting context.Context, c wire.Call, in *struct{ Body
 	var err error
 	if c.Repeated > 0 {
 		doc, err = s.spoken(ctx, c)
-		token = s.services.Dispatcher.Claimed(doc)
+		token = s.services.Engines.Claimed(doc)
 	} else {
 		var sight *labels.Sight
 		if sight, err = s.sight(ctx, c); err != nil {
@@ -310,7 +310,7 @@ func (s *Server) claimRun(waiting context.Context, c wire.Call, in *struct{ Body
 			return sight.Shows(ctx, label.Resource{Type: label.OfRun, ID: string(r)})
 		}
 		if wait == 0 {
-			doc, token, err = s.services.Dispatcher.Claim(ctx, c.Once(), c.Caller.Workspace, want)
+			doc, token, err = s.services.Engines.Claim(ctx, c.Once(), c.Caller.Workspace, want)
 		} else {
 			var release func()
 			if release, err = s.Waits(c); err != nil {
@@ -318,7 +318,7 @@ func (s *Server) claimRun(waiting context.Context, c wire.Call, in *struct{ Body
 			}
 			defer release()
 			limited, stop := s.Within(waiting, wait, s.Stopping())
-			doc, token, err = s.services.Dispatcher.Await(limited, c.Once(), c.Caller.Workspace, want)
+			doc, token, err = s.services.Engines.Await(limited, c.Once(), c.Caller.Workspace, want)
 			stop()
 		}
 	}
@@ -328,11 +328,11 @@ func (s *Server) claimRun(waiting context.Context, c wire.Call, in *struct{ Body
 	if err != nil {
 		return nil, err
 	}
-	given, err := s.services.Dispatcher.Given(ctx, doc)
+	given, err := s.services.Engines.Given(ctx, doc)
 	if err != nil {
 		return nil, err
 	}
-	a := claimAnswer{Claimed: true, Run: &doc, Input: given, Token: token, Permit: s.services.Dispatcher.ClaimPermit(doc), Fence: doc.Fence}
+	a := claimAnswer{Claimed: true, Run: &doc, Input: given, Token: token, Permit: s.services.Engines.ClaimPermit(doc), Fence: doc.Fence}
 	if doc.Claim != nil {
 		a.Expires = doc.Claim.Until
 	}
@@ -352,12 +352,12 @@ func (s *Server) nothing(ctx context.Context, c wire.Call, want engines.Wanted, 
 	default:
 	}
 	ctx = context.WithoutCancel(ctx) // who waited may be gone, which is nothing to tell of
-	full, err := s.services.Dispatcher.Tasks(ctx, c.Caller.Workspace)
+	full, err := s.services.Engines.Tasks(ctx, c.Caller.Workspace)
 	if err != nil {
 		return nil, err
 	}
 	a := claimAnswer{Reason: "nothing_waits"}
-	if a.Waiting, err = s.services.Dispatcher.Behind(ctx, c.Caller.Workspace, want, full); err != nil {
+	if a.Waiting, err = s.services.Engines.Behind(ctx, c.Caller.Workspace, want, full); err != nil {
 		return nil, err
 	}
 	if a.Waiting > 0 {
@@ -384,7 +384,7 @@ func (s *Server) executable(ctx context.Context, c wire.Call, input json.RawMess
 	if err != nil {
 		return err
 	}
-	sp, err := s.services.Keeper.Space(ctx, c.Caller.Workspace, order.Space)
+	sp, err := s.services.Spaces.Space(ctx, c.Caller.Workspace, order.Space)
 	if err == nil && sp.Status == space.Destroyed {
 		err = runs.ErrSpaceNotReady
 	}
@@ -395,7 +395,7 @@ func (s *Server) renewClaim(ctx context.Context, c wire.Call, in *struct {
 	EngineRunPath
 	Body *tokenBody
 }) (*struct{ Body claimState }, error) {
-	doc, err := s.claimed(ctx, c, in.EngineRunPath, in.Body, s.services.Dispatcher.Renew)
+	doc, err := s.claimed(ctx, c, in.EngineRunPath, in.Body, s.services.Engines.Renew)
 	if err != nil {
 		return nil, err
 	}
@@ -410,7 +410,7 @@ func (s *Server) releaseClaim(ctx context.Context, c wire.Call, in *struct {
 	EngineRunPath
 	Body *tokenBody
 }) (*struct{ Body releasedAnswer }, error) {
-	if _, err := s.claimed(ctx, c, in.EngineRunPath, in.Body, s.services.Dispatcher.Release); err != nil {
+	if _, err := s.claimed(ctx, c, in.EngineRunPath, in.Body, s.services.Engines.Release); err != nil {
 		return nil, err
 	}
 	return &struct{ Body releasedAnswer }{releasedAnswer{true}}, nil

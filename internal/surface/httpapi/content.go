@@ -30,24 +30,24 @@ func (s *Server) registerContent() {
 }
 
 func (s *Server) getContent(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ Body contentState }, error) {
-	used, err := s.services.Sweeper.Usage(ctx, c.Caller.Workspace)
+	used, err := s.services.GC.Usage(ctx, c.Caller.Workspace)
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.services.Sweeper.Survey(ctx, c.Caller.Workspace)
+	found, err := s.services.GC.Survey(ctx, c.Caller.Workspace)
 	if err != nil {
 		return nil, err
 	}
-	return &struct{ Body contentState }{contentState{Usage: used, Quota: s.services.Executor.MaxContent, Rule: s.services.Sweeper.Rule, Sweep: found}}, nil
+	return &struct{ Body contentState }{contentState{Usage: used, Quota: s.services.Runs.MaxContent, Rule: s.services.GC.Rule, Sweep: found}}, nil
 }
 
 func (s *Server) sweepContent(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ Body content.Swept }, error) {
 	var swept content.Swept
 	var err error
 	if c.Repeated > 0 {
-		swept, err = s.services.Sweeper.Swept(ctx, c.Caller.Workspace, c.Repeated)
+		swept, err = s.services.GC.Swept(ctx, c.Caller.Workspace, c.Repeated)
 	} else {
-		swept, err = s.services.Sweeper.Sweep(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace)
+		swept, err = s.services.GC.Sweep(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace)
 	}
 	if err != nil {
 		return nil, err

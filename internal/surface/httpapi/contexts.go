@@ -51,7 +51,7 @@ func (s *Server) registerContexts() {
 		ID: "list-contexts", Home: wire.AtSpace, Needs: wire.Does(policy.FileList, "space_id"), Method: http.MethodGet, Path: "/v1/spaces/{space_id}/contexts", Tag: "contexts",
 		Summary: "List the interpreter contexts of a space", Rate: wire.RateFiles,
 	}, func(ctx context.Context, c wire.Call, in *SpacePath) (*struct{ Body contextList }, error) {
-		found, err := s.services.Keeper.Contexts(ctx, c.Origin(), c.Caller.Workspace, id.Space(in.Space))
+		found, err := s.services.Spaces.Contexts(ctx, c.Origin(), c.Caller.Workspace, id.Space(in.Space))
 		return &struct{ Body contextList }{contextList{found}}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -62,7 +62,7 @@ func (s *Server) registerContexts() {
 		ContextPath
 		Language string `query:"language" enum:"python,javascript" doc:"Needed where there is a context of the name in both"`
 	}) (*struct{}, error) {
-		return nil, s.services.Keeper.DeleteContext(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Context, in.Language)
+		return nil, s.services.Spaces.DeleteContext(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Context, in.Language)
 	})
 }
 
@@ -70,7 +70,7 @@ func (s *Server) runCell(ctx context.Context, c wire.Call, in *struct {
 	ContextPath
 	Body cellRequest
 }) (*eventsAnswer, error) {
-	q := runs.Request{Workspace: c.Caller.Workspace, Space: id.Space(in.Space), Title: in.Body.Title, Key: c.ServiceKey(), Unless: s.services.Keeper.HasContexts}
+	q := runs.Request{Workspace: c.Caller.Workspace, Space: id.Space(in.Space), Title: in.Body.Title, Key: c.ServiceKey(), Unless: s.services.Spaces.HasContexts}
 	wait, err := in.Body.Waiting.time()
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func (s *Server) runCell(ctx context.Context, c wire.Call, in *struct {
 		return nil, err
 	}
 	q.Waits = wait > 0
-	doc, err := s.services.Executor.Start(context.WithoutCancel(ctx), c.Origin(), q)
+	doc, err := s.services.Runs.Start(context.WithoutCancel(ctx), c.Origin(), q)
 	if err != nil {
 		return nil, err
 	}

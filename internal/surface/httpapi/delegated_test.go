@@ -34,7 +34,7 @@ func TestAnAgentStartsRunsUnderATokenThatNamesThem(t *testing.T) {
 	if _, err = d.app.Gate.Agent(ctx, owner, ws, "second"); err != nil {
 		t.Fatal(err)
 	}
-	service, err := d.app.Registrar.AddService(ctx, owner, ws, "builder")
+	service, err := d.app.Identity.AddService(ctx, owner, ws, "builder")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestAnAgentStartsRunsUnderATokenThatNamesThem(t *testing.T) {
 		}
 	}
 	// What a person handed on rests with them: a viewer starts no run by somebody else's hand either.
-	if _, err := d.app.Registrar.ChangeRole(ctx, owner, ws, admin, principal.Viewer); err != nil {
+	if _, err := d.app.Identity.ChangeRole(ctx, owner, ws, admin, principal.Viewer); err != nil {
 		t.Fatal(err)
 	}
 	if status, reason, _ := start("hers", here, one); status != 403 || reason != "no_policy_allows" {

@@ -59,11 +59,11 @@ func TestWhatEnginesNeedIsTheWrittenOne(t *testing.T) {
 func (d *daemon) engine(t *testing.T, scopes token.Scopes) func(method, path, body string) (int, map[string]any) {
 	t.Helper()
 	owner := event.Origin{Principal: d.app.Owner}
-	doc, err := d.app.Registrar.RegisterEngine(t.Context(), owner, id.DefaultWorkspace, "mill")
+	doc, err := d.app.Identity.RegisterEngine(t.Context(), owner, id.DefaultWorkspace, "mill")
 	if err != nil {
 		t.Fatal(err)
 	}
-	issued, err := d.app.Registrar.IssueEngineToken(t.Context(), owner, id.DefaultWorkspace, doc.ID, scopes, time.Time{})
+	issued, err := d.app.Identity.IssueEngineToken(t.Context(), owner, id.DefaultWorkspace, doc.ID, scopes, time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,17 +17,17 @@ func TestTheTokenThatAnEngineNamesIsNotPassedOver(t *testing.T) {
 	d := startDaemon(t)
 	lab := d.must(t, "POST", "/v1/rooms", `{"title":"lab"}`, "room_id")
 	owner := event.Origin{Principal: d.app.Owner}
-	engine, err := d.app.Registrar.RegisterEngine(t.Context(), owner, id.DefaultWorkspace, "mill")
+	engine, err := d.app.Identity.RegisterEngine(t.Context(), owner, id.DefaultWorkspace, "mill")
 	if err != nil {
 		t.Fatal(err)
 	}
-	issued, err := d.app.Registrar.IssueEngineToken(t.Context(), owner, id.DefaultWorkspace, engine.ID, identity.EngineScopes(), time.Time{})
+	issued, err := d.app.Identity.IssueEngineToken(t.Context(), owner, id.DefaultWorkspace, engine.ID, identity.EngineScopes(), time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	near := identity.EngineScopes()
 	near.Rooms = []string{lab}
-	made, err := d.app.Registrar.Grant(t.Context(), owner, id.DefaultWorkspace, token.Grant{IssuedTo: engine.ID, Scopes: near})
+	made, err := d.app.Identity.Grant(t.Context(), owner, id.DefaultWorkspace, token.Grant{IssuedTo: engine.ID, Scopes: near})
 	if err != nil {
 		t.Fatal(err)
 	}

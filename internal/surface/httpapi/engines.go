@@ -72,12 +72,12 @@ func (s *Server) registerEngines() {
 		ID: "get-permit-key", Engines: true, Needs: wire.Shows("engine"), Method: http.MethodGet, Path: "/v1/engines/permit-key", Tag: "engines", Summary: "The public key of the permits of engines",
 		Detail: "A permit is prm_, JSON in base64url, a dot, and in base64url the Ed25519 signature over the line `agentbox permit 1` with its line feed, and the JSON.",
 	}, func(context.Context, wire.Call, *struct{}) (*struct{ Body permitKey }, error) {
-		return &struct{ Body permitKey }{permitKey{"ed25519", s.services.Dispatcher.PermitKey()}}, nil
+		return &struct{ Body permitKey }{permitKey{"ed25519", s.services.Engines.PermitKey()}}, nil
 	})
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-engines", Needs: wire.Shows("engine"), Method: http.MethodGet, Path: "/v1/engines", Tag: "engines", Summary: "List engines, the newest first",
 	}, func(ctx context.Context, c wire.Call, in *Page[id.Principal]) (*struct{ Body engineList }, error) {
-		found, err := s.services.Registrar.Engines(ctx, c.Caller.Workspace, in.Cursor.After, in.Limit+1)
+		found, err := s.services.Identity.Engines(ctx, c.Caller.Workspace, in.Cursor.After, in.Limit+1)
 		out := engineList{}
 		out.Engines, out.Next = cut(found, in.Limit, func(e engine.Engine) string { return string(e.ID) })
 		return &struct{ Body engineList }{out}, err
@@ -90,7 +90,7 @@ func (s *Server) registerEngines() {
 			doc, err := past[engine.Engine](ctx, s, c, engine.Projection, engine.Entity)
 			return &engineAnswer{doc}, err
 		}
-		doc, err := s.services.Registrar.RegisterEngine(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, in.Body.Name)
+		doc, err := s.services.Identity.RegisterEngine(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, in.Body.Name)
 		return &engineAnswer{doc}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -104,7 +104,7 @@ func (s *Server) registerEngines() {
 			doc, err := past[engine.Engine](ctx, s, c, engine.Projection, engine.Entity)
 			return &engineAnswer{doc}, err
 		}
-		doc, err := s.services.Registrar.DeactivateEngine(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Principal(in.Engine), in.Body.text())
+		doc, err := s.services.Identity.DeactivateEngine(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Principal(in.Engine), in.Body.text())
 		return &engineAnswer{doc}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -113,7 +113,7 @@ func (s *Server) registerEngines() {
 		EnginePath
 		Page[id.EngineToken]
 	}) (*struct{ Body engineTokenList }, error) {
-		found, err := s.services.Registrar.EngineTokens(ctx, c.Caller.Workspace, id.Principal(in.Engine), in.Cursor.After, in.Limit+1)
+		found, err := s.services.Identity.EngineTokens(ctx, c.Caller.Workspace, id.Principal(in.Engine), in.Cursor.After, in.Limit+1)
 		if err != nil {
 			return nil, err
 		}
@@ -143,7 +143,7 @@ func (s *Server) registerEngines() {
 		if in.Body != nil {
 			until = in.Body.ExpiresAt.UTC()
 		}
-		made, err := s.services.Registrar.IssueEngineToken(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Principal(in.Engine), scopes, until)
+		made, err := s.services.Identity.IssueEngineToken(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Principal(in.Engine), scopes, until)
 		return &struct{ Body EngineToken }{shownEngineToken(made.Token, made.Secret)}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -158,7 +158,7 @@ func (s *Server) registerEngines() {
 			doc, err := past[engine.Token](ctx, s, c, engine.TokenProjection, engine.TokenEntity)
 			return &struct{ Body EngineToken }{shownEngineToken(doc, "")}, err
 		}
-		doc, err := s.services.Registrar.RevokeEngineToken(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Principal(in.Engine), id.EngineToken(in.Token), in.Body.text())
+		doc, err := s.services.Identity.RevokeEngineToken(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Principal(in.Engine), id.EngineToken(in.Token), in.Body.text())
 		return &struct{ Body EngineToken }{shownEngineToken(doc, "")}, err
 	})
 }

@@ -104,7 +104,7 @@ func (s *Server) registerEvents() {
 		func(ctx context.Context, c wire.Call, in *struct {
 			Event string `path:"event_id" doc:"The event"`
 		}) (*struct{ Body event.Shown }, error) {
-			e, err := s.services.Reader.Event(ctx, c.Caller.Workspace, id.Event(in.Event))
+			e, err := s.services.Query.Event(ctx, c.Caller.Workspace, id.Event(in.Event))
 			if err != nil {
 				return nil, err
 			}
@@ -161,7 +161,7 @@ func (s *Server) listEvents(ctx context.Context, c wire.Call, in *struct {
 		}
 	}
 	q.From, q.Before, q.Limit, q.Last = in.From, in.Before, in.Limit, in.From == 0
-	found, err := s.services.Reader.Events(ctx, c.Caller.Workspace, q)
+	found, err := s.services.Query.Events(ctx, c.Caller.Workspace, q)
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +208,7 @@ func (s *Server) followEvents(w http.ResponseWriter, r *http.Request, c wire.Cal
 			if !given && !yield(wire.Message{ID: q.From - 1}, nil) {
 				return
 			}
-			for e, err := range s.services.Reader.Follow(ctx, c.Caller.Workspace, q) {
+			for e, err := range s.services.Query.Follow(ctx, c.Caller.Workspace, q) {
 				if err != nil {
 					yield(wire.Message{}, err)
 					return
@@ -240,10 +240,10 @@ func (s *Server) shown(ctx context.Context, c wire.Call, item *query.Item) ([]by
 // placeAfterHead is the place of the next event of what a query reads.
 func (s *Server) placeAfterHead(ctx context.Context, c wire.Call, q query.Query) (uint64, error) {
 	if q.Stream == (event.Stream{}) && q.Room == "" {
-		head, err := s.services.Reader.Head(ctx, c.Caller.Workspace)
+		head, err := s.services.Query.Head(ctx, c.Caller.Workspace)
 		return head + 1, err
 	}
-	last, err := s.services.Reader.Events(ctx, c.Caller.Workspace, query.Query{Stream: q.Stream, Room: q.Room, Last: true, Limit: 1})
+	last, err := s.services.Query.Events(ctx, c.Caller.Workspace, query.Query{Stream: q.Stream, Room: q.Room, Last: true, Limit: 1})
 	if err != nil || len(last) == 0 {
 		return 1, err
 	}

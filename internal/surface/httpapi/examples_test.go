@@ -91,7 +91,7 @@ func TestEveryExampleIsReal(t *testing.T) {
 			r.Header.Set("Authorization", "Bearer "+d.key(t, "viewer-vera"))
 		}
 		if op == "bootstrap-owner" {
-			r.Header.Set("X-Bootstrap-Token", d.app.Registrar.BootstrapToken)
+			r.Header.Set("X-Bootstrap-Token", d.app.Identity.BootstrapToken)
 		}
 		if token := claimToken.FindString(s.body); token != "" { // the header does as well as the field
 			r.Header.Set("X-Claim-Token", token)

@@ -101,7 +101,7 @@ func (s *Server) registerFiles() {
 		ID: "delete-file", Home: wire.AtSpace, Needs: wire.Does(policy.FileDelete, "space_id").PastLabels(), Method: http.MethodDelete, Path: "/v1/spaces/{space_id}/files/{path}", Tag: "files", Summary: "Delete a file", Rate: wire.RateFiles,
 		Status: http.StatusNoContent,
 	}, func(ctx context.Context, c wire.Call, in *withheldPath) (*struct{}, error) {
-		err := s.services.Keeper.DeleteFile(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Path, which(in.Withheld))
+		err := s.services.Spaces.DeleteFile(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Path, which(in.Withheld))
 		return nil, err
 	})
 }
@@ -115,7 +115,7 @@ func (s *Server) listFiles(ctx context.Context, c wire.Call, in *struct {
 	if folder == "" {
 		folder = "."
 	}
-	entries, err := s.services.Keeper.ListFiles(ctx, c.Origin(), c.Caller.Workspace, id.Space(in.Space), folder, in.Recursive)
+	entries, err := s.services.Spaces.ListFiles(ctx, c.Origin(), c.Caller.Workspace, id.Space(in.Space), folder, in.Recursive)
 	if entries == nil {
 		entries = []space.Entry{}
 	}
@@ -127,7 +127,7 @@ func (s *Server) readFile(w http.ResponseWriter, r *http.Request, c wire.Call) e
 	if err != nil {
 		return err
 	}
-	file, err := s.services.Keeper.ReadFile(r.Context(), c.Origin(), c.Caller.Workspace, id.Space(r.PathValue("space_id")), r.PathValue("path"), which(withheld))
+	file, err := s.services.Spaces.ReadFile(r.Context(), c.Origin(), c.Caller.Workspace, id.Space(r.PathValue("space_id")), r.PathValue("path"), which(withheld))
 	if err != nil {
 		return err
 	}
@@ -219,7 +219,7 @@ func (s *Server) put(ctx context.Context, c wire.Call, n int, sp id.Space, to st
 	if length > most {
 		return space.Entry{}, event.Digest{}, tooLarge
 	}
-	if err := s.services.Keeper.RefuseWrite(ctx, c.Origin(), c.Caller.Workspace, sp, to, overwrite, mode, max(length, 0)); err != nil {
+	if err := s.services.Spaces.RefuseWrite(ctx, c.Origin(), c.Caller.Workspace, sp, to, overwrite, mode, max(length, 0)); err != nil {
 		return space.Entry{}, event.Digest{}, err
 	}
 	read := &body{Reader: content}
@@ -239,7 +239,7 @@ func (s *Server) put(ctx context.Context, c wire.Call, n int, sp id.Space, to st
 		command = append(command, " "+mode...)
 	}
 	origin := c.Part(n, event.DigestOf(command))
-	entry, err := s.services.Keeper.WriteFile(context.WithoutCancel(ctx), origin, c.Caller.Workspace, sp, to, overwrite, mode, ref.Digest, ref.Size, spooled)
+	entry, err := s.services.Spaces.WriteFile(context.WithoutCancel(ctx), origin, c.Caller.Workspace, sp, to, overwrite, mode, ref.Digest, ref.Size, spooled)
 	return entry, ref.Digest, err
 }
 
@@ -260,7 +260,7 @@ func (b *body) Read(p []byte) (int, error) {
 
 // largest is the most that a file of a space may have, by its policy and by its bounds.
 func (s *Server) largest(ctx context.Context, c wire.Call, sp id.Space) (int64, error) {
-	doc, err := s.services.Keeper.Space(ctx, c.Caller.Workspace, sp)
+	doc, err := s.services.Spaces.Space(ctx, c.Caller.Workspace, sp)
 	if err != nil {
 		return 0, err
 	}
@@ -288,7 +288,7 @@ func (s *Server) uploadFiles(w http.ResponseWriter, r *http.Request, c wire.Call
 		io.Reader
 		io.Closer
 	}{s.Patient(w, r), r.Body}, spaces.MaxUpload)
-	if _, err := s.services.Keeper.Space(r.Context(), c.Caller.Workspace, id.Space(r.PathValue("space_id"))); err != nil {
+	if _, err := s.services.Spaces.Space(r.Context(), c.Caller.Workspace, id.Space(r.PathValue("space_id"))); err != nil {
 		return err
 	}
 	parts, err := r.MultipartReader()
@@ -361,7 +361,7 @@ func (s *Server) archiveFiles(w http.ResponseWriter, r *http.Request, c wire.Cal
 	if err != nil {
 		return err
 	}
-	write, err := s.services.Keeper.ArchiveFiles(r.Context(), c.Origin(), c.Caller.Workspace, id.Space(r.PathValue("space_id")), folder, which(withheld))
+	write, err := s.services.Spaces.ArchiveFiles(r.Context(), c.Origin(), c.Caller.Workspace, id.Space(r.PathValue("space_id")), folder, which(withheld))
 	if err != nil {
 		return err
 	}

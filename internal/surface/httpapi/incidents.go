@@ -71,20 +71,20 @@ func (s *Server) registerIncidents() {
 	wire.Handle(s.Server, wire.Operation{ID: "list-incidents", Needs: wire.Shows("incident", "room_id", "run_id"), Method: http.MethodGet, Path: "/v1/incidents", Tag: "incidents", Summary: "List incidents, the newest first"}, s.listIncidents)
 	wire.Handle(s.Server, wire.Operation{ID: "get-incident", Needs: wire.Shows("incident", "incident_id"), Method: http.MethodGet, Path: "/v1/incidents/{incident_id}", Tag: "incidents", Summary: "Show an incident"},
 		func(ctx context.Context, c wire.Call, in *IncidentPath) (*incidentAnswer, error) {
-			found, err := s.services.Investigator.Incident(ctx, c.Caller.Workspace, id.Incident(in.Incident))
+			found, err := s.services.Incidents.Incident(ctx, c.Caller.Workspace, id.Incident(in.Incident))
 			return &incidentAnswer{found}, err
 		})
 	changeIncident(s, "analyse-incident", policy.IncidentRCA, "rca", "Write down the root cause", "It may be written anew as long as the incident is open; the last one counts.",
 		func(ctx context.Context, c wire.Call, i id.Incident, b rcaRequest) (incident.Incident, error) {
-			return s.services.Investigator.Analyse(ctx, c.Once(), c.Caller.Workspace, i, b.Summary, b.Analysis)
+			return s.services.Incidents.Analyse(ctx, c.Once(), c.Caller.Workspace, i, b.Summary, b.Analysis)
 		})
 	changeIncident(s, "learn-of-incident", policy.IncidentLearn, "learning", "Write down what was learned", "",
 		func(ctx context.Context, c wire.Call, i id.Incident, b learningRequest) (incident.Incident, error) {
-			return s.services.Investigator.Learn(ctx, c.Once(), c.Caller.Workspace, i, b.Note, b.Tags)
+			return s.services.Incidents.Learn(ctx, c.Once(), c.Caller.Workspace, i, b.Note, b.Tags)
 		})
 	changeIncident(s, "close-incident", policy.IncidentClose, "close", "Close an incident", "It takes an analysis of the root cause and at least one learning. Operators close incidents.",
 		func(ctx context.Context, c wire.Call, i id.Incident, b closeRequest) (incident.Incident, error) {
-			return s.services.Investigator.Close(ctx, c.Once(), c.Caller.Workspace, i, b.Reason)
+			return s.services.Incidents.Close(ctx, c.Once(), c.Caller.Workspace, i, b.Reason)
 		})
 }
 
@@ -119,7 +119,7 @@ func (s *Server) openIncident(ctx context.Context, c wire.Call, in *struct{ Body
 		found, err = past[incident.Incident](ctx, s, c, incident.Projection, incident.Entity)
 	} else {
 		b := in.Body
-		found, deduped, err = s.services.Investigator.Open(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, incidents.Place{Room: b.Room, Thread: b.Thread, Run: b.Run}, incident.Opened{
+		found, deduped, err = s.services.Incidents.Open(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, incidents.Place{Room: b.Room, Thread: b.Thread, Run: b.Run}, incident.Opened{
 			Title: cmp.Or(b.Title, b.Summary), Severity: incident.Severity(b.Severity), Category: b.Category, Details: b.Details, EntityType: b.EntityType, EntityID: b.EntityID, Key: b.Key,
 		})
 	}
@@ -142,7 +142,7 @@ func (s *Server) listIncidents(ctx context.Context, c wire.Call, in *struct {
 	Run    string `query:"run_id" maxLength:"100"`
 	Page[id.Incident]
 }) (*struct{ Body incidentList }, error) {
-	found, err := s.services.Investigator.Incidents(ctx, c.Caller.Workspace, incidents.Filter{
+	found, err := s.services.Incidents.Incidents(ctx, c.Caller.Workspace, incidents.Filter{
 		Status: incident.Status(in.Status), Room: id.Room(in.Room), Run: id.Run(in.Run), After: in.Cursor.After, Limit: in.Limit + 1,
 	})
 	if err != nil {

@@ -64,7 +64,7 @@ func (s *Server) registerLabels() {
 		if err != nil {
 			return nil, err
 		}
-		made, err := s.services.Custodian.Label(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, label.Label{
+		made, err := s.services.Labels.Label(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, label.Label{
 			Resource: about, Level: label.Level(b.Label), Room: b.Room, Purposes: b.Purposes,
 		})
 		return &struct{ Body label.Label }{made}, err
@@ -84,14 +84,14 @@ func (s *Server) requestAccess(ctx context.Context, c wire.Call, in *struct{ Bod
 	var a labels.Answer
 	var err error
 	if c.Repeated > 0 {
-		a, err = s.services.Custodian.Recall(ctx, c.Caller.Workspace, c.Repeated)
+		a, err = s.services.Labels.Recall(ctx, c.Caller.Workspace, c.Repeated)
 	} else {
 		b := in.Body
 		var about label.Resource
 		if about, err = s.resource(ctx, c, b.Type, b.ID); err != nil {
 			return nil, err
 		}
-		a, err = s.services.Custodian.Request(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, b.Run, label.Request{
+		a, err = s.services.Labels.Request(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, b.Run, label.Request{
 			Resource: about, Action: b.Action, Level: label.Level(b.Label), Room: b.Room, Purposes: b.Purposes, Justification: b.Justification,
 		})
 	}
@@ -120,7 +120,7 @@ func (s *Server) listLabels(ctx context.Context, c wire.Call, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.services.Custodian.Labels(ctx, c.Caller.Workspace, labels.Filter{
+	found, err := s.services.Labels.Labels(ctx, c.Caller.Workspace, labels.Filter{
 		Resource: about, Level: label.Level(in.Label), Room: id.Room(in.Room), After: string(in.After.After), Limit: in.Limit + 1,
 	})
 	if err != nil {
@@ -150,7 +150,7 @@ func (s *Server) labelled(ctx context.Context, c wire.Call, about map[string]str
 
 // sight is what a caller may see now.
 func (s *Server) sight(ctx context.Context, c wire.Call) (*labels.Sight, error) {
-	return s.services.Custodian.Sight(ctx, c.Caller.Workspace, c.Caller.Principal)
+	return s.services.Labels.Sight(ctx, c.Caller.Workspace, c.Caller.Principal)
 }
 
 // hidden reports whether a label keeps something from a caller.

@@ -191,7 +191,7 @@ func populated(t *testing.T) *matrix {
 // bearer gives somebody a token of the owner with scopes.
 func (m *matrix) bearer(t *testing.T, to id.Principal, s token.Scopes) (string, id.Token) {
 	t.Helper()
-	made, err := m.app.Registrar.Grant(t.Context(), event.Origin{Principal: m.app.Owner}, id.DefaultWorkspace, token.Grant{IssuedTo: to, Scopes: s})
+	made, err := m.app.Identity.Grant(t.Context(), event.Origin{Principal: m.app.Owner}, id.DefaultWorkspace, token.Grant{IssuedTo: to, Scopes: s})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,9 +236,9 @@ func TestMatrixOfRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone, taken := m.bearer(t, m.app.Owner, token.All())
-	child, err := m.app.Registrar.Grant(ctx, event.Origin{Principal: m.app.Owner, Token: taken}, ws, token.Grant{IssuedTo: m.app.Owner, Scopes: token.All()})
+	child, err := m.app.Identity.Grant(ctx, event.Origin{Principal: m.app.Owner, Token: taken}, ws, token.Grant{IssuedTo: m.app.Owner, Scopes: token.All()})
 	if err == nil {
-		_, err = m.app.Registrar.Revoke(ctx, owner, ws, taken, "for the matrix")
+		_, err = m.app.Identity.Revoke(ctx, owner, ws, taken, "for the matrix")
 	}
 	if err != nil {
 		t.Fatal(err)

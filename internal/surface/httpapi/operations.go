@@ -33,26 +33,26 @@ import (
 
 // Services are what the operations call.
 type Services struct {
-	Gate         *gate.Gate
-	Keeper       *spaces.Service
-	Executor     *runs.Service
-	Dispatcher   *engines.Service
-	Rooms        *rooms.Service
-	Steward      *workspaces.Service
-	Librarian    *search.Service
-	Reader       *query.Service
-	Log          journal.Journal // which the audit verifies
-	Prover       *audit.Prover
-	Sweeper      *gc.Service
-	Redactor     *redacting.Service
-	Mover        *transfer.Importer
-	Arbiter      *outside.Service
-	Registrar    *identity.Service
-	Docs         projection.Reader // by which the room of a thing is found
-	Custodian    *labels.Service
-	Investigator *incidents.Service
-	Nodes        *nodes.Service
-	Spool        Spool
+	Gate       *gate.Gate
+	Spaces     *spaces.Service
+	Runs       *runs.Service
+	Engines    *engines.Service
+	Rooms      *rooms.Service
+	Workspaces *workspaces.Service
+	Search     *search.Service
+	Query      *query.Service
+	Log        journal.Journal // which the audit verifies
+	Prover     *audit.Prover
+	GC         *gc.Service
+	Redaction  *redacting.Service
+	Transfer   *transfer.Importer
+	Outside    *outside.Service
+	Identity   *identity.Service
+	Docs       projection.Reader // by which the room of a thing is found
+	Labels     *labels.Service
+	Incidents  *incidents.Service
+	Nodes      *nodes.Service
+	Spool      Spool
 
 	MaxWorkspace int64 // bytes of a workspace's file that is sent
 

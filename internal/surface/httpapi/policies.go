@@ -150,7 +150,7 @@ func (s *Server) explain(ctx context.Context, c wire.Call, in *struct{ Body expl
 		if err := s.labelled(ctx, c, map[string]string{"space_id": string(named)}); err != nil {
 			return nil, err
 		}
-		if sp, err = s.services.Keeper.Space(ctx, c.Caller.Workspace, named); err == nil {
+		if sp, err = s.services.Spaces.Space(ctx, c.Caller.Workspace, named); err == nil {
 			b, err = s.services.Gate.Bundle(ctx, c.Caller.Workspace, sp.Bundle)
 		}
 	}
@@ -178,7 +178,7 @@ func (s *Server) preview(ctx context.Context, c wire.Call, sp space.Space, b pol
 	if err != nil {
 		return policy.Explanation{}, err
 	}
-	action, err := s.services.Executor.Preview(sp, c.Origin(), b, m.Operations[0])
+	action, err := s.services.Runs.Preview(sp, c.Origin(), b, m.Operations[0])
 	if err != nil {
 		return policy.Explanation{}, err
 	}

@@ -101,7 +101,7 @@ func (s *Server) registerPrincipals() {
 		Named bool   `query:"named" doc:"Leave out the agents that spaces have for themselves"`
 		Page[id.Principal]
 	}) (*struct{ Body principalList }, error) {
-		found, err := s.services.Registrar.Principals(ctx, c.Caller.Workspace, identity.Filter{
+		found, err := s.services.Identity.Principals(ctx, c.Caller.Workspace, identity.Filter{
 			Kind: id.PrincipalKind(in.Kind), Name: in.Name, After: in.Cursor.After, Limit: in.Limit + 1, Named: in.Named,
 		})
 		out := principalList{}
@@ -111,7 +111,7 @@ func (s *Server) registerPrincipals() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "get-principal", Needs: wire.Shows("principal"), Method: http.MethodGet, Path: "/v1/principals/{principal_id}", Tag: "principals", Summary: "Show a principal",
 	}, func(ctx context.Context, c wire.Call, in *PrincipalPath) (*principalAnswer, error) {
-		found, err := s.services.Registrar.Principal(ctx, c.Caller.Workspace, id.Principal(in.Principal))
+		found, err := s.services.Identity.Principal(ctx, c.Caller.Workspace, id.Principal(in.Principal))
 		return &principalAnswer{found}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -134,7 +134,7 @@ func (s *Server) registerPrincipals() {
 		if c.Repeated > 0 {
 			doc, err = past[principal.Principal](ctx, s, c, principal.Projection, principal.Entity)
 		} else {
-			doc, err = s.services.Registrar.ChangeRole(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Principal(in.Principal), principal.Role(in.Body.Role))
+			doc, err = s.services.Identity.ChangeRole(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Principal(in.Principal), principal.Role(in.Body.Role))
 		}
 		return &principalAnswer{doc}, err
 	})
@@ -148,7 +148,7 @@ func (s *Server) registerPrincipals() {
 		if c.Repeated > 0 {
 			doc, err = past[principal.Principal](ctx, s, c, principal.Projection, principal.Entity)
 		} else {
-			doc, err = s.services.Registrar.Ensure(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.PrincipalKind(in.Body.Type), in.Body.ID, in.Body.Name)
+			doc, err = s.services.Identity.Ensure(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.PrincipalKind(in.Body.Type), in.Body.ID, in.Body.Name)
 		}
 		return &principalAnswer{doc}, err
 	})
@@ -162,7 +162,7 @@ func (s *Server) registerAgents() {
 		Name string `query:"q" maxLength:"200" doc:"A part of the name"`
 		Page[id.Principal]
 	}) (*struct{ Body agentList }, error) {
-		found, err := s.services.Registrar.Principals(ctx, c.Caller.Workspace, identity.Filter{Kind: id.Agent, Name: in.Name, After: in.Cursor.After, Limit: in.Limit + 1})
+		found, err := s.services.Identity.Principals(ctx, c.Caller.Workspace, identity.Filter{Kind: id.Agent, Name: in.Name, After: in.Cursor.After, Limit: in.Limit + 1})
 		if err != nil {
 			return nil, err
 		}
@@ -189,7 +189,7 @@ func (s *Server) registerAgents() {
 		if c.Repeated > 0 {
 			doc, err = past[principal.Principal](ctx, s, c, principal.Projection, principal.Entity)
 		} else {
-			doc, err = s.services.Registrar.RegisterAgent(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, in.Body.Name)
+			doc, err = s.services.Identity.RegisterAgent(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, in.Body.Name)
 		}
 		return &struct{ Body Agent }{shownAgent(doc)}, err
 	})
@@ -237,7 +237,7 @@ func (s *Server) registerKeys() {
 			}
 			of = c.Caller.Principal
 		}
-		found, err := s.services.Registrar.Keys(ctx, c.Caller.Workspace, of, in.Cursor.After, in.Limit+1)
+		found, err := s.services.Identity.Keys(ctx, c.Caller.Workspace, of, in.Cursor.After, in.Limit+1)
 		if err != nil {
 			return nil, err
 		}
@@ -284,18 +284,18 @@ func (s *Server) add(ctx context.Context, c wire.Call, q principalRequest) (prin
 	case q.Kind == string(id.Service) && q.Role != "":
 		return principal.Principal{}, identity.ErrNotAPerson
 	case q.Kind == string(id.Service):
-		return s.services.Registrar.AddService(ctx, c.Once(), c.Caller.Workspace, q.Name)
+		return s.services.Identity.AddService(ctx, c.Once(), c.Caller.Workspace, q.Name)
 	}
 	p, err := s.services.Gate.AddPerson(ctx, c.Once(), c.Caller.Workspace, q.Name, principal.Role(q.Role))
 	if err != nil {
 		return principal.Principal{}, err
 	}
-	return s.services.Registrar.Principal(ctx, c.Caller.Workspace, p)
+	return s.services.Identity.Principal(ctx, c.Caller.Workspace, p)
 }
 
 // agent returns an agent of the caller's workspace.
 func (s *Server) agent(ctx context.Context, c wire.Call, name string) (Agent, error) {
-	found, err := s.services.Registrar.Principal(ctx, c.Caller.Workspace, id.Principal(name))
+	found, err := s.services.Identity.Principal(ctx, c.Caller.Workspace, id.Principal(name))
 	if fault.KindOf(err) == fault.NotFound && err != nil || err == nil && found.Kind != id.Agent {
 		err = identity.ErrNotAnAgent
 	}

@@ -58,9 +58,9 @@ func (s *Server) redact(ctx context.Context, c wire.Call, in *struct{ Body redac
 	var receipt redacting.Receipt
 	var err error
 	if c.Repeated > 0 {
-		receipt, err = s.services.Redactor.Redacted(ctx, c.Caller.Workspace, q)
+		receipt, err = s.services.Redaction.Redacted(ctx, c.Caller.Workspace, q)
 	} else {
-		receipt, err = s.services.Redactor.Redact(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, q)
+		receipt, err = s.services.Redaction.Redact(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, q)
 	}
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func (s *Server) redact(ctx context.Context, c wire.Call, in *struct{ Body redac
 }
 
 func (s *Server) listRedactions(ctx context.Context, c wire.Call, in *struct{ Page[logPlace] }) (*struct{ Body redactions }, error) {
-	found, upTo, err := s.services.Redactor.List(ctx, c.Caller.Workspace, in.Cursor.After.number(), in.Limit)
+	found, upTo, err := s.services.Redaction.List(ctx, c.Caller.Workspace, in.Cursor.After.number(), in.Limit)
 	if err != nil {
 		return nil, err
 	}

@@ -244,7 +244,7 @@ func (s *Server) updateRoom(ctx context.Context, c wire.Call, in *struct {
 	Body roomChange
 }) (*roomAnswer, error) {
 	if c.Repeated > 0 {
-		then, err := query.Past[room.Room](ctx, s.services.Reader, c.Caller.Workspace, query.Subject{Projection: room.Projection, EntityType: room.EntityType, Key: in.Room}, c.Repeated)
+		then, err := query.Past[room.Room](ctx, s.services.Query, c.Caller.Workspace, query.Subject{Projection: room.Projection, EntityType: room.EntityType, Key: in.Room}, c.Repeated)
 		return &roomAnswer{Body: then}, err
 	}
 	b := in.Body
@@ -260,7 +260,7 @@ func (s *Server) updateDefaults(ctx context.Context, c wire.Call, in *struct{ Bo
 	ws := c.Caller.Workspace
 	if c.Repeated > 0 {
 		subject := query.Subject{Projection: room.DefaultsProjection, EntityType: room.DefaultsEntity, Key: string(ws)}
-		then, err := query.Past[room.Defaults](ctx, s.services.Reader, ws, subject, c.Repeated)
+		then, err := query.Past[room.Defaults](ctx, s.services.Query, ws, subject, c.Repeated)
 		return &struct{ Body room.Defaults }{then}, err
 	}
 	change := room.DefaultsSet{Inherit: in.Body.Inherit}
@@ -277,7 +277,7 @@ func (s *Server) updateThread(ctx context.Context, c wire.Call, in *struct {
 }) (*threadAnswer, error) {
 	if c.Repeated > 0 {
 		subject := query.Subject{Projection: room.ThreadProjection, EntityType: room.ThreadEntity, Key: in.Thread}
-		then, err := query.Past[room.Thread](ctx, s.services.Reader, c.Caller.Workspace, subject, c.Repeated)
+		then, err := query.Past[room.Thread](ctx, s.services.Query, c.Caller.Workspace, subject, c.Repeated)
 		return &threadAnswer{Body: then}, err
 	}
 	changed, err := s.services.Rooms.UpdateThread(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Thread(in.Thread), room.ThreadUpdated{Title: in.Body.Title, Status: in.Body.Status})

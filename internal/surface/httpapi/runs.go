@@ -135,7 +135,7 @@ func (s *Server) registerRuns() {
 			SpacePath
 			RunFilter
 		}) (*struct{ Body runList }, error) {
-			if _, err := s.services.Keeper.Space(ctx, c.Caller.Workspace, id.Space(in.Space)); err != nil {
+			if _, err := s.services.Spaces.Space(ctx, c.Caller.Workspace, id.Space(in.Space)); err != nil {
 				return nil, err
 			}
 			return s.listRuns(ctx, c, runs.Filter{Space: id.Space(in.Space)}, in.RunFilter)
@@ -219,11 +219,11 @@ func (s *Server) startRun(r *http.Request, c wire.Call, sp id.Space) (*eventsAns
 	if call := id.ToolCall(r.Header.Get("X-Tool-Call-Id")); call != "" {
 		token := r.Header.Get("X-Claim-Token")
 		q.Under = func(ctx context.Context) (run.Under, error) {
-			return s.services.Dispatcher.Vouch(ctx, c.Caller.Workspace, token, call)
+			return s.services.Engines.Vouch(ctx, c.Caller.Workspace, token, call)
 		}
 	}
 	q.Waits = wait > 0
-	doc, err := s.services.Executor.Start(context.WithoutCancel(ctx), c.Origin(), q)
+	doc, err := s.services.Runs.Start(context.WithoutCancel(ctx), c.Origin(), q)
 	if err != nil {
 		return nil, err
 	}
@@ -252,11 +252,11 @@ func (s *Server) waited(ctx context.Context, c wire.Call, doc run.Run, answered 
 		limited, cancel := s.Within(ctx, wait, s.Stopping())
 		defer cancel()
 		var err error
-		if doc, err = s.services.Executor.WaitPast(limited, doc.Workspace, doc.ID, answered); err != nil {
+		if doc, err = s.services.Runs.WaitPast(limited, doc.Workspace, doc.ID, answered); err != nil {
 			return nil, err
 		}
 	}
-	events, err := s.services.Executor.Events(context.WithoutCancel(ctx), doc) // who closed his end may still read
+	events, err := s.services.Runs.Events(context.WithoutCancel(ctx), doc) // who closed his end may still read
 	if err != nil {
 		return nil, err
 	}
@@ -283,7 +283,7 @@ type runList struct {
 
 func (s *Server) listRuns(ctx context.Context, c wire.Call, in runs.Filter, f RunFilter) (*struct{ Body runList }, error) {
 	in.Status = run.Status(f.Status)
-	found, err := s.services.Executor.List(ctx, c.Caller.Workspace, in, f.Cursor.After, f.Limit+1)
+	found, err := s.services.Runs.List(ctx, c.Caller.Workspace, in, f.Cursor.After, f.Limit+1)
 	if err != nil {
 		return nil, err
 	}
@@ -301,7 +301,7 @@ type runShown struct {
 
 // find returns a run of the caller's workspace and, where one is named, of the space: a run under another space is not found.
 func (s *Server) find(ctx context.Context, c wire.Call, p RunPath) (run.Run, error) {
-	doc, err := s.services.Executor.Find(ctx, c.Caller.Workspace, id.Run(p.Run))
+	doc, err := s.services.Runs.Find(ctx, c.Caller.Workspace, id.Run(p.Run))
 	if err == nil && p.Space != "" && doc.Space != id.Space(p.Space) {
 		err = fault.New(fault.NotFound, "run_not_found", "there is no run %.64q in this space", p.Run)
 	}
@@ -313,13 +313,13 @@ func (s *Server) getRun(ctx context.Context, c wire.Call, in *RunPath) (*struct{
 	if err != nil {
 		return nil, err
 	}
-	events, err := s.services.Executor.Events(ctx, doc)
+	events, err := s.services.Runs.Events(ctx, doc)
 	if err != nil {
 		return nil, err
 	}
 	shown := runShown{Run: doc, Result: events}
 	if doc.Engine {
-		if shown.Given, err = s.services.Dispatcher.Given(ctx, doc); err == nil {
+		if shown.Given, err = s.services.Engines.Given(ctx, doc); err == nil {
 			shown.Given, _ = leak.Scan(shown.Given) // an order is kept as it was sent, and shown without secrets
 		}
 	}
@@ -379,11 +379,11 @@ func (s *Server) cancelRun(ctx context.Context, c wire.Call, in *struct {
 		reason = in.Body.Reason
 	}
 	if c.Repeated == 0 && doc.Engine {
-		if doc, err = s.services.Dispatcher.Cancel(context.WithoutCancel(ctx), c.Once(), doc.Workspace, doc.ID, reason); err == nil {
+		if doc, err = s.services.Engines.Cancel(context.WithoutCancel(ctx), c.Once(), doc.Workspace, doc.ID, reason); err == nil {
 			err = s.cancelChildren(context.WithoutCancel(ctx), c, doc)
 		}
 	} else if c.Repeated == 0 {
-		if err := s.services.Executor.Cancel(context.WithoutCancel(ctx), c.Once(), doc.Workspace, doc.ID, reason); err != nil {
+		if err := s.services.Runs.Cancel(context.WithoutCancel(ctx), c.Once(), doc.Workspace, doc.ID, reason); err != nil {
 			return nil, err
 		}
 		doc, err = s.find(ctx, c, in.RunPath)
@@ -410,7 +410,7 @@ func (s *Server) bare(ctx context.Context, c wire.Call, doc run.Run) (run.Run, e
 // cancelChildren ends what the daemon executes in spaces for a run that an engine had. Nothing new can begin: it would expect the run as it was.
 func (s *Server) cancelChildren(ctx context.Context, c wire.Call, doc run.Run) error {
 	for after := ""; ; {
-		calls, err := s.services.Dispatcher.Calls(ctx, doc.Workspace, engines.Of{Run: doc.ID}, after, 100)
+		calls, err := s.services.Engines.Calls(ctx, doc.Workspace, engines.Of{Run: doc.ID}, after, 100)
 		if err != nil || len(calls) == 0 {
 			return err
 		}
@@ -419,7 +419,7 @@ func (s *Server) cancelChildren(ctx context.Context, c wire.Call, doc run.Run) e
 			if call.Child == "" || call.Status != step.Running {
 				continue
 			}
-			if err := s.services.Executor.Cancel(ctx, c.Origin(), doc.Workspace, call.Child, "the run for which it was executed was cancelled"); err != nil && !errors.Is(err, runs.ErrEnded) {
+			if err := s.services.Runs.Cancel(ctx, c.Origin(), doc.Workspace, call.Child, "the run for which it was executed was cancelled"); err != nil && !errors.Is(err, runs.ErrEnded) {
 				return err
 			}
 		}
@@ -442,14 +442,14 @@ func (s *Server) retainRun(ctx context.Context, c wire.Call, in *struct {
 		}
 	}
 	if c.Repeated > 0 {
-		doc, err := query.Past[run.Run](ctx, s.services.Reader, c.Caller.Workspace, query.Subject{Projection: run.Projection, Key: in.Run}, c.Repeated)
+		doc, err := query.Past[run.Run](ctx, s.services.Query, c.Caller.Workspace, query.Subject{Projection: run.Projection, Key: in.Run}, c.Repeated)
 		if err != nil {
 			return nil, err
 		}
 		doc, err = s.bare(ctx, c, doc)
 		return &struct{ Body run.Run }{doc}, err
 	}
-	doc, err := s.services.Redactor.Retain(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Run(in.Run), keep)
+	doc, err := s.services.Redaction.Retain(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Run(in.Run), keep)
 	if err != nil {
 		return nil, err
 	}
@@ -473,7 +473,7 @@ func (s *Server) streamRun(w http.ResponseWriter, r *http.Request, c wire.Call) 
 	from, _, err := wire.Cursor(r, "from")
 	if err == nil && from > 1 {
 		var there uint64
-		if there, err = s.services.Executor.Frames(r.Context(), doc.ID, from-1); err == nil {
+		if there, err = s.services.Runs.Frames(r.Context(), doc.ID, from-1); err == nil {
 			err = wire.Within(from, there+1)
 		}
 	}
@@ -482,7 +482,7 @@ func (s *Server) streamRun(w http.ResponseWriter, r *http.Request, c wire.Call) 
 	}
 	return s.Feed(w, r, c, func(ctx context.Context) iter.Seq2[wire.Message, error] {
 		return func(yield func(wire.Message, error) bool) {
-			for f, err := range s.services.Executor.Follow(ctx, doc.Workspace, doc.ID, from) {
+			for f, err := range s.services.Runs.Follow(ctx, doc.Workspace, doc.ID, from) {
 				if err == nil { // it may be labelled while somebody watches: then it ends, and whoever comes back is told why
 					var hidden bool
 					if hidden, err = s.hidden(ctx, c, label.Resource{Type: label.OfRun, ID: string(doc.ID)}); hidden && err == nil {

@@ -252,7 +252,7 @@ func (d *daemon) exchange(t *testing.T, asked []string) string {
 		}
 		name, value, _ := strings.Cut(line, ": ")
 		if value == "BOOTSTRAP" {
-			value = d.app.Registrar.BootstrapToken
+			value = d.app.Identity.BootstrapToken
 		}
 		header.Set(name, d.names.real(value))
 	}
@@ -394,7 +394,7 @@ func pretty(t *testing.T, raw []byte) string {
 // events returns the types of what was recorded since it was last asked.
 func (d *daemon) events(t *testing.T) string {
 	t.Helper()
-	d.app.Hands.Wait() // the evidence of a run is collected behind the answer to its end
+	d.app.Engines.Wait() // the evidence of a run is collected behind the answer to its end
 	found, err := d.app.Log.Read(t.Context(), journal.Query{Workspace: id.DefaultWorkspace, From: d.seq + 1, Limit: journal.MaxRead})
 	if err != nil {
 		t.Fatal(err)

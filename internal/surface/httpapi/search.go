@@ -38,7 +38,7 @@ func (s *Server) registerSearch() {
 		shows := func(m room.Message) (bool, error) {
 			return sight.Shows(ctx, label.Resource{Type: label.OfMessage, ID: string(m.ID)})
 		}
-		a, err := s.services.Librarian.Search(ctx, c.Caller.Workspace, search.Query{Words: in.Q, Room: id.Room(in.Room), Thread: id.Thread(in.Thread), Limit: in.Limit, Shows: shows})
+		a, err := s.services.Search.Search(ctx, c.Caller.Workspace, search.Query{Words: in.Q, Room: id.Room(in.Room), Thread: id.Thread(in.Thread), Limit: in.Limit, Shows: shows})
 		return &struct{ Body searchAnswer }{searchAnswer{a.Results, a.Indexed, a.Head, a.Indexed >= a.Head}}, err
 	})
 }

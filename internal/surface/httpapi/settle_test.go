@@ -29,33 +29,33 @@ func (s slow) Read(ctx context.Context, q journal.Query) ([]event.Event, error) 
 func TestEvidenceIsCollectedForWhoMightEndTheRun(t *testing.T) {
 	d := startDaemon(t, func(c *app.Config) { c.Engine = app.EngineExternal })
 	owner, ws := event.Origin{Principal: d.app.Owner}, id.DefaultWorkspace
-	engine, err := d.app.Registrar.RegisterEngine(t.Context(), owner, ws, "mill")
+	engine, err := d.app.Identity.RegisterEngine(t.Context(), owner, ws, "mill")
 	if err != nil {
 		t.Fatal(err)
 	}
 	scopes := identity.EngineScopes()
 	scopes.Actions = append(scopes.Actions, policy.RunComplete, policy.EvidenceCollect)
-	issued, err := d.app.Registrar.IssueEngineToken(t.Context(), owner, ws, engine.ID, scopes, time.Time{})
+	issued, err := d.app.Identity.IssueEngineToken(t.Context(), owner, ws, engine.ID, scopes, time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := slow{d.app.Hands.Log, make(chan struct{})}
-	d.app.Hands.Log = log
+	log := slow{d.app.Engines.Log, make(chan struct{})}
+	d.app.Engines.Log = log
 	made := id.Run(d.must(t, "POST", "/v1/runs", someRun, "run_id"))
 	origin := event.Origin{Principal: engine.ID, Token: issued.Capability}
-	_, token, err := d.app.Hands.Claim(t.Context(), origin, ws, engines.Wanted{})
+	_, token, err := d.app.Engines.Claim(t.Context(), origin, ws, engines.Wanted{})
 	if err == nil {
-		_, err = d.app.Hands.Complete(t.Context(), origin, engines.Hold{Workspace: ws, Run: made, Token: token}, "", nil)
+		_, err = d.app.Engines.Complete(t.Context(), origin, engines.Hold{Workspace: ws, Run: made, Token: token}, "", nil)
 	}
 	if err == nil {
-		_, err = d.app.Registrar.RevokeEngineToken(t.Context(), owner, ws, engine.ID, issued.ID, "")
+		_, err = d.app.Identity.RevokeEngineToken(t.Context(), owner, ws, engine.ID, issued.ID, "")
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	close(log.loose)
-	d.app.Hands.Wait()
-	if _, _, err := d.app.Hands.Evidence(t.Context(), ws, made); err != nil {
+	d.app.Engines.Wait()
+	if _, _, err := d.app.Engines.Evidence(t.Context(), ws, made); err != nil {
 		t.Error(err)
 	}
 	found, err := d.app.Log.Read(t.Context(), journal.Query{Workspace: ws, From: d.seq + 1, Types: []string{policy.DeniedType}, Limit: 1})

@@ -150,7 +150,7 @@ func (s *Server) createSpace(ctx context.Context, c wire.Call, in *struct{ Body 
 			q.Archive, q.ArchiveHash = bytes.NewReader(b.From.Archive), event.DigestOf(b.From.Archive)
 		}
 	}
-	made, err := s.services.Keeper.Create(context.WithoutCancel(ctx), c.Origin(), q)
+	made, err := s.services.Spaces.Create(context.WithoutCancel(ctx), c.Origin(), q)
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +162,7 @@ func (s *Server) listSpaces(ctx context.Context, c wire.Call, in *struct {
 	Status string `query:"status" enum:"creating,ready,running,paused,destroyed" doc:"Only those; without it, all that are not destroyed"`
 	Page[id.Space]
 }) (*struct{ Body spaceList }, error) {
-	found, err := s.services.Keeper.List(ctx, c.Caller.Workspace, space.Status(in.Status), in.Cursor.After, in.Limit+1)
+	found, err := s.services.Spaces.List(ctx, c.Caller.Workspace, space.Status(in.Status), in.Cursor.After, in.Limit+1)
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +178,7 @@ type spaceList struct {
 }
 
 func (s *Server) getSpace(ctx context.Context, c wire.Call, in *SpacePath) (*spaceAnswer, error) {
-	found, err := s.services.Keeper.Space(ctx, c.Caller.Workspace, id.Space(in.Space))
+	found, err := s.services.Spaces.Space(ctx, c.Caller.Workspace, id.Space(in.Space))
 	return &spaceAnswer{Body: found}, err
 }
 
@@ -189,12 +189,12 @@ func (s *Server) updateSpace(ctx context.Context, c wire.Call, in *struct {
 	if c.Repeated > 0 {
 		return s.pastSpace(ctx, c, in.Space)
 	}
-	changed, err := s.services.Keeper.Update(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Space(in.Space), spaces.Change(in.Body))
+	changed, err := s.services.Spaces.Update(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Space(in.Space), spaces.Change(in.Body))
 	return &spaceAnswer{Body: changed}, err
 }
 
 func (s *Server) destroySpace(ctx context.Context, c wire.Call, in *SpacePath) (*spaceAnswer, error) {
-	gone, err := s.services.Keeper.Destroy(context.WithoutCancel(ctx), c.Origin(), c.Caller.Workspace, id.Space(in.Space))
+	gone, err := s.services.Spaces.Destroy(context.WithoutCancel(ctx), c.Origin(), c.Caller.Workspace, id.Space(in.Space))
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +216,7 @@ func (s *Server) extendSpace(ctx context.Context, c wire.Call, in *struct {
 		return nil, fault.New(fault.Invalid, "missing_field", "the field \"ttl_seconds\" is missing; or send duration_seconds, its older name, and not both")
 	}
 	by := time.Duration(in.Body.TTL+in.Body.Duration) * time.Second
-	longer, err := s.services.Keeper.Extend(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Space(in.Space), by)
+	longer, err := s.services.Spaces.Extend(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Space(in.Space), by)
 	return &spaceAnswer{Body: longer}, err
 }
 
@@ -228,12 +228,12 @@ func (s *Server) promoteSpace(ctx context.Context, c wire.Call, in *struct {
 		return s.pastSpace(ctx, c, in.Space)
 	}
 	why := space.Why{Code: space.WhyRequested, Reason: in.Body.Reason}
-	promoted, err := s.services.Keeper.Promote(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Body.Tier, why)
+	promoted, err := s.services.Spaces.Promote(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Body.Tier, why)
 	return &spaceAnswer{Body: promoted}, err
 }
 
 func (s *Server) spacePolicy(ctx context.Context, c wire.Call, in *SpacePath) (*struct{ Body policy.Bundle }, error) {
-	found, err := s.services.Keeper.Space(ctx, c.Caller.Workspace, id.Space(in.Space))
+	found, err := s.services.Spaces.Space(ctx, c.Caller.Workspace, id.Space(in.Space))
 	if err != nil {
 		return nil, err
 	}
@@ -252,7 +252,7 @@ func (s *Server) repinSpace(ctx context.Context, c wire.Call, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	changed, err := s.services.Keeper.Repin(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Space(in.Space), b)
+	changed, err := s.services.Spaces.Repin(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Space(in.Space), b)
 	return &spaceAnswer{Body: changed}, err
 }
 
@@ -260,12 +260,12 @@ func (s *Server) routeCommand(ctx context.Context, c wire.Call, in *struct {
 	SpacePath
 	Body routedCommand
 }) (*struct{ Body space.Route }, error) {
-	found, err := s.services.Keeper.Route(ctx, c.Origin(), c.Caller.Workspace, id.Space(in.Space), space.Command{Text: in.Body.Command, Cwd: in.Body.Cwd})
+	found, err := s.services.Spaces.Route(ctx, c.Origin(), c.Caller.Workspace, id.Space(in.Space), space.Command{Text: in.Body.Command, Cwd: in.Body.Cwd})
 	return &struct{ Body space.Route }{found}, err
 }
 
 // pastSpace is a space as a request left it that is repeated now.
 func (s *Server) pastSpace(ctx context.Context, c wire.Call, sp string) (*spaceAnswer, error) {
-	then, err := query.Past[space.Space](ctx, s.services.Reader, c.Caller.Workspace, query.Subject{Projection: space.Projection, EntityType: space.EntityType, Key: sp}, c.Repeated)
+	then, err := query.Past[space.Space](ctx, s.services.Query, c.Caller.Workspace, query.Subject{Projection: space.Projection, EntityType: space.EntityType, Key: sp}, c.Repeated)
 	return &spaceAnswer{Body: then}, err
 }

@@ -145,7 +145,7 @@ func (s *Server) registerSteps() {
 		Run string `path:"run_id" doc:"The run"`
 		Page[id.Step]
 	}) (*struct{ Body stepList }, error) {
-		found, err := s.services.Dispatcher.Steps(ctx, c.Caller.Workspace, engines.Of{Run: id.Run(in.Run)}, string(in.Cursor.After), in.Limit+1)
+		found, err := s.services.Engines.Steps(ctx, c.Caller.Workspace, engines.Of{Run: id.Run(in.Run)}, string(in.Cursor.After), in.Limit+1)
 		if err != nil {
 			return nil, err
 		}
@@ -158,7 +158,7 @@ func (s *Server) registerSteps() {
 		func(ctx context.Context, c wire.Call, in *struct {
 			Step string `path:"step_id" doc:"The step"`
 		}) (*struct{ Body step.Step }, error) {
-			doc, err := s.services.Dispatcher.Step(ctx, c.Caller.Workspace, id.Step(in.Step))
+			doc, err := s.services.Engines.Step(ctx, c.Caller.Workspace, id.Step(in.Step))
 			return &struct{ Body step.Step }{doc}, err
 		})
 	wire.Handle(s.Server, wire.Operation{
@@ -178,7 +178,7 @@ func (s *Server) registerSteps() {
 			sent = *in.Body
 		}
 		return s.concluded(ctx, c, in.CallPath, sent.Token, func(token string) (step.Call, error) {
-			return s.services.Dispatcher.Succeed(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, engines.Shown{Token: token, Permit: sent.Permit}, id.ToolCall(in.Call), sent.Output)
+			return s.services.Engines.Succeed(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, engines.Shown{Token: token, Permit: sent.Permit}, id.ToolCall(in.Call), sent.Output)
 		})
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -192,7 +192,7 @@ func (s *Server) registerSteps() {
 			sent = *in.Body
 		}
 		return s.concluded(ctx, c, in.CallPath, sent.Token, func(token string) (step.Call, error) {
-			return s.services.Dispatcher.FailCall(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, engines.Shown{Token: token, Permit: sent.Permit}, id.ToolCall(in.Call), sent.Error, sent.Message)
+			return s.services.Engines.FailCall(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, engines.Shown{Token: token, Permit: sent.Permit}, id.ToolCall(in.Call), sent.Error, sent.Message)
 		})
 	})
 	wire.Handle(s.Server, wire.Operation{ID: "list-tool-calls", Needs: wire.Shows("tool_call", "run_id", "step_id"), Method: http.MethodGet, Path: "/v1/toolcalls", Tag: "engines", Summary: "Tool calls, the newest first"},
@@ -201,7 +201,7 @@ func (s *Server) registerSteps() {
 			if err != nil {
 				return nil, err
 			}
-			found, err := s.services.Dispatcher.Calls(ctx, c.Caller.Workspace, of, string(in.Cursor.After), in.Limit+1)
+			found, err := s.services.Engines.Calls(ctx, c.Caller.Workspace, of, string(in.Cursor.After), in.Limit+1)
 			if err != nil {
 				return nil, err
 			}
@@ -214,7 +214,7 @@ func (s *Server) registerSteps() {
 		func(ctx context.Context, c wire.Call, in *struct {
 			Call string `path:"tool_call_id" doc:"The tool call"`
 		}) (*struct{ Body step.Call }, error) {
-			doc, err := s.services.Dispatcher.Call(ctx, c.Caller.Workspace, id.ToolCall(in.Call))
+			doc, err := s.services.Engines.Call(ctx, c.Caller.Workspace, id.ToolCall(in.Call))
 			return &struct{ Body step.Call }{doc}, err
 		})
 	s.registerArtifacts()
@@ -232,18 +232,18 @@ func (s *Server) createStep(ctx context.Context, c wire.Call, in *struct {
 		doc, err := told[step.Step](ctx, s, c, step.Projection, step.EntityType)
 		return &struct{ Body step.Step }{doc}, err
 	}
-	doc, err := s.services.Dispatcher.AddStep(context.WithoutCancel(ctx), c.Once(), h, engines.StepRequest{Kind: in.Body.Kind, Title: in.Body.Title, Input: in.Body.Input})
+	doc, err := s.services.Engines.AddStep(context.WithoutCancel(ctx), c.Once(), h, engines.StepRequest{Kind: in.Body.Kind, Title: in.Body.Title, Input: in.Body.Input})
 	return &struct{ Body step.Step }{doc}, err
 }
 
 // told returns the document that the last event of a repeated request was about, as it stood then.
 func told[T any](ctx context.Context, s *Server, c wire.Call, projection, entity string) (T, error) {
-	last, err := s.services.Reader.At(ctx, c.Caller.Workspace, c.Repeated)
+	last, err := s.services.Query.At(ctx, c.Caller.Workspace, c.Repeated)
 	if err != nil {
 		var none T
 		return none, err
 	}
-	return query.Past[T](ctx, s.services.Reader, c.Caller.Workspace, query.Subject{Projection: projection, EntityType: entity, Key: last.EntityID}, c.Repeated)
+	return query.Past[T](ctx, s.services.Query, c.Caller.Workspace, query.Subject{Projection: projection, EntityType: entity, Key: last.EntityID}, c.Repeated)
 }
 
 var errOtherActor = fault.New(fault.Denied, "agent_actor_id_mismatch", "the request names somebody else as who acts; only engines, owners and admins act for an agent")
@@ -291,7 +291,7 @@ func (s *Server) createCall(ctx context.Context, c wire.Call, in *struct {
 	if c.Repeated > 0 {
 		call, err = s.calledThen(ctx, c)
 	} else {
-		call, no, err = s.services.Dispatcher.Invoke(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, claim, engines.CallRequest{
+		call, no, err = s.services.Engines.Invoke(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, claim, engines.CallRequest{
 			Step: id.Step(in.Step), Tool: in.Body.Tool, Title: in.Body.Title, Input: in.Body.Input, Agent: agent, Token: under, Zone: event.Zone(in.Body.Zone),
 		})
 	}
@@ -304,7 +304,7 @@ func (s *Server) createCall(ctx context.Context, c wire.Call, in *struct {
 			Blocked: true, Decided: d.Outcome.String(), Code: d.ReasonCode, Why: d.Reason, Suggestion: d.Suggestion, Approval: no.Approval,
 		}}, nil
 	}
-	return &callAnswer{http.StatusCreated, callDecided{Call: &call, Permit: s.services.Dispatcher.CallPermit(c.Caller.Workspace, call), Decided: policy.Allow.String(), Code: call.Reason}}, nil
+	return &callAnswer{http.StatusCreated, callDecided{Call: &call, Permit: s.services.Engines.CallPermit(c.Caller.Workspace, call), Decided: policy.Allow.String(), Code: call.Reason}}, nil
 }
 
 // calledUnder returns the capability token under which a tool is called: the one that the body names, else the caller's. Who acts for an agent
@@ -326,14 +326,14 @@ func (s *Server) calledUnder(ctx context.Context, c wire.Call, in *struct {
 
 // calledThen returns the tool call that a repeated request has begun. The use of an approval may stand behind it in the batch.
 func (s *Server) calledThen(ctx context.Context, c wire.Call) (step.Call, error) {
-	last, err := s.services.Reader.At(ctx, c.Caller.Workspace, c.Repeated)
+	last, err := s.services.Query.At(ctx, c.Caller.Workspace, c.Repeated)
 	for err == nil && last.Type != step.EventInvoked {
-		last, err = s.services.Reader.At(ctx, c.Caller.Workspace, last.Seq-1)
+		last, err = s.services.Query.At(ctx, c.Caller.Workspace, last.Seq-1)
 	}
 	if err != nil {
 		return step.Call{}, err
 	}
-	return query.Past[step.Call](ctx, s.services.Reader, c.Caller.Workspace, query.Subject{Projection: step.CallProjection, EntityType: step.CallEntity, Key: last.EntityID}, c.Repeated)
+	return query.Past[step.Call](ctx, s.services.Query, c.Caller.Workspace, query.Subject{Projection: step.CallProjection, EntityType: step.CallEntity, Key: last.EntityID}, c.Repeated)
 }
 
 func (s *Server) concluded(ctx context.Context, c wire.Call, p CallPath, sent string, do func(token string) (step.Call, error)) (*struct{ Body step.Call }, error) {

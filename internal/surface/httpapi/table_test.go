@@ -44,7 +44,7 @@ func (m *matrix) credentials(t *testing.T) []credential {
 	if err != nil {
 		t.Fatal(err)
 	}
-	expired, err := m.app.Registrar.Grant(ctx, owner, ws, token.Grant{IssuedTo: m.app.Owner, Scopes: token.All(), ValidUntil: time.Now().Add(50 * time.Millisecond)})
+	expired, err := m.app.Identity.Grant(ctx, owner, ws, token.Grant{IssuedTo: m.app.Owner, Scopes: token.All(), ValidUntil: time.Now().Add(50 * time.Millisecond)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -100,10 +100,10 @@ func (s *Server) top(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ Bo
 		return nil, err
 	}
 	out.Thrown = thrown.On
-	if out.Tasks, err = s.services.Dispatcher.Tasks(ctx, ws); err != nil {
+	if out.Tasks, err = s.services.Engines.Tasks(ctx, ws); err != nil {
 		return nil, err
 	}
-	living, err := s.services.Keeper.List(ctx, ws, "", "", maxTop)
+	living, err := s.services.Spaces.List(ctx, ws, "", "", maxTop)
 	if err != nil {
 		return nil, err
 	}
@@ -112,11 +112,11 @@ func (s *Server) top(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ Bo
 	}
 	for _, sp := range living {
 		one := topSpace{ID: sp.ID, Name: sp.Name, Status: sp.Status, Tier: sp.Tier, Policy: sp.Policy, Memory: sp.Limits.MemoryBytes, CPU: sp.Limits.CPUMillis}
-		if load, ok := s.services.Keeper.Load(sp.ID); ok {
+		if load, ok := s.services.Spaces.Load(sp.ID); ok {
 			one.Load = &load
 		}
 		if sp.ActiveRun != "" {
-			doc, err := s.services.Executor.Find(ctx, ws, sp.ActiveRun)
+			doc, err := s.services.Runs.Find(ctx, ws, sp.ActiveRun)
 			if err != nil {
 				return nil, err
 			}

@@ -62,7 +62,7 @@ func (s *Server) exportRun(w http.ResponseWriter, r *http.Request, c wire.Call) 
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": string(doc.ID) + ".jsonl"}))
-	return s.services.Executor.Transcript(r.Context(), doc.Workspace, doc.ID, what, w)
+	return s.services.Runs.Transcript(r.Context(), doc.Workspace, doc.ID, what, w)
 }
 
 // carried returns the archive of the files with which a run began. It is spooled first, for whoever reads slowly must not keep the space's
@@ -71,7 +71,7 @@ func (s *Server) carried(ctx context.Context, c wire.Call, doc run.Run, start ru
 	read, write := io.Pipe()
 	done := make(chan int, 1)
 	go func() {
-		omitted, err := s.services.Keeper.CarrySnapshot(ctx, c.Origin(), doc.Workspace, doc.Space, start.Root, run.MaxCarriedContent, write)
+		omitted, err := s.services.Spaces.CarrySnapshot(ctx, c.Origin(), doc.Workspace, doc.Space, start.Root, run.MaxCarriedContent, write)
 		write.CloseWithError(err)
 		done <- omitted
 	}()
@@ -128,7 +128,7 @@ func (s *Server) importRun(w http.ResponseWriter, r *http.Request, c wire.Call) 
 	if err := again(spooled); err != nil {
 		return err
 	}
-	doc, err := s.services.Executor.Import(context.WithoutCancel(r.Context()), c.Origin(), c.Caller.Workspace, t, run.Input{Digest: ref.Digest, Size: ref.Size}, spooled, attested, c.ServiceKey())
+	doc, err := s.services.Runs.Import(context.WithoutCancel(r.Context()), c.Origin(), c.Caller.Workspace, t, run.Input{Digest: ref.Digest, Size: ref.Size}, spooled, attested, c.ServiceKey())
 	if err != nil {
 		return err
 	}

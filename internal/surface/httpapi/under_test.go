@@ -15,7 +15,7 @@ import (
 // granted issues a capability token of the owner's; its bearer is the key of that name.
 func (d *daemon) granted(t *testing.T, name string, to id.Principal, s token.Scopes, parent id.Token, by id.Principal) id.Token {
 	t.Helper()
-	made, err := d.app.Registrar.Grant(t.Context(), event.Origin{Principal: by}, id.DefaultWorkspace, token.Grant{IssuedTo: to, Scopes: s, Parent: parent})
+	made, err := d.app.Identity.Grant(t.Context(), event.Origin{Principal: by}, id.DefaultWorkspace, token.Grant{IssuedTo: to, Scopes: s, Parent: parent})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func TestAToolIsCalledUnderTheTokenThatTheBodyNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	service, err := d.app.Registrar.AddService(t.Context(), event.Origin{Principal: d.app.Owner}, id.DefaultWorkspace, "engine")
+	service, err := d.app.Identity.AddService(t.Context(), event.Origin{Principal: d.app.Owner}, id.DefaultWorkspace, "engine")
 	if err != nil {
 		t.Fatal(err)
 	}

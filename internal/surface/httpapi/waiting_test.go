@@ -36,7 +36,7 @@ func waiting(t *testing.T) (*daemon, func(who string) <-chan claims) {
 	d := startDaemon(t, func(c *app.Config) { c.Engine = app.EngineExternal })
 	d.populate(t)
 	clock := told{app.Clock{}, make(chan struct{}, 1_000)}
-	d.app.Hands.Clock = clock
+	d.app.Engines.Clock = clock
 	return d, func(who string) <-chan claims {
 		answered := make(chan claims, 1)
 		go func() {
@@ -85,7 +85,7 @@ func TestAKeyThatWasRevokedClaimsNothing(t *testing.T) {
 	if a := <-answered; a.status != http.StatusUnauthorized {
 		t.Errorf("%d %s", a.status, a.raw)
 	}
-	if left, err := d.app.Hands.Find(t.Context(), id.DefaultWorkspace, made); err != nil || left.Status != run.Queued {
+	if left, err := d.app.Engines.Find(t.Context(), id.DefaultWorkspace, made); err != nil || left.Status != run.Queued {
 		t.Errorf("the run is %s, %v", left.Status, err)
 	}
 }

@@ -64,7 +64,7 @@ func (s *Server) importWorkspace(w http.ResponseWriter, r *http.Request, c wire.
 	if r.ContentLength > most {
 		return tooLarge
 	}
-	if err := s.services.Mover.May(r.Context(), c.Origin(), c.Caller.Workspace); err != nil {
+	if err := s.services.Transfer.May(r.Context(), c.Origin(), c.Caller.Workspace); err != nil {
 		return err // before anything of it is kept
 	}
 	sent := &body{Reader: s.Patient(w, r)}
@@ -80,7 +80,7 @@ func (s *Server) importWorkspace(w http.ResponseWriter, r *http.Request, c wire.
 	}
 	defer spooled.Close()
 	file.Ref, file.Content = ref, spooled
-	doc, err := s.services.Mover.Import(context.WithoutCancel(r.Context()), c.Origin(), c.Caller.Workspace, file, c.ServiceKey())
+	doc, err := s.services.Transfer.Import(context.WithoutCancel(r.Context()), c.Origin(), c.Caller.Workspace, file, c.ServiceKey())
 	if err != nil {
 		return err
 	}

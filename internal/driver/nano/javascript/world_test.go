@@ -79,7 +79,10 @@ type host struct {
 
 func (h host) Sleep(d time.Duration) error { return h.fs.Sleep(d) }
 func (h host) Report(l program.Lack)       { *h.lacks = append(*h.lacks, l.String()) }
-func (h host) Show(d space.Display) bool   { *h.displays = append(*h.displays, d); return true }
+func (h host) Show(d program.Display) bool {
+	*h.displays = append(*h.displays, space.Display(d))
+	return true
+}
 func (h host) Execute(*program.Process) (program.Status, error) {
 	return program.Status{}, vfs.ENOENT
 }

@@ -203,8 +203,8 @@ func (h *host) Go(f func())                 { panic("not used") }
 func (h *host) Sleep(d time.Duration) error { return h.world.account.Sleep(d) }
 func (h *host) Report(l program.Lack)       { h.world.lacks = append(h.world.lacks, l) }
 
-func (h *host) Show(d space.Display) bool {
-	h.world.displays = append(h.world.displays, d)
+func (h *host) Show(d program.Display) bool {
+	h.world.displays = append(h.world.displays, space.Display(d))
 	return true
 }
 

@@ -65,7 +65,7 @@ func build(t testing.TB) *house {
 	if h.gate, err = gate.New(gate.Parts{Log: h.log, Docs: h.log, Evaluator: cedar.New(), Clock: c, IDs: h.ids, Entropy: rand.Reader}); err != nil {
 		t.Fatal(err)
 	}
-	h.Moderator = rooms.New(rooms.Parts{Log: h.log, Docs: h.log, Gate: h.gate, IDs: h.ids})
+	h.Service = rooms.New(rooms.Parts{Log: h.log, Docs: h.log, Gate: h.gate, IDs: h.ids})
 	owner, err := h.gate.Owner(t.Context(), ws, "Olga")
 	if err != nil {
 		t.Fatal(err)

@@ -72,7 +72,7 @@ func open(t *testing.T) *office {
 		return nil
 	}
 	o := &office{t: t, log: log}
-	o.Investigator = incidents.New(incidents.Parts{Docs: log, Gate: g, Clock: c, IDs: ids, Place: place})
+	o.Service = incidents.New(incidents.Parts{Docs: log, Gate: g, Clock: c, IDs: ids, Place: place})
 	o.hands = engines.New(engines.Parts{Log: log, Docs: log, Blobs: memory.NewBlobs(), Gate: g, Clock: c, IDs: ids, Place: place})
 	t.Cleanup(o.hands.Wait)
 	owner, err := g.Owner(t.Context(), ws, "owner")

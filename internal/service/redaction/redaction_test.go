@@ -92,7 +92,7 @@ func open(t *testing.T, rules ...string) *house {
 	h.origin = event.Origin{Principal: owner, Correlation: "cor_test"}
 	retention, err := redaction.ParseRetention(rules)
 	h.must(err)
-	h.Redactor = redaction.New(redaction.Parts{
+	h.Service = redaction.New(redaction.Parts{
 		Log: h.log, Bodies: h.log, Docs: h.log, Gate: g, Contents: []vault.Forgetter{h.contents}, Clock: h.clock,
 		Logger: slog.New(slog.DiscardHandler), System: system, Retention: retention,
 	})

@@ -83,7 +83,7 @@ func convene(t *testing.T) *court {
 		}
 		return nil
 	}
-	c.Arbiter = outside.New(outside.Parts{Log: c.log, Docs: c.log, Gate: c.gate, Clock: c.clock, Place: place})
+	c.Service = outside.New(outside.Parts{Log: c.log, Docs: c.log, Gate: c.gate, Clock: c.clock, Place: place})
 	c.hands = engines.New(engines.Parts{Log: c.log, Docs: c.log, Blobs: memory.NewBlobs(), Gate: c.gate, Clock: c.clock, IDs: ids, Place: place})
 	t.Cleanup(c.hands.Wait)
 	owner, err := c.gate.Owner(t.Context(), ws, "owner")

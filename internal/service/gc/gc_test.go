@@ -50,7 +50,7 @@ func open(t *testing.T, o testkit.Options) *testkit.Stack {
 
 func sweep(t *testing.T, s *testkit.Stack) content.Swept {
 	t.Helper()
-	swept, err := s.Sweeper.Sweep(s.Context(), s.Origin, testkit.WS)
+	swept, err := s.GC.Sweep(s.Context(), s.Origin, testkit.WS)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestSweepKeepsWhatTheLogNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Ended(s.Start(s.Space().ID, stored(long)).ID)
-	found, err := s.Sweeper.Survey(s.Context(), testkit.WS)
+	found, err := s.GC.Survey(s.Context(), testkit.WS)
 	if err != nil || found.Contents.Freed != 1 || found.Contents.Kept != 2 {
 		t.Errorf("a survey: %+v, %v; want 1 to free and 2 to keep", found, err)
 	}
@@ -119,7 +119,7 @@ func TestRuleOfSnapshots(t *testing.T) {
 		s.Ended(s.Start(in, `[{"type":"createFile","path":"f","overwrite":true,"content":"`+strings.Repeat(text, 1000)+`"}]`).ID)
 	}
 	kept := func(s *testkit.Stack, in id.Space) int {
-		past, err := s.Keeper.Snapshots(s.Context(), testkit.WS, in, "", 100)
+		past, err := s.Spaces.Snapshots(s.Context(), testkit.WS, in, "", 100)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -168,16 +168,16 @@ func TestSweepAsksTheGate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Sweeper.Sweep(s.Context(), event.Origin{Principal: agent}, testkit.WS); err == nil {
+	if _, err := s.GC.Sweep(s.Context(), event.Origin{Principal: agent}, testkit.WS); err == nil {
 		t.Error("an agent has swept")
 	}
 	if _, err := s.Gate.ThrowKillSwitch(s.Context(), s.Origin, testkit.WS, "stop"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Sweeper.Sweep(s.Context(), s.Origin, testkit.WS); !errors.Is(err, gate.ErrKillSwitch) {
+	if _, err := s.GC.Sweep(s.Context(), s.Origin, testkit.WS); !errors.Is(err, gate.ErrKillSwitch) {
 		t.Errorf("under the kill switch: %v, want %v", err, gate.ErrKillSwitch)
 	}
-	if err := s.Sweeper.Step(s.Context(), testkit.WS, s.Owner); err != nil {
+	if err := s.GC.Step(s.Context(), testkit.WS, s.Owner); err != nil {
 		t.Errorf("a step under the kill switch: %v", err)
 	}
 	f, err := s.Blobs.Open(s.Context(), garbage.Digest)
@@ -188,7 +188,7 @@ func TestSweepAsksTheGate(t *testing.T) {
 	if _, err := s.Gate.LiftKillSwitch(s.Context(), s.Origin, testkit.WS, "go on"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Sweeper.Step(s.Context(), testkit.WS, s.Owner); err != nil {
+	if err := s.GC.Step(s.Context(), testkit.WS, s.Owner); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Blobs.Open(s.Context(), garbage.Digest); !errors.Is(err, blob.ErrNotFound) {
@@ -198,7 +198,7 @@ func TestSweepAsksTheGate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Sweeper.Step(s.Context(), testkit.WS, s.Owner); err != nil {
+	if err := s.GC.Step(s.Context(), testkit.WS, s.Owner); err != nil {
 		t.Fatal(err)
 	}
 	if now, err := s.Log.Head(s.Context(), testkit.WS); err != nil || now != head {

@@ -93,7 +93,7 @@ func open(t *testing.T) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.Steward = workspaces.New(workspaces.Parts{Log: h.log, Docs: base, Gate: h.gate, IDs: ids, Owner: h.gate.Owner, IssueKey: h.gate.IssueKey})
+	h.Service = workspaces.New(workspaces.Parts{Log: h.log, Docs: base, Gate: h.gate, IDs: ids, Owner: h.gate.Owner, IssueKey: h.gate.IssueKey})
 	h.owner = h.caller(home)
 	return h
 }
