@@ -122,7 +122,7 @@ func (d *showcase) play(ctx context.Context, addr string) error {
 	if err := d.collect(ctx, api); err != nil {
 		return err
 	}
-	if d.proofs, err = d.i.Audit.Verify(ctx, AuditQuery{Place: d.daemon.Place}); err != nil {
+	if d.proofs, err = d.i.Audit.Verify(ctx, AuditQuery{Place: d.daemon.Place, SnapshotBytes: 1 << 30}); err != nil {
 		return err
 	}
 	d.chapter("The proof")

@@ -45,7 +45,7 @@ func keys() vault.Keys {
 // plainPacks turns the packs of a folder into those of an earlier version.
 func (h *home) plainPacks() {
 	h.t.Helper()
-	p, err := openPacks(h.t.Context(), h.where.Kept, keys())
+	p, err := openPacks(h.t.Context(), h.where.Kept, keys(), false)
 	h.must(err)
 	var raw []byte
 	for d, at := range p.objects {
@@ -566,7 +566,7 @@ func FuzzPack(f *testing.F) {
 		if err := os.WriteFile(filepath.Join(dir, "00000002"+packSuffix), raw, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		p, err := openPacks(t.Context(), dir, keys())
+		p, err := openPacks(t.Context(), dir, keys(), false)
 		if err != nil {
 			t.Fatal(err)
 		}
