@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -123,7 +124,8 @@ func TestVerifyReadsSnapshots(t *testing.T) {
 				raw, err := os.ReadFile(file)
 				if err == nil && len(raw) > 10 {
 					raw[len(raw)-10] ^= 1 // of the last content, before its checksum
-					err = os.WriteFile(file, raw, 0o600)
+					durable := strings.Replace(file, ".sealing", ".sealed", 1) // of one that is not, the torn end is cut off
+					err = errors.Join(os.Remove(file), os.WriteFile(durable, raw, 0o600))
 				}
 				return err
 			})
