@@ -123,7 +123,7 @@ func TestVerifyReadsSnapshots(t *testing.T) {
 			each(t, []string{dir, "spaces", "spc_*", "snapshots", "0*"}, func(file string) error {
 				raw, err := os.ReadFile(file)
 				if err == nil && len(raw) > 10 {
-					raw[len(raw)-10] ^= 1 // of the last content, before its checksum
+					raw[len(raw)-10] ^= 1                                      // of the last content, before its checksum
 					durable := strings.Replace(file, ".sealing", ".sealed", 1) // of one that is not, the torn end is cut off
 					err = errors.Join(os.Remove(file), os.WriteFile(durable, raw, 0o600))
 				}
