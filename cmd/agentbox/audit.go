@@ -10,7 +10,6 @@ import (
 	"os"
 
 	"agentbox/internal/app"
-	"agentbox/internal/service/auditor"
 	"agentbox/internal/surface/cli"
 )
 
@@ -36,10 +35,7 @@ func verify(ctx context.Context, q cli.AuditQuery) ([]cli.Proof, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Reads = auditor.SnapshotsBound{Bytes: q.SnapshotBytes}
-	if q.Progress != nil {
-		p.Reads.Progress = q.Progress
-	}
+	p.Reads.Bytes, p.Reads.Progress = q.SnapshotBytes, q.Progress
 	audits, err := p.Verify(ctx, holders...)
 	return found(audits), err
 }
