@@ -12,6 +12,7 @@ import (
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/domain/token"
+	"agentbox/internal/domain/workspace"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/surface/httpapi/wire"
 )
@@ -53,6 +54,9 @@ func (s *Server) barred(ctx context.Context, c wire.Call, n wire.Needs, about ma
 	a := policy.Action{Type: n.Action, Workspace: c.Caller.Workspace, Principal: c.Caller.Principal, Token: c.Caller.Token}
 	if in, err := id.Parse[id.Space](about["space_id"]); err == nil {
 		a.Space = in
+	}
+	if n.Action == policy.WorkspaceCreate && c.Caller.Workspace != id.DefaultWorkspace {
+		return workspace.ErrNotHere
 	}
 	return s.services.Gate.Barred(ctx, c.Origin(), c.Caller, a, n.Least)
 }
