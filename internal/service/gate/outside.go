@@ -34,9 +34,10 @@ func (c *consideration) registered() bool {
 	return v.outcome != policy.Deny
 }
 
-// ownAffair reports whether an action is only recorded, or is done outside by who asks, and not from within a space, whose policy has to permit it.
+// ownAffair reports whether an action is only recorded, or is done outside by who asks, and not from within a space, or under
+// a policy that is tried, which has to permit it.
 func (c *consideration) ownAffair() bool {
-	return c.kind.SideEffect == policy.Record || c.kind.Outside && c.ruling.Action.Space == ""
+	return c.kind.SideEffect == policy.Record || c.kind.Outside && c.ruling.Action.Space == "" && !c.trial
 }
 
 // runsAnything reports whether an action outside names as its tool something that could turn into anything: a shell, an interpreter, a wrapper.
