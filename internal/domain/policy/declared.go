@@ -64,7 +64,7 @@ type Declaration struct {
 // kind is what the registry would say of an action type that is declared so. It is done outside, by who asks before.
 func (d Declaration) kind(name string) Kind {
 	return Kind{
-		Type: name, SideEffect: d.SideEffect, Zone: d.Zone, Reversible: d.Reversible, PreApproval: d.Asks, Title: name, Outside: true,
+		Type: name, SideEffect: d.SideEffect, Zone: d.Zone, Reversible: d.Reversible, PreApproval: d.Asks, Title: "do " + name, Outside: true,
 		Role: "member", Agents: true, Services: true, Declared: d.Version,
 	}
 }

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -117,6 +118,12 @@ func (g *Gate) RetireAction(ctx context.Context, origin event.Origin, ws id.Work
 			return err
 		}
 		retired, err := doc.Retire(reason)
+		if errors.Is(err, policy.ErrActionTypeNotFound) { // who may not retire any is told that first
+			a := policy.Action{Type: policy.ActionTypeRetire, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: name}
+			if r, judging := g.Judge(ctx, a); judging != nil || !r.Decision.Allowed() {
+				return cmp.Or(judging, refusal(r.Decision))
+			}
+		}
 		if err != nil {
 			return err
 		}

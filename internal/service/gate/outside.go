@@ -22,6 +22,8 @@ func (c *consideration) registered() bool {
 		v = verdict{policy.Deny, policy.ReasonZoneMismatch, fmt.Sprintf("to %s takes the zone %s, and this is asked from a sandbox", k.Title, k.Zone), "Do it from the zone " + string(k.Zone) + "."}
 	case k.Zone == event.HighStakes && a.Zone != event.HighStakes:
 		v.code, v.reason = policy.ReasonHighStakes, fmt.Sprintf("to %s takes the zone high_stakes, so a person approves it", k.Title)
+	case k.Type == policy.QuestionAsk:
+		v.code, v.reason = policy.ReasonPreApproval, "a person is asked in plain words"
 	case k.Type == policy.ExternalWrite:
 		v.code, v.reason = policy.ReasonExternalWrite, "to "+k.Title+" always needs a person's approval"
 	case k.PreApproval:

@@ -79,7 +79,7 @@ func TestEveryExampleIsReal(t *testing.T) {
 		s, ok := table[op]
 		where := known[op]
 		if !ok || s.path == "" {
-			s.path = strings.NewReplacer("{room_id}", "room_00000000000000000000000000").Replace(where[1])
+			s.path = strings.NewReplacer("{room_id}", "room_00000000000000000000000000", "{action_type}", "deploy.production").Replace(where[1])
 		}
 		r, err := http.NewRequestWithContext(t.Context(), where[0], d.address+s.path, strings.NewReader(body))
 		if err != nil {

@@ -141,7 +141,7 @@ func (s *Server) validate(ctx context.Context, c wire.Call, in *struct{ Body val
 func (s *Server) explain(ctx context.Context, c wire.Call, in *struct{ Body explainRequest }) (*struct{ Body policy.Explanation }, error) {
 	choice := in.Body.PolicyChoice
 	if (in.Body.Operation == nil) == (in.Body.Action == nil) {
-		return nil, fault.New(fault.Invalid, "missing_operation", "name an operation, or an action that is done outside")
+		return nil, fault.New(fault.Invalid, "missing_field", "name an operation, or an action that is done outside")
 	}
 	sp := space.Space{Workspace: c.Caller.Workspace}
 	var b policy.Bundle
