@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -96,7 +95,10 @@ func (g *Gate) DeclareAction(ctx context.Context, origin event.Origin, ws id.Wor
 			return err
 		}
 		typ, declared, err := doc.Declare(cmd, count.Living)
-		if err != nil || typ == "" {
+		if err == nil && typ == "" { // what changes nothing takes the same right
+			return g.mayType(ctx, origin, ws, policy.ActionTypeDeclare, cmd.Name)
+		}
+		if err != nil {
 			return err
 		}
 		return g.recordType(ctx, origin, ws, policy.ActionTypeDeclare, typ, cmd.Name, declared, []event.DocumentVersion{
@@ -119,9 +121,8 @@ func (g *Gate) RetireAction(ctx context.Context, origin event.Origin, ws id.Work
 		}
 		retired, err := doc.Retire(reason)
 		if errors.Is(err, policy.ErrActionTypeNotFound) { // who may not retire any is told that first
-			a := policy.Action{Type: policy.ActionTypeRetire, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: name}
-			if r, judging := g.Judge(ctx, a); judging != nil || !r.Decision.Allowed() {
-				return cmp.Or(judging, refusal(r.Decision))
+			if refused := g.mayType(ctx, origin, ws, policy.ActionTypeRetire, name); refused != nil {
+				return refused
 			}
 		}
 		if err != nil {
@@ -135,6 +136,15 @@ func (g *Gate) RetireAction(ctx context.Context, origin event.Origin, ws id.Work
 		return policy.ActionType{}, err
 	}
 	return g.ActionType(ctx, ws, name)
+}
+
+// mayType refuses who may not do this to action types, where nothing is recorded.
+func (g *Gate) mayType(ctx context.Context, origin event.Origin, ws id.Workspace, action, name string) error {
+	r, err := g.Judge(ctx, policy.Action{Type: action, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: name})
+	if err == nil && !r.Decision.Allowed() {
+		err = refusal(r.Decision)
+	}
+	return err
 }
 
 // recordType records what is said of a declared action type.

@@ -118,6 +118,9 @@ func TestWhoDeclares(t *testing.T) {
 		{"an agent", h.agent, policy.ReasonRoleTooLow},
 	} {
 		h.declare(asks)
+		if _, err := h.DeclareAction(t.Context(), h.origin(c.p), ws, deploy(asks)); fault.CodeOf(err) != c.code {
+			t.Errorf("%s declares what holds already: got %v, want %q", c.who, err, c.code)
+		}
 		if _, err := h.DeclareAction(t.Context(), h.origin(c.p), ws, deploy(nil)); fault.CodeOf(err) != c.code {
 			t.Errorf("%s declares: got %v, want %q", c.who, err, c.code)
 		}
