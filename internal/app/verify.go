@@ -241,6 +241,7 @@ var roots = map[string]auditor.Root{
 	policy.StandingProjection:   {Entity: policy.StandingEntity},
 	policy.KillSwitchProjection: {Entity: policy.KillSwitchEntity, Single: true},
 	policy.BundleProjection:     {Entity: policy.BundleEntity},
+	policy.ActionTypeProjection: {Entity: policy.ActionTypeEntity},
 }
 
 // holdRoots refuses a log beside which lie other documents of authority than those that it makes.

@@ -115,7 +115,7 @@ var commands = []func(*invocation) *cobra.Command{
 	workspaces, nodes, rooms, threads, messages, searchCommand,
 	spaces, snippets, shell, execute, runs, timelineCommand, approvals, files, contexts,
 	artifacts, engine,
-	topCommand, events, audit, policies, killSwitch, incidents, labels,
+	topCommand, events, audit, policies, actionTypes, killSwitch, incidents, labels,
 	wasiCommands,
 	bootstrap, login, logout, passphrase, principals, agents, keys, tokens, engines,
 	backups, restore, exportWorkspace, importWorkspace, collect,

@@ -111,6 +111,7 @@ func New(c wire.Config, services Services, version string) *Server {
 	s.registerApprovals()
 	s.registerPolicies()
 	s.registerArbiter()
+	s.registerActionTypes()
 	s.registerIncidents()
 	s.registerLabels()
 	s.registerEvents()
