@@ -41,9 +41,18 @@ type grants struct {
 
 func newGrants(t *testing.T) *grants {
 	t.Helper()
+	return newGrantsOver(t, func(*gate.Parts) {})
+}
+
+// newGrantsOver is newGrants over other parts.
+func newGrantsOver(t *testing.T, change func(*gate.Parts)) *grants {
+	t.Helper()
 	r := &runOf{}
 	g := &grants{run: r}
-	g.house = build(t, func(p *gate.Parts) { r.Reader, p.Docs = p.Docs, r })
+	g.house = build(t, func(p *gate.Parts) {
+		r.Reader, p.Docs = p.Docs, r
+		change(p)
+	})
 	g.ada, g.otto = g.person("Ada", principal.Admin), g.person("Otto", principal.Operator)
 	g.mia, g.vera = g.person("Mia", principal.Member), g.person("Vera", principal.Viewer)
 	g.service, g.departed = id.NewPrincipal(g.ids, id.Service), id.NewPrincipal(g.ids, id.User)
