@@ -224,6 +224,11 @@ func (h *house) count(typ string) int {
 
 func (h *house) events() []event.Event {
 	h.t.Helper()
+	return h.eventsOf(ws)
+}
+
+func (h *house) eventsOf(ws id.Workspace) []event.Event {
+	h.t.Helper()
 	var all []event.Event
 	for {
 		page, err := h.log.Read(context.Background(), journal.Query{Workspace: ws, From: uint64(len(all)) + 1, Limit: journal.MaxRead})
