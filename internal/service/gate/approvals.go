@@ -282,7 +282,7 @@ func (g *Gate) Revoke(ctx context.Context, origin event.Origin, ws id.Workspace,
 	if err != nil {
 		return err
 	}
-	if who.Kind != id.User || !who.Role.AtLeast(principal.Operator) {
+	if who.Kind != id.User || who.Quarantined || !who.Role.AtLeast(principal.Operator) {
 		return ErrNotDecider
 	}
 	if len(reason) > policy.MaxReasonBytes {
