@@ -97,6 +97,7 @@ var operations = map[string]operation{
 	"pack":     (*run).pack,
 	"unpack":   (*run).unpack,
 	"sum":      (*run).sum,
+	"locale":   (*run).locale, "collate": (*run).collate, "zones": (*run).zoneList, "zoneName": (*run).zoneName, "zoneOffset": (*run).zoneAhead, "zoneText": (*run).zoneText,
 }
 
 func str(s string, err error) (any, error) { return s, err }
