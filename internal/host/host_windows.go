@@ -101,4 +101,6 @@ func KeyByKey(*os.File) (restore func(), err error) { return nil, errors.ErrUnsu
 func ByteByByte(*os.File) (restore func(), err error) { return nil, errors.ErrUnsupported }
 
 // StepBack has this process give way to others.
-func StepBack(int) error { return windows.SetPriorityClass(windows.CurrentProcess(), windows.BELOW_NORMAL_PRIORITY_CLASS) }
+func StepBack(int) error {
+	return windows.SetPriorityClass(windows.CurrentProcess(), windows.BELOW_NORMAL_PRIORITY_CLASS)
+}

@@ -53,7 +53,10 @@ func TestUpSaysThatItCompiles(t *testing.T) {
 	for cold, want := range map[bool]int{true: 1, false: 0} {
 		var out, errs strings.Builder
 		host := Host{Out: &out, Err: &errs, Clock: clock{}, Getenv: func(name string) string { return map[string]string{"HOME": t.TempDir()}[name] }}
-		host.Up = func(_ context.Context, _ Daemon, ready func(string, bool)) error { ready("127.0.0.1:1", cold); return nil }
+		host.Up = func(_ context.Context, _ Daemon, ready func(string, bool)) error {
+			ready("127.0.0.1:1", cold)
+			return nil
+		}
 		if code := Run(t.Context(), host, []string{"up"}); code != 0 || strings.Count(out.String(), "compiles Python and JavaScript for this machine, once") != want {
 			t.Errorf("cold %v: got %d, %q, %q", cold, code, out.String(), errs.String())
 		}

@@ -91,7 +91,12 @@
     geteuid() { return 1000; }
     getgid() { return 1000; }
     getegid() { return 1000; }
-    emitWarning(w) { host.write(2, `(node:${this.pid}) ${typeof w === "string" ? `Warning: ${w}` : w}\n`); }
+    emitWarning(w, o, code) {
+      if (typeof o === "string") o = { type: o, code };
+      const name = w instanceof Error ? w.name : o?.type ?? "Warning";
+      const e = w instanceof Error ? w : Object.assign(new Error(String(w)), { name, ...(o?.code ? { code: o.code } : {}) });
+      ab.nextTick(() => { host.write(2, `(node:${this.pid}) ${e.code ? `[${e.code}] ` : ""}${name}: ${e.message}\n`); this.emit("warning", e); });
+    }
     getBuiltinModule(name) { try { return ab.builtin(name.replace(/^node:/, "")); } catch { return undefined; } }
     binding() { throw ab.lacking("process.binding"); }
     dlopen() { throw ab.lacking("native modules"); }
