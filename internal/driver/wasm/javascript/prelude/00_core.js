@@ -149,6 +149,15 @@
       this.parent = parent;
     }
   }
+  // modulePaths are the folders in which packages are looked for.
+  ab.modulePaths = (from) => {
+    const all = [];
+    for (let at = from; at[0] === "/"; at = dirname(at)) {
+      if (!at.endsWith("/node_modules")) all.push(at === "/" ? "/node_modules" : `${at}/node_modules`);
+      if (at === "/") break;
+    }
+    return all;
+  };
   const dirname = (p) => p.slice(0, Math.max(p.lastIndexOf("/"), 1)) || "/";
   const load = (file, parent, main) => {
     const known = modules.get(file);
@@ -156,6 +165,7 @@
     const m = new Module(main ? "." : file, parent);
     m.filename = file;
     m.path = dirname(file);
+    m.paths = ab.modulePaths(m.path);
     if (main) ab.mainModule = m;
     modules.set(file, m);
     try {
@@ -200,7 +210,11 @@
     meta.url = file[0] === "/" ? ab.builtin("url").pathToFileURL(file).href : file;
     meta.main = file === ab.process.argv[1];
     meta.resolve = (name) => {
-      const found = host.resolve(file, String(name));
+      let found;
+      try { found = host.resolve(file, String(name)); } catch (e) {
+        if (!/^(\.|\/|file:)/.test(String(name))) throw e;
+        return new URL(String(name), meta.url).href; // as Node, which does not look whether it is there
+      }
       return found[0] === "/" ? ab.builtin("url").pathToFileURL(found).href : found;
     };
   };

@@ -207,6 +207,7 @@
       this.actual = actual;
       this.expected = expected;
       this.operator = operator;
+      if (typeof this.stack === "string" && this.stack.startsWith("AssertionError: ")) Object.defineProperty(this, "stack", { value: this.stack.replace("AssertionError", "AssertionError [ERR_ASSERTION]"), writable: true, configurable: true });
     }
     get name() { return "AssertionError"; }
     set name(v) { Object.defineProperty(this, "name", { value: v, writable: true, configurable: true }); }
@@ -336,9 +337,24 @@
 
   ab.define("string_decoder", () => ({
     StringDecoder: class StringDecoder {
-      constructor(e) { this.encoding = ab.encodingOf(e); this.decoder = this.encoding === "utf8" ? new TextDecoder("utf-8", { ignoreBOM: true }) : null; }
-      write(b) { return this.decoder ? this.decoder.decode(b, { stream: true }) : Buffer.from(b).toString(this.encoding); }
-      end(b) { return (b ? this.write(b) : "") + (this.decoder ? this.decoder.decode() : ""); }
+      constructor(e) {
+        this.encoding = ab.encodingOf(e);
+        // What is no whole character, or no whole group of base64, waits for what comes.
+        const text = { utf8: "utf-8", utf16le: "utf-16le" }[this.encoding];
+        const group = /^base64/.test(this.encoding) ? 3 : 1;
+        const decoder = text ? new TextDecoder(text, { ignoreBOM: true }) : null;
+        let rest = Buffer.alloc(0);
+        Object.defineProperty(this, "decode", { value: (b, last) => {
+          if (decoder) return b ? decoder.decode(b, { stream: !last }) : decoder.decode();
+          rest = Buffer.concat([rest, ...(b ? [Buffer.from(b)] : [])]);
+          const n = last ? rest.length : rest.length - (rest.length % group);
+          const out = rest.toString(this.encoding, 0, n);
+          rest = rest.subarray(n);
+          return out;
+        } });
+      }
+      write(b) { return typeof b === "string" ? b : this.decode(b, false); }
+      end(b) { return this.decode(b, true); }
     },
   }));
 
@@ -347,6 +363,6 @@
     homedir: () => ab.process.env.HOME ?? "/", tmpdir: () => ab.process.env.TMPDIR ?? "/tmp", endianness: () => "LE", cpus: () => [{ model: "WebAssembly", speed: 1000, times: { user: 0, nice: 0, sys: 0, idle: 0, irq: 0 } }],
     availableParallelism: () => 1, totalmem: () => 268435456, freemem: () => 134217728, loadavg: () => [0, 0, 0], uptime: () => performance.now() / 1000, networkInterfaces: () => ({}),
     userInfo: () => ({ uid: 1000, gid: 1000, username: ab.process.env.USER ?? "agent", homedir: ab.process.env.HOME ?? "/", shell: "/bin/sh" }), getPriority: () => 0, setPriority() {},
-    constants: { signals: { SIGHUP: 1, SIGINT: 2, SIGQUIT: 3, SIGKILL: 9, SIGTERM: 15 }, errno: {} },
+    constants: { signals: { SIGHUP: 1, SIGINT: 2, SIGQUIT: 3, SIGILL: 4, SIGTRAP: 5, SIGABRT: 6, SIGBUS: 7, SIGFPE: 8, SIGKILL: 9, SIGUSR1: 10, SIGSEGV: 11, SIGUSR2: 12, SIGPIPE: 13, SIGALRM: 14, SIGTERM: 15, SIGCHLD: 17, SIGCONT: 18, SIGSTOP: 19 }, errno: { EPERM: 1, ENOENT: 2, EIO: 5, EBADF: 9, EAGAIN: 11, ENOMEM: 12, EACCES: 13, EBUSY: 16, EEXIST: 17, EXDEV: 18, ENOTDIR: 20, EISDIR: 21, EINVAL: 22, EMFILE: 24, ENOSPC: 28, EROFS: 30, EPIPE: 32, ENAMETOOLONG: 36, ENOTEMPTY: 39, ELOOP: 40, ETIMEDOUT: 110, ECONNREFUSED: 111 }, priority: { PRIORITY_NORMAL: 0, PRIORITY_LOW: 19 } },
   }));
 })();

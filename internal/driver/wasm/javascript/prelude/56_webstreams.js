@@ -14,7 +14,7 @@
     enqueue(x) {
       const s = this.#s;
       if (s.status !== "readable" || s.closing) throw bad("ERR_INVALID_STATE", "Invalid state: Controller is already closed");
-      if (s.waiting.length > 0) s.waiting.shift().resolve({ value: x, done: false });
+      if (s.waiting.length > 0) s.waiting.shift().resolve({ done: false, value: x });
       else { const n = s.strategy.size(x); s.queue.push([x, n]); s.total += n; }
       s.pull();
     }
@@ -47,7 +47,7 @@
       try { p = Promise.resolve(this.from.pull(this.controller)); } catch (e) { p = Promise.reject(e); }
       p.then(() => { this.pulling = false; if (this.again) { this.again = false; this.pull(); } }, (e) => this.fail(e));
     }
-    close() { this.status = "closed"; for (const w of this.waiting.splice(0)) w.resolve({ value: undefined, done: true }); this.closed.resolve(undefined); }
+    close() { this.status = "closed"; for (const w of this.waiting.splice(0)) w.resolve({ done: true, value: undefined }); this.closed.resolve(undefined); }
     fail(e) {
       if (this.status !== "readable") return;
       this.status = "errored";
@@ -62,9 +62,9 @@
         const [x, n] = this.queue.shift();
         this.total -= n;
         if (this.closing && this.queue.length === 0) this.close(); else this.pull();
-        return Promise.resolve({ value: x, done: false });
+        return Promise.resolve({ done: false, value: x });
       }
-      if (this.status === "closed") return Promise.resolve({ value: undefined, done: true });
+      if (this.status === "closed") return Promise.resolve({ done: true, value: undefined });
       if (this.status === "errored") return Promise.reject(this.stored);
       const w = Promise.withResolvers();
       this.waiting.push(w);
