@@ -55,11 +55,9 @@ type collation struct {
 // mostCollators is how many are kept; a program may name others.
 const mostCollators = 32
 
-var comparing = collators{made: map[collation]*collate.Collator{}}
-
 // The bits of how: the sensitivity, and whether digits are compared as numbers.
 const (
-	sensesBase, sensesAccent, sensesCase = 0, 1, 2
+	sensesLetters, sensesAccents, sensesCase = 0, 1, 2
 	sensesMask                           = 3
 	numerically                          = 4
 )
@@ -71,9 +69,9 @@ func (c *collators) compare(k collation, x, y string) int {
 	if found == nil {
 		var options []collate.Option
 		switch k.how & sensesMask {
-		case sensesBase:
+		case sensesLetters:
 			options = append(options, collate.IgnoreCase, collate.IgnoreDiacritics)
-		case sensesAccent:
+		case sensesAccents:
 			options = append(options, collate.IgnoreCase)
 		case sensesCase:
 			options = append(options, collate.IgnoreDiacritics)
@@ -81,8 +79,8 @@ func (c *collators) compare(k collation, x, y string) int {
 		if k.how&numerically != 0 {
 			options = append(options, collate.Numeric)
 		}
-		if len(c.made) >= mostCollators {
-			clear(c.made)
+		if c.made == nil || len(c.made) >= mostCollators {
+			c.made = map[collation]*collate.Collator{}
 		}
 		found = collate.New(language.Make(k.locale), options...)
 		c.made[k] = found
@@ -101,7 +99,7 @@ func (r *run) collate(a *arguments) (any, error) {
 	if x == y {
 		return 0, nil
 	}
-	return comparing.compare(k, x, y), nil
+	return r.runtime.orders.compare(k, x, y), nil
 }
 
 // zoneTable is what zones are called, by how many minutes they are ahead of UTC.
@@ -110,13 +108,13 @@ type zoneTable struct {
 	Names [][]json.RawMessage `json:"names"`
 }
 
-var zoneNames = sync.OnceValues(func() (t zoneTable, err error) {
+func readZones() (t zoneTable, err error) {
 	b, err := locales.ReadFile("locales/zones.json")
 	if err != nil {
 		return t, err
 	}
 	return t, json.Unmarshal(b, &t)
-})
+}
 
 // zoneLanguages is the order of the languages in zones.json.
 var zoneLanguages = []string{"en", "en-GB", "de", "fr", "es"}
@@ -127,7 +125,7 @@ func (r *run) zoneText(a *arguments) (any, error) {
 	if a.err != nil {
 		return nil, a.err
 	}
-	t, err := zoneNames()
+	t, err := r.runtime.zones()
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +157,7 @@ func (r *run) zoneText(a *arguments) (any, error) {
 
 // zones lists the zones by name.
 func (r *run) zoneList(*arguments) (any, error) {
-	t, err := zoneNames()
+	t, err := r.runtime.zones()
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +193,7 @@ func (r *run) zoneName(a *arguments) (any, error) {
 		}
 		return own, nil
 	}
-	t, err := zoneNames()
+	t, err := r.runtime.zones()
 	if err != nil {
 		return nil, err
 	}
