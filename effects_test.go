@@ -89,6 +89,7 @@ var effects = arch.Effects{
 		"(*internal/driver/wasm.foreign).*":       "executes in a worker what a tier asks for whose permit was redeemed",
 		"(*internal/driver/wasm.Tier).Probe":      "runs its own commands in a worker, in a folder of its own; nothing in it comes from a caller",
 		"(*internal/driver/wasm.Tier).Try":        "runs echo in a worker, in a folder of its own; nothing in it comes from a caller",
+		"(*internal/driver/wasm.Tier).Prepare":    "compiles the interpreters of this build into the daemon's own folder",
 		"(*internal/driver/wasm.Tier).Reap":       "removes the temporary files that an earlier daemon left",
 		"(*internal/driver/wasm.Tier).Close":      "ends every space; stopping never waits for a permit",
 		"(*internal/driver/wasm.instance).Close":  "ends a space; stopping never waits for a permit",

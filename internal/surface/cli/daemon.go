@@ -79,12 +79,15 @@ func up(i *invocation) *cobra.Command {
 		}
 		told := func() {} // waits for the line that is being written
 		defer func() { told() }()
-		return i.Up(cmd.Context(), d, func(addr string) {
-			_ = i.show(map[string]any{"url": "http://" + addr, "data": d.DataDir, "shadow": d.Shadow}, func(p *printer) {
+		return i.Up(cmd.Context(), d, func(addr string, cold bool) {
+			_ = i.show(map[string]any{"url": "http://" + addr, "data": d.DataDir, "shadow": d.Shadow, "cold": cold}, func(p *printer) {
 				p.line("%s serves on %s", p.paint(bold, "agentbox "+i.Version), p.paint(cyan, "http://"+addr))
 				p.fields("data", d.DataDir, "key", d.DataDir+"/owner.key (the other commands find it by themselves)", "API", "http://"+addr+"/v1/docs")
 				if d.Shadow {
 					p.line("%s", p.paint(yellow, "shadow mode: what the policies of spaces would refuse is recorded and done all the same; actions outside are held"))
+				}
+				if cold {
+					p.line("%s", "it compiles Python and JavaScript for this machine, once, in the background; until that is done, commands that need one wait and say so")
 				}
 				p.line("%s", p.paint(faint, "next, in another terminal: agentbox space create; end the daemon with Ctrl-C"))
 			})

@@ -83,7 +83,7 @@ func (d *showcase) run(ctx context.Context) (err error) {
 
 	serving, stop := context.WithCancel(ctx)
 	ready, stopped := make(chan string, 1), make(chan error, 1)
-	go func() { stopped <- d.i.Up(serving, d.daemon, func(addr string) { ready <- addr }) }()
+	go func() { stopped <- d.i.Up(serving, d.daemon, func(addr string, _ bool) { ready <- addr }) }()
 	defer func() {
 		stop()
 		if ended := <-stopped; err == nil {
