@@ -25,7 +25,7 @@ var floors = []arch.Floor{
 	{
 		Name: "policy", Packages: []string{"internal/domain/policy"}, Refused: outside,
 		Imports:    []string{"internal/domain/id", "internal/domain/fault", "internal/domain/event"},
-		ThirdParty: []string{"github.com/gowebpki/jcs"},
+		ThirdParty: []string{"github.com/gowebpki/jcs", "golang.org/x/text/unicode/norm"},
 	},
 	{Name: "a domain package", Packages: []string{"internal/domain/*"}, Imports: cornerstones, Refused: outside},
 	{

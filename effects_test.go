@@ -26,7 +26,7 @@ var effects = arch.Effects{
 	},
 	Pure: []string{
 		"github.com/gowebpki/jcs", "github.com/cedar-policy/cedar-go/**", "mvdan.cc/sh/v3/syntax/**", "golang.org/x/mod/sumdb/note",
-		"golang.org/x/mod/sumdb/tlog", "golang.org/x/time/rate", "golang.org/x/crypto/scrypt", "github.com/danielgtaylor/huma/v2/**", "go.yaml.in/yaml/**",
+		"golang.org/x/mod/sumdb/tlog", "golang.org/x/time/rate", "golang.org/x/crypto/scrypt", "github.com/danielgtaylor/huma/v2/**", "go.yaml.in/yaml/**", "golang.org/x/text/unicode/norm",
 		"github.com/prometheus/client_golang/**", // counts in memory, and reads the figures of its own process
 		"go.opentelemetry.io/otel/trace", "go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/codes",
 		"github.com/google/go-cmp/**", "pgregory.net/rapid", "go.uber.org/goleak", "github.com/bmatcuk/doublestar/**",
@@ -89,6 +89,7 @@ var effects = arch.Effects{
 		"(*internal/driver/nano.foreign).*":       "executes in a worker what a tier asks for whose permit was redeemed",
 		"(*internal/driver/nano.Tier).Probe":      "runs its own commands in a worker, in a folder of its own; nothing in it comes from a caller",
 		"(*internal/driver/nano.Tier).Try":        "runs echo in a worker, in a folder of its own; nothing in it comes from a caller",
+		"(*internal/driver/nano.Tier).Prepare":    "compiles the interpreters of this build into the daemon's own folder",
 		"(*internal/driver/nano.Tier).Reap":       "removes the temporary files that an earlier daemon left",
 		"(*internal/driver/nano.Tier).Close":      "ends every space; stopping never waits for a permit",
 		"(*internal/driver/nano.instance).Close":  "ends a space; stopping never waits for a permit",
@@ -145,6 +146,9 @@ var effects = arch.Effects{
 		"(*internal/driver/disk/internal/snapshots.Past).*":          "the steps of what the disk driver began",
 		"(*internal/driver/disk/internal/snapshots.sparse).Write":    "goes on writing what a permit began",
 		"internal/driver/disk/internal/overlay.*":                    "the steps of what the disk driver began",
+		"internal/driver/disk/internal/snapshots.LookAt":             "reads what the disk driver keeps, to verify it",
+		"(*internal/driver/disk/internal/snapshots.Shelf).Hold":      "reads what the disk driver keeps, to verify it",
+		"(*internal/driver/disk.Shelves).Shelf":                      "looks whether there are snapshots, to verify them",
 		"internal/driver/disk/internal/snapshots.Look":               "looks at what the disk driver keeps",
 		"internal/driver/disk/internal/seed.*":                       "fills a space whose making a permit began",
 		"(internal/driver/disk/internal/seed.meter).Write":           "goes on writing what a permit began",

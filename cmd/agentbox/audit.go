@@ -35,6 +35,7 @@ func verify(ctx context.Context, q cli.AuditQuery) ([]cli.Proof, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.Reads.Bytes, p.Reads.Progress = q.SnapshotBytes, q.Progress
 	audits, err := p.Verify(ctx, holders...)
 	return found(audits), err
 }
@@ -46,7 +47,8 @@ func found(audits []app.Audit) []cli.Proof {
 		proof := cli.Proof{
 			Workspace: a.Log.Workspace, Valid: a.OK() && len(a.Unchecked()) == 0,
 			Checked: a.Log.Checked, Redacted: a.Log.Redacted, Sealed: a.Log.Sealed, Streams: len(a.Log.Streams),
-			Documents: a.Documents.Documents, Contents: a.Contents.Contents, SealedContents: a.Contents.Sealed, Unchecked: a.Unchecked(), Checkpoints: []cli.Held{}, Flaws: []cli.Flaw{},
+			Documents: a.Documents.Documents, Contents: a.Contents.Contents, Snapshots: a.Snapshots.Snapshots, SnapshotBytes: a.Snapshots.Bytes,
+			SealedContents: a.Contents.Sealed, Unchecked: a.Unchecked(), Checkpoints: []cli.Held{}, Flaws: []cli.Flaw{},
 		}
 		for _, h := range a.Log.Held {
 			proof.Checkpoints = append(proof.Checkpoints, cli.Held(h))

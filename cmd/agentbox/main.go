@@ -147,10 +147,10 @@ func config(d cli.Daemon) app.Config {
 }
 
 // up runs a daemon until ctx ends.
-func up(ctx context.Context, d cli.Daemon, ready func(addr string)) error {
+func up(ctx context.Context, d cli.Daemon, ready func(addr string, cold bool)) error {
 	app.Tune()
 	logger := slog.New(lines(d))
-	return app.Up(ctx, config(d), app.Clock{}, logger, func(s app.State) { ready(s.Address) })
+	return app.Up(ctx, config(d), app.Clock{}, logger, func(s app.State) { ready(s.Address, s.Cold) })
 }
 
 // told writes what an engine tells of its work, which whoever started it reads: a line for each thing, without a level below Warn.

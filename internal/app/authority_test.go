@@ -21,14 +21,11 @@ import (
 func stopped(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	a, err := app.Open(t.Context(), app.Default(dir), app.Clock{}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	a, stop := serve(t, dir)
 	if _, err := a.Gate.ThrowKillSwitch(t.Context(), event.Origin{Principal: a.Owner}, id.DefaultWorkspace, "a test"); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Close(); err != nil {
+	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -100,12 +97,15 @@ func TestForgedAuthority(t *testing.T) {
 			`INSERT INTO documents (projection, workspace, key, version, seq, body) SELECT projection, workspace, 'key_forged', version, seq, body FROM documents WHERE ` + of("api_keys"),
 			[]string{audit.DocumentUnfounded}, "authority_changed",
 		},
-		"a trigger":           {`CREATE TRIGGER mine AFTER INSERT ON events BEGIN SELECT 1; END`, []string{audit.SchemaMismatch}, "log_schema_changed"},
-		"a view":              {`CREATE VIEW mine AS SELECT 1 AS x`, []string{audit.SchemaMismatch}, "log_schema_changed"},
-		"an index":            {`CREATE INDEX mine ON events (type)`, []string{audit.SchemaMismatch}, "log_schema_changed"},
-		"a table":             {`CREATE TABLE mine (x)`, []string{audit.SchemaMismatch}, "log_schema_changed"},
-		"a column":            {`ALTER TABLE bodies ADD COLUMN mine INTEGER`, []string{audit.SchemaMismatch}, "log_schema_changed"},
-		"a trigger that goes": {`DROP TRIGGER events_no_update`, []string{audit.SchemaMismatch}, "log_schema_changed"},
+		"a trigger":              {`CREATE TRIGGER mine AFTER INSERT ON events BEGIN SELECT 1; END`, []string{audit.SchemaMismatch}, "log_schema_changed"},
+		"a view":                 {`CREATE VIEW mine AS SELECT 1 AS x`, []string{audit.SchemaMismatch}, "log_schema_changed"},
+		"an index":               {`CREATE INDEX mine ON events (type)`, nil, ""},
+		"an index of some":       {`CREATE INDEX mine ON events (type) WHERE type > 1`, []string{audit.SchemaMismatch}, "log_schema_changed"},
+		"an index that refuses":  {`CREATE UNIQUE INDEX mine ON events (place, type)`, []string{audit.SchemaMismatch}, "log_schema_changed"},
+		"an index that computes": {`CREATE INDEX mine ON events (abs(type))`, []string{audit.SchemaMismatch}, "log_schema_changed"},
+		"a table":                {`CREATE TABLE mine (x)`, []string{audit.SchemaMismatch}, "log_schema_changed"},
+		"a column":               {`ALTER TABLE bodies ADD COLUMN mine INTEGER`, []string{audit.SchemaMismatch}, "log_schema_changed"},
+		"a trigger that goes":    {`DROP TRIGGER events_no_update`, []string{audit.SchemaMismatch}, "log_schema_changed"},
 		"a trigger that guards less": {`DROP TRIGGER events_no_update; CREATE TRIGGER events_no_update BEFORE UPDATE ON events BEGIN SELECT 1; END`,
 			[]string{audit.SchemaMismatch}, "log_schema_changed"},
 		"statistics": {`ANALYZE`, nil, ""},
@@ -153,6 +153,18 @@ func TestWhatIsUncheckedIsSaid(t *testing.T) {
 		"projections of another version": {func(t *testing.T, dir string) {
 			behind(t, dir, `UPDATE projections SET version = version + 1`)
 		}, true, "were made by another version"},
+		"the last checkpoint gone": {func(t *testing.T, dir string) {
+			if err := os.Remove(filepath.Join(dir, "proofs", "ws_dev", "checkpoint")); err != nil {
+				t.Fatal(err)
+			}
+		}, true, "there is none of this workspace"},
+		"everything gone that signs and was signed": {func(t *testing.T, dir string) {
+			for _, file := range []string{"proofs", "signing.key", "signing.pub"} {
+				if err := os.RemoveAll(filepath.Join(dir, file)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}, true, "there is none of this workspace"},
 		"the log cut, and what signed it gone": {func(t *testing.T, dir string) {
 			for _, file := range []string{filepath.Join(dir, "proofs"), filepath.Join(dir, "signing.key"), filepath.Join(dir, "signing.pub")} {
 				if err := os.RemoveAll(file); err != nil {

@@ -26,6 +26,7 @@ type State struct {
 	Started time.Time `json:"started_at"`
 	Version string    `json:"version"`
 	Phase   string    `json:"phase,omitempty"` // what the daemon does before it can work, as in "opens the log"; "" for one that can
+	Cold    bool      `json:"-"`               // the interpreters of nano spaces were never compiled on this machine; that has begun in the background
 }
 
 // tiersAge is how long it is believed that a tier works that worked: a space is started to find out.
@@ -133,6 +134,7 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 		}
 	}
 	state := a.state(listener, "")
+	state.Cold = a.nano != nil && a.nano.Prepare()
 	if err := a.dir.write(stateFile, state); err != nil {
 		stop(err)
 	} else if ready != nil {

@@ -37,6 +37,7 @@ func (a *App) tiers() ([]space.Tier, error) {
 			return nil, err
 		}
 		a.closers = append(a.closers, tier.Close)
+		a.nano = tier
 		wrap(tier)
 	}
 	tier, err := openNamespace(a.Config, a.clock, func(s id.Space, phase string, took time.Duration) {

@@ -28,19 +28,21 @@ type Audit struct {
 	Log       audit.Report
 	Documents audit.DocumentsReport
 	Contents  audit.ContentsReport
-	Filed     []audit.Finding // what events are filed under beside their records, where it is something else; at most auditor.MaxFindings
+	Snapshots audit.SnapshotsReport
+	Unsigned  bool              // a daemon has ended here, or made the tree of this workspace, and there is no checkpoint of it
+	Filed     []audit.Finding // what events are filed under beside their records, where it is something else; at most audit.MaxFindings
 	Schema    []audit.Finding // tables, indexes, triggers and views of the database that are not the log's
 	Noted     []audit.Finding // what the data directory says of the log that the log does not hold
 }
 
 // OK reports whether nothing was found.
 func (a Audit) OK() bool {
-	return a.Log.OK && a.Documents.OK && a.Contents.OK && len(a.Filed)+len(a.Schema)+len(a.Noted) == 0
+	return a.Log.OK && a.Documents.OK && a.Contents.OK && a.Snapshots.OK && len(a.Filed)+len(a.Schema)+len(a.Noted) == 0
 }
 
 // Findings returns everything that is wrong: first of the log, where the first finding is where to look.
 func (a Audit) Findings() []audit.Finding {
-	return slices.Concat(a.Schema, a.Log.Findings, a.Noted, a.Documents.Findings, a.Contents.Findings, a.Filed)
+	return slices.Concat(a.Schema, a.Log.Findings, a.Noted, a.Documents.Findings, a.Contents.Findings, a.Snapshots.Findings, a.Filed)
 }
 
 // Unchecked says what could not be checked, each as a sentence. Where it says anything, nobody knows whether the log is intact.
@@ -59,8 +61,28 @@ func (a Audit) Unchecked() []string {
 	if a.Contents.Sealed > 0 {
 		said = append(said, fmt.Sprintf("%d contents that events name cannot be opened, for their keys are not here: they were not checked", a.Contents.Sealed))
 	}
+	if a.Unsigned {
+		said = append(said, "this installation signs checkpoints, and there is none of this workspace: an end of the log that is missing would not be noticed")
+	}
+	s := a.Snapshots
+	for _, one := range []struct {
+		n    int
+		what string
+	}{
+		{s.Unread, "%d snapshots that events name were not read in full: name a larger bound with --snapshots, or all"},
+		{s.Sealed, "%d folders and files of snapshots cannot be opened, for their keys are not here: they were not checked"},
+		{s.Lost, "the newest snapshots of %d spaces are not here: they were not checked"},
+		{s.Elsewhere, "the files of %d spaces are not on this host: their snapshots were not checked"},
+	} {
+		if one.n > 0 {
+			said = append(said, fmt.Sprintf(one.what, one.n))
+		}
+	}
 	return said
 }
+
+// SnapshotBytes is how much of the snapshots of a workspace a verification reads where nobody says otherwise: a few seconds' worth.
+const SnapshotBytes = 1 << 30
 
 // Verify proves the log of a data directory with nothing but its files.
 func Verify(ctx context.Context, c Config) ([]Audit, error) {
@@ -75,13 +97,14 @@ func Verify(ctx context.Context, c Config) ([]Audit, error) {
 type Proofs struct {
 	Key   merkle.PublicKey // "" where none was named and the data directory has none: nothing was signed yet
 	Trees *trees.Store
+	Reads audit.SnapshotsBound // how much of the snapshots of each workspace is read
 	dir   string
 	c     Config
 }
 
 // OpenProofs looks at the proofs of a data directory. An empty key means the one that lies there.
 func OpenProofs(c Config, key string) (*Proofs, error) {
-	p := &Proofs{Trees: trees.Open(c.shared(proofsDir), Clock{}), dir: c.DataDir, c: c}
+	p := &Proofs{Trees: trees.Open(c.shared(proofsDir), Clock{}), Reads: audit.SnapshotsBound{Bytes: SnapshotBytes}, dir: c.DataDir, c: c}
 	if err := c.inFile(); err != nil {
 		return nil, err
 	}
@@ -169,13 +192,17 @@ func (p *Proofs) Verify(ctx context.Context, others ...Holder) (audits []Audit, 
 	if err != nil {
 		return nil, err
 	}
-	blobs := disk.LookAtBlobs(p.c.blobs(), keys)
+	blobs, shelves := disk.LookAtBlobs(p.c.blobs(), keys), disk.LookAtSnapshots(filepath.Join(p.dir, spacesDir), keys)
 	for _, ws := range workspaces {
 		report, documents, err := audit.Audit(ctx, log, log, current, ws, held[ws]...)
 		if err != nil {
 			return audits, err
 		}
 		contents, err := audit.VerifyContents(ctx, log, blobs, ws)
+		if err != nil && (report.OK || ctx.Err() != nil) {
+			return audits, err
+		}
+		kept, err := audit.VerifySnapshots(ctx, log, shelves, ws, p.Reads)
 		if err != nil && (report.OK || ctx.Err() != nil) {
 			return audits, err
 		}
@@ -187,8 +214,15 @@ func (p *Proofs) Verify(ctx context.Context, others ...Holder) (audits []Audit, 
 		if err != nil {
 			return audits, err
 		}
+		hashed, err := p.Trees.Stored(ctx, ws) // the tree is written before its checkpoint
+		if err != nil {
+			return audits, err
+		}
 		documents.Skipped = skipped(current)
-		audits = append(audits, Audit{Log: report, Documents: documents, Contents: contents, Filed: filed, Schema: schema, Noted: noted})
+		audits = append(audits, Audit{
+			Log: report, Documents: documents, Contents: contents, Snapshots: kept, Filed: filed, Schema: schema, Noted: noted,
+			Unsigned: !slices.Contains(signed, ws) && (d.note.Heads[ws] > 0 || hashed > 0),
+		})
 		schema = nil // it is that of all workspaces, and told once
 	}
 	return audits, nil
@@ -207,6 +241,7 @@ var roots = map[string]audit.Root{
 	policy.StandingProjection:   {Entity: policy.StandingEntity},
 	policy.KillSwitchProjection: {Entity: policy.KillSwitchEntity, Single: true},
 	policy.BundleProjection:     {Entity: policy.BundleEntity},
+	policy.ActionTypeProjection: {Entity: policy.ActionTypeEntity},
 }
 
 // holdRoots refuses a log beside which lie other documents of authority than those that it makes.

@@ -1,8 +1,11 @@
 package app_test
 
 import (
+	"errors"
 	"log/slog"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/ncruces/go-sqlite3"
@@ -88,6 +91,76 @@ func TestVerifyNamesWhatIsFiledElsewhere(t *testing.T) {
 			}
 			if got := audits[0].Filed[0]; got.Kind != c.kind || got.Seq != c.seq {
 				t.Errorf("the first finding is %s of event %d, want %s of %d", got.Kind, got.Seq, c.kind, c.seq)
+			}
+		})
+	}
+}
+
+// A verification reads the snapshots that events name, as much as it is told, and says what is damaged and what it left out.
+func TestVerifyReadsSnapshots(t *testing.T) {
+	live := t.TempDir()
+	a, stop := serve(t, live)
+	busy(t, a)
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	each := func(t *testing.T, pattern []string, change func(file string) error) {
+		for _, file := range glob(t, pattern...) {
+			if err := change(file); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(t *testing.T, dir string)
+		reads  int64
+		kind   string // of a finding; "" for none
+		says   string // of what was not checked
+	}{
+		"as they are":  {func(*testing.T, string) {}, app.SnapshotBytes, "", ""},
+		"none is read": {func(*testing.T, string) {}, 0, "", "were not read in full"},
+		"a byte is turned": {func(t *testing.T, dir string) {
+			each(t, []string{dir, "spaces", "spc_*", "snapshots", "0*"}, func(file string) error {
+				raw, err := os.ReadFile(file)
+				if err == nil && len(raw) > 10 {
+					raw[len(raw)-10] ^= 1                                      // of the last content, before its checksum
+					durable := strings.Replace(file, ".sealing", ".sealed", 1) // of one that is not, the torn end is cut off
+					err = errors.Join(os.Remove(file), os.WriteFile(durable, raw, 0o600))
+				}
+				return err
+			})
+		}, app.SnapshotBytes, auditor.SnapshotDamaged, ""},
+		"the list is gone": {func(t *testing.T, dir string) {
+			each(t, []string{dir, "spaces", "spc_*", "snapshots", "kept"}, os.Remove)
+		}, app.SnapshotBytes, "", "the newest snapshots of 1 spaces are not here"},
+		"the files are elsewhere": {func(t *testing.T, dir string) {
+			each(t, []string{dir, "spaces", "spc_*"}, os.RemoveAll)
+		}, app.SnapshotBytes, "", "the files of 1 spaces are not on this host"},
+		"the keys of all contents are gone": {func(t *testing.T, dir string) {
+			each(t, []string{dir, "keys", "blobs*"}, os.Remove)
+		}, app.SnapshotBytes, "", "folders and files of snapshots cannot be opened"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := copied(t, live)
+			c.change(t, dir)
+			p, err := app.OpenProofs(app.Default(dir), "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Reads.Bytes = c.reads
+			audits, err := p.Verify(t.Context())
+			if err != nil || len(audits) != 1 {
+				t.Fatalf("got %+v, %v", audits, err)
+			}
+			found, unchecked := audits[0].Findings(), strings.Join(audits[0].Unchecked(), "\n")
+			if c.kind == "" && len(found) > 0 || c.kind != "" && (len(found) == 0 || found[0].Kind != c.kind || audits[0].OK()) {
+				t.Errorf("found %+v, unchecked %q, want %q", found, unchecked, c.kind)
+			}
+			if (c.says == "") != (unchecked == "") && c.kind == "" || !strings.Contains(unchecked, c.says) {
+				t.Errorf("unchecked is %q, want %q", unchecked, c.says)
+			}
+			if kept := audits[0].Snapshots; name == "as they are" && (kept.Snapshots < 2 || kept.Bytes == 0) {
+				t.Errorf("%+v were read, want at least two snapshots", kept)
 			}
 		})
 	}

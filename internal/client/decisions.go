@@ -15,6 +15,7 @@ import (
 type ApprovalFilter struct {
 	Status string
 	Run    id.Run
+	Room   id.Room
 	Page
 }
 
@@ -37,7 +38,7 @@ type Answer struct {
 // Approvals lists approvals.
 func (c *Client) Approvals(ctx context.Context, f ApprovalFilter) (ApprovalList, error) {
 	var l ApprovalList
-	err := c.get(ctx, "/v1/approvals", f.values("status", f.Status, "run_id", string(f.Run)), &l)
+	err := c.get(ctx, "/v1/approvals", f.values("status", f.Status, "run_id", string(f.Run), "room_id", string(f.Room)), &l)
 	return l, err
 }
 
@@ -72,6 +73,7 @@ type Trial struct {
 	YAML      string          `json:"yaml,omitempty"`
 	Cedar     string          `json:"cedar,omitempty"`
 	Operation json.RawMessage `json:"operation,omitempty"`
+	Action    *OutsideAction  `json:"action,omitempty"` // done outside, instead of an operation
 }
 
 // Presets lists the policies that come with the daemon.

@@ -99,3 +99,8 @@ func KeyByKey(*os.File) (restore func(), err error) { return nil, errors.ErrUnsu
 
 // ByteByByte is not to be had here either.
 func ByteByByte(*os.File) (restore func(), err error) { return nil, errors.ErrUnsupported }
+
+// StepBack has this process give way to others.
+func StepBack(int) error {
+	return windows.SetPriorityClass(windows.CurrentProcess(), windows.BELOW_NORMAL_PRIORITY_CLASS)
+}

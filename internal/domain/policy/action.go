@@ -19,7 +19,7 @@ import (
 // executed: a driver takes what it does from the action inside its permit and from nowhere else. Every field is covered by the hash;
 // empty fields mean "does not apply". Integers stay within ±(2^53-1), for canonical JSON folds larger ones.
 type Action struct {
-	Type      string       `json:"type"` // a name of the Registry, for example shell.exec
+	Type      string       `json:"type"` // a name of the Registry, for example shell.exec, or one that the workspace declared
 	Workspace id.Workspace `json:"workspace_id"`
 	Room      id.Room      `json:"room_id,omitempty"`
 	Principal id.Principal `json:"principal_id"` // who acts
@@ -54,6 +54,7 @@ type Action struct {
 	Bundle   event.Digest    `json:"policy_bundle,omitzero"` // the bundle under which it was decided
 	Zone     event.Zone      `json:"zone,omitempty"`         // the posture of who acts outside
 	Request  json.RawMessage `json:"request,omitempty"`      // what is done outside, as an object of who does it
+	Declared Declaration     `json:"declaration,omitzero"`   // of a type that the workspace declared: what it said of it; the gate fills it in
 }
 
 // maxExact is the largest integer that canonical JSON, whose numbers are float64, keeps apart from its neighbours.
@@ -70,6 +71,7 @@ func (a Action) isText() bool {
 	for _, text := range []string{
 		a.Type, string(a.Workspace), string(a.Room), string(a.Principal), string(a.Token), string(a.Space), string(a.Run), string(a.Step),
 		a.Operation, a.Subject, a.Path, a.Mode, a.Command, a.Cwd, a.Tool, a.Method, a.Target, string(a.Limits), string(a.Zone), string(a.Request),
+		a.Declared.Description,
 	} {
 		if !utf8.ValidString(text) {
 			return false

@@ -35,6 +35,8 @@ func set(t *testing.T, name string, f reflect.Value, n int) {
 		f.Set(reflect.ValueOf(json.RawMessage(fmt.Sprintf(`{"memory_bytes":%d}`, n))))
 	case []string:
 		f.Set(reflect.ValueOf([]string{"a", fmt.Sprint(n)}))
+	case policy.Declaration:
+		f.Set(reflect.ValueOf(policy.Declaration{Version: n, Description: "deploy", SideEffect: policy.Network, Zone: event.Supervised}))
 	case map[string]string:
 		f.Set(reflect.ValueOf(map[string]string{"A": fmt.Sprint(n)}))
 	default:

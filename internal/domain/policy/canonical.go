@@ -15,7 +15,7 @@ import (
 )
 
 // Canonical returns the action as RFC 8785 canonical JSON. It writes the bytes by hand, for every action of every agent passes here, and a
-// test holds it to the library; an action with limits or a request, which are JSON of the caller, takes the library's way.
+// test holds it to the library; an action with limits, a request or a declaration takes the library's way.
 func (a Action) Canonical() ([]byte, error) {
 	for _, n := range []int64{int64(a.Fence), a.Size, a.MaxBytes, a.TimeoutMS} {
 		if n > maxExact || n < -maxExact {
@@ -28,7 +28,7 @@ func (a Action) Canonical() ([]byte, error) {
 	if !a.isText() {
 		return nil, ErrNotText
 	}
-	if len(a.Limits) > 0 || len(a.Request) > 0 {
+	if len(a.Limits) > 0 || len(a.Request) > 0 || a.Declared != (Declaration{}) {
 		return a.canonicalSlow()
 	}
 	return a.canonicalFast(), nil

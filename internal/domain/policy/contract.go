@@ -27,6 +27,7 @@ type Basis struct {
 	Space     uint64 // version of the space, 0 where there is none or it is about to be made
 	Workspace uint64 // version of the workspace's document, 0 where there is none
 	Room      uint64 // version of the room that says which tools may be used, 0 where there is none or none is used
+	Declared  uint64 // version of the workspace's own declaration of the action's type, 0 where there is none
 	Defaults  uint64 // version of what rooms inherit, 0 where there is none or the room itself says it
 }
 

@@ -69,6 +69,7 @@ const (
 	ReasonKillSwitch        = "kill_switch_active"
 	ReasonArchived          = "workspace_archived"
 	ReasonUnknownAction     = "unknown_action"
+	ReasonTargetMismatch    = "action_target_mismatch" // of a declared action: the target is of no kind that the declaration names
 	ReasonPrincipalNotFound = "agent_principal_not_found"
 	ReasonAgentQuarantined  = "agent_quarantined"
 	ReasonQuotaExceeded     = "quota_exceeded"

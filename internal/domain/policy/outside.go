@@ -35,6 +35,9 @@ const (
 	PaymentExecute    = "payment.execute"
 	APICallIdempotent = "api.call.idempotent"
 	APICallMutating   = "api.call.mutating"
+
+	// QuestionAsk is a plain question to a person about a room, a run or the workspace. Nothing is done; the answer is all that comes of it.
+	QuestionAsk = "question.ask"
 )
 
 // MaxRequestBytes is the most that the request of an action outside may have in canonical form; a person has to read it in full.
@@ -46,6 +49,7 @@ var outside = map[string]Kind{
 	PaymentExecute:    risky(PaymentExecute, "pay", HighCost),
 	APICallMutating:   risky(APICallMutating, "change something by an API", HighCost),
 	APICallIdempotent: {Type: APICallIdempotent, SideEffect: Network, Zone: event.Supervised, Reversible: true, Idempotent: true, Title: "call an API that changes nothing twice", Outside: true, Role: "member", Agents: true, Services: true},
+	QuestionAsk:       {Type: QuestionAsk, SideEffect: Pure, Zone: event.Sandbox, Reversible: true, PreApproval: true, Title: "put a question to a person", Outside: true, Role: "member", Agents: true, Services: true},
 	ArtifactCreate:    record(ArtifactCreate, "record an artifact", "member", "agents", "services"),
 	"artifact.update": record("artifact.update", "change an output", "member", "agents", "services"),
 }
@@ -104,7 +108,7 @@ func Registry() []Kind {
 func BegunOutside(origin event.Origin, r Ruling, approval id.Approval, through id.Principal) event.Draft {
 	a := r.Action
 	return event.New(BegunType, origin, a.Workspace, a.Room, Begun{
-		Action: a.Type, Title: Title(a), Decision: r.Decision, Approval: approval, Standing: r.Standing, Through: through,
+		Action: a.Type, Title: Title(a), Space: a.Space, Decision: r.Decision, Approval: approval, Standing: r.Standing, Through: through,
 	}).In(a.Run, a.Step).About(ActionEntity, r.Decision.Action.String())
 }
 
@@ -116,7 +120,7 @@ func RefusedOutside(origin event.Origin, r Ruling, approval id.Approval, through
 	}
 	a := r.Action
 	return event.New(typ, origin, a.Workspace, a.Room, Refused{
-		Action: a.Type, Title: Title(a), Decision: r.Decision, Bundle: a.Bundle, Approval: approval, Through: through,
+		Action: a.Type, Title: Title(a), Space: a.Space, Decision: r.Decision, Bundle: a.Bundle, Approval: approval, Through: through,
 	}).In(a.Run, a.Step).About(ActionEntity, r.Decision.Action.String())
 }
 

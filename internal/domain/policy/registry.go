@@ -45,6 +45,8 @@ type Kind struct {
 	Services bool   `json:"services,omitempty"` // services may, engines among them
 	Halts    bool   `json:"halts,omitempty"`    // who records it acts on the world by it, so that the kill switch stops it
 
+	Declared int `json:"declared_version,omitempty"` // of a type that the workspace declared: the version of its declaration
+
 	Anywhere bool `json:"anywhere,omitempty"` // belongs to no room by its nature, so that the rooms of a capability token do not bound it
 }
 
@@ -150,8 +152,12 @@ const (
 
 	ApprovalDecide = "approval.decide" // answer a question; who may follows the question, too
 	StandingRevoke = "standing.revoke"
-	KillSwitchSet  = "kill_switch.set"
-	RunCancel      = "run.cancel"
+
+	ActionTypeDeclare = "action_type.declare" // declare an action type of the workspace's own, or change it
+	ActionTypeRetire  = "action_type.retire"
+
+	KillSwitchSet = "kill_switch.set"
+	RunCancel     = "run.cancel"
 
 	AgentRegister   = "agent.register"
 	AgentQuarantine = "agent.quarantine" // stop a principal from doing anything, or end that
@@ -240,7 +246,10 @@ var kinds = map[string]Kind{
 	PolicyEvaluate:  record(PolicyEvaluate, "ask whether something may be done", "member", "agents", "services"),
 	ApprovalRequest: record(ApprovalRequest, "ask a person", "member", "agents", "services"),
 
-	ApprovalDecide: record(ApprovalDecide, "answer a question", "operator"),
+	ApprovalDecide:    record(ApprovalDecide, "answer a question", "operator"),
+	ActionTypeDeclare: record(ActionTypeDeclare, "declare an action type", "admin"),
+	ActionTypeRetire:  record(ActionTypeRetire, "retire an action type", "admin"),
+
 	StandingRevoke: record(StandingRevoke, "end a standing approval", "operator"),
 	KillSwitchSet:  record(KillSwitchSet, "throw the kill switch", "member"),
 	RunCancel:      record(RunCancel, "end a run", "member", "agents"),

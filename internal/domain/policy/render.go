@@ -27,7 +27,7 @@ var ErrTooLongToShow = fault.New(fault.Denied, "action_too_long_to_show", "the a
 	With("Put the long part into a file of the space and run that file.")
 
 // first are the fields that are shown before the others, in this order.
-var first = []string{"type", "command", "path", "target", "method", "tool", "request", "argv", "cwd", "env", "timeout_ms", "space_id", "principal_id"}
+var first = []string{"type", "declaration", "command", "path", "target", "method", "tool", "request", "argv", "cwd", "env", "timeout_ms", "space_id", "principal_id"}
 
 // Render shows an action's canonical bytes in full, one field per line. It is injective: two different actions never look the same, for
 // every value is quoted and everything but printable ASCII and the accented letters of Latin-1 is written as an escape. A text of several
@@ -179,10 +179,13 @@ func escapeLine(line string) string {
 // Title returns one short line about an action, for lists. It is cut where it is long and binds nothing.
 func Title(a Action) string {
 	title := a.Type
-	if kind, ok := KindOf(a.Type); ok {
+	if kind, ok := a.Kind(); ok {
 		title = kind.Title
+		if kind.Declared > 0 { // in words that no built-in title has, for its name is the workspace's own
+			title = fmt.Sprintf("this workspace's own action %s, version %d", a.Type, kind.Declared)
+		}
 	}
-	for _, object := range []string{a.Command, a.Path, a.Target, a.Tool, strings.Join(a.Argv, " ")} {
+	for _, object := range []string{a.asked(), a.Command, a.Path, a.Target, a.Tool, strings.Join(a.Argv, " ")} {
 		if object != "" {
 			title += ": " + Escape(object)
 			break
@@ -206,7 +209,10 @@ func Impact(a Action, unsealed []string) string {
 	if a.Type == DataAccessUnjustified {
 		return "Personal data are used for another purpose than they are kept for. What is known then cannot be made unknown."
 	}
-	kind, _ := KindOf(a.Type)
+	if a.Type == QuestionAsk {
+		return "Nothing is done. Whoever asked learns the answer."
+	}
+	kind, _ := a.Kind()
 	var text string
 	switch kind.SideEffect {
 	case Pure:
@@ -235,6 +241,9 @@ func Impact(a Action, unsealed []string) string {
 		default:
 			text += " Cannot be undone."
 		}
+	}
+	if kind.Declared > 0 {
+		text = "As this workspace declared it, by itself: " + text
 	}
 	if len(unsealed) > 0 {
 		text += fmt.Sprintf(" Depends on %d file(s) that this approval cannot seal: they can change before it runs.", len(unsealed))

@@ -72,12 +72,14 @@ func (s Standing) Holds(now time.Time) bool {
 // command, known to the last word, that runs nothing else; without them a command has no cover.
 func CoverOf(a Action, scope Scope, words []string) (Cover, error) {
 	c := Cover{Scope: scope, Action: a.Type}
-	kind, known := KindOf(a.Type)
+	kind, known := a.Kind()
 	switch {
 	case scope != ScopeRun && scope != ScopeRoom && scope != ScopeWorkspace && scope != ScopeTemplate:
 		return Cover{}, ErrInvalidScope
 	case !known, a.Type == ShellExec && (len(words) == 0 || len(a.Argv) == 0):
 		return Cover{}, ErrStandingImpossible
+	case kind.Declared > 0 && (kind.SideEffect == Process || a.Target == ""):
+		return Cover{}, ErrStandingImpossible // it could turn into anything, or nothing says to whom it goes
 	case scope == ScopeTemplate:
 		return templateOf(a, words)
 	case a.Type == ShellExec:
@@ -89,7 +91,7 @@ func CoverOf(a Action, scope Scope, words []string) (Cover, error) {
 		if a.Target = place(a.Target); a.Target == "" {
 			return Cover{}, ErrStandingImpossible
 		}
-	case kind.SideEffect == Network && a.Target != "":
+	case (kind.SideEffect == Network || kind.Declared > 0) && a.Target != "":
 		c.Kind = CoverRecipient
 	default:
 		return Cover{}, ErrStandingImpossible
@@ -101,7 +103,7 @@ func CoverOf(a Action, scope Scope, words []string) (Cover, error) {
 	if c.Kind != CoverCommand {
 		// What is sent may differ from call to call; where it goes, how and by what may not.
 		covered.Content, covered.Size, covered.Stdin = event.Digest{}, 0, event.Digest{}
-		if a.Type != PaymentExecute { // how much is paid is no detail
+		if !a.unvaried() {
 			covered.Request = nil
 		}
 	}
@@ -116,6 +118,13 @@ func CoverOf(a Action, scope Scope, words []string) (Cover, error) {
 	c.Match = event.DigestOf(tagged)
 	c.Text = Title(covered)
 	return c, nil
+}
+
+// unvaried reports whether no standing approval covers another request than the one that was asked about: how much is paid is no detail, and of an action of
+// the workspace's own that cannot be undone nobody knows what is one.
+func (a Action) unvaried() bool {
+	kind, _ := a.Kind()
+	return a.Type == PaymentExecute || kind.Declared > 0 && !kind.Reversible
 }
 
 // within clears what differs between two actions that one scope covers. A run's scope keeps the run and who acts in it; a room's and

@@ -58,7 +58,7 @@ func templateOf(a Action, words []string) (Cover, error) {
 	c := Cover{Kind: CoverTemplate, Scope: ScopeTemplate, Action: a.Type}
 	var slots []slot
 	open := false
-	if kind, _ := KindOf(a.Type); kind.Outside {
+	if kind, _ := a.Kind(); kind.Outside {
 		return requestTemplate(a)
 	}
 	switch a.Type {
@@ -98,15 +98,15 @@ func templateOf(a Action, words []string) (Cover, error) {
 	for i, s := range slots {
 		shown[i] = s.show()
 	}
-	kind, _ := KindOf(a.Type)
+	kind, _ := a.Kind()
 	c.Text = kind.Title + ": " + strings.Join(shown, " ")
 	return c, nil
 }
 
 // requestTemplate returns what a standing approval of scope template covers of an action outside: what the same principal does to the same
-// target with a request of the same form, whose values may vary. Payments have none: how much is paid is no detail.
+// target with a request of the same form, whose values may vary. What is unvaried, such as a payment, has none.
 func requestTemplate(a Action) (Cover, error) {
-	if a.Type == PaymentExecute || a.Target == "" || len(a.Request) == 0 {
+	if a.unvaried() || a.Target == "" || len(a.Request) == 0 {
 		return Cover{}, ErrTemplateImpossible
 	}
 	form, err := shape(a.Request)

@@ -2,6 +2,10 @@ package policy
 
 import (
 	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 
 	"agentbox/internal/domain/event"
 )
@@ -17,7 +21,7 @@ const (
 // Withhold says which files that a person or an import brings into a space are kept from code: those that one of Paths matches and none of
 // Except does. The zero value withholds nothing.
 //
-// A pattern is a glob at any depth, in which * matches everything, also slashes. Letters match in either case. A pattern of Paths also covers
+// A pattern is a glob at any depth, in which * matches everything, also slashes. Letters match in either case, and composed as decomposed. A pattern of Paths also covers
 // what lies in a folder that it matches. A pattern of Except does so only if it ends with /**; else it covers the one file.
 type Withhold struct {
 	Paths  []string `json:"paths,omitempty"`
@@ -91,8 +95,24 @@ func covers(pattern, path string, below bool) bool {
 	return fits[end]
 }
 
-// folded returns a text in which letters of either case are the same.
-func folded(s string) string { return strings.ToLower(strings.ToUpper(s)) }
+// folded returns a text in which letters of either case are the same, and letters with marks however they are composed: file systems and
+// keyboards differ in both. It is composed (NFC) before and after the cases are folded one letter at a time, as Unicode's simple folding does.
+func folded(s string) string {
+	if !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		return strings.ToUpper(s)
+	}
+	return norm.NFC.String(strings.Map(foldedRune, norm.NFC.String(s)))
+}
+
+// foldedRune returns the least of the letters that differ from a letter by case only.
+func foldedRune(r rune) rune {
+	r = unicode.ToLower(unicode.ToUpper(r))
+	least := r
+	for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
+		least = min(least, next)
+	}
+	return least
+}
 
 // PathRule is one pattern of a policy that keeps something from files, as it is shown to people.
 type PathRule struct {

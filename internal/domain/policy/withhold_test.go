@@ -40,6 +40,31 @@ func TestWithholdMatches(t *testing.T) {
 	}
 }
 
+// File systems and keyboards compose letters with marks differently, and case goes beyond ASCII: the rule and the path are compared as people read them.
+func TestWithholdMatchesLettersOfAnyForm(t *testing.T) {
+	for _, c := range []struct {
+		pattern, path string
+		want          bool
+	}{
+		{"\u00e9.env", "e\u0301.env", true}, {"e\u0301.env", "\u00e9.env", true}, // composed, decomposed
+		{"caf\u00e9*.env", "a/CAFE\u0301 two.ENV", true}, {"*.cl\u00e9", "x.CLE\u0301", true}, {"*.cle\u0301", "x.CL\u00c9/inner", true},
+		{"\u1e69", "s\u0307\u0323", true}, {"\u1e69", "s\u0323\u0307", true}, // two marks in either order
+		{"\ud55c\uae00.env", "\u1112\u1161\u11ab\u1100\u1173\u11af.env", true}, // Hangul and its letters
+		{"\u00c5.key", "\u212b.key", true}, {"\u03a9.key", "\u2126.key", true}, // the signs of angstrom and ohm
+		{"\u03c3.env", "\u03a3.env", true}, {"\u03c3.env", "\u03c2.env", true}, // sigma has three forms
+		{"stra\u00dfe.env", "STRA\u1e9eE.env", true}, {"\u0434\u0430\u043d\u043d\u044b\u0435.env", "\u0414\u0410\u041d\u041d\u042b\u0415.ENV", true},
+		{"\u1e9b.env", "\u1e61.env", true}, {"\U00010428.env", "\U00010400.env", true},
+		{"\u00e9.env", "e.env", false}, {"e.env", "e\u0301.env", false}, {"stra\u00dfe.env", "strasse.env", false}, {"\u00e9\xff.env", "e\u0301\xff.env", true},
+	} {
+		if _, held := (policy.Withhold{Paths: []string{c.pattern}}).Match(c.path); held != c.want {
+			t.Errorf("%+q holds %+q: %t, want %t", c.pattern, c.path, held, c.want)
+		}
+		if _, held := (policy.Withhold{Paths: []string{"*"}, Except: []string{c.pattern + "/**"}}).Match(c.path); held == c.want {
+			t.Errorf("%+q excepts %+q: %t, want %t", c.pattern, c.path, !held, c.want)
+		}
+	}
+}
+
 // A path of code's making is as deep as code likes, and takes no longer for it than its length.
 func TestWithholdMatchesDeepPathsInTime(t *testing.T) {
 	w := policy.Withhold{Paths: []string{"*.env", "*a*a*a*a*b", "x/*/y"}, Except: []string{"*a*a*a*a*c/**"}}

@@ -3,6 +3,8 @@ package space
 import (
 	"context"
 	"io"
+	"maps"
+	"slices"
 	"time"
 
 	"agentbox/internal/domain/event"
@@ -44,6 +46,11 @@ type Recorded struct {
 // keepers are the events that may say that a snapshot was made.
 var keepers = map[string]bool{
 	EventReady: true, EventRewound: true, EventRewindFailed: true, "run.started": true, "tool.succeeded": true, "tool.failed": true,
+}
+
+// KeepingEvents returns the types of the events that may say that a snapshot was made, and of the one after which a space has none, in order.
+func KeepingEvents() []string {
+	return append(slices.Sorted(maps.Keys(keepers)), EventDestroyed)
 }
 
 // RecordedIn returns the snapshot that an event says was made, and false if it says nothing of one. It is pure.
@@ -126,4 +133,23 @@ type History interface {
 	// Rewind makes the files what they were in the snapshot that is the Content of a space.rewind permit, all of them or none. It returns
 	// what they were, which is kept, and what they are.
 	Rewind(ctx context.Context, p policy.Permit) (from, to Snapshot, err error)
+}
+
+// HeldSnapshot says what came out of reading a snapshot and holding it against its hash.
+type HeldSnapshot struct {
+	Read      int64  // bytes of what was read
+	Contents  int    // folders and files that were read and are whole
+	Sealed    int    // that cannot be opened, for their keys are not here
+	Forgotten int    // that were redacted
+	Left      int    // that were not read, for the bound was reached
+	Damage    string // what cannot be read or was changed; "" for nothing. Then not all was read
+}
+
+// Shelf is what one space keeps of its files, as it is examined: nothing is changed.
+type Shelf interface {
+	// Keeps reports whether a snapshot is kept.
+	Keeps(root event.Digest) bool
+	// Hold reads a snapshot that is kept and holds it, each folder and each file, against its hash, at most so many bytes of it. What was
+	// held in an earlier call is not read again.
+	Hold(ctx context.Context, root event.Digest, most int64) (HeldSnapshot, error)
 }

@@ -64,12 +64,12 @@ func (g Grant) check(now time.Time) error {
 	return g.Scopes.Check()
 }
 
-// Useful refuses to grant what would permit nothing: an action that the registry does not know, or nothing at all: no action and nothing to
+// Useful refuses to grant what would permit nothing: an action that the registry does not know and no workspace can declare, or nothing at all: no action and nothing to
 // see, or none of the rooms that are asked for, because the tokens above do not permit it or nobody asked. Otherwise what is granted is what both permit, and Without says what is not.
 func (g Grant) Useful(d Granted) error {
 	for _, action := range g.Scopes.Actions {
-		if _, known := policy.KindOf(action); !known && action != Any {
-			return unknownAction(action)
+		if _, known := policy.KindOf(action); !known && action != Any && policy.Declarable(action) != nil {
+			return UnknownAction(action)
 		}
 	}
 	if (len(d.Scopes.Rooms) > 0 || len(g.Scopes.Rooms) == 0) && len(d.Scopes.Actions)+len(d.Scopes.Data.Read) > 0 {
@@ -82,8 +82,8 @@ func (g Grant) Useful(d Granted) error {
 	return ErrPermitsNothing
 }
 
-// unknownAction refuses an action that is not in the registry.
-func unknownAction(action string) error {
+// UnknownAction refuses an action that is not in the registry and that the workspace has not declared.
+func UnknownAction(action string) error {
 	var names []string
 	for _, k := range policy.Registry() {
 		names = append(names, k.Type)

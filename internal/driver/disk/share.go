@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -355,26 +354,33 @@ func (s *Spaces) purge(ctx context.Context, sp id.Space, contents map[event.Dige
 }
 
 // own has a space keep those of some files, by their inodes, that it still shares. To open one for writing is enough: the kernel then makes
-// its copy, durably.
+// its copy, durably. It looks at all of the space or returns an error, for what it passed over would be lost to the space. Code may run
+// meanwhile: of a folder that goes away under the look it looks again.
 func (p *place) own(ctx context.Context, inodes map[uint64][]string) error {
 	root, err := p.open(filesFolder)
 	if err != nil {
 		return nil //nolint:nilerr // the space was removed
 	}
 	defer root.Close()
-	return beneath.Walk(ctx, root, ".", beneath.MaxDepth, snapshots.MaxEntries, func(dir *beneath.Folder, rel, name string, st beneath.Stat) error {
-		if st.Mode&beneath.TypeBits != beneath.TypeFile || inodes[st.Ino] == nil {
-			return nil
+	for range attempts {
+		err = beneath.WalkAll(ctx, root, ".", beneath.MaxDepth, snapshots.MaxEntries, func(dir *beneath.Folder, rel, name string, st beneath.Stat) error {
+			if st.Mode&beneath.TypeBits != beneath.TypeFile || inodes[st.Ino] == nil {
+				return nil
+			}
+			file, err := beneath.Open(dir, name, os.O_WRONLY)
+			if err != nil {
+				return beneath.Refusal(err, rel)
+			}
+			return file.Close()
+		})
+		if err == nil || !beneath.Vanished(err) {
+			break
 		}
-		file, err := beneath.Open(dir, name, os.O_WRONLY)
-		if errors.Is(err, syscall.ENOENT) {
-			return nil
-		}
-		if err != nil {
-			return beneath.Refusal(err, rel)
-		}
-		return file.Close()
-	})
+	}
+	if failed, ok := errors.AsType[*fault.Error](err); ok {
+		return failed.With("Nothing was taken out of the files that spaces share. Remove that folder from " + filepath.Base(p.home) + ", or destroy the space.")
+	}
+	return beneath.Refusal(err, ".")
 }
 
 // scrap empties and removes a file. Emptying it frees what it holds at once, whoever has it open.

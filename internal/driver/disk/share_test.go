@@ -489,6 +489,29 @@ func TestForgettingReachesFrozenTrees(t *testing.T) {
 	}
 }
 
+// A space of which not all can be looked at may still show a shared file. It would lose that file if nobody said so.
+func TestForgettingIsRefusedWhereNotAllOfAForkCanBeSeen(t *testing.T) {
+	l := newLair(t)
+	const secret = "of the origin: a/b/two"
+	now := l.keep(origin, originUID())
+	a, err := l.fork(forkA, spaceUID(), now.Root)
+	l.must(err)
+	deep := strings.Repeat("d/", beneath.MaxDepth-1)
+	digs(t, a, deep+"x", "")
+	l.must(os.Rename(filepath.Join(a, "a"), filepath.Join(a, deep+"moved")))
+	contents := map[event.Digest]bool{event.DigestOf([]byte(secret)): true}
+	if err := l.past(origin, originUID()).Purge(t.Context(), contents); fault.CodeOf(err) != space.ErrTreeTooDeep.Code {
+		t.Errorf("with a folder that is nested too deep: %v, want %s", err, space.ErrTreeTooDeep.Code)
+	}
+	if !digsUp(t, a, deep+"moved/b/two") {
+		t.Error("the fork has lost its file")
+	}
+	l.must(os.Rename(filepath.Join(a, deep+"moved"), filepath.Join(a, "moved")), l.past(origin, originUID()).Purge(t.Context(), contents))
+	if raw, err := os.ReadFile(filepath.Join(a, "moved/b/two")); err != nil || string(raw) != secret {
+		t.Errorf("the fork shows %q, %v", raw, err)
+	}
+}
+
 // A data directory that was copied is as good as the one that it was copied from.
 func TestACopiedDataDirectory(t *testing.T) {
 	l := newLair(t)

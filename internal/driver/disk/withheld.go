@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -254,8 +255,9 @@ func (f *Files) move(ctx context.Context, rules heldRules, found []match) ([]str
 	}
 	defer staging.Close()
 	var moved []string
-	for _, one := range slices.Backward(found) { // what lies in a folder goes before it
-		if err := aside.take(ctx, root, to, staging, one); err != nil {
+	for i, one := range slices.Backward(found) { // what lies in a folder goes before it
+		last := i == 0 || path.Dir(found[i-1].path) != path.Dir(one.path)
+		if err := aside.take(ctx, root, to, staging, one, last); err != nil {
 			return moved, beneath.Refusal(err, one.path)
 		}
 		if one.st.Mode&beneath.TypeBits == beneath.TypeFile {
@@ -268,7 +270,7 @@ func (f *Files) move(ctx context.Context, rules heldRules, found []match) ([]str
 	f.past.Disturb()
 	f.forget()
 	rules.Sweeping = false
-	if err := errors.Join(beneath.SyncFS(root), writeRules(f.at.home, rules)); err != nil {
+	if err := writeRules(f.at.home, rules); err != nil {
 		return moved, err
 	}
 	f.at.sweep(false)
@@ -303,13 +305,18 @@ func (f *Files) matching(ctx context.Context, rules heldRules) ([]match, error) 
 			return nil
 		})
 	}
+	var found []match
 	err = see(func(rel string, st beneath.Stat) {
-		if rules.holds(rel) && st.Nlink > 1 && st.Mode&beneath.TypeBits == beneath.TypeFile {
+		if !rules.holds(rel) {
+			return
+		}
+		found = append(found, match{rel, st})
+		if st.Nlink > 1 && st.Mode&beneath.TypeBits == beneath.TypeFile {
 			inodes[st.Ino] = true
 		}
 	})
-	var found []match
-	if err == nil {
+	if err == nil && len(inodes) > 0 { // another look for their other names
+		found = nil
 		err = see(func(rel string, st beneath.Stat) {
 			if rules.holds(rel) || inodes[st.Ino] && st.Mode&beneath.TypeBits == beneath.TypeFile {
 				found = append(found, match{rel, st})
@@ -326,8 +333,8 @@ func (f *Files) matching(ctx context.Context, rules heldRules) ([]match, error) 
 }
 
 // take moves one entry of the view, by copying it: the two may lie on different file systems. A withheld file that has the path already keeps
-// it, and the new one gets a number behind its name.
-func (f *Files) take(ctx context.Context, view, to, staging *beneath.Folder, one match) error {
+// it, and the new one gets a number behind its name. After the last of a folder the folder is made durable.
+func (f *Files) take(ctx context.Context, view, to, staging *beneath.Folder, one match, last bool) error {
 	folder, name := beneath.Split(one.path)
 	from, err := beneath.Dir(view, folder)
 	if err != nil {
@@ -336,11 +343,10 @@ func (f *Files) take(ctx context.Context, view, to, staging *beneath.Folder, one
 	defer from.Close()
 	switch one.st.Mode & beneath.TypeBits {
 	case beneath.TypeFolder:
-		err := beneath.Rmdir(from, name)
+		err = beneath.Rmdir(from, name)
 		if errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, syscall.EEXIST) {
-			return nil // something in it is excepted
+			err = nil // something in it is excepted
 		}
-		return err
 	case beneath.TypeFile:
 		file, st, err := beneath.Regular(from, name)
 		if err != nil {
@@ -350,9 +356,14 @@ func (f *Files) take(ctx context.Context, view, to, staging *beneath.Folder, one
 		if err := f.copied(ctx, to, staging, one.path, file, st); err != nil {
 			return err
 		}
-	case beneath.TypeLink: // what it leads to is judged by its own name
+		err = beneath.Unlink(from, name)
+	default: // what a link leads to is judged by its own name
+		err = beneath.Unlink(from, name)
 	}
-	return beneath.Unlink(from, name)
+	if err != nil || !last {
+		return err
+	}
+	return beneath.SyncDir(from)
 }
 
 // copied makes a withheld file with the content of another.

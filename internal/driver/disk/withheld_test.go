@@ -8,8 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -17,6 +20,8 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/domain/space/filestest"
+	"agentbox/internal/driver/disk/internal/beneath"
+	"agentbox/internal/driver/disk/internal/snapshots"
 )
 
 var secrets = policy.Withhold{Paths: []string{"*.env", "*.key"}, Except: []string{"site-packages/**"}}
@@ -341,33 +346,80 @@ func TestThreatAStricterPolicyReachesEveryName(t *testing.T) {
 	clean("after a rewind", dir)
 }
 
-// Where not all of a space can be looked at, a stricter policy is refused, and the space is what it was. The bound is 1,024 folders in one another.
+// Where not all of a space can be looked at, a stricter policy is refused, and the space is what it was. The bound is 1,024 folders in one
+// another: 1,023 and the one of all files.
 func TestThreatAStricterPolicyIsRefusedWhereNotAllCanBeSeen(t *testing.T) {
-	for depth, want := range map[int]string{1022: "", 1023: "", 1024: "tree_too_deep"} {
-		root := t.TempDir()
-		s := openSpacesIn(t, root)
-		if _, err := s.Store.Create(t.Context(), s.Issue(policy.Action{Type: policy.SpaceCreate, Space: filestest.One}), s.UID, filestest.Limits, space.Seed{}); err != nil {
+	if beneath.MaxDepth != 1024 {
+		t.Fatalf("the documented bound is 1,024, the real one %d", beneath.MaxDepth)
+	}
+	s, root, dir := inMemory(t)
+	digs(t, dir, strings.Repeat("d/", 1024)+".env", "secret")
+	sweepsOrRefuses(t, s, root, strings.Repeat("d/", 1024)+".env", "tree_too_deep")
+	top := filepath.Join(dir, "d")
+	if err := errors.Join(os.Rename(filepath.Join(top, "d"), top+"d"), os.Remove(top), os.Rename(top+"d", top)); err != nil { // one folder less
+		t.Fatal(err)
+	}
+	sweepsOrRefuses(t, s, root, strings.Repeat("d/", 1023)+".env", "")
+}
+
+// The bound of the names in a folder is 200,000.
+func TestThreatAStricterPolicyIsRefusedWhereAFolderHasTooManyNames(t *testing.T) {
+	if snapshots.MaxEntries != 200_000 {
+		t.Fatalf("the documented bound is 200,000, the real one %d", snapshots.MaxEntries)
+	}
+	s, root, dir := inMemory(t)
+	digs(t, dir, "wide/z.env", "secret") // the last in the order of the names
+	wide, err := os.Open(filepath.Join(dir, "wide"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer wide.Close()
+	for i := range 200_000 { // another name of a file is the cheapest, and a file may have 65,000 of them
+		if first := i - i%50_000; i == first {
+			digs(t, dir, "wide/"+strconv.Itoa(i), "")
+		} else if err := unix.Linkat(int(wide.Fd()), strconv.Itoa(first), int(wide.Fd()), strconv.Itoa(i), 0); err != nil {
 			t.Fatal(err)
 		}
-		_, dir, err := s.Store.Open(filestest.One, s.UID, filestest.Limits)
-		if err != nil {
-			t.Fatal(err)
-		}
-		at := strings.Repeat("d/", depth) + ".env"
-		digs(t, dir, at, "secret")
-		moved, err := s.Store.KeepAside(t.Context(), filestest.One, s.UID, filestest.Limits, secrets)
-		if got := fault.CodeOf(err); got != want || want == "" && len(moved) != 1 {
-			t.Errorf("%d folders in one another: %d moved, %v, want %q", depth, len(moved), err, want)
-		}
-		if digsUp(t, dir, at) != (want != "") {
-			t.Errorf("%d folders in one another: code sees it: %t", depth, want == "")
-		}
-		if _, err := os.Lstat(filepath.Join(root, string(filestest.One), "withheld")); (err == nil) != (want == "") {
-			t.Errorf("%d folders in one another: of a refusal something is left: %v", depth, err)
-		}
-		if _, _, err := openSpacesIn(t, root).Store.Open(filestest.One, s.UID, filestest.Limits); err != nil {
-			t.Errorf("%d folders in one another: the space is not usable any more: %v", depth, err)
-		}
+	}
+	sweepsOrRefuses(t, s, root, "wide/z.env", "folder_too_large")
+	if err := unix.Unlinkat(int(wide.Fd()), "199999", 0); err != nil {
+		t.Fatal(err)
+	}
+	sweepsOrRefuses(t, s, root, "wide/z.env", "")
+}
+
+// inMemory makes an empty space whose files lie in memory, where the host has such a file system.
+func inMemory(t *testing.T) (s filestest.Subject, root, dir string) {
+	t.Helper()
+	root = quickDir(t)
+	s = openSpacesIn(t, root)
+	if _, err := s.Store.Create(t.Context(), s.Issue(policy.Action{Type: policy.SpaceCreate, Space: filestest.One}), s.UID, filestest.Limits, space.Seed{}); err != nil {
+		t.Fatal(err)
+	}
+	_, dir, err := s.Store.Open(filestest.One, s.UID, filestest.Limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, root, dir
+}
+
+// sweepsOrRefuses makes the policy of a space stricter: what lies at the path is moved aside, and nothing else, or the change is refused with a
+// code and leaves nothing behind.
+func sweepsOrRefuses(t *testing.T, s filestest.Subject, root, at, want string) {
+	t.Helper()
+	moved, err := s.Store.KeepAside(t.Context(), filestest.One, s.UID, filestest.Limits, secrets)
+	if got := fault.CodeOf(err); got != want || want == "" && !slices.Equal(moved, []string{at}) {
+		t.Errorf("want %q: %d moved, %v", want, len(moved), err)
+	}
+	_, dir, err := openSpacesIn(t, root).Store.Open(filestest.One, s.UID, filestest.Limits)
+	if err != nil {
+		t.Fatalf("want %q: the space is not usable any more: %v", want, err)
+	}
+	if digsUp(t, dir, at) != (want != "") {
+		t.Errorf("want %q: code sees it: %t", want, want == "")
+	}
+	if _, err := os.Lstat(filepath.Join(root, string(filestest.One), "withheld")); (err == nil) != (want == "") {
+		t.Errorf("want %q: of a refusal something is left: %v", want, err)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"agentbox/internal/domain/event"
-	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/kernel/journal"
 )
@@ -41,8 +40,9 @@ func (j *Journal) Unfinished(ctx context.Context, ws id.Workspace) ([]uint64, er
 
 // Redact implements journal.Redactor.
 func (j *Journal) Redact(ctx context.Context, ws id.Workspace, seqs []uint64) error {
-	if len(seqs) > journal.MaxBatch {
-		return fault.New(fault.Exhausted, "batch_too_large", "at most %d events are redacted at a time, not %d", journal.MaxBatch, len(seqs))
+	seqs, err := journal.CheckRedaction(seqs)
+	if err != nil {
+		return err
 	}
 	if len(seqs) == 0 {
 		return ctx.Err()

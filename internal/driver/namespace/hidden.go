@@ -10,13 +10,13 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
 // Files without a name. A walk of the folder does not find a file that was deleted while a process holds it, nor one that was made by
 // O_TMPFILE. So the host looks at what the processes of the space hold: descriptors of every thread, mappings, programs and working folders.
+// What the free space of the disk loses meanwhile proves nothing, because neighbours write to it too (unseen.go).
 
 // rounds bounds how often the list of processes is read again for those that were started meanwhile.
 const rounds = 4
@@ -26,19 +26,20 @@ type inode struct{ dev, ino uint64 }
 
 // hidden is what processes hold of files that have no name.
 type hidden struct {
-	bytes int64
-	found map[inode]bool
-	// unsure says that a descriptor may hold more than this look can see: it is under way in a socket, or the host refused the look.
-	unsure bool
+	bytes  int64
+	found  map[inode]bool
+	unseen map[string]bool // what was there and could not be measured, each under a key that stays the same from look to look
+	eye    *eye
+	mapped map[inode]bool // for a blind eye: the space's files that are mapped; true for those that have lost their name
 }
 
-// look adds up the files without a name that the processes hold. It opens none of their files.
-func look(ctx context.Context, processes func() []int) (hidden, error) {
-	h := hidden{found: map[inode]bool{}}
+// look adds up the files without a name that the processes hold. It opens them at most by reference, never for reading or writing.
+func look(ctx context.Context, e *eye) (hidden, error) {
+	h := hidden{found: map[inode]bool{}, unseen: map[string]bool{}, eye: e, mapped: map[inode]bool{}}
 	looked := map[int]bool{}
 	for range rounds {
 		fresh := false
-		for _, pid := range processes() {
+		for _, pid := range e.processes() {
 			if looked[pid] {
 				continue
 			}
@@ -52,6 +53,7 @@ func look(ctx context.Context, processes func() []int) (hidden, error) {
 			break
 		}
 	}
+	h.recall()
 	return h, ctx.Err()
 }
 
@@ -69,12 +71,13 @@ func (h *hidden) process(pid int) {
 			continue
 		}
 		last = tid
-		task := dir + "/task/" + t.Name()
-		h.descriptors(task)
-		mapped = mapped || h.mappings(task, dir)
+		mapped = mapped || h.mappings(tid) // before the descriptors: a descriptor of a mapped file is worth keeping
+		h.descriptors(pid, tid)
 	}
 	for _, name := range []string{"exe", "cwd"} {
-		h.at(unix.AT_FDCWD, dir+"/"+name)
+		if _, err := h.at(unix.AT_FDCWD, dir+"/"+name); err != nil {
+			h.refused(pid, err)
+		}
 	}
 }
 
@@ -86,82 +89,90 @@ func sameFiles(a, b int) bool {
 }
 
 // descriptors adds what the table of a thread holds.
-func (h *hidden) descriptors(task string) {
+func (h *hidden) descriptors(pid, tid int) {
+	task := fmt.Sprintf("/proc/%d/task/%d", pid, tid)
 	dir, err := os.Open(task + "/fd")
 	if err != nil {
-		h.refused(err)
+		h.closed(pid, tid, err)
 		return
 	}
 	defer func() { _ = dir.Close() }()
 	for {
 		names, err := dir.Readdirnames(1024)
 		for _, name := range names {
-			if st, ok := h.at(int(dir.Fd()), name); ok && st.Mode&unix.S_IFMT == unix.S_IFSOCK && underWay(task, name) {
-				h.unsure = true
+			st, failed := h.at(int(dir.Fd()), name)
+			if failed != nil {
+				h.refused(pid, failed)
+				continue
+			}
+			if st.Mode&unix.S_IFMT == unix.S_IFSOCK {
+				h.socket(pid, tid, name, st)
 			}
 		}
 		if err != nil {
-			h.refused(err)
+			if os.IsPermission(err) {
+				h.closed(pid, tid, err)
+			}
 			return
 		}
 	}
 }
 
 // at adds the file behind a link of /proc, if it has no name and takes room on a disk.
-func (h *hidden) at(dir int, name string) (unix.Stat_t, bool) {
+func (h *hidden) at(dir int, name string) (unix.Stat_t, error) {
 	var st unix.Stat_t
 	if err := unix.Fstatat(dir, name, &st, 0); err != nil {
-		h.refused(err)
-		return st, false
-	}
-	if kind := st.Mode & unix.S_IFMT; st.Nlink > 0 || kind != unix.S_IFREG && kind != unix.S_IFDIR {
-		return st, true
-	}
-	key := inode{st.Dev, st.Ino}
-	if h.found[key] {
-		return st, true
+		return st, err
 	}
 	path := name
 	if dir != unix.AT_FDCWD {
 		path = filepath.Join("/proc/thread-self/fd", strconv.Itoa(dir), name) // the first thread may have a table of its own
 	}
+	return st, h.add(&st, path)
+}
+
+// add adds a file by its attributes and a path that leads to it, if it has no name and takes room on a disk.
+func (h *hidden) add(st *unix.Stat_t, path string) error {
+	key := inode{st.Dev, st.Ino}
+	if kind := st.Mode & unix.S_IFMT; st.Nlink > 0 || kind != unix.S_IFREG && kind != unix.S_IFDIR || h.found[key] {
+		return nil
+	}
 	var fs unix.Statfs_t
 	if err := unix.Statfs(path, &fs); err != nil {
-		h.refused(err)
-		return st, true
+		return err
 	}
 	switch uint32(fs.Type) {
 	case unix.TMPFS_MAGIC, unix.RAMFS_MAGIC, unix.HUGETLBFS_MAGIC: // memory, which is bounded as memory
-	default:
-		h.found[key] = true
-		h.bytes += st.Blocks * 512
+		return nil
 	}
-	return st, true
+	h.found[key] = true
+	h.bytes += st.Blocks * 512
+	if h.mapped[key] {
+		h.eye.keep(key, unix.AT_FDCWD, path, 0)
+	}
+	return nil
 }
 
-// refused notes that the host did not let something be looked at. What is gone holds nothing.
-func (h *hidden) refused(err error) {
-	if os.IsPermission(err) {
-		h.unsure = true
+// refused notes that the host did not let something of a process be looked at. What is gone holds nothing, and neither does for long what has
+// given up its memory: it is ending.
+func (h *hidden) refused(pid int, err error) {
+	if os.IsPermission(err) && !ending(pid) {
+		h.unseen["process "+strconv.Itoa(pid)] = true
 	}
 }
 
-// underWay reports whether a socket has descriptors that were sent and not received yet.
-func underWay(task, name string) bool {
-	text, err := os.ReadFile(task + "/fdinfo/" + name)
+// ending reports whether a process, or thread, has no memory any more. Everybody may read that of every process.
+func ending(tid int) bool {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(tid) + "/statm")
+	return err != nil || bytes.HasPrefix(text, []byte("0 "))
+}
+
+// mappings adds the files of the space that a thread has mapped and whose names are gone. It reports whether the thread has a memory at all.
+func (h *hidden) mappings(tid int) bool {
+	dir := "/proc/" + strconv.Itoa(tid)
+	maps, err := os.Open(dir + "/maps")
 	if err != nil {
-		return os.IsPermission(err)
-	}
-	_, after, ok := strings.Cut(string(text), "scm_fds:")
-	n, _, _ := strings.Cut(after, "\n")
-	return ok && strings.TrimSpace(n) != "0"
-}
-
-// mappings adds the files that a process has mapped and whose names are gone. It reports whether the thread has a memory at all.
-func (h *hidden) mappings(task, process string) bool {
-	maps, err := os.Open(task + "/maps")
-	if err != nil {
-		h.refused(err)
+		h.refused(tid, err)
 		return false
 	}
 	defer func() { _ = maps.Close() }()
@@ -170,36 +181,30 @@ func (h *hidden) mappings(task, process string) bool {
 	for {
 		line, err := lines.ReadSlice('\n')
 		any = any || len(line) > 0
-		if bytes.HasSuffix(line, []byte(" (deleted)\n")) && !inMemory(line) {
-			h.mapping(task, process, strings.Fields(string(line)))
+		if fields, ok := h.eye.own(line); ok {
+			h.mapping(tid, dir, fields, bytes.HasSuffix(line, []byte(" (deleted)\n")))
 		}
 		if err != nil && err != bufio.ErrBufferFull {
-			h.refused(err)
+			h.refused(tid, err)
 			return any
 		}
 	}
 }
 
-// mapping adds one mapped file, by the fields of its line. Only root may follow the links of mappings.
-func (h *hidden) mapping(task, process string, fields []string) {
-	before := h.unsure
-	h.at(unix.AT_FDCWD, process+"/map_files/"+fields[0])
-	if before || !h.unsure && filepath.Base(task) == filepath.Base(process) {
-		return // else the first thread may be gone, and the links of mappings with it
-	}
-	var tmp unix.Stat_t
-	err := unix.Stat(task+"/root/tmp", &tmp)
-	h.unsure = err != nil || len(fields) < 4 || fields[3] != fmt.Sprintf("%02x:%02x", unix.Major(tmp.Dev), unix.Minor(tmp.Dev))
-}
-
-// inMemory reports whether a line of mappings names what is memory by its name. A file of a space cannot have these names where it lies.
-func inMemory(line []byte) bool {
-	for _, name := range []string{" /memfd:", " /SYSV", " /dev/zero (deleted)"} {
-		if bytes.Contains(line, []byte(name)) {
-			return true
+// mapping adds one mapped file of the space, by the fields of its line. A blind eye only notes it.
+func (h *hidden) mapping(tid int, dir string, fields []string, deleted bool) {
+	if h.eye.blind {
+		if key, ok := mappedInode(fields); ok {
+			h.mapped[key] = h.mapped[key] || deleted
 		}
+		return
 	}
-	return false
+	if !deleted {
+		return
+	}
+	if _, err := h.at(unix.AT_FDCWD, dir+"/map_files/"+fields[0]); err != nil {
+		h.refused(tid, err)
+	}
 }
 
 // processes lists the processes of the space: those of its control group, else those of its namespace. Its init is the daemon's own program,

@@ -4,6 +4,7 @@ package namespace
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -44,6 +45,26 @@ os.close(f); hold()`,
 def work():
     time.sleep(0.1); f = unlinked("f"); fill(f, 12); hold()
 threading.Thread(target=work).start(); sys.stdout.flush(); libc.pthread_exit(None)`,
+	"a small mapping of a large file": `libc = ctypes.CDLL(None); libc.mmap.restype = ctypes.c_void_p
+for i in range(4):
+    f = unlinked("f"); fill(f, 3); libc.mmap(None, ctypes.c_size_t(4096), 1, 1, f, ctypes.c_long(0)); os.close(f)
+hold()`,
+	"a mapping under a name like that of memory": `os.mkdir("a "); libc = ctypes.CDLL(None); libc.mmap.restype = ctypes.c_void_p
+for i in range(4):
+    f = unlinked("a /memfd:x"); fill(f, 3); libc.mmap(None, ctypes.c_size_t(3 << 20), 1, 1, f, ctypes.c_long(0)); os.close(f)
+hold()`,
+	"a process that shows nobody its descriptors": `ctypes.CDLL(None).prctl(4, 0); f = unlinked("f"); fill(f, 12); hold()`,
+	"many messages in a socket": `a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+for i in range(6):
+    f = unlinked("f"); fill(f, 2); socket.send_fds(a, [b"x"], [f]); os.close(f)
+hold()`,
+	"a socket within a socket": `a, b = socket.socketpair(); c, d = socket.socketpair()
+for i in range(4):
+    f = unlinked("f"); fill(f, 3); socket.send_fds(a, [b"x"], [f]); os.close(f)
+socket.send_fds(c, [b"x"], [b.fileno()]); b.close(); hold()`,
+	"a message to who has not accepted": `l = socket.socket(socket.AF_UNIX); l.bind("s"); l.listen(); c = socket.socket(socket.AF_UNIX); c.connect("s")
+for i in range(4): f = unlinked("f"); fill(f, 3); socket.send_fds(c, [b"x"], [f]); os.close(f)
+hold()`,
 	"a message in a socket": `a, b = socket.socketpair()
 for i in range(4):
     f = unlinked("f"); fill(f, 4); socket.send_fds(a, [b"x"], [f]); os.close(f); time.sleep(0.3)
@@ -82,7 +103,20 @@ func TestFilesWithoutANameBelowTheBound(t *testing.T) {
 		"of memory":               `f = os.memfd_create("m"); fill(f, 12); time.sleep(1.5); print("ended")`,
 		"in the folder of memory": `f = unlinked("/tmp/f"); fill(f, 7); m = mmap.mmap(f, 7 << 20); time.sleep(1.5); print("ended")`,
 		"given back":              `[(fill(f, 1), os.close(f)) for f in map(unlinked, map(str, range(50)))]; time.sleep(1.5); print("ended")`,
-		"linked again":            `sys.stdout = open(os.devnull, "w"); f = os.open(".", os.O_TMPFILE | os.O_RDWR); fill(f, 3); print(ctypes.CDLL(None).linkat(-100, f"/proc/self/fd/{f}".encode(), -100, b"g", 0x400)); time.sleep(2.5); print("ended", file=sys.__stdout__)`,
+		"a mapping":               `f = unlinked("f"); fill(f, 3); m = mmap.mmap(f, 3 << 20); time.sleep(1.2); os.close(f); time.sleep(1.5); print("ended")`,
+		"a message": `a, b = socket.socketpair()
+for i in range(3): f = unlinked("f"); fill(f, 1); socket.send_fds(a, [b"x"], [f]); os.close(f)
+time.sleep(2.5); print([len(socket.recv_fds(b, 9, 9)[1]) for i in range(3)] == [1, 1, 1] and "ended")`,
+		"no look at it": `ctypes.CDLL(None).prctl(4, 0); f = unlinked("f"); fill(f, 3); time.sleep(2.5); print("ended")`,
+		"a library that is replaced": `f = open("lib", "wb"); f.write(b"x" * (1 << 20)); f.close(); f = os.open("lib", os.O_RDONLY)
+libc = ctypes.CDLL(None); libc.mmap.restype = ctypes.c_void_p; libc.mmap(None, ctypes.c_size_t(1 << 20), 1, 2, f, ctypes.c_long(0)); os.close(f)
+time.sleep(1.5); open("new", "wb").write(b"y" * (1 << 20)); os.rename("new", "lib"); time.sleep(2.5); print("ended")`,
+		"processes that come and go": `t = time.time() + 2.5
+while time.time() < t:
+    if os.fork() == 0: os._exit(0)
+    os.wait()
+print("ended")`,
+		"linked again": `sys.stdout = open(os.devnull, "w"); f = os.open(".", os.O_TMPFILE | os.O_RDWR); fill(f, 3); print(ctypes.CDLL(None).linkat(-100, f"/proc/self/fd/{f}".encode(), -100, b"g", 0x400)); time.sleep(2.5); print("ended", file=sys.__stdout__)`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec, s := small(t, h)
@@ -96,24 +130,33 @@ func TestFilesWithoutANameBelowTheBound(t *testing.T) {
 	}
 }
 
-// writeBeside takes room of the same file system until stop is called, as others of the host do.
+// writeBeside takes 200 MB a second of the same file system until stop is called, as a neighbour would. It gives the room back each half second.
 func writeBeside(t *testing.T) (stop func()) {
 	t.Helper()
+	const piece, most = 4 << 20, 100 << 20
 	f, err := os.Create(filepath.Join(t.TempDir(), "beside"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	data := make([]byte, piece)
 	quit, stopped := make(chan struct{}), make(chan error, 1)
 	go func() {
 		tick := time.NewTicker(20 * time.Millisecond)
 		defer tick.Stop()
+		at := 0
 		for {
 			select {
 			case <-quit:
 				stopped <- f.Close()
 				return
 			case <-tick.C:
-				if _, err := f.Write(make([]byte, 256<<10)); err != nil {
+				_, err := f.Write(data)
+				if at += piece; at > most && err == nil {
+					at = 0
+					_, err = f.Seek(0, io.SeekStart)
+					err = errors.Join(err, f.Truncate(0))
+				}
+				if err != nil {
 					stopped <- errors.Join(err, f.Close())
 					return
 				}
@@ -129,7 +172,7 @@ func writeBeside(t *testing.T) (stop func()) {
 }
 
 // lookOfThread holds a file in a table of descriptors that only one thread has.
-func lookOfThread(t *testing.T, own func() []int, before hidden) {
+func lookOfThread(t *testing.T, own *eye, before hidden) {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "f")
 	held, release, done := make(chan error), make(chan struct{}), make(chan struct{})
@@ -165,7 +208,7 @@ func lookOfThread(t *testing.T, own func() []int, before hidden) {
 }
 
 // seen looks until so many bytes are found: a thread of this process that ends takes a moment to give its table back.
-func seen(t *testing.T, what string, own func() []int, want int64) {
+func seen(t *testing.T, what string, own *eye, want int64) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -185,7 +228,7 @@ func seen(t *testing.T, what string, own func() []int, want int64) {
 
 // A look finds what this very process holds, each file once, and nothing that has a name.
 func TestLook(t *testing.T) {
-	own := func() []int { return []int{os.Getpid()} }
+	own := newEye(func() []int { return []int{os.Getpid()} }, workdir)
 	before, err := look(t.Context(), own)
 	if err != nil {
 		t.Fatal(err)

@@ -72,7 +72,7 @@ func (s *instance) start(ctx context.Context) error {
 	if err := s.launch(ctx, setup, mounts, phase); err != nil {
 		return errors.Join(notStarted(err), s.group.remove())
 	}
-	s.watch = newWatcher(s.spec.Dir, s.spec.Limits.DiskBytes, s.processes)
+	s.watch = newWatcher(s.spec.Dir, s.spec.Limits.DiskBytes, newEye(s.processes, workdir))
 	go s.wait()
 	return nil
 }

@@ -19,17 +19,18 @@ import (
 // files without a name is part of each walk (hidden.go).
 const (
 	tick     = 10 * time.Millisecond
-	audit    = time.Second // a walk is due after so long whatever the free space says
-	breather = 8           // a walk is followed by so many times its own duration without one
-	slack    = 1 << 20     // what a space that is over its bound already may still grow by: file systems settle their accounts late
+	audit    = time.Second  // a walk is due after so long whatever the free space says
+	breather = 8            // a walk is followed by so many times its own duration without one
+	patience = time.Second  // how long something may hold files that nobody can measure (unseen.go)
+	recheck  = patience / 4 // how soon it is looked at again
+	slack    = 1 << 20      // what a space that is over its bound already may still grow by: file systems settle their accounts late
 )
 
 // watcher watches the files of one space while commands run.
 type watcher struct {
-	dir       string
-	bytes     int64 // the bounds
-	files     int64
-	processes func() []int // those of the space, now
+	dir   string
+	bytes int64 // the bounds
+	files int64
 
 	mu      sync.Mutex
 	next    int
@@ -38,6 +39,7 @@ type watcher struct {
 	stopped chan struct{}
 
 	seen census // of the goroutine that watches; there is one at a time
+	eye  *eye   // its own too
 }
 
 // census is what the last walk found, and what the file system had left then.
@@ -45,11 +47,12 @@ type census struct {
 	bytes, files         int64
 	depth                int
 	freeBytes, freeFiles int64
-	due, rest            time.Time // when the next walk is needed in any case, and when it is allowed
+	due, rest            time.Time            // when the next walk is needed in any case, and when it is allowed
+	unseen               map[string]time.Time // since when something could not be measured
 }
 
-func newWatcher(dir string, bytes int64, processes func() []int) *watcher {
-	return &watcher{dir: dir, bytes: bytes, files: space.MaxFiles(bytes), processes: processes, running: map[int]func(string){}}
+func newWatcher(dir string, bytes int64, e *eye) *watcher {
+	return &watcher{dir: dir, bytes: bytes, files: space.MaxFiles(bytes), eye: e, running: map[int]func(string){}}
 }
 
 // join watches on behalf of one command until the returned function is called.
@@ -89,6 +92,7 @@ func (w *watcher) run(ctx context.Context, before <-chan struct{}, stopped chan<
 	if before != nil {
 		<-before
 	}
+	defer w.eye.drop(nil)
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	s := &w.seen
@@ -106,7 +110,7 @@ func (w *watcher) run(ctx context.Context, before <-chan struct{}, stopped chan<
 			if err := w.walk(ctx, now); err != nil {
 				return
 			}
-			if s.bytes > bytes || s.files > files {
+			if s.bytes > bytes || s.files > files || s.overdue(now) {
 				w.overrun("disk_bytes")
 			}
 			if s.depth > depth {
@@ -130,20 +134,15 @@ func (s *census) grown(dir string, bytes, files int64) bool {
 // walk takes a census. What cannot be measured, folders of hostile depth that move, is over every bound.
 func (w *watcher) walk(ctx context.Context, now time.Time) error {
 	s := &w.seen
-	before := *s
 	s.freeBytes, s.freeFiles = free(w.dir)
 	// First what has no name: a file that loses its name between the two is found next time, and none is counted twice.
-	held, err := look(ctx, w.processes)
+	held, err := look(ctx, w.eye)
 	t := tally{}
 	if err == nil {
-		t, err = measure(ctx, w.dir, held.found)
+		t, err = measure(ctx, w.dir, &held)
 	}
 	s.bytes, s.files, s.depth = t.bytes+held.bytes, t.files+int64(len(held.found)), t.depth
-	if held.unsure && before.freeBytes > 0 {
-		// What the file system has lost since the last walk, and no walk explains, may be what could not be looked at.
-		s.bytes = max(s.bytes, before.bytes+before.freeBytes-s.freeBytes)
-		s.files = max(s.files, before.files+before.freeFiles-s.freeFiles)
-	}
+	s.note(held.unseen, now)
 	if err != nil {
 		if ctx.Err() == nil {
 			w.overrun("folder_depth")
@@ -153,7 +152,36 @@ func (w *watcher) walk(ctx context.Context, now time.Time) error {
 	}
 	took := time.Since(now)
 	s.rest, s.due = now.Add(breather*took), now.Add(max(audit, 2*breather*took))
+	if len(s.unseen) > 0 {
+		s.due = now.Add(max(recheck, 2*breather*took))
+	}
+	w.eye.drop(held.mapped)
 	return nil
+}
+
+// note remembers since when each thing is unseen, and forgets what is so no longer.
+func (s *census) note(unseen map[string]bool, now time.Time) {
+	before := s.unseen
+	s.unseen = nil
+	for key := range unseen {
+		if s.unseen == nil {
+			s.unseen = map[string]time.Time{}
+		}
+		s.unseen[key] = now
+		if since, ok := before[key]; ok {
+			s.unseen[key] = since
+		}
+	}
+}
+
+// overdue reports whether something has been unseen for longer than it may be.
+func (s *census) overdue(now time.Time) bool {
+	for _, since := range s.unseen {
+		if now.Sub(since) >= patience {
+			return true
+		}
+	}
+	return false
 }
 
 // overrun ends every command that runs.
@@ -176,9 +204,12 @@ func free(dir string) (bytes, files int64) {
 
 // measure adds up what the files below dir take on disk and how many they are. What runs in the space changes them meanwhile and may be
 // hostile: folders are opened one below the other, links are not followed, and nothing but their sizes is read.
-// Files in counted are left out.
-func measure(ctx context.Context, dir string, counted map[inode]bool) (tally, error) {
-	t := tally{buf: make([]byte, 32<<10), counted: counted}
+// Files that a look has found are left out, and those that are mapped are kept for a blind eye; held may be nil.
+func measure(ctx context.Context, dir string, held *hidden) (tally, error) {
+	t := tally{buf: make([]byte, 32<<10)}
+	if held != nil {
+		t.counted, t.wanted, t.eye = held.found, held.mapped, held.eye
+	}
 	fd, err := unix.Open(dir, folderFlags, 0)
 	if err == nil {
 		err = t.near(ctx, fd, 0)
@@ -201,6 +232,8 @@ type tally struct {
 	depth        int // of the deepest folder
 	buf          []byte
 	counted      map[inode]bool // files that were found before
+	wanted       map[inode]bool // files of which the eye keeps a reference
+	eye          *eye
 }
 
 // near adds what is below a folder that is so deep, and closes it.
@@ -299,8 +332,12 @@ func (t *tally) entries(ctx context.Context, fd int) (folders []string, err erro
 			if unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
 				continue
 			}
-			if len(t.counted) > 0 && t.counted[inode{st.Dev, st.Ino}] {
+			key := inode{st.Dev, st.Ino}
+			if t.counted[key] {
 				continue
+			}
+			if _, ok := t.wanted[key]; ok {
+				t.eye.keep(key, fd, name, unix.O_NOFOLLOW)
 			}
 			t.files++
 			t.bytes += st.Blocks * 512

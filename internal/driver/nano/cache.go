@@ -129,9 +129,12 @@ func (k kept) save(r *python.Runtime, g *python.Guest, hash [sha256.Size]byte) e
 	return keep(string(k)+imageFile, slices.Concat(hash[:], image))
 }
 
+// unfinished is the beginning of the names of files that a process has not written whole.
+func unfinished(pid int) string { return fmt.Sprintf(".new-%d-", pid) }
+
 // keep writes a file in one step, which is there as a whole after a power cut, or is not.
 func keep(name string, content []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(name), ".new-")
+	f, err := os.CreateTemp(filepath.Dir(name), unfinished(os.Getpid()))
 	if err != nil {
 		return err
 	}

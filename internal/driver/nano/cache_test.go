@@ -147,7 +147,9 @@ func TestJavaScriptIsPreparedOnce(t *testing.T) {
 	}
 	at := keptAt(cache, "javascript", key)
 	image := string(at) + imageFile
-	unkept := open(false)
+	if unkept := open(false); unkept.script != nil {
+		t.Error("a worker has compiled it, though that is the business of a process of its own")
+	}
 	if _, err := os.Stat(image); err == nil {
 		t.Error("a worker has written into the folder")
 	}
@@ -172,7 +174,7 @@ func TestJavaScriptIsPreparedOnce(t *testing.T) {
 			t.Errorf("beside a file of which there is %s it is %s, want %s", what, mended.version, made.version)
 		}
 	}
-	if unkept.version != made.version || loaded.version != made.version || made.version == "" {
-		t.Errorf("it is %s, %s and %s", unkept.version, made.version, loaded.version)
+	if loaded.version != made.version || made.version == "" {
+		t.Errorf("it is %s and %s", made.version, loaded.version)
 	}
 }

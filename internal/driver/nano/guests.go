@@ -21,9 +21,9 @@ import (
 const memoryPages = 8192
 
 // Prepare compiles the interpreters and makes their images in a folder, which nobody but the daemon may write: what lies in it is executed. It does nothing
-// where that was done by this build before.
-func Prepare(ctx context.Context, cache string) error {
-	g := &guests{cache: cache}
+// where that was done by this build before. Where kept is not nil, it is called with the name of each interpreter that lies there.
+func Prepare(ctx context.Context, cache string, kept func(interpreter string)) error {
+	g := &guests{cache: cache, kept: kept}
 	return errors.Join(g.open(ctx, true), g.close(ctx))
 }
 
@@ -37,6 +37,7 @@ type guests struct {
 	table   program.Table
 	version string // of all of them
 	files   []fixed
+	kept    func(interpreter string) // called with what was put into the cache; may be nil
 }
 
 // open loads the interpreters. What was not prepared is made where make says so, and else said to be on its way.
@@ -86,7 +87,13 @@ func (g *guests) openJavaScript(ctx context.Context, make bool) (err error) {
 	at := g.keptAt("javascript", key)
 	o := wasm.Options{Cache: g.cache, MemoryPages: memoryPages}
 	prepared, image, missing := at.loadScript()
-	if missing != nil {
+	if errors.Is(missing, fs.ErrNotExist) && !make {
+		for _, name := range []string{"js", "node", "bun"} {
+			g.table[name] = notReady(scriptName)
+		}
+		return nil
+	}
+	if missing != nil { // or damaged
 		module, err := javascript.Module()
 		if err != nil {
 			return err
@@ -106,6 +113,9 @@ func (g *guests) openJavaScript(ctx context.Context, make bool) (err error) {
 	}
 	if err != nil {
 		return fmt.Errorf("keep JavaScript: %w", err)
+	}
+	if make && g.kept != nil {
+		g.kept(scriptName)
 	}
 	g.table.Add(g.script.Programs())
 	g.version += fmt.Sprintf(", javascript %.8x", g.script.Hash())
@@ -163,7 +173,7 @@ func (g *guests) openPython(ctx context.Context, make bool) error {
 	interpreter, image, hash, missing := at.load()
 	if errors.Is(missing, fs.ErrNotExist) && !make {
 		for _, name := range []string{"python", "python3"} {
-			g.table[name] = program.Func(notReady)
+			g.table[name] = notReady(pythonName)
 		}
 		return nil
 	}
@@ -188,13 +198,18 @@ func (g *guests) openPython(ctx context.Context, make bool) error {
 	if err != nil {
 		return fmt.Errorf("keep Python: %w", err)
 	}
+	if make && g.kept != nil {
+		g.kept(pythonName)
+	}
 	g.table.Add(g.python.Programs())
 	g.version += fmt.Sprintf(", python %.8x", hash)
 	g.files = append(g.files, fixed{python.LibraryPath, interpreter.Library})
 	return nil
 }
 
-// unprepared is thrown by a program whose interpreter is being prepared.
-type unprepared struct{}
+// unprepared is thrown by a program whose interpreter is being prepared: its name.
+type unprepared string
 
-func notReady(*program.Process) int { panic(unprepared{}) }
+func notReady(interpreter string) program.Func {
+	return func(*program.Process) int { panic(unprepared(interpreter)) }
+}

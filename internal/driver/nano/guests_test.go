@@ -182,7 +182,7 @@ func TestPythonIsPreparedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	compiled = filepath.Join(compiled, "agentbox", "wasm-test") // it takes seconds
-	if err := Prepare(t.Context(), compiled); err != nil {
+	if err := Prepare(t.Context(), compiled, nil); err != nil {
 		t.Fatal(err)
 	}
 	code, err := filepath.Glob(filepath.Join(compiled, "wazero-*"))

@@ -229,20 +229,14 @@ func (s *instance) execute(ctx, within context.Context, o worker.Order, out spac
 	tmp := &folder{path: s.tmp, bytes: s.spec.Limits.TmpBytes}
 	defer files.close()
 	defer tmp.close()
-	o.Unprepared = !s.tier.ready()
-	outcome, err := s.tier.pool.Execute(within, o, []worker.Files{files, tmp}, out)
-	if outcome.NotReady && err == nil {
-		select {
-		case <-s.tier.prepared:
-			o.Unprepared = false
-			outcome, err = s.tier.pool.Execute(within, o, []worker.Files{files, tmp}, out)
-		case <-within.Done():
-			return s.ended(ctx, space.Exit{Code: 137, Signal: "SIGKILL", Canceled: true})
-		}
+	var waited time.Duration // for an interpreter, which is no time of the command
+	outcome, err := s.attempt(within, o, []worker.Files{files, tmp}, out, &waited)
+	if err == nil && outcome.NotReady != "" && within.Err() != nil {
+		return s.ended(ctx, space.Exit{Code: 137, Signal: "SIGKILL", Canceled: true})
 	}
 	exit := space.Exit{
 		Code: outcome.Code, Signal: outcome.Signal, Limit: outcome.Limit, TimedOut: outcome.TimedOut, Canceled: outcome.Canceled,
-		Duration: max(0, s.tier.o.Clock.Now().Sub(began)-outcome.Commit), Commit: outcome.Commit, Gas: outcome.Gas, Lacks: outcome.Lacks, Engine: outcome.Version, Displays: outcome.Displays,
+		Duration: max(0, s.tier.o.Clock.Now().Sub(began)-outcome.Commit-waited), Commit: outcome.Commit, Gas: outcome.Gas, Lacks: outcome.Lacks, Engine: outcome.Version, Displays: outcome.Displays,
 	}
 	s.mu.Lock()
 	s.micros += outcome.CPU.Microseconds()
@@ -256,7 +250,7 @@ func (s *instance) execute(ctx, within context.Context, o worker.Order, out spac
 		return exit, err
 	case outcome.Dropped:
 		return space.Exit{}, &space.Lacking{Lacks: outcome.Lacks}
-	case outcome.NotReady:
+	case outcome.NotReady != "":
 		return space.Exit{}, fault.New(fault.Unavailable, "runtime_unavailable", "an interpreter of nano spaces could not be prepared; the daemon's own log says why")
 	case outcome.Refused != "":
 		return space.Exit{}, fault.New(fault.Invalid, "command_not_started", "the command could not be started: %s", outcome.Refused)

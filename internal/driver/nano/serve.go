@@ -20,7 +20,7 @@ const (
 func Worker(ctx context.Context, args []string, in io.Reader, out io.Writer, exit func()) error {
 	switch {
 	case len(args) == 2 && args[0] == prepares:
-		return Prepare(ctx, args[1])
+		return prepareFor(ctx, args[1], in, out, exit)
 	case len(args) == 2 && args[0] == serves:
 		return Serve(ctx, args[1], in, out, exit)
 	case len(args) == 2 && args[0] == tries:

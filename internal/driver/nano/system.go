@@ -108,8 +108,8 @@ func (s *system) Execute(o worker.Order, account *bound.Account, sources []vfs.S
 				outcome = ended(worker.Outcome{}, stopped)
 				return
 			}
-			if _, ok := x.(unprepared); ok {
-				outcome = worker.Outcome{NotReady: true}
+			if interpreter, ok := x.(unprepared); ok {
+				outcome = worker.Outcome{NotReady: string(interpreter)}
 				return
 			}
 			outcome = worker.Outcome{Crash: fmt.Sprintf("%v: %s", x, debug.Stack())}

@@ -23,7 +23,7 @@ func TestRehearsal(t *testing.T) {
 	if err := system(program.Table{"python3": works, "js": works}).rehearse(); err != nil || ran != 3 {
 		t.Errorf("with both: %v, and %d of them ran", err, ran)
 	}
-	if err := system(program.Table{"python3": program.Func(notReady)}).rehearse(); err != nil {
+	if err := system(program.Table{"python3": notReady(pythonName)}).rehearse(); err != nil {
 		t.Errorf("with one that is being prepared: %v", err)
 	}
 	for _, bad := range []program.Func{func(*program.Process) int { return 1 }, func(*program.Process) int { panic(errors.New("a defect")) }} {

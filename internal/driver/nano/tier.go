@@ -7,16 +7,12 @@ package nano
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -54,7 +50,8 @@ type Tier struct {
 	warmed      atomic.Bool // workers were started, since there was a space or a probe
 	preparing   sync.Once
 	preparation sync.WaitGroup // and what looks after the cache
-	prepared    chan struct{}  // closed when the interpreters lie in the cache, or could not be put there
+	compiles    *compilation
+	prepared    chan struct{} // closed when the interpreters lie in the cache, or could not be put there
 
 	mu     sync.Mutex // guards what follows
 	living map[id.Space]*instance
@@ -71,7 +68,7 @@ func New(o Options) (*Tier, error) {
 	if err := os.MkdirAll(o.Scratch, 0o700); err != nil {
 		return nil, fault.Wrap(err, fault.Unavailable, "scratch_missing", "the folder for the temporary files of spaces cannot be made")
 	}
-	t := &Tier{o: o, living: map[id.Space]*instance{}, prepared: make(chan struct{})}
+	t := &Tier{o: o, living: map[id.Space]*instance{}, prepared: make(chan struct{}), compiles: newCompilation()}
 	t.pool = t.workers(serves, o.Workers)
 	t.base, t.end = context.WithCancel(context.Background())
 	return t, nil
@@ -87,50 +84,6 @@ func (t *Tier) warm() {
 	t.warmed.Store(true)
 	t.pool.Warm()
 	t.prepare()
-}
-
-// prepare prepares the interpreters in the background, if that was not done before.
-func (t *Tier) prepare() {
-	t.preparing.Do(func() {
-		t.preparation.Go(func() { t.tend(t.base) })
-		done := t.mark()
-		if _, err := os.Stat(done); err == nil && isKept(t.o.Cache) {
-			close(t.prepared)
-			return
-		}
-		t.preparation.Go(func() {
-			defer close(t.prepared)
-			defer t.pool.Outdate() // those that run have started without
-			c := exec.CommandContext(t.base, t.o.Command[0], slices.Concat(t.o.Command[1:], []string{prepares, t.o.Cache})...)
-			said, err := c.CombinedOutput()
-			if err == nil {
-				err = os.WriteFile(done, nil, 0o600)
-			}
-			if err != nil && t.base.Err() == nil {
-				t.o.Logger.Error("the interpreters of nano spaces could not be prepared", "code", "interpreters_not_prepared", "error", fmt.Errorf("%w: %.500s", err, said))
-			}
-		})
-	})
-}
-
-// mark is a file that is there when this very program has prepared its interpreters. It decides nothing but whether that is tried again.
-func (t *Tier) mark() string {
-	name := "none"
-	if info, err := os.Stat(t.o.Command[0]); err == nil {
-		sum := sha256.Sum256(fmt.Append(nil, t.o.Command[0], info.Size(), info.ModTime().UnixNano()))
-		name = hex.EncodeToString(sum[:8])
-	}
-	return filepath.Join(t.o.Cache, "prepared-"+name)
-}
-
-// ready reports whether the interpreters were prepared.
-func (t *Tier) ready() bool {
-	select {
-	case <-t.prepared:
-		return true
-	default:
-		return false
-	}
 }
 
 // Name returns the tier's word.

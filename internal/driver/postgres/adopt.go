@@ -46,7 +46,7 @@ func (j *Journal) Adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[
 		return 0, err
 	}
 	j.shelf.begins(ws, s)
-	j.watch.set(ws, s.head)
+	j.heads.Advance(ws, s.head)
 	return head, nil
 }
 

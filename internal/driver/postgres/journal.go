@@ -55,7 +55,7 @@ type Journal struct {
 	reads    *pgxpool.Pool
 	writes   *pgxpool.Pool
 	view     view // of a log that is only read
-	watch    watch
+	heads    journal.Heads
 	prover   rounds[proof]        // how workspaces stand
 	recaller rounds[recollection] // what keys were used for
 	nos      numbers
@@ -105,7 +105,6 @@ func newJournal(o Options, set *projection.Set) *Journal {
 	j := &Journal{options: o, set: set, lanes: map[id.Workspace]*lane{}, drops: make(chan struct{}, 1)}
 	j.seals.Keys = o.Keys
 	j.ctx, j.stop = context.WithCancelCause(context.Background())
-	j.watch.heads = map[id.Workspace]*watched{}
 	return j
 }
 
@@ -115,12 +114,7 @@ func (j *Journal) Append(ctx context.Context, b event.Batch) (event.Receipt, err
 	if err != nil {
 		return event.Receipt{}, err
 	}
-	// What waits keeps bytes of its own; the caller gets back his, to do with as he likes.
-	theirs := make([][]byte, len(b.Drafts))
-	for i := range b.Drafts {
-		theirs[i] = b.Drafts[i].Data
-		b.Drafts[i].Data = slices.Clone(b.Drafts[i].Data)
-	}
+	b, back := journal.Own(b)
 	r := &request{ctx: ctx, batch: b, answer: make(chan struct{})}
 	if err := j.enqueue(r); err != nil {
 		return event.Receipt{}, err
@@ -133,11 +127,7 @@ func (j *Journal) Append(ctx context.Context, b event.Batch) (event.Receipt, err
 		events, err := j.Read(ctx, journal.Query{Workspace: b.Workspace, From: r.use.First, Limit: r.use.Count})
 		return event.Receipt{Events: events, Replayed: true}, err
 	}
-	for i := range r.events {
-		e := &r.events[i]
-		e.Data, e.Chain.Salt = theirs[i], slices.Clone(e.Chain.Salt)
-		e.PolicyContext, e.ModelContext, e.Display = slices.Clone(e.PolicyContext), slices.Clone(e.ModelContext), slices.Clone(e.Display)
-	}
+	back(r.events)
 	return event.Receipt{Events: r.events}, nil
 }
 
@@ -245,7 +235,7 @@ func (j *Journal) Close() error {
 func (j *Journal) release() error {
 	j.settle()
 	j.stop(journal.ErrClosed)
-	j.watch.close()
+	j.heads.Close()
 	j.working.Wait()
 	err := j.view.close()
 	if j.crown != nil {

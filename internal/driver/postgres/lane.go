@@ -173,7 +173,7 @@ func (l *lane) try(requests []*request, hold bool) error {
 		}
 		l.ledger.settled()
 		j.shelf.lay(l.ws, l.ledger.was, l.ledger.standing, g)
-		j.watch.set(l.ws, l.ledger.head)
+		j.heads.Advance(l.ws, l.ledger.head)
 		j.grew(int(l.ledger.head - l.ledger.was.head))
 	case hold:
 		if _, err := db.Exec(ctx, `ROLLBACK`); err != nil {

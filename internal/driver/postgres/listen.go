@@ -85,7 +85,7 @@ func (j *Journal) follow(conn *pgx.Conn) error {
 		}
 		head, err := strconv.ParseUint(place, 10, 64)
 		if err == nil && !j.options.Alone {
-			j.watch.set(id.Workspace(ws), head)
+			j.heads.Advance(id.Workspace(ws), head)
 		}
 	}
 }
@@ -137,7 +137,7 @@ func (j *Journal) lookAround(ctx context.Context, conn querier) error {
 		return err
 	}
 	for ws, head := range heads {
-		j.watch.set(ws, head)
+		j.heads.Advance(ws, head)
 	}
 	return nil
 }
@@ -148,5 +148,5 @@ func (j *Journal) settled(ctx context.Context, ws id.Workspace, seq uint64) erro
 	if !j.options.Alone || seq == 0 {
 		return nil
 	}
-	return j.watch.wait(ctx, ws, seq-1)
+	return j.heads.Wait(ctx, ws, seq-1)
 }

@@ -418,7 +418,7 @@ func (j *Journal) Head(ctx context.Context, ws id.Workspace) (uint64, error) {
 	}
 	s, err := j.prove(ctx, ws)
 	if err == nil && !j.options.Alone {
-		j.watch.set(ws, s.head)
+		j.heads.Advance(ws, s.head)
 	}
 	return s.head, err
 }
@@ -428,7 +428,7 @@ func (j *Journal) Wait(ctx context.Context, ws id.Workspace, after uint64) error
 	if j.readOnly {
 		return journal.ErrClosed
 	}
-	return j.watch.wait(ctx, ws, after)
+	return j.heads.Wait(ctx, ws, after)
 }
 
 // Streams implements journal.Journal.

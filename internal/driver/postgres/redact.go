@@ -3,19 +3,14 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 
 	"agentbox/internal/domain/event"
-	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 )
-
-// mergedAtOnce is how many events are kept in memory to be put in order; where there are more the whole log is read, which is in order.
-const mergedAtOnce = 50_000
 
 // The steps of a redaction, as its row says.
 const (
@@ -49,13 +44,10 @@ func (j *Journal) Unfinished(ctx context.Context, ws id.Workspace) (seqs []uint6
 // Redact implements journal.Redactor. Who appends to the workspace waits until the documents are folded anew. What was there stays in dead
 // rows, in the write-ahead log, on standbys and in backups, and cannot be read there: it was sealed, and its keys are destroyed last.
 func (j *Journal) Redact(ctx context.Context, ws id.Workspace, seqs []uint64) error {
-	switch {
-	case len(seqs) == 0:
-		return nil
-	case len(seqs) > journal.MaxBatch:
-		return fault.New(fault.Exhausted, "batch_too_large", "at most %d events are redacted at a time, not %d", journal.MaxBatch, len(seqs))
+	seqs, err := journal.CheckRedaction(seqs)
+	if err != nil || len(seqs) == 0 {
+		return err
 	}
-	seqs = slices.Compact(slices.Sorted(slices.Values(seqs)))
 	done := true
 	var now standing
 	if err := j.alone(ctx, func(tx pgx.Tx) (err error) {
@@ -86,7 +78,7 @@ func (j *Journal) replace(ctx context.Context, tx pgx.Tx, ws id.Workspace, seqs 
 	}
 	l := &ledger{j: j, ws: ws, set: j.set, db: tx.Conn(), ctx: ctx, standing: now, folding: j.folding.Load()}
 	l.forget()
-	r := &refolding{l: l, seqs: open}
+	r := newRefolding(l, open)
 	if err := r.run(); err != nil {
 		return false, now, err
 	}
@@ -183,194 +175,50 @@ func (j *Journal) destroy(ctx context.Context, ws id.Workspace, seqs []uint64) e
 	})
 }
 
-// refolding folds the documents anew that events have touched, without their data. The workspace's row is held.
+// refolding folds the documents again that events have touched, without their data. The workspace's row is held.
 type refolding struct {
-	l    *ledger
-	seqs []uint64
+	l *ledger
+	projection.Refolding
+}
 
-	touched map[projection.Ref]int // how many of the events had touched the document
-	where   []journal.Query        // that find every event which touched one of them, as a rule
-	still   map[projection.Ref]int // how many of them touch it without their data
-	states  map[projection.Ref]projection.State
+func newRefolding(l *ledger, seqs []uint64) *refolding {
+	return &refolding{l: l, Refolding: projection.Refolding{
+		Set: l.set, Seqs: seqs, Limit: journal.MaxRead,
+		Read: func(ctx context.Context, t projection.Trace, from uint64) ([]event.Event, error) {
+			return l.j.read(ctx, l.db, traced(l.ws, t, from), l.no)
+		},
+		Versions: func(ctx context.Context, refs []projection.Ref) (map[projection.Ref]uint64, error) {
+			if err := l.readFolios(ctx, refs); err != nil {
+				return nil, err
+			}
+			versions := make(map[projection.Ref]uint64, len(refs))
+			for _, ref := range refs {
+				versions[ref] = l.folios[docRef{ref.Name, ref.Key}].state.Version
+			}
+			return versions, nil
+		},
+	}}
 }
 
 func (r *refolding) run() error {
 	l := r.l
-	unknown, err := r.look()
+	unknown, err := r.Look(l.ctx)
 	if err != nil {
 		return err
 	}
-	if _, err := l.db.Exec(l.ctx, `DELETE FROM bodies WHERE workspace = $1 AND seq = ANY($2)`, l.no, r.seqs); err != nil {
+	if _, err := l.db.Exec(l.ctx, `DELETE FROM bodies WHERE workspace = $1 AND seq = ANY($2)`, l.no, r.Seqs); err != nil {
 		return err
 	}
 	if unknown {
 		return r.everything()
 	}
-	if len(r.touched) == 0 {
+	if r.Empty() {
 		return nil
 	}
-	if err := r.lookAgain(); err != nil {
+	if err := r.Fold(l.ctx); err != nil {
 		return err
-	}
-	whole, err := r.through(r.where)
-	if err != nil {
-		return err
-	}
-	if !whole {
-		// A document has been touched by events that nothing ties to those which are redacted: the whole log tells them.
-		if _, err := r.through([]journal.Query{{}}); err != nil {
-			return err
-		}
 	}
 	return r.write()
-}
-
-// look finds the documents that the events have touched, while their data can be read. An event and the others that touched the same document
-// have their run or their entity in common, as a rule; through finds out where they have not. Unknown are they where data cannot be read any
-// more: then the database is older than its keys.
-func (r *refolding) look() (unknown bool, err error) {
-	r.touched = map[projection.Ref]int{}
-	asked := map[string]bool{}
-	ask := func(name string, q journal.Query) {
-		if !asked[name] {
-			asked[name] = true
-			r.where = append(r.where, q)
-		}
-	}
-	err = r.each(func(e event.Event, refs []projection.Ref) {
-		unknown = unknown || e.Withheld != ""
-		for _, ref := range refs {
-			r.touched[ref]++
-			if ref.Key == string(e.ID) {
-				ask("event "+string(e.ID), journal.Query{From: e.Seq, Before: e.Seq + 1})
-				continue
-			}
-			if e.Run != "" && ref.Key != e.EntityID {
-				ask("run "+string(e.Run), journal.Query{Run: e.Run})
-			}
-			if e.EntityID != "" && ref.Key != string(e.Run) {
-				ask("entity "+journal.EntityText(&e), journal.Query{EntityType: e.EntityType, EntityID: e.EntityID})
-			}
-		}
-	})
-	return unknown, err
-}
-
-// lookAgain finds the documents that the events touch without their data.
-func (r *refolding) lookAgain() error {
-	r.still = map[projection.Ref]int{}
-	return r.each(func(_ event.Event, refs []projection.Ref) {
-		for _, ref := range refs {
-			r.still[ref]++
-		}
-	})
-}
-
-// each calls f for each of the events that are redacted.
-func (r *refolding) each(f func(event.Event, []projection.Ref)) error {
-	for _, seq := range r.seqs {
-		found, err := r.read(journal.Query{From: seq, Before: seq + 1, Limit: 1})
-		if err != nil {
-			return err
-		}
-		for _, e := range found {
-			refs, err := r.l.set.Touched(e)
-			if err != nil {
-				return err
-			}
-			f(e, refs)
-		}
-	}
-	return nil
-}
-
-func (r *refolding) read(q journal.Query) ([]event.Event, error) {
-	q.Workspace = r.l.ws
-	return r.l.j.read(r.l.ctx, r.l.db, q, r.l.no)
-}
-
-// through folds what the queries find, in the order of the log, each event once. It reports whether every document was folded from as many
-// events as before, but for those that touch it no more.
-func (r *refolding) through(queries []journal.Query) (whole bool, err error) {
-	var events []event.Event
-	seen := map[uint64]bool{}
-	r.states = map[projection.Ref]projection.State{}
-	for _, q := range queries {
-		for q.From, q.Limit = max(q.From, 1), journal.MaxRead; ; {
-			if err := r.l.ctx.Err(); err != nil {
-				return false, err
-			}
-			found, err := r.read(q)
-			if err != nil {
-				return false, err
-			}
-			for i := range found {
-				q.From = found[i].Seq + 1
-				if !seen[found[i].Seq] {
-					seen[found[i].Seq] = true
-					events = append(events, found[i])
-				}
-			}
-			if len(queries) == 1 { // then they come in order, and need not be kept
-				if err := r.fold(events); err != nil {
-					return false, err
-				}
-				events = events[:0]
-				clear(seen)
-			}
-			if len(events) > mergedAtOnce {
-				return false, nil
-			}
-			if len(found) < q.Limit {
-				break
-			}
-		}
-	}
-	slices.SortFunc(events, func(a, b event.Event) int { return int(int64(a.Seq) - int64(b.Seq)) })
-	if err := r.fold(events); err != nil {
-		return false, err
-	}
-	refs := make([]projection.Ref, 0, len(r.touched))
-	for ref := range r.touched {
-		refs = append(refs, ref)
-	}
-	if err := r.l.readFolios(r.l.ctx, refs); err != nil {
-		return false, err
-	}
-	for ref, had := range r.touched {
-		if was := r.l.folios[docRef{ref.Name, ref.Key}].state.Version; r.states[ref].Version+uint64(had-r.still[ref]) != was {
-			return false, nil
-		}
-	}
-	return true, nil
-}
-
-func (r *refolding) fold(events []event.Event) error {
-	for i := range events {
-		refs, err := r.l.set.Touched(events[i])
-		if err != nil {
-			return err
-		}
-		for _, ref := range refs {
-			if r.touched[ref] == 0 {
-				continue
-			}
-			state, begun := r.states[ref]
-			if !begun {
-				def, err := r.l.set.Lookup(ref.Name)
-				if err != nil {
-					return err
-				}
-				if state, err = def.Restore(ref.Key, nil, 0, 0); err != nil {
-					return err
-				}
-			}
-			if r.states[ref], err = state.Fold(events[i]); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // write puts what was folded in the place of what was there, each document under a new number and key, and condemns the old ones.
@@ -381,19 +229,21 @@ func (r *refolding) write() error {
 	}
 	var condemned []int64
 	var gone []*folio
-	for ref := range r.touched {
+	if err := r.Documents(func(ref projection.Ref, state projection.State, isGone bool) error {
 		f := l.folios[docRef{ref.Name, ref.Key}]
 		if f.leaf == 0 {
-			return fmt.Errorf("document %s %s is not there to be folded anew", ref.Name, ref.Key)
+			return fmt.Errorf("document %s %s is not there to be folded again", ref.Name, ref.Key)
 		}
 		condemned = append(condemned, f.leaf)
-		state, folded := r.states[ref]
-		if !folded {
+		if isGone {
 			gone = append(gone, f)
-			continue
+			return nil
 		}
 		f.leaf = 0
 		l.save(ref, state)
+		return nil
+	}); err != nil {
+		return err
 	}
 	g := &group{}
 	if err := l.finish(g); err != nil {
@@ -429,4 +279,13 @@ func (r *refolding) everything() error {
 	}
 	l.forget()
 	return l.foldFrom(l.ctx, l.standing)
+}
+
+// traced returns the query for the events that a trace selects, from a place on.
+func traced(ws id.Workspace, t projection.Trace, from uint64) journal.Query {
+	q := journal.Query{Workspace: ws, From: from, Run: t.Run, EntityType: t.EntityType, EntityID: t.EntityID, Limit: journal.MaxRead}
+	if t.Seq > 0 {
+		q.Before = t.Seq + 1
+	}
+	return q
 }

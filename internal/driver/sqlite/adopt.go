@@ -19,7 +19,7 @@ var (
 
 // Keys implements journal.Keyed.
 func (j *Journal) Keys(ctx context.Context, ws id.Workspace, after string, limit int) (keys []journal.KeyUse, err error) {
-	no, _ := j.watch.get(ws)
+	no := j.watch.number(ws)
 	err = j.reading(ctx, func(r *connection) error {
 		rows, err := r.rows(`SELECT key, digest, first, count FROM batches WHERE workspace = ? AND key > ? ORDER BY key LIMIT ? + 0`, no, after, int64(min(limit, journal.MaxBatch)))
 		if err != nil {

@@ -50,7 +50,7 @@ func (j *Journal) Lend(ctx context.Context, ws id.Workspace, name, key string) (
 	if found {
 		return d, nil
 	}
-	no, _ := j.watch.get(ws)
+	no := j.watch.number(ws)
 	err := j.reading(ctx, func(r *connection) error {
 		found, err := r.one(func(s *sqlite3.Stmt) { d = scanDocument(s) },
 			`SELECT d.key, d.version, d.seq, d.body FROM projections p JOIN documents d ON d.projection = p.no AND d.workspace = ? AND d.key = ? WHERE p.name = ?`, no, key, name)
@@ -76,7 +76,7 @@ func (j *Journal) Documents(ctx context.Context, q projection.Query) ([]projecti
 		return nil, err
 	}
 	var docs []projection.Document
-	no, _ := j.watch.get(q.Workspace)
+	no := j.watch.number(q.Workspace)
 	newer := j.shelf.newer(q)
 	err = j.reading(ctx, func(r *connection) error {
 		return r.snapshot(func() error {
@@ -95,7 +95,7 @@ func (j *Journal) Entries(ctx context.Context, ws id.Workspace, name string) (en
 	if err := j.lookAhead(ctx, ws); err != nil {
 		return nil, false, err
 	}
-	no, _ := j.watch.get(ws)
+	no := j.watch.number(ws)
 	newer := j.shelf.newer(projection.Query{Workspace: ws, Name: name})
 	for _, c := range newer.docs {
 		for _, index := range c.indexes {

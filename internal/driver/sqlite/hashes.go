@@ -14,7 +14,7 @@ var _ journal.Hasher = (*Journal)(nil)
 
 // Hashes implements journal.Hasher: a record ends with the hash and the seal, so that nothing else of an event has to be read.
 func (j *Journal) Hashes(ctx context.Context, ws id.Workspace, from uint64, limit int) ([]event.Digest, error) {
-	no, head := j.watch.get(ws)
+	no, head := j.watch.number(ws), j.watch.Head(ws)
 	if no == 0 || from > head || limit < 1 {
 		return nil, ctx.Err()
 	}

@@ -9,7 +9,6 @@ package sqlite
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -17,7 +16,6 @@ import (
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
-	"agentbox/internal/domain/id"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/kernel/vault"
@@ -85,7 +83,6 @@ func newJournal(o Options, set *projection.Set) *Journal {
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	j.ledger.set, j.seals.Keys = set, o.Keys
-	j.watch.heads = map[id.Workspace]*watched{}
 	for range readers {
 		j.pool <- nil
 	}
@@ -116,7 +113,7 @@ func (j *Journal) release() error {
 	j.closed = true
 	j.gate.Unlock()
 	close(j.done)
-	j.watch.close()
+	j.watch.Close()
 	var errs []error
 	for range cap(j.pool) {
 		if r := <-j.pool; r != nil && r != j.w {
@@ -144,12 +141,7 @@ func (j *Journal) Append(ctx context.Context, b event.Batch) (event.Receipt, err
 	if err != nil {
 		return event.Receipt{}, err
 	}
-	// The log keeps bytes of its own; the caller gets back his, to do with as he likes.
-	theirs := make([][]byte, len(b.Drafts))
-	for i := range b.Drafts {
-		theirs[i] = b.Drafts[i].Data
-		b.Drafts[i].Data = slices.Clone(b.Drafts[i].Data)
-	}
+	b, back := journal.Own(b)
 	r := &request{ctx: ctx, batch: b}
 	if err := j.do(r); err != nil {
 		return event.Receipt{}, err
@@ -158,11 +150,7 @@ func (j *Journal) Append(ctx context.Context, b event.Batch) (event.Receipt, err
 		events, err := j.Read(ctx, journal.Query{Workspace: b.Workspace, From: r.use.First, Limit: r.use.Count})
 		return event.Receipt{Events: events, Replayed: true}, err
 	}
-	for i := range r.events {
-		e := &r.events[i]
-		e.Data, e.Chain.Salt = theirs[i], slices.Clone(e.Chain.Salt)
-		e.PolicyContext, e.ModelContext, e.Display = slices.Clone(e.PolicyContext), slices.Clone(e.ModelContext), slices.Clone(e.Display)
-	}
+	back(r.events)
 	return event.Receipt{Events: r.events}, nil
 }
 

@@ -36,7 +36,7 @@ func (j *Journal) fail(err error) *fault.Error {
 		why = errUnsure
 	}
 	j.failed.CompareAndSwap(nil, fault.Wrap(err, why.Kind, why.Code, "%s", why.Msg))
-	j.watch.close()
+	j.watch.Close()
 	return j.failed.Load()
 }
 
@@ -113,7 +113,7 @@ func (j *Journal) mend(ctx context.Context) error {
 	j.unshelve(true)
 	j.durable.resume()
 	j.failed.Store(nil)
-	j.watch.open()
+	j.watch.Reopen()
 	return nil
 }
 
@@ -169,7 +169,7 @@ func (j *Journal) asAcknowledged() error {
 			With("start the daemon again; agentbox audit verify says what is there")
 	}
 	for ws, t := range j.ledger.tenants {
-		no, head := j.watch.get(ws)
+		no, head := j.watch.number(ws), j.watch.Head(ws)
 		if no != t.no || head != t.head {
 			return broken(ws, "it ends at %d and was acknowledged up to %d", t.head, head)
 		}
@@ -188,7 +188,7 @@ func (j *Journal) asAcknowledged() error {
 			return broken(ws, "event %d is not the last of its chain", head)
 		}
 	}
-	for _, ws := range j.watch.all() {
+	for _, ws := range j.watch.Workspaces() {
 		if j.ledger.tenants[ws] == nil {
 			return broken(ws, "it is not there")
 		}

@@ -82,7 +82,7 @@ var errUnopened = fault.New(fault.Unavailable, "log_not_opened", "a file of the 
 
 // Get implements journal.Journal.
 func (j *Journal) Get(ctx context.Context, ws id.Workspace, e id.Event) (event.Event, error) {
-	no, _ := j.watch.get(ws)
+	no := j.watch.number(ws)
 	uuid, ok := journal.UUIDBytes(e)
 	if no == 0 || !ok {
 		return event.Event{}, errors.Join(ctx.Err(), journal.ErrNotFound)
@@ -107,7 +107,7 @@ func (j *Journal) Read(ctx context.Context, q journal.Query) ([]event.Event, err
 	if err != nil {
 		return nil, err
 	}
-	no, _ := j.watch.get(q.Workspace)
+	no := j.watch.number(q.Workspace)
 	if no == 0 {
 		return []event.Event{}, ctx.Err()
 	}
@@ -154,7 +154,7 @@ func (c *connection) scanEvent(row *sqlite3.Stmt, ws id.Workspace, e *event.Even
 
 // Used implements journal.Journal. That a key is new waits for no disk.
 func (j *Journal) Used(ctx context.Context, ws id.Workspace, key string) (use journal.Use, known bool, err error) {
-	no, _ := j.watch.get(ws)
+	no := j.watch.number(ws)
 	if no == 0 {
 		return use, false, ctx.Err()
 	}
@@ -170,7 +170,7 @@ func (j *Journal) Used(ctx context.Context, ws id.Workspace, key string) (use jo
 
 // Head implements journal.Journal.
 func (j *Journal) Head(ctx context.Context, ws id.Workspace) (uint64, error) {
-	_, head := j.watch.get(ws)
+	head := j.watch.Head(ws)
 	return head, ctx.Err()
 }
 
@@ -179,13 +179,13 @@ func (j *Journal) Wait(ctx context.Context, ws id.Workspace, after uint64) error
 	if j.readOnly {
 		return journal.ErrClosed
 	}
-	return j.watch.wait(ctx, ws, after)
+	return j.watch.Wait(ctx, ws, after)
 }
 
 // Streams implements journal.Journal.
 func (j *Journal) Streams(ctx context.Context, ws id.Workspace) ([]event.StreamVersion, error) {
 	streams := []event.StreamVersion{}
-	no, _ := j.watch.get(ws)
+	no := j.watch.number(ws)
 	if no == 0 {
 		return streams, ctx.Err()
 	}
@@ -215,5 +215,5 @@ func (j *Journal) Streams(ctx context.Context, ws id.Workspace) ([]event.StreamV
 
 // Workspaces implements journal.Journal.
 func (j *Journal) Workspaces(ctx context.Context) ([]id.Workspace, error) {
-	return j.watch.all(), ctx.Err()
+	return j.watch.Workspaces(), ctx.Err()
 }

@@ -82,7 +82,7 @@ func Attest(t *run.Transcript) (run.Attestation, error) {
 		case run.EventStarted:
 			err = boundStart(t, e)
 		case run.EventSucceeded, run.EventErred, run.EventUnknown:
-			results[e.ID], err = event.Decode[run.Ended](*e)
+			results[e.ID], err = read[run.Ended](e)
 		}
 		if err != nil {
 			return a, err
@@ -111,6 +111,15 @@ func Attest(t *run.Transcript) (run.Attestation, error) {
 func contradicts(format string, args ...any) error {
 	return fault.New(fault.Invalid, "transcript_forged", "the transcript contradicts itself: "+format, args...).
 		With("it was changed after it was exported; get it again from where the run was executed")
+}
+
+// read decodes the data of an event. They came from outside with the transcript, so that it is the transcript's fault where they cannot be read.
+func read[T any](e *event.Event) (T, error) {
+	data, err := event.Decode[T](*e)
+	if err != nil {
+		err = contradicts("the data of event %d are not those of %s", e.Seq, e.Type)
+	}
+	return data, err
 }
 
 // genuine reports whether the event is what its hash says, and whether its data are there and what was committed to.
@@ -142,20 +151,27 @@ type fold struct {
 	last  string
 }
 
-func (f *fold) add(e *event.Event, whole bool) (err error) {
+func (f *fold) add(e *event.Event, whole bool) error {
 	if !run.Touches(*e) {
 		return nil
 	}
-	f.last = e.Type
-	if f.whole = f.whole && whole; f.whole {
-		f.doc, err = run.Evolve(f.doc, *e)
+	if e.Type != run.EventRetained && e.Type != run.EventForgotten { // these two come after its end and do not change it
+		f.last = e.Type
 	}
-	return err
+	if f.whole = f.whole && whole; !f.whole {
+		return nil
+	}
+	doc, err := run.Evolve(f.doc, *e)
+	if err != nil {
+		return contradicts("event %d does not fit to those before it: %v", e.Seq, err)
+	}
+	f.doc = doc
+	return nil
 }
 
-// settle holds what the transcript says of the run against its events: all of it where their data are there, else how it ended.
+// settle holds what the transcript says of the run against its events: all of it where their data are there, else whether and how it ended.
 func (f *fold) settle(doc *run.Run) error {
-	if end := run.EndedBy(f.last); end != doc.Status {
+	if end := run.EndedBy(f.last); end != doc.Status && (end != "" || doc.Status.Ended()) {
 		return contradicts("it says that the run is %s, and its last event is %s", doc.Status, f.last)
 	}
 	if !f.whole {
@@ -177,7 +193,7 @@ func (f *fold) settle(doc *run.Run) error {
 
 // boundInput holds the operations against the hash of the message in run.created, where none of their text was taken out.
 func boundInput(t *run.Transcript, e *event.Event) error {
-	created, err := event.Decode[run.Created](*e)
+	created, err := read[run.Created](e)
 	if err != nil {
 		return err
 	}
@@ -200,7 +216,7 @@ func boundInput(t *run.Transcript, e *event.Event) error {
 
 // boundStart holds the files that the run began with against run.started.
 func boundStart(t *run.Transcript, e *event.Event) error {
-	started, err := event.Decode[run.Started](*e)
+	started, err := read[run.Started](e)
 	if err != nil {
 		return err
 	}

@@ -31,11 +31,12 @@ var (
 				With("Answer with a key of your own: one that you, or somebody else than whoever asked, made for you.")
 )
 
-// Filter selects approvals. Zero fields do not select.
+// Filter selects approvals. Zero fields do not select; a run goes before a space, and a space before a room.
 type Filter struct {
 	Status policy.ApprovalStatus
 	Run    id.Run
 	Space  id.Space
+	Room   id.Room
 	After  id.Approval // the last one of the page before
 	Limit  int         // 1 to 1000; 0 means 100
 }
@@ -52,6 +53,10 @@ func (g *Gate) Approvals(ctx context.Context, ws id.Workspace, f Filter) ([]poli
 		q.Index = projection.Index{Name: "space_status", Value: string(f.Space) + " " + string(f.Status)}
 	case f.Space != "":
 		q.Index = projection.Index{Name: "space", Value: string(f.Space)}
+	case f.Room != "" && f.Status != "":
+		q.Index = projection.Index{Name: "room_status", Value: string(f.Room) + " " + string(f.Status)}
+	case f.Room != "":
+		q.Index = projection.Index{Name: "room", Value: string(f.Room)}
 	case f.Status != "":
 		q.Index = projection.Index{Name: "status", Value: string(f.Status)}
 	}
@@ -219,9 +224,14 @@ func (g *Gate) requesters(ctx context.Context, doc policy.Approval) ([]id.Princi
 	return append(asked, r.CreatedBy), err
 }
 
-// approvable refuses to approve an effect that the kill switch would stop at once.
+// approvable refuses to approve an effect that the kill switch would stop at once, and what was asked under another declaration than that of now.
 func (g *Gate) approvable(ctx context.Context, doc policy.Approval) error {
-	if kind, ok := policy.KindOf(doc.Action); ok && !kind.Stops() {
+	if a, err := policy.ParseAction(doc.Request); err == nil {
+		if err := g.current(ctx, a); err != nil {
+			return err
+		}
+	}
+	if kind, ok := kindOf(doc); ok && !kind.Stops() {
 		return nil
 	}
 	on, err := g.switches.on(ctx, doc.Workspace)
@@ -233,7 +243,7 @@ func (g *Gate) approvable(ctx context.Context, doc policy.Approval) error {
 
 // leastRole is the least role that decides: what leaves the machine and what holds beyond once takes an admin.
 func leastRole(doc policy.Approval, standing bool) principal.Role {
-	if kind, ok := policy.KindOf(doc.Action); standing || !ok || kind.Zone == event.HighStakes {
+	if kind, ok := kindOf(doc); standing || !ok || kind.Zone == event.HighStakes {
 		return principal.Admin
 	}
 	return principal.Operator
@@ -272,7 +282,7 @@ func (g *Gate) Revoke(ctx context.Context, origin event.Origin, ws id.Workspace,
 	if err != nil {
 		return err
 	}
-	if who.Kind != id.User || !who.Role.AtLeast(principal.Operator) {
+	if who.Kind != id.User || who.Quarantined || !who.Role.AtLeast(principal.Operator) {
 		return ErrNotDecider
 	}
 	if len(reason) > policy.MaxReasonBytes {

@@ -30,7 +30,7 @@ func (g *Gate) workspace(ctx context.Context, c *consideration) (done bool, err 
 		return true, err
 	}
 	c.ruling.Basis.Workspace = version
-	if doc.Archived() && c.kind.SideEffect != policy.Pure && c.kind.SideEffect != policy.Read && !slices.Contains(endures, a.Type) {
+	if doc.Archived() && (c.kind.Outside || c.kind.SideEffect != policy.Pure && c.kind.SideEffect != policy.Read) && !slices.Contains(endures, a.Type) {
 		c.deny(workspace.ErrArchived.Code, workspace.ErrArchived.Msg, workspace.ErrArchived.Suggestion)
 		return true, nil
 	}

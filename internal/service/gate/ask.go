@@ -31,7 +31,7 @@ func (g *Gate) AskOnce(ctx context.Context, origin event.Origin, r policy.Ruling
 	if err := g.own(r); err != nil {
 		return policy.Approval{}, err
 	}
-	if kind, _ := policy.KindOf(r.Action.Type); r.Action.Run != "" && kind.SideEffect != policy.Record {
+	if kind, _ := r.Action.Kind(); r.Action.Run != "" && kind.SideEffect != policy.Record {
 		return policy.Approval{}, fault.New(fault.Internal, "nothing_to_ask", "a run asks for its effects itself")
 	}
 	if p := r.Action.Principal; origin.Principal != p { // whoever sends it for who acts

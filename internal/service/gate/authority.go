@@ -161,13 +161,18 @@ func (g *Gate) Bound(ctx context.Context, origin event.Origin, c principal.Calle
 	if a.Type == "" {
 		a.Type = ReadAction
 	}
-	r := policy.Ruling{Action: a, Decision: policy.Decision{Outcome: policy.Deny, ReasonCode: code, Reason: reason, Suggestion: suggestToken}}
+	return g.refuse(ctx, origin, a, policy.Decision{Outcome: policy.Deny, ReasonCode: code, Reason: reason, Suggestion: suggestToken})
+}
+
+// refuse records a refusal that was decided before anything but the caller was looked at, and returns it.
+func (g *Gate) refuse(ctx context.Context, origin event.Origin, a policy.Action, d policy.Decision) error {
+	r := policy.Ruling{Action: a, Decision: d}
 	if canonical, err := a.Canonical(); err == nil {
 		r.Canonical, r.Decision.Action = canonical, event.DigestOf(canonical)
 	}
 	draft := policy.RefusedDraft(origin, r)
 	draft.OccurredAt = g.Clock.Now().UTC()
-	if err := g.recordRefusal(ctx, event.Batch{Workspace: c.Workspace, Drafts: []event.Draft{draft}}); err != nil {
+	if err := g.recordRefusal(ctx, event.Batch{Workspace: a.Workspace, Drafts: []event.Draft{draft}}); err != nil {
 		return err
 	}
 	return refusal(r.Decision)

@@ -22,7 +22,7 @@ func (g *Gate) Glance(r policy.Ruling) (policy.Permit, error) {
 	if err := g.own(r); err != nil {
 		return policy.Permit{}, err
 	}
-	kind, ok := policy.KindOf(r.Action.Type)
+	kind, ok := r.Action.Kind()
 	if !ok || kind.SideEffect != policy.Pure && kind.SideEffect != policy.Read {
 		return policy.Permit{}, fault.New(fault.Denied, "intent_missing", "what changes anything must be recorded before it is done")
 	}
@@ -93,10 +93,10 @@ func (g *Gate) stale(ctx context.Context, b event.Batch) (bool, error) {
 
 func (g *Gate) begin(ctx context.Context, r policy.Ruling, approval id.Approval, intent event.Batch, with []policy.Ruling) (policy.Permit, event.Receipt, error) {
 	var none policy.Permit
-	kind, _ := policy.KindOf(r.Action.Type)
+	kind, _ := r.Action.Kind()
 	effect := kind.SideEffect.Reaches()
 	for _, other := range with {
-		kind, _ := policy.KindOf(other.Action.Type)
+		kind, _ := other.Action.Kind()
 		if holds, err := g.holds(ctx, other, kind); err != nil || !holds || !together(other.Action, r.Action) {
 			return none, event.Receipt{}, cmp.Or(err, error(policy.ErrApart))
 		}
@@ -144,6 +144,9 @@ func (g *Gate) begin(ctx context.Context, r policy.Ruling, approval id.Approval,
 	if ws := r.Action.Workspace; ws != id.DefaultWorkspace { // of an effect and an archiving, one comes first
 		batch.Documents = append(batch.Documents, event.DocumentVersion{Projection: workspace.Workspaces, Key: string(ws), Version: ruling.Basis.Workspace})
 	}
+	if ruling.Basis.Declared != 0 { // of what is begun and a change of its declaration, one comes first
+		batch.Documents = append(batch.Documents, event.DocumentVersion{Projection: policy.ActionTypeProjection, Key: r.Action.Type, Version: ruling.Basis.Declared})
+	}
 	receipt, err := g.Log.Append(ctx, batch)
 	if err != nil || receipt.Replayed {
 		giveBack()
@@ -171,7 +174,7 @@ func (g *Gate) takeAll(ctx context.Context, batch *event.Batch, r policy.Ruling,
 		}
 	}
 	for _, each := range append([]policy.Ruling{r}, with...) {
-		if kind, _ := policy.KindOf(each.Action.Type); !kind.SideEffect.Reaches() {
+		if kind, _ := each.Action.Kind(); !kind.SideEffect.Reaches() {
 			continue
 		}
 		room, err := g.quota.take(ctx, batch, each.Action, g.Clock.Now())
@@ -188,7 +191,7 @@ func (g *Gate) takeAll(ctx context.Context, batch *event.Batch, r policy.Ruling,
 }
 
 // holds reports whether judging again could only say again what the ruling, which is this gate's own, says: it allows without a standing
-// approval and not under a capability token, the documents of the principal, the space and the room's list of tools are those that it rests on, the kill switch is open and the quota has room. The
+// approval and not under a capability token, the documents of the principal, the space, the declaration of the action and the room's list of tools are those that it rests on, the kill switch is open and the quota has room. The
 // bundle is named by its hash and cannot change; the rest is in the canonical bytes.
 func (g *Gate) holds(ctx context.Context, r policy.Ruling, kind policy.Kind) (bool, error) {
 	a := r.Action
@@ -214,6 +217,11 @@ func (g *Gate) holds(ctx context.Context, r policy.Ruling, kind policy.Kind) (bo
 	}
 	if a.Workspace != id.DefaultWorkspace {
 		if same, err := g.unchanged(ctx, a.Workspace, workspace.Workspaces, string(a.Workspace), r.Basis.Workspace); !same || err != nil {
+			return false, err
+		}
+	}
+	if a.Declared.Version > 0 {
+		if same, err := g.unchanged(ctx, a.Workspace, policy.ActionTypeProjection, a.Type, r.Basis.Declared); !same || err != nil {
 			return false, err
 		}
 	}

@@ -28,7 +28,7 @@ func (g *Gate) consult(ctx context.Context, c *consideration) error {
 			facts.Path = "."
 		}
 		own := c.ownAffair()
-		if own && !c.registered() {
+		if (own || c.kind.Outside) && !c.registered() {
 			return nil
 		}
 		c.ask(g.Evaluator, facts, policy.Title(a), own)

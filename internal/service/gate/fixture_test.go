@@ -21,8 +21,9 @@ import (
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/gate"
-	"agentbox/internal/service/rooms"
-	"agentbox/internal/service/spaces"
+	"agentbox/internal/service/keeper"
+	"agentbox/internal/service/moderator"
+	"agentbox/internal/service/steward"
 )
 
 const ws = id.DefaultWorkspace
@@ -87,17 +88,20 @@ type house struct {
 	bundles map[string]policy.Bundle
 }
 
+// evaluator compiles each bundle once for all tests; what it keeps is named by the hash of the bundle.
+var evaluator = cedar.New()
+
 func build(t testing.TB, change func(*gate.Parts)) *house {
 	t.Helper()
 	c := &clock{now: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)}
 	entropy := &chance{}
 	ids := id.NewSource(c.Now, entropy)
 	nobodys := projection.Define(runs.Projection, 1, func(event.Event) []string { return nil }, func(r runs.Run, _ string, _ event.Event) (runs.Run, error) { return r, nil }, nil)
-	log, err := memory.NewJournal(append(append(gate.Definitions(), rooms.Definitions()...), spaces.Definition(), nobodys), c, ids, entropy)
+	log, err := memory.NewJournal(append(append(gate.Definitions(), rooms.Definitions()...), spaces.Definition(), workspaces.Definition(), nobodys), c, ids, entropy)
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts := gate.Parts{Log: log, Docs: log, Evaluator: cedar.New(), Clock: c, IDs: ids, Entropy: entropy}
+	parts := gate.Parts{Log: log, Docs: log, Evaluator: evaluator, Clock: c, IDs: ids, Entropy: entropy}
 	if change != nil {
 		change(&parts)
 	}
@@ -219,6 +223,11 @@ func (h *house) count(typ string) int {
 }
 
 func (h *house) events() []event.Event {
+	h.t.Helper()
+	return h.eventsOf(ws)
+}
+
+func (h *house) eventsOf(ws id.Workspace) []event.Event {
 	h.t.Helper()
 	var all []event.Event
 	for {

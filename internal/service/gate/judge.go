@@ -27,13 +27,14 @@ type consideration struct {
 	parts  []policy.Part
 	people int      // persons who have to approve, by the strictest rule that asks; 0 means one
 	words  []string // of the one command, where a standing approval may cover it
+	trial  bool     // a policy was named that no space pins yet
 	soft   bool     // a policy decided: mode shadow lets it pass
 }
 
 // judge decides, in this order: the action itself, the principal, the kill switch, the capability token, the room's list of
 // tools, the registry, the bundle, standing approvals, the quota.
 func (g *Gate) judge(ctx context.Context, a policy.Action, trial *policy.Bundle) (consideration, error) {
-	c := consideration{ruling: policy.Ruling{Action: a}}
+	c := consideration{ruling: policy.Ruling{Action: a}, trial: trial != nil}
 	if err := g.weigh(ctx, &c, trial); err != nil {
 		return consideration{}, err
 	}
@@ -54,8 +55,11 @@ func (c *consideration) deny(code, reason, suggestion string) {
 }
 
 func (g *Gate) weigh(ctx context.Context, c *consideration, trial *policy.Bundle) error {
+	if err := g.declare(ctx, c); err != nil {
+		return err
+	}
 	var known bool
-	c.kind, known = policy.KindOf(c.ruling.Action.Type)
+	c.kind, known = c.ruling.Action.Kind()
 	missing := g.under(ctx, c, trial)
 	if missing != nil && fault.KindOf(missing) != fault.Denied && fault.KindOf(missing) != fault.NotFound {
 		return missing
@@ -100,13 +104,23 @@ func (g *Gate) weigh(ctx context.Context, c *consideration, trial *policy.Bundle
 	}
 	switch {
 	case !known:
-		c.deny(policy.ReasonUnknownAction, fmt.Sprintf("there is no action %s", policy.Escape(c.ruling.Action.Type)), "")
+		c.deny(policy.ReasonUnknownAction, fmt.Sprintf("there is no action %s", policy.Escape(cut(c.ruling.Action.Type))), suggestAction(c.ruling.Action.Type))
+	case c.ruling.Action.Misses() != "":
+		c.deny(policy.ReasonTargetMismatch, fmt.Sprintf("%s takes as its target: %s", c.ruling.Action.Type, c.ruling.Action.Misses()), "Name such a target; `agentbox actions show` tells what was declared.")
 	case missing != nil:
 		c.deny(policy.ReasonPolicyUnavailable, message(missing), "Make a new space, or ask an owner to pin the policy again.")
 	default:
 		return g.policy(ctx, c)
 	}
 	return nil
+}
+
+// suggestAction says what to do about an action type that nobody knows.
+func suggestAction(typ string) string {
+	if policy.Declarable(typ) != nil {
+		return "`agentbox policy actions` lists those that there are."
+	}
+	return "`agentbox policy actions` lists those that there are; an admin declares one of your own: agentbox actions declare."
 }
 
 // credible reports whether a reading of the clock may be one. A clock that lost its power says 1970; by it nothing that was granted for a time

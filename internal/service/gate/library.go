@@ -35,7 +35,22 @@ func (g *Gate) Presets() ([]policy.Bundle, error) {
 }
 
 // Warnings says what of a policy has no effect where a reader may expect one.
-func (g *Gate) Warnings(b policy.Bundle) []string { return rules.Warnings(b) }
+func (g *Gate) Warnings(ctx context.Context, ws id.Workspace, b policy.Bundle) ([]string, error) {
+	said := rules.Warnings(b)
+	for _, name := range rules.Named(b) {
+		if _, builtIn := policy.KindOf(name); builtIn {
+			continue
+		}
+		doc, _, err := g.actionType(ctx, ws, name)
+		if err != nil {
+			return nil, err
+		}
+		if !doc.Living() {
+			said = append(said, "the policy names the action "+policy.Escape(cut(name))+", which nobody has declared in this workspace")
+		}
+	}
+	return said, nil
+}
 
 // EnvironmentWarnings says which variables of a space's own environment change what every command in it means.
 func (g *Gate) EnvironmentWarnings(env map[string]string) []string {

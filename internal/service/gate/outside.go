@@ -22,6 +22,8 @@ func (c *consideration) registered() bool {
 		v = verdict{policy.Deny, policy.ReasonZoneMismatch, fmt.Sprintf("to %s takes the zone %s, and this is asked from a sandbox", k.Title, k.Zone), "Do it from the zone " + string(k.Zone) + "."}
 	case k.Zone == event.HighStakes && a.Zone != event.HighStakes:
 		v.code, v.reason = policy.ReasonHighStakes, fmt.Sprintf("to %s takes the zone high_stakes, so a person approves it", k.Title)
+	case k.Type == policy.QuestionAsk:
+		v.code, v.reason = policy.ReasonPreApproval, "a person is asked in plain words"
 	case k.Type == policy.ExternalWrite:
 		v.code, v.reason = policy.ReasonExternalWrite, "to "+k.Title+" always needs a person's approval"
 	case k.PreApproval:
@@ -34,9 +36,10 @@ func (c *consideration) registered() bool {
 	return v.outcome != policy.Deny
 }
 
-// ownAffair reports whether an action is only recorded, or is done outside by who asks, and not from within a space, whose policy has to permit it.
+// ownAffair reports whether an action is only recorded, or is done outside by who asks, and not from within a space, or under
+// a policy that is tried, which has to permit it.
 func (c *consideration) ownAffair() bool {
-	return c.kind.SideEffect == policy.Record || c.kind.Outside && c.ruling.Action.Space == ""
+	return c.kind.SideEffect == policy.Record || c.kind.Outside && c.ruling.Action.Space == "" && !c.trial
 }
 
 // runsAnything reports whether an action outside names as its tool something that could turn into anything: a shell, an interpreter, a wrapper.

@@ -3,6 +3,7 @@ package gate
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -17,28 +18,34 @@ var errLastOwnerKey = fault.New(fault.Conflict, "last_owner_key", "this is the l
 // otherOwnerKey returns the document of another key in force of an owner, where key is that of one: revoking rests on it, so that of two
 // requests that revoke the last two keys one fails. There is nothing to rest on where key is not an owner's.
 func (g *Gate) otherOwnerKey(ctx context.Context, key principal.Key) ([]event.DocumentVersion, error) {
-	owners, err := projection.List[principal.Principal](ctx, g.Docs, projection.Query{
-		Workspace: key.Workspace, Name: principal.Projection, Index: projection.Index{Name: "role", Value: string(principal.Overlord)}, Limit: 100,
-	})
+	owner, err := g.who(ctx, key.Workspace, key.Principal)
+	if errors.Is(err, errNobody) || err == nil && owner.Role != principal.Overlord {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}
-	owned := false
-	for _, o := range owners {
-		owned = owned || o.ID == key.Principal
+	q := projection.Query{
+		Workspace: key.Workspace, Name: principal.Projection, Index: projection.Index{Name: "role", Value: string(principal.Overlord)}, Limit: 100,
 	}
-	if !owned {
-		return nil, nil
-	}
-	for _, o := range owners {
-		if o.Quarantined {
-			continue
+	for {
+		owners, err := projection.List[principal.Principal](ctx, g.Docs, q)
+		if err != nil {
+			return nil, err
 		}
-		if other, err := g.keyInForce(ctx, key.Workspace, o.ID, key.ID); err != nil || other.Key != "" {
-			return []event.DocumentVersion{other}, err
+		for _, o := range owners {
+			q.After = string(o.ID)
+			if o.Quarantined {
+				continue
+			}
+			if other, err := g.keyInForce(ctx, key.Workspace, o.ID, key.ID); err != nil || other.Key != "" {
+				return []event.DocumentVersion{other}, err
+			}
+		}
+		if len(owners) < q.Limit {
+			return nil, errLastOwnerKey
 		}
 	}
-	return nil, errLastOwnerKey
 }
 
 // keyInForce returns a key of a principal that opens something, but for one; the zero value where there is none.

@@ -53,3 +53,63 @@ func TestWhichKeysOfOwnersCount(t *testing.T) {
 		}
 	}
 }
+
+// A key in force counts though a hundred keys that were revoked stand before it, and one of an owner counts though a hundred owners without a key do.
+func TestTheOtherKeyOfAnOwnerIsFoundBehindManyPages(t *testing.T) {
+	revoke := func(g *grants, key id.Key) error {
+		return g.RevokeKey(t.Context(), g.origin(g.owner), ws, key, "", false)
+	}
+	for _, before := range []int{98, 99, 100, 101, 200} {
+		g := newGrants(t)
+		_, oldest := g.key(g.owner, g.owner)
+		for range before {
+			_, k := g.key(g.owner, g.owner)
+			g.record(ws, principal.KeyRevokedType, principal.KeyEntity, string(k), principal.KeyRevoked{Key: k})
+		}
+		_, newest := g.key(g.owner, g.owner)
+		if err := revoke(g, newest); err != nil {
+			t.Errorf("%d keys before the other one: %v", before, err)
+		}
+		if err := revoke(g, oldest); fault.CodeOf(err) != "last_owner_key" {
+			t.Errorf("the last of %d: %v", before+2, err)
+		}
+	}
+	for _, owners := range []int{98, 99, 100, 101} {
+		g := newGrants(t)
+		owner := func() (p id.Principal) {
+			p = id.NewPrincipal(g.ids, id.User)
+			g.record(ws, principal.RegisteredType, principal.Entity, string(p), principal.Registered{Principal: p, Kind: id.User, Role: principal.Overlord, Name: "o"})
+			return p
+		}
+		_, first := g.key(g.owner, g.owner)
+		for range owners {
+			owner()
+		}
+		last := owner()
+		_, second := g.key(last, last)
+		if err := revoke(g, first); err != nil {
+			t.Errorf("%d owners between: %v", owners, err)
+		}
+		if err := revoke(g, second); fault.CodeOf(err) != "last_owner_key" {
+			t.Errorf("the last key of %d owners: %v", owners+2, err)
+		}
+	}
+}
+
+// The key of an owner who is quarantined opens nothing, and does not count as another one.
+func TestTheKeyOfAQuarantinedOwnerDoesNotCount(t *testing.T) {
+	g := newGrants(t)
+	for range 2 { // whichever of them comes first
+		ola := id.NewPrincipal(g.ids, id.User)
+		g.record(ws, principal.RegisteredType, principal.Entity, string(ola), principal.Registered{Principal: ola, Kind: id.User, Role: principal.Overlord, Name: "Ola"})
+		g.key(ola, ola)
+		g.quarantine(ola)
+	}
+	_, own := g.key(g.owner, g.owner)
+	if err := g.RevokeKey(t.Context(), g.origin(g.owner), ws, own, "", false); fault.CodeOf(err) != "last_owner_key" {
+		t.Errorf("got %v", err)
+	}
+	if err := g.RevokeKey(t.Context(), g.origin(g.owner), ws, own, "", true); err != nil {
+		t.Errorf("meant so: %v", err)
+	}
+}

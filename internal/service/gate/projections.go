@@ -12,7 +12,7 @@ import (
 // Definitions fold the documents that the gate reads: approvals, standing approvals, kill switches, bundles, quotas, principals and keys.
 func Definitions() []projection.Definition {
 	return []projection.Definition{
-		projection.Define(policy.ApprovalProjection, 4, about(policy.ApprovalEntity), func(a policy.Approval, _ string, e event.Event) (policy.Approval, error) {
+		projection.Define(policy.ApprovalProjection, 5, about(policy.ApprovalEntity), func(a policy.Approval, _ string, e event.Event) (policy.Approval, error) {
 			return a.Evolve(e)
 		}, approvalIndexes).Leads(policy.ApprovalEntity, nil),
 		projection.Define(policy.AskerProjection, 1, func(e event.Event) []string {
@@ -34,6 +34,22 @@ func Definitions() []projection.Definition {
 		}, nil).Leads(policy.KillSwitchEntity, nil),
 		projection.Define(policy.BundleProjection, 1, about(policy.BundleEntity), func(b policy.Bundle, _ string, e event.Event) (policy.Bundle, error) {
 			return policy.EvolveBundle(b, e)
+		}, nil),
+		projection.Define(policy.ActionTypeProjection, 1, about(policy.ActionTypeEntity), func(t policy.ActionType, _ string, e event.Event) (policy.ActionType, error) {
+			return t.Evolve(e)
+		}, func(t policy.ActionType) []projection.Index {
+			if !t.Living() {
+				return nil
+			}
+			return []projection.Index{{Name: "living", Value: "true"}}
+		}).Leads(policy.ActionTypeEntity, nil),
+		projection.Define(policy.ActionTypeCountProjection, 1, func(e event.Event) []string {
+			if e.EntityType != policy.ActionTypeEntity {
+				return nil
+			}
+			return []string{string(e.Workspace)}
+		}, func(c policy.ActionTypeCount, _ string, e event.Event) (policy.ActionTypeCount, error) {
+			return c.Evolve(e), nil
 		}, nil),
 		projection.Define(policy.QuotaProjection, 1, about(policy.QuotaEntity), func(q policy.Quota, _ string, e event.Event) (policy.Quota, error) {
 			return q.Evolve(e)
@@ -89,7 +105,10 @@ func approvalIndexes(a policy.Approval) []projection.Index {
 	if a.Space != "" {
 		found = append(found, projection.Index{Name: "space", Value: string(a.Space)}, projection.Index{Name: "space_status", Value: string(a.Space) + " " + string(a.Status)})
 	}
-	if kind, _ := policy.KindOf(a.Action); a.Run == "" || kind.Outside || kind.SideEffect == policy.Record {
+	if a.Room != "" {
+		found = append(found, projection.Index{Name: "room", Value: string(a.Room)}, projection.Index{Name: "room_status", Value: string(a.Room) + " " + string(a.Status)})
+	}
+	if kind, builtIn := policy.KindOf(a.Action); a.Run == "" || !builtIn || kind.Outside || kind.SideEffect == policy.Record {
 		found = append(found, projection.Index{Name: "request", Value: a.ActionHash.String()})
 	}
 	if a.Status == policy.Pending || a.Status == policy.Held {

@@ -63,15 +63,52 @@ func (g *Gate) granted(ctx context.Context, origin event.Origin, r policy.Ruling
 
 // entitled reports whether who acts may do what is only recorded, and lays that down as the first part of the decision.
 func (c *consideration) entitled() bool {
-	title := policy.Title(c.ruling.Action)
-	v := verdict{policy.Allow, policy.ReasonDefaultAllow, "the role permits it", ""}
-	switch role := principal.Role(c.kind.Role); {
-	case c.who.Kind == id.Agent && c.kind.Agents, c.who.Kind == id.Service && c.kind.Services, c.who.Kind == id.User && role != "" && c.who.Role.AtLeast(role):
-	case c.who.Kind == id.User && role != "":
-		v = verdict{policy.Deny, policy.ReasonRoleTooLow, fmt.Sprintf("to %s takes the role %s", c.kind.Title, role), "Ask an owner for the role " + string(role) + "."}
-	default:
-		v = verdict{policy.Deny, policy.ReasonRoleTooLow, fmt.Sprintf("to %s is not for %ss", c.kind.Title, c.who.Kind), "Let a person do it."}
-	}
-	c.part(title, nil, v, nil)
+	v := entitlement(c.kind, c.who.Kind, c.who.Role)
+	c.part(policy.Title(c.ruling.Action), nil, v, nil)
 	return v.outcome == policy.Allow
+}
+
+// entitlement says whether the registry gives an action to a principal of a kind and a role.
+func entitlement(kind policy.Kind, who id.PrincipalKind, has principal.Role) verdict {
+	role := principal.Role(kind.Role)
+	switch {
+	case who == id.Agent && kind.Agents, who == id.Service && kind.Services, who == id.User && role != "" && has.AtLeast(role):
+		return verdict{policy.Allow, policy.ReasonDefaultAllow, "the role permits it", ""}
+	case who == id.User && role != "":
+		return roleTooLow(kind, role)
+	}
+	return verdict{policy.Deny, policy.ReasonRoleTooLow, fmt.Sprintf("to %s is not for %ss", kind.Title, who), "Let a person do it."}
+}
+
+// roleTooLow is the refusal of an action that takes a role.
+func roleTooLow(kind policy.Kind, role principal.Role) verdict {
+	return verdict{
+		policy.Deny, policy.ReasonRoleTooLow, fmt.Sprintf("to %s takes the role %s", kind.Title, role), "Ask an owner for the role " + string(role) + ".",
+	}
+}
+
+// Barred refuses an action that the caller's kind or role rules out whatever else is said of it, and records the refusal. So a request is
+// refused before its body is read, and the answer does not tell whether the body was valid. Least is the least role of a person where the
+// registry names none. It rules nothing out where the outcome depends on the policy of a space, or on whom the body says that a service acts for.
+func (g *Gate) Barred(ctx context.Context, origin event.Origin, c principal.Caller, a policy.Action, least principal.Role) error {
+	kind, known := policy.KindOf(a.Type)
+	if !known {
+		return nil
+	}
+	v, who := verdict{outcome: policy.Allow}, c.Principal.Kind()
+	switch {
+	case kind.SideEffect == policy.Record || kind.Outside:
+		if who == id.Service && kind.Agents { // it may act for an agent
+			return nil
+		}
+		v = entitlement(kind, who, c.Role)
+	case who == id.User && least != "" && !c.Role.AtLeast(least):
+		v = roleTooLow(kind, least)
+	case who == id.User && kind.SideEffect.Reaches() && !c.Role.AtLeast(principal.Member):
+		v = verdict{policy.Deny, policy.ReasonRoleTooLow, "a viewer only reads", "Ask an owner for the role member."}
+	}
+	if v.outcome == policy.Allow {
+		return nil
+	}
+	return g.refuse(ctx, origin, a, policy.Decision{Outcome: policy.Deny, ReasonCode: v.code, Reason: v.reason, Suggestion: v.suggestion})
 }

@@ -76,6 +76,8 @@ func TestThreat07AChangedFieldNeedsItsOwnApproval(t *testing.T) {
 		changed := a
 		name, f := typ.Field(i).Name, reflect.ValueOf(&changed).Elem().Field(i)
 		switch v := f.Interface().(type) {
+		case policy.Declaration:
+			continue // the gate alone says it: TestADeclarationIsTheGatesToSay
 		case event.Digest:
 			v[0] ^= 1
 			f.Set(reflect.ValueOf(v))

@@ -52,6 +52,12 @@ var (
 	ErrRunAsks = fault.New(fault.Conflict, "run_waits", "a run waits for this answer; cancel the run, or let somebody deny it")
 )
 
+// outside reports whether a question is about what is done outside, so that no run in a space waits for its answer.
+func outside(doc policy.Approval) bool {
+	kind, ok := kindOf(doc)
+	return ok && kind.Outside
+}
+
 // TakeBack withdraws a question on behalf of who requested it, or sent it for who acts. One that is withdrawn already stays so.
 func (g *Gate) TakeBack(ctx context.Context, origin event.Origin, ws id.Workspace, approval id.Approval, reason string) (policy.Approval, error) {
 	doc, err := g.Approval(ctx, ws, approval)
@@ -66,7 +72,7 @@ func (g *Gate) TakeBack(ctx context.Context, origin event.Origin, ws id.Workspac
 		return doc, ErrNotRequester
 	case doc.Status == policy.Withdrawn:
 		return doc, nil
-	case doc.Space != "" && doc.Run != "":
+	case doc.Space != "" && doc.Run != "" && !outside(doc):
 		return doc, ErrRunAsks
 	case len(reason) > policy.MaxReasonBytes:
 		return doc, policy.ErrReasonTooLong

@@ -59,6 +59,9 @@ func (r *Service) Grant(ctx context.Context, origin event.Origin, ws id.Workspac
 		if err != nil {
 			return err
 		}
+		if err := r.declared(ctx, ws, q.Scopes.Actions); err != nil {
+			return err
+		}
 		granted, err := r.decide(origin, q, who, target, chain)
 		if err != nil {
 			return err
@@ -91,6 +94,23 @@ func (r *Service) chain(ctx context.Context, ws id.Workspace, parent id.Token) (
 		err = token.ErrParentNotFound
 	}
 	return chain, expect, err
+}
+
+// declared refuses actions that are neither of the registry nor declared in the workspace now.
+func (r *Registrar) declared(ctx context.Context, ws id.Workspace, actions []string) error {
+	for _, action := range actions {
+		if _, builtIn := policy.KindOf(action); builtIn || policy.Declarable(action) != nil {
+			continue // those that there cannot be are refused with the rest of the scopes
+		}
+		doc, _, err := projection.Load[policy.ActionType](ctx, r.Docs, ws, policy.ActionTypeProjection, action)
+		if err != nil && !errors.Is(err, projection.ErrNotFound) {
+			return err
+		}
+		if !doc.Living() {
+			return token.UnknownAction(action)
+		}
+	}
+	return nil
 }
 
 // decide says what may be granted.

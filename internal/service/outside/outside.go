@@ -5,6 +5,7 @@
 package outside
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -17,6 +18,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/space"
 	"agentbox/internal/domain/workspace"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
@@ -25,7 +27,7 @@ import (
 // Parts are what an arbiter is made of.
 type Parts struct {
 	Log  journal.Journal
-	Docs projection.Reader // of approvals and runs
+	Docs projection.Reader // of approvals, runs and spaces
 	Gate policy.Gate
 
 	Clock   event.Clock
@@ -44,7 +46,9 @@ func New(p Parts) *Service { return &Service{p} }
 
 // Question is what a caller wants to do, for itself or for somebody whom it names.
 type Question struct {
-	Action  string // a name of the registry, or an alias
+	Action  string   // a name of the registry, or an alias
+	Text    string   // of a plain question, instead of an action
+	Space   id.Space // under whose policy it is judged, too; empty for none
 	Room    id.Room
 	Thread  id.Thread
 	Run     id.Run
@@ -75,7 +79,7 @@ type Answer struct {
 // The refusals of a question that cannot be judged at all.
 var (
 	// ErrMissingAction refuses a question about nothing.
-	ErrMissingAction = fault.New(fault.Invalid, "missing_action", "name the action; GET /v1/action-registry lists those that there are")
+	ErrMissingAction = fault.New(fault.Invalid, "missing_action", "name the action, or put a question; GET /v1/action-registry lists the actions that there are")
 	// ErrInvalidZone refuses a zone that is none.
 	ErrInvalidZone = fault.New(fault.Invalid, "invalid_zone", "the zone must be sandbox, supervised or high_stakes")
 	// ErrInvalidRequest refuses a request that is no object or too large.
@@ -88,6 +92,10 @@ var (
 	ErrRunNotFound = fault.New(fault.NotFound, "run_not_found", "there is no such run in this workspace")
 	// ErrRunRoom refuses a run together with another room than its own.
 	ErrRunRoom = fault.New(fault.Invalid, "run_room_mismatch", "the run belongs to another room")
+	// ErrSpaceNotFound means that the workspace has no such space.
+	ErrSpaceNotFound = fault.New(fault.NotFound, "space_not_found", "there is no such space in this workspace")
+	// ErrSpaceRoom refuses a space together with another room, or another run, than its own.
+	ErrSpaceRoom = fault.New(fault.Invalid, "space_room_mismatch", "the space belongs to another room, or the run to another space")
 	// ErrNotRequired refuses to ask a person about what policy permits.
 	ErrNotRequired = fault.New(fault.Conflict, "approval_not_required", "policy permits it, so there is nothing to approve")
 )
@@ -134,7 +142,7 @@ func (a *Service) evaluate(ctx context.Context, origin event.Origin, caller prin
 	}
 	d := r.Decision
 	if d.Outcome == policy.Allow && r.Standing == "" {
-		if preview || !a.Counted || !kind.Outside {
+		if kind, _ = r.Action.Kind(); preview || !a.Counted || !kind.Outside {
 			return a.answer(r, d, preview), nil
 		}
 		return a.begin(ctx, origin, caller, q, r, "", d)
@@ -346,6 +354,9 @@ func (w Words) text() (string, error) {
 
 // action is what is to be judged, or the code that says why it is refused unjudged.
 func (a *Service) action(ctx context.Context, caller principal.Caller, q Question) (policy.Action, string, error) {
+	if err := q.plain(); err != nil {
+		return policy.Action{}, "", err
+	}
 	if q.Action == "" {
 		return policy.Action{}, "", ErrMissingAction
 	}
@@ -365,7 +376,7 @@ func (a *Service) action(ctx context.Context, caller principal.Caller, q Questio
 		reason = policy.ReasonTokenMismatch
 	}
 	action := policy.Action{
-		Type: policy.TypeOf(q.Action), Workspace: caller.Workspace, Room: q.Room, Principal: who, Token: token, Run: q.Run, Step: q.Step,
+		Type: policy.TypeOf(q.Action), Workspace: caller.Workspace, Room: q.Room, Principal: who, Token: token, Space: q.Space, Run: q.Run, Step: q.Step,
 		Zone: q.Zone, Target: q.Target, Method: q.Method, Tool: q.Tool,
 	}
 	if len(q.Request) > 0 && string(q.Request) != "null" {
@@ -376,25 +387,97 @@ func (a *Service) action(ctx context.Context, caller principal.Caller, q Questio
 			return policy.Action{}, "", ErrInvalidRequest
 		}
 	}
-	for _, text := range []string{q.Target, q.Method, q.Tool, string(action.Request), string(q.Run), string(q.Step)} {
+	for _, text := range []string{q.Target, q.Method, q.Tool, string(q.Space), string(action.Request), string(q.Run), string(q.Step)} {
 		if _, found := leak.Text(text); len(found) > 0 {
 			return policy.Action{}, "", ErrSecret
 		}
 	}
-	if q.Run == "" {
-		return action, reason, a.Place(ctx, caller.Workspace, q.Room, q.Thread)
+	if err := a.house(ctx, &action); err != nil {
+		return policy.Action{}, "", err
 	}
-	doc, _, err := projection.Load[run.Run](ctx, a.Docs, caller.Workspace, run.Projection, string(q.Run))
+	if err := a.Place(ctx, caller.Workspace, action.Room, q.Thread); err != nil {
+		return policy.Action{}, "", err
+	}
+	if _, builtIn := policy.KindOf(action.Type); action.Target == "" && (action.Type == policy.QuestionAsk || !builtIn) {
+		action.Subject = cmp.Or(string(action.Run), string(action.Room), string(action.Workspace)) // what it is about
+	}
+	return action, reason, nil
+}
+
+// Preview returns the action that a question is about, for who only wants to be told how it would be judged.
+func (a *Service) Preview(ctx context.Context, caller principal.Caller, q Question) (policy.Action, error) {
+	action, reason, err := a.action(ctx, caller, q)
+	if err == nil && reason != "" {
+		d := unjudged(action, reason).Decision
+		err = fault.New(fault.Denied, d.ReasonCode, "%s", d.Reason).With(d.Suggestion)
+	}
+	if kind, known := policy.KindOf(action.Type); err == nil && known && !kind.Outside {
+		err = fault.New(fault.Invalid, policy.ReasonNotOutside, "%s", unjudged(action, policy.ReasonNotOutside).Decision.Reason).With("Name the operation instead.")
+	}
+	return action, err
+}
+
+// plain turns a plain question into the action that puts it to a person, and refuses it together with what only something that is done has.
+func (q *Question) plain() error {
+	if q.Action != "" && q.Action != policy.QuestionAsk {
+		if q.Text != "" {
+			return policy.ErrQuestionWithAction
+		}
+		return nil
+	}
+	if q.Action == "" && q.Text == "" {
+		return nil
+	}
+	var said struct {
+		Question string `json:"question"`
+	}
+	if len(q.Request) > 0 && string(q.Request) != "null" { // the request of the question, as an approval shows it
+		dec := json.NewDecoder(bytes.NewReader(q.Request))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(&said); err != nil || q.Text != "" && said.Question != q.Text {
+			return policy.ErrQuestionWithTarget
+		}
+	}
+	if q.Target != "" || q.Method != "" || q.Tool != "" || q.Space != "" || q.Zone != "" && q.Zone != event.Supervised {
+		return policy.ErrQuestionWithTarget
+	}
+	if q.Step != "" && q.Run == "" {
+		return policy.ErrSubjectStep
+	}
+	request, err := policy.Questioned(cmp.Or(q.Text, said.Question))
+	q.Action, q.Request = policy.QuestionAsk, request
+	return err
+}
+
+// house fills in the room of what an action names, its run and its space, and refuses those that do not belong together.
+func (a *Service) house(ctx context.Context, action *policy.Action) error {
+	var in id.Space
+	if action.Run != "" {
+		doc, _, err := projection.Load[run.Run](ctx, a.Docs, action.Workspace, run.Projection, string(action.Run))
+		switch {
+		case errors.Is(err, projection.ErrNotFound):
+			return ErrRunNotFound
+		case err != nil:
+			return err
+		case action.Room != "" && action.Room != doc.Room:
+			return ErrRunRoom
+		}
+		action.Room, in = doc.Room, doc.Space
+	}
+	if action.Space == "" {
+		return nil
+	}
+	doc, _, err := projection.Load[space.Space](ctx, a.Docs, action.Workspace, space.Projection, string(action.Space))
 	switch {
 	case errors.Is(err, projection.ErrNotFound):
-		return policy.Action{}, "", ErrRunNotFound
+		return ErrSpaceNotFound
 	case err != nil:
-		return policy.Action{}, "", err
-	case q.Room != "" && q.Room != doc.Room:
-		return policy.Action{}, "", ErrRunRoom
+		return err
+	case action.Room != "" && action.Room != doc.Room, in != "" && in != action.Space:
+		return ErrSpaceRoom
 	}
 	action.Room = doc.Room
-	return action, reason, a.Place(ctx, caller.Workspace, doc.Room, q.Thread)
+	return nil
 }
 
 // acting returns who acts. Identity comes from the caller; what the question says besides has to agree with it, or the caller has to be one who

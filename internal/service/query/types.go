@@ -23,6 +23,7 @@ import (
 var eventTypes = []string{
 	policy.ApprovalRequestedType, policy.ApprovalAssentedType, policy.ApprovalDecidedType, policy.ApprovalUsedType, policy.ApprovalExpiredType, policy.ApprovalWithdrawnType,
 	policy.StandingGrantedType, policy.StandingUsedType, policy.StandingRevokedType, policy.KillSwitchThrownType, policy.KillSwitchLiftedType,
+	policy.ActionTypeDeclaredType, policy.ActionTypeChangedType, policy.ActionTypeRetiredType,
 	policy.BundlePinnedType, policy.DeniedType, policy.RequiresApprovalType, policy.BegunType, policy.EffectCountedType,
 	principal.RegisteredType, principal.QuarantinedType, principal.UnquarantinedType, principal.RoleChangedType, principal.KeyIssuedType, principal.KeyRevokedType,
 	principal.LoginSetType, principal.LoginRefusedType, principal.LoginShutType, principal.SessionBegunType, principal.SessionRefreshedType, principal.SessionEndedType,

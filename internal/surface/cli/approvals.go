@@ -21,7 +21,7 @@ func approvals(i *invocation) *cobra.Command {
 	list := approvalList(i)
 	c := &cobra.Command{
 		Use: "approvals", Aliases: []string{"approval"}, Short: "List and answer what waits for a person", Args: cobra.NoArgs,
-		Example: "  agentbox approvals\n  agentbox approvals show appr_...\n  agentbox approvals approve appr_...\n  agentbox approvals deny appr_... --reason 'use the staging copy'",
+		Example: "  agentbox approvals\n  agentbox approvals --room room_...\n  agentbox approvals show appr_...\n  agentbox approvals approve appr_...\n  agentbox approvals deny appr_... --reason 'use the staging copy'",
 		RunE:    list.RunE,
 	}
 	c.Flags().AddFlagSet(list.Flags())
@@ -31,15 +31,16 @@ func approvals(i *invocation) *cobra.Command {
 }
 
 func approvalList(i *invocation) *cobra.Command {
-	var status string
+	var status, room string
 	c := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List what waits for a person", Args: cobra.NoArgs}
 	c.Flags().StringVar(&status, "status", "", "only those: pending, held, approved, denied, expired or withdrawn (default: pending and held)")
+	c.Flags().StringVar(&room, "room", "", "only those of a room")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		api, err := i.connect(cmd.Context())
 		if err != nil {
 			return err
 		}
-		found, err := open(cmd.Context(), api, status)
+		found, err := open(cmd.Context(), api, status, id.Room(room))
 		if err != nil {
 			return err
 		}
@@ -62,8 +63,8 @@ func approvalList(i *invocation) *cobra.Command {
 	return c
 }
 
-// open returns the approvals in a state; without one, those that wait.
-func open(ctx context.Context, api *client.Client, status string) ([]policy.Approval, error) {
+// open returns the approvals in a state, of a room where one is named; without a state, those that wait.
+func open(ctx context.Context, api *client.Client, status string, in id.Room) ([]policy.Approval, error) {
 	states := []string{status}
 	if status == "" {
 		states = []string{string(policy.Pending), string(policy.Held)}
@@ -71,7 +72,7 @@ func open(ctx context.Context, api *client.Client, status string) ([]policy.Appr
 	found := []policy.Approval{}
 	for _, state := range states {
 		part, err := all(func(cursor string) ([]policy.Approval, string, error) {
-			page, err := api.Approvals(ctx, client.ApprovalFilter{Status: state, Page: client.Page{Cursor: cursor, Limit: 100}})
+			page, err := api.Approvals(ctx, client.ApprovalFilter{Status: state, Room: in, Page: client.Page{Cursor: cursor, Limit: 100}})
 			return page.Approvals, page.Next, err
 		})
 		if err != nil {
@@ -293,7 +294,7 @@ func (i *invocation) completeApprovals(cmd *cobra.Command, args []string, _ stri
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	waiting, err := open(cmd.Context(), api, "")
+	waiting, err := open(cmd.Context(), api, "", "")
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

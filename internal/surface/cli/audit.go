@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/spf13/cobra"
 
@@ -19,9 +20,11 @@ type Proof struct {
 	Streams     int          `json:"streams"`     // chains of hashes
 	Documents   int          `json:"documents"`   // documents held against what the log folds to, byte for byte
 	Contents    int          `json:"contents"`    // contents that events name, read and held against their hashes
+	Snapshots   int          `json:"snapshots"`   // snapshots of spaces that events name, read and held against their hashes
 	Checkpoints []Held       `json:"checkpoints"` // that the log was held against
 	Flaws       []Flaw       `json:"findings"`    // the first is where to look
 
+	SnapshotBytes  int64    `json:"snapshot_bytes"`      // of snapshots that were read
 	SealedContents int      `json:"sealed_contents"`     // contents that events name and that could not be opened
 	Unchecked      []string `json:"unchecked,omitempty"` // what could not be checked, each as a sentence
 }
@@ -52,13 +55,13 @@ func audit(i *invocation) *cobra.Command {
 }
 
 func auditVerify(i *invocation) *cobra.Command {
-	var publicKey string
+	var publicKey, snapshots string
 	var against []string
 	c := &cobra.Command{
 		Use: "verify", Short: "Check every event against the chain of hashes, every document against the log, and all of it against signed checkpoints", Args: cobra.NoArgs,
 		Long: "Verify recomputes the hash of every event and its tie to the one before it, stream by stream, folds the log anew and compares every\n" +
-			"document, reads the contents that events name by their hash, and compares the tree over all events with the last checkpoint that was\n" +
-			"signed. It names the first event that was changed, dropped or moved. Only a checkpoint that lies elsewhere can show that the data directory\n" +
+			"document, reads the contents and the snapshots of spaces that events name by their hash, and compares the tree over all events with the\n" +
+			"last checkpoint that was signed. Of snapshots it reads as much as --snapshots says, and it says what it left out. It names the first event that was changed, dropped or moved. Only a checkpoint that lies elsewhere can show that the data directory\n" +
 			"as a whole was set back: name its keeper with --against. It reads the data directory itself and needs no daemon; with --url or\n" +
 			"AGENTBOX_URL it asks that daemon instead. It exits with 1 when the log is not intact, and with 10\n" +
 			"when it found nothing wrong but could not check everything, for instance because keys are missing.",
@@ -66,9 +69,14 @@ func auditVerify(i *invocation) *cobra.Command {
 	}
 	c.Flags().StringVar(&publicKey, "public-key", "", "public key of the checkpoints, or a file that holds it (default: the one in the data directory, which proves less)")
 	c.Flags().StringArrayVar(&against, "against", nil, "who else holds a checkpoint: a witness's folder or http address, or a file; repeatable")
+	c.Flags().StringVar(&snapshots, "snapshots", "1GiB", "how much of the snapshots of a workspace is read, the newest of each space first: a size, all, or none")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		if first(i.url, i.Getenv("AGENTBOX_URL")) != "" && publicKey == "" && len(against) == 0 {
 			return i.verifyRemote(cmd)
+		}
+		most, err := parseBound(snapshots)
+		if err != nil {
+			return err
 		}
 		q, err := i.auditOf(publicKey, "")
 		if err != nil {
@@ -80,7 +88,10 @@ func auditVerify(i *invocation) *cobra.Command {
 			}
 			q.Against = append(q.Against, where)
 		}
+		tell, done := i.progress("of snapshots read")
+		q.SnapshotBytes, q.Progress = most, tell
 		proofs, err := i.Audit.Verify(cmd.Context(), q)
+		done()
 		if err != nil {
 			return err
 		}
@@ -98,6 +109,17 @@ func auditVerify(i *invocation) *cobra.Command {
 		return nil
 	}
 	return c
+}
+
+// parseBound reads how much of something is read: a size, all or none.
+func parseBound(text string) (int64, error) {
+	switch text {
+	case "all":
+		return math.MaxInt64, nil
+	case "none":
+		return 0, nil
+	}
+	return parseSize(text)
 }
 
 // proven is the exit code of a verification: what is wrong outweighs what could not be checked.
@@ -146,6 +168,9 @@ func (p *printer) proof(proof Proof) {
 			plain(string(proof.Workspace)), count(proof.Checked, "event"), count(proof.Streams, "chain"), count(proof.Documents, "document"))
 	default:
 		p.line("%s %s: the log was changed", p.paint(red, "✗"), plain(string(proof.Workspace)))
+	}
+	if proof.Snapshots > 0 {
+		p.line("  %s of spaces are what their hashes name; %s of them were read", count(proof.Snapshots, "snapshot"), bytesize(proof.SnapshotBytes))
 	}
 	p.withheld(uint64(proof.Redacted))
 	for _, what := range proof.Unchecked {

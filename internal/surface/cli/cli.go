@@ -45,7 +45,7 @@ type Host struct {
 	Example []byte // the operations of the demo
 
 	// Up runs a daemon until ctx ends, and says once where it serves.
-	Up func(ctx context.Context, d Daemon, ready func(addr string)) error
+	Up func(ctx context.Context, d Daemon, ready func(addr string, cold bool)) error
 	// Engine executes the runs that a daemon hands out, until ctx ends, or once there is none.
 	Engine func(ctx context.Context, desk client.Desk, e Engine) error
 	// Doctor probes what the host can isolate.
@@ -115,7 +115,7 @@ var commands = []func(*invocation) *cobra.Command{
 	workspaces, nodes, rooms, threads, messages, searchCommand,
 	spaces, snippets, shell, execute, runs, timelineCommand, approvals, files, contexts,
 	artifacts, engine,
-	topCommand, events, audit, policies, killSwitch, incidents, labels,
+	topCommand, events, audit, policies, actionTypes, killSwitch, incidents, labels,
 	wasiCommands,
 	bootstrap, login, logout, passphrase, principals, agents, keys, tokens, engines,
 	backups, restore, exportWorkspace, importWorkspace, collect,

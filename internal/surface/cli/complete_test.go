@@ -35,16 +35,31 @@ func TestStoppedInWords(t *testing.T) {
 	stop()
 	var out, errs strings.Builder
 	host := Host{Out: &out, Err: &errs, Clock: clock{}, Getenv: func(name string) string { return map[string]string{"HOME": t.TempDir()}[name] }}
-	host.Up = func(ctx context.Context, _ Daemon, _ func(string)) error {
+	host.Up = func(ctx context.Context, _ Daemon, _ func(string, bool)) error {
 		return fmt.Errorf("open the log: %w", ctx.Err())
 	}
 	if code := Run(ctx, host, []string{"up"}); code != ExitInterrupted || errs.String() != "agentbox: interrupted\n" {
 		t.Errorf("got %d and %q, want %d and that it was interrupted", code, errs.String(), ExitInterrupted)
 	}
 	errs.Reset()
-	host.Up = func(context.Context, Daemon, func(string)) error { return context.Canceled }
+	host.Up = func(context.Context, Daemon, func(string, bool)) error { return context.Canceled }
 	if Run(t.Context(), host, []string{"up"}); !strings.Contains(errs.String(), "canceled") {
 		t.Errorf("what nobody stopped says %q", errs.String())
+	}
+}
+
+// TestUpSaysThatItCompiles: a daemon whose interpreters were never compiled says so when it serves, and one whose were says nothing.
+func TestUpSaysThatItCompiles(t *testing.T) {
+	for cold, want := range map[bool]int{true: 1, false: 0} {
+		var out, errs strings.Builder
+		host := Host{Out: &out, Err: &errs, Clock: clock{}, Getenv: func(name string) string { return map[string]string{"HOME": t.TempDir()}[name] }}
+		host.Up = func(_ context.Context, _ Daemon, ready func(string, bool)) error {
+			ready("127.0.0.1:1", cold)
+			return nil
+		}
+		if code := Run(t.Context(), host, []string{"up"}); code != 0 || strings.Count(out.String(), "compiles Python and JavaScript for this machine, once") != want {
+			t.Errorf("cold %v: got %d, %q, %q", cold, code, out.String(), errs.String())
+		}
 	}
 }
 

@@ -77,22 +77,39 @@ func up(i *invocation) *cobra.Command {
 				return err
 			}
 		}
-		stopping := context.AfterFunc(cmd.Context(), func() {
-			i.printer(i.Err).line("agentbox: the daemon stops: it ends what runs; the next start goes on with what waits")
-		})
-		defer stopping()
-		return i.Up(cmd.Context(), d, func(addr string) {
-			_ = i.show(map[string]any{"url": "http://" + addr, "data": d.DataDir, "shadow": d.Shadow}, func(p *printer) {
+		told := func() {} // waits for the line that is being written
+		defer func() { told() }()
+		return i.Up(cmd.Context(), d, func(addr string, cold bool) {
+			_ = i.show(map[string]any{"url": "http://" + addr, "data": d.DataDir, "shadow": d.Shadow, "cold": cold}, func(p *printer) {
 				p.line("%s serves on %s", p.paint(bold, "agentbox "+i.Version), p.paint(cyan, "http://"+addr))
 				p.fields("data", d.DataDir, "key", d.DataDir+"/owner.key (the other commands find it by themselves)", "API", "http://"+addr+"/v1/docs")
 				if d.Shadow {
 					p.line("%s", p.paint(yellow, "shadow mode: what the policies of spaces would refuse is recorded and done all the same; actions outside are held"))
 				}
+				if cold {
+					p.line("%s", "it compiles Python and JavaScript for this machine, once, in the background; until that is done, commands that need one wait and say so")
+				}
 				p.line("%s", p.paint(faint, "next, in another terminal: agentbox space create; end the daemon with Ctrl-C"))
 			})
+			told = i.tellOfStop(cmd.Context())
 		})
 	}
 	return c
+}
+
+// tellOfStop says that the daemon stops when ctx ends. The function that it returns waits until the line is written, so that nothing is written
+// beside it.
+func (i *invocation) tellOfStop(ctx context.Context) (told func()) {
+	done := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(done)
+		i.printer(i.Err).line("agentbox: the daemon stops: it ends what runs; the next start goes on with what waits")
+	})
+	return func() {
+		if !stop() {
+			<-done
+		}
+	}
 }
 
 func (d *Daemon) flags(c *cobra.Command) {

@@ -83,7 +83,7 @@ func (d *showcase) run(ctx context.Context) (err error) {
 
 	serving, stop := context.WithCancel(ctx)
 	ready, stopped := make(chan string, 1), make(chan error, 1)
-	go func() { stopped <- d.i.Up(serving, d.daemon, func(addr string) { ready <- addr }) }()
+	go func() { stopped <- d.i.Up(serving, d.daemon, func(addr string, _ bool) { ready <- addr }) }()
 	defer func() {
 		stop()
 		if ended := <-stopped; err == nil {
@@ -122,7 +122,7 @@ func (d *showcase) play(ctx context.Context, addr string) error {
 	if err := d.collect(ctx, api); err != nil {
 		return err
 	}
-	if d.proofs, err = d.i.Audit.Verify(ctx, AuditQuery{Place: d.daemon.Place}); err != nil {
+	if d.proofs, err = d.i.Audit.Verify(ctx, AuditQuery{Place: d.daemon.Place, SnapshotBytes: 1 << 30}); err != nil {
 		return err
 	}
 	d.chapter("The proof")

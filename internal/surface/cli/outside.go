@@ -15,7 +15,7 @@ import (
 
 // outsideFlags say what is to be done outside of Agentbox.
 type outsideFlags struct {
-	target, method, tool, request, zone, room, run, as string
+	target, method, tool, request, zone, room, run, as, space, question string
 }
 
 func (o *outsideFlags) add(c *cobra.Command) {
@@ -27,12 +27,22 @@ func (o *outsideFlags) add(c *cobra.Command) {
 	f.StringVar(&o.zone, "zone", "", "the posture of who acts: sandbox, supervised or high_stakes (default supervised)")
 	f.StringVar(&o.room, "room", "", "the room in which it is done")
 	f.StringVar(&o.run, "run", "", "the run in which it is done")
+	f.StringVar(&o.space, "space", "", "judge it under the policy of this space, too, which has to permit it")
+	f.StringVar(&o.question, "question", "", "a plain question, instead of an action: about the run, else the room, else the workspace")
 	f.StringVar(&o.as, "as", "", "the agent that acts (default: who asks)")
 }
 
-func (o *outsideFlags) action(name string) (client.OutsideAction, error) {
+// action is what the flags and the arguments say: an action, or a plain question without one.
+func (o *outsideFlags) action(args []string) (client.OutsideAction, error) {
+	name := ""
+	if len(args) > 0 {
+		name = args[0]
+	}
+	if name == "" && o.question == "" {
+		return client.OutsideAction{}, usage("name an action, or put a question with --question")
+	}
 	a := client.OutsideAction{
-		Action: name, Target: o.target, Method: o.method, Tool: o.tool, Zone: event.Zone(o.zone), Room: id.Room(o.room), Run: id.Run(o.run), Principal: id.Principal(o.as),
+		Action: name, Text: o.question, Space: id.Space(o.space), Target: o.target, Method: o.method, Tool: o.tool, Zone: event.Zone(o.zone), Room: id.Room(o.room), Run: id.Run(o.run), Principal: id.Principal(o.as),
 	}
 	if o.request != "" {
 		if a.Request = json.RawMessage(o.request); !json.Valid(a.Request) {
@@ -48,7 +58,7 @@ func policyEvaluate(i *invocation) *cobra.Command {
 		preview bool
 	)
 	c := &cobra.Command{
-		Use: "evaluate ACTION", Short: "Ask whether something may be done outside of Agentbox, right before it is done", Args: cobra.ExactArgs(1),
+		Use: "evaluate [ACTION]", Short: "Ask whether something may be done outside of Agentbox, right before it is done", Args: cobra.MaximumNArgs(1),
 		Long: "Evaluate is for programs that act outside of Agentbox by themselves. It exits with 0 where it may be done, with 6 where policy refuses, and with 7 where\n" +
 			"a person has to approve it first. An answer that rests on an approval has used it up once.",
 		Example: "  agentbox policy evaluate email.send --zone high_stakes --target ada@example.com --request '{\"subject\":\"Report\"}' && send-mail",
@@ -56,7 +66,7 @@ func policyEvaluate(i *invocation) *cobra.Command {
 	what.add(c)
 	c.Flags().BoolVar(&preview, "preview", false, "only say what would be answered; nothing is recorded or used up")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		a, err := what.action(args[0])
+		a, err := what.action(args)
 		if err != nil {
 			return err
 		}
@@ -116,6 +126,9 @@ func policyActions(i *invocation) *cobra.Command {
 					if k.Outside {
 						where = "outside"
 					}
+					if k.Declared > 0 {
+						where = "outside, own"
+					}
 					rows[n] = []cell{
 						text(k.Type), text(where), text(string(k.SideEffect)), text(string(k.Zone)), text(asks), text(string(k.Cost)), text(string(k.Recovery)), text(k.Title),
 					}
@@ -132,8 +145,8 @@ func approvalRequest(i *invocation) *cobra.Command {
 		title, words, scope, open string
 	)
 	c := &cobra.Command{
-		Use: "request ACTION", Short: "Ask a person about what is to be done outside of Agentbox", Args: cobra.ExactArgs(1),
-		Example: "  agentbox approvals request email.send --zone high_stakes --target ada@example.com --request '{\"subject\":\"Report\"}' --title 'the weekly report'",
+		Use: "request [ACTION]", Short: "Ask a person about what is to be done outside of Agentbox, or a plain question", Args: cobra.MaximumNArgs(1),
+		Example: "  agentbox approvals request --room room_... --question 'May this room be closed?'\n  agentbox approvals request email.send --zone high_stakes --target ada@example.com --request '{\"subject\":\"Report\"}' --title 'the weekly report'",
 	}
 	what.add(c)
 	c.Flags().StringVar(&title, "title", "", "in your own words, which are shown apart")
@@ -141,7 +154,7 @@ func approvalRequest(i *invocation) *cobra.Command {
 	c.Flags().StringVar(&scope, "scope", "", "the scope that you ask for: once, run, room, workspace or template (default once)")
 	c.Flags().StringVar(&open, "for", "", "how long it can be answered, for example 8h (default: as long as any question)")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		a, err := what.action(args[0])
+		a, err := what.action(args)
 		if err != nil {
 			return err
 		}

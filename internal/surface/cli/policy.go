@@ -116,6 +116,8 @@ func policyExplain(i *invocation) *cobra.Command {
 	var (
 		t         trial
 		operation string
+		outside   outsideFlags
+		action    string
 	)
 	c := &cobra.Command{
 		Use: "explain [COMMAND]", Short: "Say how an operation would be decided, and why; nothing is done", Args: cobra.MaximumNArgs(1),
@@ -124,22 +126,32 @@ func policyExplain(i *invocation) *cobra.Command {
 	}
 	t.flags(c)
 	c.Flags().StringVar(&operation, "operation", "", "an operation of the protocol, as JSON")
+	c.Flags().StringVar(&action, "action", "", "an action that is done outside, as email.send")
+	c.Flags().StringVar(&outside.target, "target", "", "of the action: the host or recipient")
+	c.Flags().StringVar(&outside.zone, "zone", "", "of the action: the posture of who acts")
+	c.Flags().StringVar(&outside.request, "request", "", "of the action: what is done, in full, as a JSON object")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		q, err := t.request()
 		if err != nil {
 			return err
 		}
 		switch {
-		case operation != "" && len(args) == 0:
+		case action != "" && operation == "" && len(args) == 0:
+			asks, err := outside.action([]string{action})
+			if err != nil {
+				return err
+			}
+			q.Action = &asks
+		case action == "" && operation != "" && len(args) == 0:
 			if q.Operation = json.RawMessage(operation); !json.Valid(q.Operation) {
 				return usage("--operation is not JSON")
 			}
-		case operation == "" && len(args) == 1:
+		case action == "" && operation == "" && len(args) == 1:
 			if q.Operation, err = json.Marshal(map[string]string{"type": "shell", "command": args[0]}); err != nil {
 				return err
 			}
 		default:
-			return usage("name a command, or an operation with --operation")
+			return usage("name a command, an operation with --operation, or an action with --action")
 		}
 		api, err := i.connect(cmd.Context())
 		if err != nil {

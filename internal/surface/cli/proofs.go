@@ -49,6 +49,9 @@ type AuditQuery struct {
 	First     uint64
 	Last      uint64
 	Against   []string
+
+	SnapshotBytes int64                        // how much of the snapshots of a workspace is read at most
+	Progress      func(files int, bytes int64) // is told how many snapshots were looked at, and how much of them was read
 }
 
 // PublicKey is the key of the checkpoints in the forms that tools read.

@@ -166,7 +166,10 @@ func TestEveryCommandAnswersInJSON(t *testing.T) {
 		var out, says bytes.Buffer
 		host := Host{
 			In: strings.NewReader(""), Out: &out, Err: &says, Getenv: func(string) string { return "" }, Clock: stepped{func() {}}, Version: "1",
-			Up: func(_ context.Context, _ Daemon, ready func(string)) error { ready("127.0.0.1:1"); return nil },
+			Up: func(_ context.Context, _ Daemon, ready func(string, bool)) error {
+				ready("127.0.0.1:1", false)
+				return nil
+			},
 			Doctor: func(context.Context, Daemon) ([]space.Report, error) {
 				return []space.Report{{Tier: "namespace", OK: true}}, nil
 			},

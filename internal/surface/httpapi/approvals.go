@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"agentbox/internal/domain/event"
@@ -49,7 +50,7 @@ type ApprovalPath struct {
 }
 
 func (s *Server) registerApprovals() {
-	wire.Handle(s.Server, wire.Operation{ID: "list-approvals", Needs: wire.Shows("approval", "run_id", "space_id"), Method: http.MethodGet, Path: "/v1/approvals", Tag: "approvals", Summary: "List approvals, the newest first"}, s.listApprovals)
+	wire.Handle(s.Server, wire.Operation{ID: "list-approvals", Needs: wire.Shows("approval", "run_id", "space_id", "room_id"), Method: http.MethodGet, Path: "/v1/approvals", Tag: "approvals", Summary: "List approvals, the newest first"}, s.listApprovals)
 	wire.Handle(s.Server, wire.Operation{
 		ID: "get-approval", Needs: wire.Shows("approval", "approval_id"), Method: http.MethodGet, Path: "/v1/approvals/{approval_id}", Tag: "approvals", Summary: "Show an approval",
 		Detail: "`question` is what the daemon wrote about the action: what, why and impact. `agent_words` are the agent's own.",
@@ -117,16 +118,20 @@ func (s *Server) listApprovals(ctx context.Context, c wire.Call, in *struct {
 	Status string `query:"status" enum:"pending,held,approved,denied,expired,withdrawn" doc:"Only approvals in this state"`
 	Run    string `query:"run_id" maxLength:"100"`
 	Space  string `query:"space_id" maxLength:"100"`
+	Room   string `query:"room_id" maxLength:"100" doc:"Only approvals of this room: its inbox, with status=pending"`
 	Page[id.Approval]
 }) (*struct{ Body approvalList }, error) {
 	found, err := s.services.Gate.Approvals(ctx, c.Caller.Workspace, gate.Filter{
-		Status: policy.ApprovalStatus(in.Status), Run: id.Run(in.Run), Space: id.Space(in.Space), After: in.Cursor.After, Limit: in.Limit + 1,
+		Status: policy.ApprovalStatus(in.Status), Run: id.Run(in.Run), Space: id.Space(in.Space), Room: id.Room(in.Room), After: in.Cursor.After, Limit: in.Limit + 1,
 	})
 	if err != nil {
 		return nil, err
 	}
 	out := approvalList{}
 	out.Approvals, out.Next = cut(found, in.Limit, func(a policy.Approval) string { return string(a.ID) })
+	out.Approvals = slices.DeleteFunc(out.Approvals, func(a policy.Approval) bool { // of a run or a space of another room
+		return in.Room != "" && string(a.Room) != in.Room
+	})
 	out.Approvals, err = visible(ctx, s, c, out.Approvals, func(x policy.Approval) label.Resource {
 		return label.Resource{Type: label.OfApproval, ID: string(x.ID)}
 	})

@@ -15,7 +15,9 @@ import (
 
 // OutsideAction is what somebody is about to do outside of Agentbox.
 type OutsideAction struct {
-	Action  string          `json:"action,omitempty" maxLength:"100" doc:"A name of the action registry, or external_write"`
+	Action  string          `json:"action,omitempty" maxLength:"100" doc:"A name of the action registry, of an action type that the workspace declared, or external_write"`
+	Text    string          `json:"question,omitempty" doc:"A plain question of at most 2,000 bytes, instead of an action: about the run, else the room, else the workspace"`
+	Space   id.Space        `json:"space_id,omitempty" maxLength:"100" doc:"Judge it under this space's policy, too, which has to permit it (allow.actions)"`
 	Room    id.Room         `json:"room_id,omitempty" maxLength:"100"`
 	Thread  id.Thread       `json:"thread_id,omitempty" maxLength:"100"`
 	Run     id.Run          `json:"run_id,omitempty" maxLength:"100"`
@@ -75,26 +77,42 @@ func (s *Server) registerArbiter() {
 		ID: "evaluate-policy", Needs: wire.DoesThere(policy.PolicyEvaluate), Method: http.MethodPost, Path: "/v1/policy/evaluate", Tag: "policies", Summary: "Ask whether something may be done outside of Agentbox",
 		Repeat: wire.RepeatRecalled,
 		Detail: "Ask right before it is done, each time. An answer that allows on the strength of an approval has used it up once, in the same step, and names the event that proves it: of a hundred " +
-			"that ask at once with one approval, one is allowed. Every other answer changes nothing; refusals are recorded. An action that is not in the registry is denied.",
+			"that ask at once with one approval, one is allowed. Every other answer changes nothing; refusals are recorded. An action that is neither in the registry nor declared by the workspace is denied.",
 	}, s.evaluate)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "request-approval", Needs: wire.DoesThere(policy.ApprovalRequest), Method: http.MethodPost, Path: "/v1/approvals", Tag: "approvals", Summary: "Ask a person about what is to be done outside of Agentbox", Status: http.StatusCreated,
+		ID: "request-approval", Needs: wire.DoesThere(policy.ApprovalRequest), Method: http.MethodPost, Path: "/v1/approvals", Tag: "approvals", Summary: "Ask a person: about what is to be done outside of Agentbox, or a plain question", Status: http.StatusCreated,
 		Repeat: wire.RepeatRecalled,
-		Detail: "`question` is what the daemon writes about it, in full; `title` and `context` stand in `agent_words`, apart. Once it is approved, POST /v1/policy/evaluate allows the same action and request.",
+		Detail: "`question` is what the daemon writes about it, in full; `title` and `context` stand in `agent_words`, apart. Once it is approved, POST /v1/policy/evaluate allows the same action and request. " +
+			"Without a target it is about the run, else the room, else the workspace; `question` alone asks about it in plain words.",
 	}, s.requestApproval)
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-actions", Needs: wire.Shows("policy"), Method: http.MethodGet, Path: "/v1/action-registry", Tag: "policies", Summary: "List the actions that there are, and how carefully each is treated",
-	}, func(context.Context, wire.Call, *struct{}) (*struct{ Body actionList }, error) {
-		return &struct{ Body actionList }{actionList{policy.Registry()}}, nil
+	}, func(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ Body actionList }, error) {
+		found, err := s.registry(ctx, c.Caller.Workspace)
+		return &struct{ Body actionList }{actionList{found}}, err
 	})
 }
 
 // question is what the arbiter is asked.
 func (a OutsideAction) question() outside.Question {
 	return outside.Question{
-		Action: a.Action, Room: a.Room, Thread: a.Thread, Run: a.Run, Step: a.Step, Token: a.Token, Zone: event.Zone(a.Zone), Request: a.Request,
+		Action: a.Action, Text: a.Text, Space: a.Space, Room: a.Room, Thread: a.Thread, Run: a.Run, Step: a.Step, Token: a.Token, Zone: event.Zone(a.Zone), Request: a.Request,
 		Target: a.Target, Method: a.Method, Tool: a.Tool, Principal: a.Principal, ActorType: a.ActorType, ActorID: a.ActorID,
 	}
+}
+
+// asked is what the arbiter is asked, with the identifier of its space where that is called by its name. A space that a label keeps from the caller is none to
+// ask about.
+func (s *Server) asked(ctx context.Context, c wire.Call, a OutsideAction) (outside.Question, error) {
+	q := a.question()
+	if q.Space == "" {
+		return q, nil
+	}
+	var err error
+	if q.Space, err = s.spaceNamed(ctx, c, q.Space); err != nil {
+		return q, err
+	}
+	return q, s.labelled(ctx, c, map[string]string{"space_id": string(q.Space)})
 }
 
 func (s *Server) evaluate(ctx context.Context, c wire.Call, in *struct{ Body evaluateRequest }) (*struct{ Body evaluation }, error) {
@@ -102,11 +120,13 @@ func (s *Server) evaluate(ctx context.Context, c wire.Call, in *struct{ Body eva
 		then, err := s.services.Outside.Recall(ctx, c.Caller.Workspace, c.Repeated)
 		return s.evaluated(then, err)
 	}
-	q := in.Body.question()
+	q, err := s.asked(ctx, c, in.Body.OutsideAction)
+	if err != nil {
+		return nil, err
+	}
 	if err := outside.Know(&q, in.Body.Context); err != nil {
 		return nil, err
 	}
-	var err error
 	if q.Token, err = s.under(ctx, c, q.Token); err != nil {
 		return nil, err
 	}
@@ -145,8 +165,10 @@ func (s *Server) requestApproval(ctx context.Context, c wire.Call, in *struct{ B
 		return &answer{"/v1/approvals/" + string(then.ID), then}, err
 	}
 	b := in.Body
-	q := b.question()
-	var err error
+	q, err := s.asked(ctx, c, b.OutsideAction)
+	if err != nil {
+		return nil, err
+	}
 	if q.Token, err = s.under(ctx, c, q.Token); err != nil {
 		return nil, err
 	}

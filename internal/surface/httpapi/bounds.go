@@ -12,6 +12,7 @@ import (
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/domain/token"
+	"agentbox/internal/domain/workspace"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/surface/httpapi/wire"
 )
@@ -46,6 +47,18 @@ func (s *Server) bound(ctx context.Context, c wire.Call, n wire.Needs, about map
 		}
 	}
 	return nil
+}
+
+// barred refuses an operation that the caller's kind or role rules out, before its body is read.
+func (s *Server) barred(ctx context.Context, c wire.Call, n wire.Needs, about map[string]string) error {
+	a := policy.Action{Type: n.Action, Workspace: c.Caller.Workspace, Principal: c.Caller.Principal, Token: c.Caller.Token}
+	if in, err := id.Parse[id.Space](about["space_id"]); err == nil {
+		a.Space = in
+	}
+	if n.Action == policy.WorkspaceCreate && c.Caller.Workspace != id.DefaultWorkspace {
+		return workspace.ErrNotHere
+	}
+	return s.services.Gate.Barred(ctx, c.Origin(), c.Caller, a, n.Least)
 }
 
 // engineCodes are what an engine is told where its capability token does not permit something.

@@ -6,6 +6,7 @@ var examples = map[string]string{
 	"quarantine-agent":     `{"reason":"it asks for keys"}`,
 	"unquarantine-agent":   `{"reason":"it was a misunderstanding"}`,
 	"request-approval":     `{"action":"email.send","title":"Send the report","target":"ada@example.com","request":{"subject":"Weather in March"}}`,
+	"put-action-type":      `{"description":"deploy a build to production","side_effect":"network","zone":"high_stakes","always_asks":true,"target_kinds":["host"]}`,
 	"withdraw-approval":    `{"reason":"the report is not needed any more"}`,
 	"set-space-policy":     `{"policy":"restrictive"}`,
 	"decide-approval":      `{"decision":"approve","reason":"these are build results"}`,

@@ -312,7 +312,7 @@ func plant(t *testing.T) *planted {
 	p.things = map[string][]string{
 		"room_id": {room}, "thread_id": {thread}, "message_id": {said}, "space_id": {space, fork}, "run_id": {work, got.Run.ID}, "step_id": {step}, "tool_call_id": {call}, "artifact_id": {artifact},
 		"approval_id": {asked.ID}, "incident_id": {incident}, "path": {"a.txt"}, "agent_id": {string(d.app.Owner)}, "principal_id": {string(d.app.Owner)}, "engine_id": {"svc_none"},
-		"workspace_id": {"ws_dev"},
+		"workspace_id": {"ws_dev"}, "action_type": {"deploy.production"},
 	}
 	all := d.recorded(t)
 	if len(all) > 200 {

@@ -20,6 +20,7 @@ import (
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/token"
 	"agentbox/internal/surface/httpapi/wire"
+	"agentbox/internal/testkit"
 )
 
 // endpoint is an operation of the API document, with what it says that it takes.
@@ -62,6 +63,7 @@ type matrix struct {
 	*daemon
 	samples map[string]sent
 	things  map[string]string // by the parameter of a path
+	excused map[string]bool   // the reasons of the table of rights that were needed
 }
 
 var claimToken = regexp.MustCompile(`clm_[A-Z2-7]+`)
@@ -97,10 +99,23 @@ func (m *matrix) try(t *testing.T, e endpoint, authorization string) (int, strin
 	return m.tryAs(t, e, http.Header{"Authorization": {authorization}})
 }
 
-// tryAs sends a request with a credential and returns the status, the code of a problem and the answer. It reads nothing of an event stream.
+// tryAs sends the request of an operation with a credential and returns the status, the code of a problem and the answer.
 func (m *matrix) tryAs(t *testing.T, e endpoint, as http.Header) (int, string, string) {
 	t.Helper()
 	path, s := m.request(t, e)
+	a := m.send(t, e, as, path, s)
+	return a.status, a.code, a.raw
+}
+
+// answered is what came of a request.
+type answered struct {
+	status    int
+	code, raw string
+}
+
+// send sends something to an operation with a credential. It reads nothing of an event stream.
+func (m *matrix) send(t *testing.T, e endpoint, as http.Header, path string, s sent) answered {
+	t.Helper()
 	body := s.body
 	if body == "" && (e.method == http.MethodPut || e.method == http.MethodPatch) {
 		body = `{"on":true}`
@@ -124,7 +139,7 @@ func (m *matrix) tryAs(t *testing.T, e endpoint, as http.Header) (int, string, s
 	}
 	defer resp.Body.Close()
 	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
-		return resp.StatusCode, "", ""
+		return answered{status: resp.StatusCode}
 	}
 	raw, err := io.ReadAll(resp.Body)
 	if err != nil {
@@ -136,18 +151,18 @@ func (m *matrix) tryAs(t *testing.T, e endpoint, as http.Header) (int, string, s
 			Code     string `json:"reason_code"`
 		}
 		if json.Unmarshal(raw, &judged) == nil && judged.Decision == "deny" && (strings.HasPrefix(judged.Code, "capability_") || judged.Code == policy.ReasonRoleTooLow) {
-			return http.StatusForbidden, judged.Code, string(raw) // a decision is an answer, and this one refuses
+			return answered{http.StatusForbidden, judged.Code, string(raw)} // a decision is an answer, and this one refuses
 		}
-		return resp.StatusCode, "", string(raw)
+		return answered{resp.StatusCode, "", string(raw)}
 	}
-	return resp.StatusCode, code(raw), string(raw)
+	return answered{resp.StatusCode, code(raw), string(raw)}
 }
 
 // populated makes something of everything.
 func populated(t *testing.T) *matrix {
 	t.Helper()
 	d := startDaemon(t, func(c *app.Config) {
-		c.Rates = wire.DefaultRates()
+		c.Rates, c.Light = wire.DefaultRates(), &testkit.Light{}
 		c.Rates.Spaces, c.Rates.Runs, c.Rates.Files, c.Rates.General, c.Rates.Failures = 10_000, 10_000, 10_000, 100_000, 100_000
 	})
 	d.populate(t)
@@ -182,6 +197,9 @@ func populated(t *testing.T) *matrix {
 	m.things["principal_id"] = m.things["agent_id"]
 	m.things["workspace_id"] = string(id.DefaultWorkspace)
 	m.things["engine_id"] = first("/v1/engines", "engines", "engine_id")
+	m.things["action_type"] = "deploy.production"
+	m.samples["put-action-type"] = sent{path: "/v1/action-types/deploy.production", body: `{"description":"deploy","side_effect":"network"}`}
+	m.must(t, "PUT", m.samples["put-action-type"].path, m.samples["put-action-type"].body, "status")
 	m.things["standing_id"] = "stand_01M7YNAYM0SMK245AEDNVB5CNW"
 	m.things["node_id"] = "node_01M7YNAYM0SMK245AEDNVB5CNW"
 	m.things["key_id"] = "key_01M7YNAYM0SMK245AEDNVB5CNW"

@@ -83,7 +83,7 @@ func New(c wire.Config, services Services, version string) *Server {
 		return found[len(found)-1].Seq, nil
 	}
 	s := &Server{services: services, version: version, importing: make(chan struct{}, 1)}
-	c.Bound, c.Labels, c.Resolve = s.bound, s.labelled, s.resolve
+	c.Bound, c.Barred, c.Labels, c.Resolve = s.bound, s.barred, s.labelled, s.resolve
 	c.Narrow = func(ctx context.Context, who principal.Caller, t id.Token) (principal.Caller, error) {
 		return services.Gate.ActsFor(ctx, who, "", t)
 	}
@@ -111,6 +111,7 @@ func New(c wire.Config, services Services, version string) *Server {
 	s.registerApprovals()
 	s.registerPolicies()
 	s.registerArbiter()
+	s.registerActionTypes()
 	s.registerIncidents()
 	s.registerLabels()
 	s.registerEvents()

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
 )
 
 // Page are the parameters of a list whose entries go by a T.
@@ -38,6 +39,10 @@ func (c *Cursor[T]) UnmarshalText(text []byte) error {
 		}
 	case logPlace:
 		if _, err := strconv.ParseUint(sent, 10, 63); err != nil {
+			return errNoCursor
+		}
+	case actionTypeKey:
+		if policy.Declarable(sent) != nil {
 			return errNoCursor
 		}
 	default:

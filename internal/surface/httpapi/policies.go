@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -31,7 +32,8 @@ type validateRequest struct {
 type explainRequest struct {
 	PolicyChoice
 	Space     id.Space        `json:"space_id,omitempty" doc:"Decide under this space's policy instead"`
-	Operation json.RawMessage `json:"operation" doc:"An operation of protocol 1.0"`
+	Operation json.RawMessage `json:"operation,omitempty" doc:"An operation of protocol 1.0"`
+	Action    *OutsideAction  `json:"action,omitempty" doc:"What is done outside, instead of an operation. Under a policy or a space that is named it is judged as in such a space"`
 }
 
 type validated struct {
@@ -120,7 +122,11 @@ func (s *Server) validate(ctx context.Context, c wire.Call, in *struct{ Body val
 	if err != nil {
 		return nil, err
 	}
-	out := validated{Valid: true, Bundle: b, Warnings: s.services.Gate.Warnings(b)}
+	warnings, err := s.services.Gate.Warnings(ctx, c.Caller.Workspace, b)
+	if err != nil {
+		return nil, err
+	}
+	out := validated{Valid: true, Bundle: b, Warnings: warnings}
 	if in.Body.Operation != nil {
 		e, err := s.preview(ctx, c, space.Space{Workspace: c.Caller.Workspace}, b, in.Body.Operation)
 		if err != nil {
@@ -134,6 +140,9 @@ func (s *Server) validate(ctx context.Context, c wire.Call, in *struct{ Body val
 
 func (s *Server) explain(ctx context.Context, c wire.Call, in *struct{ Body explainRequest }) (*struct{ Body policy.Explanation }, error) {
 	choice := in.Body.PolicyChoice
+	if (in.Body.Operation == nil) == (in.Body.Action == nil) {
+		return nil, fault.New(fault.Invalid, "missing_field", "name an operation, or an action that is done outside")
+	}
 	sp := space.Space{Workspace: c.Caller.Workspace}
 	var b policy.Bundle
 	var err error
@@ -157,9 +166,35 @@ func (s *Server) explain(ctx context.Context, c wire.Call, in *struct{ Body expl
 	if err != nil {
 		return nil, err
 	}
-	e, err := s.preview(ctx, c, sp, b, in.Body.Operation)
-	e.Warnings = s.services.Gate.Warnings(b)
+	var e policy.Explanation
+	if in.Body.Action == nil {
+		e, err = s.preview(ctx, c, sp, b, in.Body.Operation)
+	} else {
+		e, err = s.previewOutside(ctx, c, in.Body, sp.ID, &b)
+	}
+	if err != nil {
+		return nil, err
+	}
+	e.Warnings, err = s.services.Gate.Warnings(ctx, c.Caller.Workspace, b)
 	return &struct{ Body policy.Explanation }{e}, err
+}
+
+// previewOutside explains what would be decided about an action outside: as in the space of that policy, where one is named.
+func (s *Server) previewOutside(ctx context.Context, c wire.Call, in explainRequest, sp id.Space, b *policy.Bundle) (policy.Explanation, error) {
+	asks := *in.Action
+	asks.Space = cmp.Or(sp, asks.Space)
+	q, err := s.asked(ctx, c, asks)
+	if err != nil {
+		return policy.Explanation{}, err
+	}
+	action, err := s.services.Arbiter.Preview(ctx, c.Caller, q)
+	if err != nil {
+		return policy.Explanation{}, err
+	}
+	if p := in.PolicyChoice; sp == "" && p.Policy == "" && p.Overrides == nil && p.YAML == "" && p.Cedar == "" {
+		b = nil
+	}
+	return s.services.Gate.Explain(ctx, action, b)
 }
 
 // preview explains what would be decided if the caller's agent sent the operation.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // readonlyError is what assigning to a constant is; the caller decides how far it reaches.
@@ -63,6 +64,9 @@ func (sh *shell) convert(v *variable, old, val string, add bool) string {
 		val = strings.ToLower(val)
 	case v.upper:
 		val = strings.ToUpper(val)
+	case v.capital:
+		_, size := utf8.DecodeRuneInString(val)
+		val = strings.ToUpper(val[:size]) + strings.ToLower(val[size:])
 	}
 	if add {
 		return old + val

@@ -15,6 +15,9 @@ type builtin func(sh *shell, args []string) int
 
 // builtin returns a command of the shell itself, nil for what is none.
 func (sh *shell) builtin(name string) builtin {
+	if sh.disabled[name] {
+		return nil
+	}
 	switch name {
 	case "echo":
 		return biEcho

@@ -114,7 +114,7 @@ func (sh *shell) declare(args []string, items []declared) int {
 	on, off := map[byte]bool{}, map[byte]bool{}
 	for _, a := range args[1:] {
 		for _, c := range []byte(a[1:]) {
-			known := "aAfFgiIlnprtux"
+			known := "aAcfFgiIlnprtux"
 			switch name {
 			case "export":
 				known = "fnp"
@@ -238,10 +238,14 @@ func (sh *shell) declareOne(by string, on, off map[byte]bool, d declared) bool {
 		v.integer = on['i']
 	}
 	if on['l'] {
-		v.lower, v.upper = true, false
+		v.lower, v.upper, v.capital = true, false, false
 	}
 	if on['u'] {
-		v.upper, v.lower = true, false
+		v.upper, v.lower, v.capital = true, false, false
+	}
+	if on['c'] || off['c'] {
+		v.capital = on['c']
+		v.lower, v.upper = v.lower && !on['c'], v.upper && !on['c']
 	}
 	if off['l'] {
 		v.lower = false

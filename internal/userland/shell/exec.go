@@ -115,7 +115,7 @@ func (sh *shell) lineOf(n syntax.Node) { sh.line = int(n.Pos().Line()) + sh.sour
 
 // ran notes the status of a single command for PIPESTATUS, and does what its failing brings about.
 func (sh *shell) ran() {
-	sh.pipes, sh.single = nil, sh.status
+	sh.pipes, sh.single, sh.ranAny = nil, sh.status, true
 	sh.failed()
 }
 
@@ -310,7 +310,7 @@ func (sh *shell) letText(x syntax.ArithmExpr) string {
 
 func (sh *shell) arithmCommand(name, expr string) int {
 	if sh.on[optXtrace] && name == "((" {
-		sh.trace("(( " + strings.TrimSpace(expr) + " ))")
+		sh.trace("(( " + expr + " ))")
 	}
 	n, err := sh.tryArith(expr)
 	if err != nil {

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,7 +68,7 @@ func biUlimit(sh *shell, args []string) int {
 	return sh.stdout("ulimit", b.String())
 }
 
-// lower sets a limit that is not above the hard one. The bounds of the execution hold besides: none is raised, and a lower one is only told.
+// lower sets a limit that is not above the hard one. The bounds of the execution hold besides: none is raised. A lower one is only told.
 func (sh *shell) lower(letter byte, text, now, set string, soft, hard bool) int {
 	n, err := strconv.ParseInt(set, 10, 64)
 	if set != "unlimited" && (err != nil || n < 0) {
@@ -133,25 +134,37 @@ func biCaller(sh *shell, args []string) int {
 }
 
 func biEnable(sh *shell, args []string) int {
-	if len(args) == 1 {
-		var b strings.Builder
-		for _, n := range builtinNames() {
-			b.WriteString("enable " + n + "\n")
-		}
-		return sh.stdout("enable", b.String())
-	}
+	off, names, status := false, 0, 0
 	for _, a := range args[1:] {
 		if strings.HasPrefix(a, "-") {
-			if a == "-n" {
-				sh.unsupported("enable -n")
-				return 1
-			}
+			off = off || strings.Contains(a, "n")
 			continue
 		}
-		if sh.builtin(a) == nil {
+		names++
+		if !slices.Contains(builtinNames(), a) {
 			sh.complain("enable", "%s: not a shell builtin", a)
-			return 1
+			status = 1
+			continue
+		}
+		sh.disabled = maps.Clone(sh.disabled)
+		if delete(sh.disabled, a); off {
+			if sh.disabled == nil {
+				sh.disabled = map[string]bool{}
+			}
+			sh.disabled[a] = true
 		}
 	}
-	return 0
+	if names > 0 {
+		return status
+	}
+	var b strings.Builder
+	for _, n := range builtinNames() {
+		switch {
+		case sh.disabled[n] && (off || slices.Contains(args, "-a")):
+			b.WriteString("enable -n " + n + "\n")
+		case !sh.disabled[n] && !off:
+			b.WriteString("enable " + n + "\n")
+		}
+	}
+	return sh.stdout("enable", b.String())
 }

@@ -45,6 +45,7 @@ func (sh *shell) parse(code string) (stmts []*syntax.Stmt, read string, err erro
 	if len(sh.aliases) > 0 && sh.shopts["expand_aliases"] {
 		code, sh.aliasLines = sh.expandAliases(code)
 	}
+	code = sh.endComments(code)
 	for range maxMends {
 		stmts = stmts[:0]
 		err = nil
@@ -66,6 +67,51 @@ func (sh *shell) parse(code string) (stmts []*syntax.Stmt, read string, err erro
 		code = fixed
 	}
 	return stmts, code, err
+}
+
+// longComment is a line that may be a comment and that ends with a backslash.
+var longComment = regexp.MustCompile(`(?m)(^|[\s;&|()])#.*\\$`)
+
+// endComments takes the backslashes from the ends of comments. In bash a comment ends with its line; the parser goes on in the next one.
+func (sh *shell) endComments(code string) string {
+	for at := 0; ; {
+		m := longComment.FindStringSubmatchIndex(code[at:])
+		if m == nil {
+			return code
+		}
+		hash, end := at+m[3], at+m[1]
+		sh.charge(len(code))
+		if sh.isComment(code, hash) {
+			code = code[:end-1] + " " + code[end:]
+		}
+		at = end
+	}
+}
+
+// isComment reports whether the parser takes what begins at an offset for a comment. What it refuses before that offset, it does not know. The command that is put behind
+// the text is there for a comment at its end, which belongs to the next command.
+func (sh *shell) isComment(code string, at int) bool {
+	found := false
+	look := func(list []syntax.Comment) {
+		for _, c := range list {
+			found = found || int(c.Hash.Offset()) == at
+		}
+	}
+	parser := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true))
+	for s, err := range parser.StmtsSeq(&shallow{sh, strings.NewReader(code + "\n:\n")}) {
+		if s == nil || err != nil {
+			continue
+		}
+		if int(s.Pos().Offset()) <= at || len(s.Comments) > 0 {
+			syntax.Walk(s, func(n syntax.Node) bool {
+				if c, ok := n.(*syntax.Comment); ok {
+					look([]syntax.Comment{*c})
+				}
+				return !found
+			})
+		}
+	}
+	return found
 }
 
 var nearToken = regexp.MustCompile("^`(.+?)` (?:can only|must|is not)")

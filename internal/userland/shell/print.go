@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -117,6 +118,9 @@ func (p *printer) redirect(rd *syntax.Redirect) {
 		if rd.N == nil && (word == "-" || strings.Trim(word, "0123456789") == "") {
 			p.write(map[bool]string{true: "0", false: "1"}[rd.Op == syntax.DplIn])
 		}
+		if word == "-" {
+			op = ">&"
+		}
 		p.write(op, word)
 	default:
 		p.write(op, " ", word)
@@ -129,9 +133,35 @@ func (p *printer) words(list []*syntax.Word) string {
 		if i > 0 {
 			b.WriteByte(' ')
 		}
-		b.WriteString(p.text(w))
+		b.WriteString(p.word(w))
 	}
 	return b.String()
+}
+
+// word returns a word as it was written, but for $'...', which bash resolves when it reads it.
+func (p *printer) word(w *syntax.Word) string {
+	if !slices.ContainsFunc(w.Parts, isANSI) {
+		return p.text(w)
+	}
+	var b strings.Builder
+	for _, part := range w.Parts {
+		if isANSI(part) {
+			b.WriteString(quoteSingle(ansiText(part.(*syntax.SglQuoted))))
+		} else {
+			b.WriteString(p.text(part))
+		}
+	}
+	return b.String()
+}
+
+func isANSI(part syntax.WordPart) bool {
+	q, ok := part.(*syntax.SglQuoted)
+	return ok && q.Dollar
+}
+
+func ansiText(q *syntax.SglQuoted) string {
+	text, _ := unescape(q.Value, '$')
+	return text
 }
 
 func (p *printer) command(c syntax.Command) {
@@ -172,7 +202,7 @@ func (p *printer) command(c syntax.Command) {
 	case *syntax.FuncDecl:
 		p.function(c)
 	case *syntax.ArithmCmd:
-		p.write("(( ", strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(p.text(c), "(("), "))")), " ))")
+		p.write(p.text(c))
 	case *syntax.TestClause:
 		text := p.condition(c.X)
 		if _, word := c.X.(*syntax.Word); word {
@@ -191,7 +221,7 @@ func (p *printer) command(c syntax.Command) {
 		p.write("coproc ")
 		if c.Name != nil {
 			p.write(p.text(c.Name), " ")
-		} else {
+		} else if _, simple := c.Stmt.Cmd.(*syntax.CallExpr); !simple {
 			p.write("COPROC ")
 		}
 		p.stmt(c.Stmt)
@@ -202,15 +232,16 @@ func (p *printer) command(c syntax.Command) {
 
 func (p *printer) binary(c *syntax.BinaryCmd) {
 	p.stmt(c.X)
-	switch c.Op {
-	case syntax.PipeAll:
-		p.write(" 2>&1 | ")
-	default:
-		p.write(" ", c.Op.String(), " ")
+	op := " " + c.Op.String()
+	if c.Op == syntax.PipeAll {
+		op = " 2>&1 |"
 	}
+	p.write(op)
 	if len(p.documents) > 0 {
 		p.flush()
+		p.write(" ")
 	}
+	p.write(" ")
 	p.stmt(c.Y)
 }
 

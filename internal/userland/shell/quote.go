@@ -121,10 +121,10 @@ func quoteTrace(s string) string {
 	switch {
 	case s == "":
 		return "''"
-	case hasControl(strings.ReplaceAll(s, "\n", "")):
-		return quoteANSI(s)
-	case strings.ContainsAny(s, "\n '\"\\|&;()<>!{}*[]?^$`,") || s[0] == '#' || s[0] == '~':
+	case strings.ContainsAny(s, "\n\t '\"\\|&;()<>!{}*[]?^$`,") || s[0] == '#' || s[0] == '~':
 		return quoteSingle(s)
+	case hasControl(s):
+		return quoteANSI(s)
 	}
 	return s
 }

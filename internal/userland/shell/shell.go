@@ -231,11 +231,13 @@ type shell struct {
 	ulimits    map[byte][2]int64 // what ulimit has lowered, soft and hard
 	dirs       []string          // the stack of pushd, without the current one
 	status     int
-	pipes      []int // PIPESTATUS of a pipeline; nil where a single command ran last
-	single     int   // PIPESTATUS of a single command
-	lastJob    int   // $!
-	lastProc   *proc // the process that was started last
-	setParams  bool  // set has changed the parameters
+	disabled   map[string]bool // builtins that enable has turned off; replaced, never written
+	pipes      []int           // PIPESTATUS of a pipeline; nil where a single command ran last
+	ranAny     bool            // a command has run
+	single     int             // PIPESTATUS of a single command
+	lastJob    int             // $!
+	lastProc   *proc           // the process that was started last
+	setParams  bool            // set has changed the parameters
 	jobs       []*proc
 	ended      map[int]int    // the statuses of jobs that were waited for
 	traps      map[int]string // by signal; 0 is EXIT and negative ones are bash's own

@@ -59,7 +59,7 @@ func (sh *shell) dynamic(name string) *variable {
 		v := &variable{kind: indexed, set: true}
 		switch name {
 		case "PIPESTATUS":
-			if sh.pipes == nil {
+			if sh.pipes == nil && sh.ranAny {
 				v.vals = []string{strconv.Itoa(sh.single)}
 			}
 			for _, p := range sh.pipes {

@@ -368,7 +368,7 @@ func (sh *shell) testExpr(x syntax.TestExpr) int {
 	case *syntax.Word:
 		s := sh.literal(x)
 		if sh.on[optXtrace] {
-			sh.trace("[[ -n " + quoteTrace(s) + " ]]")
+			sh.trace("[[ -n " + plainTrace(s) + " ]]")
 		}
 		return int(truth(s != ""))
 	case *syntax.ParenTest:
@@ -404,7 +404,7 @@ func (sh *shell) testExpr(x syntax.TestExpr) int {
 			s = sh.literal(w)
 		}
 		if sh.on[optXtrace] {
-			sh.trace("[[ " + x.Op.String() + " " + quoteTrace(s) + " ]]")
+			sh.trace("[[ " + x.Op.String() + " " + plainTrace(s) + " ]]")
 		}
 		r, _ := sh.conditions().unary(x.Op.String(), s)
 		return int(truth(r))
@@ -435,13 +435,15 @@ func (sh *shell) testBinary(x *syntax.BinaryTest, a, b *syntax.Word) int {
 	left := sh.literal(a)
 	show := func(right string) {
 		if sh.on[optXtrace] {
-			sh.trace("[[ " + quoteTrace(left) + " " + x.Op.String() + " " + right + " ]]")
+			sh.trace("[[ " + plainTrace(left) + " " + x.Op.String() + " " + plainTrace(right) + " ]]")
 		}
 	}
 	switch x.Op {
 	case syntax.TsMatch, syntax.TsMatchShort, syntax.TsNoMatch:
 		pat := sh.pattern(b)
-		show(pat)
+		if sh.on[optXtrace] {
+			show(sh.tracedPattern(b, pat))
+		}
 		hit := sh.match(pat, left, sh.shopts["nocasematch"])
 		return int(truth(hit == (x.Op != syntax.TsNoMatch)))
 	case syntax.TsReMatch:
@@ -450,7 +452,7 @@ func (sh *shell) testBinary(x *syntax.BinaryTest, a, b *syntax.Word) int {
 		return sh.matchRegexp(left, expr)
 	case syntax.TsEql, syntax.TsNeq, syntax.TsLeq, syntax.TsGeq, syntax.TsLss, syntax.TsGtr:
 		right := sh.literal(b)
-		show(quoteTrace(right))
+		show(right)
 		m, n := sh.evalArith(left), sh.evalArith(right)
 		hit := false
 		switch x.Op {
@@ -470,9 +472,45 @@ func (sh *shell) testBinary(x *syntax.BinaryTest, a, b *syntax.Word) int {
 		return int(truth(hit))
 	}
 	right := sh.literal(b)
-	show(quoteTrace(right))
+	show(right)
 	r, _ := sh.conditions().binary(left, x.Op.String(), right)
 	return int(truth(r))
+}
+
+// plainTrace is how set -x writes a word of [[.
+func plainTrace(s string) string {
+	if s == "" {
+		return "''"
+	}
+	return s
+}
+
+// tracedPattern is how set -x writes a pattern of [[: what is quoted has a backslash before each of its letters.
+func (sh *shell) tracedPattern(w *syntax.Word, pattern string) string {
+	var b strings.Builder
+	for _, p := range w.Parts {
+		switch p := p.(type) {
+		case *syntax.Lit:
+			b.WriteString(p.Value)
+		case *syntax.SglQuoted, *syntax.DblQuoted:
+			if q, ok := p.(*syntax.DblQuoted); ok {
+				for _, inner := range q.Parts {
+					switch inner.(type) {
+					case *syntax.Lit, *syntax.ParamExp:
+					default:
+						return pattern // it would be evaluated twice
+					}
+				}
+			}
+			for _, r := range sh.literal(&syntax.Word{Parts: []syntax.WordPart{p}}) {
+				b.WriteByte('\\')
+				b.WriteRune(r)
+			}
+		default:
+			return pattern
+		}
+	}
+	return b.String()
 }
 
 // matchRegexp is =~ : an extended regular expression, by linear time. BASH_REMATCH holds what the groups have matched.

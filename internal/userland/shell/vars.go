@@ -35,6 +35,7 @@ type variable struct {
 	integer  bool
 	lower    bool
 	upper    bool
+	capital  bool
 	ref      bool // str names another variable
 
 	str  string
@@ -504,7 +505,7 @@ func (v *variable) flags() string {
 	for _, f := range []struct {
 		on bool
 		c  string
-	}{{v.kind == indexed, "a"}, {v.kind == associative, "A"}, {v.integer, "i"}, {v.lower, "l"}, {v.ref, "n"}, {v.readonly, "r"}, {v.upper, "u"}, {v.exported, "x"}} {
+	}{{v.kind == indexed, "a"}, {v.kind == associative, "A"}, {v.capital, "c"}, {v.integer, "i"}, {v.lower, "l"}, {v.ref, "n"}, {v.readonly, "r"}, {v.upper, "u"}, {v.exported, "x"}} {
 		if f.on {
 			b += f.c
 		}

@@ -65,9 +65,18 @@ func (s *steps) Done() <-chan struct{} {
 	return nil
 }
 
-// jqOwn takes the place of what would ask the clock and the time zone of the machine, and of what jq answers where the library has an error.
+// jqOwn takes the place of what would ask the clock and the time zone of the machine, of what jq answers where the library has an error, and of what goes through an object
+// in the order of its keys.
 const jqOwn = `def now: _clock; def localtime: _localtime; def leaf_paths: paths(scalars); def strflocaltime($f): _strflocaltime($f);
 def ltrimstr($x): if type == "string" and ($x | type) == "string" and startswith($x) then .[($x | length):] end;
+def _each: if _unordered then .[keys_unsorted[]] else .[] end; def map(f): [_each | f]; def map_values(f): _each |= f;
+def recurse: def r: ., (_each? | r); r; def to_entries: [keys_unsorted[] as $k | {key: $k, value: .[$k]}];
+def from_entries: map({(.key // .Key // .name // .Name): if has("value") then .value else .Value end}) as $all | $all | add // {} | _ordered($all);
+def with_entries(f): to_entries | map(f) | from_entries;
+def walk(f): def w: if type == "array" then map(w) elif type == "object" then map_values(w) end | f; w;
+def paths: path(..) | select(. != []); def paths(f): path(.. | select(f)) | select(. != []);
+def tostream: path(def r: (_each? | r), .; r) as $p | getpath($p) | reduce path(_each?) as $q ([$p, .]; [$p + $q]);
+def INDEX(f): INDEX(_each; f);
 def rtrimstr($x): if type == "string" and ($x | type) == "string" and endswith($x) then .[:length - ($x | length)] end; .`
 
 // jqInput is where jq's values come from.
@@ -287,6 +296,7 @@ func jq(p *program.Process) int {
 	q.study(filter)
 	q.name = onlyName(query)
 	jqAdapted(query)
+	inOrder(query)
 	line := 1 + strings.Count(filter[:max(strings.Index(filter, "$__loc__"), 0)], "\n")
 	own, err := gojq.Parse(jqOwn)
 	if err != nil {
@@ -396,6 +406,9 @@ func (q *querier) options(in *jqInput, names []string) []gojq.CompilerOption {
 			}
 			return jqMessage(s, key)
 		}),
+		gojq.WithFunction("keys_unsorted", 0, 0, q.unsortedKeys),
+		gojq.WithFunction("_unordered", 0, 0, q.unordered),
+		gojq.WithFunction("_ordered", 1, 1, q.ordered),
 		gojq.WithFunction("_localtime", 0, 0, func(v any, _ []any) any { return localTime(p, v) }),
 		gojq.WithFunction("_strflocaltime", 1, 1, func(v any, args []any) any { return formatLocalTime(p, v, args[0]) }),
 		gojq.WithFunction("input_filename", 0, 0, func(any, []any) any {

@@ -80,6 +80,10 @@ func (q *querier) reverse(v any, _ []any) any {
 func (q *querier) set(_ any, args []any) any {
 	path, _ := args[0].([]any)
 	for _, p := range path {
+		if k, isText := p.(string); isText {
+			q.came(k)
+			continue
+		}
 		if n, ok := gojq.ToFloat64(p); ok && (n > 1024 || n != n) {
 			if _, isText := p.(string); !isText {
 				if n != n {

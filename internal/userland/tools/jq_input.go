@@ -263,15 +263,15 @@ func (r *jsonReader) object() (any, error) {
 			return nil, r.fail("Objects must consist of key:value pairs")
 		}
 		r.at++
-		v, err := r.value()
-		if err != nil {
-			return nil, err
-		}
 		if _, twice := m[k]; !twice {
 			keys = append(keys, k)
 			if _, known := r.q.rank[k]; !known {
 				r.q.rank[k] = len(r.q.rank)
 			}
+		}
+		v, err := r.value()
+		if err != nil {
+			return nil, err
 		}
 		m[k] = v
 		r.blanks()
@@ -284,6 +284,7 @@ func (r *jsonReader) object() (any, error) {
 		case '}':
 			r.at++
 			r.q.order[reflect.ValueOf(m).Pointer()] = keys
+			r.q.shape(keys)
 			r.q.keep = append(r.q.keep, m)
 			return m, nil
 		default:

@@ -43,6 +43,7 @@ func (m *jqModules) LoadModuleWithMeta(name string, meta map[string]any) (*gojq.
 	if err != nil {
 		return nil, err
 	}
+	inOrder(query)
 	query.FuncDefs = append(own.FuncDefs, query.FuncDefs...)
 	for _, i := range query.Imports {
 		if i.Meta == nil {

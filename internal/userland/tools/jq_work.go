@@ -6,7 +6,6 @@ import (
 	"math"
 	"math/big"
 	"reflect"
-	"slices"
 	"strings"
 	"unicode/utf8"
 	"unsafe"
@@ -184,6 +183,15 @@ func (q *querier) add(_ any, args []any) any {
 		if r, ok := r.(map[string]any); ok {
 			q.fits((len(l) + len(r)) * entryBytes)
 			q.p.Charge((len(l) + len(r)) * gasPerElement)
+			if len(r) == 1 {
+				for _, m := range []map[string]any{l, r} {
+					for k := range m {
+						if len(m) == 1 {
+							q.came(k)
+						}
+					}
+				}
+			}
 		}
 	}
 	return nil
@@ -333,6 +341,9 @@ func (q *querier) merged(list []any) any {
 					q.fits(len(all) * entryBytes)
 				}
 				all[k] = x
+				if len(m) == 1 {
+					q.came(k)
+				}
 			}
 		}
 		return all
@@ -514,10 +525,11 @@ func (q *querier) split(v any, args []any) any {
 
 // toJSON writes large values part by part.
 func (q *querier) toJSON(v any, _ []any) any {
-	if w := (work{q: q}); !q.large(v, &w) {
-		return nil
+	w := work{q: q}
+	if _, leaf := v.(string); q.large(v, &w) || !leaf {
+		return q.p.Text(q.json(nil, v))
 	}
-	return q.p.Text(q.json(nil, v))
+	return nil
 }
 
 func (q *querier) toString(v any, _ []any) any {
@@ -540,13 +552,8 @@ func (q *querier) json(b []byte, v any) []byte {
 		}
 		return append(b, ']')
 	case map[string]any:
-		keys := make([]string, 0, len(v))
-		for k := range v {
-			keys = append(keys, k)
-		}
-		slices.Sort(keys)
 		b = append(b, '{')
-		for i, k := range keys {
+		for i, k := range q.keys(v) {
 			if i > 0 {
 				b = append(b, ',')
 			}

@@ -84,11 +84,8 @@ func (r *run) zoneOffset(s []uint64) uint64 {
 	if r.p == nil { // the image, which is for every zone
 		return 0
 	}
-	if r.zone == nil {
-		r.zone = r.p.Zone()
-	}
 	r.p.Charge(10)
-	_, offset := time.Unix(int64(s[0]<<32|s[1]), 0).In(r.zone).Zone()
+	_, offset := time.Unix(int64(s[0]<<32|s[1]), 0).In(r.local()).Zone()
 	return uint64(uint32(offset))
 }
 

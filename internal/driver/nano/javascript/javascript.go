@@ -16,6 +16,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"agentbox/internal/domain/fault"
@@ -69,6 +70,8 @@ type Runtime struct {
 	known  map[string]value // of every instance
 	// exports are the names that each module of Node's exports.
 	exports map[string][]string
+	orders  collators
+	zones   func() (zoneTable, error) // read when a program first asks for one
 }
 
 // New compiles the interpreter and makes the image with which every run begins.
@@ -86,7 +89,7 @@ func New(ctx context.Context, o wasm.Options) (*Runtime, error) {
 
 // Open is New with a module that was metered before, and with what MarshalBinary has returned, where that is not empty and belongs to this build.
 func Open(ctx context.Context, o wasm.Options, prepared *wasm.Prepared, kept []byte) (_ *Runtime, err error) {
-	r := &Runtime{exports: map[string][]string{}}
+	r := &Runtime{exports: map[string][]string{}, zones: sync.OnceValues(readZones)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, r.Close(ctx))

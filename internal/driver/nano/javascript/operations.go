@@ -5,6 +5,7 @@ import (
 	"crypto/md5"
 	"crypto/sha1"
 	"crypto/sha256"
+	"crypto/sha3"
 	"crypto/sha512"
 	"encoding/base64"
 	"encoding/json"
@@ -97,6 +98,8 @@ var operations = map[string]operation{
 	"pack":     (*run).pack,
 	"unpack":   (*run).unpack,
 	"sum":      (*run).sum,
+	"cipher":   (*run).cipher, "gcm": (*run).gcm, "pbkdf2": (*run).pbkdf2, "scrypt": (*run).scrypt, "hkdf": (*run).hkdf,
+	"locale": (*run).locale, "collate": (*run).collate, "zones": (*run).zoneList, "zoneName": (*run).zoneName, "zoneOffset": (*run).zoneAhead, "zoneText": (*run).zoneText,
 }
 
 func str(s string, err error) (any, error) { return s, err }
@@ -236,7 +239,9 @@ func (r *run) unbase64(a *arguments) (any, error) {
 // hashes are those of node:crypto, by their names without dashes.
 var hashes = map[string]func() hash.Hash{
 	"md5": md5.New, "sha1": sha1.New, "sha224": sha256.New224, "sha256": sha256.New, "sha384": sha512.New384, "sha512": sha512.New,
-	"sha512256": sha512.New512_256,
+	"sha512256": sha512.New512_256, "sha512224": sha512.New512_224,
+	"sha3224": func() hash.Hash { return sha3.New224() }, "sha3256": func() hash.Hash { return sha3.New256() },
+	"sha3384": func() hash.Hash { return sha3.New384() }, "sha3512": func() hash.Hash { return sha3.New512() },
 }
 
 func hashOf(name string) (func() hash.Hash, error) {

@@ -22,8 +22,9 @@ type run struct {
 	vm      *guest
 	account *bound.Account
 
-	p       *program.Process // nil while the image is made
-	zone    *time.Location   // that the variable TZ says; nil until it is asked for
+	p       *program.Process          // nil while the image is made
+	zone    *time.Location            // that the variable TZ says; nil until it is asked for
+	zones   map[string]*time.Location // that the program named
 	files   map[int]*vfs.Handle
 	maps    map[string]*sourceMap // of what was transformed, by file
 	rejects []rejection

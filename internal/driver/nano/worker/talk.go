@@ -165,9 +165,9 @@ func (t *talk) lost(err error) (Outcome, error) {
 // end makes the changes, unless the execution was an attempt that lacked something.
 func (t *talk) end(outcome Outcome) (o Outcome, err error) {
 	o = outcome
-	if o.NotReady {
+	if o.NotReady != "" {
 		if !t.printed.drop() {
-			o.NotReady, o.Refused = false, "the interpreter is still being prepared; try again in a moment"
+			o.NotReady, o.Refused = "", "the interpreter is still being prepared; try again in a moment"
 		}
 		return o, nil
 	}

@@ -289,7 +289,7 @@ type Outcome struct {
 	Lacks    []space.Lack
 	Version  string          // of what executed it
 	Dropped  bool            // it was tentative and lacked something: nothing of it is left
-	NotReady bool            // it wanted an interpreter that is still being prepared: nothing of it is left
+	NotReady string          // the interpreter that it wanted and that is still being prepared: nothing of it is left
 	Displays []space.Display // told before the end
 	Refused  string          // why the command was not started, "" where it was
 	Crash    string          // what broke in a guest or in us, "" for nothing
@@ -321,7 +321,7 @@ func (o *Outcome) encode() []byte {
 		e.string(cut(l.Name))
 		e.string(cut(l.Detail))
 	}
-	e.bool(o.NotReady)
+	e.string(cut(o.NotReady))
 	e.string(cut(o.Refused))
 	e.string(cut(o.Crash))
 	return e.b
@@ -344,7 +344,7 @@ func decodeOutcome(b []byte) (Outcome, error) {
 	for range n {
 		o.Lacks = append(o.Lacks, space.Lack{Kind: cut(d.string()), Name: cut(d.string()), Detail: cut(d.string())})
 	}
-	o.NotReady = d.bool()
+	o.NotReady = cut(d.string())
 	o.Refused, o.Crash = cut(d.string()), cut(d.string())
 	return o, d.done()
 }

@@ -1,6 +1,7 @@
 package rules_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,11 +20,25 @@ func TestActionsOfTheShortForm(t *testing.T) {
 	if b, err := rules.FromYAML([]byte("deny: {actions: [file.delete]}")); err != nil || !strings.Contains(b.Cedar, `@id("actions.file.delete.refused")`) {
 		t.Errorf("got %v\n%s", err, b.Cedar)
 	}
+	b, err := rules.FromYAML([]byte("allow: {actions: [deploy.build, email.send]}\nask: {actions: [deploy.build, payment.execute]}\ndeny: {actions: [deploy.wipe]}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range []string{"deploy.build.allowed", "email.send.allowed", "deploy.build.ask", "payment.execute.ask", "deploy.wipe.refused"} {
+		if !strings.Contains(b.Cedar, `@id("actions.`+rule+`")`) {
+			t.Errorf("there is no rule %s:\n%s", rule, b.Cedar)
+		}
+	}
+	if got := rules.Named(b); !slices.Contains(got, "deploy.wipe") || !slices.Contains(got, "payment.execute") {
+		t.Errorf("got the actions %v", got)
+	}
 	for text, want := range map[string]string{
 		"allow: {actions: [space.create]}":     "line 1, column 19: space.create cannot be given to agents and services",
 		"allow: {delegated: [space.policy]}":   "space.policy cannot be given to agents and services",
 		"allow: {actions: [run.strat]}":        `"run.strat" is no action`,
-		"ask: {actions: [run.start]}":          "ask has no key \"actions\"",
+		"ask: {actions: [run.start]}":          "line 1, column 17: run.start is not asked about by its type",
+		"allow: {actions: [run.deploy]}":       `"run.deploy" is no action`,
+		"allow: {delegated: [deploy.build]}":   "deploy.build cannot be given to agents and services",
 		"deny: {delegated: [run.start]}":       "deny has no key \"delegated\"",
 		"deny: {actions: [\"run.start\\\"\"]}": "is no action",
 	} {

@@ -62,7 +62,7 @@ func entry(key, value string) error {
 			return fmt.Errorf("%q is not a domain: a host in small letters, *.host, or *", value)
 		}
 	case "actions", "delegated":
-		if _, ok := policy.KindOf(value); !ok {
+		if _, ok := policy.KindOf(value); !ok && policy.Declarable(value) != nil {
 			return fmt.Errorf("%q is no action; `agentbox policy actions` lists those outside, docs/RIGHTS.md all", value)
 		}
 	case "traits":
@@ -258,15 +258,23 @@ func (s Spec) tools(w *writer) {
 	}
 }
 
-// actions gives agents and services what they may do without a person, or with a token by which a person handed it on, and refuses actions to all.
+// actions gives agents and services what they may do without a person, or with a token by which a person handed it on. It permits in a space what is done
+// outside, asks about that, and refuses actions to all.
 func (s Spec) actions(w *writer) {
 	of := func(action string) string { return "principal, action == Action::" + quote(action) + ", resource" }
 	const noPerson = "(principal is Agent || principal is Service)"
 	for _, a := range unique(s.Allow.Actions) {
+		if policy.Outside(a) { // who may do it at all says the registry, or the declaration
+			w.rule("allow", "actions."+a+".allowed", "", text{"the policy permits " + a, ""}, of(a), "")
+			continue
+		}
 		w.rule("allow", "actions."+a+".allowed", "", text{"agents and services may " + a, ""}, of(a), noPerson)
 	}
 	for _, a := range unique(s.Allow.Delegated) {
 		w.rule("allow", "actions."+a+".delegated", "", text{"agents and services may " + a + " under a capability token that names it", ""}, of(a), noPerson+" && context.delegated")
+	}
+	for _, a := range unique(s.Ask.Actions) {
+		w.rule("ask", "actions."+a+".ask", "", text{"the policy asks before " + a, ""}, of(a), "")
 	}
 	for _, a := range unique(s.Deny.Actions) {
 		w.rule("deny", "actions."+a+".refused", "", text{"the policy refuses " + a, ""}, of(a), "")

@@ -17,7 +17,7 @@ type Lists struct {
 	Tools    []string // names
 	Traits   []string // traits of commands
 
-	Actions   []string // types of actions; those that are allowed are some of policy.Givable, for agents and services
+	Actions   []string // types of actions: allowed are those outside and some of policy.Givable; asked about are those outside
 	Delegated []string // of allow only: some of policy.Givable, for agents and services under a capability token that names them
 }
 

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -17,6 +18,18 @@ func Warnings(b policy.Bundle) []string {
 		}
 	}
 	return said
+}
+
+// named finds the action types that a policy names.
+var named = regexp.MustCompile(`Action::"([^"\\]{1,200})"`)
+
+// Named returns the action types that a policy names, each once, at most 1,000 of them.
+func Named(b policy.Bundle) []string {
+	var found []string
+	for _, match := range named.FindAllStringSubmatch(b.Cedar, 1_000) {
+		found = append(found, match[1])
+	}
+	return unique(found)
 }
 
 // EnvironmentWarnings says which variables of a space's own environment change what every command in it means. The gate does not judge them again.

@@ -29,7 +29,7 @@ var keys = map[string][]string{
 	"limits": {"file_bytes", "command_ms"},
 	"files":  {"read", "write"},
 	"allow":  {"commands", "paths", "domains", "tools", "traits", "actions", "delegated"},
-	"ask":    {"commands", "paths", "domains", "tools", "traits"},
+	"ask":    {"commands", "paths", "domains", "tools", "traits", "actions"},
 	"deny":   {"commands", "paths", "domains", "tools", "traits", "actions"},
 
 	"withhold": {"paths", "except"},
@@ -181,7 +181,7 @@ func (s *Spec) read(root *yaml.Node) error {
 		case "allow":
 			return section(value, key, s.allow)
 		case "ask":
-			return section(value, key, s.Ask.read)
+			return section(value, key, s.ask)
 		case "deny":
 			return section(value, key, s.Deny.read)
 		}
@@ -246,14 +246,28 @@ func texts(key string, value *yaml.Node) ([]string, error) {
 	return list, nil
 }
 
-// allow reads what is allowed. An action that cannot be given to agents and services is refused here, so that no policy seems to give it.
+// allow reads what is allowed. An action that cannot be given is refused here, so that no policy seems to give it. What is done outside, of the workspace's own
+// types too, can be permitted in a space; of the rest only what can be given to agents and services.
 func (s *Spec) allow(key string, value *yaml.Node) error {
 	if err := s.Allow.read(key, value); err != nil || key != "actions" && key != "delegated" {
 		return err
 	}
 	for i, n := range value.Content {
-		if !slices.Contains(policy.Givable(), n.Value) {
+		if !slices.Contains(policy.Givable(), n.Value) && (key != "actions" || !policy.Outside(n.Value)) {
 			return refuse(value.Content[i], "%s cannot be given to agents and services; what can: %s", n.Value, strings.Join(policy.Givable(), ", "))
+		}
+	}
+	return nil
+}
+
+// ask reads what is asked about. Only what is done outside asks by its type.
+func (s *Spec) ask(key string, value *yaml.Node) error {
+	if err := s.Ask.read(key, value); err != nil || key != "actions" {
+		return err
+	}
+	for i, n := range value.Content {
+		if !policy.Outside(n.Value) {
+			return refuse(value.Content[i], "%s is not asked about by its type, for it is done inside; ask about commands, paths or traits, or refuse it in deny", n.Value)
 		}
 	}
 	return nil

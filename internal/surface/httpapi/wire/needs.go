@@ -57,13 +57,17 @@ func (n Needs) said() bool { return n.Own || (n.Action != "") != (n.Reads != "")
 // Bound refuses what the capability token of a caller does not permit. About are the parameters of the need that were sent.
 type Bound func(ctx context.Context, c Call, n Needs, about map[string]string) error
 
+// Barred refuses what the kind or the role of a caller rules out whatever the body says. About are the parameters of the need that were sent.
+type Barred func(ctx context.Context, c Call, n Needs, about map[string]string) error
+
 // Labels refuses what labels keep from a caller. About are the parameters of the need that were sent.
 type Labels func(ctx context.Context, c Call, about map[string]string) error
 
 var errNotForTokens = fault.New(fault.Denied, policy.ReasonScopeAction, "this operation is not open to whoever acts under a capability token").
 	With("Act without one.")
 
-// bound asks the capability token of a caller about an operation, and the labels of what it names.
+// bound asks the capability token of a caller about an operation, the labels of what it names, and then the caller's role. All of it comes before
+// the body is read.
 func (s *Server) bound(r *http.Request, c Call) error {
 	n := c.route.needs
 	if n.Own {
@@ -77,10 +81,15 @@ func (s *Server) bound(r *http.Request, c Call) error {
 			return err
 		}
 	}
-	if n.Unlabelled || len(n.Of) == 0 || s.Labels == nil {
+	if !n.Unlabelled && len(n.Of) > 0 && s.Labels != nil {
+		if err := s.Labels(r.Context(), c, about(r, c.route)); err != nil {
+			return err
+		}
+	}
+	if n.Action == "" || s.Barred == nil {
 		return nil
 	}
-	return s.Labels(r.Context(), c, about(r, c.route))
+	return s.Barred(r.Context(), c, n, about(r, c.route))
 }
 
 // about returns the parameters of a route's need that were sent.

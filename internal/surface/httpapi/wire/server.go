@@ -39,6 +39,7 @@ type Config struct {
 	AuthenticateEngine AuthenticateEngine // needed where an operation is open to engines
 	Narrow             Narrow             // needed where callers name capability tokens
 	Bound              Bound              // needed where callers act under capability tokens
+	Barred             Barred             // judges roles before bodies are read; nil where only services judge them
 	Labels             Labels             // needed where labels hold
 	Resolve            Resolve            // says which thing a name names; nil where only identifiers are taken
 	Recall             Recall             // needed where an operation is RepeatRecalled

@@ -20,24 +20,26 @@ import (
 type Visit func(dir *Folder, rel, name string, st Stat) error
 
 // Walk visits what lies below the folder rel in the order of the paths, byte by byte, down to depth folders, looking at no more than the
-// first limit names of each folder. It holds one folder open at a time and no more than limit names of each in memory. A folder that is
-// gone or changed when its turn comes is passed over, except the first.
+// first limit names of each folder. It holds the folders open that it is in, and no more than limit names of each in memory. It opens a
+// folder by its name in the one around it, so that its cost grows with the entries and not with their depth. A folder that is gone or changed
+// when its turn comes is passed over, except the first.
 func Walk(ctx context.Context, root *Folder, rel string, depth, limit int, see Visit) error {
-	return walk(ctx, root, rel, depth, limit, false, see)
+	return walk(ctx, root, rel, rel, depth, limit, false, see)
 }
 
 // WalkAll visits what Walk does, in a tree that nobody changes meanwhile, and leaves nothing out: a folder nested deeper than depth, one with
 // more than limit names, and anything that cannot be looked at is an error. A caller that looks for what must not stay needs that.
 func WalkAll(ctx context.Context, root *Folder, rel string, depth, limit int, see Visit) error {
-	return walk(ctx, root, rel, depth, limit, true, see)
+	return walk(ctx, root, rel, rel, depth, limit, true, see)
 }
 
-func walk(ctx context.Context, root *Folder, rel string, depth, limit int, all bool, see Visit) error {
+// walk goes through the folder name in another one; rel is its path from the walk's root.
+func walk(ctx context.Context, in *Folder, name, rel string, depth, limit int, all bool, see Visit) error {
 	if depth <= 0 {
 		return fault.New(fault.Exhausted, space.ErrTreeTooDeep.Code,
 			"folders are nested too deep to look at all of them, below %.100s", strconv.QuoteToASCII(rel))
 	}
-	dir, err := Dir(root, rel)
+	dir, err := Dir(in, name)
 	if err != nil {
 		return err
 	}
@@ -81,7 +83,7 @@ func walk(ctx context.Context, root *Folder, rel string, depth, limit int, all b
 			}
 			continue
 		}
-		if err := walk(ctx, root, path, depth-1, limit, all, see); err != nil && (all || !Vanished(err)) {
+		if err := walk(ctx, dir, t.name, path, depth-1, limit, all, see); err != nil && (all || !Vanished(err)) {
 			return err
 		}
 	}

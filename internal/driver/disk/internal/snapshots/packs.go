@@ -71,6 +71,7 @@ func (at place) takes() int64 {
 type packs struct {
 	dir     string
 	keys    vault.Keys
+	looks   bool   // nothing may be changed
 	last    uint64 // number of the newest
 	all     []*pack
 	objects map[event.Digest]place
@@ -78,9 +79,9 @@ type packs struct {
 	blind   error // why it cannot be told what is needed
 }
 
-// openPacks reads what is in the packs of a folder.
-func openPacks(ctx context.Context, dir string, keys vault.Keys) (*packs, error) {
-	p := &packs{dir: dir, keys: keys, objects: map[event.Digest]place{}}
+// openPacks reads what is in the packs of a folder. With looks it changes nothing there.
+func openPacks(ctx context.Context, dir string, keys vault.Keys, looks bool) (*packs, error) {
+	p := &packs{dir: dir, keys: keys, looks: looks, objects: map[event.Digest]place{}}
 	names, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
@@ -163,7 +164,7 @@ func (p *packs) load(ctx context.Context, k *pack) error {
 		p.objects[digest] = found
 		at += found.takes()
 	}
-	if at < info.Size() {
+	if at < info.Size() && !p.looks {
 		if err := file.Truncate(at); err != nil {
 			return err
 		}
@@ -193,7 +194,15 @@ func (p *packs) open(k *pack) (*os.File, error) {
 	if k.file != nil {
 		return k.file, nil
 	}
-	file, err := os.OpenFile(p.path(k), os.O_RDWR|beneath.NoFollow, 0)
+	flags := os.O_RDWR
+	if p.looks {
+		flags = os.O_RDONLY
+	}
+	file, err := os.OpenFile(p.path(k), flags|beneath.NoFollow, 0)
+	if p.looks && k.fresh && errors.Is(err, os.ErrNotExist) { // a daemon has made it durable meanwhile
+		k.fresh = false
+		file, err = os.OpenFile(p.path(k), flags|beneath.NoFollow, 0)
+	}
 	if err == nil {
 		k.file = file
 	}

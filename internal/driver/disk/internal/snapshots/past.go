@@ -156,7 +156,7 @@ func (p *Past) load(ctx context.Context) error {
 	if err := os.Mkdir(p.folders.Kept, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return refusal(err)
 	}
-	packs, err := openPacks(ctx, p.folders.Kept, p.keys)
+	packs, err := openPacks(ctx, p.folders.Kept, p.keys, false)
 	if err != nil {
 		return refusal(err)
 	}

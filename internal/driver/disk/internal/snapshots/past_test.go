@@ -45,7 +45,7 @@ func keys() vault.Keys {
 // plainPacks turns the packs of a folder into those of an earlier version.
 func (h *home) plainPacks() {
 	h.t.Helper()
-	p, err := openPacks(h.t.Context(), h.where.Kept, keys())
+	p, err := openPacks(h.t.Context(), h.where.Kept, keys(), false)
 	h.must(err)
 	var raw []byte
 	for d, at := range p.objects {
@@ -137,8 +137,23 @@ func TestForgottenContentDoesNotComeBack(t *testing.T) {
 
 func newChance(seed byte) chance { return chance{rand.NewChaCha8([32]byte{seed})} }
 
-func newHome(t *testing.T, disk int64) *home {
-	dir := t.TempDir()
+func newHome(t *testing.T, disk int64) *home { return newHomeIn(t, t.TempDir(), disk) }
+
+// newQuickHome is newHome in memory, where the host has such a file system, for hundreds of snapshots whose durability is not in question.
+func newQuickHome(t *testing.T, disk int64) *home {
+	dir, err := os.MkdirTemp("/dev/shm", "agentbox-test-")
+	if err != nil {
+		return newHome(t, disk)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return newHomeIn(t, dir, disk)
+}
+
+func newHomeIn(t *testing.T, dir string, disk int64) *home {
 	h := &home{t: t, where: Folders{Files: filepath.Join(dir, "files"), Staging: filepath.Join(dir, "staging"), Kept: filepath.Join(dir, "snapshots")}}
 	h.must(os.Mkdir(h.where.Files, 0o755), os.Mkdir(h.where.Staging, 0o700))
 	h.Past = New(h.where, 0, disk, keys(), newChance(0))
@@ -306,13 +321,13 @@ func TestRewindToContentThatTheDiskLost(t *testing.T) {
 }
 
 func TestPackThatWasCutOff(t *testing.T) {
-	whole := newHome(t, 1<<30)
+	whole := newQuickHome(t, 1<<30)
 	old, _ := whole.two()
 	first := filepath.Join(whole.where.Kept, "00000001"+freshSuffix)
 	raw, err := os.ReadFile(first)
 	whole.must(err)
 	for size := 0; size <= len(raw); size += 7 {
-		h := newHome(t, 1<<30)
+		h := newQuickHome(t, 1<<30)
 		h.two()
 		h.must(os.Truncate(filepath.Join(h.where.Kept, "00000001"+freshSuffix), int64(size)))
 		h.again(1)
@@ -329,7 +344,7 @@ func TestPackThatWasCutOff(t *testing.T) {
 }
 
 func TestTheOldestGoAtTheBound(t *testing.T) {
-	h := newHome(t, 1<<30)
+	h := newQuickHome(t, 1<<30)
 	var all []space.Snapshot
 	for i := range MaxKept + 1 {
 		h.put("f", fmt.Sprint(i))
@@ -551,7 +566,7 @@ func FuzzPack(f *testing.F) {
 		if err := os.WriteFile(filepath.Join(dir, "00000002"+packSuffix), raw, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		p, err := openPacks(t.Context(), dir, keys())
+		p, err := openPacks(t.Context(), dir, keys(), false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -28,6 +28,10 @@
     error(Type, code, message) {
       const e = new Type(message);
       e.code = code;
+      // As with Node, the text of its stack names the code.
+      if (code.startsWith("ERR_") && code !== "ERR_FEATURE_UNAVAILABLE" && typeof e.stack === "string" && e.stack.startsWith(`${e.name}: `)) {
+        Object.defineProperty(e, "stack", { value: `${e.name} [${code}]${e.stack.slice(e.name.length)}`, writable: true, configurable: true });
+      }
       return e;
     },
     lacking(what, message) {
@@ -68,6 +72,9 @@
       [/^cannot (read|set) property 'Symbol\.iterator' of (null|undefined)$/, (_, __, v) => `${v} is not iterable`],
       [/^cannot read property '(.*)' of (null|undefined)$/s, (_, p, v) => `Cannot read properties of ${v} (reading '${p}')`],
       [/^cannot set property '(.*)' of (null|undefined)$/s, (_, p, v) => `Cannot set properties of ${v} (setting '${p}')`],
+      [/^'(.*)' is read-only$/s, (_, v, at) => (constant(v, at) ? "Assignment to constant variable." : `Cannot assign to read only property '${v}' of object '#<Object>'`)],
+      [/^empty array$/, () => "Reduce of empty array with no initial value"], [/^cannot convert BigInt to number$/, () => "Cannot mix BigInt and other types, use explicit conversions"],
+      [/^invalid 'in' operand$/, () => "Cannot use 'in' operator to search for a key in a value that is no object"],
       [/^cannot convert symbol to string$/, () => "Cannot convert a Symbol value to a string"],
       [/^circular reference$/, () => "Converting circular structure to JSON"],
       [/^object is not extensible$/, () => "Cannot add property, object is not extensible"],
@@ -75,17 +82,21 @@
       [/^not a function$/, (m, at) => named(m, at, "function")], [/^not a constructor$/, (m, at) => named(m, at, "constructor")],
     ],
     ReferenceError: [[/^(.*) is not initialized$/s, (_, v) => `Cannot access '${v}' before initialization`]],
-    RangeError: [[/^invalid array length$/, () => "Invalid array length"], [/^invalid repeat count$/, () => "Invalid count value"]],
+    SyntaxError: [
+      [/^unexpected token in expression: '(.+)'$/s, (_, t) => `Unexpected token '${t}'`], [/^unexpected token in expression: ''$/, () => "Unexpected end of input"], [/^unexpected token: '(.+)'$/s, (_, t) => `Unexpected token '${t}'`],
+      [/^invalid regular expression flags$/, () => "Invalid flags supplied to RegExp constructor"], [/^invalid BigInt literal$/, () => "Cannot convert the text to a BigInt"],
+    ],
+    RangeError: [[/^Date value is NaN$/, () => "Invalid time value"], [/^invalid number of digits$/, () => "toFixed() digits argument must be between 0 and 100"], [/^bad normalization form$/, () => "The normalization form should be one of NFC, NFD, NFKC, NFKD."], [/^invalid array length$/, () => "Invalid array length"], [/^invalid repeat count$/, () => "Invalid count value"]],
     URIError: [[/^(?!URI malformed)/, () => "URI malformed", true]],
   };
-  const kinds = new Map([TypeError, ReferenceError, RangeError, URIError].map((K) => [K.prototype, K.name]));
+  const kinds = new Map([TypeError, ReferenceError, RangeError, URIError, SyntaxError].map((K) => [K.prototype, K.name]));
   const asNode = (error, at) => {
     const own = Object.getOwnPropertyDescriptor(error, "message");
     if (typeof own?.value !== "string" || !own.writable || thrownBy(at)) return;
     for (const [form, say, whole] of worded[kinds.get(Object.getPrototypeOf(error))] ?? []) {
       const m = form.exec(own.value);
       if (!m) continue;
-      error.message = whole ? say() : m.length > 1 ? say(...m) : say(own.value, at);
+      error.message = whole ? say() : m.length > 1 ? say(...m, at) : say(own.value, at);
       return;
     }
   };
@@ -95,12 +106,22 @@
     const line = host.line(at[0], at[1]);
     return /^[\w$.]*Error\s*\(/.test(line.slice(at[2] - 1));
   };
+  // constant reports whether what was assigned to is a name, and not a property.
+  const constant = (name, at) => {
+    if (!at || at[0][0] !== "/") return false;
+    const plain = name.replace(/\$/g, "\\$&");
+    return /^[\w$]+$/.test(name) && new RegExp(`(^|[^.\\w$])${plain}\\s*([-+*/%&|^]|\\*\\*|<<|>>>?|&&|\\|\\||\\?\\?)?(=(?!=)|\\+\\+|--)|(\\+\\+|--)${plain}(?![\\w$.])`).test(host.line(at[0], at[1]));
+  };
   // named names what was called, as the program wrote it: the engine says where, not what.
   const named = (message, at, what) => {
     if (!at || at[0][0] !== "/") return message;
     const line = host.line(at[0], at[1]);
     const called = /^[\w$]+(?=\s*\()/.exec(line.slice(at[2] - 1));
-    if (!called) return message;
+    if (!called) {
+      // The engine may name the place of the bracket.
+      const before = /([\w$]+(?:\.[\w$]+)*)\s*$/.exec(line.slice(0, at[2] - 1));
+      return before && line[at[2] - 1] === "(" ? `${before[1]} is not a ${what}` : message;
+    }
     const chain = /(?:[\w$]+\.)*$/.exec(line.slice(0, at[2] - 1))[0];
     return `${chain}${called[0]} is not a ${/\bnew\s+$/.test(line.slice(0, at[2] - 1 - chain.length)) ? "constructor" : what}`;
   };
@@ -128,6 +149,15 @@
       this.parent = parent;
     }
   }
+  // modulePaths are the folders in which packages are looked for.
+  ab.modulePaths = (from) => {
+    const all = [];
+    for (let at = from; at[0] === "/"; at = dirname(at)) {
+      if (!at.endsWith("/node_modules")) all.push(at === "/" ? "/node_modules" : `${at}/node_modules`);
+      if (at === "/") break;
+    }
+    return all;
+  };
   const dirname = (p) => p.slice(0, Math.max(p.lastIndexOf("/"), 1)) || "/";
   const load = (file, parent, main) => {
     const known = modules.get(file);
@@ -135,6 +165,7 @@
     const m = new Module(main ? "." : file, parent);
     m.filename = file;
     m.path = dirname(file);
+    m.paths = ab.modulePaths(m.path);
     if (main) ab.mainModule = m;
     modules.set(file, m);
     try {
@@ -179,7 +210,11 @@
     meta.url = file[0] === "/" ? ab.builtin("url").pathToFileURL(file).href : file;
     meta.main = file === ab.process.argv[1];
     meta.resolve = (name) => {
-      const found = host.resolve(file, String(name));
+      let found;
+      try { found = host.resolve(file, String(name)); } catch (e) {
+        if (!/^(\.|\/|file:)/.test(String(name))) throw e;
+        return new URL(String(name), meta.url).href; // as Node, which does not look whether it is there
+      }
       return found[0] === "/" ? ab.builtin("url").pathToFileURL(found).href : found;
     };
   };
@@ -336,6 +371,7 @@
     return m ? [m[1], Number(m[2]), Number(m[3])] : null;
   };
   ab.fatal = (e) => {
+    ab.process.emit("uncaughtExceptionMonitor", e, "uncaughtException");
     if (ab.process.listenerCount("uncaughtException") > 0) {
       ab.process.emit("uncaughtException", e, "uncaughtException");
       return 0;

@@ -302,7 +302,7 @@
   const errorText = (ctx, e, keys) => {
     let stack = typeof e.stack === "string" && e.stack !== "" ? e.stack : `[${Error.prototype.toString.call(e)}]`;
     const head = ab.headline(e);
-    if (!stack.includes(head) && stack.startsWith("Error") && !stack.startsWith("[")) stack = stack.replace(/^\w*Error(: .*)?/, () => head);
+    if (!stack.includes(head) && !/^\w*Error \[[A-Z_0-9]+\]: /.test(stack) && stack.startsWith("Error") && !stack.startsWith("[")) stack = stack.replace(/^\w*Error(: .*)?/, () => head);
     else if (/^\s+at /.test(stack)) stack = `${head}\n${stack}`;
     const name = nameOf(e);
     if (name && e.name === "Error" && name !== "Error" && stack.startsWith("Error")) stack = `${name}${stack.slice(5)}`.replace(/^(\w+)/, name);

@@ -52,14 +52,15 @@
       if (list) this.#listeners.set(type, list.filter((l) => l.f !== f));
     }
     dispatchEvent(event) {
+      if (!(event instanceof Event)) throw ab.error(TypeError, "ERR_INVALID_ARG_TYPE", `The "event" argument must be an instance of Event. Received ${ab.received(event)}`);
       event.target = event.currentTarget = this;
-      const on = this[`on${event.type}`];
-      if (typeof on === "function") on.call(this, event);
       for (const l of [...(this.#listeners.get(event.type) ?? [])]) {
         if (l.once) this.removeEventListener(event.type, l.f);
         if (typeof l.f === "function") l.f.call(this, event); else l.f.handleEvent(event);
         if (event.stopped) break;
       }
+      const on = this[`on${event.type}`];
+      if (typeof on === "function" && !event.stopped) on.call(this, event);
       return !event.defaultPrevented;
     }
   }
@@ -528,7 +529,11 @@
     for (const k of Object.keys(v)) c[k] = clone(v[k], seen);
     return c;
   };
-  global("structuredClone", (v) => clone(v, new Map()));
+  global("structuredClone", (v, o) => {
+    const c = clone(v, new Map());
+    for (const b of o?.transfer ?? []) b.transfer?.();
+    return c;
+  });
 
   const performance = {
     now: () => host.now() - ab.began,

@@ -2,106 +2,7 @@
 (() => {
   const ab = __agentbox;
   const custom = Symbol.for("nodejs.util.inspect.custom");
-  const argument = (name, type, v) => ab.error(TypeError, "ERR_INVALID_ARG_TYPE", `The "${name}" argument must be of type ${type}. Received ${ab.received(v)}`);
-  ab.argument = argument;
-
-  // events
-  const lists = new WeakMap(); // emitter -> its listeners by name
-  const add = (self, name, f, first, once) => {
-    if (typeof f !== "function") throw argument("listener", "function", f);
-    if (self.lists.has("newListener") && name !== "newListener") self.emit("newListener", name, f);
-    const list = [...(self.lists.get(name) ?? [])];
-    list[first ? "unshift" : "push"]({ f, once });
-    self.lists.set(name, list);
-    return self;
-  };
-  class EventEmitter {
-    static defaultMaxListeners = 10;
-    static errorMonitor = Symbol("events.errorMonitor");
-    static captureRejectionSymbol = Symbol.for("nodejs.rejection");
-    get lists() { return lists.get(this) ?? (lists.set(this, new Map()), lists.get(this)); }
-    on(name, f) { return add(this, name, f, false, false); }
-    addListener(name, f) { return add(this, name, f, false, false); }
-    once(name, f) { return add(this, name, f, false, true); }
-    prependListener(name, f) { return add(this, name, f, true, false); }
-    prependOnceListener(name, f) { return add(this, name, f, true, true); }
-    off(name, f) {
-      const list = this.lists.get(name);
-      if (!list) return this;
-      const i = list.findLastIndex((l) => l.f === f);
-      if (i >= 0) {
-        const left = list.filter((_, j) => j !== i);
-        if (left.length === 0) this.lists.delete(name); else this.lists.set(name, left);
-        if (this.lists.has("removeListener")) this.emit("removeListener", name, f);
-      }
-      return this;
-    }
-    removeListener(name, f) { return this.off(name, f); }
-    removeAllListeners(name) { if (name === undefined) this.lists.clear(); else this.lists.delete(name); return this; }
-    emit(name, ...args) {
-      const list = this.lists.get(name);
-      if (name === "error") {
-        for (const l of this.lists.get(EventEmitter.errorMonitor) ?? []) l.f.apply(this, args);
-        if (!list) {
-          if (args[0] instanceof Error) throw args[0];
-          const e = ab.error(Error, "ERR_UNHANDLED_ERROR", `Unhandled error. (${ab.inspect(args[0])})`);
-          e.context = args[0];
-          throw e;
-        }
-      }
-      if (!list) return false;
-      for (const l of [...list]) {
-        if (l.once) this.off(name, l.f);
-        l.f.apply(this, args);
-      }
-      return true;
-    }
-    listenerCount(name, f) {
-      const list = lists.get(this)?.get(name);
-      if (list === undefined) return 0;
-      return f === undefined ? list.length : list.filter((l) => l.f === f).length;
-    }
-    listeners(name) { return (this.lists.get(name) ?? []).map((l) => l.f); }
-    rawListeners(name) { return this.listeners(name); }
-    eventNames() { return [...this.lists.keys()]; }
-    setMaxListeners() { return this; }
-    getMaxListeners() { return EventEmitter.defaultMaxListeners; }
-    static once(emitter, name, options) {
-      return new Promise((resolve, reject) => {
-        if (options?.signal?.aborted) { reject(options.signal.reason); return; }
-        if (emitter instanceof EventTarget) { emitter.addEventListener(name, (e) => resolve([e]), { once: true }); return; }
-        const failed = (e) => { emitter.off(name, done); reject(e); };
-        const done = (...args) => { emitter.off("error", failed); resolve(args); };
-        emitter.once(name, done);
-        if (name !== "error") emitter.once("error", failed);
-      });
-    }
-    static on(emitter, name) {
-      const waiting = [];
-      const ready = [];
-      let failure = null;
-      emitter.on(name, (...args) => { const w = waiting.shift(); if (w) w.resolve({ value: args, done: false }); else ready.push(args); });
-      emitter.on("error", (e) => { const w = waiting.shift(); if (w) w.reject(e); else failure = e; });
-      return {
-        next() {
-          if (ready.length > 0) return Promise.resolve({ value: ready.shift(), done: false });
-          if (failure) return Promise.reject(failure);
-          return new Promise((resolve, reject) => waiting.push({ resolve, reject }));
-        },
-        return() { return Promise.resolve({ value: undefined, done: true }); },
-        [Symbol.asyncIterator]() { return this; },
-      };
-    }
-    static listenerCount(emitter, name) { return emitter.listenerCount(name); }
-  }
-  // Classes of old are made with call and util.inherits.
-  const Emitter = new Proxy(EventEmitter, { apply: () => undefined });
-  EventEmitter.EventEmitter = Emitter;
-  ab.EventEmitter = EventEmitter;
-  ab.define("events", () => Object.assign(Emitter, {
-    once: EventEmitter.once, on: EventEmitter.on, EventEmitter: Emitter, listenerCount: EventEmitter.listenerCount, defaultMaxListeners: 10, setMaxListeners() {}, errorMonitor: EventEmitter.errorMonitor,
-    getEventListeners: (e, n) => e.listeners?.(n) ?? [], EventEmitterAsyncResource: EventEmitter,
-  }));
+  const argument = ab.argument;
 
   // path
   const clean = (parts, above) => {
@@ -306,6 +207,7 @@
       this.actual = actual;
       this.expected = expected;
       this.operator = operator;
+      if (typeof this.stack === "string" && this.stack.startsWith("AssertionError: ")) Object.defineProperty(this, "stack", { value: this.stack.replace("AssertionError", "AssertionError [ERR_ASSERTION]"), writable: true, configurable: true });
     }
     get name() { return "AssertionError"; }
     set name(v) { Object.defineProperty(this, "name", { value: v, writable: true, configurable: true }); }
@@ -435,9 +337,24 @@
 
   ab.define("string_decoder", () => ({
     StringDecoder: class StringDecoder {
-      constructor(e) { this.encoding = ab.encodingOf(e); this.decoder = this.encoding === "utf8" ? new TextDecoder("utf-8", { ignoreBOM: true }) : null; }
-      write(b) { return this.decoder ? this.decoder.decode(b, { stream: true }) : Buffer.from(b).toString(this.encoding); }
-      end(b) { return (b ? this.write(b) : "") + (this.decoder ? this.decoder.decode() : ""); }
+      constructor(e) {
+        this.encoding = ab.encodingOf(e);
+        // What is no whole character, or no whole group of base64, waits for what comes.
+        const text = { utf8: "utf-8", utf16le: "utf-16le" }[this.encoding];
+        const group = /^base64/.test(this.encoding) ? 3 : 1;
+        const decoder = text ? new TextDecoder(text, { ignoreBOM: true }) : null;
+        let rest = Buffer.alloc(0);
+        Object.defineProperty(this, "decode", { value: (b, last) => {
+          if (decoder) return b ? decoder.decode(b, { stream: !last }) : decoder.decode();
+          rest = Buffer.concat([rest, ...(b ? [Buffer.from(b)] : [])]);
+          const n = last ? rest.length : rest.length - (rest.length % group);
+          const out = rest.toString(this.encoding, 0, n);
+          rest = rest.subarray(n);
+          return out;
+        } });
+      }
+      write(b) { return typeof b === "string" ? b : this.decode(b, false); }
+      end(b) { return this.decode(b, true); }
     },
   }));
 
@@ -446,6 +363,6 @@
     homedir: () => ab.process.env.HOME ?? "/", tmpdir: () => ab.process.env.TMPDIR ?? "/tmp", endianness: () => "LE", cpus: () => [{ model: "WebAssembly", speed: 1000, times: { user: 0, nice: 0, sys: 0, idle: 0, irq: 0 } }],
     availableParallelism: () => 1, totalmem: () => 268435456, freemem: () => 134217728, loadavg: () => [0, 0, 0], uptime: () => performance.now() / 1000, networkInterfaces: () => ({}),
     userInfo: () => ({ uid: 1000, gid: 1000, username: ab.process.env.USER ?? "agent", homedir: ab.process.env.HOME ?? "/", shell: "/bin/sh" }), getPriority: () => 0, setPriority() {},
-    constants: { signals: { SIGHUP: 1, SIGINT: 2, SIGQUIT: 3, SIGKILL: 9, SIGTERM: 15 }, errno: {} },
+    constants: { signals: { SIGHUP: 1, SIGINT: 2, SIGQUIT: 3, SIGILL: 4, SIGTRAP: 5, SIGABRT: 6, SIGBUS: 7, SIGFPE: 8, SIGKILL: 9, SIGUSR1: 10, SIGSEGV: 11, SIGUSR2: 12, SIGPIPE: 13, SIGALRM: 14, SIGTERM: 15, SIGCHLD: 17, SIGCONT: 18, SIGSTOP: 19 }, errno: { EPERM: 1, ENOENT: 2, EIO: 5, EBADF: 9, EAGAIN: 11, ENOMEM: 12, EACCES: 13, EBUSY: 16, EEXIST: 17, EXDEV: 18, ENOTDIR: 20, EISDIR: 21, EINVAL: 22, EMFILE: 24, ENOSPC: 28, EROFS: 30, EPIPE: 32, ENAMETOOLONG: 36, ENOTEMPTY: 39, ELOOP: 40, ETIMEDOUT: 110, ECONNREFUSED: 111 }, priority: { PRIORITY_NORMAL: 0, PRIORITY_LOW: 19 } },
   }));
 })();

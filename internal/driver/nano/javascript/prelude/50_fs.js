@@ -313,18 +313,26 @@
       let at = o.start ?? null;
       const end = o.end ?? Infinity;
       const r = new Readable({
-        encoding: o.encoding, highWaterMark: o.highWaterMark ?? 65536,
+        encoding: o.encoding, highWaterMark: o.highWaterMark ?? 65536, emitClose: o.emitClose, signal: o.signal, autoDestroy: o.autoClose,
+        construct(done) {
+          if (fd === null) try { fd = sync.openSync(p, o.flags ?? "r"); } catch (e) { done(e); return; }
+          r.fd = fd;
+          done();
+          r.emit("open", fd);
+          r.emit("ready");
+        },
         read(n) {
           try {
-            if (fd === null) { fd = sync.openSync(p, o.flags ?? "r"); r.fd = fd; r.emit("open", fd); r.emit("ready"); }
-            const b = Buffer.alloc(Math.min(n, at === null ? Infinity : end - at + 1));
+            const b = Buffer.alloc(Math.max(0, Math.min(n, at === null ? Infinity : end - at + 1)));
             const got = b.length === 0 ? 0 : sync.readSync(fd, b, 0, b.length, at);
             if (at !== null) at += got;
-            r.bytesRead = (r.bytesRead ?? 0) + got;
-            if (got === 0) { if (o.fd === undefined) sync.closeSync(fd); r.push(null); } else r.push(b.subarray(0, got));
+            r.bytesRead += got;
+            r.push(got === 0 ? null : b.subarray(0, got));
           } catch (e) { r.destroy(e); }
         },
+        destroy(e, done) { if (fd !== null && o.fd === undefined && o.autoClose !== false) { try { sync.closeSync(fd); } catch { /* it is closed */ } fd = null; } done(e); },
       });
+      r.bytesRead = 0;
       if (at === null && end !== Infinity) at = 0;
       r.path = p;
       return r;
@@ -333,11 +341,27 @@
       if (typeof o === "string") o = { encoding: o };
       const { Writable } = ab.builtin("stream");
       let fd = o.fd ?? null;
-      const open = () => { if (fd === null) { fd = sync.openSync(p, o.flags ?? "w", o.mode); w.fd = fd; w.emit("open", fd); w.emit("ready"); } };
+      let at = o.start ?? null;
       const w = new Writable({
-        write(b, e, done) { try { open(); sync.writeFileSync(fd, b); w.bytesWritten = (w.bytesWritten ?? 0) + b.length; done(); } catch (x) { done(x); } },
-        final(done) { try { open(); if (o.fd === undefined) sync.closeSync(fd); done(); w.emit("close"); } catch (x) { done(x); } },
+        highWaterMark: o.highWaterMark ?? 65536, signal: o.signal, emitClose: o.emitClose, defaultEncoding: o.encoding,
+        construct(done) {
+          if (fd === null) try { fd = sync.openSync(p, o.flags ?? (at === null ? "w" : "r+"), o.mode); } catch (e) { done(e); return; }
+          w.fd = fd;
+          done();
+          w.emit("open", fd);
+          w.emit("ready");
+        },
+        write(b, e, done) {
+          try {
+            for (let from = 0; from < b.length;) { const n = sync.writeSync(fd, b, from, b.length - from, at); from += n; if (at !== null) at += n; }
+            w.bytesWritten += b.length;
+          } catch (x) { done(x); return; }
+          done();
+        },
+        destroy(e, done) { if (fd !== null && o.fd === undefined && o.autoClose !== false) { try { sync.closeSync(fd); } catch { /* it is closed */ } fd = null; } done(e); },
       });
+      w.bytesWritten = 0;
+      w.close = (done) => { if (done) w.once("close", done); w.end(); };
       w.path = p;
       return w;
     },

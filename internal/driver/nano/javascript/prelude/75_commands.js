@@ -80,8 +80,8 @@
       let open = false; // something is written to it that has no end yet
       const self = this;
       this.stdin = to[0] === "pipe" ? new Writable({ write(b, e, done) { open = true; parts.push(ab.bytesOf(b)); done(); }, final(done) { open = false; done(); setImmediate(begin); } }) : null;
-      this.stdout = to[1] === "pipe" ? new Readable() : null;
-      this.stderr = to[2] === "pipe" ? new Readable() : null;
+      this.stdout = to[1] === "pipe" ? new Readable({ read() {} }) : null;
+      this.stderr = to[2] === "pipe" ? new Readable({ read() {} }) : null;
       this.stdio = [this.stdin, this.stdout, this.stderr];
       let begun = false;
       const begin = () => {

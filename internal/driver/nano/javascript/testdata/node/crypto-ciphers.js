@@ -1,0 +1,6 @@
+const c=require('crypto');for(const a of ['aes-256-cbc','aes-128-cbc','aes-192-cbc','aes-256-ctr','aes-256-ecb']){const key=Buffer.alloc(+a.split('-')[1]/8,1),iv=a.endsWith('ecb')?null:Buffer.alloc(16,2);const e=c.createCipheriv(a,key,iv);let x=e.update('hello world','utf8','hex');x+=e.final('hex');const d=c.createDecipheriv(a,key,iv);console.log(a,x,d.update(x,'hex','utf8')+d.final('utf8'))}
+const k=Buffer.alloc(32,7),iv=Buffer.alloc(12,3);const g=c.createCipheriv('aes-256-gcm',k,iv);g.setAAD(Buffer.from('aad'));const ct=Buffer.concat([g.update('secret'),g.final()]);const tag=g.getAuthTag();console.log(ct.toString('hex'),tag.toString('hex'));
+const d=c.createDecipheriv('aes-256-gcm',k,iv);d.setAAD(Buffer.from('aad'));d.setAuthTag(tag);console.log(d.update(ct,null,'utf8')+d.final('utf8'));
+const bad=c.createDecipheriv('aes-256-gcm',k,iv);bad.setAuthTag(Buffer.alloc(16));bad.update(ct);try{bad.final()}catch(e){console.log(e.message)}
+try{c.createCipheriv('aes-256-cbc','short',iv)}catch(e){console.log(e.name,e.code,e.message)}try{c.createCipheriv('aes-256-cbc',k,Buffer.alloc(3))}catch(e){console.log(e.code,e.message)}try{c.createCipheriv('nope',k,iv)}catch(e){console.log(e.code,e.message)}
+const w=c.createDecipheriv('aes-256-cbc',k,Buffer.alloc(16));w.update(Buffer.alloc(16));try{w.final()}catch(e){console.log(e.code,e.reason)}

@@ -1,0 +1,1 @@
+process.env.TZ='America/New_York';const d=new Date(Date.UTC(2024,6,4,16));console.log(d.toString(),d.getHours(),d.getTimezoneOffset(),d.toLocaleString());process.env.TZ='Asia/Kolkata';console.log(d.toString(),new Date(2024,0,1).toISOString(),d.toTimeString());process.env.TZ='Europe/Berlin';console.log(new Date(0).toString(),d.toTimeString());

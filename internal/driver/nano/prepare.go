@@ -1,0 +1,225 @@
+package wasm
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"agentbox/internal/driver/wasm/worker"
+	machine "agentbox/internal/host" // the tests have another host
+)
+
+// The interpreters as people call them. A process that prepares them prints the name of each that lies in the cache.
+const (
+	pythonName = "Python"
+	scriptName = "JavaScript"
+)
+
+const (
+	tellEvery   = time.Second     // how often a command that waits for an interpreter says so
+	endsWithin  = 5 * time.Second // in which a compilation ends that is not wanted any more; then it is killed
+	niceness    = 10              // of the compilation: what people wait for goes first
+	mostWords   = 4 << 10         // bytes that a compilation may say
+	mostOfWords = 500             // bytes of them that the log shows
+)
+
+// compilation is the state of what is compiled: a channel for each interpreter, closed when its files lie in the cache.
+type compilation struct {
+	began time.Time // written before the first wait
+	ready map[string]chan struct{}
+	once  map[string]*sync.Once
+}
+
+func newCompilation() *compilation {
+	c := &compilation{ready: map[string]chan struct{}{}, once: map[string]*sync.Once{}}
+	for _, name := range []string{pythonName, scriptName} {
+		c.ready[name], c.once[name] = make(chan struct{}), &sync.Once{}
+	}
+	return c
+}
+
+// done says that an interpreter lies in the cache. A name that nobody knows says nothing.
+func (c *compilation) done(interpreter string) {
+	if once := c.once[interpreter]; once != nil {
+		once.Do(func() { close(c.ready[interpreter]) })
+	}
+}
+
+// Prepare compiles the interpreters in the background, where that was not done on this machine before. It reports whether that is still to be done: commands that
+// want an interpreter wait for it then, and say so. The compilation is a process of its own, on one processor and behind everything else, and ends with the tier.
+func (t *Tier) Prepare() (cold bool) {
+	t.prepare()
+	return !t.ready()
+}
+
+// prepare prepares the interpreters in the background, if that was not done before.
+func (t *Tier) prepare() {
+	t.preparing.Do(func() {
+		t.compiles.began = t.o.Clock.Now()
+		t.preparation.Go(func() { t.tend(t.base) })
+		done := t.mark()
+		if _, err := os.Stat(done); err == nil && isKept(t.o.Cache) {
+			close(t.prepared)
+			return
+		}
+		t.preparation.Go(func() {
+			defer close(t.prepared)
+			defer t.pool.Outdate() // those that run have started without
+			said, err := t.compile()
+			if err == nil {
+				err = os.WriteFile(done, nil, 0o600)
+			}
+			if err != nil && t.base.Err() == nil {
+				t.o.Logger.Error("the interpreters of nano spaces could not be prepared", "code", "interpreters_not_prepared",
+					"error", fmt.Errorf("%w: %.*s", err, mostOfWords, said))
+			}
+		})
+	})
+}
+
+// compile has a process compile what is not in the cache. It holds the process's standard input, whose end tells it that the tier has ended, or the daemon.
+func (t *Tier) compile() (said string, err error) {
+	c := exec.CommandContext(t.base, t.o.Command[0], slices.Concat(t.o.Command[1:], []string{prepares, t.o.Cache})...)
+	in, err := c.StdinPipe()
+	if err != nil {
+		return "", err
+	}
+	c.Cancel = in.Close
+	c.WaitDelay = endsWithin
+	out, err := c.StdoutPipe()
+	if err != nil {
+		return "", errors.Join(err, in.Close())
+	}
+	var words tail
+	c.Stderr = &words
+	if err := c.Start(); err != nil {
+		return "", errors.Join(err, in.Close())
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		t.pool.Outdate() // workers that start from now on have it
+		t.compiles.done(lines.Text())
+	}
+	err = errors.Join(lines.Err(), c.Wait())
+	if left, bad := filepath.Glob(filepath.Join(t.o.Cache, unfinished(c.Process.Pid)+"*")); bad == nil {
+		for _, name := range left {
+			err = errors.Join(err, os.Remove(name))
+		}
+	}
+	return words.String(), err
+}
+
+// tail keeps the beginning of what a process says.
+type tail struct{ strings.Builder }
+
+func (t *tail) Write(p []byte) (int, error) {
+	_, err := t.Builder.Write(p[:min(len(p), max(0, mostWords-t.Len()))])
+	return len(p), err
+}
+
+// prepareFor is Prepare in a process of its own: on one processor, behind everything else, and ended by exit when in ends.
+func prepareFor(ctx context.Context, cache string, in io.Reader, out io.Writer, exit func()) error {
+	runtime.GOMAXPROCS(1)
+	if err := machine.StepBack(niceness); err != nil {
+		return fmt.Errorf("give way to others: %w", err)
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, in) // that it fails says the same: whoever has started this is gone
+		exit()
+	}()
+	var told error
+	err := Prepare(ctx, cache, func(interpreter string) {
+		_, err := fmt.Fprintln(out, interpreter)
+		told = errors.Join(told, err)
+	})
+	return errors.Join(err, told)
+}
+
+// attempt executes an order. Where it wants an interpreter that is being compiled, nothing of it was done: it waits, says so on standard error, and is executed
+// again. The wait is added to waited.
+func (s *instance) attempt(within context.Context, o worker.Order, files []worker.Files, out func(channel string, p []byte) error, waited *time.Duration) (worker.Outcome, error) {
+	t := s.tier
+	for {
+		ready := t.ready()
+		first := o
+		if first.Unprepared = !ready; !ready {
+			first.Done = nil // it may come back
+		}
+		outcome, err := t.pool.Execute(within, first, files, out)
+		if outcome.NotReady == "" || err != nil || ready {
+			return outcome, err
+		}
+		began := t.o.Clock.Now()
+		err = s.await(within, outcome.NotReady, out)
+		*waited += t.o.Clock.Now().Sub(began)
+		if err != nil || within.Err() != nil {
+			return outcome, err
+		}
+	}
+}
+
+// await waits for an interpreter, and says each second on standard error how long it has been compiled by now.
+func (s *instance) await(within context.Context, interpreter string, out func(channel string, p []byte) error) error {
+	t := s.tier
+	compiled := t.compiles.ready[interpreter]
+	if compiled == nil {
+		return fmt.Errorf("a worker waits for %.40q, which is no interpreter", interpreter)
+	}
+	told := false
+	for {
+		again, stop := t.o.Clock.NewTimer(tellEvery)
+		select {
+		case <-compiled:
+		case <-t.prepared:
+		case <-within.Done():
+		case <-again:
+			begin := ""
+			if told {
+				begin = "\r"
+			}
+			told = true
+			seconds := int(t.o.Clock.Now().Sub(t.compiles.began) / time.Second)
+			if err := out("stderr", fmt.Appendf(nil, "%scompiling %s for this machine, once: %d s so far", begin, interpreter, seconds)); err != nil {
+				return err
+			}
+			continue
+		}
+		stop()
+		if told {
+			return out("stderr", []byte("\n"))
+		}
+		return nil
+	}
+}
+
+// mark is a file that is there when this very program has prepared its interpreters. It decides nothing but whether that is tried again.
+func (t *Tier) mark() string {
+	name := "none"
+	if info, err := os.Stat(t.o.Command[0]); err == nil {
+		sum := sha256.Sum256(fmt.Append(nil, t.o.Command[0], info.Size(), info.ModTime().UnixNano()))
+		name = hex.EncodeToString(sum[:8])
+	}
+	return filepath.Join(t.o.Cache, "prepared-"+name)
+}
+
+// ready reports whether the interpreters were prepared.
+func (t *Tier) ready() bool {
+	select {
+	case <-t.prepared:
+		return true
+	default:
+		return false
+	}
+}
