@@ -23,9 +23,9 @@ import (
 	"agentbox/internal/driver/disk/trees"
 	"agentbox/internal/driver/fts"
 	"agentbox/internal/driver/keyring"
+	"agentbox/internal/driver/nano"
 	"agentbox/internal/driver/postgres"
 	"agentbox/internal/driver/telemetry"
-	"agentbox/internal/driver/wasm"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/kernel/vault"
@@ -109,7 +109,7 @@ type App struct {
 	server  *httpapi.Server
 	early   *early // what answers until the server can; nil where the daemon is opened without it
 
-	nano    *wasm.Tier     // nil without the tier
+	nano    *nano.Tier     // nil without the tier
 	closers []func() error // of drivers
 	opened  bool           // to its end: how far the log has come may be written down
 	closing sync.Once

@@ -29,7 +29,7 @@ type Audit struct {
 	Documents audit.DocumentsReport
 	Contents  audit.ContentsReport
 	Snapshots audit.SnapshotsReport
-	Unsigned  bool              // a daemon has ended here, or made the tree of this workspace, and there is no checkpoint of it
+	Unsigned  bool            // a daemon has ended here, or made the tree of this workspace, and there is no checkpoint of it
 	Filed     []audit.Finding // what events are filed under beside their records, where it is something else; at most audit.MaxFindings
 	Schema    []audit.Finding // tables, indexes, triggers and views of the database that are not the log's
 	Noted     []audit.Finding // what the data directory says of the log that the log does not hold

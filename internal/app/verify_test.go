@@ -129,7 +129,7 @@ func TestVerifyReadsSnapshots(t *testing.T) {
 				}
 				return err
 			})
-		}, app.SnapshotBytes, auditor.SnapshotDamaged, ""},
+		}, app.SnapshotBytes, audit.SnapshotDamaged, ""},
 		"the list is gone": {func(t *testing.T, dir string) {
 			each(t, []string{dir, "spaces", "spc_*", "snapshots", "kept"}, os.Remove)
 		}, app.SnapshotBytes, "", "the newest snapshots of 1 spaces are not here"},

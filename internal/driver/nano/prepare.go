@@ -1,4 +1,4 @@
-package wasm
+package nano
 
 import (
 	"bufio"
@@ -17,7 +17,7 @@ import (
 	"sync"
 	"time"
 
-	"agentbox/internal/driver/wasm/worker"
+	"agentbox/internal/driver/nano/worker"
 	machine "agentbox/internal/host" // the tests have another host
 )
 

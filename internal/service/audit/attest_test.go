@@ -1,4 +1,4 @@
-package auditor_test
+package audit_test
 
 import (
 	"crypto/rand"
@@ -16,7 +16,7 @@ import (
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/journal/journaltest"
 	"agentbox/internal/kernel/merkle"
-	"agentbox/internal/service/auditor"
+	"agentbox/internal/service/audit"
 )
 
 const (
@@ -30,8 +30,8 @@ type archive struct {
 	t       *testing.T
 	log     *memory.Journal
 	trees   *memory.Trees
-	signer  *auditor.Signer
-	prover  *auditor.Prover
+	signer  *audit.Signer
+	prover  *audit.Prover
 	message run.Message
 	results []run.Result
 	start   run.Snapshot
@@ -44,10 +44,10 @@ func newArchive(t *testing.T) *archive {
 	private, public, failed := merkle.NewKey(rand.Reader)
 	a := &archive{t: t, log: log, trees: memory.NewTrees(), start: run.Snapshot{Root: event.DigestOf([]byte("files")), Files: 3, Bytes: 40}}
 	a.must(errors.Join(err, failed))
-	a.signer, err = auditor.NewSigner(log, a.trees, private)
+	a.signer, err = audit.NewSigner(log, a.trees, private)
 	a.must(err)
 	a.must(a.signer.Recover(t.Context()))
-	a.prover = auditor.NewProver(log, a.trees, public)
+	a.prover = audit.NewProver(log, a.trees, public)
 	return a
 }
 
@@ -162,7 +162,7 @@ func TestAttestCountsWhatHolds(t *testing.T) {
 		Events: 11, Whole: 11, Bound: 3, Proven: 11,
 		Origin: c.Origin, Size: c.Size, Root: c.Root.String(), PublicKey: string(a.prover.PublicKey()),
 	}
-	if got, err := auditor.Attest(whole); err != nil || got != full {
+	if got, err := audit.Attest(whole); err != nil || got != full {
 		t.Errorf("got %+v, %v, want %+v", got, err, full)
 	}
 	blank := func(t *run.Transcript, i int) { t.Events[i].Data, t.Events[i].Chain.Salt = nil, nil }
@@ -193,7 +193,7 @@ func TestAttestCountsWhatHolds(t *testing.T) {
 	} {
 		told := a.transcript()
 		c.change(told)
-		got, err := auditor.Attest(told)
+		got, err := audit.Attest(told)
 		if err != nil || got.Events != 11 || got.Whole != c.whole || got.Bound != c.bound || got.Proven != c.proven {
 			t.Errorf("%s: got %+v, %v, want %d, %d, %d", c.name, got, err, c.whole, c.bound, c.proven)
 		}
@@ -257,7 +257,7 @@ func TestAttestRefusesWhatContradictsItself(t *testing.T) {
 			told.Events[i] = event.Clone(told.Events[i])
 		}
 		change(told)
-		if got, err := auditor.Attest(told); !forged(err) {
+		if got, err := audit.Attest(told); !forged(err) {
 			t.Errorf("%s was changed: got %+v, %v", name, got, err)
 		}
 	}
@@ -277,26 +277,26 @@ func TestAttestRefusesAnOutcomeOfWhatIsNotDone(t *testing.T) {
 		}
 	}
 	told.Outcomes = told.Outcomes[:1]
-	if got, err := auditor.Attest(told); err != nil || got.Events != 7 || got.Bound != 1 {
+	if got, err := audit.Attest(told); err != nil || got.Events != 7 || got.Bound != 1 {
 		t.Fatalf("a run that has not ended: %+v, %v", got, err)
 	}
 	for i := range told.Events {
 		told.Events[i].Data, told.Events[i].Chain.Salt = nil, nil
 	}
-	if got, err := auditor.Attest(told); err != nil || got.Events != 7 || got.Whole != 0 {
+	if got, err := audit.Attest(told); err != nil || got.Events != 7 || got.Whole != 0 {
 		t.Errorf("a run that has not ended, without data: %+v, %v", got, err)
 	}
 	for _, status := range []run.Status{run.Succeeded, run.Failed, run.Cancelled} {
 		was := told.Header.Run.Status
 		told.Header.Run.Status = status
-		if got, err := auditor.Attest(told); !forged(err) {
+		if got, err := audit.Attest(told); !forged(err) {
 			t.Errorf("it says %s, and no event does: %+v, %v", status, got, err)
 		}
 		told.Header.Run.Status = was
 	}
 	p := told.Header.Run.Operations[1]
 	told.Outcomes = append(told.Outcomes, run.OutcomeOf(1, p, a.results[1]))
-	if got, err := auditor.Attest(told); !forged(err) {
+	if got, err := audit.Attest(told); !forged(err) {
 		t.Errorf("an outcome of an operation that is under way: %+v, %v", got, err)
 	}
 }
@@ -322,14 +322,14 @@ func TestAttestRefusesWhatCannotBeRead(t *testing.T) {
 			events = events[1:]
 		}
 		doc := run.Run{ID: told, Workspace: ws, Operations: []run.Progress{}}
-		if got, err := auditor.Attest(&run.Transcript{Header: run.TranscriptHeader{Run: doc, Start: &a.start}, Events: events}); !forged(err) {
+		if got, err := audit.Attest(&run.Transcript{Header: run.TranscriptHeader{Run: doc, Start: &a.start}, Events: events}); !forged(err) {
 			t.Errorf("%s: got %+v, %v", c.name, got, err)
 		}
 		// The same where the run cannot be folded, because an event came without its data.
 		events, err = a.log.Read(t.Context(), journal.Query{Workspace: ws, Run: told, Limit: 10})
 		a.must(err)
 		events[0].Data, events[0].Chain.Salt = nil, nil
-		got, err := auditor.Attest(&run.Transcript{Header: run.TranscriptHeader{Run: doc, Start: &a.start}, Events: events})
+		got, err := audit.Attest(&run.Transcript{Header: run.TranscriptHeader{Run: doc, Start: &a.start}, Events: events})
 		if unfolded := c.name == "a result of an operation that is not there"; unfolded != (err == nil) || err != nil && !forged(err) {
 			t.Errorf("%s, behind an event without data: got %+v, %v", c.name, got, err)
 		}
@@ -346,18 +346,18 @@ func TestAttestOfARunThatWasRetainedAndForgotten(t *testing.T) {
 		}
 		n := 11 + len(later)
 		got := a.transcript()
-		if it, err := auditor.Attest(got); err != nil || it.Events != n || it.Whole != n || it.Bound != 3 {
+		if it, err := audit.Attest(got); err != nil || it.Events != n || it.Whole != n || it.Bound != 3 {
 			t.Errorf("%v: got %+v, %v", later, it, err)
 		}
 		for i := range got.Events {
 			got.Events[i].Data, got.Events[i].Chain.Salt = nil, nil
 		}
-		if it, err := auditor.Attest(got); err != nil || it.Events != n || it.Whole != 0 {
+		if it, err := audit.Attest(got); err != nil || it.Events != n || it.Whole != 0 {
 			t.Errorf("%v: without data: got %+v, %v", later, it, err)
 		}
 		for _, status := range []run.Status{run.Failed, run.Running, ""} {
 			got.Header.Run.Status = status
-			if it, err := auditor.Attest(got); !forged(err) {
+			if it, err := audit.Attest(got); !forged(err) {
 				t.Errorf("%v: it says %q: got %+v, %v", later, status, it, err)
 			}
 		}
@@ -372,7 +372,7 @@ func TestAttestLeavesCallsToTheirOwnDocuments(t *testing.T) {
 	_, err := a.log.Append(t.Context(), journaltest.Batch(call))
 	a.must(err)
 	a.sign()
-	if got, err := auditor.Attest(a.transcript()); err != nil || got.Events != 12 || got.Whole != 12 || got.Bound != 3 || got.Proven != 12 {
+	if got, err := audit.Attest(a.transcript()); err != nil || got.Events != 12 || got.Whole != 12 || got.Bound != 3 || got.Proven != 12 {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
@@ -402,7 +402,7 @@ func TestAttestOfRedactedEvents(t *testing.T) {
 	told.Outcomes[0].Forgotten = true
 	check := func(name string, holds bool) {
 		t.Helper()
-		got, err := auditor.Attest(told)
+		got, err := audit.Attest(told)
 		if holds && (err != nil || got.Events != 12 || got.Whole != 11 || got.Bound != 2 || got.Proven != 12) {
 			t.Errorf("%s: got %+v, %v", name, got, err)
 		}
@@ -429,7 +429,7 @@ func TestAttestOfAnEventThatWasRecordedInPart(t *testing.T) {
 	e := event.Clone(receipt.Events[0])
 	doc := run.Run{ID: told, Workspace: ws}
 	e.Redaction, e.Data, e.Chain.Salt = event.RedactFull, nil, nil
-	if got, err := auditor.Attest(&run.Transcript{Header: run.TranscriptHeader{Run: doc}, Events: []event.Event{e}}); err != nil || got.Events != 1 || got.Whole != 0 {
+	if got, err := audit.Attest(&run.Transcript{Header: run.TranscriptHeader{Run: doc}, Events: []event.Event{e}}); err != nil || got.Events != 1 || got.Whole != 0 {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
@@ -456,7 +456,7 @@ func TestAttestChecksTheCheckpoint(t *testing.T) {
 			t.Fatalf("the checkpoint is not one of 15 events: %s", told.Proof.Checkpoint)
 		}
 		c.change(told.Proof)
-		if got, err := auditor.Attest(told); err == nil || c.code != "public_key_invalid" && fault.CodeOf(err) != c.code {
+		if got, err := audit.Attest(told); err == nil || c.code != "public_key_invalid" && fault.CodeOf(err) != c.code {
 			t.Errorf("%s: got %+v, %v, want %s", name, got, err, c.code)
 		}
 	}
@@ -469,7 +469,7 @@ func TestAttestChecksTheCheckpoint(t *testing.T) {
 	a.must(err)
 	told := a.transcript()
 	told.Proof.Checkpoint, told.Proof.Inclusions = foreign.Note, nil
-	if got, err := auditor.Attest(told); !forged(err) || got.Origin != "" {
+	if got, err := audit.Attest(told); !forged(err) || got.Origin != "" {
 		t.Errorf("a checkpoint of another workspace: got %+v, %v", got, err)
 	}
 }

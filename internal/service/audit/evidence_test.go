@@ -1,4 +1,4 @@
-package auditor_test
+package audit_test
 
 import (
 	"context"
@@ -13,13 +13,13 @@ import (
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/journal/journaltest"
 	"agentbox/internal/kernel/merkle"
-	"agentbox/internal/service/auditor"
+	"agentbox/internal/service/audit"
 )
 
 // An evidence that was put together from parts that each are right, or whose data were changed, does not hold.
 func TestEvidenceThatWasPutTogether(t *testing.T) {
 	a := recorded(t)
-	evidence := func(seq uint64) auditor.Evidence {
+	evidence := func(seq uint64) audit.Evidence {
 		t.Helper()
 		e, err := a.prover.EvidenceAt(t.Context(), ws, seq)
 		a.must(err)
@@ -36,19 +36,19 @@ func TestEvidenceThatWasPutTogether(t *testing.T) {
 	a.sign()
 	foreign, err := a.prover.EvidenceAt(t.Context(), journaltest.OtherWorkspace, 1)
 	a.must(err)
-	for name, change := range map[string]func(e *auditor.Evidence){
-		"the data":                    func(e *auditor.Evidence) { e.Data = []byte(`{}`) },
-		"the salt":                    func(e *auditor.Evidence) { e.Salt = slices.Clone(e.Salt); e.Salt[0] ^= 1 },
-		"the salt is missing":         func(e *auditor.Evidence) { e.Salt = nil },
-		"the header of another event": func(e *auditor.Evidence) { o := evidence(7); e.Header, e.Salt, e.Data = o.Header, o.Salt, o.Data },
-		"the proof of another event":  func(e *auditor.Evidence) { e.Proof = evidence(7).Proof },
-		"the place of another event":  func(e *auditor.Evidence) { e.Header = strings.Replace(e.Header, `"seq":6`, `"seq":7`, 1) },
-		"the hash of another event":   func(e *auditor.Evidence) { e.Proof.EventHash = evidence(7).Proof.EventHash },
-		"the place in the proof":      func(e *auditor.Evidence) { e.Proof.Seq = 7 },
-		"the proof of another log":    func(e *auditor.Evidence) { e.Proof = foreign.Proof },
-		"a truncated proof":           func(e *auditor.Evidence) { e.Proof.Hashes = e.Proof.Hashes[1:] },
-		"no proof":                    func(e *auditor.Evidence) { e.Proof = merkle.Inclusion{} },
-		"a header that is no JSON":    func(e *auditor.Evidence) { e.Header = "{" },
+	for name, change := range map[string]func(e *audit.Evidence){
+		"the data":                    func(e *audit.Evidence) { e.Data = []byte(`{}`) },
+		"the salt":                    func(e *audit.Evidence) { e.Salt = slices.Clone(e.Salt); e.Salt[0] ^= 1 },
+		"the salt is missing":         func(e *audit.Evidence) { e.Salt = nil },
+		"the header of another event": func(e *audit.Evidence) { o := evidence(7); e.Header, e.Salt, e.Data = o.Header, o.Salt, o.Data },
+		"the proof of another event":  func(e *audit.Evidence) { e.Proof = evidence(7).Proof },
+		"the place of another event":  func(e *audit.Evidence) { e.Header = strings.Replace(e.Header, `"seq":6`, `"seq":7`, 1) },
+		"the hash of another event":   func(e *audit.Evidence) { e.Proof.EventHash = evidence(7).Proof.EventHash },
+		"the place in the proof":      func(e *audit.Evidence) { e.Proof.Seq = 7 },
+		"the proof of another log":    func(e *audit.Evidence) { e.Proof = foreign.Proof },
+		"a truncated proof":           func(e *audit.Evidence) { e.Proof.Hashes = e.Proof.Hashes[1:] },
+		"no proof":                    func(e *audit.Evidence) { e.Proof = merkle.Inclusion{} },
+		"a header that is no JSON":    func(e *audit.Evidence) { e.Header = "{" },
 	} {
 		e := evidence(6)
 		change(&e)
@@ -84,7 +84,7 @@ func TestWhichEventsAreProven(t *testing.T) {
 	if _, err := a.prover.Evidence(t.Context(), "ws_none", "evt_none"); !errors.Is(err, merkle.ErrNone) {
 		t.Errorf("a workspace that is not there: %v", err)
 	}
-	broken := auditor.NewProver(&reads{Journal: a.log, failAt: 1}, a.trees, a.prover.PublicKey())
+	broken := audit.NewProver(&reads{Journal: a.log, failAt: 1}, a.trees, a.prover.PublicKey())
 	if _, err := broken.EvidenceAt(t.Context(), ws, 1); !errors.Is(err, errRead) {
 		t.Errorf("a log that cannot be read: %v", err)
 	}
@@ -156,7 +156,7 @@ func TestATreeIsMadeFromPagesOfHashes(t *testing.T) {
 	want := a.transcript().Proof
 	a.must(a.trees.WriteHashes(t.Context(), ws, 0, nil))
 	for _, n := range []int{1, 7, 14, 15, 16} {
-		got, err := auditor.NewProver(paged{a.log, n}, a.trees, a.prover.PublicKey()).ProveRun(t.Context(), ws, told)
+		got, err := audit.NewProver(paged{a.log, n}, a.trees, a.prover.PublicKey()).ProveRun(t.Context(), ws, told)
 		if err != nil || len(got.Inclusions) != len(want.Inclusions) {
 			t.Fatalf("%d at a time: %+v, %v", n, got, err)
 		}

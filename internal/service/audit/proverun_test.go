@@ -1,4 +1,4 @@
-package auditor_test
+package audit_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/journal/journaltest"
 	"agentbox/internal/kernel/merkle"
-	"agentbox/internal/service/auditor"
+	"agentbox/internal/service/audit"
 )
 
 // The proof of a run has every event of it that the last checkpoint covers, in order, and no other; there is none before anything was signed.
@@ -71,7 +71,7 @@ func TestProveRunOfManyPages(t *testing.T) {
 		}
 		a.sign()
 		counting := &reads{Journal: a.log}
-		proof, err := auditor.NewProver(counting, fewHashes{a.trees}, a.prover.PublicKey()).ProveRun(t.Context(), ws, told)
+		proof, err := audit.NewProver(counting, fewHashes{a.trees}, a.prover.PublicKey()).ProveRun(t.Context(), ws, told)
 		if err != nil || len(proof.Inclusions) != n || counting.n != n/journal.MaxRead+1 {
 			t.Fatalf("%d events: %d are proven in %d reads, %v", n, len(proof.Inclusions), counting.n, err)
 		}
@@ -136,13 +136,13 @@ func TestProveRunFromATruncatedTree(t *testing.T) {
 		{"another first event", hashesOf{a.log, func(all []event.Digest) []event.Digest { all[0][0] ^= 1; return all }}, "log_replaced"},
 		{"a log that cannot be read", &reads{Journal: a.log, failAt: 1}, ""},
 	} {
-		proof, err := auditor.NewProver(c.log, a.trees, a.prover.PublicKey()).ProveRun(t.Context(), ws, told)
+		proof, err := audit.NewProver(c.log, a.trees, a.prover.PublicKey()).ProveRun(t.Context(), ws, told)
 		if err == nil || c.code != "" && fault.CodeOf(err) != c.code || c.code == "" && !errors.Is(err, errRead) {
 			t.Errorf("%s: got %+v, %v, want %q", c.name, proof, err, c.code)
 		}
 	}
 	// The second read of the log fails too.
-	if _, err := auditor.NewProver(&reads{Journal: a.log, failAt: 2}, a.trees, a.prover.PublicKey()).ProveRun(t.Context(), ws, told); !errors.Is(err, errRead) {
+	if _, err := audit.NewProver(&reads{Journal: a.log, failAt: 2}, a.trees, a.prover.PublicKey()).ProveRun(t.Context(), ws, told); !errors.Is(err, errRead) {
 		t.Errorf("a second read that fails: %v", err)
 	}
 }

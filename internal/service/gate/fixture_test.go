@@ -21,9 +21,9 @@ import (
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/gate"
-	"agentbox/internal/service/keeper"
-	"agentbox/internal/service/moderator"
-	"agentbox/internal/service/steward"
+	"agentbox/internal/service/rooms"
+	"agentbox/internal/service/spaces"
+	"agentbox/internal/service/workspaces"
 )
 
 const ws = id.DefaultWorkspace

@@ -97,7 +97,7 @@ func (r *Service) chain(ctx context.Context, ws id.Workspace, parent id.Token) (
 }
 
 // declared refuses actions that are neither of the registry nor declared in the workspace now.
-func (r *Registrar) declared(ctx context.Context, ws id.Workspace, actions []string) error {
+func (r *Service) declared(ctx context.Context, ws id.Workspace, actions []string) error {
 	for _, action := range actions {
 		if _, builtIn := policy.KindOf(action); builtIn || policy.Declarable(action) != nil {
 			continue // those that there cannot be are refused with the rest of the scopes

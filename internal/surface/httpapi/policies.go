@@ -187,7 +187,7 @@ func (s *Server) previewOutside(ctx context.Context, c wire.Call, in explainRequ
 	if err != nil {
 		return policy.Explanation{}, err
 	}
-	action, err := s.services.Arbiter.Preview(ctx, c.Caller, q)
+	action, err := s.services.Outside.Preview(ctx, c.Caller, q)
 	if err != nil {
 		return policy.Explanation{}, err
 	}

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/text/collate"
 	"golang.org/x/text/language"
 
-	"agentbox/internal/driver/wasm/posix"
+	"agentbox/internal/userland/posix"
 )
 
 // locales is what Intl knows of languages, as locales/generate.mjs wrote it: CLDR's data, of which a program reads what it asks for.
@@ -58,8 +58,8 @@ const mostCollators = 32
 // The bits of how: the sensitivity, and whether digits are compared as numbers.
 const (
 	sensesLetters, sensesAccents, sensesCase = 0, 1, 2
-	sensesMask                           = 3
-	numerically                          = 4
+	sensesMask                               = 3
+	numerically                              = 4
 )
 
 func (c *collators) compare(k collation, x, y string) int {
