@@ -348,13 +348,13 @@ func (f *Files) take(ctx context.Context, view, to, staging *beneath.Folder, one
 			err = nil // something in it is excepted
 		}
 	case beneath.TypeFile:
-		file, st, err := beneath.Regular(from, name)
-		if err != nil {
-			return err
+		file, st, failed := beneath.Regular(from, name)
+		if failed != nil {
+			return failed
 		}
 		defer file.Close()
-		if err := f.copied(ctx, to, staging, one.path, file, st); err != nil {
-			return err
+		if failed := f.copied(ctx, to, staging, one.path, file, st); failed != nil {
+			return failed
 		}
 		err = beneath.Unlink(from, name)
 	default: // what a link leads to is judged by its own name

@@ -92,8 +92,8 @@ func plainIndex(conn *sqlite3.Conn, name string) bool {
 	if err != nil {
 		return false
 	}
-	defer rows.Close()
-	return rows.BindText(1, name) == nil && rows.Step() && rows.ColumnInt(0) == 1
+	plain := rows.BindText(1, name) == nil && rows.Step() && rows.ColumnInt(0) == 1
+	return rows.Close() == nil && plain
 }
 
 // ownSchema refuses a database that has other objects than the log's: a trigger would run in every commit.

@@ -163,12 +163,11 @@ func TestACallerIsBoundByTheirToken(t *testing.T) {
 	g := newGrants(t)
 	use := token.Use{Action: policy.RunStart, Room: room}
 	caller := principal.Caller{Principal: g.agent, Workspace: ws}
-	before := len(g.events())
 	if err := g.Bound(t.Context(), g.origin(g.agent), caller, use); err != nil {
 		t.Errorf("without a token: %v", err)
 	}
 	for name, c := range g.chains(g.agent) {
-		before = len(g.events())
+		before := len(g.events())
 		caller.Token = c.token
 		err := g.Bound(t.Context(), g.origin(g.agent), caller, use)
 		recorded := g.events()[before:]
@@ -204,7 +203,7 @@ func TestACallerIsBoundByTheirToken(t *testing.T) {
 	if err := g.Bound(t.Context(), g.origin(g.agent), caller, token.Use{Room: room, Reads: token.Names("run", "r", room)}); err != nil {
 		t.Errorf("what it may see: %v", err)
 	}
-	before = len(g.events())
+	before := len(g.events())
 	if err := g.Bound(t.Context(), g.origin(g.agent), caller, token.Use{Room: room, Reads: token.Names("file", "f", room)}); fault.CodeOf(err) != policy.ReasonScopeData {
 		t.Errorf("what it may not see: %v", err)
 	}
