@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
@@ -35,6 +36,7 @@ type note struct {
 	Store   string                  `json:"store,omitempty"`       // where the log lies: postgres, or "" for log.db beside it
 	First   id.Event                `json:"first_event,omitempty"` // of the default workspace: names the log
 	Heads   map[id.Workspace]uint64 `json:"heads,omitempty"`       // places that the log has reached
+	Signed  []id.Workspace          `json:"signed,omitempty"`      // those of which there is a checkpoint
 }
 
 // directory watches over the files of a data directory: before the log is opened, once it is, and while the daemon runs.
@@ -258,8 +260,11 @@ func (d *directory) step(ctx context.Context, log journal.Journal) error {
 		if n.Heads[ws], err = log.Head(ctx, ws); err != nil {
 			return err
 		}
+		if d.signed(ws) {
+			n.Signed = append(n.Signed, ws)
+		}
 	}
-	if maps.Equal(n.Heads, d.note.Heads) {
+	if maps.Equal(n.Heads, d.note.Heads) && slices.Equal(n.Signed, d.note.Signed) {
 		return nil
 	}
 	if err := d.write(noteFile, n); err != nil {
@@ -267,6 +272,12 @@ func (d *directory) step(ctx context.Context, log journal.Journal) error {
 	}
 	d.note = n
 	return nil
+}
+
+// signed reports whether there is a checkpoint of a workspace.
+func (d *directory) signed(ws id.Workspace) bool {
+	_, err := os.Stat(filepath.Join(d.path, proofsDir, string(ws), "checkpoint"))
+	return err == nil
 }
 
 // write writes a small file in one step, so that nobody reads half of it.

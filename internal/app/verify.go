@@ -29,7 +29,7 @@ type Audit struct {
 	Documents audit.DocumentsReport
 	Contents  audit.ContentsReport
 	Snapshots audit.SnapshotsReport
-	Unsigned  bool            // a daemon has ended here, or made the tree of this workspace, and there is no checkpoint of it
+	Unsigned  bool            // there was a checkpoint of this workspace, as directory.json says, and it is gone
 	Filed     []audit.Finding // what events are filed under beside their records, where it is something else; at most audit.MaxFindings
 	Schema    []audit.Finding // tables, indexes, triggers and views of the database that are not the log's
 	Noted     []audit.Finding // what the data directory says of the log that the log does not hold
@@ -214,14 +214,10 @@ func (p *Proofs) Verify(ctx context.Context, others ...Holder) (audits []Audit, 
 		if err != nil {
 			return audits, err
 		}
-		hashed, err := p.Trees.Stored(ctx, ws) // the tree is written before its checkpoint
-		if err != nil {
-			return audits, err
-		}
 		documents.Skipped = skipped(current)
 		audits = append(audits, Audit{
 			Log: report, Documents: documents, Contents: contents, Snapshots: kept, Filed: filed, Schema: schema, Noted: noted,
-			Unsigned: !slices.Contains(signed, ws) && (d.note.Heads[ws] > 0 || hashed > 0),
+			Unsigned: !slices.Contains(signed, ws) && slices.Contains(d.note.Signed, ws),
 		})
 		schema = nil // it is that of all workspaces, and told once
 	}

@@ -81,6 +81,11 @@ func TestACommandWaitsForItsInterpreter(t *testing.T) {
 	if left, err := filepath.Glob(filepath.Join(cache, ".new-*")); err != nil || len(left) > 0 {
 		t.Errorf("it left %q, %v", left, err)
 	}
+	select {
+	case <-tier.prepared: // the process says that Python is there before it ends
+	case <-time.After(time.Minute):
+		t.Fatal("Python is compiled, and the compilation does not end")
+	}
 	if again, _ := os.ReadDir(cache); len(again) == 0 || tier.Prepare() {
 		t.Error("what was compiled is to be compiled again")
 	}
