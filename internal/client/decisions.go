@@ -32,7 +32,7 @@ type Answer struct {
 	Scope     policy.Scope `json:"scope,omitempty"`        // empty means once
 	ExpiresAt time.Time    `json:"expires_at,omitzero"`    // of a standing approval
 	Uses      int          `json:"uses,omitempty"`         // of a standing approval
-	Saw       event.Digest `json:"action_sha256,omitzero"` // of the action that the person saw; the daemon refuses an answer to another one
+	Saw       *event.Digest `json:"action_sha256,omitempty"` // of the action that the person saw; the daemon refuses an answer to another one
 }
 
 // Approvals lists approvals.

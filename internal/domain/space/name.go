@@ -19,7 +19,7 @@ var (
 	// ErrNameAmbiguous means that several living spaces have the name, which were made when names were not unique.
 	ErrNameAmbiguous = fault.New(fault.Conflict, "name_ambiguous", "several living spaces have that name; name one by its id")
 	// ErrName means that a text cannot be a name.
-	ErrName = fault.New(fault.Invalid, "space_name_invalid", "a name has 1 to %d characters in one line, without control characters and without marks that change the direction of text; it does not look like an identifier", MaxName)
+	ErrName = fault.New(fault.Invalid, "space_name_invalid", "a name has 1 to %d characters in one line, without control characters, characters that show nothing, and marks that change the direction of text; it does not look like an identifier", MaxName)
 )
 
 // identifierForm is what the identifiers of this program look like, in any case of their letters.
@@ -33,9 +33,11 @@ func CheckName(name string) error {
 	return nil
 }
 
-// misleads reports whether a character makes a text look like another one, or like several lines.
+// misleads reports whether a character makes a text look like another one, or like several lines. Characters that show nothing do (Cf); the two
+// joiners are allowed, for scripts and emoji need them.
 func misleads(r rune) bool {
-	return unicode.IsControl(r) || unicode.In(r, unicode.Zl, unicode.Zp, unicode.Bidi_Control) || r == '\ufeff'
+	const joiner, nonJoiner = '\u200d', '\u200c'
+	return unicode.IsControl(r) || unicode.In(r, unicode.Zl, unicode.Zp, unicode.Cf) && r != joiner && r != nonJoiner
 }
 
 // IsID reports whether a text names a space by its identifier, well-formed or not: no name begins like one.

@@ -22,14 +22,17 @@ func TestAnAnswerIsToTheActionThatThePersonSaw(t *testing.T) {
 	_, q := h.asked(h.shell("standard", "rm -r scratch"))
 	_, other := h.asked(h.shell("standard", "rm -r other"))
 	for _, word := range []policy.DecisionWord{policy.Approve, policy.Refuse, policy.Hold} {
-		if _, err := h.Decide(ctx, h.origin(h.owner), ws, q.ID, policy.Answer{Decision: word, Saw: other.ActionHash}); !errors.Is(err, policy.ErrOtherAction) {
+		if _, err := h.Decide(ctx, h.origin(h.owner), ws, q.ID, policy.Answer{Decision: word, Saw: &other.ActionHash}); !errors.Is(err, policy.ErrOtherAction) {
 			t.Errorf("%s of another action: got %v, want %v", word, err, policy.ErrOtherAction)
+		}
+		if _, err := h.Decide(ctx, h.origin(h.owner), ws, q.ID, policy.Answer{Decision: word, Saw: &event.Digest{}}); !errors.Is(err, policy.ErrOtherAction) {
+			t.Errorf("%s of a hash of zeros: got %v, want %v", word, err, policy.ErrOtherAction)
 		}
 	}
 	if doc, err := h.Approval(ctx, ws, q.ID); err != nil || doc.Status != policy.Pending {
 		t.Errorf("the question is %s, %v", doc.Status, err)
 	}
-	if doc, err := h.Decide(ctx, h.origin(h.owner), ws, q.ID, policy.Answer{Decision: policy.Approve, Saw: q.ActionHash}); err != nil || doc.Status != policy.Approved {
+	if doc, err := h.Decide(ctx, h.origin(h.owner), ws, q.ID, policy.Answer{Decision: policy.Approve, Saw: &q.ActionHash}); err != nil || doc.Status != policy.Approved {
 		t.Errorf("of the action that they saw: got %s, %v", doc.Status, err)
 	}
 }

@@ -92,7 +92,7 @@ func (g *Gate) decide(ctx context.Context, origin event.Origin, ws id.Workspace,
 	if err != nil {
 		return err
 	}
-	if !answer.Saw.IsZero() && answer.Saw != doc.ActionHash {
+	if answer.Saw != nil && *answer.Saw != doc.ActionHash {
 		return policy.ErrOtherAction
 	}
 	standing := answer.Decision == policy.Approve && answer.Scope != "" && answer.Scope != policy.ScopeOnce

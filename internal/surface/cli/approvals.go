@@ -173,10 +173,11 @@ func decide(i *invocation, verb, short string) *cobra.Command {
 			answer.ExpiresAt = i.Clock.Now().Add(d)
 		}
 		if saw != "" {
-			var err error
-			if answer.Saw, err = event.ParseDigest(saw); err != nil {
+			digest, err := event.ParseDigest(saw)
+			if err != nil {
 				return usage("--action is the hash that `agentbox approvals show` prints: sha256: and 64 hexadecimal digits")
 			}
+			answer.Saw = &digest
 		}
 		api, err := i.connect(cmd.Context())
 		if err != nil {
@@ -255,7 +256,7 @@ func (i *invocation) answer(ctx context.Context, api *client.Client, approval id
 		default:
 			continue
 		}
-		a, err = api.Decide(ctx, approval, client.Answer{Decision: decision, Saw: a.ActionHash})
+		a, err = api.Decide(ctx, approval, client.Answer{Decision: decision, Saw: &a.ActionHash})
 		if err == nil && waits(a) {
 			p.line("%s", p.paint(yellow, missing(a)))
 			return false, nil

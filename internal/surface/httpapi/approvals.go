@@ -24,7 +24,7 @@ type answerRequest struct {
 	ExpiresAt time.Time `json:"expires_at,omitzero" doc:"Until when the answer, or the standing approval, holds"`
 	Uses      int       `json:"uses,omitempty" minimum:"1" doc:"How often the standing approval may be used"`
 
-	Saw event.Digest `json:"action_sha256,omitzero" doc:"Of the action that the person saw; where the approval is about another one, the answer is 409 action_mismatch"`
+	Saw *event.Digest `json:"action_sha256,omitempty" doc:"Of the action that the person saw; where the approval is about another one, the answer is 409 action_mismatch"`
 }
 
 // withdrawRequest takes a question back.
