@@ -48,7 +48,7 @@ func found(audits []app.Audit) []cli.Proof {
 			Workspace: a.Log.Workspace, Valid: a.OK() && len(a.Unchecked()) == 0,
 			Checked: a.Log.Checked, Redacted: a.Log.Redacted, Sealed: a.Log.Sealed, Streams: len(a.Log.Streams),
 			Documents: a.Documents.Documents, Contents: a.Contents.Contents, Snapshots: a.Snapshots.Snapshots, SnapshotBytes: a.Snapshots.Bytes,
-			SealedContents: a.Contents.Sealed, Unchecked: a.Unchecked(), Checkpoints: []cli.Held{}, Flaws: []cli.Flaw{},
+			SealedContents: a.Contents.Sealed, Unchecked: a.Unchecked(), Notes: a.Notes(), Checkpoints: []cli.Held{}, Flaws: []cli.Flaw{},
 		}
 		for _, h := range a.Log.Held {
 			proof.Checkpoints = append(proof.Checkpoints, cli.Held(h))

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -152,7 +153,7 @@ func TestVerifyReadsSnapshots(t *testing.T) {
 			if err != nil || len(audits) != 1 {
 				t.Fatalf("got %+v, %v", audits, err)
 			}
-			found, unchecked := audits[0].Findings(), strings.Join(audits[0].Unchecked(), "\n")
+			found, unchecked := audits[0].Findings(), strings.Join(slices.Concat(audits[0].Unchecked(), audits[0].Notes()), "\n")
 			if c.kind == "" && len(found) > 0 || c.kind != "" && (len(found) == 0 || found[0].Kind != c.kind || audits[0].OK()) {
 				t.Errorf("found %+v, unchecked %q, want %q", found, unchecked, c.kind)
 			}

@@ -27,6 +27,7 @@ type Proof struct {
 	SnapshotBytes  int64    `json:"snapshot_bytes"`      // of snapshots that were read
 	SealedContents int      `json:"sealed_contents"`     // contents that events name and that could not be opened
 	Unchecked      []string `json:"unchecked,omitempty"` // what could not be checked, each as a sentence
+	Notes          []string `json:"notes,omitempty"`     // what is not here and may be so, each as a sentence
 }
 
 // Held is a checkpoint that a log was held against, and who holds it.
@@ -175,6 +176,9 @@ func (p *printer) proof(proof Proof) {
 	p.withheld(uint64(proof.Redacted))
 	for _, what := range proof.Unchecked {
 		p.line("  %s", p.paint(yellow, what))
+	}
+	for _, what := range proof.Notes {
+		p.line("  %s", what)
 	}
 	for _, held := range proof.Checkpoints {
 		if held.OK {

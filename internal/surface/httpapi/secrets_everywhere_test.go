@@ -166,6 +166,7 @@ func TestNoFreeTextBringsASecretIn(t *testing.T) {
 		table[op] = s
 	}
 	table["put-kill-switch"] = sent{path: "/v1/kill-switch", body: `{"on":true}`}
+	table["put-action-type"] = sent{path: "/v1/action-types/deploy.site", body: `{"description":"publish the site","side_effect":"network"}`}
 	table["put-read-cursor"] = sent{path: "/v1/rooms/room_00000000000000000000000000/read-cursor", body: `{}`}
 	ops := slices.Sorted(maps.Keys(free))
 	last := slices.Index(ops, "put-kill-switch") // for nothing is done behind it
