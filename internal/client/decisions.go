@@ -27,11 +27,11 @@ type ApprovalList struct {
 
 // Answer is a person's answer to an approval.
 type Answer struct {
-	Decision  string       `json:"decision"` // approve, deny or hold
-	Reason    string       `json:"reason,omitempty"`
-	Scope     policy.Scope `json:"scope,omitempty"`        // empty means once
-	ExpiresAt time.Time    `json:"expires_at,omitzero"`    // of a standing approval
-	Uses      int          `json:"uses,omitempty"`         // of a standing approval
+	Decision  string        `json:"decision"` // approve, deny or hold
+	Reason    string        `json:"reason,omitempty"`
+	Scope     policy.Scope  `json:"scope,omitempty"`         // empty means once
+	ExpiresAt time.Time     `json:"expires_at,omitzero"`     // of a standing approval
+	Uses      int           `json:"uses,omitempty"`          // of a standing approval
 	Saw       *event.Digest `json:"action_sha256,omitempty"` // of the action that the person saw; the daemon refuses an answer to another one
 }
 
