@@ -77,9 +77,9 @@ var effects = arch.Effects{
 		"(*internal/driver/witness.Client).*":          "brings a signed checkpoint to a witness that the operator named; nothing in it comes from a caller",
 		"(*internal/driver/witness.Handler).ServeHTTP": "keeps the checkpoints that are brought to a witness, which is a program of its own",
 
-		"internal/driver/nano.Run":                "runs an operator's own module over folders that he names, without a daemon",
-		"(*internal/driver/nano.hostInput).Read":  "reads what an operator gives to his module",
-		"(internal/driver/nano.hostOutput).Write": "shows an operator what his module says",
+		"internal/driver/nano.Run":                "runs an operator's own module over folders that they name, without a daemon",
+		"(*internal/driver/nano.hostInput).Read":  "reads what an operator gives to their module",
+		"(internal/driver/nano.hostOutput).Write": "shows an operator what their module says",
 		"internal/driver/nano.New":                "makes the daemon's own folder when it starts; workers start with the first space",
 		"internal/driver/nano.Commands":           "names programs, and runs none",
 		"internal/driver/nano.Prepare":            "compiles the interpreters of this build into the daemon's own folder",

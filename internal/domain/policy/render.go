@@ -210,7 +210,7 @@ func Impact(a Action, unsealed []string) string {
 		return "Personal data are used for another purpose than they are kept for. What is known then cannot be made unknown."
 	}
 	if a.Type == QuestionAsk {
-		return "Nothing is done. Whoever asked learns the answer."
+		return "Nothing is done. The requester learns the answer."
 	}
 	kind, _ := a.Kind()
 	var text string

@@ -22,7 +22,7 @@ const (
 	audit    = time.Second  // a walk is due after so long whatever the free space says
 	breather = 8            // a walk is followed by so many times its own duration without one
 	patience = time.Second  // how long something may hold files that nobody can measure (unseen.go)
-	recheck  = patience / 4 // how soon it is looked at again
+	recheck  = patience / 4 // how soon the watcher looks again
 	slack    = 1 << 20      // what a space that is over its bound already may still grow by: file systems settle their accounts late
 )
 

@@ -136,7 +136,7 @@ func prepareFor(ctx context.Context, cache string, in io.Reader, out io.Writer, 
 		return fmt.Errorf("give way to others: %w", err)
 	}
 	go func() {
-		_, _ = io.Copy(io.Discard, in) // that it fails says the same: whoever has started this is gone
+		_, _ = io.Copy(io.Discard, in) // an error says the same as an end: the process that started this one is gone
 		exit()
 	}()
 	var told error

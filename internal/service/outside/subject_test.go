@@ -53,7 +53,7 @@ func TestWhatAQuestionIsAbout(t *testing.T) {
 				t.Fatal(err)
 			}
 			got = a.Subject
-			if doc.Status != policy.Pending || !strings.Contains(doc.Question.What, "request.question: \"May") || doc.Question.Impact != "Nothing is done. Whoever asked learns the answer." {
+			if doc.Status != policy.Pending || !strings.Contains(doc.Question.What, "request.question: \"May") || doc.Question.Impact != "Nothing is done. The requester learns the answer." {
 				t.Errorf("%s: got %+v", name, doc)
 			}
 		}
