@@ -48,19 +48,28 @@ func (j *Journal) Lend(ctx context.Context, ws id.Workspace, name, key string) (
 	ref := projection.Ref{Workspace: ws, Name: name, Key: key}
 	d, found, mine := j.shelf.find(ref)
 	if found {
-		return d, nil
+		return present(d)
 	}
 	no := j.watch.number(ws)
 	err := j.reading(ctx, func(r *connection) error {
-		found, err := r.one(func(s *sqlite3.Stmt) { d = scanDocument(s) },
-			`SELECT d.key, d.version, d.seq, d.body FROM projections p JOIN documents d ON d.projection = p.no AND d.workspace = ? AND d.key = ? WHERE p.name = ?`, no, key, name)
-		if err == nil && !found {
-			return projection.ErrNotFound
-		}
+		_, err := r.one(func(s *sqlite3.Stmt) { d = scanDocument(s) },
+			`SELECT d.key, d.version, d.seq, d.body FROM projections p JOIN documents d ON d.projection = p.no AND d.workspace = ? AND d.key = ? WHERE p.name = ?`,
+			no, key, name)
 		return err
 	})
-	j.shelf.fill(ref, mine, d, err == nil)
-	return d, err
+	j.shelf.fill(ref, mine, d, err)
+	if err != nil {
+		return projection.Document{}, err
+	}
+	return present(d)
+}
+
+// present returns a document that was found, and ErrNotFound for version 0, which no document has.
+func present(d projection.Document) (projection.Document, error) {
+	if d.Version == 0 {
+		return projection.Document{}, projection.ErrNotFound
+	}
+	return d, nil
 }
 
 // Documents implements projection.Reader.

@@ -41,3 +41,19 @@ func (j *Journal) Recent(ws id.Workspace) (events, bytes int) {
 	}
 	return 0, 0
 }
+
+// Absences returns how many keys without a document the log keeps in memory, and checks the count.
+func Absences(j *Journal) int {
+	j.shelf.mu.RLock()
+	defer j.shelf.mu.RUnlock()
+	n := 0
+	for _, at := range j.shelf.places {
+		if at.full && at.doc.Version == 0 {
+			n++
+		}
+	}
+	if n != j.shelf.absent {
+		return -1
+	}
+	return n
+}

@@ -15,10 +15,11 @@ const (
 	shelvedDocuments = 4_096
 	shelvedBytes     = 16 << 20 // of all bodies together
 	shelvedBody      = 64 << 10 // of one; a larger one is read anew each time
+	shelvedAbsences  = 1_024    // keys that have no document
 )
 
 // shelf keeps documents in memory: all that the tables lag behind, which can be read nowhere else, and of the others those that were read
-// by their key. What a commit changes is laid there once the disk has it, before anybody hears of the commit. A reader who puts a document
+// by their key. It also keeps which keys had no document, for a decision asks for the same absent ones each time. What a commit changes is laid there once the disk has it, before anybody hears of the commit. A reader who puts a document
 // there says so before he reads it, and does it only if nothing has happened to its place since.
 type shelf struct {
 	mu     sync.RWMutex // guards all below
@@ -26,6 +27,7 @@ type shelf struct {
 	behind map[listed]map[string]*place // by key
 	kept   int                          // documents that the tables hold too
 	bytes  int                          // of their bodies
+	absent int                          // keys that have no document
 	off    bool                         // none of them is kept now
 }
 
@@ -40,11 +42,11 @@ type place struct {
 	full    bool // else a reader is reading the document
 	behind  bool // the table has an earlier one, or none
 	read    atomic.Bool
-	doc     projection.Document
-	indexes []projection.Index // of one that the table lags behind
+	doc     projection.Document // of version 0 where the key has none
+	indexes []projection.Index  // of one that the table lags behind
 }
 
-// find returns a document, whose body stays the shelf's. Where it is not there, mine is the place that the caller may fill with what he
+// find returns a document, whose body stays the shelf's; one of version 0 says that the key has none. Where it is not there, mine is the place that the caller may fill with what he
 // reads, or nil if he may not.
 func (s *shelf) find(ref projection.Ref) (doc projection.Document, found bool, mine *place) {
 	s.mu.RLock()
@@ -75,8 +77,9 @@ func (s *shelf) find(ref projection.Ref) (doc projection.Document, found bool, m
 	return doc, false, mine
 }
 
-// fill lays what was read into the place that find gave, or gives that back where nothing was read.
-func (s *shelf) fill(ref projection.Ref, mine *place, doc projection.Document, found bool) {
+// fill lays what was read into the place that find gave; a document of version 0 says that there is none. It gives the place back where the
+// reading failed.
+func (s *shelf) fill(ref projection.Ref, mine *place, doc projection.Document, err error) {
 	if mine == nil {
 		return
 	}
@@ -85,14 +88,32 @@ func (s *shelf) fill(ref projection.Ref, mine *place, doc projection.Document, f
 	if s.places[ref] != mine {
 		return // a commit has taken it
 	}
-	if !found {
+	if err != nil || s.off {
 		delete(s.places, ref)
 		return
 	}
 	mine.doc, mine.full = doc, true
 	mine.read.Store(true)
+	if doc.Version == 0 {
+		s.absent++
+		s.boundAbsences()
+		return
+	}
 	s.keep(ref, mine)
 	s.bound()
+}
+
+// boundAbsences takes off all keys without a document once they are too many. The lock is held.
+func (s *shelf) boundAbsences() {
+	if s.absent <= shelvedAbsences {
+		return
+	}
+	for ref, at := range s.places {
+		if at.full && at.doc.Version == 0 {
+			delete(s.places, ref)
+		}
+	}
+	s.absent = 0
 }
 
 // keep counts a document that the table holds too, or takes it off. The lock is held.
@@ -111,7 +132,7 @@ func (s *shelf) bound() {
 		return
 	}
 	for ref, at := range s.places {
-		if at.full && !at.behind {
+		if at.full && !at.behind && at.doc.Version > 0 {
 			s.kept--
 			s.bytes -= len(at.doc.Body)
 			delete(s.places, ref)
@@ -157,7 +178,11 @@ func (s *shelf) change(d *changedDocument) {
 		return
 	}
 	laid := &place{full: true, behind: true, doc: doc, indexes: d.indexes}
-	if at != nil && at.full {
+	switch {
+	case at == nil || !at.full:
+	case at.doc.Version == 0:
+		s.absent--
+	default:
 		s.kept--
 		s.bytes -= len(at.doc.Body)
 	}
@@ -206,5 +231,5 @@ func (s *shelf) clear(keep bool) {
 			delete(s.places, ref)
 		}
 	}
-	s.kept, s.bytes, s.off = 0, 0, !keep
+	s.kept, s.bytes, s.absent, s.off = 0, 0, 0, !keep
 }

@@ -225,3 +225,44 @@ func TestMoreThanIsKept(t *testing.T) {
 		t.Errorf("got %+v, listed %+v", got.Version, listed.Version)
 	}
 }
+
+// A key that has no document is asked of the file once, and is found as soon as somebody makes its document.
+func TestAnAbsentDocumentIsRemembered(t *testing.T) {
+	log, _ := openNotes(t, "")
+	for range 2 {
+		if _, err := log.Document(t.Context(), journaltest.Workspace, "notes", "later"); !errors.Is(err, projection.ErrNotFound) {
+			t.Fatalf("got %v, want projection.ErrNotFound", err)
+		}
+	}
+	if _, err := log.Append(t.Context(), note("later", "here")); err != nil {
+		t.Fatal(err)
+	}
+	if byKey, listed := document(t, log, "later"); byKey.Version != 1 || listed.Version != 1 {
+		t.Errorf("got versions %d by key and %d in a list, want 1 and 1", byKey.Version, listed.Version)
+	}
+}
+
+// More absent keys than are kept are asked for: all of them stay absent, and documents that were read stay in memory.
+func TestAbsentDocumentsAreBounded(t *testing.T) {
+	log, _ := openNotes(t, "")
+	if _, err := log.Append(t.Context(), note("there", "here")); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2_100 {
+		if _, err := log.Document(t.Context(), journaltest.Workspace, "notes", fmt.Sprint("none", i)); !errors.Is(err, projection.ErrNotFound) {
+			t.Fatalf("key %d: got %v, want projection.ErrNotFound", i, err)
+		}
+	}
+	if n := sqlite.Absences(log); n < 1 || n > 1_024 {
+		t.Errorf("%d absent keys are kept, want 1 to 1,024", n)
+	}
+	if _, err := log.Append(t.Context(), note("none2099", "here")); err != nil {
+		t.Fatal(err)
+	}
+	if byKey, _ := document(t, log, "none2099"); byKey.Version != 1 {
+		t.Errorf("got version %d, want 1", byKey.Version)
+	}
+	if byKey, _ := document(t, log, "there"); byKey.Version != 1 {
+		t.Errorf("got version %d, want 1", byKey.Version)
+	}
+}
