@@ -2,14 +2,18 @@
 package strictjson
 
 import (
+	"bytes"
 	"encoding"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"agentbox/internal/domain/fault"
 )
@@ -30,23 +34,12 @@ const (
 // UTF-8, nesting beyond MaxDepth, a field named twice, half a surrogate pair, and a field that t does not have, letter for letter; then it
 // names the nearest field that t has. A field whose type reads itself (json.Unmarshaler) has any shape.
 func Check(data []byte, t reflect.Type) error {
-	s := scanner{data: data}
-	if !utf8.Valid(data) {
-		for s.pos < len(data) {
-			r, n := utf8.DecodeRune(data[s.pos:])
-			if r == utf8.RuneError && n == 1 {
-				break
-			}
-			s.pos += n
-		}
-		return s.malformed("a byte that is not UTF-8")
-	}
-	if err := s.value(t, 0); err != nil {
+	c := checker{data, jsontext.NewDecoder(bytes.NewReader(data))}
+	if err := c.value(t, 0); err != nil {
 		return err
 	}
-	s.space()
-	if s.pos < len(data) {
-		return s.malformed("something after the value")
+	if _, err := c.dec.ReadToken(); err != io.EOF {
+		return c.malformed("something after the value", c.dec.InputOffset())
 	}
 	return nil
 }
@@ -70,251 +63,89 @@ func plain(err error) string {
 	return strings.TrimPrefix(err.Error(), "json: ")
 }
 
-// scanner walks through the bytes once. It allocates for the names of the objects that it is inside of, and for nothing else.
-type scanner struct {
+// checker reads tokens and holds the names of objects against the shape of a type. The decoder refuses what is not JSON.
+type checker struct {
 	data []byte
-	pos  int
-	path []string
+	dec  *jsontext.Decoder
 }
 
-func (s *scanner) value(t reflect.Type, depth int) error {
-	s.space()
-	if s.pos >= len(s.data) {
-		return s.malformed("the end")
+func (c *checker) value(t reflect.Type, depth int) error {
+	token, err := c.dec.ReadToken()
+	if err != nil {
+		return c.refusal(err)
 	}
-	switch c := s.data[s.pos]; {
-	case c == '{':
-		return s.object(t, depth+1)
-	case c == '[':
-		return s.array(t, depth+1)
-	case c == '"':
-		_, err := s.text()
-		return err
-	case c == '-' || c >= '0' && c <= '9':
-		return s.number()
+	kind := token.Kind()
+	if kind != jsontext.KindBeginObject && kind != jsontext.KindBeginArray {
+		return nil
 	}
-	for _, word := range []string{"true", "false", "null"} {
-		if strings.HasPrefix(string(s.data[s.pos:min(len(s.data), s.pos+len(word))]), word) {
-			s.pos += len(word)
-			return nil
-		}
-	}
-	return s.malformed("something that is not a value")
-}
-
-func (s *scanner) object(t reflect.Type, depth int) error {
-	if depth > MaxDepth {
-		return tooDeep()
+	if depth++; depth > MaxDepth {
+		return fault.New(fault.Invalid, CodeTooDeep, "JSON may be nested at most %d deep", MaxDepth)
 	}
 	shape := shapeOf(t)
-	seen := map[string]bool{}
-	s.pos++
-	s.space()
-	if s.take('}') {
-		return nil
-	}
-	for {
-		s.space()
-		at := s.pos
-		if s.pos >= len(s.data) || s.data[s.pos] != '"' {
-			return s.malformed("something that is not a field's name")
+	for next := c.dec.PeekKind(); next != jsontext.KindEndObject && next != jsontext.KindEndArray; next = c.dec.PeekKind() {
+		element := shape.elem
+		if kind == jsontext.KindBeginObject {
+			if element, err = c.name(shape); err != nil {
+				return err
+			}
 		}
-		name, err := s.text()
-		if err != nil {
+		if err := c.value(element, depth); err != nil {
 			return err
 		}
-		if seen[name] {
-			s.pos = at
-			return fault.New(fault.Invalid, CodeDuplicate, "the field %s stands twice in one object (%s); name it once", quote(s.where(name)), s.place())
-		}
-		seen[name] = true
-		next, known := shape.field(name)
-		if !known {
-			s.pos = at
-			return s.unknown(name, shape)
-		}
-		s.space()
-		if !s.take(':') {
-			return s.malformed("no colon after a field's name")
-		}
-		s.path = append(s.path, name)
-		if err := s.value(next, depth); err != nil {
-			return err
-		}
-		s.path = s.path[:len(s.path)-1]
-		s.space()
-		if s.take('}') {
-			return nil
-		}
-		if !s.take(',') {
-			return s.malformed("neither a comma nor the end of the object")
-		}
 	}
-}
-
-func (s *scanner) array(t reflect.Type, depth int) error {
-	if depth > MaxDepth {
-		return tooDeep()
-	}
-	elem := shapeOf(t).elem
-	s.pos++
-	s.space()
-	if s.take(']') {
-		return nil
-	}
-	for i := 0; ; i++ {
-		s.path = append(s.path, strconv.Itoa(i))
-		if err := s.value(elem, depth); err != nil {
-			return err
-		}
-		s.path = s.path[:len(s.path)-1]
-		s.space()
-		if s.take(']') {
-			return nil
-		}
-		if !s.take(',') {
-			return s.malformed("neither a comma nor the end of the list")
-		}
-	}
-}
-
-// text reads a string and returns what it says.
-func (s *scanner) text() (string, error) {
-	start := s.pos
-	s.pos++
-	escaped := false
-	for ; s.pos < len(s.data); s.pos++ {
-		switch c := s.data[s.pos]; {
-		case c == '"':
-			s.pos++
-			if !escaped {
-				return string(s.data[start+1 : s.pos-1]), nil
-			}
-			var text string
-			if err := json.Unmarshal(s.data[start:s.pos], &text); err != nil {
-				s.pos = start
-				return "", s.malformed("a string with an escape that does not exist")
-			}
-			return text, nil
-		case c < 0x20:
-			return "", s.malformed("a control character in a string")
-		case c == '\\':
-			escaped = true
-			n, err := s.escape()
-			if err != nil {
-				return "", err
-			}
-			s.pos += n
-		}
-	}
-	return "", s.malformed("a string without an end")
-}
-
-// escape looks at the escape sequence at pos and returns by how much it is longer than one byte.
-func (s *scanner) escape() (int, error) {
-	rest := s.data[s.pos:]
-	if len(rest) < 2 {
-		return 0, s.malformed("a string without an end")
-	}
-	if rest[1] != 'u' {
-		return 1, nil
-	}
-	first, ok := hex4(rest)
-	if !ok {
-		return 0, s.malformed("an escape that does not exist")
-	}
-	switch {
-	case first >= 0xdc00 && first < 0xe000:
-		return 0, s.malformed("half a surrogate pair")
-	case first >= 0xd800 && first < 0xdc00:
-		second, ok := hex4(rest[6:])
-		if !ok || second < 0xdc00 || second >= 0xe000 {
-			return 0, s.malformed("half a surrogate pair")
-		}
-		return 11, nil
-	}
-	return 5, nil
-}
-
-// hex4 reads \uXXXX.
-func hex4(b []byte) (uint64, bool) {
-	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
-		return 0, false
-	}
-	n, err := strconv.ParseUint(string(b[2:6]), 16, 32)
-	return n, err == nil && b[2] != '+' && b[2] != '_'
-}
-
-func (s *scanner) number() error {
-	s.take('-')
-	if !s.take('0') && s.digits() == 0 {
-		return s.malformed("a number without digits")
-	}
-	if s.take('.') && s.digits() == 0 {
-		return s.malformed("a number without digits after its point")
-	}
-	if s.take('e') || s.take('E') {
-		if !s.take('+') {
-			s.take('-')
-		}
-		if s.digits() == 0 {
-			return s.malformed("a number without digits in its exponent")
-		}
+	if _, err := c.dec.ReadToken(); err != nil {
+		return c.refusal(err)
 	}
 	return nil
 }
 
-func (s *scanner) digits() int {
-	start := s.pos
-	for s.pos < len(s.data) && s.data[s.pos] >= '0' && s.data[s.pos] <= '9' {
-		s.pos++
+// name reads the name of a field and returns the type of its value.
+func (c *checker) name(shape shape) (reflect.Type, error) {
+	token, err := c.dec.ReadToken()
+	if err != nil {
+		return nil, c.refusal(err)
 	}
-	return s.pos - start
-}
-
-func (s *scanner) space() {
-	for s.pos < len(s.data) && strings.IndexByte(" \t\r\n", s.data[s.pos]) >= 0 {
-		s.pos++
+	name := token.String()
+	t, known := shape.field(name)
+	if known {
+		return t, nil
 	}
-}
-
-func (s *scanner) take(c byte) bool {
-	if s.pos < len(s.data) && s.data[s.pos] == c {
-		s.pos++
-		return true
+	where := dotted(c.dec.StackPointer())
+	e := fault.New(fault.Invalid, CodeUnknown, "there is no field %s (%s)", quote(where), c.place(c.dec.InputOffset()))
+	if near := Nearest(name, shape.order); near != "" {
+		return nil, e.With(fmt.Sprintf("did you mean %s?", quote(strings.TrimSuffix(where, name)+near)))
 	}
-	return false
+	return nil, e.With("the fields are " + strings.Join(shape.order, ", "))
 }
 
-func (s *scanner) where(name string) string {
-	return strings.Join(append(s.path[:len(s.path):len(s.path)], name), ".")
-}
-
-func (s *scanner) place() string {
-	line, column := 1, 1
-	for _, c := range s.data[:s.pos] {
-		column++
-		if c == '\n' {
-			line, column = line+1, 1
-		}
+// refusal says an error of the decoder in our words and with a place that people count.
+func (c *checker) refusal(err error) error {
+	at, where, what := c.dec.InputOffset(), "", err
+	if s, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		at, where, what = s.ByteOffset, dotted(s.JSONPointer), s.Err
 	}
-	return fmt.Sprintf("line %d, column %d", line, column)
-}
-
-func (s *scanner) malformed(what string) error {
-	return fault.New(fault.Invalid, CodeMalformed, "the body is not one JSON value: %s at %s", what, s.place())
-}
-
-func (s *scanner) unknown(name string, shape shape) error {
-	e := fault.New(fault.Invalid, CodeUnknown, "there is no field %s (%s)", quote(s.where(name)), s.place())
-	if near := Nearest(name, shape.names()); near != "" {
-		return e.With(fmt.Sprintf("did you mean %s?", quote(s.where(near))))
+	switch {
+	case errors.Is(err, jsontext.ErrDuplicateName):
+		return fault.New(fault.Invalid, CodeDuplicate, "the field %s stands twice in one object (%s); name it once", quote(where), c.place(at))
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return c.malformed("it ends too early", int64(len(c.data)))
 	}
-	return e.With("the fields are " + strings.Join(shape.names(), ", "))
+	return c.malformed(what.Error(), at)
 }
 
-func tooDeep() error {
-	return fault.New(fault.Invalid, CodeTooDeep, "JSON may be nested at most %d deep", MaxDepth)
+func (c *checker) malformed(what string, at int64) error {
+	return fault.New(fault.Invalid, CodeMalformed, "the body is not one JSON value: %s (%s)", what, c.place(at))
+}
+
+// place counts lines and columns from 1, columns in bytes.
+func (c *checker) place(at int64) string {
+	before := c.data[:at]
+	return fmt.Sprintf("line %d, column %d", bytes.Count(before, []byte("\n"))+1, len(before)-bytes.LastIndexByte(before, '\n'))
+}
+
+// dotted writes a JSON pointer as the API names fields: limits.memory_bytes, list.1.
+func dotted(p jsontext.Pointer) string {
+	return strings.Join(slices.Collect(p.Tokens()), ".")
 }
 
 // quote makes any text safe to show and short.
@@ -340,8 +171,6 @@ func (sh shape) field(name string) (reflect.Type, bool) {
 	t, ok := sh.fields[name]
 	return t, ok
 }
-
-func (sh shape) names() []string { return sh.order }
 
 func shapeOf(t reflect.Type) shape {
 	for t != nil && t.Kind() == reflect.Pointer && !readsItself(t) {
