@@ -33,7 +33,7 @@ func main() {
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := cli.Run(ctx, process(), os.Args[1:])
+	code := cli.Main(ctx, process(), os.Args[1:])
 	stop()
 	os.Exit(code)
 }

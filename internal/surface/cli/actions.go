@@ -13,7 +13,7 @@ import (
 
 // actionTypes are the commands about the action types that a workspace declares for its own programs.
 func actionTypes(i *invocation) *cobra.Command {
-	c := group("actions", "Declare action types of your own, for what your programs do outside", actionTypeList(i), actionTypeShow(i), actionTypeDeclare(i), actionTypeRetire(i))
+	c := group("actions", "Declare action types for what your programs do outside", actionTypeList(i), actionTypeShow(i), actionTypeDeclare(i), actionTypeRetire(i))
 	c.Aliases = []string{"action"}
 	c.Example = "  agentbox actions declare deploy.production 'deploy a build to production' --effect network --asks --target host\n" +
 		"  agentbox policy evaluate deploy.production --target web1.example.com && deploy"

@@ -20,12 +20,12 @@ import (
 func approvals(i *invocation) *cobra.Command {
 	list := approvalList(i)
 	c := &cobra.Command{
-		Use: "approvals", Aliases: []string{"approval"}, Short: "List and answer what waits for a person", Args: cobra.NoArgs,
+		Use: "approvals", Aliases: []string{"approval"}, Short: "List the questions that wait for a person, and answer them", Args: cobra.NoArgs,
 		Example: "  agentbox approvals\n  agentbox approvals --room room_...\n  agentbox approvals show appr_...\n  agentbox approvals approve appr_...\n  agentbox approvals deny appr_... --reason 'use the staging copy'",
 		RunE:    list.RunE,
 	}
 	c.Flags().AddFlagSet(list.Flags())
-	c.AddCommand(list, approvalShow(i), approvalRequest(i), decide(i, "approve", "Allow exactly what is asked, once"), decide(i, "deny", "Refuse it; the run goes on with the next operation"),
+	c.AddCommand(list, approvalShow(i), approvalRequest(i), decide(i, "approve", "Approve exactly this action, once"), decide(i, "deny", "Deny it; the run goes on with the next operation"),
 		decide(i, "hold", "Say that somebody looks into it; a final answer follows"), approvalWithdraw(i))
 	return c
 }
@@ -201,7 +201,7 @@ func decide(i *invocation, verb, short string) *cobra.Command {
 func approvalWithdraw(i *invocation) *cobra.Command {
 	var reason string
 	c := &cobra.Command{
-		Use: "withdraw APPROVAL", Short: "Take back what you have asked", Args: cobra.ExactArgs(1), ValidArgsFunction: i.completeApprovals,
+		Use: "withdraw APPROVAL", Short: "Withdraw your own request", Args: cobra.ExactArgs(1), ValidArgsFunction: i.completeApprovals,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			api, err := i.connect(cmd.Context())
 			if err != nil {

@@ -51,7 +51,7 @@ type Flaw struct {
 
 // audit are the commands that prove the log.
 func audit(i *invocation) *cobra.Command {
-	return group("audit", "Prove that the log is what it was", auditVerify(i), auditProve(i), auditCheck(i), auditCheckpoint(i), auditKey(i),
+	return group("audit", "Verify the log, and make and check proofs", auditVerify(i), auditProve(i), auditCheck(i), auditCheckpoint(i), auditKey(i),
 		auditExport(i), auditWitness(i), auditServeWitness(i), auditAbandon(i), auditRedact(i), auditRedactions(i))
 }
 

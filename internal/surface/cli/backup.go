@@ -22,7 +22,7 @@ type Kept struct {
 func backups(i *invocation) *cobra.Command {
 	var keys bool
 	c := &cobra.Command{
-		Use: "backup FILE.tar.gz", Short: "Keep a data directory as one file, while the daemon runs or not", Args: cobra.ExactArgs(1),
+		Use: "backup FILE.tar.gz", Short: "Back up a data directory into one file", Args: cobra.ExactArgs(1),
 		Long: "Backup writes the log of one moment, stored contents and the files of spaces into one compressed tar archive with a hash for each entry.\n" +
 			"It reads the data directory itself. Keys stay out of it unless --with-keys is given: whoever has such a file has the keys' power.\n" +
 			"Files of spaces that are written to meanwhile are kept as they were read; the answer counts them.",
@@ -58,7 +58,7 @@ func backups(i *invocation) *cobra.Command {
 func restore(i *invocation) *cobra.Command {
 	var keys string
 	c := &cobra.Command{
-		Use: "restore [FILE.tar.gz]", Short: "Make a data directory from a backup, or bring it its keys", Args: cobra.MaximumNArgs(1),
+		Use: "restore [FILE.tar.gz]", Short: "Restore a data directory from a backup", Args: cobra.MaximumNArgs(1),
 		Long: "Restore makes the data directory that --data or AGENTBOX_HOME names, which must be empty or not there yet. It holds every file against\n" +
 			"the backup's own hashes and proves the log before the directory gets its name; after an error nothing is left.\n" +
 			"What the log holds is sealed, and a backup has no keys unless it was made with them: name their folder with --keys, now or later. Without\n" +

@@ -109,17 +109,28 @@ type Daemon struct {
 	Witnesses  []string // to which checkpoints are brought
 }
 
-// commands are all commands, in the order in which help lists them.
-var commands = []func(*invocation) *cobra.Command{
-	up, doctor, demo,
-	workspaces, nodes, rooms, threads, messages, searchCommand,
-	spaces, snippets, shell, execute, runs, timelineCommand, approvals, files, contexts,
-	artifacts, engine,
-	topCommand, events, audit, policies, actionTypes, killSwitch, incidents, labels,
-	wasiCommands,
-	bootstrap, login, logout, passphrase, principals, agents, keys, tokens, engines,
-	backups, restore, exportWorkspace, importWorkspace, collect,
-	version,
+// commands are all commands, by the group and in the order in which help lists them.
+var commands = []struct {
+	id, title string
+	makes     []func(*invocation) *cobra.Command
+}{
+	{"start", "Start here:", []func(*invocation) *cobra.Command{up, demo, doctor, snippets}},
+	{"work", "Spaces and runs:", []func(*invocation) *cobra.Command{
+		spaces, files, shell, execute, contexts, runs, timelineCommand, approvals, artifacts, topCommand, engine, wasiCommands,
+	}},
+	{"policy", "Policy and safety:", []func(*invocation) *cobra.Command{policies, actionTypes, killSwitch, tokens, labels, incidents}},
+	{"people", "People, agents and talk:", []func(*invocation) *cobra.Command{
+		principals, agents, engines, keys, login, logout, passphrase, bootstrap, rooms, threads, messages, searchCommand,
+	}},
+	{"operate", "Log and operation:", []func(*invocation) *cobra.Command{
+		events, audit, workspaces, nodes, backups, restore, exportWorkspace, importWorkspace, collect, version,
+	}},
+}
+
+// Main is Run for a whole process. Help lists commands in the order above, which cobra knows for the whole process only.
+func Main(ctx context.Context, host Host, args []string) int {
+	cobra.EnableCommandSorting = false
+	return Run(ctx, host, args)
 }
 
 // Run executes the command line and returns the exit code.
@@ -179,8 +190,8 @@ func (i *invocation) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "agentbox",
 		Short: "Run AI agents that do real work without having to be trusted",
-		Long: "Agentbox runs what agents ask for in isolated spaces, decides on each step by policy, asks people where policy says so,\n" +
-			"and records everything in a log that proves itself. Begin with `agentbox up`, or see it all with `agentbox demo`.",
+		Long: "Agentbox runs the code of AI agents in isolated spaces. A policy decides on each step and asks people where it says so.\n" +
+			"An append-only log records everything and can prove it. Start the daemon with `agentbox up`, or watch `agentbox demo`.",
 		SilenceErrors: true, SilenceUsage: true, Version: i.Version,
 		Args:              onlyCommands,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -196,13 +207,20 @@ func (i *invocation) root() *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.BoolVar(&i.json, "json", false, "answer in JSON")
 	flags.StringVar(&i.data, "data", "", "data directory of the local daemon (AGENTBOX_HOME; default ~/.agentbox)")
-	flags.StringVar(&i.store, "store", "", "address of the database that the local daemon's log lies in, as in postgres://user@host/database (AGENTBOX_STORE; default: a file in the data directory)")
-	flags.StringVar(&i.shared, "shared", "", "folder with what the daemons of a database share, to work on it together (AGENTBOX_SHARED; default: the data directory, of a daemon that has the database alone)")
-	flags.StringVar(&i.url, "url", "", "address of a daemon (AGENTBOX_URL; default: the local one's)")
-	flags.StringVar(&i.key, "key-file", "", "file that holds the API key (AGENTBOX_KEY holds a key itself; default: the local owner's)")
-	for _, make := range commands {
-		root.AddCommand(make(i))
+	flags.StringVar(&i.store, "store", "", "database of the log, as in postgres://user@host/database (AGENTBOX_STORE; default: a file in the data directory)")
+	flags.StringVar(&i.shared, "shared", "", "folder that all daemons of one database share (AGENTBOX_SHARED; default: the data directory)")
+	flags.StringVar(&i.url, "url", "", "address of the daemon (AGENTBOX_URL; default: the local daemon)")
+	flags.StringVar(&i.key, "key-file", "", "file with the API key (AGENTBOX_KEY holds a key itself; default: the key of the local owner)")
+	for _, g := range commands {
+		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
+		for _, make := range g.makes {
+			c := make(i)
+			c.GroupID = g.id
+			root.AddCommand(c)
+		}
 	}
+	root.SetHelpCommandGroupID("start")
+	root.SetCompletionCommandGroupID("operate")
 	i.completed(root)
 	wrapArgs(root)
 	return root
@@ -410,7 +428,7 @@ func pairs(flag string, values []string) (map[string]string, error) {
 // version says which program this is.
 func version(i *invocation) *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Say which version this is", Args: cobra.NoArgs,
+		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return i.show(map[string]string{"version": i.Version}, func(p *printer) { fmt.Fprintf(p.out, "agentbox %s\n", i.Version) })
 		},

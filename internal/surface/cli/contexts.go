@@ -25,7 +25,7 @@ import (
 
 // contexts are the commands about interpreter contexts.
 func contexts(i *invocation) *cobra.Command {
-	return group("context", "Run code in interpreters of a space that keep their variables", contextList(i), contextRun(i), contextRemove(i))
+	return group("context", "Run code in interpreters that keep their variables", contextList(i), contextRun(i), contextRemove(i))
 }
 
 func contextList(i *invocation) *cobra.Command {

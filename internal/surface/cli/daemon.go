@@ -15,7 +15,7 @@ func up(i *invocation) *cobra.Command {
 	var format string
 	var quota, keepFor string
 	c := &cobra.Command{
-		Use: "up", Short: "Run the daemon, in the foreground, until it is interrupted", Args: cobra.NoArgs,
+		Use: "up", Short: "Start the daemon in the foreground; Ctrl-C stops it", Args: cobra.NoArgs,
 		Long: "Up serves the HTTP API on a loopback address. The data directory, made on the first start, holds the log, the files of the spaces and\n" +
 			"owner.key, with which the other commands find and use the daemon by themselves. After a crash it goes on where it was.",
 		Example: "  agentbox up\n  agentbox up --data ./state --listen 127.0.0.1:0",
@@ -155,7 +155,7 @@ type diagnosis struct {
 func doctor(i *invocation) *cobra.Command {
 	var d Daemon
 	c := &cobra.Command{
-		Use: "doctor", Short: "Try what this machine can isolate, and say how to mend what it cannot", Args: cobra.NoArgs,
+		Use: "doctor", Short: "Check what this machine can isolate, and how to fix what is missing", Args: cobra.NoArgs,
 		Long: "Doctor starts a real space of every tier and tries each of its promises. It needs no daemon. It exits with 8 when no space can be made.",
 	}
 	d.flags(c)

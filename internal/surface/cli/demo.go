@@ -24,7 +24,7 @@ func demo(i *invocation) *cobra.Command {
 		d showcase
 	)
 	c := &cobra.Command{
-		Use: "demo", Short: "Do the main job from beginning to end, with a daemon of its own", Args: cobra.NoArgs,
+		Use: "demo", Short: "Run the main job from start to end, with a daemon of its own", Args: cobra.NoArgs,
 		Long: "Demo starts a daemon with a fresh data directory, makes a space, puts a real data set into it and runs the operations of\n" +
 			"examples/weather-report: two programs that work, a command that policy refuses, one that a person is asked about. It ends with the\n" +
 			"timeline, the artifacts and the proof that the log is intact.",

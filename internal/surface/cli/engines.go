@@ -27,7 +27,7 @@ func engine(i *invocation) *cobra.Command {
 		hands         int
 	)
 	c := &cobra.Command{
-		Use: "engine", Short: "Execute runs that a daemon hands out, until it is interrupted", Args: cobra.NoArgs,
+		Use: "engine", Short: "Execute runs as an engine; Ctrl-C stops it", Args: cobra.NoArgs,
 		Long: "Engine claims runs whose input is an operations message with a space_id, executes the operations in that space over the API, and reports a step\n" +
 			"and a tool call for each. It tells on standard error, with --json in JSON, of the runs that it claims, what it waits for, and what came of them. It says that it lives every ten seconds, gives what is under way back when it is interrupted, and waits for a daemon\n" +
 			"that is started again. The daemon does the same by itself, unless it was started with --engine external.",

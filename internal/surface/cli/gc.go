@@ -14,7 +14,7 @@ import (
 func collect(i *invocation) *cobra.Command {
 	var dry bool
 	c := &cobra.Command{
-		Use: "gc", Short: "Free content that nothing names, and snapshots that need not be kept", Args: cobra.NoArgs,
+		Use: "gc", Short: "Free content and snapshots that nothing needs", Args: cobra.NoArgs,
 		Long: "Content of which no event of the log tells any more goes, and snapshots that the rule of the daemon (up --keep-snapshots and\n" +
 			"--keep-snapshots-for) lets go. The newest snapshot of a space stays. The daemon does the same by itself every six hours.",
 		Example: "  agentbox gc --dry-run\n  agentbox gc",

@@ -15,7 +15,7 @@ import (
 // incidents are the commands about what went wrong.
 func incidents(i *invocation) *cobra.Command {
 	list := incidentList(i)
-	c := group("incident", "Keep track of what went wrong, and of what was learned from it", incidentOpen(i), list, incidentShow(i),
+	c := group("incident", "Track incidents and what was learned from them", incidentOpen(i), list, incidentShow(i),
 		incidentChange(i, "rca", "rca INCIDENT SUMMARY", "Write down the root cause", 2, func(args []string, _ []string) map[string]any { return map[string]any{"summary": args[1]} }),
 		incidentChange(i, "learning", "learn INCIDENT NOTE", "Write down what was learned", 2, func(args []string, tags []string) map[string]any {
 			return map[string]any{"note": args[1], "tags": tags}

@@ -13,7 +13,7 @@ import (
 
 // labels are the commands about how sensitive data are.
 func labels(i *invocation) *cobra.Command {
-	c := group("label", "Say how sensitive data are, and ask to come near them", labelSet(i), labelList(i), labelAccess(i))
+	c := group("label", "Label data by sensitivity, and ask for access", labelSet(i), labelList(i), labelAccess(i))
 	c.Aliases = []string{"labels"}
 	c.Example = "  agentbox label set person ada sensitive_pii --purpose support\n  agentbox label access person ada --purpose support && fetch-person ada"
 	return c
@@ -83,7 +83,7 @@ func labelAccess(i *invocation) *cobra.Command {
 	var room string
 	var r client.AccessRequest
 	c := &cobra.Command{
-		Use: "access TYPE ID", Short: "Ask to come near a resource, right before it is done", Args: cobra.ExactArgs(2),
+		Use: "access TYPE ID", Short: "Ask for access to a labelled resource, right before it is read", Args: cobra.ExactArgs(2),
 		Long: "Access exits with 0 where it is allowed, with 6 where it is refused, and with 7 where a person has to approve it first.",
 	}
 	c.Flags().StringVar(&r.Action, "action", "read", "read or write")

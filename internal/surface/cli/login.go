@@ -175,7 +175,7 @@ func (i *invocation) address(ctx context.Context) (string, error) {
 func bootstrap(i *invocation) *cobra.Command {
 	var ws, name string
 	c := &cobra.Command{
-		Use: "bootstrap", Short: "Give the owner of a workspace a passphrase, once", Args: cobra.NoArgs,
+		Use: "bootstrap", Short: "Set the first passphrase of the owner", Args: cobra.NoArgs,
 		Long: "Bootstrap is for who runs the daemon: it takes the token in bootstrap.key in the data directory. The passphrase is a line of the standard\n" +
 			"input, which a terminal does not show. The owner logs in with it from anywhere: agentbox login.",
 	}
@@ -214,7 +214,7 @@ func bootstrap(i *invocation) *cobra.Command {
 func login(i *invocation) *cobra.Command {
 	var ws, as string
 	c := &cobra.Command{
-		Use: "login", Short: "Log in with a passphrase, for the commands that follow", Args: cobra.NoArgs,
+		Use: "login", Short: "Log in with a passphrase; the commands that follow use the session", Args: cobra.NoArgs,
 		Long: "Login keeps the session in session.json in your configuration directory, which only you can read; the other commands use it until agentbox\n" +
 			"logout, unless a key is named. The passphrase is a line of the standard input, which a terminal does not show. The owner gets one with agentbox\n" +
 			"bootstrap, everybody else sets his own with agentbox passphrase.",
@@ -251,7 +251,7 @@ var errNotLoggedIn = fault.New(fault.NotFound, "not_logged_in", "you are not log
 // logout ends the saved session.
 func logout(i *invocation) *cobra.Command {
 	return &cobra.Command{
-		Use: "logout", Short: "End the session of login, and forget it", Args: cobra.NoArgs,
+		Use: "logout", Short: "Log out", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			path := i.sessionFile()
 			if path == "" {
@@ -283,7 +283,7 @@ func logout(i *invocation) *cobra.Command {
 func passphrase(i *invocation) *cobra.Command {
 	var change bool
 	c := &cobra.Command{
-		Use: "passphrase", Short: "Set your own passphrase, by which you log in", Args: cobra.NoArgs,
+		Use: "passphrase", Short: "Set your own passphrase", Args: cobra.NoArgs,
 		Long: "Passphrase reads the new passphrase as a line of the standard input, which a terminal does not show; with --change the one that holds so far\n" +
 			"comes first. It prints the id by which you log in.",
 		Example: "  AGENTBOX_KEY=abk_... agentbox passphrase\n  agentbox passphrase --change",

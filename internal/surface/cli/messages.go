@@ -16,7 +16,7 @@ import (
 
 // threads are the commands about threads.
 func threads(i *invocation) *cobra.Command {
-	c := group("thread", "Begin, list and close threads, in which messages are posted", threadCreate(i), threadList(i), threadShow(i), threadUpdate(i))
+	c := group("thread", "Start, list and close threads", threadCreate(i), threadList(i), threadShow(i), threadUpdate(i))
 	c.Aliases = []string{"threads"}
 	return c
 }

@@ -29,7 +29,7 @@ type Moved struct {
 func exportWorkspace(i *invocation) *cobra.Command {
 	ws := string(id.DefaultWorkspace)
 	c := &cobra.Command{
-		Use: "export FILE", Short: "Write a workspace as one file, to be imported into another data directory", Args: cobra.ExactArgs(1),
+		Use: "export FILE", Short: "Export a workspace into one file", Args: cobra.ExactArgs(1),
 		Long: "Export writes every event of a workspace as it is, with its hashes and salts, the contents that the events name, and the last signed checkpoint.\n" +
 			"It reads the data directory itself, whether or not a daemon runs on it. Files of spaces and snapshots are not in it, and neither are keys of\n" +
 			"the installation; what the events say is, in the clear: keep the file where only those can read it who may read the workspace.",
@@ -60,7 +60,7 @@ func exportWorkspace(i *invocation) *cobra.Command {
 func importWorkspace(i *invocation) *cobra.Command {
 	var public, key string
 	c := &cobra.Command{
-		Use: "import FILE", Short: "Take a workspace from a file into a data directory", Args: cobra.ExactArgs(1),
+		Use: "import FILE", Short: "Import a workspace from a file", Args: cobra.ExactArgs(1),
 		Long: "Import records the events exactly as they were, so that every proof that was made elsewhere holds here, and goes on from there. Everything is held\n" +
 			"against its hashes and the checkpoint in the file before any of it is seen; after an error, or a crash, nothing is there and it may be repeated.\n" +
 			"The workspace must not exist there. Spaces do not come along: those that lived end as moved. Where a daemon runs on the data directory, or --url names\n" +

@@ -9,7 +9,7 @@ import (
 
 // nodes are the commands about the daemons that work on a log together.
 func nodes(i *invocation) *cobra.Command {
-	c := group("node", "See the daemons that work on the log together, and give one up", nodeList(i), nodeRemove(i))
+	c := group("node", "List the daemons on one database, and give one up", nodeList(i), nodeRemove(i))
 	c.Aliases = []string{"nodes"}
 	return c
 }

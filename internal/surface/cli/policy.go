@@ -16,7 +16,7 @@ import (
 
 // policies are the commands that look at policy without doing anything.
 func policies(i *invocation) *cobra.Command {
-	c := group("policy", "Look at policy: what it would say, and why", policyPresets(i), policyShow(i), policyExplain(i), policyTest(i), policyValidate(i), policyEvaluate(i), policyActions(i))
+	c := group("policy", "Show, explain and test policies", policyPresets(i), policyShow(i), policyExplain(i), policyTest(i), policyValidate(i), policyEvaluate(i), policyActions(i))
 	c.Aliases = []string{"policies"}
 	return c
 }
@@ -120,7 +120,7 @@ func policyExplain(i *invocation) *cobra.Command {
 		action    string
 	)
 	c := &cobra.Command{
-		Use: "explain [COMMAND]", Short: "Say how an operation would be decided, and why; nothing is done", Args: cobra.MaximumNArgs(1),
+		Use: "explain [COMMAND]", Short: "Explain how an operation would be decided; nothing runs", Args: cobra.MaximumNArgs(1),
 		Long:    "Explain judges a shell command, or an operation of the protocol as JSON, and shows the judgement of each part. The strictest decides.",
 		Example: "  agentbox policy explain 'cat notes.txt | grep todo'\n  agentbox policy explain --space spc_... 'rm -r build'\n  agentbox policy explain --operation '{\"type\":\"createFile\",\"path\":\".git/config\",\"content\":\"\"}'",
 	}
@@ -223,7 +223,7 @@ type tested struct {
 func policyTest(i *invocation) *cobra.Command {
 	var t trial
 	c := &cobra.Command{
-		Use: "test CASES.yaml", Short: "Check that a policy decides a list of cases as expected; nothing is done", Args: cobra.ExactArgs(1),
+		Use: "test CASES.yaml", Short: "Test a policy against a list of cases; nothing runs", Args: cobra.ExactArgs(1),
 		Long: "Test reads a list of cases, each with a command or an operation and the decision that is expected. It exits with 6 when one differs.\n\n" +
 			"  - command: cat notes.txt\n    expect: allow\n  - name: secrets stay\n    operation: {type: createFile, path: .git/config, content: x}\n    expect: deny",
 	}
@@ -359,13 +359,13 @@ func killSwitch(i *invocation) *cobra.Command {
 			return i.show(k, func(p *printer) { p.killSwitch(i, k) })
 		}
 	}
-	onCommand := &cobra.Command{Use: "on", Short: "Stop every effect, at once; reading goes on, and what is only recorded", Args: cobra.NoArgs, RunE: set(true)}
+	onCommand := &cobra.Command{Use: "on", Short: "Stop every effect at once; reading and recording go on", Args: cobra.NoArgs, RunE: set(true)}
 	offCommand := &cobra.Command{Use: "off", Short: "Permit effects again", Args: cobra.NoArgs, RunE: set(false)}
 	for _, c := range []*cobra.Command{onCommand, offCommand} {
 		c.Flags().String("reason", "", "why; it stands in the log")
 	}
 	status := &cobra.Command{
-		Use: "status", Short: "Say whether it is thrown", Args: cobra.NoArgs,
+		Use: "status", Short: "Show whether the kill switch is on", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			api, err := i.connect(cmd.Context())
 			if err != nil {
@@ -378,7 +378,7 @@ func killSwitch(i *invocation) *cobra.Command {
 			return i.show(k, func(p *printer) { p.killSwitch(i, k) })
 		},
 	}
-	c := group("kill-switch", "Stop every effect, or say whether it is stopped; reading goes on, and what is only recorded", onCommand, offCommand, status)
+	c := group("kill-switch", "Stop every effect at once, permit them again, or show the state", onCommand, offCommand, status)
 	c.RunE = status.RunE
 	return c
 }

@@ -16,12 +16,12 @@ import (
 func principals(i *invocation) *cobra.Command {
 	list := principalList(i, "principal", "")
 	list.Flags().String("kind", "", "only these: user, agent or service")
-	return group("principal", "Add people and services, and give people roles", list, principalShow(i), principalAdd(i), principalRole(i))
+	return group("principal", "Add people and services, and change roles", list, principalShow(i), principalAdd(i), principalRole(i))
 }
 
 // agents are the commands about agents.
 func agents(i *invocation) *cobra.Command {
-	return group("agent", "Register agents, and stop them", principalList(i, "agent", string(id.Agent)), agentRegister(i), agentQuarantine(i, true), agentQuarantine(i, false))
+	return group("agent", "Register and quarantine agents", principalList(i, "agent", string(id.Agent)), agentRegister(i), agentQuarantine(i, true), agentQuarantine(i, false))
 }
 
 // keys are the commands about API keys.
@@ -84,7 +84,7 @@ func principalList(i *invocation, what, kind string) *cobra.Command {
 }
 
 func principalShow(i *invocation) *cobra.Command {
-	return &cobra.Command{Use: "show PRINCIPAL", Short: "Show who somebody is", Args: cobra.ExactArgs(1), RunE: func(cmd *cobra.Command, args []string) error {
+	return &cobra.Command{Use: "show PRINCIPAL", Short: "Show a principal", Args: cobra.ExactArgs(1), RunE: func(cmd *cobra.Command, args []string) error {
 		return call(i, cmd, func(api *client.Client) (principal.Principal, error) {
 			return api.Principal(cmd.Context(), id.Principal(args[0]))
 		}, (*printer).principal)
@@ -141,7 +141,7 @@ func agentRegister(i *invocation) *cobra.Command {
 
 func agentQuarantine(i *invocation, on bool) *cobra.Command {
 	var reason string
-	c := &cobra.Command{Use: "quarantine AGENT", Short: "Stop an agent from doing anything, with whatever it handed on", Args: cobra.ExactArgs(1)}
+	c := &cobra.Command{Use: "quarantine AGENT", Short: "Stop an agent and all authority that it handed on", Args: cobra.ExactArgs(1)}
 	if !on {
 		c.Use, c.Short = "unquarantine AGENT", "End the quarantine of an agent"
 	}
@@ -191,7 +191,7 @@ func keyList(i *invocation) *cobra.Command {
 func keyIssue(i *invocation) *cobra.Command {
 	var of string
 	c := &cobra.Command{
-		Use: "issue NAME", Short: "Make an API key, which is shown once", Args: cobra.ExactArgs(1),
+		Use: "issue NAME", Short: "Create an API key, which is shown once", Args: cobra.ExactArgs(1),
 		Long: "The key can do all that its principal may. What shall do less gets a capability token: agentbox token grant.",
 	}
 	c.Flags().StringVar(&of, "for", "", "whose key: the id or the name of a principal; your own unless named")

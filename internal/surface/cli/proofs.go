@@ -203,7 +203,7 @@ func auditProve(i *invocation) *cobra.Command {
 	var since uint64
 	var text bool
 	c := &cobra.Command{
-		Use: "prove [EVENT]", Short: "Prove to a stranger that an event is in the log", Args: cobra.MaximumNArgs(1),
+		Use: "prove [EVENT]", Short: "Write a proof that an event is in the log", Args: cobra.MaximumNArgs(1),
 		Long: "Prove writes a document that proves that an event, named by its id or its place, is in the log for which the last checkpoint was signed.\n" +
 			"Whoever has the public key checks it without this log: with agentbox audit check, or with stock tools as docs/PROOFS.md shows. With\n" +
 			"--since it proves instead that the log continues the one of an earlier checkpoint.",
@@ -325,7 +325,7 @@ func auditExport(i *invocation) *cobra.Command {
 	var workspace, publicKey, out, run string
 	var from, to uint64
 	c := &cobra.Command{
-		Use: "export", Short: "Write events with what proves them, for whoever audits elsewhere", Args: cobra.NoArgs,
+		Use: "export", Short: "Export events with their proofs", Args: cobra.NoArgs,
 		Long: "Export writes JSON Lines: the signed checkpoint, then each event with its data and, unless all events are there, the hashes that prove it.\n" +
 			"agentbox audit check verifies it without this log; docs/PROOFS.md shows how stock tools do.",
 		Example: "  agentbox audit export --out audit.jsonl\n  agentbox audit export --run run_... --out run.jsonl",

@@ -15,7 +15,7 @@ import (
 
 // rooms are the commands about rooms.
 func rooms(i *invocation) *cobra.Command {
-	c := group("room", "Make, list and follow rooms, where people and agents talk",
+	c := group("room", "Create, list and follow rooms, where people and agents talk",
 		roomCreate(i), roomList(i), roomShow(i), roomUpdate(i), roomRead(i), roomDefaults(i), roomWatch(i))
 	c.Aliases = []string{"rooms"}
 	return c
@@ -73,7 +73,7 @@ func roomCreate(i *invocation) *cobra.Command {
 	var q client.RoomRequest
 	var f contextFlags
 	c := &cobra.Command{
-		Use: "create TITLE", Short: "Make a room", Args: cobra.ExactArgs(1),
+		Use: "create TITLE", Short: "Create a room", Args: cobra.ExactArgs(1),
 		Example: "  agentbox room create lab --topic 'what works'\n  agentbox room create support --system-prompt @prompt.md --tools shell,readFile",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) (err error) {

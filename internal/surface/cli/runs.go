@@ -17,7 +17,7 @@ import (
 // runs are the commands about runs.
 func runs(i *invocation) *cobra.Command {
 	own := []*cobra.Command{runList(i), runShow(i), runWatch(i), runCancel(i), runRetain(i), runExport(i), runImport(i), runReplay(i)}
-	return group("runs", "List, show, watch, cancel, retain, export, import and replay runs, and be an engine by hand", append(own, engineRuns(i)...)...)
+	return group("runs", "List, show, watch, cancel, export and replay runs", append(own, engineRuns(i)...)...)
 }
 
 func runList(i *invocation) *cobra.Command {
@@ -207,7 +207,7 @@ func runRetain(i *invocation) *cobra.Command {
 func runWatch(i *invocation) *cobra.Command {
 	e := execution{stream: true}
 	c := &cobra.Command{
-		Use: "watch RUN", Short: "Show a run from its beginning and on, until it ends or waits for a person", Args: cobra.ExactArgs(1),
+		Use: "watch RUN", Short: "Follow a run until it ends or waits for a person", Args: cobra.ExactArgs(1),
 		Long: "Watch shows what a run did and does, as agentbox run --stream does, and exits as that does.",
 	}
 	c.Flags().BoolVar(&e.ask, "ask", false, "ask here what a person has to decide, and go on")

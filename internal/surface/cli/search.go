@@ -12,7 +12,7 @@ import (
 func searchCommand(i *invocation) *cobra.Command {
 	var q client.SearchRequest
 	c := &cobra.Command{
-		Use: "search WORD...", Short: "Find messages that have every word, the newest first", Args: cobra.MinimumNArgs(1),
+		Use: "search WORD...", Short: "Search messages, the newest first", Args: cobra.MinimumNArgs(1),
 		Long:    "Search finds messages by words, or parts of words, in any language; case does not count.",
 		Example: "  agentbox search deploy failed\n  agentbox search 東京 --json\n  agentbox search invoice --room room_00000000000000000000000000",
 	}

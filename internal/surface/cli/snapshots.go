@@ -76,7 +76,7 @@ func occasion(r space.Recorded) string {
 
 func spaceRewind(i *invocation) *cobra.Command {
 	c := &cobra.Command{
-		Use: "rewind SPACE TO", Short: "Make a space's files what they were", Args: cobra.ExactArgs(2), ValidArgsFunction: i.completeSpaces,
+		Use: "rewind SPACE TO", Short: "Return a space's files to an earlier snapshot", Args: cobra.ExactArgs(2), ValidArgsFunction: i.completeSpaces,
 		Long:    "TO is a snapshot, by its hash or at least 8 digits of it; a step, for what the files were after it; or a run, for what they were before it.\nAll files change or none does. What they are now is kept as a snapshot too, so a rewind can be undone.",
 		Example: "  agentbox space rewind weather 3f9a1c20be77\n  agentbox space rewind weather run_01ARZ3NDEKTSV4RRFFQ69G5FAV",
 	}
@@ -110,7 +110,7 @@ func spaceFork(i *invocation) *cobra.Command {
 		ttl           string
 	)
 	c := &cobra.Command{
-		Use: "fork SPACE [NAME]", Short: "Make a space whose files begin as a snapshot of another's", Args: cobra.RangeArgs(1, 2), ValidArgsFunction: i.completeSpaces,
+		Use: "fork SPACE [NAME]", Short: "Create a space from a snapshot of another", Args: cobra.RangeArgs(1, 2), ValidArgsFunction: i.completeSpaces,
 		Long: "The fork has the other space's policy, tier, limits and room. It has nothing of its environment, where secrets are: give it its own with --env.",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) (err error) {

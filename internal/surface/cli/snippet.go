@@ -62,7 +62,7 @@ type snippet struct {
 func snippets(i *invocation) *cobra.Command {
 	s := snippet{i: i}
 	c := &cobra.Command{
-		Use: "exec [FILE] [ARG...]", Short: "Run a snippet in a space of its own, which is removed afterwards", Args: cobra.ArbitraryArgs,
+		Use: "exec [FILE] [ARG...]", Short: "Run a snippet in a new space, which is removed afterwards", Args: cobra.ArbitraryArgs,
 		Long: "Exec makes a space, runs a program there that comes from a file, from standard input (-) or from the command line (--code), and removes the space. What the\n" +
 			"program prints passes through as it comes, and its exit code is the command's; what Agentbox itself has to say goes to standard error. Arguments of the program stand behind --.\n" +
 			"The program passes the gate as everything does: where policy asks a person, the question is shown, and the program waits for the answer.",

@@ -18,7 +18,7 @@ import (
 
 // spaces are the commands about spaces.
 func spaces(i *invocation) *cobra.Command {
-	c := group("space", "Make, list and end spaces, the isolated places where code runs",
+	c := group("space", "Create, list and remove spaces: the isolated places where code runs",
 		spaceCreate(i), spaceList(i), spaceShow(i), spaceExtend(i), spaceSet(i), spaceRemove(i),
 		spaceSnapshots(i), spaceDiff(i), spaceRewind(i), spaceFork(i), spacePromote(i), spaceRoute(i), spacePolicy(i))
 	c.Aliases = []string{"spaces"}
@@ -35,7 +35,7 @@ func spaceCreate(i *invocation) *cobra.Command {
 		pids, openFiles              int64
 	)
 	c := &cobra.Command{
-		Use: "create [NAME]", Short: "Make a space", Args: cobra.MaximumNArgs(1),
+		Use: "create [NAME]", Short: "Create a space", Args: cobra.MaximumNArgs(1),
 		Example: "  agentbox space create weather\n  agentbox space create tests --policy restrictive --memory 256MiB --ttl 1h --env CI=true --from ./src.tar.gz",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) (err error) {
@@ -349,7 +349,7 @@ func spacePromote(i *invocation) *cobra.Command {
 func spaceRoute(i *invocation) *cobra.Command {
 	var cwd string
 	c := &cobra.Command{
-		Use: "route SPACE -- COMMAND...", Short: "Say in which tier a command would run, and why", Args: cobra.MinimumNArgs(2), ValidArgsFunction: i.completeSpaces,
+		Use: "route SPACE -- COMMAND...", Short: "Show in which tier a command would run, and why", Args: cobra.MinimumNArgs(2), ValidArgsFunction: i.completeSpaces,
 		Long:    "It reads the command and the files that it names, and runs nothing.",
 		Example: "  agentbox space route weather -- 'python3 report.py | sort'",
 	}

@@ -16,12 +16,12 @@ import (
 
 // tokens are the commands about capability tokens.
 func tokens(i *invocation) *cobra.Command {
-	return group("token", "Grant capability tokens, which narrow what somebody may do, and revoke them", tokenList(i), tokenGrant(i), tokenRevoke(i), tokenEdges(i))
+	return group("token", "Grant and revoke capability tokens, which narrow what somebody may do", tokenList(i), tokenGrant(i), tokenRevoke(i), tokenEdges(i))
 }
 
 // engines are the commands about programs elsewhere that execute runs.
 func engines(i *invocation) *cobra.Command {
-	return group("engines", "Register engines, and give them tokens", engineList(i), engineRegister(i), engineDeactivate(i), enginePermit(i),
+	return group("engines", "Register engines and issue their tokens", engineList(i), engineRegister(i), engineDeactivate(i), enginePermit(i),
 		group("token", "Make, list and revoke the tokens of an engine", engineTokens(i), engineIssue(i), engineRevoke(i)))
 }
 
@@ -130,7 +130,7 @@ func tokenRevoke(i *invocation) *cobra.Command {
 func tokenEdges(i *invocation) *cobra.Command {
 	var page client.Page
 	var of string
-	c := &cobra.Command{Use: "delegations", Short: "List by which steps authority was handed on, the newest first", Args: cobra.NoArgs}
+	c := &cobra.Command{Use: "delegations", Short: "List how authority was handed on, the newest first", Args: cobra.NoArgs}
 	pages(c, &page)
 	c.Flags().StringVar(&of, "for", "", "only those from or to this principal")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -30,7 +30,7 @@ func topCommand(i *invocation) *cobra.Command {
 	var once bool
 	var every time.Duration
 	c := &cobra.Command{
-		Use: "top", SuggestFor: []string{"ps", "stats", "status"}, Short: "Watch the spaces: what they run, what they use, and what waits for a person", Args: cobra.NoArgs,
+		Use: "top", SuggestFor: []string{"ps", "stats", "status"}, Short: "Watch the spaces: runs, usage, open questions", Args: cobra.NoArgs,
 		Long: "Top shows each space with its run, the operation that it is at, and what its processes use of the processor and of memory, and above them how\n" +
 			"many questions wait, how fast the gate decides and the log grows. Keys: q ends; c, m, p, n and t sort by processor, memory, tasks (processes and threads), name and\n" +
 			"time; r turns the order round; the arrows, space and b move through a list that is longer than the screen.\n" +

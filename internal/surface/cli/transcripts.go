@@ -111,7 +111,7 @@ func (i *invocation) emit(file string, force bool, write func(io.Writer) error) 
 // runImport takes a transcript into the record.
 func runImport(i *invocation) *cobra.Command {
 	return &cobra.Command{
-		Use: "import TRANSCRIPT.jsonl", Short: "Take a run that was executed elsewhere into the record", Args: cobra.ExactArgs(1),
+		Use: "import TRANSCRIPT.jsonl", Short: "Import a run that was executed elsewhere", Args: cobra.ExactArgs(1),
 		Long: "Import makes a record of its own from a transcript: it is listed, shown, exported and replayed like a run that was executed here, and is marked as\n" +
 			"imported everywhere. Its events are held against their hashes, their chain and the proof that came with them; a file that was changed is refused.\n" +
 			"The key that signed the proof is shown: whether it is that of somebody you trust is for you to say. The same file again gives the same record.",

@@ -22,7 +22,7 @@ func timelineCommand(i *invocation) *cobra.Command {
 		force bool
 	)
 	c := &cobra.Command{
-		Use: "timeline RUN", Short: "Show when a run did what, as a table or as an SVG picture", Args: cobra.ExactArgs(1),
+		Use: "timeline RUN", Short: "Show the time line of a run, as a table or as an SVG picture", Args: cobra.ExactArgs(1),
 		Long: "Timeline shows the time of a run: when it was queued, when each operation worked, and when it waited for a person. Of a run that engines\n" +
 			"execute it shows their attempts, and the steps and tool calls in them.\n" +
 			"With --svg it draws that as a picture that needs nothing but a browser.",

@@ -9,7 +9,7 @@ import (
 func auditWitness(i *invocation) *cobra.Command {
 	var publicKey, out string
 	c := &cobra.Command{
-		Use: "witness WHERE", Short: "Bring the last checkpoints to a witness", Args: cobra.ExactArgs(1),
+		Use: "witness WHERE", Short: "Send the latest checkpoints to a witness", Args: cobra.ExactArgs(1),
 		Long: "Witness brings the last signed checkpoint of every workspace to a witness: a folder (on another host, or a stick), or the http address of a\n" +
 			"server that speaks C2SP tlog-witness, such as agentbox audit serve-witness. A witness takes a checkpoint only with the proof that it continues\n" +
 			"the one it holds, so that a log that was changed or set back cannot be brought; then it exits with 3 and names the first bad event.",
@@ -61,7 +61,7 @@ func auditWitness(i *invocation) *cobra.Command {
 func auditServeWitness(i *invocation) *cobra.Command {
 	var w Witness
 	c := &cobra.Command{
-		Use: "serve-witness", Short: "Be a witness of other installations, in the foreground, until it is interrupted", Args: cobra.NoArgs,
+		Use: "serve-witness", Short: "Serve as a witness for other installations; Ctrl-C stops it", Args: cobra.NoArgs,
 		Long: "Serve-witness keeps the newest checkpoint of each installation whose public key it is given, takes a newer one only with the proof that it\n" +
 			"continues the old one, and signs what it takes, with the time (C2SP tlog-witness and cosignature/v1). It belongs on another host than the\n" +
 			"installation, under another user's hands. It sees checkpoints only, never events.",
@@ -96,7 +96,7 @@ func auditServeWitness(i *invocation) *cobra.Command {
 func auditAbandon(i *invocation) *cobra.Command {
 	var reason string
 	c := &cobra.Command{
-		Use: "abandon", Short: "Give up the checkpoints of a log that does not continue them", Args: cobra.NoArgs,
+		Use: "abandon", Short: "Give up checkpoints that the log does not continue", Args: cobra.NoArgs,
 		Long: "Abandon is for a log that was set back on purpose, as by an old backup, or whose signing key is lost: the daemon refuses to start on it. It\n" +
 			"records in the log which checkpoint is given up and why, and puts it aside as evidence. Proofs that rest on old checkpoints stay valid for\n" +
 			"the log that they were made of; witnesses will go on refusing the new one, and rightly so. No daemon may run meanwhile.",

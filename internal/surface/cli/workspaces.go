@@ -12,7 +12,7 @@ import (
 
 // workspaces are the commands about workspaces.
 func workspaces(i *invocation) *cobra.Command {
-	c := group("workspace", "Make, list, change and archive workspaces, the tenants of an installation",
+	c := group("workspace", "Create, list, change and archive workspaces (tenants)",
 		workspaceCreate(i), workspaceList(i), workspaceShow(i), workspaceUpdate(i), workspaceArchive(i), workspaceUnarchive(i))
 	c.Aliases = []string{"workspaces"}
 	return c
@@ -21,7 +21,7 @@ func workspaces(i *invocation) *cobra.Command {
 func workspaceCreate(i *invocation) *cobra.Command {
 	var q client.WorkspaceRequest
 	c := &cobra.Command{
-		Use: "create [WORKSPACE]", Short: "Make a workspace with an owner and his first key", Args: cobra.MaximumNArgs(1),
+		Use: "create [WORKSPACE]", Short: "Create a workspace with an owner and their first key", Args: cobra.MaximumNArgs(1),
 		Long:    "Create makes a workspace and prints the first key of its owner. The key is stored nowhere and shown once: keep it.",
 		Example: "  agentbox workspace create ws_team --kind community --name 'The team'\n  AGENTBOX_KEY=abk_... agentbox room list",
 	}
@@ -108,7 +108,7 @@ func workspaceShow(i *invocation) *cobra.Command {
 func workspaceArchive(i *invocation) *cobra.Command {
 	var reason string
 	c := &cobra.Command{
-		Use: "archive WORKSPACE", Short: "Archive a workspace: it can be read, and nothing is done in it any more", Args: cobra.ExactArgs(1), ValidArgsFunction: i.completeWorkspaces,
+		Use: "archive WORKSPACE", Short: "Archive a workspace: it can only be read", Args: cobra.ExactArgs(1), ValidArgsFunction: i.completeWorkspaces,
 		Long: "What runs in an archived workspace may be ended and what it holds redacted; everything else is refused, until an owner of the installation unarchives it.",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -129,7 +129,7 @@ func workspaceArchive(i *invocation) *cobra.Command {
 func workspaceUnarchive(i *invocation) *cobra.Command {
 	var reason string
 	c := &cobra.Command{
-		Use: "unarchive WORKSPACE", Short: "Let things be done in an archived workspace again", Args: cobra.ExactArgs(1), ValidArgsFunction: i.completeWorkspaces,
+		Use: "unarchive WORKSPACE", Short: "Unarchive a workspace", Args: cobra.ExactArgs(1), ValidArgsFunction: i.completeWorkspaces,
 		Long: "Unarchive takes an owner or an admin of the installation's own workspace. Runs that waited when the workspace was archived, and were not ended, go on.",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
