@@ -1,0 +1,37 @@
+import { AgentboxError } from './errors.js'
+
+/** Where a daemon serves, and the key with which it is asked. */
+export interface Found {
+  url: string
+  key: string
+  /** Says where both were found. */
+  from: string
+}
+
+/**
+ * discover finds a daemon as the command line does: AGENTBOX_URL and AGENTBOX_KEY, else the daemon of AGENTBOX_HOME or ~/.agentbox, whose
+ * owner key only its user can read. A variable that is set and empty is an error. Options win over variables, and a given home does so too.
+ */
+export async function discover(given: { url?: string | undefined; key?: string | undefined; home?: string | undefined } = {}): Promise<Found> {
+  const env: Record<string, string | undefined> = typeof process === 'undefined' ? {} : process.env
+  for (const name of ['AGENTBOX_URL', 'AGENTBOX_KEY', 'AGENTBOX_HOME']) {
+    if (env[name] === '') throw new AgentboxError(`${name} is set and empty`, { code: 'usage', suggestion: `unset ${name}, or give it a value` })
+  }
+  const url = given.url ?? (given.home === undefined ? env['AGENTBOX_URL'] : undefined)
+  const key = given.key ?? (given.home === undefined ? env['AGENTBOX_KEY'] : undefined)
+  if (url && key) return { url, key, from: given.url ? 'the options' : 'AGENTBOX_URL' }
+  if (typeof process === 'undefined' || !process.versions?.node) {
+    throw new AgentboxError('there is no local daemon to find here', { code: 'usage', suggestion: 'give the client url and key' })
+  }
+  const [fs, os, path] = await Promise.all([import('node:fs/promises'), import('node:os'), import('node:path')])
+  const home = given.home ?? env['AGENTBOX_HOME'] ?? path.join(os.homedir(), '.agentbox')
+  const read = async (name: string, what: string): Promise<string> => {
+    try {
+      return await fs.readFile(path.join(home, name), 'utf8')
+    } catch (err) {
+      throw new AgentboxError(`${what} cannot be read from ${home}`, { code: 'daemon_not_running', suggestion: 'start a daemon with: agentbox up', cause: err })
+    }
+  }
+  const state = url ? undefined : (JSON.parse(await read('daemon.json', "the daemon's address")) as { addr: string })
+  return { url: url ?? `http://${state?.addr}`, key: key ?? (await read('owner.key', "the owner's key")).trim(), from: home }
+}

@@ -1,0 +1,201 @@
+import { AgentboxError, ApprovalRequiredError, NotFoundError, TimeoutError } from './errors.js'
+import type { CallOptions, Transport } from './http.js'
+import type { PolicyApproval, RunEvents, RunOperation, RunResult, RunShown, StreamRunFrame } from './schema.js'
+
+/** An operation of protocol 1.0: createFile, readFile, editFile, deleteFile, shell or message. */
+export type Operation = RunOperation
+
+/** What became of an operation. */
+export type Result = RunResult
+
+/** A frame of a run's stream. */
+export type RunFrame = StreamRunFrame
+
+/** What a person, or a program for them, says of a question: `wait` leaves it to somebody else. */
+export type Answer = 'approve' | 'deny' | 'wait'
+
+export interface WaitOptions extends CallOptions {
+  /**
+   * Is asked when the run waits for a person. Without it waiting ends with an ApprovalRequiredError, which names the question; the run
+   * itself goes on waiting.
+   */
+  onApproval?: ((approval: PolicyApproval) => Answer | Promise<Answer>) | undefined
+  /** Gets what commands print to standard output, as it comes. */
+  onStdout?: ((text: string) => void) | undefined
+  /** Gets what commands print to standard error, as it comes. */
+  onStderr?: ((text: string) => void) | undefined
+}
+
+/** What a run is given beside its operations. */
+export interface RunOptions extends WaitOptions {
+  title?: string | undefined
+  /** Who acts; the agent of the space unless named. */
+  agent?: string | undefined
+  /** How long its data are kept, as in `30d`. */
+  retention?: string | undefined
+}
+
+const ENDED = new Set(['completed', 'error', 'cancelled'])
+
+/** A run of operations in a space. */
+export class Run {
+  /** What the run was when it was last asked. */
+  status: string
+  results: Result[]
+
+  constructor(
+    private readonly http: Transport,
+    readonly spaceId: string,
+    message: RunEvents,
+  ) {
+    this.id = message.runId
+    this.status = message.status
+    this.results = message.events ?? []
+  }
+  readonly id: string
+
+  /** Whether the run has ended, in whatever way. */
+  get ended(): boolean {
+    return ENDED.has(this.status)
+  }
+
+  /** The result of one operation, by the id that it was given or by its place, from 0. */
+  result(operation: string | number): Result | undefined {
+    if (typeof operation === 'number') return this.results[operation]
+    return this.results.find((r) => r.operationId === operation)
+  }
+
+  /** Asks how the run stands. */
+  async refresh(options: CallOptions = {}): Promise<this> {
+    this.take((await this.show(options)).result)
+    return this
+  }
+
+  /** Everything that the daemon shows of the run. */
+  show(options: CallOptions = {}): Promise<RunShown> {
+    return this.http.json<RunShown>({ ...options, path: `${this.path}` })
+  }
+
+  /** Waits until the run has ended. */
+  async wait(options: WaitOptions = {}): Promise<this> {
+    if (this.ended) return this
+    const late = options.timeoutMs === undefined ? undefined : AbortSignal.timeout(options.timeoutMs)
+    const signals = [options.signal, late].filter((s) => s !== undefined)
+    try {
+      await this.follow({ ...options, signal: signals.length > 0 ? AbortSignal.any(signals) : undefined })
+    } catch (err) {
+      if (!late?.aborted || options.signal?.aborted) throw err
+      throw new TimeoutError(`the run ${this.id} has not ended within ${options.timeoutMs} ms; it goes on`, {
+        code: 'timeout',
+        suggestion: 'give more timeoutMs, wait again, or cancel the run',
+        cause: err,
+      })
+    }
+    return this.refresh({ signal: options.signal })
+  }
+
+  private async follow(options: WaitOptions): Promise<void> {
+    const asked = new Set<string>()
+    for await (const frame of this.stream(options)) {
+      if (frame.event === 'stdout' || frame.event === 'stderr') {
+        const text = output(frame.data)
+        if (frame.event === 'stdout') options.onStdout?.(text)
+        else options.onStderr?.(text)
+      }
+      if (frame.event === 'event' && 'type' in frame.data && frame.data.type === 'approvalRequired' && frame.data.approvalId) {
+        const approval = frame.data.approvalId
+        if (!asked.has(approval)) {
+          asked.add(approval)
+          await this.ask(approval, frame.data.reason ?? 'a person has to decide first', options)
+        }
+      }
+    }
+  }
+
+  private async ask(id: string, reason: string, options: WaitOptions): Promise<void> {
+    const approval = await this.http.json<PolicyApproval>({ path: `/v1/approvals/${encodeURIComponent(id)}` })
+    if (approval.status !== 'pending' && approval.status !== 'held') return // somebody was faster
+    if (!options.onApproval) {
+      throw new ApprovalRequiredError(reason, {
+        code: 'approval_required',
+        status: 409,
+        approvalId: id,
+        runId: this.id,
+        suggestion: `answer with client.approvals.approve(${JSON.stringify(id)}), or give onApproval`,
+      })
+    }
+    const answer = await options.onApproval(approval)
+    if (answer === 'wait') return
+    await this.http.json({
+      method: 'POST',
+      path: `/v1/approvals/${encodeURIComponent(id)}/decide`,
+      json: { decision: answer, action_sha256: approval.action_sha256 },
+    })
+  }
+
+  /** Yields the frames of the run from its beginning until it has ended; resumes after a lost connection without gap or repeat. */
+  async *stream(options: CallOptions & { from?: number } = {}): AsyncGenerator<RunFrame, void, undefined> {
+    const request = {
+      ...options,
+      path: `${this.path}/stream`,
+      query: { from: options.from },
+      done: (m: { event: string }) => m.event === 'complete',
+    }
+    for await (const m of this.http.follow(request)) {
+      yield { event: m.event, id: Number(m.id), data: JSON.parse(m.data) as unknown } as RunFrame
+    }
+  }
+
+  /** Approves what the run waits for. */
+  async approve(options: CallOptions & { reason?: string } = {}): Promise<this> {
+    return this.resume('approve', options)
+  }
+
+  /** Denies what the run waits for; the run goes on with its next operation. */
+  async deny(options: CallOptions & { reason?: string } = {}): Promise<this> {
+    return this.resume('deny', options)
+  }
+
+  private async resume(decision: 'approve' | 'deny', options: CallOptions & { reason?: string }): Promise<this> {
+    await this.refresh(options)
+    const last = this.results.findLast((r) => r.type === 'approvalRequired')
+    if (!last?.operationId || this.status !== 'awaiting_approval') {
+      throw new AgentboxError(`the run ${this.id} waits for nobody; it is ${this.status}`, { code: 'run_not_waiting', status: 409 })
+    }
+    const { reason, ...call } = options
+    const approval = { operationId: last.operationId, decision, ...(reason ? { reason } : {}) }
+    this.take(await this.http.json<RunEvents>({ ...call, method: 'POST', path: `${this.path}/resume`, json: { approval, wait_seconds: 0 } }))
+    return this
+  }
+
+  /** Ends the run and every process of it. */
+  async cancel(options: CallOptions = {}): Promise<this> {
+    await this.http.json({ ...options, method: 'POST', path: `${this.path}/cancel` })
+    return this.refresh(options)
+  }
+
+  private take(message: RunEvents | undefined): void {
+    if (!message) throw new NotFoundError(`the run ${this.id} shows no result`, { code: 'run_not_found' })
+    this.status = message.status
+    this.results = message.events ?? []
+  }
+
+  private get path(): string {
+    return `/v1/spaces/${encodeURIComponent(this.spaceId)}/runs/${encodeURIComponent(this.id)}`
+  }
+}
+
+/** output is what a command printed, as text. */
+export function output(data: { data: string; encoding: string }): string {
+  return data.encoding === 'base64' ? new TextDecoder().decode(fromBase64(data.data)) : data.data
+}
+
+export function fromBase64(text: string): Uint8Array {
+  return Uint8Array.from(atob(text), (c) => c.charCodeAt(0))
+}
+
+export function toBase64(bytes: Uint8Array): string {
+  let text = ''
+  for (let i = 0; i < bytes.length; i += 0x8000) text += String.fromCharCode(...bytes.subarray(i, i + 0x8000))
+  return btoa(text)
+}

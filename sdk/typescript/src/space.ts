@@ -1,0 +1,329 @@
+import { AgentboxError, OperationError, PolicyDeniedError } from './errors.js'
+import { Files } from './files.js'
+import type { CallOptions, Transport } from './http.js'
+import { Run, fromBase64, output, type Operation, type RunFrame, type RunOptions, type WaitOptions } from './run.js'
+import type {
+  ContextList, RunDisplay, RunEvents, RunLack, RunResultShell, SnapshotEntry, SnapshotList, Space as SpaceDocument, SpaceContext, SpaceDiff, SpaceRewound,
+} from './schema.js'
+
+/** Languages of code that is run by itself. */
+export type Language = 'python' | 'javascript' | 'typescript'
+
+export interface ExecOptions extends RunOptions {
+  /** The working folder, below the files of the space. */
+  cwd?: string | undefined
+  /** Variables beside those of the space. */
+  env?: Record<string, string> | undefined
+  /** Milliseconds that the command may take: 1,000 to 3,600,000, 30,000 by default, and never more than policy allows. */
+  commandMs?: number | undefined
+}
+
+export interface CodeOptions extends ExecOptions {
+  /** `python` unless given. */
+  language?: Language | undefined
+  /** The interpreter that keeps the variables between calls; `main` unless given, one for each language. */
+  context?: string | undefined
+}
+
+/** What became of a command. A command that ended with another code than 0 is a result, and no error. */
+export class ExecResult {
+  readonly stdout: string
+  readonly stderr: string
+  readonly exitCode: number
+  readonly durationMs: number
+  /** The bound that ended the command, such as `timeout` or `memory_bytes`. */
+  readonly limit: string | undefined
+  /** What the command wanted and the tier has not. */
+  readonly lacks: RunLack[]
+  /** The tier in which it ran. */
+  readonly tier: string | undefined
+
+  constructor(
+    readonly run: Run,
+    /** The result as the daemon sent it. */
+    readonly raw: RunResultShell,
+  ) {
+    this.stdout = text(raw.stdout, raw.encoding)
+    this.stderr = text(raw.stderr, raw.encoding)
+    this.exitCode = raw.exitCode ?? -1
+    this.durationMs = raw.durationMs ?? 0
+    this.limit = raw.limit
+    this.lacks = raw.lacks ?? []
+    this.tier = raw.tier
+  }
+
+  /** Whether the command ended with 0. */
+  get ok(): boolean {
+    return this.exitCode === 0
+  }
+
+  /** Returns the result if the command ended with 0, and throws an OperationError otherwise. */
+  orThrow(): this {
+    if (this.ok) return this
+    const said = this.stderr.trim().split('\n').at(-1) ?? ''
+    throw new OperationError(`the command ended with ${this.exitCode}${this.limit ? ` at its limit ${this.limit}` : ''}${said ? `: ${said}` : ''}`, {
+      code: this.limit ? 'limit_reached' : 'command_failed',
+      suggestion: this.lacks.length > 0 ? `the tier lacks ${this.lacks.map((l) => l.name).join(', ')}` : undefined,
+    })
+  }
+
+  toString(): string {
+    return this.stdout
+  }
+}
+
+/** What became of a cell of code. */
+export class CodeResult extends ExecResult {
+  /** What the cell has shown beside its output: the value of its last line, charts, tables. */
+  readonly displays: Display[]
+
+  constructor(http: Transport, run: Run, raw: RunResultShell) {
+    super(run, raw)
+    this.displays = (raw.displays ?? []).map((d) => new Display(http, d))
+  }
+
+  /** The value of the last line, in its plainest form; undefined where there is none. */
+  async text(options: CallOptions = {}): Promise<string | undefined> {
+    const value = this.displays.filter((d) => d.isResult)
+    return (value.find((d) => d.mimeType.startsWith('text/plain')) ?? value[0])?.text(options)
+  }
+}
+
+/** Something that code has shown. One value may come in several forms, which share its number. */
+export class Display {
+  readonly artifactId: string
+  readonly mimeType: string
+  readonly sizeBytes: number
+  /** Whether it is the value of the cell's last line. */
+  readonly isResult: boolean
+  /** The number of the value, of which this is one form. */
+  readonly value: number
+
+  constructor(
+    private readonly http: Transport,
+    readonly raw: RunDisplay,
+  ) {
+    this.artifactId = raw.artifact_id
+    this.mimeType = raw.mime_type
+    this.sizeBytes = raw.size_bytes
+    this.isResult = raw.result ?? false
+    this.value = raw.value
+  }
+
+  bytes(options: CallOptions = {}): Promise<Uint8Array> {
+    return this.http.bytes({ ...options, path: `/v1/artifacts/${encodeURIComponent(this.artifactId)}/content` })
+  }
+
+  async text(options: CallOptions = {}): Promise<string> {
+    return new TextDecoder().decode(await this.bytes(options))
+  }
+}
+
+/** A run under way whose frames are yielded as they come. */
+export interface StreamedRun extends AsyncIterable<RunFrame> {
+  readonly run: Run
+}
+
+/** An isolated place where code runs, with its own files. `await using` removes it at the end of the block. */
+export class Space implements AsyncDisposable {
+  readonly files: Files
+  readonly snapshots: Snapshots
+  readonly contexts: Contexts
+
+  constructor(
+    private readonly http: Transport,
+    /** What the daemon said of the space when it was last asked. */
+    public info: SpaceDocument,
+  ) {
+    this.files = new Files(http, info.space_id)
+    this.snapshots = new Snapshots(http, info.space_id)
+    this.contexts = new Contexts(http, info.space_id)
+  }
+
+  get id(): string {
+    return this.info.space_id
+  }
+  get name(): string {
+    return this.info.name
+  }
+  get tier(): string {
+    return this.info.tier
+  }
+
+  /** Runs a command in bash and returns what became of it. Throws a PolicyDeniedError or an ApprovalRequiredError where it was not run. */
+  async exec(command: string, options: ExecOptions = {}): Promise<ExecResult> {
+    const { cwd, env, commandMs, ...rest } = options
+    const operation = { type: 'shell' as const, id: 'exec', command, ...clean({ cwd, env, timeout: commandMs }) }
+    const run = await this.run([operation as Operation], { title: command.slice(0, 200), timeoutMs: patience(commandMs), ...rest })
+    return new ExecResult(run, shell(run))
+  }
+
+  /** Runs code in an interpreter that keeps its variables, and returns its output and what it has shown. Nano spaces only. */
+  async code(code: string, options: CodeOptions = {}): Promise<CodeResult> {
+    const { language = 'python', context, cwd, env, commandMs, ...rest } = options
+    const inside = language === 'typescript' ? 'javascript' : language
+    const name = context ?? (inside === 'python' ? 'main' : `main-${inside}`)
+    const run = await this.start(
+      `/contexts/${encodeURIComponent(name)}/cells`,
+      { language: inside, code, ...clean({ cwd, env, timeout_ms: commandMs }) },
+      { title: code.slice(0, 200), timeoutMs: patience(commandMs), ...rest },
+    )
+    return new CodeResult(this.http, run, shell(run))
+  }
+
+  /** Runs operations of protocol 1.0 in order and waits for their end. What policy refuses is a result in `run.results`. */
+  run(operations: Operation[], options: RunOptions = {}): Promise<Run> {
+    return this.start('/runs', { protocolVersion: '1.0', operations }, options)
+  }
+
+  /** Starts operations and yields their frames as they come: what begins, what is printed, what became of each. */
+  async runStream(operations: Operation[], options: RunOptions = {}): Promise<StreamedRun> {
+    const run = await this.begin('/runs', { protocolVersion: '1.0', operations }, options, 0)
+    return { run, [Symbol.asyncIterator]: () => run.stream(options) }
+  }
+
+  private async start(path: string, body: object, options: RunOptions): Promise<Run> {
+    const live = options.onStdout !== undefined || options.onStderr !== undefined
+    const run = await this.begin(path, body, options, live ? 0 : 30)
+    return run.wait(options)
+  }
+
+  private async begin(path: string, body: object, options: RunOptions & WaitOptions, seconds: number): Promise<Run> {
+    const { title, agent, retention, signal, timeoutMs, idempotencyKey } = options
+    const message = await this.http.json<RunEvents>({
+      method: 'POST',
+      path: `${this.path}${path}`,
+      json: { ...body, wait_seconds: seconds, ...clean({ title, retention, agent: agent ? { name: agent } : undefined }) },
+      signal,
+      timeoutMs: timeoutMs ?? (seconds + 30) * 1000,
+      idempotencyKey,
+    })
+    return new Run(this.http, this.id, message)
+  }
+
+  /** Returns the files to what they were: at a snapshot, after a step, or before a run. */
+  rewind(to: string, options: CallOptions = {}): Promise<SpaceRewound> {
+    return this.http.json({ ...options, method: 'POST', path: `${this.path}/rewind`, json: { to } })
+  }
+
+  /** Makes a space whose files begin as a snapshot of this one, by default as they are now. It inherits no environment. */
+  async fork(options: CallOptions & { at?: string; name?: string; env?: Record<string, string>; ttlSeconds?: number } = {}): Promise<Space> {
+    const { at, name, env, ttlSeconds, ...call } = options
+    const made = await this.http.json<SpaceDocument>({
+      ...call,
+      method: 'POST',
+      path: `${this.path}/fork`,
+      json: clean({ at, name, env, ttl_seconds: ttlSeconds }),
+    })
+    return new Space(this.http, made)
+  }
+
+  /** Compares two snapshots, by default the files before the last run with those of now. */
+  diff(options: CallOptions & { from?: string; to?: string } = {}): Promise<SpaceDiff> {
+    const { from, to, ...call } = options
+    return this.http.json({ ...call, path: `${this.path}/diff`, query: { from, to } })
+  }
+
+  /** Changes name, description, environment or notes. */
+  async update(
+    change: { name?: string; description?: string; env?: Record<string, string>; metadata?: Record<string, string> },
+    options: CallOptions = {},
+  ): Promise<this> {
+    this.info = await this.http.json<SpaceDocument>({ ...options, method: 'PATCH', path: this.path, json: change })
+    return this
+  }
+
+  /** Sets how many seconds the space lives from now. */
+  async extend(ttlSeconds: number, options: CallOptions = {}): Promise<this> {
+    this.info = await this.http.json<SpaceDocument>({ ...options, method: 'POST', path: `${this.path}/extend`, json: { ttl_seconds: ttlSeconds } })
+    return this
+  }
+
+  /** Asks the daemon what the space is now. */
+  async refresh(options: CallOptions = {}): Promise<this> {
+    this.info = await this.http.json<SpaceDocument>({ ...options, path: this.path })
+    return this
+  }
+
+  /** Ends the runs and processes of the space and removes its files. What happened in it stays in the log. */
+  async destroy(options: CallOptions = {}): Promise<void> {
+    this.info = await this.http.json<SpaceDocument>({ ...options, method: 'DELETE', path: this.path })
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    try {
+      await this.destroy()
+    } catch (err) {
+      if (!(err instanceof AgentboxError) || (err.status !== 404 && err.code !== 'space_ended')) throw err
+    }
+  }
+
+  private get path(): string {
+    return `/v1/spaces/${encodeURIComponent(this.id)}`
+  }
+}
+
+/** The snapshots of a space's files: one before each run and after each operation that can change files. */
+export class Snapshots {
+  constructor(
+    private readonly http: Transport,
+    private readonly space: string,
+  ) {}
+
+  /** Yields them, the newest first. */
+  async *list(options: CallOptions = {}): AsyncGenerator<SnapshotEntry, void, undefined> {
+    let cursor: string | undefined
+    do {
+      const page = await this.http.json<SnapshotList>({ ...options, path: `/v1/spaces/${encodeURIComponent(this.space)}/snapshots`, query: { cursor } })
+      yield* page.snapshots
+      cursor = page.next_cursor
+    } while (cursor)
+  }
+}
+
+/** The interpreters of a space that keep their variables. */
+export class Contexts {
+  constructor(
+    private readonly http: Transport,
+    private readonly space: string,
+  ) {}
+
+  async list(options: CallOptions = {}): Promise<SpaceContext[]> {
+    return (await this.http.json<ContextList>({ ...options, path: `/v1/spaces/${encodeURIComponent(this.space)}/contexts` })).contexts
+  }
+
+  /** Deletes an interpreter with its variables. */
+  delete(name: string, options: CallOptions = {}): Promise<void> {
+    return this.http.json({ ...options, method: 'DELETE', path: `/v1/spaces/${encodeURIComponent(this.space)}/contexts/${encodeURIComponent(name)}` })
+  }
+}
+
+/** shell finds the result of the only command of a run. */
+function shell(run: Run): RunResultShell {
+  const last = run.results.at(-1)
+  if (last?.type === 'shell') return last
+  const about = { status: 0, suggestion: last && 'suggestion' in last ? last.suggestion : undefined }
+  if (last?.type === 'policyDenied') {
+    throw new PolicyDeniedError(last.reason ?? 'policy refused it', { ...about, code: last.reasonCode ?? 'policy_denied', approvalId: last.approvalId })
+  }
+  if (last?.type === 'error') {
+    throw new OperationError(last.message ?? last.error ?? 'it could not be tried', { ...about, code: last.reasonCode ?? 'operation_failed' })
+  }
+  throw new OperationError(`the run ${run.id} ended as ${run.status} without a result`, { ...about, code: `run_${run.status}` })
+}
+
+function text(value: string | undefined, encoding: string | undefined): string {
+  return value === undefined ? '' : output({ data: value, encoding: encoding ?? 'utf-8' })
+}
+
+/** patience is how long a call waits for a command: as long as the command may take, and a minute. */
+function patience(commandMs: number | undefined): number {
+  return (commandMs ?? 300_000) + 60_000
+}
+
+/** clean leaves out what is undefined. */
+export function clean<T extends object>(o: T): Partial<T> {
+  return Object.fromEntries(Object.entries(o).filter(([, v]) => v !== undefined)) as Partial<T>
+}
+
+export { fromBase64 }
