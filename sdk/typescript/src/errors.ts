@@ -87,6 +87,12 @@ export class NetworkError extends UnavailableError {
 /** The time that the caller gave is over. What was asked may still happen; an idempotency key makes a repeat safe. */
 export class TimeoutError extends AgentboxError {
   override readonly name = 'TimeoutError'
+  /** The run that goes on, where a run was waited for. */
+  readonly runId: string | undefined
+  constructor(message: string, about: ConstructorParameters<typeof AgentboxError>[1] & { runId?: string | undefined }) {
+    super(message, about)
+    this.runId = about.runId
+  }
 }
 /** An operation failed for another reason than a refusal. */
 export class OperationError extends AgentboxError {

@@ -87,6 +87,7 @@ export class Run {
       if (!late?.aborted || options.signal?.aborted) throw err
       throw new TimeoutError(`the run ${this.id} has not ended within ${options.timeoutMs} ms; it goes on`, {
         code: 'timeout',
+        runId: this.id,
         suggestion: 'give more timeoutMs, wait again, or cancel the run',
         cause: err,
       })

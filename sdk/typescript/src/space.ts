@@ -201,6 +201,11 @@ export class Space implements AsyncDisposable {
     return new Run(this.http, this.id, message)
   }
 
+  /** Ends a run of the space and every process of it. */
+  cancel(run: string, options: CallOptions = {}): Promise<void> {
+    return this.http.json({ ...options, method: 'POST', path: `${this.path}/runs/${encodeURIComponent(run)}/cancel` })
+  }
+
   /** Returns the files to what they were: at a snapshot, after a step, or before a run. */
   rewind(to: string, options: CallOptions = {}): Promise<SpaceRewound> {
     return this.http.json({ ...options, method: 'POST', path: `${this.path}/rewind`, json: { to } })

@@ -1,4 +1,4 @@
-import { ApprovalRequiredError, PolicyDeniedError, AgentboxError } from './errors.js'
+import { AgentboxError, ApprovalRequiredError, PolicyDeniedError, TimeoutError } from './errors.js'
 import type { Space, ExecOptions } from './space.js'
 
 /** A tool that a model may call: a name, a description, JSON Schema of its input, and what it does. */
@@ -12,6 +12,11 @@ export interface Tool {
 export interface ToolOptions extends Pick<ExecOptions, 'onApproval'> {
   /** The most characters of an answer; what is beyond is left out in the middle. 30,000 unless given. */
   maxCharacters?: number
+  /**
+   * Milliseconds until a call is cancelled and the model is told so; 300,000 unless given. Where policy asks a person, onApproval is asked;
+   * without it a call waits that long for an answer from elsewhere.
+   */
+  timeoutMs?: number
 }
 
 /**
@@ -19,7 +24,7 @@ export interface ToolOptions extends Pick<ExecOptions, 'onApproval'> {
  * tells the model what was refused, why, and what to do instead; it never ends the agent's loop.
  */
 export function tools(space: Space, options: ToolOptions = {}): Tool[] {
-  const { maxCharacters = 30_000, onApproval } = options
+  const { maxCharacters = 30_000, timeoutMs = 300_000, onApproval = () => 'wait' as const } = options
   const string = (description: string): object => ({ type: 'string', description })
   const make = (
     name: string,
@@ -40,18 +45,21 @@ export function tools(space: Space, options: ToolOptions = {}): Tool[] {
       try {
         return shorten(await run(input as Record<string, string>, call.signal), maxCharacters)
       } catch (err) {
-        return told(err)
+        if (!(err instanceof TimeoutError)) return told(err)
+        if (err.runId) await space.cancel(err.runId)
+        const why = 'it did not end in time and was cancelled; perhaps a person had to decide and did not'
+        return told(new TimeoutError(why, { code: err.code }))
       }
     },
   })
   const command = async (text: string, signal: AbortSignal | undefined): Promise<string> => {
-    const done = await space.exec(text, { signal, onApproval })
+    const done = await space.exec(text, { signal, onApproval, timeoutMs })
     return [done.stdout, done.stderr && `stderr:\n${done.stderr}`, !done.ok && `exit code ${done.exitCode}`, done.limit && `ended at its limit ${done.limit}`]
       .filter(Boolean)
       .join('\n')
   }
   const cell = async (language: 'python' | 'javascript', code: string, signal: AbortSignal | undefined): Promise<string> => {
-    const done = await space.code(code, { language, signal, onApproval })
+    const done = await space.code(code, { language, signal, onApproval, timeoutMs })
     const shown = done.displays.filter((d) => !d.mimeType.startsWith('text/plain')).map((d) => `shown: ${d.mimeType}, ${d.sizeBytes} bytes`)
     return [done.stdout.trimEnd(), ...shown, done.stderr && `stderr:\n${done.stderr}`, !done.ok && `exit code ${done.exitCode}`]
       .filter(Boolean)

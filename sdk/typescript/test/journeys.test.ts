@@ -229,6 +229,11 @@ test('tools: a model gets answers, never exceptions', async () => {
   assert.match(await offered.list_files.execute({}), /n\.txt\t4/)
   assert.match(await offered.read_file.execute({ path: 'none' }), /^error: /)
   assert.match(await offered.read_file.execute({ wrong: 1 }), /^error: /)
+  await offered.write_file.execute({ path: 'old/a', content: 'x' })
+  const impatient = tools(space, { timeoutMs: 1000 })[0]
+  assert.match(await impatient.execute({ command: 'rm -r old' }), /a person had to decide/)
+  const asking = tools(space, { onApproval: () => 'approve' })[0]
+  assert.equal(await asking.execute({ command: 'rm -r old' }), '')
 })
 
 test('discovery: the environment, a data directory, and clear errors', async () => {
