@@ -11,7 +11,7 @@ LINT  := $(BIN)/golangci-lint
 GUEST := internal/spaceinit/embedded/program/agentbox-init
 
 # Trees that hold files made by `make generate`.
-GENERATED := api docs
+GENERATED := api docs sdk/typescript/src sdk/python/src
 
 # The guest is one static program that is PID 1 of every space; the daemon embeds it.
 GUEST_FLAGS := -trimpath -buildvcs=false -ldflags "-s -w"
@@ -34,6 +34,11 @@ test: guest quickjs rootfs nano dataset ## every test
 	cd bench && $(GO) test ./...
 	$(GO) test -timeout 20m ./...
 	$(MAKE) --no-print-directory bench-smoke
+	$(MAKE) --no-print-directory sdk-test
+
+.PHONY: sdk-test
+sdk-test: build ## the TypeScript and Python SDKs, against bin/agentbox
+	@scripts/sdk test
 
 PORTS := linux/arm64 darwin/arm64 darwin/amd64 windows/amd64 windows/arm64
 
@@ -93,6 +98,7 @@ $(LINT): tools/go.mod tools/go.sum
 .PHONY: generate
 generate: guest ## the committed files that are made from code: the API's documents and the picture of the imports
 	$(GO) generate ./...
+	@scripts/sdk generate
 
 .PHONY: generated
 generated: guest
