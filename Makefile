@@ -103,10 +103,10 @@ generate: guest ## the committed files that are made from code: the API's docume
 .PHONY: generated
 generated: guest
 	@before=$$(mktemp -d); trap 'rm -rf "$$before"' EXIT; \
-	for tree in $(GENERATED); do if [ -e $$tree ]; then cp -r $$tree "$$before/"; fi; done; \
+	for tree in $(GENERATED); do if [ -e $$tree ]; then mkdir -p "$$before/$$tree"; cp -r $$tree/. "$$before/$$tree"; fi; done; \
 	$(MAKE) --no-print-directory generate; \
 	for tree in $(GENERATED); do \
-		if [ -e $$tree ] && ! diff -r "$$before/$$(basename $$tree)" $$tree; then echo "$$tree was stale; it is made anew: commit it"; exit 1; fi; \
+		if [ -e $$tree ] && ! diff -r "$$before/$$tree" $$tree; then echo "$$tree was stale; it is made anew: commit it"; exit 1; fi; \
 	done
 
 .PHONY: race
