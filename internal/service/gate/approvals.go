@@ -12,6 +12,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/run"
+	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 )
 
@@ -80,7 +81,7 @@ func (g *Gate) approval(ctx context.Context, ws id.Workspace, approval id.Approv
 // Decide answers an approval on behalf of origin's principal and returns it. A scope beyond once makes a standing approval in the same
 // commit; then the answer needs an end and a number of uses.
 func (g *Gate) Decide(ctx context.Context, origin event.Origin, ws id.Workspace, approval id.Approval, answer policy.Answer) (policy.Approval, error) {
-	err := conflicting(func() error { return g.decide(ctx, origin, ws, approval, answer) })
+	err := journal.Again(func() error { return g.decide(ctx, origin, ws, approval, answer) })
 	if err != nil {
 		return policy.Approval{}, err
 	}
@@ -288,7 +289,7 @@ func (g *Gate) Revoke(ctx context.Context, origin event.Origin, ws id.Workspace,
 	if len(reason) > policy.MaxReasonBytes {
 		return policy.ErrReasonTooLong
 	}
-	return conflicting(func() error {
+	return journal.Again(func() error {
 		doc, version, err := projection.Load[policy.Standing](ctx, g.Docs, ws, policy.StandingProjection, string(standing))
 		if errors.Is(err, projection.ErrNotFound) {
 			return ErrStandingNotFound
@@ -334,7 +335,7 @@ func (g *Gate) expire(ctx context.Context, ws id.Workspace, status policy.Approv
 			if _, over := doc.Expire(now); !over {
 				continue
 			}
-			if err := conflicting(func() error { return g.end(ctx, ws, doc.ID, now) }); err != nil {
+			if err := journal.Again(func() error { return g.end(ctx, ws, doc.ID, now) }); err != nil {
 				return err
 			}
 		}

@@ -22,7 +22,7 @@ func (g *Gate) workspace(ctx context.Context, c *consideration) (done bool, err 
 	if a.Workspace == id.DefaultWorkspace {
 		return false, nil
 	}
-	doc, version, err := g.tenants.load(ctx, g.Docs, a.Workspace, workspace.Workspaces, string(a.Workspace))
+	doc, version, err := g.tenants.Load(ctx, g.Docs, a.Workspace, workspace.Workspaces, string(a.Workspace))
 	if errors.Is(err, projection.ErrNotFound) {
 		return false, nil
 	}
@@ -43,7 +43,7 @@ func (g *Gate) living(ctx context.Context, ws id.Workspace) ([]event.DocumentVer
 	if ws == id.DefaultWorkspace {
 		return nil, nil
 	}
-	doc, version, err := g.tenants.load(ctx, g.Docs, ws, workspace.Workspaces, string(ws))
+	doc, version, err := g.tenants.Load(ctx, g.Docs, ws, workspace.Workspaces, string(ws))
 	if err != nil && !errors.Is(err, projection.ErrNotFound) {
 		return nil, err
 	}

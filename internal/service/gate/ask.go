@@ -44,7 +44,7 @@ func (g *Gate) AskOnce(ctx context.Context, origin event.Origin, r policy.Ruling
 		}
 		// Many may be here at once; the key lets one of them ask after the latest question, and the others find what it asked.
 		q, err := g.ask(ctx, origin, r, policy.Ask{}, with, "ask:"+r.Decision.Action.String()+":"+string(latest.ID))
-		if err == nil || !lost(err) || try == tries {
+		if err == nil || !journal.Lost(err) || try == journal.Tries {
 			return q, err
 		}
 	}
@@ -82,7 +82,7 @@ func (g *Gate) ask(ctx context.Context, origin event.Origin, r policy.Ruling, q 
 		return policy.Approval{}, err
 	}
 	if now.ruling.Decision.Outcome == policy.Deny {
-		return policy.Approval{}, refusal(now.ruling.Decision) // it has become impossible since
+		return policy.Approval{}, now.ruling.Decision.Refusal() // it has become impossible since
 	}
 	draft, err := g.question(origin, r, q)
 	if err != nil {
@@ -105,10 +105,10 @@ func (g *Gate) ask(ctx context.Context, origin event.Origin, r policy.Ruling, q 
 		if _, err = g.Log.Append(ctx, batch); err == nil {
 			break
 		}
-		if !errors.Is(err, journal.ErrConflict) || try == tries {
+		if !errors.Is(err, journal.ErrConflict) || try == journal.Tries {
 			return policy.Approval{}, err
 		}
-		if again, lookErr := g.stale(ctx, with); lookErr != nil || again {
+		if again, lookErr := projection.Stale(ctx, g.Docs, with); lookErr != nil || again {
 			return policy.Approval{}, err // the caller's own expectation failed: another try cannot help
 		}
 	}
@@ -126,7 +126,7 @@ func (g *Gate) question(origin event.Origin, r policy.Ruling, q policy.Ask) (eve
 	if q.Approval == "" {
 		q.Approval = id.New[id.Approval](g.IDs)
 	}
-	unsealed := append(slices.Clone(r.Decision.Unsealed), escapeAll(q.Unsealed)...)
+	unsealed := append(slices.Clone(r.Decision.Unsealed), policy.EscapeAll(q.Unsealed)...)
 	words, _ := leak.Text(q.AgentWords)
 	if len(words) > policy.MaxAgentWords {
 		words = strings.ToValidUTF8(words[:policy.MaxAgentWords], "") + "..."
@@ -218,13 +218,4 @@ func (g *Gate) open(ctx context.Context, ws id.Workspace, p id.Principal) (event
 		err = fault.New(fault.Exhausted, policy.ReasonQuotaExceeded, "%d questions of this agent are open already, the most that are allowed; wait for an answer", MaxOpen)
 	}
 	return asked, err
-}
-
-// conflicting runs a change of a document again while somebody else was first; the change looks at the document anew each time.
-func conflicting(change func() error) error {
-	for try := 1; ; try++ {
-		if err := change(); err == nil || !errors.Is(err, journal.ErrConflict) || try == tries {
-			return err
-		}
-	}
 }

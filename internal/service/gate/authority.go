@@ -20,7 +20,7 @@ import (
 // of one reaches all below it at once. ErrNotFound where one of them is not there.
 func (g *Gate) Chain(ctx context.Context, ws id.Workspace, t id.Token) ([]token.Token, error) {
 	return token.Chain(t, func(t id.Token) (token.Token, error) {
-		doc, _, err := g.tokens.load(ctx, g.Docs, ws, token.Projection, string(t))
+		doc, _, err := g.tokens.Load(ctx, g.Docs, ws, token.Projection, string(t))
 		if errors.Is(err, projection.ErrNotFound) {
 			err = token.ErrNotFound
 		}
@@ -175,7 +175,7 @@ func (g *Gate) refuse(ctx context.Context, origin event.Origin, a policy.Action,
 	if err := g.recordRefusal(ctx, event.Batch{Workspace: a.Workspace, Drafts: []event.Draft{draft}}); err != nil {
 		return err
 	}
-	return refusal(r.Decision)
+	return r.Decision.Refusal()
 }
 
 // ReadAction is the action under which the refusal of something that only shows is recorded.

@@ -27,16 +27,13 @@ func (g *Gate) Glance(r policy.Ruling) (policy.Permit, error) {
 		return policy.Permit{}, fault.New(fault.Denied, "intent_missing", "what changes anything must be recorded before it is done")
 	}
 	if !r.Decision.Allowed() {
-		return policy.Permit{}, refusal(r.Decision)
+		return policy.Permit{}, r.Decision.Refusal()
 	}
 	if r.Standing != "" {
 		return policy.Permit{}, fault.New(fault.Denied, "intent_missing", "the use of a standing approval must be recorded before it is done")
 	}
 	return policy.Issue(r.Canonical, nil), nil
 }
-
-// tries bounds how often a use is counted anew because somebody else was first.
-const tries = 16
 
 // Begin implements policy.Gate. A ruling is no right: the kill switch may have been thrown since, the principal quarantined, the standing
 // approval used up. It judges again, unless nothing that the decision rests on has changed.
@@ -57,10 +54,10 @@ func (g *Gate) Begin(ctx context.Context, r policy.Ruling, approval id.Approval,
 	}
 	for try := 1; ; try++ {
 		permit, receipt, err := g.begin(ctx, r, approval, intent, with)
-		if err == nil || !errors.Is(err, journal.ErrConflict) || try == tries {
+		if err == nil || !errors.Is(err, journal.ErrConflict) || try == journal.Tries {
 			return permit, receipt, err
 		}
-		if again, lookErr := g.stale(ctx, intent); lookErr != nil || again {
+		if again, lookErr := projection.Stale(ctx, g.Docs, intent); lookErr != nil || again {
 			return policy.Permit{}, event.Receipt{}, err // the caller's own expectation failed: another try cannot help
 		}
 	}
@@ -72,23 +69,6 @@ func belongs(b event.Batch, ws id.Workspace) error {
 		return fault.New(fault.Internal, "workspace_mismatch", "the events belong to another workspace than the action")
 	}
 	return nil
-}
-
-// stale reports whether a document that the caller expects has changed.
-func (g *Gate) stale(ctx context.Context, b event.Batch) (bool, error) {
-	if len(b.Streams) > 0 {
-		return true, nil
-	}
-	for _, want := range b.Documents {
-		doc, err := g.Docs.Document(ctx, b.Workspace, want.Projection, want.Key)
-		if err != nil && !errors.Is(err, projection.ErrNotFound) {
-			return false, err
-		}
-		if doc.Version != want.Version {
-			return true, nil
-		}
-	}
-	return false, nil
 }
 
 func (g *Gate) begin(ctx context.Context, r policy.Ruling, approval id.Approval, intent event.Batch, with []policy.Ruling) (policy.Permit, event.Receipt, error) {
@@ -119,13 +99,13 @@ func (g *Gate) begin(ctx context.Context, r policy.Ruling, approval id.Approval,
 	d := ruling.Decision
 	switch {
 	case d.Outcome == policy.Deny && !d.Shadow:
-		return none, event.Receipt{}, refusal(d)
+		return none, event.Receipt{}, d.Refusal()
 	case approval != "":
 		if err := g.use(ctx, &batch, ruling, approval); err != nil {
 			return none, event.Receipt{}, err
 		}
 	case d.Outcome == policy.RequireApproval && !d.Shadow:
-		return none, event.Receipt{}, refusal(d)
+		return none, event.Receipt{}, d.Refusal()
 	case ruling.Standing != "":
 		if err := g.count(ctx, &batch, ruling); err != nil {
 			return none, event.Receipt{}, err
@@ -227,7 +207,7 @@ func (g *Gate) holds(ctx context.Context, r policy.Ruling, kind policy.Kind) (bo
 	}
 	in := a.Room
 	if a.Space != "" {
-		doc, version, err := g.spaces.load(ctx, g.Docs, a.Workspace, space.Projection, string(a.Space))
+		doc, version, err := g.spaces.Load(ctx, g.Docs, a.Workspace, space.Projection, string(a.Space))
 		if errors.Is(err, projection.ErrNotFound) {
 			err = nil
 		}

@@ -8,6 +8,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 )
 
@@ -18,7 +19,7 @@ func (g *Gate) declare(ctx context.Context, c *consideration) error {
 	if _, builtIn := policy.KindOf(a.Type); builtIn || policy.Declarable(a.Type) != nil {
 		return nil
 	}
-	doc, version, err := g.types.load(ctx, g.Docs, a.Workspace, policy.ActionTypeProjection, a.Type)
+	doc, version, err := g.types.Load(ctx, g.Docs, a.Workspace, policy.ActionTypeProjection, a.Type)
 	if errors.Is(err, projection.ErrNotFound) {
 		return nil
 	}
@@ -34,7 +35,7 @@ func (g *Gate) current(ctx context.Context, a policy.Action) error {
 	if a.Declared.Version == 0 {
 		return nil
 	}
-	doc, _, err := g.types.load(ctx, g.Docs, a.Workspace, policy.ActionTypeProjection, a.Type)
+	doc, _, err := g.types.Load(ctx, g.Docs, a.Workspace, policy.ActionTypeProjection, a.Type)
 	if err != nil && !errors.Is(err, projection.ErrNotFound) {
 		return err
 	}
@@ -85,7 +86,7 @@ func (g *Gate) actionType(ctx context.Context, ws id.Workspace, name string) (po
 
 // DeclareAction declares an action type of the workspace, or changes it, and returns it. A declaration that holds already records nothing.
 func (g *Gate) DeclareAction(ctx context.Context, origin event.Origin, ws id.Workspace, cmd policy.Declare) (policy.ActionType, error) {
-	err := conflicting(func() error {
+	err := journal.Again(func() error {
 		doc, version, err := g.actionType(ctx, ws, cmd.Name)
 		if err != nil {
 			return err
@@ -114,7 +115,7 @@ func (g *Gate) DeclareAction(ctx context.Context, origin event.Origin, ws id.Wor
 
 // RetireAction ends an action type of the workspace: from now on what is of it is denied. Its name can be declared anew, under a higher version.
 func (g *Gate) RetireAction(ctx context.Context, origin event.Origin, ws id.Workspace, name, reason string) (policy.ActionType, error) {
-	err := conflicting(func() error {
+	err := journal.Again(func() error {
 		doc, version, err := g.actionType(ctx, ws, name)
 		if err != nil {
 			return err
@@ -142,7 +143,7 @@ func (g *Gate) RetireAction(ctx context.Context, origin event.Origin, ws id.Work
 func (g *Gate) mayType(ctx context.Context, origin event.Origin, ws id.Workspace, action, name string) error {
 	r, err := g.Judge(ctx, policy.Action{Type: action, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: name})
 	if err == nil && !r.Decision.Allowed() {
-		err = refusal(r.Decision)
+		err = r.Decision.Refusal()
 	}
 	return err
 }

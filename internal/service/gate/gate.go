@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"agentbox/internal/domain/event"
-	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
@@ -51,12 +50,12 @@ type Gate struct {
 	switches switches
 	quota    quota
 	askers   askers
-	people   known[principal.Principal]
-	spaces   known[space.Space]
-	tenants  known[workspace.Workspace]
-	tokens   known[token.Token]
-	rooms    known[listed]
-	types    known[policy.ActionType]
+	people   projection.Known[principal.Principal]
+	spaces   projection.Known[space.Space]
+	tenants  projection.Known[workspace.Workspace]
+	tokens   projection.Known[token.Token]
+	rooms    projection.Known[listed]
+	types    projection.Known[policy.ActionType]
 
 	mu      sync.RWMutex
 	bundles map[pin]policy.Bundle // verified; a cache
@@ -152,13 +151,4 @@ func equal(a, b *policy.Ruling) bool {
 		d.Outcome == e.Outcome && d.ReasonCode == e.ReasonCode && d.Reason == e.Reason && d.Suggestion == e.Suggestion &&
 		slices.Equal(d.Policies, e.Policies) && d.Action == e.Action && d.Bundle == e.Bundle && d.Shadow == e.Shadow &&
 		slices.Equal(d.Unsealed, e.Unsealed) && d.Approvers == e.Approvers
-}
-
-// refusal turns a decision that is no allowance into an error.
-func refusal(d policy.Decision) error {
-	kind := fault.Denied
-	if d.Outcome == policy.RequireApproval {
-		kind = fault.Waiting
-	}
-	return fault.New(kind, d.ReasonCode, "%s", d.Reason).With(d.Suggestion)
 }

@@ -104,7 +104,7 @@ func (g *Gate) weigh(ctx context.Context, c *consideration, trial *policy.Bundle
 	}
 	switch {
 	case !known:
-		c.deny(policy.ReasonUnknownAction, fmt.Sprintf("there is no action %s", policy.Escape(cut(c.ruling.Action.Type))), suggestAction(c.ruling.Action.Type))
+		c.deny(policy.ReasonUnknownAction, fmt.Sprintf("there is no action %s", policy.Brief(c.ruling.Action.Type)), suggestAction(c.ruling.Action.Type))
 	case c.ruling.Action.Misses() != "":
 		c.deny(policy.ReasonTargetMismatch, fmt.Sprintf("%s takes as its target: %s", c.ruling.Action.Type, c.ruling.Action.Misses()), "Name such a target; `agentbox actions show` tells what was declared.")
 	case missing != nil:
@@ -154,7 +154,7 @@ func (g *Gate) who(ctx context.Context, ws id.Workspace, p id.Principal) (princi
 
 // person is who, with the version of the document.
 func (g *Gate) person(ctx context.Context, ws id.Workspace, p id.Principal) (principal.Principal, uint64, error) {
-	doc, version, err := g.people.load(ctx, g.Docs, ws, principal.Projection, string(p))
+	doc, version, err := g.people.Load(ctx, g.Docs, ws, principal.Projection, string(p))
 	if errors.Is(err, projection.ErrNotFound) || err == nil && doc.ID != p {
 		return principal.Principal{}, 0, errNobody
 	}
@@ -168,7 +168,7 @@ func (g *Gate) under(ctx context.Context, c *consideration, trial *policy.Bundle
 	a := &c.ruling.Action
 	if a.Space != "" {
 		// A space pins its policy: whatever the caller says, nothing is judged in it under another one.
-		doc, version, err := g.spaces.load(ctx, g.Docs, a.Workspace, space.Projection, string(a.Space))
+		doc, version, err := g.spaces.Load(ctx, g.Docs, a.Workspace, space.Projection, string(a.Space))
 		switch {
 		case errors.Is(err, projection.ErrNotFound): // it is about to be made
 		case err != nil:
@@ -216,11 +216,11 @@ func malformed(a policy.Action) string {
 	}
 	for _, p := range []string{a.Path, a.Cwd} {
 		if p != "" && (path.Clean(p) != p || strings.HasPrefix(p, "/") || p == ".." || strings.HasPrefix(p, "../") || strings.ContainsRune(p, 0)) {
-			return "the path " + policy.Escape(cut(p)) + " is not a clean relative path"
+			return "the path " + policy.Brief(p) + " is not a clean relative path"
 		}
 	}
 	if a.Mode != "" && (a.Type != policy.FileCreate || space.CheckFileMode(a.Mode) != nil) {
-		return "the mode " + policy.Escape(cut(a.Mode)) + " is none that a file is made with"
+		return "the mode " + policy.Brief(a.Mode) + " is none that a file is made with"
 	}
 	if a.Type == policy.ShellExec && a.Command != "" && len(a.Argv) > 0 && (len(a.Argv) != 3 || a.Argv[1] != "-c" || a.Argv[2] != a.Command) {
 		return "the command that is shown is not the one that would run"
@@ -304,13 +304,4 @@ func message(err error) string {
 		return f.Msg
 	}
 	return "it could not be judged"
-}
-
-// cut shortens a text that is shown in a sentence.
-func cut(text string) string {
-	const most = 120
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "..."
 }

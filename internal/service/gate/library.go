@@ -8,6 +8,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/gate/rules"
 )
@@ -46,7 +47,7 @@ func (g *Gate) Warnings(ctx context.Context, ws id.Workspace, b policy.Bundle) (
 			return nil, err
 		}
 		if !doc.Living() {
-			said = append(said, "the policy names the action "+policy.Escape(cut(name))+", which nobody has declared in this workspace")
+			said = append(said, "the policy names the action "+policy.Brief(name)+", which nobody has declared in this workspace")
 		}
 	}
 	return said, nil
@@ -105,7 +106,7 @@ func (g *Gate) PinBundle(ctx context.Context, origin event.Origin, ws id.Workspa
 	if err := g.Evaluator.Validate(b); err != nil {
 		return err
 	}
-	return conflicting(func() error { return g.pin(ctx, origin, ws, b) })
+	return journal.Again(func() error { return g.pin(ctx, origin, ws, b) })
 }
 
 func (g *Gate) pin(ctx context.Context, origin event.Origin, ws id.Workspace, b policy.Bundle) error {

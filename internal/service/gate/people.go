@@ -152,7 +152,7 @@ func (g *Gate) caller(ctx context.Context, ws id.Workspace, p id.Principal) (pri
 
 // Owner returns the owner of a workspace and makes one, with the given name, where there is none.
 func (g *Gate) Owner(ctx context.Context, ws id.Workspace, name string) (id.Principal, error) {
-	for range tries {
+	for range journal.Tries {
 		found, err := projection.List[principal.Principal](ctx, g.Docs, projection.Query{
 			Workspace: ws, Name: principal.Projection, Index: projection.Index{Name: "role", Value: string(principal.Overlord)}, Limit: 1,
 		})
@@ -164,16 +164,11 @@ func (g *Gate) Owner(ctx context.Context, ws id.Workspace, name string) (id.Prin
 		}
 		owner := id.NewPrincipal(g.IDs, id.User)
 		err = g.register(ctx, event.Origin{Principal: owner}, ws, principal.Registered{Principal: owner, Kind: id.User, Role: principal.Overlord, Name: name}, "owner")
-		if !lost(err) {
+		if !journal.Lost(err) {
 			return owner, err
 		}
 	}
 	return "", journal.ErrConflict
-}
-
-// lost reports whether somebody else was first.
-func lost(err error) bool {
-	return errors.Is(err, journal.ErrConflict) || errors.Is(err, journal.ErrKeyConflict)
 }
 
 // register records a principal, without asking anybody; unique is what no other may be registered as.
@@ -239,7 +234,7 @@ var ErrMayNotRegister = fault.New(fault.Denied, policy.ReasonRoleTooLow, "to reg
 
 // Agent implements policy.Agents.
 func (g *Gate) Agent(ctx context.Context, origin event.Origin, ws id.Workspace, name string) (id.Principal, error) {
-	for range tries {
+	for range journal.Tries {
 		found, err := projection.List[principal.Principal](ctx, g.Docs, projection.Query{
 			Workspace: ws, Name: principal.Projection, Index: projection.Index{Name: "agent", Value: name}, Limit: 1,
 		})
@@ -266,7 +261,7 @@ func (g *Gate) Agent(ctx context.Context, origin event.Origin, ws id.Workspace, 
 			return "", err
 		}
 		batch.Documents = append(batch.Documents, alive...)
-		if _, err = g.Log.Append(ctx, batch); !lost(err) {
+		if _, err = g.Log.Append(ctx, batch); !journal.Lost(err) {
 			return agent, err
 		}
 	}

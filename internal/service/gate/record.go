@@ -47,12 +47,12 @@ func (g *Gate) granted(ctx context.Context, origin event.Origin, r policy.Ruling
 	refused := event.Batch{Workspace: r.Action.Workspace, Drafts: []event.Draft{policy.RefusedDraft(origin, r)}}
 	if d.Outcome != policy.RequireApproval {
 		if d.ReasonCode == policy.ReasonPrincipalNotFound { // nobody is not even refused
-			return "", refusal(d)
+			return "", d.Refusal()
 		}
 		if err := g.recordRefusal(ctx, refused); err != nil {
 			return "", err
 		}
-		return "", refusal(d)
+		return "", d.Refusal()
 	}
 	question, err := g.AskOnce(ctx, origin, r, refused)
 	if err == nil {

@@ -11,16 +11,17 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/projection"
 )
 
 // Withdraw implements policy.Gate.
 func (g *Gate) Withdraw(ctx context.Context, origin event.Origin, approval id.Approval, reason string, with event.Batch) (event.Receipt, error) {
 	for try := 1; ; try++ {
 		receipt, err := g.withdraw(ctx, origin, approval, reason, with)
-		if err == nil || !errors.Is(err, journal.ErrConflict) || try == tries {
+		if err == nil || !errors.Is(err, journal.ErrConflict) || try == journal.Tries {
 			return receipt, err
 		}
-		if again, lookErr := g.stale(ctx, with); lookErr != nil || again {
+		if again, lookErr := projection.Stale(ctx, g.Docs, with); lookErr != nil || again {
 			return receipt, err // the caller's own expectation failed: another try cannot help
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/token"
+	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 )
 
@@ -51,7 +52,7 @@ func (r *Service) RegisterEngine(ctx context.Context, origin event.Origin, ws id
 // token derives the engine's from that.
 func (r *Service) IssueEngineToken(ctx context.Context, origin event.Origin, ws id.Workspace, e id.Principal, scopes token.Scopes, until time.Time) (EngineToken, error) {
 	var made EngineToken
-	err := again(func() error {
+	err := journal.Again(func() error {
 		doc, version, err := r.engine(ctx, ws, e)
 		if err != nil {
 			return err
@@ -118,7 +119,7 @@ func (r *Service) RevokeEngineToken(ctx context.Context, origin event.Origin, ws
 	if len(reason) > policy.MaxReasonBytes {
 		return engine.Token{}, policy.ErrReasonTooLong
 	}
-	err := again(func() error {
+	err := journal.Again(func() error {
 		doc, version, err := r.engineToken(ctx, ws, e, t)
 		if err != nil {
 			return err
@@ -159,7 +160,7 @@ func (r *Service) DeactivateEngine(ctx context.Context, origin event.Origin, ws 
 	if len(reason) > policy.MaxReasonBytes {
 		return engine.Engine{}, policy.ErrReasonTooLong
 	}
-	err := again(func() error {
+	err := journal.Again(func() error {
 		doc, version, err := r.engine(ctx, ws, e)
 		if err != nil || doc.Inactive {
 			return err

@@ -39,9 +39,6 @@ type Service struct {
 // New returns a registrar of the given parts.
 func New(parts Parts) *Service { return &Service{parts, make(chan struct{}, maxHashing)} }
 
-// tries bounds how often a change is decided anew because somebody else was first.
-const tries = 16
-
 var errNobody = fault.New(fault.NotFound, "principal_not_found", "there is no such principal in this workspace")
 
 // who returns a principal of the workspace.
@@ -68,15 +65,6 @@ func (r *Service) issuer(ctx context.Context, ws id.Workspace, origin event.Orig
 		return "", err
 	}
 	return principal.IssuerOf(origin, by.Role), nil
-}
-
-// again runs a change anew while somebody else was first; the change looks at the documents each time.
-func again(change func() error) error {
-	for try := 1; ; try++ {
-		if err := change(); err == nil || !errors.Is(err, journal.ErrConflict) || try == tries {
-			return err
-		}
-	}
 }
 
 // draft makes an event of the workspace about a thing.

@@ -83,7 +83,7 @@ func (r *Service) Ensure(ctx context.Context, origin event.Origin, ws id.Workspa
 		return principal.Principal{}, ErrInvalidActor
 	}
 	legacy := string(kind) + ":" + actor
-	for range tries {
+	for range journal.Tries {
 		known, err := r.known(ctx, ws, kind, actor, legacy)
 		if err != nil {
 			return principal.Principal{}, err
@@ -142,7 +142,7 @@ func (r *Service) ChangeRole(ctx context.Context, origin event.Origin, ws id.Wor
 	if _, err := principal.ParseRole(string(to)); err != nil {
 		return principal.Principal{}, err
 	}
-	err := again(func() error {
+	err := journal.Again(func() error {
 		target, version, err := r.who(ctx, ws, p)
 		if err != nil {
 			return err

@@ -16,6 +16,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/workspace"
+	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 )
 
@@ -129,7 +130,7 @@ func (r *Service) SetPassphrase(ctx context.Context, origin event.Origin, ws id.
 	} else if issuer != origin.Principal {
 		set.IssuedBy = issuer
 	}
-	return again(func() error {
+	return journal.Again(func() error {
 		doc, version, err := r.login(ctx, ws, key)
 		if err != nil && !errors.Is(err, projection.ErrNotFound) {
 			return err
@@ -207,7 +208,7 @@ func (r *Service) Login(ctx context.Context, ws id.Workspace, p id.Principal, pa
 		return opened, err
 	}
 	stretched := map[string][]byte{} // by salt: a try that meets another one is not stretched twice
-	err = again(func() error {
+	err = journal.Again(func() error {
 		doc, version, err := r.login(ctx, ws, key)
 		if err != nil && !errors.Is(err, projection.ErrNotFound) {
 			return err
@@ -305,7 +306,7 @@ func (r *Service) Refresh(ctx context.Context, token string) (Opened, error) {
 		return Opened{}, principal.ErrRefresh
 	}
 	var opened Opened
-	err := again(func() error {
+	err := journal.Again(func() error {
 		doc, version, err := projection.Load[principal.Session](ctx, r.Docs, ws, principal.SessionProjection, string(s))
 		if errors.Is(err, projection.ErrNotFound) {
 			return principal.ErrRefresh
@@ -334,7 +335,7 @@ func (r *Service) Refresh(ctx context.Context, token string) (Opened, error) {
 
 // Logout ends a session.
 func (r *Service) Logout(ctx context.Context, ws id.Workspace, s id.Session) error {
-	return again(func() error {
+	return journal.Again(func() error {
 		doc, version, err := projection.Load[principal.Session](ctx, r.Docs, ws, principal.SessionProjection, string(s))
 		if err != nil || !doc.EndedAt.IsZero() {
 			return err

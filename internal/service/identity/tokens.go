@@ -12,6 +12,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/token"
+	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 )
 
@@ -40,7 +41,7 @@ func (r *Service) Grant(ctx context.Context, origin event.Origin, ws id.Workspac
 	if q.Parent == "" {
 		q.Parent = origin.Token
 	}
-	err := again(func() error {
+	err := journal.Again(func() error {
 		who, _, err := r.who(ctx, ws, origin.Principal)
 		if errors.Is(err, errNobody) {
 			return token.ErrGrantorNotFound
@@ -200,7 +201,7 @@ func (r *Service) Revoke(ctx context.Context, origin event.Origin, ws id.Workspa
 	if len(reason) > policy.MaxReasonBytes {
 		return token.Token{}, policy.ErrReasonTooLong
 	}
-	err := again(func() error {
+	err := journal.Again(func() error {
 		chain, expect, err := r.chain(ctx, ws, t)
 		if errors.Is(err, token.ErrParentNotFound) || err == nil && len(chain) == 0 {
 			return token.ErrNotFound
