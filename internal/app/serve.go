@@ -71,7 +71,7 @@ func (a *App) serve(ids *id.Source, blobs *disk.Blobs) error {
 	}
 	a.server = httpapi.New(wire.Config{
 		Clock: a.clock, IDs: ids, Log: a.logger,
-		Authenticate: a.Gate.Authenticate, AuthenticateEngine: a.Gate.Engine, Rates: rates, Observer: observer{a.metrics, a.tracer},
+		Authenticate: a.Identity.Authenticate, AuthenticateEngine: a.Identity.AuthenticateEngine, Rates: rates, Observer: observer{a.metrics, a.tracer},
 		Hosts: a.Config.hosts(), Elsewhere: a.elsewhere(),
 	}, services, Version)
 	return nil
@@ -301,7 +301,7 @@ func (a *App) tick(ctx context.Context) error {
 // daemon's user can read, and the local command line finds it there.
 func (a *App) owner(ctx context.Context) error {
 	ws := id.DefaultWorkspace
-	owner, err := a.Gate.Owner(ctx, ws, "owner")
+	owner, err := a.Identity.Owner(ctx, ws, "owner")
 	if err != nil {
 		return err
 	}
@@ -310,7 +310,7 @@ func (a *App) owner(ctx context.Context) error {
 	if err != nil || known {
 		return err
 	}
-	bearer, _, err := a.Gate.IssueKey(ctx, event.Origin{Principal: owner}, ws, owner, "local command line")
+	bearer, _, err := a.Identity.IssueKey(ctx, event.Origin{Principal: owner}, ws, owner, "local command line")
 	if err != nil {
 		return err
 	}
@@ -331,7 +331,7 @@ func (a *App) ownerKey(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, unwritable(err, a.Config.DataDir)
 	}
-	_, err = a.Gate.Authenticate(ctx, string(trim(raw)))
+	_, err = a.Identity.Authenticate(ctx, string(trim(raw)))
 	return err == nil, nil
 }
 

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"agentbox/internal/domain/event"
-	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
@@ -16,9 +15,9 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Chain returns a capability token and those that it was derived from, up to the root. They are read anew each time, so that the revocation
-// of one reaches all below it at once. ErrNotFound where one of them is not there.
-func (g *Gate) Chain(ctx context.Context, ws id.Workspace, t id.Token) ([]token.Token, error) {
+// chain returns a capability token and those that it was derived from, up to the root. They are read anew each time, so that the revocation
+// of one reaches all below it at once. token.ErrNotFound where one of them is not there.
+func (g *Gate) chain(ctx context.Context, ws id.Workspace, t id.Token) ([]token.Token, error) {
 	return token.Chain(t, func(t id.Token) (token.Token, error) {
 		doc, _, err := g.tokens.Load(ctx, g.Docs, ws, token.Projection, string(t))
 		if errors.Is(err, projection.ErrNotFound) {
@@ -31,7 +30,7 @@ func (g *Gate) Chain(ctx context.Context, ws id.Workspace, t id.Token) ([]token.
 // permits asks a capability token, and every one that it was derived from, whether somebody may do something under it. Whoever handed it on
 // must not be quarantined: what he gave rests with him. Code is "" where it is permitted.
 func (g *Gate) permits(ctx context.Context, ws id.Workspace, t id.Token, holder func(id.Principal) (bool, error), u token.Use) (code, reason string, err error) {
-	chain, err := g.Chain(ctx, ws, t)
+	chain, err := g.chain(ctx, ws, t)
 	if errors.Is(err, token.ErrNotFound) {
 		return policy.ReasonTokenNotFound, token.ErrNotFound.Msg, nil
 	}
@@ -77,7 +76,7 @@ func (g *Gate) delegated(ctx context.Context, c *consideration) (bool, error) {
 	if a.Token == "" || !slices.Contains(policy.Givable(), a.Type) {
 		return false, nil
 	}
-	chain, err := g.Chain(ctx, a.Workspace, a.Token)
+	chain, err := g.chain(ctx, a.Workspace, a.Token)
 	if err != nil || !token.Delegates(chain, a.Type) {
 		return false, err
 	}
@@ -109,7 +108,7 @@ func (g *Gate) holder(ctx context.Context, p id.Principal, who principal.Princip
 	if errors.Is(err, errNobody) {
 		return false, nil
 	}
-	return err == nil && mayActFor(by, who), err
+	return err == nil && by.MayActFor(who), err
 }
 
 // toolCall is the type of the actions that call a tool.
@@ -180,59 +179,3 @@ func (g *Gate) refuse(ctx context.Context, origin event.Origin, a policy.Action,
 
 // ReadAction is the action under which the refusal of something that only shows is recorded.
 const ReadAction = "data.read"
-
-// The refusals of a caller who names another principal.
-var (
-	ErrActsForNobody = fault.New(fault.NotFound, "principal_not_found", "there is no such principal in this workspace")
-	ErrNotYours      = fault.New(fault.Denied, "agent_actor_id_mismatch", "you are not that principal and may not act for it: an owner, an admin or an engine acts for an agent of the workspace, and nobody for anybody else").
-				With("Leave the field out to act as yourself.")
-)
-
-// ActsFor returns the caller as the principal, and under the capability token, that a request names in its body; empty ones mean his own. An
-// owner, an admin and an engine may act for the agents of their workspace, and whoever acts under a token may narrow it further to one that was
-// derived from it. Events that he causes say both who acts and who was authenticated.
-func (g *Gate) ActsFor(ctx context.Context, c principal.Caller, p id.Principal, t id.Token) (principal.Caller, error) {
-	if p != "" && p != c.Principal {
-		target, err := g.who(ctx, c.Workspace, p)
-		if errors.Is(err, errNobody) {
-			return principal.Caller{}, ErrActsForNobody
-		}
-		if err != nil {
-			return principal.Caller{}, err
-		}
-		self, err := g.who(ctx, c.Workspace, c.Principal)
-		if err != nil {
-			return principal.Caller{}, err
-		}
-		if c.By != "" || !mayActFor(self, target) {
-			return principal.Caller{}, ErrNotYours
-		}
-		if target.Quarantined {
-			return principal.Caller{}, fault.New(fault.Denied, policy.ReasonAgentQuarantined, "this principal is quarantined and may do nothing")
-		}
-		c.Principal, c.By, c.Role, c.Key = p, c.Principal, "", ""
-	}
-	if t == "" || t == c.Token {
-		return c, nil
-	}
-	chain, err := g.Chain(ctx, c.Workspace, t)
-	if err != nil {
-		return principal.Caller{}, err
-	}
-	if holder := chain[0].IssuedTo; holder != c.Principal && holder != c.By {
-		return principal.Caller{}, fault.New(fault.Denied, policy.ReasonTokenMismatch, "the capability token was issued to somebody else")
-	}
-	if c.Token != "" && !token.Within(chain, c.Token) {
-		return principal.Caller{}, fault.New(fault.Denied, policy.ReasonTokenMismatch, "a request under a capability token may name only one that was derived from it")
-	}
-	if code, reason := token.Holds(chain, g.Clock.Now()); code != "" {
-		return principal.Caller{}, fault.New(fault.Denied, code, "%s", reason)
-	}
-	c.Token = t
-	return c, nil
-}
-
-// mayActFor reports whether one principal may act for another.
-func mayActFor(who, target principal.Principal) bool {
-	return target.Kind == id.Agent && !who.Quarantined && (who.Kind == id.Service || who.Kind == id.User && who.Role.AtLeast(principal.Admin))
-}

@@ -14,6 +14,7 @@ import (
 	"agentbox/internal/domain/principal"
 	spaces "agentbox/internal/domain/space"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/identity"
 )
 
 func TestKillSwitchStopsEveryEffect(t *testing.T) {
@@ -366,7 +367,7 @@ func TestThereIsOneOwnerAndOneAgentOfAName(t *testing.T) {
 		}
 	}
 	viewer := h.person("v", principal.Viewer)
-	if _, err := h.Agent(ctx, h.origin(viewer), ws, "mine"); !errors.Is(err, gate.ErrMayNotRegister) {
+	if _, err := h.Agent(ctx, h.origin(viewer), ws, "mine"); !errors.Is(err, identity.ErrMayNotRegister) {
 		t.Errorf("a viewer makes an agent: got %v", err)
 	}
 	for _, name := range []string{"", " x", "a\nb", "a\x1b", strings.Repeat("x", principal.MaxName+1), "\xff"} {

@@ -21,6 +21,7 @@ import (
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/identity"
 	"agentbox/internal/service/rooms"
 	"agentbox/internal/service/spaces"
 	"agentbox/internal/service/workspaces"
@@ -78,10 +79,12 @@ var _ io.Reader = (*chance)(nil)
 // house is a gate with everything around it.
 type house struct {
 	*gate.Gate
+	*identity.Service
 	t       testing.TB
 	log     *memory.Journal
 	clock   *clock
 	ids     *id.Source
+	entropy *chance
 	parts   gate.Parts
 	owner   id.Principal
 	agent   id.Principal
@@ -101,11 +104,11 @@ func build(t testing.TB, change func(*gate.Parts)) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts := gate.Parts{Log: log, Docs: log, Evaluator: evaluator, Clock: c, IDs: ids, Entropy: entropy}
+	parts := gate.Parts{Log: log, Docs: log, Evaluator: evaluator, Clock: c, IDs: ids}
 	if change != nil {
 		change(&parts)
 	}
-	h := &house{t: t, log: log, clock: c, ids: ids, parts: parts, bundles: map[string]policy.Bundle{}}
+	h := &house{t: t, log: log, clock: c, ids: ids, entropy: entropy, parts: parts, bundles: map[string]policy.Bundle{}}
 	h.restart()
 	ctx := context.Background()
 	if h.owner, err = h.Owner(ctx, ws, "Olga Owner"); err != nil {
@@ -135,6 +138,7 @@ func (h *house) restart() {
 		h.t.Fatal(err)
 	}
 	h.Gate = g
+	h.Service = identity.New(identity.Parts{Log: h.parts.Log, Docs: h.parts.Docs, Gate: g, Clock: h.parts.Clock, IDs: h.parts.IDs, Entropy: h.entropy})
 }
 
 func (h *house) origin(p id.Principal) event.Origin {

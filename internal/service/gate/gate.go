@@ -6,7 +6,6 @@ package gate
 import (
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"sync"
@@ -31,8 +30,6 @@ type Parts struct {
 	Evaluator policy.Evaluator
 	Clock     event.Clock
 	IDs       *id.Source
-	Entropy   io.Reader    // of keys
-	Secret    []byte       // under which tokens of engines and of sessions are sealed
 	System    id.Principal // who ends questions that nobody answered; the requester where there is none
 
 	Together       bool          // other daemons record what this one decides by: nothing of that is remembered
@@ -41,7 +38,7 @@ type Parts struct {
 	EffectsPerHour int           // of one principal, counted in the log, over restarts too; 0 means without limit
 }
 
-// Gate implements policy.Gate, policy.Agents and policy.Library. Make it with New; every method may be called from any goroutine.
+// Gate implements policy.Gate and policy.Library. Make it with New; every method may be called from any goroutine.
 type Gate struct {
 	Parts
 
@@ -65,7 +62,6 @@ type Gate struct {
 
 var (
 	_ policy.Gate    = (*Gate)(nil)
-	_ policy.Agents  = (*Gate)(nil)
 	_ policy.Library = (*Gate)(nil)
 )
 

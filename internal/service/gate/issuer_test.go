@@ -15,6 +15,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/identity"
 )
 
 // key has one make a key for another and returns how he comes with it.
@@ -146,7 +147,7 @@ func TestWhoIssuesKeysForWhom(t *testing.T) {
 		}
 		for of, target := range people {
 			_, _, err := h.IssueKey(context.Background(), h.origin(issuer), ws, target, "spare")
-			if want := by == of || may[by][of]; want != (err == nil) || err != nil && !errors.Is(err, gate.ErrMayNotIssue) {
+			if want := by == of || may[by][of]; want != (err == nil) || err != nil && !errors.Is(err, identity.ErrMayNotIssue) {
 				t.Errorf("%s for %s: got %v, want allowed: %t", by, of, err, want)
 			}
 		}

@@ -164,7 +164,7 @@ func TestSweepAsksTheGate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	agent, err := s.Gate.Agent(s.Context(), s.Origin, testkit.WS, "an agent")
+	agent, err := s.Identity.Agent(s.Context(), s.Origin, testkit.WS, "an agent")
 	if err != nil {
 		t.Fatal(err)
 	}

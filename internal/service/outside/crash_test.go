@@ -86,7 +86,7 @@ func TestThreat14KilledBetweenEveryTwoEvents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			stack := testkit.Open(t, testkit.Options{Program: program, SQLite: true, Idle: true})
-			agent, err := stack.Gate.Agent(stack.Context(), stack.Origin, testkit.WS, "mailer")
+			agent, err := stack.Identity.Agent(stack.Context(), stack.Origin, testkit.WS, "mailer")
 			if err != nil {
 				t.Fatal(err)
 			}

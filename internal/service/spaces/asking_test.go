@@ -181,7 +181,7 @@ func TestAFileThatPolicyAsksAboutIsReadOnceApproved(t *testing.T) {
 func TestThreat06AnotherRequestIsNotWhatWasApproved(t *testing.T) {
 	s := open(t)
 	in, elsewhere := asking(s), asking(s)
-	other, err := s.Gate.AddPerson(s.Context(), s.Origin, testkit.WS, "other", principal.Member)
+	other, err := s.Identity.AddPerson(s.Context(), s.Origin, testkit.WS, "other", principal.Member)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,7 +295,7 @@ func TestThreat09ManyRequestsAndOneApproval(t *testing.T) {
 func TestThreat14OnlySomebodyElseApproves(t *testing.T) {
 	s := open(t)
 	in := asking(s)
-	otto, err := s.Gate.AddPerson(s.Context(), s.Origin, testkit.WS, "otto", principal.Operator)
+	otto, err := s.Identity.AddPerson(s.Context(), s.Origin, testkit.WS, "otto", principal.Operator)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -75,7 +75,7 @@ func (s *Server) registerCapabilities() {
 		if c.Repeated > 0 {
 			made.Token, err = past[token.Token](ctx, s, c, token.Projection, token.Entity)
 		} else {
-			if c.Caller, err = s.services.Gate.ActsFor(ctx, c.Caller, in.Body.GrantedBy, ""); err != nil {
+			if c.Caller, err = s.services.Identity.ActsFor(ctx, c.Caller, in.Body.GrantedBy, ""); err != nil {
 				return nil, err
 			}
 			made, err = s.services.Identity.Grant(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, token.Grant{

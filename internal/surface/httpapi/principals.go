@@ -216,7 +216,7 @@ func (s *Server) registerAgents() {
 			if in.Body != nil {
 				reason = in.Body.Reason
 			}
-			if err := s.services.Gate.Quarantine(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Principal(in.Agent), on, reason); err != nil {
+			if err := s.services.Identity.Quarantine(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Principal(in.Agent), on, reason); err != nil {
 				return nil, err
 			}
 			found, err := s.agent(ctx, c, in.Agent)
@@ -261,7 +261,7 @@ func (s *Server) registerKeys() {
 		if of == "" {
 			of = c.Caller.Principal
 		}
-		secret, doc, err := s.services.Gate.IssueKey(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, of, in.Body.Name)
+		secret, doc, err := s.services.Identity.IssueKey(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, of, in.Body.Name)
 		return &struct{ Body APIKey }{shownKey(doc, secret)}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -272,7 +272,7 @@ func (s *Server) registerKeys() {
 		Reason string `query:"reason" maxLength:"2000"`
 		Last   bool   `query:"last" doc:"Revoke it even where it is the last key in force of an owner; without it that is refused with last_owner_key"`
 	}) (*struct{}, error) {
-		return nil, s.services.Gate.RevokeKey(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Key(in.Key), in.Reason, in.Last)
+		return nil, s.services.Identity.RevokeKey(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Key(in.Key), in.Reason, in.Last)
 	})
 }
 
@@ -286,7 +286,7 @@ func (s *Server) add(ctx context.Context, c wire.Call, q principalRequest) (prin
 	case q.Kind == string(id.Service):
 		return s.services.Identity.AddService(ctx, c.Once(), c.Caller.Workspace, q.Name)
 	}
-	p, err := s.services.Gate.AddPerson(ctx, c.Once(), c.Caller.Workspace, q.Name, principal.Role(q.Role))
+	p, err := s.services.Identity.AddPerson(ctx, c.Once(), c.Caller.Workspace, q.Name, principal.Role(q.Role))
 	if err != nil {
 		return principal.Principal{}, err
 	}

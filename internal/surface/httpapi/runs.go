@@ -371,7 +371,7 @@ func (s *Server) cancelRun(ctx context.Context, c wire.Call, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.services.Gate.MayStop(ctx, doc.Workspace, c.Caller.Principal, doc.Agent); err != nil {
+	if err := s.services.Identity.MayStop(ctx, doc.Workspace, c.Caller.Principal, doc.Agent); err != nil {
 		return nil, err
 	}
 	reason := ""

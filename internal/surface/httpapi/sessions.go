@@ -74,7 +74,7 @@ func (s *Server) registerSessions() {
 		if err != nil {
 			return nil, err
 		}
-		owner, err := s.services.Identity.Bootstrap(context.WithoutCancel(ctx), s.services.Gate, in.Token, ws, in.Body.Name, in.Body.Passphrase)
+		owner, err := s.services.Identity.Bootstrap(context.WithoutCancel(ctx), in.Token, ws, in.Body.Name, in.Body.Passphrase)
 		return &struct{ Body bootstrapAnswer }{bootstrapAnswer{ws, owner}}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
