@@ -321,8 +321,8 @@ func (a *App) wire(ctx context.Context, ids *id.Source, secret []byte) error {
 		a.Runs.Mine, a.GC.Mine, a.GC.Leads = a.Spaces.Mine, a.Spaces.Mine, a.leads.Load
 	}
 	a.Spaces.SetOccupants(a.Runs)
-	a.Gate.OnHalt(a.Runs.Halt)
-	a.Gate.OnLift(a.Runs.Lifted)
+	a.Gate.KillSwitch.OnHalt(a.Runs.Halt)
+	a.Gate.KillSwitch.OnLift(a.Runs.Lifted)
 	return a.serve(ids, blobs)
 }
 

@@ -120,7 +120,7 @@ func (a *App) lookUp(ctx context.Context) (telemetry.State, error) {
 				}
 			}
 		}
-		thrown, err := a.Gate.KillSwitch(ctx, ws)
+		thrown, err := a.Gate.KillSwitch.State(ctx, ws)
 		if err != nil {
 			return s, err
 		}

@@ -123,7 +123,7 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 	part("measure the data directory", a.measureData)
 	part("give memory back", a.giveBack)
 	if a.member != nil {
-		part("follow what other daemons say", a.Gate.Follow)
+		part("follow what other daemons say", a.Gate.KillSwitch.Follow)
 		part("lead", a.lead)
 		if err := a.member.Advertise(ctx, a.advertised()); err != nil {
 			stop(err)
@@ -161,7 +161,7 @@ func (a *App) tellOfSwitches(ctx context.Context) {
 		return // what is wrong with the log is told where it is used
 	}
 	for _, ws := range workspaces {
-		if k, err := a.Gate.KillSwitch(ctx, ws); err == nil && k.On {
+		if k, err := a.Gate.KillSwitch.State(ctx, ws); err == nil && k.On {
 			a.logger.Warn("the kill switch is on: no effect is permitted until somebody lifts it with agentbox kill-switch off", "code", "kill_switch_on", "workspace", string(ws))
 		}
 	}

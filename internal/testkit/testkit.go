@@ -154,8 +154,8 @@ func (s *Stack) open() {
 		Place: func(context.Context, id.Workspace, id.Room, id.Thread) error { return nil },
 	})
 	s.Spaces.SetOccupants(s.Runs)
-	s.Gate.OnHalt(s.Runs.Halt)
-	s.Gate.OnLift(s.Runs.Lifted)
+	s.Gate.KillSwitch.OnHalt(s.Runs.Halt)
+	s.Gate.KillSwitch.OnLift(s.Runs.Lifted)
 	s.Owner, err = s.Identity.Owner(ctx, WS, "owner")
 	s.must(err)
 	s.Origin = event.Origin{Principal: s.Owner}

@@ -13,6 +13,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/gate/authority"
 )
 
 // Who says which action they saw answers that one, and no other.
@@ -72,7 +73,7 @@ func TestUnderTheKillSwitchNoEffectIsApproved(t *testing.T) {
 	_, refused := h.asked(h.shell("standard", "rm -r other"))
 	_, decided := h.asked(h.shell("standard", "rm -r third"))
 	h.approve(decided, h.owner)
-	if _, err := h.ThrowKillSwitch(ctx, h.origin(h.owner), ws, "something smells"); err != nil {
+	if _, err := h.KillSwitch.Throw(ctx, h.origin(h.owner), ws, "something smells"); err != nil {
 		t.Fatal(err)
 	}
 	until := h.clock.Now().Add(time.Hour)
@@ -93,7 +94,7 @@ func TestUnderTheKillSwitchNoEffectIsApproved(t *testing.T) {
 	if _, err := h.decide(decided, h.owner, policy.Approve); !errors.Is(err, policy.ErrAlreadyDecided) {
 		t.Errorf("what was decided before: got %v, want %v", err, policy.ErrAlreadyDecided)
 	}
-	if _, err := h.LiftKillSwitch(ctx, h.origin(h.owner), ws, ""); err != nil {
+	if _, err := h.KillSwitch.Lift(ctx, h.origin(h.owner), ws, ""); err != nil {
 		t.Fatal(err)
 	}
 	h.approve(once, h.owner)
@@ -105,8 +106,8 @@ func TestWhoRevokesAStandingApproval(t *testing.T) {
 	h := build(t, nil)
 	s, r := h.granted(t, 10)
 	for _, p := range []id.Principal{h.agent, h.person("Mia", principal.Member), h.person("Vera", principal.Viewer)} {
-		if err := h.Revoke(ctx, h.origin(p), ws, s, ""); !errors.Is(err, gate.ErrNotDecider) {
-			t.Errorf("%s: got %v, want %v", p, err, gate.ErrNotDecider)
+		if err := h.Revoke(ctx, h.origin(p), ws, s, ""); !errors.Is(err, authority.ErrNotDecider) {
+			t.Errorf("%s: got %v, want %v", p, err, authority.ErrNotDecider)
 		}
 	}
 	if err := h.Revoke(ctx, h.origin(id.NewPrincipal(h.ids, id.User)), ws, s, ""); fault.CodeOf(err) != policy.ReasonPrincipalNotFound {

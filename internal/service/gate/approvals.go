@@ -14,6 +14,7 @@ import (
 	"agentbox/internal/domain/run"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
+	"agentbox/internal/service/gate/authority"
 )
 
 // The refusals of whoever answers.
@@ -22,15 +23,16 @@ var (
 	ErrApprovalNotFound = fault.New(fault.NotFound, "approval_not_found", "there is no such approval in this workspace")
 	// ErrStandingNotFound means that the workspace has no such standing approval.
 	ErrStandingNotFound = fault.New(fault.NotFound, "standing_not_found", "there is no such standing approval in this workspace")
-	// ErrNotDecider refuses an answer from somebody whose role does not reach.
-	ErrNotDecider = fault.New(fault.Denied, policy.ReasonRoleTooLow, "your role may not decide this").
-			With("An operator decides what happens once inside; an admin or the owner decides what leaves the machine, and standing approvals.")
 	// ErrOwnRequest refuses an answer from whoever asked.
 	ErrOwnRequest = fault.New(fault.Denied, "approval_own_request", "nobody approves what they themselves requested; somebody else has to decide")
 	// ErrOwnCredential refuses an answer with a credential that whoever asked has issued, for he may know it.
 	ErrOwnCredential = fault.New(fault.Denied, "approval_own_credential", "whoever requested this has issued the key or token that you sent, so that the answer could be his own").
 				With("Answer with a key of your own: one that you, or somebody else than whoever asked, made for you.")
 )
+
+// ErrKillSwitchHolds refuses to approve, while the kill switch is thrown, what would be refused at once.
+var ErrKillSwitchHolds = fault.New(fault.Conflict, policy.ReasonKillSwitch, "the kill switch is on, so what is approved now would be refused; the question stays open").
+	With("Lift it with `agentbox kill-switch off` and approve then; to deny or to hold is possible now.")
 
 // Filter selects approvals. Zero fields do not select; a run goes before a space, and a space before a room.
 type Filter struct {
@@ -102,7 +104,7 @@ func (g *Gate) decide(ctx context.Context, origin event.Origin, ws id.Workspace,
 	}
 	expect := []event.DocumentVersion{{Projection: policy.ApprovalProjection, Key: string(doc.ID), Version: version}}
 	if answer.Decision != policy.Refuse { // to refuse ends something, and can be done in an archived workspace too
-		alive, err := g.living(ctx, ws)
+		alive, err := g.authority.Living(ctx, ws)
 		if err != nil {
 			return err
 		}
@@ -180,13 +182,13 @@ func wordsOf(a policy.Action) []string {
 // mayDecide checks who answers: a person whose role reaches, and not whoever asked, by whatever credential.
 func (g *Gate) mayDecide(ctx context.Context, origin event.Origin, doc policy.Approval, standing bool) error {
 	p := origin.Principal
-	who, err := g.who(ctx, doc.Workspace, p)
+	who, err := g.authority.Who(ctx, doc.Workspace, p)
 	if err != nil {
 		return err
 	}
 	least := leastRole(doc, standing)
 	if who.Kind != id.User || who.Quarantined || !who.Role.AtLeast(least) {
-		return ErrNotDecider
+		return authority.ErrNotDecider
 	}
 	asked, err := g.requesters(ctx, doc)
 	if err != nil {
@@ -235,7 +237,7 @@ func (g *Gate) approvable(ctx context.Context, doc policy.Approval) error {
 	if kind, ok := kindOf(doc); ok && !kind.Stops() {
 		return nil
 	}
-	on, err := g.switches.on(ctx, doc.Workspace)
+	on, err := g.KillSwitch.On(ctx, doc.Workspace)
 	if err == nil && on {
 		err = ErrKillSwitchHolds
 	}
@@ -279,12 +281,12 @@ func (g *Gate) Standings(ctx context.Context, ws id.Workspace, after id.Standing
 
 // Revoke ends a standing approval. Who may decide may revoke, and it never waits for anything but the log.
 func (g *Gate) Revoke(ctx context.Context, origin event.Origin, ws id.Workspace, standing id.Standing, reason string) error {
-	who, err := g.who(ctx, ws, origin.Principal)
+	who, err := g.authority.Who(ctx, ws, origin.Principal)
 	if err != nil {
 		return err
 	}
 	if who.Kind != id.User || who.Quarantined || !who.Role.AtLeast(principal.Operator) {
-		return ErrNotDecider
+		return authority.ErrNotDecider
 	}
 	if len(reason) > policy.MaxReasonBytes {
 		return policy.ErrReasonTooLong

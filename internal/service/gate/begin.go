@@ -135,7 +135,7 @@ func (g *Gate) begin(ctx context.Context, r policy.Ruling, approval id.Approval,
 	var revoked func() error
 	if effect {
 		ws := r.Action.Workspace
-		revoked = func() error { return g.switches.check(ws) }
+		revoked = func() error { return g.KillSwitch.Check(ws) }
 	}
 	return policy.Issue(ruling.Canonical, revoked), receipt, nil
 }
@@ -179,7 +179,7 @@ func (g *Gate) holds(ctx context.Context, r policy.Ruling, kind policy.Kind) (bo
 		return false, nil
 	}
 	if kind.Stops() {
-		if on, err := g.switches.on(ctx, a.Workspace); on || err != nil {
+		if on, err := g.KillSwitch.On(ctx, a.Workspace); on || err != nil {
 			return false, err
 		}
 	}

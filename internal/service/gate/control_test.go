@@ -14,6 +14,7 @@ import (
 	"agentbox/internal/domain/principal"
 	spaces "agentbox/internal/domain/space"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/gate/killswitch"
 	"agentbox/internal/service/identity"
 )
 
@@ -21,7 +22,7 @@ func TestKillSwitchStopsEveryEffect(t *testing.T) {
 	ctx := context.Background()
 	h := build(t, nil)
 	var halted []error
-	h.OnHalt(func(_ id.Workspace, cause error) { halted = append(halted, cause) })
+	h.KillSwitch.OnHalt(func(_ id.Workspace, cause error) { halted = append(halted, cause) })
 	effect, read := h.shell("standard", "ls"), h.file("standard", policy.FileRead, "a.txt")
 	asking := h.shell("standard", "rm -r scratch")
 	r, q := h.asked(asking)
@@ -31,10 +32,10 @@ func TestKillSwitchStopsEveryEffect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.ThrowKillSwitch(ctx, h.origin(h.owner), ws, "something smells"); err != nil {
+	if _, err := h.KillSwitch.Throw(ctx, h.origin(h.owner), ws, "something smells"); err != nil {
 		t.Fatal(err)
 	}
-	if len(halted) != 1 || !errors.Is(halted[0], gate.ErrKillSwitch) {
+	if len(halted) != 1 || !errors.Is(halted[0], killswitch.ErrThrown) {
 		t.Errorf("got %v, want the work under way to be halted once", halted)
 	}
 	check := func(when string) {
@@ -47,8 +48,8 @@ func TestKillSwitchStopsEveryEffect(t *testing.T) {
 		}
 	}
 	check("thrown")
-	if _, err := inFlight.Redeem(policy.ShellExec); !errors.Is(err, gate.ErrKillSwitch) {
-		t.Errorf("a permit of before: got %v, want %v", err, gate.ErrKillSwitch)
+	if _, err := inFlight.Redeem(policy.ShellExec); !errors.Is(err, killswitch.ErrThrown) {
+		t.Errorf("a permit of before: got %v, want %v", err, killswitch.ErrThrown)
 	}
 	for name, ruling := range map[string]policy.Ruling{"allowed before": under, "approved before": r} {
 		approval := id.Approval("")
@@ -68,7 +69,7 @@ func TestKillSwitchStopsEveryEffect(t *testing.T) {
 		{h.agent, policy.ReasonRoleTooLow}, {h.person("m", principal.Member), policy.ReasonRoleTooLow}, {h.person("o", principal.Operator), policy.ReasonRoleTooLow},
 		{h.person("a", principal.Admin), ""},
 	} {
-		_, err := h.LiftKillSwitch(ctx, h.origin(c.who), ws, "")
+		_, err := h.KillSwitch.Lift(ctx, h.origin(c.who), ws, "")
 		if fault.CodeOf(err) != c.code {
 			t.Errorf("%s lifts it: got %v, want %q", c.who, err, c.code)
 		}
@@ -84,7 +85,7 @@ func TestKillSwitchStopsEveryEffect(t *testing.T) {
 
 func TestKillSwitchInShadowModeStops(t *testing.T) {
 	h := build(t, func(p *gate.Parts) { p.Shadow = true })
-	if _, err := h.ThrowKillSwitch(context.Background(), h.origin(h.owner), ws, ""); err != nil {
+	if _, err := h.KillSwitch.Throw(context.Background(), h.origin(h.owner), ws, ""); err != nil {
 		t.Fatal(err)
 	}
 	if d := h.judge(h.shell("standard", "ls")).Decision; d.Allowed() {
@@ -102,12 +103,12 @@ func TestKillSwitchNeedsNoLog(t *testing.T) {
 	if err := h.log.Close(); err != nil {
 		t.Fatal(err)
 	}
-	doc, err := h.ThrowKillSwitch(context.Background(), h.origin(h.owner), ws, "")
+	doc, err := h.KillSwitch.Throw(context.Background(), h.origin(h.owner), ws, "")
 	if fault.CodeOf(err) != "kill_switch_not_recorded" || !doc.On {
 		t.Errorf("got %v, %v, want it thrown and the error that it was not recorded", doc, err)
 	}
-	if _, err := permit.Redeem(policy.ShellExec); !errors.Is(err, gate.ErrKillSwitch) {
-		t.Errorf("got %v, want %v", err, gate.ErrKillSwitch)
+	if _, err := permit.Redeem(policy.ShellExec); !errors.Is(err, killswitch.ErrThrown) {
+		t.Errorf("got %v, want %v", err, killswitch.ErrThrown)
 	}
 }
 
@@ -119,7 +120,7 @@ func TestWhoMayThrowTheKillSwitch(t *testing.T) {
 	}{
 		{h.owner, true}, {h.person("m", principal.Member), true}, {h.person("v", principal.Viewer), false}, {h.agent, false}, {"usr_0", false},
 	} {
-		_, err := h.ThrowKillSwitch(context.Background(), h.origin(c.who), ws, "")
+		_, err := h.KillSwitch.Throw(context.Background(), h.origin(c.who), ws, "")
 		if (err == nil) != c.ok {
 			t.Errorf("%s: got %v, want allowed: %t", c.who, err, c.ok)
 		}
@@ -179,7 +180,7 @@ func TestOrderOfTheChecks(t *testing.T) {
 	a := policy.Action{
 		Type: "moon.land", Workspace: ws, Principal: "agt_00000000000000000000000000", Token: "cap_1", Bundle: event.DigestOf([]byte("none")), Cwd: "..",
 	}
-	if _, err := h.ThrowKillSwitch(ctx, h.origin(h.owner), ws, ""); err != nil {
+	if _, err := h.KillSwitch.Throw(ctx, h.origin(h.owner), ws, ""); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -190,7 +191,7 @@ func TestOrderOfTheChecks(t *testing.T) {
 		{policy.ReasonPrincipalNotFound, func() { a.Principal = bad }},
 		{policy.ReasonAgentQuarantined, func() { a.Principal = h.agent }},
 		{policy.ReasonKillSwitch, func() {
-			if _, err := h.LiftKillSwitch(ctx, h.origin(h.owner), ws, ""); err != nil {
+			if _, err := h.KillSwitch.Lift(ctx, h.origin(h.owner), ws, ""); err != nil {
 				t.Fatal(err)
 			}
 		}},
@@ -388,7 +389,7 @@ func TestProjectionsRebuildToTheSame(t *testing.T) {
 	if _, err := h.Decide(ctx, h.origin(h.owner), ws, q.ID, policy.Answer{Decision: policy.Hold, Reason: "let me look <>&"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.ThrowKillSwitch(ctx, h.origin(h.owner), ws, "drill"); err != nil {
+	if _, err := h.KillSwitch.Throw(ctx, h.origin(h.owner), ws, "drill"); err != nil {
 		t.Fatal(err)
 	}
 	for _, d := range gate.Definitions() {

@@ -12,6 +12,7 @@ import (
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/token"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/gate/authority"
 )
 
 // secret makes the text of a secret of a form.
@@ -234,7 +235,7 @@ func TestAQuarantinedPersonRevokesNothing(t *testing.T) {
 	if err := h.Quarantine(t.Context(), h.origin(h.owner), ws, otto, true, ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Revoke(t.Context(), h.origin(otto), ws, s, ""); !errors.Is(err, gate.ErrNotDecider) || h.count(policy.StandingRevokedType) != 0 {
+	if err := h.Revoke(t.Context(), h.origin(otto), ws, s, ""); !errors.Is(err, authority.ErrNotDecider) || h.count(policy.StandingRevokedType) != 0 {
 		t.Errorf("got %v and %d revocations", err, h.count(policy.StandingRevokedType))
 	}
 }

@@ -84,7 +84,7 @@ func TestADeclaredActionIsJudged(t *testing.T) {
 		t.Errorf("got %d events, want one declared, three changed, one retired", n)
 	}
 	h.declare(nil)
-	if _, err := h.ThrowKillSwitch(t.Context(), h.origin(h.owner), ws, ""); err != nil {
+	if _, err := h.KillSwitch.Throw(t.Context(), h.origin(h.owner), ws, ""); err != nil {
 		t.Fatal(err)
 	}
 	expect("while the kill switch is on", a, policy.Deny, policy.ReasonKillSwitch)

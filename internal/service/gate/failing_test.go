@@ -269,13 +269,13 @@ func TestEveryFailureOfTheStoreIsTold(t *testing.T) {
 			return func() error { _, err := g.Pin(ctx, g.origin(owner), otherWS, "permissive", nil); return err }
 		}},
 		{"the kill switch", 1, "", func(g *grants) func() error {
-			return func() error { _, err := g.KillSwitch(ctx, ws); return err }
+			return func() error { _, err := g.KillSwitch.State(ctx, ws); return err }
 		}},
 		{"the lifting of the kill switch", 4, "", func(g *grants) func() error {
-			if _, err := g.ThrowKillSwitch(ctx, g.origin(g.owner), ws, ""); err != nil {
+			if _, err := g.KillSwitch.Throw(ctx, g.origin(g.owner), ws, ""); err != nil {
 				g.t.Fatal(err)
 			}
-			return func() error { _, err := g.LiftKillSwitch(ctx, g.origin(g.owner), ws, ""); return err }
+			return func() error { _, err := g.KillSwitch.Lift(ctx, g.origin(g.owner), ws, ""); return err }
 		}},
 		{"lists", 2, "", func(g *grants) func() error {
 			return func() error {

@@ -14,12 +14,11 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
-	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/space"
-	"agentbox/internal/domain/token"
-	"agentbox/internal/domain/workspace"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
+	"agentbox/internal/service/gate/authority"
+	"agentbox/internal/service/gate/killswitch"
 	"agentbox/internal/service/gate/rules"
 )
 
@@ -44,20 +43,17 @@ type Gate struct {
 
 	standard policy.Bundle // for actions that belong to no space
 
-	switches switches
-	quota    quota
-	askers   askers
-	people   projection.Known[principal.Principal]
-	spaces   projection.Known[space.Space]
-	tenants  projection.Known[workspace.Workspace]
-	tokens   projection.Known[token.Token]
-	rooms    projection.Known[listed]
-	types    projection.Known[policy.ActionType]
+	KillSwitch *killswitch.Service
+
+	authority *authority.Reader
+	quota     quota
+	askers    askers
+	spaces    projection.Known[space.Space]
+	rooms     projection.Known[listed]
+	types     projection.Known[policy.ActionType]
 
 	mu      sync.RWMutex
 	bundles map[pin]policy.Bundle // verified; a cache
-	halt    func(ws id.Workspace, cause error)
-	lifted  func(ws id.Workspace)
 }
 
 var (
@@ -81,17 +77,11 @@ func New(parts Parts) (*Gate, error) {
 		return nil, fmt.Errorf("a question may stay open for %s at most, not %s", policy.MaxQuestionTime, parts.QuestionTime)
 	}
 	g := &Gate{Parts: parts, standard: standard, bundles: map[pin]policy.Bundle{}, askers: newAskers()}
-	g.switches.docs, g.switches.together = parts.Docs, parts.Together
+	g.authority = authority.New(authority.Parts{Docs: parts.Docs, Clock: parts.Clock})
+	g.KillSwitch = killswitch.New(killswitch.Parts{Log: parts.Log, Docs: parts.Docs, Clock: parts.Clock, Who: g.authority, Together: parts.Together})
 	g.quota.most, g.quota.docs, g.quota.together = parts.EffectsPerHour, parts.Docs, parts.Together
 	return g, parts.Evaluator.Validate(standard)
 }
-
-// OnHalt tells the gate whom to call when a kill switch is thrown, so that effects under way end at once. It is called once, before
-// anything else.
-func (g *Gate) OnHalt(f func(ws id.Workspace, cause error)) { g.halt = f }
-
-// OnLift tells the gate whom to call when a kill switch is lifted, so that what it held goes on. It is called once, before anything else.
-func (g *Gate) OnLift(f func(ws id.Workspace)) { g.lifted = f }
 
 // Judge implements policy.Gate.
 func (g *Gate) Judge(ctx context.Context, a policy.Action) (policy.Ruling, error) {

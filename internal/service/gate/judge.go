@@ -10,11 +10,12 @@ import (
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
-	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/kernel/projection"
+	"agentbox/internal/service/gate/authority"
+	"agentbox/internal/service/gate/killswitch"
 )
 
 // consideration is a decision on its way.
@@ -81,12 +82,12 @@ func (g *Gate) weigh(ctx context.Context, c *consideration, trial *policy.Bundle
 		return err
 	}
 	if c.kind.Stops() {
-		on, err := g.switches.on(ctx, c.ruling.Action.Workspace)
+		on, err := g.KillSwitch.On(ctx, c.ruling.Action.Workspace)
 		if err != nil {
 			return err
 		}
 		if on {
-			c.deny(policy.ReasonKillSwitch, ErrKillSwitch.Msg, ErrKillSwitch.Suggestion)
+			c.deny(policy.ReasonKillSwitch, killswitch.ErrThrown.Msg, killswitch.ErrThrown.Suggestion)
 			return nil
 		}
 		if !credible(g.Clock.Now()) {
@@ -130,9 +131,9 @@ func credible(now time.Time) bool { return now.Year() >= 1990 && now.Year() <= 9
 // principal checks who acts.
 func (g *Gate) principal(ctx context.Context, c *consideration) (done bool, err error) {
 	a := c.ruling.Action
-	c.who, c.ruling.Basis.Principal, err = g.person(ctx, a.Workspace, a.Principal)
+	c.who, c.ruling.Basis.Principal, err = g.authority.Person(ctx, a.Workspace, a.Principal)
 	switch {
-	case errors.Is(err, errNobody):
+	case errors.Is(err, authority.ErrNobody):
 		c.deny(policy.ReasonPrincipalNotFound, "whoever asks is not known in this workspace", "Register first.")
 		return true, nil
 	case err != nil:
@@ -142,23 +143,6 @@ func (g *Gate) principal(ctx context.Context, c *consideration) (done bool, err 
 		return true, nil
 	}
 	return false, nil
-}
-
-var errNobody = fault.New(fault.Denied, policy.ReasonPrincipalNotFound, "there is no such principal in this workspace")
-
-// who returns the principal's document, read anew each time: authority is never remembered.
-func (g *Gate) who(ctx context.Context, ws id.Workspace, p id.Principal) (principal.Principal, error) {
-	doc, _, err := g.person(ctx, ws, p)
-	return doc, err
-}
-
-// person is who, with the version of the document.
-func (g *Gate) person(ctx context.Context, ws id.Workspace, p id.Principal) (principal.Principal, uint64, error) {
-	doc, version, err := g.people.Load(ctx, g.Docs, ws, principal.Projection, string(p))
-	if errors.Is(err, projection.ErrNotFound) || err == nil && doc.ID != p {
-		return principal.Principal{}, 0, errNobody
-	}
-	return doc, version, err
 }
 
 var errOtherBundle = fault.New(fault.Denied, policy.ReasonPolicyUnavailable, "the space pins another policy than the one that is named")

@@ -113,7 +113,7 @@ func (g *Gate) pin(ctx context.Context, origin event.Origin, ws id.Workspace, b 
 	if _, err := g.Bundle(ctx, ws, b.Hash); err == nil || !errors.Is(err, ErrBundleNotFound) {
 		return err // somebody else may have pinned it a moment ago; the same hash is the same bundle
 	}
-	alive, err := g.living(ctx, ws)
+	alive, err := g.authority.Living(ctx, ws)
 	if err != nil {
 		return err
 	}

@@ -1,8 +1,6 @@
 package gate_test
 
-import (
-	"testing"
-)
+import "testing"
 
 // BenchmarkResolve is what making a space under a preset takes of the policy, once that is known.
 func BenchmarkResolve(b *testing.B) {

@@ -59,7 +59,7 @@ func TestRecordFollowsTheRights(t *testing.T) {
 func TestRecordGoesOnUnderTheKillSwitch(t *testing.T) {
 	ctx := context.Background()
 	h := build(t, func(p *gate.Parts) { p.EffectsPerHour = 1 })
-	if _, err := h.ThrowKillSwitch(ctx, h.origin(h.owner), ws, "something smells"); err != nil {
+	if _, err := h.KillSwitch.Throw(ctx, h.origin(h.owner), ws, "something smells"); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 { // nor does it count against the quota

@@ -9,6 +9,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
+	"agentbox/internal/service/gate/authority"
 )
 
 // second puts a person's yes together with those that others gave before, where policy demands more than one. Only the assent of somebody
@@ -25,8 +26,8 @@ func (g *Gate) second(ctx context.Context, origin event.Origin, doc policy.Appro
 		if a.By == p || slices.Contains(asked, a.By) {
 			continue
 		}
-		who, version, err := g.person(ctx, doc.Workspace, a.By)
-		if errors.Is(err, errNobody) {
+		who, version, err := g.authority.Person(ctx, doc.Workspace, a.By)
+		if errors.Is(err, authority.ErrNobody) {
 			continue
 		}
 		if err != nil {

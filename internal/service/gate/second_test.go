@@ -14,6 +14,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/gate/authority"
 )
 
 // bundle pins a policy of the short form.
@@ -58,8 +59,8 @@ func TestTwoPersonsHaveToApprove(t *testing.T) {
 	if _, err := h.decide(q, anna, policy.Approve); !errors.Is(err, policy.ErrAlreadyAssented) {
 		t.Errorf("the same person again: got %v, want %v", err, policy.ErrAlreadyAssented)
 	}
-	if _, err := h.decide(q, h.agent, policy.Approve); !errors.Is(err, gate.ErrNotDecider) {
-		t.Errorf("the agent: got %v, want %v", err, gate.ErrNotDecider)
+	if _, err := h.decide(q, h.agent, policy.Approve); !errors.Is(err, authority.ErrNotDecider) {
+		t.Errorf("the agent: got %v, want %v", err, authority.ErrNotDecider)
 	}
 	if doc, err = h.decide(q, otto, policy.Hold); err != nil || doc.Status != policy.Held || len(doc.Assents) != 1 {
 		t.Errorf("held: got %s with %v, %v", doc.Status, doc.Assents, err)
@@ -175,8 +176,8 @@ func TestTwoPersonsGrantTogether(t *testing.T) {
 	if n := h.count(policy.StandingGrantedType); n != 0 {
 		t.Errorf("one person granted %d standing approvals", n)
 	}
-	if _, err := grant(otto, policy.ScopeRun, 2, time.Hour); !errors.Is(err, gate.ErrNotDecider) {
-		t.Errorf("an operator: got %v, want %v", err, gate.ErrNotDecider)
+	if _, err := grant(otto, policy.ScopeRun, 2, time.Hour); !errors.Is(err, authority.ErrNotDecider) {
+		t.Errorf("an operator: got %v, want %v", err, authority.ErrNotDecider)
 	}
 	if _, err := grant(h.owner, policy.ScopeWorkspace, 2, time.Hour); !errors.Is(err, policy.ErrAssentDiffers) {
 		t.Errorf("another scope: got %v, want %v", err, policy.ErrAssentDiffers)

@@ -18,7 +18,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
-	"agentbox/internal/service/gate"
+	"agentbox/internal/service/gate/authority"
 )
 
 func TestThreat06OneFlippedByteIsRefused(t *testing.T) {
@@ -334,7 +334,7 @@ func TestThreat17AStandingApprovalCoversNoMoreThanWasAsked(t *testing.T) {
 	a := h.shell("standard", "rm -r scratch")
 	_, q := h.asked(a)
 	answer := policy.Answer{Decision: policy.Approve, Scope: policy.ScopeRun, Uses: 50, ExpiresAt: h.clock.Now().Add(time.Hour)}
-	if _, err := h.Decide(ctx, h.origin(operator), ws, q.ID, answer); !errors.Is(err, gate.ErrNotDecider) {
+	if _, err := h.Decide(ctx, h.origin(operator), ws, q.ID, answer); !errors.Is(err, authority.ErrNotDecider) {
 		t.Errorf("an operator granted a standing approval: %v", err)
 	}
 	if _, err := h.Decide(ctx, h.origin(h.owner), ws, q.ID, answer); err != nil {

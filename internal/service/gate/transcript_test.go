@@ -173,9 +173,9 @@ func (p *player) do(line string) string {
 		return "ok"
 	case "kill-switch":
 		who, state, _ := strings.Cut(rest, " ")
-		change := p.ThrowKillSwitch
+		change := p.KillSwitch.Throw
 		if state == "off" {
-			change = p.LiftKillSwitch
+			change = p.KillSwitch.Lift
 		}
 		doc, err := change(ctx, p.origin(p.people[who]), ws, "a drill")
 		if err != nil {

@@ -65,7 +65,7 @@ func (g *Gate) TakeBack(ctx context.Context, origin event.Origin, ws id.Workspac
 	if err != nil {
 		return doc, err
 	}
-	who, err := g.who(ctx, ws, origin.Principal)
+	who, err := g.authority.Who(ctx, ws, origin.Principal)
 	switch {
 	case err != nil:
 		return doc, err

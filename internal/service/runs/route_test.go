@@ -162,7 +162,7 @@ func TestTheKillSwitchEndsACommandInALighterTier(t *testing.T) {
 	made := s.Space()
 	r := s.Start(made.ID, `[{"id":"a","type":"shell","command":"sleep 100"},{"id":"b","type":"shell","command":"echo compiler"}]`)
 	s.Prints(r.ID, "waiting")
-	if _, err := s.Gate.ThrowKillSwitch(s.Context(), s.Origin, testkit.WS, ""); err != nil {
+	if _, err := s.Gate.KillSwitch.Throw(s.Context(), s.Origin, testkit.WS, ""); err != nil {
 		t.Fatal(err)
 	}
 	s.Rest(r.ID)

@@ -172,9 +172,9 @@ func (p *player) do(words []string, operations string) []string {
 	case "kill-switch":
 		var err error
 		if words[1] == "on" {
-			_, err = p.Gate.ThrowKillSwitch(ctx, p.Origin, testkit.WS, "")
+			_, err = p.Gate.KillSwitch.Throw(ctx, p.Origin, testkit.WS, "")
 		} else {
-			_, err = p.Gate.LiftKillSwitch(ctx, p.Origin, testkit.WS, "")
+			_, err = p.Gate.KillSwitch.Lift(ctx, p.Origin, testkit.WS, "")
 		}
 		return append(p.try(err), p.rest()...)
 	case "kill-init": // the space ends by itself

@@ -161,7 +161,7 @@ func TestWhatIsNotPromoted(t *testing.T) {
 		t.Errorf("one that is in use: %v, want %v", err, spaces.ErrBusy)
 	}
 	leave()
-	if _, err := s.Gate.ThrowKillSwitch(s.Context(), s.Origin, testkit.WS, ""); err != nil {
+	if _, err := s.Gate.KillSwitch.Throw(s.Context(), s.Origin, testkit.WS, ""); err != nil {
 		t.Fatal(err)
 	}
 	if err := promote(testkit.WS, auto.ID, ""); fault.CodeOf(err) != policy.ReasonKillSwitch {

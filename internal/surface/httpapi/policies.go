@@ -76,7 +76,7 @@ func (s *Server) registerPolicies() {
 	}, s.explain)
 	wire.Handle(s.Server, wire.Operation{ID: "get-kill-switch", Needs: wire.Shows("kill_switch"), Method: http.MethodGet, Path: "/v1/kill-switch", Tag: "policies", Summary: "Show the kill switch"},
 		func(ctx context.Context, c wire.Call, _ *struct{}) (*switchAnswer, error) {
-			found, err := s.services.Gate.KillSwitch(ctx, c.Caller.Workspace)
+			found, err := s.services.Gate.KillSwitch.State(ctx, c.Caller.Workspace)
 			return &switchAnswer{found}, err
 		})
 	wire.Handle(s.Server, wire.Operation{
@@ -87,7 +87,7 @@ func (s *Server) registerPolicies() {
 			"lifts nothing that was thrown since; a throw always throws.",
 	}, func(ctx context.Context, c wire.Call, in *struct{ Body switchRequest }) (*switchAnswer, error) {
 		if in.Body.On {
-			now, err := s.services.Gate.ThrowKillSwitch(context.WithoutCancel(ctx), c.Origin(), c.Caller.Workspace, in.Body.Reason)
+			now, err := s.services.Gate.KillSwitch.Throw(context.WithoutCancel(ctx), c.Origin(), c.Caller.Workspace, in.Body.Reason)
 			return &switchAnswer{now}, err
 		}
 		// A lift that is sent again must not lift what was thrown since.
@@ -96,10 +96,10 @@ func (s *Server) registerPolicies() {
 			return nil, err
 		}
 		if known > 0 {
-			now, err := s.services.Gate.KillSwitch(ctx, c.Caller.Workspace)
+			now, err := s.services.Gate.KillSwitch.State(ctx, c.Caller.Workspace)
 			return &switchAnswer{now}, err
 		}
-		now, err := s.services.Gate.LiftKillSwitch(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, in.Body.Reason)
+		now, err := s.services.Gate.KillSwitch.Lift(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, in.Body.Reason)
 		return &switchAnswer{now}, err
 	})
 }

@@ -95,7 +95,7 @@ func (s *Server) top(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ Bo
 		}
 		out.Waiting += len(open)
 	}
-	thrown, err := s.services.Gate.KillSwitch(ctx, ws)
+	thrown, err := s.services.Gate.KillSwitch.State(ctx, ws)
 	if err != nil {
 		return nil, err
 	}

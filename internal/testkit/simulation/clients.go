@@ -212,7 +212,7 @@ func (s *simulation) switches(ended context.Context, chance *rand.Rand) {
 			continue
 		}
 		err := s.call(func(ctx context.Context, d *daemon) error {
-			_, err := d.gate.ThrowKillSwitch(ctx, d.owner, WS, "")
+			_, err := d.gate.KillSwitch.Throw(ctx, d.owner, WS, "")
 			if err == nil {
 				s.world.throw(true)
 			}
@@ -224,7 +224,7 @@ func (s *simulation) switches(ended context.Context, chance *rand.Rand) {
 		s.world.throw(false)
 		for lifted := false; !lifted; {
 			err := s.call(func(ctx context.Context, d *daemon) error {
-				state, err := d.gate.LiftKillSwitch(ctx, d.owner, WS, "")
+				state, err := d.gate.KillSwitch.Lift(ctx, d.owner, WS, "")
 				return errors.Join(err, onError(state.On))
 			})
 			if lifted = err == nil; !lifted {

@@ -64,9 +64,9 @@ func (s *simulation) open(left int, how death) (*daemon, error) {
 		Log: d.wire, Docs: s.log, Blobs: store{s.blobs, s}, Live: output{s.live, s}, Gate: d.gate, Agents: d.people, Spaces: d.keeper, Bundles: d.gate,
 		Clock: s.clock, IDs: ids, Logger: logger,
 	})
-	d.gate.OnLift(d.runs.Lifted)
+	d.gate.KillSwitch.OnLift(d.runs.Lifted)
 	d.keeper.SetOccupants(d.runs)
-	d.gate.OnHalt(d.runs.Halt)
+	d.gate.KillSwitch.OnHalt(d.runs.Halt)
 	owner, err := d.people.Owner(d.ctx, WS, "owner")
 	if err != nil {
 		return d, err

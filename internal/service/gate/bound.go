@@ -13,55 +13,14 @@ import (
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/token"
 	"agentbox/internal/kernel/projection"
+	"agentbox/internal/service/gate/authority"
 )
-
-// chain returns a capability token and those that it was derived from, up to the root. They are read anew each time, so that the revocation
-// of one reaches all below it at once. token.ErrNotFound where one of them is not there.
-func (g *Gate) chain(ctx context.Context, ws id.Workspace, t id.Token) ([]token.Token, error) {
-	return token.Chain(t, func(t id.Token) (token.Token, error) {
-		doc, _, err := g.tokens.Load(ctx, g.Docs, ws, token.Projection, string(t))
-		if errors.Is(err, projection.ErrNotFound) {
-			err = token.ErrNotFound
-		}
-		return doc, err
-	})
-}
-
-// permits asks a capability token, and every one that it was derived from, whether somebody may do something under it. Whoever handed it on
-// must not be quarantined: what he gave rests with him. Code is "" where it is permitted.
-func (g *Gate) permits(ctx context.Context, ws id.Workspace, t id.Token, holder func(id.Principal) (bool, error), u token.Use) (code, reason string, err error) {
-	chain, err := g.chain(ctx, ws, t)
-	if errors.Is(err, token.ErrNotFound) {
-		return policy.ReasonTokenNotFound, token.ErrNotFound.Msg, nil
-	}
-	if err != nil {
-		return "", "", err
-	}
-	his, err := holder(chain[0].IssuedTo)
-	if err != nil {
-		return "", "", err
-	}
-	if !his {
-		return policy.ReasonTokenMismatch, "the capability token was issued to somebody else", nil
-	}
-	for _, doc := range chain {
-		from, err := g.who(ctx, ws, doc.GrantedBy)
-		if err != nil && !errors.Is(err, errNobody) {
-			return "", "", err
-		}
-		if err != nil || from.Quarantined {
-			return policy.ReasonAgentQuarantined, "whoever granted the capability token, or one that it was derived from, is quarantined", nil
-		}
-	}
-	code, reason = token.Permits(chain, u, g.Clock.Now())
-	return code, reason, nil
-}
 
 // token asks the capability token of an action.
 func (g *Gate) token(ctx context.Context, c *consideration) (refused bool, err error) {
 	a := c.ruling.Action
 	his := func(p id.Principal) (bool, error) { return g.holder(ctx, p, c.who, a) }
-	code, reason, err := g.permits(ctx, a.Workspace, a.Token, his, c.use())
+	code, reason, err := g.authority.Permits(ctx, a.Workspace, a.Token, his, c.use())
 	if err != nil || code == "" {
 		return false, err
 	}
@@ -76,12 +35,12 @@ func (g *Gate) delegated(ctx context.Context, c *consideration) (bool, error) {
 	if a.Token == "" || !slices.Contains(policy.Givable(), a.Type) {
 		return false, nil
 	}
-	chain, err := g.chain(ctx, a.Workspace, a.Token)
+	chain, err := g.authority.Chain(ctx, a.Workspace, a.Token)
 	if err != nil || !token.Delegates(chain, a.Type) {
 		return false, err
 	}
-	from, err := g.who(ctx, a.Workspace, chain[len(chain)-1].GrantedBy)
-	if errors.Is(err, errNobody) {
+	from, err := g.authority.Who(ctx, a.Workspace, chain[len(chain)-1].GrantedBy)
+	if errors.Is(err, authority.ErrNobody) {
 		return false, nil
 	}
 	return err == nil && from.Kind == id.User && from.Role.AtLeast(principal.Member), err
@@ -104,8 +63,8 @@ func (g *Gate) holder(ctx context.Context, p id.Principal, who principal.Princip
 			return true, nil
 		}
 	}
-	by, err := g.who(ctx, a.Workspace, p)
-	if errors.Is(err, errNobody) {
+	by, err := g.authority.Who(ctx, a.Workspace, p)
+	if errors.Is(err, authority.ErrNobody) {
 		return false, nil
 	}
 	return err == nil && by.MayActFor(who), err
@@ -152,7 +111,7 @@ func (g *Gate) Bound(ctx context.Context, origin event.Origin, c principal.Calle
 		return nil
 	}
 	holder := func(p id.Principal) (bool, error) { return p == c.Principal || p == c.By, nil }
-	code, reason, err := g.permits(ctx, c.Workspace, c.Token, holder, u)
+	code, reason, err := g.authority.Permits(ctx, c.Workspace, c.Token, holder, u)
 	if err != nil || code == "" {
 		return err
 	}
