@@ -280,7 +280,7 @@ func (a *App) forget(ctx context.Context) error {
 // expire ends questions that nobody has answered in time.
 func (a *App) expire(ctx context.Context) error {
 	a.steadily(ctx.Done(), func(now time.Time) {
-		if err := a.Gate.Step(ctx, now); err != nil && ctx.Err() == nil {
+		if err := a.Gate.Approvals.Step(ctx, now); err != nil && ctx.Err() == nil {
 			a.logger.Error("end questions that have expired", "code", "questions_not_expired", "error", err)
 		}
 	})

@@ -79,7 +79,7 @@ func TestNothingIsBegunInAnArchivedWorkspace(t *testing.T) {
 		}
 	}
 	answer := func(q policy.Approval, word policy.DecisionWord) error {
-		_, err := g.Decide(ctx, g.origin(owner), otherWS, q.ID, policy.Answer{Decision: word})
+		_, err := g.Approvals.Decide(ctx, g.origin(owner), otherWS, q.ID, policy.Answer{Decision: word})
 		return err
 	}
 	g.archive(true)
@@ -149,7 +149,7 @@ func TestAnArchivingComesFirst(t *testing.T) {
 		"an approval": func(g *grants, q policy.Approval, _ policy.Ruling) error {
 			owner, err := g.Owner(ctx, otherWS, "Olaf")
 			if err == nil {
-				_, err = g.Decide(ctx, g.origin(owner), otherWS, q.ID, policy.Answer{Decision: policy.Approve})
+				_, err = g.Approvals.Decide(ctx, g.origin(owner), otherWS, q.ID, policy.Answer{Decision: policy.Approve})
 			}
 			return err
 		},

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/service/gate/approvals"
 	"agentbox/internal/service/gate/shell"
 )
 
@@ -34,7 +35,7 @@ func (g *Gate) consult(ctx context.Context, c *consideration) error {
 		c.ask(g.Evaluator, facts, policy.Title(a), own)
 		return nil
 	}
-	reading, err := read(a)
+	reading, err := approvals.Read(a)
 	if err != nil {
 		refused := &shell.Error{}
 		if !errors.As(err, &refused) {
@@ -51,13 +52,6 @@ func (g *Gate) consult(ctx context.Context, c *consideration) error {
 	c.doubts(reading)
 	c.ruling.Decision.Unsealed = policy.EscapeAll(reading.Unsealed)
 	return nil
-}
-
-func read(a policy.Action) (shell.Reading, error) {
-	if len(a.Argv) == 0 {
-		return shell.ReadScript(a.Command, shell.Bash, a.Cwd)
-	}
-	return shell.ReadArgv(a.Argv, a.Cwd)
 }
 
 // environment doubts variables of the action that change what commands mean, unless the space itself has them: then its owner chose so.

@@ -386,7 +386,7 @@ func TestProjectionsRebuildToTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, q := h.asked(h.shell("standard", "rm -r other"))
-	if _, err := h.Decide(ctx, h.origin(h.owner), ws, q.ID, policy.Answer{Decision: policy.Hold, Reason: "let me look <>&"}); err != nil {
+	if _, err := h.Approvals.Decide(ctx, h.origin(h.owner), ws, q.ID, policy.Answer{Decision: policy.Hold, Reason: "let me look <>&"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.KillSwitch.Throw(ctx, h.origin(h.owner), ws, "drill"); err != nil {

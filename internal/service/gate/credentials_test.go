@@ -235,7 +235,7 @@ func TestAQuarantinedPersonRevokesNothing(t *testing.T) {
 	if err := h.Quarantine(t.Context(), h.origin(h.owner), ws, otto, true, ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Revoke(t.Context(), h.origin(otto), ws, s, ""); !errors.Is(err, authority.ErrNotDecider) || h.count(policy.StandingRevokedType) != 0 {
+	if err := h.Approvals.Revoke(t.Context(), h.origin(otto), ws, s, ""); !errors.Is(err, authority.ErrNotDecider) || h.count(policy.StandingRevokedType) != 0 {
 		t.Errorf("got %v and %d revocations", err, h.count(policy.StandingRevokedType))
 	}
 }

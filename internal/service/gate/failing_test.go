@@ -19,6 +19,7 @@ import (
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/gate/approvals"
 )
 
 // frail is a log with its documents of which one call fails: the one with the number at, from 1, since calls was set to 0. Where garbled, a
@@ -209,7 +210,7 @@ func TestEveryFailureOfTheStoreIsTold(t *testing.T) {
 				g.t.Fatal(err)
 			}
 			answer := policy.Answer{Decision: policy.Approve, Scope: policy.ScopeRun, Uses: 2, ExpiresAt: g.clock.Now().Add(time.Hour)}
-			return func() error { _, err := g.Decide(ctx, g.origin(owner), otherWS, q.ID, answer); return err }
+			return func() error { _, err := g.Approvals.Decide(ctx, g.origin(owner), otherWS, q.ID, answer); return err }
 		}},
 		{"a question", 4, "", func(g *grants) func() error {
 			return ruled(g, g.shell("standard", "rm -r scratch"), func(r policy.Ruling) error {
@@ -229,12 +230,12 @@ func TestEveryFailureOfTheStoreIsTold(t *testing.T) {
 			a := g.shell("standard", "rm -r scratch")
 			a.Run, a.Space = "", ""
 			_, q := g.asked(a)
-			return func() error { _, err := g.TakeBack(ctx, g.origin(g.agent), ws, q.ID, ""); return err }
+			return func() error { _, err := g.Approvals.TakeBack(ctx, g.origin(g.agent), ws, q.ID, ""); return err }
 		}},
 		{"the end of questions", 3, "", func(g *grants) func() error {
 			g.asked(g.shell("standard", "rm -r scratch"))
 			g.clock.move(policy.DefaultQuestionTime)
-			return func() error { return g.Step(ctx, g.clock.Now()) }
+			return func() error { return g.Approvals.Step(ctx, g.clock.Now()) }
 		}},
 		{"the use of an approval", 3, "", func(g *grants) func() error {
 			a := g.shell("standard", "rm -r scratch")
@@ -279,8 +280,8 @@ func TestEveryFailureOfTheStoreIsTold(t *testing.T) {
 		}},
 		{"lists", 2, "", func(g *grants) func() error {
 			return func() error {
-				_, err := g.Approvals(ctx, ws, gate.Filter{})
-				_, failed := g.Standings(ctx, ws, "", 10)
+				_, err := g.Approvals.List(ctx, ws, approvals.Filter{})
+				_, failed := g.Approvals.Standings(ctx, ws, "", 10)
 				return errors.Join(err, failed)
 			}
 		}},

@@ -207,7 +207,7 @@ func (h *house) asked(a policy.Action) (policy.Ruling, policy.Approval) {
 
 func (h *house) approve(q policy.Approval, by id.Principal) policy.Approval {
 	h.t.Helper()
-	doc, err := h.Decide(context.Background(), h.origin(by), ws, q.ID, policy.Answer{Decision: policy.Approve})
+	doc, err := h.Approvals.Decide(context.Background(), h.origin(by), ws, q.ID, policy.Answer{Decision: policy.Approve})
 	if err != nil {
 		h.t.Fatalf("approve: %v", err)
 	}

@@ -17,6 +17,8 @@ import (
 	"agentbox/internal/domain/space"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
+	"agentbox/internal/service/gate/actiontypes"
+	"agentbox/internal/service/gate/approvals"
 	"agentbox/internal/service/gate/authority"
 	"agentbox/internal/service/gate/killswitch"
 	"agentbox/internal/service/gate/rules"
@@ -41,16 +43,16 @@ type Parts struct {
 type Gate struct {
 	Parts
 
-	standard policy.Bundle // for actions that belong to no space
+	KillSwitch  *killswitch.Service
+	Approvals   *approvals.Service
+	ActionTypes *actiontypes.Service
 
-	KillSwitch *killswitch.Service
+	standard policy.Bundle // for actions that belong to no space
 
 	authority *authority.Reader
 	quota     quota
-	askers    askers
 	spaces    projection.Known[space.Space]
 	rooms     projection.Known[listed]
-	types     projection.Known[policy.ActionType]
 
 	mu      sync.RWMutex
 	bundles map[pin]policy.Bundle // verified; a cache
@@ -76,9 +78,14 @@ func New(parts Parts) (*Gate, error) {
 	if parts.QuestionTime < 0 || parts.QuestionTime > policy.MaxQuestionTime {
 		return nil, fmt.Errorf("a question may stay open for %s at most, not %s", policy.MaxQuestionTime, parts.QuestionTime)
 	}
-	g := &Gate{Parts: parts, standard: standard, bundles: map[pin]policy.Bundle{}, askers: newAskers()}
+	g := &Gate{Parts: parts, standard: standard, bundles: map[pin]policy.Bundle{}}
 	g.authority = authority.New(authority.Parts{Docs: parts.Docs, Clock: parts.Clock})
 	g.KillSwitch = killswitch.New(killswitch.Parts{Log: parts.Log, Docs: parts.Docs, Clock: parts.Clock, Who: g.authority, Together: parts.Together})
+	g.ActionTypes = actiontypes.New(actiontypes.Parts{Docs: parts.Docs, Clock: parts.Clock, Gate: g})
+	g.Approvals = approvals.New(approvals.Parts{
+		Log: parts.Log, Docs: parts.Docs, Clock: parts.Clock, IDs: parts.IDs, System: parts.System, QuestionTime: parts.QuestionTime,
+		People: g.authority, Judge: g, Switch: g.KillSwitch, Declarations: g.ActionTypes,
+	})
 	g.quota.most, g.quota.docs, g.quota.together = parts.EffectsPerHour, parts.Docs, parts.Together
 	return g, parts.Evaluator.Validate(standard)
 }
@@ -104,6 +111,21 @@ func (g *Gate) Explain(ctx context.Context, a policy.Action, bundle *policy.Bund
 	return e, nil
 }
 
+// Ask implements policy.Gate.
+func (g *Gate) Ask(ctx context.Context, origin event.Origin, r policy.Ruling, q policy.Ask, with event.Batch) (policy.Approval, error) {
+	return g.Approvals.Ask(ctx, origin, r, q, with)
+}
+
+// AskOnce implements policy.Gate.
+func (g *Gate) AskOnce(ctx context.Context, origin event.Origin, r policy.Ruling, with event.Batch) (policy.Approval, error) {
+	return g.Approvals.AskOnce(ctx, origin, r, with)
+}
+
+// Withdraw implements policy.Gate.
+func (g *Gate) Withdraw(ctx context.Context, origin event.Origin, approval id.Approval, reason string, with event.Batch) (event.Receipt, error) {
+	return g.Approvals.Withdraw(ctx, origin, approval, reason, with)
+}
+
 // sealed is the gate's own copy of a ruling that it gave away. Nobody else can make one, or reach what is in it; what the two still share,
 // the bytes of slices, is covered by the digest of the decision or decides nothing.
 type sealed struct {
@@ -114,8 +136,8 @@ type sealed struct {
 // seal marks a ruling as this gate's own.
 func (g *Gate) seal(r policy.Ruling) *sealed { return &sealed{g, r} }
 
-// own refuses a ruling that this gate did not make, or that was changed since.
-func (g *Gate) own(r policy.Ruling) error {
+// Own refuses a ruling that this gate did not make, or that was changed since.
+func (g *Gate) Own(r policy.Ruling) error {
 	mine, ok := r.Seal.(*sealed)
 	if !ok || mine.by != g || !equal(&r, &mine.ruling) || event.DigestOf(r.Canonical) != mine.ruling.Decision.Action {
 		return policy.ErrPermitMismatch

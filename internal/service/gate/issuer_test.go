@@ -15,6 +15,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/gate/approvals"
 	"agentbox/internal/service/identity"
 )
 
@@ -33,7 +34,7 @@ func (h *house) key(by event.Origin, of id.Principal) event.Origin {
 }
 
 func (h *house) answer(q policy.Approval, by event.Origin, word policy.DecisionWord) (policy.Approval, error) {
-	return h.Decide(context.Background(), by, ws, q.ID, policy.Answer{Decision: word})
+	return h.Approvals.Decide(context.Background(), by, ws, q.ID, policy.Answer{Decision: word})
 }
 
 // questionOf is a question of a person; approvers is a line of the policy, or nothing.
@@ -53,8 +54,8 @@ func TestNobodyAnswersHimselfWithAKeyThatHeIssued(t *testing.T) {
 	q := h.questionOf(h.owner, "")
 	given := h.key(h.origin(h.owner), ada)
 	for _, word := range []policy.DecisionWord{policy.Approve, policy.Refuse, policy.Hold} {
-		if _, err := h.answer(q, given, word); !errors.Is(err, gate.ErrOwnCredential) {
-			t.Errorf("%s with the key that the requester issued: got %v, want %v", word, err, gate.ErrOwnCredential)
+		if _, err := h.answer(q, given, word); !errors.Is(err, approvals.ErrOwnCredential) {
+			t.Errorf("%s with the key that the requester issued: got %v, want %v", word, err, approvals.ErrOwnCredential)
 		}
 	}
 	if doc, err := h.answer(h.questionOf(bob, ""), given, policy.Approve); err != nil || doc.Status != policy.Approved {
@@ -78,8 +79,8 @@ func TestAnIssuedKeyIsNotLeftByMakingAnother(t *testing.T) {
 		t.Errorf("the third key was issued by %q, want %s", second.Issuer, ada)
 	}
 	h.raise(puppet, principal.Member, principal.Operator)
-	if _, err := h.answer(h.questionOf(ada, ""), second, policy.Approve); !errors.Is(err, gate.ErrOwnCredential) {
-		t.Errorf("got %v, want %v", err, gate.ErrOwnCredential)
+	if _, err := h.answer(h.questionOf(ada, ""), second, policy.Approve); !errors.Is(err, approvals.ErrOwnCredential) {
+		t.Errorf("got %v, want %v", err, approvals.ErrOwnCredential)
 	}
 }
 
@@ -176,7 +177,7 @@ func TestNoMoreQuestionsAreOpenThanMayBe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := make([]policy.Ruling, gate.MaxOpen+20)
+	r := make([]policy.Ruling, approvals.MaxOpen+20)
 	for n := range r {
 		r[n] = h.judge(h.shell("standard", fmt.Sprintf("rm -r scratch%d", n)))
 	}
@@ -206,7 +207,7 @@ func TestNoMoreQuestionsAreOpenThanMayBe(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	if asked.Load() != gate.MaxOpen || full.Load() != 20 || h.count(policy.ApprovalRequestedType) != gate.MaxOpen {
-		t.Errorf("%d questions were asked and %d refused, want %d and 20", asked.Load(), full.Load(), gate.MaxOpen)
+	if asked.Load() != approvals.MaxOpen || full.Load() != 20 || h.count(policy.ApprovalRequestedType) != approvals.MaxOpen {
+		t.Errorf("%d questions were asked and %d refused, want %d and 20", asked.Load(), full.Load(), approvals.MaxOpen)
 	}
 }

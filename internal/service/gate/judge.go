@@ -116,6 +116,18 @@ func (g *Gate) weigh(ctx context.Context, c *consideration, trial *policy.Bundle
 	return nil
 }
 
+// declare lays into an action what its workspace says of its type, where that is none of the registry's. What the caller wrote there counts nothing.
+func (g *Gate) declare(ctx context.Context, c *consideration) error {
+	a := &c.ruling.Action
+	a.Declared = policy.Declaration{}
+	if _, builtIn := policy.KindOf(a.Type); builtIn || policy.Declarable(a.Type) != nil {
+		return nil
+	}
+	var err error
+	a.Declared, c.ruling.Basis.Declared, err = g.ActionTypes.Declaration(ctx, a.Workspace, a.Type)
+	return err
+}
+
 // suggestAction says what to do about an action type that nobody knows.
 func suggestAction(typ string) string {
 	if policy.Declarable(typ) != nil {
@@ -231,8 +243,16 @@ func (g *Gate) policy(ctx context.Context, c *consideration) error {
 		if people := max(c.people, c.bundle.Limits.Approvers); people > 1 {
 			d.Approvers = people
 		}
-		if err := g.standing(ctx, c); err != nil {
+		standing, covers, err := g.Approvals.Covering(ctx, c.ruling.Action, c.words)
+		if err != nil {
 			return err
+		}
+		if covers {
+			c.ruling.Standing = standing.ID
+			*d = policy.Decision{
+				Outcome: policy.Allow, ReasonCode: policy.ReasonStandingAllows, Policies: d.Policies,
+				Reason: fmt.Sprintf("a standing approval covers it: use %d of %d", standing.Used+1, standing.Uses),
+			}
 		}
 	}
 	if d.Outcome == policy.RequireApproval {
@@ -252,34 +272,6 @@ func (g *Gate) policy(ctx context.Context, c *consideration) error {
 		c.deny(fault.CodeOf(full), message(full), "Wait, then go on.")
 	}
 	return err
-}
-
-// standing looks for a standing approval that covers the action.
-func (g *Gate) standing(ctx context.Context, c *consideration) error {
-	a := c.ruling.Action
-	for _, scope := range []policy.Scope{policy.ScopeRun, policy.ScopeRoom, policy.ScopeWorkspace, policy.ScopeTemplate} {
-		cover, err := policy.CoverOf(a, scope, c.words)
-		if err != nil {
-			continue // nothing of this scope can cover it
-		}
-		found, err := projection.List[policy.Standing](ctx, g.Docs, projection.Query{
-			Workspace: a.Workspace, Name: policy.StandingProjection, Index: projection.Index{Name: "match", Value: cover.Match.String()}, Newest: true, Limit: 20,
-		})
-		if err != nil {
-			return err
-		}
-		for _, s := range found {
-			if s.Cover == cover && s.Holds(g.Clock.Now()) {
-				c.ruling.Standing = s.ID
-				c.ruling.Decision = policy.Decision{
-					Outcome: policy.Allow, ReasonCode: policy.ReasonStandingAllows, Policies: c.ruling.Decision.Policies,
-					Reason: fmt.Sprintf("a standing approval covers it: use %d of %d", s.Used+1, s.Uses),
-				}
-				return nil
-			}
-		}
-	}
-	return nil
 }
 
 // message returns the words of an error that are for people.

@@ -42,7 +42,7 @@ func (g *Gate) Warnings(ctx context.Context, ws id.Workspace, b policy.Bundle) (
 		if _, builtIn := policy.KindOf(name); builtIn {
 			continue
 		}
-		doc, _, err := g.actionType(ctx, ws, name)
+		doc, _, err := g.ActionTypes.Find(ctx, ws, name)
 		if err != nil {
 			return nil, err
 		}

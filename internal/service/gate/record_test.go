@@ -143,7 +143,7 @@ func TestABundleAsksAboutWhatIsRecordedOfARun(t *testing.T) {
 		if n := h.count(policy.ApprovalRequestedType) - asked; n != 1 {
 			t.Errorf("%s: %d questions, want 1", c.typ, n)
 		}
-		q, err := h.Approval(ctx, ws, question.Approval)
+		q, err := h.Approvals.Get(ctx, ws, question.Approval)
 		if err != nil || q.RequestedBy != c.of || (q.Through == c.by) != (c.by != c.of) {
 			t.Errorf("%s: the question is of %s through %s, %v", c.typ, q.RequestedBy, q.Through, err)
 		}

@@ -129,7 +129,7 @@ func (c *court) ask(q outside.Question) policy.Approval {
 }
 
 func (c *court) decide(q policy.Approval, word policy.DecisionWord) error {
-	_, err := c.gate.Decide(c.t.Context(), event.Origin{Principal: c.owner.Principal}, ws, q.ID, policy.Answer{Decision: word})
+	_, err := c.gate.Approvals.Decide(c.t.Context(), event.Origin{Principal: c.owner.Principal}, ws, q.ID, policy.Answer{Decision: word})
 	return err
 }
 

@@ -136,7 +136,7 @@ func (p *player) do(words []string, operations string) []string {
 		return p.rest()
 	case "try": // try DECISION: answer, and show why it is refused
 		_, approval := p.Find(p.run).Pending()
-		_, err := p.Gate.Decide(ctx, p.Origin, testkit.WS, approval, policy.Answer{Decision: policy.DecisionWord(words[1])})
+		_, err := p.Gate.Approvals.Decide(ctx, p.Origin, testkit.WS, approval, policy.Answer{Decision: policy.DecisionWord(words[1])})
 		return append(p.try(err), p.rest()...)
 	case "tick": // tick DURATION: let time pass
 		d, err := time.ParseDuration(words[1])

@@ -77,7 +77,7 @@ func TestAnArchivedWorkspaceTakesNoRecords(t *testing.T) {
 	}
 	first, second := ask("a.example"), ask("b.example")
 	answer := func(q policy.Approval, word policy.DecisionWord) error {
-		_, err := h.gate.Decide(ctx, origin, ws, q.ID, policy.Answer{Decision: word, Scope: policy.ScopeOnce})
+		_, err := h.gate.Approvals.Decide(ctx, origin, ws, q.ID, policy.Answer{Decision: word, Scope: policy.ScopeOnce})
 		return err
 	}
 	if err := answer(second, policy.Hold); err != nil {

@@ -350,7 +350,7 @@ func (s *Server) resumeRun(ctx context.Context, c wire.Call, in *struct {
 	}
 	var decided policy.Approval
 	if c.Repeated > 0 {
-		decided, err = s.services.Gate.Approval(lasting, c.Caller.Workspace, approval)
+		decided, err = s.services.Gate.Approvals.Get(lasting, c.Caller.Workspace, approval)
 	} else {
 		decided, err = s.decide(lasting, c, approval, answerRequest{Decision: in.Body.Approval.Decision, Reason: in.Body.Approval.Reason})
 	}

@@ -95,7 +95,7 @@ func (d *daemon) tick() {
 			return
 		}
 		now := d.s.clock.Now()
-		for _, err := range []error{d.keeper.Step(d.ctx, now), d.gate.Step(d.ctx, now)} {
+		for _, err := range []error{d.keeper.Step(d.ctx, now), d.gate.Approvals.Step(d.ctx, now)} {
 			if err != nil && d.ctx.Err() == nil && !d.wire.gone() {
 				d.s.note("a step failed: %v", err)
 			}
