@@ -152,7 +152,7 @@ func openHouse(b *testing.B, log store) (*gate.Gate, id.Principal, policy.Bundle
 	must(b, err)
 	agent, err := people.Agent(b.Context(), event.Origin{Principal: owner}, workspace, "worker")
 	must(b, err)
-	bundle, err := g.Pin(b.Context(), event.Origin{Principal: owner}, workspace, "standard", nil)
+	bundle, err := g.Bundles.Pin(b.Context(), event.Origin{Principal: owner}, workspace, "standard", nil)
 	must(b, err)
 	return g, agent, bundle
 }

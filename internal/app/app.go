@@ -281,7 +281,7 @@ func (a *App) wire(ctx context.Context, ids *id.Source, secret []byte) error {
 		Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, IDs: ids, Entropy: rand.Reader, Secret: secret, BootstrapToken: hex.EncodeToString(bootstrap),
 	})
 	a.Spaces = spaces.New(spaces.Parts{
-		Log: a.counted, Docs: a.Log, Gate: asked, Library: a.Gate, Store: telemetry.WrapStore(stored, a.clock, a.tracer), Tiers: tiers, Place: seen, Clock: a.clock, IDs: ids, Logger: a.logger,
+		Log: a.counted, Docs: a.Log, Gate: asked, Library: a.Gate.Bundles, Store: telemetry.WrapStore(stored, a.clock, a.tracer), Tiers: tiers, Place: seen, Clock: a.clock, IDs: ids, Logger: a.logger,
 		MaxSpaces: a.Config.MaxSpaces, MaxLimits: a.Config.MaxLimits, FirstUID: a.uids(), System: System, Node: a.node, Together: a.shares(),
 	})
 	a.takeCensus()
@@ -290,7 +290,7 @@ func (a *App) wire(ctx context.Context, ids *id.Source, secret []byte) error {
 		return err
 	}
 	a.Runs = runs.New(runs.Parts{
-		Log: a.counted, Docs: a.Log, Blobs: blobs, Live: telemetry.WrapOutput(live, a.metrics), Gate: asked, Agents: a.Identity, Spaces: a.Spaces, Bundles: a.Gate,
+		Log: a.counted, Docs: a.Log, Blobs: blobs, Live: telemetry.WrapOutput(live, a.metrics), Gate: asked, Agents: a.Identity, Spaces: a.Spaces, Bundles: a.Gate.Bundles,
 		Room: blobs.Room, Clock: a.clock, IDs: ids, Logger: a.logger, MaxContent: a.Config.ContentQuota, MaxKeep: retention.OfRuns(),
 	})
 	a.GC = gc.New(gc.Parts{

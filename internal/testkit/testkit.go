@@ -134,11 +134,11 @@ func (s *Stack) open() {
 		tiers = slices.Insert(tiers, 0, space.Tier(s.Options.Light))
 	}
 	s.Spaces = spaces.New(spaces.Parts{
-		Log: s.Log, Docs: s.Docs, Gate: s.Gate, Library: s.Gate, Store: s.Store, Tiers: tiers, Place: s.Options.Place, Clock: s.Clock, IDs: s.IDs,
+		Log: s.Log, Docs: s.Docs, Gate: s.Gate, Library: s.Gate.Bundles, Store: s.Store, Tiers: tiers, Place: s.Options.Place, Clock: s.Clock, IDs: s.IDs,
 		Logger: logger, MaxSpaces: s.Options.MaxSpaces, MaxLimits: s.Options.MaxLimits, FirstUID: s.first, System: app.System,
 	})
 	s.Runs = runs.New(runs.Parts{
-		Log: s.Log, Docs: s.Docs, Blobs: s.Blobs, Live: s.Live, Gate: s.Gate, Agents: s.Identity, Spaces: s.Spaces, Bundles: s.Gate,
+		Log: s.Log, Docs: s.Docs, Blobs: s.Blobs, Live: s.Live, Gate: s.Gate, Agents: s.Identity, Spaces: s.Spaces, Bundles: s.Gate.Bundles,
 		Clock: s.Clock, IDs: s.IDs, Logger: logger, MaxContent: s.Options.Content,
 	})
 	s.GC = gc.New(gc.Parts{

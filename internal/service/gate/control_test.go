@@ -14,6 +14,7 @@ import (
 	"agentbox/internal/domain/principal"
 	spaces "agentbox/internal/domain/space"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/gate/bundles"
 	"agentbox/internal/service/gate/killswitch"
 	"agentbox/internal/service/identity"
 )
@@ -406,28 +407,28 @@ func TestProjectionsRebuildToTheSame(t *testing.T) {
 func TestBundlesArePinned(t *testing.T) {
 	ctx := context.Background()
 	h := build(t, nil)
-	b, err := h.Pin(ctx, h.origin(h.owner), ws, "standard", []byte(`{"deny":{"commands":["ls"]}}`))
+	b, err := h.Bundles.Pin(ctx, h.origin(h.owner), ws, "standard", []byte(`{"deny":{"commands":["ls"]}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := h.count(policy.BundlePinnedType)
-	if _, err := h.Pin(ctx, h.origin(h.owner), ws, "standard", []byte(`{"deny":{"commands":["ls"]}}`)); err != nil || h.count(policy.BundlePinnedType) != n {
+	if _, err := h.Bundles.Pin(ctx, h.origin(h.owner), ws, "standard", []byte(`{"deny":{"commands":["ls"]}}`)); err != nil || h.count(policy.BundlePinnedType) != n {
 		t.Errorf("pinned twice: %v, %d events, want %d", err, h.count(policy.BundlePinnedType), n)
 	}
 	h.restart()
-	found, err := h.Bundle(ctx, ws, b.Hash)
+	found, err := h.Bundles.Bundle(ctx, ws, b.Hash)
 	if err != nil || found.Cedar != b.Cedar {
 		t.Errorf("after a restart: %v", err)
 	}
-	if _, err := h.Bundle(ctx, "ws_other", b.Hash); !errors.Is(err, gate.ErrBundleNotFound) {
+	if _, err := h.Bundles.Bundle(ctx, "ws_other", b.Hash); !errors.Is(err, bundles.ErrNotFound) {
 		t.Errorf("in another workspace: got %v", err)
 	}
 	b.Cedar += " "
-	if err := h.PinBundle(ctx, h.origin(h.owner), ws, b); fault.CodeOf(err) != policy.ReasonPolicyUnavailable {
+	if err := h.Bundles.PinBundle(ctx, h.origin(h.owner), ws, b); fault.CodeOf(err) != policy.ReasonPolicyUnavailable {
 		t.Errorf("a bundle that is not what its hash says: got %v", err)
 	}
 	for _, preset := range []string{"loose", "../standard", "Standard"} {
-		if _, err := h.Pin(ctx, h.origin(h.owner), ws, preset, nil); fault.KindOf(err) != fault.Invalid {
+		if _, err := h.Bundles.Pin(ctx, h.origin(h.owner), ws, preset, nil); fault.KindOf(err) != fault.Invalid {
 			t.Errorf("%q: got %v", preset, err)
 		}
 	}
@@ -447,14 +448,14 @@ func TestExplainRecordsNothing(t *testing.T) {
 	if e.Decision.Outcome != policy.Deny || len(e.Parts) < 3 || e.Parts[0].Outcome != policy.Allow || e.Shown == "" {
 		t.Errorf("got %+v", e)
 	}
-	trial, err := h.ReadPolicy([]byte("allow:\n  commands: ['*']\n"), false)
+	trial, err := h.Bundles.ReadPolicy([]byte("allow:\n  commands: ['*']\n"), false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if e, err = h.Explain(ctx, h.shell("standard", "sudo ls"), &trial); err != nil || e.Decision.Outcome != policy.Allow {
 		t.Errorf("under a trial policy: got %s, %v", e.Decision.Outcome, err)
 	}
-	if _, err := h.ReadPolicy([]byte("permit (principal, action, resource)"), true); fault.KindOf(err) != fault.Invalid {
+	if _, err := h.Bundles.ReadPolicy([]byte("permit (principal, action, resource)"), true); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("Cedar that is not finished: got %v", err)
 	}
 	if after, err := h.log.Head(ctx, ws); err != nil || after != head {

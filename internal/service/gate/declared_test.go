@@ -316,10 +316,10 @@ func TestOwnActionsInASpace(t *testing.T) {
 			t.Errorf("Cedar, %s: got %s, %v", target, e.Decision.Outcome, err)
 		}
 	}
-	if said, err := h.Warnings(t.Context(), ws, b); err != nil || len(said) != 0 {
+	if said, err := h.Bundles.Warnings(t.Context(), ws, b); err != nil || len(said) != 0 {
 		t.Errorf("got the warnings %q, %v", said, err)
 	}
-	if said, err := h.Warnings(t.Context(), ws, h.bundle("deny: {actions: [deploy.staging]}", false)); err != nil || len(said) != 1 {
+	if said, err := h.Bundles.Warnings(t.Context(), ws, h.bundle("deny: {actions: [deploy.staging]}", false)); err != nil || len(said) != 1 {
 		t.Errorf("an undeclared action: got the warnings %q, %v", said, err)
 	}
 }

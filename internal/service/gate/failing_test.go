@@ -267,7 +267,7 @@ func TestEveryFailureOfTheStoreIsTold(t *testing.T) {
 		}},
 		{"a policy that is pinned elsewhere", 3, "", func(g *grants) func() error {
 			owner, _ := g.elsewhere()
-			return func() error { _, err := g.Pin(ctx, g.origin(owner), otherWS, "permissive", nil); return err }
+			return func() error { _, err := g.Bundles.Pin(ctx, g.origin(owner), otherWS, "permissive", nil); return err }
 		}},
 		{"the kill switch", 1, "", func(g *grants) func() error {
 			return func() error { _, err := g.KillSwitch.State(ctx, ws); return err }

@@ -118,12 +118,12 @@ func build(t testing.TB, change func(*gate.Parts)) *house {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"restrictive", "standard", "permissive"} {
-		if h.bundles[name], err = h.Pin(ctx, h.origin(h.owner), ws, name, nil); err != nil {
+		if h.bundles[name], err = h.Bundles.Pin(ctx, h.origin(h.owner), ws, name, nil); err != nil {
 			t.Fatal(err)
 		}
 	} // The preset standard, with the guard on names that its wall covers for what people bring in.
 	guard := []byte(`{"deny":{"paths":["*.env","*.key","*.pem",".git/**"]}}`)
-	if h.bundles["guarded"], err = h.Pin(ctx, h.origin(h.owner), ws, "standard", guard); err != nil {
+	if h.bundles["guarded"], err = h.Bundles.Pin(ctx, h.origin(h.owner), ws, "standard", guard); err != nil {
 		t.Fatal(err)
 	}
 

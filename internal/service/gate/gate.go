@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"agentbox/internal/domain/event"
@@ -20,8 +19,8 @@ import (
 	"agentbox/internal/service/gate/actiontypes"
 	"agentbox/internal/service/gate/approvals"
 	"agentbox/internal/service/gate/authority"
+	"agentbox/internal/service/gate/bundles"
 	"agentbox/internal/service/gate/killswitch"
-	"agentbox/internal/service/gate/rules"
 )
 
 // Parts are what a gate is made of.
@@ -39,46 +38,32 @@ type Parts struct {
 	EffectsPerHour int           // of one principal, counted in the log, over restarts too; 0 means without limit
 }
 
-// Gate implements policy.Gate and policy.Library. Make it with New; every method may be called from any goroutine.
+// Gate implements policy.Gate. What belongs to it but does not judge is a service of its own. Make it with New; any goroutine may call its methods.
 type Gate struct {
 	Parts
 
 	KillSwitch  *killswitch.Service
 	Approvals   *approvals.Service
+	Bundles     *bundles.Service
 	ActionTypes *actiontypes.Service
-
-	standard policy.Bundle // for actions that belong to no space
 
 	authority *authority.Reader
 	quota     quota
 	spaces    projection.Known[space.Space]
 	rooms     projection.Known[listed]
-
-	mu      sync.RWMutex
-	bundles map[pin]policy.Bundle // verified; a cache
 }
 
-var (
-	_ policy.Gate    = (*Gate)(nil)
-	_ policy.Library = (*Gate)(nil)
-)
-
-// maxBundles is how many bundles are kept in memory.
-const maxBundles = 256
+var _ policy.Gate = (*Gate)(nil)
 
 // New returns a gate of the given parts.
 func New(parts Parts) (*Gate, error) {
-	standard, err := rules.Resolve(rules.Standard, nil)
-	if err != nil {
-		return nil, err
-	}
 	if parts.QuestionTime == 0 {
 		parts.QuestionTime = policy.DefaultQuestionTime
 	}
 	if parts.QuestionTime < 0 || parts.QuestionTime > policy.MaxQuestionTime {
 		return nil, fmt.Errorf("a question may stay open for %s at most, not %s", policy.MaxQuestionTime, parts.QuestionTime)
 	}
-	g := &Gate{Parts: parts, standard: standard, bundles: map[pin]policy.Bundle{}}
+	g := &Gate{Parts: parts}
 	g.authority = authority.New(authority.Parts{Docs: parts.Docs, Clock: parts.Clock})
 	g.KillSwitch = killswitch.New(killswitch.Parts{Log: parts.Log, Docs: parts.Docs, Clock: parts.Clock, Who: g.authority, Together: parts.Together})
 	g.ActionTypes = actiontypes.New(actiontypes.Parts{Docs: parts.Docs, Clock: parts.Clock, Gate: g})
@@ -87,7 +72,11 @@ func New(parts Parts) (*Gate, error) {
 		People: g.authority, Judge: g, Switch: g.KillSwitch, Declarations: g.ActionTypes,
 	})
 	g.quota.most, g.quota.docs, g.quota.together = parts.EffectsPerHour, parts.Docs, parts.Together
-	return g, parts.Evaluator.Validate(standard)
+	var err error
+	g.Bundles, err = bundles.New(bundles.Parts{
+		Log: parts.Log, Docs: parts.Docs, Evaluator: parts.Evaluator, Clock: parts.Clock, Living: g.authority, Declared: g.ActionTypes,
+	})
+	return g, err
 }
 
 // Judge implements policy.Gate.

@@ -182,10 +182,10 @@ func (g *Gate) under(ctx context.Context, c *consideration, trial *policy.Bundle
 			return err
 		}
 		c.bundle = *trial
-	case a.Bundle.IsZero() || a.Bundle == g.standard.Hash:
-		c.bundle = g.standard
+	case a.Bundle.IsZero() || a.Bundle == g.Bundles.Standard().Hash:
+		c.bundle = g.Bundles.Standard()
 	default:
-		bundle, err := g.Bundle(ctx, a.Workspace, a.Bundle)
+		bundle, err := g.Bundles.Bundle(ctx, a.Workspace, a.Bundle)
 		if err != nil {
 			return err
 		}

@@ -7,7 +7,7 @@ func BenchmarkResolve(b *testing.B) {
 	h := build(b, nil)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := h.Resolve("standard", nil); err != nil {
+		if _, err := h.Bundles.Resolve("standard", nil); err != nil {
 			b.Fatal(err)
 		}
 	}

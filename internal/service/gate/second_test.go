@@ -20,9 +20,9 @@ import (
 // bundle pins a policy of the short form.
 func (h *house) bundle(text string, cedar bool) policy.Bundle {
 	h.t.Helper()
-	b, err := h.ReadPolicy([]byte(text), cedar)
+	b, err := h.Bundles.ReadPolicy([]byte(text), cedar)
 	if err == nil {
-		err = h.PinBundle(context.Background(), h.origin(h.owner), ws, b)
+		err = h.Bundles.PinBundle(context.Background(), h.origin(h.owner), ws, b)
 	}
 	if err != nil {
 		h.t.Fatal(err)

@@ -94,11 +94,11 @@ func TestATemplateCoversOtherFilesOfTheFolder(t *testing.T) {
 
 func TestATemplateOfAFileLetsItsContentVary(t *testing.T) {
 	h := build(t, nil)
-	b, err := h.ReadPolicy([]byte("preset: standard\nask: {paths: ['docs/**']}\ndeny: {paths: ['*.env']}\n"), false)
+	b, err := h.Bundles.ReadPolicy([]byte("preset: standard\nask: {paths: ['docs/**']}\ndeny: {paths: ['*.env']}\n"), false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := h.PinBundle(context.Background(), h.origin(h.owner), ws, b); err != nil {
+	if err := h.Bundles.PinBundle(context.Background(), h.origin(h.owner), ws, b); err != nil {
 		t.Fatal(err)
 	}
 	write := func(path, content string) policy.Action {

@@ -357,7 +357,7 @@ func TestThreat17AStandingApprovalCoversNoMoreThanWasAsked(t *testing.T) {
 		"another space":       func(a *policy.Action) { a.Space = "spc_00000000000000000000000002" },
 		"another agent":       func(a *policy.Action) { a.Principal = other },
 		"another policy": func(a *policy.Action) {
-			b, err := h.Pin(ctx, h.origin(h.owner), ws, "standard", []byte(`{"limits":{"command_ms":29999}}`))
+			b, err := h.Bundles.Pin(ctx, h.origin(h.owner), ws, "standard", []byte(`{"limits":{"command_ms":29999}}`))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -137,7 +137,7 @@ func TestWhatARulingSays(t *testing.T) {
 	if d := h.judge(inexact).Decision; d.Outcome != policy.Deny || d.ReasonCode == "" || d.Reason == "" || !d.Action.IsZero() {
 		t.Errorf("without canonical bytes: got %+v", d)
 	}
-	trial, err := h.ReadPolicy([]byte("allow:\n  commands: ['*']\n"), false)
+	trial, err := h.Bundles.ReadPolicy([]byte("allow:\n  commands: ['*']\n"), false)
 	if err != nil {
 		t.Fatal(err)
 	}

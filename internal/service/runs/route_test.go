@@ -113,7 +113,7 @@ func TestASpaceThatWasAskedToBeInNanoStaysThere(t *testing.T) {
 // Where the policy does not let the space be promoted, the command does not run, and the result says why.
 func TestACommandWhoseSpaceMayNotBePromoted(t *testing.T) {
 	s := light(t)
-	standard, err := s.Gate.Resolve("permissive", nil)
+	standard, err := s.Gate.Bundles.Resolve("permissive", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -175,7 +175,7 @@ func TestWhatIsNotPromoted(t *testing.T) {
 // A policy of one's own may forbid to promote; then nothing happens.
 func TestAPolicyRefusesAPromotion(t *testing.T) {
 	s := light(t)
-	standard, err := s.Gate.Resolve("standard", nil)
+	standard, err := s.Gate.Bundles.Resolve("standard", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,7 +83,7 @@ func TestAnArchivedWorkspaceTakesNoRecords(t *testing.T) {
 	if err := answer(second, policy.Hold); err != nil {
 		t.Fatal(err)
 	}
-	bundle, err := h.gate.Resolve("restrictive", nil)
+	bundle, err := h.gate.Bundles.Resolve("restrictive", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestAnArchivedWorkspaceTakesNoRecords(t *testing.T) {
 	refused := map[string]func() error{
 		"approve": func() error { return answer(first, policy.Approve) },
 		"hold":    func() error { return answer(first, policy.Hold) },
-		"pin":     func() error { return h.gate.PinBundle(ctx, origin, ws, bundle) },
+		"pin":     func() error { return h.gate.Bundles.PinBundle(ctx, origin, ws, bundle) },
 		"agent": func() error {
 			_, err := h.people.Agent(ctx, origin, ws, "another")
 			return err

@@ -264,7 +264,7 @@ func (s *Server) largest(ctx context.Context, c wire.Call, sp id.Space) (int64, 
 	if err != nil {
 		return 0, err
 	}
-	bundle, err := s.services.Gate.Bundle(ctx, c.Caller.Workspace, doc.Bundle)
+	bundle, err := s.services.Gate.Bundles.Bundle(ctx, c.Caller.Workspace, doc.Bundle)
 	return min(spaces.MaxUpload, bundle.Limits.FileBytes, doc.Limits.FileBytes), err
 }
 

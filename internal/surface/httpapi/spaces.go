@@ -154,7 +154,7 @@ func (s *Server) createSpace(ctx context.Context, c wire.Call, in *struct{ Body 
 	if err != nil {
 		return nil, err
 	}
-	made.Warnings = s.services.Gate.EnvironmentWarnings(made.Env)
+	made.Warnings = s.services.Gate.Bundles.EnvironmentWarnings(made.Env)
 	return &spaceAnswer{Location: "/v1/spaces/" + string(made.ID), Body: made}, nil
 }
 
@@ -237,7 +237,7 @@ func (s *Server) spacePolicy(ctx context.Context, c wire.Call, in *SpacePath) (*
 	if err != nil {
 		return nil, err
 	}
-	b, err := s.services.Gate.Bundle(ctx, c.Caller.Workspace, found.Bundle)
+	b, err := s.services.Gate.Bundles.Bundle(ctx, c.Caller.Workspace, found.Bundle)
 	return &struct{ Body policy.Bundle }{b}, err
 }
 
