@@ -38,17 +38,18 @@ func (g *Gate) workspace(ctx context.Context, c *consideration) (done bool, err 
 }
 
 // recordRefusal records a refusal where something is recorded at all: an archived workspace does not grow by what is tried in it.
-func (g *Gate) recordRefusal(ctx context.Context, b event.Batch) error {
+func (g *Gate) recordRefusal(ctx context.Context, b event.Batch) (event.Receipt, error) {
 	expect, err := g.authority.Living(ctx, b.Workspace)
 	if errors.Is(err, workspace.ErrArchived) {
-		return nil
+		return event.Receipt{}, nil
 	}
 	if err != nil {
-		return err
+		return event.Receipt{}, err
 	}
 	b.Documents = expect
-	if _, err = g.Log.Append(ctx, b); errors.Is(err, journal.ErrConflict) {
+	receipt, err := g.Log.Append(ctx, b)
+	if errors.Is(err, journal.ErrConflict) {
 		return g.recordRefusal(ctx, b) // the workspace has changed meanwhile
 	}
-	return err
+	return receipt, err
 }

@@ -130,7 +130,7 @@ func (g *Gate) refuse(ctx context.Context, origin event.Origin, a policy.Action,
 	}
 	draft := policy.RefusedDraft(origin, r)
 	draft.OccurredAt = g.Clock.Now().UTC()
-	if err := g.recordRefusal(ctx, event.Batch{Workspace: a.Workspace, Drafts: []event.Draft{draft}}); err != nil {
+	if _, err := g.recordRefusal(ctx, event.Batch{Workspace: a.Workspace, Drafts: []event.Draft{draft}}); err != nil {
 		return err
 	}
 	return r.Decision.Refusal()
