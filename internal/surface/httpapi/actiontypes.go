@@ -55,7 +55,7 @@ func (s *Server) registerActionTypes() {
 		Body actionTypeRequest
 	}) (*actionTypeAnswer, error) {
 		b := in.Body
-		made, err := s.services.Gate.ActionTypes.Declare(context.WithoutCancel(ctx), c.Origin(), c.Caller.Workspace, policy.Declare{
+		made, err := s.services.Gate.ActionTypes.Declare(ctx, c.Origin(), c.Caller.Workspace, policy.Declare{
 			Name: in.Type, Description: b.Description, SideEffect: b.SideEffect, Zone: b.Zone, Reversible: b.Reversible, Asks: b.Asks, Targets: b.Targets,
 		})
 		return &actionTypeAnswer{made}, err
@@ -67,7 +67,7 @@ func (s *Server) registerActionTypes() {
 		ActionTypePath
 		Reason string `query:"reason" maxLength:"2000"`
 	}) (*struct{}, error) {
-		_, err := s.services.Gate.ActionTypes.Retire(context.WithoutCancel(ctx), c.Origin(), c.Caller.Workspace, in.Type, in.Reason)
+		_, err := s.services.Gate.ActionTypes.Retire(ctx, c.Origin(), c.Caller.Workspace, in.Type, in.Reason)
 		return nil, err
 	})
 }

@@ -86,7 +86,7 @@ func (s *Server) registerApprovals() {
 		if in.Body != nil {
 			reason = in.Body.Reason
 		}
-		found, err := s.services.Gate.Approvals.TakeBack(context.WithoutCancel(ctx), c.Origin(), c.Caller.Workspace, id.Approval(in.Approval), reason)
+		found, err := s.services.Gate.Approvals.TakeBack(ctx, c.Origin(), c.Caller.Workspace, id.Approval(in.Approval), reason)
 		return &approvalAnswer{found}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -110,7 +110,7 @@ func (s *Server) registerApprovals() {
 		Standing string `path:"standing_id" doc:"The standing approval"`
 		Reason   string `query:"reason" maxLength:"2000"`
 	}) (*struct{}, error) {
-		return nil, s.services.Gate.Approvals.Revoke(context.WithoutCancel(ctx), c.Origin(), c.Caller.Workspace, id.Standing(in.Standing), in.Reason)
+		return nil, s.services.Gate.Approvals.Revoke(ctx, c.Origin(), c.Caller.Workspace, id.Standing(in.Standing), in.Reason)
 	})
 }
 
@@ -143,7 +143,7 @@ var olderDecision = map[string]string{"approved": "approve", "denied": "deny"}
 
 // decide answers an approval on behalf of the caller.
 func (s *Server) decide(ctx context.Context, c wire.Call, approval id.Approval, a answerRequest) (policy.Approval, error) {
-	return s.services.Gate.Approvals.Decide(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, approval, policy.Answer{
+	return s.services.Gate.Approvals.Decide(ctx, c.Once(), c.Caller.Workspace, approval, policy.Answer{
 		Decision: policy.DecisionWord(cmp.Or(olderDecision[a.Decision], a.Decision)), Reason: a.Reason, Scope: policy.Scope(a.Scope), ExpiresAt: a.ExpiresAt, Uses: a.Uses, Saw: a.Saw,
 	})
 }

@@ -78,7 +78,7 @@ func (s *Server) registerCapabilities() {
 			if c.Caller, err = s.services.Identity.ActsFor(ctx, c.Caller, in.Body.GrantedBy, ""); err != nil {
 				return nil, err
 			}
-			made, err = s.services.Identity.Grant(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, token.Grant{
+			made, err = s.services.Identity.Grant(ctx, c.Once(), c.Caller.Workspace, token.Grant{
 				IssuedTo: in.Body.IssuedTo, Parent: in.Body.Parent, Scopes: in.Body.Scopes, ValidUntil: in.Body.ValidUntil.UTC(),
 			})
 		}
@@ -99,7 +99,7 @@ func (s *Server) registerCapabilities() {
 		if c.Repeated > 0 {
 			doc, err = past[token.Token](ctx, s, c, token.Projection, token.Entity)
 		} else {
-			doc, err = s.services.Identity.Revoke(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, in.Body.Token, in.Body.Reason)
+			doc, err = s.services.Identity.Revoke(ctx, c.Once(), c.Caller.Workspace, in.Body.Token, in.Body.Reason)
 		}
 		return &struct{ Body CapabilityToken }{shownToken(doc, "revoked")}, err
 	})

@@ -47,7 +47,7 @@ func (s *Server) sweepContent(ctx context.Context, c wire.Call, _ *struct{}) (*s
 	if c.Repeated > 0 {
 		swept, err = s.services.GC.Swept(ctx, c.Caller.Workspace, c.Repeated)
 	} else {
-		swept, err = s.services.GC.Sweep(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace)
+		swept, err = s.services.GC.Sweep(ctx, c.Once(), c.Caller.Workspace)
 	}
 	if err != nil {
 		return nil, err

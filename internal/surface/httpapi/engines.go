@@ -90,7 +90,7 @@ func (s *Server) registerEngines() {
 			doc, err := past[engine.Engine](ctx, s, c, engine.Projection, engine.Entity)
 			return &engineAnswer{doc}, err
 		}
-		doc, err := s.services.Identity.RegisterEngine(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, in.Body.Name)
+		doc, err := s.services.Identity.RegisterEngine(ctx, c.Once(), c.Caller.Workspace, in.Body.Name)
 		return &engineAnswer{doc}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -104,7 +104,7 @@ func (s *Server) registerEngines() {
 			doc, err := past[engine.Engine](ctx, s, c, engine.Projection, engine.Entity)
 			return &engineAnswer{doc}, err
 		}
-		doc, err := s.services.Identity.DeactivateEngine(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Principal(in.Engine), in.Body.text())
+		doc, err := s.services.Identity.DeactivateEngine(ctx, c.Once(), c.Caller.Workspace, id.Principal(in.Engine), in.Body.text())
 		return &engineAnswer{doc}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -143,7 +143,7 @@ func (s *Server) registerEngines() {
 		if in.Body != nil {
 			until = in.Body.ExpiresAt.UTC()
 		}
-		made, err := s.services.Identity.IssueEngineToken(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Principal(in.Engine), scopes, until)
+		made, err := s.services.Identity.IssueEngineToken(ctx, c.Once(), c.Caller.Workspace, id.Principal(in.Engine), scopes, until)
 		return &struct{ Body EngineToken }{shownEngineToken(made.Token, made.Secret)}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -158,7 +158,7 @@ func (s *Server) registerEngines() {
 			doc, err := past[engine.Token](ctx, s, c, engine.TokenProjection, engine.TokenEntity)
 			return &struct{ Body EngineToken }{shownEngineToken(doc, "")}, err
 		}
-		doc, err := s.services.Identity.RevokeEngineToken(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Principal(in.Engine), id.EngineToken(in.Token), in.Body.text())
+		doc, err := s.services.Identity.RevokeEngineToken(ctx, c.Once(), c.Caller.Workspace, id.Principal(in.Engine), id.EngineToken(in.Token), in.Body.text())
 		return &struct{ Body EngineToken }{shownEngineToken(doc, "")}, err
 	})
 }

@@ -101,7 +101,7 @@ func (s *Server) registerFiles() {
 		ID: "delete-file", Home: wire.AtSpace, Needs: wire.Does(policy.FileDelete, "space_id").PastLabels(), Method: http.MethodDelete, Path: "/v1/spaces/{space_id}/files/{path}", Tag: "files", Summary: "Delete a file", Rate: wire.RateFiles,
 		Status: http.StatusNoContent,
 	}, func(ctx context.Context, c wire.Call, in *withheldPath) (*struct{}, error) {
-		err := s.services.Spaces.DeleteFile(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Path, which(in.Withheld))
+		err := s.services.Spaces.DeleteFile(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Path, which(in.Withheld))
 		return nil, err
 	})
 }

@@ -100,7 +100,7 @@ func changeIncident[B any](s *Server, op, action, word, summary, detail string, 
 			then, err := past[incident.Incident](ctx, s, c, incident.Projection, incident.Entity)
 			return &incidentAnswer{then}, err
 		}
-		changed, err := change(context.WithoutCancel(ctx), c, id.Incident(in.Incident), in.Body)
+		changed, err := change(ctx, c, id.Incident(in.Incident), in.Body)
 		return &incidentAnswer{changed}, err
 	})
 }
@@ -119,7 +119,7 @@ func (s *Server) openIncident(ctx context.Context, c wire.Call, in *struct{ Body
 		found, err = past[incident.Incident](ctx, s, c, incident.Projection, incident.Entity)
 	} else {
 		b := in.Body
-		found, deduped, err = s.services.Incidents.Open(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, incidents.Place{Room: b.Room, Thread: b.Thread, Run: b.Run}, incident.Opened{
+		found, deduped, err = s.services.Incidents.Open(ctx, c.Once(), c.Caller.Workspace, incidents.Place{Room: b.Room, Thread: b.Thread, Run: b.Run}, incident.Opened{
 			Title: cmp.Or(b.Title, b.Summary), Severity: incident.Severity(b.Severity), Category: b.Category, Details: b.Details, EntityType: b.EntityType, EntityID: b.EntityID, Key: b.Key,
 		})
 	}

@@ -64,7 +64,7 @@ func (s *Server) registerLabels() {
 		if err != nil {
 			return nil, err
 		}
-		made, err := s.services.Labels.Label(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, label.Label{
+		made, err := s.services.Labels.Label(ctx, c.Once(), c.Caller.Workspace, label.Label{
 			Resource: about, Level: label.Level(b.Label), Room: b.Room, Purposes: b.Purposes,
 		})
 		return &struct{ Body label.Label }{made}, err
@@ -91,7 +91,7 @@ func (s *Server) requestAccess(ctx context.Context, c wire.Call, in *struct{ Bod
 		if about, err = s.resource(ctx, c, b.Type, b.ID); err != nil {
 			return nil, err
 		}
-		a, err = s.services.Labels.Request(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, b.Run, label.Request{
+		a, err = s.services.Labels.Request(ctx, c.Once(), c.Caller.Workspace, b.Run, label.Request{
 			Resource: about, Action: b.Action, Level: label.Level(b.Label), Room: b.Room, Purposes: b.Purposes, Justification: b.Justification,
 		})
 	}

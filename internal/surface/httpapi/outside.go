@@ -133,7 +133,7 @@ func (s *Server) evaluate(ctx context.Context, c wire.Call, in *struct{ Body eva
 	if c.Caller.Token != "" {
 		c.Caller.Token = q.Token // his own, or one that was derived from it: he goes on under that
 	}
-	now, err := s.services.Outside.Evaluate(context.WithoutCancel(ctx), c.Once(), c.Caller, q, in.Body.Preview)
+	now, err := s.services.Outside.Evaluate(ctx, c.Once(), c.Caller, q, in.Body.Preview)
 	return s.evaluated(now, err)
 }
 
@@ -175,7 +175,7 @@ func (s *Server) requestApproval(ctx context.Context, c wire.Call, in *struct{ B
 	if c.Caller.Token != "" {
 		c.Caller.Token = q.Token // his own, or one that was derived from it: he goes on under that
 	}
-	made, err := s.services.Outside.Ask(context.WithoutCancel(ctx), c.Once(), c.Caller, q, outside.Words{Title: b.Title, Context: b.Context},
+	made, err := s.services.Outside.Ask(ctx, c.Once(), c.Caller, q, outside.Words{Title: b.Title, Context: b.Context},
 		policy.Ask{Scope: policy.Scope(b.Scope), ExpiresAt: b.ExpiresAt})
 	if err != nil {
 		return nil, err

@@ -87,7 +87,7 @@ func (s *Server) registerPolicies() {
 			"lifts nothing that was thrown since; a throw always throws.",
 	}, func(ctx context.Context, c wire.Call, in *struct{ Body switchRequest }) (*switchAnswer, error) {
 		if in.Body.On {
-			now, err := s.services.Gate.KillSwitch.Throw(context.WithoutCancel(ctx), c.Origin(), c.Caller.Workspace, in.Body.Reason)
+			now, err := s.services.Gate.KillSwitch.Throw(ctx, c.Origin(), c.Caller.Workspace, in.Body.Reason)
 			return &switchAnswer{now}, err
 		}
 		// A lift that is sent again must not lift what was thrown since.
@@ -99,7 +99,7 @@ func (s *Server) registerPolicies() {
 			now, err := s.services.Gate.KillSwitch.State(ctx, c.Caller.Workspace)
 			return &switchAnswer{now}, err
 		}
-		now, err := s.services.Gate.KillSwitch.Lift(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, in.Body.Reason)
+		now, err := s.services.Gate.KillSwitch.Lift(ctx, c.Once(), c.Caller.Workspace, in.Body.Reason)
 		return &switchAnswer{now}, err
 	})
 }

@@ -118,7 +118,7 @@ func (s *Server) registerPrincipals() {
 		ID: "add-principal", Needs: wire.Does(policy.PrincipalAdd), Method: http.MethodPost, Path: "/v1/principals", Tag: "principals", Summary: "Add a person or a service",
 		Status: http.StatusCreated, Repeat: wire.RepeatRecalled, Detail: "A person gets no role above that of whoever adds him.",
 	}, func(ctx context.Context, c wire.Call, in *struct{ Body principalRequest }) (*principalAnswer, error) {
-		made, err := s.add(context.WithoutCancel(ctx), c, in.Body)
+		made, err := s.add(ctx, c, in.Body)
 		return &principalAnswer{made}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -134,7 +134,7 @@ func (s *Server) registerPrincipals() {
 		if c.Repeated > 0 {
 			doc, err = past[principal.Principal](ctx, s, c, principal.Projection, principal.Entity)
 		} else {
-			doc, err = s.services.Identity.ChangeRole(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Principal(in.Principal), principal.Role(in.Body.Role))
+			doc, err = s.services.Identity.ChangeRole(ctx, c.Once(), c.Caller.Workspace, id.Principal(in.Principal), principal.Role(in.Body.Role))
 		}
 		return &principalAnswer{doc}, err
 	})
@@ -148,7 +148,7 @@ func (s *Server) registerPrincipals() {
 		if c.Repeated > 0 {
 			doc, err = past[principal.Principal](ctx, s, c, principal.Projection, principal.Entity)
 		} else {
-			doc, err = s.services.Identity.Ensure(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.PrincipalKind(in.Body.Type), in.Body.ID, in.Body.Name)
+			doc, err = s.services.Identity.Ensure(ctx, c.Once(), c.Caller.Workspace, id.PrincipalKind(in.Body.Type), in.Body.ID, in.Body.Name)
 		}
 		return &principalAnswer{doc}, err
 	})
@@ -189,7 +189,7 @@ func (s *Server) registerAgents() {
 		if c.Repeated > 0 {
 			doc, err = past[principal.Principal](ctx, s, c, principal.Projection, principal.Entity)
 		} else {
-			doc, err = s.services.Identity.RegisterAgent(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, in.Body.Name)
+			doc, err = s.services.Identity.RegisterAgent(ctx, c.Once(), c.Caller.Workspace, in.Body.Name)
 		}
 		return &struct{ Body Agent }{shownAgent(doc)}, err
 	})
@@ -216,7 +216,7 @@ func (s *Server) registerAgents() {
 			if in.Body != nil {
 				reason = in.Body.Reason
 			}
-			if err := s.services.Identity.Quarantine(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Principal(in.Agent), on, reason); err != nil {
+			if err := s.services.Identity.Quarantine(ctx, c.Once(), c.Caller.Workspace, id.Principal(in.Agent), on, reason); err != nil {
 				return nil, err
 			}
 			found, err := s.agent(ctx, c, in.Agent)
@@ -261,7 +261,7 @@ func (s *Server) registerKeys() {
 		if of == "" {
 			of = c.Caller.Principal
 		}
-		secret, doc, err := s.services.Identity.IssueKey(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, of, in.Body.Name)
+		secret, doc, err := s.services.Identity.IssueKey(ctx, c.Once(), c.Caller.Workspace, of, in.Body.Name)
 		return &struct{ Body APIKey }{shownKey(doc, secret)}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -272,7 +272,7 @@ func (s *Server) registerKeys() {
 		Reason string `query:"reason" maxLength:"2000"`
 		Last   bool   `query:"last" doc:"Revoke it even where it is the last key in force of an owner; without it that is refused with last_owner_key"`
 	}) (*struct{}, error) {
-		return nil, s.services.Identity.RevokeKey(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Key(in.Key), in.Reason, in.Last)
+		return nil, s.services.Identity.RevokeKey(ctx, c.Once(), c.Caller.Workspace, id.Key(in.Key), in.Reason, in.Last)
 	})
 }
 

@@ -150,7 +150,8 @@ func (s *Server) admitRoute(op Operation, input reflect.Type) {
 	s.routes[rt.pattern] = rt
 }
 
-// Handle adds an operation whose request and answer are described by types: fields with path, query and header tags, and Body.
+// Handle adds an operation whose request and answer are described by types: fields with path, query and header tags, and Body. The server detaches
+// its context from the connection, so that what is begun is done and recorded; only an operation that waits does that itself.
 func Handle[I, O any](s *Server, op Operation, do func(ctx context.Context, c Call, in *I) (*O, error)) {
 	s.admitRoute(op, reflect.TypeFor[I]())
 	huma.Register(s.api, op.document(s.schemas()), func(ctx context.Context, in *I) (*O, error) {
