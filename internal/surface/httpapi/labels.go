@@ -51,24 +51,20 @@ type labelList struct {
 }
 
 func (s *Server) registerLabels() {
-	wire.Handle(s.Server, wire.Operation{
+	wire.HandleOnce(s.Server, wire.Operation{
 		ID: "label-resource", Needs: wire.DoesThere(policy.LabelSet), Method: http.MethodPost, Path: "/v1/resources/labels", Tag: "labels", Summary: "Label a resource", Status: http.StatusCreated, Repeat: wire.RepeatRecalled,
 		Detail: "What bears no label is internal. Whoever would let anybody nearer than before, by a lower label, another room or more purposes, has to be an admin.",
-	}, func(ctx context.Context, c wire.Call, in *struct{ Body ResourceLabel }) (*struct{ Body label.Label }, error) {
-		if c.Repeated > 0 {
-			then, err := past[label.Label](ctx, s, c, label.Projection, label.Entity)
-			return &struct{ Body label.Label }{then}, err
-		}
-		b := in.Body
-		about, err := s.resource(ctx, c, b.Type, b.ID)
-		if err != nil {
-			return nil, err
-		}
-		made, err := s.services.Labels.Label(ctx, c.Once(), c.Caller.Workspace, label.Label{
-			Resource: about, Level: label.Level(b.Label), Room: b.Room, Purposes: b.Purposes,
-		})
-		return &struct{ Body label.Label }{made}, err
-	})
+	}, recalled[label.Label](s, label.Projection, label.Entity),
+		func(ctx context.Context, c wire.Call, in *struct{ Body ResourceLabel }) (label.Label, error) {
+			b := in.Body
+			about, err := s.resource(ctx, c, b.Type, b.ID)
+			if err != nil {
+				return label.Label{}, err
+			}
+			return s.services.Labels.Label(ctx, c.Once(), c.Caller.Workspace, label.Label{
+				Resource: about, Level: label.Level(b.Label), Room: b.Room, Purposes: b.Purposes,
+			})
+		}, func(l label.Label) *struct{ Body label.Label } { return &struct{ Body label.Label }{l} })
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-labels", Needs: wire.Shows("label", "room_id"), Method: http.MethodGet, Path: "/v1/resources/labels", Tag: "labels", Summary: "List labels, by their resources",
 		Detail: "With resource_type and resource_id: the label of this one, also where it is the default.",

@@ -166,6 +166,30 @@ func Handle[I, O any](s *Server, op Operation, do func(ctx context.Context, c Ca
 	})
 }
 
+// HandleOnce is Handle for an operation of RepeatRecalled. For a repeat it only calls recall, which finds what the first request made. For any
+// other request it calls do. Show makes the answer of either.
+func HandleOnce[I, D, O any](
+	s *Server, op Operation, recall func(ctx context.Context, c Call) (D, error),
+	do func(ctx context.Context, c Call, in *I) (D, error), show func(D) *O,
+) {
+	if op.Repeat != RepeatRecalled {
+		panic("httpapi: " + op.ID + " recalls a repeat that the server does not look up")
+	}
+	Handle(s, op, func(ctx context.Context, c Call, in *I) (*O, error) {
+		var made D
+		var err error
+		if c.Repeated > 0 {
+			made, err = recall(ctx, c)
+		} else {
+			made, err = do(ctx, c, in)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return show(made), nil
+	})
+}
+
 // Stream adds an operation that reads or writes the connection itself. The input type only documents its parameters and body.
 func Stream[I any](s *Server, op Operation, do func(w http.ResponseWriter, r *http.Request, c Call) error) {
 	s.admitRoute(op, nil)
