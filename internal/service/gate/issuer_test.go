@@ -84,7 +84,7 @@ func TestAnIssuedKeyIsNotLeftByMakingAnother(t *testing.T) {
 	}
 }
 
-// raise records another role of a person, as the registrar does.
+// raise records another role of a person, as the identity service does.
 func (h *house) raise(p id.Principal, from, to principal.Role) {
 	h.t.Helper()
 	draft := event.New(principal.RoleChangedType, h.origin(h.owner), ws, "", principal.RoleChanged{Principal: p, From: from, To: to}).About(principal.Entity, string(p))
